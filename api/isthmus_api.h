@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract between the control plane (isthmus) and the data plane (isthmus-dp).
+//
+// Transport: one Unix stream socket. Every message is a struct api_header followed by `length` bytes of body.
+// The client sends a request and reads replies until one carries API_F_LAST. One request is in flight per connection.
+// Byte order: host, except fields named *_be and address bytes, which are as on the wire. Padding is zero.
+// Strings are NUL-terminated and zero-padded to their full size (the digest of an object covers every byte).
+//
+// State is a set of objects. An object is named by (kind, key) and holds one fixed-layout body, for some kinds followed
+// by an array. All changes travel in one transaction: API_BEGIN, any number of API_PUT and API_DELETE, API_COMMIT.
+// The transaction is applied whole or not at all; API_COMMIT's reply says which change was refused and why.
+// API_LIST tells a returning control plane what is held (kind, key, digest), so that it sends only the difference.
+#ifndef ISTHMUS_API_H
+#define ISTHMUS_API_H
+
+#include <stdint.h>
+
+#define API_MAGIC 0x48545349u // "ISTH", little endian
+#define API_VERSION 1u
+#define API_NAME 32
+#define API_TEXT 256
+#define API_MAX_BODY (16u << 20)   // one message
+#define API_MAX_CHANGES (1u << 21) // one transaction
+
+enum api_type {
+	API_HELLO = 1, // -> api_hello
+	API_BEGIN = 2, // empty -> api_status
+	API_PUT = 3, // api_object_head + body; no reply before COMMIT
+	API_DELETE = 4, // api_object_head; no reply before COMMIT
+	API_COMMIT = 5, // empty -> api_status
+	API_LIST = 6, // -> api_digest[] in one or more replies
+	API_STATS = 7, // api_stats_request -> rows of the table asked for, in one or more replies
+	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
+	API_ABORT = 9, // empty -> api_status: forget the open transaction
+};
+
+#define API_F_LAST 1u // last reply to a request
+#define API_F_ERROR 2u // body is api_status with a non-zero code
+
+struct api_header {
+	uint32_t magic;
+	uint16_t type; // enum api_type
+	uint16_t flags;
+	uint32_t length; // bytes of body
+	uint32_t sequence; // copied into each reply
+};
+
+// code: 0 or a positive errno. For a refused commit, kind and key name the object and text says why.
+struct api_status {
+	uint32_t code;
+	uint32_t kind;
+	char key[API_NAME];
+	char text[API_TEXT];
+};
+
+struct api_hello {
+	uint32_t version; // API_VERSION of the sender
+	uint32_t pid;
+	uint64_t boot_id; // changes at every start of the data plane
+	uint64_t start_ns; // CLOCK_REALTIME at start
+	uint64_t tsc_hz;
+	uint32_t objects; // held now
+	uint32_t flags; // API_HELLO_*
+	char build[API_NAME]; // version of the program
+	char cpu[64];
+};
+#define API_HELLO_HUGE 1u // running on huge pages
+
+// Kinds are applied in numeric order and deleted in reverse, so a kind may refer to lower ones only.
+enum api_kind {
+	API_ENGINE = 1,
+	API_PORT = 2,
+	API_INTERFACE = 3,
+	API_ROUTE = 4,
+	API_NEIGHBOUR = 5,
+	API_ACL = 6,
+	API_POLICER = 7,
+	API_SCHEDULER = 8,
+	API_PATH = 9,
+	API_SESSION = 10,
+	API_SYNTH = 11,
+	API_KIND_COUNT = 12,
+};
+
+// Heads every PUT (body follows) and DELETE (nothing follows).
+struct api_object_head {
+	uint32_t kind;
+	uint32_t length; // bytes that follow
+	char key[API_NAME];
+};
+
+struct api_digest {
+	uint32_t kind;
+	uint32_t length;
+	char key[API_NAME];
+	uint64_t digest; // FNV-1a 64 of the body
+};
+
+// ---- addresses -------------------------------------------------------------------------------------------------------
+
+struct api_address {
+	uint8_t family; // 0 none, 4, 6
+	uint8_t prefix; // bits
+	uint8_t pad[2];
+	uint8_t bytes[16]; // IPv4 uses the first four
+};
+
+// ---- engine ----------------------------------------------------------------------------------------------------------
+
+#define API_MAX_WORKERS 16
+
+// Key "engine". Workers and limits are fixed for the life of the data plane process.
+struct api_engine {
+	uint32_t workers;
+	int32_t cpu[API_MAX_WORKERS]; // -1: not pinned
+	uint32_t packet_buffers; // mbufs in the pool
+	uint32_t max_sessions;
+	uint32_t max_flows; // per worker
+	uint32_t max_held; // packets waiting for a neighbour, whole process
+	uint32_t max_fragments; // packets under reassembly, per worker
+	uint32_t icmp_error_rate; // ICMP errors per second and worker
+	uint32_t error_indication_rate; // GTP-U error indications per second and worker
+	uint32_t echo_rate; // answered echo requests (ICMP, GTP-U) per second and worker
+	uint32_t punt_rate; // packets per second and worker to the host path
+	uint32_t flags; // API_ENGINE_*
+	uint32_t buffer_size; // data room of one mbuf, bytes; 0: 2048 (larger frames are chained)
+};
+#define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
+#define API_ENGINE_IDLE_SLEEP 2u   // a worker without work sleeps for 50 us at a time (shared or small machines)
+
+// ---- ports -----------------------------------------------------------------------------------------------------------
+
+enum api_role { API_ROLE_ACCESS = 1, API_ROLE_CORE = 2 };
+
+// Key: the port's name.
+struct api_port {
+	char driver
+		[API_NAME]; // "synth", "inject", or a DPDK driver: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, pci
+	char devargs[API_TEXT]; // DPDK device arguments ("iface=veth0", "0000:01:00.0"); empty for synth
+	uint32_t role; // enum api_role
+	uint32_t mtu; // L3 bytes
+	uint32_t queues; // receive queues; 0: one per worker where the device can
+	uint32_t queue_size; // descriptors; 0: 1024
+	uint8_t mac[6]; // zero: the device's own
+	uint8_t promiscuous;
+	uint8_t pad;
+	char xconnect[API_NAME]; // not empty: every packet received here leaves there, untouched (port floor)
+};
+
+// ---- interfaces, routes, neighbours ----------------------------------------------------------------------------------
+
+#define API_MAX_ADDRESSES 8
+
+// Key: the interface's name. Core: an L3 interface on a port or on a VLAN of it. Access: the gateway addresses that
+// the port's subscribers see (ARP, ND, echo), in whatever encapsulation the subscriber has.
+struct api_interface {
+	char port[API_NAME];
+	uint16_t outer_vlan; // 0 none
+	uint16_t inner_vlan; // 0 none
+	uint32_t count; // of address
+	struct api_address address[API_MAX_ADDRESSES];
+};
+
+// Key: prefix as text ("10.0.0.0/8"). Prefixes that belong to an interface are routes of their own accord.
+struct api_route {
+	struct api_address prefix;
+	struct api_address via; // family 0: directly attached
+	char interface[API_NAME]; // may be empty when via lies in an interface's prefix
+};
+
+// Key: "interface|address" shortened to fit (FNV-1a 64 in hex). A static neighbour.
+struct api_neighbour {
+	char interface[API_NAME];
+	struct api_address address;
+	uint8_t mac[6];
+	uint8_t pad[2];
+};
+
+// ---- firewall --------------------------------------------------------------------------------------------------------
+
+enum api_action { API_DENY = 0, API_PERMIT = 1 };
+
+struct api_acl_rule {
+	struct api_address source; // prefix; family 0: any
+	struct api_address destination; // same family as source when both are given
+	uint16_t source_port[2]; // low, high (inclusive); 0..65535 any
+	uint16_t destination_port[2];
+	uint8_t protocol;
+	uint8_t protocol_mask; // 0 any, 0xff exact
+	uint8_t action; // enum api_action
+	uint8_t pad;
+	uint32_t priority; // higher wins
+};
+
+// Key "uplink" or "downlink". Matches the subscriber's IP header (inside PPPoE or GTP-U).
+struct api_acl {
+	uint32_t default_action; // enum api_action
+	uint32_t count;
+	// struct api_acl_rule rule[count] follows
+};
+
+// ---- policers --------------------------------------------------------------------------------------------------------
+
+enum api_meter { API_SRTCM = 1 /* RFC 2697 */, API_TRTCM = 2 /* RFC 2698 */ };
+enum api_colour_action { API_COLOUR_PASS = 0, API_COLOUR_DROP = 1, API_COLOUR_REMARK = 2 };
+
+// Key: the profile's name. Rates in bytes per second, bursts in bytes, both of IP packets (the inner header and up).
+struct api_policer {
+	uint32_t type; // enum api_meter
+	uint32_t pad;
+	uint64_t cir, cbs;
+	uint64_t pir; // trTCM
+	uint64_t pbs; // trTCM: peak burst; srTCM: excess burst (EBS)
+	uint8_t action[3]; // green, yellow, red: enum api_colour_action
+	uint8_t dscp[3]; // for REMARK
+	uint8_t pad2[2];
+};
+
+// ---- scheduler -------------------------------------------------------------------------------------------------------
+
+#define API_MAX_SUBPORTS 64
+#define API_MAX_PIPE_PROFILES 32
+#define API_TRAFFIC_CLASSES 4 // 0 highest, strict; 3 best effort with API_BE_QUEUES weighted queues
+#define API_BE_QUEUES 4
+#define API_MAX_SCHEDULER_CLASSES 64
+
+enum api_scheduler_engine { API_SCHED_RTE = 1 /* rte_sched */, API_SCHED_HQOS = 2 /* lib/hqos */ };
+
+struct api_pipe_profile {
+	char name[API_NAME];
+	uint64_t rate; // bytes per second, all classes
+	uint64_t burst; // bytes
+	uint64_t class_rate[API_TRAFFIC_CLASSES];
+	uint8_t weight[API_BE_QUEUES];
+	uint8_t pad[4];
+};
+
+struct api_subport {
+	uint64_t rate; // bytes per second
+	uint64_t burst;
+	uint64_t class_rate[API_TRAFFIC_CLASSES];
+	uint32_t pipes; // subscribers; rounded up to a power of two
+	uint32_t worker; // that owns this subport's pipes, and so its subscribers
+};
+
+// Key: the port's name. Four levels: port, subport (service group), pipe (subscriber), traffic class with its queues.
+struct api_scheduler {
+	uint32_t engine; // enum api_scheduler_engine
+	uint32_t subports;
+	uint64_t rate; // bytes per second
+	uint32_t frame_overhead; // bytes on the wire per frame beside the frame itself (preamble, gap, FCS)
+	uint32_t queue_size[API_TRAFFIC_CLASSES]; // packets, power of two
+	uint32_t profiles;
+	uint8_t dscp_class[64]; // DSCP -> class << 2 | queue, where the QFI has no class of its own
+	uint8_t qfi_class[64]; // QFI -> the same; 0xff: use the DSCP
+	struct api_subport subport[API_MAX_SUBPORTS];
+	struct api_pipe_profile profile[API_MAX_PIPE_PROFILES];
+};
+
+// ---- GTP-U paths -----------------------------------------------------------------------------------------------------
+
+// Key: the path's name. A GTP-U peer (TS 29.281) and our end of the tunnel.
+struct api_path {
+	struct api_address local;
+	struct api_address peer;
+	uint16_t source_port; // 0: 2152
+	uint8_t dscp; // of the outer header when the FAR has none
+	uint8_t ttl; // 0: 64
+	uint32_t echo_interval; // seconds between Echo Requests, 0 none (TS 29.281 §7.2.1: not below 60)
+};
+
+// ---- sessions (words of TS 29.244) -----------------------------------------------------------------------------------
+
+#define API_MAX_PDR 16
+#define API_MAX_FAR 16
+#define API_MAX_QER 16
+#define API_MAX_URR 8
+#define API_PDR_QERS 2
+#define API_PDR_URRS 2
+
+enum api_source { API_FROM_ACCESS = 0, API_FROM_CORE = 1 }; // TS 29.244 §8.2.2
+enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 2 };
+
+#define API_PDR_ENDPOINT 1u // matches the session's traffic endpoint (port, tags, PPPoE id, MAC)
+#define API_PDR_FTEID 2u
+#define API_PDR_UE_IP 4u // uplink: source must be the UE's address; downlink: destination
+#define API_PDR_QFI 8u
+#define API_PDR_SDF 16u
+
+struct api_sdf {
+	struct api_address remote; // the far end's prefix, family 0 any
+	uint16_t remote_port[2];
+	uint16_t local_port[2]; // the UE's
+	uint8_t protocol;
+	uint8_t protocol_any; // 1: any protocol
+	uint8_t tos, tos_mask;
+};
+
+struct api_pdr {
+	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
+	uint16_t id;
+	uint8_t source; // enum api_source
+	uint8_t match; // API_PDR_*
+	uint32_t teid; // host order
+	struct api_address local; // of the F-TEID
+	uint8_t qfi;
+	uint8_t outer_header_removal; // 1: strip what the endpoint or F-TEID added
+	uint8_t qers, urrs; // used entries below
+	struct api_sdf sdf;
+	uint32_t far;
+	uint32_t qer[API_PDR_QERS];
+	uint32_t urr[API_PDR_URRS];
+};
+
+#define API_FAR_DROP 1u // TS 29.244 §8.2.26
+#define API_FAR_FORWARD 2u
+#define API_FAR_BUFFER 4u
+
+enum api_outer { API_OUTER_NONE = 0, API_OUTER_GTPU = 1, API_OUTER_ENDPOINT = 2 };
+
+struct api_far {
+	uint32_t id;
+	uint8_t action; // one of API_FAR_*
+	uint8_t destination; // enum api_source: to access or to core
+	uint8_t outer; // enum api_outer: header creation
+	uint8_t dscp; // transport level marking; 0xff: the path's
+	uint32_t teid; // host order
+	char path[API_NAME]; // for API_OUTER_GTPU
+};
+
+struct api_qer {
+	uint32_t id;
+	uint8_t gate_uplink, gate_downlink; // 0 open, 1 closed (TS 29.244 §8.2.7)
+	uint8_t qfi;
+	uint8_t pad;
+	char uplink_policer[API_NAME]; // empty: not policed
+	char downlink_policer[API_NAME];
+};
+
+struct api_urr {
+	uint32_t id;
+	uint32_t method; // 1 volume
+};
+
+// Key: the session's name. Rules follow in this order: pdr[], far[], qer[], urr[].
+struct api_session {
+	uint64_t seid;
+	uint16_t worker; // owner
+	uint8_t encap; // enum api_encap
+	uint8_t pad;
+	uint16_t outer_tpid; // of what we send: 0x8100 or 0x88a8
+	uint16_t s_tag, c_tag; // 0: none
+	uint16_t pppoe_session;
+	uint8_t mac[6]; // of the home gateway
+	uint16_t mru; // L3 bytes the subscriber can take; 0: the port's MTU (minus 8 for PPPoE)
+	char port[API_NAME]; // access port; empty: the access side is GTP-U
+	struct api_address ue_ip4;
+	struct api_address ue_ip6; // prefix
+	uint32_t subport, pipe; // scheduler place; ignored when the port has no scheduler
+	char pipe_profile[API_NAME];
+	uint16_t pdrs, fars, qers, urrs;
+	uint32_t pad2;
+};
+
+// ---- synth streams ---------------------------------------------------------------------------------------------------
+// Packets are made inside the graph from a template and rules that change fields from flow to flow, and the packets that
+// leave are compared with a second template under the same rules: the expectation comes from the control plane's own
+// encoder, which shares no code with the gateway.
+
+#define API_SYNTH_TEMPLATE 192 // bytes of header; the rest of the frame is filled with a pattern
+#define API_SYNTH_FIELDS 12
+
+enum api_field { API_FIELD_NONE = 0, API_FIELD_ADD = 1 /* base + i */, API_FIELD_IP4_SUM = 2, API_FIELD_RANDOM = 3 };
+
+// value(flow) = template value + (flow / divide % modulo) * step, written big-endian at `offset`, `width` bytes.
+// IP4_SUM: recompute the IPv4 header checksum of the header at `offset` (IHL 5), after all other fields.
+struct api_synth_field {
+	uint16_t offset;
+	uint8_t width; // 1..8
+	uint8_t type; // enum api_field
+	uint32_t divide; // at least 1
+	uint32_t modulo; // 0: none
+	uint32_t step;
+};
+
+struct api_synth_template {
+	uint16_t length; // bytes of template
+	uint16_t fields;
+	uint32_t pad;
+	uint8_t bytes[API_SYNTH_TEMPLATE];
+	uint8_t mask[API_SYNTH_TEMPLATE]; // expectation only: bits that must be equal
+	struct api_synth_field field[API_SYNTH_FIELDS];
+};
+
+// Key: the stream's name. A tag of 16 bytes (magic, stream, flow, sequence) ends every frame's payload.
+struct api_synth {
+	char port[API_NAME]; // where packets enter
+	char sink[API_NAME]; // where they must leave
+	uint32_t flows;
+	uint32_t share; // weight against the other streams of the same port
+	uint32_t check_every; // compare one packet in so many; 0: none
+	uint16_t sizes; // entries used below
+	uint16_t random_order; // 1: pseudo-random flow order from `seed`, 0: in turn
+	uint16_t size[8]; // frame bytes without FCS; every flow's n-th packet uses size[n % sizes]
+	uint64_t seed;
+	uint64_t rate; // packets per second, 0: as fast as the graph takes them
+	uint64_t limit; // packets, 0: no end
+	uint32_t
+		worker_modulo; // flows are owned by worker (flow / worker_divide) % worker_modulo, as RSS would deliver them; 0: any
+	uint32_t worker_divide;
+	struct api_synth_template in, out;
+};
+
+// ---- commands --------------------------------------------------------------------------------------------------------
+
+struct api_stream_command {
+	char name[API_NAME]; // empty: all
+	uint32_t start; // 1 start, 0 stop
+	uint32_t pad;
+};
+
+// ---- tables ----------------------------------------------------------------------------------------------------------
+
+enum api_table {
+	API_TABLE_PORT = 1,
+	API_TABLE_NODE = 2,
+	API_TABLE_DROP = 3,
+	API_TABLE_WORKER = 4,
+	API_TABLE_SESSION = 5,
+	API_TABLE_ROUTE = 6,
+	API_TABLE_NEIGHBOUR = 7,
+	API_TABLE_ACL = 8,
+	API_TABLE_SCHEDULER = 9,
+	API_TABLE_EDGE = 10,
+	API_TABLE_SYNTH = 11,
+	API_TABLE_TOTAL = 12,
+	API_TABLE_PUNT = 13,
+	API_TABLE_PATH = 14,
+	API_TABLE_COUNT = 15,
+};
+
+struct api_stats_request {
+	uint32_t table; // enum api_table
+	uint32_t limit; // rows, 0: all
+	char key[API_NAME]; // one object's rows; empty: all
+};
+
+struct api_port_row {
+	char name[API_NAME];
+	char driver[API_NAME];
+	uint32_t role, mtu, up, speed_mbps;
+	uint8_t mac[6];
+	uint8_t pad[2];
+	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;
+	uint64_t rx_missed, rx_no_buffer, tx_dropped;
+};
+
+struct api_node_row {
+	char name[64];
+	uint32_t worker, pad;
+	uint64_t calls, packets, ticks;
+};
+
+struct api_edge_row {
+	char from[64];
+	char to[64];
+};
+
+struct api_drop_row { // also the punt table
+	char name[64];
+	char text[192];
+	uint64_t packets;
+};
+
+struct api_worker_row {
+	uint32_t worker;
+	int32_t cpu;
+	uint64_t walks, busy_ticks, idle_ticks, packets;
+	uint64_t sessions, flows, flow_inserts, flow_evictions, handed_over;
+};
+
+// in + originated = out + punted + held + dropped + merged
+struct api_total_row {
+	uint64_t in, originated, out, punted, held, dropped, merged;
+	uint64_t buffers, buffers_free;
+	uint64_t sessions, commits, refused_commits;
+};
+
+struct api_session_row {
+	char name[API_NAME];
+	uint64_t seid;
+	uint32_t worker, pdrs;
+	char port[API_NAME];
+	uint16_t s_tag, c_tag, pppoe_session, encap;
+	uint8_t mac[6];
+	uint8_t pad[2];
+	struct api_address ue_ip4, ue_ip6;
+	uint32_t teid_local, teid_peer; // of the first PDR and FAR
+	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
+	uint64_t uplink_dropped, downlink_dropped; // by policers
+};
+
+struct api_route_row {
+	struct api_address prefix, via;
+	char interface[API_NAME];
+	uint32_t resolved, pad;
+};
+
+struct api_neighbour_row {
+	char interface[API_NAME];
+	struct api_address address;
+	uint8_t mac[6];
+	uint8_t state; // 1 incomplete, 2 reachable, 3 stale, 4 static
+	uint8_t pad;
+	uint32_t age_s, held;
+};
+
+struct api_acl_row {
+	char name[API_NAME];
+	uint32_t rule; // index in the object; 0xffffffff: the default action
+	uint32_t action;
+	uint64_t packets;
+};
+
+struct api_scheduler_row {
+	char port[API_NAME];
+	uint32_t subport, pipe; // pipe 0xffffffff: whole subport
+	uint32_t traffic_class, queued;
+	uint64_t packets, bytes, dropped_packets, dropped_bytes;
+};
+
+struct api_synth_row {
+	char name[API_NAME];
+	uint64_t offered, offered_bytes, received, received_bytes;
+	uint64_t checked, wrong, lost, stray;
+	uint8_t wrong_frame[256]; // the first wrong frame, for the report
+	uint32_t wrong_length, wrong_offset;
+};
+
+struct api_path_row {
+	char name[API_NAME];
+	struct api_address local, peer;
+	uint64_t echo_sent, echo_received, error_indications_sent, error_indications_received;
+	uint32_t recovery, alive;
+};
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"isthmus/controlplane/internal/dp"
+)
+
+// Options of one benchmark.
+type Options struct {
+	Profile     string
+	Seconds     float64
+	Workers     int
+	Subscribers int
+	CPUs        []int
+	NoHuge      bool
+	DPBinary    string
+	Version     string
+	Command     string    // for the report
+	Progress    io.Writer // where the bar goes
+}
+
+// lossTarget is the paper's: at most 0.001 % (row A5).
+const lossTarget = 1e-5
+
+const (
+	checkSeconds = 0.4
+	checkEvery   = 1024 // during measurement
+)
+
+// Run measures one profile. The result is valid also when packets were wrong or lost: ask Verdict.
+func Run(ctx context.Context, opt Options) (*Result, error) {
+	p, err := Lookup(opt.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Seconds <= 0 {
+		return nil, fmt.Errorf("%g seconds is too short", opt.Seconds)
+	}
+	huge := "auto"
+	if opt.NoHuge {
+		huge = "off"
+	}
+	l, err := newLayout(opt.Subscribers, opt.Workers, opt.CPUs, huge)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := l.plan()
+	if err != nil {
+		return nil, err
+	}
+	d, err := start(ctx, opt.DPBinary, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Stop()
+	began := time.Now()
+	if err := d.Apply(ctx, agentChanges(plan)); err != nil {
+		return nil, d.explain(err)
+	}
+	loaded := time.Since(began)
+	phases := 3.0
+	if p.AlternateShare > 0 {
+		phases++
+	}
+	seconds := time.Duration((phases*opt.Seconds*1.2 + 3*checkSeconds) * float64(time.Second))
+	r := &runner{d: d, progress: newProgress(opt.Progress, p.Name, seconds)}
+	defer r.progress.done()
+	m := &measurement{options: opt, profile: p, layout: l, hello: d.Hello(), loaded: loaded, steal: readSteal()}
+	if err := r.everything(ctx, m); err != nil {
+		return nil, d.explain(err)
+	}
+	m.steal = readSteal().since(m.steal)
+	return m.result(), nil
+}
+
+// measurement is everything that a run found out.
+type measurement struct {
+	options                      Options
+	profile                      Profile
+	layout                       *layout
+	hello                        hello
+	loaded                       time.Duration
+	check                        checkResult // every packet compared
+	load                         checkResult // under full load
+	uplink, downlink, both, more *phase
+	steal                        steal
+}
+
+// everything runs every phase in order.
+func (r *runner) everything(ctx context.Context, m *measurement) (err error) {
+	if err = r.load(ctx, m, m.profile.UplinkShare, 1); err != nil {
+		return err
+	}
+	if m.check, err = r.checkPass(ctx); err != nil {
+		return err
+	}
+	if err = r.load(ctx, m, m.profile.UplinkShare, checkEvery); err != nil {
+		return err
+	}
+	before, err := r.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if m.both, err = r.measure(ctx, true, true, m.options.Seconds); err != nil {
+		return err
+	}
+	if m.uplink, err = r.measure(ctx, true, false, m.options.Seconds); err != nil {
+		return err
+	}
+	if m.downlink, err = r.measure(ctx, false, true, m.options.Seconds); err != nil {
+		return err
+	}
+	after, err := r.settle(ctx)
+	if err != nil {
+		return err
+	}
+	m.load = r.verdict(before, after)
+	if m.profile.AlternateShare == 0 {
+		return nil
+	}
+	if err = r.load(ctx, m, m.profile.AlternateShare, checkEvery); err != nil {
+		return err
+	}
+	m.more, err = r.measure(ctx, true, true, m.options.Seconds)
+	return err
+}
+
+// load puts the streams into the data plane; their counters begin at zero.
+func (r *runner) load(ctx context.Context, m *measurement, share, every int) (err error) {
+	if r.all, err = m.layout.streams(m.profile, share, every); err != nil {
+		return err
+	}
+	return r.d.put(ctx, r.all)
+}
+
+// checkPass sends through the gateway for a short time and compares every packet.
+func (r *runner) checkPass(ctx context.Context) (checkResult, error) {
+	a, err := r.settle(ctx)
+	if err != nil {
+		return checkResult{}, err
+	}
+	list := selected(r.all, false, true, true)
+	if err := r.d.run(ctx, list, true); err != nil {
+		return checkResult{}, err
+	}
+	if err := r.progress.sleep(ctx, time.Duration(checkSeconds*float64(time.Second))); err != nil {
+		return checkResult{}, err
+	}
+	if err := r.d.run(ctx, list, false); err != nil {
+		return checkResult{}, err
+	}
+	b, err := r.settle(ctx)
+	if err != nil {
+		return checkResult{}, err
+	}
+	return r.verdict(a, b), nil
+}
+
+// Configuration returns the YAML that a benchmark runs.
+func Configuration(opt Options) ([]byte, error) {
+	if _, err := Lookup(opt.Profile); err != nil {
+		return nil, err
+	}
+	huge := "auto"
+	if opt.NoHuge {
+		huge = "off"
+	}
+	l, err := newLayout(opt.Subscribers, opt.Workers, opt.CPUs, huge)
+	if err != nil {
+		return nil, err
+	}
+	return l.yaml(), nil
+}
+
+// Streams returns a benchmark's streams through the gateway, for a data plane that runs its Configuration.
+func Streams(opt Options, every int, rate uint64) ([]dp.Change, error) {
+	p, err := Lookup(opt.Profile)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLayout(opt.Subscribers, opt.Workers, opt.CPUs, "auto")
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.streams(p, p.UplinkShare, every)
+	if err != nil {
+		return nil, err
+	}
+	var list []dp.Change
+	for _, s := range selected(all, false, true, true) {
+		s.body.Rate = rate
+		list = append(list, s.change())
+	}
+	return list, nil
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"isthmus/controlplane/internal/agent"
+	"isthmus/controlplane/internal/dp"
+)
+
+// dataPlane is a data plane of the benchmark's own, on a private socket.
+type dataPlane struct {
+	*dp.Client
+	cmd    *exec.Cmd
+	dir    string
+	log    bytes.Buffer
+	exited chan struct{}
+}
+
+// start runs isthmus-dp and waits until it answers.
+func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, error) {
+	program, err := agent.FindDP(binary)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "isthmus-bench-")
+	if err != nil {
+		return nil, err
+	}
+	d := &dataPlane{dir: dir, exited: make(chan struct{})}
+	socket := filepath.Join(dir, "dp.sock")
+	d.cmd = exec.Command(program, agent.DPArguments(socket, plan)...)
+	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := d.cmd.Start(); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	go func() {
+		d.cmd.Wait()
+		close(d.exited)
+	}()
+	for end := time.Now().Add(20 * time.Second); ; {
+		if d.Client, err = dp.Dial(ctx, socket); err == nil {
+			return d, nil
+		}
+		select {
+		case <-d.exited:
+			d.Stop()
+			return nil, fmt.Errorf("the data plane ended at once:\n%s", d.tail())
+		case <-ctx.Done():
+			d.Stop()
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			d.Stop()
+			return nil, fmt.Errorf("the data plane does not answer: %w\n%s", err, d.tail())
+		}
+	}
+}
+
+// tail returns the last lines of the data plane's log. Only after it ended.
+func (d *dataPlane) tail() string {
+	lines := strings.Split(strings.TrimSpace(d.log.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-12):], "\n")
+}
+
+// explain adds the data plane's last words to an error when it has died.
+func (d *dataPlane) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-d.exited:
+		return fmt.Errorf("%w\nthe data plane ended (%s):\n%s", err, d.cmd.ProcessState, d.tail())
+	case <-time.After(200 * time.Millisecond):
+		return err
+	}
+}
+
+// Stop ends the process and removes its directory.
+func (d *dataPlane) Stop() {
+	if d.Client != nil {
+		d.Client.Close()
+	}
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.exited:
+	case <-time.After(3 * time.Second):
+		d.cmd.Process.Kill()
+		<-d.exited
+	}
+	os.RemoveAll(d.dir)
+}
+
+// put sends objects as one transaction.
+func (d *dataPlane) put(ctx context.Context, list []*stream) error {
+	changes := make([]dp.Change, len(list))
+	for i, s := range list {
+		changes[i] = s.change()
+	}
+	return d.Apply(ctx, changes)
+}
+
+// run starts or stops streams.
+func (d *dataPlane) run(ctx context.Context, list []*stream, on bool) error {
+	var errs []error
+	for _, s := range list {
+		if !s.filler {
+			errs = append(errs, d.Stream(ctx, s.name, on))
+		}
+	}
+	return errors.Join(errs...)
+}

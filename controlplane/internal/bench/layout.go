@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bench measures what a packet costs in the gateway: it starts a data plane of its own with synth ports, has it
+// check packets against an independent encoder, and measures gateway work and the ports' own floor in the same run.
+package bench
+
+import (
+	"fmt"
+	"strings"
+)
+
+// fcs is the part of an Ethernet frame that never is in memory. The paper's sizes are read as whole L2 frames.
+const fcs = 4
+
+// gap is what a frame takes on a wire beside itself: preamble and inter-frame gap.
+const gap = 20
+
+// aclRules is the number of downlink rules (row A2), blockRules that of the uplink (row A1).
+const (
+	aclRules   = 4096
+	blockRules = 150
+)
+
+// Profile is one benchmark of the paper. Sizes are of frames as the gateway receives them, FCS included.
+type Profile struct {
+	Name           string
+	Title          string
+	Uplink         int // bytes
+	Downlink       int
+	UplinkShare    int     // of 64 places in the uplink's pattern, so that uplink : downlink is as wanted
+	Paper          float64 // Mpps per physical core
+	PaperCycles    int
+	Reading        string // how the ratio is read
+	AlternateShare int    // the other reading, 0 none
+	Alternate      string
+}
+
+// pattern is the number of places in a synth port's pattern of streams (dataplane/core/port_synth.c).
+const pattern = 64
+
+// Profiles known. 89:11 by bits is 504 * 64 : 128 * 31 bytes; by packets 64 : 8.
+var Profiles = []Profile{
+	{
+		Name: "agf-symmetric", Title: "650 B both ways, 1:1", Uplink: 650, Downlink: 650, UplinkShare: pattern,
+		Paper: 2.24, PaperCycles: 760, Reading: "1:1",
+	},
+	{
+		Name: "agf-asymmetric", Title: "504 B down, 128 B up, 89:11", Uplink: 128, Downlink: 504, UplinkShare: 31,
+		Paper: 2.80, PaperCycles: 608, Reading: "89:11 of bits", AlternateShare: 8, Alternate: "89:11 of packets",
+	},
+}
+
+// Lookup returns a profile by name.
+func Lookup(name string) (Profile, error) {
+	var names []string
+	for _, p := range Profiles {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Profile{}, fmt.Errorf("no profile %q; there are %s", name, strings.Join(names, " and "))
+}
+
+// layout places subscribers and their flows: half QinQ, half QinQ with PPPoE.
+type layout struct {
+	subscribers int
+	workers     int
+	cpus        []int
+	subports    int
+	flows       int // downlink and uplink flows of one subscriber
+	rules       []rule
+	huge        string
+}
+
+// rule permits what comes to a prefix of subscribers, for one flow or all.
+type rule struct {
+	prefix string
+	port   int // source port of the server, 0 any
+}
+
+const (
+	perSTag  = 1024
+	basePort = 5000 // UDP source port of a subscriber's first downlink flow
+	userPort = 4000
+)
+
+// half is one of the two ranges of subscribers.
+type half struct {
+	name   string
+	first  int // number of its first subscriber
+	count  int
+	sTag   int
+	pppoe  bool
+	config string
+}
+
+func newLayout(subscribers, workers int, cpus []int, huge string) (*layout, error) {
+	if subscribers < 2 || subscribers > 65536 {
+		return nil, fmt.Errorf("%d subscribers: 2 to 65536 are possible", subscribers)
+	}
+	if workers < 1 || workers > 16 {
+		return nil, fmt.Errorf("%d workers: 1 to 16 are possible", workers)
+	}
+	if len(cpus) > 0 && len(cpus) != workers {
+		return nil, fmt.Errorf("%d CPUs for %d workers", len(cpus), workers)
+	}
+	l := &layout{subscribers: subscribers, workers: workers, cpus: cpus, huge: huge}
+	// Service groups of about 256 homes, the same number for each worker.
+	groups := min(max((subscribers+255)/256, workers), 64)
+	l.subports = min((groups+workers-1)/workers*workers, 64/workers*workers)
+	l.flows = max(aclRules/subscribers, 1)
+	if l.flows > 64 {
+		l.flows = 64
+	}
+	l.makeRules()
+	return l, nil
+}
+
+// ue returns the IPv4 address of a subscriber.
+func ue(i int) string { return fmt.Sprintf("10.%d.%d.%d", 64+i>>16, i>>8&255, i&255) }
+
+// makeRules covers every flow of every subscriber with at most aclRules rules: a rule for each flow while there are
+// few, else a rule for each block of subscribers.
+func (l *layout) makeRules() {
+	if l.subscribers*l.flows <= aclRules && l.subscribers <= aclRules {
+		for i := range l.subscribers {
+			for k := range l.flows {
+				l.rules = append(l.rules, rule{ue(i) + "/32", basePort + k})
+			}
+		}
+		return
+	}
+	bits := 0
+	for (l.subscribers+(1<<bits)-1)>>bits > aclRules {
+		bits++
+	}
+	for i := 0; i < l.subscribers; i += 1 << bits {
+		l.rules = append(l.rules, rule{fmt.Sprintf("%s/%d", ue(i), 32-bits), 0})
+	}
+}
+
+func (l *layout) halves() []half {
+	n := l.subscribers / 2
+	return []half{
+		{name: "qinq", first: 0, count: n, sTag: 100},
+		{name: "pppoe", first: n, count: l.subscribers - n, sTag: 1000, pppoe: true},
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"net"
+)
+
+// run executes one command line.
+func run(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = Main(args, strings.NewReader(stdin), &out, &err)
+	return code, out.String(), err.String()
+}
+
+// control is a control plane of which only the answers exist.
+func control(t *testing.T, answers map[string]string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, ok := answers[r.Method+" "+r.URL.RequestURI()]
+		if !ok {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			body = `{"error":"asked for ` + r.Method + " " + r.URL.RequestURI() + `"}`
+		}
+		w.Write([]byte(body))
+	}))
+	server.Listener.Close()
+	server.Listener = l
+	server.Start()
+	t.Cleanup(server.Close)
+	return path
+}
+
+func TestCommands(t *testing.T) {
+	drops := `[{"name":"no-route","text":"No route.","packets":3}]`
+	graph := `{"nodes":[],"edges":[{"from":"a","to":"b"}]}`
+	socket := control(t, map[string]string{
+		"GET /v1/show/drop":                  drops,
+		"GET /v1/show/session?key=h&limit=2": `[]`,
+		"GET /v1/show/session?limit=200":     `[{"name":"home-1"},{"name":"home-2"}]`,
+		"GET /v1/show/graph":                 graph,
+		"GET /v1/config":                     "ports: []\n",
+		"POST /v1/config/reload":             `{"objects":5,"put":1,"deleted":2}`,
+		"POST /v1/stream/start?name=up":      `{}`,
+		"GET /v1/status":                     `{"data_plane":"ready","version":"0.1"}`,
+	})
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	os.WriteFile(file, []byte("ports:\n  - {nane: x}\n"), 0o600)
+	for _, test := range []struct {
+		args   string
+		code   int
+		stdout string // must be contained
+		stderr string
+	}{
+		{"version", 0, "isthmus " + Version, ""},
+		{"show drop", 0, "REASON    PACKETS  MEANING\nno-route        3  No route.\n", ""},
+		{"show drop -j", 0, "[\n  {\n    \"name\": \"no-route\",", ""},
+		{"show session h --limit 2", 0, "SESSION", ""},
+		{"show graph --edges", 0, "a     b", ""},
+		{"show graph --dot", 0, `"a" -> "b";`, ""},
+		{"show port", ExitFailed, "", "asked for GET /v1/show/port"},
+		{"show drop x", ExitUsage, "", "unknown command"},
+		{"show drop --nonsense", ExitUsage, "", "unknown flag"},
+		{"nonsense", ExitUsage, "", "unknown command"},
+		{"run", ExitUsage, "", `required flag(s) "config" not set`},
+		{"config show", 0, "ports: []\n", ""},
+		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
+		{"config check " + file, ExitFailed, "", file + ":2: ports[0].nane: unknown key; did you mean \"name\"?"},
+		{"config check /nonexistent", ExitFailed, "", "no such file"},
+		{"stream start up", 0, "", ""},
+		{"status", 0, "data plane     ready", ""},
+		{"bench nonsense", ExitFailed, "", "there are agf-symmetric and agf-asymmetric"},
+		{"bench agf-symmetric --print-config --subscribers 10", 0, "firewall:", ""},
+		{"bench agf-symmetric --cpus x", ExitFailed, "", "no list of CPUs"},
+		{"replay -c " + file, ExitFailed, "", ":2:"},
+		{"__complete show session ", 0, "home-1\nhome-2\n", ""},
+		{"__complete show ", 0, "neighbour", ""},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			args := append([]string{"--socket", socket}, strings.Fields(test.args)...)
+			if strings.HasPrefix(test.args, "__complete") {
+				args = append(strings.Fields(test.args)[:1], append([]string{"--socket", socket}, strings.Fields(test.args)[1:]...)...)
+				args = append(args, "")
+			}
+			code, stdout, stderr := run(t, "", args...)
+			if code != test.code || !strings.Contains(stdout, test.stdout) || !strings.Contains(stderr, test.stderr) {
+				t.Errorf("status %d (want %d)\n%s\n%s", code, test.code, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestNoControlPlane(t *testing.T) {
+	code, _, stderr := run(t, "", "--socket", "/nonexistent/s", "show", "port")
+	if code != ExitUnreachable || !strings.Contains(stderr, "/nonexistent/s") || !strings.Contains(stderr, "isthmus run -c FILE") {
+		t.Errorf("status %d: %s", code, stderr)
+	}
+}
+
+func TestShell(t *testing.T) {
+	socket := control(t, map[string]string{"GET /v1/show/drop": `[{"name":"no-route","text":"x","packets":3}]`})
+	code, stdout, stderr := run(t, "show drop\n\n# comment\nnonsense\nrun\nexit\nversion\n", "--socket", socket, "shell")
+	if code != 0 || !strings.Contains(stdout, "no-route") || strings.Contains(stdout, Version) ||
+		!strings.Contains(stderr, "nonsense") || !strings.Contains(stderr, "run does not work") {
+		t.Errorf("status %d\n%s\n%s", code, stdout, stderr)
+	}
+}
+
+func TestParseCPUs(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		want int
+		ok   bool
+	}{{"", 0, true}, {"2,3", 2, true}, {"2-5", 4, true}, {"1,4-5", 3, true}, {"5-2", 0, false}, {"a", 0, false}, {"-1", 0, false}} {
+		list, err := parseCPUs(test.in)
+		if len(list) != test.want || (err == nil) != test.ok {
+			t.Errorf("%q: %v, %v", test.in, list, err)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// checker finds what no single value shows: names given twice, references to what is not there, contradictions.
+type checker struct {
+	*Config
+	file string
+	errs Errors
+
+	ports      map[Name]*Port
+	interfaces map[Name]*Interface
+	policers   map[Name]*Policer
+	schedulers map[Name]*Scheduler // by port
+	paths      map[Name]*Path
+	addresses  map[netip.Addr]int // of interfaces: line
+}
+
+func (k *checker) fail(at At, key, format string, args ...any) {
+	k.errs.add(Error{k.file, at.Line(key), at.Path(key), fmt.Sprintf(format, args...)})
+}
+
+func (k *checker) all() {
+	k.engine()
+	k.allPorts()
+	k.allInterfaces()
+	k.allRoutes()
+	k.allNeighbours()
+	k.ruleSet(&k.Firewall.Uplink)
+	k.ruleSet(&k.Firewall.Downlink)
+	k.allPolicers()
+	k.allSchedulers()
+	k.allPaths()
+	k.homes()
+}
+
+// named indexes a section's entries by name and refuses a name given twice.
+func named[T any](k *checker, list []T, key string, of func(*T) (Name, At)) map[Name]*T {
+	index := make(map[Name]*T, len(list))
+	for i := range list {
+		name, at := of(&list[i])
+		if first, twice := index[name]; twice {
+			_, was := of(first)
+			k.fail(at, key, "%q is already in line %d", name, was.Line(key))
+			continue
+		}
+		index[name] = &list[i]
+	}
+	return index
+}
+
+// refer refuses a reference to what is not there; an empty one is no reference.
+func refer[T any](k *checker, at At, key, what string, name Name, index map[Name]*T) *T {
+	if name == "" {
+		return nil
+	}
+	if v, ok := index[name]; ok {
+		return v
+	}
+	known := make([]string, 0, min(len(index), 100))
+	for n := range index {
+		if len(known) < cap(known) {
+			known = append(known, string(n))
+		}
+	}
+	k.fail(at, key, "there is no %s %q%s", what, name, suggest(string(name), known))
+	return nil
+}
+
+func (k *checker) engine() {
+	e := &k.Engine
+	if len(e.CPUs) > 0 && len(e.CPUs) != int(e.Workers) {
+		k.fail(e.At, "cpus", "%d given for %d workers", len(e.CPUs), e.Workers)
+	}
+	seen := map[int]bool{}
+	for _, cpu := range e.CPUs {
+		if cpu >= 0 && seen[cpu] {
+			k.fail(e.At, "cpus", "CPU %d given twice", cpu)
+		}
+		seen[cpu] = true
+	}
+}
+
+func (k *checker) allPorts() {
+	k.ports = named(k, k.Ports, "name", func(p *Port) (Name, At) { return p.Name, p.At })
+	for i := range k.Ports {
+		p := &k.Ports[i]
+		refer(k, p.At, "xconnect", "port", p.Xconnect, k.ports)
+		switch p.Driver {
+		case "synth", "inject":
+			if p.Device != "" || p.Args != "" {
+				k.fail(p.At, "driver", "%s takes neither device nor args", p.Driver)
+			}
+		case "net_bond":
+			if p.Device != "" || p.Args == "" {
+				k.fail(p.At, "driver", "net_bond takes args (mode=..., slave=...) and no device")
+			}
+		default:
+			if p.Device == "" && p.Args == "" {
+				k.fail(p.At, "device", "missing: %s needs to know what to open", p.Driver)
+			}
+		}
+		if strings.ContainsAny(p.Device, ",= ") {
+			k.fail(p.At, "device", "%q holds a comma, an equals sign or a space; use args for arguments", p.Device)
+		}
+		if len(p.DevArgs()) > 255 {
+			k.fail(p.At, "args", "device and args together are longer than 255 bytes")
+		}
+		if q := p.QueueSize; q != 0 && (q < 64 || q&(q-1) != 0) {
+			k.fail(p.At, "queue_size", "%d is no power of two from 64 up", q)
+		}
+	}
+}
+
+// DevArgs is the port's device shorthand and args as DPDK device arguments.
+func (p *Port) DevArgs() string {
+	device := p.Device
+	if device != "" {
+		switch p.Driver {
+		case "net_af_packet", "net_af_xdp", "net_tap", "net_pcap", "net_vhost":
+			device = "iface=" + device
+		case "net_memif":
+			device = "socket=" + device + ",socket-abstract=no"
+		case "net_virtio_user":
+			device = "path=" + device
+		}
+	}
+	switch {
+	case device == "":
+		return p.Args
+	case p.Args == "":
+		return device
+	}
+	return device + "," + p.Args
+}
+
+func (k *checker) allInterfaces() {
+	k.interfaces = named(k, k.Interfaces, "name", func(i *Interface) (Name, At) { return i.Name, i.At })
+	k.addresses = map[netip.Addr]int{}
+	type place struct {
+		port         Name
+		outer, inner uint16
+	}
+	places := map[place]int{}
+	for i := range k.Interfaces {
+		f := &k.Interfaces[i]
+		port := refer(k, f.At, "port", "port", f.Port, k.ports)
+		if f.InnerVLAN != 0 && f.OuterVLAN == 0 {
+			k.fail(f.At, "inner_vlan", "given without outer_vlan")
+		}
+		p := place{f.Port, f.OuterVLAN, f.InnerVLAN}
+		if line, twice := places[p]; twice {
+			k.fail(f.At, "port", "the interface in line %d is already on this port with these VLANs", line)
+		} else {
+			places[p] = f.Line("")
+		}
+		for _, a := range f.Addresses {
+			addr := a.Addr()
+			if addr.IsMulticast() || addr.IsUnspecified() || addr.IsLoopback() {
+				k.fail(f.At, "addresses", "%s is no unicast address", addr)
+			}
+			if line, twice := k.addresses[addr]; twice && (port == nil || port.Role == "core") {
+				k.fail(f.At, "addresses", "%s is already in line %d", addr, line)
+				continue
+			}
+			k.addresses[addr] = f.Line("addresses")
+		}
+	}
+}
+
+// reaches tells whether an address lies in a prefix of the interface.
+func (f *Interface) reaches(a netip.Addr) bool {
+	for _, p := range f.Addresses {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *checker) allRoutes() {
+	seen := map[netip.Prefix]int{}
+	for i := range k.Routes {
+		r := &k.Routes[i]
+		if r.Prefix.hostBits() {
+			k.fail(r.At, "prefix", "%s has host bits set; the network is %s", r.Prefix, r.Prefix.Masked())
+		}
+		if line, twice := seen[r.Prefix.Prefix]; twice {
+			k.fail(r.At, "prefix", "%s is already in line %d", r.Prefix, line)
+		}
+		seen[r.Prefix.Prefix] = r.Line("prefix")
+		f := refer(k, r.At, "interface", "interface", r.Interface, k.interfaces)
+		if !r.Via.IsValid() {
+			if r.Interface == "" {
+				k.fail(r.At, "via", "a route needs via, interface, or both")
+			}
+			continue
+		}
+		if r.Via.Is4() != r.Prefix.Addr().Is4() {
+			k.fail(r.At, "via", "%s and %s are not of one family", r.Via, r.Prefix)
+			continue
+		}
+		if f == nil && r.Interface == "" && !k.reachable(r.Via.Addr) {
+			k.fail(r.At, "via", "%s is in no interface's prefix; name the interface", r.Via)
+		}
+	}
+}
+
+func (k *checker) reachable(a netip.Addr) bool {
+	for i := range k.Interfaces {
+		if k.Interfaces[i].reaches(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *checker) allNeighbours() {
+	type id struct {
+		interface_ Name
+		address    netip.Addr
+	}
+	seen := map[id]int{}
+	for i := range k.Neighbours {
+		n := &k.Neighbours[i]
+		refer(k, n.At, "interface", "interface", n.Interface, k.interfaces)
+		key := id{n.Interface, n.Address.Addr}
+		if line, twice := seen[key]; twice {
+			k.fail(n.At, "address", "%s on %s is already in line %d", n.Address, n.Interface, line)
+		}
+		seen[key] = n.Line("address")
+	}
+}
+
+func (k *checker) ruleSet(s *RuleSet) {
+	for i := range s.Rules {
+		r := &s.Rules[i]
+		if r.Source.IsValid() && r.Destination.IsValid() && r.Source.Addr().Is4() != r.Destination.Addr().Is4() {
+			k.fail(r.At, "destination", "source and destination are not of one family")
+		}
+		if r.Source.hostBits() {
+			k.fail(r.At, "source", "%s has host bits set; the network is %s", r.Source, r.Source.Masked())
+		}
+		if r.Destination.hostBits() {
+			k.fail(r.At, "destination", "%s has host bits set; the network is %s", r.Destination, r.Destination.Masked())
+		}
+		if p := r.Protocol; !(r.SourcePort.Any() && r.DestinationPort.Any()) &&
+			(p.Any() || p.Number != 6 && p.Number != 17 && p.Number != 132) {
+			k.fail(r.At, "protocol", "a rule with ports needs protocol tcp, udp or sctp")
+		}
+	}
+}
+
+func (k *checker) allPolicers() {
+	k.policers = named(k, k.Policers, "name", func(p *Policer) (Name, At) { return p.Name, p.At })
+	for i := range k.Policers {
+		p := &k.Policers[i]
+		if p.CIR.Bytes() == 0 {
+			k.fail(p.At, "cir", "must be at least 8 bit/s")
+		}
+		if p.Type == "srtcm" {
+			for _, key := range []string{"pir", "pbs"} {
+				if p.Has(key) {
+					k.fail(p.At, key, "belongs to trtcm; srtcm has cir, cbs and ebs (RFC 2697)")
+				}
+			}
+			continue
+		}
+		if p.Has("ebs") {
+			k.fail(p.At, "ebs", "belongs to srtcm; trtcm has cir, cbs, pir and pbs (RFC 2698)")
+		}
+		if p.PIR < p.CIR {
+			k.fail(p.At, "pir", "trtcm needs a peak rate not below the committed rate")
+		}
+	}
+}
+
+func (k *checker) allPaths() {
+	k.paths = named(k, k.Paths, "name", func(p *Path) (Name, At) { return p.Name, p.At })
+	type id struct {
+		local, peer netip.Addr
+		port        uint16
+	}
+	seen := map[id]int{}
+	for i := range k.Paths {
+		p := &k.Paths[i]
+		if p.Local.Is4() != p.Peer.Is4() {
+			k.fail(p.At, "peer", "local and peer are not of one family")
+		}
+		if p.Peer.IsMulticast() || p.Peer.IsUnspecified() {
+			k.fail(p.At, "peer", "%s is no unicast address", p.Peer)
+		}
+		if _, ours := k.addresses[p.Local.Addr]; !ours {
+			k.fail(p.At, "local", "%s is no address of an interface", p.Local)
+		}
+		if p.EchoInterval > 0 && p.EchoInterval < 60 {
+			k.fail(p.At, "echo_interval", "%d s is less than 60 s (TS 29.281 clause 7.2.1)", p.EchoInterval)
+		}
+		key := id{p.Local.Addr, p.Peer.Addr, p.SourcePort}
+		if line, twice := seen[key]; twice {
+			k.fail(p.At, "", "the path in line %d has the same addresses", line)
+		} else {
+			seen[key] = p.Line("")
+		}
+	}
+}

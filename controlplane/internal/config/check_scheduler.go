@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"math/bits"
+
+	"isthmus/api"
+)
+
+const minPipes = 16
+
+func (k *checker) allSchedulers() {
+	k.schedulers = named(k, k.Schedulers, "port", func(s *Scheduler) (Name, At) { return s.Port, s.At })
+	for i := range k.Schedulers {
+		s := &k.Schedulers[i]
+		if p := refer(k, s.At, "port", "port", s.Port, k.ports); p != nil && p.Role != "access" {
+			k.fail(s.At, "port", "%q is no access port", s.Port)
+		}
+		if s.Rate.Bytes() == 0 {
+			k.fail(s.At, "rate", "must be at least 8 bit/s")
+		}
+		for _, q := range s.QueueSize {
+			if q&(q-1) != 0 {
+				k.fail(s.At, "queue_size", "%d is no power of two", q)
+			}
+		}
+		k.profiles(s)
+		k.groups(s)
+	}
+}
+
+func (k *checker) profiles(s *Scheduler) {
+	if len(s.Profiles) == 0 {
+		k.fail(s.At, "profiles", "needs at least one")
+	}
+	named(k, s.Profiles, "name", func(p *Profile) (Name, At) { return p.Name, p.At })
+	for i := range s.Profiles {
+		p := &s.Profiles[i]
+		k.rates(p.At, p.Rate, s.Rate, &p.ClassRates)
+	}
+}
+
+// rates checks a level's rate against the one above, and its class rates (filled in when absent) against itself.
+func (k *checker) rates(at At, rate, above Rate, classes *[4]Rate) {
+	if rate.Bytes() == 0 {
+		k.fail(at, "rate", "must be at least 8 bit/s")
+		return
+	}
+	if rate > above {
+		k.fail(at, "rate", "%s is more than the port's %s", rate, above)
+	}
+	if !at.Has("class_rates") && *classes == ([4]Rate{}) {
+		*classes = [4]Rate{rate, rate, rate, rate}
+	}
+	for i, c := range classes {
+		if c.Bytes() == 0 || c > rate {
+			k.fail(at, "class_rates", "class %d: %s is not between 8 bit/s and the rate, %s", i, c, rate)
+		}
+	}
+}
+
+// groups expands the subports' counts and settles rate and worker of each.
+func (k *checker) groups(s *Scheduler) {
+	total := uint32(0)
+	for i := range s.Subports {
+		total += max(s.Subports[i].Count, 1)
+	}
+	if total == 0 || total > api.MaxSubports {
+		k.fail(s.At, "subports", "%d subports; 1 to %d are possible", total, api.MaxSubports)
+		return
+	}
+	names := map[Name]int{}
+	for i := range s.Subports {
+		sub := s.Subports[i]
+		count := max(sub.Count, 1)
+		if sub.Worker >= int(k.Engine.Workers) {
+			k.fail(sub.At, "worker", "%d: there are %d workers, numbered from 0", sub.Worker, k.Engine.Workers)
+			sub.Worker = -1
+		}
+		if sub.Rate == 0 && !sub.Has("rate") {
+			sub.Rate = s.Rate / Rate(total)
+		}
+		k.rates(sub.At, sub.Rate, s.Rate, &sub.ClassRates)
+		if sub.Pipes&(sub.Pipes-1) != 0 {
+			sub.Pipes = 1 << bits.Len32(sub.Pipes)
+		}
+		for n := range count {
+			one := sub
+			if one.Name != "" && count > 1 {
+				one.Name = Name(fmt.Sprintf("%s-%d", sub.Name, n+1))
+			}
+			if line, twice := names[one.Name]; twice && one.Name != "" {
+				k.fail(sub.At, "name", "%q is already in line %d", one.Name, line)
+			}
+			names[one.Name] = sub.Line("name")
+			if one.Worker < 0 {
+				one.Worker = len(s.Groups) % int(max(k.Engine.Workers, 1))
+			}
+			s.Groups = append(s.Groups, one)
+		}
+	}
+	s.Pipes = make([]uint32, len(s.Groups))
+}
+
+// settlePipes gives each subport that did not ask for a size room for its subscribers. The power of two keeps a
+// scheduler as it is when a few subscribers come or go.
+func (k *checker) settlePipes() {
+	for i := range k.Schedulers {
+		s := &k.Schedulers[i]
+		for g := range s.Groups {
+			sub, used := &s.Groups[g], s.Pipes[g]
+			switch {
+			case sub.Pipes == 0 && used > 65536:
+				k.fail(s.At, "subports", "%d subscribers in subport %d, at most 65536", used, g)
+			case sub.Pipes == 0:
+				sub.Pipes = max(minPipes, uint32(1)<<bits.Len32(max(used, 1)-1))
+			case used > sub.Pipes:
+				k.fail(sub.At, "pipes", "%d subscribers in subport %d, room for %d", used, g, sub.Pipes)
+			}
+		}
+	}
+}

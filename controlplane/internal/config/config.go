@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config reads the one YAML file that configures Isthmus. The structs below are the file's sections; their tags
+// drive the strict decoder (decode.go), the JSON Schema (schema.go) and nothing else knows a key. Load reports every
+// reason to refuse a file with file, line and path; what it returns has been checked whole (check.go) and has its
+// ranges of subscribers expanded (homes.go).
+package config
+
+import (
+	"fmt"
+	"os"
+)
+
+// Config is the whole file.
+type Config struct {
+	At          `yaml:""`
+	Engine      Engine       `yaml:"engine" doc:"Workers, memory, limits and rates of the data plane. Changes need its restart, except rates."`
+	Control     Control      `yaml:"control" doc:"The control plane: sockets, metrics, how the data plane is kept running."`
+	Ports       []Port       `yaml:"ports" doc:"The ports of the data plane."`
+	Interfaces  []Interface  `yaml:"interfaces" doc:"IP interfaces: on the core side those that route, on the access side the gateway addresses that subscribers see."`
+	Routes      []Route      `yaml:"routes" doc:"Static routes. Prefixes of interfaces are routes of their own accord."`
+	Neighbours  []Neighbour  `yaml:"neighbours" doc:"Static neighbours; all others are found by ARP and ND."`
+	Firewall    Firewall     `yaml:"firewall" doc:"Rules on the subscriber's IP header, inside PPPoE or GTP-U."`
+	Policers    []Policer    `yaml:"policers" doc:"Profiles that subscribers refer to; each subscriber has a meter of its own."`
+	Schedulers  []Scheduler  `yaml:"schedulers" doc:"Hierarchical schedulers, one per access port: port, subport, pipe (subscriber), traffic class."`
+	Paths       []Path       `yaml:"paths" doc:"GTP-U paths (TS 29.281): a peer, such as a UPF, and our end of the tunnels to it."`
+	Subscribers []Subscriber `yaml:"subscribers" doc:"Subscribers, singly or in ranges."`
+
+	Homes []Home `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
+}
+
+type Engine struct {
+	At            `yaml:""`
+	Workers       uint32 `yaml:"workers" min:"1" max:"16" doc:"Worker threads; subscribers are spread over them."`
+	CPUs          []int  `yaml:"cpus" min:"-1" max:"4095" doc:"CPU of each worker; -1 leaves one unpinned. Empty: none is pinned."`
+	HugePages     string `yaml:"huge_pages" enum:"auto|on|off" doc:"auto uses huge pages when the machine has free ones."`
+	PacketBuffers uint32 `yaml:"packet_buffers" min:"1024" max:"16777216" doc:"Packet buffers of the whole process."`
+	BufferSize    uint32 `yaml:"buffer_size" min:"512" max:"16384" doc:"Bytes of one packet buffer; larger frames are chained."`
+	Limits        Limits `yaml:"limits" doc:"Sizes of tables, fixed at start."`
+	Rates         Rates  `yaml:"rates" doc:"Most packets per second and worker that the gateway makes or hands up itself."`
+	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps for 50 µs at a time: for shared or small machines, at the cost of latency."`
+	DropUEGTPU    bool   `yaml:"drop_ue_gtpu" doc:"Drop any UDP packet to port 2152 that a subscriber sends."`
+}
+
+func (e *Engine) setDefaults() {
+	e.Workers, e.HugePages, e.PacketBuffers, e.BufferSize = 1, "auto", 32768, 2048
+	e.DropUEGTPU = true
+	e.Limits.setDefaults()
+	e.Rates.setDefaults()
+}
+
+type Limits struct {
+	At          `yaml:""`
+	Sessions    uint32 `yaml:"sessions" min:"1" max:"1048576" doc:"Subscriber sessions."`
+	Flows       uint32 `yaml:"flows" min:"64" max:"16777216" doc:"Cached flows per worker."`
+	HeldPackets uint32 `yaml:"held_packets" max:"1048576" doc:"Packets that wait for a neighbour, whole process."`
+	Fragments   uint32 `yaml:"fragments" max:"1048576" doc:"Packets under reassembly, per worker."`
+}
+
+func (l *Limits) setDefaults() {
+	l.Sessions, l.Flows, l.HeldPackets, l.Fragments = 65536, 262144, 1024, 1024
+}
+
+type Rates struct {
+	At               `yaml:""`
+	ICMPErrors       uint32 `yaml:"icmp_errors" doc:"ICMP and ICMPv6 errors."`
+	ErrorIndications uint32 `yaml:"error_indications" doc:"GTP-U Error Indications (unknown TEID)."`
+	Echo             uint32 `yaml:"echo" doc:"Answered echo requests, ICMP and GTP-U."`
+	Punt             uint32 `yaml:"punt" doc:"Packets handed to the host path."`
+}
+
+func (r *Rates) setDefaults() {
+	r.ICMPErrors, r.ErrorIndications, r.Echo, r.Punt = 100, 100, 1000, 10000
+}
+
+type Control struct {
+	At           `yaml:""`
+	DPSocket     string  `yaml:"dp_socket" max:"107" doc:"Unix socket of the data plane."`
+	Socket       string  `yaml:"socket" max:"107" doc:"Unix socket that the command line talks to."`
+	Metrics      string  `yaml:"metrics" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
+	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
+	ResyncPeriod uint32  `yaml:"resync_period" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
+}
+
+func (c *Control) setDefaults() {
+	c.DPSocket, c.Socket = "/run/isthmus/dp.sock", "/run/isthmus/isthmus.sock"
+	c.Metrics = "127.0.0.1:9464"
+	c.ResyncPeriod = 30
+	c.Restart.setDefaults()
+}
+
+type Restart struct {
+	At       `yaml:""`
+	Policy   string `yaml:"policy" enum:"always|never|external" doc:"always: start it and start it again; never: start it once; external: something else starts it."`
+	DelayMS  uint32 `yaml:"delay_ms" max:"60000" doc:"Milliseconds to wait before the first new start; doubled each time it ends early."`
+	MaxDelay uint32 `yaml:"max_delay_ms" max:"600000" doc:"Where the doubling stops."`
+	Program  string `yaml:"program" max:"255" doc:"Path of the data plane's program; empty: isthmus-dp beside isthmus."`
+}
+
+func (r *Restart) setDefaults() { r.Policy, r.DelayMS, r.MaxDelay = "always", 100, 5000 }
+
+type Port struct {
+	At          `yaml:""`
+	Name        Name   `yaml:"name" req:"true" doc:"The port's name."`
+	Driver      string `yaml:"driver" req:"true" enum:"synth|inject|net_af_packet|net_af_xdp|net_tap|net_memif|net_pcap|net_virtio_user|net_vhost|net_bond|pci" doc:"synth: source and sink inside the graph; inject: memory queues (replay, tests); pci: a DPDK network card or VF; otherwise DPDK's virtual device of that name."`
+	Device      string `yaml:"device" max:"128" doc:"What the driver opens: a Linux interface (net_af_packet, net_af_xdp, net_pcap), the name of the TAP interface to make (net_tap), a socket path (net_memif, net_vhost, net_virtio_user), or a PCI address (pci)."`
+	Args        string `yaml:"args" max:"255" doc:"Further DPDK device arguments, passed on as they are."`
+	Role        string `yaml:"role" req:"true" enum:"access|core" doc:"Which side of the gateway the port is on."`
+	MTU         uint32 `yaml:"mtu" min:"576" max:"9216" doc:"Largest IP packet on the port, bytes (on the access side: before VLAN tags, with PPPoE's 8 bytes)."`
+	Queues      uint32 `yaml:"queues" max:"64" doc:"Receive queues; 0: one per worker where the device can."`
+	QueueSize   uint32 `yaml:"queue_size" max:"32768" doc:"Descriptors per queue; 0: 1024."`
+	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
+	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC."`
+	Xconnect    Name   `yaml:"xconnect" doc:"Port to which everything received here leaves untouched: measures the cost of the ports alone."`
+}
+
+func (p *Port) setDefaults() { p.MTU = 1500 }
+
+type Interface struct {
+	At        `yaml:""`
+	Name      Name     `yaml:"name" req:"true" doc:"The interface's name."`
+	Port      Name     `yaml:"port" req:"true" doc:"The port it is on."`
+	OuterVLAN uint16   `yaml:"outer_vlan" max:"4094" doc:"Outer or only VLAN; 0: none."`
+	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" doc:"Inner VLAN; 0: none."`
+	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
+}
+
+type Route struct {
+	At        `yaml:""`
+	Prefix    Prefix  `yaml:"prefix" req:"true" doc:"Destination."`
+	Via       Address `yaml:"via" doc:"Next hop; absent: the destination is directly on the interface."`
+	Interface Name    `yaml:"interface" doc:"Interface to leave by; may be absent when the next hop lies in an interface's prefix."`
+}
+
+type Neighbour struct {
+	At        `yaml:""`
+	Interface Name    `yaml:"interface" req:"true" doc:"Interface on which the neighbour is."`
+	Address   Address `yaml:"address" req:"true" doc:"Its IP address."`
+	MAC       MAC     `yaml:"mac" req:"true" doc:"Its MAC address."`
+}
+
+type Firewall struct {
+	At       `yaml:""`
+	Uplink   RuleSet `yaml:"uplink" doc:"Packets from subscribers."`
+	Downlink RuleSet `yaml:"downlink" doc:"Packets to subscribers."`
+}
+
+func (f *Firewall) setDefaults() { f.Uplink.Default, f.Downlink.Default = "permit", "permit" }
+
+type RuleSet struct {
+	At            `yaml:""`
+	Default       string `yaml:"default" enum:"permit|deny" doc:"What happens to a packet that no rule matches."`
+	PerSubscriber bool   `yaml:"per_subscriber" doc:"Add a rule that permits each subscriber's own addresses, after the rules given here."`
+	Rules         []Rule `yaml:"rules" doc:"The first rule that matches decides."`
+}
+
+func (r *RuleSet) setDefaults() { r.Default = "permit" }
+
+type Rule struct {
+	At              `yaml:""`
+	Source          Prefix    `yaml:"source" doc:"Source prefix; absent: any."`
+	Destination     Prefix    `yaml:"destination" doc:"Destination prefix; absent: any."`
+	SourcePort      PortRange `yaml:"source_port" doc:"Source port or range."`
+	DestinationPort PortRange `yaml:"destination_port" doc:"Destination port or range."`
+	Protocol        Protocol  `yaml:"protocol" doc:"IP protocol, by name or number."`
+	Action          string    `yaml:"action" req:"true" enum:"permit|deny" doc:"What happens to a packet that matches."`
+}
+
+type Policer struct {
+	At     `yaml:""`
+	Name   Name         `yaml:"name" req:"true" doc:"The profile's name."`
+	Type   string       `yaml:"type" req:"true" enum:"srtcm|trtcm" doc:"Single rate (RFC 2697) or two rates (RFC 2698), three colours."`
+	CIR    Rate         `yaml:"cir" req:"true" doc:"Committed information rate, of IP packets (the subscriber's IP header and up)."`
+	CBS    Burst        `yaml:"cbs" doc:"Committed burst."`
+	EBS    Burst        `yaml:"ebs" doc:"srtcm: excess burst."`
+	PIR    Rate         `yaml:"pir" doc:"trtcm: peak information rate, at least the CIR."`
+	PBS    Burst        `yaml:"pbs" doc:"trtcm: peak burst."`
+	Green  ColourAction `yaml:"green" doc:"Within the committed rate."`
+	Yellow ColourAction `yaml:"yellow" doc:"Above the committed rate and within the excess."`
+	Red    ColourAction `yaml:"red" doc:"Above all."`
+}
+
+func (p *Policer) setDefaults() {
+	p.CBS, p.EBS, p.PBS = Burst{Milli: 10}, Burst{Milli: 10}, Burst{Milli: 10}
+	p.Green.Verb, p.Yellow.Verb, p.Red.Verb = "pass", "pass", "drop"
+}
+
+type Scheduler struct {
+	At            `yaml:""`
+	Port          Name      `yaml:"port" req:"true" doc:"The access port that it feeds."`
+	Engine        string    `yaml:"engine" enum:"rte|hqos" doc:"rte: DPDK's rte_sched; hqos: Isthmus' own."`
+	Rate          Rate      `yaml:"rate" req:"true" doc:"Rate of the port, on the wire."`
+	FrameOverhead uint32    `yaml:"frame_overhead" max:"64" doc:"Bytes that each frame takes on the wire beside itself: preamble, gap, FCS."`
+	QueueSize     [4]uint32 `yaml:"queue_size" min:"2" max:"8192" doc:"Packets per queue of each traffic class; powers of two."`
+	Subports      []Subport `yaml:"subports" req:"true" one:"true" maxlen:"64" doc:"Service groups; one entry may stand for several alike."`
+	Profiles      []Profile `yaml:"profiles" req:"true" maxlen:"32" doc:"What a pipe (subscriber) may be given. The first is the default."`
+	Classes       Classes   `yaml:"classes" doc:"How packets are put into traffic classes."`
+	Groups        []Subport `yaml:"-"` // Subports with counts expanded
+	Pipes         []uint32  `yaml:"-"` // used in each group
+}
+
+func (s *Scheduler) setDefaults() {
+	s.Engine, s.FrameOverhead, s.QueueSize = "rte", 24, [4]uint32{64, 64, 64, 64}
+}
+
+type Subport struct {
+	At         `yaml:""`
+	Name       Name    `yaml:"name" doc:"Name that subscribers may refer to."`
+	Count      uint32  `yaml:"count" min:"1" max:"64" doc:"How many subports like this one."`
+	Rate       Rate    `yaml:"rate" doc:"Rate of each; absent: an equal share of the port's."`
+	Burst      Burst   `yaml:"burst" doc:"Token bucket of each."`
+	ClassRates [4]Rate `yaml:"class_rates" doc:"Upper rates of the four traffic classes; absent: the subport's."`
+	Pipes      uint32  `yaml:"pipes" max:"65536" doc:"Room for so many subscribers; 0: as many as there are, rounded up to a power of two."`
+	Worker     int     `yaml:"worker" min:"-1" max:"15" doc:"Worker that owns its subscribers; -1: the subport's number modulo the workers."`
+}
+
+func (s *Subport) setDefaults() { s.Count, s.Worker, s.Burst = 1, -1, Burst{Milli: 10} }
+
+type Profile struct {
+	At         `yaml:""`
+	Name       Name     `yaml:"name" req:"true" doc:"The profile's name."`
+	Rate       Rate     `yaml:"rate" req:"true" doc:"Rate of the pipe."`
+	Burst      Burst    `yaml:"burst" doc:"Its token bucket."`
+	ClassRates [4]Rate  `yaml:"class_rates" doc:"Upper rates of the four traffic classes; absent: the pipe's."`
+	Weights    [4]uint8 `yaml:"weights" min:"1" doc:"Weights of the four queues of class 3."`
+}
+
+func (p *Profile) setDefaults() { p.Burst, p.Weights = Burst{Milli: 10}, [4]uint8{1, 1, 1, 1} }
+
+type Classes struct {
+	At   `yaml:""`
+	DSCP map[uint8]Class `yaml:"dscp" doc:"DSCP to class. Those not named: EF, CS5 to CS7 are 0, AF4x and CS4 1, AF2x, AF3x, CS2 and CS3 2, AF1x 3.1, CS1 3.3, all others 3.0."`
+	QFI  map[uint8]Class `yaml:"qfi" doc:"QFI to class; those not named go by the DSCP."`
+}
+
+type Path struct {
+	At           `yaml:""`
+	Name         Name    `yaml:"name" req:"true" doc:"The path's name."`
+	Local        Address `yaml:"local" req:"true" doc:"Our address: of a core interface."`
+	Peer         Address `yaml:"peer" req:"true" doc:"The peer's address."`
+	DSCP         uint8   `yaml:"dscp" max:"63" doc:"DSCP of the outer header, where the subscriber has none."`
+	TTL          uint8   `yaml:"ttl" min:"1" doc:"TTL or hop limit of the outer header."`
+	SourcePort   uint16  `yaml:"source_port" doc:"UDP source port; 0: 2152."`
+	EchoInterval uint32  `yaml:"echo_interval" max:"86400" doc:"Seconds between Echo Requests: 0 (none) or at least 60 (TS 29.281 clause 7.2.1)."`
+}
+
+func (p *Path) setDefaults() { p.TTL = 64 }
+
+type Subscriber struct {
+	At              `yaml:""`
+	Name            Name    `yaml:"name" req:"true" doc:"The subscriber's name; of a range: what the names begin with (home gives home-00001 and so on)."`
+	Count           uint32  `yaml:"count" max:"1048576" doc:"Number of subscribers in a range; absent: one subscriber, named as given."`
+	Port            Name    `yaml:"port" req:"true" doc:"Access port."`
+	Encap           string  `yaml:"encap" enum:"qinq|qinq-pppoe" doc:"Encapsulation on the access side."`
+	TPID            uint16  `yaml:"tpid" doc:"TPID of the outer tag that we send: 0x8100 or 0x88a8. Both are accepted."`
+	MAC             MAC     `yaml:"mac" req:"true" doc:"MAC address of the home gateway (of the first one)."`
+	STag            uint16  `yaml:"s_tag" req:"true" min:"1" max:"4094" doc:"Outer VLAN (first)."`
+	CTag            uint16  `yaml:"c_tag" req:"true" min:"1" max:"4094" doc:"Inner VLAN (first)."`
+	PerSTag         uint32  `yaml:"per_s_tag" max:"4094" doc:"C-tags used on each S-tag before the next S-tag begins; 0: as many as there are up to 4094."`
+	PPPoESession    uint16  `yaml:"pppoe_session" max:"65534" doc:"PPPoE session id (first)."`
+	IPv4            Address `yaml:"ipv4" doc:"IPv4 address (first)."`
+	IPv6            Prefix  `yaml:"ipv6" doc:"IPv6 prefix (first)."`
+	Path            Name    `yaml:"path" req:"true" doc:"GTP-U path to the core."`
+	TEIDUplink      uint32  `yaml:"teid_uplink" req:"true" min:"1" doc:"TEID that the peer gave us, for uplink (first)."`
+	TEIDDownlink    uint32  `yaml:"teid_downlink" req:"true" min:"1" doc:"TEID that we gave the peer, for downlink (first)."`
+	Step            Step    `yaml:"step" doc:"What each further subscriber of a range adds."`
+	QFI             uint8   `yaml:"qfi" max:"63" doc:"QoS flow in both directions; 0: none, no PDU Session Container is sent."`
+	QFIUplink       uint8   `yaml:"qfi_uplink" max:"63" doc:"QoS flow of the uplink, instead of qfi."`
+	QFIDownlink     uint8   `yaml:"qfi_downlink" max:"63" doc:"QoS flow of the downlink, instead of qfi."`
+	DSCP            uint8   `yaml:"dscp" max:"63" doc:"DSCP of the outer header; absent: the path's."`
+	UplinkPolicer   Name    `yaml:"uplink_policer" doc:"Policer profile for the uplink; absent: not policed."`
+	DownlinkPolicer Name    `yaml:"downlink_policer" doc:"Policer profile for the downlink; absent: not policed."`
+	Scheduler       Place   `yaml:"scheduler" doc:"Place in the port's scheduler."`
+	UplinkGate      string  `yaml:"uplink_gate" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
+	DownlinkGate    string  `yaml:"downlink_gate" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
+	MRU             uint16  `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes; 0: the port's MTU (minus 8 for PPPoE)."`
+}
+
+func (s *Subscriber) setDefaults() {
+	s.Encap, s.TPID = "qinq", 0x88a8
+	s.UplinkGate, s.DownlinkGate = "open", "open"
+	s.Step.setDefaults()
+	s.Scheduler.setDefaults()
+}
+
+type Step struct {
+	At           `yaml:""`
+	MAC          uint32 `yaml:"mac" doc:"Added to the MAC address as a number."`
+	PPPoESession uint16 `yaml:"pppoe_session" doc:"Added to the PPPoE session id; after 65534 comes 1."`
+	IPv4         uint32 `yaml:"ipv4" min:"1" doc:"Addresses."`
+	IPv6         uint32 `yaml:"ipv6" min:"1" doc:"Prefixes of the length given."`
+	TEIDUplink   uint32 `yaml:"teid_uplink" doc:"Added to teid_uplink."`
+	TEIDDownlink uint32 `yaml:"teid_downlink" min:"1" doc:"Added to teid_downlink."`
+}
+
+func (s *Step) setDefaults() { *s = Step{s.At, 1, 1, 1, 1, 1, 1} }
+
+type Place struct {
+	At      `yaml:""`
+	Subport Where `yaml:"subport" doc:"Number or name of a subport, round-robin (in turn), or block (equal parts of the range, one after the other)."`
+	Profile Name  `yaml:"profile" doc:"Pipe profile; absent: the scheduler's first."`
+}
+
+func (p *Place) setDefaults() { p.Subport = "round-robin" }
+
+// Load reads and checks a file, with the overrides of the environment (environment.go) laid over it.
+func Load(file string) (*Config, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if info.Size() > maxFile {
+		return nil, &Errors{List: []Error{{file, 0, "",
+			fmt.Sprintf("%d bytes are more than a configuration may have (%d)", info.Size(), maxFile)}}}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return ParseWith(file, data, os.Environ())
+}
+
+// Parse is Load for text that is already in memory, without the environment; file is only for messages.
+func Parse(file string, data []byte) (*Config, error) {
+	return ParseWith(file, data, nil)
+}
+
+// ParseWith is Parse with the overrides of an environment ("NAME=value").
+func ParseWith(file string, data []byte, environ []string) (*Config, error) {
+	c, d := decode(file, data)
+	d.environment(c, environ)
+	if err := d.errs.result(); err != nil {
+		return nil, err
+	}
+	k := &checker{Config: c, file: file}
+	k.all()
+	if err := k.errs.result(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding"
+	"reflect"
+	"sort"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// environment lays variables over single values of the sections engine and control, so that a container image can keep
+// its file: ISTHMUS_ENGINE_WORKERS=4, ISTHMUS_CONTROL_RESTART_POLICY=external. Values are checked as in the file, and a
+// variable of these two families that names no value is refused.
+func (d *decoder) environment(c *Config, environ []string) {
+	given := map[string]string{}
+	for _, e := range environ {
+		name, value, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, "ISTHMUS_ENGINE_") || strings.HasPrefix(name, "ISTHMUS_CONTROL_") {
+			given[name] = value
+		}
+	}
+	if len(given) == 0 {
+		return
+	}
+	var known []string
+	walk := func(v reflect.Value, prefix string) { known = d.override(v, prefix, given, known) }
+	walk(reflect.ValueOf(&c.Engine).Elem(), "ISTHMUS_ENGINE")
+	walk(reflect.ValueOf(&c.Control).Elem(), "ISTHMUS_CONTROL")
+	unknown := []string{}
+	for name := range given { // override has taken the known ones out
+		unknown = append(unknown, name)
+	}
+	sort.Strings(unknown)
+	for _, name := range unknown {
+		d.fail(0, "environment "+name, "no such setting%s", suggest(name, known))
+	}
+}
+
+func (d *decoder) override(v reflect.Value, prefix string, given map[string]string, known []string) []string {
+	for i := range v.NumField() {
+		field, tag := v.Field(i), v.Type().Field(i).Tag
+		key := tag.Get("yaml")
+		if key == "" || key == "-" {
+			continue
+		}
+		name := prefix + "_" + strings.ToUpper(key)
+		if _, scalar := field.Addr().Interface().(encoding.TextUnmarshaler); !scalar {
+			switch field.Kind() {
+			case reflect.Struct:
+				known = d.override(field, name, given, known)
+				continue
+			case reflect.Slice, reflect.Array, reflect.Map:
+				continue
+			}
+		}
+		known = append(known, name)
+		if value, ok := given[name]; ok {
+			delete(given, name)
+			d.value(&yaml.Node{Kind: yaml.ScalarNode, Value: value}, field, "environment "+name, tag)
+		}
+	}
+	return known
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"isthmus/api"
+)
+
+const maxRules = (api.MaxBody - api.SizeofObjectHead - api.SizeofACL) / api.SizeofACLRule
+
+// Home is one subscriber of a Subscriber entry, with every per-subscriber value settled.
+type Home struct {
+	Name         string
+	From         *Subscriber // what the whole range shares
+	Worker       uint16
+	STag, CTag   uint16
+	PPPoESession uint16
+	MAC          MAC
+	IPv4         netip.Addr   // invalid: none
+	IPv6         netip.Prefix // invalid: none
+	TEIDUplink   uint32
+	TEIDDownlink uint32
+	Subport      uint32
+	Pipe         uint32
+	Profile      Name // empty: the port has no scheduler
+	local        netip.Addr
+}
+
+// homes expands every entry, then looks for what two subscribers must not share.
+func (k *checker) homes() {
+	total := uint64(0)
+	for i := range k.Subscribers {
+		total += uint64(max(k.Subscribers[i].Count, 1))
+		if total > uint64(k.Engine.Limits.Sessions) {
+			k.fail(k.Subscribers[i].At, "count", "%d subscribers so far; engine.limits.sessions is %d",
+				total, k.Engine.Limits.Sessions)
+			return
+		}
+	}
+	k.Homes = make([]Home, 0, total)
+	for i := range k.Subscribers {
+		s := &k.Subscribers[i]
+		if path, ok := k.subscriber(s); ok {
+			k.expand(s, path)
+		}
+	}
+	k.settlePipes()
+	k.ownRules(&k.Firewall.Uplink)
+	k.ownRules(&k.Firewall.Downlink)
+	k.uniqueNames()
+	k.uniqueEndpoints()
+	k.uniqueTEIDs()
+	k.uniqueAddresses()
+}
+
+// ownRules: a rule set travels in one message.
+func (k *checker) ownRules(set *RuleSet) {
+	count := len(set.Rules)
+	for i := range k.Homes {
+		if set.PerSubscriber && k.Homes[i].IPv4.IsValid() {
+			count++
+		}
+		if set.PerSubscriber && k.Homes[i].IPv6.IsValid() {
+			count++
+		}
+	}
+	if count > maxRules {
+		k.fail(set.At, "per_subscriber", "%d rules in all; at most %d", count, maxRules)
+	}
+}
+
+// subscriber checks what the range shares; false: not worth expanding.
+func (k *checker) subscriber(s *Subscriber) (*Path, bool) {
+	port := refer(k, s.At, "port", "port", s.Port, k.ports)
+	path := refer(k, s.At, "path", "path", s.Path, k.paths)
+	refer(k, s.At, "uplink_policer", "policer", s.UplinkPolicer, k.policers)
+	refer(k, s.At, "downlink_policer", "policer", s.DownlinkPolicer, k.policers)
+	if port != nil && port.Role != "access" {
+		k.fail(s.At, "port", "%q is no access port", s.Port)
+	}
+	if s.TPID != 0x8100 && s.TPID != 0x88a8 {
+		k.fail(s.At, "tpid", "0x%x is neither 0x8100 nor 0x88a8", s.TPID)
+	}
+	if (s.Encap == "qinq-pppoe") != (s.PPPoESession != 0) {
+		k.fail(s.At, "pppoe_session", "goes with encap qinq-pppoe: give both or none")
+	}
+	if !s.IPv4.IsValid() && !s.IPv6.IsValid() {
+		k.fail(s.At, "", "a subscriber needs ipv4, ipv6 or both")
+	}
+	if s.IPv4.IsValid() && !s.IPv4.Is4() {
+		k.fail(s.At, "ipv4", "%s is no IPv4 address", s.IPv4)
+	}
+	if s.IPv6.IsValid() && s.IPv6.Addr().Is4() {
+		k.fail(s.At, "ipv6", "%s is no IPv6 prefix", s.IPv6)
+	}
+	if s.IPv6.hostBits() || s.IPv6.IsValid() && s.IPv6.Bits() < 16 {
+		k.fail(s.At, "ipv6", "%s has host bits set or is shorter than /16", s.IPv6)
+	}
+	if s.MRU != 0 && s.MRU < 576 {
+		k.fail(s.At, "mru", "%d is less than 576", s.MRU)
+	}
+	return path, port != nil && path != nil
+}
+
+func (k *checker) expand(s *Subscriber, path *Path) {
+	placer := k.placer(s)
+	if placer == nil {
+		return
+	}
+	perSTag := s.PerSTag
+	if perSTag == 0 {
+		perSTag = 4095 - uint32(s.CTag)
+	}
+	if uint32(s.CTag)+perSTag-1 > 4094 {
+		k.fail(s.At, "per_s_tag", "%d C-tags from %d on go beyond 4094", perSTag, s.CTag)
+		return
+	}
+	if s.Count > 0 && len(s.Name)+1+max(5, len(strconv.Itoa(int(s.Count)))) > 31 {
+		k.fail(s.At, "name", "%q leaves no room for the number (31 bytes in all)", s.Name)
+		return
+	}
+	for i := range max(s.Count, 1) {
+		h := Home{Name: string(s.Name), From: s, PPPoESession: s.PPPoESession, local: path.Local.Addr}
+		if s.Count > 0 {
+			h.Name = numbered(string(s.Name), i+1)
+		}
+		h.CTag = s.CTag + uint16(i%perSTag)
+		if key, reason := h.step(s, i, perSTag); key != "" {
+			k.fail(s.At, key, "at subscriber %d of %d: %s", i+1, max(s.Count, 1), reason)
+			return
+		}
+		placer(&h, i)
+		k.Homes = append(k.Homes, h)
+	}
+}
+
+// step settles the values that grow along a range; key and reason tell which one left its bounds.
+func (h *Home) step(s *Subscriber, i, perSTag uint32) (key, reason string) {
+	sTag := uint32(s.STag) + i/perSTag
+	if sTag > 4094 {
+		return "s_tag", "beyond 4094"
+	}
+	h.STag = uint16(sTag)
+	mac := uint64(i) * uint64(s.Step.MAC)
+	for b := range s.MAC {
+		mac += uint64(s.MAC[b]) << (40 - 8*b)
+	}
+	if mac>>48 != 0 || mac>>40&1 != 0 {
+		return "mac", "no unicast address any more"
+	}
+	for b := range h.MAC {
+		h.MAC[b] = byte(mac >> (40 - 8*b))
+	}
+	if s.PPPoESession != 0 {
+		h.PPPoESession = uint16((uint64(s.PPPoESession)-1+uint64(i)*uint64(s.Step.PPPoESession))%65534) + 1
+	}
+	up := uint64(s.TEIDUplink) + uint64(i)*uint64(s.Step.TEIDUplink)
+	down := uint64(s.TEIDDownlink) + uint64(i)*uint64(s.Step.TEIDDownlink)
+	if up>>32 != 0 {
+		return "teid_uplink", "beyond 32 bits"
+	}
+	if down>>32 != 0 {
+		return "teid_downlink", "beyond 32 bits"
+	}
+	h.TEIDUplink, h.TEIDDownlink = uint32(up), uint32(down)
+	return h.stepAddresses(s, uint64(i))
+}
+
+func (h *Home) stepAddresses(s *Subscriber, i uint64) (key, reason string) {
+	if s.IPv4.Is4() {
+		base := s.IPv4.As4()
+		v := uint64(binary.BigEndian.Uint32(base[:])) + i*uint64(s.Step.IPv4)
+		if v>>32 != 0 {
+			return "ipv4", "beyond 255.255.255.255"
+		}
+		h.IPv4 = netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(v))))
+		if h.IPv4.IsMulticast() || h.IPv4.IsUnspecified() || h.IPv4.IsLoopback() || v == 1<<32-1 {
+			return "ipv4", h.IPv4.String() + " is no unicast address"
+		}
+	}
+	if s.IPv6.IsValid() {
+		p, ok := nthPrefix(s.IPv6.Prefix, i*uint64(s.Step.IPv6))
+		if !ok {
+			return "ipv6", "beyond the end of the address space"
+		}
+		if a := p.Addr(); a.IsMulticast() || a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() {
+			return "ipv6", p.String() + " is no global unicast prefix"
+		}
+		h.IPv6 = p
+	}
+	return "", ""
+}
+
+// nthPrefix is the n-th prefix of the same length after p; false when there is none.
+func nthPrefix(p netip.Prefix, n uint64) (netip.Prefix, bool) {
+	shift := 128 - p.Bits()
+	var addHigh, addLow uint64
+	switch {
+	case shift == 0:
+		addLow = n
+	case shift < 64:
+		addLow, addHigh = n<<shift, n>>(64-shift)
+	default:
+		addHigh = n << (shift - 64)
+		if addHigh>>(shift-64) != n {
+			return p, false
+		}
+	}
+	b := p.Addr().As16()
+	low, carry := bits.Add64(binary.BigEndian.Uint64(b[8:]), addLow, 0)
+	high, carry := bits.Add64(binary.BigEndian.Uint64(b[:8]), addHigh, carry)
+	if carry != 0 {
+		return p, false
+	}
+	binary.BigEndian.PutUint64(b[8:], low)
+	binary.BigEndian.PutUint64(b[:8], high)
+	return netip.PrefixFrom(netip.AddrFrom16(b), p.Bits()), true
+}
+
+// numbered is fmt.Sprintf("%s-%05d"), which takes most of the time with 64 K of them.
+func numbered(name string, n uint32) string {
+	b := make([]byte, 0, 32)
+	b = append(append(b, name...), '-')
+	for limit := uint32(10000); limit > n; limit /= 10 {
+		b = append(b, '0')
+	}
+	return string(strconv.AppendUint(b, uint64(n), 10))
+}
+
+// placer returns what gives each subscriber of a range its worker and its place in the port's scheduler.
+func (k *checker) placer(s *Subscriber) func(h *Home, i uint32) {
+	workers := max(k.Engine.Workers, 1)
+	sched := k.schedulers[s.Port]
+	if sched == nil {
+		if s.Has("scheduler") {
+			k.fail(s.At, "scheduler", "port %q has no scheduler", s.Port)
+			return nil
+		}
+		return func(h *Home, _ uint32) { h.Worker = uint16(uint32(len(k.Homes)) % workers) }
+	}
+	if len(sched.Groups) == 0 || len(sched.Profiles) == 0 {
+		return nil // already refused
+	}
+	profile := sched.Profiles[0].Name
+	if s.Scheduler.Profile != "" {
+		profile = s.Scheduler.Profile
+		if !slices.ContainsFunc(sched.Profiles, func(p Profile) bool { return p.Name == profile }) {
+			k.fail(s.Scheduler.At, "profile", "the scheduler of port %q has no profile %q", s.Port, profile)
+			return nil
+		}
+	}
+	groups := uint64(len(sched.Groups))
+	var choose func(i uint32) uint32
+	switch where := string(s.Scheduler.Subport); where {
+	case "", "round-robin":
+		choose = func(i uint32) uint32 { return uint32(uint64(i) % groups) }
+	case "block":
+		count := uint64(max(s.Count, 1))
+		choose = func(i uint32) uint32 { return uint32(uint64(i) * groups / count) }
+	default:
+		fixed := slices.IndexFunc(sched.Groups, func(g Subport) bool { return string(g.Name) == where })
+		if n, err := strconv.Atoi(where); fixed < 0 && err == nil && n >= 0 && n < len(sched.Groups) {
+			fixed = n
+		}
+		if fixed < 0 {
+			k.fail(s.Scheduler.At, "subport", "the scheduler of port %q has no subport %q (0 to %d, or a name)",
+				s.Port, where, groups-1)
+			return nil
+		}
+		choose = func(uint32) uint32 { return uint32(fixed) }
+	}
+	return func(h *Home, i uint32) {
+		h.Subport = choose(i)
+		h.Pipe = sched.Pipes[h.Subport]
+		sched.Pipes[h.Subport]++
+		h.Worker = uint16(sched.Groups[h.Subport].Worker)
+		h.Profile = profile
+	}
+}
+
+// clash reports two subscribers that share what they must not. One report per entry and kind is enough.
+func (k *checker) clash(h, first *Home, reported map[*Subscriber]bool, key, what string) {
+	if reported[h.From] {
+		return
+	}
+	reported[h.From] = true
+	k.fail(h.From.At, key, "%s of %s is also that of %s, line %d", what, h.Name, first.Name, first.From.Line(key))
+}
+
+// unique finds homes that share what of returns.
+func unique[K comparable](k *checker, key string, of func(*Home) (K, string)) {
+	seen := make(map[K]int32, len(k.Homes))
+	reported := map[*Subscriber]bool{}
+	for i := range k.Homes {
+		h := &k.Homes[i]
+		id, what := of(h)
+		if first, twice := seen[id]; twice {
+			if what == "" {
+				what = fmt.Sprint(key, " ", id)
+			}
+			k.clash(h, &k.Homes[first], reported, key, what)
+			continue
+		}
+		seen[id] = int32(i)
+	}
+}
+
+func (k *checker) uniqueNames() {
+	unique(k, "name", func(h *Home) (string, string) { return h.Name, "the name" })
+}
+
+func (k *checker) uniqueEndpoints() {
+	type endpoint struct {
+		port         Name
+		sTag, cTag   uint16
+		pppoeSession uint16
+		mac          MAC
+	}
+	unique(k, "mac", func(h *Home) (endpoint, string) {
+		return endpoint{h.From.Port, h.STag, h.CTag, h.PPPoESession, h.MAC}, "port, VLAN tags, PPPoE session and MAC"
+	})
+}
+
+func (k *checker) uniqueTEIDs() {
+	type fteid struct {
+		teid  uint32
+		local netip.Addr
+	}
+	unique(k, "teid_downlink", func(h *Home) (fteid, string) {
+		return fteid{h.TEIDDownlink, h.local}, "downlink TEID and local address"
+	})
+}
+
+// uniqueAddresses finds UE addresses and prefixes that are equal or contain one another, and those of the gateway.
+func (k *checker) uniqueAddresses() {
+	type owned struct {
+		prefix netip.Prefix
+		home   *Home
+	}
+	list := make([]owned, 0, 2*len(k.Homes))
+	for i := range k.Homes {
+		h := &k.Homes[i]
+		if h.IPv4.IsValid() {
+			list = append(list, owned{netip.PrefixFrom(h.IPv4, 32), h})
+			if line, ours := k.addresses[h.IPv4]; ours {
+				k.fail(h.From.At, "ipv4", "%s of %s is an interface's, line %d", h.IPv4, h.Name, line)
+			}
+		}
+		if h.IPv6.IsValid() {
+			list = append(list, owned{h.IPv6, h})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b owned) int {
+		if c := a.prefix.Addr().Compare(b.prefix.Addr()); c != 0 {
+			return c
+		}
+		return a.prefix.Bits() - b.prefix.Bits()
+	})
+	reported := map[*Subscriber]bool{}
+	for i := 1; i < len(list); i++ {
+		a, b := &list[i-1], &list[i]
+		if !a.prefix.Overlaps(b.prefix) {
+			continue
+		}
+		key := "ipv6"
+		if b.prefix.Addr().Is4() {
+			key = "ipv4"
+		}
+		what := fmt.Sprintf("address %s", b.prefix)
+		if later := b.home; later.From.Line("") >= a.home.From.Line("") {
+			k.clash(later, a.home, reported, key, what)
+		} else {
+			k.clash(a.home, later, reported, key, what)
+		}
+		list[i] = *a // the wider one may contain the next as well
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Schema is the JSON Schema (draft 2020-12) of the file, for editors; made from the same tags as the decoder.
+func Schema() ([]byte, error) {
+	root := structSchema(reflect.TypeFor[Config]())
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "Isthmus configuration"
+	out, err := json.MarshalIndent(root, "", "  ")
+	return append(out, '\n'), err
+}
+
+type schemer interface{ schema() map[string]any }
+
+func structSchema(t reflect.Type) map[string]any {
+	v := reflect.New(t)
+	if d, ok := v.Interface().(defaulter); ok {
+		d.setDefaults()
+	}
+	properties, required := map[string]any{}, []string{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := f.Tag.Get("yaml")
+		if key == "" || key == "-" {
+			continue
+		}
+		s := valueSchema(f.Type, f.Tag)
+		if doc := f.Tag.Get("doc"); doc != "" {
+			s["description"] = doc
+		}
+		if def, ok := defaultOf(v.Elem().Field(i)); ok {
+			s["default"] = def
+		}
+		if f.Tag.Get("req") == "true" {
+			required = append(required, key)
+		}
+		properties[key] = s
+	}
+	out := map[string]any{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		out["type"], out["required"] = "object", required
+	}
+	return out
+}
+
+func valueSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
+	if s, ok := reflect.Zero(t).Interface().(schemer); ok {
+		return s.schema()
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return structSchema(t)
+	case reflect.Slice:
+		return listSchema(t, tag)
+	case reflect.Array:
+		return map[string]any{"type": "array", "items": valueSchema(t.Elem(), tag),
+			"minItems": t.Len(), "maxItems": t.Len()}
+	case reflect.Map:
+		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": false,
+			"patternProperties": map[string]any{"^([0-9]|[1-5][0-9]|6[0-3])$": valueSchema(t.Elem(), "")}}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.String:
+		s := map[string]any{"type": "string"}
+		if enum := tag.Get("enum"); enum != "" {
+			s["enum"] = strings.Split(enum, "|")
+		}
+		if limit, err := strconv.Atoi(tag.Get("max")); err == nil {
+			s["maxLength"] = limit
+		}
+		return s
+	}
+	low, high := bounds(t, tag)
+	return map[string]any{"type": "integer", "minimum": low, "maximum": high}
+}
+
+func listSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
+	items := valueSchema(t.Elem(), tag)
+	list := map[string]any{"type": []string{"array", "null"}, "items": items}
+	if limit, err := strconv.Atoi(tag.Get("maxlen")); err == nil {
+		list["maxItems"] = limit
+	}
+	if tag.Get("one") == "true" {
+		list["type"] = "array"
+		return map[string]any{"oneOf": []any{list, items}}
+	}
+	return list
+}
+
+// defaultOf is a field's value where it is a plain value and not zero.
+func defaultOf(v reflect.Value) (any, bool) {
+	if v.IsZero() {
+		return nil, false
+	}
+	if s, ok := v.Interface().(fmt.Stringer); ok {
+		return s.String(), true
+	}
+	switch v.Kind() {
+	case reflect.Struct, reflect.Slice, reflect.Map:
+		return nil, false
+	}
+	return v.Interface(), true
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dp
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"isthmus/api"
+)
+
+// Timeouts of one request. A commit may build large tables; everything else is quick.
+const (
+	requestTimeout = 10 * time.Second
+	commitTimeout  = 60 * time.Second
+)
+
+// maxReplyBytes bounds all replies to one request together.
+const maxReplyBytes = 512 << 20
+
+// Change is one step of a transaction. A nil Body deletes the object.
+type Change struct {
+	Kind uint32
+	Key  string
+	Body []byte
+}
+
+// RefusedError is the data plane's answer to a transaction or command that it did not carry out. Nothing was changed.
+type RefusedError struct {
+	Code uint32 // errno
+	Kind uint32 // 0: no single object is to blame
+	Key  string
+	Text string
+}
+
+func (e *RefusedError) Error() string {
+	what := e.Text
+	if what == "" {
+		what = fmt.Sprintf("error %d", e.Code)
+	}
+	if e.Kind == 0 {
+		return "refused by the data plane: " + what
+	}
+	return fmt.Sprintf("refused by the data plane: %s %q: %s", KindName(e.Kind), e.Key, what)
+}
+
+// ErrClosed is returned for requests on a connection that has ended.
+var ErrClosed = errors.New("connection to the data plane has ended")
+
+// Client is one connection. All methods may be called from any goroutine; requests take turns.
+type Client struct {
+	conn  net.Conn
+	hello api.Hello
+	reply chan frame    // written by the reader goroutine
+	quit  chan struct{} // closed by Close: the reader stops
+	once  sync.Once
+	done  chan struct{}
+	err   error // why done was closed; read after done
+
+	mu       sync.Mutex // owns what follows: one request at a time
+	w        *bufio.Writer
+	sequence uint32
+}
+
+// Dial connects and checks that both ends speak the same version of the API.
+func Dial(ctx context.Context, path string) (*Client, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := NewClient(ctx, conn)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// NewClient says hello over an open connection, which it then owns.
+func NewClient(ctx context.Context, conn net.Conn) (*Client, error) {
+	c := &Client{
+		conn:  conn,
+		reply: make(chan frame, 16),
+		quit:  make(chan struct{}),
+		done:  make(chan struct{}),
+		w:     bufio.NewWriterSize(conn, 256<<10),
+	}
+	go c.read()
+	request := api.Hello{Version: api.Version, PID: uint32(os.Getpid())}
+	body, err := c.request(ctx, api.TypeHello, api.Encode(&request))
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	hello, err := decodeHello(body)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.hello = hello
+	return c, nil
+}
+
+// decodeHello looks at the version first: another version may have another length.
+func decodeHello(body []byte) (api.Hello, error) {
+	if len(body) < 4 {
+		return api.Hello{}, fmt.Errorf("%w: hello of %d bytes", ErrProtocol, len(body))
+	}
+	if version := binary.NativeEndian.Uint32(body); version != api.Version {
+		return api.Hello{}, fmt.Errorf("data plane speaks API version %d, this program speaks %d: install both from one release",
+			version, uint32(api.Version))
+	}
+	return one[api.Hello](body)
+}
+
+// Hello returns what the data plane said of itself.
+func (c *Client) Hello() api.Hello { return c.hello }
+
+// Done is closed when the connection has ended, for whatever reason.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	c.once.Do(func() { close(c.quit) })
+	return c.conn.Close()
+}
+
+func (c *Client) read() {
+	defer close(c.done)
+	defer c.conn.Close()
+	r := bufio.NewReaderSize(c.conn, 256<<10)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
+				err = ErrClosed
+			}
+			c.err = err
+			return
+		}
+		select {
+		case c.reply <- f:
+		case <-c.quit:
+			c.err = ErrClosed
+			return
+		}
+	}
+}
+
+// send writes one message; the caller holds mu and flushes.
+func (c *Client) send(typ uint16, parts ...[]byte) (uint32, error) {
+	length := 0
+	for _, p := range parts {
+		length += len(p)
+	}
+	if length > api.MaxBody {
+		return 0, fmt.Errorf("message of %d bytes, at most %d allowed", length, api.MaxBody)
+	}
+	c.sequence++
+	var head [api.SizeofHeader]byte
+	if _, err := c.w.Write(appendHeader(head[:0], typ, api.FLast, uint32(length), c.sequence)); err != nil {
+		return 0, c.broken(err)
+	}
+	for _, p := range parts {
+		if _, err := c.w.Write(p); err != nil {
+			return 0, c.broken(err)
+		}
+	}
+	return c.sequence, nil
+}
+
+// broken ends a connection whose stream is in an unknown state.
+func (c *Client) broken(err error) error {
+	c.Close()
+	return err
+}
+
+// next waits for the next reply.
+func (c *Client) next(ctx context.Context) (frame, error) {
+	select {
+	case f := <-c.reply:
+		return f, nil
+	default:
+	}
+	select {
+	case f := <-c.reply:
+		return f, nil
+	case <-c.done:
+		return frame{}, c.err
+	case <-ctx.Done():
+		return frame{}, c.broken(fmt.Errorf("no answer from the data plane: %w", ctx.Err()))
+	}
+}
+
+// collect reads replies to requests first..last until the last one is answered and returns the bodies joined. An error
+// reply to an earlier request of the same transaction (a PUT) is remembered and returned.
+func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) ([]byte, error) {
+	var body []byte
+	var refused error
+	for {
+		f, err := c.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if f.Sequence-first > last-first {
+			return nil, c.broken(fmt.Errorf("%w: reply to request %d, expected %d", ErrProtocol, f.Sequence, last))
+		}
+		if f.Flags&api.FError != 0 {
+			if err := refusal(f.body); err != nil && refused == nil {
+				refused = err
+			}
+		} else if f.Sequence == last {
+			if f.Type != typ {
+				return nil, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d", ErrProtocol, f.Type, typ))
+			}
+			if len(body)+len(f.body) > maxReplyBytes {
+				return nil, c.broken(fmt.Errorf("%w: more than %d bytes in answer to one request", ErrProtocol, maxReplyBytes))
+			}
+			body = append(body, f.body...)
+		}
+		if f.Sequence == last && f.last() {
+			return body, refused
+		}
+	}
+}
+
+// refusal turns an api_status into an error, nil for code 0.
+func refusal(body []byte) error {
+	s, err := one[api.Status](body)
+	if err != nil {
+		return err
+	}
+	if s.Code == 0 {
+		return nil
+	}
+	return &RefusedError{Code: s.Code, Kind: s.Kind, Key: api.CString(s.Key[:]), Text: api.CString(s.Text[:])}
+}
+
+// request sends one message and returns the joined bodies of its replies.
+func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn.SetWriteDeadline(time.Now().Add(requestTimeout))
+	sequence, err := c.send(typ, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.w.Flush(); err != nil {
+		return nil, c.broken(err)
+	}
+	return c.collect(ctx, typ, sequence, sequence)
+}
+
+// Apply carries out all changes as one transaction, in the given order, or none of them.
+func (c *Client) Apply(ctx context.Context, changes []Change) error {
+	if len(changes) > api.MaxChanges {
+		return fmt.Errorf("%d changes in one transaction, at most %d allowed", len(changes), api.MaxChanges)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	for i := range changes { // before BEGIN, so that nothing stays open
+		if err := checkChange(&changes[i]); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn.SetWriteDeadline(time.Now().Add(commitTimeout))
+	first, err := c.send(api.TypeBegin)
+	if err != nil {
+		return err
+	}
+	for i := range changes {
+		if err := c.sendChange(&changes[i]); err != nil {
+			return err
+		}
+	}
+	last, err := c.send(api.TypeCommit)
+	if err != nil {
+		return err
+	}
+	if err := c.w.Flush(); err != nil {
+		return c.broken(err)
+	}
+	body, err := c.collect(ctx, api.TypeCommit, first, last)
+	if err != nil {
+		return err
+	}
+	return refusal(body)
+}
+
+func checkChange(ch *Change) error {
+	if _, err := api.MakeKey(ch.Key); err != nil {
+		return fmt.Errorf("%s: %w", KindName(ch.Kind), err)
+	}
+	if len(ch.Body)+api.SizeofObjectHead > api.MaxBody {
+		return fmt.Errorf("%s %q: %d bytes, at most %d allowed", KindName(ch.Kind), ch.Key, len(ch.Body), api.MaxBody-api.SizeofObjectHead)
+	}
+	return nil
+}
+
+func (c *Client) sendChange(ch *Change) error {
+	var head [api.SizeofObjectHead]byte
+	typ := uint16(api.TypePut)
+	if ch.Body == nil {
+		typ = api.TypeDelete
+	}
+	_, err := c.send(typ, appendObjectHead(head[:0], ch), ch.Body)
+	return err
+}
+
+// Names of the object kinds, as the CLI and the messages use them.
+var kindNames = [api.KindCount]string{
+	api.KindEngine: "engine", api.KindPort: "port", api.KindInterface: "interface", api.KindRoute: "route",
+	api.KindNeighbour: "neighbour", api.KindACL: "acl", api.KindPolicer: "policer", api.KindScheduler: "scheduler",
+	api.KindPath: "path", api.KindSession: "session", api.KindSynth: "stream",
+}
+
+// KindName returns the word for an object kind.
+func KindName(kind uint32) string {
+	if kind < uint32(len(kindNames)) && kindNames[kind] != "" {
+		return kindNames[kind]
+	}
+	return fmt.Sprintf("kind %d", kind)
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dptest is a data plane for tests: it keeps objects and answers the socket like isthmus-dp, and moves no packets.
+package dptest
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+
+	"isthmus/api"
+)
+
+// ID names an object.
+type ID struct {
+	Kind uint32
+	Key  string
+}
+
+// Server is one fake data plane on a Unix socket.
+type Server struct {
+	Path string
+
+	mu        sync.Mutex
+	listener  net.Listener
+	conns     map[net.Conn]bool
+	held      map[ID][]byte
+	tables    map[uint32][]byte
+	refuse    func(id ID, body []byte) string
+	version   uint32
+	commits   int
+	changes   int // in all commits
+	streams   map[string]bool
+	bootID    uint64
+	listCalls int
+}
+
+// New makes a server that is not listening yet.
+func New(path string) *Server {
+	return &Server{
+		Path: path, conns: map[net.Conn]bool{}, held: map[ID][]byte{}, tables: map[uint32][]byte{},
+		streams: map[string]bool{}, version: api.Version, bootID: 1,
+	}
+}
+
+// Start listens at a path in the test's own directory and stops with the test.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := New(t.TempDir() + "/dp.sock")
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Listen starts serving; after Kill it is the same process started again, with whatever Held was left or set.
+func (s *Server) Listen() error {
+	l, err := net.Listen("unix", s.Path)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.listener = l
+	s.bootID++
+	s.mu.Unlock()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns[conn] = true
+			s.mu.Unlock()
+			go s.serve(conn)
+		}
+	}()
+	return nil
+}
+
+// Kill closes the socket and every connection at once.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		s.listener.Close()
+		s.listener = nil
+	}
+	for c := range s.conns {
+		c.Close()
+	}
+	clear(s.conns)
+}
+
+// Held returns a copy of what is held; SetHeld replaces it.
+func (s *Server) Held() map[ID][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.held)
+}
+
+// SetHeld replaces what is held.
+func (s *Server) SetHeld(held map[ID][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = map[ID][]byte{}
+	maps.Copy(s.held, held)
+}
+
+// SetTable sets the rows that answer a stats request.
+func (s *Server) SetTable(table uint32, rows []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables[table] = rows
+}
+
+// Refuse makes commits fail with the text that fn returns for a change ("" accepts it). nil accepts all.
+func (s *Server) Refuse(fn func(id ID, body []byte) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = fn
+}
+
+// SetVersion makes HELLO answer another API version.
+func (s *Server) SetVersion(v uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = v
+}
+
+// Counts returns the number of commits carried out and of changes in them.
+func (s *Server) Counts() (commits, changes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commits, s.changes
+}
+
+// Running tells whether a stream was started.
+func (s *Server) Running(stream string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[stream]
+}
+
+type change struct {
+	id   ID
+	body []byte // nil: delete
+}
+
+type session struct {
+	s    *Server
+	w    *bufio.Writer
+	open bool
+	txn  []change
+}
+
+func (s *Server) serve(conn net.Conn) {
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	c := session{s: s, w: bufio.NewWriter(conn)}
+	for {
+		var raw [api.SizeofHeader]byte
+		if _, err := io.ReadFull(r, raw[:]); err != nil {
+			return
+		}
+		var h api.Header
+		if _, err := api.Decode(raw[:], &h); err != nil || h.Magic != api.Magic || h.Length > api.MaxBody {
+			return
+		}
+		body := make([]byte, h.Length)
+		if _, err := io.ReadFull(r, body); err != nil {
+			return
+		}
+		s.mu.Lock()
+		ok := c.handle(h, body)
+		s.mu.Unlock()
+		if !ok || c.w.Flush() != nil {
+			return
+		}
+	}
+}
+
+func (c *session) reply(h api.Header, flags uint16, body []byte) bool {
+	h.Flags, h.Length = flags, uint32(len(body))
+	c.w.Write(api.Encode(&h))
+	_, err := c.w.Write(body)
+	return err == nil
+}
+
+func (c *session) status(h api.Header, code uint32, id ID, text string) bool {
+	st := api.Status{Code: code, Kind: id.Kind}
+	copy(st.Key[:], id.Key)
+	copy(st.Text[:api.TextSize-1], text)
+	flags := uint16(api.FLast)
+	if code != 0 {
+		flags |= api.FError
+	}
+	return c.reply(h, flags, api.Encode(&st))
+}
+
+func (c *session) handle(h api.Header, body []byte) bool {
+	switch h.Type {
+	case api.TypeHello:
+		hello := api.Hello{Version: c.s.version, BootID: c.s.bootID, TSCHz: 1e9, Objects: uint32(len(c.s.held))}
+		copy(hello.Build[:], "fake")
+		return c.reply(h, api.FLast, api.Encode(&hello))
+	case api.TypeBegin:
+		c.open, c.txn = true, nil
+		return c.status(h, 0, ID{}, "")
+	case api.TypePut, api.TypeDelete:
+		return c.change(h, body)
+	case api.TypeCommit:
+		return c.commit(h)
+	case api.TypeAbort:
+		c.open, c.txn = false, nil
+		return c.status(h, 0, ID{}, "")
+	case api.TypeList:
+		return c.list(h)
+	case api.TypeStats:
+		var req api.StatsRequest
+		if _, err := api.Decode(body, &req); err != nil {
+			return false
+		}
+		return c.reply(h, api.FLast, c.s.tables[req.Table])
+	case api.TypeStream:
+		var cmd api.StreamCommand
+		if _, err := api.Decode(body, &cmd); err != nil {
+			return false
+		}
+		c.s.streams[api.CString(cmd.Name[:])] = cmd.Start == 1
+		return c.status(h, 0, ID{}, "")
+	}
+	return c.status(h, 22, ID{}, "no such message")
+}
+
+func (c *session) change(h api.Header, body []byte) bool {
+	var head api.ObjectHead
+	rest, err := api.Decode(body, &head)
+	if err != nil || !c.open || int(head.Length) != len(rest) {
+		return false
+	}
+	ch := change{id: ID{head.Kind, api.CString(head.Key[:])}}
+	if h.Type == api.TypePut {
+		ch.body = append([]byte{}, rest...)
+	}
+	c.txn = append(c.txn, ch)
+	return true
+}
+
+func (c *session) commit(h api.Header) bool {
+	if !c.open {
+		return c.status(h, 22, ID{}, "no transaction")
+	}
+	txn := c.txn
+	c.open, c.txn = false, nil
+	for _, ch := range txn {
+		if c.s.refuse != nil {
+			if text := c.s.refuse(ch.id, ch.body); text != "" {
+				return c.status(h, 22, ch.id, text)
+			}
+		}
+		if ch.body == nil && c.s.held[ch.id] == nil {
+			return c.status(h, 2, ch.id, "no such object")
+		}
+	}
+	for _, ch := range txn {
+		if ch.body == nil {
+			delete(c.s.held, ch.id)
+		} else {
+			c.s.held[ch.id] = ch.body
+		}
+	}
+	c.s.commits++
+	c.s.changes += len(txn)
+	return c.status(h, 0, ID{}, "")
+}
+
+// list answers in replies of two digests each, so that clients are tested with several.
+func (c *session) list(h api.Header) bool {
+	c.s.listCalls++
+	ids := slices.SortedFunc(maps.Keys(c.s.held), func(a, b ID) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+	})
+	for len(ids) > 2 {
+		if !c.reply(h, 0, c.digests(ids[:2])) {
+			return false
+		}
+		ids = ids[2:]
+	}
+	return c.reply(h, api.FLast, c.digests(ids))
+}
+
+func (c *session) digests(ids []ID) []byte {
+	var out []byte
+	for _, id := range ids {
+		body := c.s.held[id]
+		d := api.Digest{Kind: id.Kind, Length: uint32(len(body)), Digest: api.DigestOf(body)}
+		copy(d.Key[:], id.Key)
+		out = api.Append(out, &d)
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/internal/dp"
+	"isthmus/controlplane/internal/dp/dptest"
+)
+
+func put(field []byte, s string) { copy(field, s) }
+
+// rows fills every table of a fake data plane with one or two rows.
+func rows(s *dptest.Server) {
+	port := api.PortRow{Role: api.RoleAccess, Up: 1, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}, RxPackets: 12, RxMissed: 1}
+	put(port.Name[:], "access")
+	put(port.Driver[:], "synth")
+	s.SetTable(api.TablePort, api.Encode(&port))
+
+	session := api.SessionRow{
+		SEID: 1, Encap: api.EncapQinQPPPoE, STag: 100, CTag: 7, PPPoESession: 9, TEIDLocal: 16, TEIDPeer: 17, UplinkPackets: 5,
+		UEIP4: api.FromAddr(netip.MustParseAddr("10.64.0.1")), UplinkDropped: 2,
+	}
+	put(session.Name[:], "home-00001")
+	put(session.Port[:], "access")
+	s.SetTable(api.TableSession, api.Encode(&session))
+
+	route := api.RouteRow{
+		Prefix: api.FromPrefix(netip.MustParsePrefix("0.0.0.0/0")), Via: api.FromAddr(netip.MustParseAddr("192.0.2.2")), Resolved: 1,
+	}
+	put(route.Interface[:], "core0")
+	s.SetTable(api.TableRoute, api.Encode(&route))
+
+	neighbour := api.NeighbourRow{Address: api.FromAddr(netip.MustParseAddr("2001:db8::1")), State: 4}
+	put(neighbour.Interface[:], "core0")
+	s.SetTable(api.TableNeighbour, api.Encode(&neighbour))
+
+	rule, rest := api.ACLRow{Rule: 3, Action: api.ActionDeny, Packets: 8}, api.ACLRow{Rule: 0xffffffff, Action: api.ActionPermit}
+	put(rule.Name[:], "uplink")
+	put(rest.Name[:], "uplink")
+	s.SetTable(api.TableACL, api.Append(api.Encode(&rule), &rest))
+
+	pipe, all := api.SchedulerRow{Pipe: 5, TrafficClass: 3, Packets: 2}, api.SchedulerRow{Pipe: 0xffffffff, Queued: 4}
+	put(pipe.Port[:], "access")
+	put(all.Port[:], "access")
+	s.SetTable(api.TableScheduler, api.Append(api.Encode(&pipe), &all))
+
+	n0, n1 := api.NodeRow{Calls: 2, Packets: 64, Ticks: 640}, api.NodeRow{Worker: 1, Calls: 2, Packets: 64, Ticks: 1280}
+	put(n0.Name[:], "port-rx")
+	put(n1.Name[:], "port-rx")
+	s.SetTable(api.TableNode, api.Append(api.Encode(&n0), &n1))
+	e0, e1 := api.EdgeRow{}, api.EdgeRow{}
+	put(e0.From[:], "port-rx")
+	put(e0.To[:], "drop")
+	put(e1.From[:], "port-rx")
+	put(e1.To[:], "access-input")
+	s.SetTable(api.TableEdge, api.Append(api.Encode(&e0), &e1))
+
+	drop := api.DropRow{Packets: 3}
+	put(drop.Name[:], "no-route")
+	put(drop.Text[:], "No route to the destination.")
+	s.SetTable(api.TableDrop, api.Encode(&drop))
+	s.SetTable(api.TablePunt, nil)
+
+	s.SetTable(api.TableWorker, api.Encode(&api.WorkerRow{CPU: -1, BusyTicks: 100, IdleTicks: 300, Packets: 10}))
+	total := api.TotalRow{In: 10, Originated: 1, Out: 8, Dropped: 2, Held: 1, Buffers: 64, BuffersFree: 63}
+	s.SetTable(api.TableTotal, api.Encode(&total))
+
+	stream := api.SynthRow{Offered: 9, Received: 8, Lost: 1, Wrong: 1, WrongLength: 2, WrongFrame: [256]byte{0xab, 0xcd}}
+	put(stream.Name[:], "up")
+	s.SetTable(api.TableSynth, api.Encode(&stream))
+
+	path := api.PathRow{Local: api.FromAddr(netip.MustParseAddr("192.0.2.1")), Alive: 1}
+	put(path.Name[:], "upf")
+	s.SetTable(api.TablePath, api.Encode(&path))
+}
+
+// Every noun: its JSON (names are a promise) and its table.
+func TestNouns(t *testing.T) {
+	s := dptest.Start(t)
+	rows(s)
+	c, err := dp.Dial(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, test := range []struct{ noun, json, table string }{
+		{"port",
+			`[{"name":"access","driver":"synth","role":"access","mtu":1500,"up":true,"speed_mbps":0,"mac":"02:00:00:00:00:01","rx_packets":12,"rx_bytes":0,"tx_packets":0,"tx_bytes":0,"rx_missed":1,"rx_no_buffer":0,"tx_dropped":0}]`,
+			`
+PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED
+access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0
+`},
+		{"session",
+			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0}]`,
+			`
+SESSION     WORKER  PORT    ENCAP       TAGS           MAC                UE IPV4    UE IPV6  TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED
+home-00001       0  access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  10.64.0.1  -        0x10/0x11                 5             0        2
+`},
+		{"route", `[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true}]`, `
+PREFIX     VIA        INTERFACE  RESOLVED
+0.0.0.0/0  192.0.2.2  core0      yes
+`},
+		{"neighbour", `[{"interface":"core0","address":"2001:db8::1","mac":"00:00:00:00:00:00","state":"static","age_s":0,"held":0}]`, `
+INTERFACE  ADDRESS      MAC                STATE   AGE S  HELD
+core0      2001:db8::1  00:00:00:00:00:00  static      0     0
+`},
+		{"acl", `[{"name":"uplink","rule":3,"default":false,"action":"deny","packets":8},{"name":"uplink","rule":0,"default":true,"action":"permit","packets":0}]`, `
+ACL        RULE  ACTION  PACKETS
+uplink        3  deny          8
+uplink  default  permit        0
+`},
+		{"scheduler", `[{"port":"access","subport":0,"pipe":5,"traffic_class":3,"queued":0,"packets":2,"bytes":0,"dropped_packets":0,"dropped_bytes":0},{"port":"access","subport":0,"pipe":null,"traffic_class":0,"queued":4,"packets":0,"bytes":0,"dropped_packets":0,"dropped_bytes":0}]`, `
+PORT    SUBPORT  PIPE  CLASS  QUEUED  PACKETS  BYTES  DROPPED
+access        0     5      3       0        2      0        0
+access        0   all      0       4        0      0        0
+`},
+		{"graph", `{"nodes":[{"name":"port-rx","calls":4,"packets":128,"ticks":1920,"packets_per_call":32,"ticks_per_packet":15,"workers":[{"worker":0,"calls":2,"packets":64,"ticks":640},{"worker":1,"calls":2,"packets":64,"ticks":1280}]}],"edges":[{"from":"port-rx","to":"drop"},{"from":"port-rx","to":"access-input"}]}`, `
+NODE     PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET
+port-rx      128      4          32.0          15.0
+`},
+		{"drop", `[{"name":"no-route","text":"No route to the destination.","packets":3}]`, `
+REASON    PACKETS  MEANING
+no-route        3  No route to the destination.
+`},
+		{"punt", `[]`, `
+REASON  PACKETS  MEANING
+`},
+		{"worker", `[{"worker":0,"cpu":-1,"walks":0,"busy_ticks":100,"idle_ticks":300,"packets":10,"sessions":0,"flows":0,"flow_inserts":0,"flow_evictions":0,"handed_over":0}]`, `
+WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS  HANDED OVER
+     0  any    25.0       10          10.0         0      0        0          0            0
+`},
+		{"path", `[{"name":"upf","local":"192.0.2.1","peer":"","alive":true,"recovery":0,"echo_sent":0,"echo_received":0,"error_indications_sent":0,"error_indications_received":0}]`, `
+PATH  LOCAL      PEER  ALIVE  ECHO SENT  ECHO RECEIVED  ERRORS SENT  ERRORS RECEIVED
+upf   192.0.2.1  -     yes            0              0            0                0
+`},
+		{"stream", `[{"name":"up","offered":9,"offered_bytes":0,"received":8,"received_bytes":0,"checked":0,"wrong":1,"lost":1,"stray":0,"wrong_offset":0,"wrong_frame":"abcd"}]`, `
+STREAM  OFFERED  RECEIVED  CHECKED  WRONG  LOST  STRAY
+up            9         8        0      1     1      0
+`},
+		{"total", `{"in":10,"originated":1,"out":8,"punted":0,"held":1,"dropped":2,"merged":0,"missing":0,"buffers":64,"buffers_free":63,"sessions":0,"commits":0,"refused_commits":0}`, `
+WHAT                        COUNT
+packets in                     10
+  originated here               1
+packets out                     8
+  punted to the host path       0
+  held now                      1
+  dropped                       2
+  merged by reassembly          0
+  missing from the balance      0
+buffers                        64
+  free                         63
+sessions                        0
+commits                         0
+  refused                       0
+`},
+	} {
+		t.Run(test.noun, func(t *testing.T) {
+			noun := Lookup(test.noun)
+			v, err := noun.Fetch(t.Context(), c, "", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := json.Marshal(v)
+			if err != nil || string(data) != test.json {
+				t.Errorf("JSON %s\nwant %s (%v)", data, test.json, err)
+			}
+			var b bytes.Buffer
+			if err := noun.Print(&b, data); err != nil || b.String() != strings.TrimPrefix(test.table, "\n") {
+				t.Errorf("got\n%swant%s(%v)", b.String(), test.table, err)
+			}
+		})
+	}
+	if len(Nouns) != 13 {
+		t.Errorf("%d nouns: add the new ones to this table", len(Nouns))
+	}
+}
+
+func TestGraphForms(t *testing.T) {
+	g := &Graph{
+		Nodes: []Node{{Name: "port-rx", Packets: 2, TicksPerPacket: 1.5, Workers: []NodeWorker{{Worker: 1, Calls: 1, Packets: 2, Ticks: 3}}}, {Name: "drop"}},
+		Edges: []Edge{{"port-rx", "drop"}, {"port-rx", "access-input"}, {"drop", "x"}},
+	}
+	for _, test := range []struct {
+		name  string
+		write func(*bytes.Buffer) error
+		want  string
+	}{
+		{"edges", func(b *bytes.Buffer) error { return g.WriteEdges(b) }, "NODE     NEXT\nport-rx  drop access-input\ndrop     x\n"},
+		{"workers", func(b *bytes.Buffer) error { return g.WriteWorkers(b) }, "NODE     WORKER  PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET\nport-rx       1        2      1           2.0           1.5\n"},
+		{"dot", func(b *bytes.Buffer) error { return g.WriteDot(b) }, "digraph isthmus {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"sans-serif\"];\n" +
+			"\t\"port-rx\" [label=\"port-rx\\n2 packets\\n1.5 ticks\", style=filled, fillcolor=lightyellow];\n\t\"drop\" [label=\"drop\"];\n" +
+			"\t\"drop\" -> \"x\";\n\t\"port-rx\" -> \"access-input\";\n\t\"port-rx\" -> \"drop\";\n}\n"},
+	} {
+		var b bytes.Buffer
+		if err := test.write(&b); err != nil || b.String() != test.want {
+			t.Errorf("%s: got\n%swant\n%s(%v)", test.name, b.String(), test.want, err)
+		}
+	}
+}

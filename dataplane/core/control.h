@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Services of the control thread: grace periods, the host path, timers and rows for `show`.
+#ifndef CORE_CONTROL_H
+#define CORE_CONTROL_H
+
+#include "core/node.h"
+#include "isthmus_api.h"
+
+// ---- RCU -------------------------------------------------------------------------------------------------------------
+// Waits until every worker finished the walk that it is in. Control thread only. Returns at once when none runs.
+void control_synchronize(void);
+
+// ---- host path -------------------------------------------------------------------------------------------------------
+// A packet that took the edge to `punt` with this reason is given to fn on the control thread, which then owns it: it frees
+// it, or gives it back to the graph with control_inject. Without a handler it is counted and freed. One handler a reason.
+typedef void (*punt_fn)(struct rte_mbuf *m);
+void punt_handler_register(const struct reason *r, punt_fn fn); // at any time on the control thread
+
+// Gives a packet back to worker `id` on the edge of handover-rx that leads to `node`. Frees it (counted as dropped, reason
+// inbox-full) when the worker's inbox is full. The packet must have been punted, held or originated.
+void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m);
+
+// A packet made by the control thread, counted as originated. NULL when the pool is empty.
+struct rte_mbuf *control_originate(void);
+// Counts and frees a packet that the control thread gives up.
+void control_drop(struct rte_mbuf *m, const struct reason *r);
+// Moves a packet from "punted" to "held" (a punt_fn that keeps it), and back before control_inject or control_drop.
+void control_hold(struct rte_mbuf *m);
+void control_unhold(struct rte_mbuf *m);
+// Counts packets that a freed queue still held (the queue freed them itself).
+void control_drop_held(uint32_t packets, const struct reason *r);
+// 1 in replay, unit tests and fuzzing: the control thread walks the graph itself.
+int engine_without_threads(void);
+
+// Lets nodes receive packets from handover-rx (handed over by a worker, or injected by the control thread). Returns the
+// edge number to put into packet.resume. From constructors only.
+uint16_t resume_register(const char *node);
+// Worker: hands a packet to another worker. Takes the edge that `resume` names there. Always consumes it.
+void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, struct rte_mbuf *m);
+
+// ---- time ------------------------------------------------------------------------------------------------------------
+// fn runs on the control thread about every `interval_ms`. From constructors only. now_ns is CLOCK_MONOTONIC, or the
+// replay's clock.
+void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns));
+uint64_t control_now_ns(void);
+
+// ---- modules ---------------------------------------------------------------------------------------------------------
+// Called on the control thread after the ENGINE object was applied, before the first walk: allocate tables here.
+// Returns 0, or a positive errno after object_error(). From constructors only.
+void module_register(const char *name, int (*start)(const struct api_engine *engine));
+const struct api_engine *engine_get(void); // NULL before the ENGINE object was applied
+
+// ---- show ------------------------------------------------------------------------------------------------------------
+// Writes rows of one table. `key` may be empty. Each row is sent with stats_row.
+struct stats_sink;
+void stats_row(struct stats_sink *s, const void *row, uint32_t length);
+void stats_table_register(uint32_t table, uint32_t row_length, void (*fn)(struct stats_sink *s, const char *key));
+
+#endif

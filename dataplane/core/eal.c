@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts DPDK's environment: one EAL thread (the control thread, not pinned), no devices but those that PORT objects name.
+#include "core/engine.h"
+#include "core/log.h"
+#include <rte_eal.h>
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_vect.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_ARGS 48
+
+// "0@(0,1)": the control thread floats over the CPUs that this process may use.
+static void lcores(char *to, size_t n)
+{
+	cpu_set_t set;
+	size_t used = (size_t)snprintf(to, n, "--lcores=0@(");
+	int first = 1;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		CPU_ZERO(&set);
+	for (int cpu = 0; cpu < CPU_SETSIZE && used + 8 < n; cpu++)
+		if (CPU_ISSET(cpu, &set)) {
+			used += (size_t)snprintf(to + used, n - used, first ? "%d" : ",%d", cpu);
+			first = 0;
+		}
+	snprintf(to + used, n - used, ")");
+}
+
+static unsigned long free_huge_pages(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "r");
+	unsigned long n = 0;
+
+	if (f != NULL && fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+// huge: 1 yes, 0 no, -1 when there are at least 64 free pages of 2 MB.
+int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc, char **argv)
+{
+	static char cores[512], memory[32], name[64];
+	char *args[MAX_ARGS];
+	int n = 0;
+
+	if (huge < 0)
+		huge = free_huge_pages() >= 64;
+	lcores(cores, sizeof(cores));
+	snprintf(name, sizeof(name), "%s", program);
+	args[n++] = name;
+	args[n++] = cores;
+	args[n++] = "--in-memory";
+	args[n++] = "--no-telemetry";
+	args[n++] = "--iova-mode=va";
+	args[n++] = "--log-level=lib.eal:4";
+	args[n++] = "--allow=0000:00:00.0"; // an allow-list that no device meets: PCI ports are added by name
+	if (huge) {
+		args[n++] = "--single-file-segments"; // memif hands its memory over by file descriptor
+	} else {
+		snprintf(memory, sizeof(memory), "%u", memory_mb ? memory_mb : 2048);
+		args[n++] = "--no-huge";
+		args[n++] = "-m";
+		args[n++] = memory;
+	}
+	for (int i = 0; i < argc && n < MAX_ARGS - 1; i++)
+		args[n++] = argv[i];
+	args[n] = NULL;
+	if (rte_eal_init(n, args) < 0) {
+		LOG(ERR, "DPDK does not start: %s\n", rte_strerror(rte_errno));
+		return -1;
+	}
+	// rte_acl and rte_fib choose their widest variant within this limit.
+	rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_512);
+	worker_current = &control_worker;
+	control_worker.id = UINT32_MAX;
+	control_worker.tsc_hz = rte_get_tsc_hz();
+	return 0;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ENGINE object: starts workers, the packet pool and the modules, once in the life of the process.
+#include "core/engine.h"
+#include "core/log.h"
+#include "core/object.h"
+#include <errno.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <string.h>
+
+#define MAX_MODULES 32
+#define MIN_BUFFERS 512
+
+int core_logtype;
+RTE_LOG_REGISTER_DEFAULT(core_logtype, NOTICE)
+
+static struct {
+	struct api_engine engine;
+	int started;
+	struct rte_mempool *pool;
+	struct {
+		const char *name;
+		int (*start)(const struct api_engine *engine);
+	} module[MAX_MODULES];
+	uint32_t modules;
+} engine;
+
+const struct api_engine *engine_get(void)
+{
+	return engine.started ? &engine.engine : NULL;
+}
+
+int engine_started(void)
+{
+	return engine.started;
+}
+
+struct rte_mempool *engine_pool(void)
+{
+	return engine.pool;
+}
+
+void module_register(const char *name, int (*start)(const struct api_engine *engine))
+{
+	if (engine.modules == MAX_MODULES)
+		rte_panic("more than %d modules\n", MAX_MODULES);
+	engine.module[engine.modules].name = name;
+	engine.module[engine.modules++].start = start;
+}
+
+static int check(const struct api_engine *e)
+{
+	if (e->workers < 1 || e->workers > API_MAX_WORKERS)
+		return object_error(EINVAL, "workers is %u, must be 1..%d", e->workers, API_MAX_WORKERS);
+	if (e->packet_buffers < MIN_BUFFERS || e->packet_buffers > 1u << 22)
+		return object_error(EINVAL, "packet_buffers is %u, must be %d..%u", e->packet_buffers, MIN_BUFFERS,
+			1u << 22);
+	if (e->buffer_size != 0 && (e->buffer_size < 512 || e->buffer_size > 16384))
+		return object_error(EINVAL, "buffer_size is %u, must be 512..16384", e->buffer_size);
+	if (e->max_sessions < 1 || e->max_sessions > 1u << 24)
+		return object_error(EINVAL, "max_sessions is %u, must be 1..%u", e->max_sessions, 1u << 24);
+	if (e->max_flows < 1 || e->max_flows > 1u << 26)
+		return object_error(EINVAL, "max_flows is %u, must be 1..%u", e->max_flows, 1u << 26);
+	return 0;
+}
+
+// What workers and limits are is decided once: tables are sized by it. A later change needs a restart of the data plane,
+// and the control plane says so.
+static int stage(struct object_change *c)
+{
+	if (c->body == NULL)
+		return engine.started ? object_error(EBUSY, "the engine cannot be deleted while it runs") : 0;
+	if (engine.started)
+		return object_error(EBUSY, "engine settings are fixed until the data plane is restarted");
+	return check(c->body);
+}
+
+static int start_pool(const struct api_engine *e)
+{
+	uint32_t room = (e->buffer_size ? e->buffer_size : 2048) + RTE_PKTMBUF_HEADROOM;
+	uint32_t cache = e->packet_buffers / (4 * (e->workers + 1));
+
+	engine.pool = rte_pktmbuf_pool_create("packets", e->packet_buffers, RTE_MIN(cache, 256u), PACKET_PRIVATE,
+		(uint16_t)room, SOCKET_ID_ANY);
+	if (engine.pool == NULL)
+		return object_error(ENOMEM, "no memory for %u packet buffers of %u bytes: %s", e->packet_buffers, room,
+			rte_strerror(rte_errno));
+	return 0;
+}
+
+// Runs at the end of staging, because every other object of the same transaction needs what it makes. There is no way
+// back from a failure but a restart; the process stays up and says what is short.
+static int start(const struct api_engine *e)
+{
+	int error = start_pool(e);
+
+	if (error == 0 && (host_path_start() != 0 || nodes_io_start() != 0 || graph_register_nodes() != 0))
+		error = object_error(ENOMEM, "the packet graph cannot be set up (see the data plane's log)");
+	engine.engine = *e;
+	if (error == 0)
+		error = worker_create_all(e);
+	for (uint32_t i = 0; error == 0 && i < engine.modules; i++)
+		error = engine.module[i].start(e);
+	return error;
+}
+
+static int finish_stage(void)
+{
+	uint32_t length;
+	const struct api_engine *e = object_find(API_ENGINE, "engine", &length);
+
+	if (engine.started || e == NULL)
+		return 0;
+	int error = start(e);
+	if (error == 0) {
+		engine.started = 1;
+		error = worker_start_all();
+	}
+	return error;
+}
+
+static void commit(struct object_change *c)
+{
+}
+
+static const struct object_ops engine_ops = {
+	.kind = API_ENGINE,
+	.name = "engine",
+	.min_length = sizeof(struct api_engine),
+	.max_length = sizeof(struct api_engine),
+	.stage = stage,
+	.commit = commit,
+	.finish_stage = finish_stage,
+};
+OBJECT_REGISTER(engine_ops)

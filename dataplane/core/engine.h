@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of core: what the parts of the engine share. Modules include control.h, not this.
+#ifndef CORE_ENGINE_H
+#define CORE_ENGINE_H
+
+#include "core/control.h"
+#include "core/node.h"
+#include "core/object.h"
+#include "core/port.h"
+
+#define MAX_NODES 128
+#define INBOX_SIZE 2048
+#define PUNT_RING_SIZE 2048
+
+// Receive queues of one worker; immutable once a worker can see it.
+struct port_queues {
+	uint16_t count;
+	struct {
+		uint16_t port, queue;
+	} entry[MAX_PORTS];
+};
+
+// How the engine runs. Threads: the daemon. No threads: replay, unit tests and fuzzing call engine_walk themselves and
+// move the clock.
+struct engine_mode {
+	int threads;
+	uint64_t virtual_now; // ticks; used when threads == 0
+};
+extern struct engine_mode engine_mode;
+
+void engine_walk(void);	      // one walk of every worker, no-thread mode
+void engine_run(void);	      // walks until nothing moves, no-thread mode
+void engine_advance(uint64_t ticks); // moves the clock and runs timers, no-thread mode
+int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc, char **argv);
+int replay_main(int argc, char **argv);
+void engine_stop_workers(void); // joins the threads
+int engine_started(void);
+uint64_t engine_boot_id(void);
+struct rte_mempool *engine_pool(void);
+int worker_create_all(const struct api_engine *e);
+int worker_start_all(void);
+extern struct worker control_worker;
+
+// Node registry (node.c)
+int graph_register_nodes(void);
+struct rte_graph *graph_create(uint32_t worker);
+uint32_t graph_nodes(const char *const **names);
+
+// Ports (port.c)
+void port_assign_queues(void); // after ports or workers changed
+
+// Host path (host_path.c)
+int host_path_start(void);
+int nodes_io_start(void); // makes handover-rx, once all modules have asked for resume edges
+void host_path_poll(void);
+int host_path_push(struct worker *w, struct rte_mbuf *m); // worker: 0, or -1 when the ring is full
+const char *const *resume_names(uint16_t *count);
+void control_run_timers(void);
+
+// Commits (object.c)
+struct object_totals {
+	uint64_t objects, commits, refused;
+};
+extern struct object_totals object_totals;
+int object_begin(void);
+int object_put(const struct api_object_head *head, const void *body);
+int object_delete(const struct api_object_head *head);
+void object_commit(struct api_status *status);
+void object_abort(void);
+void object_error_text(char *to, size_t n); // what object_error() was last told
+void object_digests(void (*fn)(const struct api_digest *d, void *arg), void *arg);
+
+// Requests (request.c): one message in, replies through fn; the same for the socket and for replay's state file.
+struct reply_sink {
+	// Sends one reply. Returns 0, or -1 when the client is gone.
+	int (*send)(struct reply_sink *s, const struct api_header *h, const void *body);
+	uint32_t owner; // identifies the client: a transaction belongs to it
+};
+void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body);
+void request_client_gone(uint32_t owner);
+void stream_handler_register(int (*fn)(const struct api_stream_command *c)); // synth
+
+// Socket (socket.c)
+int socket_open(const char *path);
+void socket_poll(int timeout_ms);
+void socket_close(void);
+
+#endif

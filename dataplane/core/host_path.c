@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the graph and the control thread: punted packets in, injected packets out, and timers.
+#include "core/engine.h"
+#include "core/log.h"
+#include <rte_cycles.h>
+#include <rte_ring.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_RESUMES 32
+#define MAX_TIMERS 32
+
+DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found the worker's inbox full")
+
+static struct {
+	struct rte_ring *punted; // multi-producer: workers; single consumer: the control thread
+	punt_fn handler[MAX_REASONS];
+	const char *resume[MAX_RESUMES];
+	uint16_t resumes;
+	struct {
+		const char *name;
+		uint32_t interval_ms;
+		uint64_t due_ns;
+		void (*fn)(uint64_t now_ns);
+	} timer[MAX_TIMERS];
+	uint16_t timers;
+} host;
+
+uint16_t resume_register(const char *node)
+{
+	for (uint16_t i = 0; i < host.resumes; i++)
+		if (strcmp(host.resume[i], node) == 0)
+			return i;
+	if (host.resumes == MAX_RESUMES)
+		rte_panic("more than %d nodes take packets from handover-rx\n", MAX_RESUMES);
+	host.resume[host.resumes] = node;
+	return host.resumes++;
+}
+
+const char *const *resume_names(uint16_t *count)
+{
+	*count = host.resumes;
+	return host.resume;
+}
+
+int host_path_start(void)
+{
+	host.punted = rte_ring_create("punted", PUNT_RING_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	return host.punted == NULL ? -1 : 0;
+}
+
+int host_path_push(struct worker *w, struct rte_mbuf *m)
+{
+	return rte_ring_mp_enqueue(host.punted, m) == 0 ? 0 : -1;
+}
+
+void punt_handler_register(const struct reason *r, punt_fn fn)
+{
+	host.handler[r->id] = fn;
+}
+
+void host_path_poll(void)
+{
+	struct rte_mbuf *pkts[VECTOR];
+	unsigned n;
+
+	if (host.punted == NULL)
+		return;
+	// Bounded, so that a flood cannot keep the control thread from its sockets.
+	for (int round = 0; round < 16; round++) {
+		n = rte_ring_sc_dequeue_burst(host.punted, (void **)pkts, VECTOR, NULL);
+		for (unsigned i = 0; i < n; i++) {
+			punt_fn fn = host.handler[packet_of(pkts[i])->reason];
+
+			if (fn != NULL)
+				fn(pkts[i]);
+			else
+				rte_pktmbuf_free(pkts[i]);
+		}
+		if (n < VECTOR)
+			break;
+	}
+}
+
+struct rte_mbuf *control_originate(void)
+{
+	control_worker.pool = engine_pool();
+	return control_worker.pool == NULL ? NULL : packet_originate(&control_worker);
+}
+
+// The control thread's counters take part in the same sum as the workers'; a packet that it took over was counted as
+// punted by a worker, so giving it another fate takes one punt back (the sum over all is what counts).
+void control_hold(struct rte_mbuf *m)
+{
+	control_worker.punted--;
+	control_worker.held++;
+}
+
+void control_unhold(struct rte_mbuf *m)
+{
+	control_worker.held--;
+	control_worker.punted++;
+}
+
+void control_drop_held(uint32_t packets, const struct reason *r)
+{
+	control_worker.held -= packets;
+	control_worker.dropped += packets;
+	control_worker.reason[r->id] += packets;
+}
+
+int engine_without_threads(void)
+{
+	return !engine_mode.threads;
+}
+
+static int was_punted(struct rte_mbuf *m)
+{
+	return packet_of(m)->port_in != PORT_NONE;
+}
+
+void control_drop(struct rte_mbuf *m, const struct reason *r)
+{
+	if (was_punted(m))
+		control_worker.punted--;
+	control_worker.reason[r->id]++;
+	control_worker.dropped++;
+	rte_pktmbuf_free(m);
+}
+
+void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
+{
+	uint16_t resume = resume_register(node);
+
+	if (worker >= worker_count()) {
+		control_drop(m, &drop_inject_full);
+		return;
+	}
+	packet_of(m)->resume = resume;
+	if (rte_ring_mp_enqueue(worker_get(worker)->inbox, m) != 0) {
+		control_drop(m, &drop_inject_full);
+		return;
+	}
+	if (was_punted(m))
+		control_worker.punted--;
+	control_worker.held++;
+}
+
+void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns))
+{
+	if (host.timers == MAX_TIMERS)
+		rte_panic("more than %d timers\n", MAX_TIMERS);
+	host.timer[host.timers].name = name;
+	host.timer[host.timers].interval_ms = interval_ms;
+	host.timer[host.timers++].fn = fn;
+}
+
+uint64_t control_now_ns(void)
+{
+	struct timespec t;
+
+	if (!engine_mode.threads) {
+		uint64_t hz = rte_get_tsc_hz();
+		uint64_t now = engine_mode.virtual_now;
+
+		return now / hz * NS_PER_S + now % hz * NS_PER_S / hz;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+void control_run_timers(void)
+{
+	uint64_t now = control_now_ns();
+
+	for (uint16_t i = 0; i < host.timers; i++)
+		if (now >= host.timer[i].due_ns) {
+			host.timer[i].due_ns = now + host.timer[i].interval_ms * 1000000ull;
+			host.timer[i].fn(now);
+		}
+}

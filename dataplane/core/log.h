@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log lines of the data plane. Never called from a node: the graph counts, the control thread speaks.
+#ifndef CORE_LOG_H
+#define CORE_LOG_H
+
+#include <rte_log.h>
+
+extern int core_logtype;
+
+#define LOG(level, ...) rte_log(RTE_LOG_##level, core_logtype, "isthmus-dp: " __VA_ARGS__)
+
+#endif

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The register of nodes and the building of a worker's graph from it.
+#include "core/node.h"
+#include "core/engine.h"
+#include "core/log.h"
+#include <rte_errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+	struct rte_node_register *list[MAX_NODES];
+	const char *names[MAX_NODES];
+	uint32_t count;
+	int registered;
+} nodes;
+
+void node_register(struct rte_node_register *node)
+{
+	// A programming error, found at every start before main(): never reachable from input.
+	for (uint32_t i = 0; i < nodes.count; i++)
+		if (strcmp(nodes.list[i]->name, node->name) == 0)
+			rte_panic("node %s is registered twice\n", node->name);
+	if (nodes.count == MAX_NODES)
+		rte_panic("more than %d nodes\n", MAX_NODES);
+	nodes.list[nodes.count++] = node;
+}
+
+static int node_known(const char *name)
+{
+	for (uint32_t i = 0; i < nodes.count; i++)
+		if (strcmp(nodes.list[i]->name, name) == 0)
+			return 1;
+	return 0;
+}
+
+int graph_register_nodes(void)
+{
+	if (nodes.registered)
+		return 0;
+	for (uint32_t i = 0; i < nodes.count; i++) {
+		struct rte_node_register *n = nodes.list[i];
+
+		nodes.names[i] = n->name;
+		for (uint16_t e = 0; e < n->nb_edges; e++)
+			if (n->next_nodes[e] == NULL || !node_known(n->next_nodes[e])) {
+				LOG(ERR, "node %s leads to %s, which does not exist\n", n->name,
+					n->next_nodes[e] ? n->next_nodes[e] : "(nothing)");
+				return -1;
+			}
+	}
+	for (uint32_t i = 0; i < nodes.count; i++) {
+		nodes.list[i]->parent_id = RTE_NODE_ID_INVALID;
+		nodes.list[i]->id = __rte_node_register(nodes.list[i]);
+		if (nodes.list[i]->id == RTE_NODE_ID_INVALID) {
+			LOG(ERR, "node %s cannot be registered: %s\n", nodes.names[i], rte_strerror(rte_errno));
+			return -1;
+		}
+	}
+	nodes.registered = 1;
+	return 0;
+}
+
+struct rte_graph *graph_create(uint32_t worker)
+{
+	char name[RTE_GRAPH_NAMESIZE];
+	struct rte_graph_param param = {
+		.socket_id = SOCKET_ID_ANY,
+		.nb_node_patterns = (uint16_t)nodes.count,
+		.node_patterns = nodes.names,
+	};
+
+	snprintf(name, sizeof(name), "worker-%u", worker);
+	if (rte_graph_create(name, &param) == RTE_GRAPH_ID_INVALID)
+		return NULL;
+	return rte_graph_lookup(name);
+}
+
+static void node_rows(struct stats_sink *s, const char *key)
+{
+	for (uint32_t w = 0; w < worker_count(); w++) {
+		const struct rte_graph *graph = worker_get(w)->graph;
+		const struct rte_node *node;
+		rte_graph_off_t off;
+		rte_node_t i;
+
+		if (graph == NULL)
+			continue;
+		rte_graph_foreach_node(i, off, graph, node)
+		{
+			struct api_node_row row = {
+				.worker = w,
+				.calls = node->total_calls,
+				.packets = node->total_objs,
+				.ticks = node->total_cycles,
+			};
+			snprintf(row.name, sizeof(row.name), "%s", node->name);
+			if (key[0] == 0 || strcmp(key, row.name) == 0)
+				stats_row(s, &row, sizeof(row));
+		}
+	}
+}
+
+static void edge_rows(struct stats_sink *s, const char *key)
+{
+	for (uint32_t i = 0; i < nodes.count; i++)
+		for (uint16_t e = 0; e < nodes.list[i]->nb_edges; e++) {
+			struct api_edge_row row = {0};
+
+			snprintf(row.from, sizeof(row.from), "%s", nodes.list[i]->name);
+			snprintf(row.to, sizeof(row.to), "%s", nodes.list[i]->next_nodes[e]);
+			stats_row(s, &row, sizeof(row));
+		}
+}
+
+RTE_INIT(node_tables)
+{
+	stats_table_register(API_TABLE_NODE, sizeof(struct api_node_row), node_rows);
+	stats_table_register(API_TABLE_EDGE, sizeof(struct api_edge_row), edge_rows);
+}

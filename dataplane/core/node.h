@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every graph node needs: registration, named reasons, and the one helper that runs a node over its vector.
+//
+// A module's node file ends with a static struct rte_node_register and NODE_REGISTER(it); its drop and punt reasons are
+// DROP_REASON / PUNT_REASON lines. Nothing else in the tree is edited, except the list of sources in meson.build.
+#ifndef CORE_NODE_H
+#define CORE_NODE_H
+
+#include "core/packet.h"
+#include "core/worker.h"
+#include <rte_graph.h>
+#include <rte_graph_worker.h>
+#include <rte_prefetch.h>
+
+// ---- registration ----------------------------------------------------------------------------------------------------
+
+// Adds the node to every worker's graph. `next_nodes` names must exist when the graph is built, or start-up fails with
+// the missing name. Called from constructors only.
+void node_register(struct rte_node_register *node);
+
+#define NODE_REGISTER(reg)                                                                                             \
+	RTE_INIT(node_register_##reg)                                                                                  \
+	{                                                                                                              \
+		node_register(&(reg));                                                                                 \
+	}
+
+enum reason_kind { REASON_DROP, REASON_PUNT };
+
+// A named reason. `name` is the label of metrics and JSON ("gtpu-length"), never reused for another meaning; `text` is
+// one sentence for the operator. id is given at start-up.
+struct reason {
+	const char *name;
+	const char *text;
+	enum reason_kind kind;
+	uint16_t id;
+};
+
+void reason_register(struct reason *r);
+uint16_t reason_count(void);
+const struct reason *reason_get(uint16_t id); // NULL when id is out of range
+
+#define REASON_DEFINE(var, reason_kind, reason_name, reason_text)                                                      \
+	static struct reason var = {.name = (reason_name), .text = (reason_text), .kind = (reason_kind)};              \
+	RTE_INIT(reason_register_##var)                                                                                \
+	{                                                                                                              \
+		reason_register(&(var));                                                                               \
+	}
+#define DROP_REASON(var, name, text) REASON_DEFINE(var, REASON_DROP, name, text)
+#define PUNT_REASON(var, name, text) REASON_DEFINE(var, REASON_PUNT, name, text)
+
+// Marks the packet with a reason and returns the edge to take ("drop" or "punt" of the caller's next_nodes).
+static inline rte_edge_t packet_leave(struct rte_mbuf *m, const struct reason *r, rte_edge_t edge)
+{
+	packet_of(m)->reason = r->id;
+	return edge;
+}
+
+// ---- running a node --------------------------------------------------------------------------------------------------
+
+// Sends objs[i] to edge next[i]. A vector that all goes one way moves without a copy; else runs of equal edges are copied
+// together. This is the only place that enqueues vectors.
+static __rte_always_inline void node_dispatch(
+	struct rte_graph *graph, struct rte_node *node, void **objs, const rte_edge_t *next, uint16_t n)
+{
+	uint16_t first = 0;
+	if (unlikely(n == 0))
+		return;
+	for (uint16_t i = 1; i < n; i++) {
+		if (unlikely(next[i] != next[first])) {
+			rte_node_enqueue(graph, node, next[first], &objs[first], i - first);
+			first = i;
+		}
+	}
+	if (likely(first == 0 && objs == node->objs && n == node->idx))
+		rte_node_next_stream_move(graph, node, next[0]);
+	else
+		rte_node_enqueue(graph, node, next[first], &objs[first], n - first);
+}
+
+// The same when some packets were consumed by the node itself (edge `gone`, one past the last real edge).
+static __rte_always_inline void node_dispatch_except(struct rte_graph *graph, struct rte_node *node, void **objs,
+	rte_edge_t *next, uint16_t n, rte_edge_t gone)
+{
+	uint16_t consumed = 0, kept = 0;
+
+	for (uint16_t i = 0; i < n; i++)
+		consumed += next[i] == gone;
+	if (likely(consumed == 0)) {
+		node_dispatch(graph, node, objs, next, n);
+		return;
+	}
+	for (uint16_t i = 0; i < n; i++)
+		if (next[i] != gone) {
+			objs[kept] = objs[i];
+			next[kept++] = next[i];
+		}
+	if (kept == 0)
+		return;
+	for (uint16_t i = 0; i < kept; i++)
+		rte_node_enqueue_x1(graph, node, next[i], objs[i]);
+}
+
+// Decides one packet: returns the edge it takes.
+typedef rte_edge_t (*node_packet_fn)(struct worker *w, struct rte_node *node, struct rte_mbuf *m);
+
+#define NODE_CHUNK 256
+
+// Runs `fn` over the vector; inlined, so `fn` costs no call. The metadata and header line of the packet eight ahead are
+// prefetched: most nodes find them warm and pay one hint each.
+static __rte_always_inline uint16_t node_each(
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, node_packet_fn fn)
+{
+	struct worker *w = worker_self();
+	rte_edge_t next[NODE_CHUNK];
+
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+		void **chunk = objs + base;
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = fn(w, node, chunk[i]);
+		node_dispatch(graph, node, chunk, next, count);
+	}
+	return n;
+}
+
+// ---- making packets --------------------------------------------------------------------------------------------------
+
+// A new packet of this worker, counted as originated, metadata cleared, port_in = PORT_NONE. NULL when the pool is empty.
+struct rte_mbuf *packet_originate(struct worker *w);
+// A fragment or copy of a packet that was already counted: counts it and inherits the metadata of `from`.
+void packet_originate_like(struct worker *w, struct rte_mbuf *m, struct rte_mbuf *from);
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where packets enter and leave a worker's graph: port-rx, port-tx, handover-rx, punt, drop.
+#include "core/engine.h"
+#include <rte_ring.h>
+#include <string.h>
+
+DROP_REASON(drop_no_port, "port-gone", "the port that the packet was to leave by does not exist any more")
+DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room")
+DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
+DROP_REASON(drop_punt_rate, "punt-rate-limit", "more packets for the host path than engine.rates.punt allows")
+DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room")
+
+// ---- port-rx ---------------------------------------------------------------------------------------------------------
+
+enum { RX_ACCESS, RX_CORE, RX_XCONNECT, RX_EDGES };
+
+static void receive(struct rte_graph *graph, struct rte_node *node, struct worker *w, uint16_t port, uint16_t queue)
+{
+	struct port *p = port_get(port);
+	struct rte_mbuf *pkts[VECTOR];
+	uint64_t bytes = 0;
+
+	if (unlikely(p == NULL))
+		return;
+	uint16_t n = p->driver->rx(p, queue, pkts, VECTOR);
+	if (n == 0)
+		return;
+	for (uint16_t i = 0; i < n; i++) {
+		struct packet *pkt = packet_of(pkts[i]);
+
+		pkt->port_in = p->index;
+		pkt->port_out = p->xconnect;
+		bytes += rte_pktmbuf_pkt_len(pkts[i]);
+		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
+	}
+	w->in += n;
+	p->counters[w->id].rx_packets += n;
+	p->counters[w->id].rx_bytes += bytes;
+	rte_edge_t edge = p->xconnect != PORT_NONE   ? RX_XCONNECT
+			  : p->role == API_ROLE_ACCESS ? RX_ACCESS
+						       : RX_CORE;
+	rte_node_enqueue(graph, node, edge, (void **)pkts, n);
+}
+
+static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
+	uint64_t before = w->in;
+
+	if (likely(q != NULL))
+		for (uint16_t i = 0; i < q->count; i++)
+			receive(graph, node, w, q->entry[i].port, q->entry[i].queue);
+	return (uint16_t)(w->in - before);
+}
+
+static struct rte_node_register port_rx_node = {
+	.name = "port-rx",
+	.flags = RTE_NODE_SOURCE_F,
+	.process = port_rx,
+	.nb_edges = RX_EDGES,
+	.next_nodes = {[RX_ACCESS] = "access-input", [RX_CORE] = "core-input", [RX_XCONNECT] = "port-tx"},
+};
+NODE_REGISTER(port_rx_node)
+
+// ---- drop ------------------------------------------------------------------------------------------------------------
+
+static void drop_packets(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++)
+		w->reason[packet_of(pkts[i])->reason]++;
+	w->dropped += n;
+	rte_pktmbuf_free_bulk(pkts, n);
+}
+
+static uint16_t drop_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	drop_packets(worker_self(), (struct rte_mbuf **)objs, n);
+	return n;
+}
+
+static struct rte_node_register drop_node = {.name = "drop", .process = drop_process};
+NODE_REGISTER(drop_node)
+
+static void drop_for(struct worker *w, struct rte_mbuf **pkts, uint16_t n, const struct reason *r)
+{
+	for (uint16_t i = 0; i < n; i++)
+		packet_of(pkts[i])->reason = r->id;
+	drop_packets(w, pkts, n);
+}
+
+// ---- port-tx ---------------------------------------------------------------------------------------------------------
+
+static void transmit(struct worker *w, uint16_t port, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct port *p = port_get(port);
+	uint64_t bytes = 0;
+
+	if (unlikely(p == NULL)) {
+		drop_for(w, pkts, n, &drop_no_port);
+		return;
+	}
+	for (uint16_t i = 0; i < n; i++)
+		bytes += rte_pktmbuf_pkt_len(pkts[i]);
+	uint16_t sent = p->driver->tx(p, (uint16_t)w->id, pkts, n);
+	w->out += sent;
+	p->counters[w->id].tx_packets += sent;
+	if (unlikely(sent < n)) {
+		for (uint16_t i = sent; i < n; i++)
+			bytes -= rte_pktmbuf_pkt_len(pkts[i]);
+		p->counters[w->id].tx_dropped += n - sent;
+		drop_for(w, pkts + sent, n - sent, &drop_tx_full);
+	}
+	p->counters[w->id].tx_bytes += bytes;
+}
+
+static uint16_t port_tx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+	uint16_t first = 0;
+
+	for (uint16_t i = 1; i < n; i++) {
+		if (packet_of(pkts[i])->port_out != packet_of(pkts[first])->port_out) {
+			transmit(w, packet_of(pkts[first])->port_out, pkts + first, i - first);
+			first = i;
+		}
+	}
+	if (n > 0)
+		transmit(w, packet_of(pkts[first])->port_out, pkts + first, n - first);
+	return n;
+}
+
+static struct rte_node_register port_tx_node = {.name = "port-tx", .process = port_tx};
+NODE_REGISTER(port_tx_node)
+
+// ---- punt ------------------------------------------------------------------------------------------------------------
+
+static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = objs[i];
+		uint16_t reason = packet_of(m)->reason;
+
+		if (!limiter_take(&w->punt_limiter, w)) {
+			drop_for(w, &m, 1, &drop_punt_rate);
+		} else if (host_path_push(w, m) != 0) {
+			drop_for(w, &m, 1, &drop_punt_full);
+		} else {
+			w->reason[reason]++;
+			w->punted++;
+		}
+	}
+	return n;
+}
+
+static struct rte_node_register punt_node = {.name = "punt", .process = punt_process};
+NODE_REGISTER(punt_node)
+
+// ---- handover-rx -----------------------------------------------------------------------------------------------------
+
+// Its edges are the nodes that asked for packets by resume_register(): filled in by host_path_start() before the graph
+// is built.
+static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+	struct rte_mbuf *pkts[VECTOR];
+	unsigned count = rte_ring_sc_dequeue_burst(w->inbox, (void **)pkts, VECTOR, NULL);
+
+	for (unsigned i = 0; i < count; i++)
+		rte_node_enqueue_x1(graph, node, packet_of(pkts[i])->resume, pkts[i]);
+	w->held -= count;
+	return (uint16_t)count;
+}
+
+void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, struct rte_mbuf *m)
+{
+	packet_of(m)->resume = resume;
+	if (to >= worker_count() || rte_ring_mp_enqueue(worker_get(to)->inbox, m) != 0) {
+		drop_for(w, &m, 1, &drop_inbox_full);
+		return;
+	}
+	w->handed_over++;
+	w->held++;
+}
+
+static struct rte_node_register *handover_node;
+
+int nodes_io_start(void)
+{
+	uint16_t count;
+	const char *const *names = resume_names(&count);
+
+	if (handover_node != NULL)
+		return 0;
+	handover_node = calloc(1, sizeof(*handover_node) + count * sizeof(char *));
+	if (handover_node == NULL)
+		return -1;
+	snprintf(handover_node->name, sizeof(handover_node->name), "handover-rx");
+	handover_node->flags = RTE_NODE_SOURCE_F;
+	handover_node->process = handover_rx;
+	handover_node->nb_edges = count;
+	handover_node->id = RTE_NODE_ID_INVALID;
+	handover_node->parent_id = RTE_NODE_ID_INVALID;
+	for (uint16_t i = 0; i < count; i++)
+		handover_node->next_nodes[i] = names[i];
+	node_register(handover_node);
+	return 0;
+}
+
+// ---- making packets --------------------------------------------------------------------------------------------------
+
+struct rte_mbuf *packet_originate(struct worker *w)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+
+	if (m == NULL)
+		return NULL;
+	memset(packet_of(m), 0, sizeof(struct packet));
+	packet_of(m)->port_in = PORT_NONE;
+	packet_of(m)->port_out = PORT_NONE;
+	packet_of(m)->interface = UINT32_MAX;
+	w->originated++;
+	return m;
+}
+
+void packet_originate_like(struct worker *w, struct rte_mbuf *m, struct rte_mbuf *from)
+{
+	*packet_of(m) = *packet_of(from);
+	w->originated++;
+}

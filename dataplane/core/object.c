@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+// The object store and its transactions.
+#include "core/object.h"
+#include "core/engine.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OPEN_BYTES (1ull << 30) // bodies of one transaction
+
+struct object {
+	struct object *next; // in its bucket
+	uint32_t kind, length;
+	char key[API_NAME];
+	uint64_t digest;
+	void *body;
+	void *live; // the owning module's
+	struct object_change *change; // of the open transaction, or NULL
+};
+
+static struct {
+	const struct object_ops *ops[API_KIND_COUNT];
+	struct object **bucket; // chained hash table, grows
+	uint32_t buckets, count;
+	// the open transaction
+	int open;
+	struct object_change *change;
+	struct object **object; // of change[i]; an object that is being created is not in the table's count yet
+	uint32_t changes, room;
+	uint64_t bytes;
+	char text[API_TEXT];
+} store;
+
+struct object_totals object_totals;
+
+// ---- table -----------------------------------------------------------------------------------------------------------
+
+static uint64_t fnv1a(uint64_t h, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3ull;
+	return h;
+}
+#define FNV_START 0xcbf29ce484222325ull
+
+static uint64_t hash_of(uint32_t kind, const char *key)
+{
+	return fnv1a(fnv1a(FNV_START, &kind, sizeof(kind)), key, strnlen(key, API_NAME));
+}
+
+static int grow(void)
+{
+	uint32_t size = store.buckets ? store.buckets * 4 : 1024;
+	struct object **bucket = calloc(size, sizeof(*bucket));
+
+	if (bucket == NULL)
+		return ENOMEM;
+	for (uint32_t i = 0; i < store.buckets; i++)
+		for (struct object *o = store.bucket[i], *next; o != NULL; o = next) {
+			struct object **at = &bucket[hash_of(o->kind, o->key) & (size - 1)];
+
+			next = o->next;
+			o->next = *at;
+			*at = o;
+		}
+	free(store.bucket);
+	store.bucket = bucket;
+	store.buckets = size;
+	return 0;
+}
+
+static struct object *lookup(uint32_t kind, const char *key)
+{
+	if (store.buckets == 0)
+		return NULL;
+	for (struct object *o = store.bucket[hash_of(kind, key) & (store.buckets - 1)]; o != NULL; o = o->next)
+		if (o->kind == kind && strncmp(o->key, key, API_NAME) == 0)
+			return o;
+	return NULL;
+}
+
+static struct object *insert(uint32_t kind, const char *key)
+{
+	if (store.count >= store.buckets && grow() != 0)
+		return NULL;
+	struct object *o = calloc(1, sizeof(*o));
+	if (o == NULL)
+		return NULL;
+	o->kind = kind;
+	snprintf(o->key, sizeof(o->key), "%s", key);
+	struct object **at = &store.bucket[hash_of(kind, key) & (store.buckets - 1)];
+	o->next = *at;
+	*at = o;
+	store.count++;
+	return o;
+}
+
+static void erase(struct object *o)
+{
+	struct object **at = &store.bucket[hash_of(o->kind, o->key) & (store.buckets - 1)];
+
+	while (*at != o)
+		at = &(*at)->next;
+	*at = o->next;
+	store.count--;
+	free(o->body);
+	free(o);
+}
+
+// ---- for modules -----------------------------------------------------------------------------------------------------
+
+void object_ops_register(const struct object_ops *ops)
+{
+	if (ops->kind == 0 || ops->kind >= API_KIND_COUNT || store.ops[ops->kind] != NULL)
+		rte_panic("object kind %u (%s) cannot be registered\n", ops->kind, ops->name);
+	store.ops[ops->kind] = ops;
+}
+
+int object_error(int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(store.text, sizeof(store.text), format, args);
+	va_end(args);
+	return code;
+}
+
+const void *object_find(uint32_t kind, const char *key, uint32_t *length)
+{
+	const struct object *o = lookup(kind, key);
+
+	if (o == NULL)
+		return NULL;
+	*length = o->change ? o->change->length : o->length;
+	return o->change ? o->change->body : o->body;
+}
+
+int object_changing(uint32_t kind, const char *key)
+{
+	const struct object *o = lookup(kind, key);
+
+	return o != NULL && o->change != NULL;
+}
+
+int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg)
+{
+	int stop = 0;
+
+	for (uint32_t i = 0; i < store.buckets && !stop; i++)
+		for (const struct object *o = store.bucket[i]; o != NULL && !stop; o = o->next) {
+			const void *body = o->change ? o->change->body : o->body;
+
+			if (o->kind == kind && body != NULL)
+				stop = fn(o->key, body, o->change ? o->change->length : o->length, arg);
+		}
+	return stop;
+}
+
+void object_digests(void (*fn)(const struct api_digest *d, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < store.buckets; i++)
+		for (const struct object *o = store.bucket[i]; o != NULL; o = o->next) {
+			struct api_digest d = {.kind = o->kind, .length = o->length, .digest = o->digest};
+
+			if (o->body == NULL)
+				continue; // only staged
+			snprintf(d.key, sizeof(d.key), "%s", o->key);
+			fn(&d, arg);
+		}
+}
+
+// ---- collecting a transaction ----------------------------------------------------------------------------------------
+
+int object_begin(void)
+{
+	if (store.open)
+		return EBUSY;
+	store.open = 1;
+	store.text[0] = 0;
+	return 0;
+}
+
+// Forgets the open transaction: bodies that were not taken over, and objects that exist only in it.
+static void clear(void)
+{
+	for (uint32_t i = 0; i < store.changes; i++) {
+		struct object *o = store.object[i];
+
+		free((void *)(uintptr_t)store.change[i].body);
+		o->change = NULL;
+		if (o->body == NULL)
+			erase(o);
+	}
+	free(store.change);
+	free(store.object);
+	store.change = NULL;
+	store.object = NULL;
+	store.changes = store.room = 0;
+	store.bytes = 0;
+	store.open = 0;
+}
+
+void object_abort(void)
+{
+	if (store.open)
+		clear();
+}
+
+static int add_change(struct object *o, void *body, uint32_t length)
+{
+	if (store.changes == store.room) {
+		uint32_t room = store.room ? store.room * 2 : 64;
+		struct object_change *c = realloc(store.change, room * sizeof(*c));
+
+		if (c != NULL)
+			store.change = c;
+		struct object **list = realloc(store.object, room * sizeof(struct object *));
+		if (list != NULL)
+			store.object = list;
+		if (c == NULL || list == NULL)
+			return ENOMEM;
+		store.room = room;
+	}
+	struct object_change *c = &store.change[store.changes];
+	*c = (struct object_change){
+		.kind = o->kind,
+		.key = o->key,
+		.body = body,
+		.length = length,
+		.old_body = o->body,
+		.old_length = o->length,
+		.live = &o->live,
+	};
+	store.object[store.changes++] = o;
+	// A marker until commit, when pointers into the grown array are final.
+	o->change = c;
+	return 0;
+}
+
+static int head_ok(const struct api_object_head *head)
+{
+	if (!store.open)
+		return object_error(EINVAL, "no transaction is open");
+	if (head->kind == 0 || head->kind >= API_KIND_COUNT || store.ops[head->kind] == NULL)
+		return object_error(EINVAL, "object kind %u is not known", head->kind);
+	if (head->key[0] == 0 || memchr(head->key, 0, API_NAME) == NULL)
+		return object_error(EINVAL, "an object of kind %s has no proper key", store.ops[head->kind]->name);
+	if (store.changes >= API_MAX_CHANGES || store.bytes > MAX_OPEN_BYTES)
+		return object_error(E2BIG, "the transaction is too large");
+	return 0;
+}
+
+int object_put(const struct api_object_head *head, const void *body)
+{
+	int error = head_ok(head);
+
+	if (error != 0)
+		return error;
+	const struct object_ops *ops = store.ops[head->kind];
+	if (head->length < ops->min_length || (ops->max_length != 0 && head->length > ops->max_length))
+		return object_error(EINVAL, "%s %s has a body of %u bytes, expected at least %u", ops->name, head->key,
+			head->length, ops->min_length);
+	struct object *o = lookup(head->kind, head->key);
+	if (o != NULL && o->change != NULL)
+		return object_error(EEXIST, "%s %s stands twice in the transaction", ops->name, head->key);
+	void *copy = malloc(head->length);
+	if (copy == NULL)
+		return object_error(ENOMEM, "no memory");
+	memcpy(copy, body, head->length);
+	if (o == NULL)
+		o = insert(head->kind, head->key);
+	if (o == NULL || add_change(o, copy, head->length) != 0) {
+		free(copy);
+		if (o != NULL && o->body == NULL)
+			erase(o);
+		return object_error(ENOMEM, "no memory");
+	}
+	store.bytes += head->length;
+	return 0;
+}
+
+int object_delete(const struct api_object_head *head)
+{
+	int error = head_ok(head);
+
+	if (error != 0)
+		return error;
+	struct object *o = lookup(head->kind, head->key);
+	if (o == NULL)
+		return 0; // idempotent
+	if (o->change != NULL)
+		return object_error(EEXIST, "%s %s stands twice in the transaction", store.ops[head->kind]->name, head->key);
+	return add_change(o, NULL, 0) == 0 ? 0 : object_error(ENOMEM, "no memory");
+}
+
+// ---- commit ----------------------------------------------------------------------------------------------------------
+
+// Deletions first, highest kind first; then the rest, lowest kind first.
+static int order(const struct object_change *c)
+{
+	return c->body == NULL ? API_KIND_COUNT - (int)c->kind : API_KIND_COUNT + (int)c->kind;
+}
+
+static int sort_changes(uint32_t **sorted)
+{
+	uint32_t at[2 * API_KIND_COUNT + 1] = {0};
+	uint32_t *list = malloc((store.changes + 1) * sizeof(*list));
+
+	if (list == NULL)
+		return object_error(ENOMEM, "no memory");
+	for (uint32_t i = 0; i < store.changes; i++) {
+		store.object[i]->change = &store.change[i];
+		at[order(&store.change[i]) + 1]++;
+	}
+	for (int i = 1; i <= 2 * API_KIND_COUNT; i++)
+		at[i] += at[i - 1];
+	for (uint32_t i = 0; i < store.changes; i++)
+		list[at[order(&store.change[i])]++] = i;
+	*sorted = list;
+	return 0;
+}
+
+struct progress {
+	uint32_t staged; // changes whose stage() succeeded, in sorted order
+	uint64_t finished; // bit per kind whose finish_stage() succeeded
+	struct object_change *failed;
+};
+
+static int last_of_kind(const uint32_t *sorted, uint32_t i)
+{
+	return i + 1 == store.changes || store.change[sorted[i + 1]].kind != store.change[sorted[i]].kind;
+}
+
+static int finish_kind(uint32_t kind, struct progress *p)
+{
+	const struct object_ops *ops = store.ops[kind];
+
+	// A kind with deletions and puts is finished after its puts.
+	if (p->finished & (1ull << kind))
+		return 0;
+	if (ops->finish_stage != NULL) {
+		int error = ops->finish_stage();
+
+		if (error != 0)
+			return error;
+	}
+	p->finished |= 1ull << kind;
+	return 0;
+}
+
+static int kind_has_puts(const uint32_t *sorted, uint32_t kind)
+{
+	for (uint32_t i = 0; i < store.changes; i++)
+		if (store.change[i].kind == kind && store.change[i].body != NULL)
+			return 1;
+	return 0;
+}
+
+static int stage_all(const uint32_t *sorted, struct progress *p)
+{
+	for (uint32_t i = 0; i < store.changes; i++) {
+		struct object_change *c = &store.change[sorted[i]];
+		int error = store.ops[c->kind]->stage(c);
+
+		if (error == 0)
+			p->staged = i + 1;
+		if (error == 0 && last_of_kind(sorted, i) && (c->body != NULL || !kind_has_puts(sorted, c->kind)))
+			error = finish_kind(c->kind, p);
+		if (error != 0) {
+			p->failed = c;
+			return error;
+		}
+	}
+	return 0;
+}
+
+static int verify_rest(void)
+{
+	uint32_t lowest = API_KIND_COUNT;
+
+	for (uint32_t i = 0; i < store.changes; i++)
+		if (store.change[i].body == NULL && store.change[i].kind < lowest)
+			lowest = store.change[i].kind;
+	if (lowest == API_KIND_COUNT)
+		return 0;
+	for (uint32_t i = 0; i < store.buckets; i++)
+		for (const struct object *o = store.bucket[i]; o != NULL; o = o->next) {
+			const struct object_ops *ops = store.ops[o->kind];
+
+			if (o->kind <= lowest || o->change != NULL || ops->verify == NULL)
+				continue;
+			int error = ops->verify(o->key, o->body, o->length);
+			if (error != 0)
+				return error;
+		}
+	return 0;
+}
+
+static void discard_all(const uint32_t *sorted, const struct progress *p)
+{
+	for (uint32_t i = p->staged; i-- > 0;) {
+		struct object_change *c = &store.change[sorted[i]];
+
+		if (store.ops[c->kind]->discard != NULL)
+			store.ops[c->kind]->discard(c);
+	}
+	for (uint32_t kind = API_KIND_COUNT; kind-- > 1;)
+		if ((p->finished & (1ull << kind)) && store.ops[kind]->finish_discard != NULL)
+			store.ops[kind]->finish_discard();
+}
+
+static void commit_all(const uint32_t *sorted, const struct progress *p)
+{
+	for (uint32_t i = 0; i < store.changes; i++) {
+		struct object_change *c = &store.change[sorted[i]];
+
+		store.ops[c->kind]->commit(c);
+	}
+	for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++)
+		if ((p->finished & (1ull << kind)) && store.ops[kind]->finish_commit != NULL)
+			store.ops[kind]->finish_commit();
+	control_synchronize();
+	for (uint32_t i = 0; i < store.changes; i++) {
+		struct object_change *c = &store.change[sorted[i]];
+
+		if (store.ops[c->kind]->release != NULL)
+			store.ops[c->kind]->release(c);
+	}
+}
+
+// The store takes over the new bodies.
+static void adopt(void)
+{
+	for (uint32_t i = 0; i < store.changes; i++) {
+		struct object *o = store.object[i];
+		struct object_change *c = &store.change[i];
+
+		free(o->body);
+		o->body = (void *)(uintptr_t)c->body;
+		o->length = c->length;
+		o->digest = c->body ? fnv1a(FNV_START, c->body, c->length) : 0;
+		c->body = NULL;
+	}
+}
+
+void object_commit(struct api_status *status)
+{
+	struct progress p = {0};
+	uint32_t *sorted = NULL;
+	int error;
+
+	memset(status, 0, sizeof(*status));
+	if (!store.open) {
+		status->code = EINVAL;
+		snprintf(status->text, sizeof(status->text), "no transaction is open");
+		return;
+	}
+	error = sort_changes(&sorted);
+	if (error == 0 && store.changes > 0)
+		error = stage_all(sorted, &p);
+	if (error == 0)
+		error = verify_rest();
+	if (error == 0) {
+		commit_all(sorted, &p);
+		adopt();
+		object_totals.commits++;
+	} else {
+		if (sorted != NULL)
+			discard_all(sorted, &p);
+		object_totals.refused++;
+		status->code = (uint32_t)error;
+		if (p.failed != NULL) {
+			status->kind = p.failed->kind;
+			snprintf(status->key, sizeof(status->key), "%s", p.failed->key);
+		}
+		snprintf(status->text, sizeof(status->text), "%s", store.text);
+	}
+	free(sorted);
+	clear();
+	object_totals.objects = store.count;
+}
+
+void object_error_text(char *to, size_t n)
+{
+	snprintf(to, n, "%s", store.text);
+}

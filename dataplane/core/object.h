@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The object store: what the control plane wants, by (kind, key), and the transactions that change it.
+//
+// A module that owns a kind registers an object_ops. All calls come from the control thread. A commit runs
+//   stage() for every change (validate, build beside the old; may fail): deletions first, highest kind first; then the
+//   rest, lowest kind first
+//   commit() for every change in the same order (cannot fail; publishes; workers see it at once or at their next walk)
+// and after an RCU grace period release() with what commit() replaced. On any failure discard() undoes each stage() in
+// reverse order. A deletion may only unpublish in commit(): others still refer to the object until release().
+#ifndef CORE_OBJECT_H
+#define CORE_OBJECT_H
+
+#include "isthmus_api.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct object_change {
+	uint32_t kind;
+	const char *key;      // API_NAME bytes, NUL-terminated
+	const void *body;     // new body; NULL for a deletion
+	uint32_t length;
+	const void *old_body; // NULL for a creation
+	uint32_t old_length;
+	void *staged;	      // set by stage(), read by commit() and discard()
+	void *replaced;	      // set by stage() or commit(), freed by release()
+	void **live;	      // the module's own pointer, kept with the object; commit() sets it
+};
+
+struct object_ops {
+	uint32_t kind;
+	const char *name;    // "port"
+	uint32_t min_length; // of a body
+	uint32_t max_length; // 0: API_MAX_BODY
+	// Returns 0, or a positive errno after writing the reason (object_error).
+	int (*stage)(struct object_change *c);
+	void (*commit)(struct object_change *c);
+	void (*discard)(struct object_change *c); // may be NULL
+	void (*release)(struct object_change *c); // may be NULL; after every worker passed a quiescent state
+	// Called once when all changes of this kind in a transaction were staged (finish_stage, may fail; the next kind is
+	// staged after it) and committed (finish_commit): for tables that are rebuilt as a whole. finish_discard undoes
+	// finish_stage. May be NULL.
+	int (*finish_stage)(void);
+	void (*finish_discard)(void);
+	void (*finish_commit)(void);
+	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds: says
+	// whether the object can live on. Returns 0 or a positive errno after object_error(). May be NULL.
+	int (*verify)(const char *key, const void *body, uint32_t length);
+};
+
+void object_ops_register(const struct object_ops *ops); // from constructors
+#define OBJECT_REGISTER(var)                                                                                           \
+	RTE_INIT(object_register_##var)                                                                                \
+	{                                                                                                              \
+		object_ops_register(&(var));                                                                           \
+	}
+
+// Sets the text that the refused commit answers; printf-like. Returns `code` so that stage() can return it.
+int object_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// The body of an object as it will be after the open transaction (staged changes seen), or NULL.
+const void *object_find(uint32_t kind, const char *key, uint32_t *length);
+// 1 when the open transaction changes or deletes the object.
+int object_changing(uint32_t kind, const char *key);
+// Calls fn for every held object of a kind, as it will be after the open transaction. Stops when fn returns non-zero.
+int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg);
+
+#endif

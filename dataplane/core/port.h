@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A port: a place where frames enter and leave the graph, behind one small interface for all drivers.
+//
+// The control thread makes and frees ports while workers are paused; workers call rx and tx with their own queue number,
+// so a driver needs no lock. Counters are per worker and added up by the control thread.
+#ifndef CORE_PORT_H
+#define CORE_PORT_H
+
+#include "core/worker.h"
+#include "isthmus_api.h"
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#define MAX_PORTS 64
+
+struct port;
+
+struct port_counters {
+	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_dropped;
+} __rte_cache_aligned;
+
+struct port_driver {
+	const char *name; // what api_port.driver says; "*" takes the rest
+	// Control thread, workers paused. Returns 0 or a positive errno after object_error().
+	int (*open)(struct port *p, const struct api_port *want);
+	void (*close)(struct port *p);
+	// Worker. Fills at most VECTOR mbufs; each has a clean packet_of() head except what port-rx writes.
+	uint16_t (*rx)(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
+	// Worker. Sends; returns how many were taken, the caller keeps the rest.
+	uint16_t (*tx)(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
+	// Control thread: counters that only the device has. May be NULL.
+	void (*stats)(struct port *p, struct api_port_row *row);
+};
+
+struct port {
+	char name[API_NAME];
+	uint16_t index; // in the port table; struct packet refers to it
+	uint16_t xconnect; // index of the port that takes all frames, or PORT_NONE
+	uint32_t role;	   // enum api_role
+	uint32_t mtu;
+	uint16_t rx_queues, tx_queues;
+	struct rte_ether_addr mac;
+	uint8_t up;
+	const struct port_driver *driver;
+	void *private; // of the driver
+	struct api_port want;
+	struct port_counters counters[API_MAX_WORKERS];
+};
+
+void port_driver_register(const struct port_driver *d); // from constructors
+struct port *port_get(uint16_t index);			// NULL when there is none; workers and control thread
+struct port *port_by_name(const char *name);		// control thread; sees ports of the open transaction
+
+#endif

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+// Port driver `synth`: packets made and checked inside the graph, for cost measurements. Object kind SYNTH: a stream.
+//
+// A stream enters at one port and must leave at another. Headers of streams with few flows are made once and copied; the
+// flow of each packet is random, so tables are hit in random order. One packet in `check_every` has a patterned payload
+// and is compared byte by byte on its way out. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a
+// dynamic mbuf flag: the gateway touches neither, since it handles tags in software.
+//   written by: the control thread (stream, published with release); lanes by their worker
+#include "core/engine.h"
+#include "core/log.h"
+#include "core/object.h"
+#include "core/synth.h"
+#include <errno.h>
+#include <rte_malloc.h>
+#include <rte_mbuf_dyn.h>
+#include <string.h>
+
+#define MAX_STREAMS 16
+#define PATTERN 64
+#define TABLE_BYTES_MAX (64ull << 20)
+
+// What one worker does of a stream.
+struct lane {
+	uint64_t sequence, offered, offered_bytes;
+	uint64_t received, received_bytes, checked, wrong;
+	uint64_t random;
+	uint64_t due; // ticks: next packet at a fixed rate
+	uint32_t turn; // flow, when in turn
+	uint32_t until_check;
+} __rte_cache_aligned;
+
+struct stream {
+	char name[API_NAME];
+	struct api_synth want;
+	struct synth_template in, out;
+	uint8_t *table; // made headers, `stride` bytes per flow, or NULL: made on the fly
+	uint32_t stride;
+	uint16_t slot; // in streams.live
+	uint16_t port;
+	uint32_t running; // read by workers
+	uint32_t wrong_length, wrong_offset;
+	uint8_t wrong_frame[256];
+	uint32_t wrong_taken; // first wrong frame is kept; set with compare-and-swap
+	struct lane lane[API_MAX_WORKERS];
+};
+
+// Streams of one port by their shares, shuffled so that neighbours in a vector differ.
+struct pattern {
+	uint16_t count;
+	uint8_t slot[PATTERN];
+};
+
+struct synth_port {
+	struct pattern *pattern; // published
+	uint32_t at[API_MAX_WORKERS];
+};
+
+static struct {
+	struct stream *live[MAX_STREAMS];
+	struct stream *staged[MAX_STREAMS];
+	uint64_t check_flag; // mbuf ol_flags bit
+	struct pattern *old[MAX_PORTS];
+} streams;
+
+// ---- making packets --------------------------------------------------------------------------------------------------
+
+static uint32_t next_random(struct lane *l)
+{
+	l->random ^= l->random << 13;
+	l->random ^= l->random >> 7;
+	l->random ^= l->random << 17;
+	return (uint32_t)(l->random >> 16);
+}
+
+static uint32_t next_flow(const struct stream *s, struct lane *l, uint32_t worker)
+{
+	const struct api_synth *w = &s->want;
+	uint32_t flow;
+
+	if (w->random_order)
+		flow = (uint32_t)((uint64_t)next_random(l) * w->flows >> 32);
+	else
+		flow = l->turn = l->turn + 1 < w->flows ? l->turn + 1 : 0;
+	if (w->worker_modulo > 1) { // as RSS would deliver: move to the block of flows that this worker owns
+		uint32_t divide = RTE_MAX(w->worker_divide, 1u);
+		uint32_t block = flow / divide, mine = block - block % w->worker_modulo + worker;
+
+		flow = (uint32_t)(flow % divide + (uint64_t)mine * divide);
+		if (flow >= w->flows)
+			flow = worker * divide < w->flows ? worker * divide : 0;
+	}
+	return flow;
+}
+
+static int may_send(const struct stream *s, struct lane *l, const struct worker *w)
+{
+	if (!__atomic_load_n(&s->running, __ATOMIC_RELAXED))
+		return 0;
+	if (s->want.limit != 0 && l->offered >= (s->want.limit + w->id) / worker_count())
+		return 0;
+	if (s->want.rate == 0)
+		return 1;
+	if (w->now < l->due)
+		return 0;
+	uint64_t gap = w->tsc_hz * worker_count() / s->want.rate;
+	l->due = RTE_MAX(l->due, w->now - w->tsc_hz / 1000) + gap; // at most a millisecond of arrears
+	return 1;
+}
+
+static void make(struct stream *s, struct lane *l, struct rte_mbuf *m, uint32_t flow)
+{
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t header = s->in.want.length, size = s->want.size[0];
+
+	m->data_len = (uint16_t)size;
+	m->pkt_len = size;
+	m->vlan_tci_outer = s->slot;
+	if (likely(s->table != NULL))
+		rte_memcpy(p, s->table + (size_t)flow * s->stride, header);
+	else
+		synth_template_fill(&s->in, flow, p);
+	if (unlikely(s->want.check_every != 0 && l->until_check-- == 0)) {
+		struct synth_tag tag = {.magic = SYNTH_TAG_MAGIC, .flow = flow, .sequence = l->sequence};
+
+		l->until_check = s->want.check_every - 1;
+		synth_payload_fill(p + header, size - header - sizeof(tag), l->sequence);
+		memcpy(p + size - sizeof(tag), &tag, sizeof(tag));
+		m->ol_flags |= streams.check_flag;
+	}
+	l->sequence++;
+	l->offered++;
+	l->offered_bytes += size;
+}
+
+static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct synth_port *sp = p->private;
+	const struct pattern *pattern = __atomic_load_n(&sp->pattern, __ATOMIC_ACQUIRE);
+	struct worker *w = worker_self();
+	struct stream *from[VECTOR];
+	uint32_t flow[VECTOR];
+	uint16_t count = 0;
+
+	if (pattern == NULL || pattern->count == 0)
+		return 0;
+	for (uint16_t i = 0; i < n; i++) {
+		uint32_t at = sp->at[w->id]++ % pattern->count;
+		struct stream *s = streams.live[pattern->slot[at]];
+
+		if (unlikely(s == NULL) || !may_send(s, &s->lane[w->id], w))
+			continue;
+		from[count] = s;
+		flow[count] = next_flow(s, &s->lane[w->id], w->id);
+		if (s->table != NULL)
+			rte_prefetch0(s->table + (size_t)flow[count] * s->stride);
+		count++;
+	}
+	if (count == 0 || rte_pktmbuf_alloc_bulk(w->pool, pkts, count) != 0)
+		return 0;
+	for (uint16_t i = 0; i < count; i++)
+		make(from[i], &from[i]->lane[w->id], pkts[i], flow[i]);
+	return count;
+}
+
+// ---- checking packets ------------------------------------------------------------------------------------------------
+
+static void keep_wrong(struct stream *s, const uint8_t *frame, uint32_t length, uint32_t offset)
+{
+	uint32_t expected = 0;
+
+	if (!__atomic_compare_exchange_n(&s->wrong_taken, &expected, 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	memcpy(s->wrong_frame, frame, RTE_MIN(length, sizeof(s->wrong_frame)));
+	s->wrong_length = length;
+	s->wrong_offset = offset;
+}
+
+static int frame_differs(const struct stream *s, const struct port *entered, const uint8_t *frame, uint32_t length)
+{
+	// Cross-connected ports do no gateway work: what leaves is what entered.
+	const struct synth_template *t = entered != NULL && entered->xconnect != PORT_NONE ? &s->in : &s->out;
+	uint32_t payload = s->want.size[0] - s->in.want.length;
+	struct synth_tag tag;
+
+	if (length != t->want.length + payload)
+		return (int)RTE_MIN(length, t->want.length + payload);
+	memcpy(&tag, frame + length - sizeof(tag), sizeof(tag));
+	if (tag.magic != SYNTH_TAG_MAGIC)
+		return (int)(length - sizeof(tag));
+	int at = synth_template_differs(t, tag.flow, frame, length);
+	if (at >= 0)
+		return at;
+	at = synth_payload_differs(frame + t->want.length, (uint32_t)(payload - sizeof(tag)), tag.sequence);
+	return at < 0 ? -1 : (int)t->want.length + at;
+}
+
+static void check(struct stream *s, struct lane *l, struct port *p, struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	int at;
+
+	l->checked++;
+	if (m->nb_segs != 1 || strncmp(s->want.sink, p->name, API_NAME) != 0)
+		at = 0;
+	else
+		at = frame_differs(s, port_get(s->port), frame, rte_pktmbuf_data_len(m));
+	if (at >= 0) {
+		l->wrong++;
+		keep_wrong(s, frame, rte_pktmbuf_data_len(m), (uint32_t)at);
+	}
+}
+
+static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint32_t worker = worker_self()->id;
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = pkts[i];
+		struct stream *s = m->vlan_tci_outer < MAX_STREAMS ? streams.live[m->vlan_tci_outer] : NULL;
+
+		if (unlikely(s == NULL || packet_of(m)->port_in == PORT_NONE))
+			continue;
+		struct lane *l = &s->lane[worker];
+		l->received++;
+		l->received_bytes += rte_pktmbuf_pkt_len(m);
+		if (unlikely((m->ol_flags & streams.check_flag) != 0))
+			check(s, l, p, m);
+	}
+	rte_pktmbuf_free_bulk(pkts, n);
+	return n;
+}
+
+// ---- port ------------------------------------------------------------------------------------------------------------
+
+static int synth_open(struct port *p, const struct api_port *want)
+{
+	static const uint8_t none[6];
+	static const struct rte_mbuf_dynflag flag = {.name = "isthmus_synth_check"};
+
+	if (streams.check_flag == 0) {
+		int bit = rte_mbuf_dynflag_register(&flag);
+
+		if (bit < 0)
+			return object_error(ENOMEM, "no mbuf flag is free for synth ports");
+		streams.check_flag = 1ull << bit;
+	}
+	p->private = rte_zmalloc("synth", sizeof(struct synth_port), RTE_CACHE_LINE_SIZE);
+	if (p->private == NULL)
+		return object_error(ENOMEM, "no memory for port %s", p->name);
+	p->rx_queues = p->tx_queues = (uint16_t)worker_count();
+	p->mac = (struct rte_ether_addr){{0x02, 0, 0, 0, 0x5e, (uint8_t)p->index}};
+	if (memcmp(want->mac, none, 6) != 0)
+		memcpy(p->mac.addr_bytes, want->mac, 6);
+	p->up = 1;
+	return 0;
+}
+
+static void synth_close(struct port *p)
+{
+	struct synth_port *sp = p->private;
+
+	rte_free(sp->pattern);
+	rte_free(sp);
+}
+
+static const struct port_driver synth_driver = {
+	.name = "synth",
+	.open = synth_open,
+	.close = synth_close,
+	.rx = synth_rx,
+	.tx = synth_tx,
+};
+
+// ---- streams ---------------------------------------------------------------------------------------------------------
+
+static int stream_check(const char *key, const struct api_synth *w)
+{
+	const char *error = synth_template_check(&w->in);
+
+	if (error == NULL)
+		error = synth_template_check(&w->out);
+	if (error == NULL && (w->flows == 0 || w->share == 0))
+		error = "flows and share are at least 1";
+	if (error == NULL && w->sizes != 1)
+		error = "a stream has one frame size; a mix is several streams";
+	if (error == NULL && (w->size[0] < w->in.length + sizeof(struct synth_tag) || w->size[0] > RTE_MBUF_DEFAULT_DATAROOM))
+		error = "the frame size does not hold the template and a tag of 16 bytes, or no single buffer holds it";
+	const struct port *p = error == NULL ? port_by_name(w->port) : NULL;
+	const struct port *sink = error == NULL ? port_by_name(w->sink) : NULL;
+	if (error == NULL && (p == NULL || p->driver != &synth_driver || sink == NULL || sink->driver != &synth_driver))
+		error = "port and sink are synth ports";
+	return error == NULL ? 0 : object_error(EINVAL, "stream %s: %s", key, error);
+}
+
+static int make_table(struct stream *s)
+{
+	s->stride = RTE_ALIGN(s->in.want.length, 64);
+	uint64_t bytes = (uint64_t)s->stride * s->want.flows;
+	if (bytes > TABLE_BYTES_MAX)
+		return 0; // headers are made on the fly
+	s->table = rte_malloc("synth-table", bytes, RTE_CACHE_LINE_SIZE);
+	if (s->table == NULL)
+		return object_error(ENOMEM, "no memory for the headers of stream %s", s->name);
+	for (uint32_t i = 0; i < s->want.flows; i++)
+		synth_template_fill(&s->in, i, s->table + (size_t)i * s->stride);
+	return 0;
+}
+
+static struct stream *stream_by_name(const char *name)
+{
+	for (int i = 0; i < MAX_STREAMS; i++)
+		if (streams.staged[i] != NULL && strncmp(streams.staged[i]->name, name, API_NAME) == 0)
+			return streams.staged[i];
+	return NULL;
+}
+
+static void stream_free(struct stream *s)
+{
+	if (s != NULL)
+		rte_free(s->table);
+	rte_free(s);
+}
+
+static int stage(struct object_change *c)
+{
+	struct stream *old = stream_by_name(c->key);
+	uint16_t slot = 0;
+
+	c->replaced = old;
+	if (c->body == NULL) {
+		if (old != NULL)
+			streams.staged[old->slot] = NULL;
+		return 0;
+	}
+	int error = stream_check(c->key, c->body);
+	if (error != 0)
+		return error;
+	while (slot < MAX_STREAMS && old == NULL && (streams.staged[slot] != NULL || streams.live[slot] != NULL))
+		slot++;
+	if (slot == MAX_STREAMS)
+		return object_error(ENOSPC, "more than %d streams", MAX_STREAMS);
+	struct stream *s = rte_zmalloc("stream", sizeof(*s), RTE_CACHE_LINE_SIZE);
+	if (s == NULL)
+		return object_error(ENOMEM, "no memory for stream %s", c->key);
+	memcpy(s->name, c->key, API_NAME - 1);
+	s->want = *(const struct api_synth *)c->body;
+	s->slot = old ? old->slot : slot;
+	s->port = port_by_name(s->want.port)->index;
+	synth_template_prepare(&s->in, &s->want.in);
+	synth_template_prepare(&s->out, &s->want.out);
+	for (uint32_t w = 0; w < API_MAX_WORKERS; w++)
+		s->lane[w].random = (s->want.seed + 1) * 0x9e3779b97f4a7c15ull + w * 0xd1342543de82ef95ull + 1;
+	error = make_table(s);
+	if (error != 0) {
+		stream_free(s);
+		return error;
+	}
+	c->staged = s;
+	streams.staged[s->slot] = s;
+	return 0;
+}
+
+static void discard(struct object_change *c)
+{
+	struct stream *s = c->staged, *old = c->replaced;
+
+	if (s != NULL)
+		streams.staged[s->slot] = NULL;
+	if (old != NULL)
+		streams.staged[old->slot] = old;
+	stream_free(s);
+}
+
+static void commit(struct object_change *c)
+{
+	const struct stream *s = c->staged, *old = c->replaced;
+
+	if (s != NULL || old != NULL)
+		__atomic_store_n(&streams.live[s ? s->slot : old->slot], c->staged, __ATOMIC_RELEASE);
+}
+
+static void release(struct object_change *c)
+{
+	stream_free(c->replaced);
+	for (int i = 0; i < MAX_PORTS; i++) {
+		rte_free(streams.old[i]);
+		streams.old[i] = NULL;
+	}
+}
+
+static void build_pattern(struct pattern *pattern, uint16_t port)
+{
+	uint32_t total = 0, random = 12345;
+
+	for (int i = 0; i < MAX_STREAMS; i++)
+		if (streams.live[i] != NULL && streams.live[i]->port == port)
+			total += streams.live[i]->want.share;
+	for (int i = 0; i < MAX_STREAMS && total > 0; i++) {
+		const struct stream *s = streams.live[i];
+
+		if (s == NULL || s->port != port)
+			continue;
+		uint32_t n = RTE_MAX((s->want.share * PATTERN + total / 2) / total, 1u);
+		while (n-- > 0 && pattern->count < PATTERN)
+			pattern->slot[pattern->count++] = (uint8_t)i;
+	}
+	for (uint32_t i = pattern->count; i-- > 1;) {
+		random = random * 1103515245 + 12345;
+		uint32_t j = (random >> 16) % (i + 1);
+		uint8_t t = pattern->slot[i];
+
+		pattern->slot[i] = pattern->slot[j];
+		pattern->slot[j] = t;
+	}
+}
+
+static void finish_commit(void)
+{
+	for (uint16_t i = 0; i < MAX_PORTS; i++) {
+		struct port *p = port_get(i);
+
+		if (p == NULL || p->driver != &synth_driver)
+			continue;
+		struct synth_port *sp = p->private;
+		struct pattern *pattern = rte_zmalloc("pattern", sizeof(*pattern), 0);
+		if (pattern == NULL)
+			continue;
+		build_pattern(pattern, i);
+		rte_free(streams.old[i]);
+		streams.old[i] = sp->pattern;
+		__atomic_store_n(&sp->pattern, pattern, __ATOMIC_RELEASE);
+	}
+}
+
+static int stream_verify(const char *key, const void *body, uint32_t length)
+{
+	return stream_check(key, body);
+}
+
+static const struct object_ops synth_ops = {
+	.kind = API_SYNTH,
+	.name = "stream",
+	.min_length = sizeof(struct api_synth),
+	.max_length = sizeof(struct api_synth),
+	.stage = stage,
+	.commit = commit,
+	.discard = discard,
+	.release = release,
+	.finish_commit = finish_commit,
+	.verify = stream_verify,
+};
+OBJECT_REGISTER(synth_ops)
+
+static int stream_command(const struct api_stream_command *c)
+{
+	int found = c->name[0] == 0;
+
+	for (int i = 0; i < MAX_STREAMS; i++) {
+		struct stream *s = streams.live[i];
+
+		if (s == NULL || (c->name[0] != 0 && strncmp(c->name, s->name, API_NAME) != 0))
+			continue;
+		found = 1;
+		__atomic_store_n(&s->running, c->start ? 1 : 0, __ATOMIC_RELEASE);
+	}
+	return found ? 0 : object_error(ENOENT, "no stream %s", c->name);
+}
+
+static void synth_rows(struct stats_sink *sink, const char *key)
+{
+	for (int i = 0; i < MAX_STREAMS; i++) {
+		const struct stream *s = streams.live[i];
+		struct api_synth_row row = {0};
+
+		if (s == NULL || (key[0] != 0 && strcmp(key, s->name) != 0))
+			continue;
+		memcpy(row.name, s->name, sizeof(row.name));
+		for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
+			const struct lane *l = &s->lane[w];
+
+			row.offered += l->offered;
+			row.offered_bytes += l->offered_bytes;
+			row.received += l->received;
+			row.received_bytes += l->received_bytes;
+			row.checked += l->checked;
+			row.wrong += l->wrong;
+		}
+		row.lost = row.offered > row.received ? row.offered - row.received : 0;
+		memcpy(row.wrong_frame, s->wrong_frame, sizeof(row.wrong_frame));
+		row.wrong_length = s->wrong_length;
+		row.wrong_offset = s->wrong_offset;
+		stats_row(sink, &row, sizeof(row));
+	}
+}
+
+RTE_INIT(synth_register)
+{
+	port_driver_register(&synth_driver);
+	stats_table_register(API_TABLE_SYNTH, sizeof(struct api_synth_row), synth_rows);
+	stream_handler_register(stream_command);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control socket: a Unix stream socket, a few clients, all on the control thread.
+//
+// Reads never block; a message is handled when it is whole. Writes block for at most a second, after which a client that
+// does not read is dropped, so a stuck client cannot hold the control thread.
+#include "core/engine.h"
+#include "core/log.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MAX_CLIENTS 16
+#define WRITE_TIMEOUT_MS 1000
+#define READS_PER_VISIT 4096
+
+struct client {
+	struct reply_sink sink; // first: send() casts back
+	int fd;
+	uint8_t *in;
+	uint32_t used, room;
+};
+
+static struct {
+	int listener;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct client client[MAX_CLIENTS];
+	uint32_t next_owner;
+} control_socket = {.listener = -1};
+
+static int write_all(int fd, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	while (n > 0) {
+		ssize_t k = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (k < 0 && (errno == EAGAIN || errno == EINTR)) {
+			struct pollfd wait = {.fd = fd, .events = POLLOUT};
+
+			if (poll(&wait, 1, WRITE_TIMEOUT_MS) <= 0)
+				return -1;
+			continue;
+		}
+		if (k <= 0)
+			return -1;
+		p += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static int client_send(struct reply_sink *s, const struct api_header *h, const void *body)
+{
+	struct client *c = (struct client *)s;
+
+	if (write_all(c->fd, h, sizeof(*h)) != 0)
+		return -1;
+	return h->length == 0 ? 0 : write_all(c->fd, body, h->length);
+}
+
+static void client_close(struct client *c)
+{
+	request_client_gone(c->sink.owner);
+	close(c->fd);
+	free(c->in);
+	*c = (struct client){.fd = -1};
+}
+
+static void accept_client(void)
+{
+	int fd = accept4(control_socket.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	for (int i = 0; i < MAX_CLIENTS; i++) {
+		struct client *c = &control_socket.client[i];
+
+		if (c->fd >= 0)
+			continue;
+		*c = (struct client){.fd = fd, .sink = {.send = client_send, .owner = ++control_socket.next_owner}};
+		return;
+	}
+	LOG(WARNING, "more than %d clients on the control socket, one was turned away\n", MAX_CLIENTS);
+	close(fd);
+}
+
+// Room for `need` more bytes of input. A message is at most API_MAX_BODY.
+static int make_room(struct client *c, uint32_t need)
+{
+	uint32_t room = c->room ? c->room : 1u << 16;
+
+	while (room < c->used + need)
+		room *= 2;
+	if (room == c->room)
+		return 0;
+	uint8_t *in = realloc(c->in, room);
+	if (in == NULL)
+		return -1;
+	c->in = in;
+	c->room = room;
+	return 0;
+}
+
+// Handles every whole message in the buffer. Returns -1 when the client speaks something else.
+static int handle_input(struct client *c)
+{
+	uint32_t at = 0;
+
+	while (c->used - at >= sizeof(struct api_header)) {
+		struct api_header h;
+
+		memcpy(&h, c->in + at, sizeof(h));
+		if (h.magic != API_MAGIC || h.length > API_MAX_BODY)
+			return -1;
+		if (c->used - at < sizeof(h) + h.length)
+			break;
+		// Bodies hold 64-bit fields: handlers get an aligned copy where the stream is not.
+		void *body = c->in + at + sizeof(h);
+		void *copy = NULL;
+		if (((uintptr_t)body & 7) != 0 && h.length > 0) {
+			copy = malloc(h.length);
+			if (copy == NULL)
+				return -1;
+			memcpy(copy, body, h.length);
+			body = copy;
+		}
+		request_handle(&c->sink, &h, body);
+		free(copy);
+		at += sizeof(h) + h.length;
+	}
+	memmove(c->in, c->in + at, c->used - at);
+	c->used -= at;
+	return 0;
+}
+
+static void read_client(struct client *c)
+{
+	for (int i = 0; i < READS_PER_VISIT; i++) {
+		if (make_room(c, 1u << 16) != 0) {
+			client_close(c);
+			return;
+		}
+		ssize_t k = recv(c->fd, c->in + c->used, c->room - c->used, 0);
+		if (k < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (k <= 0) {
+			client_close(c);
+			return;
+		}
+		c->used += (uint32_t)k;
+		if (handle_input(c) != 0) {
+			LOG(WARNING, "a client of the control socket sent what is not a message; connection closed\n");
+			client_close(c);
+			return;
+		}
+	}
+}
+
+int socket_open(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		control_socket.client[i].fd = -1;
+	if (strlen(path) >= sizeof(a.sun_path)) {
+		LOG(ERR, "socket path %s is too long\n", path);
+		return -1;
+	}
+	strcpy(a.sun_path, path);
+	strcpy(control_socket.path, path);
+	// A socket of an instance that runs must not be taken away from it.
+	int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (probe >= 0 && connect(probe, (struct sockaddr *)&a, sizeof(a)) == 0) {
+		LOG(ERR, "another data plane answers on %s\n", path);
+		close(probe);
+		return -1;
+	}
+	close(probe);
+	unlink(path);
+	control_socket.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mode_t old = umask(0117);
+	int error = control_socket.listener < 0 ||
+		    bind(control_socket.listener, (struct sockaddr *)&a, sizeof(a)) != 0 ||
+		    listen(control_socket.listener, MAX_CLIENTS) != 0;
+	umask(old);
+	if (error) {
+		LOG(ERR, "cannot listen on %s: %s\n", path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+void socket_poll(int timeout_ms)
+{
+	struct pollfd fds[MAX_CLIENTS + 1] = {{.fd = control_socket.listener, .events = POLLIN}};
+
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		fds[i + 1] = (struct pollfd){.fd = control_socket.client[i].fd, .events = POLLIN};
+	if (poll(fds, MAX_CLIENTS + 1, timeout_ms) <= 0)
+		return;
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		if (fds[i + 1].revents != 0 && control_socket.client[i].fd == fds[i + 1].fd)
+			read_client(&control_socket.client[i]);
+	if (fds[0].revents != 0)
+		accept_client();
+}
+
+void socket_close(void)
+{
+	if (control_socket.listener >= 0) {
+		close(control_socket.listener);
+		unlink(control_socket.path);
+	}
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worker threads: each walks its own graph until told to stop.
+#include "core/worker.h"
+#include "core/engine.h"
+#include "core/log.h"
+#include <errno.h>
+#include <pthread.h>
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_ring.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static struct {
+	struct worker *worker[API_MAX_WORKERS];
+	pthread_t thread[API_MAX_WORKERS];
+	uint8_t joinable[API_MAX_WORKERS];
+	uint32_t count;
+	int stop; // written by the control thread, read by workers
+} workers;
+
+__thread struct worker *worker_current;
+struct worker control_worker;
+struct engine_mode engine_mode;
+
+struct worker *worker_get(uint32_t id)
+{
+	return workers.worker[id];
+}
+
+uint32_t worker_count(void)
+{
+	return workers.count;
+}
+
+struct worker *worker_any(uint32_t i)
+{
+	return i < workers.count ? workers.worker[i] : &control_worker;
+}
+
+uint32_t worker_total(void)
+{
+	return workers.count + 1;
+}
+
+// A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
+// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond sleeps for 50 us at a time.
+static void idle(struct worker *w, uint64_t since, int may_sleep)
+{
+	static const struct timespec pause = {.tv_nsec = 50000};
+
+	if (may_sleep && w->now - since > w->tsc_hz / 1000)
+		nanosleep(&pause, NULL);
+}
+
+static uint64_t work_done(const struct worker *w)
+{
+	return w->in + w->out + w->originated + w->dropped;
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+	int may_sleep = (engine_get()->flags & API_ENGINE_IDLE_SLEEP) != 0;
+	uint64_t last = rte_rdtsc(), busy_at = last;
+
+	worker_current = w;
+	if (rte_thread_register() != 0)
+		LOG(WARNING, "worker %u runs without a packet cache: %s\n", w->id, rte_strerror(rte_errno));
+	while (!__atomic_load_n(&workers.stop, __ATOMIC_RELAXED)) {
+		uint64_t before = work_done(w);
+
+		w->now = last;
+		rte_graph_walk(w->graph);
+		// Everything that this walk read is behind us: the grace period's mark.
+		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_RELEASE);
+		uint64_t now = rte_rdtsc();
+		if (work_done(w) != before) {
+			w->busy_ticks += now - last;
+			busy_at = now;
+		} else {
+			w->idle_ticks += now - last;
+			idle(w, busy_at, may_sleep);
+			now = rte_rdtsc();
+		}
+		last = now;
+	}
+	rte_thread_unregister();
+	return NULL;
+}
+
+void engine_walk(void)
+{
+	struct worker *control = worker_current;
+
+	for (uint32_t i = 0; i < workers.count; i++) {
+		struct worker *w = workers.worker[i];
+
+		worker_current = w;
+		w->now = engine_mode.virtual_now;
+		rte_graph_walk(w->graph);
+		w->walks++;
+	}
+	worker_current = control;
+}
+
+// Walks until a walk moves nothing (bounded: packets cannot multiply for ever).
+void engine_run(void)
+{
+	for (int i = 0; i < 100000; i++) {
+		uint64_t before = 0, after = 0;
+
+		for (uint32_t k = 0; k < workers.count; k++)
+			before += work_done(workers.worker[k]) + workers.worker[k]->punted;
+		engine_walk();
+		host_path_poll();
+		for (uint32_t k = 0; k < workers.count; k++)
+			after += work_done(workers.worker[k]) + workers.worker[k]->punted +
+				 rte_ring_count(workers.worker[k]->inbox);
+		if (before == after)
+			return;
+	}
+}
+
+void engine_advance(uint64_t ticks)
+{
+	engine_mode.virtual_now += ticks;
+	for (uint32_t i = 0; i < workers.count; i++)
+		workers.worker[i]->now = engine_mode.virtual_now;
+	control_worker.now = engine_mode.virtual_now;
+	control_run_timers();
+}
+
+void control_synchronize(void)
+{
+	uint64_t seen[API_MAX_WORKERS];
+
+	if (!engine_mode.threads)
+		return;
+	for (uint32_t i = 0; i < workers.count; i++)
+		seen[i] = __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < workers.count; i++)
+		while (workers.joinable[i] &&
+			__atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE) == seen[i])
+			sched_yield();
+}
+
+static struct worker *worker_new(uint32_t id, const struct api_engine *e)
+{
+	struct worker *w = rte_zmalloc("worker", sizeof(*w), RTE_CACHE_LINE_SIZE);
+	char name[RTE_RING_NAMESIZE];
+
+	if (w == NULL)
+		return NULL;
+	w->id = id;
+	w->cpu = e->cpu[id];
+	w->tsc_hz = rte_get_tsc_hz();
+	w->now = engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now;
+	w->pool = engine_pool();
+	w->punt_limiter.rate = e->punt_rate;
+	w->random = 0x9e3779b97f4a7c15ull * (id + 1);
+	snprintf(name, sizeof(name), "inbox-%u", id);
+	w->inbox = rte_ring_create(name, INBOX_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	if (w->inbox == NULL) {
+		rte_free(w);
+		return NULL;
+	}
+	return w;
+}
+
+int worker_create_all(const struct api_engine *e)
+{
+	for (uint32_t i = 0; i < e->workers; i++) {
+		workers.worker[i] = worker_new(i, e);
+		if (workers.worker[i] == NULL)
+			return object_error(ENOMEM, "no memory for worker %u", i);
+		workers.count = i + 1;
+	}
+	return 0;
+}
+
+int worker_start_all(void)
+{
+	for (uint32_t i = 0; i < workers.count; i++) {
+		struct worker *w = workers.worker[i];
+
+		worker_current = w; // node init functions ask whose graph it is
+		w->graph = graph_create(i);
+		worker_current = &control_worker;
+		if (w->graph == NULL)
+			return object_error(EINVAL, "the packet graph cannot be built: %s", rte_strerror(rte_errno));
+	}
+	for (uint32_t i = 0; engine_mode.threads && i < workers.count; i++) {
+		char name[16];
+
+		if (pthread_create(&workers.thread[i], NULL, worker_main, workers.worker[i]) != 0)
+			return object_error(EAGAIN, "worker %u does not start", i);
+		workers.joinable[i] = 1;
+		snprintf(name, sizeof(name), "worker-%u", i);
+		pthread_setname_np(workers.thread[i], name);
+		if (workers.worker[i]->cpu >= 0) {
+			cpu_set_t set;
+
+			CPU_ZERO(&set);
+			CPU_SET(workers.worker[i]->cpu, &set);
+			if (pthread_setaffinity_np(workers.thread[i], sizeof(set), &set) != 0)
+				LOG(WARNING, "worker %u cannot be pinned to CPU %d\n", i, workers.worker[i]->cpu);
+		}
+	}
+	return 0;
+}
+
+void engine_stop_workers(void)
+{
+	__atomic_store_n(&workers.stop, 1, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < workers.count; i++)
+		if (workers.joinable[i]) {
+			pthread_join(workers.thread[i], NULL);
+			workers.joinable[i] = 0;
+		}
+}
+
+static void worker_rows(struct stats_sink *s, const char *key)
+{
+	for (uint32_t i = 0; i < workers.count; i++) {
+		const struct worker *w = workers.worker[i];
+		struct api_worker_row row = {
+			.worker = i,
+			.cpu = w->cpu,
+			.walks = w->walks,
+			.busy_ticks = w->busy_ticks,
+			.idle_ticks = w->idle_ticks,
+			.packets = w->in,
+			.flows = w->flows,
+			.flow_inserts = w->flow_inserts,
+			.flow_evictions = w->flow_evictions,
+			.handed_over = w->handed_over,
+			.sessions = w->sessions,
+		};
+		stats_row(s, &row, sizeof(row));
+	}
+}
+
+static void total_rows(struct stats_sink *s, const char *key)
+{
+	struct api_total_row row = {.commits = object_totals.commits, .refused_commits = object_totals.refused};
+
+	for (uint32_t i = 0; i < worker_total(); i++) {
+		const struct worker *w = worker_any(i);
+
+		row.in += w->in;
+		row.originated += w->originated;
+		row.out += w->out;
+		row.punted += w->punted;
+		row.held += w->held;
+		row.dropped += w->dropped;
+		row.merged += w->merged;
+		row.sessions += w->sessions;
+	}
+	if (engine_pool() != NULL) {
+		row.buffers = engine_pool()->size;
+		row.buffers_free = rte_mempool_avail_count(engine_pool());
+	}
+	stats_row(s, &row, sizeof(row));
+}
+
+RTE_INIT(worker_tables)
+{
+	stats_table_register(API_TABLE_WORKER, sizeof(struct api_worker_row), worker_rows);
+	stats_table_register(API_TABLE_TOTAL, sizeof(struct api_total_row), total_rows);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker: one thread (or the replay loop) that walks its own copy of the graph, run to completion.
+//
+// struct worker is written by its own thread only; the control thread reads the counters (64-bit aligned, monotonic,
+// so a torn or late read is only a late figure). `self` is a thread-local pointer.
+#ifndef CORE_WORKER_H
+#define CORE_WORKER_H
+
+#include "isthmus_api.h"
+#include <rte_common.h>
+#include <rte_mbuf.h>
+#include <stdint.h>
+
+#define VECTOR 64	  // packets taken per port and visit
+#define MAX_REASONS 192	  // drop and punt reasons together
+
+struct rte_graph;
+struct rte_ring;
+struct port_queues;
+
+// Token bucket for messages that we originate (ICMP errors, echo answers, error indications, punts). Owner thread only.
+struct limiter {
+	uint64_t rate;	// per second; 0: nothing passes
+	uint64_t stamp; // ticks
+	uint64_t tokens; // in ticks of credit
+};
+
+struct worker {
+	uint64_t now;	    // TSC ticks at the start of this walk, or the replay's clock in TSC units
+	uint64_t tsc_hz;    // ticks per second of `now`
+	uint32_t id;	    // 0..engine.workers-1
+	int32_t cpu;	    // -1 when not pinned
+	struct rte_mempool *pool; // for packets originated here
+	struct rte_graph *graph;
+	struct rte_ring *inbox; // packets handed over by other workers and the control thread (multi-producer)
+	const struct port_queues *queues; // receive queues that this worker polls; swapped by the control thread
+	struct limiter punt_limiter;
+	// counters; in + originated = out + punted + held + dropped + merged
+	uint64_t in, out, originated, punted, merged, dropped;
+	int64_t held; // in queues of this worker: scheduler, reassembly, inbox
+	uint64_t reason[MAX_REASONS]; // packets per drop or punt reason
+	uint64_t walks, busy_ticks, idle_ticks;
+	uint64_t flow_inserts, flow_evictions, flows, handed_over;
+	uint64_t sessions; // owned; written by the control thread
+	uint64_t random; // xorshift state
+} __rte_cache_aligned;
+
+extern __thread struct worker *worker_current;
+
+// The worker of the calling thread. Never NULL inside a node.
+static inline struct worker *worker_self(void)
+{
+	return worker_current;
+}
+
+// All workers; index below engine_workers(). Valid after the ENGINE object was applied.
+struct worker *worker_get(uint32_t id);
+uint32_t worker_count(void);
+
+// For sums over everything that counts packets: the workers and, last, the control thread's own counters.
+struct worker *worker_any(uint32_t i);
+uint32_t worker_total(void); // worker_count() + 1
+
+// Takes one token. Returns 1 when the message may be sent. Burst: a tenth of a second's worth, at least one.
+static inline int limiter_take(struct limiter *l, const struct worker *w)
+{
+	if (l->rate == 0)
+		return 0;
+	uint64_t cost = w->tsc_hz / l->rate + 1;
+	uint64_t depth = RTE_MAX(w->tsc_hz / 10, cost);
+	uint64_t gained = w->now - l->stamp;
+	l->stamp = w->now;
+	l->tokens = RTE_MIN(l->tokens + RTE_MIN(gained, depth), depth);
+	if (l->tokens < cost)
+		return 0;
+	l->tokens -= cost;
+	return 1;
+}
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact-match table: fixed capacity, 64-byte entries with the key inline, one cold cache line per look-up.
+//
+// One writer, many readers: look-ups may run on other threads while the writer adds and deletes; they see an entry either
+// whole or not at all (a sequence number in the entry). Memory is allocated once. Keys of up to EXACT_KEY bytes, zero-padded
+// by the caller to EXACT_KEY. Used for access endpoints, F-TEIDs (writer: control thread) and 5-tuple flows (writer and
+// reader: the worker).
+//
+// How it works: a key has a home slot, and may lie in any of EXACT_PROBES slots that follow from the home: first the eight
+// of the home's aligned block of 512 bytes (the neighbour line usually arrives with the first), then scattered ones. Each
+// slot keeps, as somebody's home, a bit map of the probes that hold its keys, so a look-up touches only lines that may match,
+// a miss is mostly one line, and a deletion clears one bit: no tombstones, nothing is ever moved.
+#ifndef EXACT_EXACT_H
+#define EXACT_EXACT_H
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_memory.h>
+#include <rte_prefetch.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
+#define EXACT_KEY 44
+#define EXACT_WORDS (EXACT_KEY / 4)
+#define EXACT_PROBES 32 // bits of exact_entry.probes
+#define EXACT_BLOCK 8	// slots of the home's block: the first probes
+
+struct exact_key {
+	uint8_t bytes[EXACT_KEY];
+} __attribute__((aligned(4)));
+
+// Bits of exact_entry.sequence; the rest counts changes.
+#define EXACT_WRITING 1u
+#define EXACT_USED 2u
+#define EXACT_CHANGE 4u
+
+// Written by the writer; the stamp also by exact_lookup_stamp, which only the writer's thread may call.
+struct exact_entry {
+	struct exact_key key;
+	uint32_t probes;   // bit i: probe i of this slot (as a home) holds one of its keys
+	uint64_t value;
+	uint32_t sequence; // EXACT_*: readers compare it before and after
+	uint32_t stamp;
+} __rte_cache_aligned;
+_Static_assert(sizeof(struct exact_entry) == RTE_CACHE_LINE_SIZE, "an entry is one cache line");
+
+// The first line never changes after exact_create; the second belongs to the writer.
+struct exact {
+	struct exact_entry *entries;
+	uint64_t seed[6]; // secret: nobody can aim collisions without it
+	uint32_t mask;	  // slots - 1
+	uint32_t capacity;
+	uint32_t count __rte_cache_aligned;
+} __rte_cache_aligned;
+
+// Rounds capacity up so that the table is at most half full. NULL when memory is short. socket: NUMA node.
+struct exact *exact_create(const char *name, uint32_t capacity, int socket);
+void exact_free(struct exact *t);
+
+// NH (RFC 4418 §5.2.2, with 64-bit words) under the table's secret, then a mix: unlike a seeded CRC, two keys that collide
+// under one seed do not collide under another, so an attacker on the network learns nothing useful.
+static inline uint32_t exact_hash(const struct exact *t, const struct exact_key *k)
+{
+	uint64_t w[5];
+	uint32_t last;
+	memcpy(w, k->bytes, sizeof(w));
+	memcpy(&last, k->bytes + sizeof(w), sizeof(last));
+	unsigned __int128 sum = (unsigned __int128)(w[0] + t->seed[0]) * (w[1] + t->seed[1]);
+	sum += (unsigned __int128)(w[2] + t->seed[2]) * (w[3] + t->seed[3]);
+	sum += (unsigned __int128)(w[4] + t->seed[4]) * (last + t->seed[5]);
+	uint64_t x = (uint64_t)sum ^ (uint64_t)(sum >> 64);
+	x = (x ^ (x >> 32)) * (t->seed[0] | 1);
+	return (uint32_t)(x >> 32);
+}
+
+// Asks for the line where a look-up of this hash begins.
+static inline void exact_prefetch(const struct exact *t, uint32_t hash)
+{
+	rte_prefetch0(&t->entries[hash & t->mask]);
+}
+
+// Slot of probe i of a home.
+static inline uint32_t exact_probe(const struct exact *t, uint32_t home, uint32_t i)
+{
+	if (i < EXACT_BLOCK)
+		return home ^ i;
+	uint32_t stride = (home * 0x9e3779b1u) | 1;
+	return (home + (i - EXACT_BLOCK + 1) * stride) & t->mask;
+}
+
+// The words of the key, compared without a branch each. May race with the writer: the caller checks the sequence.
+static inline int exact_same(const struct exact_entry *e, const struct exact_key *k)
+{
+#ifdef __AVX512F__
+	const __mmask16 words = (1u << EXACT_WORDS) - 1;
+	__m512i have = _mm512_load_si512(e);
+	__m512i want = _mm512_maskz_loadu_epi32(words, k);
+	return _mm512_mask_cmpneq_epi32_mask(words, have, want) == 0;
+#else
+	uint64_t a[5], b[5];
+	uint32_t a5, b5;
+	memcpy(a, e->key.bytes, sizeof(a));
+	memcpy(b, k->bytes, sizeof(b));
+	memcpy(&a5, e->key.bytes + sizeof(a), sizeof(a5));
+	memcpy(&b5, k->bytes + sizeof(b), sizeof(b5));
+	return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]) | (a[4] ^ b[4]) | (a5 ^ b5)) == 0;
+#endif
+}
+
+// 1 when the entry is in use, holds the key, and did not change while we looked.
+static inline int exact_match(const struct exact_entry *e, const struct exact_key *k, uint64_t *value)
+{
+	uint32_t before = __atomic_load_n(&e->sequence, __ATOMIC_ACQUIRE);
+	int same = exact_same(e, k);
+	uint64_t v = __atomic_load_n(&e->value, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	uint32_t after = __atomic_load_n(&e->sequence, __ATOMIC_RELAXED);
+	if (!same || before != after || (before & (EXACT_USED | EXACT_WRITING)) != EXACT_USED)
+		return 0;
+	*value = v;
+	return 1;
+}
+
+// The rest of a look-up whose key is not in its home slot.
+int exact_lookup_displaced(const struct exact *t, uint32_t home, const struct exact_key *k, uint64_t *value);
+
+// Returns 1 and the value, or 0. Bounded number of probes. A look-up that runs into a change misses or finds, never mixes.
+static inline int exact_lookup(const struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t *value)
+{
+	uint32_t home = hash & t->mask;
+	const struct exact_entry *e = &t->entries[home];
+	if (likely(exact_match(e, k, value)))
+		return 1;
+	if (likely((__atomic_load_n(&e->probes, __ATOMIC_ACQUIRE) & ~1u) == 0))
+		return 0;
+	return exact_lookup_displaced(t, home, k, value);
+}
+
+// Writer. As exact_lookup, and stamps the entry as used now, so that exact_add_evict spares it.
+int exact_lookup_stamp(struct exact *t, uint32_t hash, const struct exact_key *k, uint32_t now, uint64_t *value);
+
+// Writer. Adds or replaces. Returns 0, or ENOSPC: `capacity` keys are held, or (about once in 10^8 additions to a table that
+// is at its capacity) all probes of this key are taken.
+int exact_add(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value);
+// Writer. As exact_add, but makes room by evicting an old entry near by. `now` stamps the entry (any monotonic unit, may
+// wrap); *evicted is set to 1 when an entry had to go, else to 0. Never fails; the table may hold a few keys more than its
+// capacity when there is nothing near by to evict.
+void exact_add_evict(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted);
+// Writer. Returns 1 when it was there.
+int exact_delete(struct exact *t, uint32_t hash, const struct exact_key *k);
+uint32_t exact_count(const struct exact *t);
+uint32_t exact_capacity(const struct exact *t);
+
+#endif

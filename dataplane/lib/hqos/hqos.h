@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hierarchical scheduler for the downlink of an access port: port -> subport (service group) -> pipe (subscriber) ->
+// four traffic classes. TC0..TC2 are strict priority with one queue each; TC3 is best effort with four queues that
+// share by weight, in bytes. Seven queues for each pipe. README.md has the picture and the exact semantics.
+//
+// Two engines stand behind this interface: DPDK's rte_sched (API_SCHED_RTE) and our own (API_SCHED_HQOS).
+//
+// Thread: an instance belongs to one worker. hqos_create, hqos_pipe_config and hqos_free may be called by the control
+// thread before the hand-over to the worker (or after it gave the instance back); while the worker runs, all calls but
+// the hqos_*_stats reads are the worker's. No call after hqos_create allocates, locks or blocks.
+//
+// Units: rates in bytes per second, bursts in bytes, lengths in bytes (pkt_len + frame_overhead for all rates and
+// shares; pkt_len alone in the counters), queue sizes in packets. `now` is in ticks of params.hz, from any origin; time
+// never runs backwards (an earlier `now` counts as the latest one seen). API_SCHED_RTE reads the TSC itself and ignores
+// `now`.
+#ifndef HQOS_H
+#define HQOS_H
+
+#include "isthmus_api.h"
+#include <rte_mbuf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HQOS_QUEUES 7u // of one pipe: TC0, TC1, TC2, then the four of TC3
+#define HQOS_BEST_EFFORT 3u // the traffic class with API_BE_QUEUES queues
+#define HQOS_MAX_PIPES (1u << 16) // of one instance, all its subports together
+#define HQOS_ALL_WORKERS UINT32_MAX
+#define HQOS_ERROR 256 // bytes of error text
+#define HQOS_MIN_RATE 1000u // bytes per second, any level
+#define HQOS_MAX_RATE 100000000000ull // bytes per second, any level
+
+struct hqos;
+
+// Everything is copied; nothing is kept of what the pointers name. A class rate of 0 means: no cap of its own, only the
+// rate of the level. A burst of 0 means the smallest that is useful; bursts shorter than 64 us at their rate are raised
+// to that, since a worker does not poll more often.
+struct hqos_params {
+	const struct api_scheduler *scheduler;
+	uint32_t worker; // take only the subports of this worker; HQOS_ALL_WORKERS: take all
+	int socket; // NUMA node of the memory, or SOCKET_ID_ANY
+	uint64_t rate; // of the port, this instance's share of it; 0: scheduler->rate
+	uint64_t burst; // of the port, bytes; 0: one millisecond at `rate`
+	uint64_t hz; // of `now`: rte_get_tsc_hz(), or 1000000000 for nanoseconds
+	uint64_t start; // `now` at creation; the buckets are full then
+};
+
+// Counters of a (subport, class) or (pipe, class). Packets that left = packets - queued.
+struct hqos_stats {
+	uint64_t packets, bytes; // accepted
+	uint64_t dropped_packets, dropped_bytes; // handed back, because the queue was full
+	uint32_t queued; // held now; API_SCHED_RTE does not know it for a subport and says 0
+};
+
+// ---- place ----------------------------------------------------------------------------------------------------------
+// A packet's place travels in mbuf->hash.sched.queue_id, which lies in the mbuf's first cache line: hot, because the
+// node before the scheduler has just written the packet's header fields, and no second array has to be carried along.
+// It does not depend on the instance, so a session works it out once and a rule holds its class and queue already.
+// While a packet is held the scheduler owns all 8 bytes of mbuf->hash; afterwards they have no meaning.
+
+#define HQOS_PLACE_NONE UINT32_MAX // no such place in any instance
+
+// queue: 0..3 within TC3, ignored for the others. Arguments out of range give HQOS_PLACE_NONE.
+static inline uint32_t hqos_place(uint32_t subport, uint32_t pipe, uint32_t traffic_class, uint32_t queue)
+{
+	if (subport >= API_MAX_SUBPORTS || pipe >= HQOS_MAX_PIPES || traffic_class >= API_TRAFFIC_CLASSES ||
+		queue >= API_BE_QUEUES)
+		return HQOS_PLACE_NONE;
+	return subport << 19 | pipe << 3 |
+	       (traffic_class == HQOS_BEST_EFFORT ? HQOS_BEST_EFFORT + queue : traffic_class);
+}
+
+// For the fast path: a pipe's place (class 0) and the byte `class << 2 | queue` of api_scheduler's tables, in range.
+static inline uint32_t hqos_place_class(uint32_t place, uint8_t class_queue)
+{
+	uint32_t traffic_class = class_queue >> 2 & 3;
+	uint32_t queue = traffic_class == HQOS_BEST_EFFORT ? HQOS_BEST_EFFORT + (class_queue & 3) : traffic_class;
+	return (place & ~7u) | queue;
+}
+
+static inline uint32_t hqos_place_subport(uint32_t place)
+{
+	return place >> 19;
+}
+
+static inline uint32_t hqos_place_pipe(uint32_t place)
+{
+	return place >> 3 & (HQOS_MAX_PIPES - 1);
+}
+
+// 0..6: TC0, TC1, TC2, TC3's four.
+static inline uint32_t hqos_place_queue(uint32_t place)
+{
+	return place & 7;
+}
+
+static inline uint32_t hqos_queue_class(uint32_t queue)
+{
+	return queue < HQOS_BEST_EFFORT ? queue : HQOS_BEST_EFFORT;
+}
+
+static inline void hqos_set_place(struct rte_mbuf *m, uint32_t place)
+{
+	m->hash.sched.queue_id = place;
+}
+
+// ---- life -----------------------------------------------------------------------------------------------------------
+
+// Checks the parameters and builds an instance, all pipes on profile 0. NULL on refusal, with one sentence in `error`
+// (HQOS_ERROR bytes). Memory comes from rte_malloc.
+struct hqos *hqos_create(const struct hqos_params *params, char error[HQOS_ERROR]);
+
+// Frees the instance and the packets that it still holds; returns how many those were, so that the caller counts them.
+uint32_t hqos_free(struct hqos *h);
+
+// Gives a pipe one of the scheduler's profiles. Takes effect for the next packet; queued packets stay, and the pipe's
+// buckets start afresh (full). Called by the owner thread. Returns 0, or -EINVAL when there is no such subport here,
+// pipe or profile.
+int hqos_pipe_config(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t profile);
+
+// ---- packets --------------------------------------------------------------------------------------------------------
+
+// Takes `n` packets, each at the place set by hqos_set_place. Those not taken (queue full, or no such place here) are
+// written to `rejected` in their order and stay the caller's; returns how many. `rejected` has room for `n` and may be
+// `packets` itself.
+uint32_t hqos_enqueue(struct hqos *h, struct rte_mbuf **packets, uint32_t n, uint64_t now, struct rte_mbuf **rejected);
+
+// Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, also when nothing
+// came.
+uint32_t hqos_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_t now);
+
+// Packets held.
+uint32_t hqos_queued(const struct hqos *h);
+
+// ---- counters -------------------------------------------------------------------------------------------------------
+// API_SCHED_HQOS: any thread may read at any time; each counter is one aligned 64-bit word that only the owner writes,
+// so two of them may be a packet apart. API_SCHED_RTE: hqos_pipe_stats must be called by the owner, since rte_sched
+// clears its counters when read; the others as above. Return 0, or -EINVAL when there is no such subport here, pipe or
+// class.
+
+int hqos_subport_stats(struct hqos *h, uint32_t subport, uint32_t traffic_class, struct hqos_stats *stats);
+int hqos_pipe_stats(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t traffic_class, struct hqos_stats *stats);
+
+// Packets handed back because their place does not exist here.
+uint64_t hqos_misplaced(const struct hqos *h);
+
+// Pipes of a subport here (a power of two); 0: the subport does not exist or is another worker's.
+uint32_t hqos_pipes(const struct hqos *h, uint32_t subport);
+
+// Bytes of memory that the instance takes; for API_SCHED_RTE what rte_sched says that it takes.
+size_t hqos_memory(const struct hqos *h);
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the scheduler costs: TSC ticks per packet for enqueue and dequeue together, both engines side by side,
+// everything conforming ("configured to allow all traffic to pass"), pipes in random order. Engines take turns in short
+// runs, so that a noisy machine troubles both alike; printed are the median run and the spread. A last table has our
+// engine alone under 25 % more traffic than the subports may send, on a virtual clock: nearly every packet queues.
+// README.md has figures.
+//
+//   hqos-bench [EAL options] [-- RUNS]
+#include "hqos/hqos.h"
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BURST 64
+#define BURSTS 4096 // of one run
+#define ORDER (1u << 18) // places drawn beforehand
+#define MAX_RUNS 99
+#define SUBPORTS 4
+
+struct setup {
+	struct hqos *h;
+	const char *name;
+	double ticks[MAX_RUNS];
+	uint64_t lost;
+	uint64_t now, step; // virtual clock, and how far one burst moves it; step 0: the TSC
+};
+
+// rate: of each subport; the port and the pipes have room for all.
+static struct hqos *make(uint32_t engine, uint32_t pipes, uint64_t rate, uint32_t queue_size)
+{
+	static struct api_scheduler s;
+	char error[HQOS_ERROR] = "";
+	s = (struct api_scheduler){
+		.engine = engine, .subports = SUBPORTS, .rate = HQOS_MAX_RATE, .frame_overhead = 24, .profiles = 1};
+	for (int c = 0; c < API_TRAFFIC_CLASSES; c++)
+		s.queue_size[c] = queue_size;
+	for (int i = 0; i < SUBPORTS; i++)
+		s.subport[i] = (struct api_subport){.rate = rate, .burst = rate / 10000, .pipes = pipes / SUBPORTS};
+	s.profile[0] = (struct api_pipe_profile){.rate = 1250000000ull, .burst = 1000000, .weight = {1, 1, 1, 1}};
+	struct hqos_params params = {.scheduler = &s,
+		.worker = HQOS_ALL_WORKERS,
+		.socket = SOCKET_ID_ANY,
+		.hz = rte_get_tsc_hz(),
+		.start = 0};
+	struct hqos *h = hqos_create(&params, error);
+	if (!h)
+		fprintf(stderr, "engine %u, %u pipes: %s\n", engine, pipes, error);
+	return h;
+}
+
+static uint64_t clock_of(struct setup *setup, uint64_t tsc)
+{
+	setup->now = setup->step ? setup->now + setup->step : tsc;
+	return setup->now;
+}
+
+// One run: bursts in, bursts out, as a worker does. Mbufs come from and go to a stack, outside the time taken; their
+// first lines are warm, as they are after the node before the scheduler.
+static double run(struct setup *setup, struct rte_mbuf **stack, uint32_t *top, const uint32_t *place, uint32_t length)
+{
+	uint64_t spent = 0, count = 0;
+	for (uint32_t i = 0; i < BURSTS && *top >= BURST; i++) {
+		struct rte_mbuf *in[BURST], *out[BURST], *rejected[BURST];
+		for (uint32_t k = 0; k < BURST; k++) {
+			in[k] = stack[--*top];
+			in[k]->pkt_len = length;
+			hqos_set_place(in[k], place[(i * BURST + k) % ORDER]);
+		}
+		uint64_t start = rte_rdtsc();
+		uint64_t now = clock_of(setup, start);
+		uint32_t refused = hqos_enqueue(setup->h, in, BURST, now, rejected);
+		uint32_t n = hqos_dequeue(setup->h, out, BURST, now);
+		spent += rte_rdtsc() - start;
+		count += BURST;
+		setup->lost += refused;
+		for (uint32_t k = 0; k < refused; k++)
+			stack[(*top)++] = rejected[k];
+		for (uint32_t k = 0; k < n; k++)
+			stack[(*top)++] = out[k];
+	}
+	return (double)spent / (count ? count : 1);
+}
+
+static void empty(struct setup *setup, struct rte_mbuf **stack, uint32_t *top)
+{
+	struct rte_mbuf *out[BURST];
+	for (uint32_t i = 0; i < 10000000 && hqos_queued(setup->h); i++) {
+		uint32_t n = hqos_dequeue(setup->h, out, BURST, clock_of(setup, rte_rdtsc()));
+		for (uint32_t k = 0; k < n; k++)
+			stack[(*top)++] = out[k];
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void report(struct setup *setup, uint32_t pipes, uint32_t length, int runs)
+{
+	qsort(setup->ticks, runs, sizeof(double), by_value);
+	printf("%-10s %6u pipes %4u B  median %6.1f  (%.1f .. %.1f)  refused %lu a run  memory %.1f MB\n", setup->name,
+		pipes, length, setup->ticks[runs / 2], setup->ticks[0], setup->ticks[runs - 1], setup->lost / runs,
+		hqos_memory(setup->h) / 1e6);
+}
+
+static void draw(uint32_t *place, uint32_t pipes)
+{
+	uint64_t x = 88172645463325252ull;
+	for (uint32_t i = 0; i < ORDER; i++) {
+		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+		uint32_t pipe = (x >> 20) % pipes;
+		place[i] = hqos_place(pipe % SUBPORTS, pipe / SUBPORTS, x >> 50 & 3, x >> 52 & 3);
+	}
+}
+
+static void compare(struct rte_mbuf **stack, uint32_t *top, uint32_t *place, uint32_t pipes, int runs)
+{
+	static const uint32_t lengths[] = {504, 650};
+	static struct setup setups[2];
+	setups[0] = (struct setup){.h = make(API_SCHED_HQOS, pipes, HQOS_MAX_RATE, 64), .name = "hqos"};
+	setups[1] = (struct setup){.h = make(API_SCHED_RTE, pipes, HQOS_MAX_RATE, 64), .name = "rte_sched"};
+	draw(place, pipes);
+	for (uint32_t l = 0; l < RTE_DIM(lengths); l++) {
+		for (int r = -1; r < runs; r++)
+			for (int e = 0; e < 2; e++) {
+				if (!setups[e].h)
+					continue;
+				double ticks = run(&setups[e], stack, top, place, lengths[l]);
+				if (r < 0)
+					setups[e].lost = 0; // warming up
+				else
+					setups[e].ticks[r] = ticks;
+				empty(&setups[e], stack, top);
+			}
+		for (int e = 0; e < 2; e++)
+			if (setups[e].h)
+				report(&setups[e], pipes, lengths[l], runs);
+	}
+	for (int e = 0; e < 2; e++)
+		hqos_free(setups[e].h);
+}
+
+static void congest(struct rte_mbuf **stack, uint32_t *top, uint32_t *place, uint32_t pipes, int runs)
+{
+	static struct setup setup;
+	const uint64_t rate = 625000000; // of each of the subports
+	const uint32_t length = 650;
+	setup = (struct setup){.h = make(API_SCHED_HQOS, pipes, rate, 4), .name = "congested"};
+	if (!setup.h)
+		return;
+	draw(place, pipes);
+	setup.step = BURST * (length + 24) / (1.25 * SUBPORTS * rate) * rte_get_tsc_hz();
+	for (int r = -1; r < runs; r++) {
+		double ticks = run(&setup, stack, top, place, length);
+		setup.lost = r < 0 ? 0 : setup.lost;
+		setup.ticks[r < 0 ? 0 : r] = ticks;
+	}
+	report(&setup, pipes, length, runs);
+	empty(&setup, stack, top);
+	hqos_free(setup.h);
+}
+
+int main(int argc, char **argv)
+{
+	int used = rte_eal_init(argc, argv);
+	if (used < 0)
+		return 1;
+	int runs = used + 1 < argc ? atoi(argv[used + 1]) : 7;
+	runs = runs < 1 ? 1 : runs > MAX_RUNS ? MAX_RUNS : runs;
+	uint32_t buffers = 40959, top = 0;
+	struct rte_mempool *pool = rte_pktmbuf_pool_create("hqos_bench", buffers, 0, 0, 0, SOCKET_ID_ANY);
+	struct rte_mbuf **stack = calloc(buffers, sizeof(*stack));
+	uint32_t *place = malloc(ORDER * sizeof(*place));
+	if (!pool || !stack || !place)
+		return 1;
+	while (top < buffers && (stack[top] = rte_pktmbuf_alloc(pool)))
+		top++;
+	printf("TSC %.2f GHz, %d alternating runs of %u packets, bursts of %u, ticks per packet (enqueue + dequeue)\n",
+		rte_get_tsc_hz() / 1e9, runs, BURST * BURSTS, BURST);
+	compare(stack, &top, place, 1024, runs);
+	compare(stack, &top, place, 65536, runs);
+	congest(stack, &top, place, 1024, runs);
+	rte_eal_cleanup();
+	return 0;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of our own scheduling engine: buckets, pipes, subports, the timing wheel.
+//
+// Time: internal units of 2^-35 s (29 ps), counted from EPOCH at creation; 64 bits last 17 years.
+//
+// Bucket: a token bucket kept as one moment, `free_at`: packets may leave once free_at <= now, and each moves free_at
+// on by its length times the cost of a byte, starting no earlier than now - burst. That is a token bucket of `burst`
+// that a packet may overdraw by its own length: no refill to do, one compare to ask, and eligibility does not depend on
+// length.
+//
+// A pipe is idle (no packets), active (in its subport's round), parked (in the timing wheel until its own buckets allow
+// a packet) or waiting (every class that could send lacks credit at the subport, or others are before it there).
+//
+// A class whose rate at the subport is used up has a list of the pipes that want it. As credit comes in, pipes are
+// taken from the list in turn and get a grant: leave to send that class in their next turn.
+#ifndef HQOS_OWN_H
+#define HQOS_OWN_H
+
+#include "hqos/hqos_private.h"
+#include <assert.h>
+#include <rte_branch_prediction.h>
+#include <rte_prefetch.h>
+#include <string.h>
+
+#define NIL UINT32_MAX
+#define SECOND (1ull << 35)
+#define EPOCH (1ull << 50)
+#define COST_SHIFT 16 // fraction bits of the cost of a byte
+#define SLOT_SHIFT 17 // one slot of the wheel: 3.8 us
+#define SLOTS 4096u // 15.6 ms
+#define READY 2048u // packets that passed straight through, waiting for dequeue
+#define AHEAD 16 // packets, prefetch
+#define PIPE_QUANTUM 2048 // bytes of a pipe's turn
+#define SUBPORT_QUANTUM 32768 // bytes of the fastest subport's turn; the others' in proportion to their rates
+#define SHARE_MAX 16383 // longest frame as the shares see it, so that a deficit fits 16 bits
+
+struct rate {
+	uint64_t cost; // units per byte << COST_SHIFT; 0: no cap
+	uint64_t burst; // units
+};
+
+enum { IDLE, ACTIVE, PARKED, WAITING };
+
+struct pipe {
+	// First line: all that a packet needs that passes straight through.
+	uint64_t free_at;
+	uint64_t class_free_at[API_TRAFFIC_CLASSES];
+	uint16_t queued[HQOS_QUEUES];
+	uint16_t slot : 12; // PARKED: of the wheel
+	uint16_t wants : 4; // classes for which the pipe is in its subport's list
+	uint32_t next; // ACTIVE, PARKED: in the round or slot
+	uint8_t mask; // queues that hold packets
+	uint8_t profile;
+	uint8_t subport;
+	uint8_t state : 2;
+	uint8_t turn : 2; // best-effort queue whose turn it is
+	uint8_t granted : 4; // classes
+	// Second line.
+	struct {
+		uint64_t packets, bytes;
+	} accepted[API_TRAFFIC_CLASSES];
+	// Third and fourth: only when packets queue. Linked through the 8 bytes of mbuf->hash.
+	struct {
+		struct rte_mbuf *head, *tail;
+	} queue[HQOS_QUEUES];
+	int16_t be_deficit[API_BE_QUEUES]; // bytes
+	int32_t deficit; // bytes
+	uint32_t prev;
+} __rte_aligned(128);
+static_assert(SLOTS == 1 << 12, "a slot fits 12 bits");
+static_assert(sizeof(struct pipe) == 256, "a pipe is four cache lines");
+static_assert(offsetof(struct pipe, accepted) == 64 && offsetof(struct pipe, queue) == 128, "lines as named");
+
+struct profile {
+	struct rate rate;
+	struct rate class_rate[API_TRAFFIC_CLASSES];
+	int16_t quantum[API_BE_QUEUES]; // bytes
+};
+
+struct list {
+	uint32_t head, tail; // pipes
+};
+
+struct subport {
+	uint64_t free_at;
+	uint64_t class_free_at[API_TRAFFIC_CLASSES];
+	struct rate rate;
+	struct rate class_rate[API_TRAFFIC_CLASSES];
+	struct list active;
+	struct list wanting[API_TRAFFIC_CLASSES]; // linked through own.want_next
+	uint32_t wanted; // classes whose list is not empty
+	int32_t deficit, quantum; // bytes
+	uint32_t grants[API_TRAFFIC_CLASSES]; // given and not used
+	uint32_t held[API_TRAFFIC_CLASSES]; // packets
+	struct {
+		uint64_t packets, bytes;
+	} accepted[API_TRAFFIC_CLASSES], dropped[API_TRAFFIC_CLASSES];
+} __rte_cache_aligned;
+
+struct drop_count {
+	uint64_t packets, bytes;
+};
+
+struct own {
+	struct hqos head;
+	uint64_t now; // units
+	uint64_t free_at; // of the port
+	struct rate rate;
+	uint64_t origin, scale; // now = EPOCH + (ticks - origin) * scale >> 32
+	uint64_t ready; // bit per subport: has active pipes and its own rate allows a packet
+	uint64_t blocked; // bit per subport: holds packets, waits for its own rate or a class's
+	uint64_t wake_at; // when the first of those may go on
+	uint32_t turn; // subport
+	uint32_t overhead;
+	uint32_t queue_size[API_TRAFFIC_CLASSES];
+	uint32_t held; // packets in queues
+	uint32_t passed_head, passed_tail; // free running
+	uint32_t parked; // pipes in the wheel
+	uint32_t budget; // pipes that this dequeue may still look at
+	uint64_t wheel_tick; // slots up to here have been emptied
+	struct pipe *pipe;
+	struct drop_count (*dropped)[API_TRAFFIC_CLASSES]; // per pipe
+	uint32_t (*want_next)[API_TRAFFIC_CLASSES]; // per pipe
+	struct profile profile[API_MAX_PIPE_PROFILES];
+	struct rte_mbuf *passed[READY];
+	struct subport subport[API_MAX_SUBPORTS];
+	uint64_t wheel_bits[SLOTS / 64];
+	struct list wheel[SLOTS];
+};
+
+static_assert(sizeof(((struct rte_mbuf *)0)->hash) == sizeof(void *), "a link fits mbuf->hash");
+
+static inline struct rte_mbuf *link_get(const struct rte_mbuf *m)
+{
+	struct rte_mbuf *next;
+	memcpy(&next, &m->hash, sizeof(next));
+	return next;
+}
+
+static inline void link_set(struct rte_mbuf *m, struct rte_mbuf *next)
+{
+	memcpy(&m->hash, &next, sizeof(next));
+}
+
+static inline uint64_t charge(uint64_t free_at, uint64_t now, const struct rate *rate, uint32_t length)
+{
+	uint64_t floor = now - rate->burst;
+	return (free_at > floor ? free_at : floor) + ((length * rate->cost + (1u << (COST_SHIFT - 1))) >> COST_SHIFT);
+}
+
+// Takes a packet out of the credit of all five buckets that it passes.
+static inline void charge_all(struct own *o, struct subport *sp, struct pipe *p, uint32_t c, uint32_t length)
+{
+	const struct profile *profile = &o->profile[p->profile];
+	uint64_t now = o->now;
+	p->free_at = charge(p->free_at, now, &profile->rate, length);
+	p->class_free_at[c] = charge(p->class_free_at[c], now, &profile->class_rate[c], length);
+	sp->free_at = charge(sp->free_at, now, &sp->rate, length);
+	sp->class_free_at[c] = charge(sp->class_free_at[c], now, &sp->class_rate[c], length);
+	o->free_at = charge(o->free_at, now, &o->rate, length);
+}
+
+static inline void own_clock(struct own *o, uint64_t ticks)
+{
+	uint64_t passed = ticks - o->origin;
+	uint64_t now = EPOCH + (uint64_t)((unsigned __int128)passed * o->scale >> 32);
+	// Signed: a time before the origin must not look like the far future.
+	if ((int64_t)passed > 0 && now > o->now)
+		o->now = now;
+}
+
+static inline uint32_t class_mask(const struct pipe *p)
+{
+	return (p->mask & 7) | (p->mask > 7) << HQOS_BEST_EFFORT;
+}
+
+// hqos_serve.c
+
+// Puts a pipe that holds packets and is neither active nor parked where it belongs: active, parked or waiting.
+void own_settle(struct own *o, struct subport *sp, uint32_t pipe);
+// Decides anew for a parked or waiting pipe.
+void own_resettle(struct own *o, struct subport *sp, uint32_t pipe);
+// Finds blocked subports whose time has come.
+void own_wake_subports(struct own *o);
+uint32_t own_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_t now);
+
+#endif

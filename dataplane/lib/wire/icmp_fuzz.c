@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// libFuzzer target: see check_icmp().
+#include "wire/wire_check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	check_icmp(data, size);
+	return 0;
+}

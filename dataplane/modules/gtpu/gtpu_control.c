@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// gtpu-control: GTP-U messages other than user data (TS 29.281 §7), and G-PDUs of tunnels that do not exist.
+#include "core/control.h"
+#include "core/node.h"
+#include "gtpu/path.h"
+#include "session/session.h"
+#include <string.h>
+
+DROP_REASON(drop_teid, "gtpu-teid-unknown", "no session has this TEID; answered with an Error Indication within the rate limit")
+DROP_REASON(drop_teid_zero, "gtpu-teid-zero", "a G-PDU with TEID 0, which is never answered (TS 29.281 §7.3.1)")
+DROP_REASON(drop_echo_rate, "gtpu-echo-rate-limit", "more GTP-U Echo Requests than engine.rates.echo allows")
+DROP_REASON(drop_echo, "gtpu-echo-malformed", "a GTP-U Echo message that cannot be answered")
+DROP_REASON(drop_error, "gtpu-error-indication-malformed", "an Error Indication without TEID or address, or with a TEID in its header")
+DROP_REASON(drop_forged, "gtpu-error-indication-stranger", "an Error Indication from an address that is no peer of ours")
+DROP_REASON(drop_end_marker, "gtpu-end-marker-unknown", "an End Marker for a tunnel that does not exist")
+DROP_REASON(drop_message, "gtpu-message-unknown", "a GTP-U message type that is not served")
+PUNT_REASON(punt_echo, "gtpu-echo-response", "an answer to our Echo Request")
+PUNT_REASON(punt_error, "gtpu-error-indication", "a peer does not know a tunnel that we send to")
+PUNT_REASON(punt_end, "gtpu-end-marker", "the last packet of a tunnel that moved (TS 29.281 §7.3.2)")
+
+enum { EDGE_OUTPUT, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+
+static struct {
+	struct limiter error[API_MAX_WORKERS], echo[API_MAX_WORKERS]; // each its worker's
+} limits;
+
+// Outer addresses of the packet that is being answered: ours and the peer's.
+struct ends {
+	uint8_t version, length; // of an address
+	uint8_t local[16], peer[16];
+};
+
+static void read_ends(struct rte_mbuf *m, struct ends *e)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, t->outer_l3);
+
+	e->version = t->outer_version;
+	e->length = e->version == 4 ? 4 : 16;
+	memcpy(e->peer, ip + (e->version == 4 ? 12 : 8), e->length);
+	memcpy(e->local, ip + (e->version == 4 ? 16 : 24), e->length);
+}
+
+static const struct path *path_of(struct rte_mbuf *m)
+{
+	struct ends e;
+
+	read_ends(m, &e);
+	return path_between(e.version, e.local, e.peer);
+}
+
+// Writes outer IP and UDP from us to the peer in front of a message of `length` bytes that `m` holds at its data start.
+static int wrap(struct rte_mbuf *m, const struct ends *e, uint32_t length, uint16_t port)
+{
+	uint32_t header = e->version == 4 ? 20 : 40;
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)(header + 8));
+
+	if (ip == NULL)
+		return -1;
+	memset(ip, 0, header + 8);
+	ip[0] = e->version == 4 ? 0x45 : 0x60;
+	ip[e->version == 4 ? 8 : 7] = 64;
+	ip[e->version == 4 ? 9 : 6] = 17;
+	memcpy(ip + (e->version == 4 ? 12 : 8), e->local, e->length);
+	memcpy(ip + (e->version == 4 ? 16 : 24), e->peer, e->length);
+	store16(ip + header, GTPU_PORT);
+	store16(ip + header + 2, port);
+	gtpu_finish_outer(m, e->version, header + 8 + length);
+	memset(session_view_of(m), 0, sizeof(struct session_view));
+	return 0;
+}
+
+// The offending packet is dropped under its own name; the Error Indication is a packet of ours (row G14, G17).
+static void send_error_indication(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
+{
+	uint32_t teid = tunnel_view_of(m)->teid;
+	struct ends e;
+
+	if (!limiter_take(&limits.error[w->id], w))
+		return;
+	struct rte_mbuf *reply = packet_originate(w);
+	if (reply == NULL)
+		return;
+	read_ends(m, &e);
+	uint8_t *message = (uint8_t *)rte_pktmbuf_append(reply, GTPU_MESSAGE_MAX);
+	unsigned length = gtpu_put_error_indication(message, teid, e.version, e.local);
+	rte_pktmbuf_trim(reply, (uint16_t)(GTPU_MESSAGE_MAX - length));
+	if (wrap(reply, &e, length, GTPU_PORT) != 0) {
+		rte_node_enqueue_x1(graph, node, packet_leave(reply, &drop_echo, EDGE_DROP), reply);
+		return;
+	}
+	const struct path *p = path_between(e.version, e.local, e.peer);
+	if (p != NULL)
+		path_counters_of(p->index, w->id)->errors_sent++;
+	rte_node_enqueue_x1(graph, node, EDGE_OUTPUT, reply);
+}
+
+static rte_edge_t unknown_tunnel(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
+{
+	if (tunnel_view_of(m)->teid == 0)
+		return packet_leave(m, &drop_teid_zero, EDGE_DROP);
+	send_error_indication(graph, node, w, m);
+	return packet_leave(m, &drop_teid, EDGE_DROP);
+}
+
+// Answered in place, whatever IEs it has (row G18). To the port it came from (TS 29.281 §4.4.2.2).
+static rte_edge_t echo_request(struct worker *w, struct rte_mbuf *m)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+	uint16_t sequence = t->sequence, gtpu = t->gtpu;
+	struct ends e;
+
+	if (!limiter_take(&limits.echo[w->id], w))
+		return packet_leave(m, &drop_echo_rate, EDGE_DROP);
+	if (m->nb_segs != 1 || !t->has_sequence || rte_pktmbuf_data_len(m) < gtpu)
+		return packet_leave(m, &drop_echo, EDGE_DROP);
+	read_ends(m, &e);
+	uint16_t port = load16(rte_pktmbuf_mtod_offset(m, const uint8_t *, gtpu - 8));
+	rte_pktmbuf_adj(m, gtpu);
+	rte_pktmbuf_trim(m, rte_pktmbuf_data_len(m));
+	uint8_t *message = (uint8_t *)rte_pktmbuf_append(m, GTPU_MESSAGE_MAX);
+	if (message == NULL)
+		return packet_leave(m, &drop_echo, EDGE_DROP);
+	unsigned length = gtpu_put_echo_response(message, sequence);
+	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - length));
+	if (wrap(m, &e, length, port) != 0)
+		return packet_leave(m, &drop_echo, EDGE_DROP);
+	return EDGE_OUTPUT;
+}
+
+static rte_edge_t echo_response(struct worker *w, struct rte_mbuf *m)
+{
+	const struct path *p = path_of(m);
+
+	if (p == NULL)
+		return packet_leave(m, &drop_echo, EDGE_DROP);
+	path_counters_of(p->index, w->id)->echo_received++;
+	return packet_leave(m, &punt_echo, EDGE_PUNT);
+}
+
+// TS 29.281 §7.3.1: the header's TEID is 0, the tunnel's is in the IE.
+static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+	uint32_t at = t->gtpu + t->header_length;
+	struct gtpu_ies ies;
+
+	if (t->teid != 0 || rte_pktmbuf_data_len(m) < at ||
+		gtpu_ies_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, at), rte_pktmbuf_data_len(m) - at, &ies) !=
+			GTPU_OK ||
+		!ies.has_teid || ies.family == 0)
+		return packet_leave(m, &drop_error, EDGE_DROP);
+	const struct path *p = path_of(m);
+	if (p == NULL)
+		return packet_leave(m, &drop_forged, EDGE_DROP);
+	path_counters_of(p->index, w->id)->errors_received++;
+	return packet_leave(m, &punt_error, EDGE_PUNT);
+}
+
+static rte_edge_t end_marker(struct worker *w, struct rte_mbuf *m)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+	const struct path *p = path_of(m);
+
+	if (!session_teid_known(t->teid, t->local))
+		return packet_leave(m, &drop_end_marker, EDGE_DROP);
+	if (p != NULL)
+		path_counters_of(p->index, w->id)->end_markers++;
+	return packet_leave(m, &punt_end, EDGE_PUNT);
+}
+
+static rte_edge_t message(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
+{
+	switch (tunnel_view_of(m)->message) {
+	case GTPU_GPDU:
+		return unknown_tunnel(graph, node, w, m);
+	case GTPU_ECHO_REQUEST:
+		return echo_request(w, m);
+	case GTPU_ECHO_RESPONSE:
+		return echo_response(w, m);
+	case GTPU_ERROR_INDICATION:
+		return error_indication(w, m);
+	case GTPU_END_MARKER:
+		return end_marker(w, m);
+	default:
+		return packet_leave(m, &drop_message, EDGE_DROP);
+	}
+}
+
+static uint16_t gtpu_control(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+
+	for (uint16_t i = 0; i < n; i++)
+		rte_node_enqueue_x1(graph, node, message(graph, node, w, objs[i]), objs[i]);
+	return n;
+}
+
+static struct rte_node_register gtpu_control_node = {
+	.name = "gtpu-control",
+	.process = gtpu_control,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_OUTPUT] = "ip-output", [EDGE_PUNT] = "punt", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(gtpu_control_node)
+
+static void on_echo_response(struct rte_mbuf *m)
+{
+	const struct path *p = path_of(m);
+
+	if (p != NULL)
+		path_answered(p->index);
+	rte_pktmbuf_free(m);
+}
+
+static int start(const struct api_engine *e)
+{
+	for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
+		limits.error[w].rate = e->error_indication_rate;
+		limits.echo[w].rate = e->echo_rate;
+	}
+	punt_handler_register(&punt_echo, on_echo_response);
+	return 0;
+}
+
+RTE_INIT(gtpu_control_module)
+{
+	module_register("gtpu-control", start);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// gtpu-encap: IP/UDP/GTP-U (TS 29.281) with the PDU Session Container (TS 38.415) in front of a subscriber's packet: the path's
+// template in one 64-byte store, then lengths, TEID, QFI and checksum.
+#include "core/node.h"
+#include "gtpu/path.h"
+#include "session/session.h"
+#include "wire/checksum.h"
+#include <rte_ip.h>
+#include <string.h>
+
+DROP_REASON(drop_no_path, "gtpu-path-gone", "the GTP-U path of the session does not exist any more")
+DROP_REASON(drop_room, "gtpu-headroom", "there is no room in front of the packet for the outer headers")
+DROP_REASON(drop_long, "gtpu-too-long", "the packet with its outer headers is longer than 65535 bytes")
+
+enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
+
+// RFC 6864: the identification is unique per source, destination and protocol for as long as fragments may live; each
+// worker counts in its own part of the space.
+static struct {
+	uint16_t next;
+} __rte_cache_aligned identification[API_MAX_WORKERS];
+
+static void finish_ip4(uint8_t *ip, const struct path *p, uint32_t length, uint8_t dscp)
+{
+	uint16_t sum, id = (uint16_t)(identification[worker_self()->id].next++ * worker_count() + worker_self()->id);
+	uint16_t wire_length = rte_cpu_to_be_16((uint16_t)length);
+
+	ip[1] = (uint8_t)(dscp << 2);
+	memcpy(ip + 2, &wire_length, 2);
+	memcpy(ip + 4, &id, 2);
+	sum = checksum_finish((uint64_t)p->ip4_sum + ((uint32_t)ip[1] << 8) + wire_length + id);
+	memcpy(ip + 10, &sum, 2);
+}
+
+// RFC 8200 §8.1: over IPv6 a UDP checksum is owed. (RFC 6936 lets tunnels do without only where both ends agree.)
+static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t dscp)
+{
+	ip[0] = (uint8_t)(0x60 | dscp >> 2);
+	ip[1] = (uint8_t)(dscp << 6);
+	store16(ip + 4, (uint16_t)(length - 40));
+	uint16_t sum = rte_ipv6_udptcp_cksum_mbuf(m, (const struct rte_ipv6_hdr *)ip, 40);
+	memcpy(ip + 40 + 6, &sum, 2);
+}
+
+void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
+{
+	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t header = version == 4 ? 20 : 40;
+	struct packet *pkt = packet_of(m);
+
+	store16(ip + header + 4, (uint16_t)(length - header));
+	memset(ip + header + 6, 0, 2);
+	if (version == 4) {
+		store16(ip + 2, (uint16_t)length);
+		ip4_checksum_set(ip);
+	} else {
+		store16(ip + 4, (uint16_t)(length - 40));
+		uint16_t sum = rte_ipv6_udptcp_cksum_mbuf(m, (const struct rte_ipv6_hdr *)ip, 40);
+		memcpy(ip + header + 6, &sum, 2);
+	}
+	pkt->l3 = 0;
+	pkt->l4 = (uint16_t)header;
+	pkt->ip_version = version;
+	pkt->protocol = 17;
+	pkt->fragment = 0;
+	pkt->length = length;
+}
+
+static rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct packet *pkt = packet_of(m);
+	const struct rule *r = session_view_of(m)->rule;
+	const struct path *p = path_get(r->path);
+	int container = r->qfi != GTPU_NO_QFI;
+
+	if (unlikely(p == NULL))
+		return packet_leave(m, &drop_no_path, EDGE_DROP);
+	uint32_t inner = pkt->length, outer = p->length[container], length = inner + outer;
+	uint32_t ip_length = p->version == 4 ? 20 : 40;
+	if (unlikely(rte_pktmbuf_headroom(m) < OUTER_LENGTH_MAX))
+		return packet_leave(m, &drop_room, EDGE_DROP);
+	if (unlikely(length > UINT16_MAX))
+		return packet_leave(m, &drop_long, EDGE_DROP);
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *) - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);
+	uint8_t *udp = ip + ip_length, *gtpu = udp + 8, dscp = r->dscp == 0xff ? p->want.dscp : r->dscp;
+	store16(udp + 4, (uint16_t)(length - ip_length));
+	store16(gtpu + 2, (uint16_t)(length - ip_length - 16));
+	store32(gtpu + 4, r->teid);
+	if (likely(container))
+		gtpu[14] = r->qfi;
+	if (likely(p->version == 4))
+		finish_ip4(ip, p, length, dscp);
+	else
+		finish_ip6(m, ip, length, dscp);
+	pkt->l3 = 0;
+	pkt->l4 = (uint16_t)ip_length;
+	pkt->ip_version = p->version;
+	pkt->protocol = 17;
+	pkt->fragment = 0;
+	pkt->length = length;
+	return EDGE_OUTPUT;
+}
+
+static uint16_t gtpu_encap(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, gtpu_encap_packet);
+}
+
+static struct rte_node_register gtpu_encap_node = {
+	.name = "gtpu-encap",
+	.process = gtpu_encap,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_OUTPUT] = "ip-output", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(gtpu_encap_node)

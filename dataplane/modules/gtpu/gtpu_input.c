@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// gtpu-input: UDP port 2152 of one of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner IP
+// header; a G-PDU goes on to the firewall with l3 at its inner header, other messages to gtpu-control.
+#include "core/node.h"
+#include "gtpu/path.h"
+#include "ip/ip.h"
+#include "wire/ip.h"
+#include <string.h>
+
+DROP_REASON(drop_endpoint, "gtpu-not-endpoint", "GTP-U to an address or interface that is no tunnel endpoint")
+DROP_REASON(drop_udp, "gtpu-udp-length", "the UDP length does not fit the IP packet")
+DROP_REASON(drop_short, "gtpu-short", "the GTP-U header is cut short")
+DROP_REASON(drop_version, "gtpu-version", "GTP version is not 1, or the protocol is GTP' (TS 29.281 §5.1)")
+DROP_REASON(drop_length, "gtpu-length", "the GTP-U length does not fit the UDP payload")
+DROP_REASON(drop_extension, "gtpu-extension", "an extension header is malformed, unknown and required, or one too many")
+DROP_REASON(drop_inner, "gtpu-inner-malformed", "the inner IP header is malformed, or its lengths do not fit the tunnel packet")
+DROP_REASON(drop_inner_version, "gtpu-inner-version", "the inner packet is neither IPv4 nor IPv6")
+DROP_REASON(drop_martian, "gtpu-inner-martian", "the inner source or destination address may not be used")
+
+enum { EDGE_FIREWALL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
+
+// The last endpoint that was looked up; traffic of a vector mostly goes to one.
+struct last {
+	uint32_t interface;
+	uint16_t local;
+	uint8_t version;
+	uint8_t address[16];
+};
+
+static uint16_t find_endpoint(struct last *last, uint8_t version, const uint8_t *address, uint32_t interface)
+{
+	uint32_t n = version == 4 ? 4 : 16;
+
+	if (likely(last->version == version && last->interface == interface && memcmp(last->address, address, n) == 0))
+		return last->local;
+	last->version = version;
+	last->interface = interface;
+	memcpy(last->address, address, n);
+	// Row G20: an endpoint serves only the interface that has its address.
+	last->local = ip_is_local_on(version, address, interface) ? gtpu_local_id(version, address) : GTPU_LOCAL_NONE;
+	return last->local;
+}
+
+static rte_edge_t malformed(struct rte_mbuf *m, enum gtpu_status status)
+{
+	static const struct reason *const reasons[] = {
+		[GTPU_SHORT] = &drop_short,
+		[GTPU_VERSION] = &drop_version,
+		[GTPU_LENGTH] = &drop_length,
+		[GTPU_EXTENSION] = &drop_extension,
+	};
+
+	return packet_leave(m, reasons[status], EDGE_DROP);
+}
+
+static rte_edge_t inner(struct rte_mbuf *m, struct packet *pkt, uint32_t at, uint32_t total)
+{
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
+	struct ip_info info;
+
+	enum ip_status status = ip_parse(p, rte_pktmbuf_data_len(m) - at, total, &info);
+	// Inside a tunnel there is no padding: a packet shorter than its tunnel packet is malformed too (row G6).
+	if (unlikely(status != IP_OK || info.length != total))
+		return packet_leave(m, status == IP_VERSION ? &drop_inner_version : &drop_inner, EDGE_DROP);
+	if (unlikely(ip_martian(info.version, info.source, info.destination) != 0))
+		return packet_leave(m, &drop_martian, EDGE_DROP);
+	pkt->l3 = (uint16_t)at;
+	pkt->l4 = (uint16_t)(at + info.l4);
+	pkt->ip_version = info.version;
+	pkt->protocol = info.protocol;
+	pkt->fragment = info.fragment;
+	pkt->length = info.length;
+	return EDGE_FIREWALL;
+}
+
+static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
+{
+	struct packet *pkt = packet_of(m);
+	const uint8_t *udp = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l4);
+	const uint8_t *outer = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	uint32_t room = pkt->length - (pkt->l4 - pkt->l3), length = load16(udp + 4); // ip-input checked 8 bytes of UDP
+	uint32_t at = pkt->l4 + 8u;
+	struct tunnel_view *t = tunnel_view_of(m);
+	struct gtpu_info gtpu;
+
+	if (unlikely(length != room || rte_pktmbuf_data_len(m) < at))
+		return packet_leave(m, &drop_udp, EDGE_DROP);
+	t->local = find_endpoint(last, pkt->ip_version, pkt->ip_version == 4 ? outer + 16 : outer + 24, pkt->interface);
+	if (unlikely(t->local == GTPU_LOCAL_NONE))
+		return packet_leave(m, &drop_endpoint, EDGE_DROP);
+	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
+	if (unlikely(status != GTPU_OK))
+		return malformed(m, status);
+	t->teid = gtpu.teid;
+	t->header_length = gtpu.header_length;
+	t->sequence = gtpu.sequence;
+	t->message = gtpu.message;
+	t->qfi = gtpu.qfi;
+	t->has_sequence = gtpu.has_sequence;
+	t->outer_version = pkt->ip_version;
+	t->outer_l3 = pkt->l3;
+	t->gtpu = (uint16_t)at;
+	if (unlikely(gtpu.message != GTPU_GPDU))
+		return EDGE_CONTROL;
+	return inner(m, pkt, at + gtpu.header_length, length - 8 - gtpu.header_length);
+}
+
+static uint16_t gtpu_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct last last = {0};
+	rte_edge_t next[NODE_CHUNK];
+
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = gtpu_input_packet(objs[base + i], &last);
+		node_dispatch(graph, node, objs + base, next, count);
+	}
+	return n;
+}
+
+static struct rte_node_register gtpu_input_node = {
+	.name = "gtpu-input",
+	.process = gtpu_input,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_FIREWALL] = "firewall-downlink", [EDGE_CONTROL] = "gtpu-control", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(gtpu_input_node)
+
+RTE_INIT(gtpu_input_local)
+{
+	ip_local_register_udp(GTPU_PORT, "gtpu-input");
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host path: packets that belong to a control protocol and not to the graph. Nodes punt them with one of these
+// reasons (packet_leave(m, &punt_..., edge to "punt")); whoever speaks the protocol registers a handler for the reason
+// with punt_handler_register(). Without a handler they are counted and freed.
+#ifndef HOST_HOST_H
+#define HOST_HOST_H
+
+#include "core/node.h"
+
+extern struct reason punt_pppoe_discovery, punt_ppp_control, punt_dhcp, punt_dhcp6, punt_router_solicitation, punt_host;
+extern struct reason drop_pppoe_discovery; // malformed
+
+enum host_protocol { HOST_NONE, HOST_DHCP, HOST_DHCP6, HOST_ROUTER_SOLICITATION };
+
+// What control protocol a subscriber's IP packet speaks to us, if any. `packet` is the IP header, with the l4 offset and
+// ports that ip_parse() found; ip_parse() checked what is read here.
+struct ip_info;
+enum host_protocol host_protocol_of(const uint8_t *packet, const struct ip_info *ip);
+const struct reason *host_reason_of(enum host_protocol protocol); // NULL for HOST_NONE
+
+// Reason for a PPPoE discovery frame whose PPPoE header is at `offset`: to the host path when it is sound (row B1).
+// The kind of the reason says which edge to take.
+const struct reason *host_pppoe_discovery(const struct rte_mbuf *m, uint32_t offset);
+
+#endif

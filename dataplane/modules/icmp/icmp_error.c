@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came from.
+#include "icmp/icmp.h"
+#include "ip/ip.h"
+#include "session/session.h"
+
+DROP_REASON(rate_limit, "icmp-rate-limit", "an ICMP error was due, but engine icmp_error_rate is used up")
+DROP_REASON(not_answerable, "icmp-not-answerable",
+	"no ICMP error may be sent about this packet: it is an ICMP error, a later fragment, or from or to no single "
+	"host")
+DROP_REASON(no_source, "icmp-no-source", "no address of ours to send the ICMP error from")
+DROP_REASON(no_session, "icmp-no-session", "the session has no rule for the way back, so no ICMP error can be sent")
+DROP_REASON(no_room, "icmp-no-room", "the packet's buffer has no room for the headers of an ICMP error")
+
+enum { TO_ACCESS, TO_TUNNEL, TO_IP, DROP, EDGES };
+
+// Where the error goes and from which address. Sets the view for the node behind the edge.
+static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *to, const uint8_t **source)
+{
+	struct packet *pkt = packet_of(m);
+	struct session_view *v = session_view_of(m);
+	const struct rule *back;
+
+	if (v->rule == NULL) {
+		*source = pkt->interface == UINT32_MAX ? NULL : ip_source_towards(version, pkt->interface, to);
+		v->uplink = 0;
+		return *source ? TO_IP : packet_leave(m, &no_source, DROP);
+	}
+	back = v->uplink ? session_downlink_rule(v->rule) : session_uplink_rule(v->rule);
+	if (back == NULL)
+		return packet_leave(m, &no_session, DROP);
+	// The subscriber's gateway is who speaks in either direction.
+	*source = ip_source_on_port(version, v->uplink ? back->down.port : v->rule->down.port);
+	if (*source == NULL)
+		return packet_leave(m, &no_source, DROP);
+	v->uplink = !v->uplink;
+	v->rule = (struct rule *)(uintptr_t)back;
+	v->qfi = back->qfi;
+	if (v->uplink)
+		return TO_TUNNEL;
+	v->pipe = back->down.pipe;
+	return TO_ACCESS;
+}
+
+// Cuts the packet to the bytes that the error quotes, at the front of the first segment. 0 when that cannot be done here.
+static int cut_to_quote(struct rte_mbuf *m, uint16_t l3, uint32_t quote, uint32_t header)
+{
+	if (!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1)
+		return 0; // others read these bytes
+	if (rte_pktmbuf_headroom(m) + (uint32_t)l3 < header)
+		return 0;
+	if (m->next != NULL) {
+		rte_pktmbuf_free(m->next);
+		m->next = NULL;
+		m->nb_segs = 1;
+	}
+	m->data_off = m->data_off + l3 - header;
+	m->data_len = header + quote;
+	m->pkt_len = m->data_len;
+	return 1;
+}
+
+static void set_head(struct rte_mbuf *m, const struct icmp_error *e, uint32_t length)
+{
+	struct packet *pkt = packet_of(m);
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	pkt->l3 = 0;
+	pkt->l4 = e->version == 4 ? IP4_HEADER : IP6_HEADER;
+	pkt->ip_version = e->version;
+	pkt->protocol = e->version == 4 ? IP_PROTOCOL_ICMP : IP_PROTOCOL_ICMP6;
+	pkt->fragment = 0;
+	pkt->length = length;
+	session_view_of(m)->dscp = e->version == 4 ? p[1] >> 2 : 0;
+	m->ol_flags = 0;
+}
+
+static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	const struct icmp_view want = *icmp_view_of(m);
+	struct packet *pkt = packet_of(m);
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	uint32_t available = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m);
+	uint8_t to[16];
+	struct icmp_error e;
+	struct ip_info info;
+
+	if (unlikely(pkt->l3 > available) || ip_parse(p, available - pkt->l3, total - pkt->l3, &info) != IP_OK ||
+		icmp_answerable(p, &info, want.type) != ICMP_ANSWER_OK || ip_is_local(info.version, info.source))
+		return packet_leave(m, &not_answerable, DROP);
+	// RFC 1812 §4.3.2.8, RFC 4443 §2.4 (f)
+	if (!limiter_take(icmp_error_limiter(w), w))
+		return packet_leave(m, &rate_limit, DROP);
+	memcpy(to, info.source, info.version == 4 ? 4 : 16); // the buffer is about to be written over
+	e = (struct icmp_error){
+		.version = info.version, .type = want.type, .code = want.code, .mtu = want.mtu, .destination = to};
+	rte_edge_t edge = way_back(m, info.version, to, &e.source);
+	if (edge == DROP)
+		return edge;
+	uint32_t header = info.version == 4 ? ICMP4_ERROR_HEADER : ICMP6_ERROR_HEADER;
+	uint32_t quote = icmp_quote(info.version, info.length, available - pkt->l3);
+	if (!cut_to_quote(m, pkt->l3, quote, header))
+		return packet_leave(m, &no_room, DROP);
+	set_head(m, &e, icmp_put_error(rte_pktmbuf_mtod(m, uint8_t *), &e, quote));
+	return edge;
+}
+
+static uint16_t process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, answer);
+}
+
+static struct rte_node_register icmp_error_node = {
+	.name = "icmp-error",
+	.process = process,
+	.nb_edges = EDGES,
+	.next_nodes =
+		{[TO_ACCESS] = "access-encap", [TO_TUNNEL] = "gtpu-encap", [TO_IP] = "ip-output", [DROP] = "drop"},
+};
+NODE_REGISTER(icmp_error_node)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry?
+#include "core/node.h"
+#include "core/port.h"
+#include "ip/ip.h"
+#include "neighbour/neighbour.h"
+#include "wire/eth.h"
+
+DROP_REASON(drop_short, "ethernet-short", "the frame ends within its Ethernet header or a VLAN tag")
+DROP_REASON(drop_tags, "ethernet-tags", "the frame has more than two VLAN tags")
+DROP_REASON(drop_mac, "mac-not-ours", "the frame's destination MAC address is another host's")
+DROP_REASON(drop_vlan, "interface-unknown", "no interface is configured on the frame's port and VLAN")
+DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv6 nor ARP")
+
+enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+
+// IEEE 802.3: our own address, or a group. Which groups matter is for IP and the neighbour module to say.
+static inline int mac_for_us(const struct port *p, const uint8_t *destination)
+{
+	return (destination[0] & 1) || rte_is_same_ether_addr((const struct rte_ether_addr *)destination, &p->mac) ||
+	       p->want.promiscuous;
+}
+
+static inline rte_edge_t core_input(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct packet *pkt = packet_of(m);
+	const struct port *p = port_get(pkt->port_in);
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	struct eth_info eth;
+	enum eth_status status = eth_parse(frame, rte_pktmbuf_data_len(m), &eth);
+
+	pkt->interface = UINT32_MAX;
+	pkt->ip_version = 0;
+	if (unlikely(status != ETH_OK))
+		return packet_leave(m, status == ETH_TAGS ? &drop_tags : &drop_short, EDGE_DROP);
+	if (unlikely(p == NULL || !mac_for_us(p, frame)))
+		return packet_leave(m, &drop_mac, EDGE_DROP);
+	// A priority tag (VLAN id 0) belongs to the untagged interface (IEEE 802.1Q §6.9.1).
+	const struct interface *i = interface_find(pkt->port_in, eth.vlan[0], eth.vlan[1]);
+	if (unlikely(i == NULL))
+		return packet_leave(m, &drop_vlan, EDGE_DROP);
+	pkt->interface = i->index;
+	pkt->l3 = eth.length;
+	pkt->ip_version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
+	if (likely(pkt->ip_version != 0))
+		return EDGE_IP;
+	if (eth.ethertype == ETH_TYPE_ARP)
+		return packet_leave(m, &punt_arp, EDGE_PUNT);
+	return packet_leave(m, &drop_type, EDGE_DROP);
+}
+
+static uint16_t core_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, core_input);
+}
+
+static struct rte_node_register core_input_node = {
+	.name = "core-input",
+	.process = core_input_process,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_IP] = "ip-input", [EDGE_PUNT] = "punt", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(core_input_node)

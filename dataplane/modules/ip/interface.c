@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interfaces and our own addresses: the INTERFACE objects, and the snapshot of them that workers read.
+//
+// The snapshot is built as a whole from the objects, published with one pointer, and freed after a grace period. An
+// interface keeps its index as long as it exists, whatever else changes.
+#include "core/control.h"
+#include "core/object.h"
+#include "core/port.h"
+#include "ip/tables.h"
+#include "wire/ip.h"
+#include <errno.h>
+#include <rte_byteorder.h>
+#include <rte_hash_crc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_WATCHES 8
+
+static const struct interfaces nothing = {
+	.vlan = (struct vlan_slot[]){{.key = VLAN_EMPTY}},
+	.local = (struct local_slot[]){{.interface = UINT32_MAX}},
+};
+
+static struct {
+	const struct interfaces *now;  // read by workers
+	const struct interfaces *next; // of the open transaction, or NULL
+	char name[MAX_INTERFACES][API_NAME]; // index -> name; control thread
+	void (*watch[MAX_WATCHES])(void);
+	uint32_t watches;
+} table = {.now = &nothing};
+
+const struct interfaces *interfaces_now(void)
+{
+	return __atomic_load_n(&table.now, __ATOMIC_ACQUIRE);
+}
+
+const struct interfaces *interfaces_next(void)
+{
+	return table.next != NULL ? table.next : table.now;
+}
+
+// ---- look-ups --------------------------------------------------------------------------------------------------------
+
+static uint64_t vlan_key(uint16_t port, uint16_t outer, uint16_t inner)
+{
+	return (uint64_t)port << 32 | (uint32_t)outer << 16 | inner;
+}
+
+static uint32_t vlan_hash(uint64_t key)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
+}
+
+static uint32_t local_hash(const struct ip_address *a)
+{
+	return rte_hash_crc(a, sizeof(*a), 0);
+}
+
+struct ip_address ip_address_of(uint8_t family, const uint8_t *address)
+{
+	struct ip_address a = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}};
+
+	if (family == 4)
+		memcpy(a.bytes + 12, address, 4);
+	else
+		memcpy(a.bytes, address, 16);
+	return a;
+}
+
+const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan)
+{
+	const struct interfaces *s = interfaces_now();
+	uint64_t key = vlan_key(port, outer_vlan, inner_vlan);
+
+	// Ends at an empty slot: the table is at most half full.
+	for (uint32_t i = vlan_hash(key) & s->vlan_mask; s->vlan[i].key != VLAN_EMPTY; i = (i + 1) & s->vlan_mask)
+		if (s->vlan[i].key == key)
+			return &s->interface[s->vlan[i].interface];
+	return NULL;
+}
+
+static const struct interface *get(const struct interfaces *s, uint32_t index)
+{
+	return index < s->count && s->interface[index].name[0] != 0 ? &s->interface[index] : NULL;
+}
+
+const struct interface *interface_get(uint32_t index)
+{
+	return get(interfaces_now(), index);
+}
+
+uint32_t interface_count(void)
+{
+	return interfaces_now()->count;
+}
+
+// Which of the slots of an address count: any, those of an interface, or those of an access port.
+enum local_match { LOCAL_ANY, LOCAL_INTERFACE, LOCAL_GATEWAY };
+
+static int local_find(const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
+{
+	for (uint32_t i = local_hash(a) & s->local_mask; s->local[i].interface != UINT32_MAX; i = (i + 1) & s->local_mask) {
+		const struct local_slot *slot = &s->local[i];
+
+		if (memcmp(&slot->address, a, sizeof(*a)) != 0)
+			continue;
+		if (match == LOCAL_ANY || (match == LOCAL_INTERFACE && slot->interface == where) ||
+			(match == LOCAL_GATEWAY && slot->access && slot->port == where))
+			return 1;
+	}
+	return 0;
+}
+
+int ip_is_local(uint8_t family, const uint8_t *address)
+{
+	struct ip_address a = ip_address_of(family, address);
+
+	return local_find(interfaces_now(), &a, LOCAL_ANY, 0);
+}
+
+int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface)
+{
+	struct ip_address a = ip_address_of(family, address);
+
+	return local_find(interfaces_now(), &a, LOCAL_INTERFACE, interface);
+}
+
+int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port)
+{
+	struct ip_address a = ip_address_of(family, address);
+
+	return local_find(interfaces_now(), &a, LOCAL_GATEWAY, port);
+}
+
+static const uint8_t *source_of(const struct interface *i, uint8_t family, const uint8_t *towards)
+{
+	const uint8_t *any = NULL;
+
+	if (i == NULL)
+		return NULL;
+	for (uint32_t n = 0; n < i->addresses; n++) {
+		const struct api_address *a = &i->address[n];
+
+		if (a->family != family)
+			continue;
+		if (towards != NULL && ip_prefix_equal(a->bytes, towards, a->prefix))
+			return a->bytes;
+		// A link-local address only as the last choice (RFC 6724 §5 rule 2).
+		if (any == NULL || address_is_link_local(family, any))
+			any = a->bytes;
+	}
+	return any;
+}
+
+const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards)
+{
+	return source_of(interface_get(interface), family, towards);
+}
+
+const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface)
+{
+	return source_of(interface_get(interface), family, NULL);
+}
+
+const uint8_t *ip_source_on_port(uint8_t family, uint16_t port)
+{
+	const struct interfaces *s = interfaces_now();
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct interface *f = get(s, i);
+		const uint8_t *a = f != NULL && f->port == port ? source_of(f, family, NULL) : NULL;
+
+		if (a != NULL)
+			return a;
+	}
+	return NULL;
+}
+
+const struct interface *interfaces_by_name(const struct interfaces *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (name[0] != 0 && strcmp(s->interface[i].name, name) == 0)
+			return &s->interface[i];
+	return NULL;
+}
+
+const struct interface *interfaces_by_prefix(const struct interfaces *s, const struct api_address *a)
+{
+	if (address_is_link_local(a->family, a->bytes))
+		return NULL;
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct interface *f = get(s, i);
+
+		for (uint32_t n = 0; f != NULL && f->role == API_ROLE_CORE && n < f->addresses; n++)
+			if (f->address[n].family == a->family &&
+				ip_prefix_equal(f->address[n].bytes, a->bytes, f->address[n].prefix))
+				return f;
+	}
+	return NULL;
+}
+
+// ---- building a snapshot ---------------------------------------------------------------------------------------------
+
+static int check(const char *key, const struct api_interface *want)
+{
+	char text[64];
+
+	if (memchr(want->port, 0, API_NAME) == NULL || port_by_name(want->port) == NULL)
+		return object_error(ENOENT, "interface %s: there is no port \"%.*s\"", key, API_NAME - 1, want->port);
+	if (want->outer_vlan > 4094 || want->inner_vlan > 4094)
+		return object_error(EINVAL, "interface %s: VLAN ids go from 1 to 4094", key);
+	if (want->inner_vlan != 0 && want->outer_vlan == 0)
+		return object_error(EINVAL, "interface %s has an inner VLAN but no outer VLAN", key);
+	if (want->count > API_MAX_ADDRESSES)
+		return object_error(EINVAL, "interface %s: %u addresses, at most %d are possible", key, want->count,
+			API_MAX_ADDRESSES);
+	for (uint32_t i = 0; i < want->count; i++) {
+		const struct api_address *a = &want->address[i];
+
+		if (!address_valid(a))
+			return object_error(EINVAL, "interface %s: address %u is neither IPv4 nor IPv6 with a prefix length",
+				key, i + 1);
+		if (!address_assignable(a))
+			return object_error(EINVAL, "interface %s cannot have the address %s", key, address_text(a, text));
+	}
+	return 0;
+}
+
+struct build {
+	struct interface *list; // MAX_INTERFACES
+	uint32_t count, used;
+};
+
+// The index of an interface that is there already, or a free one. The name of an interface that is gone gives its index
+// away when no snapshot has it any more.
+static int index_of(const struct build *b, const char *key)
+{
+	int empty = -1;
+
+	for (int i = 0; i < MAX_INTERFACES; i++) {
+		if (strcmp(table.name[i], key) == 0)
+			return i;
+		if (empty < 0 && b->list[i].name[0] == 0 && get(table.now, i) == NULL && get(interfaces_next(), i) == NULL)
+			empty = i;
+	}
+	if (empty >= 0)
+		memcpy(table.name[empty], key, API_NAME);
+	return empty;
+}
+
+static int build_one(const char *key, const void *body, uint32_t length, void *arg)
+{
+	const struct api_interface *want = body;
+	struct build *b = arg;
+	// Objects that are not staged yet are checked here too: a deletion finishes before additions are looked at.
+	int error = check(key, want);
+	int index = error == 0 ? index_of(b, key) : -1;
+
+	if (error != 0)
+		return error;
+	if (index < 0)
+		return object_error(ENOSPC, "interface %s: more than %d interfaces", key, MAX_INTERFACES);
+	const struct port *p = port_by_name(want->port);
+	struct interface *f = &b->list[index];
+	memcpy(f->name, key, API_NAME);
+	f->index = (uint16_t)index;
+	f->port = p->index;
+	f->vlan[0] = want->outer_vlan;
+	f->vlan[1] = want->inner_vlan;
+	f->mtu = p->mtu;
+	f->role = p->role;
+	f->l2_length = RTE_ETHER_HDR_LEN + (want->outer_vlan ? 4 : 0) + (want->inner_vlan ? 4 : 0);
+	f->mac = p->mac;
+	f->addresses = want->count;
+	memcpy(f->address, want->address, sizeof(f->address));
+	b->count = RTE_MAX(b->count, (uint32_t)index + 1);
+	b->used++;
+	return 0;
+}
+
+static int overlap(const struct interface *a, const struct api_address *x, const struct interface *b,
+	const struct api_address *y)
+{
+	char text[64];
+	int both_core = a->role == API_ROLE_CORE && b->role == API_ROLE_CORE;
+
+	if (x->family != y->family)
+		return 0;
+	if (address_is_link_local(x->family, x->bytes) && a != b)
+		return 0; // every link has its own
+	// The same gateway address on several access ports is one gateway to its subscribers.
+	if (memcmp(x->bytes, y->bytes, 16) == 0 && (a == b || a->role == API_ROLE_CORE || b->role == API_ROLE_CORE))
+		return object_error(EEXIST, "address %s is on interface %s and on interface %s", address_text(x, text),
+			a->name, b->name);
+	if (a != b && both_core && ip_prefix_equal(x->bytes, y->bytes, RTE_MIN(x->prefix, y->prefix)))
+		return object_error(EEXIST, "address %s of interface %s lies in a network of interface %s",
+			address_text(x, text), a->name, b->name);
+	return 0;
+}
+
+static int check_pair(const struct interface *a, const struct interface *b)
+{
+	int error = 0;
+
+	if (a != b && a->port == b->port && a->vlan[0] == b->vlan[0] && a->vlan[1] == b->vlan[1])
+		return object_error(EEXIST, "interfaces %s and %s are on the same port and VLAN", a->name, b->name);
+	for (uint32_t i = 0; i < a->addresses && error == 0; i++)
+		for (uint32_t k = a == b ? i + 1 : 0; k < b->addresses && error == 0; k++)
+			error = overlap(a, &a->address[i], b, &b->address[k]);
+	return error;
+}
+
+static int check_all(const struct build *b)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < b->count; i++)
+		for (uint32_t k = i; k < b->count && error == 0; k++)
+			if (b->list[i].name[0] != 0 && b->list[k].name[0] != 0)
+				error = check_pair(&b->list[i], &b->list[k]);
+	return error;
+}
+
+static void fill_hashes(struct interfaces *s)
+{
+	for (uint32_t i = 0; i <= s->vlan_mask; i++)
+		s->vlan[i].key = VLAN_EMPTY;
+	for (uint32_t i = 0; i <= s->local_mask; i++)
+		s->local[i].interface = UINT32_MAX;
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct interface *f = get(s, i);
+
+		if (f == NULL)
+			continue;
+		uint64_t key = vlan_key(f->port, f->vlan[0], f->vlan[1]);
+		uint32_t at = vlan_hash(key) & s->vlan_mask;
+		while (s->vlan[at].key != VLAN_EMPTY)
+			at = (at + 1) & s->vlan_mask;
+		s->vlan[at] = (struct vlan_slot){.key = key, .interface = i};
+		for (uint32_t n = 0; n < f->addresses; n++) {
+			struct ip_address a = ip_address_of(f->address[n].family, f->address[n].bytes);
+
+			at = local_hash(&a) & s->local_mask;
+			while (s->local[at].interface != UINT32_MAX)
+				at = (at + 1) & s->local_mask;
+			s->local[at] = (struct local_slot){
+				.address = a, .interface = i, .port = f->port, .access = f->role == API_ROLE_ACCESS};
+		}
+	}
+}
+
+// The whole snapshot is one allocation.
+static struct interfaces *snapshot_make(const struct build *b)
+{
+	uint32_t addresses = 0;
+
+	for (uint32_t i = 0; i < b->count; i++)
+		addresses += b->list[i].addresses;
+	uint32_t vlans = rte_align32pow2(2 * b->used + 1), locals = rte_align32pow2(2 * addresses + 1);
+	size_t head = sizeof(struct interfaces) + b->count * sizeof(struct interface);
+	head = RTE_ALIGN_CEIL(head, 16);
+	struct interfaces *s = calloc(1, head + vlans * sizeof(struct vlan_slot) + locals * sizeof(struct local_slot));
+	if (s == NULL)
+		return NULL;
+	s->count = b->count;
+	s->vlan_mask = vlans - 1;
+	s->local_mask = locals - 1;
+	s->vlan = (struct vlan_slot *)((char *)s + head);
+	s->local = (struct local_slot *)(s->vlan + vlans);
+	memcpy(s->interface, b->list, b->count * sizeof(struct interface));
+	fill_hashes(s);
+	return s;
+}
+
+static int snapshot_build(struct interfaces **out)
+{
+	struct build b = {.list = calloc(MAX_INTERFACES, sizeof(*b.list))};
+	int error = b.list == NULL ? object_error(ENOMEM, "no memory for interfaces") : 0;
+
+	if (error == 0)
+		error = object_each(API_INTERFACE, build_one, &b);
+	if (error == 0)
+		error = check_all(&b);
+	if (error == 0) {
+		*out = snapshot_make(&b);
+		error = *out == NULL ? object_error(ENOMEM, "no memory for interfaces") : 0;
+	}
+	free(b.list);
+	return error;
+}
+
+// ---- transactions ----------------------------------------------------------------------------------------------------
+
+static void snapshot_free(const struct interfaces *s)
+{
+	if (s != &nothing)
+		free((void *)(uintptr_t)s);
+}
+
+static void publish(const struct interfaces *s)
+{
+	const struct interfaces *old = table.now;
+
+	next_hops_refresh(s);
+	__atomic_store_n(&table.now, s, __ATOMIC_RELEASE);
+	control_synchronize();
+	snapshot_free(old);
+	for (uint32_t i = 0; i < table.watches; i++)
+		table.watch[i]();
+}
+
+void interface_watch(void (*fn)(void))
+{
+	if (table.watches == MAX_WATCHES)
+		rte_panic("more than %d modules watch interfaces\n", MAX_WATCHES); // constructors only: found at every start
+	table.watch[table.watches++] = fn;
+}
+
+static int stage(struct object_change *c)
+{
+	return c->body == NULL ? 0 : check(c->key, c->body);
+}
+
+static void commit(struct object_change *c)
+{
+}
+
+static int finish_stage(void)
+{
+	struct interfaces *s;
+	int error = snapshot_build(&s);
+
+	if (error != 0)
+		return error;
+	table.next = s;
+	error = routes_plan();
+	if (error != 0) {
+		snapshot_free(table.next);
+		table.next = NULL;
+	}
+	return error;
+}
+
+static void finish_discard(void)
+{
+	routes_forget();
+	if (table.next != NULL)
+		snapshot_free(table.next);
+	table.next = NULL;
+}
+
+static void finish_commit(void)
+{
+	const struct interfaces *s = table.next;
+
+	table.next = NULL;
+	publish(s);
+	routes_apply();
+}
+
+static int verify(const char *key, const void *body, uint32_t length)
+{
+	return check(key, body);
+}
+
+static const struct object_ops interface_ops = {
+	.kind = API_INTERFACE,
+	.name = "interface",
+	.min_length = sizeof(struct api_interface),
+	.max_length = sizeof(struct api_interface),
+	.stage = stage,
+	.commit = commit,
+	.finish_stage = finish_stage,
+	.finish_discard = finish_discard,
+	.finish_commit = finish_commit,
+	.verify = verify,
+};
+OBJECT_REGISTER(interface_ops)

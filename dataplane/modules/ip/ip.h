@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interfaces, routes and next hops, as the nodes see them.
+//
+// Tables are written by the control thread and read by workers inside a walk; replaced parts are freed after a grace period.
+#ifndef IP_IP_H
+#define IP_IP_H
+
+#include "core/node.h"
+#include "isthmus_api.h"
+#include <assert.h>
+#include <rte_ether.h>
+#include <stdint.h>
+
+// An address in one form for both families: IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
+struct ip_address {
+	uint8_t bytes[16];
+};
+
+struct interface {
+	char name[API_NAME];
+	uint16_t index;
+	uint16_t port;	     // index of struct port
+	uint16_t vlan[2];    // outer, inner; 0 none
+	uint32_t mtu;
+	uint32_t role;	     // enum api_role of the port
+	uint8_t l2_length;   // 14, 18 or 22
+	struct rte_ether_addr mac;
+	uint32_t addresses;
+	struct api_address address[API_MAX_ADDRESSES];
+};
+
+// Index 0 is an entry of its own (kind NONE), so a look-up that finds nothing still gives a next hop to read.
+#define NEXT_HOP_NONE 0u
+
+enum next_hop_kind {
+	NEXT_HOP_NOWHERE, // no route
+	NEXT_HOP_NEIGHBOUR,
+	NEXT_HOP_GLEAN, // attached prefix: the destination itself is the neighbour, and is not known yet
+};
+
+// One cache line: all that ip-output needs. The array is type-stable: a slot is given to another neighbour only after a
+// grace period, so an index taken in a walk stays good until the end of that walk.
+//   written by: the control thread; header and mtu only while resolved is 0 and no worker can still see 1
+//   read by: workers, who read `resolved` first (acquire)
+#define NEXT_HOP_HEADER 24
+struct next_hop {
+	uint8_t resolved; // NEIGHBOUR: header below is valid
+	uint8_t kind;	  // enum next_hop_kind
+	uint8_t l2_length;
+	uint8_t pad;
+	uint32_t mtu;
+	uint16_t port;
+	uint16_t interface;
+	uint32_t pad2;
+	uint8_t header[NEXT_HOP_HEADER]; // Ethernet header at the end of this array; its last two bytes, the ethertype, are patched
+	struct ip_address address;	 // of the neighbour
+} __rte_cache_aligned;
+static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
+
+// `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
+struct ip_address ip_address_of(uint8_t family, const uint8_t *address);
+// 1 when the first `bits` bits are equal.
+int ip_prefix_equal(const uint8_t *a, const uint8_t *b, uint32_t bits);
+
+// Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
+const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
+const struct interface *interface_get(uint32_t index); // NULL when there is none
+// 1 when the address is one of ours on any interface. Workers. (The local end of a GTP-U path is an interface's address.)
+int ip_is_local(uint8_t family, const uint8_t *address);
+// 1 when it is ours on this interface (TS 29.281 tunnel endpoints are bound to their interface, row G20).
+int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
+// 1 when the access port `port` answers for this gateway address towards its subscribers. Workers.
+int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
+// An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
+const uint8_t *ip_source_on_port(uint8_t family, uint16_t port);
+const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface);
+// The one whose prefix holds `towards`, else as ip_source_on_interface.
+const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards);
+// Longest-prefix match; NEXT_HOP_NONE when there is no route. Workers.
+uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination);
+// The same for a packet that came in on `interface` (UINT32_MAX: none), where a link-local destination is looked for.
+uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interface);
+const struct next_hop *next_hop_get(uint32_t index);
+
+// ---- local delivery --------------------------------------------------------------------------------------------------
+// Packets to one of our addresses leave ip-input to the node that asked for them; the rest goes to the host path or is
+// dropped. From constructors only; asking twice for the same is a programming error found at start-up.
+void ip_local_register_udp(uint16_t port, const char *node);
+void ip_local_register_protocol(uint8_t protocol, const char *node);
+
+// ---- for the neighbour module (control thread) -----------------------------------------------------------------------
+// Index of the next hop of a neighbour on an interface; made when it does not exist yet, and held until next_hop_release.
+// NEXT_HOP_NONE when full.
+uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address);
+// The next hop of a neighbour on an interface, or of the attached prefix itself (destination NULL); NEXT_HOP_NONE when
+// there is none. Workers too.
+uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destination);
+void next_hop_release(uint32_t index);
+// Fills in the neighbour's MAC (or takes it away when mac is NULL) for all workers.
+void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac);
+// Called when interfaces came, changed or went; fn may walk them with interface_get(0..interface_count()-1).
+void interface_watch(void (*fn)(void)); // from constructors
+uint32_t interface_count(void);
+
+#endif

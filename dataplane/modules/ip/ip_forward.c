@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// ip-forward: what a router does to a packet that it passes on (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
+#include "core/node.h"
+#include "icmp/icmp.h"
+#include "ip/tables.h"
+#include "wire/checksum.h"
+
+DROP_REASON(drop_link_local, "forward-link-local", "link-local addresses are not forwarded")
+DROP_REASON(drop_version, "forward-no-packet", "there is no IP packet to forward")
+
+enum { EDGE_OUTPUT, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
+
+static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct packet *pkt = packet_of(m);
+	uint8_t *packet = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
+	uint8_t version = pkt->ip_version;
+
+	if (unlikely((version != 4 && version != 6) || pkt->l3 + (version == 4 ? 20u : 40u) > rte_pktmbuf_data_len(m)))
+		return packet_leave(m, &drop_version, EDGE_DROP);
+	// RFC 3927 §2.7, RFC 4291 §2.5.6
+	if (unlikely(address_is_link_local(version, packet + (version == 4 ? 12 : 8)) ||
+		     address_is_link_local(version, packet + (version == 4 ? 16 : 24))))
+		return packet_leave(m, &drop_link_local, EDGE_DROP);
+	uint8_t *ttl = packet + (version == 4 ? 8 : 7);
+	if (unlikely(*ttl <= 1)) {
+		icmp_error_request_problem(m, ICMP_PROBLEM_TTL, 0);
+		return EDGE_ERROR;
+	}
+	if (version == 4)
+		ip4_decrement_ttl(packet);
+	else
+		--*ttl;
+	return EDGE_OUTPUT;
+}
+
+static uint16_t ip_forward_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, ip_forward);
+}
+
+static struct rte_node_register ip_forward_node = {
+	.name = "ip-forward",
+	.process = ip_forward_process,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_OUTPUT] = "ip-output", [EDGE_ERROR] = "icmp-error", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(ip_forward_node)

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// ip-input: is it a proper IP packet, and is it for us? Local packets go to the node that registered for them.
+//
+// Checks are in memory-safety order (wire/ip.h), which covers RFC 1812 §5.2.2 and RFC 8200 §3.
+#include "core/node.h"
+#include "host/host.h"
+#include "ip/ip.h"
+#include "neighbour/neighbour.h"
+#include "wire/checksum.h"
+#include "wire/ip.h"
+#include <rte_debug.h>
+#include <string.h>
+
+DROP_REASON(drop_short, "ip-short", "the packet ends within its IP or transport header")
+DROP_REASON(drop_version, "ip-version", "the packet's IP version is not the one that its frame announces")
+DROP_REASON(drop_header, "ip-header-length", "the IPv4 header length is below 20 bytes or past the packet")
+DROP_REASON(drop_length, "ip-length", "the IP length field does not fit the frame")
+DROP_REASON(drop_extensions, "ip-extension-headers", "IPv6 extension headers are truncated, out of order or too many")
+DROP_REASON(drop_transport, "ip-transport-header", "the transport header is truncated or has an impossible length")
+DROP_REASON(drop_checksum, "ip-checksum", "the IPv4 header checksum is wrong")
+DROP_REASON(drop_source, "ip-martian-source", "the source address must not appear on the wire")
+DROP_REASON(drop_destination, "ip-martian-destination", "the destination address must not appear on the wire")
+DROP_REASON(drop_multicast, "ip-multicast", "nothing here listens to that multicast or broadcast address")
+DROP_REASON(drop_protocol, "ip-protocol-unreachable", "sent to one of our addresses with a protocol that is not served")
+DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")
+
+enum { EDGE_FORWARD, EDGE_REASSEMBLY, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+#define MAX_LOCAL_NODES 16
+
+// ---- who gets local packets: filled by constructors, read-only afterwards --------------------------------------------
+
+static struct {
+	rte_edge_t protocol[256];
+	struct {
+		uint16_t port;
+		rte_edge_t edge;
+	} udp[MAX_LOCAL_NODES];
+	uint16_t udp_count;
+} local;
+
+static uint16_t ip_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);
+
+static struct rte_node_register ip_input_node = {
+	.name = "ip-input",
+	.process = ip_input_process,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_FORWARD] = "ip-forward",
+		[EDGE_REASSEMBLY] = "reassembly",
+		[EDGE_PUNT] = "punt",
+		[EDGE_DROP] = "drop",
+		[EDGE_COUNT + MAX_LOCAL_NODES] = NULL},
+};
+NODE_REGISTER(ip_input_node)
+
+// Edge to a node: one that is there already, or a new one. The graph is built long after all constructors.
+static rte_edge_t edge_to(const char *node)
+{
+	for (rte_edge_t e = 0; e < ip_input_node.nb_edges; e++)
+		if (strcmp(ip_input_node.next_nodes[e], node) == 0)
+			return e;
+	if (ip_input_node.nb_edges == EDGE_COUNT + MAX_LOCAL_NODES)
+		rte_panic("more than %d nodes take local IP packets\n", MAX_LOCAL_NODES); // before main(): never from input
+	ip_input_node.next_nodes[ip_input_node.nb_edges] = node;
+	return ip_input_node.nb_edges++;
+}
+
+void ip_local_register_protocol(uint8_t protocol, const char *node)
+{
+	if (local.protocol[protocol] != 0)
+		rte_panic("IP protocol %u is registered twice\n", protocol);
+	local.protocol[protocol] = edge_to(node);
+}
+
+void ip_local_register_udp(uint16_t port, const char *node)
+{
+	for (uint16_t i = 0; i < local.udp_count; i++)
+		if (local.udp[i].port == port)
+			rte_panic("UDP port %u is registered twice\n", port);
+	if (local.udp_count == MAX_LOCAL_NODES)
+		rte_panic("more than %d local UDP ports\n", MAX_LOCAL_NODES);
+	local.udp[local.udp_count].port = port;
+	local.udp[local.udp_count++].edge = edge_to(node);
+}
+
+// ---- the node --------------------------------------------------------------------------------------------------------
+
+static rte_edge_t malformed(struct rte_mbuf *m, enum ip_status status)
+{
+	static const struct reason *const reason[] = {
+		[IP_SHORT] = &drop_short,
+		[IP_VERSION] = &drop_version,
+		[IP_HEADER] = &drop_header,
+		[IP_LENGTH] = &drop_length,
+		[IP_EXTENSIONS] = &drop_extensions,
+		[IP_TRANSPORT] = &drop_transport,
+	};
+
+	return packet_leave(m, reason[status], EDGE_DROP);
+}
+
+// Neighbour discovery (RFC 4861 types 133..137) is told apart before anything else: much of it is multicast.
+static int is_discovery(const uint8_t *packet, const struct ip_info *ip)
+{
+	uint8_t type;
+
+	if (ip->version != 6 || ip->protocol != IP_PROTOCOL_ICMP6 || ip->fragment != 0)
+		return 0;
+	type = packet[ip->l4];
+	return type >= 133 && type <= 137;
+}
+
+static rte_edge_t discovery(struct rte_mbuf *m, uint8_t type)
+{
+	if (type == 137)
+		return packet_leave(m, &drop_redirect, EDGE_DROP);
+	return packet_leave(m, type <= 134 ? &punt_router_solicitation : &punt_nd, EDGE_PUNT);
+}
+
+static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
+{
+	if (unlikely(ip->fragment != 0))
+		return EDGE_REASSEMBLY;
+	if (likely(ip->protocol == IP_PROTOCOL_UDP)) {
+		for (uint16_t i = 0; i < local.udp_count; i++)
+			if (likely(local.udp[i].port == ip->destination_port))
+				return local.udp[i].edge;
+		return packet_leave(m, &punt_host, EDGE_PUNT);
+	}
+	if (local.protocol[ip->protocol] != 0)
+		return local.protocol[ip->protocol];
+	if (ip->protocol == IP_PROTOCOL_TCP || ip->protocol == IP_PROTOCOL_SCTP)
+		return packet_leave(m, &punt_host, EDGE_PUNT);
+	// Tunnels that nobody configured, among others (CVE-2020-10136, row G27).
+	return packet_leave(m, &drop_protocol, EDGE_DROP);
+}
+
+// The last destination and whether it is ours: traffic of a vector mostly goes to one place.
+struct last {
+	uint64_t high, low;
+	uint8_t version;
+	uint8_t is_local;
+};
+
+static inline int is_local(struct last *last, const struct ip_info *ip)
+{
+	uint64_t high = 0, low = 0;
+
+	if (likely(ip->version == 4)) {
+		memcpy(&low, ip->destination, 4);
+	} else {
+		memcpy(&high, ip->destination, 8);
+		memcpy(&low, ip->destination + 8, 8);
+	}
+	if (unlikely(last->low != low || last->high != high || last->version != ip->version)) {
+		*last = (struct last){.high = high, .low = low, .version = ip->version};
+		last->is_local = (uint8_t)ip_is_local(ip->version, ip->destination);
+	}
+	return last->is_local;
+}
+
+static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
+{
+	struct packet *pkt = packet_of(m);
+	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m);
+	const uint8_t *packet = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	struct ip_info ip;
+
+	if (unlikely(pkt->l3 > readable))
+		return malformed(m, IP_SHORT);
+	enum ip_status status = ip_parse(packet, readable - pkt->l3, total - pkt->l3, &ip);
+	if (unlikely(status != IP_OK))
+		return malformed(m, status);
+	if (unlikely(pkt->ip_version != 0 && ip.version != pkt->ip_version))
+		return malformed(m, IP_VERSION);
+	if (unlikely(ip.version == 4 && !ip4_checksum_ok(packet)))
+		return packet_leave(m, &drop_checksum, EDGE_DROP);
+	if (unlikely(pkt->l3 + ip.length < total) && rte_pktmbuf_trim(m, (uint16_t)(total - pkt->l3 - ip.length)) != 0)
+		return malformed(m, IP_LENGTH); // padding of more than a whole segment
+	pkt->ip_version = ip.version;
+	pkt->protocol = ip.protocol;
+	pkt->fragment = ip.fragment & IP_FRAGMENT_LATER;
+	pkt->l4 = (uint16_t)(pkt->l3 + ip.l4);
+	pkt->length = ip.length;
+	session_view_of(m)->rule = NULL;
+	if (unlikely(is_discovery(packet, &ip)))
+		return discovery(m, packet[ip.l4]);
+	unsigned martian = ip_martian(ip.version, ip.source, ip.destination);
+	if (unlikely(martian & IP_MARTIAN_SOURCE))
+		return packet_leave(m, &drop_source, EDGE_DROP);
+	if (unlikely(martian & IP_MARTIAN_DESTINATION))
+		return packet_leave(m, &drop_destination, EDGE_DROP);
+	if (unlikely(martian & IP_MULTICAST))
+		return packet_leave(m, &drop_multicast, EDGE_DROP);
+	return is_local(last, &ip) ? deliver(m, &ip) : EDGE_FORWARD;
+}
+
+static uint16_t ip_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct last last = {0};
+	rte_edge_t next[NODE_CHUNK];
+
+	if (likely(n <= NODE_CHUNK)) {
+		for (uint16_t i = 0; i < n; i++)
+			next[i] = ip_input(objs[i], &last);
+		node_dispatch(graph, node, objs, next, n);
+		return n;
+	}
+	for (uint16_t i = 0; i < n; i++)
+		rte_node_enqueue_x1(graph, node, ip_input(objs[i], &last), objs[i]);
+	return n;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Next hops: where ip-output gets its Ethernet header from.
+//
+// A next hop is named by (interface, address of the neighbour); the one of an interface's attached prefixes has no address.
+// Names are in an exact-match table, so that a destination on an attached network needs no route of its own and a scan of
+// a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after a grace period.
+#include "core/control.h"
+#include "exact/exact.h"
+#include "ip/tables.h"
+#include "wire/bytes.h"
+#include "wire/eth.h"
+#include <errno.h>
+#include <rte_malloc.h>
+#include <string.h>
+
+static struct {
+	struct next_hop *hop;	  // MAX_NEXT_HOPS; read by workers
+	struct exact *by_address; // read by workers, written by the control thread
+	// control thread only
+	uint32_t holders[MAX_NEXT_HOPS];
+	struct rte_ether_addr mac[MAX_NEXT_HOPS];
+	uint16_t spare[MAX_NEXT_HOPS];	 // may be given out
+	uint16_t retired[MAX_NEXT_HOPS]; // free, but a worker may still read them
+	uint32_t spares, retirees;
+} table;
+
+// What workers read before there is any table.
+static const struct next_hop nowhere = {.kind = NEXT_HOP_NOWHERE};
+
+int next_hops_start(void)
+{
+	if (table.hop != NULL)
+		return 0;
+	table.by_address = exact_create("neighbours", MAX_NEXT_HOPS, SOCKET_ID_ANY);
+	struct next_hop *hop = rte_zmalloc("next hops", MAX_NEXT_HOPS * sizeof(*hop), RTE_CACHE_LINE_SIZE);
+	if (table.by_address == NULL || hop == NULL) {
+		exact_free(table.by_address);
+		rte_free(hop);
+		table.by_address = NULL;
+		return ENOMEM;
+	}
+	for (uint32_t i = MAX_NEXT_HOPS - 1; i > 0; i--)
+		table.spare[table.spares++] = (uint16_t)i;
+	__atomic_store_n(&table.hop, hop, __ATOMIC_RELEASE);
+	return 0;
+}
+
+const struct next_hop *next_hop_get(uint32_t index)
+{
+	const struct next_hop *hop = __atomic_load_n(&table.hop, __ATOMIC_ACQUIRE);
+
+	return likely(hop != NULL && index < MAX_NEXT_HOPS) ? &hop[index] : &nowhere;
+}
+
+static struct exact_key key_of(uint32_t interface, const struct ip_address *address)
+{
+	struct exact_key k = {{0}};
+
+	memcpy(k.bytes, &interface, sizeof(interface));
+	if (address != NULL)
+		memcpy(k.bytes + sizeof(interface), address, sizeof(*address));
+	return k;
+}
+
+static uint32_t find(const struct exact_key *k)
+{
+	uint64_t value;
+
+	if (table.by_address == NULL || !exact_lookup(table.by_address, exact_hash(table.by_address, k), k, &value))
+		return NEXT_HOP_NONE;
+	return (uint32_t)value;
+}
+
+uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destination)
+{
+	struct ip_address a;
+
+	if (destination != NULL)
+		a = ip_address_of(family, destination);
+	struct exact_key k = key_of(interface, destination != NULL ? &a : NULL);
+	return find(&k);
+}
+
+// Headers end at the end of the array, so that ip-output can store all of it in front of any packet.
+static void header_fill(struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
+{
+	uint8_t *p = h->header + NEXT_HOP_HEADER - i->l2_length;
+
+	memset(h->header, 0, sizeof(h->header));
+	memcpy(p, mac, 6);
+	memcpy(p + 6, &i->mac, 6);
+	p += 12;
+	for (int tag = 0; tag < 2; tag++) {
+		if (i->vlan[tag] == 0)
+			continue;
+		// IEEE 802.1ad: the outer of two tags is a service tag.
+		store16(p, tag == 0 && i->vlan[1] != 0 ? ETH_TYPE_STAG : ETH_TYPE_CTAG);
+		store16(p + 2, i->vlan[tag]);
+		p += 4;
+	}
+	h->l2_length = i->l2_length;
+	h->mtu = i->mtu;
+	h->port = i->port;
+}
+
+static uint32_t slot_take(void)
+{
+	if (table.spares == 0 && table.retirees > 0) {
+		control_synchronize();
+		memcpy(table.spare, table.retired, table.retirees * sizeof(table.spare[0]));
+		table.spares = table.retirees;
+		table.retirees = 0;
+	}
+	return table.spares > 0 ? table.spare[--table.spares] : NEXT_HOP_NONE;
+}
+
+uint32_t next_hop_hold(const struct interface *i, const struct ip_address *address)
+{
+	if (next_hops_start() != 0)
+		return NEXT_HOP_NONE;
+	struct exact_key k = key_of(i->index, address);
+	uint32_t index = find(&k);
+
+	if (index == NEXT_HOP_NONE) {
+		index = slot_take();
+		if (index == NEXT_HOP_NONE)
+			return NEXT_HOP_NONE;
+		struct next_hop *h = &table.hop[index];
+
+		memset(h, 0, sizeof(*h));
+		h->kind = address != NULL ? NEXT_HOP_NEIGHBOUR : NEXT_HOP_GLEAN;
+		h->interface = i->index;
+		h->port = i->port;
+		h->mtu = i->mtu;
+		h->l2_length = i->l2_length;
+		if (address != NULL)
+			h->address = *address;
+		table.holders[index] = 0;
+		memset(&table.mac[index], 0, sizeof(table.mac[index]));
+		if (exact_add(table.by_address, exact_hash(table.by_address, &k), &k, index) != 0) {
+			table.spare[table.spares++] = (uint16_t)index;
+			return NEXT_HOP_NONE;
+		}
+	}
+	table.holders[index]++;
+	return index;
+}
+
+uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address)
+{
+	const struct interface *i = interface_get(interface);
+
+	return i == NULL ? NEXT_HOP_NONE : next_hop_hold(i, address);
+}
+
+void next_hop_release(uint32_t index)
+{
+	if (index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS || table.holders[index] == 0)
+		return;
+	if (--table.holders[index] > 0)
+		return;
+	struct next_hop *h = &table.hop[index];
+	struct exact_key k = key_of(h->interface, h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
+
+	exact_delete(table.by_address, exact_hash(table.by_address, &k), &k);
+	__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+	table.retired[table.retirees++] = (uint16_t)index;
+}
+
+// A worker that saw resolved == 1 may be reading the header until its walk ends; so a header in use is first taken away,
+// and written after a grace period. Packets of the moment between are held like those of any unknown neighbour.
+static void rewrite(struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
+{
+	if (h->resolved) {
+		__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+		control_synchronize();
+	}
+	header_fill(h, i, mac);
+	__atomic_store_n(&h->resolved, rte_is_zero_ether_addr(mac) ? 0 : 1, __ATOMIC_RELEASE);
+}
+
+void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac)
+{
+	if (table.hop == NULL || index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS)
+		return;
+	struct next_hop *h = &table.hop[index];
+	const struct interface *i = interface_get(h->interface);
+
+	if (mac == NULL || i == NULL) {
+		__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+		memset(&table.mac[index], 0, sizeof(table.mac[index]));
+		return;
+	}
+	if (h->resolved && rte_is_same_ether_addr(&table.mac[index], mac))
+		return;
+	table.mac[index] = *mac;
+	rewrite(h, i, mac);
+}
+
+static int header_same(const struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
+{
+	struct next_hop want = *h;
+
+	header_fill(&want, i, mac);
+	return memcmp(&want, h, sizeof(want)) == 0;
+}
+
+void next_hops_refresh(const struct interfaces *s)
+{
+	if (table.hop == NULL)
+		return;
+	for (uint32_t index = 1; index < MAX_NEXT_HOPS; index++) {
+		struct next_hop *h = &table.hop[index];
+
+		if (table.holders[index] == 0)
+			continue;
+		const struct interface *i = h->interface < s->count ? &s->interface[h->interface] : NULL;
+		if (i == NULL || i->name[0] == 0)
+			__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+		else if (!header_same(h, i, &table.mac[index]))
+			rewrite(h, i, &table.mac[index]);
+	}
+}

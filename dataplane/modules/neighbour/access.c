@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// arp-access and nd-access: a subscriber asks for its gateway, and is answered in its own encapsulation.
+//
+// Only known subscribers are answered, and only about the gateway addresses of their access port. The question becomes the
+// answer in place: addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped
+// (row B11).
+#include "core/control.h"
+#include "core/port.h"
+#include "ip/ip.h"
+#include "neighbour/neighbour.h"
+#include "session/session.h"
+#include "wire/arp.h"
+#include "wire/eth.h"
+#include "wire/ip.h"
+#include "wire/nd.h"
+#include <string.h>
+
+#define ANSWERS_PER_SECOND 10000 // and worker
+
+DROP_REASON(drop_unknown, "neighbour-unknown-subscriber", "ARP or neighbour discovery from no known subscriber")
+DROP_REASON(drop_spoof, "neighbour-spoof", "a subscriber claims an address in ARP or neighbour discovery that it does not have")
+DROP_REASON(drop_not_gateway, "neighbour-not-gateway", "a subscriber asks for an address that is not its gateway's")
+DROP_REASON(drop_gratuitous, "neighbour-announcement", "a subscriber announces its address, which its session knows already")
+DROP_REASON(drop_rate, "neighbour-access-rate-limit", "more subscribers' ARP requests and solicitations than are answered")
+DROP_REASON(drop_ppp, "neighbour-on-ppp", "neighbour discovery inside PPP, where there are no link-layer addresses")
+DROP_REASON(drop_room, "neighbour-no-room", "the frame's buffer has no room for the answer")
+
+enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
+
+// Each entry is used by its own worker only.
+static struct {
+	struct limiter limiter;
+} __rte_cache_aligned limits[API_MAX_WORKERS];
+
+static int start(const struct api_engine *engine)
+{
+	for (uint32_t i = 0; i < API_MAX_WORKERS; i++)
+		limits[i].limiter = (struct limiter){.rate = ANSWERS_PER_SECOND};
+	return 0;
+}
+
+// Back to where it came from: `mac` of the subscriber, ours as the source. The tags stay.
+static rte_edge_t send_back(struct rte_mbuf *m, const uint8_t mac[6], const struct port *p)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	memmove(frame, mac, 6);
+	memcpy(frame + 6, &p->mac, 6);
+	packet_of(m)->port_out = p->index;
+	return EDGE_TX;
+}
+
+static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	const struct endpoint_view *e = endpoint_view_of(m);
+	const struct port *p = port_get(packet_of(m)->port_in);
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	static const uint8_t nobody[4];
+	uint8_t asker[4], gateway[4];
+	struct arp_info arp;
+
+	if (p == NULL || e->l2_length > rte_pktmbuf_data_len(m) || e->l2_length < ETH_HEADER ||
+		arp_parse(frame + e->l2_length, rte_pktmbuf_data_len(m) - e->l2_length, &arp) != ARP_OK)
+		return packet_leave(m, &drop_arp_malformed, EDGE_DROP);
+	if (!session_endpoint_known(p->index, e, frame + 6))
+		return packet_leave(m, &drop_unknown, EDGE_DROP);
+	if (memcmp(arp.sender_mac, frame + 6, 6) != 0)
+		return packet_leave(m, &drop_spoof, EDGE_DROP);
+	// 0.0.0.0 asks whether an address is free (RFC 5227): for the gateway's the answer is no.
+	if (memcmp(arp.sender, nobody, 4) != 0 && !session_owns_address(p->index, e, frame + 6, 4, arp.sender))
+		return packet_leave(m, &drop_spoof, EDGE_DROP);
+	if (arp.operation != ARP_REQUEST || memcmp(arp.sender, arp.target, 4) == 0)
+		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
+	if (!ip_is_gateway(4, arp.target, p->index))
+		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
+	if (!limiter_take(&limits[w->id].limiter, w))
+		return packet_leave(m, &drop_rate, EDGE_DROP);
+	memcpy(asker, arp.sender, 4);
+	memcpy(gateway, arp.target, 4);
+	rte_edge_t edge = send_back(m, frame + 6, p);
+	arp_put(frame + e->l2_length, ARP_REPLY, p->mac.addr_bytes, gateway, frame, asker);
+	return edge;
+}
+
+// Makes the frame `length` bytes long. 0 when it is in pieces or its buffer is too short.
+static int resize(struct rte_mbuf *m, uint32_t length)
+{
+	uint32_t now = rte_pktmbuf_pkt_len(m);
+
+	if (m->nb_segs != 1)
+		return 0;
+	if (now >= length)
+		return rte_pktmbuf_trim(m, (uint16_t)(now - length)) == 0;
+	return rte_pktmbuf_append(m, (uint16_t)(length - now)) != NULL;
+}
+
+static int sender_allowed(
+	const struct port *p, const struct endpoint_view *e, const uint8_t *mac, const struct nd_info *nd)
+{
+	if (nd->mac != NULL && memcmp(nd->mac, mac, 6) != 0)
+		return 0;
+	if (nd->probe || (nd->source[0] == 0xfe && (nd->source[1] & 0xc0) == 0x80))
+		return !ip_is_gateway(6, nd->source, p->index);
+	return session_owns_address(p->index, e, mac, 6, nd->source);
+}
+
+static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	static const uint8_t all_nodes[16] = {0xff, 2, [15] = 1};
+	const struct endpoint_view *e = endpoint_view_of(m);
+	const struct port *p = port_get(packet_of(m)->port_in);
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m);
+	uint8_t asker[16], gateway[16];
+	struct nd_info nd;
+
+	if (p == NULL || e->l2_length > readable || e->l2_length < ETH_HEADER ||
+		nd_parse(frame + e->l2_length, readable - e->l2_length, total - e->l2_length, &nd) != ND_OK)
+		return packet_leave(m, &drop_nd_malformed, EDGE_DROP);
+	if (e->encap == API_ENCAP_QINQ_PPPOE)
+		return packet_leave(m, &drop_ppp, EDGE_DROP); // RFC 5072 §5
+	if (!session_endpoint_known(p->index, e, frame + 6))
+		return packet_leave(m, &drop_unknown, EDGE_DROP);
+	if (nd.type != ND_SOLICIT)
+		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
+	if (!sender_allowed(p, e, frame + 6, &nd))
+		return packet_leave(m, &drop_spoof, EDGE_DROP);
+	if (!ip_is_gateway(6, nd.target, p->index))
+		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
+	if (!limiter_take(&limits[w->id].limiter, w))
+		return packet_leave(m, &drop_rate, EDGE_DROP);
+	// RFC 4861 §7.2.4: who has no address yet is answered through the group.
+	memcpy(asker, nd.probe ? all_nodes : nd.source, 16);
+	memcpy(gateway, nd.target, 16);
+	if (!resize(m, e->l2_length + ND_LENGTH))
+		return packet_leave(m, &drop_room, EDGE_DROP);
+	rte_edge_t edge = send_back(m, frame + 6, p);
+	nd_put_na(frame + e->l2_length, gateway, asker, gateway, p->mac.addr_bytes,
+		ND_ROUTER | ND_OVERRIDE | (nd.probe ? 0 : ND_SOLICITED));
+	return edge;
+}
+
+static uint16_t arp_access_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, arp_access);
+}
+
+static uint16_t nd_access_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, nd_access);
+}
+
+static struct rte_node_register arp_access_node = {
+	.name = "arp-access",
+	.process = arp_access_process,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(arp_access_node)
+
+static struct rte_node_register nd_access_node = {
+	.name = "nd-access",
+	.process = nd_access_process,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(nd_access_node)
+
+RTE_INIT(neighbour_access)
+{
+	module_register("neighbour-access", start);
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of neighbours: states, timers, and packets that wait. Control thread only.
+#include "neighbour/table.h"
+#include "wire/bytes.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMER_MS 100
+
+DROP_REASON(drop_unresolved, "neighbour-unresolved", "the next hop did not answer ARP or neighbour solicitations")
+DROP_REASON(drop_queue, "neighbour-queue-full", "more packets wait for one neighbour, or for all, than may wait")
+DROP_REASON(drop_full, "neighbour-table-full", "there is no room for another neighbour")
+DROP_REASON(drop_no_host, "neighbour-no-host", "the destination is a network's own or broadcast address, or its route is gone")
+
+// Shared by the nodes that punt, so these are not static.
+struct reason punt_arp = {.name = "arp", .text = "an ARP packet on a core interface", .kind = REASON_PUNT};
+struct reason punt_nd = {
+	.name = "nd", .text = "a neighbour solicitation or advertisement on a core interface", .kind = REASON_PUNT};
+struct reason punt_resolve = {.name = "neighbour-resolve",
+	.text = "a packet whose next hop's MAC address is not known yet",
+	.kind = REASON_PUNT};
+struct reason drop_arp_malformed = {.name = "arp-malformed",
+	.text = "an ARP packet that is short, not IPv4 over Ethernet, or has impossible addresses",
+	.kind = REASON_DROP};
+struct reason drop_nd_malformed = {.name = "nd-malformed",
+	.text = "a neighbour discovery message with a wrong hop limit, checksum, address, length or option",
+	.kind = REASON_DROP};
+
+static struct {
+	struct neighbour *list; // MAX_NEIGHBOURS
+	uint32_t count;
+	uint32_t by_hop[1u << 16]; // next hop -> index in list + 1
+	uint32_t held, max_held;   // packets waiting, all neighbours
+} table;
+
+struct neighbour *neighbour_of(uint32_t next_hop)
+{
+	uint32_t at = next_hop < RTE_DIM(table.by_hop) ? table.by_hop[next_hop] : 0;
+
+	return at == 0 ? NULL : &table.list[at - 1];
+}
+
+struct neighbour *neighbour_find(uint32_t interface, uint8_t family, const uint8_t *address)
+{
+	uint32_t hop = next_hop_find(interface, family, address);
+
+	return hop == NEXT_HOP_NONE ? NULL : neighbour_of(hop);
+}
+
+const uint8_t *neighbour_bytes(const struct neighbour *n)
+{
+	return n->family == 4 ? n->address.bytes + 12 : n->address.bytes;
+}
+
+void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg)
+{
+	for (uint32_t i = 0; table.list != NULL && i < MAX_NEIGHBOURS; i++)
+		if (table.list[i].state != NEIGHBOUR_FREE)
+			fn(&table.list[i], arg);
+}
+
+// ---- waiting packets -------------------------------------------------------------------------------------------------
+
+static struct rte_mbuf *unhold_oldest(struct neighbour *n)
+{
+	struct rte_mbuf *m = n->queue[0];
+
+	n->held--;
+	table.held--;
+	memmove(n->queue, n->queue + 1, n->held * sizeof(n->queue[0]));
+	control_unhold(m);
+	return m;
+}
+
+static void drop_held(struct neighbour *n, const struct reason *r)
+{
+	while (n->held > 0)
+		control_drop(unhold_oldest(n), r);
+}
+
+// The packet goes through ip-output once more. One worker for all, so that packets of a flow keep their order.
+static void send_on(struct rte_mbuf *m)
+{
+	control_inject(0, "ip-output", m);
+}
+
+static void hold(struct neighbour *n, struct rte_mbuf *m)
+{
+	struct session_view *v = session_view_of(m);
+
+	// RFC 4861 §7.2.2: the newest packet replaces the oldest.
+	if (n->held == NEIGHBOUR_HELD || (table.held >= table.max_held && n->held > 0))
+		control_drop(unhold_oldest(n), &drop_queue);
+	if (table.held >= table.max_held) {
+		control_drop(m, &drop_queue);
+		return;
+	}
+	v->rule = NULL; // the rule may be gone when the packet goes on; it is not needed any more
+	v->uplink = 0;
+	control_hold(m);
+	n->queue[n->held++] = m;
+	table.held++;
+}
+
+// ---- entries ---------------------------------------------------------------------------------------------------------
+
+void neighbour_remove(struct neighbour *n)
+{
+	drop_held(n, &drop_unresolved);
+	next_hop_resolve(n->next_hop, NULL);
+	table.by_hop[n->next_hop] = 0;
+	next_hop_release(n->next_hop);
+	memset(n, 0, sizeof(*n));
+	table.count--;
+}
+
+// Room for a new one: the one that answered longest ago goes, if it does not answer now.
+static struct neighbour *make_room(void)
+{
+	struct neighbour *oldest = NULL;
+
+	for (uint32_t i = 0; i < MAX_NEIGHBOURS; i++) {
+		struct neighbour *n = &table.list[i];
+
+		if (n->state == NEIGHBOUR_FREE)
+			return n;
+		if ((n->state == FAILED || n->state == STALE) && (oldest == NULL || n->since_ns < oldest->since_ns))
+			oldest = n;
+	}
+	if (oldest != NULL)
+		neighbour_remove(oldest);
+	return oldest;
+}
+
+struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address)
+{
+	const struct interface *i = interface_get(interface);
+	struct ip_address a = ip_address_of(family, address);
+	struct neighbour *n = neighbour_find(interface, family, address);
+
+	if (n != NULL)
+		return n;
+	if (table.list == NULL || i == NULL)
+		return NULL;
+	n = make_room();
+	uint32_t hop = n == NULL ? NEXT_HOP_NONE : next_hop_ensure(interface, &a);
+	if (hop == NEXT_HOP_NONE)
+		return NULL;
+	*n = (struct neighbour){
+		.state = INCOMPLETE,
+		.family = family,
+		.interface = interface,
+		.next_hop = hop,
+		.address = a,
+		.since_ns = control_now_ns(),
+		.due_ns = control_now_ns(),
+	};
+	memcpy(n->name, i->name, sizeof(n->name));
+	table.by_hop[hop] = (uint32_t)(n - table.list) + 1;
+	table.count++;
+	return n;
+}
+
+void neighbour_learn(struct neighbour *n, const uint8_t mac[6])
+{
+	if (n->state != STATIC)
+		n->state = REACHABLE;
+	memcpy(&n->mac, mac, 6);
+	n->probes = 0;
+	n->since_ns = control_now_ns();
+	n->due_ns = n->since_ns + REACHABLE_NS;
+	next_hop_resolve(n->next_hop, &n->mac);
+	while (n->held > 0)
+		send_on(unhold_oldest(n));
+}
+
+// ---- timers ----------------------------------------------------------------------------------------------------------
+
+static void give_up(struct neighbour *n, uint64_t now_ns)
+{
+	drop_held(n, &drop_unresolved);
+	next_hop_resolve(n->next_hop, NULL);
+	n->state = FAILED;
+	n->due_ns = now_ns + FAILED_NS;
+}
+
+static void tick_one(struct neighbour *n, void *arg)
+{
+	uint64_t now_ns = *(const uint64_t *)arg;
+
+	if (n->state == STATIC || now_ns < n->due_ns)
+		return;
+	switch (n->state) {
+	case REACHABLE:
+		n->state = STALE;
+		n->probes = 0;
+		// fall through
+	case INCOMPLETE:
+	case STALE:
+		if (n->probes == PROBES) {
+			give_up(n, now_ns);
+			return;
+		}
+		n->probes++;
+		n->due_ns = now_ns + PROBE_INTERVAL_NS;
+		exchange_probe(n);
+		return;
+	default: // FAILED
+		neighbour_remove(n);
+	}
+}
+
+static void tick(uint64_t now_ns)
+{
+	neighbour_each(tick_one, &now_ns);
+}
+
+// ---- a packet without a next hop's MAC -------------------------------------------------------------------------------
+
+// Network and broadcast addresses of an interface's networks are nobody's (RFC 1812 §4.2.3.1, §5.3.5.2).
+static int is_host(const struct interface *i, uint8_t family, const uint8_t *address)
+{
+	for (uint32_t k = 0; family == 4 && k < i->addresses; k++) {
+		const struct api_address *a = &i->address[k];
+
+		if (a->family != 4 || a->prefix > 30 || a->prefix == 0)
+			continue;
+		uint32_t mask = UINT32_MAX >> a->prefix, mine = load32(a->bytes), that = load32(address);
+		if ((mine | mask) == (that | mask) && ((that & mask) == 0 || (that & mask) == mask))
+			return 0;
+	}
+	return 1;
+}
+
+static void resolve(struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	const uint8_t *destination =
+		rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3) + (pkt->ip_version == 4 ? 16 : 24);
+	const struct next_hop *h = next_hop_get(ip_route_of(pkt->ip_version, destination, pkt->interface));
+	const struct interface *i = interface_get(h->interface);
+	uint8_t address[16];
+
+	if (h->kind == NEXT_HOP_NOWHERE || i == NULL ||
+		(h->kind == NEXT_HOP_GLEAN && !is_host(i, pkt->ip_version, destination))) {
+		control_drop(m, &drop_no_host);
+		return;
+	}
+	memcpy(address, destination, pkt->ip_version == 4 ? 4 : 16);
+	if (h->kind == NEXT_HOP_NEIGHBOUR)
+		memcpy(address, h->address.bytes + (pkt->ip_version == 4 ? 12 : 0), pkt->ip_version == 4 ? 4 : 16);
+	struct neighbour *n = neighbour_ensure(h->interface, pkt->ip_version, address);
+	if (n == NULL) {
+		control_drop(m, &drop_full);
+		return;
+	}
+	if (n->state == FAILED) {
+		control_drop(m, &drop_unresolved);
+		return;
+	}
+	if (n->state != INCOMPLETE) { // it was resolved while the packet was on its way here
+		next_hop_resolve(n->next_hop, &n->mac);
+		send_on(m);
+		return;
+	}
+	hold(n, m);
+	if (n->probes == 0) {
+		uint64_t now = control_now_ns();
+
+		tick_one(n, &now);
+	}
+}
+
+// ---- interfaces come and go ------------------------------------------------------------------------------------------
+
+static void check_interface(struct neighbour *n, void *arg)
+{
+	const struct interface *i = interface_get(n->interface);
+
+	if (i == NULL || strcmp(i->name, n->name) != 0)
+		neighbour_remove(n);
+}
+
+static struct interface *announced; // what the links were told, by index
+static uint32_t announced_count;
+
+static void announce_new(const struct interface *i, const struct interface *before)
+{
+	for (uint32_t k = 0; k < i->addresses; k++) {
+		int known = 0;
+
+		for (uint32_t b = 0; b < before->addresses; b++)
+			known |= memcmp(&before->address[b], &i->address[k], sizeof(i->address[k])) == 0;
+		if (!known || strcmp(before->name, i->name) != 0 || !rte_is_same_ether_addr(&before->mac, &i->mac) ||
+			before->port != i->port || memcmp(before->vlan, i->vlan, sizeof(i->vlan)) != 0)
+			exchange_announce(i, &i->address[k]);
+	}
+}
+
+static void interfaces_changed(void)
+{
+	uint32_t count = RTE_MAX(interface_count(), announced_count);
+	struct interface *now = calloc(count + 1, sizeof(*now));
+	static const struct interface none;
+
+	neighbour_each(check_interface, NULL);
+	if (now == NULL)
+		return;
+	for (uint32_t k = 0; k < count; k++) {
+		const struct interface *i = interface_get(k);
+
+		if (i == NULL)
+			continue;
+		now[k] = *i;
+		if (i->role == API_ROLE_CORE)
+			announce_new(i, k < announced_count ? &announced[k] : &none);
+	}
+	free(announced);
+	announced = now;
+	announced_count = count;
+}
+
+// ---- start, show -----------------------------------------------------------------------------------------------------
+
+static int start(const struct api_engine *engine)
+{
+	table.list = calloc(MAX_NEIGHBOURS, sizeof(*table.list));
+	table.max_held = engine->max_held;
+	punt_handler_register(&punt_resolve, resolve);
+	exchange_start();
+	return table.list == NULL ? ENOMEM : 0;
+}
+
+static void row_of(struct neighbour *n, void *arg)
+{
+	static const uint8_t state[] = {[INCOMPLETE] = 1, [REACHABLE] = 2, [STALE] = 3, [FAILED] = 1, [STATIC] = 4};
+	struct api_neighbour_row row = {
+		.address = {.family = n->family, .prefix = n->family == 4 ? 32 : 128},
+		.state = state[n->state],
+		.age_s = (uint32_t)((control_now_ns() - n->since_ns) / 1000000000ull),
+		.held = n->held,
+	};
+
+	memcpy(row.interface, n->name, sizeof(row.interface));
+	memcpy(row.address.bytes, neighbour_bytes(n), n->family == 4 ? 4 : 16);
+	memcpy(row.mac, &n->mac, sizeof(row.mac));
+	stats_row(arg, &row, sizeof(row));
+}
+
+static void rows(struct stats_sink *s, const char *key)
+{
+	neighbour_each(row_of, s);
+}
+
+RTE_INIT(neighbour_module)
+{
+	struct reason *const all[] = {&punt_arp, &punt_nd, &punt_resolve, &drop_arp_malformed, &drop_nd_malformed};
+
+	for (unsigned i = 0; i < RTE_DIM(all); i++)
+		reason_register(all[i]);
+	module_register("neighbour", start);
+	timer_register("neighbour", TIMER_MS, tick);
+	interface_watch(interfaces_changed);
+	stats_table_register(API_TABLE_NEIGHBOUR, sizeof(struct api_neighbour_row), rows);
+	resume_register("port-tx"); // for our own messages
+}

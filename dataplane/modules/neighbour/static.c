@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// NEIGHBOUR objects: neighbours whose MAC address is configured. They are never probed and never overwritten.
+#include "core/log.h"
+#include "core/object.h"
+#include "neighbour/table.h"
+#include <errno.h>
+#include <string.h>
+
+static uint32_t count; // while a set is checked
+
+static int interface_holds(const struct api_interface *i, const struct api_neighbour *n)
+{
+	const uint8_t *address = n->address.bytes;
+
+	if (n->address.family == 6 && address[0] == 0xfe && (address[1] & 0xc0) == 0x80)
+		return 1; // link-local
+	for (uint32_t k = 0; k < i->count && k < API_MAX_ADDRESSES; k++) {
+		const struct api_address *a = &i->address[k];
+
+		if (a->family == n->address.family && ip_prefix_equal(a->bytes, address, a->prefix))
+			return 1;
+	}
+	return 0;
+}
+
+static int check(const char *key, const void *body, uint32_t length)
+{
+	const struct api_neighbour *n = body;
+	const struct api_interface *i = NULL;
+	uint32_t size;
+
+	if (memchr(n->interface, 0, API_NAME) != NULL)
+		i = object_find(API_INTERFACE, n->interface, &size);
+	if (i == NULL)
+		return object_error(ENOENT, "neighbour %s: there is no interface \"%.*s\"", key, API_NAME - 1, n->interface);
+	if (n->address.family != 4 && n->address.family != 6)
+		return object_error(EINVAL, "neighbour %s has no address", key);
+	if (!interface_holds(i, n))
+		return object_error(EINVAL, "neighbour %s: its address is in no network of interface %s", key, n->interface);
+	if ((n->mac[0] & 1) || rte_is_zero_ether_addr((const struct rte_ether_addr *)n->mac))
+		return object_error(EINVAL, "neighbour %s: the MAC address is not one host's", key);
+	return 0;
+}
+
+static int stage(struct object_change *c)
+{
+	return c->body == NULL ? 0 : check(c->key, c->body, c->length);
+}
+
+static void commit(struct object_change *c)
+{
+}
+
+static int count_one(const char *key, const void *body, uint32_t length, void *arg)
+{
+	return ++count > MAX_NEIGHBOURS ? object_error(ENOSPC, "more than %d static neighbours", MAX_NEIGHBOURS) : 0;
+}
+
+static int finish_stage(void)
+{
+	count = 0;
+	return object_each(API_NEIGHBOUR, count_one, NULL);
+}
+
+static uint32_t interface_by_name(const char *name)
+{
+	for (uint32_t k = 0; k < interface_count(); k++) {
+		const struct interface *i = interface_get(k);
+
+		if (i != NULL && strcmp(i->name, name) == 0)
+			return k;
+	}
+	return UINT32_MAX;
+}
+
+static int set_one(const char *key, const void *body, uint32_t length, void *arg)
+{
+	const struct api_neighbour *want = body;
+	uint32_t interface = interface_by_name(want->interface);
+	struct neighbour *n = neighbour_ensure(interface, want->address.family, want->address.bytes);
+
+	if (n == NULL) {
+		LOG(ERR, "static neighbour %s is left out: the table is full\n", key);
+		return 0;
+	}
+	n->state = STATIC;
+	n->wanted = 1;
+	neighbour_learn(n, want->mac);
+	return 0;
+}
+
+static void forget(struct neighbour *n, void *arg)
+{
+	if (n->state == STATIC)
+		n->wanted = 0;
+}
+
+static void remove_unwanted(struct neighbour *n, void *arg)
+{
+	if (n->state == STATIC && !n->wanted)
+		neighbour_remove(n);
+}
+
+static void finish_commit(void)
+{
+	neighbour_each(forget, NULL);
+	object_each(API_NEIGHBOUR, set_one, NULL);
+	neighbour_each(remove_unwanted, NULL);
+}
+
+static const struct object_ops neighbour_ops = {
+	.kind = API_NEIGHBOUR,
+	.name = "neighbour",
+	.min_length = sizeof(struct api_neighbour),
+	.max_length = sizeof(struct api_neighbour),
+	.stage = stage,
+	.commit = commit,
+	.finish_stage = finish_stage,
+	.finish_commit = finish_commit,
+	.verify = check,
+};
+OBJECT_REGISTER(neighbour_ops)

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the scheduler module: which instance of lib/hqos serves a port on a worker.
+#ifndef SCHEDULER_INSTANCE_H
+#define SCHEDULER_INSTANCE_H
+
+#include "core/port.h"
+#include "hqos/hqos.h"
+
+struct rte_ring;
+
+// A port's scheduler: one instance of lib/hqos per worker, each with the subports that the worker owns.
+//   written by: the control thread; replaced as a whole; the old one is freed after a grace period
+//   instances: used by their worker only, from the moment that the scheduler is published
+struct scheduler {
+	char name[API_NAME]; // the port's
+	uint16_t port;
+	struct api_scheduler want;
+	struct hqos *instance[API_MAX_WORKERS]; // NULL where the worker has no subport here
+};
+
+struct scheduler *scheduler_of(uint16_t port); // NULL when the port has none; workers
+// Pipe changes that wait for worker `id`: taken by it between two vectors.
+void scheduler_apply_changes(uint32_t id);
+
+#endif

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The SCHEDULER object: builds and replaces the instances of a port.
+#include "scheduler/scheduler.h"
+#include "core/control.h"
+#include "core/object.h"
+#include "scheduler/instance.h"
+#include <errno.h>
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+#include <rte_ring.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+DROP_REASON(drop_replaced, "scheduler-replaced", "the packet was queued in a scheduler that was reconfigured or removed")
+
+#define CHANGES 4096
+
+static struct {
+	struct scheduler *live[MAX_PORTS];
+	struct scheduler *staged[MAX_PORTS];
+	struct rte_ring *changes[API_MAX_WORKERS]; // pipe changes, packed into a pointer; writer: control thread
+} schedulers;
+
+struct scheduler *scheduler_of(uint16_t port)
+{
+	return port < MAX_PORTS ? __atomic_load_n(&schedulers.live[port], __ATOMIC_ACQUIRE) : NULL;
+}
+
+// ---- pipe changes ----------------------------------------------------------------------------------------------------
+
+static void *pack(uint16_t port, uint32_t subport, uint32_t pipe, uint32_t profile)
+{
+	return (void *)(uintptr_t)(1ull << 63 | (uint64_t)port << 48 | (uint64_t)subport << 40 | (uint64_t)pipe << 8 | profile);
+}
+
+static void apply(uint32_t worker, uint64_t change)
+{
+	struct scheduler *s = scheduler_of((uint16_t)(change >> 48 & 0x7fff));
+
+	if (s != NULL && s->instance[worker] != NULL)
+		hqos_pipe_config(s->instance[worker], change >> 40 & 0xff, (uint32_t)(change >> 8), change & 0xff);
+}
+
+void scheduler_apply_changes(uint32_t id)
+{
+	void *change;
+
+	while (rte_ring_sc_dequeue(schedulers.changes[id], &change) == 0)
+		apply(id, (uint64_t)(uintptr_t)change);
+}
+
+static int profile_index(const struct api_scheduler *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->profiles; i++)
+		if (strncmp(s->profile[i].name, name, API_NAME) == 0)
+			return (int)i;
+	return -1;
+}
+
+static const struct api_scheduler *wanted(const char *port)
+{
+	uint32_t length;
+
+	return object_find(API_SCHEDULER, port, &length);
+}
+
+int scheduler_check_place(const char *port, const char *session, uint32_t subport, uint32_t pipe, const char *profile)
+{
+	const struct api_scheduler *s = wanted(port);
+
+	if (s == NULL)
+		return 0;
+	if (subport >= s->subports || pipe >= s->subport[subport].pipes)
+		return object_error(ENOENT, "session %s: the scheduler of port %s has no pipe %u.%u", session, port, subport, pipe);
+	if (profile_index(s, profile) < 0)
+		return object_error(ENOENT, "session %s: the scheduler of port %s has no profile %s", session, port, profile);
+	return 0;
+}
+
+void scheduler_pipe_profile(const char *port, uint32_t subport, uint32_t pipe, const char *profile)
+{
+	const struct api_scheduler *s = wanted(port);
+	const struct port *p = port_by_name(port);
+
+	if (s == NULL || p == NULL || subport >= s->subports)
+		return;
+	uint32_t worker = s->subport[subport].worker;
+	int index = profile_index(s, profile);
+	struct scheduler *live = schedulers.live[p->index];
+	// A new instance starts with all pipes on profile 0.
+	if (index < 0 || live == NULL || worker >= worker_count())
+		return;
+	// A full ring empties at the worker's next walk; without threads nobody else would empty it.
+	while (rte_ring_sp_enqueue(schedulers.changes[worker], pack(p->index, subport, pipe, (uint32_t)index)) != 0) {
+		if (engine_without_threads())
+			scheduler_apply_changes(worker);
+		else
+			sched_yield();
+	}
+}
+
+// ---- the object ------------------------------------------------------------------------------------------------------
+
+static void scheduler_free(struct scheduler *s)
+{
+	for (uint32_t w = 0; s != NULL && w < API_MAX_WORKERS; w++) {
+		if (s->instance[w] == NULL)
+			continue;
+		uint32_t held = hqos_free(s->instance[w]);
+		control_drop_held(held, &drop_replaced);
+	}
+	rte_free(s);
+}
+
+// Each worker's instance has the port's rate in proportion to the rates of the subports that it owns.
+static uint64_t rate_share(const struct api_scheduler *want, uint32_t worker)
+{
+	uint64_t mine = 0, all = 0;
+
+	for (uint32_t i = 0; i < want->subports; i++) {
+		all += want->subport[i].rate;
+		mine += want->subport[i].worker == worker ? want->subport[i].rate : 0;
+	}
+	return all == 0 ? want->rate : (uint64_t)((double)want->rate * ((double)mine / (double)all));
+}
+
+static int build(struct scheduler *s)
+{
+	for (uint32_t w = 0; w < worker_count(); w++) {
+		char error[HQOS_ERROR];
+		int owns = 0;
+		struct hqos_params params = {
+			.scheduler = &s->want,
+			.worker = w,
+			.socket = SOCKET_ID_ANY,
+			.rate = rate_share(&s->want, w),
+			.hz = rte_get_tsc_hz(),
+			.start = worker_get(w)->now,
+		};
+
+		for (uint32_t i = 0; i < s->want.subports; i++)
+			owns |= s->want.subport[i].worker == w;
+		if (!owns)
+			continue;
+		s->instance[w] = hqos_create(&params, error);
+		if (s->instance[w] == NULL)
+			return object_error(EINVAL, "scheduler %s: %s", s->name, error);
+	}
+	return 0;
+}
+
+static int check(const struct object_change *c, const struct port *p)
+{
+	const struct api_scheduler *want = c->body;
+
+	if (p == NULL)
+		return object_error(ENOENT, "scheduler %s: there is no port of that name", c->key);
+	if (want->subports < 1 || want->subports > API_MAX_SUBPORTS || want->profiles < 1 ||
+		want->profiles > API_MAX_PIPE_PROFILES)
+		return object_error(EINVAL, "scheduler %s has %u subports and %u profiles; 1..%d and 1..%d are possible", c->key,
+			want->subports, want->profiles, API_MAX_SUBPORTS, API_MAX_PIPE_PROFILES);
+	for (uint32_t i = 0; i < want->subports; i++)
+		if (want->subport[i].worker >= worker_count())
+			return object_error(EINVAL, "scheduler %s: subport %u belongs to worker %u, there are %u", c->key, i,
+				want->subport[i].worker, worker_count());
+	return 0;
+}
+
+static int stage(struct object_change *c)
+{
+	struct scheduler *old = *c->live;
+	const struct port *p = port_by_name(c->key);
+
+	c->replaced = old;
+	if (c->body == NULL) {
+		if (old != NULL)
+			schedulers.staged[old->port] = NULL;
+		return 0;
+	}
+	int error = check(c, p);
+	if (error != 0)
+		return error;
+	struct scheduler *s = rte_zmalloc("scheduler", sizeof(*s), RTE_CACHE_LINE_SIZE);
+	if (s == NULL)
+		return object_error(ENOMEM, "no memory for the scheduler of port %s", c->key);
+	snprintf(s->name, sizeof(s->name), "%s", c->key);
+	s->port = p->index;
+	s->want = *(const struct api_scheduler *)c->body;
+	error = build(s);
+	if (error != 0) {
+		scheduler_free(s);
+		return error;
+	}
+	schedulers.staged[s->port] = s;
+	c->staged = s;
+	return 0;
+}
+
+static void discard(struct object_change *c)
+{
+	struct scheduler *s = c->staged, *old = c->replaced;
+
+	if (s != NULL)
+		schedulers.staged[s->port] = NULL;
+	if (old != NULL)
+		schedulers.staged[old->port] = old;
+	scheduler_free(s);
+}
+
+static int configure_pipe(const char *key, const void *body, uint32_t length, void *arg)
+{
+	const struct api_session *session = body;
+	const struct scheduler *s = arg;
+
+	if (strncmp(session->port, s->name, API_NAME) == 0)
+		scheduler_pipe_profile(session->port, session->subport, session->pipe, session->pipe_profile);
+	return 0;
+}
+
+static void commit(struct object_change *c)
+{
+	struct scheduler *s = c->staged, *old = c->replaced;
+
+	if (s == NULL && old == NULL)
+		return;
+	__atomic_store_n(&schedulers.live[s ? s->port : old->port], s, __ATOMIC_RELEASE);
+	*c->live = s;
+	if (s != NULL && old != NULL)
+		object_each(API_SESSION, configure_pipe, s);
+}
+
+static void release(struct object_change *c)
+{
+	scheduler_free(c->replaced);
+}
+
+static int verify(const char *key, const void *body, uint32_t length)
+{
+	return port_by_name(key) == NULL ? object_error(EBUSY, "port %s still has a scheduler", key) : 0;
+}
+
+static const struct object_ops scheduler_ops = {
+	.kind = API_SCHEDULER,
+	.name = "scheduler",
+	.min_length = sizeof(struct api_scheduler),
+	.max_length = sizeof(struct api_scheduler),
+	.stage = stage,
+	.commit = commit,
+	.discard = discard,
+	.release = release,
+	.verify = verify,
+};
+OBJECT_REGISTER(scheduler_ops)
+
+static int start(const struct api_engine *e)
+{
+	for (uint32_t w = 0; w < e->workers; w++) {
+		char name[RTE_RING_NAMESIZE];
+
+		snprintf(name, sizeof(name), "pipe-changes-%u", w);
+		schedulers.changes[w] = rte_ring_create(name, CHANGES, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (schedulers.changes[w] == NULL)
+			return object_error(ENOMEM, "no memory for the scheduler");
+	}
+	return 0;
+}
+
+// ---- show ------------------------------------------------------------------------------------------------------------
+
+static void subport_rows(struct stats_sink *sink, struct scheduler *s, uint32_t subport)
+{
+	struct hqos *h = s->instance[s->want.subport[subport].worker];
+
+	for (uint32_t tc = 0; h != NULL && tc < API_TRAFFIC_CLASSES; tc++) {
+		struct api_scheduler_row row = {.subport = subport, .pipe = UINT32_MAX, .traffic_class = tc};
+		struct hqos_stats stats;
+
+		if (hqos_subport_stats(h, subport, tc, &stats) != 0)
+			continue;
+		snprintf(row.port, sizeof(row.port), "%s", s->name);
+		row.packets = stats.packets;
+		row.bytes = stats.bytes;
+		row.dropped_packets = stats.dropped_packets;
+		row.dropped_bytes = stats.dropped_bytes;
+		row.queued = stats.queued;
+		stats_row(sink, &row, sizeof(row));
+	}
+}
+
+static void scheduler_rows(struct stats_sink *sink, const char *key)
+{
+	for (uint32_t i = 0; i < MAX_PORTS; i++) {
+		struct scheduler *s = schedulers.live[i];
+
+		if (s == NULL || (key[0] != 0 && strcmp(key, s->name) != 0))
+			continue;
+		for (uint32_t k = 0; k < s->want.subports; k++)
+			subport_rows(sink, s, k);
+	}
+}
+
+RTE_INIT(scheduler_module)
+{
+	module_register("scheduler", start);
+	stats_table_register(API_TABLE_SCHEDULER, sizeof(struct api_scheduler_row), scheduler_rows);
+}

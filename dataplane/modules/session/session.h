@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions compiled for the fast path (TS 29.244 words: PDR, FAR, QER, URR).
+//
+// A rule is one PDR with its FAR and QER folded in: one cold cache line that the packet's owner worker reads. What the
+// worker writes (meter, counters) is the rule_state, one more line. Both live in type-stable pools, so a flow entry that
+// outlives its rule still reads memory of a rule, and `generation` tells that it is another one.
+//   written by: the control thread (rule), the owner worker (rule_state)
+//   safe because: a rule is filled before it can be found, and reused only after a grace period
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include "isthmus_api.h"
+#include <assert.h>
+#include <rte_meter.h>
+#include <stdint.h>
+
+#define RULE_FORWARD 1u	   // FAR: forward (else drop, counted under its own reason)
+#define RULE_GATE_CLOSED 2u // QER gate of this direction
+#define RULE_POLICED 4u
+#define RULE_MANY 8u	   // the endpoint or F-TEID has several PDRs: classify by flow
+#define RULE_UE4 16u	   // ue4 is to be checked (uplink) / was matched (downlink)
+#define RULE_UE6 32u
+#define RULE_BUFFER 64u
+
+struct rule {
+	uint32_t generation; // changes whenever this slot gets another meaning
+	uint32_t session;    // index of struct session
+	uint32_t state;	     // index of rule_state
+	uint16_t flags;	     // RULE_*
+	uint8_t worker;	     // owner
+	uint8_t outer;	     // enum api_outer
+	uint32_t teid;	     // of the outer header that we make, host order
+	uint16_t path;	     // index of the GTP-U path
+	uint16_t policer;    // index of the profile
+	uint8_t qfi;	     // put into the PDU Session Container; scheduler class
+	uint8_t dscp;	     // of the outer header; 0xff: the path's
+	uint16_t mru;	     // downlink: largest IP packet the subscriber takes
+	union {
+		struct { // uplink: anti-spoofing (source must be the UE's)
+			uint32_t ue4; // as on the wire
+			uint8_t ue6[16];
+			uint8_t ue6_prefix; // bits
+		} up;
+		struct { // downlink: access encapsulation
+			uint8_t mac[6];
+			uint16_t s_tag, c_tag, pppoe_session, tpid; // host order
+			uint16_t port; // index of the access port
+			uint8_t encap; // enum api_encap
+			uint8_t pad;
+			uint32_t pipe; // scheduler place without class and queue
+		} down;
+	};
+} __rte_cache_aligned;
+static_assert(sizeof(struct rule) == 64, "a rule is one cache line");
+
+struct rule_state {
+	union {
+		struct rte_meter_srtcm srtcm;
+		struct rte_meter_trtcm trtcm;
+	};
+	uint64_t packets, bytes; // forwarded, of IP packets
+	uint64_t policed;	 // dropped by the policer
+} __rte_cache_aligned;
+static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
+
+#define RULE_NONE UINT32_MAX
+
+// What decides whether a packet belongs to a PDR; read only when a session has several, or when a flow is new.
+struct rule_match {
+	uint32_t next;	     // rule of the next PDR of the same direction, by precedence; RULE_NONE at the end
+	uint32_t other;	     // first rule of the other direction, for answers
+	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
+	uint8_t match;	     // API_PDR_*
+	uint8_t qfi;
+	uint16_t pdr; // id
+	struct api_address ue_ip4, ue_ip6;
+	struct api_sdf sdf;
+};
+
+struct session_pools {
+	struct rule *rule;
+	struct rule_match *match; // same index as rule
+	struct rule_state *state;
+	uint32_t rules; // capacity of each
+};
+extern struct session_pools session_pools; // set once at start, read by all
+
+static inline struct rule_state *rule_state_of(const struct rule *r)
+{
+	return &session_pools.state[r->state];
+}
+
+static inline uint32_t rule_index(const struct rule *r)
+{
+	return (uint32_t)(r - session_pools.rule);
+}
+
+// The downlink rule of the session that `uplink_rule` belongs to, for answers to the subscriber (ICMP errors, ARP, echo):
+// its access encapsulation. NULL when the session has none. Any worker, within a graph walk.
+const struct rule *session_downlink_rule(const struct rule *uplink_rule);
+// The uplink rule, for ICMP errors about downlink packets that go back through the tunnel.
+const struct rule *session_uplink_rule(const struct rule *downlink_rule);
+
+struct endpoint_view;
+// 1 when a session has this traffic endpoint (port, tags, PPPoE id, MAC). Any worker, within a walk.
+int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
+// 1 when that session's UE addresses include this one (family 4 or 6, bytes in network order).
+int session_owns_address(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family,
+	const uint8_t *address);
+// The uplink rule of an endpoint, or NULL.
+struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
+// 1 when a session has the F-TEID (host order; `local` is what gtpu_local_id gave).
+int session_teid_known(uint32_t teid, uint16_t local);
+
+#endif

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// The test harness around the graph.
+#include "testkit/testkit.h"
+#include "core/engine.h"
+#include "core/object.h"
+#include "core/port_inject.h"
+#include <arpa/inet.h>
+#include <rte_cycles.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIT_FRAMES 8192
+
+static struct {
+	struct kit_frame frame[MAX_PORTS][KIT_FRAMES];
+	uint32_t count[MAX_PORTS];
+	struct api_status status;
+	char error[API_TEXT];
+	int failed;
+} kit;
+
+static void fatal(const char *what, const char *why)
+{
+	fprintf(stderr, "testkit: %s: %s\n", what, why);
+	exit(99);
+}
+
+struct api_engine kit_engine(void)
+{
+	struct api_engine e = {
+		.workers = 1,
+		.packet_buffers = 4096,
+		.max_sessions = 256,
+		.max_flows = 1024,
+		.max_held = 64,
+		.max_fragments = 64,
+		.icmp_error_rate = 100,
+		.error_indication_rate = 100,
+		.echo_rate = 100,
+		.punt_rate = 10000,
+	};
+
+	for (int i = 0; i < API_MAX_WORKERS; i++)
+		e.cpu[i] = -1;
+	return e;
+}
+
+void kit_start(const struct api_engine *engine)
+{
+	struct api_engine e = engine ? *engine : kit_engine();
+
+	if (engine_eal_init("testkit", 0, 512, 0, NULL) != 0)
+		fatal("EAL", "does not start");
+	engine_mode.virtual_now = rte_get_tsc_hz() * 1000;
+	engine_advance(1);
+	kit_begin();
+	kit_put(API_ENGINE, "engine", &e, sizeof(e));
+	if (kit_commit() != 0)
+		fatal("engine", kit_error());
+}
+
+// ---- transactions ----------------------------------------------------------------------------------------------------
+
+void kit_begin(void)
+{
+	object_begin();
+	kit.failed = 0;
+}
+
+static void change(uint32_t kind, const char *key, const void *body, uint32_t length)
+{
+	struct api_object_head head = {.kind = kind, .length = length};
+
+	snprintf(head.key, sizeof(head.key), "%s", key);
+	int error = body ? object_put(&head, body) : object_delete(&head);
+	if (error != 0 && !kit.failed) {
+		kit.failed = error;
+		object_error_text(kit.error, sizeof(kit.error));
+	}
+}
+
+void kit_put(uint32_t kind, const char *key, const void *body, uint32_t length)
+{
+	change(kind, key, body, length);
+}
+
+void kit_delete(uint32_t kind, const char *key)
+{
+	change(kind, key, NULL, 0);
+}
+
+static void keep_frame(struct port *p, struct rte_mbuf *m, void *arg)
+{
+	uint32_t length = rte_pktmbuf_pkt_len(m);
+
+	if (kit.count[p->index] == KIT_FRAMES)
+		return;
+	struct kit_frame *f = &kit.frame[p->index][kit.count[p->index]++];
+	f->length = length;
+	f->bytes = malloc(length); // exact size, so that a test that reads past it is caught
+	const void *data = rte_pktmbuf_read(m, 0, length, f->bytes);
+	if (data != f->bytes && data != NULL)
+		memcpy(f->bytes, data, length);
+}
+
+int kit_commit(void)
+{
+	if (kit.failed) {
+		object_abort();
+		return kit.failed;
+	}
+	object_commit(&kit.status);
+	snprintf(kit.error, sizeof(kit.error), "%s", kit.status.text);
+	for (uint16_t i = 0; i < MAX_PORTS; i++)
+		if (port_get(i) != NULL)
+			inject_on_output(port_get(i), keep_frame, NULL);
+	return (int)kit.status.code;
+}
+
+const char *kit_error(void)
+{
+	return kit.error;
+}
+
+// ---- objects ---------------------------------------------------------------------------------------------------------
+
+struct api_address kit_address(const char *text)
+{
+	struct api_address a = {0};
+	char copy[64];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	char *slash = strchr(copy, '/');
+	if (slash != NULL)
+		*slash++ = 0;
+	a.family = strchr(copy, ':') ? 6 : 4;
+	if (inet_pton(a.family == 6 ? AF_INET6 : AF_INET, copy, a.bytes) != 1)
+		fatal("not an address", text);
+	a.prefix = (uint8_t)(slash ? atoi(slash) : a.family == 6 ? 128 : 32);
+	return a;
+}
+
+void kit_port(const char *name, uint32_t role)
+{
+	struct api_port p = {.role = role, .mtu = 1500};
+
+	strcpy(p.driver, "inject");
+	kit_put(API_PORT, name, &p, sizeof(p));
+}
+
+void kit_interface(const char *name, const char *port, const char *address4, const char *address6)
+{
+	struct api_interface i = {0};
+
+	snprintf(i.port, sizeof(i.port), "%s", port);
+	if (address4 != NULL)
+		i.address[i.count++] = kit_address(address4);
+	if (address6 != NULL)
+		i.address[i.count++] = kit_address(address6);
+	kit_put(API_INTERFACE, name, &i, sizeof(i));
+}
+
+void kit_neighbour(const char *interface, const char *address, const uint8_t mac[6])
+{
+	struct api_neighbour n = {.address = kit_address(address)};
+	char key[API_NAME];
+
+	snprintf(n.interface, sizeof(n.interface), "%s", interface);
+	memcpy(n.mac, mac, 6);
+	snprintf(key, sizeof(key), "%.8s|%.20s", interface, address);
+	kit_put(API_NEIGHBOUR, key, &n, sizeof(n));
+}
+
+void kit_path(const char *name, const char *local, const char *peer)
+{
+	struct api_path p = {.local = kit_address(local), .peer = kit_address(peer)};
+
+	kit_put(API_PATH, name, &p, sizeof(p));
+}
+
+static void set_rules(struct kit_session *k, const char *path, uint32_t teid)
+{
+	k->pdr[0] = (struct api_pdr){.precedence = 100, .id = 1, .source = API_FROM_ACCESS,
+		.match = API_PDR_ENDPOINT | API_PDR_UE_IP, .outer_header_removal = 1, .qers = 1, .far = 1, .qer = {1}};
+	k->pdr[1] = (struct api_pdr){.precedence = 100, .id = 2, .source = API_FROM_CORE, .match = API_PDR_FTEID | API_PDR_UE_IP,
+		.teid = teid, .outer_header_removal = 1, .qers = 1, .far = 2, .qer = {2}};
+	k->far[0] = (struct api_far){.id = 1, .action = API_FAR_FORWARD, .destination = API_FROM_CORE, .outer = API_OUTER_GTPU,
+		.dscp = 0xff, .teid = teid + 0x10000};
+	snprintf(k->far[0].path, API_NAME, "%s", path);
+	k->far[1] = (struct api_far){.id = 2, .action = API_FAR_FORWARD, .destination = API_FROM_ACCESS,
+		.outer = API_OUTER_ENDPOINT, .dscp = 0xff};
+	k->qer[0] = (struct api_qer){.id = 1, .qfi = 9};
+	k->qer[1] = (struct api_qer){.id = 2, .qfi = 9};
+}
+
+struct kit_session kit_session(const char *port, const uint8_t mac[6], uint16_t s_tag, uint16_t c_tag, uint16_t pppoe,
+	const char *ue4, const char *ue6, const char *path, uint32_t teid)
+{
+	struct kit_session k = {0};
+	uint32_t length;
+
+	k.s.seid = teid;
+	k.s.encap = pppoe ? API_ENCAP_QINQ_PPPOE : API_ENCAP_QINQ;
+	k.s.outer_tpid = 0x88a8;
+	k.s.s_tag = s_tag;
+	k.s.c_tag = c_tag;
+	k.s.pppoe_session = pppoe;
+	memcpy(k.s.mac, mac, 6);
+	snprintf(k.s.port, API_NAME, "%s", port);
+	if (ue4 != NULL)
+		k.s.ue_ip4 = kit_address(ue4);
+	if (ue6 != NULL)
+		k.s.ue_ip6 = kit_address(ue6);
+	k.s.pdrs = k.s.fars = k.s.qers = 2;
+	set_rules(&k, path, teid);
+	const struct api_path *p = object_find(API_PATH, path, &length);
+	if (p != NULL)
+		k.pdr[1].local = p->local;
+	return k;
+}
+
+void kit_put_session(const char *name, const struct kit_session *k)
+{
+	kit_put(API_SESSION, name, k, sizeof(*k));
+}
+
+// ---- packets ---------------------------------------------------------------------------------------------------------
+
+int kit_send(const char *port, const void *frame, uint32_t length)
+{
+	struct port *p = port_by_name(port);
+
+	if (p == NULL)
+		fatal("no port", port);
+	return inject_packet(p, frame, length);
+}
+
+void kit_run(void)
+{
+	engine_run();
+}
+
+void kit_advance(uint64_t microseconds)
+{
+	engine_advance(microseconds * (rte_get_tsc_hz() / 1000000));
+	engine_run();
+}
+
+static uint16_t index_of(const char *port)
+{
+	const struct port *p = port_by_name(port);
+
+	if (p == NULL)
+		fatal("no port", port);
+	return p->index;
+}
+
+uint32_t kit_count(const char *port)
+{
+	return kit.count[index_of(port)];
+}
+
+const struct kit_frame *kit_frame(const char *port, uint32_t i)
+{
+	if (i >= kit_count(port))
+		fatal("fewer frames left by port", port);
+	return &kit.frame[index_of(port)][i];
+}
+
+void kit_clear(void)
+{
+	for (int p = 0; p < MAX_PORTS; p++) {
+		for (uint32_t i = 0; i < kit.count[p]; i++)
+			free(kit.frame[p][i].bytes);
+		kit.count[p] = 0;
+	}
+}
+
+// ---- counters --------------------------------------------------------------------------------------------------------
+
+uint64_t kit_reason(const char *name)
+{
+	for (uint16_t r = 0; r < reason_count(); r++) {
+		uint64_t sum = 0;
+
+		if (strcmp(reason_get(r)->name, name) != 0)
+			continue;
+		for (uint32_t w = 0; w < worker_total(); w++)
+			sum += worker_any(w)->reason[r];
+		return sum;
+	}
+	fatal("no reason of that name", name);
+	return 0;
+}
+
+struct api_total_row kit_totals(void)
+{
+	struct api_total_row t = {0};
+
+	for (uint32_t i = 0; i < worker_total(); i++) {
+		const struct worker *w = worker_any(i);
+
+		t.in += w->in, t.originated += w->originated, t.out += w->out, t.punted += w->punted;
+		t.dropped += w->dropped, t.merged += w->merged, t.held += w->held;
+	}
+	return t;
+}
+
+int kit_balance(void)
+{
+	struct api_total_row t = kit_totals();
+
+	if (t.in + t.originated == t.out + t.punted + t.held + t.dropped + t.merged)
+		return 1;
+	fprintf(stderr, "in %lu + originated %lu != out %lu + punted %lu + held %lu + dropped %lu + merged %lu\n", t.in,
+		t.originated, t.out, t.punted, t.held, t.dropped, t.merged);
+	return 0;
+}
+
+uint32_t kit_buffers_in_use(void)
+{
+	return rte_mempool_in_use_count(engine_pool());
+}

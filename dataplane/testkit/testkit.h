@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the whole graph in a test's own thread: no huge pages, no root, a clock that the test moves.
+//
+//   kit_start(NULL);                              // EAL and engine, once a program
+//   kit_begin(); kit_port("a", API_ROLE_ACCESS); ...; kit_commit();
+//   kit_send("a", frame, length); kit_run();
+//   assert_int_equal(kit_count("c"), 1); kit_frame("c", 0)...
+//   kit_balance();                                // in + originated = out + punted + held + dropped + merged
+#ifndef TESTKIT_H
+#define TESTKIT_H
+
+#include "core/control.h"
+#include "core/port.h"
+#include "isthmus_api.h"
+
+#define KIT_FRAME 16384
+
+struct kit_frame {
+	uint32_t length;
+	uint8_t *bytes;
+};
+
+// Starts DPDK without huge pages and applies an ENGINE object (NULL: one worker, small limits). Aborts the test program
+// with a message when that fails.
+void kit_start(const struct api_engine *engine);
+struct api_engine kit_engine(void); // the defaults, to be changed and given to kit_start
+
+// One transaction. kit_commit returns 0 or the errno, with the reason in kit_error().
+void kit_begin(void);
+void kit_put(uint32_t kind, const char *key, const void *body, uint32_t length);
+void kit_delete(uint32_t kind, const char *key);
+int kit_commit(void);
+const char *kit_error(void);
+
+// Common objects. MAC of port i in order of creation: 02:00:00:00:99:0i.
+void kit_port(const char *name, uint32_t role);
+void kit_interface(const char *name, const char *port, const char *address4, const char *address6); // "10.0.0.1/24", or NULL
+void kit_neighbour(const char *interface, const char *address, const uint8_t mac[6]);
+void kit_path(const char *name, const char *local, const char *peer);
+struct api_address kit_address(const char *text); // "10.0.0.0/8", "2001:db8::1"
+
+// A subscriber: endpoint, UE addresses (or NULL), local and peer TEID. Change the session before kit_put_session.
+struct kit_session {
+	struct api_session s;
+	struct api_pdr pdr[2];
+	struct api_far far[2];
+	struct api_qer qer[2];
+};
+struct kit_session kit_session(const char *port, const uint8_t mac[6], uint16_t s_tag, uint16_t c_tag, uint16_t pppoe,
+	const char *ue4, const char *ue6, const char *path, uint32_t teid);
+void kit_put_session(const char *name, const struct kit_session *k);
+
+// Packets. kit_send returns 0 or an errno; kit_run walks until nothing moves; kit_advance moves the clock (and runs).
+int kit_send(const char *port, const void *frame, uint32_t length);
+void kit_run(void);
+void kit_advance(uint64_t microseconds);
+uint32_t kit_count(const char *port);	// frames that left since kit_clear
+const struct kit_frame *kit_frame(const char *port, uint32_t i);
+void kit_clear(void);
+
+// Counters since start.
+uint64_t kit_reason(const char *name); // of a drop or punt reason; fails the test when there is no such name
+struct api_total_row kit_totals(void);
+int kit_balance(void); // 1 when the sum holds
+uint32_t kit_buffers_in_use(void);
+
+#endif

@@ -1,0 +1,106 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# ./dev build, and the other build folders: build/ (release), build-asan/ (sanitizers), build-fuzz/ (libFuzzer).
+
+# Go >= 1.24 knows DWARF and VCS stamping by itself; a checkout of another owner would make the stamping fail.
+GO_BUILD=(go build -buildvcs=false)
+
+cpu_option() {
+	if [[ ${ISTHMUS_PORTABLE:-0} == 1 ]]; then
+		printf 'portable\n'
+	else
+		printf 'native\n'
+	fi
+}
+
+# Configures DIR when it is not yet, or when it was with other options.
+# usage: configure DIR OPTION...
+configure() {
+	local dir=$1 stamp options
+	shift
+	stamp=$dir/.dev-options
+	options="${CC:-gcc} $*"
+	if [[ -e $dir && ! -w $dir ]]; then
+		die "$dir belongs to another user (was it made by root?): remove it, or run this as that user"
+	fi
+	if [[ ! -f $dir/build.ninja ]]; then
+		mkdir -p "$dir"
+		quietly "$dir/configure.log" meson setup "$dir" "$@" || return 1
+	elif [[ $(cat "$stamp" 2>/dev/null) != "$options" ]]; then
+		quietly "$dir-configure.log" meson setup --wipe "$dir" "$@" || return 1
+		rm -f "$dir-configure.log"
+	fi
+	printf '%s\n' "$options" >"$stamp"
+}
+
+# Lets one ./dev at a time build in DIR.
+# usage: build_dir DIR OPTION...
+build_dir() {
+	local dir=$1
+	configure "$@" || return 1
+	flock "$dir/.dev-options" ninja -C "$dir" -j "$(jobs_count)"
+}
+
+release_options() {
+	printf '%s\n' --buildtype=release "-Dcpu=$(cpu_option)"
+}
+
+build_release() {
+	local options
+	mapfile -t options < <(release_options)
+	build_dir build "${options[@]}"
+}
+
+# Only what clang-tidy needs: build/compile_commands.json as meson.build has it now.
+configure_release() {
+	local options
+	mapfile -t options < <(release_options)
+	configure build "${options[@]}" &&
+		quietly build/configure.log ninja -C build build.ninja
+}
+
+build_asan() {
+	build_dir build-asan --buildtype=debugoptimized "-Dcpu=$(cpu_option)" -Db_sanitize=address,undefined
+}
+
+# fuzzer-no-link: all of the code reports its coverage to libFuzzer, not only the target's own file.
+# b_lundef: with clang's sanitizers the runtime's symbols are undefined until the executable is linked.
+build_fuzz() {
+	CC=clang CXX=clang++ build_dir build-fuzz --buildtype=debugoptimized "-Dcpu=$(cpu_option)" -Dfuzz=true \
+		-Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
+}
+
+build_go() {
+	local version
+	version=$(git_here describe --always --dirty 2>/dev/null || printf 'unknown')
+	"${GO_BUILD[@]}" -ldflags "-X main.version=$version" -o build/isthmus ./controlplane/cmd/isthmus
+}
+
+# meson puts a program into the folder of its meson.build; people find it in build/.
+link_program() {
+	[[ -e build/$1 || ! -e build/$2/$1 ]] || ln -sf "$2/$1" "build/$1"
+}
+
+# Fails when the Go types are not those of the C header, or when a released message changed.
+check_api() {
+	api/check.sh
+}
+
+build_all() {
+	local program
+	say "build"
+	check_api
+	build_release
+	link_program isthmus-dp dataplane
+	link_program isthmus-traffic traffic
+	build_go
+	for program in isthmus isthmus-dp; do
+		[[ -x build/$program ]] || die "the build ended without build/$program"
+	done
+}
+
+verb_build() {
+	ensure_setup
+	build_all
+	say "built build/isthmus and build/isthmus-dp"
+}

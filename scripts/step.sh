@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs one step of ./dev test in a process of its own. usage: step.sh FUNCTION [ARGUMENT...], from the repository's top.
+set -euo pipefail
+
+# shellcheck source=scripts/common.sh
+. scripts/common.sh
+# shellcheck source=scripts/setup.sh
+. scripts/setup.sh
+# shellcheck source=scripts/build.sh
+. scripts/build.sh
+# shellcheck source=scripts/fuzz.sh
+. scripts/fuzz.sh
+# shellcheck source=scripts/lint.sh
+. scripts/lint.sh
+# shellcheck source=scripts/test.sh
+. scripts/test.sh
+
+step_build() {
+	build_all
+}
+
+step_lint() {
+	local status=0
+	lint_all || status=$?
+	counts lint "$LINT_PASSED" "${#LINT_FAILED[@]}" 0
+	return "$status"
+}
+
+# The C unit tests in the build folder DIR (build or build-asan).
+step_unit() {
+	local dir=$1 name=unit status=0
+	if [[ $dir == build-asan ]]; then
+		name=unit-sanitizers
+		build_asan
+		sanitizer_env
+	else
+		build_release
+	fi
+	meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes 2 || status=$?
+	[[ -f $dir/meson-logs/testlog.json ]] || return "$status"
+	# shellcheck disable=SC2046 # three words are wanted
+	counts "$name" $(jq -rs 'map(.result)
+		| (map(select(. == "OK" or . == "EXPECTEDFAIL")) | length) as $ok
+		| (map(select(. == "SKIP")) | length) as $skip
+		| "\($ok) \(length - $ok - $skip) \($skip)"' "$dir/meson-logs/testlog.json")
+	return "$status"
+}
+
+# Each fuzz target over its corpus, once.
+step_fuzz_corpora() {
+	local target source corpus passed=0 failed=0 skipped=0
+	build_fuzz
+	sanitizer_env
+	while read -r target source; do
+		corpus=$(fuzz_corpus "$target" "$source")
+		if [[ -z $corpus ]]; then
+			printf 'skipped %s: no corpus\n' "$target"
+			skipped=$((skipped + 1))
+		elif timeout -k 5 "$SUITE_SECONDS" "$target" -runs=0 -timeout=10 -artifact_prefix=build-fuzz/ "$corpus"; then
+			passed=$((passed + 1))
+		else
+			printf 'FAILED %s over %s\n' "$target" "$corpus"
+			failed=$((failed + 1))
+		fi
+	done < <(fuzz_targets)
+	counts fuzz-corpora "$passed" "$failed" "$skipped"
+	((failed == 0))
+}
+
+# go vet and all Go tests; the counts are those of top-level tests.
+step_go() {
+	local status=0 json=$LOGS/go.json
+	go vet ./...
+	go test -p 2 -timeout 120s -json ./... >"$json" || status=$?
+	jq -rj 'select(.Action == "output" or .Action == "build-output") | .Output' "$json"
+	# shellcheck disable=SC2046 # three words are wanted
+	counts go $(jq -rs 'map(select(.Test and (.Test | contains("/") | not)) | .Action)
+		| [(map(select(. == "pass")) | length), (map(select(. == "fail")) | length), (map(select(. == "skip")) | length)]
+		| map(tostring) | join(" ")' "$json")
+	return "$status"
+}
+
+"$@"

@@ -1,0 +1,164 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# ./dev test: every check and test in order, one table at the end. A step leaves its log in build/test-logs/NAME.log and
+# its counts (passed failed skipped) in NAME.counts; a step that wrote no counts counts as one.
+
+LOGS=build/test-logs
+SUITE_SECONDS=120 # one script of test/*/
+
+STEPS=()       # names in order of their end
+declare -A STEP_MS=() STEP_RESULT=() STEP_NOTE=()
+TEST_WORDS=()
+
+counts() {
+	printf '%s %s %s\n' "$2" "$3" "$4" >"$LOGS/$1.counts"
+}
+
+# Runs FUNCTION as the step NAME unless the words on the command line leave it out.
+# usage: step NAME FUNCTION [ARGUMENT...]
+step() {
+	local name=$1 start status=0
+	shift
+	[[ ${STEP_ALWAYS:-0} == 1 ]] || wanted "$name" "${TEST_WORDS[@]}" || return 0
+	say "$name"
+	start=$(now_ms)
+	# In a process of its own with -e: a failing command inside the step ends the step.
+	bash -euo pipefail "$ROOT/scripts/step.sh" "$@" >"$LOGS/$name.log" 2>&1 </dev/null || status=$?
+	record "$name" "$status" $(($(now_ms) - start))
+}
+
+# Notes the end of a step, and shows the end of its log when it failed.
+# usage: record NAME STATUS MILLISECONDS
+record() {
+	local name=$1 status=$2 passed failed skipped note=''
+	if [[ ! -f $LOGS/$name.counts ]]; then
+		case $status in
+		0) counts "$name" 1 0 0 ;;
+		77) counts "$name" 0 0 1 ;;
+		*) counts "$name" 0 1 0 ;;
+		esac
+	fi
+	read -r passed failed skipped <"$LOGS/$name.counts"
+	# A step that failed for another reason than a test (no build, say) is one failure.
+	if ((status != 0 && status != 77 && failed == 0)); then
+		failed=1
+		counts "$name" "$passed" "$failed" "$skipped"
+	fi
+	STEPS+=("$name")
+	STEP_MS[$name]=$3
+	if ((failed > 0)); then
+		STEP_RESULT[$name]=failed
+		note="$failed failed, $passed passed"
+		((status != 124 && status != 137)) || note="timed out"
+		show_tail "$name"
+	elif ((passed == 0)); then
+		STEP_RESULT[$name]=skipped
+		note=$(skip_reason "$LOGS/$name.log")
+	else
+		STEP_RESULT[$name]=ok
+		note="$passed passed"
+	fi
+	((skipped == 0 || passed == 0)) || note="$note, $skipped skipped"
+	STEP_NOTE[$name]=$note
+}
+
+show_tail() {
+	printf '%s--- %s failed; the end of %s:%s\n' "$RED" "$1" "$LOGS/$1.log" "$PLAIN"
+	tail -n 40 "$LOGS/$1.log"
+	printf '%s---%s\n' "$RED" "$PLAIN"
+}
+
+# Why a step was skipped: its last line that says so, else its last line.
+skip_reason() {
+	local line
+	line=$(grep -i 'skip' "$1" | tail -1) || line=$(tail -n 1 "$1")
+	printf '%s\n' "${line:-no reason given}"
+}
+
+suite_scripts() {
+	local script
+	for script in test/golden/*_test.sh test/smoke/*_test.sh test/e2e/*_test.sh; do
+		[[ ! -x $script ]] || printf '%s\n' "$script"
+	done
+}
+
+# Every executable test/{golden,smoke,e2e}/*_test.sh, two at a time. Each works in its own namespaces and folders, and
+# finds the programs in $BUILD. Exit status 77 means skipped, and the output says why.
+run_suites() {
+	local script name running=0
+	while IFS= read -r script; do
+		name=$(basename "$(dirname "$script")")-$(basename "$script" _test.sh)
+		wanted "$name" "${TEST_WORDS[@]}" || continue
+		say "$name"
+		run_suite "$script" "$name" &
+		running=$((running + 1))
+		if ((running >= 2)); then
+			wait -n || true
+			running=$((running - 1))
+		fi
+		SUITES+=("$name")
+	done < <(suite_scripts)
+	wait
+}
+
+# Runs in a background process; ending that ends the script, whose own clean-up still runs.
+# usage: run_suite SCRIPT NAME
+run_suite() {
+	local status=0 start pid
+	start=$(now_ms)
+	mkdir -p "$LOGS/$2.files"
+	BUILD="$ROOT/build" ARTIFACTS="$ROOT/$LOGS/$2.files" timeout -k 5 "$SUITE_SECONDS" "$1" \
+		>"$LOGS/$2.log" 2>&1 </dev/null &
+	pid=$!
+	trap 'kill "$pid"; wait "$pid"; exit 1' TERM
+	wait "$pid" || status=$?
+	rmdir --ignore-fail-on-non-empty "$LOGS/$2.files"
+	printf '%s %s\n' "$status" $(($(now_ms) - start)) >"$LOGS/$2.status"
+}
+
+record_suites() {
+	local name status ms
+	for name in "${SUITES[@]}"; do
+		read -r status ms <"$LOGS/$name.status"
+		record "$name" "$status" "$ms"
+	done
+}
+
+# The table, then the line with the sums. Fails when a step did.
+summary() {
+	local name colour passed failed skipped sum=(0 0 0)
+	printf '\n%s%-44s %8s  %s%s\n' "$BOLD" step seconds result "$PLAIN"
+	for name in "${STEPS[@]}"; do
+		case ${STEP_RESULT[$name]} in
+		ok) colour=$GREEN ;;
+		failed) colour=$RED ;;
+		*) colour=$YELLOW ;;
+		esac
+		printf '%-44s %6d.%d  %s%-7s%s  %s\n' "$name" $((STEP_MS[$name] / 1000)) $((STEP_MS[$name] % 1000 / 100)) \
+			"$colour" "${STEP_RESULT[$name]}" "$PLAIN" "${STEP_NOTE[$name]}"
+		read -r passed failed skipped <"$LOGS/$name.counts"
+		sum=($((sum[0] + passed)) $((sum[1] + failed)) $((sum[2] + skipped)))
+	done
+	printf '\n%d passed, %d failed, %d skipped\n' "${sum[@]}"
+	((sum[1] == 0))
+}
+
+verb_test() {
+	TEST_WORDS=("$@")
+	SUITES=()
+	ensure_setup
+	rm -rf "$LOGS"
+	mkdir -p "$LOGS"
+	export BUILD="$ROOT/build"
+	STEP_ALWAYS=1 step build step_build
+	step lint step_lint
+	step unit step_unit build
+	step unit-sanitizers step_unit build-asan
+	step fuzz-corpora step_fuzz_corpora
+	step go step_go
+	trap 'warn interrupted; jobs -p | xargs --no-run-if-empty kill; wait; exit 130' INT TERM
+	run_suites
+	trap - INT TERM
+	record_suites
+	summary
+}
