@@ -54,16 +54,17 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 	snprintf(name, sizeof(name), "%s", program);
 	args[n++] = name;
 	args[n++] = cores;
-	args[n++] = "--in-memory";
 	args[n++] = "--no-telemetry";
 	args[n++] = "--iova-mode=va";
 	args[n++] = "--log-level=lib.eal:4";
 	args[n++] = "--allow=0000:00:00.0"; // an allow-list that no device meets: PCI ports are added by name
 	if (huge) {
+		args[n++] = "--in-memory";
 		args[n++] = "--single-file-segments"; // memif hands its memory over by file descriptor
 	} else {
 		snprintf(memory, sizeof(memory), "%u", memory_mb ? memory_mb : 2048);
 		args[n++] = "--no-huge";
+		args[n++] = "--no-shconf";
 		args[n++] = "-m";
 		args[n++] = memory;
 	}

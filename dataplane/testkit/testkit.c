@@ -322,3 +322,10 @@ uint32_t kit_buffers_in_use(void)
 {
 	return rte_mempool_in_use_count(engine_pool());
 }
+
+void kit_print(void)
+{
+	for (uint16_t r = 0; r < reason_count(); r++)
+		if (kit_reason(reason_get(r)->name) != 0)
+			fprintf(stderr, "%s %lu\n", reason_get(r)->name, kit_reason(reason_get(r)->name));
+}

@@ -21,6 +21,7 @@ type Options struct {
 	NoHuge      bool
 	DPBinary    string
 	Version     string
+	Scheduler   string    // engine: rte or hqos; empty: the configuration's default
 	Command     string    // for the report
 	Progress    io.Writer // where the bar goes
 }
@@ -46,7 +47,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if opt.NoHuge {
 		huge = "off"
 	}
-	l, err := newLayout(opt.Subscribers, opt.Workers, opt.CPUs, huge)
+	l, err := newLayout(opt, huge)
 	if err != nil {
 		return nil, err
 	}
@@ -94,49 +95,66 @@ type measurement struct {
 
 // everything runs every phase in order.
 func (r *runner) everything(ctx context.Context, m *measurement) (err error) {
-	if err = r.load(ctx, m, m.profile.UplinkShare, 1); err != nil {
+	p, seconds := m.profile, m.options.Seconds
+	if err = r.load(ctx, m, p.UplinkShare, 1); err != nil {
 		return err
 	}
 	if m.check, err = r.checkPass(ctx); err != nil {
 		return err
 	}
-	if err = r.load(ctx, m, m.profile.UplinkShare, checkEvery); err != nil {
+	// One direction alone fills its vectors, whatever the ratio is.
+	err = r.under(ctx, m, pattern, func() error {
+		if m.uplink, err = r.measure(ctx, true, false, seconds); err != nil {
+			return err
+		}
+		m.downlink, err = r.measure(ctx, false, true, seconds)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.under(ctx, m, p.UplinkShare, func() error {
+		m.both, err = r.measure(ctx, true, true, seconds)
+		return err
+	})
+	if err != nil || p.AlternateShare == 0 {
+		return err
+	}
+	return r.under(ctx, m, p.AlternateShare, func() error {
+		m.more, err = r.measure(ctx, true, true, seconds)
+		return err
+	})
+}
+
+// under loads streams, runs fn and adds up what became of the packets.
+func (r *runner) under(ctx context.Context, m *measurement, share int, fn func() error) error {
+	if err := r.load(ctx, m, share, checkEvery); err != nil {
 		return err
 	}
 	before, err := r.settle(ctx)
 	if err != nil {
 		return err
 	}
-	if m.both, err = r.measure(ctx, true, true, m.options.Seconds); err != nil {
-		return err
-	}
-	if m.uplink, err = r.measure(ctx, true, false, m.options.Seconds); err != nil {
-		return err
-	}
-	if m.downlink, err = r.measure(ctx, false, true, m.options.Seconds); err != nil {
+	if err := fn(); err != nil {
 		return err
 	}
 	after, err := r.settle(ctx)
 	if err != nil {
 		return err
 	}
-	m.load = r.verdict(before, after)
-	if m.profile.AlternateShare == 0 {
-		return nil
-	}
-	if err = r.load(ctx, m, m.profile.AlternateShare, checkEvery); err != nil {
-		return err
-	}
-	m.more, err = r.measure(ctx, true, true, m.options.Seconds)
-	return err
+	m.load.add(r.verdict(before, after))
+	return nil
 }
 
-// load puts the streams into the data plane; their counters begin at zero.
-func (r *runner) load(ctx context.Context, m *measurement, share, every int) (err error) {
-	if r.all, err = m.layout.streams(m.profile, share, every); err != nil {
+// load replaces the streams of the data plane; their counters begin at zero.
+func (r *runner) load(ctx context.Context, m *measurement, share, every int) error {
+	list, err := m.layout.streams(m.profile, share, every)
+	if err != nil {
 		return err
 	}
-	return r.d.put(ctx, r.all)
+	old := r.all
+	r.all = list
+	return r.d.replace(ctx, old, list)
 }
 
 // checkPass sends through the gateway for a short time and compares every packet.
@@ -171,7 +189,7 @@ func Configuration(opt Options) ([]byte, error) {
 	if opt.NoHuge {
 		huge = "off"
 	}
-	l, err := newLayout(opt.Subscribers, opt.Workers, opt.CPUs, huge)
+	l, err := newLayout(opt, huge)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +202,7 @@ func Streams(opt Options, every int, rate uint64) ([]dp.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLayout(opt.Subscribers, opt.Workers, opt.CPUs, "auto")
+	l, err := newLayout(opt, "auto")
 	if err != nil {
 		return nil, err
 	}

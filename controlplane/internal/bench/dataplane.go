@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"isthmus/api"
 	"isthmus/controlplane/internal/agent"
 	"isthmus/controlplane/internal/dp"
 )
@@ -104,11 +106,16 @@ func (d *dataPlane) Stop() {
 	os.RemoveAll(d.dir)
 }
 
-// put sends objects as one transaction.
-func (d *dataPlane) put(ctx context.Context, list []*stream) error {
-	changes := make([]dp.Change, len(list))
-	for i, s := range list {
-		changes[i] = s.change()
+// replace deletes streams that are not in the new list and sends those that are, as one transaction.
+func (d *dataPlane) replace(ctx context.Context, old, list []*stream) error {
+	var changes []dp.Change
+	for _, s := range old {
+		if !slices.ContainsFunc(list, func(n *stream) bool { return n.name == s.name }) {
+			changes = append(changes, dp.Change{Kind: api.KindSynth, Key: s.name})
+		}
+	}
+	for _, s := range list {
+		changes = append(changes, s.change())
 	}
 	return d.Apply(ctx, changes)
 }

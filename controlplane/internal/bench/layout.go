@@ -71,6 +71,7 @@ type layout struct {
 	flows       int // downlink and uplink flows of one subscriber
 	rules       []rule
 	huge        string
+	engine      string // of the scheduler
 }
 
 // rule permits what comes to a prefix of subscribers, for one flow or all.
@@ -87,15 +88,15 @@ const (
 
 // half is one of the two ranges of subscribers.
 type half struct {
-	name   string
-	first  int // number of its first subscriber
-	count  int
-	sTag   int
-	pppoe  bool
-	config string
+	name  string
+	first int // number of its first subscriber
+	count int
+	sTag  int
+	pppoe bool
 }
 
-func newLayout(subscribers, workers int, cpus []int, huge string) (*layout, error) {
+func newLayout(opt Options, huge string) (*layout, error) {
+	subscribers, workers, cpus := opt.Subscribers, opt.Workers, opt.CPUs
 	if subscribers < 2 || subscribers > 65536 {
 		return nil, fmt.Errorf("%d subscribers: 2 to 65536 are possible", subscribers)
 	}
@@ -105,7 +106,7 @@ func newLayout(subscribers, workers int, cpus []int, huge string) (*layout, erro
 	if len(cpus) > 0 && len(cpus) != workers {
 		return nil, fmt.Errorf("%d CPUs for %d workers", len(cpus), workers)
 	}
-	l := &layout{subscribers: subscribers, workers: workers, cpus: cpus, huge: huge}
+	l := &layout{subscribers: subscribers, workers: workers, cpus: cpus, huge: huge, engine: opt.Scheduler}
 	// Service groups of about 256 homes, the same number for each worker.
 	groups := min(max((subscribers+255)/256, workers), 64)
 	l.subports = min((groups+workers-1)/workers*workers, 64/workers*workers)

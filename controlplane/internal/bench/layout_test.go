@@ -14,7 +14,7 @@ import (
 func TestConfigurationsAreAccepted(t *testing.T) {
 	for _, test := range []struct{ subscribers, workers int }{{2, 1}, {3, 1}, {1000, 1}, {1000, 2}, {4096, 1}, {5000, 2}, {65536, 2}} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
-			l, err := newLayout(test.subscribers, test.workers, nil, "auto")
+			l, err := newLayout(Options{Subscribers: test.subscribers, Workers: test.workers}, "auto")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestConfigurationsAreAccepted(t *testing.T) {
 
 func TestEverySubscriberIsPermitted(t *testing.T) {
 	for _, n := range []int{1000, 4096, 5000, 65536} {
-		l, err := newLayout(n, 1, nil, "auto")
+		l, err := newLayout(Options{Subscribers: n, Workers: 1}, "auto")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestEverySubscriberIsPermitted(t *testing.T) {
 // Sessions lie on the workers that the streams deliver them to, as RSS would.
 func TestFlowsArriveAtTheirOwners(t *testing.T) {
 	for _, workers := range []int{1, 2, 4} {
-		l, err := newLayout(1000, workers, nil, "auto")
+		l, err := newLayout(Options{Subscribers: 1000, Workers: workers}, "auto")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -243,6 +243,21 @@ type checkResult struct {
 	example                                 string // the first wrong frame
 }
 
+// add joins the outcome of another stretch.
+func (c *checkResult) add(o checkResult) {
+	c.offered, c.received, c.lost = c.offered+o.offered, c.received+o.received, c.lost+o.lost
+	c.checked, c.wrong = c.checked+o.checked, c.wrong+o.wrong
+	if c.dropped == nil {
+		c.dropped = map[string]uint64{}
+	}
+	for reason, n := range o.dropped {
+		c.dropped[reason] += n
+	}
+	if c.example == "" {
+		c.example = o.example
+	}
+}
+
 // settle waits until nothing moves any more: what was held has left.
 func (r *runner) settle(ctx context.Context) (*counters, error) {
 	last := uint64(0)

@@ -10,7 +10,7 @@ import (
 
 // The encoder against frames written out by hand, field by field.
 func TestPackets(t *testing.T) {
-	l, err := newLayout(4, 1, nil, "auto")
+	l, err := newLayout(Options{Subscribers: 4, Workers: 1}, "auto")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestPackets(t *testing.T) {
 
 // Fields lie where the encoder put them.
 func TestFieldOffsets(t *testing.T) {
-	l, err := newLayout(4, 1, nil, "auto")
+	l, err := newLayout(Options{Subscribers: 4, Workers: 1}, "auto")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,21 +26,12 @@ func agentChanges(plan *agent.Plan) []dp.Change { return agent.Changes(plan.Obje
 
 // Direction is the cost of one direction alone.
 type Direction struct {
-	Mpps                float64 `json:"mpps"`
-	TicksPerPacket      float64 `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64 `json:"floor_ticks_per_packet"`
-	FrameBytes          int     `json:"frame_bytes"`
-	Spread              Spreads `json:"spread"`
-	Nodes               []NodeCost
-}
-
-// MarshalJSON keeps the breakdown under a stable name.
-func (d Direction) MarshalJSON() ([]byte, error) {
-	type plain Direction
-	return json.Marshal(struct {
-		plain
-		Nodes []NodeCost `json:"nodes"`
-	}{plain(d), d.Nodes})
+	Mpps                float64    `json:"mpps"`
+	TicksPerPacket      float64    `json:"ticks_per_packet"`
+	FloorTicksPerPacket float64    `json:"floor_ticks_per_packet"`
+	FrameBytes          int        `json:"frame_bytes"`
+	Spread              Spreads    `json:"spread"`
+	Nodes               []NodeCost `json:"nodes"`
 }
 
 // Spreads of the repetitions of one phase.

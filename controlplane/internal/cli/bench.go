@@ -57,6 +57,7 @@ func benchCommand(e *env) *cobra.Command {
 	f.StringVar(&cpus, "cpus", "", "CPU of each worker, for example 2,3 (default: not pinned)")
 	f.BoolVar(&opt.NoHuge, "no-huge", false, "do without huge pages")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
+	f.StringVar(&opt.Scheduler, "scheduler", "", "scheduler engine: rte or hqos (default: the configuration's)")
 	f.StringVar(&jsonFile, "json", "", "write the result to this file")
 	f.BoolVar(&printConfig, "print-config", false, "print the configuration that would be measured, and stop")
 	cmd.RunE = failed(func(cmd *cobra.Command, args []string) (err error) {

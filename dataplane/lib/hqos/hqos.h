@@ -147,7 +147,7 @@ uint64_t hqos_misplaced(const struct hqos *h);
 // Pipes of a subport here (a power of two); 0: the subport does not exist or is another worker's.
 uint32_t hqos_pipes(const struct hqos *h, uint32_t subport);
 
-// Bytes of memory that the instance takes; for API_SCHED_RTE what rte_sched says that it takes.
+// Bytes of memory that the instance takes; for API_SCHED_RTE as seen in the heap at creation.
 size_t hqos_memory(const struct hqos *h);
 
 #endif

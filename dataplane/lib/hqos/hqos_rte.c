@@ -121,8 +121,8 @@ static int subport_make(
 	return status;
 }
 
-// rte_sched_port_free of DPDK 22.11 takes a queue that is exactly full for an empty one and loses its packets. So let them
-// out first: without any limit but the port's, and for a limited time.
+// rte_sched_port_free of DPDK 22.11 takes a queue that is exactly full for an empty one and loses its packets. So let
+// them out first: without any limit but the port's, and for a limited time.
 static void drain(struct rte_engine *e)
 {
 	uint64_t end = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * DRAIN_MS;
@@ -151,12 +151,21 @@ static void engine_free(struct hqos *h)
 	rte_free(e);
 }
 
+static size_t heap_used(int socket)
+{
+	struct rte_malloc_socket_stats stats;
+	if (rte_malloc_get_socket_stats(socket == SOCKET_ID_ANY ? 0 : socket, &stats))
+		return 0;
+	return stats.heap_allocsz_bytes;
+}
+
 static const struct hqos_ops rte_ops;
 
 struct hqos *hqos_rte_create(const struct hqos_params *params, const struct hqos *head, char *error)
 {
 	const struct api_scheduler *s = params->scheduler;
 	struct rte_sched_pipe_params profiles[API_MAX_PIPE_PROFILES + 1] = {0};
+	size_t before = heap_used(params->socket);
 	struct rte_engine *e = rte_zmalloc_socket("hqos_rte", sizeof(*e), RTE_CACHE_LINE_SIZE, params->socket);
 	const char *what = "no memory";
 	int status = 0;
@@ -182,11 +191,7 @@ struct hqos *hqos_rte_create(const struct hqos_params *params, const struct hqos
 		status = subport_make(e, params, i, profiles);
 	if (status)
 		goto refuse;
-	uint32_t packets = 0;
-	for (int c = 0; c < API_TRAFFIC_CLASSES; c++)
-		packets += s->queue_size[c] * (c == HQOS_BEST_EFFORT ? API_BE_QUEUES : 1);
-	// Queue arrays, and its structs for a pipe (128 B), queues (4 B each) and their counters (40 B each).
-	e->head.memory = sizeof(*e) + head->total_pipes * (packets * sizeof(void *) + 128 + PIPE_QUEUES * 44ul);
+	e->head.memory = heap_used(params->socket) - before;
 	return &e->head;
 refuse:
 	snprintf(error, HQOS_ERROR, "%s (%d)", what, status);

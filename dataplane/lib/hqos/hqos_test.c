@@ -403,6 +403,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(isolation_of_subports),
 		cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_overflow_rte),
+		cmocka_unit_test(test_rte_rates),
 		cmocka_unit_test(test_free_with_packets),
 		cmocka_unit_test(test_clock_oddities),
 		cmocka_unit_test(reconfigure),

@@ -11,6 +11,7 @@
 #include "wire/ip.h"
 #include <errno.h>
 #include <rte_ip_frag.h>
+#include <rte_log.h>
 
 DROP_REASON(timed_out, "reassembly-timeout", "a fragment whose siblings did not all arrive within a second")
 DROP_REASON(table_full, "reassembly-full", "a fragment of a new packet while engine max_fragments packets were waiting")
@@ -38,11 +39,14 @@ struct reassembly_view {
 };
 PACKET_VIEW(reassembly_view)
 
+static uint16_t resume; // edge of handover-rx that leads here
+
 static int start(const struct api_engine *engine)
 {
 	uint64_t timeout = rte_get_tsc_hz() * TIMEOUT_MS / 1000;
 	uint32_t buckets = rte_align32pow2(RTE_MAX(engine->max_fragments / BUCKET * 2, 2u));
 
+	rte_log_set_level(RTE_LOGTYPE_USER1, RTE_LOG_WARNING); // the library tells the size of each table
 	for (uint32_t i = 0; i < engine->workers && i < API_MAX_WORKERS; i++) {
 		if (engine->max_fragments == 0 || tables[i].table != NULL)
 			continue;
@@ -57,6 +61,7 @@ static int start(const struct api_engine *engine)
 RTE_INIT(reassembly_module)
 {
 	module_register("reassembly", start);
+	resume = resume_register("reassembly");
 }
 
 // ---- accounting ------------------------------------------------------------------------------------------------------
@@ -171,6 +176,17 @@ static void finish(struct worker *w, struct reassembly *r, struct rte_mbuf *m)
 	}
 }
 
+// Fragments of one packet may reach different workers (later ones have no ports for the NIC to hash), so all go to the one
+// that addresses and identification choose.
+static uint32_t owner_of(const uint8_t *p, const struct ip_info *info)
+{
+	uint32_t size = info->version == 4 ? 4 : 16;
+	uint64_t sum = info->version == 4 ? load16(p + 4) : load32(p + IP6_HEADER + 4);
+
+	sum = checksum_add(checksum_add(sum, info->source, size), info->destination, size);
+	return (uint32_t)(sum * 0x9e3779b97f4a7c15ull >> 32) % worker_count();
+}
+
 static void take(
 	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct reassembly *r, struct rte_mbuf *m)
 {
@@ -179,6 +195,11 @@ static void take(
 
 	if (!prepare(m, &info)) {
 		rte_node_enqueue_x1(graph, node, packet_leave(m, &broken, DROP), m);
+		return;
+	}
+	uint32_t owner = owner_of(rte_pktmbuf_mtod_offset(m, const uint8_t *, m->l2_len), &info);
+	if (owner != w->id) {
+		worker_hand_over(w, owner, resume, m);
 		return;
 	}
 	mark_heads(m);

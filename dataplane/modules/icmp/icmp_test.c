@@ -18,26 +18,26 @@ static const uint8_t *plain_error(
 {
 	static struct world_packet x;
 
-	assert_int_equal(router_outs, 1);
+	assert_int_equal(world_outs(), 1);
 	x = world_out(0, "north");
 	world_address_is(x.ip.source, f->ours_north);
 	world_address_is(x.ip.destination, f->north);
 	const uint8_t *icmp = world_icmp(x.p, &x.ip, type, code);
-	assert_memory_equal(router_out[0].frame, peer_north, 6);
+	assert_memory_equal(kit_frame("north", 0)->bytes, peer_north, 6);
 	assert_int_equal(x.length - x.ip.l4 - 8, quote);
 	assert_memory_equal(icmp + 8, quoted, quote);
-	router_check_sum();
+	world_balance();
 	return icmp;
 }
 
 static void ttl_runs_out(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct router_frame f;
+		struct world_frame f;
 
 		world_fresh(state);
 		const uint8_t *ip = world_plain(&f, "north", families[i].north, families[i].south, 1, 120, 0);
-		router_receive("north", &f);
+		world_receive("north", &f);
 		plain_error(&families[i], ip, 120, families[i].ttl_type, 0);
 	}
 }
@@ -45,12 +45,12 @@ static void ttl_runs_out(void **state)
 static void no_route(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct router_frame f;
+		struct world_frame f;
 
 		world_fresh(state);
 		world_plain(&f, "north", families[i].north, families[i].nowhere, 9, 120, 0);
 		uint8_t *ip = f.bytes + 14;
-		router_receive("north", &f);
+		world_receive("north", &f);
 		if (i == 0)
 			ip4_decrement_ttl(ip); // the quote is as it was when the error arose
 		else
@@ -63,11 +63,11 @@ static void no_route(void **state)
 static void too_big(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct router_frame f;
+		struct world_frame f;
 
 		world_fresh(state);
 		uint8_t *ip = world_plain(&f, "north", families[i].north, families[i].south, 9, 1600, i == 0);
-		router_receive("north", &f);
+		world_receive("north", &f);
 		if (i == 0)
 			ip4_decrement_ttl(ip);
 		else
@@ -80,58 +80,58 @@ static void too_big(void **state)
 
 static void unanswerable(void **state)
 {
-	uint64_t before = router_reason("icmp-not-answerable");
-	struct router_frame f;
+	uint64_t before = kit_reason("icmp-not-answerable");
+	struct world_frame f;
 	uint8_t *ip;
 
 	ip = world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0); // an ICMP error
 	ip[9] = IP_PROTOCOL_ICMP;
 	ip[20] = ICMP4_UNREACHABLE;
 	ip4_checksum_set(ip);
-	router_receive("north", &f);
+	world_receive("north", &f);
 	ip = world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0); // a later fragment
 	ip[7] = 9;
 	ip4_checksum_set(ip);
-	router_receive("north", &f);
+	world_receive("north", &f);
 	ip = world_plain(&f, "north", "2001:db8:1::9", "2001:db8:2::9", 1, 120, 0);
 	ip[6] = IP_PROTOCOL_ICMP6;
 	ip[40] = ICMP6_TOO_BIG;
-	router_receive("north", &f);
-	assert_int_equal(router_reason("icmp-not-answerable") - before, 3);
-	assert_int_equal(router_outs, 0);
-	router_check_sum();
+	world_receive("north", &f);
+	assert_int_equal(kit_reason("icmp-not-answerable") - before, 3);
+	assert_int_equal(world_outs(), 0);
+	world_balance();
 }
 
 // The router's limit is 1000 a second, with a burst of a tenth of a second.
 static void rate_limit(void **state)
 {
-	uint64_t before = router_reason("icmp-rate-limit");
-	struct router_frame f;
+	uint64_t before = kit_reason("icmp-rate-limit");
+	struct world_frame f;
 
 	for (int i = 0; i < 250; i++) {
 		world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0);
-		router_receive("north", &f);
+		world_receive("north", &f);
 	}
-	assert_in_range(router_outs, 98, 101);
-	assert_int_equal(router_reason("icmp-rate-limit") - before, 250 - router_outs);
-	router_outs = 0;
-	router_wait(0.1);
+	assert_in_range(world_outs(), 98, 101);
+	assert_int_equal(kit_reason("icmp-rate-limit") - before, 250 - world_outs());
+	kit_clear();
+	world_wait(0.1);
 	world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0);
-	router_receive("north", &f);
-	assert_int_equal(router_outs, 1);
-	router_check_sum();
+	world_receive("north", &f);
+	assert_int_equal(world_outs(), 1);
+	world_balance();
 }
 
 static void echo_to_us(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct router_frame f;
+		struct world_frame f;
 
 		world_fresh(state);
 		uint8_t *ip = world_plain(&f, "north", families[i].north, families[i].ours_north, 3, 99, 0);
 		world_echo(&f, ip, 99);
-		router_receive("north", &f);
-		assert_int_equal(router_outs, 1);
+		world_receive("north", &f);
+		assert_int_equal(world_outs(), 1);
 		struct world_packet x = world_out(0, "north");
 		world_address_is(x.ip.source, families[i].ours_north);
 		world_address_is(x.ip.destination, families[i].north);
@@ -139,25 +139,25 @@ static void echo_to_us(void **state)
 		assert_int_equal(x.length, 99);
 		const uint8_t *icmp = world_icmp(x.p, &x.ip, i == 0 ? ICMP4_ECHO_REPLY : ICMP6_ECHO_REPLY, 0);
 		assert_memory_equal(icmp + 4, ip + x.ip.l4 + 4, x.length - x.ip.l4 - 4);
-		router_check_sum();
+		world_balance();
 	}
 }
 
 static void echo_limit_and_other_icmp(void **state)
 {
-	uint64_t before = router_reason("echo-rate-limit"), host = router_reason("icmp-to-host");
-	struct router_frame f;
+	uint64_t before = kit_reason("echo-rate-limit"), host = kit_reason("icmp-to-host");
+	struct world_frame f;
 	uint8_t *ip = world_plain(&f, "north", "10.1.0.9", "10.1.0.1", 3, 99, 0);
 
 	world_echo(&f, ip, 99);
 	for (int i = 0; i < 250; i++)
-		router_receive("north", &f);
-	assert_in_range(router_outs, 98, 101);
-	assert_int_equal(router_reason("echo-rate-limit") - before, 250 - router_outs);
+		world_receive("north", &f);
+	assert_in_range(world_outs(), 98, 101);
+	assert_int_equal(kit_reason("echo-rate-limit") - before, 250 - world_outs());
 	ip[20] = ICMP4_ECHO_REPLY;
-	router_receive("north", &f);
-	assert_int_equal(router_reason("icmp-to-host") - host, 1);
-	router_check_sum();
+	world_receive("north", &f);
+	assert_int_equal(kit_reason("icmp-to-host") - host, 1);
+	world_balance();
 }
 
 // A frame towards a subscriber: the right tags and MAC addresses.
@@ -165,7 +165,7 @@ static struct world_packet home_out(uint32_t n, uint16_t c_tag)
 {
 	struct world_packet x = world_out(n, "homes");
 
-	assert_memory_equal(router_out[n].frame, world_home, 6);
+	assert_memory_equal(kit_frame("homes", n)->bytes, world_home, 6);
 	assert_int_equal(x.eth.tags, 2);
 	assert_int_equal(x.eth.tpid[0], 0x88a8);
 	assert_int_equal(x.eth.vlan[0], 100);
@@ -178,36 +178,36 @@ static void subscriber_pings_gateway(void **state)
 	static const char *const ends[2][2] = {{"100.64.0.5", "100.64.0.1"}, {"2001:db8:a:5::77", "2001:db8:a::1"}};
 
 	for (int i = 0; i < 2; i++) {
-		struct router_frame f;
+		struct world_frame f;
 
 		world_fresh(state);
 		uint8_t *ip = world_from_home(&f, 1, ends[i][0], ends[i][1], 3, 300, 0);
 		world_echo(&f, ip, 300);
-		router_receive("homes", &f);
-		engine_run();
-		assert_int_equal(router_outs, 1);
+		world_receive("homes", &f);
+		kit_run();
+		assert_int_equal(world_outs(), 1);
 		struct world_packet x = home_out(0, 1);
 		world_address_is(x.ip.source, ends[i][1]);
 		world_address_is(x.ip.destination, ends[i][0]);
 		assert_int_equal(x.length, 300);
 		world_icmp(x.p, &x.ip, i == 0 ? ICMP4_ECHO_REPLY : ICMP6_ECHO_REPLY, 0);
-		router_check_sum();
+		world_balance();
 	}
 }
 
 // The subscriber without a tunnel is routed, so errors about his packets go back in his encapsulation.
 static void error_to_subscriber(void **state)
 {
-	struct router_frame f;
+	struct world_frame f;
 
 	world_from_home(&f, 3, "100.64.0.7", "198.51.100.1", 9, 300, 0);
-	router_receive("homes", &f);
-	assert_int_equal(router_outs, 1);
+	world_receive("homes", &f);
+	assert_int_equal(world_outs(), 1);
 	struct world_packet x = home_out(0, 3);
 	world_address_is(x.ip.source, "100.64.0.1");
 	world_address_is(x.ip.destination, "100.64.0.7");
 	world_icmp(x.p, &x.ip, ICMP4_UNREACHABLE, ICMP4_CODE_NET);
-	router_check_sum();
+	world_balance();
 }
 
 // Too big for the subscriber: the far host is told, through the tunnel, by the gateway.
@@ -220,14 +220,14 @@ static void error_into_tunnel(void **state)
 		{"2001:db8:ffff::7", "2001:db8:a:5::77", "2001:db8:a::1", ICMP6_TOO_BIG, 0}};
 
 	for (int i = 0; i < 2; i++) {
-		struct router_frame f;
+		struct world_frame f;
 		struct gtpu_info g;
 		struct ip_info ip;
 
 		world_fresh(state);
 		const uint8_t *inner = world_from_tunnel(&f, 1, row[i].far, row[i].ue, 1430, i == 0);
-		router_receive("south", &f);
-		assert_int_equal(router_outs, 1);
+		world_receive("south", &f);
+		assert_int_equal(world_outs(), 1);
 		struct world_packet x = world_out(0, "south");
 		world_address_is(x.ip.destination, "10.2.0.9");
 		assert_int_equal(x.ip.destination_port, GTPU_PORT);
@@ -244,7 +244,7 @@ static void error_into_tunnel(void **state)
 		const uint8_t *icmp = world_icmp(p, &ip, row[i].type, row[i].code);
 		assert_int_equal(load32(icmp + 4), 1400);
 		assert_memory_equal(icmp + 8, inner, 200);
-		router_check_sum();
+		world_balance();
 	}
 }
 
@@ -263,5 +263,6 @@ int main(void)
 		cmocka_unit_test_setup(error_into_tunnel, world_fresh),
 	};
 
-	return world_main("icmp", tests, sizeof(tests) / sizeof(tests[0]));
+	world_start(1);
+	return cmocka_run_group_tests_name("icmp", tests, NULL, NULL);
 }

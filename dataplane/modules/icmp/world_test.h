@@ -1,134 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of icmp and fragment: the router of ip/router_test.h with hosts at both ends, a GTP-U peer behind "south"
-// (10.2.0.9 and 2001:db8:2::9), and subscribers behind "homes":
-//   S-tag 100, C-tag 1   100.64.0.1 is the gateway, UE 100.64.0.5 and 2001:db8:a:5::/64, tunnel over IPv4, MRU 1400
-//   S-tag 100, C-tag 2   UE 100.64.0.6, tunnel over IPv6, MRU 1400
-//   S-tag 100, C-tag 3   UE 100.64.0.7, plain IP towards the core, MRU 1400
+// For the tests of icmp and fragment: a gateway with hosts on two core ports and subscribers on an access port.
+//   north   10.1.0.1/24, 2001:db8:1::1/64   host 10.1.0.9 and 2001:db8:1::9
+//   south   10.2.0.1/24, 2001:db8:2::1/64   host and GTP-U peer 10.2.0.9 and 2001:db8:2::9
+//   homes   100.64.0.1/10, 2001:db8:a::1/48 subscribers with S-tag 100 and MRU 1400:
+//     C-tag 1   100.64.0.5 and 2001:db8:a:5::/64, tunnel over IPv4
+//     C-tag 2   100.64.0.6, tunnel over IPv6
+//     C-tag 3   100.64.0.7, plain IP towards the core
 #ifndef ICMP_WORLD_TEST_H
 #define ICMP_WORLD_TEST_H
 
-#include "ip/router_test.h"
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+// clang-format on
+#include "core/port.h"
+#include "testkit/testkit.h"
+#include "wire/checksum.h"
 #include "wire/eth.h"
 #include "wire/gtpu.h"
 #include "wire/icmp.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define WORLD_TEID_UP 0x1000 // + C-tag
 #define WORLD_TEID_DOWN 0x2000 // + C-tag
+#define WORLD_TEID_UP (0x10000 + WORLD_TEID_DOWN) // + C-tag
 
+static const uint8_t peer_north[6] = {0x02, 0x11, 0, 0, 0, 1}, peer_south[6] = {0x02, 0x22, 0, 0, 0, 2};
 static const uint8_t world_home[6] = {0x02, 0x33, 0, 0, 0, 3};
 
-static inline void world_path(const char *name, const char *local, const char *peer)
+static inline void world_session(
+	const char *name, uint16_t c_tag, const char *ue4, const char *ue6, const char *path, const char *local)
 {
-	struct api_path p = {.local = router_address(local), .peer = router_address(peer)};
+	struct kit_session k =
+		kit_session("homes", world_home, 100, c_tag, 0, ue4, ue6, path ? path : "", WORLD_TEID_DOWN + c_tag);
 
-	router_put(API_PATH, name, &p, sizeof(p));
+	k.s.mru = 1400;
+	k.pdr[1].local = kit_address(local);
+	if (path == NULL)
+		k.far[0].outer = API_OUTER_NONE;
+	kit_put_session(name, &k);
 }
 
-static inline void world_session(uint16_t c_tag, const char *ue4, const char *ue6, const char *path, const char *local)
+// Limits: 1000 ICMP errors and echo replies a second.
+static inline void world_start(uint32_t workers)
 {
-	struct {
-		struct api_session s;
-		struct api_pdr pdr[2];
-		struct api_far far[2];
-		struct api_qer qer[1];
-	} x;
-	char name[API_NAME];
+	struct api_engine e = kit_engine();
 
-	memset(&x, 0, sizeof(x));
-	x.s = (struct api_session){.seid = c_tag,
-		.encap = API_ENCAP_QINQ,
-		.outer_tpid = 0x88a8,
-		.s_tag = 100,
-		.c_tag = c_tag,
-		.mru = 1400,
-		.port = "homes",
-		.ue_ip4 = router_address(ue4),
-		.ue_ip6 = router_address(ue6),
-		.pdrs = 2,
-		.fars = 2,
-		.qers = 1};
-	memcpy(x.s.mac, world_home, 6);
-	x.pdr[0] = (struct api_pdr){.precedence = 100,
-		.id = 1,
-		.source = API_FROM_ACCESS,
-		.match = API_PDR_ENDPOINT | API_PDR_UE_IP,
-		.outer_header_removal = 1,
-		.qers = 1,
-		.far = 1,
-		.qer = {1}};
-	x.pdr[1] = (struct api_pdr){.precedence = 100,
-		.id = 2,
-		.source = API_FROM_CORE,
-		.match = API_PDR_FTEID,
-		.outer_header_removal = 1,
-		.qers = 1,
-		.far = 2,
-		.qer = {1},
-		.teid = WORLD_TEID_DOWN + c_tag,
-		.local = router_address(local)};
-	x.far[0] = (struct api_far){.id = 1,
-		.action = API_FAR_FORWARD,
-		.destination = API_FROM_CORE,
-		.dscp = 0xff,
-		.outer = path ? API_OUTER_GTPU : API_OUTER_NONE,
-		.teid = WORLD_TEID_UP + c_tag};
-	if (path)
-		snprintf(x.far[0].path, API_NAME, "%s", path);
-	x.far[1] = (struct api_far){.id = 2,
-		.action = API_FAR_FORWARD,
-		.destination = API_FROM_ACCESS,
-		.dscp = 0xff,
-		.outer = API_OUTER_ENDPOINT};
-	x.qer[0] = (struct api_qer){.id = 1, .qfi = 9};
-	snprintf(name, sizeof(name), "home-%u", c_tag);
-	router_put(API_SESSION, name, &x, offsetof(typeof(x), qer) + sizeof(x.qer));
-}
-
-static inline int world_start(void **state)
-{
-	struct api_interface i = router_interface("homes", 0, 0, "100.64.0.1/10", "2001:db8:a::1/48");
-
-	if (router_start(state) != 0)
-		return -1;
-	assert_int_equal(object_begin(), 0);
-	i.address[i.count++] = router_address("fe80::1/64");
-	router_put(API_INTERFACE, "homes", &i, sizeof(i));
-	router_put_neighbour("n4", "north", "10.1.0.9", peer_north);
-	router_put_neighbour("n6", "north", "2001:db8:1::9", peer_north);
-	router_put_neighbour("s4", "south", "10.2.0.9", peer_south);
-	router_put_neighbour("s6", "south", "2001:db8:2::9", peer_south);
-	world_path("upf4", "10.2.0.1", "10.2.0.9");
-	world_path("upf6", "2001:db8:2::1", "2001:db8:2::9");
-	world_session(1, "100.64.0.5", "2001:db8:a:5::/64", "upf4", "10.2.0.1");
-	world_session(2, "100.64.0.6", NULL, "upf6", "2001:db8:2::1");
-	world_session(3, "100.64.0.7", NULL, NULL, "10.2.0.1");
-	if (router_commit() != 0) {
-		fprintf(stderr, "the world does not start: %s\n", router_refusal);
-		return -1;
+	e.workers = workers;
+	e.icmp_error_rate = e.echo_rate = 1000;
+	kit_start(&e);
+	kit_begin();
+	kit_port("north", API_ROLE_CORE);
+	kit_port("south", API_ROLE_CORE);
+	kit_port("homes", API_ROLE_ACCESS);
+	kit_interface("north", "north", "10.1.0.1/24", "2001:db8:1::1/64");
+	kit_interface("south", "south", "10.2.0.1/24", "2001:db8:2::1/64");
+	kit_interface("homes", "homes", "100.64.0.1/10", "2001:db8:a::1/48");
+	kit_neighbour("north", "10.1.0.9", peer_north);
+	kit_neighbour("north", "2001:db8:1::9", peer_north);
+	kit_neighbour("south", "10.2.0.9", peer_south);
+	kit_neighbour("south", "2001:db8:2::9", peer_south);
+	kit_path("upf4", "10.2.0.1", "10.2.0.9");
+	kit_path("upf6", "2001:db8:2::1", "2001:db8:2::9");
+	world_session("home-1", 1, "100.64.0.5", "2001:db8:a:5::/64", "upf4", "10.2.0.1");
+	world_session("home-2", 2, "100.64.0.6", NULL, "upf6", "2001:db8:2::1");
+	world_session("home-3", 3, "100.64.0.7", NULL, NULL, "10.2.0.1");
+	if (kit_commit() != 0) {
+		fprintf(stderr, "the world does not start: %s\n", kit_error());
+		exit(1);
 	}
-	engine_run();
-	return 0;
+	kit_run();
 }
 
-static inline int world_main(const char *name, const struct CMUnitTest *tests, size_t count)
+// Moves the clock in steps, as time does.
+static inline void world_wait(double seconds)
 {
-	engine_mode.threads = 0;
-	if (engine_eal_init("test", 0, 1024, 0, NULL) != 0)
-		return 1;
-	return _cmocka_run_group_tests(name, tests, count, world_start, NULL);
+	for (int i = 0; i < (int)(seconds * 10 + 0.5); i++)
+		kit_advance(100001);
 }
 
-// Begins a test: empties the list of frames and lets a second pass, so that limits are fresh and nothing is held.
+// Begins a test: limits are fresh, nothing is held, no frame has left.
 static inline int world_fresh(void **state)
 {
-	router_wait(2);
-	router_outs = 0;
+	world_wait(2);
+	kit_clear();
 	return 0;
+}
+
+static inline void world_balance(void)
+{
+	assert_true(kit_balance());
+}
+
+// Frames that left, by any port.
+static inline uint32_t world_outs(void)
+{
+	return kit_count("north") + kit_count("south") + kit_count("homes");
 }
 
 // ---- frames ----------------------------------------------------------------------------------------------------------
 
-// Fills a UDP payload with a pattern and sets the checksum that router_udp left out.
+struct world_frame {
+	uint8_t bytes[2048];
+	uint32_t length;
+};
+
+static inline void world_receive(const char *port, const struct world_frame *f)
+{
+	assert_int_equal(kit_send(port, f->bytes, f->length), 0);
+	kit_run();
+}
+
+static inline void world_append(struct world_frame *f, const void *bytes, uint32_t n)
+{
+	memcpy(f->bytes + f->length, bytes, n);
+	f->length += n;
+}
+
+static inline void world_ethernet(struct world_frame *f, const char *port, uint16_t c_tag, uint16_t type)
+{
+	uint8_t tags[10];
+
+	f->length = 0;
+	world_append(f, &port_by_name(port)->mac, 6);
+	world_append(f, port[0] == 'n' ? peer_north : port[0] == 's' ? peer_south : world_home, 6);
+	store16(tags, ETH_TYPE_STAG);
+	store16(tags + 2, 100);
+	store16(tags + 4, ETH_TYPE_CTAG);
+	store16(tags + 6, c_tag);
+	store16(tags + 8, type);
+	if (c_tag != 0)
+		world_append(f, tags, 8);
+	world_append(f, tags + 8, 2);
+}
+
+// A UDP packet of `length` bytes; returns where its IP header begins. No checksum yet.
+static inline uint8_t *world_udp(
+	struct world_frame *f, const char *source, const char *destination, uint8_t ttl, uint32_t length)
+{
+	struct api_address s = kit_address(source), d = kit_address(destination);
+	uint8_t *p = f->bytes + f->length;
+	uint32_t header = s.family == 4 ? 20 : 40;
+
+	memset(p, 0, length);
+	if (s.family == 4) {
+		p[0] = 0x45;
+		store16(p + 2, (uint16_t)length);
+		p[8] = ttl;
+		p[9] = IP_PROTOCOL_UDP;
+		memcpy(p + 12, s.bytes, 4);
+		memcpy(p + 16, d.bytes, 4);
+		ip4_checksum_set(p);
+	} else {
+		p[0] = 0x60;
+		store16(p + 4, (uint16_t)(length - 40));
+		p[6] = IP_PROTOCOL_UDP;
+		p[7] = ttl;
+		memcpy(p + 8, s.bytes, 16);
+		memcpy(p + 24, d.bytes, 16);
+	}
+	store16(p + header, 4000);
+	store16(p + header + 2, 5000);
+	store16(p + header + 4, (uint16_t)(length - header));
+	f->length += length;
+	return p;
+}
+
+// Fills a UDP payload with a pattern and sets the checksum that world_udp left out.
 static inline void world_pattern(uint8_t *ip, uint32_t length)
 {
 	uint32_t header = ip[0] >> 4 == 4 ? 20 : 40;
@@ -144,13 +185,11 @@ static inline void world_pattern(uint8_t *ip, uint32_t length)
 }
 
 // A UDP packet of `length` bytes from a host on a core port; IPv4 with DF or not.
-static inline uint8_t *world_plain(struct router_frame *f, const char *port, const char *from, const char *to,
-	uint8_t ttl, uint32_t length, int df)
+static inline uint8_t *world_plain(
+	struct world_frame *f, const char *port, const char *from, const char *to, uint8_t ttl, uint32_t length, int df)
 {
-	int six = strchr(from, ':') != NULL;
-
-	router_ethernet(f, port, port[0] == 'n' ? peer_north : peer_south, 0, 0, six ? 0x86dd : 0x0800);
-	uint8_t *ip = router_udp(f, from, to, ttl, (uint16_t)(length - 8 - (six ? 40 : 20)));
+	world_ethernet(f, port, 0, strchr(from, ':') ? ETH_TYPE_IP6 : ETH_TYPE_IP4);
+	uint8_t *ip = world_udp(f, from, to, ttl, length);
 	if (df) {
 		ip[6] |= 0x40;
 		ip4_checksum_set(ip);
@@ -160,12 +199,10 @@ static inline uint8_t *world_plain(struct router_frame *f, const char *port, con
 }
 
 static inline uint8_t *world_from_home(
-	struct router_frame *f, uint16_t c_tag, const char *from, const char *to, uint8_t ttl, uint32_t length, int df)
+	struct world_frame *f, uint16_t c_tag, const char *from, const char *to, uint8_t ttl, uint32_t length, int df)
 {
-	int six = strchr(from, ':') != NULL;
-
-	router_ethernet(f, "homes", world_home, 100, c_tag, six ? 0x86dd : 0x0800);
-	uint8_t *ip = router_udp(f, from, to, ttl, (uint16_t)(length - 8 - (six ? 40 : 20)));
+	world_ethernet(f, "homes", c_tag, strchr(from, ':') ? ETH_TYPE_IP6 : ETH_TYPE_IP4);
+	uint8_t *ip = world_udp(f, from, to, ttl, length);
 	if (df) {
 		ip[6] |= 0x40;
 		ip4_checksum_set(ip);
@@ -176,18 +213,18 @@ static inline uint8_t *world_from_home(
 
 // A packet of `length` bytes from the peer to a subscriber, in the tunnel over IPv4. Returns the inner packet.
 static inline uint8_t *world_from_tunnel(
-	struct router_frame *f, uint16_t c_tag, const char *from, const char *to, uint32_t length, int df)
+	struct world_frame *f, uint16_t c_tag, const char *from, const char *to, uint32_t length, int df)
 {
-	struct router_frame inner = {.length = 0};
-	uint8_t *p = router_udp(&inner, from, to, 64, (uint16_t)(length - 8 - (strchr(from, ':') ? 40 : 20)));
+	struct world_frame inner = {.length = 0};
+	uint8_t *p = world_udp(&inner, from, to, 64, length);
 
 	if (df) {
 		p[6] |= 0x40;
 		ip4_checksum_set(p);
 	}
 	world_pattern(p, length);
-	router_ethernet(f, "south", peer_south, 0, 0, 0x0800);
-	uint8_t *ip = router_udp(f, "10.2.0.9", "10.2.0.1", 64, (uint16_t)(16 + length));
+	world_ethernet(f, "south", 0, ETH_TYPE_IP4);
+	uint8_t *ip = world_udp(f, "10.2.0.9", "10.2.0.1", 64, 44 + length);
 	store16(ip + 20, GTPU_PORT);
 	store16(ip + 22, GTPU_PORT);
 	memset(ip + 26, 0, 2); // no UDP checksum
@@ -196,7 +233,7 @@ static inline uint8_t *world_from_tunnel(
 	return ip + 44;
 }
 
-static inline void world_echo(struct router_frame *f, const uint8_t *ip, uint32_t length)
+static inline void world_echo(struct world_frame *f, const uint8_t *ip, uint32_t length)
 {
 	// Turns the UDP packet at ip into an echo request of the same length.
 	uint8_t *p = f->bytes + (ip - f->bytes);
@@ -227,15 +264,14 @@ struct world_packet {
 	uint32_t length; // of the IP packet
 };
 
-// The n-th frame that left, decoded; it must have left by `port` and hold a proper IP packet.
+// The n-th frame that left by `port`, decoded; it must hold a proper IP packet.
 static inline struct world_packet world_out(uint32_t n, const char *port)
 {
 	struct world_packet x;
 
-	assert_in_range(n + 1, 1, router_outs);
-	assert_int_equal(router_out[n].port, port_by_name(port)->index);
-	const uint8_t *frame = router_out[n].frame;
-	uint32_t size = router_out[n].length;
+	assert_in_range(n + 1, 1, kit_count(port));
+	const uint8_t *frame = kit_frame(port, n)->bytes;
+	uint32_t size = kit_frame(port, n)->length;
 	assert_int_equal(eth_parse(frame, size, &x.eth), ETH_OK);
 	x.p = frame + x.eth.length;
 	assert_int_equal(ip_parse(x.p, size - x.eth.length, size - x.eth.length, &x.ip), IP_OK);
@@ -247,7 +283,7 @@ static inline struct world_packet world_out(uint32_t n, const char *port)
 
 static inline void world_address_is(const uint8_t *bytes, const char *text)
 {
-	struct api_address a = router_address(text);
+	struct api_address a = kit_address(text);
 
 	assert_memory_equal(bytes, a.bytes, a.family == 4 ? 4 : 16);
 }

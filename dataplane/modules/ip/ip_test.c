@@ -185,7 +185,7 @@ static void routes_that_are_refused(void **state)
 	router_put_route("one", "10.60.0.0/16", "10.1.0.9", "");
 	router_put_route("two", "10.60.0.0/16", "10.1.0.8", "");
 	assert_int_not_equal(router_commit(), 0);
-	assert_non_null(strstr(router_refusal, "there is twice"));
+	assert_non_null(strstr(router_refusal, "is there twice"));
 }
 
 static const struct next_hop *hop_to(const char *destination)
@@ -380,6 +380,11 @@ static void short_frame(struct router_frame *f)
 	f->length = 30;
 }
 
+static void cut_frame(struct router_frame *f)
+{
+	f->length = 50;
+}
+
 static void other_mac(struct router_frame *f)
 {
 	f->bytes[5] ^= 0x40;
@@ -484,7 +489,8 @@ static void bad_frames_have_their_reasons(void **state)
 		void (*change)(struct router_frame *f);
 		const char *reason;
 	} row[] = {
-		{short_frame, "ip-length"},
+		{short_frame, "ip-short"},
+		{cut_frame, "ip-length"},
 		{other_mac, "mac-not-ours"},
 		{three_tags, "ethernet-tags"},
 		{unknown_vlan, "interface-unknown"},

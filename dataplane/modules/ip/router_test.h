@@ -69,6 +69,8 @@ static inline int router_commit(void)
 
 	object_commit(&status);
 	snprintf(router_refusal, sizeof(router_refusal), "%s", status.text);
+	if (status.code == 0)
+		engine_run(); // what interfaces announce
 	return (int)status.code;
 }
 

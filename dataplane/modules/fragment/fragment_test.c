@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fragmentation and reassembly through the whole graph, against a simple model that puts fragments together by offset.
+#include "icmp/world_test.h"
+#include <stdlib.h>
+
+// ---- a simple model --------------------------------------------------------------------------------------------------
+
+struct whole {
+	uint8_t p[4096]; // IP packet without fragment header
+	uint8_t seen[4096];
+	uint32_t length;
+	uint8_t next_header; // IPv6
+};
+
+// Adds a fragment to the model.
+static void model_add(struct whole *w, const uint8_t *p, const struct ip_info *ip)
+{
+	uint32_t header = ip->version == 4 ? (p[0] & 15) * 4u : 40;
+	uint32_t data = ip->version == 4 ? header : 48;
+	uint32_t offset = ip->version == 4 ? (load16(p + 6) & 0x1fff) * 8 : load16(p + 42) & 0xfff8;
+	uint32_t size = ip->length - data;
+
+	assert_in_range(header + offset + size, 1, sizeof(w->p));
+	if (!(ip->fragment & IP_FRAGMENT_MORE))
+		w->length = header + offset + size;
+	else
+		assert_int_equal(size % 8, 0);
+	if (offset == 0) {
+		memcpy(w->p, p, header);
+		w->next_header = p[40];
+	}
+	for (uint32_t i = 0; i < size; i++)
+		assert_int_equal(w->seen[header + offset + i]++, 0); // no overlap
+	memcpy(w->p + header + offset, p + data, size);
+}
+
+// The frames that left by `port` are fragments of one packet of at most `mtu` bytes each; gives it whole.
+static void collect(struct whole *w, const char *port, uint32_t count, uint32_t mtu)
+{
+	memset(w, 0, sizeof(*w));
+	assert_int_equal(world_outs(), count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct world_packet x = world_out(i, port);
+		assert_in_range(x.length, 1, mtu);
+		assert_int_not_equal(x.ip.fragment, 0);
+		if (x.ip.version == 6)
+			assert_int_equal(load32(x.p + 44), load32(world_out(0, port).p + 44));
+		else
+			assert_int_equal(load16(x.p + 4), load16(world_out(0, port).p + 4));
+		model_add(w, x.p, &x.ip);
+	}
+	uint32_t header = w->p[0] >> 4 == 4 ? 20 : 40;
+	assert_int_not_equal(w->length, 0);
+	for (uint32_t i = header; i < w->length; i++)
+		assert_int_equal(w->seen[i], 1); // no hole
+	if (header == 20) {
+		store16(w->p + 2, (uint16_t)w->length);
+		store16(w->p + 6, 0);
+		ip4_checksum_set(w->p);
+	} else {
+		store16(w->p + 4, (uint16_t)(w->length - 40));
+		w->p[6] = w->next_header;
+	}
+}
+
+// Cuts the packet at `ip` into frames of at most `size` bytes of data each. Returns how many.
+static int cut(struct world_frame *out, const struct world_frame *f, const uint8_t *ip, uint32_t size, uint32_t id)
+{
+	uint32_t l2 = (uint32_t)(ip - f->bytes), header = ip[0] >> 4 == 4 ? 20 : 40;
+	uint32_t length = header == 20 ? load16(ip + 2) : 40u + load16(ip + 4);
+	int n = 0;
+
+	for (uint32_t at = header; at < length; at += size, n++) {
+		uint32_t part = RTE_MIN(size, length - at), more = at + part < length;
+		uint8_t *p = out[n].bytes + l2;
+		memcpy(out[n].bytes, f->bytes, l2 + header);
+		if (header == 20) {
+			store16(p + 2, (uint16_t)(20 + part));
+			store16(p + 4, (uint16_t)id);
+			store16(p + 6, (uint16_t)((at - header) / 8 | more << 13));
+			ip4_checksum_set(p);
+			memcpy(p + 20, ip + at, part);
+			out[n].length = l2 + 20 + part;
+		} else {
+			store16(p + 4, (uint16_t)(8 + part));
+			p[40] = p[6];
+			p[6] = IP_PROTOCOL_FRAGMENT;
+			p[41] = 0;
+			store16(p + 42, (uint16_t)((at - header) | more));
+			store32(p + 44, id);
+			memcpy(p + 48, ip + at, part);
+			out[n].length = l2 + 48 + part;
+		}
+	}
+	return n;
+}
+
+// ---- fragmentation ---------------------------------------------------------------------------------------------------
+
+static void forwarded_without_df(void **state)
+{
+	struct world_frame f;
+	struct whole w;
+	uint8_t *ip = world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 9, 1900, 0);
+
+	store16(ip + 4, 0xbeef);
+	ip4_checksum_set(ip);
+	world_receive("north", &f);
+	collect(&w, "south", 2, 1500);
+	assert_int_equal(w.length, 1900);
+	assert_int_equal(load16(w.p + 4), 0xbeef);
+	assert_memory_equal(w.p + 20, ip + 20, 1880);
+	world_balance();
+}
+
+// A fragment that is fragmented again keeps its place in the packet.
+static void fragment_of_a_fragment(void **state)
+{
+	struct world_frame f;
+	uint8_t *ip = world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 9, 1900, 0);
+
+	store16(ip + 6, 0x2000 | 100);
+	ip4_checksum_set(ip);
+	world_receive("north", &f);
+	assert_int_equal(world_outs(), 2);
+	struct world_packet a = world_out(0, "south");
+	assert_int_equal(load16(a.p + 6), 0x2000 | 100);
+	uint32_t first = a.length - 20;
+	struct world_packet b = world_out(1, "south");
+	assert_int_equal(load16(b.p + 6), 0x2000 | (100 + first / 8));
+	world_balance();
+}
+
+// The outer packet is ours, so it is fragmented whatever the subscriber's DF says.
+static void tunnel(void **state)
+{
+	static const char *const ue[] = {NULL, "100.64.0.5", "100.64.0.6"};
+
+	for (uint16_t c_tag = 1; c_tag <= 2; c_tag++) {
+		struct world_frame f;
+		struct gtpu_info g;
+		struct ip_info ip;
+		struct whole w;
+
+		world_fresh(state);
+		const uint8_t *inner = world_from_home(&f, c_tag, ue[c_tag], "198.51.100.7", 64, 1490, 1);
+		world_receive("homes", &f);
+		collect(&w, "south", 2, 1500);
+		assert_int_equal(ip_parse(w.p, w.length, w.length, &ip), IP_OK);
+		world_address_is(ip.destination, c_tag == 1 ? "10.2.0.9" : "2001:db8:2::9");
+		uint64_t sum =
+			checksum_pseudo(ip.version, ip.source, ip.destination, IP_PROTOCOL_UDP, w.length - ip.l4);
+		if (c_tag == 2)
+			assert_int_equal(checksum_finish(checksum_add(sum, w.p + ip.l4, w.length - ip.l4)), 0);
+		uint32_t at = ip.l4 + 8u;
+		assert_int_equal(gtpu_parse(w.p + at, w.length - at, w.length - at, &g), GTPU_OK);
+		assert_int_equal(g.teid, WORLD_TEID_UP + c_tag);
+		assert_memory_equal(w.p + at + g.header_length, inner, 1490);
+		world_balance();
+	}
+}
+
+static void towards_subscriber(void **state)
+{
+	struct world_frame f;
+	struct whole w;
+	const uint8_t *inner = world_from_tunnel(&f, 1, "198.51.100.7", "100.64.0.5", 1450, 0);
+
+	world_receive("south", &f);
+	collect(&w, "homes", 2, 1400);
+	assert_int_equal(w.length, 1450);
+	assert_memory_equal(w.p + 20, inner + 20, 1430);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct world_packet x = world_out(i, "homes");
+		assert_int_equal(x.eth.vlan[0], 100);
+		assert_int_equal(x.eth.vlan[1], 1);
+	}
+	world_balance();
+}
+
+// Our own large answer towards a subscriber: fragmented by us, IPv6 too.
+static void echo_reply_to_subscriber(void **state)
+{
+	static const char *const ends[2][2] = {{"100.64.0.5", "100.64.0.1"}, {"2001:db8:a:5::77", "2001:db8:a::1"}};
+
+	for (int i = 0; i < 2; i++) {
+		struct world_frame f;
+		struct whole w;
+
+		world_fresh(state);
+		uint8_t *ip = world_from_home(&f, 1, ends[i][0], ends[i][1], 64, 1450, 0);
+		world_echo(&f, ip, 1450);
+		world_receive("homes", &f);
+		collect(&w, "homes", 2, 1400);
+		assert_int_equal(w.length, 1450);
+		assert_memory_equal(w.p + (i == 0 ? 28 : 48), ip + (i == 0 ? 28 : 48), 1400);
+		world_balance();
+	}
+}
+
+static uint64_t waiting(void)
+{
+	return kit_totals().held;
+}
+
+static uint64_t merged(void)
+{
+	return kit_totals().merged;
+}
+
+// ---- reassembly ------------------------------------------------------------------------------------------------------
+
+static struct world_frame piece[64];
+
+static const char *const host[] = {"10.1.0.9", "2001:db8:1::9"}, *const ours[] = {"10.1.0.1", "2001:db8:1::1"};
+
+// An echo request of `length` bytes to us, cut into piece[].
+static int echo_pieces(struct world_frame *f, int family, uint32_t length, uint32_t size, uint32_t id)
+{
+	uint8_t *ip = world_plain(f, "north", host[family], ours[family], 64, length, 0);
+
+	world_echo(f, ip, length);
+	return cut(piece, f, ip, size, id);
+}
+
+// The one frame that left answers the request.
+static void answered(const struct world_frame *f, int family, uint32_t length)
+{
+	uint32_t header = family == 0 ? 20 : 40;
+
+	assert_int_equal(world_outs(), 1);
+	struct world_packet x = world_out(0, "north");
+	assert_int_equal(x.length, length);
+	world_icmp(x.p, &x.ip, family == 0 ? ICMP4_ECHO_REPLY : ICMP6_ECHO_REPLY, 0);
+	assert_memory_equal(x.p + header + 4, f->bytes + 14 + header + 4, length - header - 4);
+}
+
+static void any_order(void **state)
+{
+	static const int order[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+	for (int family = 0; family < 2; family++)
+		for (int k = 0; k < 6; k++) {
+			uint64_t before = merged();
+			struct world_frame f;
+
+			world_fresh(state);
+			assert_int_equal(echo_pieces(&f, family, 1300, 480, 77 + k), 3);
+			for (int i = 0; i < 3; i++) {
+				assert_int_equal(world_outs(), 0);
+				assert_int_equal(waiting(), i);
+				world_receive("north", &piece[order[k][i]]);
+				world_balance();
+			}
+			answered(&f, family, 1300);
+			assert_int_equal(waiting(), 0);
+			assert_int_equal(merged() - before, 2);
+		}
+}
+
+// G-PDUs whose outer packet was fragmented on the way to us reach the subscriber.
+static void fragmented_tunnel(void **state)
+{
+	struct world_frame f;
+	const uint8_t *inner = world_from_tunnel(&f, 1, "198.51.100.7", "100.64.0.5", 1300, 1);
+
+	assert_int_equal(cut(piece, &f, f.bytes + 14, 800, 5), 2);
+	world_receive("south", &piece[1]);
+	world_receive("south", &piece[0]);
+	assert_int_equal(world_outs(), 1);
+	struct world_packet x = world_out(0, "homes");
+	assert_int_equal(x.length, 1300);
+	assert_memory_equal(x.p, inner, 1300);
+	world_balance();
+}
+
+// Row G22: never completed.
+static void time_out(void **state)
+{
+	uint64_t before = kit_reason("reassembly-timeout");
+	struct world_frame f;
+
+	for (int family = 0; family < 2; family++) {
+		echo_pieces(&f, family, 1300, 480, 99);
+		world_receive("north", &piece[0]);
+		world_receive("north", &piece[2]);
+	}
+	assert_int_equal(waiting(), 4);
+	world_wait(0.9);
+	assert_int_equal(waiting(), 4);
+	world_wait(0.3);
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(kit_reason("reassembly-timeout") - before, 4);
+	world_receive("north", &piece[1]); // too late, alone
+	assert_int_equal(world_outs(), 0);
+	world_balance();
+}
+
+// Row G22: a flood of first fragments takes max_fragments (64) places of each worker and no more; everything else goes on.
+static void flood(void **state)
+{
+	uint64_t full = kit_reason("reassembly-full"), late = kit_reason("reassembly-timeout");
+	struct world_frame f;
+
+	for (uint32_t id = 0; id < 5000; id++) {
+		echo_pieces(&f, (int)(id & 1), 1300, 480, id);
+		world_receive("north", &piece[0]);
+	}
+	assert_in_range(waiting(), 2 * 16, 2 * 64);
+	assert_int_equal(kit_reason("reassembly-full") - full, 5000 - waiting());
+	world_balance();
+	uint64_t held = waiting();
+	world_wait(1.2);
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(kit_reason("reassembly-timeout") - late, held);
+	kit_clear();
+	echo_pieces(&f, 0, 1300, 480, 1);
+	for (int i = 0; i < 3; i++)
+		world_receive("north", &piece[i]);
+	answered(&f, 0, 1300);
+	world_balance();
+}
+
+// Row G22: overlaps, duplicates and too many pieces never make a packet, and all their fragments are accounted for.
+static void conflicts(void **state)
+{
+	uint64_t before = kit_reason("reassembly-overlap");
+	struct world_frame f;
+
+	for (int family = 0; family < 2; family++) {
+		uint32_t id = 1000;
+		// Twice the first.
+		echo_pieces(&f, family, 1300, 480, id++);
+		world_receive("north", &piece[0]);
+		world_receive("north", &piece[0]);
+		// The middle one moved back by 8 bytes: a hole behind it, found when the sizes add up.
+		echo_pieces(&f, family, 1300, 480, id++);
+		uint8_t *p = piece[1].bytes + 14;
+		if (family == 0) {
+			store16(p + 6, load16(p + 6) - 1);
+			ip4_checksum_set(p);
+		} else {
+			store16(p + 42, load16(p + 42) - 8);
+		}
+		for (int i = 0; i < 3; i++)
+			world_receive("north", &piece[i]);
+		// Nine pieces.
+		assert_int_equal(echo_pieces(&f, family, 1300, 152, id++), 9);
+		for (int i = 0; i < 9; i++)
+			world_receive("north", &piece[i]);
+		world_balance();
+	}
+	assert_int_equal(world_outs(), 0);
+	world_wait(1.2); // what came after the conflict waits in vain
+	assert_int_equal(waiting(), 0);
+	assert_in_range(kit_reason("reassembly-overlap") - before, 2 * (2 + 3), 2 * (2 + 3 + 9));
+	world_balance();
+}
+
+static void malformed(void **state)
+{
+	uint64_t before = kit_reason("reassembly-malformed");
+	struct world_frame f;
+	uint8_t *p;
+
+	echo_pieces(&f, 0, 1300, 480, 1); // not a multiple of 8
+	p = piece[0].bytes + 14;
+	store16(p + 2, load16(p + 2) - 1);
+	ip4_checksum_set(p);
+	world_receive("north", &piece[0]);
+	echo_pieces(&f, 0, 1300, 480, 2); // past 65535
+	p = piece[2].bytes + 14;
+	store16(p + 6, 0x1fff);
+	ip4_checksum_set(p);
+	world_receive("north", &piece[2]);
+	echo_pieces(&f, 0, 1300, 480, 3); // empty
+	p = piece[2].bytes + 14;
+	store16(p + 2, 20);
+	ip4_checksum_set(p);
+	world_receive("north", &piece[2]);
+	echo_pieces(&f, 1, 1300, 480, 4); // past 65535
+	store16(piece[2].bytes + 14 + 42, 0xfff8);
+	world_receive("north", &piece[2]);
+	assert_int_equal(kit_reason("reassembly-malformed") - before, 4);
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(world_outs(), 0);
+	world_balance();
+}
+
+// Random packets, cut at random, in random order, with losses, repetitions and damage: what is answered is right, and the
+// counters add up after every frame.
+static void random_fragments(void **state)
+{
+	static struct world_frame frame[64];
+	uint32_t answers = 0;
+
+	srand(42);
+	for (int round = 0; round < 600; round++) {
+		int family = rand() % 2, damage = rand() % 4;
+		uint32_t length = 700 + (uint32_t)rand() % 700, size = 8 * (20 + (uint32_t)rand() % 60);
+		struct world_frame f;
+		int n = echo_pieces(&f, family, length, size, 5000 + (uint32_t)round);
+
+		memcpy(frame, piece, sizeof(piece[0]) * (size_t)n);
+		kit_clear();
+		for (int i = n - 1; i > 0; i--) { // shuffle
+			int k = rand() % (i + 1);
+			struct world_frame t = frame[i];
+			frame[i] = frame[k];
+			frame[k] = t;
+		}
+		if (damage == 1)
+			n--;
+		if (damage == 2)
+			frame[rand() % n] = frame[rand() % n];
+		if (damage == 3)
+			frame[rand() % n].bytes[14 + (family ? 40 + rand() % 8 : rand() % 20)] ^=
+				(uint8_t)(1 << rand() % 8);
+		for (int i = 0; i < n; i++) {
+			world_receive("north", &frame[i]);
+			world_balance();
+		}
+		if (world_outs() > 0 && damage != 3) {
+			answered(&f, family, length);
+			answers++;
+		}
+		if (round % 20 == 19)
+			world_wait(1.2);
+	}
+	assert_in_range(answers, 100, 600);
+	world_wait(1.2);
+	assert_int_equal(waiting(), 0);
+	world_balance();
+}
+
+// Nothing leaked: all buffers but those in caches are back.
+static void buffers_are_back(void **state)
+{
+	assert_int_equal(kit_buffers_in_use(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(forwarded_without_df, world_fresh),
+		cmocka_unit_test_setup(fragment_of_a_fragment, world_fresh),
+		cmocka_unit_test_setup(tunnel, world_fresh),
+		cmocka_unit_test_setup(towards_subscriber, world_fresh),
+		cmocka_unit_test_setup(echo_reply_to_subscriber, world_fresh),
+		cmocka_unit_test_setup(any_order, world_fresh),
+		cmocka_unit_test_setup(fragmented_tunnel, world_fresh),
+		cmocka_unit_test_setup(time_out, world_fresh),
+		cmocka_unit_test_setup(flood, world_fresh),
+		cmocka_unit_test_setup(conflicts, world_fresh),
+		cmocka_unit_test_setup(malformed, world_fresh),
+		cmocka_unit_test_setup(random_fragments, world_fresh),
+		cmocka_unit_test_setup(buffers_are_back, world_fresh),
+	};
+
+	world_start(2); // so that reassembly hands over between them
+	return cmocka_run_group_tests_name("fragment", tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// ARP and neighbour discovery on core interfaces: what is asked, answered and believed, and packets that wait.
+#include "ip/router_test.h"
+#include "neighbour/table.h"
+#include "wire/arp.h"
+#include "wire/nd.h"
+
+// ---- messages of the other side --------------------------------------------------------------------------------------
+
+static void arp_frame(struct router_frame *f, uint16_t operation, const uint8_t *mac, const char *sender, const char *target)
+{
+	router_ethernet(f, "north", mac, 0, 0, 0x0806);
+	arp_put(f->bytes + f->length, operation, mac, router_address(sender).bytes, NULL, router_address(target).bytes);
+	f->length += ARP_LENGTH + 18;
+}
+
+static void arp_arrives(uint16_t operation, const uint8_t *mac, const char *sender, const char *target)
+{
+	struct router_frame f;
+
+	memset(&f, 0, sizeof(f));
+	arp_frame(&f, operation, mac, sender, target);
+	router_receive("north", &f);
+}
+
+static void ns_arrives(const uint8_t *mac, const char *source, const char *target)
+{
+	struct router_frame f;
+
+	router_ethernet(&f, "north", mac, 0, 0, 0x86dd);
+	f.length += nd_put_ns(
+		f.bytes + f.length, router_address(source).bytes, NULL, router_address(target).bytes, mac);
+	router_receive("north", &f);
+}
+
+static void na_arrives(const uint8_t *mac, const char *target, const char *to, uint8_t flags)
+{
+	struct router_frame f;
+
+	router_ethernet(&f, "north", mac, 0, 0, 0x86dd);
+	f.length += nd_put_na(f.bytes + f.length, router_address(target).bytes, router_address(to).bytes,
+		router_address(target).bytes, mac, flags);
+	router_receive("north", &f);
+}
+
+static void packet_to(const char *destination)
+{
+	struct router_frame f;
+	int six = strchr(destination, ':') != NULL;
+
+	router_ethernet(&f, "south", peer_south, 0, 0, six ? 0x86dd : 0x0800);
+	router_udp(&f, six ? "2001:db8:2::5" : "10.2.0.5", destination, 64, 30);
+	router_receive("south", &f);
+}
+
+// ---- what left -------------------------------------------------------------------------------------------------------
+
+static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+static void assert_arp_left(uint32_t n, const uint8_t *to, uint16_t operation, const char *sender, const char *target)
+{
+	struct arp_info arp;
+
+	assert_true(n < router_outs);
+	assert_memory_equal(router_out[n].frame, to, 6);
+	assert_int_equal(load16(router_out[n].frame + 12), 0x0806);
+	assert_int_equal(arp_parse(router_out[n].frame + 14, router_out[n].length - 14, &arp), ARP_OK);
+	assert_int_equal(arp.operation, operation);
+	assert_memory_equal(arp.sender_mac, &port_by_name("north")->mac, 6);
+	assert_memory_equal(arp.sender, router_address(sender).bytes, 4);
+	assert_memory_equal(arp.target, router_address(target).bytes, 4);
+}
+
+static struct nd_info nd_left(uint32_t n)
+{
+	struct nd_info nd = {0};
+
+	assert_true(n < router_outs);
+	assert_int_equal(load16(router_out[n].frame + 12), 0x86dd);
+	assert_int_equal(nd_parse(router_out[n].frame + 14, router_out[n].length - 14, router_out[n].length - 14, &nd),
+		ND_OK);
+	return nd;
+}
+
+static struct neighbour *neighbour_at(const char *address)
+{
+	struct api_address a = router_address(address);
+
+	for (uint32_t i = 0; i < interface_count(); i++)
+		if (interface_get(i) != NULL && strcmp(interface_get(i)->name, "north") == 0)
+			return neighbour_find(i, a.family, a.bytes);
+	return NULL;
+}
+
+static void remove_one(struct neighbour *n, void *arg)
+{
+	neighbour_remove(n);
+}
+
+static int clean(void **state)
+{
+	neighbour_each(remove_one, NULL);
+	engine_run();
+	router_outs = 0;
+	return 0;
+}
+
+// ---- tests -----------------------------------------------------------------------------------------------------------
+
+static void we_answer_for_our_addresses(void **state)
+{
+	uint64_t others = router_reason("arp-not-for-us");
+
+	arp_arrives(ARP_REQUEST, peer_north, "10.1.0.5", "10.1.0.1");
+	assert_int_equal(router_outs, 1);
+	assert_arp_left(0, peer_north, ARP_REPLY, "10.1.0.1", "10.1.0.5");
+	arp_arrives(ARP_REQUEST, peer_north, "0.0.0.0", "10.1.0.1"); // RFC 5227 probe
+	assert_int_equal(router_outs, 2);
+	arp_arrives(ARP_REQUEST, peer_north, "10.1.0.5", "10.1.0.99");
+	arp_arrives(ARP_REQUEST, peer_north, "10.1.0.5", "10.2.0.1"); // ours, but not on this interface
+	assert_int_equal(router_outs, 2);
+	assert_int_equal(router_reason("arp-not-for-us"), others + 2);
+	assert_null(neighbour_at("10.1.0.5")); // questions make no entries
+	router_outs = 0;
+	ns_arrives(peer_north, "2001:db8:1::5", "2001:db8:1::1");
+	assert_int_equal(router_outs, 1);
+	struct nd_info nd = nd_left(0);
+	assert_int_equal(nd.type, ND_ADVERT);
+	assert_int_equal(nd.flags, ND_ROUTER | ND_SOLICITED | ND_OVERRIDE);
+	assert_memory_equal(nd.target, router_address("2001:db8:1::1").bytes, 16);
+	assert_memory_equal(nd.destination, router_address("2001:db8:1::5").bytes, 16);
+	assert_memory_equal(nd.mac, &port_by_name("north")->mac, 6);
+	ns_arrives(peer_north, "2001:db8:1::5", "2001:db8:1::77");
+	assert_int_equal(router_outs, 1);
+	router_check_sum();
+}
+
+static void packets_wait_for_arp(void **state)
+{
+	packet_to("10.1.0.20");
+	packet_to("10.1.0.20");
+	assert_int_equal(router_outs, 1);
+	assert_arp_left(0, everyone, ARP_REQUEST, "10.1.0.1", "10.1.0.20");
+	assert_int_equal(neighbour_at("10.1.0.20")->held, 2);
+	router_check_sum();
+	router_outs = 0;
+	arp_arrives(ARP_REPLY, peer_north, "10.1.0.20", "10.1.0.1");
+	assert_int_equal(router_outs, 2);
+	assert_memory_equal(router_out[0].frame, peer_north, 6);
+	assert_int_equal(load16(router_out[0].frame + 12), 0x0800);
+	assert_int_equal(neighbour_at("10.1.0.20")->state, REACHABLE);
+	packet_to("10.1.0.20");
+	assert_int_equal(router_outs, 3);
+	router_check_sum();
+}
+
+static void packets_wait_for_nd(void **state)
+{
+	packet_to("2001:db8:1::20");
+	assert_int_equal(router_outs, 1);
+	struct nd_info nd = nd_left(0);
+	assert_int_equal(nd.type, ND_SOLICIT);
+	assert_memory_equal(nd.target, router_address("2001:db8:1::20").bytes, 16);
+	assert_memory_equal(nd.source, router_address("2001:db8:1::1").bytes, 16);
+	assert_memory_equal(router_out[0].frame, "\x33\x33\xff\x00\x00\x20", 6);
+	router_outs = 0;
+	na_arrives(peer_north, "2001:db8:1::20", "2001:db8:1::1", ND_SOLICITED | ND_OVERRIDE);
+	assert_int_equal(router_outs, 1);
+	assert_memory_equal(router_out[0].frame, peer_north, 6);
+	assert_int_equal(load16(router_out[0].frame + 12), 0x86dd);
+	router_check_sum();
+}
+
+static void silence_is_asked_three_times(void **state)
+{
+	uint64_t before = router_reason("neighbour-unresolved");
+
+	packet_to("10.1.0.21");
+	router_wait(2.5);
+	assert_int_equal(router_outs, 3);
+	assert_int_equal(neighbour_at("10.1.0.21")->held, 1);
+	router_wait(1.0);
+	assert_int_equal(router_outs, 3);
+	assert_int_equal(router_reason("neighbour-unresolved"), before + 1);
+	packet_to("10.1.0.21"); // not asked again so soon
+	assert_int_equal(router_outs, 3);
+	assert_int_equal(router_reason("neighbour-unresolved"), before + 2);
+	router_wait(5.5);
+	assert_null(neighbour_at("10.1.0.21"));
+	packet_to("10.1.0.21");
+	assert_int_equal(router_outs, 4);
+	router_check_sum();
+}
+
+static void waiting_is_bounded(void **state)
+{
+	uint64_t before = router_reason("neighbour-queue-full");
+	char address[32];
+
+	for (int i = 0; i < 12; i++)
+		packet_to("10.1.0.30");
+	assert_int_equal(neighbour_at("10.1.0.30")->held, NEIGHBOUR_HELD);
+	assert_int_equal(router_reason("neighbour-queue-full"), before + 4);
+	for (int i = 31; i < 51; i++) {
+		snprintf(address, sizeof(address), "10.1.0.%d", i);
+		packet_to(address);
+	}
+	// 20 may wait in all: 8 and 12 of the 20.
+	assert_int_equal(router_reason("neighbour-queue-full"), before + 4 + 8);
+	router_check_sum();
+}
+
+static void broadcast_is_nobody(void **state)
+{
+	uint64_t before = router_reason("neighbour-no-host");
+
+	packet_to("10.1.0.255");
+	packet_to("10.1.0.0");
+	assert_int_equal(router_outs, 0);
+	assert_int_equal(router_reason("neighbour-no-host"), before + 2);
+	router_check_sum();
+}
+
+static void reachable_neighbours_are_asked_again(void **state)
+{
+	packet_to("10.1.0.20");
+	arp_arrives(ARP_REPLY, peer_north, "10.1.0.20", "10.1.0.1");
+	router_outs = 0;
+	router_wait(30.2);
+	assert_int_equal(neighbour_at("10.1.0.20")->state, STALE);
+	assert_int_equal(router_outs, 1);
+	assert_arp_left(0, peer_north, ARP_REQUEST, "10.1.0.1", "10.1.0.20"); // to itself, not to everyone
+	packet_to("10.1.0.20");
+	assert_int_equal(router_outs, 2); // still used
+	arp_arrives(ARP_REPLY, peer_north, "10.1.0.20", "10.1.0.1");
+	assert_int_equal(neighbour_at("10.1.0.20")->state, REACHABLE);
+	router_wait(34);
+	assert_int_equal(neighbour_at("10.1.0.20")->state, FAILED);
+	packet_to("10.1.0.20");
+	assert_int_equal(neighbour_at("10.1.0.20")->held, 0);
+	router_check_sum();
+}
+
+static void only_what_was_asked_is_believed(void **state)
+{
+	static const uint8_t thief[6] = {0x02, 0x66, 0x66, 0x66, 0x66, 0x66};
+	uint64_t unsolicited = router_reason("arp-unsolicited"), nd_unsolicited = router_reason("nd-unsolicited");
+
+	arp_arrives(ARP_REPLY, thief, "10.1.0.40", "10.1.0.1");
+	assert_null(neighbour_at("10.1.0.40"));
+	assert_int_equal(router_reason("arp-unsolicited"), unsolicited + 1);
+	packet_to("10.1.0.40");
+	arp_arrives(ARP_REPLY, peer_north, "10.1.0.40", "10.1.0.1");
+	arp_arrives(ARP_REPLY, thief, "10.1.0.40", "10.1.0.1");
+	assert_int_equal(router_reason("arp-unsolicited"), unsolicited + 2);
+	assert_memory_equal(&neighbour_at("10.1.0.40")->mac, peer_north, 6);
+	// An announcement by a known neighbour is how a gateway moves to its standby (RFC 5944 §4.6).
+	arp_arrives(ARP_REQUEST, peer_south, "10.1.0.40", "10.1.0.40");
+	assert_memory_equal(&neighbour_at("10.1.0.40")->mac, peer_south, 6);
+	router_outs = 0;
+	packet_to("10.1.0.40");
+	assert_memory_equal(router_out[0].frame, peer_south, 6);
+	na_arrives(thief, "2001:db8:1::40", "2001:db8:1::1", ND_SOLICITED | ND_OVERRIDE);
+	assert_null(neighbour_at("2001:db8:1::40"));
+	assert_int_equal(router_reason("nd-unsolicited"), nd_unsolicited + 1);
+	uint64_t conflict = router_reason("address-conflict");
+	arp_arrives(ARP_REQUEST, thief, "10.1.0.1", "10.1.0.1");
+	na_arrives(thief, "2001:db8:1::1", "ff02::1", ND_OVERRIDE);
+	assert_int_equal(router_reason("address-conflict"), conflict + 2);
+	router_check_sum();
+}
+
+static void malformed_messages_are_dropped(void **state)
+{
+	uint64_t arp = router_reason("arp-malformed"), nd = router_reason("nd-malformed");
+	struct router_frame f;
+
+	for (uint32_t cut = 0; cut < ARP_LENGTH; cut++) {
+		arp_frame(&f, ARP_REQUEST, peer_north, "10.1.0.5", "10.1.0.1");
+		f.length = 14 + cut;
+		router_receive("north", &f);
+	}
+	static const struct {
+		uint32_t offset;
+		uint8_t value;
+	} row[] = {{1, 6}, {2, 9}, {4, 8}, {5, 16}, {7, 9}, {8, 0xff}, {14, 224}, {14, 127}, {24, 255}};
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		arp_frame(&f, ARP_REQUEST, peer_north, "10.1.0.5", "10.1.0.1");
+		f.bytes[14 + row[i].offset] = row[i].value;
+		router_receive("north", &f);
+	}
+	assert_int_equal(router_reason("arp-malformed"), arp + ARP_LENGTH + RTE_DIM(row));
+	// Hop limit, code, checksum, option of length 0, option past the end.
+	static const uint32_t change[] = {14 + 7, 14 + 42, 14 + 40 + 25};
+	for (size_t i = 0; i < RTE_DIM(change); i++) {
+		router_ethernet(&f, "north", peer_north, 0, 0, 0x86dd);
+		f.length += nd_put_ns(f.bytes + f.length, router_address("2001:db8:1::5").bytes, NULL,
+			router_address("2001:db8:1::1").bytes, peer_north);
+		f.bytes[change[i]] ^= 1;
+		router_receive("north", &f);
+	}
+	assert_int_equal(router_reason("nd-malformed"), nd + RTE_DIM(change));
+	assert_int_equal(router_outs, 0);
+	router_check_sum();
+}
+
+static void static_neighbours_stay(void **state)
+{
+	static const uint8_t group[6] = {1, 0, 0, 0, 0, 1};
+
+	assert_int_equal(object_begin(), 0);
+	router_put_neighbour("a", "north", "10.1.0.50", peer_north);
+	assert_int_equal(router_commit(), 0);
+	assert_int_equal(neighbour_at("10.1.0.50")->state, STATIC);
+	arp_arrives(ARP_REQUEST, peer_south, "10.1.0.50", "10.1.0.50");
+	router_outs = 0;
+	router_wait(40);
+	packet_to("10.1.0.50");
+	assert_int_equal(router_outs, 1);
+	assert_memory_equal(router_out[0].frame, peer_north, 6);
+	static const struct {
+		const char *interface, *address;
+		const uint8_t *mac;
+	} bad[] = {{"west", "10.1.0.51", peer_north}, {"north", "10.2.0.51", peer_north}, {"north", "10.1.0.51", group}};
+	for (size_t i = 0; i < RTE_DIM(bad); i++) {
+		assert_int_equal(object_begin(), 0);
+		router_put_neighbour("b", bad[i].interface, bad[i].address, bad[i].mac);
+		assert_int_not_equal(router_commit(), 0);
+	}
+	assert_int_equal(object_begin(), 0);
+	router_delete(API_INTERFACE, "north");
+	assert_int_not_equal(router_commit(), 0); // a static neighbour is on it
+	assert_int_equal(object_begin(), 0);
+	router_delete(API_NEIGHBOUR, "a");
+	assert_int_equal(router_commit(), 0);
+	assert_null(neighbour_at("10.1.0.50"));
+}
+
+static void new_interfaces_announce_themselves(void **state)
+{
+	struct api_interface i = router_interface("north", 33, 0, "10.33.0.1/24", "2001:db8:33::1/64");
+
+	assert_int_equal(object_begin(), 0);
+	router_put(API_INTERFACE, "north.33", &i, sizeof(i));
+	assert_int_equal(router_commit(), 0);
+	assert_int_equal(router_outs, 2);
+	assert_memory_equal(router_out[0].frame, everyone, 6);
+	assert_int_equal(load16(router_out[0].frame + 12), 0x8100);
+	assert_int_equal(load16(router_out[0].frame + 14), 33);
+	assert_memory_equal(router_out[0].frame + 18 + 14, router_address("10.33.0.1").bytes, 4);
+	assert_memory_equal(router_out[1].frame, "\x33\x33\x00\x00\x00\x01", 6);
+	// A neighbour on it goes with it, and what waits for it too.
+	uint64_t before = router_reason("neighbour-unresolved");
+	packet_to("10.33.0.9");
+	assert_int_equal(object_begin(), 0);
+	router_delete(API_INTERFACE, "north.33");
+	assert_int_equal(router_commit(), 0);
+	assert_int_equal(router_reason("neighbour-unresolved"), before + 1);
+	router_check_sum();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(we_answer_for_our_addresses, clean),
+		cmocka_unit_test_setup(packets_wait_for_arp, clean),
+		cmocka_unit_test_setup(packets_wait_for_nd, clean),
+		cmocka_unit_test_setup(silence_is_asked_three_times, clean),
+		cmocka_unit_test_setup(waiting_is_bounded, clean),
+		cmocka_unit_test_setup(broadcast_is_nobody, clean),
+		cmocka_unit_test_setup(reachable_neighbours_are_asked_again, clean),
+		cmocka_unit_test_setup(only_what_was_asked_is_believed, clean),
+		cmocka_unit_test_setup(malformed_messages_are_dropped, clean),
+		cmocka_unit_test_setup(static_neighbours_stay, clean),
+		cmocka_unit_test_setup(new_interfaces_announce_themselves, clean),
+	};
+
+	return router_main(tests, RTE_DIM(tests));
+}
