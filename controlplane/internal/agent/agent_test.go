@@ -63,8 +63,8 @@ func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
 	return a
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
+// waitUntil waits for a condition.
+func waitUntil(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
@@ -133,7 +133,7 @@ func TestStreamsAreNoIntent(t *testing.T) {
 	id := dptest.ID{Kind: api.KindSynth, Key: "test"}
 	s.SetHeld(map[dptest.ID][]byte{id: {1}})
 	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	if s.Held()[id] == nil {
 		t.Error("a test stream was deleted")
 	}
@@ -143,15 +143,15 @@ func TestDataPlaneRestartsWithNothing(t *testing.T) {
 	s := dptest.Start(t)
 	want := state(t, map[string]int{"a": 1, "bb": 2, "ccc": 3})
 	a := launch(t, s, &Plan{Objects: want})
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	for range 3 {
 		s.Kill()
-		eventually(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+		waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 		s.SetHeld(nil)
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "ready again", ready(a))
+		waitUntil(t, "ready again", ready(a))
 		if !holds(s, want) {
 			t.Fatalf("held %v", s.Held())
 		}
@@ -170,7 +170,7 @@ func TestRunsWhileTheDataPlaneIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	if !holds(s, want) {
 		t.Errorf("held %v", s.Held())
 	}
@@ -180,7 +180,7 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1, "bb": 1})
 	a := launch(t, s, &Plan{Objects: old})
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	s.Refuse(func(id dptest.ID, body []byte) string {
 		if string(body) == "a2" {
 			return "too much"
@@ -198,7 +198,7 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	s.SetHeld(nil)
 	s.Refuse(nil)
 	s.Listen()
-	eventually(t, "old intent is back", func() bool { return holds(s, old) })
+	waitUntil(t, "old intent is back", func() bool { return holds(s, old) })
 }
 
 // A file that was accepted while the data plane was away and is refused on its return gives way to the one before.
@@ -206,9 +206,9 @@ func TestLateRefusalGoesBack(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1})
 	a := launch(t, s, &Plan{Objects: old})
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	s.Kill()
-	eventually(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 	if _, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})}); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestLateRefusalGoesBack(t *testing.T) {
 		return ""
 	})
 	s.Listen()
-	eventually(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
+	waitUntil(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
 	if got := a.Status().DataPlane; got != StateReady {
 		t.Errorf("state %q", got)
 	}
@@ -244,7 +244,7 @@ func TestFilesAndSignals(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx, hangup) }()
 	defer func() { cancel(); <-done }()
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	before := s.Held()
 
 	write(small + "nonsense: 1\n")
@@ -258,7 +258,7 @@ func TestFilesAndSignals(t *testing.T) {
 	_, sent := s.Counts()
 	hangup <- syscall.SIGHUP
 	id := dptest.ID{Kind: api.KindRoute, Key: "198.51.100.0/24"}
-	eventually(t, "route after SIGHUP", func() bool { return s.Held()[id] != nil })
+	waitUntil(t, "route after SIGHUP", func() bool { return s.Held()[id] != nil })
 	if _, now := s.Counts(); now != sent+1 {
 		t.Errorf("%d changes sent for one new route", now-sent)
 	}
@@ -274,7 +274,7 @@ func TestHTTP(t *testing.T) {
 	}
 	a := launch(t, s, plan)
 	h := a.Handler()
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	for _, test := range []struct {
 		method, path, body string
 		status             int
@@ -303,7 +303,7 @@ func TestHTTP(t *testing.T) {
 		t.Error("stream not started")
 	}
 	s.Kill()
-	eventually(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/show/port", nil))
 	if w.Code != 503 {
@@ -314,7 +314,7 @@ func TestHTTP(t *testing.T) {
 func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 	s := dptest.Start(t)
 	a := launch(t, s, &Plan{})
-	eventually(t, "ready", ready(a))
+	waitUntil(t, "ready", ready(a))
 	first := a.Snapshot(t.Context())
 	if !first.Up || a.Snapshot(t.Context()) != first {
 		t.Error("a second scrape within a second was not served from the cache")
@@ -325,7 +325,7 @@ func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "dp")
-	script := "#!/bin/sh\necho $$ >> " + dir + "/pids\nexec sleep 60\n"
+	script := "#!/bin/sh\necho $$ >> " + dir + "/pids\nexec tail -f /dev/null\n"
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -348,9 +348,9 @@ func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 			return len(pids) == n
 		}
 	}
-	eventually(t, "started", read(1))
+	waitUntil(t, "started", read(1))
 	syscall.Kill(pids[0], syscall.SIGKILL)
-	eventually(t, "started again", read(2))
+	waitUntil(t, "started again", read(2))
 	pid := pids[1]
 	defer syscall.Kill(pid, syscall.SIGKILL)
 	if sid, err := getsid(pid); err != nil || sid != pid {

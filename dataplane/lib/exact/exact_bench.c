@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define RUNS 7
-#define LOOKUPS (1u << 18)
+#define RUNS 21
+#define LOOKUPS (1u << 16)
 #define MAX_BULK RTE_HASH_LOOKUP_BULK_MAX
 
 enum measure {
@@ -80,18 +80,20 @@ static __rte_always_inline void run_exact(struct bench *b, uint32_t window)
 // Window 16, with the second step at 8.
 static void run_exact_two(struct bench *b)
 {
+	const struct exact *t = b->exact;
 	uint32_t hash[16];
 	uint64_t value = 0, sum = 0;
 
-	for (uint32_t i = 0; i < LOOKUPS + 16; i++) {
-		uint32_t *slot = &hash[i % 16], now = *slot;
-		if (likely(i < LOOKUPS)) {
-			*slot = exact_hash(b->exact, &b->key[i]);
-			exact_prefetch(b->exact, *slot);
-		}
-		if (likely(i >= 8 && i < LOOKUPS + 8))
-			exact_prefetch_displaced(b->exact, hash[(i - 8) % 16]);
-		if (likely(i >= 16) && exact_lookup(b->exact, now, &b->key[i - 16], &value))
+	for (uint32_t i = 0; i < 16; i++) {
+		hash[i] = exact_hash(t, &b->key[i]);
+		exact_prefetch(t, hash[i]);
+	}
+	for (uint32_t i = 0; i < LOOKUPS; i++) {
+		uint32_t ahead = RTE_MIN(i + 16, LOOKUPS - 1), now = hash[i % 16];
+		exact_prefetch_displaced(t, hash[(i + 8) % 16]);
+		hash[i % 16] = exact_hash(t, &b->key[ahead]);
+		exact_prefetch(t, hash[i % 16]);
+		if (exact_lookup(t, now, &b->key[i], &value))
 			sum += value;
 	}
 	b->sum += sum;
@@ -228,7 +230,7 @@ static void free_tables(struct bench *b)
 static int bench_size(struct bench *b)
 {
 	double add_exact[RUNS], add_plain[RUNS], m[MEASURES];
-	uint32_t fills = b->entries > 1 << 20 ? 1 : RUNS;
+	uint32_t fills = b->entries > 1 << 16 ? 1 : 7;
 
 	for (uint32_t i = 0; i < fills; i++) {
 		if (i > 0)

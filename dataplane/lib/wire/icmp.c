@@ -93,23 +93,16 @@ uint32_t icmp_put_error(uint8_t *to, const struct icmp_error *e, uint32_t quote)
 	return (uint32_t)(icmp - to) + payload;
 }
 
-// Old and new address: swaps them; with `source` the reply comes from there and the transport sum follows.
-static void swap_addresses(uint8_t *p, unsigned at, unsigned size, const uint8_t *source, uint8_t *sum)
+static void swap_addresses(uint8_t *source, uint8_t *destination, unsigned size)
 {
-	uint8_t from[16];
+	uint8_t keep[16];
 
-	memcpy(from, p + at + size, size); // what the request was sent to
-	memcpy(p + at + size, p + at, size);
-	memcpy(p + at, source ? source : from, size);
-	for (unsigned i = 0; source && i < size; i += 2) {
-		uint16_t before, after;
-		memcpy(&before, from + i, 2);
-		memcpy(&after, source + i, 2);
-		checksum_update16(sum, before, after);
-	}
+	memcpy(keep, source, size);
+	memcpy(source, destination, size);
+	memcpy(destination, keep, size);
 }
 
-void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info, const uint8_t *source)
+void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info)
 {
 	uint8_t *icmp = p + info->l4;
 	uint16_t before, after;
@@ -123,9 +116,9 @@ void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info, const uint8_t 
 		p[8] = ICMP_TTL;
 		memcpy(&after, p + 8, 2);
 		checksum_update16(p + 10, before, after);
-		swap_addresses(p, 12, 4, source, p + 10); // the IPv4 header's sum covers them
+		swap_addresses(p + 12, p + 16, 4); // a sum does not care about order
 		return;
 	}
 	p[7] = ICMP_TTL;
-	swap_addresses(p, 8, 16, source, icmp + 2); // ICMPv6's sum covers them through the pseudo-header
+	swap_addresses(p + 8, p + 24, 16);
 }

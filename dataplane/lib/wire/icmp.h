@@ -100,9 +100,8 @@ static inline int icmp_is_echo(const uint8_t *p, const struct ip_info *info)
 	return info->fragment == 0 && info->protocol == protocol && p[info->l4] == type && p[info->l4 + 1] == 0;
 }
 
-// Turns the echo request at p into its reply where it lies: addresses swapped (or from `source` when not NULL, for requests
-// to a multicast group), TTL set, checksums updated from the old ones, so data damaged on the way stays detectable.
-// Writes nothing behind the first 8 bytes of the ICMP header.
-void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info, const uint8_t *source);
+// Turns the echo request at p into its reply where it lies: addresses swapped, TTL set, checksums updated from the old ones,
+// so data damaged on the way stays detectable. Writes nothing behind the first 8 bytes of the ICMP header.
+void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info);
 
 #endif

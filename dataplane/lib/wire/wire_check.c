@@ -214,7 +214,7 @@ static void check_echo(const uint8_t *data, size_t size, const struct ip_info *p
 
 	PROMISE(copy != NULL);
 	memcpy(copy, data, size);
-	icmp_make_echo_reply(copy, p, NULL);
+	icmp_make_echo_reply(copy, p);
 	PROMISE(ip_parse(copy, size, size, &back) == IP_OK && !icmp_is_echo(copy, &back));
 	PROMISE(memcmp(back.source, p->destination, p->version == 4 ? 4 : 16) == 0);
 	PROMISE(memcmp(back.destination, p->source, p->version == 4 ? 4 : 16) == 0);

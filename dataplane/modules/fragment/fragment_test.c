@@ -411,9 +411,9 @@ static void random_fragments(void **state)
 		}
 		if (damage == 1)
 			n--;
-		if (damage == 2)
+		if (damage == 2 && n > 0)
 			frame[rand() % n] = frame[rand() % n];
-		if (damage == 3)
+		if (damage == 3 && n > 0)
 			frame[rand() % n].bytes[14 + (family ? 40 + rand() % 8 : rand() % 20)] ^=
 				(uint8_t)(1 << rand() % 8);
 		for (int i = 0; i < n; i++) {

@@ -40,12 +40,6 @@ static inline void icmp_error_request_problem(struct rte_mbuf *m, enum icmp_prob
 	icmp_error_request(m, t.type, t.code, mtu);
 }
 
-// Before icmp_error_request() in nodes where another view is in use: makes it a plain routed packet.
-static inline void icmp_error_plain(struct rte_mbuf *m)
-{
-	memset(session_view_of(m), 0, sizeof(struct session_view));
-}
-
 // Limits of one worker (icmp.c).
 struct limiter *icmp_error_limiter(const struct worker *w);
 struct limiter *icmp_echo_limiter(const struct worker *w);

@@ -37,7 +37,7 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	v->rule = (struct rule *)(uintptr_t)back;
 	v->qfi = back->qfi;
 	if (v->uplink)
-		return TO_TUNNEL;
+		return back->outer == API_OUTER_GTPU ? TO_TUNNEL : TO_IP;
 	v->pipe = back->down.pipe;
 	return TO_ACCESS;
 }

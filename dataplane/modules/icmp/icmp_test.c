@@ -248,6 +248,21 @@ static void error_into_tunnel(void **state)
 	}
 }
 
+// The same for the subscriber whose uplink has no tunnel: the answer is routed.
+static void error_without_tunnel(void **state)
+{
+	struct world_frame f;
+
+	world_from_tunnel(&f, 3, "10.1.0.9", "100.64.0.7", 1430, 1);
+	world_receive("south", &f);
+	assert_int_equal(world_outs(), 1);
+	struct world_packet x = world_out(0, "north");
+	world_address_is(x.ip.source, "100.64.0.1");
+	world_address_is(x.ip.destination, "10.1.0.9");
+	world_icmp(x.p, &x.ip, ICMP4_UNREACHABLE, ICMP4_CODE_TOO_BIG);
+	world_balance();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +276,7 @@ int main(void)
 		cmocka_unit_test_setup(subscriber_pings_gateway, world_fresh),
 		cmocka_unit_test_setup(error_to_subscriber, world_fresh),
 		cmocka_unit_test_setup(error_into_tunnel, world_fresh),
+		cmocka_unit_test_setup(error_without_tunnel, world_fresh),
 	};
 
 	world_start(1);

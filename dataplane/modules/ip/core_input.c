@@ -14,17 +14,34 @@ DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv
 
 enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
+// The last port and interface: frames of a vector mostly come in on one. Lives for one vector, within a walk.
+struct last {
+	uint16_t port;
+	uint16_t vlan[2];
+	const struct port *p;
+	const struct interface *interface;
+};
+
+static inline void look_up(struct last *last, uint16_t port, const struct eth_info *eth)
+{
+	if (likely(last->port == port && last->vlan[0] == eth->vlan[0] && last->vlan[1] == eth->vlan[1]))
+		return;
+	// A priority tag (VLAN id 0) belongs to the untagged interface (IEEE 802.1Q §6.9.1).
+	*last = (struct last){.port = port, .vlan = {eth->vlan[0], eth->vlan[1]}};
+	last->p = port_get(port);
+	last->interface = last->p != NULL ? interface_find(port, eth->vlan[0], eth->vlan[1]) : NULL;
+}
+
 // IEEE 802.3: our own address, or a group. Which groups matter is for IP and the neighbour module to say.
 static inline int mac_for_us(const struct port *p, const uint8_t *destination)
 {
-	return (destination[0] & 1) || rte_is_same_ether_addr((const struct rte_ether_addr *)destination, &p->mac) ||
+	return rte_is_same_ether_addr((const struct rte_ether_addr *)destination, &p->mac) || (destination[0] & 1) ||
 	       p->want.promiscuous;
 }
 
-static inline rte_edge_t core_input(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last *last)
 {
 	struct packet *pkt = packet_of(m);
-	const struct port *p = port_get(pkt->port_in);
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct eth_info eth;
 	enum eth_status status = eth_parse(frame, rte_pktmbuf_data_len(m), &eth);
@@ -33,13 +50,12 @@ static inline rte_edge_t core_input(struct worker *w, struct rte_node *node, str
 	pkt->ip_version = 0;
 	if (unlikely(status != ETH_OK))
 		return packet_leave(m, status == ETH_TAGS ? &drop_tags : &drop_short, EDGE_DROP);
-	if (unlikely(p == NULL || !mac_for_us(p, frame)))
+	look_up(last, pkt->port_in, &eth);
+	if (unlikely(last->p == NULL || !mac_for_us(last->p, frame)))
 		return packet_leave(m, &drop_mac, EDGE_DROP);
-	// A priority tag (VLAN id 0) belongs to the untagged interface (IEEE 802.1Q §6.9.1).
-	const struct interface *i = interface_find(pkt->port_in, eth.vlan[0], eth.vlan[1]);
-	if (unlikely(i == NULL))
+	if (unlikely(last->interface == NULL))
 		return packet_leave(m, &drop_vlan, EDGE_DROP);
-	pkt->interface = i->index;
+	pkt->interface = last->interface->index;
 	pkt->l3 = eth.length;
 	pkt->ip_version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
 	if (likely(pkt->ip_version != 0))
@@ -51,7 +67,18 @@ static inline rte_edge_t core_input(struct worker *w, struct rte_node *node, str
 
 static uint16_t core_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return node_each(graph, node, objs, n, core_input);
+	struct last last = {.port = PORT_NONE};
+	rte_edge_t next[NODE_CHUNK];
+
+	if (likely(n <= NODE_CHUNK)) {
+		for (uint16_t i = 0; i < n; i++)
+			next[i] = core_input(objs[i], &last);
+		node_dispatch(graph, node, objs, next, n);
+		return n;
+	}
+	for (uint16_t i = 0; i < n; i++)
+		rte_node_enqueue_x1(graph, node, core_input(objs[i], &last), objs[i]);
+	return n;
 }
 
 static struct rte_node_register core_input_node = {

@@ -9,8 +9,6 @@
 #include "ip/tables.h"
 #include "wire/ip.h"
 #include <errno.h>
-#include <rte_byteorder.h>
-#include <rte_hash_crc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,14 +44,18 @@ static uint64_t vlan_key(uint16_t port, uint16_t outer, uint16_t inner)
 	return (uint64_t)port << 32 | (uint32_t)outer << 16 | inner;
 }
 
-static uint32_t vlan_hash(uint64_t key)
+static uint32_t hash_of(uint64_t key)
 {
 	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
 }
 
 static uint32_t local_hash(const struct ip_address *a)
 {
-	return rte_hash_crc(a, sizeof(*a), 0);
+	uint64_t high, low;
+
+	memcpy(&high, a->bytes, sizeof(high));
+	memcpy(&low, a->bytes + 8, sizeof(low));
+	return hash_of(high ^ (low * 0xc2b2ae3d27d4eb4full));
 }
 
 struct ip_address ip_address_of(uint8_t family, const uint8_t *address)
@@ -73,7 +75,7 @@ const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint1
 	uint64_t key = vlan_key(port, outer_vlan, inner_vlan);
 
 	// Ends at an empty slot: the table is at most half full.
-	for (uint32_t i = vlan_hash(key) & s->vlan_mask; s->vlan[i].key != VLAN_EMPTY; i = (i + 1) & s->vlan_mask)
+	for (uint32_t i = hash_of(key) & s->vlan_mask; s->vlan[i].key != VLAN_EMPTY; i = (i + 1) & s->vlan_mask)
 		if (s->vlan[i].key == key)
 			return &s->interface[s->vlan[i].interface];
 	return NULL;
@@ -333,7 +335,7 @@ static void fill_hashes(struct interfaces *s)
 		if (f == NULL)
 			continue;
 		uint64_t key = vlan_key(f->port, f->vlan[0], f->vlan[1]);
-		uint32_t at = vlan_hash(key) & s->vlan_mask;
+		uint32_t at = hash_of(key) & s->vlan_mask;
 		while (s->vlan[at].key != VLAN_EMPTY)
 			at = (at + 1) & s->vlan_mask;
 		s->vlan[at] = (struct vlan_slot){.key = key, .interface = i};

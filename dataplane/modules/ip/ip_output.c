@@ -19,11 +19,17 @@ DROP_REASON(drop_room, "headroom", "there is no room for an Ethernet header in f
 
 enum { EDGE_TX, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
+// The answer for the last destination, in the shape in which it is used. It lives for one vector, that is within a walk,
+// so nothing that it was copied from changes meanwhile.
 struct last {
-	uint64_t high, low;
+	uint64_t high, low; // destination as loaded
+	uint8_t version;    // 0: none yet
+	uint8_t l2_length;
+	uint16_t port;
+	uint32_t mtu; // 0: the header is not valid
 	uint32_t index;
-	uint8_t version;
 	const struct next_hop *hop;
+	uint8_t header[NEXT_HOP_HEADER]; // with the ethertype of `version`
 };
 
 static int is_own(const struct packet *pkt, const uint8_t *packet)
@@ -54,72 +60,96 @@ static rte_edge_t unresolved(
 
 // RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer packet
 // of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
-static rte_edge_t too_big(struct rte_mbuf *m, const uint8_t *packet, uint32_t mtu)
+static rte_edge_t too_big(struct rte_mbuf *m, const uint8_t *packet, const struct last *last)
 {
 	const struct packet *pkt = packet_of(m);
 
-	if ((pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet))
+	if ((pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet)) {
+		session_view_of(m)->next_hop = last->index;
 		return EDGE_FRAGMENT;
-	return tell_source(m, ICMP_PROBLEM_TOO_BIG, mtu);
+	}
+	return tell_source(m, ICMP_PROBLEM_TOO_BIG, last->mtu);
 }
 
-static inline const struct next_hop *look_up(struct last *last, const struct packet *pkt, const uint8_t *destination)
+static void look_up(struct last *last, const struct packet *pkt, const uint8_t *destination)
+{
+	uint8_t version = pkt->ip_version;
+
+	last->index = ip_route_of(version, destination, pkt->interface);
+	last->hop = next_hop_get(last->index);
+	last->l2_length = last->hop->l2_length;
+	last->port = last->hop->port;
+	last->mtu = 0;
+	if (__atomic_load_n(&last->hop->resolved, __ATOMIC_ACQUIRE)) {
+		last->mtu = last->hop->mtu;
+		memcpy(last->header, last->hop->header, sizeof(last->header));
+		store16(last->header + NEXT_HOP_HEADER - 2, version == 4 ? ETH_TYPE_IP4 : ETH_TYPE_IP6);
+	}
+	// What depends on more than the destination is not kept.
+	last->version = address_is_link_local(version, destination) ? 0 : version;
+}
+
+static __rte_always_inline int same(struct last *last, uint8_t version, uint64_t high, uint64_t low)
+{
+	if (likely(last->low == low && last->high == high && last->version == version))
+		return 1;
+	last->low = low;
+	last->high = high;
+	return 0;
+}
+
+// Makes `last` the answer for this packet. Returns 0 when there is no packet.
+static __rte_always_inline int find_way(struct last *last, const struct rte_mbuf *m, const struct packet *pkt, const uint8_t *packet)
 {
 	uint64_t high = 0, low = 0;
 
 	if (likely(pkt->ip_version == 4)) {
-		memcpy(&low, destination, 4);
-	} else {
-		memcpy(&high, destination, 8);
-		memcpy(&low, destination + 8, 8);
+		if (unlikely(pkt->l3 + 20u > m->data_len))
+			return 0;
+		memcpy(&low, packet + 16, 4);
+		if (unlikely(!same(last, 4, 0, low)))
+			look_up(last, pkt, packet + 16);
+		return 1;
 	}
-	if (unlikely(last->low != low || last->high != high || last->version != pkt->ip_version)) {
-		last->high = high;
-		last->low = low;
-		last->index = ip_route_of(pkt->ip_version, destination, pkt->interface);
-		last->hop = next_hop_get(last->index);
-		// What depends on more than the destination is not kept.
-		last->version = address_is_link_local(pkt->ip_version, destination) ? 0 : pkt->ip_version;
-	}
-	return last->hop;
+	if (unlikely(pkt->ip_version != 6 || pkt->l3 + 40u > m->data_len))
+		return 0;
+	memcpy(&high, packet + 24, 8);
+	memcpy(&low, packet + 32, 8);
+	if (unlikely(!same(last, 6, high, low)))
+		look_up(last, pkt, packet + 24);
+	return 1;
 }
 
-static inline rte_edge_t ip_output(struct rte_mbuf *m, struct last *last)
+static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct last *last)
 {
 	struct packet *pkt = packet_of(m);
 	uint8_t *packet = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
-	uint16_t type;
 
-	if (unlikely((pkt->ip_version != 4 && pkt->ip_version != 6) ||
-		     pkt->l3 + (pkt->ip_version == 4 ? 20u : 40u) > rte_pktmbuf_data_len(m)))
+	if (unlikely(!find_way(last, m, pkt, packet)))
 		return packet_leave(m, &drop_version, EDGE_DROP);
-	const uint8_t *destination = packet + (pkt->ip_version == 4 ? 16 : 24);
-	const struct next_hop *hop = look_up(last, pkt, destination);
-	session_view_of(m)->next_hop = last->index;
-	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)))
-		return unresolved(m, hop, packet, destination);
-	if (unlikely(pkt->length > hop->mtu))
-		return too_big(m, packet, hop->mtu);
+	if (unlikely(pkt->length > last->mtu)) {
+		if (last->mtu == 0)
+			return unresolved(m, last->hop, packet, packet + (pkt->ip_version == 4 ? 16 : 24));
+		return too_big(m, packet, last);
+	}
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))
 		return packet_leave(m, &drop_room, EDGE_DROP);
-	memcpy(packet - 24, hop->header, 16);
-	memcpy(packet - 8, hop->header + 16, 8);
-	type = pkt->ip_version == 4 ? rte_cpu_to_be_16(ETH_TYPE_IP4) : rte_cpu_to_be_16(ETH_TYPE_IP6);
-	memcpy(packet - 2, &type, 2);
+	memcpy(packet - 24, last->header, 16);
+	memcpy(packet - 8, last->header + 16, 8);
 	// What was before the IP header goes, the new header comes.
-	int grow = (int)hop->l2_length - (int)pkt->l3;
+	int grow = (int)last->l2_length - (int)pkt->l3;
 	m->data_off = (uint16_t)(m->data_off - grow);
 	m->data_len = (uint16_t)(m->data_len + grow);
 	m->pkt_len = (uint32_t)((int)m->pkt_len + grow);
 	pkt->l4 = (uint16_t)(pkt->l4 + grow);
-	pkt->l3 = hop->l2_length;
-	pkt->port_out = hop->port;
+	pkt->l3 = last->l2_length;
+	pkt->port_out = last->port;
 	return EDGE_TX;
 }
 
 static uint16_t ip_output_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	struct last last = {0};
+	struct last last = {.version = 0};
 	rte_edge_t next[NODE_CHUNK];
 
 	if (likely(n <= NODE_CHUNK)) {
