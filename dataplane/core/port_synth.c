@@ -21,7 +21,7 @@
 
 // What one worker does of a stream.
 struct lane {
-	uint64_t sequence, offered, offered_bytes;
+	uint64_t offered; // packets made; also the next one's sequence number
 	uint64_t received, received_bytes, checked, wrong;
 	uint64_t random;
 	uint64_t due; // ticks: next packet at a fixed rate
@@ -92,10 +92,12 @@ static uint32_t next_flow(const struct stream *s, struct lane *l, uint32_t worke
 	return flow;
 }
 
-static int may_send(const struct stream *s, struct lane *l, const struct worker *w)
+static inline int may_send(const struct stream *s, struct lane *l, const struct worker *w)
 {
 	if (!__atomic_load_n(&s->running, __ATOMIC_RELAXED))
 		return 0;
+	if (likely((s->want.limit | s->want.rate) == 0))
+		return 1;
 	if (s->want.limit != 0 && l->offered >= (s->want.limit + w->id) / worker_count())
 		return 0;
 	if (s->want.rate == 0)
@@ -107,29 +109,39 @@ static int may_send(const struct stream *s, struct lane *l, const struct worker 
 	return 1;
 }
 
-static void make(struct stream *s, struct lane *l, struct rte_mbuf *m, uint32_t flow)
+// Headers in the table are padded to whole cache lines, and so is what is copied: the room behind a header is payload.
+static inline void copy_lines(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	for (uint32_t at = 0; at < bytes; at += 64)
+		memcpy(to + at, from + at, 64);
+}
+
+static void mark_for_check(struct stream *s, struct lane *l, struct rte_mbuf *m, uint32_t flow)
 {
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t header = s->in.want.length, size = s->want.size[0];
+	struct synth_tag tag = {.magic = SYNTH_TAG_MAGIC, .flow = flow, .sequence = l->offered};
 
-	m->data_len = (uint16_t)size;
-	m->pkt_len = size;
+	l->until_check = s->want.check_every - 1;
+	synth_payload_fill(p + header, size - header - sizeof(tag), tag.sequence);
+	memcpy(p + size - sizeof(tag), &tag, sizeof(tag));
+	m->ol_flags |= streams.check_flag;
+}
+
+static inline void make(struct stream *s, struct lane *l, struct rte_mbuf *m, uint32_t flow)
+{
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+
+	m->data_len = s->want.size[0];
+	m->pkt_len = s->want.size[0];
 	m->vlan_tci_outer = s->slot;
 	if (likely(s->table != NULL))
-		rte_memcpy(p, s->table + (size_t)flow * s->stride, header);
+		copy_lines(p, s->table + (size_t)flow * s->stride, s->stride);
 	else
 		synth_template_fill(&s->in, flow, p);
-	if (unlikely(s->want.check_every != 0 && l->until_check-- == 0)) {
-		struct synth_tag tag = {.magic = SYNTH_TAG_MAGIC, .flow = flow, .sequence = l->sequence};
-
-		l->until_check = s->want.check_every - 1;
-		synth_payload_fill(p + header, size - header - sizeof(tag), l->sequence);
-		memcpy(p + size - sizeof(tag), &tag, sizeof(tag));
-		m->ol_flags |= streams.check_flag;
-	}
-	l->sequence++;
+	if (unlikely(s->want.check_every != 0 && l->until_check-- == 0))
+		mark_for_check(s, l, m, flow);
 	l->offered++;
-	l->offered_bytes += size;
 }
 
 static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
@@ -141,10 +153,10 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 	uint32_t flow[VECTOR];
 	uint16_t count = 0;
 
-	if (pattern == NULL || pattern->count == 0)
+	if (pattern == NULL || pattern->count != PATTERN)
 		return 0;
 	for (uint16_t i = 0; i < n; i++) {
-		uint32_t at = sp->at[w->id]++ % pattern->count;
+		uint32_t at = sp->at[w->id]++ % PATTERN;
 		struct stream *s = streams.live[pattern->slot[at]];
 
 		if (unlikely(s == NULL) || !may_send(s, &s->lane[w->id], w))
@@ -212,20 +224,24 @@ static void check(struct stream *s, struct lane *l, struct port *p, struct rte_m
 
 static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
 {
-	uint32_t worker = worker_self()->id;
+	uint32_t worker = worker_self()->id, packets[MAX_STREAMS] = {0}, bytes[MAX_STREAMS] = {0};
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = pkts[i];
-		struct stream *s = m->vlan_tci_outer < MAX_STREAMS ? streams.live[m->vlan_tci_outer] : NULL;
+		uint32_t slot = m->vlan_tci_outer % MAX_STREAMS;
 
-		if (unlikely(s == NULL || packet_of(m)->port_in == PORT_NONE))
+		if (unlikely(packet_of(m)->port_in == PORT_NONE)) // made by the gateway itself
 			continue;
-		struct lane *l = &s->lane[worker];
-		l->received++;
-		l->received_bytes += rte_pktmbuf_pkt_len(m);
-		if (unlikely((m->ol_flags & streams.check_flag) != 0))
-			check(s, l, p, m);
+		packets[slot]++;
+		bytes[slot] += rte_pktmbuf_pkt_len(m);
+		if (unlikely((m->ol_flags & streams.check_flag) != 0) && streams.live[slot] != NULL)
+			check(streams.live[slot], &streams.live[slot]->lane[worker], p, m);
 	}
+	for (uint32_t slot = 0; slot < MAX_STREAMS; slot++)
+		if (packets[slot] != 0 && streams.live[slot] != NULL) {
+			streams.live[slot]->lane[worker].received += packets[slot];
+			streams.live[slot]->lane[worker].received_bytes += bytes[slot];
+		}
 	rte_pktmbuf_free_bulk(pkts, n);
 	return n;
 }
@@ -404,6 +420,9 @@ static void build_pattern(struct pattern *pattern, uint16_t port)
 		while (n-- > 0 && pattern->count < PATTERN)
 			pattern->slot[pattern->count++] = (uint8_t)i;
 	}
+	// Rounding may leave places: the first stream takes them.
+	while (pattern->count > 0 && pattern->count < PATTERN)
+		pattern->slot[pattern->count++] = pattern->slot[0];
 	for (uint32_t i = pattern->count; i-- > 1;) {
 		random = random * 1103515245 + 12345;
 		uint32_t j = (random >> 16) % (i + 1);
@@ -479,7 +498,7 @@ static void synth_rows(struct stats_sink *sink, const char *key)
 			const struct lane *l = &s->lane[w];
 
 			row.offered += l->offered;
-			row.offered_bytes += l->offered_bytes;
+			row.offered_bytes += l->offered * s->want.size[0];
 			row.received += l->received;
 			row.received_bytes += l->received_bytes;
 			row.checked += l->checked;

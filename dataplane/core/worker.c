@@ -195,7 +195,7 @@ int worker_start_all(void)
 			return object_error(EINVAL, "the packet graph cannot be built: %s", rte_strerror(rte_errno));
 	}
 	for (uint32_t i = 0; engine_mode.threads && i < workers.count; i++) {
-		char name[16];
+		char name[24];
 
 		if (pthread_create(&workers.thread[i], NULL, worker_main, workers.worker[i]) != 0)
 			return object_error(EAGAIN, "worker %u does not start", i);

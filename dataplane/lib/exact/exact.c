@@ -158,7 +158,8 @@ int exact_add(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_
 	return 0;
 }
 
-void exact_add_evict(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted)
+void exact_add_evict(
+	struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted)
 {
 	uint32_t home = hash & t->mask;
 	int i = find(t, home, k);

@@ -26,7 +26,7 @@
 #define EXACT_KEY 44
 #define EXACT_WORDS (EXACT_KEY / 4)
 #define EXACT_PROBES 32 // bits of exact_entry.probes
-#define EXACT_BLOCK 8	// slots of the home's block: the first probes
+#define EXACT_BLOCK 8 // slots of the home's block: the first probes
 
 struct exact_key {
 	uint8_t bytes[EXACT_KEY];
@@ -40,7 +40,7 @@ struct exact_key {
 // Written by the writer; the stamp also by exact_lookup_stamp, which only the writer's thread may call.
 struct exact_entry {
 	struct exact_key key;
-	uint32_t probes;   // bit i: probe i of this slot (as a home) holds one of its keys
+	uint32_t probes; // bit i: probe i of this slot (as a home) holds one of its keys
 	uint64_t value;
 	uint32_t sequence; // EXACT_*: readers compare it before and after
 	uint32_t stamp;
@@ -51,7 +51,7 @@ _Static_assert(sizeof(struct exact_entry) == RTE_CACHE_LINE_SIZE, "an entry is o
 struct exact {
 	struct exact_entry *entries;
 	uint64_t seed[6]; // secret: nobody can aim collisions without it
-	uint32_t mask;	  // slots - 1
+	uint32_t mask; // slots - 1
 	uint32_t capacity;
 	uint32_t count __rte_cache_aligned;
 } __rte_cache_aligned;
@@ -60,17 +60,38 @@ struct exact {
 struct exact *exact_create(const char *name, uint32_t capacity, int socket);
 void exact_free(struct exact *t);
 
+// Words 0..4 of a key, native order.
+static inline uint64_t exact_word(const struct exact_key *k, unsigned i)
+{
+	uint64_t w;
+	memcpy(&w, k->bytes + 8 * i, sizeof(w));
+	return w;
+}
+
+// The whole key: five words and a half.
+static inline void exact_key_set(
+	struct exact_key *k, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t w3, uint64_t w4, uint32_t last)
+{
+	memcpy(k->bytes, &w0, 8);
+	memcpy(k->bytes + 8, &w1, 8);
+	memcpy(k->bytes + 16, &w2, 8);
+	memcpy(k->bytes + 24, &w3, 8);
+	memcpy(k->bytes + 32, &w4, 8);
+	memcpy(k->bytes + 40, &last, 4);
+}
+
 // NH (RFC 4418 §5.2.2, with 64-bit words) under the table's secret, then a mix: unlike a seeded CRC, two keys that collide
 // under one seed do not collide under another, so an attacker on the network learns nothing useful.
+//
+// Keys are best written in 64-bit words (exact_key_set) just before: a wider read than the writes before it would wait for
+// all of them to reach the cache (no store forwarding), 20 ticks and more.
 static inline uint32_t exact_hash(const struct exact *t, const struct exact_key *k)
 {
-	uint64_t w[5];
 	uint32_t last;
-	memcpy(w, k->bytes, sizeof(w));
-	memcpy(&last, k->bytes + sizeof(w), sizeof(last));
-	unsigned __int128 sum = (unsigned __int128)(w[0] + t->seed[0]) * (w[1] + t->seed[1]);
-	sum += (unsigned __int128)(w[2] + t->seed[2]) * (w[3] + t->seed[3]);
-	sum += (unsigned __int128)(w[4] + t->seed[4]) * (last + t->seed[5]);
+	memcpy(&last, k->bytes + 40, sizeof(last));
+	unsigned __int128 sum = (unsigned __int128)(exact_word(k, 0) + t->seed[0]) * (exact_word(k, 1) + t->seed[1]);
+	sum += (unsigned __int128)(exact_word(k, 2) + t->seed[2]) * (exact_word(k, 3) + t->seed[3]);
+	sum += (unsigned __int128)(exact_word(k, 4) + t->seed[4]) * (last + t->seed[5]);
 	uint64_t x = (uint64_t)sum ^ (uint64_t)(sum >> 64);
 	x = (x ^ (x >> 32)) * (t->seed[0] | 1);
 	return (uint32_t)(x >> 32);
@@ -82,29 +103,24 @@ static inline void exact_prefetch(const struct exact *t, uint32_t hash)
 	rte_prefetch0(&t->entries[hash & t->mask]);
 }
 
-// Slot of probe i of a home, beyond its block: steps of a stride that depends on the home.
-static inline uint32_t exact_scatter(const struct exact *t, uint32_t home, uint32_t i)
+// Slot of probe i of a home.
+static inline uint32_t exact_probe(const struct exact *t, uint32_t home, uint32_t i)
 {
+	if (i < EXACT_BLOCK)
+		return home ^ i;
 	uint32_t stride = (home * 0x9e3779b1u) | 1;
 	return (home + (i - EXACT_BLOCK + 1) * stride) & t->mask;
 }
 
-// Slot of probe i of a home.
-static inline uint32_t exact_probe(const struct exact *t, uint32_t home, uint32_t i)
-{
-	return i < EXACT_BLOCK ? home ^ i : exact_scatter(t, home, i);
-}
-
 // Optional second step, when the first line has arrived (half a window later): asks for the line of the first key of this
-// home that lies elsewhere, if there is one. A quarter of the keys of a full table do; worth it when the table is larger
+// home that lies elsewhere in its block, if there is one. A quarter of the keys of a full table do; worth it when the table is larger
 // than the cache.
 static inline void exact_prefetch_displaced(const struct exact *t, uint32_t hash)
 {
 	uint32_t home = hash & t->mask;
-	uint32_t probes = __atomic_load_n(&t->entries[home].probes, __ATOMIC_RELAXED) & ~1u;
-	uint32_t i = (uint32_t)__builtin_ctz(probes | 1u << 31);
-	uint32_t near = home ^ (probes ? i : 0), far = exact_scatter(t, home, i);
-	rte_prefetch0(&t->entries[i < EXACT_BLOCK || probes == 0 ? near : far]); // no branch to mispredict
+	uint32_t probes = __atomic_load_n(&t->entries[home].probes, __ATOMIC_RELAXED);
+	uint32_t first = (uint32_t)__builtin_ctz((probes & ~1u) | 1u << EXACT_BLOCK);
+	rte_prefetch0(&t->entries[home ^ (first % EXACT_BLOCK)]); // no branch: the home itself when there is none
 }
 
 // The words of the key, compared without a branch each. May race with the writer: the caller checks the sequence.
@@ -164,7 +180,8 @@ int exact_add(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_
 // Writer. As exact_add, but makes room by evicting an old entry near by. `now` stamps the entry (any monotonic unit, may
 // wrap); *evicted is set to 1 when an entry had to go, else to 0. Never fails; the table may hold a few keys more than its
 // capacity when there is nothing near by to evict.
-void exact_add_evict(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted);
+void exact_add_evict(
+	struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted);
 // Writer. Returns 1 when it was there.
 int exact_delete(struct exact *t, uint32_t hash, const struct exact_key *k);
 uint32_t exact_count(const struct exact *t);

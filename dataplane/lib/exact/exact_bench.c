@@ -18,7 +18,17 @@
 #define MAX_BULK RTE_HASH_LOOKUP_BULK_MAX
 
 enum measure {
-	EXACT_8, EXACT_16, EXACT_TWO, EXACT_MISS, EXACT_HASH, PLAIN_16, PLAIN_64, PLAIN_ONE, PLAIN_MISS, LF_64, MEASURES,
+	EXACT_8,
+	EXACT_16,
+	EXACT_TWO,
+	EXACT_MISS,
+	EXACT_HASH,
+	PLAIN_16,
+	PLAIN_64,
+	PLAIN_ONE,
+	PLAIN_MISS,
+	LF_64,
+	MEASURES,
 };
 
 struct bench {
@@ -26,7 +36,7 @@ struct bench {
 	struct exact *exact;
 	struct rte_hash *plain, *lf;
 	struct exact_key *key; // LOOKUPS
-	const void **pointer;  // to each
+	const void **pointer; // to each
 	double sample[MEASURES][RUNS];
 	uint64_t sum; // of values, so that no look-up is optimised away
 };
@@ -170,8 +180,12 @@ static double run(struct bench *b, enum measure m)
 
 static struct rte_hash *make_rte_hash(const char *name, uint32_t entries, uint8_t flags)
 {
-	struct rte_hash_parameters p = {.name = name, .entries = entries, .key_len = EXACT_KEY,
-		.hash_func = rte_hash_crc, .socket_id = 0, .extra_flag = flags};
+	struct rte_hash_parameters p = {.name = name,
+		.entries = entries,
+		.key_len = EXACT_KEY,
+		.hash_func = rte_hash_crc,
+		.socket_id = 0,
+		.extra_flag = flags};
 	return rte_hash_create(&p);
 }
 
@@ -237,8 +251,9 @@ static int bench_size(struct bench *b)
 			free_tables(b);
 		b->exact = exact_create("bench", b->entries, 0);
 		b->plain = make_rte_hash("bench", b->entries, 0);
-		b->lf = b->entries > 1 << 20 ? NULL :
-					       make_rte_hash("bench-lf", b->entries, RTE_HASH_EXTRA_FLAGS_RW_CONCURRENCY_LF);
+		b->lf = b->entries > 1 << 20
+				? NULL
+				: make_rte_hash("bench-lf", b->entries, RTE_HASH_EXTRA_FLAGS_RW_CONCURRENCY_LF);
 		if (b->exact == NULL || b->plain == NULL) {
 			printf("| %8u | not enough memory |\n", b->entries);
 			free_tables(b);
@@ -255,10 +270,11 @@ static int bench_size(struct bench *b)
 	for (enum measure i = 0; i < MEASURES; i++)
 		m[i] = median(b->sample[i], RUNS);
 	double best = RTE_MIN(m[PLAIN_16], m[PLAIN_64]);
-	printf("| %8u | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %4.2f | %5.0f | %5.0f |\n",
-		b->entries, m[EXACT_HASH], m[EXACT_8], m[EXACT_16], m[EXACT_TWO],
-		m[EXACT_MISS], m[PLAIN_16], m[PLAIN_64], m[LF_64],
-		m[PLAIN_ONE], m[PLAIN_MISS], best / RTE_MIN(m[EXACT_16], m[EXACT_TWO]), median(add_exact, fills), median(add_plain, fills));
+	printf("| %8u | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %4.2f | %5.0f "
+	       "| %5.0f |\n",
+		b->entries, m[EXACT_HASH], m[EXACT_8], m[EXACT_16], m[EXACT_TWO], m[EXACT_MISS], m[PLAIN_16],
+		m[PLAIN_64], m[LF_64], m[PLAIN_ONE], m[PLAIN_MISS], best / RTE_MIN(m[EXACT_16], m[EXACT_TWO]),
+		median(add_exact, fills), median(add_plain, fills));
 	free_tables(b);
 	return 0;
 }
@@ -266,7 +282,8 @@ static int bench_size(struct bench *b)
 int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = {1 << 10, 1 << 16, 1 << 20, 1 << 23};
-	char *huge[] = {"exact-bench", "--in-memory", "--no-pci", "--no-telemetry", "-l", "0", "--log-level", "lib.eal:error"};
+	char *huge[] = {
+		"exact-bench", "--in-memory", "--no-pci", "--no-telemetry", "-l", "0", "--log-level", "lib.eal:error"};
 	uint32_t largest = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 0) : sizes[RTE_DIM(sizes) - 1];
 	static struct bench b;
 
@@ -279,8 +296,10 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < LOOKUPS; i++)
 		b.pointer[i] = &b.key[i];
 	printf("TSC %" PRIu64 " MHz; ticks per key, medians of %d\n", rte_get_tsc_hz() / 1000000, RUNS);
-	printf("|  entries | hash | exact window 8 | window 16 | two steps | miss | rte_hash bulk 16 | bulk 64 | lf bulk 64 | single | miss "
-	       "bulk 64 | gain | exact add | rte_hash add |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+	printf("|  entries | hash | exact window 8 | window 16 | two steps | miss | rte_hash bulk 16 | bulk 64 | lf "
+	       "bulk 64 | single | miss "
+	       "bulk 64 | gain | exact add | rte_hash add "
+	       "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (uint32_t i = 0; i < RTE_DIM(sizes) && sizes[i] <= largest; i++) {
 		b.entries = sizes[i];
 		if (bench_size(&b) != 0)

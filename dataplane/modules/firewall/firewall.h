@@ -12,7 +12,7 @@
 #include <rte_mbuf.h>
 #include <stdint.h>
 
-#define ACL_VECTOR 64	 // packets of one acl_classify
+#define ACL_VECTOR 64 // packets of one acl_classify
 #define ACL_MAX_RULES 65536
 #define ACL_KEY_SIZE 48 // of the largest key: an IPv6 header and two ports, rounded up
 
@@ -26,8 +26,8 @@ struct acl {
 	uint32_t default_verdict;
 	uint32_t rules;
 	uint32_t workers;
-	uint32_t stride;  // of hits, in counters
-	uint64_t *hits;	  // [worker * stride + slot]
+	uint32_t stride; // of hits, in counters
+	uint64_t *hits; // [worker * stride + slot]
 	uint8_t *permits; // of rule i
 };
 

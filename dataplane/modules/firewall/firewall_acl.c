@@ -3,9 +3,9 @@
 //
 // A key is the image of an IP header without options or extension headers, followed by the two ports. Most packets are such
 // an image themselves, so rte_acl reads them in place; the others get a copy. IPv4 and IPv6 differ in a row of `layouts`.
-#include "firewall/firewall.h"
 #include "core/object.h"
 #include "core/packet.h"
+#include "firewall/firewall.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <rte_byteorder.h>
@@ -24,10 +24,10 @@
 // Where the fields lie in an option-less header.
 struct layout {
 	uint8_t family;
-	uint8_t protocol;	// offset
-	uint8_t source;		// offset; the destination and then the ports follow
-	uint8_t address_words;	// of 32 bits
-	uint8_t header;		// bytes
+	uint8_t protocol; // offset
+	uint8_t source; // offset; the destination and then the ports follow
+	uint8_t address_words; // of 32 bits
+	uint8_t header; // bytes
 };
 static const struct layout layouts[2] = {
 	{.family = 4, .protocol = 9, .source = 12, .address_words = 1, .header = 20},
@@ -49,14 +49,20 @@ static void define_fields(const struct layout *l, struct rte_acl_config *config)
 	config->num_categories = 1;
 	config->num_fields = field_count(l);
 	config->max_size = MAX_TRIE_BYTES;
-	config->defs[f++] = (struct rte_acl_field_def){
-		.type = RTE_ACL_FIELD_TYPE_BITMASK, .size = 1, .offset = l->protocol};
+	config->defs[f++] =
+		(struct rte_acl_field_def){.type = RTE_ACL_FIELD_TYPE_BITMASK, .size = 1, .offset = l->protocol};
 	for (uint8_t i = 0; i < words; i++, f++)
-		config->defs[f] = (struct rte_acl_field_def){.type = RTE_ACL_FIELD_TYPE_MASK, .size = 4,
-			.field_index = f, .input_index = f, .offset = l->source + 4u * i};
+		config->defs[f] = (struct rte_acl_field_def){.type = RTE_ACL_FIELD_TYPE_MASK,
+			.size = 4,
+			.field_index = f,
+			.input_index = f,
+			.offset = l->source + 4u * i};
 	for (uint8_t i = 0; i < 2; i++)
-		config->defs[f + i] = (struct rte_acl_field_def){.type = RTE_ACL_FIELD_TYPE_RANGE, .size = 2,
-			.field_index = f + i, .input_index = f, .offset = l->header + 2u * i};
+		config->defs[f + i] = (struct rte_acl_field_def){.type = RTE_ACL_FIELD_TYPE_RANGE,
+			.size = 2,
+			.field_index = f + i,
+			.input_index = f,
+			.offset = l->header + 2u * i};
 }
 
 // ---- checking --------------------------------------------------------------------------------------------------------
@@ -64,8 +70,8 @@ static void define_fields(const struct layout *l, struct rte_acl_config *config)
 // Transport protocols whose header begins with a source and a destination port.
 static inline int has_ports(uint8_t protocol)
 {
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP || protocol == IPPROTO_DCCP ||
-		protocol == IPPROTO_UDPLITE;
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP ||
+	       protocol == IPPROTO_DCCP || protocol == IPPROTO_UDPLITE;
 }
 
 static int any_port(const uint16_t range[2])
@@ -119,7 +125,7 @@ int acl_check(const void *body, uint32_t length)
 static int matches_family(const struct api_acl_rule *r, uint8_t family)
 {
 	return (r->source.family == 0 || r->source.family == family) &&
-		(r->destination.family == 0 || r->destination.family == family);
+	       (r->destination.family == 0 || r->destination.family == family);
 }
 
 static void fill_address(struct rte_acl_field *field, const struct layout *l, const struct api_address *a)
@@ -192,8 +198,7 @@ static uint32_t *rank_rules(const struct api_acl_rule *rule, uint32_t count)
 	return rank;
 }
 
-static int add_rules(
-	struct rte_acl_ctx *trie, const struct layout *l, const struct api_acl *body, const uint32_t *rank)
+static int add_rules(struct rte_acl_ctx *trie, const struct layout *l, const struct api_acl *body, const uint32_t *rank)
 {
 	const struct api_acl_rule *rule = (const struct api_acl_rule *)(body + 1);
 	int error = 0;
@@ -224,8 +229,10 @@ static int build_trie(
 	if (count == 0)
 		return 0;
 	snprintf(name, sizeof(name), "firewall-%u", serial++);
-	struct rte_acl_param parameters = {.name = name, .socket_id = SOCKET_ID_ANY,
-		.rule_size = RTE_ACL_RULE_SZ(MAX_FIELDS), .max_rule_num = count};
+	struct rte_acl_param parameters = {.name = name,
+		.socket_id = SOCKET_ID_ANY,
+		.rule_size = RTE_ACL_RULE_SZ(MAX_FIELDS),
+		.max_rule_num = count};
 	*out = rte_acl_create(&parameters);
 	if (*out == NULL)
 		return object_error(ENOMEM, "no memory for %u rules", count);
@@ -234,7 +241,8 @@ static int build_trie(
 	if (error == 0)
 		error = rte_acl_build(*out, &config);
 	if (error != 0)
-		return object_error(-error, "the rules for IPv%u cannot be compiled: %s", l->family, rte_strerror(-error));
+		return object_error(
+			-error, "the rules for IPv%u cannot be compiled: %s", l->family, rte_strerror(-error));
 	choose_search(*out);
 	return 0;
 }

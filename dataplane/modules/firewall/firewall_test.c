@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include "core/packet.h"
@@ -58,9 +59,9 @@ static int prefix_matches(const struct api_address *a, const struct flow *f, con
 static int rule_matches(const struct api_acl_rule *r, const struct flow *f)
 {
 	return prefix_matches(&r->source, f, f->source) && prefix_matches(&r->destination, f, f->destination) &&
-		(r->protocol_mask == 0 || r->protocol == f->protocol) && f->source_port >= r->source_port[0] &&
-		f->source_port <= r->source_port[1] && f->destination_port >= r->destination_port[0] &&
-		f->destination_port <= r->destination_port[1];
+	       (r->protocol_mask == 0 || r->protocol == f->protocol) && f->source_port >= r->source_port[0] &&
+	       f->source_port <= r->source_port[1] && f->destination_port >= r->destination_port[0] &&
+	       f->destination_port <= r->destination_port[1];
 }
 
 static uint32_t expected_verdict(const struct api_acl *list, const struct flow *f)
@@ -159,8 +160,12 @@ static void make_frame(struct frame *f, const struct flow *flow, uint16_t extra,
 	f->m.buf_addr = f->bytes;
 	f->m.data_len = l4 + 4;
 	f->m.pkt_len = f->m.data_len;
-	f->p = (struct packet){.l3 = l3, .l4 = l4, .ip_version = flow->family, .protocol = flow->protocol,
-		.fragment = (uint8_t)fragment, .length = l4 + 4u - l3};
+	f->p = (struct packet){.l3 = l3,
+		.l4 = l4,
+		.ip_version = flow->family,
+		.protocol = flow->protocol,
+		.fragment = (uint8_t)fragment,
+		.length = l4 + 4u - l3};
 }
 
 static void random_packet(struct frame *f, struct flow *flow)
@@ -244,13 +249,21 @@ static void test_allowlist(void **unused)
 	list->count = RULES;
 	for (uint32_t i = 0; i < RULES; i++)
 		r[i] = (struct api_acl_rule){.destination = {.family = 4, .prefix = 32, .bytes = {10, 0, i >> 8, i}},
-			.source_port = {0, UINT16_MAX}, .destination_port = {0, UINT16_MAX}, .action = API_PERMIT,
-			.protocol = IPPROTO_UDP, .protocol_mask = 0xff, .priority = 1};
+			.source_port = {0, UINT16_MAX},
+			.destination_port = {0, UINT16_MAX},
+			.action = API_PERMIT,
+			.protocol = IPPROTO_UDP,
+			.protocol_mask = 0xff,
+			.priority = 1};
 	struct acl *a = acl_build(list, 4, &error);
 	assert_non_null(a);
 	for (uint32_t i = 0; i < RULES + 100; i++) {
-		struct flow f = {.family = 4, .protocol = IPPROTO_UDP, .source = {192, 0, 2, 1},
-			.destination = {10, 0, i >> 8, i}, .source_port = 53, .destination_port = 4000};
+		struct flow f = {.family = 4,
+			.protocol = IPPROTO_UDP,
+			.source = {192, 0, 2, 1},
+			.destination = {10, 0, i >> 8, i},
+			.source_port = 53,
+			.destination_port = 4000};
 		make_frame(&frame, &f, 0, 0);
 		acl_classify(a, &m, 1, &verdict);
 		assert_int_equal(verdict, i < RULES ? (i + 1) << 1 | 1 : 0);
@@ -268,7 +281,9 @@ static void test_too_short(void **unused)
 	struct {
 		struct api_acl head;
 		struct api_acl_rule rule;
-	} list = {{API_PERMIT, 1}, {.source_port = {0, UINT16_MAX}, .destination_port = {25, 25}, .protocol = IPPROTO_TCP,
+	} list = {{API_PERMIT, 1}, {.source_port = {0, UINT16_MAX},
+					   .destination_port = {25, 25},
+					   .protocol = IPPROTO_TCP,
 					   .protocol_mask = 0xff}};
 	uint32_t verdict;
 	int error;
@@ -310,8 +325,11 @@ static void test_check(void **unused)
 	struct {
 		struct api_acl head;
 		struct api_acl_rule rule;
-	} good = {{API_PERMIT, 1}, {.source = {.family = 4, .prefix = 8}, .source_port = {0, UINT16_MAX},
-					   .destination_port = {0, 9}, .protocol = IPPROTO_UDP, .protocol_mask = 0xff}},
+	} good = {{API_PERMIT, 1}, {.source = {.family = 4, .prefix = 8},
+					   .source_port = {0, UINT16_MAX},
+					   .destination_port = {0, 9},
+					   .protocol = IPPROTO_UDP,
+					   .protocol_mask = 0xff}},
 	  bad;
 	assert_int_equal(acl_check(&good, sizeof(good)), 0);
 	assert_int_equal(acl_check(&good, sizeof(good) - 1), EINVAL);
@@ -338,8 +356,8 @@ static void test_check(void **unused)
 
 int main(void)
 {
-	char *args[] = {"firewall-test", "--no-huge", "--no-shconf", "-m", "512", "--no-pci", "--no-telemetry", "-l", "0",
-		"--log-level", "lib.eal:error"};
+	char *args[] = {"firewall-test", "--no-huge", "--no-shconf", "-m", "512", "--no-pci", "--no-telemetry", "-l",
+		"0", "--log-level", "lib.eal:error"};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_model_wide),

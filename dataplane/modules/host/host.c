@@ -11,8 +11,8 @@
 // Shared by the nodes that punt, so these are not static.
 struct reason punt_pppoe_discovery = {
 	.name = "pppoe-discovery", .text = "a PPPoE discovery packet (RFC 2516 §5)", .kind = REASON_PUNT};
-struct reason punt_ppp_control = {
-	.name = "ppp-control", .text = "a PPP control packet: LCP, authentication or a network control protocol",
+struct reason punt_ppp_control = {.name = "ppp-control",
+	.text = "a PPP control packet: LCP, authentication or a network control protocol",
 	.kind = REASON_PUNT};
 struct reason punt_dhcp = {.name = "dhcp", .text = "a DHCP message from a subscriber", .kind = REASON_PUNT};
 struct reason punt_dhcp6 = {.name = "dhcp6", .text = "a DHCPv6 message from a subscriber", .kind = REASON_PUNT};
@@ -68,7 +68,7 @@ const struct reason *host_pppoe_discovery(const struct rte_mbuf *m, uint32_t off
 	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m);
 
 	if (offset > readable || pppoe_discovery_check(rte_pktmbuf_mtod_offset(m, const uint8_t *, offset),
-					readable - offset, total - offset) != PPPOE_OK)
+					 readable - offset, total - offset) != PPPOE_OK)
 		return &drop_pppoe_discovery;
 	return &punt_pppoe_discovery;
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUPS4 8192  // tbl8 groups of 512 bytes
+#define GROUPS4 8192 // tbl8 groups of 512 bytes
 #define GROUPS6 32000 // below 2^15: a 2-byte entry holds the group's number and one flag
 #define GROUPS_SPARE 16 // the library asks for a few more than it takes
 

@@ -20,12 +20,14 @@ static const struct interfaces nothing = {
 };
 
 static struct {
-	const struct interfaces *now;  // read by workers
+	const struct interfaces *now; // read by workers
 	const struct interfaces *next; // of the open transaction, or NULL
 	char name[MAX_INTERFACES][API_NAME]; // index -> name; control thread
 	void (*watch[MAX_WATCHES])(void);
 	uint32_t watches;
 } table = {.now = &nothing};
+
+const struct ip_filter *ip_local_filter = &nothing.filter;
 
 const struct interfaces *interfaces_now(void)
 {
@@ -101,7 +103,8 @@ enum local_match { LOCAL_ANY, LOCAL_INTERFACE, LOCAL_GATEWAY };
 
 static int local_find(const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
 {
-	for (uint32_t i = local_hash(a) & s->local_mask; s->local[i].interface != UINT32_MAX; i = (i + 1) & s->local_mask) {
+	for (uint32_t i = local_hash(a) & s->local_mask; s->local[i].interface != UINT32_MAX;
+		i = (i + 1) & s->local_mask) {
 		const struct local_slot *slot = &s->local[i];
 
 		if (memcmp(&slot->address, a, sizeof(*a)) != 0)
@@ -113,7 +116,7 @@ static int local_find(const struct interfaces *s, const struct ip_address *a, en
 	return 0;
 }
 
-int ip_is_local(uint8_t family, const uint8_t *address)
+int ip_is_local_exactly(uint8_t family, const uint8_t *address)
 {
 	struct ip_address a = ip_address_of(family, address);
 
@@ -220,10 +223,11 @@ static int check(const char *key, const struct api_interface *want)
 		const struct api_address *a = &want->address[i];
 
 		if (!address_valid(a))
-			return object_error(EINVAL, "interface %s: address %u is neither IPv4 nor IPv6 with a prefix length",
-				key, i + 1);
+			return object_error(EINVAL,
+				"interface %s: address %u is neither IPv4 nor IPv6 with a prefix length", key, i + 1);
 		if (!address_assignable(a))
-			return object_error(EINVAL, "interface %s cannot have the address %s", key, address_text(a, text));
+			return object_error(
+				EINVAL, "interface %s cannot have the address %s", key, address_text(a, text));
 	}
 	return 0;
 }
@@ -242,7 +246,8 @@ static int index_of(const struct build *b, const char *key)
 	for (int i = 0; i < MAX_INTERFACES; i++) {
 		if (strcmp(table.name[i], key) == 0)
 			return i;
-		if (empty < 0 && b->list[i].name[0] == 0 && get(table.now, i) == NULL && get(interfaces_next(), i) == NULL)
+		if (empty < 0 && b->list[i].name[0] == 0 && get(table.now, i) == NULL &&
+			get(interfaces_next(), i) == NULL)
 			empty = i;
 	}
 	if (empty >= 0)
@@ -280,8 +285,8 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 	return 0;
 }
 
-static int overlap(const struct interface *a, const struct api_address *x, const struct interface *b,
-	const struct api_address *y)
+static int overlap(
+	const struct interface *a, const struct api_address *x, const struct interface *b, const struct api_address *y)
 {
 	char text[64];
 	int both_core = a->role == API_ROLE_CORE && b->role == API_ROLE_CORE;
@@ -342,6 +347,8 @@ static void fill_hashes(struct interfaces *s)
 		for (uint32_t n = 0; n < f->addresses; n++) {
 			struct ip_address a = ip_address_of(f->address[n].family, f->address[n].bytes);
 
+			uint32_t bit = ip_filter_bit(f->address[n].family, f->address[n].bytes);
+			s->filter.bits[bit / 64] |= 1ull << bit % 64;
 			at = local_hash(&a) & s->local_mask;
 			while (s->local[at].interface != UINT32_MAX)
 				at = (at + 1) & s->local_mask;
@@ -405,6 +412,7 @@ static void publish(const struct interfaces *s)
 
 	next_hops_refresh(s);
 	__atomic_store_n(&table.now, s, __ATOMIC_RELEASE);
+	__atomic_store_n(&ip_local_filter, &s->filter, __ATOMIC_RELEASE);
 	control_synchronize();
 	snapshot_free(old);
 	for (uint32_t i = 0; i < table.watches; i++)
@@ -414,7 +422,8 @@ static void publish(const struct interfaces *s)
 void interface_watch(void (*fn)(void))
 {
 	if (table.watches == MAX_WATCHES)
-		rte_panic("more than %d modules watch interfaces\n", MAX_WATCHES); // constructors only: found at every start
+		rte_panic("more than %d modules watch interfaces\n",
+			MAX_WATCHES); // constructors only: found at every start
 	table.watch[table.watches++] = fn;
 }
 

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <rte_ether.h>
 #include <stdint.h>
+#include <string.h>
 
 // An address in one form for both families: IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
 struct ip_address {
@@ -19,11 +20,11 @@ struct ip_address {
 struct interface {
 	char name[API_NAME];
 	uint16_t index;
-	uint16_t port;	     // index of struct port
-	uint16_t vlan[2];    // outer, inner; 0 none
+	uint16_t port; // index of struct port
+	uint16_t vlan[2]; // outer, inner; 0 none
 	uint32_t mtu;
-	uint32_t role;	     // enum api_role of the port
-	uint8_t l2_length;   // 14, 18 or 22
+	uint32_t role; // enum api_role of the port
+	uint8_t l2_length; // 14, 18 or 22
 	struct rte_ether_addr mac;
 	uint32_t addresses;
 	struct api_address address[API_MAX_ADDRESSES];
@@ -45,15 +46,16 @@ enum next_hop_kind {
 #define NEXT_HOP_HEADER 24
 struct next_hop {
 	uint8_t resolved; // NEIGHBOUR: header below is valid
-	uint8_t kind;	  // enum next_hop_kind
+	uint8_t kind; // enum next_hop_kind
 	uint8_t l2_length;
 	uint8_t pad;
 	uint32_t mtu;
 	uint16_t port;
 	uint16_t interface;
 	uint32_t pad2;
-	uint8_t header[NEXT_HOP_HEADER]; // Ethernet header at the end of this array; its last two bytes, the ethertype, are patched
-	struct ip_address address;	 // of the neighbour
+	uint8_t header
+		[NEXT_HOP_HEADER]; // Ethernet header at the end of this array; its last two bytes, the ethertype, are patched
+	struct ip_address address; // of the neighbour
 } __rte_cache_aligned;
 static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 
@@ -66,7 +68,26 @@ int ip_prefix_equal(const uint8_t *a, const uint8_t *b, uint32_t bits);
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
 const struct interface *interface_get(uint32_t index); // NULL when there is none
 // 1 when the address is one of ours on any interface. Workers. (The local end of a GTP-U path is an interface's address.)
-int ip_is_local(uint8_t family, const uint8_t *address);
+// Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a look-up.
+struct ip_filter {
+	uint64_t bits[16];
+};
+extern const struct ip_filter *ip_local_filter; // never NULL; replaced with the tables, read within a walk
+static inline uint32_t ip_filter_bit(uint8_t family, const uint8_t *address)
+{
+	uint64_t low = 0;
+
+	memcpy(&low, address + (family == 4 ? 0 : 12), 4);
+	return (uint32_t)(low * 0x9e3779b97f4a7c15ull >> 54);
+}
+int ip_is_local_exactly(uint8_t family, const uint8_t *address);
+static inline int ip_is_local(uint8_t family, const uint8_t *address)
+{
+	uint32_t bit = ip_filter_bit(family, address);
+	const struct ip_filter *f = __atomic_load_n(&ip_local_filter, __ATOMIC_ACQUIRE);
+
+	return (f->bits[bit / 64] >> bit % 64 & 1) != 0 && ip_is_local_exactly(family, address);
+}
 // 1 when it is ours on this interface (TS 29.281 tunnel endpoints are bound to their interface, row G20).
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
 // 1 when the access port `port` answers for this gateway address towards its subscribers. Workers.

@@ -59,7 +59,8 @@ static rte_edge_t edge_to(const char *node)
 		if (strcmp(ip_input_node.next_nodes[e], node) == 0)
 			return e;
 	if (ip_input_node.nb_edges == EDGE_COUNT + MAX_LOCAL_NODES)
-		rte_panic("more than %d nodes take local IP packets\n", MAX_LOCAL_NODES); // before main(): never from input
+		rte_panic("more than %d nodes take local IP packets\n",
+			MAX_LOCAL_NODES); // before main(): never from input
 	ip_input_node.next_nodes[ip_input_node.nb_edges] = node;
 	return ip_input_node.nb_edges++;
 }

@@ -23,7 +23,7 @@ enum { EDGE_TX, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 // so nothing that it was copied from changes meanwhile.
 struct last {
 	uint64_t high, low; // destination as loaded
-	uint8_t version;    // 0: none yet
+	uint8_t version; // 0: none yet
 	uint8_t l2_length;
 	uint16_t port;
 	uint32_t mtu; // 0: the header is not valid
@@ -99,7 +99,8 @@ static __rte_always_inline int same(struct last *last, uint8_t version, uint64_t
 }
 
 // Makes `last` the answer for this packet. Returns 0 when there is no packet.
-static __rte_always_inline int find_way(struct last *last, const struct rte_mbuf *m, const struct packet *pkt, const uint8_t *packet)
+static __rte_always_inline int find_way(
+	struct last *last, const struct rte_mbuf *m, const struct packet *pkt, const uint8_t *packet)
 {
 	uint64_t high = 0, low = 0;
 

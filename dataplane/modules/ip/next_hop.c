@@ -14,12 +14,12 @@
 #include <string.h>
 
 static struct {
-	struct next_hop *hop;	  // MAX_NEXT_HOPS; read by workers
+	struct next_hop *hop; // MAX_NEXT_HOPS; read by workers
 	struct exact *by_address; // read by workers, written by the control thread
 	// control thread only
 	uint32_t holders[MAX_NEXT_HOPS];
 	struct rte_ether_addr mac[MAX_NEXT_HOPS];
-	uint16_t spare[MAX_NEXT_HOPS];	 // may be given out
+	uint16_t spare[MAX_NEXT_HOPS]; // may be given out
 	uint16_t retired[MAX_NEXT_HOPS]; // free, but a worker may still read them
 	uint32_t spares, retirees;
 } table;

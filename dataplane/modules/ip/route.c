@@ -24,7 +24,7 @@ struct routes {
 	struct route *list;
 	uint32_t count, room;
 	uint32_t of_family[2], groups[2]; // IPv4, IPv6
-	struct fib *fresh[2];		  // replacements for tables that are too small
+	struct fib *fresh[2]; // replacements for tables that are too small
 };
 
 static struct {
@@ -92,7 +92,9 @@ static int route_form(const char *key, const struct api_route *want)
 	if (address_is_link_local(want->prefix.family, want->prefix.bytes) && want->prefix.prefix > 9)
 		return object_error(EINVAL, "route %s: link-local destinations are never forwarded", key);
 	if (want->via.family == 0)
-		return want->interface[0] ? 0 : object_error(EINVAL, "route %s has neither a gateway nor an interface", key);
+		return want->interface[0]
+			       ? 0
+			       : object_error(EINVAL, "route %s has neither a gateway nor an interface", key);
 	if (!address_valid(&want->via) || want->via.family != want->prefix.family)
 		return object_error(EINVAL, "route %s: the gateway is not of the prefix's family", key);
 	struct api_address host = want->via;
@@ -105,7 +107,8 @@ static int route_form(const char *key, const struct api_route *want)
 static int prefix_holds(const struct interface *i, const struct api_address *a)
 {
 	for (uint32_t n = 0; n < i->addresses; n++)
-		if (i->address[n].family == a->family && ip_prefix_equal(i->address[n].bytes, a->bytes, i->address[n].prefix))
+		if (i->address[n].family == a->family &&
+			ip_prefix_equal(i->address[n].bytes, a->bytes, i->address[n].prefix))
 			return 1;
 	return 0;
 }
@@ -190,7 +193,7 @@ static int plan_connected(struct routes *r, const struct interface *i)
 		if (address_is_link_local(route.prefix.family, bytes))
 			continue;
 		for (uint32_t bit = route.prefix.prefix; bit < 8 * address_length(route.prefix.family); bit++)
-			bytes[bit / 8] &= (uint8_t)~(0x80 >> bit % 8);
+			bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
 		route.next_hop = next_hop_hold(i, NULL);
 		if (route.next_hop == NEXT_HOP_NONE)
 			return object_error(ENOSPC, "interface %s: more than %d next hops", i->name, MAX_NEXT_HOPS - 1);
@@ -247,7 +250,7 @@ static void compare_lists(const struct routes *old, const struct routes *fresh,
 	uint32_t o = 0, n = 0;
 
 	while (o < old->count || n < fresh->count) {
-		int order = o == old->count    ? 1
+		int order = o == old->count     ? 1
 			    : n == fresh->count ? -1
 						: prefix_compare(&old->list[o].prefix, &fresh->list[n].prefix);
 		const struct route *was = order <= 0 ? &old->list[o++] : NULL;
@@ -282,8 +285,8 @@ static int plan_tables(struct routes *r)
 		if (r->of_family[slot] == 0 || fib_fits(table.fib[slot], both.routes[slot], both.groups[slot]))
 			continue;
 		if (r->of_family[slot] > MAX_ROUTES)
-			return object_error(ENOSPC, "%u IPv%u routes, at most %d are possible", r->of_family[slot], family,
-				MAX_ROUTES);
+			return object_error(ENOSPC, "%u IPv%u routes, at most %d are possible", r->of_family[slot],
+				family, MAX_ROUTES);
 		if (r->groups[slot] > most)
 			return object_error(ENOSPC,
 				"the IPv%u routes longer than 24 bits need %u table groups, %u are possible", family,
@@ -356,7 +359,8 @@ static void add_fresh(const struct route *was, const struct route *is, void *arg
 {
 	struct fib *const *in_place = arg;
 
-	if (is != NULL && (was == NULL || was->next_hop != is->next_hop) && in_place[slot_of(is->prefix.family)] != NULL)
+	if (is != NULL && (was == NULL || was->next_hop != is->next_hop) &&
+		in_place[slot_of(is->prefix.family)] != NULL)
 		fib_add(in_place[slot_of(is->prefix.family)], &is->prefix, is->next_hop);
 }
 

@@ -49,8 +49,9 @@ struct local_slot {
 struct interfaces {
 	uint32_t count; // highest index + 1; slots without a name are unused
 	uint32_t vlan_mask, local_mask;
-	struct vlan_slot *vlan;	  // open addressing, at most half full
+	struct vlan_slot *vlan; // open addressing, at most half full
 	struct local_slot *local; // the same; an address may be there once per access port
+	struct ip_filter filter; // of `local`
 	struct interface interface[];
 };
 
@@ -87,7 +88,7 @@ uint32_t fib_groups_max(uint8_t family);
 
 // Works out the routes as they will be after the open transaction. 0, or errno after object_error().
 int routes_plan(void);
-void routes_apply(void);  // makes the plan true; does nothing without one
+void routes_apply(void); // makes the plan true; does nothing without one
 void routes_forget(void); // throws the plan away
 
 #endif

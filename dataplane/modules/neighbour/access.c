@@ -18,10 +18,13 @@
 #define ANSWERS_PER_SECOND 10000 // and worker
 
 DROP_REASON(drop_unknown, "neighbour-unknown-subscriber", "ARP or neighbour discovery from no known subscriber")
-DROP_REASON(drop_spoof, "neighbour-spoof", "a subscriber claims an address in ARP or neighbour discovery that it does not have")
+DROP_REASON(drop_spoof, "neighbour-spoof",
+	"a subscriber claims an address in ARP or neighbour discovery that it does not have")
 DROP_REASON(drop_not_gateway, "neighbour-not-gateway", "a subscriber asks for an address that is not its gateway's")
-DROP_REASON(drop_gratuitous, "neighbour-announcement", "a subscriber announces its address, which its session knows already")
-DROP_REASON(drop_rate, "neighbour-access-rate-limit", "more subscribers' ARP requests and solicitations than are answered")
+DROP_REASON(drop_gratuitous, "neighbour-announcement",
+	"a subscriber announces its address, which its session knows already")
+DROP_REASON(
+	drop_rate, "neighbour-access-rate-limit", "more subscribers' ARP requests and solicitations than are answered")
 DROP_REASON(drop_ppp, "neighbour-on-ppp", "neighbour discovery inside PPP, where there are no link-layer addresses")
 DROP_REASON(drop_room, "neighbour-no-room", "the frame's buffer has no room for the answer")
 

@@ -40,8 +40,8 @@ static int may_answer(void)
 // ---- making messages -------------------------------------------------------------------------------------------------
 
 // A frame of ours on an interface; its payload goes to the returned place. NULL when there are no buffers.
-static uint8_t *frame_begin(
-	struct rte_mbuf **m, const struct interface *i, const uint8_t *destination, uint16_t ethertype, uint16_t payload)
+static uint8_t *frame_begin(struct rte_mbuf **m, const struct interface *i, const uint8_t *destination,
+	uint16_t ethertype, uint16_t payload)
 {
 	*m = control_originate();
 	if (*m == NULL)
@@ -100,7 +100,8 @@ static void ns_send(const struct interface *i, const uint8_t *to_mac, const uint
 	frame_send(m);
 }
 
-static void na_send(const struct interface *i, const uint8_t *to_mac, const uint8_t *to, const uint8_t *target, uint8_t flags)
+static void na_send(
+	const struct interface *i, const uint8_t *to_mac, const uint8_t *to, const uint8_t *target, uint8_t flags)
 {
 	struct rte_mbuf *m;
 	uint8_t *p = frame_begin(&m, i, to_mac, ETH_TYPE_IP6, ND_LENGTH);
@@ -258,8 +259,8 @@ static void arp_arrived(struct rte_mbuf *m)
 	struct arp_info arp;
 
 	if (i == NULL || pkt->l3 > rte_pktmbuf_data_len(m) ||
-		arp_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), rte_pktmbuf_data_len(m) - pkt->l3, &arp) !=
-			ARP_OK)
+		arp_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), rte_pktmbuf_data_len(m) - pkt->l3,
+			&arp) != ARP_OK)
 		finish(m, &drop_arp_malformed);
 	else
 		finish(m, arp_packet(i, &arp));

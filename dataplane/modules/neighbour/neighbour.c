@@ -7,11 +7,13 @@
 #include <string.h>
 
 #define TIMER_MS 100
+#define LOOK_AT 256 // slots, for a free one
 
 DROP_REASON(drop_unresolved, "neighbour-unresolved", "the next hop did not answer ARP or neighbour solicitations")
 DROP_REASON(drop_queue, "neighbour-queue-full", "more packets wait for one neighbour, or for all, than may wait")
 DROP_REASON(drop_full, "neighbour-table-full", "there is no room for another neighbour")
-DROP_REASON(drop_no_host, "neighbour-no-host", "the destination is a network's own or broadcast address, or its route is gone")
+DROP_REASON(drop_no_host, "neighbour-no-host",
+	"the destination is a network's own or broadcast address, or its route is gone")
 
 // Shared by the nodes that punt, so these are not static.
 struct reason punt_arp = {.name = "arp", .text = "an ARP packet on a core interface", .kind = REASON_PUNT};
@@ -29,9 +31,9 @@ struct reason drop_nd_malformed = {.name = "nd-malformed",
 
 static struct {
 	struct neighbour *list; // MAX_NEIGHBOURS
-	uint32_t count;
+	uint32_t hand; // where make_room() goes on
 	uint32_t by_hop[1u << 16]; // next hop -> index in list + 1
-	uint32_t held, max_held;   // packets waiting, all neighbours
+	uint32_t held, max_held; // packets waiting, all neighbours
 } table;
 
 struct neighbour *neighbour_of(uint32_t next_hop)
@@ -112,28 +114,39 @@ void neighbour_remove(struct neighbour *n)
 	table.by_hop[n->next_hop] = 0;
 	next_hop_release(n->next_hop);
 	memset(n, 0, sizeof(*n));
-	table.count--;
 }
 
-// Room for a new one: the one that answered longest ago goes, if it does not answer now.
-static struct neighbour *make_room(void)
+// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and must
+// cost those that answer nothing (RFC 6583).
+static int expendable(const struct neighbour *n, int any)
 {
-	struct neighbour *oldest = NULL;
+	if (n->state == FAILED)
+		return 3;
+	if (n->state == STALE)
+		return 2;
+	return any && n->state != STATIC;
+}
 
-	for (uint32_t i = 0; i < MAX_NEIGHBOURS; i++) {
-		struct neighbour *n = &table.list[i];
+// A free slot, made free if need be. Looks at a few slots only, from where it stopped the last time, so that a flood costs
+// little; `any`: at all of them, and takes even a neighbour that answers.
+static struct neighbour *make_room(int any)
+{
+	struct neighbour *victim = NULL;
+
+	for (uint32_t step = 0; step < (any ? MAX_NEIGHBOURS : LOOK_AT); step++) {
+		struct neighbour *n = &table.list[table.hand++ % MAX_NEIGHBOURS];
 
 		if (n->state == NEIGHBOUR_FREE)
 			return n;
-		if ((n->state == FAILED || n->state == STALE) && (oldest == NULL || n->since_ns < oldest->since_ns))
-			oldest = n;
+		if (expendable(n, any) > (victim != NULL ? expendable(victim, any) : 0))
+			victim = n;
 	}
-	if (oldest != NULL)
-		neighbour_remove(oldest);
-	return oldest;
+	if (victim != NULL)
+		neighbour_remove(victim);
+	return victim;
 }
 
-struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address)
+struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address, int any)
 {
 	const struct interface *i = interface_get(interface);
 	struct ip_address a = ip_address_of(family, address);
@@ -143,7 +156,7 @@ struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uin
 		return n;
 	if (table.list == NULL || i == NULL)
 		return NULL;
-	n = make_room();
+	n = make_room(any);
 	uint32_t hop = n == NULL ? NEXT_HOP_NONE : next_hop_ensure(interface, &a);
 	if (hop == NEXT_HOP_NONE)
 		return NULL;
@@ -158,7 +171,6 @@ struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uin
 	};
 	memcpy(n->name, i->name, sizeof(n->name));
 	table.by_hop[hop] = (uint32_t)(n - table.list) + 1;
-	table.count++;
 	return n;
 }
 
@@ -250,7 +262,7 @@ static void resolve(struct rte_mbuf *m)
 	memcpy(address, destination, pkt->ip_version == 4 ? 4 : 16);
 	if (h->kind == NEXT_HOP_NEIGHBOUR)
 		memcpy(address, h->address.bytes + (pkt->ip_version == 4 ? 12 : 0), pkt->ip_version == 4 ? 4 : 16);
-	struct neighbour *n = neighbour_ensure(h->interface, pkt->ip_version, address);
+	struct neighbour *n = neighbour_ensure(h->interface, pkt->ip_version, address, 0);
 	if (n == NULL) {
 		control_drop(m, &drop_full);
 		return;

@@ -7,8 +7,8 @@
 
 #include "core/node.h"
 
-extern struct reason punt_arp;	   // an ARP packet: l3 is its offset, interface is valid
-extern struct reason punt_nd;	   // a neighbour solicitation or advertisement: l3 as for IP, interface is valid
+extern struct reason punt_arp; // an ARP packet: l3 is its offset, interface is valid
+extern struct reason punt_nd; // a neighbour solicitation or advertisement: l3 as for IP, interface is valid
 extern struct reason punt_resolve; // an IP packet that waits for the MAC address of its next hop
 
 // Malformed messages, wherever they came from.

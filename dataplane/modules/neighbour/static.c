@@ -32,11 +32,13 @@ static int check(const char *key, const void *body, uint32_t length)
 	if (memchr(n->interface, 0, API_NAME) != NULL)
 		i = object_find(API_INTERFACE, n->interface, &size);
 	if (i == NULL)
-		return object_error(ENOENT, "neighbour %s: there is no interface \"%.*s\"", key, API_NAME - 1, n->interface);
+		return object_error(
+			ENOENT, "neighbour %s: there is no interface \"%.*s\"", key, API_NAME - 1, n->interface);
 	if (n->address.family != 4 && n->address.family != 6)
 		return object_error(EINVAL, "neighbour %s has no address", key);
 	if (!interface_holds(i, n))
-		return object_error(EINVAL, "neighbour %s: its address is in no network of interface %s", key, n->interface);
+		return object_error(
+			EINVAL, "neighbour %s: its address is in no network of interface %s", key, n->interface);
 	if ((n->mac[0] & 1) || rte_is_zero_ether_addr((const struct rte_ether_addr *)n->mac))
 		return object_error(EINVAL, "neighbour %s: the MAC address is not one host's", key);
 	return 0;
@@ -77,7 +79,7 @@ static int set_one(const char *key, const void *body, uint32_t length, void *arg
 {
 	const struct api_neighbour *want = body;
 	uint32_t interface = interface_by_name(want->interface);
-	struct neighbour *n = neighbour_ensure(interface, want->address.family, want->address.bytes);
+	struct neighbour *n = neighbour_ensure(interface, want->address.family, want->address.bytes, 1);
 
 	if (n == NULL) {
 		LOG(ERR, "static neighbour %s is left out: the table is full\n", key);

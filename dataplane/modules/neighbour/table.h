@@ -34,7 +34,7 @@ struct neighbour {
 	char name[API_NAME]; // of the interface: its index may be given to another
 	struct ip_address address;
 	uint64_t since_ns; // last answer, or when it was made
-	uint64_t due_ns;   // next thing to do
+	uint64_t due_ns; // next thing to do
 	struct rte_mbuf *queue[NEIGHBOUR_HELD]; // oldest first
 };
 
@@ -42,8 +42,9 @@ struct neighbour {
 struct neighbour *neighbour_of(uint32_t next_hop);
 // The same by address; NULL when it is not known.
 struct neighbour *neighbour_find(uint32_t interface, uint8_t family, const uint8_t *address);
-// Makes it when it is not there. NULL when the table is full of neighbours that are in use.
-struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address);
+// Makes it when it is not there. NULL when the table is full of neighbours that are in use; any = 1: even then one of them
+// goes, if it is not static.
+struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address, int any);
 void neighbour_remove(struct neighbour *n);
 // Calls fn for every neighbour; fn may remove it.
 void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg);

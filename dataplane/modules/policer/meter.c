@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define MIN_PERIOD 4096u	 // time units of one refill: rounding by half a unit is 0.012 %
+#define MIN_PERIOD 4096u // time units of one refill: rounding by half a unit is 0.012 %
 #define MAX_RATE 1000000000000u // bytes per second
-#define MAX_BURST (1ull << 40)	 // bytes
+#define MAX_BURST (1ull << 40) // bytes
 
 // The refill of one bucket: `bytes` every `period` units of 1 / (hz << METER_TIME_SHIFT) second. 0 < rate <= MAX_RATE.
 static void bucket(uint64_t rate, uint64_t hz, uint64_t *period, uint64_t *bytes)
@@ -30,8 +30,7 @@ static int compile_srtcm(struct policer_profile *to, const struct api_policer *w
 
 static int compile_trtcm(struct policer_profile *to, const struct api_policer *want, uint64_t hz)
 {
-	struct rte_meter_trtcm_params params = {
-		.cir = want->cir, .pir = want->pir, .cbs = want->cbs, .pbs = want->pbs};
+	struct rte_meter_trtcm_params params = {.cir = want->cir, .pir = want->pir, .cbs = want->cbs, .pbs = want->pbs};
 
 	if (rte_meter_trtcm_profile_config(&to->trtcm, &params) != 0)
 		return object_error(
@@ -52,7 +51,8 @@ int meter_compile(struct policer_profile *to, const struct api_policer *want, ui
 	*to = (struct policer_profile){.type = want->type};
 	for (int i = 0; i < RTE_COLORS; i++) {
 		if (want->action[i] > API_COLOUR_REMARK || want->dscp[i] > 63)
-			return object_error(EINVAL, "action %u with DSCP %u is not known", want->action[i], want->dscp[i]);
+			return object_error(
+				EINVAL, "action %u with DSCP %u is not known", want->action[i], want->dscp[i]);
 		to->action[i] = want->action[i];
 		to->dscp[i] = want->dscp[i];
 	}

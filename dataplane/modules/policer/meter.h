@@ -17,9 +17,9 @@
 
 // One cache line; never changes after it was published. Written by the control thread, read by workers.
 struct policer_profile {
-	uint32_t type;		    // enum api_meter
+	uint32_t type; // enum api_meter
 	uint8_t action[RTE_COLORS]; // enum api_colour_action
-	uint8_t dscp[RTE_COLORS];   // for API_COLOUR_REMARK
+	uint8_t dscp[RTE_COLORS]; // for API_COLOUR_REMARK
 	union {
 		struct rte_meter_srtcm_profile srtcm;
 		struct rte_meter_trtcm_profile trtcm;

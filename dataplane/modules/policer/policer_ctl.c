@@ -13,7 +13,7 @@
 // Written by the control thread; workers read profile[] only. A name belongs to its slot while either pointer is set.
 static struct {
 	struct policer_profile *profile[POLICER_MAX_PROFILES]; // what workers see
-	struct policer_profile *next[POLICER_MAX_PROFILES];    // as it will be after the open transaction
+	struct policer_profile *next[POLICER_MAX_PROFILES]; // as it will be after the open transaction
 	char name[POLICER_MAX_PROFILES][API_NAME];
 	uint32_t slots; // ever used
 } policers;

@@ -10,7 +10,8 @@
 
 // The first three are values of enum api_outer: the rule's outer header names the way on.
 enum { EDGE_IP, EDGE_GTPU, EDGE_ACCESS, EDGE_DROP, EDGE_COUNT };
-static_assert((int)EDGE_IP == API_OUTER_NONE && (int)EDGE_GTPU == API_OUTER_GTPU && (int)EDGE_ACCESS == API_OUTER_ENDPOINT,
+static_assert(
+	(int)EDGE_IP == API_OUTER_NONE && (int)EDGE_GTPU == API_OUTER_GTPU && (int)EDGE_ACCESS == API_OUTER_ENDPOINT,
 	"edges are numbered as outer headers");
 
 DROP_REASON(drop_uplink, "policer-uplink", "The uplink policer drops packets of this colour.")
@@ -72,7 +73,9 @@ static struct rte_node_register policer_uplink = {
 	.name = "policer-uplink",
 	.process = process_uplink,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_IP] = "ip-forward", [EDGE_GTPU] = "gtpu-encap", [EDGE_ACCESS] = "access-encap",
+	.next_nodes = {[EDGE_IP] = "ip-forward",
+		[EDGE_GTPU] = "gtpu-encap",
+		[EDGE_ACCESS] = "access-encap",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(policer_uplink)
@@ -81,7 +84,9 @@ static struct rte_node_register policer_downlink = {
 	.name = "policer-downlink",
 	.process = process_downlink,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_IP] = "ip-forward", [EDGE_GTPU] = "gtpu-encap", [EDGE_ACCESS] = "access-encap",
+	.next_nodes = {[EDGE_IP] = "ip-forward",
+		[EDGE_GTPU] = "gtpu-encap",
+		[EDGE_ACCESS] = "access-encap",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(policer_downlink)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include "core/packet.h"
@@ -83,8 +84,8 @@ static void compare_second(const struct api_policer *want, uint64_t hz, double l
 	while (now < 1.0) {
 		uint32_t length = size ? size : 64 + (uint32_t)(random_next() >> 32) % 1437;
 		enum rte_color a = meter_colour(&p, &s, start + (uint64_t)(now * (double)hz), length);
-		enum rte_color b = want->type == API_SRTCM ? model_srtcm(&m, want, now, length) :
-							     model_trtcm(&m, want, now, length);
+		enum rte_color b = want->type == API_SRTCM ? model_srtcm(&m, want, now, length)
+							   : model_trtcm(&m, want, now, length);
 		bytes[a] += length;
 		expected[b] += length;
 		now += length / load * (double)(1 + (random_next() >> 32) % 199) / 100;
@@ -92,8 +93,8 @@ static void compare_second(const struct api_policer *want, uint64_t hz, double l
 	for (int i = 0; i < RTE_COLORS; i++) {
 		double error = fabs(bytes[i] - expected[i]);
 		if (error > 0.002 * expected[i] + 3000)
-			fail_msg("type %u, %.0f bytes/s of %u offered to %lu: colour %d got %.0f, expected %.0f", want->type,
-				load, size, want->cir, i, bytes[i], expected[i]);
+			fail_msg("type %u, %.0f bytes/s of %u offered to %lu: colour %d got %.0f, expected %.0f",
+				want->type, load, size, want->cir, i, bytes[i], expected[i]);
 	}
 }
 
@@ -103,7 +104,8 @@ static void test_srtcm(void **unused)
 	static const uint32_t sizes[] = {64, 128, 650, 1500, 0};
 	for (uint32_t r = 0; r < RTE_DIM(rates); r++)
 		for (uint32_t i = 0; i < RTE_DIM(sizes); i++) {
-			struct api_policer want = {.type = API_SRTCM, .cir = rates[r], .cbs = 3000 + rates[r] / 100, .pbs = 5000};
+			struct api_policer want = {
+				.type = API_SRTCM, .cir = rates[r], .cbs = 3000 + rates[r] / 100, .pbs = 5000};
 			double load = (double)rates[r];
 			compare_second(&want, clocks[i % RTE_DIM(clocks)], load * 0.5, sizes[i]);
 			compare_second(&want, clocks[r % RTE_DIM(clocks)], load * 1.5, sizes[i]);
@@ -118,8 +120,11 @@ static void test_trtcm(void **unused)
 	static const uint32_t sizes[] = {64, 128, 650, 1500, 0};
 	for (uint32_t r = 0; r < RTE_DIM(rates); r++)
 		for (uint32_t i = 0; i < RTE_DIM(sizes); i++) {
-			struct api_policer want = {.type = API_TRTCM, .cir = rates[r], .pir = rates[r] * 3 / 2,
-				.cbs = 3000 + rates[r] / 200, .pbs = 4000 + rates[r] / 100};
+			struct api_policer want = {.type = API_TRTCM,
+				.cir = rates[r],
+				.pir = rates[r] * 3 / 2,
+				.cbs = 3000 + rates[r] / 200,
+				.pbs = 4000 + rates[r] / 100};
 			double load = (double)rates[r];
 			compare_second(&want, clocks[i % RTE_DIM(clocks)], load * 0.8, sizes[i]);
 			compare_second(&want, clocks[r % RTE_DIM(clocks)], load * 1.3, sizes[i]);
@@ -136,7 +141,7 @@ static void test_refill(void **unused)
 			struct policer_profile p;
 			assert_int_equal(meter_compile(&p, &want, clocks[i]), 0);
 			double made = (double)p.srtcm.cir_bytes_per_period / (double)p.srtcm.cir_period *
-				(double)(clocks[i] << METER_TIME_SHIFT);
+				      (double)(clocks[i] << METER_TIME_SHIFT);
 			assert_true(fabs(made / (double)want.cir - 1) < 0.0003);
 		}
 }

@@ -68,44 +68,41 @@ static inline struct rule *rule_of_value(uint64_t value)
 static inline void endpoint_key(
 	struct exact_key *k, uint16_t port, uint16_t s_tag, uint16_t c_tag, uint16_t pppoe, const uint8_t mac[6])
 {
-	uint16_t head[4] = {port, s_tag, c_tag, pppoe};
+	uint32_t high;
+	uint16_t low;
 
-	memset(k, 0, sizeof(*k));
-	memcpy(k->bytes, head, 8);
-	memcpy(k->bytes + 8, mac, 6);
+	memcpy(&high, mac, 4);
+	memcpy(&low, mac + 4, 2);
+	exact_key_set(k, (uint64_t)port | (uint64_t)s_tag << 16 | (uint64_t)c_tag << 32 | (uint64_t)pppoe << 48,
+		(uint64_t)high | (uint64_t)low << 32, 0, 0, 0, 0);
 }
 
 static inline void fteid_key(struct exact_key *k, uint32_t teid, uint16_t local)
 {
-	memset(k, 0, sizeof(*k));
-	memcpy(k->bytes, &teid, 4);
-	memcpy(k->bytes + 4, &local, 2);
-	k->bytes[6] = 1; // never equal to the key of an empty slot
+	// The 1 makes it differ from the key of an empty slot.
+	exact_key_set(k, (uint64_t)teid | (uint64_t)local << 32 | 1ull << 48, 0, 0, 0, 0, 0);
 }
 
-// 44 bytes: source 16, destination 16, TEID 4, ports 4, local 2, protocol 1, version and QFI 1.
+// 44 bytes: source 16, destination 16, TEID 4, ports 4, local 2, protocol 1, version and QFI 1. `ip` is the inner header.
 static inline void flow_key(
 	struct exact_key *k, uint32_t teid, uint16_t local, uint8_t qfi, const struct packet *pkt, const uint8_t *ip)
 {
-	uint32_t ports = 0;
-	uint8_t last = (uint8_t)((qfi & 0x7f) | (pkt->ip_version == 6 ? 0x80 : 0));
+	uint32_t last = (uint32_t)local | (uint32_t)pkt->protocol << 16 | (uint32_t)(qfi & 0x7f) << 24;
+	uint32_t ports = 0, source, destination;
+	uint64_t w[4];
 
-	if (pkt->ip_version == 4) {
-		memset(k->bytes, 0, 32);
-		memcpy(k->bytes, ip + 12, 4);
-		memcpy(k->bytes + 16, ip + 16, 4);
-	} else {
-		memcpy(k->bytes, ip + 8, 32);
-	}
 	if (likely((pkt->protocol == IP_PROTOCOL_UDP || pkt->protocol == IP_PROTOCOL_TCP ||
 			   pkt->protocol == IP_PROTOCOL_SCTP) &&
 		    !(pkt->fragment & IP_FRAGMENT_LATER)))
 		memcpy(&ports, ip + (pkt->l4 - pkt->l3), 4);
-	memcpy(k->bytes + 32, &teid, 4);
-	memcpy(k->bytes + 36, &ports, 4);
-	memcpy(k->bytes + 40, &local, 2);
-	k->bytes[42] = pkt->protocol;
-	k->bytes[43] = last;
+	if (likely(pkt->ip_version == 4)) {
+		memcpy(&source, ip + 12, 4);
+		memcpy(&destination, ip + 16, 4);
+		exact_key_set(k, source, 0, destination, 0, (uint64_t)teid | (uint64_t)ports << 32, last);
+		return;
+	}
+	memcpy(w, ip + 8, 32);
+	exact_key_set(k, w[0], w[1], w[2], w[3], (uint64_t)teid | (uint64_t)ports << 32, last | 0x80000000u);
 }
 
 // The first rule of the chain that the packet matches, or NULL. `ip` is its IP header (l3 and l4 of pkt are valid).

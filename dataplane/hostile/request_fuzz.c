@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Anything at all as requests of the control plane, against a gateway that runs. The engine object is there already, so
+// limits and workers stay as they are; everything else may come, change and go.
+//
+// An input is a sequence of messages: type (1 byte), kind (1 byte), key (1 byte), length (2 bytes, big endian), body. A PUT's
+// object head is made from kind and key, or taken from the body when the kind says 0xff.
+#include "core/engine.h"
+#include "core/object.h"
+#include "hostile/busy_gateway.h"
+#include "wire/bytes.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_MESSAGES 64
+#define HEAD 5
+#define MAX_OBJECTS 4096
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+// Names that occur in the state, so that changes and references find something.
+static const char *const keys[] = {"engine", "access", "core", "internet", "homes", "n3", "n6", "uplink", "downlink", "single",
+	"two", "upf4", "upf6", "home-1", "home-2", "home-3", "home-4", "home-5", "home-6", "198.51.100.0/24",
+	"2001:db8:ffff::/48", "203.0.113.0/24", "new-1", "new-2", "n3|10.0.0.2", "n3|fd00::2", ""};
+
+struct client {
+	struct reply_sink sink;
+	uint32_t replies, last, wrong;
+};
+
+static int answer(struct reply_sink *s, const struct api_header *h, const void *body)
+{
+	struct client *c = (struct client *)s;
+
+	c->replies++;
+	c->last += (h->flags & API_F_LAST) != 0;
+	c->wrong += h->magic != API_MAGIC || (h->length != 0 && body == NULL);
+	return 0;
+}
+
+static void start(void)
+{
+	static int started;
+
+	if (!started)
+		busy_gateway_start();
+	started = 1;
+}
+
+// The body in memory of exactly its size, so that reading past it is seen.
+static void message(struct client *c, uint8_t type, uint8_t kind, uint8_t key, const uint8_t *body, uint32_t length)
+{
+	struct api_object_head head = {.kind = kind, .length = length};
+	int made = (type == API_PUT || type == API_DELETE) && kind != 0xff;
+	struct api_header h = {.magic = API_MAGIC, .type = type, .length = length + (made ? sizeof(head) : 0)};
+	uint8_t *bytes = malloc(h.length);
+
+	if (made && type == API_DELETE)
+		head.length = length = 0, h.length = sizeof(head);
+	snprintf(head.key, sizeof(head.key), "%s", keys[key % (sizeof(keys) / sizeof(keys[0]))]);
+	if (made)
+		memcpy(bytes, &head, sizeof(head));
+	if (length != 0)
+		memcpy(bytes + (made ? sizeof(head) : 0), body, length);
+	request_handle(&c->sink, &h, bytes);
+	free(bytes);
+}
+
+// A driver that opens devices of this machine is not for here.
+static int harmless(uint8_t type, uint8_t kind, const uint8_t *body, uint32_t length)
+{
+	const struct api_port *p = (const struct api_port *)body;
+
+	if (type != API_PUT)
+		return 1;
+	if (kind == 0xff) // the head is the input's own: any kind but ports and synth streams
+		return length < 4 || (body[0] != API_PORT && body[0] != API_SYNTH) || body[1] | body[2] | body[3];
+	return kind != API_PORT || length < sizeof(*p) || strncmp(p->driver, "inject", API_NAME) == 0;
+}
+
+static void drain(void)
+{
+	struct client c = {.sink = {.send = answer, .owner = 2}};
+
+	request_client_gone(1);
+	for (int table = 0; table <= API_TABLE_COUNT; table++) {
+		struct api_stats_request r = {.table = (uint32_t)table};
+		struct api_header h = {.magic = API_MAGIC, .type = API_STATS, .length = sizeof(r)};
+
+		request_handle(&c.sink, &h, &r);
+	}
+	if (c.last != API_TABLE_COUNT + 1 || c.wrong != 0 || object_totals.objects > MAX_OBJECTS) {
+		fprintf(stderr, "%u answers, %u wrong, %lu objects\n", c.last, c.wrong, object_totals.objects);
+		abort();
+	}
+}
+
+// Packets go on through whatever state that made.
+static void traffic(void)
+{
+	static struct frame f;
+
+	for (uint32_t home = 1; home <= GATEWAY_HOMES; home++) {
+		for (int family = 4; family <= 6; family += 2) {
+			const char *far = family == 4 ? "198.51.100.9" : "2001:db8:ffff::9", *ue = gateway_ue(home, family);
+
+			frame_payload(&f, 1300);
+			frame_udp(&f, 4000, 5000);
+			frame_ip(&f, ue, far, 17);
+			gateway_from_home(&f, home);
+			if (port_by_name("access") != NULL)
+				kit_send("access", f.at, f.length);
+			frame_payload(&f, 1300);
+			frame_udp(&f, 4000, 5000);
+			frame_ip(&f, far, ue, 17);
+			gateway_from_upf(&f, home);
+			if (port_by_name("core") != NULL)
+				kit_send("core", f.at, f.length);
+		}
+	}
+	kit_run();
+	kit_advance(2000003);
+	kit_clear();
+	if (!kit_balance())
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct client c = {.sink = {.send = answer, .owner = 1}};
+	size_t at = 0;
+
+	start();
+	for (int n = 0; n < MAX_MESSAGES && size - at >= HEAD; n++) {
+		uint8_t type = data[at], kind = data[at + 1], key = data[at + 2];
+		uint32_t length = load16(data + at + 3);
+
+		at += HEAD;
+		length = length > size - at ? (uint32_t)(size - at) : length;
+		uint8_t *body = malloc(length + 1);
+		memcpy(body, data + at, length);
+		if (harmless(type, kind, body, length))
+			message(&c, type, kind, key, body, length);
+		free(body);
+		at += length;
+	}
+	drain();
+	traffic();
+	return c.wrong != 0;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Subscribers ask for their gateway: who is answered, how, and who is not.
+#include "ip/router_test.h"
+#include "wire/arp.h"
+#include "wire/nd.h"
+
+static const uint8_t home[6] = {2, 0, 0, 0, 0, 1}, stranger[6] = {2, 0, 0, 0, 0, 9};
+
+static int start(void **state)
+{
+	if (router_start(state) != 0)
+		return -1;
+	kit_begin();
+	kit_path("upf", "10.1.0.1", "10.1.0.9");
+	struct kit_session s = kit_session("homes", home, 100, 7, 0, "100.64.0.2", "2001:db8:64::/64", "upf", 0x200);
+	kit_put_session("home", &s);
+	return kit_commit();
+}
+
+static void begin(struct router_frame *f, const uint8_t *from, const uint8_t *to, uint16_t c_tag, uint16_t type)
+{
+	router_ethernet(f, "homes", from, 100, c_tag, type);
+	if (to != NULL)
+		memcpy(f->bytes, to, 6);
+}
+
+// Returns how many frames left.
+static uint32_t ask_arp(const uint8_t *mac, uint16_t c_tag, const uint8_t *claimed_mac, const char *sender,
+	const char *target, uint16_t operation)
+{
+	static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	struct router_frame f;
+
+	begin(&f, mac, everyone, c_tag, 0x0806);
+	arp_put(f.bytes + f.length, operation, claimed_mac, router_address(sender).bytes, NULL,
+		router_address(target).bytes);
+	f.length += ARP_LENGTH;
+	kit_clear();
+	router_receive("homes", &f);
+	return router_count();
+}
+
+static void arp_for_the_gateway_is_answered(void **state)
+{
+	struct arp_info arp;
+
+	assert_int_equal(ask_arp(home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REQUEST), 1);
+	const struct kit_frame *f = kit_frame("homes", 0);
+	assert_memory_equal(f->bytes, home, 6);
+	assert_memory_equal(f->bytes + 6, &port_by_name("homes")->mac, 6);
+	// The subscriber's own encapsulation.
+	assert_memory_equal(f->bytes + 12, "\x88\xa8\x00\x64\x81\x00\x00\x07\x08\x06", 10);
+	assert_int_equal(arp_parse(f->bytes + 22, f->length - 22, &arp), ARP_OK);
+	assert_int_equal(arp.operation, ARP_REPLY);
+	assert_memory_equal(arp.sender_mac, &port_by_name("homes")->mac, 6);
+	assert_memory_equal(arp.sender, router_address("100.64.0.1").bytes, 4);
+	assert_memory_equal(arp.target, router_address("100.64.0.2").bytes, 4);
+	assert_int_equal(ask_arp(home, 7, home, "0.0.0.0", "100.64.0.1", ARP_REQUEST), 1); // RFC 5227
+	assert_true(kit_balance());
+}
+
+static void other_arp_is_not_answered(void **state)
+{
+	static const struct {
+		const uint8_t *mac;
+		uint16_t c_tag;
+		const uint8_t *claimed;
+		const char *sender, *target;
+		uint16_t operation;
+		const char *reason;
+	} row[] = {
+		{stranger, 7, stranger, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-unknown-subscriber"},
+		{home, 8, home, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-unknown-subscriber"},
+		{home, 7, home, "100.64.0.3", "100.64.0.1", ARP_REQUEST, "neighbour-spoof"}, // row B11
+		{home, 7, home, "100.64.0.1", "100.64.0.1", ARP_REQUEST, "neighbour-spoof"},
+		{home, 7, stranger, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-spoof"},
+		{home, 7, home, "100.64.0.2", "100.64.0.3", ARP_REQUEST, "neighbour-not-gateway"},
+		{home, 7, home, "100.64.0.2", "10.1.0.1", ARP_REQUEST, "neighbour-not-gateway"},
+		{home, 7, home, "100.64.0.2", "100.64.0.2", ARP_REQUEST, "neighbour-announcement"},
+		{home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REPLY, "neighbour-announcement"},
+		{home, 7, home, "127.0.0.1", "100.64.0.1", ARP_REQUEST, "arp-malformed"},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		uint64_t before = kit_reason(row[i].reason);
+		uint32_t left = ask_arp(
+			row[i].mac, row[i].c_tag, row[i].claimed, row[i].sender, row[i].target, row[i].operation);
+
+		if (left != 0 || kit_reason(row[i].reason) != before + 1)
+			fail_msg("row %zu is not counted as %s", i, row[i].reason);
+	}
+	assert_true(kit_balance());
+}
+
+static uint32_t ask_nd(const uint8_t *mac, const uint8_t *claimed, const char *source, const char *target, int probe)
+{
+	struct router_frame f;
+	uint8_t group[16], group_mac[6];
+
+	nd_solicited_node(group, router_address(target).bytes);
+	nd_group_mac(group_mac, group);
+	begin(&f, mac, group_mac, 7, 0x86dd);
+	uint8_t *p = f.bytes + f.length;
+	f.length += nd_put_ns(p, router_address(source).bytes, NULL, router_address(target).bytes, claimed);
+	if (probe) { // without the option, and the checksum made again
+		f.length -= ND_LENGTH - ND_LENGTH_NO_MAC;
+		store16(p + 4, ND_LENGTH_NO_MAC - 40);
+		memset(p + 42, 0, 2);
+		uint16_t sum = checksum_finish(checksum_add(
+			checksum_pseudo(6, p + 8, p + 24, 58, ND_LENGTH_NO_MAC - 40), p + 40, ND_LENGTH_NO_MAC - 40));
+		memcpy(p + 42, &sum, 2);
+	}
+	kit_clear();
+	router_receive("homes", &f);
+	return router_count();
+}
+
+static struct nd_info nd_answer(void)
+{
+	const struct kit_frame *f = kit_frame("homes", 0);
+	struct nd_info nd = {0};
+
+	assert_memory_equal(f->bytes, home, 6);
+	assert_memory_equal(f->bytes + 12, "\x88\xa8\x00\x64\x81\x00\x00\x07\x86\xdd", 10);
+	assert_int_equal(nd_parse(f->bytes + 22, f->length - 22, f->length - 22, &nd), ND_OK);
+	assert_int_equal(nd.type, ND_ADVERT);
+	assert_memory_equal(nd.target, router_address("fe80::1").bytes, 16);
+	assert_memory_equal(nd.mac, &port_by_name("homes")->mac, 6);
+	return nd;
+}
+
+static void nd_for_the_gateway_is_answered(void **state)
+{
+	assert_int_equal(ask_nd(home, home, "fe80::99", "fe80::1", 0), 1);
+	struct nd_info nd = nd_answer();
+	assert_memory_equal(nd.destination, router_address("fe80::99").bytes, 16);
+	assert_int_equal(nd.flags, ND_ROUTER | ND_SOLICITED | ND_OVERRIDE);
+	assert_int_equal(ask_nd(home, home, "2001:db8:64::5", "fe80::1", 0), 1);
+	assert_int_equal(ask_nd(home, home, "::", "fe80::1", 1), 1); // the gateway's address is not free
+	nd = nd_answer();
+	assert_memory_equal(nd.destination, router_address("ff02::1").bytes, 16);
+	assert_int_equal(nd.flags, ND_ROUTER | ND_OVERRIDE);
+	assert_true(kit_balance());
+}
+
+static void other_nd_is_not_answered(void **state)
+{
+	static const struct {
+		const uint8_t *mac, *claimed;
+		const char *source, *target;
+		const char *reason;
+	} row[] = {
+		{stranger, stranger, "fe80::99", "fe80::1", "neighbour-unknown-subscriber"},
+		{home, stranger, "fe80::99", "fe80::1", "neighbour-spoof"},
+		{home, home, "2001:db8:65::5", "fe80::1", "neighbour-spoof"},
+		{home, home, "fe80::1", "fe80::1", "neighbour-spoof"},
+		{home, home, "fe80::99", "fe80::77", "neighbour-not-gateway"},
+		{home, home, "fe80::99", "2001:db8:1::1", "neighbour-not-gateway"},
+		{home, home, "::", "fe80::1", "nd-malformed"}, // a probe has no link-layer address
+	};
+
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		uint64_t before = kit_reason(row[i].reason);
+
+		if (ask_nd(row[i].mac, row[i].claimed, row[i].source, row[i].target, 0) != 0 ||
+			kit_reason(row[i].reason) != before + 1)
+			fail_msg("row %zu is not counted as %s", i, row[i].reason);
+	}
+	assert_true(kit_balance());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arp_for_the_gateway_is_answered),
+		cmocka_unit_test(other_arp_is_not_answered),
+		cmocka_unit_test(nd_for_the_gateway_is_answered),
+		cmocka_unit_test(other_nd_is_not_answered),
+	};
+
+	return cmocka_run_group_tests(tests, start, NULL);
+}

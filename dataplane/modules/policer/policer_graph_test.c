@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policer nodes in the whole graph: the rate over a virtual second, counters, remarking, and profiles that change while
+// sessions run.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <rte_common.h>
+
+#include "policer/policer.h"
+#include "session/session.h"
+#include "testkit/testkit.h"
+#include "wire/checksum.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define IP_BYTES 228u
+#define RATE 100000u // bytes per second
+
+static const uint8_t home[6] = {2, 0, 0, 0, 0, 1}, upf[6] = {2, 0, 0, 0, 0xff, 1};
+static const uint8_t access_mac[6] = {2, 0, 0, 0, 0x99, 0};
+
+static int put_profile(const char *name, const struct api_policer *p)
+{
+	kit_begin();
+	kit_put(API_POLICER, name, p, sizeof(*p));
+	return kit_commit();
+}
+
+static const struct api_policer profile = {.type = API_SRTCM,
+	.cir = RATE,
+	.cbs = 1500,
+	.pbs = 0,
+	.action = {API_COLOUR_PASS, API_COLOUR_PASS, API_COLOUR_DROP}};
+
+static int put_session(const char *policer)
+{
+	struct kit_session a = kit_session("access", home, 100, 1, 0, "100.64.0.2", NULL, "upf", 0x200);
+
+	snprintf(a.qer[0].uplink_policer, sizeof(a.qer[0].uplink_policer), "%s", policer);
+	kit_begin();
+	kit_put_session("a", &a);
+	return kit_commit();
+}
+
+static int setup(void **state)
+{
+	kit_start(NULL);
+	kit_begin();
+	kit_port("access", API_ROLE_ACCESS);
+	kit_port("core", API_ROLE_CORE);
+	kit_interface("n3", "core", "10.0.0.1/24", NULL);
+	kit_interface("homes", "access", "100.64.0.1/16", NULL);
+	kit_neighbour("n3", "10.0.0.2", upf);
+	kit_path("upf", "10.0.0.1", "10.0.0.2");
+	kit_put(API_POLICER, "gold", &profile, sizeof(profile));
+	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(put_session("gold"), 0);
+	kit_advance(1000);
+	return 0;
+}
+
+// Offers a packet each 500 us for `ms`; returns how many reached the core.
+static uint32_t offer(uint32_t ms)
+{
+	uint8_t frame[22 + IP_BYTES] = {0}, *ip = frame + 22;
+
+	memcpy(frame, access_mac, 6);
+	memcpy(frame + 6, home, 6);
+	store16(frame + 12, 0x88a8);
+	store16(frame + 14, 100);
+	store16(frame + 16, 0x8100);
+	store16(frame + 18, 1);
+	store16(frame + 20, 0x0800);
+	ip[0] = 0x45;
+	ip[1] = 1; // ECT(1), which a remark keeps
+	store16(ip + 2, IP_BYTES);
+	ip[8] = 64;
+	ip[9] = 17;
+	memcpy(ip + 12, kit_address("100.64.0.2").bytes, 4);
+	memcpy(ip + 16, kit_address("8.8.8.8").bytes, 4);
+	ip4_checksum_set(ip);
+	store16(ip + 24, IP_BYTES - 20);
+	kit_clear();
+	for (uint32_t i = 0; i < 2 * ms; i++) {
+		assert_int_equal(kit_send("access", frame, sizeof(frame)), 0);
+		kit_advance(500);
+	}
+	assert_true(kit_balance());
+	return kit_count("core");
+}
+
+// The one rule that has seen packets.
+static const struct rule_state *used_state(void)
+{
+	for (uint32_t i = 0; i < session_pools.rules; i++)
+		if (session_pools.state[i].packets != 0)
+			return &session_pools.state[i];
+	return NULL;
+}
+
+static void rate(void **state)
+{
+	uint32_t passed = offer(1000), expected = (RATE + 1500) / IP_BYTES;
+
+	assert_in_range(passed, expected * 99 / 100, expected * 101 / 100 + 1);
+	assert_int_equal(kit_reason("policer-uplink"), 2000 - passed);
+	assert_int_equal(used_state()->packets, passed);
+	assert_int_equal(used_state()->bytes, passed * IP_BYTES);
+	assert_int_equal(used_state()->policed, 2000 - passed);
+}
+
+// Twice the rate from now on; the counters go on.
+static void changed_profile(void **state)
+{
+	struct api_policer faster = profile;
+	uint64_t before = used_state()->packets;
+	int index = policer_index("gold");
+
+	faster.cir *= 2;
+	assert_int_equal(put_profile("gold", &faster), 0);
+	assert_int_equal(policer_index("gold"), index);
+	uint32_t passed = offer(1000), expected = 2 * RATE / IP_BYTES;
+	assert_in_range(passed, expected * 99 / 100, expected * 101 / 100 + 7);
+	assert_int_equal(used_state()->packets, before + passed);
+}
+
+static void refused_profile(void **state)
+{
+	struct api_policer bad = profile;
+
+	bad.cir = 0;
+	assert_int_equal(put_profile("gold", &bad), EINVAL);
+	assert_int_equal(put_profile("silver", &bad), EINVAL);
+	assert_int_equal(policer_index("silver"), -1);
+	kit_begin();
+	kit_delete(API_POLICER, "gold");
+	assert_int_equal(kit_commit(), EBUSY); // the session uses it
+	assert_true(policer_index("gold") >= 0);
+	assert_int_equal(put_session("silver"), ENOENT);
+}
+
+// Above the rate, packets go on with another DSCP in the inner header.
+static void remarked(void **state)
+{
+	struct api_policer remark = profile;
+	uint32_t marked = 0;
+
+	remark.action[2] = API_COLOUR_REMARK;
+	remark.dscp[2] = 8;
+	assert_int_equal(put_profile("gold", &remark), 0);
+	offer(100);
+	uint32_t passed = offer(1000);
+	assert_int_equal(passed, 2000);
+	for (uint32_t i = 0; i < passed; i++) {
+		const uint8_t *inner = kit_frame("core", i)->bytes + 58;
+		assert_true(ip4_checksum_ok(inner));
+		assert_true(inner[1] == 1 || inner[1] == (8 << 2 | 1));
+		marked += inner[1] >> 2 == 8;
+	}
+	uint32_t expected = 2000 - RATE / IP_BYTES;
+	assert_in_range(marked, expected * 99 / 100, expected * 101 / 100);
+}
+
+// Without a policer everything passes, and is still counted; then nothing keeps the profile.
+static void unpoliced(void **state)
+{
+	uint64_t before = used_state()->packets;
+
+	assert_int_equal(put_session(""), 0);
+	assert_int_equal(offer(100), 200);
+	assert_int_equal(used_state()->packets, before + 200);
+	kit_begin();
+	kit_delete(API_POLICER, "gold");
+	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(policer_index("gold"), -1);
+}
+
+// A profile, and sessions with it, come and go in one transaction each.
+static void together(void **state)
+{
+	struct kit_session a = kit_session("access", home, 100, 1, 0, "100.64.0.2", NULL, "upf", 0x200);
+
+	strcpy(a.qer[0].uplink_policer, "new");
+	kit_begin();
+	kit_put_session("a", &a);
+	kit_put(API_POLICER, "new", &profile, sizeof(profile));
+	assert_int_equal(kit_commit(), 0);
+	uint32_t passed = offer(1000), expected = RATE / IP_BYTES;
+	assert_in_range(passed, expected * 99 / 100, (RATE + 1500) / IP_BYTES * 101 / 100 + 1);
+	kit_begin();
+	kit_delete(API_SESSION, "a");
+	kit_delete(API_POLICER, "new");
+	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(offer(10), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test(rate),
+		cmocka_unit_test(changed_profile),
+		cmocka_unit_test(refused_profile),
+		cmocka_unit_test(remarked),
+		cmocka_unit_test(unpoliced),
+		cmocka_unit_test(together),
+	};
+
+	return cmocka_run_group_tests(list, setup, NULL);
+}
