@@ -64,15 +64,16 @@ static struct {
 
 // ---- making packets --------------------------------------------------------------------------------------------------
 
-static uint32_t next_random(struct lane *l)
+// A counter and a mix (wyrand): unlike a shift register, the next number does not wait for the last one's.
+static inline uint32_t next_random(struct lane *l)
 {
-	l->random ^= l->random << 13;
-	l->random ^= l->random >> 7;
-	l->random ^= l->random << 17;
-	return (uint32_t)(l->random >> 16);
+	l->random += 0xa0761d6478bd642full;
+	unsigned __int128 product = (unsigned __int128)l->random * (l->random ^ 0xe7037ed1a0b428dbull);
+
+	return (uint32_t)((uint64_t)product ^ (uint64_t)(product >> 64));
 }
 
-static uint32_t next_flow(const struct stream *s, struct lane *l, uint32_t worker)
+static inline uint32_t next_flow(const struct stream *s, struct lane *l, uint32_t worker)
 {
 	const struct api_synth *w = &s->want;
 	uint32_t flow;

@@ -307,12 +307,23 @@ func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
+		res.Note = a.needsRestart(plan)
 		a.plan = plan
 		a.accepted(plan)
 		a.settled(res, nil)
 		a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
 		return res, nil
 	})
+}
+
+// needsRestart tells which changes wait for our next start, "" when there are none.
+func (a *Agent) needsRestart(plan *Plan) string {
+	was, is := a.plan.Control, plan.Control
+	if was.DPSocket == is.DPSocket && was.Socket == is.Socket && was.Metrics == is.Metrics && was.ResyncPeriod == is.ResyncPeriod &&
+		was.Restart.Policy == is.Restart.Policy && was.Restart.Program == is.Restart.Program {
+		return ""
+	}
+	return "changes of the control section take effect when the control plane is started again"
 }
 
 func (a *Agent) accepted(plan *Plan) {

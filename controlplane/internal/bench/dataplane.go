@@ -59,7 +59,7 @@ func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, er
 		select {
 		case <-d.exited:
 			d.Stop()
-			return nil, fmt.Errorf("the data plane ended at once:\n%s", d.tail())
+			return nil, fmt.Errorf("the data plane ended at once (%s):\n%s", d.cmd.ProcessState, d.tail())
 		case <-ctx.Done():
 			d.Stop()
 			return nil, ctx.Err()

@@ -75,6 +75,7 @@ type Result struct {
 	Alternate   *Alternate `json:"alternate,omitempty"`
 	LoadSeconds float64    `json:"load_seconds"` // to bring the whole state into the data plane
 	CPU         string     `json:"cpu"`
+	CPUs        []int      `json:"cpus"` // of the workers; null: not pinned
 	HugePages   bool       `json:"huge_pages"`
 	StealRatio  float64    `json:"steal_ratio"` // of all CPU time of the machine, during the run
 	Versions    Versions   `json:"versions"`
@@ -144,7 +145,7 @@ func (m *measurement) result() *Result {
 		Subscribers: m.layout.subscribers, Flows: m.layout.subscribers * m.layout.flows, Rules: len(m.layout.rules),
 		Blocklist: blockRules, Ratio: m.profile.Reading, Nodes: m.both.nodes,
 		CheckPass:   CheckPass{m.check.offered, m.check.checked, m.check.wrong, m.check.lost, m.check.dropped},
-		LoadSeconds: round3(m.loaded.Seconds()), CPU: api.CString(m.hello.CPU[:]),
+		LoadSeconds: round3(m.loaded.Seconds()), CPU: api.CString(m.hello.CPU[:]), CPUs: m.layout.cpus,
 		HugePages: m.hello.Flags&api.HelloHuge != 0, StealRatio: m.steal.ratio(),
 		Versions: Versions{m.options.Version, api.CString(m.hello.Build[:]), kernel()}, Command: m.options.Command,
 		WrongFrame: m.check.example, PaperMpps: m.profile.Paper, PaperCycles: m.profile.PaperCycles,

@@ -5,7 +5,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,29 +12,6 @@ import (
 	"isthmus/controlplane/internal/bench"
 	"isthmus/controlplane/internal/demo"
 )
-
-// parseCPUs reads "2,3" or "2-5".
-func parseCPUs(s string) ([]int, error) {
-	var list []int
-	for part := range strings.SplitSeq(s, ",") {
-		if part == "" {
-			continue
-		}
-		low, high, ranged := strings.Cut(part, "-")
-		if !ranged {
-			high = low
-		}
-		a, errLow := strconv.ParseUint(low, 10, 12)
-		b, errHigh := strconv.ParseUint(high, 10, 12)
-		if errLow != nil || errHigh != nil || a > b {
-			return nil, fmt.Errorf("%q is no list of CPUs such as 2,3 or 2-5", s)
-		}
-		for i := a; i <= b; i++ {
-			list = append(list, int(i))
-		}
-	}
-	return list, nil
-}
 
 func benchCommand(e *env) *cobra.Command {
 	opt := bench.Options{}
@@ -54,7 +30,7 @@ func benchCommand(e *env) *cobra.Command {
 	f.Float64Var(&opt.Seconds, "seconds", 3, "time for each direction; from 3 on, 5 repetitions")
 	f.IntVar(&opt.Workers, "workers", 1, "worker threads")
 	f.IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers, half QinQ and half QinQ + PPPoE")
-	f.StringVar(&cpus, "cpus", "", "CPU of each worker, for example 2,3 (default: not pinned)")
+	f.StringVar(&cpus, "cpus", "", "CPU of each worker, for example 2,3, or none (default: the last ones we may use)")
 	f.BoolVar(&opt.NoHuge, "no-huge", false, "do without huge pages")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	f.StringVar(&opt.Scheduler, "scheduler", "", "scheduler engine: rte or hqos (default: the configuration's)")
@@ -63,7 +39,10 @@ func benchCommand(e *env) *cobra.Command {
 	cmd.RunE = failed(func(cmd *cobra.Command, args []string) (err error) {
 		opt.Profile, opt.Version, opt.Progress = args[0], Version, e.err
 		opt.Command = strings.Join(os.Args, " ")
-		if opt.CPUs, err = parseCPUs(cpus); err != nil {
+		if printConfig && cpus == "" {
+			cpus = "none" // for whatever machine it will run on
+		}
+		if opt.CPUs, err = bench.ChooseCPUs(cpus, opt.Workers); err != nil {
 			return err
 		}
 		if printConfig {

@@ -119,16 +119,3 @@ func TestShell(t *testing.T) {
 		t.Errorf("status %d\n%s\n%s", code, stdout, stderr)
 	}
 }
-
-func TestParseCPUs(t *testing.T) {
-	for _, test := range []struct {
-		in   string
-		want int
-		ok   bool
-	}{{"", 0, true}, {"2,3", 2, true}, {"2-5", 4, true}, {"1,4-5", 3, true}, {"5-2", 0, false}, {"a", 0, false}, {"-1", 0, false}} {
-		list, err := parseCPUs(test.in)
-		if len(list) != test.want || (err == nil) != test.ok {
-			t.Errorf("%q: %v, %v", test.in, list, err)
-		}
-	}
-}

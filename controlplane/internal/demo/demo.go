@@ -33,10 +33,14 @@ func Run(ctx context.Context, opt Options) error {
 		"  downlink  core -> firewall (allowlist) -> strip GTP-U, match flow -> QinQ, PPPoE -> schedule -> home\n\n",
 		opt.Version, opt.Subscribers)
 	var results []*bench.Result
+	cpus, err := bench.ChooseCPUs("", 1)
+	if err != nil {
+		return err
+	}
 	for _, p := range bench.Profiles {
 		fmt.Fprintf(opt.Out, "%s (%s) ...\n", p.Name, p.Title)
 		r, err := bench.Run(ctx, bench.Options{
-			Profile: p.Name, Seconds: opt.Seconds, Workers: 1, Subscribers: opt.Subscribers, NoHuge: opt.NoHuge,
+			Profile: p.Name, Seconds: opt.Seconds, Workers: 1, CPUs: cpus, Subscribers: opt.Subscribers, NoHuge: opt.NoHuge,
 			DPBinary: opt.DPBinary, Version: opt.Version, Command: "isthmus demo", Progress: opt.Progress,
 		})
 		if err != nil {

@@ -186,6 +186,9 @@ func (c *Client) broken(err error) error {
 
 // next waits for the next reply.
 func (c *Client) next(ctx context.Context) (frame, error) {
+	if ctx.Err() != nil { // also when replies come without end
+		return frame{}, c.broken(fmt.Errorf("no last answer from the data plane: %w", ctx.Err()))
+	}
 	select {
 	case f := <-c.reply:
 		return f, nil

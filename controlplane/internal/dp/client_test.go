@@ -164,6 +164,25 @@ func TestSilentDataPlaneTimesOut(t *testing.T) {
 	}
 }
 
+func TestRepliesWithoutEndTimeOut(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go io.Copy(io.Discard, theirs)
+	go func() {
+		h := api.Header{Magic: api.Magic, Type: api.TypeHello, Sequence: 1}
+		for {
+			if _, err := theirs.Write(api.Encode(&h)); err != nil {
+				return
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := dp.NewClient(ctx, ours); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // FuzzReplies gives every request whatever bytes as its answer: errors are fine, panics and hangs are not.
 func FuzzReplies(f *testing.F) {
 	hello := api.Hello{Version: api.Version}

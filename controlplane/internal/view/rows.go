@@ -3,8 +3,11 @@
 package view
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"strconv"
 
 	"isthmus/api"
@@ -258,6 +261,27 @@ var reasonColumns = []column[Reason]{
 	str("REASON", func(r *Reason) string { return r.Name }),
 	num("PACKETS", func(r *Reason) uint64 { return r.Packets }),
 	str("MEANING", func(r *Reason) string { return r.Text }),
+}
+
+// reasons makes a noun whose table leaves out the reasons that never happened; its JSON has them all.
+func reasons(name, short string, table uint32) *Noun {
+	n := list(name, short, false, table, newReason, reasonColumns)
+	n.Print = func(w io.Writer, data []byte) error {
+		var all []Reason
+		if err := json.Unmarshal(data, &all); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		some := slices.DeleteFunc(slices.Clone(all), func(r Reason) bool { return r.Packets == 0 })
+		if err := write(w, reasonColumns, some); err != nil {
+			return err
+		}
+		if none := len(all) - len(some); none > 0 {
+			_, err := fmt.Fprintf(w, "(%d more reasons without packets; -j lists them)\n", none)
+			return err
+		}
+		return nil
+	}
+	return n
 }
 
 // Worker is one worker thread.

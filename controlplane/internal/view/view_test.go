@@ -65,7 +65,9 @@ func rows(s *dptest.Server) {
 	drop := api.DropRow{Packets: 3}
 	put(drop.Name[:], "no-route")
 	put(drop.Text[:], "No route to the destination.")
-	s.SetTable(api.TableDrop, api.Encode(&drop))
+	never := api.DropRow{}
+	put(never.Name[:], "never")
+	s.SetTable(api.TableDrop, api.Append(api.Encode(&drop), &never))
 	s.SetTable(api.TablePunt, nil)
 
 	s.SetTable(api.TableWorker, api.Encode(&api.WorkerRow{CPU: -1, BusyTicks: 100, IdleTicks: 300, Packets: 10}))
@@ -125,9 +127,10 @@ access        0   all      0       4        0      0        0
 NODE     PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET
 port-rx      128      4          32.0          15.0
 `},
-		{"drop", `[{"name":"no-route","text":"No route to the destination.","packets":3}]`, `
+		{"drop", `[{"name":"no-route","text":"No route to the destination.","packets":3},{"name":"never","text":"","packets":0}]`, `
 REASON    PACKETS  MEANING
 no-route        3  No route to the destination.
+(1 more reasons without packets; -j lists them)
 `},
 		{"punt", `[]`, `
 REASON  PACKETS  MEANING

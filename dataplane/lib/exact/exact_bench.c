@@ -87,22 +87,22 @@ static __rte_always_inline void run_exact(struct bench *b, uint32_t window)
 	b->sum += sum;
 }
 
-// Window 16, with the second step at 8.
+// Window 32, with the second step half way.
 static void run_exact_two(struct bench *b)
 {
 	const struct exact *t = b->exact;
-	uint32_t hash[16];
+	uint32_t hash[32];
 	uint64_t value = 0, sum = 0;
 
-	for (uint32_t i = 0; i < 16; i++) {
+	for (uint32_t i = 0; i < 32; i++) {
 		hash[i] = exact_hash(t, &b->key[i]);
 		exact_prefetch(t, hash[i]);
 	}
 	for (uint32_t i = 0; i < LOOKUPS; i++) {
-		uint32_t ahead = RTE_MIN(i + 16, LOOKUPS - 1), now = hash[i % 16];
-		exact_prefetch_displaced(t, hash[(i + 8) % 16]);
-		hash[i % 16] = exact_hash(t, &b->key[ahead]);
-		exact_prefetch(t, hash[i % 16]);
+		uint32_t ahead = RTE_MIN(i + 32, LOOKUPS - 1), now = hash[i % 32];
+		exact_prefetch_displaced(t, hash[(i + 16) % 32]);
+		hash[i % 32] = exact_hash(t, &b->key[ahead]);
+		exact_prefetch(t, hash[i % 32]);
 		if (exact_lookup(t, now, &b->key[i], &value))
 			sum += value;
 	}

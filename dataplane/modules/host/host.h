@@ -12,8 +12,8 @@ extern struct reason drop_pppoe_discovery; // malformed
 
 enum host_protocol { HOST_NONE, HOST_DHCP, HOST_DHCP6, HOST_ROUTER_SOLICITATION };
 
-// What control protocol a subscriber's IP packet speaks to us, if any. `packet` is the IP header, with the l4 offset and
-// ports that ip_parse() found; ip_parse() checked what is read here.
+// What control protocol a subscriber's IP packet speaks to us, if any. `packet` is the IP header, with the l4 offset
+// and ports that ip_parse() found; ip_parse() checked what is read here.
 struct ip_info;
 enum host_protocol host_protocol_of(const uint8_t *packet, const struct ip_info *ip);
 const struct reason *host_reason_of(enum host_protocol protocol); // NULL for HOST_NONE

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One longest-prefix-match table for either family, on rte_fib (DIR24-8) or rte_fib6 (trie), with 2-byte next hops.
 //
-// The control thread adds and deletes in place while workers look up: entries are 2 bytes and aligned, so a reader sees the
-// old or the new next hop. A deletion may empty a tbl8 group under a reader that is on its way there; it then reads 0, which
-// is NEXT_HOP_NONE, and its packet is dropped for want of a route. Whoever deletes calls control_synchronize() before
-// adding again, so that a group is never given to another prefix while a reader is in it.
+// The control thread adds and deletes in place while workers look up: entries are 2 bytes and aligned, so a reader sees
+// the old or the new next hop. A deletion may empty a tbl8 group under a reader that is on its way there; it then reads
+// 0, which is NEXT_HOP_NONE, and its packet is dropped for want of a route. Whoever deletes calls control_synchronize()
+// before adding again, so that a group is never given to another prefix while a reader is in it.
 #include "ip/tables.h"
 #include <rte_byteorder.h>
 #include <rte_fib.h>

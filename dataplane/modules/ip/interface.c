@@ -39,7 +39,7 @@ const struct interfaces *interfaces_next(void)
 	return table.next != NULL ? table.next : table.now;
 }
 
-// ---- look-ups --------------------------------------------------------------------------------------------------------
+// ---- look-ups -------------------------------------------------------------------------------------------------------
 
 static uint64_t vlan_key(uint16_t port, uint16_t outer, uint16_t inner)
 {
@@ -204,7 +204,7 @@ const struct interface *interfaces_by_prefix(const struct interfaces *s, const s
 	return NULL;
 }
 
-// ---- building a snapshot ---------------------------------------------------------------------------------------------
+// ---- building a snapshot --------------------------------------------------------------------------------------------
 
 static int check(const char *key, const struct api_interface *want)
 {
@@ -398,7 +398,7 @@ static int snapshot_build(struct interfaces **out)
 	return error;
 }
 
-// ---- transactions ----------------------------------------------------------------------------------------------------
+// ---- transactions ---------------------------------------------------------------------------------------------------
 
 static void snapshot_free(const struct interfaces *s)
 {
@@ -421,10 +421,21 @@ static void publish(const struct interfaces *s)
 
 void interface_watch(void (*fn)(void))
 {
-	if (table.watches == MAX_WATCHES)
-		rte_panic("more than %d modules watch interfaces\n",
-			MAX_WATCHES); // constructors only: found at every start
-	table.watch[table.watches++] = fn;
+	if (table.watches < MAX_WATCHES)
+		table.watch[table.watches] = fn;
+	table.watches++; // too many is found when the engine starts
+}
+
+static int start(const struct api_engine *engine)
+{
+	return table.watches <= MAX_WATCHES
+		       ? 0
+		       : object_error(ENOSPC, "more than %d modules watch interfaces", MAX_WATCHES);
+}
+
+RTE_INIT(interface_start)
+{
+	module_register("ip", start);
 }
 
 static int stage(struct object_change *c)

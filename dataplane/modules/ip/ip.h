@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interfaces, routes and next hops, as the nodes see them.
 //
-// Tables are written by the control thread and read by workers inside a walk; replaced parts are freed after a grace period.
+// Tables are written by the control thread and read by workers inside a walk; replaced parts are freed after a grace
+// period.
 #ifndef IP_IP_H
 #define IP_IP_H
 
@@ -53,8 +54,8 @@ struct next_hop {
 	uint16_t port;
 	uint16_t interface;
 	uint32_t pad2;
-	uint8_t header
-		[NEXT_HOP_HEADER]; // Ethernet header at the end of this array; its last two bytes, the ethertype, are patched
+	// Ethernet header at the end of this array; its last two bytes, the ethertype, are patched.
+	uint8_t header[NEXT_HOP_HEADER];
 	struct ip_address address; // of the neighbour
 } __rte_cache_aligned;
 static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
@@ -67,8 +68,8 @@ int ip_prefix_equal(const uint8_t *a, const uint8_t *b, uint32_t bits);
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
 const struct interface *interface_get(uint32_t index); // NULL when there is none
-// 1 when the address is one of ours on any interface. Workers. (The local end of a GTP-U path is an interface's address.)
-// Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a look-up.
+// 1 when the address is one of ours on any interface. Workers. (The local end of a GTP-U path is an interface's
+// address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a look-up.
 struct ip_filter {
 	uint64_t bits[16];
 };
@@ -103,15 +104,15 @@ uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination);
 uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interface);
 const struct next_hop *next_hop_get(uint32_t index);
 
-// ---- local delivery --------------------------------------------------------------------------------------------------
+// ---- local delivery -------------------------------------------------------------------------------------------------
 // Packets to one of our addresses leave ip-input to the node that asked for them; the rest goes to the host path or is
 // dropped. From constructors only; asking twice for the same is a programming error found at start-up.
 void ip_local_register_udp(uint16_t port, const char *node);
 void ip_local_register_protocol(uint8_t protocol, const char *node);
 
-// ---- for the neighbour module (control thread) -----------------------------------------------------------------------
-// Index of the next hop of a neighbour on an interface; made when it does not exist yet, and held until next_hop_release.
-// NEXT_HOP_NONE when full.
+// ---- for the neighbour module (control thread) ----------------------------------------------------------------------
+// Index of the next hop of a neighbour on an interface; made when it does not exist yet, and held until
+// next_hop_release. NEXT_HOP_NONE when full.
 uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address);
 // The next hop of a neighbour on an interface, or of the attached prefix itself (destination NULL); NEXT_HOP_NONE when
 // there is none. Workers too.

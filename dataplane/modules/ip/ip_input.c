@@ -2,13 +2,15 @@
 // ip-input: is it a proper IP packet, and is it for us? Local packets go to the node that registered for them.
 //
 // Checks are in memory-safety order (wire/ip.h), which covers RFC 1812 §5.2.2 and RFC 8200 §3.
+#include "core/control.h"
 #include "core/node.h"
+#include "core/object.h"
 #include "host/host.h"
 #include "ip/ip.h"
 #include "neighbour/neighbour.h"
 #include "wire/checksum.h"
 #include "wire/ip.h"
-#include <rte_debug.h>
+#include <errno.h>
 #include <string.h>
 
 DROP_REASON(drop_short, "ip-short", "the packet ends within its IP or transport header")
@@ -27,7 +29,7 @@ DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")
 enum { EDGE_FORWARD, EDGE_REASSEMBLY, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 #define MAX_LOCAL_NODES 16
 
-// ---- who gets local packets: filled by constructors, read-only afterwards --------------------------------------------
+// ---- who gets local packets: filled by constructors, read-only afterwards -------------------------------------------
 
 static struct {
 	rte_edge_t protocol[256];
@@ -36,6 +38,7 @@ static struct {
 		rte_edge_t edge;
 	} udp[MAX_LOCAL_NODES];
 	uint16_t udp_count;
+	const char *refused; // a node whose registration cannot be
 } local;
 
 static uint16_t ip_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);
@@ -58,9 +61,10 @@ static rte_edge_t edge_to(const char *node)
 	for (rte_edge_t e = 0; e < ip_input_node.nb_edges; e++)
 		if (strcmp(ip_input_node.next_nodes[e], node) == 0)
 			return e;
-	if (ip_input_node.nb_edges == EDGE_COUNT + MAX_LOCAL_NODES)
-		rte_panic("more than %d nodes take local IP packets\n",
-			MAX_LOCAL_NODES); // before main(): never from input
+	if (ip_input_node.nb_edges == EDGE_COUNT + MAX_LOCAL_NODES) {
+		local.refused = node;
+		return EDGE_DROP;
+	}
 	ip_input_node.next_nodes[ip_input_node.nb_edges] = node;
 	return ip_input_node.nb_edges++;
 }
@@ -68,22 +72,39 @@ static rte_edge_t edge_to(const char *node)
 void ip_local_register_protocol(uint8_t protocol, const char *node)
 {
 	if (local.protocol[protocol] != 0)
-		rte_panic("IP protocol %u is registered twice\n", protocol);
-	local.protocol[protocol] = edge_to(node);
+		local.refused = node;
+	else
+		local.protocol[protocol] = edge_to(node);
 }
 
 void ip_local_register_udp(uint16_t port, const char *node)
 {
 	for (uint16_t i = 0; i < local.udp_count; i++)
 		if (local.udp[i].port == port)
-			rte_panic("UDP port %u is registered twice\n", port);
+			local.refused = node;
 	if (local.udp_count == MAX_LOCAL_NODES)
-		rte_panic("more than %d local UDP ports\n", MAX_LOCAL_NODES);
+		local.refused = node;
+	if (local.refused != NULL)
+		return;
 	local.udp[local.udp_count].port = port;
 	local.udp[local.udp_count++].edge = edge_to(node);
 }
 
-// ---- the node --------------------------------------------------------------------------------------------------------
+// A programming error that must not wait for its packet: the engine does not start.
+static int start(const struct api_engine *engine)
+{
+	if (local.refused != NULL)
+		return object_error(EEXIST,
+			"node %s registers for local packets that another node has, or is one too many", local.refused);
+	return 0;
+}
+
+RTE_INIT(ip_input_start)
+{
+	module_register("ip-input", start);
+}
+
+// ---- the node -------------------------------------------------------------------------------------------------------
 
 static rte_edge_t malformed(struct rte_mbuf *m, enum ip_status status)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ip-output: the way to the destination of the packet at l3, and the Ethernet header for it.
 //
-// Traffic of a vector mostly goes to one destination, so the last answer is kept and compared. The header is stored as 24
-// bytes that end where the IP header begins, whatever its length: what lies before it is headroom.
+// Traffic of a vector mostly goes to one destination, so the last answer is kept and compared. The header is stored as
+// 24 bytes that end where the IP header begins, whatever its length: what lies before it is headroom.
 #include "core/control.h"
 #include "core/node.h"
 #include "icmp/icmp.h"
@@ -19,8 +19,8 @@ DROP_REASON(drop_room, "headroom", "there is no room for an Ethernet header in f
 
 enum { EDGE_TX, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
-// The answer for the last destination, in the shape in which it is used. It lives for one vector, that is within a walk,
-// so nothing that it was copied from changes meanwhile.
+// The answer for the last destination, in the shape in which it is used. It lives for one vector, that is within a
+// walk, so nothing that it was copied from changes meanwhile.
 struct last {
 	uint64_t high, low; // destination as loaded
 	uint8_t version; // 0: none yet
@@ -58,8 +58,8 @@ static rte_edge_t unresolved(
 	return packet_leave(m, &punt_resolve, EDGE_PUNT);
 }
 
-// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer packet
-// of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
+// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer
+// packet of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
 static rte_edge_t too_big(struct rte_mbuf *m, const uint8_t *packet, const struct last *last)
 {
 	const struct packet *pkt = packet_of(m);

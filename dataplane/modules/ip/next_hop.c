@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Next hops: where ip-output gets its Ethernet header from.
 //
-// A next hop is named by (interface, address of the neighbour); the one of an interface's attached prefixes has no address.
-// Names are in an exact-match table, so that a destination on an attached network needs no route of its own and a scan of
-// a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after a grace period.
+// A next hop is named by (interface, address of the neighbour); the one of an interface's attached prefixes has no
+// address. Names are in an exact-match table, so that a destination on an attached network needs no route of its own
+// and a scan of a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after
+// a grace period.
 #include "core/control.h"
 #include "exact/exact.h"
 #include "ip/tables.h"
@@ -167,8 +168,8 @@ void next_hop_release(uint32_t index)
 	table.retired[table.retirees++] = (uint16_t)index;
 }
 
-// A worker that saw resolved == 1 may be reading the header until its walk ends; so a header in use is first taken away,
-// and written after a grace period. Packets of the moment between are held like those of any unknown neighbour.
+// A worker that saw resolved == 1 may be reading the header until its walk ends; so a header in use is first taken
+// away, and written after a grace period. Packets of the moment between are held like those of any unknown neighbour.
 static void rewrite(struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
 {
 	if (h->resolved) {

@@ -2,8 +2,9 @@
 // Routes: the ROUTE objects and the networks of interfaces, made into forwarding tables.
 //
 // Every transaction that touches interfaces or routes makes a plan: the sorted list of all routes as they will be, each
-// with its next hop. The plan is where everything can be refused. Making it true is then a walk along the old and the new
-// list that adds, replaces and deletes what differs; a table that is too small is replaced by a larger one, built beside.
+// with its next hop. The plan is where everything can be refused. Making it true is then a walk along the old and the
+// new list that adds, replaces and deletes what differs; a table that is too small is replaced by a larger one, built
+// beside.
 #include "core/control.h"
 #include "core/object.h"
 #include "ip/tables.h"
@@ -58,7 +59,7 @@ uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interf
 	return neighbour != NEXT_HOP_NONE ? neighbour : next_hop_find(interface, family, NULL);
 }
 
-// ---- planning --------------------------------------------------------------------------------------------------------
+// ---- planning -------------------------------------------------------------------------------------------------------
 
 static int plan_add(struct routes *r, const struct route *route)
 {
@@ -214,7 +215,8 @@ static int compare(const void *a, const void *b)
 	return order != 0 ? order : (int)y->connected - (int)x->connected;
 }
 
-// Two addresses of one interface in one network give the same connected route twice: that is fine, anything else is not.
+// Two addresses of one interface in one network give the same connected route twice: that is fine, anything else is
+// not.
 static int drop_doubles(struct routes *r)
 {
 	uint32_t kept = 0;
@@ -353,7 +355,7 @@ int routes_plan(void)
 	return error;
 }
 
-// ---- making it true --------------------------------------------------------------------------------------------------
+// ---- making it true -------------------------------------------------------------------------------------------------
 
 static void add_fresh(const struct route *was, const struct route *is, void *arg)
 {
@@ -388,7 +390,8 @@ void routes_apply(void)
 			r->fresh[slot] = NULL;
 			in_place[slot] = NULL;
 		}
-	// First in, then out: a reader never misses a route that is only replaced. The plan made sure that there is room.
+	// First in, then out: a reader never misses a route that is only replaced. The plan made sure that there is
+	// room.
 	compare_lists(&table.now, r, add_fresh, in_place);
 	compare_lists(&table.now, r, delete_gone, in_place);
 	control_synchronize();
@@ -421,7 +424,7 @@ static const struct object_ops route_ops = {
 };
 OBJECT_REGISTER(route_ops)
 
-// ---- show ------------------------------------------------------------------------------------------------------------
+// ---- show -----------------------------------------------------------------------------------------------------------
 
 static void rows(struct stats_sink *s, const char *key)
 {

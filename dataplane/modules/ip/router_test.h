@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small router for the tests of this module and its neighbours: two core ports in memory, the whole graph, no threads.
+// A small router for the tests of this module and its neighbours: two core ports in memory, the whole graph, no
+// threads.
 #ifndef IP_ROUTER_TEST_H
 #define IP_ROUTER_TEST_H
 
@@ -14,7 +15,7 @@
 #include "wire/checksum.h"
 #include <string.h>
 
-// ---- what left -------------------------------------------------------------------------------------------------------
+// ---- what left ------------------------------------------------------------------------------------------------------
 
 static inline uint32_t router_count(void)
 {
@@ -35,7 +36,7 @@ static inline const struct kit_frame *router_out(uint32_t n)
 	return kit_frame("homes", n);
 }
 
-// ---- objects ---------------------------------------------------------------------------------------------------------
+// ---- objects --------------------------------------------------------------------------------------------------------
 
 static inline int router_commit(void)
 {
@@ -109,7 +110,7 @@ static inline void router_wait(double seconds)
 	}
 }
 
-// ---- packets ---------------------------------------------------------------------------------------------------------
+// ---- packets --------------------------------------------------------------------------------------------------------
 
 static const uint8_t peer_north[6] = {0x02, 0x11, 0, 0, 0, 1};
 static const uint8_t peer_south[6] = {0x02, 0x22, 0, 0, 0, 2};

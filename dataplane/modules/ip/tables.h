@@ -12,7 +12,7 @@
 #define MAX_NEXT_HOPS 8192
 #define MAX_ROUTES 65536 // of one family, those of interfaces not counted
 
-// ---- addresses (address.c): pure --------------------------------------------------------------------------------------
+// ---- addresses (address.c): pure ------------------------------------------------------------------------------------
 
 static inline uint32_t address_length(uint8_t family)
 {
@@ -30,7 +30,7 @@ int address_is_link_local(uint8_t family, const uint8_t *a);
 int prefix_compare(const struct api_address *a, const struct api_address *b);
 const char *address_text(const struct api_address *a, char text[64]); // "10.0.0.0/8"; without length for host prefixes
 
-// ---- interfaces (interface.c) -----------------------------------------------------------------------------------------
+// ---- interfaces (interface.c) ---------------------------------------------------------------------------------------
 
 struct vlan_slot {
 	uint64_t key; // port, outer, inner; VLAN_EMPTY
@@ -62,7 +62,7 @@ const struct interface *interfaces_by_prefix(const struct interfaces *s, const s
 // The set as it will be after the open transaction, or the current one when that does not touch it.
 const struct interfaces *interfaces_next(void);
 
-// ---- next hops (next_hop.c) -------------------------------------------------------------------------------------------
+// ---- next hops (next_hop.c) -----------------------------------------------------------------------------------------
 
 int next_hops_start(void); // makes the tables when they are not there yet; 0 or ENOMEM
 // As next_hop_ensure(), against the interfaces of the open transaction. address NULL: the attached prefix itself.
@@ -70,7 +70,7 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
-// ---- forwarding tables (fib.c) ----------------------------------------------------------------------------------------
+// ---- forwarding tables (fib.c) --------------------------------------------------------------------------------------
 
 struct fib;
 
@@ -84,7 +84,7 @@ int fib_delete(struct fib *f, const struct api_address *prefix);
 uint32_t fib_lookup(const struct fib *f, const uint8_t *destination); // NEXT_HOP_NONE
 uint32_t fib_groups_max(uint8_t family);
 
-// ---- routes (route.c) -------------------------------------------------------------------------------------------------
+// ---- routes (route.c) -----------------------------------------------------------------------------------------------
 
 // Works out the routes as they will be after the open transaction. 0, or errno after object_error().
 int routes_plan(void);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // arp-access and nd-access: a subscriber asks for its gateway, and is answered in its own encapsulation.
 //
-// Only known subscribers are answered, and only about the gateway addresses of their access port. The question becomes the
-// answer in place: addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped
-// (row B11).
+// Only known subscribers are answered, and only about the gateway addresses of their access port. The question becomes
+// the answer in place: addresses change sides, tags stay. Whoever claims an address that is not its session's is
+// dropped (row B11).
 #include "core/control.h"
 #include "core/port.h"
 #include "ip/ip.h"

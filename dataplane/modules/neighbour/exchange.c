@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) on core interfaces: what we ask, answer and believe.
 //
-// We believe (1) an answer to our own question, (2) the sender of a question to us, if packets are sent to it anyway, and
-// (3) a gratuitous announcement by a neighbour that is known already, which is how a gateway moves to its standby. Nothing
-// that arrives makes a new entry.
+// We believe (1) an answer to our own question, (2) the sender of a question to us, if packets are sent to it anyway,
+// and (3) a gratuitous announcement by a neighbour that is known already, which is how a gateway moves to its standby.
+// Nothing that arrives makes a new entry.
 #include "core/object.h"
 #include "neighbour/table.h"
 #include "wire/arp.h"
@@ -37,7 +37,7 @@ static int may_answer(void)
 	return limit.answers++ < ANSWERS_PER_SECOND;
 }
 
-// ---- making messages -------------------------------------------------------------------------------------------------
+// ---- making messages ------------------------------------------------------------------------------------------------
 
 // A frame of ours on an interface; its payload goes to the returned place. NULL when there are no buffers.
 static uint8_t *frame_begin(struct rte_mbuf **m, const struct interface *i, const uint8_t *destination,
@@ -140,7 +140,7 @@ void exchange_announce(const struct interface *i, const struct api_address *a)
 		na_send(i, mac, all_nodes, a->bytes, ND_ROUTER | ND_OVERRIDE);
 }
 
-// ---- what arrives ----------------------------------------------------------------------------------------------------
+// ---- what arrives ---------------------------------------------------------------------------------------------------
 
 static int asked(const struct neighbour *n)
 {

@@ -62,7 +62,7 @@ void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg)
 			fn(&table.list[i], arg);
 }
 
-// ---- waiting packets -------------------------------------------------------------------------------------------------
+// ---- waiting packets ------------------------------------------------------------------------------------------------
 
 static struct rte_mbuf *unhold_oldest(struct neighbour *n)
 {
@@ -105,7 +105,7 @@ static void hold(struct neighbour *n, struct rte_mbuf *m)
 	table.held++;
 }
 
-// ---- entries ---------------------------------------------------------------------------------------------------------
+// ---- entries --------------------------------------------------------------------------------------------------------
 
 void neighbour_remove(struct neighbour *n)
 {
@@ -116,8 +116,8 @@ void neighbour_remove(struct neighbour *n)
 	memset(n, 0, sizeof(*n));
 }
 
-// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and must
-// cost those that answer nothing (RFC 6583).
+// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and
+// must cost those that answer nothing (RFC 6583).
 static int expendable(const struct neighbour *n, int any)
 {
 	if (n->state == FAILED)
@@ -127,8 +127,8 @@ static int expendable(const struct neighbour *n, int any)
 	return any && n->state != STATIC;
 }
 
-// A free slot, made free if need be. Looks at a few slots only, from where it stopped the last time, so that a flood costs
-// little; `any`: at all of them, and takes even a neighbour that answers.
+// A free slot, made free if need be. Looks at a few slots only, from where it stopped the last time, so that a flood
+// costs little; `any`: at all of them, and takes even a neighbour that answers.
 static struct neighbour *make_room(int any)
 {
 	struct neighbour *victim = NULL;
@@ -187,7 +187,7 @@ void neighbour_learn(struct neighbour *n, const uint8_t mac[6])
 		send_on(unhold_oldest(n));
 }
 
-// ---- timers ----------------------------------------------------------------------------------------------------------
+// ---- timers ---------------------------------------------------------------------------------------------------------
 
 static void give_up(struct neighbour *n, uint64_t now_ns)
 {
@@ -228,7 +228,7 @@ static void tick(uint64_t now_ns)
 	neighbour_each(tick_one, &now_ns);
 }
 
-// ---- a packet without a next hop's MAC -------------------------------------------------------------------------------
+// ---- a packet without a next hop's MAC ------------------------------------------------------------------------------
 
 // Network and broadcast addresses of an interface's networks are nobody's (RFC 1812 §4.2.3.1, §5.3.5.2).
 static int is_host(const struct interface *i, uint8_t family, const uint8_t *address)
@@ -284,7 +284,7 @@ static void resolve(struct rte_mbuf *m)
 	}
 }
 
-// ---- interfaces come and go ------------------------------------------------------------------------------------------
+// ---- interfaces come and go -----------------------------------------------------------------------------------------
 
 static void check_interface(struct neighbour *n, void *arg)
 {
@@ -333,7 +333,7 @@ static void interfaces_changed(void)
 	announced_count = count;
 }
 
-// ---- start, show -----------------------------------------------------------------------------------------------------
+// ---- start, show ----------------------------------------------------------------------------------------------------
 
 static int start(const struct api_engine *engine)
 {

@@ -5,7 +5,7 @@
 #include "wire/arp.h"
 #include "wire/nd.h"
 
-// ---- messages of the other side --------------------------------------------------------------------------------------
+// ---- messages of the other side -------------------------------------------------------------------------------------
 
 static void arp_frame(
 	struct router_frame *f, uint16_t operation, const uint8_t *mac, const char *sender, const char *target)
@@ -54,7 +54,7 @@ static void packet_to(const char *destination)
 	router_receive("south", &f);
 }
 
-// ---- what left -------------------------------------------------------------------------------------------------------
+// ---- what left ------------------------------------------------------------------------------------------------------
 
 static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -107,7 +107,7 @@ static int clean(void **state)
 	return 0;
 }
 
-// ---- tests -----------------------------------------------------------------------------------------------------------
+// ---- tests ----------------------------------------------------------------------------------------------------------
 
 static void we_answer_for_our_addresses(void **state)
 {

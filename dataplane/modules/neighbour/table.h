@@ -42,8 +42,8 @@ struct neighbour {
 struct neighbour *neighbour_of(uint32_t next_hop);
 // The same by address; NULL when it is not known.
 struct neighbour *neighbour_find(uint32_t interface, uint8_t family, const uint8_t *address);
-// Makes it when it is not there. NULL when the table is full of neighbours that are in use; any = 1: even then one of them
-// goes, if it is not static.
+// Makes it when it is not there. NULL when the table is full of neighbours that are in use; any = 1: even then one of
+// them goes, if it is not static.
 struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address, int any);
 void neighbour_remove(struct neighbour *n);
 // Calls fn for every neighbour; fn may remove it.
@@ -52,7 +52,7 @@ void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg);
 void neighbour_learn(struct neighbour *n, const uint8_t mac[6]);
 const uint8_t *neighbour_bytes(const struct neighbour *n); // 4 or 16 bytes
 
-// ---- messages (exchange.c) --------------------------------------------------------------------------------------------
+// ---- messages (exchange.c) ------------------------------------------------------------------------------------------
 
 // Asks for the neighbour's MAC: a broadcast or group when it is not known, else the neighbour itself.
 void exchange_probe(const struct neighbour *n);

@@ -99,7 +99,8 @@ static int set_qers(const struct parts *p, const struct api_pdr *pdr, struct rul
 			r->flags |= RULE_GATE_CLOSED;
 		if (q->qfi > 63)
 			return object_error(EINVAL, "session %s: QER %u has QFI %u, at most 63", p->name, q->id, q->qfi);
-		r->qfi = q->qfi;
+		if (q->qfi != 0) // 0: no QoS flow (TS 24.501 §9.11.4.12), so no PDU Session Container
+			r->qfi = q->qfi;
 		if (policer[0] == 0)
 			continue;
 		int index = policer_index(policer);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ParseCPUs reads "2,3" or "2-5".
+func ParseCPUs(s string) ([]int, error) {
+	var list []int
+	for part := range strings.SplitSeq(s, ",") {
+		if part == "" {
+			continue
+		}
+		low, high, ranged := strings.Cut(part, "-")
+		if !ranged {
+			high = low
+		}
+		a, errLow := strconv.ParseUint(low, 10, 12)
+		b, errHigh := strconv.ParseUint(high, 10, 12)
+		if errLow != nil || errHigh != nil || a > b {
+			return nil, fmt.Errorf("%q is no list of CPUs such as 2,3 or 2-5", s)
+		}
+		for i := a; i <= b; i++ {
+			list = append(list, int(i))
+		}
+	}
+	return list, nil
+}
+
+// ChooseCPUs returns a CPU for each worker: those asked for, none for "none", else the last ones that this process may
+// use. With more workers than CPUs none is pinned.
+func ChooseCPUs(wanted string, workers int) ([]int, error) {
+	switch wanted {
+	case "none":
+		return nil, nil
+	case "":
+		list := allowedCPUs()
+		if workers < 1 || len(list) < workers {
+			return nil, nil
+		}
+		return list[len(list)-workers:], nil
+	}
+	return ParseCPUs(wanted)
+}
+
+// allowedCPUs are those in this process's affinity mask.
+func allowedCPUs() []int {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+			list, err := ParseCPUs(strings.TrimSpace(text))
+			if err == nil {
+				return list
+			}
+		}
+	}
+	return nil
+}

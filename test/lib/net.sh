@@ -1,0 +1,144 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the tests with packets share: a world of their own (network, mount and process namespaces that vanish with the
+# test, however it ends), the gateway inside it, waiting for events, and a dump of the state when a test fails.
+#
+# usage: . test/lib/net.sh; own_world "$@"; then make ports, write $DIR/isthmus.yaml, start_gateway, …, finish.
+set -euo pipefail
+
+TEST_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BIN=$(realpath "${BUILD:-$TEST_ROOT/build}")
+PYTHON=/usr/bin/python3 # Debian's, which has scapy
+export BIN
+export PYTHONPATH=$TEST_ROOT/test/lib PYTHONDONTWRITEBYTECODE=1
+DIR=/mnt # a memory file system of this test's own
+export DIR
+
+fail() {
+	echo "FAIL: $*" >&2
+	exit 1
+}
+
+skip() {
+	echo "skip: $*"
+	exit 77
+}
+
+# Starts the calling script again as the first process of new namespaces. When it ends, the kernel ends all its children
+# and takes away its interfaces and files.
+own_world() {
+	if [[ ${IN_OWN_WORLD:-} != 1 ]]; then
+		((EUID == 0)) || skip "needs root for network namespaces"
+		[[ -x $BIN/isthmus && -x $BIN/isthmus-dp ]] || fail "no isthmus and isthmus-dp in $BIN"
+		export IN_OWN_WORLD=1
+		exec unshare --net --mount --pid --fork --kill-child --mount-proc -- "$0" "$@"
+	fi
+	mount -t tmpfs tmpfs "$DIR"
+	mount -t tmpfs tmpfs /run/netns 2>/dev/null || {
+		mkdir -p /run/netns
+		mount -t tmpfs tmpfs /run/netns
+	}
+	export ISTHMUS_SOCKET=$DIR/isthmus.sock
+	ip netns add gateway
+	ip link set lo up
+	in_gateway ip link set lo up
+	trap finish EXIT
+	# One process must be left to end the others when time runs out, and to say what it saw.
+	trap 'echo "out of time" >&2; exit 1' TERM
+}
+
+in_gateway() { nsenter --net=/run/netns/gateway -- "$@"; }
+isthmus() { "$BIN/isthmus" "$@"; }
+
+# Runs a command until it succeeds, ten times in a second.
+# usage: wait_for SECONDS COMMAND...
+wait_for() {
+	local tries=$(($1 * 10))
+	shift
+	while ! "$@" >/dev/null 2>&1; do
+		((tries-- > 0)) || {
+			echo "waited in vain for: $*" >&2
+			return 1
+		}
+		sleep 0.1
+	done
+}
+
+# Waits as long as the program under test is given to go through something without an event to see.
+wait_seconds() { sleep "$1"; }
+
+# A veth pair: one end for the gateway, without an address and silent; the other end here.
+# usage: veth_pair GATEWAY_END OUR_END
+veth_pair() {
+	ip link add "$1" netns gateway type veth peer name "$2"
+	in_gateway sysctl -qw "net.ipv6.conf.$1.disable_ipv6=1"
+	sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
+	# Checksums are made by who sends, not left to a card that is not there.
+	ethtool -K "$2" tx off rx off tso off gso off gro off >/dev/null 2>&1 || true
+	in_gateway ethtool -K "$1" tx off rx off tso off gso off gro off >/dev/null 2>&1 || true
+	in_gateway ip link set "$1" up
+	ip link set "$2" up
+}
+
+# An interface of ours on the core side, with the kernel as a neighbour that answers ARP and ND.
+# usage: kernel_address INTERFACE ADDRESS...
+kernel_address() {
+	local interface=$1 address
+	shift
+	sysctl -qw "net.ipv6.conf.$interface.disable_ipv6=0" "net.ipv6.conf.$interface.accept_dad=0" \
+		"net.ipv6.conf.$interface.router_solicitations=0"
+	for address in "$@"; do
+		ip addr add "$address" dev "$interface"
+	done
+}
+
+# Starts control plane and data plane with $DIR/isthmus.yaml and waits until both are in step.
+start_gateway() {
+	in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" --metrics off --spawn \
+		>>"$DIR/isthmus.log" 2>&1 &
+	GATEWAY=$!
+	isthmus status --wait 20s >"$DIR/status" 2>&1 || fail "the gateway does not start: $(cat "$DIR/status")"
+}
+
+# Ends both (SIGINT takes the data plane along). The capture files and counters stay.
+stop_gateway() {
+	local dp
+	dp=$(isthmus status -j | "$PYTHON" -c 'import json,sys; print(json.load(sys.stdin)["dp_pid"])')
+	kill -INT "$GATEWAY"
+	wait "$GATEWAY" || true
+	! kill -0 "$dp" 2>/dev/null || wait_for 10 gone "$dp"
+	GATEWAY=
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+show_state() {
+	local what
+	for what in total port drop punt neighbour session worker graph; do
+		echo "--- show $what"
+		# Rows without packets say nothing.
+		timeout 5 "$BIN/isthmus" show "$what" 2>&1 | awk -v what="$what" \
+			'NR == 1 || $2 > 0 || what !~ /^(drop|punt|graph)$/' || true
+	done
+	echo "--- log"
+	tail -n 40 "$DIR/isthmus.log" 2>/dev/null || true
+	for what in "$DIR"/*.pcap; do
+		[[ -s $what ]] || continue
+		echo "--- last frames of $(basename "$what")"
+		timeout 20 tshark -r "$what" 2>/dev/null | tail -n 12 || true
+	done
+}
+
+# Runs at the end, whatever the reason.
+finish() {
+	local status=$?
+	trap - EXIT
+	if ((status != 0 && status != 77)); then
+		show_state
+		if [[ -n ${ARTIFACTS:-} ]]; then
+			mkdir -p "$ARTIFACTS"
+			cp "$DIR"/*.pcap "$DIR"/*.yaml "$DIR"/*.log "$ARTIFACTS" 2>/dev/null || true
+		fi
+	fi
+	exit "$status"
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Both benchmark profiles and the demonstration: every packet right, none lost, every promised field in the JSON. Speeds
+# are not judged here. Needs no root; BUILD names another build folder.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+bin=$(realpath "${BUILD:-build}")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+check() {
+	python3 - "$1" "$2" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1], encoding="utf-8"))
+fields = """profile link workers seconds mpps gbps_l2 gbps_l1 ticks_per_packet uplink downlink floor_ticks_per_packet tsc_hz
+loss_ratio offered received dropped latency_us checked wrong peers""".split()
+missing = [f for f in fields if f not in r]
+missing += [f"{d}.{f}" for d in ("uplink", "downlink") for f in ("mpps", "ticks_per_packet") if f not in r[d]]
+assert not missing, f"missing {missing}"
+assert r["profile"] == sys.argv[2] and r["link"] == "synth"
+assert r["wrong"] == 0 and r["checked"] > 1000 and r["received"] > 1000, r
+assert r["loss_ratio"] <= 1e-5, (r["loss_ratio"], r["dropped"])
+assert r["check_pass"]["lost"] == 0 and r["check_pass"]["offered"] == r["check_pass"]["checked"]
+for direction in ("uplink", "downlink"):
+    assert r[direction]["mpps"] > 0 and r[direction]["ticks_per_packet"] > 0 and r[direction]["nodes"]
+PY
+	echo "$2: good"
+}
+
+for profile in agf-symmetric agf-asymmetric; do
+	"$bin/isthmus" bench "$profile" --seconds 0.3 --no-huge --json "$dir/$profile.json"
+	check "$dir/$profile.json" "$profile"
+done
+"$bin/isthmus" bench agf-symmetric --seconds 0.3 --workers 2 --subscribers 5000 --json "$dir/two.json" >/dev/null
+check "$dir/two.json" agf-symmetric
+
+"$bin/isthmus" demo --seconds 0.3 | tee "$dir/demo"
+grep -q '^agf-asymmetric .*2.80 *608$' "$dir/demo"
+grep -q 'include a network card' "$dir/demo"
+echo PASS
