@@ -26,12 +26,21 @@ static struct {
 	uint16_t timers;
 } host;
 
-uint16_t resume_register(const char *node)
+static int resume_find(const char *node)
 {
 	for (uint16_t i = 0; i < host.resumes; i++)
 		if (strcmp(host.resume[i], node) == 0)
 			return i;
-	if (host.resumes == MAX_RESUMES)
+	return -1;
+}
+
+uint16_t resume_register(const char *node)
+{
+	int known = resume_find(node);
+
+	if (known >= 0)
+		return (uint16_t)known;
+	if (host.resumes == MAX_RESUMES) // before main(): never from input
 		rte_panic("more than %d nodes take packets from handover-rx\n", MAX_RESUMES);
 	host.resume[host.resumes] = node;
 	return host.resumes++;
@@ -114,9 +123,10 @@ int engine_without_threads(void)
 	return !engine_mode.threads;
 }
 
+// Also a packet of our own can be punted (it waits for a neighbour), so where it came from says nothing.
 static int was_punted(struct rte_mbuf *m)
 {
-	return packet_of(m)->port_in != PORT_NONE;
+	return packet_of(m)->resume == RESUME_PUNTED;
 }
 
 void control_drop(struct rte_mbuf *m, const struct reason *r)
@@ -130,18 +140,19 @@ void control_drop(struct rte_mbuf *m, const struct reason *r)
 
 void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 {
-	uint16_t resume = resume_register(node);
+	int resume = resume_find(node), punted = was_punted(m);
 
-	if (worker >= worker_count()) {
+	if (worker >= worker_count() || resume < 0) {
 		control_drop(m, &drop_inject_full);
 		return;
 	}
-	packet_of(m)->resume = resume;
+	packet_of(m)->resume = (uint16_t)resume;
 	if (rte_ring_mp_enqueue(worker_get(worker)->inbox, m) != 0) {
+		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint16_t)resume;
 		control_drop(m, &drop_inject_full);
 		return;
 	}
-	if (was_punted(m))
+	if (punted)
 		control_worker.punted--;
 	control_worker.held++;
 }

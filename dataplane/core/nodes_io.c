@@ -144,6 +144,7 @@ static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, voi
 		struct rte_mbuf *m = objs[i];
 		uint16_t reason = packet_of(m)->reason;
 
+		packet_of(m)->resume = RESUME_PUNTED;
 		if (!limiter_take(&w->punt_limiter, w)) {
 			drop_for(w, &m, 1, &drop_punt_rate);
 		} else if (host_path_push(w, m) != 0) {

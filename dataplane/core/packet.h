@@ -13,6 +13,7 @@
 #define PACKET_PRIVATE 64
 #define PACKET_VIEW_SIZE 40
 #define PORT_NONE UINT16_MAX
+#define RESUME_PUNTED UINT16_MAX // packet.resume of a packet that the control thread holds and that counts as punted
 
 struct packet {
 	uint16_t port_in;  // index of struct port; written by port-rx, PORT_NONE when originated here

@@ -17,22 +17,18 @@
 static struct {
 	const struct port_driver *driver[MAX_DRIVERS];
 	uint32_t drivers;
-	struct port *port[MAX_PORTS]; // published; workers read
 	struct port *staged[MAX_PORTS]; // as it will be after the open transaction
 	struct port_queues *queues[API_MAX_WORKERS];
 	struct port_queues *old_queues[API_MAX_WORKERS];
 } ports;
+
+struct port *port_table[MAX_PORTS];
 
 void port_driver_register(const struct port_driver *d)
 {
 	if (ports.drivers == MAX_DRIVERS)
 		rte_panic("more than %d port drivers\n", MAX_DRIVERS);
 	ports.driver[ports.drivers++] = d;
-}
-
-struct port *port_get(uint16_t index)
-{
-	return index < MAX_PORTS ? __atomic_load_n(&ports.port[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
 struct port *port_by_name(const char *name)
@@ -90,7 +86,7 @@ static int index_for(const char *name, uint16_t *index)
 		return 0;
 	}
 	for (uint16_t i = 0; i < MAX_PORTS; i++)
-		if (ports.staged[i] == NULL && ports.port[i] == NULL) {
+		if (ports.staged[i] == NULL && port_table[i] == NULL) {
 			*index = i;
 			return 0;
 		}
@@ -185,18 +181,18 @@ static void commit(struct object_change *c)
 	struct port *p = c->staged, *old = c->replaced;
 
 	if (p == NULL && old != NULL)
-		__atomic_store_n(&ports.port[old->index], NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&port_table[old->index], NULL, __ATOMIC_RELEASE);
 	if (p != NULL) {
 		p->want = *(const struct api_port *)c->body;
-		__atomic_store_n(&ports.port[p->index], p, __ATOMIC_RELEASE);
+		__atomic_store_n(&port_table[p->index], p, __ATOMIC_RELEASE);
 	}
 }
 
 static void finish_commit(void)
 {
 	for (int i = 0; i < MAX_PORTS; i++)
-		if (ports.port[i] != NULL)
-			ports.port[i]->xconnect = xconnect_of(ports.port[i]);
+		if (port_table[i] != NULL)
+			port_table[i]->xconnect = xconnect_of(port_table[i]);
 	port_assign_queues();
 }
 
@@ -225,7 +221,7 @@ void port_assign_queues(void)
 		if (q == NULL)
 			return; // the old assignment stays
 		for (uint16_t i = 0; i < MAX_PORTS; i++) {
-			struct port *p = ports.port[i];
+			struct port *p = port_table[i];
 
 			for (uint16_t r = 0; p != NULL && r < p->rx_queues; r++)
 				if ((p->rx_queues == n ? r : (uint32_t)(i + r) % n) == w && q->count < MAX_PORTS) {
@@ -257,7 +253,7 @@ OBJECT_REGISTER(port_ops)
 static void port_rows(struct stats_sink *s, const char *key)
 {
 	for (int i = 0; i < MAX_PORTS; i++) {
-		struct port *p = ports.port[i];
+		struct port *p = port_table[i];
 		struct api_port_row row = {0};
 
 		if (p == NULL || (key[0] != 0 && strcmp(key, p->name) != 0))
@@ -281,7 +277,7 @@ static void port_rows(struct stats_sink *s, const char *key)
 	}
 }
 
-RTE_INIT(port_table)
+RTE_INIT(port_show)
 {
 	stats_table_register(API_TABLE_PORT, sizeof(struct api_port_row), port_rows);
 }

@@ -48,7 +48,13 @@ struct port {
 };
 
 void port_driver_register(const struct port_driver *d); // from constructors
-struct port *port_get(uint16_t index);			// NULL when there is none; workers and control thread
+// Published ports; entries are replaced by the control thread and freed after a grace period.
+extern struct port *port_table[MAX_PORTS];
+// NULL when there is none; workers and control thread.
+static inline struct port *port_get(uint16_t index)
+{
+	return likely(index < MAX_PORTS) ? __atomic_load_n(&port_table[index], __ATOMIC_ACQUIRE) : NULL;
+}
 struct port *port_by_name(const char *name);		// control thread; sees ports of the open transaction
 
 #endif

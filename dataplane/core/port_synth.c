@@ -156,9 +156,10 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 
 	if (pattern == NULL || pattern->count != PATTERN)
 		return 0;
+	uint32_t at = sp->at[w->id];
+	sp->at[w->id] += n;
 	for (uint16_t i = 0; i < n; i++) {
-		uint32_t at = sp->at[w->id]++ % PATTERN;
-		struct stream *s = streams.live[pattern->slot[at]];
+		struct stream *s = streams.live[pattern->slot[at++ % PATTERN]];
 
 		if (unlikely(s == NULL) || !may_send(s, &s->lane[w->id], w))
 			continue;

@@ -12,6 +12,7 @@
 #define MAX_PACKETS 64
 #define HEAD 4
 #define SETTLE_STEPS 8
+#define SCHEDULER_STEPS 1000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,11 +28,14 @@ static void check(int good, const char *what)
 	abort();
 }
 
-// Longer than any packet is held: reassembly 1 s, neighbours 4 s. The scheduler's slowest pipe is empty by then, too.
+// Longer than reassembly (1 s) and neighbours (4 s) hold packets; then until the scheduler, which sends a burst of each pipe
+// at every step of the clock, has nothing left.
 static void settle(void)
 {
 	for (int i = 0; i < SETTLE_STEPS; i++)
 		kit_advance(1000003);
+	for (int i = 0; i < SCHEDULER_STEPS && kit_totals().held != 0; i++)
+		kit_advance(10007);
 	kit_clear();
 }
 

@@ -19,7 +19,6 @@ struct local {
 };
 
 static struct {
-	struct path *path[GTPU_MAX_PATHS];   // published
 	struct path *staged[GTPU_MAX_PATHS]; // as after the open transaction
 	struct local local[MAX_LOCALS];	     // slots are filled before a path that uses them is published
 	uint32_t locals;		     // slots ever used
@@ -31,10 +30,7 @@ static struct {
 	} echo[GTPU_MAX_PATHS];
 } paths;
 
-const struct path *path_get(uint32_t index)
-{
-	return index < GTPU_MAX_PATHS ? __atomic_load_n(&paths.path[index], __ATOMIC_ACQUIRE) : NULL;
-}
+struct path *path_table[GTPU_MAX_PATHS];
 
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker)
 {
@@ -183,7 +179,7 @@ static int stage(struct object_change *c)
 	int error = check(c->key, want);
 	if (error != 0)
 		return error;
-	while (old == NULL && index < GTPU_MAX_PATHS && (paths.staged[index] != NULL || paths.path[index] != NULL))
+	while (old == NULL && index < GTPU_MAX_PATHS && (paths.staged[index] != NULL || path_table[index] != NULL))
 		index++;
 	if (index == GTPU_MAX_PATHS)
 		return object_error(ENOSPC, "more than %d paths", GTPU_MAX_PATHS);
@@ -223,7 +219,7 @@ static void commit(struct object_change *c)
 
 	if (index == GTPU_MAX_PATHS)
 		return;
-	__atomic_store_n(&paths.path[index], p, __ATOMIC_RELEASE);
+	__atomic_store_n(&path_table[index], p, __ATOMIC_RELEASE);
 	paths.echo[index].next_ns = 0;
 	paths.echo[index].unanswered = 0;
 	*c->live = p;
@@ -268,7 +264,7 @@ static void send_echo(const struct path *p)
 static void tick(uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < GTPU_MAX_PATHS; i++) {
-		const struct path *p = paths.path[i];
+		const struct path *p = path_table[i];
 
 		if (p == NULL || p->want.echo_interval == 0 || now_ns < paths.echo[i].next_ns)
 			continue;
@@ -297,7 +293,7 @@ static int start(const struct api_engine *e)
 static void path_rows(struct stats_sink *s, const char *key)
 {
 	for (uint32_t i = 0; i < GTPU_MAX_PATHS; i++) {
-		const struct path *p = paths.path[i];
+		const struct path *p = path_table[i];
 		struct api_path_row row = {0};
 
 		if (p == NULL || (key[0] != 0 && strcmp(key, p->name) != 0))

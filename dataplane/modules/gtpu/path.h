@@ -27,7 +27,11 @@ struct path_counters {
 	uint64_t echo_sent, echo_received, errors_sent, errors_received, end_markers;
 } __rte_cache_aligned;
 
-const struct path *path_get(uint32_t index); // NULL when there is none; workers
+extern struct path *path_table[GTPU_MAX_PATHS]; // published; replaced by the control thread
+static inline const struct path *path_get(uint32_t index) // NULL when there is none; workers
+{
+	return likely(index < GTPU_MAX_PATHS) ? __atomic_load_n(&path_table[index], __ATOMIC_ACQUIRE) : NULL;
+}
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
 // The path between these two addresses (4 or 16 bytes), or NULL. Workers, off the fast path.
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer);

@@ -406,6 +406,7 @@ static void our_own_packets_wait_too(void **state)
 	assert_int_equal(neighbour_at("10.1.0.60")->held, 1);
 	arp_arrives(ARP_REPLY, peer_north, "10.1.0.60", "10.1.0.1");
 	assert_int_equal(router_count(), 2);
+	assert_true(kit_balance());
 }
 
 int main(void)
