@@ -62,6 +62,29 @@ static uint64_t work_done(const struct worker *w)
 	return w->in + w->out + w->originated + w->dropped;
 }
 
+// One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends the next
+// begins. A reading costs 20 ticks, which a vector of 64 shares. Returns the last reading.
+static uint64_t walk(struct rte_graph *graph, uint64_t start)
+{
+	const rte_graph_off_t *reel = graph->cir_start;
+	uint32_t mask = graph->cir_mask, head = graph->head;
+
+	while (likely(head != graph->tail)) {
+		struct rte_node *node = RTE_PTR_ADD(graph, reel[(int32_t)head++]);
+		uint16_t objects = node->process(graph, node, node->objs, node->idx);
+		uint64_t end = rte_rdtsc();
+
+		node->total_cycles += end - start;
+		node->total_calls++;
+		node->total_objs += objects;
+		node->idx = 0;
+		start = end;
+		head = likely((int32_t)head > 0) ? head & mask : head;
+	}
+	graph->tail = 0;
+	return start;
+}
+
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
@@ -75,10 +98,9 @@ static void *worker_main(void *arg)
 		uint64_t before = work_done(w);
 
 		w->now = last;
-		rte_graph_walk(w->graph);
+		uint64_t now = walk(w->graph, last);
 		// Everything that this walk read is behind us: the grace period's mark.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_RELEASE);
-		uint64_t now = rte_rdtsc();
 		if (work_done(w) != before) {
 			w->busy_ticks += now - last;
 			busy_at = now;
@@ -102,7 +124,7 @@ void engine_walk(void)
 
 		worker_current = w;
 		w->now = engine_mode.virtual_now;
-		rte_graph_walk(w->graph);
+		walk(w->graph, rte_rdtsc());
 		w->walks++;
 	}
 	worker_current = control;

@@ -11,6 +11,7 @@
 
 #include "isthmus_api.h"
 #include <assert.h>
+#include <rte_common.h>
 #include <rte_meter.h>
 #include <stdint.h>
 

@@ -74,6 +74,7 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *r, u
 	}
 	if (unlikely((r->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD))
 		return packet_leave(m, r->flags & RULE_GATE_CLOSED ? &drop_gate : &drop_far, EDGE_DROP);
+	rte_prefetch0(rule_state_of(r)); // for the policer, a vector later
 	uint16_t outer = pkt->l3;
 	uint8_t qfi = tunnel_view_of(m)->qfi;
 	struct session_view *v = session_view_of(m); // takes the tunnel view's place
@@ -121,8 +122,6 @@ static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte
 			uint32_t k = i - 2 * WINDOW;
 			struct rule *r = value[k] == UINT64_MAX ? NULL : rule_of_value(value[k]);
 
-			if (likely(r != NULL))
-				rte_prefetch0(&session_pools.state[r->state]);
 			next[k] = decide(w, pkts[k], r, hash[k], &key[k]);
 		}
 		if (i >= WINDOW && i - WINDOW < n)

@@ -78,6 +78,7 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *firs
 	if (unlikely(uplink.drop_gtpu && pkt->protocol == IP_PROTOCOL_UDP && !(pkt->fragment & IP_FRAGMENT_LATER) &&
 		     ip[pkt->l4 - pkt->l3 + 2] == 2152 >> 8 && ip[pkt->l4 - pkt->l3 + 3] == (2152 & 0xff)))
 		return packet_leave(m, &drop_gtpu, EDGE_DROP);
+	rte_prefetch0(rule_state_of(r)); // for the policer, a vector later
 	uint16_t l2 = e->l2_length;
 	struct session_view *v = session_view_of(m); // takes the endpoint view's place
 	v->rule = r;
@@ -130,8 +131,6 @@ static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte
 			uint32_t k = i - WINDOW;
 
 			rule[k % (2 * WINDOW)] = ask_rule(hash[k % WINDOW], &key[k % WINDOW]);
-			if (likely(rule[k % (2 * WINDOW)] != NULL))
-				rte_prefetch0(&session_pools.state[rule[k % (2 * WINDOW)]->state]);
 		}
 		if (i < n)
 			hash[i % WINDOW] = ask_endpoint(pkts[i], &key[i % WINDOW]);
