@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "core/object.h"
 #include <errno.h>
+#include <net/if.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -12,6 +13,9 @@
 #include <rte_spinlock.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define DEFAULT_DESCRIPTORS 1024
 
@@ -110,6 +114,34 @@ static int configure(struct port *p, struct ethdev *e, const struct api_port *wa
 	return 0;
 }
 
+// The Linux interface behind a device (net_af_packet, whose driver refuses more than 1500).
+static int set_interface_mtu(const struct ethdev *e, uint32_t mtu)
+{
+	struct rte_eth_dev_info info;
+	struct ifreq request = {.ifr_mtu = (int)mtu};
+	int error = -1, s;
+
+	if (rte_eth_dev_info_get(e->id, &info) != 0 || info.if_index == 0 ||
+		if_indextoname(info.if_index, request.ifr_name) == NULL)
+		return -1;
+	s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (s >= 0) {
+		error = ioctl(s, SIOCSIFMTU, &request);
+		close(s);
+	}
+	return error;
+}
+
+// Linux counts the tags of QinQ as part of what an interface carries: veth drops what is longer.
+static void set_mtu(const struct port *p, const struct ethdev *e, const struct api_port *want)
+{
+	uint32_t mtu = want->mtu + (want->role == API_ROLE_ACCESS ? 8 : 0);
+
+	if (rte_eth_dev_set_mtu(e->id, (uint16_t)mtu) != 0 && set_interface_mtu(e, mtu) != 0 &&
+		rte_eth_dev_set_mtu(e->id, (uint16_t)want->mtu) != 0)
+		LOG(INFO, "port %s: the device has no MTU to set\n", p->name);
+}
+
 static int start(struct port *p, struct ethdev *e, const struct api_port *want)
 {
 	static const uint8_t none[6];
@@ -123,8 +155,7 @@ static int start(struct port *p, struct ethdev *e, const struct api_port *want)
 	rte_eth_macaddr_get(e->id, &p->mac);
 	if (memcmp(want->mac, none, 6) != 0)
 		memcpy(p->mac.addr_bytes, want->mac, 6);
-	if (rte_eth_dev_set_mtu(e->id, (uint16_t)want->mtu) != 0)
-		LOG(INFO, "port %s: the device has no MTU to set\n", p->name);
+	set_mtu(p, e, want);
 	if (want->promiscuous && rte_eth_promiscuous_enable(e->id) != 0)
 		LOG(WARNING, "port %s: no promiscuous mode\n", p->name);
 	// Neighbour discovery needs the solicited-node groups (RFC 4291 §2.7.1).

@@ -184,7 +184,7 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->now = engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now;
 	w->pool = engine_pool();
 	w->punt_limiter.rate = e->punt_rate;
-	w->random = 0x9e3779b97f4a7c15ull * (id + 1);
+	w->identification = (uint16_t)id;
 	snprintf(name, sizeof(name), "inbox-%u", id);
 	w->inbox = rte_ring_create(name, INBOX_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (w->inbox == NULL) {

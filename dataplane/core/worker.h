@@ -42,7 +42,7 @@ struct worker {
 	uint64_t walks, busy_ticks, idle_ticks;
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
-	uint64_t random; // xorshift state
+	uint16_t identification; // next one of an IPv4 packet that we make; worker id modulo API_MAX_WORKERS
 } __rte_cache_aligned;
 
 extern __thread struct worker *worker_current;

@@ -14,17 +14,14 @@ DROP_REASON(drop_long, "gtpu-too-long", "the packet with its outer headers is lo
 
 enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 
-// RFC 6864: the identification is unique per source, destination and protocol for as long as fragments may live; each
-// worker counts in its own part of the space.
-static struct {
-	uint16_t next;
-} __rte_cache_aligned identification[API_MAX_WORKERS];
-
-static void finish_ip4(uint8_t *ip, const struct path *p, uint32_t length, uint8_t dscp)
+// RFC 6864: an identification is unique per source, destination and protocol for as long as fragments may live; each worker
+// counts in its own part of the space.
+static inline void finish_ip4(struct worker *w, uint8_t *ip, const struct path *p, uint32_t length, uint8_t dscp)
 {
-	uint16_t sum, id = (uint16_t)(identification[worker_self()->id].next++ * worker_count() + worker_self()->id);
+	uint16_t sum, id = w->identification;
 	uint16_t wire_length = rte_cpu_to_be_16((uint16_t)length);
 
+	w->identification = (uint16_t)(id + API_MAX_WORKERS);
 	ip[1] = (uint8_t)(dscp << 2);
 	memcpy(ip + 2, &wire_length, 2);
 	memcpy(ip + 4, &id, 2);
@@ -66,7 +63,7 @@ void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
 	pkt->length = length;
 }
 
-static rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
 	const struct rule *r = session_view_of(m)->rule;
@@ -90,7 +87,7 @@ static rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, str
 	if (likely(container))
 		gtpu[14] = r->qfi;
 	if (likely(p->version == 4))
-		finish_ip4(ip, p, length, dscp);
+		finish_ip4(w, ip, p, length, dscp);
 	else
 		finish_ip6(m, ip, length, dscp);
 	pkt->l3 = 0;

@@ -15,7 +15,7 @@
 struct session_pools session_pools;
 struct session_tables session_tables;
 
-#define RULES_PER_SESSION 3 // of the pool, on average; a session may have API_MAX_PDR
+#define RULES_PER_SESSION 4 // of the pool, on average (a session may have API_MAX_PDR): all sessions of two PDRs can change at once
 
 static int start(const struct api_engine *e)
 {
@@ -118,6 +118,13 @@ const struct rule *session_downlink_rule(const struct rule *uplink_rule)
 const struct rule *session_uplink_rule(const struct rule *downlink_rule)
 {
 	return other_direction(downlink_rule);
+}
+
+const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
+{
+	const struct rule *r = session_endpoint_rule(port, e, mac);
+
+	return r == NULL ? NULL : other_direction(r);
 }
 
 // ---- classification --------------------------------------------------------------------------------------------------
