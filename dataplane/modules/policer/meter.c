@@ -25,6 +25,7 @@ static int compile_srtcm(struct policer_profile *to, const struct api_policer *w
 	if (rte_meter_srtcm_profile_config(&to->srtcm, &params) != 0)
 		return object_error(EINVAL, "srTCM needs a committed rate and a burst (RFC 2697 §2)");
 	bucket(want->cir, hz, &to->srtcm.cir_period, &to->srtcm.cir_bytes_per_period);
+	to->cir_inverse = UINT64_MAX / to->srtcm.cir_period;
 	return 0;
 }
 
@@ -37,6 +38,8 @@ static int compile_trtcm(struct policer_profile *to, const struct api_policer *w
 			EINVAL, "trTCM needs both bursts, and a peak rate not below the committed rate (RFC 2698 §2)");
 	bucket(want->cir, hz, &to->trtcm.cir_period, &to->trtcm.cir_bytes_per_period);
 	bucket(want->pir, hz, &to->trtcm.pir_period, &to->trtcm.pir_bytes_per_period);
+	to->cir_inverse = UINT64_MAX / to->trtcm.cir_period;
+	to->pir_inverse = UINT64_MAX / to->trtcm.pir_period;
 	return 0;
 }
 
