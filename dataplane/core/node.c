@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define STREAM_PACKETS 4096
+
 static struct {
 	struct rte_node_register *list[MAX_NODES];
 	const char *names[MAX_NODES];
@@ -60,6 +62,19 @@ int graph_register_nodes(void)
 	return 0;
 }
 
+// Streams get their memory here. rte_graph would grow them on the worker, at the first vector that is longer than any before,
+// and ends the process when there is no memory left by then.
+static void streams_make(struct rte_graph *graph)
+{
+	struct rte_node *node;
+	rte_graph_off_t off;
+	rte_node_t i;
+
+	rte_graph_foreach_node(i, off, graph, node)
+		if (node->size < STREAM_PACKETS)
+			__rte_node_stream_alloc_size(graph, node, STREAM_PACKETS);
+}
+
 struct rte_graph *graph_create(uint32_t worker)
 {
 	char name[RTE_GRAPH_NAMESIZE];
@@ -72,7 +87,10 @@ struct rte_graph *graph_create(uint32_t worker)
 	snprintf(name, sizeof(name), "worker-%u", worker);
 	if (rte_graph_create(name, &param) == RTE_GRAPH_ID_INVALID)
 		return NULL;
-	return rte_graph_lookup(name);
+	struct rte_graph *graph = rte_graph_lookup(name);
+	if (graph != NULL)
+		streams_make(graph);
+	return graph;
 }
 
 static void node_rows(struct stats_sink *s, const char *key)

@@ -414,6 +414,12 @@ static void discard_all(const uint32_t *sorted, const struct progress *p)
 			store.ops[kind]->finish_discard();
 }
 
+static void finish_commit(const struct progress *p, uint32_t kind)
+{
+	if ((p->finished & (1ull << kind)) && store.ops[kind]->finish_commit != NULL)
+		store.ops[kind]->finish_commit();
+}
+
 static void commit_all(const uint32_t *sorted, const struct progress *p)
 {
 	for (uint32_t i = 0; i < store.changes; i++) {
@@ -421,9 +427,11 @@ static void commit_all(const uint32_t *sorted, const struct progress *p)
 
 		store.ops[c->kind]->commit(c);
 	}
+	// Ports last: the first packet of a new port finds everything in place.
 	for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++)
-		if ((p->finished & (1ull << kind)) && store.ops[kind]->finish_commit != NULL)
-			store.ops[kind]->finish_commit();
+		if (kind != API_PORT)
+			finish_commit(p, kind);
+	finish_commit(p, API_PORT);
 	control_synchronize();
 	for (uint32_t i = 0; i < store.changes; i++) {
 		struct object_change *c = &store.change[sorted[i]];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A port: a place where frames enter and leave the graph, behind one small interface for all drivers.
 //
-// The control thread makes and frees ports while workers are paused; workers call rx and tx with their own queue number,
-// so a driver needs no lock. Counters are per worker and added up by the control thread.
+// The control thread makes a port before it publishes it, and frees it a grace period after it took it away; workers call rx
+// and tx with their own queue number, so a driver needs no lock. Counters are per worker and added up by the control thread.
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 
@@ -21,7 +21,7 @@ struct port_counters {
 
 struct port_driver {
 	const char *name; // what api_port.driver says; "*" takes the rest
-	// Control thread, workers paused. Returns 0 or a positive errno after object_error().
+	// Control thread; no worker sees the port then. Returns 0 or a positive errno after object_error().
 	int (*open)(struct port *p, const struct api_port *want);
 	void (*close)(struct port *p);
 	// Worker. Fills at most VECTOR mbufs; each has a clean packet_of() head except what port-rx writes.
@@ -36,7 +36,7 @@ struct port {
 	char name[API_NAME];
 	uint16_t index; // in the port table; struct packet refers to it
 	uint16_t xconnect; // index of the port that takes all frames, or PORT_NONE
-	uint32_t role;	   // enum api_role
+	uint32_t role; // enum api_role
 	uint32_t mtu;
 	uint16_t rx_queues, tx_queues;
 	struct rte_ether_addr mac;
@@ -55,6 +55,6 @@ static inline struct port *port_get(uint16_t index)
 {
 	return likely(index < MAX_PORTS) ? __atomic_load_n(&port_table[index], __ATOMIC_ACQUIRE) : NULL;
 }
-struct port *port_by_name(const char *name);		// control thread; sees ports of the open transaction
+struct port *port_by_name(const char *name); // control thread; sees ports of the open transaction
 
 #endif

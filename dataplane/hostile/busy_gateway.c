@@ -28,10 +28,19 @@ static void access_list(const char *name, uint16_t denied_port)
 
 static void policers(void)
 {
-	struct api_policer single = {.type = API_SRTCM, .cir = 125000, .cbs = 3000, .pbs = 3000,
-		.action = {API_COLOUR_PASS, API_COLOUR_REMARK, API_COLOUR_DROP}, .dscp = {0, 10, 0}};
-	struct api_policer two = {.type = API_TRTCM, .cir = 125000, .cbs = 3000, .pir = 250000, .pbs = 3000,
-		.action = {API_COLOUR_PASS, API_COLOUR_REMARK, API_COLOUR_DROP}, .dscp = {0, 12, 0}};
+	struct api_policer single = {.type = API_SRTCM,
+		.cir = 125000,
+		.cbs = 3000,
+		.pbs = 3000,
+		.action = {API_COLOUR_PASS, API_COLOUR_REMARK, API_COLOUR_DROP},
+		.dscp = {0, 10, 0}};
+	struct api_policer two = {.type = API_TRTCM,
+		.cir = 125000,
+		.cbs = 3000,
+		.pir = 250000,
+		.pbs = 3000,
+		.action = {API_COLOUR_PASS, API_COLOUR_REMARK, API_COLOUR_DROP},
+		.dscp = {0, 12, 0}};
 
 	kit_put(API_POLICER, "single", &single, sizeof(single));
 	kit_put(API_POLICER, "two", &two, sizeof(two));
@@ -42,7 +51,7 @@ static void scheduler(void)
 	static struct api_scheduler s;
 
 	s.engine = API_SCHED_HQOS;
-	s.subports = 1;
+	s.subports = 2;
 	s.rate = 12500000;
 	s.frame_overhead = 24;
 	for (int i = 0; i < API_TRAFFIC_CLASSES; i++)
@@ -52,8 +61,11 @@ static void scheduler(void)
 		s.dscp_class[i] = (uint8_t)(i % 16);
 		s.qfi_class[i] = i % 2 ? 0xff : (uint8_t)(i % 16);
 	}
-	s.subport[0].rate = 12500000;
-	s.subport[0].pipes = 16;
+	for (uint32_t w = 0; w < 2; w++) {
+		s.subport[w].rate = 6250000;
+		s.subport[w].pipes = 16;
+		s.subport[w].worker = w;
+	}
 	strcpy(s.profile[0].name, "home");
 	s.profile[0].rate = 1250000;
 	for (int i = 0; i < API_BE_QUEUES; i++)
@@ -73,6 +85,8 @@ static void homes(void)
 	for (uint32_t home = 1; home <= GATEWAY_HOMES; home++) {
 		struct kit_session k = gateway_home(home);
 
+		k.s.worker = (uint16_t)(home / 2 % 2);
+		k.s.subport = k.s.worker;
 		k.s.pipe = home;
 		strcpy(k.s.pipe_profile, "home");
 		if (home <= 2) {
@@ -90,6 +104,7 @@ void busy_gateway_start(void)
 {
 	struct api_engine e = kit_engine();
 
+	e.workers = 2;
 	e.packet_buffers = 2048;
 	e.max_sessions = 32;
 	e.max_flows = 64;

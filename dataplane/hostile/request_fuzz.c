@@ -19,8 +19,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // Names that occur in the state, so that changes and references find something.
-static const char *const keys[] = {"engine", "access", "core", "internet", "homes", "n3", "n6", "uplink", "downlink", "single",
-	"two", "upf4", "upf6", "home-1", "home-2", "home-3", "home-4", "home-5", "home-6", "198.51.100.0/24",
+static const char *const keys[] = {"engine", "access", "core", "internet", "homes", "n3", "n6", "uplink", "downlink",
+	"single", "two", "upf4", "upf6", "home-1", "home-2", "home-3", "home-4", "home-5", "home-6", "198.51.100.0/24",
 	"2001:db8:ffff::/48", "203.0.113.0/24", "new-1", "new-2", "n3|10.0.0.2", "n3|fd00::2", ""};
 
 struct client {
@@ -102,7 +102,8 @@ static void traffic(void)
 
 	for (uint32_t home = 1; home <= GATEWAY_HOMES; home++) {
 		for (int family = 4; family <= 6; family += 2) {
-			const char *far = family == 4 ? "198.51.100.9" : "2001:db8:ffff::9", *ue = gateway_ue(home, family);
+			const char *far = family == 4 ? "198.51.100.9" : "2001:db8:ffff::9",
+				   *ue = gateway_ue(home, family);
 
 			frame_payload(&f, 1300);
 			frame_udp(&f, 4000, 5000);

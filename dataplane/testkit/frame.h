@@ -11,7 +11,7 @@
 #include "isthmus_api.h"
 #include <stdint.h>
 
-#define FRAME_ROOM 512
+#define FRAME_ROOM 2048
 #define FRAME_MAX 12288
 
 struct frame {

@@ -180,7 +180,8 @@ int gateway_same(const char *port, uint32_t i, const struct frame *f)
 	}
 	for (uint32_t b = 0; b < k->length; b++)
 		if (got[b] != f->at[b]) {
-			fprintf(stderr, "a frame left by %s with 0x%02x at %u, expected 0x%02x\n", port, got[b], b, f->at[b]);
+			fprintf(stderr, "a frame left by %s with 0x%02x at %u, expected 0x%02x\n", port, got[b], b,
+				f->at[b]);
 			return 0;
 		}
 	return 1;

@@ -14,7 +14,7 @@
 #include "testkit/testkit.h"
 
 #define GATEWAY_HOMES 6
-#define HOME_QINQ 1  // the homes that tests break things for
+#define HOME_QINQ 1 // the homes that tests break things for
 #define HOME_PPPOE 2
 #define HOME_QINQ_OTHER 3 // the homes that must not notice
 #define HOME_PPPOE_OTHER 4
@@ -32,11 +32,11 @@ const char *gateway_ue(uint32_t home, int family); // 4 or 6; a host address of 
 
 // Headers in front of the IP packet at f->at.
 void gateway_from_home(struct frame *f, uint32_t home); // access encapsulation towards us
-void gateway_to_home(struct frame *f, uint32_t home);	// what must leave
+void gateway_to_home(struct frame *f, uint32_t home); // what must leave
 // UDP and IP of the tunnel in front of the GTP-U message at f->at, towards us or from us, then Ethernet.
 void gateway_outer(struct frame *f, int family, int from_us);
 void gateway_from_upf(struct frame *f, uint32_t home); // a G-PDU of the home with QFI 9
-void gateway_to_upf(struct frame *f, uint32_t home);   // what must leave
+void gateway_to_upf(struct frame *f, uint32_t home); // what must leave
 
 // The frame i that left by the port is f, but for the identification and checksums of an outer header. 1 or 0, and says why.
 int gateway_same(const char *port, uint32_t i, const struct frame *f);

@@ -1,130 +1,209 @@
 // SPDX-License-Identifier: Apache-2.0
-// The access gateway as a whole: both encapsulations, both directions, through the real graph.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+// The access gateway as a whole through the real graph: every encapsulation in both directions, and what sessions do to
+// packets.
+#include "access/agf_test.h"
 
-#include <cmocka.h>
+// ---- the matrix ------------------------------------------------------------------------------------------------------
 
-#include "testkit/testkit.h"
-#include "wire/checksum.h"
-#include "wire/gtpu.h"
-#include "wire/pppoe.h"
-#include <string.h>
+struct fixture {
+	int pppoe, inner, outer; // IP versions
+	uint16_t tpid, priority; // of the tags
+	uint32_t payload;
+};
 
-static const uint8_t home[6] = {2, 0, 0, 0, 0, 1}, home2[6] = {2, 0, 0, 0, 0, 2}, upf[6] = {2, 0, 0, 0, 0xff, 1};
-static const uint8_t access_mac[6] = {2, 0, 0, 0, 0x99, 0}, core_mac[6] = {2, 0, 0, 0, 0x99, 1};
+#define MATRIX_TEID 0x4321
+static const uint8_t matrix_mac[6] = {2, 0, 0, 0, 1, 0x42};
 
-static int setup(void **state)
+static const char *ue_of(const struct fixture *x)
 {
-	kit_start(NULL);
+	return x->inner == 4 ? "100.64.7.7" : "2001:db8:1:777::7";
+}
+
+static const char *far_of(const struct fixture *x)
+{
+	return x->inner == 4 ? FAR4 : FAR6;
+}
+
+static struct kit_session matrix_session(const struct fixture *x)
+{
+	struct kit_session k = kit_session("access", matrix_mac, 200, 42, x->pppoe ? 7 : 0, "100.64.7.7",
+		"2001:db8:1:777::/64", x->outer == 4 ? "upf4" : "upf6", MATRIX_TEID);
+
+	k.s.outer_tpid = x->tpid;
+	return k;
+}
+
+static void access_header(struct frame *f, const struct fixture *x, int uplink)
+{
+	uint16_t type = x->inner == 4 ? 0x0800 : 0x86dd, priority = uplink ? x->priority : 0;
+
+	if (x->pppoe) {
+		frame_pppoe(f, 7, x->inner == 4 ? 0x21 : 0x57);
+		type = 0x8864;
+	}
+	frame_ethernet(f, uplink ? gateway_mac[0] : matrix_mac, uplink ? matrix_mac : gateway_mac[0], type);
+	frame_tag(f, 0x8100, 42 | priority);
+	frame_tag(f, x->tpid, 200 | priority);
+}
+
+static void tunnel_header(struct frame *f, const struct fixture *x, int uplink)
+{
+	frame_gtpu(f, MATRIX_TEID + (uplink ? 0x10000 : 0), 9);
+	if (uplink)
+		f->at[13] = 0x10;
+	gateway_outer(f, x->outer, uplink);
+}
+
+static void one_fixture(const struct fixture *x)
+{
+	static struct frame in, out;
+
+	inner(&in, ue_of(x), far_of(x), x->payload);
+	access_header(&in, x, 1);
+	inner(&out, ue_of(x), far_of(x), x->payload);
+	tunnel_header(&out, x, 1);
+	if (in.length < 60)
+		frame_append(&in, NULL, 60 - in.length); // as Ethernet does; not to be forwarded
+	expect("access", &in, "core", &out);
+
+	inner(&in, far_of(x), ue_of(x), x->payload);
+	tunnel_header(&in, x, 0);
+	inner(&out, far_of(x), ue_of(x), x->payload);
+	access_header(&out, x, 0);
+	expect("core", &in, "access", &out);
+}
+
+// Encapsulation x inner x outer x TPID x priority bits x size, both directions each.
+static void matrix(void **state)
+{
+	static const uint16_t tpid[] = {0x8100, 0x88a8}, priority[] = {0, 0xf000};
+	static const uint32_t payload[] = {0, 1, 100, 1300};
+
+	for (unsigned i = 0; i < 128; i++) {
+		struct fixture x = {.pppoe = i & 1,
+			.inner = i & 2 ? 6 : 4,
+			.outer = i & 4 ? 6 : 4,
+			.tpid = tpid[i >> 3 & 1],
+			.priority = priority[i >> 4 & 1],
+			.payload = payload[i >> 5]};
+		struct kit_session k = matrix_session(&x);
+
+		put("matrix", &k);
+		one_fixture(&x);
+	}
 	kit_begin();
-	kit_port("access", API_ROLE_ACCESS);
-	kit_port("core", API_ROLE_CORE);
-	kit_interface("n3", "core", "10.0.0.1/24", "fd00::1/64");
-	kit_interface("homes", "access", "100.64.0.1/16", NULL);
-	kit_neighbour("n3", "10.0.0.2", upf);
-	kit_neighbour("n3", "fd00::2", upf);
-	kit_path("upf", "10.0.0.1", "10.0.0.2");
-	kit_path("upf6", "fd00::1", "fd00::2");
-	assert_int_equal(kit_commit(), 0);
+	kit_delete(API_SESSION, "matrix");
+	commit();
+}
+
+// ---- what a session does to a packet ---------------------------------------------------------------------------------
+
+static void uplink_from(struct frame *f, uint32_t home, const char *source)
+{
+	inner(f, source, strchr(source, ':') ? FAR6 : FAR4, 60);
+	gateway_from_home(f, home);
+}
+
+static void anti_spoofing(void **state)
+{
+	static const char *const sources[] = {"100.64.0.9", "8.8.8.8", "10.0.0.2", "169.254.1.1", "2001:db8:1:9::77",
+		"2001:db8::1", "fe80::1", "fd00::2"};
+	static struct frame f;
+
+	for (uint32_t home = 1; home <= 2; home++)
+		for (unsigned i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+			uplink_from(&f, home, sources[i]);
+			expect_drop("access", &f, "source-spoofed");
+		}
+}
+
+static void gates_and_far_drop(void **state)
+{
+	static struct frame up, down;
+	struct kit_session k = gateway_home(1);
+
+	up_and_down(&up, &down);
+	k.qer[0].gate_uplink = 1;
+	k.qer[1].gate_downlink = 1;
+	put("home-1", &k);
+	expect_drop("access", &up, "uplink-gate-closed");
+	expect_drop("core", &down, "downlink-gate-closed");
+	k = gateway_home(1);
+	k.far[0].action = k.far[1].action = API_FAR_DROP;
+	put("home-1", &k);
+	expect_drop("access", &up, "uplink-far-drop");
+	expect_drop("core", &down, "downlink-far-drop");
+}
+
+static void qfi_and_dscp(void **state)
+{
+	static struct frame up, want;
+
+	for (uint32_t home = 1; home <= 2; home++)
+		for (uint8_t dscp = 0; dscp < 63; dscp += 9) {
+			struct kit_session k = gateway_home(home);
+			const char *ue = gateway_ue(home, 4);
+
+			k.qer[0].qfi = dscp + 1;
+			k.far[0].dscp = dscp;
+			put(gateway_home_name(home), &k);
+			inner(&up, ue, FAR4, 60);
+			gateway_from_home(&up, home);
+			inner(&want, ue, FAR4, 60);
+			gateway_to_upf(&want, home);
+			uint8_t *ip = want.at + 14, *container = want.at + (home == 1 ? 54 : 74);
+			assert_int_equal(container[0], 1);
+			container[2] = dscp + 1;
+			if (home == 1) {
+				ip[1] = (uint8_t)(dscp << 2);
+			} else {
+				ip[0] = (uint8_t)(0x60 | dscp >> 2);
+				ip[1] = (uint8_t)(dscp << 6);
+			}
+			kit_clear();
+			assert_int_equal(kit_send("access", up.at, up.length), 0);
+			kit_run();
+			assert_int_equal(kit_count("core"), 1);
+			// gateway_same() takes the IPv4 checksum for what it is; the rest must be equal.
+			assert_true(gateway_same("core", 0, &want));
+		}
+}
+
+// Two homes behind the same tags are told apart by MAC address.
+static void same_tags_other_mac(void **state)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 7, 7};
+	static struct frame f, want;
+	struct kit_session k = kit_session("access", mac, 100, 1, 0, "100.64.0.77", NULL, "upf4", 0x777);
+
+	put("neighbour", &k);
+	inner(&f, "100.64.0.77", FAR4, 60);
+	frame_ethernet(&f, gateway_mac[0], mac, 0x0800);
+	frame_tag(&f, 0x8100, 1);
+	frame_tag(&f, 0x88a8, 100);
+	inner(&want, "100.64.0.77", FAR4, 60);
+	frame_gtpu(&want, 0x10777, 9);
+	want.at[13] = 0x10;
+	gateway_outer(&want, 4, 1);
+	expect("access", &f, "core", &want);
+	memcpy(f.at + 6, gateway_home_mac(1), 6); // the other home's MAC: not its address
+	expect_drop("access", &f, "source-spoofed");
 	kit_begin();
-	struct kit_session a = kit_session("access", home, 100, 1, 0, "100.64.0.2", "2001:db8:1::/64", "upf", 0x200);
-	struct kit_session b = kit_session("access", home2, 100, 2, 7, "100.64.0.3", NULL, "upf6", 0x201);
-	kit_put_session("a", &a);
-	kit_put_session("b", &b);
-	int error = kit_commit();
-	if (error != 0)
-		print_message("%s\n", kit_error());
-	assert_int_equal(error, 0);
-	kit_advance(1000); // gratuitous ARP and unsolicited advertisements leave
-	return 0;
-}
-
-// IPv4/UDP of 20 + 8 + n bytes.
-static uint32_t put_udp4(uint8_t *p, const char *source, const char *destination, uint16_t port, uint32_t n)
-{
-	memset(p, 0, 28 + n);
-	p[0] = 0x45;
-	store16(p + 2, (uint16_t)(28 + n));
-	p[8] = 64;
-	p[9] = 17;
-	memcpy(p + 12, kit_address(source).bytes, 4);
-	memcpy(p + 16, kit_address(destination).bytes, 4);
-	ip4_checksum_set(p);
-	store16(p + 20, 1000);
-	store16(p + 22, port);
-	store16(p + 24, (uint16_t)(8 + n));
-	for (uint32_t i = 0; i < n; i++)
-		p[28 + i] = (uint8_t)i;
-	return 28 + n;
-}
-
-static uint32_t put_qinq(uint8_t *p, const uint8_t *to, const uint8_t *from, uint16_t s, uint16_t c, uint16_t type)
-{
-	memcpy(p, to, 6);
-	memcpy(p + 6, from, 6);
-	store16(p + 12, 0x88a8);
-	store16(p + 14, s);
-	store16(p + 16, 0x8100);
-	store16(p + 18, c);
-	store16(p + 20, type);
-	return 22;
-}
-
-static uint32_t put_core(uint8_t *p, uint32_t teid, const uint8_t *inner, uint32_t n)
-{
-	memcpy(p, core_mac, 6);
-	memcpy(p + 6, upf, 6);
-	store16(p + 12, 0x0800);
-	put_udp4(p + 14, "10.0.0.2", "10.0.0.1", 2152, 16 + n);
-	gtpu_put_gpdu(p + 42, teid, 9, GTPU_PDU_DL, (uint16_t)n);
-	memcpy(p + 58, inner, n);
-	return 58 + n;
-}
-
-static void uplink_qinq(void **state)
-{
-	uint8_t frame[512];
-	uint32_t n = put_qinq(frame, access_mac, home, 100, 1, 0x0800);
-
-	n += put_udp4(frame + n, "100.64.0.2", "8.8.8.8", 53, 100);
-	kit_clear();
-	assert_int_equal(kit_send("access", frame, n), 0);
-	kit_run();
-	assert_int_equal(kit_count("core"), 1);
-	const struct kit_frame *f = kit_frame("core", 0);
-	assert_int_equal(f->length, 14 + 44 + 128);
-	assert_memory_equal(f->bytes, upf, 6);
-	assert_memory_equal(f->bytes + 58, frame + 22, 128);
-	assert_int_equal(load32(f->bytes + 46), 0x10200);
-	assert_true(ip4_checksum_ok(f->bytes + 14));
-	assert_true(kit_balance());
-}
-
-static void downlink_qinq(void **state)
-{
-	uint8_t frame[512], inner[256];
-	uint32_t n = put_udp4(inner, "8.8.8.8", "100.64.0.2", 1234, 100);
-
-	n = put_core(frame, 0x200, inner, n);
-	kit_clear();
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(kit_send("core", frame, n), 0);
-	kit_run();
-	kit_print();
-	assert_int_equal(kit_count("access"), 3);
-	const struct kit_frame *f = kit_frame("access", 0);
-	assert_int_equal(f->length, 22 + 128);
-	assert_memory_equal(f->bytes, home, 6);
-	assert_memory_equal(f->bytes + 22, inner, 128);
-	assert_true(kit_balance());
+	kit_delete(API_SESSION, "neighbour");
+	commit();
+	memcpy(f.at + 6, mac, 6);
+	expect_drop("access", &f, "subscriber-unknown");
 }
 
 int main(void)
 {
-	const struct CMUnitTest list[] = {cmocka_unit_test(uplink_qinq), cmocka_unit_test(downlink_qinq)};
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test(matrix),
+		cmocka_unit_test(anti_spoofing),
+		cmocka_unit_test_teardown(gates_and_far_drop, restore),
+		cmocka_unit_test_teardown(qfi_and_dscp, restore),
+		cmocka_unit_test_teardown(same_tags_other_mac, restore),
+	};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

@@ -7,16 +7,15 @@
 
 enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT };
 
-DROP_REASON(uplink_deny, "firewall-uplink-deny", "A rule of the uplink access list denies the packet.")
-DROP_REASON(
-	uplink_default, "firewall-uplink-default", "No rule of the uplink access list matches; its default is deny.")
+DROP_REASON(uplink_deny, "firewall-uplink-deny", "a rule of the uplink access list denies the packet")
+DROP_REASON(uplink_default, "firewall-uplink-default", "no rule of the uplink access list matches; its default is deny")
 DROP_REASON(uplink_short, "firewall-uplink-tiny-fragment",
-	"The transport header is cut so that rules on ports cannot be checked (RFC 1858).")
-DROP_REASON(downlink_deny, "firewall-downlink-deny", "A rule of the downlink access list denies the packet.")
+	"the transport header is cut so that rules on ports cannot be checked (RFC 1858)")
+DROP_REASON(downlink_deny, "firewall-downlink-deny", "a rule of the downlink access list denies the packet")
 DROP_REASON(downlink_default, "firewall-downlink-default",
-	"No rule of the downlink access list matches; its default is deny.")
+	"no rule of the downlink access list matches; its default is deny")
 DROP_REASON(downlink_short, "firewall-downlink-tiny-fragment",
-	"The transport header is cut so that rules on ports cannot be checked (RFC 1858).")
+	"the transport header is cut so that rules on ports cannot be checked (RFC 1858)")
 
 static const struct {
 	const struct reason *deny, *by_default, *too_short;

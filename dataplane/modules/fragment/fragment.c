@@ -15,7 +15,11 @@ DROP_REASON(
 	impossible, "fragment-impossible", "the MTU ahead is too small to fragment the packet into 64 pieces or fewer")
 DROP_REASON(no_buffer, "fragment-no-buffer", "no packet buffers were left for the fragments")
 
+DROP_REASON(too_many, "fragment-limit", "more fragments in one vector than a worker makes at a time")
+
 #define MAX_PIECES 64
+// Of one visit of the node: a stream between two nodes of rte_graph holds 65535 packets, and one more ends the process.
+#define MAX_PIECES_VISIT 8192
 
 enum { ONWARD, TO_ICMP, DROP, EDGES };
 
@@ -140,13 +144,19 @@ static __rte_always_inline uint16_t process(
 {
 	struct worker *w = worker_self();
 	struct rte_mbuf *out[MAX_PIECES];
+	uint32_t made = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = objs[i];
 		struct ip_info info;
 		uint32_t mtu = mtu_of(m);
 		rte_edge_t edge = decide(m, mtu, &info);
+		if (unlikely(edge == ONWARD && made + MAX_PIECES > MAX_PIECES_VISIT)) {
+			rte_node_enqueue_x1(graph, node, packet_leave(m, &too_many, DROP), m);
+			continue;
+		}
 		int pieces = edge == ONWARD ? split(w, m, &info, mtu, out) : 0;
+		made += (uint32_t)pieces;
 		if (pieces > 0)
 			rte_node_enqueue(graph, node, ONWARD, (void **)out, pieces);
 		else

@@ -42,11 +42,16 @@ static int start(const struct api_engine *engine)
 	return 0;
 }
 
-// Back to where it came from: `mac` of the subscriber, ours as the source. The tags stay.
+// Back to where it came from: `mac` of the subscriber, ours as the source. The tags stay, but the outer one's TPID is the
+// subscriber's: a device may have handed up 0x8100 whatever it was (net_af_packet).
 static rte_edge_t send_back(struct rte_mbuf *m, const uint8_t mac[6], const struct port *p)
 {
+	const struct endpoint_view *e = endpoint_view_of(m);
+	const struct rule *down = session_endpoint_downlink(p->index, e, mac);
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 
+	if (down != NULL && e->tags > 0)
+		store16(frame + ETH_HEADER - 2, down->down.tpid);
 	memmove(frame, mac, 6);
 	memcpy(frame + 6, &p->mac, 6);
 	packet_of(m)->port_out = p->index;

@@ -14,8 +14,8 @@ static_assert(
 	(int)EDGE_IP == API_OUTER_NONE && (int)EDGE_GTPU == API_OUTER_GTPU && (int)EDGE_ACCESS == API_OUTER_ENDPOINT,
 	"edges are numbered as outer headers");
 
-DROP_REASON(drop_uplink, "policer-uplink", "The uplink policer drops packets of this colour.")
-DROP_REASON(drop_downlink, "policer-downlink", "The downlink policer drops packets of this colour.")
+DROP_REASON(drop_uplink, "policer-uplink", "the uplink policer drops packets of this colour")
+DROP_REASON(drop_downlink, "policer-downlink", "the downlink policer drops packets of this colour")
 
 // Returns 0 when the packet is to be dropped.
 static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, const struct rule *r, struct rule_state *s)

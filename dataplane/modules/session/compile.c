@@ -182,6 +182,9 @@ static int check_head(const struct parts *p, uint32_t length)
 		return object_error(EINVAL, "session %s: a PPPoE session id goes with PPPoE, and is not 0", p->name);
 	if (memcmp(s->mac, none, 6) == 0 || (s->mac[0] & 1))
 		return object_error(EINVAL, "session %s has no unicast MAC address", p->name);
+	// RFC 791 §3.1: every host takes 576 bytes; smaller only makes fragments.
+	if (s->mru != 0 && s->mru < 576)
+		return object_error(EINVAL, "session %s has an MRU of %u, at least 576", p->name, s->mru);
 	if (s->worker >= worker_count())
 		return object_error(EINVAL, "session %s belongs to worker %u, there are %u", p->name, s->worker, worker_count());
 	if ((s->ue_ip4.family != 0 && (s->ue_ip4.family != 4 || s->ue_ip4.prefix != 32)) ||
@@ -303,12 +306,43 @@ int session_compile(struct session *s, const struct api_session *want, const str
 	return 0;
 }
 
+// Every FAR and QER, used or not: what they name must be there, or a later deletion of something else would be refused.
+static int check_far(const struct parts *p, const struct api_far *far)
+{
+	if (memchr(far->path, 0, API_NAME) == NULL)
+		return object_error(EINVAL, "session %s: the path of FAR %u is a name without end", p->name, far->id);
+	if (far->dscp > 63 && far->dscp != 0xff)
+		return object_error(EINVAL, "session %s: FAR %u has DSCP %u, at most 63", p->name, far->id, far->dscp);
+	if (far->outer == API_OUTER_GTPU && gtpu_path_index(far->path) < 0)
+		return object_error(ENOENT, "session %s: FAR %u uses path %s, which does not exist", p->name, far->id, far->path);
+	return 0;
+}
+
+static int check_qer(const struct parts *p, const struct api_qer *q)
+{
+	const char *const names[] = {q->uplink_policer, q->downlink_policer};
+
+	for (int i = 0; i < 2; i++) {
+		if (memchr(names[i], 0, API_NAME) == NULL)
+			return object_error(EINVAL, "session %s: a policer of QER %u is a name without end", p->name, q->id);
+		if (names[i][0] != 0 && policer_index(names[i]) < 0)
+			return object_error(ENOENT, "session %s: QER %u uses policer %s, which does not exist", p->name, q->id,
+				names[i]);
+	}
+	return 0;
+}
+
 int session_check(const struct api_session *want, uint32_t length, const char *name)
 {
 	struct parts p;
 
 	find_parts(&p, want, name);
-	return check_head(&p, length);
+	int error = check_head(&p, length);
+	for (uint16_t i = 0; error == 0 && i < want->fars; i++)
+		error = check_far(&p, &p.far[i]);
+	for (uint16_t i = 0; error == 0 && i < want->qers; i++)
+		error = check_qer(&p, &p.qer[i]);
+	return error;
 }
 
 // The keys under which packets find the session: its endpoint, and each F-TEID.

@@ -105,6 +105,8 @@ const struct rule *session_uplink_rule(const struct rule *downlink_rule);
 struct endpoint_view;
 // 1 when a session has this traffic endpoint (port, tags, PPPoE id, MAC). Any worker, within a walk.
 int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
+// The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation of what is sent back to it.
+const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // 1 when that session's UE addresses include this one (family 4 or 6, bytes in network order).
 int session_owns_address(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family,
 	const uint8_t *address);
