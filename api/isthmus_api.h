@@ -19,7 +19,7 @@
 #define API_VERSION 1u
 #define API_NAME 32
 #define API_TEXT 256
-#define API_MAX_BODY (16u << 20)   // one message
+#define API_MAX_BODY (16u << 20) // one message
 #define API_MAX_CHANGES (1u << 21) // one transaction
 
 enum api_type {
@@ -126,7 +126,7 @@ struct api_engine {
 	uint32_t buffer_size; // data room of one mbuf, bytes; 0: 2048 (larger frames are chained)
 };
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
-#define API_ENGINE_IDLE_SLEEP 2u   // a worker without work sleeps for 50 us at a time (shared or small machines)
+#define API_ENGINE_IDLE_SLEEP 2u // a worker without work sleeps for 50 us at a time (shared or small machines)
 
 // ---- ports -----------------------------------------------------------------------------------------------------------
 
@@ -370,7 +370,7 @@ struct api_session {
 #define API_SYNTH_TEMPLATE 192 // bytes of header; the rest of the frame is filled with a pattern
 #define API_SYNTH_FIELDS 12
 
-enum api_field { API_FIELD_NONE = 0, API_FIELD_ADD = 1 /* base + i */, API_FIELD_IP4_SUM = 2, API_FIELD_RANDOM = 3 };
+enum api_field { API_FIELD_NONE = 0, API_FIELD_ADD = 1 /* base + i */, API_FIELD_IP4_SUM = 2 };
 
 // value(flow) = template value + (flow / divide % modulo) * step, written big-endian at `offset`, `width` bytes.
 // IP4_SUM: recompute the IPv4 header checksum of the header at `offset` (IHL 5), after all other fields.

@@ -48,7 +48,6 @@ const (
 	FieldNone           = 0x0
 	FieldAdd            = 0x1
 	FieldIP4Sum         = 0x2
-	FieldRandom         = 0x3
 	TablePort           = 0x1
 	TableNode           = 0x2
 	TableDrop           = 0x3

@@ -27,7 +27,7 @@ static int usage(int status)
 		"usage: isthmus-dp [--socket PATH] [--huge auto|yes|no] [--memory MB] [-- EAL OPTIONS]\n"
 		"       isthmus-dp replay --state FILE --in PORT=FILE... --out PORT=FILE...\n"
 		"  --socket PATH  control socket (default " DEFAULT_SOCKET ")\n"
-		"  --huge         use huge pages: auto (default) takes them when 128 MB are free\n"
+		"  --huge         use huge pages: auto (default) takes them when 256 MB are free\n"
 		"  --memory MB    memory without huge pages (default 2048; only what is used becomes resident)\n"
 		"  --version\n");
 	return status;
@@ -52,7 +52,8 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 		return 1;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	LOG(NOTICE, "%s listens on %s, %s huge pages\n", ISTHMUS_VERSION, path, rte_eal_has_hugepages() ? "with" : "without");
+	LOG(NOTICE, "%s listens on %s, %s huge pages\n", ISTHMUS_VERSION, path,
+		rte_eal_has_hugepages() ? "with" : "without");
 	while (!stopping) {
 		socket_poll(POLL_MS);
 		control_worker.now = rte_rdtsc();
@@ -68,8 +69,8 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"socket", 1, NULL, 's'}, {"huge", 1, NULL, 'H'}, {"memory", 1, NULL, 'm'},
-		{"version", 0, NULL, 'v'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"socket", 1, NULL, 's'}, {"huge", 1, NULL, 'H'},
+		{"memory", 1, NULL, 'm'}, {"version", 0, NULL, 'v'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	const char *path = DEFAULT_SOCKET;
 	uint32_t memory = 0;
 	int huge = -1, k;

@@ -54,8 +54,8 @@ static int check(const struct api_engine *e)
 	if (e->workers < 1 || e->workers > API_MAX_WORKERS)
 		return object_error(EINVAL, "workers is %u, must be 1..%d", e->workers, API_MAX_WORKERS);
 	if (e->packet_buffers < MIN_BUFFERS || e->packet_buffers > 1u << 22)
-		return object_error(EINVAL, "packet_buffers is %u, must be %d..%u", e->packet_buffers, MIN_BUFFERS,
-			1u << 22);
+		return object_error(
+			EINVAL, "packet_buffers is %u, must be %d..%u", e->packet_buffers, MIN_BUFFERS, 1u << 22);
 	if (e->buffer_size != 0 && (e->buffer_size < 512 || e->buffer_size > 16384))
 		return object_error(EINVAL, "buffer_size is %u, must be 512..16384", e->buffer_size);
 	if (e->max_sessions < 1 || e->max_sessions > 1u << 24)
@@ -81,8 +81,8 @@ static int start_pool(const struct api_engine *e)
 	uint32_t room = (e->buffer_size ? e->buffer_size : 2048) + RTE_PKTMBUF_HEADROOM;
 	uint32_t cache = e->packet_buffers / (4 * (e->workers + 1));
 
-	engine.pool = rte_pktmbuf_pool_create("packets", e->packet_buffers, RTE_MIN(cache, 256u), PACKET_PRIVATE,
-		(uint16_t)room, SOCKET_ID_ANY);
+	engine.pool = rte_pktmbuf_pool_create(
+		"packets", e->packet_buffers, RTE_MIN(cache, 256u), PACKET_PRIVATE, (uint16_t)room, SOCKET_ID_ANY);
 	if (engine.pool == NULL)
 		return object_error(ENOMEM, "no memory for %u packet buffers of %u bytes: %s", e->packet_buffers, room,
 			rte_strerror(rte_errno));

@@ -28,8 +28,8 @@ struct engine_mode {
 };
 extern struct engine_mode engine_mode;
 
-void engine_walk(void);	      // one walk of every worker, no-thread mode
-void engine_run(void);	      // walks until nothing moves, no-thread mode
+void engine_walk(void); // one walk of every worker, no-thread mode
+void engine_run(void); // walks until nothing moves, no-thread mode
 void engine_advance(uint64_t ticks); // moves the clock and runs timers, no-thread mode
 int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc, char **argv);
 int replay_main(int argc, char **argv);

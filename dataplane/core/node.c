@@ -70,9 +70,8 @@ static void streams_make(struct rte_graph *graph)
 	rte_graph_off_t off;
 	rte_node_t i;
 
-	rte_graph_foreach_node(i, off, graph, node)
-		if (node->size < STREAM_PACKETS)
-			__rte_node_stream_alloc_size(graph, node, STREAM_PACKETS);
+	rte_graph_foreach_node(i, off, graph, node) if (node->size < STREAM_PACKETS)
+		__rte_node_stream_alloc_size(graph, node, STREAM_PACKETS);
 }
 
 struct rte_graph *graph_create(uint32_t worker)

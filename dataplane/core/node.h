@@ -78,8 +78,8 @@ static __rte_always_inline void node_dispatch(
 }
 
 // The same when some packets were consumed by the node itself (edge `gone`, one past the last real edge).
-static __rte_always_inline void node_dispatch_except(struct rte_graph *graph, struct rte_node *node, void **objs,
-	rte_edge_t *next, uint16_t n, rte_edge_t gone)
+static __rte_always_inline void node_dispatch_except(
+	struct rte_graph *graph, struct rte_node *node, void **objs, rte_edge_t *next, uint16_t n, rte_edge_t gone)
 {
 	uint16_t consumed = 0, kept = 0;
 

@@ -120,14 +120,13 @@ void object_ops_register(const struct object_ops *ops)
 	store.ops[ops->kind] = ops;
 }
 
-int object_error(int code, const char *format, ...)
+void object_explain(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(store.text, sizeof(store.text), format, args);
 	va_end(args);
-	return code;
 }
 
 const void *object_find(uint32_t kind, const char *key, uint32_t *length)
@@ -294,7 +293,8 @@ int object_delete(const struct api_object_head *head)
 	if (o == NULL)
 		return 0; // idempotent
 	if (o->change != NULL)
-		return object_error(EEXIST, "%s %s stands twice in the transaction", store.ops[head->kind]->name, head->key);
+		return object_error(
+			EEXIST, "%s %s stands twice in the transaction", store.ops[head->kind]->name, head->key);
 	return add_change(o, NULL, 0) == 0 ? 0 : object_error(ENOMEM, "no memory");
 }
 
@@ -353,7 +353,7 @@ static int finish_kind(uint32_t kind, struct progress *p)
 	return 0;
 }
 
-static int kind_has_puts(const uint32_t *sorted, uint32_t kind)
+static int kind_has_puts(uint32_t kind)
 {
 	for (uint32_t i = 0; i < store.changes; i++)
 		if (store.change[i].kind == kind && store.change[i].body != NULL)
@@ -369,7 +369,7 @@ static int stage_all(const uint32_t *sorted, struct progress *p)
 
 		if (error == 0)
 			p->staged = i + 1;
-		if (error == 0 && last_of_kind(sorted, i) && (c->body != NULL || !kind_has_puts(sorted, c->kind)))
+		if (error == 0 && last_of_kind(sorted, i) && (c->body != NULL || !kind_has_puts(c->kind)))
 			error = finish_kind(c->kind, p);
 		if (error != 0) {
 			p->failed = c;

@@ -16,19 +16,19 @@
 
 struct object_change {
 	uint32_t kind;
-	const char *key;      // API_NAME bytes, NUL-terminated
-	const void *body;     // new body; NULL for a deletion
+	const char *key; // API_NAME bytes, NUL-terminated
+	const void *body; // new body; NULL for a deletion
 	uint32_t length;
 	const void *old_body; // NULL for a creation
 	uint32_t old_length;
-	void *staged;	      // set by stage(), read by commit() and discard()
-	void *replaced;	      // set by stage() or commit(), freed by release()
-	void **live;	      // the module's own pointer, kept with the object; commit() sets it
+	void *staged; // set by stage(), read by commit() and discard()
+	void *replaced; // set by stage() or commit(), freed by release()
+	void **live; // the module's own pointer, kept with the object; commit() sets it
 };
 
 struct object_ops {
 	uint32_t kind;
-	const char *name;    // "port"
+	const char *name; // "port"
 	uint32_t min_length; // of a body
 	uint32_t max_length; // 0: API_MAX_BODY
 	// Returns 0, or a positive errno after writing the reason (object_error).
@@ -54,8 +54,14 @@ void object_ops_register(const struct object_ops *ops); // from constructors
 		object_ops_register(&(var));                                                                           \
 	}
 
-// Sets the text that the refused commit answers; printf-like. Returns `code` so that stage() can return it.
-int object_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Sets the text that the refused commit answers, printf-like; the value is `code`, so that stage() can return it. (A macro,
+// so that compilers and analysers see which value that is.)
+void object_explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static inline int object_refusal(int code)
+{
+	return code;
+}
+#define object_error(code, ...) (object_explain(__VA_ARGS__), object_refusal(code))
 
 // The body of an object as it will be after the open transaction (staged changes seen), or NULL.
 const void *object_find(uint32_t kind, const char *key, uint32_t *length);

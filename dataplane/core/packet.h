@@ -16,17 +16,17 @@
 #define RESUME_PUNTED UINT16_MAX // packet.resume of a packet that the control thread holds and that counts as punted
 
 struct packet {
-	uint16_t port_in;  // index of struct port; written by port-rx, PORT_NONE when originated here
+	uint16_t port_in; // index of struct port; written by port-rx, PORT_NONE when originated here
 	uint16_t port_out; // written by the node that chose the way out; read by port-tx
-	uint16_t l3;	   // offset from data start of the IP header under work (nodes that move data keep it right)
-	uint16_t l4;	   // offset of its transport header; valid when ip_version != 0
-	uint16_t reason;   // id of a drop or punt reason, written just before the edge to drop or punt
-	uint16_t resume;   // edge of handover-rx that a handed-over packet takes on its new worker
+	uint16_t l3; // offset from data start of the IP header under work (nodes that move data keep it right)
+	uint16_t l4; // offset of its transport header; valid when ip_version != 0
+	uint16_t reason; // id of a drop or punt reason, written just before the edge to drop or punt
+	uint16_t resume; // edge of handover-rx that a handed-over packet takes on its new worker
 	uint8_t ip_version; // of the header at l3: 4, 6, or 0 when not known
-	uint8_t protocol;   // transport protocol (after IPv6 extension headers)
-	uint8_t fragment;   // 1: not a first fragment, so no transport header
-	uint8_t qos_class;  // class << 2 | queue for the scheduler
-	uint32_t length;    // bytes of the IP packet at l3, as its header says (checked against the frame)
+	uint8_t protocol; // transport protocol (after IPv6 extension headers)
+	uint8_t fragment; // 1: not a first fragment, so no transport header
+	uint8_t qos_class; // class << 2 | queue for the scheduler
+	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
 	uint8_t view[PACKET_VIEW_SIZE] __attribute__((aligned(8)));
 };
@@ -51,7 +51,7 @@ struct endpoint_view {
 	uint16_t l2_length; // bytes before the IP header (or before the control payload)
 	uint16_t ethertype; // innermost, host order
 	uint16_t s_tag, c_tag; // VLAN ids, 0 when absent
-	uint16_t outer_tpid;   // host order, 0 when untagged
+	uint16_t outer_tpid; // host order, 0 when untagged
 	uint16_t pppoe_session;
 	uint8_t encap; // enum api_encap
 	uint8_t tags;
@@ -60,16 +60,16 @@ PACKET_VIEW(endpoint_view)
 
 // Written by gtpu-input; valid until session-downlink (or gtpu-control).
 struct tunnel_view {
-	uint32_t teid;		// host order
+	uint32_t teid; // host order
 	uint16_t header_length; // GTP-U header with extensions
 	uint16_t sequence;
 	uint8_t message; // GTP-U message type
-	uint8_t qfi;	 // 0xff: no PDU Session Container
+	uint8_t qfi; // 0xff: no PDU Session Container
 	uint8_t has_sequence;
 	uint8_t outer_version; // 4 or 6; outer addresses are still in the packet before l3
-	uint16_t outer_l3;     // offset of the outer IP header
-	uint16_t gtpu;	       // offset of the GTP-U header
-	uint16_t local;	       // gtpu_local_id() of the outer destination
+	uint16_t outer_l3; // offset of the outer IP header
+	uint16_t gtpu; // offset of the GTP-U header
+	uint16_t local; // gtpu_local_id() of the outer destination
 };
 PACKET_VIEW(tunnel_view)
 
@@ -77,9 +77,10 @@ struct rule;
 
 // Written by session-uplink and session-downlink; valid to port-tx.
 struct session_view {
-	struct rule *rule; // decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
+	struct rule
+		*rule; // decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
 	uint32_t next_hop; // written by ip-output
-	uint32_t pipe;	   // scheduler place, lib/hqos
+	uint32_t pipe; // scheduler place, lib/hqos
 	uint8_t qfi;
 	uint8_t uplink;
 	uint8_t dscp; // of the IP header at l3

@@ -126,7 +126,8 @@ static int stage(struct object_change *c)
 		return 0;
 	}
 	if (old != NULL)
-		return object_error(EBUSY, "port %s: only xconnect can change while it exists; give the new settings a new name", c->key);
+		return object_error(EBUSY,
+			"port %s: only xconnect can change while it exists; give the new settings a new name", c->key);
 	struct port *p = rte_zmalloc("port", sizeof(*p), RTE_CACHE_LINE_SIZE);
 	if (p == NULL)
 		return object_error(ENOMEM, "no memory for port %s", c->key);

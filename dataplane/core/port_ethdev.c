@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define DEFAULT_DESCRIPTORS 1024
+#define L2_ROOM 26 // Ethernet, two tags and FCS
 
 struct ethdev {
 	uint16_t id;
@@ -33,13 +34,17 @@ static int is_pci(const struct api_port *want)
 	return strcmp(want->driver, "pci") == 0;
 }
 
-// net_af_packet takes its queue count as a device argument.
+// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told otherwise.
 static void device_args(const struct api_port *want, uint16_t queues, char *args, size_t n)
 {
-	if (strcmp(want->driver, "net_af_packet") == 0 && strstr(want->devargs, "qpairs=") == NULL)
-		snprintf(args, n, "%s,qpairs=%u", want->devargs, queues);
-	else
-		snprintf(args, n, "%s", want->devargs);
+	int packet = strcmp(want->driver, "net_af_packet") == 0;
+	int count = packet && strstr(want->devargs, "qpairs=") == NULL;
+	int large = packet && want->mtu > 1900 && strstr(want->devargs, "framesz=") == NULL;
+	char queue_pairs[24] = "";
+
+	if (count)
+		snprintf(queue_pairs, sizeof(queue_pairs), ",qpairs=%u", queues);
+	snprintf(args, n, "%s%s%s", want->devargs, queue_pairs, large ? ",framesz=16384,blocksz=65536" : "");
 }
 
 static int probe(struct port *p, struct ethdev *e, const struct api_port *want, uint16_t queues)
@@ -57,6 +62,9 @@ static int probe(struct port *p, struct ethdev *e, const struct api_port *want, 
 		snprintf(e->device, sizeof(e->device), "%s_%s", want->driver, p->name);
 		device_args(want, queues, args, sizeof(args));
 	}
+	uint16_t other;
+	if (rte_eth_dev_get_port_by_name(e->device, &other) == 0)
+		return object_error(EBUSY, "port %s: device %s serves another port", p->name, e->device);
 	error = rte_eal_hotplug_add(e->bus, e->device, args);
 	if (error != 0)
 		return object_error(ENODEV, "port %s: %s does not take \"%s\": %s", p->name, want->driver, args,
@@ -68,12 +76,12 @@ static int probe(struct port *p, struct ethdev *e, const struct api_port *want, 
 	return 0;
 }
 
-static void set_offloads(const struct rte_eth_dev_info *info, const struct api_port *want, struct rte_eth_conf *conf,
-	struct ethdev *e)
+static void set_offloads(
+	const struct rte_eth_dev_info *info, const struct api_port *want, struct rte_eth_conf *conf, struct ethdev *e)
 {
-	uint32_t room = engine_pool() ? rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM : 2048;
+	uint32_t room = rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM;
 
-	if (want->mtu + 26 > room)
+	if (want->mtu + L2_ROOM > room)
 		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
 	conf->txmode.offloads |= info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	e->multi_segment = (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
@@ -89,13 +97,19 @@ static int configure(struct port *p, struct ethdev *e, const struct api_port *wa
 {
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf conf = {0};
-	uint16_t descriptors = want->queue_size ? (uint16_t)want->queue_size : DEFAULT_DESCRIPTORS, rx = descriptors, tx = rx;
+	uint16_t descriptors = want->queue_size ? (uint16_t)want->queue_size : DEFAULT_DESCRIPTORS, rx = descriptors,
+		 tx = rx;
 
 	if (rte_eth_dev_info_get(e->id, &info) != 0)
 		return object_error(EIO, "port %s: the device does not say what it can do", p->name);
 	p->rx_queues = RTE_MIN((uint16_t)(want->queues ? want->queues : worker_count()), info.max_rx_queues);
 	e->tx_queues = RTE_MIN((uint16_t)worker_count(), info.max_tx_queues);
 	p->tx_queues = e->tx_queues;
+	uint32_t room = rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM;
+	if (want->mtu + L2_ROOM > room && !(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER))
+		return object_error(EINVAL,
+			"port %s: the device does not chain buffers, so an MTU of %u needs engine.buffer_size %u", p->name,
+			want->mtu, want->mtu + L2_ROOM);
 	conf.rxmode.mtu = want->mtu;
 	conf.rxmode.mq_mode = p->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(&info, want, &conf, e);
@@ -148,7 +162,10 @@ static int start(struct port *p, struct ethdev *e, const struct api_port *want)
 
 	if (memcmp(want->mac, none, 6) != 0 &&
 		rte_eth_dev_default_mac_addr_set(e->id, (struct rte_ether_addr *)(uintptr_t)want->mac) != 0)
-		LOG(WARNING, "port %s: the device keeps its own MAC address; frames to the configured one need promiscuous mode\n", p->name);
+		LOG(WARNING,
+			"port %s: the device keeps its own MAC address; frames to the configured one need promiscuous "
+			"mode\n",
+			p->name);
 	int error = rte_eth_dev_start(e->id);
 	if (error != 0)
 		return object_error(-error, "port %s does not start: %s", p->name, rte_strerror(-error));

@@ -301,7 +301,8 @@ static int stream_check(const char *key, const struct api_synth *w)
 		error = "flows and share are at least 1";
 	if (error == NULL && w->sizes != 1)
 		error = "a stream has one frame size; a mix is several streams";
-	if (error == NULL && (w->size[0] < w->in.length + sizeof(struct synth_tag) || w->size[0] > RTE_MBUF_DEFAULT_DATAROOM))
+	if (error == NULL &&
+		(w->size[0] < w->in.length + sizeof(struct synth_tag) || w->size[0] > RTE_MBUF_DEFAULT_DATAROOM))
 		error = "the frame size does not hold the template and a tag of 16 bytes, or no single buffer holds it";
 	const struct port *p = error == NULL ? port_by_name(w->port) : NULL;
 	const struct port *sink = error == NULL ? port_by_name(w->sink) : NULL;

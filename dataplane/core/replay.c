@@ -249,7 +249,9 @@ static void write_counters(FILE *f)
 		in += w->in, out += w->out, originated += w->originated, punted += w->punted;
 		dropped += w->dropped, merged += w->merged, held += w->held;
 	}
-	fprintf(f, "{\"in\": %lu, \"originated\": %lu, \"out\": %lu, \"punted\": %lu, \"held\": %ld, \"dropped\": %lu, \"merged\": %lu, \"skipped\": %lu,\n \"reasons\": {",
+	fprintf(f,
+		"{\"in\": %lu, \"originated\": %lu, \"out\": %lu, \"punted\": %lu, \"held\": %ld, \"dropped\": %lu, "
+		"\"merged\": %lu, \"skipped\": %lu,\n \"reasons\": {",
 		in, originated, out, punted, held, dropped, merged, replay.skipped);
 	for (uint16_t r = 0; r < reason_count(); r++) {
 		total = 0;
@@ -274,8 +276,8 @@ static void write_counters(FILE *f)
 			c.rx_bytes += p->counters[w].rx_bytes;
 			c.tx_bytes += p->counters[w].tx_bytes;
 		}
-		fprintf(f, "%s\"%s\": {\"rx_packets\": %lu, \"rx_bytes\": %lu, \"tx_packets\": %lu, \"tx_bytes\": %lu}", comma,
-			p->name, c.rx_packets, c.rx_bytes, c.tx_packets, c.tx_bytes);
+		fprintf(f, "%s\"%s\": {\"rx_packets\": %lu, \"rx_bytes\": %lu, \"tx_packets\": %lu, \"tx_bytes\": %lu}",
+			comma, p->name, c.rx_packets, c.rx_bytes, c.tx_packets, c.tx_bytes);
 		comma = ", ";
 	}
 	fprintf(f, "}}\n");

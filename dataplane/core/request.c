@@ -45,7 +45,8 @@ void stream_handler_register(int (*fn)(const struct api_stream_command *c))
 
 // ---- replies ---------------------------------------------------------------------------------------------------------
 
-static int reply(struct reply_sink *sink, const struct api_header *request, uint16_t flags, const void *body, uint32_t n)
+static int reply(
+	struct reply_sink *sink, const struct api_header *request, uint16_t flags, const void *body, uint32_t n)
 {
 	struct api_header h = {
 		.magic = API_MAGIC,
@@ -121,7 +122,8 @@ static void hello(struct reply_sink *sink, const struct api_header *h, const voi
 	static struct api_hello me;
 
 	if (h->length != sizeof(*peer)) {
-		reply_error(sink, h, EPROTO, "HELLO of the wrong size: the other side speaks another version of the contract");
+		reply_error(sink, h, EPROTO,
+			"HELLO of the wrong size: the other side speaks another version of the contract");
 		return;
 	}
 	if (me.version == 0) {

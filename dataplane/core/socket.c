@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -171,8 +172,8 @@ int socket_open(const char *path)
 		LOG(ERR, "socket path %s is too long\n", path);
 		return -1;
 	}
-	strcpy(a.sun_path, path);
-	strcpy(control_socket.path, path);
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	snprintf(control_socket.path, sizeof(control_socket.path), "%s", path);
 	// A socket of an instance that runs must not be taken away from it.
 	int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (probe >= 0 && connect(probe, (struct sockaddr *)&a, sizeof(a)) == 0) {

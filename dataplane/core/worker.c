@@ -166,8 +166,7 @@ void control_synchronize(void)
 	for (uint32_t i = 0; i < workers.count; i++)
 		seen[i] = __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < workers.count; i++)
-		while (workers.joinable[i] &&
-			__atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE) == seen[i])
+		while (workers.joinable[i] && __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE) == seen[i])
 			sched_yield();
 }
 

@@ -11,8 +11,8 @@
 #include <rte_mbuf.h>
 #include <stdint.h>
 
-#define VECTOR 64	  // packets taken per port and visit
-#define MAX_REASONS 192	  // drop and punt reasons together
+#define VECTOR 64 // packets taken per port and visit
+#define MAX_REASONS 192 // drop and punt reasons together
 
 struct rte_graph;
 struct rte_ring;
@@ -20,16 +20,16 @@ struct port_queues;
 
 // Token bucket for messages that we originate (ICMP errors, echo answers, error indications, punts). Owner thread only.
 struct limiter {
-	uint64_t rate;	// per second; 0: nothing passes
+	uint64_t rate; // per second; 0: nothing passes
 	uint64_t stamp; // ticks
 	uint64_t tokens; // in ticks of credit
 };
 
 struct worker {
-	uint64_t now;	    // TSC ticks at the start of this walk, or the replay's clock in TSC units
-	uint64_t tsc_hz;    // ticks per second of `now`
-	uint32_t id;	    // 0..engine.workers-1
-	int32_t cpu;	    // -1 when not pinned
+	uint64_t now; // TSC ticks at the start of this walk, or the replay's clock in TSC units
+	uint64_t tsc_hz; // ticks per second of `now`
+	uint32_t id; // 0..engine.workers-1
+	int32_t cpu; // -1 when not pinned
 	struct rte_mempool *pool; // for packets originated here
 	struct rte_graph *graph;
 	struct rte_ring *inbox; // packets handed over by other workers and the control thread (multi-producer)

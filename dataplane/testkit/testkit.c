@@ -181,15 +181,35 @@ void kit_path(const char *name, const char *local, const char *peer)
 
 static void set_rules(struct kit_session *k, const char *path, uint32_t teid)
 {
-	k->pdr[0] = (struct api_pdr){.precedence = 100, .id = 1, .source = API_FROM_ACCESS,
-		.match = API_PDR_ENDPOINT | API_PDR_UE_IP, .outer_header_removal = 1, .qers = 1, .far = 1, .qer = {1}};
-	k->pdr[1] = (struct api_pdr){.precedence = 100, .id = 2, .source = API_FROM_CORE, .match = API_PDR_FTEID | API_PDR_UE_IP,
-		.teid = teid, .outer_header_removal = 1, .qers = 1, .far = 2, .qer = {2}};
-	k->far[0] = (struct api_far){.id = 1, .action = API_FAR_FORWARD, .destination = API_FROM_CORE, .outer = API_OUTER_GTPU,
-		.dscp = 0xff, .teid = teid + 0x10000};
+	k->pdr[0] = (struct api_pdr){.precedence = 100,
+		.id = 1,
+		.source = API_FROM_ACCESS,
+		.match = API_PDR_ENDPOINT | API_PDR_UE_IP,
+		.outer_header_removal = 1,
+		.qers = 1,
+		.far = 1,
+		.qer = {1}};
+	k->pdr[1] = (struct api_pdr){.precedence = 100,
+		.id = 2,
+		.source = API_FROM_CORE,
+		.match = API_PDR_FTEID | API_PDR_UE_IP,
+		.teid = teid,
+		.outer_header_removal = 1,
+		.qers = 1,
+		.far = 2,
+		.qer = {2}};
+	k->far[0] = (struct api_far){.id = 1,
+		.action = API_FAR_FORWARD,
+		.destination = API_FROM_CORE,
+		.outer = API_OUTER_GTPU,
+		.dscp = 0xff,
+		.teid = teid + 0x10000};
 	snprintf(k->far[0].path, API_NAME, "%s", path);
-	k->far[1] = (struct api_far){.id = 2, .action = API_FAR_FORWARD, .destination = API_FROM_ACCESS,
-		.outer = API_OUTER_ENDPOINT, .dscp = 0xff};
+	k->far[1] = (struct api_far){.id = 2,
+		.action = API_FAR_FORWARD,
+		.destination = API_FROM_ACCESS,
+		.outer = API_OUTER_ENDPOINT,
+		.dscp = 0xff};
 	k->qer[0] = (struct api_qer){.id = 1, .qfi = 9};
 	k->qer[1] = (struct api_qer){.id = 2, .qfi = 9};
 }

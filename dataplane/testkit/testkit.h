@@ -34,7 +34,8 @@ const char *kit_error(void);
 
 // Common objects. MAC of port i in order of creation: 02:00:00:00:99:0i.
 void kit_port(const char *name, uint32_t role);
-void kit_interface(const char *name, const char *port, const char *address4, const char *address6); // "10.0.0.1/24", or NULL
+void kit_interface(
+	const char *name, const char *port, const char *address4, const char *address6); // "10.0.0.1/24", or NULL
 void kit_neighbour(const char *interface, const char *address, const uint8_t mac[6]);
 void kit_path(const char *name, const char *local, const char *peer);
 struct api_address kit_address(const char *text); // "10.0.0.0/8", "2001:db8::1"
@@ -54,7 +55,7 @@ void kit_put_session(const char *name, const struct kit_session *k);
 int kit_send(const char *port, const void *frame, uint32_t length);
 void kit_run(void);
 void kit_advance(uint64_t microseconds);
-uint32_t kit_count(const char *port);	// frames that left since kit_clear
+uint32_t kit_count(const char *port); // frames that left since kit_clear
 const struct kit_frame *kit_frame(const char *port, uint32_t i);
 void kit_clear(void);
 

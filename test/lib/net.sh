@@ -64,9 +64,6 @@ wait_for() {
 	done
 }
 
-# Waits as long as the program under test is given to go through something without an event to see.
-wait_seconds() { sleep "$1"; }
-
 # A veth pair: one end for the gateway, without an address and silent; the other end here.
 # usage: veth_pair GATEWAY_END OUR_END
 veth_pair() {
@@ -85,8 +82,8 @@ veth_pair() {
 kernel_address() {
 	local interface=$1 address
 	shift
-	sysctl -qw "net.ipv6.conf.$interface.disable_ipv6=0" "net.ipv6.conf.$interface.accept_dad=0" \
-		"net.ipv6.conf.$interface.router_solicitations=0"
+	sysctl -qw "net.ipv6.conf.$interface.accept_dad=0" "net.ipv6.conf.$interface.router_solicitations=0" \
+		"net.ipv6.conf.$interface.disable_ipv6=0"
 	for address in "$@"; do
 		ip addr add "$address" dev "$interface"
 	done
@@ -96,21 +93,20 @@ kernel_address() {
 start_gateway() {
 	in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" --metrics off --spawn \
 		>>"$DIR/isthmus.log" 2>&1 &
-	GATEWAY=$!
 	isthmus status --wait 20s >"$DIR/status" 2>&1 || fail "the gateway does not start: $(cat "$DIR/status")"
 }
 
-# Ends both (SIGINT takes the data plane along). The capture files and counters stay.
+# Ends both in good order, the control plane first, which would start the other again. Capture files stay.
 stop_gateway() {
-	local dp
-	dp=$(isthmus status -j | "$PYTHON" -c 'import json,sys; print(json.load(sys.stdin)["dp_pid"])')
-	kill -INT "$GATEWAY"
-	wait "$GATEWAY" || true
-	! kill -0 "$dp" 2>/dev/null || wait_for 10 gone "$dp"
-	GATEWAY=
+	local pid
+	for pid in $(isthmus status -j | "$PYTHON" -c 'import json,sys; s=json.load(sys.stdin); print(s["pid"], s["dp_pid"])'); do
+		kill -TERM "$pid"
+		wait_for 10 gone "$pid"
+	done
 }
 
-gone() { ! kill -0 "$1" 2>/dev/null; }
+# Not there any more, or only its exit status (this script is the init of its namespace).
+gone() { ! grep -q '^State:.[^Z]' "/proc/$1/status"; }
 
 show_state() {
 	local what
@@ -141,4 +137,27 @@ finish() {
 		fi
 	fi
 	exit "$status"
+}
+
+# ---- one port driver or setting: the gateway of agf_veth.yaml with another line, and all its traffic through it ---------
+
+# Writes $DIR/isthmus.yaml: test/e2e/agf_veth.yaml changed by a sed script.
+use_config() {
+	sed "$1" "$TEST_ROOT/test/e2e/agf_veth.yaml" >"$DIR/isthmus.yaml"
+	diff "$TEST_ROOT/test/e2e/agf_veth.yaml" "$DIR/isthmus.yaml" | sed -n 's/^>/    /p' || true
+}
+
+veth_world() {
+	veth_pair veth-access home0
+	veth_pair veth-core upf0
+	kernel_address upf0 10.30.0.2/24 fd00:30::2/64
+}
+
+# Every kind of packet in both directions, compared field by field.
+# usage: all_traffic HOME_INTERFACE UPF_INTERFACE
+all_traffic() {
+	# Now each knows the other's MAC address.
+	wait_for 10 ping -c 1 -W 1 10.30.0.1
+	wait_for 10 ping -6 -c 1 -W 1 fd00:30::1
+	"$PYTHON" "$TEST_ROOT/test/e2e/agf_veth.py" "$@"
 }

@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	struct rte_mbuf **stack = calloc(buffers, sizeof(*stack));
 	uint32_t *place = malloc(ORDER * sizeof(*place));
 	if (!pool || !stack || !place)
-		return 1;
+		exit(1);
 	while (top < buffers && (stack[top] = rte_pktmbuf_alloc(pool)))
 		top++;
 	printf("TSC %.2f GHz, %d alternating runs of %u packets, bursts of %u, ticks per packet (enqueue + dequeue)\n",

@@ -81,7 +81,7 @@ static rte_edge_t access_encap_packet(struct worker *w, struct rte_node *node, s
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	uint8_t *end = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t length = likely(r->down.c_tag != 0) ? put_double_tagged(end, r, p, pkt->ip_version, pkt->length)
-						    : put_any(end, r, p, pkt->ip_version, pkt->length);
+						     : put_any(end, r, p, pkt->ip_version, pkt->length);
 	rte_pktmbuf_prepend(m, (uint16_t)length);
 	pkt->l3 = (uint16_t)length;
 	pkt->l4 += (uint16_t)length;

@@ -19,9 +19,11 @@ DROP_REASON(drop_ethertype, "access-ethertype", "no such ethertype is served on 
 DROP_REASON(drop_pppoe, "pppoe-malformed", "the PPPoE header is cut short, or its length does not fit the frame")
 DROP_REASON(drop_padt, "pppoe-padt-unknown", "PADT for a session that this subscriber does not have")
 DROP_REASON(drop_ppp, "ppp-unknown-subscriber", "PPP control packet of no known session")
-DROP_REASON(drop_ip, "access-ip-malformed", "the subscriber's IP header is malformed, or its lengths do not fit the frame")
+DROP_REASON(
+	drop_ip, "access-ip-malformed", "the subscriber's IP header is malformed, or its lengths do not fit the frame")
 DROP_REASON(drop_ip_type, "access-ip-version", "the IP version does not fit the ethertype or PPP protocol")
-DROP_REASON(drop_martian, "access-martian", "the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
+DROP_REASON(drop_martian, "access-martian",
+	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
 DROP_REASON(drop_multicast, "access-multicast", "multicast and broadcast from subscribers is not forwarded")
 
 enum { EDGE_FIREWALL, EDGE_ARP, EDGE_ND, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
@@ -39,8 +41,8 @@ static int to_us(const struct port *p, const uint8_t *mac)
 // Neighbour discovery: ICMPv6 133 to 137 (RFC 4861 §4) never leave the link.
 static int is_nd(const struct ip_info *info, const uint8_t *ip)
 {
-	return info->version == 6 && info->protocol == IP_PROTOCOL_ICMP6 && info->fragment == 0 && ip[info->l4] >= 133 &&
-	       ip[info->l4] <= 137;
+	return info->version == 6 && info->protocol == IP_PROTOCOL_ICMP6 && info->fragment == 0 &&
+	       ip[info->l4] >= 133 && ip[info->l4] <= 137;
 }
 
 // What does not go to the firewall: control protocols, and addresses that nobody may use.
@@ -106,7 +108,8 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
 	struct pppoe_info info;
 
-	if (unlikely(pppoe_session_parse(p, rte_pktmbuf_data_len(m) - at, rte_pktmbuf_pkt_len(m) - at, &info) != PPPOE_OK))
+	if (unlikely(pppoe_session_parse(p, rte_pktmbuf_data_len(m) - at, rte_pktmbuf_pkt_len(m) - at, &info) !=
+		     PPPOE_OK))
 		return packet_leave(m, &drop_pppoe, EDGE_DROP);
 	e->pppoe_session = info.session;
 	e->encap = API_ENCAP_QINQ_PPPOE;
@@ -140,8 +143,8 @@ static __rte_noinline rte_edge_t by_ethertype(struct rte_mbuf *m, struct endpoin
 	case ETH_TYPE_IP4:
 	case ETH_TYPE_IP6:
 		e->encap = API_ENCAP_QINQ;
-		return other_ip_packet(m, e->l2_length, rte_pktmbuf_pkt_len(m) - e->l2_length,
-			e->ethertype == ETH_TYPE_IP4 ? 4 : 6);
+		return other_ip_packet(
+			m, e->l2_length, rte_pktmbuf_pkt_len(m) - e->l2_length, e->ethertype == ETH_TYPE_IP4 ? 4 : 6);
 	case ETH_TYPE_PPPOE_SESSION:
 		return pppoe_session(m, e);
 	case ETH_TYPE_PPPOE_DISCOVERY:
@@ -169,13 +172,16 @@ static __rte_always_inline uint8_t double_tagged_ip(
 	if (unlikely(rte_pktmbuf_data_len(m) < l2 + PPPOE_HEADER))
 		return 0;
 	uint16_t outer = load16(frame + 12), type = load16(frame + 20);
-	uint32_t mask = 0u - (type == ETH_TYPE_PPPOE_SESSION), pppoe = mask & PPPOE_HEADER; // masks, since compilers branch on ?:
+	uint32_t mask = 0u - (type == ETH_TYPE_PPPOE_SESSION),
+		 pppoe = mask & PPPOE_HEADER; // masks, since compilers branch on ?:
 	// The ethertype, or the PPP protocol eight bytes behind it.
 	uint32_t protocol = load16(frame + 20 + pppoe);
-	uint32_t v4 = protocol == either(mask, PPP_IP4, ETH_TYPE_IP4), v6 = protocol == either(mask, PPP_IP6, ETH_TYPE_IP6);
+	uint32_t v4 = protocol == either(mask, PPP_IP4, ETH_TYPE_IP4),
+		 v6 = protocol == either(mask, PPP_IP6, ETH_TYPE_IP6);
 	uint32_t payload = load16(frame + l2 + 4); // PPPoE length, with the two bytes of the PPP protocol
 	// RFC 2516 §4, §6: VER 1, TYPE 1, CODE 0, a length that the frame holds.
-	uint32_t bad = mask & ((load16(frame + l2) ^ PPPOE_VERSION_TYPE << 8) | (payload < 2) | (payload + l2 + 6 > length));
+	uint32_t bad =
+		mask & ((load16(frame + l2) ^ PPPOE_VERSION_TYPE << 8) | (payload < 2) | (payload + l2 + 6 > length));
 
 	if (unlikely(!eth_is_tag(outer) || !eth_is_tag(load16(frame + 16)) || bad || !(v4 | v6)))
 		return 0;

@@ -6,12 +6,15 @@
 #include "session/session.h"
 #include <string.h>
 
-DROP_REASON(drop_teid, "gtpu-teid-unknown", "no session has this TEID; answered with an Error Indication within the rate limit")
+DROP_REASON(drop_teid, "gtpu-teid-unknown",
+	"no session has this TEID; answered with an Error Indication within the rate limit")
 DROP_REASON(drop_teid_zero, "gtpu-teid-zero", "a G-PDU with TEID 0, which is never answered (TS 29.281 §7.3.1)")
 DROP_REASON(drop_echo_rate, "gtpu-echo-rate-limit", "more GTP-U Echo Requests than engine.rates.echo allows")
 DROP_REASON(drop_echo, "gtpu-echo-malformed", "a GTP-U Echo message that cannot be answered")
-DROP_REASON(drop_error, "gtpu-error-indication-malformed", "an Error Indication without TEID or address, or with a TEID in its header")
-DROP_REASON(drop_forged, "gtpu-error-indication-stranger", "an Error Indication from an address that is no peer of ours")
+DROP_REASON(drop_error, "gtpu-error-indication-malformed",
+	"an Error Indication without TEID or address, or with a TEID in its header")
+DROP_REASON(
+	drop_forged, "gtpu-error-indication-stranger", "an Error Indication from an address that is no peer of ours")
 DROP_REASON(drop_end_marker, "gtpu-end-marker-unknown", "an End Marker for a tunnel that does not exist")
 DROP_REASON(drop_message, "gtpu-message-unknown", "a GTP-U message type that is not served")
 PUNT_REASON(punt_echo, "gtpu-echo-response", "an answer to our Echo Request")

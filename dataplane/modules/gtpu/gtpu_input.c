@@ -13,7 +13,8 @@ DROP_REASON(drop_short, "gtpu-short", "the GTP-U header is cut short")
 DROP_REASON(drop_version, "gtpu-version", "GTP version is not 1, or the protocol is GTP' (TS 29.281 §5.1)")
 DROP_REASON(drop_length, "gtpu-length", "the GTP-U length does not fit the UDP payload")
 DROP_REASON(drop_extension, "gtpu-extension", "an extension header is malformed, unknown and required, or one too many")
-DROP_REASON(drop_inner, "gtpu-inner-malformed", "the inner IP header is malformed, or its lengths do not fit the tunnel packet")
+DROP_REASON(drop_inner, "gtpu-inner-malformed",
+	"the inner IP header is malformed, or its lengths do not fit the tunnel packet")
 DROP_REASON(drop_inner_version, "gtpu-inner-version", "the inner packet is neither IPv4 nor IPv6")
 DROP_REASON(drop_martian, "gtpu-inner-martian", "the inner source or destination address may not be used")
 

@@ -20,8 +20,8 @@ struct local {
 
 static struct {
 	struct path *staged[GTPU_MAX_PATHS]; // as after the open transaction
-	struct local local[MAX_LOCALS];	     // slots are filled before a path that uses them is published
-	uint32_t locals;		     // slots ever used
+	struct local local[MAX_LOCALS]; // slots are filled before a path that uses them is published
+	uint32_t locals; // slots ever used
 	struct path_counters *counters[API_MAX_WORKERS + 1]; // by worker; last: the control thread
 	struct {
 		uint64_t next_ns;
@@ -66,7 +66,8 @@ const struct path *path_between(uint8_t family, const uint8_t *local, const uint
 	for (int i = 0; i < GTPU_MAX_PATHS; i++) {
 		const struct path *p = path_get((uint32_t)i);
 
-		if (p != NULL && p->version == family && memcmp(p->want.local.bytes, local, address_bytes(family)) == 0 &&
+		if (p != NULL && p->version == family &&
+			memcmp(p->want.local.bytes, local, address_bytes(family)) == 0 &&
 			memcmp(p->want.peer.bytes, peer, address_bytes(family)) == 0)
 			return p;
 	}
@@ -283,7 +284,8 @@ static int start(const struct api_engine *e)
 	for (uint32_t w = 0; w <= API_MAX_WORKERS; w++) {
 		if (w < API_MAX_WORKERS && w >= e->workers)
 			continue;
-		paths.counters[w] = rte_zmalloc("paths", sizeof(struct path_counters) * GTPU_MAX_PATHS, RTE_CACHE_LINE_SIZE);
+		paths.counters[w] =
+			rte_zmalloc("paths", sizeof(struct path_counters) * GTPU_MAX_PATHS, RTE_CACHE_LINE_SIZE);
 		if (paths.counters[w] == NULL)
 			return object_error(ENOMEM, "no memory for path counters");
 	}

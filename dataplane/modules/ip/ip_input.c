@@ -59,7 +59,7 @@ NODE_REGISTER(ip_input_node)
 static rte_edge_t edge_to(const char *node)
 {
 	for (rte_edge_t e = 0; e < ip_input_node.nb_edges; e++)
-		if (strcmp(ip_input_node.next_nodes[e], node) == 0)
+		if (ip_input_node.next_nodes[e] != NULL && strcmp(ip_input_node.next_nodes[e], node) == 0)
 			return e;
 	if (ip_input_node.nb_edges == EDGE_COUNT + MAX_LOCAL_NODES) {
 		local.refused = node;

@@ -370,7 +370,7 @@ static void delete_gone(const struct route *was, const struct route *is, void *a
 {
 	struct fib *const *in_place = arg;
 
-	if (is == NULL && in_place[slot_of(was->prefix.family)] != NULL)
+	if (is == NULL && was != NULL && in_place[slot_of(was->prefix.family)] != NULL)
 		fib_delete(in_place[slot_of(was->prefix.family)], &was->prefix);
 }
 

@@ -49,7 +49,8 @@ static inline uint64_t meter_gain(uint64_t *last, uint64_t time, uint64_t period
 static inline enum rte_color meter_srtcm(
 	const struct policer_profile *p, struct rte_meter_srtcm *s, uint64_t time, uint32_t length)
 {
-	uint64_t tc = s->tc + meter_gain(&s->time, time, p->srtcm.cir_period, p->cir_inverse, p->srtcm.cir_bytes_per_period);
+	uint64_t tc =
+		s->tc + meter_gain(&s->time, time, p->srtcm.cir_period, p->cir_inverse, p->srtcm.cir_bytes_per_period);
 	uint64_t te = s->te + (tc > p->srtcm.cbs ? tc - p->srtcm.cbs : 0);
 
 	tc = RTE_MIN(tc, p->srtcm.cbs);
@@ -64,8 +65,10 @@ static inline enum rte_color meter_srtcm(
 static inline enum rte_color meter_trtcm(
 	const struct policer_profile *p, struct rte_meter_trtcm *s, uint64_t time, uint32_t length)
 {
-	uint64_t tc = s->tc + meter_gain(&s->time_tc, time, p->trtcm.cir_period, p->cir_inverse, p->trtcm.cir_bytes_per_period);
-	uint64_t tp = s->tp + meter_gain(&s->time_tp, time, p->trtcm.pir_period, p->pir_inverse, p->trtcm.pir_bytes_per_period);
+	uint64_t tc = s->tc +
+		      meter_gain(&s->time_tc, time, p->trtcm.cir_period, p->cir_inverse, p->trtcm.cir_bytes_per_period);
+	uint64_t tp = s->tp +
+		      meter_gain(&s->time_tp, time, p->trtcm.pir_period, p->pir_inverse, p->trtcm.pir_bytes_per_period);
 
 	tc = RTE_MIN(tc, p->trtcm.cbs);
 	tp = RTE_MIN(tp, p->trtcm.pbs);

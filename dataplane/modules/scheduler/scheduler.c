@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-DROP_REASON(drop_replaced, "scheduler-replaced", "the packet was queued in a scheduler that was reconfigured or removed")
+DROP_REASON(
+	drop_replaced, "scheduler-replaced", "the packet was queued in a scheduler that was reconfigured or removed")
 
 #define CHANGES 4096
 
@@ -31,7 +32,8 @@ struct scheduler *scheduler_of(uint16_t port)
 
 static void *pack(uint16_t port, uint32_t subport, uint32_t pipe, uint32_t profile)
 {
-	return (void *)(uintptr_t)(1ull << 63 | (uint64_t)port << 48 | (uint64_t)subport << 40 | (uint64_t)pipe << 8 | profile);
+	return (void *)(uintptr_t)(1ull << 63 | (uint64_t)port << 48 | (uint64_t)subport << 40 | (uint64_t)pipe << 8 |
+				   profile);
 }
 
 static void apply(uint32_t worker, uint64_t change)
@@ -65,16 +67,22 @@ static const struct api_scheduler *wanted(const char *port)
 	return object_find(API_SCHEDULER, port, &length);
 }
 
-int scheduler_check_place(const char *port, const char *session, uint32_t subport, uint32_t pipe, const char *profile)
+int scheduler_check_place(
+	const char *port, const char *session, uint32_t worker, uint32_t subport, uint32_t pipe, const char *profile)
 {
 	const struct api_scheduler *s = wanted(port);
 
 	if (s == NULL)
 		return 0;
 	if (subport >= s->subports || pipe >= s->subport[subport].pipes)
-		return object_error(ENOENT, "session %s: the scheduler of port %s has no pipe %u.%u", session, port, subport, pipe);
+		return object_error(
+			ENOENT, "session %s: the scheduler of port %s has no pipe %u.%u", session, port, subport, pipe);
+	if (s->subport[subport].worker != worker)
+		return object_error(EINVAL, "session %s belongs to worker %u, its subport %u to worker %u", session, worker, subport,
+			s->subport[subport].worker);
 	if (profile_index(s, profile) < 0)
-		return object_error(ENOENT, "session %s: the scheduler of port %s has no profile %s", session, port, profile);
+		return object_error(
+			ENOENT, "session %s: the scheduler of port %s has no profile %s", session, port, profile);
 	return 0;
 }
 
@@ -158,12 +166,13 @@ static int check(const struct object_change *c, const struct port *p)
 		return object_error(ENOENT, "scheduler %s: there is no port of that name", c->key);
 	if (want->subports < 1 || want->subports > API_MAX_SUBPORTS || want->profiles < 1 ||
 		want->profiles > API_MAX_PIPE_PROFILES)
-		return object_error(EINVAL, "scheduler %s has %u subports and %u profiles; 1..%d and 1..%d are possible", c->key,
+		return object_error(EINVAL,
+			"scheduler %s has %u subports and %u profiles; 1..%d and 1..%d are possible", c->key,
 			want->subports, want->profiles, API_MAX_SUBPORTS, API_MAX_PIPE_PROFILES);
 	for (uint32_t i = 0; i < want->subports; i++)
 		if (want->subport[i].worker >= worker_count())
-			return object_error(EINVAL, "scheduler %s: subport %u belongs to worker %u, there are %u", c->key, i,
-				want->subport[i].worker, worker_count());
+			return object_error(EINVAL, "scheduler %s: subport %u belongs to worker %u, there are %u",
+				c->key, i, want->subport[i].worker, worker_count());
 	return 0;
 }
 

@@ -7,7 +7,8 @@
 
 // 0 when the port has no scheduler, or has this place and this pipe profile as it will be after the open transaction, and the
 // subport belongs to the worker; else a positive errno after object_error().
-int scheduler_check_place(const char *port, const char *session, uint32_t subport, uint32_t pipe, const char *profile);
+int scheduler_check_place(
+	const char *port, const char *session, uint32_t worker, uint32_t subport, uint32_t pipe, const char *profile);
 // Gives the pipe its profile (by the worker that owns it, at its next walk). Nothing happens when the port has none.
 void scheduler_pipe_profile(const char *port, uint32_t subport, uint32_t pipe, const char *profile);
 

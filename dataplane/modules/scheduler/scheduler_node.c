@@ -47,7 +47,8 @@ static uint16_t scheduler(struct rte_graph *graph, struct rte_node *node, void *
 	uint16_t first = 0;
 
 	for (uint16_t i = 1; i <= n; i++)
-		if (i == n || i - first == NODE_CHUNK || packet_of(pkts[i])->port_out != packet_of(pkts[first])->port_out) {
+		if (i == n || i - first == NODE_CHUNK ||
+			packet_of(pkts[i])->port_out != packet_of(pkts[first])->port_out) {
 			enqueue_run(graph, node, w, pkts + first, i - first);
 			first = i;
 		}

@@ -60,10 +60,11 @@ static int set_far(const struct parts *p, const struct api_pdr *pdr, struct rule
 	const struct api_far *far = far_of(p, pdr->far);
 
 	if (far == NULL)
-		return object_error(EINVAL, "session %s: PDR %u refers to FAR %u, which is not there", p->name, pdr->id, pdr->far);
+		return object_error(
+			EINVAL, "session %s: PDR %u refers to FAR %u, which is not there", p->name, pdr->id, pdr->far);
 	if (far->action != API_FAR_FORWARD && far->action != API_FAR_DROP)
-		return object_error(EINVAL, "session %s: FAR %u has action %u, only forward and drop are supported", p->name,
-			far->id, far->action);
+		return object_error(EINVAL, "session %s: FAR %u has action %u, only forward and drop are supported",
+			p->name, far->id, far->action);
 	r->outer = far->outer;
 	r->teid = far->teid;
 	r->dscp = far->dscp;
@@ -73,11 +74,12 @@ static int set_far(const struct parts *p, const struct api_pdr *pdr, struct rule
 		int path = gtpu_path_index(far->path);
 
 		if (path < 0)
-			return object_error(ENOENT, "session %s: FAR %u uses path %s, which does not exist", p->name, far->id,
-				far->path);
+			return object_error(ENOENT, "session %s: FAR %u uses path %s, which does not exist", p->name,
+				far->id, far->path);
 		r->path = (uint16_t)path;
 	} else if (far->outer == API_OUTER_ENDPOINT ? pdr->source != API_FROM_CORE : far->outer != API_OUTER_NONE) {
-		return object_error(EINVAL, "session %s: FAR %u cannot create outer header %u here", p->name, far->id, far->outer);
+		return object_error(
+			EINVAL, "session %s: FAR %u cannot create outer header %u here", p->name, far->id, far->outer);
 	}
 	if (pdr->source == API_FROM_CORE && far->outer != API_OUTER_ENDPOINT)
 		return object_error(EINVAL, "session %s: FAR %u leads from core to core", p->name, far->id);
@@ -92,37 +94,40 @@ static int set_qers(const struct parts *p, const struct api_pdr *pdr, struct rul
 		const struct api_qer *q = qer_of(p, pdr->qer[i]);
 
 		if (q == NULL)
-			return object_error(EINVAL, "session %s: PDR %u refers to QER %u, which is not there", p->name, pdr->id,
-				pdr->qer[i]);
+			return object_error(EINVAL, "session %s: PDR %u refers to QER %u, which is not there", p->name,
+				pdr->id, pdr->qer[i]);
 		const char *policer = uplink ? q->uplink_policer : q->downlink_policer;
 		if (uplink ? q->gate_uplink : q->gate_downlink)
 			r->flags |= RULE_GATE_CLOSED;
 		if (q->qfi > 63)
-			return object_error(EINVAL, "session %s: QER %u has QFI %u, at most 63", p->name, q->id, q->qfi);
+			return object_error(
+				EINVAL, "session %s: QER %u has QFI %u, at most 63", p->name, q->id, q->qfi);
 		if (q->qfi != 0) // 0: no QoS flow (TS 24.501 §9.11.4.12), so no PDU Session Container
 			r->qfi = q->qfi;
 		if (policer[0] == 0)
 			continue;
 		int index = policer_index(policer);
 		if (index < 0)
-			return object_error(ENOENT, "session %s: QER %u uses policer %s, which does not exist", p->name, q->id,
-				policer);
+			return object_error(ENOENT, "session %s: QER %u uses policer %s, which does not exist", p->name,
+				q->id, policer);
 		if (r->flags & RULE_POLICED)
-			return object_error(EINVAL, "session %s: PDR %u has two policers in one direction", p->name, pdr->id);
+			return object_error(
+				EINVAL, "session %s: PDR %u has two policers in one direction", p->name, pdr->id);
 		r->policer = (uint16_t)index;
 		r->flags |= RULE_POLICED;
 	}
 	for (uint8_t i = 0; i < pdr->urrs; i++)
 		if (!urr_known(p, pdr->urr[i]))
-			return object_error(EINVAL, "session %s: PDR %u refers to URR %u, which is not there", p->name, pdr->id,
-				pdr->urr[i]);
+			return object_error(EINVAL, "session %s: PDR %u refers to URR %u, which is not there", p->name,
+				pdr->id, pdr->urr[i]);
 	return 0;
 }
 
 static int set_uplink(const struct parts *p, const struct api_pdr *pdr, struct rule *r)
 {
 	if (!(pdr->match & API_PDR_ENDPOINT) || (pdr->match & API_PDR_FTEID))
-		return object_error(EINVAL, "session %s: uplink PDR %u does not match the traffic endpoint", p->name, pdr->id);
+		return object_error(
+			EINVAL, "session %s: uplink PDR %u does not match the traffic endpoint", p->name, pdr->id);
 	if (!(pdr->match & API_PDR_UE_IP))
 		return 0;
 	r->flags |= RULE_UE4 | RULE_UE6; // anti-spoofing: an address that the UE does not have never matches
@@ -143,7 +148,8 @@ static int set_downlink(const struct parts *p, const struct api_pdr *pdr, struct
 	if (!(pdr->match & API_PDR_FTEID) || (pdr->match & API_PDR_ENDPOINT) || pdr->teid == 0)
 		return object_error(EINVAL, "session %s: downlink PDR %u does not match an F-TEID", p->name, pdr->id);
 	if (gtpu_local_id(pdr->local.family, pdr->local.bytes) == GTPU_LOCAL_NONE)
-		return object_error(ENOENT, "session %s: the F-TEID of PDR %u lies on no path's local address", p->name, pdr->id);
+		return object_error(
+			ENOENT, "session %s: the F-TEID of PDR %u lies on no path's local address", p->name, pdr->id);
 	const struct port *port = port_by_name(s->port);
 	if (port == NULL || port->role != API_ROLE_ACCESS)
 		return object_error(ENOENT, "session %s: there is no access port %s", p->name, s->port);
@@ -157,7 +163,7 @@ static int set_downlink(const struct parts *p, const struct api_pdr *pdr, struct
 	r->down.pipe = hqos_place(s->subport, s->pipe, 0, 0);
 	uint32_t most = port->mtu - (s->encap == API_ENCAP_QINQ_PPPOE ? 8 : 0);
 	r->mru = (uint16_t)(s->mru ? RTE_MIN(s->mru, most) : most);
-	return scheduler_check_place(s->port, p->name, s->subport, s->pipe, s->pipe_profile);
+	return scheduler_check_place(s->port, p->name, s->worker, s->subport, s->pipe, s->pipe_profile);
 }
 
 static int check_head(const struct parts *p, uint32_t length)
@@ -167,9 +173,11 @@ static int check_head(const struct parts *p, uint32_t length)
 			s->qers * sizeof(struct api_qer) + s->urrs * sizeof(struct api_urr);
 	static const uint8_t none[6];
 
-	if (s->pdrs < 1 || s->pdrs > API_MAX_PDR || s->fars > API_MAX_FAR || s->qers > API_MAX_QER || s->urrs > API_MAX_URR)
-		return object_error(EINVAL, "session %s has %u PDR, %u FAR, %u QER, %u URR; the limits are %d, %d, %d, %d",
-			p->name, s->pdrs, s->fars, s->qers, s->urrs, API_MAX_PDR, API_MAX_FAR, API_MAX_QER, API_MAX_URR);
+	if (s->pdrs < 1 || s->pdrs > API_MAX_PDR || s->fars > API_MAX_FAR || s->qers > API_MAX_QER ||
+		s->urrs > API_MAX_URR)
+		return object_error(EINVAL,
+			"session %s has %u PDR, %u FAR, %u QER, %u URR; the limits are %d, %d, %d, %d", p->name,
+			s->pdrs, s->fars, s->qers, s->urrs, API_MAX_PDR, API_MAX_FAR, API_MAX_QER, API_MAX_URR);
 	if (length != want)
 		return object_error(EINVAL, "session %s has %u bytes where its rules need %lu", p->name, length, want);
 	if (memchr(s->port, 0, API_NAME) == NULL || memchr(s->pipe_profile, 0, API_NAME) == NULL)
@@ -186,7 +194,8 @@ static int check_head(const struct parts *p, uint32_t length)
 	if (s->mru != 0 && s->mru < 576)
 		return object_error(EINVAL, "session %s has an MRU of %u, at least 576", p->name, s->mru);
 	if (s->worker >= worker_count())
-		return object_error(EINVAL, "session %s belongs to worker %u, there are %u", p->name, s->worker, worker_count());
+		return object_error(
+			EINVAL, "session %s belongs to worker %u, there are %u", p->name, s->worker, worker_count());
 	if ((s->ue_ip4.family != 0 && (s->ue_ip4.family != 4 || s->ue_ip4.prefix != 32)) ||
 		(s->ue_ip6.family != 0 && (s->ue_ip6.family != 6 || s->ue_ip6.prefix > 128)))
 		return object_error(EINVAL, "session %s has an impossible UE address", p->name);
@@ -199,8 +208,8 @@ static int check_pdr(const struct parts *p, const struct api_pdr *pdr)
 		(pdr->match & ~(API_PDR_ENDPOINT | API_PDR_FTEID | API_PDR_UE_IP | API_PDR_QFI | API_PDR_SDF)) != 0)
 		return object_error(EINVAL, "session %s: PDR %u has a value out of range", p->name, pdr->id);
 	if (!pdr->outer_header_removal)
-		return object_error(EINVAL, "session %s: PDR %u keeps the outer header, which no FAR here can forward", p->name,
-			pdr->id);
+		return object_error(EINVAL, "session %s: PDR %u keeps the outer header, which no FAR here can forward",
+			p->name, pdr->id);
 	return 0;
 }
 
@@ -302,7 +311,8 @@ int session_compile(struct session *s, const struct api_session *want, const str
 	chain(s, API_FROM_ACCESS, &p);
 	chain(s, API_FROM_CORE, &p);
 	for (uint16_t i = 0; i < s->rules; i++)
-		session_pools.match[s->rule[i]].other = s->first[p.pdr[i].source == API_FROM_ACCESS ? API_FROM_CORE : API_FROM_ACCESS];
+		session_pools.match[s->rule[i]].other =
+			s->first[p.pdr[i].source == API_FROM_ACCESS ? API_FROM_CORE : API_FROM_ACCESS];
 	return 0;
 }
 
@@ -314,7 +324,8 @@ static int check_far(const struct parts *p, const struct api_far *far)
 	if (far->dscp > 63 && far->dscp != 0xff)
 		return object_error(EINVAL, "session %s: FAR %u has DSCP %u, at most 63", p->name, far->id, far->dscp);
 	if (far->outer == API_OUTER_GTPU && gtpu_path_index(far->path) < 0)
-		return object_error(ENOENT, "session %s: FAR %u uses path %s, which does not exist", p->name, far->id, far->path);
+		return object_error(
+			ENOENT, "session %s: FAR %u uses path %s, which does not exist", p->name, far->id, far->path);
 	return 0;
 }
 
@@ -324,10 +335,11 @@ static int check_qer(const struct parts *p, const struct api_qer *q)
 
 	for (int i = 0; i < 2; i++) {
 		if (memchr(names[i], 0, API_NAME) == NULL)
-			return object_error(EINVAL, "session %s: a policer of QER %u is a name without end", p->name, q->id);
+			return object_error(
+				EINVAL, "session %s: a policer of QER %u is a name without end", p->name, q->id);
 		if (names[i][0] != 0 && policer_index(names[i]) < 0)
-			return object_error(ENOENT, "session %s: QER %u uses policer %s, which does not exist", p->name, q->id,
-				names[i]);
+			return object_error(ENOENT, "session %s: QER %u uses policer %s, which does not exist", p->name,
+				q->id, names[i]);
 	}
 	return 0;
 }
@@ -355,7 +367,8 @@ void session_keys(struct session *s, const struct api_session *want)
 	s->keys = 0;
 	if (s->first[API_FROM_ACCESS] != RULE_NONE && port != NULL) {
 		s->key[s->keys].endpoint = 1;
-		endpoint_key(&s->key[s->keys++].key, port->index, want->s_tag, want->c_tag, want->pppoe_session, want->mac);
+		endpoint_key(
+			&s->key[s->keys++].key, port->index, want->s_tag, want->c_tag, want->pppoe_session, want->mac);
 	}
 	for (uint16_t i = 0; i < want->pdrs; i++) {
 		struct exact_key k;

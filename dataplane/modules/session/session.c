@@ -15,7 +15,8 @@
 struct session_pools session_pools;
 struct session_tables session_tables;
 
-#define RULES_PER_SESSION 4 // of the pool, on average (a session may have API_MAX_PDR): all sessions of two PDRs can change at once
+#define RULES_PER_SESSION                                                                                              \
+	4 // of the pool, on average (a session may have API_MAX_PDR): all sessions of two PDRs can change at once
 
 static int start(const struct api_engine *e)
 {
@@ -24,22 +25,24 @@ static int start(const struct api_engine *e)
 
 	session_pools.rules = rules;
 	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
-	session_pools.state = rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
+	session_pools.state =
+		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
 	session_pools.match = calloc(rules, sizeof(struct rule_match));
 	t->capacity = e->max_sessions;
 	t->session = calloc(e->max_sessions, sizeof(*t->session));
 	t->endpoint = exact_create("endpoints", e->max_sessions * 2, SOCKET_ID_ANY);
 	t->fteid = exact_create("fteids", rules, SOCKET_ID_ANY);
-	int short_of_memory = session_pools.rule == NULL || session_pools.state == NULL || session_pools.match == NULL ||
-			      t->session == NULL || t->endpoint == NULL || t->fteid == NULL ||
-			      index_pool_create(&t->indices, e->max_sessions) != 0 ||
+	int short_of_memory = session_pools.rule == NULL || session_pools.state == NULL ||
+			      session_pools.match == NULL || t->session == NULL || t->endpoint == NULL ||
+			      t->fteid == NULL || index_pool_create(&t->indices, e->max_sessions) != 0 ||
 			      index_pool_create(&t->rules, rules) != 0 || index_pool_create(&t->states, rules) != 0;
 	for (uint32_t w = 0; w < e->workers && !short_of_memory; w++) {
 		t->flow[w] = exact_create("flows", e->max_flows, SOCKET_ID_ANY);
 		short_of_memory = t->flow[w] == NULL;
 	}
 	if (short_of_memory)
-		return object_error(ENOMEM, "no memory for %u sessions and %u flows a worker", e->max_sessions, e->max_flows);
+		return object_error(
+			ENOMEM, "no memory for %u sessions and %u flows a worker", e->max_sessions, e->max_flows);
 	return 0;
 }
 
@@ -224,7 +227,8 @@ static int take_rules(struct session *s, uint16_t rules)
 	for (uint16_t i = 0; i < rules; i++) {
 		s->rule[i] = index_pool_take(&session_tables.rules);
 		if (s->rule[i] == RULE_NONE)
-			return object_error(ENOSPC, "session %s: no more rules (%u in all)", s->name, session_pools.rules);
+			return object_error(
+				ENOSPC, "session %s: no more rules (%u in all)", s->name, session_pools.rules);
 	}
 	return 0;
 }
@@ -331,7 +335,8 @@ static int finish_stage(void)
 {
 	int error = check_claims();
 
-	if (error == 0 && exact_count(session_tables.endpoint) + pending.count > exact_capacity(session_tables.endpoint))
+	if (error == 0 &&
+		exact_count(session_tables.endpoint) + pending.count > exact_capacity(session_tables.endpoint))
 		error = object_error(ENOSPC, "too many sessions change at once");
 	forget_pending();
 	return error;

@@ -15,27 +15,26 @@
 #include <rte_meter.h>
 #include <stdint.h>
 
-#define RULE_FORWARD 1u	   // FAR: forward (else drop, counted under its own reason)
+#define RULE_FORWARD 1u // FAR: forward (else drop, counted under its own reason)
 #define RULE_GATE_CLOSED 2u // QER gate of this direction
 #define RULE_POLICED 4u
-#define RULE_MANY 8u	   // the endpoint or F-TEID has several PDRs: classify by flow
-#define RULE_UE4 16u	   // ue4 is to be checked (uplink) / was matched (downlink)
+#define RULE_MANY 8u // the endpoint or F-TEID has several PDRs: classify by flow
+#define RULE_UE4 16u // ue4 is to be checked (uplink) / was matched (downlink)
 #define RULE_UE6 32u
-#define RULE_BUFFER 64u
 
 struct rule {
 	uint32_t generation; // changes whenever this slot gets another meaning
-	uint32_t session;    // index of struct session
-	uint32_t state;	     // index of rule_state
-	uint16_t flags;	     // RULE_*
-	uint8_t worker;	     // owner
-	uint8_t outer;	     // enum api_outer
-	uint32_t teid;	     // of the outer header that we make, host order
-	uint16_t path;	     // index of the GTP-U path
-	uint16_t policer;    // index of the profile
-	uint8_t qfi;	     // put into the PDU Session Container; scheduler class
-	uint8_t dscp;	     // of the outer header; 0xff: the path's
-	uint16_t mru;	     // downlink: largest IP packet the subscriber takes
+	uint32_t session; // index of struct session
+	uint32_t state; // index of rule_state
+	uint16_t flags; // RULE_*
+	uint8_t worker; // owner
+	uint8_t outer; // enum api_outer
+	uint32_t teid; // of the outer header that we make, host order
+	uint16_t path; // index of the GTP-U path
+	uint16_t policer; // index of the profile
+	uint8_t qfi; // put into the PDU Session Container; scheduler class
+	uint8_t dscp; // of the outer header; 0xff: the path's
+	uint16_t mru; // downlink: largest IP packet the subscriber takes
 	union {
 		struct { // uplink: anti-spoofing (source must be the UE's)
 			uint32_t ue4; // as on the wire
@@ -60,7 +59,7 @@ struct rule_state {
 		struct rte_meter_trtcm trtcm;
 	};
 	uint64_t packets, bytes; // forwarded, of IP packets
-	uint64_t policed;	 // dropped by the policer
+	uint64_t policed; // dropped by the policer
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
 
@@ -68,10 +67,10 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 
 // What decides whether a packet belongs to a PDR; read only when a session has several, or when a flow is new.
 struct rule_match {
-	uint32_t next;	     // rule of the next PDR of the same direction, by precedence; RULE_NONE at the end
-	uint32_t other;	     // first rule of the other direction, for answers
+	uint32_t next; // rule of the next PDR of the same direction, by precedence; RULE_NONE at the end
+	uint32_t other; // first rule of the other direction, for answers
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
-	uint8_t match;	     // API_PDR_*
+	uint8_t match; // API_PDR_*
 	uint8_t qfi;
 	uint16_t pdr; // id
 	struct api_address ue_ip4, ue_ip6;
@@ -108,8 +107,8 @@ int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const u
 // The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation of what is sent back to it.
 const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // 1 when that session's UE addresses include this one (family 4 or 6, bytes in network order).
-int session_owns_address(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family,
-	const uint8_t *address);
+int session_owns_address(
+	uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family, const uint8_t *address);
 // The uplink rule of an endpoint, or NULL.
 struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // 1 when a session has the F-TEID (host order; `local` is what gtpu_local_id gave).

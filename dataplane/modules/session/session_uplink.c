@@ -97,7 +97,8 @@ static uint32_t ask_endpoint(struct rte_mbuf *m, struct exact_key *k)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);
 
-	endpoint_key(k, packet_of(m)->port_in, e->s_tag, e->c_tag, e->pppoe_session, rte_pktmbuf_mtod(m, const uint8_t *) + 6);
+	endpoint_key(k, packet_of(m)->port_in, e->s_tag, e->c_tag, e->pppoe_session,
+		rte_pktmbuf_mtod(m, const uint8_t *) + 6);
 	uint32_t hash = exact_hash(session_tables.endpoint, k);
 	exact_prefetch(session_tables.endpoint, hash);
 	return hash;

@@ -42,7 +42,7 @@ void index_pool_give(struct index_pool *p, uint32_t index);
 
 struct session_tables {
 	struct exact *endpoint; // (port, tags, PPPoE id, MAC) -> first uplink rule; writer: control thread
-	struct exact *fteid;	// (TEID, local address) -> first downlink rule; writer: control thread
+	struct exact *fteid; // (TEID, local address) -> first downlink rule; writer: control thread
 	struct exact *flow[API_MAX_WORKERS]; // (TEID, local address, inner 5-tuple, QFI) -> rule; writer: the worker
 	struct session **session; // by index
 	uint32_t capacity, count;

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Captures in, captures and counters out, through `isthmus replay`, as a user without rights and without huge pages. Each
+# case is a folder with in-PORT.pcap (made by gen.py), expected-PORT.pcap and expected-counters.json, and config.yaml where
+# it is not the common one. check.py compares, and has tshark read the result.
+# usage: replay_test.sh [-r] [CASE...]     -r: make the inputs and the expectations anew; look at the difference!
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+root=$(cd ../.. && pwd)
+bin=$(realpath "${BUILD:-$root/build}")
+python=/usr/bin/python3
+regenerate=0
+if [[ ${1:-} == -r ]]; then
+	regenerate=1
+	shift
+fi
+DIR=$(mktemp -d)
+export DIR PYTHONPATH=$root/test/lib PYTHONDONTWRITEBYTECODE=1
+trap 'rm -rf "$DIR"' EXIT
+
+# Where nobody can read them too, whatever folder the sources are in.
+chmod 755 "$DIR"
+cp "$bin/isthmus" "$bin/isthmus-dp" "$DIR"
+as_nobody=()
+if ((EUID == 0)); then
+	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs)
+fi
+
+# usage: replay CASE FOLDER
+replay() {
+	local config=config.yaml
+	[[ ! -f $1/config.yaml ]] || config=$1/config.yaml
+	mkdir "$2"
+	cp "$config" "$2/config.yaml"
+	cp "$1"/in-*.pcap "$2"
+	chmod -R a+rX "$2"
+	chmod 777 "$2"
+	(cd "$2" && env -i PATH="$PATH" HOME="$2" TMPDIR="$2" "${as_nobody[@]}" "$DIR/isthmus" replay -c config.yaml \
+		--in access=in-access.pcap --in core=in-core.pcap --out access=access.pcap --out core=core.pcap \
+		--counters counters.json)
+}
+
+bad=0
+for folder in */; do
+	name=${folder%/}
+	[[ $# -eq 0 || " $* " == *" $name "* ]] || continue
+	((!regenerate)) || "$python" gen.py "$name"
+	replay "$name" "$DIR/$name"
+	if ((regenerate)); then
+		cp "$DIR/$name/access.pcap" "$name/expected-access.pcap"
+		cp "$DIR/$name/core.pcap" "$name/expected-core.pcap"
+		"$python" -m json.tool "$DIR/$name/counters.json" "$name/expected-counters.json"
+	fi
+	"$python" check.py "$name" "$DIR/$name" "$name" || bad=1
+	# The same again: the same files.
+	replay "$name" "$DIR/$name-again"
+	for file in access.pcap core.pcap counters.json; do
+		cmp "$DIR/$name/$file" "$DIR/$name-again/$file" || bad=1
+	done
+	if ((bad)) && [[ -n ${ARTIFACTS:-} ]]; then
+		mkdir -p "$ARTIFACTS"
+		cp -r "$DIR/$name" "$ARTIFACTS"
+	fi
+done
+((!bad)) || exit 1
+echo PASS
