@@ -20,12 +20,20 @@ DROP_REASON(
 static struct {
 	struct scheduler *live[MAX_PORTS];
 	struct scheduler *staged[MAX_PORTS];
+	uint64_t ports; // bit i: live[i] is there
 	struct rte_ring *changes[API_MAX_WORKERS]; // pipe changes, packed into a pointer; writer: control thread
 } schedulers;
 
 struct scheduler *scheduler_of(uint16_t port)
 {
 	return port < MAX_PORTS ? __atomic_load_n(&schedulers.live[port], __ATOMIC_ACQUIRE) : NULL;
+}
+
+static_assert(MAX_PORTS <= 64, "a bit for each port");
+
+uint64_t scheduler_ports(void)
+{
+	return __atomic_load_n(&schedulers.ports, __ATOMIC_ACQUIRE);
 }
 
 // ---- pipe changes ----------------------------------------------------------------------------------------------------
@@ -233,7 +241,10 @@ static void commit(struct object_change *c)
 
 	if (s == NULL && old == NULL)
 		return;
-	__atomic_store_n(&schedulers.live[s ? s->port : old->port], s, __ATOMIC_RELEASE);
+	uint16_t port = s ? s->port : old->port;
+	uint64_t bit = 1ull << port;
+	__atomic_store_n(&schedulers.live[port], s, __ATOMIC_RELEASE);
+	__atomic_store_n(&schedulers.ports, s ? schedulers.ports | bit : schedulers.ports & ~bit, __ATOMIC_RELEASE);
 	*c->live = s;
 	if (s != NULL && old != NULL)
 		object_each(API_SESSION, configure_pipe, s);

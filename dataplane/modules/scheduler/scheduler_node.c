@@ -70,8 +70,8 @@ static uint16_t scheduler_tx(struct rte_graph *graph, struct rte_node *node, voi
 	uint32_t sum = 0;
 
 	scheduler_apply_changes(w->id);
-	for (uint16_t port = 0; port < MAX_PORTS; port++) {
-		struct scheduler *s = scheduler_of(port);
+	for (uint64_t ports = scheduler_ports(); ports != 0; ports &= ports - 1) {
+		struct scheduler *s = scheduler_of((uint16_t)__builtin_ctzll(ports));
 		struct hqos *h = s ? s->instance[w->id] : NULL;
 
 		if (h == NULL || hqos_queued(h) == 0)
