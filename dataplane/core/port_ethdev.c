@@ -108,8 +108,8 @@ static int configure(struct port *p, struct ethdev *e, const struct api_port *wa
 	uint32_t room = rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM;
 	if (want->mtu + L2_ROOM > room && !(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER))
 		return object_error(EINVAL,
-			"port %s: the device does not chain buffers, so an MTU of %u needs engine.buffer_size %u", p->name,
-			want->mtu, want->mtu + L2_ROOM);
+			"port %s: the device does not chain buffers, so an MTU of %u needs engine.buffer_size %u",
+			p->name, want->mtu, want->mtu + L2_ROOM);
 	conf.rxmode.mtu = want->mtu;
 	conf.rxmode.mq_mode = p->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(&info, want, &conf, e);

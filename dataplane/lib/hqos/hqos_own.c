@@ -107,7 +107,7 @@ static void own_free(struct hqos *h)
 	struct own *o = (struct own *)h;
 	for (; o->passed_head != o->passed_tail; o->passed_head++)
 		rte_pktmbuf_free(o->passed[o->passed_head % READY]);
-	for (uint32_t i = 0; o->held && i < o->head.total_pipes; i++)
+	for (uint32_t i = 0; o->pipe && o->held && i < o->head.total_pipes; i++)
 		for (uint32_t q = 0; q < HQOS_QUEUES; q++)
 			for (struct rte_mbuf *m = o->pipe[i].queue[q].head; m != NULL && o->pipe[i].queued[q];
 				o->pipe[i].queued[q]--) {

@@ -59,7 +59,7 @@ NODE_REGISTER(ip_input_node)
 static rte_edge_t edge_to(const char *node)
 {
 	for (rte_edge_t e = 0; e < ip_input_node.nb_edges; e++)
-		if (ip_input_node.next_nodes[e] != NULL && strcmp(ip_input_node.next_nodes[e], node) == 0)
+		if (strcmp(ip_input_node.next_nodes[e], node) == 0)
 			return e;
 	if (ip_input_node.nb_edges == EDGE_COUNT + MAX_LOCAL_NODES) {
 		local.refused = node;
@@ -79,13 +79,14 @@ void ip_local_register_protocol(uint8_t protocol, const char *node)
 
 void ip_local_register_udp(uint16_t port, const char *node)
 {
+	int refused = local.udp_count == MAX_LOCAL_NODES;
+
 	for (uint16_t i = 0; i < local.udp_count; i++)
-		if (local.udp[i].port == port)
-			local.refused = node;
-	if (local.udp_count == MAX_LOCAL_NODES)
+		refused |= local.udp[i].port == port;
+	if (refused) {
 		local.refused = node;
-	if (local.refused != NULL)
 		return;
+	}
 	local.udp[local.udp_count].port = port;
 	local.udp[local.udp_count++].edge = edge_to(node);
 }

@@ -19,7 +19,7 @@ struct scheduler {
 };
 
 struct scheduler *scheduler_of(uint16_t port); // NULL when the port has none; workers
-uint64_t scheduler_ports(void);		       // bit i: port i has a scheduler; workers
+uint64_t scheduler_ports(void); // bit i: port i has a scheduler; workers
 // Pipe changes that wait for worker `id`: taken by it between two vectors.
 void scheduler_apply_changes(uint32_t id);
 

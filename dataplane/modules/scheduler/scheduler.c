@@ -86,8 +86,8 @@ int scheduler_check_place(
 		return object_error(
 			ENOENT, "session %s: the scheduler of port %s has no pipe %u.%u", session, port, subport, pipe);
 	if (s->subport[subport].worker != worker)
-		return object_error(EINVAL, "session %s belongs to worker %u, its subport %u to worker %u", session, worker, subport,
-			s->subport[subport].worker);
+		return object_error(EINVAL, "session %s belongs to worker %u, its subport %u to worker %u", session,
+			worker, subport, s->subport[subport].worker);
 	if (profile_index(s, profile) < 0)
 		return object_error(
 			ENOENT, "session %s: the scheduler of port %s has no profile %s", session, port, profile);
