@@ -59,6 +59,7 @@ static struct {
 	struct stream *live[MAX_STREAMS];
 	struct stream *staged[MAX_STREAMS];
 	uint64_t check_flag; // mbuf ol_flags bit
+	uint64_t rearm; // first fields of a fresh mbuf
 	struct pattern *old[MAX_PORTS];
 } streams;
 
@@ -131,11 +132,14 @@ static void mark_for_check(struct stream *s, struct lane *l, struct rte_mbuf *m,
 
 static inline void make(struct stream *s, struct lane *l, struct rte_mbuf *m, uint32_t flow)
 {
-	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
-
+	// As a NIC driver's receive path: buffers of a pool have no chain, so the mbuf's second line stays untouched.
+	memcpy(&m->rearm_data, &streams.rearm, sizeof(streams.rearm));
+	m->ol_flags = 0;
+	m->packet_type = 0;
 	m->data_len = s->want.size[0];
 	m->pkt_len = s->want.size[0];
 	m->vlan_tci_outer = s->slot;
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
 	if (likely(s->table != NULL))
 		copy_lines(p, s->table + (size_t)flow * s->stride, s->stride);
 	else
@@ -169,7 +173,7 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 			rte_prefetch0(s->table + (size_t)flow[count] * s->stride);
 		count++;
 	}
-	if (count == 0 || rte_pktmbuf_alloc_bulk(w->pool, pkts, count) != 0)
+	if (count == 0 || rte_mempool_get_bulk(w->pool, (void **)pkts, count) != 0)
 		return 0;
 	for (uint16_t i = 0; i < count; i++)
 		make(from[i], &from[i]->lane[w->id], pkts[i], flow[i]);
@@ -224,6 +228,22 @@ static void check(struct stream *s, struct lane *l, struct port *p, struct rte_m
 	}
 }
 
+// As a NIC driver's transmit path with MBUF_FAST_FREE where it may: one segment, one owner, our pool.
+static inline void give_back(struct rte_mempool *pool, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t plain = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = pkts[i];
+
+		if (likely(m->nb_segs == 1 && rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m) && m->pool == pool))
+			pkts[plain++] = m;
+		else
+			rte_pktmbuf_free(m);
+	}
+	rte_mempool_put_bulk(pool, (void **)pkts, plain);
+}
+
 static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint32_t worker = worker_self()->id, packets[MAX_STREAMS] = {0}, bytes[MAX_STREAMS] = {0};
@@ -244,7 +264,7 @@ static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 			streams.live[slot]->lane[worker].received += packets[slot];
 			streams.live[slot]->lane[worker].received_bytes += bytes[slot];
 		}
-	rte_pktmbuf_free_bulk(pkts, n);
+	give_back(worker_self()->pool, pkts, n);
 	return n;
 }
 
@@ -261,6 +281,9 @@ static int synth_open(struct port *p, const struct api_port *want)
 		if (bit < 0)
 			return object_error(ENOMEM, "no mbuf flag is free for synth ports");
 		streams.check_flag = 1ull << bit;
+		struct rte_mbuf fresh = {.nb_segs = 1, .data_off = RTE_PKTMBUF_HEADROOM, .port = RTE_MBUF_PORT_INVALID};
+		rte_mbuf_refcnt_set(&fresh, 1);
+		memcpy(&streams.rearm, &fresh.rearm_data, sizeof(streams.rearm));
 	}
 	p->private = rte_zmalloc("synth", sizeof(struct synth_port), RTE_CACHE_LINE_SIZE);
 	if (p->private == NULL)
