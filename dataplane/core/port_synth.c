@@ -52,7 +52,9 @@ struct pattern {
 
 struct synth_port {
 	struct pattern *pattern; // published
-	uint32_t at[API_MAX_WORKERS];
+	struct {
+		uint32_t at; // place in the pattern
+	} __rte_cache_aligned cursor[API_MAX_WORKERS]; // each its worker's
 };
 
 static struct {
@@ -160,8 +162,8 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 
 	if (pattern == NULL || pattern->count != PATTERN)
 		return 0;
-	uint32_t at = sp->at[w->id];
-	sp->at[w->id] += n;
+	uint32_t at = sp->cursor[w->id].at;
+	sp->cursor[w->id].at += n;
 	for (uint16_t i = 0; i < n; i++) {
 		struct stream *s = streams.live[pattern->slot[at++ % PATTERN]];
 
