@@ -54,17 +54,20 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 	sigaction(SIGTERM, &action, NULL);
 	LOG(NOTICE, "%s listens on %s, %s huge pages\n", ISTHMUS_VERSION, path,
 		rte_eal_has_hugepages() ? "with" : "without");
-	while (!stopping) {
+	while (!stopping && !engine_failed()) {
 		socket_poll(POLL_MS);
 		control_worker.now = rte_rdtsc();
 		host_path_poll();
 		if (engine_started())
 			control_run_timers();
 	}
-	LOG(NOTICE, "stops on signal %d\n", (int)stopping);
+	if (engine_failed())
+		LOG(ERR, "the engine did not start; ends to be started afresh\n");
+	else
+		LOG(NOTICE, "stops on signal %d\n", (int)stopping);
 	engine_stop_workers();
 	socket_close();
-	return 0;
+	return engine_failed();
 }
 
 int main(int argc, char **argv)

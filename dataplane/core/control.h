@@ -49,6 +49,8 @@ uint64_t control_now_ns(void);
 // Returns 0, or a positive errno after object_error(). From constructors only.
 void module_register(const char *name, int (*start)(const struct api_engine *engine));
 const struct api_engine *engine_get(void); // NULL before the ENGINE object was applied
+// fn is told the rates when an ENGINE object was committed: at the start, and when they change. From constructors only.
+void engine_watch(void (*fn)(const struct api_engine *engine));
 
 // ---- show ------------------------------------------------------------------------------------------------------------
 // Writes rows of one table. `key` may be empty. Each row is sent with stats_row.

@@ -17,18 +17,25 @@ RTE_LOG_REGISTER_DEFAULT(core_logtype, NOTICE)
 
 static struct {
 	struct api_engine engine;
-	int started;
+	int started, failed;
 	struct rte_mempool *pool;
 	struct {
 		const char *name;
 		int (*start)(const struct api_engine *engine);
 	} module[MAX_MODULES];
 	uint32_t modules;
+	void (*watch[MAX_MODULES])(const struct api_engine *engine);
+	uint32_t watches;
 } engine;
 
 const struct api_engine *engine_get(void)
 {
 	return engine.started ? &engine.engine : NULL;
+}
+
+int engine_failed(void)
+{
+	return engine.failed;
 }
 
 int engine_started(void)
@@ -65,15 +72,26 @@ static int check(const struct api_engine *e)
 	return 0;
 }
 
-// What workers and limits are is decided once: tables are sized by it. A later change needs a restart of the data plane,
-// and the control plane says so.
+// The rates, which may change while the engine runs; everything else is decided once, since tables are sized by it.
+static struct api_engine without_rates(const struct api_engine *e)
+{
+	struct api_engine fixed = *e;
+
+	fixed.icmp_error_rate = fixed.error_indication_rate = fixed.echo_rate = fixed.punt_rate = 0;
+	return fixed;
+}
+
 static int stage(struct object_change *c)
 {
 	if (c->body == NULL)
 		return engine.started ? object_error(EBUSY, "the engine cannot be deleted while it runs") : 0;
-	if (engine.started)
-		return object_error(EBUSY, "engine settings are fixed until the data plane is restarted");
-	return check(c->body);
+	if (!engine.started)
+		return check(c->body);
+	// Also after a refused first transaction, which had started the engine by then.
+	struct api_engine have = without_rates(&engine.engine), want = without_rates(c->body);
+	if (memcmp(&have, &want, sizeof(have)) != 0)
+		return object_error(EBUSY, "engine settings other than rates are fixed until the data plane is restarted");
+	return 0;
 }
 
 static int start_pool(const struct api_engine *e)
@@ -89,8 +107,8 @@ static int start_pool(const struct api_engine *e)
 	return 0;
 }
 
-// Runs at the end of staging, because every other object of the same transaction needs what it makes. There is no way
-// back from a failure but a restart; the process stays up and says what is short.
+// Runs at the end of staging, because every other object of the same transaction needs what it makes. It stays when one of
+// these is refused. There is no way back from a failure here but a restart of the process, which says what was short.
 static int start(const struct api_engine *e)
 {
 	int error = start_pool(e);
@@ -117,11 +135,24 @@ static int finish_stage(void)
 		engine.started = 1;
 		error = worker_start_all();
 	}
+	engine.failed = error != 0;
 	return error;
 }
 
 static void commit(struct object_change *c)
 {
+	if (c->body == NULL)
+		return;
+	engine.engine = *(const struct api_engine *)c->body;
+	for (uint32_t i = 0; i < engine.watches; i++)
+		engine.watch[i](&engine.engine);
+}
+
+void engine_watch(void (*fn)(const struct api_engine *engine))
+{
+	if (engine.watches == MAX_MODULES) // before main(): never from input
+		rte_panic("more than %d modules watch the engine\n", MAX_MODULES);
+	engine.watch[engine.watches++] = fn;
 }
 
 static const struct object_ops engine_ops = {

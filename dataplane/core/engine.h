@@ -9,6 +9,7 @@
 #include "core/port.h"
 
 #define MAX_NODES 128
+#define MAX_QUEUES (MAX_PORTS * API_MAX_WORKERS) // of one worker: all of them, at worst
 #define INBOX_SIZE 2048
 #define PUNT_RING_SIZE 2048
 
@@ -17,7 +18,7 @@ struct port_queues {
 	uint16_t count;
 	struct {
 		uint16_t port, queue;
-	} entry[MAX_PORTS];
+	} entry[MAX_QUEUES];
 };
 
 // How the engine runs. Threads: the daemon. No threads: replay, unit tests and fuzzing call engine_walk themselves and
@@ -35,6 +36,7 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 int replay_main(int argc, char **argv);
 void engine_stop_workers(void); // joins the threads
 int engine_started(void);
+int engine_failed(void); // the engine could not start: the process answers and ends, for a supervisor to start it afresh
 uint64_t engine_boot_id(void);
 struct rte_mempool *engine_pool(void);
 int worker_create_all(const struct api_engine *e);

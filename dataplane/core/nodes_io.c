@@ -7,7 +7,7 @@
 DROP_REASON(drop_no_port, "port-gone", "the port that the packet was to leave by does not exist any more")
 DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room")
 DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
-DROP_REASON(drop_punt_rate, "punt-rate-limit", "more packets for the host path than engine.rates.punt allows")
+DROP_REASON(drop_punt_rate, "punt-rate-limit", "more packets of one kind for the host path than engine.rates.punt allows")
 DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room")
 
 // ---- port-rx ---------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, voi
 		uint16_t reason = packet_of(m)->reason;
 
 		packet_of(m)->resume = RESUME_PUNTED;
-		if (!limiter_take(&w->punt_limiter, w)) {
+		if (reason >= MAX_REASONS || !limiter_take(&w->punt[reason], w)) {
 			drop_for(w, &m, 1, &drop_punt_rate);
 		} else if (host_path_push(w, m) != 0) {
 			drop_for(w, &m, 1, &drop_punt_full);
@@ -153,6 +153,18 @@ static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, voi
 		}
 	}
 	return n;
+}
+
+static void set_punt_rate(const struct api_engine *e)
+{
+	for (uint32_t i = 0; i < worker_count(); i++)
+		for (int r = 0; r < MAX_REASONS; r++)
+			worker_get(i)->punt[r].rate = e->punt_rate;
+}
+
+RTE_INIT(punt_rates)
+{
+	engine_watch(set_punt_rate);
 }
 
 static struct rte_node_register punt_node = {.name = "punt", .process = punt_process};

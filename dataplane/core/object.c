@@ -17,7 +17,7 @@ struct object {
 	uint64_t digest;
 	void *body;
 	void *live; // the owning module's
-	struct object_change *change; // of the open transaction, or NULL
+	uint32_t change; // of the open transaction: index + 1, or 0
 };
 
 static struct {
@@ -25,7 +25,7 @@ static struct {
 	struct object **bucket; // chained hash table, grows
 	uint32_t buckets, count;
 	// the open transaction
-	int open;
+	int open, committing;
 	struct object_change *change;
 	struct object **object; // of change[i]; an object that is being created is not in the table's count yet
 	uint32_t changes, room;
@@ -71,6 +71,12 @@ static int grow(void)
 	store.bucket = bucket;
 	store.buckets = size;
 	return 0;
+}
+
+// The change of the object in the open transaction, once it is being committed; until then nobody sees it.
+static const struct object_change *changing(const struct object *o)
+{
+	return store.committing && o->change != 0 ? &store.change[o->change - 1] : NULL;
 }
 
 static struct object *lookup(uint32_t kind, const char *key)
@@ -135,15 +141,16 @@ const void *object_find(uint32_t kind, const char *key, uint32_t *length)
 
 	if (o == NULL)
 		return NULL;
-	*length = o->change ? o->change->length : o->length;
-	return o->change ? o->change->body : o->body;
+	const struct object_change *c = changing(o);
+	*length = c ? c->length : o->length;
+	return c ? c->body : o->body;
 }
 
 int object_changing(uint32_t kind, const char *key)
 {
 	const struct object *o = lookup(kind, key);
 
-	return o != NULL && o->change != NULL;
+	return o != NULL && changing(o) != NULL;
 }
 
 int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg)
@@ -152,10 +159,11 @@ int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint
 
 	for (uint32_t i = 0; i < store.buckets && !stop; i++)
 		for (const struct object *o = store.bucket[i]; o != NULL && !stop; o = o->next) {
-			const void *body = o->change ? o->change->body : o->body;
+			const struct object_change *c = changing(o);
+			const void *body = c ? c->body : o->body;
 
 			if (o->kind == kind && body != NULL)
-				stop = fn(o->key, body, o->change ? o->change->length : o->length, arg);
+				stop = fn(o->key, body, c ? c->length : o->length, arg);
 		}
 	return stop;
 }
@@ -191,7 +199,7 @@ static void clear(void)
 		struct object *o = store.object[i];
 
 		free((void *)(uintptr_t)store.change[i].body);
-		o->change = NULL;
+		o->change = 0;
 		if (o->body == NULL)
 			erase(o);
 	}
@@ -201,7 +209,7 @@ static void clear(void)
 	store.object = NULL;
 	store.changes = store.room = 0;
 	store.bytes = 0;
-	store.open = 0;
+	store.open = store.committing = 0;
 }
 
 void object_abort(void)
@@ -236,8 +244,7 @@ static int add_change(struct object *o, void *body, uint32_t length)
 		.live = &o->live,
 	};
 	store.object[store.changes++] = o;
-	// A marker until commit, when pointers into the grown array are final.
-	o->change = c;
+	o->change = store.changes;
 	return 0;
 }
 
@@ -265,7 +272,7 @@ int object_put(const struct api_object_head *head, const void *body)
 		return object_error(EINVAL, "%s %s has a body of %u bytes, expected at least %u", ops->name, head->key,
 			head->length, ops->min_length);
 	struct object *o = lookup(head->kind, head->key);
-	if (o != NULL && o->change != NULL)
+	if (o != NULL && o->change != 0)
 		return object_error(EEXIST, "%s %s stands twice in the transaction", ops->name, head->key);
 	void *copy = malloc(head->length);
 	if (copy == NULL)
@@ -292,7 +299,7 @@ int object_delete(const struct api_object_head *head)
 	struct object *o = lookup(head->kind, head->key);
 	if (o == NULL)
 		return 0; // idempotent
-	if (o->change != NULL)
+	if (o->change != 0)
 		return object_error(
 			EEXIST, "%s %s stands twice in the transaction", store.ops[head->kind]->name, head->key);
 	return add_change(o, NULL, 0) == 0 ? 0 : object_error(ENOMEM, "no memory");
@@ -313,10 +320,8 @@ static int sort_changes(uint32_t **sorted)
 
 	if (list == NULL)
 		return object_error(ENOMEM, "no memory");
-	for (uint32_t i = 0; i < store.changes; i++) {
-		store.object[i]->change = &store.change[i];
+	for (uint32_t i = 0; i < store.changes; i++)
 		at[order(&store.change[i]) + 1]++;
-	}
 	for (int i = 1; i <= 2 * API_KIND_COUNT; i++)
 		at[i] += at[i - 1];
 	for (uint32_t i = 0; i < store.changes; i++)
@@ -384,7 +389,7 @@ static int verify_rest(void)
 	uint32_t lowest = API_KIND_COUNT;
 
 	for (uint32_t i = 0; i < store.changes; i++)
-		if (store.change[i].body == NULL && store.change[i].kind < lowest)
+		if ((store.change[i].body == NULL || store.change[i].narrows) && store.change[i].kind < lowest)
 			lowest = store.change[i].kind;
 	if (lowest == API_KIND_COUNT)
 		return 0;
@@ -392,7 +397,7 @@ static int verify_rest(void)
 		for (const struct object *o = store.bucket[i]; o != NULL; o = o->next) {
 			const struct object_ops *ops = store.ops[o->kind];
 
-			if (o->kind <= lowest || o->change != NULL || ops->verify == NULL)
+			if (o->kind <= lowest || o->change != 0 || ops->verify == NULL)
 				continue;
 			int error = ops->verify(o->key, o->body, o->length);
 			if (error != 0)
@@ -468,6 +473,7 @@ void object_commit(struct api_status *status)
 		snprintf(status->text, sizeof(status->text), "no transaction is open");
 		return;
 	}
+	store.committing = 1;
 	error = sort_changes(&sorted);
 	if (error == 0 && store.changes > 0)
 		error = stage_all(sorted, &p);

@@ -23,6 +23,7 @@ struct object_change {
 	uint32_t old_length;
 	void *staged; // set by stage(), read by commit() and discard()
 	void *replaced; // set by stage() or commit(), freed by release()
+	int narrows; // set by stage(): objects of higher kinds may not fit the new body; they are verified
 	void **live; // the module's own pointer, kept with the object; commit() sets it
 };
 
@@ -42,8 +43,8 @@ struct object_ops {
 	int (*finish_stage)(void);
 	void (*finish_discard)(void);
 	void (*finish_commit)(void);
-	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds: says
-	// whether the object can live on. Returns 0 or a positive errno after object_error(). May be NULL.
+	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or narrows
+	// them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May be NULL.
 	int (*verify)(const char *key, const void *body, uint32_t length);
 };
 

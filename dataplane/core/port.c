@@ -225,7 +225,7 @@ void port_assign_queues(void)
 			struct port *p = port_table[i];
 
 			for (uint16_t r = 0; p != NULL && r < p->rx_queues; r++)
-				if ((p->rx_queues == n ? r : (uint32_t)(i + r) % n) == w && q->count < MAX_PORTS) {
+				if ((p->rx_queues == n ? r : (uint32_t)(i + r) % n) == w && q->count < MAX_QUEUES) {
 					q->entry[q->count].port = i;
 					q->entry[q->count++].queue = r;
 				}

@@ -23,6 +23,7 @@
 struct lane {
 	uint64_t offered; // packets made; also the next one's sequence number
 	uint64_t received, received_bytes, checked, wrong;
+	uint64_t stray; // left by a port that is not the stream's sink
 	uint64_t random;
 	uint64_t due; // ticks: next packet at a fixed rate
 	uint32_t turn; // flow, when in turn
@@ -36,7 +37,7 @@ struct stream {
 	uint8_t *table; // made headers, `stride` bytes per flow, or NULL: made on the fly
 	uint32_t stride;
 	uint16_t slot; // in streams.live
-	uint16_t port;
+	uint16_t port, sink;
 	uint32_t running; // read by workers
 	uint32_t wrong_length, wrong_offset;
 	uint8_t wrong_frame[256];
@@ -263,6 +264,8 @@ static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 	}
 	for (uint32_t slot = 0; slot < MAX_STREAMS; slot++)
 		if (packets[slot] != 0 && streams.live[slot] != NULL) {
+			if (unlikely(streams.live[slot]->sink != p->index))
+				streams.live[slot]->lane[worker].stray += packets[slot];
 			streams.live[slot]->lane[worker].received += packets[slot];
 			streams.live[slot]->lane[worker].received_bytes += bytes[slot];
 		}
@@ -390,6 +393,7 @@ static int stage(struct object_change *c)
 	s->want = *(const struct api_synth *)c->body;
 	s->slot = old ? old->slot : slot;
 	s->port = port_by_name(s->want.port)->index;
+	s->sink = port_by_name(s->want.sink)->index;
 	synth_template_prepare(&s->in, &s->want.in);
 	synth_template_prepare(&s->out, &s->want.out);
 	for (uint32_t w = 0; w < API_MAX_WORKERS; w++)
@@ -531,6 +535,7 @@ static void synth_rows(struct stats_sink *sink, const char *key)
 			row.received_bytes += l->received_bytes;
 			row.checked += l->checked;
 			row.wrong += l->wrong;
+			row.stray += l->stray;
 		}
 		row.lost = row.offered > row.received ? row.offered - row.received : 0;
 		memcpy(row.wrong_frame, s->wrong_frame, sizeof(row.wrong_frame));

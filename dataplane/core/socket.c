@@ -22,6 +22,7 @@
 struct client {
 	struct reply_sink sink; // first: send() casts back
 	int fd;
+	int dead; // a reply could not be written
 	uint8_t *in;
 	uint32_t used, room;
 };
@@ -33,7 +34,8 @@ static struct {
 	uint32_t next_owner;
 } control_socket = {.listener = -1};
 
-static int write_all(int fd, const void *data, size_t n)
+// One deadline for a whole reply, however slowly the client reads.
+static int write_all(int fd, const void *data, size_t n, uint64_t deadline_ns)
 {
 	const uint8_t *p = data;
 
@@ -42,8 +44,9 @@ static int write_all(int fd, const void *data, size_t n)
 
 		if (k < 0 && (errno == EAGAIN || errno == EINTR)) {
 			struct pollfd wait = {.fd = fd, .events = POLLOUT};
+			uint64_t now = control_now_ns();
 
-			if (poll(&wait, 1, WRITE_TIMEOUT_MS) <= 0)
+			if (now >= deadline_ns || poll(&wait, 1, (int)((deadline_ns - now) / 1000000) + 1) <= 0)
 				return -1;
 			continue;
 		}
@@ -58,10 +61,14 @@ static int write_all(int fd, const void *data, size_t n)
 static int client_send(struct reply_sink *s, const struct api_header *h, const void *body)
 {
 	struct client *c = (struct client *)s;
+	uint64_t deadline = control_now_ns() + WRITE_TIMEOUT_MS * 1000000ull;
 
-	if (write_all(c->fd, h, sizeof(*h)) != 0)
+	if (c->dead)
 		return -1;
-	return h->length == 0 ? 0 : write_all(c->fd, body, h->length);
+	// After half a reply the connection makes no sense any more.
+	c->dead = write_all(c->fd, h, sizeof(*h), deadline) != 0 ||
+		  (h->length != 0 && write_all(c->fd, body, h->length, deadline) != 0);
+	return c->dead ? -1 : 0;
 }
 
 static void client_close(struct client *c)
@@ -107,7 +114,7 @@ static int make_room(struct client *c, uint32_t need)
 	return 0;
 }
 
-// Handles every whole message in the buffer. Returns -1 when the client speaks something else.
+// Handles every whole message in the buffer. Returns -1 when the client speaks something else, or does not read.
 static int handle_input(struct client *c)
 {
 	uint32_t at = 0;
@@ -132,6 +139,8 @@ static int handle_input(struct client *c)
 		}
 		request_handle(&c->sink, &h, body);
 		free(copy);
+		if (c->dead)
+			return -1;
 		at += sizeof(h) + h.length;
 	}
 	memmove(c->in, c->in + at, c->used - at);
@@ -155,7 +164,7 @@ static void read_client(struct client *c)
 		}
 		c->used += (uint32_t)k;
 		if (handle_input(c) != 0) {
-			LOG(WARNING, "a client of the control socket sent what is not a message; connection closed\n");
+			LOG(WARNING, "a client of the control socket sent what is not a message, or does not read; connection closed\n");
 			client_close(c);
 			return;
 		}

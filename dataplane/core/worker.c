@@ -100,7 +100,8 @@ static void *worker_main(void *arg)
 		w->now = last;
 		uint64_t now = walk(w->graph, last);
 		// Everything that this walk read is behind us: the grace period's mark.
-		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_RELEASE);
+		// Sequentially consistent, so that what the next walk reads is not read before control_synchronize() can see it.
+		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
 		if (work_done(w) != before) {
 			w->busy_ticks += now - last;
 			busy_at = now;
@@ -163,6 +164,9 @@ void control_synchronize(void)
 
 	if (!engine_mode.threads)
 		return;
+	// What was published before is visible before the count of walks is read: with the store in the worker's loop this rules
+	// out that a worker reads old pointers in a walk that began after the one counted here.
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < workers.count; i++)
 		seen[i] = __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < workers.count; i++)
@@ -182,7 +186,6 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->tsc_hz = rte_get_tsc_hz();
 	w->now = engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now;
 	w->pool = engine_pool();
-	w->punt_limiter.rate = e->punt_rate;
 	w->identification = (uint16_t)id;
 	snprintf(name, sizeof(name), "inbox-%u", id);
 	w->inbox = rte_ring_create(name, INBOX_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define KIT_FRAMES 8192
+#define KIT_PATHS 16
 
 static struct {
 	struct kit_frame frame[MAX_PORTS][KIT_FRAMES];
@@ -18,6 +19,10 @@ static struct {
 	struct api_status status;
 	char error[API_TEXT];
 	int failed;
+	struct {
+		char name[API_NAME];
+		struct api_address local;
+	} path[KIT_PATHS];
 } kit;
 
 static void fatal(const char *what, const char *why)
@@ -175,7 +180,13 @@ void kit_neighbour(const char *interface, const char *address, const uint8_t mac
 void kit_path(const char *name, const char *local, const char *peer)
 {
 	struct api_path p = {.local = kit_address(local), .peer = kit_address(peer)};
+	int slot = 0;
 
+	// Remembered for sessions of the same transaction, which the object store does not show yet.
+	while (slot < KIT_PATHS - 1 && kit.path[slot].name[0] != 0 && strcmp(kit.path[slot].name, name) != 0)
+		slot++;
+	snprintf(kit.path[slot].name, API_NAME, "%s", name);
+	kit.path[slot].local = p.local;
 	kit_put(API_PATH, name, &p, sizeof(p));
 }
 
@@ -237,6 +248,9 @@ struct kit_session kit_session(const char *port, const uint8_t mac[6], uint16_t 
 	const struct api_path *p = object_find(API_PATH, path, &length);
 	if (p != NULL)
 		k.pdr[1].local = p->local;
+	for (int i = 0; p == NULL && i < KIT_PATHS; i++)
+		if (strcmp(kit.path[i].name, path) == 0)
+			k.pdr[1].local = kit.path[i].local;
 	return k;
 }
 

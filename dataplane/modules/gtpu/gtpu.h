@@ -18,4 +18,7 @@ int gtpu_path_index(const char *name);
 // GTPU_LOCAL_NONE when no path ends there. Workers (published paths); the control thread sees the open transaction's.
 uint16_t gtpu_local_id(uint8_t family, const uint8_t *address);
 
+// 1 when a path ends at this address after the open transaction. Control thread.
+int gtpu_local_staged(const struct api_address *local);
+
 #endif

@@ -210,18 +210,27 @@ NODE_REGISTER(gtpu_control_node)
 static void on_echo_response(struct rte_mbuf *m)
 {
 	const struct path *p = path_of(m);
+	const struct tunnel_view *t = tunnel_view_of(m);
+	uint32_t at = t->gtpu + t->header_length;
+	struct gtpu_ies ies = {0};
 
+	if (rte_pktmbuf_data_len(m) > at)
+		gtpu_ies_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, at), rte_pktmbuf_data_len(m) - at, &ies);
 	if (p != NULL)
-		path_answered(p->index);
+		path_answered(p->index, ies.has_recovery ? ies.recovery : 0);
 	rte_pktmbuf_free(m);
 }
 
-static int start(const struct api_engine *e)
+static void set_rates(const struct api_engine *e)
 {
 	for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
 		limits.error[w].rate = e->error_indication_rate;
 		limits.echo[w].rate = e->echo_rate;
 	}
+}
+
+static int start(const struct api_engine *e)
+{
 	punt_handler_register(&punt_echo, on_echo_response);
 	return 0;
 }
@@ -229,4 +238,5 @@ static int start(const struct api_engine *e)
 RTE_INIT(gtpu_control_module)
 {
 	module_register("gtpu-control", start);
+	engine_watch(set_rates);
 }

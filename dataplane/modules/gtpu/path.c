@@ -27,6 +27,7 @@ static struct {
 		uint64_t next_ns;
 		uint16_t sequence;
 		uint8_t unanswered;
+		uint8_t recovery; // the peer's restart counter
 	} echo[GTPU_MAX_PATHS];
 } paths;
 
@@ -59,6 +60,15 @@ uint16_t gtpu_local_id(uint8_t family, const uint8_t *address)
 			memcmp(paths.local[i].address, address, address_bytes(family)) == 0)
 			return (uint16_t)i;
 	return GTPU_LOCAL_NONE;
+}
+
+int gtpu_local_staged(const struct api_address *local)
+{
+	for (int i = 0; i < GTPU_MAX_PATHS; i++)
+		if (paths.staged[i] != NULL && paths.staged[i]->version == local->family &&
+			memcmp(paths.staged[i]->want.local.bytes, local->bytes, address_bytes(local->family)) == 0)
+			return 1;
+	return 0;
 }
 
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer)
@@ -197,6 +207,8 @@ static int stage(struct object_change *c)
 	p->version = want->local.family;
 	p->want = *want;
 	fill_header(p);
+	// Sessions keep F-TEIDs on the old address; their own verify() says whether another path still has it.
+	c->narrows = old != NULL && memcmp(&old->want.local, &want->local, sizeof(want->local)) != 0;
 	paths.staged[index] = p;
 	c->staged = p;
 	return 0;
@@ -274,9 +286,10 @@ static void tick(uint64_t now_ns)
 	}
 }
 
-void path_answered(uint32_t index)
+void path_answered(uint32_t index, uint8_t recovery)
 {
 	paths.echo[index].unanswered = 0;
+	paths.echo[index].recovery = recovery;
 }
 
 static int start(const struct api_engine *e)
@@ -312,6 +325,7 @@ static void path_rows(struct stats_sink *s, const char *key)
 			row.error_indications_sent += c->errors_sent;
 			row.error_indications_received += c->errors_received;
 		}
+		row.recovery = paths.echo[i].recovery;
 		row.alive = paths.echo[i].unanswered < ECHO_LOST;
 		stats_row(s, &row, sizeof(row));
 	}

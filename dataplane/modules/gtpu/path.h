@@ -37,7 +37,7 @@ struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer);
 
 // Control thread: the peer answered our Echo Request.
-void path_answered(uint32_t index);
+void path_answered(uint32_t index, uint8_t recovery);
 // Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front of a
 // GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
 void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length);

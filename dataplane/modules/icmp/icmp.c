@@ -3,23 +3,22 @@
 #include "icmp/icmp.h"
 #include "core/control.h"
 
-// Written by the control thread before the first walk; then each entry by its own worker only.
+// The rate is written by the control thread, the rest of each entry by its own worker only.
 static struct icmp_limits {
 	struct limiter error, echo;
 } __rte_cache_aligned limits[API_MAX_WORKERS];
 
-static int icmp_start(const struct api_engine *engine)
+static void set_rates(const struct api_engine *engine)
 {
 	for (uint32_t i = 0; i < API_MAX_WORKERS; i++) {
-		limits[i].error = (struct limiter){.rate = engine->icmp_error_rate};
-		limits[i].echo = (struct limiter){.rate = engine->echo_rate};
+		limits[i].error.rate = engine->icmp_error_rate;
+		limits[i].echo.rate = engine->echo_rate;
 	}
-	return 0;
 }
 
 RTE_INIT(icmp_module)
 {
-	module_register("icmp", icmp_start);
+	engine_watch(set_rates);
 }
 
 struct limiter *icmp_error_limiter(const struct worker *w)

@@ -19,7 +19,6 @@ DROP_REASON(
 
 static struct {
 	struct scheduler *live[MAX_PORTS];
-	struct scheduler *staged[MAX_PORTS];
 	uint64_t ports; // bit i: live[i] is there
 	struct rte_ring *changes[API_MAX_WORKERS]; // pipe changes, packed into a pointer; writer: control thread
 } schedulers;
@@ -190,11 +189,9 @@ static int stage(struct object_change *c)
 	const struct port *p = port_by_name(c->key);
 
 	c->replaced = old;
-	if (c->body == NULL) {
-		if (old != NULL)
-			schedulers.staged[old->port] = NULL;
+	c->narrows = 1; // sessions must find their pipe, profile and worker in what is new
+	if (c->body == NULL)
 		return 0;
-	}
 	int error = check(c, p);
 	if (error != 0)
 		return error;
@@ -209,20 +206,13 @@ static int stage(struct object_change *c)
 		scheduler_free(s);
 		return error;
 	}
-	schedulers.staged[s->port] = s;
 	c->staged = s;
 	return 0;
 }
 
 static void discard(struct object_change *c)
 {
-	struct scheduler *s = c->staged, *old = c->replaced;
-
-	if (s != NULL)
-		schedulers.staged[s->port] = NULL;
-	if (old != NULL)
-		schedulers.staged[old->port] = old;
-	scheduler_free(s);
+	scheduler_free(c->staged);
 }
 
 static int configure_pipe(const char *key, const void *body, uint32_t length, void *arg)
@@ -230,7 +220,8 @@ static int configure_pipe(const char *key, const void *body, uint32_t length, vo
 	const struct api_session *session = body;
 	const struct scheduler *s = arg;
 
-	if (strncmp(session->port, s->name, API_NAME) == 0)
+	// A new instance has all pipes on profile 0.
+	if (strncmp(session->port, s->name, API_NAME) == 0 && profile_index(&s->want, session->pipe_profile) > 0)
 		scheduler_pipe_profile(session->port, session->subport, session->pipe, session->pipe_profile);
 	return 0;
 }
@@ -246,7 +237,7 @@ static void commit(struct object_change *c)
 	__atomic_store_n(&schedulers.live[port], s, __ATOMIC_RELEASE);
 	__atomic_store_n(&schedulers.ports, s ? schedulers.ports | bit : schedulers.ports & ~bit, __ATOMIC_RELEASE);
 	*c->live = s;
-	if (s != NULL && old != NULL)
+	if (s != NULL)
 		object_each(API_SESSION, configure_pipe, s);
 }
 

@@ -65,6 +65,8 @@ static int set_far(const struct parts *p, const struct api_pdr *pdr, struct rule
 	if (far->action != API_FAR_FORWARD && far->action != API_FAR_DROP)
 		return object_error(EINVAL, "session %s: FAR %u has action %u, only forward and drop are supported",
 			p->name, far->id, far->action);
+	if (far->destination != (pdr->source == API_FROM_ACCESS ? API_FROM_CORE : API_FROM_ACCESS))
+		return object_error(EINVAL, "session %s: FAR %u leads back to where PDR %u comes from", p->name, far->id, pdr->id);
 	r->outer = far->outer;
 	r->teid = far->teid;
 	r->dscp = far->dscp;
@@ -116,6 +118,10 @@ static int set_qers(const struct parts *p, const struct api_pdr *pdr, struct rul
 		r->policer = (uint16_t)index;
 		r->flags |= RULE_POLICED;
 	}
+	for (uint16_t i = 0; i < p->s->urrs; i++)
+		if (p->urr[i].method != 1)
+			return object_error(EINVAL, "session %s: URR %u has method %u, only volume (1) is counted", p->name,
+				p->urr[i].id, p->urr[i].method);
 	for (uint8_t i = 0; i < pdr->urrs; i++)
 		if (!urr_known(p, pdr->urr[i]))
 			return object_error(EINVAL, "session %s: PDR %u refers to URR %u, which is not there", p->name,
@@ -266,10 +272,10 @@ static int give_state(struct session *s, uint16_t i, const struct session *old)
 {
 	struct rule *r = &session_pools.rule[s->rule[i]];
 
-	for (uint16_t k = 0; old != NULL && k < old->rules; k++)
+	// But not when the owner changes: a state is its worker's alone, and the old one may still be in its walk.
+	for (uint16_t k = 0; old != NULL && old->worker == s->worker && k < old->rules; k++)
 		if (old->pdr[k] == s->pdr[i]) {
 			s->state[i] = r->state = old->state[k];
-			s->inherited |= (uint16_t)(1u << i);
 			return 0;
 		}
 	s->state[i] = r->state = index_pool_take(&session_tables.states);

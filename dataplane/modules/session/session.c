@@ -4,6 +4,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
+#include "gtpu/gtpu.h"
 #include "scheduler/scheduler.h"
 #include "session/tables.h"
 #include <errno.h>
@@ -398,12 +399,32 @@ static void commit(struct object_change *c)
 	*c->live = s;
 }
 
+// What a PDR counted on another worker is added to what it counts now; that worker has left the state by now.
+static void carry_counters(const struct session *s, const struct session *old)
+{
+	for (uint16_t i = 0; i < s->rules; i++)
+		for (uint16_t k = 0; k < old->rules; k++) {
+			const struct rule_match *was = &session_pools.match[old->rule[k]];
+			struct rule_match *is = &session_pools.match[s->rule[i]];
+			const struct rule_state *state = &session_pools.state[old->state[k]];
+			int moved = s->state[i] != old->state[k];
+
+			if (s->pdr[i] != old->pdr[k])
+				continue;
+			is->packets = was->packets + (moved ? state->packets : 0);
+			is->bytes = was->bytes + (moved ? state->bytes : 0);
+			is->policed = was->policed + (moved ? state->policed : 0);
+		}
+}
+
 static void release(struct object_change *c)
 {
 	struct session *old = c->replaced;
 
 	if (old == NULL)
 		return;
+	if (c->staged != NULL)
+		carry_counters(c->staged, old);
 	give_back(old, c->staged);
 	if (c->staged == NULL)
 		index_pool_give(&session_tables.indices, old->index);
@@ -413,7 +434,8 @@ static void release(struct object_change *c)
 static int verify(const char *key, const void *body, uint32_t length)
 {
 	const struct api_session *s = body;
-	const struct api_far *far = (const struct api_far *)((const struct api_pdr *)(s + 1) + s->pdrs);
+	const struct api_pdr *pdr = (const struct api_pdr *)(s + 1);
+	const struct api_far *far = (const struct api_far *)(pdr + s->pdrs);
 	const struct api_qer *qer = (const struct api_qer *)(far + s->fars);
 	uint32_t n;
 
@@ -426,7 +448,10 @@ static int verify(const char *key, const void *body, uint32_t length)
 		if ((qer[i].uplink_policer[0] && object_find(API_POLICER, qer[i].uplink_policer, &n) == NULL) ||
 			(qer[i].downlink_policer[0] && object_find(API_POLICER, qer[i].downlink_policer, &n) == NULL))
 			return object_error(EBUSY, "a policer is still used by session %s", key);
-	return 0;
+	for (uint16_t i = 0; i < s->pdrs; i++)
+		if (pdr[i].source == API_FROM_CORE && !gtpu_local_staged(&pdr[i].local))
+			return object_error(EBUSY, "session %s has an F-TEID on an address that no path would have any more", key);
+	return scheduler_check_place(s->port, key, s->worker, s->subport, s->pipe, s->pipe_profile);
 }
 
 static const struct object_ops session_ops = {

@@ -75,6 +75,7 @@ struct rule_match {
 	uint16_t pdr; // id
 	struct api_address ue_ip4, ue_ip6;
 	struct api_sdf sdf;
+	uint64_t packets, bytes, policed; // counted by an earlier owner; added to rule_state's by `show`
 };
 
 struct session_pools {

@@ -11,15 +11,16 @@ static void add_counters(struct api_session_row *row, const struct session *s)
 	for (uint16_t i = 0; i < s->rules; i++) {
 		const struct rule *r = &session_pools.rule[s->rule[i]];
 		const struct rule_state *state = rule_state_of(r);
+		const struct rule_match *before = &session_pools.match[s->rule[i]];
 
 		if (r->outer == API_OUTER_ENDPOINT) {
-			row->downlink_packets += state->packets;
-			row->downlink_bytes += state->bytes;
-			row->downlink_dropped += state->policed;
+			row->downlink_packets += before->packets + state->packets;
+			row->downlink_bytes += before->bytes + state->bytes;
+			row->downlink_dropped += before->policed + state->policed;
 		} else {
-			row->uplink_packets += state->packets;
-			row->uplink_bytes += state->bytes;
-			row->uplink_dropped += state->policed;
+			row->uplink_packets += before->packets + state->packets;
+			row->uplink_bytes += before->bytes + state->bytes;
+			row->uplink_dropped += before->policed + state->policed;
 			row->teid_peer = r->teid;
 		}
 	}

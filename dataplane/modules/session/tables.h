@@ -20,7 +20,6 @@ struct session {
 	uint8_t worker;
 	uint32_t rule[MAX_RULES_OF_SESSION];
 	uint32_t state[MAX_RULES_OF_SESSION];
-	uint16_t inherited; // bit i: state[i] is still the older session's of the same name
 	uint16_t pdr[MAX_RULES_OF_SESSION];
 	uint32_t first[2]; // by enum api_source
 	// Keys under which it can be found, to be taken away again.
