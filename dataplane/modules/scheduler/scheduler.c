@@ -279,6 +279,18 @@ static int start(const struct api_engine *e)
 
 // ---- show ------------------------------------------------------------------------------------------------------------
 
+static void put_row(
+	struct stats_sink *sink, const struct scheduler *s, struct api_scheduler_row *row, const struct hqos_stats *stats)
+{
+	snprintf(row->port, sizeof(row->port), "%s", s->name);
+	row->packets = stats->packets;
+	row->bytes = stats->bytes;
+	row->dropped_packets = stats->dropped_packets;
+	row->dropped_bytes = stats->dropped_bytes;
+	row->queued = stats->queued;
+	stats_row(sink, row, sizeof(*row));
+}
+
 static void subport_rows(struct stats_sink *sink, struct scheduler *s, uint32_t subport)
 {
 	struct hqos *h = s->instance[s->want.subport[subport].worker];
@@ -287,20 +299,39 @@ static void subport_rows(struct stats_sink *sink, struct scheduler *s, uint32_t 
 		struct api_scheduler_row row = {.subport = subport, .pipe = UINT32_MAX, .traffic_class = tc};
 		struct hqos_stats stats;
 
-		if (hqos_subport_stats(h, subport, tc, &stats) != 0)
-			continue;
-		snprintf(row.port, sizeof(row.port), "%s", s->name);
-		row.packets = stats.packets;
-		row.bytes = stats.bytes;
-		row.dropped_packets = stats.dropped_packets;
-		row.dropped_bytes = stats.dropped_bytes;
-		row.queued = stats.queued;
-		stats_row(sink, &row, sizeof(row));
+		if (hqos_subport_stats(h, subport, tc, &stats) == 0)
+			put_row(sink, s, &row, &stats);
+	}
+}
+
+// One subscriber's queues, by a key of PORT/SUBPORT/PIPE. rte_sched clears a pipe's counters when they are read, which only
+// its worker may do: no rows there.
+static void pipe_rows(struct stats_sink *sink, const char *port, uint32_t subport, uint32_t pipe)
+{
+	const struct port *p = port_by_name(port);
+	struct scheduler *s = p != NULL ? schedulers.live[p->index] : NULL;
+
+	if (s == NULL || subport >= s->want.subports || s->want.engine != API_SCHED_HQOS)
+		return;
+	struct hqos *h = s->instance[s->want.subport[subport].worker];
+	for (uint32_t tc = 0; h != NULL && tc < API_TRAFFIC_CLASSES; tc++) {
+		struct api_scheduler_row row = {.subport = subport, .pipe = pipe, .traffic_class = tc};
+		struct hqos_stats stats;
+
+		if (hqos_pipe_stats(h, subport, pipe, tc, &stats) == 0)
+			put_row(sink, s, &row, &stats);
 	}
 }
 
 static void scheduler_rows(struct stats_sink *sink, const char *key)
 {
+	char port[API_NAME];
+	uint32_t subport, pipe;
+
+	if (sscanf(key, "%31[^/]/%u/%u", port, &subport, &pipe) == 3) {
+		pipe_rows(sink, port, subport, pipe);
+		return;
+	}
 	for (uint32_t i = 0; i < MAX_PORTS; i++) {
 		struct scheduler *s = schedulers.live[i];
 
