@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/internal/config"
 	"isthmus/controlplane/internal/dp"
 )
 
@@ -27,8 +29,16 @@ type Options struct {
 	Metrics       string // "off": none
 	MetricsPublic bool   // allow an address that is not of this machine alone
 	Restart       string // policy, instead of the file's
+	State         string // folder of what outlives us, instead of the file's
 	Version       string
 	Log           *slog.Logger
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
 }
 
 // State of the data plane as the agent sees it.
@@ -43,6 +53,7 @@ type Status struct {
 	Version    string    `json:"version"`
 	PID        int       `json:"pid"`
 	File       string    `json:"file"`
+	AppliedBy  string    `json:"applied_by"` // where the text is kept that `config apply` brought; empty: File runs
 	Started    time.Time `json:"started"`
 	Applied    time.Time `json:"applied"` // when the running configuration was accepted
 	Objects    int       `json:"objects"`
@@ -65,6 +76,8 @@ type Agent struct {
 	requests chan request
 	client   atomic.Pointer[dp.Client] // nil while the data plane is away
 	status   atomic.Pointer[Status]
+	seating  atomic.Pointer[config.Seating] // of the running plan
+	files    stateFiles
 	cache    snapshots
 
 	// Owned by Run.
@@ -94,7 +107,7 @@ type Result struct {
 
 // New loads the file; a refused file is the error of a control plane that has nothing to run with.
 func New(opt Options) (*Agent, error) {
-	plan, err := LoadPlan(opt.File)
+	plan, err := startPlan(opt)
 	if err != nil {
 		return nil, err
 	}
@@ -102,19 +115,18 @@ func New(opt Options) (*Agent, error) {
 }
 
 func newAgent(opt Options, plan *Plan) *Agent {
-	a := &Agent{opt: opt, log: opt.Log, requests: make(chan request), plan: plan}
-	if a.log == nil {
-		a.log = slog.New(slog.DiscardHandler)
-	}
+	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan}
 	a.opt.Socket = first(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = first(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = first(opt.Metrics, plan.Control.Metrics)
 	a.opt.Restart = first(opt.Restart, plan.Control.Restart.Policy)
+	a.files = stateIn(first(opt.State, plan.Control.State), a.opt.Socket)
 	now := time.Now()
 	a.state = Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
 		DataPlane: StateAway, DPSocket: a.opt.DPSocket,
 	}
+	a.describe(plan)
 	a.publish()
 	return a
 }
@@ -216,7 +228,7 @@ func (a *Agent) reconcile(ctx context.Context) {
 	if errors.As(err, &refused) && a.confirmed != nil && a.confirmed != a.plan {
 		a.log.Error("new configuration refused, going back to the one before", "error", err)
 		a.plan = a.confirmed
-		a.state.Objects = len(a.plan.Objects)
+		a.accepted(a.plan)
 		if _, again := a.push(ctx, a.plan); again != nil {
 			err = fmt.Errorf("%w; and going back failed: %w", err, again)
 		} else {
@@ -286,9 +298,9 @@ func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (Result, e
 	}
 }
 
-// Reload reads the agent's own file again and applies it.
+// Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
 func (a *Agent) Reload(ctx context.Context) (Result, error) {
-	plan, err := LoadPlan(a.opt.File)
+	plan, err := makePlan(a.opt.File, nil, os.Environ(), *a.seating.Load())
 	if err != nil {
 		return Result{}, err
 	}
@@ -316,19 +328,57 @@ func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
 	})
 }
 
-// needsRestart tells which changes wait for our next start, "" when there are none.
+// needsRestart tells which changes wait for a restart, and of what; "" when there are none.
 func (a *Agent) needsRestart(plan *Plan) string {
 	was, is := a.plan.Control, plan.Control
-	if was.DPSocket == is.DPSocket && was.Socket == is.Socket && was.Metrics == is.Metrics && was.ResyncPeriod == is.ResyncPeriod &&
-		was.Restart.Policy == is.Restart.Policy && was.Restart.Program == is.Restart.Program {
-		return ""
+	var keys []string
+	for _, c := range []struct {
+		key   string
+		equal bool
+	}{
+		{"dp_socket", was.DPSocket == is.DPSocket},
+		{"socket", was.Socket == is.Socket},
+		{"state", was.State == is.State},
+		{"metrics", was.Metrics == is.Metrics},
+		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
+		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
+		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},
+		{"restart.max_delay_ms", was.Restart.MaxDelay == is.Restart.MaxDelay},
+		{"restart.program", was.Restart.Program == is.Restart.Program},
+	} {
+		if !c.equal {
+			keys = append(keys, "control."+c.key)
+		}
 	}
-	return "changes of the control section take effect when the control plane is started again"
+	var notes []string
+	if len(keys) > 0 {
+		notes = append(notes, strings.Join(keys, ", ")+": in effect when the control plane is started again")
+	}
+	if a.plan.HugePages != plan.HugePages {
+		notes = append(notes, "engine.huge_pages: in effect when the control plane and then the data plane are started again")
+	}
+	return strings.Join(notes, "; ")
 }
 
+// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours.
 func (a *Agent) accepted(plan *Plan) {
-	a.state.Applied, a.state.Objects = time.Now(), len(plan.Objects)
+	a.state.Applied = time.Now()
+	a.describe(plan)
 	a.publish()
+	if a.opt.Socket == "" {
+		return // no agent that could be started again
+	}
+	if err := a.files.keep(plan); err != nil {
+		a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
+	}
+}
+
+func (a *Agent) describe(plan *Plan) {
+	a.seating.Store(&plan.Seating)
+	a.state.Objects, a.state.AppliedBy = len(plan.Objects), ""
+	if plan.Applied {
+		a.state.AppliedBy = a.files.applied
+	}
 }
 
 // running returns the plan that runs.

@@ -105,11 +105,12 @@ func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	plan, err := MakePlan(first(r.URL.Query().Get("name"), "configuration"), text)
+	plan, err := makePlan(first(r.URL.Query().Get("name"), "configuration"), append([]byte{}, text...), os.Environ(), *a.seating.Load())
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
+	plan.Applied = true
 	res, err := a.Apply(r.Context(), plan)
 	answer(w, res, err)
 }

@@ -11,27 +11,32 @@ import (
 	"isthmus/controlplane/internal/intent"
 )
 
-// Plan is one accepted configuration: its text and the objects it compiles to. Never changed once made.
+// Plan is one accepted configuration: its text and the objects it compiles to. Never changed once it runs.
 type Plan struct {
 	File      string
 	Text      []byte
 	Control   config.Control
 	HugePages string // auto, on, off
 	Objects   intent.State
+	Seating   config.Seating // for the plan after this one
+	Applied   bool           // brought by `config apply`, not read from the control plane's own file
 }
 
 // LoadPlan reads and compiles a file.
-func LoadPlan(file string) (*Plan, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return MakePlan(file, data)
-}
+func LoadPlan(file string) (*Plan, error) { return makePlan(file, nil, os.Environ(), nil) }
 
-// MakePlan compiles text; file is only for messages.
-func MakePlan(file string, data []byte) (*Plan, error) {
-	c, err := config.Parse(file, data)
+// MakePlan compiles text as it stands, without the environment; file is only for messages.
+func MakePlan(file string, data []byte) (*Plan, error) { return makePlan(file, data, nil, nil) }
+
+// makePlan compiles text, or the file's when there is none, so that those who stay keep their seats.
+func makePlan(file string, data []byte, environ []string, before config.Seating) (*Plan, error) {
+	if data == nil {
+		var err error
+		if data, err = os.ReadFile(file); err != nil {
+			return nil, err
+		}
+	}
+	c, err := config.ParseWith(file, data, environ, before)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +44,8 @@ func MakePlan(file string, data []byte) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return &Plan{File: file, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects}, nil
+	return &Plan{File: file, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
+		Seating: c.Seating()}, nil
 }
 
 // DPArguments are the arguments with which this configuration's data plane is started.

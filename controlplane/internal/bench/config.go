@@ -72,7 +72,7 @@ func (l *layout) yaml() []byte {
 		p("  - {name: %s, count: %d, port: access, encap: %s, mac: '%s', s_tag: %d, c_tag: 1, per_s_tag: %d,",
 			h.name, h.count, encap, mac(homeMAC, h.first), h.sTag, perSTag)
 		p("     ipv4: %s, path: upf, teid_uplink: %d, teid_downlink: %d, qfi: %d,", ue(h.first), teidUp+h.first, teidDown+h.first, qfi)
-		p("     uplink_policer: contract, downlink_policer: contract, scheduler: {profile: home}}")
+		p("     uplink_policer: contract, downlink_policer: contract, scheduler: {subport: round-robin, profile: home}}")
 	}
 	return []byte(b.String())
 }

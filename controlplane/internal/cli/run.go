@@ -18,13 +18,14 @@ func runCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run -c FILE", Short: "run the control plane", Args: cobra.NoArgs,
 		Long: "Run the control plane: it keeps the data plane in step with FILE, over restarts of either.\n\n" +
-			"SIGHUP reads FILE again. SIGTERM stops the control plane and leaves the data plane forwarding;\n" +
+			"What `isthmus config apply` brings outlives a restart; SIGHUP reads FILE again and forgets it. SIGTERM stops the control plane and leaves the data plane forwarding;\n" +
 			"SIGINT (Ctrl-C) also stops a data plane that the control plane supervises.",
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")
 	f.StringVar(&opt.DPSocket, "dp-socket", "", "socket of the data plane (overrides the file)")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
+	f.StringVar(&opt.State, "state", "", "folder of what outlives the control plane (overrides the file)")
 	f.StringVar(&opt.Metrics, "metrics", "", "address of the Prometheus endpoint, or off (overrides the file)")
 	f.BoolVar(&opt.MetricsPublic, "metrics-public", false, "allow a metrics address that other machines can reach")
 	f.BoolVar(&spawn, "spawn", false, "start the data plane, and start it again when it ends (overrides the file)")

@@ -11,8 +11,9 @@ import (
 // checker finds what no single value shows: names given twice, references to what is not there, contradictions.
 type checker struct {
 	*Config
-	file string
-	errs Errors
+	file   string
+	before Seating // of the running configuration; may be nil
+	errs   Errors
 
 	ports      map[Name]*Port
 	interfaces map[Name]*Interface

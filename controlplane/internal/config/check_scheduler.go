@@ -9,8 +9,6 @@ import (
 	"isthmus/api"
 )
 
-const minPipes = 16
-
 func (k *checker) allSchedulers() {
 	k.schedulers = named(k, k.Schedulers, "port", func(s *Scheduler) (Name, At) { return s.Port, s.At })
 	for i := range k.Schedulers {
@@ -99,26 +97,6 @@ func (k *checker) groups(s *Scheduler) {
 				one.Worker = len(s.Groups) % int(max(k.Engine.Workers, 1))
 			}
 			s.Groups = append(s.Groups, one)
-		}
-	}
-	s.Pipes = make([]uint32, len(s.Groups))
-}
-
-// settlePipes gives each subport that did not ask for a size room for its subscribers. The power of two keeps a
-// scheduler as it is when a few subscribers come or go.
-func (k *checker) settlePipes() {
-	for i := range k.Schedulers {
-		s := &k.Schedulers[i]
-		for g := range s.Groups {
-			sub, used := &s.Groups[g], s.Pipes[g]
-			switch {
-			case sub.Pipes == 0 && used > 65536:
-				k.fail(s.At, "subports", "%d subscribers in subport %d, at most 65536", used, g)
-			case sub.Pipes == 0:
-				sub.Pipes = max(minPipes, uint32(1)<<bits.Len32(max(used, 1)-1))
-			case used > sub.Pipes:
-				k.fail(sub.At, "pipes", "%d subscribers in subport %d, room for %d", used, g, sub.Pipes)
-			}
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Engine struct {
 	Workers       uint32 `yaml:"workers" min:"1" max:"16" doc:"Worker threads; subscribers are spread over them."`
 	CPUs          []int  `yaml:"cpus" min:"-1" max:"4095" doc:"CPU of each worker; -1 leaves one unpinned. Empty: none is pinned."`
 	HugePages     string `yaml:"huge_pages" enum:"auto|on|off" doc:"auto uses huge pages when the machine has free ones."`
-	PacketBuffers uint32 `yaml:"packet_buffers" min:"1024" max:"16777216" doc:"Packet buffers of the whole process."`
+	PacketBuffers uint32 `yaml:"packet_buffers" min:"1024" max:"4194304" doc:"Packet buffers of the whole process."`
 	BufferSize    uint32 `yaml:"buffer_size" min:"512" max:"16384" doc:"Bytes of one packet buffer; larger frames are chained."`
 	Limits        Limits `yaml:"limits" doc:"Sizes of tables, fixed at start."`
 	Rates         Rates  `yaml:"rates" doc:"Most packets per second and worker that the gateway makes or hands up itself."`
@@ -77,6 +77,7 @@ type Control struct {
 	At           `yaml:""`
 	DPSocket     string  `yaml:"dp_socket" max:"107" doc:"Unix socket of the data plane."`
 	Socket       string  `yaml:"socket" max:"107" doc:"Unix socket that the command line talks to."`
+	State        string  `yaml:"state" max:"255" doc:"Folder of what outlives the control plane: the file that config apply brought, and where subscribers sit. Empty: files beside socket."`
 	Metrics      string  `yaml:"metrics" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
 	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
 	ResyncPeriod uint32  `yaml:"resync_period" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
@@ -107,7 +108,7 @@ type Port struct {
 	Args        string `yaml:"args" max:"255" doc:"Further DPDK device arguments, passed on as they are."`
 	Role        string `yaml:"role" req:"true" enum:"access|core" doc:"Which side of the gateway the port is on."`
 	MTU         uint32 `yaml:"mtu" min:"576" max:"9216" doc:"Largest IP packet on the port, bytes (on the access side: before VLAN tags, with PPPoE's 8 bytes)."`
-	Queues      uint32 `yaml:"queues" max:"64" doc:"Receive queues; 0: one per worker where the device can."`
+	Queues      uint32 `yaml:"queues" max:"16" doc:"Receive queues; 0: one per worker where the device can."`
 	QueueSize   uint32 `yaml:"queue_size" max:"32768" doc:"Descriptors per queue; 0: 1024."`
 	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
 	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC."`
@@ -196,7 +197,6 @@ type Scheduler struct {
 	Profiles      []Profile `yaml:"profiles" req:"true" maxlen:"32" doc:"What a pipe (subscriber) may be given. The first is the default."`
 	Classes       Classes   `yaml:"classes" doc:"How packets are put into traffic classes."`
 	Groups        []Subport `yaml:"-"` // Subports with counts expanded
-	Pipes         []uint32  `yaml:"-"` // used in each group
 }
 
 func (s *Scheduler) setDefaults() {
@@ -297,11 +297,11 @@ func (s *Step) setDefaults() { *s = Step{s.At, 1, 1, 1, 1, 1, 1} }
 
 type Place struct {
 	At      `yaml:""`
-	Subport Where `yaml:"subport" doc:"Number or name of a subport, round-robin (in turn), or block (equal parts of the range, one after the other)."`
+	Subport Where `yaml:"subport" doc:"Number or name of a subport, round-robin (in turn), block (equal parts of the range, one after the other), or by-name: chosen by the subscriber's name, whatever else the file holds."`
 	Profile Name  `yaml:"profile" doc:"Pipe profile; absent: the scheduler's first."`
 }
 
-func (p *Place) setDefaults() { p.Subport = "round-robin" }
+func (p *Place) setDefaults() { p.Subport = "by-name" }
 
 // Load reads and checks a file, with the overrides of the environment (environment.go) laid over it.
 func Load(file string) (*Config, error) {
@@ -317,22 +317,22 @@ func Load(file string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return ParseWith(file, data, os.Environ())
+	return ParseWith(file, data, os.Environ(), nil)
 }
 
 // Parse is Load for text that is already in memory, without the environment; file is only for messages.
 func Parse(file string, data []byte) (*Config, error) {
-	return ParseWith(file, data, nil)
+	return ParseWith(file, data, nil, nil)
 }
 
-// ParseWith is Parse with the overrides of an environment ("NAME=value").
-func ParseWith(file string, data []byte, environ []string) (*Config, error) {
+// ParseWith is Parse with the overrides of an environment ("NAME=value") and the seating of the configuration before.
+func ParseWith(file string, data []byte, environ []string, before Seating) (*Config, error) {
 	c, d := decode(file, data)
 	d.environment(c, environ)
 	if err := d.errs.result(); err != nil {
 		return nil, err
 	}
-	k := &checker{Config: c, file: file}
+	k := &checker{Config: c, file: file, before: before}
 	k.all()
 	if err := k.errs.result(); err != nil {
 		return nil, err

@@ -213,11 +213,11 @@ func TestLargest(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	c, err := ParseWith("x.yaml", []byte(base), []string{"ISTHMUS_ENGINE_WORKERS=4", "ISTHMUS_ENGINE_LIMITS_FLOWS=4096",
-		"ISTHMUS_CONTROL_RESTART_POLICY=external", "ISTHMUS_CONTROL_METRICS=", "ISTHMUS_OTHER=x", "PATH=/bin"})
+		"ISTHMUS_CONTROL_RESTART_POLICY=external", "ISTHMUS_CONTROL_METRICS=", "ISTHMUS_OTHER=x", "PATH=/bin"}, nil)
 	if err != nil || c.Engine.Workers != 4 || c.Engine.Limits.Flows != 4096 || c.Control.Restart.Policy != "external" || c.Control.Metrics != "" {
 		t.Errorf("%v %+v", err, c)
 	}
-	_, err = ParseWith("x.yaml", []byte(base), []string{"ISTHMUS_ENGINE_WORKER=4", "ISTHMUS_ENGINE_BUFFER_SIZE=no"})
+	_, err = ParseWith("x.yaml", []byte(base), []string{"ISTHMUS_ENGINE_WORKER=4", "ISTHMUS_ENGINE_BUFFER_SIZE=no"}, nil)
 	for _, want := range []string{
 		`x.yaml: environment ISTHMUS_ENGINE_WORKER: no such setting; did you mean "ISTHMUS_ENGINE_WORKERS"?`,
 		`x.yaml: environment ISTHMUS_ENGINE_BUFFER_SIZE: needs a whole number, found "no"`,
@@ -253,20 +253,20 @@ func TestSchedulerPlaces(t *testing.T) {
 			"schedulers:\n  - {port: access, rate: 1Gbit, subports: {count: 4, name: sg}, profiles: [{name: p, rate: 1Mbit}]}\n")
 	}
 	c := scheduled("round-robin", 2)
-	if h := c.Homes[6]; h.Subport != 2 || h.Pipe != 1 || h.Worker != 0 || h.Profile != "p" {
+	if h := c.Homes[6]; h.Subport != 2 || h.Worker != 0 || h.Profile != "p" {
 		t.Errorf("round-robin: %+v", h)
 	}
 	if g := c.Schedulers[0].Groups; g[1].Pipes != 32 || g[1].Worker != 1 || g[1].Rate != 250e6 || g[1].ClassRates[3] != 250e6 {
 		t.Errorf("%+v", g[1])
 	}
 	c = scheduled("block", 3)
-	if h := c.Homes[99]; h.Subport != 3 || h.Pipe != 24 || h.Worker != 0 {
+	if h := c.Homes[99]; h.Subport != 3 || h.Worker != 0 {
 		t.Errorf("block: %+v", h)
 	}
-	if h := scheduled("sg-2", 4).Homes[50]; h.Subport != 1 || h.Pipe != 50 || h.Worker != 1 {
+	if h := scheduled("sg-2", 4).Homes[50]; h.Subport != 1 || h.Worker != 1 {
 		t.Errorf("by name: %+v", h)
 	}
-	if h := scheduled("3", 1).Homes[50]; h.Subport != 3 || h.Pipe != 50 {
+	if h := scheduled("3", 1).Homes[50]; h.Subport != 3 {
 		t.Errorf("by number: %+v", h)
 	}
 }

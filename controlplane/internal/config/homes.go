@@ -9,11 +9,10 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-
-	"isthmus/api"
 )
 
-const maxRules = (api.MaxBody - api.SizeofObjectHead - api.SizeofACL) / api.SizeofACLRule
+// maxRules of a direction: what the data plane takes, below what one message holds.
+const maxRules = 65536
 
 // Home is one subscriber of a Subscriber entry, with every per-subscriber value settled.
 type Home struct {
@@ -51,7 +50,7 @@ func (k *checker) homes() {
 			k.expand(s, path)
 		}
 	}
-	k.settlePipes()
+	k.settleSeats()
 	k.ownRules(&k.Firewall.Uplink)
 	k.ownRules(&k.Firewall.Downlink)
 	k.uniqueNames()
@@ -60,7 +59,7 @@ func (k *checker) homes() {
 	k.uniqueAddresses()
 }
 
-// ownRules: a rule set travels in one message.
+// ownRules: each direction has its bound.
 func (k *checker) ownRules(set *RuleSet) {
 	count := len(set.Rules)
 	for i := range k.Homes {
@@ -72,7 +71,7 @@ func (k *checker) ownRules(set *RuleSet) {
 		}
 	}
 	if count > maxRules {
-		k.fail(set.At, "per_subscriber", "%d rules in all; at most %d", count, maxRules)
+		k.fail(set.At, "", "%d rules with those per subscriber; at most %d", count, maxRules)
 	}
 }
 
@@ -234,36 +233,28 @@ func numbered(name string, n uint32) string {
 	return string(strconv.AppendUint(b, uint64(n), 10))
 }
 
-// placer returns what gives each subscriber of a range its worker and its place in the port's scheduler.
-func (k *checker) placer(s *Subscriber) func(h *Home, i uint32) {
-	workers := max(k.Engine.Workers, 1)
-	sched := k.schedulers[s.Port]
-	if sched == nil {
-		if s.Has("scheduler") {
-			k.fail(s.At, "scheduler", "port %q has no scheduler", s.Port)
-			return nil
-		}
-		return func(h *Home, _ uint32) { h.Worker = uint16(uint32(len(k.Homes)) % workers) }
-	}
+// where returns what chooses the subport of each subscriber of a range, and their profile; nil when that was refused.
+func (k *checker) where(s *Subscriber, sched *Scheduler) (func(i uint32) uint32, Name) {
 	if len(sched.Groups) == 0 || len(sched.Profiles) == 0 {
-		return nil // already refused
+		return nil, "" // already refused
 	}
 	profile := sched.Profiles[0].Name
 	if s.Scheduler.Profile != "" {
 		profile = s.Scheduler.Profile
 		if !slices.ContainsFunc(sched.Profiles, func(p Profile) bool { return p.Name == profile }) {
 			k.fail(s.Scheduler.At, "profile", "the scheduler of port %q has no profile %q", s.Port, profile)
-			return nil
+			return nil, ""
 		}
 	}
 	groups := uint64(len(sched.Groups))
-	var choose func(i uint32) uint32
 	switch where := string(s.Scheduler.Subport); where {
-	case "", "round-robin":
-		choose = func(i uint32) uint32 { return uint32(uint64(i) % groups) }
+	case "", "by-name":
+		return func(uint32) uint32 { return byName }, profile
+	case "round-robin":
+		return func(i uint32) uint32 { return uint32(uint64(i) % groups) }, profile
 	case "block":
 		count := uint64(max(s.Count, 1))
-		choose = func(i uint32) uint32 { return uint32(uint64(i) * groups / count) }
+		return func(i uint32) uint32 { return uint32(uint64(i) * groups / count) }, profile
 	default:
 		fixed := slices.IndexFunc(sched.Groups, func(g Subport) bool { return string(g.Name) == where })
 		if n, err := strconv.Atoi(where); fixed < 0 && err == nil && n >= 0 && n < len(sched.Groups) {
@@ -272,17 +263,29 @@ func (k *checker) placer(s *Subscriber) func(h *Home, i uint32) {
 		if fixed < 0 {
 			k.fail(s.Scheduler.At, "subport", "the scheduler of port %q has no subport %q (0 to %d, or a name)",
 				s.Port, where, groups-1)
+			return nil, ""
+		}
+		return func(uint32) uint32 { return uint32(fixed) }, profile
+	}
+}
+
+// placer returns what gives each subscriber of a range its worker, or with a scheduler its subport (settleSeats does the
+// rest). The name decides, not the place in the file: the worker of a subscriber is nobody else's business.
+func (k *checker) placer(s *Subscriber) func(h *Home, i uint32) {
+	workers := uint64(max(k.Engine.Workers, 1))
+	sched := k.schedulers[s.Port]
+	if sched == nil {
+		if s.Has("scheduler") {
+			k.fail(s.At, "scheduler", "port %q has no scheduler", s.Port)
 			return nil
 		}
-		choose = func(uint32) uint32 { return uint32(fixed) }
+		return func(h *Home, _ uint32) { h.Worker = uint16(spread(h.Name) % workers) }
 	}
-	return func(h *Home, i uint32) {
-		h.Subport = choose(i)
-		h.Pipe = sched.Pipes[h.Subport]
-		sched.Pipes[h.Subport]++
-		h.Worker = uint16(sched.Groups[h.Subport].Worker)
-		h.Profile = profile
+	choose, profile := k.where(s, sched)
+	if choose == nil {
+		return nil
 	}
+	return func(h *Home, i uint32) { h.Subport, h.Profile = choose(i), profile }
 }
 
 // clash reports two subscribers that share what they must not. One report per entry and kind is enough.

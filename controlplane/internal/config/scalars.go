@@ -339,7 +339,7 @@ func (c Class) schema() map[string]any {
 		"minimum": 0, "maximum": 3.3}
 }
 
-// Where is a subport by number or name, or one of the words round-robin and block.
+// Where is a subport by number or name, or one of the words by-name, round-robin and block.
 type Where string
 
 func (w *Where) UnmarshalText(b []byte) error {

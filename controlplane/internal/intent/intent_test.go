@@ -48,7 +48,8 @@ paths:
 subscribers:
   - {name: home, count: 3, port: access, encap: qinq-pppoe, pppoe_session: 7, mac: 02:00:00:00:00:01, s_tag: 100, c_tag: 5,
      ipv4: 10.1.0.1, ipv6: "2001:db8:9::/64", path: upf, teid_uplink: 0x1000, teid_downlink: 0x2000,
-     qfi: 9, qfi_downlink: 5, uplink_policer: two, downlink_policer: one, downlink_gate: closed, mru: 1400}
+     qfi: 9, qfi_downlink: 5, uplink_policer: two, downlink_policer: one, downlink_gate: closed, mru: 1400,
+     scheduler: {subport: round-robin}}
 `
 
 func compile(t testing.TB, text string) State {
@@ -109,7 +110,7 @@ func TestSessionBytes(t *testing.T) {
 	want := strings.Join([]string{
 		hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00", "a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
 		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
-		"06400000" + "20010db8000900010000000000000000", "01000000", "00000000" /* subport, pipe */, name("gold"),
+		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
 		"0200020002000000", "00000000",
 		// PDRs
 		"64000000", "0100", "00", "05", "00000000", zero(20), "00", "01", "01", "00", zero(32), "01000000", "0100000000000000", zero(8),
@@ -309,7 +310,8 @@ func Test64K(t *testing.T) {
 	}
 	t.Logf("compared in %v", time.Since(start))
 	both := strings.Replace(large(), "mru: 1400", `mru: 1400, ipv6: "2001:db8:9::/64"`, 1)
-	if _, err := config.Parse("x", []byte(both)); err != nil {
+	_, err := config.Parse("x", []byte(both))
+	if want := "x:17: firewall.downlink: 131070 rules with those per subscriber; at most 65536"; err == nil || err.Error() != want {
 		t.Errorf("the allowlist of 64 K homes with two stacks: %v", err)
 	}
 }
