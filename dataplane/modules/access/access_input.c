@@ -67,7 +67,7 @@ static int may_be_control(const struct ip_info *info)
 	return info->protocol == IP_PROTOCOL_ICMP6;
 }
 
-static __rte_always_inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t total, uint8_t version)
+static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t total, uint8_t version)
 {
 	struct packet *pkt = packet_of(m);
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l3);
@@ -96,12 +96,6 @@ static __rte_always_inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3,
 	return EDGE_FIREWALL;
 }
 
-// For frames that are not of the common shape.
-static __rte_noinline rte_edge_t other_ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t total, uint8_t version)
-{
-	return ip_packet(m, l3, total, version);
-}
-
 static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 {
 	uint32_t at = e->l2_length;
@@ -115,7 +109,7 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 	e->encap = API_ENCAP_QINQ_PPPOE;
 	e->l2_length += PPPOE_HEADER;
 	if (likely(info.protocol == PPP_IP4 || info.protocol == PPP_IP6))
-		return other_ip_packet(m, e->l2_length, info.payload, info.protocol == PPP_IP4 ? 4 : 6);
+		return ip_packet(m, e->l2_length, info.payload, info.protocol == PPP_IP4 ? 4 : 6);
 	// Row B4: the right session id from the wrong MAC or tags is nobody's.
 	if (!session_endpoint_known(packet_of(m)->port_in, e, rte_pktmbuf_mtod(m, const uint8_t *) + 6))
 		return packet_leave(m, &drop_ppp, EDGE_DROP);
@@ -137,13 +131,13 @@ static rte_edge_t pppoe_discovery(struct rte_mbuf *m, struct endpoint_view *e)
 	return packet_leave(m, reason, EDGE_PUNT);
 }
 
-static __rte_noinline rte_edge_t by_ethertype(struct rte_mbuf *m, struct endpoint_view *e)
+static rte_edge_t by_ethertype(struct rte_mbuf *m, struct endpoint_view *e)
 {
 	switch (e->ethertype) {
 	case ETH_TYPE_IP4:
 	case ETH_TYPE_IP6:
 		e->encap = API_ENCAP_QINQ;
-		return other_ip_packet(
+		return ip_packet(
 			m, e->l2_length, rte_pktmbuf_pkt_len(m) - e->l2_length, e->ethertype == ETH_TYPE_IP4 ? 4 : 6);
 	case ETH_TYPE_PPPOE_SESSION:
 		return pppoe_session(m, e);
@@ -156,14 +150,9 @@ static __rte_noinline rte_edge_t by_ethertype(struct rte_mbuf *m, struct endpoin
 	}
 }
 
-static inline uint32_t either(uint32_t mask, uint32_t set, uint32_t clear)
-{
-	return (set & mask) | (clear & ~mask);
-}
-
-// Two tags and IP, with or without PPPoE: what nearly every packet is, read without a branch on the encapsulation (homes of
-// both kinds come mixed). *l3 is where IP begins, *total what PPPoE or the frame leaves for it. 0: not that simple.
-static __rte_always_inline uint8_t double_tagged_ip(
+// Two tags and IP, with or without PPPoE: what nearly every packet is. *l3 is where IP begins, *total what PPPoE or the frame
+// leaves for it. 0: not that simple. (Masks in place of the choices cost 3 ticks more: bench/README.md.)
+static inline uint8_t double_tagged_ip(
 	struct rte_mbuf *m, const uint8_t *frame, struct endpoint_view *e, uint32_t *l3, uint32_t *total)
 {
 	const uint32_t l2 = ETH_HEADER + 2 * ETH_TAG;
@@ -172,16 +161,14 @@ static __rte_always_inline uint8_t double_tagged_ip(
 	if (unlikely(rte_pktmbuf_data_len(m) < l2 + PPPOE_HEADER))
 		return 0;
 	uint16_t outer = load16(frame + 12), type = load16(frame + 20);
-	uint32_t mask = 0u - (type == ETH_TYPE_PPPOE_SESSION),
-		 pppoe = mask & PPPOE_HEADER; // masks, since compilers branch on ?:
+	uint32_t pppoe = type == ETH_TYPE_PPPOE_SESSION ? PPPOE_HEADER : 0;
 	// The ethertype, or the PPP protocol eight bytes behind it.
-	uint32_t protocol = load16(frame + 20 + pppoe);
-	uint32_t v4 = protocol == either(mask, PPP_IP4, ETH_TYPE_IP4),
-		 v6 = protocol == either(mask, PPP_IP6, ETH_TYPE_IP6);
+	uint16_t protocol = load16(frame + 20 + pppoe);
+	uint8_t v4 = protocol == (pppoe ? PPP_IP4 : ETH_TYPE_IP4), v6 = protocol == (pppoe ? PPP_IP6 : ETH_TYPE_IP6);
 	uint32_t payload = load16(frame + l2 + 4); // PPPoE length, with the two bytes of the PPP protocol
 	// RFC 2516 §4, §6: VER 1, TYPE 1, CODE 0, a length that the frame holds.
 	uint32_t bad =
-		mask & ((load16(frame + l2) ^ PPPOE_VERSION_TYPE << 8) | (payload < 2) | (payload + l2 + 6 > length));
+		pppoe && (load16(frame + l2) != PPPOE_VERSION_TYPE << 8 || payload < 2 || payload + l2 + 6 > length);
 
 	if (unlikely(!eth_is_tag(outer) || !eth_is_tag(load16(frame + 16)) || bad || !(v4 | v6)))
 		return 0;
@@ -190,15 +177,15 @@ static __rte_always_inline uint8_t double_tagged_ip(
 	e->c_tag = load16(frame + 18) & 0x0fff;
 	e->outer_tpid = outer;
 	e->ethertype = type;
-	e->pppoe_session = (uint16_t)(mask & load16(frame + l2 + 2));
-	e->encap = (uint8_t)either(mask, API_ENCAP_QINQ_PPPOE, API_ENCAP_QINQ);
+	e->pppoe_session = pppoe ? load16(frame + l2 + 2) : 0;
+	e->encap = pppoe ? API_ENCAP_QINQ_PPPOE : API_ENCAP_QINQ;
 	e->tags = 2;
-	*l3 = l2 + pppoe;
-	*total = either(mask, payload - 2, length - l2);
-	return (uint8_t)(6 - 2 * v4);
+	*l3 = e->l2_length;
+	*total = pppoe ? payload - 2 : length - l2;
+	return v4 ? 4 : 6;
 }
 
-static __rte_always_inline rte_edge_t access_input_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+static rte_edge_t access_input_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct endpoint_view *e = endpoint_view_of(m);
