@@ -11,11 +11,24 @@ use_config 's/^engine:/engine:\n  workers: 2/'
 start_gateway
 all_traffic home0 upf0
 isthmus show worker
-isthmus show worker -j | "$PYTHON" -c '
+for what in worker graph session; do
+	isthmus show "$what" -j >"$DIR/$what.json"
+done
+"$PYTHON" - "$DIR" <<'EOF'
 import json, sys
-workers = json.load(sys.stdin)
+workers, graph, sessions = (json.load(open(f"{sys.argv[1]}/{what}.json")) for what in ("worker", "graph", "session"))
 assert len(workers) == 2, workers
-assert all(w["sessions"] > 0 for w in workers), "a worker without subscribers"
-assert all(w["packets"] > 0 for w in workers) or sum(w["handed_over"] for w in workers) > 0, "one worker did nothing"
-'
+packets = {n["name"]: [w["packets"] for w in n["workers"]] for n in graph["nodes"]}
+for w in (0, 1):
+    own = [s for s in sessions if s["worker"] == w]
+    assert len(own) == workers[w]["sessions"] > 0, f"worker {w} has no subscribers"
+    # Whatever worker a packet came to: the subscriber's own one sends it.
+    for node, direction in (("gtpu-encap", "uplink_packets"), ("access-encap", "downlink_packets")):
+        want = sum(s[direction] for s in own)
+        assert packets[node][w] == want > 0, f"worker {w}, {node}: {packets[node][w]} packets, expected {want}"
+    # The firewall sees a packet once, where it came in; the session is looked up there and, after a hand-over, again.
+    handed = sum(packets[f"session-{d}"][w] - packets[f"firewall-{d}"][w] for d in ("uplink", "downlink"))
+    got = workers[1 - w]["handed_over"]
+    assert got == handed, f"worker {1 - w} handed over {got} packets, {handed} came to worker {w}"
+EOF
 echo PASS

@@ -50,23 +50,23 @@ const (
 
 // Status is the agent's own state, published by the owner.
 type Status struct {
-	Version    string    `json:"version"`
-	PID        int       `json:"pid"`
-	File       string    `json:"file"`
-	AppliedBy  string    `json:"applied_by"` // where the text is kept that `config apply` brought; empty: File runs
-	Started    time.Time `json:"started"`
-	Applied    time.Time `json:"applied"` // when the running configuration was accepted
-	Objects    int       `json:"objects"`
-	DataPlane  string    `json:"data_plane"`
-	DPSocket   string    `json:"dp_socket"`
-	DPPID      uint32    `json:"dp_pid"`
-	DPVersion  string    `json:"dp_version"`
-	DPBootID   uint64    `json:"dp_boot_id"`
-	DPHuge     bool      `json:"dp_huge_pages"`
-	Reconciled time.Time `json:"reconciled"` // last time that held and intended state were equal
-	LastError  string    `json:"last_error"`
-	Connects   uint64    `json:"connects"`
-	Changes    uint64    `json:"changes"` // sent since start
+	Version     string    `json:"version"`
+	PID         int       `json:"pid"`
+	File        string    `json:"file"`
+	AppliedFile string    `json:"applied_file"` // where the text is kept that `config apply` brought; empty: File runs
+	Started     time.Time `json:"started"`
+	Applied     time.Time `json:"applied"` // when the running configuration was accepted
+	Objects     int       `json:"objects"`
+	DataPlane   string    `json:"data_plane"`
+	DPSocket    string    `json:"dp_socket"`
+	DPPID       uint32    `json:"dp_pid"`
+	DPVersion   string    `json:"dp_version"`
+	DPBootID    uint64    `json:"dp_boot_id"`
+	DPHuge      bool      `json:"dp_huge_pages"`
+	Reconciled  time.Time `json:"reconciled"` // last time that held and intended state were equal
+	LastError   string    `json:"last_error"`
+	Connects    uint64    `json:"connects"`
+	Changes     uint64    `json:"changes"` // sent since start
 }
 
 // Agent is one control plane.
@@ -77,7 +77,7 @@ type Agent struct {
 	client   atomic.Pointer[dp.Client] // nil while the data plane is away
 	status   atomic.Pointer[Status]
 	seating  atomic.Pointer[config.Seating] // of the running plan
-	files    stateFiles
+	files    stateFiles                     // without names: nothing is kept
 	cache    snapshots
 
 	// Owned by Run.
@@ -107,11 +107,15 @@ type Result struct {
 
 // New loads the file; a refused file is the error of a control plane that has nothing to run with.
 func New(opt Options) (*Agent, error) {
-	plan, err := startPlan(opt)
+	plan, files, err := startPlan(opt)
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(opt, plan), nil
+	a := newAgent(opt, plan)
+	a.files = files
+	a.describe(plan)
+	a.publish()
+	return a, nil
 }
 
 func newAgent(opt Options, plan *Plan) *Agent {
@@ -120,7 +124,6 @@ func newAgent(opt Options, plan *Plan) *Agent {
 	a.opt.DPSocket = first(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = first(opt.Metrics, plan.Control.Metrics)
 	a.opt.Restart = first(opt.Restart, plan.Control.Restart.Policy)
-	a.files = stateIn(first(opt.State, plan.Control.State), a.opt.Socket)
 	now := time.Now()
 	a.state = Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
@@ -225,10 +228,10 @@ func (a *Agent) reconcile(ctx context.Context) {
 	start := time.Now()
 	res, err := a.push(ctx, a.plan)
 	var refused *dp.RefusedError
-	if errors.As(err, &refused) && a.confirmed != nil && a.confirmed != a.plan {
+	if before := a.before(); errors.As(err, &refused) && before != nil {
 		a.log.Error("new configuration refused, going back to the one before", "error", err)
-		a.plan = a.confirmed
-		a.accepted(a.plan)
+		a.plan = before
+		a.accepted(before)
 		if _, again := a.push(ctx, a.plan); again != nil {
 			err = fmt.Errorf("%w; and going back failed: %w", err, again)
 		} else {
@@ -246,6 +249,23 @@ func (a *Agent) reconcile(ctx context.Context) {
 		a.log.Info("data plane in step", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects,
 			"took", time.Since(start).Round(time.Millisecond))
 	}
+}
+
+// before returns what to go back to when the plan is refused, nil when there is nothing: the last one that was held, or
+// the control plane's own file when we started with what `config apply` had brought.
+func (a *Agent) before() *Plan {
+	switch {
+	case a.confirmed != nil && a.confirmed != a.plan:
+		return a.confirmed
+	case a.confirmed == nil && a.plan.Applied && a.opt.File != "":
+		own, err := makePlan(a.opt.File, nil, os.Environ(), a.plan.Seating)
+		if err != nil {
+			a.log.Error("cannot go back to the file", "error", err)
+			return nil
+		}
+		return own
+	}
+	return nil
 }
 
 // settled records the outcome of a push.
@@ -311,9 +331,13 @@ func (a *Agent) Reload(ctx context.Context) (Result, error) {
 func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
 	return a.ask(ctx, func(ctx context.Context) (Result, error) {
 		if a.client.Load() == nil {
+			note := "data plane is away; sent when it returns"
+			if more := a.needsRestart(plan); more != "" {
+				note += "; " + more
+			}
 			a.plan = plan
 			a.accepted(plan)
-			return Result{Objects: len(plan.Objects), Note: "data plane is away; sent when it returns"}, nil
+			return Result{Objects: len(plan.Objects), Note: note}, nil
 		}
 		res, err := a.push(ctx, plan)
 		if err != nil {
@@ -365,9 +389,6 @@ func (a *Agent) accepted(plan *Plan) {
 	a.state.Applied = time.Now()
 	a.describe(plan)
 	a.publish()
-	if a.opt.Socket == "" {
-		return // no agent that could be started again
-	}
 	if err := a.files.keep(plan); err != nil {
 		a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
 	}
@@ -375,9 +396,9 @@ func (a *Agent) accepted(plan *Plan) {
 
 func (a *Agent) describe(plan *Plan) {
 	a.seating.Store(&plan.Seating)
-	a.state.Objects, a.state.AppliedBy = len(plan.Objects), ""
+	a.state.Objects, a.state.AppliedFile = len(plan.Objects), ""
 	if plan.Applied {
-		a.state.AppliedBy = a.files.applied
+		a.state.AppliedFile = a.files.applied
 	}
 }
 

@@ -235,7 +235,7 @@ func TestFilesAndSignals(t *testing.T) {
 		}
 	}
 	write(small)
-	a, err := New(Options{File: file, DPSocket: s.Path, Restart: "external"})
+	a, err := New(Options{File: file, DPSocket: s.Path, Restart: "external", State: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	plan, err := makePlan(first(r.URL.Query().Get("name"), "configuration"), append([]byte{}, text...), os.Environ(), *a.seating.Load())
+	plan, err := makePlan(first(r.URL.Query().Get("name"), "configuration"), text, os.Environ(), *a.seating.Load())
 	if err != nil {
 		answer(w, nil, err)
 		return

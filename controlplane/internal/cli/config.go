@@ -117,8 +117,8 @@ func statusCommand(e *env) *cobra.Command {
 func (e *env) printStatus(s *agent.Status) error {
 	fmt.Fprintf(e.out, "control plane  %s, pid %d, file %s, %d objects, since %s\n",
 		s.Version, s.PID, s.File, s.Objects, s.Started.Format(time.RFC3339))
-	if s.AppliedBy != "" {
-		fmt.Fprintf(e.out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedBy)
+	if s.AppliedFile != "" {
+		fmt.Fprintf(e.out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedFile)
 	}
 	if s.DataPlane == agent.StateAway {
 		fmt.Fprintf(e.out, "data plane     away (%s)\n", s.DPSocket)

@@ -18,8 +18,8 @@ func runCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run -c FILE", Short: "run the control plane", Args: cobra.NoArgs,
 		Long: "Run the control plane: it keeps the data plane in step with FILE, over restarts of either.\n\n" +
-			"What `isthmus config apply` brings outlives a restart; SIGHUP reads FILE again and forgets it. SIGTERM stops the control plane and leaves the data plane forwarding;\n" +
-			"SIGINT (Ctrl-C) also stops a data plane that the control plane supervises.",
+			"What `isthmus config apply` brings outlives a restart; SIGHUP reads FILE again and forgets it. SIGTERM stops\n" +
+			"the control plane and leaves the data plane forwarding; SIGINT (Ctrl-C) also stops a data plane that the control plane supervises.",
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")

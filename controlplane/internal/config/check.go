@@ -113,6 +113,9 @@ func (k *checker) allPorts() {
 		if len(p.DevArgs()) > 255 {
 			k.fail(p.At, "args", "device and args together are longer than 255 bytes")
 		}
+		if p.Promiscuous && p.Role == "access" && p.Xconnect == "" && p.MAC == (MAC{}) {
+			k.fail(p.At, "promiscuous", "does nothing on an access port: it takes frames to its own and to group addresses only")
+		}
 		if q := p.QueueSize; q != 0 && (q < 64 || q&(q-1) != 0) {
 			k.fail(p.At, "queue_size", "%d is no power of two from 64 up", q)
 		}
@@ -197,25 +200,69 @@ func (k *checker) allRoutes() {
 		}
 		seen[r.Prefix.Prefix] = r.Line("prefix")
 		f := refer(k, r.At, "interface", "interface", r.Interface, k.interfaces)
-		if !r.Via.IsValid() {
-			if r.Interface == "" {
-				k.fail(r.At, "via", "a route needs via, interface, or both")
-			}
-			continue
-		}
-		if r.Via.Is4() != r.Prefix.Addr().Is4() {
+		if r.Via.IsValid() && r.Via.Is4() != r.Prefix.Addr().Is4() {
 			k.fail(r.At, "via", "%s and %s are not of one family", r.Via, r.Prefix)
 			continue
 		}
-		if f == nil && r.Interface == "" && !k.reachable(r.Via.Addr) {
-			k.fail(r.At, "via", "%s is in no interface's prefix; name the interface", r.Via)
-		}
+		k.gateway(r, f)
 	}
 }
 
-func (k *checker) reachable(a netip.Addr) bool {
+// gateway checks the next hop; f is the interface that the route names, if any.
+func (k *checker) gateway(r *Route, f *Interface) {
+	via := r.Via.Addr
+	switch {
+	case !r.Via.IsValid() && r.Interface == "":
+		k.fail(r.At, "via", "a route needs via, interface, or both")
+		return
+	case r.Via.IsValid() && (via.IsMulticast() || via.IsUnspecified() || via.IsLoopback()):
+		k.fail(r.At, "via", "%s is no unicast address", r.Via)
+		return
+	case r.Prefix.Addr().IsLinkLocalUnicast() && r.Prefix.Addr().Is6() && r.Prefix.Bits() > 9:
+		k.fail(r.At, "prefix", "link-local destinations are never forwarded")
+		return
+	}
+	if f == nil && r.Interface == "" {
+		if f = k.reachable(via); f == nil {
+			k.fail(r.At, "via", "%s is in no interface's prefix; name the interface", r.Via)
+			return
+		}
+	}
+	if f == nil {
+		return // refused already
+	}
+	if p := k.ports[f.Port]; p != nil && p.Role != "core" {
+		k.fail(r.At, "via", "interface %q is on an access port; routes lead to core ports", f.Name)
+		return
+	}
+	if r.Via.IsValid() && !via.IsLinkLocalUnicast() && !f.reaches(via) {
+		k.fail(r.At, "via", "%s is in no network of interface %q", r.Via, f.Name)
+	}
+	if f.has(via) {
+		k.fail(r.At, "via", "%s is our own address", r.Via)
+	}
+}
+
+// reachable returns the interface in whose networks an address is, those of core ports first.
+func (k *checker) reachable(a netip.Addr) *Interface {
+	var found *Interface
 	for i := range k.Interfaces {
-		if k.Interfaces[i].reaches(a) {
+		f := &k.Interfaces[i]
+		if !f.reaches(a) {
+			continue
+		}
+		if p := k.ports[f.Port]; p != nil && p.Role == "core" {
+			return f
+		}
+		found = f
+	}
+	return found
+}
+
+// has tells whether an address is one of the interface's own.
+func (f *Interface) has(a netip.Addr) bool {
+	for _, p := range f.Addresses {
+		if p.Addr() == a {
 			return true
 		}
 	}
@@ -230,7 +277,10 @@ func (k *checker) allNeighbours() {
 	seen := map[id]int{}
 	for i := range k.Neighbours {
 		n := &k.Neighbours[i]
-		refer(k, n.At, "interface", "interface", n.Interface, k.interfaces)
+		f := refer(k, n.At, "interface", "interface", n.Interface, k.interfaces)
+		if a := n.Address.Addr; f != nil && !f.reaches(a) && !(a.Is6() && a.IsLinkLocalUnicast()) {
+			k.fail(n.At, "address", "%s is in no network of interface %q", n.Address, n.Interface)
+		}
 		key := id{n.Interface, n.Address.Addr}
 		if line, twice := seen[key]; twice {
 			k.fail(n.At, "address", "%s on %s is already in line %d", n.Address, n.Interface, line)

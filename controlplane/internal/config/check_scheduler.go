@@ -9,6 +9,14 @@ import (
 	"isthmus/api"
 )
 
+// Rates that a scheduler takes at any level: 1,000 bytes to 100 gigabytes in a second.
+const (
+	minRate Rate = 8000
+	maxRate Rate = 800e9
+)
+
+func schedulable(r Rate) bool { return r.Bytes() >= minRate.Bytes() && r <= maxRate }
+
 func (k *checker) allSchedulers() {
 	k.schedulers = named(k, k.Schedulers, "port", func(s *Scheduler) (Name, At) { return s.Port, s.At })
 	for i := range k.Schedulers {
@@ -16,8 +24,8 @@ func (k *checker) allSchedulers() {
 		if p := refer(k, s.At, "port", "port", s.Port, k.ports); p != nil && p.Role != "access" {
 			k.fail(s.At, "port", "%q is no access port", s.Port)
 		}
-		if s.Rate.Bytes() == 0 {
-			k.fail(s.At, "rate", "must be at least 8 bit/s")
+		if !schedulable(s.Rate) {
+			k.fail(s.At, "rate", "%s is not between %s and %s", s.Rate, minRate, maxRate)
 		}
 		for _, q := range s.QueueSize {
 			if q&(q-1) != 0 {
@@ -42,8 +50,8 @@ func (k *checker) profiles(s *Scheduler) {
 
 // rates checks a level's rate against the one above, and its class rates (filled in when absent) against itself.
 func (k *checker) rates(at At, rate, above Rate, classes *[4]Rate) {
-	if rate.Bytes() == 0 {
-		k.fail(at, "rate", "must be at least 8 bit/s")
+	if !schedulable(rate) {
+		k.fail(at, "rate", "%s is not between %s and %s", rate, minRate, maxRate)
 		return
 	}
 	if rate > above {
@@ -53,8 +61,8 @@ func (k *checker) rates(at At, rate, above Rate, classes *[4]Rate) {
 		*classes = [4]Rate{rate, rate, rate, rate}
 	}
 	for i, c := range classes {
-		if c.Bytes() == 0 || c > rate {
-			k.fail(at, "class_rates", "class %d: %s is not between 8 bit/s and the rate, %s", i, c, rate)
+		if !schedulable(c) || c > rate {
+			k.fail(at, "class_rates", "class %d: %s is not between %s and the rate, %s", i, c, minRate, rate)
 		}
 	}
 }

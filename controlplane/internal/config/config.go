@@ -111,7 +111,7 @@ type Port struct {
 	Queues      uint32 `yaml:"queues" max:"16" doc:"Receive queues; 0: one per worker where the device can."`
 	QueueSize   uint32 `yaml:"queue_size" max:"32768" doc:"Descriptors per queue; 0: 1024."`
 	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
-	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC."`
+	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC. An access port takes those to its own and to group addresses only; there it serves xconnect, and a mac that the device cannot take."`
 	Xconnect    Name   `yaml:"xconnect" doc:"Port to which everything received here leaves untouched: measures the cost of the ports alone."`
 }
 
@@ -152,7 +152,7 @@ type RuleSet struct {
 	At            `yaml:""`
 	Default       string `yaml:"default" enum:"permit|deny" doc:"What happens to a packet that no rule matches."`
 	PerSubscriber bool   `yaml:"per_subscriber" doc:"Add a rule that permits each subscriber's own addresses, after the rules given here."`
-	Rules         []Rule `yaml:"rules" doc:"The first rule that matches decides."`
+	Rules         []Rule `yaml:"rules" maxlen:"65536" doc:"The first rule that matches decides. At most 65536, those per subscriber included."`
 }
 
 func (r *RuleSet) setDefaults() { r.Default = "permit" }
@@ -190,7 +190,7 @@ type Scheduler struct {
 	At            `yaml:""`
 	Port          Name      `yaml:"port" req:"true" doc:"The access port that it feeds."`
 	Engine        string    `yaml:"engine" enum:"rte|hqos" doc:"hqos: Isthmus' own scheduler; rte: DPDK's rte_sched, about fifteen times as dear (dataplane/lib/hqos)."`
-	Rate          Rate      `yaml:"rate" req:"true" doc:"Rate of the port, on the wire."`
+	Rate          Rate      `yaml:"rate" req:"true" min:"8000" max:"800000000000" doc:"Rate of the port, on the wire; every rate of a scheduler is between 8kbit and 800Gbit."`
 	FrameOverhead uint32    `yaml:"frame_overhead" max:"64" doc:"Bytes that each frame takes on the wire beside itself: preamble, gap, FCS."`
 	QueueSize     [4]uint32 `yaml:"queue_size" min:"2" max:"8192" doc:"Packets per queue of each traffic class; powers of two."`
 	Subports      []Subport `yaml:"subports" req:"true" one:"true" maxlen:"64" doc:"Service groups; one entry may stand for several alike."`
@@ -207,9 +207,9 @@ type Subport struct {
 	At         `yaml:""`
 	Name       Name    `yaml:"name" doc:"Name that subscribers may refer to."`
 	Count      uint32  `yaml:"count" min:"1" max:"64" doc:"How many subports like this one."`
-	Rate       Rate    `yaml:"rate" doc:"Rate of each; absent: an equal share of the port's."`
+	Rate       Rate    `yaml:"rate" min:"8000" max:"800000000000" doc:"Rate of each; absent: an equal share of the port's."`
 	Burst      Burst   `yaml:"burst" doc:"Token bucket of each."`
-	ClassRates [4]Rate `yaml:"class_rates" doc:"Upper rates of the four traffic classes; absent: the subport's."`
+	ClassRates [4]Rate `yaml:"class_rates" min:"8000" max:"800000000000" doc:"Upper rates of the four traffic classes; absent: the subport's."`
 	Pipes      uint32  `yaml:"pipes" max:"65536" doc:"Room for so many subscribers; 0: as many as there are, rounded up to a power of two."`
 	Worker     int     `yaml:"worker" min:"-1" max:"15" doc:"Worker that owns its subscribers; -1: the subport's number modulo the workers."`
 }
@@ -219,9 +219,9 @@ func (s *Subport) setDefaults() { s.Count, s.Worker, s.Burst = 1, -1, Burst{Mill
 type Profile struct {
 	At         `yaml:""`
 	Name       Name     `yaml:"name" req:"true" doc:"The profile's name."`
-	Rate       Rate     `yaml:"rate" req:"true" doc:"Rate of the pipe."`
+	Rate       Rate     `yaml:"rate" req:"true" min:"8000" max:"800000000000" doc:"Rate of the pipe."`
 	Burst      Burst    `yaml:"burst" doc:"Its token bucket."`
-	ClassRates [4]Rate  `yaml:"class_rates" doc:"Upper rates of the four traffic classes; absent: the pipe's."`
+	ClassRates [4]Rate  `yaml:"class_rates" min:"8000" max:"800000000000" doc:"Upper rates of the four traffic classes; absent: the pipe's."`
 	Weights    [4]uint8 `yaml:"weights" min:"1" doc:"Weights of the four queues of class 3."`
 }
 
@@ -273,7 +273,7 @@ type Subscriber struct {
 	Scheduler       Place   `yaml:"scheduler" doc:"Place in the port's scheduler."`
 	UplinkGate      string  `yaml:"uplink_gate" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
 	DownlinkGate    string  `yaml:"downlink_gate" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
-	MRU             uint16  `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes; 0: the port's MTU (minus 8 for PPPoE)."`
+	MRU             uint16  `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes, at least 576; 0: the port's MTU (minus 8 for PPPoE)."`
 }
 
 func (s *Subscriber) setDefaults() {

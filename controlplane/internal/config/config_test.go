@@ -42,6 +42,13 @@ func home(fields string) string {
 	return base + "subscribers:\n  - {" + homeFields + ", " + fields + "}\n"
 }
 
+// access is base with an interface on the access port.
+var access = strings.Replace(base, "paths:", "  - {name: homes, port: access, addresses: [10.9.0.1/24]}\npaths:", 1)
+
+func sched(rate, profile, subport string) string {
+	return base + "schedulers:\n  - {port: access, rate: " + rate + ", subports: {" + subport + "}, profiles: [{name: p, rate: " + profile + "}]}\n"
+}
+
 func mustParse(t *testing.T, text string) *Config {
 	t.Helper()
 	c, err := Parse("x.yaml", []byte(text))
@@ -131,6 +138,25 @@ func TestRefused(t *testing.T) {
 			"subscribers[1].ipv4: address 10.1.0.5/32 of b is also that of a-00005, line 9"},
 		{"prefix inside prefix", home("name: a, ipv6: '2001:db8::/56', count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv6: '2001:db8:0:102::/64'}\n",
 			"subscribers[1].ipv6: address 2001:db8:0:102::/64 of b is also that of a-00002, line 9"},
+		{"packet buffers", "engine:\n  packet_buffers: 4194305\n", "x.yaml:2: engine.packet_buffers: 4194305 is not between 1024 and 4194304"},
+		{"queues", "ports:\n  - {name: a, driver: synth, role: core, queues: 17}\n", "ports[0].queues: 17 is not between 0 and 16"},
+		{"promiscuous access", strings.Replace(base, "role: access", "role: access, promiscuous: true", 1), "x.yaml:2: ports[0].promiscuous: does nothing on an access port"},
+		{"route over an access port", access + "routes:\n  - {prefix: 10.1.0.0/16, via: 10.9.0.9}\n", `x.yaml:10: routes[0].via: interface "homes" is on an access port`},
+		{"route to an access interface", access + "routes:\n  - {prefix: 10.1.0.0/16, interface: homes}\n", `interface "homes" is on an access port`},
+		{"gateway elsewhere", base + "routes:\n  - {prefix: 10.1.0.0/16, via: 10.9.0.9, interface: n3}\n", `x.yaml:9: routes[0].via: 10.9.0.9 is in no network of interface "n3"`},
+		{"gateway is us", base + "routes:\n  - {prefix: 10.1.0.0/16, via: 10.0.0.1}\n", "10.0.0.1 is our own address"},
+		{"gateway multicast", base + "routes:\n  - {prefix: 10.1.0.0/16, via: 224.0.0.1, interface: n3}\n", "224.0.0.1 is no unicast address"},
+		{"link-local route", base + "routes:\n  - {prefix: 'fe80::/64', interface: n3}\n", "never forwarded"},
+		{"neighbour elsewhere", base + "neighbours:\n  - {interface: n3, address: 10.9.0.9, mac: 02:00:00:00:00:09}\n", `x.yaml:9: neighbours[0].address: 10.9.0.9 is in no network of interface "n3"`},
+		{"echo just below", strings.Replace(base, "peer: 10.0.0.2", "peer: 10.0.0.2, echo_interval: 59", 1), "59 s is less than 60 s"},
+		{"mru", home("name: a, ipv4: 10.1.0.1, mru: 575"), "subscribers[0].mru: 575 is less than 576"},
+		{"scheduler rate low", sched("7999", "1Mbit", ""), "x.yaml:9: schedulers[0].rate: 7999 is not between 8kbit and 800Gbit"},
+		{"scheduler rate high", sched("801Gbit", "1Mbit", ""), "schedulers[0].rate: 801Gbit is not between"},
+		{"subport rate low", sched("1Gbit", "1Mbit", "rate: 4kbit"), "schedulers[0].subports[0].rate: 4kbit is not between"},
+		{"profile rate low", sched("1Gbit", "4kbit", ""), "schedulers[0].profiles[0].rate: 4kbit is not between"},
+		{"class rate low", sched("1Gbit", "1Mbit", "class_rates: [4kbit, 1Mbit, 1Mbit, 1Mbit]"), "class_rates: class 0: 4kbit is not between"},
+		{"too many rules", base + "firewall:\n  uplink:\n    rules:\n" + strings.Repeat("      - {action: deny}\n", 65537), "x.yaml:11: firewall.uplink.rules: 65537 entries, at most 65536"},
+		{"too many rules with those per subscriber", "engine: {limits: {sessions: 70000}}\n" + home("name: a, ipv4: 10.1.0.1, count: 65537") + "firewall:\n  downlink: {per_subscriber: true}\n", "x.yaml:12: firewall.downlink: 65537 rules"},
 		{"large", "#" + strings.Repeat(" ", maxFile), "are more than a configuration may have"},
 		{"internal field", "\"-\": []\n", "x.yaml:1: -: unknown key"},
 		{"NUL in string", "control:\n  socket: \"a\\0b\"\n", "holds a NUL"},

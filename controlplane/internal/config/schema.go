@@ -54,7 +54,13 @@ func structSchema(t reflect.Type) map[string]any {
 
 func valueSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 	if s, ok := reflect.Zero(t).Interface().(schemer); ok {
-		return s.schema()
+		out := s.schema()
+		for key, word := range map[string]string{"min": "minimum", "max": "maximum"} {
+			if bound, err := strconv.ParseInt(tag.Get(key), 10, 64); err == nil {
+				out[word] = bound
+			}
+		}
+		return out
 	}
 	switch t.Kind() {
 	case reflect.Struct:

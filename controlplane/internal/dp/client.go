@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,10 +47,29 @@ func (e *RefusedError) Error() string {
 	if what == "" {
 		what = fmt.Sprintf("error %d", e.Code)
 	}
-	if e.Kind == 0 {
+	if e.Kind == 0 || names(what, e.Key) {
 		return "refused by the data plane: " + what
 	}
 	return fmt.Sprintf("refused by the data plane: %s %q: %s", KindName(e.Kind), e.Key, what)
+}
+
+// names tells whether a text has the key as a word of its own.
+func names(text, key string) bool {
+	part := func(b byte) bool {
+		return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-' || b == '_'
+	}
+	for at := 0; key != ""; at++ {
+		i := strings.Index(text[at:], key)
+		if i < 0 {
+			break
+		}
+		at += i
+		end := at + len(key)
+		if (at == 0 || !part(text[at-1])) && (end == len(text) || !part(text[end])) {
+			return true
+		}
+	}
+	return false
 }
 
 // ErrClosed is returned for requests on a connection that has ended.

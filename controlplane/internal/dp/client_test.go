@@ -212,3 +212,22 @@ func FuzzReplies(f *testing.F) {
 		c.Apply(ctx, []dp.Change{{Kind: api.KindPort, Key: "p", Body: []byte{1}}})
 	})
 }
+
+func TestRefusalsNameTheObjectOnce(t *testing.T) {
+	for _, r := range []struct {
+		key, text, want string
+	}{
+		{"access", "port access: no such device", "refused by the data plane: port access: no such device"},
+		{"access", "mtu is 7", `refused by the data plane: port "access": mtu is 7`},
+		{"a", "an MTU that nobody can have", `refused by the data plane: port "a": an MTU that nobody can have`},
+		{"home-1", "session home-12 and home-1 have the same MAC", "refused by the data plane: session home-12 and home-1 have the same MAC"},
+		{"home-1", "session home-12", `refused by the data plane: port "home-1": session home-12`},
+		{"a", "", `refused by the data plane: port "a": error 22`},
+		{"", "text", `refused by the data plane: port "": text`},
+	} {
+		e := &dp.RefusedError{Code: 22, Kind: api.KindPort, Key: r.key, Text: r.text}
+		if got := e.Error(); got != r.want {
+			t.Errorf("got  %s\nwant %s", got, r.want)
+		}
+	}
+}

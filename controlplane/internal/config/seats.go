@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"isthmus/api"
+)
+
+const (
+	minPipes = 16
+	maxPipes = 65536
+)
+
+// byName as a subport: the subscriber's name decides.
+const byName = ^uint32(0)
+
+// Seating is where subscribers sit in the schedulers, by port. A new configuration is made with that of the one before
+// it, so that nobody moves because somebody else comes or goes. Without it names decide, which moves few.
+type Seating map[Name]PortSeats
+
+// PortSeats is one scheduler's part: the pipes of each subport, and each subscriber's subport and pipe.
+type PortSeats struct {
+	Pipes []uint32             `json:"pipes"`
+	Seats map[string][2]uint32 `json:"seats"`
+}
+
+// Seating of this configuration, for the next one.
+func (c *Config) Seating() Seating {
+	s := make(Seating, len(c.Schedulers))
+	for i := range c.Schedulers {
+		p := PortSeats{Seats: make(map[string][2]uint32, len(c.Homes))}
+		for _, g := range c.Schedulers[i].Groups {
+			p.Pipes = append(p.Pipes, g.Pipes)
+		}
+		s[c.Schedulers[i].Port] = p
+	}
+	for i := range c.Homes {
+		if p, ok := s[c.Homes[i].From.Port]; ok {
+			p.Seats[c.Homes[i].Name] = [2]uint32{c.Homes[i].Subport, c.Homes[i].Pipe}
+		}
+	}
+	return s
+}
+
+// spread is FNV-1a of a name, mixed so that any of its bits may choose.
+func spread(name string) uint64 {
+	h := api.DigestOf([]byte(name))
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	return h ^ h>>33
+}
+
+// seated is a subscriber on its way to a pipe.
+type seated struct {
+	*Home
+	hash uint64
+	was  [2]uint32
+	had  bool // sat in `was`
+}
+
+// settleSeats gives every subscriber of a port with a scheduler its subport, pipe and worker, and subports their sizes.
+func (k *checker) settleSeats() {
+	lists := make(map[Name][]seated, len(k.Schedulers))
+	for i := range k.Homes {
+		h := &k.Homes[i]
+		if s := k.schedulers[h.From.Port]; s != nil {
+			was, had := k.before[s.Port].Seats[h.Name]
+			had = had && len(k.before[s.Port].Pipes) == len(s.Groups) // else all are spread anew
+			lists[s.Port] = append(lists[s.Port], seated{h, spread(h.Name), was, had})
+		}
+	}
+	for i := range k.Schedulers {
+		s := &k.Schedulers[i]
+		list := lists[s.Port]
+		delete(lists, s.Port) // a second scheduler of the port is refused already
+		slices.SortFunc(list, func(a, b seated) int {
+			return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.Name, b.Name))
+		})
+		used := s.chooseSubports(list)
+		if len(used) > 0 && k.settlePipes(s, used) {
+			s.choosePipes(list)
+		}
+	}
+}
+
+// chooseSubports settles the subports that names decide, and counts the subscribers of each.
+func (s *Scheduler) chooseSubports(list []seated) []uint32 {
+	used := make([]uint32, len(s.Groups))
+	free := func(g uint32) int { return int(cmp.Or(s.Groups[g].Pipes, maxPipes)) - int(used[g]) }
+	for _, h := range list {
+		if h.Subport != byName {
+			used[h.Subport]++
+		}
+	}
+	take := func(h seated, g uint32) {
+		h.Subport = g
+		used[g]++
+	}
+	for _, h := range list {
+		if h.Subport == byName && h.had && h.was[0] < uint32(len(used)) && free(h.was[0]) > 0 {
+			take(h, h.was[0])
+		}
+	}
+	for _, h := range list {
+		if h.Subport != byName {
+			continue
+		}
+		g := uint32(h.hash % uint64(len(used)))
+		if free(g) <= 0 { // only then another one: that with the most room
+			for other := range used {
+				if free(uint32(other)) > free(g) {
+					g = uint32(other)
+				}
+			}
+		}
+		take(h, g)
+	}
+	return used
+}
+
+// settlePipes gives each subport that did not ask for a size room for its subscribers. The power of two keeps a
+// scheduler as it is when a few come or go, and it does not shrink before three quarters are empty.
+func (k *checker) settlePipes(s *Scheduler, used []uint32) bool {
+	ok := true
+	before := k.before[s.Port].Pipes
+	for g := range s.Groups {
+		sub := &s.Groups[g]
+		size := max(minPipes, uint32(1)<<bits.Len32(max(used[g], 1)-1))
+		switch {
+		case used[g] > maxPipes:
+			k.fail(sub.At, "pipes", "%d subscribers in subport %d, at most %d", used[g], g, maxPipes)
+			ok = false
+		case sub.Pipes != 0 && used[g] > sub.Pipes:
+			k.fail(sub.At, "pipes", "%d subscribers in subport %d, room for %d", used[g], g, sub.Pipes)
+			ok = false
+		case sub.Pipes == 0:
+			sub.Pipes = size
+			if len(before) == len(s.Groups) && before[g] > size && before[g] <= min(4*size, maxPipes) && before[g]&(before[g]-1) == 0 {
+				sub.Pipes = before[g]
+			}
+		}
+	}
+	return ok
+}
+
+// choosePipes: who had a pipe keeps it; others take the one that their name chooses, or the next free one.
+func (s *Scheduler) choosePipes(list []seated) {
+	taken := make([][]bool, len(s.Groups))
+	for g := range taken {
+		taken[g] = make([]bool, s.Groups[g].Pipes)
+	}
+	for i := range list {
+		h := &list[i]
+		h.Worker = uint16(s.Groups[h.Subport].Worker)
+		pipes := taken[h.Subport]
+		h.had = h.had && h.was[0] == h.Subport && h.was[1] < uint32(len(pipes)) && !pipes[h.was[1]]
+		if h.had {
+			h.Pipe = h.was[1]
+			pipes[h.Pipe] = true
+		}
+	}
+	for i := range list {
+		h := &list[i]
+		if h.had {
+			continue
+		}
+		pipes := taken[h.Subport]
+		mask := uint32(len(pipes) - 1)
+		h.Pipe = uint32(h.hash>>32) & mask
+		for pipes[h.Pipe] {
+			h.Pipe = (h.Pipe + 1) & mask
+		}
+		pipes[h.Pipe] = true
+	}
+}

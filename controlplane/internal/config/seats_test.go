@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// entry is one line of subscribers; no two share anything.
+func entry(name string, number, count int, more string) string {
+	many := ""
+	if count > 0 {
+		many = fmt.Sprintf("count: %d, ", count)
+	}
+	return fmt.Sprintf("  - {name: %s, %sport: access, mac: 02:00:00:%02x:00:00, s_tag: %d, c_tag: 1, path: upf, teid_uplink: %d, "+
+		"teid_downlink: %d, ipv4: 10.%d.0.0%s}\n", name, many, number, number*20, number<<20, number<<20, number, more)
+}
+
+func withScheduler(workers int, subports string, entries ...string) string {
+	return fmt.Sprintf("engine: {workers: %d, limits: {sessions: 100000}}\n", workers) + base +
+		"schedulers:\n  - {port: access, rate: 1Gbit, subports: " + subports + ", profiles: [{name: p, rate: 1Mbit}]}\n" +
+		"subscribers:\n" + strings.Join(entries, "")
+}
+
+func parseAfter(t *testing.T, before *Config, text string) *Config {
+	t.Helper()
+	var seating Seating
+	if before != nil {
+		seating = before.Seating()
+	}
+	c, err := ParseWith("x.yaml", []byte(text), nil, seating)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[[2]uint32]string{}
+	for _, h := range c.Homes {
+		if len(c.Schedulers) == 0 {
+			break
+		}
+		g := c.Schedulers[0].Groups[h.Subport]
+		if h.Pipe >= g.Pipes || int(h.Worker) != g.Worker {
+			t.Fatalf("%s: pipe %d of %d, worker %d of %d", h.Name, h.Pipe, g.Pipes, h.Worker, g.Worker)
+		}
+		at := [2]uint32{h.Subport, h.Pipe}
+		if other, twice := seen[at]; twice {
+			t.Fatalf("%s and %s share pipe %v", other, h.Name, at)
+		}
+		seen[at] = h.Name
+	}
+	return c
+}
+
+// moved counts who is in both and has another place.
+func moved(a, b *Config) int {
+	places, n := map[string][3]uint32{}, 0
+	for _, h := range a.Homes {
+		places[h.Name] = [3]uint32{uint32(h.Worker), h.Subport, h.Pipe}
+	}
+	for _, h := range b.Homes {
+		if was, ok := places[h.Name]; ok && was != [3]uint32{uint32(h.Worker), h.Subport, h.Pipe} {
+			n++
+		}
+	}
+	return n
+}
+
+// Whoever comes or goes, and wherever in the file: nobody else moves, and no scheduler changes.
+func TestNobodyElseMoves(t *testing.T) {
+	single, early, homes, late := entry("single", 1, 0, ""), entry("early", 2, 100, ""), entry("home", 3, 1000, ""), entry("late", 4, 0, "")
+	all := parseAfter(t, nil, withScheduler(2, "{count: 4}", single, early, homes, late))
+	for name, entries := range map[string][]string{
+		"the first leaves":      {early, homes, late},
+		"a range before leaves": {single, homes, late},
+		"both leave":            {homes, late},
+		"the range shrinks":     {single, early, entry("home", 3, 999, ""), late},
+		"one comes first":       {entry("new", 5, 0, ""), single, early, homes, late},
+		"another order":         {late, homes, early, single},
+	} {
+		c := parseAfter(t, all, withScheduler(2, "{count: 4}", entries...))
+		if n := moved(all, c); n != 0 {
+			t.Errorf("%s: %d others moved", name, n)
+		}
+		for g := range c.Schedulers[0].Groups {
+			if c.Schedulers[0].Groups[g].Pipes != all.Schedulers[0].Groups[g].Pipes {
+				t.Errorf("%s: subport %d is resized", name, g)
+			}
+		}
+		// Without the seating before, names decide: subport and worker are the same, of pipes most.
+		fresh := parseAfter(t, nil, withScheduler(2, "{count: 4}", entries...))
+		for i := range fresh.Homes {
+			if fresh.Homes[i].Subport != c.Homes[i].Subport || fresh.Homes[i].Worker != c.Homes[i].Worker {
+				t.Fatalf("%s: %s changed its subport", name, fresh.Homes[i].Name)
+			}
+		}
+	}
+	for _, text := range []string{"round-robin", "2"} { // these decide the subport; the pipe stays as well
+		more := ", scheduler: {subport: " + text + "}"
+		a := parseAfter(t, nil, withScheduler(2, "{count: 4}", entry("a", 1, 100, more), entry("b", 2, 1000, more)))
+		b := parseAfter(t, a, withScheduler(2, "{count: 4}", entry("b", 2, 1000, more)))
+		if n := moved(a, b); n != 0 {
+			t.Errorf("%s: %d moved", text, n)
+		}
+	}
+}
+
+func TestWorkersWithoutScheduler(t *testing.T) {
+	engine := "engine: {workers: 2}\n" + base + "subscribers:\n"
+	all := parseAfter(t, nil, engine+entry("single", 1, 0, "")+entry("home", 2, 1000, ""))
+	if n := moved(all, parseAfter(t, nil, engine+entry("home", 2, 1000, ""))); n != 0 {
+		t.Errorf("%d moved", n)
+	}
+	on := [2]int{}
+	for _, h := range all.Homes {
+		on[h.Worker]++
+	}
+	if on[0] < 450 || on[1] < 450 {
+		t.Errorf("spread: %v", on)
+	}
+}
+
+// Names spread subscribers evenly, sizes follow, and where the file gives sizes they are used to the last pipe.
+func TestSeatsFit(t *testing.T) {
+	c := parseAfter(t, nil, withScheduler(2, "{count: 64}", entry("home", 1, 65536, "")))
+	for _, g := range c.Schedulers[0].Groups {
+		if g.Pipes != 1024 && g.Pipes != 2048 {
+			t.Errorf("%d pipes", g.Pipes)
+		}
+	}
+	parseAfter(t, nil, withScheduler(1, "{}", entry("home", 1, 65536, "")))
+	full := parseAfter(t, nil, withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1024, "")))
+	for _, h := range full.Homes {
+		if h.Pipe > 255 {
+			t.Fatal(h.Pipe)
+		}
+	}
+	// Some had to go where their names do not say; they stay there when room appears.
+	if n := moved(full, parseAfter(t, full, withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1000, "")))); n != 0 {
+		t.Errorf("%d moved", n)
+	}
+	_, err := Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1025, ""))))
+	if err == nil || !strings.Contains(err.Error(), "x.yaml:10: schedulers[0].subports[0].pipes: 257 subscribers in subport") {
+		t.Errorf("one too many: %v", err)
+	}
+	_, err = Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 300, ", scheduler: {subport: 1}"))))
+	if err == nil || !strings.Contains(err.Error(), "300 subscribers in subport 1, room for 256") {
+		t.Errorf("a full subport of their own choice: %v", err)
+	}
+}
+
+// A seating is a hint: nonsense in it costs nothing but the hint.
+func TestForeignSeating(t *testing.T) {
+	text := withScheduler(2, "{count: 2}", entry("home", 1, 10, ""))
+	for _, s := range []PortSeats{
+		{Pipes: []uint32{1 << 31, 7}, Seats: map[string][2]uint32{"home-00001": {9, 9}, "home-00002": {1, 1 << 31}}},
+		{Pipes: []uint32{16}, Seats: map[string][2]uint32{"home-00001": {0, 1}}},
+		{Pipes: []uint32{16, 16}, Seats: map[string][2]uint32{"home-00001": {0, 1}, "home-00002": {0, 1}}},
+		{},
+	} {
+		c, err := ParseWith("x.yaml", []byte(text), nil, Seating{"access": s})
+		if err != nil || c.Schedulers[0].Groups[0].Pipes != 16 {
+			t.Errorf("%v", err)
+		}
+	}
+}
