@@ -90,7 +90,8 @@ static int stage(struct object_change *c)
 	// Also after a refused first transaction, which had started the engine by then.
 	struct api_engine have = without_rates(&engine.engine), want = without_rates(c->body);
 	if (memcmp(&have, &want, sizeof(have)) != 0)
-		return object_error(EBUSY, "engine settings other than rates are fixed until the data plane is restarted");
+		return object_error(
+			EBUSY, "engine settings other than rates are fixed until the data plane is restarted");
 	return 0;
 }
 

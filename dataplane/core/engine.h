@@ -36,7 +36,8 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 int replay_main(int argc, char **argv);
 void engine_stop_workers(void); // joins the threads
 int engine_started(void);
-int engine_failed(void); // the engine could not start: the process answers and ends, for a supervisor to start it afresh
+int engine_failed(
+	void); // the engine could not start: the process answers and ends, for a supervisor to start it afresh
 uint64_t engine_boot_id(void);
 struct rte_mempool *engine_pool(void);
 int worker_create_all(const struct api_engine *e);

@@ -7,7 +7,8 @@
 DROP_REASON(drop_no_port, "port-gone", "the port that the packet was to leave by does not exist any more")
 DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room")
 DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
-DROP_REASON(drop_punt_rate, "punt-rate-limit", "more packets of one kind for the host path than engine.rates.punt allows")
+DROP_REASON(
+	drop_punt_rate, "punt-rate-limit", "more packets of one kind for the host path than engine.rates.punt allows")
 DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room")
 
 // ---- port-rx ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, no root, no huge pages, and
 // the captures' own clock, so the same input gives the same output every time.
+#include "core/replay.h"
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/port_inject.h"
@@ -14,10 +15,17 @@
 
 #define MAX_FILES 32
 #define DRAIN_SECONDS 60 // of virtual time after the last packet, at most, for what is still held
+#define STEPS_PER_SECOND 10000 // of the clock while packets are held
+#define MAX_PAUSE_NS (3600 * (int64_t)NS_PER_S)
+
+struct file_argument {
+	char port[API_NAME];
+	const char *file;
+};
 
 struct capture {
 	char port[API_NAME];
-	const char *file;
+	const char *file; // for the log
 	pcap_t *in;
 	pcap_dumper_t *out;
 	struct pcap_pkthdr *head; // next packet, or NULL
@@ -28,8 +36,9 @@ static struct {
 	struct capture in[MAX_FILES], out[MAX_FILES];
 	int ins, outs;
 	pcap_t *format; // of output files: Ethernet, nanoseconds
-	uint64_t epoch_ns; // of the first packet
+	uint64_t epoch_ns; // what the captures' clock is ahead of ours; may wrap, when they start near 1970
 	uint64_t skipped;
+	uint32_t steps; // small ones left to this run
 } replay;
 
 static uint64_t virtual_ns(void)
@@ -37,7 +46,21 @@ static uint64_t virtual_ns(void)
 	return control_now_ns() + replay.epoch_ns;
 }
 
-static int add_file(struct capture *list, int *count, const char *arg)
+uint64_t replay_skipped(void)
+{
+	return replay.skipped;
+}
+
+static int64_t held(void)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < worker_total(); i++)
+		sum += worker_any(i)->held;
+	return sum;
+}
+
+static int add_file(struct file_argument *list, int *count, const char *arg)
 {
 	const char *eq = strchr(arg, '=');
 
@@ -52,13 +75,18 @@ static int add_file(struct capture *list, int *count, const char *arg)
 
 // ---- state file ------------------------------------------------------------------------------------------------------
 
+struct state_client {
+	struct reply_sink sink; // first
+	uint32_t refused;
+};
+
 static int state_reply(struct reply_sink *s, const struct api_header *h, const void *body)
 {
 	const struct api_status *status = body;
 
 	if ((h->flags & API_F_ERROR) != 0) {
 		LOG(ERR, "the state is refused: %s %s\n", status->key, status->text);
-		return -1;
+		((struct state_client *)s)->refused++;
 	}
 	return 0;
 }
@@ -79,37 +107,43 @@ static void adapt(const struct api_header *h, uint8_t *body)
 	}
 }
 
-static int load_state(const char *file)
+// Returns 1 after a message, 0 at the end of the file, or -1.
+static int load_message(FILE *f, const char *name, struct reply_sink *sink)
 {
-	struct reply_sink sink = {.send = state_reply, .owner = 1};
 	struct api_header h;
-	FILE *f = fopen(file, "rb");
-	int error = 0;
+	size_t n = fread(&h, 1, sizeof(h), f);
 
-	if (f == NULL) {
-		LOG(ERR, "%s: %s\n", file, strerror(errno));
+	if (n == 0 && !ferror(f))
+		return 0;
+	if (n == sizeof(h) && (h.magic != API_MAGIC || h.length > API_MAX_BODY)) {
+		LOG(ERR, "%s is not a state file\n", name);
 		return -1;
 	}
-	while (error == 0 && fread(&h, sizeof(h), 1, f) == 1) {
-		if (h.magic != API_MAGIC || h.length > API_MAX_BODY) {
-			LOG(ERR, "%s is not a state file\n", file);
-			error = -1;
-			break;
-		}
-		uint8_t *body = malloc(h.length + 1);
-		if (body == NULL || fread(body, 1, h.length, f) != h.length) {
-			LOG(ERR, "%s ends in the middle of a message\n", file);
-			error = -1;
-		} else {
-			adapt(&h, body);
-			request_handle(&sink, &h, body);
-		}
+	// Exactly as long as the message: who reads past its end is caught by the sanitizers.
+	uint8_t *body = n == sizeof(h) ? malloc(h.length ? h.length : 1) : NULL;
+	if (body == NULL || fread(body, 1, h.length, f) != h.length) {
+		LOG(ERR, "%s ends in the middle of a message\n", name);
 		free(body);
+		return -1;
 	}
-	fclose(f);
-	if (error == 0 && (object_totals.refused != 0 || !engine_started()))
-		error = -1;
-	return error;
+	adapt(&h, body);
+	request_handle(sink, &h, body);
+	free(body);
+	return 1;
+}
+
+int replay_load_state(FILE *f, const char *name)
+{
+	struct state_client client = {.sink = {.send = state_reply, .owner = 1}};
+	int more;
+
+	do
+		more = load_message(f, name, &client.sink);
+	while (more > 0);
+	request_client_gone(client.sink.owner); // a transaction without its COMMIT
+	if (more == 0 && client.refused == 0 && !engine_started())
+		LOG(ERR, "%s holds no engine\n", name);
+	return more < 0 || client.refused != 0 || !engine_started() ? -1 : 0;
 }
 
 // ---- captures --------------------------------------------------------------------------------------------------------
@@ -125,10 +159,15 @@ static void next_packet(struct capture *c)
 	c->head = NULL;
 }
 
-// The in files were opened with nanosecond precision: tv_usec holds nanoseconds.
+// The in files were opened with nanosecond precision: tv_usec holds nanoseconds. Nobody has checked either part; the year
+// 2106 is late enough, and differences of stamps fit into 64 bits with a sign.
 static uint64_t stamp_ns(const struct capture *c)
 {
-	return (uint64_t)c->head->ts.tv_sec * NS_PER_S + (uint64_t)c->head->ts.tv_usec;
+	int64_t s = c->head->ts.tv_sec, ns = c->head->ts.tv_usec;
+
+	s = RTE_MAX((int64_t)0, RTE_MIN(s, (int64_t)UINT32_MAX));
+	ns = RTE_MAX((int64_t)0, RTE_MIN(ns, (int64_t)NS_PER_S - 1));
+	return (uint64_t)s * NS_PER_S + (uint64_t)ns;
 }
 
 static void write_frame(struct port *p, struct rte_mbuf *m, void *arg)
@@ -147,37 +186,82 @@ static void write_frame(struct port *p, struct rte_mbuf *m, void *arg)
 	pcap_dump((u_char *)c->out, &h, data);
 }
 
-static int open_files(void)
+static struct capture *add_capture(struct capture *list, int count, const char *port, const char *name)
+{
+	struct capture *c = &list[count];
+
+	if (count == MAX_FILES || port_by_name(port) == NULL) {
+		LOG(ERR, "%s: %s %s\n", name,
+			count == MAX_FILES ? "too many captures, this one is of port" : "the configuration has no port",
+			port);
+		return NULL;
+	}
+	*c = (struct capture){.file = name};
+	snprintf(c->port, sizeof(c->port), "%s", port);
+	return c;
+}
+
+int replay_input(const char *port, const char *name, FILE *f)
 {
 	char text[PCAP_ERRBUF_SIZE];
+	struct capture *c = add_capture(replay.in, replay.ins, port, name);
 
-	replay.format = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 65535, PCAP_TSTAMP_PRECISION_NANO);
-	for (int i = 0; i < replay.ins; i++) {
-		struct capture *c = &replay.in[i];
-
-		c->in = pcap_open_offline_with_tstamp_precision(c->file, PCAP_TSTAMP_PRECISION_NANO, text);
-		if (c->in == NULL || pcap_datalink(c->in) != DLT_EN10MB) {
-			LOG(ERR, "%s: %s\n", c->file, c->in ? "not an Ethernet capture" : text);
-			return -1;
-		}
-		if (port_by_name(c->port) == NULL) {
-			LOG(ERR, "the configuration has no port %s\n", c->port);
-			return -1;
-		}
-		next_packet(c);
+	if (c == NULL) {
+		fclose(f);
+		return -1;
 	}
-	for (int i = 0; i < replay.outs; i++) {
-		struct capture *c = &replay.out[i];
-
-		c->out = pcap_dump_open(replay.format, c->file);
-		if (c->out == NULL || port_by_name(c->port) == NULL) {
-			LOG(ERR, "%s: %s\n", c->file,
-				c->out ? "the configuration has no port of that name" : pcap_geterr(replay.format));
-			return -1;
-		}
-		inject_on_output(port_by_name(c->port), write_frame, c);
+	c->in = pcap_fopen_offline_with_tstamp_precision(f, PCAP_TSTAMP_PRECISION_NANO, text);
+	if (c->in == NULL) {
+		LOG(ERR, "%s: %s\n", name, text);
+		fclose(f);
+		return -1;
 	}
+	if (pcap_datalink(c->in) != DLT_EN10MB) {
+		LOG(ERR, "%s: not an Ethernet capture\n", name);
+		pcap_close(c->in);
+		return -1;
+	}
+	replay.ins++;
+	next_packet(c);
 	return 0;
+}
+
+int replay_output(const char *port, const char *name, FILE *f)
+{
+	struct capture *c = add_capture(replay.out, replay.outs, port, name);
+
+	if (replay.format == NULL)
+		replay.format = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 65535, PCAP_TSTAMP_PRECISION_NANO);
+	if (c == NULL || replay.format == NULL) {
+		fclose(f);
+		return -1;
+	}
+	c->out = pcap_dump_fopen(replay.format, f); // closes f when it fails
+	if (c->out == NULL) {
+		LOG(ERR, "%s: %s\n", name, pcap_geterr(replay.format));
+		return -1;
+	}
+	if (inject_on_output(port_by_name(port), write_frame, c) != 0) {
+		LOG(ERR, "%s: port %s is no memory queue\n", name, port);
+		pcap_dump_close(c->out);
+		return -1;
+	}
+	replay.outs++;
+	return 0;
+}
+
+void replay_close(void)
+{
+	for (int i = 0; i < replay.ins; i++)
+		pcap_close(replay.in[i].in);
+	for (int i = 0; i < replay.outs; i++) {
+		inject_on_output(port_by_name(replay.out[i].port), NULL, NULL);
+		pcap_dump_close(replay.out[i].out);
+	}
+	if (replay.format != NULL)
+		pcap_close(replay.format);
+	replay.format = NULL;
+	replay.ins = replay.outs = 0;
 }
 
 static struct capture *earliest(void)
@@ -190,35 +274,47 @@ static struct capture *earliest(void)
 	return first;
 }
 
-// Moves the clock to `ns` after the first packet, in steps, so that shaped traffic leaves when its time comes.
+// Moves our clock to `ns`, in steps while packets are held, so that shaped traffic leaves when its time comes.
 static void advance_to(uint64_t ns)
 {
-	const uint64_t step = NS_PER_S / 10000, hz = rte_get_tsc_hz();
+	const uint64_t step = NS_PER_S / STEPS_PER_SECOND, hz = rte_get_tsc_hz();
+	uint32_t steps = DRAIN_SECONDS * STEPS_PER_SECOND; // of one pause: something may be held for ever
 
 	while (control_now_ns() < ns) {
 		uint64_t gap = ns - control_now_ns();
-		int64_t held = 0;
 
-		for (uint32_t i = 0; i < worker_total(); i++)
-			held += worker_any(i)->held;
-		if (held > 0 && gap > step)
+		if (gap > step && steps != 0 && replay.steps != 0 && held() > 0) {
 			gap = step;
-		engine_advance(gap * (hz / 1000) / (NS_PER_S / 1000) + 1);
+			steps--;
+			if (--replay.steps == 0)
+				LOG(WARNING, "too long a capture for small steps: shaping is coarse from here on\n");
+		}
+		engine_advance(gap / NS_PER_S * hz + gap % NS_PER_S * hz / NS_PER_S + 1);
 		engine_run();
 	}
 }
 
-static void run(void)
+// Waits for a stamp of the captures' clock.
+static void wait_until(uint64_t stamp)
+{
+	int64_t ahead = (int64_t)(stamp - virtual_ns());
+
+	if (ahead <= 0)
+		return; // the file's own order counts
+	advance_to(control_now_ns() + (uint64_t)RTE_MIN(ahead, MAX_PAUSE_NS));
+	if (ahead > MAX_PAUSE_NS)
+		replay.epoch_ns += (uint64_t)(ahead - MAX_PAUSE_NS);
+}
+
+void replay_run(uint32_t steps)
 {
 	struct capture *c = earliest();
-	uint64_t start = control_now_ns();
 
-	replay.epoch_ns = c ? stamp_ns(c) - start : 0;
+	replay.skipped = 0;
+	replay.steps = steps;
+	replay.epoch_ns = c ? stamp_ns(c) - control_now_ns() : 0;
 	for (; c != NULL; c = earliest()) {
-		uint64_t at = stamp_ns(c) - replay.epoch_ns;
-
-		if (at > control_now_ns())
-			advance_to(at);
+		wait_until(stamp_ns(c));
 		if (c->head->caplen < c->head->len ||
 			inject_packet(port_by_name(c->port), c->data, c->head->caplen) != 0)
 			replay.skipped++;
@@ -226,33 +322,25 @@ static void run(void)
 		next_packet(c);
 	}
 	advance_to(control_now_ns() + NS_PER_S);
-	for (int i = 0; i < DRAIN_SECONDS * 10; i++) {
-		int64_t held = 0;
-
-		for (uint32_t k = 0; k < worker_total(); k++)
-			held += worker_any(k)->held;
-		if (held <= 0)
-			break;
+	for (int i = 0; i < DRAIN_SECONDS * 10 && held() > 0; i++)
 		advance_to(control_now_ns() + NS_PER_S / 10);
-	}
 }
 
 static void write_counters(FILE *f)
 {
 	uint64_t in = 0, out = 0, originated = 0, punted = 0, dropped = 0, merged = 0, total;
-	int64_t held = 0;
 	const char *comma = "";
 
 	for (uint32_t i = 0; i < worker_total(); i++) {
 		const struct worker *w = worker_any(i);
 
 		in += w->in, out += w->out, originated += w->originated, punted += w->punted;
-		dropped += w->dropped, merged += w->merged, held += w->held;
+		dropped += w->dropped, merged += w->merged;
 	}
 	fprintf(f,
 		"{\"in\": %lu, \"originated\": %lu, \"out\": %lu, \"punted\": %lu, \"held\": %ld, \"dropped\": %lu, "
 		"\"merged\": %lu, \"skipped\": %lu,\n \"reasons\": {",
-		in, originated, out, punted, held, dropped, merged, replay.skipped);
+		in, originated, out, punted, held(), dropped, merged, replay.skipped);
 	for (uint16_t r = 0; r < reason_count(); r++) {
 		total = 0;
 		for (uint32_t i = 0; i < worker_total(); i++)
@@ -290,13 +378,45 @@ static int usage(void)
 	return 2;
 }
 
+static FILE *open_file(const char *file, const char *how)
+{
+	FILE *f = strcmp(file, "-") != 0 ? fopen(file, how) : how[0] == 'r' ? stdin : stdout;
+
+	if (f == NULL)
+		LOG(ERR, "%s: %s\n", file, strerror(errno));
+	return f;
+}
+
+static int load_state(const char *file)
+{
+	FILE *f = open_file(file, "rb");
+	int error = f == NULL ? -1 : replay_load_state(f, file);
+
+	if (f != NULL)
+		fclose(f);
+	return error;
+}
+
+static int open_files(const struct file_argument *list, int count, const char *how,
+	int (*add)(const char *port, const char *name, FILE *f))
+{
+	for (int i = 0; i < count; i++) {
+		FILE *f = open_file(list[i].file, how);
+
+		if (f == NULL || add(list[i].port, list[i].file, f) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 int replay_main(int argc, char **argv)
 {
 	static const struct option options[] = {{"state", 1, NULL, 's'}, {"in", 1, NULL, 'i'}, {"out", 1, NULL, 'o'},
 		{"counters", 1, NULL, 'c'}, {"memory", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
 	const char *state = NULL, *counters = NULL;
+	static struct file_argument in[MAX_FILES], out[MAX_FILES];
 	uint32_t memory = 1024;
-	int k;
+	int k, ins = 0, outs = 0;
 
 	while ((k = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (k == 's')
@@ -305,9 +425,9 @@ int replay_main(int argc, char **argv)
 			counters = optarg;
 		else if (k == 'm')
 			memory = (uint32_t)strtoul(optarg, NULL, 10);
-		else if (k == 'i' && add_file(replay.in, &replay.ins, optarg) == 0)
+		else if (k == 'i' && add_file(in, &ins, optarg) == 0)
 			continue;
-		else if (k == 'o' && add_file(replay.out, &replay.outs, optarg) == 0)
+		else if (k == 'o' && add_file(out, &outs, optarg) == 0)
 			continue;
 		else
 			return usage();
@@ -318,11 +438,11 @@ int replay_main(int argc, char **argv)
 		return 1;
 	// A clock that starts well above zero: "never" is in the past of every timer and token bucket.
 	engine_mode.virtual_now = rte_get_tsc_hz() * 1000;
-	if (load_state(state) != 0 || open_files() != 0)
+	if (load_state(state) != 0 || open_files(in, ins, "rb", replay_input) != 0 ||
+		open_files(out, outs, "wb", replay_output) != 0)
 		return 1;
-	run();
-	for (int i = 0; i < replay.outs; i++)
-		pcap_dump_close(replay.out[i].out);
+	replay_run(REPLAY_STEPS);
+	replay_close();
 	if (counters != NULL) {
 		FILE *f = fopen(counters, "w");
 

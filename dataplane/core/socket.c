@@ -164,7 +164,8 @@ static void read_client(struct client *c)
 		}
 		c->used += (uint32_t)k;
 		if (handle_input(c) != 0) {
-			LOG(WARNING, "a client of the control socket sent what is not a message, or does not read; connection closed\n");
+			LOG(WARNING, "a client of the control socket sent what is not a message, or does not read; "
+				     "connection closed\n");
 			client_close(c);
 			return;
 		}

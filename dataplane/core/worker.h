@@ -34,7 +34,8 @@ struct worker {
 	struct rte_graph *graph;
 	struct rte_ring *inbox; // packets handed over by other workers and the control thread (multi-producer)
 	const struct port_queues *queues; // receive queues that this worker polls; swapped by the control thread
-	struct limiter punt[MAX_REASONS]; // by punt reason: traffic that waits for a neighbour must not starve its ARP reply
+	struct limiter
+		punt[MAX_REASONS]; // by punt reason: traffic that waits for a neighbour must not starve its ARP reply
 	// counters; in + originated = out + punted + held + dropped + merged
 	uint64_t in, out, originated, punted, merged, dropped;
 	int64_t held; // in queues of this worker: scheduler, reassembly, inbox

@@ -279,8 +279,8 @@ static int start(const struct api_engine *e)
 
 // ---- show ------------------------------------------------------------------------------------------------------------
 
-static void put_row(
-	struct stats_sink *sink, const struct scheduler *s, struct api_scheduler_row *row, const struct hqos_stats *stats)
+static void put_row(struct stats_sink *sink, const struct scheduler *s, struct api_scheduler_row *row,
+	const struct hqos_stats *stats)
 {
 	snprintf(row->port, sizeof(row->port), "%s", s->name);
 	row->packets = stats->packets;

@@ -66,7 +66,8 @@ static int set_far(const struct parts *p, const struct api_pdr *pdr, struct rule
 		return object_error(EINVAL, "session %s: FAR %u has action %u, only forward and drop are supported",
 			p->name, far->id, far->action);
 	if (far->destination != (pdr->source == API_FROM_ACCESS ? API_FROM_CORE : API_FROM_ACCESS))
-		return object_error(EINVAL, "session %s: FAR %u leads back to where PDR %u comes from", p->name, far->id, pdr->id);
+		return object_error(
+			EINVAL, "session %s: FAR %u leads back to where PDR %u comes from", p->name, far->id, pdr->id);
 	r->outer = far->outer;
 	r->teid = far->teid;
 	r->dscp = far->dscp;
@@ -120,8 +121,8 @@ static int set_qers(const struct parts *p, const struct api_pdr *pdr, struct rul
 	}
 	for (uint16_t i = 0; i < p->s->urrs; i++)
 		if (p->urr[i].method != 1)
-			return object_error(EINVAL, "session %s: URR %u has method %u, only volume (1) is counted", p->name,
-				p->urr[i].id, p->urr[i].method);
+			return object_error(EINVAL, "session %s: URR %u has method %u, only volume (1) is counted",
+				p->name, p->urr[i].id, p->urr[i].method);
 	for (uint8_t i = 0; i < pdr->urrs; i++)
 		if (!urr_known(p, pdr->urr[i]))
 			return object_error(EINVAL, "session %s: PDR %u refers to URR %u, which is not there", p->name,

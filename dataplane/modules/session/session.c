@@ -450,7 +450,8 @@ static int verify(const char *key, const void *body, uint32_t length)
 			return object_error(EBUSY, "a policer is still used by session %s", key);
 	for (uint16_t i = 0; i < s->pdrs; i++)
 		if (pdr[i].source == API_FROM_CORE && !gtpu_local_staged(&pdr[i].local))
-			return object_error(EBUSY, "session %s has an F-TEID on an address that no path would have any more", key);
+			return object_error(
+				EBUSY, "session %s has an F-TEID on an address that no path would have any more", key);
 	return scheduler_check_place(s->port, key, s->worker, s->subport, s->pipe, s->pipe_profile);
 }
 
