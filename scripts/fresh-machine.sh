@@ -57,6 +57,8 @@ give_source() {
 
 # In namespaces of its own: mounts what a system has, and runs ./dev.
 inside() {
+	# A root that is a mount point, as on a real machine: tests make namespaces of their own in it.
+	mount --bind "$root" "$root"
 	mount -t proc proc "$root/proc"
 	mount --rbind /sys "$root/sys"
 	mount --rbind /dev "$root/dev"
