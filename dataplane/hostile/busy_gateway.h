@@ -8,6 +8,11 @@
 
 #define HOME_ROUTED 5 // its uplink is plain IP towards the Internet
 
+// Makes the gateway at the first call, and waits until it is quiet.
 void busy_gateway_start(void);
+// Ends the fuzz target with what is wrong when `good` is 0.
+void busy_gateway_check(int good, const char *what);
+// After an input: the counters add up; and when time has passed nothing is held and no buffer is lost.
+void busy_gateway_rest(void);
 
 #endif

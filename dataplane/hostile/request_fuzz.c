@@ -38,15 +38,6 @@ static int answer(struct reply_sink *s, const struct api_header *h, const void *
 	return 0;
 }
 
-static void start(void)
-{
-	static int started;
-
-	if (!started)
-		busy_gateway_start();
-	started = 1;
-}
-
 // The body in memory of exactly its size, so that reading past it is seen.
 static void message(struct client *c, uint8_t type, uint8_t kind, uint8_t key, const uint8_t *body, uint32_t length)
 {
@@ -131,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct client c = {.sink = {.send = answer, .owner = 1}};
 	size_t at = 0;
 
-	start();
+	busy_gateway_start();
 	for (int n = 0; n < MAX_MESSAGES && size - at >= HEAD; n++) {
 		uint8_t type = data[at], kind = data[at + 1], key = data[at + 2];
 		uint32_t length = load16(data + at + 3);
