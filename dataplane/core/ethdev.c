@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens and closes one DPDK device: probe by name, queues, offloads, MTU, MAC address, start.
+#include "core/ethdev.h"
+#include "core/log.h"
+#include <errno.h>
+#include <net/if.h>
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define L2_ROOM 26 // Ethernet, two tags and FCS
+#define ARGS_BYTES 288
+
+// Where a refusal is explained.
+struct refusal {
+	const char *name; // of the port
+	char *text;
+	size_t n;
+};
+
+static int __attribute__((format(printf, 3, 4))) refuse(const struct refusal *r, int code, const char *format, ...)
+{
+	int used = snprintf(r->text, r->n, "port %s: ", r->name);
+	va_list list;
+
+	if (used > 0 && (size_t)used < r->n) {
+		va_start(list, format);
+		vsnprintf(r->text + used, r->n - (size_t)used, format, list);
+		va_end(list);
+	}
+	return code;
+}
+
+// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told otherwise.
+static void device_args(const struct ethdev_want *want, char *args, size_t n)
+{
+	int packet = strcmp(want->driver, "net_af_packet") == 0;
+	int count = packet && strstr(want->args, "qpairs=") == NULL;
+	int large = packet && want->mtu > 1900 && strstr(want->args, "framesz=") == NULL;
+	char queue_pairs[24] = "";
+
+	if (count)
+		snprintf(queue_pairs, sizeof(queue_pairs), ",qpairs=%u", want->rx_queues);
+	snprintf(args, n, "%s%s%s", want->args, queue_pairs, large ? ",framesz=16384,blocksz=65536" : "");
+}
+
+static int probe(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
+{
+	char args[ARGS_BYTES];
+	uint16_t other;
+	int error;
+
+	if (strcmp(want->driver, "pci") == 0) {
+		snprintf(e->bus, sizeof(e->bus), "pci");
+		snprintf(e->device, sizeof(e->device), "%.*s", (int)strcspn(want->args, ","), want->args);
+		const char *comma = strchr(want->args, ',');
+		snprintf(args, sizeof(args), "%s", comma ? comma + 1 : "");
+	} else {
+		snprintf(e->bus, sizeof(e->bus), "vdev");
+		snprintf(e->device, sizeof(e->device), "%s_%s", want->driver, r->name);
+		device_args(want, args, sizeof(args));
+	}
+	if (rte_eth_dev_get_port_by_name(e->device, &other) == 0)
+		return refuse(r, EBUSY, "device %s serves another port", e->device);
+	error = rte_eal_hotplug_add(e->bus, e->device, args);
+	if (error != 0)
+		return refuse(r, ENODEV, "%s does not take \"%s\": %s", want->driver, args,
+			rte_strerror(error < 0 ? -error : error));
+	if (rte_eth_dev_get_port_by_name(e->device, &e->id) != 0) {
+		rte_eal_hotplug_remove(e->bus, e->device);
+		return refuse(r, ENODEV, "device %s is not a network port", e->device);
+	}
+	return 0;
+}
+
+static uint32_t buffer_room(const struct ethdev_want *want)
+{
+	return rte_pktmbuf_data_room_size(want->pool) - RTE_PKTMBUF_HEADROOM;
+}
+
+static void set_offloads(const struct rte_eth_dev_info *info, const struct ethdev_want *want, struct rte_eth_conf *conf)
+{
+	if (want->mtu + L2_ROOM > buffer_room(want))
+		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+	conf->txmode.offloads |= info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (conf->rxmode.mq_mode == RTE_ETH_MQ_RX_RSS) {
+		// Steer by the IP addresses where the device can see them; the hand-over to the owner corrects the rest.
+		conf->rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_GTPU);
+		if (conf->rx_adv_conf.rss_conf.rss_hf == 0)
+			conf->rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+	}
+}
+
+static int configure(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {0};
+	uint16_t descriptors = want->descriptors ? want->descriptors : ETHDEV_DESCRIPTORS, rx = descriptors, tx = rx;
+
+	if (rte_eth_dev_info_get(e->id, &info) != 0)
+		return refuse(r, EIO, "the device does not say what it can do");
+	e->rx_queues = RTE_MIN(want->rx_queues, info.max_rx_queues);
+	e->tx_queues = RTE_MIN(want->tx_queues, info.max_tx_queues);
+	e->multi_segment = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+	if (want->mtu + L2_ROOM > buffer_room(want) && !(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER))
+		return refuse(r, EINVAL,
+			"the device does not chain buffers, so an MTU of %u needs engine.buffer_size %u", want->mtu,
+			want->mtu + L2_ROOM);
+	conf.rxmode.mtu = want->mtu;
+	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
+	set_offloads(&info, want, &conf);
+	int error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
+	if (error != 0) // some virtual devices refuse an MTU at this point, and take it later or never
+		conf.rxmode.mtu = 0, error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
+	if (error == 0)
+		error = rte_eth_dev_adjust_nb_rx_tx_desc(e->id, &rx, &tx);
+	for (uint16_t q = 0; error == 0 && q < e->rx_queues; q++)
+		error = rte_eth_rx_queue_setup(e->id, q, rx, rte_eth_dev_socket_id(e->id), NULL, want->pool);
+	for (uint16_t q = 0; error == 0 && q < e->tx_queues; q++)
+		error = rte_eth_tx_queue_setup(e->id, q, tx, rte_eth_dev_socket_id(e->id), NULL);
+	if (error != 0)
+		return refuse(r, -error, "the device refuses %u+%u queues of %u descriptors: %s", e->rx_queues,
+			e->tx_queues, descriptors, rte_strerror(-error));
+	return 0;
+}
+
+// The Linux interface behind a device (net_af_packet, whose driver refuses more than 1500).
+static int set_interface_mtu(const struct ethdev *e, uint32_t mtu)
+{
+	struct rte_eth_dev_info info;
+	struct ifreq request = {.ifr_mtu = (int)mtu};
+	int error = -1, s;
+
+	if (rte_eth_dev_info_get(e->id, &info) != 0 || info.if_index == 0 ||
+		if_indextoname(info.if_index, request.ifr_name) == NULL)
+		return -1;
+	s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (s >= 0) {
+		error = ioctl(s, SIOCSIFMTU, &request);
+		close(s);
+	}
+	return error;
+}
+
+static void set_mtu(const struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
+{
+	uint32_t mtu = want->mtu + want->tags;
+
+	if (rte_eth_dev_set_mtu(e->id, (uint16_t)mtu) != 0 && set_interface_mtu(e, mtu) != 0 &&
+		rte_eth_dev_set_mtu(e->id, (uint16_t)want->mtu) != 0)
+		LOG(INFO, "port %s: the device has no MTU to set\n", r->name);
+}
+
+static int start(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
+{
+	static const uint8_t none[6];
+
+	if (memcmp(want->mac, none, 6) != 0 &&
+		rte_eth_dev_default_mac_addr_set(e->id, (struct rte_ether_addr *)(uintptr_t)want->mac) != 0)
+		LOG(WARNING,
+			"port %s: the device keeps its own MAC address; frames to the configured one need promiscuous "
+			"mode\n",
+			r->name);
+	int error = rte_eth_dev_start(e->id);
+	if (error != 0)
+		return refuse(r, -error, "does not start: %s", rte_strerror(-error));
+	rte_eth_macaddr_get(e->id, &e->mac);
+	if (memcmp(want->mac, none, 6) != 0)
+		memcpy(e->mac.addr_bytes, want->mac, 6);
+	set_mtu(e, want, r);
+	if (want->promiscuous && rte_eth_promiscuous_enable(e->id) != 0)
+		LOG(WARNING, "port %s: no promiscuous mode\n", r->name);
+	// Neighbour discovery needs the solicited-node groups (RFC 4291 §2.7.1).
+	rte_eth_allmulticast_enable(e->id);
+	return 0;
+}
+
+int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *want, char *error, size_t n)
+{
+	struct refusal r = {name, error, n};
+
+	memset(e, 0, sizeof(*e));
+	int code = probe(e, want, &r);
+	if (code != 0)
+		return code;
+	code = configure(e, want, &r);
+	if (code == 0)
+		code = start(e, want, &r);
+	if (code != 0)
+		rte_eal_hotplug_remove(e->bus, e->device);
+	return code;
+}
+
+void ethdev_close(struct ethdev *e)
+{
+	rte_eth_dev_stop(e->id);
+	rte_eth_dev_close(e->id);
+	rte_eal_hotplug_remove(e->bus, e->device);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens and closes one DPDK device (PCI, net_memif, net_af_packet, …): for the gateway's ports and for the tester's. Knows
+// nothing of workers and graphs. All calls: the thread that owns the devices.
+#ifndef CORE_ETHDEV_H
+#define CORE_ETHDEV_H
+
+#include <rte_ether.h>
+#include <rte_mempool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ETHDEV_DESCRIPTORS 1024 // of a queue, when not given
+
+struct ethdev_want {
+	const char *driver; // "pci", or a virtual device's: "net_memif", …
+	const char *args; // the driver's, as after --vdev NAME,; for PCI the address and its arguments
+	uint32_t mtu; // largest L3 packet
+	uint32_t
+		tags; // bytes of VLAN tags that come on top of it; Linux counts them as part of what an interface carries
+	uint16_t rx_queues, tx_queues; // as many as the device has at most
+	uint16_t descriptors; // of each queue; 0: ETHDEV_DESCRIPTORS
+	uint8_t mac[6]; // zeros: the device's own
+	uint8_t promiscuous;
+	struct rte_mempool *pool; // for received frames; must outlive the device
+};
+
+struct ethdev {
+	uint16_t id; // rte_ethdev's port number
+	uint16_t rx_queues, tx_queues; // really made
+	uint8_t multi_segment; // the device sends chained mbufs
+	struct rte_ether_addr mac;
+	char bus[16], device[80];
+};
+
+// Opens and starts device DRIVER_NAME. Returns 0; else a positive errno after a sentence in `error`, and nothing stays open.
+int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *want, char *error, size_t n);
+void ethdev_close(struct ethdev *e);
+
+#endif
