@@ -49,6 +49,7 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 	char *args[MAX_ARGS];
 	int n = 0;
 
+	core_program = program;
 	if (huge < 0)
 		huge = free_huge_pages() >= HUGE_PAGES_WANTED;
 	lcores(cores, sizeof(cores));

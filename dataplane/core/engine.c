@@ -13,6 +13,7 @@
 #define MIN_BUFFERS 512
 
 int core_logtype;
+const char *core_program = "isthmus-dp";
 RTE_LOG_REGISTER_DEFAULT(core_logtype, NOTICE)
 
 static struct {
