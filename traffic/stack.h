@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// An encapsulation stack (Ethernet, tags, PPPoE, IP, UDP, GTP-U, …) as a profile describes it, and the template of
+// header bytes compiled from it. Shares no code with the gateway: what the gateway sends is compared with what is
+// encoded here.
+//
+// Pure: no I/O, no globals, no DPDK. All multi-byte values in `bytes` are in network order.
+#ifndef TRAFFIC_STACK_H
+#define TRAFFIC_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STACK_LAYERS 16
+#define LAYER_FIELDS 16
+#define LAYER_EXTENSIONS 4
+#define TEMPLATE_BYTES 256
+#define TEMPLATE_FIELDS 32
+#define TEMPLATE_LENGTHS 12
+#define TEMPLATE_SUMS 8
+#define FCS 4 // frame sizes of a profile include it, frames in memory do not
+
+// A header field's value: the same in every packet, or counted from flow to flow, or anything (what is received only):
+// value(flow) = bytes + step * ((flow / each) % count).
+struct value {
+	bool given; // the profile names it; else the layer's default counts
+	bool any;
+	uint8_t bytes[16]; // right-aligned: the last `width` bits of the array, e.g. an IPv4 address in bytes[12..15]
+	uint8_t word; // which 32-bit word of `bytes` the step is added to: 3 the lowest; 0:0:0:1:: is a step of 1 in word 1
+	uint32_t step, each, count; // step 0: constant; each >= 1; count 0: never wraps
+};
+
+enum layer_kind {
+	LAYER_ETHERNET,
+	LAYER_VLAN,
+	LAYER_PPPOE,
+	LAYER_IPV4,
+	LAYER_IPV6,
+	LAYER_UDP,
+	LAYER_TCP,
+	LAYER_ICMP,
+	LAYER_ICMPV6,
+	LAYER_GTPU,
+	LAYER_KINDS
+};
+
+// How a field is written in a profile and where it lies in its header.
+enum field_form { FORM_NUMBER, FORM_MAC, FORM_IPV4, FORM_IPV6 };
+// What a field is when the profile does not give it. A value that is given counts for all of them, so that wrong
+// headers can be sent on purpose; only of UDP's checksum a profile can but say whether there is one (0: none, 1:
+// computed).
+enum field_role {
+	ROLE_PLAIN, // its preset
+	ROLE_REQUIRED, // a fault: no preset makes sense (addresses, ids)
+	ROLE_NEXT, // says what follows: EtherType, PPP protocol, IP protocol
+	ROLE_LENGTH, // of the rest of the frame; the first `preset` octets of the header do not count
+	ROLE_CHECKSUM,
+	ROLE_TPID, // stands in the type of the layer before
+	ROLE_PORT, // 2152 before GTP-U (TS 29.281 §4.4.2), else its preset
+	ROLE_FLAGS, // of GTP-U: version 1, and E, S, PN by what the profile gives
+	ROLE_EXTENSION, // type of the first GTP-U extension header
+};
+struct field_form_of {
+	const char *name; // "source", "ttl", …
+	enum field_form form;
+	int16_t bit; // offset in the header, network bit order (IEEE 802 and RFC figures); < 0: in the header before
+	uint16_t bits; // width
+	uint32_t preset;
+	enum field_role role;
+};
+struct layer_form {
+	const char *name; // "ethernet", "vlan", …
+	uint16_t bytes; // of the header without options and extensions
+	uint8_t fields;
+	struct field_form_of field[LAYER_FIELDS];
+};
+// The form of a kind; by name (NULL: none such). Static tables.
+const struct layer_form *layer_form(enum layer_kind kind);
+const struct layer_form *layer_form_by_name(const char *name, enum layer_kind *kind);
+// Index of a field in its layer, or -1.
+int layer_field(enum layer_kind kind, const char *name);
+
+// GTP-U extension header (TS 29.281 §5.2): type and content without length and next-type; PDU Session Container is
+// 0x85.
+struct extension {
+	uint8_t type, length; // content bytes: 4n + 2
+	uint8_t content[30];
+};
+
+struct layer {
+	enum layer_kind kind;
+	int line; // of the profile, for error messages
+	struct value field[LAYER_FIELDS]; // by index of layer_form()->field
+	uint8_t extensions;
+	struct extension extension[LAYER_EXTENSIONS];
+};
+struct stack {
+	uint8_t layers; // 0: not given
+	struct layer layer[STACK_LAYERS];
+};
+
+// The value that the profile gives to the field `name` of a layer, or NULL.
+const struct value *layer_given(const struct layer *l, const char *name);
+// E, S and PN of GTP-U as the profile's values ask for them (TS 29.281 §5.1).
+uint8_t layer_gtpu_flags(const struct layer *l);
+// Bytes of a layer's header with GTP-U's optional octets and extensions.
+uint16_t layer_bytes(const struct layer *l);
+// What tells a layer from others of its kind further out: "", "inner ", "third ", …
+const char *layer_rank(const struct stack *s, uint32_t index);
+
+// ---- compiled -------------------------------------------------------------------------------------------------------
+
+// A big-endian number of `width` bytes (1, 2, 4) at `offset` that changes with the flow: step * ((flow / each) % count)
+// is added to what stands there. It never carries into neighbours in the same bytes (VLAN priority and id):
+// stack_compile() has looked at all flows. Two fields may share bytes.
+struct template_field {
+	uint16_t offset;
+	uint8_t width;
+	uint32_t step, each, count; // step as it is added (shifted to the field's place); count 0: never wraps
+};
+// A 16-bit length: frame bytes without FCS minus `less`. PPPoE, IPv4, IPv6, UDP, GTP-U.
+struct template_length {
+	uint16_t offset, less;
+};
+enum sum_kind { SUM_IPV4_HEADER, SUM_L4 };
+struct template_sum {
+	enum sum_kind kind;
+	uint16_t offset; // of the checksum
+	uint16_t start; // of what it covers: the IPv4 header, or the L4 header; the latter reaches to the frame's end
+	uint16_t addresses; // where both addresses of the pseudo header (RFC 768, RFC 8200 §8.1) begin
+	uint16_t address_bytes; // of both; 0: there is no pseudo header (ICMP over IPv4)
+	uint8_t protocol;
+	bool udp; // computed 0 is sent as 0xffff
+};
+
+// The header of every flow of a stream at every size.
+struct template
+{
+	uint16_t length; // header bytes
+	uint16_t inner_l3; // offset of the innermost IP header; 0: there is none
+	uint8_t bytes[TEMPLATE_BYTES]; // of flow 0; zeros where `size` and `sum` write
+	// 1 bits are compared; header bytes only. Zeros for fields that are `any`, and for every checksum that covers
+	// one (an IPv4 id that is `any` takes its header checksum along). The entry in `sum` remains for those: the
+	// receiver computes such a checksum over what it received. A checksum that is itself `any` has no entry.
+	uint8_t mask[TEMPLATE_BYTES];
+	uint8_t fields, lengths, sums;
+	struct template_field field[TEMPLATE_FIELDS];
+	struct template_length size[TEMPLATE_LENGTHS];
+	struct template_sum sum[TEMPLATE_SUMS]; // innermost first
+	struct stack stack; // for template_name()
+};
+
+// Compiles `s`. `flows`: how many the stream has; a counted field that would leave its width is an error. `received`:
+// `any` is allowed. What the profile does not give is computed (enum field_role). UDP has no checksum over IPv4 and
+// below GTP-U (RFC 768, RFC 6935 §5) unless the profile says `checksum: 1`, and has one over IPv6 unless it says
+// `checksum: 0`. GTP-U has a sequence number or N-PDU number where the profile gives one (or says `any`). Returns 0, or
+// -1 with a sentence in `error` that names layer and field, and its line in `line`; then *t is unusable.
+int stack_compile(
+	const struct stack *s, uint32_t flows, bool received, struct template *t, char *error, size_t n, int *line);
+
+// Writes the header of `flow` for a frame of `frame` bytes (no FCS, at least t->length) to `to` (room for t->length
+// bytes): fields, lengths, IPv4 header checksums, and L4 checksums over this header and `payload` (frame - t->length
+// bytes, NULL: zeros). The last TAG_BYTES of the payload count as zeros, whatever stands there. Any thread.
+void template_write(const struct template *t, uint32_t flow, uint32_t frame, const uint8_t *payload, uint8_t *to);
+
+// The innermost L4 checksum there is, which depends on the payload, or NULL. Outer checksums that cover it do not
+// change with the payload, because an L4 segment with a good checksum sums up to a constant.
+const struct template_sum *template_payload_sum(const struct template *t);
+
+// "gtpu.teid" for the field that holds byte `offset` of the header, "ipv4.dscp/ecn" where several share it; "payload"
+// behind the header. The second layer of a kind is "inner ipv4". Always ends the string (n >= 1).
+void template_name(const struct template *t, uint16_t offset, char *to, size_t n);
+
+#endif
