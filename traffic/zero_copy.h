@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several memif ports that share this process's memory without copying. DPDK's driver (22.11, memif_connect()) closes the file
+// descriptors of EAL's own huge pages as soon as one port is connected; the next port would hand over whatever file has that
+// number by then, and its peer would read foreign memory. So ports are connected one after the other, and the descriptors
+// are put back in between. Main thread, before other threads open files.
+#ifndef TRAFFIC_ZERO_COPY_H
+#define TRAFFIC_ZERO_COPY_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define ZERO_COPY_LISTS 16
+
+struct zero_copy {
+	uint32_t lists;
+	int fd[ZERO_COPY_LISTS], copy[ZERO_COPY_LISTS]; // EAL's descriptor, and another of the same file
+};
+
+// Before a port is opened: remembers EAL's descriptors.
+void zero_copy_keep(struct zero_copy *z);
+// After it was opened: waits until port `id` has a link, puts closed descriptors back, and forgets them all. Returns 0, or -1
+// when there was no link within so many seconds.
+int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds);
+
+#endif
