@@ -94,7 +94,7 @@ build_all() {
 	link_program isthmus-dp dataplane
 	link_program isthmus-traffic traffic
 	build_go
-	for program in isthmus isthmus-dp; do
+	for program in isthmus isthmus-dp isthmus-traffic; do
 		[[ -x build/$program ]] || die "the build ended without build/$program"
 	done
 }
@@ -102,5 +102,5 @@ build_all() {
 verb_build() {
 	ensure_setup
 	build_all
-	say "built build/isthmus and build/isthmus-dp"
+	say "built build/isthmus, build/isthmus-dp and build/isthmus-traffic"
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A histogram of durations in ticks: exact up to 63, then 32 steps for each doubling (at most 3.2 % wide). Pure.
+#ifndef TRAFFIC_HISTOGRAM_H
+#define TRAFFIC_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_STEPS 32 // for each doubling
+#define HISTOGRAM_BUCKETS (64 + (40 - 6) * HISTOGRAM_STEPS) // up to 2^40 ticks, minutes
+
+// Written by one thread. Read when that thread is at rest.
+struct histogram {
+	uint64_t bucket[HISTOGRAM_BUCKETS];
+	uint64_t count, max, min; // min of an empty one: UINT64_MAX
+	uint64_t sum;
+};
+
+static inline uint32_t histogram_bucket(uint64_t ticks)
+{
+	if (ticks < 64)
+		return (uint32_t)ticks;
+	uint32_t top = 63 - (uint32_t)__builtin_clzll(ticks); // >= 6
+	uint32_t bucket = 64 + (top - 6) * HISTOGRAM_STEPS + ((uint32_t)(ticks >> (top - 5)) & (HISTOGRAM_STEPS - 1));
+
+	return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
+}
+
+static inline void histogram_add(struct histogram *h, uint64_t ticks)
+{
+	h->bucket[histogram_bucket(ticks)]++;
+	h->count++;
+	h->sum += ticks;
+	if (ticks > h->max)
+		h->max = ticks;
+	if (ticks < h->min)
+		h->min = ticks;
+}
+
+void histogram_clear(struct histogram *h);
+void histogram_join(struct histogram *to, const struct histogram *from);
+// The value below or at which the given part (0..1) of all lies, as the upper end of its bucket, never above max. 0
+// when empty.
+uint64_t histogram_quantile(const struct histogram *h, double part);
+// Lowest and highest ticks of a bucket.
+uint64_t histogram_low(uint32_t bucket);
+uint64_t histogram_high(uint32_t bucket);
+
+#endif
