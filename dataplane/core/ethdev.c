@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define L2_ROOM 26 // Ethernet, two tags and FCS
@@ -51,12 +52,44 @@ static void device_args(const struct ethdev_want *want, char *args, size_t n)
 	snprintf(args, n, "%s%s%s", want->args, queue_pairs, large ? ",framesz=16384,blocksz=65536" : "");
 }
 
+// A memif server that was killed leaves its socket's file behind, and the driver does not bind over it. The file goes unless
+// /proc/net/unix says that somebody listens. (Asking by connect() would upset a live server.)
+static void remove_stale_socket(const struct ethdev_want *want)
+{
+	const char *at = strstr(want->args, "socket=");
+	char path[ARGS_BYTES], line[2 * ARGS_BYTES];
+	struct stat file;
+	int alive = 0;
+
+	if (strcmp(want->driver, "net_memif") != 0 || at == NULL || strstr(want->args, "role=server") == NULL ||
+		strstr(want->args, "socket-abstract=no") == NULL)
+		return;
+	at += strlen("socket=");
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(at, ","), at);
+	if (lstat(path, &file) != 0 || !S_ISSOCK(file.st_mode))
+		return;
+	FILE *f = fopen("/proc/net/unix", "r");
+
+	if (f == NULL)
+		return;
+	while (!alive && fgets(line, sizeof(line), f) != NULL) {
+		line[strcspn(line, "\n")] = 0;
+		const char *name = strchr(line, '/');
+
+		alive = name != NULL && strcmp(name, path) == 0;
+	}
+	fclose(f);
+	if (!alive && unlink(path) == 0)
+		LOG(NOTICE, "removed %s, which a dead memif server left behind\n", path);
+}
+
 static int probe(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
 {
 	char args[ARGS_BYTES];
 	uint16_t other;
 	int error;
 
+	remove_stale_socket(want);
 	if (strcmp(want->driver, "pci") == 0) {
 		snprintf(e->bus, sizeof(e->bus), "pci");
 		snprintf(e->device, sizeof(e->device), "%.*s", (int)strcspn(want->args, ","), want->args);
