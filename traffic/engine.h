@@ -102,6 +102,8 @@ void lane_clear(struct lane *l, uint32_t nonce);
 void lane_begin(struct lane *l, uint64_t now);
 // Sends what is due at `now`. Returns how many packets it tried to send.
 uint32_t lane_send(struct lane *l, uint64_t now);
+// Sends the answers to neighbours' questions that wait, between trials too. Returns how many.
+uint32_t lane_send_neighbour_answers(struct lane *l);
 void lane_end(struct lane *l); // gives back what is pending
 // How many packets are due, at most BURST.
 uint32_t pacer_due(struct pacer *p, uint64_t now);

@@ -195,7 +195,7 @@ static uint32_t send_answers(struct lane *l, struct sender *s, const struct patt
 	return n;
 }
 
-static uint32_t send_neighbour_answers(struct lane *l)
+uint32_t lane_send_neighbour_answers(struct lane *l)
 {
 	struct rte_mbuf *m[BURST];
 	unsigned n = rte_ring_sc_dequeue_burst(l->port->neighbour_answers, (void **)m, BURST, NULL);
@@ -212,8 +212,6 @@ uint32_t lane_send(struct lane *l, uint64_t now)
 
 	if (l->pendings == 0) // what is pending belongs to its queue
 		l->queue = (uint16_t)(l->queue + 1 < l->port->dev.tx_queues ? l->queue + 1 : 0);
-	if (unlikely(rte_ring_count(l->port->neighbour_answers) != 0))
-		n += send_neighbour_answers(l);
 	if (unlikely(l->pendings != 0)) {
 		struct rte_mbuf *m[BURST];
 		struct sender *from[BURST];

@@ -2,6 +2,7 @@
 // Opens the tester: DPDK, ports, pools, streams, lanes, threads; and closes it.
 #include "traffic/tester.h"
 #include "core/engine.h"
+#include "core/log.h"
 #include "traffic/engine.h"
 #include "traffic/zero_copy.h"
 #include <errno.h>
@@ -342,8 +343,12 @@ void tester_close(struct tester *t)
 {
 	if (t->thread != NULL)
 		threads_stop(t);
-	if (t->capture != NULL)
+	if (t->capture != NULL) {
+		capture_poll(t->capture);
+		if (capture_error(t->capture) != NULL)
+			LOG(WARNING, "%s; the rest is missing\n", capture_error(t->capture));
 		capture_close(t->capture);
+	}
 	for (uint32_t i = 0; t->port != NULL && t->lane != NULL && i < t->ports; i++) {
 		if (t->port[i].neighbour_answers != NULL)
 			ethdev_close(&t->port[i].dev);

@@ -41,27 +41,31 @@ static void answer_neighbour(struct tester_port *p, const uint8_t *frame, uint16
 		rte_pktmbuf_free(m);
 }
 
+static __rte_noinline void sample(struct tester_thread *th, const uint8_t *frame, uint16_t length, bool wrong)
+{
+	struct capture *capture = th->tester->capture;
+	struct timespec at = {0};
+
+	if (wrong || capture_wants(capture, th->index))
+		clock_gettime(CLOCK_REALTIME, &at);
+	uint64_t ns = (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+	if (wrong)
+		capture_keep(capture, th->index, frame, length, ns);
+	else
+		capture_offer(capture, th->index, frame, length, ns);
+}
+
 static void judge(struct tester_thread *th, struct tester_port *p, struct rte_mbuf *m, uint64_t now)
 {
 	uint16_t length = (uint16_t)RTE_MIN(m->pkt_len, (uint32_t)FRAME_MAX);
 	const uint8_t *frame = in_one_piece(m, th->linear);
-	struct capture *capture = th->tester->capture;
-	struct timespec at = {0};
 	bool wrong;
 	struct receiver *r = check_frame(&p->check, frame, length, now, &wrong);
 
 	if (unlikely(r == NULL && p->want->addresses != 0))
 		answer_neighbour(p, frame, length, th->tester->rx_pool);
-	if (unlikely(capture != NULL && (wrong || capture_wants(capture, th->index))))
-		clock_gettime(CLOCK_REALTIME, &at);
-	if (unlikely(capture != NULL)) {
-		uint64_t ns = (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
-
-		if (wrong)
-			capture_keep(capture, th->index, frame, length, ns);
-		else
-			capture_offer(capture, th->index, frame, length, ns);
-	}
+	if (unlikely(th->tester->capture != NULL))
+		sample(th, frame, length, wrong);
 }
 
 static inline void prefetch_frame(struct rte_mbuf *m)
@@ -194,6 +198,9 @@ static void loop(struct tester_thread *th)
 			return;
 		for (uint32_t i = 0; i < th->ports; i++)
 			work += receive(th, th->port[i], now);
+		for (uint32_t i = 0; i < th->lanes; i++)
+			if (unlikely(rte_ring_count(th->lane[i]->port->neighbour_answers) != 0))
+				work += lane_send_neighbour_answers(th->lane[i]);
 		if ((command & 7) == COMMAND_SEND)
 			for (uint32_t i = 0; i < th->lanes; i++)
 				work += lane_send(th->lane[i], now);

@@ -1,0 +1,73 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of the tester share: running it, a relay with faults beside it, and what its result must say.
+#
+# usage: . test/lib/net.sh; own_world "$@"; . test/lib/traffic.sh
+TESTER=$BIN/isthmus-traffic
+RELAY=$BIN/traffic/fault-relay
+[[ -x $TESTER ]] || TESTER=$BIN/traffic/isthmus-traffic
+[[ -x $TESTER ]] || fail "no isthmus-traffic in $BIN"
+
+# Runs the tester with $DIR/NAME.yaml and demands its exit status. Leaves $DIR/NAME.json and $DIR/NAME.log.
+# usage: run_tester STATUS NAME [OPTION...]
+run_tester() {
+	local want=$1 name=$2 status=0
+	shift 2
+	rm -f "$DIR/$name.json"
+	timeout -k 5 60 "$TESTER" --json "$DIR/$name.json" "$@" "$DIR/$name.yaml" >"$DIR/$name.log" 2>&1 || status=$?
+	((status == want)) || {
+		cat "$DIR/$name.log"
+		[[ ! -s $DIR/$name.json ]] || "$PYTHON" "$TEST_ROOT/test/lib/traffic_result.py" "$DIR/$name.json" all
+		fail "$name: the tester's exit status is $status, expected $want"
+	}
+}
+
+# Like it, for a profile that promises rates: when a busy machine kept the tester from sending what it should, once more.
+# usage: run_tester_at_rate STATUS NAME [OPTION...]
+run_tester_at_rate() {
+	local try
+	for try in 1 2 3 4; do
+		if (run_tester "$@") >"$DIR/try" 2>&1; then
+			return
+		fi
+		(result_says "$2" 'any(t.tester_limited for t in r.trials)') >/dev/null 2>&1 || break
+		echo "$2: the tester could not keep its rate, try $try"
+	done
+	run_tester "$@"
+}
+
+# What $DIR/NAME.json must say, as expressions of Python; traffic_result.py explains the names.
+# usage: result_says NAME EXPRESSION...
+result_says() {
+	local name=$1
+	shift
+	"$PYTHON" "$TEST_ROOT/test/lib/traffic_result.py" "$DIR/$name.json" "$@" || fail "$name: see above"
+}
+
+# Starts fault-relay between two memif sockets, $DIR/a.sock and $DIR/b.sock. Its counts come with stop_relay.
+# usage: start_relay OPTION...
+start_relay() {
+	rm -f "$DIR/relay.json" "$DIR/relay.log"
+	"$RELAY" --polite --descriptors 1024 "$@" -- \
+		--vdev "net_memif0,socket=$DIR/a.sock,socket-abstract=no,role=server,rsize=13" \
+		--vdev "net_memif1,socket=$DIR/b.sock,socket-abstract=no,role=server,rsize=13" \
+		>"$DIR/relay.json" 2>"$DIR/relay.log" &
+	RELAY_PID=$!
+	wait_for 20 grep -q ready "$DIR/relay.log" || fail "the relay does not start: $(cat "$DIR/relay.log")"
+}
+
+stop_relay() {
+	kill -TERM "$RELAY_PID"
+	wait "$RELAY_PID" || fail "the relay ended badly: $(cat "$DIR/relay.log")"
+}
+
+# tshark has no remark about any frame of a sample, with all checksums looked at.
+# usage: clean_capture FILE FRAMES_AT_LEAST
+clean_capture() {
+	local frames remarks
+	local checks=(-o ip.check_checksum:TRUE -o udp.check_checksum:TRUE)
+	frames=$(tshark -r "$1" 2>/dev/null | wc -l)
+	((frames >= $2)) || fail "$1 has $frames frames, at least $2 are expected"
+	remarks=$(tshark -r "$1" "${checks[@]}" -Y '_ws.malformed || _ws.expert.severity >= 6291456' 2>/dev/null | head -5)
+	[[ -z $remarks ]] || fail "$1: tshark complains about $remarks"
+}
