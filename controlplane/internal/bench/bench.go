@@ -14,16 +14,29 @@ import (
 // Options of one benchmark.
 type Options struct {
 	Profile     string
-	Seconds     float64
+	Seconds     float64 // synth: for each direction; else the length of a trial
 	Workers     int
 	Subscribers int
-	CPUs        []int
+	CPUs        []int // of the workers
 	NoHuge      bool
 	DPBinary    string
 	Version     string
 	Scheduler   string    // engine: rte or hqos; empty: the configuration's default
 	Command     string    // for the report
 	Progress    io.Writer // where the bar goes
+
+	// What follows is for links that are measured from outside.
+	Link        string   // LinkMemif, …
+	Goal        float64  // highest loss ratio, beside 0
+	Rate        float64  // packets per second: measure at this rate in place of the search; 0: search
+	Steps       []string // percentages of Rate, one after the other, in place of Rate alone: "50%", "120%"
+	Quick       bool     // a rough search, few extras
+	Size        int      // rfc2544: this size alone; 0: all
+	Instances   int      // gateways side by side
+	TesterCPUs  []int    // a thread of the tester each; nil: one thread, not pinned
+	ControlCPUs []int    // where everything else may run; nil: anywhere
+	TesterBin   string   // isthmus-traffic
+	Keep        string   // folder for the tester's profiles and results and the gateway's configuration; empty: not kept
 }
 
 // lossTarget is the paper's: at most 0.001 % (row A5).
@@ -43,11 +56,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if opt.Seconds <= 0 {
 		return nil, fmt.Errorf("%g seconds is too short", opt.Seconds)
 	}
-	huge := "auto"
-	if opt.NoHuge {
-		huge = "off"
-	}
-	l, err := newLayout(opt, huge)
+	l, err := newLayout(opt, hugeWord(&opt))
 	if err != nil {
 		return nil, err
 	}
@@ -180,16 +189,20 @@ func (r *runner) checkPass(ctx context.Context) (checkResult, error) {
 	return r.verdict(a, b), nil
 }
 
-// Configuration returns the YAML that a benchmark runs.
+// Configuration returns the YAML that a benchmark runs. Links from outside have their sockets in /run/isthmus.
 func Configuration(opt Options) ([]byte, error) {
+	if opt.Link != "" && opt.Link != LinkSynth {
+		s, err := newScene(opt, 0)
+		if err != nil {
+			return nil, err
+		}
+		const line = "driver: net_memif, device: /run/isthmus/%s.sock, args: 'id=0,role=server'"
+		return s.config(&wire{gateway: fmt.Sprintf(line, "access")}, &wire{gateway: fmt.Sprintf(line, "core")}), nil
+	}
 	if _, err := Lookup(opt.Profile); err != nil {
 		return nil, err
 	}
-	huge := "auto"
-	if opt.NoHuge {
-		huge = "off"
-	}
-	l, err := newLayout(opt, huge)
+	l, err := newLayout(opt, hugeWord(&opt))
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,14 @@ const (
 	teidDown  = 0x20000000
 )
 
+// AccessMAC and CoreMAC are the addresses of the gateway's ports, the other two those of the tester's.
+const (
+	AccessMAC    = accessMAC
+	CoreMAC      = coreMAC
+	AccessFarMAC = "02:00:00:aa:00:02"
+	CoreFarMAC   = peerMAC
+)
+
 // yaml writes the configuration as a user would, so that the benchmark runs what users run.
 func (l *layout) yaml() []byte {
 	var b strings.Builder
@@ -35,13 +43,15 @@ func (l *layout) yaml() []byte {
 		p("  cpus: [%s]", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(l.cpus)), ", "), "[]"))
 	}
 	p("  huge_pages: %s", l.huge)
+	if l.idle {
+		p("  idle_sleep: true")
+	}
 	p("  limits: {sessions: %d, flows: %d}", max(l.subscribers, 1024), max(4*l.subscribers*l.flows, 65536))
 	p("control: {metrics: ''}")
 	p("ports:")
-	p("  - {name: access, driver: synth, role: access, mtu: 1500, mac: '%s'}", accessMAC)
-	p("  - {name: core, driver: synth, role: core, mtu: 1600, mac: '%s'}", coreMAC)
-	p("  - {name: floor-access, driver: synth, role: access, mtu: 1500, xconnect: floor-core}")
-	p("  - {name: floor-core, driver: synth, role: core, mtu: 1600, xconnect: floor-access}")
+	for _, line := range l.portLines() {
+		p("  - %s", line)
+	}
 	p("interfaces:")
 	p("  - {name: core0, port: core, addresses: [%s/24]}", coreIP)
 	p("routes:")
@@ -77,6 +87,19 @@ func (l *layout) yaml() []byte {
 	return []byte(b.String())
 }
 
+// portLines are the gateway's ports and, with synth ports, a cross-connected pair for the floor.
+func (l *layout) portLines() []string {
+	if l.ports != nil {
+		return l.ports
+	}
+	return []string{
+		fmt.Sprintf("{name: access, driver: synth, role: access, mtu: 1500, mac: '%s'}", accessMAC),
+		fmt.Sprintf("{name: core, driver: synth, role: core, mtu: 1600, mac: '%s'}", coreMAC),
+		"{name: floor-access, driver: synth, role: access, mtu: 1500, xconnect: floor-core}",
+		"{name: floor-core, driver: synth, role: core, mtu: 1600, xconnect: floor-access}",
+	}
+}
+
 // yamlFirewall adds the blocklist, random rules that match no packet of ours, and the allowlist.
 func (l *layout) yamlFirewall(p func(string, ...any)) {
 	p("firewall:")
@@ -98,6 +121,9 @@ func (l *layout) yamlFirewall(p func(string, ...any)) {
 			port = fmt.Sprintf(", source_port: %d, destination_port: %d", rule.port, userPort)
 		}
 		p("      - {source: %s/32, destination: %s%s, protocol: udp, action: permit}", serverIP, rule.prefix, port)
+	}
+	if l.echo {
+		p("      - {source: %s/32, destination: 10.64.0.0/10, protocol: icmp, action: permit}", serverIP)
 	}
 }
 

@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,6 +47,46 @@ func ChooseCPUs(wanted string, workers int) ([]int, error) {
 		return list[len(list)-workers:], nil
 	}
 	return ParseCPUs(wanted)
+}
+
+// Placement decides on which CPUs workers, the tester's threads and everything else run. Wanted are the words of the
+// command line: lists, "none", or empty for the usual: workers on the last CPUs that we may use, the tester's threads on the
+// first, everything else anywhere but with the workers. When there are too few for that, nothing is pinned.
+func Placement(workersWanted, testerWanted, controlWanted string, workers, threads int) (worker, tester, control []int, err error) {
+	allowed := allowedCPUs()
+	if worker, err = ChooseCPUs(workersWanted, workers); err != nil {
+		return nil, nil, nil, err
+	}
+	if len(worker) > 0 && len(worker) != workers {
+		return nil, nil, nil, fmt.Errorf("%d CPUs for %d workers", len(worker), workers)
+	}
+	free := slices.DeleteFunc(slices.Clone(allowed), func(cpu int) bool { return slices.Contains(worker, cpu) })
+	switch testerWanted {
+	case "none":
+	case "":
+		if len(free) >= threads && len(worker) > 0 {
+			tester = free[:threads]
+		} else if workersWanted == "" {
+			worker, free = nil, nil
+		}
+	default:
+		if tester, err = ParseCPUs(testerWanted); err != nil {
+			return nil, nil, nil, err
+		}
+		if len(tester) != threads {
+			return nil, nil, nil, fmt.Errorf("%d CPUs for the tester's %d thread(s)", len(tester), threads)
+		}
+	}
+	switch controlWanted {
+	case "none":
+	case "":
+		if len(worker) > 0 {
+			control = free
+		}
+	default:
+		control, err = ParseCPUs(controlWanted)
+	}
+	return worker, tester, control, err
 }
 
 // allowedCPUs are those in this process's affinity mask.

@@ -29,6 +29,9 @@ type dataPlane struct {
 	exited chan struct{}
 }
 
+// startTime is how long a data plane may take until it answers; long, for machines that have much else to do.
+const startTime = time.Minute
+
 // start runs isthmus-dp and waits until it answers.
 func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, error) {
 	program, err := agent.FindDP(binary)
@@ -43,7 +46,9 @@ func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, er
 	socket := filepath.Join(dir, "dp.sock")
 	d.cmd = exec.Command(program, agent.DPArguments(socket, plan)...)
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A process group of its own: Ctrl-C is ours, and we end it in good order.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	d.cmd.WaitDelay = time.Second // whoever else holds its output does not hold us
 	if err := d.cmd.Start(); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -52,7 +57,7 @@ func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, er
 		d.cmd.Wait()
 		close(d.exited)
 	}()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(startTime); ; {
 		if d.Client, err = dp.Dial(ctx, socket); err == nil {
 			return d, nil
 		}

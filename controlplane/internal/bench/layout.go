@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench measures what a packet costs in the gateway: it starts a data plane of its own with synth ports, has it
-// check packets against an independent encoder, and measures gateway work and the ports' own floor in the same run.
+// Package bench measures the gateway. From outside (Measure): it starts gateway and tester with a link between them and finds
+// the highest rates, loss and latency. Inside (Run): it starts a data plane with synth ports, has it check packets against an
+// independent encoder, and measures what a packet costs beside the ports' own floor in the same run.
 package bench
 
 import (
@@ -59,6 +60,11 @@ func Lookup(name string) (Profile, error) {
 		}
 		names = append(names, p.Name)
 	}
+	for _, p := range OutsideProfiles {
+		if p.Name == name {
+			return Profile{}, fmt.Errorf("%s is measured from outside only, not with synth ports", name)
+		}
+	}
 	return Profile{}, fmt.Errorf("no profile %q; there are %s", name, strings.Join(names, " and "))
 }
 
@@ -71,7 +77,14 @@ type layout struct {
 	flows       int // downlink and uplink flows of one subscriber
 	rules       []rule
 	huge        string
-	engine      string // of the scheduler
+	engine      string   // of the scheduler
+	first       int      // number of the first subscriber, so that gateways side by side have subscribers of their own
+	ports       []string // of the configuration, a line each; nil: synth ports
+	echo        bool     // let ICMP through to the subscribers
+	idle        bool     // workers without work sleep
+	// kernelTags: the tester receives through AF_PACKET, which hands the outer tag over beside the frame; DPDK's driver puts
+	// it back as 0x8100 whatever it was.
+	kernelTags bool
 }
 
 // rule permits what comes to a prefix of subscribers, for one flow or all.
@@ -124,10 +137,11 @@ func ue(i int) string { return fmt.Sprintf("10.%d.%d.%d", 64+i>>16, i>>8&255, i&
 // makeRules covers every flow of every subscriber with at most aclRules rules: a rule for each flow while there are
 // few, else a rule for each block of subscribers.
 func (l *layout) makeRules() {
+	l.rules = nil
 	if l.subscribers*l.flows <= aclRules && l.subscribers <= aclRules {
 		for i := range l.subscribers {
 			for k := range l.flows {
-				l.rules = append(l.rules, rule{ue(i) + "/32", basePort + k})
+				l.rules = append(l.rules, rule{ue(l.first+i) + "/32", basePort + k})
 			}
 		}
 		return
@@ -137,14 +151,14 @@ func (l *layout) makeRules() {
 		bits++
 	}
 	for i := 0; i < l.subscribers; i += 1 << bits {
-		l.rules = append(l.rules, rule{fmt.Sprintf("%s/%d", ue(i), 32-bits), 0})
+		l.rules = append(l.rules, rule{fmt.Sprintf("%s/%d", ue(l.first+i), 32-bits), 0})
 	}
 }
 
 func (l *layout) halves() []half {
 	n := l.subscribers / 2
 	return []half{
-		{name: "qinq", first: 0, count: n, sTag: 100},
-		{name: "pppoe", first: n, count: l.subscribers - n, sTag: 1000, pppoe: true},
+		{name: "qinq", first: l.first, count: n, sTag: 100},
+		{name: "pppoe", first: l.first + n, count: l.subscribers - n, sTag: 1000, pppoe: true},
 	}
 }

@@ -23,8 +23,27 @@ type counters struct {
 	total   api.TotalRow
 }
 
+func newCounters() *counters {
+	return &counters{streams: map[string]api.SynthRow{}, nodes: map[string]api.NodeRow{}, drops: map[string]uint64{}}
+}
+
+// add joins what another data plane has counted, but for its synth streams.
+func (c *counters) add(o *counters) {
+	c.at, c.busy, c.packets = o.at, c.busy+o.busy, c.packets+o.packets
+	for name, n := range o.nodes {
+		sum := c.nodes[name]
+		sum.Calls, sum.Packets, sum.Ticks = sum.Calls+n.Calls, sum.Packets+n.Packets, sum.Ticks+n.Ticks
+		c.nodes[name] = sum
+	}
+	for reason, n := range o.drops {
+		c.drops[reason] += n
+	}
+	c.total.In, c.total.Out, c.total.Punted = c.total.In+o.total.In, c.total.Out+o.total.Out, c.total.Punted+o.total.Punted
+	c.total.Held, c.total.Dropped = c.total.Held+o.total.Held, c.total.Dropped+o.total.Dropped
+}
+
 func (d *dataPlane) read(ctx context.Context) (*counters, error) {
-	c := &counters{streams: map[string]api.SynthRow{}, nodes: map[string]api.NodeRow{}, drops: map[string]uint64{}}
+	c := newCounters()
 	synth, err := dp.Table[api.SynthRow](ctx, d.Client, api.TableSynth, "", 0)
 	if err != nil {
 		return nil, err
