@@ -11,8 +11,8 @@ mkdir -p "$out"
 run() { # NAME ARGUMENTS...
 	local name=$1
 	shift
-	echo "== $name: isthmus bench $* --seconds $seconds"
-	build/isthmus bench "$@" --seconds "$seconds" --json "$out/$name.json" | tee "$out/$name.txt"
+	echo "== $name: isthmus bench $* --link synth --seconds $seconds"
+	build/isthmus bench "$@" --link synth --seconds "$seconds" --json "$out/$name.json" | tee "$out/$name.txt"
 }
 
 {

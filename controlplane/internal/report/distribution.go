@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// binsPerDecade is how finely a distribution is drawn.
+const binsPerDecade = 24
+
+// drawn is the part of all packets that a bin at either end must have to be drawn.
+const drawn = 1e-3
+
+// bins spreads a histogram over bins that are equally wide on a logarithmic axis: the result maps a bin's number to
+// packets. A bucket that lies in several is shared out by how much of it lies in each.
+func bins(histogram []Bucket) (map[int]float64, float64) {
+	list, total := map[int]float64{}, 0.0
+	number := func(us float64) float64 { return math.Log10(us) * binsPerDecade }
+	for _, b := range histogram {
+		low, high, n := b[0], b[1], b[2]
+		if n <= 0 || high <= 0 || high < low {
+			continue
+		}
+		total += n
+		from, to := number(max(low, high/2, 1e-3)), number(max(high, 1e-3))
+		if to-from < 1e-9 {
+			list[int(math.Floor(from))] += n
+			continue
+		}
+		for i := int(math.Floor(from)); float64(i) < to; i++ {
+			list[i] += n * (min(to, float64(i+1)) - max(from, float64(i))) / (to - from)
+		}
+	}
+	return list, total
+}
+
+// histogramChart draws the distributions at several loads over each other.
+func histogramChart(name string, loads []Load) *chart {
+	c := &chart{
+		text: name + ": distribution of latency", x: axis{label: "latency, µs", log: true}, y: axis{label: "% of the packets", zero: true},
+	}
+	for style, l := range loads {
+		list, total := bins(l.Latency.Histogram)
+		if total == 0 {
+			continue
+		}
+		s := series{name: words("%s %% load", fixed(l.Percent, 0)), style: style % 4, bare: true, area: true}
+		at := func(i int, y float64) {
+			s.points = append(s.points, point{math.Pow(10, float64(i)/binsPerDecade), y, y, y, ""})
+		}
+		numbers := slices.Sorted(maps.Keys(list))
+		first, last := numbers[0], numbers[len(numbers)-1]
+		// Rare stragglers would squeeze the bulk: the tail has a picture of its own.
+		for list[last] < total*drawn && last > first {
+			last--
+		}
+		for list[first] < total*drawn && first < last {
+			first++
+		}
+		at(first, 0)
+		for i := first; i <= last; i++ {
+			y := 100 * list[i] / total
+			at(i, y)
+			at(i+1, y)
+		}
+		at(last+1, 0)
+		c.series = append(c.series, s)
+	}
+	return c
+}
+
+// tailChart draws which share of the packets took longer.
+func tailChart(name string, loads []Load) *chart {
+	c := &chart{
+		text: name + ": share of the packets that took longer", x: axis{label: "latency, µs", log: true},
+		y: axis{label: "% of the packets took longer", log: true, format: plain},
+	}
+	for style, l := range loads {
+		total := 0.0
+		for _, b := range l.Latency.Histogram {
+			total += b[2]
+		}
+		if total == 0 {
+			continue
+		}
+		s := series{name: words("%s %% load", fixed(l.Percent, 0)), style: style % 4, bare: true}
+		left := total
+		for _, b := range l.Latency.Histogram {
+			if b[0] > 0 && left > 0 {
+				y := 100 * left / total
+				s.points = append(s.points, point{b[0], y, y, y, ""})
+			}
+			left -= b[2]
+		}
+		c.series = append(c.series, s)
+	}
+	return c
+}
+
+// dropText lists drops by reason.
+func dropText(dropped map[string]uint64) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(dropped)) {
+		list = append(list, fmt.Sprintf("%s %s", count(dropped[name]), name))
+	}
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func fixture(t *testing.T) *Report {
+	t.Helper()
+	r, err := Read("testdata/fixture.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func render(t *testing.T, r *Report) string {
+	t.Helper()
+	page, err := r.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+// shown is the page without the raw data, in which every figure is found anyway.
+func shown(page string) string {
+	before, _, _ := strings.Cut(page, `<section id="data">`)
+	return before
+}
+
+// walk calls visit with every value below v that is neither struct, slice, map nor pointer.
+func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			walk(v.Elem(), path, visit)
+		}
+	case reflect.Struct:
+		if s, ok := v.Interface().(Spread); ok && s.Runs < 2 {
+			walk(v.FieldByName("Median"), path+".Median", visit) // the others are the same
+			return
+		}
+		for i := range v.NumField() {
+			walk(v.Field(i), path+"."+v.Type().Field(i).Name, visit)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			walk(v.Index(i), path+"[]", visit)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			visit(path+"{key}", key)
+			visit(path+"{}", v.MapIndex(key))
+		}
+	default:
+		visit(path, v)
+	}
+}
+
+// unseen are figures that are drawn, or only say how to read others.
+var unseen = regexp.MustCompile(`\.Histogram\[\]|^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Latency\.Count$|^\.Costs\[\]\.(TSCHz|Checked|LossRatio|Subscribers|Flows)|` +
+	`\.TSCHz$|^\.Runs\[\]\.(Subscribers|Flows|Seconds|Workers|FrameBytes)$|^\.Costs\[\].*\.Runs$|\.Runs$|^\.(Peers|Floors)\[\]\.FrameBytes$`)
+
+// forms are the ways in which a figure may stand on the page.
+func forms(v float64) []string {
+	list := []string{mpps(v), gbps(v), micro(v), percent(v), times(v), ticks(v), duration(v), plain(v), bytesOf(v), fixed(v, 2)}
+	return append(list, count(uint64(v)), sizeName(v, false), fixed(v, 0)+" %")
+}
+
+// TestEveryFigureIsOnThePage gives each figure a value that no other has, and looks for it.
+func TestEveryFigureIsOnThePage(t *testing.T) {
+	r := fixture(t)
+	unique, values := 1000003.0, map[string]float64{}
+	walk(reflect.ValueOf(r).Elem(), "", func(path string, v reflect.Value) {
+		if unseen.MatchString(path) || !v.CanSet() || v.IsZero() { // of zeros some stand for "not measured"
+			return
+		}
+		unique += 7
+		switch {
+		case v.CanFloat():
+			v.SetFloat(unique)
+		case v.CanInt():
+			v.SetInt(int64(unique))
+		case v.CanUint():
+			v.SetUint(uint64(unique))
+		default:
+			return
+		}
+		values[path+" "+strconv.FormatFloat(unique, 'f', 0, 64)] = unique
+	})
+	page := shown(render(t, r))
+	for path, value := range values {
+		if !slices.ContainsFunc(forms(value), func(form string) bool { return strings.Contains(page, form) }) {
+			t.Errorf("%s is not on the page", path)
+		}
+	}
+	if len(values) < 2000 {
+		t.Errorf("only %d figures were looked for", len(values))
+	}
+}
+
+func TestTheWordsAreOnThePage(t *testing.T) {
+	r := fixture(t)
+	page := shown(render(t, r))
+	for _, word := range []string{
+		"paper: 2.24 Mpps a physical core", "What differs in the set-up", "none: memif", "0.001 %", "discarded: steal",
+		"NOT MEASURED: the Debian build has no memif driver", "nothing is extrapolated", "1.30 ×", "MADE UP", "2,596",
+	} {
+		if !strings.Contains(page, word) {
+			t.Errorf("%q is not on the page", word)
+		}
+	}
+}
+
+// pictures returns every SVG of a page.
+func pictures(page string) []string {
+	return regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1)
+}
+
+// box is where a piece of text is, as far as its width can be told.
+type box struct {
+	left, right, base float64
+	text              string
+}
+
+// readPicture decodes a picture strictly and returns its size and its level text.
+func readPicture(t *testing.T, svg string) (width, height float64, list []box) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(svg))
+	var last *box
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return width, height, list
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, svg)
+		}
+		switch x := token.(type) {
+		case xml.StartElement:
+			last = nil
+			number := func(name string) float64 {
+				for _, a := range x.Attr {
+					if a.Name.Local == name {
+						v, err := strconv.ParseFloat(a.Value, 64)
+						if err != nil {
+							t.Errorf("%s=%q: %v", name, a.Value, err)
+						}
+						return v
+					}
+				}
+				return math.NaN()
+			}
+			if x.Name.Local == "svg" {
+				width, height = number("width"), number("height")
+			}
+			if x.Name.Local == "text" && !math.IsNaN(number("x")) {
+				list = append(list, box{left: number("x"), base: number("y")})
+				last = &list[len(list)-1]
+				for _, a := range x.Attr {
+					if a.Name.Local == "text-anchor" {
+						last.text = a.Value
+					}
+				}
+			}
+		case xml.CharData:
+			if last == nil {
+				continue
+			}
+			w, anchor := textWidth(string(x), typeSize), last.text
+			last.text = string(x)
+			switch anchor {
+			case "end":
+				last.left -= w
+			case "middle":
+				last.left -= w / 2
+			}
+			last.right = last.left + w
+			last = nil
+		}
+	}
+}
+
+func TestPicturesAreWellFormedAndTextHasRoom(t *testing.T) {
+	list := pictures(render(t, fixture(t)))
+	if len(list) < 30 || len(list)%2 != 0 {
+		t.Fatalf("%d pictures", len(list))
+	}
+	for n, svg := range list {
+		width, height, text := readPicture(t, svg)
+		for i, a := range text {
+			if a.left < -1 || a.right > width+1 || a.base < 8 || a.base > height {
+				t.Errorf("picture %d: %q is cut off: %.0f to %.0f of %.0f at %.0f of %.0f", n, a.text, a.left, a.right, width, a.base, height)
+			}
+			for _, b := range text[i+1:] {
+				if math.Abs(a.base-b.base) < 10 && a.left < b.right-1 && b.left < a.right-1 {
+					t.Errorf("picture %d: %q lies over %q", n, a.text, b.text)
+				}
+			}
+		}
+	}
+}
+
+func TestThePageNeedsNothingElse(t *testing.T) {
+	page := render(t, fixture(t))
+	page = strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "")
+	for _, outside := range []string{"http:", "https:", "src=", "@import", "url(", "<link", "<script", "<iframe", "href=\"/"} {
+		if strings.Contains(page, outside) {
+			t.Errorf("the page has %q", outside)
+		}
+	}
+}
+
+// hostile replaces every string of a report.
+func hostile(r *Report, with string) {
+	var change func(v reflect.Value)
+	change = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			if !v.IsNil() {
+				change(v.Elem())
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				change(v.Field(i))
+			}
+		case reflect.Slice, reflect.Array:
+			for i := range v.Len() {
+				change(v.Index(i))
+			}
+		case reflect.Map:
+			for _, key := range v.MapKeys() {
+				value := v.MapIndex(key)
+				v.SetMapIndex(key, reflect.Value{})
+				v.SetMapIndex(reflect.ValueOf(with), value)
+			}
+		case reflect.String:
+			v.SetString(with)
+		}
+	}
+	groups := make([]string, len(r.Runs))
+	for i := range r.Runs {
+		groups[i] = r.Runs[i].Group
+	}
+	notes := slices.Clone(r.Notes)
+	change(reflect.ValueOf(r).Elem())
+	for i := range r.Runs {
+		r.Runs[i].Group = groups[i]
+	}
+	for i := range notes {
+		r.Notes[i].Section = notes[i].Section
+	}
+}
+
+func TestHostileStrings(t *testing.T) {
+	for _, bad := range []string{`<script>alert(1)</script>`, `"><img onerror=x>`, `</title></svg></pre><b>&`, "\x00\x1b]\xff\n"} {
+		r := fixture(t)
+		hostile(r, bad)
+		page := render(t, r)
+		for _, token := range []string{"<script", "<img", "<b>&", "</pre><b"} {
+			if strings.Contains(page, token) {
+				t.Errorf("%q came through as %q", bad, token)
+			}
+		}
+		for _, svg := range pictures(page) {
+			readPicture(t, svg)
+		}
+	}
+}
+
+func TestPartialIsMarked(t *testing.T) {
+	whole := fixture(t)
+	if whole.Partial() || strings.Contains(render(t, whole), "PARTIAL") {
+		t.Error("a whole report is marked as partial")
+	}
+	for name, change := range map[string]func(r *Report){
+		"interrupted": func(r *Report) { r.Interrupted = true },
+		"not ended":   func(r *Report) { r.Complete = false },
+		"missing":     func(r *Report) { r.Missing = []Missing{{SectionPeers, "peers", "no room"}} },
+		"run":         func(r *Report) { r.Runs[1].Incomplete = "stopped" },
+	} {
+		r := fixture(t)
+		change(r)
+		page := render(t, r)
+		var text bytes.Buffer
+		if err := r.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page, "<strong>PARTIAL RESULT</strong>") || !strings.Contains(page, "<title>PARTIAL: ") {
+			t.Errorf("%s: the page does not say so", name)
+		}
+		if !strings.Contains(text.String(), "*** PARTIAL RESULT ***") {
+			t.Errorf("%s: the text does not say so", name)
+		}
+	}
+}
+
+func TestBadResultsAreMarked(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(run *Run)
+		word   string
+	}{
+		"wrong":         {func(run *Run) { run.Wrong = 3 }, "WRONG PACKETS"},
+		"slow tester":   {func(run *Run) { run.Tester.Ratio = 1.2 }, "tester not shown fast enough"},
+		"no tester":     {func(run *Run) { run.Tester = nil }, "tester not shown fast enough"},
+		"limited":       {func(run *Run) { run.Goals[1].TesterLimited = true }, "tester-limited"},
+		"at maximum":    {func(run *Run) { run.Goals[1].AtMaximum = true }, "at the highest rate allowed"},
+		"not confirmed": {func(run *Run) { run.Goals[1].Confirmed = false }, "not confirmed"},
+	} {
+		r := fixture(t)
+		test.change(&r.Runs[0])
+		if page := shown(render(t, r)); strings.Count(page, test.word) < 2 {
+			t.Errorf("%s: %q is not on the page", name, test.word)
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := fixture(t)
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := r.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(filepath.Join(dir, DataFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(r, again) {
+		t.Error("what was read is not what was written")
+	}
+	page, err := os.ReadFile(filepath.Join(dir, PageFile))
+	if err != nil || string(page) != render(t, again) {
+		t.Errorf("another page: %v", err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%d files, %v", len(left), err)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "data.json")
+	for _, text := range []string{"", "{", "[]", `{"schema": 2}`, `{"schema": 1, "unknown": 0}`, `{"profile": "agf-symmetric"}`} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Read(file); err == nil {
+			t.Errorf("%q was read as %+v", text, r)
+		}
+	}
+}
+
+func TestAnythingMayBeMissing(t *testing.T) {
+	for i := range reflect.TypeFor[Report]().NumField() {
+		r := fixture(t)
+		field := reflect.ValueOf(r).Elem().Field(i)
+		field.SetZero()
+		page := render(t, r)
+		for _, svg := range pictures(page) {
+			readPicture(t, svg)
+		}
+	}
+	empty := &Report{}
+	if n := strings.Count(render(t, empty), "Not measured in this run."); n < 8 {
+		t.Errorf("an empty report has %d empty sections", n)
+	}
+	// One of everything, and nothing in it.
+	hollow := &Report{
+		Paper: make([]Paper, 1), Runs: []Run{{Group: GroupAccess}, {Group: GroupRFC2544}, {Group: GroupJumbo, Mix: true}}, Floors: make([]Floor, 1),
+		Instances: []Instances{{Points: make([]InstancePoint, 1)}}, Costs: make([]Cost, 1), Peers: []PeerGroup{{Peers: make([]Peer, 1)}},
+		Subscribers: []Population{{Points: make([]PopulationPoint, 2)}},
+	}
+	for i := range hollow.Runs {
+		run := &hollow.Runs[i]
+		run.Goals, run.Latency, run.Steps = make([]Goal, 2), []Load{{Latency: Latency{Histogram: []Bucket{{}}}}}, make([]Step, 1)
+		run.Trials, run.Tester, run.Account = make([]Trial, 1), &Capability{}, &Account{}
+	}
+	for _, svg := range pictures(render(t, hollow)) {
+		readPicture(t, svg)
+	}
+}

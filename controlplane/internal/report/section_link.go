@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// These sections show what was measured over a link: frame sizes, latency, step load, instances.
+
+// sizeName names a place on the axis of frame sizes.
+func sizeName(bytes float64, mix bool) string {
+	if mix {
+		return "IMIX"
+	}
+	return strconv.FormatFloat(math.Round(bytes), 'f', 0, 64)
+}
+
+// bySize returns the runs with one size in order, those with a mix at the end.
+func bySize(runs []*Run) []*Run {
+	list := slices.Clone(runs)
+	slices.SortStableFunc(list, func(a, b *Run) int {
+		if a.Mix != b.Mix {
+			if a.Mix {
+				return 1
+			}
+			return -1
+		}
+		return int(a.FrameBytes - b.FrameBytes)
+	})
+	return list
+}
+
+func (r *Report) sizes() *section {
+	s := &section{
+		ID: SectionSizes, Title: "Rate against frame size",
+		Intro: "RFC 2544: a plain router, both directions with frames of one size, then a mix (IMIX). The floor is the simplest program that moves frames " +
+			"between the same two ports: what the link itself carries.",
+	}
+	runs := bySize(r.ofGroup(GroupRFC2544, GroupJumbo))
+	names := []string{}
+	place := map[string]float64{}
+	note := func(name string) {
+		if _, known := place[name]; !known {
+			place[name] = float64(len(names))
+			names = append(names, name)
+		}
+	}
+	all := slices.Clone(runs)
+	for _, f := range r.Floors {
+		all = append(all, &Run{FrameBytes: f.FrameBytes, Mix: f.Mix})
+	}
+	if len(runs) > 0 {
+		for _, run := range bySize(all) {
+			note(sizeName(run.FrameBytes, run.Mix))
+		}
+	}
+	s.Figures = append(s.Figures, newFigure("Packets a second", "", r.sizeChart(runs, names, place, "Mpps", func(bytes, v float64) float64 { return v }))...)
+	s.Figures = append(s.Figures, newFigure("Bits a second", "", r.sizeChart(runs, names, place, "Gb/s (L2, with FCS)",
+		func(bytes, v float64) float64 { return v * bytes * 8 / 1000 }))...)
+	s.Tables = append(s.Tables, r.sizeTable(runs)...)
+	s.Tables = append(s.Tables, goals("All loss targets by frame size", runs)...)
+	return s
+}
+
+// sizeChart draws runs and floors over the sizes; convert makes a rate in Mpps into what is shown.
+func (r *Report) sizeChart(runs []*Run, names []string, place map[string]float64, unit string, convert func(bytes, v float64) float64) *chart {
+	c := &chart{
+		text: "Rate against frame size in " + unit, x: axis{label: "frame size, bytes (places, not to scale)", names: names},
+		y: axis{label: unit, zero: true},
+	}
+	ours := series{name: "gateway, " + percent(r.LossTarget) + " loss", style: 0}
+	zero := series{name: "gateway, no loss", style: 1, dashed: true}
+	mixed := series{style: 0, alone: true}
+	add := func(to *series, bytes float64, mix bool, m Spread, what string) {
+		name := sizeName(bytes, mix)
+		y := convert(bytes, m.Median)
+		to.points = append(to.points, point{place[name], y, convert(bytes, m.Min), convert(bytes, m.Max),
+			fmt.Sprintf("%s: %s B, %s Mpps, %s Gb/s", what, name, mpps(m.Median), gbps(m.Median*bytes*8/1000))})
+	}
+	for _, run := range runs {
+		if g := r.Headline(run); g != nil {
+			if run.Mix {
+				add(&mixed, run.FrameBytes, true, g.Mpps, run.Profile)
+			} else {
+				add(&ours, run.FrameBytes, false, g.Mpps, run.Profile)
+			}
+		}
+		for i := range run.Goals {
+			if g := &run.Goals[i]; g.LossTarget == 0 && g.Found && !run.Mix {
+				add(&zero, run.FrameBytes, false, g.Mpps, run.Profile+", no loss")
+			}
+		}
+	}
+	floor := series{name: "the link's floor", style: 5, dashed: true}
+	for _, f := range r.Floors {
+		if _, shown := place[sizeName(f.FrameBytes, f.Mix)]; shown && !f.Mix {
+			add(&floor, f.FrameBytes, false, f.Mpps, f.Name)
+		}
+	}
+	if len(floor.points) > 0 {
+		floor.name = "floor: " + r.Floors[0].Name
+	}
+	slices.SortStableFunc(floor.points, func(a, b point) int { return int(a.x - b.x) })
+	mixed.name = "gateway, IMIX"
+	for _, one := range []series{floor, ours, zero, mixed} {
+		if len(one.points) > 0 {
+			c.series = append(c.series, one)
+		}
+	}
+	return c
+}
+
+func (r *Report) sizeTable(runs []*Run) []table {
+	t := table{
+		Title: "Rate by frame size", Left: 2,
+		Heads: []string{"frame B", "result", "Mpps", "lowest to highest", "Gb/s L2", "Gb/s L1", "Mpps, no loss", "floor Mpps", "of the floor", "ticks"},
+		Note:  "Mpps: with at most the headline's loss. Ticks: busy time of the worker for each packet at that rate.",
+	}
+	for _, run := range runs {
+		g := r.Headline(run)
+		row := []string{sizeName(run.FrameBytes, run.Mix)}
+		if run.Mix {
+			row[0] += " (mean " + bytesOf(run.FrameBytes) + ")"
+		}
+		row = append(row, run.marks(g))
+		if g == nil {
+			row = append(row, notApplicable, notApplicable, notApplicable, notApplicable)
+		} else {
+			row = append(row, g.atLeast()+g.Mpps.text(mpps), g.Mpps.extent(mpps), zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps))
+		}
+		none := notApplicable
+		for i := range run.Goals {
+			if z := &run.Goals[i]; z.LossTarget == 0 && z.Found {
+				none = z.Mpps.text(mpps)
+			}
+		}
+		floor, part := notApplicable, notApplicable
+		if f := r.floorOf(run); f != nil {
+			floor = f.Mpps.both(mpps)
+			if g != nil && f.Mpps.Median > 0 {
+				part = percent(g.Mpps.Median / f.Mpps.Median)
+			}
+		}
+		t.Rows = append(t.Rows, append(row, none, floor, part, zeroAsNone(run.Ticks, ticks)))
+	}
+	return newTable(t)
+}
+
+func (r *Report) floorOf(run *Run) *Floor {
+	for i := range r.Floors {
+		f := &r.Floors[i]
+		if f.Mix == run.Mix && (f.Mix || f.FrameBytes == run.FrameBytes) && f.Link == run.Link {
+			return f
+		}
+	}
+	return nil
+}
+
+// latency shows curves, the round trip of ICMP echo, and distributions.
+func (r *Report) latency() *section {
+	s := &section{
+		ID: SectionLatency, Title: "Latency",
+		Intro: "From the moment a packet is handed to the link until it is taken from the other one, so the tester's own bursts and queues are part " +
+			"of it. The load is a share of the rate found for the same profile. On a virtual machine the tail shows the host's interruptions, too.",
+	}
+	t := table{
+		Title: "Latency in microseconds", Left: 2,
+		Heads: []string{"profile", "what", "load", "Mpps", "packets", "lost", "min", "mean", "p50", "p90", "p99", "p99.9", "max"},
+		Note:  "Lost: echo requests without an answer.",
+	}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		if run.Group == GroupAccess { // the others are in the table
+			s.Figures = append(s.Figures, latencyFigures(run)...)
+		}
+		for k, set := range []struct {
+			what string
+			list []Load
+		}{{"one way", run.Latency}, {"ICMP echo, round trip", run.Echo}} {
+			for _, l := range set.list {
+				v := l.Latency
+				lost := notApplicable
+				if k > 0 {
+					lost = count(l.Lost)
+				}
+				t.Rows = append(t.Rows, []string{run.name(), set.what, fixed(l.Percent, 0) + " %", mpps(l.Mpps), count(v.Count), lost, micro(v.Min),
+					micro(v.Mean), micro(v.P50), micro(v.P90), micro(v.P99), micro(v.P999), micro(v.Max)})
+			}
+		}
+	}
+	s.Tables = newTable(t)
+	return s
+}
+
+func latencyFigures(run *Run) []figure {
+	name := run.name()
+	list := newFigure(name+": one way", "", latencyChart(name+", latency one way", run.Latency))
+	list = append(list, newFigure(name+": ICMP echo, round trip", "", latencyChart(name+", round trip of ICMP echo", run.Echo))...)
+	list = append(list, newFigure(name+": distribution", "", histogramChart(name, run.Latency))...)
+	return append(list, newFigure(name+": the tail", "", tailChart(name, run.Latency))...)
+}
+
+func latencyChart(what string, list []Load) *chart {
+	c := &chart{
+		text: what + " against load, in microseconds", x: axis{label: "load, % of the found rate"},
+		y: axis{label: "µs", log: true},
+	}
+	for style, q := range []struct {
+		name  string
+		value func(*Latency) float64
+	}{
+		{"p50", func(l *Latency) float64 { return l.P50 }}, {"p90", func(l *Latency) float64 { return l.P90 }},
+		{"p99", func(l *Latency) float64 { return l.P99 }}, {"p99.9", func(l *Latency) float64 { return l.P999 }},
+	} {
+		one := series{name: q.name, style: style}
+		for i := range list {
+			l := &list[i]
+			v := q.value(&l.Latency)
+			one.points = append(one.points, point{l.Percent, v, v, v, fmt.Sprintf("%s at %s %% (%s Mpps): %s µs", q.name, fixed(l.Percent, 0),
+				mpps(l.Mpps), micro(v))})
+		}
+		if len(one.points) > 0 {
+			c.series = append(c.series, one)
+		}
+	}
+	return c
+}
+
+// stepLoad draws what came through against what was offered.
+func (r *Report) stepLoad() *section {
+	s := &section{
+		ID: SectionSteps, Title: "Step load",
+		Intro: "What came through when so much was offered, also beyond the highest rate: a good gateway keeps its rate when it is overloaded.",
+	}
+	t := table{Title: "Step load", Left: 1, Heads: []string{"profile", "load", "offered Mpps", "received Mpps", "loss", "p99 µs"}}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		c := &chart{
+			text: run.name() + ": received against offered rate", x: axis{label: "offered, Mpps", zero: true}, y: axis{label: "received, Mpps", zero: true},
+		}
+		came := series{name: "received", style: 0}
+		all := series{name: "all that was offered", style: 5, dashed: true, bare: true, points: []point{{}}}
+		for _, step := range run.Steps {
+			came.points = append(came.points, point{step.OfferedMpps, step.ReceivedMpps, step.ReceivedMpps, step.ReceivedMpps,
+				fmt.Sprintf("%s %%: %s Mpps offered, %s received, %s lost", fixed(step.Percent, 0), mpps(step.OfferedMpps), mpps(step.ReceivedMpps),
+					percent(step.LossRatio))})
+			all.points = append(all.points, point{step.OfferedMpps, step.OfferedMpps, step.OfferedMpps, step.OfferedMpps, ""})
+			t.Rows = append(t.Rows, []string{run.name(), fixed(step.Percent, 0) + " %", mpps(step.OfferedMpps), mpps(step.ReceivedMpps),
+				percent(step.LossRatio), zeroAsNone(step.P99, micro)})
+		}
+		if len(came.points) > 0 {
+			c.series = []series{all, came}
+			s.Figures = append(s.Figures, newFigure(run.name(), "", c)...)
+		}
+	}
+	s.Tables = newTable(t)
+	return s
+}
+
+func zeroAsNone(v float64, format func(float64) string) string {
+	if v == 0 {
+		return notApplicable
+	}
+	return format(v)
+}
+
+// instances shows the sum over several gateways, as far as it was measured.
+func (r *Report) instances() *section {
+	s := &section{
+		ID: SectionInstances, Title: "Rate against the number of instances",
+		Intro: "Several gateways at once, each with its own cores, ports and subscribers. Only what was measured is shown; nothing is extrapolated.",
+	}
+	t := table{
+		Title: "Instances", Left: 1,
+		Heads: []string{"profile", "instances", "CPUs used", "Mpps, sum", "lowest to highest", "Gb/s L2", "scaling"},
+		Note:  "Scaling: the sum, divided by the number of instances and the rate of one alone.",
+	}
+	for _, set := range r.Instances {
+		c := &barChart{text: set.Title + ": rate against instances", label: "Mpps, sum"}
+		for _, p := range set.Points {
+			c.bars = append(c.bars, bar{
+				name: numbered(p.Instances, "instance"), value: p.Mpps.Median, low: p.Mpps.Min, high: p.Mpps.Max,
+				label: words("%s · scaling %s", p.Mpps.text(mpps), times(p.Scaling)),
+				title: words("%s: %s Mpps, %s Gb/s, %d CPUs", numbered(p.Instances, "instance"), p.Mpps.text(mpps), gbps(p.GbpsL2), p.CPUs),
+			})
+			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Instances), whole(p.CPUs), p.Mpps.text(mpps), p.Mpps.extent(mpps), gbps(p.GbpsL2),
+				times(p.Scaling)})
+		}
+		s.Figures = append(s.Figures, newFigure(set.Title, "", c)...)
+		if set.Cannot != "" {
+			s.Notes = append(s.Notes, set.Cannot)
+		}
+	}
+	s.Tables = newTable(t)
+	return s
+}
+
+// numbered is "1 instance" or "2 instances".
+func numbered(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return whole(n) + " " + what + "s"
+}
