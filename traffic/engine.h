@@ -13,11 +13,12 @@
 #include "traffic/machine.h"
 #include "traffic/stream.h"
 #include <pthread.h>
+#include <signal.h>
 
 #define BURST 64
 
 enum command {
-	COMMAND_IDLE, // receive only; what arrives is stray
+	COMMAND_IDLE, // receive only; what arrives is stray, so that a trial's counters are at rest
 	COMMAND_ARM, // clear counters, know the trial's number
 	COMMAND_SEND,
 	COMMAND_DRAIN, // send no more
@@ -55,6 +56,7 @@ struct lane {
 	struct tester_port *port;
 	struct rte_mempool *pool;
 	uint32_t senders, groups;
+	uint32_t turn; // of the groups without a limit
 	struct sender **sender; // the streams that are sent here
 	struct group *group;
 	struct rte_mbuf *pending[BURST]; // made, but not taken by an unlimited port yet
@@ -91,8 +93,8 @@ struct tester {
 	struct capture *capture;
 	uint32_t command; // generation << 3 | enum command
 	uint32_t nonce, last_nonce; // of this trial and the one before
-	uint64_t begin; // ticks: when sending starts
-	volatile int interrupted;
+	uint64_t begin, end; // ticks: when sending starts, and when threads stop sending of themselves
+	const volatile sig_atomic_t *stop; // not 0: interrupted
 };
 
 // ---- send.c: the sending thread -------------------------------------------------------------------------------------
@@ -105,8 +107,18 @@ uint32_t lane_send(struct lane *l, uint64_t now);
 // Sends the answers to neighbours' questions that wait, between trials too. Returns how many.
 uint32_t lane_send_neighbour_answers(struct lane *l);
 void lane_end(struct lane *l); // gives back what is pending
+// How many packets a pacer with a limit owes from its begin until `now`; 0 without a limit.
+uint64_t pacer_target(const struct pacer *p, uint64_t now);
+// Whether less than `part` of what was owed until `end` was sent; one packet is rounding.
+bool pacer_fell_behind(const struct pacer *p, uint64_t end, double part);
 // How many packets are due, at most BURST.
 uint32_t pacer_due(struct pacer *p, uint64_t now);
+
+// The number of the trial after the one with this number; every number comes once before one comes again.
+static inline uint32_t nonce_after(uint32_t nonce)
+{
+	return nonce * 2654435761u + 1;
+}
 
 // ---- worker.c -------------------------------------------------------------------------------------------------------
 int threads_start(struct tester *t, char *error, size_t n);

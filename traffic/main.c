@@ -25,17 +25,11 @@ struct options {
 	char **eal_argv;
 };
 
-// What a signal reaches.
-static struct {
-	struct tester *volatile tester;
-	volatile sig_atomic_t stopped;
-} interrupted;
+static volatile sig_atomic_t stopped; // by which signal; 0: none
 
 static void on_signal(int signal)
 {
-	interrupted.stopped = signal;
-	if (interrupted.tester)
-		tester_interrupt(interrupted.tester);
+	stopped = signal;
 }
 
 // The second signal of a kind ends the program at once.
@@ -195,6 +189,7 @@ struct session {
 	struct profile *p;
 	struct tester *tester;
 	double tsc_hz;
+	uint32_t speed_mbps[PROFILE_PORTS];
 	FILE *text;
 };
 
@@ -234,21 +229,21 @@ static void start(struct session *s, struct run_result *r)
 {
 	char error[SENTENCE_BYTES] = "";
 
-	s->tester = tester_open(s->p, s->o->eal_argc, s->o->eal_argv, error, sizeof(error));
+	s->tester = tester_open(s->p, s->o->eal_argc, s->o->eal_argv, &stopped, error, sizeof(error));
 	if (!s->tester) {
 		snprintf(r->error, sizeof(r->error), "%s", error);
+		r->interrupted = stopped != 0;
 		return;
 	}
-	interrupted.tester = s->tester;
 	s->tsc_hz = tester_tsc_hz(s->tester);
 	s->p->huge_pages = rte_eal_has_hugepages() != 0;
-	if (interrupted.stopped)
-		tester_interrupt(s->tester); // the signal came before there was anything to interrupt
 	if (tester_wait_links(s->tester, s->p->run.link_wait, error, sizeof(error)) != 0) {
 		snprintf(r->error, sizeof(r->error), "%s", error);
-		r->interrupted = interrupted.stopped != 0;
+		r->interrupted = stopped != 0;
 		return;
 	}
+	tester_speeds(s->tester, s->speed_mbps);
+	r->speed_mbps = s->speed_mbps;
 	if (s->o->events) {
 		puts("{\"event\":\"ready\"}");
 		fflush(stdout);
@@ -301,7 +296,6 @@ static int run(const struct options *o, struct profile *p, int argc, char **argv
 	start(&s, r);
 	r->seconds = now_seconds() - begin;
 	status = tell(&s, r);
-	interrupted.tester = NULL;
 	if (s.tester)
 		tester_close(s.tester);
 	run_free(r);

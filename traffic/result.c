@@ -82,11 +82,18 @@ static int judge_trials(const struct profile *p, const struct run_result *r, dou
 	return 0;
 }
 
-// A rate that the gateway has shown is a good result, but the one that it can do may be higher.
+// What keeps a good result from proving all that was asked for. A rate that the gateway has shown is a good result, but the
+// one that it can do may be higher.
 static const char *remark(const struct run_result *r)
 {
 	bool limited = false, disturbed = false;
 
+	for (uint32_t i = 0; i < r->trials; i++)
+		if (result_counts(r, &r->trial[i]) && r->trial[i].trial.stale > 0)
+			return ", but packets came so late that they may have come twice, and as many may be missing";
+	for (uint32_t i = 0; i < r->trials; i++)
+		if (r->trial[i].purpose == TRIAL_FIXED && r->trial[i].used && r->trial[i].trial.tester_limited)
+			return ", but the tester offered less than what was asked for";
 	for (uint32_t g = 0; g < r->search.goals; g++) {
 		limited |= r->search.result[g].tester_limited;
 		disturbed |= r->search.result[g].disturbed;
@@ -248,7 +255,7 @@ static void print_trials(FILE *to, const struct profile *p, const struct run_res
 
 static void print_disturbed(FILE *to, const struct run_result *r)
 {
-	uint32_t reason[4] = {0}, counted = 0;
+	uint32_t reason[5] = {0}, counted = 0;
 
 	for (uint32_t i = 0; i < r->trials; i++) {
 		uint32_t disturbed = r->trial[i].trial.disturbed;
@@ -260,14 +267,14 @@ static void print_disturbed(FILE *to, const struct run_result *r)
 		reason[0] += (disturbed & DISTURBED_STEAL) != 0;
 		reason[1] += (disturbed & DISTURBED_SWITCHED) != 0;
 		reason[2] += (disturbed & DISTURBED_GAP) != 0;
-		reason[3] += disturbed == 0 && r->trial[i].trial.tester_limited;
+		reason[3] += (disturbed & DISTURBED_MISSED) != 0;
+		reason[4] += disturbed == 0 && r->trial[i].trial.tester_limited;
 	}
 	if (r->discarded)
 		fprintf(to,
 			"%u disturbed trials were discarded and repeated: stolen time %u, context switches %u, pauses "
-			"%u, tester fell "
-			"behind %u\n",
-			r->discarded, reason[0], reason[1], reason[2], reason[3]);
+			"%u, missed frames %u, tester fell behind %u\n",
+			r->discarded, reason[0], reason[1], reason[2], reason[3], reason[4]);
 	if (counted)
 		fprintf(to,
 			"%u trials count though they were disturbed: they lost nothing, or could not be repeated any "

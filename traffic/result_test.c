@@ -121,7 +121,8 @@ static struct run_result *make_result(const struct profile *p)
 	add_trial(r, TRIAL_MAXIMUM, INFINITY, 1000000);
 	rt = add_trial(r, TRIAL_SEARCH, 2e6, 7);
 	rt->used = false;
-	rt->trial.disturbed = DISTURBED_STEAL | DISTURBED_GAP;
+	rt->trial.disturbed = DISTURBED_STEAL | DISTURBED_GAP | DISTURBED_MISSED;
+	rt->trial.missed = 12;
 	r->discarded = 1;
 	add_trial(r, TRIAL_SEARCH, 2e6, 0);
 	add_trial(r, TRIAL_CONFIRM, 2.6e6, 100000); // refuted
@@ -246,6 +247,8 @@ static void json_of_trials(void **state)
 	assert_false(truth(t, "used"));
 	assert_string_equal(json_string_value(json_array_get(json_object_get(t, "disturbed"), 0)), "steal");
 	assert_string_equal(json_string_value(json_array_get(json_object_get(t, "disturbed"), 1)), "gap");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(t, "disturbed"), 2)), "missed");
+	assert_true(number(t, "missed") == 12);
 	assert_null(json_object_get(json_object_get(t, "latency_us"), "histogram"));
 	t = json_array_get(trials, 6);
 	assert_string_equal(text_of(t, "purpose"), "latency");
@@ -358,7 +361,8 @@ static void text(void **state)
 	has(t, "confirm, 2.5000 Mpps for 2 s; tester 88 ticks a packet, clock 3.70 GHz");
 	has(t, "parts of the rate for loss <= 0.001 %, 2.5000 Mpps");
 	has(t, "50 %");
-	has(t, "1 disturbed trials were discarded and repeated: stolen time 1, context switches 0, pauses 1");
+	has(t, "1 disturbed trials were discarded and repeated: stolen time 1, context switches 0, pauses 1, "
+	       "missed frames 1, tester fell behind 0\n");
 	has(t, "\ngood\n");
 	free(t);
 
@@ -433,6 +437,13 @@ static void verdict(void **state)
 	expect_status(p, r, 1, "1 of 2000000 packets were lost (5e-05 %), allowed are 0 %");
 	p->run.goal[0].loss = 1e-6;
 	expect_status(p, r, 0, "good");
+	// What a good result does not prove is said.
+	r->trial[r->trials - 1].trial.tester_limited = true;
+	expect_status(p, r, 0, "good, but the tester offered less than what was asked for");
+	r->trial[r->trials - 1].trial.stale = 1;
+	expect_status(p, r, 0, "good, but packets came so late that they may have come twice");
+	r->trial[r->trials - 1].trial.tester_limited = false;
+	r->trial[r->trials - 1].trial.stale = 0;
 	p->stream[0].expect = (struct profile_expect){.given = true, .loss_max = 0};
 	expect_status(p, r, 1, "stream \"up\": lost 5e-05 % (1 of 2000000)");
 	// A trial that was repeated, and what was refuted, say nothing about expectations.

@@ -82,15 +82,28 @@ static inline void make(struct lane *l, struct sender *s, struct rte_mbuf *m, ui
 
 // ---- pacing ----------------------------------------------------------------------------------------------------------
 
+uint64_t pacer_target(const struct pacer *p, uint64_t now)
+{
+	if (p->step == 0 || p->step == PACER_UNLIMITED || now <= p->begun)
+		return 0;
+	return (uint64_t)((unsigned __int128)(now - p->begun) * p->step >> 48);
+}
+
+bool pacer_fell_behind(const struct pacer *p, uint64_t end, double part)
+{
+	return (double)(p->sent - p->late) + 1 < part * (double)pacer_target(p, end);
+}
+
 uint32_t pacer_due(struct pacer *p, uint64_t now)
 {
 	if (p->step == 0 || now < p->begun)
 		return 0;
 	if (p->step == PACER_UNLIMITED)
 		return BURST;
-	uint64_t target = (uint64_t)((unsigned __int128)(now - p->begun) * p->step >> 48);
-	uint64_t due = target - p->sent;
+	uint64_t target = pacer_target(p, now), due = target - p->sent;
 
+	if (target <= p->sent)
+		return 0;
 	if (unlikely(due > p->may_catch_up)) {
 		p->late += due - p->may_catch_up;
 		p->sent += due - p->may_catch_up;
@@ -163,7 +176,7 @@ static uint32_t group_send(struct lane *l, struct group *g, uint32_t n, uint64_t
 		struct sender *s = from[i] = l->sender[g->place[g->at]];
 
 		g->at = g->at + 1 < g->places ? g->at + 1 : 0;
-		size[i] = s->mix[s->at++ % MIX];
+		size[i] = sender_size(s);
 		flow[i] = on_queue(l, s, order_next(&s->order));
 		if (s->headers.row != NULL)
 			rte_prefetch0(
@@ -183,13 +196,14 @@ static uint32_t send_answers(struct lane *l, struct sender *s, const struct patt
 	struct answer asked[BURST];
 	struct rte_mbuf *m[BURST];
 	struct sender *from[BURST];
-	unsigned n = rte_ring_sc_dequeue_burst_elem(s->answers, asked, sizeof(*asked), BURST, NULL);
+	unsigned n = RTE_MIN(rte_ring_count(s->answers), (unsigned)BURST);
 
 	if (n == 0 || rte_mempool_get_bulk(l->pool, (void **)m, n) != 0)
-		return 0;
+		return 0; // what is asked for stays in the ring
+	rte_ring_sc_dequeue_bulk_elem(s->answers, asked, sizeof(*asked), n, NULL);
 	for (unsigned i = 0; i < n; i++) {
 		from[i] = s;
-		make(l, s, m[i], asked[i].flow, s->mix[s->at++ % MIX], asked[i].time, pattern);
+		make(l, s, m[i], asked[i].flow, sender_size(s), asked[i].time, pattern);
 	}
 	send_made(l, m, from, (uint16_t)n, false);
 	return n;
@@ -205,6 +219,37 @@ uint32_t lane_send_neighbour_answers(struct lane *l)
 	return n;
 }
 
+// What the link did not take of the groups without a limit. Returns how many packets there were; some may be left.
+static uint32_t send_pending(struct lane *l)
+{
+	struct rte_mbuf *m[BURST];
+	struct sender *from[BURST];
+	uint16_t pendings = l->pendings;
+
+	if (likely(pendings == 0))
+		return 0;
+	memcpy(m, l->pending, pendings * sizeof(m[0]));
+	memcpy(from, l->pending_from, pendings * sizeof(from[0]));
+	l->pendings = 0;
+	send_made(l, m, from, pendings, true);
+	return pendings - l->pendings;
+}
+
+// Groups without a limit get what the others leave, and take turns; when the link does not take all of one, they wait.
+static uint32_t send_unlimited(struct lane *l, uint64_t now, const struct pattern *pattern)
+{
+	uint32_t n = send_pending(l);
+
+	for (uint32_t i = 0; i < l->groups && l->pendings == 0; i++) {
+		struct group *g = &l->group[l->turn];
+
+		l->turn = l->turn + 1 < l->groups ? l->turn + 1 : 0;
+		if (g->pacer.step == PACER_UNLIMITED)
+			n += group_send(l, g, pacer_due(&g->pacer, now), now, pattern);
+	}
+	return n;
+}
+
 uint32_t lane_send(struct lane *l, uint64_t now)
 {
 	const struct pattern *pattern = l->port->check.pattern;
@@ -212,29 +257,17 @@ uint32_t lane_send(struct lane *l, uint64_t now)
 
 	if (l->pendings == 0) // what is pending belongs to its queue
 		l->queue = (uint16_t)(l->queue + 1 < l->port->dev.tx_queues ? l->queue + 1 : 0);
-	if (unlikely(l->pendings != 0)) {
-		struct rte_mbuf *m[BURST];
-		struct sender *from[BURST];
-		uint16_t pendings = l->pendings;
-
-		memcpy(m, l->pending, sizeof(m));
-		memcpy(from, l->pending_from, sizeof(from));
-		l->pendings = 0;
-		send_made(l, m, from, pendings, true);
-		if (l->pendings != 0)
-			return n;
-		n += pendings;
-	}
 	for (uint32_t i = 0; i < l->groups; i++) {
-		uint32_t due = pacer_due(&l->group[i].pacer, now);
+		struct group *g = &l->group[i];
+		uint32_t due = g->pacer.step != PACER_UNLIMITED ? pacer_due(&g->pacer, now) : 0;
 
 		if (due != 0)
-			n += group_send(l, &l->group[i], due, now, pattern);
+			n += group_send(l, g, due, now, pattern);
 	}
 	for (uint32_t i = 0; i < l->senders; i++)
 		if (unlikely(l->sender[i]->answers != NULL))
 			n += send_answers(l, l->sender[i], pattern);
-	return n;
+	return n + send_unlimited(l, now, pattern);
 }
 
 void lane_clear(struct lane *l, uint32_t nonce)

@@ -100,14 +100,27 @@ void payload_sum_init(struct payload_sum *p, const struct headers *h)
 
 // ---- sender ----------------------------------------------------------------------------------------------------------
 
-// Spreads the sizes over the places of the mix by their weights, as evenly as they go (smooth weighted round robin).
-static void fill_mix(struct sender *s)
+static uint32_t common_divisor(uint32_t a, uint32_t b)
+{
+	return b == 0 ? a : common_divisor(b, a % b);
+}
+
+// Spreads the sizes over the places of the mix as evenly as they go (smooth weighted round robin). There are as many places as
+// the weights need, so that the mean size is exactly what a rate in bits was calculated with.
+static int make_mix(struct sender *s)
 {
 	int32_t credit[PROFILE_SIZES] = {0}, total = 0;
+	uint32_t common = 0;
 
-	for (uint32_t i = 0; i < s->want->sizes; i++)
+	for (uint32_t i = 0; i < s->want->sizes; i++) {
 		total += s->want->size[i].weight;
-	for (uint32_t place = 0; place < MIX; place++) {
+		common = common_divisor(s->want->size[i].weight, common);
+	}
+	s->places = (uint32_t)total / RTE_MAX(common, 1u);
+	s->mix = malloc(s->places + 1);
+	if (s->mix == NULL)
+		return -1;
+	for (uint32_t place = 0; place < s->places; place++) {
 		uint32_t best = 0;
 
 		for (uint32_t i = 0; i < s->want->sizes; i++) {
@@ -118,6 +131,7 @@ static void fill_mix(struct sender *s)
 		credit[best] -= total;
 		s->mix[place] = (uint8_t)best;
 	}
+	return 0;
 }
 
 int sender_init(
@@ -128,9 +142,8 @@ int sender_init(
 		headers_init(&s->headers, &want->send, &want->send, want, p, stride) != 0)
 		return -1;
 	payload_sum_init(&s->sum, &s->headers);
-	fill_mix(s);
 	s->sequence = table_alloc(want->flows * sizeof(*s->sequence));
-	return s->sequence != NULL ? 0 : -1;
+	return s->sequence != NULL ? make_mix(s) : -1;
 }
 
 void sender_free(struct sender *s)
@@ -138,7 +151,9 @@ void sender_free(struct sender *s)
 	order_free(&s->order);
 	headers_free(&s->headers);
 	free(s->sequence);
+	free(s->mix);
 	s->sequence = NULL;
+	s->mix = NULL;
 }
 
 // ---- receiver --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@
 #include <rte_ring.h>
 
 #define PATTERN_BYTES (FRAME_MAX + 64)
-#define MIX 64 // places in the pattern of sizes
 #define TABLE_BYTES_MAX (64ull << 20)
 
 // What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It repeats
@@ -92,8 +91,8 @@ struct sender {
 	struct headers headers;
 	struct payload_sum sum;
 	uint32_t *sequence; // of each flow, the next one's
-	uint8_t mix[MIX]; // index of the size
-	uint32_t at; // in `mix`
+	uint8_t *mix; // indices of sizes, each as often as its weight says
+	uint32_t places, at; // in `mix`
 	struct rte_ring *answers; // elements of struct answer, or NULL
 	uint64_t sent, sent_bytes, refused;
 } __rte_cache_aligned;
@@ -122,7 +121,15 @@ struct receiver {
 	struct stream_count count; // without what the sender counts
 } __rte_cache_aligned;
 
-struct engine;
+// The size of the next packet, as an index.
+static inline uint32_t sender_size(struct sender *s)
+{
+	uint32_t at = s->at;
+
+	s->at = at + 1 < s->places ? at + 1 : 0;
+	return s->mix[at];
+}
+
 int sender_init(
 	struct sender *s, const struct profile_stream *want, uint32_t index, const struct pattern *p, uint32_t stride);
 void sender_free(struct sender *s);

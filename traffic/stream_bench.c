@@ -43,7 +43,7 @@ static void one_round(struct bench *b, uint32_t round)
 		uint32_t flow[BURST], size[BURST];
 
 		for (uint32_t k = 0; k < BURST; k++) {
-			size[k] = s->mix[s->at++ % MIX];
+			size[k] = sender_size(s);
 			flow[k] = order_next(&s->order);
 			rte_prefetch0(
 				s->headers.row + ((size_t)size[k] * s->headers.flows + flow[k]) * s->headers.stride);

@@ -431,42 +431,22 @@ static void tag_sums_add_up(void **state)
 	}
 }
 
-static void pacers_are_exact(void **state)
+// Every size comes exactly as often as its weight says, so that a rate in bits is what was asked for.
+static void mixes_are_exact(void **state)
 {
-	const double hz = 2.3e9;
-	static const double rates[] = {1, 999, 1e6, 14880952, 199e6};
+	struct bench *b =
+		bench_open("    flows: 4\n    size: {64: 7, 594: 4, 1518: 1, 1000: 6553}\n    send:\n" ETHERNET);
+	static const uint32_t weights[] = {7, 4, 1, 6553};
+	uint32_t seen[4] = {0}, round = 7 + 4 + 1 + 6553;
 
-	for (size_t k = 0; k < 5; k++) {
-		struct pacer p = {
-			.begun = 1000, .step = (uint64_t)(rates[k] / hz * 281474976710656.0), .may_catch_up = 1 << 20};
-		uint64_t sent = 0, end = 1000 + (uint64_t)(2 * hz / (rates[k] > 1e6 ? 100 : 1));
-
-		assert_int_equal(pacer_due(&p, 999), 0);
-		for (uint64_t now = 1000; now <= end; now += (end - 1000) / 1000000) {
-			uint32_t due = pacer_due(&p, now);
-
-			p.sent += due;
-			sent += due;
-		}
-		double expected = rates[k] * (double)(end - 1000) / hz;
-
-		assert_true((double)sent >= expected - 2 - expected * 1e-5 && (double)sent <= expected + 1);
-		assert_int_equal(p.late, 0);
-	}
-}
-
-static void late_pacers_give_up(void **state)
-{
-	struct pacer p = {.step = 1ull << 38, .may_catch_up = 100}; // a packet in 1,024 ticks
-
-	assert_int_equal(pacer_due(&p, 1024 * 1000), BURST);
-	assert_int_equal(p.late, 900);
-	p.sent += BURST;
-	assert_int_equal(pacer_due(&p, 1024 * 1000), 100 - BURST);
-	p.step = 0;
-	assert_int_equal(pacer_due(&p, UINT64_MAX), 0);
-	p.step = PACER_UNLIMITED;
-	assert_int_equal(pacer_due(&p, 1), BURST);
+	for (uint32_t i = 0; i < 3 * round; i++)
+		seen[sender_size(&b->sender)]++;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(seen[i], 3 * weights[i]);
+	bench_close(b);
+	b = bench_open("    flows: 4\n    size: {64: 3000, 1500: 1000}\n    send:\n" ETHERNET);
+	assert_int_equal(b->sender.places, 4);
+	bench_close(b);
 }
 
 int main(void)
@@ -482,8 +462,7 @@ int main(void)
 		cmocka_unit_test(sequences_are_judged_as_by_the_model),
 		cmocka_unit_test(sequences_wrap),
 		cmocka_unit_test(tag_sums_add_up),
-		cmocka_unit_test(pacers_are_exact),
-		cmocka_unit_test(late_pacers_give_up),
+		cmocka_unit_test(mixes_are_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 #define L2_ROOM 26 // Ethernet, two tags and FCS
 #define CACHE 256 // mbufs of a thread
 #define ANSWERS 1024
-#define PLACES_MAX 4096
+#define PLACES_MAX (1u << 17) // two streams of any shares fit exactly
 #define DECODE_EVERY 1021 // a prime: streams that take turns are all looked at
 #define XDP_RINGS 8192 // buffers that net_af_xdp takes for its fill and completion rings, whatever was asked for
 
@@ -46,14 +46,17 @@ static int make_pools(struct tester *t, char *error, size_t n)
 		tx += ring + BURST;
 		rx += ring + BURST + (strcmp(p->port[i].driver, "net_af_xdp") == 0 ? XDP_RINGS : 0);
 	}
+	for (uint32_t i = 0; i < p->streams; i++) // with more tags than L2_ROOM has room for
+		for (uint32_t k = 0; k < p->stream[i].sizes; k++)
+			room = RTE_MAX(room, (uint32_t)p->stream[i].size[k].bytes);
 	room = RTE_MAX(room, (uint32_t)TEMPLATE_BYTES) + RTE_PKTMBUF_HEADROOM;
 	room = RTE_ALIGN_CEIL(room, (uint32_t)RTE_CACHE_LINE_SIZE);
 	t->tx_pool = rte_pktmbuf_pool_create("traffic-tx", tx, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
 	t->rx_pool = rte_pktmbuf_pool_create("traffic-rx", rx, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
 	if (t->tx_pool == NULL || t->rx_pool == NULL) {
-		snprintf(error, n,
-			"no memory for %u packets of %u bytes: %s; free some huge pages or set huge_pages: false",
-			tx + rx, room, rte_strerror(rte_errno));
+		snprintf(error, n, "no memory for %u packets of %u bytes: %s; %s", tx + rx, room,
+			rte_strerror(rte_errno),
+			rte_eal_has_hugepages() ? "free some huge pages or set huge_pages: false" : "raise memory_mb");
 		return -1;
 	}
 	rte_mempool_obj_iter(t->tx_pool, lane_prepare_buffer, &t->pattern);
@@ -108,12 +111,15 @@ static int open_device(struct tester *t, struct tester_port *p, const struct eth
 	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.link_wait * (double)rte_get_tsc_hz());
 	int code, level = rte_log_get_level(rte_log_register("pmd.net.memif"));
 
-	while ((code = ethdev_open(&p->dev, p->want->name, device, error, n)) == EPERM && client && rte_rdtsc() < end) {
+	while ((code = ethdev_open(&p->dev, p->want->name, device, error, n)) == EPERM && client && rte_rdtsc() < end &&
+		!*t->stop) {
 		rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT); // it would complain each time
 		nanosleep(&pause, NULL);
 	}
 	rte_log_set_level_pattern("pmd.net.memif", (uint32_t)level);
-	if (code == EPERM && client)
+	if (code != 0 && *t->stop)
+		snprintf(error, n, "interrupted while waiting for the link of port %s", p->want->name);
+	else if (code == EPERM && client)
 		snprintf(error, n, "port %s: no link after %.3g s: nobody listens at %s; is the other side running?",
 			p->want->name, t->profile->run.link_wait, p->want->device);
 	return code == 0 ? 0 : -1;
@@ -127,11 +133,14 @@ static int open_shared(struct tester *t, struct tester_port *p, const struct eth
 	zero_copy_keep(&kept);
 	bool opened = open_device(t, p, device, error, n) == 0;
 
-	if (zero_copy_restore(&kept, p->dev.id, opened ? t->profile->run.link_wait : 0) == 0 || !opened)
+	if (zero_copy_restore(&kept, p->dev.id, opened ? t->profile->run.link_wait : 0, t->stop) == 0 || !opened)
 		return opened ? 0 : -1;
-	snprintf(error, n,
-		"port %s: no link after %.3g s: whoever listens at %s does not answer; has it another client?",
-		p->want->name, t->profile->run.link_wait, p->want->device);
+	if (*t->stop)
+		snprintf(error, n, "interrupted while waiting for the link of port %s", p->want->name);
+	else
+		snprintf(error, n,
+			"port %s: no link after %.3g s: whoever listens at %s does not answer; has it another client?",
+			p->want->name, t->profile->run.link_wait, p->want->device);
 	return -1;
 }
 
@@ -159,6 +168,12 @@ static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 	if (strstr(args, "zero-copy=yes") != NULL ? open_shared(t, p, &device, error, n)
 						  : open_device(t, p, &device, error, n))
 		return -1;
+	if (p->dev.tx_queues < device.tx_queues || p->dev.rx_queues < device.rx_queues) {
+		ethdev_close(&p->dev);
+		snprintf(error, n, "port %s: the device has %u+%u queues at most, not %u", want->name, p->dev.rx_queues,
+			p->dev.tx_queues, device.tx_queues);
+		return -1;
+	}
 	snprintf(name, sizeof(name), "neighbours-%u", index);
 	p->neighbour_answers = rte_ring_create(name, BURST, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	p->check = (struct check){.pattern = &t->pattern,
@@ -208,9 +223,26 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 	return b == 0 ? a : divisor(b, a % b);
 }
 
+// A stream with too small a part of all places would never be sent, and never be missed.
+static int every_share_has_a_place(const struct lane *l, const struct group *g, char *error, size_t n)
+{
+	for (uint32_t i = 0; i < l->senders; i++) {
+		bool found = l->sender[i]->want->share == 0;
+
+		for (uint32_t place = 0; place < g->places && !found; place++)
+			found = g->place[place] == i;
+		if (found)
+			continue;
+		snprintf(error, n, "stream %s: its share of %u is too small beside those of the others at port %s",
+			l->sender[i]->want->name, l->sender[i]->want->share, l->port->want->name);
+		return -1;
+	}
+	return 0;
+}
+
 // The group of a lane's streams that share a rate: a pattern of places, each stream as often as its share says and as evenly
 // as it goes (smooth weighted round robin). More than PLACES_MAX places are rounded.
-static int make_shared_group(struct lane *l, struct group *g)
+static int make_shared_group(struct lane *l, struct group *g, char *error, size_t n)
 {
 	uint64_t total = 0;
 	uint32_t common = 0;
@@ -238,10 +270,10 @@ static int make_shared_group(struct lane *l, struct group *g)
 		g->place[place] = (uint16_t)best;
 	}
 	free(credit);
-	return 0;
+	return every_share_has_a_place(l, g, error, n);
 }
 
-static int make_lane(struct tester *t, uint16_t index)
+static int make_lane(struct tester *t, uint16_t index, char *error, size_t n)
 {
 	struct lane *l = &t->lane[index];
 
@@ -255,7 +287,7 @@ static int make_lane(struct tester *t, uint16_t index)
 	for (uint32_t i = 0; i < t->profile->streams; i++)
 		if (t->profile->stream[i].port == index)
 			l->sender[l->senders++] = &t->sender[i];
-	if (make_shared_group(l, &l->group[l->groups++]) != 0)
+	if (make_shared_group(l, &l->group[l->groups++], error, n) != 0)
 		return -1;
 	for (uint32_t i = 0; i < l->senders; i++) { // each with a rate of its own
 		struct group *g = &l->group[l->groups];
@@ -301,7 +333,7 @@ static int open_all(struct tester *t, char *error, size_t n)
 	if (allocate(t) != 0 || make_pools(t, error, n) != 0 || make_streams(t, error, n) != 0)
 		return -1;
 	for (uint16_t i = 0; i < p->ports; i++)
-		if (open_port(t, i, error, n) != 0 || make_lane(t, i) != 0)
+		if (open_port(t, i, error, n) != 0 || make_lane(t, i, error, n) != 0)
 			return -1;
 	deal_out(t);
 	for (uint32_t i = 0; i < t->threads; i++) {
@@ -319,7 +351,8 @@ static int open_all(struct tester *t, char *error, size_t n)
 	return threads_start(t, error, n);
 }
 
-struct tester *tester_open(const struct profile *p, int argc, char **argv, char *error, size_t n)
+struct tester *tester_open(
+	const struct profile *p, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n)
 {
 	if (engine_eal_init("isthmus-traffic", p->huge_pages ? -1 : 0, p->memory_mb, argc, argv) != 0) {
 		snprintf(error, n, "DPDK does not start: %s", rte_strerror(rte_errno));
@@ -327,9 +360,12 @@ struct tester *tester_open(const struct profile *p, int argc, char **argv, char 
 	}
 	struct tester *t = calloc(1, sizeof(*t));
 
-	if (t == NULL)
+	if (t == NULL) {
+		snprintf(error, n, "no memory");
 		return NULL;
+	}
 	t->profile = p;
+	t->stop = stop;
 	t->tsc_hz = (double)rte_get_tsc_hz();
 	if (open_all(t, error, n) == 0) {
 		error[0] = 0;

@@ -5,6 +5,7 @@
 
 #include "histogram.h"
 #include "profile.h"
+#include <signal.h>
 
 #define WRONG_KEPT 4 // frames of a stream
 #define WRONG_BYTES 256
@@ -44,7 +45,7 @@ struct trial_request {
 	double seconds;
 };
 
-enum disturbance { DISTURBED_STEAL = 1, DISTURBED_SWITCHED = 2, DISTURBED_GAP = 4 };
+enum disturbance { DISTURBED_STEAL = 1, DISTURBED_SWITCHED = 2, DISTURBED_GAP = 4, DISTURBED_MISSED = 8 };
 
 struct trial {
 	struct trial_request asked;
@@ -57,11 +58,12 @@ struct trial {
 	uint64_t control; // ARP, ND, LLDP and the like: counted, answered where we can
 	uint64_t stray; // tagged packets of an earlier trial
 	double offered_pps; // really sent, streams with a share
-	bool tester_limited; // the tester fell behind its schedule: less than 99.5 % of `asked.rate` was offered
+	bool tester_limited; // the tester fell behind its schedule: a port or a stream with a rate of its own got less than 99.5 %
 	uint32_t disturbed; // enum disturbance, or 0
 	double steal; // part of CPU time
 	uint64_t switches; // involuntary context switches of the tester's threads
 	double gap_us; // longest pause of a tester's thread
+	uint64_t missed; // frames that the tester's ports dropped because nobody fetched them: no loss of the gateway's
 	bool interrupted;
 	double busy_ticks; // of the tester's threads, per packet sent and received (mean): what the tester itself costs
 	double clock_ghz; // core clock estimated before the trial (a chain of dependent additions)
@@ -71,15 +73,18 @@ struct trial {
 
 struct tester;
 
-// Starts DPDK, opens every port, makes tables and threads. Returns NULL after a sentence in `error`.
-struct tester *tester_open(const struct profile *p, int argc, char **argv, char *error, size_t n);
+// Starts DPDK, opens every port, makes tables and threads. Everything that waits ends early once *stop is not 0, which a
+// signal may set. Returns NULL after a sentence in `error`.
+struct tester *tester_open(
+	const struct profile *p, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n);
 void tester_close(struct tester *t);
 // Waits until every link is up. Returns 0, or -1 after a sentence that names the ports without a link.
 int tester_wait_links(struct tester *t, double seconds, char *error, size_t n);
-// Runs one trial and waits for what is still under way. Returns 0, or -1 with a sentence when a port has failed. A call of
-// tester_interrupt() (signal-safe) ends it early, with `interrupted` set.
+// Runs one trial and waits for what is still under way. Returns 0, or -1 with a sentence when a port has failed, which ends
+// the trial too. *stop ends it early, with `interrupted` set.
 int tester_trial(struct tester *t, const struct trial_request *asked, struct trial *result, char *error, size_t n);
-void tester_interrupt(struct tester *t);
+// Speed of each port's link in Mbit/s, 0 where it has none to tell, to `mbps` (as many as ports).
+void tester_speeds(const struct tester *t, uint32_t *mbps);
 void trial_free(struct trial *t);
 double tester_tsc_hz(const struct tester *t);
 // Pre-allocates nothing and may be called with any trial: which expectation of a stream does not hold, or NULL when all do.

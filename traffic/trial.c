@@ -10,6 +10,7 @@
 #include <time.h>
 
 #define LOOK_NS 2000000 // the main thread looks this often
+#define LINK_NAPS 50 // and at the links every so many times
 #define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be a burst that nobody asked for
 #define LIMITED 0.995 // of the rate asked for
 #define SWITCHES 100 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed
@@ -58,7 +59,7 @@ int tester_wait_links(struct tester *t, double seconds, char *error, size_t n)
 	char names[2 * TEXT_BYTES];
 
 	while (down(t, names, sizeof(names)) != 0) {
-		if (t->interrupted) {
+		if (*t->stop) {
 			snprintf(error, n, "interrupted while waiting for the links of %s", names);
 			return -1;
 		}
@@ -94,11 +95,11 @@ static uint64_t lane_share(const struct lane *l)
 	return sum;
 }
 
-// Sets every pacer. Returns the highest rate of a port, in packets per second.
+// Sets every pacer. Returns the highest rate at which a port sends or has to receive, in packets per second.
 static double set_rates(struct tester *t, double rate)
 {
 	uint64_t total = 0;
-	double highest = 0;
+	double highest = 0, arriving[PROFILE_PORTS] = {0};
 
 	for (uint32_t i = 0; i < t->ports; i++)
 		total += lane_share(&t->lane[i]);
@@ -117,6 +118,12 @@ static double set_rates(struct tester *t, double rate)
 		}
 		highest = RTE_MAX(highest, sum);
 	}
+	for (uint32_t i = 0; i < t->profile->streams; i++) {
+		const struct profile_stream *s = &t->profile->stream[i];
+
+		arriving[s->sink] += s->share != 0 ? rate * s->share / (double)total : stream_own_pps(s);
+		highest = RTE_MAX(highest, arriving[s->sink]);
+	}
 	return highest;
 }
 
@@ -132,14 +139,19 @@ static double gap_allowed(const struct tester *t, double highest)
 
 // ---- waiting ---------------------------------------------------------------------------------------------------------
 
-// Until `end` (ticks) or an interruption.
-static void pass_time(struct tester *t, uint64_t end)
+// Until the end of sending, an interruption, or the loss of a link. Returns how many ports have lost it, with their names.
+static uint32_t pass_time(const struct tester *t, char *names, size_t n)
 {
-	while (rte_rdtsc() < end && !t->interrupted) {
+	for (uint32_t naps = 1; rte_rdtsc() < t->end && !*t->stop; naps++) {
 		nap();
 		if (t->capture != NULL)
 			capture_poll(t->capture);
+		uint32_t lost = naps % LINK_NAPS == 0 ? down(t, names, n) : 0;
+
+		if (lost != 0)
+			return lost;
 	}
+	return 0;
 }
 
 static bool all_back(const struct tester *t)
@@ -161,6 +173,7 @@ static void drain(struct tester *t)
 		if (t->capture != NULL)
 			capture_poll(t->capture);
 	}
+	nap(); // what comes twice comes behind the last that was waited for
 }
 
 // ---- reconciling -----------------------------------------------------------------------------------------------------
@@ -197,7 +210,22 @@ static void add_up(const struct tester *t, struct trial *r)
 	}
 }
 
-static void add_rates(const struct tester *t, struct trial *r)
+// Each pacer is judged: a port that fell behind is not made up for by others that did not. What became due at the very end may
+// not have been sent yet.
+static bool limited(const struct tester *t, uint64_t end)
+{
+	end -= (uint64_t)(CATCH_UP * t->tsc_hz);
+	for (uint32_t i = 0; i < t->ports; i++)
+		for (uint32_t g = 0; g < t->lane[i].groups; g++)
+			if (pacer_fell_behind(&t->lane[i].group[g].pacer, end, LIMITED))
+				return true;
+	for (uint32_t i = 0; i < t->profile->streams; i++) // answers that could not be sent
+		if ((double)t->receiver[i].answers_lost > (1 - LIMITED) * (double)t->receiver[i].count.received)
+			return true;
+	return false;
+}
+
+static void add_rates(const struct tester *t, uint64_t end, struct trial *r)
 {
 	uint64_t shared = 0;
 
@@ -205,18 +233,26 @@ static void add_rates(const struct tester *t, struct trial *r)
 		if (t->profile->stream[i].share != 0)
 			shared += r->stream[i].sent;
 	r->offered_pps = r->seconds > 0 ? (double)shared / r->seconds : 0;
-	r->tester_limited = !r->interrupted && !isinf(r->asked.rate) && r->offered_pps < LIMITED * r->asked.rate;
-	for (uint32_t i = 0; i < t->ports; i++) // streams with rates of their own
-		for (uint32_t g = 1; g < t->lane[i].groups; g++)
-			if (t->lane[i].group[g].pacer.late > (1 - LIMITED) * (double)t->lane[i].group[g].pacer.sent)
-				r->tester_limited = !r->interrupted;
+	r->tester_limited = !r->interrupted && limited(t, end);
 }
 
 // What the threads and the machine went through.
 struct circumstances {
 	struct machine_sample before, after;
-	uint64_t longest, busy;
+	uint64_t longest, busy, missed;
 };
+
+// Frames that the ports have dropped so far because the tester did not fetch them, as far as their drivers count them.
+static uint64_t missed(const struct tester *t)
+{
+	struct rte_eth_stats s;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < t->ports; i++)
+		if (rte_eth_stats_get(t->port[i].dev.id, &s) == 0)
+			sum += s.imissed + s.rx_nombuf;
+	return sum;
+}
 
 static void sample(const struct tester *t, struct machine_sample *s)
 {
@@ -229,8 +265,6 @@ static void sample(const struct tester *t, struct machine_sample *s)
 
 static void add_circumstances(const struct tester *t, const struct circumstances *c, double gap, struct trial *r)
 {
-	bool pinned = t->profile->cpus != 0;
-
 	r->steal = machine_steal(&c->before, &c->after);
 	r->switches = c->after.switches - c->before.switches;
 	r->gap_us = (double)c->longest / t->tsc_hz * 1e6;
@@ -239,10 +273,14 @@ static void add_circumstances(const struct tester *t, const struct circumstances
 	r->busy_ticks = packets ? (double)c->busy / (double)packets : 0;
 	if (r->steal > t->profile->run.steal_max)
 		r->disturbed |= DISTURBED_STEAL;
-	if (pinned && (double)r->switches > SWITCHES * r->seconds * t->threads)
+	// A thread that is not pinned is pushed aside by its nature. A pause loses packets all the same.
+	if (t->profile->cpus != 0 && (double)r->switches > SWITCHES * r->seconds * t->threads)
 		r->disturbed |= DISTURBED_SWITCHED;
-	if (pinned && r->gap_us > gap * 1e6)
+	if (r->gap_us > gap * 1e6)
 		r->disturbed |= DISTURBED_GAP;
+	r->missed = c->missed;
+	if (r->missed != 0)
+		r->disturbed |= DISTURBED_MISSED;
 }
 
 static void note_threads(const struct tester *t, struct circumstances *c)
@@ -266,35 +304,46 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 	}
 	result->clock_ghz = machine_clock_ghz(t->tsc_hz);
 	t->last_nonce = t->nonce;
-	t->nonce = t->nonce * 2654435761u + 1;
+	t->nonce = nonce_after(t->nonce);
 	double gap = gap_allowed(t, set_rates(t, asked->rate));
 
 	threads_command(t, COMMAND_ARM);
 	sample(t, &c.before);
+	uint64_t missed_before = missed(t);
+
 	t->begin = rte_rdtsc() + (uint64_t)(START_DELAY * t->tsc_hz);
+	t->end = t->begin + (uint64_t)(asked->seconds * t->tsc_hz);
 	threads_command(t, COMMAND_SEND);
-	pass_time(t, t->begin + (uint64_t)(asked->seconds * t->tsc_hz));
-	uint64_t end = rte_rdtsc();
+	uint32_t links_lost = pass_time(t, names, sizeof(names));
+	uint64_t end = RTE_MIN(rte_rdtsc(), t->end);
 
 	threads_command(t, COMMAND_DRAIN);
 	note_threads(t, &c);
 	sample(t, &c.after);
 	drain(t);
 	threads_command(t, COMMAND_IDLE);
-	result->interrupted = t->interrupted != 0;
+	c.missed = missed(t) - missed_before;
+	result->interrupted = *t->stop != 0;
 	result->seconds = end > t->begin ? (double)(end - t->begin) / t->tsc_hz : 0;
 	add_up(t, result);
-	add_rates(t, result);
+	add_rates(t, end, result);
 	add_circumstances(t, &c, gap, result);
-	if (down(t, names, sizeof(names)) == 0)
+	if (links_lost == 0 && down(t, names, sizeof(names)) == 0)
 		return 0;
 	snprintf(error, n, "the link went down: %s", names);
 	return -1;
 }
 
-void tester_interrupt(struct tester *t)
+void tester_speeds(const struct tester *t, uint32_t *mbps)
 {
-	t->interrupted = 1;
+	struct rte_eth_link link;
+
+	for (uint32_t i = 0; i < t->ports; i++) {
+		bool known = rte_eth_link_get_nowait(t->port[i].dev.id, &link) == 0 &&
+			     link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+
+		mbps[i] = known ? link.link_speed : 0;
+	}
 }
 
 void trial_free(struct trial *r)

@@ -165,6 +165,12 @@ static void obey(struct tester_thread *th, uint32_t command)
 		for (uint32_t i = 0; i < th->lanes; i++)
 			lane_end(th->lane[i]);
 		break;
+	case COMMAND_IDLE: // waits for the next trial's number, which nothing carries yet
+		for (uint32_t i = 0; i < th->ports; i++) {
+			th->port[i]->check.last_nonce = t->nonce;
+			th->port[i]->check.nonce = nonce_after(t->nonce);
+		}
+		break;
 	}
 	__atomic_store_n(&th->seen, command, __ATOMIC_RELEASE);
 }
@@ -179,6 +185,15 @@ static void rest(const struct tester_thread *th, uint32_t idle)
 		nanosleep(&pause, NULL);
 	else
 		rte_pause();
+}
+
+static uint32_t send_due(struct tester_thread *th, uint64_t now)
+{
+	uint32_t work = 0;
+
+	for (uint32_t i = 0; i < th->lanes && now < th->tester->end; i++)
+		work += lane_send(th->lane[i], now);
+	return work;
 }
 
 static void loop(struct tester_thread *th)
@@ -201,9 +216,8 @@ static void loop(struct tester_thread *th)
 		for (uint32_t i = 0; i < th->lanes; i++)
 			if (unlikely(rte_ring_count(th->lane[i]->port->neighbour_answers) != 0))
 				work += lane_send_neighbour_answers(th->lane[i]);
-		if ((command & 7) == COMMAND_SEND)
-			for (uint32_t i = 0; i < th->lanes; i++)
-				work += lane_send(th->lane[i], now);
+		if ((command & 7) == COMMAND_SEND) // packets carry this time: what was received has been judged by now
+			work += send_due(th, work != 0 ? rte_rdtsc() : now);
 		if (work == 0)
 			rest(th, ++idle);
 		else
@@ -236,6 +250,7 @@ static int start_one(struct tester_thread *th, char *error, size_t n)
 	char name[16];
 
 	if (pthread_create(&th->thread, NULL, thread_main, th) != 0) {
+		th->thread = 0; // threads_command() waits for those that there are
 		snprintf(error, n, "no thread to be had");
 		return -1;
 	}

@@ -31,13 +31,14 @@ void zero_copy_keep(struct zero_copy *z)
 	rte_memseg_walk(remember, z);
 }
 
-int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds)
+int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds, const volatile sig_atomic_t *stop)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	uint64_t end = rte_rdtsc() + (uint64_t)(seconds * (double)rte_get_tsc_hz());
 	struct rte_eth_link link = {0};
 
-	while (rte_eth_link_get_nowait(id, &link) == 0 && link.link_status != RTE_ETH_LINK_UP && rte_rdtsc() < end)
+	while (rte_eth_link_get_nowait(id, &link) == 0 && link.link_status != RTE_ETH_LINK_UP && rte_rdtsc() < end &&
+		!*stop)
 		nanosleep(&pause, NULL);
 	// The driver says that the link is up after it closed them, in the same call.
 	for (uint32_t i = 0; i < z->lists; i++) {

@@ -6,6 +6,7 @@
 #ifndef TRAFFIC_ZERO_COPY_H
 #define TRAFFIC_ZERO_COPY_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,7 +20,7 @@ struct zero_copy {
 // Before a port is opened: remembers EAL's descriptors.
 void zero_copy_keep(struct zero_copy *z);
 // After it was opened: waits until port `id` has a link, puts closed descriptors back, and forgets them all. Returns 0, or -1
-// when there was no link within so many seconds.
-int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds);
+// when there was no link within so many seconds, or until *stop was not 0.
+int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds, const volatile sig_atomic_t *stop);
 
 #endif

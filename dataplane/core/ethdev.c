@@ -40,7 +40,8 @@ static int __attribute__((format(printf, 3, 4))) refuse(const struct refusal *r,
 }
 
 // net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told otherwise.
-static void device_args(const struct ethdev_want *want, char *args, size_t n)
+// Returns the length, `n` or more when it did not fit.
+static int device_args(const struct ethdev_want *want, char *args, size_t n)
 {
 	int packet = strcmp(want->driver, "net_af_packet") == 0;
 	int count = packet && strstr(want->args, "qpairs=") == NULL;
@@ -49,7 +50,7 @@ static void device_args(const struct ethdev_want *want, char *args, size_t n)
 
 	if (count)
 		snprintf(queue_pairs, sizeof(queue_pairs), ",qpairs=%u", want->rx_queues);
-	snprintf(args, n, "%s%s%s", want->args, queue_pairs, large ? ",framesz=16384,blocksz=65536" : "");
+	return snprintf(args, n, "%s%s%s", want->args, queue_pairs, large ? ",framesz=16384,blocksz=65536" : "");
 }
 
 // A memif server that was killed leaves its socket's file behind, and the driver does not bind over it. The file goes unless
@@ -98,7 +99,8 @@ static int probe(struct ethdev *e, const struct ethdev_want *want, const struct 
 	} else {
 		snprintf(e->bus, sizeof(e->bus), "vdev");
 		snprintf(e->device, sizeof(e->device), "%s_%s", want->driver, r->name);
-		device_args(want, args, sizeof(args));
+		if (device_args(want, args, sizeof(args)) >= (int)sizeof(args))
+			return refuse(r, E2BIG, "device and arguments take more than %zu bytes", sizeof(args) - 1);
 	}
 	if (rte_eth_dev_get_port_by_name(e->device, &other) == 0)
 		return refuse(r, EBUSY, "device %s serves another port", e->device);

@@ -111,6 +111,34 @@ start_relay --drop-one-in 1
 broken "a link that carries nothing" "" '(nothing|no packet)'
 stop_relay
 
+# The other side goes away in the middle of a minute: that is the end of it.
+start_relay
+write_profile gone 's/seconds: 1$/seconds: 60/; s/warmup: 0/warmup: 0.1/'
+"$TESTER" --json "$DIR/gone.json" --events "$DIR/gone.yaml" >"$DIR/gone.events" 2>"$DIR/gone.log" &
+pid=$!
+wait_for 20 grep -q '"begin","purpose":"fixed"' "$DIR/gone.events" || fail "no trial begins: $(cat "$DIR/gone.log")"
+kill -KILL "$RELAY_PID"
+wait_exit 20 "$pid" || fail "the tester does not notice that its links are gone"
+status=0
+wait "$pid" || status=$?
+((status == 2)) || fail "links gone: exit status $status, $(cat "$DIR/gone.log")"
+rm -f "$DIR/relay.json" "$DIR/a.sock" "$DIR/b.sock" # what a killed server leaves behind
+result_says gone 'not r.complete and not r.interrupted' '"link went down: a" in r.error'
+echo "ok: links that go down during a trial"
+
+# Interrupted before there is a link.
+write_profile early 's/link_wait: 1$/link_wait: 60/'
+"$TESTER" --json "$DIR/early.json" "$DIR/early.yaml" >"$DIR/early.log" 2>&1 &
+pid=$!
+sleep 1.5
+kill -TERM "$pid"
+wait_exit 20 "$pid" || fail "the tester goes on waiting for its links"
+status=0
+wait "$pid" || status=$?
+((status == 130)) || fail "interrupted before the links were up: exit status $status, $(cat "$DIR/early.log")"
+result_says early 'r.interrupted and not r.complete' 'r.trials == []'
+echo "ok: interrupted before the links are up"
+
 # Interrupted: what was measured is kept, and it says so.
 start_relay
 write_profile long 's/seconds: 1$/seconds: 60/; s/drain: 0.1/drain: 2/'
