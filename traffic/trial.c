@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define LOOK_NS 2000000 // the main thread looks this often
+#define LOOK_NS 20000000 // the main thread looks this often: each look may take the CPU from a tester thread
 #define LINK_NAPS 50 // and at the links every so many times
 #define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be a burst that nobody asked for
 #define LIMITED 0.995 // of the rate asked for
