@@ -23,6 +23,10 @@ const (
 // LinkNames are what --link takes.
 var LinkNames = []string{LinkMemif, LinkSynth, LinkAFPacket, LinkAFXDP}
 
+// memifRing is the size of a memif link's rings, as large as many a network card's: on a virtual machine a CPU pauses for a
+// millisecond now and then, and a smaller ring makes each of these pauses a loss.
+const memifRing = 2048
+
 // wire is one link: a port of the gateway, and the tester's port at its other end.
 type wire struct {
 	gateway string // driver and device of the gateway's port, as its configuration has them
@@ -39,7 +43,7 @@ func makeWire(ctx context.Context, kind, dir, name string) (*wire, error) {
 		return &wire{
 			gateway: fmt.Sprintf("driver: net_memif, device: '%s', args: 'id=0,role=server'", socket),
 			socket:  socket,
-			far:     tester.Port{Driver: "net_memif", Device: socket, Args: "id=0"},
+			far:     tester.Port{Driver: "net_memif", Device: socket, Args: "id=0", Descriptors: memifRing},
 			remove:  func() {},
 		}, nil
 	case LinkAFPacket, LinkAFXDP:
