@@ -91,6 +91,7 @@ struct tester {
 	struct receiver *receiver;
 	struct tester_thread *thread;
 	struct capture *capture;
+	double nearest_ns; // shortest round trip to the gateway's CPU so far; 0 unknown
 	uint32_t command; // generation << 3 | enum command
 	uint32_t nonce, last_nonce; // of this trial and the one before
 	uint64_t begin, end; // ticks: when sending starts, and when threads stop sending of themselves

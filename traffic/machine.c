@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the machine did to a measurement, read from /proc, and an estimate of the core's clock.
 #include "machine.h"
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +94,99 @@ static void chain(uint32_t sixteens)
 
 	while (sixteens--)
 		__asm__ volatile(".rept 16\n\tadd %1, %0\n\t.endr" : "+r"(sum) : "r"(one));
+}
+
+// ---- distance between CPUs -------------------------------------------------------------------------------------------
+
+#define ROUNDS 64 // there and back, in one reading
+#define READINGS 200
+#define DISTANCE_SECONDS 0.03
+
+// A line that two threads write in turn: odd numbers by one, even ones by the other.
+struct volley {
+	uint32_t turn __attribute__((aligned(64)));
+	uint32_t stop;
+	uint16_t cpu; // of the one who answers
+	uint32_t ready; // 1 it is there, 2 it may not use its CPU
+};
+
+static int pin(uint16_t cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+static void *answer_volleys(void *arg)
+{
+	struct volley *v = arg;
+	uint32_t next = 1;
+
+	__atomic_store_n(&v->ready, pin(v->cpu) == 0 ? 1u : 2u, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&v->stop, __ATOMIC_RELAXED))
+		if (__atomic_load_n(&v->turn, __ATOMIC_ACQUIRE) == next) {
+			__atomic_store_n(&v->turn, next + 1, __ATOMIC_RELEASE);
+			next += 2;
+		}
+	return NULL;
+}
+
+// Best reading, in ticks for a round trip; UINT64_MAX when no reading came to its end in time.
+static double best_volley(struct volley *v, uint64_t end)
+{
+	double best = INFINITY;
+	uint32_t next = 1;
+
+	for (uint32_t i = 0; i < READINGS; i++) {
+		uint64_t begin = __rdtsc();
+
+		for (uint32_t k = 0; k < ROUNDS; k++, next += 2) {
+			__atomic_store_n(&v->turn, next, __ATOMIC_RELEASE);
+			while (__atomic_load_n(&v->turn, __ATOMIC_ACQUIRE) != next + 1)
+				if (__rdtsc() > end)
+					return best;
+		}
+		best = fmin(best, (double)(__rdtsc() - begin) / ROUNDS);
+	}
+	return best;
+}
+
+struct distance {
+	struct volley volley;
+	uint16_t from;
+	double tsc_hz, ticks;
+};
+
+// A thread of its own, so that the caller keeps its CPUs.
+static void *measure_distance(void *arg)
+{
+	struct distance *d = arg;
+	uint64_t end = __rdtsc() + (uint64_t)(DISTANCE_SECONDS * d->tsc_hz);
+	pthread_t other;
+
+	d->ticks = INFINITY;
+	if (pin(d->from) != 0 || pthread_create(&other, NULL, answer_volleys, &d->volley) != 0)
+		return NULL;
+	while (__atomic_load_n(&d->volley.ready, __ATOMIC_ACQUIRE) == 0 && __rdtsc() < end)
+		;
+	if (__atomic_load_n(&d->volley.ready, __ATOMIC_ACQUIRE) == 1)
+		d->ticks = best_volley(&d->volley, end);
+	__atomic_store_n(&d->volley.stop, 1, __ATOMIC_RELAXED);
+	pthread_join(other, NULL);
+	return NULL;
+}
+
+double machine_round_trip_ns(uint16_t a, uint16_t b, double tsc_hz)
+{
+	struct distance d = {.volley = {.cpu = b}, .from = a, .tsc_hz = tsc_hz};
+	pthread_t thread;
+
+	if (a == b || tsc_hz <= 0 || pthread_create(&thread, NULL, measure_distance, &d) != 0)
+		return 0;
+	pthread_join(thread, NULL);
+	return isfinite(d.ticks) ? d.ticks / tsc_hz * 1e9 : 0;
 }
 
 double machine_clock_ghz(double tsc_hz)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be said of any machine: counts grow, parts are parts, and the clock is one of a real core.
 #include "machine.h"
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,6 +68,29 @@ static void description(void **state)
 	assert_memory_equal(tiny, cpu, 3);
 }
 
+static void round_trip(void **state)
+{
+	uint16_t cpu[2], n = 0;
+	cpu_set_t set;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (uint16_t i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			cpu[n++] = i;
+	assert_true(machine_round_trip_ns(cpu[0], cpu[0], 2.5e9) == 0);
+	assert_true(machine_round_trip_ns(cpu[0], 1000, 2.5e9) == 0); // there is no such CPU
+	if (n == 2) {
+		double ns = machine_round_trip_ns(cpu[0], cpu[1], 2.5e9);
+
+		assert_true(ns == 0 || (ns > 1 && ns < 1e5)); // 0: a machine so busy that nobody answered
+	}
+	// The caller keeps its CPUs.
+	cpu_set_t after;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+	assert_true(CPU_EQUAL(&set, &after));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -75,6 +99,7 @@ int main(void)
 		cmocka_unit_test(steal_is_a_part),
 		cmocka_unit_test(clock_of_a_core),
 		cmocka_unit_test(description),
+		cmocka_unit_test(round_trip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,6 +199,7 @@ static const struct yaml_key profile_keys[] = {
 	{.name = "name", .read = yaml_name, .offset = AT(name), .high = NAME_BYTES, .required = true},
 	{.name = "title", .read = yaml_text, .offset = AT(title), .high = TEXT_BYTES},
 	{.name = "cpus", .read = read_cpus},
+	{.name = "gateway_cpu", .read = yaml_u32, .offset = AT(gateway_cpu), .high = CPU_MAX},
 	{.name = "huge_pages", .read = yaml_bool, .offset = AT(huge_pages)},
 	{.name = "memory_mb", .read = yaml_u32, .offset = AT(memory_mb), .low = 64, .high = 1048576},
 	{.name = "ports", .read = read_ports, .required = true},
@@ -234,6 +235,7 @@ struct profile *profile_parse(const char *file, const char *text, size_t n, FILE
 	if (p != NULL) {
 		snprintf(p->file, sizeof(p->file), "%s", file);
 		p->huge_pages = true;
+		p->gateway_cpu = PROFILE_NO_CPU;
 		p->memory_mb = 1024;
 		p->capture = (struct profile_capture){.every = 1024, .count = 1000};
 		if (yaml_decode(f, f->root, profile_keys, KEYS(profile_keys), p)) {

@@ -14,6 +14,7 @@
 #define PROFILE_STREAMS TAG_STREAMS
 #define PROFILE_SIZES 16
 #define PROFILE_STEPS 64
+#define PROFILE_NO_CPU UINT32_MAX
 #define PROFILE_CPUS 64
 #define PROFILE_ADDRESSES 8
 #define PROFILE_GOALS 4
@@ -125,6 +126,7 @@ struct profile_capture {
 
 struct profile {
 	char file[TEXT_BYTES], name[NAME_BYTES], title[TEXT_BYTES];
+	uint32_t gateway_cpu; // of its worker, when it runs on this machine, to see how far it is; PROFILE_NO_CPU
 	uint32_t cpus;
 	uint16_t cpu[PROFILE_CPUS]; // one thread each; none: one thread, not pinned
 	bool huge_pages; // preset true, when there are

@@ -255,7 +255,7 @@ static void print_trials(FILE *to, const struct profile *p, const struct run_res
 
 static void print_disturbed(FILE *to, const struct run_result *r)
 {
-	uint32_t reason[5] = {0}, counted = 0;
+	uint32_t reason[6] = {0}, counted = 0;
 
 	for (uint32_t i = 0; i < r->trials; i++) {
 		uint32_t disturbed = r->trial[i].trial.disturbed;
@@ -268,13 +268,14 @@ static void print_disturbed(FILE *to, const struct run_result *r)
 		reason[1] += (disturbed & DISTURBED_SWITCHED) != 0;
 		reason[2] += (disturbed & DISTURBED_GAP) != 0;
 		reason[3] += (disturbed & DISTURBED_MISSED) != 0;
-		reason[4] += disturbed == 0 && r->trial[i].trial.tester_limited;
+		reason[4] += (disturbed & DISTURBED_FAR) != 0;
+		reason[5] += disturbed == 0 && r->trial[i].trial.tester_limited;
 	}
 	if (r->discarded)
 		fprintf(to,
 			"%u disturbed trials were discarded and repeated: stolen time %u, context switches %u, pauses "
-			"%u, missed frames %u, tester fell behind %u\n",
-			r->discarded, reason[0], reason[1], reason[2], reason[3], reason[4]);
+			"%u, missed frames %u, CPUs far apart %u, tester fell behind %u\n",
+			r->discarded, reason[0], reason[1], reason[2], reason[3], reason[4], reason[5]);
 	if (counted)
 		fprintf(to,
 			"%u trials count though they were disturbed: they lost nothing, or could not be repeated any "

@@ -140,6 +140,8 @@ static json_t *disturbed_json(uint32_t disturbed)
 		json_array_append_new(list, json_string("switched"));
 	if (disturbed & DISTURBED_GAP)
 		json_array_append_new(list, json_string("gap"));
+	if (disturbed & DISTURBED_FAR)
+		json_array_append_new(list, json_string("far"));
 	if (disturbed & DISTURBED_MISSED)
 		json_array_append_new(list, json_string("missed"));
 	return list;
@@ -192,6 +194,7 @@ static void add_trial(
 	json_object_set_new(o, "gap_us", real(t->gap_us));
 	json_object_set_new(o, "missed", count(t->missed));
 	json_object_set_new(o, "busy_ticks", real(t->busy_ticks));
+	json_object_set_new(o, "round_trip_ns", real(t->round_trip_ns));
 	json_object_set_new(o, "clock_ghz", real(t->clock_ghz));
 	json_object_set_new(o, "interrupted", json_boolean(t->interrupted));
 	if (h) {

@@ -45,7 +45,13 @@ struct trial_request {
 	double seconds;
 };
 
-enum disturbance { DISTURBED_STEAL = 1, DISTURBED_SWITCHED = 2, DISTURBED_GAP = 4, DISTURBED_MISSED = 8 };
+enum disturbance {
+	DISTURBED_STEAL = 1,
+	DISTURBED_SWITCHED = 2,
+	DISTURBED_GAP = 4,
+	DISTURBED_MISSED = 8,
+	DISTURBED_FAR = 16
+};
 
 struct trial {
 	struct trial_request asked;
@@ -66,6 +72,7 @@ struct trial {
 	uint64_t missed; // frames that the tester's ports dropped because nobody fetched them: no loss of the gateway's
 	bool interrupted;
 	double busy_ticks; // of the tester's threads, per packet sent and received (mean): what the tester itself costs
+	double round_trip_ns; // of a cache line between our CPU and the gateway's, the longer of before and after; 0 unknown
 	double clock_ghz; // core clock estimated before the trial (a chain of dependent additions)
 	uint32_t streams;
 	struct stream_count *stream; // streams of them, owned by the trial

@@ -13,9 +13,13 @@
 #define LINK_NAPS 50 // and at the links every so many times
 #define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be a burst that nobody asked for
 #define LIMITED 0.995 // of the rate asked for
-#define SWITCHES 2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
+#define SWITCHES                                                                                                       \
+	2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
 // the control threads of gateway and tester take the CPU for microseconds a thousand times a second, and the pauses say the rest
 #define GAP_MIN 50e-6 // seconds; shorter pauses are part of life
+// A virtual machine's CPUs are moved about: when they come to lie in different parts of the processor, a cache line between them
+// takes six times as long, and a link over shared memory with it. More than this much longer than the nearest is far.
+#define FAR 2.0
 #define START_DELAY 1e-3 // seconds from the command to the first packet, so that all threads begin together
 
 static void nap(void)
@@ -277,6 +281,8 @@ static void add_circumstances(const struct tester *t, const struct circumstances
 	// A thread that is not pinned is pushed aside by its nature. A pause loses packets all the same.
 	if (t->profile->cpus != 0 && (double)r->switches > SWITCHES * r->seconds * t->threads)
 		r->disturbed |= DISTURBED_SWITCHED;
+	if (r->round_trip_ns > FAR * t->nearest_ns)
+		r->disturbed |= DISTURBED_FAR;
 	if (r->gap_us > gap * 1e6)
 		r->disturbed |= DISTURBED_GAP;
 	r->missed = c->missed;
@@ -292,6 +298,19 @@ static void note_threads(const struct tester *t, struct circumstances *c)
 	}
 }
 
+static double round_trip(struct tester *t)
+{
+	const struct profile *p = t->profile;
+
+	if (p->gateway_cpu == PROFILE_NO_CPU || p->cpus == 0)
+		return 0;
+	double ns = machine_round_trip_ns(p->cpu[0], (uint16_t)p->gateway_cpu, t->tsc_hz);
+
+	if (ns > 0 && (t->nearest_ns == 0 || ns < t->nearest_ns))
+		t->nearest_ns = ns;
+	return ns;
+}
+
 int tester_trial(struct tester *t, const struct trial_request *asked, struct trial *result, char *error, size_t n)
 {
 	struct circumstances c = {0};
@@ -304,6 +323,7 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 		return -1;
 	}
 	result->clock_ghz = machine_clock_ghz(t->tsc_hz);
+	result->round_trip_ns = round_trip(t);
 	t->last_nonce = t->nonce;
 	t->nonce = nonce_after(t->nonce);
 	double gap = gap_allowed(t, set_rates(t, asked->rate));
@@ -324,6 +344,7 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 	drain(t);
 	threads_command(t, COMMAND_IDLE);
 	c.missed = missed(t) - missed_before;
+	result->round_trip_ns = fmax(result->round_trip_ns, round_trip(t));
 	result->interrupted = *t->stop != 0;
 	result->seconds = end > t->begin ? (double)(end - t->begin) / t->tsc_hz : 0;
 	add_up(t, result);

@@ -8,7 +8,6 @@
 extern int core_logtype;
 extern const char *core_program; // who speaks; written once, by engine_eal_init()
 
-#define LOG(level, format, ...)                                                                                        \
-	rte_log(RTE_LOG_##level, core_logtype, "%s: " format, core_program, ##__VA_ARGS__)
+#define LOG(level, format, ...) rte_log(RTE_LOG_##level, core_logtype, "%s: " format, core_program, ##__VA_ARGS__)
 
 #endif

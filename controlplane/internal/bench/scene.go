@@ -128,6 +128,9 @@ func (s *scene) profile(name string, opt *Options, ports []tester.Port, streams 
 	if opt.NoHuge {
 		p.MemoryMB = s.memoryMB
 	}
+	if len(opt.CPUs) > 0 && len(opt.TesterCPUs) > 0 {
+		p.GatewayCPU = &opt.CPUs[0]
+	}
 	return p
 }
 

@@ -13,15 +13,16 @@ import (
 
 // Profile is the tester's one file: ports, streams and what to do with them.
 type Profile struct {
-	Name      string   `yaml:"name"`
-	Title     string   `yaml:"title,omitempty"`
-	CPUs      []int    `yaml:"cpus,omitempty,flow"` // a thread each; none: one thread, not pinned
-	HugePages bool     `yaml:"huge_pages"`
-	MemoryMB  int      `yaml:"memory_mb,omitempty"` // without huge pages
-	Ports     []Port   `yaml:"ports"`
-	Streams   []Stream `yaml:"streams"`
-	Run       Plan     `yaml:"run"`
-	Capture   *Capture `yaml:"capture,omitempty"`
+	Name       string   `yaml:"name"`
+	Title      string   `yaml:"title,omitempty"`
+	GatewayCPU *int     `yaml:"gateway_cpu,omitempty"` // of its worker, to see how far it is
+	CPUs       []int    `yaml:"cpus,omitempty,flow"`   // a thread each; none: one thread, not pinned
+	HugePages  bool     `yaml:"huge_pages"`
+	MemoryMB   int      `yaml:"memory_mb,omitempty"` // without huge pages
+	Ports      []Port   `yaml:"ports"`
+	Streams    []Stream `yaml:"streams"`
+	Run        Plan     `yaml:"run"`
+	Capture    *Capture `yaml:"capture,omitempty"`
 }
 
 // Port is a DPDK device of the tester. A memif port is a zero-copy client unless Args say otherwise.

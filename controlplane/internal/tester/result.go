@@ -128,7 +128,8 @@ type Trial struct {
 	Steal         float64       `json:"steal"`
 	Switches      uint64        `json:"switches"`
 	GapUS         float64       `json:"gap_us"`
-	BusyTicks     float64       `json:"busy_ticks"` // of the tester, per packet sent and received
+	BusyTicks     float64       `json:"busy_ticks"`    // of the tester, per packet sent and received
+	RoundTripNs   float64       `json:"round_trip_ns"` // of a cache line to the gateway's CPU and back
 	ClockGHz      float64       `json:"clock_ghz"`
 	Interrupted   bool          `json:"interrupted"`
 	Latency       *Histogram    `json:"latency_us,omitempty"`
