@@ -5,8 +5,10 @@ package bench
 import (
 	"context"
 	"fmt"
+	"net"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"isthmus/controlplane/internal/tester"
@@ -52,6 +54,19 @@ func makeWire(ctx context.Context, kind, dir, name string) (*wire, error) {
 	return nil, fmt.Errorf("no link %q; there are %s", kind, strings.Join(LinkNames, ", "))
 }
 
+// highIndex returns an interface number that is free and far from the kernel's own. net_af_packet makes the number of its fanout
+// group from process and interface number (pid ^ index), so two processes on neighbouring interfaces may ask for the same
+// group, which the kernel refuses.
+func highIndex() int {
+	index := 1 << 14
+	if list, err := net.Interfaces(); err == nil {
+		for _, i := range list {
+			index = max(index, i.Index+1)
+		}
+	}
+	return index
+}
+
 // vethWire makes a pair of veth interfaces, both ends silent and without an address.
 func vethWire(ctx context.Context, driver, name string) (*wire, error) {
 	near, far, mtu := "isb-"+name, "ist-"+name, "9200"
@@ -59,7 +74,7 @@ func vethWire(ctx context.Context, driver, name string) (*wire, error) {
 		mtu = "3000" // XDP frames lie in one page
 	}
 	steps := [][]string{
-		{"ip", "link", "add", near, "type", "veth", "peer", "name", far},
+		{"ip", "link", "add", near, "index", strconv.Itoa(highIndex()), "type", "veth", "peer", "name", far},
 		{"ip", "link", "set", near, "mtu", mtu, "addrgenmode", "none", "up"},
 		{"ip", "link", "set", far, "mtu", mtu, "addrgenmode", "none", "up"},
 	}
