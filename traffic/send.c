@@ -153,7 +153,7 @@ static void send_made(struct lane *l, struct rte_mbuf **m, struct sender **from,
 
 	for (uint16_t i = 0; i < n; i++) // the driver may free what it has sent
 		bytes[i] = m[i]->pkt_len + FCS;
-	uint16_t sent = transmit(l, m, n), counted = keep ? sent : n;
+	uint16_t sent = RTE_MIN(transmit(l, m, n), n), counted = keep ? sent : n;
 
 	for (uint16_t i = 0; i < counted; i++) {
 		from[i]->sent++;

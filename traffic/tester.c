@@ -280,6 +280,7 @@ static int make_lane(struct tester *t, uint16_t index, char *error, size_t n)
 	l->port = &t->port[index];
 	l->pool = t->tx_pool;
 	l->stride = t->profile->streams ? t->sender[0].headers.stride : 64;
+	l->senders = l->groups = 0;
 	l->sender = calloc(t->profile->streams + 1, sizeof(*l->sender));
 	l->group = calloc(t->profile->streams + 1, sizeof(*l->group));
 	if (l->sender == NULL || l->group == NULL)

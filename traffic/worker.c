@@ -109,7 +109,7 @@ static uint32_t receive(struct tester_thread *th, struct tester_port *p, uint64_
 		// Not the loop's time: with a pause in between, packets would have come before they were sent.
 		if (n > 0)
 			now = rte_rdtsc();
-		for (uint16_t i = 0; i < n + 2 * AHEAD; i++) {
+		for (uint32_t i = 0; i < (uint32_t)n + 2 * AHEAD; i++) {
 			if (i < n)
 				prefetch_frame(m[i]);
 			if (i >= AHEAD && i - AHEAD < n)

@@ -130,7 +130,7 @@ echo "ok: links that go down during a trial"
 write_profile early 's/link_wait: 1$/link_wait: 60/'
 "$TESTER" --json "$DIR/early.json" "$DIR/early.yaml" >"$DIR/early.log" 2>&1 &
 pid=$!
-sleep 1.5
+for _ in 1 2 3; do wait_a_moment; done
 kill -TERM "$pid"
 wait_exit 20 "$pid" || fail "the tester goes on waiting for its links"
 status=0
