@@ -102,7 +102,7 @@ expect_no_loss() {
 	}
 }
 
-isthmus bench agf-symmetric --print-config >"$dir/isthmus.yaml"
+isthmus bench agf-symmetric --link synth --print-config >"$dir/isthmus.yaml"
 
 # Both start at the same moment.
 since=$(now)
@@ -193,7 +193,7 @@ kill -9 "$spawned"
 spawned=''
 
 # 64 K subscribers.
-isthmus bench agf-symmetric --subscribers 65536 --print-config >"$dir/isthmus.yaml"
+isthmus bench agf-symmetric --link synth --subscribers 65536 --print-config >"$dir/isthmus.yaml"
 since=$(now)
 start_dp
 start_cp --no-spawn
