@@ -75,9 +75,10 @@ static void remove_stale_socket(const struct ethdev_want *want)
 		return;
 	while (!alive && fgets(line, sizeof(line), f) != NULL) {
 		line[strcspn(line, "\n")] = 0;
-		const char *name = strchr(line, '/');
+		// The name, as it was bound, ends the line behind a blank; it may be relative.
+		size_t all = strlen(line), n = strlen(path);
 
-		alive = name != NULL && strcmp(name, path) == 0;
+		alive = all > n && line[all - n - 1] == ' ' && strcmp(line + all - n, path) == 0;
 	}
 	fclose(f);
 	if (!alive && unlink(path) == 0)

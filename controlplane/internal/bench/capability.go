@@ -109,13 +109,7 @@ func (t *testpmd) wait(ctx context.Context, sockets ...string) error {
 
 func (t *testpmd) stop() {
 	t.stdin.Close()
-	t.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-t.exited:
-	case <-time.After(3 * time.Second):
-		t.cmd.Process.Kill()
-		<-t.exited
-	}
+	end(t.cmd, t.exited)
 }
 
 func lastLines(text string) string {

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -79,8 +78,7 @@ func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, er
 
 // tail returns the last lines of the data plane's log. Only after it ended.
 func (d *dataPlane) tail() string {
-	lines := strings.Split(strings.TrimSpace(d.log.String()), "\n")
-	return strings.Join(lines[max(0, len(lines)-12):], "\n")
+	return lastLines(d.log.String())
 }
 
 // explain adds the data plane's last words to an error when it has died.
@@ -101,14 +99,19 @@ func (d *dataPlane) Stop() {
 	if d.Client != nil {
 		d.Client.Close()
 	}
-	d.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-d.exited:
-	case <-time.After(3 * time.Second):
-		d.cmd.Process.Kill()
-		<-d.exited
-	}
+	end(d.cmd, d.exited)
 	os.RemoveAll(d.dir)
+}
+
+// end asks a process to end, and makes it after three seconds. exited closes when it has.
+func end(cmd *exec.Cmd, exited <-chan struct{}) {
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-exited:
+	case <-time.After(3 * time.Second):
+		cmd.Process.Kill()
+		<-exited
+	}
 }
 
 // replace deletes streams that are not in the new list and sends those that are, as one transaction.
