@@ -19,7 +19,8 @@ type Message interface {
 	Header | Status | Hello | ObjectHead | Digest | Engine | Port | Interface | Route | Neighbour | ACL | ACLRule |
 		Policer | Scheduler | Path | Session | PDR | FAR | QER | URR | Synth | StreamCommand | StatsRequest |
 		PortRow | NodeRow | EdgeRow | DropRow | WorkerRow | TotalRow | SessionRow | RouteRow | NeighbourRow | ACLRow |
-		SchedulerRow | SynthRow | PathRow
+		SchedulerRow | SynthRow | PathRow | Instance | SDF | FARMore | Usage | Event | Acknowledge | RuleRow | URRRow |
+		InstanceRow | EventRow | Address
 }
 
 // Encode returns the bytes of one message in new memory.

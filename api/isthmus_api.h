@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define API_MAGIC 0x48545349u // "ISTH", little endian
-#define API_VERSION 1u
+#define API_VERSION 2u
 #define API_NAME 32
 #define API_TEXT 256
 #define API_MAX_BODY (16u << 20) // one message
@@ -27,11 +27,13 @@ enum api_type {
 	API_BEGIN = 2, // empty -> api_status
 	API_PUT = 3, // api_object_head + body; no reply before COMMIT
 	API_DELETE = 4, // api_object_head; no reply before COMMIT
-	API_COMMIT = 5, // empty -> api_status
+	API_COMMIT = 5, // empty -> api_usage[] in any number of replies (final and queried reports), then api_status
 	API_LIST = 6, // -> api_digest[] in one or more replies
 	API_STATS = 7, // api_stats_request -> rows of the table asked for, in one or more replies
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
+	API_SUBSCRIBE = 10, // empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
+	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 };
 
 #define API_F_LAST 1u // last reply to a request
@@ -76,10 +78,11 @@ enum api_kind {
 	API_ACL = 6,
 	API_POLICER = 7,
 	API_SCHEDULER = 8,
-	API_PATH = 9,
-	API_SESSION = 10,
-	API_SYNTH = 11,
-	API_KIND_COUNT = 12,
+	API_INSTANCE = 9,
+	API_PATH = 10,
+	API_SESSION = 11,
+	API_SYNTH = 12,
+	API_KIND_COUNT = 13,
 };
 
 // Heads every PUT (body follows) and DELETE (nothing follows).
@@ -124,6 +127,12 @@ struct api_engine {
 	uint32_t punt_rate; // packets per second and worker to the host path
 	uint32_t flags; // API_ENGINE_*
 	uint32_t buffer_size; // data room of one mbuf, bytes; 0: 2048 (larger frames are chained)
+	uint32_t max_rules; // PDRs of all sessions; 0: three a session
+	uint32_t max_urrs; // URRs of all sessions; 0: one a session
+	uint32_t max_qers; // meters that several PDRs or sessions share, all sessions; 0: one a session
+	uint32_t max_buffered; // downlink packets that wait for idle UEs (BAR), whole process
+	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
+	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000
 };
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
 #define API_ENGINE_IDLE_SLEEP 2u // a worker without work sleeps for 50 us at a time (shared or small machines)
@@ -257,6 +266,35 @@ struct api_scheduler {
 	struct api_pipe_profile profile[API_MAX_PIPE_PROFILES];
 };
 
+// ---- network instances (TS 29.244 §8.2.4) ----------------------------------------------------------------------------
+
+#define API_INSTANCE_INTERFACES 8
+#define API_INSTANCE_ENDPOINTS 4
+#define API_INSTANCE_POOLS 16
+
+// What the packets of its interfaces are looked up by, where they are no GTP-U for one of its endpoints.
+enum api_lookup {
+	API_LOOKUP_NONE = 0, // routed
+	API_LOOKUP_DESTINATION = 1, // to a UE: N6, SGi
+	API_LOOKUP_SOURCE = 2, // from a UE: the radio side of an emulated gNB or eNodeB
+};
+
+#define API_INSTANCE_NO_UE_TO_UE 1u // packets from one UE to another are dropped, not turned round (row G21)
+#define API_INSTANCE_PIN_PEER 2u // a G-PDU must come from the address that the session's FAR sends to (row G13)
+
+// Key: the network instance's name. A tunnel endpoint belongs to one instance, and so does an interface. A local address is
+// either an instance's endpoint (F-TEIDs of mobile sessions) or the local end of a path of wireline sessions, not both.
+struct api_instance {
+	uint32_t lookup; // enum api_lookup
+	uint32_t flags; // API_INSTANCE_*
+	uint32_t interfaces, endpoints, pools; // used entries below
+	uint16_t udp_port; // outer header removal UDP/IP (TS 29.244 §8.2.64 values 2, 3): port of our end; 0: none
+	uint16_t pad;
+	char interface[API_INSTANCE_INTERFACES][API_NAME];
+	struct api_address endpoint[API_INSTANCE_ENDPOINTS]; // GTP-U addresses of ours, each of one of its interfaces
+	struct api_address pool[API_INSTANCE_POOLS]; // UE addresses: a packet to one that no session has is dropped, not routed
+};
+
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
 
 // Key: the path's name. A GTP-U peer (TS 29.281) and our end of the tunnel.
@@ -271,28 +309,46 @@ struct api_path {
 
 // ---- sessions (words of TS 29.244) -----------------------------------------------------------------------------------
 
-#define API_MAX_PDR 16
-#define API_MAX_FAR 16
-#define API_MAX_QER 16
-#define API_MAX_URR 8
-#define API_PDR_QERS 2
-#define API_PDR_URRS 2
+#define API_MAX_PDR 32
+#define API_MAX_FAR 32
+#define API_MAX_QER 32
+#define API_MAX_URR 16
+#define API_MAX_SDF 256 // of one session
+#define API_MAX_ROUTES 16 // framed routes of one session
+#define API_PDR_QERS 4
+#define API_PDR_URRS 4
+#define API_SESSION_INSTANCES 4
+#define API_REDIRECT 128 // bytes of a redirect address
 
-enum api_source { API_FROM_ACCESS = 0, API_FROM_CORE = 1 }; // TS 29.244 §8.2.2
+// TS 29.244 §8.2.2 (source) and §8.2.24 (destination)
+enum api_source { API_FROM_ACCESS = 0, API_FROM_CORE = 1, API_FROM_SGI_LAN = 2, API_FROM_CP = 3 };
 enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 2 };
 
 #define API_PDR_ENDPOINT 1u // matches the session's traffic endpoint (port, tags, PPPoE id, MAC)
 #define API_PDR_FTEID 2u
-#define API_PDR_UE_IP 4u // uplink: source must be the UE's address; downlink: destination
+#define API_PDR_UE_IP 4u // from access: source must be the UE's address; else: destination
 #define API_PDR_QFI 8u
 #define API_PDR_SDF 16u
+#define API_PDR_UE4_ONLY 32u // with UE_IP: IPv4 packets only
+#define API_PDR_UE6_ONLY 64u // with UE_IP: IPv6 packets only
+#define API_PDR_FRAMED 128u // with UE_IP: addresses within the session's framed routes match as well
 
+#define API_SDF_PROTOCOL 1u // the fields that a filter looks at
+#define API_SDF_TOS 2u
+#define API_SDF_SPI 4u
+#define API_SDF_FLOW_LABEL 8u
+#define API_SDF_DENY 16u // "deny": a packet that matches is none of the PDR's, whatever later filters say
+
+// One alternative of a PDR's filters; IPFilterRules with lists of ports stand as several. The first that matches decides.
 struct api_sdf {
 	struct api_address remote; // the far end's prefix, family 0 any
-	uint16_t remote_port[2];
+	struct api_address local; // the UE's, or of a network behind it; family 0 any
+	uint16_t remote_port[2]; // low, high (inclusive); 0..65535 any
 	uint16_t local_port[2]; // the UE's
+	uint32_t spi; // host order
+	uint32_t flow_label;
 	uint8_t protocol;
-	uint8_t protocol_any; // 1: any protocol
+	uint8_t flags; // API_SDF_*
 	uint8_t tos, tos_mask;
 };
 
@@ -300,32 +356,59 @@ struct api_pdr {
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
 	uint16_t id;
 	uint8_t source; // enum api_source
-	uint8_t match; // API_PDR_*
+	uint8_t outer_header_removal; // 1: strip what the endpoint, the F-TEID or the UDP tunnel added; 0: keep it
+	uint16_t match; // API_PDR_*
+	uint8_t instance; // index into the session's; 0xff: any
+	uint8_t qers, urrs; // used entries below
+	uint8_t pad[3];
 	uint32_t teid; // host order
 	struct api_address local; // of the F-TEID
-	uint8_t qfi;
-	uint8_t outer_header_removal; // 1: strip what the endpoint or F-TEID added
-	uint8_t qers, urrs; // used entries below
-	struct api_sdf sdf;
+	uint16_t sdf_first, sdf_count; // its filters among the session's
 	uint32_t far;
+	uint64_t qfis; // bit q: QFI q matches
 	uint32_t qer[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS];
 };
 
-#define API_FAR_DROP 1u // TS 29.244 §8.2.26
+#define API_FAR_DROP 1u // TS 29.244 §8.2.26; one of drop, forward, buffer
 #define API_FAR_FORWARD 2u
 #define API_FAR_BUFFER 4u
+#define API_FAR_NOTIFY 8u // NOCP, with buffer or drop: DOWNLINK_DATA event for the first packet
+#define API_FAR_DUPLICATE 16u // DUPL: copies go out by the FAR's api_far_more
 
-enum api_outer { API_OUTER_NONE = 0, API_OUTER_GTPU = 1, API_OUTER_ENDPOINT = 2 };
+enum api_outer { API_OUTER_NONE = 0, API_OUTER_GTPU = 1, API_OUTER_ENDPOINT = 2, API_OUTER_UDP = 3 };
+enum api_pdu_type { API_PDU_NONE = 0, API_PDU_DL = 1, API_PDU_UL = 2 }; // TS 38.415: which container goes with a QFI
 
 struct api_far {
 	uint32_t id;
-	uint8_t action; // one of API_FAR_*
-	uint8_t destination; // enum api_source: to access or to core
+	uint8_t action; // API_FAR_*
+	uint8_t destination; // enum api_source: to access, core, ...
 	uint8_t outer; // enum api_outer: header creation
 	uint8_t dscp; // transport level marking; 0xff: the path's
 	uint32_t teid; // host order
-	char path[API_NAME]; // for API_OUTER_GTPU
+	uint16_t port; // of the peer, for API_OUTER_UDP
+	uint8_t instance; // index into the session's; 0xff: none
+	uint8_t pdu_type; // enum api_pdu_type
+	char path[API_NAME]; // for API_OUTER_GTPU and API_OUTER_UDP
+	uint32_t end_marker; // when it differs from the old FAR's: End Marker on the old tunnel (TS 29.244 §5.2.3.2, SNDEM)
+	uint16_t buffer_packets; // BAR: most packets that wait; 0: 64
+	uint16_t notify_delay; // BAR: milliseconds from the first packet to the event
+	uint32_t buffer_ms; // BAR: longest wait of a packet; 0: until the FAR changes
+	uint8_t more; // 1 + index of the FAR's api_far_more; 0: none
+	uint8_t pad[3];
+};
+
+enum api_redirect { API_REDIRECT_NONE = 0, API_REDIRECT_IP4 = 1, API_REDIRECT_IP6 = 2, API_REDIRECT_URL = 3 };
+
+// What few FARs have: duplicating parameters (TS 29.244 §7.5.2.3, outer GTP-U or none) and redirect information.
+struct api_far_more {
+	uint8_t duplicate_outer; // enum api_outer
+	uint8_t duplicate_dscp; // 0xff: the path's
+	uint8_t redirect; // enum api_redirect; URL: TCP port 80 is answered with 302, all else is dropped
+	uint8_t pad;
+	uint32_t duplicate_teid;
+	char duplicate_path[API_NAME];
+	char redirect_to[API_REDIRECT]; // text: address or URL
 };
 
 struct api_qer {
@@ -333,33 +416,151 @@ struct api_qer {
 	uint8_t gate_uplink, gate_downlink; // 0 open, 1 closed (TS 29.244 §8.2.7)
 	uint8_t qfi;
 	uint8_t pad;
+	uint32_t share; // QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
 	char uplink_policer[API_NAME]; // empty: not policed
 	char downlink_policer[API_NAME];
 };
 
+#define API_URR_VOLUME 1u // measurement method
+#define API_URR_DURATION 2u
+#define API_URR_EVENT 4u
+
+// Reporting triggers (TS 29.244 §8.2.19): octet 5 in bits 0..7, octet 6 in 8..15, octet 7 in 16..23.
+#define API_URR_PERIO (1u << 0)
+#define API_URR_VOLTH (1u << 1)
+#define API_URR_TIMTH (1u << 2)
+#define API_URR_QUHTI (1u << 3)
+#define API_URR_START (1u << 4)
+#define API_URR_STOPT (1u << 5)
+#define API_URR_DROTH (1u << 6)
+#define API_URR_LIUSA (1u << 7)
+#define API_URR_VOLQU (1u << 8)
+#define API_URR_TIMQU (1u << 9)
+#define API_URR_ENVCL (1u << 10)
+#define API_URR_MACAR (1u << 11)
+#define API_URR_EVETH (1u << 12)
+#define API_URR_EVEQU (1u << 13)
+#define API_URR_IPMJL (1u << 14)
+#define API_URR_QUVTI (1u << 15)
+
+// Usage report triggers (TS 29.244 §8.2.41), in the same manner.
+#define API_USAGE_PERIO (1u << 0)
+#define API_USAGE_VOLTH (1u << 1)
+#define API_USAGE_TIMTH (1u << 2)
+#define API_USAGE_QUHTI (1u << 3)
+#define API_USAGE_START (1u << 4)
+#define API_USAGE_STOPT (1u << 5)
+#define API_USAGE_DROTH (1u << 6)
+#define API_USAGE_IMMER (1u << 7)
+#define API_USAGE_VOLQU (1u << 8)
+#define API_USAGE_TIMQU (1u << 9)
+#define API_USAGE_LIUSA (1u << 10)
+#define API_USAGE_TERMR (1u << 11)
+#define API_USAGE_MONIT (1u << 12)
+#define API_USAGE_ENVCL (1u << 13)
+#define API_USAGE_MACAR (1u << 14)
+#define API_USAGE_EVETH (1u << 15)
+#define API_USAGE_EVEQU (1u << 16)
+#define API_USAGE_TEBUR (1u << 17)
+
+#define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, one that is absent does not
+#define API_URR_HAS_TIME_QUOTA 2u
+#define API_URR_HAS_EVENT_QUOTA 4u
+#define API_URR_INACTIVE 8u // INAM: no measurement
+#define API_URR_COUNT_PACKETS 16u // MNOP: packets are reported too
+#define API_URR_BEFORE_QOS 32u // MBQE: counted before the QERs
+#define API_URR_START_OF_TRAFFIC 64u // ISTM: measurement of time begins at once, not at the first packet
+
+enum { API_TOTAL = 0, API_UPLINK = 1, API_DOWNLINK = 2 }; // indices of volumes
+
+// A URR keeps its counts when its session changes; a threshold or quota that changes begins anew (TS 29.244 §5.2.2.2).
+// Every report begins the measurement anew. Volumes in bytes of IP packets.
 struct api_urr {
 	uint32_t id;
-	uint32_t method; // 1 volume
+	uint16_t method; // API_URR_VOLUME | ...
+	uint16_t flags; // API_URR_HAS_* and on
+	uint32_t triggers; // API_URR_PERIO | ...
+	uint32_t query; // when it differs from the old URR's: the commit answers a report with IMMER
+	uint64_t volume_threshold[3]; // 0: none
+	uint64_t volume_quota[3]; // 0 where API_URR_HAS_VOLUME_QUOTA is set and all are 0: stop; else 0: none
+	uint64_t subsequent_volume_threshold[3]; // after the monitoring time
+	uint64_t monitoring_time; // CLOCK_REALTIME seconds; 0: none
+	uint32_t time_threshold, time_quota, subsequent_time_threshold; // seconds
+	uint32_t holding_time; // QHT, seconds without a packet; 0: none
+	uint32_t validity_time; // QVT, seconds; 0: none
+	uint32_t period; // seconds
+	uint32_t inactivity; // inactivity detection time: seconds without a packet that time does not count; 0: all counts
+	uint32_t event_threshold, event_quota;
+	uint32_t quota_far; // FAR that packets follow when the quota is used up; 0: they are dropped
+	uint32_t linked[2]; // URRs whose report makes this one report with LIUSA
 };
 
-// Key: the session's name. Rules follow in this order: pdr[], far[], qer[], urr[].
+// Key: the session's name. Rules follow in this order: pdr[], far[], qer[], urr[], sdf[], more[], route[].
 struct api_session {
 	uint64_t seid;
 	uint16_t worker; // owner
-	uint8_t encap; // enum api_encap
+	uint8_t encap; // enum api_encap; NONE: the session has no traffic endpoint (F-TEIDs and UE addresses only)
 	uint8_t pad;
 	uint16_t outer_tpid; // of what we send: 0x8100 or 0x88a8
 	uint16_t s_tag, c_tag; // 0: none
 	uint16_t pppoe_session;
 	uint8_t mac[6]; // of the home gateway
 	uint16_t mru; // L3 bytes the subscriber can take; 0: the port's MTU (minus 8 for PPPoE)
-	char port[API_NAME]; // access port; empty: the access side is GTP-U
+	char port[API_NAME]; // access port; empty: the access side is GTP-U or IP
 	struct api_address ue_ip4;
 	struct api_address ue_ip6; // prefix
 	uint32_t subport, pipe; // scheduler place; ignored when the port has no scheduler
 	char pipe_profile[API_NAME];
-	uint16_t pdrs, fars, qers, urrs;
-	uint32_t pad2;
+	char instance[API_SESSION_INSTANCES][API_NAME];
+	uint32_t inactivity; // seconds without a packet after which an INACTIVE event is raised; 0: never
+	uint16_t pdrs, fars, qers, urrs, sdfs, mores, routes;
+	uint16_t pad2;
+};
+
+// ---- events ----------------------------------------------------------------------------------------------------------
+
+// What a URR measured since its last report. Times are CLOCK_REALTIME nanoseconds, 0: no packet.
+struct api_usage {
+	uint64_t seid;
+	uint32_t urr;
+	uint32_t sequence; // UR-SEQN: from 0, one more with each report of this URR
+	uint32_t triggers; // API_USAGE_*
+	uint32_t query; // api_urr.query of an immediate report
+	uint32_t duration; // seconds
+	uint32_t events;
+	uint64_t bytes[3], packets[3]; // total, uplink, downlink
+	uint64_t start_ns, end_ns, first_ns, last_ns;
+};
+
+enum api_event_type {
+	API_EVENT_USAGE = 1, // usage
+	API_EVENT_DOWNLINK_DATA = 2, // rule (PDR), dscp, qfi: a packet waits for an idle UE (DLDR)
+	API_EVENT_ERROR_INDICATION = 3, // teid and peer: the peer does not know this tunnel (ERIR)
+	API_EVENT_PATH_DOWN = 4, // local, peer
+	API_EVENT_PATH_UP = 5, // local, peer; rule = 1: the peer restarted
+	API_EVENT_INACTIVE = 6, // user plane inactivity (UPIR)
+	API_EVENT_BUFFER_FULL = 7, // rule (FAR): packets that wait for the UE were dropped; usage.packets, usage.bytes
+	API_EVENT_MISSED = 8, // usage.packets[0]: events that the limits suppressed
+};
+
+// Kept until acknowledged, and sent again to the next subscriber. Of a session that is gone, only USAGE may still come.
+struct api_event {
+	uint64_t sequence; // rises by one
+	uint64_t boot_id; // as in api_hello
+	uint32_t type; // enum api_event_type
+	uint32_t rule;
+	uint64_t seid; // 0: of no session
+	char session[API_NAME];
+	uint32_t teid; // host order
+	uint8_t dscp, qfi;
+	uint8_t pad[2];
+	struct api_address local, peer;
+	struct api_usage usage;
+};
+
+// All events up to this one have been dealt with.
+struct api_acknowledge {
+	uint64_t sequence;
 };
 
 // ---- synth streams ---------------------------------------------------------------------------------------------------
@@ -436,7 +637,11 @@ enum api_table {
 	API_TABLE_TOTAL = 12,
 	API_TABLE_PUNT = 13,
 	API_TABLE_PATH = 14,
-	API_TABLE_COUNT = 15,
+	API_TABLE_RULE = 15, // of one session (key), or of all
+	API_TABLE_URR = 16,
+	API_TABLE_INSTANCE = 17,
+	API_TABLE_EVENT = 18,
+	API_TABLE_COUNT = 19,
 };
 
 struct api_stats_request {
@@ -498,6 +703,35 @@ struct api_session_row {
 	uint32_t teid_local, teid_peer; // of the first PDR and FAR
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 	uint64_t uplink_dropped, downlink_dropped; // by policers
+	uint64_t buffered; // packets that wait now
+};
+
+struct api_rule_row {
+	char session[API_NAME];
+	uint32_t pdr, far, precedence, source, destination, action;
+	uint32_t teid_local, teid_peer;
+	struct api_address local, peer;
+	uint64_t packets, bytes, dropped, buffered;
+};
+
+// Counts since the last report, and what is left of the quota (UINT64_MAX: no quota).
+struct api_urr_row {
+	char session[API_NAME];
+	uint32_t urr, sequence;
+	uint64_t bytes[3], packets[3];
+	uint64_t quota_left[3];
+	uint32_t duration, exhausted;
+};
+
+struct api_instance_row {
+	char name[API_NAME];
+	uint32_t lookup, tunnels, ue_addresses, pad;
+	uint64_t unknown_ue, unknown_teid;
+};
+
+struct api_event_row {
+	uint32_t type, subscribers;
+	uint64_t raised, acknowledged, suppressed, waiting;
 };
 
 struct api_route_row {

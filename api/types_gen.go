@@ -5,98 +5,189 @@
 package api
 
 const (
-	TypeHello           = 0x1
-	TypeBegin           = 0x2
-	TypePut             = 0x3
-	TypeDelete          = 0x4
-	TypeCommit          = 0x5
-	TypeList            = 0x6
-	TypeStats           = 0x7
-	TypeStream          = 0x8
-	TypeAbort           = 0x9
-	KindEngine          = 0x1
-	KindPort            = 0x2
-	KindInterface       = 0x3
-	KindRoute           = 0x4
-	KindNeighbour       = 0x5
-	KindACL             = 0x6
-	KindPolicer         = 0x7
-	KindScheduler       = 0x8
-	KindPath            = 0x9
-	KindSession         = 0xa
-	KindSynth           = 0xb
-	KindCount           = 0xc
-	RoleAccess          = 0x1
-	RoleCore            = 0x2
-	ActionDeny          = 0x0
-	ActionPermit        = 0x1
-	MeterSRTCM          = 0x1
-	MeterTRTCM          = 0x2
-	ColourActionPass    = 0x0
-	ColourActionDrop    = 0x1
-	ColourActionRemark  = 0x2
-	SchedulerEngineRTE  = 0x1
-	SchedulerEngineHQOS = 0x2
-	SourceFromAccess    = 0x0
-	SourceFromCore      = 0x1
-	EncapNone           = 0x0
-	EncapQinQ           = 0x1
-	EncapQinQPPPoE      = 0x2
-	OuterNone           = 0x0
-	OuterGTPU           = 0x1
-	OuterEndpoint       = 0x2
-	FieldNone           = 0x0
-	FieldAdd            = 0x1
-	FieldIP4Sum         = 0x2
-	TablePort           = 0x1
-	TableNode           = 0x2
-	TableDrop           = 0x3
-	TableWorker         = 0x4
-	TableSession        = 0x5
-	TableRoute          = 0x6
-	TableNeighbour      = 0x7
-	TableACL            = 0x8
-	TableScheduler      = 0x9
-	TableEdge           = 0xa
-	TableSynth          = 0xb
-	TableTotal          = 0xc
-	TablePunt           = 0xd
-	TablePath           = 0xe
-	TableCount          = 0xf
-	Magic               = 0x48545349
-	Version             = 0x1
-	NameSize            = 0x20
-	TextSize            = 0x100
-	MaxBody             = 0x1000000
-	MaxChanges          = 0x200000
-	FLast               = 0x1
-	FError              = 0x2
-	HelloHuge           = 0x1
-	MaxWorkers          = 0x10
-	EngineDropUEGTPU    = 0x1
-	EngineIdleSleep     = 0x2
-	MaxAddresses        = 0x8
-	MaxSubports         = 0x40
-	MaxPipeProfiles     = 0x20
-	TrafficClasses      = 0x4
-	BEQueues            = 0x4
-	MaxSchedulerClasses = 0x40
-	MaxPDR              = 0x10
-	MaxFAR              = 0x10
-	MaxQER              = 0x10
-	MaxURR              = 0x8
-	PDRQERs             = 0x2
-	PDRURRs             = 0x2
-	PDREndpoint         = 0x1
-	PDRFTEID            = 0x2
-	PDRUEIP             = 0x4
-	PDRQFI              = 0x8
-	PDRSDF              = 0x10
-	FARDrop             = 0x1
-	FARForward          = 0x2
-	FARBuffer           = 0x4
-	SynthTemplateSize   = 0xc0
-	SynthFields         = 0xc
+	TypeHello                = 0x1
+	TypeBegin                = 0x2
+	TypePut                  = 0x3
+	TypeDelete               = 0x4
+	TypeCommit               = 0x5
+	TypeList                 = 0x6
+	TypeStats                = 0x7
+	TypeStream               = 0x8
+	TypeAbort                = 0x9
+	TypeSubscribe            = 0xa
+	TypeAcknowledge          = 0xb
+	KindEngine               = 0x1
+	KindPort                 = 0x2
+	KindInterface            = 0x3
+	KindRoute                = 0x4
+	KindNeighbour            = 0x5
+	KindACL                  = 0x6
+	KindPolicer              = 0x7
+	KindScheduler            = 0x8
+	KindInstance             = 0x9
+	KindPath                 = 0xa
+	KindSession              = 0xb
+	KindSynth                = 0xc
+	KindCount                = 0xd
+	RoleAccess               = 0x1
+	RoleCore                 = 0x2
+	ActionDeny               = 0x0
+	ActionPermit             = 0x1
+	MeterSRTCM               = 0x1
+	MeterTRTCM               = 0x2
+	ColourActionPass         = 0x0
+	ColourActionDrop         = 0x1
+	ColourActionRemark       = 0x2
+	SchedulerEngineRTE       = 0x1
+	SchedulerEngineHQOS      = 0x2
+	LookupNone               = 0x0
+	LookupDestination        = 0x1
+	LookupSource             = 0x2
+	SourceFromAccess         = 0x0
+	SourceFromCore           = 0x1
+	SourceFromSGILAN         = 0x2
+	SourceFromCP             = 0x3
+	EncapNone                = 0x0
+	EncapQinQ                = 0x1
+	EncapQinQPPPoE           = 0x2
+	OuterNone                = 0x0
+	OuterGTPU                = 0x1
+	OuterEndpoint            = 0x2
+	OuterUDP                 = 0x3
+	PDUTypeNone              = 0x0
+	PDUTypeDL                = 0x1
+	PDUTypeUL                = 0x2
+	RedirectNone             = 0x0
+	RedirectIP4              = 0x1
+	RedirectIP6              = 0x2
+	RedirectURL              = 0x3
+	EventTypeUsage           = 0x1
+	EventTypeDownlinkData    = 0x2
+	EventTypeErrorIndication = 0x3
+	EventTypePathDown        = 0x4
+	EventTypePathUp          = 0x5
+	EventTypeInactive        = 0x6
+	EventTypeBufferFull      = 0x7
+	EventTypeMissed          = 0x8
+	FieldNone                = 0x0
+	FieldAdd                 = 0x1
+	FieldIP4Sum              = 0x2
+	TablePort                = 0x1
+	TableNode                = 0x2
+	TableDrop                = 0x3
+	TableWorker              = 0x4
+	TableSession             = 0x5
+	TableRoute               = 0x6
+	TableNeighbour           = 0x7
+	TableACL                 = 0x8
+	TableScheduler           = 0x9
+	TableEdge                = 0xa
+	TableSynth               = 0xb
+	TableTotal               = 0xc
+	TablePunt                = 0xd
+	TablePath                = 0xe
+	TableRule                = 0xf
+	TableURR                 = 0x10
+	TableInstance            = 0x11
+	TableEvent               = 0x12
+	TableCount               = 0x13
+	Magic                    = 0x48545349
+	Version                  = 0x2
+	NameSize                 = 0x20
+	TextSize                 = 0x100
+	MaxBody                  = 0x1000000
+	MaxChanges               = 0x200000
+	FLast                    = 0x1
+	FError                   = 0x2
+	HelloHuge                = 0x1
+	MaxWorkers               = 0x10
+	EngineDropUEGTPU         = 0x1
+	EngineIdleSleep          = 0x2
+	MaxAddresses             = 0x8
+	MaxSubports              = 0x40
+	MaxPipeProfiles          = 0x20
+	TrafficClasses           = 0x4
+	BEQueues                 = 0x4
+	MaxSchedulerClasses      = 0x40
+	InstanceInterfaces       = 0x8
+	InstanceEndpoints        = 0x4
+	InstancePools            = 0x10
+	InstanceNoUEToUE         = 0x1
+	InstancePinPeer          = 0x2
+	MaxPDR                   = 0x20
+	MaxFAR                   = 0x20
+	MaxQER                   = 0x20
+	MaxURR                   = 0x10
+	MaxSDF                   = 0x100
+	MaxRoutes                = 0x10
+	PDRQERs                  = 0x4
+	PDRURRs                  = 0x4
+	SessionInstances         = 0x4
+	Redirect                 = 0x80
+	PDREndpoint              = 0x1
+	PDRFTEID                 = 0x2
+	PDRUEIP                  = 0x4
+	PDRQFI                   = 0x8
+	PDRSDF                   = 0x10
+	PDRUe4Only               = 0x20
+	PDRUe6Only               = 0x40
+	PDRFramed                = 0x80
+	SDFProtocol              = 0x1
+	SDFTOS                   = 0x2
+	SDFSPI                   = 0x4
+	SDFFlowLabel             = 0x8
+	SDFDeny                  = 0x10
+	FARDrop                  = 0x1
+	FARForward               = 0x2
+	FARBuffer                = 0x4
+	FARNotify                = 0x8
+	FARDuplicate             = 0x10
+	URRVolume                = 0x1
+	URRDuration              = 0x2
+	URREvent                 = 0x4
+	URRPerio                 = 0x1
+	URRVolth                 = 0x2
+	URRTimth                 = 0x4
+	URRQuhti                 = 0x8
+	URRStart                 = 0x10
+	URRStopt                 = 0x20
+	URRDroth                 = 0x40
+	URRLiusa                 = 0x80
+	URRVolqu                 = 0x100
+	URRTimqu                 = 0x200
+	URREnvcl                 = 0x400
+	URRMacar                 = 0x800
+	URREveth                 = 0x1000
+	URREvequ                 = 0x2000
+	URRIpmjl                 = 0x4000
+	URRQuvti                 = 0x8000
+	UsagePerio               = 0x1
+	UsageVolth               = 0x2
+	UsageTimth               = 0x4
+	UsageQuhti               = 0x8
+	UsageStart               = 0x10
+	UsageStopt               = 0x20
+	UsageDroth               = 0x40
+	UsageImmer               = 0x80
+	UsageVolqu               = 0x100
+	UsageTimqu               = 0x200
+	UsageLiusa               = 0x400
+	UsageTermr               = 0x800
+	UsageMonit               = 0x1000
+	UsageEnvcl               = 0x2000
+	UsageMacar               = 0x4000
+	UsageEveth               = 0x8000
+	UsageEvequ               = 0x10000
+	UsageTebur               = 0x20000
+	URRHasVolumeQuota        = 0x1
+	URRHasTimeQuota          = 0x2
+	URRHasEventQuota         = 0x4
+	URRInactive              = 0x8
+	URRCountPackets          = 0x10
+	URRBeforeQos             = 0x20
+	URRStartOfTraffic        = 0x40
+	SynthTemplateSize        = 0xc0
+	SynthFields              = 0xc
 )
 
 type Header struct {
@@ -172,9 +263,15 @@ type Engine struct {
 	PuntRate            uint32
 	Flags               uint32
 	BufferSize          uint32
+	MaxRules            uint32
+	MaxURRs             uint32
+	MaxQERs             uint32
+	MaxBuffered         uint32
+	MaxEvents           uint32
+	EventRate           uint32
 }
 
-const SizeofEngine = 0x70
+const SizeofEngine = 0x88
 
 type Port struct {
 	Driver      [32]byte
@@ -289,6 +386,21 @@ type Scheduler struct {
 
 const SizeofScheduler = 0x19a8
 
+type Instance struct {
+	Lookup     uint32
+	Flags      uint32
+	Interfaces uint32
+	Endpoints  uint32
+	Pools      uint32
+	UDPPort    uint16
+	Pad        uint16
+	Interface  [8][32]byte
+	Endpoint   [4]Address
+	Pool       [16]Address
+}
+
+const SizeofInstance = 0x2a8
+
 type Path struct {
 	Local        Address
 	Peer         Address
@@ -301,47 +413,74 @@ type Path struct {
 const SizeofPath = 0x30
 
 type SDF struct {
-	Remote      Address
-	RemotePort  [2]uint16
-	LocalPort   [2]uint16
-	Protocol    byte
-	ProtocolAny byte
-	TOS         byte
-	TOSMask     byte
+	Remote     Address
+	Local      Address
+	RemotePort [2]uint16
+	LocalPort  [2]uint16
+	SPI        uint32
+	FlowLabel  uint32
+	Protocol   byte
+	Flags      byte
+	TOS        byte
+	TOSMask    byte
 }
 
-const SizeofSDF = 0x20
+const SizeofSDF = 0x3c
 
 type PDR struct {
 	Precedence         uint32
 	ID                 uint16
 	Source             byte
-	Match              byte
-	TEID               uint32
-	Local              Address
-	QFI                byte
 	OuterHeaderRemoval byte
+	Match              uint16
+	Instance           byte
 	QERs               byte
 	URRs               byte
-	SDF                SDF
+	Pad                [3]byte
+	TEID               uint32
+	Local              Address
+	SDFFirst           uint16
+	SDFCount           uint16
 	FAR                uint32
-	QER                [2]uint32
-	URR                [2]uint32
+	QFIs               uint64
+	QER                [4]uint32
+	URR                [4]uint32
 }
 
 const SizeofPDR = 0x58
 
 type FAR struct {
-	ID          uint32
-	Action      byte
-	Destination byte
-	Outer       byte
-	DSCP        byte
-	TEID        uint32
-	Path        [32]byte
+	ID            uint32
+	Action        byte
+	Destination   byte
+	Outer         byte
+	DSCP          byte
+	TEID          uint32
+	Port          uint16
+	Instance      byte
+	PDUType       byte
+	Path          [32]byte
+	EndMarker     uint32
+	BufferPackets uint16
+	NotifyDelay   uint16
+	BufferMs      uint32
+	More          byte
+	Pad           [3]byte
 }
 
-const SizeofFAR = 0x2c
+const SizeofFAR = 0x40
+
+type FARMore struct {
+	DuplicateOuter byte
+	DuplicateDSCP  byte
+	Redirect       byte
+	Pad            byte
+	DuplicateTEID  uint32
+	DuplicatePath  [32]byte
+	RedirectTo     [128]byte
+}
+
+const SizeofFARMore = 0xa8
 
 type QER struct {
 	ID              uint32
@@ -349,18 +488,37 @@ type QER struct {
 	GateDownlink    byte
 	QFI             byte
 	Pad             byte
+	Share           uint32
 	UplinkPolicer   [32]byte
 	DownlinkPolicer [32]byte
 }
 
-const SizeofQER = 0x48
+const SizeofQER = 0x4c
 
 type URR struct {
-	ID     uint32
-	Method uint32
+	ID                        uint32
+	Method                    uint16
+	Flags                     uint16
+	Triggers                  uint32
+	Query                     uint32
+	VolumeThreshold           [3]uint64
+	VolumeQuota               [3]uint64
+	SubsequentVolumeThreshold [3]uint64
+	MonitoringTime            uint64
+	TimeThreshold             uint32
+	TimeQuota                 uint32
+	SubsequentTimeThreshold   uint32
+	HoldingTime               uint32
+	ValidityTime              uint32
+	Period                    uint32
+	Inactivity                uint32
+	EventThreshold            uint32
+	EventQuota                uint32
+	QuotaFAR                  uint32
+	Linked                    [2]uint32
 }
 
-const SizeofURR = 0x8
+const SizeofURR = 0x90
 
 type Session struct {
 	SEID         uint64
@@ -379,14 +537,61 @@ type Session struct {
 	Subport      uint32
 	Pipe         uint32
 	PipeProfile  [32]byte
+	Instance     [4][32]byte
+	Inactivity   uint32
 	PDRs         uint16
 	FARs         uint16
 	QERs         uint16
 	URRs         uint16
-	Pad2         uint32
+	SDFs         uint16
+	Mores        uint16
+	Routes       uint16
+	Pad2         uint16
 }
 
-const SizeofSession = 0x98
+const SizeofSession = 0x120
+
+type Usage struct {
+	SEID     uint64
+	URR      uint32
+	Sequence uint32
+	Triggers uint32
+	Query    uint32
+	Duration uint32
+	Events   uint32
+	Bytes    [3]uint64
+	Packets  [3]uint64
+	StartNs  uint64
+	EndNs    uint64
+	FirstNs  uint64
+	LastNs   uint64
+}
+
+const SizeofUsage = 0x70
+
+type Event struct {
+	Sequence uint64
+	BootID   uint64
+	Type     uint32
+	Rule     uint32
+	SEID     uint64
+	Session  [32]byte
+	TEID     uint32
+	DSCP     byte
+	QFI      byte
+	Pad      [2]byte
+	Local    Address
+	Peer     Address
+	Usage    Usage
+}
+
+const SizeofEvent = 0xe0
+
+type Acknowledge struct {
+	Sequence uint64
+}
+
+const SizeofAcknowledge = 0x8
 
 type SynthField struct {
 	Offset uint16
@@ -547,9 +752,66 @@ type SessionRow struct {
 	DownlinkBytes   uint64
 	UplinkDropped   uint64
 	DownlinkDropped uint64
+	Buffered        uint64
 }
 
-const SizeofSessionRow = 0xc0
+const SizeofSessionRow = 0xc8
+
+type RuleRow struct {
+	Session     [32]byte
+	PDR         uint32
+	FAR         uint32
+	Precedence  uint32
+	Source      uint32
+	Destination uint32
+	Action      uint32
+	TEIDLocal   uint32
+	TEIDPeer    uint32
+	Local       Address
+	Peer        Address
+	Packets     uint64
+	Bytes       uint64
+	Dropped     uint64
+	Buffered    uint64
+}
+
+const SizeofRuleRow = 0x88
+
+type URRRow struct {
+	Session   [32]byte
+	URR       uint32
+	Sequence  uint32
+	Bytes     [3]uint64
+	Packets   [3]uint64
+	QuotaLeft [3]uint64
+	Duration  uint32
+	Exhausted uint32
+}
+
+const SizeofURRRow = 0x78
+
+type InstanceRow struct {
+	Name        [32]byte
+	Lookup      uint32
+	Tunnels     uint32
+	UEAddresses uint32
+	Pad         uint32
+	UnknownUE   uint64
+	UnknownTEID uint64
+}
+
+const SizeofInstanceRow = 0x40
+
+type EventRow struct {
+	Type         uint32
+	Subscribers  uint32
+	Raised       uint64
+	Acknowledged uint64
+	Suppressed   uint64
+	Waiting      uint64
+}
+
+const SizeofEventRow = 0x28
 
 type RouteRow struct {
 	Prefix    Address

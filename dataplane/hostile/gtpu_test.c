@@ -184,7 +184,7 @@ static void match_qfi(int on)
 
 		if (on)
 			k.pdr[1].match |= API_PDR_QFI;
-		k.pdr[1].qfi = 9;
+		k.pdr[1].qfis = 1ull << 9;
 		kit_put_session(gateway_home_name(home), &k);
 	}
 	assert_int_equal(kit_commit(), 0);

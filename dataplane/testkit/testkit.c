@@ -210,6 +210,7 @@ static void set_rules(struct kit_session *k, const char *path, uint32_t teid)
 		.far = 2,
 		.qer = {2}};
 	k->far[0] = (struct api_far){.id = 1,
+		.pdu_type = API_PDU_UL,
 		.action = API_FAR_FORWARD,
 		.destination = API_FROM_CORE,
 		.outer = API_OUTER_GTPU,

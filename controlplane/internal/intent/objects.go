@@ -259,6 +259,7 @@ const (
 	uplinkRule   = 1
 	downlinkRule = 2
 	precedence   = 100 // leaves room on both sides for rules that a policy adds
+	noInstance   = 0xff
 )
 
 // sessions: a subscriber is one session with an uplink rule (from its traffic endpoint into the GTP-U path) and a
@@ -297,23 +298,23 @@ func (c *compiler) appendSession(body []byte, h *config.Home) []byte {
 
 func appendPDRs(body []byte, h *config.Home, local api.Address) []byte {
 	up := api.PDR{Precedence: precedence, ID: uplinkRule, Source: api.SourceFromAccess,
-		Match: api.PDREndpoint | api.PDRUEIP, OuterHeaderRemoval: 1, QERs: 1, FAR: uplinkRule,
-		QER: [2]uint32{uplinkRule}}
+		Match: api.PDREndpoint | api.PDRUEIP, OuterHeaderRemoval: 1, Instance: noInstance, QERs: 1,
+		FAR: uplinkRule, QER: [api.PDRQERs]uint32{uplinkRule}}
 	down := api.PDR{Precedence: precedence, ID: downlinkRule, Source: api.SourceFromCore,
-		Match: api.PDRFTEID | api.PDRUEIP, TEID: h.TEIDDownlink, Local: local, OuterHeaderRemoval: 1, QERs: 1,
-		FAR: downlinkRule, QER: [2]uint32{downlinkRule}}
+		Match: api.PDRFTEID | api.PDRUEIP, TEID: h.TEIDDownlink, Local: local, OuterHeaderRemoval: 1,
+		Instance: noInstance, QERs: 1, FAR: downlinkRule, QER: [api.PDRQERs]uint32{downlinkRule}}
 	return api.Append(api.Append(body, &up), &down)
 }
 
 func (c *compiler) appendFARs(body []byte, h *config.Home) []byte {
 	up := api.FAR{ID: uplinkRule, Action: api.FARForward, Destination: api.SourceFromCore, Outer: api.OuterGTPU,
-		DSCP: 0xff, TEID: h.TEIDUplink}
+		DSCP: 0xff, TEID: h.TEIDUplink, Instance: noInstance, PDUType: api.PDUTypeUL}
 	if h.From.Has("dscp") {
 		up.DSCP = h.From.DSCP
 	}
 	c.text(up.Path[:], string(h.From.Path))
 	down := api.FAR{ID: downlinkRule, Action: api.FARForward, Destination: api.SourceFromAccess,
-		Outer: api.OuterEndpoint, DSCP: 0xff}
+		Outer: api.OuterEndpoint, DSCP: 0xff, Instance: noInstance}
 	return api.Append(api.Append(body, &up), &down)
 }
 

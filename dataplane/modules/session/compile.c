@@ -18,6 +18,7 @@ struct parts {
 	const struct api_far *far;
 	const struct api_qer *qer;
 	const struct api_urr *urr;
+	const struct api_sdf *sdf;
 	const char *name;
 };
 
@@ -28,6 +29,7 @@ static void find_parts(struct parts *p, const struct api_session *s, const char 
 	p->far = (const struct api_far *)(p->pdr + s->pdrs);
 	p->qer = (const struct api_qer *)(p->far + s->fars);
 	p->urr = (const struct api_urr *)(p->qer + s->qers);
+	p->sdf = (const struct api_sdf *)(p->urr + s->urrs);
 	p->name = name;
 }
 
@@ -177,7 +179,9 @@ static int check_head(const struct parts *p, uint32_t length)
 {
 	const struct api_session *s = p->s;
 	uint64_t want = sizeof(*s) + s->pdrs * sizeof(struct api_pdr) + s->fars * sizeof(struct api_far) +
-			s->qers * sizeof(struct api_qer) + s->urrs * sizeof(struct api_urr);
+			s->qers * sizeof(struct api_qer) + s->urrs * sizeof(struct api_urr) +
+			s->sdfs * sizeof(struct api_sdf) + s->mores * sizeof(struct api_far_more) +
+			s->routes * sizeof(struct api_address);
 	static const uint8_t none[6];
 
 	if (s->pdrs < 1 || s->pdrs > API_MAX_PDR || s->fars > API_MAX_FAR || s->qers > API_MAX_QER ||
@@ -212,6 +216,7 @@ static int check_head(const struct parts *p, uint32_t length)
 static int check_pdr(const struct parts *p, const struct api_pdr *pdr)
 {
 	if (pdr->source > API_FROM_CORE || pdr->qers > API_PDR_QERS || pdr->urrs > API_PDR_URRS ||
+		pdr->sdf_first + pdr->sdf_count > p->s->sdfs ||
 		(pdr->match & ~(API_PDR_ENDPOINT | API_PDR_FTEID | API_PDR_UE_IP | API_PDR_QFI | API_PDR_SDF)) != 0)
 		return object_error(EINVAL, "session %s: PDR %u has a value out of range", p->name, pdr->id);
 	if (!pdr->outer_header_removal)
@@ -239,11 +244,12 @@ static void set_match(const struct parts *p, const struct api_pdr *pdr, struct r
 {
 	m->precedence = pdr->precedence;
 	m->match = pdr->match;
-	m->qfi = pdr->qfi;
+	m->qfis = pdr->qfis;
 	m->pdr = pdr->id;
 	m->ue_ip4 = p->s->ue_ip4;
 	m->ue_ip6 = p->s->ue_ip6;
-	m->sdf = pdr->sdf;
+	m->sdf = p->sdf + pdr->sdf_first;
+	m->sdfs = pdr->sdf_count;
 }
 
 // Chains the rules of one direction by precedence (insertion sort: at most 16).

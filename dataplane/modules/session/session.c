@@ -146,9 +146,9 @@ static int sdf_matches(const struct api_sdf *f, const struct packet *pkt, const 
 
 	if (f->remote.family != 0 && !in_prefix(&f->remote, pkt->ip_version, remote))
 		return 0;
-	if (!f->protocol_any && f->protocol != pkt->protocol)
+	if ((f->flags & API_SDF_PROTOCOL) && f->protocol != pkt->protocol)
 		return 0;
-	if (((info->dscp << 2) & f->tos_mask) != (f->tos & f->tos_mask))
+	if ((f->flags & API_SDF_TOS) && ((info->dscp << 2) & f->tos_mask) != (f->tos & f->tos_mask))
 		return 0;
 	return port_in(f->remote_port, remote_port) && port_in(f->local_port, local_port);
 }
@@ -164,12 +164,12 @@ struct rule *rule_classify(struct rule *first, const struct packet *pkt, const u
 	for (int n = 0; i != RULE_NONE && n < MAX_RULES_OF_SESSION; n++, i = session_pools.match[i].next) {
 		const struct rule_match *m = &session_pools.match[i];
 
-		if ((m->match & API_PDR_QFI) && m->qfi != qfi)
+		if ((m->match & API_PDR_QFI) && (qfi > 63 || !(m->qfis >> qfi & 1)))
 			continue;
 		if ((m->match & API_PDR_UE_IP) && !uplink &&
 			!in_prefix(pkt->ip_version == 4 ? &m->ue_ip4 : &m->ue_ip6, pkt->ip_version, ue))
 			continue;
-		if ((m->match & API_PDR_SDF) && !sdf_matches(&m->sdf, pkt, &info, uplink))
+		if ((m->match & API_PDR_SDF) && !sdf_matches(m->sdf, pkt, &info, uplink))
 			continue;
 		return &session_pools.rule[i];
 	}

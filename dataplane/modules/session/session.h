@@ -15,26 +15,44 @@
 #include <rte_meter.h>
 #include <stdint.h>
 
-#define RULE_FORWARD 1u // FAR: forward (else drop, counted under its own reason)
+#define RULE_FORWARD 1u // FAR: forward (else drop or buffer)
 #define RULE_GATE_CLOSED 2u // QER gate of this direction
-#define RULE_POLICED 4u
-#define RULE_MANY 8u // the endpoint or F-TEID has several PDRs: classify by flow
+#define RULE_POLICED 4u // rule_state has the meter of `policer`
+#define RULE_MANY 8u // the endpoint, F-TEID or UE address has several PDRs: classify by flow
 #define RULE_UE4 16u // ue4 is to be checked (uplink) / was matched (downlink)
 #define RULE_UE6 32u
+#define RULE_MORE 64u // further meters and URRs are in rule_match
+#define RULE_UPLINK 128u // counts as uplink: the PDR's source interface is access
+#define RULE_BUFFER 256u // FAR: buffer; packets wait in the session's buffer (buffer/buffer.h)
+#define RULE_HELD 512u // packets of an earlier buffering may still wait: they go first
+#define RULE_DUPLICATE 1024u // FAR: copies go out as well (duplicate/duplicate.h)
+#define RULE_REDIRECT 2048u // FAR: redirect information (redirect/redirect.h)
+#define RULE_NOTIFY 4096u // FAR: the control plane is told of the first packet that waits or is dropped
+#define RULE_PIN_PEER 8192u // the outer source must be the peer's
+#define RULE_FRAMED 16384u // addresses in the session's framed routes are the UE's too
+#define RULE_KEEP_OUTER 32768u // no outer header removal
+// A packet whose rule has none but RULE_FORWARD of these takes the straight way.
+#define RULE_SPECIAL                                                                                                   \
+	(RULE_GATE_CLOSED | RULE_BUFFER | RULE_HELD | RULE_DUPLICATE | RULE_REDIRECT | RULE_PIN_PEER | RULE_KEEP_OUTER)
 
 struct rule {
 	uint32_t generation; // changes whenever this slot gets another meaning
 	uint32_t session; // index of struct session
 	uint32_t state; // index of rule_state
+	uint32_t urr; // index of the first URR's usage_state (usage/usage.h); RULE_NONE: none
 	uint16_t flags; // RULE_*
 	uint8_t worker; // owner
 	uint8_t outer; // enum api_outer
 	uint32_t teid; // of the outer header that we make, host order
 	uint16_t path; // index of the GTP-U path
 	uint16_t policer; // index of the profile
-	uint8_t qfi; // put into the PDU Session Container; scheduler class
+	uint8_t qfi; // put into the PDU Session Container; scheduler class; 0xff: no container
 	uint8_t dscp; // of the outer header; 0xff: the path's
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
+	uint8_t pdu_type; // enum api_pdu_type of the container
+	uint8_t pad;
+	uint16_t port; // UDP port of the peer, API_OUTER_UDP
+	uint16_t instance; // index of the instance that it leaves by; UINT16_MAX: any
 	union {
 		struct { // uplink: anti-spoofing (source must be the UE's)
 			uint32_t ue4; // as on the wire
@@ -65,16 +83,25 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 
 #define RULE_NONE UINT32_MAX
 
-// What decides whether a packet belongs to a PDR; read only when a session has several, or when a flow is new.
+// What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs, when a
+// flow is new, or when the rule says RULE_MORE.
 struct rule_match {
-	uint32_t next; // rule of the next PDR of the same direction, by precedence; RULE_NONE at the end
+	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // first rule of the other direction, for answers
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
-	uint8_t match; // API_PDR_*
-	uint8_t qfi;
+	uint16_t match; // API_PDR_*
 	uint16_t pdr; // id
+	uint32_t far; // id
+	uint64_t qfis; // bit q: QFI q matches
+	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
+	uint16_t sdfs;
+	uint8_t meters, urrs; // further ones, with RULE_MORE
+	struct {
+		uint16_t policer;
+		uint32_t state; // index of meter_state (policer/policer.h)
+	} meter[API_PDR_QERS];
+	uint32_t urr[API_PDR_URRS - 1];
 	struct api_address ue_ip4, ue_ip6;
-	struct api_sdf sdf;
 	uint64_t packets, bytes, policed; // counted by an earlier owner; added to rule_state's by `show`
 };
 
