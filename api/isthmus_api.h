@@ -462,6 +462,7 @@ struct api_qer {
 #define API_USAGE_EVETH (1u << 15)
 #define API_USAGE_EVEQU (1u << 16)
 #define API_USAGE_TEBUR (1u << 17)
+#define API_USAGE_QUVTI (1u << 19)
 
 #define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, one that is absent does not
 #define API_URR_HAS_TIME_QUOTA 2u
@@ -493,6 +494,9 @@ struct api_urr {
 	uint32_t event_threshold, event_quota;
 	uint32_t quota_far; // FAR that packets follow when the quota is used up; 0: they are dropped
 	uint32_t linked[2]; // URRs whose report makes this one report with LIUSA
+	uint32_t grant; // when it differs from the old URR's, thresholds and quotas begin anew although their values are the same
+	uint32_t dropped_packets; // dropped downlink traffic threshold (TS 29.244 §8.2.49), for DROTH; 0: none
+	uint64_t dropped_bytes; // the same in bytes
 };
 
 // Key: the session's name. Rules follow in this order: pdr[], far[], qer[], urr[], sdf[], more[], route[].

@@ -179,6 +179,7 @@ const (
 	UsageEveth               = 0x8000
 	UsageEvequ               = 0x10000
 	UsageTebur               = 0x20000
+	UsageQuvti               = 0x80000
 	URRHasVolumeQuota        = 0x1
 	URRHasTimeQuota          = 0x2
 	URRHasEventQuota         = 0x4
@@ -516,9 +517,12 @@ type URR struct {
 	EventQuota                uint32
 	QuotaFAR                  uint32
 	Linked                    [2]uint32
+	Grant                     uint32
+	DroppedPackets            uint32
+	DroppedBytes              uint64
 }
 
-const SizeofURR = 0x90
+const SizeofURR = 0xa0
 
 type Session struct {
 	SEID         uint64

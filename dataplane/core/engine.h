@@ -77,11 +77,21 @@ void object_digests(void (*fn)(const struct api_digest *d, void *arg), void *arg
 struct reply_sink {
 	// Sends one reply. Returns 0, or -1 when the client is gone.
 	int (*send)(struct reply_sink *s, const struct api_header *h, const void *body);
+	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). NULL: cannot subscribe.
+	int (*offer)(struct reply_sink *s, const struct api_header *h, const void *body);
 	uint32_t owner; // identifies the client: a transaction belongs to it
 };
 void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body);
 void request_client_gone(uint32_t owner);
 void stream_handler_register(int (*fn)(const struct api_stream_command *c)); // synth
+
+// Events (event.c): requests of a subscriber, and the reports that the reply of a commit carries
+void event_subscribe(struct reply_sink *sink, const struct api_header *h);
+void event_acknowledge(const struct reply_sink *sink, uint64_t sequence);
+void event_client_gone(uint32_t owner);
+void event_commit_begin(void);
+const struct api_usage *event_commit_rows(uint32_t *count);
+void event_commit_unsent(uint32_t from); // the client is gone: reports from this one on become events
 
 // Socket (socket.c)
 int socket_open(const char *path);

@@ -2,6 +2,7 @@
 // The object store and its transactions.
 #include "core/object.h"
 #include "core/engine.h"
+#include "core/pack.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,15 +16,18 @@ struct object {
 	uint32_t kind, length;
 	char key[API_NAME];
 	uint64_t digest;
-	void *body;
+	void *body; // packed: stored bytes that unpack to length
+	uint32_t stored; // 0: not packed
 	void *live; // the owning module's
 	uint32_t change; // of the open transaction: index + 1, or 0
+	uint32_t users; // objects that name this one, as after the open transaction (object_use)
 };
 
 static struct {
 	const struct object_ops *ops[API_KIND_COUNT];
 	struct object **bucket; // chained hash table, grows
 	uint32_t buckets, count;
+	uint32_t of_kind[API_KIND_COUNT]; // held or staged objects
 	// the open transaction
 	int open, committing;
 	struct object_change *change;
@@ -73,6 +77,52 @@ static int grow(void)
 	return 0;
 }
 
+// The body of an object that is held, or NULL.
+static const void *held_body(const struct object *o)
+{
+	static struct {
+		void *bytes;
+		uint32_t room;
+	} copy[4];
+	static unsigned turn;
+
+	if (o->stored == 0)
+		return o->body;
+	turn = (turn + 1) % 4;
+	if (copy[turn].room < o->length) {
+		void *bytes = realloc(copy[turn].bytes, o->length);
+
+		if (bytes == NULL)
+			return NULL;
+		copy[turn].bytes = bytes;
+		copy[turn].room = o->length;
+	}
+	unpack_bytes(copy[turn].bytes, o->length, o->body, o->stored);
+	return copy[turn].bytes;
+}
+
+// Takes over a body that was malloc'ed.
+static void hold_body(struct object *o, void *body, uint32_t length)
+{
+	uint8_t *packed = body != NULL && store.ops[o->kind]->packed ? malloc(PACK_MOST(length)) : NULL;
+
+	free(o->body);
+	o->body = body;
+	o->length = length;
+	o->stored = 0;
+	if (packed == NULL)
+		return;
+	uint32_t stored = pack_bytes(packed, body, length);
+	uint8_t *fitting = stored < length ? realloc(packed, stored) : NULL;
+	if (fitting == NULL) {
+		free(packed);
+		return;
+	}
+	free(body);
+	o->body = fitting;
+	o->stored = stored;
+}
+
 // The change of the object in the open transaction, once it is being committed; until then nobody sees it.
 static const struct object_change *changing(const struct object *o)
 {
@@ -102,6 +152,7 @@ static struct object *insert(uint32_t kind, const char *key)
 	o->next = *at;
 	*at = o;
 	store.count++;
+	store.of_kind[kind]++;
 	return o;
 }
 
@@ -113,6 +164,7 @@ static void erase(struct object *o)
 		at = &(*at)->next;
 	*at = o->next;
 	store.count--;
+	store.of_kind[o->kind]--;
 	free(o->body);
 	free(o);
 }
@@ -143,7 +195,7 @@ const void *object_find(uint32_t kind, const char *key, uint32_t *length)
 		return NULL;
 	const struct object_change *c = changing(o);
 	*length = c ? c->length : o->length;
-	return c ? c->body : o->body;
+	return c ? c->body : held_body(o);
 }
 
 int object_changing(uint32_t kind, const char *key)
@@ -153,6 +205,14 @@ int object_changing(uint32_t kind, const char *key)
 	return o != NULL && changing(o) != NULL;
 }
 
+void object_use(uint32_t kind, const char *key, int difference)
+{
+	struct object *o = key[0] != 0 ? lookup(kind, key) : NULL;
+
+	if (o != NULL)
+		o->users += (uint32_t)difference;
+}
+
 int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg)
 {
 	int stop = 0;
@@ -160,9 +220,11 @@ int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint
 	for (uint32_t i = 0; i < store.buckets && !stop; i++)
 		for (const struct object *o = store.bucket[i]; o != NULL && !stop; o = o->next) {
 			const struct object_change *c = changing(o);
-			const void *body = c ? c->body : o->body;
 
-			if (o->kind == kind && body != NULL)
+			if (o->kind != kind)
+				continue;
+			const void *body = c ? c->body : held_body(o);
+			if (body != NULL)
 				stop = fn(o->key, body, c ? c->length : o->length, arg);
 		}
 	return stop;
@@ -199,6 +261,7 @@ static void clear(void)
 		struct object *o = store.object[i];
 
 		free((void *)(uintptr_t)store.change[i].body);
+		free(store.change[i].unpacked);
 		o->change = 0;
 		if (o->body == NULL)
 			erase(o);
@@ -233,13 +296,19 @@ static int add_change(struct object *o, void *body, uint32_t length)
 			return ENOMEM;
 		store.room = room;
 	}
+	void *unpacked = o->stored != 0 ? malloc(o->length) : NULL;
+	if (unpacked == NULL && o->stored != 0)
+		return ENOMEM;
+	if (unpacked != NULL)
+		unpack_bytes(unpacked, o->length, o->body, o->stored);
 	struct object_change *c = &store.change[store.changes];
 	*c = (struct object_change){
 		.kind = o->kind,
 		.key = o->key,
 		.body = body,
 		.length = length,
-		.old_body = o->body,
+		.old_body = unpacked != NULL ? unpacked : o->body,
+		.unpacked = unpacked,
 		.old_length = o->length,
 		.live = &o->live,
 	};
@@ -384,22 +453,32 @@ static int stage_all(const uint32_t *sorted, struct progress *p)
 	return 0;
 }
 
+// 1 when the objects of a kind must be asked one by one whether they can live with this change.
+static int must_ask(const struct object_change *c, const struct object *o, uint32_t kind)
+{
+	const struct object_ops *ops = store.ops[kind];
+
+	if (ops == NULL || ops->verify == NULL || kind <= c->kind || store.of_kind[kind] == 0)
+		return 0;
+	return c->narrows || (c->body == NULL && (o->users != 0 || ops->counts == NULL || !ops->counts(c->kind)));
+}
+
+// Nothing is scanned for a deletion of what nobody can depend on: sessions come and go by the thousand each second, among millions.
 static int verify_rest(void)
 {
-	uint32_t lowest = API_KIND_COUNT;
+	uint32_t asked = 0; // bit per kind
 
 	for (uint32_t i = 0; i < store.changes; i++)
-		if ((store.change[i].body == NULL || store.change[i].narrows) && store.change[i].kind < lowest)
-			lowest = store.change[i].kind;
-	if (lowest == API_KIND_COUNT)
-		return 0;
-	for (uint32_t i = 0; i < store.buckets; i++)
+		for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++)
+			if (!(asked >> kind & 1) && must_ask(&store.change[i], store.object[i], kind))
+				asked |= 1u << kind;
+	for (uint32_t i = 0; asked != 0 && i < store.buckets; i++)
 		for (const struct object *o = store.bucket[i]; o != NULL; o = o->next) {
-			const struct object_ops *ops = store.ops[o->kind];
-
-			if (o->kind <= lowest || o->change != 0 || ops->verify == NULL)
+			if (!(asked >> o->kind & 1) || o->change != 0)
 				continue;
-			int error = ops->verify(o->key, o->body, o->length);
+			const void *body = held_body(o);
+			int error = body == NULL ? object_error(ENOMEM, "no memory")
+						 : store.ops[o->kind]->verify(o->key, body, o->length);
 			if (error != 0)
 				return error;
 		}
@@ -453,10 +532,8 @@ static void adopt(void)
 		struct object *o = store.object[i];
 		struct object_change *c = &store.change[i];
 
-		free(o->body);
-		o->body = (void *)(uintptr_t)c->body;
-		o->length = c->length;
 		o->digest = c->body ? fnv1a(FNV_START, c->body, c->length) : 0;
+		hold_body(o, (void *)(uintptr_t)c->body, c->length);
 		c->body = NULL;
 	}
 }
@@ -468,6 +545,7 @@ void object_commit(struct api_status *status)
 	int error;
 
 	memset(status, 0, sizeof(*status));
+	event_commit_begin();
 	if (!store.open) {
 		status->code = EINVAL;
 		snprintf(status->text, sizeof(status->text), "no transaction is open");
@@ -497,6 +575,29 @@ void object_commit(struct api_status *status)
 	free(sorted);
 	clear();
 	object_totals.objects = store.count;
+}
+
+int object_refresh(uint32_t kind, const char *key)
+{
+	const struct object *o = lookup(kind, key);
+	struct api_object_head head = {.kind = kind};
+	struct api_status status;
+
+	if (store.open)
+		return EBUSY;
+	if (o == NULL || o->body == NULL)
+		return ENOENT;
+	head.length = o->length;
+	snprintf(head.key, sizeof(head.key), "%s", key);
+	object_begin();
+	const void *body = held_body(o);
+	int error = body == NULL ? ENOMEM : object_put(&head, body);
+	if (error != 0) {
+		object_abort();
+		return error;
+	}
+	object_commit(&status);
+	return (int)status.code;
 }
 
 void object_error_text(char *to, size_t n)

@@ -19,12 +19,13 @@ struct object_change {
 	const char *key; // API_NAME bytes, NUL-terminated
 	const void *body; // new body; NULL for a deletion
 	uint32_t length;
-	const void *old_body; // NULL for a creation
+	const void *old_body; // NULL for a creation; valid until release()
 	uint32_t old_length;
 	void *staged; // set by stage(), read by commit() and discard()
 	void *replaced; // set by stage() or commit(), freed by release()
 	int narrows; // set by stage(): objects of higher kinds may not fit the new body; they are verified
 	void **live; // the module's own pointer, kept with the object; commit() sets it
+	void *unpacked; // the store's: old_body of an object that is held packed
 };
 
 struct object_ops {
@@ -32,6 +33,7 @@ struct object_ops {
 	const char *name; // "port"
 	uint32_t min_length; // of a body
 	uint32_t max_length; // 0: API_MAX_BODY
+	int packed; // 1: there are so many that bodies are held without their zeros
 	// Returns 0, or a positive errno after writing the reason (object_error).
 	int (*stage)(struct object_change *c);
 	void (*commit)(struct object_change *c);
@@ -46,6 +48,9 @@ struct object_ops {
 	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or narrows
 	// them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May be NULL.
 	int (*verify)(const char *key, const void *body, uint32_t length);
+	// 1 when this kind tells of every object of `kind` that it depends on by object_use(), so that a deletion of one without users
+	// needs no verify(). May be NULL: verify() is always called.
+	int (*counts)(uint32_t kind);
 };
 
 void object_ops_register(const struct object_ops *ops); // from constructors
@@ -64,10 +69,17 @@ static inline int object_refusal(int code)
 }
 #define object_error(code, ...) (object_explain(__VA_ARGS__), object_refusal(code))
 
-// The body of an object as it will be after the open transaction (staged changes seen), or NULL.
+// The body of an object as it will be after the open transaction (staged changes seen), or NULL. Of a kind that is held packed: a
+// copy, good until the fourth call from now.
 const void *object_find(uint32_t kind, const char *key, uint32_t *length);
 // 1 when the open transaction changes or deletes the object.
 int object_changing(uint32_t kind, const char *key);
+// One user more or less of an object; at the end of stage(), and taken back in discard(): so the count is that after the open
+// transaction. Nothing for an empty key.
+void object_use(uint32_t kind, const char *key, int difference);
+// Stages and commits an object as it is once more: something that it is made from, and that is no object, has changed. A transaction
+// of its own. Returns 0 or an errno; EBUSY while a transaction is open.
+int object_refresh(uint32_t kind, const char *key);
 // Calls fn for every held object of a kind, as it will be after the open transaction. Stops when fn returns non-zero.
 int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg);
 

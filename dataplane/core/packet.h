@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 #define PACKET_PRIVATE 64
-#define PACKET_VIEW_SIZE 40
+#define PACKET_VIEW_SIZE 32
 #define PORT_NONE UINT16_MAX
+#define PACKET_HOPS 4 // most times that a packet goes back into the graph (packet.hops)
 #define RESUME_PUNTED UINT16_MAX // packet.resume of a packet that the control thread holds and that counts as punted
 
 struct packet {
@@ -28,6 +29,10 @@ struct packet {
 	uint8_t qos_class; // class << 2 | queue for the scheduler
 	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
+	uint16_t
+		instance; // index of struct instance; written by gtpu-input, ip-input and ip-forward on their way to a session
+	uint8_t hops; // times it went from ip-output or ip-forward back into the graph; 0 from port-rx
+	uint8_t pad[5];
 	uint8_t view[PACKET_VIEW_SIZE] __attribute__((aligned(8)));
 };
 
@@ -58,7 +63,7 @@ struct endpoint_view {
 };
 PACKET_VIEW(endpoint_view)
 
-// Written by gtpu-input; valid until session-downlink (or gtpu-control).
+// Written by gtpu-input; valid until session-downlink, session-tunnel (or gtpu-control).
 struct tunnel_view {
 	uint32_t teid; // host order
 	uint16_t header_length; // GTP-U header with extensions
@@ -75,7 +80,7 @@ PACKET_VIEW(tunnel_view)
 
 struct rule;
 
-// Written by session-uplink and session-downlink; valid to port-tx.
+// Written by session-uplink, session-downlink, session-tunnel and session-ue; valid to port-tx.
 struct session_view {
 	struct rule
 		*rule; // decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler

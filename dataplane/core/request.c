@@ -98,6 +98,23 @@ static int sink_open(struct stats_sink *s, struct reply_sink *reply_sink, const 
 
 // ---- requests --------------------------------------------------------------------------------------------------------
 
+static uint64_t start_ns(void)
+{
+	static uint64_t at;
+	struct timespec t;
+
+	if (at == 0) {
+		clock_gettime(CLOCK_REALTIME, &t);
+		at = (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	}
+	return at;
+}
+
+uint64_t engine_boot_id(void)
+{
+	return start_ns() ^ ((uint64_t)getpid() << 32);
+}
+
 static void cpu_model(char *to, size_t n)
 {
 	FILE *f = fopen("/proc/cpuinfo", "r");
@@ -127,12 +144,9 @@ static void hello(struct reply_sink *sink, const struct api_header *h, const voi
 		return;
 	}
 	if (me.version == 0) {
-		struct timespec t;
-
-		clock_gettime(CLOCK_REALTIME, &t);
 		me.version = API_VERSION;
-		me.start_ns = (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-		me.boot_id = me.start_ns ^ ((uint64_t)getpid() << 32);
+		me.start_ns = start_ns();
+		me.boot_id = engine_boot_id();
 		me.pid = (uint32_t)getpid();
 		me.tsc_hz = rte_get_tsc_hz();
 		me.flags = rte_eal_has_hugepages() ? API_HELLO_HUGE : 0;
@@ -187,6 +201,22 @@ static void change(struct reply_sink *sink, const struct api_header *h, const vo
 	}
 }
 
+// Rows of reports before the status. What the client does not get any more becomes events: it is charged for.
+static void reply_usage(struct reply_sink *sink, const struct api_header *h)
+{
+	const uint32_t most = REPLY_BYTES / sizeof(struct api_usage);
+	uint32_t count, n;
+	const struct api_usage *row = event_commit_rows(&count);
+
+	for (uint32_t i = 0; i < count; i += n) {
+		n = RTE_MIN(count - i, most);
+		if (reply(sink, h, 0, row + i, n * (uint32_t)sizeof(*row)) != 0) {
+			event_commit_unsent(i);
+			return;
+		}
+	}
+}
+
 static void commit(struct reply_sink *sink, const struct api_header *h)
 {
 	struct api_status s;
@@ -203,6 +233,7 @@ static void commit(struct reply_sink *sink, const struct api_header *h)
 		return;
 	}
 	object_commit(&s);
+	reply_usage(sink, h);
 	reply_status(sink, h, &s);
 }
 
@@ -219,6 +250,7 @@ static void abort_open(struct reply_sink *sink, const struct api_header *h)
 
 void request_client_gone(uint32_t owner)
 {
+	event_client_gone(owner);
 	if (requests.open && requests.owner == owner) {
 		object_abort();
 		requests.open = 0;
@@ -277,6 +309,24 @@ static void stream(struct reply_sink *sink, const struct api_header *h, const vo
 	reply_status(sink, h, &s);
 }
 
+static void subscribe(struct reply_sink *sink, const struct api_header *h)
+{
+	if (sink->offer == NULL || h->length != 0)
+		reply_error(sink, h, EINVAL, "events cannot be subscribed to like this");
+	else
+		event_subscribe(sink, h);
+}
+
+static void acknowledge(struct reply_sink *sink, const struct api_header *h, const void *body)
+{
+	const struct api_acknowledge *a = body;
+
+	if (h->length != sizeof(*a))
+		reply_error(sink, h, EPROTO, "an acknowledgement of the wrong size");
+	else
+		event_acknowledge(sink, a->sequence);
+}
+
 void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	switch (h->type) {
@@ -304,6 +354,12 @@ void request_handle(struct reply_sink *sink, const struct api_header *h, const v
 		break;
 	case API_STREAM:
 		stream(sink, h, body);
+		break;
+	case API_SUBSCRIBE:
+		subscribe(sink, h);
+		break;
+	case API_ACKNOWLEDGE:
+		acknowledge(sink, h, body);
 		break;
 	default:
 		reply_error(sink, h, ENOSYS, "no such request");

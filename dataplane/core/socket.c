@@ -25,6 +25,8 @@ struct client {
 	int dead; // a reply could not be written
 	uint8_t *in;
 	uint32_t used, room;
+	uint8_t *out; // rest of a message that client_offer could write in part only
+	uint32_t out_used, out_sent;
 };
 
 static struct {
@@ -58,6 +60,47 @@ static int write_all(int fd, const void *data, size_t n, uint64_t deadline_ns)
 	return 0;
 }
 
+// Writes what is left of the last offer, without waiting. Returns 1 when something is left still, -1 when the client is gone.
+static int flush_offer(struct client *c)
+{
+	while (c->out_sent < c->out_used) {
+		ssize_t k = send(c->fd, c->out + c->out_sent, c->out_used - c->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0 && errno == EAGAIN)
+			return 1;
+		if (k <= 0)
+			return -1;
+		c->out_sent += (uint32_t)k;
+	}
+	free(c->out);
+	c->out = NULL;
+	c->out_used = c->out_sent = 0;
+	return 0;
+}
+
+static int client_offer(struct reply_sink *s, const struct api_header *h, const void *body)
+{
+	struct client *c = (struct client *)s;
+
+	if (c->dead)
+		return -1;
+	int left = flush_offer(c);
+	if (left != 0) {
+		c->dead = left < 0;
+		return left;
+	}
+	c->out = malloc(sizeof(*h) + h->length);
+	if (c->out == NULL)
+		return 1;
+	memcpy(c->out, h, sizeof(*h));
+	memcpy(c->out + sizeof(*h), body, h->length);
+	c->out_used = (uint32_t)sizeof(*h) + h->length;
+	c->dead = flush_offer(c) < 0;
+	return c->dead ? -1 : 0;
+}
+
 static int client_send(struct reply_sink *s, const struct api_header *h, const void *body)
 {
 	struct client *c = (struct client *)s;
@@ -66,7 +109,10 @@ static int client_send(struct reply_sink *s, const struct api_header *h, const v
 	if (c->dead)
 		return -1;
 	// After half a reply the connection makes no sense any more.
-	c->dead = write_all(c->fd, h, sizeof(*h), deadline) != 0 ||
+	if (c->out_sent < c->out_used)
+		c->dead = write_all(c->fd, c->out + c->out_sent, c->out_used - c->out_sent, deadline) != 0;
+	c->out_sent = c->out_used;
+	c->dead = c->dead || write_all(c->fd, h, sizeof(*h), deadline) != 0 ||
 		  (h->length != 0 && write_all(c->fd, body, h->length, deadline) != 0);
 	return c->dead ? -1 : 0;
 }
@@ -76,6 +122,7 @@ static void client_close(struct client *c)
 	request_client_gone(c->sink.owner);
 	close(c->fd);
 	free(c->in);
+	free(c->out);
 	*c = (struct client){.fd = -1};
 }
 
@@ -90,7 +137,8 @@ static void accept_client(void)
 
 		if (c->fd >= 0)
 			continue;
-		*c = (struct client){.fd = fd, .sink = {.send = client_send, .owner = ++control_socket.next_owner}};
+		*c = (struct client){.fd = fd, .sink = {.send = client_send, .offer = client_offer}};
+		c->sink.owner = ++control_socket.next_owner;
 		return;
 	}
 	LOG(WARNING, "more than %d clients on the control socket, one was turned away\n", MAX_CLIENTS);
@@ -210,6 +258,9 @@ void socket_poll(int timeout_ms)
 {
 	struct pollfd fds[MAX_CLIENTS + 1] = {{.fd = control_socket.listener, .events = POLLIN}};
 
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		if (control_socket.client[i].out != NULL && flush_offer(&control_socket.client[i]) < 0)
+			control_socket.client[i].dead = 1;
 	for (int i = 0; i < MAX_CLIENTS; i++)
 		fds[i + 1] = (struct pollfd){.fd = control_socket.client[i].fd, .events = POLLIN};
 	if (poll(fds, MAX_CLIENTS + 1, timeout_ms) <= 0)

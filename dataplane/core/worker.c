@@ -53,8 +53,13 @@ static void idle(struct worker *w, uint64_t since, int may_sleep)
 {
 	static const struct timespec pause = {.tv_nsec = 50000};
 
-	if (may_sleep && w->now - since > w->tsc_hz / 1000)
+	if (may_sleep && w->now - since > w->tsc_hz / 1000) {
+		__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
 		nanosleep(&pause, NULL);
+		__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+		// As control_synchronize() has its own: it saw us asleep, or we see what it published.
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	}
 }
 
 static uint64_t work_done(const struct worker *w)
@@ -170,7 +175,8 @@ void control_synchronize(void)
 	for (uint32_t i = 0; i < workers.count; i++)
 		seen[i] = __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < workers.count; i++)
-		while (workers.joinable[i] && __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE) == seen[i])
+		while (workers.joinable[i] && __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE) == seen[i] &&
+			!__atomic_load_n(&workers.worker[i]->asleep, __ATOMIC_SEQ_CST))
 			sched_yield();
 }
 

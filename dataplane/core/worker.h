@@ -41,6 +41,8 @@ struct worker {
 	int64_t held; // in queues of this worker: scheduler, reassembly, inbox
 	uint64_t reason[MAX_REASONS]; // packets per drop or punt reason
 	uint64_t walks, busy_ticks, idle_ticks;
+	uint32_t
+		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
 	uint16_t identification; // next one of an IPv4 packet that we make; worker id modulo API_MAX_WORKERS

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events: what the control plane must learn although it did not ask (api_event), and what workers tell the control thread.
+//
+// The queue holds events until they are acknowledged. A subscriber that reads slowly gets them later; a queue that is full
+// refuses usage reports, which their reporter then keeps, and suppresses other kinds, which MISSED tells of.
+#ifndef CORE_EVENT_H
+#define CORE_EVENT_H
+
+#include "isthmus_api.h"
+#include <stdint.h>
+
+struct worker;
+
+// ---- to the control plane (control thread) -----------------------------------------------------------------------------
+
+// Takes a copy; fills sequence and boot_id. Returns 0, ENOSPC when a usage report finds the queue full (keep the counts and
+// come again), or EAGAIN when an event of another kind was suppressed by the queue's limit or by engine.event_rate.
+int event_raise(const struct api_event *e);
+// A report for the reply of the commit that is running (removed and queried URRs; release() may call it). The row comes
+// before the commit's status. Returns 0, or ENOMEM.
+int event_commit_usage(const struct api_usage *u);
+
+// ---- from workers to the control thread ----------------------------------------------------------------------------------
+
+// fn is called on the control thread, within about a millisecond, for what a worker tells under the returned number. The ring of
+// a worker holds EVENT_RING; what finds it full is counted and lost, and `lost` (may be NULL) is called once the ring was drained:
+// the state must say by itself what happened. From constructors only.
+#define EVENT_RING 4096u
+uint16_t event_told_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void));
+// Worker, inside a node. Returns 0, or -1 when the ring is full.
+int event_tell(struct worker *w, uint16_t number, uint32_t index, uint64_t argument);
+
+// ---- time ----------------------------------------------------------------------------------------------------------------
+
+// CLOCK_REALTIME in ns. Replay and tests: their own clock, from 2024-01-01T00:00:00Z on.
+uint64_t event_realtime_ns(void);
+// How long ago worker.now was that, ns.
+uint64_t event_age_ns(uint64_t ticks);
+// CLOCK_REALTIME of a reading of worker.now, which lies in the past.
+uint64_t event_realtime_of(uint64_t ticks);
+
+#endif
