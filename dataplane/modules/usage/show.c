@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of `show urr`: what was counted since the last report, and what is left of the quotas.
+#include "core/control.h"
+#include "usage/urr.h"
+#include <string.h>
+
+static void fill(struct api_urr_row *row, const struct urr *u)
+{
+	struct usage_totals t = urr_totals(u, control_now_ns());
+	uint64_t have[3] = {t.bytes[0] + t.bytes[1], t.bytes[0], t.bytes[1]};
+
+	memcpy(row->session, u->set->name, sizeof(row->session));
+	row->urr = u->c.id;
+	row->sequence = u->sequence;
+	for (int d = 0; d < 2; d++) {
+		row->bytes[API_UPLINK + d] = t.bytes[d] - u->told.bytes[d];
+		row->packets[API_UPLINK + d] = t.packets[d] - u->told.packets[d];
+		row->bytes[API_TOTAL] += row->bytes[API_UPLINK + d];
+		row->packets[API_TOTAL] += row->packets[API_UPLINK + d];
+	}
+	for (int i = 0; i < 3; i++)
+		row->quota_left[i] = u->quota[i] == USAGE_NO_LIMIT ? UINT64_MAX
+				     : u->quota[i] > have[i]       ? u->quota[i] - have[i]
+								   : 0;
+	row->duration = (uint32_t)((t.active_ns - u->told.active_ns) / 1000000000u);
+	row->exhausted = u->out;
+}
+
+static void urr_rows(struct stats_sink *s, const char *key)
+{
+	for (uint32_t i = 0; i < usage_pools.states; i++) {
+		const struct urr *u = usage_table.urr[i];
+		struct api_urr_row row = {0};
+
+		if (u == NULL || u->state != i || (key[0] != 0 && strcmp(key, u->set->name) != 0))
+			continue;
+		fill(&row, u);
+		stats_row(s, &row, sizeof(row));
+	}
+}
+
+RTE_INIT(urr_table)
+{
+	stats_table_register(API_TABLE_URR, sizeof(struct api_urr_row), urr_rows);
+}

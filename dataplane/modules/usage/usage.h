@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Usage reporting rules (URR, TS 29.244 §5.2.2): counts that workers make, and what the session module calls for a session.
+//
+// Hot: one line of 64 bytes for each URR. A mark is a count at which the worker looks at the cold part (usage_limits): there are
+// the thresholds and quotas, and what the control thread wants to be told. So a packet below all marks costs an addition.
+//   written by: the owner worker (counts, marks, last), the control thread (limits; marks to 0: "look again")
+//   safe because: usage_limits.version rises with each change; a worker that moved a mark looks at it again afterwards
+#ifndef USAGE_USAGE_H
+#define USAGE_USAGE_H
+
+#include "core/packet.h"
+#include "core/worker.h"
+#include "isthmus_api.h"
+#include "session/session.h"
+#include <assert.h>
+#include <rte_prefetch.h>
+
+struct usage_state {
+	uint64_t bytes[2], packets[2]; // uplink, downlink; since the state was taken
+	uint64_t mark[3]; // total, uplink, downlink (API_TOTAL, ...) bytes at which usage_slow() decides; 0: at once
+	uint64_t last; // worker.now of the last packet counted; 0: none
+} __rte_cache_aligned;
+static_assert(sizeof(struct usage_state) == 64, "a URR's counts are one cache line");
+
+struct usage_pools {
+	struct usage_state *state;
+	uint32_t states; // capacity
+};
+extern struct usage_pools usage_pools; // set once at start, read by all
+
+// ---- workers -----------------------------------------------------------------------------------------------------------
+
+int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink);
+
+// Counts a packet of `length` bytes for a URR (an index, not RULE_NONE). Returns 1 when it may pass; 0: a quota is used up, the
+// packet is not counted and is to be dropped (TS 29.244 §5.2.2.2). The owner of the session, within a walk.
+static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uint32_t length, int uplink)
+{
+	struct usage_state *u = &usage_pools.state[index];
+	int d = !uplink; // 0 uplink, 1 downlink
+	uint64_t after = u->bytes[d] + length;
+
+	if (unlikely(after + u->bytes[!d] >= u->mark[API_TOTAL] || after >= u->mark[API_UPLINK + d]))
+		return usage_slow(w, index, length, uplink);
+	u->bytes[d] = after;
+	u->packets[d]++;
+	u->last = w->now;
+	return 1;
+}
+
+// What the policer nodes will read of a rule: session nodes call it where they have found the rule.
+static inline void usage_prefetch(const struct rule *r)
+{
+	rte_prefetch0(&session_pools.state[r->state]);
+	if (r->urr != RULE_NONE)
+		rte_prefetch0(&usage_pools.state[r->urr]);
+}
+
+// For a packet of several URRs: ask all of them, then count for all of them.
+int usage_blocked(uint32_t index); // 1: a quota is used up
+void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink); // counts, whatever the quotas
+int usage_measures_before_qos(uint32_t index);
+
+// Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it all the
+// same. (What policers drop, the policer nodes count so.)
+void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
+// For the threshold of DROTH: downlink traffic dropped by gate, FAR or buffer. Owner worker, or the control thread for buffers.
+// (What policers drop, the policer nodes tell.)
+void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes);
+
+// ---- sessions (control thread) -----------------------------------------------------------------------------------------
+// A set is the URRs of one version of a session. stage: usage_stage, and the indices for the rules by usage_index;
+// commit: usage_commit; release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) lives on from
+// the old set to the new one; one that is not in the new set makes its final report at usage_release (TERMR).
+struct usage_set;
+
+struct usage_session {
+	const char *name; // key of the session object
+	uint64_t seid;
+	uint32_t index; // of the session; says whose activity to ask for (usage_activity_register)
+	uint32_t inactivity; // api_session.inactivity
+	uint8_t worker;
+};
+
+// Returns 0, or a positive errno after object_error(). `old` may be NULL; a session without URRs and inactivity gets *to = NULL.
+int usage_stage(struct usage_set **to, const struct usage_set *old, const struct usage_session *session,
+	const struct api_urr *urr, uint16_t urrs);
+// Index of a URR of the set for rule.urr and rule_match.urr; RULE_NONE: not there, or INAM (no measurement).
+uint32_t usage_index(const struct usage_set *set, uint32_t urr);
+// 1: before QoS enforcement: such a URR must be among rule_match.urr (RULE_MORE), never rule.urr.
+int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
+void usage_discard(struct usage_set *staged);
+// Either may be NULL: no URRs, or the session goes. Before its rules are published.
+void usage_commit(struct usage_set *set, struct usage_set *old);
+// After the grace period: final and queried reports (event_commit_usage). Frees old.
+void usage_release(struct usage_set *set, struct usage_set *old);
+
+// Quota FAR (api_urr.quota_far). 1 while the quota of the URR is used up and it has one: its PDRs follow the quota FAR then, and
+// their rules leave this URR out. (Without one the rule keeps it, and the policer node drops.) The handler is told when that begins and ends (not from within the calls above: those change the session
+// anyway), so that the session module makes the session's rules again. Packets until then are dropped.
+int usage_exhausted(const struct usage_set *set, uint32_t urr);
+void usage_quota_register(void (*fn)(const char *session));
+
+// fn: packets forwarded for a session so far, a number that only rises while the session stays on its worker. Needed for
+// api_session.inactivity.
+void usage_activity_register(uint64_t (*fn)(uint32_t session));
+
+#endif

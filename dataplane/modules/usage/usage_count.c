@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What workers do when a count reaches a mark, and for URRs that few packets have.
+#include "core/control.h"
+#include "core/event.h"
+#include "usage/urr.h"
+
+struct usage_pools usage_pools;
+struct usage_table usage_table;
+
+// Only one piece of news about a URR is under way for each bit.
+static void raise_news(struct worker *w, uint32_t index, uint32_t bits, int tell)
+{
+	struct usage_limits *l = &usage_table.limits[index];
+
+	if ((__atomic_fetch_or(&l->raised, bits, __ATOMIC_ACQ_REL) & bits) != bits && tell)
+		event_tell(w, usage_table.news, index, 0); // when the ring is full, the sweep finds `raised`
+}
+
+// Counts in the order of API_TOTAL, API_UPLINK, API_DOWNLINK.
+static void volumes(const struct usage_state *u, uint64_t to[3])
+{
+	to[API_UPLINK] = u->bytes[0];
+	to[API_DOWNLINK] = u->bytes[1];
+	to[API_TOTAL] = u->bytes[0] + u->bytes[1];
+}
+
+// A quota of one direction that is used up stops both, as it stops the URR.
+static int used_up(const struct usage_limits *l, const uint64_t have[3])
+{
+	return have[API_TOTAL] >= l->quota[API_TOTAL] || have[API_UPLINK] >= l->quota[API_UPLINK] ||
+	       have[API_DOWNLINK] >= l->quota[API_DOWNLINK];
+}
+
+int usage_blocked(uint32_t index)
+{
+	const struct usage_limits *l = &usage_table.limits[index];
+	uint64_t have[3];
+
+	volumes(&usage_pools.state[index], have);
+	return l->stopped || used_up(l, have);
+}
+
+// The next counts at which there is something to decide. Where a quota is used up, each packet asks.
+static void set_marks(struct usage_state *u, const struct usage_limits *l)
+{
+	uint64_t have[3];
+
+	volumes(u, have);
+	int stop = l->stopped || used_up(l, have);
+	for (int i = 0; i < 3; i++) {
+		uint64_t mark = USAGE_NO_LIMIT;
+
+		if (l->threshold[i] > have[i])
+			mark = l->threshold[i];
+		if (stop && i == API_TOTAL)
+			mark = 0;
+		__atomic_store_n(&u->mark[i], RTE_MIN(mark, l->quota[i]), __ATOMIC_RELAXED);
+	}
+}
+
+void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
+{
+	struct usage_state *u = &usage_pools.state[index];
+	struct usage_limits *l = &usage_table.limits[index];
+	uint32_t version = __atomic_load_n(&l->version, __ATOMIC_ACQUIRE), asked = l->asked, news = 0;
+	uint64_t have[3];
+	int tell = 0;
+
+	u->bytes[!uplink] += length;
+	u->packets[!uplink]++;
+	u->last = w->now;
+	volumes(u, have);
+	for (int i = 0; i < 3; i++)
+		if (have[i] >= l->threshold[i] || have[i] >= l->quota[i])
+			news |= USAGE_RAISED_LIMIT;
+	tell = news != 0;
+	if (asked != l->answered) {
+		l->first = w->now;
+		l->answered = asked;
+		news |= USAGE_RAISED_FIRST;
+		tell |= l->tell_first;
+	}
+	set_marks(u, l);
+	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark last, a mark of old
+	// limits does not stay.
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&l->version, __ATOMIC_RELAXED) != version)
+		__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
+	if (news != 0)
+		raise_news(w, index, news, tell);
+}
+
+int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink)
+{
+	// TS 29.244 §5.2.2.2: traffic stops when the quota is used up. The packet that reaches it still passes and is counted, so
+	// the usage reported may exceed the quota by less than one packet.
+	if (usage_blocked(index))
+		return 0;
+	usage_add(w, index, length, uplink);
+	return 1;
+}
+
+// ---- before QoS enforcement (MBQE, TS 29.244 §8.2.68) ------------------------------------------------------------------
+
+int usage_measures_before_qos(uint32_t index)
+{
+	return usage_table.limits[index].before_qos;
+}
+
+void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length)
+{
+	const struct rule_match *m = &session_pools.match[rule_index(r)];
+	int uplink = (r->flags & RULE_UPLINK) != 0;
+
+	if (!(r->flags & RULE_MORE))
+		return;
+	for (uint8_t i = 0; i < m->urrs; i++)
+		if (usage_measures_before_qos(m->urr[i]) && !usage_blocked(m->urr[i]))
+			usage_add(w, m->urr[i], length, uplink);
+}
+
+// ---- dropped downlink traffic (TS 29.244 §8.2.49) --------------------------------------------------------------------
+
+static void add_dropped(struct worker *w, uint32_t index, uint32_t packets, uint64_t bytes)
+{
+	struct usage_limits *l = &usage_table.limits[index];
+
+	if ((l->drop_mark[0] & l->drop_mark[1]) == USAGE_NO_LIMIT)
+		return;
+	// Atomic: of a session's buffer the control thread drops, too.
+	uint64_t p = __atomic_add_fetch(&l->dropped[0], packets, __ATOMIC_RELAXED);
+	uint64_t b = __atomic_add_fetch(&l->dropped[1], bytes, __ATOMIC_RELAXED);
+	if (p < l->drop_mark[0] && b < l->drop_mark[1])
+		return;
+	if (w != worker_any(worker_count()))
+		raise_news(w, index, USAGE_RAISED_DROPPED, 1);
+	else if (usage_table.urr[index] != NULL)
+		urr_look(usage_table.urr[index], control_now_ns());
+}
+
+void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes)
+{
+	struct worker *w = worker_self();
+
+	if (r->flags & RULE_UPLINK)
+		return;
+	if (r->urr != RULE_NONE)
+		add_dropped(w, r->urr, packets, bytes);
+	if (r->flags & RULE_MORE) {
+		const struct rule_match *m = &session_pools.match[rule_index(r)];
+
+		for (uint8_t i = 0; i < m->urrs; i++)
+			add_dropped(w, m->urr[i], packets, bytes);
+	}
+}
