@@ -62,7 +62,7 @@ int meter_compile(struct policer_profile *to, const struct api_policer *want, ui
 	return want->type == API_SRTCM ? compile_srtcm(to, want, tsc_hz) : compile_trtcm(to, want, tsc_hz);
 }
 
-void meter_fill(const struct policer_profile *p, struct rule_state *s, uint64_t now)
+void meter_fill(const struct policer_profile *p, union meter_tokens *s, uint64_t now)
 {
 	uint64_t time = now << METER_TIME_SHIFT;
 

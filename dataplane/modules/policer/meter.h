@@ -6,6 +6,7 @@
 #include <rte_common.h>
 
 #include "isthmus_api.h"
+#include "policer/policer.h"
 #include "session/session.h"
 #include "wire/checksum.h"
 #include <assert.h>
@@ -29,8 +30,16 @@ struct policer_profile {
 
 // Checks `want` and compiles it for a clock of tsc_hz. Returns 0, or a positive errno after object_error().
 int meter_compile(struct policer_profile *to, const struct api_policer *want, uint64_t tsc_hz);
-// Fills the buckets; leaves the counters alone.
-void meter_fill(const struct policer_profile *p, struct rule_state *s, uint64_t now);
+// Fills the buckets.
+void meter_fill(const struct policer_profile *p, union meter_tokens *s, uint64_t now);
+
+// The buckets of a rule's own meter.
+static inline union meter_tokens *meter_of_rule(struct rule_state *s)
+{
+	static_assert(offsetof(struct rule_state, srtcm) == 0 && offsetof(struct rule_state, trtcm) == 0,
+		"a rule's state begins with its meter");
+	return (union meter_tokens *)s;
+}
 // The profile that workers see, or NULL. Any thread, within a graph walk.
 const struct policer_profile *policer_profile(uint16_t index);
 
@@ -81,15 +90,41 @@ static inline enum rte_color meter_trtcm(
 // Colour of a packet of `length` bytes, colour-blind. `now` in TSC ticks. Owner worker. The same state and arithmetic as
 // rte_meter's checks (meter_colour_rte, which the tests and the benchmark hold beside it), without its divisions.
 static inline enum rte_color meter_colour(
-	const struct policer_profile *p, struct rule_state *s, uint64_t now, uint32_t length)
+	const struct policer_profile *p, union meter_tokens *s, uint64_t now, uint32_t length)
 {
 	uint64_t time = now << METER_TIME_SHIFT;
 
 	return p->type == API_SRTCM ? meter_srtcm(p, &s->srtcm, time, length) : meter_trtcm(p, &s->trtcm, time, length);
 }
 
+// For a packet of several meters: which colour it would have (length 0 takes nothing, but the gain since the last packet is put
+// into the buckets), and what it costs when no meter drops it.
+static inline enum rte_color meter_peek(
+	const struct policer_profile *p, union meter_tokens *s, uint64_t now, uint32_t length)
+{
+	meter_colour(p, s, now, 0);
+	if (p->type == API_SRTCM)
+		return s->srtcm.tc >= length   ? RTE_COLOR_GREEN
+		       : s->srtcm.te >= length ? RTE_COLOR_YELLOW
+					       : RTE_COLOR_RED;
+	return s->trtcm.tp < length ? RTE_COLOR_RED : s->trtcm.tc < length ? RTE_COLOR_YELLOW : RTE_COLOR_GREEN;
+}
+
+static inline void meter_take(
+	const struct policer_profile *p, union meter_tokens *s, enum rte_color colour, uint32_t length)
+{
+	// One meter may stand twice in a packet's list: what is not there any more cannot be taken.
+	if (p->type == API_SRTCM) {
+		s->srtcm.tc -= colour == RTE_COLOR_GREEN ? RTE_MIN(s->srtcm.tc, (uint64_t)length) : 0;
+		s->srtcm.te -= colour == RTE_COLOR_YELLOW ? RTE_MIN(s->srtcm.te, (uint64_t)length) : 0;
+		return;
+	}
+	s->trtcm.tc -= colour == RTE_COLOR_GREEN ? RTE_MIN(s->trtcm.tc, (uint64_t)length) : 0;
+	s->trtcm.tp -= colour != RTE_COLOR_RED ? RTE_MIN(s->trtcm.tp, (uint64_t)length) : 0;
+}
+
 static inline enum rte_color meter_colour_rte(
-	const struct policer_profile *p, struct rule_state *s, uint64_t now, uint32_t length)
+	const struct policer_profile *p, union meter_tokens *s, uint64_t now, uint32_t length)
 {
 	// rte_meter takes profiles without const, and only reads them.
 	struct policer_profile *profile = (struct policer_profile *)(uintptr_t)p;

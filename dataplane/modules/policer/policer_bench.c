@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
 }
 
 typedef enum rte_color (*colour_fn)(
-	const struct policer_profile *p, struct rule_state *s, uint64_t now, uint32_t length);
+	const struct policer_profile *p, union meter_tokens *s, uint64_t now, uint32_t length);
 
 // As the node does it: colour, then counters.
 static __rte_always_inline double measure(
@@ -34,7 +34,7 @@ static __rte_always_inline double measure(
 			rte_prefetch0(&s[order[i + 8]]);
 			struct rule_state *state = &s[order[i]];
 			now += i % 64 ? 0 : 6400; // a walk
-			if (colour(p, state, now, 650) == RTE_COLOR_RED) {
+			if (colour(p, meter_of_rule(state), now, 650) == RTE_COLOR_RED) {
 				state->policed++;
 				*red += 1;
 			} else {
@@ -69,7 +69,7 @@ static void bench(const char *name, const struct api_policer *want, uint32_t rul
 		exit(1);
 	memset(s, 0, rules * sizeof(*s));
 	for (uint32_t i = 0; i < rules; i++)
-		meter_fill(&p, &s[i], rte_rdtsc());
+		meter_fill(&p, meter_of_rule(&s[i]), rte_rdtsc());
 	for (uint32_t i = 0; i < RTE_DIM(order); i++)
 		order[i] = (uint32_t)rand() % rules;
 	double library = run_rte(&p, s, order, &red), own = run(&p, s, order, &red);

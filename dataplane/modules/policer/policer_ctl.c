@@ -10,11 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-// Written by the control thread; workers read profile[] only. A name belongs to its slot while either pointer is set.
+#define BUCKETS 65536u // of the hash of names
+
+// Written by the control thread; workers read profile[] only. A name belongs to its slot from the stage() that makes it to the
+// discard() of that or the release() of its deletion. Pages of slots that were never used are never touched.
 static struct {
 	struct policer_profile *profile[POLICER_MAX_PROFILES]; // what workers see
 	struct policer_profile *next[POLICER_MAX_PROFILES]; // as it will be after the open transaction
 	char name[POLICER_MAX_PROFILES][API_NAME];
+	uint16_t chain[POLICER_MAX_PROFILES]; // 1 + the next slot of its bucket, or of the free ones; 0: the last
+	uint16_t bucket[BUCKETS]; // 1 + first slot; 0: none
+	uint16_t free; // 1 + a slot that was used before
 	uint32_t slots; // ever used
 } policers;
 
@@ -23,30 +29,48 @@ const struct policer_profile *policer_profile(uint16_t index)
 	return index < POLICER_MAX_PROFILES ? __atomic_load_n(&policers.profile[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
-static int is_free(uint32_t i)
+static uint16_t *bucket_of(const char *name)
 {
-	return policers.profile[i] == NULL && policers.next[i] == NULL;
+	uint32_t h = 2166136261u; // FNV-1a
+
+	for (uint32_t i = 0; i < API_NAME && name[i] != 0; i++)
+		h = (h ^ (uint8_t)name[i]) * 16777619u;
+	return &policers.bucket[(h ^ h >> 16) & (BUCKETS - 1)];
 }
 
 static int find_slot(const char *name)
 {
-	for (uint32_t i = 0; i < policers.slots; i++)
-		if (!is_free(i) && strncmp(policers.name[i], name, API_NAME) == 0)
-			return (int)i;
+	for (uint16_t at = *bucket_of(name); at != 0; at = policers.chain[at - 1])
+		if (strncmp(policers.name[at - 1], name, API_NAME) == 0)
+			return at - 1;
 	return -1;
 }
 
 static int take_slot(const char *name)
 {
-	uint32_t i = 0;
+	uint16_t *bucket = bucket_of(name), at = policers.free;
 
-	while (i < policers.slots && !is_free(i))
-		i++;
-	if (i == POLICER_MAX_PROFILES)
+	if (at != 0)
+		policers.free = policers.chain[at - 1];
+	else if (policers.slots < POLICER_MAX_PROFILES)
+		at = (uint16_t)++policers.slots;
+	else
 		return -1;
-	policers.slots = RTE_MAX(policers.slots, i + 1);
-	snprintf(policers.name[i], API_NAME, "%s", name);
-	return (int)i;
+	snprintf(policers.name[at - 1], API_NAME, "%s", name);
+	policers.chain[at - 1] = *bucket;
+	*bucket = at;
+	return at - 1;
+}
+
+static void give_slot(int slot)
+{
+	uint16_t *at = bucket_of(policers.name[slot]);
+
+	while (*at != slot + 1)
+		at = &policers.chain[*at - 1];
+	*at = policers.chain[slot];
+	policers.chain[slot] = policers.free;
+	policers.free = (uint16_t)(slot + 1);
 }
 
 int policer_index(const char *name)
@@ -55,22 +79,21 @@ int policer_index(const char *name)
 	return i >= 0 && policers.next[i] != NULL ? i : -1;
 }
 
-void policer_state_init(uint16_t profile, struct rule_state *s, uint64_t now)
+void policer_tokens_init(uint16_t profile, union meter_tokens *tokens, uint64_t now)
 {
 	if (profile < POLICER_MAX_PROFILES && policers.next[profile] != NULL)
-		meter_fill(policers.next[profile], s, now);
+		meter_fill(policers.next[profile], tokens, now);
+}
+
+void policer_state_init(uint16_t profile, struct rule_state *s, uint64_t now)
+{
+	policer_tokens_init(profile, meter_of_rule(s), now);
 }
 
 // ---- object ----------------------------------------------------------------------------------------------------------
 
 static int stage_put(struct object_change *c)
 {
-	int slot = find_slot(c->key);
-
-	if (slot < 0)
-		slot = take_slot(c->key);
-	if (slot < 0)
-		return object_error(ENOSPC, "more than %d policers", POLICER_MAX_PROFILES);
 	struct policer_profile *p = rte_zmalloc("policer", sizeof(*p), RTE_CACHE_LINE_SIZE);
 	if (p == NULL)
 		return object_error(ENOMEM, "no memory");
@@ -78,6 +101,13 @@ static int stage_put(struct object_change *c)
 	if (error != 0) {
 		rte_free(p);
 		return error;
+	}
+	int slot = find_slot(c->key);
+	if (slot < 0)
+		slot = take_slot(c->key);
+	if (slot < 0) {
+		rte_free(p);
+		return object_error(ENOSPC, "more than %u policers", POLICER_MAX_PROFILES);
 	}
 	policers.next[slot] = p;
 	c->staged = p;
@@ -111,11 +141,17 @@ static void discard(struct object_change *c)
 
 	if (slot >= 0)
 		policers.next[slot] = policers.profile[slot];
+	if (slot >= 0 && policers.profile[slot] == NULL)
+		give_slot(slot);
 	rte_free(c->staged);
 }
 
 static void release(struct object_change *c)
 {
+	int slot = find_slot(c->key);
+
+	if (c->body == NULL && slot >= 0)
+		give_slot(slot);
 	rte_free(c->replaced);
 }
 

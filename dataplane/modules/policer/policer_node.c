@@ -1,62 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
-// policer-uplink and policer-downlink: the rule's meter, its colour actions, and the counters of the rule.
+// policer-uplink and policer-downlink: the rule's meters, their colour actions, and the counters of the rule and its URRs.
 //
-// Every packet passes, policed or not, because this is where a rule's packets and bytes are counted: what is forwarded, in
-// bytes of IP packets as packet.length says.
+// Every packet passes, policed or not, because this is where packets and bytes are counted: what is forwarded, in bytes of IP
+// packets as packet.length says. One meter and one URR are the straight way; more are one branch away (RULE_MORE).
 #include "core/node.h"
 #include "policer/meter.h"
 #include "policer/policer.h"
 #include "session/session.h"
+#include "usage/usage.h"
 
-// The first three are values of enum api_outer: the rule's outer header names the way on.
-enum { EDGE_IP, EDGE_GTPU, EDGE_ACCESS, EDGE_DROP, EDGE_COUNT };
-static_assert(
-	(int)EDGE_IP == API_OUTER_NONE && (int)EDGE_GTPU == API_OUTER_GTPU && (int)EDGE_ACCESS == API_OUTER_ENDPOINT,
+// The first four are values of enum api_outer: the rule's outer header names the way on.
+enum { EDGE_IP, EDGE_GTPU, EDGE_ACCESS, EDGE_UDP, EDGE_DROP, EDGE_COUNT };
+static_assert((int)EDGE_IP == API_OUTER_NONE && (int)EDGE_GTPU == API_OUTER_GTPU &&
+		      (int)EDGE_ACCESS == API_OUTER_ENDPOINT && (int)EDGE_UDP == API_OUTER_UDP,
 	"edges are numbered as outer headers");
 
 DROP_REASON(drop_uplink, "policer-uplink", "the uplink policer drops packets of this colour")
 DROP_REASON(drop_downlink, "policer-downlink", "the downlink policer drops packets of this colour")
+DROP_REASON(drop_quota, "usage-quota", "a quota of a URR is used up (TS 29.244 §5.2.2.2)")
+
+static void remark(struct rte_mbuf *m, uint8_t dscp)
+{
+	struct packet *pkt = packet_of(m);
+
+	meter_remark(rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), pkt->ip_version, dscp);
+	session_view_of(m)->dscp = dscp;
+}
 
 // Returns 0 when the packet is to be dropped.
 static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, const struct rule *r, struct rule_state *s)
 {
 	const struct policer_profile *p = policer_profile(r->policer);
-	struct packet *pkt = packet_of(m);
 
 	if (unlikely(p == NULL))
 		return 1; // deleted together with its sessions, under our feet
-	enum rte_color colour = meter_colour(p, s, w->now, pkt->length);
+	enum rte_color colour = meter_colour(p, meter_of_rule(s), w->now, packet_of(m)->length);
 	if (likely(p->action[colour] == API_COLOUR_PASS))
 		return 1;
 	if (p->action[colour] == API_COLOUR_DROP)
 		return 0;
-	meter_remark(rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), pkt->ip_version, p->dscp[colour]);
-	session_view_of(m)->dscp = p->dscp[colour];
+	remark(m, p->dscp[colour]);
 	return 1;
 }
 
-static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, const struct reason *reason)
+// ---- several meters, several URRs ------------------------------------------------------------------------------------
+
+struct metering {
+	const struct policer_profile *profile;
+	union meter_tokens *tokens;
+	uint64_t *policed; // counter of a meter in common
+	enum rte_color colour;
+};
+
+static uint8_t meters_of(const struct rule *r, struct rule_state *s, struct metering to[1 + API_PDR_QERS])
+{
+	const struct rule_match *m = &session_pools.match[rule_index(r)];
+	uint8_t n = 0;
+
+	if (r->flags & RULE_POLICED)
+		to[n++] = (struct metering){.profile = policer_profile(r->policer), .tokens = meter_of_rule(s)};
+	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++) {
+		struct meter_state *shared = &policer_meters[m->meter[i].state];
+
+		to[n++] = (struct metering){.profile = policer_profile(m->meter[i].policer),
+			.tokens = &shared->tokens,
+			.policed = &shared->policed};
+	}
+	return n;
+}
+
+// All meters are asked before any gives tokens: a packet that one of them drops costs the others nothing, so what passes in the
+// end may use each of them in full. Returns 0 when the packet is to be dropped.
+static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r, struct rule_state *s)
+{
+	struct metering meter[1 + API_PDR_QERS];
+	uint8_t n = meters_of(r, s, meter);
+	uint32_t length = packet_of(m)->length;
+
+	for (uint8_t i = 0; i < n; i++) {
+		const struct policer_profile *p = meter[i].profile;
+
+		if (p == NULL)
+			continue;
+		meter[i].colour = meter_peek(p, meter[i].tokens, w->now, length);
+		if (p->action[meter[i].colour] != API_COLOUR_DROP)
+			continue;
+		if (meter[i].policed != NULL)
+			++*meter[i].policed;
+		return 0;
+	}
+	for (uint8_t i = 0; i < n; i++) {
+		const struct policer_profile *p = meter[i].profile;
+
+		if (p == NULL)
+			continue;
+		meter_take(p, meter[i].tokens, meter[i].colour, length);
+		if (p->action[meter[i].colour] == API_COLOUR_REMARK)
+			remark(m, p->dscp[meter[i].colour]);
+	}
+	return 1;
+}
+
+// One quota used up stops the packet for all of them, and none counts it.
+static int quotas_left(const struct rule *r, const struct rule_match *m)
+{
+	if (r->urr != RULE_NONE && usage_blocked(r->urr))
+		return 0;
+	for (uint8_t i = 0; i < m->urrs; i++)
+		if (usage_blocked(m->urr[i]))
+			return 0;
+	return 1;
+}
+
+static void count_all(
+	struct worker *w, const struct rule *r, const struct rule_match *m, uint32_t length, int uplink, int before_qos)
+{
+	if (r->urr != RULE_NONE && !before_qos)
+		usage_add(w, r->urr, length, uplink);
+	for (uint8_t i = 0; i < m->urrs; i++)
+		if (usage_measures_before_qos(m->urr[i]) == before_qos)
+			usage_add(w, m->urr[i], length, uplink);
+}
+
+static __rte_noinline rte_edge_t run_more(
+	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct reason *reason, int uplink)
+{
+	const struct rule_match *match = &session_pools.match[rule_index(r)];
+	struct rule_state *s = rule_state_of(r);
+	uint32_t length = packet_of(m)->length;
+
+	if (!quotas_left(r, match))
+		return packet_leave(m, &drop_quota, EDGE_DROP);
+	count_all(w, r, match, length, uplink, 1);
+	if (!police_all(w, m, r, s)) {
+		s->policed++;
+		usage_dropped(r, 1, length);
+		return packet_leave(m, reason, EDGE_DROP);
+	}
+	count_all(w, r, match, length, uplink, 0);
+	s->packets++;
+	s->bytes += length;
+	return r->outer;
+}
+
+// ---- nodes -----------------------------------------------------------------------------------------------------------
+
+static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, const struct reason *reason, int uplink)
 {
 	const struct rule *r = session_view_of(m)->rule;
 	struct rule_state *s = rule_state_of(r);
+	uint32_t length = packet_of(m)->length;
 
+	if (unlikely(r->flags & RULE_MORE))
+		return run_more(w, m, r, reason, uplink);
 	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, s))) {
 		s->policed++;
+		if (r->urr != RULE_NONE)
+			usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
+	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
+		return packet_leave(m, &drop_quota, EDGE_DROP);
 	s->packets++;
-	s->bytes += packet_of(m)->length;
+	s->bytes += length;
 	return r->outer;
 }
 
 static __rte_always_inline rte_edge_t run_uplink(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
-	return run(w, m, &drop_uplink);
+	return run(w, m, &drop_uplink, 1);
 }
 
 static __rte_always_inline rte_edge_t run_downlink(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
-	return run(w, m, &drop_downlink);
+	return run(w, m, &drop_downlink, 0);
 }
 
 static uint16_t process_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -76,6 +193,7 @@ static struct rte_node_register policer_uplink = {
 	.next_nodes = {[EDGE_IP] = "ip-forward",
 		[EDGE_GTPU] = "gtpu-encap",
 		[EDGE_ACCESS] = "access-encap",
+		[EDGE_UDP] = "udp-encap",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(policer_uplink)
@@ -87,6 +205,7 @@ static struct rte_node_register policer_downlink = {
 	.next_nodes = {[EDGE_IP] = "ip-forward",
 		[EDGE_GTPU] = "gtpu-encap",
 		[EDGE_ACCESS] = "access-encap",
+		[EDGE_UDP] = "udp-encap",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(policer_downlink)

@@ -75,7 +75,7 @@ static uint64_t random_next(void)
 static void compare_second(const struct api_policer *want, uint64_t hz, double load, uint32_t size)
 {
 	struct policer_profile p;
-	struct rule_state s = {0};
+	union meter_tokens s = {0};
 	struct model m = {.c = (double)want->cbs, .e = (double)want->pbs};
 	double bytes[RTE_COLORS] = {0}, expected[RTE_COLORS] = {0}, now = 0;
 	uint64_t start = 123456789012345u;
@@ -159,11 +159,11 @@ static void test_type_change(void **unused)
 	two.pir = 2000000;
 	assert_int_equal(meter_compile(&p, &one, hz), 0);
 	assert_int_equal(meter_compile(&q, &two, hz), 0);
-	meter_fill(&p, &s, now);
+	meter_fill(&p, meter_of_rule(&s), now);
 	for (int round = 0; round < 4; round++) {
 		uint64_t passed = 0;
 		for (uint64_t i = 0; i < 20000; i++, now += hz / 10000)
-			if (meter_colour(round & 1 ? &q : &p, &s, now, 1000) != RTE_COLOR_RED)
+			if (meter_colour(round & 1 ? &q : &p, meter_of_rule(&s), now, 1000) != RTE_COLOR_RED)
 				passed += 1000;
 		// Two seconds at the rate that passes, and the bursts.
 		double expected = round & 1 ? 4000000 : 2000000;
@@ -180,7 +180,7 @@ static void same_as_rte(const struct api_policer *want)
 {
 	const uint64_t hz = 2300000000;
 	struct policer_profile p;
-	struct rule_state a, b;
+	union meter_tokens a, b;
 	uint64_t now = hz, random = 1;
 	int64_t bytes[RTE_COLORS] = {0}; // ours less rte_meter's
 

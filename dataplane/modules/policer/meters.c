@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Meters in common: a pool, and a hash that says who fills which.
+#include "core/control.h"
+#include "core/object.h"
+#include "policer/meter.h"
+#include "policer/policer.h"
+#include "session/tables.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_METERS (1u << 25)
+
+struct meter_state *policer_meters;
+
+struct holder {
+	struct meter_key key;
+	uint32_t references;
+	uint32_t next; // in its bucket
+};
+
+// Written and read by the control thread.
+static struct {
+	struct holder *holder; // by index
+	uint32_t *bucket;
+	uint32_t buckets; // power of two
+	struct index_pool free;
+} meters;
+
+static uint32_t *bucket_of(const struct meter_key *k)
+{
+	uint64_t h = ((uint64_t)k->owner << 32 | k->qer) ^ (uint64_t)k->shared << 61 ^ (uint64_t)k->worker << 24 ^
+		     (uint64_t)k->uplink << 62;
+
+	h = (h ^ h >> 29) * 0x9e3779b97f4a7c15u;
+	return &meters.bucket[(h >> 32) & (meters.buckets - 1)];
+}
+
+static int same(const struct meter_key *a, const struct meter_key *b)
+{
+	return a->owner == b->owner && a->qer == b->qer && a->shared == b->shared && a->worker == b->worker &&
+	       a->uplink == b->uplink;
+}
+
+uint32_t policer_meter_take(const struct meter_key *key, uint16_t profile, uint64_t now)
+{
+	uint32_t *bucket = bucket_of(key), i = *bucket;
+
+	while (i != METER_NONE && !same(&meters.holder[i].key, key))
+		i = meters.holder[i].next;
+	if (i == METER_NONE) {
+		i = index_pool_take(&meters.free);
+		if (i == METER_NONE)
+			return METER_NONE;
+		meters.holder[i] = (struct holder){.key = *key, .next = *bucket};
+		*bucket = i;
+		memset(&policer_meters[i], 0, sizeof(policer_meters[i]));
+		policer_tokens_init(profile, &policer_meters[i].tokens, now);
+	}
+	meters.holder[i].references++;
+	return i;
+}
+
+void policer_meter_give(uint32_t meter)
+{
+	if (meter == METER_NONE || --meters.holder[meter].references != 0)
+		return;
+	uint32_t *at = bucket_of(&meters.holder[meter].key);
+	while (*at != meter)
+		at = &meters.holder[*at].next;
+	*at = meters.holder[meter].next;
+	index_pool_give(&meters.free, meter);
+}
+
+// Pages that are not touched cost nothing.
+static int start(const struct api_engine *e)
+{
+	uint32_t n = e->max_qers ? e->max_qers : 2 * e->max_sessions; // a QER has two directions
+
+	if (n > MOST_METERS)
+		return object_error(EINVAL, "max_qers is %u, at most %u", n, MOST_METERS);
+	meters.buckets = 64;
+	while (meters.buckets < n)
+		meters.buckets *= 2;
+	policer_meters = RTE_PTR_ALIGN(calloc((size_t)n + 1, sizeof(struct meter_state)), RTE_CACHE_LINE_SIZE);
+	meters.holder = calloc(n, sizeof(*meters.holder));
+	meters.bucket = malloc(meters.buckets * sizeof(*meters.bucket));
+	if (policer_meters == NULL || meters.holder == NULL || meters.bucket == NULL ||
+		index_pool_create(&meters.free, n) != 0)
+		return object_error(ENOMEM, "no memory for %u meters", n);
+	for (uint32_t i = 0; i < meters.buckets; i++)
+		meters.bucket[i] = METER_NONE;
+	return 0;
+}
+
+RTE_INIT(meters_module)
+{
+	module_register("meters", start);
+}
