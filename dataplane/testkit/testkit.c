@@ -353,6 +353,40 @@ int kit_balance(void)
 	return 0;
 }
 
+struct row_sink {
+	struct reply_sink sink;
+	uint8_t *bytes;
+	uint32_t length;
+};
+
+static int keep_rows(struct reply_sink *s, const struct api_header *h, const void *body)
+{
+	struct row_sink *r = (struct row_sink *)s;
+
+	r->bytes = realloc(r->bytes, r->length + h->length + 1);
+	if (r->bytes == NULL)
+		fatal("rows", "no memory");
+	if (h->length != 0)
+		memcpy(r->bytes + r->length, body, h->length);
+	r->length += h->length;
+	return 0;
+}
+
+const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint32_t *count)
+{
+	static uint8_t *last;
+	struct row_sink r = {.sink = {.send = keep_rows}};
+	struct api_stats_request q = {.table = table};
+	struct api_header h = {.magic = API_MAGIC, .type = API_STATS, .length = sizeof(q)};
+
+	snprintf(q.key, sizeof(q.key), "%s", key);
+	request_handle(&r.sink, &h, &q);
+	free(last);
+	last = r.bytes;
+	*count = r.length / row_length;
+	return last;
+}
+
 uint32_t kit_buffers_in_use(void)
 {
 	return rte_mempool_in_use_count(engine_pool());

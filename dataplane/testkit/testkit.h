@@ -64,6 +64,8 @@ uint64_t kit_reason(const char *name); // of a drop or punt reason; fails the te
 struct api_total_row kit_totals(void);
 int kit_balance(void); // 1 when the sum holds
 uint32_t kit_buffers_in_use(void);
+// Rows of a table (enum api_table), good until the next call; key "" for all.
+const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint32_t *count);
 void kit_print(void); // all counters that are not 0, for a test that failed
 
 #endif

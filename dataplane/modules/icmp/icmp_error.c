@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came from.
 #include "icmp/icmp.h"
+#include "instance/instance.h"
 #include "ip/ip.h"
 #include "session/session.h"
 
@@ -29,14 +30,16 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	back = v->uplink ? session_downlink_rule(v->rule) : session_uplink_rule(v->rule);
 	if (back == NULL)
 		return packet_leave(m, &no_session, DROP);
-	// The subscriber's gateway is who speaks in either direction.
-	*source = ip_source_on_port(version, v->uplink ? back->down.port : v->rule->down.port);
+	// The subscriber's gateway is who speaks in either direction; of a mobile session, the network instance.
+	const struct rule *down = v->uplink ? back : v->rule;
+	*source = down->outer == API_OUTER_ENDPOINT ? ip_source_on_port(version, down->down.port)
+						    : instance_source(v->rule->instance, version);
 	if (*source == NULL)
 		return packet_leave(m, &no_source, DROP);
 	v->uplink = !v->uplink;
 	v->rule = (struct rule *)(uintptr_t)back;
 	v->qfi = back->qfi;
-	if (v->uplink)
+	if (back->outer != API_OUTER_ENDPOINT)
 		return back->outer == API_OUTER_GTPU ? TO_TUNNEL : TO_IP;
 	v->pipe = back->down.pipe;
 	return TO_ACCESS;

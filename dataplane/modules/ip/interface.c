@@ -130,6 +130,18 @@ int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface)
 	return local_find(interfaces_now(), &a, LOCAL_INTERFACE, interface);
 }
 
+uint32_t ip_local_interface(uint8_t family, const uint8_t *address)
+{
+	const struct interfaces *s = interfaces_now();
+
+	for (uint32_t i = 0; i < s->count; i++)
+		for (uint32_t n = 0; s->interface[i].name[0] != 0 && n < s->interface[i].addresses; n++)
+			if (s->interface[i].role == API_ROLE_CORE && s->interface[i].address[n].family == family &&
+				memcmp(s->interface[i].address[n].bytes, address, address_length(family)) == 0)
+				return i;
+	return UINT32_MAX;
+}
+
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port)
 {
 	struct ip_address a = ip_address_of(family, address);
@@ -440,6 +452,9 @@ RTE_INIT(interface_start)
 
 static int stage(struct object_change *c)
 {
+	// Endpoints of network instances lie on addresses of interfaces.
+	c->narrows = c->body != NULL && c->old_body != NULL &&
+		     memcmp(c->body, c->old_body, sizeof(struct api_interface)) != 0;
 	return c->body == NULL ? 0 : check(c->key, c->body);
 }
 

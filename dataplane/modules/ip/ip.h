@@ -91,6 +91,8 @@ static inline int ip_is_local(uint8_t family, const uint8_t *address)
 }
 // 1 when it is ours on this interface (TS 29.281 tunnel endpoints are bound to their interface, row G20).
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
+// The interface of a core port that has the address, or UINT32_MAX. Workers.
+uint32_t ip_local_interface(uint8_t family, const uint8_t *address);
 // 1 when the access port `port` answers for this gateway address towards its subscribers. Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
@@ -108,6 +110,8 @@ const struct next_hop *next_hop_get(uint32_t index);
 // Packets to one of our addresses leave ip-input to the node that asked for them; the rest goes to the host path or is
 // dropped. From constructors only; asking twice for the same is a programming error found at start-up.
 void ip_local_register_udp(uint16_t port, const char *node);
+// The same for ports that come and go: bit port % 64 of open[port / 64], changed with atomic operations.
+void ip_local_register_udp_map(const uint64_t open[1024], const char *node);
 void ip_local_register_protocol(uint8_t protocol, const char *node);
 
 // ---- for the neighbour module (control thread) ----------------------------------------------------------------------

@@ -2,13 +2,29 @@
 // ip-forward: what a router does to a packet that it passes on (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
 #include "core/node.h"
 #include "icmp/icmp.h"
+#include "instance/instance.h"
 #include "ip/tables.h"
+#include "session/session.h"
 #include "wire/checksum.h"
 
 DROP_REASON(drop_link_local, "forward-link-local", "link-local addresses are not forwarded")
+DROP_REASON(drop_hops, "forward-hops", "the packet went from UE to UE too often: sessions send it round in a circle")
 DROP_REASON(drop_version, "forward-no-packet", "there is no IP packet to forward")
 
-enum { EDGE_OUTPUT, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_OUTPUT, EDGE_UE, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
+
+// A UE's packet to another UE turns round here (row G21). Bounded, as a FAR may send it back to where it came from.
+static rte_edge_t to_ue(struct rte_mbuf *m, const struct rule *r, const uint8_t *destination)
+{
+	struct packet *pkt = packet_of(m);
+
+	pkt->instance = instance_by_pool(r->instance, pkt->ip_version, destination);
+	if (likely(pkt->instance == INSTANCE_NONE))
+		return EDGE_OUTPUT;
+	if (unlikely(++pkt->hops > PACKET_HOPS))
+		return packet_leave(m, &drop_hops, EDGE_DROP);
+	return EDGE_UE;
+}
 
 static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
@@ -31,6 +47,9 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 		ip4_decrement_ttl(packet);
 	else
 		--*ttl;
+	const struct rule *r = session_view_of(m)->rule;
+	if (unlikely(r != NULL && instances_get()->pools != 0))
+		return to_ue(m, r, packet + (version == 4 ? 16 : 24));
 	return EDGE_OUTPUT;
 }
 
@@ -43,6 +62,9 @@ static struct rte_node_register ip_forward_node = {
 	.name = "ip-forward",
 	.process = ip_forward_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_OUTPUT] = "ip-output", [EDGE_ERROR] = "icmp-error", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_OUTPUT] = "ip-output",
+		[EDGE_UE] = "session-ue",
+		[EDGE_ERROR] = "icmp-error",
+		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(ip_forward_node)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip-input: is it a proper IP packet, and is it for us? Local packets go to the node that registered for them.
+// ip-input: is it a proper IP packet, and is it for us? Local packets go to the node that registered for them; others are forwarded,
+// on interfaces of network instances after a look for the UE that they are from or to.
 //
 // Checks are in memory-safety order (wire/ip.h), which covers RFC 1812 §5.2.2 and RFC 8200 §3.
 #include "core/control.h"
 #include "core/node.h"
 #include "core/object.h"
 #include "host/host.h"
+#include "instance/instance.h"
 #include "ip/ip.h"
 #include "neighbour/neighbour.h"
 #include "wire/checksum.h"
@@ -26,7 +28,7 @@ DROP_REASON(drop_multicast, "ip-multicast", "nothing here listens to that multic
 DROP_REASON(drop_protocol, "ip-protocol-unreachable", "sent to one of our addresses with a protocol that is not served")
 DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")
 
-enum { EDGE_FORWARD, EDGE_REASSEMBLY, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_FORWARD, EDGE_UE, EDGE_REASSEMBLY, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 #define MAX_LOCAL_NODES 16
 
 // ---- who gets local packets: filled by constructors, read-only afterwards -------------------------------------------
@@ -38,6 +40,8 @@ static struct {
 		rte_edge_t edge;
 	} udp[MAX_LOCAL_NODES];
 	uint16_t udp_count;
+	const uint64_t *open; // further UDP ports, which change
+	rte_edge_t open_edge;
 	const char *refused; // a node whose registration cannot be
 } local;
 
@@ -48,6 +52,7 @@ static struct rte_node_register ip_input_node = {
 	.process = ip_input_process,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_FORWARD] = "ip-forward",
+		[EDGE_UE] = "session-ue",
 		[EDGE_REASSEMBLY] = "reassembly",
 		[EDGE_PUNT] = "punt",
 		[EDGE_DROP] = "drop",
@@ -89,6 +94,14 @@ void ip_local_register_udp(uint16_t port, const char *node)
 	}
 	local.udp[local.udp_count].port = port;
 	local.udp[local.udp_count++].edge = edge_to(node);
+}
+
+void ip_local_register_udp_map(const uint64_t open[1024], const char *node)
+{
+	if (local.open != NULL)
+		local.refused = node;
+	local.open = open;
+	local.open_edge = edge_to(node);
 }
 
 // A programming error that must not wait for its packet: the engine does not start.
@@ -147,6 +160,10 @@ static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 		for (uint16_t i = 0; i < local.udp_count; i++)
 			if (likely(local.udp[i].port == ip->destination_port))
 				return local.udp[i].edge;
+		uint16_t port = ip->destination_port;
+		if (local.open != NULL &&
+			(__atomic_load_n(&local.open[port / 64], __ATOMIC_RELAXED) >> port % 64 & 1) != 0)
+			return local.open_edge;
 		return packet_leave(m, &punt_host, EDGE_PUNT);
 	}
 	if (local.protocol[ip->protocol] != 0)
@@ -214,7 +231,10 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 		return packet_leave(m, &drop_destination, EDGE_DROP);
 	if (unlikely(martian & IP_MULTICAST))
 		return packet_leave(m, &drop_multicast, EDGE_DROP);
-	return is_local(last, &ip) ? deliver(m, &ip) : EDGE_FORWARD;
+	if (is_local(last, &ip))
+		return deliver(m, &ip);
+	pkt->instance = instance_of_lookup(pkt->interface);
+	return pkt->instance == INSTANCE_NONE ? EDGE_FORWARD : EDGE_UE;
 }
 
 static uint16_t ip_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -14,10 +14,12 @@
 
 DROP_REASON(drop_no_route, "no-route", "no route leads to the destination")
 DROP_REASON(drop_own, "output-to-ourselves", "the packet was to be sent to one of our own addresses")
+DROP_REASON(
+	drop_hops, "output-hops", "the packet went from us to ourselves too often: sessions send it round in a circle")
 DROP_REASON(drop_version, "output-no-packet", "there is no IP packet to send")
 DROP_REASON(drop_room, "headroom", "there is no room for an Ethernet header in front of the packet")
 
-enum { EDGE_TX, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_TX, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 // The answer for the last destination, in the shape in which it is used. It lives for one vector, that is within a
 // walk, so nothing that it was copied from changes meanwhile.
@@ -43,6 +45,20 @@ static rte_edge_t tell_source(struct rte_mbuf *m, enum icmp_problem problem, uin
 	return EDGE_ERROR;
 }
 
+// One process may be both ends of a tunnel (SGW-U and PGW-U, UPF and UPF): what we send to ourselves comes in again. Strangers'
+// packets do not.
+static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const uint8_t *destination)
+{
+	struct packet *pkt = packet_of(m);
+
+	if (!is_own(pkt, packet))
+		return packet_leave(m, &drop_own, EDGE_DROP);
+	if (++pkt->hops > PACKET_HOPS)
+		return packet_leave(m, &drop_hops, EDGE_DROP);
+	pkt->interface = ip_local_interface(pkt->ip_version, destination);
+	return pkt->interface == UINT32_MAX ? packet_leave(m, &drop_own, EDGE_DROP) : EDGE_INPUT;
+}
+
 static rte_edge_t unresolved(
 	struct rte_mbuf *m, const struct next_hop *hop, const uint8_t *packet, const uint8_t *destination)
 {
@@ -54,7 +70,7 @@ static rte_edge_t unresolved(
 		return tell_source(m, ICMP_PROBLEM_NO_ROUTE, 0); // RFC 1812 §5.2.7.1
 	}
 	if (ip_is_local(pkt->ip_version, destination))
-		return packet_leave(m, &drop_own, EDGE_DROP);
+		return to_ourselves(m, packet, destination);
 	return packet_leave(m, &punt_resolve, EDGE_PUNT);
 }
 
@@ -169,6 +185,7 @@ static struct rte_node_register ip_output_node = {
 	.process = ip_output_process,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_TX] = "port-tx",
+		[EDGE_INPUT] = "ip-input",
 		[EDGE_FRAGMENT] = "fragment-core",
 		[EDGE_ERROR] = "icmp-error",
 		[EDGE_PUNT] = "punt",

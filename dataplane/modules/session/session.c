@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one, then
 // its keys replace the old ones; create and delete are the same steps with one side empty.
+#include "buffer/buffer.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
 #include "gtpu/gtpu.h"
+#include "instance/instance.h"
+#include "ip/ip.h"
+#include "policer/policer.h"
 #include "scheduler/scheduler.h"
+#include "session/far_more.h"
 #include "session/tables.h"
+#include "usage/usage.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <stdio.h>
@@ -16,34 +22,42 @@
 struct session_pools session_pools;
 struct session_tables session_tables;
 
-#define RULES_PER_SESSION                                                                                              \
-	4 // of the pool, on average (a session may have API_MAX_PDR): all sessions of two PDRs can change at once
+// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once.
+#define RULES_PER_SESSION 4
 
-static int start(const struct api_engine *e)
+static int start_pools(uint32_t sessions, uint32_t rules)
 {
 	struct session_tables *t = &session_tables;
-	uint32_t rules = e->max_sessions * RULES_PER_SESSION + API_MAX_PDR;
 
 	session_pools.rules = rules;
 	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
 	session_pools.state =
 		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
 	session_pools.match = calloc(rules, sizeof(struct rule_match));
-	t->capacity = e->max_sessions;
-	t->session = calloc(e->max_sessions, sizeof(*t->session));
-	t->endpoint = exact_create("endpoints", e->max_sessions * 2, SOCKET_ID_ANY);
-	t->fteid = exact_create("fteids", rules, SOCKET_ID_ANY);
-	int short_of_memory = session_pools.rule == NULL || session_pools.state == NULL ||
-			      session_pools.match == NULL || t->session == NULL || t->endpoint == NULL ||
-			      t->fteid == NULL || index_pool_create(&t->indices, e->max_sessions) != 0 ||
-			      index_pool_create(&t->rules, rules) != 0 || index_pool_create(&t->states, rules) != 0;
-	for (uint32_t w = 0; w < e->workers && !short_of_memory; w++) {
+	t->capacity = sessions;
+	t->session = calloc(sessions, sizeof(*t->session));
+	t->endpoint = exact_create("endpoints", sessions * 2, SOCKET_ID_ANY);
+	t->key = exact_create("session-keys", rules, SOCKET_ID_ANY);
+	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.match != NULL &&
+	       t->session != NULL && t->endpoint != NULL && t->key != NULL &&
+	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
+	       index_pool_create(&t->states, rules) == 0;
+}
+
+static int start(const struct api_engine *e)
+{
+	struct session_tables *t = &session_tables;
+	uint32_t rules = (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
+	int good = start_pools(e->max_sessions, rules);
+
+	for (uint32_t w = 0; w < e->workers && good; w++) {
 		t->flow[w] = exact_create("flows", e->max_flows, SOCKET_ID_ANY);
-		short_of_memory = t->flow[w] == NULL;
+		good = t->flow[w] != NULL;
 	}
-	if (short_of_memory)
-		return object_error(
-			ENOMEM, "no memory for %u sessions and %u flows a worker", e->max_sessions, e->max_flows);
+	if (!good)
+		return object_error(ENOMEM, "no memory for %u sessions, %u rules and %u flows a worker",
+			e->max_sessions, rules, e->max_flows);
+	session_lengths_publish();
 	return 0;
 }
 
@@ -54,16 +68,11 @@ RTE_INIT(session_module)
 
 // ---- look-ups --------------------------------------------------------------------------------------------------------
 
-static struct exact *table_of(const struct session *s, uint16_t key)
-{
-	return s->key[key].endpoint ? session_tables.endpoint : session_tables.fteid;
-}
-
 static struct rule *find(struct exact *t, const struct exact_key *k)
 {
 	uint64_t value;
 
-	return exact_lookup(t, exact_hash(t, k), k, &value) ? rule_of_value(value) : NULL;
+	return exact_lookup(t, exact_hash(t, k), k, &value) ? rule_of_key(value) : NULL;
 }
 
 struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
@@ -79,15 +88,6 @@ int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const u
 	return session_endpoint_rule(port, e, mac) != NULL;
 }
 
-static int in_prefix(const struct api_address *prefix, uint8_t family, const uint8_t *address)
-{
-	uint32_t whole = prefix->prefix / 8, rest = prefix->prefix % 8;
-
-	if (prefix->family != family || memcmp(prefix->bytes, address, whole) != 0)
-		return 0;
-	return rest == 0 || (prefix->bytes[whole] ^ address[whole]) >> (8 - rest) == 0;
-}
-
 int session_owns_address(
 	uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family, const uint8_t *address)
 {
@@ -95,8 +95,11 @@ int session_owns_address(
 
 	if (r == NULL)
 		return 0;
-	const struct rule_match *m = &session_pools.match[rule_index(r)];
-	return in_prefix(family == 4 ? &m->ue_ip4 : &m->ue_ip6, family, address);
+	const struct session *s = __atomic_load_n(&session_tables.session[r->session], __ATOMIC_ACQUIRE);
+	if (s == NULL)
+		return 0;
+	return family == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
+			   : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix);
 }
 
 int session_teid_known(uint32_t teid, uint16_t local)
@@ -104,7 +107,7 @@ int session_teid_known(uint32_t teid, uint16_t local)
 	struct exact_key k;
 
 	fteid_key(&k, teid, local);
-	return find(session_tables.fteid, &k) != NULL;
+	return find(session_tables.key, &k) != NULL;
 }
 
 static const struct rule *other_direction(const struct rule *r)
@@ -131,73 +134,45 @@ const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoin
 	return r == NULL ? NULL : other_direction(r);
 }
 
-// ---- classification --------------------------------------------------------------------------------------------------
-
-static int port_in(const uint16_t range[2], uint16_t port)
-{
-	return port >= range[0] && port <= range[1];
-}
-
-static int sdf_matches(const struct api_sdf *f, const struct packet *pkt, const struct ip_info *info, int uplink)
-{
-	const uint8_t *remote = uplink ? info->destination : info->source;
-	uint16_t remote_port = uplink ? info->destination_port : info->source_port;
-	uint16_t local_port = uplink ? info->source_port : info->destination_port;
-
-	if (f->remote.family != 0 && !in_prefix(&f->remote, pkt->ip_version, remote))
-		return 0;
-	if ((f->flags & API_SDF_PROTOCOL) && f->protocol != pkt->protocol)
-		return 0;
-	if ((f->flags & API_SDF_TOS) && ((info->dscp << 2) & f->tos_mask) != (f->tos & f->tos_mask))
-		return 0;
-	return port_in(f->remote_port, remote_port) && port_in(f->local_port, local_port);
-}
-
-struct rule *rule_classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, uint8_t qfi, int uplink)
-{
-	struct ip_info info;
-	uint32_t i = rule_index(first);
-
-	if (ip_parse(ip, pkt->length, pkt->length, &info) != IP_OK)
-		return NULL;
-	const uint8_t *ue = uplink ? info.source : info.destination;
-	for (int n = 0; i != RULE_NONE && n < MAX_RULES_OF_SESSION; n++, i = session_pools.match[i].next) {
-		const struct rule_match *m = &session_pools.match[i];
-
-		if ((m->match & API_PDR_QFI) && (qfi > 63 || !(m->qfis >> qfi & 1)))
-			continue;
-		if ((m->match & API_PDR_UE_IP) && !uplink &&
-			!in_prefix(pkt->ip_version == 4 ? &m->ue_ip4 : &m->ue_ip6, pkt->ip_version, ue))
-			continue;
-		if ((m->match & API_PDR_SDF) && !sdf_matches(m->sdf, pkt, &info, uplink))
-			continue;
-		return &session_pools.rule[i];
-	}
-	return NULL;
-}
-
 // ---- the object ------------------------------------------------------------------------------------------------------
 
+// Rules and states go back to their pools; `heir`, the version that takes this one's place, keeps the states that it has.
 static void give_back(struct session *s, const struct session *heir)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
+		if (s->rule[i] == RULE_NONE)
+			continue;
+		struct rule *r = &session_pools.rule[s->rule[i]];
+		struct rule_match *m = &session_pools.match[s->rule[i]];
 		int kept = 0;
 
 		for (uint16_t k = 0; heir != NULL && k < heir->rules; k++)
-			kept |= heir->state[k] == s->state[i];
+			kept |= heir->rule[k] != RULE_NONE && session_pools.rule[heir->rule[k]].state == r->state;
 		if (!kept)
-			index_pool_give(&session_tables.states, s->state[i]);
-		if (s->rule[i] != RULE_NONE) {
-			session_pools.rule[s->rule[i]].generation++; // flows that point here are stale from now on
-			index_pool_give(&session_tables.rules, s->rule[i]);
-		}
+			index_pool_give(&session_tables.states, r->state);
+		for (uint8_t k = 0; k < m->meters; k++)
+			policer_meter_give(m->meter[k].state);
+		m->meters = 0;
+		far_more_free(m->more);
+		m->more = NULL;
+		r->generation = (r->generation | RULE_RETIRED) + 1; // of another meaning from now on
+		index_pool_give(&session_tables.rules, s->rule[i]);
 	}
+}
+
+static void session_free(struct session *s)
+{
+	free(s->key);
+	free(s->sdf);
+	free(s->route);
+	free(s);
 }
 
 // Sessions that the open transaction makes or changes, to find two that claim one key.
 static struct {
 	struct session **list;
 	uint32_t count, room;
+	uint32_t keys;
 } pending;
 
 static int remember(struct session *s)
@@ -212,50 +187,143 @@ static int remember(struct session *s)
 		pending.room = room;
 	}
 	pending.list[pending.count++] = s;
+	pending.keys += s->keys;
 	return 0;
 }
 
 static void forget_pending(void)
 {
-	pending.count = 0;
+	pending.count = pending.keys = 0;
 }
 
-static int take_rules(struct session *s, uint16_t rules)
+static int take_rules(struct session *s)
 {
-	s->rules = rules;
-	for (uint16_t i = 0; i < rules; i++)
-		s->rule[i] = s->state[i] = RULE_NONE;
-	for (uint16_t i = 0; i < rules; i++) {
-		s->rule[i] = index_pool_take(&session_tables.rules);
-		if (s->rule[i] == RULE_NONE)
+	for (uint16_t i = 0; i < s->rules; i++) {
+		uint32_t index = s->rule[i] = index_pool_take(&session_tables.rules);
+
+		if (index == RULE_NONE)
 			return object_error(
 				ENOSPC, "session %s: no more rules (%u in all)", s->name, session_pools.rules);
+		struct rule *r = &session_pools.rule[index];
+		uint32_t generation = r->generation;
+		memset(r, 0, sizeof(*r));
+		r->generation = (generation | RULE_RETIRED) + 1;
+		r->session = s->index;
+		r->state = RULE_NONE;
+		memset(&session_pools.match[index], 0, sizeof(struct rule_match));
 	}
 	return 0;
 }
 
-static int build(struct session *s, const struct api_session *want, const struct session *old)
+static int copy_arrays(struct session *s, const struct parts *p)
+{
+	if (p->s->sdfs != 0) {
+		s->sdf = malloc(p->s->sdfs * sizeof(*s->sdf));
+		if (s->sdf == NULL)
+			return object_error(ENOMEM, "no memory for session %s", s->name);
+		memcpy(s->sdf, p->sdf, p->s->sdfs * sizeof(*s->sdf));
+	}
+	if (p->s->routes != 0) {
+		s->route = malloc(p->s->routes * sizeof(*s->route));
+		if (s->route == NULL)
+			return object_error(ENOMEM, "no memory for session %s", s->name);
+		memcpy(s->route, p->route, p->s->routes * sizeof(*s->route));
+		s->routes = (uint8_t)p->s->routes;
+	}
+	return 0;
+}
+
+static int stage_usage(struct session *s, const struct parts *p, const struct session *old)
+{
+	const struct usage_session us = {.name = s->name,
+		.seid = s->seid,
+		.index = s->index,
+		.inactivity = p->s->inactivity,
+		.worker = s->worker};
+
+	return usage_stage(&s->usage, old ? old->usage : NULL, &us, p->urr, p->s->urrs);
+}
+
+static void fill_head(struct session *s, const struct api_session *want)
 {
 	s->seid = want->seid;
 	s->worker = (uint8_t)want->worker;
+	s->encap = want->encap;
+	s->has_ue4 = want->ue_ip4.family == 4;
+	memcpy(s->ue4, want->ue_ip4.bytes, 4);
+	s->ue6_prefix = want->ue_ip6.family == 6 ? want->ue_ip6.prefix : 0xff;
+	memcpy(s->ue6, want->ue_ip6.bytes, 16);
+	s->rules = want->pdrs;
+	for (uint16_t i = 0; i < s->rules; i++)
+		s->rule[i] = RULE_NONE;
+}
+
+static int build(struct session *s, const struct api_session *want, const struct session *old)
+{
+	struct parts p;
+
+	session_parts(&p, want, s->name);
+	fill_head(s, want);
 	s->index = old ? old->index : index_pool_take(&session_tables.indices);
 	if (s->index == RULE_NONE)
 		return object_error(ENOSPC, "session %s: no more than %u sessions (engine.limits.sessions)", s->name,
 			session_tables.capacity);
-	int error = take_rules(s, want->pdrs);
+	int error = copy_arrays(s, &p);
 	if (error == 0)
-		error = session_compile(s, want, old);
+		error = stage_usage(s, &p, old);
 	if (error == 0)
-		session_keys(s, want);
+		error = take_rules(s);
+	if (error == 0)
+		error = session_compile(s, &p, old);
+	if (error == 0)
+		error = session_keys(s, &p);
+	for (uint16_t i = 0; i < s->rules && error == 0; i++)
+		s->told |= (session_pools.rule[s->rule[i]].flags & (RULE_BUFFER | RULE_HELD | RULE_NOTIFY)) != 0;
 	return error == 0 ? remember(s) : error;
 }
 
 static void undo(struct session *s, const struct session *old)
 {
 	give_back(s, old);
+	if (s->usage != NULL)
+		usage_discard(s->usage);
 	if (old == NULL)
 		index_pool_give(&session_tables.indices, s->index);
-	free(s);
+	session_free(s);
+}
+
+// Wireline F-TEIDs depend on the address that a path ends at, beside the paths that FARs name.
+static uint32_t wireline;
+
+static int counts(uint32_t kind)
+{
+	return kind == API_POLICER || kind == API_INSTANCE || (kind == API_PATH && wireline == 0);
+}
+
+// What the session depends on, by name; see verify().
+static void use_all(const void *body, int difference)
+{
+	const struct api_session *s = body;
+	struct parts p;
+
+	if (s == NULL)
+		return;
+	session_parts(&p, s, "");
+	for (int i = 0; i < API_SESSION_INSTANCES; i++)
+		object_use(API_INSTANCE, s->instance[i], difference);
+	for (uint16_t i = 0; i < s->fars; i++) {
+		const struct api_far *far = &p.far[i];
+
+		if (far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP)
+			object_use(API_PATH, far->path, difference);
+		if (far->more != 0 && p.more[far->more - 1].duplicate_outer == API_OUTER_GTPU)
+			object_use(API_PATH, p.more[far->more - 1].duplicate_path, difference);
+	}
+	for (uint16_t i = 0; i < s->qers; i++) {
+		object_use(API_POLICER, p.qer[i].uplink_policer, difference);
+		object_use(API_POLICER, p.qer[i].downlink_policer, difference);
+	}
+	wireline += s->encap != API_ENCAP_NONE ? (uint32_t)difference : 0;
 }
 
 static int stage(struct object_change *c)
@@ -264,71 +332,110 @@ static int stage(struct object_change *c)
 	struct session *old = *c->live;
 
 	c->replaced = old;
-	if (want == NULL)
+	if (want == NULL) {
+		use_all(c->old_body, -1);
 		return 0;
+	}
 	if (engine_get() == NULL)
 		return object_error(EINVAL, "session %s comes before the engine", c->key);
 	int error = session_check(want, c->length, c->key);
 	if (error != 0)
 		return error;
-	struct session *s = calloc(1, sizeof(*s));
+	struct session *s = calloc(1, sizeof(*s) + want->pdrs * sizeof(s->rule[0]));
 	if (s == NULL)
 		return object_error(ENOMEM, "no memory for session %s", c->key);
-	snprintf(s->name, sizeof(s->name), "%s", c->key);
+	s->name = c->key;
 	error = build(s, want, old);
 	if (error != 0) {
 		undo(s, old);
 		return error;
 	}
 	c->staged = s;
+	use_all(c->old_body, -1);
+	use_all(want, 1);
 	return 0;
 }
 
+// ---- claims ----------------------------------------------------------------------------------------------------------
+
 struct claim {
-	const struct exact_key *key;
+	const struct session_key *key;
 	const struct session *by;
-	uint8_t endpoint;
 };
 
 static int claim_order(const void *a, const void *b)
 {
-	const struct claim *x = a, *y = b;
+	const struct session_key *x = ((const struct claim *)a)->key, *y = ((const struct claim *)b)->key;
 
-	if (x->endpoint != y->endpoint)
-		return x->endpoint - y->endpoint;
-	return memcmp(x->key, y->key, sizeof(struct exact_key));
+	if (x->table != y->table)
+		return (int)x->table - (int)y->table;
+	return memcmp(x->word, y->word, sizeof(x->word));
 }
 
-static int conflict(const struct session *a, const struct session *b, int endpoint)
+static int conflict(const struct session *a, const struct session *b, uint8_t table)
 {
-	return object_error(EEXIST, "sessions %s and %s have the same %s", a->name, b->name,
-		endpoint ? "traffic endpoint (port, tags, PPPoE id, MAC)" : "F-TEID");
+	static const char *const what[] = {[TABLE_ENDPOINT] = "traffic endpoint (port, tags, PPPoE id, MAC)",
+		[TABLE_FTEID] = "F-TEID",
+		[TABLE_UE] = "UE address or framed route"};
+
+	return object_error(EEXIST, "sessions %s and %s have the same %s", a->name, b->name, what[table]);
+}
+
+// Rows A5: a key of a session that lives and that the transaction leaves alone.
+static int check_holder(const struct session *s, const struct session_key *key)
+{
+	struct exact_key k;
+
+	session_key_set(&k, key->word);
+	const struct rule *r = find(session_table_of(key), &k);
+	const struct session *holder = r ? session_tables.session[r->session] : NULL;
+	if (holder == NULL || holder->index == s->index || object_changing(API_SESSION, holder->name))
+		return 0;
+	return conflict(s, holder, key->table);
+}
+
+#define FEW_CLAIMS 24u
+
+static int compare_claims(struct claim *claims, uint32_t n)
+{
+	// Most transactions are small; sorting pays for large ones only.
+	if (n > FEW_CLAIMS) {
+		qsort(claims, n, sizeof(*claims), claim_order);
+		for (uint32_t i = 1; i < n; i++)
+			if (claim_order(&claims[i - 1], &claims[i]) == 0)
+				return conflict(claims[i - 1].by, claims[i].by, claims[i].key->table);
+		return 0;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = i + 1; k < n; k++)
+			if (claims[i].by != claims[k].by && claim_order(&claims[i], &claims[k]) == 0)
+				return conflict(claims[i].by, claims[k].by, claims[i].key->table);
+	return 0;
 }
 
 // A key may belong to one session only: within the transaction, and against sessions that it leaves alone.
 static int check_claims(void)
 {
-	struct claim *claims = malloc((size_t)(pending.count + 1) * (MAX_RULES_OF_SESSION + 1) * sizeof(*claims));
+	struct claim few[FEW_CLAIMS], *claims = few;
 	uint32_t n = 0;
 	int error = 0;
 
-	if (claims == NULL)
-		return object_error(ENOMEM, "no memory");
+	if (pending.keys > FEW_CLAIMS) {
+		claims = malloc((size_t)pending.keys * sizeof(*claims));
+		if (claims == NULL)
+			return object_error(ENOMEM, "no memory");
+	}
 	for (uint32_t i = 0; i < pending.count && error == 0; i++)
 		for (uint16_t k = 0; k < pending.list[i]->keys && error == 0; k++) {
 			const struct session *s = pending.list[i];
-			const struct rule *r = find(table_of(s, k), &s->key[k].key);
 
-			claims[n++] = (struct claim){.key = &s->key[k].key, .by = s, .endpoint = s->key[k].endpoint};
-			const struct session *holder = r ? session_tables.session[r->session] : NULL;
-			if (holder != NULL && holder->index != s->index && !object_changing(API_SESSION, holder->name))
-				error = conflict(s, holder, s->key[k].endpoint);
+			claims[n++] = (struct claim){.key = &s->key[k], .by = s};
+			error = check_holder(s, &s->key[k]);
 		}
-	qsort(claims, n, sizeof(*claims), claim_order);
-	for (uint32_t i = 1; i < n && error == 0; i++)
-		if (claim_order(&claims[i - 1], &claims[i]) == 0)
-			error = conflict(claims[i - 1].by, claims[i].by, claims[i].endpoint);
-	free(claims);
+	if (error == 0)
+		error = compare_claims(claims, n);
+	if (claims != few)
+		free(claims);
 	return error;
 }
 
@@ -337,8 +444,9 @@ static int finish_stage(void)
 	int error = check_claims();
 
 	if (error == 0 &&
-		exact_count(session_tables.endpoint) + pending.count > exact_capacity(session_tables.endpoint))
-		error = object_error(ENOSPC, "too many sessions change at once");
+		(exact_count(session_tables.endpoint) + pending.count > exact_capacity(session_tables.endpoint) ||
+			exact_count(session_tables.key) + pending.keys > exact_capacity(session_tables.key)))
+		error = object_error(ENOSPC, "too many sessions change at once, or engine.limits.rules is too low");
 	forget_pending();
 	return error;
 }
@@ -346,35 +454,52 @@ static int finish_stage(void)
 static void discard(struct object_change *c)
 {
 	forget_pending();
-	if (c->staged != NULL)
-		undo(c->staged, c->replaced);
+	use_all(c->old_body, 1);
+	if (c->staged == NULL)
+		return;
+	use_all(c->body, -1);
+	undo(c->staged, c->replaced);
 }
+
+// ---- commit ----------------------------------------------------------------------------------------------------------
 
 static void unpublish(const struct session *old, const struct session *heir)
 {
-	for (uint16_t k = 0; k < old->keys; k++) {
-		struct exact *t = table_of(old, k);
-		const struct rule *r = find(t, &old->key[k].key);
+	for (uint16_t i = 0; i < old->keys; i++) {
+		struct exact *t = session_table_of(&old->key[i]);
+		struct exact_key k;
 		int kept = 0;
 
 		for (uint16_t j = 0; heir != NULL && j < heir->keys; j++)
-			kept |= heir->key[j].endpoint == old->key[k].endpoint &&
-				memcmp(&heir->key[j].key, &old->key[k].key, sizeof(struct exact_key)) == 0;
+			kept |= heir->key[j].table == old->key[i].table &&
+				memcmp(heir->key[j].word, old->key[i].word, sizeof(heir->key[j].word)) == 0;
+		if (kept)
+			continue;
+		session_key_set(&k, old->key[i].word);
+		const struct rule *r = find(t, &k);
 		// In one transaction another session may have taken the key over already.
-		if (!kept && r != NULL && r->session == old->index)
-			exact_delete(t, exact_hash(t, &old->key[k].key), &old->key[k].key);
+		if (r != NULL && r->session == old->index)
+			exact_delete(t, exact_hash(t, &k), &k);
 	}
 }
 
 static void publish(const struct session *s)
 {
-	for (uint16_t k = 0; k < s->keys; k++) {
-		struct exact *t = table_of(s, k);
-		uint32_t first = s->first[s->key[k].endpoint ? API_FROM_ACCESS : API_FROM_CORE];
+	for (uint16_t i = 0; i < s->keys; i++) {
+		struct exact *t = session_table_of(&s->key[i]);
+		struct exact_key k;
 
-		if (exact_add(t, exact_hash(t, &s->key[k].key), &s->key[k].key, rule_value(first)) != 0)
+		session_key_set(&k, s->key[i].word);
+		if (exact_add(t, exact_hash(t, &k), &k, rule_value(s->key[i].first)) != 0)
 			session_tables.unplaced++;
 	}
+}
+
+// Flows that lead to these rules are stale from now on: after the grace period nobody uses the rules, nor what they point to.
+static void retire(const struct session *old)
+{
+	for (uint16_t i = 0; i < old->rules; i++)
+		__atomic_or_fetch(&session_pools.rule[old->rule[i]].generation, RULE_RETIRED, __ATOMIC_RELEASE);
 }
 
 static void commit(struct object_change *c)
@@ -382,17 +507,23 @@ static void commit(struct object_change *c)
 	struct session *s = c->staged, *old = c->replaced;
 	const struct api_session *want = c->body;
 
+	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
+		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
 	if (s != NULL) {
-		publish(s);
+		session_lengths_add(s, 1);
 		__atomic_store_n(&session_tables.session[s->index], s, __ATOMIC_RELEASE);
+		publish(s);
 		worker_get(s->worker)->sessions++;
 		session_tables.count++;
-		scheduler_pipe_profile(want->port, want->subport, want->pipe, want->pipe_profile);
+		if (s->encap != API_ENCAP_NONE)
+			scheduler_pipe_profile(want->port, want->subport, want->pipe, want->pipe_profile);
 	} else if (old != NULL) {
 		__atomic_store_n(&session_tables.session[old->index], NULL, __ATOMIC_RELEASE);
 	}
 	if (old != NULL) {
 		unpublish(old, s);
+		retire(old);
+		session_lengths_add(old, -1);
 		worker_get(old->worker)->sessions--;
 		session_tables.count--;
 	}
@@ -406,10 +537,10 @@ static void carry_counters(const struct session *s, const struct session *old)
 		for (uint16_t k = 0; k < old->rules; k++) {
 			const struct rule_match *was = &session_pools.match[old->rule[k]];
 			struct rule_match *is = &session_pools.match[s->rule[i]];
-			const struct rule_state *state = &session_pools.state[old->state[k]];
-			int moved = s->state[i] != old->state[k];
+			const struct rule_state *state = rule_state_of(&session_pools.rule[old->rule[k]]);
+			int moved = rule_state_of(&session_pools.rule[s->rule[i]]) != state;
 
-			if (s->pdr[i] != old->pdr[k])
+			if (is->pdr != was->pdr)
 				continue;
 			is->packets = was->packets + (moved ? state->packets : 0);
 			is->bytes = was->bytes + (moved ? state->bytes : 0);
@@ -417,41 +548,113 @@ static void carry_counters(const struct session *s, const struct session *old)
 		}
 }
 
+// TS 29.244 §5.2.3.2: the control plane asks for End Markers where it moves a tunnel; one for each FAR, on the old tunnel.
+static void end_markers(const struct object_change *c, const struct session *old)
+{
+	struct parts now, before;
+
+	session_parts(&now, c->body, c->key);
+	session_parts(&before, c->old_body, c->key);
+	for (uint16_t i = 0; i < now.s->fars; i++) {
+		const struct api_far *was = parts_far(&before, now.far[i].id);
+
+		if (was == NULL || was->end_marker == now.far[i].end_marker || was->outer != API_OUTER_GTPU)
+			continue;
+		for (uint16_t k = 0; k < old->rules; k++)
+			if (session_pools.match[old->rule[k]].far == was->id) {
+				gtpu_end_marker(&session_pools.rule[old->rule[k]]);
+				break;
+			}
+	}
+}
+
 static void release(struct object_change *c)
 {
-	struct session *old = c->replaced;
+	struct session *old = c->replaced, *s = c->staged;
 
+	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
+		usage_release(s ? s->usage : NULL, old ? old->usage : NULL);
 	if (old == NULL)
 		return;
-	if (c->staged != NULL)
-		carry_counters(c->staged, old);
-	give_back(old, c->staged);
-	if (c->staged == NULL)
+	if (s != NULL)
+		carry_counters(s, old);
+	if (s != NULL)
+		end_markers(c, old);
+	give_back(old, s);
+	if (s != NULL && (s->told || old->told))
+		buffer_session_changed(s->index, old->worker);
+	if (s == NULL && old->told)
+		buffer_session_removed(old->index, old->worker);
+	if (s == NULL)
 		index_pool_give(&session_tables.indices, old->index);
-	free(old);
+	session_free(old);
+}
+
+// ---- what other objects may not take away ----------------------------------------------------------------------------
+
+static int is_there(uint32_t kind, const char *name)
+{
+	uint32_t length;
+
+	return name[0] == 0 || object_find(kind, name, &length) != NULL;
+}
+
+static int verify_far(const struct parts *p, const struct api_far *far)
+{
+	if ((far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP) && !is_there(API_PATH, far->path))
+		return object_error(EBUSY, "path %s is still used by session %s", far->path, p->name);
+	if (far->more != 0 && (far->action & API_FAR_DUPLICATE) &&
+		p->more[far->more - 1].duplicate_outer == API_OUTER_GTPU &&
+		!is_there(API_PATH, p->more[far->more - 1].duplicate_path))
+		return object_error(
+			EBUSY, "path %s is still used by session %s", p->more[far->more - 1].duplicate_path, p->name);
+	return 0;
+}
+
+static int verify_pdr(const struct parts *p, const struct api_pdr *pdr)
+{
+	uint16_t instance;
+
+	if (!(pdr->match & API_PDR_FTEID))
+		return 0;
+	instance = instance_of_local_staged(gtpu_local_id(pdr->local.family, pdr->local.bytes));
+	if (p->s->encap == API_ENCAP_NONE) {
+		if (instance == INSTANCE_NONE)
+			return object_error(
+				EBUSY, "session %s has an F-TEID on an address that is no endpoint any more", p->name);
+		return 0;
+	}
+	if (!gtpu_local_staged(&pdr->local))
+		return object_error(
+			EBUSY, "session %s has an F-TEID on an address that no path would have any more", p->name);
+	if (instance != INSTANCE_NONE)
+		return object_error(
+			EBUSY, "an endpoint of an instance has the address of an F-TEID of session %s", p->name);
+	return 0;
 }
 
 static int verify(const char *key, const void *body, uint32_t length)
 {
 	const struct api_session *s = body;
-	const struct api_pdr *pdr = (const struct api_pdr *)(s + 1);
-	const struct api_far *far = (const struct api_far *)(pdr + s->pdrs);
-	const struct api_qer *qer = (const struct api_qer *)(far + s->fars);
-	uint32_t n;
+	struct parts p;
+	int error = 0;
 
-	if (object_find(API_PORT, s->port, &n) == NULL)
+	session_parts(&p, s, key);
+	if (s->encap != API_ENCAP_NONE && !is_there(API_PORT, s->port))
 		return object_error(EBUSY, "port %s is still used by session %s", s->port, key);
-	for (uint16_t i = 0; i < s->fars; i++)
-		if (far[i].outer == API_OUTER_GTPU && object_find(API_PATH, far[i].path, &n) == NULL)
-			return object_error(EBUSY, "path %s is still used by session %s", far[i].path, key);
-	for (uint16_t i = 0; i < s->qers; i++)
-		if ((qer[i].uplink_policer[0] && object_find(API_POLICER, qer[i].uplink_policer, &n) == NULL) ||
-			(qer[i].downlink_policer[0] && object_find(API_POLICER, qer[i].downlink_policer, &n) == NULL))
-			return object_error(EBUSY, "a policer is still used by session %s", key);
-	for (uint16_t i = 0; i < s->pdrs; i++)
-		if (pdr[i].source == API_FROM_CORE && !gtpu_local_staged(&pdr[i].local))
-			return object_error(
-				EBUSY, "session %s has an F-TEID on an address that no path would have any more", key);
+	for (int i = 0; i < API_SESSION_INSTANCES; i++)
+		if (!is_there(API_INSTANCE, s->instance[i]))
+			return object_error(EBUSY, "instance %s is still used by session %s", s->instance[i], key);
+	for (uint16_t i = 0; i < s->fars && error == 0; i++)
+		error = verify_far(&p, &p.far[i]);
+	for (uint16_t i = 0; i < s->qers && error == 0; i++)
+		if (!is_there(API_POLICER, p.qer[i].uplink_policer) ||
+			!is_there(API_POLICER, p.qer[i].downlink_policer))
+			error = object_error(EBUSY, "a policer is still used by session %s", key);
+	for (uint16_t i = 0; i < s->pdrs && error == 0; i++)
+		error = verify_pdr(&p, &p.pdr[i]);
+	if (error != 0 || s->encap == API_ENCAP_NONE)
+		return error;
 	return scheduler_check_place(s->port, key, s->worker, s->subport, s->pipe, s->pipe_profile);
 }
 
@@ -459,11 +662,14 @@ static const struct object_ops session_ops = {
 	.kind = API_SESSION,
 	.name = "session",
 	.min_length = sizeof(struct api_session),
+	.packed = 1,
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,
 	.release = release,
 	.finish_stage = finish_stage,
+	.finish_commit = session_lengths_publish,
 	.verify = verify,
+	.counts = counts,
 };
 OBJECT_REGISTER(session_ops)

@@ -35,6 +35,10 @@
 #define RULE_SPECIAL                                                                                                   \
 	(RULE_GATE_CLOSED | RULE_BUFFER | RULE_HELD | RULE_DUPLICATE | RULE_REDIRECT | RULE_PIN_PEER | RULE_KEEP_OUTER)
 
+#define CHAIN_EACH_PACKET 1u // some filter looks at what a flow's key does not hold (ToS, SPI, flow label): no flows
+
+struct far_more;
+
 struct rule {
 	uint32_t generation; // changes whenever this slot gets another meaning
 	uint32_t session; // index of struct session
@@ -50,11 +54,11 @@ struct rule {
 	uint8_t dscp; // of the outer header; 0xff: the path's
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
 	uint8_t pdu_type; // enum api_pdu_type of the container
-	uint8_t pad;
+	uint8_t chain; // of the first rule of a key, with RULE_MANY: CHAIN_*
 	uint16_t port; // UDP port of the peer, API_OUTER_UDP
 	uint16_t instance; // index of the instance that it leaves by; UINT16_MAX: any
 	union {
-		struct { // uplink: anti-spoofing (source must be the UE's)
+		struct { // the UE's addresses: uplink, and downlink without access encapsulation (RULE_UE4, RULE_UE6)
 			uint32_t ue4; // as on the wire
 			uint8_t ue6[16];
 			uint8_t ue6_prefix; // bits
@@ -87,13 +91,14 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 // flow is new, or when the rule says RULE_MORE.
 struct rule_match {
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
-	uint32_t other; // first rule of the other direction, for answers
+	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
 	uint16_t match; // API_PDR_*
 	uint16_t pdr; // id
 	uint32_t far; // id
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
+	const struct far_more *more; // of the FAR (session/far_more.h), freed with the session; NULL: none
 	uint16_t sdfs;
 	uint8_t meters, urrs; // further ones, with RULE_MORE
 	struct {
@@ -101,7 +106,6 @@ struct rule_match {
 		uint32_t state; // index of meter_state (policer/policer.h)
 	} meter[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS - 1];
-	struct api_address ue_ip4, ue_ip6;
 	uint64_t packets, bytes, policed; // counted by an earlier owner; added to rule_state's by `show`
 };
 
@@ -141,5 +145,14 @@ int session_owns_address(
 struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // 1 when a session has the F-TEID (host order; `local` is what gtpu_local_id gave).
 int session_teid_known(uint32_t teid, uint16_t local);
+
+// The rule in force of a session's PDR (its id), or NULL. Workers, within a walk; the control thread.
+struct rule *session_rule(uint32_t session, uint16_t pdr);
+// The i-th rule in force of a session, or NULL behind the last one.
+struct rule *session_rule_at(uint32_t session, uint16_t i);
+// First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
+struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
+// Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.
+int session_identity(uint32_t session, char name[API_NAME], uint64_t *seid);
 
 #endif

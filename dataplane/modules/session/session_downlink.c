@@ -6,10 +6,6 @@
 #include "core/node.h"
 #include "session/tables.h"
 
-DROP_REASON(drop_no_pdr, "downlink-no-pdr", "the TEID is known, but no PDR of its session matches the packet")
-DROP_REASON(drop_gate, "downlink-gate-closed", "the QER's downlink gate is closed")
-DROP_REASON(drop_far, "downlink-far-drop", "the FAR says drop")
-
 enum { EDGE_POLICER, EDGE_CONTROL, EDGE_DROP, EDGE_GONE, EDGE_COUNT };
 
 #define WINDOW 8
@@ -21,9 +17,12 @@ static struct {
 static void install(struct worker *w, uint32_t hash, const struct exact_key *k, const struct rule *r)
 {
 	struct exact *flows = session_tables.flow[w->id];
+	uint64_t value = rule_value(rule_index(r));
 	int evicted;
 
-	exact_add_evict(flows, hash, k, rule_value(rule_index(r)), (uint32_t)(w->now >> 20), &evicted);
+	if (unlikely(!flow_worthy(value)))
+		return;
+	exact_add_evict(flows, hash, k, value, (uint32_t)(w->now >> 20), &evicted);
 	w->flow_inserts++;
 	w->flow_evictions += (uint32_t)evicted;
 	w->flows = exact_count(flows);
@@ -36,15 +35,16 @@ static struct rule *slow_path(struct worker *w, struct rte_mbuf *m, const uint8_
 	const struct tunnel_view *t = tunnel_view_of(m);
 	struct exact_key k;
 	uint64_t value;
+	int stranger;
 
 	fteid_key(&k, t->teid, t->local);
-	*known = exact_lookup(session_tables.fteid, exact_hash(session_tables.fteid, &k), &k, &value);
+	*known = exact_lookup(session_tables.key, exact_hash(session_tables.key, &k), &k, &value);
 	if (!*known)
 		return NULL;
 	*first = &session_pools.rule[(uint32_t)value];
 	if ((*first)->worker != w->id)
 		return NULL;
-	return rule_classify(*first, packet_of(m), ip, t->qfi, 0);
+	return rule_classify(*first, packet_of(m), ip, t->qfi, &stranger);
 }
 
 static rte_edge_t leave(struct worker *w, struct rte_mbuf *m, int known, const struct rule *first)
@@ -55,7 +55,7 @@ static rte_edge_t leave(struct worker *w, struct rte_mbuf *m, int known, const s
 		worker_hand_over(w, first->worker, downlink.resume, m);
 		return EDGE_GONE;
 	}
-	return packet_leave(m, &drop_no_pdr, EDGE_DROP);
+	return packet_leave(m, session_reason(WHY_NO_PDR, 0), EDGE_DROP);
 }
 
 static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *r, uint32_t hash, const struct exact_key *k)
@@ -73,7 +73,7 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *r, u
 		install(w, hash, k, r);
 	}
 	if (unlikely((r->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD))
-		return packet_leave(m, r->flags & RULE_GATE_CLOSED ? &drop_gate : &drop_far, EDGE_DROP);
+		return packet_leave(m, session_reason(r->flags & RULE_GATE_CLOSED ? WHY_GATE : WHY_FAR, 0), EDGE_DROP);
 	rte_prefetch0(rule_state_of(r)); // for the policer, a vector later
 	uint16_t outer = pkt->l3;
 	uint8_t qfi = tunnel_view_of(m)->qfi;

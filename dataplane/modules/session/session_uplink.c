@@ -7,12 +7,6 @@
 #include "session/tables.h"
 
 DROP_REASON(drop_unknown, "subscriber-unknown", "no session has this port, tags, PPPoE session and MAC address")
-DROP_REASON(drop_spoofed, "source-spoofed", "the subscriber sent from an address that it does not have")
-DROP_REASON(drop_no_pdr, "uplink-no-pdr", "the subscriber is known, but none of its PDRs matches the packet")
-DROP_REASON(drop_gate, "uplink-gate-closed", "the QER's uplink gate is closed")
-DROP_REASON(drop_far, "uplink-far-drop", "the FAR says drop")
-DROP_REASON(drop_infrastructure, "subscriber-to-gateway", "the subscriber sent to an address of the gateway's own")
-DROP_REASON(drop_gtpu, "subscriber-gtpu", "the subscriber sent GTP-U, which engine.drop_ue_gtpu forbids")
 
 enum { EDGE_POLICER, EDGE_ECHO, EDGE_DROP, EDGE_GONE, EDGE_COUNT };
 
@@ -23,26 +17,10 @@ static struct {
 	int drop_gtpu;
 } uplink;
 
-// Row G11, G12: the source is the UE's IPv4 address or lies in its IPv6 prefix.
-static int spoofed(const struct rule *r, const struct packet *pkt, const uint8_t *ip)
+static struct rule *classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, int *spoofed)
 {
-	if (likely(pkt->ip_version == 4)) {
-		uint32_t source;
-
-		memcpy(&source, ip + 12, 4);
-		return (r->flags & RULE_UE4) && source != r->up.ue4;
-	}
-	if (!(r->flags & RULE_UE6))
-		return 0;
-	uint32_t prefix = r->up.ue6_prefix, whole = prefix / 8, rest = prefix % 8;
-	if (prefix > 128 || memcmp(ip + 8, r->up.ue6, whole) != 0)
-		return 1;
-	return rest != 0 && (ip[8 + whole] ^ r->up.ue6[whole]) >> (8 - rest) != 0;
-}
-
-static struct rule *classify(struct worker *w, struct rule *first, const struct packet *pkt, const uint8_t *ip)
-{
-	return likely(!(first->flags & RULE_MANY)) ? first : rule_classify(first, pkt, ip, 0xff, 1);
+	*spoofed = 0;
+	return likely(!(first->flags & RULE_MANY)) ? first : rule_classify(first, pkt, ip, 0xff, spoofed);
 }
 
 // To ourselves: only echo to the gateway address that the access port shows (rows G9, G10, A11).
@@ -53,7 +31,7 @@ static rte_edge_t to_gateway(struct rte_mbuf *m, const struct packet *pkt, const
 
 	if (icmp && ip_is_gateway(pkt->ip_version, destination, pkt->port_in))
 		return EDGE_ECHO;
-	return packet_leave(m, &drop_infrastructure, EDGE_DROP);
+	return packet_leave(m, session_reason(WHY_GATEWAY, 1), EDGE_DROP);
 }
 
 static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *first)
@@ -68,16 +46,19 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *firs
 		worker_hand_over(w, first->worker, uplink.resume, m);
 		return EDGE_GONE;
 	}
-	struct rule *r = classify(w, first, pkt, ip);
+	int spoofed;
+	struct rule *r = classify(first, pkt, ip, &spoofed);
+	// Rows G11, G12: the source is the UE's IPv4 address or lies in its IPv6 prefix.
+	if (unlikely(spoofed ||
+		     (r != NULL && !rule_ue_matches(r, pkt->ip_version, ip + (pkt->ip_version == 4 ? 12 : 8)))))
+		return packet_leave(m, session_reason(WHY_SPOOFED, 1), EDGE_DROP);
 	if (unlikely(r == NULL))
-		return packet_leave(m, &drop_no_pdr, EDGE_DROP);
-	if (unlikely(spoofed(r, pkt, ip)))
-		return packet_leave(m, &drop_spoofed, EDGE_DROP);
+		return packet_leave(m, session_reason(WHY_NO_PDR, 1), EDGE_DROP);
 	if (unlikely((r->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD))
-		return packet_leave(m, r->flags & RULE_GATE_CLOSED ? &drop_gate : &drop_far, EDGE_DROP);
+		return packet_leave(m, session_reason(r->flags & RULE_GATE_CLOSED ? WHY_GATE : WHY_FAR, 1), EDGE_DROP);
 	if (unlikely(uplink.drop_gtpu && pkt->protocol == IP_PROTOCOL_UDP && !(pkt->fragment & IP_FRAGMENT_LATER) &&
 		     ip[pkt->l4 - pkt->l3 + 2] == 2152 >> 8 && ip[pkt->l4 - pkt->l3 + 3] == (2152 & 0xff)))
-		return packet_leave(m, &drop_gtpu, EDGE_DROP);
+		return packet_leave(m, session_reason(WHY_GTPU, 1), EDGE_DROP);
 	rte_prefetch0(rule_state_of(r)); // for the policer, a vector later
 	uint16_t l2 = e->l2_length;
 	struct session_view *v = session_view_of(m); // takes the endpoint view's place

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of `show session`.
+// Rows of `show session` and `show rule`.
+#include "buffer/buffer.h"
 #include "core/control.h"
 #include "core/object.h"
+#include "gtpu/path.h"
 #include "session/tables.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +15,7 @@ static void add_counters(struct api_session_row *row, const struct session *s)
 		const struct rule_state *state = rule_state_of(r);
 		const struct rule_match *before = &session_pools.match[s->rule[i]];
 
-		if (r->outer == API_OUTER_ENDPOINT) {
+		if (!(r->flags & RULE_UPLINK)) {
 			row->downlink_packets += before->packets + state->packets;
 			row->downlink_bytes += before->bytes + state->bytes;
 			row->downlink_dropped += before->policed + state->policed;
@@ -21,15 +23,25 @@ static void add_counters(struct api_session_row *row, const struct session *s)
 			row->uplink_packets += before->packets + state->packets;
 			row->uplink_bytes += before->bytes + state->bytes;
 			row->uplink_dropped += before->policed + state->policed;
-			row->teid_peer = r->teid;
 		}
 	}
 }
 
+static void add_teids(struct api_session_row *row, const struct parts *p)
+{
+	for (uint16_t i = 0; i < p->s->pdrs && row->teid_local == 0; i++)
+		if (p->pdr[i].match & API_PDR_FTEID)
+			row->teid_local = p->pdr[i].teid;
+	for (uint16_t i = 0; i < p->s->fars && row->teid_peer == 0; i++)
+		if (p->far[i].outer == API_OUTER_GTPU)
+			row->teid_peer = p->far[i].teid;
+}
+
 static void fill(struct api_session_row *row, const struct session *s, const struct api_session *body)
 {
-	const struct api_pdr *pdr = (const struct api_pdr *)(body + 1);
+	struct parts p;
 
+	session_parts(&p, body, s->name);
 	snprintf(row->name, sizeof(row->name), "%s", s->name);
 	row->seid = s->seid;
 	row->worker = s->worker;
@@ -42,30 +54,85 @@ static void fill(struct api_session_row *row, const struct session *s, const str
 	memcpy(row->mac, body->mac, 6);
 	row->ue_ip4 = body->ue_ip4;
 	row->ue_ip6 = body->ue_ip6;
-	for (uint16_t i = body->pdrs; i-- > 0;)
-		if (pdr[i].source == API_FROM_CORE)
-			row->teid_local = pdr[i].teid;
+	row->buffered = s->told ? buffer_waiting(s->index) : 0;
+	add_teids(row, &p);
 	add_counters(row, s);
+}
+
+static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_t i, const struct parts *p)
+{
+	const struct rule *r = &session_pools.rule[s->rule[i]];
+	const struct rule_match *m = &session_pools.match[s->rule[i]];
+	const struct rule_state *state = rule_state_of(r);
+	const struct api_far *far = parts_far(p, m->far);
+	const struct path *path = r->outer == API_OUTER_GTPU || r->outer == API_OUTER_UDP ? path_get(r->path) : NULL;
+
+	snprintf(row->session, sizeof(row->session), "%s", s->name);
+	row->pdr = m->pdr;
+	row->far = m->far;
+	row->precedence = m->precedence;
+	row->source = p->pdr[i].source;
+	if (far != NULL) {
+		row->destination = far->destination;
+		row->action = far->action;
+	}
+	if (p->pdr[i].match & API_PDR_FTEID) {
+		row->teid_local = p->pdr[i].teid;
+		row->local = p->pdr[i].local;
+	}
+	row->teid_peer = r->outer == API_OUTER_GTPU ? r->teid : 0;
+	if (path != NULL)
+		row->peer = path->want.peer;
+	row->packets = m->packets + state->packets;
+	row->bytes = m->bytes + state->bytes;
+	row->dropped = m->policed + state->policed;
+	row->buffered = r->flags & (RULE_BUFFER | RULE_HELD) ? buffer_waiting(s->index) : 0;
+}
+
+static void rows_of(struct stats_sink *sink, const struct session *s, int rules)
+{
+	uint32_t length;
+	const struct api_session *body = object_find(API_SESSION, s->name, &length);
+	struct api_session_row row = {0};
+	struct parts p;
+
+	if (body == NULL)
+		return;
+	session_parts(&p, body, s->name);
+	for (uint16_t i = 0; rules && i < s->rules; i++) {
+		struct api_rule_row rule = {0};
+
+		fill_rule(&rule, s, i, &p);
+		stats_row(sink, &rule, sizeof(rule));
+	}
+	if (rules)
+		return;
+	fill(&row, s, body);
+	stats_row(sink, &row, sizeof(row));
+}
+
+static void all_rows(struct stats_sink *sink, const char *key, int rules)
+{
+	for (uint32_t i = 0; i < session_tables.capacity; i++) {
+		const struct session *s = session_tables.session[i];
+
+		if (s != NULL && (key[0] == 0 || strcmp(key, s->name) == 0))
+			rows_of(sink, s, rules);
+	}
 }
 
 static void session_rows(struct stats_sink *sink, const char *key)
 {
-	for (uint32_t i = 0; i < session_tables.capacity; i++) {
-		const struct session *s = session_tables.session[i];
-		struct api_session_row row = {0};
-		uint32_t length;
+	all_rows(sink, key, 0);
+}
 
-		if (s == NULL || (key[0] != 0 && strcmp(key, s->name) != 0))
-			continue;
-		const struct api_session *body = object_find(API_SESSION, s->name, &length);
-		if (body == NULL)
-			continue;
-		fill(&row, s, body);
-		stats_row(sink, &row, sizeof(row));
-	}
+static void rule_rows(struct stats_sink *sink, const char *key)
+{
+	all_rows(sink, key, 1);
 }
 
 RTE_INIT(session_table)
 {
 	stats_table_register(API_TABLE_SESSION, sizeof(struct api_session_row), session_rows);
+	stats_table_register(API_TABLE_RULE, sizeof(struct api_rule_row), rule_rows);
 }

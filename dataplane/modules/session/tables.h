@@ -11,23 +11,35 @@
 
 #define MAX_RULES_OF_SESSION API_MAX_PDR
 
-// A session as the control thread keeps it. Rules are in two chains (rule_match.next), uplink and downlink.
+enum session_table { TABLE_ENDPOINT, TABLE_FTEID, TABLE_UE };
+
+// A key under which packets find a session: three words at most, whatever the table. UE keys and F-TEIDs share a table.
+struct session_key {
+	uint64_t word[3];
+	uint32_t first; // first rule of its chain
+	uint8_t table; // enum session_table
+	uint8_t family, prefix; // TABLE_UE
+	uint8_t instance; // index; 0xff: none, or any
+};
+
+// A session as the control thread keeps it; workers read the addresses. Rules with one key are chained (rule_match.next).
 struct session {
-	char name[API_NAME];
+	const char *name; // the object's key
 	uint64_t seid;
 	uint32_t index;
-	uint16_t rules;
-	uint8_t worker;
-	uint32_t rule[MAX_RULES_OF_SESSION];
-	uint32_t state[MAX_RULES_OF_SESSION];
-	uint16_t pdr[MAX_RULES_OF_SESSION];
-	uint32_t first[2]; // by enum api_source
-	// Keys under which it can be found, to be taken away again.
-	uint16_t keys;
-	struct {
-		uint8_t endpoint; // 1: endpoint table, 0: F-TEID table
-		struct exact_key key;
-	} key[MAX_RULES_OF_SESSION + 1];
+	uint16_t rules, keys;
+	uint8_t worker, encap;
+	uint8_t routes; // framed routes
+	uint8_t ue6_prefix; // bits; 0xff: no IPv6 address
+	uint8_t has_ue4;
+	uint8_t told; // some rule has RULE_BUFFER, RULE_HELD or RULE_NOTIFY
+	uint8_t ue4[4];
+	uint8_t ue6[16];
+	struct session_key *key;
+	struct api_sdf *sdf; // of all PDRs; NULL: none
+	struct api_address *route; // NULL: none
+	struct usage_set *usage; // NULL: no URR
+	uint32_t rule[]; // of each PDR, in the object's order
 };
 
 // Pools of rules and states (pool.c). RULE_NONE when empty. Control thread.
@@ -39,16 +51,27 @@ int index_pool_create(struct index_pool *p, uint32_t capacity);
 uint32_t index_pool_take(struct index_pool *p);
 void index_pool_give(struct index_pool *p, uint32_t index);
 
+// Lengths of UE prefixes that some session has, longest first: where a UE's address is looked for. Two copies, as a grace
+// period ends every transaction.
+struct ue_lengths {
+	uint8_t count[2]; // IPv4, IPv6
+	uint8_t prefix[2][129];
+};
+
 struct session_tables {
-	struct exact *endpoint; // (port, tags, PPPoE id, MAC) -> first uplink rule; writer: control thread
-	struct exact *fteid; // (TEID, local address) -> first downlink rule; writer: control thread
+	struct exact *endpoint; // (port, tags, PPPoE id, MAC) -> first rule of the chain; writer: control thread
+	struct exact *key; // F-TEIDs (TEID, local address) and UE addresses (instance, side, prefix) -> the same
 	struct exact *flow[API_MAX_WORKERS]; // (TEID, local address, inner 5-tuple, QFI) -> rule; writer: the worker
 	struct session **session; // by index
+	const struct ue_lengths *lengths; // never NULL after start
 	uint32_t capacity, count;
 	uint64_t unplaced; // keys for which the table had no slot, about one in 10^8
 	struct index_pool indices, rules, states;
 };
 extern struct session_tables session_tables;
+
+// Bit of a generation: a newer version of the session is in force, the rule may only be used until the end of the walk.
+#define RULE_RETIRED 1u
 
 // Value of a table: the rule and its generation when it was found.
 static inline uint64_t rule_value(uint32_t index)
@@ -64,6 +87,19 @@ static inline struct rule *rule_of_value(uint64_t value)
 	return likely(r->generation == value >> 32) ? r : NULL;
 }
 
+// 1 when a flow may lead to the rule of this value (rule_value() of now).
+static inline int flow_worthy(uint64_t value)
+{
+	return !(value >> 32 & RULE_RETIRED);
+}
+
+// The rule of a value that a table of keys (not of flows) gave in this walk: it is in force, or was until a moment ago. The
+// generation says nothing then: it rises while the old version of a session may still be found.
+static inline struct rule *rule_of_key(uint64_t value)
+{
+	return &session_pools.rule[(uint32_t)value];
+}
+
 static inline void endpoint_key(
 	struct exact_key *k, uint16_t port, uint16_t s_tag, uint16_t c_tag, uint16_t pppoe, const uint8_t mac[6])
 {
@@ -74,6 +110,50 @@ static inline void endpoint_key(
 	memcpy(&low, mac + 4, 2);
 	exact_key_set(k, (uint64_t)port | (uint64_t)s_tag << 16 | (uint64_t)c_tag << 32 | (uint64_t)pppoe << 48,
 		(uint64_t)high | (uint64_t)low << 32, 0, 0, 0, 0);
+}
+
+// Words of a key, as exact_key_set() takes them.
+static inline void session_key_set(struct exact_key *k, const uint64_t word[3])
+{
+	exact_key_set(k, word[0], word[1], word[2], 0, 0, 0);
+}
+
+// `side` 0: the address is a destination, 1: a source. `instance`: index, 0xff: any. The address is masked.
+static inline uint64_t ue_key_word(uint8_t instance, uint32_t side, uint8_t family, uint8_t prefix)
+{
+	return (uint64_t)instance | (uint64_t)side << 8 | (uint64_t)family << 16 | (uint64_t)prefix << 24 | 1ull << 63;
+}
+
+// First `prefix` bits of an address of 4 or 16 bytes as two words.
+static inline void ue_key_address(uint64_t word[2], uint8_t family, const uint8_t *address, uint32_t prefix)
+{
+	word[0] = word[1] = 0;
+	if (likely(family == 4)) {
+		uint32_t a = 0;
+
+		memcpy(&a, address, 4);
+		if (unlikely(prefix < 32))
+			a &= prefix == 0 ? 0 : rte_cpu_to_be_32(UINT32_MAX << (32 - prefix));
+		word[0] = a;
+		return;
+	}
+	memcpy(word, address, 16);
+	if (prefix <= 64) {
+		word[0] &= prefix == 0 ? 0 : rte_cpu_to_be_64(UINT64_MAX << (64 - prefix));
+		word[1] = 0;
+	} else {
+		word[1] &= rte_cpu_to_be_64(UINT64_MAX << (128 - prefix));
+	}
+}
+
+static inline void ue_key(
+	struct exact_key *k, uint8_t instance, uint32_t side, uint8_t family, const uint8_t *address, uint8_t prefix)
+{
+	uint64_t word[3];
+
+	ue_key_address(word, family, address, prefix);
+	word[2] = ue_key_word(instance, side, family, prefix);
+	session_key_set(k, word);
 }
 
 static inline void fteid_key(struct exact_key *k, uint32_t teid, uint16_t local)
@@ -104,12 +184,64 @@ static inline void flow_key(
 	exact_key_set(k, w[0], w[1], w[2], w[3], (uint64_t)teid | (uint64_t)ports << 32, last | 0x80000000u);
 }
 
-// The first rule of the chain that the packet matches, or NULL. `ip` is its IP header (l3 and l4 of pkt are valid).
-struct rule *rule_classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, uint8_t qfi, int uplink);
+// 1 when the address is the UE's as the rule's PDR says (its IPv4 address, its IPv6 prefix, a framed route).
+int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *address);
+// The same for the single PDR of a key; the ordinary case inline. `ue`: the UE's address in the packet.
+static inline int rule_ue_matches(const struct rule *r, uint8_t version, const uint8_t *ue)
+{
+	if (likely(version == 4)) {
+		uint32_t address;
 
-// compile.c: fills the rules of a session from its object; see there.
-int session_compile(struct session *s, const struct api_session *want, const struct session *old);
-void session_keys(struct session *s, const struct api_session *want);
+		memcpy(&address, ue, 4);
+		if (likely(!(r->flags & RULE_UE4) || address == r->up.ue4))
+			return 1;
+	} else {
+		if (!(r->flags & RULE_UE6))
+			return 1;
+		uint32_t prefix = r->up.ue6_prefix, whole = prefix / 8, rest = prefix % 8;
+		if (likely(prefix <= 128 && memcmp(ue, r->up.ue6, whole) == 0 &&
+			    (rest == 0 || (ue[whole] ^ r->up.ue6[whole]) >> (8 - rest) == 0)))
+			return 1;
+	}
+	return (r->flags & RULE_FRAMED) && rule_has_address(r, version, ue);
+}
+
+// The first rule of the chain that the packet matches, or NULL; *spoofed is then 1 when only the UE's address was wrong. `ip` is
+// its IP header (l3 and l4 of pkt are valid); qfi 0xff: none.
+struct rule *rule_classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, uint8_t qfi, int *spoofed);
+
+// Why a packet whose session is known is dropped (reasons.c).
+enum session_why { WHY_NO_PDR, WHY_GATE, WHY_FAR, WHY_SPOOFED, WHY_GATEWAY, WHY_GTPU, WHY_COUNT };
+const struct reason *session_reason(enum session_why why, int uplink);
+
+// What is to be made of a session object: the arrays that follow its head.
+struct parts {
+	const struct api_session *s;
+	const struct api_pdr *pdr;
+	const struct api_far *far;
+	const struct api_qer *qer;
+	const struct api_urr *urr;
+	const struct api_sdf *sdf;
+	const struct api_far_more *more;
+	const struct api_address *route;
+	const char *name;
+};
+void session_parts(struct parts *p, const struct api_session *s, const char *name);
+const struct api_far *parts_far(const struct parts *p, uint32_t id);
+const struct api_qer *parts_qer(const struct parts *p, uint32_t id);
+
+// check.c: what needs no look at other sessions. 0, or errno after object_error().
 int session_check(const struct api_session *want, uint32_t length, const char *name);
+// compile.c: fills the rules of a session from its object. 0, or errno after object_error(). `old` may be NULL.
+int session_compile(struct session *s, const struct parts *p, const struct session *old);
+// far.c: the FAR `id` and the QERs of a PDR into its rule and match.
+int session_set_far(
+	const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m, uint32_t id);
+int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m);
+// keys.c: chains and keys of a compiled session. 0, or errno after object_error().
+int session_keys(struct session *s, const struct parts *p);
+struct exact *session_table_of(const struct session_key *k);
+void session_lengths_add(const struct session *s, int difference); // its keys come (1) or go (-1)
+void session_lengths_publish(void);
 
 #endif

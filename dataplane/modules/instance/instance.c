@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// The INSTANCE object, and the snapshot of all instances that workers read.
+#include "instance/instance.h"
+#include "core/control.h"
+#include "core/object.h"
+#include "gtpu/gtpu.h"
+#include "ip/tables.h"
+#include "udp/udp.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct instances snapshot[2];
+static struct {
+	struct instance *staged[MAX_INSTANCES]; // as after the open transaction
+	struct {
+		uint32_t tunnels, ue_addresses;
+	} use[MAX_INSTANCES];
+} own;
+
+const struct instances *instances_now = &snapshot[0];
+struct instance_counters instance_counters[API_MAX_WORKERS];
+
+// ---- for the nodes ---------------------------------------------------------------------------------------------------
+
+uint16_t instance_udp_port(uint32_t interface)
+{
+	const struct instance *n = instance_get(instance_of_interface(interface));
+
+	return n == NULL ? 0 : n->udp_port;
+}
+
+int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address)
+{
+	for (uint8_t i = 0; i < n->pools; i++)
+		if (n->pool[i].family == family && ip_prefix_equal(n->pool[i].bytes, address, n->pool[i].prefix))
+			return 1;
+	return 0;
+}
+
+uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address)
+{
+	const struct instances *s = instances_get();
+	uint16_t first = index == INSTANCE_NONE ? 0 : index, last = index == INSTANCE_NONE ? MAX_INSTANCES - 1 : index;
+
+	for (uint16_t i = first; s->pools != 0 && i <= last && i < MAX_INSTANCES; i++) {
+		const struct instance *n = s->instance[i];
+
+		if (n != NULL && n->lookup == API_LOOKUP_DESTINATION && instance_owns(n, family, address))
+			return i;
+	}
+	return INSTANCE_NONE;
+}
+
+const uint8_t *instance_source(uint16_t index, uint8_t family)
+{
+	const struct instances *s = instances_get();
+
+	for (uint32_t i = 0; i < INSTANCE_INTERFACES; i++) {
+		if (s->of_interface[i] == 0 || (index != INSTANCE_NONE && s->of_interface[i] != index + 1))
+			continue;
+		const uint8_t *a = ip_source_on_interface(family, i);
+		if (a != NULL)
+			return a;
+	}
+	return NULL;
+}
+
+// ---- for the control thread ------------------------------------------------------------------------------------------
+
+int instance_index(const char *name)
+{
+	for (int i = 0; i < MAX_INSTANCES; i++)
+		if (own.staged[i] != NULL && strncmp(own.staged[i]->name, name, API_NAME) == 0)
+			return i;
+	return -1;
+}
+
+const struct instance *instance_staged(uint16_t index)
+{
+	return index < MAX_INSTANCES ? own.staged[index] : NULL;
+}
+
+uint16_t instance_of_local_staged(uint16_t local)
+{
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++)
+		for (uint8_t e = 0; own.staged[i] != NULL && e < own.staged[i]->endpoints; e++)
+			if (own.staged[i]->local[e] == local)
+				return i;
+	return INSTANCE_NONE;
+}
+
+void instance_count(uint16_t index, int tunnels, int ue_addresses)
+{
+	if (index >= MAX_INSTANCES)
+		return;
+	own.use[index].tunnels += (uint32_t)tunnels;
+	own.use[index].ue_addresses += (uint32_t)ue_addresses;
+}
+
+// ---- the object ------------------------------------------------------------------------------------------------------
+
+static int check_interfaces(const char *key, const struct api_instance *want)
+{
+	for (uint32_t i = 0; i < want->interfaces; i++) {
+		uint32_t length;
+
+		if (memchr(want->interface[i], 0, API_NAME) == NULL ||
+			object_find(API_INTERFACE, want->interface[i], &length) == NULL)
+			return object_error(
+				ENOENT, "instance %s: there is no interface %.*s", key, API_NAME, want->interface[i]);
+		const struct interface *f = interfaces_by_name(interfaces_next(), want->interface[i]);
+		if (f == NULL || f->role != API_ROLE_CORE)
+			return object_error(
+				EINVAL, "instance %s: interface %s is not on a core port", key, want->interface[i]);
+	}
+	return 0;
+}
+
+// Row G20: an endpoint is an address of one of the instance's own interfaces.
+static int check_endpoint(const char *key, const struct api_instance *want, const struct api_address *a)
+{
+	char text[64];
+
+	for (uint32_t i = 0; i < want->interfaces; i++) {
+		const struct interface *f = interfaces_by_name(interfaces_next(), want->interface[i]);
+
+		for (uint32_t k = 0; f != NULL && k < f->addresses; k++)
+			if (f->address[k].family == a->family &&
+				memcmp(f->address[k].bytes, a->bytes, address_length(a->family)) == 0)
+				return 0;
+	}
+	return object_error(
+		EINVAL, "instance %s: endpoint %s is on none of its interfaces", key, address_text(a, text));
+}
+
+static int check(const char *key, const struct api_instance *want)
+{
+	int error = 0;
+
+	if (engine_get() == NULL)
+		return object_error(EINVAL, "instance %s comes before the engine", key);
+	if (want->lookup > API_LOOKUP_SOURCE ||
+		(want->flags & ~(API_INSTANCE_NO_UE_TO_UE | API_INSTANCE_PIN_PEER)) != 0)
+		return object_error(EINVAL, "instance %s has a value out of range", key);
+	if (want->interfaces > API_INSTANCE_INTERFACES || want->endpoints > API_INSTANCE_ENDPOINTS ||
+		want->pools > API_INSTANCE_POOLS)
+		return object_error(EINVAL,
+			"instance %s has %u interfaces, %u endpoints, %u pools; the limits are %d, %d, %d", key,
+			want->interfaces, want->endpoints, want->pools, API_INSTANCE_INTERFACES, API_INSTANCE_ENDPOINTS,
+			API_INSTANCE_POOLS);
+	error = check_interfaces(key, want);
+	for (uint32_t i = 0; i < want->endpoints && error == 0; i++)
+		error = check_endpoint(key, want, &want->endpoint[i]);
+	for (uint32_t i = 0; i < want->pools && error == 0; i++)
+		if (!address_valid(&want->pool[i]) || !prefix_canonical(&want->pool[i]))
+			error = object_error(EINVAL, "instance %s: pool %u is no proper prefix", key, i + 1);
+	// GTP-U has its port to itself (TS 29.281 §4.4.2).
+	if (error == 0 && want->udp_port == 2152)
+		error = object_error(EINVAL, "instance %s: UDP port 2152 is GTP-U's", key);
+	return error;
+}
+
+static void instance_free(struct instance *n)
+{
+	if (n == NULL)
+		return;
+	for (uint8_t i = 0; i < n->endpoints; i++)
+		gtpu_local_give(n->local[i]);
+	if (n->udp_port != 0)
+		udp_port_give(n->udp_port);
+	free(n);
+}
+
+static int take_endpoints(struct instance *n, const struct api_instance *want)
+{
+	for (uint32_t i = 0; i < want->endpoints; i++) {
+		int error = gtpu_local_take(&want->endpoint[i], &n->local[i]);
+
+		if (error != 0)
+			return error;
+		n->endpoint[n->endpoints++] = want->endpoint[i];
+	}
+	return 0;
+}
+
+static int fill(struct instance *n, const char *key, const struct api_instance *want)
+{
+	int error = take_endpoints(n, want);
+
+	if (error != 0)
+		return error;
+	snprintf(n->name, sizeof(n->name), "%s", key);
+	n->lookup = (uint8_t)want->lookup;
+	n->flags = (uint8_t)want->flags;
+	n->pools = (uint8_t)want->pools;
+	memcpy(n->pool, want->pool, sizeof(n->pool));
+	n->udp_port = want->udp_port;
+	if (n->udp_port != 0)
+		udp_port_take(n->udp_port);
+	return 0;
+}
+
+static int take_slot(const struct instance *old)
+{
+	int i = old ? old->index : 0;
+
+	// A slot that workers still see is not given to another name.
+	while (old == NULL && i < MAX_INSTANCES && (own.staged[i] != NULL || instances_now->instance[i] != NULL))
+		i++;
+	return i;
+}
+
+static int stage(struct object_change *c)
+{
+	const struct api_instance *want = c->body;
+	struct instance *old = *c->live;
+
+	c->replaced = old;
+	if (want == NULL) {
+		if (old != NULL)
+			own.staged[old->index] = NULL;
+		return 0;
+	}
+	int error = check(c->key, want), index = take_slot(old);
+	if (error != 0)
+		return error;
+	if (index == MAX_INSTANCES)
+		return object_error(ENOSPC, "more than %d instances", MAX_INSTANCES);
+	struct instance *n = calloc(1, sizeof(*n));
+	if (n == NULL)
+		return object_error(ENOMEM, "no memory for instance %s", c->key);
+	n->index = (uint16_t)index;
+	error = fill(n, c->key, want);
+	if (error != 0) {
+		instance_free(n);
+		return error;
+	}
+	// Sessions say whether they can live with it: F-TEIDs on an endpoint that goes, or wireline ones on one that comes.
+	c->narrows = old == NULL ? n->endpoints != 0
+				 : old->endpoints != n->endpoints || old->lookup != n->lookup ||
+					   memcmp(old->local, n->local, sizeof(n->local)) != 0;
+	own.staged[index] = n;
+	c->staged = n;
+	return 0;
+}
+
+// An endpoint and an interface belong to one instance.
+static int finish_stage(void)
+{
+	uint8_t seen[INSTANCE_LOCALS] = {0};
+
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++)
+		for (uint8_t e = 0; own.staged[i] != NULL && e < own.staged[i]->endpoints; e++) {
+			uint16_t local = own.staged[i]->local[e];
+			char text[64];
+
+			if (local >= INSTANCE_LOCALS || seen[local]++)
+				return object_error(EEXIST, "endpoint %s of instance %s is another instance's too",
+					address_text(&own.staged[i]->endpoint[e], text), own.staged[i]->name);
+		}
+	return 0;
+}
+
+static void discard(struct object_change *c)
+{
+	struct instance *n = c->staged, *old = c->replaced;
+
+	if (n != NULL)
+		own.staged[n->index] = NULL;
+	if (old != NULL)
+		own.staged[old->index] = old;
+	instance_free(n);
+}
+
+static void commit(struct object_change *c)
+{
+	*c->live = c->staged;
+}
+
+static void release(struct object_change *c)
+{
+	instance_free(c->replaced);
+}
+
+static void map_interfaces(struct instances *s, const struct instance *n)
+{
+	uint32_t length;
+	const struct api_instance *want = object_find(API_INSTANCE, n->name, &length);
+
+	for (uint32_t k = 0; want != NULL && k < want->interfaces; k++) {
+		const struct interface *f = interfaces_by_name(interfaces_now(), want->interface[k]);
+
+		if (f == NULL || f->index >= INSTANCE_INTERFACES)
+			continue;
+		s->of_interface[f->index] = (uint8_t)(n->index + 1);
+		s->of_lookup[f->index] = n->lookup != API_LOOKUP_NONE ? (uint8_t)(n->index + 1) : 0;
+	}
+}
+
+static void finish_commit(void)
+{
+	struct instances *s = instances_now == &snapshot[0] ? &snapshot[1] : &snapshot[0];
+
+	memset(s, 0, sizeof(*s));
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
+		const struct instance *n = own.staged[i];
+
+		s->instance[i] = n;
+		if (n == NULL)
+			continue;
+		map_interfaces(s, n);
+		for (uint8_t e = 0; e < n->endpoints; e++)
+			s->of_local[n->local[e]] = (uint8_t)(i + 1);
+		s->pools += n->lookup == API_LOOKUP_DESTINATION ? n->pools : 0;
+	}
+	__atomic_store_n(&instances_now, s, __ATOMIC_RELEASE);
+}
+
+static int one_interface(const char *key, const void *body, uint32_t length, void *arg)
+{
+	const struct api_instance *a = body, *b = ((void **)arg)[1];
+	const char *name = ((void **)arg)[0];
+
+	if (strcmp(key, name) == 0)
+		return 0;
+	for (uint32_t i = 0; i < a->interfaces; i++)
+		for (uint32_t k = 0; k < b->interfaces; k++)
+			if (strncmp(a->interface[i], b->interface[k], API_NAME) == 0)
+				return object_error(EEXIST, "interface %s belongs to instances %s and %s",
+					a->interface[i], key, name);
+	return 0;
+}
+
+static int stage_alone(struct object_change *c)
+{
+	void *arg[2] = {(void *)(uintptr_t)c->key, (void *)(uintptr_t)c->body};
+	int error = c->body == NULL ? 0 : object_each(API_INSTANCE, one_interface, arg);
+
+	return error != 0 ? error : stage(c);
+}
+
+static int verify(const char *key, const void *body, uint32_t length)
+{
+	return check(key, body);
+}
+
+static const struct object_ops instance_ops = {
+	.kind = API_INSTANCE,
+	.name = "instance",
+	.min_length = sizeof(struct api_instance),
+	.max_length = sizeof(struct api_instance),
+	.stage = stage_alone,
+	.commit = commit,
+	.discard = discard,
+	.release = release,
+	.finish_stage = finish_stage,
+	.finish_commit = finish_commit,
+	.verify = verify,
+};
+OBJECT_REGISTER(instance_ops)
+
+// ---- show ------------------------------------------------------------------------------------------------------------
+
+static void instance_rows(struct stats_sink *sink, const char *key)
+{
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
+		const struct instance *n = own.staged[i];
+		struct api_instance_row row = {0};
+
+		if (n == NULL || (key[0] != 0 && strcmp(key, n->name) != 0))
+			continue;
+		snprintf(row.name, sizeof(row.name), "%s", n->name);
+		row.lookup = n->lookup;
+		row.tunnels = own.use[i].tunnels;
+		row.ue_addresses = own.use[i].ue_addresses;
+		for (uint32_t w = 0; w < worker_count(); w++) {
+			row.unknown_ue += instance_counters[w].unknown_ue[i];
+			row.unknown_teid += instance_counters[w].unknown_teid[i];
+		}
+		stats_row(sink, &row, sizeof(row));
+	}
+}
+
+RTE_INIT(instance_table)
+{
+	stats_table_register(API_TABLE_INSTANCE, sizeof(struct api_instance_row), instance_rows);
+}

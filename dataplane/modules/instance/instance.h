@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network instances (TS 29.244 §8.2.4): which interfaces, tunnel endpoints and UE addresses belong together.
+//
+//   written by: the control thread, as one snapshot of all instances
+//   read by: workers, within a walk
+//   safe because: there are two snapshots, and a grace period ends every transaction, so nobody reads the one that is filled
+#ifndef INSTANCE_INSTANCE_H
+#define INSTANCE_INSTANCE_H
+
+#include "isthmus_api.h"
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <stdint.h>
+
+#define MAX_INSTANCES 64
+#define INSTANCE_NONE UINT16_MAX
+#define INSTANCE_INTERFACES 1024 // as many as the ip module has
+#define INSTANCE_LOCALS 256 // as many local ids as the gtpu module gives
+
+struct instance {
+	char name[API_NAME];
+	uint16_t index;
+	uint16_t udp_port; // 0: none
+	uint8_t lookup; // enum api_lookup
+	uint8_t flags; // API_INSTANCE_*
+	uint8_t endpoints, pools;
+	uint16_t local[API_INSTANCE_ENDPOINTS]; // gtpu_local_id() of each endpoint
+	struct api_address endpoint[API_INSTANCE_ENDPOINTS];
+	struct api_address pool[API_INSTANCE_POOLS];
+};
+
+struct instances {
+	const struct instance *instance[MAX_INSTANCES]; // freed after a grace period
+	uint8_t of_interface[INSTANCE_INTERFACES]; // index + 1; 0: none
+	uint8_t of_lookup[INSTANCE_INTERFACES]; // the same, of instances that look UEs up
+	uint8_t of_local[INSTANCE_LOCALS];
+	uint32_t pools; // of instances that look destinations up
+};
+extern const struct instances *instances_now; // never NULL
+
+// Counts since start, each line its worker's.
+struct instance_counters {
+	uint64_t unknown_ue[MAX_INSTANCES], unknown_teid[MAX_INSTANCES];
+} __rte_cache_aligned;
+extern struct instance_counters instance_counters[API_MAX_WORKERS];
+
+static inline const struct instances *instances_get(void)
+{
+	return __atomic_load_n(&instances_now, __ATOMIC_ACQUIRE);
+}
+
+// NULL when there is none. Workers.
+static inline const struct instance *instance_get(uint16_t index)
+{
+	return likely(index < MAX_INSTANCES) ? instances_get()->instance[index] : NULL;
+}
+
+// The instance whose endpoint has this local id, or INSTANCE_NONE: the local end of a path of wireline sessions.
+static inline uint16_t instance_of_local(uint16_t local)
+{
+	uint8_t i = local < INSTANCE_LOCALS ? instances_get()->of_local[local] : 0;
+
+	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
+}
+
+// The instance that an interface (its index, or UINT32_MAX) belongs to, or INSTANCE_NONE. Workers.
+static inline uint16_t instance_of_interface(uint32_t interface)
+{
+	uint8_t i = interface < INSTANCE_INTERFACES ? instances_get()->of_interface[interface] : 0;
+
+	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
+}
+
+// As instance_of_interface, but only where packets are looked up by a UE's address.
+static inline uint16_t instance_of_lookup(uint32_t interface)
+{
+	uint8_t i = interface < INSTANCE_INTERFACES ? instances_get()->of_lookup[interface] : 0;
+
+	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
+}
+
+// The port of UDP/IP tunnels (TS 29.244 §8.2.64) on this interface; 0: none. Workers.
+uint16_t instance_udp_port(uint32_t interface);
+// 1 when one of the instance's pools holds the address.
+int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address);
+// The instance with a pool that holds the address, among those that look destinations up: `index`, or any when it is
+// INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
+uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address);
+// An address of ours to speak to UEs from: of an interface of the instance (INSTANCE_NONE: of any). NULL: none. Workers.
+const uint8_t *instance_source(uint16_t index, uint8_t family);
+
+// ---- control thread: as after the open transaction -------------------------------------------------------------------
+
+int instance_index(const char *name); // -1: there is none
+const struct instance *instance_staged(uint16_t index);
+uint16_t instance_of_local_staged(uint16_t local);
+// Tunnels (F-TEIDs) and UE addresses that sessions have in an instance, for `show`.
+void instance_count(uint16_t index, int tunnels, int ue_addresses);
+
+#endif

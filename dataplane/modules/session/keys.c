@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys under which packets find a session: its traffic endpoint, its F-TEIDs, its UE addresses and framed routes. PDRs with the
+// same key are chained by precedence (TS 29.244 §8.2.11).
+#include "core/object.h"
+#include "core/port.h"
+#include "gtpu/gtpu.h"
+#include "instance/instance.h"
+#include "session/tables.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Each PDR: the addresses of the UE and its framed routes.
+#define MAX_KEYS (API_MAX_PDR * (2 + API_MAX_ROUTES))
+
+static struct ue_lengths lengths[2];
+static struct {
+	struct session_key key[MAX_KEYS]; // of the session that is being made
+	uint32_t users[2][129]; // keys of each family and length
+	int changed;
+} own;
+
+struct exact *session_table_of(const struct session_key *k)
+{
+	return k->table == TABLE_ENDPOINT ? session_tables.endpoint : session_tables.key;
+}
+
+// ---- chains ----------------------------------------------------------------------------------------------------------
+
+// What the PDRs of one chain have in common. Of a UE chain: without the address.
+static void chain_key(const struct parts *p, const struct api_pdr *pdr, struct session_key *k)
+{
+	const struct api_session *s = p->s;
+	struct exact_key e;
+
+	memset(k, 0, sizeof(*k));
+	k->instance = 0xff;
+	if (pdr->match & API_PDR_ENDPOINT) {
+		const struct port *port = port_by_name(s->port);
+
+		k->table = TABLE_ENDPOINT;
+		endpoint_key(&e, port ? port->index : PORT_NONE, s->s_tag, s->c_tag, s->pppoe_session, s->mac);
+	} else if (pdr->match & API_PDR_FTEID) {
+		uint16_t local = gtpu_local_id(pdr->local.family, pdr->local.bytes);
+
+		k->table = TABLE_FTEID;
+		fteid_key(&e, pdr->teid, local);
+		k->instance = (uint8_t)instance_of_local_staged(local); // INSTANCE_NONE becomes 0xff
+	} else {
+		k->table = TABLE_UE;
+		if (pdr->instance != 0xff)
+			k->instance = (uint8_t)instance_index(s->instance[pdr->instance]);
+		k->word[2] = ue_key_word(k->instance, pdr->source == API_FROM_ACCESS, 0, 0);
+		return;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		k->word[i] = exact_word(&e, i);
+}
+
+static int same_key(const struct session_key *a, const struct session_key *b)
+{
+	return a->table == b->table && memcmp(a->word, b->word, sizeof(a->word)) == 0;
+}
+
+static int looks_beyond_flow(const struct rule_match *m)
+{
+	for (uint16_t i = 0; i < m->sdfs; i++)
+		if (m->sdf[i].flags & (API_SDF_TOS | API_SDF_SPI | API_SDF_FLOW_LABEL))
+			return 1;
+	return 0;
+}
+
+// Marks the rules of a chain in which the key alone does not say which PDR it is.
+static void mark(uint32_t first)
+{
+	struct rule *head = &session_pools.rule[first];
+	int many = session_pools.match[first].next != RULE_NONE, each = 0;
+
+	for (uint32_t i = first; i != RULE_NONE; i = session_pools.match[i].next) {
+		many |= (session_pools.match[i].match & (API_PDR_SDF | API_PDR_QFI)) != 0;
+		each |= looks_beyond_flow(&session_pools.match[i]);
+	}
+	for (uint32_t i = first; many && i != RULE_NONE; i = session_pools.match[i].next)
+		session_pools.rule[i].flags |= RULE_MANY;
+	head->chain = each ? CHAIN_EACH_PACKET : 0;
+}
+
+// Chains the session's rules by key; first[i] is the first rule of PDR i's chain. Insertion sort: at most API_MAX_PDR.
+static void chain(const struct session *s, const struct parts *p, uint32_t *first)
+{
+	struct session_key key[API_MAX_PDR];
+
+	for (uint16_t i = 0; i < s->rules; i++) {
+		uint16_t leader = 0;
+
+		chain_key(p, &p->pdr[i], &key[i]);
+		while (!same_key(&key[leader], &key[i]))
+			leader++;
+		uint32_t begin = leader == i ? RULE_NONE : first[leader], *at = &begin;
+		while (*at != RULE_NONE && session_pools.match[*at].precedence <= p->pdr[i].precedence)
+			at = &session_pools.match[*at].next;
+		session_pools.match[s->rule[i]].next = *at;
+		*at = s->rule[i];
+		first[i] = begin;
+		for (uint16_t k = leader; k < i; k++)
+			if (same_key(&key[k], &key[i]))
+				first[k] = begin;
+	}
+	for (uint16_t i = 0; i < s->rules; i++)
+		if (first[i] == s->rule[i])
+			mark(first[i]);
+}
+
+// ---- keys ------------------------------------------------------------------------------------------------------------
+
+static void add_key(uint16_t *n, const struct session_key *k)
+{
+	for (uint16_t i = 0; i < *n; i++)
+		if (same_key(&own.key[i], k))
+			return;
+	if (*n < MAX_KEYS)
+		own.key[(*n)++] = *k;
+}
+
+static void add_address(uint16_t *n, struct session_key k, uint8_t family, const uint8_t *address, uint8_t prefix)
+{
+	uint32_t side = k.word[2] >> 8 & 1;
+
+	ue_key_address(k.word, family, address, prefix);
+	k.word[2] = ue_key_word(k.instance, side, family, prefix);
+	k.family = family;
+	k.prefix = prefix;
+	add_key(n, &k);
+}
+
+static void add_addresses(const struct session *s, const struct api_pdr *pdr, const struct session_key *k, uint16_t *n)
+{
+	if (s->has_ue4 && !(pdr->match & API_PDR_UE6_ONLY))
+		add_address(n, *k, 4, s->ue4, 32);
+	if (s->ue6_prefix <= 128 && !(pdr->match & API_PDR_UE4_ONLY))
+		add_address(n, *k, 6, s->ue6, s->ue6_prefix);
+	for (uint8_t i = 0; (pdr->match & API_PDR_FRAMED) && i < s->routes; i++)
+		if (!(pdr->match & (s->route[i].family == 4 ? API_PDR_UE6_ONLY : API_PDR_UE4_ONLY)))
+			add_address(n, *k, s->route[i].family, s->route[i].bytes, s->route[i].prefix);
+}
+
+int session_keys(struct session *s, const struct parts *p)
+{
+	uint32_t first[API_MAX_PDR];
+	uint16_t n = 0;
+
+	chain(s, p, first);
+	for (uint16_t i = 0; i < s->rules; i++) {
+		struct session_key k;
+
+		chain_key(p, &p->pdr[i], &k);
+		k.first = first[i];
+		if (k.table == TABLE_UE)
+			add_addresses(s, &p->pdr[i], &k, &n);
+		else
+			add_key(&n, &k);
+	}
+	s->key = malloc(n * sizeof(*s->key));
+	if (s->key == NULL && n != 0)
+		return object_error(ENOMEM, "no memory for session %s", s->name);
+	memcpy(s->key, own.key, n * sizeof(*s->key));
+	s->keys = n;
+	return 0;
+}
+
+// ---- lengths of UE prefixes ------------------------------------------------------------------------------------------
+
+void session_lengths_add(const struct session *s, int difference)
+{
+	for (uint16_t i = 0; i < s->keys; i++) {
+		const struct session_key *k = &s->key[i];
+
+		if (k->instance != 0xff && k->table != TABLE_ENDPOINT)
+			instance_count(k->instance, k->table == TABLE_FTEID ? difference : 0,
+				k->table == TABLE_UE ? difference : 0);
+		if (k->table != TABLE_UE)
+			continue;
+		uint32_t *users = &own.users[k->family == 6][k->prefix];
+		uint32_t before = *users;
+		*users += (uint32_t)difference;
+		own.changed |= (before == 0) != (*users == 0);
+	}
+}
+
+// Workers look for the lengths in use only, longest first.
+void session_lengths_publish(void)
+{
+	struct ue_lengths *l = session_tables.lengths == &lengths[0] ? &lengths[1] : &lengths[0];
+
+	if (session_tables.lengths != NULL && !own.changed)
+		return;
+	own.changed = 0;
+	l->count[0] = l->count[1] = 0;
+	for (int f = 0; f < 2; f++)
+		for (int bits = 128; bits >= 0; bits--)
+			if (own.users[f][bits] != 0)
+				l->prefix[f][l->count[f]++] = (uint8_t)bits;
+	__atomic_store_n(&session_tables.lengths, l, __ATOMIC_RELEASE);
+}

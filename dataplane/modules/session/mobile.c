@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What few packets of mobile sessions need; see mobile.h.
+#include "session/mobile.h"
+#include "wire/bytes.h"
+
+DROP_REASON(
+	drop_peer, "tunnel-peer", "the tunnel packet does not come from the peer that the session sends to (row G13)")
+DROP_REASON(drop_multicast, "tunnel-multicast", "a UE's packet to a multicast or broadcast address cannot be routed")
+
+static int drop_gtpu;
+
+static void install(struct worker *w, const struct mobile_lane *l, const struct rule *r)
+{
+	struct exact *flows = session_tables.flow[w->id];
+	uint64_t value = rule_value(rule_index(r));
+	int evicted;
+
+	if (unlikely(!flow_worthy(value)))
+		return;
+	exact_add_evict(flows, l->flow_hash, &l->flow, value, (uint32_t)(w->now >> 20), &evicted);
+	w->flow_inserts++;
+	w->flow_evictions += (uint32_t)evicted;
+	w->flows = exact_count(flows);
+}
+
+struct rule *mobile_classify(struct worker *w, struct mobile_lane *l, const struct packet *pkt, const uint8_t *ip,
+	uint8_t qfi, enum session_why *why)
+{
+	uint64_t value;
+	int spoofed;
+
+	if (l->has_flow && exact_lookup(session_tables.flow[w->id], l->flow_hash, &l->flow, &value)) {
+		struct rule *known = rule_of_value(value);
+
+		if (likely(known != NULL))
+			return known;
+	}
+	struct rule *r = rule_classify(l->first, pkt, ip, qfi, &spoofed);
+	if (r == NULL)
+		*why = spoofed ? WHY_SPOOFED : WHY_NO_PDR;
+	else if (l->has_flow)
+		install(w, l, r);
+	return r;
+}
+
+// Row G13: the address that the session's own packets go to, where its policy asks for that.
+static int from_peer(struct rte_mbuf *m, const struct rule *r)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+	const uint8_t *outer = rte_pktmbuf_mtod_offset(m, const uint8_t *, t->outer_l3);
+	uint32_t other = session_pools.match[rule_index(r)].other;
+
+	if (other == RULE_NONE || session_pools.rule[other].outer != API_OUTER_GTPU)
+		return 1;
+	const struct path *p = path_get(session_pools.rule[other].path);
+	return p == NULL ||
+	       (p->version == t->outer_version &&
+		       memcmp(p->want.peer.bytes, outer + (p->version == 4 ? 12 : 8), p->version == 4 ? 4 : 16) == 0);
+}
+
+// No outer header removal: the packet that goes on is the outer one.
+static void keep_outer(struct rte_mbuf *m)
+{
+	const struct tunnel_view t = *tunnel_view_of(m);
+	struct packet *pkt = packet_of(m);
+
+	pkt->length += pkt->l3 - t.outer_l3;
+	pkt->l3 = t.outer_l3;
+	pkt->l4 = (uint16_t)(t.gtpu - 8); // UDP
+	pkt->ip_version = t.outer_version;
+	pkt->protocol = 17;
+	pkt->fragment = 0;
+}
+
+rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel)
+{
+	int uplink = (r->flags & RULE_UPLINK) != 0;
+	struct packet *pkt = packet_of(m);
+	uint8_t qfi = tunnel ? tunnel_view_of(m)->qfi : r->qfi;
+
+	if (tunnel && (r->flags & RULE_PIN_PEER) && !from_peer(m, r))
+		return packet_leave(m, &drop_peer, MOBILE_DROP);
+	if (r->flags & RULE_GATE_CLOSED) {
+		if (r->flags & RULE_MORE)
+			usage_before_qos(worker_self(), r, pkt->length);
+		usage_dropped(r, 1, pkt->length);
+		return packet_leave(m, session_reason(WHY_GATE, uplink), MOBILE_DROP);
+	}
+	if (!(r->flags & (RULE_FORWARD | RULE_BUFFER | RULE_NOTIFY))) {
+		usage_dropped(r, 1, pkt->length);
+		return packet_leave(m, session_reason(WHY_FAR, uplink), MOBILE_DROP);
+	}
+	if (tunnel && (r->flags & RULE_KEEP_OUTER))
+		keep_outer(m);
+	mobile_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), qfi);
+	if ((r->flags & (RULE_BUFFER | RULE_HELD)) || !(r->flags & RULE_FORWARD))
+		return MOBILE_BUFFER;
+	if (r->flags & RULE_REDIRECT)
+		return MOBILE_REDIRECT;
+	if (r->flags & RULE_DUPLICATE)
+		return MOBILE_DUPLICATE;
+	return uplink ? MOBILE_UPLINK : MOBILE_DOWNLINK;
+}
+
+static int is_gtpu(const struct packet *pkt, const uint8_t *ip)
+{
+	return pkt->protocol == IP_PROTOCOL_UDP && !(pkt->fragment & IP_FRAGMENT_LATER) &&
+	       load16(ip + (pkt->l4 - pkt->l3) + 2) == 2152;
+}
+
+rte_edge_t mobile_guard(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip)
+{
+	const struct packet *pkt = packet_of(m);
+	const uint8_t *destination = ip + (pkt->ip_version == 4 ? 16 : 24);
+
+	if (unlikely(ip_is_local(pkt->ip_version, destination)))
+		return packet_leave(m, session_reason(WHY_GATEWAY, 1), MOBILE_DROP);
+	if (unlikely(drop_gtpu && is_gtpu(pkt, ip)))
+		return packet_leave(m, session_reason(WHY_GTPU, 1), MOBILE_DROP);
+	if (unlikely(r->outer == API_OUTER_NONE && destination[0] >= (pkt->ip_version == 4 ? 0xe0 : 0xff)))
+		return packet_leave(m, &drop_multicast, MOBILE_DROP);
+	return MOBILE_GONE;
+}
+
+static int start(const struct api_engine *e)
+{
+	drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
+	return 0;
+}
+
+RTE_INIT(session_mobile)
+{
+	module_register("session-mobile", start);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reasons for dropping packets of known sessions, which all session nodes share.
+#include "core/node.h"
+#include "session/tables.h"
+
+DROP_REASON(uplink_no_pdr, "uplink-no-pdr", "the session is known, but none of its uplink PDRs matches the packet")
+DROP_REASON(
+	downlink_no_pdr, "downlink-no-pdr", "the session is known, but none of its downlink PDRs matches the packet")
+DROP_REASON(uplink_gate, "uplink-gate-closed", "the QER's uplink gate is closed")
+DROP_REASON(downlink_gate, "downlink-gate-closed", "the QER's downlink gate is closed")
+DROP_REASON(uplink_far, "uplink-far-drop", "the FAR says drop")
+DROP_REASON(downlink_far, "downlink-far-drop", "the FAR says drop")
+DROP_REASON(spoofed, "source-spoofed", "the subscriber sent from an address that it does not have")
+DROP_REASON(stranger, "destination-not-ue", "the packet in the tunnel is not for an address of the session's UE")
+DROP_REASON(infrastructure, "subscriber-to-gateway", "the subscriber sent to an address of the gateway's own")
+DROP_REASON(gtpu, "subscriber-gtpu", "the subscriber sent GTP-U, which engine.drop_ue_gtpu forbids")
+
+const struct reason *session_reason(enum session_why why, int uplink)
+{
+	static const struct reason *const reasons[WHY_COUNT][2] = {
+		[WHY_NO_PDR] = {&downlink_no_pdr, &uplink_no_pdr},
+		[WHY_GATE] = {&downlink_gate, &uplink_gate},
+		[WHY_FAR] = {&downlink_far, &uplink_far},
+		[WHY_SPOOFED] = {&stranger, &spoofed},
+		[WHY_GATEWAY] = {&infrastructure, &infrastructure},
+		[WHY_GTPU] = {&gtpu, &gtpu},
+	};
+
+	return reasons[why][uplink != 0];
+}

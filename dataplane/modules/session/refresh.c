@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What usage tells of a session: that a quota ended or began, so that its rules are made again (quota FAR); and what usage asks:
+// whether the session has traffic.
+#include "core/control.h"
+#include "core/object.h"
+#include "session/tables.h"
+#include "usage/usage.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Sessions whose rules are to be made again, while a transaction is open that must be over first.
+static struct {
+	char (*name)[API_NAME];
+	uint32_t count, room;
+} waiting;
+
+static void make_again(uint64_t now_ns)
+{
+	uint32_t done = 0;
+
+	while (done < waiting.count && object_refresh(API_SESSION, waiting.name[done]) != EBUSY)
+		done++;
+	waiting.count -= done;
+	if (done != 0)
+		memmove(waiting.name, waiting.name + done, waiting.count * sizeof(*waiting.name));
+}
+
+static void quota_changed(const char *session)
+{
+	if (waiting.count == waiting.room) {
+		uint32_t room = waiting.room ? waiting.room * 2 : 64;
+		void *name = realloc(waiting.name, room * sizeof(*waiting.name));
+
+		if (name == NULL)
+			return; // its packets are dropped until the session changes
+		waiting.name = name;
+		waiting.room = room;
+	}
+	snprintf(waiting.name[waiting.count++], API_NAME, "%s", session);
+}
+
+static uint64_t activity(uint32_t session)
+{
+	const struct session *s = session < session_tables.capacity ? session_tables.session[session] : NULL;
+	uint64_t packets = 0;
+
+	for (uint16_t i = 0; s != NULL && i < s->rules; i++)
+		packets += rule_state_of(&session_pools.rule[s->rule[i]])->packets;
+	return packets;
+}
+
+static int start(const struct api_engine *e)
+{
+	usage_quota_register(quota_changed);
+	usage_activity_register(activity);
+	return 0;
+}
+
+RTE_INIT(session_refresh)
+{
+	module_register("session-refresh", start);
+	timer_register("session-refresh", 1, make_again);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// session-tunnel: finds the mobile session of a G-PDU by its F-TEID, and the PDR among those of the F-TEID; strips the outer
+// headers.
+#include "session/mobile.h"
+
+static uint16_t resume; // edge of handover-rx that leads here
+
+// Row G14: an unknown F-TEID is answered with an Error Indication within the rate limit, and counted, by gtpu-control. One that is
+// known and has no PDR for the packet is not answered: it would kill a live bearer (row G16).
+static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m)
+{
+	uint16_t instance = packet_of(m)->instance;
+
+	if (instance < MAX_INSTANCES)
+		instance_counters[w->id].unknown_teid[instance]++;
+	return MOBILE_UNKNOWN;
+}
+
+static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lane *l, struct rte_mbuf *m)
+{
+	if (unlikely(l->first == NULL))
+		return unknown(w, m);
+	if (unlikely(l->first->worker != w->id)) {
+		worker_hand_over(w, l->first->worker, resume, m);
+		return MOBILE_GONE;
+	}
+	return mobile_decide(w, l, m, tunnel_view_of(m)->qfi, 1);
+}
+
+static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+
+	fteid_key(&l->key, t->teid, t->local);
+	l->hash = exact_hash(session_tables.key, &l->key);
+	exact_prefetch(session_tables.key, l->hash);
+}
+
+static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+{
+	struct mobile_lane lane[4 * MOBILE_WINDOW];
+
+	for (uint32_t i = 0; i < n + 3u * MOBILE_WINDOW; i++) {
+		if (i >= 3 * MOBILE_WINDOW) {
+			uint32_t k = i - 3 * MOBILE_WINDOW;
+
+			next[k] = decide(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k]);
+		}
+		if (i >= 2 * MOBILE_WINDOW && i - 2 * MOBILE_WINDOW < n) {
+			uint32_t k = i - 2 * MOBILE_WINDOW;
+
+			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], tunnel_view_of(pkts[k])->qfi);
+		}
+		if (i >= MOBILE_WINDOW / 2 && i - MOBILE_WINDOW / 2 < n)
+			exact_prefetch_displaced(
+				session_tables.key, lane[(i - MOBILE_WINDOW / 2) % (4 * MOBILE_WINDOW)].hash);
+		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
+			struct mobile_lane *l = &lane[(i - MOBILE_WINDOW) % (4 * MOBILE_WINDOW)];
+
+			l->value = mobile_ask_rule(l);
+		}
+		if (i < n)
+			ask_key(&lane[i % (4 * MOBILE_WINDOW)], pkts[i]);
+	}
+}
+
+static uint16_t session_tunnel(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	rte_edge_t next[NODE_CHUNK];
+
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		run_vector(worker_self(), (struct rte_mbuf **)objs + base, count, next);
+		node_dispatch_except(graph, node, objs + base, next, count, MOBILE_GONE);
+	}
+	return n;
+}
+
+static struct rte_node_register session_tunnel_node = {
+	.name = "session-tunnel",
+	.process = session_tunnel,
+	.nb_edges = MOBILE_EDGES,
+	.next_nodes = {MOBILE_NEXT_NODES, [MOBILE_UNKNOWN] = "gtpu-control"},
+};
+NODE_REGISTER(session_tunnel_node)
+
+RTE_INIT(session_tunnel_resume)
+{
+	resume = resume_register("session-tunnel");
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// session-ue: finds the mobile session of an IP packet by its UE's address: the destination, or the source where the instance
+// emulates a radio network. The longest prefix that some session has wins. A packet of nobody's is routed, unless its address is of the
+// instance's own pools.
+#include "session/mobile.h"
+
+DROP_REASON(drop_unknown, "ue-unknown", "no session has this UE address, which is of the network instance's own")
+DROP_REASON(drop_between, "ue-to-ue", "the network instance does not let UEs speak to each other (row G21)")
+
+static uint16_t resume; // edge of handover-rx that leads here
+
+// Where packets of an instance are looked up.
+struct side {
+	uint16_t instance;
+	uint8_t source; // 1: by their source
+	uint8_t is_known;
+};
+
+static inline void look_at_instance(struct side *side, uint16_t instance)
+{
+	if (likely(side->is_known && side->instance == instance))
+		return;
+	const struct instance *n = instance_get(instance);
+	side->instance = instance;
+	side->source = n != NULL && n->lookup == API_LOOKUP_SOURCE;
+	side->is_known = 1;
+}
+
+static inline const uint8_t *ue_address(struct rte_mbuf *m, const struct side *side)
+{
+	const struct packet *pkt = packet_of(m);
+	uint16_t at = pkt->ip_version == 4 ? (side->source ? 12 : 16) : (side->source ? 8 : 24);
+
+	return rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3 + at);
+}
+
+static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m, struct side *side)
+{
+	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
+	const struct packet *pkt = packet_of(m);
+	int six = pkt->ip_version == 6;
+
+	look_at_instance(side, pkt->instance);
+	ue_key(&l->key, (uint8_t)side->instance, side->source, six ? 6 : 4, ue_address(m, side),
+		lengths->count[six] ? lengths->prefix[six][0] : 0);
+	l->hash = exact_hash(session_tables.key, &l->key);
+	exact_prefetch(session_tables.key, l->hash);
+}
+
+// The longest prefix is not there: shorter ones, then those of PDRs that name no instance.
+static uint64_t look_further(struct rte_mbuf *m, struct side *side)
+{
+	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
+	int six = packet_of(m)->ip_version == 6;
+
+	look_at_instance(side, packet_of(m)->instance);
+	const uint8_t *address = ue_address(m, side);
+	for (uint8_t i = 0; i < lengths->count[six]; i++)
+		for (int any = 0; any < 2; any++) {
+			struct mobile_lane l;
+
+			ue_key(&l.key, any ? 0xff : (uint8_t)side->instance, side->source, six ? 6 : 4, address,
+				lengths->prefix[six][i]);
+			l.hash = exact_hash(session_tables.key, &l.key);
+			l.value = mobile_ask_rule(&l);
+			if (l.value != UINT64_MAX)
+				return l.value;
+		}
+	return UINT64_MAX;
+}
+
+static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *side)
+{
+	struct packet *pkt = packet_of(m);
+	const struct instance *n = instance_get(pkt->instance);
+
+	look_at_instance(side, pkt->instance);
+	session_view_of(m)->rule = NULL;
+	if (n == NULL || !instance_owns(n, pkt->ip_version, ue_address(m, side)))
+		return MOBILE_UNKNOWN;
+	instance_counters[w->id].unknown_ue[pkt->instance]++;
+	return packet_leave(m, &drop_unknown, MOBILE_DROP);
+}
+
+// A packet that came from another UE has that UE's rule in its session view (ip-forward).
+static int between_ues(struct rte_mbuf *m)
+{
+	const struct instance *n = instance_get(packet_of(m)->instance);
+
+	return session_view_of(m)->rule != NULL && n != NULL && (n->flags & API_INSTANCE_NO_UE_TO_UE);
+}
+
+static __rte_always_inline rte_edge_t decide(
+	struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, struct side *side)
+{
+	if (unlikely(between_ues(m)))
+		return packet_leave(m, &drop_between, MOBILE_DROP);
+	if (unlikely(l->first == NULL))
+		return unknown(w, m, side);
+	if (unlikely(l->first->worker != w->id)) {
+		worker_hand_over(w, l->first->worker, resume, m);
+		return MOBILE_GONE;
+	}
+	return mobile_decide(w, l, m, 0xff, 0);
+}
+
+static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+{
+	struct mobile_lane lane[4 * MOBILE_WINDOW];
+	struct side side = {.is_known = 0};
+
+	for (uint32_t i = 0; i < n + 3u * MOBILE_WINDOW; i++) {
+		if (i >= 3 * MOBILE_WINDOW) {
+			uint32_t k = i - 3 * MOBILE_WINDOW;
+
+			next[k] = decide(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], &side);
+		}
+		if (i >= 2 * MOBILE_WINDOW && i - 2 * MOBILE_WINDOW < n) {
+			uint32_t k = i - 2 * MOBILE_WINDOW;
+
+			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], 0xff);
+		}
+		if (i >= MOBILE_WINDOW / 2 && i - MOBILE_WINDOW / 2 < n)
+			exact_prefetch_displaced(
+				session_tables.key, lane[(i - MOBILE_WINDOW / 2) % (4 * MOBILE_WINDOW)].hash);
+		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
+			uint32_t k = i - MOBILE_WINDOW;
+			struct mobile_lane *l = &lane[k % (4 * MOBILE_WINDOW)];
+
+			l->value = mobile_ask_rule(l);
+			if (unlikely(l->value == UINT64_MAX))
+				l->value = look_further(pkts[k], &side);
+		}
+		if (i < n)
+			ask_key(&lane[i % (4 * MOBILE_WINDOW)], pkts[i], &side);
+	}
+}
+
+static uint16_t session_ue(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	rte_edge_t next[NODE_CHUNK];
+
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		run_vector(worker_self(), (struct rte_mbuf **)objs + base, count, next);
+		node_dispatch_except(graph, node, objs + base, next, count, MOBILE_GONE);
+	}
+	return n;
+}
+
+static struct rte_node_register session_ue_node = {
+	.name = "session-ue",
+	.process = session_ue,
+	.nb_edges = MOBILE_EDGES,
+	.next_nodes = {MOBILE_NEXT_NODES, [MOBILE_UNKNOWN] = "ip-forward"},
+};
+NODE_REGISTER(session_ue_node)
+
+RTE_INIT(session_ue_resume)
+{
+	resume = resume_register("session-ue");
+}
