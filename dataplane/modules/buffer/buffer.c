@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// buffer: packets wait, in order, until their FAR says what becomes of them (TS 29.244 §5.2.4). buffer-release: what is due by
+// time or by a change of the session.
+#include "buffer/queue.h"
+#include "core/event.h"
+#include "core/node.h"
+#include "session/session.h"
+#include "usage/usage.h"
+
+DROP_REASON(drop_full, "buffer-full",
+	"no room for another packet that waits: the FAR's number for the session, or engine.limits.buffered for all")
+DROP_REASON(drop_timeout, "buffer-timeout", "the packet waited for the UE as long as it may")
+DROP_REASON(drop_discarded, "buffer-discarded",
+	"the packet waited for a UE, and then its FAR said drop, its PDR or session went, or its session moved to "
+	"another worker")
+DROP_REASON(drop_notified, "buffer-not-kept", "the FAR says drop; the control plane was told of this packet")
+
+enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDGE_COUNT };
+#define EDGE_HELD EDGE_COUNT
+
+#define RELEASE_WALK 1024 // packets let go in one walk, and the rest of one session's
+#define HELD_PACKETS 1024 // of a session, while newer ones queue up behind those that leave
+
+#define NEXT_NODES                                                                                                     \
+	{                                                                                                              \
+		[EDGE_UPLINK] = "policer-uplink", [EDGE_DOWNLINK] = "policer-downlink",                                \
+		[EDGE_DUPLICATE] = "duplicate", [EDGE_REDIRECT] = "redirect", [EDGE_DROP] = "drop"                     \
+	}
+
+// ---- telling the control plane -----------------------------------------------------------------------------------------
+
+static int tell(struct worker *w, uint16_t number, uint32_t session, uint16_t pdr, uint16_t low)
+{
+	uint64_t generation = __atomic_load_n(&buffer_tables.place[session].generation, __ATOMIC_ACQUIRE);
+
+	return event_tell(w, number, session, generation << 32 | (uint64_t)pdr << 16 | low);
+}
+
+static int tell_data(struct worker *w, uint32_t session, const struct notice *n)
+{
+	return tell(w, buffer_tables.told_data, session, n->pdr, (uint16_t)(n->qfi << 8 | n->dscp));
+}
+
+// TS 29.244 §5.2.4.1, §7.5.8.2: the first packet of a PDR is reported, once in the life of a rule: the flag goes, and the next
+// version of the session has it again. Only the owner worker of a rule writes to it once it is in force.
+static void notify(struct worker *w, struct queue *q, struct rule *r, const struct session_view *v, uint16_t delay)
+{
+	struct notice n = {
+		.due = buffer_now_ms(w) + delay,
+		.pdr = session_pools.match[rule_index(r)].pdr,
+		.qfi = v->qfi,
+		.dscp = v->dscp,
+	};
+
+	if (q == NULL || delay == 0 || q->notices == NOTICES) {
+		if (tell_data(w, r->session, &n) == 0) {
+			__atomic_and_fetch(&r->flags, (uint16_t)~RULE_NOTIFY, __ATOMIC_RELAXED);
+			return;
+		}
+		n.due += RETRY_MS;
+	}
+	if (q == NULL || q->notices == NOTICES)
+		return; // the next packet tries again
+	q->notice[q->notices++] = n;
+	__atomic_and_fetch(&r->flags, (uint16_t)~RULE_NOTIFY, __ATOMIC_RELAXED);
+}
+
+static void notices_due(struct worker *w, struct queue *q, uint64_t now_ms)
+{
+	uint8_t kept = 0;
+
+	for (uint8_t i = 0; i < q->notices; i++) {
+		struct notice n = q->notice[i];
+
+		if (n.due <= now_ms) {
+			if (tell_data(w, q->session, &n) == 0)
+				continue;
+			n.due = now_ms + RETRY_MS;
+		}
+		q->notice[kept++] = n;
+	}
+	q->notices = kept;
+}
+
+// ---- what becomes of a packet ------------------------------------------------------------------------------------------
+
+void queue_discard(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
+{
+	struct rte_mbuf *m;
+
+	while ((m = queue_pop(w, q)) != NULL)
+		rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_discarded, EDGE_DROP), m);
+	queue_free(w, q);
+}
+
+static rte_edge_t onward(const struct rule *r, struct rte_mbuf *m)
+{
+	if ((r->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD) {
+		usage_dropped(r, 1, packet_of(m)->length);
+		return packet_leave(m, &drop_discarded, EDGE_DROP);
+	}
+	if (r->flags & RULE_REDIRECT)
+		return EDGE_REDIRECT;
+	if (r->flags & RULE_DUPLICATE)
+		return EDGE_DUPLICATE;
+	return session_view_of(m)->uplink ? EDGE_UPLINK : EDGE_DOWNLINK;
+}
+
+// The packet that finds no room is the one that is dropped: what waits longest is what the UE was paged for.
+static rte_edge_t full(struct worker *w, struct queue *q, const struct rule *r, struct rte_mbuf *m)
+{
+	uint16_t pdr = session_pools.match[rule_index(r)].pdr;
+
+	if (q != NULL && !q->full &&
+		tell(w, buffer_tables.told_full, r->session, pdr, (uint16_t)packet_of(m)->length) == 0)
+		q->full = 1;
+	usage_dropped(r, 1, packet_of(m)->length);
+	return packet_leave(m, &drop_full, EDGE_DROP);
+}
+
+static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct rte_mbuf *m)
+{
+	const struct far_more *more = far_more_of(r);
+	uint32_t most = more != NULL && more->buffer_packets != 0 ? more->buffer_packets : BUFFER_PACKETS;
+	most = r->flags & RULE_BUFFER ? most : HELD_PACKETS;
+	uint64_t now_ms = buffer_now_ms(w),
+		 expires = more != NULL && more->buffer_ms ? now_ms + more->buffer_ms : NEVER;
+	rte_edge_t edge = EDGE_HELD;
+
+	if (q != NULL && (r->flags & (RULE_NOTIFY | RULE_BUFFER)) == (RULE_NOTIFY | RULE_BUFFER))
+		notify(w, q, r, session_view_of(m), more ? more->notify_delay : 0);
+	if (q == NULL || q->packets >= most ||
+		__atomic_load_n(&buffer_tables.waiting, __ATOMIC_RELAXED) >= buffer_tables.limit)
+		edge = full(w, q, r, m);
+	else
+		queue_append(w, q, m, session_pools.match[rule_index(r)].pdr, expires);
+	if (q != NULL && (expires < q->due || q->notices || q->packets == 0))
+		queue_file(w, q, now_ms);
+	return edge;
+}
+
+static rte_edge_t buffer_packet(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct rule *r = session_view_of(m)->rule;
+
+	if (r->flags & RULE_BUFFER)
+		return wait(w, queue_ensure(w, graph, node, r->session), r, m);
+	if (!(r->flags & RULE_FORWARD)) {
+		if (r->flags & RULE_NOTIFY)
+			notify(w, NULL, r, session_view_of(m), 0);
+		usage_dropped(r, 1, packet_of(m)->length);
+		return packet_leave(m, &drop_notified, EDGE_DROP);
+	}
+	// RULE_HELD: what waited goes first.
+	struct queue *q = queue_find(w, graph, node, r->session);
+	if (q != NULL && q->packets > 0 && (r->flags & RULE_HELD))
+		return wait(w, q, r, m);
+	__atomic_and_fetch(&r->flags, (uint16_t)~RULE_HELD, __ATOMIC_RELAXED);
+	return onward(r, m);
+}
+
+static uint16_t buffer(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+
+	for (uint16_t i = 0; i < n; i++) {
+		rte_edge_t edge = buffer_packet(w, graph, node, objs[i]);
+
+		if (edge != EDGE_HELD)
+			rte_node_enqueue_x1(graph, node, edge, objs[i]);
+	}
+	return n;
+}
+
+static struct rte_node_register buffer_node = {
+	.name = "buffer",
+	.process = buffer,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = NEXT_NODES,
+};
+NODE_REGISTER(buffer_node)
+
+// ---- time, and changes of sessions -------------------------------------------------------------------------------------
+
+// Each packet once: kept ones go to the end of the queue again, so their order stays.
+static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
+{
+	uint32_t count = q->packets;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_mbuf *m = queue_pop(w, q);
+		struct waiting was = *waiting_of(m);
+		struct rule *r = session_rule(q->session, was.pdr);
+		struct session_view *v = session_view_of(m);
+
+		*v = (struct session_view){.rule = r, .qfi = was.qfi, .uplink = was.uplink, .dscp = was.dscp};
+		if (r != NULL && r->worker == w->id && (r->flags & RULE_BUFFER)) {
+			queue_append(w, q, m, was.pdr, was.expires);
+			continue;
+		}
+		rte_edge_t edge =
+			r != NULL && r->worker == w->id ? onward(r, m) : packet_leave(m, &drop_discarded, EDGE_DROP);
+		rte_node_enqueue_x1(graph, node, edge, m);
+	}
+	return count;
+}
+
+// A delayed notice is no longer due when its PDR waits no more.
+static void forget_notices(struct worker *w, struct queue *q)
+{
+	uint8_t kept = 0;
+
+	for (uint8_t i = 0; i < q->notices; i++) {
+		const struct rule *r = session_rule(q->session, q->notice[i].pdr);
+
+		if (r != NULL && r->worker == w->id && (r->flags & RULE_BUFFER))
+			q->notice[kept++] = q->notice[i];
+	}
+	q->notices = kept;
+}
+
+static uint32_t session_changed(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session)
+{
+	struct queue *q = queue_find(w, graph, node, session);
+	uint32_t count = 0;
+	struct rule *r;
+
+	if (q != NULL) {
+		count = pass_on(w, graph, node, q);
+		forget_notices(w, q);
+		q->full = 0;
+		queue_file(w, q, buffer_now_ms(w));
+	}
+	for (uint16_t i = 0; (r = session_rule_at(session, i)) != NULL; i++)
+		if (r->worker == w->id)
+			__atomic_and_fetch(&r->flags, (uint16_t)~RULE_HELD, __ATOMIC_RELAXED);
+	return count;
+}
+
+static uint32_t take_commands(struct worker *w, struct rte_graph *graph, struct rte_node *node)
+{
+	struct buffer_worker *b = buffer_tables.worker[w->id];
+	uint32_t count = 0;
+
+	if (b->todo == PLACE_END && likely(__atomic_load_n(&b->commands, __ATOMIC_RELAXED) == PLACE_END))
+		return 0;
+	if (b->todo == PLACE_END)
+		b->todo = __atomic_exchange_n(&b->commands, PLACE_END, __ATOMIC_SEQ_CST);
+	while (b->todo != PLACE_END && count < RELEASE_WALK) {
+		uint32_t session = b->todo;
+		struct place *p = &buffer_tables.place[session];
+
+		b->todo = p->next;
+		// From here on the control thread may list it again; what it published before is seen below.
+		__atomic_store_n(&p->next, PLACE_IDLE, __ATOMIC_SEQ_CST);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		count += 1 + session_changed(w, graph, node, session);
+	}
+	return count;
+}
+
+static uint32_t expire(
+	struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q, uint64_t now_ms)
+{
+	uint32_t count = q->packets;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_mbuf *m = queue_pop(w, q);
+		struct waiting was = *waiting_of(m);
+
+		*session_view_of(m) = (struct session_view){.qfi = was.qfi, .uplink = was.uplink, .dscp = was.dscp};
+		if (was.expires > now_ms) {
+			queue_append(w, q, m, was.pdr, was.expires);
+			continue;
+		}
+		const struct rule *r = session_rule(q->session, was.pdr);
+		if (r != NULL)
+			usage_dropped(r, 1, packet_of(m)->length);
+		rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_timeout, EDGE_DROP), m);
+	}
+	notices_due(w, q, now_ms);
+	if (q->packets == 0 && q->due <= now_ms)
+		q->full = 0;
+	queue_file(w, q, now_ms);
+	return count;
+}
+
+static uint32_t turn_slot(
+	struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t first, uint64_t now_ms)
+{
+	uint32_t count = 0, next;
+
+	for (uint32_t i = first; i != QUEUE_NONE && count < RELEASE_WALK; i = next) {
+		struct queue *q = &buffer_tables.queue[i];
+
+		next = q->next;
+		if (q->generation != __atomic_load_n(&buffer_tables.place[q->session].generation, __ATOMIC_ACQUIRE)) {
+			count += q->packets;
+			queue_discard(w, graph, node, q);
+		} else if (q->due <= now_ms) {
+			count += expire(w, graph, node, q, now_ms);
+		}
+	}
+	return count;
+}
+
+static void turn_wheel(struct worker *w, struct rte_graph *graph, struct rte_node *node)
+{
+	struct buffer_worker *b = buffer_tables.worker[w->id];
+	uint64_t now_ms = buffer_now_ms(w), tick = now_ms / WHEEL_MS;
+
+	if (likely(tick <= b->tick))
+		return;
+	// After a long pause one turn sees every slot.
+	if (tick - b->tick > WHEEL_SLOTS)
+		b->tick = tick - WHEEL_SLOTS;
+	for (uint32_t count = 0; b->tick < tick; b->tick++) {
+		count += turn_slot(w, graph, node, b->slot[(b->tick + 1) % WHEEL_SLOTS], now_ms);
+		if (count >= RELEASE_WALK)
+			return; // the same slot again in the next walk
+	}
+}
+
+static uint16_t buffer_release(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+
+	turn_wheel(w, graph, node);
+	return (uint16_t)take_commands(w, graph, node);
+}
+
+static struct rte_node_register buffer_release_node = {
+	.name = "buffer-release",
+	.flags = RTE_NODE_SOURCE_F,
+	.process = buffer_release,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = NEXT_NODES,
+};
+NODE_REGISTER(buffer_release_node)

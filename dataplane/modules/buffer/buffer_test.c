@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets that wait for idle UEs: order, notification, bounds, time, and random changes of FARs with the balance after each.
+#include "session/mobile_world.h"
+#include "testkit/events.h"
+#include <errno.h>
+
+#define LIMIT 400 // engine.max_buffered
+
+static int setup(void **state)
+{
+	struct api_engine e = kit_engine();
+
+	e.max_buffered = LIMIT;
+	world_start(&e);
+	kit_events_clear();
+	return 0;
+}
+
+// No session is left, and no packet waits.
+static int clean(void **state)
+{
+	kit_begin();
+	for (int i = 1; i < 20; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "s%d", i);
+		kit_delete(API_SESSION, name);
+	}
+	commit();
+	kit_run();
+	assert_int_equal(kit_totals().held, 0);
+	assert_int_equal(kit_buffers_in_use(), 0);
+	assert_true(kit_balance());
+	kit_events_clear();
+	return 0;
+}
+
+// Workers walk, and then the control thread hears what they tell.
+static void settle_events(void)
+{
+	for (int i = 0; i < 3; i++)
+		kit_advance(2000);
+}
+
+static struct kit_mobile *with_action(uint32_t n, uint8_t action)
+{
+	struct kit_mobile *k = upf_session(n);
+
+	k->far[1].action = action;
+	return k;
+}
+
+// A packet to UE n that carries a number.
+static void arrive(uint32_t n, uint32_t number)
+{
+	static struct frame f;
+	char ue[32];
+
+	snprintf(ue, sizeof(ue), "10.45.%u.%u", n >> 8, n & 255);
+	ip_packet(&f, FAR4, ue, 80);
+	store32(f.at + 28, number);
+	link_layer(&f, "internet", 1);
+	assert_int_equal(kit_send("internet", f.at, f.length), 0);
+}
+
+// The number of the i-th packet that left towards the gNB.
+static uint32_t number_of(uint32_t i)
+{
+	return load32(kit_frame("ran", i)->bytes + 14 + 20 + 8 + 8 + 28);
+}
+
+static void waits_and_leaves_in_order(void **state)
+{
+	put("s1", with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY));
+	kit_clear();
+	for (uint32_t i = 0; i < 10; i++)
+		arrive(1, i);
+	kit_run();
+	assert_int_equal(all_out(), 0);
+	assert_int_equal(kit_totals().held, 10);
+	assert_true(kit_balance());
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
+	const struct api_event *e = kit_event(API_EVENT_DOWNLINK_DATA, 0);
+	assert_string_equal(e->session, "s1");
+	assert_int_equal(e->rule, 2);
+	assert_int_equal(e->seid, 1);
+	// What comes after the change, and before the worker knows of it, stays behind what waited.
+	put("s1", with_action(1, API_FAR_FORWARD));
+	for (uint32_t i = 10; i < 20; i++)
+		arrive(1, i);
+	kit_run();
+	assert_int_equal(kit_count("ran"), 20);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(number_of(i), i);
+	assert_int_equal(kit_totals().held, 0);
+	assert_true(kit_balance());
+	arrive(1, 20);
+	kit_run();
+	assert_int_equal(kit_count("ran"), 21);
+}
+
+// In one walk the worker sees new packets before it knows that the session changed.
+static void newer_ones_queue_behind(void **state)
+{
+	put("s1", with_action(1, API_FAR_BUFFER));
+	kit_clear();
+	arrive(1, 0);
+	kit_run();
+	arrive(1, 1);
+	put("s1", with_action(1, API_FAR_FORWARD));
+	kit_run();
+	assert_int_equal(kit_count("ran"), 2);
+	assert_int_equal(number_of(0), 0);
+	assert_int_equal(number_of(1), 1);
+}
+
+static void notified_once_a_version(void **state)
+{
+	put("s1", with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY));
+	for (int i = 0; i < 5; i++) {
+		arrive(1, 0);
+		kit_advance(2000);
+	}
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
+	// The control plane changed the session and still wants packets to wait: told again, when they come again.
+	put("s1", with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY));
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
+	arrive(1, 0);
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 2);
+	assert_int_equal(kit_totals().held, 6);
+	// Without NOCP nobody is told.
+	put("s2", with_action(2, API_FAR_BUFFER));
+	arrive(2, 0);
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 2);
+}
+
+static void notified_after_a_delay(void **state)
+{
+	struct kit_mobile *k = with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY);
+
+	k->far[1].notify_delay = 100;
+	put("s1", k);
+	arrive(1, 0);
+	kit_run();
+	kit_advance(90000);
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 0);
+	kit_advance(20000);
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
+	// The UE answers before the delay is over: there is nothing to tell.
+	k = with_action(2, API_FAR_BUFFER | API_FAR_NOTIFY);
+	k->far[1].notify_delay = 100;
+	put("s2", k);
+	arrive(2, 0);
+	kit_run();
+	kit_advance(50000);
+	put("s2", with_action(2, API_FAR_FORWARD));
+	kit_advance(200000);
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
+}
+
+static void bound_of_a_session(void **state)
+{
+	struct kit_mobile *k = with_action(1, API_FAR_BUFFER);
+	uint64_t before = kit_reason("buffer-full");
+
+	k->far[1].buffer_packets = 5;
+	put("s1", k);
+	put("s2", with_action(2, API_FAR_BUFFER));
+	kit_clear();
+	for (uint32_t i = 0; i < 100; i++) {
+		arrive(1, i);
+		arrive(2, i);
+	}
+	kit_run();
+	assert_int_equal(kit_totals().held, 5 + 64);
+	assert_int_equal(kit_reason("buffer-full") - before, 95 + 36);
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_BUFFER_FULL), 2);
+	assert_int_equal(kit_event(API_EVENT_BUFFER_FULL, 0)->rule, 2); // the FAR
+	assert_true(kit_balance());
+	// The newest were dropped.
+	put("s1", with_action(1, API_FAR_FORWARD));
+	kit_run();
+	assert_int_equal(kit_count("ran"), 5);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(number_of(i), i);
+	k = with_action(3, API_FAR_BUFFER);
+	k->far[1].buffer_packets = 1025;
+	assert_int_equal(refused("s3", k), EINVAL);
+}
+
+static void bound_of_all(void **state)
+{
+	uint64_t before = kit_reason("buffer-full");
+
+	for (uint32_t s = 1; s <= 10; s++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "s%u", s);
+		put(name, with_action(s, API_FAR_BUFFER));
+		for (uint32_t i = 0; i < 64; i++)
+			arrive(s, i);
+		kit_run();
+	}
+	assert_int_equal(kit_totals().held, LIMIT);
+	assert_int_equal(kit_reason("buffer-full") - before, 640 - LIMIT);
+	assert_true(kit_balance());
+	put("s1", with_action(1, API_FAR_FORWARD));
+	kit_run();
+	arrive(2, 0);
+	arrive(10, 0);
+	kit_run();
+	assert_int_equal(kit_totals().held, LIMIT - 64 + 1); // session 2 has its 64 already
+}
+
+static void as_long_as_it_may(void **state)
+{
+	struct kit_mobile *k = with_action(1, API_FAR_BUFFER);
+	uint64_t before = kit_reason("buffer-timeout");
+
+	k->far[1].buffer_ms = 500;
+	put("s1", k);
+	arrive(1, 0);
+	kit_run();
+	kit_advance(300000);
+	arrive(1, 1);
+	kit_run();
+	kit_advance(190000);
+	assert_int_equal(kit_reason("buffer-timeout") - before, 0);
+	kit_advance(30000);
+	assert_int_equal(kit_reason("buffer-timeout") - before, 1);
+	assert_int_equal(kit_totals().held, 1);
+	kit_clear();
+	put("s1", with_action(1, API_FAR_FORWARD));
+	kit_run();
+	assert_int_equal(kit_count("ran"), 1);
+	assert_int_equal(number_of(0), 1);
+	// Far beyond one turn of the wheel.
+	k = with_action(1, API_FAR_BUFFER);
+	k->far[1].buffer_ms = 20000;
+	put("s1", k);
+	arrive(1, 0);
+	kit_run();
+	for (int i = 0; i < 199; i++)
+		kit_advance(100000);
+	assert_int_equal(kit_totals().held, 1);
+	kit_advance(200000);
+	assert_int_equal(kit_totals().held, 0);
+	assert_int_equal(kit_reason("buffer-timeout") - before, 2);
+}
+
+static void given_up(void **state)
+{
+	uint64_t before = kit_reason("buffer-discarded");
+
+	kit_clear();
+	put("s1", with_action(1, API_FAR_BUFFER));
+	put("s2", with_action(2, API_FAR_BUFFER));
+	for (uint32_t i = 0; i < 3; i++) {
+		arrive(1, i);
+		arrive(2, i);
+	}
+	kit_run();
+	put("s1", with_action(1, API_FAR_DROP));
+	kit_run();
+	assert_int_equal(kit_reason("buffer-discarded") - before, 3);
+	// Another session has the index at once, with the same PDR ids: it gets nothing of the old one's.
+	kit_begin();
+	kit_delete(API_SESSION, "s2");
+	commit();
+	put("s3", with_action(3, API_FAR_FORWARD));
+	kit_run();
+	assert_int_equal(kit_reason("buffer-discarded") - before, 6);
+	assert_int_equal(all_out(), 0);
+	assert_int_equal(kit_totals().held, 0);
+}
+
+static void dropped_and_told(void **state)
+{
+	uint64_t before = kit_reason("buffer-not-kept");
+
+	put("s1", with_action(1, API_FAR_DROP | API_FAR_NOTIFY));
+	arrive(1, 0);
+	arrive(1, 1);
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
+	assert_true(kit_reason("buffer-not-kept") - before >= 1);
+	assert_int_equal(kit_totals().held, 0);
+	assert_true(kit_balance());
+}
+
+// ---- random changes --------------------------------------------------------------------------------------------------
+
+#define SESSIONS 8
+#define ROUNDS 4000
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint32_t draw(uint32_t n)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (uint32_t)(random_state >> 32) % n;
+}
+
+// Numbers that leave rise, session by session.
+static void check_order(uint32_t last[SESSIONS + 1])
+{
+	for (uint32_t i = 0; i < kit_count("ran"); i++) {
+		uint32_t session = load32(kit_frame("ran", i)->bytes + 14 + 28 + 4) - 0x200;
+
+		assert_in_range(session, 1, SESSIONS);
+		assert_true(number_of(i) > last[session]);
+		last[session] = number_of(i);
+	}
+	kit_clear();
+}
+
+static void churn(void **state)
+{
+	static const uint8_t action[] = {API_FAR_FORWARD, API_FAR_BUFFER, API_FAR_BUFFER | API_FAR_NOTIFY, API_FAR_DROP,
+		API_FAR_DROP | API_FAR_NOTIFY};
+	uint32_t last[SESSIONS + 1] = {0}, number = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		uint32_t s = 1 + draw(SESSIONS);
+		char name[8];
+
+		snprintf(name, sizeof(name), "s%u", s);
+		for (uint32_t i = draw(20); i > 0; i--)
+			arrive(1 + draw(SESSIONS), ++number);
+		if (draw(3) == 0)
+			kit_run();
+		kit_begin();
+		if (draw(8) == 0) {
+			kit_delete(API_SESSION, name);
+		} else {
+			struct kit_mobile *k = with_action(s, action[draw(5)]);
+
+			k->far[1].buffer_packets = (uint16_t)draw(30);
+			k->far[1].buffer_ms = draw(2) ? draw(50) : 0;
+			k->far[1].notify_delay = (uint16_t)(draw(2) ? draw(50) : 0);
+			kit_put_mobile(name, k);
+		}
+		commit();
+		if (draw(2) == 0)
+			kit_advance(draw(20000));
+		kit_run();
+		check_order(last);
+		assert_true(kit_balance());
+		assert_true(kit_totals().held <= LIMIT);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test_teardown(waits_and_leaves_in_order, clean),
+		cmocka_unit_test_teardown(newer_ones_queue_behind, clean),
+		cmocka_unit_test_teardown(notified_once_a_version, clean),
+		cmocka_unit_test_teardown(notified_after_a_delay, clean),
+		cmocka_unit_test_teardown(bound_of_a_session, clean),
+		cmocka_unit_test_teardown(bound_of_all, clean),
+		cmocka_unit_test_teardown(as_long_as_it_may, clean),
+		cmocka_unit_test_teardown(given_up, clean),
+		cmocka_unit_test_teardown(dropped_and_told, clean),
+		cmocka_unit_test_teardown(churn, clean),
+	};
+
+	return cmocka_run_group_tests(list, setup, NULL);
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues of packets that wait for idle UEs: pool, wheel, and what the control thread says about sessions.
+#include "buffer/queue.h"
+#include "buffer/buffer.h"
+#include "core/control.h"
+#include "core/event.h"
+#include "core/object.h"
+#include <errno.h>
+#include <rte_malloc.h>
+#include <rte_ring.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct buffer_tables buffer_tables;
+
+// ---- queues, of their worker -------------------------------------------------------------------------------------------
+
+static void wheel_remove(struct buffer_worker *b, struct queue *q)
+{
+	if (q->slot == QUEUE_NONE)
+		return;
+	if (q->prev != QUEUE_NONE)
+		buffer_tables.queue[q->prev].next = q->next;
+	else
+		b->slot[q->slot] = q->next;
+	if (q->next != QUEUE_NONE)
+		buffer_tables.queue[q->next].prev = q->prev;
+	q->slot = QUEUE_NONE;
+}
+
+static void wheel_insert(struct buffer_worker *b, struct queue *q)
+{
+	// Never behind the slot that is looked at next.
+	uint64_t tick = RTE_MAX(q->due / WHEEL_MS + 1, b->tick + 1);
+	uint32_t index = (uint32_t)(q - buffer_tables.queue);
+
+	q->slot = (uint32_t)(tick % WHEEL_SLOTS);
+	q->prev = QUEUE_NONE;
+	q->next = b->slot[q->slot];
+	if (q->next != QUEUE_NONE)
+		buffer_tables.queue[q->next].prev = index;
+	b->slot[q->slot] = index;
+}
+
+void queue_file(struct worker *w, struct queue *q, uint64_t now_ms)
+{
+	struct buffer_worker *b = buffer_tables.worker[w->id];
+	uint64_t due = NEVER;
+
+	for (const struct rte_mbuf *m = q->first; m != NULL; m = waiting_of((struct rte_mbuf *)(uintptr_t)m)->next)
+		due = RTE_MIN(due, waiting_of((struct rte_mbuf *)(uintptr_t)m)->expires);
+	for (uint8_t i = 0; i < q->notices; i++)
+		due = RTE_MIN(due, q->notice[i].due);
+	if (q->packets == 0 && q->notices == 0) {
+		if (!q->full) {
+			queue_free(w, q);
+			return;
+		}
+		due = q->due != NEVER && q->due > now_ms ? q->due : now_ms + EMPTY_MS;
+	}
+	wheel_remove(b, q);
+	q->due = due;
+	if (due != NEVER)
+		wheel_insert(b, q);
+}
+
+void queue_free(struct worker *w, struct queue *q)
+{
+	uint32_t index = (uint32_t)(q - buffer_tables.queue);
+
+	wheel_remove(buffer_tables.worker[w->id], q);
+	__atomic_store_n(&buffer_tables.place[q->session].queue, QUEUE_NONE, __ATOMIC_RELEASE);
+	rte_ring_mp_enqueue(buffer_tables.free, (void *)(uintptr_t)(index + 1));
+}
+
+struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session)
+{
+	struct place *p = &buffer_tables.place[session];
+	uint32_t index = __atomic_load_n(&p->queue, __ATOMIC_ACQUIRE);
+
+	if (index == QUEUE_NONE || buffer_tables.queue[index].worker != w->id)
+		return NULL;
+	struct queue *q = &buffer_tables.queue[index];
+	if (q->generation != __atomic_load_n(&p->generation, __ATOMIC_ACQUIRE)) {
+		queue_discard(w, graph, node, q);
+		return NULL;
+	}
+	return q;
+}
+
+struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session)
+{
+	struct place *p = &buffer_tables.place[session];
+	struct queue *q = queue_find(w, graph, node, session);
+	void *index;
+
+	if (q != NULL)
+		return q;
+	if (__atomic_load_n(&p->queue, __ATOMIC_ACQUIRE) != QUEUE_NONE)
+		return NULL;
+	if (rte_ring_mc_dequeue(buffer_tables.free, &index) != 0)
+		return NULL;
+	q = &buffer_tables.queue[(uintptr_t)index - 1];
+	*q = (struct queue){
+		.due = NEVER,
+		.session = session,
+		.generation = __atomic_load_n(&p->generation, __ATOMIC_ACQUIRE),
+		.slot = QUEUE_NONE,
+		.worker = (uint8_t)w->id,
+	};
+	__atomic_store_n(&p->queue, (uint32_t)((uintptr_t)index - 1), __ATOMIC_RELEASE);
+	return q;
+}
+
+void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, uint16_t pdr, uint64_t expires)
+{
+	const struct session_view v = *session_view_of(m);
+
+	*waiting_of(m) = (struct waiting){
+		.expires = expires,
+		.pdr = pdr,
+		.qfi = v.qfi,
+		.uplink = v.uplink,
+		.dscp = v.dscp,
+	};
+	if (q->last != NULL)
+		waiting_of(q->last)->next = m;
+	else
+		q->first = m;
+	q->last = m;
+	q->packets++;
+	w->held++;
+	__atomic_fetch_add(&buffer_tables.waiting, 1, __ATOMIC_RELAXED);
+}
+
+struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
+{
+	struct rte_mbuf *m = q->first;
+
+	if (m == NULL)
+		return NULL;
+	q->first = waiting_of(m)->next;
+	if (q->first == NULL)
+		q->last = NULL;
+	q->packets--;
+	w->held--;
+	__atomic_fetch_sub(&buffer_tables.waiting, 1, __ATOMIC_RELAXED);
+	return m;
+}
+
+// ---- the control thread ------------------------------------------------------------------------------------------------
+
+// Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what it finds.
+static void push(uint32_t session, uint32_t worker)
+{
+	struct place *p = &buffer_tables.place[session];
+	struct buffer_worker *b = worker < API_MAX_WORKERS ? buffer_tables.worker[worker] : NULL;
+
+	// Sequentially consistent with the worker's "taken, now I look": one of the two sees the other.
+	if (b == NULL || __atomic_load_n(&p->next, __ATOMIC_SEQ_CST) != PLACE_IDLE)
+		return;
+	uint32_t head = __atomic_load_n(&b->commands, __ATOMIC_RELAXED);
+	do
+		__atomic_store_n(&p->next, head, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&b->commands, &head, session, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
+void buffer_session_changed(uint32_t session, uint32_t worker)
+{
+	if (session < buffer_tables.places)
+		push(session, worker);
+}
+
+void buffer_session_removed(uint32_t session, uint32_t worker)
+{
+	if (session >= buffer_tables.places)
+		return;
+	__atomic_fetch_add(&buffer_tables.place[session].generation, 1, __ATOMIC_SEQ_CST);
+	push(session, worker);
+}
+
+uint32_t buffer_waiting(uint32_t session)
+{
+	if (session >= buffer_tables.places)
+		return 0;
+	const struct place *p = &buffer_tables.place[session];
+	uint32_t index = __atomic_load_n(&p->queue, __ATOMIC_ACQUIRE);
+
+	if (index == QUEUE_NONE || buffer_tables.queue[index].generation != p->generation)
+		return 0;
+	return __atomic_load_n(&buffer_tables.queue[index].packets, __ATOMIC_RELAXED);
+}
+
+// The argument of event_tell: generation of the index, PDR, and 16 bits more. 0 when the session is gone by now.
+static int told(struct api_event *e, uint32_t session, uint64_t argument)
+{
+	if (session >= buffer_tables.places || buffer_tables.place[session].generation != argument >> 32)
+		return 0;
+	return session_identity(session, e->session, &e->seid);
+}
+
+static void on_data(uint32_t worker, uint32_t session, uint64_t argument)
+{
+	struct api_event e = {
+		.type = API_EVENT_DOWNLINK_DATA,
+		.rule = (uint16_t)(argument >> 16),
+		.qfi = (uint8_t)(argument >> 8),
+		.dscp = (uint8_t)argument,
+	};
+
+	if (told(&e, session, argument))
+		event_raise(&e);
+}
+
+static void on_full(uint32_t worker, uint32_t session, uint64_t argument)
+{
+	struct api_event e = {.type = API_EVENT_BUFFER_FULL};
+	const struct rule *r = session_rule(session, (uint16_t)(argument >> 16));
+	uint64_t bytes = (uint16_t)argument;
+
+	if (r == NULL || !told(&e, session, argument))
+		return;
+	e.rule = session_pools.match[rule_index(r)].far;
+	e.usage.seid = e.seid;
+	e.usage.packets[API_TOTAL] = e.usage.packets[API_DOWNLINK] = 1;
+	e.usage.bytes[API_TOTAL] = e.usage.bytes[API_DOWNLINK] = bytes;
+	event_raise(&e);
+}
+
+static int start(const struct api_engine *e)
+{
+	struct buffer_tables *t = &buffer_tables;
+	char name[RTE_RING_NAMESIZE];
+
+	// What waits for UEs must leave packets for everybody else.
+	if (e->max_buffered >= e->packet_buffers)
+		return object_error(EINVAL, "max_buffered is %u, must be below packet_buffers (%u)", e->max_buffered,
+			e->packet_buffers);
+	t->limit = e->max_buffered;
+	t->places = e->max_sessions;
+	t->place = malloc((size_t)t->places * sizeof(*t->place));
+	t->queue = rte_zmalloc("buffer-queues", (size_t)(t->limit + 1) * sizeof(*t->queue), RTE_CACHE_LINE_SIZE);
+	snprintf(name, sizeof(name), "buffer-free");
+	t->free = rte_ring_create(name, rte_align32pow2((uint32_t)t->limit + 2), SOCKET_ID_ANY, 0);
+	if (t->place == NULL || t->queue == NULL || t->free == NULL)
+		return object_error(ENOMEM, "no memory for %u packets that wait", e->max_buffered);
+	for (uint32_t i = 0; i < t->places; i++)
+		t->place[i] = (struct place){.queue = QUEUE_NONE, .next = PLACE_IDLE};
+	for (uintptr_t i = 0; i < t->limit; i++)
+		rte_ring_mp_enqueue(t->free, (void *)(i + 1));
+	for (uint32_t w = 0; w < e->workers; w++) {
+		struct buffer_worker *b = rte_zmalloc("buffer-worker", sizeof(*b), RTE_CACHE_LINE_SIZE);
+
+		if (b == NULL)
+			return object_error(ENOMEM, "no memory for packets that wait");
+		b->commands = b->todo = PLACE_END;
+		for (uint32_t i = 0; i < WHEEL_SLOTS; i++)
+			b->slot[i] = QUEUE_NONE;
+		t->worker[w] = b;
+	}
+	return 0;
+}
+
+RTE_INIT(buffer_module)
+{
+	module_register("buffer", start);
+	buffer_tables.told_data = event_told_register(on_data, NULL);
+	buffer_tables.told_full = event_told_register(on_full, NULL);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the buffer module: the queues of packets that wait.
+//
+//   written by: the worker that owns the session (queues, wheels); the control thread (generations, the lists of commands)
+//   safe because: a session's slot holds a queue from the time its worker puts it there until the same worker takes it away;
+//   a generation rises before the session's index is given to another session
+#ifndef BUFFER_QUEUE_H
+#define BUFFER_QUEUE_H
+
+#include "core/node.h"
+#include "session/far_more.h"
+
+#define BUFFER_PACKETS 64 // of a session, when the FAR names no number
+#define QUEUE_NONE UINT32_MAX
+#define NEVER UINT64_MAX
+#define WHEEL_SLOTS 1024u
+#define WHEEL_MS 4u // of a slot
+#define NOTICES 4
+#define EMPTY_MS 60000u // how long a queue without packets remembers that it was full
+#define RETRY_MS 10u // until the control thread is told again when its ring was full
+
+// A packet that waits: takes the session view's place, since a rule is valid in one walk only.
+struct waiting {
+	struct rte_mbuf *next;
+	uint64_t expires; // ms of the worker's clock
+	uint16_t pdr;
+	uint8_t qfi, uplink, dscp;
+};
+PACKET_VIEW(waiting)
+
+struct notice { // that the control plane is to be told of a packet, later
+	uint64_t due; // ms
+	uint16_t pdr;
+	uint8_t qfi, dscp;
+};
+
+// What waits for one session, in the order of arrival.
+struct queue {
+	struct rte_mbuf *first, *last;
+	uint64_t due; // ms; when something expires or is to be told
+	uint32_t session, generation; // whose it is
+	uint32_t packets;
+	uint32_t next, prev, slot; // in its worker's wheel
+	uint8_t worker;
+	uint8_t full; // the control plane was told that packets were dropped
+	uint8_t notices; // used entries below
+	struct notice notice[NOTICES];
+} __rte_cache_aligned;
+
+// By session index.
+struct place {
+	uint32_t queue; // QUEUE_NONE: nothing waits
+	uint32_t generation; // one more for each session that had this index
+	uint32_t next; // in its worker's list of commands; PLACE_IDLE: in none
+};
+#define PLACE_IDLE (UINT32_MAX - 1)
+#define PLACE_END UINT32_MAX
+
+struct buffer_worker {
+	uint32_t commands; // sessions that changed; the control thread pushes, the worker takes all
+	uint32_t todo; // those that it took and has not dealt with
+	uint64_t tick; // of the wheel, in WHEEL_MS
+	uint32_t slot[WHEEL_SLOTS]; // first queue
+} __rte_cache_aligned;
+
+struct buffer_tables {
+	struct place *place;
+	uint32_t places;
+	struct queue *queue;
+	struct rte_ring *free; // indices + 1
+	struct buffer_worker *worker[API_MAX_WORKERS];
+	uint64_t limit; // packets, whole process
+	uint64_t waiting __rte_cache_aligned; // packets; all workers add and take away
+	uint16_t told_data, told_full; // numbers of event_tell()
+};
+extern struct buffer_tables buffer_tables;
+
+static inline uint64_t buffer_now_ms(const struct worker *w)
+{
+	return w->now / (w->tsc_hz / 1000);
+}
+
+// The session's queue, made when there is none. NULL: no queues left, or another worker has still to empty the old one.
+// Packets of an earlier session with this index are dropped by then. All of the worker that owns the session.
+struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
+struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
+void queue_free(struct worker *w, struct queue *q); // an empty one
+void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, uint16_t pdr, uint64_t expires);
+struct rte_mbuf *queue_pop(struct worker *w, struct queue *q); // NULL at the end; the packet counts as held no longer
+// Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
+void queue_file(struct worker *w, struct queue *q, uint64_t now_ms);
+
+// Drops everything in it, under the reason of packets that are given up.
+void queue_discard(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// duplicate: copies of a rule's packets go out by its duplicating parameters (TS 29.244 §5.2.3, DUPL), by GTP-U or as they
+// are; the original goes on to the policer.
+#include "core/node.h"
+#include "gtpu/path.h"
+#include "session/far_more.h"
+
+DROP_REASON(drop_copy, "duplicate-impossible",
+	"the copy of a packet could not be sent: its path is gone, or it is longer than 65535 bytes with outer headers")
+
+enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_FORWARD, EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
+
+// Copies that were not made since there were no packet buffers are no packets, and so in no sum; see `show node`.
+static rte_edge_t send_copy(struct worker *w, struct rte_mbuf *copy, const struct far_more *more)
+{
+	// Nobody's packet from here on: an ICMP error about it is not the subscriber's business.
+	session_view_of(copy)->rule = NULL;
+	if (more->duplicate_outer == API_OUTER_NONE)
+		return EDGE_FORWARD;
+	const struct path *p = path_get(more->duplicate_path);
+	if (p == NULL || gtpu_wrap(w, copy, p, more->duplicate_teid, more->duplicate_dscp) != 0)
+		return packet_leave(copy, &drop_copy, EDGE_DROP);
+	return EDGE_OUTPUT;
+}
+
+static uint16_t duplicate(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = objs[i];
+		const struct far_more *more = far_more_of(session_view_of(m)->rule);
+		struct rte_mbuf *copy = more == NULL ? NULL : rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+
+		if (copy != NULL) {
+			packet_originate_like(w, copy, m);
+			rte_node_enqueue_x1(graph, node, send_copy(w, copy, more), copy);
+		}
+		rte_node_enqueue_x1(graph, node, session_view_of(m)->uplink ? EDGE_UPLINK : EDGE_DOWNLINK, m);
+	}
+	return n;
+}
+
+static struct rte_node_register duplicate_node = {
+	.name = "duplicate",
+	.process = duplicate,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_UPLINK] = "policer-uplink",
+		[EDGE_DOWNLINK] = "policer-downlink",
+		[EDGE_FORWARD] = "ip-forward",
+		[EDGE_OUTPUT] = "ip-output",
+		[EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(duplicate_node)

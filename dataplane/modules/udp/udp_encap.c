@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// udp-encap: outer UDP/IPv4 or UDP/IPv6 header in front of a packet (TS 29.244 §8.2.56): the ends of the rule's path, the
+// FAR's port. Comes after the policer.
+#include "core/node.h"
+#include "gtpu/path.h"
+#include "session/session.h"
+
+DROP_REASON(drop_no_path, "udp-path-gone", "the path of the UDP tunnel does not exist any more")
+DROP_REASON(drop_room, "udp-headroom", "there is no room in front of the packet for the outer UDP and IP headers")
+DROP_REASON(drop_long, "udp-too-long", "the packet with its outer UDP and IP headers is longer than 65535 bytes")
+
+enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
+
+static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	const struct rule *r = session_view_of(m)->rule;
+	const struct path *p = path_get(r->path);
+
+	if (unlikely(p == NULL))
+		return packet_leave(m, &drop_no_path, EDGE_DROP);
+	uint32_t header = path_ip_length(p), length = packet_of(m)->length + header + 8;
+	if (unlikely(length > UINT16_MAX))
+		return packet_leave(m, &drop_long, EDGE_DROP);
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)(header + 8));
+	if (unlikely(ip == NULL))
+		return packet_leave(m, &drop_room, EDGE_DROP);
+	memcpy(ip, path_header(p, 0), header);
+	path_mark(ip, p, r->dscp);
+	// A source port of the path's; else the one that the peer listens to serves both ways.
+	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
+	store16(ip + header + 2, r->port);
+	gtpu_identify(ip, w);
+	gtpu_finish_outer(m, p->version, length);
+	return EDGE_OUTPUT;
+}
+
+static uint16_t udp_encap(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, udp_encap_packet);
+}
+
+static struct rte_node_register udp_encap_node = {
+	.name = "udp-encap",
+	.process = udp_encap,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_OUTPUT] = "ip-output", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(udp_encap_node)

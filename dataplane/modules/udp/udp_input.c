@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// udp-input: outer UDP/IP header removal (TS 29.244 §8.2.64). A packet to one of our addresses and the UDP port of the network
+// instance that its interface belongs to goes on to session-ue with l3 at its inner header.
+#include "core/node.h"
+#include "instance/instance.h"
+#include "ip/ip.h"
+#include "udp/udp.h"
+#include "wire/ip.h"
+
+DROP_REASON(drop_port, "udp-not-endpoint", "the UDP port is that of another network instance's tunnels")
+DROP_REASON(drop_udp, "udp-length", "the length of the UDP tunnel packet does not fit its IP packet")
+DROP_REASON(
+	drop_inner, "udp-inner-malformed", "the IP packet in the UDP tunnel is malformed, or its lengths do not fit")
+DROP_REASON(drop_martian, "udp-inner-martian", "an address of the packet in the UDP tunnel may not be used")
+
+enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT };
+
+static struct {
+	uint64_t open[65536 / 64]; // ports of instances; read by workers
+	uint16_t users[65536];
+} ports;
+
+void udp_port_take(uint16_t port)
+{
+	if (ports.users[port]++ == 0)
+		__atomic_or_fetch(&ports.open[port / 64], 1ull << port % 64, __ATOMIC_RELEASE);
+}
+
+void udp_port_give(uint16_t port)
+{
+	if (ports.users[port] > 0 && --ports.users[port] == 0)
+		__atomic_and_fetch(&ports.open[port / 64], ~(1ull << port % 64), __ATOMIC_RELEASE);
+}
+
+static rte_edge_t udp_input_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct packet *pkt = packet_of(m);
+	const uint8_t *udp = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l4);
+	uint32_t room = pkt->length - (pkt->l4 - pkt->l3), length = load16(udp + 4); // ip-input checked 8 bytes of UDP
+	uint32_t at = pkt->l4 + 8u;
+	struct ip_info info;
+
+	if (unlikely(instance_udp_port(pkt->interface) != load16(udp + 2)))
+		return packet_leave(m, &drop_port, EDGE_DROP);
+	if (unlikely(length != room || rte_pktmbuf_data_len(m) < at))
+		return packet_leave(m, &drop_udp, EDGE_DROP);
+	if (ip_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &info) != IP_OK || info.length != length - 8)
+		return packet_leave(m, &drop_inner, EDGE_DROP);
+	if (ip_martian(info.version, info.source, info.destination) != 0)
+		return packet_leave(m, &drop_martian, EDGE_DROP);
+	pkt->instance = instance_of_interface(pkt->interface);
+	pkt->l3 = (uint16_t)at;
+	pkt->l4 = (uint16_t)(at + info.l4);
+	pkt->ip_version = info.version;
+	pkt->protocol = info.protocol;
+	pkt->fragment = info.fragment & IP_FRAGMENT_LATER;
+	pkt->length = info.length;
+	return EDGE_SESSION;
+}
+
+static uint16_t udp_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, udp_input_packet);
+}
+
+static struct rte_node_register udp_input_node = {
+	.name = "udp-input",
+	.process = udp_input,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_SESSION] = "session-ue", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(udp_input_node)
+
+RTE_INIT(udp_input_local)
+{
+	ip_local_register_udp_map(ports.open, "udp-input");
+}
