@@ -32,19 +32,19 @@ static unsigned container_content(const uint8_t *c)
 }
 
 // The extension header's content (between its length and next-type bytes) of `size` bytes.
-static int extension_ok(uint8_t type, const uint8_t *content, unsigned size, struct gtpu_info *out)
+static enum gtpu_status read_extension(uint8_t type, const uint8_t *content, unsigned size, struct gtpu_info *out)
 {
 	switch (type) {
 	case GTPU_EXT_PDU_SESSION:
 		if (out->qfi != GTPU_NO_QFI || content[0] >> 4 > GTPU_PDU_UL || container_content(content) > size)
-			return 0;
+			return GTPU_EXTENSION;
 		out->pdu_type = content[0] >> 4;
 		out->qfi = content[1] & 0x3f;
-		return 1;
+		return GTPU_OK;
 	case GTPU_EXT_UDP_PORT: // §5.2.2.1, always one unit
-		return size == 2;
+		return size == 2 ? GTPU_OK : GTPU_EXTENSION;
 	default: // §5.2.1: bits 8-7 = 1x mean that the endpoint must understand it
-		return !(type & 0x80);
+		return type & 0x80 ? GTPU_REQUIRED : GTPU_OK;
 	}
 }
 
@@ -73,8 +73,9 @@ enum gtpu_status gtpu_options_parse(const uint8_t *p, uint32_t available, uint32
 			return GTPU_EXTENSION;
 		if (available < at + size)
 			return GTPU_SHORT;
-		if (!extension_ok(type, p + at + 1, size - 2, out))
-			return GTPU_EXTENSION;
+		enum gtpu_status status = read_extension(type, p + at + 1, size - 2, out);
+		if (status != GTPU_OK)
+			return status;
 		type = p[at + size - 1];
 		at += size;
 	}
@@ -120,6 +121,18 @@ unsigned gtpu_put_error_indication(uint8_t *to, uint32_t teid, uint8_t family, c
 	store16(to + 18, size);
 	memcpy(to + 20, address, size);
 	return 12 + body;
+}
+
+unsigned gtpu_put_supported_extensions(uint8_t *to, uint16_t sequence)
+{
+	static const uint8_t list[] = {GTPU_EXT_UDP_PORT, GTPU_EXT_PDU_SESSION};
+
+	// §5.1: with a sequence number. §8.5: one byte of length, then a byte for each type.
+	put_signalling(to, GTPU_SUPPORTED_EXTENSIONS, sequence, 2 + sizeof(list));
+	to[12] = IE_EXTENSION_TYPES;
+	to[13] = sizeof(list);
+	memcpy(to + 14, list, sizeof(list));
+	return 14 + sizeof(list);
 }
 
 unsigned gtpu_put_end_marker(uint8_t *to, uint32_t teid, uint8_t qfi, uint8_t pdu_type)

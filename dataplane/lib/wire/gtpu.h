@@ -32,7 +32,8 @@ enum gtpu_status {
 	GTPU_SHORT, // ends within the header
 	GTPU_VERSION, // version is not 1, or PT = 0 (GTP')
 	GTPU_LENGTH, // length field does not agree with the UDP payload
-	GTPU_EXTENSION, // extension of length 0, past the packet, one too many, unknown and required, or a bad container
+	GTPU_EXTENSION, // extension of length 0, past the packet, one too many, or a bad container
+	GTPU_REQUIRED, // an extension that is unknown and must be understood (§5.2.1): the peer is told what we support (§7.2.3)
 };
 
 struct gtpu_info {
@@ -110,6 +111,8 @@ unsigned gtpu_put_echo_response(uint8_t *to, uint16_t sequence);
 // Error Indication (§7.3.1): TEID 0 in the header; the unknown TEID and the address that it was sent to in IEs.
 // family 4 or 6; address 4 or 16 bytes.
 unsigned gtpu_put_error_indication(uint8_t *to, uint32_t teid, uint8_t family, const uint8_t *address);
+// Supported Extension Headers Notification (§7.2.3): TEID 0; what an endpoint here understands.
+unsigned gtpu_put_supported_extensions(uint8_t *to, uint16_t sequence);
 // End Marker (§7.3.2) for the tunnel teid; with a container when qfi is not GTPU_NO_QFI.
 unsigned gtpu_put_end_marker(uint8_t *to, uint32_t teid, uint8_t qfi, uint8_t pdu_type);
 

@@ -57,6 +57,13 @@ static void encoders(void **state)
 	assert_int_equal(gtpu_put_end_marker(to, 0x99, GTPU_NO_QFI, 0), sizeof(gtpu_end_marker));
 	assert_memory_equal(to, gtpu_end_marker, sizeof(gtpu_end_marker));
 
+	static const uint8_t supported[] = {0x32, 31, 0, 8, 0, 0, 0, 0, 0x12, 0x34, 0, 0, 141, 2, 0x40, 0x85};
+	n = gtpu_put_supported_extensions(to, 0x1234);
+	assert_int_equal(n, sizeof(supported));
+	assert_memory_equal(to, supported, sizeof(supported));
+	assert_int_equal(gtpu_parse(to, n, n, &g), GTPU_OK);
+	assert_int_equal(gtpu_ies_parse(to + g.header_length, n - g.header_length, &ies), GTPU_OK);
+
 	// Row G17: TEID 0 in the header, the real one in the IE.
 	n = gtpu_put_error_indication(to, 77, 6, address6);
 	assert_true(n <= GTPU_MESSAGE_MAX);
@@ -109,7 +116,7 @@ static void hostile(void **state)
 			GTPU_EXTENSION},
 		{"G5: two containers", {0x34, 255, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0x10, 1, 0x85, 1, 0x10, 2, 0},
 			20, GTPU_EXTENSION},
-		{"unknown, required", {0x34, 255, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0xc0, 1, 0, 0, 0}, 16, GTPU_EXTENSION},
+		{"unknown, required", {0x34, 255, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0xc0, 1, 0, 0, 0}, 16, GTPU_REQUIRED},
 		{"unknown, not required", {0x34, 255, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0x01, 1, 0, 0, 0}, 16, GTPU_OK},
 		{"UDP port", {0x34, 255, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0x40, 1, 8, 0x68, 0}, 16, GTPU_OK},
 		{"UDP port, two units", {0x34, 255, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0x40, 2, 8, 0x68, 0, 0, 0, 0, 0}, 20,

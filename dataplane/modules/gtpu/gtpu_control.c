@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gtpu-control: GTP-U messages other than user data (TS 29.281 §7), and G-PDUs of tunnels that do not exist.
 #include "core/control.h"
+#include "core/event.h"
 #include "core/node.h"
 #include "gtpu/path.h"
 #include "session/session.h"
@@ -15,13 +16,19 @@ DROP_REASON(drop_error, "gtpu-error-indication-malformed",
 	"an Error Indication without TEID or address, or with a TEID in its header")
 DROP_REASON(
 	drop_forged, "gtpu-error-indication-stranger", "an Error Indication from an address that is no peer of ours")
+DROP_REASON(drop_required, "gtpu-extension-unknown",
+	"an extension header must be understood and is not; answered with what is, within the rate limit")
 DROP_REASON(drop_end_marker, "gtpu-end-marker-unknown", "an End Marker for a tunnel that does not exist")
 DROP_REASON(drop_message, "gtpu-message-unknown", "a GTP-U message type that is not served")
 PUNT_REASON(punt_echo, "gtpu-echo-response", "an answer to our Echo Request")
 PUNT_REASON(punt_error, "gtpu-error-indication", "a peer does not know a tunnel that we send to")
-PUNT_REASON(punt_end, "gtpu-end-marker", "the last packet of a tunnel that moved (TS 29.281 §7.3.2)")
+PUNT_REASON(
+	punt_end, "gtpu-end-marker", "the last packet of a tunnel that moved, whose session has no tunnel behind it")
 
 enum { EDGE_OUTPUT, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+#define EDGE_GONE EDGE_COUNT // handed over to the session's worker
+
+static uint16_t resume; // of packets handed over to this node
 
 static struct {
 	struct limiter error[API_MAX_WORKERS], echo[API_MAX_WORKERS]; // each its worker's
@@ -73,29 +80,51 @@ static int wrap(struct rte_mbuf *m, const struct ends *e, uint32_t length, uint1
 	return 0;
 }
 
-// The offending packet is dropped under its own name; the Error Indication is a packet of ours (row G14, G17).
+// What is wrong with a packet is told to its sender in a packet of ours, within the limit of such messages (rows G14, G17). The
+// destination port is 2152 (TS 29.281 §4.4.2.3 ff.). Returns 1 when it was sent.
+static int tell_peer(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m,
+	const struct ends *e, const uint8_t *message, unsigned length)
+{
+	struct rte_mbuf *reply = packet_originate(w);
+
+	if (reply == NULL)
+		return 0;
+	memcpy(rte_pktmbuf_append(reply, (uint16_t)length), message, length);
+	if (wrap(reply, e, length, GTPU_PORT) != 0) {
+		rte_node_enqueue_x1(graph, node, packet_leave(reply, &drop_echo, EDGE_DROP), reply);
+		return 0;
+	}
+	rte_node_enqueue_x1(graph, node, EDGE_OUTPUT, reply);
+	return 1;
+}
+
 static void send_error_indication(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
 {
-	uint32_t teid = tunnel_view_of(m)->teid;
+	uint8_t message[GTPU_MESSAGE_MAX];
 	struct ends e;
 
 	if (!limiter_take(&limits.error[w->id], w))
 		return;
-	struct rte_mbuf *reply = packet_originate(w);
-	if (reply == NULL)
-		return;
 	read_ends(m, &e);
-	uint8_t *message = (uint8_t *)rte_pktmbuf_append(reply, GTPU_MESSAGE_MAX);
-	unsigned length = gtpu_put_error_indication(message, teid, e.version, e.local);
-	rte_pktmbuf_trim(reply, (uint16_t)(GTPU_MESSAGE_MAX - length));
-	if (wrap(reply, &e, length, GTPU_PORT) != 0) {
-		rte_node_enqueue_x1(graph, node, packet_leave(reply, &drop_echo, EDGE_DROP), reply);
-		return;
-	}
+	unsigned length = gtpu_put_error_indication(message, tunnel_view_of(m)->teid, e.version, e.local);
 	const struct path *p = path_between(e.version, e.local, e.peer);
-	if (p != NULL)
+	if (tell_peer(graph, node, w, m, &e, message, length) && p != NULL)
 		path_counters_of(p->index, w->id)->errors_sent++;
-	rte_node_enqueue_x1(graph, node, EDGE_OUTPUT, reply);
+}
+
+// TS 29.281 §5.2.1, §7.2.3: the peer learns which extension headers are understood.
+static rte_edge_t unknown_extension(
+	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
+{
+	uint8_t message[GTPU_MESSAGE_MAX];
+	struct ends e;
+
+	if (limiter_take(&limits.error[w->id], w)) {
+		read_ends(m, &e);
+		unsigned length = gtpu_put_supported_extensions(message, 0);
+		tell_peer(graph, node, w, m, &e, message, length);
+	}
+	return packet_leave(m, &drop_required, EDGE_DROP);
 }
 
 static rte_edge_t unknown_tunnel(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
@@ -141,39 +170,101 @@ static rte_edge_t echo_response(struct worker *w, struct rte_mbuf *m)
 	return packet_leave(m, &punt_echo, EDGE_PUNT);
 }
 
-// TS 29.281 §7.3.1: the header's TEID is 0, the tunnel's is in the IE.
-static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
+static int error_ies(struct rte_mbuf *m, struct gtpu_ies *ies)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
 	uint32_t at = t->gtpu + t->header_length;
-	struct gtpu_ies ies;
 
-	if (t->teid != 0 || rte_pktmbuf_data_len(m) < at ||
-		gtpu_ies_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, at), rte_pktmbuf_data_len(m) - at, &ies) !=
-			GTPU_OK ||
-		!ies.has_teid || ies.family == 0)
+	return rte_pktmbuf_data_len(m) >= at &&
+	       gtpu_ies_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, at), rte_pktmbuf_data_len(m) - at, ies) ==
+		       GTPU_OK &&
+	       ies->has_teid && ies->family != 0;
+}
+
+// TS 29.281 §7.3.1: the header's TEID is 0; the tunnel's and the address that it was sent to are in IEs. Both the sender and that
+// address are peers of ours (row G17); whose tunnel it is, the control plane knows.
+static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
+{
+	struct gtpu_ies ies;
+	struct ends e;
+
+	if (tunnel_view_of(m)->teid != 0 || !error_ies(m, &ies))
 		return packet_leave(m, &drop_error, EDGE_DROP);
-	const struct path *p = path_of(m);
-	if (p == NULL)
+	read_ends(m, &e);
+	const struct path *p = path_between(e.version, e.local, e.peer);
+	if (p == NULL || ies.family != e.version || path_between(e.version, e.local, ies.address) == NULL)
 		return packet_leave(m, &drop_forged, EDGE_DROP);
 	path_counters_of(p->index, w->id)->errors_received++;
 	return packet_leave(m, &punt_error, EDGE_PUNT);
 }
 
-static rte_edge_t end_marker(struct worker *w, struct rte_mbuf *m)
+// A tunnel of a downlink FAR that is in use: End Markers follow the user's packets through SGW-U and N9 UPF (TS 23.401 §5.5.1.1.2,
+// TS 23.502 §4.9.1.3.2).
+static int passes_on(const struct rule *r)
+{
+	return r->outer == API_OUTER_GTPU && (r->flags & (RULE_FORWARD | RULE_UPLINK)) == RULE_FORWARD;
+}
+
+// 1 when the tunnel behind rule r has had its End Marker: PDRs of one F-TEID mostly share a FAR.
+static int ended_already(const struct rule *first, const struct rule *r)
+{
+	for (const struct rule *o = first; o != r; o = &session_pools.rule[session_pools.match[rule_index(o)].next])
+		if (passes_on(o) && o->path == r->path && o->teid == r->teid)
+			return 1;
+	return 0;
+}
+
+// One End Marker for each tunnel behind the F-TEID: the received packet becomes the first, the others are originated. Returns 1
+// when m was used.
+static int pass_end_marker(
+	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m, struct rule *first)
+{
+	uint32_t next, used = 0;
+
+	for (uint32_t i = rule_index(first), n = 0; i != RULE_NONE && n < API_MAX_PDR; i = next, n++) {
+		const struct rule *r = &session_pools.rule[i];
+		const struct path *p = passes_on(r) ? path_get(r->path) : NULL;
+
+		next = session_pools.match[i].next;
+		if (p == NULL || ended_already(first, r))
+			continue;
+		struct rte_mbuf *out = used ? packet_originate(w) : m;
+		if (out == NULL)
+			break;
+		if (!used)
+			rte_pktmbuf_reset(m);
+		used = 1;
+		rte_node_enqueue_x1(graph, node,
+			gtpu_put_end_marker_packet(out, p, r) == 0 ? EDGE_OUTPUT
+								   : packet_leave(out, &drop_echo, EDGE_DROP),
+			out);
+	}
+	return (int)used;
+}
+
+static rte_edge_t end_marker(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
-	const struct path *p = path_of(m);
+	struct rule *first = session_fteid_rule(t->teid, t->local);
 
-	if (!session_teid_known(t->teid, t->local))
+	if (first == NULL)
 		return packet_leave(m, &drop_end_marker, EDGE_DROP);
+	if (first->worker != w->id) {
+		worker_hand_over(w, first->worker, resume, m);
+		return EDGE_GONE;
+	}
+	const struct path *p = path_of(m);
 	if (p != NULL)
 		path_counters_of(p->index, w->id)->end_markers++;
+	if (m->nb_segs == 1 && pass_end_marker(graph, node, w, m, first))
+		return EDGE_GONE;
 	return packet_leave(m, &punt_end, EDGE_PUNT);
 }
 
 static rte_edge_t message(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
 {
+	if (tunnel_view_of(m)->header_length == 0)
+		return unknown_extension(graph, node, w, m);
 	switch (tunnel_view_of(m)->message) {
 	case GTPU_GPDU:
 		return unknown_tunnel(graph, node, w, m);
@@ -184,7 +275,7 @@ static rte_edge_t message(struct rte_graph *graph, struct rte_node *node, struct
 	case GTPU_ERROR_INDICATION:
 		return error_indication(w, m);
 	case GTPU_END_MARKER:
-		return end_marker(w, m);
+		return end_marker(graph, node, w, m);
 	default:
 		return packet_leave(m, &drop_message, EDGE_DROP);
 	}
@@ -194,8 +285,12 @@ static uint16_t gtpu_control(struct rte_graph *graph, struct rte_node *node, voi
 {
 	struct worker *w = worker_self();
 
-	for (uint16_t i = 0; i < n; i++)
-		rte_node_enqueue_x1(graph, node, message(graph, node, w, objs[i]), objs[i]);
+	for (uint16_t i = 0; i < n; i++) {
+		rte_edge_t edge = message(graph, node, w, objs[i]);
+
+		if (edge != EDGE_GONE)
+			rte_node_enqueue_x1(graph, node, edge, objs[i]);
+	}
 	return n;
 }
 
@@ -216,8 +311,26 @@ static void on_echo_response(struct rte_mbuf *m)
 
 	if (rte_pktmbuf_data_len(m) > at)
 		gtpu_ies_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, at), rte_pktmbuf_data_len(m) - at, &ies);
-	if (p != NULL)
-		path_answered(p->index, ies.has_recovery ? ies.recovery : 0);
+	if (p != NULL && t->has_sequence)
+		path_answered(p->index, t->sequence, ies.has_recovery ? ies.recovery : -1);
+	rte_pktmbuf_free(m);
+}
+
+static void on_error_indication(struct rte_mbuf *m)
+{
+	struct api_event event = {.type = API_EVENT_ERROR_INDICATION};
+	struct gtpu_ies ies;
+	struct ends e;
+
+	if (error_ies(m, &ies)) {
+		read_ends(m, &e);
+		event.teid = ies.teid;
+		event.local.family = event.peer.family = e.version;
+		event.local.prefix = event.peer.prefix = (uint8_t)(e.length * 8);
+		memcpy(event.local.bytes, e.local, e.length);
+		memcpy(event.peer.bytes, ies.address, e.length);
+		event_raise(&event);
+	}
 	rte_pktmbuf_free(m);
 }
 
@@ -232,11 +345,13 @@ static void set_rates(const struct api_engine *e)
 static int start(const struct api_engine *e)
 {
 	punt_handler_register(&punt_echo, on_echo_response);
+	punt_handler_register(&punt_error, on_error_indication);
 	return 0;
 }
 
 RTE_INIT(gtpu_control_module)
 {
 	module_register("gtpu-control", start);
+	resume = resume_register("gtpu-control");
 	engine_watch(set_rates);
 }

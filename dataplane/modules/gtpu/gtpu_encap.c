@@ -39,36 +39,12 @@ static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t
 	memcpy(ip + 40 + 6, &sum, 2);
 }
 
-void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
-{
-	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *);
-	uint32_t header = version == 4 ? 20 : 40;
-	struct packet *pkt = packet_of(m);
-
-	store16(ip + header + 4, (uint16_t)(length - header));
-	memset(ip + header + 6, 0, 2);
-	if (version == 4) {
-		store16(ip + 2, (uint16_t)length);
-		ip4_checksum_set(ip);
-	} else {
-		store16(ip + 4, (uint16_t)(length - 40));
-		uint16_t sum = rte_ipv6_udptcp_cksum_mbuf(m, (const struct rte_ipv6_hdr *)ip, 40);
-		memcpy(ip + header + 6, &sum, 2);
-	}
-	pkt->l3 = 0;
-	pkt->l4 = (uint16_t)header;
-	pkt->ip_version = version;
-	pkt->protocol = 17;
-	pkt->fragment = 0;
-	pkt->length = length;
-}
-
 static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
 	const struct rule *r = session_view_of(m)->rule;
 	const struct path *p = path_get(r->path);
-	int container = r->qfi != GTPU_NO_QFI;
+	int container = r->qfi != GTPU_NO_QFI && r->pdu_type != API_PDU_NONE;
 
 	if (unlikely(p == NULL))
 		return packet_leave(m, &drop_no_path, EDGE_DROP);
@@ -84,8 +60,11 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	store16(udp + 4, (uint16_t)(length - ip_length));
 	store16(gtpu + 2, (uint16_t)(length - ip_length - 16));
 	store32(gtpu + 4, r->teid);
-	if (likely(container))
+	if (likely(container)) {
+		gtpu[13] =
+			(uint8_t)(r->pdu_type == API_PDU_UL ? GTPU_PDU_UL << 4 : GTPU_PDU_DL << 4); // TS 38.415 §5.5.2
 		gtpu[14] = r->qfi;
+	}
 	if (likely(p->version == 4))
 		finish_ip4(w, ip, p, length, dscp);
 	else

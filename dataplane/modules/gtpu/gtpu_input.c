@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gtpu-input: UDP port 2152 of one of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner IP
-// header; a G-PDU goes on to the firewall with l3 at its inner header, other messages to gtpu-control.
+// header; a G-PDU goes on with l3 at its inner header: to session-tunnel when the endpoint is a network instance's, else to
+// the firewall of wireline sessions. Other messages go to gtpu-control.
 #include "core/node.h"
 #include "gtpu/path.h"
+#include "instance/instance.h"
 #include "ip/ip.h"
 #include "wire/ip.h"
 #include <string.h>
@@ -12,18 +14,18 @@ DROP_REASON(drop_udp, "gtpu-udp-length", "the UDP length does not fit the IP pac
 DROP_REASON(drop_short, "gtpu-short", "the GTP-U header is cut short")
 DROP_REASON(drop_version, "gtpu-version", "GTP version is not 1, or the protocol is GTP' (TS 29.281 §5.1)")
 DROP_REASON(drop_length, "gtpu-length", "the GTP-U length does not fit the UDP payload")
-DROP_REASON(drop_extension, "gtpu-extension", "an extension header is malformed, unknown and required, or one too many")
+DROP_REASON(drop_extension, "gtpu-extension", "an extension header is malformed, or one too many")
 DROP_REASON(drop_inner, "gtpu-inner-malformed",
 	"the inner IP header is malformed, or its lengths do not fit the tunnel packet")
 DROP_REASON(drop_inner_version, "gtpu-inner-version", "the inner packet is neither IPv4 nor IPv6")
 DROP_REASON(drop_martian, "gtpu-inner-martian", "the inner source or destination address may not be used")
 
-enum { EDGE_FIREWALL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_FIREWALL, EDGE_TUNNEL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
 
 // The last endpoint that was looked up; traffic of a vector mostly goes to one.
 struct last {
 	uint32_t interface;
-	uint16_t local;
+	uint16_t local, instance;
 	uint8_t version;
 	uint8_t address[16];
 };
@@ -39,6 +41,7 @@ static uint16_t find_endpoint(struct last *last, uint8_t version, const uint8_t 
 	memcpy(last->address, address, n);
 	// Row G20: an endpoint serves only the interface that has its address.
 	last->local = ip_is_local_on(version, address, interface) ? gtpu_local_id(version, address) : GTPU_LOCAL_NONE;
+	last->instance = instance_of_local(last->local);
 	return last->local;
 }
 
@@ -54,7 +57,7 @@ static rte_edge_t malformed(struct rte_mbuf *m, enum gtpu_status status)
 	return packet_leave(m, reasons[status], EDGE_DROP);
 }
 
-static rte_edge_t inner(struct rte_mbuf *m, struct packet *pkt, uint32_t at, uint32_t total)
+static rte_edge_t inner(struct rte_mbuf *m, struct packet *pkt, uint32_t at, uint32_t total, int mobile)
 {
 	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
 	struct ip_info info;
@@ -63,7 +66,9 @@ static rte_edge_t inner(struct rte_mbuf *m, struct packet *pkt, uint32_t at, uin
 	// Inside a tunnel there is no padding: a packet shorter than its tunnel packet is malformed too (row G6).
 	if (unlikely(status != IP_OK || info.length != total))
 		return packet_leave(m, status == IP_VERSION ? &drop_inner_version : &drop_inner, EDGE_DROP);
-	if (unlikely(ip_martian(info.version, info.source, info.destination) != 0))
+	unsigned martian = ip_martian(info.version, info.source, info.destination);
+	// Router solicitations and the like pass on to a further tunnel, but are not routed (session-tunnel).
+	if (unlikely((martian & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0))
 		return packet_leave(m, &drop_martian, EDGE_DROP);
 	pkt->l3 = (uint16_t)at;
 	pkt->l4 = (uint16_t)(at + info.l4);
@@ -71,7 +76,7 @@ static rte_edge_t inner(struct rte_mbuf *m, struct packet *pkt, uint32_t at, uin
 	pkt->protocol = info.protocol;
 	pkt->fragment = info.fragment;
 	pkt->length = info.length;
-	return EDGE_FIREWALL;
+	return mobile ? EDGE_TUNNEL : EDGE_FIREWALL;
 }
 
 static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
@@ -90,10 +95,11 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	if (unlikely(t->local == GTPU_LOCAL_NONE))
 		return packet_leave(m, &drop_endpoint, EDGE_DROP);
 	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
-	if (unlikely(status != GTPU_OK))
+	if (unlikely(status != GTPU_OK && status != GTPU_REQUIRED))
 		return malformed(m, status);
 	t->teid = gtpu.teid;
-	t->header_length = gtpu.header_length;
+	// 0: not read to the end, since an extension header is unknown that must be understood.
+	t->header_length = status == GTPU_OK ? gtpu.header_length : 0;
 	t->sequence = gtpu.sequence;
 	t->message = gtpu.message;
 	t->qfi = gtpu.qfi;
@@ -101,9 +107,10 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	t->outer_version = pkt->ip_version;
 	t->outer_l3 = pkt->l3;
 	t->gtpu = (uint16_t)at;
-	if (unlikely(gtpu.message != GTPU_GPDU))
+	if (unlikely(gtpu.message != GTPU_GPDU || status != GTPU_OK))
 		return EDGE_CONTROL;
-	return inner(m, pkt, at + gtpu.header_length, length - 8 - gtpu.header_length);
+	pkt->instance = last->instance;
+	return inner(m, pkt, at + gtpu.header_length, length - 8 - gtpu.header_length, last->instance != INSTANCE_NONE);
 }
 
 static uint16_t gtpu_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -125,7 +132,10 @@ static struct rte_node_register gtpu_input_node = {
 	.name = "gtpu-input",
 	.process = gtpu_input,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_FIREWALL] = "firewall-downlink", [EDGE_CONTROL] = "gtpu-control", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_FIREWALL] = "firewall-downlink",
+		[EDGE_TUNNEL] = "session-tunnel",
+		[EDGE_CONTROL] = "gtpu-control",
+		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(gtpu_input_node)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PATH object: GTP-U peers, the outer headers made for them, and the supervision by Echo Requests (TS 29.281 §7.2.1).
+// The PATH object: GTP-U peers and the outer headers made for them.
 #include "gtpu/path.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -9,33 +9,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_LOCALS 256
-#define ECHO_LOST 3 // unanswered requests until a path counts as down
+#define BUCKETS GTPU_MAX_PATHS
+#define NO_PATH UINT16_MAX
+static_assert(GTPU_MAX_PATHS < NO_PATH, "an index of a path is 16 bits");
 
-struct local {
-	uint8_t family;
-	uint8_t address[16];
-	uint32_t users; // paths, staged ones included; 0: free
+// Chains of indices + 1; 0 ends a chain. Those of `pair` are walked by workers: an index is put at the head of a chain when its
+// path is published, taken out when it is withdrawn, and used for another path only after a grace period.
+struct chains {
+	uint16_t head[BUCKETS];
+	uint16_t next[GTPU_MAX_PATHS];
 };
 
 static struct {
 	struct path *staged[GTPU_MAX_PATHS]; // as after the open transaction
-	struct local local[MAX_LOCALS]; // slots are filled before a path that uses them is published
-	uint32_t locals; // slots ever used
-	struct path_counters *counters[API_MAX_WORKERS + 1]; // by worker; last: the control thread
-	struct {
-		uint64_t next_ns;
-		uint16_t sequence;
-		uint8_t unanswered;
-		uint8_t recovery; // the peer's restart counter
-	} echo[GTPU_MAX_PATHS];
+	struct path *gone[GTPU_MAX_PATHS]; // deleted by the last transaction; for End Markers
+	struct path_counters *counters[GTPU_MAX_PATHS]; // by worker; last: the control thread. Stay for the next path.
+	struct chains name; // control thread only
+	struct chains pair; // (local, peer)
+	uint16_t local_paths[GTPU_MAX_LOCALS]; // staged paths by local address
+	uint32_t used; // indices ever used
+	uint32_t lowest; // below it no index is free
 } paths;
 
 struct path *path_table[GTPU_MAX_PATHS];
 
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker)
 {
-	return &paths.counters[RTE_MIN(worker, (uint32_t)API_MAX_WORKERS)][index];
+	return &paths.counters[index][RTE_MIN(worker, worker_count())];
+}
+
+uint32_t path_count(void)
+{
+	return paths.used;
 }
 
 static uint32_t address_bytes(uint8_t family)
@@ -43,72 +48,88 @@ static uint32_t address_bytes(uint8_t family)
 	return family == 4 ? 4 : 16;
 }
 
-int gtpu_path_index(const char *name)
+// ---- chains ----------------------------------------------------------------------------------------------------------
+
+static uint32_t mix(uint64_t h, const void *data, uint32_t n)
 {
-	for (int i = 0; i < GTPU_MAX_PATHS; i++)
-		if (paths.staged[i] != NULL && strncmp(paths.staged[i]->name, name, API_NAME) == 0)
-			return i;
+	const uint8_t *p = data;
+
+	for (uint32_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3ull;
+	return (uint32_t)(h ^ h >> 32);
+}
+
+static uint32_t name_bucket(const char *name)
+{
+	return mix(0xcbf29ce484222325ull, name, (uint32_t)strnlen(name, API_NAME)) % BUCKETS;
+}
+
+static uint32_t pair_bucket(uint8_t family, const uint8_t *local, const uint8_t *peer)
+{
+	uint32_t n = address_bytes(family);
+
+	return mix(mix(family, local, n), peer, n) % BUCKETS;
+}
+
+static uint32_t pair_bucket_of(const struct path *p)
+{
+	return pair_bucket(p->version, p->want.local.bytes, p->want.peer.bytes);
+}
+
+static void chain_add(struct chains *c, uint32_t bucket, uint16_t index)
+{
+	c->next[index] = c->head[bucket];
+	__atomic_store_n(&c->head[bucket], (uint16_t)(index + 1), __ATOMIC_RELEASE);
+}
+
+static void chain_remove(struct chains *c, uint32_t bucket, uint16_t index)
+{
+	uint16_t *at = &c->head[bucket];
+
+	while (*at != 0 && *at != index + 1)
+		at = &c->next[*at - 1];
+	if (*at != 0)
+		__atomic_store_n(at, c->next[index], __ATOMIC_RELEASE);
+}
+
+static int index_by_name(const char *name)
+{
+	for (uint16_t i = paths.name.head[name_bucket(name)]; i != 0; i = paths.name.next[i - 1])
+		if (paths.staged[i - 1] != NULL && strncmp(paths.staged[i - 1]->name, name, API_NAME) == 0)
+			return i - 1;
 	return -1;
 }
 
-uint16_t gtpu_local_id(uint8_t family, const uint8_t *address)
+int gtpu_path_index(const char *name)
 {
-	uint32_t n = __atomic_load_n(&paths.locals, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < n; i++)
-		if (paths.local[i].family == family && paths.local[i].users != 0 &&
-			memcmp(paths.local[i].address, address, address_bytes(family)) == 0)
-			return (uint16_t)i;
-	return GTPU_LOCAL_NONE;
+	return index_by_name(name);
 }
 
 int gtpu_local_staged(const struct api_address *local)
 {
-	for (int i = 0; i < GTPU_MAX_PATHS; i++)
-		if (paths.staged[i] != NULL && paths.staged[i]->version == local->family &&
-			memcmp(paths.staged[i]->want.local.bytes, local->bytes, address_bytes(local->family)) == 0)
-			return 1;
-	return 0;
+	uint16_t id = gtpu_local_id(local->family, local->bytes);
+
+	return id != GTPU_LOCAL_NONE && paths.local_paths[id] != 0;
 }
 
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer)
 {
-	for (int i = 0; i < GTPU_MAX_PATHS; i++) {
-		const struct path *p = path_get((uint32_t)i);
+	uint32_t bucket = pair_bucket(family, local, peer), n = address_bytes(family);
+	uint16_t i = __atomic_load_n(&paths.pair.head[bucket], __ATOMIC_ACQUIRE);
 
-		if (p != NULL && p->version == family &&
-			memcmp(p->want.local.bytes, local, address_bytes(family)) == 0 &&
-			memcmp(p->want.peer.bytes, peer, address_bytes(family)) == 0)
+	// Bounded: a path may move to another chain under our feet.
+	for (uint32_t hops = 0; i != 0 && hops < GTPU_MAX_PATHS; hops++) {
+		const struct path *p = path_get(i - 1u);
+
+		if (p != NULL && p->version == family && memcmp(p->want.local.bytes, local, n) == 0 &&
+			memcmp(p->want.peer.bytes, peer, n) == 0)
 			return p;
+		i = __atomic_load_n(&paths.pair.next[i - 1], __ATOMIC_ACQUIRE);
 	}
 	return NULL;
 }
 
 // ---- making a path ---------------------------------------------------------------------------------------------------
-
-static int take_local(const struct api_address *a, uint16_t *id)
-{
-	uint16_t known = gtpu_local_id(a->family, a->bytes);
-	uint32_t i = 0;
-
-	if (known != GTPU_LOCAL_NONE) {
-		paths.local[known].users++;
-		*id = known;
-		return 0;
-	}
-	while (i < paths.locals && paths.local[i].users != 0)
-		i++;
-	if (i == MAX_LOCALS)
-		return object_error(ENOSPC, "paths have more than %d local addresses", MAX_LOCALS);
-	memset(&paths.local[i], 0, sizeof(paths.local[i]));
-	paths.local[i].family = a->family;
-	memcpy(paths.local[i].address, a->bytes, address_bytes(a->family));
-	paths.local[i].users = 1;
-	if (i == paths.locals)
-		__atomic_store_n(&paths.locals, i + 1, __ATOMIC_RELEASE);
-	*id = (uint16_t)i;
-	return 0;
-}
 
 static uint64_t put_ip4(const struct path *p, uint8_t *h)
 {
@@ -135,7 +156,7 @@ static void put_ip6(const struct path *p, uint8_t *h)
 
 static void fill_header(struct path *p)
 {
-	uint32_t ip = p->version == 4 ? 20 : 40;
+	uint32_t ip = path_ip_length(p);
 
 	for (int container = 0; container < 2; container++) {
 		uint32_t gtpu = container ? GTPU_HEADER_CONTAINER : GTPU_HEADER;
@@ -168,79 +189,166 @@ static int check(const char *key, const struct api_path *want)
 	return 0;
 }
 
-static void path_free(struct path *p)
+static int index_free(uint32_t i)
 {
+	return paths.staged[i] == NULL && path_table[i] == NULL;
+}
+
+// The lowest free index, with its counters; GTPU_MAX_PATHS after object_error().
+static uint32_t take_index(const char *key)
+{
+	uint32_t i = paths.lowest;
+
+	while (i < GTPU_MAX_PATHS && !index_free(i))
+		i++;
+	if (i == GTPU_MAX_PATHS) {
+		object_explain("more than %d paths", GTPU_MAX_PATHS);
+		return i;
+	}
+	if (paths.counters[i] == NULL)
+		paths.counters[i] =
+			rte_zmalloc("path", sizeof(struct path_counters) * (worker_count() + 1), RTE_CACHE_LINE_SIZE);
+	if (paths.counters[i] == NULL) {
+		object_explain("no memory for path %s", key);
+		return GTPU_MAX_PATHS;
+	}
+	memset(paths.counters[i], 0, sizeof(struct path_counters) * (worker_count() + 1));
+	rte_free(paths.gone[i]);
+	paths.gone[i] = NULL;
+	paths.lowest = i + 1;
+	paths.used = RTE_MAX(paths.used, i + 1);
+	return i;
+}
+
+static struct path *path_new(const char *key, const struct api_path *want, uint32_t index)
+{
+	struct path *p = rte_zmalloc("path", sizeof(*p), RTE_CACHE_LINE_SIZE);
+
+	if (p == NULL) {
+		object_explain("no memory for path %s", key);
+		return NULL;
+	}
+	if (gtpu_local_take(&want->local, &p->local_id) != 0) {
+		rte_free(p);
+		return NULL;
+	}
+	snprintf(p->name, sizeof(p->name), "%s", key);
+	p->index = (uint16_t)index;
+	p->version = want->local.family;
+	p->want = *want;
+	fill_header(p);
+	return p;
+}
+
+static void set_staged(uint32_t index, struct path *p)
+{
+	if (paths.staged[index] != NULL)
+		paths.local_paths[paths.staged[index]->local_id]--;
+	paths.staged[index] = p;
 	if (p != NULL)
-		paths.local[p->local_id].users--;
-	rte_free(p);
+		paths.local_paths[p->local_id]++;
+	else if (path_table[index] == NULL)
+		paths.lowest = RTE_MIN(paths.lowest, index);
 }
 
 static int stage(struct object_change *c)
 {
 	const struct api_path *want = c->body;
 	struct path *old = *c->live;
-	int index = old ? old->index : 0;
 
 	c->replaced = old;
 	if (want == NULL) {
 		if (old != NULL)
-			paths.staged[old->index] = NULL;
+			set_staged(old->index, NULL);
 		return 0;
 	}
 	int error = check(c->key, want);
 	if (error != 0)
 		return error;
-	while (old == NULL && index < GTPU_MAX_PATHS && (paths.staged[index] != NULL || path_table[index] != NULL))
-		index++;
+	uint32_t index = old != NULL ? old->index : take_index(c->key);
 	if (index == GTPU_MAX_PATHS)
-		return object_error(ENOSPC, "more than %d paths", GTPU_MAX_PATHS);
-	struct path *p = rte_zmalloc("path", sizeof(*p), RTE_CACHE_LINE_SIZE);
-	if (p == NULL)
-		return object_error(ENOMEM, "no memory for path %s", c->key);
-	error = take_local(&want->local, &p->local_id);
-	if (error != 0) {
-		rte_free(p);
-		return error;
+		return ENOSPC;
+	struct path *p = path_new(c->key, want, index);
+	if (p == NULL) {
+		paths.lowest = old == NULL ? RTE_MIN(paths.lowest, index) : paths.lowest;
+		return ENOSPC;
 	}
-	snprintf(p->name, sizeof(p->name), "%s", c->key);
-	p->index = (uint16_t)index;
-	p->version = want->local.family;
-	p->want = *want;
-	fill_header(p);
 	// Sessions keep F-TEIDs on the old address; their own verify() says whether another path still has it.
 	c->narrows = old != NULL && memcmp(&old->want.local, &want->local, sizeof(want->local)) != 0;
-	paths.staged[index] = p;
+	set_staged(index, p);
+	if (old == NULL)
+		chain_add(&paths.name, name_bucket(p->name), p->index);
 	c->staged = p;
 	return 0;
+}
+
+static void path_free(struct path *p)
+{
+	gtpu_local_give(p->local_id);
+	rte_free(p);
 }
 
 static void discard(struct object_change *c)
 {
 	struct path *p = c->staged, *old = c->replaced;
 
+	if (p != NULL && old == NULL)
+		chain_remove(&paths.name, name_bucket(p->name), p->index);
 	if (p != NULL)
-		paths.staged[p->index] = NULL;
+		set_staged(p->index, NULL);
 	if (old != NULL)
-		paths.staged[old->index] = old;
-	path_free(p);
+		set_staged(old->index, old);
+	if (p != NULL)
+		path_free(p);
+}
+
+static int same_ends(const struct path *a, const struct path *b)
+{
+	return a->version == b->version && memcmp(&a->want.local, &b->want.local, sizeof(a->want.local)) == 0 &&
+	       memcmp(&a->want.peer, &b->want.peer, sizeof(a->want.peer)) == 0;
 }
 
 static void commit(struct object_change *c)
 {
 	struct path *p = c->staged, *old = c->replaced;
-	uint32_t index = p ? p->index : old ? old->index : GTPU_MAX_PATHS;
+	int moved = old != NULL && p != NULL && !same_ends(old, p);
 
-	if (index == GTPU_MAX_PATHS)
+	if (p == NULL && old == NULL)
 		return;
+	uint16_t index = p != NULL ? p->index : old->index;
+	if (old != NULL && (p == NULL || moved))
+		chain_remove(&paths.pair, pair_bucket_of(old), index);
 	__atomic_store_n(&path_table[index], p, __ATOMIC_RELEASE);
-	paths.echo[index].next_ns = 0;
-	paths.echo[index].unanswered = 0;
+	if (p != NULL && (old == NULL || moved))
+		chain_add(&paths.pair, pair_bucket_of(p), index);
+	if (p == NULL)
+		chain_remove(&paths.name, name_bucket(old->name), index);
+	if (p != NULL)
+		path_supervise(index, old == NULL || moved);
 	*c->live = p;
 }
 
 static void release(struct object_change *c)
 {
-	path_free(c->replaced);
+	struct path *old = c->replaced;
+
+	if (old == NULL)
+		return;
+	if (c->staged != NULL) {
+		path_free(old);
+		return;
+	}
+	// Sessions of the same transaction, which are released later, may still have to end a tunnel over it.
+	gtpu_local_give(old->local_id);
+	paths.gone[old->index] = old;
+	paths.lowest = RTE_MIN(paths.lowest, old->index);
+}
+
+const struct path *path_before(uint32_t index)
+{
+	if (index >= GTPU_MAX_PATHS)
+		return NULL;
+	return path_table[index] != NULL ? path_table[index] : paths.gone[index];
 }
 
 static const struct object_ops path_ops = {
@@ -255,85 +363,41 @@ static const struct object_ops path_ops = {
 };
 OBJECT_REGISTER(path_ops)
 
-// ---- supervision -----------------------------------------------------------------------------------------------------
+// ---- show ------------------------------------------------------------------------------------------------------------
 
-static void send_echo(const struct path *p)
+static void path_row(struct stats_sink *s, const struct path *p)
 {
-	struct rte_mbuf *m = control_originate();
-	uint32_t ip = p->version == 4 ? 20 : 40;
+	struct api_path_row row = {0};
 
-	if (m == NULL)
-		return;
-	uint8_t *h = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(ip + 8 + GTPU_MESSAGE_MAX));
-	unsigned n = gtpu_put_echo_request(h + ip + 8, ++paths.echo[p->index].sequence);
-	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - n));
-	memcpy(h, p->header[0] + OUTER_LENGTH_MAX - p->length[0], ip + 8);
-	gtpu_finish_outer(m, p->version, ip + 8 + n);
-	path_counters_of(p->index, API_MAX_WORKERS)->echo_sent++;
-	paths.echo[p->index].unanswered++;
-	control_inject(0, "ip-output", m);
-}
+	snprintf(row.name, sizeof(row.name), "%s", p->name);
+	row.local = p->want.local;
+	row.peer = p->want.peer;
+	for (uint32_t w = 0; w <= worker_count(); w++) {
+		const struct path_counters *c = &paths.counters[p->index][w];
 
-static void tick(uint64_t now_ns)
-{
-	for (uint32_t i = 0; i < GTPU_MAX_PATHS; i++) {
-		const struct path *p = path_table[i];
-
-		if (p == NULL || p->want.echo_interval == 0 || now_ns < paths.echo[i].next_ns)
-			continue;
-		paths.echo[i].next_ns = now_ns + p->want.echo_interval * 1000000000ull;
-		send_echo(p);
+		row.echo_sent += c->echo_sent;
+		row.echo_received += c->echo_received;
+		row.error_indications_sent += c->errors_sent;
+		row.error_indications_received += c->errors_received;
 	}
-}
-
-void path_answered(uint32_t index, uint8_t recovery)
-{
-	paths.echo[index].unanswered = 0;
-	paths.echo[index].recovery = recovery;
-}
-
-static int start(const struct api_engine *e)
-{
-	for (uint32_t w = 0; w <= API_MAX_WORKERS; w++) {
-		if (w < API_MAX_WORKERS && w >= e->workers)
-			continue;
-		paths.counters[w] =
-			rte_zmalloc("paths", sizeof(struct path_counters) * GTPU_MAX_PATHS, RTE_CACHE_LINE_SIZE);
-		if (paths.counters[w] == NULL)
-			return object_error(ENOMEM, "no memory for path counters");
-	}
-	return 0;
+	row.recovery = path_recovery(p->index);
+	row.alive = (uint32_t)path_alive(p->index);
+	stats_row(s, &row, sizeof(row));
 }
 
 static void path_rows(struct stats_sink *s, const char *key)
 {
-	for (uint32_t i = 0; i < GTPU_MAX_PATHS; i++) {
-		const struct path *p = path_table[i];
-		struct api_path_row row = {0};
+	int one = key[0] != 0 ? index_by_name(key) : -1;
 
-		if (p == NULL || (key[0] != 0 && strcmp(key, p->name) != 0))
-			continue;
-		snprintf(row.name, sizeof(row.name), "%s", p->name);
-		row.local = p->want.local;
-		row.peer = p->want.peer;
-		for (uint32_t w = 0; w <= API_MAX_WORKERS; w++) {
-			if (paths.counters[w] == NULL)
-				continue;
-			const struct path_counters *c = &paths.counters[w][i];
-			row.echo_sent += c->echo_sent;
-			row.echo_received += c->echo_received;
-			row.error_indications_sent += c->errors_sent;
-			row.error_indications_received += c->errors_received;
-		}
-		row.recovery = paths.echo[i].recovery;
-		row.alive = paths.echo[i].unanswered < ECHO_LOST;
-		stats_row(s, &row, sizeof(row));
+	for (uint32_t i = one < 0 ? 0 : (uint32_t)one; i < paths.used; i++) {
+		if (path_table[i] != NULL && (key[0] == 0 || (int)i == one))
+			path_row(s, path_table[i]);
+		if (key[0] != 0)
+			return;
 	}
 }
 
 RTE_INIT(path_module)
 {
-	module_register("gtpu", start);
-	timer_register("gtpu-echo", 1000, tick);
 	stats_table_register(API_TABLE_PATH, sizeof(struct api_path_row), path_rows);
 }

@@ -32,14 +32,45 @@ static inline const struct path *path_get(uint32_t index) // NULL when there is 
 {
 	return likely(index < GTPU_MAX_PATHS) ? __atomic_load_n(&path_table[index], __ATOMIC_ACQUIRE) : NULL;
 }
+// `index` is of a path that path_get() gave. Workers; API_MAX_WORKERS: the control thread's.
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
-// The path between these two addresses (4 or 16 bytes), or NULL. Workers, off the fast path.
+// A path between these two addresses (4 or 16 bytes), or NULL. Workers, off the fast path.
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer);
+uint32_t path_count(void); // indices ever used; control thread
+// The path of an index as it was before the running commit deleted it, else as it is. From release().
+const struct path *path_before(uint32_t index);
 
-// Control thread: the peer answered our Echo Request.
-void path_answered(uint32_t index, uint8_t recovery);
+// ---- supervision.c (control thread) --------------------------------------------------------------------------------------
+void path_supervise(uint32_t index, int anew); // the path came, or its ends changed (anew), or it changed otherwise
+// The peer answered our Echo Request. recovery: of the Recovery IE, -1 when there was none.
+void path_answered(uint32_t index, uint16_t sequence, int recovery);
+int path_alive(uint32_t index);
+uint32_t path_recovery(uint32_t index);
+
+// ---- outer.c: headers off the fast path ----------------------------------------------------------------------------------
+
+static inline uint32_t path_ip_length(const struct path *p)
+{
+	return p->version == 4 ? 20 : 40;
+}
+
+// The outer header's template, IP first; with a PDU Session Container or without.
+static inline const uint8_t *path_header(const struct path *p, int container)
+{
+	return p->header[container] + OUTER_LENGTH_MAX - p->length[container];
+}
+
 // Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front of a
 // GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
 void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length);
+// Sets the DSCP of an outer header (0xff: the path's).
+void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp);
+// An identification of this worker's in an IPv4 header; nothing in an IPv6 one.
+void gtpu_identify(uint8_t *ip, struct worker *w);
+// Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the metadata that
+// ip-output needs. Returns 0; -1 when there is no room or the packet becomes too long, then m is as before.
+int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp);
+// Makes an empty mbuf an End Marker of the rule's tunnel, with IP and UDP headers. Returns 0; -1: no room.
+int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct rule *r);
 
 #endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// End Markers that we send when a FAR moves to another tunnel (TS 29.281 §7.3.2, TS 23.501 §5.8.2.5.2).
+//
+// A transaction may move more tunnels than a worker's inbox holds: what finds it more than half full waits here. They leave on the
+// worker of the session, whose last packets on the old tunnel went out before the grace period ended.
+#include "core/control.h"
+#include "core/node.h"
+#include "gtpu/path.h"
+#include "session/session.h"
+#include <rte_ring.h>
+#include <stdlib.h>
+
+#define MAX_WAITING 65536u
+
+DROP_REASON(drop_lost, "gtpu-end-marker-lost", "more End Markers to be sent at once than wait for the workers")
+
+static struct {
+	struct rte_mbuf **packet; // ring; packet.resume holds the worker meanwhile
+	uint32_t first, count, room;
+} markers;
+
+static int has_room(uint32_t worker)
+{
+	const struct rte_ring *inbox = worker_get(worker)->inbox;
+
+	return rte_ring_free_count(inbox) > rte_ring_get_capacity(inbox) / 2;
+}
+
+static int grow(void)
+{
+	uint32_t room = markers.room ? markers.room * 2 : 256;
+	struct rte_mbuf **packet = room > MAX_WAITING ? NULL : malloc(room * sizeof(struct rte_mbuf *));
+
+	if (packet == NULL)
+		return -1;
+	for (uint32_t i = 0; i < markers.count; i++)
+		packet[i] = markers.packet[(markers.first + i) % markers.room];
+	free(markers.packet);
+	markers.packet = packet;
+	markers.first = 0;
+	markers.room = room;
+	return 0;
+}
+
+static void send(uint32_t worker, struct rte_mbuf *m)
+{
+	packet_of(m)->resume = 0;
+	control_inject(worker, "ip-output", m);
+}
+
+static void tick(uint64_t now_ns)
+{
+	while (markers.count != 0) {
+		struct rte_mbuf *m = markers.packet[markers.first];
+		uint32_t worker = packet_of(m)->resume;
+
+		if (!has_room(worker))
+			return;
+		markers.first = (markers.first + 1) % markers.room;
+		markers.count--;
+		send(worker, m);
+	}
+}
+
+void gtpu_end_marker(const struct rule *old)
+{
+	const struct path *p = old->outer == API_OUTER_GTPU ? path_before(old->path) : NULL;
+	struct rte_mbuf *m = p != NULL && old->worker < worker_count() ? control_originate() : NULL;
+
+	if (m == NULL)
+		return;
+	if (gtpu_put_end_marker_packet(m, p, old) != 0) {
+		control_drop(m, &drop_lost);
+		return;
+	}
+	if (markers.count == 0 && has_room(old->worker)) {
+		send(old->worker, m);
+		return;
+	}
+	if (markers.count == markers.room && grow() != 0) {
+		control_drop(m, &drop_lost);
+		return;
+	}
+	packet_of(m)->resume = old->worker;
+	markers.packet[(markers.first + markers.count++) % markers.room] = m;
+}
+
+RTE_INIT(end_marker_module)
+{
+	timer_register("gtpu-end-markers", 1, tick);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for our tunnel addresses.
+#include "core/object.h"
+#include "gtpu/path.h"
+#include <errno.h>
+#include <string.h>
+
+struct local {
+	uint8_t family;
+	uint8_t address[16];
+	uint32_t users; // paths and instances, staged ones included; 0: free
+};
+
+static struct {
+	struct local local[GTPU_MAX_LOCALS]; // slots are filled before anything that uses them is published
+	uint32_t count; // slots ever used
+} locals;
+
+static uint32_t address_bytes(uint8_t family)
+{
+	return family == 4 ? 4 : 16;
+}
+
+uint16_t gtpu_local_id(uint8_t family, const uint8_t *address)
+{
+	uint32_t n = __atomic_load_n(&locals.count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (locals.local[i].family == family && locals.local[i].users != 0 &&
+			memcmp(locals.local[i].address, address, address_bytes(family)) == 0)
+			return (uint16_t)i;
+	return GTPU_LOCAL_NONE;
+}
+
+int gtpu_local_take(const struct api_address *a, uint16_t *id)
+{
+	uint16_t known = gtpu_local_id(a->family, a->bytes);
+	uint32_t i = 0;
+
+	if (known != GTPU_LOCAL_NONE) {
+		locals.local[known].users++;
+		*id = known;
+		return 0;
+	}
+	while (i < locals.count && locals.local[i].users != 0)
+		i++;
+	if (i == GTPU_MAX_LOCALS)
+		return object_error(ENOSPC, "more than %d local tunnel addresses", GTPU_MAX_LOCALS);
+	memset(&locals.local[i], 0, sizeof(locals.local[i]));
+	locals.local[i].family = a->family;
+	memcpy(locals.local[i].address, a->bytes, address_bytes(a->family));
+	locals.local[i].users = 1;
+	if (i == locals.count)
+		__atomic_store_n(&locals.count, i + 1, __ATOMIC_RELEASE);
+	*id = (uint16_t)i;
+	return 0;
+}
+
+void gtpu_local_give(uint16_t id)
+{
+	if (id < GTPU_MAX_LOCALS && locals.local[id].users > 0)
+		locals.local[id].users--;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outer headers off the fast path: copies, tunnels without GTP-U, and messages of our own.
+#include "core/packet.h"
+#include "gtpu/path.h"
+#include "session/session.h"
+#include "wire/checksum.h"
+#include <rte_ip.h>
+
+void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
+{
+	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t header = version == 4 ? 20 : 40;
+	struct packet *pkt = packet_of(m);
+
+	store16(ip + header + 4, (uint16_t)(length - header));
+	memset(ip + header + 6, 0, 2);
+	if (version == 4) {
+		store16(ip + 2, (uint16_t)length);
+		ip4_checksum_set(ip);
+	} else {
+		store16(ip + 4, (uint16_t)(length - 40));
+		uint16_t sum = rte_ipv6_udptcp_cksum_mbuf(m, (const struct rte_ipv6_hdr *)ip, 40);
+		memcpy(ip + header + 6, &sum, 2);
+	}
+	pkt->l3 = 0;
+	pkt->l4 = (uint16_t)header;
+	pkt->ip_version = version;
+	pkt->protocol = 17;
+	pkt->fragment = 0;
+	pkt->length = length;
+}
+
+void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp)
+{
+	dscp = dscp == 0xff ? p->want.dscp : dscp;
+	if (p->version == 4) {
+		ip[1] = (uint8_t)(dscp << 2);
+		return;
+	}
+	ip[0] = (uint8_t)(0x60 | dscp >> 2);
+	ip[1] = (uint8_t)((dscp << 6) | (ip[1] & 0x0f));
+}
+
+// RFC 6864: see gtpu-encap.
+void gtpu_identify(uint8_t *ip, struct worker *w)
+{
+	if (ip[0] >> 4 != 4)
+		return;
+	memcpy(ip + 4, &w->identification, 2);
+	w->identification = (uint16_t)(w->identification + API_MAX_WORKERS);
+}
+
+int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp)
+{
+	uint32_t ip_length = path_ip_length(p), outer = p->length[0], length = packet_of(m)->length + outer;
+
+	if (length > UINT16_MAX)
+		return -1;
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);
+	if (ip == NULL)
+		return -1;
+	memcpy(ip, path_header(p, 0), outer);
+	path_mark(ip, p, dscp);
+	store16(ip + ip_length + 8 + 2, (uint16_t)(length - ip_length - 16));
+	store32(ip + ip_length + 8 + 4, teid);
+	gtpu_identify(ip, w);
+	gtpu_finish_outer(m, p->version, length);
+	return 0;
+}
+
+int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct rule *r)
+{
+	uint32_t ip_length = path_ip_length(p), most = ip_length + 8 + GTPU_MESSAGE_MAX;
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)most);
+
+	if (ip == NULL)
+		return -1;
+	memcpy(ip, path_header(p, 0), ip_length + 8);
+	path_mark(ip, p, r->dscp);
+	uint8_t type = r->pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
+	uint8_t qfi = r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi; // as gtpu-encap
+	unsigned length = gtpu_put_end_marker(ip + ip_length + 8, r->teid, qfi, type);
+	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - length));
+	gtpu_finish_outer(m, p->version, ip_length + 8 + length);
+	memset(session_view_of(m), 0, sizeof(struct session_view));
+	return 0;
+}
