@@ -155,7 +155,7 @@ static void container(struct frame *f, uint32_t i, uint32_t variant)
 		{0, 0, 0, 0x85, 1, 0x08, 9, 0}, // QMP announced, no room
 		{0, 0, 0, 0x85, 1, 0x04, 9, 0}, // SNP announced, no room
 		{0, 0, 0, 0x85, 200, 0, 9, 0}, // past the packet
-		{0, 0, 0, 0xc0, 1, 0, 9, 0}, // unknown, and must be understood (§5.2.1)
+		{0, 0, 0, 0x40, 2, 0, 9, 0}, // a UDP port of two units (§5.2.2.1)
 		{0, 0, 0, 0x85, 1, 0, 9, 0x85}, // announces another one, which the payload is not
 	};
 
@@ -374,7 +374,8 @@ static void g16_no_pdr_matches(void **state)
 static void indication(struct frame *f, uint32_t header_teid, uint32_t length, int family, const char *from)
 {
 	uint8_t message[GTPU_MESSAGE_MAX];
-	uint32_t n = gtpu_put_error_indication(message, 0x201, 4, (const uint8_t[]){10, 0, 0, 2});
+	struct api_address peer = kit_address(family == 4 ? "10.0.0.2" : "fd00::2");
+	uint32_t n = gtpu_put_error_indication(message, 0x201, (uint8_t)family, peer.bytes);
 
 	n = length < n ? length : n;
 	store16(message + 2, (uint16_t)(n - 8));
