@@ -1,14 +1,14 @@
 module isthmus
 
-go 1.24.13
+go 1.25.0
 
 require (
 	github.com/gopacket/gopacket v1.3.1
 	github.com/prometheus/client_golang v1.23.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
-	github.com/spf13/cobra v1.9.1
+	github.com/spf13/cobra v1.10.2
 	go.yaml.in/yaml/v3 v3.0.4
-	golang.org/x/sys v0.33.0
+	golang.org/x/sys v0.45.0
 )
 
 require (
@@ -20,7 +20,9 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.65.0 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
-	github.com/spf13/pflag v1.0.6 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/wmnsk/go-pfcp v0.0.24
+	go.etcd.io/bbolt v1.5.0
 	golang.org/x/text v0.25.0 // indirect
 	google.golang.org/protobuf v1.36.6 // indirect
 )

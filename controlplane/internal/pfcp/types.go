@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pfcp is the edge between PFCP (TS 29.244) on the wire and the rest of the control plane. The wire codec is
-// wmnsk/go-pfcp; Decode turns what it parsed into the typed messages below and refuses, with the standard's cause and the
-// offending IE, whatever lacks a mandatory IE, has a length that does not fit, or a value that we do not serve. Everything
-// behind this package sees validated values only: no raw IE, no nil where a value must be.
+// Package pfcp is the edge between PFCP (TS 29.244) on the wire and the rest of the control plane. Decode reads a datagram
+// into the typed messages below by tables of the standard, and refuses, with the standard's cause and the offending IE,
+// whatever lacks a mandatory IE, has a length that does not fit, or a value that we do not serve. Everything behind this
+// package sees validated values only: no raw IE, no nil where a value must be. Tests compare with wmnsk/go-pfcp, scapy and
+// tshark.
 //
 // All functions are pure and may be called from any goroutine.
 package pfcp
@@ -204,10 +205,12 @@ type UEPool struct {
 type AssociationSetupRequest struct {
 	Node      NodeID
 	Recovery  time.Time
+	FromUP    bool         // the sender is a UP function
 	Features  uint64       // of the sender: UP* when it is a UP function, CP* when it is a CP function
 	SetID     string       // FQDN of the SMF set; empty: none
 	Retention *Retention   // sessions that the sender asks us to keep (TS 29.244 §5.22)
 	Addresses []netip.Addr // alternative SMF addresses
+	UEPools   []UEPool     // UP function with UPUeip: what it allocates from
 }
 
 // Retention is TS 29.244 §7.4.4.1.1-2 (PFCP Session Retention Information); without addresses: of all.
@@ -217,13 +220,16 @@ type AssociationSetupResponse struct {
 	Node     NodeID
 	Cause    Cause
 	Recovery time.Time
+	FromUP   bool // the sender is a UP function
 	Features uint64
 	Retained bool // UP function: sessions were kept (Session Retention Information accepted, PSREI)
 	Offend   uint16
+	UEPools  []UEPool // as in the request
 }
 
 type AssociationUpdateRequest struct {
 	Node           NodeID
+	FromUP         bool // the features are those of a UP function
 	Features       *uint64
 	ReleaseRequest bool          // the UP function asks for the release
 	GracefulPeriod time.Duration // 0: none
@@ -232,6 +238,7 @@ type AssociationUpdateRequest struct {
 type AssociationUpdateResponse struct {
 	Node     NodeID
 	Cause    Cause
+	FromUP   bool
 	Features *uint64
 }
 
@@ -255,8 +262,9 @@ type NodeReportRequest struct {
 }
 
 type NodeReportResponse struct {
-	Node  NodeID
-	Cause Cause
+	Node      NodeID
+	Cause     Cause
+	Offending uint16
 }
 
 type SessionSetDeletionRequest struct {
@@ -265,8 +273,9 @@ type SessionSetDeletionRequest struct {
 }
 
 type SessionSetDeletionResponse struct {
-	Node  NodeID
-	Cause Cause
+	Node      NodeID
+	Cause     Cause
+	Offending uint16
 }
 
 // PFD is one packet flow description (TS 29.244 §8.2.39). What is empty does not constrain.
@@ -545,6 +554,13 @@ type CreatedPDR struct {
 	UEIP       []UEIP
 }
 
+// CreatedEndpoint answers what we chose for a traffic endpoint (Created Traffic Endpoint).
+type CreatedEndpoint struct {
+	ID         uint8
+	LocalFTEID *FTEID
+	UEIP       []UEIP
+}
+
 type SessionEstablishmentResponse struct {
 	Node      NodeID
 	Cause     Cause
@@ -552,6 +568,7 @@ type SessionEstablishmentResponse struct {
 	Failed    *FailedRule
 	UP        FSEID // valid when accepted
 	Created   []CreatedPDR
+	Endpoints []CreatedEndpoint
 }
 
 // SessionModificationRequest: the removals, creations and updates are one change, applied whole or not at all.
@@ -577,9 +594,11 @@ type SessionModificationRequest struct {
 	UpdateEndpoint []CreateTrafficEndpoint
 	QueryURR       []uint32
 	QueryAll       bool           // QAURR
+	QueryReference *uint32        // goes into the usage reports that answer the query
 	DropBuffered   bool           // DROBU
 	Inactivity     *time.Duration // nil: unchanged
 	Node           *NodeID        // a new CP entity of an SMF set took the session over
+	FQCSID         [][]byte       // what the session belongs to from now on; none: unchanged
 }
 
 type SessionModificationResponse struct {
@@ -587,6 +606,7 @@ type SessionModificationResponse struct {
 	Offending uint16
 	Failed    *FailedRule
 	Created   []CreatedPDR
+	Endpoints []CreatedEndpoint
 	Usage     []UsageReport
 	MoreUsage bool
 }

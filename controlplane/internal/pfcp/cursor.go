@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pfcp
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// cursor takes fields off the value of one IE, whose flags say which there are. When the value is too short it says so once,
+// at the end: what was taken after that is zero.
+type cursor struct {
+	b     []byte
+	short bool
+}
+
+func (c *cursor) take(n int) []byte {
+	if n > len(c.b) {
+		c.short, c.b = true, nil
+		return nil
+	}
+	v := c.b[:n]
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) byte() byte {
+	if v := c.take(1); v != nil {
+		return v[0]
+	}
+	return 0
+}
+
+func (c *cursor) uint16() uint16 {
+	if v := c.take(2); v != nil {
+		return binary.BigEndian.Uint16(v)
+	}
+	return 0
+}
+
+func (c *cursor) uint32() uint32 {
+	if v := c.take(4); v != nil {
+		return binary.BigEndian.Uint32(v)
+	}
+	return 0
+}
+
+func (c *cursor) uint64() uint64 {
+	if v := c.take(8); v != nil {
+		return binary.BigEndian.Uint64(v)
+	}
+	return 0
+}
+
+func (c *cursor) ipv4() netip.Addr {
+	if v := c.take(4); v != nil {
+		return netip.AddrFrom4([4]byte(v))
+	}
+	return netip.Addr{}
+}
+
+func (c *cursor) ipv6() netip.Addr {
+	if v := c.take(16); v != nil {
+		return netip.AddrFrom16([16]byte(v))
+	}
+	return netip.Addr{}
+}
+
+// text takes a length of two octets and that many more.
+func (c *cursor) text() string { return string(c.take(int(c.uint16()))) }
+
+// end refuses a value that the flags do not account for: P15 and P19 are such values (flags→length).
+func (c *cursor) end(ie uint16, n int) *Error {
+	if c.short || len(c.b) > 0 {
+		return badLength(ie, n)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pfcp
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// Recovered counts the panics that Decode caught. Each is a defect of this package; the checks, not the recovery, are what
+// keeps bad input out.
+var Recovered atomic.Uint64
+
+// Decode reads a datagram that holds one message. The error is an *Error when the message is to be refused: then the header
+// is valid, and Respond makes the answer. Other errors are answered as DecodeHeader's comment says, or not at all.
+func Decode(b []byte) (h Header, m Message, err error) {
+	h, body, err := splitHeader(b)
+	if err != nil {
+		return h, nil, err
+	}
+	if h.Type.ofSession() && !h.HasSEID {
+		return h, nil, ErrNoSEID
+	}
+	if h.Type >= messageTypes || decoders[h.Type] == nil {
+		return h, nil, ErrUnknownMessage
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			Recovered.Add(1)
+			m, err = nil, &Error{Cause: CauseSystemFailure, Text: fmt.Sprint("decoder: ", p)}
+		}
+	}()
+	count := 0
+	if refusal := walk(body, 0, &count); refusal != nil {
+		return h, nil, refusal
+	}
+	m, refusal := decoders[h.Type](body)
+	if refusal != nil {
+		return h, nil, refusal
+	}
+	return h, m, nil
+}
+
+// Unanswered says whether a message that Decode refused with err must stay without an answer.
+func Unanswered(err error) bool {
+	var refusal *Error
+	return !errors.As(err, &refusal) && !errors.Is(err, ErrVersion)
+}
+
+const messageTypes = 64
+
+var decoders = [messageTypes]func([]byte) (Message, *Error){
+	HeartbeatRequestType:             typed(heartbeatRequest),
+	HeartbeatResponseType:            typed(heartbeatResponse),
+	PFDManagementRequestType:         typed(pfdManagementRequest),
+	PFDManagementResponseType:        typed(pfdManagementResponse),
+	AssociationSetupRequestType:      typed(associationSetupRequest),
+	AssociationSetupResponseType:     typed(associationSetupResponse),
+	AssociationUpdateRequestType:     typed(associationUpdateRequest),
+	AssociationUpdateResponseType:    typed(associationUpdateResponse),
+	AssociationReleaseRequestType:    typed(associationReleaseRequest),
+	AssociationReleaseResponseType:   typed(associationReleaseResponse),
+	VersionNotSupportedResponseType:  typed(versionNotSupported),
+	NodeReportRequestType:            typed(nodeReportRequest),
+	NodeReportResponseType:           typed(nodeReportResponse),
+	SessionSetDeletionRequestType:    typed(sessionSetDeletionRequest),
+	SessionSetDeletionResponseType:   typed(sessionSetDeletionResponse),
+	SessionEstablishmentRequestType:  typed(sessionEstablishmentRequest),
+	SessionEstablishmentResponseType: typed(sessionEstablishmentResponse),
+	SessionModificationRequestType:   typed(sessionModificationRequest),
+	SessionModificationResponseType:  typed(sessionModificationResponse),
+	SessionDeletionRequestType:       typed(sessionDeletionRequest),
+	SessionDeletionResponseType:      typed(sessionDeletionResponse),
+	SessionReportRequestType: func(b []byte) (Message, *Error) {
+		var r reported
+		refusal := sessionReportRequest.decode(b, &r)
+		return &r.SessionReportRequest, refusal
+	},
+	SessionReportResponseType: typed(sessionReportResponse),
+}
+
+func typed[T any, P interface {
+	*T
+	Message
+}](g *group[T]) func([]byte) (Message, *Error) {
+	return func(b []byte) (Message, *Error) {
+		m := new(T)
+		refusal := g.decode(b, m)
+		return P(m), refusal
+	}
+}
+
+// Respond is the response that refuses a request of the given type with e. It is nil when the standard has no such answer:
+// heartbeats, responses, message types that we do not serve (Session Set Modification among them) are discarded. Of an
+// Association Setup Response, the caller fills in the recovery time and the features.
+func Respond(req MessageType, e *Error, node NodeID) Message {
+	switch req {
+	case PFDManagementRequestType:
+		return &PFDManagementResponse{Cause: e.Cause, Offending: e.Offending}
+	case AssociationSetupRequestType:
+		return &AssociationSetupResponse{Node: node, Cause: e.Cause, Offend: e.Offending}
+	case AssociationUpdateRequestType:
+		return &AssociationUpdateResponse{Node: node, Cause: e.Cause}
+	case AssociationReleaseRequestType:
+		return &AssociationReleaseResponse{Node: node, Cause: e.Cause}
+	case NodeReportRequestType:
+		return &NodeReportResponse{Node: node, Cause: e.Cause, Offending: e.Offending}
+	case SessionSetDeletionRequestType:
+		return &SessionSetDeletionResponse{Node: node, Cause: e.Cause, Offending: e.Offending}
+	case SessionEstablishmentRequestType:
+		return &SessionEstablishmentResponse{Node: node, Cause: e.Cause, Offending: e.Offending, Failed: e.Rule}
+	case SessionModificationRequestType:
+		return &SessionModificationResponse{Cause: e.Cause, Offending: e.Offending, Failed: e.Rule}
+	case SessionDeletionRequestType:
+		return &SessionDeletionResponse{Cause: e.Cause, Offending: e.Offending}
+	case SessionReportRequestType:
+		return &SessionReportResponse{Cause: e.Cause, Offending: e.Offending}
+	}
+	return nil
+}
