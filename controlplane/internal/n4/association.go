@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/internal/pfcp"
+)
+
+// association is one PFCP association. The owner goroutine changes it; what others read is atomic or never changes.
+type association struct {
+	Association        // what the session layer sees; never changes, an update makes a new association value
+	node               pfcp.NodeID
+	k                  *socket // that it speaks to
+	others             []netip.Addr
+	configured         *Peer // nil: not in the list of peers
+	since              time.Time
+	*associationCounts // shared by the values that follow each other
+
+	// The owner's alone.
+	beat, headless *time.Timer
+}
+
+// associationCounts is what outlives an update of an association.
+type associationCounts struct {
+	recovery   atomic.Int64 // the peer's time stamp, s
+	failedAt   atomic.Int64 // s; 0: the path works
+	releasing  atomic.Bool  // we asked for the release, and the peer agreed
+	confirming atomic.Bool  // a heartbeat of ours asks whether a newer time stamp is true
+	requests   atomic.Uint64
+	refused    atomic.Uint64
+	heartbeats atomic.Uint64 // answered by the peer
+	lost       atomic.Uint64 // not answered
+	roundTrip  atomic.Int64  // of the last heartbeat, ns
+	misses     atomic.Int64  // requests for unknown sessions in missSecond
+	missSecond atomic.Int64
+	window     window
+}
+
+func (a *association) failed() bool { return a.failedAt.Load() != 0 }
+
+// owns tells whether a message from this address can be the association's (row A7, A2).
+func (a *association) owns(addr netip.Addr) bool {
+	return a.Addr.Addr() == addr || slices.Contains(a.others, addr)
+}
+
+func (a *association) stored() StoredAssociation {
+	s := StoredAssociation{
+		ID: a.ID, Set: a.Set, Addr: a.Addr, Others: a.others, Local: a.k.local, Features: a.Features,
+		Recovery: time.Unix(a.recovery.Load(), 0).UTC(), Since: a.since,
+	}
+	if f := a.failedAt.Load(); f != 0 {
+		s.FailedAt = time.Unix(f, 0).UTC()
+	}
+	return s
+}
+
+// index is what readers and workers look peers up in. It is never changed, but replaced by the owner.
+type index struct {
+	byID   map[string]*association
+	byAddr map[netip.Addr]*source
+}
+
+// source is an address that we know: of an association, or of a configured peer.
+type source struct {
+	associations []*association
+	rate         *bucket
+}
+
+// find returns the association that a session message from an address belongs to. A peer sends requests from any port
+// (TS 29.244 §6.3), so the port only decides between CP functions on one address; and who calls an address its other one
+// comes after whose own it is.
+func (s *source) find(from netip.AddrPort) (best *association) {
+	if s == nil {
+		return nil
+	}
+	for _, a := range s.associations {
+		switch {
+		case a.Addr == from:
+			return a
+		case best == nil, best.Addr.Addr() != from.Addr() && a.Addr.Addr() == from.Addr():
+			best = a
+		}
+	}
+	return best
+}
+
+// named returns the association of a node id, among those of the address.
+func (s *source) named(id string) *association {
+	if s == nil {
+		return nil
+	}
+	for _, a := range s.associations {
+		if a.ID == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// table is the owner's.
+type table struct {
+	associations map[string]*association
+	rates        map[netip.Addr]*bucket // of the addresses in the index
+}
+
+// publish makes the owner's table what readers and workers see.
+func (s *Server) publish() {
+	x := &index{byID: make(map[string]*association, len(s.table.associations)), byAddr: make(map[netip.Addr]*source)}
+	at := func(addr netip.Addr) *source {
+		src := x.byAddr[addr]
+		if src == nil {
+			rate := s.table.rates[addr]
+			if rate == nil {
+				rate = newBucket(s.cfg.RequestRate)
+			}
+			src = &source{rate: rate}
+			x.byAddr[addr] = src
+		}
+		return src
+	}
+	for i := range s.cfg.Peers {
+		at(s.cfg.Peers[i].Addr.Addr())
+	}
+	for id, a := range s.table.associations {
+		x.byID[id] = a
+		src := at(a.Addr.Addr())
+		src.associations = append(src.associations, a)
+		for _, o := range a.others {
+			if o != a.Addr.Addr() {
+				src := at(o)
+				src.associations = append(src.associations, a)
+			}
+		}
+	}
+	rates := make(map[netip.Addr]*bucket, len(x.byAddr))
+	for addr, src := range x.byAddr {
+		rates[addr] = src.rate
+	}
+	s.table.rates = rates
+	s.index.Store(x)
+}
+
+// heir returns a living member of an association's SMF set (TS 29.244 §5.22), nil when there is none.
+func (x *index) heir(a *association) *association {
+	if a.Set == "" {
+		return nil
+	}
+	var best *association
+	for _, b := range x.byID {
+		if b.Set == a.Set && b.ID != a.ID && !b.failed() && (best == nil || b.ID < best.ID) {
+			best = b
+		}
+	}
+	return best
+}
+
+// configuredPeer returns the entry of the list of peers that fits; one that names the node id goes before one that does not.
+// known says that the address is in the list at all.
+func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool) {
+	for i := range c.Peers {
+		q := &c.Peers[i]
+		if q.Addr.Addr() != addr {
+			continue
+		}
+		known = true
+		if nodeName(q.Node) == id {
+			return q, true
+		}
+		if q.Node == "" && p == nil {
+			p = q
+		}
+	}
+	return p, known
+}

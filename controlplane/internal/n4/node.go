@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"isthmus/controlplane/internal/pfcp"
+)
+
+// nodeMessage carries out a node message; the owner runs it.
+func (s *Server) nodeMessage(p *packet) {
+	if directions[p.h.Type] == response {
+		s.response(p)
+		return
+	}
+	src := s.index.Load().byAddr[p.from.Addr()]
+	if p.h.Type == pfcp.AssociationSetupRequestType {
+		// Row A1. The answers of refused peers are not kept: they would be memory that strangers fill.
+		if _, known := s.cfg.configuredPeer(p.from.Addr(), ""); !known && !s.cfg.AllowUnknown {
+			s.reject(rejectNotAllowed, p.from, "association set-up from an address that is not in pfcp.peers")
+			s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, &pfcp.Error{Cause: pfcp.CauseRejected}))
+			return
+		}
+	} else if src.find(p.from) == nil {
+		s.reject(rejectNoAssociation, p.from, "")
+		s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, &pfcp.Error{Cause: pfcp.CauseNoAssociation}))
+		return
+	}
+	key := keyOf(p.k, p.from, p.h)
+	if !s.begin(p, key) {
+		return
+	}
+	m, why := s.nodeRequest(p, src)
+	if b := s.respond(p.k, p.from, p.h, m); b != nil {
+		s.answers.finish(key, b)
+	} else {
+		s.answers.forget(key)
+	}
+	if why != accepted {
+		if a := src.find(p.from); a != nil {
+			a.refused.Add(1)
+		}
+	}
+}
+
+// begin registers a request; false says that it was a retransmission, and is dealt with (row A8).
+func (s *Server) begin(p *packet, key transactionKey) bool {
+	state, answer, evicted := s.answers.begin(key)
+	if evicted {
+		s.event(eventEvicted)
+	}
+	switch state {
+	case inProgress:
+		s.event(eventInProgress)
+	case answered:
+		s.event(eventCached)
+		s.send(p.k, p.from, answer)
+	case full:
+		s.reject(rejectAnswersFull, p.from, "")
+	}
+	return state == fresh
+}
+
+// nodeRequest returns the answer, and what was counted when it is a refusal.
+func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
+	m, err := decode(p.b)
+	if err != nil {
+		return s.refuse(p, 0, refusalOf(err))
+	}
+	switch req := m.(type) {
+	case *pfcp.AssociationSetupRequest:
+		return s.setUp(p, req)
+	case *pfcp.AssociationUpdateRequest:
+		a := src.named(nodeName(req.Node.String()))
+		if a == nil {
+			return s.refuse(p, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation})
+		}
+		return s.update(p, a, req)
+	case *pfcp.AssociationReleaseRequest:
+		a := src.named(nodeName(req.Node.String()))
+		if a == nil {
+			return s.refuse(p, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation})
+		}
+		s.remove(a, eventReleased, false)
+		return &pfcp.AssociationReleaseResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
+	case *pfcp.SessionSetDeletionRequest:
+		a := src.named(nodeName(req.Node.String()))
+		if a == nil {
+			return s.refuse(p, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation})
+		}
+		s.sessions.Release(a.ID, req.FQCSID, func(deleted int) {
+			s.log.Info("PFCP session set deleted", "association", a.ID, "sessions", deleted)
+		})
+		return &pfcp.SessionSetDeletionResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
+	case *pfcp.PFDManagementRequest:
+		if s.cfg.Features&pfcp.UPPfdm == 0 {
+			return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported, Text: "PFD management is off"})
+		}
+		if e := s.sessions.SetPFDs(req); e != nil {
+			return s.refuse(p, 0, e)
+		}
+		return &pfcp.PFDManagementResponse{Cause: pfcp.CauseAccepted}, accepted
+	}
+	return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
+}
+
+// refuse counts and returns a refusal; why is 0 when the cause is the reason.
+func (s *Server) refuse(p *packet, why reject, e *pfcp.Error) (pfcp.Message, reject) {
+	if why == 0 {
+		why = causeReject(e.Cause)
+	}
+	s.reject(why, p.from, e.Error())
+	return s.refusal(p.h.Type, e), why
+}
+
+// setUp is TS 29.244 §6.2.6.2.2.
+func (s *Server) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Message, reject) {
+	if req.FromUP {
+		return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseRejected, Text: "the sender is a UP function"})
+	}
+	id := nodeName(req.Node.String())
+	peer, _ := s.cfg.configuredPeer(p.from.Addr(), id)
+	old := s.table.associations[id]
+	if why := s.mayAssociate(p.from.Addr(), id, peer, old); why != accepted {
+		cause := pfcp.CauseRejected
+		if why == rejectAssociations {
+			cause = pfcp.CauseNoResources
+		}
+		return s.refuse(p, why, &pfcp.Error{Cause: cause, Text: "association set-up of node id " + id})
+	}
+	a := &association{
+		Association: Association{
+			ID: id, Set: s.setOf(peer, req.SetID), Addr: netip.AddrPortFrom(p.from.Addr(), pfcp.Port), Features: req.Features,
+		},
+		node: req.Node, k: p.k, others: otherAddresses(req.Addresses), configured: peer, since: time.Now(),
+		associationCounts: new(associationCounts),
+	}
+	a.recovery.Store(req.Recovery.Unix())
+	if peer != nil {
+		a.Addr = peer.Addr
+	}
+	if err := s.sessions.KeepAssociation(a.stored()); err != nil {
+		s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+		return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: err.Error()})
+	}
+	retained := false
+	if old != nil {
+		retained = s.reassociated(old, req.Retention) // before install: sessions of the new association are not meant
+	}
+	s.install(a)
+	s.scheduleBeat(a, s.cfg.HeartbeatInterval)
+	s.tell(eventAssociated, slog.LevelInfo, a.ID, "address", p.from, "set", a.Set, "retained", retained)
+	return &pfcp.AssociationSetupResponse{
+		Node: s.cfg.Node, Cause: pfcp.CauseAccepted, Recovery: s.recovery, FromUP: true, Features: s.cfg.Features,
+		Retained: retained, UEPools: s.cfg.UEPools,
+	}, accepted
+}
+
+// setOf decides which SMF set a CP function belongs to. Members share sessions, so what the operator wrote counts: nobody
+// else gets into a set of the configuration, and strangers not into one of configured peers, by claiming it (row A4).
+func (s *Server) setOf(peer *Peer, claim string) string {
+	if peer != nil && peer.Set != "" {
+		return peer.Set
+	}
+	for i := range s.cfg.Peers {
+		if s.cfg.Peers[i].Set == claim {
+			return ""
+		}
+	}
+	for _, a := range s.table.associations {
+		if peer == nil && a.configured != nil && a.Set == claim {
+			return ""
+		}
+	}
+	return claim
+}
+
+// otherAddresses keeps what can be a peer's address; eight are plenty.
+func otherAddresses(in []netip.Addr) (out []netip.Addr) {
+	for _, a := range in {
+		if a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && len(out) < 8 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// mayAssociate decides whether this node id may associate from this address.
+func (s *Server) mayAssociate(from netip.Addr, id string, peer *Peer, old *association) reject {
+	if peer == nil && !s.cfg.AllowUnknown {
+		return rejectNotAllowed // the address is in the list, but with another node id
+	}
+	if old != nil {
+		// Row A2: a living association is not taken over from elsewhere, unless the configuration names that address for
+		// this node id.
+		if old.owns(from) || old.failed() || peer != nil && peer.Node != "" {
+			return accepted
+		}
+		return rejectNodeTaken
+	}
+	// Row A3: who is not configured cannot take the slot of who is, nor all others.
+	reserved, ofAddress := 0, 0
+	for i := range s.cfg.Peers {
+		if q := &s.cfg.Peers[i]; q != peer && !s.associated(q) {
+			reserved++
+		}
+	}
+	for _, a := range s.table.associations {
+		if a.Addr.Addr() == from {
+			ofAddress++
+		}
+	}
+	if len(s.table.associations)+reserved >= s.cfg.Associations {
+		return rejectAssociations
+	}
+	if (peer == nil || peer.Node == "") && ofAddress >= s.cfg.AssociationsPerAddress {
+		return rejectAssociations
+	}
+	return accepted
+}
+
+func (s *Server) associated(p *Peer) bool {
+	for _, a := range s.table.associations {
+		if a.configured == p {
+			return true
+		}
+	}
+	return false
+}
+
+// reassociated ends the old association of a node id that associates again. Whatever the time stamps say, its sessions are
+// deleted, but for those that the CP function asks us to retain (TS 29.244 §6.2.6.2.2, §5.22).
+func (s *Server) reassociated(old *association, keep *pfcp.Retention) (retained bool) {
+	stopTimer(old.beat)
+	stopTimer(old.headless)
+	s.failWaiting(&old.window, ErrNoAssociation)
+	switch {
+	case keep == nil:
+		s.release(old.ID)
+	case len(keep.CPEntities) > 0:
+		s.sessions.Retain(old.ID, slices.Clone(keep.CPEntities), func(deleted int) {
+			s.log.Info("PFCP sessions that were not retained deleted", "association", old.ID, "sessions", deleted)
+		})
+	}
+	return keep != nil
+}
+
+// update is TS 29.244 §6.2.7.
+func (s *Server) update(p *packet, a *association, req *pfcp.AssociationUpdateRequest) (pfcp.Message, reject) {
+	if req.Features != nil && *req.Features != a.Features {
+		changed := *a
+		changed.Features = *req.Features
+		if err := s.sessions.KeepAssociation(changed.stored()); err != nil {
+			s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+			return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: err.Error()})
+		}
+		s.install(&changed)
+	}
+	features := s.cfg.Features
+	return &pfcp.AssociationUpdateResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted, FromUP: true, Features: &features}, accepted
+}
+
+// RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3); it moves its
+// sessions away within the period. done gets the outcome of the request, not of the release.
+func (s *Server) RequestRelease(id string, period time.Duration, done func(error)) {
+	a := s.index.Load().byID[nodeName(id)]
+	if a == nil {
+		done(ErrNoAssociation)
+		return
+	}
+	m := &pfcp.AssociationUpdateRequest{Node: s.cfg.Node, FromUP: true, ReleaseRequest: true, GracefulPeriod: period}
+	s.request(a.k, a.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
+		if r, ok := m.(*pfcp.AssociationUpdateResponse); ok && err == nil && r.Cause != pfcp.CauseAccepted {
+			err = &pfcp.Error{Cause: r.Cause, Text: "the CP function refused"}
+		}
+		if err == nil {
+			a.releasing.Store(true)
+		}
+		done(err)
+	})
+}

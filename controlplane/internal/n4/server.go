@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package n4 is the PFCP server (TS 29.244): N4, Sxa and Sxb alike. It owns sockets, transactions, heartbeats, associations
+// and the limits on what peers may do; sessions are another package's, behind the interface Sessions. The README has a
+// picture of the goroutines.
+package n4
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/internal/pfcp"
+)
+
+// Server is one PFCP entity in the UP function.
+type Server struct {
+	cfg      Config
+	sessions Sessions
+	log      *slog.Logger
+	ctx      context.Context // of Run
+	sockets  []*socket
+	recovery time.Time // ours
+	count    counters
+	unknown  *bucket // of all peers that we do not know
+	answers  *answers
+	requests requests
+	index    atomic.Pointer[index]
+	inFlight atomic.Int64
+	stopping atomic.Bool
+
+	workers []chan *packet
+	nodes   chan *packet // node messages, for the owner
+	jobs    jobs
+	packets sync.Pool
+
+	// The owner's alone (see owner.go).
+	table table
+	dials []*dial
+}
+
+// packet is a message on its way from a reader to a worker or the owner.
+type packet struct {
+	k      *socket
+	from   netip.AddrPort
+	h      pfcp.Header
+	b      []byte
+	memory [2048]byte
+}
+
+// New opens the sockets. Nothing is read before Run.
+func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		cfg: cfg, sessions: sessions, log: log, ctx: context.Background(), recovery: sessions.Recovery(),
+		unknown: newBucket(cfg.UnknownRate),
+		answers: newAnswers(cfg.Answers, time.Duration(max(cfg.Retries, 1))*cfg.Timeout),
+		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
+		table: table{associations: make(map[string]*association)},
+	}
+	s.requests.open = make(map[requestKey]*request)
+	s.packets.New = func() any { return new(packet) }
+	for range cfg.Workers {
+		s.workers = append(s.workers, make(chan *packet, cfg.Queue))
+	}
+	for i, local := range cfg.Listen {
+		k, err := openSocket(i, local)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.sockets = append(s.sockets, k)
+	}
+	s.restore()
+	return s, nil
+}
+
+func (s *Server) close() {
+	for _, k := range s.sockets {
+		k.conn.Close()
+	}
+}
+
+// Run serves until ctx ends. Associations and sessions stay: whoever comes after us goes on with them.
+func (s *Server) Run(ctx context.Context) error {
+	s.ctx = ctx
+	var all sync.WaitGroup
+	for _, k := range s.sockets {
+		all.Go(func() { s.read(ctx, k, s.sort) })
+		all.Go(func() { s.write(ctx, k) })
+	}
+	for _, w := range s.workers {
+		all.Go(func() { s.work(ctx, w) })
+	}
+	all.Go(func() { s.own(ctx) })
+	s.log.Info("PFCP ready", "listen", s.cfg.Listen, "node_id", s.cfg.Node.String(), "recovery", s.recovery)
+	<-ctx.Done()
+	s.stopping.Store(true)
+	s.close()
+	s.requests.stop()
+	all.Wait()
+	return nil
+}
+
+// Listening returns the addresses of the sockets.
+func (s *Server) Listening() []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, k := range s.sockets {
+		out = append(out, k.local)
+	}
+	return out
+}
+
+// Address returns the first listen address of each family.
+func (s *Server) Address() (v4, v6 netip.Addr) {
+	for _, k := range s.sockets {
+		switch a := k.local.Addr(); {
+		case a.Is4() && !v4.IsValid():
+			v4 = a
+		case a.Is6() && !v6.IsValid():
+			v6 = a
+		}
+	}
+	return v4, v6
+}
+
+// sort is the reader's part: what needs no state of a session is decided here, cheaply, so that a flood of session
+// messages does not hide a heartbeat behind it. Three ways lead on: heartbeats are answered at once, other node messages
+// go to the owner, session messages to a worker (row A9).
+func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
+	h, why := peek(b)
+	src := s.index.Load().byAddr[from.Addr()]
+	rate, limited := s.unknown, rejectUnknownRate
+	if src != nil {
+		rate, limited = src.rate, rejectPeerRate
+	}
+	if why != accepted {
+		if why == rejectVersion && h.Type != pfcp.VersionNotSupportedResponseType && rate.take() {
+			s.respond(k, from, h, &pfcp.VersionNotSupportedResponse{}) // §7.6.2
+		}
+		s.reject(why, from, "")
+		return
+	}
+	s.count.received[h.Type].Add(1)
+	if directions[h.Type] == response {
+		s.sortResponse(k, from, h, b)
+		return
+	}
+	if !rate.take() {
+		s.reject(limited, from, "")
+		return
+	}
+	switch {
+	case h.Type == pfcp.HeartbeatRequestType:
+		s.heartbeatRequest(k, from, src, b)
+	case directions[h.Type] == nodeRequest:
+		s.queue(s.nodes, s.packet(k, from, h, b))
+	default:
+		// One session's messages go to one worker, so that they are carried out in the order of their arrival.
+		n := h.SEID
+		if h.Type == pfcp.SessionEstablishmentRequestType {
+			n = uint64(h.Sequence)
+		}
+		s.queue(s.workers[n%uint64(len(s.workers))], s.packet(k, from, h, b))
+	}
+}
+
+// sortResponse drops what nobody waits for before it costs anything (row P32).
+func (s *Server) sortResponse(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) {
+	switch {
+	case !s.requests.awaited(from, h):
+		s.reject(rejectUnmatched, from, "response to nothing")
+	case h.Type == pfcp.SessionReportResponseType:
+		s.queue(s.workers[uint64(h.Sequence)%uint64(len(s.workers))], s.packet(k, from, h, b))
+	case h.Type == pfcp.HeartbeatResponseType:
+		p := packet{k: k, from: from, h: h, b: b}
+		s.response(&p)
+	default:
+		s.queue(s.nodes, s.packet(k, from, h, b))
+	}
+}
+
+// packet copies a message out of the reader's memory.
+func (s *Server) packet(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) *packet {
+	p := s.packets.Get().(*packet)
+	p.k, p.from, p.h = k, from, h
+	if len(b) <= len(p.memory) {
+		p.b = p.memory[:copy(p.memory[:], b)]
+	} else {
+		p.b = append([]byte(nil), b...)
+	}
+	return p
+}
+
+func (s *Server) free(p *packet) {
+	p.b, p.k = nil, nil
+	s.packets.Put(p)
+}
+
+func (s *Server) queue(q chan *packet, p *packet) {
+	select {
+	case q <- p:
+	default:
+		s.reject(rejectQueue, p.from, "")
+		s.free(p)
+	}
+}
+
+// work carries out session messages.
+func (s *Server) work(ctx context.Context, q chan *packet) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-q:
+			if p.h.Type == pfcp.SessionReportResponseType {
+				s.response(p)
+			} else {
+				s.sessionRequest(p, len(q) > cap(q)/2)
+			}
+			s.free(p)
+		}
+	}
+}
+
+// respond encodes and sends a message, and returns it for the transaction's memory.
+func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) []byte {
+	if m == nil {
+		return nil
+	}
+	h.Type = m.MessageType()
+	b, err := encode(h, m)
+	if err != nil {
+		s.log.Error("PFCP message of ours cannot be encoded", "type", h.Type, "error", err)
+		return nil
+	}
+	s.count.answered(m)
+	s.send(k, to, b)
+	return b
+}
+
+var errStopped = errors.New("stopped")
+
+// jobs are what timers, answers and callers ask the owner to do. The list is bounded by the number of associations,
+// configured peers and callers, each of which has at most a few jobs under way.
+type jobs struct {
+	lock    sync.Mutex
+	list    []func()
+	stopped bool
+	ready   chan struct{} // one token: the list is not empty
+}
+
+func (s *Server) post(job func()) error {
+	s.jobs.lock.Lock()
+	defer s.jobs.lock.Unlock()
+	if s.jobs.stopped {
+		return errStopped
+	}
+	s.jobs.list = append(s.jobs.list, job)
+	select {
+	case s.jobs.ready <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+var _ Reporter = (*Server)(nil)
