@@ -285,17 +285,24 @@ func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, 
 	return c.collect(ctx, typ, sequence, sequence)
 }
 
-// Apply carries out all changes as one transaction, in the given order, or none of them.
+// Apply carries out all changes as one transaction, or none of them.
 func (c *Client) Apply(ctx context.Context, changes []Change) error {
+	_, err := c.Commit(ctx, changes)
+	return err
+}
+
+// Commit is Apply that returns the usage reports which the changes caused: final ones of URRs that went, and those that
+// were asked for.
+func (c *Client) Commit(ctx context.Context, changes []Change) ([]api.Usage, error) {
 	if len(changes) > api.MaxChanges {
-		return fmt.Errorf("%d changes in one transaction, at most %d allowed", len(changes), api.MaxChanges)
+		return nil, fmt.Errorf("%d changes in one transaction, at most %d allowed", len(changes), api.MaxChanges)
 	}
 	if len(changes) == 0 {
-		return nil
+		return nil, nil
 	}
 	for i := range changes { // before BEGIN, so that nothing stays open
 		if err := checkChange(&changes[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
@@ -305,25 +312,25 @@ func (c *Client) Apply(ctx context.Context, changes []Change) error {
 	c.conn.SetWriteDeadline(time.Now().Add(commitTimeout))
 	first, err := c.send(api.TypeBegin)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range changes {
 		if err := c.sendChange(&changes[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	last, err := c.send(api.TypeCommit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.w.Flush(); err != nil {
-		return c.broken(err)
+		return nil, c.broken(err)
 	}
 	body, err := c.collect(ctx, api.TypeCommit, first, last)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return refusal(body)
+	return commitReply(body)
 }
 
 func checkChange(ch *Change) error {
@@ -350,7 +357,7 @@ func (c *Client) sendChange(ch *Change) error {
 var kindNames = [api.KindCount]string{
 	api.KindEngine: "engine", api.KindPort: "port", api.KindInterface: "interface", api.KindRoute: "route",
 	api.KindNeighbour: "neighbour", api.KindACL: "acl", api.KindPolicer: "policer", api.KindScheduler: "scheduler",
-	api.KindPath: "path", api.KindSession: "session", api.KindSynth: "stream",
+	api.KindInstance: "instance", api.KindPath: "path", api.KindSession: "session", api.KindSynth: "stream",
 }
 
 // KindName returns the word for an object kind.

@@ -231,3 +231,70 @@ func TestRefusalsNameTheObjectOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestCommitReturnsUsage(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	s.Usage(func(id dptest.ID, was, is []byte) []api.Usage {
+		if is == nil {
+			return []api.Usage{{SEID: 7, URR: 1, Bytes: [3]uint64{3, 1, 2}}, {SEID: 7, URR: 2}}
+		}
+		return nil
+	})
+	rows, err := c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a", Body: []byte{1}}})
+	if err != nil || len(rows) != 0 {
+		t.Fatalf("%v %v", rows, err)
+	}
+	rows, err = c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a"}})
+	if err != nil || len(rows) != 2 || rows[0].Bytes[0] != 3 || rows[1].URR != 2 {
+		t.Fatalf("%v %v", rows, err)
+	}
+}
+
+// Events come in their order, those that nobody acknowledged come again to the next subscriber, and a lost connection is seen.
+func TestSubscription(t *testing.T) {
+	s := dptest.Start(t)
+	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 1})
+	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 2})
+	next := func(sub *dp.Subscription, count int) (seids []uint64) {
+		for len(seids) < count {
+			events, err := sub.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				seids = append(seids, e.SEID)
+				if e.SEID == 1 {
+					if err := sub.Acknowledge(e.Sequence); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		return seids
+	}
+	first, err := dp.Subscribe(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 3})
+	if got := next(first, 3); fmt.Sprint(got) != "[1 2 3]" {
+		t.Errorf("%v", got)
+	}
+	if _, err := dial(t, s).List(t.Context()); err != nil { // other connections go on
+		t.Error(err)
+	}
+	first.Close()
+	second, err := dp.Subscribe(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if got := next(second, 2); fmt.Sprint(got) != "[2 3]" {
+		t.Errorf("%v", got)
+	}
+	s.Kill()
+	if _, err := second.Next(t.Context()); err == nil {
+		t.Error("the loss was not noticed")
+	}
+}

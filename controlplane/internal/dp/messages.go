@@ -23,7 +23,8 @@ func (c *Client) List(ctx context.Context) ([]api.Digest, error) {
 // Row is any row type of the tables in api/isthmus_api.h.
 type Row interface {
 	api.PortRow | api.NodeRow | api.EdgeRow | api.DropRow | api.WorkerRow | api.TotalRow | api.SessionRow | api.RouteRow |
-		api.NeighbourRow | api.ACLRow | api.SchedulerRow | api.SynthRow | api.PathRow
+		api.NeighbourRow | api.ACLRow | api.SchedulerRow | api.SynthRow | api.PathRow |
+		api.RuleRow | api.URRRow | api.InstanceRow | api.EventRow
 }
 
 // Table reads one table of the data plane. An empty key means all rows, limit 0 no limit. T must be the table's row type.

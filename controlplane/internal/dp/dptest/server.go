@@ -26,18 +26,22 @@ type ID struct {
 type Server struct {
 	Path string
 
-	mu        sync.Mutex
-	listener  net.Listener
-	conns     map[net.Conn]bool
-	held      map[ID][]byte
-	tables    map[uint32][]byte
-	refuse    func(id ID, body []byte) string
-	version   uint32
-	commits   int
-	changes   int // in all commits
-	streams   map[string]bool
-	bootID    uint64
-	listCalls int
+	mu         sync.Mutex
+	listener   net.Listener
+	conns      map[net.Conn]bool
+	held       map[ID][]byte
+	tables     map[uint32][]byte
+	refuse     func(id ID, body []byte) string
+	version    uint32
+	commits    int
+	changes    int // in all commits
+	streams    map[string]bool
+	bootID     uint64
+	listCalls  int
+	usage      func(id ID, was, is []byte) []api.Usage
+	events     []api.Event // not acknowledged
+	raised     uint64
+	subscriber *session // who gets events
 }
 
 // New makes a server that is not listening yet.
@@ -148,6 +152,32 @@ func (s *Server) Running(stream string) bool {
 	return s.streams[stream]
 }
 
+// Usage makes commits answer the rows that fn returns for a change; was and is are the object's bodies, nil for none.
+func (s *Server) Usage(fn func(id ID, was, is []byte) []api.Usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.usage = fn
+}
+
+// Raise tells of an event, and keeps it until it is acknowledged.
+func (s *Server) Raise(e api.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.raised++
+	e.Sequence, e.BootID = s.raised, s.bootID
+	s.events = append(s.events, e)
+	if s.subscriber != nil {
+		s.subscriber.tell(e)
+	}
+}
+
+// Unacknowledged returns how many events wait for an acknowledgement.
+func (s *Server) Unacknowledged() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.events)
+}
+
 type change struct {
 	id   ID
 	body []byte // nil: delete
@@ -158,12 +188,27 @@ type session struct {
 	w    *bufio.Writer
 	open bool
 	txn  []change
+
+	subscription api.Header // of the request that events answer
+}
+
+// tell writes one event to the subscriber.
+func (c *session) tell(e api.Event) {
+	c.reply(c.subscription, 0, api.Encode(&e))
+	c.w.Flush()
 }
 
 func (s *Server) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
-	c := session{s: s, w: bufio.NewWriter(conn)}
+	c := &session{s: s, w: bufio.NewWriter(conn)}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.subscriber == c {
+			s.subscriber = nil
+		}
+	}()
 	for {
 		var raw [api.SizeofHeader]byte
 		if _, err := io.ReadFull(r, raw[:]); err != nil {
@@ -179,8 +224,9 @@ func (s *Server) serve(conn net.Conn) {
 		}
 		s.mu.Lock()
 		ok := c.handle(h, body)
+		ok = c.w.Flush() == nil && ok
 		s.mu.Unlock()
-		if !ok || c.w.Flush() != nil {
+		if !ok {
 			return
 		}
 	}
@@ -217,6 +263,19 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		return c.change(h, body)
 	case api.TypeCommit:
 		return c.commit(h)
+	case api.TypeSubscribe:
+		c.subscription, c.s.subscriber = h, c
+		for _, e := range c.s.events {
+			c.tell(e)
+		}
+		return true
+	case api.TypeAcknowledge:
+		var a api.Acknowledge
+		if _, err := api.Decode(body, &a); err != nil {
+			return false
+		}
+		c.s.events = slices.DeleteFunc(c.s.events, func(e api.Event) bool { return e.Sequence <= a.Sequence })
+		return true
 	case api.TypeAbort:
 		c.open, c.txn = false, nil
 		return c.status(h, 0, ID{}, "")
@@ -269,7 +328,13 @@ func (c *session) commit(h api.Header) bool {
 			return c.status(h, 2, ch.id, "no such object")
 		}
 	}
+	var usage []byte
 	for _, ch := range txn {
+		if c.s.usage != nil {
+			for _, row := range c.s.usage(ch.id, c.s.held[ch.id], ch.body) {
+				usage = api.Append(usage, &row)
+			}
+		}
 		if ch.body == nil {
 			delete(c.s.held, ch.id)
 		} else {
@@ -278,6 +343,9 @@ func (c *session) commit(h api.Header) bool {
 	}
 	c.s.commits++
 	c.s.changes += len(txn)
+	if len(usage) > 0 && !c.reply(h, 0, usage) {
+		return false
+	}
 	return c.status(h, 0, ID{}, "")
 }
 

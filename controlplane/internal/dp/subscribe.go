@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dp
+
+import (
+	"context"
+	"fmt"
+
+	"isthmus/api"
+)
+
+// Subscription is a connection of its own on which the data plane tells of events. One goroutine calls Next.
+type Subscription struct {
+	c     *Client
+	first uint32 // sequence of the request that the events answer
+}
+
+// Subscribe connects and asks for all events that nobody acknowledged, and those to come.
+func Subscribe(ctx context.Context, path string) (*Subscription, error) {
+	c, err := Dial(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, err := c.send(api.TypeSubscribe)
+	if err == nil {
+		err = c.w.Flush()
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &Subscription{c, first}, nil
+}
+
+// BootID is the data plane's; event sequences are of one boot.
+func (s *Subscription) BootID() uint64 { return s.c.hello.BootID }
+
+// Next waits for events. It fails when the connection has ended, or ctx has.
+func (s *Subscription) Next(ctx context.Context) ([]api.Event, error) {
+	for {
+		var f frame
+		select {
+		case f = <-s.c.reply:
+		case <-s.c.done:
+			select { // what came before the end
+			case f = <-s.c.reply:
+			default:
+				return nil, s.c.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if f.Flags&api.FError != 0 {
+			if err := refusal(f.body); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if f.Type != api.TypeSubscribe || f.Sequence != s.first {
+			return nil, s.c.broken(fmt.Errorf("%w: reply of type %d on a subscription", ErrProtocol, f.Type))
+		}
+		events, err := rows[api.Event](f.body)
+		if err != nil {
+			return nil, s.c.broken(err)
+		}
+		if len(events) > 0 {
+			return events, nil
+		}
+	}
+}
+
+// Acknowledge tells that all events up to a sequence have been dealt with.
+func (s *Subscription) Acknowledge(sequence uint64) error {
+	a := api.Acknowledge{Sequence: sequence}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if _, err := s.c.send(api.TypeAcknowledge, api.Encode(&a)); err != nil {
+		return err
+	}
+	return s.c.w.Flush()
+}
+
+// Close ends the connection.
+func (s *Subscription) Close() error { return s.c.Close() }

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/internal/pfcp"
+)
+
+func choosing(id uint8) *pfcp.FTEID {
+	return &pfcp.FTEID{Choose: true, WantIPv4: true, WantIPv6: true, HasChooseID: true, ChooseID: id}
+}
+
+// Two PDRs with one CHOOSE ID share an F-TEID, within an instance and a request; both families have the same TEID.
+func TestChosenFTEIDs(t *testing.T) {
+	set := testSettings()
+	set.FTEID = FTEIDUp
+	b := start(t, "", set)
+	req := request(1, "10.45.0.5")
+	req.PDR[0].PDI.LocalFTEID = choosing(5)
+	more := req.PDR[0]
+	more.ID, more.PDI.LocalFTEID = 3, choosing(5)
+	other := req.PDR[0]
+	other.ID, other.PDI.LocalFTEID = 4, choosing(6)
+	n9 := req.PDR[0]
+	n9.ID, n9.PDI.LocalFTEID, n9.PDI.NetworkInstance = 5, choosing(5), "n9"
+	req.PDR = append(req.PDR, more, other, n9)
+	r := b.establish(smf1, req)
+	if r.Cause != pfcp.CauseAccepted || len(r.Created) != 4 {
+		t.Fatalf("%+v", r)
+	}
+	f := map[uint16]pfcp.FTEID{}
+	for _, c := range r.Created {
+		f[c.ID] = *c.LocalFTEID
+	}
+	if f[1] != f[3] || f[1].TEID == f[4].TEID || f[1].TEID == f[5].TEID || f[1].TEID == 0 || f[4].TEID == 0 {
+		t.Errorf("%+v", f)
+	}
+	if f[1].IPv4 != addr("10.1.0.1") || f[1].IPv6 != addr("2001:db8:f::1") || f[5].IPv4 != addr("10.9.0.1") || f[5].IPv6.IsValid() {
+		t.Errorf("%+v", f)
+	}
+	if !req.PDR[0].PDI.LocalFTEID.Choose {
+		t.Error("the request was changed")
+	}
+	b.checkConsistent()
+	// What we chose may be named in a modification, even where only we choose.
+	pdi := req.PDR[0].PDI
+	pdi.LocalFTEID = ptr(f[1])
+	if m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, PDI: &pdi}}}); m.Cause != pfcp.CauseAccepted || len(m.Created) != 0 {
+		t.Errorf("%+v", m)
+	}
+	pdi.LocalFTEID = choosing(1)
+	m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, PDI: &pdi}}})
+	if m.Cause != pfcp.CauseAccepted || len(m.Created) != 1 || *m.Created[0].LocalFTEID == f[1] {
+		t.Errorf("%+v", m)
+	}
+	b.checkConsistent()
+}
+
+// Row P18, and the restoration indication (TS 29.244 §5.5.1).
+func TestWhoChoosesFTEIDs(t *testing.T) {
+	chosen := func(r *pfcp.SessionEstablishmentRequest) { r.PDR[0].PDI.LocalFTEID = choosing(1) }
+	restored := func(r *pfcp.SessionEstablishmentRequest) { r.Restoration = true }
+	for _, c := range []struct {
+		mode   string
+		change func(*pfcp.SessionEstablishmentRequest)
+		want   pfcp.Cause
+	}{
+		{FTEIDBoth, nil, pfcp.CauseAccepted}, {FTEIDBoth, chosen, pfcp.CauseAccepted},
+		{FTEIDUp, nil, pfcp.CauseInvalidFTEIDAllocation}, {FTEIDUp, chosen, pfcp.CauseAccepted}, {FTEIDUp, restored, pfcp.CauseAccepted},
+		{FTEIDCp, nil, pfcp.CauseAccepted}, {FTEIDCp, chosen, pfcp.CauseInvalidFTEIDAllocation},
+	} {
+		set := testSettings()
+		set.FTEID = c.mode
+		b := start(t, "", set)
+		req := request(1, "10.45.0.5")
+		if c.change != nil {
+			c.change(req)
+		}
+		if r := b.establish(smf1, req); r.Cause != c.want {
+			t.Errorf("%s: cause %d, want %d", c.mode, r.Cause, c.want)
+		}
+	}
+}
+
+func TestTrafficEndpoints(t *testing.T) {
+	b := start(t, "", testSettings())
+	req := request(1, "10.45.0.5")
+	req.Endpoint = []pfcp.CreateTrafficEndpoint{
+		{ID: 1, LocalFTEID: choosing(1), UEIP: []pfcp.UEIP{{ChooseIPv4: true}}},
+		{ID: 2, NetworkInstance: "internet", UEIP: []pfcp.UEIP{{ChooseIPv4: true, ChooseIPv6: true}}}}
+	req.PDR[0].PDI = pfcp.PDI{Source: pfcp.Access, TrafficEndpoint: ptr(uint8(1))}
+	req.PDR[1].PDI = pfcp.PDI{Source: pfcp.Core, TrafficEndpoint: ptr(uint8(2))}
+	r := b.establish(smf1, req)
+	if r.Cause != pfcp.CauseAccepted || len(r.Created) != 0 || len(r.Endpoints) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	one, two := r.Endpoints[0], r.Endpoints[1]
+	if one.LocalFTEID.TEID == 0 || one.UEIP[0].IPv4 != addr("10.45.0.1") || two.UEIP[0].IPv4 != one.UEIP[0].IPv4 ||
+		two.UEIP[0].IPv6 != netip.MustParsePrefix("2001:db8:1::/64") {
+		t.Errorf("%+v", r.Endpoints)
+	}
+	b.checkConsistent()
+	if m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{RemoveEndpoint: []uint8{1}}); m.Cause != pfcp.CauseAccepted {
+		t.Errorf("%+v", m)
+	}
+	if s := b.Session(r.UP.SEID); len(s.PDR) != 1 || s.PDR[0].ID != 2 {
+		t.Errorf("%+v", s.PDR)
+	}
+	b.checkConsistent()
+}
+
+// A pool of six addresses gives out six, not again what was just released, and what the CP function chose itself never.
+func TestUEAddresses(t *testing.T) {
+	b := start(t, "", testSettings())
+	now := time.Now()
+	b.x.now = func() time.Time { return now }
+	ask := func(teid uint32) *pfcp.SessionEstablishmentResponse {
+		req := request(teid, "0.0.0.0")
+		req.PDR[0].PDI.UEIP = []pfcp.UEIP{{ChooseIPv4: true}}
+		req.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv4: true}}
+		return b.establish(smf1, req)
+	}
+	own := b.establish(smf1, request(100, "10.45.0.3"))
+	seen := map[netip.Addr]uint64{addr("10.45.0.3"): own.UP.SEID}
+	for i := range uint32(5) {
+		r := ask(i + 1)
+		if r.Cause != pfcp.CauseAccepted || len(r.Created) != 2 || r.Created[0].UEIP[0].IPv4 != r.Created[1].UEIP[0].IPv4 {
+			t.Fatalf("%+v", r)
+		}
+		a := r.Created[0].UEIP[0].IPv4
+		if seen[a] != 0 || a == addr("10.45.0.0") || a == addr("10.45.0.7") {
+			t.Errorf("%v was given out", a)
+		}
+		seen[a] = r.UP.SEID
+	}
+	if r := ask(9); r.Cause != pfcp.CauseAllDynamicAddresses {
+		t.Errorf("%+v", r)
+	}
+	for _, a := range []string{"10.45.0.3", "10.45.0.1"} {
+		b.delete(smf1, seen[addr(a)])
+	}
+	if r := ask(9); r.Cause != pfcp.CauseAllDynamicAddresses {
+		t.Errorf("at once: %+v", r)
+	}
+	now = now.Add(2 * time.Minute)
+	if r := ask(9); r.Cause != pfcp.CauseAccepted || r.Created[0].UEIP[0].IPv4 != addr("10.45.0.3") {
+		t.Errorf("%+v", r)
+	}
+	// A request that comes to nothing keeps no address.
+	for range 10 {
+		req := request(50, "0.0.0.0")
+		req.PDR[0].PDI.UEIP, req.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv4: true}}, []pfcp.UEIP{{ChooseIPv4: true}}
+		req.PDR[1].PDI.Application = "none"
+		if r := b.establish(smf1, req); r.Cause != pfcp.CauseRuleFailure {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := ask(10); r.Cause != pfcp.CauseAccepted || r.Created[0].UEIP[0].IPv4 != addr("10.45.0.1") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestUEPrefixes(t *testing.T) {
+	b := start(t, "", testSettings())
+	ask := func(teid uint32, bits uint8) *pfcp.SessionEstablishmentResponse {
+		req := request(teid, "0.0.0.0")
+		req.PDR[0].PDI.UEIP = nil
+		req.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv6: true, ChooseLength: bits}}
+		return b.establish(smf1, req)
+	}
+	want := []string{"2001:db8:1::/64", "2001:db8:1:1::/64"}
+	for i, w := range want {
+		if r := ask(uint32(i+1), 0); r.Cause != pfcp.CauseAccepted || r.Created[0].UEIP[0].IPv6.String() != w {
+			t.Fatalf("%+v", r)
+		}
+	}
+	// A /63 must not hold the /64s that live.
+	if r := ask(8, 63); r.Cause != pfcp.CauseAccepted || r.Created[0].UEIP[0].IPv6.String() != "2001:db8:1:2::/63" {
+		t.Fatalf("%+v", r)
+	}
+	if r := ask(9, 0); r.Cause != pfcp.CauseAllDynamicAddresses {
+		t.Errorf("%+v", r)
+	}
+	b.checkConsistent()
+}
+
+func TestPoolArithmetic(t *testing.T) {
+	for _, c := range []struct {
+		prefix string
+		bits   uint8
+	}{{"10.0.0.0/8", 32}, {"192.0.2.128/25", 32}, {"2001:db8::/32", 64}, {"2001:db8::/48", 56}, {"2001:db8:0:1::/64", 96}, {"2001:db8::/120", 128}} {
+		p := newPool(netip.MustParsePrefix(c.prefix), c.bits)
+		for _, n := range []uint64{0, 1, 2, 77, p.size / 2, p.size - 1} {
+			v := p.at(n)
+			if back, ok := p.offset(v); !ok || back != n || !p.prefix.Overlaps(v) || v != v.Masked() {
+				t.Errorf("%s: %d is %v is %d", c.prefix, n, v, back)
+			}
+		}
+	}
+}
+
+// Sessions with one QER Correlation ID are on one worker and have one number; it is of the CP function.
+func TestSharedMeters(t *testing.T) {
+	b := start(t, "", testSettings())
+	var workers, numbers []uint32
+	for i := range uint32(20) {
+		req := request(i+1, netip.AddrFrom4([4]byte{10, 46, 0, byte(i + 1)}).String())
+		req.QER[0].Correlation = ptr(uint32(7))
+		from := smf1
+		s := b.Session(b.establish(from, req).UP.SEID)
+		workers, numbers = append(workers, uint32(s.Worker)), append(numbers, s.QER[0].Share)
+	}
+	for i := range workers {
+		if workers[i] != workers[0] || numbers[i] != numbers[0] || numbers[i] == 0 {
+			t.Fatalf("workers %v, numbers %v", workers, numbers)
+		}
+	}
+	spread := map[uint16]int{}
+	for i := range uint32(64) {
+		s := b.Session(b.establish(smf1, request(100+i, netip.AddrFrom4([4]byte{10, 47, 0, byte(i + 1)}).String())).UP.SEID)
+		spread[s.Worker]++
+	}
+	if len(spread) != 4 {
+		t.Errorf("%v", spread)
+	}
+	b.checkConsistent()
+}

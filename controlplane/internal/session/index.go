@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	mrand "math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// entry is a session in memory: its encoding, decoded on demand.
+type entry struct {
+	data   []byte
+	number uint64 // key in the store
+	owner  *owner
+}
+
+// owner is an association as the sessions see it. It lives as long as sessions name it.
+type owner struct {
+	id       string
+	set      string
+	sessions int
+	gone     bool // the association is; the last session takes this with it
+}
+
+// peerKey is a peer's F-TEID. Peers are as many as CP functions name, so they are not numbered.
+type peerKey struct {
+	addr [16]byte
+	teid uint32
+}
+
+func (t tunnel) peer() peerKey { return peerKey{t.addr.As16(), t.teid} }
+
+// addresses numbers addresses of ours, so that an F-TEID is one integer.
+type addresses struct {
+	number map[netip.Addr]uint64
+}
+
+func (a *addresses) key(t tunnel, make bool) (uint64, bool) {
+	n, ok := a.number[t.addr]
+	if !ok {
+		if !make {
+			return 0, false
+		}
+		n = uint64(len(a.number))
+		a.number[t.addr] = n
+	}
+	return n<<32 | uint64(t.teid), true
+}
+
+// ueKey is a UE prefix, or a framed route, which may lie within others.
+type ueKey struct {
+	instance uint16
+	bits     uint8
+	framed   bool
+	addr     [16]byte
+}
+
+// index finds sessions by what packets and events name. Owned by Plane's goroutine.
+type index struct {
+	session map[uint64]*entry
+	local   map[uint64]uint64  // F-TEID of ours -> SEID
+	peer    map[peerKey]uint64 // F-TEID of a peer -> SEID of the last session that sends to it
+	host    map[uint64]uint64  // UE IPv4 addresses: instance << 32 | address -> SEID
+	prefix  map[ueKey]uint64   // UE IPv6 prefixes and framed routes -> SEID
+	lengths [129]int           // UE prefixes by length
+	names   map[string]uint16  // instances
+	locals  addresses
+	owners  map[string]*owner
+	random  *mrand.ChaCha8
+	pools   map[string][]*pool // by instance
+	taken   []taking           // by the request that is being worked on
+	set     *Settings
+	now     func() time.Time
+}
+
+type taking struct {
+	pool   *pool
+	prefix netip.Prefix
+}
+
+func newIndex(set *Settings) *index {
+	var seed [32]byte
+	rand.Read(seed[:]) // never fails (crypto/rand)
+	x := &index{session: map[uint64]*entry{}, local: map[uint64]uint64{}, peer: map[peerKey]uint64{}, host: map[uint64]uint64{},
+		prefix: map[ueKey]uint64{}, names: map[string]uint16{}, owners: map[string]*owner{}, random: mrand.NewChaCha8(seed),
+		locals: addresses{map[netip.Addr]uint64{}}, now: time.Now}
+	x.configure(set)
+	return x
+}
+
+// configure makes the pools of the instances anew; what is in use is found out by looking at the sessions.
+func (x *index) configure(set *Settings) {
+	old := x.pools
+	x.set, x.pools = set, map[string][]*pool{}
+	for i := range set.Instances {
+		in := &set.Instances[i]
+		for _, p := range in.Pools {
+			length := uint8(32)
+			if p.Addr().Is6() {
+				length = 64
+			}
+			made := newPool(p, length)
+			for _, o := range old[in.Name] { // the quarantine goes on
+				if o.prefix == made.prefix {
+					made = o
+				}
+			}
+			x.pools[in.Name] = append(x.pools[in.Name], made)
+		}
+	}
+}
+
+// seid makes one that nobody can guess, and that is not in use (row A13).
+func (x *index) seid() uint64 {
+	for {
+		if v := x.random.Uint64(); v != 0 && x.session[v] == nil {
+			return v
+		}
+	}
+}
+
+// teid: 64 attempts fail only when the address has billions of tunnels.
+func (x *index) teid(v4, v6 netip.Addr) uint32 {
+	for range 64 {
+		v := uint32(x.random.Uint64())
+		if v != 0 && !x.hasTunnel(tunnel{v4, v}) && !x.hasTunnel(tunnel{v6, v}) {
+			return v
+		}
+	}
+	return 0
+}
+
+func (x *index) hasTunnel(t tunnel) bool {
+	if !t.addr.IsValid() {
+		return false
+	}
+	key, ok := x.locals.key(t, false)
+	if !ok {
+		return false
+	}
+	_, ok = x.local[key]
+	return ok
+}
+
+// ue4 and ue6 take from the pools of an instance.
+func (x *index) ue4(i *Instance) (netip.Addr, bool) {
+	p, ok := x.give(i, true, 32)
+	return p.Addr(), ok
+}
+
+func (x *index) ue6(i *Instance, bits uint8) (netip.Prefix, bool) {
+	// TS 29.244 §8.2.62 (CHV6, IP6PL): /64 unless the CP function asks for another length. Shorter than /48 would make the
+	// search for what lies within long.
+	if bits < 48 || bits > 128 {
+		return netip.Prefix{}, false
+	}
+	if !slices.ContainsFunc(x.pools[i.Name], func(p *pool) bool { return p.prefix.Addr().Is6() && p.bits == bits }) {
+		for _, p := range i.Pools {
+			if p.Addr().Is6() && int(bits) >= p.Bits() {
+				x.pools[i.Name] = append(x.pools[i.Name], newPool(p, bits))
+			}
+		}
+	}
+	return x.give(i, false, bits)
+}
+
+func (x *index) give(i *Instance, v4 bool, length uint8) (netip.Prefix, bool) {
+	live := func(v netip.Prefix) bool {
+		_, used := x.ueOwner(ueAddress{instance: i.Name, prefix: v})
+		return used || x.reserved(v)
+	}
+	for _, p := range x.pools[i.Name] {
+		if p.bits != length || p.prefix.Addr().Is4() != v4 {
+			continue
+		}
+		if v, ok := p.take(x.now(), x.set.Quarantine, live); ok {
+			x.taken = append(x.taken, taking{p, v})
+			return v, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// reserved tells whether something was given out to the request that is being worked on.
+func (x *index) reserved(v netip.Prefix) bool {
+	return slices.ContainsFunc(x.taken, func(t taking) bool { return t.prefix.Overlaps(v) })
+}
+
+// settle ends a request's allocations. When the request comes to nothing later, undo gives them back.
+func (x *index) settle() (undo func()) {
+	taken := x.taken
+	x.taken = nil
+	return func() {
+		for i := len(taken) - 1; i >= 0; i-- {
+			taken[i].pool.untake(taken[i].prefix)
+		}
+	}
+}
+
+func (x *index) instance(name string) uint64 {
+	n, ok := x.names[name]
+	if !ok {
+		n = uint16(len(x.names))
+		x.names[name] = n
+	}
+	return uint64(n)
+}
+
+func (x *index) ueKeys(u ueAddress) (v4 uint64, v6 ueKey, four bool) {
+	n := x.instance(u.instance)
+	if u.prefix.Addr().Is4() && !u.framed {
+		a := u.prefix.Addr().As4()
+		return n<<32 | uint64(binary.BigEndian.Uint32(a[:])), v6, true
+	}
+	return 0, ueKey{uint16(n), uint8(u.prefix.Bits()), u.framed, u.prefix.Masked().Addr().As16()}, false
+}
+
+// ueOwner returns the session that has a UE address, or one that contains it or lies within it. A framed route is only
+// another's when it is the same: the longest decides whose a packet is.
+func (x *index) ueOwner(u ueAddress) (uint64, bool) {
+	v4, v6, four := x.ueKeys(u)
+	if four {
+		seid, ok := x.host[v4]
+		return seid, ok
+	}
+	if seid, ok := x.prefix[v6]; ok || u.framed {
+		return seid, ok
+	}
+	for length, count := range x.lengths {
+		switch {
+		case count == 0 || length == u.prefix.Bits():
+		case length < u.prefix.Bits():
+			around := v6
+			around.bits, around.addr = uint8(length), netip.PrefixFrom(u.prefix.Addr(), length).Masked().Addr().As16()
+			if seid, ok := x.prefix[around]; ok {
+				return seid, true
+			}
+		default:
+			if seid, ok := x.within(u, v6, length); ok {
+				return seid, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// within looks for a longer prefix in a shorter one: by trying all when they are few, else by looking at all that there are.
+func (x *index) within(u ueAddress, key ueKey, length int) (uint64, bool) {
+	if width := length - u.prefix.Bits(); width <= 16 && x.lengths[length] > 1<<width {
+		inner := newPool(u.prefix, uint8(length))
+		for n := range inner.size {
+			key.bits, key.addr = uint8(length), inner.at(n).Addr().As16()
+			if seid, ok := x.prefix[key]; ok {
+				return seid, true
+			}
+		}
+		return 0, false
+	}
+	for k, seid := range x.prefix {
+		if int(k.bits) == length && !k.framed && k.instance == key.instance && u.prefix.Contains(netip.AddrFrom16(k.addr)) {
+			return seid, true
+		}
+	}
+	return 0, false
+}
+
+// conflict tells who else has something that a session wants: an F-TEID (never), or a UE address (row A5).
+func (x *index) conflict(seid uint64, c *compiled) (tunnelTaken bool, address uint64) {
+	for _, t := range c.local {
+		if key, ok := x.locals.key(t, false); ok {
+			if other, used := x.local[key]; used && other != seid {
+				return true, 0
+			}
+		}
+	}
+	for _, u := range c.ues {
+		if other, used := x.ueOwner(u); used && other != seid {
+			return false, other
+		}
+	}
+	return false, 0
+}
+
+// add and remove enter and take out what a session occupies.
+func (x *index) add(seid uint64, c *compiled) {
+	for _, t := range c.local {
+		key, _ := x.locals.key(t, true)
+		x.local[key] = seid
+	}
+	for _, t := range c.peers {
+		x.peer[t.peer()] = seid
+	}
+	for _, u := range c.ues {
+		if v4, v6, four := x.ueKeys(u); four {
+			x.host[v4] = seid
+		} else {
+			if _, there := x.prefix[v6]; !there && !u.framed {
+				x.lengths[v6.bits]++
+			}
+			x.prefix[v6] = seid
+		}
+	}
+}
+
+func (x *index) remove(seid uint64, c *compiled) {
+	drop := func(m map[uint64]uint64, key uint64) {
+		if m[key] == seid {
+			delete(m, key)
+		}
+	}
+	for _, t := range c.local {
+		if key, ok := x.locals.key(t, false); ok {
+			drop(x.local, key)
+		}
+	}
+	for _, t := range c.peers {
+		if key := t.peer(); x.peer[key] == seid {
+			delete(x.peer, key)
+		}
+	}
+	for _, u := range c.ues {
+		if v4, v6, four := x.ueKeys(u); four {
+			drop(x.host, v4)
+		} else if x.prefix[v6] == seid {
+			delete(x.prefix, v6)
+			if !u.framed {
+				x.lengths[v6.bits]--
+			}
+		}
+	}
+}
+
+// released puts UE addresses that nobody has any more into quarantine.
+func (x *index) released(c *compiled) {
+	for _, u := range c.ues {
+		if u.framed {
+			continue
+		}
+		if _, used := x.ueOwner(u); used {
+			continue
+		}
+		for _, p := range x.pools[u.instance] {
+			p.release(u.prefix, x.now())
+		}
+	}
+}
+
+// owner returns an association that is there, or comes to be.
+func (x *index) owner(id string) *owner {
+	o := x.owners[id]
+	if o == nil {
+		o = &owner{id: id}
+		x.owners[id] = o
+	}
+	o.gone = false
+	return o
+}
+
+// part forgets an association that is gone and has no sessions.
+func (x *index) part(o *owner) {
+	if o.gone && o.sessions == 0 && x.owners[o.id] == o {
+		delete(x.owners, o.id)
+	}
+}

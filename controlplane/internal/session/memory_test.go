@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"net/netip"
+	"runtime"
+	"testing"
+)
+
+// What an idle session takes here, with all its indices, garbage collected.
+func TestMemoryOfASession(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	const count = 60000
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	p, err := Open("", testSettings(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	before := heap()
+	for i := range uint32(count) {
+		req := request(i+1, netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}).String())
+		req.FAR[1].Forwarding.OuterHeader.TEID = i + 1
+		s, _, err := Establish(p.set, p.x, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.SEID, s.Owner = p.x.seid(), "smf1"
+		if err := p.restore(s, &entry{data: encode(s), number: uint64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := (heap() - before) / count
+	t.Logf("%d bytes a session", each)
+	if each > 800 {
+		t.Errorf("%d bytes a session, at most 800", each)
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+	"time"
+)
+
+// pool gives out the addresses, or the prefixes of one length, of a UE address pool: first those that were never used, in
+// their order, then released ones, the longest free first and never within the quarantine. What it may give is checked
+// against the sessions by the caller, so addresses that CP functions chose themselves do no harm.
+type pool struct {
+	prefix netip.Prefix
+	bits   uint8 // length of what is given out: 32, or of an IPv6 prefix
+	next   uint64
+	size   uint64 // number of addresses or prefixes
+	free   []released
+	head   int // first of free
+}
+
+type released struct {
+	offset uint64
+	at     int64 // nanoseconds
+}
+
+func newPool(prefix netip.Prefix, length uint8) *pool {
+	p := &pool{prefix: prefix.Masked(), bits: length}
+	width := int(length) - prefix.Bits()
+	if width < 0 {
+		return p
+	}
+	p.size = 1 << min(width, 62)
+	if prefix.Addr().Is4() && width >= 2 { // neither the network's own address nor the broadcast address
+		p.next, p.size = 1, p.size-1
+	}
+	return p
+}
+
+// at is the n-th prefix of the pool.
+func (p *pool) at(n uint64) netip.Prefix {
+	if p.prefix.Addr().Is4() {
+		a := p.prefix.Addr().As4()
+		binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(a[:])+uint32(n))
+		return netip.PrefixFrom(netip.AddrFrom4(a), 32)
+	}
+	a := p.prefix.Addr().As16()
+	hi, lo := binary.BigEndian.Uint64(a[:8]), binary.BigEndian.Uint64(a[8:])
+	shift := 128 - uint(p.bits)
+	var addHi, addLo uint64
+	if shift >= 64 {
+		addHi = n << (shift - 64)
+	} else {
+		addLo, addHi = n<<shift, n>>(64-shift)
+		if shift == 0 {
+			addHi = 0
+		}
+	}
+	lo, carry := bits.Add64(lo, addLo, 0)
+	hi, _ = bits.Add64(hi, addHi, carry)
+	binary.BigEndian.PutUint64(a[:8], hi)
+	binary.BigEndian.PutUint64(a[8:], lo)
+	return netip.PrefixFrom(netip.AddrFrom16(a), int(p.bits))
+}
+
+// offset is at's inverse; false for what the pool does not give out.
+func (p *pool) offset(v netip.Prefix) (uint64, bool) {
+	if v.Bits() != int(p.bits) || !p.prefix.Contains(v.Addr()) {
+		return 0, false
+	}
+	if v.Addr().Is4() {
+		a, base := v.Addr().As4(), p.prefix.Addr().As4()
+		return uint64(binary.BigEndian.Uint32(a[:]) - binary.BigEndian.Uint32(base[:])), true
+	}
+	a, base := v.Addr().As16(), p.prefix.Addr().As16()
+	hi := binary.BigEndian.Uint64(a[:8])
+	lo, borrow := bits.Sub64(binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint64(base[8:]), 0)
+	hi, _ = bits.Sub64(hi, binary.BigEndian.Uint64(base[:8]), borrow)
+	if shift := 128 - uint(p.bits); shift >= 64 {
+		return hi >> (shift - 64), true
+	} else if shift > 0 {
+		return lo>>shift | hi<<(64-shift), true
+	}
+	return lo, true
+}
+
+// take returns one that live does not know of; fresh tells that it was never given out before.
+func (p *pool) take(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
+	for p.next < p.size {
+		v = p.at(p.next)
+		p.next++
+		if !live(v) {
+			return v, true
+		}
+	}
+	for p.head < len(p.free) && now.UnixNano()-p.free[p.head].at >= int64(quarantine) {
+		v = p.at(p.free[p.head].offset)
+		p.head++
+		if p.head > 1024 && p.head*2 > len(p.free) {
+			p.free = append(p.free[:0], p.free[p.head:]...)
+			p.head = 0
+		}
+		if !live(v) {
+			return v, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// untake gives back what was taken for a request that came to nothing: nobody ever had it.
+func (p *pool) untake(v netip.Prefix) {
+	if n, ok := p.offset(v); ok {
+		if n+1 == p.next {
+			p.next = n
+			return
+		}
+		p.free = append(p.free, released{offset: n})
+		// It goes before those in quarantine.
+		last := len(p.free) - 1
+		p.free[last], p.free[p.head] = p.free[p.head], p.free[last]
+	}
+}
+
+// release takes back what a session had. What lies ahead of the cursor is reached by it in time.
+func (p *pool) release(v netip.Prefix, now time.Time) {
+	if n, ok := p.offset(v); ok && n < p.next && n < p.size && (n > 0 || p.at(0).Addr().Is6() || p.size < 4) {
+		p.free = append(p.free, released{n, now.UnixNano()})
+	}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/internal/pfcp"
+)
+
+// MBR, GBR and averaging window as a policer.
+func TestPolicerOfAQER(t *testing.T) {
+	const kilobit = 125
+	for _, c := range []struct {
+		name     string
+		mbr, gbr *uint64
+		window   *uint32
+		want     *api.Policer // nil: none
+	}{
+		{"none", nil, nil, nil, nil},
+		{"GBR alone", nil, ptr(uint64(5)), nil, nil},
+		{"MBR 0", ptr(uint64(0)), nil, nil, nil},
+		{"all ones", ptr(uint64(1<<40 - 1)), ptr(uint64(1<<40 - 1)), ptr(uint32(1<<32 - 1)), nil},
+		{"MBR", ptr(uint64(100000)), nil, nil, &api.Policer{Type: api.MeterSRTCM, CIR: 100000 * kilobit, CBS: 1250000}},
+		{"small", ptr(uint64(8)), nil, nil, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: leastBurst}},
+		{"GBR", ptr(uint64(100000)), ptr(uint64(50000)), ptr(uint32(2000)), &api.Policer{Type: api.MeterTRTCM, CIR: 50000 * kilobit,
+			CBS: 12500000, PIR: 100000 * kilobit, PBS: 25000000}},
+		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), &api.Policer{Type: api.MeterSRTCM, CIR: 1e12, CBS: mostBurst}},
+	} {
+		x := compiler{}
+		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)
+		if c.want == nil {
+			if name != "" || len(x.out.objects) != 0 {
+				t.Errorf("%s: %s", c.name, name)
+			}
+			continue
+		}
+		var got api.Policer
+		if _, err := api.Decode(x.out.objects[0].body, &got); err != nil {
+			t.Fatal(err)
+		}
+		c.want.Action = [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}
+		if got != *c.want || name != x.out.objects[0].key {
+			t.Errorf("%s: %+v, want %+v", c.name, got, *c.want)
+		}
+	}
+}

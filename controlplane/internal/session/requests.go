@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"isthmus/api"
+	"isthmus/controlplane/internal/dp"
+	"isthmus/controlplane/internal/n4"
+	"isthmus/controlplane/internal/pfcp"
+)
+
+// Establish is n4.Sessions'.
+func (p *Plane) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
+	var made *Session
+	var out changed
+	p.enqueue(&job{
+		stage: func(t *txn) (err *pfcp.Error) {
+			made, out, err = p.establish(t, from, req)
+			return err
+		},
+		finish: func(err *pfcp.Error, _ []api.Usage) func() {
+			r := &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseAccepted}
+			if err != nil {
+				r.Cause, r.Offending, r.Failed = err.Cause, err.Offending, err.Rule
+			} else {
+				p.count.Established++
+				r.UP.SEID, r.Created, r.Endpoints = made.SEID, out.pdrs, out.endpoints
+			}
+			p.identify(r)
+			return func() { reply(r) }
+		},
+	})
+}
+
+// identify fills in who we are.
+func (p *Plane) identify(r *pfcp.SessionEstablishmentResponse) {
+	r.Node = p.node
+	if reporter := p.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
+		r.UP.IPv4, r.UP.IPv6 = reporter.Address()
+	}
+}
+
+func (p *Plane) scope(o *owner) string {
+	if o.set != "" {
+		return o.set
+	}
+	return o.id
+}
+
+func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+	o := p.x.owner(from.ID)
+	o.set = from.Set
+	switch limits := &p.set.Limits; {
+	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
+		return nil, changed{}, refuse(pfcp.CauseNoResources, 0, "the data plane is away")
+	case limits.Sessions > 0 && len(p.x.session) >= limits.Sessions, // row A6
+		limits.SessionsPerAssociation > 0 && o.sessions >= limits.SessionsPerAssociation:
+		return nil, changed{}, refuse(pfcp.CauseNoResources, 0, "the limit of sessions is reached")
+	}
+	s, out, err := Establish(p.set, p.x, req)
+	t.onUndo(p.x.settle())
+	if err != nil {
+		return nil, changed{}, err
+	}
+	s.SEID, s.Owner = p.x.seid(), from.ID
+	if _, err = p.shares.assign(t, p.scope(o), s, p.spread(s.SEID), nil); err != nil {
+		return nil, changed{}, err
+	}
+	c, err := compile(p.set, p.pfds, s)
+	if err != nil {
+		return nil, changed{}, err
+	}
+	if err := p.settleConflicts(t, s.SEID, c); err != nil {
+		return nil, changed{}, err
+	}
+	e := &entry{data: encode(s), owner: o, number: p.store.number()}
+	p.x.session[s.SEID] = e
+	p.x.add(s.SEID, c)
+	o.sessions++
+	t.onUndo(func() {
+		delete(p.x.session, s.SEID)
+		p.x.remove(s.SEID, c)
+		o.sessions--
+	})
+	p.put(t, s.SEID, e, c, nil)
+	return s, out, nil
+}
+
+// spread gives each session an owner among the workers.
+func (p *Plane) spread(seid uint64) uint16 {
+	return uint16((seid >> 32) * uint64(max(p.set.Workers, 1)) >> 32)
+}
+
+// put enters a session's object and its record into the transaction.
+func (p *Plane) put(t *txn, seid uint64, e *entry, c, former *compiled) {
+	var before []object
+	if former != nil {
+		before = former.objects
+	}
+	p.objects.use(t, p.x.now().UnixNano(), c.objects, before)
+	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
+	t.records = append(t.records, record{e.number, e.data})
+	t.touched[seid] = true
+}
+
+// settleConflicts refuses what is another session's, or takes the UE address from it (row A5).
+func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
+	for {
+		tunnelTaken, other := p.x.conflict(seid, c)
+		switch {
+		case tunnelTaken:
+			return refuse(pfcp.CauseRuleFailure, ieFTEID, "the F-TEID is another session's")
+		case other == 0:
+			return nil
+		case !p.set.Takeover:
+			return refuse(pfcp.CauseRuleFailure, ieUEIP, "the UE address is a live session's")
+		case t.touched[other]:
+			return errLater
+		}
+		p.log.Info("a session gives way to a new one with its UE address", "session", Key(other))
+		if err := p.drop(t, other); err != nil {
+			return err
+		}
+	}
+}
+
+// occupied is what a session holds now.
+func (p *Plane) occupied(s *Session) *compiled {
+	return occupy(p.set, p.pfds, s)
+}
+
+// drop takes a session out.
+func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
+	e := p.x.session[seid]
+	s, err := decode(e.data)
+	if err != nil {
+		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
+	}
+	c := p.occupied(s)
+	p.shares.leave(t, s.shareKeys(p.scope(e.owner)))
+	p.objects.use(t, p.x.now().UnixNano(), nil, c.objects)
+	delete(p.x.session, seid)
+	p.x.remove(seid, c)
+	e.owner.sessions--
+	t.onUndo(func() {
+		p.x.session[seid] = e
+		p.x.add(seid, c)
+		e.owner.sessions++
+	})
+	t.touched[seid] = true
+	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+	t.records = append(t.records, record{e.number, nil})
+	t.onDone(func() {
+		p.x.released(c)
+		p.x.part(e.owner)
+	})
+	return nil
+}
+
+// owned finds a session for an association (rows A4, P31): its own, or one of its SMF set's.
+func (p *Plane) owned(from *n4.Association, seid uint64) (*entry, *pfcp.Error) {
+	e := p.x.session[seid]
+	if e == nil || e.owner.id != from.ID && (e.owner.set == "" || e.owner.set != from.Set) {
+		if p.count.Unknown++; p.count.Unknown%1000 == 0 {
+			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association", from.ID)
+		}
+		return nil, refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
+	}
+	return e, nil
+}
+
+// Modify is n4.Sessions'.
+func (p *Plane) Modify(from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
+	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
+	var out changed
+	var old *Session
+	p.enqueue(&job{
+		seid: seid,
+		stage: func(t *txn) (err *pfcp.Error) {
+			old, out, err = p.modify(t, from, seid, req)
+			return err
+		},
+		finish: func(err *pfcp.Error, rows []api.Usage) func() {
+			r := &pfcp.SessionModificationResponse{Cause: pfcp.CauseAccepted}
+			var cp uint64
+			if old != nil {
+				cp = old.CP.SEID
+				if req.CP != nil && err == nil {
+					cp = req.CP.SEID
+				}
+			}
+			if err != nil {
+				r.Cause, r.Offending, r.Failed = err.Cause, err.Offending, err.Rule
+			} else {
+				p.count.Modified++
+				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, seid, rows)
+			}
+			return func() { reply(r, cp) }
+		},
+	})
+}
+
+func (p *Plane) modify(t *txn, from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *Session, out changed, err *pfcp.Error) {
+	e, err := p.owned(from, seid)
+	if err != nil {
+		return nil, changed{}, err
+	}
+	old, broken := decode(e.data)
+	s, again := decode(e.data)
+	if broken != nil || again != nil {
+		return nil, changed{}, refuse(pfcp.CauseSystemFailure, 0, errEncoding.Error())
+	}
+	if p.client == nil {
+		return old, changed{}, refuse(pfcp.CauseSystemFailure, 0, "the data plane is away")
+	}
+	if out, err = Modify(p.set, p.x, s, req); err != nil {
+		p.x.settle()()
+		return old, changed{}, err
+	}
+	t.onUndo(p.x.settle())
+	o := e.owner
+	if req.CP != nil && from.ID != o.id { // another CP entity of the set took over (TS 29.244 §5.22)
+		o = p.x.owner(from.ID)
+		o.set, s.Owner = from.Set, from.ID
+	}
+	if err := p.replace(t, seid, e, o, old, s); err != nil {
+		return old, changed{}, err
+	}
+	p.flush(t, seid, old, req)
+	return old, out, nil
+}
+
+// replace puts a session in the place of its former self.
+func (p *Plane) replace(t *txn, seid uint64, e *entry, o *owner, old, s *Session) *pfcp.Error {
+	if _, err := p.shares.assign(t, p.scope(o), s, old.Worker, old.shareKeys(p.scope(e.owner))); err != nil {
+		return err
+	}
+	former := p.occupied(old)
+	c, err := compile(p.set, p.pfds, s)
+	if err != nil {
+		return err
+	}
+	if err := p.settleConflicts(t, seid, c); err != nil {
+		return err
+	}
+	changed := &entry{data: encode(s), owner: o, number: e.number}
+	p.x.remove(seid, former)
+	p.x.add(seid, c)
+	p.x.session[seid] = changed
+	e.owner.sessions--
+	o.sessions++
+	t.onUndo(func() {
+		o.sessions--
+		e.owner.sessions++
+		p.x.session[seid] = e
+		p.x.remove(seid, c)
+		p.x.add(seid, former)
+	})
+	p.put(t, seid, changed, c, former)
+	t.onDone(func() { p.x.released(former) })
+	return nil
+}
+
+// Delete is n4.Sessions'.
+func (p *Plane) Delete(from *n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
+	var old *Session
+	p.enqueue(&job{
+		seid: seid,
+		stage: func(t *txn) *pfcp.Error {
+			e, err := p.owned(from, seid)
+			if err != nil {
+				return err
+			}
+			s, broken := decode(e.data)
+			if broken != nil {
+				return refuse(pfcp.CauseSystemFailure, 0, broken.Error())
+			}
+			old = s
+			return p.drop(t, seid)
+		},
+		finish: func(err *pfcp.Error, rows []api.Usage) func() {
+			r := &pfcp.SessionDeletionResponse{Cause: pfcp.CauseAccepted}
+			var cp uint64
+			if old != nil {
+				cp = old.CP.SEID
+			}
+			if err != nil {
+				r.Cause, r.Offending = err.Cause, err.Offending
+			} else {
+				p.count.Deleted++
+				r.Usage = reports(old, seid, rows)
+			}
+			return func() { reply(r, cp) }
+		},
+	})
+}

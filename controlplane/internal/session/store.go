@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"isthmus/controlplane/internal/n4"
+	"isthmus/controlplane/internal/pfcp"
+)
+
+var (
+	bucketMeta         = []byte("meta")
+	bucketSessions     = []byte("sessions") // rising number -> encoded session
+	bucketAssociations = []byte("associations")
+	bucketApplications = []byte("applications")
+	keyVersion         = []byte("version")
+	keyRecovery        = []byte("recovery")
+)
+
+const storeVersion = 1
+
+// store keeps sessions over a restart of the control plane. Transactions are written through to the kernel but synced only
+// every second: a process that dies loses nothing, a machine that does at most a second. Keys rise, so that new sessions
+// go to the end of the tree. Used under Plane's mu.
+type store struct {
+	db       *bbolt.DB // nil: nothing is kept
+	last     uint64    // number given out last
+	dirty    bool
+	recovery time.Time
+}
+
+func openStore(path string) (*store, error) {
+	s := &store{recovery: time.Now().Truncate(time.Second)}
+	if path == "" {
+		return s, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 2 * time.Second, NoSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistMapType, InitialMmapSize: 64 << 20})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s.db = db
+	if err := db.Update(s.prepare); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func (s *store) prepare(tx *bbolt.Tx) error {
+	for _, name := range [][]byte{bucketMeta, bucketSessions, bucketAssociations, bucketApplications} {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	meta := tx.Bucket(bucketMeta)
+	if v := meta.Get(keyVersion); v == nil {
+		if err := meta.Put(keyVersion, []byte{storeVersion}); err != nil {
+			return err
+		}
+	} else if len(v) != 1 || v[0] != storeVersion {
+		return fmt.Errorf("a store of version %v, this program reads %d; move it away to start without sessions", v, storeVersion)
+	}
+	if v := meta.Get(keyRecovery); len(v) == 8 {
+		s.recovery = time.Unix(int64(binary.BigEndian.Uint64(v)), 0)
+		return nil
+	}
+	return meta.Put(keyRecovery, binary.BigEndian.AppendUint64(nil, uint64(s.recovery.Unix())))
+}
+
+func (s *store) number() uint64 {
+	s.last++
+	return s.last
+}
+
+func (s *store) write(records []record) error {
+	if s.db == nil || len(records) == 0 {
+		return nil
+	}
+	s.dirty = true
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketSessions)
+		b.FillPercent = 0.9 // mostly appended to
+		var keys = make([]byte, 8*len(records))
+		for i, r := range records {
+			key := keys[8*i : 8*i+8]
+			binary.BigEndian.PutUint64(key, r.number)
+			var err error
+			if r.data == nil {
+				err = b.Delete(key)
+			} else {
+				err = b.Put(key, r.data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *store) sync() error {
+	if s.db == nil || !s.dirty {
+		return nil
+	}
+	s.dirty = false
+	return s.db.Sync()
+}
+
+func (s *store) close() {
+	if s.db != nil {
+		s.db.Sync()
+		s.db.Close()
+		s.db = nil
+	}
+}
+
+// each gives all sessions, in the order in which they came.
+func (s *store) each(fn func(number uint64, data []byte) error) error {
+	if s.db == nil {
+		return nil
+	}
+	return s.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketSessions).ForEach(func(k, v []byte) error {
+			if len(k) != 8 {
+				return errEncoding
+			}
+			number := binary.BigEndian.Uint64(k)
+			s.last = max(s.last, number)
+			return fn(number, append([]byte(nil), v...))
+		})
+	})
+}
+
+func (s *store) put(bucket []byte, key string, v any) error {
+	if s.db == nil {
+		return nil
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	s.dirty = true
+	return s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(key), data) })
+}
+
+func (s *store) delete(bucket []byte, key string) error {
+	if s.db == nil {
+		return nil
+	}
+	s.dirty = true
+	return s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Delete([]byte(key)) })
+}
+
+func (s *store) associations() ([]n4.StoredAssociation, error) {
+	var list []n4.StoredAssociation
+	if s.db == nil {
+		return nil, nil
+	}
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketAssociations).ForEach(func(_, v []byte) error {
+			var a n4.StoredAssociation
+			if err := json.Unmarshal(v, &a); err != nil {
+				return err
+			}
+			list = append(list, a)
+			return nil
+		})
+	})
+	return list, err
+}
+
+func (s *store) applications() (map[string][]pfcp.PFD, error) {
+	apps := map[string][]pfcp.PFD{}
+	if s.db == nil {
+		return apps, nil
+	}
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketApplications).ForEach(func(k, v []byte) error {
+			var list []pfcp.PFD
+			if err := json.Unmarshal(v, &list); err != nil {
+				return err
+			}
+			apps[string(k)] = list
+			return nil
+		})
+	})
+	return apps, err
+}
+
+// load brings back sessions, associations and PFDs, and builds the indices. A session that cannot be read, or does not fit
+// the configuration any more, is dropped and said.
+func (p *Plane) load() error {
+	apps, err := p.store.applications()
+	if err != nil {
+		return err
+	}
+	for name, list := range apps {
+		if filters, bad := expandPFDs(list); bad == nil {
+			p.apps[name], p.pfds[name] = list, filters
+		}
+	}
+	stored, err := p.store.associations()
+	if err != nil {
+		return err
+	}
+	for _, a := range stored {
+		p.x.owner(a.ID).set = a.Set
+	}
+	t := newTxn()
+	dropped := 0
+	err = p.store.each(func(number uint64, data []byte) error {
+		s, err := decode(data)
+		if err == nil {
+			err = p.restore(s, &entry{data: data, number: number})
+		}
+		if err != nil {
+			if dropped++; dropped <= 10 {
+				p.log.Error("a stored session is dropped", "number", number, "error", err)
+			}
+			t.records = append(t.records, record{number, nil})
+		}
+		return nil
+	})
+	if err == nil {
+		err = p.store.write(t.records)
+	}
+	return err
+}
+
+// restore enters a stored session.
+func (p *Plane) restore(s *Session, e *entry) error {
+	if err := p.set.check(s); err != nil {
+		return err
+	}
+	c, bad := (&compiler{set: p.set, pfds: p.pfds, s: s, lenient: true}).run()
+	if bad != nil {
+		return bad
+	}
+	if p.x.session[s.SEID] != nil || s.SEID == 0 || int(s.Worker) >= max(p.set.Workers, 1) {
+		return errors.New("its SEID or worker is impossible")
+	}
+	if taken, other := p.x.conflict(s.SEID, c); taken || other != 0 {
+		return errors.New("its F-TEID or UE address is another session's")
+	}
+	e.owner = p.x.owner(s.Owner)
+	e.owner.sessions++
+	p.x.session[s.SEID] = e
+	p.x.add(s.SEID, c)
+	for i := range s.QER { // the numbers of shared meters stay, or the data plane would begin new ones
+		if q := &s.QER[i]; q.Correlation != nil && q.Share != 0 {
+			key := shareKey{p.scope(e.owner), *q.Correlation}
+			x := p.shares.by[key]
+			if x == nil {
+				x = &share{id: q.Share, worker: s.Worker}
+				p.shares.by[key], p.shares.used[q.Share] = x, true
+			}
+			x.users++
+		}
+	}
+	for _, o := range c.objects {
+		id := o.id()
+		if p.objects[id] == nil {
+			p.objects[id] = &holding{object: o}
+		}
+		p.objects[id].users++
+	}
+	return nil
+}
