@@ -20,6 +20,7 @@ type checker struct {
 	policers   map[Name]*Policer
 	schedulers map[Name]*Scheduler // by port
 	paths      map[Name]*Path
+	instances  map[Name]*Instance
 	addresses  map[netip.Addr]int // of interfaces: line
 }
 
@@ -38,6 +39,8 @@ func (k *checker) all() {
 	k.allPolicers()
 	k.allSchedulers()
 	k.allPaths()
+	k.allInstances()
+	k.pfcp()
 	k.homes()
 }
 
@@ -312,6 +315,7 @@ func (k *checker) allPolicers() {
 	k.policers = named(k, k.Policers, "name", func(p *Policer) (Name, At) { return p.Name, p.At })
 	for i := range k.Policers {
 		p := &k.Policers[i]
+		k.notDynamic(p.At, p.Name)
 		if p.CIR.Bytes() == 0 {
 			k.fail(p.At, "cir", "must be at least 8 bit/s")
 		}
@@ -341,6 +345,7 @@ func (k *checker) allPaths() {
 	seen := map[id]int{}
 	for i := range k.Paths {
 		p := &k.Paths[i]
+		k.notDynamic(p.At, p.Name)
 		if p.Local.Is4() != p.Peer.Is4() {
 			k.fail(p.At, "peer", "local and peer are not of one family")
 		}

@@ -24,7 +24,9 @@ type Config struct {
 	Policers    []Policer    `yaml:"policers" doc:"Profiles that subscribers refer to; each subscriber has a meter of its own."`
 	Schedulers  []Scheduler  `yaml:"schedulers" doc:"Hierarchical schedulers, one per access port: port, subport, pipe (subscriber), traffic class."`
 	Paths       []Path       `yaml:"paths" doc:"GTP-U paths (TS 29.281): a peer, such as a UPF, and our end of the tunnels to it."`
-	Subscribers []Subscriber `yaml:"subscribers" doc:"Subscribers, singly or in ranges."`
+	Instances   []Instance   `yaml:"instances" doc:"Network instances (TS 29.244): where mobile sessions have tunnel endpoints and UE addresses."`
+	PFCP        PFCP         `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
+	Subscribers []Subscriber `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
 
 	Homes []Home `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
 }
@@ -50,15 +52,21 @@ func (e *Engine) setDefaults() {
 }
 
 type Limits struct {
-	At          `yaml:""`
-	Sessions    uint32 `yaml:"sessions" min:"1" max:"1048576" doc:"Subscriber sessions."`
-	Flows       uint32 `yaml:"flows" min:"64" max:"16777216" doc:"Cached flows per worker."`
-	HeldPackets uint32 `yaml:"held_packets" max:"1048576" doc:"Packets that wait for a neighbour, whole process."`
-	Fragments   uint32 `yaml:"fragments" max:"1048576" doc:"Packets under reassembly, per worker."`
+	At              `yaml:""`
+	Sessions        uint32 `yaml:"sessions" min:"1" max:"1048576" doc:"Sessions, wireline and mobile."`
+	Flows           uint32 `yaml:"flows" min:"64" max:"16777216" doc:"Cached flows per worker."`
+	HeldPackets     uint32 `yaml:"held_packets" max:"1048576" doc:"Packets that wait for a neighbour, whole process."`
+	Fragments       uint32 `yaml:"fragments" max:"1048576" doc:"Packets under reassembly, per worker."`
+	Rules           uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: three a session."`
+	URRs            uint32 `yaml:"urrs" max:"16777216" doc:"URRs of all sessions; 0: one a session."`
+	SharedMeters    uint32 `yaml:"shared_meters" max:"33554432" doc:"Meters that several rules or sessions share; 0: one a session."`
+	BufferedPackets uint32 `yaml:"buffered_packets" max:"1048576" doc:"Downlink packets that wait for idle UEs, whole process."`
+	Events          uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
 }
 
 func (l *Limits) setDefaults() {
 	l.Sessions, l.Flows, l.HeldPackets, l.Fragments = 65536, 262144, 1024, 1024
+	l.BufferedPackets = 4096
 }
 
 type Rates struct {
@@ -67,10 +75,11 @@ type Rates struct {
 	ErrorIndications uint32 `yaml:"error_indications" doc:"GTP-U Error Indications (unknown TEID)."`
 	Echo             uint32 `yaml:"echo" doc:"Answered echo requests, ICMP and GTP-U."`
 	Punt             uint32 `yaml:"punt" doc:"Packets handed to the host path."`
+	Events           uint32 `yaml:"events" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
 }
 
 func (r *Rates) setDefaults() {
-	r.ICMPErrors, r.ErrorIndications, r.Echo, r.Punt = 100, 100, 1000, 10000
+	r.ICMPErrors, r.ErrorIndications, r.Echo, r.Punt, r.Events = 100, 100, 1000, 10000, 10000
 }
 
 type Control struct {

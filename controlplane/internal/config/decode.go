@@ -397,6 +397,7 @@ func decode(file string, data []byte) (*Config, *decoder) {
 	c.Engine.setDefaults()
 	c.Control.setDefaults()
 	c.Firewall.setDefaults()
+	c.PFCP.setDefaults()
 	if root := d.tree(data); root != nil {
 		d.value(root, reflect.ValueOf(c).Elem(), "", "")
 	}

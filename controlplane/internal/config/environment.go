@@ -11,15 +11,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// environment lays variables over single values of the sections engine and control, so that a container image can keep
+// environment lays variables over single values of the sections engine, control and pfcp, so that a container image can keep
 // its file: ISTHMUS_ENGINE_WORKERS=4, ISTHMUS_CONTROL_RESTART_POLICY=external. Values are checked as in the file, and a
-// variable of these two families that names no value is refused.
+// variable of these families that names no value is refused.
 func (d *decoder) environment(c *Config, environ []string) {
 	given := map[string]string{}
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, "ISTHMUS_ENGINE_") || strings.HasPrefix(name, "ISTHMUS_CONTROL_") {
-			given[name] = value
+		for _, family := range []string{"ISTHMUS_ENGINE_", "ISTHMUS_CONTROL_", "ISTHMUS_PFCP_"} {
+			if strings.HasPrefix(name, family) {
+				given[name] = value
+			}
 		}
 	}
 	if len(given) == 0 {
@@ -29,6 +31,7 @@ func (d *decoder) environment(c *Config, environ []string) {
 	walk := func(v reflect.Value, prefix string) { known = d.override(v, prefix, given, known) }
 	walk(reflect.ValueOf(&c.Engine).Elem(), "ISTHMUS_ENGINE")
 	walk(reflect.ValueOf(&c.Control).Elem(), "ISTHMUS_CONTROL")
+	walk(reflect.ValueOf(&c.PFCP).Elem(), "ISTHMUS_PFCP")
 	unknown := []string{}
 	for name := range given { // override has taken the known ones out
 		unknown = append(unknown, name)

@@ -77,6 +77,7 @@ func (k *checker) ownRules(set *RuleSet) {
 
 // subscriber checks what the range shares; false: not worth expanding.
 func (k *checker) subscriber(s *Subscriber) (*Path, bool) {
+	k.notDynamic(s.At, s.Name)
 	port := refer(k, s.At, "port", "port", s.Port, k.ports)
 	path := refer(k, s.At, "path", "path", s.Path, k.paths)
 	refer(k, s.At, "uplink_policer", "policer", s.UplinkPolicer, k.policers)

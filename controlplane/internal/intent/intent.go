@@ -88,6 +88,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.acl("downlink", &cfg.Firewall.Downlink, false)
 	c.policers()
 	c.schedulers()
+	c.instances()
 	c.paths()
 	c.sessions()
 	return c.state, c.err

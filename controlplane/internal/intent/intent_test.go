@@ -111,16 +111,18 @@ func TestSessionBytes(t *testing.T) {
 		hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00", "a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
 		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
 		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
-		"0200020002000000", "00000000",
-		// PDRs
-		"64000000", "0100", "00", "05", "00000000", zero(20), "00", "01", "01", "00", zero(32), "01000000", "0100000000000000", zero(8),
-		"64000000", "0200", "01", "06", "01200000", "042000000a000001" + zero(12), "00", "01", "01", "00", zero(32), "02000000", "0200000000000000", zero(8),
-		// FARs
-		"01000000", "02", "01", "01", "ff", "01100000", name("upf"),
-		"02000000", "02", "00", "02", "ff", "00000000", zero(32),
-		// QERs
-		"01000000", "00", "00", "09", "00", name("two"), zero(32),
-		"02000000", "00", "01", "05", "00", zero(32), name("one"),
+		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000",
+		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR, QFIs, QERs, URRs
+		"64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
+		"01000000", zero(12), zero(16),
+		"64000000", "0200", "01", "01", "0600", "ff", "01", "00", zero(3), "01200000", "042000000a000001" + zero(12), zero(4), "02000000", zero(8),
+		"02000000", zero(12), zero(16),
+		// FARs: id, action, destination, outer header, DSCP, TEID, port, instance, PDU type, path, end marker, buffering, more
+		"01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"), zero(16),
+		"02000000", "02", "00", "02", "ff", "00000000", "0000", "ff", "00", zero(32), zero(16),
+		// QERs: id, gates, QFI, share, policers
+		"01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32),
+		"02000000", "00", "01", "05", "00", "00000000", zero(32), name("one"),
 	}, "")
 	if got := hex.EncodeToString(body); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -156,6 +158,42 @@ func TestObjects(t *testing.T) {
 		Action: [3]byte{api.ColourActionRemark, api.ColourActionPass, api.ColourActionPass}, DSCP: [3]byte{46, 0, 0}})
 	path, _ := decoded[api.Path](t, find(t, s, api.KindPath, "upf"))
 	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP}, []any{"10.0.0.1", "10.0.0.2", 64, 10})
+}
+
+const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5}, rates: {events: 4}}
+ports:
+  - {name: p0, driver: synth, role: core}
+interfaces:
+  - {name: n3, port: p0, addresses: [10.1.0.1/24, "2001:db8::1/64"]}
+  - {name: n6, port: p0, outer_vlan: 6, addresses: [10.2.0.1/24]}
+paths:
+  - {name: x, local: 10.2.0.1, peer: 10.2.0.9}
+instances:
+  - {name: access, interfaces: [n3], endpoints: [10.1.0.1, "2001:db8::1"], pin_peer: true, udp_port: 9000}
+  - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/16, "2001:db8:1::/48"], ue_to_ue: drop}
+pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
+`
+
+func TestInstances(t *testing.T) {
+	s := compile(t, mobile)
+	engine, _ := decoded[api.Engine](t, find(t, s, api.KindEngine, "engine"))
+	equal(t, []any{engine.MaxRules, engine.MaxURRs, engine.MaxQERs, engine.MaxBuffered, engine.MaxEvents, engine.EventRate},
+		[]any{9, 8, 7, 6, 5, 4})
+	in, rest := decoded[api.Instance](t, find(t, s, api.KindInstance, "access"))
+	equal(t, []any{in.Lookup, in.Flags, in.Interfaces, in.Endpoints, in.Pools, in.UDPPort, len(rest)},
+		[]any{api.LookupNone, api.InstancePinPeer, 1, 2, 0, 9000, 0})
+	equal(t, []any{api.CString(in.Interface[0][:]), in.Endpoint[0].String(), in.Endpoint[1].String(), in.Endpoint[2].Family},
+		[]any{"n3", "10.1.0.1", "2001:db8::1", 0})
+	in, _ = decoded[api.Instance](t, find(t, s, api.KindInstance, "internet"))
+	equal(t, []any{in.Lookup, in.Flags, in.Endpoints, in.Pools, in.Pool[0].Netip(), in.Pool[1].Netip()},
+		[]any{api.LookupDestination, api.InstanceNoUEToUE, 0, 2, "10.45.0.0/16", "2001:db8:1::/48"})
+	order := []uint32{}
+	for i := range s {
+		if s[i].Kind == api.KindInstance || s[i].Kind == api.KindPath {
+			order = append(order, s[i].Kind)
+		}
+	}
+	equal(t, order, []uint32{api.KindInstance, api.KindInstance, api.KindPath})
 }
 
 func TestACLs(t *testing.T) {

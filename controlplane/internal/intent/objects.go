@@ -25,6 +25,8 @@ func (c *compiler) engine() {
 		MaxHeld: e.Limits.HeldPackets, MaxFragments: e.Limits.Fragments,
 		ICMPErrorRate: e.Rates.ICMPErrors, ErrorIndicationRate: e.Rates.ErrorIndications,
 		EchoRate: e.Rates.Echo, PuntRate: e.Rates.Punt,
+		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
+		MaxBuffered: e.Limits.BufferedPackets, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
 	for i := range body.CPU {

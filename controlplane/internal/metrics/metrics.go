@@ -14,18 +14,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"isthmus/api"
+	"isthmus/controlplane/internal/view"
 )
 
 // Snapshot is the figures of one moment. Up is false, and the rest empty, while the data plane is away.
 type Snapshot struct {
-	Up      bool
-	Build   string // version of the data plane
-	Ports   []api.PortRow
-	Nodes   []api.NodeRow
-	Drops   []api.DropRow
-	Punts   []api.DropRow
-	Workers []api.WorkerRow
-	Totals  []api.TotalRow
+	Up        bool
+	Build     string // version of the data plane
+	Ports     []api.PortRow
+	Nodes     []api.NodeRow
+	Drops     []api.DropRow
+	Punts     []api.DropRow
+	Workers   []api.WorkerRow
+	Totals    []api.TotalRow
+	Instances []api.InstanceRow
+	Events    []api.EventRow
+	PFCP      *PFCP // nil: there is no PFCP; the data plane may be away and this be here
 }
 
 // Source returns a recent snapshot; it is expected to bound how often it asks the data plane.
@@ -118,7 +122,7 @@ var totals = []family[api.TotalRow]{
 	gauge("packets_held", "Packets held now: scheduler, reassembly, waiting for a neighbour.", nil, func(r *api.TotalRow) uint64 { return r.Held }),
 	gauge("buffers", "Packet buffers.", nil, func(r *api.TotalRow) uint64 { return r.Buffers }),
 	gauge("buffers_free", "Packet buffers that are free.", nil, func(r *api.TotalRow) uint64 { return r.BuffersFree }),
-	gauge("sessions", "Subscriber sessions.", nil, func(r *api.TotalRow) uint64 { return r.Sessions }),
+	gauge("sessions", "Sessions, wireline and mobile.", nil, func(r *api.TotalRow) uint64 { return r.Sessions }),
 	counter("commits_total", "Transactions carried out.", nil, func(r *api.TotalRow) uint64 { return r.Commits }),
 	counter("refused_commits_total", "Transactions refused.", nil, func(r *api.TotalRow) uint64 { return r.RefusedCommits }),
 }
@@ -142,6 +146,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(ch, punts)
 	describe(ch, workers)
 	describe(ch, totals)
+	describe(ch, instances)
+	describe(ch, events)
+	describePFCP(ch)
 }
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
@@ -159,6 +166,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, punts, s.Punts, reason)
 	emit(ch, workers, s.Workers, func(r *api.WorkerRow) []string { return []string{number(r.Worker)} })
 	emit(ch, totals, s.Totals, func(*api.TotalRow) []string { return nil })
+	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
+	if s.PFCP != nil {
+		emitPFCP(ch, s)
+	}
 }
 
 func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }

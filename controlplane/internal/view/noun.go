@@ -20,14 +20,39 @@ type Noun struct {
 	Key   bool   // takes the name of one object
 	// Fetch asks the data plane and returns what is encoded as JSON.
 	Fetch func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error)
+	// Join adds what only the control plane knows to what Fetch returned; nil: nothing.
+	Join func(c Control, v any)
+	// Own stands instead of Fetch where only the control plane knows.
+	Own func(c Control, key string, limit uint32) any
 	// Print writes that JSON as a table.
 	Print func(w io.Writer, data []byte) error
+}
+
+// OfControl tells that the noun needs no data plane.
+func (n *Noun) OfControl() bool { return n.Own != nil }
+
+// Get returns what is encoded as JSON. control is nil when there is no PFCP; c may be nil where OfControl is true.
+func (n *Noun) Get(ctx context.Context, c *dp.Client, control Control, key string, limit uint32) (any, error) {
+	if n.Own != nil {
+		return n.Own(control, key, limit), nil
+	}
+	v, err := n.Fetch(ctx, c, key, limit)
+	if err == nil && n.Join != nil && control != nil {
+		n.Join(control, v)
+	}
+	return v, err
 }
 
 // Nouns in the order of the help.
 var Nouns = []*Noun{
 	list("port", "ports and their counters", true, api.TablePort, newPort, portColumns),
-	list("session", "subscriber sessions", true, api.TableSession, newSession, sessionColumns),
+	sessionNoun(),
+	list("rule", "packet detection rules of sessions", true, api.TableRule, newRule, ruleColumns),
+	list("urr", "usage report rules: measured since the last report", true, api.TableURR, newURR, urrColumns),
+	list("instance", "network instances", true, api.TableInstance, newInstance, instanceColumns),
+	associationNoun,
+	n4Noun,
+	list("event", "reports to the control plane", false, api.TableEvent, newEvent, eventColumns),
 	list("route", "routes, longest prefix wins", true, api.TableRoute, newRoute, routeColumns),
 	list("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, newNeighbour, neighbourColumns),
 	list("acl", "firewall rules and their hits", true, api.TableACL, newACL, aclColumns),

@@ -71,67 +71,6 @@ var portColumns = []column[Port]{
 	num("TX DROPPED", func(p *Port) uint64 { return p.TxDropped }),
 }
 
-// Session is one subscriber's session.
-type Session struct {
-	Name            string `json:"name"`
-	SEID            uint64 `json:"seid"`
-	Worker          uint32 `json:"worker"`
-	PDRs            uint32 `json:"pdrs"`
-	Port            string `json:"port"`
-	Encap           string `json:"encap"`
-	STag            uint16 `json:"s_tag"`
-	CTag            uint16 `json:"c_tag"`
-	PPPoESession    uint16 `json:"pppoe_session"`
-	MAC             string `json:"mac"`
-	UEIP4           string `json:"ue_ip4"`
-	UEIP6           string `json:"ue_ip6"`
-	TEIDLocal       uint32 `json:"teid_local"`
-	TEIDPeer        uint32 `json:"teid_peer"`
-	UplinkPackets   uint64 `json:"uplink_packets"`
-	UplinkBytes     uint64 `json:"uplink_bytes"`
-	DownlinkPackets uint64 `json:"downlink_packets"`
-	DownlinkBytes   uint64 `json:"downlink_bytes"`
-	UplinkDropped   uint64 `json:"uplink_dropped"`
-	DownlinkDropped uint64 `json:"downlink_dropped"`
-}
-
-func newSession(r *api.SessionRow) Session {
-	return Session{
-		Name: api.CString(r.Name[:]), SEID: r.SEID, Worker: r.Worker, PDRs: r.PDRs, Port: api.CString(r.Port[:]),
-		Encap: word(encaps, uint32(r.Encap)), STag: r.STag, CTag: r.CTag, PPPoESession: r.PPPoESession, MAC: mac(r.MAC),
-		UEIP4: r.UEIP4.String(), UEIP6: r.UEIP6.String(), TEIDLocal: r.TEIDLocal, TEIDPeer: r.TEIDPeer,
-		UplinkPackets: r.UplinkPackets, UplinkBytes: r.UplinkBytes, DownlinkPackets: r.DownlinkPackets,
-		DownlinkBytes: r.DownlinkBytes, UplinkDropped: r.UplinkDropped, DownlinkDropped: r.DownlinkDropped,
-	}
-}
-
-var sessionColumns = []column[Session]{
-	str("SESSION", func(s *Session) string { return s.Name }),
-	num("WORKER", func(s *Session) uint64 { return uint64(s.Worker) }),
-	str("PORT", func(s *Session) string { return s.Port }),
-	str("ENCAP", func(s *Session) string { return s.Encap }),
-	str("TAGS", func(s *Session) string { return tags(s.STag, s.CTag, s.PPPoESession) }),
-	str("MAC", func(s *Session) string { return s.MAC }),
-	str("UE IPV4", func(s *Session) string { return s.UEIP4 }),
-	str("UE IPV6", func(s *Session) string { return s.UEIP6 }),
-	str("TEID LOCAL/PEER", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.TEIDLocal, s.TEIDPeer) }),
-	num("UP PACKETS", func(s *Session) uint64 { return s.UplinkPackets }),
-	num("DOWN PACKETS", func(s *Session) uint64 { return s.DownlinkPackets }),
-	num("POLICED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }),
-}
-
-// tags prints "S.C" and the PPPoE session when there is one: "100.7 pppoe 12".
-func tags(s, c, pppoe uint16) string {
-	if s == 0 && c == 0 {
-		return ""
-	}
-	t := fmt.Sprintf("%d.%d", s, c)
-	if pppoe != 0 {
-		t += fmt.Sprintf(" pppoe %d", pppoe)
-	}
-	return t
-}
-
 // Route is one route.
 type Route struct {
 	Prefix    string `json:"prefix"`

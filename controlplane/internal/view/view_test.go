@@ -8,10 +8,12 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/internal/dp"
 	"isthmus/controlplane/internal/dp/dptest"
+	"isthmus/controlplane/internal/n4"
 )
 
 func put(field []byte, s string) { copy(field, s) }
@@ -29,7 +31,25 @@ func rows(s *dptest.Server) {
 	}
 	put(session.Name[:], "home-00001")
 	put(session.Port[:], "access")
-	s.SetTable(api.TableSession, api.Encode(&session))
+	mobile := api.SessionRow{
+		SEID: 0x1f, Encap: api.EncapNone, TEIDLocal: 3, TEIDPeer: 4, Buffered: 6,
+		UEIP4: api.FromAddr(netip.MustParseAddr("10.45.0.1")), UEIP6: api.FromPrefix(netip.MustParsePrefix("2001:db8:1::/64")),
+	}
+	put(mobile.Name[:], "n4.000000000000001f")
+	s.SetTable(api.TableSession, api.Append(api.Encode(&session), &mobile))
+
+	detection := api.RuleRow{PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
+		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4}
+	put(detection.Session[:], "n4.000000000000001f")
+	s.SetTable(api.TableRule, api.Encode(&detection))
+	usage := api.URRRow{URR: 1, Sequence: 2, Bytes: [3]uint64{30, 10, 20}, Packets: [3]uint64{3, 1, 2},
+		QuotaLeft: [3]uint64{70, 1<<64 - 1, 80}, Duration: 9}
+	put(usage.Session[:], "n4.000000000000001f")
+	s.SetTable(api.TableURR, api.Encode(&usage))
+	instance := api.InstanceRow{Lookup: api.LookupDestination, Tunnels: 2, UEAddresses: 1, UnknownUE: 7}
+	put(instance.Name[:], "internet")
+	s.SetTable(api.TableInstance, api.Encode(&instance))
+	s.SetTable(api.TableEvent, api.Encode(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
 		Prefix: api.FromPrefix(netip.MustParsePrefix("0.0.0.0/0")), Via: api.FromAddr(netip.MustParseAddr("192.0.2.2")), Resolved: 1,
@@ -83,6 +103,24 @@ func rows(s *dptest.Server) {
 	s.SetTable(api.TablePath, api.Encode(&path))
 }
 
+// owned is a control plane with one association and one session.
+type owned struct{}
+
+func (owned) Associations() []Association {
+	return []Association{{ID: "smf1", Address: "10.0.0.2:8805", State: "up", Sessions: 1, Features: "FTUP", Heartbeat: 250,
+		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+}
+
+func (owned) N4() *n4.Snapshot {
+	return &n4.Snapshot{NodeID: "upf1", Listen: []string{"10.0.0.1:8805"}, Features: []string{"FTUP"}, Sessions: 1,
+		Recovery: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Received: map[string]uint64{"heartbeat-request": 2},
+		Rejected: map[string]uint64{"too-short": 1}, Associations: []n4.AssociationRow{}}
+}
+
+func (owned) Owner(seid uint64) (Owner, bool) {
+	return Owner{"smf1", 7, "internet", "001010000000001"}, seid == 0x1f
+}
+
 // Every noun: its JSON (names are a promise) and its table.
 func TestNouns(t *testing.T) {
 	s := dptest.Start(t)
@@ -99,11 +137,49 @@ func TestNouns(t *testing.T) {
 PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED
 access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0
 `},
+		{"n4", `{"node_id":"upf1","listen":["10.0.0.1:8805"],"recovery":"2026-01-02T03:04:05Z","features":["FTUP"],"sessions":1,"in_flight":0,"queued":0,"requests":0,"answers":0,"lost":0,"received":{"heartbeat-request":2},"sent":null,"rejected":{"too-short":1},"events":null,"associations":[]}`, `
+N4        NAME               VALUE
+server    node id            upf1
+server    listen             10.0.0.1:8805
+server    recovery           2026-01-02T03:04:05Z
+server    features           FTUP
+now       associations       0
+now       sessions           1
+now       in flight          0
+now       queued             0
+now       requests of ours   0
+now       answers kept       0
+total     lost               0
+received  heartbeat-request  2
+rejected  too-short          1
+`},
 		{"session",
-			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0}]`,
+			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"association":"","cp_seid":0,"dnn":"","user":""},` +
+				`{"name":"n4.000000000000001f","seid":31,"worker":0,"pdrs":0,"port":"","encap":"none","s_tag":0,"c_tag":0,"pppoe_session":0,"mac":"00:00:00:00:00:00","ue_ip4":"10.45.0.1","ue_ip6":"2001:db8:1::/64","teid_local":3,"teid_peer":4,"uplink_packets":0,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":0,"downlink_dropped":0,"buffered":6,"association":"smf1","cp_seid":7,"dnn":"internet","user":"001010000000001"}]`,
 			`
-SESSION     WORKER  PORT    ENCAP       TAGS           MAC                UE IPV4    UE IPV6  TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED
-home-00001       0  access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  10.64.0.1  -        0x10/0x11                 5             0        2
+SESSION              PORT    ENCAP       TAGS           MAC                ASSOCIATION  SEID UP/CP  DNN       USER             WORKER  UE IPV4    UE IPV6          TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED  BUFFERED
+home-00001           access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  -            0x1/0x0     -         -                     0  10.64.0.1  -                0x10/0x11                 5             0        2         0
+n4.000000000000001f  -       none        -              -                  smf1         0x1f/0x7    internet  001010000000001       0  10.45.0.1  2001:db8:1::/64  0x3/0x4                   0             0        0         6
+`},
+		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4}]`, `
+SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED
+n4.000000000000001f    2         100  core  -        3  buffer notify  access  10.1.0.2 0x11        5    500        1         4
+`},
+		{"urr", `[{"session":"n4.000000000000001f","urr":1,"sequence":2,"bytes":{"total":30,"uplink":10,"downlink":20},"packets":{"total":3,"uplink":1,"downlink":2},"quota_left":{"total":70,"uplink":null,"downlink":80},"duration":9,"exhausted":false}]`, `
+SESSION              URR  REPORTS  UP BYTES  DOWN BYTES  UP PACKETS  DOWN PACKETS  SECONDS  QUOTA LEFT  EXHAUSTED
+n4.000000000000001f    1        2        10          20           1             2        9          70  no
+`},
+		{"instance", `[{"name":"internet","lookup":"destination","tunnels":2,"ue_addresses":1,"unknown_ue":7,"unknown_teid":0}]`, `
+INSTANCE  LOOKUP       TUNNELS  UE ADDRESSES  UNKNOWN UE  UNKNOWN TEID
+internet  destination        2             1           7             0
+`},
+		{"association", `[{"id":"smf1","set":"","address":"10.0.0.2:8805","state":"up","since":"2026-01-02T03:04:05Z","recovery":"0001-01-01T00:00:00Z","sessions":1,"features":"FTUP","heartbeat_us":250}]`, `
+ASSOCIATION  SET  ADDRESS        STATE  SINCE                 RECOVERY  SESSIONS  HEARTBEAT µS  FEATURES
+smf1         -    10.0.0.2:8805  up     2026-01-02T03:04:05Z  -                1           250  FTUP
+`},
+		{"event", `[{"name":"usage","subscribers":1,"raised":4,"acknowledged":3,"suppressed":0,"waiting":1}]`, `
+EVENT  RAISED  ACKNOWLEDGED  WAITING  SUPPRESSED  SUBSCRIBERS
+usage       4             3        1           0            1
 `},
 		{"route", `[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true}]`, `
 PREFIX     VIA        INTERFACE  RESOLVED
@@ -166,7 +242,7 @@ commits                         0
 	} {
 		t.Run(test.noun, func(t *testing.T) {
 			noun := Lookup(test.noun)
-			v, err := noun.Fetch(t.Context(), c, "", 0)
+			v, err := noun.Get(t.Context(), c, owned{}, "", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +256,7 @@ commits                         0
 			}
 		})
 	}
-	if len(Nouns) != 13 {
+	if len(Nouns) != 19 {
 		t.Errorf("%d nouns: add the new ones to this table", len(Nouns))
 	}
 }
@@ -205,5 +281,23 @@ func TestGraphForms(t *testing.T) {
 		if err := test.write(&b); err != nil || b.String() != test.want {
 			t.Errorf("%s: got\n%swant\n%s(%v)", test.name, b.String(), test.want, err)
 		}
+	}
+}
+
+// What the control plane alone knows, without a data plane and without PFCP.
+func TestAssociations(t *testing.T) {
+	noun := Lookup("association")
+	for _, test := range []struct {
+		control Control
+		key     string
+		want    int
+	}{{nil, "", 0}, {owned{}, "", 1}, {owned{}, "smf1", 1}, {owned{}, "smf2", 0}} {
+		v, err := noun.Get(t.Context(), nil, test.control, test.key, 0)
+		if all, ok := v.([]Association); err != nil || !ok || all == nil || len(all) != test.want {
+			t.Errorf("%+v: %v %v", test, v, err)
+		}
+	}
+	if !noun.OfControl() || Lookup("session").OfControl() {
+		t.Error("who is asked")
 	}
 }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// notDynamic refuses names that could be those of objects which PFCP sessions make.
+func (k *checker) notDynamic(at At, name Name) {
+	if strings.HasPrefix(string(name), DynamicPrefix) {
+		k.fail(at, "name", "%q: names beginning with %q belong to sessions over PFCP", name, DynamicPrefix)
+	}
+}
+
+// owners remembers who has what only one may have.
+type owners[T comparable] map[T]*Instance
+
+func take[T comparable](k *checker, o owners[T], in *Instance, key string, what T) {
+	if first, taken := o[what]; taken {
+		k.fail(in.At, key, "%v is already of instance %q, line %d", what, first.Name, first.Line(key))
+		return
+	}
+	o[what] = in
+}
+
+func (k *checker) allInstances() {
+	k.instances = named(k, k.Instances, "name", func(i *Instance) (Name, At) { return i.Name, i.At })
+	interfaces, endpoints, sources := owners[Name]{}, owners[netip.Addr]{}, owners[string]{}
+	for i := range k.Instances {
+		in := &k.Instances[i]
+		if len(in.Interfaces) == 0 {
+			k.fail(in.At, "interfaces", "an instance needs at least one")
+		}
+		for _, name := range in.Interfaces {
+			f := refer(k, in.At, "interfaces", "interface", name, k.interfaces)
+			if f == nil {
+				continue
+			}
+			take(k, interfaces, in, "interfaces", name)
+			if p := k.ports[f.Port]; p != nil && p.Role != "core" {
+				k.fail(in.At, "interfaces", "interface %q is on an access port, where wireline subscribers are", name)
+			}
+		}
+		for _, e := range in.Endpoints {
+			take(k, endpoints, in, "endpoints", e.Addr)
+			k.endpoint(in, e.Addr)
+		}
+		for _, s := range in.Sources {
+			take(k, sources, in, "sources", s)
+		}
+		if in.UDPPort != 0 && len(in.Endpoints) == 0 {
+			k.fail(in.At, "udp_port", "given without endpoints")
+		}
+		if in.UDPPort == 2152 {
+			k.fail(in.At, "udp_port", "2152 is GTP-U's (TS 29.281 clause 4.4.2)")
+		}
+	}
+	k.pools()
+}
+
+// endpoint checks one GTP-U address of an instance.
+func (k *checker) endpoint(in *Instance, a netip.Addr) {
+	ours := slices.ContainsFunc(in.Interfaces, func(n Name) bool { return k.interfaces[n] != nil && k.interfaces[n].has(a) })
+	if !ours {
+		k.fail(in.At, "endpoints", "%s is no address of the instance's interfaces", a)
+	}
+	for i := range k.Paths {
+		if p := &k.Paths[i]; p.Local.Addr == a { // the data plane tells wireline from mobile tunnels by the address
+			k.fail(in.At, "endpoints", "%s is the local end of path %q, line %d", a, p.Name, p.Line("local"))
+		}
+	}
+}
+
+// pools of all instances: networks, apart from each other and from our own addresses.
+func (k *checker) pools() {
+	type pool struct {
+		in *Instance
+		netip.Prefix
+	}
+	var all []pool
+	for i := range k.Instances {
+		in := &k.Instances[i]
+		if len(in.Pools) > 0 && in.Lookup == "none" {
+			k.fail(in.At, "pools", "given with lookup none, where no packet is looked up by a UE's address")
+		}
+		for _, p := range in.Pools {
+			addr := p.Addr()
+			switch {
+			case p.hostBits():
+				k.fail(in.At, "pools", "%s has host bits set; the network is %s", p, p.Masked())
+			case addr.Is6() && p.Bits() > 64:
+				k.fail(in.At, "pools", "%s is longer than /64, which one UE has", p)
+			case addr.IsMulticast() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || p.Bits() == 0:
+				k.fail(in.At, "pools", "%s holds more than global unicast addresses", p)
+			}
+			for _, other := range all {
+				if other.Overlaps(p.Prefix) {
+					k.fail(in.At, "pools", "%s overlaps %s of instance %q, line %d", p, other.Prefix, other.in.Name,
+						other.in.Line("pools"))
+				}
+			}
+			all = append(all, pool{in, p.Prefix})
+			for own, line := range k.addresses {
+				if p.Contains(own) {
+					k.fail(in.At, "pools", "%s holds %s, which is an interface's, line %d", p, own, line)
+				}
+			}
+		}
+	}
+}
+
+func (k *checker) pfcp() {
+	p := &k.PFCP
+	if !p.Enabled() {
+		if len(p.Roles) > 0 || len(p.Peers) > 0 {
+			k.fail(p.At, "listen", "missing: without it roles and peers have no use")
+		}
+		return
+	}
+	k.listen(p)
+	k.roles(p)
+	k.peers(p)
+	if p.NodeID != "" {
+		if reason := nodeIDReason(p.NodeID); reason != "" {
+			k.fail(p.At, "node_id", "%q %s", clip(p.NodeID), reason)
+		}
+	}
+	if p.Limits.Sessions > k.Engine.Limits.Sessions {
+		k.fail(p.Limits.At, "sessions", "%d is more than engine.limits.sessions (%d)", p.Limits.Sessions, k.Engine.Limits.Sessions)
+	}
+}
+
+func (k *checker) listen(p *PFCP) {
+	seen := map[netip.AddrPort]bool{}
+	for _, s := range p.Listen {
+		a := s.Addr()
+		if a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() {
+			k.fail(p.At, "listen", "%s is no address that a peer could send to; it stands in F-SEIDs", a)
+		}
+		if seen[s.AddrPort] {
+			k.fail(p.At, "listen", "%s given twice", s)
+		}
+		seen[s.AddrPort] = true
+	}
+}
+
+func (k *checker) roles(p *PFCP) {
+	if len(p.Roles) == 0 {
+		k.fail(p.At, "roles", "missing: upf, sgwu, pgwu, gnb or enb")
+		return
+	}
+	seen := map[string]bool{}
+	endpoint, source := false, false
+	for i := range k.Instances {
+		endpoint = endpoint || len(k.Instances[i].Endpoints) > 0
+		source = source || k.Instances[i].Lookup == "source"
+	}
+	if !endpoint {
+		k.fail(p.At, "roles", "no instance has endpoints, so there could be no tunnel")
+	}
+	for _, role := range p.Roles {
+		if seen[role] {
+			k.fail(p.At, "roles", "%s given twice", role)
+		}
+		seen[role] = true
+		if (role == "gnb" || role == "enb") && !source {
+			k.fail(p.At, "roles", "%s needs an instance with lookup source, where its UEs are", role)
+		}
+	}
+}
+
+func (k *checker) peers(p *PFCP) {
+	if len(p.Peers) == 0 && !p.AllowUnknown {
+		k.fail(p.At, "peers", "missing: nobody could set up an association (or set allow_unknown)")
+	}
+	type id struct {
+		addr netip.AddrPort
+		node string
+	}
+	seen := map[id]int{}
+	for i := range p.Peers {
+		one := &p.Peers[i]
+		a := one.Address.Addr()
+		if a.IsUnspecified() || a.IsMulticast() {
+			k.fail(one.At, "address", "%s is no unicast address", a)
+		}
+		if !slices.ContainsFunc(p.Listen, func(s Socket) bool { return s.Addr().Is4() == a.Is4() }) {
+			k.fail(one.At, "address", "%s: we listen on no address of that family", a)
+		}
+		if slices.ContainsFunc(p.Listen, func(s Socket) bool { return s.AddrPort == one.Address.AddrPort }) {
+			k.fail(one.At, "address", "%s is our own", one.Address)
+		}
+		if one.NodeID != "" {
+			if reason := nodeIDReason(one.NodeID); reason != "" {
+				k.fail(one.At, "node_id", "%q %s", clip(one.NodeID), reason)
+			}
+		}
+		key := id{one.Address.AddrPort, one.NodeID}
+		if line, twice := seen[key]; twice {
+			k.fail(one.At, "address", "this peer is already in line %d", line)
+			continue
+		}
+		seen[key] = one.Line("address")
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Sections of mobile sessions: the PFCP interface (TS 29.244: N4, Sxa, Sxb) and the network instances.
+
+// DynamicPrefix begins the keys of all objects that sessions over PFCP make; names in the file may not.
+const DynamicPrefix = "n4."
+
+// PFCPPort is where PFCP entities listen (TS 29.244 clause 6.1).
+const PFCPPort = 8805
+
+// PFCP configures the server. It runs when Listen is not empty.
+type PFCP struct {
+	At           `yaml:""`
+	Listen       []Socket      `yaml:"listen" maxlen:"4" doc:"Addresses of the host on which we speak PFCP, with a port where it is not 8805; they stand in F-SEIDs. Empty: no PFCP."`
+	NodeID       string        `yaml:"node_id" max:"255" doc:"Our Node ID, a domain name or an address; empty: the first address of listen."`
+	Roles        []string      `yaml:"roles" maxlen:"5" enum:"upf|sgwu|pgwu|gnb|enb" doc:"What this process is, in any combination: it says which features are told to peers and which rules are accepted. gnb and enb emulate a radio node's user plane."`
+	Peers        []PFCPPeer    `yaml:"peers" maxlen:"256" doc:"CP functions (SMF, SGW-C, PGW-C) that may set up an association."`
+	AllowUnknown bool          `yaml:"allow_unknown" doc:"Let any peer set up an association. For closed networks and tests only."`
+	FTEID        string        `yaml:"fteid" enum:"up|cp|both" doc:"Who allocates F-TEIDs: up takes only CHOOSE, cp only given ones, both either."`
+	Takeover     bool          `yaml:"takeover" doc:"A new session may take a UE address that a live session has; the old one loses it. false: refused."`
+	Heartbeat    Heartbeat     `yaml:"heartbeat" doc:"How a peer that is gone is found out, and how requests are repeated (TS 29.244 clause 6.4)."`
+	Headless     uint32        `yaml:"headless" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
+	Store        string        `yaml:"store" max:"255" doc:"File in which sessions outlive the control plane; empty: sessions.db in control.state, or beside control.socket."`
+	Rates        PFCPRates     `yaml:"rates" doc:"Most messages per second that are answered."`
+	Limits       SessionLimits `yaml:"limits" doc:"Most of everything that peers may ask for."`
+}
+
+func (p *PFCP) setDefaults() {
+	p.FTEID, p.Headless = "both", 3600
+	p.Heartbeat.setDefaults()
+	p.Rates.setDefaults()
+	p.Limits.setDefaults()
+}
+
+// Enabled tells whether there is a PFCP interface at all.
+func (p *PFCP) Enabled() bool { return len(p.Listen) > 0 }
+
+// Is tells whether the process has a role.
+func (p *PFCP) Is(role string) bool { return contains(p.Roles, role) }
+
+// Node is the Node ID, the default filled in.
+func (p *PFCP) Node() string {
+	if p.NodeID == "" && p.Enabled() {
+		return p.Listen[0].Addr().String()
+	}
+	return p.NodeID
+}
+
+type PFCPPeer struct {
+	At      `yaml:""`
+	Address Socket `yaml:"address" req:"true" doc:"Where it sends from; with a port where requests to it do not go to 8805."`
+	NodeID  string `yaml:"node_id" max:"255" doc:"Its Node ID; empty: any, from that address."`
+	Set     string `yaml:"set" max:"255" doc:"SMF set that it belongs to; empty: the one that it names itself, if any."`
+	Connect bool   `yaml:"connect" doc:"Set up the association from here, and again when it is lost."`
+}
+
+type Heartbeat struct {
+	At       `yaml:""`
+	Interval uint32 `yaml:"interval" max:"3600" doc:"Seconds between Heartbeat Requests; 0: none are sent."`
+	Retries  uint32 `yaml:"retries" max:"20" doc:"N1: how often an unanswered request of any kind is repeated."`
+	Timeout  uint32 `yaml:"timeout" min:"1" max:"60" doc:"T1: seconds to wait for each answer."`
+}
+
+func (h *Heartbeat) setDefaults() { h.Interval, h.Retries, h.Timeout = 10, 3, 1 }
+
+type PFCPRates struct {
+	At         `yaml:""`
+	Requests   uint32 `yaml:"requests" min:"1" doc:"Requests from one peer."`
+	Heartbeats uint32 `yaml:"heartbeats" min:"1" doc:"Messages from addresses without an association, all together."`
+}
+
+func (r *PFCPRates) setDefaults() { r.Requests, r.Heartbeats = 100000, 1000 }
+
+// SessionLimits bounds what a peer can make us hold. The upper bounds of rules are the data plane's.
+type SessionLimits struct {
+	At                     `yaml:""`
+	Associations           uint32 `yaml:"associations" min:"1" max:"65536" doc:"Associations at a time."`
+	Sessions               uint32 `yaml:"sessions" max:"1048576" doc:"Sessions; 0: engine.limits.sessions less the subscribers of the file."`
+	SessionsPerAssociation uint32 `yaml:"sessions_per_association" max:"1048576" doc:"Sessions of one association; 0: all that there may be."`
+	PDRs                   uint32 `yaml:"pdrs" min:"1" max:"32" doc:"PDRs of one session."`
+	FARs                   uint32 `yaml:"fars" min:"1" max:"32" doc:"FARs of one session."`
+	QERs                   uint32 `yaml:"qers" min:"1" max:"32" doc:"QERs of one session."`
+	URRs                   uint32 `yaml:"urrs" min:"1" max:"16" doc:"URRs of one session."`
+	Filters                uint32 `yaml:"filters" min:"1" max:"256" doc:"SDF filters of one session, each list of ports counted out."`
+	Applications           uint32 `yaml:"applications" max:"65536" doc:"Applications with PFDs; 0: PFD management is not offered."`
+	PFDs                   uint32 `yaml:"pfds" min:"1" max:"256" doc:"PFDs of one application."`
+}
+
+func (l *SessionLimits) setDefaults() {
+	*l = SessionLimits{At: l.At, Associations: 64, PDRs: 32, FARs: 32, QERs: 32, URRs: 16, Filters: 256,
+		Applications: 1024, PFDs: 64}
+}
+
+// Instance is a network instance (TS 29.244 clause 8.2.4).
+type Instance struct {
+	At         `yaml:""`
+	Name       Name      `yaml:"name" req:"true" doc:"The Network Instance that peers name in their rules."`
+	Interfaces []Name    `yaml:"interfaces" req:"true" maxlen:"8" doc:"Its IP interfaces; an interface belongs to one instance."`
+	Endpoints  []Address `yaml:"endpoints" maxlen:"4" doc:"Addresses of our F-TEIDs, each of one of its interfaces."`
+	Lookup     string    `yaml:"lookup" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
+	Pools      []Prefix  `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
+	UEToUE     string    `yaml:"ue_to_ue" enum:"allow|drop" doc:"Packets from one UE to another."`
+	PinPeer    bool      `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
+	UDPPort    uint16    `yaml:"udp_port" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
+	Sources    []string  `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`
+}
+
+func (i *Instance) setDefaults() { i.Lookup, i.UEToUE = "none", "allow" }
+
+// Socket is an address with the port of PFCP unless another is given: "10.0.0.1", "2001:db8::1", "[2001:db8::1]:9000".
+type Socket struct{ netip.AddrPort }
+
+func (s *Socket) UnmarshalText(b []byte) error {
+	var a Address
+	if a.UnmarshalText(b) == nil {
+		s.AddrPort = netip.AddrPortFrom(a.Addr, PFCPPort)
+		return nil
+	}
+	v, err := netip.ParseAddrPort(string(b))
+	if err != nil || v.Addr().Zone() != "" || v.Addr().Is4In6() || v.Port() == 0 {
+		return fmt.Errorf("%q is neither an IP address nor ADDRESS:PORT", clip(string(b)))
+	}
+	s.AddrPort = v
+	return nil
+}
+
+func (s Socket) String() string {
+	if !s.IsValid() {
+		return ""
+	}
+	return s.AddrPort.String()
+}
+
+func (s Socket) schema() map[string]any {
+	return map[string]any{"type": "string", "pattern": `^\[?[0-9A-Fa-f:.]+(\]?:[0-9]{1,5})?$`}
+}
+
+// nodeIDReason tells why a text is no Node ID (TS 29.244 clause 8.2.38: an address, or a name of RFC 1035 labels); empty: it is one.
+func nodeIDReason(id string) string {
+	if _, err := netip.ParseAddr(id); err == nil {
+		return ""
+	}
+	for _, label := range strings.Split(id, ".") {
+		if len(label) == 0 || len(label) > 63 {
+			return "has a label of no or more than 63 bytes"
+		}
+		for _, c := range label {
+			if c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+				return fmt.Sprintf("holds %q", c)
+			}
+		}
+	}
+	return ""
+}

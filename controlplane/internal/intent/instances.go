@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intent
+
+import (
+	"isthmus/api"
+)
+
+// instances: the network instances of TS 29.244 clause 8.2.4. Sessions in them come over PFCP.
+func (c *compiler) instances() {
+	lookups := map[string]uint32{
+		"none": api.LookupNone, "destination": api.LookupDestination, "source": api.LookupSource,
+	}
+	for i := range c.Instances {
+		in := &c.Instances[i]
+		body := api.Instance{
+			Lookup:     lookups[in.Lookup],
+			Flags:      flag(in.UEToUE == "drop", api.InstanceNoUEToUE) | flag(in.PinPeer, api.InstancePinPeer),
+			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(in.Pools)),
+			UDPPort: in.UDPPort,
+		}
+		for n, name := range in.Interfaces {
+			c.text(body.Interface[n][:], string(name))
+		}
+		for n, a := range in.Endpoints {
+			body.Endpoint[n] = api.FromAddr(a.Addr)
+		}
+		for n, p := range in.Pools {
+			body.Pool[n] = api.FromPrefix(p.Prefix)
+		}
+		c.put(api.KindInstance, string(in.Name), api.Encode(&body))
+	}
+}
