@@ -18,6 +18,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/internal/config"
 	"isthmus/controlplane/internal/dp"
+	"isthmus/controlplane/internal/view"
 )
 
 // Options are what the command line decides; empty values leave it to the file.
@@ -79,6 +80,8 @@ type Agent struct {
 	seating  atomic.Pointer[config.Seating] // of the running plan
 	files    stateFiles                     // without names: nothing is kept
 	cache    snapshots
+	control  view.Control // what the PFCP server knows; nil: there is none
+	mobile   *mobile      // the same, for us; set before Run serves anything
 
 	// Owned by Run.
 	plan      *Plan // what shall be
@@ -113,6 +116,9 @@ func New(opt Options) (*Agent, error) {
 	}
 	a := newAgent(opt, plan)
 	a.files = files
+	if err := a.openMobile(); err != nil {
+		return nil, err
+	}
 	a.describe(plan)
 	a.publish()
 	return a, nil
@@ -159,6 +165,10 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	defer link.wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if a.mobile != nil {
+		a.mobile.run(ctx, a.opt.DPSocket)
+		defer a.mobile.group.Wait()
+	}
 	link.dial(ctx, up)
 	resync := newTicker(time.Duration(a.plan.Control.ResyncPeriod) * time.Second)
 	defer resync.Stop()
@@ -166,6 +176,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	for {
 		select {
 		case <-ctx.Done():
+			a.detachMobile()
 			if c := a.client.Swap(nil); c != nil {
 				c.Close()
 			}
@@ -188,8 +199,8 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 				}
 			}()
 		case <-resync.C:
-			if a.client.Load() != nil {
-				a.reconcile(ctx)
+			if a.client.Load() != nil && !a.tooManyToResync() {
+				a.reconcile(ctx, false)
 			}
 		}
 	}
@@ -212,27 +223,29 @@ func (a *Agent) connected(ctx context.Context, c *dp.Client) {
 	a.state.DPHuge = h.Flags&api.HelloHuge != 0
 	a.client.Store(c)
 	a.log.Info("data plane connected", "pid", h.PID, "objects", h.Objects, "version", a.state.DPVersion)
-	a.reconcile(ctx)
+	a.reconcile(ctx, true)
 }
 
 func (a *Agent) disconnected() {
 	a.client.Store(nil)
+	a.detachMobile()
 	a.state.DataPlane = StateAway
 	a.publish()
 	a.log.Warn("data plane connection lost, connecting again")
 }
 
 // reconcile brings the data plane to the plan: what differs by digest goes out as one transaction. A plan that was
-// accepted while the data plane was away and is refused now gives way to the last one that the data plane held.
-func (a *Agent) reconcile(ctx context.Context) {
+// accepted while the data plane was away and is refused now gives way to the last one that the data plane held. all: what
+// mobile sessions made is compared too.
+func (a *Agent) reconcile(ctx context.Context, all bool) {
 	start := time.Now()
-	res, err := a.push(ctx, a.plan)
+	res, err := a.push(ctx, a.plan, all)
 	var refused *dp.RefusedError
 	if before := a.before(); errors.As(err, &refused) && before != nil {
 		a.log.Error("new configuration refused, going back to the one before", "error", err)
 		a.plan = before
 		a.accepted(before)
-		if _, again := a.push(ctx, a.plan); again != nil {
+		if _, again := a.push(ctx, a.plan, all); again != nil {
 			err = fmt.Errorf("%w; and going back failed: %w", err, again)
 		} else {
 			a.settled(res, nil)
@@ -284,21 +297,18 @@ func (a *Agent) settled(res Result, err error) {
 }
 
 // push sends the difference between what is held and the plan.
-func (a *Agent) push(ctx context.Context, plan *Plan) (Result, error) {
+func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) {
 	c := a.client.Load()
+	if a.mobile != nil {
+		return a.pushMobile(ctx, c, plan, all)
+	}
 	held, err := c.List(ctx)
 	if err != nil {
 		return Result{}, err
 	}
 	changes := Diff(held, plan.Objects)
 	res := Result{Objects: len(plan.Objects)}
-	for i := range changes {
-		if changes[i].Body == nil {
-			res.Deleted++
-		} else {
-			res.Put++
-		}
-	}
+	count(&res, changes)
 	return res, c.Apply(ctx, changes)
 }
 
@@ -336,14 +346,17 @@ func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
 				note += "; " + more
 			}
 			a.plan = plan
+			a.adoptSettings(plan)
 			a.accepted(plan)
 			return Result{Objects: len(plan.Objects), Note: note}, nil
 		}
-		res, err := a.push(ctx, plan)
+		res, err := a.push(ctx, plan, false)
 		if err != nil {
 			return Result{}, err
 		}
-		res.Note = a.needsRestart(plan)
+		if note := a.needsRestart(plan); note != "" {
+			res.Note = strings.TrimPrefix(res.Note+"; "+note, "; ")
+		}
 		a.plan = plan
 		a.accepted(plan)
 		a.settled(res, nil)
@@ -377,6 +390,9 @@ func (a *Agent) needsRestart(plan *Plan) string {
 	var notes []string
 	if len(keys) > 0 {
 		notes = append(notes, strings.Join(keys, ", ")+": in effect when the control plane is started again")
+	}
+	if restartsPFCP(a.plan, plan) {
+		notes = append(notes, "pfcp: addresses, peers, roles, timers, rates and store are in effect when the control plane is started again")
 	}
 	if a.plan.HugePages != plan.HugePages {
 		notes = append(notes, "engine.huge_pages: in effect when the control plane and then the data plane are started again")

@@ -112,14 +112,14 @@ func TestReconcileReachesAnyIntent(t *testing.T) {
 		}
 		a := newAgent(Options{}, &Plan{Objects: want})
 		a.client.Store(c)
-		if _, err := a.push(t.Context(), a.plan); err != nil {
+		if _, err := a.push(t.Context(), a.plan, true); err != nil {
 			t.Fatal(err)
 		}
 		if !holds(s, want) {
 			t.Fatalf("held %v after reconciling from %v", maps.Keys(s.Held()), held)
 		}
 		before, _ := s.Counts()
-		res, err := a.push(t.Context(), a.plan)
+		res, err := a.push(t.Context(), a.plan, true)
 		after, _ := s.Counts()
 		if err != nil || res.Put+res.Deleted != 0 || before != after {
 			t.Fatalf("second reconciliation sent %+v, %v", res, err)

@@ -42,6 +42,7 @@ func (a *Agent) Handler() http.Handler {
 		res, err := a.Reload(r.Context())
 		answer(w, res, err)
 	})
+	mux.HandleFunc("POST /v1/association/release", a.handleRelease)
 	mux.HandleFunc("POST /v1/stream", a.handleStreams)
 	mux.HandleFunc("POST /v1/stream/{verb}", a.handleStream)
 	return mux
@@ -80,11 +81,11 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 	}
 	limit, _ := strconv.ParseUint(r.URL.Query().Get("limit"), 10, 32)
 	c, err := a.dataPlane()
-	if err != nil {
+	if err != nil && !noun.OfControl() {
 		answer(w, nil, err)
 		return
 	}
-	v, err := noun.Fetch(r.Context(), c, r.URL.Query().Get("key"), uint32(limit))
+	v, err := noun.Get(r.Context(), c, a.control, r.URL.Query().Get("key"), uint32(limit))
 	answer(w, v, err)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"isthmus/controlplane/internal/config"
 	"isthmus/controlplane/internal/intent"
+	"isthmus/controlplane/internal/session"
 )
 
 // Plan is one accepted configuration: its text and the objects it compiles to. Never changed once it runs.
@@ -18,8 +19,10 @@ type Plan struct {
 	Control   config.Control
 	HugePages string // auto, on, off
 	Objects   intent.State
-	Seating   config.Seating // for the plan after this one
-	Applied   bool           // brought by `config apply`, not read from the control plane's own file
+	Seating   config.Seating    // for the plan after this one
+	PFCP      *config.PFCP      // nil: none (tests)
+	Settings  *session.Settings // of mobile sessions
+	Applied   bool              // brought by `config apply`, not read from the control plane's own file
 }
 
 // LoadPlan reads and compiles a file.
@@ -44,7 +47,10 @@ func makePlan(file string, data []byte, environ []string, before config.Seating)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return &Plan{File: file, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
+	if err := noDynamic(objects); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
 		Seating: c.Seating()}, nil
 }
 

@@ -37,6 +37,9 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	s := &metrics.Snapshot{}
+	if a.mobile != nil {
+		s.PFCP = a.mobile.metrics()
+	}
 	c := a.client.Load()
 	if c == nil {
 		return s
@@ -47,9 +50,13 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TablePunt, &s.Punts)
 	err = orRead(err, ctx, c, api.TableWorker, &s.Workers)
 	err = orRead(err, ctx, c, api.TableTotal, &s.Totals)
+	if a.mobile != nil {
+		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
+		err = orRead(err, ctx, c, api.TableEvent, &s.Events)
+	}
 	if err != nil {
 		a.log.Warn("no figures for the metrics", "error", err)
-		return &metrics.Snapshot{}
+		return &metrics.Snapshot{PFCP: s.PFCP}
 	}
 	s.Up = true
 	hello := c.Hello()

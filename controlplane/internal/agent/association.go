@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// maxGraceful is the longest period that the Graceful Release Period (TS 29.244 §8.2.78) can say.
+const maxGraceful = 310 * time.Hour
+
+// handleRelease asks a CP function to release its association: before this user plane goes out of service.
+func (a *Agent) handleRelease(w http.ResponseWriter, r *http.Request) {
+	seconds, err := strconv.ParseUint(first(r.URL.Query().Get("graceful"), "0"), 10, 32)
+	if err == nil && time.Duration(seconds)*time.Second > maxGraceful {
+		err = fmt.Errorf("graceful: %d seconds are more than %d", seconds, int(maxGraceful.Seconds()))
+	}
+	if err == nil {
+		err = a.requestRelease(r.Context(), r.URL.Query().Get("id"), time.Duration(seconds)*time.Second)
+	}
+	answer(w, Result{}, err)
+}
+
+func (a *Agent) requestRelease(ctx context.Context, id string, period time.Duration) error {
+	if a.mobile == nil {
+		return errors.New("there is no PFCP: the configuration has no pfcp.listen")
+	}
+	done := make(chan error, 1)
+	a.mobile.server.RequestRelease(id, period, func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
