@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"isthmus/controlplane/internal/agent"
 	"isthmus/controlplane/internal/dp"
 )
 
@@ -17,6 +18,7 @@ type Options struct {
 	Seconds     float64 // synth: for each direction; else the length of a trial
 	Workers     int
 	Subscribers int
+	Sessions    int   // of mobile functions
 	CPUs        []int // of the workers
 	NoHuge      bool
 	DPBinary    string
@@ -31,6 +33,9 @@ type Options struct {
 	Rate        float64  // packets per second: measure at this rate in place of the search; 0: search
 	Steps       []string // percentages of Rate, one after the other, in place of Rate alone: "50%", "120%"
 	Quick       bool     // a rough search, few extras
+	Combined    bool     // vepc: all functions in one process
+	Switch      string   // vepc: SwitchNone, …: what relays between the functions
+	SwitchCPUs  []int    // of its polling threads; nil: one, not pinned
 	Size        int      // rfc2544: this size alone; 0: all
 	Instances   int      // gateways side by side
 	TesterCPUs  []int    // a thread of the tester each; nil: one thread, not pinned
@@ -56,7 +61,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if opt.Seconds <= 0 {
 		return nil, fmt.Errorf("%g seconds is too short", opt.Seconds)
 	}
-	l, err := newLayout(opt, hugeWord(&opt))
+	l, err := newWorld(opt, hugeWord(&opt))
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +76,9 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	defer d.Stop()
 	began := time.Now()
 	if err := d.Apply(ctx, agentChanges(plan)); err != nil {
+		return nil, d.explain(err)
+	}
+	if err := l.load(ctx, d); err != nil {
 		return nil, d.explain(err)
 	}
 	loaded := time.Since(began)
@@ -89,11 +97,30 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	return m.result(), nil
 }
 
+// world is what a profile measures with synth ports.
+type world interface {
+	yaml() []byte
+	plan() (*agent.Plan, error)
+	load(ctx context.Context, d *dataPlane) error // what is not in the configuration
+	streams(p Profile, share, checkEvery int) ([]*stream, error)
+	describe(r *Result)
+}
+
+// newWorld is that of the profile.
+func newWorld(opt Options, huge string) (world, error) {
+	for i := range MobileProfiles {
+		if MobileProfiles[i].Name == opt.Profile {
+			return newMobile(opt, huge)
+		}
+	}
+	return newLayout(opt, huge)
+}
+
 // measurement is everything that a run found out.
 type measurement struct {
 	options                      Options
 	profile                      Profile
-	layout                       *layout
+	layout                       world
 	hello                        hello
 	loaded                       time.Duration
 	check                        checkResult // every packet compared
@@ -196,13 +223,18 @@ func Configuration(opt Options) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		const line = "driver: net_memif, device: /run/isthmus/%s.sock, args: 'id=0,role=server'"
-		return s.config(&wire{gateway: fmt.Sprintf(line, "access")}, &wire{gateway: fmt.Sprintf(line, "core")}), nil
+		at := func(name, role string) *wire {
+			return &wire{gateway: fmt.Sprintf("driver: net_memif, device: /run/isthmus/%s.sock, args: 'id=0,role=%s'", name, role)}
+		}
+		if s.chain != nil {
+			return s.chain.configurations(at), nil
+		}
+		return s.config(at("access", "server"), at("core", "server")), nil
 	}
 	if _, err := Lookup(opt.Profile); err != nil {
 		return nil, err
 	}
-	l, err := newLayout(opt, hugeWord(&opt))
+	l, err := newWorld(opt, hugeWord(&opt))
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +247,7 @@ func Streams(opt Options, every int, rate uint64) ([]dp.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLayout(opt, "auto")
+	l, err := newWorld(opt, "auto")
 	if err != nil {
 		return nil, err
 	}

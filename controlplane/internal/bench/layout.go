@@ -6,7 +6,9 @@
 package bench
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -54,7 +56,7 @@ var Profiles = []Profile{
 // Lookup returns a profile by name.
 func Lookup(name string) (Profile, error) {
 	var names []string
-	for _, p := range Profiles {
+	for _, p := range slices.Concat(Profiles, MobileProfiles) {
 		if p.Name == name {
 			return p, nil
 		}
@@ -65,7 +67,12 @@ func Lookup(name string) (Profile, error) {
 			return Profile{}, fmt.Errorf("%s is measured from outside only, not with synth ports", name)
 		}
 	}
-	return Profile{}, fmt.Errorf("no profile %q; there are %s", name, strings.Join(names, " and "))
+	return Profile{}, fmt.Errorf("no profile %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// OnlySynth tells that a profile is measured inside the gateway and in no other way.
+func OnlySynth(name string) bool {
+	return slices.ContainsFunc(MobileProfiles, func(p Profile) bool { return p.Name == name })
 }
 
 // layout places subscribers and their flows: half QinQ, half QinQ with PPPoE.
@@ -153,6 +160,13 @@ func (l *layout) makeRules() {
 	for i := 0; i < l.subscribers; i += 1 << bits {
 		l.rules = append(l.rules, rule{fmt.Sprintf("%s/%d", ue(l.first+i), 32-bits), 0})
 	}
+}
+
+// load: the configuration is all.
+func (l *layout) load(context.Context, *dataPlane) error { return nil }
+
+func (l *layout) describe(r *Result) {
+	r.Subscribers, r.Flows, r.Rules, r.Blocklist, r.CPUs = l.subscribers, l.subscribers*l.flows, len(l.rules), blockRules, l.cpus
 }
 
 func (l *layout) halves() []half {

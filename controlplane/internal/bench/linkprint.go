@@ -127,6 +127,11 @@ func (r *LinkResult) Print(w io.Writer) error {
 			return err
 		}
 	}
+	if r.VEPC != nil {
+		if err := r.VEPC.print(w); err != nil {
+			return err
+		}
+	}
 	return r.printWords(w)
 }
 

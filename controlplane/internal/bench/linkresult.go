@@ -45,6 +45,7 @@ type LinkResult struct {
 	TesterLimited bool         `json:"tester_limited"` // the tester was not shown to be fast enough for some point
 	Points        []Point      `json:"points"`
 	Instances     *Instances   `json:"instances,omitempty"`
+	VEPC          *VEPC        `json:"vepc,omitempty"`
 	Subscribers   int          `json:"subscribers"`
 	Flows         int          `json:"flows"`
 	Rules         int          `json:"downlink_rules"`
@@ -98,6 +99,7 @@ type Point struct {
 	Accounting     Accounting        `json:"accounting"`
 	Tester         *TesterBlock      `json:"tester,omitempty"`
 	Nodes          []NodeCost        `json:"nodes"`
+	Functions      []FunctionLoad    `json:"functions,omitempty"`     // of a chain
 	TesterTicks    float64           `json:"tester_ticks_per_packet"` // sending, receiving and checking one packet
 	Trials         int               `json:"trials"`
 	Discarded      int               `json:"discarded_trials"`
@@ -262,6 +264,7 @@ func newPoint(pt *point, run *linkRun) Point {
 		p.Offered, p.Received = judged(trial)
 		ticks, _ := w.cost()
 		p.TicksPerPacket, p.Nodes, p.Dropped = round1(ticks), w.nodes(), dropped(w.a, w.b)
+		p.Functions = w.functions()
 	}
 	p.latency(run)
 	strip(t)

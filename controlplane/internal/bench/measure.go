@@ -21,6 +21,7 @@ type counters struct {
 	nodes   map[string]api.NodeRow
 	drops   map[string]uint64
 	total   api.TotalRow
+	parts   []part // of a chain, in its order; of a single gateway one
 }
 
 func newCounters() *counters {
@@ -40,6 +41,14 @@ func (c *counters) add(o *counters) {
 	}
 	c.total.In, c.total.Out, c.total.Punted = c.total.In+o.total.In, c.total.Out+o.total.Out, c.total.Punted+o.total.Punted
 	c.total.Held, c.total.Dropped = c.total.Held+o.total.Held, c.total.Dropped+o.total.Dropped
+	c.parts = append(c.parts, o.parts...)
+}
+
+// quiet tells that no packet is under way: none is held, and what came in has gone out. A worker that the kernel took off its CPU in the
+// middle of a walk has packets although nothing moves.
+func (c *counters) quiet() bool {
+	t := &c.total
+	return t.Held == 0 && t.In+t.Originated == t.Out+t.Punted+t.Dropped+t.Merged
 }
 
 func (d *dataPlane) read(ctx context.Context) (*counters, error) {
@@ -286,7 +295,7 @@ func (r *runner) settle(ctx context.Context) (*counters, error) {
 			return nil, err
 		}
 		sum := c.total.In + c.total.Out + c.total.Dropped
-		if sum == last && c.total.Held == 0 {
+		if sum == last && c.quiet() {
 			return c, nil
 		}
 		last = sum

@@ -8,16 +8,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/internal/tester"
 )
 
-// device is a running gateway at two links, with what is needed to measure it.
+// device is a running gateway at two links, with what is needed to measure it. A chain of functions counts as one device: the
+// embedded data plane is the first of them, at the access link.
 type device struct {
 	*dataPlane
+	rest         []*dataPlane // of a chain: the functions behind the first
+	workers      int          // of a chain: of each function
+	relays       []relay      // programs between functions
+	unlink       []func()     // what else is to be removed
 	scene        *scene
 	prefix       string // of its ports and streams; gateways side by side are told apart by it
 	access, core *wire
@@ -90,14 +94,20 @@ func (m *outside) everything(ctx context.Context, s *scene, r *LinkResult) error
 	r.gateway(d)
 	err = m.points(ctx, d, r)
 	d.stop()
+	if s.finish != nil {
+		s.finish(r)
+	}
 	if err != nil || ctx.Err() != nil || m.opt.Rate > 0 {
 		return err
 	}
 	return m.capability(ctx, s, r)
 }
 
-// start runs a gateway with the scene's configuration.
+// start runs a gateway with the scene's configuration, or the scene's chain of functions.
 func (m *outside) start(ctx context.Context, s *scene, prefix string) (*device, error) {
+	if s.chain != nil {
+		return m.startChain(ctx, s, prefix)
+	}
 	d := &device{scene: s, prefix: prefix}
 	var err error
 	if d.access, err = makeWire(ctx, m.opt.Link, m.dir, prefix+"a"); err != nil {
@@ -124,6 +134,7 @@ func (m *outside) start(ctx context.Context, s *scene, prefix string) (*device, 
 		unwire()
 		return nil, err
 	}
+	d.unlink = []func(){unwire}
 	began := time.Now()
 	if err := d.Apply(ctx, agentChanges(plan)); err != nil {
 		err = d.explain(err)
@@ -142,16 +153,32 @@ func keep(dir, name string, data []byte) error {
 }
 
 func (d *device) stop() {
-	d.dataPlane.Stop()
-	d.access.remove()
-	d.core.remove()
+	for _, one := range d.all() {
+		one.Stop()
+	}
+	for i := len(d.unlink) - 1; i >= 0; i-- {
+		d.unlink[i]()
+	}
+}
+
+// all are the device's data planes along the chain.
+func (d *device) all() []*dataPlane {
+	var list []*dataPlane
+	if d.dataPlane != nil {
+		list = append(list, d.dataPlane)
+	}
+	return append(list, d.rest...)
 }
 
 // farEnd is what the tester's run is watched by: the first gateway that ends. Call the function when the run is over.
 func farEnd(devices []*device) (End, func()) {
 	ended, done := make(chan struct{}), make(chan struct{})
-	first := make(chan *device, len(devices))
+	var all []*dataPlane
 	for _, d := range devices {
+		all = append(all, d.all()...)
+	}
+	first := make(chan *dataPlane, len(all))
+	for _, d := range all {
 		go func() {
 			select {
 			case <-d.exited:
@@ -160,7 +187,7 @@ func farEnd(devices []*device) (End, func()) {
 			}
 		}()
 	}
-	var dead *device
+	var dead *dataPlane
 	go func() {
 		select {
 		case dead = <-first:
@@ -382,7 +409,7 @@ func (d *dataPlane) settle(ctx context.Context) (*counters, error) {
 			return nil, err
 		}
 		sum := c.total.In + c.total.Out + c.total.Dropped
-		if sum == last && c.total.Held == 0 {
+		if sum == last && c.quiet() {
 			return c, nil
 		}
 		last = sum
@@ -438,58 +465,4 @@ func TesterProfile(opt Options) (*tester.Profile, error) {
 	m := &outside{opt: opt}
 	p.Run = m.plan(searchRough)
 	return p, nil
-}
-
-// Gateway is a gateway that runs with a profile's configuration, at two memif links.
-type Gateway struct {
-	m    *outside
-	d    *device
-	done func()
-	stop sync.Once
-}
-
-// StartGateway starts one. The caller stops it.
-func StartGateway(ctx context.Context, opt Options) (*Gateway, error) {
-	s, err := newScene(opt, 0)
-	if err != nil {
-		return nil, err
-	}
-	m, done, err := newOutside(opt)
-	if err != nil {
-		return nil, err
-	}
-	d, err := m.start(ctx, s, "")
-	if err != nil {
-		done()
-		return nil, err
-	}
-	return &Gateway{m: m, d: d, done: done}, nil
-}
-
-// Stop ends it; it may be called again.
-func (g *Gateway) Stop() {
-	g.stop.Do(func() {
-		g.d.stop()
-		g.done()
-	})
-}
-
-// Exited is closed when the gateway has ended.
-func (g *Gateway) Exited() <-chan struct{} { return g.d.exited }
-
-// Words are its last ones. Only after it has ended.
-func (g *Gateway) Words() string { return fmt.Sprintf("(%s)\n%s", g.d.cmd.ProcessState, g.d.tail()) }
-
-// Ports are the tester's ends of its links, by the names "access" and "core".
-func (g *Gateway) Ports() map[string]tester.Port {
-	return map[string]tester.Port{"access": g.d.access.far, "core": g.d.core.far}
-}
-
-// Command is its command line.
-func (g *Gateway) Command() []string { return g.d.cmd.Args }
-
-// Version is what it says of its build.
-func (g *Gateway) Version() string {
-	h := g.d.Hello()
-	return api.CString(h.Build[:])
 }

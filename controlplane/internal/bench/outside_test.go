@@ -96,7 +96,7 @@ func everyProfile() []Options {
 	var list []Options
 	for _, profiles := range [][]Profile{Profiles, OutsideProfiles} {
 		for _, p := range profiles {
-			list = append(list, Options{Profile: p.Name, Subscribers: 1000, Workers: 1, Link: LinkMemif, Seconds: 1, Goal: 1e-5})
+			list = append(list, Options{Profile: p.Name, Subscribers: 1000, Workers: 1, Sessions: 100, Link: LinkMemif, Seconds: 1, Goal: 1e-5})
 		}
 	}
 	return list

@@ -65,6 +65,7 @@ type Result struct {
 	Peers               []struct{}        `json:"peers"`
 
 	Subscribers int        `json:"subscribers"`
+	Sessions    int        `json:"sessions,omitempty"` // of a mobile function
 	Flows       int        `json:"flows"`
 	Rules       int        `json:"downlink_rules"`
 	Blocklist   int        `json:"uplink_rules"`
@@ -142,14 +143,14 @@ func (m *measurement) result() *Result {
 		Uplink: m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
 		TSCHz: m.hello.TSCHz, Offered: m.load.offered, Received: m.load.received, Dropped: m.load.dropped,
 		Checked: m.check.checked + m.load.checked, Wrong: m.check.wrong + m.load.wrong, Peers: []struct{}{},
-		Subscribers: m.layout.subscribers, Flows: m.layout.subscribers * m.layout.flows, Rules: len(m.layout.rules),
-		Blocklist: blockRules, Ratio: m.profile.Reading, Nodes: m.both.nodes,
+		Ratio: m.profile.Reading, Nodes: m.both.nodes,
 		CheckPass:   CheckPass{m.check.offered, m.check.checked, m.check.wrong, m.check.lost, m.check.dropped},
-		LoadSeconds: round3(m.loaded.Seconds()), CPU: api.CString(m.hello.CPU[:]), CPUs: m.layout.cpus,
+		LoadSeconds: round3(m.loaded.Seconds()), CPU: api.CString(m.hello.CPU[:]),
 		HugePages: m.hello.Flags&api.HelloHuge != 0, StealRatio: m.steal.ratio(),
 		Versions: Versions{m.options.Version, api.CString(m.hello.Build[:]), kernel()}, Command: m.options.Command,
 		WrongFrame: m.check.example, PaperMpps: m.profile.Paper, PaperCycles: m.profile.PaperCycles,
 	}
+	m.layout.describe(r)
 	if r.WrongFrame == "" {
 		r.WrongFrame = m.load.example
 	}
@@ -209,8 +210,11 @@ func (r *Result) Print(w io.Writer) error {
 	if !r.HugePages {
 		huge = "no huge pages (slower)"
 	}
-	fmt.Fprintf(w, "%s: %d subscribers, %d flows, %d + %d firewall rules, %d worker(s), synth ports, %s\n",
-		r.Profile, r.Subscribers, r.Flows, r.Blocklist, r.Rules, r.Workers, huge)
+	what := fmt.Sprintf("%d subscribers, %d flows, %d + %d firewall rules", r.Subscribers, r.Flows, r.Blocklist, r.Rules)
+	if r.Sessions > 0 {
+		what = fmt.Sprintf("%d sessions in random order", r.Sessions)
+	}
+	fmt.Fprintf(w, "%s: %s, %d worker(s), synth ports, %s\n", r.Profile, what, r.Workers, huge)
 	fmt.Fprintf(w, "%s, TSC %.0f MHz, steal %.1f %%\n\n", r.CPU, float64(r.TSCHz)/1e6, 100*r.StealRatio)
 	line := func(what string, s Spreads, gbps string) []string {
 		return []string{

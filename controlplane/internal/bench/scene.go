@@ -25,7 +25,9 @@ type scene struct {
 	blocklist   int
 	paper       float64 // Mpps per physical core, 0: the paper has none
 	paperCycles int
-	memoryMB    int // of the tester without huge pages
+	memoryMB    int               // of the tester without huge pages
+	chain       *chain            // functions one behind the other in place of the one gateway of config
+	finish      func(*LinkResult) // adds what is the scene's own; may be nil
 }
 
 // point is one load of a scene.
@@ -45,6 +47,10 @@ func uplink(port string) bool { return strings.HasSuffix(port, "access") }
 var OutsideProfiles = []Profile{
 	{Name: "rfc2544", Title: "IPv4 and IPv6 router, 64 B to 1518 B and IMIX, both ways"},
 	{Name: "jumbo", Title: "IPv4 and IPv6 router, 9000 B, both ways"},
+	{Name: "vepc-128", Title: "UE - eNodeB - SGW-U - PGW-U - PDN and back, 128 B"},
+	{Name: "vepc-256", Title: "the same, 256 B"},
+	{Name: "vepc-512", Title: "the same, 512 B"},
+	{Name: "vepc-1024", Title: "the same, 1024 B"},
 }
 
 // newScene makes the scene of a profile. The first subscriber's number tells gateways side by side apart.
@@ -54,6 +60,12 @@ func newScene(opt Options, first int) (*scene, error) {
 		return routerScene(opt, routerSizes)
 	case "jumbo":
 		return jumboScene(opt)
+	}
+	if size, ok := vepcSize(opt.Profile); ok {
+		return vepcScene(opt, size)
+	}
+	if OnlySynth(opt.Profile) {
+		return nil, fmt.Errorf("%s is measured with synth ports only (--link %s)", opt.Profile, LinkSynth)
 	}
 	p, err := Lookup(opt.Profile)
 	if err != nil {
