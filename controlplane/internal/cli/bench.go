@@ -24,10 +24,10 @@ const ExitInterrupted = 130
 
 // benchWords are the options of a benchmark as they stand on the command line.
 type benchWords struct {
-	json, cpus, testerCPUs, controlCPUs, goal, rate string
-	printConfig, peers                              bool
-	rounds                                          int
-	seconds                                         float64
+	json, cpus, testerCPUs, controlCPUs, switchCPUs, goal, rate string
+	printConfig, peers                                          bool
+	rounds                                                      int
+	seconds                                                     float64
 }
 
 func benchCommand(e *env) *cobra.Command {
@@ -39,7 +39,7 @@ func benchCommand(e *env) *cobra.Command {
 			"costs inside it, with packets made and taken in the graph.\n\nProfiles:\n" + profileHelp(),
 		Args: cobra.ExactArgs(1),
 	}
-	for _, list := range [][]bench.Profile{bench.Profiles, bench.OutsideProfiles} {
+	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.OutsideProfiles} {
 		for _, p := range list {
 			cmd.ValidArgs = append(cmd.ValidArgs, p.Name)
 		}
@@ -48,6 +48,9 @@ func benchCommand(e *env) *cobra.Command {
 	cmd.RunE = failed(func(cmd *cobra.Command, args []string) error {
 		opt.Profile, opt.Version, opt.Progress = args[0], Version, e.err
 		opt.Command = strings.Join(os.Args, " ")
+		if bench.OnlySynth(opt.Profile) && !cmd.Flags().Changed("link") {
+			opt.Link = bench.LinkSynth
+		}
 		if err := words.read(&opt); err != nil {
 			return err
 		}
@@ -76,6 +79,10 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.Float64Var(&words.seconds, "seconds", 0, "length of a trial (default 1); --link synth: time for each direction (default 3)")
 	f.IntVar(&opt.Workers, "workers", 1, "worker threads of a gateway")
 	f.IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers of a gateway, half QinQ and half QinQ + PPPoE")
+	f.IntVar(&opt.Sessions, "sessions", 65536, "sessions of a mobile function, or UEs of vepc, 1 to 1048576")
+	f.BoolVar(&opt.Combined, "combined", false, "vepc: all functions in one process")
+	f.StringVar(&opt.Switch, "switch", bench.SwitchNone, "vepc: between the functions: "+strings.Join(bench.SwitchNames(), ", "))
+	f.StringVar(&words.switchCPUs, "switch-cpus", "", "CPU of each polling thread of the switch (default: one thread, not pinned)")
 	f.StringVar(&words.cpus, "cpus", "", "CPU of each worker, for example 2,3, or none (default: the last ones we may use)")
 	f.StringVar(&words.testerCPUs, "tester-cpus", "", "CPU of each thread of the tester, or none (default: the first ones)")
 	f.StringVar(&words.controlCPUs, "control-cpus", "", "CPUs of all other threads, or none (default: all but the workers')")
@@ -119,6 +126,9 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 	case w.seconds == 0:
 		opt.Seconds = 1
 	}
+	if opt.SwitchCPUs, err = bench.ParseCPUs(w.switchCPUs); err != nil {
+		return err
+	}
 	if w.printConfig && w.cpus == "" {
 		w.cpus = "none" // for whatever machine it will run on
 	}
@@ -126,7 +136,7 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 		opt.CPUs, err = bench.ChooseCPUs(w.cpus, opt.Workers)
 		return err
 	}
-	opt.CPUs, opt.TesterCPUs, opt.ControlCPUs, err = bench.Placement(w.cpus, w.testerCPUs, w.controlCPUs, opt.Workers*opt.Instances,
+	opt.CPUs, opt.TesterCPUs, opt.ControlCPUs, err = bench.Placement(w.cpus, w.testerCPUs, w.controlCPUs, bench.WorkersOf(*opt),
 		opt.Instances)
 	return err
 }
@@ -215,7 +225,7 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 
 func profileHelp() string {
 	var b strings.Builder
-	for _, list := range [][]bench.Profile{bench.Profiles, bench.OutsideProfiles} {
+	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.OutsideProfiles} {
 		for _, p := range list {
 			fmt.Fprintf(&b, "  %-16s %s (frames as received, with 4 B FCS)\n", p.Name, p.Title)
 		}

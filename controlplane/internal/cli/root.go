@@ -103,8 +103,8 @@ func newRoot(e *env) *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&e.socket, "socket", defaultSocket(), "socket of the control plane ($ISTHMUS_SOCKET)")
 	root.AddCommand(
-		runCommand(e), showCommand(e), configCommand(e), streamCommand(e), statusCommand(e), replayCommand(e),
-		benchCommand(e), demoCommand(e), versionCommand(e), shellCommand(e),
+		runCommand(e), showCommand(e), configCommand(e), streamCommand(e), associationCommand(e), statusCommand(e), replayCommand(e),
+		benchCommand(e), demoCommand(e), labCommand(e), loadCommand(e), versionCommand(e), shellCommand(e),
 	)
 	return root
 }

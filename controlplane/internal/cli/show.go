@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ func showCommand(e *env) *cobra.Command {
 func nounCommand(e *env, noun *view.Noun) *cobra.Command {
 	var asJSON, edges, dot, perWorker bool
 	var limit uint32
-	cmd := &cobra.Command{Use: noun.Name, Short: noun.Short, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: noun.Name, Aliases: []string{noun.Name + "s"}, Short: noun.Short, Args: cobra.NoArgs}
 	if noun.Key {
 		cmd.Use += " [NAME]"
 		cmd.Args = cobra.MaximumNArgs(1)
@@ -103,8 +104,8 @@ func (e *env) completeNames(noun *view.Noun) cobra.CompletionFunc {
 		}
 		var names []string
 		for _, row := range rows {
-			for _, field := range []string{"name", "port", "prefix", "interface"} {
-				if s, ok := row[field].(string); ok {
+			for _, field := range []string{"name", "session", "id", "port", "prefix", "interface"} {
+				if s, ok := row[field].(string); ok && !slices.Contains(names, s) {
 					names = append(names, s)
 					break
 				}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+func associationCommand(e *env) *cobra.Command {
+	association := &cobra.Command{Use: "association", Short: "PFCP associations (see also show association)"}
+	var graceful uint32
+	release := &cobra.Command{
+		Use: "release NODE_ID", Short: "ask a CP function to release its association, before a user plane goes out of service",
+		Args: cobra.ExactArgs(1),
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			query := url.Values{"id": args, "graceful": {strconv.FormatUint(uint64(graceful), 10)}}
+			_, err := e.call(cmd.Context(), "POST", "/v1/association/release", query, nil)
+			return err
+		}),
+	}
+	release.Flags().Uint32Var(&graceful, "graceful", 0, "seconds in which the CP function may move its sessions away")
+	association.AddCommand(release)
+	return association
+}

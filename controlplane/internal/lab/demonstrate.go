@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Exec runs a command in a namespace of the lab, with the lab's name server, and returns its exit status.
+func Exec(ctx context.Context, node string, argv []string, stdin, stdout, stderr *os.File) (int, error) {
+	cmd := inNode(ctx, node, argv...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	err := cmd.Run()
+	if exit, ok := err.(*exec.ExitError); ok {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
+}
+
+// inNode is a command in a namespace; at the end of ctx it is asked to end.
+func inNode(ctx context.Context, node string, argv ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", Prefix + node}, argv...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 3 * time.Second
+	return cmd
+}
+
+// pings runs ping and returns how many it sent and got back, and its words.
+func pings(ctx context.Context, node, target string, count int, interval time.Duration) (sent, received int, words string, err error) {
+	out, failure := inNode(ctx, node, "ping", "-n", "-c", strconv.Itoa(count), "-i", fmt.Sprint(interval.Seconds()), "-W", "5", target).CombinedOutput()
+	m := pingSummary.FindSubmatch(out)
+	if m == nil {
+		return 0, 0, string(out), fmt.Errorf("ping: %w: %s", failure, out)
+	}
+	sent, _ = strconv.Atoi(string(m[1]))
+	received, _ = strconv.Atoi(string(m[2]))
+	return sent, received, string(out), nil
+}
+
+var (
+	pingSummary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) (?:packets )?received`)
+	pingTime    = regexp.MustCompile(`icmp_seq=1 .*time=([\d.]+) ms`)
+)
+
+// DemonstrateHandover moves UE 1 there and back while it pings, and tells how many packets were lost.
+func (l *Lab) DemonstrateHandover(ctx context.Context) error {
+	const count, interval = 200, 20 * time.Millisecond
+	// Each radio node knows its neighbours before it counts: a packet to an unknown one waits, and few may.
+	for range 2 {
+		if _, err := l.Handover(ctx, 1); err != nil {
+			return err
+		}
+		for _, target := range []string{serverIPv4.String(), serverIPv6.String()} {
+			if _, _, _, err := pings(ctx, "ue", target, 3, interval); err != nil {
+				return err
+			}
+		}
+	}
+	for _, target := range []string{serverIPv4.String(), serverIPv6.String()} {
+		type result struct {
+			sent, received int
+			err            error
+		}
+		done := make(chan result, 1)
+		go func() {
+			sent, received, _, err := pings(ctx, "ue", target, count, interval)
+			done <- result{sent, received, err}
+		}()
+		var moves []string
+		for range 2 {
+			if err := pause(ctx, count*interval/3); err != nil {
+				return err
+			}
+			text, err := l.Handover(ctx, 1)
+			if err != nil {
+				return err
+			}
+			moves = append(moves, text)
+		}
+		r := <-done
+		if r.err != nil {
+			return r.err
+		}
+		l.say("handover: %s; %s; ping %s every %s: %d sent, %d lost", moves[0], moves[1], target, interval, r.sent, r.sent-r.received)
+	}
+	return nil
+}
+
+// DemonstrateIdle lets UE 1 become idle and pings it: the first packet waits until the UE was paged.
+func (l *Lab) DemonstrateIdle(ctx context.Context) error {
+	for _, v6 := range []bool{false, true} {
+		if _, err := l.Idle(ctx, 1); err != nil {
+			return err
+		}
+		before := l.network.Pages.Load()
+		target := ueTarget(v6).String()
+		sent, received, words, err := pings(ctx, generations[l.opt.Generation].pdn, target, 5, 200*time.Millisecond)
+		if err != nil {
+			return err
+		}
+		first := "lost"
+		if m := pingTime.FindStringSubmatch(words); m != nil {
+			first = m[1] + " ms"
+		}
+		l.say("idle: UE 1 released; ping %s from the network: paged %d times, %d sent, %d lost, the first took %s", target,
+			l.network.Pages.Load()-before, sent, sent-received, first)
+	}
+	return nil
+}
+
+// ueTarget is UE 1's address.
+func ueTarget(v6 bool) netip.Addr {
+	a := ueAddresses(1)
+	if v6 {
+		return host(a.IPv6)
+	}
+	return a.IPv4
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"isthmus/controlplane/internal/agent"
+)
+
+// process is a program that runs in a namespace of the lab and ends, at the latest, with us.
+type process struct {
+	name    string
+	cmd     *exec.Cmd
+	log     string
+	exited  chan struct{}
+	stopped atomic.Bool // by us
+}
+
+// spawn starts a program in a namespace, with its output in a log file.
+func (l *Lab) spawn(node, name, log string, argv ...string) (*process, error) {
+	file, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	p := &process{name: name, log: log, exited: make(chan struct{})}
+	p.cmd = exec.Command("nsenter", append([]string{"--net=" + filepath.Join(netnsDir, Prefix+node), "--"}, argv...)...)
+	p.cmd.Stdout, p.cmd.Stderr = file, file
+	// A group of its own: Ctrl-C reaches us alone, and we end it. When we are killed, the kernel ends it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := l.starter.do(p.cmd.Start); err != nil {
+		return nil, err
+	}
+	l.procs = append(l.procs, p)
+	go func() {
+		p.cmd.Wait()
+		close(p.exited)
+		if !p.stopped.Load() {
+			select {
+			case l.ended <- p:
+			default:
+			}
+		}
+	}()
+	return p, nil
+}
+
+// starter is the thread that starts processes. The kernel sends Pdeathsig when the thread ends that started the process, not
+// when the program does; threads of inside() end all the time, this one does not.
+type starter chan func()
+
+func newStarter() starter {
+	s := make(starter)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		for f := range s {
+			f()
+		}
+	}()
+	return s
+}
+
+func (s starter) do(f func() error) error {
+	done := make(chan error, 1)
+	s <- func() { done <- f() }
+	return <-done
+}
+
+// stop asks the process to end, and kills it when it does not within two seconds.
+func (p *process) stop() {
+	p.stopped.Store(true)
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(2 * time.Second):
+		p.cmd.Process.Kill()
+		<-p.exited
+	}
+}
+
+// words are the last lines of the log.
+func (p *process) words() string {
+	b, _ := os.ReadFile(p.log)
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+}
+
+// startFunctions writes the configurations and starts all functions side by side.
+func (l *Lab) startFunctions(ctx context.Context) error {
+	for _, f := range l.top.functions {
+		text, err := l.config(f)
+		if err != nil {
+			return err
+		}
+		dir := l.folder(f)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		file := filepath.Join(dir, "isthmus.yaml")
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return err
+		}
+		plan, err := agent.MakePlan(file, text)
+		if err != nil {
+			return err
+		}
+		args := agent.DPArguments(filepath.Join(dir, "dp.sock"), plan)
+		_, err = l.spawn(f.name, "isthmus-dp of "+f.name, filepath.Join(dir, "isthmus-dp.log"), append([]string{l.dp}, args...)...)
+		if err != nil {
+			return err
+		}
+		_, err = l.spawn(f.name, "isthmus of "+f.name, filepath.Join(dir, "isthmus.log"), l.program, "run", "-c", file, "--no-spawn",
+			"--metrics", "off", "--socket", filepath.Join(dir, "isthmus.sock"), "--dp-socket", filepath.Join(dir, "dp.sock"))
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range l.top.functions {
+		if err := l.ready(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startTime is how long a function may take until its data plane holds its configuration.
+const startTime = 30 * time.Second
+
+func (l *Lab) ready(ctx context.Context, f *function) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var status agent.Status
+	for {
+		b, err := get(ctx, filepath.Join(l.folder(f), "isthmus.sock"), http.MethodGet, "/v1/status")
+		if err == nil && json.Unmarshal(b, &status) == nil && status.DataPlane == agent.StateReady {
+			return nil
+		}
+		if status.DataPlane == agent.StateRefused {
+			return fmt.Errorf("%s: %s", f.name, status.LastError)
+		}
+		select {
+		case p := <-l.ended:
+			return fmt.Errorf("%s ended at once (%s):\n%s", p.name, p.cmd.ProcessState, p.words())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready after %s: %s %s", f.name, startTime, status.DataPlane, status.LastError)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// get asks an HTTP server at a Unix socket.
+func get(ctx context.Context, socket, method, path string) ([]byte, error) {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, method, "http://isthmus"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	b, err := readAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = errors.New(strings.TrimSpace(string(b)))
+	}
+	return b, err
+}
