@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Both benchmark profiles on synth ports and the demonstration: every packet right, none lost, every promised field in the JSON. Speeds
+# The benchmark profiles on synth ports, access gateway and mobile functions, and the demonstration: every packet right, none lost, every promised field in the JSON. Speeds
 # are not judged here. Needs no root; BUILD names another build folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -33,6 +33,10 @@ for profile in agf-symmetric agf-asymmetric; do
 done
 "$bin/isthmus" bench agf-symmetric --link synth --seconds 0.3 --workers 2 --subscribers 5000 --json "$dir/two.json" >/dev/null
 check "$dir/two.json" agf-symmetric
+for profile in sgwu pgwu upf; do
+	"$bin/isthmus" bench "$profile" --sessions 20000 --seconds 0.3 --workers 2 --no-huge --json "$dir/$profile.json" >/dev/null
+	check "$dir/$profile.json" "$profile"
+done
 
 "$bin/isthmus" demo --seconds 0.3 | tee "$dir/demo"
 grep -q '^agf-asymmetric .*2.80 *608$' "$dir/demo"

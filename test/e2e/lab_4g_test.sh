@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `isthmus lab 4g`: ordinary programs from a UE through eNodeB, SGW-U and PGW-U and back, usage to the byte, many UEs, and
+# nothing left behind however the lab ends.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+own_world "$@"
+# shellcheck source=test/lib/lab.sh
+. "$TEST_ROOT/test/lib/lab.sh"
+lab_world
+
+start_lab 4g --ues 200
+ordinary_programs
+
+echo "--- sessions"
+lab show --limit 3
+lab_show '[.functions[] | .associated and .sessions == 200] | all' >/dev/null || fail "associations or sessions are missing"
+lab_show '.ues == 200 and (.problems | length) == 0' >/dev/null || fail "the lab sees problems"
+
+echo "--- usage"
+# What the PGW-U reports grows by what the UE's interface counts, less the Ethernet headers: to the byte, both ways.
+interface_bytes() { in_lab ue ip -j -s link show ue0 | jq ".[0].stats64 | [.tx.bytes - 14 * .tx.packets, .rx.bytes - 14 * .rx.packets][$1]"; }
+usage() { lab show -j --limit 1 | jq ".sessions[0].$1"; }
+before=("$(usage uplink_bytes)" "$(usage downlink_bytes)")
+count=("$(interface_bytes 0)" "$(interface_bytes 1)")
+in_lab ue iperf3 -c 198.51.100.1 -u -b 4M -t 1 -l 1000 >/dev/null || fail "iperf3 over UDP"
+up=$(($(usage uplink_bytes) - before[0])) down=$(($(usage downlink_bytes) - before[1]))
+sent=$(($(interface_bytes 0) - count[0])) got=$(($(interface_bytes 1) - count[1]))
+echo "uplink: sent $sent, reported $up; downlink: received $got, reported $down"
+# ARP and ND of the radio link are on the interface too and no user traffic.
+((up <= sent && sent - up <= 600 && up > 400000)) || fail "uplink usage differs"
+((down <= got && got - down <= 600)) || fail "downlink usage differs"
+
+echo "--- another UE"
+no_loss ue 198.51.100.1 -c 2 -I 10.45.0.2
+no_loss ue 2001:db8:100::1 -c 2 -I 2001:db8:45:8::1
+no_loss pdn 10.45.0.3 -c 2
+
+echo "--- one lab at a time"
+! lab 4g >"$DIR/second" 2>&1 || fail "a second lab started"
+grep -q 'running already' "$DIR/second" || fail "the second lab says: $(cat "$DIR/second")"
+stop_lab INT
+
+echo "--- killed"
+start_lab 4g
+kill -KILL "$LAB_PID"
+wait "$LAB_PID" || true
+lab clean
+nothing_left
+
+echo "--- a function dies"
+start_lab 4g
+kill -KILL "$(pgrep -x isthmus-dp | head -n 1)"
+wait_for 20 gone "$LAB_PID" || fail "the lab lives on without a function"
+! wait "$LAB_PID" || fail "the lab's exit status is 0 although a function died"
+grep -q 'isthmus-dp of .* ended (signal: killed)' "$DIR/isthmus.log" || fail "the lab says: $(tail -n 3 "$DIR/isthmus.log")"
+nothing_left
+
+echo "--- interrupted while it starts"
+"$BIN/isthmus" lab 4g --dir "$LAB" >"$DIR/isthmus.log" 2>&1 &
+LAB_PID=$!
+wait_for 20 grep -q '^namespaces' "$DIR/isthmus.log"
+kill -TERM "$LAB_PID"
+wait_for 20 gone "$LAB_PID" || fail "the lab does not end"
+nothing_left
+
+echo "--- one command, its exit status"
+status=0
+lab 4g --exec 'curl -sS http://ipv6.lab/ && exit 7' >"$DIR/isthmus.log" 2>&1 || status=$?
+((status == 7)) || fail "the command's exit status became $status: $(cat "$DIR/isthmus.log")"
+nothing_left
+echo PASS
