@@ -7,7 +7,8 @@ PACKAGES=(
 	clang clang-format clang-tidy libclang-rt-14-dev
 	libcmocka-dev libpcap-dev libyaml-dev libjansson-dev tshark tcpdump python3-scapy
 	shellcheck jq git ca-certificates curl
-	iproute2 iputils-ping ethtool procps
+	iproute2 iputils-ping ethtool procps util-linux
+	iperf3 bind9-dnsutils # programs that the tests of the lab run
 )
 GO_MINOR=24 # Go 1.24 or later
 

@@ -90,6 +90,8 @@ static void device_args(const struct profile_port *p, char *args, size_t n)
 	}
 	if (strcmp(p->driver, "net_memif") == 0)
 		key = "socket-abstract=no,socket=";
+	else if (strcmp(p->driver, "net_virtio_user") == 0)
+		key = "path="; // of a vhost-user socket, as in the gateway's configuration
 	snprintf(args, n, "%s%s%s%s", key, p->device, more[0] ? "," : "", more);
 	if (strcmp(p->driver, "net_memif") != 0)
 		return;
