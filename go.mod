@@ -1,6 +1,6 @@
 module isthmus
 
-go 1.25.0
+go 1.24.13
 
 require (
 	github.com/gopacket/gopacket v1.3.1
@@ -8,7 +8,7 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/spf13/cobra v1.10.2
 	go.yaml.in/yaml/v3 v3.0.4
-	golang.org/x/sys v0.45.0
+	golang.org/x/sys v0.41.0
 )
 
 require (
@@ -22,7 +22,7 @@ require (
 	github.com/prometheus/procfs v0.16.1 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/wmnsk/go-pfcp v0.0.24
-	go.etcd.io/bbolt v1.5.0
+	go.etcd.io/bbolt v1.4.3
 	golang.org/x/text v0.25.0 // indirect
 	google.golang.org/protobuf v1.36.6 // indirect
 )

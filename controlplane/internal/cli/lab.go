@@ -34,7 +34,8 @@ func labCommand(e *env) *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", dir, "folder of the lab's files")
 	cmd.AddCommand(
-		labStart(e, "4g", "UE – eNodeB – SGW-U – PGW-U – PDN", &dir), labStart(e, "5g", "UE – gNB – UPF [– UPF] – DN", &dir),
+		labStart(e, "4g", "UE – eNodeB – SGW-U – PGW-U – PDN", &dir),
+		labStart(e, "5g", "UE – gNB – UPF [– UPF] – DN", &dir),
 		labShow(e, &dir), labExec(e), labClean(e, &dir),
 		labMove(e, "handover", "move a UE to the other radio node, with end markers (a lab with --handover)", &dir),
 		labMove(e, "idle", "let a UE become idle; the next packet to it pages it", &dir),

@@ -108,14 +108,16 @@ func printLoad(w io.Writer, r *load.Result, asJSON bool) error {
 	var cells [][]string
 	for _, kind := range []string{"establishment", "modification", "deletion"} {
 		l := r.Latency[kind]
-		cells = append(cells, []string{kind, strconv.FormatUint(l.Count, 10), micro(l.P50), micro(l.P90), micro(l.P99), micro(l.Max)})
+		count := strconv.FormatUint(l.Count, 10)
+		cells = append(cells, []string{kind, count, micro(l.P50), micro(l.P90), micro(l.P99), micro(l.Max)})
 	}
 	err := view.WriteTable(w, []string{"REQUEST", "ANSWERED", "P50 US", "P90 US", "P99 US", "MAX US"},
 		[]bool{false, true, true, true, true, true}, cells)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nresent %d, unanswered %d, held back %d, stray answers %d, reports %d\n", r.Resent, r.Unanswered, r.HeldBack, r.Stray, r.Reports)
+	fmt.Fprintf(w, "\nresent %d, unanswered %d, held back %d, stray answers %d, reports %d\n", r.Resent, r.Unanswered,
+		r.HeldBack, r.Stray, r.Reports)
 	for _, what := range slices.Sorted(maps.Keys(r.Wrong)) {
 		fmt.Fprintf(w, "wrong: %s (%d)\n", what, r.Wrong[what])
 	}

@@ -77,7 +77,8 @@ func (l *Lab) show(ctx context.Context, limit int) *Show {
 	l.mu.Lock()
 	s := &Show{
 		Generation: l.opt.Generation, Seconds: time.Since(l.started).Seconds(), Folder: l.opt.Dir, UEs: len(l.bearers),
-		Notified: l.network.Notified.Load(), Pages: l.network.Pages.Load(), Handovers: l.network.Handovers.Load(), Repairs: l.network.Repairs.Load(),
+		Notified: l.network.Notified.Load(), Pages: l.network.Pages.Load(),
+		Handovers: l.network.Handovers.Load(), Repairs: l.network.Repairs.Load(),
 		Problems: append([]string{}, l.problems...), Sessions: []ShowUE{},
 	}
 	bearers := l.bearers[:min(limit, len(l.bearers))]
@@ -199,7 +200,8 @@ func (s *Show) Print(w io.Writer) error {
 	for i := range s.Sessions {
 		u := &s.Sessions[i]
 		for n, h := range u.Hops {
-			row := []string{"", "", "", "", strings.TrimSuffix(h.Node, ".lab"), fmt.Sprintf("0x%x", h.UPSEID), h.Uplink, h.Downlink, "", ""}
+			node, seid := strings.TrimSuffix(h.Node, ".lab"), fmt.Sprintf("0x%x", h.UPSEID)
+			row := []string{"", "", "", "", node, seid, h.Uplink, h.Downlink, "", ""}
 			if n == 0 {
 				row[0], row[1], row[2], row[3] = strconv.Itoa(u.UE), u.IPv4, u.IPv6, u.Radio
 				if u.Radio == "" {
@@ -212,8 +214,10 @@ func (s *Show) Print(w io.Writer) error {
 			cells = append(cells, row)
 		}
 	}
-	err = view.WriteTable(w, []string{"UE", "IPV4", "IPV6", "RADIO", "HOP", "UP SEID", "UPLINK F-TEID", "DOWNLINK F-TEID", "UP BYTES", "DOWN BYTES"},
-		[]bool{true, false, false, false, false, false, false, false, true, true}, cells)
+	titles := []string{
+		"UE", "IPV4", "IPV6", "RADIO", "HOP", "UP SEID", "UPLINK F-TEID", "DOWNLINK F-TEID", "UP BYTES", "DOWN BYTES",
+	}
+	err = view.WriteTable(w, titles, []bool{true, false, false, false, false, false, false, false, true, true}, cells)
 	if err != nil {
 		return err
 	}
@@ -237,7 +241,8 @@ func (l *Lab) Hints() string {
 		fmt.Fprintf(b, "%siperf3 -c %s\n%siperf3 -c %s -R\n", ue, serverIPv4, ue, serverIPv6)
 	}
 	if l.opt.N9 {
-		fmt.Fprintf(b, "%scurl http://edge.lab/        # the uplink classifier takes it out at %s\n", ue, l.top.functions[len(l.network.Radios)].name)
+		relay := l.top.functions[len(l.network.Radios)].name
+		fmt.Fprintf(b, "%scurl http://edge.lab/        # the uplink classifier takes it out at %s\n", ue, relay)
 	}
 	fmt.Fprintf(b, "  sudo isthmus lab exec %s ping %s\n", w.pdn, ueAddresses(1).IPv4)
 	fmt.Fprintf(b, "  sudo isthmus lab exec cp tcpdump -ni any udp port 8805\n")

@@ -106,7 +106,9 @@ func (l *Lab) attach(ctx context.Context) error {
 	failed := make(chan error, attachers)
 	var wg sync.WaitGroup
 	for range min(attachers, l.opt.UEs) {
-		wg.Go(func() {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
 			for i := range numbers {
 				b, err := l.network.Attach(ctx, ueAddresses(i+1))
 				if err != nil {
@@ -115,7 +117,7 @@ func (l *Lab) attach(ctx context.Context) error {
 				}
 				bearers[i] = b
 			}
-		})
+		}()
 	}
 	var err error
 feed:

@@ -34,8 +34,11 @@ func inNode(ctx context.Context, node string, argv ...string) *exec.Cmd {
 }
 
 // pings runs ping and returns how many it sent and got back, and its words.
-func pings(ctx context.Context, node, target string, count int, interval time.Duration) (sent, received int, words string, err error) {
-	out, failure := inNode(ctx, node, "ping", "-n", "-c", strconv.Itoa(count), "-i", fmt.Sprint(interval.Seconds()), "-W", "5", target).CombinedOutput()
+func pings(
+	ctx context.Context, node, target string, count int, interval time.Duration,
+) (sent, received int, words string, err error) {
+	cmd := inNode(ctx, node, "ping", "-n", "-c", strconv.Itoa(count), "-i", fmt.Sprint(interval.Seconds()), "-W", "5", target)
+	out, failure := cmd.CombinedOutput()
 	m := pingSummary.FindSubmatch(out)
 	if m == nil {
 		return 0, 0, string(out), fmt.Errorf("ping: %w: %s", failure, out)
@@ -89,7 +92,8 @@ func (l *Lab) DemonstrateHandover(ctx context.Context) error {
 		if r.err != nil {
 			return r.err
 		}
-		l.say("handover: %s; %s; ping %s every %s: %d sent, %d lost", moves[0], moves[1], target, interval, r.sent, r.sent-r.received)
+		l.say("handover: %s; %s; ping %s every %s: %d sent, %d lost", moves[0], moves[1], target, interval, r.sent,
+			r.sent-r.received)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab makes a whole mobile network on one machine: UE – eNodeB – SGW-U – PGW-U – PDN, or UE – gNB – UPF [– UPF] – DN.
+// Package lab makes a whole mobile network on one machine: UE – eNodeB – SGW-U – PGW-U – PDN, or
+// UE – gNB – UPF [– UPF] – DN.
 // Every function is a pair of isthmus and isthmus-dp in a network namespace of its own, joined by veth; an emulated MME,
 // SGW-C and PGW-C, or AMF and SMF, speaks PFCP to them. Ordinary programs run in the namespaces of the UE and of the PDN.
 //
@@ -153,7 +154,8 @@ func (l *Lab) summary(step string) string {
 	case "functions":
 		return fmt.Sprintf("%d, each isthmus + isthmus-dp; files in %s", len(l.top.functions), l.opt.Dir)
 	case "servers":
-		return "HTTP, DNS" + map[bool]string{true: ", iperf3"}[l.hasIperf()] + " at " + serverIPv4.String() + " and " + serverIPv6.String()
+		iperf := map[bool]string{true: ", iperf3"}[l.hasIperf()]
+		return fmt.Sprintf("HTTP, DNS%s at %s and %s", iperf, serverIPv4, serverIPv6)
 	case "associations":
 		return fmt.Sprintf("%d over PFCP", len(l.assocs))
 	case "UEs":

@@ -76,7 +76,9 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for _, opt := range []Options{{Generation: "3g", UEs: 1}, {Generation: "4g"}, {Generation: "4g", UEs: MaxUEs + 1}, {Generation: "4g", UEs: 1, N9: true}} {
+	for _, opt := range []Options{
+		{Generation: "3g", UEs: 1}, {Generation: "4g"}, {Generation: "4g", UEs: MaxUEs + 1}, {Generation: "4g", UEs: 1, N9: true},
+	} {
 		if opt.check() == nil {
 			t.Errorf("%+v accepted", opt)
 		}

@@ -86,8 +86,8 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 		}
 	}
 	if l.opt.Handover {
-		if err := command(ctx, "ip", "-n", Prefix+"ran", "link", "add", "name", "bridge", "mtu", fmt.Sprint(tunnelMTU), "type", "bridge",
-			"mcast_snooping", "0"); err != nil {
+		if err := command(ctx, "ip", "-n", Prefix+"ran", "link", "add", "name", "bridge", "mtu", fmt.Sprint(tunnelMTU),
+			"type", "bridge", "mcast_snooping", "0"); err != nil {
 			return err
 		}
 		if err := command(ctx, "ip", "-n", Prefix+"ran", "link", "set", "bridge", "up"); err != nil {

@@ -119,12 +119,14 @@ func (l *Lab) startFunctions(ctx context.Context) error {
 			return err
 		}
 		args := agent.DPArguments(filepath.Join(dir, "dp.sock"), plan)
-		_, err = l.spawn(f.name, "isthmus-dp of "+f.name, filepath.Join(dir, "isthmus-dp.log"), append([]string{l.dp}, args...)...)
+		log := filepath.Join(dir, "isthmus-dp.log")
+		_, err = l.spawn(f.name, "isthmus-dp of "+f.name, log, append([]string{l.dp}, args...)...)
 		if err != nil {
 			return err
 		}
-		_, err = l.spawn(f.name, "isthmus of "+f.name, filepath.Join(dir, "isthmus.log"), l.program, "run", "-c", file, "--no-spawn",
-			"--metrics", "off", "--socket", filepath.Join(dir, "isthmus.sock"), "--dp-socket", filepath.Join(dir, "dp.sock"))
+		log = filepath.Join(dir, "isthmus.log")
+		_, err = l.spawn(f.name, "isthmus of "+f.name, log, l.program, "run", "-c", file, "--no-spawn", "--metrics", "off",
+			"--socket", filepath.Join(dir, "isthmus.sock"), "--dp-socket", filepath.Join(dir, "dp.sock"))
 		if err != nil {
 			return err
 		}

@@ -125,12 +125,17 @@ func newTopology(opt *Options) *topology {
 	t.addAnchor(w, relay, min(1+btoi(relay && opt.Generation == "4g"), len(t.cores)-1))
 	t.joinAccess(w, radios, first)
 	if relay {
-		t.links = append(t.links, link{end{node: w.relay, name: w.middle, port: true}, end{node: w.anchor, name: w.middle, port: true}, tunnelMTU})
+		t.join(port(w.relay, w.middle), port(w.anchor, w.middle), tunnelMTU)
 	}
-	t.links = append(t.links, link{end{node: w.anchor, name: w.core, port: true}, end{node: w.pdn, name: w.core, addresses: both(netCore, 2)}, ipMTU})
+	t.join(port(w.anchor, w.core), end{node: w.pdn, name: w.core, addresses: both(netCore, 2)}, ipMTU)
 	t.joinCores()
 	return t
 }
+
+func (t *topology) join(a, b end, mtu int) { t.links = append(t.links, link{a, b, mtu}) }
+
+// port is the end of a link that a function's data plane has.
+func port(node, name string) end { return end{node: node, name: name, port: true} }
 
 func btoi(b bool) int {
 	if b {
@@ -160,7 +165,7 @@ func (t *topology) addRadio(w words, i int) {
 		},
 		routes: []route{{poolIPv4, net4(netRadio+i, 2).Addr()}, {poolIPv6, net6(netRadio+i, 2).Addr()}},
 	})
-	t.links = append(t.links, link{end{node: "ue", name: side, addresses: both(netRadio+i, 2)}, end{node: name, name: "radio", port: true}, ipMTU})
+	t.join(end{node: "ue", name: side, addresses: both(netRadio+i, 2)}, port(name, "radio"), ipMTU)
 }
 
 func (t *topology) addRelay(w words, opt *Options) {
@@ -176,7 +181,7 @@ func (t *topology) addRelay(w words, opt *Options) {
 		f.interfaces = append(f.interfaces, iface{name: "edge", addresses: both(netEdge, 1), mtu: ipMTU, lookup: "destination"})
 		f.routes = []route{{edgeRange, net4(netEdge, 2).Addr()}}
 		t.nodes = append(t.nodes, "edge")
-		t.links = append(t.links, link{end{node: f.name, name: "edge", port: true}, end{node: "edge", name: "n6", addresses: both(netEdge, 2)}, ipMTU})
+		t.join(port(f.name, "edge"), end{node: "edge", name: "n6", addresses: both(netEdge, 2)}, ipMTU)
 	}
 	t.add(f)
 }
@@ -188,9 +193,12 @@ func (t *topology) addAnchor(w words, relay bool, controller int) {
 	}
 	t.add(&function{
 		name: w.anchor, role: w.anchorRole, title: w.anchorTitle, core: controller, access: in.name, coreSide: w.core,
-		interfaces: []iface{in, {name: w.core, addresses: both(netCore, 1), mtu: ipMTU, lookup: "destination", sources: "core"}},
+		interfaces: []iface{
+			in, {name: w.core, addresses: both(netCore, 1), mtu: ipMTU, lookup: "destination", sources: "core"},
+		},
 		routes: []route{
-			{netip.MustParsePrefix("0.0.0.0/0"), net4(netCore, 2).Addr()}, {netip.MustParsePrefix("::/0"), net6(netCore, 2).Addr()},
+			{netip.MustParsePrefix("0.0.0.0/0"), net4(netCore, 2).Addr()},
+			{netip.MustParsePrefix("::/0"), net6(netCore, 2).Addr()},
 		},
 	})
 }
@@ -198,11 +206,11 @@ func (t *topology) addAnchor(w words, relay bool, controller int) {
 // joinAccess connects radio nodes to the first function: one by a wire, several by a bridge.
 func (t *topology) joinAccess(w words, radios int, first string) {
 	if radios == 1 {
-		t.links = append(t.links, link{end{node: w.radio, name: w.access, port: true}, end{node: first, name: w.access, port: true}, tunnelMTU})
+		t.join(port(w.radio, w.access), port(first, w.access), tunnelMTU)
 		return
 	}
 	for i, f := range append(t.functions[:radios:radios], t.find(first)) {
-		t.links = append(t.links, link{end{node: f.name, name: w.access, port: true}, end{node: "ran", name: fmt.Sprintf("port%d", i)}, tunnelMTU})
+		t.join(port(f.name, w.access), end{node: "ran", name: fmt.Sprintf("port%d", i)}, tunnelMTU)
 	}
 }
 

@@ -193,14 +193,14 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	readers := make(chan error, 1)
 	go func() { readers <- r.read() }()
 	stop := make(chan struct{})
-	var repeats sync.WaitGroup
-	repeats.Go(func() { r.repeat(stop) })
+	repeats := make(chan struct{})
+	go func() { r.repeat(stop); close(repeats) }()
 	err = r.offer(ctx)
 	if e := r.drain(); err == nil {
 		err = e
 	}
 	close(stop)
-	repeats.Wait()
+	<-repeats
 	r.release()
 	conn.Close()
 	if e := <-readers; err == nil && !errors.Is(e, net.ErrClosed) {
@@ -212,7 +212,8 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 func newRun(opt Options, conn *net.UDPConn, tmpl *templates) *run {
 	// Slots beyond those held: sessions on their way in and out.
 	r := &run{
-		opt: opt, conn: conn, tmpl: tmpl, recovery: time.Now().Truncate(time.Second), slots: make([]session, opt.Sessions+opt.Window), drained: make(chan struct{}),
+		opt: opt, conn: conn, tmpl: tmpl, recovery: time.Now().Truncate(time.Second),
+		slots: make([]session, opt.Sessions+opt.Window), drained: make(chan struct{}),
 		seids: make(map[uint64]struct{}, opt.Sessions), tunnels: make(map[tunnel]struct{}, opt.Sessions),
 	}
 	for i := len(r.slots) - 1; i >= 0; i-- {
@@ -229,6 +230,8 @@ func (r *run) finish() *Result {
 	for k := range kinds {
 		res.Latency[k.String()] = r.latency[k].latency()
 	}
-	res.Established, res.Modified, res.Deleted = r.latency[establishment].count, r.latency[modification].count, r.latency[deletion].count
+	res.Established = r.latency[establishment].count
+	res.Modified = r.latency[modification].count
+	res.Deleted = r.latency[deletion].count
 	return res
 }

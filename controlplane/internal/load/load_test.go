@@ -168,7 +168,8 @@ func TestAnswer(t *testing.T) {
 	if err := a.parse(h, b); err != nil {
 		t.Fatal(err)
 	}
-	if a.seid != 5 || a.teid != 6 || !a.node || a.cause != pfcp.CauseAccepted || a.check(establishment, 3) != "" || a.check(establishment, 4) == "" {
+	if a.seid != 5 || a.teid != 6 || !a.node || a.cause != pfcp.CauseAccepted || a.check(establishment, 3) != "" ||
+		a.check(establishment, 4) == "" {
 		t.Fatalf("%+v", a)
 	}
 	for n := headerSize; n < len(b); n++ { // any cut is either an error or an answer that lacks something; never a panic

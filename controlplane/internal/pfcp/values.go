@@ -238,8 +238,9 @@ func readSNSSAI(v []byte) (string, *Error) {
 
 // User ID (TS 29.244 §8.2.101) names IMSI, IMEI and MSISDN in digits, then NAI, SUPI, GPSI and PEI in text.
 const (
-	userNAI  = 3
-	userKind = 7
+	userNAI   = 3
+	userKind  = 7
+	maxDigits = 8 // octets: TS 23.003 §2.2, §6.2 have up to 16 digits
 )
 
 // readUserID takes the first identity that is there. It is for show: one that cannot be shown is left out.
@@ -254,6 +255,7 @@ func readUserID(v []byte) (string, *Error) {
 		text, ok := string(value), printable(value, false)
 		if kind < userNAI {
 			text, ok = digits(value)
+			ok = ok && len(value) <= maxDigits
 		}
 		if user == "" && ok {
 			user = text

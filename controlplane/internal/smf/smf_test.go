@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,13 +18,21 @@ import (
 	"isthmus/controlplane/internal/smf/smftest"
 )
 
+// words are a log of the test's.
+type words struct{ t *testing.T }
+
+func (w words) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
 func client(t *testing.T, opt smf.Options) *smf.Client {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.Conn, opt.Node, opt.Log = conn, pfcp.NodeID{FQDN: "smf.test"}, slog.New(slog.NewTextHandler(t.Output(), nil))
+	opt.Conn, opt.Node, opt.Log = conn, pfcp.NodeID{FQDN: "smf.test"}, slog.New(slog.NewTextHandler(words{t}, nil))
 	if opt.T1 == 0 {
 		opt.T1 = 20 * time.Millisecond
 	}
@@ -264,7 +273,8 @@ func TestAttachUndone(t *testing.T) {
 }
 
 func TestClassifier(t *testing.T) {
-	r := smf.Relay{Access: "n3", Core: "n9", Classifier: &smf.Classifier{Instance: "edge", To: netip.MustParsePrefix("203.0.113.0/24"), UE: ue}}
+	edge := &smf.Classifier{Instance: "edge", To: netip.MustParsePrefix("203.0.113.0/24"), UE: ue}
+	r := smf.Relay{Access: "n3", Core: "n9", Classifier: edge}
 	up := smftest.Start(t)
 	s, err := associate(t, client(t, smf.Options{}), up).Establish(context.Background(), r.Request(), nil)
 	if err != nil {

@@ -188,7 +188,9 @@ func (s *Server) answer(h pfcp.Header, m pfcp.Message) (pfcp.Message, uint64) {
 	case *pfcp.HeartbeatRequest:
 		return &pfcp.HeartbeatResponse{Recovery: s.recovery}, 0
 	case *pfcp.AssociationSetupRequest:
-		return &pfcp.AssociationSetupResponse{Node: node, Cause: pfcp.CauseAccepted, Recovery: s.recovery, Features: pfcp.UPFtup | pfcp.UPEmpu}, 0
+		return &pfcp.AssociationSetupResponse{
+			Node: node, Cause: pfcp.CauseAccepted, Recovery: s.recovery, Features: pfcp.UPFtup | pfcp.UPEmpu,
+		}, 0
 	case *pfcp.AssociationUpdateRequest:
 		return &pfcp.AssociationUpdateResponse{Node: node, Cause: pfcp.CauseAccepted}, 0
 	case *pfcp.AssociationReleaseRequest:
