@@ -419,6 +419,7 @@ struct api_qer {
 	uint32_t share; // QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
 	char uplink_policer[API_NAME]; // empty: not policed
 	char downlink_policer[API_NAME];
+	uint32_t pad2; // URRs follow, which are aligned to 8 bytes
 };
 
 #define API_URR_VOLUME 1u // measurement method

@@ -492,9 +492,10 @@ type QER struct {
 	Share           uint32
 	UplinkPolicer   [32]byte
 	DownlinkPolicer [32]byte
+	Pad2            uint32
 }
 
-const SizeofQER = 0x4c
+const SizeofQER = 0x50
 
 type URR struct {
 	ID                        uint32

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gateway with everything switched on.
 #include "hostile/busy_gateway.h"
+#include "hostile/busy_mobile.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,9 @@ static void make(void)
 	e.max_sessions = 32;
 	e.max_flows = 64;
 	e.max_fragments = 16;
+	e.max_buffered = 32;
+	e.max_urrs = 48;
+	e.max_events = 64;
 	gateway_start(&e);
 	kit_begin();
 	access_list("uplink", 4444);
@@ -119,6 +123,7 @@ static void make(void)
 	route("2001:db8:ffff::/48", "2001:db8:6::2");
 	route("203.0.113.0/24", "192.0.2.77"); // a neighbour that must be asked for
 	homes();
+	busy_mobile_objects();
 	if (kit_commit() != 0) {
 		fprintf(stderr, "busy gateway: %s\n", kit_error());
 		exit(99);

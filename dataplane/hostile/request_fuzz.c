@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "core/object.h"
 #include "hostile/busy_gateway.h"
+#include "hostile/busy_mobile.h"
 #include "wire/bytes.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // Names that occur in the state, so that changes and references find something.
+// Keys are names within their kind: "access", "core" are network instances too.
 static const char *const keys[] = {"engine", "access", "core", "internet", "homes", "n3", "n6", "uplink", "downlink",
 	"single", "two", "upf4", "upf6", "home-1", "home-2", "home-3", "home-4", "home-5", "home-6", "198.51.100.0/24",
-	"2001:db8:ffff::/48", "203.0.113.0/24", "new-1", "new-2", "n3|10.0.0.2", "n3|fd00::2", ""};
+	"2001:db8:ffff::/48", "203.0.113.0/24", "new-1", "new-2", "n3|10.0.0.2", "n3|fd00::2", "", "radio", "mobile4",
+	"mobile6", "self", "mobile-1", "mobile-2", "mobile-3", "mobile-4", "mobile-5", "mobile-6", "mobile-7",
+	"mobile-8", "mobile-9", "mobile-10", "mobile-11", "mobile-12", "new-3"};
 
 struct client {
 	struct reply_sink sink;
@@ -110,6 +114,17 @@ static void traffic(void)
 				kit_send("core", f.at, f.length);
 		}
 	}
+	for (uint8_t n = 0; n < BUSY_MOBILE; n++)
+		for (uint8_t kind = 0; kind < 16; kind++) {
+			static const uint8_t bytes[64] = {0, 9, 17, 0x15, 0xb3, 0x13, 0x88, 0, 61};
+			uint8_t copy[64];
+
+			memcpy(copy, bytes, sizeof(copy));
+			copy[0] = n;
+			const char *port = busy_mobile_frame(&f, kind, copy, sizeof(copy));
+			if (port_by_name(port) != NULL)
+				kit_send(port, f.at, f.length);
+		}
 	kit_run();
 	kit_advance(2000003);
 	kit_clear();
@@ -119,7 +134,7 @@ static void traffic(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct client c = {.sink = {.send = answer, .owner = 1}};
+	struct client c = {.sink = {.send = answer, .offer = answer, .owner = 1}};
 	size_t at = 0;
 
 	busy_gateway_start();

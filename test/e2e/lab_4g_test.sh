@@ -57,6 +57,7 @@ grep -q 'isthmus-dp of .* ended (signal: killed)' "$DIR/isthmus.log" || fail "th
 nothing_left
 
 echo "--- interrupted while it starts"
+rm -f "$DIR/isthmus.log"
 "$BIN/isthmus" lab 4g --dir "$LAB" >"$DIR/isthmus.log" 2>&1 &
 LAB_PID=$!
 wait_for 20 grep -q '^namespaces' "$DIR/isthmus.log"

@@ -21,6 +21,7 @@ lab_world() {
 
 # usage: start_lab 4g|5g [OPTION...]
 start_lab() {
+	rm -f "$DIR/isthmus.log" # of the lab before
 	"$BIN/isthmus" lab "$@" --dir "$LAB" >"$DIR/isthmus.log" 2>&1 & # no function: signals are for the lab, not for a shell
 	LAB_PID=$!
 	wait_for 60 grep -q 'Ctrl-C ends the lab' "$DIR/isthmus.log" || fail "the lab does not start: $(cat "$DIR/isthmus.log")"

@@ -65,11 +65,17 @@ func (a *Agent) openMobile() error {
 	return nil
 }
 
+// spawn runs fn until stop waits for it.
+func (m *mobile) spawn(fn func()) {
+	m.group.Add(1)
+	go func() { defer m.group.Done(); fn() }()
+}
+
 // run serves until ctx ends.
 func (m *mobile) run(ctx context.Context, socket string) {
-	m.group.Go(func() { m.plane.Run(ctx) })
-	m.group.Go(func() { m.plane.Follow(ctx, socket) })
-	m.group.Go(func() { m.server.Run(ctx) })
+	m.spawn(func() { m.plane.Run(ctx) })
+	m.spawn(func() { m.plane.Follow(ctx, socket) })
+	m.spawn(func() { m.server.Run(ctx) })
 }
 
 // storePath is pfcp.store, or its default: beside what else outlives us.

@@ -78,7 +78,7 @@ func Clean(ctx context.Context, dir string) (string, error) {
 	if err := sweep(dir); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("removed %d namespaces and %s", len(list), dir), nil
+	return fmt.Sprintf("removed %d namespaces and the files in %s", len(list), dir), nil
 }
 
 // endHolder asks the lab that holds the folder's lock to end, and kills it when it does not.

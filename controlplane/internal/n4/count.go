@@ -136,6 +136,7 @@ type counters struct {
 	rejected [rejects]atomic.Uint64
 	events   [events]atomic.Uint64
 	logged   [rejects]logGate
+	refusals refusals
 }
 
 // answered counts an answer by its cause.
@@ -179,11 +180,11 @@ func (g *logGate) open(now time.Time) (held uint64, ok bool) {
 	return g.held.Swap(0), true
 }
 
-// reject counts a dropped or refused message, and logs it unless too many are logged.
+// reject counts a message that is dropped without an answer, and logs it unless too many are logged.
 func (s *Server) reject(why reject, from netip.AddrPort, text string) {
 	s.count.rejected[why].Add(1)
 	if held, ok := s.count.logged[why].open(time.Now()); ok {
-		s.log.Warn("PFCP message refused", "reason", why.String(), "from", from.String(), "detail", text, "not_logged", held)
+		s.log.Warn("PFCP message dropped", "reason", why.String(), "from", from.String(), "detail", text, "not_logged", held)
 	}
 }
 

@@ -21,13 +21,15 @@ func (s *Server) nodeMessage(p *packet) {
 	if p.h.Type == pfcp.AssociationSetupRequestType {
 		// Row A1. The answers of refused peers are not kept: they would be memory that strangers fill.
 		if _, known := s.cfg.configuredPeer(p.from.Addr(), ""); !known && !s.cfg.AllowUnknown {
-			s.reject(rejectNotAllowed, p.from, "association set-up from an address that is not in pfcp.peers")
-			s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, &pfcp.Error{Cause: pfcp.CauseRejected}))
+			e := &pfcp.Error{Cause: pfcp.CauseRejected, Text: "the address is not in pfcp.peers"}
+			s.refused(rejectNotAllowed, p.from, p.h.Type, e)
+			s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
 			return
 		}
 	} else if src.find(p.from) == nil {
-		s.reject(rejectNoAssociation, p.from, "")
-		s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, &pfcp.Error{Cause: pfcp.CauseNoAssociation}))
+		e := &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
+		s.refused(rejectNoAssociation, p.from, p.h.Type, e)
+		s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
 		return
 	}
 	key := keyOf(p.k, p.from, p.h)
@@ -77,20 +79,20 @@ func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 	case *pfcp.AssociationUpdateRequest:
 		a := src.named(nodeName(req.Node.String()))
 		if a == nil {
-			return s.refuse(p, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation})
+			return s.refuse(p, rejectNoAssociation, noAssociationOf(req.Node))
 		}
 		return s.update(p, a, req)
 	case *pfcp.AssociationReleaseRequest:
 		a := src.named(nodeName(req.Node.String()))
 		if a == nil {
-			return s.refuse(p, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation})
+			return s.refuse(p, rejectNoAssociation, noAssociationOf(req.Node))
 		}
 		s.remove(a, eventReleased, false)
 		return &pfcp.AssociationReleaseResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
 	case *pfcp.SessionSetDeletionRequest:
 		a := src.named(nodeName(req.Node.String()))
 		if a == nil {
-			return s.refuse(p, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation})
+			return s.refuse(p, rejectNoAssociation, noAssociationOf(req.Node))
 		}
 		s.sessions.Release(a.ID, req.FQCSID, func(deleted int) {
 			s.log.Info("PFCP session set deleted", "association", a.ID, "sessions", deleted)
@@ -108,12 +110,13 @@ func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 	return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
 }
 
+func noAssociationOf(node pfcp.NodeID) *pfcp.Error {
+	return &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association of node id " + node.String() + " from this address"}
+}
+
 // refuse counts and returns a refusal; why is 0 when the cause is the reason.
 func (s *Server) refuse(p *packet, why reject, e *pfcp.Error) (pfcp.Message, reject) {
-	if why == 0 {
-		why = causeReject(e.Cause)
-	}
-	s.reject(why, p.from, e.Error())
+	why = s.refused(why, p.from, p.h.Type, e)
 	return s.refusal(p.h.Type, e), why
 }
 

@@ -40,6 +40,13 @@ func (s *Server) Find(id string) *Association {
 	return nil
 }
 
+// Reachable is Reporter's.
+func (s *Server) Reachable(id string) bool {
+	x := s.index.Load()
+	a := x.byID[id]
+	return a != nil && (!a.failed() || x.heir(a) != nil)
+}
+
 // Report sends a session report. When the association's path has failed, a living member of its SMF set gets it
 // (TS 29.244 §5.22).
 func (s *Server) Report(id string, to netip.Addr, cpSEID uint64, req *pfcp.SessionReportRequest,

@@ -95,14 +95,18 @@ func (s *Server) close() {
 func (s *Server) Run(ctx context.Context) error {
 	s.ctx = ctx
 	var all sync.WaitGroup
+	run := func(fn func()) { // sync.WaitGroup.Go is younger than the Go we ask for
+		all.Add(1)
+		go func() { defer all.Done(); fn() }()
+	}
 	for _, k := range s.sockets {
-		all.Go(func() { s.read(ctx, k, s.sort) })
-		all.Go(func() { s.write(ctx, k) })
+		run(func() { s.read(ctx, k, s.sort) })
+		run(func() { s.write(ctx, k) })
 	}
 	for _, w := range s.workers {
-		all.Go(func() { s.work(ctx, w) })
+		run(func() { s.work(ctx, w) })
 	}
-	all.Go(func() { s.own(ctx) })
+	run(func() { s.own(ctx) })
 	s.log.Info("PFCP ready", "listen", s.cfg.Listen, "node_id", s.cfg.Node.String(), "recovery", s.recovery)
 	<-ctx.Done()
 	s.stopping.Store(true)

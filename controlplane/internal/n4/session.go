@@ -29,8 +29,9 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 	src := s.index.Load().byAddr[p.from.Addr()]
 	a := src.find(p.from)
 	if a == nil {
-		s.reject(rejectNoAssociation, p.from, "")
-		s.refuseSession(p, &pfcp.Error{Cause: pfcp.CauseNoAssociation})
+		e := &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
+		s.refused(rejectNoAssociation, p.from, p.h.Type, e)
+		s.refuseSession(p, e)
 		return
 	}
 	a.requests.Add(1)
@@ -45,10 +46,11 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 	}
 	// What takes load away, or changes what is there, is let through for longer than what adds to it.
 	if s.inFlight.Load() >= int64(s.cfg.InFlight) || busy && p.h.Type == pfcp.SessionEstablishmentRequestType {
-		s.reject(rejectCongestion, p.from, "")
+		e := &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "too many requests are being carried out"}
+		s.refused(rejectCongestion, p.from, p.h.Type, e)
 		a.refused.Add(1)
 		s.answers.forget(c.key)
-		s.refuseSession(p, &pfcp.Error{Cause: pfcp.CauseCongestion})
+		s.refuseSession(p, e)
 		return
 	}
 	m, err := decode(p.b)
@@ -105,7 +107,7 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 		if now := s.index.Load().byID[a.ID]; r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
 			// The association ended meanwhile, and this session was not there yet when its sessions were released.
 			s.sessions.Delete(&a.Association, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
-			r = &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseNoAssociation}
+			r = &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseNoAssociation, Text: "the association ended meanwhile"}
 		}
 		r.Node = s.cfg.Node
 		c.answer(r, req.CP.SEID, r.Cause)
@@ -139,7 +141,7 @@ func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 	case pfcp.CauseAccepted, pfcp.CauseMoreUsageReports, pfcp.CauseAcceptedPartially:
 	default:
 		c.a.refused.Add(1)
-		s.reject(causeReject(cause), c.from, "refused by the session layer")
+		s.refused(0, c.from, c.key.typ, whyOf(m))
 		if cause == pfcp.CauseContextNotFound {
 			s.missed(c.a)
 		}
@@ -160,15 +162,25 @@ func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 	s.send(c.k, c.from, b)
 }
 
+// whyOf is what the session layer said of a request that it refused.
+func whyOf(m pfcp.Message) *pfcp.Error {
+	switch r := m.(type) {
+	case *pfcp.SessionEstablishmentResponse:
+		return &pfcp.Error{Cause: r.Cause, Offending: r.Offending, Rule: r.Failed, Text: r.Text}
+	case *pfcp.SessionModificationResponse:
+		return &pfcp.Error{Cause: r.Cause, Offending: r.Offending, Rule: r.Failed, Text: r.Text}
+	case *pfcp.SessionDeletionResponse:
+		return &pfcp.Error{Cause: r.Cause, Offending: r.Offending, Text: r.Text}
+	}
+	return &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: "no answer of the session layer"}
+}
+
 func (c *call) refuse(why reject, e *pfcp.Error) { c.refuseTo(0, why, e) }
 
 // refuseTo ends the transaction before the session layer heard of it; why is 0 when the cause is the reason.
 func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
-	if why == 0 {
-		why = causeReject(e.Cause)
-	}
 	c.a.refused.Add(1)
-	c.s.reject(why, c.from, e.Error())
+	c.s.refused(why, c.from, c.h.Type, e)
 	c.h.SEID = seid
 	c.s.answers.finish(c.key, c.s.respond(c.k, c.from, c.h, c.s.refusal(c.h.Type, e)))
 }

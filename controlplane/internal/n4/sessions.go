@@ -71,6 +71,8 @@ type Reporter interface {
 	// done is called once; an error means that no answer came, or that the association is gone.
 	Report(association string, to netip.Addr, cpSEID uint64, req *pfcp.SessionReportRequest,
 		done func(*pfcp.SessionReportResponse, error))
+	// Reachable tells whether a report to the association would be sent: its path works, or that of a member of its SMF set.
+	Reachable(association string) bool
 	NodeReport(req *pfcp.NodeReportRequest)
 	// Address is where CP functions find us, for the UP F-SEID: the listen addresses.
 	Address() (v4, v6 netip.Addr)

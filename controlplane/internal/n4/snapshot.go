@@ -27,6 +27,7 @@ type Snapshot struct {
 	Sent         map[string]uint64 `json:"sent"`
 	Rejected     map[string]uint64 `json:"rejected"`
 	Events       map[string]uint64 `json:"events"`
+	Refusals     []Refusal         `json:"refusals"` // the last ones, the newest first
 	Associations []AssociationRow  `json:"associations"`
 }
 
@@ -58,7 +59,7 @@ func (s *Server) Snapshot() *Snapshot {
 		Sessions: s.sessions.Count(""), InFlight: s.inFlight.Load(), Queued: len(s.nodes), Requests: s.requests.size(),
 		Answers:  s.answers.size.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{}, Events: map[string]uint64{},
-		Associations: []AssociationRow{},
+		Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
 	}
 	for _, k := range s.sockets {
 		out.Listen = append(out.Listen, k.local.String())

@@ -569,6 +569,7 @@ type SessionEstablishmentResponse struct {
 	UP        FSEID // valid when accepted
 	Created   []CreatedPDR
 	Endpoints []CreatedEndpoint
+	Text      string // why it is refused: for the log, not on the wire
 }
 
 // SessionModificationRequest: the removals, creations and updates are one change, applied whole or not at all.
@@ -609,6 +610,7 @@ type SessionModificationResponse struct {
 	Endpoints []CreatedEndpoint
 	Usage     []UsageReport
 	MoreUsage bool
+	Text      string // why it is refused: for the log, not on the wire
 }
 
 type SessionDeletionRequest struct{}
@@ -618,6 +620,7 @@ type SessionDeletionResponse struct {
 	Offending uint16
 	Usage     []UsageReport
 	MoreUsage bool
+	Text      string // why it is refused: for the log, not on the wire
 }
 
 // UsageReport is TS 29.244 §7.5.8.3. What the URR did not measure is nil.

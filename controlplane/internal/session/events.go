@@ -122,41 +122,32 @@ func (p *Plane) hear(ctx context.Context, a *acknowledger, events []api.Event) e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p.tell(ctx, reporter, events, func() {
+	p.tell(reporter, events, func() {
 		<-a.room
 		a.end(sequences...)
-	}, 0)
+	})
 	return nil
 }
 
-// How usage waits for a CP function whose path has failed: it is what somebody is charged for.
-const (
-	retryUsage = 5 * time.Second
-	maxRetries = 720 // an hour
-)
-
 // tell reports events of one session; done is called when they are dealt with.
-func (p *Plane) tell(ctx context.Context, reporter n4.Reporter, events []api.Event, done func(), tries int) {
+func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
 	seid, e, req := p.sessionReport(events)
 	if req == nil {
 		done()
 		return
 	}
 	_, cp, owner := ownerOf(e.data)
-	to := cp.IPv4
-	if !to.IsValid() {
-		to = cp.IPv6
-	}
-	reporter.Report(owner, to, cp.SEID, req, func(r *pfcp.SessionReportResponse, err error) {
-		if errors.Is(err, n4.ErrPathFailed) && len(req.Usage) > 0 && tries < maxRetries && ctx.Err() == nil {
-			if p.waiting.Add(1) <= maxReports/2 { // the other half is kept for CP functions that answer
-				time.AfterFunc(retryUsage, func() {
-					p.waiting.Add(-1)
-					p.tell(ctx, reporter, events, done, tries+1)
-				})
-				return
+	reporter.Report(owner, addressOf(cp), cp.SEID, req, func(r *pfcp.SessionReportResponse, err error) {
+		switch {
+		case errors.Is(err, n4.ErrStopped):
+			return // not acknowledged: who comes after us hears it again
+		case len(req.Usage) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
+			rows := make([]api.Usage, len(events))
+			for i := range events {
+				rows[i] = events[i].Usage
 			}
-			p.waiting.Add(-1)
+			p.keepUsage(seid, rows, done)
+			return
 		}
 		done()
 		p.reported(seid, r, err)

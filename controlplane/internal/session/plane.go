@@ -34,13 +34,12 @@ type Committer interface {
 // Plane is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait as
 // one transaction. mu guards everything that belongs to it; others (events, reconciliation, show) take mu in turn.
 type Plane struct {
-	log     *slog.Logger
-	queue   chan *job
-	closed  chan struct{}
-	wake    chan struct{} // there are deletions to pace
-	report  atomic.Pointer[n4.Reporter]
-	node    pfcp.NodeID  // ours
-	waiting atomic.Int64 // usage reports that wait for a path
+	log    *slog.Logger
+	queue  chan *job
+	closed chan struct{}
+	wake   chan struct{} // there are deletions to pace
+	report atomic.Pointer[n4.Reporter]
+	node   pfcp.NodeID // ours
 
 	mu       sync.Mutex
 	set      *Settings
@@ -52,6 +51,7 @@ type Plane struct {
 	shares   shares
 	client   Committer // nil: away
 	releases []*release
+	late     late
 	carry    *job // waits for the next transaction, because its session is in this one
 	count    Counters
 	answers  []func()
@@ -65,6 +65,7 @@ type Counters struct {
 	Unknown                        uint64           // requests for sessions that are not the asker's (row A13)
 	StoreErrors                    uint64
 	Reports, ReportsLost           uint64
+	ReportsLate                    uint64 // usage that is kept until its CP function can be reached
 	Duplicated                     uint64
 }
 
@@ -85,7 +86,7 @@ func Open(path string, set *Settings, log *slog.Logger) (*Plane, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	p := &Plane{log: log, set: set, node: set.Node, queue: make(chan *job, maxWaiting), closed: make(chan struct{}), wake: make(chan struct{}, 1),
-		x: newIndex(set), pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{},
+		x: newIndex(set), pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(),
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
 	p.count.Refused = map[uint8]uint64{}
 	st, err := openStore(path)
@@ -130,6 +131,7 @@ func (p *Plane) turn(first *job) {
 	if batch := p.gather(first); len(batch) > 0 {
 		p.work(batch)
 	}
+	p.flushLate()
 	answers := p.answers
 	p.answers = nil
 	p.mu.Unlock()
@@ -286,6 +288,7 @@ func (p *Plane) keep(t *txn) {
 
 // housekeeping: unused objects go, the store is synced.
 func (p *Plane) housekeeping() {
+	p.tellLate()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := newTxn()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"isthmus/api"
@@ -19,6 +20,7 @@ type reporter struct {
 	mu      sync.Mutex
 	reports chan reported
 	nodes   chan *pfcp.NodeReportRequest
+	downFor atomic.Value // the association whose path has failed
 }
 
 type reported struct {
@@ -29,8 +31,13 @@ type reported struct {
 }
 
 func (r *reporter) Report(a string, _ netip.Addr, cp uint64, req *pfcp.SessionReportRequest, done func(*pfcp.SessionReportResponse, error)) {
+	if r.downFor.Load() == a {
+		done(nil, n4.ErrPathFailed)
+		return
+	}
 	r.reports <- reported{a, cp, req, done}
 }
+func (r *reporter) Reachable(a string) bool                 { return r.downFor.Load() != a }
 func (r *reporter) NodeReport(req *pfcp.NodeReportRequest)  { r.nodes <- req }
 func (r *reporter) Address() (v4, v6 netip.Addr)            { return addr("10.0.0.1"), netip.Addr{} }
 func (r *reporter) Find(association string) *n4.Association { return nil }

@@ -21,7 +21,7 @@ func (p *Plane) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRe
 		finish: func(err *pfcp.Error, _ []api.Usage) func() {
 			r := &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseAccepted}
 			if err != nil {
-				r.Cause, r.Offending, r.Failed = err.Cause, err.Offending, err.Rule
+				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Established++
 				r.UP.SEID, r.Created, r.Endpoints = made.SEID, out.pdrs, out.endpoints
@@ -153,6 +153,9 @@ func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
 	t.onDone(func() {
 		p.x.released(c)
 		p.x.part(e.owner)
+		if p.late.by[seid] != nil {
+			p.late.dirty[seid] = true
+		}
 	})
 	return nil
 }
@@ -190,10 +193,10 @@ func (p *Plane) Modify(from *n4.Association, seid uint64, req *pfcp.SessionModif
 				}
 			}
 			if err != nil {
-				r.Cause, r.Offending, r.Failed = err.Cause, err.Offending, err.Rule
+				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Modified++
-				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, seid, rows)
+				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, p.joinLate(seid, rows, false))
 			}
 			return func() { reply(r, cp) }
 		},
@@ -285,10 +288,10 @@ func (p *Plane) Delete(from *n4.Association, seid uint64, reply func(r *pfcp.Ses
 				cp = old.CP.SEID
 			}
 			if err != nil {
-				r.Cause, r.Offending = err.Cause, err.Offending
+				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
 			} else {
 				p.count.Deleted++
-				r.Usage = reports(old, seid, rows)
+				r.Usage = reports(old, p.joinLate(seid, rows, true))
 			}
 			return func() { reply(r, cp) }
 		},

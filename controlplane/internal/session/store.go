@@ -22,6 +22,7 @@ var (
 	bucketSessions     = []byte("sessions") // rising number -> encoded session
 	bucketAssociations = []byte("associations")
 	bucketApplications = []byte("applications")
+	bucketUsage        = []byte("usage") // SEID -> usage that waits for its CP function
 	keyVersion         = []byte("version")
 	keyRecovery        = []byte("recovery")
 )
@@ -60,7 +61,7 @@ func openStore(path string) (*store, error) {
 }
 
 func (s *store) prepare(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{bucketMeta, bucketSessions, bucketAssociations, bucketApplications} {
+	for _, name := range [][]byte{bucketMeta, bucketSessions, bucketAssociations, bucketApplications, bucketUsage} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -236,6 +237,9 @@ func (p *Plane) load() error {
 	})
 	if err == nil {
 		err = p.store.write(t.records)
+	}
+	if err == nil {
+		err = p.loadLate()
 	}
 	return err
 }

@@ -44,14 +44,11 @@ func stamp(ns uint64) time.Time {
 	return time.Unix(0, int64(ns))
 }
 
-// reports of one session, out of the rows of a commit. s is the session as it was before the change, which still has the
-// URRs that went.
-func reports(s *Session, seid uint64, rows []api.Usage) []pfcp.UsageReport {
+// reports of one session. s is the session as it was before the change, which still has the URRs that went.
+func reports(s *Session, rows []api.Usage) []pfcp.UsageReport {
 	var list []pfcp.UsageReport
 	for i := range rows {
-		if rows[i].SEID == seid {
-			list = append(list, report(s, &rows[i]))
-		}
+		list = append(list, report(s, &rows[i]))
 	}
 	return list
 }

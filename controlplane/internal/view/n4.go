@@ -58,5 +58,27 @@ func n4Cells(s *n4.Snapshot) [][]string {
 			cells = append(cells, []string{group.name, name, number(group.counts[name])})
 		}
 	}
+	for i := range s.Refusals {
+		r := &s.Refusals[i]
+		cells = append(cells, []string{"refused", r.Peer, refusalText(r)})
+	}
 	return cells
+}
+
+// refusalText is one line: when, what, why.
+func refusalText(r *n4.Refusal) string {
+	text := fmt.Sprintf("%s %s: cause %d %s", r.Time.Format("15:04:05"), r.Message, r.Cause, r.Reason)
+	if r.IE != 0 {
+		text += fmt.Sprintf(", IE %d", r.IE)
+	}
+	if r.Rule != "" {
+		text += ", " + r.Rule
+	}
+	if r.Text != "" {
+		text += ": " + r.Text
+	}
+	if r.Count > 1 {
+		text += fmt.Sprintf(" (%d times)", r.Count)
+	}
+	return text
 }

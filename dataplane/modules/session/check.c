@@ -10,6 +10,11 @@
 #include <errno.h>
 #include <string.h>
 
+// URRs have fields of 8 bytes: what stands in front of them keeps that.
+static_assert(sizeof(struct api_session) % 8 == 0 && sizeof(struct api_pdr) % 8 == 0 &&
+		      sizeof(struct api_far) % 8 == 0 && sizeof(struct api_qer) % 8 == 0,
+	"the arrays of a session are aligned");
+
 void session_parts(struct parts *p, const struct api_session *s, const char *name)
 {
 	p->s = s;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// What lab and control-load say to command lines that cannot work.
+func TestLabAndLoadErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct {
+		args   string
+		code   int
+		stderr string // must be contained
+	}{
+		{"lab", ExitUsage, "lab what?"},
+		{"lab 3g", ExitUsage, "unknown command"},
+		{"lab 4g --n9", ExitUsage, "unknown flag"},
+		{"lab 4g --ues 0 --dir " + dir, ExitFailed, "0 UEs are not between"},
+		{"lab show --dir " + dir, ExitFailed, "no lab is running in " + dir},
+		{"lab idle x --dir " + dir, ExitFailed, "no number of a UE"},
+		{"lab exec nowhere true", ExitFailed, `no "nowhere"`},
+		{"lab exec ue", ExitUsage, "requires at least 2 arg"},
+		{"control-load", ExitUsage, `required flag(s) "peer"`},
+		{"control-load --peer nonsense", ExitFailed, "--peer:"},
+		{"control-load --peer 127.0.0.1 --rate 0", ExitFailed, "a rate of 0"},
+		{"control-load --peer 127.0.0.1 --first-ue ::1", ExitFailed, "IPv4 addresses"},
+	} {
+		code, _, stderr := run(t, "", strings.Fields(test.args)...)
+		if code != test.code || !strings.Contains(stderr, test.stderr) {
+			t.Errorf("%s: exit status %d, %q", test.args, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"isthmus/api"
+	"isthmus/controlplane/internal/n4"
+	"isthmus/controlplane/internal/pfcp"
+)
+
+const (
+	lateTurns   = 4096            // sessions whose usage is tried again in one tick
+	lateReports = 8               // usage reports in one message: it stays within one datagram
+	lateFirst   = 2 * time.Second // a CP function that is there but does not answer: tried again after this, then twice it, …
+	lateLast    = 5 * time.Minute
+)
+
+// late is usage that could not be told: the path to the CP function has failed, or nothing answers. It is what somebody is
+// charged for, so it waits as long as its session lives (the headless time ends that), in the store too. What a URR measures
+// meanwhile is added up, so that there is at most one row for each. Used under Plane's mu.
+type late struct {
+	by    map[uint64]*lateUsage
+	queue []uint64 // whose turn it is; each once, some of them gone
+	dirty map[uint64]bool
+	done  []func() // told when all that is dirty is in the store: the data plane may forget the events
+}
+
+type lateUsage struct {
+	rows []api.Usage // one for each URR
+	sent []api.Usage // in a report that has no answer yet
+	wait time.Duration
+	next time.Time // not tried before
+}
+
+func newLate() late { return late{by: map[uint64]*lateUsage{}, dirty: map[uint64]bool{}} }
+
+// addUsage makes one measurement of two that follow each other. The sequence number is that of the later one.
+func addUsage(a, b *api.Usage) {
+	if b.StartNs < a.StartNs || a.StartNs == 0 {
+		a.StartNs = b.StartNs
+	}
+	if b.FirstNs != 0 && (b.FirstNs < a.FirstNs || a.FirstNs == 0) {
+		a.FirstNs = b.FirstNs
+	}
+	for i := range a.Bytes {
+		a.Bytes[i] += b.Bytes[i]
+		a.Packets[i] += b.Packets[i]
+	}
+	a.EndNs, a.LastNs = max(a.EndNs, b.EndNs), max(a.LastNs, b.LastNs)
+	a.Sequence, a.Query = max(a.Sequence, b.Sequence), max(a.Query, b.Query)
+	a.Triggers |= b.Triggers
+	a.Duration += b.Duration
+	a.Events += b.Events
+}
+
+func mergeUsage(rows, more []api.Usage) []api.Usage {
+	for i := range more {
+		n := slices.IndexFunc(rows, func(u api.Usage) bool { return u.URR == more[i].URR })
+		if n < 0 {
+			rows = append(rows, more[i])
+		} else {
+			addUsage(&rows[n], &more[i])
+		}
+	}
+	return rows
+}
+
+// keepUsage puts usage by that could not be told. done is called when it is in the store.
+func (p *Plane) keepUsage(seid uint64, rows []api.Usage, done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &p.late
+	if p.x.session[seid] == nil {
+		p.count.ReportsLost++
+	} else {
+		p.count.ReportsLate++
+		u := l.by[seid]
+		if u == nil {
+			u = &lateUsage{}
+			l.by[seid] = u
+			l.queue = append(l.queue, seid)
+		}
+		u.rows = mergeUsage(u.rows, rows)
+		l.dirty[seid] = true
+	}
+	l.done = append(l.done, done)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// joinLate adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds mu.
+func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
+	mine := slices.DeleteFunc(slices.Clone(rows), func(u api.Usage) bool { return u.SEID != seid })
+	u := p.late.by[seid]
+	if u == nil {
+		return mine
+	}
+	var rest []api.Usage
+	for _, row := range u.rows {
+		if ends || slices.ContainsFunc(mine, func(m api.Usage) bool { return m.URR == row.URR }) {
+			mine = mergeUsage(mine, []api.Usage{row})
+		} else {
+			rest = append(rest, row)
+		}
+	}
+	u.rows = rest
+	p.late.dirty[seid] = true
+	return mine
+}
+
+// flushLate writes what changed, and lets the data plane forget its events. The caller holds mu.
+func (p *Plane) flushLate() {
+	l := &p.late
+	if len(l.dirty) > 0 {
+		records := make(map[uint64][]byte, len(l.dirty))
+		for seid := range l.dirty {
+			u := l.by[seid]
+			switch {
+			case u == nil:
+			case p.x.session[seid] == nil:
+				if len(u.rows) > 0 {
+					p.count.ReportsLost++
+				}
+				delete(l.by, seid)
+			case len(u.rows)+len(u.sent) == 0:
+				delete(l.by, seid)
+			}
+			records[seid] = nil
+			if u = l.by[seid]; u != nil {
+				for _, list := range [][]api.Usage{u.sent, u.rows} {
+					for i := range list {
+						records[seid] = append(records[seid], api.Encode(&list[i])...)
+					}
+				}
+			}
+		}
+		clear(l.dirty)
+		if err := p.store.writeUsage(records); err != nil {
+			p.count.StoreErrors++
+			p.log.Error("usage that waits for a CP function is not kept for a restart", "error", err)
+		}
+	}
+	p.answers = append(p.answers, l.done...)
+	l.done = nil
+}
+
+// lateTurn is a session whose usage is tried again.
+type lateTurn struct {
+	seid, cp uint64
+	owner    string
+	to       pfcp.FSEID
+	rows     []api.Usage
+	req      *pfcp.SessionReportRequest
+}
+
+// takeLate returns those whose CP function can be reached now. The caller holds mu.
+func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn) {
+	l := &p.late
+	reachable := map[string]bool{}
+	for range min(len(l.queue), lateTurns) {
+		seid := l.queue[0]
+		l.queue = l.queue[1:]
+		u, e := l.by[seid], p.x.session[seid]
+		if u == nil || e == nil {
+			continue
+		}
+		l.queue = append(l.queue, seid)
+		ok, known := reachable[e.owner.id]
+		if !known {
+			ok = reporter.Reachable(e.owner.id)
+			reachable[e.owner.id] = ok
+		}
+		s, err := decode(e.data)
+		if !ok || err != nil || len(u.sent) > 0 || len(u.rows) == 0 || now.Before(u.next) {
+			continue
+		}
+		n := min(len(u.rows), lateReports)
+		u.sent, u.rows = slices.Clone(u.rows[:n]), slices.Clone(u.rows[n:])
+		t := lateTurn{seid: seid, cp: s.CP.SEID, owner: e.owner.id, to: s.CP, rows: u.sent, req: &pfcp.SessionReportRequest{}}
+		for i := range t.rows {
+			t.req.Usage = append(t.req.Usage, report(s, &t.rows[i]))
+		}
+		turns = append(turns, t)
+	}
+	return turns
+}
+
+// tellLate tries again what waits.
+func (p *Plane) tellLate() {
+	reporter := p.reporter()
+	if reporter == nil {
+		return
+	}
+	p.mu.Lock()
+	turns := p.takeLate(reporter, p.x.now())
+	p.mu.Unlock()
+	for _, t := range turns {
+		reporter.Report(t.owner, addressOf(t.to), t.cp, t.req, func(r *pfcp.SessionReportResponse, err error) {
+			if errors.Is(err, n4.ErrStopped) {
+				return // the store has it
+			}
+			p.toldLate(t.seid, err)
+			if err == nil {
+				p.reported(t.seid, r, nil)
+			}
+		})
+	}
+}
+
+// toldLate ends a try.
+func (p *Plane) toldLate(seid uint64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.late.by[seid]
+	if u == nil {
+		return
+	}
+	sent := u.sent
+	u.sent = nil
+	if err != nil {
+		u.rows = mergeUsage(sent, u.rows)
+		if !errors.Is(err, n4.ErrPathFailed) {
+			u.wait = min(max(2*u.wait, lateFirst), lateLast)
+			u.next = p.x.now().Add(u.wait)
+		}
+		return
+	}
+	p.count.Reports++
+	u.wait = 0
+	p.late.dirty[seid] = true
+}
+
+// addressOf is where the reports of a session go.
+func addressOf(f pfcp.FSEID) netip.Addr {
+	if f.IPv4.IsValid() {
+		return f.IPv4
+	}
+	return f.IPv6
+}
+
+// ---- store -----------------------------------------------------------------------------------------------------------
+
+// writeUsage replaces what waits of these sessions; without data it is a removal.
+func (s *store) writeUsage(records map[uint64][]byte) error {
+	if s.db == nil {
+		return nil
+	}
+	s.dirty = true
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketUsage)
+		for seid, data := range records {
+			key := binary.BigEndian.AppendUint64(nil, seid)
+			var err error
+			if data == nil {
+				err = b.Delete(key)
+			} else {
+				err = b.Put(key, data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// loadLate brings back what waited when we ended.
+func (p *Plane) loadLate() error {
+	if p.store.db == nil {
+		return nil
+	}
+	return p.store.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketUsage).ForEach(func(k, v []byte) error {
+			rows, err := api.DecodeAll[api.Usage](v)
+			if err != nil || len(k) != 8 {
+				return errEncoding
+			}
+			seid := binary.BigEndian.Uint64(k)
+			p.late.by[seid] = &lateUsage{rows: mergeUsage(nil, rows)}
+			p.late.queue = append(p.late.queue, seid)
+			if p.x.session[seid] == nil {
+				p.late.dirty[seid] = true
+			}
+			return nil
+		})
+	})
+}
