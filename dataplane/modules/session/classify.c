@@ -76,11 +76,11 @@ int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *addre
 	const struct session *s = __atomic_load_n(&session_tables.session[r->session], __ATOMIC_ACQUIRE);
 	const struct rule_match *m = &session_pools.match[rule_index(r)];
 
-	if (s == NULL || (version == 4 && (m->match & API_PDR_UE6_ONLY)) ||
-		(version == 6 && (m->match & API_PDR_UE4_ONLY)))
+	if (s == NULL)
 		return 0;
-	if (version == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
-			 : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix))
+	if ((m->match & (version == 4 ? API_PDR_UE6_ONLY : API_PDR_UE4_ONLY)) == 0 &&
+		(version == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
+			      : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix)))
 		return 1;
 	for (uint8_t i = 0; (m->match & API_PDR_FRAMED) && i < s->routes; i++)
 		if (in_prefix(&s->route[i], version, address))

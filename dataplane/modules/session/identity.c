@@ -24,11 +24,9 @@ struct rule *session_rule_at(uint32_t session, uint16_t i)
 
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local)
 {
-	struct exact_key k;
-	uint64_t value;
+	uint64_t key = fteid_key(teid, local), value;
 
-	fteid_key(&k, teid, local);
-	if (!exact_lookup(session_tables.key, exact_hash(session_tables.key, &k), &k, &value))
+	if (!narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value))
 		return NULL;
 	return rule_of_key(value);
 }

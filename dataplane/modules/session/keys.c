@@ -20,9 +20,37 @@ static struct {
 	int changed;
 } own;
 
-struct exact *session_table_of(const struct session_key *k)
+int session_key_find(const struct session_key *k, uint64_t *value)
 {
-	return k->table == TABLE_ENDPOINT ? session_tables.endpoint : session_tables.key;
+	struct exact_key e;
+
+	if (k->table != TABLE_ENDPOINT)
+		return narrow_lookup(
+			session_tables.key, narrow_hash(session_tables.key, k->word[0]), k->word[0], value);
+	session_key_set(&e, k->word);
+	return exact_lookup(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e, value);
+}
+
+int session_key_add(const struct session_key *k, uint64_t value)
+{
+	struct exact_key e;
+
+	if (k->table != TABLE_ENDPOINT)
+		return narrow_add(session_tables.key, k->word[0], value);
+	session_key_set(&e, k->word);
+	return exact_add(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e, value);
+}
+
+void session_key_delete(const struct session_key *k)
+{
+	struct exact_key e;
+
+	if (k->table != TABLE_ENDPOINT) {
+		narrow_delete(session_tables.key, k->word[0]);
+		return;
+	}
+	session_key_set(&e, k->word);
+	exact_delete(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e);
 }
 
 // ---- chains ----------------------------------------------------------------------------------------------------------
@@ -40,21 +68,20 @@ static void chain_key(const struct parts *p, const struct api_pdr *pdr, struct s
 
 		k->table = TABLE_ENDPOINT;
 		endpoint_key(&e, port ? port->index : PORT_NONE, s->s_tag, s->c_tag, s->pppoe_session, s->mac);
+		k->word[0] = exact_word(&e, 0);
+		k->word[1] = exact_word(&e, 1);
 	} else if (pdr->match & API_PDR_FTEID) {
 		uint16_t local = gtpu_local_id(pdr->local.family, pdr->local.bytes);
 
 		k->table = TABLE_FTEID;
-		fteid_key(&e, pdr->teid, local);
+		k->word[0] = fteid_key(pdr->teid, local);
 		k->instance = (uint8_t)instance_of_local_staged(local); // INSTANCE_NONE becomes 0xff
 	} else {
 		k->table = TABLE_UE;
 		if (pdr->instance != 0xff)
 			k->instance = (uint8_t)instance_index(s->instance[pdr->instance]);
-		k->word[2] = ue_key_word(k->instance, pdr->source == API_FROM_ACCESS, 0, 0);
-		return;
+		k->word[0] = (uint64_t)k->instance << 1 | (pdr->source == API_FROM_ACCESS);
 	}
-	for (unsigned i = 0; i < 3; i++)
-		k->word[i] = exact_word(&e, i);
 }
 
 static int same_key(const struct session_key *a, const struct session_key *b)
@@ -124,10 +151,7 @@ static void add_key(uint16_t *n, const struct session_key *k)
 
 static void add_address(uint16_t *n, struct session_key k, uint8_t family, const uint8_t *address, uint8_t prefix)
 {
-	uint32_t side = k.word[2] >> 8 & 1;
-
-	ue_key_address(k.word, family, address, prefix);
-	k.word[2] = ue_key_word(k.instance, side, family, prefix);
+	k.word[0] = ue_key(k.instance, k.word[0] & 1, family, address, prefix);
 	k.family = family;
 	k.prefix = prefix;
 	add_key(n, &k);
@@ -140,8 +164,8 @@ static void add_addresses(const struct session *s, const struct api_pdr *pdr, co
 	if (s->ue6_prefix <= 128 && !(pdr->match & API_PDR_UE4_ONLY))
 		add_address(n, *k, 6, s->ue6, s->ue6_prefix);
 	for (uint8_t i = 0; (pdr->match & API_PDR_FRAMED) && i < s->routes; i++)
-		if (!(pdr->match & (s->route[i].family == 4 ? API_PDR_UE6_ONLY : API_PDR_UE4_ONLY)))
-			add_address(n, *k, s->route[i].family, s->route[i].bytes, s->route[i].prefix);
+		// A UE with one address may have networks of the other family behind it.
+		add_address(n, *k, s->route[i].family, s->route[i].bytes, s->route[i].prefix);
 }
 
 int session_keys(struct session *s, const struct parts *p)

@@ -35,8 +35,8 @@ enum {
 
 // A packet on its way through the stages.
 struct mobile_lane {
-	struct exact_key key; // of the session; then of the flow
-	uint32_t hash;
+	uint64_t key; // of the session
+	uint64_t hash;
 	uint64_t value; // of the key; UINT64_MAX: unknown
 	struct rule *first; // NULL: unknown
 	struct exact_key flow;
@@ -51,7 +51,7 @@ static __rte_always_inline uint64_t mobile_ask_rule(const struct mobile_lane *l)
 {
 	uint64_t value;
 
-	if (unlikely(!exact_lookup(session_tables.key, l->hash, &l->key, &value)))
+	if (unlikely(!narrow_lookup(session_tables.key, l->hash, l->key, &value)))
 		return UINT64_MAX;
 	rte_prefetch0(&session_pools.rule[(uint32_t)value]);
 	return value;

@@ -15,6 +15,7 @@
 #include "usage/usage.h"
 #include <errno.h>
 #include <rte_malloc.h>
+#include <rte_random.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,9 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
 	t->endpoint = exact_create("endpoints", sessions * 2, SOCKET_ID_ANY);
-	t->key = exact_create("session-keys", rules, SOCKET_ID_ANY);
+	t->key = narrow_create("session-keys", rules, SOCKET_ID_ANY);
+	for (unsigned i = 0; i < RTE_DIM(t->secret); i++)
+		t->secret[i] = rte_rand() | 1;
 	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.match != NULL &&
 	       t->session != NULL && t->endpoint != NULL && t->key != NULL &&
 	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
@@ -68,19 +71,14 @@ RTE_INIT(session_module)
 
 // ---- look-ups --------------------------------------------------------------------------------------------------------
 
-static struct rule *find(struct exact *t, const struct exact_key *k)
-{
-	uint64_t value;
-
-	return exact_lookup(t, exact_hash(t, k), k, &value) ? rule_of_key(value) : NULL;
-}
-
 struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
 {
+	const struct exact *t = session_tables.endpoint;
 	struct exact_key k;
+	uint64_t value;
 
 	endpoint_key(&k, port, e->s_tag, e->c_tag, e->pppoe_session, mac);
-	return find(session_tables.endpoint, &k);
+	return exact_lookup(t, exact_hash(t, &k), &k, &value) ? rule_of_key(value) : NULL;
 }
 
 int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
@@ -104,10 +102,7 @@ int session_owns_address(
 
 int session_teid_known(uint32_t teid, uint16_t local)
 {
-	struct exact_key k;
-
-	fteid_key(&k, teid, local);
-	return find(session_tables.key, &k) != NULL;
+	return session_fteid_rule(teid, local) != NULL;
 }
 
 static const struct rule *other_direction(const struct rule *r)
@@ -384,10 +379,8 @@ static int conflict(const struct session *a, const struct session *b, uint8_t ta
 // Rows A5: a key of a session that lives and that the transaction leaves alone.
 static int check_holder(const struct session *s, const struct session_key *key)
 {
-	struct exact_key k;
-
-	session_key_set(&k, key->word);
-	const struct rule *r = find(session_table_of(key), &k);
+	uint64_t value;
+	const struct rule *r = session_key_find(key, &value) ? rule_of_key(value) : NULL;
 	const struct session *holder = r ? session_tables.session[r->session] : NULL;
 	if (holder == NULL || holder->index == s->index || object_changing(API_SESSION, holder->name))
 		return 0;
@@ -445,7 +438,7 @@ static int finish_stage(void)
 
 	if (error == 0 &&
 		(exact_count(session_tables.endpoint) + pending.count > exact_capacity(session_tables.endpoint) ||
-			exact_count(session_tables.key) + pending.keys > exact_capacity(session_tables.key)))
+			narrow_count(session_tables.key) + pending.keys > narrow_capacity(session_tables.key)))
 		error = object_error(ENOSPC, "too many sessions change at once, or engine.limits.rules is too low");
 	forget_pending();
 	return error;
@@ -466,8 +459,7 @@ static void discard(struct object_change *c)
 static void unpublish(const struct session *old, const struct session *heir)
 {
 	for (uint16_t i = 0; i < old->keys; i++) {
-		struct exact *t = session_table_of(&old->key[i]);
-		struct exact_key k;
+		uint64_t value;
 		int kept = 0;
 
 		for (uint16_t j = 0; heir != NULL && j < heir->keys; j++)
@@ -475,24 +467,17 @@ static void unpublish(const struct session *old, const struct session *heir)
 				memcmp(heir->key[j].word, old->key[i].word, sizeof(heir->key[j].word)) == 0;
 		if (kept)
 			continue;
-		session_key_set(&k, old->key[i].word);
-		const struct rule *r = find(t, &k);
 		// In one transaction another session may have taken the key over already.
-		if (r != NULL && r->session == old->index)
-			exact_delete(t, exact_hash(t, &k), &k);
+		if (session_key_find(&old->key[i], &value) && rule_of_key(value)->session == old->index)
+			session_key_delete(&old->key[i]);
 	}
 }
 
 static void publish(const struct session *s)
 {
-	for (uint16_t i = 0; i < s->keys; i++) {
-		struct exact *t = session_table_of(&s->key[i]);
-		struct exact_key k;
-
-		session_key_set(&k, s->key[i].word);
-		if (exact_add(t, exact_hash(t, &k), &k, rule_value(s->key[i].first)) != 0)
+	for (uint16_t i = 0; i < s->keys; i++)
+		if (session_key_add(&s->key[i], rule_value(s->key[i].first)) != 0)
 			session_tables.unplaced++;
-	}
 }
 
 // Flows that lead to these rules are stale from now on: after the grace period nobody uses the rules, nor what they point to.

@@ -33,12 +33,11 @@ static void install(struct worker *w, uint32_t hash, const struct exact_key *k, 
 static struct rule *slow_path(struct worker *w, struct rte_mbuf *m, const uint8_t *ip, int *known, struct rule **first)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
-	struct exact_key k;
+	uint64_t key = fteid_key(t->teid, t->local);
 	uint64_t value;
 	int stranger;
 
-	fteid_key(&k, t->teid, t->local);
-	*known = exact_lookup(session_tables.key, exact_hash(session_tables.key, &k), &k, &value);
+	*known = narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value);
 	if (!*known)
 		return NULL;
 	*first = &session_pools.rule[(uint32_t)value];

@@ -31,9 +31,9 @@ static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
 
-	fteid_key(&l->key, t->teid, t->local);
-	l->hash = exact_hash(session_tables.key, &l->key);
-	exact_prefetch(session_tables.key, l->hash);
+	l->key = fteid_key(t->teid, t->local);
+	l->hash = narrow_hash(session_tables.key, l->key);
+	narrow_prefetch(session_tables.key, l->hash);
 }
 
 static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
@@ -51,9 +51,6 @@ static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte
 
 			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], tunnel_view_of(pkts[k])->qfi);
 		}
-		if (i >= MOBILE_WINDOW / 2 && i - MOBILE_WINDOW / 2 < n)
-			exact_prefetch_displaced(
-				session_tables.key, lane[(i - MOBILE_WINDOW / 2) % (4 * MOBILE_WINDOW)].hash);
 		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
 			struct mobile_lane *l = &lane[(i - MOBILE_WINDOW) % (4 * MOBILE_WINDOW)];
 

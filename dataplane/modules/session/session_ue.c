@@ -41,10 +41,10 @@ static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *
 	int six = pkt->ip_version == 6;
 
 	look_at_instance(side, pkt->instance);
-	ue_key(&l->key, (uint8_t)side->instance, side->source, six ? 6 : 4, ue_address(m, side),
+	l->key = ue_key((uint8_t)side->instance, side->source, six ? 6 : 4, ue_address(m, side),
 		lengths->count[six] ? lengths->prefix[six][0] : 0);
-	l->hash = exact_hash(session_tables.key, &l->key);
-	exact_prefetch(session_tables.key, l->hash);
+	l->hash = narrow_hash(session_tables.key, l->key);
+	narrow_prefetch(session_tables.key, l->hash);
 }
 
 // The longest prefix is not there: shorter ones, then those of PDRs that name no instance.
@@ -59,9 +59,9 @@ static uint64_t look_further(struct rte_mbuf *m, struct side *side)
 		for (int any = 0; any < 2; any++) {
 			struct mobile_lane l;
 
-			ue_key(&l.key, any ? 0xff : (uint8_t)side->instance, side->source, six ? 6 : 4, address,
+			l.key = ue_key(any ? 0xff : (uint8_t)side->instance, side->source, six ? 6 : 4, address,
 				lengths->prefix[six][i]);
-			l.hash = exact_hash(session_tables.key, &l.key);
+			l.hash = narrow_hash(session_tables.key, l.key);
 			l.value = mobile_ask_rule(&l);
 			if (l.value != UINT64_MAX)
 				return l.value;
@@ -120,9 +120,6 @@ static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte
 
 			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], 0xff);
 		}
-		if (i >= MOBILE_WINDOW / 2 && i - MOBILE_WINDOW / 2 < n)
-			exact_prefetch_displaced(
-				session_tables.key, lane[(i - MOBILE_WINDOW / 2) % (4 * MOBILE_WINDOW)].hash);
 		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
 			uint32_t k = i - MOBILE_WINDOW;
 			struct mobile_lane *l = &lane[k % (4 * MOBILE_WINDOW)];

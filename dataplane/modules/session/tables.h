@@ -6,6 +6,7 @@
 #include "core/packet.h"
 #include "core/worker.h"
 #include "exact/exact.h"
+#include "exact/narrow.h"
 #include "session/session.h"
 #include "wire/ip.h"
 
@@ -13,9 +14,9 @@
 
 enum session_table { TABLE_ENDPOINT, TABLE_FTEID, TABLE_UE };
 
-// A key under which packets find a session: three words at most, whatever the table. UE keys and F-TEIDs share a table.
+// A key under which packets find a session: two words of an endpoint, or one of an F-TEID or UE address, which share a table.
 struct session_key {
-	uint64_t word[3];
+	uint64_t word[2];
 	uint32_t first; // first rule of its chain
 	uint8_t table; // enum session_table
 	uint8_t family, prefix; // TABLE_UE
@@ -60,7 +61,8 @@ struct ue_lengths {
 
 struct session_tables {
 	struct exact *endpoint; // (port, tags, PPPoE id, MAC) -> first rule of the chain; writer: control thread
-	struct exact *key; // F-TEIDs (TEID, local address) and UE addresses (instance, side, prefix) -> the same
+	struct narrow *key; // F-TEIDs (TEID, local address) and UE addresses (instance, side, prefix) -> the same
+	uint64_t secret[4]; // of the keys of IPv6 prefixes
 	struct exact *flow[API_MAX_WORKERS]; // (TEID, local address, inner 5-tuple, QFI) -> rule; writer: the worker
 	struct session **session; // by index
 	const struct ue_lengths *lengths; // never NULL after start
@@ -112,17 +114,16 @@ static inline void endpoint_key(
 		(uint64_t)high | (uint64_t)low << 32, 0, 0, 0, 0);
 }
 
-// Words of a key, as exact_key_set() takes them.
-static inline void session_key_set(struct exact_key *k, const uint64_t word[3])
+// Words of an endpoint's key.
+static inline void session_key_set(struct exact_key *k, const uint64_t word[2])
 {
-	exact_key_set(k, word[0], word[1], word[2], 0, 0, 0);
+	exact_key_set(k, word[0], word[1], 0, 0, 0, 0);
 }
 
-// `side` 0: the address is a destination, 1: a source. `instance`: index, 0xff: any. The address is masked.
-static inline uint64_t ue_key_word(uint8_t instance, uint32_t side, uint8_t family, uint8_t prefix)
-{
-	return (uint64_t)instance | (uint64_t)side << 8 | (uint64_t)family << 16 | (uint64_t)prefix << 24 | 1ull << 63;
-}
+// Keys of 64 bits: what they are of stands in the two highest.
+#define KEY_FTEID (1ull << 62)
+#define KEY_UE4 (2ull << 62)
+#define KEY_UE6 (3ull << 62)
 
 // First `prefix` bits of an address of 4 or 16 bytes as two words.
 static inline void ue_key_address(uint64_t word[2], uint8_t family, const uint8_t *address, uint32_t prefix)
@@ -146,20 +147,27 @@ static inline void ue_key_address(uint64_t word[2], uint8_t family, const uint8_
 	}
 }
 
-static inline void ue_key(
-	struct exact_key *k, uint8_t instance, uint32_t side, uint8_t family, const uint8_t *address, uint8_t prefix)
+// `side` 0: the address is a destination, 1: a source. `instance`: index, 0xff: any.
+//
+// An IPv4 prefix is its key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret of this process.
+// That two prefixes have one key happens to a million of them about once in four million starts, and the second is then refused
+// as taken; a stranger's address that has a session's key is found out by rule_ue_matches().
+static inline uint64_t ue_key(uint8_t instance, uint32_t side, uint8_t family, const uint8_t *address, uint8_t prefix)
 {
-	uint64_t word[3];
+	const uint64_t *secret = session_tables.secret;
+	uint64_t word[2], what = (uint64_t)prefix | (uint64_t)side << 8 | (uint64_t)instance << 16;
 
 	ue_key_address(word, family, address, prefix);
-	word[2] = ue_key_word(instance, side, family, prefix);
-	session_key_set(k, word);
+	if (likely(family == 4))
+		return word[0] | what << 32 | KEY_UE4;
+	unsigned __int128 sum = (unsigned __int128)(word[0] + secret[0]) * (word[1] + secret[1]);
+	sum += (unsigned __int128)(what + secret[2]) * secret[3];
+	return ((uint64_t)sum ^ (uint64_t)(sum >> 64)) | KEY_UE6;
 }
 
-static inline void fteid_key(struct exact_key *k, uint32_t teid, uint16_t local)
+static inline uint64_t fteid_key(uint32_t teid, uint16_t local)
 {
-	// The 1 makes it differ from the key of an empty slot.
-	exact_key_set(k, (uint64_t)teid | (uint64_t)local << 32 | 1ull << 48, 0, 0, 0, 0, 0);
+	return (uint64_t)teid | (uint64_t)local << 32 | KEY_FTEID;
 }
 
 // 44 bytes: source 16, destination 16, TEID 4, ports 4, local 2, protocol 1, version and QFI 1. `ip` is the inner header.
@@ -240,7 +248,10 @@ int session_set_far(
 int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m);
 // keys.c: chains and keys of a compiled session. 0, or errno after object_error().
 int session_keys(struct session *s, const struct parts *p);
-struct exact *session_table_of(const struct session_key *k);
+// The tables, whichever a key is of. Control thread, but for the look-up.
+int session_key_find(const struct session_key *k, uint64_t *value);
+int session_key_add(const struct session_key *k, uint64_t value); // 0, or ENOSPC
+void session_key_delete(const struct session_key *k);
 void session_lengths_add(const struct session *s, int difference); // its keys come (1) or go (-1)
 void session_lengths_publish(void);
 

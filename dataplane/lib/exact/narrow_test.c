@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of 64-bit keys against a naive model, when full, when blocks overflow, and with a reader beside the writer.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "exact/narrow.h"
+#include <errno.h>
+#include <pthread.h>
+#include <rte_eal.h>
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+// Keys that differ in few bits: what TEIDs and addresses look like.
+static uint64_t key_of(uint32_t id)
+{
+	return (uint64_t)id | 1ull << 62;
+}
+
+static int look(const struct narrow *t, uint64_t key, uint64_t *value)
+{
+	return narrow_lookup(t, narrow_hash(t, key), key, value);
+}
+
+#define KEYS 4000u
+
+static void steps(struct narrow *t, uint64_t *model, uint32_t capacity, uint64_t seed)
+{
+	uint32_t count = 0;
+
+	for (uint32_t step = 0; step < 200000; step++) {
+		uint64_t r = random_next(&seed), value = r | 1, got = 0;
+		uint32_t id = (uint32_t)(r >> 8) % KEYS, operation = r % 8;
+
+		if (operation < 4) {
+			int expected = model[id] == 0 && count >= capacity ? ENOSPC : 0;
+
+			assert_int_equal(narrow_add(t, key_of(id), value), expected);
+			if (expected == 0) {
+				count += model[id] == 0;
+				model[id] = value;
+			}
+		} else if (operation < 6) {
+			assert_int_equal(narrow_delete(t, key_of(id)), model[id] != 0);
+			count -= model[id] != 0;
+			model[id] = 0;
+		} else {
+			assert_int_equal(look(t, key_of(id), &got), model[id] != 0);
+			assert_true(model[id] == 0 || got == model[id]);
+		}
+		assert_int_equal(narrow_count(t), count);
+	}
+}
+
+static void as_the_model(void **state)
+{
+	static uint64_t model[KEYS];
+	struct narrow *t = narrow_create("test", 1500, SOCKET_ID_ANY);
+
+	assert_non_null(t);
+	steps(t, model, 1500, 88172645463325252ull);
+	narrow_free(t);
+}
+
+// Far more keys than the blocks were made for: what overflows is still found.
+static void overflow(void **state)
+{
+	struct narrow *t = narrow_create("test", 1500, SOCKET_ID_ANY);
+	uint64_t value;
+
+	assert_non_null(t);
+	t->mask = 63; // 256 entries
+	for (uint32_t id = 1; id <= 1000; id++)
+		assert_int_equal(narrow_add(t, key_of(id), id), 0);
+	assert_true(t->spilled > 700);
+	for (uint32_t id = 1; id <= 1000; id++) {
+		assert_true(look(t, key_of(id), &value));
+		assert_int_equal(value, id);
+		assert_int_equal(narrow_add(t, key_of(id), id + 5000), 0);
+	}
+	assert_int_equal(narrow_count(t), 1000);
+	for (uint32_t id = 1; id <= 1000; id++)
+		assert_int_equal(narrow_delete(t, key_of(id)), 1);
+	assert_int_equal(narrow_count(t), 0);
+	assert_int_equal(t->spilled, 0);
+	assert_false(look(t, key_of(1), &value));
+	narrow_free(t);
+}
+
+// At its capacity nearly all keys lie in their first block.
+static void first_block(void **state)
+{
+	struct narrow *t = narrow_create("test", 1u << 16, SOCKET_ID_ANY);
+	uint32_t first = 0;
+	uint64_t value;
+
+	assert_non_null(t);
+	for (uint32_t id = 0; id < 1u << 16; id++)
+		assert_int_equal(narrow_add(t, key_of(id * 3), id), 0);
+	for (uint32_t id = 0; id < 1u << 16; id++)
+		first += (uint32_t)narrow_find(narrow_block(t, narrow_hash(t, key_of(id * 3))), key_of(id * 3), &value);
+	assert_true(first > (1u << 16) * 95 / 100);
+	assert_int_equal(t->spilled, 0);
+	assert_int_equal(narrow_add(t, 1, 1), ENOSPC);
+	narrow_free(t);
+}
+
+struct race {
+	struct narrow *t;
+	int stop;
+	uint64_t newest; // keys newest - 63 .. newest are there
+	uint64_t wrong, found;
+};
+
+// The value of a key says whose it is.
+static void *reader(void *arg)
+{
+	struct race *r = arg;
+	uint64_t value;
+
+	for (uint64_t i = 0; !__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE); i++) {
+		uint64_t key = __atomic_load_n(&r->newest, __ATOMIC_ACQUIRE) - i % 80, lasting = 1ull << 40 | i % 64;
+
+		if (key < 1ull << 40 && look(r->t, key, &value)) {
+			r->found++;
+			r->wrong += value >> 8 != key;
+		}
+		if (!look(r->t, lasting, &value) || value >> 8 != lasting)
+			r->wrong++; // is never deleted, only given new values
+	}
+	return NULL;
+}
+
+// Keys come and go, none of them twice (see narrow.h), and take each other's places.
+static void beside_a_reader(void **state)
+{
+	struct race r = {.t = narrow_create("test", 256, SOCKET_ID_ANY), .newest = 100};
+	pthread_t thread;
+
+	assert_non_null(r.t);
+	for (uint64_t id = 0; id < 64; id++)
+		assert_int_equal(narrow_add(r.t, 1ull << 40 | id, (1ull << 40 | id) << 8), 0);
+	assert_int_equal(pthread_create(&thread, NULL, reader, &r), 0);
+	for (uint64_t key = 101; key < 300000; key++) {
+		uint64_t lasting = 1ull << 40 | key % 64;
+
+		narrow_delete(r.t, key - 64);
+		assert_int_equal(narrow_add(r.t, key, key << 8 | (key & 0xff)), 0);
+		assert_int_equal(narrow_add(r.t, lasting, lasting << 8 | (key & 0xff)), 0);
+		__atomic_store_n(&r.newest, key, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&r.stop, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_int_equal(r.wrong, 0);
+	narrow_free(r.t);
+}
+
+int main(void)
+{
+	char *args[] = {"narrow-test", "--no-huge", "--no-shconf", "-m", "64", "--no-pci", "--no-telemetry", "-l", "0",
+		"--log-level", "lib.eal:error"};
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(as_the_model),
+		cmocka_unit_test(overflow),
+		cmocka_unit_test(first_block),
+		cmocka_unit_test(beside_a_reader),
+	};
+
+	if (rte_eal_init(RTE_DIM(args), args) < 0)
+		return 1;
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
