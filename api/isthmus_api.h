@@ -271,6 +271,7 @@ struct api_scheduler {
 #define API_INSTANCE_INTERFACES 8
 #define API_INSTANCE_ENDPOINTS 4
 #define API_INSTANCE_POOLS 16
+#define API_INSTANCE_GUARDED 64
 
 // What the packets of its interfaces are looked up by, where they are no GTP-U for one of its endpoints.
 enum api_lookup {
@@ -287,12 +288,13 @@ enum api_lookup {
 struct api_instance {
 	uint32_t lookup; // enum api_lookup
 	uint32_t flags; // API_INSTANCE_*
-	uint32_t interfaces, endpoints, pools; // used entries below
+	uint32_t interfaces, endpoints, pools, guarded; // used entries below
 	uint16_t udp_port; // outer header removal UDP/IP (TS 29.244 §8.2.64 values 2, 3): port of our end; 0: none
 	uint16_t pad;
 	char interface[API_INSTANCE_INTERFACES][API_NAME];
 	struct api_address endpoint[API_INSTANCE_ENDPOINTS]; // GTP-U addresses of ours, each of one of its interfaces
 	struct api_address pool[API_INSTANCE_POOLS]; // UE addresses: a packet to one that no session has is dropped, not routed
+	struct api_address guard[API_INSTANCE_GUARDED]; // hosts that no UE of any instance may send to: N4, CP functions (row A11)
 };
 
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
@@ -329,8 +331,8 @@ enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 
 #define API_PDR_UE_IP 4u // from access: source must be the UE's address; else: destination
 #define API_PDR_QFI 8u
 #define API_PDR_SDF 16u
-#define API_PDR_UE4_ONLY 32u // with UE_IP: IPv4 packets only
-#define API_PDR_UE6_ONLY 64u // with UE_IP: IPv6 packets only
+#define API_PDR_UE4_ONLY 32u // with UE_IP: the IPv4 one of the UE's addresses only
+#define API_PDR_UE6_ONLY 64u // with UE_IP: the IPv6 one of the UE's addresses only
 #define API_PDR_FRAMED 128u // with UE_IP: addresses within the session's framed routes match as well
 
 #define API_SDF_PROTOCOL 1u // the fields that a filter looks at

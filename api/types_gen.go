@@ -112,6 +112,7 @@ const (
 	InstanceInterfaces       = 0x8
 	InstanceEndpoints        = 0x4
 	InstancePools            = 0x10
+	InstanceGuarded          = 0x40
 	InstanceNoUEToUE         = 0x1
 	InstancePinPeer          = 0x2
 	MaxPDR                   = 0x20
@@ -393,14 +394,16 @@ type Instance struct {
 	Interfaces uint32
 	Endpoints  uint32
 	Pools      uint32
+	Guarded    uint32
 	UDPPort    uint16
 	Pad        uint16
 	Interface  [8][32]byte
 	Endpoint   [4]Address
 	Pool       [16]Address
+	Guard      [64]Address
 }
 
-const SizeofInstance = 0x2a8
+const SizeofInstance = 0x7ac
 
 type Path struct {
 	Local        Address

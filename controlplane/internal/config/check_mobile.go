@@ -15,6 +15,8 @@ func (k *checker) notDynamic(at At, name Name) {
 	}
 }
 
+const maxGuarded = 64 // hosts that UEs may not send to, as the data plane has it
+
 // owners remembers who has what only one may have.
 type owners[T comparable] map[T]*Instance
 
@@ -176,11 +178,15 @@ func (k *checker) peers(p *PFCP) {
 	if len(p.Peers) == 0 && !p.AllowUnknown {
 		k.fail(p.At, "peers", "missing: nobody could set up an association (or set allow_unknown)")
 	}
+	// A peer sends from any port (TS 29.244 §6.3), so on one address only the node id tells who asks.
 	type id struct {
-		addr netip.AddrPort
+		addr netip.Addr
 		node string
 	}
 	seen := map[id]int{}
+	if n := len(p.Infrastructure()); n > maxGuarded {
+		k.fail(p.At, "guard", "%d hosts are guarded, with those of listen and peers; at most %d", n, maxGuarded)
+	}
 	for i := range p.Peers {
 		one := &p.Peers[i]
 		a := one.Address.Addr()
@@ -198,9 +204,9 @@ func (k *checker) peers(p *PFCP) {
 				k.fail(one.At, "node_id", "%q %s", clip(one.NodeID), reason)
 			}
 		}
-		key := id{one.Address.AddrPort, one.NodeID}
+		key := id{a, strings.ToLower(strings.TrimSuffix(one.NodeID, "."))}
 		if line, twice := seen[key]; twice {
-			k.fail(one.At, "address", "this peer is already in line %d", line)
+			k.fail(one.At, "address", "the peer in line %d has the same address and node_id, so messages could be of both", line)
 			continue
 		}
 		seen[key] = one.Line("address")

@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,7 @@ type PFCP struct {
 	FTEID        string        `yaml:"fteid" enum:"up|cp|both" doc:"Who allocates F-TEIDs: up takes only CHOOSE, cp only given ones, both either."`
 	Takeover     bool          `yaml:"takeover" doc:"A new session may take a UE address that a live session has; the old one loses it. false: refused."`
 	Heartbeat    Heartbeat     `yaml:"heartbeat" doc:"How a peer that is gone is found out, and how requests are repeated (TS 29.244 clause 6.4)."`
+	Guard        []Address     `yaml:"guard" maxlen:"64" doc:"Further hosts that no UE may send to, such as management addresses; those of listen and peers, and our own on the data plane, are guarded anyhow. 64 in all."`
 	Headless     uint32        `yaml:"headless" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
 	Store        string        `yaml:"store" max:"255" doc:"File in which sessions outlive the control plane; empty: sessions.db in control.state, or beside control.socket."`
 	Rates        PFCPRates     `yaml:"rates" doc:"Most messages per second that are answered."`
@@ -42,6 +44,26 @@ func (p *PFCP) setDefaults() {
 
 // Enabled tells whether there is a PFCP interface at all.
 func (p *PFCP) Enabled() bool { return len(p.Listen) > 0 }
+
+// Infrastructure is what no UE may send to: our N4 addresses and those of the CP functions (checkPFCP bounds their number).
+func (p *PFCP) Infrastructure() []netip.Addr {
+	var all []netip.Addr
+	add := func(a netip.Addr) {
+		if a.IsValid() && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	for _, s := range p.Listen {
+		add(s.Addr())
+	}
+	for i := range p.Peers {
+		add(p.Peers[i].Address.Addr())
+	}
+	for _, a := range p.Guard {
+		add(a.Addr)
+	}
+	return all
+}
 
 // Is tells whether the process has a role.
 func (p *PFCP) Is(role string) bool { return contains(p.Roles, role) }

@@ -75,7 +75,7 @@ func TestMobileRefused(t *testing.T) {
 		{"peer address", "10.0.0.2", "0.0.0.0", "x.yaml:16: pfcp.peers[0].address: 0.0.0.0 is no unicast address"},
 		{"peer family", "10.0.0.2", "'2001:db8::9'", "we listen on no address of that family"},
 		{"peer is us", "10.0.0.2", "10.0.0.1", "is our own"},
-		{"peer twice", "connect: true}", "connect: true}\n    - {address: 10.0.0.2, node_id: smf1}", "x.yaml:17: pfcp.peers[1].address: this peer is already in line 16"},
+		{"peer twice", "connect: true}", "connect: true}\n    - {address: 10.0.0.2, node_id: smf1}", "x.yaml:17: pfcp.peers[1].address: the peer in line 16 has the same address and node_id"},
 		{"peer node id", "smf1", "'smf 1'", `pfcp.peers[0].node_id: "smf 1" holds ' '`},
 		{"node id", "roles: [upf]", "roles: [upf]\n  node_id: a..b", `pfcp.node_id: "a..b" has a label`},
 		{"fteid", "roles: [upf]", "roles: [upf]\n  fteid: smf", "is none of up, cp, both"},

@@ -19,6 +19,10 @@ func (c *compiler) instances() {
 			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(in.Pools)),
 			UDPPort: in.UDPPort,
 		}
+		for _, a := range c.PFCP.Infrastructure() {
+			body.Guard[body.Guarded] = api.FromAddr(a)
+			body.Guarded++
+		}
 		for n, name := range in.Interfaces {
 			c.text(body.Interface[n][:], string(name))
 		}

@@ -120,9 +120,9 @@ func TestSessionBytes(t *testing.T) {
 		// FARs: id, action, destination, outer header, DSCP, TEID, port, instance, PDU type, path, end marker, buffering, more
 		"01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"), zero(16),
 		"02000000", "02", "00", "02", "ff", "00000000", "0000", "ff", "00", zero(32), zero(16),
-		// QERs: id, gates, QFI, share, policers
-		"01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32),
-		"02000000", "00", "01", "05", "00", "00000000", zero(32), name("one"),
+		// QERs: id, gates, QFI, share, policers, padding
+		"01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32), zero(4),
+		"02000000", "00", "01", "05", "00", "00000000", zero(32), name("one"), zero(4),
 	}, "")
 	if got := hex.EncodeToString(body); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

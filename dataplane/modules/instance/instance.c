@@ -39,6 +39,14 @@ int instance_owns(const struct instance *n, uint8_t family, const uint8_t *addre
 	return 0;
 }
 
+int instance_guards_exactly(const struct instances *s, uint8_t family, const uint8_t *address)
+{
+	for (uint32_t i = 0; i < s->guarded; i++)
+		if (s->guard[i].family == family && memcmp(s->guard[i].bytes, address, address_length(family)) == 0)
+			return 1;
+	return 0;
+}
+
 uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address)
 {
 	const struct instances *s = instances_get();
@@ -145,17 +153,21 @@ static int check(const char *key, const struct api_instance *want)
 		(want->flags & ~(API_INSTANCE_NO_UE_TO_UE | API_INSTANCE_PIN_PEER)) != 0)
 		return object_error(EINVAL, "instance %s has a value out of range", key);
 	if (want->interfaces > API_INSTANCE_INTERFACES || want->endpoints > API_INSTANCE_ENDPOINTS ||
-		want->pools > API_INSTANCE_POOLS)
+		want->pools > API_INSTANCE_POOLS || want->guarded > API_INSTANCE_GUARDED)
 		return object_error(EINVAL,
-			"instance %s has %u interfaces, %u endpoints, %u pools; the limits are %d, %d, %d", key,
-			want->interfaces, want->endpoints, want->pools, API_INSTANCE_INTERFACES, API_INSTANCE_ENDPOINTS,
-			API_INSTANCE_POOLS);
+			"instance %s has %u interfaces, %u endpoints, %u pools, %u guarded hosts; the limits are %d, "
+			"%d, %d, %d",
+			key, want->interfaces, want->endpoints, want->pools, want->guarded, API_INSTANCE_INTERFACES,
+			API_INSTANCE_ENDPOINTS, API_INSTANCE_POOLS, API_INSTANCE_GUARDED);
 	error = check_interfaces(key, want);
 	for (uint32_t i = 0; i < want->endpoints && error == 0; i++)
 		error = check_endpoint(key, want, &want->endpoint[i]);
 	for (uint32_t i = 0; i < want->pools && error == 0; i++)
 		if (!address_valid(&want->pool[i]) || !prefix_canonical(&want->pool[i]))
 			error = object_error(EINVAL, "instance %s: pool %u is no proper prefix", key, i + 1);
+	for (uint32_t i = 0; i < want->guarded && error == 0; i++)
+		if (!address_valid(&want->guard[i]))
+			error = object_error(EINVAL, "instance %s: guarded host %u is no address", key, i + 1);
 	// GTP-U has its port to itself (TS 29.281 §4.4.2).
 	if (error == 0 && want->udp_port == 2152)
 		error = object_error(EINVAL, "instance %s: UDP port 2152 is GTP-U's", key);
@@ -223,9 +235,8 @@ static int stage(struct object_change *c)
 			own.staged[old->index] = NULL;
 		return 0;
 	}
-	int error = check(c->key, want), index = take_slot(old);
-	if (error != 0)
-		return error;
+	int error, index = take_slot(old);
+
 	if (index == MAX_INSTANCES)
 		return object_error(ENOSPC, "more than %d instances", MAX_INSTANCES);
 	struct instance *n = calloc(1, sizeof(*n));
@@ -299,6 +310,22 @@ static void map_interfaces(struct instances *s, const struct instance *n)
 	}
 }
 
+static void add_guards(struct instances *s, const struct instance *n)
+{
+	uint32_t length;
+	const struct api_instance *want = object_find(API_INSTANCE, n->name, &length);
+
+	for (uint32_t i = 0; want != NULL && i < want->guarded; i++) {
+		const struct api_address *a = &want->guard[i];
+		uint32_t bit = ip_filter_bit(a->family, a->bytes);
+
+		if (instance_guards_exactly(s, a->family, a->bytes))
+			continue;
+		s->guard_filter.bits[bit / 64] |= 1ull << bit % 64;
+		s->guard[s->guarded++] = *a;
+	}
+}
+
 static void finish_commit(void)
 {
 	struct instances *s = instances_now == &snapshot[0] ? &snapshot[1] : &snapshot[0];
@@ -311,6 +338,7 @@ static void finish_commit(void)
 		if (n == NULL)
 			continue;
 		map_interfaces(s, n);
+		add_guards(s, n);
 		for (uint8_t e = 0; e < n->endpoints; e++)
 			s->of_local[n->local[e]] = (uint8_t)(i + 1);
 		s->pools += n->lookup == API_LOOKUP_DESTINATION ? n->pools : 0;
@@ -325,7 +353,8 @@ static int one_interface(const char *key, const void *body, uint32_t length, voi
 
 	if (strcmp(key, name) == 0)
 		return 0;
-	for (uint32_t i = 0; i < a->interfaces; i++)
+	// Another one of the same transaction may still be unchecked.
+	for (uint32_t i = 0; i < a->interfaces && i < API_INSTANCE_INTERFACES; i++)
 		for (uint32_t k = 0; k < b->interfaces; k++)
 			if (strncmp(a->interface[i], b->interface[k], API_NAME) == 0)
 				return object_error(EEXIST, "interface %s belongs to instances %s and %s",
@@ -336,8 +365,10 @@ static int one_interface(const char *key, const void *body, uint32_t length, voi
 static int stage_alone(struct object_change *c)
 {
 	void *arg[2] = {(void *)(uintptr_t)c->key, (void *)(uintptr_t)c->body};
-	int error = c->body == NULL ? 0 : object_each(API_INSTANCE, one_interface, arg);
+	int error = c->body == NULL ? 0 : check(c->key, c->body);
 
+	if (error == 0 && c->body != NULL)
+		error = object_each(API_INSTANCE, one_interface, arg);
 	return error != 0 ? error : stage(c);
 }
 

@@ -7,6 +7,7 @@
 #ifndef INSTANCE_INSTANCE_H
 #define INSTANCE_INSTANCE_H
 
+#include "ip/ip.h"
 #include "isthmus_api.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -35,6 +36,9 @@ struct instances {
 	uint8_t of_lookup[INSTANCE_INTERFACES]; // the same, of instances that look UEs up
 	uint8_t of_local[INSTANCE_LOCALS];
 	uint32_t pools; // of instances that look destinations up
+	struct ip_filter guard_filter; // of all guarded hosts: nearly every packet goes elsewhere
+	uint32_t guarded;
+	struct api_address guard[MAX_INSTANCES * API_INSTANCE_GUARDED];
 };
 extern const struct instances *instances_now; // never NULL
 
@@ -77,6 +81,16 @@ static inline uint16_t instance_of_lookup(uint32_t interface)
 	uint8_t i = interface < INSTANCE_INTERFACES ? instances_get()->of_lookup[interface] : 0;
 
 	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
+}
+
+int instance_guards_exactly(const struct instances *s, uint8_t family, const uint8_t *address);
+// 1 when no UE may send to this host (row A11). Workers.
+static inline int instance_guards(uint8_t family, const uint8_t *address)
+{
+	const struct instances *s = instances_get();
+	uint32_t bit = ip_filter_bit(family, address);
+
+	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 && instance_guards_exactly(s, family, address);
 }
 
 // The port of UDP/IP tunnels (TS 29.244 §8.2.64) on this interface; 0: none. Workers.
