@@ -120,7 +120,7 @@ static void append(const struct api_event *e)
 	events.kind[e->type].waiting++;
 }
 
-int event_raise(const struct api_event *e)
+int event_try(const struct api_event *e)
 {
 	uint64_t waiting = events.end - events.first;
 
@@ -130,12 +130,21 @@ int event_raise(const struct api_event *e)
 		if (waiting >= events.capacity)
 			return ENOSPC;
 	} else if (waiting >= events.capacity - events.capacity / 4 || !within_rate(e->type)) {
-		events.kind[e->type].suppressed++;
-		events.missed++;
 		return EAGAIN;
 	}
 	append(e);
 	return 0;
+}
+
+int event_raise(const struct api_event *e)
+{
+	int error = event_try(e);
+
+	if (error == EAGAIN) {
+		events.kind[e->type].suppressed++;
+		events.missed++;
+	}
+	return error;
 }
 
 static void tell_missed(uint64_t now_ns)

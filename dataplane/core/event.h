@@ -16,6 +16,8 @@ struct worker;
 // Takes a copy; fills sequence and boot_id. Returns 0, ENOSPC when a usage report finds the queue full (keep the counts and
 // come again), or EAGAIN when an event of another kind was suppressed by the queue's limit or by engine.event_rate.
 int event_raise(const struct api_event *e);
+// The same for who comes again until the event is accepted: a refusal is no suppression, nothing was missed.
+int event_try(const struct api_event *e);
 // A report for the reply of the commit that is running (removed and queried URRs; release() may call it). The row comes
 // before the commit's status. Returns 0, or ENOMEM.
 int event_commit_usage(const struct api_usage *u);

@@ -252,6 +252,17 @@ static void rate_limit(void **state)
 	assert_in_range(missed, 1, 4); // once a second at most
 	assert_int_equal(c.count, passed + missed + 2);
 	assert_int_equal(event_raise(&(struct api_event){.type = 77}), EINVAL);
+	// Who comes again is within the same rate, and misses nothing.
+	acknowledge(&c, UINT64_MAX);
+	uint32_t before = c.count;
+	passed = 0;
+	for (int ms = 0; ms < 2000; ms++) {
+		passed += event_try(&(struct api_event){.type = API_EVENT_DOWNLINK_DATA, .seid = 1}) == 0;
+		kit_advance(1000);
+	}
+	assert_in_range(passed, 2 * RATE - 2, 2 * RATE + RATE / 10 + 2);
+	kit_advance(2000000);
+	assert_int_equal(c.count, before + passed);
 	request_client_gone(1);
 }
 

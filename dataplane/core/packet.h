@@ -43,6 +43,11 @@ static inline struct packet *packet_of(struct rte_mbuf *m)
 	return (struct packet *)(m + 1);
 }
 
+static inline const struct rte_mbuf *packet_mbuf(const struct packet *pkt)
+{
+	return (const struct rte_mbuf *)(const void *)pkt - 1;
+}
+
 // Declares `static inline struct NAME *NAME_of(struct rte_mbuf *)` over the view area.
 #define PACKET_VIEW(name)                                                                                              \
 	static_assert(sizeof(struct name) <= PACKET_VIEW_SIZE, #name " fits the view area");                           \

@@ -488,6 +488,12 @@ static int stream_verify(const char *key, const void *body, uint32_t length)
 	return stream_check(key, body);
 }
 
+// Only ports are asked about: sessions come and go beside streams by the thousand.
+static int counts(uint32_t kind)
+{
+	return kind != API_PORT;
+}
+
 static const struct object_ops synth_ops = {
 	.kind = API_SYNTH,
 	.name = "stream",
@@ -499,6 +505,7 @@ static const struct object_ops synth_ops = {
 	.release = release,
 	.finish_commit = finish_commit,
 	.verify = stream_verify,
+	.counts = counts,
 };
 OBJECT_REGISTER(synth_ops)
 

@@ -65,6 +65,15 @@ static void notify(struct worker *w, struct queue *q, struct rule *r, const stru
 	__atomic_and_fetch(&r->flags, (uint16_t)~RULE_NOTIFY, __ATOMIC_RELAXED);
 }
 
+static uint64_t first_notice(const struct queue *q)
+{
+	uint64_t due = NEVER;
+
+	for (uint8_t i = 0; i < q->notices; i++)
+		due = RTE_MIN(due, q->notice[i].due);
+	return due;
+}
+
 static void notices_due(struct worker *w, struct queue *q, uint64_t now_ms)
 {
 	uint8_t kept = 0;
@@ -123,8 +132,16 @@ static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct
 	const struct far_more *more = far_more_of(r);
 	uint32_t most = more != NULL && more->buffer_packets != 0 ? more->buffer_packets : BUFFER_PACKETS;
 	most = r->flags & RULE_BUFFER ? most : HELD_PACKETS;
-	uint64_t now_ms = buffer_now_ms(w),
-		 expires = more != NULL && more->buffer_ms ? now_ms + more->buffer_ms : NEVER;
+	uint64_t now_ms = buffer_now_ms(w);
+	const struct session_view *v = session_view_of(m);
+	struct waiting as = {
+		.since = now_ms,
+		.longest = more != NULL ? more->buffer_ms : 0,
+		.pdr = session_pools.match[rule_index(r)].pdr,
+		.qfi = v->qfi,
+		.uplink = v->uplink,
+		.dscp = v->dscp,
+	};
 	rte_edge_t edge = EDGE_HELD;
 
 	if (q != NULL && (r->flags & (RULE_NOTIFY | RULE_BUFFER)) == (RULE_NOTIFY | RULE_BUFFER))
@@ -133,8 +150,9 @@ static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct
 		__atomic_load_n(&buffer_tables.waiting, __ATOMIC_RELAXED) >= buffer_tables.limit)
 		edge = full(w, q, r, m);
 	else
-		queue_append(w, q, m, session_pools.match[rule_index(r)].pdr, expires);
-	if (q != NULL && (expires < q->due || q->notices || q->packets == 0))
+		queue_append(w, q, m, as);
+	// Only where something is due earlier: filing looks at all that waits.
+	if (q != NULL && (RTE_MIN(waiting_ends(&as), first_notice(q)) < q->due || q->packets == 0))
 		queue_file(w, q, now_ms);
 	return edge;
 }
@@ -195,7 +213,10 @@ static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_no
 
 		*v = (struct session_view){.rule = r, .qfi = was.qfi, .uplink = was.uplink, .dscp = was.dscp};
 		if (r != NULL && r->worker == w->id && (r->flags & RULE_BUFFER)) {
-			queue_append(w, q, m, was.pdr, was.expires);
+			const struct far_more *more = far_more_of(r);
+			// The control plane may say how long only when it was told of the packet (DL Buffering Duration, §8.2.29).
+			was.longest = more != NULL ? more->buffer_ms : 0;
+			queue_append(w, q, m, was);
 			continue;
 		}
 		rte_edge_t edge =
@@ -255,6 +276,7 @@ static uint32_t take_commands(struct worker *w, struct rte_graph *graph, struct 
 		__atomic_store_n(&p->next, PLACE_IDLE, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		count += 1 + session_changed(w, graph, node, session);
+		queue_owner_told(session, w->id);
 	}
 	return count;
 }
@@ -269,8 +291,8 @@ static uint32_t expire(
 		struct waiting was = *waiting_of(m);
 
 		*session_view_of(m) = (struct session_view){.qfi = was.qfi, .uplink = was.uplink, .dscp = was.dscp};
-		if (was.expires > now_ms) {
-			queue_append(w, q, m, was.pdr, was.expires);
+		if (waiting_ends(&was) > now_ms) {
+			queue_append(w, q, m, was);
 			continue;
 		}
 		const struct rule *r = session_rule(q->session, was.pdr);

@@ -12,9 +12,9 @@
 // packet as the FAR of its PDR now says; and the control plane will be told of the next packet that waits. To be called from
 // release() when the old or the new version has a rule with RULE_BUFFER, RULE_HELD or RULE_NOTIFY. `worker` is the old one.
 void buffer_session_changed(uint32_t session, uint32_t worker);
-// The session is gone, since a grace period: what waits is freed. From release(), before the index is given back, when a rule had
-// one of these flags.
-void buffer_session_removed(uint32_t session, uint32_t worker);
+// The session is gone, since a grace period: what waits is freed, and is never the next session's with this index. From release(),
+// before the index is given back, for every session: one may still have packets of an earlier version that waited.
+void buffer_session_removed(uint32_t session);
 // Packets of the session that wait now. Control thread.
 uint32_t buffer_waiting(uint32_t session);
 

@@ -252,6 +252,21 @@ static void as_long_as_it_may(void **state)
 	kit_advance(200000);
 	assert_int_equal(kit_totals().held, 0);
 	assert_int_equal(kit_reason("buffer-timeout") - before, 2);
+	// What waits already ends too when the control plane says how long only now, counted from when it came.
+	k = with_action(1, API_FAR_BUFFER);
+	put("s1", k);
+	arrive(1, 0);
+	kit_run();
+	kit_advance(300000);
+	k->far[1].buffer_ms = 500;
+	put("s1", k);
+	kit_run();
+	kit_advance(100000);
+	assert_int_equal(kit_totals().held, 1);
+	kit_advance(150000);
+	kit_run();
+	assert_int_equal(kit_reason("buffer-timeout") - before, 3);
+	assert_int_equal(kit_totals().held, 0);
 }
 
 static void given_up(void **state)

@@ -49,7 +49,7 @@ void queue_file(struct worker *w, struct queue *q, uint64_t now_ms)
 	uint64_t due = NEVER;
 
 	for (const struct rte_mbuf *m = q->first; m != NULL; m = waiting_of((struct rte_mbuf *)(uintptr_t)m)->next)
-		due = RTE_MIN(due, waiting_of((struct rte_mbuf *)(uintptr_t)m)->expires);
+		due = RTE_MIN(due, waiting_ends(waiting_of((struct rte_mbuf *)(uintptr_t)m)));
 	for (uint8_t i = 0; i < q->notices; i++)
 		due = RTE_MIN(due, q->notice[i].due);
 	if (q->packets == 0 && q->notices == 0) {
@@ -113,17 +113,10 @@ struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte
 	return q;
 }
 
-void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, uint16_t pdr, uint64_t expires)
+void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as)
 {
-	const struct session_view v = *session_view_of(m);
-
-	*waiting_of(m) = (struct waiting){
-		.expires = expires,
-		.pdr = pdr,
-		.qfi = v.qfi,
-		.uplink = v.uplink,
-		.dscp = v.dscp,
-	};
+	as.next = NULL;
+	*waiting_of(m) = as;
 	if (q->last != NULL)
 		waiting_of(q->last)->next = m;
 	else
@@ -151,19 +144,30 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
 
 // ---- the control thread ------------------------------------------------------------------------------------------------
 
-// Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what it finds.
+// Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what it finds, and
+// a worker that finds another one's queue passes it on (queue_owner_told).
 static void push(uint32_t session, uint32_t worker)
 {
 	struct place *p = &buffer_tables.place[session];
 	struct buffer_worker *b = worker < API_MAX_WORKERS ? buffer_tables.worker[worker] : NULL;
+	uint32_t idle = PLACE_IDLE;
 
 	// Sequentially consistent with the worker's "taken, now I look": one of the two sees the other.
-	if (b == NULL || __atomic_load_n(&p->next, __ATOMIC_SEQ_CST) != PLACE_IDLE)
+	if (b == NULL ||
+		!__atomic_compare_exchange_n(&p->next, &idle, PLACE_END, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
 	uint32_t head = __atomic_load_n(&b->commands, __ATOMIC_RELAXED);
 	do
 		__atomic_store_n(&p->next, head, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&b->commands, &head, session, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
+void queue_owner_told(uint32_t session, uint32_t worker)
+{
+	uint32_t index = __atomic_load_n(&buffer_tables.place[session].queue, __ATOMIC_ACQUIRE);
+
+	if (index != QUEUE_NONE && buffer_tables.queue[index].worker != worker)
+		push(session, buffer_tables.queue[index].worker);
 }
 
 void buffer_session_changed(uint32_t session, uint32_t worker)
@@ -172,12 +176,16 @@ void buffer_session_changed(uint32_t session, uint32_t worker)
 		push(session, worker);
 }
 
-void buffer_session_removed(uint32_t session, uint32_t worker)
+void buffer_session_removed(uint32_t session)
 {
 	if (session >= buffer_tables.places)
 		return;
-	__atomic_fetch_add(&buffer_tables.place[session].generation, 1, __ATOMIC_SEQ_CST);
-	push(session, worker);
+	struct place *p = &buffer_tables.place[session];
+	__atomic_fetch_add(&p->generation, 1, __ATOMIC_SEQ_CST);
+	// Its worker puts no queue here any more: the session is gone since a grace period.
+	uint32_t index = __atomic_load_n(&p->queue, __ATOMIC_ACQUIRE);
+	if (index != QUEUE_NONE)
+		push(session, buffer_tables.queue[index].worker);
 }
 
 uint32_t buffer_waiting(uint32_t session)
@@ -192,25 +200,11 @@ uint32_t buffer_waiting(uint32_t session)
 	return __atomic_load_n(&buffer_tables.queue[index].packets, __ATOMIC_RELAXED);
 }
 
-// The argument of event_tell: generation of the index, PDR, and 16 bits more. 0 when the session is gone by now.
-static int told(struct api_event *e, uint32_t session, uint64_t argument)
+int queue_told(struct api_event *e, uint32_t session, uint64_t argument)
 {
 	if (session >= buffer_tables.places || buffer_tables.place[session].generation != argument >> 32)
 		return 0;
 	return session_identity(session, e->session, &e->seid);
-}
-
-static void on_data(uint32_t worker, uint32_t session, uint64_t argument)
-{
-	struct api_event e = {
-		.type = API_EVENT_DOWNLINK_DATA,
-		.rule = (uint16_t)(argument >> 16),
-		.qfi = (uint8_t)(argument >> 8),
-		.dscp = (uint8_t)argument,
-	};
-
-	if (told(&e, session, argument))
-		event_raise(&e);
 }
 
 static void on_full(uint32_t worker, uint32_t session, uint64_t argument)
@@ -219,7 +213,7 @@ static void on_full(uint32_t worker, uint32_t session, uint64_t argument)
 	const struct rule *r = session_rule(session, (uint16_t)(argument >> 16));
 	uint64_t bytes = (uint16_t)argument;
 
-	if (r == NULL || !told(&e, session, argument))
+	if (r == NULL || !queue_told(&e, session, argument))
 		return;
 	e.rule = session_pools.match[rule_index(r)].far;
 	e.usage.seid = e.seid;
@@ -259,12 +253,12 @@ static int start(const struct api_engine *e)
 			b->slot[i] = QUEUE_NONE;
 		t->worker[w] = b;
 	}
-	return 0;
+	return owed_start(t->places);
 }
 
 RTE_INIT(buffer_module)
 {
 	module_register("buffer", start);
-	buffer_tables.told_data = event_told_register(on_data, NULL);
+	buffer_tables.told_data = event_told_register(owed_data, NULL);
 	buffer_tables.told_full = event_told_register(on_full, NULL);
 }

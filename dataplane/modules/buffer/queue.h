@@ -22,11 +22,17 @@
 // A packet that waits: takes the session view's place, since a rule is valid in one walk only.
 struct waiting {
 	struct rte_mbuf *next;
-	uint64_t expires; // ms of the worker's clock
+	uint64_t since; // ms of the worker's clock
+	uint32_t longest; // ms; 0: as long as there is room
 	uint16_t pdr;
 	uint8_t qfi, uplink, dscp;
 };
 PACKET_VIEW(waiting)
+
+static inline uint64_t waiting_ends(const struct waiting *x)
+{
+	return x->longest ? x->since + x->longest : NEVER;
+}
 
 struct notice { // that the control plane is to be told of a packet, later
 	uint64_t due; // ms
@@ -85,10 +91,21 @@ static inline uint64_t buffer_now_ms(const struct worker *w)
 struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 void queue_free(struct worker *w, struct queue *q); // an empty one
-void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, uint16_t pdr, uint64_t expires);
+void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as);
 struct rte_mbuf *queue_pop(struct worker *w, struct queue *q); // NULL at the end; the packet counts as held no longer
 // Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
 void queue_file(struct worker *w, struct queue *q, uint64_t now_ms);
+
+// The argument of event_tell: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in whose event it
+// is; 0 when the session is gone by now. Control thread.
+int queue_told(struct api_event *e, uint32_t session, uint64_t argument);
+
+// DOWNLINK_DATA (owed.c): a worker tells of the first packet of a PDR; the event is raised, now or as soon as one is accepted.
+void owed_data(uint32_t worker, uint32_t session, uint64_t argument);
+int owed_start(uint32_t sessions);
+
+// A worker that was told of the session looked: where the queue is another worker's, that one is told.
+void queue_owner_told(uint32_t session, uint32_t worker);
 
 // Drops everything in it, under the reason of packets that are given up.
 void queue_discard(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q);

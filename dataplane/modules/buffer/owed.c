@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// DOWNLINK_DATA events that are owed to the control plane: the queue of events is full, or engine.event_rate is used up, as when
+// many idle UEs get a packet at once. A worker tells of a PDR once, and a UE that is not paged waits for ever, so each one is kept
+// until it is accepted, in the order of the sessions' first. All of the control thread.
+#include "buffer/queue.h"
+#include "core/control.h"
+#include "core/event.h"
+#include "core/log.h"
+#include "core/object.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#define RETRY_EVERY_MS 10
+#define SESSIONS_PER_VISIT 4096
+#define SESSION_NONE UINT32_MAX
+
+struct owed {
+	struct owed *next; // of the same session; one for each PDR at most
+	uint64_t argument; // of event_tell
+};
+
+static struct {
+	struct debtor {
+		struct owed *first; // NULL: owes nothing, and is in no list
+		uint32_t next; // session; SESSION_NONE at the end
+	} * of; // by session
+	uint32_t first, last;
+} own = {.first = SESSION_NONE, .last = SESSION_NONE};
+
+static uint16_t pdr_of(uint64_t argument)
+{
+	return (uint16_t)(argument >> 16);
+}
+
+// Packets of the PDR still wait, or are still dropped with NOCP, and the index is still the same session's.
+static int still_true(uint32_t session, uint64_t argument)
+{
+	const struct rule *r = session_rule(session, pdr_of(argument));
+
+	return buffer_tables.place[session].generation == argument >> 32 && r != NULL && !(r->flags & RULE_FORWARD);
+}
+
+// 0 when there is nothing left to tell.
+static int try_to_tell(uint32_t session, uint64_t argument)
+{
+	struct api_event e = {
+		.type = API_EVENT_DOWNLINK_DATA,
+		.rule = pdr_of(argument),
+		.qfi = (uint8_t)(argument >> 8),
+		.dscp = (uint8_t)argument,
+	};
+
+	return queue_told(&e, session, argument) ? event_try(&e) : 0;
+}
+
+// What the session owes no longer goes, so that it owes at most one event for each of its PDRs. Returns the place for another
+// one, or NULL when it is owed already.
+static struct owed **place_for(uint32_t session, uint64_t argument)
+{
+	struct owed **at = &own.of[session].first;
+
+	while (*at != NULL) {
+		struct owed *o = *at;
+
+		if (o->argument >> 16 == argument >> 16)
+			return NULL;
+		if (still_true(session, o->argument)) {
+			at = &o->next;
+			continue;
+		}
+		*at = o->next;
+		free(o);
+	}
+	return at;
+}
+
+static void enlist(uint32_t session)
+{
+	own.of[session].next = SESSION_NONE;
+	if (own.last != SESSION_NONE)
+		own.of[own.last].next = session;
+	else
+		own.first = session;
+	own.last = session;
+}
+
+static void owe(uint32_t session, uint64_t argument)
+{
+	int listed = own.of[session].first != NULL;
+	struct owed *o = malloc(sizeof(*o)), **at;
+
+	if (o == NULL) {
+		LOG(ERR, "no memory: the control plane is not told of downlink data for session %u\n", session);
+		return;
+	}
+	at = place_for(session, argument);
+	if (at == NULL) {
+		free(o);
+		return;
+	}
+	*o = (struct owed){.argument = argument};
+	*at = o;
+	if (!listed)
+		enlist(session);
+}
+
+void owed_data(uint32_t worker, uint32_t session, uint64_t argument)
+{
+	if (session >= buffer_tables.places)
+		return;
+	// Who is owed something was there before.
+	if (own.first != SESSION_NONE || try_to_tell(session, argument) != 0)
+		owe(session, argument);
+}
+
+static void retry(uint64_t now_ns)
+{
+	for (int i = 0; own.first != SESSION_NONE && i < SESSIONS_PER_VISIT; i++) {
+		struct debtor *d = &own.of[own.first];
+
+		for (struct owed *o = d->first; o != NULL; o = d->first) {
+			if (still_true(own.first, o->argument) && try_to_tell(own.first, o->argument) != 0)
+				return;
+			d->first = o->next;
+			free(o);
+		}
+		own.first = d->next;
+		if (own.first == SESSION_NONE)
+			own.last = SESSION_NONE;
+	}
+}
+
+int owed_start(uint32_t sessions)
+{
+	own.of = calloc(sessions, sizeof(*own.of));
+	return own.of == NULL ? object_error(ENOMEM, "no memory for events of %u sessions", sessions) : 0;
+}
+
+RTE_INIT(buffer_owed)
+{
+	timer_register("buffer-owed", RETRY_EVERY_MS, retry);
+}
