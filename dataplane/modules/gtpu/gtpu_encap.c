@@ -42,9 +42,12 @@ static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t
 static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
-	const struct rule *r = session_view_of(m)->rule;
+	const struct session_view *v = session_view_of(m);
+	const struct rule *r = v->rule;
 	const struct path *p = path_get(r->path);
-	int container = r->qfi != GTPU_NO_QFI && r->pdu_type != API_PDU_NONE;
+	// TS 23.501 §5.7.1.1: the QFI goes along on N3 and N9. Where no QER sets one, it is the one that came in, if any did.
+	uint8_t qfi = r->qfi != GTPU_NO_QFI ? r->qfi : v->qfi;
+	int container = qfi != GTPU_NO_QFI && r->pdu_type != API_PDU_NONE;
 
 	if (unlikely(p == NULL))
 		return packet_leave(m, &drop_no_path, EDGE_DROP);
@@ -63,7 +66,7 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	if (likely(container)) {
 		gtpu[13] =
 			(uint8_t)(r->pdu_type == API_PDU_UL ? GTPU_PDU_UL << 4 : GTPU_PDU_DL << 4); // TS 38.415 §5.5.2
-		gtpu[14] = r->qfi;
+		gtpu[14] = qfi;
 	}
 	if (likely(p->version == 4))
 		finish_ip4(w, ip, p, length, dscp);

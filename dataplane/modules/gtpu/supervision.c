@@ -75,7 +75,7 @@ static void raise_owed(const struct path *p, struct echo *e)
 		.peer = p->want.peer,
 	};
 
-	if (e->owed != OWED_NOTHING && event_raise(&event) == 0)
+	if (e->owed != OWED_NOTHING && event_try(&event) == 0)
 		e->owed = OWED_NOTHING;
 }
 

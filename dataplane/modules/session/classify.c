@@ -15,15 +15,17 @@ struct fields {
 static int read_fields(struct fields *f, const struct packet *pkt, const uint8_t *ip)
 {
 	uint32_t header = pkt->l4 - pkt->l3;
+	// Of a long packet, the first segment.
+	uint32_t readable = RTE_MIN(rte_pktmbuf_data_len(packet_mbuf(pkt)) - (uint32_t)pkt->l3, pkt->length);
 
-	if (ip_parse(ip, pkt->length, pkt->length, &f->ip) != IP_OK)
+	if (ip_parse(ip, readable, pkt->length, &f->ip) != IP_OK)
 		return 0;
 	f->tos = ip[0] >> 4 == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
 	f->flow_label = ip[0] >> 4 == 4 ? 0 : load32(ip) & 0xfffff;
 	f->has_spi = 0;
 	// RFC 4303 §2.1, RFC 4302 §2.4. An authentication header of IPv6 is walked over as an extension header.
 	uint32_t at = f->ip.protocol == IP_PROTOCOL_ESP ? 0 : f->ip.protocol == IP_PROTOCOL_AH ? 4 : UINT32_MAX;
-	if (at != UINT32_MAX && !(pkt->fragment & IP_FRAGMENT_LATER) && header + at + 4 <= pkt->length) {
+	if (at != UINT32_MAX && !(pkt->fragment & IP_FRAGMENT_LATER) && header + at + 4 <= readable) {
 		f->spi = load32(ip + header + at);
 		f->has_spi = 1;
 	}

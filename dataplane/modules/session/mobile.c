@@ -90,8 +90,10 @@ rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel)
 		usage_dropped(r, 1, pkt->length);
 		return packet_leave(m, session_reason(WHY_FAR, uplink), MOBILE_DROP);
 	}
-	if (tunnel && (r->flags & RULE_KEEP_OUTER))
+	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {
 		keep_outer(m);
+		qfi = r->qfi; // the one that came in stays in the header that is kept
+	}
 	mobile_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), qfi);
 	if ((r->flags & (RULE_BUFFER | RULE_HELD)) || !(r->flags & RULE_FORWARD))
 		return MOBILE_BUFFER;
@@ -113,7 +115,7 @@ rte_edge_t mobile_guard(struct rte_mbuf *m, const struct rule *r, const uint8_t 
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *destination = ip + (pkt->ip_version == 4 ? 16 : 24);
 
-	if (unlikely(ip_is_local(pkt->ip_version, destination)))
+	if (unlikely(ip_is_local(pkt->ip_version, destination) || instance_guards(pkt->ip_version, destination)))
 		return packet_leave(m, session_reason(WHY_GATEWAY, 1), MOBILE_DROP);
 	if (unlikely(drop_gtpu && is_gtpu(pkt, ip)))
 		return packet_leave(m, session_reason(WHY_GTPU, 1), MOBILE_DROP);

@@ -102,7 +102,7 @@ static __rte_always_inline void mobile_strip(struct rte_mbuf *m, const struct ru
 	uint16_t l3 = pkt->l3;
 
 	v->rule = (struct rule *)(uintptr_t)r;
-	v->qfi = r->flags & RULE_UPLINK ? r->qfi : qfi;
+	v->qfi = qfi;
 	v->uplink = (r->flags & RULE_UPLINK) != 0;
 	v->dscp = mobile_dscp(pkt->ip_version, ip);
 	rte_pktmbuf_adj(m, l3);
@@ -140,6 +140,40 @@ static __rte_always_inline rte_edge_t mobile_decide(
 		return mobile_special(m, r, tunnel);
 	mobile_strip(m, r, ip, tunnel ? qfi : r->qfi);
 	return uplink ? MOBILE_UPLINK : MOBILE_DOWNLINK;
+}
+
+// The four stages over a vector. What the nodes do differently are functions that are always inlined here, so none is called
+// through a pointer; `own` is the node's, for the vector. `qfi_of` is that of the tunnel, 0xff without one; `further` may look for
+// a key that is not there.
+static __rte_always_inline void mobile_run(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next,
+	void *own, void (*ask_key)(struct mobile_lane *, struct rte_mbuf *, void *own),
+	uint64_t (*further)(struct rte_mbuf *, void *own), uint8_t (*qfi_of)(struct rte_mbuf *),
+	rte_edge_t (*decide)(struct worker *, struct mobile_lane *, struct rte_mbuf *, void *own))
+{
+	struct mobile_lane lane[4 * MOBILE_WINDOW];
+
+	for (uint32_t i = 0; i < n + 3u * MOBILE_WINDOW; i++) {
+		if (i >= 3 * MOBILE_WINDOW) {
+			uint32_t k = i - 3 * MOBILE_WINDOW;
+
+			next[k] = decide(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], own);
+		}
+		if (i >= 2 * MOBILE_WINDOW && i - 2 * MOBILE_WINDOW < n) {
+			uint32_t k = i - 2 * MOBILE_WINDOW;
+
+			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], qfi_of(pkts[k]));
+		}
+		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
+			uint32_t k = i - MOBILE_WINDOW;
+			struct mobile_lane *l = &lane[k % (4 * MOBILE_WINDOW)];
+
+			l->value = mobile_ask_rule(l);
+			if (unlikely(l->value == UINT64_MAX))
+				l->value = further(pkts[k], own);
+		}
+		if (i < n)
+			ask_key(&lane[i % (4 * MOBILE_WINDOW)], pkts[i], own);
+	}
 }
 
 #endif

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mobile sessions through the real graph: UPF, SGW-U, PGW-U, uplink classifier, and what they drop.
 #include "session/mobile_world.h"
+#include "session/tables.h"
 #include <errno.h>
+#include <rte_log.h>
 
 static int setup(void **state)
 {
-	world_start(NULL);
+	struct api_engine e = kit_engine();
+
+	e.max_buffered = 64;
+	world_start(&e);
 	return 0;
 }
 
@@ -44,6 +49,68 @@ static void sgwu(void **state)
 	link_layer(&in, "peers", 1);
 	expect("peers", &in, "ran", tunnelled_out(&out, FAR4, UE4, 0x7001, 0xff));
 	gone("bearer");
+}
+
+// G-PDU from a peer with a PDU Session Container of this type.
+static void between(struct frame *f, const char *ports, uint32_t teid, uint8_t qfi, uint8_t type)
+{
+	int up = type == API_PDU_UL, in = strcmp(ports, up ? "ran" : "peers") == 0;
+
+	ip_packet(f, up ? UE4 : FAR4, up ? FAR4 : UE4, 80);
+	if (up)
+		tunnel(f, in ? "10.1.0.2" : "10.9.0.1", in ? "10.1.0.1" : "10.9.0.2", teid, qfi, type);
+	else
+		tunnel(f, in ? "10.9.0.2" : "10.1.0.1", in ? "10.9.0.1" : "10.1.0.2", teid, qfi, type);
+	link_layer(f, ports, in);
+}
+
+// I-UPF between N3 and N9: without a QER the QFI that came in goes on, with one that of the QER; buffered packets keep it too.
+static void iupf(void **state)
+{
+	static struct frame in, out;
+	struct kit_mobile k;
+
+	kit_mobile(&k, 7, NULL, NULL);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x700, 1);
+	kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x701, 2);
+	kit_far_gtpu(&k, 1, API_FROM_CORE, "peer", 0x7000);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x7001);
+	k.far[0].pdu_type = API_PDU_UL;
+	k.far[1].pdu_type = API_PDU_DL;
+	put("n9", &k);
+	for (uint8_t qfi = 1; qfi < 64; qfi += 31) {
+		between(&in, "ran", 0x700, qfi, API_PDU_UL);
+		between(&out, "peers", 0x7000, qfi, API_PDU_UL);
+		expect("ran", &in, "peers", &out);
+		between(&in, "peers", 0x701, qfi, API_PDU_DL);
+		between(&out, "ran", 0x7001, qfi, API_PDU_DL);
+		expect("peers", &in, "ran", &out);
+	}
+	between(&in, "ran", 0x700, 0xff, API_PDU_UL); // no container came in
+	between(&out, "peers", 0x7000, 0xff, API_PDU_UL);
+	expect("ran", &in, "peers", &out);
+	k.far[1].action = API_FAR_BUFFER;
+	put("n9", &k);
+	between(&in, "peers", 0x701, 5, API_PDU_DL);
+	send_frame("peers", &in);
+	assert_int_equal(all_out(), 0);
+	k.far[1].action = API_FAR_FORWARD;
+	put("n9", &k);
+	kit_run();
+	between(&out, "ran", 0x7001, 5, API_PDU_DL);
+	assert_int_equal(kit_count("ran"), 1);
+	assert_true(same_frame("ran", 0, &out));
+	kit_qer(&k, 1, 9);
+	kit_pdr_qer(&k.pdr[0], 1);
+	kit_pdr_qer(&k.pdr[1], 1);
+	put("n9", &k);
+	between(&in, "ran", 0x700, 5, API_PDU_UL);
+	between(&out, "peers", 0x7000, 9, API_PDU_UL);
+	expect("ran", &in, "peers", &out);
+	between(&in, "peers", 0x701, 5, API_PDU_DL);
+	between(&out, "ran", 0x7001, 9, API_PDU_DL);
+	expect("peers", &in, "ran", &out);
+	gone("n9");
 }
 
 // ---- what a PDR matches ----------------------------------------------------------------------------------------------
@@ -420,6 +487,34 @@ static void claims(void **state)
 	gone("s3");
 }
 
+// A key for which the table has no place, though it has room: the log names the session and the PDR.
+static void no_place(void **state)
+{
+	struct narrow *t = session_tables.key, was = *t;
+	char *text = NULL;
+	size_t length = 0;
+	uint64_t junk = 1;
+	FILE *log = open_memstream(&text, &length);
+
+	t->mask = 0; // one block of four, and what spills over
+	t->capacity = UINT32_MAX;
+	while (narrow_add(t, ++junk, 0) == 0)
+		;
+	rte_openlog_stream(log);
+	put("s2", upf_session(2));
+	rte_openlog_stream(NULL);
+	fclose(log);
+	assert_non_null(strstr(text, "session s2: no place in the table for the key of PDR 1"));
+	free(text);
+	gone("s2");
+	for (; junk > 1; junk--)
+		narrow_delete(t, junk);
+	t->mask = was.mask;
+	t->capacity = was.capacity;
+	assert_int_equal(narrow_count(t), was.count);
+	upf(state);
+}
+
 static void refused_in_words(void **state)
 {
 	struct kit_mobile *k = upf_session(2);
@@ -547,6 +642,7 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(upf),
 		cmocka_unit_test(sgwu),
+		cmocka_unit_test(iupf),
 		cmocka_unit_test(qfi),
 		cmocka_unit_test(spoofing),
 		cmocka_unit_test(infrastructure),
@@ -560,6 +656,7 @@ int main(void)
 		cmocka_unit_test(emulated_radio),
 		cmocka_unit_test(outer_header_kept),
 		cmocka_unit_test(claims),
+		cmocka_unit_test(no_place),
 		cmocka_unit_test(refused_in_words),
 		cmocka_unit_test(users),
 		cmocka_unit_test(quota_far),

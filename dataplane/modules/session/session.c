@@ -3,6 +3,7 @@
 // its keys replace the old ones; create and delete are the same steps with one side empty.
 #include "buffer/buffer.h"
 #include "core/control.h"
+#include "core/log.h"
 #include "core/object.h"
 #include "core/port.h"
 #include "gtpu/gtpu.h"
@@ -473,11 +474,15 @@ static void unpublish(const struct session *old, const struct session *heir)
 	}
 }
 
-static void publish(const struct session *s)
+// finish_stage() saw to the numbers; that the table has no place all the same happens to one key in 10^8, and can only be said.
+static void publish(const struct session *s, const char *name)
 {
 	for (uint16_t i = 0; i < s->keys; i++)
 		if (session_key_add(&s->key[i], rule_value(s->key[i].first)) != 0)
-			session_tables.unplaced++;
+			LOG(ERR,
+				"session %s: no place in the table for the key of PDR %u, whose packets find no "
+				"session\n",
+				name, session_pools.match[s->key[i].first].pdr);
 }
 
 // Flows that lead to these rules are stale from now on: after the grace period nobody uses the rules, nor what they point to.
@@ -497,7 +502,7 @@ static void commit(struct object_change *c)
 	if (s != NULL) {
 		session_lengths_add(s, 1);
 		__atomic_store_n(&session_tables.session[s->index], s, __ATOMIC_RELEASE);
-		publish(s);
+		publish(s, c->key);
 		worker_get(s->worker)->sessions++;
 		session_tables.count++;
 		if (s->encap != API_ENCAP_NONE)
@@ -568,8 +573,8 @@ static void release(struct object_change *c)
 	give_back(old, s);
 	if (s != NULL && (s->told || old->told))
 		buffer_session_changed(s->index, old->worker);
-	if (s == NULL && old->told)
-		buffer_session_removed(old->index, old->worker);
+	if (s == NULL)
+		buffer_session_removed(old->index);
 	if (s == NULL)
 		index_pool_give(&session_tables.indices, old->index);
 	session_free(old);

@@ -16,7 +16,7 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m)
 	return MOBILE_UNKNOWN;
 }
 
-static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lane *l, struct rte_mbuf *m)
+static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, void *own)
 {
 	if (unlikely(l->first == NULL))
 		return unknown(w, m);
@@ -27,7 +27,7 @@ static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lan
 	return mobile_decide(w, l, m, tunnel_view_of(m)->qfi, 1);
 }
 
-static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m)
+static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m, void *own)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
 
@@ -36,29 +36,15 @@ static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *
 	narrow_prefetch(session_tables.key, l->hash);
 }
 
-static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+// An F-TEID is there or not.
+static __rte_always_inline uint64_t look_further(struct rte_mbuf *m, void *own)
 {
-	struct mobile_lane lane[4 * MOBILE_WINDOW];
+	return UINT64_MAX;
+}
 
-	for (uint32_t i = 0; i < n + 3u * MOBILE_WINDOW; i++) {
-		if (i >= 3 * MOBILE_WINDOW) {
-			uint32_t k = i - 3 * MOBILE_WINDOW;
-
-			next[k] = decide(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k]);
-		}
-		if (i >= 2 * MOBILE_WINDOW && i - 2 * MOBILE_WINDOW < n) {
-			uint32_t k = i - 2 * MOBILE_WINDOW;
-
-			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], tunnel_view_of(pkts[k])->qfi);
-		}
-		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
-			struct mobile_lane *l = &lane[(i - MOBILE_WINDOW) % (4 * MOBILE_WINDOW)];
-
-			l->value = mobile_ask_rule(l);
-		}
-		if (i < n)
-			ask_key(&lane[i % (4 * MOBILE_WINDOW)], pkts[i]);
-	}
+static __rte_always_inline uint8_t qfi_of(struct rte_mbuf *m)
+{
+	return tunnel_view_of(m)->qfi;
 }
 
 static uint16_t session_tunnel(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -68,7 +54,8 @@ static uint16_t session_tunnel(struct rte_graph *graph, struct rte_node *node, v
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
-		run_vector(worker_self(), (struct rte_mbuf **)objs + base, count, next);
+		mobile_run(worker_self(), (struct rte_mbuf **)objs + base, count, next, NULL, ask_key, look_further,
+			qfi_of, decide);
 		node_dispatch_except(graph, node, objs + base, next, count, MOBILE_GONE);
 	}
 	return n;

@@ -34,8 +34,9 @@ static inline const uint8_t *ue_address(struct rte_mbuf *m, const struct side *s
 	return rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3 + at);
 }
 
-static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m, struct side *side)
+static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m, void *own)
 {
+	struct side *side = own;
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
 	const struct packet *pkt = packet_of(m);
 	int six = pkt->ip_version == 6;
@@ -48,8 +49,9 @@ static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *
 }
 
 // The longest prefix is not there: shorter ones, then those of PDRs that name no instance.
-static uint64_t look_further(struct rte_mbuf *m, struct side *side)
+static uint64_t look_further(struct rte_mbuf *m, void *own)
 {
+	struct side *side = own;
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
 	int six = packet_of(m)->ip_version == 6;
 
@@ -90,13 +92,12 @@ static int between_ues(struct rte_mbuf *m)
 	return session_view_of(m)->rule != NULL && n != NULL && (n->flags & API_INSTANCE_NO_UE_TO_UE);
 }
 
-static __rte_always_inline rte_edge_t decide(
-	struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, struct side *side)
+static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, void *own)
 {
 	if (unlikely(between_ues(m)))
 		return packet_leave(m, &drop_between, MOBILE_DROP);
 	if (unlikely(l->first == NULL))
-		return unknown(w, m, side);
+		return unknown(w, m, own);
 	if (unlikely(l->first->worker != w->id)) {
 		worker_hand_over(w, l->first->worker, resume, m);
 		return MOBILE_GONE;
@@ -104,33 +105,9 @@ static __rte_always_inline rte_edge_t decide(
 	return mobile_decide(w, l, m, 0xff, 0);
 }
 
-static void run_vector(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+static __rte_always_inline uint8_t qfi_of(struct rte_mbuf *m)
 {
-	struct mobile_lane lane[4 * MOBILE_WINDOW];
-	struct side side = {.is_known = 0};
-
-	for (uint32_t i = 0; i < n + 3u * MOBILE_WINDOW; i++) {
-		if (i >= 3 * MOBILE_WINDOW) {
-			uint32_t k = i - 3 * MOBILE_WINDOW;
-
-			next[k] = decide(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], &side);
-		}
-		if (i >= 2 * MOBILE_WINDOW && i - 2 * MOBILE_WINDOW < n) {
-			uint32_t k = i - 2 * MOBILE_WINDOW;
-
-			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], 0xff);
-		}
-		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
-			uint32_t k = i - MOBILE_WINDOW;
-			struct mobile_lane *l = &lane[k % (4 * MOBILE_WINDOW)];
-
-			l->value = mobile_ask_rule(l);
-			if (unlikely(l->value == UINT64_MAX))
-				l->value = look_further(pkts[k], &side);
-		}
-		if (i < n)
-			ask_key(&lane[i % (4 * MOBILE_WINDOW)], pkts[i], &side);
-	}
+	return 0xff;
 }
 
 static uint16_t session_ue(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -140,7 +117,10 @@ static uint16_t session_ue(struct rte_graph *graph, struct rte_node *node, void 
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
-		run_vector(worker_self(), (struct rte_mbuf **)objs + base, count, next);
+		struct side side = {.is_known = 0};
+
+		mobile_run(worker_self(), (struct rte_mbuf **)objs + base, count, next, &side, ask_key, look_further,
+			qfi_of, decide);
 		node_dispatch_except(graph, node, objs + base, next, count, MOBILE_GONE);
 	}
 	return n;

@@ -67,7 +67,6 @@ struct session_tables {
 	struct session **session; // by index
 	const struct ue_lengths *lengths; // never NULL after start
 	uint32_t capacity, count;
-	uint64_t unplaced; // keys for which the table had no slot, about one in 10^8
 	struct index_pool indices, rules, states;
 };
 extern struct session_tables session_tables;
