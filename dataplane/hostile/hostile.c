@@ -1,37 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the rows of hostile input have in common.
 #include "hostile/hostile.h"
-#include "core/engine.h"
-#include <rte_cycles.h>
-
-void books_open(struct books *b)
-{
-	memset(b, 0, sizeof(*b));
-	for (uint16_t r = 0; r < reason_count(); r++)
-		b->reason[r] = kit_reason(reason_get(r)->name);
-	b->total = kit_totals();
-	b->buffers = kit_buffers_in_use();
-}
-
-void books_close(const struct books *b, const char *reason, uint64_t count)
-{
-	int wrong = 0;
-
-	for (uint16_t r = 0; r < reason_count(); r++) {
-		const char *name = reason_get(r)->name;
-		uint64_t rose = kit_reason(name) - b->reason[r];
-
-		if (rose == (reason != NULL && strcmp(name, reason) == 0 ? count : 0))
-			continue;
-		print_message("%s rose by %lu\n", name, rose);
-		wrong = 1;
-	}
-	if (wrong)
-		fail_msg("expected only %s, by %lu", reason ? reason : "(nothing)", count);
-	assert_true(kit_balance());
-	assert_int_equal(kit_totals().held, b->total.held);
-	assert_int_equal(kit_buffers_in_use(), b->buffers);
-}
 
 uint32_t all_out(void)
 {
@@ -90,11 +59,4 @@ const uint8_t *out_ip(const char *port, uint32_t i, struct ip_info *info)
 	assert_int_equal(ip_parse(k->bytes + at, k->length - at, k->length - at, info), IP_OK);
 	assert_true(info->version == 6 || ip4_checksum_ok(k->bytes + at));
 	return k->bytes + at;
-}
-
-uint32_t burst_of(uint32_t rate)
-{
-	uint64_t hz = rte_get_tsc_hz();
-
-	return (uint32_t)(hz / 10 / (hz / rate + 1));
 }

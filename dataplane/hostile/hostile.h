@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 // clang-format on
+#include "hostile/books.h"
 #include "testkit/gateway.h"
 #include "wire/bytes.h"
 #include "wire/checksum.h"
@@ -63,15 +64,6 @@ struct bad {
 void bad_rows(const struct bad *list, uint32_t rows);
 #define BAD_ROWS(list) bad_rows(list, sizeof(list) / sizeof((list)[0]))
 
-// The books of before, to be compared afterwards.
-struct books {
-	uint64_t reason[MAX_REASONS];
-	struct api_total_row total;
-	uint32_t buffers;
-};
-void books_open(struct books *b);
-// `reason` (NULL: none) rose by `count` and no other; buffers are back; the sum holds. Returns nothing: fails the test.
-void books_close(const struct books *b, const char *reason, uint64_t count);
 // Frames that left by any port since kit_clear.
 uint32_t all_out(void);
 void send_one(const char *port, const struct frame *f);
@@ -80,8 +72,6 @@ void send_one(const char *port, const struct frame *f);
 void inner_udp(struct frame *f, uint32_t variant, int uplink);
 // What left by `port` as frame i: the IP header (info filled in), checked.
 const uint8_t *out_ip(const char *port, uint32_t i, struct ip_info *info);
-// Tokens that a full limiter of `rate` per second holds, by the rule in core/worker.h: a tenth of a second's worth.
-uint32_t burst_of(uint32_t rate);
 
 extern const struct CMUnitTest gtpu_rows[], access_rows[], ip_rows[];
 extern const size_t gtpu_row_count, access_row_count, ip_row_count;

@@ -398,7 +398,7 @@ static void look_activity(struct activity *a, uint64_t now)
 
 		// TS 29.244 §5.11.2: told once for each time that the session falls silent.
 		memcpy(e.session, a->set->name, sizeof(e.session));
-		a->told = event_raise(&e) == 0;
+		a->told = event_try(&e) == 0;
 	}
 	schedule_activity(a, now);
 }
