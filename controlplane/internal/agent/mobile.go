@@ -200,33 +200,60 @@ func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, all bo
 	if len(lost) > 0 {
 		res.Note = fmt.Sprintf("%d mobile sessions ended: no network instance is left for them", len(lost))
 	}
-	static, difference := slices.Clone(held), session.Difference{}
-	static = slices.DeleteFunc(static, func(d api.Digest) bool { return session.Dynamic(d.Kind, api.CString(d.Key[:])) })
+	static := slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return session.Dynamic(d.Kind, api.CString(d.Key[:])) })
 	changes := Diff(static, plan.Objects)
 	if all {
-		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand on.
-		adopt()
-		adopt, lost = func() {}, nil
-		difference = m.Compare(held)
-		if _, err := m.Send(ctx, c, difference.Before); err != nil {
+		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand on, and
+		// those that the plan ends need not be there.
+		orphans := m.Compare(held).Before
+		if _, err := m.Send(ctx, c, orphans); err != nil {
 			return Result{}, err
 		}
+		for _, part := range orphans {
+			held = withoutKeys(held, part)
+			res.Deleted += len(part)
+		}
+		lost = holding(held, lost)
 	}
 	count(&res, changes)
 	if err := c.Apply(ctx, append(lost, changes...)); err != nil {
 		return Result{}, err
 	}
-	adopt()
+	adopt() // not before: sessions that end, or look different, do so with a plan that was accepted
 	if all {
+		difference := m.Compare(withoutKeys(held, lost))
 		gone, err := m.Send(ctx, c, difference.After)
 		if err != nil {
 			return Result{}, err
 		}
-		a.log.Info("mobile sessions in step", "sent", difference.Put, "deleted", difference.Gone, "refused", gone)
+		a.log.Info("mobile sessions in step", "sent", difference.Put, "deleted", res.Deleted+difference.Gone, "refused", gone)
 		res.Put, res.Deleted = res.Put+difference.Put, res.Deleted+difference.Gone
 		m.Attach(c)
 	}
 	return res, nil
+}
+
+// holding leaves the deletions of sessions that are held.
+func holding(held []api.Digest, deletions []dp.Change) []dp.Change {
+	has := make(map[string]bool, len(held))
+	for i := range held {
+		if held[i].Kind == api.KindSession {
+			has[api.CString(held[i].Key[:])] = true
+		}
+	}
+	return slices.DeleteFunc(deletions, func(ch dp.Change) bool { return !has[ch.Key] })
+}
+
+// withoutKeys leaves out what was deleted since the list was made.
+func withoutKeys(held []api.Digest, deleted []dp.Change) []api.Digest {
+	if len(deleted) == 0 {
+		return held
+	}
+	gone := make(map[string]bool, len(deleted))
+	for i := range deleted {
+		gone[deleted[i].Key] = deleted[i].Kind == api.KindSession
+	}
+	return slices.DeleteFunc(held, func(d api.Digest) bool { return d.Kind == api.KindSession && gone[api.CString(d.Key[:])] })
 }
 
 func count(res *Result, changes []dp.Change) {

@@ -216,3 +216,45 @@ func TestMobileShow(t *testing.T) {
 		t.Error("a name of ours was accepted")
 	}
 }
+
+// A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.
+func TestMobilePlanRefused(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
+	a, _ := launchMobile(t, s, dir, text+n9)
+	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
+	plan, err := MakePlan("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan := heldSession(77)
+	held := s.Held()
+	held[orphan] = []byte{1}
+	s.SetHeld(held)
+	push := func() error {
+		_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) { return a.pushMobile(ctx, a.client.Load(), plan, true) })
+		return err
+	}
+	was := a.mobile.plane.Settings()
+	s.Refuse(func(id dptest.ID, _ []byte) string {
+		if id.Kind == api.KindRoute {
+			return "no"
+		}
+		return ""
+	})
+	if push() == nil {
+		t.Error("not refused")
+	}
+	if a.mobile.plane.Settings() != was || a.mobile.plane.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
+		t.Error("a refused plan was adopted")
+	}
+	s.Refuse(nil)
+	if err := push(); err != nil {
+		t.Fatal(err)
+	}
+	now := s.Held()
+	if a.mobile.plane.Settings() == was || a.mobile.plane.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
+		now[heldSession(stays.UP.SEID)] == nil || now[orphan] != nil {
+		t.Error("an accepted plan was not adopted")
+	}
+}

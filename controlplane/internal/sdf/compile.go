@@ -64,13 +64,6 @@ func Compile(f *pfcp.SDFFilter) ([]api.SDF, error) {
 	return list, nil
 }
 
-// Refusal is the answer to a request whose PDR has a filter that does not compile (row P22): the rule is named.
-func Refusal(pdr uint16, err error) *pfcp.Error {
-	const sdfFilter = 23
-	return &pfcp.Error{Cause: pfcp.CauseRuleFailure, Offending: sdfFilter,
-		Rule: &pfcp.FailedRule{Type: pfcp.RulePDR, ID: uint32(pdr)}, Text: err.Error()}
-}
-
 var anyPort = [2]uint16{0, 65535}
 
 // Compile makes the alternatives, any of which a packet may match.

@@ -168,6 +168,9 @@ func checkQER(q *QER) *pfcp.Error {
 		return lacks(pfcp.RuleQER, q.ID, pfcp.CauseMandatoryIEMissing, ieGate, "no gate status")
 	case *q.GateUplink > 1 || *q.GateDownlink > 1: // TS 29.244 §8.2.7: 2 and 3 are for future use
 		return fault(pfcp.RuleQER, q.ID, ieGate, "no such gate status")
+	// TS 23.501 §5.7.5: reflective QoS has the UPF mark packets, which this data plane does not.
+	case q.RQI != nil && *q.RQI:
+		return lacks(pfcp.RuleQER, q.ID, pfcp.CauseServiceNotSupported, ieRQI, "no reflective QoS")
 	case q.QFI != nil && *q.QFI > 63:
 		return fault(pfcp.RuleQER, q.ID, 124, "QFI above 63")
 	case above(q.GBRUplink, q.MBRUplink) || above(q.GBRDownlink, q.MBRDownlink):

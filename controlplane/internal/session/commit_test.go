@@ -84,7 +84,7 @@ func TestOrderOfASession(t *testing.T) {
 	for n := range 50 {
 		for _, seid := range seids {
 			all.Add(1)
-			b.Modify(smf1, seid, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(n))}}},
+			b.Modify([]*n4.Association{smf1}, seid, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(n))}}},
 				func(r *pfcp.SessionModificationResponse, cp uint64) {
 					if r.Cause != pfcp.CauseAccepted || cp < 0x1000 {
 						t.Errorf("%+v", r)
@@ -274,4 +274,35 @@ func BenchmarkEstablish(b *testing.B) {
 	}
 	all.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "sessions/s")
+}
+
+// Whoever asks while the session layer ends is answered, not forgotten.
+func TestEveryRequestAnswered(t *testing.T) {
+	b := start(t, "", testSettings())
+	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
+	var answers, asked atomic.Int64
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for late := 0; late < 10; {
+				select {
+				case <-stop:
+					late++
+				default:
+				}
+				asked.Add(1)
+				b.Modify([]*n4.Association{smf1}, seid, &pfcp.SessionModificationRequest{}, func(*pfcp.SessionModificationResponse, uint64) { answers.Add(1) })
+			}
+		}()
+	}
+	time.Sleep(20 * time.Millisecond)
+	b.end()
+	close(stop)
+	all.Wait()
+	if answers.Load() != asked.Load() {
+		t.Errorf("%d of %d requests answered", answers.Load(), asked.Load())
+	}
 }

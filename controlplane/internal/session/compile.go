@@ -64,6 +64,8 @@ type compiled struct {
 	local   []tunnel // our F-TEIDs, each once
 	peers   []tunnel // F-TEIDs that we send to
 	ues     []ueAddress
+	localOf []uint16 // the PDR, for each of local
+	ueOf    []uint16 // the same of ues
 	v4      netip.Addr
 	v6      netip.Prefix
 }
@@ -312,6 +314,7 @@ func (c *compiler) match(pdi *pfcp.PDI, instance *Instance, out *api.PDR) {
 		u := ueAddress{instance.Name, p, framed}
 		if !slices.Contains(c.out.ues, u) {
 			c.out.ues = append(c.out.ues, u)
+			c.out.ueOf = append(c.out.ueOf, out.ID)
 		}
 	}
 	if v4.IsValid() {
@@ -349,6 +352,7 @@ func (c *compiler) tunnels(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance,
 		c.pdrs = append(c.pdrs, out)
 		if t := (tunnel{a, f.TEID}); !slices.Contains(c.out.local, t) {
 			c.out.local = append(c.out.local, t)
+			c.out.localOf = append(c.out.localOf, p.ID)
 		}
 		first = false
 	}

@@ -131,6 +131,10 @@ func (p *Plane) hear(ctx context.Context, a *acknowledger, events []api.Event) e
 
 // tell reports events of one session; done is called when they are dealt with.
 func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
+	if events = p.notWaiting(events); len(events) == 0 {
+		done()
+		return
+	}
 	seid, e, req := p.sessionReport(events)
 	if req == nil {
 		done()
@@ -146,7 +150,11 @@ func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
 			for i := range events {
 				rows[i] = events[i].Usage
 			}
-			p.keepUsage(seid, rows, done)
+			p.keepUsage(seid, rows, errors.Is(err, n4.ErrTimeout), done)
+			return
+		case len(req.DownlinkPDR) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
+			p.owe(seid, req)
+			done()
 			return
 		}
 		done()
@@ -256,7 +264,7 @@ func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, err error) 
 	if e == nil {
 		return
 	}
-	from := &n4.Association{ID: e.owner.id}
+	from := []*n4.Association{{ID: e.owner.id}}
 	p.Modify(from, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
 		if m.Cause != pfcp.CauseAccepted {
 			p.log.Warn("what the answer to a report asked for is refused", "session", Key(seid), "cause", m.Cause)

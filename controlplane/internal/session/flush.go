@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/internal/pfcp"
 )
 
-// drops tells which FARs' packets a request has dropped (DROBU, TS 29.244 §8.2.33): all that wait, or those of one FAR.
+// drops tells which FARs' packets a request has dropped (DROBU, TS 29.244 §8.2.31): all that wait, or those of one FAR.
 func drops(req *pfcp.SessionModificationRequest, far uint32) bool {
 	return req.DropBuffered || slices.ContainsFunc(req.UpdateFAR, func(u pfcp.UpdateFAR) bool {
 		return u.ID == far && u.Forwarding != nil && u.Forwarding.DropBuffered

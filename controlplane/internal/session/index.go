@@ -23,7 +23,7 @@ type owner struct {
 	id       string
 	set      string
 	sessions int
-	gone     bool // the association is; the last session takes this with it
+	gone     bool // the association is, or nobody told of it yet; the last session takes this with it
 }
 
 // peerKey is a peer's F-TEID. Peers are as many as CP functions name, so they are not numbered.
@@ -270,19 +270,25 @@ func (x *index) within(u ueAddress, key ueKey, length int) (uint64, bool) {
 
 // conflict tells who else has something that a session wants: an F-TEID (never), or a UE address (row A5).
 func (x *index) conflict(seid uint64, c *compiled) (tunnelTaken bool, address uint64) {
-	for _, t := range c.local {
+	_, tunnelTaken, address = x.conflictOf(seid, c)
+	return tunnelTaken, address
+}
+
+// conflictOf says too which PDR it is of.
+func (x *index) conflictOf(seid uint64, c *compiled) (pdr uint16, tunnelTaken bool, address uint64) {
+	for i, t := range c.local {
 		if key, ok := x.locals.key(t, false); ok {
 			if other, used := x.local[key]; used && other != seid {
-				return true, 0
+				return c.localOf[i], true, 0
 			}
 		}
 	}
-	for _, u := range c.ues {
+	for i, u := range c.ues {
 		if other, used := x.ueOwner(u); used && other != seid {
-			return false, other
+			return c.ueOf[i], false, other
 		}
 	}
-	return false, 0
+	return 0, false, 0
 }
 
 // add and remove enter and take out what a session occupies.
@@ -349,15 +355,21 @@ func (x *index) released(c *compiled) {
 	}
 }
 
-// owner returns an association that is there, or comes to be.
+// owner returns an association. A request may come to be carried out after its association has ended: then it is made anew,
+// for as long as there are sessions of it.
 func (x *index) owner(id string) *owner {
 	o := x.owners[id]
 	if o == nil {
-		o = &owner{id: id}
+		o = &owner{id: id, gone: true}
 		x.owners[id] = o
 	}
-	o.gone = false
 	return o
+}
+
+// associate is owner for an association that is there.
+func (x *index) associate(id, set string) {
+	o := x.owner(id)
+	o.set, o.gone = set, false
 }
 
 // part forgets an association that is gone and has no sessions.

@@ -25,22 +25,43 @@ const (
 
 // late is usage that could not be told: the path to the CP function has failed, or nothing answers. It is what somebody is
 // charged for, so it waits as long as its session lives (the headless time ends that), in the store too. What a URR measures
-// meanwhile is added up, so that there is at most one row for each. Used under Plane's mu.
+// meanwhile is added up, so that there is at most one row for each; only what was sent without an answer stays as it is, for the
+// CP function may have it already and knows it again by its sequence number. Used under Plane's mu.
 type late struct {
 	by    map[uint64]*lateUsage
-	queue []uint64 // whose turn it is; each once, some of them gone
+	queue []uint64        // whose turn it is; each once, some of them gone
+	there map[uint64]bool // who stands in queue
 	dirty map[uint64]bool
 	done  []func() // told when all that is dirty is in the store: the data plane may forget the events
 }
 
 type lateUsage struct {
-	rows []api.Usage // one for each URR
-	sent []api.Usage // in a report that has no answer yet
-	wait time.Duration
-	next time.Time // not tried before
+	rows  []api.Usage // never sent, one for each URR
+	tried []api.Usage // sent without an answer
+	sent  []api.Usage // in a report that has no answer yet
+	wait  time.Duration
+	next  time.Time // not tried before
 }
 
-func newLate() late { return late{by: map[uint64]*lateUsage{}, dirty: map[uint64]bool{}} }
+const mostTried = 256 // of a session; more are added up
+
+func (u *lateUsage) try(rows []api.Usage) {
+	if u.tried = append(u.tried, rows...); len(u.tried) > mostTried {
+		u.tried = mergeUsage(nil, u.tried)
+	}
+}
+
+func newLate() late {
+	return late{by: map[uint64]*lateUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{}}
+}
+
+// line puts a session into the queue, once.
+func (l *late) line(seid uint64) {
+	if !l.there[seid] {
+		l.there[seid] = true
+		l.queue = append(l.queue, seid)
+	}
+}
 
 // addUsage makes one measurement of two that follow each other. The sequence number is that of the later one.
 func addUsage(a, b *api.Usage) {
@@ -73,8 +94,34 @@ func mergeUsage(rows, more []api.Usage) []api.Usage {
 	return rows
 }
 
-// keepUsage puts usage by that could not be told. done is called when it is in the store.
-func (p *Plane) keepUsage(seid uint64, rows []api.Usage, done func()) {
+// holds tells whether a measurement is in one that waits already: the data plane tells events again that were not acknowledged
+// when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
+func (u *lateUsage) holds(m *api.Usage) bool {
+	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
+		for i := range list {
+			if r := &list[i]; r.URR == m.URR && r.Sequence >= m.Sequence && r.EndNs >= m.EndNs {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// notWaiting leaves out usage that waits already.
+func (p *Plane) notWaiting(events []api.Event) []api.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(events), func(e api.Event) bool {
+		if e.Type != api.EventTypeUsage {
+			return false
+		}
+		u := p.late.by[e.Usage.SEID]
+		return u != nil && u.holds(&e.Usage)
+	})
+}
+
+// keepUsage puts usage by that could not be told. sent: the CP function may have it. done is called when it is in the store.
+func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &p.late
@@ -86,9 +133,13 @@ func (p *Plane) keepUsage(seid uint64, rows []api.Usage, done func()) {
 		if u == nil {
 			u = &lateUsage{}
 			l.by[seid] = u
-			l.queue = append(l.queue, seid)
+			l.line(seid)
 		}
-		u.rows = mergeUsage(u.rows, rows)
+		if sent {
+			u.try(rows)
+		} else {
+			u.rows = mergeUsage(u.rows, rows)
+		}
 		l.dirty[seid] = true
 	}
 	l.done = append(l.done, done)
@@ -114,6 +165,10 @@ func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 		}
 	}
 	u.rows = rest
+	if ends {
+		mine = slices.Concat(u.tried, u.sent, mine)
+		u.tried = nil
+	}
 	p.late.dirty[seid] = true
 	return mine
 }
@@ -128,16 +183,16 @@ func (p *Plane) flushLate() {
 			switch {
 			case u == nil:
 			case p.x.session[seid] == nil:
-				if len(u.rows) > 0 {
+				if len(u.rows)+len(u.tried) > 0 {
 					p.count.ReportsLost++
 				}
 				delete(l.by, seid)
-			case len(u.rows)+len(u.sent) == 0:
+			case len(u.rows)+len(u.sent)+len(u.tried) == 0:
 				delete(l.by, seid)
 			}
 			records[seid] = nil
 			if u = l.by[seid]; u != nil {
-				for _, list := range [][]api.Usage{u.sent, u.rows} {
+				for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
 					for i := range list {
 						records[seid] = append(records[seid], api.Encode(&list[i])...)
 					}
@@ -172,6 +227,7 @@ func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 		l.queue = l.queue[1:]
 		u, e := l.by[seid], p.x.session[seid]
 		if u == nil || e == nil {
+			delete(l.there, seid)
 			continue
 		}
 		l.queue = append(l.queue, seid)
@@ -181,11 +237,15 @@ func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 			reachable[e.owner.id] = ok
 		}
 		s, err := decode(e.data)
-		if !ok || err != nil || len(u.sent) > 0 || len(u.rows) == 0 || now.Before(u.next) {
+		if !ok || err != nil || len(u.sent) > 0 || len(u.rows)+len(u.tried) == 0 || now.Before(u.next) {
 			continue
 		}
-		n := min(len(u.rows), lateReports)
-		u.sent, u.rows = slices.Clone(u.rows[:n]), slices.Clone(u.rows[n:])
+		from := &u.tried
+		if len(u.tried) == 0 {
+			from = &u.rows
+		}
+		n := min(len(*from), lateReports)
+		u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
 		t := lateTurn{seid: seid, cp: s.CP.SEID, owner: e.owner.id, to: s.CP, rows: u.sent, req: &pfcp.SessionReportRequest{}}
 		for i := range t.rows {
 			t.req.Usage = append(t.req.Usage, report(s, &t.rows[i]))
@@ -228,7 +288,7 @@ func (p *Plane) toldLate(seid uint64, err error) {
 	sent := u.sent
 	u.sent = nil
 	if err != nil {
-		u.rows = mergeUsage(sent, u.rows)
+		u.try(sent)
 		if !errors.Is(err, n4.ErrPathFailed) {
 			u.wait = min(max(2*u.wait, lateFirst), lateLast)
 			u.next = p.x.now().Add(u.wait)
@@ -286,8 +346,8 @@ func (p *Plane) loadLate() error {
 				return errEncoding
 			}
 			seid := binary.BigEndian.Uint64(k)
-			p.late.by[seid] = &lateUsage{rows: mergeUsage(nil, rows)}
-			p.late.queue = append(p.late.queue, seid)
+			p.late.by[seid] = &lateUsage{tried: rows} // whether they were sent is not known
+			p.late.line(seid)
 			if p.x.session[seid] == nil {
 				p.late.dirty[seid] = true
 			}

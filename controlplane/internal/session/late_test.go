@@ -74,7 +74,7 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		u := one.req.Usage[0]
 		if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || *u.Volume != [3]uint64{3 * many, many, 2 * many} ||
 			u.Sequence != many || u.Start.Unix() != 1 || u.End.Unix() != many+1 || u.Trigger != api.UsagePerio {
-			t.Errorf("%+v", one)
+			t.Errorf("%+v volume %v", one.req.Usage, *u.Volume)
 		}
 		one.done(nil, n4.ErrTimeout)
 		one = wait(t, to.reports)

@@ -186,6 +186,7 @@ const (
 	iePredefined      = 106
 	ieFAR             = 108
 	iePDNType         = 113
+	ieRQI             = 123
 )
 
 // refuse makes the error of a request that is refused as a whole.

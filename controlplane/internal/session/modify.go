@@ -18,6 +18,9 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	if req.CP != nil {
 		s.CP = *req.CP
 	}
+	if len(req.FQCSID) > 0 { // TS 29.244 §7.5.4.1: those that the session belongs to from now on
+		s.FQCSID = slices.Clone(req.FQCSID)
+	}
 	if req.Inactivity != nil {
 		s.Inactivity = seconds(*req.Inactivity)
 	}

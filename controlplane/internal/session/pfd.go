@@ -4,6 +4,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 
 	"isthmus/api"
 	"isthmus/controlplane/internal/pfcp"
@@ -30,7 +31,8 @@ func expandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	return all, nil
 }
 
-// SetPFDs is n4.Sessions'. All or nothing; sessions that use the applications are compiled anew, paced.
+// SetPFDs is n4.Sessions'. All or nothing: also when the filters are too many for a session that is there. Sessions that use
+// the applications are compiled anew, paced; one that the data plane refuses then goes on with the filters that it has.
 func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 	fresh := map[string][]api.SDF{}
 	for i := range r.Applications {
@@ -46,16 +48,18 @@ func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 	if err := p.roomForPFDs(r); err != nil {
 		return err
 	}
-	changed := map[string]bool{}
+	changed := p.changedBy(r)
+	users := p.users(changed)
+	if err := p.bearable(users, r, fresh); err != nil {
+		return err
+	}
 	if len(r.Applications) == 0 { // TS 29.244 §6.2.5.2: without contents, all are removed
 		for name := range p.pfds {
-			changed[name] = true
 			p.forgetApplication(name)
 		}
 	}
 	for i := range r.Applications {
 		a := &r.Applications[i]
-		changed[a.Application] = true
 		if len(a.PFDs) == 0 {
 			p.forgetApplication(a.Application)
 			continue
@@ -65,8 +69,57 @@ func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 			p.log.Error("PFDs are not kept for a restart", "error", err)
 		}
 	}
-	p.begin(&release{seids: p.users(changed), stage: p.recompile})
+	p.begin(&release{seids: users, stage: p.recompile, refused: p.keepsFilters})
 	return nil
+}
+
+// changedBy are the applications that a request names, or all.
+func (p *Plane) changedBy(r *pfcp.PFDManagementRequest) map[string]bool {
+	changed := map[string]bool{}
+	if len(r.Applications) == 0 {
+		for name := range p.pfds {
+			changed[name] = true
+		}
+	}
+	for i := range r.Applications {
+		changed[r.Applications[i].Application] = true
+	}
+	return changed
+}
+
+// bearable refuses PFDs that would be too many filters for a session which uses them. Fewer are never too many, and an
+// application without PFDs matches nothing.
+func (p *Plane) bearable(users []uint64, r *pfcp.PFDManagementRequest, fresh map[string][]api.SDF) *pfcp.Error {
+	next := maps.Clone(p.pfds)
+	for i := range r.Applications {
+		if a := &r.Applications[i]; len(a.PFDs) > 0 {
+			next[a.Application] = fresh[a.Application]
+		}
+	}
+	for _, seid := range users {
+		s, broken := decode(p.x.session[seid].data)
+		if broken != nil {
+			continue
+		}
+		if _, was := compile(p.set, p.pfds, s); was != nil {
+			continue // it lacks PFDs already: it does not say what it will have
+		}
+		if _, err := compile(p.set, next, s); err != nil {
+			return refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", Key(seid), err.Text))
+		}
+	}
+	return nil
+}
+
+// keepsFilters tells of a session that the data plane refused with new PFDs.
+func (p *Plane) keepsFilters(seid uint64, err *pfcp.Error) {
+	if p.x.session[seid] == nil {
+		return
+	}
+	if p.count.FiltersKept++; p.count.FiltersKept == 1 || p.count.FiltersKept%1000 == 0 {
+		p.log.Error("a session keeps its filters: the data plane refuses those of the new PFDs", "session", Key(seid), "error", err,
+			"times", p.count.FiltersKept)
+	}
 }
 
 func (p *Plane) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {

@@ -36,7 +36,8 @@ type Committer interface {
 type Plane struct {
 	log    *slog.Logger
 	queue  chan *job
-	closed chan struct{}
+	door   sync.RWMutex // of queue: nothing goes in once closed is set
+	closed bool
 	wake   chan struct{} // there are deletions to pace
 	report atomic.Pointer[n4.Reporter]
 	node   pfcp.NodeID // ours
@@ -52,7 +53,8 @@ type Plane struct {
 	client   Committer // nil: away
 	releases []*release
 	late     late
-	carry    *job // waits for the next transaction, because its session is in this one
+	owed     map[uint64]*owed // by SEID
+	carry    *job             // waits for the next transaction, because its session is in this one
 	count    Counters
 	answers  []func()
 }
@@ -67,6 +69,7 @@ type Counters struct {
 	Reports, ReportsLost           uint64
 	ReportsLate                    uint64 // usage that is kept until its CP function can be reached
 	Duplicated                     uint64
+	FiltersKept                    uint64 // sessions whose new PFDs the data plane refused
 }
 
 // job is one request, or one of our own changes.
@@ -85,20 +88,36 @@ func Open(path string, set *Settings, log *slog.Logger) (*Plane, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	p := &Plane{log: log, set: set, node: set.Node, queue: make(chan *job, maxWaiting), closed: make(chan struct{}), wake: make(chan struct{}, 1),
-		x: newIndex(set), pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(),
+	return open(path, bootID(), set, log)
+}
+
+func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
+	for first := true; ; first = false {
+		st, err := beginStore(path, boot, log)
+		if err != nil {
+			return nil, err
+		}
+		p := newPlane(set, st, log)
+		err = guarded(p.load)
+		if err == nil {
+			return p, nil
+		}
+		st.close()
+		if !first || path == "" {
+			return nil, err
+		}
+		if err := moveAside(path, err, log); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func newPlane(set *Settings, st *store, log *slog.Logger) *Plane {
+	p := &Plane{log: log, set: set, node: set.Node, queue: make(chan *job, maxWaiting), wake: make(chan struct{}, 1),
+		x: newIndex(set), store: st, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{},
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
 	p.count.Refused = map[uint8]uint64{}
-	st, err := openStore(path)
-	if err != nil {
-		return nil, err
-	}
-	p.store = st
-	if err := p.load(); err != nil {
-		st.close()
-		return nil, err
-	}
-	return p, nil
+	return p
 }
 
 // SetReporter tells where reports go.
@@ -238,9 +257,7 @@ func (p *Plane) work(batch []*job) {
 	switch {
 	case err == nil:
 		p.keep(t)
-		for _, fn := range t.done {
-			fn()
-		}
+		t.finish()
 		for _, j := range staged {
 			p.answer(j, nil, rows)
 		}
@@ -289,6 +306,7 @@ func (p *Plane) keep(t *txn) {
 // housekeeping: unused objects go, the store is synced.
 func (p *Plane) housekeeping() {
 	p.tellLate()
+	p.tellOwed()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := newTxn()
@@ -329,24 +347,47 @@ func (p *Plane) Counts() Counters {
 	return c
 }
 
+// stop answers what waits; nobody will carry it out.
 func (p *Plane) stop() {
-	close(p.closed)
+	p.door.Lock()
+	p.closed = true
+	p.door.Unlock()
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	waiting := p.carry
+	p.carry = nil
 	p.store.close()
+	p.mu.Unlock()
+	for {
+		if waiting != nil {
+			waiting.finish(errStopped, nil)()
+		}
+		select {
+		case waiting = <-p.queue:
+		default:
+			return
+		}
+	}
 }
+
+var errStopped = refuse(pfcp.CauseSystemFailure, 0, "shutting down")
 
 // enqueue hands a request to Run; one too many is answered at once (TS 29.244 §8.2.1: PFCP entity in congestion).
 func (p *Plane) enqueue(j *job) {
-	select {
-	case <-p.closed:
-		j.finish(refuse(pfcp.CauseSystemFailure, 0, "shutting down"), nil)()
-		return
-	default:
+	if err := p.admit(j); err != nil {
+		j.finish(err, nil)()
+	}
+}
+
+func (p *Plane) admit(j *job) *pfcp.Error {
+	p.door.RLock()
+	defer p.door.RUnlock()
+	if p.closed {
+		return errStopped
 	}
 	select {
 	case p.queue <- j:
+		return nil
 	default:
-		j.finish(refuse(pfcp.CauseCongestion, 0, "too many requests wait"), nil)()
+		return refuse(pfcp.CauseCongestion, 0, "too many requests wait")
 	}
 }

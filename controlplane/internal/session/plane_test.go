@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +66,8 @@ type bench struct {
 	s *dptest.Server
 	t testing.TB
 	c *dp.Client
+
+	end func() // ends Run
 }
 
 func start(t testing.TB, path string, set *Settings) *bench {
@@ -99,10 +102,12 @@ func startOn(t testing.TB, s *dptest.Server, path string, set *Settings) *bench 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
-	b := &bench{p, s, t, c}
-	t.Cleanup(func() {
+	b := &bench{p, s, t, c, sync.OnceFunc(func() {
 		cancel()
 		<-done
+	})}
+	t.Cleanup(func() {
+		b.end()
 		c.Close()
 	})
 	return b
@@ -118,14 +123,14 @@ func (b *bench) establish(from *n4.Association, req *pfcp.SessionEstablishmentRe
 func (b *bench) modify(from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest) *pfcp.SessionModificationResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionModificationResponse, 2)
-	b.Modify(from, seid, req, func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
+	b.Modify([]*n4.Association{from}, seid, req, func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
 	return wait(b.t, ch)
 }
 
 func (b *bench) delete(from *n4.Association, seid uint64) *pfcp.SessionDeletionResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionDeletionResponse, 2)
-	b.Delete(from, seid, func(r *pfcp.SessionDeletionResponse, _ uint64) { ch <- r })
+	b.Delete([]*n4.Association{from}, seid, func(r *pfcp.SessionDeletionResponse, _ uint64) { ch <- r })
 	return wait(b.t, ch)
 }
 

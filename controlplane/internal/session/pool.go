@@ -19,6 +19,9 @@ type pool struct {
 	size   uint64 // number of addresses or prefixes
 	free   []released
 	head   int // first of free
+	// last is when what is in free was released last: a CP function may name an address that is in quarantine, and give it back
+	// again, any number of times
+	last map[uint64]int64
 }
 
 type released struct {
@@ -27,7 +30,7 @@ type released struct {
 }
 
 func newPool(prefix netip.Prefix, length uint8) *pool {
-	p := &pool{prefix: prefix.Masked(), bits: length}
+	p := &pool{prefix: prefix.Masked(), bits: length, last: map[uint64]int64{}}
 	width := int(length) - prefix.Bits()
 	if width < 0 {
 		return p
@@ -96,8 +99,14 @@ func (p *pool) take(now time.Time, quarantine time.Duration, live func(netip.Pre
 		}
 	}
 	for p.head < len(p.free) && now.UnixNano()-p.free[p.head].at >= int64(quarantine) {
-		v = p.at(p.free[p.head].offset)
+		first := p.free[p.head]
 		p.head++
+		if last := p.last[first.offset]; last != first.at { // it was somebody's once more
+			p.free = append(p.free, released{first.offset, last})
+			continue
+		}
+		v = p.at(first.offset)
+		delete(p.last, first.offset)
 		if p.head > 1024 && p.head*2 > len(p.free) {
 			p.free = append(p.free[:0], p.free[p.head:]...)
 			p.head = 0
@@ -116,6 +125,10 @@ func (p *pool) untake(v netip.Prefix) {
 			p.next = n
 			return
 		}
+		if _, there := p.last[n]; there {
+			return
+		}
+		p.last[n] = 0
 		p.free = append(p.free, released{offset: n})
 		// It goes before those in quarantine.
 		last := len(p.free) - 1
@@ -126,6 +139,10 @@ func (p *pool) untake(v netip.Prefix) {
 // release takes back what a session had. What lies ahead of the cursor is reached by it in time.
 func (p *pool) release(v netip.Prefix, now time.Time) {
 	if n, ok := p.offset(v); ok && n < p.next && n < p.size && (n > 0 || p.at(0).Addr().Is6() || p.size < 4) {
-		p.free = append(p.free, released{n, now.UnixNano()})
+		at := now.UnixNano()
+		if _, there := p.last[n]; !there {
+			p.free = append(p.free, released{n, at})
+		}
+		p.last[n] = at
 	}
 }

@@ -134,37 +134,7 @@ func (p *Plane) giveUp(key string) {
 	t := newTxn()
 	if p.drop(t, seid) == nil {
 		p.keep(t)
-	}
-}
-
-// Replan prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
-// transaction with the configuration's own changes. commit is to be called when that was accepted; until then nothing has
-// changed.
-func (p *Plane) Replan(set *Settings) (changes []dp.Change, commit func()) {
-	var lost []uint64
-	for seid, e := range p.x.session {
-		s, err := decode(e.data)
-		if err == nil {
-			if _, bad := (&compiler{set: set, pfds: p.pfds, s: s, lenient: true}).run(); bad == nil {
-				continue
-			}
-		}
-		lost = append(lost, seid)
-		changes = append(changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
-	}
-	return changes, func() {
-		t := newTxn()
-		for _, seid := range lost {
-			if err := p.drop(t, seid); err != nil {
-				p.log.Error("a session without network instance stays", "session", Key(seid), "error", err)
-			}
-		}
-		p.keep(t)
-		if len(lost) > 0 {
-			p.log.Warn("sessions ended: the configuration has no network instance for them any more", "sessions", len(lost))
-		}
-		p.set = set
-		p.x.configure(set)
+		t.finish()
 	}
 }
 

@@ -19,6 +19,8 @@ type release struct {
 	left  int // not answered yet
 	count int
 	done  func(count int)
+	// refused is told of each that could not be done with
+	refused func(seid uint64, err *pfcp.Error)
 }
 
 // begin queues a release; the caller holds mu.
@@ -63,6 +65,8 @@ func (p *Plane) releaseSome(seen map[uint64]bool) []*job {
 			finish: func(err *pfcp.Error, _ []api.Usage) func() {
 				if err == nil {
 					r.count++
+				} else if r.refused != nil {
+					r.refused(seid, err)
 				}
 				if r.left--; r.left == 0 && r.done != nil {
 					return func() { r.done(r.count) }
@@ -213,7 +217,7 @@ func (p *Plane) Associations() []n4.StoredAssociation {
 func (p *Plane) KeepAssociation(a n4.StoredAssociation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.x.owner(a.ID).set = a.Set
+	p.x.associate(a.ID, a.Set)
 	return p.store.put(bucketAssociations, a.ID, a)
 }
 

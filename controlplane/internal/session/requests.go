@@ -3,6 +3,8 @@
 package session
 
 import (
+	"slices"
+
 	"isthmus/api"
 	"isthmus/controlplane/internal/dp"
 	"isthmus/controlplane/internal/n4"
@@ -47,9 +49,19 @@ func (p *Plane) scope(o *owner) string {
 	return o.id
 }
 
-func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+// ownerFor is who is to have a session; one that nobody knew before is forgotten when nothing comes of it.
+func (p *Plane) ownerFor(t *txn, from *n4.Association) *owner {
+	known := p.x.owners[from.ID] != nil
 	o := p.x.owner(from.ID)
+	if !known {
+		t.onUndo(func() { p.x.part(o) })
+	}
 	o.set = from.Set
+	return o
+}
+
+func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
 	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
 		return nil, changed{}, refuse(pfcp.CauseNoResources, 0, "the data plane is away")
@@ -106,14 +118,14 @@ func (p *Plane) put(t *txn, seid uint64, e *entry, c, former *compiled) {
 // settleConflicts refuses what is another session's, or takes the UE address from it (row A5).
 func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
 	for {
-		tunnelTaken, other := p.x.conflict(seid, c)
+		pdr, tunnelTaken, other := p.x.conflictOf(seid, c)
 		switch {
 		case tunnelTaken:
-			return refuse(pfcp.CauseRuleFailure, ieFTEID, "the F-TEID is another session's")
+			return fault(pfcp.RulePDR, uint32(pdr), ieFTEID, "the F-TEID is another session's")
 		case other == 0:
 			return nil
 		case !p.set.Takeover:
-			return refuse(pfcp.CauseRuleFailure, ieUEIP, "the UE address is a live session's")
+			return fault(pfcp.RulePDR, uint32(pdr), ieUEIP, "the UE address is a live session's")
 		case t.touched[other]:
 			return errLater
 		}
@@ -160,20 +172,28 @@ func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
 	return nil
 }
 
-// owned finds a session for an association (rows A4, P31): its own, or one of its SMF set's.
-func (p *Plane) owned(from *n4.Association, seid uint64) (*entry, *pfcp.Error) {
+// owned finds a session for the associations that a message can be from (rows A4, P31), and which of them it is: the
+// session's own, else one of its SMF set.
+func (p *Plane) owned(from []*n4.Association, seid uint64) (*entry, *n4.Association, *pfcp.Error) {
 	e := p.x.session[seid]
-	if e == nil || e.owner.id != from.ID && (e.owner.set == "" || e.owner.set != from.Set) {
-		if p.count.Unknown++; p.count.Unknown%1000 == 0 {
-			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association", from.ID)
-		}
-		return nil, refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
+	who := -1
+	if e != nil {
+		who = slices.IndexFunc(from, func(a *n4.Association) bool { return a.ID == e.owner.id })
 	}
-	return e, nil
+	if e != nil && who < 0 && e.owner.set != "" {
+		who = slices.IndexFunc(from, func(a *n4.Association) bool { return a.Set == e.owner.set })
+	}
+	if who < 0 {
+		if p.count.Unknown++; p.count.Unknown%1000 == 0 {
+			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association", from[0].ID)
+		}
+		return nil, nil, refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
+	}
+	return e, from[who], nil
 }
 
 // Modify is n4.Sessions'.
-func (p *Plane) Modify(from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
+func (p *Plane) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
 	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
 	var out changed
 	var old *Session
@@ -197,14 +217,15 @@ func (p *Plane) Modify(from *n4.Association, seid uint64, req *pfcp.SessionModif
 			} else {
 				p.count.Modified++
 				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, p.joinLate(seid, rows, false))
+				answerQuery(r.Usage, req.QueryReference)
 			}
 			return func() { reply(r, cp) }
 		},
 	})
 }
 
-func (p *Plane) modify(t *txn, from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *Session, out changed, err *pfcp.Error) {
-	e, err := p.owned(from, seid)
+func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *Session, out changed, err *pfcp.Error) {
+	e, from, err := p.owned(askers, seid)
 	if err != nil {
 		return nil, changed{}, err
 	}
@@ -222,9 +243,16 @@ func (p *Plane) modify(t *txn, from *n4.Association, seid uint64, req *pfcp.Sess
 	}
 	t.onUndo(p.x.settle())
 	o := e.owner
-	if req.CP != nil && from.ID != o.id { // another CP entity of the set took over (TS 29.244 §5.22)
-		o = p.x.owner(from.ID)
-		o.set, s.Owner = from.Set, from.ID
+	if req.Node != nil { // one of several at the sender's address
+		for _, a := range askers {
+			if a.ID == req.Node.String() && (a.ID == o.id || o.set != "" && a.Set == o.set) {
+				from = a
+			}
+		}
+	}
+	// Another CP entity of the set took over (TS 29.244 §5.22): it says so by its F-SEID, its Node ID, or both.
+	if (req.CP != nil || req.Node != nil) && from.ID != o.id {
+		o, s.Owner = p.ownerFor(t, from), from.ID
 	}
 	if err := p.replace(t, seid, e, o, old, s); err != nil {
 		return old, changed{}, err
@@ -260,17 +288,20 @@ func (p *Plane) replace(t *txn, seid uint64, e *entry, o *owner, old, s *Session
 		p.x.add(seid, former)
 	})
 	p.put(t, seid, changed, c, former)
-	t.onDone(func() { p.x.released(former) })
+	t.onDone(func() {
+		p.x.released(former)
+		p.x.part(e.owner)
+	})
 	return nil
 }
 
 // Delete is n4.Sessions'.
-func (p *Plane) Delete(from *n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
+func (p *Plane) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *Session
 	p.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
-			e, err := p.owned(from, seid)
+			e, _, err := p.owned(from, seid)
 			if err != nil {
 				return err
 			}

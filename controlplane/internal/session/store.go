@@ -25,22 +25,28 @@ var (
 	bucketUsage        = []byte("usage") // SEID -> usage that waits for its CP function
 	keyVersion         = []byte("version")
 	keyRecovery        = []byte("recovery")
+	keyBoot            = []byte("boot") // of the machine that wrote it
 )
 
 const storeVersion = 1
 
 // store keeps sessions over a restart of the control plane. Transactions are written through to the kernel but synced only
-// every second: a process that dies loses nothing, a machine that does at most a second. Keys rise, so that new sessions
-// go to the end of the tree. Used under Plane's mu.
+// every second: a process that dies loses nothing, a machine that does loses them all (boot.go). Keys rise, so that new
+// sessions go to the end of the tree. Used under Plane's mu.
 type store struct {
 	db       *bbolt.DB // nil: nothing is kept
 	last     uint64    // number given out last
 	dirty    bool
 	recovery time.Time
+	boot     string
 }
 
-func openStore(path string) (*store, error) {
-	s := &store{recovery: time.Now().Truncate(time.Second)}
+// errNotOurs is what must not be moved aside: the operator is to decide.
+var errNotOurs = errors.New("not a store that this program may replace")
+
+// openStore opens a store. after is the recovery time stamp of one that is no more, zero without: a new one is another.
+func openStore(path, boot string, after time.Time) (*store, error) {
+	s := &store{recovery: newRecovery(after), boot: boot}
 	if path == "" {
 		return s, nil
 	}
@@ -72,13 +78,37 @@ func (s *store) prepare(tx *bbolt.Tx) error {
 			return err
 		}
 	} else if len(v) != 1 || v[0] != storeVersion {
-		return fmt.Errorf("a store of version %v, this program reads %d; move it away to start without sessions", v, storeVersion)
+		return fmt.Errorf("%w: version %v, this program reads %d; move it away to start without sessions", errNotOurs, v, storeVersion)
+	}
+	if err := meta.Put(keyBoot, []byte(s.boot)); err != nil {
+		return err
 	}
 	if v := meta.Get(keyRecovery); len(v) == 8 {
 		s.recovery = time.Unix(int64(binary.BigEndian.Uint64(v)), 0)
 		return nil
 	}
 	return meta.Put(keyRecovery, binary.BigEndian.AppendUint64(nil, uint64(s.recovery.Unix())))
+}
+
+// newRecovery is a recovery time stamp that is not an earlier one.
+func newRecovery(after time.Time) time.Time {
+	now := time.Now().Truncate(time.Second)
+	if now.Equal(after) {
+		return now.Add(time.Second)
+	}
+	return now
+}
+
+// renew says that sessions were lost: TS 23.527 §4.2, CP functions see another Recovery Time Stamp in the next heartbeat.
+func (s *store) renew() error {
+	s.recovery = newRecovery(s.recovery)
+	if s.db == nil {
+		return nil
+	}
+	s.dirty = true
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketMeta).Put(keyRecovery, binary.BigEndian.AppendUint64(nil, uint64(s.recovery.Unix())))
+	})
 }
 
 func (s *store) number() uint64 {
@@ -202,7 +232,7 @@ func (s *store) applications() (map[string][]pfcp.PFD, error) {
 }
 
 // load brings back sessions, associations and PFDs, and builds the indices. A session that cannot be read, or does not fit
-// the configuration any more, is dropped and said.
+// the configuration any more, is dropped and said, also to CP functions: by another recovery time stamp.
 func (p *Plane) load() error {
 	apps, err := p.store.applications()
 	if err != nil {
@@ -218,7 +248,7 @@ func (p *Plane) load() error {
 		return err
 	}
 	for _, a := range stored {
-		p.x.owner(a.ID).set = a.Set
+		p.x.associate(a.ID, a.Set)
 	}
 	t := newTxn()
 	dropped := 0
@@ -238,6 +268,10 @@ func (p *Plane) load() error {
 	if err == nil {
 		err = p.store.write(t.records)
 	}
+	if err == nil && dropped > 0 {
+		p.log.Error("stored sessions are dropped; the recovery time stamp is a new one", "sessions", dropped)
+		err = p.store.renew()
+	}
 	if err == nil {
 		err = p.loadLate()
 	}
@@ -249,12 +283,15 @@ func (p *Plane) restore(s *Session, e *entry) error {
 	if err := p.set.check(s); err != nil {
 		return err
 	}
+	if p.set.fit(s) {
+		e.data = encode(s)
+	}
 	c, bad := (&compiler{set: p.set, pfds: p.pfds, s: s, lenient: true}).run()
 	if bad != nil {
 		return bad
 	}
-	if p.x.session[s.SEID] != nil || s.SEID == 0 || int(s.Worker) >= max(p.set.Workers, 1) {
-		return errors.New("its SEID or worker is impossible")
+	if p.x.session[s.SEID] != nil || s.SEID == 0 {
+		return errors.New("its SEID is impossible")
 	}
 	if taken, other := p.x.conflict(s.SEID, c); taken || other != 0 {
 		return errors.New("its F-TEID or UE address is another session's")

@@ -151,3 +151,86 @@ func TestReplan(t *testing.T) {
 	}
 	b.checkConsistent()
 }
+
+// After a reload that changes what rules mean (here an instance is put first, which takes peers' tunnels over), sessions
+// go on: indices, paths and what the data plane holds are those of the new configuration, and it can be built up again.
+func TestReplanSurvivors(t *testing.T) {
+	b := start(t, "", testSettings())
+	var seids []uint64
+	for i := range uint32(20) {
+		req := request(i+1, fmt.Sprintf("10.46.0.%d", i+1))
+		req.QER[0].Correlation = ptr(i % 3)
+		seids = append(seids, b.establish(smf1, req).UP.SEID)
+	}
+	set := testSettings()
+	set.Workers = 2
+	set.Instances = append([]Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
+		set.Instances...)
+	before := b.s.Held()
+	b.Lock()
+	changes, accept := b.Replan(set)
+	if len(changes) != 0 {
+		t.Errorf("%+v", changes)
+	}
+	accept()
+	b.Unlock()
+	settled := func() bool {
+		b.Lock()
+		defer b.Unlock()
+		return len(b.releases) == 0 && b.carry == nil
+	}
+	waitUntil(t, "sent again", settled)
+	b.checkConsistent()
+	if equalHeld(before, b.s.Held()) {
+		t.Error("nothing is different: a poor test")
+	}
+	if m := b.modify(smf1, seids[3], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2, Forwarding: &pfcp.Forwarding{
+		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 5, IPv4: addr("10.1.0.98")}}}}}); m.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", m)
+	}
+	b.checkConsistent()
+	b.s.SetHeld(nil) // the data plane lost everything
+	b.Lock()
+	d := b.Compare(nil)
+	if lost, err := b.Send(t.Context(), b.c, d.After); lost != 0 || err != nil {
+		t.Errorf("%d lost, %v", lost, err)
+	}
+	b.Unlock()
+	b.checkConsistent()
+	for _, seid := range seids {
+		if d := b.delete(smf1, seid); d.Cause != pfcp.CauseAccepted {
+			t.Fatalf("%+v", d)
+		}
+	}
+	b.checkConsistent()
+	if len(b.x.owners) > 1 || len(b.shares.by) != 0 {
+		t.Errorf("%d owners, %d shares are left", len(b.x.owners), len(b.shares.by))
+	}
+}
+
+// Two sessions that a configuration gives the same address cannot both stay.
+func TestReplanConflict(t *testing.T) {
+	set := testSettings()
+	set.Instances = append(set.Instances, Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
+	b := start(t, "", set)
+	older := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
+	req := request(2, "10.46.0.1")
+	req.PDR[1].PDI.NetworkInstance = "ims"
+	younger := b.establish(smf1, req).UP.SEID
+	without := testSettings()
+	without.Instances = append(without.Instances, Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
+	b.Lock()
+	changes, accept := b.Replan(without)
+	if len(changes) != 1 || changes[0].Key != Key(younger) {
+		t.Errorf("%+v", changes)
+	}
+	if err := b.c.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	accept()
+	b.Unlock()
+	if b.Session(older) == nil || b.Session(younger) != nil {
+		t.Error("the wrong session ended")
+	}
+	b.checkConsistent()
+}

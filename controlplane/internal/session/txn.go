@@ -44,6 +44,13 @@ func (t *txn) back(m mark) {
 func (t *txn) onUndo(fn func()) { t.undo = append(t.undo, fn) }
 func (t *txn) onDone(fn func()) { t.done = append(t.done, fn) }
 
+// finish does what was to be done when all is well.
+func (t *txn) finish() {
+	for _, fn := range t.done {
+		fn()
+	}
+}
+
 // refusal turns the data plane's answer into the one for the CP function. Its text names the rule, where one is to blame.
 func refusal(err error) *pfcp.Error {
 	var refused *dp.RefusedError
@@ -90,6 +97,8 @@ type holding struct {
 	object
 	users int
 	idle  int64 // since when it has no users, nanoseconds
+	// unsent: the data plane does not have it yet; it goes with the first session that needs it
+	unsent bool
 }
 
 type holdings map[string]*holding // by kind and key
@@ -106,6 +115,10 @@ func (h holdings) use(t *txn, now int64, objects, former []object) {
 			h[id] = x
 			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
 			t.onUndo(func() { delete(h, id) })
+		} else if x.unsent {
+			x.unsent = false
+			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
+			t.onUndo(func() { x.unsent = true })
 		}
 		x.users++
 		t.onUndo(func() { x.users-- })
@@ -124,9 +137,26 @@ func (h holdings) use(t *txn, now int64, objects, former []object) {
 func (h holdings) sweep(t *txn, since int64) {
 	for id, x := range h {
 		if x.users == 0 && x.idle < since {
-			t.changes = append(t.changes, dp.Change{Kind: x.kind, Key: x.key})
+			if !x.unsent {
+				t.changes = append(t.changes, dp.Change{Kind: x.kind, Key: x.key})
+			}
 			delete(h, id)
 			t.onUndo(func() { h[id] = x })
+		}
+	}
+}
+
+// recount puts the numbers of users right after another configuration, which sessions have other objects under.
+func (h holdings) recount(objects map[string]object, users map[string]int, now int64) {
+	for id, x := range h {
+		if x.users > 0 && users[id] == 0 {
+			x.idle = now
+		}
+		x.users = users[id]
+	}
+	for id, o := range objects {
+		if h[id] == nil {
+			h[id] = &holding{object: o, users: users[id], unsent: true}
 		}
 	}
 }

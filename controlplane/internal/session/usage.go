@@ -37,6 +37,15 @@ func report(s *Session, u *api.Usage) pfcp.UsageReport {
 	return r
 }
 
+// answerQuery puts the Query URR Reference into the reports that a query asked for (TS 29.244 §7.5.5.2).
+func answerQuery(list []pfcp.UsageReport, reference *uint32) {
+	for i := range list {
+		if list[i].Trigger&api.UsageImmer != 0 {
+			list[i].Query = reference
+		}
+	}
+}
+
 func stamp(ns uint64) time.Time {
 	if ns == 0 {
 		return time.Time{}
