@@ -3,6 +3,7 @@
 package n4
 
 import (
+	"hash/maphash"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,8 @@ const answerShards = 16
 
 // answers remembers requests in progress, and answers for as long as the peer may repeat its request.
 type answers struct {
-	keep   time.Duration // N1 times T1
+	keep   time.Duration
+	seed   maphash.Seed
 	shards [answerShards]answerShard
 	size   atomic.Int64
 }
@@ -45,12 +47,13 @@ type answerShard struct {
 
 type transaction struct {
 	key     transactionKey
+	digest  uint64 // of the request
 	answer  []byte // nil: in progress
 	expires time.Time
 }
 
 func newAnswers(limit int, keep time.Duration) *answers {
-	a := &answers{keep: keep}
+	a := &answers{keep: keep, seed: maphash.MakeSeed()}
 	for i := range a.shards {
 		a.shards[i].known = make(map[transactionKey]*transaction)
 		a.shards[i].limit = max(limit/answerShards, 1)
@@ -71,26 +74,30 @@ const (
 	full                        // too many are in progress
 )
 
-// begin registers a request. evicted says that another's answer made room before its time.
-func (a *answers) begin(k transactionKey) (b beginning, answer []byte, evicted bool) {
+// begin registers a request. evicted says that another's answer made room before its time. Another request under the number
+// of one that is answered is no retransmission: a peer that restarted counts from the start again.
+func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer []byte, evicted bool) {
 	sh := a.shard(k)
+	digest := maphash.Bytes(a.seed, request)
 	sh.lock.Lock()
 	defer sh.lock.Unlock()
 	a.expire(sh, time.Now())
 	if t := sh.known[k]; t != nil {
-		if t.answer != nil {
+		switch {
+		case t.answer == nil:
+			return inProgress, nil, false
+		case t.digest == digest:
 			return answered, t.answer, false
 		}
-		return inProgress, nil, false
+		a.remove(sh, t)
 	}
 	if len(sh.known) >= sh.limit {
-		if sh.head == len(sh.done) {
+		if !a.evict(sh) {
 			return full, nil, false
 		}
-		a.drop(sh)
 		evicted = true
 	}
-	sh.known[k] = &transaction{key: k}
+	sh.known[k] = &transaction{key: k, digest: digest}
 	a.size.Add(1)
 	return fresh, nil, evicted
 }
@@ -113,9 +120,41 @@ func (a *answers) forget(k transactionKey) {
 	sh.lock.Lock()
 	defer sh.lock.Unlock()
 	if t := sh.known[k]; t != nil && t.answer == nil {
-		delete(sh.known, k)
+		a.remove(sh, t)
+	}
+}
+
+// forgetPeer drops the answers to an address: its CP function begins anew, and may repeat itself to the byte.
+func (a *answers) forgetPeer(addr netip.Addr) {
+	from := addr.As16()
+	for i := range a.shards {
+		sh := &a.shards[i]
+		sh.lock.Lock()
+		for _, t := range sh.done[sh.head:] {
+			if t.key.addr == from {
+				a.remove(sh, t)
+			}
+		}
+		sh.lock.Unlock()
+	}
+}
+
+// remove makes a transaction unknown; in the queue it stays until its time.
+func (a *answers) remove(sh *answerShard, t *transaction) {
+	if sh.known[t.key] == t {
+		delete(sh.known, t.key)
 		a.size.Add(-1)
 	}
+}
+
+// evict makes room; false: all are in progress.
+func (a *answers) evict(sh *answerShard) bool {
+	for before := len(sh.known); len(sh.known) == before; a.drop(sh) {
+		if sh.head == len(sh.done) {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *answers) expire(sh *answerShard, now time.Time) {
@@ -125,10 +164,9 @@ func (a *answers) expire(sh *answerShard, now time.Time) {
 }
 
 func (a *answers) drop(sh *answerShard) {
-	delete(sh.known, sh.done[sh.head].key)
+	a.remove(sh, sh.done[sh.head])
 	sh.done[sh.head] = nil
 	sh.head++
-	a.size.Add(-1)
 	if sh.head*2 > len(sh.done) && sh.head > 64 || sh.head == len(sh.done) {
 		sh.done = append(sh.done[:0], sh.done[sh.head:]...)
 		sh.head = 0

@@ -3,6 +3,7 @@
 package n4
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type associationCounts struct {
 	misses     atomic.Int64  // requests for unknown sessions in missSecond
 	missSecond atomic.Int64
 	window     window
+	untold     map[gtpuPeer]*nodeReport // what the peer has not acknowledged; the owner's alone
 }
 
 func (a *association) failed() bool { return a.failedAt.Load() != 0 }
@@ -67,13 +69,14 @@ type index struct {
 
 // source is an address that we know: of an association, or of a configured peer.
 type source struct {
-	associations []*association
+	associations []*association // by node id
+	askers       []*Association // the same, as the session layer sees them
 	rate         *bucket
 }
 
-// find returns the association that a session message from an address belongs to. A peer sends requests from any port
+// find returns the association that a message without a node id is counted for. A peer sends requests from any port
 // (TS 29.244 §6.3), so the port only decides between CP functions on one address; and who calls an address its other one
-// comes after whose own it is.
+// comes after whose own it is. Whose session it is, the session layer decides among all of the address.
 func (s *source) find(from netip.AddrPort) (best *association) {
 	if s == nil {
 		return nil
@@ -126,7 +129,8 @@ func (s *Server) publish() {
 	for i := range s.cfg.Peers {
 		at(s.cfg.Peers[i].Addr.Addr())
 	}
-	for id, a := range s.table.associations {
+	for _, id := range slices.Sorted(maps.Keys(s.table.associations)) {
+		a := s.table.associations[id]
 		x.byID[id] = a
 		src := at(a.Addr.Addr())
 		src.associations = append(src.associations, a)
@@ -140,6 +144,9 @@ func (s *Server) publish() {
 	rates := make(map[netip.Addr]*bucket, len(x.byAddr))
 	for addr, src := range x.byAddr {
 		rates[addr] = src.rate
+		for _, a := range src.associations {
+			src.askers = append(src.askers, &a.Association)
+		}
 	}
 	s.table.rates = rates
 	s.index.Store(x)

@@ -33,10 +33,14 @@ type Config struct {
 	Associations           int // at a time; slots of configured peers are reserved
 	AssociationsPerAddress int // of an address that is not configured
 	InFlight               int // session requests that the session layer works on; more are answered with cause 74
-	Answers                int // answers that are kept for retransmissions
+	Answers                int // answers that are kept for retransmissions; the oldest makes room
 	Queue                  int // messages that wait per worker
 	Workers                int // goroutines that decode session messages
 	Window                 int // session reports to one CP function that are unanswered; more wait
+
+	// AnswerTime is how long an answer is kept: how often and how far apart a peer repeats its request is the peer's choice
+	// (TS 29.244 §6.4), not our N1 and T1.
+	AnswerTime time.Duration
 
 	// MissAlarm is how many requests per second for sessions that do not exist an association may make before it is
 	// called guessing (row A13).
@@ -69,6 +73,7 @@ func (c Config) withDefaults() Config {
 	byDefault(&c.AssociationsPerAddress, 4)
 	byDefault(&c.InFlight, 8192)
 	byDefault(&c.Answers, 1<<18)
+	byDefault(&c.AnswerTime, 30*time.Second)
 	byDefault(&c.Queue, 4096)
 	byDefault(&c.Workers, min(runtime.GOMAXPROCS(0), 8))
 	byDefault(&c.Window, 1024)
@@ -93,7 +98,18 @@ func (c *Config) check() error {
 	if len(c.Peers) > c.Associations {
 		return fmt.Errorf("PFCP: %d peers are configured, but only %d associations are allowed", len(c.Peers), c.Associations)
 	}
+	type identity struct {
+		addr netip.Addr
+		node string
+	}
+	seen := make(map[identity]bool)
 	for i, p := range c.Peers {
+		// A peer sends from any port (TS 29.244 §6.3), so on one address only the node id tells who asks.
+		who := identity{p.Addr.Addr(), nodeName(p.Node)}
+		if seen[who] {
+			return fmt.Errorf("PFCP: peer %s: another one has the same address and node id", p.Addr)
+		}
+		seen[who] = true
 		if !p.Addr.Addr().IsValid() || p.Addr.Addr().IsUnspecified() {
 			return fmt.Errorf("PFCP: peer %d has no address", i+1)
 		}

@@ -90,6 +90,7 @@ func (s *Server) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) e
 	if old != nil {
 		s.reassociated(old, nil)
 	}
+	s.answers.forgetPeer(a.Addr.Addr())
 	s.install(a)
 	s.scheduleBeat(a, s.cfg.HeartbeatInterval)
 	s.tell(eventAssociated, slog.LevelInfo, a.ID, "address", a.Addr, "set", a.Set, "dialled", true)

@@ -87,15 +87,17 @@ func (f *fakeSessions) Establish(from *Association, req *pfcp.SessionEstablishme
 	})
 }
 
-func (f *fakeSessions) mine(from *Association, seid uint64) *fakeSession {
+func (f *fakeSessions) mine(from []*Association, seid uint64) *fakeSession {
 	s := f.sessions[seid]
-	if s == nil || s.association != from.ID && (s.set == "" || s.set != from.Set) {
+	if s == nil || !slices.ContainsFunc(from, func(a *Association) bool {
+		return s.association == a.ID || s.set != "" && s.set == a.Set
+	}) {
 		return nil
 	}
 	return s
 }
 
-func (f *fakeSessions) Modify(from *Association, seid uint64, _ *pfcp.SessionModificationRequest,
+func (f *fakeSessions) Modify(from []*Association, seid uint64, _ *pfcp.SessionModificationRequest,
 	reply func(*pfcp.SessionModificationResponse, uint64)) {
 	f.lock.Lock()
 	s, answer := f.mine(from, seid), f.modifyAnswer
@@ -109,7 +111,7 @@ func (f *fakeSessions) Modify(from *Association, seid uint64, _ *pfcp.SessionMod
 	})
 }
 
-func (f *fakeSessions) Delete(from *Association, seid uint64, reply func(*pfcp.SessionDeletionResponse, uint64)) {
+func (f *fakeSessions) Delete(from []*Association, seid uint64, reply func(*pfcp.SessionDeletionResponse, uint64)) {
 	f.later(func() {
 		f.lock.Lock()
 		s := f.mine(from, seid)

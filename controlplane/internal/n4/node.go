@@ -51,7 +51,7 @@ func (s *Server) nodeMessage(p *packet) {
 
 // begin registers a request; false says that it was a retransmission, and is dealt with (row A8).
 func (s *Server) begin(p *packet, key transactionKey) bool {
-	state, answer, evicted := s.answers.begin(key)
+	state, answer, evicted := s.answers.begin(key, p.b)
 	if evicted {
 		s.event(eventEvicted)
 	}
@@ -154,6 +154,7 @@ func (s *Server) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messa
 	if old != nil {
 		retained = s.reassociated(old, req.Retention) // before install: sessions of the new association are not meant
 	}
+	s.answers.forgetPeer(p.from.Addr())
 	s.install(a)
 	s.scheduleBeat(a, s.cfg.HeartbeatInterval)
 	s.tell(eventAssociated, slog.LevelInfo, a.ID, "address", p.from, "set", a.Set, "retained", retained)

@@ -372,3 +372,49 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 }
+
+// A node report that is not answered comes again, with what is still true, while the association lives.
+func TestNodeReportAgain(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Timeout, cfg.Retries = 20*time.Millisecond, 1
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	one, two := pfcp.RemotePeer{Addr: netip.MustParseAddr("192.0.2.1")}, pfcp.RemotePeer{Addr: netip.MustParseAddr("192.0.2.2")}
+	m.set(func() { m.silent = true })
+	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: []pfcp.RemotePeer{one, two}})
+	wait(t, func() bool { return h.happened("request-timed-out") >= 2 }, "given up, and tried again")
+	h.s.NodeReport(&pfcp.NodeReportRequest{Restored: []pfcp.RemotePeer{one}})
+	wait(t, func() bool { return h.happened("request-timed-out") >= 6 }, "both tried again")
+	m.set(func() { m.silent = false })
+	// 102: User Plane Path Failure Report, 187: User Plane Path Recovery Report. The first peer is no longer down.
+	failed, restored := 0, 0
+	for failed == 0 || restored == 0 {
+		r := m.wait(2 * time.Second)
+		if r == nil {
+			t.Fatalf("%d failures and %d recoveries reported", failed, restored)
+		}
+		if b := r.ies[102]; b != nil {
+			failed++
+			if string(b[len(b)-4:]) != "\xc0\x00\x02\x02" || len(b) != 4+1+4 {
+				t.Errorf("failed: % x", b)
+			}
+		}
+		if b := r.ies[187]; b != nil {
+			restored++
+			if string(b[len(b)-4:]) != "\xc0\x00\x02\x01" {
+				t.Errorf("restored: % x", b)
+			}
+		}
+		m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE(m.node), ie(19, 1)))
+	}
+	wait(t, func() bool { return h.s.Snapshot().Requests == 0 }, "answered")
+	for m.wait(150*time.Millisecond) != nil {
+		m.t.Log("one more was under way")
+	}
+	n := h.s.Snapshot().Sent["node-report-request"]
+	time.Sleep(150 * time.Millisecond)
+	if h.s.Snapshot().Sent["node-report-request"] != n {
+		t.Error("reported again although it was answered")
+	}
+}

@@ -66,7 +66,7 @@ func (x *refusals) add(r Refusal, stranger bool) {
 func (x *refusals) newestFirst() []Refusal {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	list := slices.Concat(x.peers, x.strangers)
+	list := append([]Refusal{}, slices.Concat(x.peers, x.strangers)...)
 	slices.SortStableFunc(list, func(a, b Refusal) int { return b.Time.Compare(a.Time) })
 	return list
 }

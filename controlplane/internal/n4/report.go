@@ -4,7 +4,6 @@ package n4
 
 import (
 	"errors"
-	"log/slog"
 	"net/netip"
 	"sync"
 
@@ -127,24 +126,5 @@ func (s *Server) failWaiting(w *window, why error) {
 	w.lock.Unlock()
 	for _, r := range waiting {
 		r.done(nil, why)
-	}
-}
-
-// NodeReport tells all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed.
-func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
-	req.Node = s.cfg.Node
-	for _, a := range s.index.Load().byID {
-		if a.failed() {
-			continue
-		}
-		s.request(a.k, a.Addr, pfcp.Header{}, req, func(m pfcp.Message, err error) {
-			r, ok := m.(*pfcp.NodeReportResponse)
-			switch {
-			case err != nil && !errors.Is(err, ErrStopped):
-				s.log.Warn("PFCP node report not answered", "association", a.ID, "error", err)
-			case ok && r.Cause != pfcp.CauseAccepted:
-				s.log.Log(s.ctx, slog.LevelWarn, "PFCP node report refused", "association", a.ID, "cause", r.Cause)
-			}
-		})
 	}
 }

@@ -64,7 +64,7 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	s := &Server{
 		cfg: cfg, sessions: sessions, log: log, ctx: context.Background(), recovery: sessions.Recovery(),
 		unknown: newBucket(cfg.UnknownRate),
-		answers: newAnswers(cfg.Answers, time.Duration(max(cfg.Retries, 1))*cfg.Timeout),
+		answers: newAnswers(cfg.Answers, cfg.AnswerTime),
 		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
 		table: table{associations: make(map[string]*association)},
 	}

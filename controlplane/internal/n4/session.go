@@ -63,14 +63,14 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 		c.establish(src, req)
 	case *pfcp.SessionModificationRequest:
 		s.inFlight.Add(1)
-		s.sessions.Modify(&a.Association, p.h.SEID, req, func(r *pfcp.SessionModificationResponse, cp uint64) {
+		s.sessions.Modify(src.askers, p.h.SEID, req, func(r *pfcp.SessionModificationResponse, cp uint64) {
 			if c.first() {
 				c.answer(r, cp, r.Cause)
 			}
 		})
 	case *pfcp.SessionDeletionRequest:
 		s.inFlight.Add(1)
-		s.sessions.Delete(&a.Association, p.h.SEID, func(r *pfcp.SessionDeletionResponse, cp uint64) {
+		s.sessions.Delete(src.askers, p.h.SEID, func(r *pfcp.SessionDeletionResponse, cp uint64) {
 			if c.first() {
 				c.answer(r, cp, r.Cause)
 			}
@@ -106,7 +106,7 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 		}
 		if now := s.index.Load().byID[a.ID]; r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
 			// The association ended meanwhile, and this session was not there yet when its sessions were released.
-			s.sessions.Delete(&a.Association, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
+			s.sessions.Delete([]*Association{&a.Association}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
 			r = &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseNoAssociation, Text: "the association ended meanwhile"}
 		}
 		r.Node = s.cfg.Node

@@ -171,7 +171,7 @@ func TestKernelLoss(t *testing.T) {
 func TestRetransmission(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	cfg := quiet(a.peer(), b.peer())
-	cfg.Timeout, cfg.Retries = 150*time.Millisecond, 2
+	cfg.Timeout, cfg.Retries, cfg.AnswerTime = 20*time.Millisecond, 2, 2*time.Second
 	h := start(t, cfg, nil, a, b)
 	a.mustSetUp()
 	b.mustSetUp()
@@ -185,6 +185,7 @@ func TestRetransmission(t *testing.T) {
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
 	first := a.wait(time.Second)
+	time.Sleep(5 * cfg.Timeout) // the peer's T1 may be longer than ours times N1
 	again := a.ask(req)
 	if first == nil || string(again.raw) != string(first.raw) {
 		t.Error("the answer from the cache differs")
@@ -204,11 +205,33 @@ func TestRetransmission(t *testing.T) {
 	wait(t, func() bool { return h.s.Snapshot().Answers == 0 }, "answers expire")
 }
 
+// A CP function that restarted counts its requests from the start: what it says then is no retransmission.
+func TestSequenceNumbersAgain(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	for range 2 {
+		m.sequence = 0
+		m.set(func() { m.recovery = m.recovery.Add(time.Second) })
+		m.mustSetUp()
+		if seid := m.establish(1); h.fake.sessions[seid] == nil {
+			t.Error("the answer names a session of before the restart")
+		}
+	}
+	if n := h.fake.seen().established; n != 2 {
+		t.Errorf("established %d times", n)
+	}
+	m.sequence--
+	m.establish(2) // another body under the same number
+	if n := h.fake.seen().established; n != 3 {
+		t.Errorf("established %d times", n)
+	}
+}
+
 func TestAnswersBounded(t *testing.T) {
 	a := newAnswers(64, time.Hour)
 	for i := range uint32(10000) {
 		k := transactionKey{sequence: i}
-		if b, _, _ := a.begin(k); b != fresh {
+		if b, _, _ := a.begin(k, nil); b != fresh {
 			t.Fatal("not fresh")
 		}
 		a.finish(k, []byte{1})
@@ -217,9 +240,9 @@ func TestAnswersBounded(t *testing.T) {
 		t.Errorf("%d kept", n)
 	}
 	for i := range uint32(1000) {
-		a.begin(transactionKey{port: 1, sequence: i})
+		a.begin(transactionKey{port: 1, sequence: i}, nil)
 	}
-	if b, _, _ := a.begin(transactionKey{port: 2}); b != full {
+	if b, _, _ := a.begin(transactionKey{port: 2}, nil); b != full {
 		t.Error("requests in progress were forgotten")
 	}
 	if n := a.size.Load(); n > 64 {
@@ -486,5 +509,52 @@ func TestStats(t *testing.T) {
 	if want := []AnswerCount{{"association-setup-response", 1, 1}, {"session-establishment-response", 1, 1},
 		{"session-deletion-response", 65, 1}}; !slices.Equal(stats.Answers, want) {
 		t.Errorf("answers %v", stats.Answers)
+	}
+}
+
+// Two CP functions behind one address: each gets at its own sessions, whatever port it sends from, and nobody else does.
+func TestSharedAddress(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.1:0")
+	third := newSMF(t, "smf2", "127.0.0.1:0") // another port of the second
+	outsider := newSMF(t, "smf3", "127.0.0.3:0")
+	for _, ports := range [][2]netip.AddrPort{{a.addr, b.addr}, {netip.MustParseAddrPort("127.0.0.1:8805"), netip.MustParseAddrPort("127.0.0.1:8805")}} {
+		h := start(t, quiet(Peer{Addr: ports[0], Node: "smf1"}, Peer{Addr: ports[1], Node: "smf2"}, outsider.peer()), nil, a, b, third, outsider)
+		for _, m := range []*smf{a, b, outsider} {
+			m.mustSetUp()
+		}
+		mine, his, more := a.establish(1), b.establish(2), b.establish(3)
+		h.rises("session-not-found", 2, func() {
+			for _, seid := range []uint64{mine, his} {
+				if r := outsider.delete(seid); r.cause() != pfcp.CauseContextNotFound {
+					t.Errorf("cause %d", r.cause())
+				}
+			}
+		})
+		third.sequence = 1000
+		for i, r := range []*reply{a.delete(mine), b.delete(his), third.delete(more)} {
+			if r.cause() != pfcp.CauseAccepted {
+				t.Errorf("deletion %d: cause %d", i, r.cause())
+			}
+		}
+		h.stop()
+	}
+}
+
+func TestPeersToldApart(t *testing.T) {
+	addr := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	for _, c := range []struct {
+		a, b Peer
+		good bool
+	}{
+		{Peer{Addr: addr("127.0.0.2:8805")}, Peer{Addr: addr("127.0.0.2:8806")}, false},
+		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8806"), Node: "SMF1."}, false},
+		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8805"), Node: "smf2"}, true},
+		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8805")}, true},
+		{Peer{Addr: addr("127.0.0.2:8805")}, Peer{Addr: addr("127.0.0.3:8805")}, true},
+	} {
+		cfg := Config{Listen: []netip.AddrPort{addr("127.0.0.1:8805")}, Peers: []Peer{c.a, c.b}}.withDefaults()
+		if err := cfg.check(); (err == nil) != c.good {
+			t.Errorf("%v and %v: %v", c.a, c.b, err)
+		}
 	}
 }

@@ -34,15 +34,16 @@ type StoredAssociation struct {
 // exactly once, from any goroutine, possibly before the call returns.
 //
 // The session layer binds a session to the association that made it: Modify and Delete answer cause 65 when `from` is
-// neither that association nor a member of its SMF set (rows A4, P31). Quotas of sessions are its business too: it knows
+// neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these messages
+// name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas of sessions are its business too: it knows
 // what is there and under way (cause 75, row A6). Establish, Modify and Delete must not wait for other requests to end:
 // the worker that calls them has others behind it.
 type Sessions interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
 	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.
-	Modify(from *Association, seid uint64, req *pfcp.SessionModificationRequest,
+	Modify(from []*Association, seid uint64, req *pfcp.SessionModificationRequest,
 		reply func(r *pfcp.SessionModificationResponse, cpSEID uint64))
-	Delete(from *Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
+	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
 	// Release deletes, paced, the sessions that an association has at this moment, or those among them that belong to one
 	// of the FQ-CSIDs when there are any. Sessions that the association establishes afterwards stay. done is called once,
 	// when the last is gone.

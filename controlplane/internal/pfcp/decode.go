@@ -3,7 +3,6 @@
 package pfcp
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 )
@@ -40,12 +39,6 @@ func Decode(b []byte) (h Header, m Message, err error) {
 		return h, nil, refusal
 	}
 	return h, m, nil
-}
-
-// Unanswered says whether a message that Decode refused with err must stay without an answer.
-func Unanswered(err error) bool {
-	var refusal *Error
-	return !errors.As(err, &refusal) && !errors.Is(err, ErrVersion)
 }
 
 const messageTypes = 64

@@ -43,7 +43,7 @@ const (
 	CauseAllDynamicAddresses    Cause = 79
 )
 
-// RuleType is TS 29.244 §8.2.81 (Failed Rule ID).
+// RuleType is TS 29.244 §8.2.80 (Failed Rule ID).
 type RuleType uint8
 
 const (
@@ -434,7 +434,7 @@ type Forwarding struct {
 	Policy           string
 	LinkedEndpoint   *uint8
 	SendEndMarker    bool // PFCPSMReq-Flags SNDEM
-	DropBuffered     bool // DROBU, in a modification's flags; here for FARs that it applies to
+	DropBuffered     bool // PFCPSMReq-Flags DROBU; here for FARs that it applies to
 }
 
 // Duplicating is TS 29.244 §7.5.2.3-3.

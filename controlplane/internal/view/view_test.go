@@ -114,7 +114,9 @@ func (owned) Associations() []Association {
 func (owned) N4() *n4.Snapshot {
 	return &n4.Snapshot{NodeID: "upf1", Listen: []string{"10.0.0.1:8805"}, Features: []string{"FTUP"}, Sessions: 1,
 		Recovery: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Received: map[string]uint64{"heartbeat-request": 2},
-		Rejected: map[string]uint64{"too-short": 1}, Associations: []n4.AssociationRow{}}
+		Rejected: map[string]uint64{"too-short": 1}, Associations: []n4.AssociationRow{},
+		Refusals: []n4.Refusal{{Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Count: 2, Peer: "10.0.0.2",
+			Message: "session-establishment-request", Reason: "rule-failure", Cause: 73, IE: 21, Rule: "PDR 1", Text: "the F-TEID is taken"}}}
 }
 
 func (owned) Owner(seid uint64) (Owner, bool) {
@@ -137,7 +139,7 @@ func TestNouns(t *testing.T) {
 PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED
 access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0
 `},
-		{"n4", `{"node_id":"upf1","listen":["10.0.0.1:8805"],"recovery":"2026-01-02T03:04:05Z","features":["FTUP"],"sessions":1,"in_flight":0,"queued":0,"requests":0,"answers":0,"lost":0,"received":{"heartbeat-request":2},"sent":null,"rejected":{"too-short":1},"events":null,"associations":[]}`, `
+		{"n4", `{"node_id":"upf1","listen":["10.0.0.1:8805"],"recovery":"2026-01-02T03:04:05Z","features":["FTUP"],"sessions":1,"in_flight":0,"queued":0,"requests":0,"answers":0,"lost":0,"received":{"heartbeat-request":2},"sent":null,"rejected":{"too-short":1},"events":null,"refusals":[{"time":"2026-01-02T03:04:06Z","count":2,"peer":"10.0.0.2","message":"session-establishment-request","reason":"rule-failure","cause":73,"offending_ie":21,"rule":"PDR 1","text":"the F-TEID is taken"}],"associations":[]}`, `
 N4        NAME               VALUE
 server    node id            upf1
 server    listen             10.0.0.1:8805
@@ -152,6 +154,7 @@ now       answers kept       0
 total     lost               0
 received  heartbeat-request  2
 rejected  too-short          1
+refused   10.0.0.2           03:04:06 session-establishment-request: cause 73 rule-failure, IE 21, PDR 1: the F-TEID is taken (2 times)
 `},
 		{"session",
 			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"association":"","cp_seid":0,"dnn":"","user":""},` +
