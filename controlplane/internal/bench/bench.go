@@ -140,6 +140,9 @@ func (r *runner) everything(ctx context.Context, m *measurement) (err error) {
 	}
 	// One direction alone fills its vectors, whatever the ratio is.
 	err = r.under(ctx, m, pattern, func() error {
+		if err = r.warm(ctx, m.layout); err != nil {
+			return err
+		}
 		if m.uplink, err = r.measure(ctx, true, false, seconds); err != nil {
 			return err
 		}

@@ -46,14 +46,22 @@ type program struct {
 	exited chan struct{}
 }
 
+// missingOVS tells what of it is not installed.
+func missingOVS() error {
+	for _, file := range []string{ovsDaemon, ovsSchema} {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("%w (package openvswitch-switch-dpdk)", err)
+		}
+	}
+	return nil
+}
+
 func startOVS(ctx context.Context, m *outside) (fabric, error) {
 	if m.opt.NoHuge {
 		return nil, errors.New("vhost-user shares memory between programs and needs huge pages")
 	}
-	for _, file := range []string{ovsDaemon, ovsSchema} {
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("%w (package openvswitch-switch-dpdk)", err)
-		}
+	if err := missingOVS(); err != nil {
+		return nil, err
 	}
 	f := &ovs{dir: filepath.Join(m.dir, "ovs"), pmds: 1}
 	if err := f.start(ctx, m.opt.SwitchCPUs, shared(append(append([]int(nil), m.opt.SwitchCPUs...), m.opt.CPUs...))); err != nil {

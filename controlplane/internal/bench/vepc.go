@@ -67,12 +67,18 @@ type VEPCPaper struct {
 	SwitchMpps       float64 `json:"switch_mpps"`
 	SwitchLoad       float64 `json:"switch_load_percent_per_mpps"`
 	SwitchRTTp90us   float64 `json:"switch_rtt_p90_us"`
+	Gbps             float64 `json:"gbps"`
+	Load             float64 `json:"load"` // of all cores, at the peak
+	SwitchGbps       float64 `json:"switch_gbps"`
+	SwitchBusy       float64 `json:"switch_load"`
+	SwitchInstances  int     `json:"switch_instances"`
 }
 
 func vepcPaper() VEPCPaper {
 	return VEPCPaper{
 		Mpps: 13, Cores: 24, Instances: 22, CoresPerInstance: 1.1, MppsPerCore: 13.0 / (24 * 0.52), LoadPerMpps: 4, RTTp90us: 1000,
-		SwitchCores: 3.3, SwitchMpps: 2.5, SwitchLoad: 18, SwitchRTTp90us: 1500,
+		SwitchCores: 3.3, SwitchMpps: 2.5, SwitchLoad: 18, SwitchRTTp90us: 1500, Gbps: 15.5, Load: 0.52, SwitchGbps: 2.9, SwitchBusy: 0.45,
+		SwitchInstances: 7,
 	}
 }
 

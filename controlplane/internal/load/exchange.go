@@ -49,6 +49,16 @@ func (r *run) offer(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// idle leaves the sessions alone for the time they are to be held.
+func (r *run) idle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(r.opt.Hold):
+		return nil
+	}
+}
+
 func waitBriefly() { time.Sleep(100 * time.Microsecond) }
 
 // establish sends the next establishment, and the deletion of the oldest session when there are enough. It returns the

@@ -23,11 +23,12 @@ type Options struct {
 	Local netip.AddrPort // port 0: any
 	Node  pfcp.NodeID
 
-	Rate        float64 // establishments per second
-	Sessions    int     // held at a time; one more, and the oldest is deleted
-	Seconds     float64 // 0: until Sessions are established
-	ModifyRatio float64 // modifications for each establishment
-	Window      int     // most unanswered requests
+	Rate        float64       // establishments per second
+	Sessions    int           // held at a time; one more, and the oldest is deleted
+	Seconds     float64       // 0: until Sessions are established
+	Hold        time.Duration // in the end, idle, until they are deleted
+	ModifyRatio float64       // modifications for each establishment
+	Window      int           // most unanswered requests
 
 	T1 time.Duration
 	N1 int
@@ -156,8 +157,8 @@ func (opt *Options) check() error {
 		return fmt.Errorf("%d sessions are not between 1 and %d", opt.Sessions, 1<<21)
 	case opt.Window < 1 || opt.Window > tableSize/2:
 		return fmt.Errorf("a window of %d is not between 1 and %d", opt.Window, tableSize/2)
-	case opt.Seconds < 0 || opt.ModifyRatio < 0 || opt.ModifyRatio > 1000:
-		return errors.New("seconds and modify ratio may not be negative, the ratio not above 1000")
+	case opt.Seconds < 0 || opt.Hold < 0 || opt.ModifyRatio < 0 || opt.ModifyRatio > 1000:
+		return errors.New("seconds, hold and modify ratio may not be negative, the ratio not above 1000")
 	case !opt.FirstUE.Is4() || !opt.AccessPeer.Is4():
 		return errors.New("the UE's and the access peer's address are IPv4 addresses")
 	case opt.T1 <= 0 || opt.N1 < 0 || opt.N1 > 100:
@@ -195,7 +196,9 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	stop := make(chan struct{})
 	repeats := make(chan struct{})
 	go func() { r.repeat(stop); close(repeats) }()
-	err = r.offer(ctx)
+	if err = r.offer(ctx); err == nil {
+		err = r.idle(ctx)
+	}
 	if e := r.drain(); err == nil {
 		err = e
 	}

@@ -254,3 +254,15 @@ func BenchmarkSession(b *testing.B) {
 		b.Fatal(r.result.Wrong)
 	}
 }
+
+// Sessions are held for the time that was asked for.
+func TestRunHold(t *testing.T) {
+	up := smftest.Start(t)
+	opt := options(up)
+	opt.Seconds, opt.Hold, opt.ModifyRatio = 0, 300*time.Millisecond, 0
+	began := time.Now()
+	r, err := Run(t.Context(), opt)
+	if err != nil || r.Verdict() != nil || r.Deleted != 50 || time.Since(began) < opt.Hold {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
