@@ -10,7 +10,7 @@ import (
 )
 
 func associationCommand(e *env) *cobra.Command {
-	association := &cobra.Command{Use: "association", Short: "PFCP associations (see also show association)"}
+	association := group(&cobra.Command{Use: "association", Short: "PFCP associations (see also show association)"})
 	var graceful uint32
 	release := &cobra.Command{
 		Use: "release NODE_ID", Short: "ask a CP function to release its association, before a user plane goes out of service",

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -25,7 +26,7 @@ const ExitInterrupted = 130
 // benchWords are the options of a benchmark as they stand on the command line.
 type benchWords struct {
 	json, cpus, testerCPUs, controlCPUs, switchCPUs, goal, rate string
-	printConfig, peers                                          bool
+	printConfig, peers, compare                                 bool
 	rounds                                                      int
 	seconds                                                     float64
 }
@@ -64,6 +65,9 @@ func benchCommand(e *env) *cobra.Command {
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
+		if words.compare {
+			return benchCompare(ctx, e, opt, &words)
+		}
 		if opt.Link == bench.LinkSynth {
 			return benchInside(ctx, e, opt, words.json)
 		}
@@ -97,7 +101,8 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.StringVar(&opt.Scheduler, "scheduler", "", "scheduler engine: rte or hqos (default: the configuration's)")
 	f.StringVar(&opt.Keep, "keep", "", "keep the gateway's configuration and the tester's profiles and results in this folder")
 	f.BoolVar(&words.peers, "peers", false, "measure other programs in the gateway's place too, in turn with it")
-	f.IntVar(&words.rounds, "rounds", 5, "of --peers")
+	f.BoolVar(&words.compare, "compare", false, "vepc: both arrangements, without and with the switch, in turn, and one table")
+	f.IntVar(&words.rounds, "rounds", 0, "of --peers (default 5) or --compare (default 1)")
 	f.StringVar(&words.json, "json", "", "write the result to this file")
 	f.BoolVar(&words.printConfig, "print-config", false, "print the gateway's configuration, and stop")
 }
@@ -115,6 +120,14 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 	}
 	if opt.Rate, err = parseRate(w.rate); err != nil {
 		return err
+	}
+	if w.compare && (w.peers || opt.Switch != bench.SwitchNone) {
+		return errors.New("--compare is instead of --switch and --peers")
+	}
+	if w.rounds == 0 {
+		if w.rounds = 5; w.compare {
+			w.rounds = 1
+		}
 	}
 	synth := opt.Link == bench.LinkSynth
 	opt.Seconds = w.seconds
@@ -218,6 +231,27 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 		err = r.Verdict()
 	}
 	if r.Interrupted && err != nil {
+		return &exitError{ExitInterrupted, err}
+	}
+	return err
+}
+
+// benchCompare measures both arrangements of a chain. One that cannot run here is no failure.
+func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWords) error {
+	c, err := bench.Compare(ctx, opt, words.rounds)
+	if err != nil {
+		return err
+	}
+	if err := c.Print(e.out); err != nil {
+		return err
+	}
+	if words.json != "" {
+		if err := c.WriteJSON(words.json); err != nil {
+			return err
+		}
+	}
+	err = c.Verdict()
+	if c.Interrupted && err != nil {
 		return &exitError{ExitInterrupted, err}
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 )
 
 func configCommand(e *env) *cobra.Command {
-	config := &cobra.Command{Use: "config", Short: "check, apply and show the configuration"}
+	config := group(&cobra.Command{Use: "config", Short: "check, apply and show the configuration"})
 	config.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running", Args: cobra.ExactArgs(1),
 		RunE: failed(func(_ *cobra.Command, args []string) error {

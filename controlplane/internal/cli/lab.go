@@ -61,8 +61,9 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 	f.StringVar(&command, "exec", "", "run this shell command in the UE's namespace; its exit status is ours")
 	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --exec, --handover and --idle")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
-	if generation == "5g" {
-		f.BoolVar(&opt.N9, "n9", false, "two UPFs with N9 between them; the first has an uplink classifier and a network beside it")
+	f.BoolVar(&opt.N9, "n9", false, "two UPFs with N9 between them; the first has an uplink classifier and a network beside it")
+	if generation == "4g" {
+		f.MarkHidden("n9") // known, so that it can be refused in words
 	}
 	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -140,7 +141,12 @@ func labShow(e *env, dir *string) *cobra.Command {
 func labExec(*env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "exec NODE COMMAND...", Short: "run a program in a namespace of the lab: ue, pdn, dn, cp or a function's name",
-		Args: cobra.MinimumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("lab exec where, and what? For example: isthmus lab exec ue ping 198.51.100.1")
+			}
+			return nil
+		},
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			if _, err := os.Stat("/run/netns/" + lab.Prefix + args[0]); err != nil {
 				return fmt.Errorf("the lab has no %q, or none is running", args[0])

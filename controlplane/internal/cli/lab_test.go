@@ -17,14 +17,14 @@ func TestLabAndLoadErrors(t *testing.T) {
 	}{
 		{"lab", ExitUsage, "lab what?"},
 		{"lab 3g", ExitUsage, "unknown command"},
-		{"lab 4g --n9", ExitUsage, "unknown flag"},
+		{"lab 4g --n9 --dir " + dir, ExitFailed, "N9 is an interface of 5G"},
 		{"lab 4g --ues 0 --dir " + dir, ExitFailed, "0 UEs are not between"},
 		{"lab show --dir " + dir, ExitFailed, "no lab is running in " + dir},
 		{"lab idle x --dir " + dir, ExitFailed, "no number of a UE"},
 		{"lab exec nowhere true", ExitFailed, `no "nowhere"`},
-		{"lab exec ue", ExitUsage, "requires at least 2 arg"},
+		{"lab exec ue", ExitUsage, "isthmus lab exec ue ping"},
 		{"control-load", ExitUsage, `required flag(s) "peer"`},
-		{"control-load --peer nonsense", ExitFailed, "--peer:"},
+		{"control-load --peer nonsense", ExitFailed, `--peer: "nonsense" is neither an IP address nor ADDRESS:PORT`},
 		{"control-load --peer 127.0.0.1 --rate 0", ExitFailed, "a rate of 0"},
 		{"control-load --peer 127.0.0.1 --first-ue ::1", ExitFailed, "IPv4 addresses"},
 	} {

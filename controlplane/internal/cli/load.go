@@ -43,6 +43,7 @@ func loadCommand(e *env) *cobra.Command {
 	f.Float64Var(&opt.Rate, "rate", 1000, "establishments per second")
 	f.IntVar(&opt.Sessions, "sessions", 10000, "sessions held at a time; for one more the oldest is deleted")
 	f.Float64Var(&opt.Seconds, "seconds", 0, "how long (0: until --sessions are established)")
+	f.DurationVar(&opt.Hold, "hold", 0, "leave the sessions alone so long before they are deleted in the end")
 	f.Float64Var(&opt.ModifyRatio, "modify-ratio", 1, "modifications for each establishment")
 	f.IntVar(&opt.Window, "window", 16384, "most unanswered requests")
 	f.DurationVar(&opt.T1, "t1", time.Second, "time until an unanswered request is repeated")
@@ -94,7 +95,11 @@ func addrPort(s string, port uint16) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
 		return netip.AddrPortFrom(a, port), nil
 	}
-	return netip.ParseAddrPort(s)
+	a, err := netip.ParseAddrPort(s)
+	if err != nil {
+		return a, fmt.Errorf("%q is neither an IP address nor ADDRESS:PORT", s)
+	}
+	return a, nil
 }
 
 func printLoad(w io.Writer, r *load.Result, asJSON bool) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -52,23 +53,47 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return status(root.Execute(), stderr)
+	return execute(root, stderr)
 }
 
-// status prints an error and chooses the exit code. Errors that cobra found before a command ran are usage errors.
-func status(err error, stderr io.Writer) int {
+// execute runs a command line, prints its error and chooses the exit code. Errors that cobra found before a command ran are
+// usage errors; they come with what the command takes.
+func execute(root *cobra.Command, stderr io.Writer) int {
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return 0
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) {
 		fmt.Fprintf(stderr, "isthmus: %v\n", err)
+		if cmd.HasAvailableSubCommands() {
+			fmt.Fprintf(stderr, "see %s --help\n", cmd.CommandPath())
+		} else {
+			fmt.Fprintf(stderr, "usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
+		}
 		return ExitUsage
 	}
 	if exit.err != nil {
 		fmt.Fprintf(stderr, "isthmus: %v\n", exit.err)
 	}
 	return exit.code
+}
+
+// group makes a command of subcommands: alone it prints its help, a word that is none of them is an error.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+			text += "; did you mean " + strings.Join(like, " or ") + "?"
+		}
+		return errors.New(text)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
 }
 
 // failed marks the errors of a command that ran.
@@ -95,8 +120,8 @@ func newRoot(e *env) *cobra.Command {
 		Use:   "isthmus",
 		Short: "Control plane and command line of the Isthmus gateway",
 		Long: "Control plane and command line of the Isthmus gateway.\n\n" +
-			"`isthmus run` is the control plane; the other commands talk to it, but for replay, bench and demo,\n" +
-			"which start a data plane of their own.",
+			"`isthmus run` is the control plane; the other commands talk to it, but for replay, bench, demo and lab,\n" +
+			"which start data planes of their own, config check, and control-load, which speaks PFCP to any user plane.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       Version,

@@ -37,7 +37,7 @@ func shellCommand(e *env) *cobra.Command {
 				root.SetOut(e.out)
 				root.SetErr(e.err)
 				root.SetContext(cmd.Context())
-				status(root.Execute(), e.err)
+				execute(root, e.err)
 			}
 			return in.Err()
 		}),

@@ -16,10 +16,7 @@ import (
 )
 
 func showCommand(e *env) *cobra.Command {
-	show := &cobra.Command{
-		Use:   "show",
-		Short: "show the state of the data plane",
-	}
+	show := group(&cobra.Command{Use: "show", Short: "show the state of the data plane, and of the PFCP server"})
 	for _, noun := range view.Nouns {
 		show.AddCommand(nounCommand(e, noun))
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func streamCommand(e *env) *cobra.Command {
-	stream := &cobra.Command{Use: "stream", Short: "test traffic on synth ports: load, start, stop, clear (see also show stream)"}
+	stream := group(&cobra.Command{Use: "stream", Short: "test traffic on synth ports: load, start, stop, clear (see also show stream)"})
 	opt := bench.Options{}
 	var every int
 	var rate uint64

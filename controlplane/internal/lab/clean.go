@@ -67,8 +67,8 @@ func Clean(ctx context.Context, dir string) (string, error) {
 		}
 	}
 	list := namespaces()
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && len(list) == 0 {
-		return "nothing to remove", nil
+	if files, _ := os.ReadDir(dir); len(list) == 0 && (len(files) == 0 || len(files) == 1 && files[0].Name() == lockFile) {
+		return "nothing to remove", nil // a lab that ended well leaves its lock file
 	}
 	lock, err := takeLock(dir)
 	if err != nil {

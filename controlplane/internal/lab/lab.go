@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +106,9 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 	if l.dp, err = agent.FindDP(opt.DPBinary); err != nil {
 		return nil, err
 	}
+	if l.dp, err = exec.LookPath(l.dp); err != nil { // before anything is made
+		return nil, fmt.Errorf("--dp-binary: %w", err)
+	}
 	if l.lock, err = takeLock(opt.Dir); err != nil {
 		return nil, err
 	}
@@ -137,7 +141,7 @@ func (l *Lab) build(ctx context.Context) error {
 	} {
 		began := time.Now()
 		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
+			return fmt.Errorf("%s: %w%s", step.what, err, l.refusals())
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -162,6 +166,22 @@ func (l *Lab) summary(step string) string {
 		return fmt.Sprintf("%d attached", len(l.bearers))
 	}
 	return "isthmus lab show"
+}
+
+// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the reason.
+func (l *Lab) refusals() string {
+	text := ""
+	for _, p := range l.procs {
+		b, _ := os.ReadFile(p.log)
+		last := ""
+		for line := range strings.Lines(string(b)) {
+			if strings.Contains(line, "PFCP request refused") {
+				last = "\n" + p.name + ": " + strings.TrimSpace(line)
+			}
+		}
+		text += last
+	}
+	return text
 }
 
 func (l *Lab) say(format string, args ...any) {
