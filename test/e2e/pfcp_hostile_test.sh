@@ -7,6 +7,13 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 own_world "$@"
 upf_world ""
+capture_n4 src host 10.40.0.1 # what we answer; what is sent to us is wrong on purpose
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/pfcp_hostile.py"
+stop_gateway
+find "$DIR" -name '*.db' -delete # a UPF that knows of nothing
+sed -e 's/^  roles: .*/&\n  fteid: up/' -e 's/endpoints: \[10.30.0.1, [^]]*\]/endpoints: [10.30.0.1]/' \
+	"$TEST_ROOT/test/e2e/upf.yaml" >"$DIR/isthmus.yaml"
+start_gateway
+"$PYTHON" "$TEST_ROOT/test/e2e/pfcp_hostile.py" chosen
 echo PASS

@@ -198,6 +198,7 @@ class Node:
         self.socket.bind((address, 8805))
         self.socket.settimeout(0.2)
         self.reports, self.answers = [], {}
+        self.report_extra = b""  # what the answers to session reports say beside the cause
         self.changed = threading.Condition()
         self.silent = self.closed = False
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -230,7 +231,10 @@ class Node:
         elif data[1] == REPORT:
             self.reports.append(Answer(data))
             if not self.silent:
-                self.send(message(57, u8(19, 1), sequence, self.peer_seid(data)))
+                self.send(message(57, u8(19, 1) + self.report_extra, sequence, self.peer_seid(data)))
+        elif data[1] == ASSOCIATION_SETUP:
+            self.reports.append(Answer(data))
+            self.send(message(data[1] + 1, node_id(self.name) + u8(19, 1) + recovery(self.started), sequence))
         elif data[1] in (NODE_REPORT, ASSOCIATION_UPDATE, ASSOCIATION_RELEASE):
             self.reports.append(Answer(data))
             self.send(message(data[1] + 1, node_id(self.name) + u8(19, 1), sequence))
@@ -283,7 +287,8 @@ def tshark_remarks(file):
     """What tshark finds wrong in the PFCP and GTP messages of a capture: malformed, unknown or undecoded parts."""
     out = subprocess.run(["tshark", "-r", file, "-V", "-Y", "pfcp || gtp"], capture_output=True, text=True, check=True).stdout
     bad = ("Malformed", "Unknown", "not dissected", "Undecoded", "[Expert Info (Error", "[Expert Info (Warn", "Invalid")
-    return [line.strip() for line in out.splitlines() if any(b in line for b in bad)]
+    # "Cause: Invalid length" is what an answer says, not a remark about it.
+    return [line.strip() for line in out.splitlines() if any(b in line for b in bad) and not line.strip().startswith("Cause")]
 
 
 def rss_kib(pid):

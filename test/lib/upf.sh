@@ -23,8 +23,9 @@ upf_world() {
 	sed "${1:-}" "$TEST_ROOT/test/e2e/upf.yaml" >"$DIR/isthmus.yaml"
 }
 
-# Captures what the gateway says on N4 into $DIR/n4.pcap.
+# Captures N4 into $DIR/n4.pcap.
+# usage: capture_n4 [FILTER...]
 capture_n4() {
-	tcpdump -i smf0 -U -w "$DIR/n4.pcap" udp port 8805 2>/dev/null &
+	tcpdump -i smf0 -B 8192 -U -w "$DIR/n4.pcap" "udp port 8805 ${*:+and ($*)}" 2>/dev/null &
 	wait_for 5 test -s "$DIR/n4.pcap"
 }

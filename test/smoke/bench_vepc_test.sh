@@ -43,6 +43,7 @@ if [[ $EUID == 0 && $free -ge 1536 && -x /usr/lib/openvswitch-switch-dpdk/ovs-vs
 	run vepc-256 --switch ovs
 	check "$dir/r.json" separate ovs "enodeb sgwu pgwu ovs-vswitchd"
 else
-	echo "switch ovs: not tried (root, 1536 free huge pages and openvswitch-switch-dpdk)"
+	echo "PASS without the arrangement vepc-256 --switch ovs, which was skipped: it needs root, 1536 free huge pages and openvswitch-switch-dpdk"
+	exit 0
 fi
-echo PASS
+echo "PASS with every arrangement"
