@@ -44,6 +44,9 @@ static inline void world_instances(uint32_t core_flags, uint32_t access_flags)
 	struct api_instance access = kit_instance_body("n3", "10.1.0.1", API_LOOKUP_NONE, NULL);
 	struct api_instance peers = kit_instance_body("n9", "10.9.0.1", API_LOOKUP_NONE, NULL);
 
+	peers.guard[peers.guarded++] = kit_address("10.40.0.1"); // N4, which is the host's
+	peers.guard[peers.guarded++] = kit_address("2001:db8:40::1");
+
 	core.pool[core.pools++] = kit_address("2001:db8:1::/48");
 	core.flags = core_flags;
 	access.endpoint[access.endpoints++] = kit_address("fd00:1::1");
