@@ -32,7 +32,8 @@ enum api_type {
 	API_STATS = 7, // api_stats_request -> rows of the table asked for, in one or more replies
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
-	API_SUBSCRIBE = 10, // empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
+	API_SUBSCRIBE =
+		10, // empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 };
 
@@ -293,8 +294,10 @@ struct api_instance {
 	uint16_t pad;
 	char interface[API_INSTANCE_INTERFACES][API_NAME];
 	struct api_address endpoint[API_INSTANCE_ENDPOINTS]; // GTP-U addresses of ours, each of one of its interfaces
-	struct api_address pool[API_INSTANCE_POOLS]; // UE addresses: a packet to one that no session has is dropped, not routed
-	struct api_address guard[API_INSTANCE_GUARDED]; // hosts that no UE of any instance may send to: N4, CP functions (row A11)
+	struct api_address
+		pool[API_INSTANCE_POOLS]; // UE addresses: a packet to one that no session has is dropped, not routed
+	struct api_address
+		guard[API_INSTANCE_GUARDED]; // hosts that no UE of any instance may send to: N4, CP functions (row A11)
 };
 
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
@@ -392,7 +395,8 @@ struct api_far {
 	uint8_t instance; // index into the session's; 0xff: none
 	uint8_t pdu_type; // enum api_pdu_type
 	char path[API_NAME]; // for API_OUTER_GTPU and API_OUTER_UDP
-	uint32_t end_marker; // when it differs from the old FAR's: End Marker on the old tunnel (TS 29.244 §5.2.3.2, SNDEM)
+	uint32_t
+		end_marker; // when it differs from the old FAR's: End Marker on the old tunnel (TS 29.244 §5.2.3.2, SNDEM)
 	uint16_t buffer_packets; // BAR: most packets that wait; 0: 64
 	uint16_t notify_delay; // BAR: milliseconds from the first packet to the event
 	uint32_t buffer_ms; // BAR: longest wait of a packet; 0: until the FAR changes
@@ -418,7 +422,8 @@ struct api_qer {
 	uint8_t gate_uplink, gate_downlink; // 0 open, 1 closed (TS 29.244 §8.2.7)
 	uint8_t qfi;
 	uint8_t pad;
-	uint32_t share; // QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
+	uint32_t
+		share; // QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
 	char uplink_policer[API_NAME]; // empty: not policed
 	char downlink_policer[API_NAME];
 	uint32_t pad2; // URRs follow, which are aligned to 8 bytes
@@ -493,11 +498,13 @@ struct api_urr {
 	uint32_t holding_time; // QHT, seconds without a packet; 0: none
 	uint32_t validity_time; // QVT, seconds; 0: none
 	uint32_t period; // seconds
-	uint32_t inactivity; // inactivity detection time: seconds without a packet that time does not count; 0: all counts
+	uint32_t
+		inactivity; // inactivity detection time: seconds without a packet that time does not count; 0: all counts
 	uint32_t event_threshold, event_quota;
 	uint32_t quota_far; // FAR that packets follow when the quota is used up; 0: they are dropped
 	uint32_t linked[2]; // URRs whose report makes this one report with LIUSA
-	uint32_t grant; // when it differs from the old URR's, thresholds and quotas begin anew although their values are the same
+	uint32_t
+		grant; // when it differs from the old URR's, thresholds and quotas begin anew although their values are the same
 	uint32_t dropped_packets; // dropped downlink traffic threshold (TS 29.244 §8.2.49), for DROTH; 0: none
 	uint64_t dropped_bytes; // the same in bytes
 };

@@ -32,7 +32,7 @@ settled() {
 		[[ $now != "$last" ]] || break
 		((tries < 20)) || fail "the counters do not come to rest: $now"
 		last=$now
-		sleep 1
+		wait_a_second
 	done
 	echo "$now"
 }

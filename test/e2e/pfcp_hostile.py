@@ -20,7 +20,7 @@ import sys
 import time
 
 import n4
-from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_until
+from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_pass, wait_until
 from n4 import (ASSOCIATION_SETUP, DELETE, ESTABLISH, HEARTBEAT, MODIFY, Node, choose_fteid, far_down, far_up, fseid, fteid, group, ie,
                 instance, message, node_id, outer_header, pdr_down, pdr_up, recovery, rules_of, sdf, u8, u16, u32, ue_ip)
 from scapy.all import IP, UDP, Ether, Raw
@@ -180,7 +180,7 @@ def repeated_row(w):
     with w.row("P20", REASON[68], 2, w.sessions + 1):
         for what in ("P20 first", "P20 second"):
             answered(what, w.smf.request(MODIFY, bad, seid=answer.seid), 68, 84)
-    time.sleep(1.5)
+    wait_pass(1.5)
     answered("P20 delete", w.smf.request(DELETE, b"", seid=answer.seid), n4.ACCEPTED)
     w.unharmed("P20 deleted")
 
@@ -267,7 +267,7 @@ def urr_row(w):
         answered("P24", answer, n4.ACCEPTED)
         w.smf.reports.clear()
         w.uplink(0x2401, "10.45.0.24", count=20)
-        time.sleep(2)
+        wait_pass(2)
         equal("P24: reports of 20 packets", [r.ies for r in w.smf.reports if r.kind == n4.REPORT], [])
         answered("P24 delete", w.smf.request(DELETE, b"", seid=answer.seid), n4.ACCEPTED)
 
@@ -355,7 +355,7 @@ def floods(w, stranger, other, made):
     equal("A9: messages counted", sum(rose.values()), count)
     check(set(rose) <= {REASON[73], "congestion", "session-layer-congestion", "queue-full", "transactions-full", "lost"}, f"A9: counted {rose}")
     w.unharmed("A9", sessions)
-    time.sleep(1)  # strangers have a second's worth of answers again
+    wait_pass(1)  # strangers have a second's worth of answers again
     stranger.answers.clear()
     before, began, count = state(), time.monotonic(), 5000
     for i in range(count):

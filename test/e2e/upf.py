@@ -11,10 +11,9 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
 import n4
-from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_until
+from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_pass, wait_until
 from n4 import (DELETE, ESTABLISH, MODIFY, Node, choose_fteid, far_down, far_up, group, ie, message, outer_header, pdr_down, pdr_up,
                 rules_of, sdf, u8, u16, u32, ue_ip)
 from pfcp_hostile import status
@@ -180,7 +179,7 @@ def usage(w):
         check(total[0] >= 10000, f"threshold of 10000 reported at {total}")
         got[0] += total[1]
         got[1] += total[2]
-    time.sleep(1)
+    wait_pass(1)
     for more in w.smf.reports:
         total, _ = volumes(more.ies[80][0])
         got[0] += total[1]
@@ -311,9 +310,9 @@ def survival(w):
     wait_until(lambda: status()["dp_pid"] not in (0, state["dp_pid"]) and status()["data_plane"] == "ready", "the data plane to come back", 20)
     wait_until(lambda: show("total")["sessions"] == 1, "the session to come back", 10)
     w.gnb.forget()
-    time.sleep(0.5)
+    wait_pass(0.5)
     w.up(0x1106, "10.45.6.1", 72)  # resolves neighbours
-    time.sleep(0.5)
+    wait_pass(0.5)
     w.at_dn(w.up(0x1106, "10.45.6.1", 72), "uplink after the data plane's restart")
     w.delete(seid, "deletion after the restarts")
 

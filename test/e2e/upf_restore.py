@@ -10,7 +10,7 @@ import sys
 import time
 
 import n4
-from frames import DIR, check, check_sum, done, equal, show, wait_until
+from frames import DIR, check, check_sum, done, equal, show, wait_pass, wait_until
 from n4 import (ASSOCIATION_RELEASE, ASSOCIATION_SETUP, ASSOCIATION_UPDATE, DELETE, MODIFY, NODE_REPORT, SET_DELETION, Node, fseid, fteid, group,
                 ie, node_id, pdr_down, pdr_up, recovery, rules_of, u8, u32)
 from pfcp_hostile import status
@@ -82,15 +82,15 @@ def outage(w, smf3):
         both_ways(w, 0x4001, "10.45.40.1", "during the outage")
         both_ways(w, 0x4002, "10.45.40.2", "of the other CP function during the outage")
         sent += 1
-        time.sleep(0.7)
+        wait_pass(0.7)
     kind_of(w.smf, 80, "periodic report for the other CP function", 4)
-    time.sleep(1.2)  # the period ends
+    wait_pass(1.2)  # the period ends
     murder(status()["pid"])
     both_ways(w, 0x4001, "10.45.40.1", "without N4 and control plane")
     sent += 1
     subprocess.run([f"{os.environ['TEST_ROOT_']}/test/lib/start_control.sh"], check=True)
     equal("state of the association after the restart", state(smf3.name), "failed")
-    time.sleep(1.2)
+    wait_pass(1.2)
     with smf3.changed:
         smf3.reports.clear()
         smf3.silent = False
@@ -154,7 +154,7 @@ def retention(w, sessions):
     information = group(183, ie(185, b"\x02" + n4.ip4(w.smf.address)))
     answer = w.smf.associate(node_id(w.smf.name) + recovery(w.smf.started) + information)
     equal("association with retention", answer and (answer.cause, answer.ies.get(184)), (n4.ACCEPTED, [b"\x01"]))
-    time.sleep(0.5)
+    wait_pass(0.5)
     equal("sessions retained", show("total")["sessions"], sessions)
     both_ways(w, 0x4000, "10.45.40.9", "of the retained session")
 
@@ -213,7 +213,7 @@ def headless(w, smf3, sessions):
     while show("total")["sessions"] == sessions + 1 and time.monotonic() < began + 20:
         if time.monotonic() < began + 8:
             both_ways(w, 0x4040, "10.45.44.1", "of a session without CP function", 0xc040)
-        time.sleep(1)
+        wait_pass(1)
     lived = time.monotonic() - began
     check(8 <= lived <= 16, f"headless sessions lived {lived:.1f} s, configured are 12")
     equal("association after the headless time", state(smf3.name), None)

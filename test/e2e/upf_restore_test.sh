@@ -14,7 +14,7 @@ s/\(address: 10.40.0.[23], node_id: smf[12].isthmus.test\)/\1, set: set1/
 s/heartbeat: .*/heartbeat: {interval: 1, retries: 1, timeout: 1}\n  headless: 12/'
 # A second gNB: its address answers ARP, and GTP-U only when the test says so.
 ip addr add 10.30.0.9/24 dev gnb0
-capture_n4
+capture_n4 ""
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/upf_restore.py"
 echo PASS

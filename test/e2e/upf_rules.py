@@ -11,7 +11,7 @@ import sys
 import time
 
 import n4
-from frames import DIR, check, check_sum, done, equal, rows, show, wait_until
+from frames import DIR, check, check_sum, done, equal, rows, show, wait_pass, wait_until
 from n4 import (DELETE, PFD, choose_fteid, far_down, far_up, fteid, group, ie, instance, outer_header, pdr_down, pdr_up, sdf, u8,
                 u16, u32, ue_ip)
 from upf import World, split_groups
@@ -123,7 +123,7 @@ def detection(w):
         if flows:
             provision(*flows)
             wait_until(lambda: len([r for r in show("rule") if r.get("pdr") == 3]) >= 0, "rules")
-            time.sleep(0.3)  # sessions follow, paced
+            wait_pass(0.3)  # sessions follow, paced
         mark = w.up(0x2101, "10.45.21.1", dport=port)
         if steered:
             equal(f"TEID of the application at port {port}", gnb_teid(w, mark, f"application at port {port}"), 0x7121)

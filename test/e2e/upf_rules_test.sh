@@ -9,7 +9,7 @@ own_world "$@"
 export TEST_ROOT_=$TEST_ROOT
 upf_world ""
 ip route add 10.99.0.0/16 via 10.60.0.1 dev dn0
-capture_n4
+capture_n4 ""
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/upf_rules.py"
 echo PASS

@@ -8,7 +8,7 @@
 own_world "$@"
 export TEST_ROOT_=$TEST_ROOT
 upf_world ""
-capture_n4
+capture_n4 ""
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/upf.py"
 echo PASS

@@ -63,6 +63,11 @@ def wait_until(test, what, seconds=SECONDS):
     return check(False, f"waited in vain for {what}")
 
 
+def wait_pass(seconds):
+    """Lets time pass in which something must not happen, or for which there is no event to wait for."""
+    time.sleep(seconds)
+
+
 def sum_holds(total):
     left = total["in"] + total["originated"]
     return left == total["out"] + total["punted"] + total["held"] + total["dropped"] + total["merged"]

@@ -64,6 +64,9 @@ wait_for() {
 	done
 }
 
+# Lets time pass in which something must not change.
+wait_a_second() { sleep 1; }
+
 # A veth pair: one end for the gateway, without an address and silent; the other end here.
 # usage: veth_pair GATEWAY_END OUR_END
 veth_pair() {

@@ -413,8 +413,11 @@ func TestNodeReportAgain(t *testing.T) {
 		m.t.Log("one more was under way")
 	}
 	n := h.s.Snapshot().Sent["node-report-request"]
-	time.Sleep(150 * time.Millisecond)
+	waitOut(150 * time.Millisecond)
 	if h.s.Snapshot().Sent["node-report-request"] != n {
 		t.Error("reported again although it was answered")
 	}
 }
+
+// waitOut lets time pass in which something must not happen.
+func waitOut(d time.Duration) { time.Sleep(d) }

@@ -185,7 +185,7 @@ func TestRetransmission(t *testing.T) {
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
 	first := a.wait(time.Second)
-	time.Sleep(5 * cfg.Timeout) // the peer's T1 may be longer than ours times N1
+	waitOut(5 * cfg.Timeout) // the peer's T1 may be longer than ours times N1
 	again := a.ask(req)
 	if first == nil || string(again.raw) != string(first.raw) {
 		t.Error("the answer from the cache differs")

@@ -298,7 +298,7 @@ func TestEveryRequestAnswered(t *testing.T) {
 			}
 		}()
 	}
-	time.Sleep(20 * time.Millisecond)
+	waitOut(20 * time.Millisecond)
 	b.end()
 	close(stop)
 	all.Wait()
@@ -306,3 +306,6 @@ func TestEveryRequestAnswered(t *testing.T) {
 		t.Errorf("%d of %d requests answered", answers.Load(), asked.Load())
 	}
 }
+
+// waitOut gives goroutines that can only be seen to have done nothing time to do it.
+func waitOut(d time.Duration) { time.Sleep(d) }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 
 // reporter remembers what was reported and lets the test answer.
 type reporter struct {
-	mu      sync.Mutex
 	reports chan reported
 	nodes   chan *pfcp.NodeReportRequest
 	downFor atomic.Value // the association whose path has failed
