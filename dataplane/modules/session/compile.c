@@ -169,24 +169,24 @@ static int set_rule(struct session *s, const struct parts *p, const struct api_p
 	return error == 0 ? set_urrs(s, pdr, r, m) : error;
 }
 
-// The old version's rule of a PDR, or NULL.
-static const struct rule *rule_before(const struct session *old, uint16_t pdr)
+// The old version's rule of a PDR, or RULE_NONE.
+static uint32_t rule_before(const struct session *old, uint16_t pdr)
 {
 	for (uint16_t k = 0; old != NULL && k < old->rules; k++)
 		if (session_pools.match[old->rule[k]].pdr == pdr)
-			return &session_pools.rule[old->rule[k]];
-	return NULL;
+			return old->rule[k];
+	return RULE_NONE;
 }
 
 // A rule whose PDR the old session had keeps its meter and counters: usage is exact across changes.
 static int give_state(struct session *s, uint16_t i, const struct session *old)
 {
 	struct rule *r = &session_pools.rule[s->rule[i]];
-	const struct rule *before = rule_before(old, session_pools.match[s->rule[i]].pdr);
+	uint32_t before = rule_before(old, session_pools.match[s->rule[i]].pdr);
 
 	// But not when the owner changes: a state is its worker's alone, and the old one may still be in its walk.
-	if (before != NULL && old->worker == s->worker) {
-		r->state = before->state;
+	if (before != RULE_NONE && old->worker == s->worker) {
+		r->state = session_pools.rule[before].state;
 		return 0;
 	}
 	r->state = index_pool_take(&session_tables.states);
@@ -203,10 +203,10 @@ static void set_held(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
 		struct rule *r = &session_pools.rule[s->rule[i]];
-		const struct rule *before = rule_before(old, session_pools.match[s->rule[i]].pdr);
+		uint32_t before = rule_before(old, session_pools.match[s->rule[i]].pdr);
 
-		if (before != NULL && (before->flags & (RULE_BUFFER | RULE_HELD)) && !(r->flags & RULE_BUFFER) &&
-			(r->flags & RULE_FORWARD))
+		if (before != RULE_NONE && (session_pools.rule[before].flags & (RULE_BUFFER | RULE_HELD)) &&
+			!(r->flags & RULE_BUFFER) && (r->flags & RULE_FORWARD))
 			r->flags |= RULE_HELD;
 	}
 }

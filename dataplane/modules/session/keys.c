@@ -184,8 +184,8 @@ int session_keys(struct session *s, const struct parts *p)
 		else
 			add_key(&n, &k);
 	}
-	s->key = malloc(n * sizeof(*s->key));
-	if (s->key == NULL && n != 0)
+	s->key = malloc(RTE_MAX(n, (uint16_t)1) * sizeof(*s->key));
+	if (s->key == NULL)
 		return object_error(ENOMEM, "no memory for session %s", s->name);
 	memcpy(s->key, own.key, n * sizeof(*s->key));
 	s->keys = n;
