@@ -394,9 +394,10 @@ func TestNodeReportAgain(t *testing.T) {
 		if r == nil {
 			t.Fatalf("%d failures and %d recoveries reported", failed, restored)
 		}
-		if b := r.ies[102]; b != nil {
+		// A repetition of the first report, of both peers, may still be under way.
+		if b := r.ies[102]; b != nil && string(b[len(b)-4:]) == "\xc0\x00\x02\x02" {
 			failed++
-			if string(b[len(b)-4:]) != "\xc0\x00\x02\x02" || len(b) != 4+1+4 {
+			if len(b) != 4+1+4 {
 				t.Errorf("failed: % x", b)
 			}
 		}
