@@ -171,8 +171,8 @@ static void spoofing(void **state)
 // Rows A11, G9, G10, G19, G24: what a UE may not send to, and GTP-U that is only a UE's data.
 static void infrastructure(void **state)
 {
-	static const char *const ours[] = {"10.1.0.1", "10.9.0.1", "192.0.2.1", "fd00:1::1", "2001:db8:6::1", "10.40.0.1",
-		"2001:db8:40::1"};
+	static const char *const ours[] = {
+		"10.1.0.1", "10.9.0.1", "192.0.2.1", "fd00:1::1", "2001:db8:6::1", "10.40.0.1", "2001:db8:40::1"};
 	static struct frame in, out;
 
 	put("s2", upf_session(2));
