@@ -315,7 +315,6 @@ func (s *store) writeUsage(records map[uint64][]byte) error {
 	if s.db == nil {
 		return nil
 	}
-	s.dirty = true
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketUsage)
 		for seid, data := range records {

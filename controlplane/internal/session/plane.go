@@ -21,7 +21,7 @@ const (
 	maxWaiting = 32 << 10    // requests that wait; more are answered with cause 74
 	pace       = 64          // deletions without anybody waiting, beside the requests of one transaction (row A12)
 	idleObject = time.Minute // a path or policer without sessions goes after this
-	tick       = time.Second // sweeping and syncing
+	tick       = time.Second // sweeping
 	reload     = 4096        // sessions in one transaction when all are sent anew
 	commitTime = 30 * time.Second
 )
@@ -130,7 +130,7 @@ func (p *Plane) reporter() n4.Reporter {
 	return nil
 }
 
-// Run works until ctx ends; then the store is synced and closed.
+// Run works until ctx ends; then the store is closed.
 func (p *Plane) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -303,7 +303,7 @@ func (p *Plane) keep(t *txn) {
 	}
 }
 
-// housekeeping: unused objects go, the store is synced.
+// housekeeping: what waits is told, unused objects go.
 func (p *Plane) housekeeping() {
 	p.tellLate()
 	p.tellOwed()
@@ -315,9 +315,7 @@ func (p *Plane) housekeeping() {
 		t.back(mark{})
 		p.log.Warn("unused paths and policers stay", "error", err)
 	}
-	if err := p.store.sync(); err != nil {
-		p.log.Error("the session store cannot be synced", "error", err)
-	}
+
 }
 
 // Close ends a Plane that never ran.
