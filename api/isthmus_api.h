@@ -128,9 +128,9 @@ struct api_engine {
 	uint32_t punt_rate; // packets per second and worker to the host path
 	uint32_t flags; // API_ENGINE_*
 	uint32_t buffer_size; // data room of one mbuf, bytes; 0: 2048 (larger frames are chained)
-	uint32_t max_rules; // PDRs of all sessions; 0: three a session
+	uint32_t max_rules; // PDRs of all sessions; 0: four a session
 	uint32_t max_urrs; // URRs of all sessions; 0: one a session
-	uint32_t max_qers; // meters that several PDRs or sessions share, all sessions; 0: one a session
+	uint32_t max_qers; // meters that several PDRs or sessions share, all sessions; 0: two a session
 	uint32_t max_buffered; // downlink packets that wait for idle UEs (BAR), whole process
 	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
 	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000

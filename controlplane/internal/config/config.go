@@ -57,9 +57,9 @@ type Limits struct {
 	Flows           uint32 `yaml:"flows" min:"64" max:"16777216" doc:"Cached flows per worker."`
 	HeldPackets     uint32 `yaml:"held_packets" max:"1048576" doc:"Packets that wait for a neighbour, whole process."`
 	Fragments       uint32 `yaml:"fragments" max:"1048576" doc:"Packets under reassembly, per worker."`
-	Rules           uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: three a session."`
+	Rules           uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: four a session."`
 	URRs            uint32 `yaml:"urrs" max:"16777216" doc:"URRs of all sessions; 0: one a session."`
-	SharedMeters    uint32 `yaml:"shared_meters" max:"33554432" doc:"Meters that several rules or sessions share; 0: one a session."`
+	SharedMeters    uint32 `yaml:"shared_meters" max:"33554432" doc:"Meters that several rules or sessions share; 0: two a session."`
 	BufferedPackets uint32 `yaml:"buffered_packets" max:"1048576" doc:"Downlink packets that wait for idle UEs, whole process."`
 	Events          uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
 }
