@@ -154,7 +154,7 @@ static void test_evict(void **unused)
 	const uint32_t capacity = 1000, total = 50000, favourite = 123456;
 	struct exact *t = exact_create("evict", capacity, SOCKET_ID_ANY);
 	struct exact_key kept = key_of(favourite);
-	uint32_t evictions = 0, present = 0, recent = 0;
+	uint32_t evictions = 0, present = 0, recent = 0, lost = 0;
 	uint64_t value;
 	int evicted;
 
@@ -166,10 +166,16 @@ static void test_evict(void **unused)
 		evictions += (uint32_t)evicted;
 		assert_int_equal(exact_lookup(t, exact_hash(t, &k), &k, &value), 1);
 		assert_int_equal(value, id);
-		assert_true(exact_lookup_stamp(t, exact_hash(t, &kept), &kept, now, &value)); // never the oldest
+		// Hardly ever the oldest: only where it is alone in its block, which the table's secret decides.
+		if (exact_lookup_stamp(t, exact_hash(t, &kept), &kept, now, &value))
+			continue;
+		exact_add_evict(t, exact_hash(t, &kept), &kept, favourite, now, &evicted);
+		evictions += (uint32_t)evicted;
+		lost++;
 	}
 	assert_true(exact_count(t) >= capacity && exact_count(t) <= capacity + capacity / 50);
-	assert_int_equal(evictions, total + 1 - exact_count(t));
+	assert_true(lost < total / 50);
+	assert_int_equal(evictions, total + 1 + lost - exact_count(t));
 	for (uint32_t id = 0; id < total; id++) {
 		struct exact_key k = key_of(id);
 		int found = exact_lookup(t, exact_hash(t, &k), &k, &value);
