@@ -10,12 +10,14 @@
 struct synth_template {
 	struct api_synth_template want;
 	struct rte_reciprocal divide[API_SYNTH_FIELDS], modulo[API_SYNTH_FIELDS];
+	uint64_t base[API_SYNTH_FIELDS]; // value of an ADD field in the template, host order
 };
 
 // Returns NULL, or what is wrong with the template.
 const char *synth_template_check(const struct api_synth_template *t);
 void synth_template_prepare(struct synth_template *t, const struct api_synth_template *want);
-// Writes the header of `flow` (want.length bytes) to `to`.
+// Writes the header of `flow` (want.length bytes) to `to`, which has room for API_SYNTH_TEMPLATE: what is behind the header in its last
+// 64 bytes is written as well.
 void synth_template_fill(const struct synth_template *t, uint32_t flow, uint8_t *to);
 // Compares under the mask. Returns -1 when equal, else the offset of the first difference. `length` bytes are readable.
 int synth_template_differs(const struct synth_template *t, uint32_t flow, const uint8_t *frame, uint32_t length);
