@@ -8,13 +8,13 @@
 
 #define MIN_BLOCKS 16
 #define MAX_CAPACITY (1u << 30)
-#define SPILL 1024 // keys that find no place in either block, and none can be made: about never at half load
+#define SPILL 1024 // keys that find no place in either block, and none can be made: about never at three quarters' load
 
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket)
 {
 	if (capacity > MAX_CAPACITY)
 		return NULL;
-	uint32_t blocks = RTE_MAX(rte_align32pow2(capacity / (NARROW_BLOCK / 2)), (uint32_t)MIN_BLOCKS);
+	uint32_t blocks = RTE_MAX(rte_align32pow2(capacity / (NARROW_BLOCK - 1)), (uint32_t)MIN_BLOCKS);
 	struct narrow *t = rte_zmalloc_socket(name, sizeof(*t), RTE_CACHE_LINE_SIZE, socket);
 	if (t == NULL)
 		return NULL;

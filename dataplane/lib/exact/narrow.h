@@ -35,7 +35,7 @@ struct narrow {
 	uint32_t spilled;
 } __rte_cache_aligned;
 
-// Room for `capacity` keys at half load or less. NULL when memory is short. socket: NUMA node.
+// Room for `capacity` keys at three quarters' load or less. NULL when memory is short. socket: NUMA node.
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket);
 void narrow_free(struct narrow *t);
 
