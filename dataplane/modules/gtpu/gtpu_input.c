@@ -3,7 +3,8 @@
 // header; a G-PDU goes on with l3 at its inner header: to session-tunnel when the endpoint is a network instance's, else to
 // the firewall of wireline sessions. Other messages go to gtpu-control.
 #include "core/node.h"
-#include "gtpu/path.h"
+#include "gtpu/arrive.h"
+#include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
 #include "wire/ip.h"
@@ -57,25 +58,17 @@ static rte_edge_t malformed(struct rte_mbuf *m, enum gtpu_status status)
 	return packet_leave(m, reasons[status], EDGE_DROP);
 }
 
-static rte_edge_t inner(struct rte_mbuf *m, struct packet *pkt, uint32_t at, uint32_t total, int mobile)
+static rte_edge_t inner(struct rte_mbuf *m, uint32_t at, uint32_t total, int mobile)
 {
-	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
-	struct ip_info info;
+	static const struct reason *const reasons[] = {
+		[GTPU_INNER_VERSION] = &drop_inner_version,
+		[GTPU_INNER_MALFORMED] = &drop_inner,
+		[GTPU_INNER_MARTIAN] = &drop_martian,
+	};
+	enum gtpu_inner status = gtpu_inner_enter(m, at, total, mobile);
 
-	enum ip_status status = ip_parse(p, rte_pktmbuf_data_len(m) - at, total, &info);
-	// Inside a tunnel there is no padding: a packet shorter than its tunnel packet is malformed too (row G6).
-	if (unlikely(status != IP_OK || info.length != total))
-		return packet_leave(m, status == IP_VERSION ? &drop_inner_version : &drop_inner, EDGE_DROP);
-	unsigned martian = ip_martian(info.version, info.source, info.destination);
-	// Router solicitations and the like pass on to a further tunnel, but are not routed (session-tunnel).
-	if (unlikely((martian & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0))
-		return packet_leave(m, &drop_martian, EDGE_DROP);
-	pkt->l3 = (uint16_t)at;
-	pkt->l4 = (uint16_t)(at + info.l4);
-	pkt->ip_version = info.version;
-	pkt->protocol = info.protocol;
-	pkt->fragment = info.fragment;
-	pkt->length = info.length;
+	if (unlikely(status != GTPU_INNER_OK))
+		return packet_leave(m, reasons[status], EDGE_DROP);
 	return mobile ? EDGE_TUNNEL : EDGE_FIREWALL;
 }
 
@@ -86,31 +79,26 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	const uint8_t *outer = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	uint32_t room = pkt->length - (pkt->l4 - pkt->l3), length = load16(udp + 4); // ip-input checked 8 bytes of UDP
 	uint32_t at = pkt->l4 + 8u;
-	struct tunnel_view *t = tunnel_view_of(m);
 	struct gtpu_info gtpu;
 
 	if (unlikely(length != room || rte_pktmbuf_data_len(m) < at))
 		return packet_leave(m, &drop_udp, EDGE_DROP);
-	t->local = find_endpoint(last, pkt->ip_version, pkt->ip_version == 4 ? outer + 16 : outer + 24, pkt->interface);
-	if (unlikely(t->local == GTPU_LOCAL_NONE))
+	uint16_t local =
+		find_endpoint(last, pkt->ip_version, pkt->ip_version == 4 ? outer + 16 : outer + 24, pkt->interface);
+	if (unlikely(local == GTPU_LOCAL_NONE))
 		return packet_leave(m, &drop_endpoint, EDGE_DROP);
 	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
 	if (unlikely(status != GTPU_OK && status != GTPU_REQUIRED))
 		return malformed(m, status);
-	t->teid = gtpu.teid;
-	// 0: not read to the end, since an extension header is unknown that must be understood.
-	t->header_length = status == GTPU_OK ? gtpu.header_length : 0;
-	t->sequence = gtpu.sequence;
-	t->message = gtpu.message;
-	t->qfi = gtpu.qfi;
-	t->has_sequence = gtpu.has_sequence;
-	t->outer_version = pkt->ip_version;
-	t->outer_l3 = pkt->l3;
-	t->gtpu = (uint16_t)at;
+	if (unlikely(
+		    status ==
+		    GTPU_REQUIRED)) // not read to the end, since an extension header is unknown that must be understood
+		gtpu.header_length = 0;
+	gtpu_arrived(m, &gtpu, pkt->ip_version, pkt->l3, (uint16_t)at, local);
 	if (unlikely(gtpu.message != GTPU_GPDU || status != GTPU_OK))
 		return EDGE_CONTROL;
 	pkt->instance = last->instance;
-	return inner(m, pkt, at + gtpu.header_length, length - 8 - gtpu.header_length, last->instance != INSTANCE_NONE);
+	return inner(m, at + gtpu.header_length, length - 8 - gtpu.header_length, last->instance != INSTANCE_NONE);
 }
 
 static uint16_t gtpu_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

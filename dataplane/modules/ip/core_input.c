@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry?
+// core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry? Plain G-PDUs, of which
+// most traffic of a user plane consists, take the short way to their session (gtpu/plain.h).
 #include "core/node.h"
 #include "core/port.h"
+#include "gtpu/plain.h"
 #include "ip/ip.h"
 #include "neighbour/neighbour.h"
 #include "wire/eth.h"
@@ -12,7 +14,7 @@ DROP_REASON(drop_mac, "mac-not-ours", "the frame's destination MAC address is an
 DROP_REASON(drop_vlan, "interface-unknown", "no interface is configured on the frame's port and VLAN")
 DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv6 nor ARP")
 
-enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_IP, EDGE_TUNNEL, EDGE_FIREWALL, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 // The last port and interface: frames of a vector mostly come in on one. Lives for one vector, within a walk.
 struct last {
@@ -65,19 +67,33 @@ static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last
 	return packet_leave(m, &drop_type, EDGE_DROP);
 }
 
+static __rte_always_inline rte_edge_t short_or_long(struct rte_mbuf *m, struct last *last, struct plain *plain)
+{
+	static const rte_edge_t edges[] = {[PLAIN_TUNNEL] = EDGE_TUNNEL, [PLAIN_FIREWALL] = EDGE_FIREWALL};
+	enum plain_way way = plain_take(plain, m);
+
+	if (likely(way != PLAIN_NOT))
+		return edges[way];
+	rte_edge_t edge = core_input(m, last);
+	if (edge != EDGE_IP || plain->looked >= PLAIN_LOOKS || !plain_learn(plain, m))
+		return edge;
+	way = plain_take(plain, m);
+	return way == PLAIN_NOT ? EDGE_IP : edges[way];
+}
+
 static uint16_t core_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct last last = {.port = PORT_NONE};
+	struct plain plain = {.known = 0};
 	rte_edge_t next[NODE_CHUNK];
 
-	if (likely(n <= NODE_CHUNK)) {
-		for (uint16_t i = 0; i < n; i++)
-			next[i] = core_input(objs[i], &last);
-		node_dispatch(graph, node, objs, next, n);
-		return n;
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = short_or_long(objs[base + i], &last, &plain);
+		node_dispatch(graph, node, objs + base, next, count);
 	}
-	for (uint16_t i = 0; i < n; i++)
-		rte_node_enqueue_x1(graph, node, core_input(objs[i], &last), objs[i]);
 	return n;
 }
 
@@ -85,6 +101,10 @@ static struct rte_node_register core_input_node = {
 	.name = "core-input",
 	.process = core_input_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_IP] = "ip-input", [EDGE_PUNT] = "punt", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_IP] = "ip-input",
+		[EDGE_TUNNEL] = "session-tunnel",
+		[EDGE_FIREWALL] = "firewall-downlink",
+		[EDGE_PUNT] = "punt",
+		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(core_input_node)
