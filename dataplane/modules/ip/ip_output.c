@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ip-output: the way to the destination of the packet at l3, and the Ethernet header for it.
 //
-// Traffic of a vector mostly goes to one destination, so the last answer is kept and compared. The header is stored as
-// 24 bytes that end where the IP header begins, whatever its length: what lies before it is headroom.
+// Traffic mostly goes to some hundred destinations (the base stations of a UPF), so each worker keeps what the tables said of them,
+// for as long as no route and no neighbour comes or goes (ip_ways_generation). The header is stored as 24 bytes that end where the
+// IP header begins, whatever its length: what lies before it is headroom.
 #include "core/control.h"
 #include "core/node.h"
 #include "icmp/icmp.h"
@@ -21,18 +22,19 @@ DROP_REASON(drop_room, "headroom", "there is no room for an Ethernet header in f
 
 enum { EDGE_TX, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
-// The answer for the last destination, in the shape in which it is used. It lives for one vector, that is within a
-// walk, so nothing that it was copied from changes meanwhile.
-struct last {
-	uint64_t high, low; // destination as loaded
+// What the tables said of a destination.
+struct way {
+	uint64_t high, low; // as loaded
+	uint32_t generation;
+	uint16_t index; // of the next hop
 	uint8_t version; // 0: none yet
-	uint8_t l2_length;
-	uint16_t port;
-	uint32_t mtu; // 0: the header is not valid
-	uint32_t index;
-	const struct next_hop *hop;
-	uint8_t header[NEXT_HOP_HEADER]; // with the ethertype of `version`
 };
+static_assert(sizeof(struct way) == 24, "ten of them are four lines");
+
+#define WAY_BITS 8
+static struct {
+	struct way way[1 << WAY_BITS];
+} __rte_cache_aligned known[API_MAX_WORKERS]; // each its worker's
 
 static int is_own(const struct packet *pkt, const uint8_t *packet)
 {
@@ -76,107 +78,92 @@ static rte_edge_t unresolved(
 
 // RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer
 // packet of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
-static rte_edge_t too_big(struct rte_mbuf *m, const uint8_t *packet, const struct last *last)
+static rte_edge_t too_big(struct rte_mbuf *m, const uint8_t *packet, uint32_t index, uint32_t mtu)
 {
 	const struct packet *pkt = packet_of(m);
 
 	if ((pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet)) {
-		session_view_of(m)->next_hop = last->index;
+		session_view_of(m)->next_hop = index;
 		return EDGE_FRAGMENT;
 	}
-	return tell_source(m, ICMP_PROBLEM_TOO_BIG, last->mtu);
+	return tell_source(m, ICMP_PROBLEM_TOO_BIG, mtu);
 }
 
-static void look_up(struct last *last, const struct packet *pkt, const uint8_t *destination)
+static __rte_noinline uint32_t look_up(struct way *way, const struct packet *pkt, const uint8_t *destination)
 {
-	uint8_t version = pkt->ip_version;
+	uint32_t index = ip_route_of(pkt->ip_version, destination, pkt->interface);
 
-	last->index = ip_route_of(version, destination, pkt->interface);
-	last->hop = next_hop_get(last->index);
-	last->l2_length = last->hop->l2_length;
-	last->port = last->hop->port;
-	last->mtu = 0;
-	if (__atomic_load_n(&last->hop->resolved, __ATOMIC_ACQUIRE)) {
-		last->mtu = last->hop->mtu;
-		memcpy(last->header, last->hop->header, sizeof(last->header));
-		store16(last->header + NEXT_HOP_HEADER - 2, version == 4 ? ETH_TYPE_IP4 : ETH_TYPE_IP6);
-	}
+	way->index = (uint16_t)index;
 	// What depends on more than the destination is not kept.
-	last->version = address_is_link_local(version, destination) ? 0 : version;
+	if (address_is_link_local(pkt->ip_version, destination))
+		way->version = 0;
+	return index;
 }
 
-static __rte_always_inline int same(struct last *last, uint8_t version, uint64_t high, uint64_t low)
-{
-	if (likely(last->low == low && last->high == high && last->version == version))
-		return 1;
-	last->low = low;
-	last->high = high;
-	return 0;
-}
-
-// Makes `last` the answer for this packet. Returns 0 when there is no packet.
-static __rte_always_inline int find_way(
-	struct last *last, const struct rte_mbuf *m, const struct packet *pkt, const uint8_t *packet)
+static __rte_always_inline uint32_t next_hop_to(
+	struct way *ways, uint32_t generation, const struct packet *pkt, const uint8_t *destination)
 {
 	uint64_t high = 0, low = 0;
 
 	if (likely(pkt->ip_version == 4)) {
-		if (unlikely(pkt->l3 + 20u > m->data_len))
-			return 0;
-		memcpy(&low, packet + 16, 4);
-		if (unlikely(!same(last, 4, 0, low)))
-			look_up(last, pkt, packet + 16);
-		return 1;
+		memcpy(&low, destination, 4);
+	} else {
+		memcpy(&high, destination, 8);
+		memcpy(&low, destination + 8, 8);
 	}
-	if (unlikely(pkt->ip_version != 6 || pkt->l3 + 40u > m->data_len))
-		return 0;
-	memcpy(&high, packet + 24, 8);
-	memcpy(&low, packet + 32, 8);
-	if (unlikely(!same(last, 6, high, low)))
-		look_up(last, pkt, packet + 24);
-	return 1;
+	struct way *way = &ways[(high ^ low) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
+	if (likely(way->low == low && way->high == high && way->version == pkt->ip_version &&
+		    way->generation == generation))
+		return way->index;
+	*way = (struct way){.high = high, .low = low, .version = pkt->ip_version, .generation = generation};
+	return look_up(way, pkt, destination);
 }
 
-static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct last *last)
+static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct way *ways, uint32_t generation)
 {
 	struct packet *pkt = packet_of(m);
 	uint8_t *packet = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
+	int four = pkt->ip_version == 4;
+	const uint8_t *destination = packet + (four ? 16 : 24);
 
-	if (unlikely(!find_way(last, m, pkt, packet)))
+	if (unlikely((!four && pkt->ip_version != 6) || pkt->l3 + (four ? 20u : 40u) > m->data_len))
 		return packet_leave(m, &drop_version, EDGE_DROP);
-	if (unlikely(pkt->length > last->mtu)) {
-		if (last->mtu == 0)
-			return unresolved(m, last->hop, packet, packet + (pkt->ip_version == 4 ? 16 : 24));
-		return too_big(m, packet, last);
-	}
+	uint32_t index = next_hop_to(ways, generation, pkt, destination);
+	const struct next_hop *hop = next_hop_get(index);
+	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)))
+		return unresolved(m, hop, packet, destination);
+	if (unlikely(pkt->length > hop->mtu))
+		return too_big(m, packet, index, hop->mtu);
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))
 		return packet_leave(m, &drop_room, EDGE_DROP);
-	memcpy(packet - 24, last->header, 16);
-	memcpy(packet - 8, last->header + 16, 8);
+	memcpy(packet - 24, hop->header, 16);
+	memcpy(packet - 8, hop->header + 16, 8);
+	store16(packet - 2, four ? ETH_TYPE_IP4 : ETH_TYPE_IP6);
 	// What was before the IP header goes, the new header comes.
-	int grow = (int)last->l2_length - (int)pkt->l3;
+	int grow = (int)hop->l2_length - (int)pkt->l3;
 	m->data_off = (uint16_t)(m->data_off - grow);
 	m->data_len = (uint16_t)(m->data_len + grow);
 	m->pkt_len = (uint32_t)((int)m->pkt_len + grow);
 	pkt->l4 = (uint16_t)(pkt->l4 + grow);
-	pkt->l3 = last->l2_length;
-	pkt->port_out = last->port;
+	pkt->l3 = hop->l2_length;
+	pkt->port_out = hop->port;
 	return EDGE_TX;
 }
 
 static uint16_t ip_output_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	struct last last = {.version = 0};
+	// Before any table is read: what is found in older ones is not kept beyond this vector.
+	uint32_t generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE);
+	struct way *ways = known[worker_self()->id % API_MAX_WORKERS].way;
 	rte_edge_t next[NODE_CHUNK];
 
-	if (likely(n <= NODE_CHUNK)) {
-		for (uint16_t i = 0; i < n; i++)
-			next[i] = ip_output(objs[i], &last);
-		node_dispatch(graph, node, objs, next, n);
-		return n;
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = ip_output(objs[base + i], ways, generation);
+		node_dispatch(graph, node, objs + base, next, count);
 	}
-	for (uint16_t i = 0; i < n; i++)
-		rte_node_enqueue_x1(graph, node, ip_output(objs[i], &last), objs[i]);
 	return n;
 }
 

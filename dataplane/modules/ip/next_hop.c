@@ -25,6 +25,13 @@ static struct {
 	uint32_t spares, retirees;
 } table;
 
+uint32_t ip_ways_generation = 1;
+
+void ip_ways_changed(void)
+{
+	__atomic_add_fetch(&ip_ways_generation, 1, __ATOMIC_RELEASE);
+}
+
 // What workers read before there is any table.
 static const struct next_hop nowhere = {.kind = NEXT_HOP_NOWHERE};
 
@@ -142,6 +149,7 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 			table.spare[table.spares++] = (uint16_t)index;
 			return NEXT_HOP_NONE;
 		}
+		ip_ways_changed(); // of destinations on its network the attached prefix was the next hop
 	}
 	table.holders[index]++;
 	return index;
@@ -166,6 +174,7 @@ void next_hop_release(uint32_t index)
 	exact_delete(table.by_address, exact_hash(table.by_address, &k), &k);
 	__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
 	table.retired[table.retirees++] = (uint16_t)index;
+	ip_ways_changed();
 }
 
 // A worker that saw resolved == 1 may be reading the header until its walk ends; so a header in use is first taken

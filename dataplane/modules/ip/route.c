@@ -394,6 +394,7 @@ void routes_apply(void)
 	// room.
 	compare_lists(&table.now, r, add_fresh, in_place);
 	compare_lists(&table.now, r, delete_gone, in_place);
+	ip_ways_changed();
 	control_synchronize();
 	fib_free(old[0]);
 	fib_free(old[1]);

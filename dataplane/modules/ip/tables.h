@@ -64,6 +64,11 @@ const struct interfaces *interfaces_next(void);
 
 // ---- next hops (next_hop.c) -----------------------------------------------------------------------------------------
 
+// Rises whenever a destination may have another next hop than before, or a next hop's slot is given up: after the tables say so,
+// and before the grace period. Workers read it before the tables.
+extern uint32_t ip_ways_generation;
+void ip_ways_changed(void);
+
 int next_hops_start(void); // makes the tables when they are not there yet; 0 or ENOMEM
 // As next_hop_ensure(), against the interfaces of the open transaction. address NULL: the attached prefix itself.
 uint32_t next_hop_hold(const struct interface *i, const struct ip_address *address);
