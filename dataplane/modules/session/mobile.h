@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What session-tunnel and session-ue have in common: from the first rule of a key to the packet's way on.
 //
-// Packets go through four stages, WINDOW apart, each asking for the line that the next one reads:
-//   0 ask for the key's line   1 look up, ask for the first rule's   2 ask for the flow's line, or for what the policer will read
-//   3 decide
+// A batch of packets goes through four stages, each asking for the line that the next one reads:
+//   0 ask for the key's line (which the short way of plain G-PDUs has asked for already, gtpu/plain.h)
+//   1 look up, ask for the first rule's   2 ask for the flow's line, or for what the policer will read   3 decide
 #ifndef SESSION_MOBILE_H
 #define SESSION_MOBILE_H
 
@@ -15,7 +15,7 @@
 #include "session/tables.h"
 #include "usage/usage.h"
 
-#define MOBILE_WINDOW 16
+#define MOBILE_BATCH 64
 
 // Edges of both nodes; their own ones follow.
 enum {
@@ -142,37 +142,30 @@ static __rte_always_inline rte_edge_t mobile_decide(
 	return uplink ? MOBILE_UPLINK : MOBILE_DOWNLINK;
 }
 
-// The four stages over a vector. What the nodes do differently are functions that are always inlined here, so none is called
-// through a pointer; `own` is the node's, for the vector. `qfi_of` is that of the tunnel, 0xff without one; `further` may look for
-// a key that is not there.
+// The stages over a vector. What the nodes do differently are functions that are always inlined here, so none is called through a
+// pointer; `own` is the node's, for the vector. `qfi_of` is that of the tunnel, 0xff without one; `further` may look for a key that
+// is not there.
 static __rte_always_inline void mobile_run(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next,
 	void *own, void (*ask_key)(struct mobile_lane *, struct rte_mbuf *, void *own),
 	uint64_t (*further)(struct rte_mbuf *, void *own), uint8_t (*qfi_of)(struct rte_mbuf *),
 	rte_edge_t (*decide)(struct worker *, struct mobile_lane *, struct rte_mbuf *, void *own))
 {
-	struct mobile_lane lane[4 * MOBILE_WINDOW];
+	struct mobile_lane lane[MOBILE_BATCH];
 
-	for (uint32_t i = 0; i < n + 3u * MOBILE_WINDOW; i++) {
-		if (i >= 3 * MOBILE_WINDOW) {
-			uint32_t k = i - 3 * MOBILE_WINDOW;
+	for (uint16_t base = 0; base < n; base += MOBILE_BATCH) {
+		uint16_t count = RTE_MIN(n - base, MOBILE_BATCH);
 
-			next[k] = decide(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], own);
+		for (uint16_t i = 0; i < count; i++)
+			ask_key(&lane[i], pkts[base + i], own);
+		for (uint16_t i = 0; i < count; i++) {
+			lane[i].value = mobile_ask_rule(&lane[i]);
+			if (unlikely(lane[i].value == UINT64_MAX))
+				lane[i].value = further(pkts[base + i], own);
 		}
-		if (i >= 2 * MOBILE_WINDOW && i - 2 * MOBILE_WINDOW < n) {
-			uint32_t k = i - 2 * MOBILE_WINDOW;
-
-			mobile_ask_flow(w, &lane[k % (4 * MOBILE_WINDOW)], pkts[k], qfi_of(pkts[k]));
-		}
-		if (i >= MOBILE_WINDOW && i - MOBILE_WINDOW < n) {
-			uint32_t k = i - MOBILE_WINDOW;
-			struct mobile_lane *l = &lane[k % (4 * MOBILE_WINDOW)];
-
-			l->value = mobile_ask_rule(l);
-			if (unlikely(l->value == UINT64_MAX))
-				l->value = further(pkts[k], own);
-		}
-		if (i < n)
-			ask_key(&lane[i % (4 * MOBILE_WINDOW)], pkts[i], own);
+		for (uint16_t i = 0; i < count; i++)
+			mobile_ask_flow(w, &lane[i], pkts[base + i], qfi_of(pkts[base + i]));
+		for (uint16_t i = 0; i < count; i++)
+			next[base + i] = decide(w, &lane[i], pkts[base + i], own);
 	}
 }
 
