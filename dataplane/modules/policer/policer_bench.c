@@ -38,8 +38,8 @@ static __rte_always_inline double measure(
 				state->policed++;
 				*red += 1;
 			} else {
-				state->packets++;
-				state->bytes += 650;
+				state->forwarded.packets++;
+				state->forwarded.bytes += 650;
 			}
 		}
 		sample[r] = (double)(rte_rdtsc_precise() - start) / PACKETS;

@@ -97,8 +97,8 @@ static uint32_t offer(uint32_t ms)
 // The one rule that has seen packets.
 static const struct rule_state *used_state(void)
 {
-	for (uint32_t i = 0; i < session_pools.rules; i++)
-		if (session_pools.state[i].packets != 0)
+	for (uint32_t i = 0; i < session_pools.states; i++)
+		if (session_pools.state[i].forwarded.packets != 0)
 			return &session_pools.state[i];
 	return NULL;
 }
@@ -109,8 +109,8 @@ static void rate(void **state)
 
 	assert_in_range(passed, expected * 99 / 100, expected * 101 / 100 + 1);
 	assert_int_equal(kit_reason("policer-uplink"), 2000 - passed);
-	assert_int_equal(used_state()->packets, passed);
-	assert_int_equal(used_state()->bytes, passed * IP_BYTES);
+	assert_int_equal(used_state()->forwarded.packets, passed);
+	assert_int_equal(used_state()->forwarded.bytes, passed * IP_BYTES);
 	assert_int_equal(used_state()->policed, 2000 - passed);
 }
 
@@ -118,7 +118,7 @@ static void rate(void **state)
 static void changed_profile(void **state)
 {
 	struct api_policer faster = profile;
-	uint64_t before = used_state()->packets;
+	uint64_t before = used_state()->forwarded.packets;
 	int index = policer_index("gold");
 
 	faster.cir *= 2;
@@ -126,7 +126,7 @@ static void changed_profile(void **state)
 	assert_int_equal(policer_index("gold"), index);
 	uint32_t passed = offer(1000), expected = 2 * RATE / IP_BYTES;
 	assert_in_range(passed, expected * 99 / 100, expected * 101 / 100 + 7);
-	assert_int_equal(used_state()->packets, before + passed);
+	assert_int_equal(used_state()->forwarded.packets, before + passed);
 }
 
 static void refused_profile(void **state)
@@ -169,11 +169,11 @@ static void remarked(void **state)
 // Without a policer everything passes, and is still counted; then nothing keeps the profile.
 static void unpoliced(void **state)
 {
-	uint64_t before = used_state()->packets;
+	uint64_t before = used_state()->forwarded.packets;
 
 	assert_int_equal(put_session(""), 0);
 	assert_int_equal(offer(100), 200);
-	assert_int_equal(used_state()->packets, before + 200);
+	assert_int_equal(used_state()->forwarded.packets, before + 200);
 	kit_begin();
 	kit_delete(API_POLICER, "gold");
 	assert_int_equal(kit_commit(), 0);

@@ -138,8 +138,8 @@ static __rte_noinline rte_edge_t run_more(
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	count_all(w, r, match, length, uplink, 0);
-	s->packets++;
-	s->bytes += length;
+	s->forwarded.packets++;
+	s->forwarded.bytes += length;
 	return r->outer;
 }
 
@@ -147,22 +147,22 @@ static __rte_noinline rte_edge_t run_more(
 
 static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, const struct reason *reason, int uplink)
 {
-	const struct rule *r = session_view_of(m)->rule;
-	struct rule_state *s = rule_state_of(r);
+	struct rule *r = session_view_of(m)->rule;
+	struct rule_counts *forwarded = rule_counts_of(r);
 	uint32_t length = packet_of(m)->length;
 
 	if (unlikely(r->flags & RULE_MORE))
 		return run_more(w, m, r, reason, uplink);
-	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, s))) {
-		s->policed++;
+	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, rule_state_of(r)))) {
+		rule_state_of(r)->policed++;
 		if (r->urr != RULE_NONE)
 			usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
 		return packet_leave(m, &drop_quota, EDGE_DROP);
-	s->packets++;
-	s->bytes += length;
+	forwarded->packets++;
+	forwarded->bytes += length;
 	return r->outer;
 }
 

@@ -47,7 +47,8 @@ static uint64_t activity(uint32_t session)
 	uint64_t packets = 0;
 
 	for (uint16_t i = 0; s != NULL && i < s->rules; i++)
-		packets += rule_state_of(&session_pools.rule[s->rule[i]])->packets;
+		packets += session_pools.match[s->rule[i]].packets +
+			   rule_counts_of(&session_pools.rule[s->rule[i]])->packets;
 	return packets;
 }
 

@@ -24,17 +24,23 @@
 struct session_pools session_pools;
 struct session_tables session_tables;
 
-// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once.
+// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. States go from one version of a session
+// to the next, so they are fewer; those beyond two a session are for new PDRs, and for sessions that change workers.
 #define RULES_PER_SESSION 4
+static uint32_t states_of(const struct api_engine *e, uint32_t rules)
+{
+	return e->max_rules ? rules : rules / 2 + rules / 8 + API_MAX_PDR;
+}
 
-static int start_pools(uint32_t sessions, uint32_t rules)
+static int start_pools(uint32_t sessions, uint32_t rules, uint32_t states)
 {
 	struct session_tables *t = &session_tables;
 
 	session_pools.rules = rules;
+	session_pools.states = states;
 	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
 	session_pools.state =
-		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
+		rte_zmalloc("rule-states", session_pools.states * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
 	session_pools.match = calloc(rules, sizeof(struct rule_match));
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
@@ -45,14 +51,14 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.match != NULL &&
 	       t->session != NULL && t->endpoint != NULL && t->key != NULL &&
 	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
-	       index_pool_create(&t->states, rules) == 0;
+	       index_pool_create(&t->states, session_pools.states) == 0;
 }
 
 static int start(const struct api_engine *e)
 {
 	struct session_tables *t = &session_tables;
 	uint32_t rules = (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
-	int good = start_pools(e->max_sessions, rules);
+	int good = start_pools(e->max_sessions, rules, states_of(e, rules));
 
 	for (uint32_t w = 0; w < e->workers && good; w++) {
 		t->flow[w] = exact_create("flows", e->max_flows, SOCKET_ID_ANY);
@@ -520,21 +526,24 @@ static void commit(struct object_change *c)
 	*c->live = s;
 }
 
-// What a PDR counted on another worker is added to what it counts now; that worker has left the state by now.
+// What a PDR counted elsewhere, in another state or in its old rule, is added to what it counts now: no worker counts there any more.
 static void carry_counters(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++)
 		for (uint16_t k = 0; k < old->rules; k++) {
 			const struct rule_match *was = &session_pools.match[old->rule[k]];
 			struct rule_match *is = &session_pools.match[s->rule[i]];
-			const struct rule_state *state = rule_state_of(&session_pools.rule[old->rule[k]]);
-			int moved = rule_state_of(&session_pools.rule[s->rule[i]]) != state;
+			struct rule *before = &session_pools.rule[old->rule[k]];
+			const struct rule_counts *counts = rule_counts_of(before);
+			int moved = rule_counts_of(&session_pools.rule[s->rule[i]]) != counts;
 
 			if (is->pdr != was->pdr)
 				continue;
-			is->packets = was->packets + (moved ? state->packets : 0);
-			is->bytes = was->bytes + (moved ? state->bytes : 0);
-			is->policed = was->policed + (moved ? state->policed : 0);
+			is->packets = was->packets + (moved ? counts->packets : 0);
+			is->bytes = was->bytes + (moved ? counts->bytes : 0);
+			is->policed = was->policed;
+			if (moved && before->state != RULE_NONE)
+				is->policed += rule_state_of(before)->policed;
 		}
 }
 
@@ -562,12 +571,12 @@ static void release(struct object_change *c)
 {
 	struct session *old = c->replaced, *s = c->staged;
 
+	if (s != NULL && old != NULL)
+		carry_counters(s, old); // first: usage asks for the session's packets
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_release(s ? s->usage : NULL, old ? old->usage : NULL);
 	if (old == NULL)
 		return;
-	if (s != NULL)
-		carry_counters(s, old);
 	if (s != NULL)
 		end_markers(c, old);
 	give_back(old, s);

@@ -2,9 +2,10 @@
 // Sessions compiled for the fast path (TS 29.244 words: PDR, FAR, QER, URR).
 //
 // A rule is one PDR with its FAR and QER folded in: one cold cache line that the packet's owner worker reads. What the
-// worker writes (meter, counters) is the rule_state, one more line. Both live in type-stable pools, so a flow entry that
-// outlives its rule still reads memory of a rule, and `generation` tells that it is another one.
-//   written by: the control thread (rule), the owner worker (rule_state)
+// worker writes (meter, counters) is the rule_state, one more line. A rule without meter and without an IPv6 address to check has
+// room for its two counters itself, and no state. Both live in type-stable pools, so a flow entry that outlives its rule still reads
+// memory of a rule, and `generation` tells that it is another one.
+//   written by: the control thread (rule), the owner worker (rule_state, up.forwarded)
 //   safe because: a rule is filled before it can be found, and reused only after a grace period
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
@@ -39,10 +40,15 @@
 
 struct far_more;
 
+// What a rule forwarded: packets, and bytes of IP packets.
+struct rule_counts {
+	uint64_t packets, bytes;
+};
+
 struct rule {
 	uint32_t generation; // changes whenever this slot gets another meaning
 	uint32_t session; // index of struct session
-	uint32_t state; // index of rule_state
+	uint32_t state; // index of rule_state; RULE_NONE: up.forwarded counts
 	uint32_t urr; // index of the first URR's usage_state (usage/usage.h); RULE_NONE: none
 	uint16_t flags; // RULE_*
 	uint8_t worker; // owner
@@ -59,9 +65,12 @@ struct rule {
 	uint16_t instance; // index of the instance that it leaves by; UINT16_MAX: any
 	union {
 		struct { // the UE's addresses: uplink, and downlink without access encapsulation (RULE_UE4, RULE_UE6)
+			union {
+				uint8_t ue6[16];
+				struct rule_counts forwarded; // without a state, where ue6_prefix is 0xff
+			};
 			uint32_t ue4; // as on the wire
-			uint8_t ue6[16];
-			uint8_t ue6_prefix; // bits
+			uint8_t ue6_prefix; // bits; 0xff: none
 		} up;
 		struct { // downlink: access encapsulation
 			uint8_t mac[6];
@@ -80,7 +89,7 @@ struct rule_state {
 		struct rte_meter_srtcm srtcm;
 		struct rte_meter_trtcm trtcm;
 	};
-	uint64_t packets, bytes; // forwarded, of IP packets
+	struct rule_counts forwarded;
 	uint64_t policed; // dropped by the policer
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
@@ -106,20 +115,28 @@ struct rule_match {
 		uint32_t state; // index of meter_state (policer/policer.h)
 	} meter[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS - 1];
-	uint64_t packets, bytes, policed; // counted by an earlier owner; added to rule_state's by `show`
+	uint64_t packets, bytes,
+		policed; // counted elsewhere by earlier versions; added to what the rule counts by `show`
 };
 
 struct session_pools {
 	struct rule *rule;
 	struct rule_match *match; // same index as rule
 	struct rule_state *state;
-	uint32_t rules; // capacity of each
+	uint32_t rules; // capacity of the first two
+	uint32_t states;
 };
 extern struct session_pools session_pools; // set once at start, read by all
 
+// Of a rule that has a state: every rule with RULE_POLICED or RULE_MORE, and those of wireline sessions.
 static inline struct rule_state *rule_state_of(const struct rule *r)
 {
 	return &session_pools.state[r->state];
+}
+
+static inline struct rule_counts *rule_counts_of(struct rule *r)
+{
+	return r->state == RULE_NONE ? &r->up.forwarded : &rule_state_of(r)->forwarded;
 }
 
 static inline uint32_t rule_index(const struct rule *r)

@@ -8,21 +8,26 @@
 #include <stdio.h>
 #include <string.h>
 
+static uint64_t policed(const struct rule *r)
+{
+	return r->state == RULE_NONE ? 0 : rule_state_of(r)->policed;
+}
+
 static void add_counters(struct api_session_row *row, const struct session *s)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
-		const struct rule *r = &session_pools.rule[s->rule[i]];
-		const struct rule_state *state = rule_state_of(r);
+		struct rule *r = &session_pools.rule[s->rule[i]];
+		const struct rule_counts *counts = rule_counts_of(r);
 		const struct rule_match *before = &session_pools.match[s->rule[i]];
 
 		if (!(r->flags & RULE_UPLINK)) {
-			row->downlink_packets += before->packets + state->packets;
-			row->downlink_bytes += before->bytes + state->bytes;
-			row->downlink_dropped += before->policed + state->policed;
+			row->downlink_packets += before->packets + counts->packets;
+			row->downlink_bytes += before->bytes + counts->bytes;
+			row->downlink_dropped += before->policed + policed(r);
 		} else {
-			row->uplink_packets += before->packets + state->packets;
-			row->uplink_bytes += before->bytes + state->bytes;
-			row->uplink_dropped += before->policed + state->policed;
+			row->uplink_packets += before->packets + counts->packets;
+			row->uplink_bytes += before->bytes + counts->bytes;
+			row->uplink_dropped += before->policed + policed(r);
 		}
 	}
 }
@@ -61,9 +66,8 @@ static void fill(struct api_session_row *row, const struct session *s, const str
 
 static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_t i, const struct parts *p)
 {
-	const struct rule *r = &session_pools.rule[s->rule[i]];
+	struct rule *r = &session_pools.rule[s->rule[i]];
 	const struct rule_match *m = &session_pools.match[s->rule[i]];
-	const struct rule_state *state = rule_state_of(r);
 	const struct api_far *far = parts_far(p, m->far);
 	const struct path *path = r->outer == API_OUTER_GTPU || r->outer == API_OUTER_UDP ? path_get(r->path) : NULL;
 
@@ -83,9 +87,9 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 	row->teid_peer = r->outer == API_OUTER_GTPU ? r->teid : 0;
 	if (path != NULL)
 		row->peer = path->want.peer;
-	row->packets = m->packets + state->packets;
-	row->bytes = m->bytes + state->bytes;
-	row->dropped = m->policed + state->policed;
+	row->packets = m->packets + rule_counts_of(r)->packets;
+	row->bytes = m->bytes + rule_counts_of(r)->bytes;
+	row->dropped = m->policed + policed(r);
 	row->buffered = r->flags & (RULE_BUFFER | RULE_HELD) ? buffer_waiting(s->index) : 0;
 }
 
