@@ -34,7 +34,7 @@ uint16_t instance_udp_port(uint32_t interface)
 int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address)
 {
 	for (uint8_t i = 0; i < n->pools; i++)
-		if (n->pool[i].family == family && ip_prefix_equal(n->pool[i].bytes, address, n->pool[i].prefix))
+		if (ip_in_prefix(&n->pool[i], family, address))
 			return 1;
 	return 0;
 }
@@ -50,14 +50,11 @@ int instance_guards_exactly(const struct instances *s, uint8_t family, const uin
 uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address)
 {
 	const struct instances *s = instances_get();
-	uint16_t first = index == INSTANCE_NONE ? 0 : index, last = index == INSTANCE_NONE ? MAX_INSTANCES - 1 : index;
 
-	for (uint16_t i = first; s->pools != 0 && i <= last && i < MAX_INSTANCES; i++) {
-		const struct instance *n = s->instance[i];
-
-		if (n != NULL && n->lookup == API_LOOKUP_DESTINATION && instance_owns(n, family, address))
-			return i;
-	}
+	for (uint8_t i = 0; i < s->owners; i++)
+		if ((index == INSTANCE_NONE || index == s->owner[i]) &&
+			instance_owns(s->instance[s->owner[i]], family, address))
+			return s->owner[i];
 	return INSTANCE_NONE;
 }
 
@@ -341,7 +338,8 @@ static void finish_commit(void)
 		add_guards(s, n);
 		for (uint8_t e = 0; e < n->endpoints; e++)
 			s->of_local[n->local[e]] = (uint8_t)(i + 1);
-		s->pools += n->lookup == API_LOOKUP_DESTINATION ? n->pools : 0;
+		if (n->lookup == API_LOOKUP_DESTINATION && n->pools != 0)
+			s->owner[s->owners++] = (uint8_t)i;
 	}
 	__atomic_store_n(&instances_now, s, __ATOMIC_RELEASE);
 }

@@ -35,7 +35,8 @@ struct instances {
 	uint8_t of_interface[INSTANCE_INTERFACES]; // index + 1; 0: none
 	uint8_t of_lookup[INSTANCE_INTERFACES]; // the same, of instances that look UEs up
 	uint8_t of_local[INSTANCE_LOCALS];
-	uint32_t pools; // of instances that look destinations up
+	uint8_t owners; // instances with pools that look destinations up
+	uint8_t owner[MAX_INSTANCES]; // their indices
 	struct ip_filter guard_filter; // of all guarded hosts: nearly every packet goes elsewhere
 	uint32_t guarded;
 	struct api_address guard[MAX_INSTANCES * API_INSTANCE_GUARDED];

@@ -55,13 +55,6 @@ int address_assignable(const struct api_address *a)
 	return a->prefix > 30 || (!host_bits_all(a, 0) && !host_bits_all(a, 1));
 }
 
-int address_is_link_local(uint8_t family, const uint8_t *a)
-{
-	if (family == 4)
-		return a[0] == 169 && a[1] == 254; // RFC 3927 §2.7
-	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80; // RFC 4291 §2.5.6
-}
-
 int prefix_compare(const struct api_address *a, const struct api_address *b)
 {
 	int order = (int)a->family - (int)b->family;

@@ -64,6 +64,19 @@ static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 struct ip_address ip_address_of(uint8_t family, const uint8_t *address);
 // 1 when the first `bits` bits are equal.
 int ip_prefix_equal(const uint8_t *a, const uint8_t *b, uint32_t bits);
+// 1 when the prefix holds the address.
+static inline int ip_in_prefix(const struct api_address *prefix, uint8_t family, const uint8_t *address)
+{
+	uint32_t a, b;
+
+	if (prefix->family != family)
+		return 0;
+	if (unlikely(family != 4))
+		return ip_prefix_equal(prefix->bytes, address, prefix->prefix);
+	memcpy(&a, prefix->bytes, 4);
+	memcpy(&b, address, 4);
+	return (uint64_t)rte_be_to_cpu_32(a ^ b) >> (32 - prefix->prefix) == 0; // 64 bits: a prefix of 0 moves all out
+}
 
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);

@@ -48,7 +48,7 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 	else
 		--*ttl;
 	const struct rule *r = session_view_of(m)->rule;
-	if (unlikely(r != NULL && instances_get()->pools != 0))
+	if (unlikely(r != NULL && instances_get()->owners != 0))
 		return to_ue(m, r, packet + (version == 4 ? 16 : 24));
 	return EDGE_OUTPUT;
 }

@@ -25,7 +25,12 @@ int address_valid(const struct api_address *a);
 int prefix_canonical(const struct api_address *a);
 // 1 when an interface may have this address (RFC 1122 §3.2.1.3, RFC 4291 §2.5).
 int address_assignable(const struct api_address *a);
-int address_is_link_local(uint8_t family, const uint8_t *a);
+static inline int address_is_link_local(uint8_t family, const uint8_t *a)
+{
+	if (family == 4)
+		return a[0] == 169 && a[1] == 254; // RFC 3927 §2.7
+	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80; // RFC 4291 §2.5.6
+}
 // Order of the route table: family, bytes, prefix length.
 int prefix_compare(const struct api_address *a, const struct api_address *b);
 const char *address_text(const struct api_address *a, char text[64]); // "10.0.0.0/8"; without length for host prefixes

@@ -32,11 +32,6 @@ static int read_fields(struct fields *f, const struct packet *pkt, const uint8_t
 	return 1;
 }
 
-static int in_prefix(const struct api_address *prefix, uint8_t family, const uint8_t *address)
-{
-	return prefix->family == family && ip_prefix_equal(prefix->bytes, address, prefix->prefix);
-}
-
 static int port_in(const uint16_t range[2], uint16_t port)
 {
 	return port >= range[0] && port <= range[1];
@@ -50,8 +45,8 @@ static int sdf_matches(const struct api_sdf *f, const struct fields *x, int upli
 	uint16_t remote_port = uplink ? x->ip.destination_port : x->ip.source_port;
 	uint16_t local_port = uplink ? x->ip.source_port : x->ip.destination_port;
 
-	if ((f->remote.family != 0 && !in_prefix(&f->remote, x->ip.version, remote)) ||
-		(f->local.family != 0 && !in_prefix(&f->local, x->ip.version, local)))
+	if ((f->remote.family != 0 && !ip_in_prefix(&f->remote, x->ip.version, remote)) ||
+		(f->local.family != 0 && !ip_in_prefix(&f->local, x->ip.version, local)))
 		return 0;
 	if ((f->flags & API_SDF_PROTOCOL) && f->protocol != x->ip.protocol)
 		return 0;
@@ -85,7 +80,7 @@ int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *addre
 			      : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix)))
 		return 1;
 	for (uint8_t i = 0; (m->match & API_PDR_FRAMED) && i < s->routes; i++)
-		if (in_prefix(&s->route[i], version, address))
+		if (ip_in_prefix(&s->route[i], version, address))
 			return 1;
 	return 0;
 }
