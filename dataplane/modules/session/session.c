@@ -170,34 +170,6 @@ static void session_free(struct session *s)
 	free(s);
 }
 
-// Sessions that the open transaction makes or changes, to find two that claim one key.
-static struct {
-	struct session **list;
-	uint32_t count, room;
-	uint32_t keys;
-} pending;
-
-static int remember(struct session *s)
-{
-	if (pending.count == pending.room) {
-		uint32_t room = pending.room ? pending.room * 2 : 64;
-		struct session **list = realloc(pending.list, room * sizeof(*list));
-
-		if (list == NULL)
-			return object_error(ENOMEM, "no memory");
-		pending.list = list;
-		pending.room = room;
-	}
-	pending.list[pending.count++] = s;
-	pending.keys += s->keys;
-	return 0;
-}
-
-static void forget_pending(void)
-{
-	pending.count = pending.keys = 0;
-}
-
 static int take_rules(struct session *s)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
@@ -281,7 +253,7 @@ static int build(struct session *s, const struct api_session *want, const struct
 		error = session_keys(s, &p);
 	for (uint16_t i = 0; i < s->rules && error == 0; i++)
 		s->told |= (session_pools.rule[s->rule[i]].flags & (RULE_BUFFER | RULE_HELD | RULE_NOTIFY)) != 0;
-	return error == 0 ? remember(s) : error;
+	return error == 0 ? session_claim(s) : error;
 }
 
 static void undo(struct session *s, const struct session *old)
@@ -294,40 +266,6 @@ static void undo(struct session *s, const struct session *old)
 	session_free(s);
 }
 
-// Wireline F-TEIDs depend on the address that a path ends at, beside the paths that FARs name.
-static uint32_t wireline;
-
-static int counts(uint32_t kind)
-{
-	return kind == API_POLICER || kind == API_INSTANCE || (kind == API_PATH && wireline == 0);
-}
-
-// What the session depends on, by name; see verify().
-static void use_all(const void *body, int difference)
-{
-	const struct api_session *s = body;
-	struct parts p;
-
-	if (s == NULL)
-		return;
-	session_parts(&p, s, "");
-	for (int i = 0; i < API_SESSION_INSTANCES; i++)
-		object_use(API_INSTANCE, s->instance[i], difference);
-	for (uint16_t i = 0; i < s->fars; i++) {
-		const struct api_far *far = &p.far[i];
-
-		if (far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP)
-			object_use(API_PATH, far->path, difference);
-		if (far->more != 0 && p.more[far->more - 1].duplicate_outer == API_OUTER_GTPU)
-			object_use(API_PATH, p.more[far->more - 1].duplicate_path, difference);
-	}
-	for (uint16_t i = 0; i < s->qers; i++) {
-		object_use(API_POLICER, p.qer[i].uplink_policer, difference);
-		object_use(API_POLICER, p.qer[i].downlink_policer, difference);
-	}
-	wireline += s->encap != API_ENCAP_NONE ? (uint32_t)difference : 0;
-}
-
 static int stage(struct object_change *c)
 {
 	const struct api_session *want = c->body;
@@ -335,7 +273,7 @@ static int stage(struct object_change *c)
 
 	c->replaced = old;
 	if (want == NULL) {
-		use_all(c->old_body, -1);
+		session_use(c->old_body, -1);
 		return 0;
 	}
 	if (engine_get() == NULL)
@@ -353,111 +291,18 @@ static int stage(struct object_change *c)
 		return error;
 	}
 	c->staged = s;
-	use_all(c->old_body, -1);
-	use_all(want, 1);
+	session_use(c->old_body, -1);
+	session_use(want, 1);
 	return 0;
-}
-
-// ---- claims ----------------------------------------------------------------------------------------------------------
-
-struct claim {
-	const struct session_key *key;
-	const struct session *by;
-};
-
-static int claim_order(const void *a, const void *b)
-{
-	const struct session_key *x = ((const struct claim *)a)->key, *y = ((const struct claim *)b)->key;
-
-	if (x->table != y->table)
-		return (int)x->table - (int)y->table;
-	return memcmp(x->word, y->word, sizeof(x->word));
-}
-
-static int conflict(const struct session *a, const struct session *b, uint8_t table)
-{
-	static const char *const what[] = {[TABLE_ENDPOINT] = "traffic endpoint (port, tags, PPPoE id, MAC)",
-		[TABLE_FTEID] = "F-TEID",
-		[TABLE_UE] = "UE address or framed route"};
-
-	return object_error(EEXIST, "sessions %s and %s have the same %s", a->name, b->name, what[table]);
-}
-
-// Rows A5: a key of a session that lives and that the transaction leaves alone.
-static int check_holder(const struct session *s, const struct session_key *key)
-{
-	uint64_t value;
-	const struct rule *r = session_key_find(key, &value) ? rule_of_key(value) : NULL;
-	const struct session *holder = r ? session_tables.session[r->session] : NULL;
-	if (holder == NULL || holder->index == s->index || object_changing(API_SESSION, holder->name))
-		return 0;
-	return conflict(s, holder, key->table);
-}
-
-#define FEW_CLAIMS 24u
-
-static int compare_claims(struct claim *claims, uint32_t n)
-{
-	// Most transactions are small; sorting pays for large ones only.
-	if (n > FEW_CLAIMS) {
-		qsort(claims, n, sizeof(*claims), claim_order);
-		for (uint32_t i = 1; i < n; i++)
-			if (claim_order(&claims[i - 1], &claims[i]) == 0)
-				return conflict(claims[i - 1].by, claims[i].by, claims[i].key->table);
-		return 0;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = i + 1; k < n; k++)
-			if (claims[i].by != claims[k].by && claim_order(&claims[i], &claims[k]) == 0)
-				return conflict(claims[i].by, claims[k].by, claims[i].key->table);
-	return 0;
-}
-
-// A key may belong to one session only: within the transaction, and against sessions that it leaves alone.
-static int check_claims(void)
-{
-	struct claim few[FEW_CLAIMS], *claims = few;
-	uint32_t n = 0;
-	int error = 0;
-
-	if (pending.keys > FEW_CLAIMS) {
-		claims = malloc((size_t)pending.keys * sizeof(*claims));
-		if (claims == NULL)
-			return object_error(ENOMEM, "no memory");
-	}
-	for (uint32_t i = 0; i < pending.count && error == 0; i++)
-		for (uint16_t k = 0; k < pending.list[i]->keys && error == 0; k++) {
-			const struct session *s = pending.list[i];
-
-			claims[n++] = (struct claim){.key = &s->key[k], .by = s};
-			error = check_holder(s, &s->key[k]);
-		}
-	if (error == 0)
-		error = compare_claims(claims, n);
-	if (claims != few)
-		free(claims);
-	return error;
-}
-
-static int finish_stage(void)
-{
-	int error = check_claims();
-
-	if (error == 0 &&
-		(exact_count(session_tables.endpoint) + pending.count > exact_capacity(session_tables.endpoint) ||
-			narrow_count(session_tables.key) + pending.keys > narrow_capacity(session_tables.key)))
-		error = object_error(ENOSPC, "too many sessions change at once, or engine.limits.rules is too low");
-	forget_pending();
-	return error;
 }
 
 static void discard(struct object_change *c)
 {
-	forget_pending();
-	use_all(c->old_body, 1);
+	session_claims_forget();
+	session_use(c->old_body, 1);
 	if (c->staged == NULL)
 		return;
-	use_all(c->body, -1);
+	session_use(c->body, -1);
 	undo(c->staged, c->replaced);
 }
 
@@ -589,74 +434,6 @@ static void release(struct object_change *c)
 	session_free(old);
 }
 
-// ---- what other objects may not take away ----------------------------------------------------------------------------
-
-static int is_there(uint32_t kind, const char *name)
-{
-	uint32_t length;
-
-	return name[0] == 0 || object_find(kind, name, &length) != NULL;
-}
-
-static int verify_far(const struct parts *p, const struct api_far *far)
-{
-	if ((far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP) && !is_there(API_PATH, far->path))
-		return object_error(EBUSY, "path %s is still used by session %s", far->path, p->name);
-	if (far->more != 0 && (far->action & API_FAR_DUPLICATE) &&
-		p->more[far->more - 1].duplicate_outer == API_OUTER_GTPU &&
-		!is_there(API_PATH, p->more[far->more - 1].duplicate_path))
-		return object_error(
-			EBUSY, "path %s is still used by session %s", p->more[far->more - 1].duplicate_path, p->name);
-	return 0;
-}
-
-static int verify_pdr(const struct parts *p, const struct api_pdr *pdr)
-{
-	uint16_t instance;
-
-	if (!(pdr->match & API_PDR_FTEID))
-		return 0;
-	instance = instance_of_local_staged(gtpu_local_id(pdr->local.family, pdr->local.bytes));
-	if (p->s->encap == API_ENCAP_NONE) {
-		if (instance == INSTANCE_NONE)
-			return object_error(
-				EBUSY, "session %s has an F-TEID on an address that is no endpoint any more", p->name);
-		return 0;
-	}
-	if (!gtpu_local_staged(&pdr->local))
-		return object_error(
-			EBUSY, "session %s has an F-TEID on an address that no path would have any more", p->name);
-	if (instance != INSTANCE_NONE)
-		return object_error(
-			EBUSY, "an endpoint of an instance has the address of an F-TEID of session %s", p->name);
-	return 0;
-}
-
-static int verify(const char *key, const void *body, uint32_t length)
-{
-	const struct api_session *s = body;
-	struct parts p;
-	int error = 0;
-
-	session_parts(&p, s, key);
-	if (s->encap != API_ENCAP_NONE && !is_there(API_PORT, s->port))
-		return object_error(EBUSY, "port %s is still used by session %s", s->port, key);
-	for (int i = 0; i < API_SESSION_INSTANCES; i++)
-		if (!is_there(API_INSTANCE, s->instance[i]))
-			return object_error(EBUSY, "instance %s is still used by session %s", s->instance[i], key);
-	for (uint16_t i = 0; i < s->fars && error == 0; i++)
-		error = verify_far(&p, &p.far[i]);
-	for (uint16_t i = 0; i < s->qers && error == 0; i++)
-		if (!is_there(API_POLICER, p.qer[i].uplink_policer) ||
-			!is_there(API_POLICER, p.qer[i].downlink_policer))
-			error = object_error(EBUSY, "a policer is still used by session %s", key);
-	for (uint16_t i = 0; i < s->pdrs && error == 0; i++)
-		error = verify_pdr(&p, &p.pdr[i]);
-	if (error != 0 || s->encap == API_ENCAP_NONE)
-		return error;
-	return scheduler_check_place(s->port, key, s->worker, s->subport, s->pipe, s->pipe_profile);
-}
-
 static const struct object_ops session_ops = {
 	.kind = API_SESSION,
 	.name = "session",
@@ -666,9 +443,9 @@ static const struct object_ops session_ops = {
 	.commit = commit,
 	.discard = discard,
 	.release = release,
-	.finish_stage = finish_stage,
+	.finish_stage = session_claims_check,
 	.finish_commit = session_lengths_publish,
-	.verify = verify,
-	.counts = counts,
+	.verify = session_verify,
+	.counts = session_counts_use,
 };
 OBJECT_REGISTER(session_ops)

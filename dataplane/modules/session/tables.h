@@ -247,6 +247,15 @@ int session_set_far(
 int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m);
 // keys.c: chains and keys of a compiled session. 0, or errno after object_error().
 int session_keys(struct session *s, const struct parts *p);
+// claims.c: a session that the open transaction makes or changes; its keys are compared with all others' when the transaction ends. 0, or
+// errno after object_error().
+int session_claim(struct session *s);
+int session_claims_check(void);
+void session_claims_forget(void);
+// depend.c: the object's dependencies by name, come (1) or gone (-1); whether kinds are counted so; what verify() asks.
+void session_use(const void *body, int difference);
+int session_counts_use(uint32_t kind);
+int session_verify(const char *key, const void *body, uint32_t length);
 // The tables, whichever a key is of. Control thread, but for the look-up.
 int session_key_find(const struct session_key *k, uint64_t *value);
 int session_key_add(const struct session_key *k, uint64_t value); // 0, or ENOSPC
