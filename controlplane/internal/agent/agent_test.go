@@ -63,10 +63,14 @@ func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
 	return a
 }
 
+// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
+// may take seconds.
+const limit = time.Minute
+
 // waitUntil waits for a condition.
 func waitUntil(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

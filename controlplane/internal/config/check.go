@@ -67,11 +67,12 @@ func refer[T any](k *checker, at At, key, what string, name Name, index map[Name
 	if v, ok := index[name]; ok {
 		return v
 	}
-	known := make([]string, 0, min(len(index), 100))
+	var known []string
 	for n := range index {
-		if len(known) < cap(known) {
-			known = append(known, string(n))
+		if len(index) > 100 {
+			break // a file of thousands of names may have thousands of wrong ones: no suggestion
 		}
+		known = append(known, string(n))
 	}
 	k.fail(at, key, "there is no %s %q%s", what, name, suggest(string(name), known))
 	return nil

@@ -134,3 +134,17 @@ func TestMobileEnvironment(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Names come from a map: the same mistake gets the same message each time.
+func TestSuggestOfSeveral(t *testing.T) {
+	for _, known := range [][]string{{"n3", "n6", "core"}, {"core", "n6", "n3"}} {
+		if got := suggest("n7", known); got != `; did you mean "n3"?` {
+			t.Errorf("%v: %s", known, got)
+		}
+	}
+	for word, want := range map[string]string{"nn": `; did you mean "n3"?`, "cord": `; did you mean "core"?`, "quite": ""} {
+		if got := suggest(word, []string{"core", "n6", "n3"}); got != want {
+			t.Errorf("%s: %s", word, got)
+		}
+	}
+}

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/internal/cputest"
 	"isthmus/controlplane/internal/dp"
 	"isthmus/controlplane/internal/dp/dptest"
 )
 
-func dial(t *testing.T, s *dptest.Server) *dp.Client {
+func dial(t testing.TB, s *dptest.Server) *dp.Client {
 	t.Helper()
 	c, err := dp.Dial(t.Context(), s.Path)
 	if err != nil {
@@ -106,7 +107,7 @@ func TestLossIsSeenWhileIdle(t *testing.T) {
 	s.Kill()
 	select {
 	case <-c.Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("loss not noticed")
 	}
 	if _, err := c.List(t.Context()); err == nil {
@@ -132,24 +133,37 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// 64 K sessions travel in one transaction in less than a second.
-func TestManyChangesAreFast(t *testing.T) {
+// 64 K sessions travel in one transaction. BenchmarkManyChanges says how fast.
+func TestManyChanges(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
+	changes := manyChanges()
+	cputest.Bound(t, 10*time.Second, "transaction", func() { // both sides of it
+		if err := c.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if commits, n := s.Counts(); commits != 1 || n != len(changes) || len(s.Held()) != len(changes) {
+		t.Errorf("%d changes in %d transactions, %d held", n, commits, len(s.Held()))
+	}
+}
+
+func manyChanges() []dp.Change {
 	changes := make([]dp.Change, 64<<10)
 	for i := range changes {
 		changes[i] = dp.Change{Kind: api.KindSession, Key: fmt.Sprintf("home-%d", i), Body: make([]byte, 600)}
 	}
-	start := time.Now()
-	if err := c.Apply(t.Context(), changes); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(start); took > 3*time.Second { // three times the goal: tests share the machine
-		t.Errorf("took %v", took)
-	}
-	held, err := c.List(t.Context())
-	if err != nil || len(held) != len(changes) {
-		t.Errorf("%d held, %v", len(held), err)
+	return changes
+}
+
+// BenchmarkManyChanges is 64 K sessions in one transaction; the goal is less than a second.
+func BenchmarkManyChanges(b *testing.B) {
+	c := dial(b, dptest.Start(b))
+	changes := manyChanges()
+	for b.Loop() {
+		if err := c.Apply(b.Context(), changes); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

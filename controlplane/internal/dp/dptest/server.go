@@ -189,19 +189,50 @@ type session struct {
 	open bool
 	txn  []change
 
-	subscription api.Header // of the request that events answer
+	conn         net.Conn
+	subscription api.Header    // of the request that events answer
+	untold       []api.Event   // to the subscriber
+	more         chan struct{} // there are some
+	ended        chan struct{}
 }
 
-// tell writes one event to the subscriber.
+// tell has one event written to the subscriber.
 func (c *session) tell(e api.Event) {
-	c.reply(c.subscription, 0, api.Encode(&e))
-	c.w.Flush()
+	c.untold = append(c.untold, e)
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+// write sends events, in a goroutine of its own: a subscriber that is slow to read them must be able to go on
+// acknowledging, as isthmus-dp lets it.
+func (c *session) write() {
+	for {
+		select {
+		case <-c.more:
+		case <-c.ended:
+			return
+		}
+		c.s.mu.Lock()
+		list := c.untold
+		c.untold = nil
+		c.s.mu.Unlock()
+		for i := range list {
+			h, body := c.subscription, api.Encode(&list[i])
+			h.Flags, h.Length = 0, uint32(len(body))
+			if _, err := c.conn.Write(append(api.Encode(&h), body...)); err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (s *Server) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
-	c := &session{s: s, w: bufio.NewWriter(conn)}
+	c := &session{s: s, w: bufio.NewWriter(conn), conn: conn, more: make(chan struct{}, 1), ended: make(chan struct{})}
+	defer close(c.ended)
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -264,17 +295,23 @@ func (c *session) handle(h api.Header, body []byte) bool {
 	case api.TypeCommit:
 		return c.commit(h)
 	case api.TypeSubscribe:
+		if c.s.subscriber == c {
+			return false
+		}
 		c.subscription, c.s.subscriber = h, c
 		for _, e := range c.s.events {
 			c.tell(e)
 		}
+		go c.write()
 		return true
 	case api.TypeAcknowledge:
 		var a api.Acknowledge
 		if _, err := api.Decode(body, &a); err != nil {
 			return false
 		}
-		c.s.events = slices.DeleteFunc(c.s.events, func(e api.Event) bool { return e.Sequence <= a.Sequence })
+		for len(c.s.events) > 0 && c.s.events[0].Sequence <= a.Sequence {
+			c.s.events = c.s.events[1:]
+		}
 		return true
 	case api.TypeAbort:
 		c.open, c.txn = false, nil

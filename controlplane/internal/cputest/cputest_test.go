@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cputest
+
+import (
+	"testing"
+	"time"
+)
+
+// failing notes a failure instead of failing.
+type failing struct {
+	testing.TB
+	failed bool
+}
+
+func (f *failing) Errorf(string, ...any) { f.failed = true }
+
+func TestBound(t *testing.T) {
+	f := &failing{TB: t}
+	Bound(f, time.Hour, "nothing", func() {})
+	if f.failed {
+		t.Error("nothing took an hour")
+	}
+	Bound(f, time.Millisecond, "work", func() {
+		for before := spent(t); spent(t) < before+2*time.Millisecond; {
+		}
+	})
+	if !f.failed {
+		t.Error("two milliseconds are not more than one")
+	}
+	f.failed = false
+	Bound(f, 50*time.Millisecond, "waiting", func() { waitOut(100 * time.Millisecond) })
+	if f.failed {
+		t.Error("waiting is no work")
+	}
+}
+
+// waitOut lets time pass that must not be counted.
+func waitOut(d time.Duration) { time.Sleep(d) }
