@@ -23,6 +23,7 @@ step_build() {
 step_lint() {
 	local status=0
 	lint_all || status=$?
+	((status == 0)) || printf 'failed: %s\n' "${LINT_FAILED[*]}"
 	counts lint "$LINT_PASSED" "${#LINT_FAILED[@]}" 0
 	return "$status"
 }
@@ -44,12 +45,13 @@ step_unit() {
 		| (map(select(. == "OK" or . == "EXPECTEDFAIL")) | length) as $ok
 		| (map(select(. == "SKIP")) | length) as $skip
 		| "\($ok) \(length - $ok - $skip) \($skip)"' "$dir/meson-logs/testlog.json")
+	jq -rs -f scripts/unit_faults.jq "$dir/meson-logs/testlog.json" >"$LOGS/$name.faults"
 	return "$status"
 }
 
 # Each fuzz target over its corpus, once.
 step_fuzz_corpora() {
-	local target source corpus passed=0 failed=0 skipped=0
+	local target source corpus passed=0 failed=0 skipped=0 output=$LOGS/fuzz-corpora.output
 	build_fuzz
 	sanitizer_env
 	while read -r target source; do
@@ -57,10 +59,16 @@ step_fuzz_corpora() {
 		if [[ -z $corpus ]]; then
 			printf 'skipped %s: no corpus\n' "$target"
 			skipped=$((skipped + 1))
-		elif timeout -k 5 "$SUITE_SECONDS" "$target" -runs=0 -timeout=10 -artifact_prefix=build-fuzz/ "$corpus"; then
+		elif timeout -k 5 "$SUITE_SECONDS" "$target" -runs=0 -timeout=10 -artifact_prefix=build-fuzz/ "$corpus" \
+			>"$output" 2>&1; then
+			cat "$output"
 			passed=$((passed + 1))
 		else
-			printf 'FAILED %s over %s\n' "$target" "$corpus"
+			cat "$output"
+			{
+				printf 'FAILED %s over %s\n' "$target" "$corpus"
+				grep -v '^INFO: ' "$output" | head -n 30 || true
+			} | tee -a "$LOGS/fuzz-corpora.faults"
 			failed=$((failed + 1))
 		fi
 	done < <(fuzz_targets)
@@ -68,16 +76,18 @@ step_fuzz_corpora() {
 	((failed == 0))
 }
 
-# go vet and all Go tests; the counts are those of top-level tests.
+# go vet and all Go tests; the counts are those of top-level tests. The time-out ends a package that hangs: on a busy machine
+# one that is well may take minutes.
 step_go() {
 	local status=0 json=$LOGS/go.json
 	go vet ./...
-	go test -p 2 -timeout 120s -json ./... >"$json" || status=$?
+	go test -p 2 -timeout 600s -json ./... >"$json" || status=$?
 	jq -rj 'select(.Action == "output" or .Action == "build-output") | .Output' "$json"
 	# shellcheck disable=SC2046 # three words are wanted
 	counts go $(jq -rs 'map(select(.Test and (.Test | contains("/") | not)) | .Action)
 		| [(map(select(. == "pass")) | length), (map(select(. == "fail")) | length), (map(select(. == "skip")) | length)]
 		| map(tostring) | join(" ")' "$json")
+	jq -rs -f scripts/go_faults.jq "$json" >"$LOGS/go.faults"
 	return "$status"
 }
 

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # ./dev test: every check and test in order, one table at the end. A step leaves its log in build/test-logs/NAME.log and
-# its counts (passed failed skipped) in NAME.counts; a step that wrote no counts counts as one.
+# its counts (passed failed skipped) in NAME.counts; a step that wrote no counts counts as one. NAME.faults, where there is
+# one, has each test that failed and its output.
 
 LOGS=build/test-logs
 SUITE_SECONDS=120 # one script of test/*/
@@ -27,7 +28,7 @@ step() {
 	record "$name" "$status" $(($(now_ms) - start))
 }
 
-# Notes the end of a step, and shows the end of its log when it failed.
+# Notes the end of a step, and shows what failed.
 # usage: record NAME STATUS MILLISECONDS
 record() {
 	local name=$1 status=$2 passed failed skipped note=''
@@ -50,7 +51,7 @@ record() {
 		STEP_RESULT[$name]=failed
 		note="$failed failed, $passed passed"
 		((status != 124 && status != 137)) || note="timed out"
-		show_tail "$name"
+		show_faults "$name"
 	elif ((passed == 0)); then
 		STEP_RESULT[$name]=skipped
 		note=$(skip_reason "$LOGS/$name.log")
@@ -62,9 +63,20 @@ record() {
 	STEP_NOTE[$name]=$note
 }
 
-show_tail() {
-	printf '%s--- %s failed; the end of %s:%s\n' "$RED" "$1" "$LOGS/$1.log" "$PLAIN"
-	tail -n 40 "$LOGS/$1.log"
+# The tests that failed, by name and with their output, else the end of the log. The names come whatever their number.
+show_faults() {
+	local faults=$LOGS/$1.faults lines=60
+	if [[ -s $faults ]]; then
+		printf '%s--- %s failed; all of its output is in %s:%s\n' "$RED" "$1" "$LOGS/$1.log" "$PLAIN"
+		head -n "$lines" "$faults"
+		if (($(wc -l <"$faults") > lines)); then
+			printf '… more in %s\n' "$faults"
+			tail -n "+$((lines + 1))" "$faults" | grep '^FAILED ' || true
+		fi
+	else
+		printf '%s--- %s failed; the end of %s:%s\n' "$RED" "$1" "$LOGS/$1.log" "$PLAIN"
+		tail -n 40 "$LOGS/$1.log"
+	fi
 	printf '%s---%s\n' "$RED" "$PLAIN"
 }
 
