@@ -53,12 +53,12 @@ def main():
         slowest = max(slowest, time.monotonic() - begun)
         turns += 1
     took = time.monotonic() - at
-    check(turns >= 3, f"{turns} turns are too few to say anything")
+    # On an idle machine there are hundreds. One that has to wait for the release to end has one.
+    check(turns >= 3, f"only {turns} times another CP function was heard during the release")
     equal("sessions left", show("total")["sessions"], 1)
     for n, (up, down) in enumerate(sent):
         w.dn.receive(lambda d, m=up: m in d, 1, f"uplink {n} during the release")
         w.gnb.receive(lambda d, m=down: m in d, 1, f"downlink {n} during the release")
-    check(slowest < 3, f"heartbeat, establishment and deletion took up to {slowest:.2f} s")
     print(f"released in {took:.1f} s; {turns} turns beside it, the slowest {slowest * 1000:.0f} ms", flush=True)
     w.delete(mine.seid, "deletion")
     check_sum("end")

@@ -42,12 +42,7 @@ def both_ways(w, teid, ue, what, down_teid=None):
 
 def kind_of(smf, kind, what, seconds=8, test=lambda r: True):
     """Waits for a request of the UP function of this type, or a session report with this IE."""
-    find = lambda: next((r for r in smf.reports if (r.kind == kind or kind in r.ies) and test(r)), None)
-    with smf.changed:
-        smf.changed.wait_for(lambda: find() is not None, seconds)
-        found = find()
-        if found is not None:
-            smf.reports.remove(found)
+    found = smf.take_report(lambda r: (r.kind == kind or kind in r.ies) and test(r), seconds)
     check(found is not None, f"{smf.name}: no {what}")
     return found
 
@@ -72,7 +67,7 @@ def outage(w, smf3):
     both_ways(w, 0x4001, "10.45.40.1", "before the outage")
     sent = 1
     with smf3.changed:
-        smf3.changed.wait_for(lambda: volume_of(smf3.reports)[0] > 0, 6)
+        smf3.wait_locked(lambda: volume_of(smf3.reports)[0] > 0, 6)
         before = list(smf3.reports)  # these were answered, if not always in time
         smf3.silent = True
         smf3.reports.clear()

@@ -40,12 +40,7 @@ def trigger_of(usage):
 
 def report_with(w, kind, what, seconds=8, test=lambda r: True):
     """Waits for a report with an IE of this type; others stay."""
-    with w.smf.changed:
-        find = lambda: next((r for r in w.smf.reports if kind in r.ies and test(r)), None)
-        w.smf.changed.wait_for(lambda: find() is not None, seconds)
-        report = find()
-        if report is not None:
-            w.smf.reports.remove(report)
+    report = w.smf.take_report(lambda r: kind in r.ies and test(r), seconds)
     check(report is not None, f"no report: {what}")
     return report
 

@@ -249,14 +249,30 @@ class Node:
         sequence = next(Node.sequences) if sequence is None else sequence
         self.send(raw if raw is not None else message(kind, body, sequence, seid))
         with self.changed:
-            self.changed.wait_for(lambda: sequence in self.answers, seconds)
+            self.wait_locked(lambda: sequence in self.answers, seconds)
             data = self.answers.pop(sequence, None)
         return None if data is None else Answer(data)
 
+    def wait_locked(self, test, seconds):
+        """Waits, with the lock held, for tenths of a second: a machine that stands still for seconds uses up one."""
+        for _ in range(int(seconds * 10)):
+            if self.changed.wait_for(test, 0.1):
+                break
+
     def wait_report(self, seconds=6):
         with self.changed:
-            self.changed.wait_for(lambda: self.reports, seconds)
+            self.wait_locked(lambda: self.reports, seconds)
             return self.reports.pop(0) if self.reports else None
+
+    def take_report(self, test, seconds):
+        """Waits for a report that passes the test and returns it; others stay. None when none came."""
+        find = lambda: next((r for r in self.reports if test(r)), None)
+        with self.changed:
+            self.wait_locked(lambda: find() is not None, seconds)
+            found = find()
+            if found is not None:
+                self.reports.remove(found)
+        return found
 
     def heartbeat(self, seconds=1):
         return self.request(HEARTBEAT, recovery(self.started), seconds=seconds)

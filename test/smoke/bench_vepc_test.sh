@@ -22,7 +22,9 @@ cores_per_instance instances_by_cores rtt_us paper""".split()
 missing = [f for f in fields if f not in v]
 assert not missing, f"missing {missing}"
 account = r["points"][0]["accounting"]
-assert r["wrong"] == 0 and r["checked"] > 500 and account["missing"] == 0, (r["wrong"], r["checked"], account)
+# A switch floods what it does not know: the functions' own ARP comes to others too, and is no packet of the tester's.
+strays = sum(n for reason, n in account["dropped"].items() if reason.startswith("arp-"))
+assert r["wrong"] == 0 and r["checked"] > 500 and account["missing"] + strays == 0, (r["wrong"], r["checked"], account)
 assert [t["load"] for t in v["rtt_us"]] == [0.1, 0.5, 0.9] and all(t["sent"] > 0 and 0 < t["p50"] <= t["p99"] for t in v["rtt_us"]), v["rtt_us"]
 PY
 	echo "$2, switch $3: good"
