@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Gets the sources of the installed DPDK's examples from Debian, verified by apt, and builds those that the gateway is
-# compared with into .tools/peers/bin. Does nothing when they are there already. Nothing of that code is kept in git.
-# usage: scripts/peers.sh [--force]
+# Gets and builds programs that the gateway is compared with, or tested against. Does nothing when they are there already.
+# Nothing of that code is kept in git.
+# usage: scripts/peers.sh [--force] [dpdk|smf]      (default: dpdk)
 #
-# Each program NAME that could not be built leaves NAME.failed with the reason; bin/VERSION says what was built from what.
-# The system's package sources and lists are read, and not changed: apt works in folders of its own.
+# dpdk: the sources of the installed DPDK's examples from Debian, verified by apt, into .tools/peers/bin. Each program NAME
+# that could not be built leaves NAME.failed with the reason; bin/VERSION says what was built from what. The system's package
+# sources and lists are read, and not changed: apt works in folders of its own.
+# smf: control planes that speak PFCP (test/peers), from the Go proxy, verified by test/peers/go.sum, into .tools/peers/smf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
 . scripts/common.sh
+ROOT=$PWD
+# shellcheck source=scripts/setup.sh
+. scripts/setup.sh
 
 PEERS=(l3fwd l3fwd-graph qos_sched ip_pipeline)
 FLAGS=(-O3 -march=native -w -DALLOW_EXPERIMENTAL_API)
@@ -153,15 +158,12 @@ build_all_peers() {
 	mv "$work/examples" "$work/bin" "$dir/"
 }
 
-main() {
+build_dpdk() {
 	local version work
 	version=$(dpkg-query -W -f '${source:Version}' libdpdk-dev 2>/dev/null) ||
 		die "the package libdpdk-dev is not installed: ./dev setup"
 	command -v "${CC:-gcc}" pkg-config python3 apt-get >/dev/null || die "needs gcc, pkg-config, python3 and apt-get"
-	mkdir -p "$dir"
-	exec 9>"$dir/.lock"
-	flock 9 # one at a time; a second one finds everything there
-	if [[ ${1:-} != --force && $(cat "$dir/bin/VERSION" 2>/dev/null) == "$(wanted_stamp "$version")" ]]; then
+	if [[ $1 != --force && $(cat "$dir/bin/VERSION" 2>/dev/null) == "$(wanted_stamp "$version")" ]]; then
 		return 0
 	fi
 	work=$(mktemp -d "$dir/work.XXXXXX")
@@ -169,6 +171,45 @@ main() {
 	trap "rm -rf '$work'" EXIT
 	build_all_peers "$version" "$work"
 	say "built $(find "$dir/bin" -type f -perm -1 -printf '%f ')in $dir/bin"
+}
+
+# ---- control planes ----------------------------------------------------------------------------------------------------
+
+SMFS=(github.com/omec-project/pfcpsim/cmd/pfcpsim github.com/omec-project/pfcpsim/cmd/pfcpctl ./free5gc)
+
+build_smf() {
+	local stamp work
+	use_go || die "there is no Go >= 1.$GO_MINOR: ./dev setup"
+	stamp=$(go version && find test/peers scripts/peers.sh -type f -print0 | sort -z | xargs -0 sha256sum)
+	if [[ $1 != --force && $(cat "$dir/smf/VERSION" 2>/dev/null) == "$stamp" ]]; then
+		return 0
+	fi
+	work=$(mktemp -d "$dir/work.XXXXXX")
+	# shellcheck disable=SC2064 # this folder, now
+	trap "rm -rf '$work'" EXIT
+	say "getting and building ${SMFS[*]##*/}"
+	(cd test/peers && quietly "$ROOT/$dir/go.log" go build -buildvcs=false -o "$ROOT/$work/" "${SMFS[@]}") ||
+		die "go could not get or build them (whole log: $dir/go.log)"
+	printf '%s\n' "$stamp" >"$work/VERSION"
+	rm -rf "${dir:?}/smf"
+	mv "$work" "$dir/smf"
+	chmod 755 "$dir/smf"
+	say "built $(find "$dir/smf" -type f -perm -1 -printf '%f ')in $dir/smf"
+}
+
+main() {
+	local force=''
+	if [[ ${1:-} == --force ]]; then
+		force=--force
+		shift
+	fi
+	mkdir -p "$dir"
+	exec 9>"$dir/.lock"
+	flock 9 # one at a time; a second one finds everything there
+	case ${1:-dpdk} in
+	dpdk | smf) "build_${1:-dpdk}" "$force" ;;
+	*) die "usage: scripts/peers.sh [--force] [dpdk|smf]" ;;
+	esac
 }
 
 main "$@"

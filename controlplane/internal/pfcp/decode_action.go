@@ -49,12 +49,35 @@ func readOuterHeader(v []byte) (OuterHeader, *Error) {
 		return o, unserved("outer header creation %#04x", o.Description)
 	case o.Description == 0 || o.Description&gtpu != 0 && o.Description&udp != 0:
 		return o, incorrect("outer header creation %#04x", o.Description)
-	case o.Description&gtpu != 0 && o.TEID == 0:
-		return o, incorrect("TEID 0")
 	case o.Description&udp != 0 && o.Port == 0:
 		return o, incorrect("port 0")
 	}
-	return o, unicast(o.IPv4, o.IPv6)
+	return o, nil
+}
+
+// where asks for a header that leads to a host.
+func (o *OuterHeader) where() *Error {
+	refusal := unicast(o.IPv4, o.IPv6)
+	if o.Description&(OuterGTPUIPv4|OuterGTPUIPv6) != 0 && o.TEID == 0 {
+		refusal = incorrect("TEID 0")
+	}
+	if refusal != nil {
+		refusal.Offending = ieOuterHeaderCreation
+	}
+	return refusal
+}
+
+// unused takes an outer header that leads nowhere out of a FAR that drops or buffers, and refuses it in one that forwards, or
+// may: CP functions that do not know the radio node's tunnel yet, or any more, send TEID 0 or 0.0.0.0 (SD-Core's pfcpsim).
+func (f *Forwarding) unused(a *ApplyAction) *Error {
+	if f == nil || f.OuterHeader == nil {
+		return nil
+	}
+	refusal := f.OuterHeader.where()
+	if refusal != nil && a != nil && *a&ActionForward == 0 {
+		f.OuterHeader, refusal = nil, nil
+	}
+	return refusal
 }
 
 // readMarking is TS 29.244 §8.2.12: ToS or traffic class and its mask; the DSCP is all we set, ECN is the packet's own.
@@ -127,11 +150,19 @@ func readDuplicateInterface(v []byte) (Interface, *Error) {
 	return readInterface(v)
 }
 
+func readCopyHeader(v []byte) (OuterHeader, *Error) {
+	o, refusal := readOuterHeader(v)
+	if refusal == nil {
+		refusal = o.where()
+	}
+	return o, refusal
+}
+
 func duplicatingFields() []field[Duplicating] {
 	return []field[Duplicating]{
 		value(ieDestinationInterface, readDuplicateInterface,
 			func(d *Duplicating) *Interface { return &d.Destination }),
-		optional(ieOuterHeaderCreation, readOuterHeader, func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
+		optional(ieOuterHeaderCreation, readCopyHeader, func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
 		optional(ieTransportLevelMarking, readMarking, func(d *Duplicating) **uint8 { return &d.TransportMarking }),
 		{ie: ieForwardingPolicy, read: func([]byte, *Duplicating) *Error {
 			return &Error{Cause: CauseInvalidForwarding, Text: "unknown forwarding policy"}
@@ -161,7 +192,7 @@ var createFAR = newGroup([]field[CreateFAR]{
 	if f.Action&ActionDuplicate != 0 && f.Duplicating == nil {
 		return absent(ieDuplicatingParameters, "FAR duplicates to nowhere")
 	}
-	return nil
+	return f.Forwarding.unused(&f.Action)
 })
 
 var updateFAR = newGroup([]field[UpdateFAR]{
@@ -170,7 +201,9 @@ var updateFAR = newGroup([]field[UpdateFAR]{
 	inner(ieUpdateForwarding, updateForwarding, func(f *UpdateFAR) **Forwarding { return &f.Forwarding }),
 	inner(ieUpdateDuplicating, updateDuplicating, func(f *UpdateFAR) **Duplicating { return &f.Duplicating }),
 	optional(ieBARID, readUint8, func(f *UpdateFAR) **uint8 { return &f.BAR }),
-}, []uint16{ieRedundantForwarding}).of(RuleFAR, ieFARID)
+}, []uint16{ieRedundantForwarding}).of(RuleFAR, ieFARID).checked(func(f *UpdateFAR) *Error {
+	return f.Forwarding.unused(f.Action)
+})
 
 // delayStep is the unit of a Downlink Data Notification Delay (TS 29.244 §8.2.28).
 const delayStep = 50 * time.Millisecond

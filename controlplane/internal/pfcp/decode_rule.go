@@ -148,7 +148,12 @@ var createPDR = newGroup([]field[CreatePDR]{
 	list(ieActivatePredefined, readName, func(p *CreatePDR) *[]string { return &p.ActivatePredefined }),
 	value(ieActivationTime, readTime, func(p *CreatePDR) *time.Time { return &p.Activation }),
 	value(ieDeactivationTime, readTime, func(p *CreatePDR) *time.Time { return &p.Deactivation }),
-}, pdrUnserved).of(RulePDR, iePDRID).checked(func(p *CreatePDR) *Error {
+}, pdrUnserved).of(RulePDR, iePDRID).without(func(p *CreatePDR, ie uint16) bool {
+	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone tells the rule (Open5GS' SGW-C sends none).
+	d := &p.PDI
+	return ie == iePrecedence && (d.LocalFTEID != nil || d.TrafficEndpoint != nil) &&
+		len(d.UEIP)+len(d.SDF)+len(d.QFI)+len(d.FramedRoutes) == 0 && d.Application == ""
+}).checked(func(p *CreatePDR) *Error {
 	if p.FAR == nil && len(p.ActivatePredefined) == 0 { // row P13
 		return absent(ieFARID, "PDR without a FAR")
 	}

@@ -69,7 +69,8 @@ type group[T any] struct {
 	refused   [ieLimit]Cause // of IEs that ask for what we do not serve
 	mandatory uint64
 	rule      *ruleName
-	check     func(t *T) *Error // what must be there because of what is there
+	excused   func(t *T, ie uint16) bool // mandatory, but not here
+	check     func(t *T) *Error          // what must be there because of what is there
 }
 
 // ruleName says how a rule's id is found, for the Failed Rule ID of a refusal.
@@ -99,6 +100,11 @@ func (g *group[T]) of(kind RuleType, ie uint16) *group[T] {
 
 func (g *group[T]) checked(check func(t *T) *Error) *group[T] {
 	g.check = check
+	return g
+}
+
+func (g *group[T]) without(excused func(t *T, ie uint16) bool) *group[T] {
+	g.excused = excused
 	return g
 }
 
@@ -145,9 +151,11 @@ func (g *group[T]) fill(b []byte, t *T) *Error {
 			return refusal
 		}
 	}
-	if missing := g.mandatory &^ seen; missing != 0 {
+	for missing := g.mandatory &^ seen; missing != 0; missing &= missing - 1 {
 		ie := g.fields[bits.TrailingZeros64(missing)].ie
-		return &Error{Cause: CauseMandatoryIEMissing, Offending: ie, Text: "mandatory IE missing"}
+		if g.excused == nil || !g.excused(t, ie) {
+			return &Error{Cause: CauseMandatoryIEMissing, Offending: ie, Text: "mandatory IE missing"}
+		}
 	}
 	if g.check != nil {
 		return g.check(t)
