@@ -30,7 +30,7 @@ struct packet {
 	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
 	uint16_t
-		instance; // index of struct instance; written by gtpu-input, ip-input and ip-forward on their way to a session
+		instance; // index of struct instance; written by core-input, gtpu-input, ip-input and ip-forward on their way to a session
 	uint8_t hops; // times it went from ip-output or ip-forward back into the graph; 0 from port-rx
 	uint8_t pad[5];
 	uint8_t view[PACKET_VIEW_SIZE] __attribute__((aligned(8)));
@@ -68,7 +68,7 @@ struct endpoint_view {
 };
 PACKET_VIEW(endpoint_view)
 
-// Written by gtpu-input; valid until session-downlink, session-tunnel (or gtpu-control).
+// Written by gtpu-input, or core-input for plain G-PDUs; valid until session-downlink, session-tunnel (or gtpu-control).
 struct tunnel_view {
 	uint32_t teid; // host order
 	uint16_t header_length; // GTP-U header with extensions

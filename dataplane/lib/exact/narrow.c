@@ -8,7 +8,9 @@
 
 #define MIN_BLOCKS 16
 #define MAX_CAPACITY (1u << 30)
-#define SPILL 1024 // keys that find no place in either block, and none can be made: about never at three quarters' load
+// Room for keys that find no place in either block, and none can be made: at three quarters' load one in 6,000, at half none.
+#define SPILL 1024
+#define SPILL_SHARE 2048
 
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket)
 {
@@ -19,7 +21,7 @@ struct narrow *narrow_create(const char *name, uint32_t capacity, int socket)
 	if (t == NULL)
 		return NULL;
 	t->block = rte_zmalloc_socket(name, blocks * sizeof(struct narrow_block), RTE_CACHE_LINE_SIZE, socket);
-	t->spill = exact_create(name, SPILL, socket);
+	t->spill = exact_create(name, RTE_MAX(capacity / SPILL_SHARE, (uint32_t)SPILL), socket);
 	if (t->block == NULL || t->spill == NULL) {
 		narrow_free(t);
 		return NULL;

@@ -96,22 +96,63 @@ static void overflow(void **state)
 	narrow_free(t);
 }
 
-// At its capacity nearly all keys lie in their first block.
-static void first_block(void **state)
+// Holds exactly `capacity` keys, whose distances are `step`: all are found, nearly all in their first block, few are spilled.
+static void fill(uint32_t capacity, uint64_t step)
 {
-	struct narrow *t = narrow_create("test", 1u << 16, SOCKET_ID_ANY);
-	uint32_t first = 0;
+	struct narrow *t = narrow_create("test", capacity, SOCKET_ID_ANY);
+	uint32_t first = 0, entries;
 	uint64_t value;
 
 	assert_non_null(t);
-	for (uint32_t id = 0; id < 1u << 16; id++)
-		assert_int_equal(narrow_add(t, key_of(id * 3), id), 0);
-	for (uint32_t id = 0; id < 1u << 16; id++)
-		first += (uint32_t)narrow_find(narrow_block(t, narrow_hash(t, key_of(id * 3))), key_of(id * 3), &value);
-	assert_true(first > (1u << 16) * 95 / 100);
-	assert_int_equal(t->spilled, 0);
+	entries = NARROW_BLOCK * (t->mask + 1);
+	// Between three eighths and three quarters full (a key or two more, as blocks are whole), unless the table is tiny.
+	assert_true((uint64_t)capacity * 4 <= (uint64_t)entries * 3 + 8);
+	assert_true(t->mask == 15 || (uint64_t)capacity * 8 > (uint64_t)entries * 3);
+	for (uint32_t id = 0; id < capacity; id++)
+		assert_int_equal(narrow_add(t, (1ull << 62) + id * step, id), 0);
+	assert_int_equal(narrow_count(t), capacity);
+	assert_int_equal(narrow_capacity(t), capacity);
 	assert_int_equal(narrow_add(t, 1, 1), ENOSPC);
+	for (uint32_t id = 0; id < capacity; id++) {
+		uint64_t key = (1ull << 62) + id * step;
+
+		assert_int_equal(look(t, key, &value), 1);
+		assert_int_equal(value, id);
+		first += (uint32_t)narrow_find(narrow_block(t, narrow_hash(t, key)), key, &value);
+	}
+	assert_true(first >= capacity / 100 * 80);
+	assert_true(t->spilled <= 8 + capacity / 2000);
+	assert_int_equal(narrow_add(t, 1ull << 62, 77), 0); // what is there may still be replaced
 	narrow_free(t);
+}
+
+// Powers of two, which leave it half full, those that fill three quarters, and one above each.
+static void at_capacity(void **state)
+{
+	static const uint32_t capacities[] = {1, 2, 48, 49, 64, 96, 97, 1024, 1025, 1536, 1537, 1u << 16,
+		(1u << 16) + 1, 3u << 14, (3u << 14) + 1, 3u << 16, (3u << 16) + 1, 1u << 18, (1u << 18) + 1};
+
+	for (uint32_t i = 0; i < RTE_DIM(capacities); i++) {
+		fill(capacities[i], 3);
+		fill(capacities[i], 1ull << 32);
+	}
+}
+
+// Blocks of 64 bytes: what a capacity takes.
+static void memory(void **state)
+{
+	static const struct {
+		uint32_t capacity, blocks;
+	} sizes[] = {{1, 16}, {50, 16}, {51, 32}, {1024, 512}, {1u << 16, 1u << 15}, {3u << 14, 1u << 14},
+		{3u << 16, 1u << 16}, {(3u << 16) + 3, 1u << 17}};
+
+	for (uint32_t i = 0; i < RTE_DIM(sizes); i++) {
+		struct narrow *t = narrow_create("test", sizes[i].capacity, SOCKET_ID_ANY);
+
+		assert_non_null(t);
+		assert_int_equal(t->mask + 1, sizes[i].blocks);
+		narrow_free(t);
+	}
 }
 
 struct race {
@@ -171,7 +212,8 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(as_the_model),
 		cmocka_unit_test(overflow),
-		cmocka_unit_test(first_block),
+		cmocka_unit_test(at_capacity),
+		cmocka_unit_test(memory),
 		cmocka_unit_test(beside_a_reader),
 	};
 

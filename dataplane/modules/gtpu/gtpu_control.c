@@ -29,6 +29,7 @@ enum { EDGE_OUTPUT, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 #define EDGE_GONE EDGE_COUNT // handed over to the session's worker
 
 static uint16_t resume; // of packets handed over to this node
+static uint16_t output; // edge of handover-rx that leads to ip-output
 
 static struct {
 	struct limiter error[API_MAX_WORKERS], echo[API_MAX_WORKERS]; // each its worker's
@@ -234,10 +235,11 @@ static int pass_end_marker(
 		if (!used)
 			rte_pktmbuf_reset(m);
 		used = 1;
-		rte_node_enqueue_x1(graph, node,
-			gtpu_put_end_marker_packet(out, p, r) == 0 ? EDGE_OUTPUT
-								   : packet_leave(out, &drop_echo, EDGE_DROP),
-			out);
+		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes before it.
+		if (gtpu_put_end_marker_packet(out, p, r) == 0)
+			worker_hand_over(w, w->id, output, out);
+		else
+			rte_node_enqueue_x1(graph, node, packet_leave(out, &drop_echo, EDGE_DROP), out);
 	}
 	return (int)used;
 }
@@ -353,5 +355,6 @@ RTE_INIT(gtpu_control_module)
 {
 	module_register("gtpu-control", start);
 	resume = resume_register("gtpu-control");
+	output = resume_register("ip-output");
 	engine_watch(set_rates);
 }

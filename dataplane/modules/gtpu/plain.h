@@ -2,8 +2,9 @@
 // The short way of plain G-PDUs: what core-input, ip-input and gtpu-input find out about one of a vector holds for those whose
 // first bytes are the same, and what differs from packet to packet is checked at once. Saves a half of the three nodes' ticks.
 //
-// Plain is: one segment without padding; no tag or one; outer IPv4 without options, not a fragment; UDP to a tunnel endpoint that
-// the interface has; a G-PDU. Whatever is not plain, or wrong in any way, goes the long way, which names the reason.
+// Plain is: no padding; no tag or one; outer IPv4 without options, not a fragment; UDP to a tunnel endpoint that the interface has;
+// a G-PDU. Whatever is not plain, or wrong in any way, goes the long way, which names the reason. The plain packets of a tunnel all go
+// the short way, or the first of a vector do and the rest the long one, so that none overtakes another.
 #ifndef GTPU_PLAIN_H
 #define GTPU_PLAIN_H
 
@@ -15,7 +16,7 @@
 #include "wire/checksum.h"
 
 #define PLAIN_BYTES 48 // compared: up to the GTP-U header's message type, with one tag or none
-#define PLAIN_LENGTH_MIN 64 // of a frame; one with an inner packet is longer
+#define PLAIN_LENGTH_MIN 64 // of a frame's first segment; one with an inner packet is longer
 #define PLAIN_LOOKS                                                                                                    \
 	8 // most packets of a vector that are looked at: others are IP packets, or take turns between endpoints
 
@@ -52,13 +53,12 @@ static __rte_always_inline enum plain_way plain_take(const struct plain *p, stru
 {
 	struct packet *pkt = packet_of(m);
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *), *ip = frame + p->l3, *udp = ip + IP4_HEADER;
-	uint32_t total = rte_pktmbuf_data_len(m), length = total - p->l3;
+	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m), length = total - p->l3;
 	uint16_t at = (uint16_t)(p->l3 + IP4_HEADER + 8);
 	int mobile = p->instance != INSTANCE_NONE;
 	struct gtpu_info gtpu;
 
-	if (unlikely(!p->known || total < PLAIN_LENGTH_MIN || total != rte_pktmbuf_pkt_len(m) ||
-		     pkt->port_in != p->port_in || !plain_same(p, frame)))
+	if (unlikely(!p->known || readable < PLAIN_LENGTH_MIN || pkt->port_in != p->port_in || !plain_same(p, frame)))
 		return PLAIN_NOT;
 	uint32_t source = load32(ip + 12);
 	// Both lengths as they must be, the header's checksum, a source that may be one (ip-input).
@@ -66,7 +66,7 @@ static __rte_always_inline enum plain_way plain_take(const struct plain *p, stru
 		     checksum_finish(ip4_sum20(ip)) != 0 ||
 		     (ip4_above_unicast(source) | ip4_is_null_or_loopback(source))))
 		return PLAIN_NOT;
-	if (unlikely(gtpu_parse(udp + 8, total - at, total - at, &gtpu) != GTPU_OK))
+	if (unlikely(gtpu_parse(udp + 8, readable - at, total - at, &gtpu) != GTPU_OK))
 		return PLAIN_NOT;
 	if (unlikely(gtpu_inner_enter(m, at + gtpu.header_length, total - at - gtpu.header_length, mobile) !=
 		     GTPU_INNER_OK))

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// The short way of plain G-PDUs: what takes it, for how long something is learnt, and that nothing is overtaken.
+#include "gtpu/plain_world.h"
+
+static int setup(void **state)
+{
+	start_world();
+	return 0;
+}
+
+// ---- which way -------------------------------------------------------------------------------------------------------------------
+
+static const char *out_of(const struct tunnel_case *c)
+{
+	return c->mobile ? "internet" : "homes";
+}
+
+// Packets that ip-input gets while `times` of the frame come in by the port and leave.
+static uint64_t long_ways(const char *port, const struct frame *f, uint32_t times, const char *out)
+{
+	uint64_t before = packets_of("ip-input");
+
+	kit_clear();
+	for (uint32_t i = 0; i < times; i++)
+		assert_int_equal(kit_send(port, f->at, f->length), 0);
+	kit_run();
+	assert_int_equal(kit_count(out), times);
+	return packets_of("ip-input") - before;
+}
+
+static void short_for_the_plain(void **state)
+{
+	static struct frame f;
+
+	for (uint32_t i = 0; i < RTE_DIM(cases); i++)
+		for (int k = 0; k < 4; k++) {
+			gpdu(&f, &cases[i], k & 1 ? 6 : 4, k & 2 ? 9 : NO_QFI, 1, 40);
+			assert_int_equal(long_ways("ran", &f, 1, out_of(&cases[i])), 0);
+			assert_int_equal(long_ways("ran", &f, 64, out_of(&cases[i])), 0);
+			f.at[cases[i].vlan != 0 ? 18 + 8 : 14 + 8] ^= 1; // a wrong checksum goes the long way
+			kit_clear();
+			send_frame("ran", &f);
+			assert_int_equal(all_out() + kit_count("homes"), 0);
+		}
+	gpdu(&f, &cases[1], 4, 9, 1, 40);
+	f.at[14] |= 0xe0; // priority of the tag
+	assert_int_equal(long_ways("ran", &f, 2, "internet"), 0);
+	gpdu(&f, &cases[0], 4, 9, 1, 40);
+	frame_tag(&f, 0x8100, 0); // a priority tag is no VLAN
+	assert_int_equal(long_ways("ran", &f, 2, "internet"), 0);
+}
+
+static void long_for_others(void **state)
+{
+	static const struct tunnel_case six = {"", "fd00:1::1", "fd00:1::2", 0x104, 0, 1};
+	static struct frame f;
+
+	assert_int_equal(long_ways("ran", gpdu(&f, &six, 4, 9, 1, 40), 2, "internet"), 2);
+	gpdu(&f, &cases[0], 4, 9, 1, 40);
+	frame_append(&f, NULL, 1); // padding
+	assert_int_equal(long_ways("ran", &f, 2, "internet"), 2);
+	// Looked for no longer behind PLAIN_LOOKS others, so that a vector of IP packets costs no more than that.
+	gpdu(&f, &cases[0], 4, 9, 1, 40);
+	kit_clear();
+	uint64_t before = packets_of("ip-input");
+	send_strays();
+	assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_count("internet"), 1);
+	assert_int_equal(packets_of("ip-input") - before, PLAIN_LOOKS + 1);
+}
+
+// Frames of a payload size that says their place in the vector.
+static void in_order(const char *port, uint32_t step)
+{
+	for (uint32_t i = 1; i < kit_count(port); i++)
+		assert_int_equal(kit_frame(port, i)->length, kit_frame(port, i - 1)->length + step);
+}
+
+// Two endpoints take turns: each look teaches the other; those of the one that was not learnt last go the long way.
+static void two_endpoints(void **state)
+{
+	static struct frame f;
+	uint64_t before = packets_of("ip-input");
+
+	kit_clear();
+	for (uint32_t i = 0; i < 40; i++) {
+		gpdu(&f, &cases[i % 2 ? 2 : 0], 4, 9, 1, 40 + i);
+		assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	}
+	kit_run();
+	assert_int_equal(kit_count("internet"), 20);
+	assert_int_equal(kit_count("homes"), 20);
+	in_order("internet", 2);
+	in_order("homes", 2);
+	assert_int_equal(packets_of("ip-input") - before, (40 - PLAIN_LOOKS) / 2);
+}
+
+// A port that takes every frame: the example is for another host's address, so is what goes its way; and a frame that is equal
+// in every byte is none of the example's when it came in by another port.
+static void other_addresses(void **state)
+{
+	static const struct tunnel_case loose = {"", "10.6.0.1", "10.6.0.2", 0x103, 0, 1};
+	static const uint8_t strange[6] = {2, 9, 9, 9, 9, 9};
+	static struct frame f;
+
+	gpdu(&f, &loose, 4, 9, 1, 40);
+	memcpy(f.at, strange, 6);
+	assert_int_equal(long_ways("loose", &f, 3, "internet"), 0);
+	uint64_t before = kit_reason("mac-not-ours");
+	gpdu(&f, &cases[0], 4, 9, 1, 40);
+	kit_clear();
+	assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	memcpy(f.at, strange, 6);
+	assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_count("internet"), 1);
+	assert_int_equal(kit_reason("mac-not-ours") - before, 1);
+	before = kit_reason("gtpu-not-endpoint"); // row G20
+	gpdu(&f, &cases[0], 4, 9, 1, 40);
+	kit_clear();
+	assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	assert_int_equal(kit_send("loose", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_count("internet"), 1);
+	assert_int_equal(kit_reason("gtpu-not-endpoint") - before, 1);
+}
+
+// ---- nothing is learnt for longer than a vector ----------------------------------------------------------------------------------
+
+static uint64_t unknown_teids(const char *instance)
+{
+	uint32_t count;
+	const struct api_instance_row *r = kit_rows(API_TABLE_INSTANCE, instance, sizeof(*r), &count);
+
+	return count == 1 ? r->unknown_teid : 0;
+}
+
+struct counts {
+	uint64_t stranger, unknown, mobile, wireline;
+};
+
+// What became of two G-PDUs of no session for 10.5.0.1.
+static struct counts two_for_nobody(void)
+{
+	static const struct tunnel_case nobody = {"", "10.5.0.1", "10.5.0.2", 0x999, 6, 1};
+	static struct frame f;
+	struct counts c = {kit_reason("gtpu-not-endpoint"), kit_reason("gtpu-teid-unknown"),
+		packets_of("session-tunnel"), packets_of("session-downlink")};
+
+	gpdu(&f, &nobody, 4, 9, 1, 40);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	kit_run();
+	kit_clear();
+	return (struct counts){kit_reason("gtpu-not-endpoint") - c.stranger,
+		kit_reason("gtpu-teid-unknown") - c.unknown, packets_of("session-tunnel") - c.mobile,
+		packets_of("session-downlink") - c.wireline};
+}
+
+static void expect_counts(uint64_t stranger, uint64_t unknown, uint64_t tunnel, uint64_t downlink)
+{
+	struct counts c = two_for_nobody();
+
+	assert_int_equal(c.stranger, stranger);
+	assert_int_equal(c.unknown, unknown);
+	assert_int_equal(c.mobile, tunnel);
+	assert_int_equal(c.wireline, downlink);
+}
+
+static void endpoints_come_and_go(void **state)
+{
+	expect_counts(2, 0, 0, 0);
+	kit_begin();
+	kit_instance("late", "n3.6", "10.5.0.1", API_LOOKUP_NONE, NULL);
+	commit();
+	expect_counts(0, 2, 2, 0);
+	assert_int_equal(unknown_teids("late"), 2);
+	kit_begin();
+	kit_delete(API_INSTANCE, "late");
+	kit_instance("later", "n3.6", "10.5.0.1", API_LOOKUP_NONE, NULL);
+	commit();
+	expect_counts(0, 2, 2, 0);
+	assert_int_equal(unknown_teids("later"), 2);
+	kit_begin();
+	kit_delete(API_INSTANCE, "later");
+	commit();
+	expect_counts(2, 0, 0, 0);
+	kit_begin();
+	kit_path("wire6", "10.5.0.1", "10.5.0.2");
+	commit();
+	expect_counts(0, 2, 0, 2);
+	kit_begin(); // the endpoint's number stays, its address is no interface's any more
+	put_interface("n3.6", "ran", 6, "10.5.0.7/24", NULL);
+	commit();
+	expect_counts(0, 0, 0, 0);
+	kit_begin(); // row G20: now it is another interface's
+	put_interface("n3b", "loose", 0, "10.6.0.1/24", "10.5.0.1/32");
+	put_interface("n3.6", "ran", 6, "10.7.0.1/24", NULL);
+	commit();
+	expect_counts(2, 0, 0, 0);
+	settle_world();
+}
+
+// ---- order -----------------------------------------------------------------------------------------------------------------------
+
+// TS 29.281 §7.3.2: an End Marker is the last packet of its tunnel, also within a vector.
+static void marker_behind_packets(int strays_first)
+{
+	static const uint8_t marker[8] = {0x30, GTPU_END_MARKER, 0, 0, 0, 0, 3, 0};
+	static struct frame f;
+	struct kit_mobile k;
+
+	kit_mobile(&k, 7, NULL, NULL);
+	kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x300, 1);
+	kit_far_gtpu(&k, 1, API_FROM_ACCESS, "gnb", 0x400);
+	put("bearer", &k);
+	kit_clear();
+	uint64_t before = packets_of("gtpu-input");
+	if (strays_first)
+		send_strays();
+	ip_packet(&f, FAR4, UE4, 80);
+	tunnel(&f, "10.9.0.2", "10.9.0.1", 0x300, NO_QFI, API_PDU_DL);
+	link_layer(&f, "peers", 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(kit_send("peers", f.at, f.length), 0);
+	frame_payload(&f, 0);
+	frame_append(&f, marker, sizeof(marker));
+	frame_udp(&f, 2152, 2152);
+	frame_ip(&f, "10.9.0.2", "10.9.0.1", 17);
+	link_layer(&f, "peers", 1);
+	assert_int_equal(kit_send("peers", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_count("ran"), 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(kit_frame("ran", i)->bytes[14 + 28 + 1], i < 3 ? GTPU_GPDU : GTPU_END_MARKER);
+	assert_int_equal(packets_of("gtpu-input") - before, strays_first ? 4 : 1);
+	gone("bearer");
+}
+
+// By either way.
+static void end_marker_is_last(void **state)
+{
+	marker_behind_packets(0);
+	marker_behind_packets(1);
+}
+
+// Packets of several segments are as plain as others: none of a tunnel is overtaken.
+static void segments_in_order(void **state)
+{
+	static const struct tunnel_case through = {"", "10.6.0.1", "10.6.0.2", 0x105, 0, 1};
+	static struct frame f;
+	uint32_t length[6];
+
+	kit_clear();
+	for (uint32_t i = 0; i < 6; i++) {
+		gpdu(&f, &through, 4, NO_QFI, 1, i % 2 ? 40 + i : 6000 + i);
+		length[i] = f.length;
+		assert_int_equal(kit_send("loose", f.at, f.length), 0);
+	}
+	kit_run();
+	assert_int_equal(kit_count("loose"), 6);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(kit_frame("loose", i)->length, length[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(short_for_the_plain),
+		cmocka_unit_test(long_for_others),
+		cmocka_unit_test(two_endpoints),
+		cmocka_unit_test(other_addresses),
+		cmocka_unit_test(endpoints_come_and_go),
+		cmocka_unit_test(segments_in_order),
+		cmocka_unit_test(end_marker_is_last),
+	};
+
+	return cmocka_run_group_tests(all, setup, NULL);
+}
