@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"isthmus/controlplane/internal/pfcp"
 )
@@ -25,6 +26,7 @@ const (
 // answer is what is checked in a response. Decoding into typed messages would cost more than the server's own work.
 type answer struct {
 	header  pfcp.Header
+	at      time.Time // when it came in
 	cause   pfcp.Cause
 	node    bool
 	seid    uint64 // the user plane's; 0: absent

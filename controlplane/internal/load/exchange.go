@@ -17,7 +17,7 @@ import (
 func (r *run) offer(ctx context.Context) error {
 	start := time.Now()
 	end := time.Duration(r.opt.Seconds * float64(time.Second))
-	buffer := make([]byte, 0, 2048)
+	out := newOutbox(r)
 	sent, full := 0, false
 	for ctx.Err() == nil {
 		elapsed := time.Since(start)
@@ -26,13 +26,13 @@ func (r *run) offer(ctx context.Context) error {
 			due = min(due, r.opt.Sessions)
 		}
 		for sent < due && (end == 0 || elapsed < end) {
-			var ok bool
-			if buffer, ok = r.establish(buffer); !ok {
+			if !r.establish(out) {
 				full = true
 				break
 			}
 			sent++
 		}
+		out.flush()
 		if end == 0 && sent == r.opt.Sessions || end > 0 && elapsed >= end {
 			break
 		}
@@ -61,31 +61,26 @@ func (r *run) idle(ctx context.Context) error {
 
 func waitBriefly() { time.Sleep(100 * time.Microsecond) }
 
-// establish sends the next establishment, and the deletion of the oldest session when there are enough. It returns the
-// buffer, and false when the window is full.
-func (r *run) establish(buffer []byte) ([]byte, bool) {
+// establish sends the next establishment, and the deletion of the oldest session when there are enough; false: the window is
+// full.
+func (r *run) establish(out *outbox) bool {
+	if out.count+2 > atOnce {
+		out.flush() // not under the lock
+	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.live+1 >= r.opt.Window || len(r.unused) == 0 {
-		r.mu.Unlock()
-		return buffer, false
+		return false
 	}
 	slot := r.unused[len(r.unused)-1]
 	r.unused = r.unused[:len(r.unused)-1]
-	buffer = r.begin(buffer, establishment, slot)
-	old, found := uint32(0), false
+	out.put(r.begin(out.room(), establishment, slot))
 	if len(r.oldest) >= r.opt.Sessions {
-		old, found = r.oldest[0], true
+		old := r.oldest[0]
 		r.oldest = r.oldest[1:]
+		out.put(r.begin(out.room(), deletion, old))
 	}
-	r.mu.Unlock()
-	r.conn.Write(buffer) // a failed send is a lost packet: it is repeated
-	if found {
-		r.mu.Lock()
-		buffer = r.begin(buffer, deletion, old)
-		r.mu.Unlock()
-		r.conn.Write(buffer)
-	}
-	return buffer, true
+	return true
 }
 
 // begin notes a new request of a slot and encodes it. The lock is held.
@@ -96,7 +91,7 @@ func (r *run) begin(buffer []byte, k kind, slot uint32) []byte {
 			break
 		}
 	}
-	now := time.Now()
+	now := time.Now().Round(0) // without the monotonic clock: the kernel's stamps have none
 	q := &r.table[r.sequence%tableSize]
 	*q = request{sequence: r.sequence, slot: slot, kind: k, live: true, first: now, next: now.Add(r.opt.T1)}
 	r.waiting = append(r.waiting, r.sequence)
@@ -119,35 +114,43 @@ func (r *run) encode(buffer []byte, q *request) []byte {
 // cp is the SEID that we give a slot's session.
 func (r *run) cp(slot uint32) uint64 { return 1<<32 + uint64(slot) }
 
-// read takes answers until the socket is closed.
+// read takes answers until the socket is closed. What follows from them goes out when all that came at once are read.
 func (r *run) read() error {
-	in, out := make([]byte, 65536), make([]byte, 0, 2048)
-	for {
-		n, err := r.conn.Read(in)
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			continue // an ICMP error: the peer is not there, which the missing answers will tell
-		}
-		h, err := pfcp.DecodeHeader(in[:n])
-		if err != nil {
-			r.wrong("a message that is not PFCP: " + err.Error())
-			continue
-		}
-		if h.Type.Request() {
-			r.serve(in[:n])
-			continue
-		}
-		var a answer
-		var bad error
-		if h.HasSEID {
-			bad = a.parse(h, in[:n])
-		}
-		if out = r.answered(out, h, &a, bad); len(out) > 0 {
-			r.conn.Write(out)
-		}
+	in, err := newInbox(r)
+	if err != nil {
+		return err
 	}
+	out := newOutbox(r)
+	for {
+		n, err := in.batch.Receive(r.raw)
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		} // another is an ICMP error: the peer is not there, which the missing answers will tell
+		for i := range n {
+			r.take(in.buffers[i][:in.batch.Length(i)], in.batch.Stamp(i), out)
+		}
+		out.flush()
+	}
+}
+
+// take deals with one message that came in at a moment.
+func (r *run) take(b []byte, at time.Time, out *outbox) {
+	h, err := pfcp.DecodeHeader(b)
+	if err != nil {
+		r.wrong("a message that is not PFCP: " + err.Error())
+		return
+	}
+	if h.Type.Request() {
+		r.serve(b)
+		return
+	}
+	var a answer
+	var bad error
+	if h.HasSEID {
+		bad = a.parse(h, b)
+	}
+	a.at = at
+	out.put(r.answered(out.room(), h, &a, bad))
 }
 
 func (r *run) wrong(what string) {
@@ -158,7 +161,6 @@ func (r *run) wrong(what string) {
 
 // answered checks an answer and returns the request that follows from it, or an empty buffer.
 func (r *run) answered(buffer []byte, h pfcp.Header, a *answer, bad error) []byte {
-	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := &r.table[h.Sequence%tableSize]
@@ -169,7 +171,7 @@ func (r *run) answered(buffer []byte, h pfcp.Header, a *answer, bad error) []byt
 	q.live = false
 	r.live--
 	defer r.finished()
-	r.latency[q.kind].add(now.Sub(q.first))
+	r.latency[q.kind].add(max(a.at.Sub(q.first), 0))
 	what := ""
 	if bad != nil {
 		what = bad.Error()

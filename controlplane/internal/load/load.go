@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"isthmus/controlplane/internal/pfcp"
@@ -93,6 +94,7 @@ const tableSize = 1 << 16
 type run struct {
 	opt      Options
 	conn     *net.UDPConn
+	raw      syscall.RawConn
 	tmpl     *templates
 	recovery time.Time
 
@@ -131,7 +133,7 @@ type Result struct {
 	Modified    uint64 `json:"modified"`
 	Deleted     uint64 `json:"deleted"`
 
-	Latency map[string]Latency `json:"latency"` // by kind of request, from the first sending
+	Latency map[string]Latency `json:"latency"` // by kind of request, from the first sending to the answer's arrival at the socket
 	Wrong   map[string]uint64  `json:"wrong"`   // what was wrong with answers
 }
 
@@ -188,6 +190,9 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 		return nil, err
 	}
 	r := newRun(opt, conn, tmpl)
+	if r.raw, err = conn.SyscallConn(); err != nil {
+		return nil, err
+	}
 	if err := r.associate(ctx); err != nil {
 		return nil, err
 	}

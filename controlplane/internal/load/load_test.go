@@ -16,22 +16,30 @@ import (
 
 func options(up *smftest.Server) Options {
 	return Options{
-		Peer: up.Addr, Rate: 2000, Sessions: 50, Seconds: 0.3, ModifyRatio: 1.5, Window: 1000, T1: 500 * time.Millisecond, N1: 10,
+		Peer: up.Addr, Rate: 2000, Sessions: 50, Seconds: 0.3, ModifyRatio: 1.5, Window: 1000, T1: 500 * time.Millisecond, N1: 100,
 		Access: "access", Core: "core", FirstUE: netip.MustParseAddr("10.45.0.1"), AccessPeer: netip.MustParseAddr("192.0.2.9"),
 	}
 }
 
 func TestRun(t *testing.T) {
 	up := smftest.Start(t)
-	r, err := Run(t.Context(), options(up))
-	if err != nil {
-		t.Fatal(err)
+	opt := options(up)
+	var r *Result
+	for ; ; opt.Seconds *= 2 { // until the oldest had to go: a busy machine does less in that time
+		var err error
+		if r, err = Run(t.Context(), opt); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Verdict(); err != nil {
+			t.Fatal(err)
+		}
+		if r.Established > 2*uint64(opt.Sessions) {
+			break
+		}
 	}
-	if err := r.Verdict(); err != nil {
-		t.Fatal(err)
-	}
-	if r.Established < 300 || r.Deleted != r.Established || r.Modified < r.Established+r.Established/2-1 || r.Modified > 2*r.Established {
-		t.Fatalf("%d established, %d modified, %d deleted", r.Established, r.Modified, r.Deleted)
+	if float64(r.Established) > opt.Rate*r.Seconds+1 || r.Deleted != r.Established || r.Modified < r.Established+r.Established/2-1 ||
+		r.Modified > 2*r.Established {
+		t.Fatalf("%d established in %g s, %d modified, %d deleted", r.Established, r.Seconds, r.Modified, r.Deleted)
 	}
 	if n := up.Sessions(); n != 0 {
 		t.Fatalf("%d sessions are left", n)
@@ -62,7 +70,7 @@ func TestRunLossy(t *testing.T) {
 		return h.Sequence%10 == 5 && !again
 	})
 	opt := options(up)
-	opt.Rate, opt.T1, opt.N1 = 500, 100*time.Millisecond, 20
+	opt.Seconds, opt.T1, opt.N1 = 0, 100*time.Millisecond, 100
 	r, err := Run(t.Context(), opt)
 	if err != nil || r.Verdict() != nil || r.Resent == 0 {
 		t.Fatalf("%+v, %v, %v", r, err, r.Verdict())
@@ -108,8 +116,14 @@ func TestRunWrong(t *testing.T) {
 				}
 				return m
 			})
+			up.Lose(func(h pfcp.Header) bool { // no session goes before all have come: that two are one is seen while both live
+				return (h.Type == pfcp.SessionModificationRequestType || h.Type == pfcp.SessionDeletionRequestType) && up.Sessions() < 3
+			})
 			opt := options(up)
-			opt.Seconds, opt.Sessions, opt.T1, opt.N1 = 0, 3, 30*time.Millisecond, 1
+			opt.Seconds, opt.Sessions, opt.T1 = 0, 3, 30*time.Millisecond
+			if test.want == "not answered" {
+				opt.N1 = 1
+			}
 			r, err := Run(t.Context(), opt)
 			if err != nil && !strings.Contains(err.Error(), "in time") {
 				t.Fatal(err)
