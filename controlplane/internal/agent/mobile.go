@@ -185,6 +185,11 @@ func restartsPFCP(was, is *Plan) bool {
 // connection, they are compared too; else the plan's objects alone.
 func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, all bool) (Result, error) {
 	m := a.mobile.plane
+	// With a million sessions these take seconds, in which requests are carried out.
+	m.Prepare(plan.Settings)
+	if all && int(c.Hello().Objects) >= m.Count("") { // else most is to be sent, whatever it is compared with
+		m.PrepareCompare()
+	}
 	m.Lock()
 	defer m.Unlock()
 	held, err := c.List(ctx)

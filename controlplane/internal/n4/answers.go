@@ -3,7 +3,9 @@
 package n4
 
 import (
+	"bytes"
 	"hash/maphash"
+	"math"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -28,35 +30,41 @@ func keyOf(k *socket, from netip.AddrPort, h pfcp.Header) transactionKey {
 
 const answerShards = 16
 
-// answers remembers requests in progress, and answers for as long as the peer may repeat its request.
+// answers remembers requests in progress, and answers for as long as the peer may repeat its request. At 10,000 requests a
+// second that is 300,000 answers, so they are kept as bytes in a log, without a pointer to each: 150 bytes for an
+// establishment, of which its answer is 70.
 type answers struct {
 	keep   time.Duration
 	seed   maphash.Seed
+	start  time.Time // what expires is counted from here
 	shards [answerShards]answerShard
 	size   atomic.Int64
 }
 
-// answerShard: lock guards all of it. done holds the answered ones in the order of their end, which is that of their expiry.
+// answerShard: lock guards all of it. The log has the answers in the order of their end, which is that of their expiry; known
+// is where in it, by the hash of the key. Of two keys with one hash (that nobody can choose) the later answer is kept.
 type answerShard struct {
 	lock  sync.Mutex
-	known map[transactionKey]*transaction
-	done  []*transaction // a queue: head is the first live one
-	head  int
+	open  map[transactionKey]uint64 // in progress: digest of the request
+	known map[uint64]place
+	log   answerLog
 	limit int
 }
 
-type transaction struct {
+// kept is an answer in the log.
+type kept struct {
 	key     transactionKey
 	digest  uint64 // of the request
-	answer  []byte // nil: in progress
-	expires time.Time
+	expires int64
+	answer  []byte
 }
 
 func newAnswers(limit int, keep time.Duration) *answers {
-	a := &answers{keep: keep, seed: maphash.MakeSeed()}
+	a := &answers{keep: keep, seed: maphash.MakeSeed(), start: time.Now()}
 	for i := range a.shards {
-		a.shards[i].known = make(map[transactionKey]*transaction)
-		a.shards[i].limit = max(limit/answerShards, 1)
+		sh := &a.shards[i]
+		sh.open, sh.known = make(map[transactionKey]uint64), make(map[uint64]place)
+		sh.limit = max(limit/answerShards, 1)
 	}
 	return a
 }
@@ -64,6 +72,10 @@ func newAnswers(limit int, keep time.Duration) *answers {
 func (a *answers) shard(k transactionKey) *answerShard {
 	return &a.shards[(k.sequence^uint32(k.port))%answerShards]
 }
+
+func (a *answers) now() int64 { return int64(time.Since(a.start)) }
+
+func (a *answers) hash(k transactionKey) uint64 { return maphash.Comparable(a.seed, k) }
 
 type beginning uint8
 
@@ -79,39 +91,47 @@ const (
 func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer []byte, evicted bool) {
 	sh := a.shard(k)
 	digest := maphash.Bytes(a.seed, request)
+	hash := a.hash(k)
 	sh.lock.Lock()
 	defer sh.lock.Unlock()
-	a.expire(sh, time.Now())
-	if t := sh.known[k]; t != nil {
-		switch {
-		case t.answer == nil:
-			return inProgress, nil, false
-		case t.digest == digest:
-			return answered, t.answer, false
-		}
-		a.remove(sh, t)
+	a.expire(sh)
+	if _, there := sh.open[k]; there {
+		return inProgress, nil, false
 	}
-	if len(sh.known) >= sh.limit {
+	if at, there := sh.known[hash]; there {
+		if t := sh.log.at(at); t.key == k {
+			if t.digest == digest {
+				return answered, bytes.Clone(t.answer), false // the log's memory is used again
+			}
+			a.remove(sh, hash, at)
+		}
+	}
+	if len(sh.open)+len(sh.known) >= sh.limit {
 		if !a.evict(sh) {
 			return full, nil, false
 		}
 		evicted = true
 	}
-	sh.known[k] = &transaction{key: k, digest: digest}
+	sh.open[k] = digest
 	a.size.Add(1)
 	return fresh, nil, evicted
 }
 
-// finish keeps the answer.
+// finish keeps the answer, which stays the caller's.
 func (a *answers) finish(k transactionKey, answer []byte) {
 	sh := a.shard(k)
+	hash := a.hash(k)
 	sh.lock.Lock()
 	defer sh.lock.Unlock()
-	if t := sh.known[k]; t != nil && t.answer == nil {
-		t.answer = answer
-		t.expires = time.Now().Add(a.keep)
-		sh.done = append(sh.done, t)
+	digest, there := sh.open[k]
+	if !there {
+		return
 	}
+	delete(sh.open, k)
+	if _, there := sh.known[hash]; there {
+		a.size.Add(-1)
+	}
+	sh.known[hash] = sh.log.add(&kept{k, digest, a.now() + int64(a.keep), answer})
 }
 
 // forget makes a request in progress unknown: its retransmission is tried anew.
@@ -119,8 +139,9 @@ func (a *answers) forget(k transactionKey) {
 	sh := a.shard(k)
 	sh.lock.Lock()
 	defer sh.lock.Unlock()
-	if t := sh.known[k]; t != nil && t.answer == nil {
-		a.remove(sh, t)
+	if _, there := sh.open[k]; there {
+		delete(sh.open, k)
+		a.size.Add(-1)
 	}
 }
 
@@ -130,56 +151,58 @@ func (a *answers) forgetPeer(addr netip.Addr) {
 	for i := range a.shards {
 		sh := &a.shards[i]
 		sh.lock.Lock()
-		for _, t := range sh.done[sh.head:] {
-			if t.key.addr == from {
-				a.remove(sh, t)
+		for hash, at := range sh.known {
+			if sh.log.at(at).key.addr == from {
+				a.remove(sh, hash, at)
 			}
 		}
 		sh.lock.Unlock()
 	}
 }
 
-// remove makes a transaction unknown; in the queue it stays until its time.
-func (a *answers) remove(sh *answerShard, t *transaction) {
-	if sh.known[t.key] == t {
-		delete(sh.known, t.key)
+// remove makes an answer unknown, if it is the one under its hash; in the log it stays until its time.
+func (a *answers) remove(sh *answerShard, hash uint64, at place) {
+	if now, there := sh.known[hash]; there && now == at {
+		delete(sh.known, hash)
 		a.size.Add(-1)
 	}
 }
 
 // evict makes room; false: all are in progress.
 func (a *answers) evict(sh *answerShard) bool {
-	for before := len(sh.known); len(sh.known) == before; a.drop(sh) {
-		if sh.head == len(sh.done) {
+	for before := len(sh.known); len(sh.known) == before; {
+		if !a.drop(sh, math.MaxInt64) {
 			return false
 		}
 	}
 	return true
 }
 
-func (a *answers) expire(sh *answerShard, now time.Time) {
-	for sh.head < len(sh.done) && sh.done[sh.head].expires.Before(now) {
-		a.drop(sh)
+func (a *answers) expire(sh *answerShard) {
+	for now := a.now(); a.drop(sh, now); {
 	}
 }
 
-func (a *answers) drop(sh *answerShard) {
-	a.remove(sh, sh.done[sh.head])
-	sh.done[sh.head] = nil
-	sh.head++
-	if sh.head*2 > len(sh.done) && sh.head > 64 || sh.head == len(sh.done) {
-		sh.done = append(sh.done[:0], sh.done[sh.head:]...)
-		sh.head = 0
+// drop takes the first answer out of the log when it ends before now; false: there is none.
+func (a *answers) drop(sh *answerShard, now int64) bool {
+	at, t, ok := sh.log.first()
+	if !ok || t.expires >= now {
+		return false
 	}
+	a.remove(sh, a.hash(t.key), at)
+	sh.log.drop()
+	return true
 }
 
 // sweep drops what expired while nothing came in.
 func (a *answers) sweep() {
-	now := time.Now()
 	for i := range a.shards {
 		sh := &a.shards[i]
 		sh.lock.Lock()
-		a.expire(sh, now)
+		a.expire(sh)
+		if len(sh.known)+len(sh.open) == 0 { // maps do not shrink by themselves
+			sh.known, sh.open = make(map[uint64]place), make(map[transactionKey]uint64)
+		}
 		sh.lock.Unlock()
 	}
 }

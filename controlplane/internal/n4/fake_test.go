@@ -5,6 +5,7 @@ package n4
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -312,8 +313,10 @@ func (r *reply) cause() pfcp.Cause {
 	return 0
 }
 
+// parseReply keeps nothing of b: the next datagram is read into it while a test still looks at this one.
 func parseReply(t testing.TB, b []byte, from netip.AddrPort) *reply {
-	r := &reply{typ: pfcp.MessageType(b[1]), ies: map[uint16][]byte{}, from: from, raw: slices.Clone(b)}
+	b = slices.Clone(b)
+	r := &reply{typ: pfcp.MessageType(b[1]), ies: map[uint16][]byte{}, from: from, raw: b}
 	if int(binary.BigEndian.Uint16(b[2:]))+4 != len(b) {
 		t.Errorf("length of an answer is wrong: %x", b)
 		return r
@@ -359,7 +362,7 @@ func newSMF(t testing.TB, node, addr string) *smf {
 	}
 	conn.SetReadBuffer(4 << 20)
 	a := conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	m := &smf{t: t, node: node, conn: conn, addr: netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), in: make(chan *reply, 4096),
+	m := &smf{t: t, node: node, conn: conn, addr: netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), in: make(chan *reply, 1<<14),
 		recovery: time.Unix(1_700_000_000, 0)}
 	done := make(chan struct{})
 	go func() {
@@ -429,15 +432,21 @@ func (m *smf) wait(d time.Duration) *reply {
 	}
 }
 
+// must returns the next message.
+func (m *smf) must(what string) *reply {
+	m.t.Helper()
+	r := m.wait(limit)
+	if r == nil {
+		m.t.Fatalf("nothing comes: %s", what)
+	}
+	return r
+}
+
 // ask sends and returns what comes back.
 func (m *smf) ask(b []byte) *reply {
 	m.t.Helper()
 	m.send(b)
-	r := m.wait(2 * time.Second)
-	if r == nil {
-		m.t.Fatalf("no answer to message type %d", b[1])
-	}
-	return r
+	return m.must(fmt.Sprintf("an answer to message type %d", b[1]))
 }
 
 // silence fails when something comes.
@@ -557,10 +566,14 @@ func (h *harness) rises(reason string, n uint64, do func()) {
 
 func (h *harness) happened(event string) uint64 { return h.s.Snapshot().Events[event] }
 
-// wait polls until ok, at most five seconds.
+// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
+// may take seconds.
+const limit = 30 * time.Second
+
+// wait polls until ok.
 func wait(t testing.TB, ok func() bool, what string) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("timeout: %s", what)
 		}

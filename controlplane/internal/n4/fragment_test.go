@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"runtime"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -61,9 +60,5 @@ func TestFragments(t *testing.T) {
 	}
 	// One that never gets complete costs nothing: the kernel keeps it, bounded, and forgets it.
 	h.rises("too-short", 1, func() { m.send(make([]byte, 3)) })
-	before := time.Now()
 	m.alive()
-	if time.Since(before) > time.Second {
-		t.Error("the next heartbeat took long")
-	}
 }

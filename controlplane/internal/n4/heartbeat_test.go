@@ -20,6 +20,7 @@ func TestHeartbeatOfStrangers(t *testing.T) {
 	m.mustSetUp()
 	stranger.alive()
 	const flood = 2000
+	began := time.Now()
 	for i := range flood {
 		stranger.send(message(pfcp.HeartbeatRequestType, 0, uint32(i), recoveryIE(time.Now())))
 		if i%100 == 0 {
@@ -27,13 +28,17 @@ func TestHeartbeatOfStrangers(t *testing.T) {
 		}
 	}
 	m.alive()
-	wait(t, func() bool { return h.s.Snapshot().Received["heartbeat-request"] >= flood+22 }, "all read")
-	s := h.s.Snapshot()
-	if s.Rejected["rate-unknown-peers"] < flood*8/10 || s.Rejected["rate-peer"] != 0 {
-		t.Errorf("rejected %v", s.Rejected)
+	var s *Snapshot
+	wait(t, func() bool {
+		s = h.s.Snapshot()
+		return s.Sent["heartbeat-response"]+s.Rejected["rate-unknown-peers"] == flood+22
+	}, "all answered or refused")
+	// What a second brings at once, and what each second brings.
+	if most := cfg.UnknownRate * int(time.Since(began)/time.Second+2); int(s.Sent["heartbeat-response"])-22 > most {
+		t.Errorf("%d answered, at most %d wanted", s.Sent["heartbeat-response"]-22, most)
 	}
-	if answered := s.Sent["heartbeat-response"] - 22; answered+s.Rejected["rate-unknown-peers"] != flood+0 {
-		t.Errorf("%d answered, %d refused, of %d", answered, s.Rejected["rate-unknown-peers"], flood)
+	if s.Rejected["rate-peer"] != 0 {
+		t.Errorf("rejected %v", s.Rejected)
 	}
 }
 
@@ -55,7 +60,7 @@ func TestHeartbeatMalformed(t *testing.T) {
 func TestHeartbeatResponseMalformed(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := fast(m.peer())
-	cfg.Timeout, cfg.Retries = 200*time.Millisecond, 3
+	cfg.Timeout = limit
 	h := start(t, cfg, nil, m)
 	m.set(func() { m.silent = true })
 	m.send(message(pfcp.AssociationSetupRequestType, 0, m.next(), nodeIE(m.node), recoveryIE(m.recovery)))
@@ -135,9 +140,10 @@ func TestPathFailure(t *testing.T) {
 	seid := m.establish(1)
 	m.set(func() { m.silent = true })
 	wait(t, func() bool { return h.s.Snapshot().Associations[0].State == "failed" }, "path failure")
-	if h.fake.Count("smf1") != 1 || h.fake.Associations()[0].FailedAt.IsZero() {
+	if h.fake.Count("smf1") != 1 {
 		t.Error("sessions did not outlive the path")
 	}
+	wait(t, func() bool { return !h.fake.Associations()[0].FailedAt.IsZero() }, "stored as failed")
 	done := make(chan error, 1)
 	h.s.Report("smf1", m.addr.Addr(), 1, &pfcp.SessionReportRequest{Inactive: true},
 		func(_ *pfcp.SessionReportResponse, err error) { done <- err })
@@ -146,22 +152,25 @@ func TestPathFailure(t *testing.T) {
 	}
 	m.set(func() { m.silent = false })
 	wait(t, func() bool { return h.s.Snapshot().Associations[0].State == "up" }, "path restored")
-	if !h.fake.Associations()[0].FailedAt.IsZero() {
-		t.Error("stored as failed")
-	}
+	wait(t, func() bool { return h.fake.Associations()[0].FailedAt.IsZero() }, "stored as up")
 	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted {
 		t.Errorf("cause %d", r.cause())
 	}
 }
 
+// failPath has the server find that nothing answers its heartbeats.
+func (h *harness) failPath(id string) {
+	h.s.post(func() { h.s.pathFailed(h.s.table.associations[id], ErrTimeout) })
+}
+
 func TestHeadlessExpires(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := fast(m.peer())
+	cfg := quiet(m.peer())
 	cfg.Headless = -1
 	h := start(t, cfg, nil, m)
 	m.mustSetUp()
 	m.establish(1)
-	m.set(func() { m.silent = true })
+	h.failPath("smf1")
 	wait(t, func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 }, "sessions deleted")
 	if len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil {
 		t.Error("the association is still there")
@@ -174,8 +183,8 @@ func TestSetTakeover(t *testing.T) {
 	outsider := newSMF(t, "smf3", "127.0.0.3:0")
 	pa, pb := a.peer(), b.peer()
 	pa.Set, pb.Set = "set1", "set1"
-	cfg := fast(pa, pb, outsider.peer())
-	cfg.Headless = 2 * time.Second
+	cfg := quiet(pa, pb, outsider.peer())
+	cfg.Headless = time.Hour
 	h := start(t, cfg, nil, a, b, outsider)
 	a.mustSetUp()
 	b.mustSetUp()
@@ -186,21 +195,25 @@ func TestSetTakeover(t *testing.T) {
 			t.Errorf("cause %d", r.cause())
 		}
 	})
-	a.set(func() { a.silent = true })
+	h.failPath("smf1")
 	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
 	got := make(chan error, 1)
 	h.s.Report("smf1", a.addr.Addr(), 1, &pfcp.SessionReportRequest{Inactive: true},
 		func(_ *pfcp.SessionReportResponse, err error) { got <- err })
-	r := b.wait(time.Second)
-	if r == nil || r.typ != pfcp.SessionReportRequestType {
+	r := b.must("the report")
+	if r.typ != pfcp.SessionReportRequestType {
 		t.Fatalf("the report did not go to the other member: %+v", r)
 	}
 	b.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ie(19, 1)))
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
-	wait(t, func() bool { return h.fake.Count("smf2") == 1 }, "adopted")
-	if len(h.fake.seen().released) != 0 || h.happened("sessions-adopted") != 1 {
+	h.s.post(func() { // the hour is over
+		h.s.cfg.Headless = -1
+		h.s.startHeadless(h.s.table.associations["smf1"])
+	})
+	wait(t, func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 }, "adopted")
+	if len(h.fake.seen().released) != 0 {
 		t.Error("sessions were released")
 	}
 	if r := b.delete(seid); r.cause() != pfcp.CauseAccepted {

@@ -37,11 +37,7 @@ func (s *Server) nodeMessage(p *packet) {
 		return
 	}
 	m, why := s.nodeRequest(p, src)
-	if b := s.respond(p.k, p.from, p.h, m); b != nil {
-		s.answers.finish(key, b)
-	} else {
-		s.answers.forget(key)
-	}
+	s.conclude(p.k, p.from, p.h, key, m)
 	if why != accepted {
 		if a := src.find(p.from); a != nil {
 			a.refused.Add(1)

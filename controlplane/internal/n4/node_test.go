@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,9 +19,9 @@ func contextFor(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// quiet is a configuration whose heartbeats do not come into the way of a test.
+// quiet is a configuration without heartbeats, and without repetitions: nothing comes into the way of a test.
 func quiet(peers ...Peer) Config {
-	return Config{Peers: peers, HeartbeatInterval: -1, Timeout: 200 * time.Millisecond, Retries: 2}
+	return Config{Peers: peers, HeartbeatInterval: -1, Timeout: limit, Retries: -1}
 }
 
 // fast finds out within a fraction of a second that a peer is gone.
@@ -217,8 +219,8 @@ func TestNodeRequests(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	h.s.RequestRelease("smf1", time.Minute, func(err error) { done <- err })
-	ask := m.wait(time.Second)
-	if ask == nil || ask.typ != pfcp.AssociationUpdateRequestType || len(ask.ies[111]) != 1 || ask.ies[111][0]&1 == 0 {
+	ask := m.must("a request")
+	if ask.typ != pfcp.AssociationUpdateRequestType || len(ask.ies[111]) != 1 || ask.ies[111][0]&1 == 0 {
 		t.Fatalf("release request: %+v", ask)
 	}
 	m.send(message(pfcp.AssociationUpdateResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
@@ -229,8 +231,8 @@ func TestNodeRequests(t *testing.T) {
 		t.Errorf("state %s", state)
 	}
 	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: []pfcp.RemotePeer{{Addr: netip.MustParseAddr("192.0.2.1")}}})
-	ask = m.wait(time.Second)
-	if ask == nil || ask.typ != pfcp.NodeReportRequestType || len(ask.ies[102]) == 0 {
+	ask = m.must("a node report")
+	if ask.typ != pfcp.NodeReportRequestType || len(ask.ies[102]) == 0 {
 		t.Fatalf("node report: %+v", ask)
 	}
 	m.send(message(pfcp.NodeReportResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
@@ -249,7 +251,7 @@ func TestReleaseDuringEstablishment(t *testing.T) {
 	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node)))
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
-	if r := m.wait(time.Second); r == nil || r.cause() != pfcp.CauseNoAssociation {
+	if r := m.must("an answer"); r.cause() != pfcp.CauseNoAssociation {
 		t.Errorf("%+v", r)
 	}
 	wait(t, func() bool { return h.fake.Count("") == 0 }, "session deleted")
@@ -326,8 +328,8 @@ func TestConnect(t *testing.T) {
 	peer.Connect = true
 	h := start(t, quiet(peer), nil, m)
 	answer := func(cause byte, node string) {
-		r := m.wait(3 * time.Second)
-		if r == nil || r.typ != pfcp.AssociationSetupRequestType || len(r.ies[43]) < 4 {
+		r := m.must("an association set-up request")
+		if r.typ != pfcp.AssociationSetupRequestType || len(r.ies[43]) < 4 {
 			t.Fatalf("no association set-up request: %+v", r)
 		}
 		m.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, cause), recoveryIE(m.recovery), ie(89, 1)))
@@ -377,47 +379,92 @@ func TestFeatures(t *testing.T) {
 func TestNodeReportAgain(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := quiet(m.peer())
-	cfg.Timeout, cfg.Retries = 20*time.Millisecond, 1
+	cfg.Timeout, cfg.Retries = 50*time.Millisecond, 1
 	h := start(t, cfg, nil, m)
 	m.mustSetUp()
-	one, two := pfcp.RemotePeer{Addr: netip.MustParseAddr("192.0.2.1")}, pfcp.RemotePeer{Addr: netip.MustParseAddr("192.0.2.2")}
-	m.set(func() { m.silent = true })
-	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: []pfcp.RemotePeer{one, two}})
-	wait(t, func() bool { return h.happened("request-timed-out") >= 2 }, "given up, and tried again")
-	h.s.NodeReport(&pfcp.NodeReportRequest{Restored: []pfcp.RemotePeer{one}})
-	wait(t, func() bool { return h.happened("request-timed-out") >= 6 }, "both tried again")
-	m.set(func() { m.silent = false })
-	// 102: User Plane Path Failure Report, 187: User Plane Path Recovery Report. The first peer is no longer down.
-	failed, restored := 0, 0
-	for failed == 0 || restored == 0 {
-		r := m.wait(2 * time.Second)
-		if r == nil {
-			t.Fatalf("%d failures and %d recoveries reported", failed, restored)
+	seen := make(map[uint32]bool) // sequence numbers
+	// again waits until each of these was told, given up and told anew: under another sequence number. Something else may
+	// be under way only from before the first of them.
+	again := func(what ...string) {
+		t.Helper()
+		numbers := make(map[string]map[uint32]bool)
+		end := time.Now().Add(limit)
+		for slices.ContainsFunc(what, func(w string) bool { return len(numbers[w]) < 2 }) {
+			r := m.must("a node report of " + strings.Join(what, " and "))
+			if time.Now().After(end) {
+				t.Fatalf("not told again: %q, but %v", what, numbers)
+			}
+			told := nodeReportOf(r)
+			switch {
+			case slices.Contains(what, told):
+				if numbers[told] == nil {
+					numbers[told] = make(map[uint32]bool)
+				}
+				numbers[told][r.sequence] = true
+			case !seen[r.sequence] && len(numbers) > 0:
+				t.Fatalf("told %q, not only %q", told, what)
+			}
+			seen[r.sequence] = true
 		}
-		// A repetition of the first report, of both peers, may still be under way.
-		if b := r.ies[102]; b != nil && string(b[len(b)-4:]) == "\xc0\x00\x02\x02" {
-			failed++
-			if len(b) != 4+1+4 {
-				t.Errorf("failed: % x", b)
+	}
+	peer := func(n byte) []pfcp.RemotePeer {
+		return []pfcp.RemotePeer{{Addr: netip.AddrFrom4([4]byte{192, 0, 2, n})}}
+	}
+	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: slices.Concat(peer(1), peer(2))})
+	again("failed 1 2")
+	h.s.NodeReport(&pfcp.NodeReportRequest{Restored: peer(1)}) // so it is no longer down
+	again("failed 2", "restored 1")
+	// Answers what comes, but for one report, until no more than so many peers are untold.
+	answer := func(left int, but string) {
+		t.Helper()
+		wait(t, func() bool {
+			for len(m.in) > 0 {
+				r := <-m.in
+				seen[r.sequence] = true
+				if nodeReportOf(r) != but {
+					m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE(m.node), ie(19, 1)))
+				}
+			}
+			return h.untold() == left
+		}, "answered")
+	}
+	// An answer is for the report that it answers, and no other.
+	answer(1, "failed 2")
+	again("failed 2")
+	// What was answered is not told again while something new is.
+	answer(0, "")
+	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: peer(3)})
+	again("failed 3")
+}
+
+// nodeReportOf says what a report tells: the last octets of the GTP-U peers in its User Plane Path Failure Report (102) and
+// its User Plane Path Recovery Report (187).
+func nodeReportOf(r *reply) (told string) {
+	for _, list := range []struct {
+		name string
+		ie   uint16
+	}{{"failed", 102}, {"restored", 187}} {
+		if b := r.ies[list.ie]; b != nil {
+			told += list.name
+			for ; len(b) >= 9; b = b[9:] { // 103: Remote GTP-U Peer, with an IPv4 address
+				told += fmt.Sprintf(" %d", b[8])
 			}
 		}
-		if b := r.ies[187]; b != nil {
-			restored++
-			if string(b[len(b)-4:]) != "\xc0\x00\x02\x01" {
-				t.Errorf("restored: % x", b)
-			}
+	}
+	return told
+}
+
+// untold is how much associations have not acknowledged.
+func (h *harness) untold() (n int) {
+	done := make(chan struct{})
+	h.s.post(func() {
+		defer close(done)
+		for _, a := range h.s.table.associations {
+			n += len(a.untold)
 		}
-		m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE(m.node), ie(19, 1)))
-	}
-	wait(t, func() bool { return h.s.Snapshot().Requests == 0 }, "answered")
-	for m.wait(150*time.Millisecond) != nil {
-		m.t.Log("one more was under way")
-	}
-	n := h.s.Snapshot().Sent["node-report-request"]
-	waitOut(150 * time.Millisecond)
-	if h.s.Snapshot().Sent["node-report-request"] != n {
-		t.Error("reported again although it was answered")
-	}
+	})
+	<-done
+	return n
 }
 
 // waitOut lets time pass in which something must not happen.

@@ -237,20 +237,44 @@ func (s *Server) work(ctx context.Context, q chan *packet) {
 	}
 }
 
-// respond encodes and sends a message, and returns it for the transaction's memory.
-func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) []byte {
+// respond encodes and sends an answer that nobody will repeat.
+func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) {
+	if out := s.encoded(h, m); out != nil {
+		s.count.answered(m)
+		s.put(k, datagram{to, out.b, out})
+	}
+}
+
+// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never asked.
+func (s *Server) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key transactionKey, m pfcp.Message) {
+	out := s.encoded(h, m)
+	if out == nil && m != nil {
+		m = s.refusal(key.typ, &pfcp.Error{Cause: pfcp.CauseSystemFailure})
+		out = s.encoded(h, m)
+	}
+	if out == nil {
+		s.answers.forget(key)
+		return
+	}
+	s.count.answered(m)
+	s.answers.finish(key, out.b) // a copy: what is sent is the writer's
+	s.put(k, datagram{to, out.b, out})
+}
+
+// encoded is nil for an answer that cannot be said.
+func (s *Server) encoded(h pfcp.Header, m pfcp.Message) *outgoing {
 	if m == nil {
 		return nil
 	}
 	h.Type = m.MessageType()
-	b, err := encode(h, m)
-	if err != nil {
+	out := outgoings.Get().(*outgoing)
+	var err error
+	if out.b, err = pfcp.Append(out.b[:0], h, m); err != nil {
+		outgoings.Put(out)
 		s.log.Error("PFCP message of ours cannot be encoded", "type", h.Type, "error", err)
 		return nil
 	}
-	s.count.answered(m)
-	s.send(k, to, b)
-	return b
+	return out
 }
 
 var errStopped = errors.New("stopped")

@@ -146,20 +146,8 @@ func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 			s.missed(c.a)
 		}
 	}
-	c.h.SEID, c.h.HasSEID, c.h.Type = seid, true, m.MessageType()
-	b, err := encode(c.h, m)
-	if err != nil {
-		s.log.Error("PFCP answer cannot be encoded", "type", c.h.Type, "error", err)
-		m = s.refusal(c.key.typ, &pfcp.Error{Cause: pfcp.CauseSystemFailure})
-		b, err = encode(c.h, m)
-		if err != nil {
-			s.answers.forget(c.key)
-			return
-		}
-	}
-	s.count.answered(m)
-	s.answers.finish(c.key, b)
-	s.send(c.k, c.from, b)
+	c.h.SEID, c.h.HasSEID = seid, true
+	s.conclude(c.k, c.from, c.h, c.key, m)
 }
 
 // whyOf is what the session layer said of a request that it refused.
@@ -182,7 +170,7 @@ func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 	c.a.refused.Add(1)
 	c.s.refused(why, c.from, c.h.Type, e)
 	c.h.SEID = seid
-	c.s.answers.finish(c.key, c.s.respond(c.k, c.from, c.h, c.s.refusal(c.h.Type, e)))
+	c.s.conclude(c.k, c.from, c.h, c.key, c.s.refusal(c.h.Type, e))
 }
 
 // missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that somebody

@@ -58,7 +58,7 @@ func lookInto(path string) (boot string, recovery time.Time, err error) {
 			if meta == nil {
 				return errEncoding
 			}
-			if v := meta.Get(keyVersion); len(v) != 1 || v[0] != storeVersion {
+			if !readable(meta.Get(keyVersion)) {
 				return nil // openStore says what is wrong
 			}
 			boot = string(meta.Get(keyBoot))
@@ -92,6 +92,7 @@ func beginStore(path, boot string, log *slog.Logger) (*store, error) {
 		case !recovery.IsZero() && wrote != boot:
 			last = recovery
 			log.Warn("the machine was booted: sessions are gone, the recovery time stamp is a new one", "store", path)
+			os.Remove(path + journalSuffix) // without the store it is nobody's
 			if err := os.Remove(path); err != nil {
 				return nil, err
 			}
@@ -111,5 +112,6 @@ func beginStore(path, boot string, log *slog.Logger) (*store, error) {
 func moveAside(path string, why error, log *slog.Logger) error {
 	log.Error("the session store is damaged and moved aside; sessions are gone, the recovery time stamp is a new one",
 		"store", path, "moved", path+".bad", "error", why)
+	os.Rename(path+journalSuffix, path+journalSuffix+".bad") // if it is there
 	return os.Rename(path, path+".bad")
 }

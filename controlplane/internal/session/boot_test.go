@@ -128,9 +128,10 @@ func TestStoreDamaged(t *testing.T) {
 // A session that cannot be brought back is a session lost, which CP functions learn from the recovery time stamp.
 func TestStoreDropsSession(t *testing.T) {
 	path, recovery := stored(t)
-	edit(t, path, func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketSessions).Put(binary.BigEndian.AppendUint64(nil, 1), []byte{9})
-	})
+	j, err := openJournal(path+journalSuffix, generationOf(t, path), func(uint64, []byte) error { return nil })
+	must(t, err)
+	must(t, j.write([]record{{1, []byte{9}}}))
+	j.close()
 	if p := opened(t, path, bootID()); p.Count("") != 1 || p.Recovery().Equal(recovery) {
 		t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
 	}

@@ -25,23 +25,35 @@ const Prefix = "n4."
 
 // Key is the name of a session's object.
 func Key(seid uint64) string {
-	var b [len(Prefix) + 16]byte
+	var b [keyLength]byte
+	putKey(b[:], seid)
+	return string(b[:])
+}
+
+const keyLength = len(Prefix) + 16
+
+func putKey(b []byte, seid uint64) {
 	var raw [8]byte
 	binary.BigEndian.PutUint64(raw[:], seid)
-	copy(b[:], Prefix)
+	copy(b, Prefix)
 	hex.Encode(b[len(Prefix):], raw[:])
-	return string(b[:])
 }
 
 // object is a path or policer that sessions share. The key is the digest of the body, so equal bodies are one object.
 type object struct {
 	kind uint32
 	key  string
+	name string // kind and key: its place among the holdings
 	body []byte
 }
 
-func shared(kind uint32, body []byte) object {
-	return object{kind, Key(api.DigestOf(body)), body}
+func (o *object) id() string { return o.name }
+
+// nameOf is the name of an object with this body.
+func nameOf(kind uint32, body []byte) (name [1 + keyLength]byte) {
+	name[0] = byte('0' + kind)
+	putKey(name[1:], api.DigestOf(body))
+	return name
 }
 
 // ueAddress is a UE address in an instance: who receives packets to it (or sends them, on the radio side).
@@ -76,6 +88,10 @@ type compiler struct {
 	pfds  pfds
 	s     *Session
 	out   compiled
+	known holdings // objects that are there need not be made again
+	arena *arena   // for the body, which lives as long as its transaction; nil: memory of its own
+	// bare: what the session occupies alone, without a body
+	bare  bool
 	head  api.Session
 	names []*Instance
 	pdrs  []api.PDR
@@ -106,22 +122,38 @@ func compile(set *Settings, pfds pfds, s *Session) (*compiled, *pfcp.Error) {
 
 func (c *compiler) run() (*compiled, *pfcp.Error) {
 	s := c.s
-	c.pdrs, c.fars = make([]api.PDR, 0, len(s.PDR)), make([]api.FAR, 0, len(s.FAR))
-	c.qers, c.urrs = make([]api.QER, 0, len(s.QER)), make([]api.URR, 0, len(s.URR))
+	c.out = compiled{}
+	c.names, c.pdrs, c.fars, c.qers, c.urrs = c.names[:0], c.pdrs[:0], c.fars[:0], c.qers[:0], c.urrs[:0]
+	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
 	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity}
 	if err := c.ue(); err != nil {
 		return nil, err
 	}
-	for _, step := range []func() *pfcp.Error{c.allPDRs, c.allFARs, c.allQERs, c.allURRs} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	err := c.allPDRs()
+	if err == nil {
+		err = c.allFARs()
+	}
+	if err == nil {
+		c.allQERs()
+		c.allURRs()
+	} else {
+		return nil, err
+	}
+	if c.bare {
+		return c.result(), nil
 	}
 	for i, n := range c.names {
 		copy(c.head.Instance[i][:api.NameSize-1], n.Name)
 	}
 	c.body()
-	return &c.out, nil
+	return c.result(), nil
+}
+
+// result hands over what was made: the compiler may be used again.
+func (c *compiler) result() *compiled {
+	made := c.out
+	c.out = compiled{}
+	return &made
 }
 
 func appendAll[T api.Message](b []byte, list []T) []byte {
@@ -135,8 +167,8 @@ func (c *compiler) body() {
 	h := &c.head
 	h.PDRs, h.FARs, h.QERs, h.URRs = uint16(len(c.pdrs)), uint16(len(c.fars)), uint16(len(c.qers)), uint16(len(c.urrs))
 	h.SDFs, h.Mores, h.Routes = uint16(len(c.sdfs)), uint16(len(c.mores)), uint16(len(c.route))
-	b := make([]byte, 0, api.SizeofSession+len(c.pdrs)*api.SizeofPDR+len(c.fars)*api.SizeofFAR+len(c.qers)*api.SizeofQER+
-		len(c.urrs)*api.SizeofURR+len(c.sdfs)*api.SizeofSDF+len(c.mores)*api.SizeofFARMore+len(c.route)*api.SizeofAddress)
+	b := c.arena.get(api.SizeofSession + len(c.pdrs)*api.SizeofPDR + len(c.fars)*api.SizeofFAR + len(c.qers)*api.SizeofQER +
+		len(c.urrs)*api.SizeofURR + len(c.sdfs)*api.SizeofSDF + len(c.mores)*api.SizeofFARMore + len(c.route)*api.SizeofAddress)
 	b = api.Append(b, h)
 	b = appendAll(b, c.pdrs)
 	b = appendAll(b, c.fars)
@@ -151,13 +183,46 @@ func (c *compiler) body() {
 	c.out.body = b
 }
 
-// need names an object that the session uses.
-func (c *compiler) need(o object) string {
-	if !slices.ContainsFunc(c.out.objects, func(x object) bool { return x.kind == o.kind && x.key == o.key }) {
-		c.out.objects = append(c.out.objects, o)
+// need names an object that the session uses; body is not kept.
+func (c *compiler) need(kind uint32, body []byte) string {
+	name := nameOf(kind, body)
+	for i := range c.out.objects {
+		if o := &c.out.objects[i]; o.name == string(name[:]) {
+			return o.key
+		}
 	}
+	o := object{kind: kind}
+	if x := c.known[string(name[:])]; x != nil {
+		o = x.object
+	} else {
+		o.name, o.body = string(name[:]), slices.Clone(body)
+		o.key = o.name[1:]
+	}
+	if c.out.objects == nil {
+		c.out.objects = make([]object, 0, 4)
+	}
+	c.out.objects = append(c.out.objects, o)
 	return o.key
 }
+
+// arena is memory for what ends with a transaction.
+type arena struct{ b []byte }
+
+const arenaSize = 64 << 10
+
+func (a *arena) get(n int) []byte {
+	if a == nil || n > arenaSize {
+		return make([]byte, 0, n)
+	}
+	if cap(a.b)-len(a.b) < n {
+		a.b = make([]byte, 0, arenaSize) // what is in the former one stays as long as it is used
+	}
+	at := len(a.b)
+	a.b = a.b[:at+n]
+	return a.b[at : at : at+n]
+}
+
+func (a *arena) reset() { a.b = a.b[:0] }
 
 // instance gives an instance a place in the session's list.
 func (c *compiler) instance(i *Instance) (byte, bool) {
@@ -237,8 +302,10 @@ func (c *compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 		out.Match |= api.PDRQFI
 		out.QFIs |= 1 << q
 	}
-	if err := c.filters(p, &pdi, &out); err != nil {
-		return err
+	if !c.bare {
+		if err := c.filters(p, &pdi, &out); err != nil {
+			return err
+		}
 	}
 	c.match(&pdi, instance, &out)
 	if out.Match&api.PDRUEIP == 0 && pdi.LocalFTEID == nil {

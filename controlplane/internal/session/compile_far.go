@@ -151,7 +151,8 @@ func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 	} else if port = o.Port; port == 0 {
 		return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "UDP port 0")
 	}
-	copy(path[:], c.need(shared(api.KindPath, api.Encode(&body))))
+	var b [api.SizeofPath]byte
+	copy(path[:], c.need(api.KindPath, api.Append(b[:0], &body)))
 	return outer, path, teid, port, nil
 }
 

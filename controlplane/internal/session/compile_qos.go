@@ -17,7 +17,7 @@ const (
 	mostRate      = 1e12                   // bytes per second, the data plane's; no limit of a UE
 )
 
-func (c *compiler) allQERs() *pfcp.Error {
+func (c *compiler) allQERs() {
 	for i := range c.s.QER {
 		q := &c.s.QER[i]
 		out := api.QER{ID: q.ID, GateUplink: *q.GateUplink, GateDownlink: *q.GateDownlink, Share: q.Share}
@@ -28,7 +28,6 @@ func (c *compiler) allQERs() *pfcp.Error {
 		copy(out.DownlinkPolicer[:], c.policer(q, q.MBRDownlink, q.GBRDownlink))
 		c.qers = append(c.qers, out)
 	}
-	return nil
 }
 
 // policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as the
@@ -57,7 +56,8 @@ func (c *compiler) policer(q *QER, mbr, gbr *uint64) string {
 		committed := *gbr * bytesPerKilobit
 		body.Type, body.CIR, body.CBS, body.PIR, body.PBS = api.MeterTRTCM, committed, burst(committed), peak, burst(peak)
 	}
-	return c.need(shared(api.KindPolicer, api.Encode(&body)))
+	var b [api.SizeofPolicer]byte
+	return c.need(api.KindPolicer, api.Append(b[:0], &body))
 }
 
 // volumes: total, uplink, downlink, as in api_urr.
@@ -78,7 +78,10 @@ func wholeSeconds(d *time.Duration) uint32 {
 	return seconds(*d)
 }
 
-func (c *compiler) allURRs() *pfcp.Error {
+func (c *compiler) allURRs() {
+	if c.bare {
+		return
+	}
 	for i := range c.s.URR {
 		u := &c.s.URR[i]
 		out := api.URR{ID: u.ID, Triggers: *u.Triggers, Query: u.Query, Grant: u.Grant,
@@ -103,7 +106,6 @@ func (c *compiler) allURRs() *pfcp.Error {
 		out.Flags = urrFlags(u)
 		c.urrs = append(c.urrs, out)
 	}
-	return nil
 }
 
 // urrFlags: quotas that are there, and Measurement Information (TS 29.244 §8.2.68).

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"net/netip"
 	"time"
-
-	"isthmus/controlplane/internal/pfcp"
 )
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints, optional
@@ -24,11 +22,12 @@ type codec struct {
 	failed  bool
 }
 
-func encode(s *Session) []byte {
-	c := codec{b: make([]byte, 1, 320)}
-	c.b[0] = encodingVersion
+func encode(s *Session) []byte { return appendSession(make([]byte, 0, 320), s) }
+
+func appendSession(b []byte, s *Session) []byte {
+	c := codec{b: append(b, encodingVersion)}
 	c.session(s)
-	return append([]byte(nil), c.b...) // no spare capacity: there may be a million of them
+	return c.b
 }
 
 func decode(b []byte) (*Session, error) {
@@ -42,17 +41,6 @@ func decode(b []byte) (*Session, error) {
 		return nil, errEncoding
 	}
 	return s, nil
-}
-
-// ownerOf reads only what the front of an encoded session says.
-func ownerOf(b []byte) (seid uint64, cp pfcp.FSEID, owner string) {
-	if len(b) == 0 || b[0] != encodingVersion {
-		return 0, cp, ""
-	}
-	var s Session
-	c := codec{b: b[1:], reading: true}
-	c.front(&s)
-	return s.SEID, s.CP, s.Owner
 }
 
 func (c *codec) fail() {
@@ -100,7 +88,7 @@ func (c *codec) fixed32(v *uint32) {
 	*v, c.b = binary.BigEndian.Uint32(c.b), c.b[4:]
 }
 
-// take reads bytes behind their number; the result aliases the encoded session, which never changes.
+// take reads bytes behind their number; the result aliases the encoded session, so what is kept of it is copied.
 func (c *codec) take() []byte {
 	var n uint64
 	number(c, &n)
@@ -124,9 +112,7 @@ func (c *codec) text(v *string) {
 
 func (c *codec) bytes(v *[]byte) {
 	if c.reading {
-		if *v = c.take(); len(*v) == 0 {
-			*v = nil
-		}
+		*v = append([]byte(nil), c.take()...)
 		return
 	}
 	c.b = binary.AppendUvarint(c.b, uint64(len(*v)))
@@ -268,8 +254,8 @@ func has[T any](p *present, v **T) bool {
 	return true
 }
 
-func (c *codec) presence(bits ...bool) *present {
-	p := &present{c: c}
+func (c *codec) presence(bits ...bool) present {
+	p := present{c: c}
 	for i, b := range bits {
 		if b {
 			p.bits |= 1 << i

@@ -135,12 +135,11 @@ func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
 		done()
 		return
 	}
-	seid, e, req := p.sessionReport(events)
+	seid, cp, owner, req := p.sessionReport(events)
 	if req == nil {
 		done()
 		return
 	}
-	_, cp, owner := ownerOf(e.data)
 	reporter.Report(owner, addressOf(cp), cp.SEID, req, func(r *pfcp.SessionReportResponse, err error) {
 		switch {
 		case errors.Is(err, n4.ErrStopped):
@@ -184,31 +183,31 @@ func (p *Plane) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 }
 
 // sessionReport makes the request for events of one session; nil when there is nothing to tell to anybody.
-func (p *Plane) sessionReport(events []api.Event) (uint64, *entry, *pfcp.SessionReportRequest) {
+func (p *Plane) sessionReport(events []api.Event) (seid uint64, cp pfcp.FSEID, owner string, req *pfcp.SessionReportRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := &events[0]
-	seid := first.SEID
+	seid = first.SEID
 	if first.Type == api.EventTypeUsage && first.Usage.SEID != 0 {
 		seid = first.Usage.SEID
 	}
 	if first.Type == api.EventTypeErrorIndication {
 		t := tunnel{first.Peer.Netip().Addr(), first.TEID}
 		if t.addr.IsValid() {
-			if owner, known := p.x.peer[t.peer()]; known {
-				seid = owner
+			if last, known := p.x.toPeer(t); known {
+				seid = last
 			}
 		}
 	}
-	e := p.x.session[seid]
-	if e == nil {
-		return 0, nil, nil
+	e, there := p.x.at(seid)
+	if !there {
+		return 0, cp, "", nil
 	}
 	s, err := decode(e.data)
 	if err != nil {
-		return 0, nil, nil
+		return 0, cp, "", nil
 	}
-	req := &pfcp.SessionReportRequest{}
+	req = &pfcp.SessionReportRequest{}
 	switch first.Type {
 	case api.EventTypeUsage:
 		for i := range events {
@@ -229,10 +228,10 @@ func (p *Plane) sessionReport(events []api.Event) (uint64, *entry, *pfcp.Session
 	case api.EventTypeInactive:
 		req.Inactive = true
 	default: // BUFFER_FULL and MISSED are counted by the data plane; PFCP has no word for them
-		return 0, nil, nil
+		return 0, cp, "", nil
 	}
 	p.count.Reports++
-	return seid, e, req
+	return seid, s.CP, s.Owner, req
 }
 
 // reported deals with the answer to a report: it may change the BAR, or have what waits dropped (TS 29.244 §7.5.9).
@@ -259,9 +258,9 @@ func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, err error) 
 		req.UpdateBAR = []pfcp.UpdateBAR{*r.UpdateBAR}
 	}
 	p.mu.Lock()
-	e := p.x.session[seid]
+	e, there := p.x.at(seid)
 	p.mu.Unlock()
-	if e == nil {
+	if !there {
 		return
 	}
 	from := []*n4.Association{{ID: e.owner.id}}

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"log/slog"
@@ -38,7 +39,7 @@ func (d *strict) Commit(_ context.Context, changes []dp.Change) ([]api.Usage, er
 		}
 		seen[id] = true
 		if ch.Body != nil {
-			next[id] = ch.Body
+			next[id] = bytes.Clone(ch.Body) // its memory is used again
 		} else if next[id] == nil {
 			d.t.Fatalf("%v is deleted but not there", id)
 		} else {
@@ -150,7 +151,7 @@ func FuzzPlane(f *testing.F) {
 		for _, seid := range p.inOrder() {
 			b.request(&pfcp.SessionDeletionRequest{}, seid, []*n4.Association{smf1, {ID: "smf2"}})
 		}
-		if len(p.x.session)+len(p.x.local)+len(p.x.peer)+len(p.x.host)+len(p.x.prefix)+len(p.shares.by)+len(p.shares.used)+
+		if len(p.x.session)+len(p.x.local)+len(p.x.peer)+len(p.x.peer6)+len(p.x.host)+len(p.x.prefix)+len(p.shares.by)+len(p.shares.used)+
 			len(p.x.taken) != 0 {
 			t.Errorf("something is left without sessions: %s", b.dump())
 		}

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// entry is a session in memory: its encoding, decoded on demand.
+// entry is a session in memory: its encoding, decoded on demand. Good as long as mu is held and the session is what it is.
 type entry struct {
+	at     handle
 	data   []byte
 	number uint64 // key in the store
 	owner  *owner
@@ -21,6 +22,7 @@ type entry struct {
 // owner is an association as the sessions see it. It lives as long as sessions name it.
 type owner struct {
 	id       string
+	number   uint32 // what records call it
 	set      string
 	sessions int
 	gone     bool // the association is, or nobody told of it yet; the last session takes this with it
@@ -32,7 +34,24 @@ type peerKey struct {
 	teid uint32
 }
 
-func (t tunnel) peer() peerKey { return peerKey{t.addr.As16(), t.teid} }
+func (t tunnel) peer() (v4 uint64, v6 peerKey, four bool) {
+	if t.addr.Is4() {
+		a := t.addr.As4()
+		return uint64(binary.BigEndian.Uint32(a[:]))<<32 | uint64(t.teid), v6, true
+	}
+	return 0, peerKey{t.addr.As16(), t.teid}, false
+}
+
+// toPeer returns the last session that sends to a peer's F-TEID.
+func (x *index) toPeer(t tunnel) (seid uint64, known bool) {
+	v4, v6, four := t.peer()
+	if four {
+		seid, known = x.peer[v4]
+	} else {
+		seid, known = x.peer6[v6]
+	}
+	return seid, known
+}
 
 // addresses numbers addresses of ours, so that an F-TEID is one integer.
 type addresses struct {
@@ -61,17 +80,22 @@ type ueKey struct {
 
 // index finds sessions by what packets and events name. Owned by Plane's goroutine.
 type index struct {
-	session map[uint64]*entry
+	session map[uint64]handle
+	records records
 	local   map[uint64]uint64  // F-TEID of ours -> SEID
-	peer    map[peerKey]uint64 // F-TEID of a peer -> SEID of the last session that sends to it
+	peer    map[uint64]uint64  // F-TEID of a peer, IPv4 address << 32 | TEID -> SEID of the last session that sends to it
+	peer6   map[peerKey]uint64 // the same with IPv6 addresses
 	host    map[uint64]uint64  // UE IPv4 addresses: instance << 32 | address -> SEID
 	prefix  map[ueKey]uint64   // UE IPv6 prefixes and framed routes -> SEID
 	lengths [129]int           // UE prefixes by length
 	names   map[string]uint16  // instances
 	locals  addresses
 	owners  map[string]*owner
+	owned   map[uint32]*owner // by number
+	last    uint32            // number that was given to an owner
 	random  *mrand.ChaCha8
 	pools   map[string][]*pool // by instance
+	scratch []byte             // of encoding
 	taken   []taking           // by the request that is being worked on
 	set     *Settings
 	now     func() time.Time
@@ -85,11 +109,34 @@ type taking struct {
 func newIndex(set *Settings) *index {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails (crypto/rand)
-	x := &index{session: map[uint64]*entry{}, local: map[uint64]uint64{}, peer: map[peerKey]uint64{}, host: map[uint64]uint64{},
-		prefix: map[ueKey]uint64{}, names: map[string]uint16{}, owners: map[string]*owner{}, random: mrand.NewChaCha8(seed),
+	x := &index{session: map[uint64]handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
+		host: map[uint64]uint64{}, prefix: map[ueKey]uint64{}, names: map[string]uint16{}, owners: map[string]*owner{},
+		owned: map[uint32]*owner{}, random: mrand.NewChaCha8(seed),
 		locals: addresses{map[netip.Addr]uint64{}}, now: time.Now}
 	x.configure(set)
 	return x
+}
+
+// at is a session as it is, false when there is none.
+func (x *index) at(seid uint64) (entry, bool) {
+	h := x.session[seid]
+	if h == 0 {
+		return entry{}, false
+	}
+	return x.open(h), true
+}
+
+func (x *index) open(h handle) entry {
+	number, owner, data := x.records.open(h)
+	return entry{h, data, number, x.owned[owner]}
+}
+
+// enter makes a session what s says now; its former record, if it had one, is the caller's to free.
+func (x *index) enter(s *Session, number uint64, o *owner) entry {
+	x.scratch = appendSession(x.scratch[:0], s)
+	h := x.records.add(number, o.number, x.scratch)
+	x.session[s.SEID] = h
+	return x.open(h)
 }
 
 // configure makes the pools of the instances anew; what is in use is found out by looking at the sessions.
@@ -117,7 +164,7 @@ func (x *index) configure(set *Settings) {
 // seid makes one that nobody can guess, and that is not in use (row A13).
 func (x *index) seid() uint64 {
 	for {
-		if v := x.random.Uint64(); v != 0 && x.session[v] == nil {
+		if v := x.random.Uint64(); v != 0 && x.session[v] == 0 {
 			return v
 		}
 	}
@@ -298,7 +345,11 @@ func (x *index) add(seid uint64, c *compiled) {
 		x.local[key] = seid
 	}
 	for _, t := range c.peers {
-		x.peer[t.peer()] = seid
+		if v4, v6, four := t.peer(); four {
+			x.peer[v4] = seid
+		} else {
+			x.peer6[v6] = seid
+		}
 	}
 	for _, u := range c.ues {
 		if v4, v6, four := x.ueKeys(u); four {
@@ -324,8 +375,10 @@ func (x *index) remove(seid uint64, c *compiled) {
 		}
 	}
 	for _, t := range c.peers {
-		if key := t.peer(); x.peer[key] == seid {
-			delete(x.peer, key)
+		if v4, v6, four := t.peer(); four {
+			drop(x.peer, v4)
+		} else if x.peer6[v6] == seid {
+			delete(x.peer6, v6)
 		}
 	}
 	for _, u := range c.ues {
@@ -360,8 +413,9 @@ func (x *index) released(c *compiled) {
 func (x *index) owner(id string) *owner {
 	o := x.owners[id]
 	if o == nil {
-		o = &owner{id: id, gone: true}
-		x.owners[id] = o
+		x.last++
+		o = &owner{id: id, number: x.last, gone: true}
+		x.owners[id], x.owned[o.number] = o, o
 	}
 	return o
 }
@@ -376,5 +430,6 @@ func (x *index) associate(id, set string) {
 func (x *index) part(o *owner) {
 	if o.gone && o.sessions == 0 && x.owners[o.id] == o {
 		delete(x.owners, o.id)
+		delete(x.owned, o.number)
 	}
 }

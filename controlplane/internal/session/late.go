@@ -125,7 +125,7 @@ func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &p.late
-	if p.x.session[seid] == nil {
+	if p.x.session[seid] == 0 {
 		p.count.ReportsLost++
 	} else {
 		p.count.ReportsLate++
@@ -151,7 +151,12 @@ func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func())
 
 // joinLate adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds mu.
 func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
-	mine := slices.DeleteFunc(slices.Clone(rows), func(u api.Usage) bool { return u.SEID != seid })
+	var mine []api.Usage
+	for i := range rows {
+		if rows[i].SEID == seid {
+			mine = append(mine, rows[i])
+		}
+	}
 	u := p.late.by[seid]
 	if u == nil {
 		return mine
@@ -182,7 +187,7 @@ func (p *Plane) flushLate() {
 			u := l.by[seid]
 			switch {
 			case u == nil:
-			case p.x.session[seid] == nil:
+			case p.x.session[seid] == 0:
 				if len(u.rows)+len(u.tried) > 0 {
 					p.count.ReportsLost++
 				}
@@ -225,8 +230,9 @@ func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 	for range min(len(l.queue), lateTurns) {
 		seid := l.queue[0]
 		l.queue = l.queue[1:]
-		u, e := l.by[seid], p.x.session[seid]
-		if u == nil || e == nil {
+		u := l.by[seid]
+		e, there := p.x.at(seid)
+		if u == nil || !there {
 			delete(l.there, seid)
 			continue
 		}
@@ -347,7 +353,7 @@ func (p *Plane) loadLate() error {
 			seid := binary.BigEndian.Uint64(k)
 			p.late.by[seid] = &lateUsage{tried: rows} // whether they were sent is not known
 			p.late.line(seid)
-			if p.x.session[seid] == nil {
+			if p.x.session[seid] == 0 {
 				p.late.dirty[seid] = true
 			}
 			return nil

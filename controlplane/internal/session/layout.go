@@ -10,16 +10,12 @@ import (
 
 // The layout of an encoded session. A field that is added here raises encodingVersion.
 
-func (c *codec) front(s *Session) {
+func (c *codec) session(s *Session) {
 	c.fixed64(&s.SEID)
 	c.fixed64(&s.CP.SEID)
 	c.addr(&s.CP.IPv4)
 	c.addr(&s.CP.IPv6)
 	c.text(&s.Owner)
-}
-
-func (c *codec) session(s *Session) {
-	c.front(s)
 	number(c, &s.Worker)
 	number(c, &s.Inactivity)
 	c.text(&s.UserID)
@@ -38,8 +34,8 @@ func (c *codec) pdr(p *pfcp.CreatePDR) {
 	number(c, &p.ID)
 	number(c, &p.Precedence)
 	bits := c.presence(p.OuterHeaderRemoval != nil, p.FAR != nil)
-	opt(bits, &p.OuterHeaderRemoval)
-	opt(bits, &p.FAR)
+	opt(&bits, &p.OuterHeaderRemoval)
+	opt(&bits, &p.FAR)
 	c.numbers32(&p.URR)
 	c.numbers32(&p.QER)
 	i := &p.PDI
@@ -47,11 +43,11 @@ func (c *codec) pdr(p *pfcp.CreatePDR) {
 	c.text(&i.NetworkInstance)
 	c.text(&i.Application)
 	bits = c.presence(i.LocalFTEID != nil, i.TrafficEndpoint != nil, i.InterfaceType != nil)
-	if has(bits, &i.LocalFTEID) {
+	if has(&bits, &i.LocalFTEID) {
 		c.fteid(i.LocalFTEID)
 	}
-	opt(bits, &i.TrafficEndpoint)
-	opt(bits, &i.InterfaceType)
+	opt(&bits, &i.TrafficEndpoint)
+	opt(&bits, &i.InterfaceType)
 	list(c, &i.UEIP, c.ueip)
 	list(c, &i.SDF, c.sdf)
 	c.qfis(&i.QFI)
@@ -98,36 +94,36 @@ func (c *codec) far(f *FAR) {
 	number(c, &f.Action)
 	number(c, &f.Marker)
 	bits := c.presence(f.Forwarding != nil, f.Duplicating != nil, f.BAR != nil)
-	if has(bits, &f.Forwarding) {
+	if has(&bits, &f.Forwarding) {
 		c.forwarding(f.Forwarding)
 	}
-	if has(bits, &f.Duplicating) {
+	if has(&bits, &f.Duplicating) {
 		d := f.Duplicating
 		number(c, &d.Destination)
 		some(c, &d.OuterHeader, c.outer)
 		someNumber(c, &d.TransportMarking)
 	}
-	opt(bits, &f.BAR)
+	opt(&bits, &f.BAR)
 }
 
 func (c *codec) forwarding(w *pfcp.Forwarding) {
 	c.text(&w.Policy)
 	bits := c.presence(w.Destination != nil, w.NetworkInstance != nil, w.OuterHeader != nil, w.TransportMarking != nil,
 		w.Redirect != nil, w.LinkedEndpoint != nil)
-	opt(bits, &w.Destination)
-	if has(bits, &w.NetworkInstance) {
+	opt(&bits, &w.Destination)
+	if has(&bits, &w.NetworkInstance) {
 		c.text(w.NetworkInstance)
 	}
-	if has(bits, &w.OuterHeader) {
+	if has(&bits, &w.OuterHeader) {
 		c.outer(w.OuterHeader)
 	}
-	opt(bits, &w.TransportMarking)
-	if has(bits, &w.Redirect) {
+	opt(&bits, &w.TransportMarking)
+	if has(&bits, &w.Redirect) {
 		number(c, &w.Redirect.Type)
 		c.text(&w.Redirect.Address)
 		c.text(&w.Redirect.Other)
 	}
-	opt(bits, &w.LinkedEndpoint)
+	opt(&bits, &w.LinkedEndpoint)
 }
 
 func (c *codec) outer(o *pfcp.OuterHeader) {
@@ -143,25 +139,25 @@ func (c *codec) qer(q *QER) {
 	number(c, &q.Share)
 	bits := c.presence(q.Correlation != nil, q.GateUplink != nil, q.GateDownlink != nil, q.MBRUplink != nil, q.MBRDownlink != nil,
 		q.GBRUplink != nil, q.GBRDownlink != nil, q.QFI != nil, q.AveragingWindow != nil, q.RQI != nil)
-	opt(bits, &q.Correlation)
-	opt(bits, &q.GateUplink)
-	opt(bits, &q.GateDownlink)
-	opt(bits, &q.MBRUplink)
-	opt(bits, &q.MBRDownlink)
-	opt(bits, &q.GBRUplink)
-	opt(bits, &q.GBRDownlink)
-	opt(bits, &q.QFI)
-	opt(bits, &q.AveragingWindow)
-	if has(bits, &q.RQI) {
+	opt(&bits, &q.Correlation)
+	opt(&bits, &q.GateUplink)
+	opt(&bits, &q.GateDownlink)
+	opt(&bits, &q.MBRUplink)
+	opt(&bits, &q.MBRDownlink)
+	opt(&bits, &q.GBRUplink)
+	opt(&bits, &q.GBRDownlink)
+	opt(&bits, &q.QFI)
+	opt(&bits, &q.AveragingWindow)
+	if has(&bits, &q.RQI) {
 		c.flag(q.RQI)
 	}
 }
 
 func (c *codec) volumes(v *pfcp.Volumes) {
 	bits := c.presence(v.Total != nil, v.Uplink != nil, v.Downlink != nil)
-	opt(bits, &v.Total)
-	opt(bits, &v.Uplink)
-	opt(bits, &v.Downlink)
+	opt(&bits, &v.Total)
+	opt(&bits, &v.Uplink)
+	opt(&bits, &v.Downlink)
 }
 
 func (c *codec) urr(u *URR) {
@@ -173,42 +169,42 @@ func (c *codec) urr(u *URR) {
 		u.TimeThreshold != nil, u.TimeQuota != nil, u.EventThreshold != nil, u.EventQuota != nil, u.HoldingTime != nil,
 		u.ValidityTime != nil, u.InactivityTime != nil, u.MonitoringTime != nil, u.SubsequentVolumeThreshold != nil,
 		u.SubsequentTimeThreshold != nil, u.Information != nil, u.QuotaFAR != nil, u.DroppedPackets != nil, u.DroppedBytes != nil)
-	opt(bits, &u.Method)
-	opt(bits, &u.Triggers)
-	optDuration(bits, &u.Period)
-	if has(bits, &u.VolumeThreshold) {
+	opt(&bits, &u.Method)
+	opt(&bits, &u.Triggers)
+	optDuration(&bits, &u.Period)
+	if has(&bits, &u.VolumeThreshold) {
 		c.volumes(u.VolumeThreshold)
 	}
-	if has(bits, &u.VolumeQuota) {
+	if has(&bits, &u.VolumeQuota) {
 		c.volumes(u.VolumeQuota)
 	}
-	optDuration(bits, &u.TimeThreshold)
-	optDuration(bits, &u.TimeQuota)
-	opt(bits, &u.EventThreshold)
-	opt(bits, &u.EventQuota)
-	optDuration(bits, &u.HoldingTime)
-	optDuration(bits, &u.ValidityTime)
-	optDuration(bits, &u.InactivityTime)
-	if has(bits, &u.MonitoringTime) {
+	optDuration(&bits, &u.TimeThreshold)
+	optDuration(&bits, &u.TimeQuota)
+	opt(&bits, &u.EventThreshold)
+	opt(&bits, &u.EventQuota)
+	optDuration(&bits, &u.HoldingTime)
+	optDuration(&bits, &u.ValidityTime)
+	optDuration(&bits, &u.InactivityTime)
+	if has(&bits, &u.MonitoringTime) {
 		c.time(u.MonitoringTime)
 	}
-	if has(bits, &u.SubsequentVolumeThreshold) {
+	if has(&bits, &u.SubsequentVolumeThreshold) {
 		c.volumes(u.SubsequentVolumeThreshold)
 	}
-	optDuration(bits, &u.SubsequentTimeThreshold)
-	opt(bits, &u.Information)
-	opt(bits, &u.QuotaFAR)
-	opt(bits, &u.DroppedPackets)
-	opt(bits, &u.DroppedBytes)
+	optDuration(&bits, &u.SubsequentTimeThreshold)
+	opt(&bits, &u.Information)
+	opt(&bits, &u.QuotaFAR)
+	opt(&bits, &u.DroppedPackets)
+	opt(&bits, &u.DroppedBytes)
 }
 
 func (c *codec) bar(b *pfcp.CreateBAR) {
 	number(c, &b.ID)
 	bits := c.presence(b.NotifyDelay != nil, b.SuggestedPackets != nil, b.Duration != nil, b.BufferPackets != nil)
-	optDuration(bits, &b.NotifyDelay)
-	opt(bits, &b.SuggestedPackets)
-	optDuration(bits, &b.Duration)
-	opt(bits, &b.BufferPackets)
+	optDuration(&bits, &b.NotifyDelay)
+	opt(&bits, &b.SuggestedPackets)
+	optDuration(&bits, &b.Duration)
+	opt(&bits, &b.BufferPackets)
 }
 
 func (c *codec) endpoint(e *pfcp.CreateTrafficEndpoint) {

@@ -34,7 +34,7 @@ func TestMemoryOfASession(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.SEID, s.Owner = p.x.seid(), "smf1"
-		if err := p.restore(s, &entry{data: encode(s), number: uint64(i)}); err != nil {
+		if err := p.restore(s, uint64(i)); err != nil {
 			t.Fatal(err)
 		}
 	}

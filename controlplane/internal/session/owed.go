@@ -24,7 +24,7 @@ type owed struct {
 func (p *Plane) owe(seid uint64, req *pfcp.SessionReportRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.x.session[seid] == nil {
+	if p.x.session[seid] == 0 {
 		p.count.ReportsLost++
 		return
 	}
@@ -63,8 +63,8 @@ func (p *Plane) takeOwed(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 			continue
 		}
 		var s *Session
-		e := p.x.session[seid]
-		if e != nil {
+		e, there := p.x.at(seid)
+		if there {
 			s, _ = decode(e.data)
 		}
 		if s == nil || !slices.ContainsFunc(o.req.DownlinkPDR, s.buffers) {

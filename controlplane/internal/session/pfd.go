@@ -53,6 +53,7 @@ func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 	if err := p.bearable(users, r, fresh); err != nil {
 		return err
 	}
+	p.digests = nil
 	if len(r.Applications) == 0 { // TS 29.244 §6.2.5.2: without contents, all are removed
 		for name := range p.pfds {
 			p.forgetApplication(name)
@@ -97,7 +98,8 @@ func (p *Plane) bearable(users []uint64, r *pfcp.PFDManagementRequest, fresh map
 		}
 	}
 	for _, seid := range users {
-		s, broken := decode(p.x.session[seid].data)
+		e, _ := p.x.at(seid)
+		s, broken := decode(e.data)
 		if broken != nil {
 			continue
 		}
@@ -113,7 +115,7 @@ func (p *Plane) bearable(users []uint64, r *pfcp.PFDManagementRequest, fresh map
 
 // keepsFilters tells of a session that the data plane refused with new PFDs.
 func (p *Plane) keepsFilters(seid uint64, err *pfcp.Error) {
-	if p.x.session[seid] == nil {
+	if p.x.session[seid] == 0 {
 		return
 	}
 	if p.count.FiltersKept++; p.count.FiltersKept == 1 || p.count.FiltersKept%1000 == 0 {
@@ -150,8 +152,8 @@ func (p *Plane) forgetApplication(name string) {
 // users are the sessions that detect one of the applications.
 func (p *Plane) users(apps map[string]bool) []uint64 {
 	var list []uint64
-	for seid, e := range p.x.session {
-		s, err := decode(e.data)
+	for seid, at := range p.x.session {
+		s, err := decode(p.x.open(at).data)
 		if err != nil {
 			continue
 		}
@@ -167,7 +169,7 @@ func (p *Plane) users(apps map[string]bool) []uint64 {
 
 // recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.
 func (p *Plane) recompile(t *txn, seid uint64) *pfcp.Error {
-	e := p.x.session[seid]
+	e, _ := p.x.at(seid)
 	s, err := decode(e.data)
 	if err != nil {
 		return refuse(pfcp.CauseSystemFailure, 0, err.Error())

@@ -26,7 +26,7 @@ const (
 	commitTime = 30 * time.Second
 )
 
-// Committer is the data plane's connection (dp.Client).
+// Committer is the data plane's connection (dp.Client). The bodies of changes are its own only until it returns.
 type Committer interface {
 	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
 }
@@ -55,8 +55,16 @@ type Plane struct {
 	late     late
 	owed     map[uint64]*owed // by SEID
 	carry    *job             // waits for the next transaction, because its session is in this one
+	untidy   bool             // the journal is being written anew
+	compile  compiler         // its memory is used again and again
+	bodies   arena            // of the transaction that is being made
+	spare    *txn
+	seen     map[uint64]bool   // of gather
+	prepared *replan           // see prepare.go
+	digests  map[uint64]digest // the same
 	count    Counters
 	answers  []func()
+	memory   *memory // Run's alone
 }
 
 // Counters are for show and metrics.
@@ -103,7 +111,7 @@ func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
 			return p, nil
 		}
 		st.close()
-		if !first || path == "" {
+		if !first || path == "" || !damaged(err) {
 			return nil, err
 		}
 		if err := moveAside(path, err, log); err != nil {
@@ -114,7 +122,7 @@ func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
 
 func newPlane(set *Settings, st *store, log *slog.Logger) *Plane {
 	p := &Plane{log: log, set: set, node: set.Node, queue: make(chan *job, maxWaiting), wake: make(chan struct{}, 1),
-		x: newIndex(set), store: st, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{},
+		x: newIndex(set), store: st, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{}, seen: map[uint64]bool{},
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
 	p.count.Refused = map[uint8]uint64{}
 	return p
@@ -135,6 +143,8 @@ func (p *Plane) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	defer p.stop()
+	p.memory = newMemory()
+	p.memory.tick(0)
 	for {
 		first, more := p.next(ctx, ticker.C)
 		if !more {
@@ -151,6 +161,7 @@ func (p *Plane) turn(first *job) {
 		p.work(batch)
 	}
 	p.flushLate()
+	p.tidy()
 	answers := p.answers
 	p.answers = nil
 	p.mu.Unlock()
@@ -174,7 +185,7 @@ func (p *Plane) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
 	default:
 	}
 	p.mu.Lock()
-	busy := p.carry != nil || len(p.releases) > 0
+	busy := p.carry != nil || len(p.releases) > 0 || p.untidy
 	p.mu.Unlock()
 	if busy {
 		select {
@@ -202,7 +213,8 @@ func (p *Plane) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
 // gather takes what waits, up to maxBatch, but each session once: the order of a session's requests is kept.
 func (p *Plane) gather(first *job) []*job {
 	var batch []*job
-	seen := map[uint64]bool{}
+	seen := p.seen
+	clear(seen)
 	add := func(j *job) bool {
 		if j.seid != 0 && seen[j.seid] {
 			p.carry = j
@@ -237,7 +249,11 @@ func (p *Plane) gather(first *job) []*job {
 // work carries out a batch as one transaction. When the data plane refuses it, its members are tried one by one, so that
 // only the guilty one is refused.
 func (p *Plane) work(batch []*job) {
-	t := newTxn()
+	p.bodies.reset()
+	t := p.spare
+	if p.spare = nil; t == nil {
+		t = newTxn()
+	}
 	var later []*job
 	staged := batch[:0:0]
 	for _, j := range batch {
@@ -273,6 +289,8 @@ func (p *Plane) work(batch []*job) {
 			p.answer(j, refusal(err), nil)
 		}
 	}
+	t.clear()
+	p.spare = t
 	for _, j := range later {
 		p.work([]*job{j})
 	}
@@ -303,10 +321,23 @@ func (p *Plane) keep(t *txn) {
 	}
 }
 
+// tidy goes on with writing the journal anew.
+func (p *Plane) tidy() {
+	var err error
+	if p.untidy, err = p.store.tidy(&p.x.records, len(p.x.session)); err != nil {
+		p.log.Error("the journal of the sessions is not written anew", "error", err)
+	}
+}
+
 // housekeeping: what waits is told, unused objects go.
 func (p *Plane) housekeeping() {
 	p.tellLate()
 	p.tellOwed()
+	p.sweep()
+	p.memory.tick(p.Counts().Transactions)
+}
+
+func (p *Plane) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := newTxn()
@@ -315,7 +346,6 @@ func (p *Plane) housekeeping() {
 		t.back(mark{})
 		p.log.Warn("unused paths and policers stay", "error", err)
 	}
-
 }
 
 // Close ends a Plane that never ran.
@@ -324,9 +354,9 @@ func (p *Plane) Close() { p.stop() }
 // Session returns a copy of a session, nil when there is none.
 func (p *Plane) Session(seid uint64) *Session {
 	p.mu.Lock()
-	e := p.x.session[seid]
-	p.mu.Unlock()
-	if e == nil {
+	defer p.mu.Unlock()
+	e, there := p.x.at(seid)
+	if !there {
 		return nil
 	}
 	s, err := decode(e.data)

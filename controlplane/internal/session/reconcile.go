@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"isthmus/api"
@@ -25,7 +26,7 @@ func (p *Plane) Lock() { p.mu.Lock() }
 func (p *Plane) Unlock() { p.mu.Unlock() }
 
 // Attach gives the connection to a data plane that is in step, nil when it is lost.
-func (p *Plane) Attach(c Committer) { p.client = c }
+func (p *Plane) Attach(c Committer) { p.client, p.digests = c, nil }
 
 // Difference is what a data plane lacks or has too much of, in transactions to be sent in turn.
 type Difference struct {
@@ -39,46 +40,49 @@ type Difference struct {
 // packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP function).
 func (p *Plane) Compare(held []api.Digest) Difference {
 	var d Difference
-	has := make(map[string]api.Digest)
+	shared, has := make(map[string]api.Digest), make(map[uint64]digest, len(held))
 	for i := range held {
-		if key := api.CString(held[i].Key[:]); Dynamic(held[i].Kind, key) {
-			has[string(rune('0'+held[i].Kind))+key] = held[i]
+		h := &held[i]
+		if key := api.CString(h.Key[:]); !Dynamic(h.Kind, key) {
+			continue
+		} else if seid, ok := seidOf(key); ok && h.Kind == api.KindSession {
+			has[seid] = digest{h.Digest, h.Length}
+		} else {
+			shared[string(rune('0'+h.Kind))+key] = *h
 		}
 	}
 	var need, sessions []dp.Change
-	differs := func(id string, body []byte) bool {
-		h, ok := has[id]
-		delete(has, id)
-		return !ok || h.Length != uint32(len(body)) || h.Digest != api.DigestOf(body)
-	}
-	for id, x := range p.objects {
-		if x.users > 0 && differs(id, x.body) {
+	for id, x := range p.objects { // without users: kept where it is held, forgotten where it is not
+		h, ok := shared[id]
+		delete(shared, id)
+		switch {
+		case x.users == 0 && !ok:
+			delete(p.objects, id)
+		case x.users > 0 && (!ok || digest{h.Digest, h.Length} != digestOf(x.body)):
 			need = append(need, dp.Change{Kind: x.kind, Key: x.key, Body: x.body})
 		}
 	}
-	for id, x := range p.objects { // without users: kept where it is held, forgotten where it is not
-		if x.users > 0 {
+	for seid, at := range p.x.session {
+		h, ok := has[seid]
+		delete(has, seid)
+		if known, there := p.digests[seid]; ok && there && known == h {
 			continue
 		}
-		if _, ok := has[id]; ok {
-			delete(has, id)
-		} else {
-			delete(p.objects, id)
-		}
-	}
-	for seid, e := range p.x.session {
-		s, err := decode(e.data)
+		s, err := decode(p.x.open(at).data)
 		if err != nil {
 			continue
 		}
-		if c, key := p.occupied(s), Key(seid); differs(string(rune('0'+api.KindSession))+key, c.body) {
-			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: key, Body: c.body})
+		if c := p.occupied(s); !ok || digestOf(c.body) != h {
+			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
 		}
 	}
 	var gone, unused []dp.Change // an object that nobody wants may still be that of a session which is yet to be changed
-	for _, h := range has {
+	for seid := range has {
+		gone = append(gone, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+	}
+	for _, h := range shared {
 		ch := dp.Change{Kind: h.Kind, Key: api.CString(h.Key[:])}
-		if h.Kind == api.KindSession {
+		if h.Kind == api.KindSession { // no name of ours
 			gone = append(gone, ch)
 		} else {
 			unused = append(unused, ch)
@@ -124,11 +128,8 @@ func (p *Plane) Send(ctx context.Context, c Committer, parts [][]dp.Change) (los
 
 // giveUp forgets a session that the data plane does not hold.
 func (p *Plane) giveUp(key string) {
-	var seid uint64
-	for _, c := range key[len(Prefix):] {
-		seid = seid<<4 | uint64(strings.IndexRune("0123456789abcdef", c))
-	}
-	if p.x.session[seid] == nil {
+	seid, _ := seidOf(key)
+	if p.x.session[seid] == 0 {
 		return
 	}
 	t := newTxn()
@@ -140,3 +141,12 @@ func (p *Plane) giveUp(key string) {
 
 // Settings are the ones in use.
 func (p *Plane) Settings() *Settings { return p.set }
+
+// seidOf is Key's inverse; false for what it does not make.
+func seidOf(key string) (uint64, bool) {
+	if len(key) != keyLength {
+		return 0, false
+	}
+	seid, err := strconv.ParseUint(key[len(Prefix):], 16, 64)
+	return seid, err == nil && Key(seid) == key
+}

@@ -249,13 +249,13 @@ func TestRandomModifications(t *testing.T) {
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
 	accepted, refused := 0, 0
 	for range 4000 {
-		before, held, data := b.dump(), b.s.Held(), string(b.x.session[seid].data)
+		before, held, data := b.dump(), b.s.Held(), b.data(seid)
 		req := randomChange(r)
 		if m := b.modify(smf1, seid, req); m.Cause == pfcp.CauseAccepted {
 			accepted++
 		} else {
 			refused++
-			if string(b.x.session[seid].data) != data || !equalHeld(held, b.s.Held()) || b.dump() != before {
+			if b.data(seid) != data || !equalHeld(held, b.s.Held()) || b.dump() != before {
 				t.Fatalf("%+v was refused with cause %d and changed\n%s\nto\n%s", req, m.Cause, before, b.dump())
 			}
 			continue
@@ -265,6 +265,14 @@ func TestRandomModifications(t *testing.T) {
 	if accepted < 200 || refused < 200 {
 		t.Errorf("%d accepted, %d refused: a poor test", accepted, refused)
 	}
+}
+
+// data is the encoding of a session.
+func (b *bench) data(seid uint64) string {
+	b.Lock()
+	defer b.Unlock()
+	e, _ := b.x.at(seid)
+	return string(e.data)
 }
 
 // dump is the state beside the sessions.
@@ -279,7 +287,7 @@ func (b *bench) dump() string {
 	for k, s := range b.shares.by {
 		sharing[k] = *s
 	}
-	return fmt.Sprint(b.x.local, b.x.peer, b.x.host, b.x.prefix, users, sharing, b.shares.used)
+	return fmt.Sprint(b.x.local, b.x.peer, b.x.peer6, b.x.host, b.x.prefix, users, sharing, b.shares.used)
 }
 
 // checkConsistent compares the indices with what the sessions say, found the slow way.
@@ -287,9 +295,18 @@ func (b *bench) checkConsistent() {
 	b.t.Helper()
 	b.Lock()
 	defer b.Unlock()
+	records := 0
+	for at := (cursor{}); ; records++ {
+		if _, _, ok := b.x.records.next(&at); !ok {
+			break
+		}
+	}
+	if records != len(b.x.session) {
+		b.t.Errorf("%d records of %d sessions", records, len(b.x.session))
+	}
 	local, host, users := 0, 0, map[string]int{}
-	for seid, e := range b.x.session {
-		s, err := decode(e.data)
+	for seid, at := range b.x.session {
+		s, err := decode(b.x.open(at).data)
 		if err != nil {
 			b.t.Fatal(err)
 		}

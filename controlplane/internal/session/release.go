@@ -57,7 +57,7 @@ func (p *Plane) releaseSome(seen map[uint64]bool) []*job {
 		jobs = append(jobs, &job{
 			seid: seid,
 			stage: func(t *txn) *pfcp.Error {
-				if p.x.session[seid] == nil {
+				if p.x.session[seid] == 0 {
 					return refuse(pfcp.CauseContextNotFound, 0, "gone already")
 				}
 				return r.stage(t, seid)
@@ -94,7 +94,8 @@ func (p *Plane) those(association string, pass func(s *Session) bool) []uint64 {
 	if o == nil || o.sessions == 0 {
 		return nil
 	}
-	for seid, e := range p.x.session {
+	for seid, at := range p.x.session {
+		e := p.x.open(at)
 		if e.owner != o {
 			continue
 		}
@@ -168,8 +169,9 @@ func (p *Plane) Adopt(from, to string) int {
 		heir.set = old.set
 	}
 	n := 0
-	var records []record
-	for seid, e := range p.x.session {
+	t := newTxn()
+	for _, at := range p.x.session {
+		e := p.x.open(at)
 		if e.owner != old {
 			continue
 		}
@@ -178,14 +180,14 @@ func (p *Plane) Adopt(from, to string) int {
 			continue
 		}
 		s.Owner = to
-		changed := &entry{data: encode(s), owner: heir, number: e.number}
-		p.x.session[seid] = changed
-		records = append(records, record{e.number, changed.data})
+		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, heir).data})
+		t.onDone(func() { p.x.records.drop(at) })
 		old.sessions--
 		heir.sessions++
 		n++
 	}
-	p.keep(&txn{records: records})
+	p.keep(t)
+	t.finish()
 	return n
 }
 

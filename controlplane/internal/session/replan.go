@@ -4,7 +4,7 @@ package session
 
 import (
 	"bytes"
-	"cmp"
+	"reflect"
 	"slices"
 
 	"isthmus/api"
@@ -20,14 +20,31 @@ type replan struct {
 	objects map[string]object
 	users   map[string]int
 	lost    []uint64
-	changed []uint64          // whose body is another now
-	moved   map[uint64][]byte // whose worker is no more
+	changed []uint64 // whose body is another now
+	moved   []uint64 // whose worker is no more
+	upTo    uint64   // number of the last session that was looked at
+}
+
+func newReplan(set *Settings) *replan {
+	return &replan{set: set, index: newIndex(set), objects: map[string]object{}, users: map[string]int{}}
+}
+
+// sameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
+func (set *Settings) sameFor(other *Settings) bool {
+	return reflect.DeepEqual(set.Instances, other.Instances) && set.Workers == other.Workers && set.Echo == other.Echo &&
+		set.Limits.Filters == other.Limits.Filters
 }
 
 // Replan prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
 // transaction with the configuration's own changes. commit is to be called when that was accepted; until then nothing has
 // changed. Sessions that look different under it are sent again, paced.
 func (p *Plane) Replan(set *Settings) (changes []dp.Change, commit func()) {
+	if p.set.sameFor(set) {
+		return nil, func() {
+			p.x.configure(set)
+			p.set = set
+		}
+	}
 	r := p.replan(set)
 	for _, seid := range r.lost {
 		changes = append(changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
@@ -36,49 +53,79 @@ func (p *Plane) Replan(set *Settings) (changes []dp.Change, commit func()) {
 }
 
 func (p *Plane) replan(set *Settings) *replan {
-	r := &replan{set: set, index: newIndex(set), objects: map[string]object{}, users: map[string]int{}, moved: map[uint64][]byte{}}
-	for _, seid := range p.inOrder() { // of two that want the same address now, the older one has it
-		s, err := decode(p.x.session[seid].data)
-		if err != nil {
-			r.lost = append(r.lost, seid)
-			continue
-		}
-		old := p.occupied(s)
-		if set.fit(s) {
-			r.moved[seid] = encode(s)
-		}
-		c, bad := (&compiler{set: set, pfds: p.pfds, s: s, lenient: true}).run()
-		if bad == nil {
-			if taken, other := r.index.conflict(seid, c); !taken && other == 0 {
-				r.add(seid, c, !bytes.Equal(old.body, c.body))
-				continue
-			}
-		}
-		delete(r.moved, seid)
-		r.lost = append(r.lost, seid)
+	r := p.prepared
+	if p.prepared = nil; r == nil || !reflect.DeepEqual(r.set, set) {
+		r = newReplan(set)
+	}
+	rest := p.after(r.upTo)
+	slices.SortFunc(rest, byNumber)
+	for _, s := range rest { // of two that want the same address now, the older one has it
+		e, _ := p.x.at(s.seid)
+		r.take(p, s.seid, e)
 	}
 	return r
 }
 
-func (r *replan) add(seid uint64, c *compiled, changed bool) {
-	r.index.add(seid, c)
+// take looks at the next session.
+func (r *replan) take(p *Plane, seid uint64, e entry) {
+	r.upTo = e.number
+	s, err := decode(e.data)
+	if err != nil || !r.enter(p, s) {
+		r.lost = append(r.lost, seid)
+	}
+}
+
+// enter finds out what a session is under the configuration; false: it cannot be.
+func (r *replan) enter(p *Plane, s *Session) bool {
+	old := p.occupied(s)
+	fitted := r.set.fit(s)
+	c, bad := r.compile(p, s)
+	if bad != nil {
+		return false
+	}
+	if taken, other := r.index.conflict(s.SEID, c); taken || other != 0 {
+		return false
+	}
+	r.index.add(s.SEID, c)
 	for _, o := range c.objects {
-		r.objects[o.id()] = o
-		r.users[o.id()]++
+		r.objects[o.name] = o
+		r.users[o.name]++
 	}
-	if changed {
-		r.changed = append(r.changed, seid)
+	if !bytes.Equal(old.body, c.body) {
+		r.changed = append(r.changed, s.SEID)
 	}
+	if fitted {
+		r.moved = append(r.moved, s.SEID)
+	}
+	return true
+}
+
+// forget takes out what enter put in.
+func (r *replan) forget(p *Plane, s *Session) bool {
+	c, bad := r.compile(p, s)
+	if bad != nil {
+		return false
+	}
+	r.index.remove(s.SEID, c)
+	for _, o := range c.objects {
+		r.users[o.name]--
+	}
+	return true
+}
+
+func (r *replan) compile(p *Plane, s *Session) (*compiled, *pfcp.Error) {
+	return (&compiler{set: r.set, pfds: p.pfds, known: p.objects, s: s, lenient: true}).run()
 }
 
 // inOrder are all sessions, the oldest first.
 func (p *Plane) inOrder() []uint64 {
-	list := make([]uint64, 0, len(p.x.session))
-	for seid := range p.x.session {
-		list = append(list, seid)
+	list := p.after(0)
+	slices.SortFunc(list, byNumber)
+	seids := make([]uint64, len(list))
+	for i := range list {
+		seids[i] = list[i].seid
 	}
-	slices.SortFunc(list, func(a, b uint64) int { return cmp.Compare(p.x.session[a].number, p.x.session[b].number) })
-	return list
+	return seids
 }
 
 // fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it did.
@@ -93,20 +140,26 @@ func (set *Settings) fit(s *Session) bool {
 
 // adopt takes another configuration over.
 func (p *Plane) adopt(r *replan) {
+	p.digests = nil
 	t := newTxn()
 	for _, seid := range r.lost {
 		if err := p.drop(t, seid); err != nil { // unreadable: what it occupied is in none of the new tables
 			p.log.Error("a session cannot be read", "session", Key(seid), "error", err)
-			e := p.x.session[seid]
+			e, _ := p.x.at(seid)
 			e.owner.sessions--
 			delete(p.x.session, seid)
 			t.records = append(t.records, record{e.number, nil})
+			t.onDone(func() { p.x.records.drop(e.at) })
 		}
 	}
-	for seid, data := range r.moved {
-		e := p.x.session[seid]
-		p.x.session[seid] = &entry{data: data, number: e.number, owner: e.owner}
-		t.records = append(t.records, record{e.number, data})
+	for _, seid := range r.moved {
+		e, there := p.x.at(seid)
+		s, err := decode(e.data)
+		if !there || err != nil || !r.set.fit(s) { // it ended, or is another, since it was looked at
+			continue
+		}
+		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, e.owner).data})
+		t.onDone(func() { p.x.records.drop(e.at) })
 	}
 	p.keep(t)
 	t.finish()
@@ -114,7 +167,7 @@ func (p *Plane) adopt(r *replan) {
 		p.log.Warn("sessions ended: the configuration has no network instance for them any more", "sessions", len(r.lost))
 	}
 	x, made := p.x, r.index
-	x.local, x.peer, x.host, x.prefix = made.local, made.peer, made.host, made.prefix
+	x.local, x.peer, x.peer6, x.host, x.prefix = made.local, made.peer, made.peer6, made.host, made.prefix
 	x.lengths, x.names, x.locals = made.lengths, made.names, made.locals
 	x.configure(r.set)
 	p.set = r.set
@@ -128,7 +181,7 @@ func (p *Plane) adopt(r *replan) {
 // behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison with
 // the data plane tries again.
 func (p *Plane) behind(seid uint64, err *pfcp.Error) {
-	if p.x.session[seid] != nil {
+	if p.x.session[seid] != 0 {
 		p.log.Error("a session goes on as it was under the former configuration", "session", Key(seid), "error", err)
 	}
 }

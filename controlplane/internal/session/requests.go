@@ -78,19 +78,19 @@ func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstabli
 	if _, err = p.shares.assign(t, p.scope(o), s, p.spread(s.SEID), nil); err != nil {
 		return nil, changed{}, err
 	}
-	c, err := compile(p.set, p.pfds, s)
+	c, err := p.compiled(s)
 	if err != nil {
 		return nil, changed{}, err
 	}
 	if err := p.settleConflicts(t, s.SEID, c); err != nil {
 		return nil, changed{}, err
 	}
-	e := &entry{data: encode(s), owner: o, number: p.store.number()}
-	p.x.session[s.SEID] = e
+	e := p.x.enter(s, p.store.number(), o)
 	p.x.add(s.SEID, c)
 	o.sessions++
 	t.onUndo(func() {
 		delete(p.x.session, s.SEID)
+		p.x.records.drop(e.at)
 		p.x.remove(s.SEID, c)
 		o.sessions--
 	})
@@ -104,7 +104,7 @@ func (p *Plane) spread(seid uint64) uint16 {
 }
 
 // put enters a session's object and its record into the transaction.
-func (p *Plane) put(t *txn, seid uint64, e *entry, c, former *compiled) {
+func (p *Plane) put(t *txn, seid uint64, e entry, c, former *compiled) {
 	var before []object
 	if former != nil {
 		before = former.objects
@@ -136,6 +136,28 @@ func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
 	}
 }
 
+// compiled is a session for the transaction that is being made.
+func (p *Plane) compiled(s *Session) (*compiled, *pfcp.Error) {
+	return p.compiler(s, compiler{arena: &p.bodies}).run()
+}
+
+// compiler is the one that is used again, for a session and with these options.
+func (p *Plane) compiler(s *Session, with compiler) *compiler {
+	c := &p.compile
+	c.set, c.pfds, c.known, c.s = p.set, p.pfds, p.objects, s
+	c.arena, c.bare, c.lenient = with.arena, with.bare, with.lenient
+	return c
+}
+
+// holds is what a session occupies now, without its body.
+func (p *Plane) holds(s *Session) *compiled {
+	c, err := p.compiler(s, compiler{bare: true, lenient: true}).run()
+	if err != nil {
+		return &compiled{}
+	}
+	return c
+}
+
 // occupied is what a session holds now.
 func (p *Plane) occupied(s *Session) *compiled {
 	return occupy(p.set, p.pfds, s)
@@ -143,19 +165,25 @@ func (p *Plane) occupied(s *Session) *compiled {
 
 // drop takes a session out.
 func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
-	e := p.x.session[seid]
+	e, _ := p.x.at(seid)
 	s, err := decode(e.data)
 	if err != nil {
 		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
 	}
-	c := p.occupied(s)
+	return p.dropThis(t, e, s)
+}
+
+// dropThis is drop of a session that is decoded.
+func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
+	seid := s.SEID
+	c := p.holds(s)
 	p.shares.leave(t, s.shareKeys(p.scope(e.owner)))
 	p.objects.use(t, p.x.now().UnixNano(), nil, c.objects)
 	delete(p.x.session, seid)
 	p.x.remove(seid, c)
 	e.owner.sessions--
 	t.onUndo(func() {
-		p.x.session[seid] = e
+		p.x.session[seid] = e.at
 		p.x.add(seid, c)
 		e.owner.sessions++
 	})
@@ -163,6 +191,8 @@ func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
 	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
 	t.records = append(t.records, record{e.number, nil})
 	t.onDone(func() {
+		p.looksDifferent(e.number, s, nil)
+		p.x.records.drop(e.at)
 		p.x.released(c)
 		p.x.part(e.owner)
 		if p.late.by[seid] != nil {
@@ -174,20 +204,20 @@ func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
 
 // owned finds a session for the associations that a message can be from (rows A4, P31), and which of them it is: the
 // session's own, else one of its SMF set.
-func (p *Plane) owned(from []*n4.Association, seid uint64) (*entry, *n4.Association, *pfcp.Error) {
-	e := p.x.session[seid]
+func (p *Plane) owned(from []*n4.Association, seid uint64) (entry, *n4.Association, *pfcp.Error) {
+	e, there := p.x.at(seid)
 	who := -1
-	if e != nil {
+	if there {
 		who = slices.IndexFunc(from, func(a *n4.Association) bool { return a.ID == e.owner.id })
 	}
-	if e != nil && who < 0 && e.owner.set != "" {
+	if there && who < 0 && e.owner.set != "" {
 		who = slices.IndexFunc(from, func(a *n4.Association) bool { return a.Set == e.owner.set })
 	}
 	if who < 0 {
 		if p.count.Unknown++; p.count.Unknown%1000 == 0 {
 			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association", from[0].ID)
 		}
-		return nil, nil, refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
+		return entry{}, nil, refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
 	}
 	return e, from[who], nil
 }
@@ -262,33 +292,35 @@ func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.
 }
 
 // replace puts a session in the place of its former self.
-func (p *Plane) replace(t *txn, seid uint64, e *entry, o *owner, old, s *Session) *pfcp.Error {
+func (p *Plane) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session) *pfcp.Error {
 	if _, err := p.shares.assign(t, p.scope(o), s, old.Worker, old.shareKeys(p.scope(e.owner))); err != nil {
 		return err
 	}
-	former := p.occupied(old)
-	c, err := compile(p.set, p.pfds, s)
+	former := p.holds(old)
+	c, err := p.compiled(s)
 	if err != nil {
 		return err
 	}
 	if err := p.settleConflicts(t, seid, c); err != nil {
 		return err
 	}
-	changed := &entry{data: encode(s), owner: o, number: e.number}
+	changed := p.x.enter(s, e.number, o)
 	p.x.remove(seid, former)
 	p.x.add(seid, c)
-	p.x.session[seid] = changed
 	e.owner.sessions--
 	o.sessions++
 	t.onUndo(func() {
 		o.sessions--
 		e.owner.sessions++
-		p.x.session[seid] = e
+		p.x.session[seid] = e.at
+		p.x.records.drop(changed.at)
 		p.x.remove(seid, c)
 		p.x.add(seid, former)
 	})
 	p.put(t, seid, changed, c, former)
 	t.onDone(func() {
+		p.looksDifferent(e.number, old, s)
+		p.x.records.drop(e.at)
 		p.x.released(former)
 		p.x.part(e.owner)
 	})
@@ -310,7 +342,7 @@ func (p *Plane) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.S
 				return refuse(pfcp.CauseSystemFailure, 0, broken.Error())
 			}
 			old = s
-			return p.drop(t, seid)
+			return p.dropThis(t, e, s)
 		},
 		finish: func(err *pfcp.Error, rows []api.Usage) func() {
 			r := &pfcp.SessionDeletionResponse{Cause: pfcp.CauseAccepted}

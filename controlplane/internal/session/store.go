@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,25 +20,33 @@ import (
 
 var (
 	bucketMeta         = []byte("meta")
-	bucketSessions     = []byte("sessions") // rising number -> encoded session
+	bucketSessions     = []byte("sessions") // rising number -> encoded session, in a store of version 1
 	bucketAssociations = []byte("associations")
 	bucketApplications = []byte("applications")
 	bucketUsage        = []byte("usage") // SEID -> usage that waits for its CP function
 	keyVersion         = []byte("version")
+	keyJournal         = []byte("journal") // its generation
 	keyRecovery        = []byte("recovery")
 	keyBoot            = []byte("boot") // of the machine that wrote it
 )
 
-const storeVersion = 1
+const (
+	storeVersion  = 2
+	treeOfSession = 1 // the version in which sessions were in the store itself
+)
 
 // store keeps sessions over a restart of the control plane. Transactions are written through to the kernel and never synced to
 // the disk, which would cost every hundredth request 10 ms: a process that dies loses nothing, and when the machine dies the
-// sessions are gone anyhow (boot.go). Keys rise, so that new sessions go to the end of the tree. Used under Plane's mu.
+// sessions are gone anyhow (boot.go). Sessions, which come and go by the thousand each second, are in the journal beside the
+// database: in a tree each transaction would cost ten times as much. Used under Plane's mu.
 type store struct {
 	db       *bbolt.DB // nil: nothing is kept
+	log      *journal  // nil until each has been called
 	last     uint64    // number given out last
 	recovery time.Time
 	boot     string
+
+	generation uint64 // of the journal
 }
 
 // errNotOurs is what must not be moved aside: the operator is to decide.
@@ -53,7 +62,7 @@ func openStore(path, boot string, after time.Time) (*store, error) {
 		return nil, err
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 2 * time.Second, NoSync: true, NoFreelistSync: true,
-		FreelistType: bbolt.FreelistMapType, InitialMmapSize: 64 << 20})
+		FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -66,7 +75,7 @@ func openStore(path, boot string, after time.Time) (*store, error) {
 }
 
 func (s *store) prepare(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{bucketMeta, bucketSessions, bucketAssociations, bucketApplications, bucketUsage} {
+	for _, name := range [][]byte{bucketMeta, bucketAssociations, bucketApplications, bucketUsage} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -76,7 +85,7 @@ func (s *store) prepare(tx *bbolt.Tx) error {
 		if err := meta.Put(keyVersion, []byte{storeVersion}); err != nil {
 			return err
 		}
-	} else if len(v) != 1 || v[0] != storeVersion {
+	} else if !readable(v) {
 		return fmt.Errorf("%w: version %v, this program reads %d; move it away to start without sessions", errNotOurs, v, storeVersion)
 	}
 	if err := meta.Put(keyBoot, []byte(s.boot)); err != nil {
@@ -87,6 +96,10 @@ func (s *store) prepare(tx *bbolt.Tx) error {
 		return nil
 	}
 	return meta.Put(keyRecovery, binary.BigEndian.AppendUint64(nil, uint64(s.recovery.Unix())))
+}
+
+func readable(version []byte) bool {
+	return len(version) == 1 && (version[0] == storeVersion || version[0] == treeOfSession)
 }
 
 // newRecovery is a recovery time stamp that is not an earlier one.
@@ -118,49 +131,101 @@ func (s *store) write(records []record) error {
 	if s.db == nil || len(records) == 0 {
 		return nil
 	}
+	return s.log.write(records)
+}
+
+func (s *store) close() {
+	if s.db != nil {
+		s.log.close()
+		s.db.Close()
+		s.db, s.log = nil, nil
+	}
+}
+
+// each opens the journal and gives all sessions, in the order in which they came. Their bytes are fn's only until it returns.
+func (s *store) each(fn func(number uint64, data []byte) error) error {
+	if s.db == nil {
+		return nil
+	}
+	found := func(number uint64, data []byte) error {
+		s.last = max(s.last, number)
+		return fn(number, data)
+	}
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket(bucketMeta).Get(keyJournal); len(v) == 8 {
+			s.generation = binary.BigEndian.Uint64(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if path := s.db.Path() + journalSuffix; s.generation != 0 {
+		s.log, err = openJournal(path, s.generation, found)
+	} else {
+		err = s.beginJournal(path, found)
+	}
+	return err
+}
+
+// beginJournal makes the journal of a new store, or of one of version 1, whose sessions go over to it. The store names it when
+// it is whole: until then the sessions are where they were.
+func (s *store) beginJournal(path string, fn func(number uint64, data []byte) error) (err error) {
+	generation := rand.Uint64() | 1
+	if s.log, err = createJournal(path, generation); err != nil {
+		return err
+	}
+	s.generation = generation
 	return s.db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketSessions)
-		b.FillPercent = 0.9 // mostly appended to
-		var keys = make([]byte, 8*len(records))
-		for i, r := range records {
-			key := keys[8*i : 8*i+8]
-			binary.BigEndian.PutUint64(key, r.number)
-			var err error
-			if r.data == nil {
-				err = b.Delete(key)
-			} else {
-				err = b.Put(key, r.data)
+		if old := tx.Bucket(bucketSessions); old != nil {
+			var records []record
+			err := old.ForEach(func(k, v []byte) error {
+				if len(k) != 8 {
+					return errEncoding
+				}
+				number := binary.BigEndian.Uint64(k)
+				if records = append(records, record{number, v}); len(records) == reload {
+					if err := s.log.write(records); err != nil {
+						return err
+					}
+					records = records[:0]
+				}
+				return fn(number, v)
+			})
+			if err == nil {
+				err = s.log.write(records)
+			}
+			if err == nil {
+				err = tx.DeleteBucket(bucketSessions)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		return nil
+		meta := tx.Bucket(bucketMeta)
+		if err := meta.Put(keyVersion, []byte{storeVersion}); err != nil {
+			return err
+		}
+		return meta.Put(keyJournal, binary.BigEndian.AppendUint64(nil, generation))
 	})
 }
 
-func (s *store) close() {
-	if s.db != nil {
-		s.db.Close()
-		s.db = nil
+// tidy keeps the journal from growing without end: a bit at a time. It tells whether there is more to do.
+func (s *store) tidy(all *records, sessions int) (more bool, err error) {
+	j := s.log
+	if j == nil {
+		return false, nil
 	}
-}
-
-// each gives all sessions, in the order in which they came.
-func (s *store) each(fn func(number uint64, data []byte) error) error {
-	if s.db == nil {
-		return nil
+	if j.next == nil {
+		if !j.outdated(sessions) {
+			return false, nil
+		}
+		if err := j.begin(s.generation); err != nil {
+			return false, err
+		}
 	}
-	return s.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketSessions).ForEach(func(k, v []byte) error {
-			if len(k) != 8 {
-				return errEncoding
-			}
-			number := binary.BigEndian.Uint64(k)
-			s.last = max(s.last, number)
-			return fn(number, append([]byte(nil), v...))
-		})
-	})
+	done, err := j.advance(all)
+	return !done && err == nil, err
 }
 
 func (s *store) put(bucket []byte, key string, v any) error {
@@ -241,7 +306,7 @@ func (p *Plane) load() error {
 	err = p.store.each(func(number uint64, data []byte) error {
 		s, err := decode(data)
 		if err == nil {
-			err = p.restore(s, &entry{data: data, number: number})
+			err = p.restore(s, number)
 		}
 		if err != nil {
 			if dropped++; dropped <= 10 {
@@ -265,30 +330,28 @@ func (p *Plane) load() error {
 }
 
 // restore enters a stored session.
-func (p *Plane) restore(s *Session, e *entry) error {
+func (p *Plane) restore(s *Session, number uint64) error {
 	if err := p.set.check(s); err != nil {
 		return err
 	}
-	if p.set.fit(s) {
-		e.data = encode(s)
-	}
+	p.set.fit(s)
 	c, bad := (&compiler{set: p.set, pfds: p.pfds, s: s, lenient: true}).run()
 	if bad != nil {
 		return bad
 	}
-	if p.x.session[s.SEID] != nil || s.SEID == 0 {
+	if p.x.session[s.SEID] != 0 || s.SEID == 0 {
 		return errors.New("its SEID is impossible")
 	}
 	if taken, other := p.x.conflict(s.SEID, c); taken || other != 0 {
 		return errors.New("its F-TEID or UE address is another session's")
 	}
-	e.owner = p.x.owner(s.Owner)
-	e.owner.sessions++
-	p.x.session[s.SEID] = e
+	o := p.x.owner(s.Owner)
+	o.sessions++
+	p.x.enter(s, number, o)
 	p.x.add(s.SEID, c)
 	for i := range s.QER { // the numbers of shared meters stay, or the data plane would begin new ones
 		if q := &s.QER[i]; q.Correlation != nil && q.Share != 0 {
-			key := shareKey{p.scope(e.owner), *q.Correlation}
+			key := shareKey{p.scope(o), *q.Correlation}
 			x := p.shares.by[key]
 			if x == nil {
 				x = &share{id: q.Share, worker: s.Worker}
@@ -298,11 +361,10 @@ func (p *Plane) restore(s *Session, e *entry) error {
 		}
 	}
 	for _, o := range c.objects {
-		id := o.id()
-		if p.objects[id] == nil {
-			p.objects[id] = &holding{object: o}
+		if p.objects[o.name] == nil {
+			p.objects[o.name] = &holding{object: o}
 		}
-		p.objects[id].users++
+		p.objects[o.name].users++
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func TestKilled(t *testing.T) {
 	}
 	path := t.TempDir() + "/sessions.db"
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), "SESSION_TEST_STORE="+path)
+	cmd.Env = append(os.Environ(), "SESSION_TEST_STORE="+path, "TMPDIR="+t.TempDir()) // what it cannot clean up goes with us
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ type txn struct {
 	changes []dp.Change
 	records []record
 	undo    []func()
+	uses    []use
 	done    []func()        // when all is well
 	touched map[uint64]bool // sessions; the contract takes an object once in a transaction
 }
@@ -27,18 +28,34 @@ type record struct {
 	data   []byte
 }
 
-type mark struct{ changes, records, undo, done int }
+type mark struct{ changes, records, undo, uses, done int }
 
 func newTxn() *txn { return &txn{touched: map[uint64]bool{}} }
 
-func (t *txn) mark() mark { return mark{len(t.changes), len(t.records), len(t.undo), len(t.done)} }
+func (t *txn) mark() mark {
+	return mark{len(t.changes), len(t.records), len(t.undo), len(t.uses), len(t.done)}
+}
 
 // back takes back everything since the mark, the last first.
 func (t *txn) back(m mark) {
 	for i := len(t.undo) - 1; i >= m.undo; i-- {
 		t.undo[i]()
 	}
-	t.changes, t.records, t.undo, t.done = t.changes[:m.changes], t.records[:m.records], t.undo[:m.undo], t.done[:m.done]
+	for i := len(t.uses) - 1; i >= m.uses; i-- {
+		t.uses[i].undo()
+	}
+	t.changes, t.records, t.undo, t.uses, t.done = t.changes[:m.changes], t.records[:m.records], t.undo[:m.undo], t.uses[:m.uses], t.done[:m.done]
+}
+
+// clear makes it as good as new, with its memory.
+func (t *txn) clear() {
+	clear(t.changes)
+	clear(t.records)
+	clear(t.undo)
+	clear(t.uses)
+	clear(t.done)
+	clear(t.touched)
+	t.changes, t.records, t.undo, t.uses, t.done = t.changes[:0], t.records[:0], t.undo[:0], t.uses[:0], t.done[:0]
 }
 
 func (t *txn) onUndo(fn func()) { t.undo = append(t.undo, fn) }
@@ -103,34 +120,43 @@ type holding struct {
 
 type holdings map[string]*holding // by kind and key
 
-func (o *object) id() string { return string(rune('0'+o.kind)) + o.key }
-
 // use enters the objects of a session and leaves those of its former self.
 func (h holdings) use(t *txn, now int64, objects, former []object) {
-	for _, o := range objects {
-		id := o.id()
-		x := h[id]
+	for i := range objects {
+		o := &objects[i]
+		x := h[o.name]
 		if x == nil {
-			x = &holding{object: o}
-			h[id] = x
+			x = &holding{object: *o}
+			h[o.name] = x
 			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
-			t.onUndo(func() { delete(h, id) })
+			t.onUndo(func() { delete(h, x.name) })
 		} else if x.unsent {
 			x.unsent = false
 			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
 			t.onUndo(func() { x.unsent = true })
 		}
 		x.users++
-		t.onUndo(func() { x.users-- })
+		t.uses = append(t.uses, use{x, 1, x.idle})
 	}
-	for _, o := range former {
-		if x := h[o.id()]; x != nil {
+	for i := range former {
+		if x := h[former[i].name]; x != nil {
 			x.users--
-			before := x.idle
+			t.uses = append(t.uses, use{x, -1, x.idle})
 			x.idle = now
-			t.onUndo(func() { x.users++; x.idle = before })
 		}
 	}
+}
+
+// use is what a transaction changed of a holding.
+type use struct {
+	of    *holding
+	users int
+	idle  int64 // before
+}
+
+func (u *use) undo() {
+	u.of.users -= u.users
+	u.of.idle = u.idle
 }
 
 // sweep deletes what has had no users since a moment.

@@ -107,7 +107,7 @@ func (s *Server) Count(t pfcp.MessageType) int {
 	return s.requests[t]
 }
 
-// Ask sends a request to the CP function that spoke last and returns its answer, nil after two seconds.
+// Ask sends a request to the CP function that spoke last and returns its answer, nil when none comes.
 func (s *Server) Ask(seid uint64, m pfcp.Message) pfcp.Message {
 	s.mu.Lock()
 	s.sequence++
@@ -121,7 +121,7 @@ func (s *Server) Ask(seid uint64, m pfcp.Message) pfcp.Message {
 	select {
 	case a := <-s.answers:
 		return a
-	case <-time.After(2 * time.Second):
+	case <-time.After(time.Minute): // only who waits in vain waits so long
 		return nil
 	}
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"isthmus/api"
+)
+
+// What has to look at every session (another configuration, a comparison with the data plane) takes seconds when there are a
+// million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a request changes
+// behind our back is put right as it happens. Under the lock only the rest is left.
+
+const someSessions = 128 // looked at without a request in between: about a millisecond
+
+// Prepare makes Replan short. The caller does not hold Lock.
+func (p *Plane) Prepare(set *Settings) {
+	p.mu.Lock()
+	if reflect.DeepEqual(p.set, set) || p.set.sameFor(set) {
+		p.mu.Unlock()
+		return
+	}
+	r := newReplan(set)
+	p.prepared = r
+	p.mu.Unlock()
+	p.bySome(func(seid uint64, e entry) bool {
+		if p.prepared != r {
+			return false // something came in between that it cannot cope with: Replan does it all
+		}
+		r.take(p, seid, e)
+		return true
+	})
+}
+
+// PrepareCompare makes Compare short. The caller does not hold Lock.
+func (p *Plane) PrepareCompare() {
+	p.mu.Lock()
+	digests := map[uint64]digest{}
+	p.digests = digests
+	p.mu.Unlock()
+	var scratch arena
+	p.bySome(func(seid uint64, e entry) bool {
+		if p.digests == nil { // everything looks different now
+			return false
+		}
+		if s, err := decode(e.data); err == nil {
+			scratch.reset()
+			if c, bad := p.compiler(s, compiler{arena: &scratch, lenient: true}).run(); bad == nil {
+				digests[seid] = digestOf(c.body)
+			}
+		}
+		return true
+	})
+}
+
+// digest is what a session's body is compared by.
+type digest struct {
+	of     uint64
+	length uint32
+}
+
+func digestOf(body []byte) digest { return digest{api.DigestOf(body), uint32(len(body))} }
+
+// bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock; false ends it.
+func (p *Plane) bySome(fn func(seid uint64, e entry) bool) {
+	p.mu.Lock()
+	list := p.after(0)
+	p.mu.Unlock()
+	slices.SortFunc(list, byNumber)
+	for some := range slices.Chunk(list, someSessions) {
+		if !p.theseSome(some, fn) {
+			return
+		}
+	}
+}
+
+func (p *Plane) theseSome(some []numbered, fn func(seid uint64, e entry) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range some {
+		if e, there := p.x.at(s.seid); there && e.number == s.number && !fn(s.seid, e) {
+			return false
+		}
+	}
+	return true
+}
+
+// numbered is a session with its place in the order in which they came.
+type numbered struct{ number, seid uint64 }
+
+func byNumber(a, b numbered) int { return cmp.Compare(a.number, b.number) }
+
+// after are the sessions that came after a number, in no order.
+func (p *Plane) after(number uint64) []numbered {
+	list := make([]numbered, 0, len(p.x.session))
+	for seid, at := range p.x.session {
+		if e := p.x.open(at); e.number > number {
+			list = append(list, numbered{e.number, seid})
+		}
+	}
+	return list
+}
+
+// looksDifferent puts right what is prepared when a session ends or becomes another; is is nil in the first case.
+func (p *Plane) looksDifferent(number uint64, was, is *Session) {
+	delete(p.digests, was.SEID)
+	r := p.prepared
+	if r == nil || number > r.upTo {
+		return
+	}
+	// Who ends may leave room for one that was to be lost, and who changes may want what a younger one has: seldom, so that is not
+	// worth more than to begin anew.
+	if len(r.lost) > 0 || !r.forget(p, was) || is != nil && !r.enter(p, is) {
+		p.prepared = nil
+	}
+}
