@@ -45,6 +45,12 @@ func inside(node string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
+		if unix.Gettid() == os.Getpid() {
+			// The first thread would stay, and be the lab in that namespace for all who look (killInside). It waits for another.
+			defer runtime.UnlockOSThread()
+			done <- inside(node, f)
+			return
+		}
 		done <- func() error {
 			file, err := os.Open(filepath.Join(netnsDir, Prefix+node))
 			if err != nil {
