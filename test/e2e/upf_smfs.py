@@ -3,17 +3,18 @@
 
 What Open5GS 2.7 and free5GC 4 put into their messages was read in their sources (lib/pfcp/build.c, src/smf/{context,n4-build,
 binding}.c; internal/context/{datapath,pfcp_rules}.go, internal/pfcp/message/build*.go) and in logs of users; the bytes here are
-ours.
+ours. The UPF's configuration is that of deploy/examples/upf.yaml: nothing in it is made for an SMF.
 """
 
 import socket
 import struct
+import sys
 
 import n4
 from frames import DIR, Wire, check, check_sum, done, equal, show
 from n4 import (ASSOCIATION_SETUP, DELETE, ESTABLISH, EPOCH, GNB, MODIFY, N3, N3_6, Node, fseid, group, ie, ip4, node_id, outer_header,
                 recovery, u8, u16, u32, ue_ip)
-from scapy.all import ICMPv6ND_RA, ICMPv6ND_RS, IP, UDP, Ether, ICMPv6NDOptPrefixInfo, IPv6
+from scapy.all import ICMPv6ND_RA, ICMPv6ND_RS, IP, UDP, Ether, ICMPv6NDOptPrefixInfo, IPv6, Raw
 from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 import upf
 from upf import gtpu_header, volumes
@@ -21,7 +22,7 @@ from world import silent_gtpu
 
 ACCESS, CORE, SGI_LAN, CP = range(4)
 DROP, FORW, BUFF, NOCP = 1, 2, 4, 8
-N3_ACCESS, N6, UL_FORWARDING, DL_FORWARDING = 11, 17, 28, 10  # 3GPP Interface Type, TS 29.244 clause 8.2.118
+S1_U, S5_U, N3_ACCESS, N6, UL_FORWARDING, DL_FORWARDING = 0, 1, 11, 17, 28, 10  # 3GPP Interface Type, TS 29.244 clause 8.2.118
 GNB_2, SMF_GTPU = "10.30.0.3", "10.30.0.4"
 END_MARKER = 254
 
@@ -220,6 +221,7 @@ def open5gs(w):
     smf.connect("service request", 0x5002, GNB)
     flow4.down(0x5002, what="that woke the UE", mark=first)
     handover(w, smf, flow4)
+    flow(w, smf, made)
     total, _ = volumes(smf.delete().ies[79][0])
     check(total[2] > 0 and total[0] == total[1] + total[2], f"final report: {total}")
 
@@ -241,6 +243,35 @@ def handover(w, smf, default):
     equal("End Marker to", (end.value("ip", "ip.dst"), gtpu_header(end)), (GNB, 0x5002))
     default.both(0x5004, GNB_2, "after the handover")
     smf.modify("indirect forwarding removed", group(15, u16(56, 5)), group(16, u32(108, 4)))
+
+
+def flow(w, smf, made):
+    """A QoS flow of its own: its rules have SDF filters and no UE address, which only the default flow's have."""
+    urr, qer = u32(81, 2), u32(109, 2)
+    text = b"permit out 17 from 10.60.0.2/32 5005 to 10.45.5.1/32"
+    filter_ = ie(23, b"\x01\x00" + struct.pack(">H", len(text)) + text)
+    rate = ie(26, (2000).to_bytes(5, "big") * 2) + ie(27, (1000).to_bytes(5, "big") * 2)
+    answer = smf.modify(
+        "a dedicated QoS flow",
+        smf.pdr(6, 70, u8(20, CORE) + smf.instance + filter_ + smf.kind(N6), 5, urr, qer),
+        smf.pdr(7, 70, u8(20, ACCESS) + smf.choose + smf.instance + filter_ + u8(124, 2) + smf.kind(N3_ACCESS), 6, qer),
+        group(3, u32(108, 5), smf.action(FORW), group(4, u8(42, ACCESS), smf.instance, outer_header(0x5004, GNB_2), smf.kind(N3_ACCESS))),
+        group(3, u32(108, 6), smf.action(FORW), group(4, u8(42, CORE), smf.instance, smf.kind(N6))),
+        group(6, urr, u8(62, 2), ie(37, b"\x02\x00\x00"), ie(31, b"\x01" + struct.pack(">Q", 100 << 20))),
+        group(7, qer, u8(25, 0), rate, u8(124, 2)))
+    if answer is None:
+        return
+    # A CHOOSE ID holds for one request (TS 29.244 clause 8.2.3): the flow's F-TEID is its own. Open5GS' own UPF would give the
+    # session's, see docs/mobile.md.
+    own = created_fteids(answer).get(7)
+    check(own and own != made[2], f"the flow's F-TEID: {own}, the session's: {made[2]}")
+    dedicated, default = Flow(w, "10.45.5.1", w.teid_of(own), 2), Flow(w, "10.45.5.1", w.teid_of(made[2]), 1)
+    dedicated.down(0x5004, GNB_2, "of the flow", sport=5005)
+    dedicated.up("of the flow", dport=5005)
+    default.both(0x5004, GNB_2, "beside the flow")
+    smf.modify("the flow is removed", group(15, u16(56, 6)), group(15, u16(56, 7)), group(16, u32(108, 5)), group(16, u32(108, 6)),
+               group(18, qer), group(17, urr))
+    default.down(0x5004, GNB_2, "without the flow", sport=5005)
 
 
 # ---- free5GC ------------------------------------------------------------------------------------------------------------
@@ -295,9 +326,12 @@ def free5gc(w):
     if smf.establish_default() is None:
         return
     flow_ = Flow(w, smf.ue, smf.teid, 1)
+    # Nowhere to go yet: not to the gNB, and not back to the data network.
+    early = w.down(smf.ue)
     flow_.up("before the gNB is known")
     smf.connect("activation", 0x6001, GNB)
     flow_.both(0x6001)
+    check(not any(early in d for wire in (w.gnb, w.dn) for d in wire.waiting), "a packet without a tunnel went out")
     smf.connect("path switch", 0x6002, GNB_2, flags=2)
     end = w.gnb.frame(is_gtpu(END_MARKER), "an End Marker")
     equal("End Marker to", (end.value("ip", "ip.dst"), gtpu_header(end)), (GNB, 0x6001))
@@ -312,6 +346,46 @@ def free5gc(w):
     smf.modify("query", fseid(smf.cp_seid, smf.address), group(77, u32(81, 1)), group(77, u32(81, 2)))
     answer = smf.delete()
     equal("final reports", len(answer.ies.get(79, [])), 2)
+
+
+# ---- Open5GS' SGW-C -----------------------------------------------------------------------------------------------------
+
+
+class SGWC(Open5GS):
+    """4G, Sxa: rules have neither precedence nor Outer Header Removal, the APN is the network instance of both sides, both directions
+    buffer until the other ends are known, there is no PDN type."""
+
+    def tunnel(self, id_, side, kind):
+        pdi = group(2, u8(20, side), ie(21, b"\x07"), self.instance, self.kind(kind))
+        return group(1, u16(56, id_), pdi, u32(108, id_)) + group(3, u32(108, id_), self.action(BUFF | NOCP), u8(88, 1))
+
+    def establish_default(self):
+        return self.establish(self.tunnel(1, CORE, S5_U), self.tunnel(2, ACCESS, S1_U), group(85, u8(88, 1)))
+
+    def to(self, far, side, teid, address, kind):
+        return group(10, u32(108, far), self.action(FORW), group(
+            11, u8(42, side), self.instance, outer_header(teid, address), self.kind(kind)))
+
+
+def sgwc(w):
+    smf = SGWC("10.40.0.2", 61, "10.45.8.1")
+    smf.associate(u8(89, 3))
+    answer = smf.establish_default()
+    if answer is None:
+        return
+    made = {id_: w.teid_of(f) for id_, f in created_fteids(answer).items()}
+    equal("PDRs with a F-TEID", sorted(made), [1, 2])
+    smf.modify("the PGW's tunnel", smf.to(2, CORE, 0x7001, n4.DN, S5_U))
+    smf.modify("the eNodeB's tunnel", smf.to(1, ACCESS, 0x7002, GNB, S1_U))
+    frame = w.at_dn(w.up(made[2], smf.ue4), "uplink on S5")
+    equal("uplink on S5", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (n4.DN, 0x7001, 1))
+    mark = w.mark(100)
+    inner = IP(src="198.51.100.7", dst=smf.ue4) / UDP(sport=40002, dport=40001) / Raw(mark)
+    w.dn.send(Ether(src=w.dn.mac, dst=w.mac["n6"]) / IP(src=n4.DN, dst="10.60.0.1") / UDP(sport=2152, dport=2152) /
+              GTP_U_Header(teid=made[1], gtp_type=255) / inner)
+    frame = w.at_gnb(mark, "downlink on S1-U")
+    equal("downlink on S1-U", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (GNB, 0x7002, 1))
+    smf.delete()
 
 
 class World(upf.World):
@@ -332,7 +406,7 @@ class World(upf.World):
 def main():
     w = World()
     w.gnb.socket.setblocking(True)
-    for flavour in (open5gs, free5gc):
+    for flavour in (sgwc,) if sys.argv[1:] == ["sgwu"] else (open5gs, free5gc):
         flavour(w)
     check_sum("end")
     remarks = n4.tshark_remarks(f"{DIR}/n4.pcap")

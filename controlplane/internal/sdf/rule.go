@@ -103,9 +103,15 @@ func Parse(text string) (Rule, error) {
 	return r, r.check()
 }
 
+// protocols by name, which RFC 6733 §4.3.1 does not have and SD-Core sends.
+var protocols = map[string]int{"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58, "sctp": 132}
+
 func protocol(word string) (int, error) {
 	if word == "ip" {
 		return Any, nil
+	}
+	if n, ok := protocols[word]; ok {
+		return n, nil
 	}
 	n, err := decimal(word, 255)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "permit", "aaaaaaaa", "unknown action aaaaaaaa", "permit out", "permit out ip", "permit out ip from",
 		"permit out ip from any", "permit out ip from any to", "permit out ip to any from any",
-		"permit both ip from any to any", "PERMIT out ip from any to any", "permit out udp from any to any",
+		"permit both ip from any to any", "PERMIT out ip from any to any", "permit out gre from any to any",
 		"permit out 256 from any to any", "permit out -1 from any to any", "permit out +6 from any to any",
 		"permit out ip from 10.0.0.0/33 to any", "permit out ip from 2001:db8::/129 to any",
 		"permit out ip from 10.0.0.0/ to any",
@@ -83,6 +83,17 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%.60q is taken: %+v", text, list)
 		} else if len(err.Error()) > 200 {
 			t.Errorf("%.60q: %v", text, err)
+		}
+	}
+}
+
+// SD-Core names protocols.
+func TestProtocolNames(t *testing.T) {
+	for name, number := range map[string]string{"icmp": "1", "tcp": "6", "udp": "17", "icmp6": "58", "sctp": "132"} {
+		named, err1 := Parse("permit out " + name + " from any to assigned")
+		numbered, err2 := Parse("permit out " + number + " from any to assigned")
+		if err1 != nil || err2 != nil || named.Protocol != numbered.Protocol {
+			t.Errorf("%s: %+v %v, %+v %v", name, named, err1, numbered, err2)
 		}
 	}
 }

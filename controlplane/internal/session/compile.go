@@ -280,6 +280,11 @@ func (c *compiler) allPDRs() *pfcp.Error {
 func (c *compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	pdi := c.s.pdi(p)
 	id := uint32(p.ID)
+	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of nothing but flows (Open5GS' dedicated QoS
+	// flows) is for the session's UE.
+	if pdi.LocalFTEID == nil && len(pdi.UEIP) == 0 && len(pdi.FramedRoutes) == 0 && (c.out.v4.IsValid() || c.out.v6.IsValid()) {
+		pdi.UEIP = []pfcp.UEIP{{IPv4: c.out.v4, IPv6: c.out.v6}}
+	}
 	out := api.PDR{Precedence: p.Precedence, ID: p.ID, Source: byte(pdi.Source), FAR: *p.FAR,
 		QERs: byte(len(p.QER)), URRs: byte(len(p.URR))}
 	copy(out.QER[:], p.QER)
@@ -342,8 +347,8 @@ func (c *compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 func (c *compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out *api.PDR) *pfcp.Error {
 	tunnelled := pdi.LocalFTEID != nil
 	if p.OuterHeaderRemoval == nil {
-		if !tunnelled {
-			out.OuterHeaderRemoval = 1 // nothing is there that could be kept
+		if !tunnelled || c.set.Relay {
+			out.OuterHeaderRemoval = 1 // nothing is there that could be kept; Open5GS' SGW-C asks for it nowhere
 		}
 		return nil
 	}

@@ -111,6 +111,11 @@ func (c *compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 		if c.set.Relay && f.Action&pfcp.ActionForward != 0 {
 			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
 		}
+		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route to where it came from.
+		if f.Action&pfcp.ActionForward != 0 && *w.Destination == pfcp.Access && w.Redirect == nil &&
+			(instance == nil || !instance.can(needLookup)) {
+			out.Action = byte(f.Action&^pfcp.ActionForward | pfcp.ActionDrop)
+		}
 		return nil
 	}
 	var err *pfcp.Error

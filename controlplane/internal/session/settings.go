@@ -115,6 +115,9 @@ func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
 	if named != nil && named.can(need) {
 		return named
 	}
+	if side == pfcp.CPSide { // tunnels of the CP function end where the radio's do, unless an instance is for them
+		return s.find(name, pfcp.Access, need)
+	}
 	return nil
 }
 

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# An SGW-U under the messages of Open5GS' SGW-C. The APN is the name of the instance towards the PGW.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/upf.sh
+. "$TEST_ROOT/test/lib/upf.sh"
+own_world "$@"
+upf_world 's/roles: \[upf\]/roles: [sgwu]/; s/, node_id: smf[12].isthmus.test//
+	s/^  - {name: access, .*/  - {name: s1u, interfaces: [n3], endpoints: [10.30.0.1], sources: [access]}/
+	s/^  - {name: internet, .*/  - {name: internet, interfaces: [n6], endpoints: [10.60.0.1], sources: [core]}/'
+capture_n4 ""
+start_gateway
+"$PYTHON" "$TEST_ROOT/test/e2e/upf_smfs.py" sgwu
+echo PASS
