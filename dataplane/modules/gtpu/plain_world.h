@@ -39,7 +39,7 @@ static inline void put_loose_port(void)
 {
 	struct api_port p = {.role = API_ROLE_CORE, .mtu = 9000, .promiscuous = 1};
 
-	strcpy(p.driver, "inject");
+	snprintf(p.driver, sizeof(p.driver), "inject");
 	kit_put(API_PORT, "loose", &p, sizeof(p));
 }
 
