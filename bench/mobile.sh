@@ -124,6 +124,9 @@ uptime
 title "look-up of 64-bit keys, ticks a key"
 "$build/dataplane/narrow-bench" 2>&1 | tee "$out/narrow-bench.txt"
 
+title "cache lines of a packet alone, $million sessions, ticks"
+"$build/dataplane/session-lines-bench" "$million" 2>&1 | tee "$out/lines-bench.txt"
+
 title "one worker, $million sessions in random order, synth ports; medians of three alternating runs"
 for i in 1 2 3; do
 	for profile in sgwu pgwu upf; do
@@ -151,6 +154,11 @@ for rate in ${RATES:-10000 20000 30000 40000 50000 60000}; do
 	fi
 done
 echo "sustained: $sustained/s"
+title "establishments alone: one second of them, held for two seconds"
+for rate in ${ALONE:-40000 50000}; do
+	load "alone-$rate" --rate "$rate" --sessions "$rate" --seconds 0 --modify-ratio 0 --hold 2s || true
+	cpu="?" percentiles "alone-$rate" && head -c 200 "$out/load-alone-$rate.err"
+done
 title "latency at a steady rate"
 ((sustained > 0)) || { wrong "not even the first rate was sustained" && sustained=10000; }
 for rate in 5000 $((sustained / 2)); do

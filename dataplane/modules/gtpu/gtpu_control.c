@@ -220,6 +220,7 @@ static int ended_already(const struct rule *first, const struct rule *r)
 static int pass_end_marker(
 	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m, struct rule *first)
 {
+	uint8_t hops = packet_of(m)->hops;
 	uint32_t next, used = 0;
 
 	for (uint32_t i = rule_index(first), n = 0; i != RULE_NONE && n < API_MAX_PDR; i = next, n++) {
@@ -235,6 +236,7 @@ static int pass_end_marker(
 		if (!used)
 			rte_pktmbuf_reset(m);
 		used = 1;
+		packet_of(out)->hops = hops; // as the first's: sessions may send them round in a circle
 		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes before it.
 		if (gtpu_put_end_marker_packet(out, p, r) == 0)
 			worker_hand_over(w, w->id, output, out);

@@ -97,7 +97,7 @@ static uint32_t offer(uint32_t ms)
 // The one rule that has seen packets.
 static const struct rule_state *used_state(void)
 {
-	for (uint32_t i = 0; i < session_pools.states; i++)
+	for (uint32_t i = 0; i < session_pools.rules; i++)
 		if (session_pools.state[i].forwarded.packets != 0)
 			return &session_pools.state[i];
 	return NULL;

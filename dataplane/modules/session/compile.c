@@ -200,8 +200,7 @@ static int give_state(struct session *s, const struct parts *p, uint16_t i, cons
 	}
 	r->state = index_pool_take(&session_tables.states);
 	if (r->state == RULE_NONE)
-		return object_error(ENOSPC, "session %s: no more states of rules (%u in all; engine.limits.rules)",
-			s->name, session_pools.states);
+		return object_error(ENOSPC, "session %s: no more rules", s->name);
 	memset(rule_state_of(r), 0, sizeof(struct rule_state));
 	if (r->flags & RULE_POLICED)
 		policer_state_init(r->policer, rule_state_of(r), worker_get(r->worker)->now);

@@ -24,23 +24,18 @@
 struct session_pools session_pools;
 struct session_tables session_tables;
 
-// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. States go from one version of a session
-// to the next, so they are fewer; those beyond two a session are for new PDRs, and for sessions that change workers.
+// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions that change
+// workers take new ones, and every PDR may have a meter.
 #define RULES_PER_SESSION 4
-static uint32_t states_of(const struct api_engine *e, uint32_t rules)
-{
-	return e->max_rules ? rules : rules / 2 + rules / 8 + API_MAX_PDR;
-}
 
-static int start_pools(uint32_t sessions, uint32_t rules, uint32_t states)
+static int start_pools(uint32_t sessions, uint32_t rules)
 {
 	struct session_tables *t = &session_tables;
 
 	session_pools.rules = rules;
-	session_pools.states = states;
 	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
 	session_pools.state =
-		rte_zmalloc("rule-states", session_pools.states * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
+		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
 	session_pools.match = calloc(rules, sizeof(struct rule_match));
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
@@ -51,14 +46,14 @@ static int start_pools(uint32_t sessions, uint32_t rules, uint32_t states)
 	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.match != NULL &&
 	       t->session != NULL && t->endpoint != NULL && t->key != NULL &&
 	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
-	       index_pool_create(&t->states, session_pools.states) == 0;
+	       index_pool_create(&t->states, rules) == 0;
 }
 
 static int start(const struct api_engine *e)
 {
 	struct session_tables *t = &session_tables;
 	uint32_t rules = (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
-	int good = start_pools(e->max_sessions, rules, states_of(e, rules));
+	int good = start_pools(e->max_sessions, rules);
 
 	for (uint32_t w = 0; w < e->workers && good; w++) {
 		t->flow[w] = exact_create("flows", e->max_flows, SOCKET_ID_ANY);

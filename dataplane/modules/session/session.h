@@ -123,8 +123,7 @@ struct session_pools {
 	struct rule *rule;
 	struct rule_match *match; // same index as rule
 	struct rule_state *state;
-	uint32_t rules; // capacity of the first two
-	uint32_t states;
+	uint32_t rules; // capacity of each
 };
 extern struct session_pools session_pools; // set once at start, read by all
 

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End Markers in a circle.
+#include "core/engine.h"
+#include "session/mobile_world.h"
+#include "session/tables.h"
+#include <errno.h>
+
+#define SESSIONS 1024
+
+static struct api_policer profile = {.type = API_SRTCM,
+	.cir = 1000000000,
+	.cbs = 1000000,
+	.pbs = 1000000,
+	.action = {API_COLOUR_PASS, API_COLOUR_PASS, API_COLOUR_DROP}};
+
+static int setup(void **state)
+{
+	struct api_engine e = kit_engine();
+
+	e.workers = 2;
+	e.max_sessions = SESSIONS;
+	e.packet_buffers = 8192;
+	world_start(&e);
+	kit_begin();
+	kit_put(API_POLICER, "gold", &profile, sizeof(profile));
+	commit();
+	return 0;
+}
+
+struct row_sink {
+	struct reply_sink sink;
+	struct api_session_row row;
+	int rows;
+};
+
+static int keep_row(struct reply_sink *s, const struct api_header *h, const void *body)
+{
+	struct row_sink *r = (struct row_sink *)s;
+
+	if (h->length >= sizeof(r->row)) {
+		memcpy(&r->row, body, sizeof(r->row));
+		r->rows += (int)(h->length / sizeof(r->row));
+	}
+	return 0;
+}
+
+static struct api_session_row row_of(const char *name)
+{
+	struct row_sink r = {.sink = {.send = keep_row}};
+	struct api_stats_request q = {.table = API_TABLE_SESSION};
+	struct api_header h = {.magic = API_MAGIC, .type = API_STATS, .length = sizeof(q)};
+
+	strncpy(q.key, name, sizeof(q.key) - 1);
+	request_handle(&r.sink, &h, &q);
+	assert_int_equal(r.rows, 1);
+	return r.row;
+}
+
+static uint32_t seed = 12345;
+static uint32_t below(uint32_t n)
+{
+	seed = seed * 1664525u + 1013904223u;
+	return (uint32_t)((uint64_t)seed * n >> 32);
+}
+
+static void build(struct kit_mobile *k)
+{
+	uint32_t what = below(64);
+	struct api_pdr *up, *down;
+
+	kit_mobile(k, 2, "10.45.0.2", what & 1 ? "2001:db8:1:2::/64" : NULL);
+	up = kit_pdr_fteid(k, API_FROM_ACCESS, "10.1.0.1", 0x102, 1);
+	if (below(3))
+		up->match |= API_PDR_UE_IP;
+	down = kit_pdr_ue(k, API_FROM_CORE, "core", 2);
+	kit_far_ip(k, 1, API_FROM_CORE, "core");
+	kit_far_gtpu(k, 2, API_FROM_ACCESS, "gnb", 0x202);
+	k->s.worker = (what >> 1) & 1;
+	if (what & 4) {
+		struct api_qer *q = kit_qer(k, 1, 0);
+		strcpy(q->uplink_policer, "gold");
+		strcpy(q->downlink_policer, "gold");
+		if (below(2))
+			kit_pdr_qer(up, 1);
+		kit_pdr_qer(down, 1);
+	}
+	if (what & 8) {
+		kit_urr(k, 1);
+		kit_urr(k, 2);
+		kit_pdr_urr(up, 1);
+		kit_pdr_urr(up, 2);
+		kit_pdr_urr(down, 1);
+		if (below(2))
+			kit_pdr_urr(down, 2);
+	}
+	if (what & 16) {
+		kit_framed_route(k, "172.16.8.0/24");
+		up->match |= API_PDR_FRAMED | API_PDR_UE_IP;
+		down->match |= API_PDR_FRAMED;
+	}
+}
+
+static void exact_counts(void **state)
+{
+	static struct frame up, down;
+	struct kit_mobile k;
+	uint64_t ups = 0, downs = 0;
+
+	uplink_of(&up, UE4, FAR4, 0x102, 0xff);
+	downlink_of(&down, FAR4, UE4);
+	for (int i = 0; i < 2000; i++) {
+		build(&k);
+		kit_begin();
+		kit_put_mobile("s2", &k);
+		if (i > 0 && below(8) == 0)
+			kit_put_mobile("s3", &k); // the same keys: refused, and all is as it was
+		if (kit_commit() != 0)
+			assert_true(i > 0);
+		uint32_t u = below(3), d = below(3);
+		kit_clear();
+		for (uint32_t n = 0; n < u; n++)
+			assert_int_equal(kit_send("ran", up.at, up.length), 0);
+		for (uint32_t n = 0; n < d; n++)
+			assert_int_equal(kit_send("internet", down.at, down.length), 0);
+		kit_run();
+		assert_int_equal(kit_count("internet"), u);
+		assert_int_equal(kit_count("ran"), d);
+		ups += u;
+		downs += d;
+		struct api_session_row r = row_of("s2");
+		assert_int_equal(r.uplink_packets, ups);
+		assert_int_equal(r.downlink_packets, downs);
+		assert_int_equal(r.uplink_bytes, ups * 108);
+		assert_int_equal(r.downlink_bytes, downs * 108);
+		kit_advance(1000);
+	}
+	kit_begin();
+	kit_delete(API_SESSION, "s2");
+	commit();
+	assert_true(kit_balance());
+	assert_int_equal(session_tables.states.count, session_tables.states.capacity);
+	assert_int_equal(session_tables.rules.count, session_tables.rules.capacity);
+}
+
+// ---- room --------------------------------------------------------------------------------------------------------------
+
+static int put_all(uint16_t worker, uint32_t pdrs)
+{
+	char name[16];
+
+	kit_begin();
+	for (uint32_t i = 2; i < SESSIONS + 2; i++) {
+		struct kit_mobile *k = upf_session(i);
+
+		k->s.ue_ip4.family = 0; // IPv6 only: every rule has a state, every session two keys
+		k->s.worker = worker;
+		for (uint32_t p = 2; p < pdrs; p++)
+			kit_pdr_fteid(k, API_FROM_ACCESS, "10.1.0.1", 0x10000 + i + (p << 20), 1)->match |=
+				API_PDR_UE_IP;
+		snprintf(name, sizeof(name), "s%u", i);
+		kit_put_mobile(name, k);
+	}
+	return kit_commit();
+}
+
+static void all_go(void)
+{
+	char name[16];
+
+	kit_begin();
+	for (uint32_t i = 2; i < SESSIONS + 2; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		kit_delete(API_SESSION, name);
+	}
+	commit();
+	assert_int_equal(session_tables.states.count, session_tables.states.capacity);
+	assert_int_equal(session_tables.rules.count, session_tables.rules.capacity);
+}
+
+// engine.max_rules 0: all sessions of two PDRs can change at once, also their worker.
+static void all_change_workers(void **state)
+{
+	if (put_all(0, 2))
+		fail_msg("%s", kit_error());
+	if (put_all(1, 2))
+		fail_msg("%s", kit_error());
+	all_go();
+}
+
+// ... and every session may have four.
+static void four_each(void **state)
+{
+	if (put_all(0, 4))
+		fail_msg("%s", kit_error());
+	all_go();
+}
+
+// ---- End Markers -------------------------------------------------------------------------------------------------------
+
+// A tunnel that two PDRs send on, into tunnels that lead back to it.
+static void marker_circle_ends(void **state)
+{
+	static const uint8_t in[8] = {0x30, 254, 0, 0, 0, 0, 9, 0};
+	static struct frame f;
+	struct kit_mobile k;
+
+	kit_mobile(&k, 1, NULL, NULL);
+	kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x900, 1);
+	kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x900, 2)->precedence = 200;
+	kit_pdr_fteid(&k, API_FROM_CORE, "10.1.0.1", 0x301, 3);
+	kit_pdr_fteid(&k, API_FROM_CORE, "10.1.0.1", 0x302, 3);
+	kit_far_gtpu(&k, 1, API_FROM_ACCESS, "self3", 0x301);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "self3", 0x302);
+	kit_far_gtpu(&k, 3, API_FROM_ACCESS, "self9", 0x900);
+	put("s1", &k);
+	frame_payload(&f, 0);
+	frame_append(&f, in, sizeof(in));
+	frame_udp(&f, 2152, 2152);
+	frame_ip(&f, "10.9.0.2", "10.9.0.1", 17);
+	link_layer(&f, "peers", 1);
+	assert_int_equal(kit_send("peers", f.at, f.length), 0);
+	for (int i = 0; i < 200; i++)
+		engine_walk();
+	assert_int_equal(kit_totals().held, 0);
+	assert_true(kit_balance());
+	gone("s1");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact_counts),
+		cmocka_unit_test(all_change_workers),
+		cmocka_unit_test(four_each),
+		cmocka_unit_test(marker_circle_ends),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
