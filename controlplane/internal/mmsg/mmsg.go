@@ -121,7 +121,7 @@ func (b *Batch) Receive(conn syscall.RawConn) (n int, err error) {
 	var errno syscall.Errno
 	err = conn.Read(func(fd uintptr) bool {
 		n, errno = b.call(unix.SYS_RECVMMSG, fd, len(b.hdrs))
-		return errno != unix.EAGAIN && errno != unix.EINTR
+		return errno != unix.EAGAIN
 	})
 	return n, first(err, errno)
 }
@@ -134,7 +134,7 @@ func (b *Batch) Send(conn syscall.RawConn, count int) (n int, err error) {
 	var errno syscall.Errno
 	err = conn.Write(func(fd uintptr) bool {
 		n, errno = b.call(unix.SYS_SENDMMSG, fd, count)
-		return errno != unix.EAGAIN && errno != unix.EINTR
+		return errno != unix.EAGAIN
 	})
 	return n, first(err, errno)
 }
@@ -148,6 +148,10 @@ func first(err error, errno syscall.Errno) error {
 
 // call runs recvmmsg or sendmmsg on the first n messages, once.
 func (b *Batch) call(trap, fd uintptr, n int) (int, syscall.Errno) {
-	done, _, errno := unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
-	return int(done), errno
+	for {
+		done, _, errno := unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+		if errno != unix.EINTR { // not the poller's business: it tells of changes, and there may be none
+			return int(done), errno
+		}
+	}
 }

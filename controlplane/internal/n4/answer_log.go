@@ -13,6 +13,7 @@ type answerLog struct {
 	chunks [][]byte // the first has the head, the last takes what comes
 	number uint64   // of the first chunk
 	head   int      // offset of the head
+	count  int      // answers in it, known or not
 	spare  []byte
 }
 
@@ -46,6 +47,7 @@ func (l *answerLog) add(t *kept) place {
 	b = binary.NativeEndian.AppendUint64(b, uint64(t.expires))
 	b = binary.NativeEndian.AppendUint32(b, uint32(len(t.answer)))
 	l.chunks[last] = append(b, t.answer...)
+	l.count++
 	return at
 }
 
@@ -74,6 +76,7 @@ func (l *answerLog) first() (p place, t kept, ok bool) {
 // drop takes out the first. A chunk that is empty then is kept for later, or given back.
 func (l *answerLog) drop() {
 	_, t, _ := l.first()
+	l.count--
 	l.head += answerHeader + len(t.answer)
 	if l.head < len(l.chunks[0]) {
 		return

@@ -106,11 +106,14 @@ func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer [
 			a.remove(sh, hash, at)
 		}
 	}
-	if len(sh.open)+len(sh.known) >= sh.limit {
-		if !a.evict(sh) {
-			return full, nil, false
+	// What the log holds counts, also answers that are not known any more: a peer that uses one number for ever new requests would
+	// else fill the memory.
+	for len(sh.open)+sh.log.count >= sh.limit {
+		before := len(sh.known)
+		if !a.drop(sh, math.MaxInt64) {
+			return full, nil, evicted
 		}
-		evicted = true
+		evicted = evicted || len(sh.known) < before
 	}
 	sh.open[k] = digest
 	a.size.Add(1)
@@ -166,16 +169,6 @@ func (a *answers) remove(sh *answerShard, hash uint64, at place) {
 		delete(sh.known, hash)
 		a.size.Add(-1)
 	}
-}
-
-// evict makes room; false: all are in progress.
-func (a *answers) evict(sh *answerShard) bool {
-	for before := len(sh.known); len(sh.known) == before; {
-		if !a.drop(sh, math.MaxInt64) {
-			return false
-		}
-	}
-	return true
 }
 
 func (a *answers) expire(sh *answerShard) {

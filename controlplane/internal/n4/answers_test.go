@@ -108,3 +108,22 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 		t.Errorf("%d are counted", n)
 	}
 }
+
+// A peer that sends ever new requests under one number has no more memory than others.
+func TestAnswersOfOneNumberAreBounded(t *testing.T) {
+	a := newAnswers(64*answerShards, time.Hour)
+	k := transactionKey{addr: netip.MustParseAddr("192.0.2.1").As16(), port: 8805, typ: 50, sequence: 1}
+	for i := range uint32(10000) {
+		if b, _, _ := a.begin(k, binary.BigEndian.AppendUint32(nil, i)); b != fresh {
+			t.Fatalf("request %d: %d", i, b)
+		}
+		a.finish(k, make([]byte, 1000))
+	}
+	bytes := 0
+	for _, c := range a.shard(k).log.chunks {
+		bytes += cap(c)
+	}
+	if most := 64*(1000+answerHeader) + 3*answerChunk; bytes > most {
+		t.Errorf("%d bytes, at most %d", bytes, most)
+	}
+}

@@ -2,7 +2,10 @@
 
 package session
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // A journal that is mostly out of date is written anew beside the old one while requests go on: each turn writes some of the
 // sessions, and what changes meanwhile is written to both. The new file takes the old one's place when all are in it; a process
@@ -12,6 +15,7 @@ const (
 	newSuffix     = ".new"
 	compactFrom   = 8 << 20 // a file that is no longer than this, beside twice what is in it, stays
 	compactAtOnce = 128     // sessions in one turn
+	rewriteAgain  = 10 * time.Second
 )
 
 // rewrite is a new file on its way.
@@ -20,16 +24,16 @@ type rewrite struct {
 	at cursor
 }
 
-// outdated tells whether the file is worth writing anew, which is guessed from what a record takes.
-func (j *journal) outdated(sessions int) bool {
-	each := uint64(256)
-	if j.records > 0 {
-		each = max(j.bytes/j.records, 1)
+// outdated tells whether the file is worth writing anew; live is what the sessions take in it. A new file never is.
+func (j *journal) outdated(live uint64) bool {
+	if j.lack {
+		return !time.Now().Before(j.retry)
 	}
-	return uint64(j.size) > max(j.least, j.again)+2*each*uint64(sessions)
+	return uint64(j.size) > max(j.least, j.again)+2*live
 }
 
 func (j *journal) begin(generation uint64) error {
+	j.retry = time.Now().Add(rewriteAgain)
 	f, err := createJournal(j.path+newSuffix, generation)
 	if err != nil {
 		j.abandon()
@@ -75,6 +79,6 @@ func (j *journal) advance(all *records) (done bool, err error) {
 		return false, err
 	}
 	j.f.Close()
-	j.f, j.size, j.torn, j.again, j.next = j.next.f, j.next.size, false, 0, nil
+	j.f, j.size, j.torn, j.lack, j.again, j.next = j.next.f, j.next.size, false, false, 0, nil
 	return true, nil
 }

@@ -112,7 +112,8 @@ func (c *compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
 		}
 		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route to where it came from.
-		if f.Action&pfcp.ActionForward != 0 && *w.Destination == pfcp.Access && w.Redirect == nil &&
+		// To the CP function there are tunnels only (TS 29.244 §5.3.2): as IP the UE's packets would go wherever the routes lead.
+		if f.Action&pfcp.ActionForward != 0 && (*w.Destination == pfcp.Access || *w.Destination == pfcp.CPSide) && w.Redirect == nil &&
 			(instance == nil || !instance.can(needLookup)) {
 			out.Action = byte(f.Action&^pfcp.ActionForward | pfcp.ActionDrop)
 		}

@@ -80,3 +80,12 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 		}
 	}
 }
+
+// To the CP function there are tunnels only: as IP the UE's packets would go wherever the routes lead.
+func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
+	req := request(1, "10.45.0.5")
+	req.FAR[0].Forwarding = &pfcp.Forwarding{Destination: ptr(pfcp.CPSide)}
+	if _, c := compiledOf(t, req); c.fars[0].Action != byte(pfcp.ActionDrop) {
+		t.Errorf("%+v", c.fars)
+	}
+}

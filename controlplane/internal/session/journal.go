@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,11 +27,12 @@ type journal struct {
 	path string
 	size int64
 	torn bool // bytes of a frame that failed lie behind size
+	lack bool // a frame failed: what it said is in memory alone, until the file is written anew
 	out  []byte
 	next *rewrite
 
-	records, bytes uint64 // written by us
-	least, again   uint64 // see outdated
+	least, again uint64    // see outdated
+	retry        time.Time // the same, when lack is set
 }
 
 const (
@@ -165,8 +167,20 @@ func seal(b []byte) {
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[frameHead:], castagnoli))
 }
 
-// write adds one frame. A failure leaves the file as it was.
+// write adds one frame. A failure leaves the file as it was, and has it written anew from memory, as soon as that can be: else
+// sessions that ended meanwhile would come back with a restart, and be in the way of those that took their addresses.
 func (j *journal) write(records []record) error {
+	err := j.add(records)
+	if err != nil {
+		j.lack = true
+		if j.next != nil {
+			j.abandon()
+		}
+	}
+	return err
+}
+
+func (j *journal) add(records []record) error {
 	b := append(j.out[:0], make([]byte, frameHead)...)
 	for _, r := range records {
 		b = appendRecord(b, r.number, r.data)
@@ -181,8 +195,6 @@ func (j *journal) write(records []record) error {
 	if err := j.append(b); err != nil {
 		return err
 	}
-	j.records += uint64(len(records))
-	j.bytes += uint64(len(b))
 	if j.next != nil {
 		if err := j.next.append(b); err != nil {
 			j.abandon()

@@ -250,7 +250,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 			all.drop(h)
 		}
 		before := j.f
-		if _, err := s.tidy(all, len(model)); err != nil {
+		if _, err := s.tidy(all); err != nil {
 			t.Fatal(err)
 		}
 		if j.f != before {

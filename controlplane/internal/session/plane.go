@@ -324,7 +324,7 @@ func (p *Plane) keep(t *txn) {
 // tidy goes on with writing the journal anew.
 func (p *Plane) tidy() {
 	var err error
-	if p.untidy, err = p.store.tidy(&p.x.records, len(p.x.session)); err != nil {
+	if p.untidy, err = p.store.tidy(&p.x.records); err != nil {
 		p.log.Error("the journal of the sessions is not written anew", "error", err)
 	}
 }

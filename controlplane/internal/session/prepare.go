@@ -20,6 +20,7 @@ const someSessions = 128 // looked at without a request in between: about a mill
 func (p *Plane) Prepare(set *Settings) {
 	p.mu.Lock()
 	if reflect.DeepEqual(p.set, set) || p.set.sameFor(set) {
+		p.prepared = nil // of a configuration that was refused
 		p.mu.Unlock()
 		return
 	}

@@ -215,3 +215,33 @@ func (b *bench) atOnce(m pfcp.Message, seid uint64) (made uint64) {
 	b.turn(<-b.queue)
 	return made
 }
+
+// Who is an SGW-U alone makes other rules: that is no limit.
+func TestReplanOfRoles(t *testing.T) {
+	b := start(t, "", testSettings())
+	b.establish(smf1, request(1, "10.45.0.5"))
+	set := testSettings()
+	set.Relay = true
+	b.Prepare(set)
+	b.Lock()
+	changes, accept := b.Replan(set)
+	accept()
+	b.Unlock()
+	if len(changes) != 1 {
+		t.Errorf("%v", changes)
+	}
+	b.checkConsistent()
+}
+
+// What is prepared for a configuration that is not taken is let go with the next one.
+func TestPreparedForNothing(t *testing.T) {
+	b := start(t, "", testSettings())
+	b.establish(smf1, request(1, "10.45.0.5"))
+	set := testSettings()
+	set.Instances[2].Name = "n9b"
+	b.Prepare(set)
+	b.Prepare(testSettings())
+	if b.prepared != nil {
+		t.Error("kept")
+	}
+}

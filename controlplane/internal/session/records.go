@@ -11,6 +11,7 @@ type records struct {
 	classes [maxSlot/slotStep + 1]slotClass // by length in steps; 0: records that are longer than any slot
 	long    map[uint32][]byte
 	last    uint32 // number given to a long record
+	bytes   uint64 // what all records take in the journal
 }
 
 // slotClass has the slots of one size, numbered from 0 over all its pages.
@@ -37,6 +38,7 @@ func slotsInPage(class int) uint32 { return uint32(recordPage / (class * slotSte
 // add makes a record; it copies data.
 func (r *records) add(number uint64, owner uint32, data []byte) handle {
 	need := recordHead + len(data)
+	r.bytes += uint64(recordPrefix + len(data))
 	class := (need + slotStep - 1) / slotStep
 	if class >= len(r.classes) {
 		if r.long == nil {
@@ -94,6 +96,8 @@ func (r *records) open(h handle) (number uint64, owner uint32, data []byte) {
 
 // drop frees a record. A class that is empty then gives its pages back.
 func (r *records) drop(h handle) {
+	_, _, data := r.open(h)
+	r.bytes -= uint64(recordPrefix + len(data))
 	class, slot := h.split()
 	if class == 0 {
 		delete(r.long, slot)

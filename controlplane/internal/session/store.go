@@ -211,13 +211,13 @@ func (s *store) beginJournal(path string, fn func(number uint64, data []byte) er
 }
 
 // tidy keeps the journal from growing without end: a bit at a time. It tells whether there is more to do.
-func (s *store) tidy(all *records, sessions int) (more bool, err error) {
+func (s *store) tidy(all *records) (more bool, err error) {
 	j := s.log
 	if j == nil {
 		return false, nil
 	}
 	if j.next == nil {
-		if !j.outdated(sessions) {
+		if !j.outdated(all.bytes) {
 			return false, nil
 		}
 		if err := j.begin(s.generation); err != nil {
