@@ -116,7 +116,8 @@ cat >"$DIR/veth.yaml" <<-YAML
 YAML
 start_gateway
 run_tester 0 veth
-result_says veth 'r.complete' 'faults == {}' 'all(s.sent == s.received > 500 and s.decoded > 0 for s in r.trials[-1].streams)' \
+result_says veth 'r.complete' 'faults == {}' 'all(s.sent == s.received > 500 for s in r.trials[-1].streams)' \
+	'sum(s.decoded for s in r.trials[-1].streams) > 0' \
 	'sum(t.control for t in r.trials) >= 2'
 clean_capture "$DIR/sample.pcap" 100
 isthmus show neighbour -j >"$DIR/neighbours.json"
