@@ -392,6 +392,16 @@ uint32_t kit_buffers_in_use(void)
 	return rte_mempool_in_use_count(engine_pool());
 }
 
+struct api_session_row kit_session_row(const char *name)
+{
+	uint32_t count;
+	const struct api_session_row *r = kit_rows(API_TABLE_SESSION, name, sizeof(*r), &count);
+
+	if (count != 1)
+		fatal("no session of that name", name);
+	return *r;
+}
+
 void kit_print(void)
 {
 	for (uint16_t r = 0; r < reason_count(); r++)

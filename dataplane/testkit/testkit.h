@@ -66,6 +66,7 @@ int kit_balance(void); // 1 when the sum holds
 uint32_t kit_buffers_in_use(void);
 // Rows of a table (enum api_table), good until the next call; key "" for all.
 const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint32_t *count);
+struct api_session_row kit_session_row(const char *name); // fails the test when there is no such session
 void kit_print(void); // all counters that are not 0, for a test that failed
 
 #endif

@@ -4,35 +4,6 @@
 #include "access/agf_test.h"
 #include "core/engine.h"
 
-struct row_sink {
-	struct reply_sink sink;
-	struct api_session_row row;
-	int rows;
-};
-
-static int keep_row(struct reply_sink *s, const struct api_header *h, const void *body)
-{
-	struct row_sink *r = (struct row_sink *)s;
-
-	if (h->length >= sizeof(r->row)) {
-		memcpy(&r->row, body, sizeof(r->row));
-		r->rows += (int)(h->length / sizeof(r->row));
-	}
-	return 0;
-}
-
-static struct api_session_row row_of(const char *name)
-{
-	struct row_sink r = {.sink = {.send = keep_row}};
-	struct api_stats_request q = {.table = API_TABLE_SESSION};
-	struct api_header h = {.magic = API_MAGIC, .type = API_STATS, .length = sizeof(q)};
-
-	strncpy(q.key, name, sizeof(q.key) - 1);
-	request_handle(&r.sink, &h, &q);
-	assert_int_equal(r.rows, 1);
-	return r.row;
-}
-
 static void change_keeps_counters(void **state)
 {
 	static struct frame up, down, want;
@@ -40,7 +11,7 @@ static void change_keeps_counters(void **state)
 	struct kit_session k = gateway_home(1);
 
 	up_and_down(&up, &down);
-	before = row_of("home-1");
+	before = kit_session_row("home-1");
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(kit_send("access", up.at, up.length), 0);
 		assert_int_equal(kit_send("core", down.at, down.length), 0);
@@ -61,7 +32,7 @@ static void change_keeps_counters(void **state)
 	inner(&want, FAR4, gateway_ue(1, 4), 60);
 	gateway_to_home(&want, 1);
 	expect("core", &down, "access", &want);
-	after = row_of("home-1");
+	after = kit_session_row("home-1");
 	assert_int_equal(after.uplink_packets - before.uplink_packets, 4);
 	assert_int_equal(after.uplink_bytes - before.uplink_bytes, 4 * 88);
 	assert_int_equal(after.downlink_packets - before.downlink_packets, 4);

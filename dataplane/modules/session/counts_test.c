@@ -27,35 +27,6 @@ static int setup(void **state)
 	return 0;
 }
 
-struct row_sink {
-	struct reply_sink sink;
-	struct api_session_row row;
-	int rows;
-};
-
-static int keep_row(struct reply_sink *s, const struct api_header *h, const void *body)
-{
-	struct row_sink *r = (struct row_sink *)s;
-
-	if (h->length >= sizeof(r->row)) {
-		memcpy(&r->row, body, sizeof(r->row));
-		r->rows += (int)(h->length / sizeof(r->row));
-	}
-	return 0;
-}
-
-static struct api_session_row row_of(const char *name)
-{
-	struct row_sink r = {.sink = {.send = keep_row}};
-	struct api_stats_request q = {.table = API_TABLE_SESSION};
-	struct api_header h = {.magic = API_MAGIC, .type = API_STATS, .length = sizeof(q)};
-
-	strncpy(q.key, name, sizeof(q.key) - 1);
-	request_handle(&r.sink, &h, &q);
-	assert_int_equal(r.rows, 1);
-	return r.row;
-}
-
 static uint32_t seed = 12345;
 static uint32_t below(uint32_t n)
 {
@@ -127,7 +98,7 @@ static void exact_counts(void **state)
 		assert_int_equal(kit_count("ran"), d);
 		ups += u;
 		downs += d;
-		struct api_session_row r = row_of("s2");
+		struct api_session_row r = kit_session_row("s2");
 		assert_int_equal(r.uplink_packets, ups);
 		assert_int_equal(r.downlink_packets, downs);
 		assert_int_equal(r.uplink_bytes, ups * 108);
