@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define API_MAGIC 0x48545349u // "ISTH", little endian
-#define API_VERSION 2u
+#define API_VERSION 3u
 #define API_NAME 32
 #define API_TEXT 256
 #define API_MAX_BODY (16u << 20) // one message

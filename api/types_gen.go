@@ -92,7 +92,7 @@ const (
 	TableEvent               = 0x12
 	TableCount               = 0x13
 	Magic                    = 0x48545349
-	Version                  = 0x2
+	Version                  = 0x3
 	NameSize                 = 0x20
 	TextSize                 = 0x100
 	MaxBody                  = 0x1000000
