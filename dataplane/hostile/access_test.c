@@ -473,6 +473,22 @@ static void pppoe_length(struct frame *f, uint32_t i, uint32_t variant)
 	store16(f->at + 22 + 4, (uint16_t)(i % 3 == 0 ? 0xffffu : i % 3 == 1 ? i % 2 : load16(f->at + 22 + 4) + 1u));
 }
 
+// RFC 1122 §3.3.6, RFC 1812 §5.3.4: a home's packet to one IP address, sent to every gateway of its link.
+static void group_mac(struct frame *f, uint32_t i, uint32_t variant)
+{
+	static const uint8_t group[3][6] = {
+		{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 0, 0, 9}, {0x33, 0x33, 0, 0, 0, 1}};
+
+	inner_udp(f, variant, 1);
+	gateway_from_home(f, home_of(variant));
+	memcpy(f->at, group[i % 3], 6);
+}
+
+static void unicast_to_group(void **state)
+{
+	BAD_ROWS(((const struct bad[]){{"group MAC", "access", group_mac, 18, "access-group-unicast", 0}}));
+}
+
 static void b4_sessions_of_others(void **state)
 {
 	BAD_ROWS(((const struct bad[]){{"B4 PADT", "access", stray_padt, 20, "pppoe-padt-unknown", 1},
@@ -494,6 +510,7 @@ const struct CMUnitTest access_rows[] = {
 	cmocka_unit_test(g25_tcp_data_offset),
 	cmocka_unit_test(g27_tunnels_to_the_router),
 	cmocka_unit_test(b1_discovery),
+	cmocka_unit_test(unicast_to_group),
 	cmocka_unit_test(b4_sessions_of_others),
 };
 const size_t access_row_count = sizeof(access_rows) / sizeof(access_rows[0]);

@@ -331,13 +331,38 @@ static void core_other_mac(struct frame *f, uint32_t i, uint32_t variant)
 	frame_ethernet(f, gateway_router, gateway_upf, variant & INNER6 ? 0x86dd : 0x0800);
 }
 
+// RFC 1122 §3.3.6, RFC 1812 §5.3.4: to a broadcast or multicast MAC address, and to one IP address. Plain IP, and a tunnel's packet.
+static void to_group(struct frame *f, uint32_t i)
+{
+	static const uint8_t group[3][6] = {
+		{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 0, 0, 9}, {0x33, 0x33, 0, 0, 0, 1}};
+
+	memcpy(f->at, group[i % 3], 6);
+}
+
+static void core_group(struct frame *f, uint32_t i, uint32_t variant)
+{
+	inner_udp(f, variant, 1);
+	frame_ethernet(f, gateway_mac[1], gateway_upf, variant & INNER6 ? 0x86dd : 0x0800);
+	to_group(f, i);
+}
+
+static void core_group_tunnel(struct frame *f, uint32_t i, uint32_t variant)
+{
+	inner_udp(f, variant, 0);
+	gateway_from_upf(f, home_of(variant));
+	to_group(f, i);
+}
+
 static void core_ethernet_and_ip(void **state)
 {
 	BAD_ROWS(((const struct bad[]){{"core martian", "core", core_martian, 20, "ip-martian-source", 1},
 		{"core checksum", "core", core_checksum, 20, "ip-checksum", 1},
 		{"core Ethernet", "core", core_short, 13, "ethernet-short", 1},
 		{"core IP", "core", core_cut, 20, "ip-short", 0},
-		{"core MAC", "core", core_other_mac, 20, "mac-not-ours", 0}}));
+		{"core MAC", "core", core_other_mac, 20, "mac-not-ours", 0},
+		{"core group MAC", "core", core_group, 18, "ethernet-group-unicast", 0},
+		{"core group MAC, tunnel", "core", core_group_tunnel, 18, "ethernet-group-unicast", 0}}));
 }
 
 // Jumbo frames until no buffer is left, each of which needs more buffers for its fragments.

@@ -187,6 +187,14 @@ static inline int ip4_is_null_or_loopback(uint32_t a)
 	return a >> 24 == 0 || a >> 24 == 127;
 }
 
+// Multicast, or the limited broadcast.
+static inline int ip_is_group(uint8_t version, const uint8_t *address)
+{
+	if (version != 4)
+		return address[0] == 0xff;
+	return address[0] >> 4 == 0xe || load32(address) == 0xffffffffu;
+}
+
 // Flags of enum ip_martian. The pointers are to 4 or 16 bytes.
 static inline unsigned ip_martian(uint8_t version, const uint8_t *source, const uint8_t *destination)
 {
@@ -198,7 +206,7 @@ static inline unsigned ip_martian(uint8_t version, const uint8_t *source, const 
 	if (__builtin_expect(ip4_above_unicast(s) | ip4_is_null_or_loopback(s), 0))
 		flags |= IP_MARTIAN_SOURCE;
 	if (__builtin_expect(ip4_above_unicast(d) | ip4_is_null_or_loopback(d), 0)) {
-		if (d == 0xffffffffu || d >> 28 == 0xe)
+		if (ip_is_group(4, destination))
 			flags |= IP_MULTICAST;
 		else
 			flags |= IP_MARTIAN_DESTINATION;

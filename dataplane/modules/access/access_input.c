@@ -14,6 +14,8 @@
 DROP_REASON(drop_ethernet, "access-ethernet", "the Ethernet header is cut short")
 DROP_REASON(drop_tags, "access-tags", "the frame has more than two VLAN tags")
 DROP_REASON(drop_mac, "access-mac-not-ours", "the frame is addressed to another MAC address")
+DROP_REASON(drop_group, "access-group-unicast",
+	"the frame is for a broadcast or multicast MAC address, its IP packet for one host")
 DROP_REASON(drop_source, "access-source-mac", "the frame's source MAC address is a group address")
 DROP_REASON(drop_ethertype, "access-ethertype", "no such ethertype is served on the access side")
 DROP_REASON(drop_pppoe, "pppoe-malformed", "the PPPoE header is cut short, or its length does not fit the frame")
@@ -89,6 +91,9 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 	pkt->length = info.length;
 	pkt->interface = UINT32_MAX;
 	unsigned martian = ip_martian(info.version, info.source, info.destination);
+	// RFC 1122 §3.3.6, RFC 1812 §5.3.4: other gateways of the link got it too.
+	if (unlikely(to_group(rte_pktmbuf_mtod(m, const uint8_t *)) && !(martian & IP_MULTICAST)))
+		return packet_leave(m, &drop_group, EDGE_DROP);
 	if (unlikely(martian != 0))
 		return unusual(m, &info, martian, ip);
 	if (unlikely(may_be_control(&info)) && (is_nd(&info, ip) || host_protocol_of(ip, &info) != HOST_NONE))

@@ -29,7 +29,8 @@ int plain_learn(struct plain *p, struct rte_mbuf *m)
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *), *ip = frame + pkt->l3;
 
 	p->looked++;
-	if (pkt->ip_version != 4 || (pkt->l3 != ETH_HEADER && pkt->l3 != ETH_HEADER + ETH_TAG) ||
+	// A group's MAC address is for core-input to look at (RFC 1122 §3.3.6).
+	if (pkt->ip_version != 4 || (frame[0] & 1) || (pkt->l3 != ETH_HEADER && pkt->l3 != ETH_HEADER + ETH_TAG) ||
 		rte_pktmbuf_data_len(m) < PLAIN_LENGTH_MIN)
 		return 0;
 	if (ip[0] != 0x45 || ip[9] != IP_PROTOCOL_UDP || (load16(ip + 6) & 0x3fff) != 0 ||

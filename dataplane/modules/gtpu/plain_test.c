@@ -70,6 +70,26 @@ static void long_for_others(void **state)
 	assert_int_equal(packets_of("ip-input") - before, PLAIN_LOOKS + 1);
 }
 
+// A plain G-PDU to a group's MAC address is no example for others and is dropped, by both ways (RFC 1122 §3.3.6).
+static void none_to_groups(void **state)
+{
+	static struct frame f;
+	uint64_t before = kit_reason("ethernet-group-unicast");
+
+	for (uint32_t i = 0; i < RTE_DIM(cases); i++)
+		for (int first = 0; first < 2; first++) {
+			gpdu(&f, &cases[i], 4, 9, 1, 40);
+			kit_clear();
+			for (int k = 0; k < 3; k++) {
+				f.at[0] = (uint8_t)((f.at[0] & 0xfe) | (k == first ? 1 : 0));
+				assert_int_equal(kit_send("ran", f.at, f.length), 0);
+			}
+			kit_run();
+			assert_int_equal(kit_count(out_of(&cases[i])), 2);
+		}
+	assert_int_equal(kit_reason("ethernet-group-unicast") - before, 2 * RTE_DIM(cases));
+}
+
 // Frames of a payload size that says their place in the vector.
 static void in_order(const char *port, uint32_t step)
 {
@@ -269,6 +289,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(short_for_the_plain),
 		cmocka_unit_test(long_for_others),
+		cmocka_unit_test(none_to_groups),
 		cmocka_unit_test(two_endpoints),
 		cmocka_unit_test(other_addresses),
 		cmocka_unit_test(endpoints_come_and_go),

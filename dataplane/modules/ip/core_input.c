@@ -7,10 +7,13 @@
 #include "ip/ip.h"
 #include "neighbour/neighbour.h"
 #include "wire/eth.h"
+#include "wire/ip.h"
 
 DROP_REASON(drop_short, "ethernet-short", "the frame ends within its Ethernet header or a VLAN tag")
 DROP_REASON(drop_tags, "ethernet-tags", "the frame has more than two VLAN tags")
 DROP_REASON(drop_mac, "mac-not-ours", "the frame's destination MAC address is another host's")
+DROP_REASON(drop_group, "ethernet-group-unicast",
+	"the frame is for a broadcast or multicast MAC address, its IP packet for one host")
 DROP_REASON(drop_vlan, "interface-unknown", "no interface is configured on the frame's port and VLAN")
 DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv6 nor ARP")
 
@@ -41,6 +44,16 @@ static inline int mac_for_us(const struct port *p, const uint8_t *destination)
 	       p->want.promiscuous;
 }
 
+// RFC 1122 §3.3.6, RFC 1812 §5.3.4: what many hosts got is not forwarded nor answered by each of them, unless IP says so too. Too
+// short to tell: ip-input drops it.
+static __rte_noinline int is_unicast(const struct rte_mbuf *m, const struct packet *pkt)
+{
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	uint32_t at = pkt->ip_version == 4 ? 16 : 24;
+
+	return rte_pktmbuf_data_len(m) >= pkt->l3 + at + 4 && !ip_is_group(pkt->ip_version, ip + at);
+}
+
 static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last *last)
 {
 	struct packet *pkt = packet_of(m);
@@ -60,8 +73,11 @@ static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last
 	pkt->interface = last->interface->index;
 	pkt->l3 = eth.length;
 	pkt->ip_version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
-	if (likely(pkt->ip_version != 0))
+	if (likely(pkt->ip_version != 0)) {
+		if (unlikely((frame[0] & 1) && is_unicast(m, pkt)))
+			return packet_leave(m, &drop_group, EDGE_DROP);
 		return EDGE_IP;
+	}
 	if (eth.ethertype == ETH_TYPE_ARP)
 		return packet_leave(m, &punt_arp, EDGE_PUNT);
 	return packet_leave(m, &drop_type, EDGE_DROP);
