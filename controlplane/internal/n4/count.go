@@ -118,6 +118,7 @@ const (
 	eventStoreFailed
 	eventSEIDAlarm
 	eventHeartbeatUnconfirmed // a newer time stamp that our own heartbeat did not confirm
+	eventUnreadable           // a message with optional IEs that could not be read
 	events
 )
 
@@ -125,7 +126,7 @@ var eventNames = [events]string{
 	"association-up", "association-released", "path-failed", "path-restored", "peer-restarted", "headless-expired",
 	"sessions-adopted", "request-retransmitted", "request-timed-out", "answered-from-cache", "ignored-in-progress",
 	"answer-evicted", "send-failed", "send-queue-full", "receive-failed", "store-failed", "session-id-guessing",
-	"restart-not-confirmed",
+	"restart-not-confirmed", "ie-unreadable",
 }
 
 // counters is what the whole server counts; any goroutine adds.
@@ -189,6 +190,16 @@ func (s *Server) reject(why reject, from netip.AddrPort, text string) {
 }
 
 func (s *Server) event(e event) { s.count.events[e].Add(1) }
+
+// unreadable counts a message with optional IEs that could not be read and count as absent (TS 29.244 §7.6), and returns them.
+func (s *Server) unreadable(m pfcp.Message) (ies []uint16) {
+	if l, ok := m.(interface{ Unreadable() []uint16 }); ok {
+		if ies = l.Unreadable(); len(ies) > 0 {
+			s.event(eventUnreadable)
+		}
+	}
+	return ies
+}
 
 // tell counts and logs an event of an association.
 func (s *Server) tell(e event, level slog.Level, id string, args ...any) {

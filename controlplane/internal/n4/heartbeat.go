@@ -23,6 +23,7 @@ func (s *Server) heartbeatRequest(k *socket, from netip.AddrPort, src *source, b
 		s.reject(rejectHeartbeat, from, "")
 		return
 	}
+	s.unreadable(m)
 	s.respond(k, from, h, &pfcp.HeartbeatResponse{Recovery: s.recovery})
 	if src == nil {
 		return

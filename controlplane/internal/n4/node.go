@@ -69,6 +69,9 @@ func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 	if err != nil {
 		return s.refuse(p, 0, refusalOf(err))
 	}
+	if ies := s.unreadable(m); len(ies) > 0 {
+		s.log.Warn("PFCP optional IEs cannot be read and count as absent", "from", p.from, "message", messageName(int(p.h.Type)), "ies", ies)
+	}
 	switch req := m.(type) {
 	case *pfcp.AssociationSetupRequest:
 		return s.setUp(p, req)

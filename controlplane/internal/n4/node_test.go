@@ -283,6 +283,52 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TS 29.244 §7.6: an optional IE that cannot be read counts as absent. It costs what it was for, not the association.
+func TestUnreadableOptionalIE(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	for name, bad := range map[string][]byte{
+		"SMF set of nothing": ie(180), "SMF set, no name": ie(180, 0, 3, 's', 1, 2), "CP features of nothing": ie(89),
+		"UP features too short": ie(43, 1), "alternative address, cut": ie(178, 2, 127, 0), "alternative address, none": ie(178, 2, 0, 0, 0, 0),
+		"retention": group(183, ie(185, 2, 127)), "UE pool": group(233, ie(22, 1)),
+	} {
+		before := h.happened("ie-unreadable")
+		if r := m.setUp(bad); r.cause() != pfcp.CauseAccepted {
+			t.Errorf("%s: cause %d", name, r.cause())
+			continue
+		}
+		if a := h.s.Find("smf1"); a.Set != "" || h.happened("ie-unreadable") != before+1 {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89))); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("update: cause %d", r.cause())
+	}
+	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery), ie(192, 2, 127))); r.typ != pfcp.HeartbeatResponseType {
+		t.Errorf("heartbeat: %+v", r)
+	}
+	// What makes no structure is no optional IE, and a mandatory one is needed.
+	for want, bad := range map[byte][]byte{185: ie(183, 0, 185, 0, 9, 2), 60: ie(60, 0, 1)} {
+		if r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), bad, nodeIE(m.node), recoveryIE(m.recovery))); r.cause() !=
+			pfcp.CauseInvalidLength || r.ies[40][1] != want {
+			t.Errorf("IE %d: cause %d", want, r.cause())
+		}
+	}
+}
+
+// Versions of go-pfcp leave out the spare octet before the name (TS 29.244 §8.2.131).
+func TestSetIDWithoutSpareOctet(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	for _, v := range []string{"\x04set1\x03smf", "\x00\x04set1\x03smf", "\x01\x04set1\x03smf"} {
+		if r := m.setUp(ie(180, []byte(v)...)); r.cause() != pfcp.CauseAccepted {
+			t.Errorf("%q: cause %d", v, r.cause())
+		} else if a := h.s.Find("smf1"); a.Set != "set1.smf" {
+			t.Errorf("%q: set %q", v, a.Set)
+		}
+	}
+}
+
 func TestStoreFails(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	h := start(t, quiet(m.peer()), nil, m)

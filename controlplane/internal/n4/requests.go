@@ -160,5 +160,6 @@ func (s *Server) response(p *packet) {
 		r.done(nil, ErrVersion)
 		return
 	}
+	s.unreadable(m)
 	r.done(m, nil)
 }

@@ -45,7 +45,9 @@ var retention = newGroup([]field[Retention]{
 
 func appendAddresses(places *[]netip.Addr, v []byte, m4, m6 byte) *Error {
 	addrs, refusal := readAddresses(v, m4, m6)
-	*places = append(*places, addrs...)
+	if refusal == nil {
+		*places = append(*places, addrs...)
+	}
 	return refusal
 }
 
@@ -64,7 +66,14 @@ var pool = newGroup([]field[UEPool]{
 	value(ieNetworkInstance, name, func(p *UEPool) *string { return &p.NetworkInstance }),
 }, nil)
 
-func readSet(v []byte) (string, *Error) { return name(v[1:]) } // TS 29.244 §8.2.133: a spare octet, then an FQDN
+// readSet is TS 29.244 §8.2.131: a spare octet, then an FQDN as labels. Versions of go-pfcp leave the octet out: then the first is
+// the length of a label.
+func readSet(v []byte) (string, *Error) {
+	if set, ok := labels(v); ok {
+		return set, nil
+	}
+	return name(v[1:])
+}
 
 var associationSetupRequest = newGroup([]field[AssociationSetupRequest]{
 	need(value(ieNodeID, readNodeID, func(m *AssociationSetupRequest) *NodeID { return &m.Node })),

@@ -13,7 +13,9 @@ func need[T any](f field[T]) field[T] {
 func value[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) *V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
-		*at(t) = x
+		if refusal == nil {
+			*at(t) = x
+		}
 		return refusal
 	}}
 }
@@ -22,7 +24,9 @@ func value[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) *V) f
 func optional[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) **V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
-		*at(t) = &x
+		if refusal == nil {
+			*at(t) = &x
+		}
 		return refusal
 	}}
 }
@@ -31,8 +35,9 @@ func optional[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) **
 func list[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) *[]V) field[T] {
 	return field[T]{ie: ie, many: true, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
-		places := at(t)
-		*places = append(*places, x)
+		if places := at(t); refusal == nil {
+			*places = append(*places, x)
+		}
 		return refusal
 	}}
 }
@@ -46,15 +51,25 @@ func each[T, V any](ie uint16, g *group[V], at func(*T) *[]V) field[T] {
 			*places = make([]V, 0, 2)
 		}
 		*places = append(*places, x)
-		return g.decode(v, &(*places)[len(*places)-1])
+		refusal := g.decode(v, &(*places)[len(*places)-1])
+		if refusal != nil {
+			if *places = (*places)[:len(*places)-1]; len(*places) == 0 {
+				*places = nil
+			}
+		}
+		return refusal
 	}}
 }
 
 // inner is a grouped IE that comes once.
 func inner[T, V any](ie uint16, g *group[V], at func(*T) **V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
-		*at(t) = new(V)
-		return g.decode(v, *at(t))
+		x := new(V)
+		refusal := g.decode(v, x)
+		if refusal == nil {
+			*at(t) = x
+		}
+		return refusal
 	}}
 }
 

@@ -12,6 +12,7 @@ package pfcp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -144,7 +145,23 @@ type FSEID struct {
 
 // ---- node messages ---------------------------------------------------------------------------------------------------
 
+// Lax is part of messages whose optional IEs may be unreadable. Such an IE counts as absent (TS 29.244 §7.6): a peer that encodes
+// one wrongly loses what the IE is for, and nothing else.
+type Lax struct {
+	Unread []uint16 // types of the IEs that could not be read, each once
+}
+
+func (l *Lax) skip(ie uint16) {
+	if !slices.Contains(l.Unread, ie) {
+		l.Unread = append(l.Unread, ie)
+	}
+}
+
+// Unreadable tells which IEs of a message that was taken could not be read.
+func (l *Lax) Unreadable() []uint16 { return l.Unread }
+
 type HeartbeatRequest struct {
+	Lax
 	Recovery time.Time // whole seconds
 	Source   netip.Addr
 }
@@ -203,6 +220,7 @@ type UEPool struct {
 }
 
 type AssociationSetupRequest struct {
+	Lax
 	Node      NodeID
 	Recovery  time.Time
 	FromUP    bool         // the sender is a UP function
@@ -217,6 +235,7 @@ type AssociationSetupRequest struct {
 type Retention struct{ CPEntities []netip.Addr }
 
 type AssociationSetupResponse struct {
+	Lax
 	Node     NodeID
 	Cause    Cause
 	Recovery time.Time
@@ -228,6 +247,7 @@ type AssociationSetupResponse struct {
 }
 
 type AssociationUpdateRequest struct {
+	Lax
 	Node           NodeID
 	FromUP         bool // the features are those of a UP function
 	Features       *uint64
@@ -236,6 +256,7 @@ type AssociationUpdateRequest struct {
 }
 
 type AssociationUpdateResponse struct {
+	Lax
 	Node     NodeID
 	Cause    Cause
 	FromUP   bool
@@ -649,6 +670,7 @@ type SessionReportRequest struct {
 
 // SessionReportResponse may change the BAR (§7.5.9).
 type SessionReportResponse struct {
+	Lax
 	Cause        Cause
 	Offending    uint16
 	UpdateBAR    *UpdateBAR

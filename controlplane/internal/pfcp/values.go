@@ -210,8 +210,8 @@ func readUEIP(v []byte) (UEIP, *Error) {
 	return u, unicast(a4, u.IPv6.Addr())
 }
 
-// readAddresses reads flags (masks for IPv4 and IPv6) and the addresses: CP PFCP Entity IP Address (§8.2.138), Alternative
-// SMF IP Address (§8.2.131).
+// readAddresses reads flags (masks for IPv4 and IPv6) and the addresses: CP PFCP Entity IP Address, Alternative SMF IP
+// Address.
 func readAddresses(v []byte, m4, m6 byte) ([]netip.Addr, *Error) {
 	c := cursor{b: v[1:]}
 	a4, a6 := c.pair(v[0]&m4 != 0, v[0]&m6 != 0)

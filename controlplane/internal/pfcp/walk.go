@@ -141,12 +141,10 @@ func (g *group[T]) fill(b []byte, t *T) *Error {
 			continue
 		}
 		seen |= bit
-		if limits := lengths[ie]; !grouped[ie] && (len(value) < int(limits.min) || len(value) > int(limits.max)) {
-			return badLength(ie, len(value))
-		}
-		if refusal := f.read(value, t); refusal != nil {
-			if refusal.Offending == 0 {
-				refusal.Offending = ie
+		if refusal := f.take(value, t); refusal != nil {
+			if m, ok := any(t).(interface{ skip(ie uint16) }); ok && !f.mandatory {
+				m.skip(ie)
+				continue
 			}
 			return refusal
 		}
@@ -161,6 +159,18 @@ func (g *group[T]) fill(b []byte, t *T) *Error {
 		return g.check(t)
 	}
 	return nil
+}
+
+// take reads a value whose length is within bounds. What it refuses leaves nothing in t.
+func (f *field[T]) take(value []byte, t *T) *Error {
+	if limits := lengths[f.ie]; !grouped[f.ie] && (len(value) < int(limits.min) || len(value) > int(limits.max)) {
+		return badLength(f.ie, len(value))
+	}
+	refusal := f.read(value, t)
+	if refusal != nil && refusal.Offending == 0 {
+		refusal.Offending = f.ie
+	}
+	return refusal
 }
 
 // in looks the rule's id up in the IEs of the rule.
