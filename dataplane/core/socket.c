@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control socket: a Unix stream socket, a few clients, all on the control thread.
 //
-// Reads never block; a message is handled when it is whole. Writes block for at most a second, after which a client that
+// Reads never block; a message is handled when it is whole, and a client whose message does not become whole, or never comes, is
+// dropped after 10 seconds, so that its place is free for another. Writes block for at most a second, after which a client that
 // does not read is dropped, so a stuck client cannot hold the control thread.
 #include "core/engine.h"
 #include "core/log.h"
@@ -17,6 +18,7 @@
 
 #define MAX_CLIENTS 16
 #define WRITE_TIMEOUT_MS 1000
+#define READ_TIMEOUT_MS 10000
 #define READS_PER_VISIT 4096
 
 struct client {
@@ -25,6 +27,7 @@ struct client {
 	int dead; // a reply could not be written
 	uint8_t *in;
 	uint32_t used, room;
+	uint64_t awaited_ns; // since when its first message, or the rest of one, is awaited; 0: it may be silent
 	uint8_t *out; // rest of a message that client_offer could write in part only
 	uint32_t out_used, out_sent;
 };
@@ -137,7 +140,8 @@ static void accept_client(void)
 
 		if (c->fd >= 0)
 			continue;
-		*c = (struct client){.fd = fd, .sink = {.send = client_send, .offer = client_offer}};
+		*c = (struct client){
+			.fd = fd, .awaited_ns = control_now_ns(), .sink = {.send = client_send, .offer = client_offer}};
 		c->sink.owner = ++control_socket.next_owner;
 		return;
 	}
@@ -193,7 +197,24 @@ static int handle_input(struct client *c)
 	}
 	memmove(c->in, c->in + at, c->used - at);
 	c->used -= at;
+	if (at > 0)
+		c->awaited_ns = 0;
+	if (c->used > 0 && c->awaited_ns == 0)
+		c->awaited_ns = control_now_ns();
 	return 0;
+}
+
+static void drop_silent(uint64_t now)
+{
+	for (int i = 0; i < MAX_CLIENTS; i++) {
+		struct client *c = &control_socket.client[i];
+
+		if (c->fd < 0 || c->awaited_ns == 0 || now - c->awaited_ns < READ_TIMEOUT_MS * 1000000ull)
+			continue;
+		LOG(WARNING, "a client of the control socket did not send a whole message in %d s; connection closed\n",
+			READ_TIMEOUT_MS / 1000);
+		client_close(c);
+	}
 }
 
 static void read_client(struct client *c)
@@ -254,6 +275,15 @@ int socket_open(const char *path)
 	return 0;
 }
 
+static void serve_ready(const struct pollfd *fds)
+{
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		if (fds[i + 1].revents != 0 && control_socket.client[i].fd == fds[i + 1].fd)
+			read_client(&control_socket.client[i]);
+	if (fds[0].revents != 0)
+		accept_client();
+}
+
 void socket_poll(int timeout_ms)
 {
 	struct pollfd fds[MAX_CLIENTS + 1] = {{.fd = control_socket.listener, .events = POLLIN}};
@@ -263,13 +293,10 @@ void socket_poll(int timeout_ms)
 			control_socket.client[i].dead = 1;
 	for (int i = 0; i < MAX_CLIENTS; i++)
 		fds[i + 1] = (struct pollfd){.fd = control_socket.client[i].fd, .events = POLLIN};
-	if (poll(fds, MAX_CLIENTS + 1, timeout_ms) <= 0)
-		return;
-	for (int i = 0; i < MAX_CLIENTS; i++)
-		if (fds[i + 1].revents != 0 && control_socket.client[i].fd == fds[i + 1].fd)
-			read_client(&control_socket.client[i]);
-	if (fds[0].revents != 0)
-		accept_client();
+	int ready = poll(fds, MAX_CLIENTS + 1, timeout_ms);
+	if (ready > 0)
+		serve_ready(fds);
+	drop_silent(control_now_ns());
 }
 
 void socket_close(void)

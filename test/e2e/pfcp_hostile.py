@@ -14,6 +14,8 @@ import contextlib
 import json
 import os
 import random
+import re
+import socket
 import struct
 import subprocess
 import sys
@@ -394,6 +396,52 @@ def guessing(w, sessions):
     equal("A13: packets dropped", rose(), {"gtpu-teid-unknown": 2000})
 
 
+def scrape(source):
+    """The metrics as an address of the host gets them, None when it does not."""
+    try:
+        with socket.create_connection((n4.UPF_N4, 9464), 5, (source, 0)) as s:
+            s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            return b"".join(iter(lambda: s.recv(65536), b"")).decode()
+    except OSError:
+        return None
+
+
+def connections(w, sessions):
+    """Connections to the metrics' port that say nothing, half of a request, or no second one: their number stays bounded, and
+    whoever has none yet is served beside them."""
+    descriptors = lambda: len(os.listdir(f"/proc/{w.pids[0]}/fd"))
+    before, held = descriptors(), []
+    for said in (b"", b"GET /metrics HTTP/1.1\r\nHost: x\r\n", b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"):
+        for _ in range(100):
+            held.append(socket.create_connection((n4.UPF_N4, 9464), 5, (n4.STRANGER, 0)))
+            with contextlib.suppress(OSError):  # closed already
+                held[-1].sendall(said)
+    refused = lambda: re.search(r'^isthmus_refused_connections_total{listener="metrics"} (\d+)', scrape(n4.SMF1) or "", re.M)
+    wait_until(lambda: (found := refused()) and int(found[1]) >= 200, "connections: those above the bound to be closed and counted", 10)
+    check(descriptors() <= before + 16, f"connections: {descriptors() - before} more descriptors")
+    w.unharmed("connections", sessions)
+    for s in held:
+        s.close()
+    wait_until(lambda: descriptors() <= before + 2, "connections: descriptors to be given back", 10)
+
+
+def dataplane_clients(w, sessions):
+    """Clients of the data plane's own socket that say nothing, or half of a message, do not keep their places."""
+    held = []
+    for i in range(40):
+        held.append(socket.socket(socket.AF_UNIX))
+        held[-1].connect(f"{DIR}/dp.sock")
+        held[-1].settimeout(30)
+        if i % 2:
+            with contextlib.suppress(OSError):  # turned away
+                held[-1].sendall(b"I")
+    with contextlib.suppress(ConnectionResetError):
+        check(all(s.recv(1) == b"" for s in held), "data plane's socket: something was answered")
+    w.unharmed("data plane's socket", sessions)
+    for s in held:
+        s.close()
+
+
 def attacks(w):
     stranger, other = Node(n4.STRANGER, "evil.isthmus.test"), Node(n4.SMF2, "smf2.isthmus.test")
     strangers(w, stranger, other)
@@ -407,6 +455,8 @@ def attacks(w):
     floods(w, stranger, other, made)
     from_the_ue(w, sessions)
     guessing(w, sessions)
+    connections(w, sessions)
+    dataplane_clients(w, sessions)
     answered("A12 release", other.request(n4.ASSOCIATION_RELEASE, node_id(other.name), seconds=5), n4.ACCEPTED)
     wait_until(lambda: w.count() == w.sessions, "A12: sessions of the released association to go", 10)
     w.unharmed("A12")

@@ -18,6 +18,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/internal/config"
 	"isthmus/controlplane/internal/dp"
+	"isthmus/controlplane/internal/httpd"
 	"isthmus/controlplane/internal/view"
 )
 
@@ -82,6 +83,8 @@ type Agent struct {
 	cache    snapshots
 	control  view.Control // what the PFCP server knows; nil: there is none
 	mobile   *mobile      // the same, for us; set before Run serves anything
+	// listeners are those of Serve; set before it serves anything
+	listeners []*httpd.Listener
 
 	// Owned by Run.
 	plan      *Plan // what shall be

@@ -12,7 +12,15 @@ import (
 	"syscall"
 	"time"
 
+	"isthmus/controlplane/internal/httpd"
 	"isthmus/controlplane/internal/metrics"
+)
+
+// What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a few
+// times a minute.
+var (
+	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
+	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second, Write: 30 * time.Second}
 )
 
 // Serve runs the agent with its socket and metrics until ctx ends or a signal asks to stop. SIGTERM leaves a data plane
@@ -20,24 +28,14 @@ import (
 func (a *Agent) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	listener, err := listen(a.opt.Socket)
+	servers, err := a.listenAll()
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: a.Handler(), ReadHeaderTimeout: 5 * time.Second}
-	defer server.Close()
-	fail := make(chan error, 2)
-	go func() { fail <- server.Serve(listener) }()
-
-	if addr := a.opt.Metrics; addr != "" && addr != "off" {
-		m, err := metrics.Listen(addr, a.opt.MetricsPublic)
-		if err != nil {
-			return err
-		}
-		exporter := &http.Server{Handler: metrics.Handler(a.Snapshot, a.opt.Version), ReadHeaderTimeout: 5 * time.Second}
-		defer exporter.Close()
-		go func() { fail <- exporter.Serve(m) }()
-		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
+	fail := make(chan error, len(servers))
+	for i, server := range servers {
+		defer server.Close()
+		go func() { fail <- server.Serve(a.listeners[i]) }()
 	}
 
 	hangup := make(chan os.Signal, 1)
@@ -75,6 +73,29 @@ func (a *Agent) Serve(ctx context.Context) error {
 	case err := <-done:
 		return err
 	}
+}
+
+// listenAll opens the agent's own socket and the metrics' address, and makes a server for each.
+func (a *Agent) listenAll() (servers []*http.Server, err error) {
+	open := func(l net.Listener, b httpd.Bounds, h http.Handler) {
+		a.listeners = append(a.listeners, b.Limit(l))
+		servers = append(servers, b.New(h))
+	}
+	listener, err := listen(a.opt.Socket)
+	if err != nil {
+		return nil, err
+	}
+	open(listener, controlBounds, a.Handler())
+	if addr := a.opt.Metrics; addr != "" && addr != "off" {
+		m, err := metrics.Listen(addr, a.opt.MetricsPublic)
+		if err != nil {
+			listener.Close()
+			return nil, err
+		}
+		open(m, metricsBounds, metrics.Handler(a.Snapshot, a.opt.Version))
+		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
+	}
+	return servers, nil
 }
 
 // spawns tells that the data plane is ours to start and stop.

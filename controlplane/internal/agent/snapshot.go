@@ -37,6 +37,9 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	s := &metrics.Snapshot{}
+	for _, l := range a.listeners {
+		s.Refused = append(s.Refused, metrics.Count{Name: l.Name, Count: l.Refused()})
+	}
 	if a.mobile != nil {
 		s.PFCP = a.mobile.metrics()
 	}
@@ -56,7 +59,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	}
 	if err != nil {
 		a.log.Warn("no figures for the metrics", "error", err)
-		return &metrics.Snapshot{PFCP: s.PFCP}
+		return &metrics.Snapshot{PFCP: s.PFCP, Refused: s.Refused}
 	}
 	s.Up = true
 	hello := c.Hello()

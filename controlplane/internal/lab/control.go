@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"isthmus/controlplane/internal/httpd"
 	"isthmus/controlplane/internal/pfcp"
 	"isthmus/controlplane/internal/view"
 )
@@ -162,9 +163,10 @@ func (l *Lab) serveControl(context.Context) error {
 			fmt.Fprintln(w, text)
 		})
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	bounds := httpd.Bounds{Name: "lab", Connections: 16, Read: 10 * time.Second, Write: time.Minute}
+	server := bounds.New(mux)
 	l.closers = append(l.closers, server)
-	go server.Serve(listener)
+	go server.Serve(bounds.Limit(listener))
 	return nil
 }
 

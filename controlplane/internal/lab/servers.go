@@ -13,10 +13,18 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"isthmus/controlplane/internal/httpd"
 )
 
 // maxAnswer bounds what is read from a socket of ours.
 const maxAnswer = 64 << 20
+
+// What UEs may take of the servers behind the gateway. Transfers are as long as somebody measures.
+var (
+	webBounds  = httpd.Bounds{Name: "web", Connections: 1024, Read: time.Hour, Write: time.Hour}
+	nameBounds = httpd.Bounds{Name: "names", Connections: 256}
+)
 
 func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxAnswer)) }
 
@@ -50,7 +58,7 @@ func (l *Lab) startServers(context.Context) error {
 				return err
 			}
 			l.closers = append(l.closers, s)
-			go names.serveStreams(s)
+			go names.serveStreams(nameBounds.Limit(s))
 			return nil
 		})
 		if err != nil {
@@ -97,9 +105,9 @@ func (l *Lab) serveHTTP(node, name string) error {
 		if err != nil {
 			return err
 		}
-		server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+		server := webBounds.New(mux)
 		l.closers = append(l.closers, server)
-		go server.Serve(listener)
+		go server.Serve(webBounds.Limit(listener))
 		return nil
 	})
 }

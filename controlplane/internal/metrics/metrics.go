@@ -29,7 +29,8 @@ type Snapshot struct {
 	Totals    []api.TotalRow
 	Instances []api.InstanceRow
 	Events    []api.EventRow
-	PFCP      *PFCP // nil: there is no PFCP; the data plane may be away and this be here
+	Refused   []Count // connections that the control plane's own listeners turned away
+	PFCP      *PFCP   // nil: there is no PFCP; the data plane may be away and this be here
 }
 
 // Source returns a recent snapshot; it is expected to bound how often it asks the data plane.
@@ -127,6 +128,10 @@ var totals = []family[api.TotalRow]{
 	counter("refused_commits_total", "Transactions refused.", nil, func(r *api.TotalRow) uint64 { return r.RefusedCommits }),
 }
 
+var refused = []family[Count]{
+	counter("refused_connections_total", "Connections to the control plane that were closed at once: too many were open.", []string{"listener"}, byCount),
+}
+
 var (
 	upDesc    = prometheus.NewDesc("isthmus_dataplane_up", "1 while the data plane is connected.", nil, nil)
 	buildDesc = prometheus.NewDesc("isthmus_build_info", "Versions; the value is always 1.", []string{"version", "dataplane"}, nil)
@@ -148,6 +153,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(ch, totals)
 	describe(ch, instances)
 	describe(ch, events)
+	describe(ch, refused)
 	describePFCP(ch)
 }
 
@@ -168,6 +174,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, totals, s.Totals, func(*api.TotalRow) []string { return nil })
 	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
+	emit(ch, refused, s.Refused, func(c *Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {
 		emitPFCP(ch, s)
 	}

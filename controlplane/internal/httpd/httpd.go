@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpd is how this program listens for streams: every server has timeouts for reading, writing and idling, and every
+// listener a bound on its connections, so that no client can take the descriptors or the memory of the process.
+package httpd
+
+import (
+	"cmp"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Bounds are what clients of one listener may take.
+type Bounds struct {
+	Name        string // what counters call the listener
+	Connections int    // of all clients
+	Each        int    // of one address; 0: no other bound than that of all
+	// Read is for a whole request, Write for carrying it out and writing the answer.
+	Read, Write time.Duration
+	// Header is for the head of a request, Idle between two of them; 0: 5 s, 30 s.
+	Header, Idle time.Duration
+}
+
+const (
+	headerTimeout = 5 * time.Second
+	idleTimeout   = 30 * time.Second
+	maxHeader     = 16 << 10
+)
+
+// New returns a server for what Limit returns.
+func (b Bounds) New(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: cmp.Or(b.Header, headerTimeout), ReadTimeout: b.Read, WriteTimeout: b.Write,
+		IdleTimeout: cmp.Or(b.Idle, idleTimeout), MaxHeaderBytes: maxHeader}
+}
+
+// Limit bounds the connections of a listener. One too many is closed at once: waiting in the kernel it would keep out those
+// whose address has none yet.
+func (b Bounds) Limit(l net.Listener) *Listener {
+	return &Listener{Listener: l, Bounds: b, by: map[netip.Addr]int{}}
+}
+
+// Listener is one with a bound. lock guards the rest.
+type Listener struct {
+	net.Listener
+	Bounds
+
+	lock    sync.Mutex
+	open    int
+	by      map[netip.Addr]int
+	refused uint64
+}
+
+// Refused counts the connections that were closed at once.
+func (l *Listener) Refused() uint64 {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.refused
+}
+
+// Accept returns the next connection within the bounds.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := addressOf(c)
+		if l.take(from) {
+			return &conn{Conn: c, give: sync.OnceFunc(func() { l.give(from) })}, nil
+		}
+		c.Close()
+	}
+}
+
+// addressOf is the zero Addr for a client of a Unix socket.
+func addressOf(c net.Conn) netip.Addr {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+func (l *Listener) take(from netip.Addr) bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.open >= l.Bounds.Connections || l.Bounds.Each > 0 && l.by[from] >= l.Bounds.Each {
+		l.refused++
+		return false
+	}
+	l.open++
+	l.by[from]++
+	return true
+}
+
+func (l *Listener) give(from netip.Addr) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.open--
+	if l.by[from]--; l.by[from] == 0 {
+		delete(l.by, from)
+	}
+}
+
+// conn gives its place back when it is closed.
+type conn struct {
+	net.Conn
+	give func()
+}
+
+func (c *conn) Close() error {
+	defer c.give()
+	return c.Conn.Close()
+}
