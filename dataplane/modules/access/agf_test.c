@@ -2,6 +2,7 @@
 // The access gateway as a whole through the real graph: every encapsulation in both directions, and what sessions do to
 // packets.
 #include "access/agf_test.h"
+#include "wire/checksum.h"
 
 // ---- the matrix ------------------------------------------------------------------------------------------------------
 
@@ -169,6 +170,44 @@ static void qfi_and_dscp(void **state)
 		}
 }
 
+// RFC 6040 §4.1: a home's ECN, out of QinQ and of PPPoE, stands in the outer header too. Down, a mark on the way to us reaches the home.
+static void ecn(void **state)
+{
+	static struct frame f, want;
+
+	for (uint32_t i = 0; i < 16; i++) {
+		uint32_t home = 1 + (i & 1); // QinQ in a tunnel over IPv4, PPPoE over IPv6
+		int family = i & 2 ? 6 : 4, mark = i >> 2;
+
+		inner(&f, gateway_ue(home, family), family == 4 ? FAR4 : FAR6, 60);
+		f.at[1] |= (uint8_t)(family == 4 ? mark : mark << 4);
+		if (family == 4)
+			frame_ip4_sum(&f);
+		want = f;
+		want.at = want.room + (f.at - f.room);
+		gateway_from_home(&f, home);
+		gateway_to_upf(&want, home);
+		want.at[14 + 1] |= (uint8_t)(home == 1 ? mark : mark << 4);
+		expect("access", &f, "core", &want);
+
+		inner(&f, family == 4 ? FAR4 : FAR6, gateway_ue(home, family), 60);
+		f.at[1] |= family == 4 ? 2 : 2 << 4; // ECT(0)
+		if (family == 4)
+			frame_ip4_sum(&f);
+		gateway_from_upf(&f, home);
+		f.at[14 + 1] |= (uint8_t)(home == 1 ? 3 : 3 << 4); // CE
+		if (home == 1)
+			ip4_checksum_set(f.at + 14);
+		kit_clear();
+		assert_int_equal(kit_send("core", f.at, f.length), 0);
+		kit_run();
+		assert_int_equal(kit_count("access"), 1);
+		const uint8_t *ip = kit_frame("access", 0)->bytes + (home == 1 ? 22 : 30);
+		assert_int_equal(family == 4 ? ip[1] & 3 : ip[1] >> 4 & 3, 3);
+		assert_true(family == 6 || ip4_checksum_ok(ip));
+	}
+}
+
 // Two homes behind the same tags are told apart by MAC address.
 static void same_tags_other_mac(void **state)
 {
@@ -202,6 +241,7 @@ int main(void)
 		cmocka_unit_test(anti_spoofing),
 		cmocka_unit_test_teardown(gates_and_far_drop, restore),
 		cmocka_unit_test_teardown(qfi_and_dscp, restore),
+		cmocka_unit_test(ecn),
 		cmocka_unit_test_teardown(same_tags_other_mac, restore),
 	};
 

@@ -4,6 +4,7 @@
 #define GTPU_ARRIVE_H
 
 #include "core/packet.h"
+#include "wire/ecn.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"
 
@@ -25,16 +26,18 @@ static __rte_always_inline void gtpu_arrived(struct rte_mbuf *m, const struct gt
 	t->local = local;
 }
 
-enum gtpu_inner { GTPU_INNER_OK, GTPU_INNER_VERSION, GTPU_INNER_MALFORMED, GTPU_INNER_MARTIAN };
+enum gtpu_inner { GTPU_INNER_OK, GTPU_INNER_VERSION, GTPU_INNER_MALFORMED, GTPU_INNER_MARTIAN, GTPU_INNER_ECN };
 
 // Checks the inner IP packet at offset `at`, which fills the `total` bytes of the tunnel packet's rest, and moves the metadata to
-// it. Nothing is written unless it is GTPU_INNER_OK.
-static __rte_always_inline enum gtpu_inner gtpu_inner_enter(struct rte_mbuf *m, uint32_t at, uint32_t total, int mobile)
+// it. `ecn` is the outer header's, of which the inner one keeps a congestion mark (RFC 6040 §4.2). Nothing is written unless it is
+// GTPU_INNER_OK.
+static __rte_always_inline enum gtpu_inner gtpu_inner_enter(
+	struct rte_mbuf *m, uint32_t at, uint32_t total, uint8_t ecn, int mobile)
 {
 	struct packet *pkt = packet_of(m);
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, at);
 	struct ip_info info;
-	enum ip_status status =
-		ip_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, at), rte_pktmbuf_data_len(m) - at, total, &info);
+	enum ip_status status = ip_parse(ip, rte_pktmbuf_data_len(m) - at, total, &info);
 
 	// Inside a tunnel there is no padding: a packet shorter than its tunnel packet is malformed too (row G6).
 	if (unlikely(status != IP_OK || info.length != total))
@@ -43,6 +46,8 @@ static __rte_always_inline enum gtpu_inner gtpu_inner_enter(struct rte_mbuf *m, 
 	// Router solicitations and the like pass on to a further tunnel, but are not routed (session-tunnel).
 	if (unlikely((martian & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0))
 		return GTPU_INNER_MARTIAN;
+	if (unlikely(ecn_acts(ecn, ip_ecn(info.version, ip))) && !ecn_leave_tunnel(ecn, info.version, ip))
+		return GTPU_INNER_ECN;
 	pkt->l3 = (uint16_t)at;
 	pkt->l4 = (uint16_t)(at + info.l4);
 	pkt->ip_version = info.version;

@@ -4,7 +4,7 @@
 #include "core/node.h"
 #include "gtpu/path.h"
 #include "session/session.h"
-#include "wire/checksum.h"
+#include "wire/ecn.h"
 #include <rte_ip.h>
 #include <string.h>
 
@@ -16,13 +16,13 @@ enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 
 // RFC 6864: an identification is unique per source, destination and protocol for as long as fragments may live; each worker
 // counts in its own part of the space.
-static inline void finish_ip4(struct worker *w, uint8_t *ip, const struct path *p, uint32_t length, uint8_t dscp)
+static inline void finish_ip4(struct worker *w, uint8_t *ip, const struct path *p, uint32_t length, uint8_t class)
 {
 	uint16_t sum, id = w->identification;
 	uint16_t wire_length = rte_cpu_to_be_16((uint16_t)length);
 
 	w->identification = (uint16_t)(id + API_MAX_WORKERS);
-	ip[1] = (uint8_t)(dscp << 2);
+	ip[1] = class;
 	memcpy(ip + 2, &wire_length, 2);
 	memcpy(ip + 4, &id, 2);
 	sum = checksum_finish((uint64_t)p->ip4_sum + ((uint32_t)ip[1] << 8) + wire_length + id);
@@ -30,10 +30,10 @@ static inline void finish_ip4(struct worker *w, uint8_t *ip, const struct path *
 }
 
 // RFC 8200 §8.1: over IPv6 a UDP checksum is owed. (RFC 6936 lets tunnels do without only where both ends agree.)
-static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t dscp)
+static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t class)
 {
-	ip[0] = (uint8_t)(0x60 | dscp >> 2);
-	ip[1] = (uint8_t)(dscp << 6);
+	ip[0] = (uint8_t)(0x60 | class >> 4);
+	ip[1] = (uint8_t)(class << 4);
 	store16(ip + 4, (uint16_t)(length - 40));
 	uint16_t sum = rte_ipv6_udptcp_cksum_mbuf(m, (const struct rte_ipv6_hdr *)ip, 40);
 	memcpy(ip + 40 + 6, &sum, 2);
@@ -57,9 +57,12 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	if (unlikely(length > UINT16_MAX))
 		return packet_leave(m, &drop_long, EDGE_DROP);
+	// RFC 6040 §4.1: the congestion field goes along, the DSCP is the path's or the FAR's.
+	uint8_t class = (uint8_t)((r->dscp == 0xff ? p->want.dscp : r->dscp) << 2 |
+				  ip_ecn(pkt->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)));
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *) - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
 	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);
-	uint8_t *udp = ip + ip_length, *gtpu = udp + 8, dscp = r->dscp == 0xff ? p->want.dscp : r->dscp;
+	uint8_t *udp = ip + ip_length, *gtpu = udp + 8;
 	store16(udp + 4, (uint16_t)(length - ip_length));
 	store16(gtpu + 2, (uint16_t)(length - ip_length - 16));
 	store32(gtpu + 4, r->teid);
@@ -69,9 +72,9 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 		gtpu[14] = qfi;
 	}
 	if (likely(p->version == 4))
-		finish_ip4(w, ip, p, length, dscp);
+		finish_ip4(w, ip, p, length, class);
 	else
-		finish_ip6(m, ip, length, dscp);
+		finish_ip6(m, ip, length, class);
 	pkt->l3 = 0;
 	pkt->l4 = (uint16_t)ip_length;
 	pkt->ip_version = p->version;

@@ -19,6 +19,9 @@ DROP_REASON(drop_extension, "gtpu-extension", "an extension header is malformed,
 DROP_REASON(drop_inner, "gtpu-inner-malformed",
 	"the inner IP header is malformed, or its lengths do not fit the tunnel packet")
 DROP_REASON(drop_inner_version, "gtpu-inner-version", "the inner packet is neither IPv4 nor IPv6")
+DROP_REASON(drop_ecn, "gtpu-inner-ecn",
+	"the tunnel packet was marked for congestion, and the packet in it is not of an ECN-capable transport (RFC "
+	"6040)")
 DROP_REASON(drop_martian, "gtpu-inner-martian", "the inner source or destination address may not be used")
 
 enum { EDGE_FIREWALL, EDGE_TUNNEL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
@@ -58,14 +61,15 @@ static rte_edge_t malformed(struct rte_mbuf *m, enum gtpu_status status)
 	return packet_leave(m, reasons[status], EDGE_DROP);
 }
 
-static rte_edge_t inner(struct rte_mbuf *m, uint32_t at, uint32_t total, int mobile)
+static rte_edge_t inner(struct rte_mbuf *m, uint32_t at, uint32_t total, uint8_t ecn, int mobile)
 {
 	static const struct reason *const reasons[] = {
 		[GTPU_INNER_VERSION] = &drop_inner_version,
 		[GTPU_INNER_MALFORMED] = &drop_inner,
 		[GTPU_INNER_MARTIAN] = &drop_martian,
+		[GTPU_INNER_ECN] = &drop_ecn,
 	};
-	enum gtpu_inner status = gtpu_inner_enter(m, at, total, mobile);
+	enum gtpu_inner status = gtpu_inner_enter(m, at, total, ecn, mobile);
 
 	if (unlikely(status != GTPU_INNER_OK))
 		return packet_leave(m, reasons[status], EDGE_DROP);
@@ -98,7 +102,8 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	if (unlikely(gtpu.message != GTPU_GPDU || status != GTPU_OK))
 		return EDGE_CONTROL;
 	pkt->instance = last->instance;
-	return inner(m, at + gtpu.header_length, length - 8 - gtpu.header_length, last->instance != INSTANCE_NONE);
+	return inner(m, at + gtpu.header_length, length - 8 - gtpu.header_length, ip_ecn(pkt->ip_version, outer),
+		last->instance != INSTANCE_NONE);
 }
 
 static uint16_t gtpu_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

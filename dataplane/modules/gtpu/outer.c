@@ -3,7 +3,7 @@
 #include "core/packet.h"
 #include "gtpu/path.h"
 #include "session/session.h"
-#include "wire/checksum.h"
+#include "wire/ecn.h"
 #include <rte_ip.h>
 
 void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
@@ -30,15 +30,9 @@ void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
 	pkt->length = length;
 }
 
-void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp)
+void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn)
 {
-	dscp = dscp == 0xff ? p->want.dscp : dscp;
-	if (p->version == 4) {
-		ip[1] = (uint8_t)(dscp << 2);
-		return;
-	}
-	ip[0] = (uint8_t)(0x60 | dscp >> 2);
-	ip[1] = (uint8_t)((dscp << 6) | (ip[1] & 0x0f));
+	ip_traffic_class_set(p->version, ip, (uint8_t)((dscp == 0xff ? p->want.dscp : dscp) << 2 | ecn));
 }
 
 // RFC 6864: see gtpu-encap.
@@ -53,6 +47,7 @@ void gtpu_identify(uint8_t *ip, struct worker *w)
 int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp)
 {
 	uint32_t ip_length = path_ip_length(p), outer = p->length[0], length = packet_of(m)->length + outer;
+	uint8_t ecn = ip_ecn(packet_of(m)->ip_version, rte_pktmbuf_mtod(m, const uint8_t *));
 
 	if (length > UINT16_MAX)
 		return -1;
@@ -60,7 +55,7 @@ int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32
 	if (ip == NULL)
 		return -1;
 	memcpy(ip, path_header(p, 0), outer);
-	path_mark(ip, p, dscp);
+	path_mark(ip, p, dscp, ecn);
 	store16(ip + ip_length + 8 + 2, (uint16_t)(length - ip_length - 16));
 	store32(ip + ip_length + 8 + 4, teid);
 	gtpu_identify(ip, w);
@@ -76,7 +71,7 @@ int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const s
 	if (ip == NULL)
 		return -1;
 	memcpy(ip, path_header(p, 0), ip_length + 8);
-	path_mark(ip, p, r->dscp);
+	path_mark(ip, p, r->dscp, ECN_NOT_ECT);
 	uint8_t type = r->pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
 	uint8_t qfi = r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi; // as gtpu-encap
 	unsigned length = gtpu_put_end_marker(ip + ip_length + 8, r->teid, qfi, type);

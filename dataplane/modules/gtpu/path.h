@@ -63,8 +63,8 @@ static inline const uint8_t *path_header(const struct path *p, int container)
 // Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front of a
 // GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
 void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length);
-// Sets the DSCP of an outer header (0xff: the path's).
-void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp);
+// Sets the DSCP (0xff: the path's) and ECN of an outer header.
+void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
 // An identification of this worker's in an IPv4 header; nothing in an IPv6 one.
 void gtpu_identify(uint8_t *ip, struct worker *w);
 // Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the metadata that

@@ -68,8 +68,8 @@ static __rte_always_inline enum plain_way plain_take(const struct plain *p, stru
 		return PLAIN_NOT;
 	if (unlikely(gtpu_parse(udp + 8, readable - at, total - at, &gtpu) != GTPU_OK))
 		return PLAIN_NOT;
-	if (unlikely(gtpu_inner_enter(m, at + gtpu.header_length, total - at - gtpu.header_length, mobile) !=
-		     GTPU_INNER_OK))
+	if (unlikely(gtpu_inner_enter(m, at + gtpu.header_length, total - at - gtpu.header_length, ip_ecn(4, ip),
+			     mobile) != GTPU_INNER_OK))
 		return PLAIN_NOT;
 	pkt->interface = p->interface;
 	pkt->instance = p->instance;

@@ -8,7 +8,7 @@
 #include "isthmus_api.h"
 #include "policer/policer.h"
 #include "session/session.h"
-#include "wire/checksum.h"
+#include "wire/ecn.h"
 #include <assert.h>
 #include <rte_meter.h>
 
@@ -138,17 +138,7 @@ static inline enum rte_color meter_colour_rte(
 // Writes a DSCP (RFC 2474) into the IP header at `ip`, version 4 or 6; keeps ECN (RFC 3168 §5) and the checksum right.
 static inline void meter_remark(uint8_t *ip, uint8_t version, uint8_t dscp)
 {
-	uint16_t before, after;
-
-	if (version == 6) {
-		ip[0] = (uint8_t)(0x60 | dscp >> 2);
-		ip[1] = (uint8_t)((dscp << 6 & 0xc0) | (ip[1] & 0x3f));
-		return;
-	}
-	memcpy(&before, ip, sizeof(before));
-	ip[1] = (uint8_t)(dscp << 2 | (ip[1] & 3));
-	memcpy(&after, ip, sizeof(after));
-	checksum_update16(ip + 10, before, after);
+	ip_traffic_class_set(version, ip, (uint8_t)(dscp << 2 | ip_ecn(version, ip)));
 }
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/node.h"
 #include "gtpu/path.h"
 #include "session/session.h"
+#include "wire/ecn.h"
 
 DROP_REASON(drop_no_path, "udp-path-gone", "the path of the UDP tunnel does not exist any more")
 DROP_REASON(drop_room, "udp-headroom", "there is no room in front of the packet for the outer UDP and IP headers")
@@ -21,11 +22,12 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 	uint32_t header = path_ip_length(p), length = packet_of(m)->length + header + 8;
 	if (unlikely(length > UINT16_MAX))
 		return packet_leave(m, &drop_long, EDGE_DROP);
+	uint8_t ecn = ip_ecn(packet_of(m)->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)); // RFC 6040 §4.1
 	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)(header + 8));
 	if (unlikely(ip == NULL))
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	memcpy(ip, path_header(p, 0), header);
-	path_mark(ip, p, r->dscp);
+	path_mark(ip, p, r->dscp, ecn);
 	// A source port of the path's; else the one that the peer listens to serves both ways.
 	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
 	store16(ip + header + 2, r->port);

@@ -5,6 +5,7 @@
 #include "instance/instance.h"
 #include "ip/ip.h"
 #include "udp/udp.h"
+#include "wire/ecn.h"
 #include "wire/ip.h"
 
 DROP_REASON(drop_port, "udp-not-endpoint", "the UDP port is that of another network instance's tunnels")
@@ -12,6 +13,10 @@ DROP_REASON(drop_udp, "udp-length", "the length of the UDP tunnel packet does no
 DROP_REASON(
 	drop_inner, "udp-inner-malformed", "the IP packet in the UDP tunnel is malformed, or its lengths do not fit")
 DROP_REASON(drop_martian, "udp-inner-martian", "an address of the packet in the UDP tunnel may not be used")
+
+DROP_REASON(drop_ecn, "udp-inner-ecn",
+	"the tunnel packet was marked for congestion, and the packet in it is not of an ECN-capable transport (RFC "
+	"6040)")
 
 enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT };
 
@@ -48,6 +53,10 @@ static rte_edge_t udp_input_packet(struct worker *w, struct rte_node *node, stru
 		return packet_leave(m, &drop_inner, EDGE_DROP);
 	if (ip_martian(info.version, info.source, info.destination) != 0)
 		return packet_leave(m, &drop_martian, EDGE_DROP);
+	uint8_t *inner = rte_pktmbuf_mtod_offset(m, uint8_t *, at);
+	uint8_t ecn = ip_ecn(pkt->ip_version, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3));
+	if (ecn_acts(ecn, ip_ecn(info.version, inner)) && !ecn_leave_tunnel(ecn, info.version, inner))
+		return packet_leave(m, &drop_ecn, EDGE_DROP);
 	pkt->instance = instance_of_interface(pkt->interface);
 	pkt->l3 = (uint16_t)at;
 	pkt->l4 = (uint16_t)(at + info.l4);

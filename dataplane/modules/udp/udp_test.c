@@ -90,6 +90,47 @@ static void removed(void **state)
 	expect_drop("internet", &f, "udp-inner-martian");
 }
 
+// RFC 6040 §4: congestion marks go into the tunnel and come out of it. 9: dropped.
+static void ecn(void **state)
+{
+	static const uint8_t leaves[4][4] = {{0, 1, 2, 3}, {0, 1, 1, 3}, {0, 1, 2, 3}, {9, 3, 3, 3}};
+	struct api_instance n = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
+	struct kit_mobile *k = upf_session(1);
+	static struct frame f;
+
+	n.udp_port = 7000;
+	k->far[1].outer = API_OUTER_UDP;
+	k->far[1].port = 6000;
+	k->far[1].dscp = 46;
+	put("s1", k);
+	kit_begin();
+	kit_put(API_INSTANCE, "core", &n, sizeof(n));
+	commit();
+	for (uint8_t pair = 0; pair < 16; pair++) {
+		uint8_t outer = pair >> 2, inner = pair & 3;
+		uint8_t want = leaves[outer][inner];
+		int dropped = want == 9;
+		uint64_t before = kit_reason("udp-inner-ecn");
+
+		ip_packet(&f, FAR4, "10.45.0.1", 80);
+		f.at[1] = inner;
+		frame_ip4_sum(&f);
+		outer_udp(&f, "192.0.2.2", "192.0.2.1", 5555, 7000);
+		f.at[1] = outer;
+		frame_ip4_sum(&f);
+		link_layer(&f, "internet", 1);
+		send_frame("internet", &f);
+		assert_int_equal(kit_reason("udp-inner-ecn") - before, dropped);
+		assert_int_equal(kit_count("ran"), !dropped);
+		if (dropped)
+			continue;
+		const uint8_t *ip = kit_frame("ran", 0)->bytes + 14;
+		assert_int_equal(ip[1], 46 << 2 | want);
+		assert_int_equal(ip[28 + 1], want);
+		assert_true(ip4_checksum_ok(ip) && ip4_checksum_ok(ip + 28));
+	}
+}
+
 static void copies(void **state)
 {
 	struct kit_mobile *k = upf_session(1);
@@ -110,6 +151,12 @@ static void copies(void **state)
 	tunnel(&copy, "10.9.0.1", "10.9.0.2", 0xabcd, 0xff, API_PDU_NONE);
 	link_layer(&copy, "peers", 0);
 	assert_true(same_frame("peers", 0, &copy));
+	ip_packet(&f, FAR4, "10.45.0.1", 80);
+	f.at[1] = 2; // ECT(0), of the copy's outer header too
+	frame_ip4_sum(&f);
+	link_layer(&f, "internet", 1);
+	send_frame("internet", &f);
+	assert_int_equal(kit_frame("peers", 0)->bytes[14 + 1], 2);
 	assert_true(kit_balance());
 	// What cannot be done is refused.
 	strcpy(more->duplicate_path, "nowhere");
@@ -123,6 +170,7 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test_teardown(created, clean),
 		cmocka_unit_test_teardown(removed, clean),
+		cmocka_unit_test_teardown(ecn, clean),
 		cmocka_unit_test_teardown(copies, clean),
 	};
 

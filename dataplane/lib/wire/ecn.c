@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mark on a tunnel's outer header does to the packet inside.
+#include "wire/ecn.h"
+
+// RFC 6040 §4.2: a congestion mark for a sender that does not know ECN can only be told by a loss. Else the mark of the outer header
+// is kept: CE, or ECT(1), which says more than ECT(0).
+int ecn_leave_tunnel(uint8_t outer, uint8_t version, uint8_t *ip)
+{
+	uint8_t inner = ip_ecn(version, ip);
+	uint8_t class = version == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+
+	if (inner == ECN_NOT_ECT)
+		return outer != ECN_CE;
+	ip_traffic_class_set(version, ip, (uint8_t)((class & 0xfc) | outer));
+	return 1;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explicit congestion notification (RFC 3168 §5) in the IP header, and what tunnel ends do with it: normal mode of RFC 6040.
+#ifndef WIRE_ECN_H
+#define WIRE_ECN_H
+
+#include "wire/checksum.h"
+
+enum ecn { ECN_NOT_ECT, ECN_ECT1, ECN_ECT0, ECN_CE };
+
+// Of the header at ip, version 4 or 6. RFC 6040 §4.1: a tunnel's outer header gets the inner one's.
+static inline uint8_t ip_ecn(uint8_t version, const uint8_t *ip)
+{
+	return ip[1] >> (version == 4 ? 0 : 4) & 3;
+}
+
+// Writes the traffic class (DSCP << 2 | ECN), and keeps the IPv4 checksum right or as wrong as it was.
+static inline void ip_traffic_class_set(uint8_t version, uint8_t *ip, uint8_t class)
+{
+	uint16_t before, after;
+
+	if (version != 4) {
+		ip[0] = (uint8_t)(0x60 | class >> 4);
+		ip[1] = (uint8_t)(class << 4 | (ip[1] & 0x0f));
+		return;
+	}
+	memcpy(&before, ip, sizeof(before));
+	ip[1] = class;
+	memcpy(&after, ip, sizeof(after));
+	checksum_update16(ip + 10, before, after);
+}
+
+// 1 for the few pairs of RFC 6040 §4.2 by which a packet that leaves its tunnel is changed or dropped.
+static inline int ecn_acts(uint8_t outer, uint8_t inner)
+{
+	const uint32_t pairs = 1u << (ECN_CE << 2 | ECN_NOT_ECT) | 1u << (ECN_CE << 2 | ECN_ECT1) |
+			       1u << (ECN_CE << 2 | ECN_ECT0) | 1u << (ECN_ECT1 << 2 | ECN_ECT0);
+
+	return pairs >> (outer << 2 | inner) & 1;
+}
+
+// The packet at ip leaves a tunnel whose header had `outer`; ecn_acts() said 1. Returns 0 when it is to be dropped.
+int ecn_leave_tunnel(uint8_t outer, uint8_t version, uint8_t *ip);
+
+#endif
