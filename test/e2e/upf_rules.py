@@ -14,7 +14,7 @@ import n4
 from frames import DIR, check, check_sum, done, equal, rows, show, wait_pass, wait_until
 from n4 import (DELETE, PFD, choose_fteid, far_down, far_up, fteid, group, ie, instance, outer_header, pdr_down, pdr_up, sdf, u8,
                 u16, u32, ue_ip)
-from upf import World, split_groups
+from upf import World, split_groups, volumes
 from scapy.all import IP, TCP, UDP, Ether, Raw
 from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 
@@ -97,6 +97,24 @@ def choose(w):
     for teid, port in ((made[1], 5005), (made[1], 40002), (made[4], 40002)):
         at_dn(w, w.up(teid, "10.45.20.1", dport=port), f"uplink by TEID {teid:#x}, port {port}")
     w.delete(answer.seid, "deletion of CHOOSE")
+
+
+def no_pdrs(w):
+    """All PDRs are removed, others are created in the next message (TS 29.244 clause 7.5.4 asks for none that stays); what the URR counted
+    before is in the next report."""
+    answer = open_session(w, 21, pair(0x2101, "10.45.21.1", links=(u32(81, 1),)) + group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\0\0")), "session")
+    if answer is None:
+        return
+    at_dn(w, w.up(0x2101, "10.45.21.1", 72), "uplink before")
+    w.modify(answer.seid, group(15, u16(56, 1)) + group(15, u16(56, 2)), "removal of all PDRs")
+    before = rows("drop").get("ue-unknown", 0)
+    w.down("10.45.21.1", 72)
+    wait_until(lambda: rows("drop").get("ue-unknown", 0) > before, "a packet of the session without PDRs to be dropped")
+    equal("session without PDRs", [s["pdrs"] for s in show("session") if s["name"] == f"n4.{answer.seid:016x}"], [0])
+    w.modify(answer.seid, with_links(pdr_up(3, fteid(0x2103), "10.45.21.1") + pdr_down(4, "10.45.21.1"), u32(81, 1)), "creation of other PDRs")
+    at_dn(w, w.up(0x2103, "10.45.21.1", 72), "uplink after")
+    gnb_teid(w, w.down("10.45.21.1", 72), "downlink after")
+    equal("usage of before and after", volumes(w.delete(answer.seid, "deletion").ies[79][0])[0][0], 300)
 
 
 def detection(w):
@@ -460,7 +478,7 @@ def ports(w):
 def main():
     w = World()
     names = sys.argv[1:]
-    for row in (features, choose, detection, redirect, paging, endpoints, quota_actions, framed, addresses, copies, qos, inactive, triggers,
+    for row in (features, choose, no_pdrs, detection, redirect, paging, endpoints, quota_actions, framed, addresses, copies, qos, inactive, triggers,
                 uniqueness, malformed, ports):
         if not names or row.__name__ in names:
             at = time.monotonic()

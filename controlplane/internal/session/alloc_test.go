@@ -4,9 +4,11 @@ package session
 
 import (
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
+	"isthmus/api"
 	"isthmus/controlplane/internal/pfcp"
 )
 
@@ -226,6 +228,40 @@ func TestSharedMeters(t *testing.T) {
 	}
 	if len(spread) != 4 {
 		t.Errorf("%v", spread)
+	}
+	b.checkConsistent()
+}
+
+// A CP function may remove all PDRs and create others later: TS 29.244 §7.5.4 has none that must stay.
+func TestSessionWithoutPDRs(t *testing.T) {
+	b := start(t, t.TempDir()+"/sessions.db", testSettings())
+	req := request(1, "10.45.0.5")
+	seid := b.establish(smf1, req).UP.SEID
+	before := b.Session(seid)
+	remove := &pfcp.SessionModificationRequest{RemovePDR: []uint16{1, 2}}
+	if m := b.modify(smf1, seid, remove); m.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", m)
+	}
+	b.checkConsistent()
+	var head api.Session
+	if _, err := api.Decode(b.s.Held()[heldID(seid)], &head); err != nil || head.PDRs != 0 || head.FARs != 2 || head.URRs != 1 {
+		t.Errorf("%+v %v", head, err)
+	}
+	// What it had is free meanwhile.
+	other := b.establish(smf1, request(1, "10.45.0.5"))
+	if other.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", other)
+	}
+	create := &pfcp.SessionModificationRequest{CreatePDR: req.PDR}
+	if m := b.modify(smf1, seid, create); m.Cause != pfcp.CauseRuleFailure {
+		t.Errorf("%+v", m)
+	}
+	b.delete(smf1, other.UP.SEID)
+	if m := b.modify(smf1, seid, create); m.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", m)
+	}
+	if after := b.Session(seid); !reflect.DeepEqual(before, after) {
+		t.Errorf("%+v\n%+v", before, after)
 	}
 	b.checkConsistent()
 }

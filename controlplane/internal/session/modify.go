@@ -32,9 +32,6 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 			return changed{}, err
 		}
 	}
-	if len(s.PDR) == 0 {
-		return changed{}, refuse(pfcp.CauseRejected, ieCreatePDR, "the change leaves no PDR")
-	}
 	if err := set.check(s); err != nil {
 		return changed{}, err
 	}

@@ -54,8 +54,9 @@ static int check_counts(const struct parts *p, uint32_t length)
 			s->sdfs * sizeof(struct api_sdf) + s->mores * sizeof(struct api_far_more) +
 			s->routes * sizeof(struct api_address);
 
-	if (s->pdrs < 1 || s->pdrs > API_MAX_PDR || s->fars > API_MAX_FAR || s->qers > API_MAX_QER ||
-		s->urrs > API_MAX_URR)
+	// A mobile session may be without PDRs for a while (TS 29.244 §7.5.4); a subscriber of the file is not.
+	if ((s->pdrs < 1 && s->encap != API_ENCAP_NONE) || s->pdrs > API_MAX_PDR || s->fars > API_MAX_FAR ||
+		s->qers > API_MAX_QER || s->urrs > API_MAX_URR)
 		return object_error(EINVAL,
 			"session %s has %u PDR, %u FAR, %u QER, %u URR; the limits are %d, %d, %d, %d", p->name,
 			s->pdrs, s->fars, s->qers, s->urrs, API_MAX_PDR, API_MAX_FAR, API_MAX_QER, API_MAX_URR);

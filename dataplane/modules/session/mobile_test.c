@@ -226,6 +226,31 @@ static void unknown(void **state)
 	expect_drop("internet", downlink_of(&in, FAR4, UE4), "ue-unknown");
 }
 
+// A CP function may remove all PDRs and create others later (TS 29.244 §7.5.4.6 has no PDR that must stay): meanwhile packets find no
+// session, and what its URR counted stays.
+static void no_rules(void **state)
+{
+	static struct frame in, out;
+	struct kit_mobile *k = upf_session(2);
+
+	kit_urr(k, 7);
+	kit_pdr_urr(&k->pdr[0], 7);
+	put("s2", k);
+	expect("ran", uplink_of(&in, UE4, FAR4, 0x102, 0xff), "internet", routed_out(&out, UE4, FAR4));
+	k->s.pdrs = 0;
+	put("s2", k);
+	expect_drop("internet", downlink_of(&in, FAR4, UE4), "ue-unknown");
+	send_frame("ran", uplink_of(&in, UE4, FAR4, 0x102, 0xff));
+	assert_int_equal(kit_count("ran"), 1); // Error Indication
+	k = upf_session(2);
+	kit_urr(k, 7);
+	kit_pdr_urr(&k->pdr[0], 7);
+	put("s2", k);
+	expect("ran", uplink_of(&in, UE4, FAR4, 0x102, 0xff), "internet", routed_out(&out, UE4, FAR4));
+	expect("internet", downlink_of(&in, FAR4, UE4), "ran", tunnelled_out(&out, FAR4, UE4, 0x202, 0xff));
+	gone("s2");
+}
+
 // Row G13.
 static void pinned_peer(void **state)
 {
@@ -648,6 +673,7 @@ int main(void)
 		cmocka_unit_test(spoofing),
 		cmocka_unit_test(infrastructure),
 		cmocka_unit_test(unknown),
+		cmocka_unit_test(no_rules),
 		cmocka_unit_test(pinned_peer),
 		cmocka_unit_test(framed_routes),
 		cmocka_unit_test(ue_to_ue),
