@@ -134,6 +134,7 @@ struct api_engine {
 	uint32_t max_buffered; // downlink packets that wait for idle UEs (BAR), whole process
 	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
 	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000
+	uint32_t buffer_seconds; // a packet waits for an idle UE, where the FAR does not say how long; 0: 60
 };
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
 #define API_ENGINE_IDLE_SLEEP 2u // a worker without work sleeps for 50 us at a time (shared or small machines)
@@ -399,7 +400,7 @@ struct api_far {
 		end_marker; // when it differs from the old FAR's: End Marker on the old tunnel (TS 29.244 §5.2.3.2, SNDEM)
 	uint16_t buffer_packets; // BAR: most packets that wait; 0: 64
 	uint16_t notify_delay; // BAR: milliseconds from the first packet to the event
-	uint32_t buffer_ms; // BAR: longest wait of a packet; 0: until the FAR changes
+	uint32_t buffer_ms; // BAR: longest wait of a packet; 0: the engine's buffer_seconds, 0xffffffff: no end
 	uint8_t more; // 1 + index of the FAR's api_far_more; 0: none
 	uint8_t pad[3];
 };

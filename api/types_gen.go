@@ -271,6 +271,7 @@ type Engine struct {
 	MaxBuffered         uint32
 	MaxEvents           uint32
 	EventRate           uint32
+	BufferSeconds       uint32
 }
 
 const SizeofEngine = 0x88

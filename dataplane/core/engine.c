@@ -73,13 +73,13 @@ static int check(const struct api_engine *e)
 	return 0;
 }
 
-// The rates, which may change while the engine runs; everything else is decided once, since tables are sized by it.
+// The rates and times, which may change while the engine runs; everything else is decided once, since tables are sized by it.
 static struct api_engine without_rates(const struct api_engine *e)
 {
 	struct api_engine fixed = *e;
 
 	fixed.icmp_error_rate = fixed.error_indication_rate = fixed.echo_rate = fixed.punt_rate = 0;
-	fixed.event_rate = 0;
+	fixed.event_rate = fixed.buffer_seconds = 0;
 	return fixed;
 }
 
@@ -92,8 +92,8 @@ static int stage(struct object_change *c)
 	// Also after a refused first transaction, which had started the engine by then.
 	struct api_engine have = without_rates(&engine.engine), want = without_rates(c->body);
 	if (memcmp(&have, &want, sizeof(have)) != 0)
-		return object_error(
-			EBUSY, "engine settings other than rates are fixed until the data plane is restarted");
+		return object_error(EBUSY,
+			"engine settings other than rates and times are fixed until the data plane is restarted");
 	return 0;
 }
 

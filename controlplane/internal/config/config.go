@@ -42,11 +42,12 @@ type Engine struct {
 	Rates         Rates  `yaml:"rates" doc:"Most packets per second and worker that the gateway makes or hands up itself."`
 	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps for 50 µs at a time: for shared or small machines, at the cost of latency."`
 	DropUEGTPU    bool   `yaml:"drop_ue_gtpu" doc:"Drop any UDP packet to port 2152 that a subscriber sends."`
+	BufferingTime uint32 `yaml:"buffering_time" min:"1" max:"86400" doc:"Seconds that a packet waits for its idle UE where the CP function does not say how long (DL Buffering Duration)."`
 }
 
 func (e *Engine) setDefaults() {
 	e.Workers, e.HugePages, e.PacketBuffers, e.BufferSize = 1, "auto", 32768, 2048
-	e.DropUEGTPU = true
+	e.DropUEGTPU, e.BufferingTime = true, 60
 	e.Limits.setDefaults()
 	e.Rates.setDefaults()
 }

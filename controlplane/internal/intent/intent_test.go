@@ -161,7 +161,7 @@ func TestObjects(t *testing.T) {
 	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP}, []any{"10.0.0.1", "10.0.0.2", 64, 10})
 }
 
-const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5}, rates: {events: 4}}
+const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5}, rates: {events: 4}, buffering_time: 3}
 ports:
   - {name: p0, driver: synth, role: core}
 interfaces:
@@ -178,8 +178,8 @@ pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
 func TestInstances(t *testing.T) {
 	s := compile(t, mobile)
 	engine, _ := decoded[api.Engine](t, find(t, s, api.KindEngine, "engine"))
-	equal(t, []any{engine.MaxRules, engine.MaxURRs, engine.MaxQERs, engine.MaxBuffered, engine.MaxEvents, engine.EventRate},
-		[]any{9, 8, 7, 6, 5, 4})
+	equal(t, []any{engine.MaxRules, engine.MaxURRs, engine.MaxQERs, engine.MaxBuffered, engine.MaxEvents, engine.EventRate, engine.BufferSeconds},
+		[]any{9, 8, 7, 6, 5, 4, 3})
 	in, rest := decoded[api.Instance](t, find(t, s, api.KindInstance, "access"))
 	equal(t, []any{in.Lookup, in.Flags, in.Interfaces, in.Endpoints, in.Pools, in.UDPPort, len(rest)},
 		[]any{api.LookupNone, api.InstancePinPeer, 1, 2, 0, 9000, 0})

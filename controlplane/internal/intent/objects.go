@@ -26,7 +26,7 @@ func (c *compiler) engine() {
 		ICMPErrorRate: e.Rates.ICMPErrors, ErrorIndicationRate: e.Rates.ErrorIndications,
 		EchoRate: e.Rates.Echo, PuntRate: e.Rates.Punt,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
-		MaxBuffered: e.Limits.BufferedPackets, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events,
+		MaxBuffered: e.Limits.BufferedPackets, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
 	for i := range body.CPU {

@@ -136,7 +136,7 @@ static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct
 	const struct session_view *v = session_view_of(m);
 	struct waiting as = {
 		.since = now_ms,
-		.longest = more != NULL ? more->buffer_ms : 0,
+		.longest = buffer_longest(more),
 		.pdr = session_pools.match[rule_index(r)].pdr,
 		.qfi = v->qfi,
 		.uplink = v->uplink,

@@ -6,11 +6,18 @@
 
 #define LIMIT 400 // engine.max_buffered
 
-static int setup(void **state)
+static struct api_engine engine(void)
 {
 	struct api_engine e = kit_engine();
 
 	e.max_buffered = LIMIT;
+	return e;
+}
+
+static int setup(void **state)
+{
+	struct api_engine e = engine();
+
 	world_start(&e);
 	kit_events_clear();
 	return 0;
@@ -218,6 +225,16 @@ static void bound_of_all(void **state)
 	assert_int_equal(kit_totals().held, LIMIT - 64 + 1); // session 2 has its 64 already
 }
 
+static void set_buffer_seconds(uint32_t seconds)
+{
+	struct api_engine e = engine();
+
+	e.buffer_seconds = seconds;
+	kit_begin();
+	kit_put(API_ENGINE, "engine", &e, sizeof(e));
+	commit();
+}
+
 static void as_long_as_it_may(void **state)
 {
 	struct kit_mobile *k = with_action(1, API_FAR_BUFFER);
@@ -252,6 +269,33 @@ static void as_long_as_it_may(void **state)
 	kit_advance(200000);
 	assert_int_equal(kit_totals().held, 0);
 	assert_int_equal(kit_reason("buffer-timeout") - before, 2);
+	// No word of the control plane: the engine's time, which may change while it runs.
+	put("s1", with_action(1, API_FAR_BUFFER));
+	arrive(1, 0);
+	kit_run();
+	for (int i = 0; i < 299; i++)
+		kit_advance(200000);
+	assert_int_equal(kit_totals().held, 1);
+	kit_advance(300000);
+	assert_int_equal(kit_totals().held, 0);
+	assert_int_equal(kit_reason("buffer-timeout") - before, 3);
+	set_buffer_seconds(2);
+	arrive(1, 0);
+	k = with_action(2, API_FAR_BUFFER);
+	k->far[1].buffer_ms = UINT32_MAX; // TS 29.244 §8.2.29: infinite
+	put("s2", k);
+	arrive(2, 0);
+	kit_run();
+	for (int i = 0; i < 19; i++)
+		kit_advance(100000);
+	assert_int_equal(kit_totals().held, 2);
+	for (int i = 0; i < 700; i++)
+		kit_advance(100000);
+	assert_int_equal(kit_totals().held, 1);
+	assert_int_equal(kit_reason("buffer-timeout") - before, 4);
+	put("s2", with_action(2, API_FAR_DROP));
+	kit_run();
+	set_buffer_seconds(0);
 	// What waits already ends too when the control plane says how long only now, counted from when it came.
 	k = with_action(1, API_FAR_BUFFER);
 	put("s1", k);

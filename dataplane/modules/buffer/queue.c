@@ -222,6 +222,16 @@ static void on_full(uint32_t worker, uint32_t session, uint64_t argument)
 	event_raise(&e);
 }
 
+#define LONGEST_S 60 // what engine.buffer_seconds 0 means
+
+static void set_longest(const struct api_engine *e)
+{
+	uint64_t seconds = e->buffer_seconds ? e->buffer_seconds : LONGEST_S;
+
+	__atomic_store_n(
+		&buffer_tables.longest, (uint32_t)RTE_MIN(seconds * 1000, (uint64_t)UINT32_MAX), __ATOMIC_RELAXED);
+}
+
 static int start(const struct api_engine *e)
 {
 	struct buffer_tables *t = &buffer_tables;
@@ -259,6 +269,7 @@ static int start(const struct api_engine *e)
 RTE_INIT(buffer_module)
 {
 	module_register("buffer", start);
+	engine_watch(set_longest);
 	buffer_tables.told_data = event_told_register(owed_data, NULL);
 	buffer_tables.told_full = event_told_register(on_full, NULL);
 }

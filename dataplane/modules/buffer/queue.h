@@ -25,6 +25,7 @@ struct waiting {
 	uint64_t since; // ms of the worker's clock
 	uint32_t longest; // ms; 0: as long as there is room
 	uint16_t pdr;
+	uint16_t discard; // api_session.discard when it came
 	uint8_t qfi, uplink, dscp;
 };
 PACKET_VIEW(waiting)
@@ -76,10 +77,21 @@ struct buffer_tables {
 	struct rte_ring *free; // indices + 1
 	struct buffer_worker *worker[API_MAX_WORKERS];
 	uint64_t limit; // packets, whole process
+	uint32_t longest; // ms, where the FAR does not say how long; the control thread writes
 	uint64_t waiting __rte_cache_aligned; // packets; all workers add and take away
 	uint16_t told_data, told_full; // numbers of event_tell()
 };
 extern struct buffer_tables buffer_tables;
+
+// How long a packet of the FAR may wait, in ms; 0: without end.
+static inline uint32_t buffer_longest(const struct far_more *more)
+{
+	uint32_t ms = more != NULL ? more->buffer_ms : 0;
+
+	if (ms == UINT32_MAX)
+		return 0;
+	return ms != 0 ? ms : __atomic_load_n(&buffer_tables.longest, __ATOMIC_RELAXED);
+}
 
 static inline uint64_t buffer_now_ms(const struct worker *w)
 {
