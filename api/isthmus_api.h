@@ -529,7 +529,7 @@ struct api_session {
 	char instance[API_SESSION_INSTANCES][API_NAME];
 	uint32_t inactivity; // seconds without a packet after which an INACTIVE event is raised; 0: never
 	uint16_t pdrs, fars, qers, urrs, sdfs, mores, routes;
-	uint16_t pad2;
+	uint16_t discard; // when it differs from the old session's, packets that wait are dropped (§8.2.31, DROBU)
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------

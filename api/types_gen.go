@@ -274,7 +274,7 @@ type Engine struct {
 	BufferSeconds       uint32
 }
 
-const SizeofEngine = 0x88
+const SizeofEngine = 0x8c
 
 type Port struct {
 	Driver      [32]byte
@@ -555,7 +555,7 @@ type Session struct {
 	SDFs         uint16
 	Mores        uint16
 	Routes       uint16
-	Pad2         uint16
+	Discard      uint16
 }
 
 const SizeofSession = 0x120

@@ -455,7 +455,7 @@ type Forwarding struct {
 	Policy           string
 	LinkedEndpoint   *uint8
 	SendEndMarker    bool // PFCPSMReq-Flags SNDEM
-	DropBuffered     bool // PFCPSMReq-Flags DROBU; here for FARs that it applies to
+	DropBuffered     bool // PFCPSMReq-Flags DROBU, of the session wherever it stands
 }
 
 // Duplicating is TS 29.244 §7.5.2.3-3.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -244,26 +245,61 @@ func TestApplications(t *testing.T) {
 	b.checkConsistent()
 }
 
+// DROBU is in the transaction that changes the FARs: packets that wait are dropped with it, or not at all (TS 29.244 §8.2.31).
 func TestDropBuffered(t *testing.T) {
 	b := start(t, "", testSettings())
 	req := request(1, "10.45.0.5")
 	req.FAR[1].Action = pfcp.ActionBuffer | pfcp.ActionNotify
 	seid := b.establish(smf1, req).UP.SEID
-	var actions []byte
+	type version struct {
+		discard uint16
+		action  byte
+	}
+	of := func(body []byte) version {
+		var s api.Session
+		var far api.FAR
+		api.Decode(body, &s)
+		api.Decode(body[api.SizeofSession+2*api.SizeofPDR+api.SizeofFAR:], &far)
+		return version{s.Discard, far.Action}
+	}
+	var versions []version // that came into force
 	b.s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
 		if id == heldID(seid) {
-			var far api.FAR
-			api.Decode(is[api.SizeofSession+2*api.SizeofPDR+api.SizeofFAR:], &far)
-			actions = append(actions, far.Action)
+			versions = append(versions, of(is))
 		}
 		return nil
 	})
-	if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{DropBuffered: true}); m.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", m)
+	forward, both := pfcp.ActionForward, pfcp.ActionBuffer|pfcp.ActionNotify
+	action := func(a pfcp.ApplyAction) *pfcp.SessionModificationRequest {
+		return &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2, Action: &a}}}
 	}
-	if string(actions) != string([]byte{api.FARDrop, api.FARBuffer | api.FARNotify}) {
-		t.Errorf("%v", actions)
+	change := func(req *pfcp.SessionModificationRequest, want pfcp.Cause) {
+		t.Helper()
+		if m := b.modify(smf1, seid, req); m.Cause != want {
+			t.Fatalf("%+v", m)
+		}
 	}
+	change(&pfcp.SessionModificationRequest{DropBuffered: true}, pfcp.CauseAccepted)
+	drop := action(forward)
+	drop.DropBuffered = true
+	b.s.Refuse(func(id dptest.ID, body []byte) string {
+		if id == heldID(seid) && of(body).action == byte(forward) {
+			return "not now"
+		}
+		return ""
+	})
+	change(drop, pfcp.CauseRuleFailure)
+	b.s.Refuse(nil)
+	change(drop, pfcp.CauseAccepted)
+	change(action(both), pfcp.CauseAccepted)
+	drop = action(forward)
+	drop.UpdateFAR[0].Forwarding = &pfcp.Forwarding{DropBuffered: true}
+	change(drop, pfcp.CauseAccepted)
+	want := []version{{1, byte(both)}, {2, byte(forward)}, {2, byte(both)}, {3, byte(forward)}}
+	if !slices.Equal(versions, want) {
+		t.Errorf("%v, expected %v", versions, want)
+	}
+	b.checkConsistent()
 }
 
 func BenchmarkEstablish(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints, optional
 // fields behind a bit map of what is there. A typical mobile session takes about 150 bytes.
-const encodingVersion = 1
+const encodingVersion = 2
 
 var errEncoding = errors.New("a stored session does not follow its encoding")
 

@@ -18,6 +18,7 @@ func (c *codec) session(s *Session) {
 	c.text(&s.Owner)
 	number(c, &s.Worker)
 	number(c, &s.Inactivity)
+	number(c, &s.Discards)
 	c.text(&s.UserID)
 	c.text(&s.APN)
 	c.text(&s.SNSSAI)

@@ -39,6 +39,7 @@ type Session struct {
 	Owner      string // association
 	Worker     uint16
 	Inactivity uint32 // seconds
+	Discards   uint16 // requests to drop what waits (DROBU)
 	UserID     string
 	APN        string
 	SNSSAI     string

@@ -24,6 +24,9 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	if req.Inactivity != nil {
 		s.Inactivity = seconds(*req.Inactivity)
 	}
+	if drops(req) {
+		s.Discards++
+	}
 	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change, so
 	// an id that is removed may be created anew.
 	for _, step := range []func(*pfcp.SessionModificationRequest) *pfcp.Error{
@@ -39,6 +42,14 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 		return changed{}, err
 	}
 	return m.changed, nil
+}
+
+// drops tells whether what waits is to be dropped before the FARs apply (DROBU). The flag is the session's wherever it stands (TS 29.244
+// §8.2.31).
+func drops(req *pfcp.SessionModificationRequest) bool {
+	return req.DropBuffered || slices.ContainsFunc(req.UpdateFAR, func(u pfcp.UpdateFAR) bool {
+		return u.Forwarding != nil && u.Forwarding.DropBuffered
+	})
 }
 
 // fteids are all local F-TEIDs.

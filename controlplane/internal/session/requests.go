@@ -287,7 +287,6 @@ func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.
 	if err := p.replace(t, seid, e, o, old, s); err != nil {
 		return old, changed{}, err
 	}
-	p.flush(t, seid, old, req)
 	return old, out, nil
 }
 

@@ -11,8 +11,8 @@ DROP_REASON(drop_full, "buffer-full",
 	"no room for another packet that waits: the FAR's number for the session, or engine.limits.buffered for all")
 DROP_REASON(drop_timeout, "buffer-timeout", "the packet waited for the UE as long as it may")
 DROP_REASON(drop_discarded, "buffer-discarded",
-	"the packet waited for a UE, and then its FAR said drop, its PDR or session went, or its session moved to "
-	"another worker")
+	"the packet waited for a UE, and then its FAR said drop, the control plane had what waits dropped (DROBU), "
+	"its PDR or session went, or its session moved to another worker")
 DROP_REASON(drop_notified, "buffer-not-kept", "the FAR says drop; the control plane was told of this packet")
 
 enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDGE_COUNT };
@@ -102,12 +102,16 @@ void queue_discard(struct worker *w, struct rte_graph *graph, struct rte_node *n
 	queue_free(w, q);
 }
 
+static rte_edge_t discarded(const struct rule *r, struct rte_mbuf *m)
+{
+	usage_dropped(r, 1, packet_of(m)->length);
+	return packet_leave(m, &drop_discarded, EDGE_DROP);
+}
+
 static rte_edge_t onward(const struct rule *r, struct rte_mbuf *m)
 {
-	if ((r->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD) {
-		usage_dropped(r, 1, packet_of(m)->length);
-		return packet_leave(m, &drop_discarded, EDGE_DROP);
-	}
+	if ((r->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD)
+		return discarded(r, m);
 	if (r->flags & RULE_REDIRECT)
 		return EDGE_REDIRECT;
 	if (r->flags & RULE_DUPLICATE)
@@ -138,6 +142,7 @@ static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct
 		.since = now_ms,
 		.longest = buffer_longest(more),
 		.pdr = session_pools.match[rule_index(r)].pdr,
+		.discard = session_discard(r->session),
 		.qfi = v->qfi,
 		.uplink = v->uplink,
 		.dscp = v->dscp,
@@ -204,6 +209,7 @@ NODE_REGISTER(buffer_node)
 static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
 {
 	uint32_t count = q->packets;
+	uint16_t discard = session_discard(q->session);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct rte_mbuf *m = queue_pop(w, q);
@@ -212,16 +218,17 @@ static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_no
 		struct session_view *v = session_view_of(m);
 
 		*v = (struct session_view){.rule = r, .qfi = was.qfi, .uplink = was.uplink, .dscp = was.dscp};
-		if (r != NULL && r->worker == w->id && (r->flags & RULE_BUFFER)) {
-			const struct far_more *more = far_more_of(r);
+		if (r == NULL || r->worker != w->id) {
+			rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_discarded, EDGE_DROP), m);
+		} else if (was.discard != discard) { // TS 29.244 §8.2.31: before what the FAR says now
+			rte_node_enqueue_x1(graph, node, discarded(r, m), m);
+		} else if (r->flags & RULE_BUFFER) {
 			// The control plane may say how long only when it was told of the packet (DL Buffering Duration, §8.2.29).
-			was.longest = more != NULL ? more->buffer_ms : 0;
+			was.longest = buffer_longest(far_more_of(r));
 			queue_append(w, q, m, was);
-			continue;
+		} else {
+			rte_node_enqueue_x1(graph, node, onward(r, m), m);
 		}
-		rte_edge_t edge =
-			r != NULL && r->worker == w->id ? onward(r, m) : packet_leave(m, &drop_discarded, EDGE_DROP);
-		rte_node_enqueue_x1(graph, node, edge, m);
 	}
 	return count;
 }

@@ -309,7 +309,7 @@ static void as_long_as_it_may(void **state)
 	assert_int_equal(kit_totals().held, 1);
 	kit_advance(150000);
 	kit_run();
-	assert_int_equal(kit_reason("buffer-timeout") - before, 3);
+	assert_int_equal(kit_reason("buffer-timeout") - before, 5);
 	assert_int_equal(kit_totals().held, 0);
 }
 
@@ -337,6 +337,60 @@ static void given_up(void **state)
 	assert_int_equal(kit_reason("buffer-discarded") - before, 6);
 	assert_int_equal(all_out(), 0);
 	assert_int_equal(kit_totals().held, 0);
+}
+
+// TS 29.244 §8.2.31: what waits is dropped with the change of the FAR. What comes after it, in the walk in which the worker hears of
+// the change too, goes by the new FAR.
+static void discarded_with_the_change(void **state)
+{
+	uint64_t before = kit_reason("buffer-discarded");
+	struct kit_mobile *k;
+
+	put("s1", with_action(1, API_FAR_BUFFER));
+	for (uint32_t i = 0; i < 3; i++)
+		arrive(1, i);
+	kit_run();
+	// Refused: nothing is lost.
+	kit_begin();
+	k = with_action(1, API_FAR_FORWARD);
+	k->s.discard = 1;
+	kit_put_mobile("s1", k);
+	k = with_action(2, API_FAR_FORWARD);
+	k->pdr[1].far = 9;
+	kit_put_mobile("s2", k);
+	assert_int_equal(kit_commit(), EINVAL);
+	kit_run();
+	assert_int_equal(kit_totals().held, 3);
+	kit_clear();
+	k = with_action(1, API_FAR_FORWARD);
+	k->s.discard = 1;
+	put("s1", k);
+	for (uint32_t i = 3; i < 6; i++)
+		arrive(1, i);
+	kit_run();
+	assert_int_equal(kit_count("ran"), 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(number_of(i), i + 3);
+	assert_int_equal(kit_reason("buffer-discarded") - before, 3);
+	// Packets go on waiting, only later ones; a change with the same number drops nothing.
+	for (uint16_t number = 2; number < 4; number++) {
+		k = with_action(1, API_FAR_BUFFER);
+		k->s.discard = number;
+		put("s1", k);
+		arrive(1, number);
+		kit_run();
+		put("s1", k);
+		kit_run();
+		assert_int_equal(kit_totals().held, 1);
+	}
+	assert_int_equal(kit_reason("buffer-discarded") - before, 4);
+	kit_clear();
+	k = with_action(1, API_FAR_FORWARD);
+	k->s.discard = 3;
+	put("s1", k);
+	kit_run();
+	assert_int_equal(kit_count("ran"), 1);
+	assert_int_equal(number_of(0), 3);
 }
 
 static void dropped_and_told(void **state)
@@ -428,6 +482,7 @@ int main(void)
 		cmocka_unit_test_teardown(bound_of_all, clean),
 		cmocka_unit_test_teardown(as_long_as_it_may, clean),
 		cmocka_unit_test_teardown(given_up, clean),
+		cmocka_unit_test_teardown(discarded_with_the_change, clean),
 		cmocka_unit_test_teardown(dropped_and_told, clean),
 		cmocka_unit_test_teardown(churn, clean),
 	};

@@ -22,6 +22,14 @@ struct rule *session_rule_at(uint32_t session, uint16_t i)
 	return s != NULL && i < s->rules ? &session_pools.rule[s->rule[i]] : NULL;
 }
 
+uint16_t session_discard(uint32_t session)
+{
+	if (session >= session_tables.capacity)
+		return 0;
+	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
+	return s != NULL ? s->discard : 0;
+}
+
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local)
 {
 	uint64_t key = fteid_key(teid, local), value;

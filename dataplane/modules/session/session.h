@@ -166,6 +166,8 @@ int session_teid_known(uint32_t teid, uint16_t local);
 struct rule *session_rule(uint32_t session, uint16_t pdr);
 // The i-th rule in force of a session, or NULL behind the last one.
 struct rule *session_rule_at(uint32_t session, uint16_t i);
+// api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
+uint16_t session_discard(uint32_t session);
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
 // Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.
