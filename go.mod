@@ -3,6 +3,7 @@ module isthmus
 go 1.24.13
 
 require (
+	github.com/gaissmai/bart v0.30.0
 	github.com/gopacket/gopacket v1.3.1
 	github.com/prometheus/client_golang v1.23.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2

@@ -70,14 +70,6 @@ func (a *addresses) key(t tunnel, make bool) (uint64, bool) {
 	return n<<32 | uint64(t.teid), true
 }
 
-// ueKey is a UE prefix, or a framed route, which may lie within others.
-type ueKey struct {
-	instance uint16
-	bits     uint8
-	framed   bool
-	addr     [16]byte
-}
-
 // index finds sessions by what packets and events name. Owned by Plane's goroutine.
 type index struct {
 	session map[uint64]handle
@@ -86,8 +78,7 @@ type index struct {
 	peer    map[uint64]uint64  // F-TEID of a peer, IPv4 address << 32 | TEID -> SEID of the last session that sends to it
 	peer6   map[peerKey]uint64 // the same with IPv6 addresses
 	host    map[uint64]uint64  // UE IPv4 addresses: instance << 32 | address -> SEID
-	prefix  map[ueKey]uint64   // UE IPv6 prefixes and framed routes -> SEID
-	lengths [129]int           // UE prefixes by length
+	prefix  prefixes           // UE IPv6 prefixes and framed routes -> SEID
 	names   map[string]uint16  // instances
 	locals  addresses
 	owners  map[string]*owner
@@ -110,7 +101,7 @@ func newIndex(set *Settings) *index {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails (crypto/rand)
 	x := &index{session: map[uint64]handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
-		host: map[uint64]uint64{}, prefix: map[ueKey]uint64{}, names: map[string]uint16{}, owners: map[string]*owner{},
+		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: map[string]*owner{},
 		owned: map[uint32]*owner{}, random: mrand.NewChaCha8(seed),
 		locals: addresses{map[netip.Addr]uint64{}}, now: time.Now}
 	x.configure(set)
@@ -257,64 +248,6 @@ func (x *index) instance(name string) uint64 {
 	return uint64(n)
 }
 
-func (x *index) ueKeys(u ueAddress) (v4 uint64, v6 ueKey, four bool) {
-	n := x.instance(u.instance)
-	if u.prefix.Addr().Is4() && !u.framed {
-		a := u.prefix.Addr().As4()
-		return n<<32 | uint64(binary.BigEndian.Uint32(a[:])), v6, true
-	}
-	return 0, ueKey{uint16(n), uint8(u.prefix.Bits()), u.framed, u.prefix.Masked().Addr().As16()}, false
-}
-
-// ueOwner returns the session that has a UE address, or one that contains it or lies within it. A framed route is only
-// another's when it is the same: the longest decides whose a packet is.
-func (x *index) ueOwner(u ueAddress) (uint64, bool) {
-	v4, v6, four := x.ueKeys(u)
-	if four {
-		seid, ok := x.host[v4]
-		return seid, ok
-	}
-	if seid, ok := x.prefix[v6]; ok || u.framed {
-		return seid, ok
-	}
-	for length, count := range x.lengths {
-		switch {
-		case count == 0 || length == u.prefix.Bits():
-		case length < u.prefix.Bits():
-			around := v6
-			around.bits, around.addr = uint8(length), netip.PrefixFrom(u.prefix.Addr(), length).Masked().Addr().As16()
-			if seid, ok := x.prefix[around]; ok {
-				return seid, true
-			}
-		default:
-			if seid, ok := x.within(u, v6, length); ok {
-				return seid, true
-			}
-		}
-	}
-	return 0, false
-}
-
-// within looks for a longer prefix in a shorter one: by trying all when they are few, else by looking at all that there are.
-func (x *index) within(u ueAddress, key ueKey, length int) (uint64, bool) {
-	if width := length - u.prefix.Bits(); width <= 16 && x.lengths[length] > 1<<width {
-		inner := newPool(u.prefix, uint8(length))
-		for n := range inner.size {
-			key.bits, key.addr = uint8(length), inner.at(n).Addr().As16()
-			if seid, ok := x.prefix[key]; ok {
-				return seid, true
-			}
-		}
-		return 0, false
-	}
-	for k, seid := range x.prefix {
-		if int(k.bits) == length && !k.framed && k.instance == key.instance && u.prefix.Contains(netip.AddrFrom16(k.addr)) {
-			return seid, true
-		}
-	}
-	return 0, false
-}
-
 // conflict tells who else has something that a session wants: an F-TEID (never), or a UE address (row A5).
 func (x *index) conflict(seid uint64, c *compiled) (tunnelTaken bool, address uint64) {
 	_, tunnelTaken, address = x.conflictOf(seid, c)
@@ -352,13 +285,10 @@ func (x *index) add(seid uint64, c *compiled) {
 		}
 	}
 	for _, u := range c.ues {
-		if v4, v6, four := x.ueKeys(u); four {
+		if v4, four := x.hostKey(u); four {
 			x.host[v4] = seid
 		} else {
-			if _, there := x.prefix[v6]; !there && !u.framed {
-				x.lengths[v6.bits]++
-			}
-			x.prefix[v6] = seid
+			x.prefix.of(u).Insert(u.prefix, seid)
 		}
 	}
 }
@@ -382,13 +312,10 @@ func (x *index) remove(seid uint64, c *compiled) {
 		}
 	}
 	for _, u := range c.ues {
-		if v4, v6, four := x.ueKeys(u); four {
+		if v4, four := x.hostKey(u); four {
 			drop(x.host, v4)
-		} else if x.prefix[v6] == seid {
-			delete(x.prefix, v6)
-			if !u.framed {
-				x.lengths[v6.bits]--
-			}
+		} else if holder, _ := x.prefix.of(u).Get(u.prefix); holder == seid {
+			x.prefix.of(u).Delete(u.prefix)
 		}
 	}
 }

@@ -28,8 +28,7 @@ func (r *replan) shown(p *Plane) string {
 	named := func(m map[uint64]uint64) (n int) { return len(m) } // instances and addresses are numbered as they come
 	users := maps.Clone(r.users)
 	maps.DeleteFunc(users, func(_ string, n int) bool { return n == 0 })
-	return fmt.Sprint("lost ", sorted(r.lost), " moved ", sorted(r.moved), named(x.local), x.peer, x.peer6, named(x.host), len(x.prefix), x.lengths,
-		users)
+	return fmt.Sprint("lost ", sorted(r.lost), " moved ", sorted(r.moved), named(x.local), x.peer, x.peer6, named(x.host), x.prefix.String(), users)
 }
 
 // Whatever requests do while another configuration is prepared, some sessions at a time: it comes to what it would be when all

@@ -168,7 +168,7 @@ func (p *Plane) adopt(r *replan) {
 	}
 	x, made := p.x, r.index
 	x.local, x.peer, x.peer6, x.host, x.prefix = made.local, made.peer, made.peer6, made.host, made.prefix
-	x.lengths, x.names, x.locals = made.lengths, made.names, made.locals
+	x.names, x.locals = made.names, made.locals
 	x.configure(r.set)
 	p.set = r.set
 	p.objects.recount(r.objects, r.users, x.now().UnixNano())
