@@ -261,11 +261,9 @@ def flow(w, smf, made):
         group(7, qer, u8(25, 0), rate, u8(124, 2)))
     if answer is None:
         return
-    # A CHOOSE ID holds for one request (TS 29.244 clause 8.2.3): the flow's F-TEID is its own. Open5GS' own UPF would give the
-    # session's, see docs/mobile.md.
-    own = created_fteids(answer).get(7)
-    check(own and own != made[2], f"the flow's F-TEID: {own}, the session's: {made[2]}")
-    dedicated, default = Flow(w, "10.45.5.1", w.teid_of(own), 2), Flow(w, "10.45.5.1", w.teid_of(made[2]), 1)
+    # Open5GS means the session's F-TEID by a CHOOSE ID that it gave before, and tells the gNB no other.
+    equal("the flow's F-TEID, and the session's", created_fteids(answer).get(7), made[2])
+    dedicated, default = Flow(w, "10.45.5.1", w.teid_of(made[2]), 2), Flow(w, "10.45.5.1", w.teid_of(made[2]), 1)
     dedicated.down(0x5004, GNB_2, "of the flow", sport=5005)
     dedicated.up("of the flow", dport=5005)
     default.both(0x5004, GNB_2, "beside the flow")

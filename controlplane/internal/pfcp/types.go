@@ -336,8 +336,8 @@ const (
 	CPSide Interface = 3
 )
 
-// FTEID is TS 29.244 §8.2.3. With Choose, IPv4 and IPv6 say which families to give out (as unspecified addresses) and
-// ChooseID, where HasChooseID is set, makes PDRs of one request share the TEID.
+// FTEID is TS 29.244 §8.2.3. With Choose, WantIPv4 and WantIPv6 say which families to give out, and ChooseID, where HasChooseID is
+// set, makes PDRs share the F-TEID. Without Choose, a ChooseID is the one under which the F-TEID was given out.
 type FTEID struct {
 	TEID        uint32
 	IPv4, IPv6  netip.Addr
@@ -347,6 +347,9 @@ type FTEID struct {
 	HasChooseID bool
 	ChooseID    uint8
 }
+
+// Same tells whether two F-TEIDs that are chosen are one.
+func (f *FTEID) Same(o FTEID) bool { return f.TEID == o.TEID && f.IPv4 == o.IPv4 && f.IPv6 == o.IPv6 }
 
 // UEIP is TS 29.244 §8.2.62.
 type UEIP struct {

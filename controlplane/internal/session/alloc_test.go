@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/internal/dp/dptest"
 	"isthmus/controlplane/internal/pfcp"
 )
 
@@ -264,4 +265,66 @@ func TestSessionWithoutPDRs(t *testing.T) {
 		t.Errorf("%+v\n%+v", before, after)
 	}
 	b.checkConsistent()
+}
+
+// A CHOOSE ID is remembered for as long as the session has its F-TEID: Open5GS gives that of its session's again for each dedicated
+// flow, and means the same. It is, within the instance and for packets of the same side.
+func TestChooseIDIsRemembered(t *testing.T) {
+	path := t.TempDir() + "/sessions.db"
+	s := dptest.Start(t)
+	var seid uint64
+	var first pfcp.FTEID
+	add := func(b *bench, id uint16, change func(*pfcp.PDI)) pfcp.FTEID {
+		t.Helper()
+		pdr := request(1, "10.45.0.5").PDR[0]
+		pdr.ID, pdr.PDI.LocalFTEID = id, choosing(5)
+		if change != nil {
+			change(&pdr.PDI)
+		}
+		m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{CreatePDR: []pfcp.CreatePDR{pdr}})
+		if m.Cause != pfcp.CauseAccepted || len(m.Created) != 1 {
+			t.Fatalf("%+v", m)
+		}
+		b.checkConsistent()
+		return *m.Created[0].LocalFTEID
+	}
+	t.Run("before a restart", func(t *testing.T) {
+		b := startOn(t, s, path, testSettings())
+		req := request(1, "10.45.0.5")
+		req.PDR[0].PDI.LocalFTEID = choosing(5)
+		r := b.establish(smf1, req)
+		seid, first = r.UP.SEID, *r.Created[0].LocalFTEID
+		if f := add(b, 3, nil); f != first {
+			t.Errorf("%+v, not %+v", f, first)
+		}
+		for id, change := range map[uint16]func(*pfcp.PDI){
+			4: func(p *pfcp.PDI) { p.LocalFTEID = choosing(6) },
+			5: func(p *pfcp.PDI) { p.NetworkInstance = "n9" },
+			6: func(p *pfcp.PDI) { p.Source, p.NetworkInstance = pfcp.Core, "access" },
+		} {
+			if f := add(b, id, change); f.TEID == first.TEID {
+				t.Errorf("PDR %d: %+v", id, f)
+			}
+		}
+		// Named by its value it stays what it was given out as.
+		pdi := req.PDR[0].PDI
+		pdi.LocalFTEID = &pfcp.FTEID{TEID: first.TEID, IPv4: first.IPv4, IPv6: first.IPv6}
+		if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemovePDR: []uint16{3}, UpdatePDR: []pfcp.UpdatePDR{{ID: 1,
+			PDI: &pdi}}}); m.Cause != pfcp.CauseAccepted {
+			t.Fatalf("%+v", m)
+		}
+	})
+	t.Run("after it", func(t *testing.T) {
+		b := startOn(t, s, path, testSettings())
+		if f := add(b, 3, nil); f != first {
+			t.Errorf("%+v, not %+v", f, first)
+		}
+		// It ends with the F-TEID.
+		if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemovePDR: []uint16{1, 3}}); m.Cause != pfcp.CauseAccepted {
+			t.Fatalf("%+v", m)
+		}
+		if f := add(b, 3, nil); f.TEID == first.TEID {
+			t.Errorf("%+v", f)
+		}
+	})
 }

@@ -88,14 +88,6 @@ type mutation struct {
 	changed
 	fresh          []uint16 // PDRs whose PDI this request brought
 	freshEndpoints []uint8
-	groups         []group
-}
-
-// group is the F-TEID of one CHOOSE ID (TS 29.244 §8.2.3: the same F-TEID for all PDRs of the request that have it).
-type group struct {
-	id       uint8
-	instance *Instance
-	fteid    pfcp.FTEID
 }
 
 // fill gives out what this request left to us and checks the F-TEIDs that it brought.
@@ -173,6 +165,9 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 		return nil, false, nil
 	}
 	if !f.Choose {
+		if n := slices.IndexFunc(m.had, f.Same); n >= 0 {
+			return &m.had[n], false, nil // as it was: with its CHOOSE ID
+		}
 		return f, false, m.checkGiven(f)
 	}
 	if m.set.FTEID == FTEIDCp {
@@ -183,14 +178,11 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 		return nil, false, refuse(pfcp.CauseRuleFailure, ieNetworkInstance, "no network instance with an endpoint for the F-TEID")
 	}
 	if f.HasChooseID {
-		for i := range m.groups {
-			if g := &m.groups[i]; g.id == f.ChooseID && g.instance == instance {
-				same := g.fteid
-				return &same, true, nil
-			}
+		if same := m.chosen(f.ChooseID, instance, side); same != nil {
+			return same, true, nil
 		}
 	}
-	made = &pfcp.FTEID{}
+	made = &pfcp.FTEID{HasChooseID: f.HasChooseID, ChooseID: f.ChooseID}
 	if f.WantIPv4 {
 		made.IPv4 = instance.endpoint(true)
 	}
@@ -203,15 +195,35 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 	if made.TEID = m.give.teid(made.IPv4, made.IPv6); made.TEID == 0 {
 		return nil, false, refuse(pfcp.CauseNoResources, ieFTEID, "no F-TEID is free")
 	}
-	if f.HasChooseID {
-		m.groups = append(m.groups, group{f.ChooseID, instance, *made})
-	}
 	return made, true, nil
+}
+
+// chosen returns the F-TEID of a CHOOSE ID, nil when there is none. TS 29.244 §5.5.3 has one F-TEID for all PDRs of one request with
+// that id. Open5GS gives the id of the session's F-TEID again in later requests and means the same, so it holds for as long as the
+// session has the F-TEID; of earlier requests, for packets of the same side.
+func (m *mutation) chosen(id uint8, instance *Instance, side pfcp.Interface) *pfcp.FTEID {
+	is := func(f *pfcp.FTEID) bool {
+		return f != nil && f.HasChooseID && !f.Choose && f.ChooseID == id && (slices.Contains(instance.Endpoints, f.IPv4) ||
+			slices.Contains(instance.Endpoints, f.IPv6))
+	}
+	for i := range m.s.Endpoint {
+		e := &m.s.Endpoint[i]
+		if is(e.LocalFTEID) && (slices.Contains(m.freshEndpoints, e.ID) || m.side(e.ID) == side) {
+			return e.LocalFTEID
+		}
+	}
+	for i := range m.s.PDR {
+		p := &m.s.PDR[i]
+		if is(p.PDI.LocalFTEID) && (slices.Contains(m.fresh, p.ID) || p.PDI.Source == side) {
+			return p.PDI.LocalFTEID
+		}
+	}
+	return nil
 }
 
 func (m *mutation) checkGiven(f *pfcp.FTEID) *pfcp.Error {
 	switch {
-	case m.set.FTEID == FTEIDUp && !m.restore && !slices.Contains(m.had, *f): // row P18, TS 29.244 §5.5.1
+	case m.set.FTEID == FTEIDUp && !m.restore: // row P18, TS 29.244 §5.5.1
 		return refuse(pfcp.CauseInvalidFTEIDAllocation, ieFTEID, "F-TEIDs are chosen by the UP function here")
 	case f.TEID == 0: // row P17; TS 29.281 §5.1: 0 is for signalling
 		return refuse(pfcp.CauseMandatoryIEIncorrect, ieFTEID, "TEID 0")

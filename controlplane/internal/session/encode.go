@@ -11,13 +11,15 @@ import (
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints, optional
 // fields behind a bit map of what is there. A typical mobile session takes about 150 bytes.
-const encodingVersion = 2
+// Version 2 has what DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs; what earlier versions wrote is read.
+const encodingVersion = 3
 
 var errEncoding = errors.New("a stored session does not follow its encoding")
 
 // codec writes a session, or reads it: one description of the layout serves both directions.
 type codec struct {
 	b       []byte
+	version uint8
 	reading bool
 	failed  bool
 }
@@ -25,17 +27,17 @@ type codec struct {
 func encode(s *Session) []byte { return appendSession(make([]byte, 0, 320), s) }
 
 func appendSession(b []byte, s *Session) []byte {
-	c := codec{b: append(b, encodingVersion)}
+	c := codec{b: append(b, encodingVersion), version: encodingVersion}
 	c.session(s)
 	return c.b
 }
 
 func decode(b []byte) (*Session, error) {
-	if len(b) == 0 || b[0] != encodingVersion {
+	if len(b) == 0 || b[0] == 0 || b[0] > encodingVersion {
 		return nil, errEncoding
 	}
 	s := &Session{}
-	c := codec{b: b[1:], reading: true}
+	c := codec{b: b[1:], version: b[0], reading: true}
 	c.session(s)
 	if c.failed || len(c.b) != 0 {
 		return nil, errEncoding

@@ -63,7 +63,10 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 func clean(s *Session) {
 	choice := func(f *pfcp.FTEID, list []pfcp.UEIP) {
 		if f != nil {
-			*f = pfcp.FTEID{TEID: f.TEID, IPv4: f.IPv4, IPv6: f.IPv6}
+			*f = pfcp.FTEID{TEID: f.TEID, IPv4: f.IPv4, IPv6: f.IPv6, HasChooseID: f.HasChooseID, ChooseID: f.ChooseID}
+			if !f.HasChooseID {
+				f.ChooseID = 0
+			}
 		}
 		for i := range list {
 			list[i].ChooseIPv4, list[i].ChooseIPv6, list[i].ChooseLength = false, false, 0
@@ -109,6 +112,25 @@ func TestEncoding(t *testing.T) {
 		back, err := decode(encode(&s))
 		if err != nil || !reflect.DeepEqual(&s, back) {
 			t.Fatalf("%v\n%+v\n%+v", err, s, *back)
+		}
+	}
+}
+
+// A store of an earlier version is read: what it does not have is zero.
+func TestEncodingOfEarlierVersions(t *testing.T) {
+	s, _, _ := Establish(testSettings(), newIndex(testSettings()), request(1, "10.45.0.5"))
+	for version := uint8(1); version < encodingVersion; version++ {
+		c := codec{b: []byte{version}, version: version}
+		c.session(s)
+		if back, err := decode(c.b); err != nil || !reflect.DeepEqual(s, back) {
+			t.Errorf("version %d: %v\n%+v\n%+v", version, err, s, back)
+		}
+	}
+	for _, version := range []byte{0, encodingVersion + 1} {
+		b := encode(s)
+		b[0] = version
+		if _, err := decode(b); err == nil {
+			t.Errorf("version %d is read", version)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"isthmus/controlplane/internal/pfcp"
 )
 
-// The layout of an encoded session. A field that is added here raises encodingVersion.
+// The layout of an encoded session. A field that is added here raises encodingVersion, and is there from that version on.
 
 func (c *codec) session(s *Session) {
 	c.fixed64(&s.SEID)
@@ -18,7 +18,9 @@ func (c *codec) session(s *Session) {
 	c.text(&s.Owner)
 	number(c, &s.Worker)
 	number(c, &s.Inactivity)
-	number(c, &s.Discards)
+	if c.version >= 2 {
+		number(c, &s.Discards)
+	}
 	c.text(&s.UserID)
 	c.text(&s.APN)
 	c.text(&s.SNSSAI)
@@ -63,6 +65,12 @@ func (c *codec) fteid(f *pfcp.FTEID) {
 	c.fixed32(&f.TEID)
 	c.addr(&f.IPv4)
 	c.addr(&f.IPv6)
+	if c.version < 3 {
+		return
+	}
+	if c.flag(&f.HasChooseID); f.HasChooseID {
+		number(c, &f.ChooseID)
+	}
 }
 
 func (c *codec) ueip(u *pfcp.UEIP) {

@@ -52,7 +52,7 @@ func drops(req *pfcp.SessionModificationRequest) bool {
 	})
 }
 
-// fteids are all local F-TEIDs.
+// fteids are all local F-TEIDs, as copies.
 func (s *Session) fteids() []pfcp.FTEID {
 	var list []pfcp.FTEID
 	for i := range s.PDR {
