@@ -11,9 +11,32 @@ DROP_REASON(not_answerable, "icmp-not-answerable",
 	"host")
 DROP_REASON(no_source, "icmp-no-source", "no address of ours to send the ICMP error from")
 DROP_REASON(no_session, "icmp-no-session", "the session has no rule for the way back, so no ICMP error can be sent")
+DROP_REASON(no_way, "icmp-no-way",
+	"an ICMP error was due, but the session's FAR for the way back does not forward, or its gate is closed")
 DROP_REASON(no_room, "icmp-no-room", "the packet's buffer has no room for the headers of an ICMP error")
 
-enum { TO_ACCESS, TO_TUNNEL, TO_IP, DROP, EDGES };
+// The first ones are values of enum api_outer: the way of a rule.
+enum {
+	TO_IP = API_OUTER_NONE,
+	TO_TUNNEL = API_OUTER_GTPU,
+	TO_ACCESS = API_OUTER_ENDPOINT,
+	TO_UDP = API_OUTER_UDP,
+	TO_UE,
+	DROP,
+	EDGES
+};
+
+// An error that a session's rule sends on as IP may be for a UE again, as the packet came from one (see ip-forward).
+static rte_edge_t by_address(struct rte_mbuf *m, const struct rule *back, uint8_t version, const uint8_t *to)
+{
+	struct packet *pkt = packet_of(m);
+	uint16_t instance = instance_by_pool(back->instance, version, to);
+
+	if (instance == INSTANCE_NONE || ++pkt->hops > PACKET_HOPS)
+		return TO_IP;
+	pkt->instance = instance;
+	return TO_UE;
+}
 
 // Where the error goes and from which address. Sets the view for the node behind the edge.
 static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *to, const uint8_t **source)
@@ -30,6 +53,9 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	back = v->uplink ? session_downlink_rule(v->rule) : session_uplink_rule(v->rule);
 	if (back == NULL)
 		return packet_leave(m, &no_session, DROP);
+	// Without a tunnel, or while the UE is idle, there is no way: as IP the error would follow the routes to anywhere.
+	if ((back->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD)
+		return packet_leave(m, &no_way, DROP);
 	// The subscriber's gateway is who speaks in either direction; of a mobile session, the network instance.
 	const struct rule *down = v->uplink ? back : v->rule;
 	*source = down->outer == API_OUTER_ENDPOINT ? ip_source_on_port(version, down->down.port)
@@ -39,10 +65,9 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	v->uplink = !v->uplink;
 	v->rule = (struct rule *)(uintptr_t)back;
 	v->qfi = back->qfi;
-	if (back->outer != API_OUTER_ENDPOINT)
-		return back->outer == API_OUTER_GTPU ? TO_TUNNEL : TO_IP;
-	v->pipe = back->down.pipe;
-	return TO_ACCESS;
+	if (back->outer == API_OUTER_ENDPOINT)
+		v->pipe = back->down.pipe;
+	return back->outer == API_OUTER_NONE ? by_address(m, back, version, to) : back->outer;
 }
 
 // Cuts the packet to the bytes that the error quotes, at the front of the first segment. 0 when that cannot be done here.
@@ -117,7 +142,11 @@ static struct rte_node_register icmp_error_node = {
 	.name = "icmp-error",
 	.process = process,
 	.nb_edges = EDGES,
-	.next_nodes =
-		{[TO_ACCESS] = "access-encap", [TO_TUNNEL] = "gtpu-encap", [TO_IP] = "ip-output", [DROP] = "drop"},
+	.next_nodes = {[TO_ACCESS] = "access-encap",
+		[TO_TUNNEL] = "gtpu-encap",
+		[TO_UDP] = "udp-encap",
+		[TO_IP] = "ip-output",
+		[TO_UE] = "session-ue",
+		[DROP] = "drop"},
 };
 NODE_REGISTER(icmp_error_node)

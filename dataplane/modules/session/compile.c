@@ -220,6 +220,16 @@ static void set_held(const struct session *s, const struct session *old)
 	}
 }
 
+// Whether answers go by rule a rather than by b: one that forwards, then the order of PDRs.
+static int leads(uint32_t a, uint32_t b)
+{
+	uint32_t forwards = session_pools.rule[a].flags & RULE_FORWARD;
+
+	if (forwards != (session_pools.rule[b].flags & RULE_FORWARD))
+		return forwards != 0;
+	return session_pools.match[a].precedence < session_pools.match[b].precedence;
+}
+
 static void link_directions(const struct session *s)
 {
 	uint32_t first[2] = {RULE_NONE, RULE_NONE};
@@ -227,8 +237,7 @@ static void link_directions(const struct session *s)
 	for (uint16_t i = 0; i < s->rules; i++) {
 		int uplink = (session_pools.rule[s->rule[i]].flags & RULE_UPLINK) != 0;
 
-		if (first[uplink] == RULE_NONE ||
-			session_pools.match[s->rule[i]].precedence < session_pools.match[first[uplink]].precedence)
+		if (first[uplink] == RULE_NONE || leads(s->rule[i], first[uplink]))
 			first[uplink] = s->rule[i];
 	}
 	for (uint16_t i = 0; i < s->rules; i++)
