@@ -120,8 +120,9 @@ struct api_engine {
 	uint32_t packet_buffers; // mbufs in the pool
 	uint32_t max_sessions;
 	uint32_t max_flows; // per worker
-	uint32_t max_held; // packets waiting for a neighbour, whole process
-	uint32_t max_fragments; // packets under reassembly, per worker
+	// Most packet buffers that may be held, whole process, by packets that ... (core/hold.h)
+	uint32_t max_held; // wait for a neighbour
+	uint32_t max_fragments; // are under reassembly
 	uint32_t icmp_error_rate; // ICMP errors per second and worker
 	uint32_t error_indication_rate; // GTP-U error indications per second and worker
 	uint32_t echo_rate; // answered echo requests (ICMP, GTP-U) per second and worker
@@ -131,7 +132,10 @@ struct api_engine {
 	uint32_t max_rules; // PDRs of all sessions; 0: four a session
 	uint32_t max_urrs; // URRs of all sessions; 0: one a session
 	uint32_t max_qers; // meters that several PDRs or sessions share, all sessions; 0: two a session
-	uint32_t max_buffered; // downlink packets that wait for idle UEs (BAR), whole process
+	uint32_t max_buffered; // packet buffers: downlink packets that wait for idle UEs (BAR)
+	uint32_t max_scheduled; // packet buffers: schedulers' queues
+	uint32_t max_handed_over; // packet buffers: on the way from worker to worker and from the control thread
+	uint32_t max_punted; // packet buffers: on the way to the control thread
 	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
 	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000
 	uint32_t buffer_seconds; // a packet waits for an idle UE, where the FAR does not say how long; 0: 60
@@ -656,7 +660,8 @@ enum api_table {
 	API_TABLE_URR = 16,
 	API_TABLE_INSTANCE = 17,
 	API_TABLE_EVENT = 18,
-	API_TABLE_COUNT = 19,
+	API_TABLE_HOLDER = 19, // of packet buffers
+	API_TABLE_COUNT = 20,
 };
 
 struct api_stats_request {
@@ -704,6 +709,11 @@ struct api_total_row {
 	uint64_t in, originated, out, punted, held, dropped, merged;
 	uint64_t buffers, buffers_free;
 	uint64_t sessions, commits, refused_commits;
+};
+
+struct api_holder_row {
+	char name[API_NAME];
+	uint64_t held, limit; // packet buffers
 };
 
 struct api_session_row {

@@ -90,7 +90,8 @@ const (
 	TableURR                 = 0x10
 	TableInstance            = 0x11
 	TableEvent               = 0x12
-	TableCount               = 0x13
+	TableHolder              = 0x13
+	TableCount               = 0x14
 	Magic                    = 0x48545349
 	Version                  = 0x3
 	NameSize                 = 0x20
@@ -269,12 +270,15 @@ type Engine struct {
 	MaxURRs             uint32
 	MaxQERs             uint32
 	MaxBuffered         uint32
+	MaxScheduled        uint32
+	MaxHandedOver       uint32
+	MaxPunted           uint32
 	MaxEvents           uint32
 	EventRate           uint32
 	BufferSeconds       uint32
 }
 
-const SizeofEngine = 0x8c
+const SizeofEngine = 0x98
 
 type Port struct {
 	Driver      [32]byte
@@ -738,6 +742,14 @@ type TotalRow struct {
 }
 
 const SizeofTotalRow = 0x60
+
+type HolderRow struct {
+	Name  [32]byte
+	Held  uint64
+	Limit uint64
+}
+
+const SizeofHolderRow = 0x30
 
 type SessionRow struct {
 	Name            [32]byte

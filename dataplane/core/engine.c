@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ENGINE object: starts workers, the packet pool and the modules, once in the life of the process.
 #include "core/engine.h"
+#include "core/hold.h"
 #include "core/log.h"
 #include "core/object.h"
 #include <errno.h>
@@ -70,7 +71,7 @@ static int check(const struct api_engine *e)
 		return object_error(EINVAL, "max_sessions is %u, must be 1..%u", e->max_sessions, 1u << 24);
 	if (e->max_flows < 1 || e->max_flows > 1u << 26)
 		return object_error(EINVAL, "max_flows is %u, must be 1..%u", e->max_flows, 1u << 26);
-	return 0;
+	return hold_start(e);
 }
 
 // The rates and times, which may change while the engine runs; everything else is decided once, since tables are sized by it.
@@ -100,7 +101,8 @@ static int stage(struct object_change *c)
 static int start_pool(const struct api_engine *e)
 {
 	uint32_t room = (e->buffer_size ? e->buffer_size : 2048) + RTE_PKTMBUF_HEADROOM;
-	uint32_t cache = e->packet_buffers / (4 * (e->workers + 1));
+	// What waits in one thread's cache no other can have: a sixteenth of all at most, and half of that again while it drains.
+	uint32_t cache = e->packet_buffers / (16 * (e->workers + 1));
 
 	engine.pool = rte_pktmbuf_pool_create(
 		"packets", e->packet_buffers, RTE_MIN(cache, 256u), PACKET_PRIVATE, (uint16_t)room, SOCKET_ID_ANY);
@@ -116,7 +118,7 @@ static int start(const struct api_engine *e)
 {
 	int error = start_pool(e);
 
-	if (error == 0 && (host_path_start() != 0 || nodes_io_start() != 0 || graph_register_nodes() != 0))
+	if (error == 0 && (host_path_start(e) != 0 || nodes_io_start() != 0 || graph_register_nodes() != 0))
 		error = object_error(ENOMEM, "the packet graph cannot be set up (see the data plane's log)");
 	engine.engine = *e;
 	if (error == 0)

@@ -10,8 +10,7 @@
 
 #define MAX_NODES 128
 #define MAX_QUEUES (MAX_PORTS * API_MAX_WORKERS) // of one worker: all of them, at worst
-#define INBOX_SIZE 2048
-#define PUNT_RING_SIZE 2048
+#define HOLD_RECEIVE 256 // buffers that the packets of one walk of a worker need
 
 // Receive queues of one worker; immutable once a worker can see it.
 struct port_queues {
@@ -53,7 +52,7 @@ uint32_t graph_nodes(const char *const **names);
 void port_assign_queues(void); // after ports or workers changed
 
 // Host path (host_path.c)
-int host_path_start(void);
+int host_path_start(const struct api_engine *e);
 int nodes_io_start(void); // makes handover-rx, once all modules have asked for resume edges
 void host_path_poll(void);
 int host_path_push(struct worker *w, struct rte_mbuf *m); // worker: 0, or -1 when the ring is full

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between the graph and the control thread: punted packets in, injected packets out, and timers.
 #include "core/engine.h"
+#include "core/hold.h"
 #include "core/log.h"
 #include <rte_cycles.h>
 #include <rte_ring.h>
@@ -52,15 +53,22 @@ const char *const *resume_names(uint16_t *count)
 	return host.resume;
 }
 
-int host_path_start(void)
+static uint32_t punted_held(void)
 {
-	host.punted = rte_ring_create("punted", PUNT_RING_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	return host.punted == NULL ? 0 : rte_ring_count(host.punted);
+}
+
+HOLDER(punted_holder, "punt", max_punted, .held = punted_held)
+
+int host_path_start(const struct api_engine *e)
+{
+	host.punted = hold_ring_create("punted", e->max_punted);
 	return host.punted == NULL ? -1 : 0;
 }
 
 int host_path_push(struct worker *w, struct rte_mbuf *m)
 {
-	return rte_ring_mp_enqueue(host.punted, m) == 0 ? 0 : -1;
+	return hold_ring_put(host.punted, m) ? 0 : -1;
 }
 
 void punt_handler_register(const struct reason *r, punt_fn fn)
@@ -71,14 +79,14 @@ void punt_handler_register(const struct reason *r, punt_fn fn)
 void host_path_poll(void)
 {
 	struct rte_mbuf *pkts[VECTOR];
-	unsigned n;
+	uint32_t n;
 
 	if (host.punted == NULL)
 		return;
 	// Bounded, so that a flood cannot keep the control thread from its sockets.
 	for (int round = 0; round < 16; round++) {
-		n = rte_ring_sc_dequeue_burst(host.punted, (void **)pkts, VECTOR, NULL);
-		for (unsigned i = 0; i < n; i++) {
+		n = hold_ring_take(host.punted, pkts, VECTOR);
+		for (uint32_t i = 0; i < n; i++) {
 			punt_fn fn = host.handler[packet_of(pkts[i])->reason];
 
 			if (fn != NULL)
@@ -86,7 +94,7 @@ void host_path_poll(void)
 			else
 				rte_pktmbuf_free(pkts[i]);
 		}
-		if (n < VECTOR)
+		if (rte_ring_empty(host.punted))
 			break;
 	}
 }
@@ -147,7 +155,7 @@ void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 		return;
 	}
 	packet_of(m)->resume = (uint16_t)resume;
-	if (rte_ring_mp_enqueue(worker_get(worker)->inbox, m) != 0) {
+	if (!hold_ring_put(worker_get(worker)->inbox, m)) {
 		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint16_t)resume;
 		control_drop(m, &drop_inject_full);
 		return;

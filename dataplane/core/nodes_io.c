@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where packets enter and leave a worker's graph: port-rx, port-tx, handover-rx, punt, drop.
 #include "core/engine.h"
+#include "core/hold.h"
 #include <rte_ring.h>
 #include <string.h>
 
@@ -174,15 +175,26 @@ NODE_REGISTER(punt_node)
 
 // ---- handover-rx -----------------------------------------------------------------------------------------------------
 
+static uint32_t inboxes_held(void)
+{
+	uint32_t held = 0;
+
+	for (uint32_t i = 0; i < worker_count(); i++)
+		held += rte_ring_count(worker_get(i)->inbox);
+	return held;
+}
+
+HOLDER(inbox_holder, "hand-over", max_handed_over, .held = inboxes_held)
+
 // Its edges are the nodes that asked for packets by resume_register(): filled in by host_path_start() before the graph
 // is built.
 static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
 	struct rte_mbuf *pkts[VECTOR];
-	unsigned count = rte_ring_sc_dequeue_burst(w->inbox, (void **)pkts, VECTOR, NULL);
+	uint32_t count = hold_ring_take(w->inbox, pkts, VECTOR);
 
-	for (unsigned i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		rte_node_enqueue_x1(graph, node, packet_of(pkts[i])->resume, pkts[i]);
 	w->held -= count;
 	return (uint16_t)count;
@@ -191,7 +203,7 @@ static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, struct rte_mbuf *m)
 {
 	packet_of(m)->resume = resume;
-	if (to >= worker_count() || rte_ring_mp_enqueue(worker_get(to)->inbox, m) != 0) {
+	if (to >= worker_count() || !hold_ring_put(worker_get(to)->inbox, m)) {
 		drop_for(w, &m, 1, &drop_inbox_full);
 		return;
 	}

@@ -2,6 +2,7 @@
 // Worker threads: each walks its own graph until told to stop.
 #include "core/worker.h"
 #include "core/engine.h"
+#include "core/hold.h"
 #include "core/log.h"
 #include <errno.h>
 #include <pthread.h>
@@ -194,7 +195,7 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->pool = engine_pool();
 	w->identification = (uint16_t)id;
 	snprintf(name, sizeof(name), "inbox-%u", id);
-	w->inbox = rte_ring_create(name, INBOX_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	w->inbox = hold_ring_create(name, e->max_handed_over / e->workers);
 	if (w->inbox == NULL) {
 		rte_free(w);
 		return NULL;

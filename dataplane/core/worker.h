@@ -13,6 +13,7 @@
 
 #define VECTOR 64 // packets taken per port and visit
 #define MAX_REASONS 192 // drop and punt reasons together
+#define MAX_HOLDERS 8 // of packets (core/hold.h)
 
 struct rte_graph;
 struct rte_ring;
@@ -39,6 +40,7 @@ struct worker {
 	// counters; in + originated = out + punted + held + dropped + merged
 	uint64_t in, out, originated, punted, merged, dropped;
 	int64_t held; // in queues of this worker: scheduler, reassembly, inbox
+	uint32_t hold[MAX_HOLDERS]; // buffers held, by holder
 	uint64_t reason[MAX_REASONS]; // packets per drop or punt reason
 	uint64_t walks, busy_ticks, idle_ticks;
 	uint32_t

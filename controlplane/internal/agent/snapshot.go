@@ -53,6 +53,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TablePunt, &s.Punts)
 	err = orRead(err, ctx, c, api.TableWorker, &s.Workers)
 	err = orRead(err, ctx, c, api.TableTotal, &s.Totals)
+	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
 	if a.mobile != nil {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
 		err = orRead(err, ctx, c, api.TableEvent, &s.Events)

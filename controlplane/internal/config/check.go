@@ -90,6 +90,7 @@ func (k *checker) engine() {
 		}
 		seen[cpu] = true
 	}
+	k.buffers()
 }
 
 func (k *checker) allPorts() {

@@ -28,7 +28,8 @@ type Config struct {
 	PFCP        PFCP         `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
 	Subscribers []Subscriber `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
 
-	Homes []Home `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
+	Homes   []Home  `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
+	Buffers Buffers `yaml:"-"` // Engine.PacketBuffers, divided among what holds packets
 }
 
 type Engine struct {
@@ -53,21 +54,21 @@ func (e *Engine) setDefaults() {
 }
 
 type Limits struct {
-	At              `yaml:""`
-	Sessions        uint32 `yaml:"sessions" min:"1" max:"1048576" doc:"Sessions, wireline and mobile."`
-	Flows           uint32 `yaml:"flows" min:"64" max:"16777216" doc:"Cached flows per worker."`
-	HeldPackets     uint32 `yaml:"held_packets" max:"1048576" doc:"Packets that wait for a neighbour, whole process."`
-	Fragments       uint32 `yaml:"fragments" max:"1048576" doc:"Packets under reassembly, per worker."`
-	Rules           uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: four a session."`
-	URRs            uint32 `yaml:"urrs" max:"16777216" doc:"URRs of all sessions; 0: one a session."`
-	SharedMeters    uint32 `yaml:"shared_meters" max:"33554432" doc:"Meters that several rules or sessions share; 0: two a session."`
-	BufferedPackets uint32 `yaml:"buffered_packets" max:"1048576" doc:"Downlink packets that wait for idle UEs, whole process."`
-	Events          uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
+	At               `yaml:""`
+	Sessions         uint32 `yaml:"sessions" min:"1" max:"1048576" doc:"Sessions, wireline and mobile."`
+	Flows            uint32 `yaml:"flows" min:"64" max:"16777216" doc:"Cached flows per worker."`
+	HeldPackets      uint32 `yaml:"held_packets" max:"1048576" doc:"Packet buffers that hold packets waiting for a neighbour; 0: a share of packet_buffers."`
+	Fragments        uint32 `yaml:"fragments" max:"1048576" doc:"Packet buffers that hold fragments under reassembly; 0: a share of packet_buffers."`
+	Rules            uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: four a session."`
+	URRs             uint32 `yaml:"urrs" max:"16777216" doc:"URRs of all sessions; 0: one a session."`
+	SharedMeters     uint32 `yaml:"shared_meters" max:"33554432" doc:"Meters that several rules or sessions share; 0: two a session."`
+	BufferedPackets  uint32 `yaml:"buffered_packets" max:"1048576" doc:"Packet buffers that hold downlink packets waiting for idle UEs; 0: a share of packet_buffers."`
+	ScheduledPackets uint32 `yaml:"scheduled_packets" max:"4194304" doc:"Packet buffers that hold packets in schedulers' queues; 0: a share of packet_buffers."`
+	Events           uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
 }
 
 func (l *Limits) setDefaults() {
-	l.Sessions, l.Flows, l.HeldPackets, l.Fragments = 65536, 262144, 1024, 1024
-	l.BufferedPackets = 4096
+	l.Sessions, l.Flows = 65536, 262144
 }
 
 type Rates struct {

@@ -141,6 +141,9 @@ func TestRefused(t *testing.T) {
 		{"prefix inside prefix", home("name: a, ipv6: '2001:db8::/56', count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv6: '2001:db8:0:102::/64'}\n",
 			"subscribers[1].ipv6: address 2001:db8:0:102::/64 of b is also that of a-00002, line 9"},
 		{"packet buffers", "engine:\n  packet_buffers: 4194305\n", "x.yaml:2: engine.packet_buffers: 4194305 is not between 1024 and 4194304"},
+		{"buffers held", "engine:\n  workers: 2\n  packet_buffers: 8192\n  limits: {buffered_packets: 5120, scheduled_packets: 2048}\n",
+			"x.yaml:3: engine.packet_buffers: 8192 are too few: receiving needs 1277 (0 for the ports' descriptors, 1277 for 2 workers), " +
+				"and 7456 may be held (scheduled_packets 2048, buffered_packets 5120, fragments 64, held_packets 32, hand-over 128, punted 64): 8733 together"},
 		{"queues", "ports:\n  - {name: a, driver: synth, role: core, queues: 17}\n", "ports[0].queues: 17 is not between 0 and 16"},
 		{"promiscuous access", strings.Replace(base, "role: access", "role: access, promiscuous: true", 1), "x.yaml:2: ports[0].promiscuous: does nothing on an access port"},
 		{"route over an access port", access + "routes:\n  - {prefix: 10.1.0.0/16, via: 10.9.0.9}\n", `x.yaml:10: routes[0].via: interface "homes" is on an access port`},

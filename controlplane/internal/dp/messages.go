@@ -24,7 +24,7 @@ func (c *Client) List(ctx context.Context) ([]api.Digest, error) {
 type Row interface {
 	api.PortRow | api.NodeRow | api.EdgeRow | api.DropRow | api.WorkerRow | api.TotalRow | api.SessionRow | api.RouteRow |
 		api.NeighbourRow | api.ACLRow | api.SchedulerRow | api.SynthRow | api.PathRow |
-		api.RuleRow | api.URRRow | api.InstanceRow | api.EventRow
+		api.RuleRow | api.URRRow | api.InstanceRow | api.EventRow | api.HolderRow
 }
 
 // Table reads one table of the data plane. An empty key means all rows, limit 0 no limit. T must be the table's row type.

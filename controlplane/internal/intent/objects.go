@@ -22,11 +22,12 @@ func (c *compiler) engine() {
 	body := api.Engine{
 		Workers: e.Workers, PacketBuffers: e.PacketBuffers, BufferSize: e.BufferSize,
 		MaxSessions: e.Limits.Sessions, MaxFlows: e.Limits.Flows,
-		MaxHeld: e.Limits.HeldPackets, MaxFragments: e.Limits.Fragments,
+		MaxHeld: c.Buffers.Neighbour, MaxFragments: c.Buffers.Fragments, MaxScheduled: c.Buffers.Scheduled,
+		MaxHandedOver: c.Buffers.HandedOver, MaxPunted: c.Buffers.Punted,
 		ICMPErrorRate: e.Rates.ICMPErrors, ErrorIndicationRate: e.Rates.ErrorIndications,
 		EchoRate: e.Rates.Echo, PuntRate: e.Rates.Punt,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
-		MaxBuffered: e.Limits.BufferedPackets, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
+		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
 	for i := range body.CPU {

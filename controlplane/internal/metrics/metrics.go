@@ -27,6 +27,7 @@ type Snapshot struct {
 	Punts     []api.DropRow
 	Workers   []api.WorkerRow
 	Totals    []api.TotalRow
+	Holders   []api.HolderRow
 	Instances []api.InstanceRow
 	Events    []api.EventRow
 	Refused   []Count // connections that the control plane's own listeners turned away
@@ -76,6 +77,7 @@ var (
 	byReason = []string{"reason"}
 	byNode   = []string{"node", "worker"}
 	byWorker = []string{"worker"}
+	byHolder = []string{"holder"}
 )
 
 var ports = []family[api.PortRow]{
@@ -132,6 +134,11 @@ var refused = []family[Count]{
 	counter("refused_connections_total", "Connections to the control plane that were closed at once: too many were open.", []string{"listener"}, byCount),
 }
 
+var holders = []family[api.HolderRow]{
+	gauge("buffers_held", "Packet buffers that one kind of queue holds now.", byHolder, func(r *api.HolderRow) uint64 { return r.Held }),
+	gauge("buffers_held_limit", "Packet buffers that it may hold.", byHolder, func(r *api.HolderRow) uint64 { return r.Limit }),
+}
+
 var (
 	upDesc    = prometheus.NewDesc("isthmus_dataplane_up", "1 while the data plane is connected.", nil, nil)
 	buildDesc = prometheus.NewDesc("isthmus_build_info", "Versions; the value is always 1.", []string{"version", "dataplane"}, nil)
@@ -151,6 +158,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(ch, punts)
 	describe(ch, workers)
 	describe(ch, totals)
+	describe(ch, holders)
 	describe(ch, instances)
 	describe(ch, events)
 	describe(ch, refused)
@@ -172,6 +180,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, punts, s.Punts, reason)
 	emit(ch, workers, s.Workers, func(r *api.WorkerRow) []string { return []string{number(r.Worker)} })
 	emit(ch, totals, s.Totals, func(*api.TotalRow) []string { return nil })
+	emit(ch, holders, s.Holders, func(r *api.HolderRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
 	emit(ch, refused, s.Refused, func(c *Count) []string { return []string{c.Name} })

@@ -28,16 +28,30 @@ type Total struct {
 	Sessions       uint64 `json:"sessions"`
 	Commits        uint64 `json:"commits"`
 	RefusedCommits uint64 `json:"refused_commits"`
+
+	Holders []Holder `json:"holders"`
 }
 
-// NewTotal converts a row.
-func NewTotal(r *api.TotalRow) Total {
-	return Total{
+// Holder is a kind of queue that holds packets beyond the walk that brought them: packet buffers held now, and at most.
+type Holder struct {
+	Name  string `json:"name"`
+	Held  uint64 `json:"held"`
+	Limit uint64 `json:"limit"`
+}
+
+// NewTotal converts the row of totals and those of the holders.
+func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
+	t := Total{
 		In: r.In, Originated: r.Originated, Out: r.Out, Punted: r.Punted, Held: r.Held, Dropped: r.Dropped, Merged: r.Merged,
 		Missing: int64(r.In + r.Originated - r.Out - r.Punted - r.Held - r.Dropped - r.Merged),
 		Buffers: r.Buffers, BuffersFree: r.BuffersFree, Sessions: r.Sessions, Commits: r.Commits,
-		RefusedCommits: r.RefusedCommits,
+		RefusedCommits: r.RefusedCommits, Holders: []Holder{},
 	}
+	for i := range holders {
+		h := &holders[i]
+		t.Holders = append(t.Holders, Holder{Name: api.CString(h.Name[:]), Held: h.Held, Limit: h.Limit})
+	}
+	return t
 }
 
 var totalNoun = &Noun{
@@ -50,7 +64,11 @@ var totalNoun = &Noun{
 		if len(rows) != 1 {
 			return nil, fmt.Errorf("%w: %d rows of totals", dp.ErrProtocol, len(rows))
 		}
-		return NewTotal(&rows[0]), nil
+		holders, err := dp.Table[api.HolderRow](ctx, c, api.TableHolder, "", 0)
+		if err != nil {
+			return nil, err
+		}
+		return NewTotal(&rows[0], holders), nil
 	},
 	Print: func(w io.Writer, data []byte) error {
 		var t Total
@@ -58,12 +76,17 @@ var totalNoun = &Noun{
 			return fmt.Errorf("total: %w", err)
 		}
 		u := func(v uint64) string { return strconv.FormatUint(v, 10) }
-		return WriteTable(w, []string{"WHAT", "COUNT"}, []bool{false, true}, [][]string{
+		table := [][]string{
 			{"packets in", u(t.In)}, {"  originated here", u(t.Originated)}, {"packets out", u(t.Out)},
 			{"  punted to the host path", u(t.Punted)}, {"  held now", u(t.Held)}, {"  dropped", u(t.Dropped)},
 			{"  merged by reassembly", u(t.Merged)}, {"  missing from the balance", strconv.FormatInt(t.Missing, 10)},
-			{"buffers", u(t.Buffers)}, {"  free", u(t.BuffersFree)}, {"sessions", u(t.Sessions)},
-			{"commits", u(t.Commits)}, {"  refused", u(t.RefusedCommits)},
-		})
+			{"buffers", u(t.Buffers)}, {"  free", u(t.BuffersFree)},
+		}
+		for _, h := range t.Holders {
+			table = append(table, []string{fmt.Sprintf("  held: %s, of %d", h.Name, h.Limit), u(h.Held)})
+		}
+		return WriteTable(w, []string{"WHAT", "COUNT"}, []bool{false, true}, append(table, [][]string{
+			{"sessions", u(t.Sessions)}, {"commits", u(t.Commits)}, {"  refused", u(t.RefusedCommits)},
+		}...))
 	},
 }

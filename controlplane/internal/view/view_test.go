@@ -93,6 +93,9 @@ func rows(s *dptest.Server) {
 	s.SetTable(api.TableWorker, api.Encode(&api.WorkerRow{CPU: -1, BusyTicks: 100, IdleTicks: 300, Packets: 10}))
 	total := api.TotalRow{In: 10, Originated: 1, Out: 8, Dropped: 2, Held: 1, Buffers: 64, BuffersFree: 63}
 	s.SetTable(api.TableTotal, api.Encode(&total))
+	holder := api.HolderRow{Held: 5, Limit: 32}
+	put(holder.Name[:], "scheduler")
+	s.SetTable(api.TableHolder, api.Encode(&holder))
 
 	stream := api.SynthRow{Offered: 9, Received: 8, Lost: 1, Wrong: 1, WrongLength: 2, WrongFrame: [256]byte{0xab, 0xcd}}
 	put(stream.Name[:], "up")
@@ -226,7 +229,7 @@ upf   192.0.2.1  -     yes            0              0            0             
 STREAM  OFFERED  RECEIVED  CHECKED  WRONG  LOST  STRAY
 up            9         8        0      1     1      0
 `},
-		{"total", `{"in":10,"originated":1,"out":8,"punted":0,"held":1,"dropped":2,"merged":0,"missing":0,"buffers":64,"buffers_free":63,"sessions":0,"commits":0,"refused_commits":0}`, `
+		{"total", `{"in":10,"originated":1,"out":8,"punted":0,"held":1,"dropped":2,"merged":0,"missing":0,"buffers":64,"buffers_free":63,"sessions":0,"commits":0,"refused_commits":0,"holders":[{"name":"scheduler","held":5,"limit":32}]}`, `
 WHAT                        COUNT
 packets in                     10
   originated here               1
@@ -238,6 +241,7 @@ packets out                     8
   missing from the balance      0
 buffers                        64
   free                         63
+  held: scheduler, of 32        5
 sessions                        0
 commits                         0
   refused                       0

@@ -151,8 +151,7 @@ static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct
 
 	if (q != NULL && (r->flags & (RULE_NOTIFY | RULE_BUFFER)) == (RULE_NOTIFY | RULE_BUFFER))
 		notify(w, q, r, session_view_of(m), more ? more->notify_delay : 0);
-	if (q == NULL || q->packets >= most ||
-		__atomic_load_n(&buffer_tables.waiting, __ATOMIC_RELAXED) >= buffer_tables.limit)
+	if (q == NULL || q->packets >= most || m->nb_segs > hold_room(w, &buffer_holder))
 		edge = full(w, q, r, m);
 	else
 		queue_append(w, q, m, as);

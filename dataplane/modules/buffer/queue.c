@@ -13,6 +13,7 @@
 #include <string.h>
 
 struct buffer_tables buffer_tables;
+HOLDER(buffer_holder, "paging", max_buffered)
 
 // ---- queues, of their worker -------------------------------------------------------------------------------------------
 
@@ -124,7 +125,7 @@ void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct 
 	q->last = m;
 	q->packets++;
 	w->held++;
-	__atomic_fetch_add(&buffer_tables.waiting, 1, __ATOMIC_RELAXED);
+	hold_add(w, &buffer_holder, m->nb_segs);
 }
 
 struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
@@ -138,7 +139,7 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
 		q->last = NULL;
 	q->packets--;
 	w->held--;
-	__atomic_fetch_sub(&buffer_tables.waiting, 1, __ATOMIC_RELAXED);
+	hold_give(w, &buffer_holder, m->nb_segs);
 	return m;
 }
 
@@ -237,21 +238,17 @@ static int start(const struct api_engine *e)
 	struct buffer_tables *t = &buffer_tables;
 	char name[RTE_RING_NAMESIZE];
 
-	// What waits for UEs must leave packets for everybody else.
-	if (e->max_buffered >= e->packet_buffers)
-		return object_error(EINVAL, "max_buffered is %u, must be below packet_buffers (%u)", e->max_buffered,
-			e->packet_buffers);
-	t->limit = e->max_buffered;
+	uint32_t limit = e->max_buffered;
 	t->places = e->max_sessions;
 	t->place = malloc((size_t)t->places * sizeof(*t->place));
-	t->queue = rte_zmalloc("buffer-queues", (size_t)(t->limit + 1) * sizeof(*t->queue), RTE_CACHE_LINE_SIZE);
+	t->queue = rte_zmalloc("buffer-queues", (size_t)(limit + 1) * sizeof(*t->queue), RTE_CACHE_LINE_SIZE);
 	snprintf(name, sizeof(name), "buffer-free");
-	t->free = rte_ring_create(name, rte_align32pow2((uint32_t)t->limit + 2), SOCKET_ID_ANY, 0);
+	t->free = rte_ring_create(name, rte_align32pow2(limit + 2), SOCKET_ID_ANY, 0);
 	if (t->place == NULL || t->queue == NULL || t->free == NULL)
 		return object_error(ENOMEM, "no memory for %u packets that wait", e->max_buffered);
 	for (uint32_t i = 0; i < t->places; i++)
 		t->place[i] = (struct place){.queue = QUEUE_NONE, .next = PLACE_IDLE};
-	for (uintptr_t i = 0; i < t->limit; i++)
+	for (uintptr_t i = 0; i < limit; i++)
 		rte_ring_mp_enqueue(t->free, (void *)(i + 1));
 	for (uint32_t w = 0; w < e->workers; w++) {
 		struct buffer_worker *b = rte_zmalloc("buffer-worker", sizeof(*b), RTE_CACHE_LINE_SIZE);

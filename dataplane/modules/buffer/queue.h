@@ -7,6 +7,7 @@
 #ifndef BUFFER_QUEUE_H
 #define BUFFER_QUEUE_H
 
+#include "core/hold.h"
 #include "core/node.h"
 #include "session/far_more.h"
 
@@ -76,12 +77,11 @@ struct buffer_tables {
 	struct queue *queue;
 	struct rte_ring *free; // indices + 1
 	struct buffer_worker *worker[API_MAX_WORKERS];
-	uint64_t limit; // packets, whole process
 	uint32_t longest; // ms, where the FAR does not say how long; the control thread writes
-	uint64_t waiting __rte_cache_aligned; // packets; all workers add and take away
 	uint16_t told_data, told_full; // numbers of event_tell()
 };
 extern struct buffer_tables buffer_tables;
+extern struct holder buffer_holder; // of the packets that wait
 
 // How long a packet of the FAR may wait, in ms; 0: without end.
 static inline uint32_t buffer_longest(const struct far_more *more)

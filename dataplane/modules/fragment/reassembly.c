@@ -4,6 +4,7 @@
 // Each worker has its own rte_ip_frag table (what the library does and what it leaves to us is in README.md). Time is
 // worker.now. Every fragment waits as `held`; the packet that they make counts as one of them, the others as `merged`.
 #include "core/control.h"
+#include "core/hold.h"
 #include "core/node.h"
 #include "core/object.h"
 #include "fragment/fragment.h"
@@ -24,6 +25,8 @@ DROP_REASON(broken, "reassembly-malformed",
 #define BUCKET 8
 
 enum { TO_INPUT, DROP, EDGES };
+
+HOLDER(reassembly_holder, "reassembly", max_fragments)
 
 // Made by the control thread before the first walk, then used by one worker each.
 static struct reassembly {

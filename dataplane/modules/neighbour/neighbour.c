@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of neighbours: states, timers, and packets that wait. Control thread only.
+#include "core/hold.h"
 #include "neighbour/table.h"
 #include "wire/bytes.h"
 #include <errno.h>
@@ -33,7 +34,6 @@ static struct {
 	struct neighbour *list; // MAX_NEIGHBOURS
 	uint32_t hand; // where make_room() goes on
 	uint32_t by_hop[1u << 16]; // next hop -> index in list + 1
-	uint32_t held, max_held; // packets waiting, all neighbours
 } table;
 
 struct neighbour *neighbour_of(uint32_t next_hop)
@@ -62,6 +62,8 @@ void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg)
 			fn(&table.list[i], arg);
 }
 
+HOLDER(neighbour_holder, "neighbour", max_held, .control = 1)
+
 // ---- waiting packets ------------------------------------------------------------------------------------------------
 
 static struct rte_mbuf *unhold_oldest(struct neighbour *n)
@@ -69,7 +71,7 @@ static struct rte_mbuf *unhold_oldest(struct neighbour *n)
 	struct rte_mbuf *m = n->queue[0];
 
 	n->held--;
-	table.held--;
+	hold_give(worker_self(), &neighbour_holder, m->nb_segs);
 	memmove(n->queue, n->queue + 1, n->held * sizeof(n->queue[0]));
 	control_unhold(m);
 	return m;
@@ -92,9 +94,11 @@ static void hold(struct neighbour *n, struct rte_mbuf *m)
 	struct session_view *v = session_view_of(m);
 
 	// RFC 4861 §7.2.2: the newest packet replaces the oldest.
-	if (n->held == NEIGHBOUR_HELD || (table.held >= table.max_held && n->held > 0))
+	if (n->held == NEIGHBOUR_HELD)
 		control_drop(unhold_oldest(n), &drop_queue);
-	if (table.held >= table.max_held) {
+	while (m->nb_segs > hold_room(worker_self(), &neighbour_holder) && n->held > 0)
+		control_drop(unhold_oldest(n), &drop_queue);
+	if (!hold_take(worker_self(), &neighbour_holder, m->nb_segs)) {
 		control_drop(m, &drop_queue);
 		return;
 	}
@@ -102,7 +106,6 @@ static void hold(struct neighbour *n, struct rte_mbuf *m)
 	v->uplink = 0;
 	control_hold(m);
 	n->queue[n->held++] = m;
-	table.held++;
 }
 
 // ---- entries --------------------------------------------------------------------------------------------------------
@@ -338,7 +341,6 @@ static void interfaces_changed(void)
 static int start(const struct api_engine *engine)
 {
 	table.list = calloc(MAX_NEIGHBOURS, sizeof(*table.list));
-	table.max_held = engine->max_held;
 	punt_handler_register(&punt_resolve, resolve);
 	exchange_start();
 	return table.list == NULL ? ENOMEM : 0;
