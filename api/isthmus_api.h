@@ -438,7 +438,7 @@ struct api_qer {
 #define API_URR_DURATION 2u
 #define API_URR_EVENT 4u
 
-// Reporting triggers (TS 29.244 §8.2.19): octet 5 in bits 0..7, octet 6 in 8..15, octet 7 in 16..23.
+// Reporting triggers (TS 29.244 §8.2.19): octet 5 in bits 0..7, octet 6 in 8..15, octet 7 in 16..23. Others are refused.
 #define API_URR_PERIO (1u << 0)
 #define API_URR_VOLTH (1u << 1)
 #define API_URR_TIMTH (1u << 2)
@@ -449,11 +449,8 @@ struct api_qer {
 #define API_URR_LIUSA (1u << 7)
 #define API_URR_VOLQU (1u << 8)
 #define API_URR_TIMQU (1u << 9)
-#define API_URR_ENVCL (1u << 10)
-#define API_URR_MACAR (1u << 11)
 #define API_URR_EVETH (1u << 12)
 #define API_URR_EVEQU (1u << 13)
-#define API_URR_IPMJL (1u << 14)
 #define API_URR_QUVTI (1u << 15)
 
 // Usage report triggers (TS 29.244 §8.2.41), in the same manner.
@@ -470,12 +467,15 @@ struct api_qer {
 #define API_USAGE_LIUSA (1u << 10)
 #define API_USAGE_TERMR (1u << 11)
 #define API_USAGE_MONIT (1u << 12)
-#define API_USAGE_ENVCL (1u << 13)
-#define API_USAGE_MACAR (1u << 14)
 #define API_USAGE_EVETH (1u << 15)
 #define API_USAGE_EVEQU (1u << 16)
 #define API_USAGE_TEBUR (1u << 17)
 #define API_USAGE_QUVTI (1u << 19)
+
+// Usage information (TS 29.244 §8.2.59): which usage a report has.
+#define API_USAGE_BEFORE 1u // BEF: until the monitoring time
+#define API_USAGE_AFTER 2u // AFT: from the monitoring time on
+#define API_USAGE_BEFORE_QOS 8u // UBE: before QoS enforcement
 
 #define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, one that is absent does not
 #define API_URR_HAS_TIME_QUOTA 2u
@@ -501,7 +501,7 @@ struct api_urr {
 	uint64_t monitoring_time; // CLOCK_REALTIME seconds; 0: none
 	uint32_t time_threshold, time_quota, subsequent_time_threshold; // seconds
 	uint32_t holding_time; // QHT, seconds without a packet; 0: none
-	uint32_t validity_time; // QVT, seconds; 0: none
+	uint32_t validity_time; // QVT, seconds: then a report, and nothing passes where there is a quota; 0: none
 	uint32_t period; // seconds
 	uint32_t
 		inactivity; // inactivity detection time: seconds without a packet that time does not count; 0: all counts
@@ -547,6 +547,8 @@ struct api_usage {
 	uint32_t query; // api_urr.query of an immediate report
 	uint32_t duration; // seconds
 	uint32_t events;
+	uint32_t information; // API_USAGE_BEFORE | ...
+	uint32_t pad;
 	uint64_t bytes[3], packets[3]; // total, uplink, downlink
 	uint64_t start_ns, end_ns, first_ns, last_ns;
 };

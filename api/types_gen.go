@@ -157,11 +157,8 @@ const (
 	URRLiusa                 = 0x80
 	URRVolqu                 = 0x100
 	URRTimqu                 = 0x200
-	URREnvcl                 = 0x400
-	URRMacar                 = 0x800
 	URREveth                 = 0x1000
 	URREvequ                 = 0x2000
-	URRIpmjl                 = 0x4000
 	URRQuvti                 = 0x8000
 	UsagePerio               = 0x1
 	UsageVolth               = 0x2
@@ -176,12 +173,13 @@ const (
 	UsageLiusa               = 0x400
 	UsageTermr               = 0x800
 	UsageMonit               = 0x1000
-	UsageEnvcl               = 0x2000
-	UsageMacar               = 0x4000
 	UsageEveth               = 0x8000
 	UsageEvequ               = 0x10000
 	UsageTebur               = 0x20000
 	UsageQuvti               = 0x80000
+	UsageBefore              = 0x1
+	UsageAfter               = 0x2
+	UsageBeforeQos           = 0x8
 	URRHasVolumeQuota        = 0x1
 	URRHasTimeQuota          = 0x2
 	URRHasEventQuota         = 0x4
@@ -565,22 +563,24 @@ type Session struct {
 const SizeofSession = 0x120
 
 type Usage struct {
-	SEID     uint64
-	URR      uint32
-	Sequence uint32
-	Triggers uint32
-	Query    uint32
-	Duration uint32
-	Events   uint32
-	Bytes    [3]uint64
-	Packets  [3]uint64
-	StartNs  uint64
-	EndNs    uint64
-	FirstNs  uint64
-	LastNs   uint64
+	SEID        uint64
+	URR         uint32
+	Sequence    uint32
+	Triggers    uint32
+	Query       uint32
+	Duration    uint32
+	Events      uint32
+	Information uint32
+	Pad         uint32
+	Bytes       [3]uint64
+	Packets     [3]uint64
+	StartNs     uint64
+	EndNs       uint64
+	FirstNs     uint64
+	LastNs      uint64
 }
 
-const SizeofUsage = 0x70
+const SizeofUsage = 0x78
 
 type Event struct {
 	Sequence uint64
@@ -598,7 +598,7 @@ type Event struct {
 	Usage    Usage
 }
 
-const SizeofEvent = 0xe0
+const SizeofEvent = 0xe8
 
 type Acknowledge struct {
 	Sequence uint64

@@ -254,9 +254,16 @@ func (s *Server) reassociated(old *association, keep *pfcp.Retention) (retained 
 
 // update is TS 29.244 §6.2.7.
 func (s *Server) update(p *packet, a *association, req *pfcp.AssociationUpdateRequest) (pfcp.Message, reject) {
-	if req.Features != nil && *req.Features != a.Features {
+	others := otherAddresses(req.Addresses)
+	if len(others) == 0 {
+		others = a.others
+	}
+	if req.Features != nil && *req.Features != a.Features || !slices.Equal(others, a.others) {
 		changed := *a
-		changed.Features = *req.Features
+		changed.others = others
+		if req.Features != nil {
+			changed.Features = *req.Features
+		}
 		if err := s.sessions.KeepAssociation(changed.stored()); err != nil {
 			s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 			return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: err.Error()})

@@ -51,8 +51,11 @@ func TestAssociationLife(t *testing.T) {
 	if st := h.fake.Associations(); len(st) != 1 || st[0].Addr != m.addr {
 		t.Errorf("stored %+v", st)
 	}
-	if r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89, 3))); r.cause() != pfcp.CauseAccepted {
+	if r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89, 3), ie(178, 2, 10, 7, 7, 7))); r.cause() != pfcp.CauseAccepted {
 		t.Errorf("update: cause %d", r.cause())
+	}
+	if st := h.fake.Associations(); len(st) != 1 || !slices.Equal(st[0].Others, []netip.Addr{netip.MustParseAddr("10.7.7.7")}) {
+		t.Errorf("alternative addresses after the update: %+v", st)
 	}
 	if a := h.s.Find("smf1.isthmus"); a == nil || a.Features != pfcp.CPLoad|pfcp.CPOvrl {
 		t.Errorf("after the update: %+v", a)

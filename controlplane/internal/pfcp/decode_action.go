@@ -117,7 +117,7 @@ func readRedirect(v []byte) (Redirect, *Error) {
 
 func readInstancePointer(v []byte) (string, *Error) { return name(v) }
 
-var forwardingUnserved = []uint16{ieHeaderEnrichment, ieProxying, ieRedundantForwarding}
+var forwardingUnserved = []uint16{ieHeaderEnrichment, ieProxying, ieRedundantForwarding, ieDNAI}
 
 // forwardingFields are those of Forwarding Parameters and Update Forwarding Parameters.
 var forwardingFields = []field[Forwarding]{
@@ -132,6 +132,9 @@ var forwardingFields = []field[Forwarding]{
 	}},
 	optional(ieEndpointID, readUint8, func(f *Forwarding) **uint8 { return &f.LinkedEndpoint }),
 	{ie: ieSMReqFlags, read: func(v []byte, f *Forwarding) *Error {
+		if v[0]&smDefined&^(smDropBuffered|smEndMarker) != 0 { // of the message, not of a FAR
+			return unserved("PFCPSMReq-Flags %#x of a FAR", v[0])
+		}
 		f.DropBuffered, f.SendEndMarker = v[0]&smDropBuffered != 0, v[0]&smEndMarker != 0
 		return nil
 	}},
@@ -216,7 +219,7 @@ var createBAR = newGroup([]field[CreateBAR]{
 	optional(ieBufferingDuration, readTimer, func(b *CreateBAR) **time.Duration { return &b.Duration }),
 	optional(ieBufferingPacketCount, readUint16, func(b *CreateBAR) **uint16 { return &b.BufferPackets }),
 	optional(ieSuggestedPackets, readUint8, func(b *CreateBAR) **uint8 { return &b.SuggestedPackets }),
-}, nil).of(RuleBAR, ieBARID)
+}, []uint16{ieMTEDTControl}).of(RuleBAR, ieBARID)
 
 // rates reads the 40 bits of each direction (TS 29.244 §8.2.8, §8.2.9).
 func rates(ie uint16, at func(*CreateQER) (up, down **uint64)) field[CreateQER] {
@@ -248,7 +251,7 @@ var qerFields = []field[CreateQER]{
 	optional(ieAveragingWindow, readUint32, func(q *CreateQER) **uint32 { return &q.AveragingWindow }),
 }
 
-var qerUnserved = []uint16{iePacketRate, ieFlowLevelMarking, iePagingPolicy, ieQERControl}
+var qerUnserved = []uint16{iePacketRate, ieFlowLevelMarking, iePagingPolicy, iePacketRateStatus, ieQERControl}
 
 var (
 	createQER = newGroup(append([]field[CreateQER]{qerFields[0], need(qerFields[1])}, qerFields[2:]...), qerUnserved).

@@ -135,6 +135,9 @@ var associationUpdateRequest = newGroup([]field[AssociationUpdateRequest]{
 		m.ReleaseRequest = v[0]&1 != 0 // SARR
 		return nil
 	}},
+	{ie: ieAlternativeSMF, many: true, read: func(v []byte, m *AssociationUpdateRequest) *Error {
+		return appendAddresses(&m.Addresses, v, 2, 1)
+	}},
 	value(ieGracefulPeriod, readTimer, func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }),
 }, nil)
 

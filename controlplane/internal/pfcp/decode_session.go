@@ -23,7 +23,7 @@ func readPDNType(v []byte) (uint8, *Error) { // TS 29.244 §8.2.79
 var sessionUnserved = []uint16{ieCreateMAR, ieRemoveMAR, ieUpdateMAR, ieCreateSRR, ieRemoveSRR, ieUpdateSRR,
 	ieCreateBridge,
 	ieTSCManagement, ieATSSSControl, ieTraceInformation, ieRDSConfiguration, ieEthernetContext, ieQueryPacketRate,
-	ieAccessAvailability}
+	ieAccessAvailability, ieAccessInformation}
 
 var sessionEstablishmentRequest = newGroup([]field[SessionEstablishmentRequest]{
 	need(value(ieNodeID, readNodeID, func(m *SessionEstablishmentRequest) *NodeID { return &m.Node })),
@@ -121,7 +121,7 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 		if v[0]&smDefined&^smKnown != 0 { // pause of charging, deletion of all TEIDs
 			return unserved("PFCPSMReq-Flags %#x", v[0])
 		}
-		m.DropBuffered, m.QueryAll = v[0]&smDropBuffered != 0, v[0]&smQueryAll != 0
+		m.DropBuffered, m.QueryAll, m.EndMarkers = v[0]&smDropBuffered != 0, v[0]&smQueryAll != 0, v[0]&smEndMarker != 0
 		return nil
 	}},
 	named(ieQueryURR, ieURRID, readUint32, func(m *SessionModificationRequest) *[]uint32 { return &m.QueryURR }),
@@ -130,6 +130,7 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 		func(m *SessionModificationRequest) **time.Duration { return &m.Inactivity }),
 	optional(ieQueryReference, readUint32, func(m *SessionModificationRequest) **uint32 { return &m.QueryReference }),
 	optional(ieNodeID, readNodeID, func(m *SessionModificationRequest) **NodeID { return &m.Node }),
+	value(ieSNSSAI, readSNSSAI, func(m *SessionModificationRequest) *string { return &m.SNSSAI }),
 }, sessionUnserved).checked(func(m *SessionModificationRequest) *Error {
 	if refusal := distinct(m.CreatePDR, m.CreateFAR, m.CreateQER, m.CreateURR, m.CreateBAR); refusal != nil {
 		return refusal

@@ -48,9 +48,9 @@ func positive(v []byte) (uint32, *Error) {
 	return readUint32(v)
 }
 
-// Reporting triggers of what we do not measure (TS 29.244 §8.2.19): MAC addresses, IP multicast, end markers, inactivity of
-// the user plane by URR.
-const unservedTriggers = 1<<11 | 1<<14 | 1<<16 | 1<<17
+// Reporting triggers of what we do not measure (TS 29.244 §8.2.19): envelopes, MAC addresses, IP multicast, end markers,
+// inactivity of the user plane by URR.
+const unservedTriggers = 1<<10 | 1<<11 | 1<<14 | 1<<16 | 1<<17
 
 func readTriggers(v []byte) (uint32, *Error) {
 	t := uint32(flags(v)) & 0x3ffff
@@ -66,6 +66,23 @@ func readMethod(v []byte) (uint8, *Error) {
 		return 0, incorrect("measurement of nothing")
 	}
 	return v[0] & 7, nil
+}
+
+// Measurement Information (TS 29.244 §8.2.68) that we serve. RADI is about application detection information, which reports do not
+// have; SSPOC, ASPOC and CIAM are about the pause of charging.
+const (
+	measureBeforeQoS = 1 << 0 // MBQE
+	measureInactive  = 1 << 1 // INAM
+	measureAtOnce    = 1 << 3 // ISTM
+	measurePackets   = 1 << 4 // MNOP
+	measureServed    = measureBeforeQoS | measureInactive | measureAtOnce | measurePackets
+)
+
+func readInformation(v []byte) (uint8, *Error) {
+	if v[0]&^measureServed != 0 {
+		return v[0], unserved("measurement information %#x", v[0])
+	}
+	return v[0], nil
 }
 
 // readDropped is TS 29.244 §8.2.49: DLPA and DLBY, eight octets each.
@@ -108,12 +125,13 @@ var urrFields = []field[CreateURR]{
 		func(u *CreateURR) **time.Duration { return &u.SubsequentTimeThreshold }),
 	optional(ieInactivityDetectionTime, readSeconds, func(u *CreateURR) **time.Duration { return &u.InactivityTime }),
 	list(ieLinkedURRID, readUint32, func(u *CreateURR) *[]uint32 { return &u.Linked }),
-	optional(ieMeasurementInformation, readUint8, func(u *CreateURR) **uint8 { return &u.Information }),
+	optional(ieMeasurementInformation, readInformation, func(u *CreateURR) **uint8 { return &u.Information }),
 	optional(ieFARID, readUint32, func(u *CreateURR) **uint32 { return &u.QuotaFAR }),
 }
 
 var urrUnserved = []uint16{ieTimeQuotaMechanism, ieAggregatedURRs, ieSubsequentVolumeQuota, ieSubsequentTimeQuota,
-	ieEthernetInactivity, ieAdditionalMonitoring, ieSubsequentEventQuota, ieSubsequentEventThreshold, ieNumberOfReports}
+	ieEthernetInactivity, ieAdditionalMonitoring, ieSubsequentEventQuota, ieSubsequentEventThreshold, ieNumberOfReports,
+	ieApplicationID, ieSDFFilter} // the last two: what is exempted from the quota action
 
 var (
 	createURR = newGroup(append([]field[CreateURR]{urrFields[0], need(urrFields[1]), need(urrFields[2])},
@@ -152,6 +170,7 @@ var usageReport = newGroup([]field[UsageReport]{
 	optional(ieDurationMeasurement, readSeconds, func(u *UsageReport) **time.Duration { return &u.Duration }),
 	value(ieTimeOfFirstPacket, readTime, func(u *UsageReport) *time.Time { return &u.First }),
 	value(ieTimeOfLastPacket, readTime, func(u *UsageReport) *time.Time { return &u.Last }),
+	value(ieUsageInformation, func(v []byte) (uint8, *Error) { return v[0] & 15, nil }, func(u *UsageReport) *uint8 { return &u.Information }),
 	optional(ieQueryReference, readUint32, func(u *UsageReport) **uint32 { return &u.Query }),
 	list(ieEventTimeStamp, readTime, func(u *UsageReport) *[]time.Time { return &u.Events }),
 }, nil)

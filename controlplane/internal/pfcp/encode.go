@@ -79,6 +79,7 @@ func (w *writer) nodeMessage(m Message) bool {
 		if m.GracefulPeriod != 0 {
 			w.uint8(ieGracefulPeriod, timerValue(m.GracefulPeriod))
 		}
+		w.addresses(ieAlternativeSMF, m.Addresses, 2, 1)
 	case *AssociationUpdateResponse:
 		w.node(m.Node)
 		w.uint8(ieCause, uint8(m.Cause))
@@ -337,8 +338,8 @@ func (w *writer) modification(m *SessionModificationRequest) {
 	for i := range m.UpdateEndpoint {
 		w.endpoint(ieUpdateEndpoint, &m.UpdateEndpoint[i])
 	}
-	if m.DropBuffered || m.QueryAll {
-		w.uint8(ieSMReqFlags, when(m.DropBuffered, smDropBuffered)|when(m.QueryAll, smQueryAll))
+	if m.DropBuffered || m.QueryAll || m.EndMarkers {
+		w.uint8(ieSMReqFlags, when(m.DropBuffered, smDropBuffered)|when(m.QueryAll, smQueryAll)|when(m.EndMarkers, smEndMarker))
 	}
 	for _, id := range m.QueryURR {
 		at := w.open(ieQueryURR)
@@ -351,6 +352,7 @@ func (w *writer) modification(m *SessionModificationRequest) {
 	if m.Node != nil {
 		w.node(*m.Node)
 	}
+	w.snssai(m.SNSSAI)
 }
 
 func (w *writer) removals(m *SessionModificationRequest) {

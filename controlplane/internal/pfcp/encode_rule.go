@@ -349,6 +349,9 @@ func (w *writer) usage(ie uint16, list []UsageReport) {
 		}
 		w.optionalTime(ieTimeOfFirstPacket, u.First)
 		w.optionalTime(ieTimeOfLastPacket, u.Last)
+		if u.Information != 0 {
+			w.uint8(ieUsageInformation, u.Information)
+		}
 		w.optional32(ieQueryReference, u.Query)
 		for _, t := range u.Events {
 			w.time(ieEventTimeStamp, t)

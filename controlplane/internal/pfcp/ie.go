@@ -87,6 +87,7 @@ const (
 	ieRemoveBAR                 uint16 = 87
 	ieBARID                     uint16 = 88
 	ieCPFeatures                uint16 = 89
+	ieUsageInformation          uint16 = 90
 	ieUEIP                      uint16 = 93
 	iePacketRate                uint16 = 94
 	ieOuterHeaderRemoval        uint16 = 95
@@ -161,6 +162,7 @@ const (
 	iePathRecoveryReport        uint16 = 187
 	ieIPMulticast               uint16 = 188
 	ieSourceAddress             uint16 = 192
+	iePacketRateStatus          uint16 = 193
 	ieCreateBridge              uint16 = 194
 	ieTSCManagement             uint16 = 199
 	ieClockDriftControl         uint16 = 203
@@ -168,10 +170,13 @@ const (
 	ieCreateSRR                 uint16 = 212
 	ieUpdateSRR                 uint16 = 213
 	ieAccessAvailability        uint16 = 216
+	ieAccessInformation         uint16 = 219
 	ieATSSSControl              uint16 = 220
+	ieDNAI                      uint16 = 232
 	iePathQoSControl            uint16 = 238
 	ieQoSMonitoring             uint16 = 242
 	iePoolInformation           uint16 = 233
+	ieMTEDTControl              uint16 = 249
 	ieQERControl                uint16 = 251
 	ieEthernetContext           uint16 = 254
 	ieRedundantTransmission     uint16 = 255
@@ -208,7 +213,7 @@ var lengths = [ieLimit]bounds{
 	ieUsageReportTrigger: {2, noMax}, ieMeasurementPeriod: {4, 4}, ieFQCSID: {7, 48}, ieVolumeMeasurement: {1, 49},
 	ieDurationMeasurement: {4, 4}, ieTimeOfFirstPacket: {4, 4}, ieTimeOfLastPacket: {4, 4}, ieQuotaHoldingTime: {4, 4},
 	ieDroppedThreshold: {1, 17}, ieVolumeQuota: {1, 25}, ieTimeQuota: {4, 4}, ieStartTime: {4, 4}, ieEndTime: {4, 4},
-	ieURRID: {4, 4}, ieLinkedURRID: {4, 4}, ieOuterHeaderCreation: {2, 34}, ieBARID: {1, 1}, ieCPFeatures: {1, noMax},
+	ieUsageInformation: {1, noMax}, ieURRID: {4, 4}, ieLinkedURRID: {4, 4}, ieOuterHeaderCreation: {2, 34}, ieBARID: {1, 1}, ieCPFeatures: {1, noMax},
 	ieUEIP: {1, 23}, ieOuterHeaderRemoval: {1, 2}, ieRecoveryTimeStamp: {4, 4}, ieMeasurementInformation: {1, noMax},
 	ieNodeReportType: {1, noMax}, ieRemotePeer: {1, noMax}, ieURSEQN: {4, 4}, ieActivatePredefined: {1, noMax},
 	ieFARID: {4, 4}, ieQERID: {4, 4}, ieAssociationRelease: {1, noMax}, ieGracefulPeriod: {1, 1}, iePDNType: {1, 1},

@@ -109,7 +109,8 @@ func richEndpoint(id uint8) CreateTrafficEndpoint {
 func richUsage(urr uint32) UsageReport {
 	return UsageReport{URR: urr, Sequence: 4, Trigger: 0x10382, Start: sampleTime, End: sampleTime.Add(time.Minute),
 		Volume: &[3]uint64{300, 100, 200}, Packets: &[3]uint64{3, 1, 2}, Duration: ptr(time.Minute), First: sampleTime,
-		Last: sampleTime.Add(time.Second), Query: ptr(uint32(8)), Events: []time.Time{sampleTime}}
+		Last: sampleTime.Add(time.Second), Query: ptr(uint32(8)), Events: []time.Time{sampleTime},
+		Information: 1}
 }
 
 func richEstablishment() *SessionEstablishmentRequest {
@@ -153,7 +154,7 @@ func richModification() *SessionModificationRequest {
 		UpdateQER: []UpdateQER{richQER(12)}, UpdateURR: []UpdateURR{richURR(12)}, UpdateBAR: []UpdateBAR{richBAR(12)},
 		UpdateEndpoint: []CreateTrafficEndpoint{richEndpoint(13)},
 		QueryURR:       []uint32{14, 15}, QueryAll: true, DropBuffered: true, Inactivity: ptr(time.Minute),
-		QueryReference: ptr(uint32(77)), Node: &node6, FQCSID: [][]byte{csid},
+		QueryReference: ptr(uint32(77)), Node: &node6, FQCSID: [][]byte{csid}, EndMarkers: true, SNSSAI: "1-010203",
 	}
 }
 
@@ -182,7 +183,7 @@ func samples() []Message {
 		&AssociationSetupResponse{Node: node6, Cause: CauseMandatoryIEMissing, Recovery: sampleTime, Offend: ieNodeID},
 		&AssociationUpdateRequest{Node: node4, FromUP: true, Features: &features, ReleaseRequest: true,
 			GracefulPeriod: 10 * time.Minute},
-		&AssociationUpdateRequest{Node: node4, Features: ptr(uint64(0))},
+		&AssociationUpdateRequest{Node: node4, Features: ptr(uint64(0)), Addresses: []netip.Addr{v4b, v6a}},
 		&AssociationUpdateResponse{Node: node4, Cause: CauseAccepted, FromUP: true, Features: &features},
 		&AssociationReleaseRequest{Node: nodeName},
 		&AssociationReleaseResponse{Node: nodeName, Cause: CauseAccepted},

@@ -253,6 +253,7 @@ type AssociationUpdateRequest struct {
 	Features       *uint64
 	ReleaseRequest bool          // the UP function asks for the release
 	GracefulPeriod time.Duration // 0: none
+	Addresses      []netip.Addr  // alternative SMF addresses; none: unchanged
 }
 
 type AssociationUpdateResponse struct {
@@ -621,9 +622,11 @@ type SessionModificationRequest struct {
 	QueryAll       bool           // QAURR
 	QueryReference *uint32        // goes into the usage reports that answer the query
 	DropBuffered   bool           // DROBU
+	EndMarkers     bool           // SNDEM, of every FAR that the message gives another tunnel
 	Inactivity     *time.Duration // nil: unchanged
 	Node           *NodeID        // a new CP entity of an SMF set took the session over
 	FQCSID         [][]byte       // what the session belongs to from now on; none: unchanged
+	SNSSAI         string         // empty: unchanged
 }
 
 type SessionModificationResponse struct {
@@ -659,6 +662,7 @@ type UsageReport struct {
 	First, Last time.Time // of a packet; zero: none
 	Query       *uint32   // query URR reference
 	Events      []time.Time
+	Information uint8 // usage information (§8.2.59), 0: none
 }
 
 // SessionReportRequest is one report to the CP function; what is nil or empty is not reported.

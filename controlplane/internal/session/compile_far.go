@@ -135,7 +135,7 @@ func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 	var local, peer netip.Addr
 	for _, a := range []netip.Addr{o.IPv4, o.IPv6} {
 		if a.IsValid() && !peer.IsValid() {
-			if local = instance.endpoint(a.Is4()); local.IsValid() {
+			if local = c.source(f, instance, a.Is4()); local.IsValid() {
 				peer = a
 			}
 		}
@@ -160,6 +160,22 @@ func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 	var b [api.SizeofPath]byte
 	copy(path[:], c.need(api.KindPath, api.Append(b[:0], &body)))
 	return outer, path, teid, port, nil
+}
+
+// source is our end of a tunnel that a FAR makes: where the linked traffic endpoint receives the reverse direction (TS 29.244
+// table 7.5.2.3-2, §5.2.3.1), else the instance's own address.
+func (c *compiler) source(f *FAR, instance *Instance, v4 bool) netip.Addr {
+	if w := f.Forwarding; w != nil && w.LinkedEndpoint != nil {
+		if e := c.s.endpoint(*w.LinkedEndpoint); e != nil && e.LocalFTEID != nil {
+			if a := e.LocalFTEID.IPv6; !v4 && a.IsValid() {
+				return a
+			}
+			if a := e.LocalFTEID.IPv4; v4 && a.IsValid() {
+				return a
+			}
+		}
+	}
+	return instance.endpoint(v4)
 }
 
 func (c *compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {

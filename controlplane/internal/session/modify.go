@@ -27,6 +27,9 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	if drops(req) {
 		s.Discards++
 	}
+	if req.SNSSAI != "" {
+		s.SNSSAI = req.SNSSAI
+	}
 	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change, so
 	// an id that is removed may be created anew.
 	for _, step := range []func(*pfcp.SessionModificationRequest) *pfcp.Error{
@@ -178,7 +181,7 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 		replace(&f.Duplicating, u.Duplicating)
 		replace(&f.BAR, u.BAR)
 		if u.Forwarding != nil {
-			f.update(u.Forwarding)
+			f.update(u.Forwarding, req.EndMarkers)
 		}
 	}
 	for i := range req.UpdateBAR {
@@ -222,7 +225,8 @@ func updateBAR(b, u *pfcp.CreateBAR) {
 	replace(&b.BufferPackets, u.BufferPackets)
 }
 
-func (f *FAR) update(u *pfcp.Forwarding) {
+// update: the end markers may be asked for by the message as a whole, or by a FAR (TS 29.244 §8.2.31, table 7.5.4.3-2).
+func (f *FAR) update(u *pfcp.Forwarding, endMarkers bool) {
 	var fresh pfcp.Forwarding
 	if f.Forwarding != nil {
 		fresh = *f.Forwarding
@@ -236,7 +240,7 @@ func (f *FAR) update(u *pfcp.Forwarding) {
 	if u.Policy != "" {
 		fresh.Policy = u.Policy
 	}
-	if u.SendEndMarker {
+	if u.SendEndMarker || endMarkers && u.OuterHeader != nil {
 		f.Marker++
 	}
 	f.Forwarding = &fresh
@@ -299,7 +303,8 @@ func updateQER(q, u *pfcp.CreateQER) {
 // too (TS 29.244 §5.2.2.2).
 func (r *URR) update(u *pfcp.UpdateURR) {
 	if u.VolumeThreshold != nil || u.VolumeQuota != nil || u.TimeThreshold != nil || u.TimeQuota != nil ||
-		u.EventThreshold != nil || u.EventQuota != nil {
+		u.EventThreshold != nil || u.EventQuota != nil ||
+		u.ValidityTime != nil && r.VolumeQuota == nil && r.TimeQuota == nil && r.EventQuota == nil {
 		r.Grant++
 	}
 	replace(&r.Method, u.Method)
