@@ -222,7 +222,8 @@ def endpoints(w):
 
 
 def quota_actions(w):
-    """QUOAC: when the quota is used up packets follow the FAR for it. VTIME: a quota that is not used in time is reported."""
+    """QUOAC: when the quota is used up packets follow the FAR for it. VTIME: a quota that is not used in time is reported, and no packet
+    passes then; where there is no quota, the report is all."""
     quota_far = group(3, u32(108, 9), u8(44, 2), group(4, u8(42, 1), instance("access"), outer_header(0x7125, n4.GNB)))
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x01"), ie(73, b"\x01" + struct.pack(">Q", 1000)), u32(108, 9))
     timed = group(6, u32(81, 2), u8(62, 2), ie(37, b"\x00\x80"), ie(73, b"\x01" + struct.pack(">Q", 100000)), u32(181, 2))
@@ -239,6 +240,21 @@ def quota_actions(w):
     report = report_with(w, 80, "validity time over", test=lambda r: any(trigger_of(u) & QUVTI for u in r.ies[80]))
     check(report is not None, "no report at the quota validity time")
     w.delete(answer.seid, "deletion of quota actions")
+    for number, quota in ((39, b""), (40, ie(73, b"\x01" + struct.pack(">Q", 100000)))):
+        timed = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x80"), quota, u32(181, 1))
+        answer = open_session(w, number, pair(0x2500 + number, f"10.45.25.{number}", links=(u32(81, 1),)) + timed, "validity time")
+        if answer is None:
+            return
+        at_dn(w, w.up(0x2500 + number, f"10.45.25.{number}", 72), "packet within the validity time")
+        report = report_with(w, 80, f"validity time, quota {quota.hex()}", test=lambda r: any(trigger_of(u) & QUVTI for u in r.ies[80]))
+        check(report is not None, f"no report at the validity time, quota {quota.hex()}")
+        before = rows("drop").get("usage-quota", 0)
+        mark = w.up(0x2500 + number, f"10.45.25.{number}", 72)
+        if quota:
+            wait_until(lambda: rows("drop").get("usage-quota", 0) > before, "a packet after the validity time to be dropped")
+        else:
+            at_dn(w, mark, "packet after the validity time without a quota")
+        w.delete(answer.seid, "deletion of validity time")
 
 
 def framed(w):
@@ -411,8 +427,11 @@ def triggers(w):
         equal("volume and packets of the periods (MNOP)", [sum(v) for v in zip(*measured)], [400, 400, 0, 4, 4, 0])
     if usage.get(1):
         check(67 in usage[1][0] and 66 not in usage[1][0], "URR 1 measures time alone")
+    parted = [u[90][0] for u in usage.get(5, []) if 90 in u]
     for seid in opened:
-        w.delete(seid, "deletion of four URRs")
+        answer = w.delete(seid, "deletion of four URRs")
+        parted += [u[90][0] for u in map(inside, answer.ies.get(79, [])) if 90 in u and u[81][0] == b"\0\0\0\5"]
+    equal("usage information: before and after the monitoring time", parted, [b"\1", b"\2"])
 
 
 def uniqueness(w):

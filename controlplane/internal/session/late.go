@@ -36,7 +36,7 @@ type late struct {
 }
 
 type lateUsage struct {
-	rows  []api.Usage // never sent, one for each URR
+	rows  []api.Usage // never sent, one for each URR and side of a monitoring time
 	tried []api.Usage // sent without an answer
 	sent  []api.Usage // in a report that has no answer yet
 	wait  time.Duration
@@ -78,17 +78,24 @@ func addUsage(a, b *api.Usage) {
 	a.EndNs, a.LastNs = max(a.EndNs, b.EndNs), max(a.LastNs, b.LastNs)
 	a.Sequence, a.Query = max(a.Sequence, b.Sequence), max(a.Query, b.Query)
 	a.Triggers |= b.Triggers
+	a.Information |= b.Information
 	a.Duration += b.Duration
 	a.Events += b.Events
 }
 
+// mergeUsage adds what was measured later. A monitoring time parts what was before it from what was after it
+// (TS 29.244 table 7.5.8.3-1): the CP function gave one, so such rows are as few.
 func mergeUsage(rows, more []api.Usage) []api.Usage {
 	for i := range more {
-		n := slices.IndexFunc(rows, func(u api.Usage) bool { return u.URR == more[i].URR })
-		if n < 0 {
-			rows = append(rows, more[i])
+		b := &more[i]
+		n := len(rows) - 1
+		for n >= 0 && rows[n].URR != b.URR {
+			n--
+		}
+		if n < 0 || rows[n].Information&api.UsageBefore != 0 || rows[n].Information&api.UsageAfter != 0 && b.Information&api.UsageBefore != 0 {
+			rows = append(rows, *b)
 		} else {
-			addUsage(&rows[n], &more[i])
+			addUsage(&rows[n], b)
 		}
 	}
 	return rows
@@ -161,14 +168,15 @@ func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	if u == nil {
 		return mine
 	}
-	var rest []api.Usage
+	var rest, former []api.Usage
 	for _, row := range u.rows {
 		if ends || slices.ContainsFunc(mine, func(m api.Usage) bool { return m.URR == row.URR }) {
-			mine = mergeUsage(mine, []api.Usage{row})
+			former = append(former, row)
 		} else {
 			rest = append(rest, row)
 		}
 	}
+	mine = mergeUsage(former, mine)
 	u.rows = rest
 	if ends {
 		mine = slices.Concat(u.tried, u.sent, mine)

@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"isthmus/api"
@@ -16,6 +17,19 @@ import (
 func usageEvent(seid uint64, sequence uint32, bytes [3]uint64) api.Event {
 	return api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Sequence: sequence, Triggers: api.UsagePerio,
 		Bytes: bytes, StartNs: uint64(sequence) * 1e9, EndNs: uint64(sequence+1) * 1e9}}
+}
+
+// What was measured before a monitoring time is not added to what was measured after it, however late it is told.
+func TestMonitoringTimeParts(t *testing.T) {
+	rows := []api.Usage(nil)
+	for _, u := range []api.Usage{{URR: 1, Events: 1}, {URR: 2, Events: 100}, {URR: 1, Events: 2, Information: api.UsageBefore},
+		{URR: 1, Events: 4, Information: api.UsageAfter}, {URR: 1, Events: 8}} {
+		rows = mergeUsage(rows, []api.Usage{u})
+	}
+	want := []api.Usage{{URR: 1, Events: 3, Information: api.UsageBefore}, {URR: 2, Events: 100}, {URR: 1, Events: 12, Information: api.UsageAfter}}
+	if !slices.Equal(rows, want) {
+		t.Errorf("%+v", rows)
+	}
 }
 
 // Usage for a CP function that is away waits in the store, is added up by URR, survives a restart and is told when the path

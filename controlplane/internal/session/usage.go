@@ -13,7 +13,7 @@ import (
 // that was counted is told.
 func report(s *Session, u *api.Usage) pfcp.UsageReport {
 	r := pfcp.UsageReport{URR: u.URR, Sequence: u.Sequence, Trigger: u.Triggers, Start: stamp(u.StartNs), End: stamp(u.EndNs),
-		First: stamp(u.FirstNs), Last: stamp(u.LastNs)}
+		First: stamp(u.FirstNs), Last: stamp(u.LastNs), Information: uint8(u.Information)}
 	method, packets := uint16(api.URRVolume|api.URRDuration), true
 	if s != nil {
 		if urr := s.urr(u.URR); urr != nil {

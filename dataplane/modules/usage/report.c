@@ -46,6 +46,18 @@ static uint32_t holding_time(struct urr *u, uint64_t now_ns)
 	return run_out(u, USAGE_HELD_TOO_LONG, if_wanted(u, API_URR_QUHTI, API_USAGE_QUHTI));
 }
 
+// TS 29.244 §5.2.2.2, Quota Validity Time: a report when it is over, and what is left of a quota is not good any more: packets are
+// dropped or follow the quota FAR. Where there is no quota the report is all.
+static uint32_t validity_time(struct urr *u, uint64_t now_ns)
+{
+	if (u->c.validity_time == 0 || u->valid_told || now_ns < u->granted + u->c.validity_time * SECOND)
+		return 0;
+	u->valid_told = 1;
+	if (urr_has_quota(&u->c))
+		u->out |= USAGE_NOT_VALID;
+	return if_wanted(u, API_URR_QUVTI, API_USAGE_QUVTI);
+}
+
 static uint32_t quotas(struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 {
 	uint32_t due = holding_time(u, now_ns);
@@ -57,12 +69,7 @@ static uint32_t quotas(struct urr *u, const struct usage_totals *t, uint64_t now
 	// The event that uses the quota up runs to its end: the next one is stopped.
 	if (t->events >= u->event_quota && !u->flowing)
 		due |= run_out(u, USAGE_OUT_OF_EVENTS, if_wanted(u, API_URR_EVEQU, API_USAGE_EVEQU));
-	if (u->c.validity_time != 0 && urr_has_quota(&u->c) && !u->valid_told &&
-		now_ns >= u->granted + u->c.validity_time * SECOND) {
-		u->valid_told = 1;
-		due |= if_wanted(u, API_URR_QUVTI, API_USAGE_QUVTI);
-	}
-	return due;
+	return due | validity_time(u, now_ns);
 }
 
 static uint32_t thresholds(const struct urr *u, const struct usage_totals *t)
@@ -137,6 +144,14 @@ static uint64_t whole_seconds(uint64_t to_ns, uint64_t from_ns)
 	return to_ns / SECOND - from_ns / SECOND; // so that the durations of all reports add up
 }
 
+// TS 29.244 table 7.5.8.3-1: the report at the monitoring time has what was before it, the next one what was after it.
+static uint32_t information(const struct urr *u, uint32_t triggers)
+{
+	uint32_t side = triggers & API_USAGE_MONIT ? API_USAGE_BEFORE : u->since_monitoring ? API_USAGE_AFTER : 0;
+
+	return side | (u->c.flags & API_URR_BEFORE_QOS ? API_USAGE_BEFORE_QOS : 0);
+}
+
 static struct api_usage row_of(const struct urr *u, const struct usage_totals *t, uint32_t triggers)
 {
 	const struct usage_limits *l = &usage_table.limits[u->state];
@@ -146,6 +161,7 @@ static struct api_usage row_of(const struct urr *u, const struct usage_totals *t
 		.sequence = u->sequence,
 		.triggers = triggers,
 		.query = triggers & API_USAGE_IMMER ? u->c.query : 0,
+		.information = information(u, triggers),
 		.start_ns = u->start_ns,
 		.end_ns = event_realtime_ns(),
 	};
@@ -185,6 +201,7 @@ static void begin_anew(struct urr *u, const struct usage_totals *t, uint32_t tri
 	}
 	u->told = told;
 	u->start_ns = end_ns;
+	u->since_monitoring = (triggers & API_USAGE_MONIT) != 0;
 	// Without subsequent thresholds, what is left of the thresholds goes on after the monitoring time.
 	int goes_on = (triggers & ~API_USAGE_LIUSA) == API_USAGE_MONIT && c->subsequent_time_threshold == 0 &&
 		      (c->subsequent_volume_threshold[0] | c->subsequent_volume_threshold[1] |

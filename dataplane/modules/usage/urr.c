@@ -97,7 +97,8 @@ static uint8_t regranted(const struct api_urr *have, const struct api_urr *want)
 	uint8_t anew = 0;
 
 	if (have->grant != want->grant)
-		return USAGE_OUT_OF_VOLUME | USAGE_OUT_OF_TIME | USAGE_OUT_OF_EVENTS | USAGE_HELD_TOO_LONG;
+		return USAGE_OUT_OF_VOLUME | USAGE_OUT_OF_TIME | USAGE_OUT_OF_EVENTS | USAGE_HELD_TOO_LONG |
+		       USAGE_NOT_VALID;
 	if (((have->flags ^ want->flags) & API_URR_HAS_VOLUME_QUOTA) ||
 		memcmp(have->volume_quota, want->volume_quota, sizeof(have->volume_quota)) != 0)
 		anew |= USAGE_OUT_OF_VOLUME;
@@ -106,7 +107,7 @@ static uint8_t regranted(const struct api_urr *have, const struct api_urr *want)
 	if (((have->flags ^ want->flags) & API_URR_HAS_EVENT_QUOTA) || have->event_quota != want->event_quota)
 		anew |= USAGE_OUT_OF_EVENTS;
 	if (anew != 0 || have->holding_time != want->holding_time || have->validity_time != want->validity_time)
-		anew |= USAGE_HELD_TOO_LONG;
+		anew |= USAGE_HELD_TOO_LONG | USAGE_NOT_VALID;
 	return anew;
 }
 
@@ -240,10 +241,10 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static uint64_t quota_times(const struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 {
 	const struct api_urr *c = &u->c;
-	uint64_t due = NEVER;
+	uint64_t due = c->validity_time != 0 && !u->valid_told ? u->granted + c->validity_time * SECOND : NEVER;
 
 	if (!urr_has_quota(c))
-		return NEVER;
+		return due;
 	if (u->running && u->out == 0 && u->time_quota != USAGE_NO_LIMIT)
 		due = earlier(due, now_ns + u->time_quota - t->active_ns);
 	if (c->holding_time != 0 && u->out == 0) {
@@ -252,8 +253,6 @@ static uint64_t quota_times(const struct urr *u, const struct usage_totals *t, u
 
 		due = earlier(due, RTE_MAX(since, u->granted) + c->holding_time * SECOND);
 	}
-	if (c->validity_time != 0 && !u->valid_told)
-		due = earlier(due, u->granted + c->validity_time * SECOND);
 	return due;
 }
 

@@ -40,6 +40,7 @@ static_assert(sizeof(struct usage_limits) == 128, "two cache lines");
 #define USAGE_OUT_OF_TIME 2u
 #define USAGE_OUT_OF_EVENTS 4u
 #define USAGE_HELD_TOO_LONG 8u // quota holding time
+#define USAGE_NOT_VALID 16u // quota validity time
 
 struct usage_totals { // since the URR was made
 	uint64_t bytes[2], packets[2];
@@ -54,6 +55,7 @@ struct urr {
 	uint8_t out; // USAGE_OUT_OF_*
 	uint8_t running, flowing; // time is measured; traffic was seen and has not stopped
 	uint8_t monitored; // the monitoring time is behind us
+	uint8_t since_monitoring; // the measurement that is under way began at the monitoring time
 	uint8_t far_news; // the session module is to be told that the quota FAR is in force
 	uint8_t valid_told; // the quota validity time has ended and was reported
 	uint32_t state, old_state; // RULE_NONE; the latter while its worker may still be in a walk

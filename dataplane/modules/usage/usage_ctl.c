@@ -20,6 +20,11 @@
 	(API_URR_HAS_VOLUME_QUOTA | API_URR_HAS_TIME_QUOTA | API_URR_HAS_EVENT_QUOTA | API_URR_INACTIVE |              \
 		API_URR_COUNT_PACKETS | API_URR_BEFORE_QOS | API_URR_START_OF_TRAFFIC)
 
+#define KNOWN_TRIGGERS                                                                                                 \
+	(API_URR_PERIO | API_URR_VOLTH | API_URR_TIMTH | API_URR_QUHTI | API_URR_START | API_URR_STOPT |               \
+		API_URR_DROTH | API_URR_LIUSA | API_URR_VOLQU | API_URR_TIMQU | API_URR_EVETH | API_URR_EVEQU |        \
+		API_URR_QUVTI)
+
 static struct index_pool states;
 
 // ---- stage -----------------------------------------------------------------------------------------------------------
@@ -46,6 +51,9 @@ static int check(const struct usage_session *session, const struct api_urr *urr,
 		if (urr[i].flags & ~KNOWN_FLAGS)
 			return object_error(
 				EINVAL, "session %s: URR %u has flags %#x", session->name, urr[i].id, urr[i].flags);
+		if (urr[i].triggers & ~KNOWN_TRIGGERS)
+			return object_error(EINVAL, "session %s: URR %u has reporting triggers %#x", session->name,
+				urr[i].id, urr[i].triggers);
 		for (uint16_t k = 0; k < i; k++)
 			if (urr[k].id == urr[i].id)
 				return object_error(EEXIST, "session %s has URR %u twice", session->name, urr[i].id);

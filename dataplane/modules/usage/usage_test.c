@@ -11,6 +11,10 @@
 #include <stdio.h>
 
 #define HOME HOME_QINQ
+#define EVERY_TRIGGER                                                                                                  \
+	(API_URR_PERIO | API_URR_VOLTH | API_URR_TIMTH | API_URR_QUHTI | API_URR_START | API_URR_STOPT |               \
+		API_URR_DROTH | API_URR_LIUSA | API_URR_VOLQU | API_URR_TIMQU | API_URR_EVETH | API_URR_EVEQU |        \
+		API_URR_QUVTI)
 
 static struct api_urr urr(uint32_t triggers)
 {
@@ -249,15 +253,42 @@ static void holding_and_validity_time(void **state)
 	no_report();
 	pass(SECONDS(6));
 	assert_int_equal(only_report()->triggers, API_USAGE_QUVTI);
-	assert_int_equal(send_one(HOME, 1, 100), 1);
-	pass(SECONDS(21));
-	assert_int_equal(only_report()->triggers, API_USAGE_QUHTI);
-	assert_int_equal(send_one(HOME, 1, 100), 0); // no longer permitted to pass on
+	assert_int_equal(send_one(HOME, 1, 100), 0); // what is left of the quota is not good any more
 	pass(SECONDS(200));
 	no_report();
 	u.grant++;
 	use(&u);
 	assert_int_equal(send_one(HOME, 1, 100), 1);
+	pass(SECONDS(21));
+	assert_int_equal(only_report()->triggers, API_USAGE_QUHTI);
+	assert_int_equal(send_one(HOME, 1, 100), 0); // no longer permitted to pass on
+	pass(SECONDS(30));
+	assert_int_equal(only_report()->triggers, API_USAGE_QUVTI);
+	pass(SECONDS(200));
+	no_report();
+}
+
+// Without a quota there is nothing to take back: the report comes all the same, once for each time that the CP function gives it.
+static void validity_time_without_quota(void **state)
+{
+	struct api_urr u = urr(API_URR_QUVTI);
+
+	u.validity_time = 50;
+	use(&u);
+	send_one(HOME, 1, 100);
+	pass(SECONDS(49));
+	no_report();
+	pass(SECONDS(2));
+	const struct api_usage *r = only_report();
+	assert_int_equal(r->triggers, API_USAGE_QUVTI);
+	assert_int_equal(r->bytes[API_TOTAL], 100);
+	assert_int_equal(send_one(HOME, 1, 100), 1);
+	pass(SECONDS(200));
+	no_report();
+	u.grant++;
+	use(&u);
+	pass(SECONDS(51));
+	assert_int_equal(only_report()->bytes[API_TOTAL], 100);
 }
 
 static void start_and_stop_of_traffic(void **state)
@@ -338,13 +369,18 @@ static void monitoring_time(void **state)
 	pass(SECONDS(21));
 	const struct api_usage *r = only_report();
 	assert_int_equal(r->triggers, API_USAGE_MONIT);
+	assert_int_equal(r->information, API_USAGE_BEFORE);
 	assert_int_equal(r->bytes[API_TOTAL], 700);
 	send_one(HOME, 1, 299);
 	no_report();
 	send_one(HOME, 1, 30);
 	r = only_report();
 	assert_int_equal(r->triggers, API_USAGE_VOLTH);
+	assert_int_equal(r->information, API_USAGE_AFTER);
 	assert_int_equal(r->bytes[API_TOTAL], 329);
+	pass(SECONDS(1));
+	send_one(HOME, 1, 300);
+	assert_int_equal(only_report()->information, 0); // neither the end nor the beginning is the monitoring time
 	pass(SECONDS(100));
 	no_report();
 	// Without subsequent thresholds the rest of the first goes on.
@@ -518,6 +554,8 @@ static void before_qos(void **state)
 	delete_home(HOME);
 	assert_int_equal(reports.count, 2);
 	assert_int_equal(reports.row[0].bytes[API_TOTAL], 2700);
+	assert_int_equal(reports.row[0].information, API_USAGE_BEFORE_QOS);
+	assert_int_equal(reports.row[1].information, 0);
 	assert_int_equal(reports.row[1].bytes[API_TOTAL], 900);
 }
 
@@ -648,12 +686,19 @@ static void refused(void **state)
 	h = home_with(HOME, 1, u);
 	put_home(HOME, &h);
 	assert_non_null(strstr(kit_error(), "flags"));
+	for (int bit = 0; bit < 32; bit++) { // TS 29.244 §8.2.19: each trigger is served or refused
+		u[0] = urr(1u << bit);
+		h = home_with(HOME, 1, u);
+		kit_begin();
+		kit_put(API_SESSION, gateway_home_name(HOME), &h, (uint32_t)(sizeof(h.k) + sizeof(u[0])));
+		assert_int_equal(kit_commit() != 0, (EVERY_TRIGGER & 1u << bit) == 0);
+	}
 }
 
 // Row P24: zero thresholds, periods and times, an id of all ones, limits of one byte: no storm of reports.
 static void hostile_values(void **state)
 {
-	struct api_urr u = urr(0xffffff);
+	struct api_urr u = urr(EVERY_TRIGGER);
 
 	u.id = UINT32_MAX;
 	u.flags = API_URR_START_OF_TRAFFIC;
@@ -677,7 +722,7 @@ static void hostile_values(void **state)
 	assert_in_range(reports.count, 1, 30); // of 2 s
 	// The largest of everything.
 	reports.count = 0;
-	u = urr(0xffffff);
+	u = urr(EVERY_TRIGGER);
 	u.flags = API_URR_HAS_VOLUME_QUOTA | API_URR_HAS_TIME_QUOTA | API_URR_HAS_EVENT_QUOTA;
 	for (int i = 0; i < 3; i++)
 		u.volume_threshold[i] = u.volume_quota[i] = u.subsequent_volume_threshold[i] = UINT64_MAX;
@@ -724,6 +769,7 @@ int main(void)
 		TEST(periods),
 		TEST(time_threshold_and_quota),
 		TEST(holding_and_validity_time),
+		TEST(validity_time_without_quota),
 		TEST(start_and_stop_of_traffic),
 		TEST(events),
 		TEST(inactivity_detection),
