@@ -14,6 +14,7 @@ type answerLog struct {
 	number uint64   // of the first chunk
 	head   int      // offset of the head
 	count  int      // answers in it, known or not
+	bytes  int64    // memory of the chunks
 	spare  []byte
 }
 
@@ -35,6 +36,7 @@ func (l *answerLog) add(t *kept) place {
 			next = make([]byte, 0, max(answerChunk, need))
 		}
 		l.chunks = append(l.chunks, next)
+		l.bytes += int64(cap(next))
 	}
 	last := len(l.chunks) - 1
 	b := l.chunks[last]
@@ -81,7 +83,9 @@ func (l *answerLog) drop() {
 	if l.head < len(l.chunks[0]) {
 		return
 	}
-	if empty := l.chunks[0]; cap(empty) <= spareChunk {
+	empty := l.chunks[0]
+	l.bytes -= int64(cap(empty))
+	if cap(empty) <= spareChunk {
 		l.spare = empty[:0]
 	}
 	l.chunks[0] = nil

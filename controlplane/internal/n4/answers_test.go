@@ -5,6 +5,7 @@ package n4
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -15,7 +16,7 @@ import (
 
 // Whatever comes, ends, is asked again, forgotten or driven out: an answer that is given is the one of that request.
 func TestAnswersAreThoseOfTheirRequests(t *testing.T) {
-	a := newAnswers(4096, time.Hour)
+	a := newAnswers(roomy(4096, time.Hour))
 	random := rand.New(rand.NewPCG(1, 2))
 	peers := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 	answerTo := func(k transactionKey, round uint32) []byte {
@@ -78,18 +79,32 @@ func TestAnswersAreThoseOfTheirRequests(t *testing.T) {
 	if hits < 1000 {
 		t.Errorf("only %d answers were given again: a poor test", hits)
 	}
-	size := 0
-	for i := range a.shards {
-		size += len(a.shards[i].open) + len(a.shards[i].known)
+	a.consistent(t)
+}
+
+// roomy has no other bound than that of one peer's answers.
+func roomy(count int, keep time.Duration) answerBounds {
+	return answerBounds{keep: keep, count: count, most: 1 << 30, total: 1 << 30, other: 8}
+}
+
+// consistent compares what is counted with what is there.
+func (a *answers) consistent(t *testing.T) {
+	t.Helper()
+	size, bytes := 0, 0
+	for _, p := range a.peers {
+		size += len(p.open) + len(p.known)
+		for _, c := range p.log.chunks {
+			bytes += cap(c)
+		}
 	}
-	if int64(size) != a.size.Load() {
-		t.Errorf("%d are there, %d are counted", size, a.size.Load())
+	if int64(size) != a.size.Load() || int64(bytes) != a.bytes.Load() {
+		t.Errorf("%d answers, %d bytes are there; %d, %d are counted", size, bytes, a.size.Load(), a.bytes.Load())
 	}
 }
 
 // What is expired is memory no more, and a chunk is used again.
 func TestAnswersGiveMemoryBack(t *testing.T) {
-	a := newAnswers(1<<20, 0)
+	a := newAnswers(roomy(1<<20, 0))
 	for i := range uint32(50000) {
 		k := transactionKey{sequence: i}
 		if b, _, _ := a.begin(k, nil); b != fresh {
@@ -99,19 +114,15 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 	}
 	a.start = a.start.Add(-time.Second) // all end in the past, whatever the clock's resolution
 	a.sweep()
-	for i := range a.shards {
-		if l := &a.shards[i].log; len(l.chunks) != 0 || len(a.shards[i].known) != 0 {
-			t.Fatalf("%d chunks, %d answers are left", len(l.chunks), len(a.shards[i].known))
-		}
+	if len(a.peers) != 0 {
+		t.Errorf("%d peers are left", len(a.peers))
 	}
-	if n := a.size.Load(); n != 0 {
-		t.Errorf("%d are counted", n)
-	}
+	a.consistent(t)
 }
 
 // A peer that sends ever new requests under one number has no more memory than others.
 func TestAnswersOfOneNumberAreBounded(t *testing.T) {
-	a := newAnswers(64*answerShards, time.Hour)
+	a := newAnswers(roomy(64, time.Hour))
 	k := transactionKey{addr: netip.MustParseAddr("192.0.2.1").As16(), port: 8805, typ: 50, sequence: 1}
 	for i := range uint32(10000) {
 		if b, _, _ := a.begin(k, binary.BigEndian.AppendUint32(nil, i)); b != fresh {
@@ -119,11 +130,100 @@ func TestAnswersOfOneNumberAreBounded(t *testing.T) {
 		}
 		a.finish(k, make([]byte, 1000))
 	}
-	bytes := 0
-	for _, c := range a.shard(k).log.chunks {
-		bytes += cap(c)
-	}
-	if most := 64*(1000+answerHeader) + 3*answerChunk; bytes > most {
+	if bytes, most := a.bytes.Load(), int64(64*(1000+answerHeader)+3*answerChunk); bytes > most {
 		t.Errorf("%d bytes, at most %d", bytes, most)
 	}
+	a.consistent(t)
+}
+
+// answer carries out one request.
+func (a *answers) answer(t *testing.T, peer string, sequence uint32, answer []byte) (evicted int) {
+	t.Helper()
+	k := transactionKey{addr: netip.MustParseAddr(peer).As16(), port: 8805, typ: 52, sequence: sequence}
+	b, _, early := a.begin(k, nil)
+	if b != fresh {
+		t.Fatalf("%s, request %d: %d", peer, sequence, b)
+	}
+	return early + a.finish(k, answer)
+}
+
+func (a *answers) has(peer string, sequence uint32) bool {
+	k := transactionKey{addr: netip.MustParseAddr(peer).As16(), port: 8805, typ: 52, sequence: sequence}
+	b, _, _ := a.begin(k, nil)
+	if b == fresh {
+		a.forget(k)
+	}
+	return b == answered
+}
+
+// Long answers to one peer: its own oldest ones make room, each is counted, and no other peer loses one.
+func TestAnswersAreBoundedInBytes(t *testing.T) {
+	const most, n = 1 << 20, 1000
+	a := newAnswers(answerBounds{keep: time.Hour, count: 1 << 18, most: most, total: 8 * most, other: 8})
+	for i := range uint32(100) {
+		a.answer(t, "192.0.2.1", i, make([]byte, 70))
+	}
+	evicted := 0
+	for i := range uint32(n) {
+		evicted += a.answer(t, "192.0.2.2", i, make([]byte, 60000))
+	}
+	if bytes := a.bytes.Load(); bytes > most+2*answerChunk {
+		t.Errorf("%d bytes are kept", bytes)
+	}
+	for i := range uint32(100) {
+		if !a.has("192.0.2.1", i) {
+			t.Fatalf("another peer lost answer %d", i)
+		}
+	}
+	kept := 0
+	for i := range uint32(n) {
+		if a.has("192.0.2.2", i) {
+			kept++
+		}
+	}
+	if kept+evicted != n || kept < 10 || !a.has("192.0.2.2", n-1) {
+		t.Errorf("%d answers are kept, %d were evicted, of %d", kept, evicted, n)
+	}
+	a.consistent(t)
+}
+
+// Many peers at once: together they have the whole's bound, and each keeps its share.
+func TestAnswersOfAllPeersAreBounded(t *testing.T) {
+	const share, peers = 1 << 18, 8
+	a := newAnswers(answerBounds{keep: time.Hour, count: 1 << 18, most: 1 << 30, total: peers * share, other: 64})
+	for i := range uint32(peers) { // none of them leaves the next one room
+		peer := fmt.Sprintf("192.0.2.%d", i+1)
+		for n := range uint32(300) {
+			a.answer(t, peer, n, make([]byte, 10000))
+		}
+	}
+	if bytes := a.bytes.Load(); bytes > peers*share {
+		t.Errorf("%d bytes are kept", bytes)
+	}
+	for i := range uint32(peers) {
+		for n := uint32(290); n < 300; n++ {
+			if peer := fmt.Sprintf("192.0.2.%d", i+1); !a.has(peer, n) {
+				t.Errorf("%s has not kept answer %d", peer, n)
+			}
+		}
+	}
+	a.consistent(t)
+}
+
+// Addresses without end, of which none is known: few have a log at a time, and those that are known keep theirs.
+func TestAnswersOfUnknownPeersAreBounded(t *testing.T) {
+	a := newAnswers(answerBounds{keep: time.Hour, count: 64, most: 1 << 20, total: 1 << 24, other: 4})
+	known := netip.MustParseAddr("192.0.2.1")
+	a.known = func(peer netip.Addr) bool { return peer == known }
+	a.answer(t, known.String(), 1, []byte{1})
+	for i := range 1000 {
+		a.answer(t, fmt.Sprintf("198.51.%d.%d", i/256, i%256), 1, []byte{1})
+	}
+	if len(a.peers) > 5 {
+		t.Errorf("%d peers have a log", len(a.peers))
+	}
+	if !a.has(known.String(), 1) {
+		t.Error("the known peer's answer is lost")
+	}
+	a.consistent(t)
 }

@@ -33,7 +33,8 @@ type Config struct {
 	Associations           int // at a time; slots of configured peers are reserved
 	AssociationsPerAddress int // of an address that is not configured
 	InFlight               int // session requests that the session layer works on; more are answered with cause 74
-	Answers                int // answers that are kept for retransmissions; the oldest makes room
+	Answers                int // answers that are kept for one peer's retransmissions; its oldest makes room
+	AnswerBytes            int // the same in bytes, of one peer; that of all peers is four times as much
 	Queue                  int // messages that wait per worker
 	Workers                int // goroutines that decode session messages
 	Window                 int // session reports to one CP function that are unanswered; more wait
@@ -73,6 +74,7 @@ func (c Config) withDefaults() Config {
 	byDefault(&c.AssociationsPerAddress, 4)
 	byDefault(&c.InFlight, 8192)
 	byDefault(&c.Answers, 1<<18)
+	byDefault(&c.AnswerBytes, 64<<20)
 	byDefault(&c.AnswerTime, 30*time.Second)
 	byDefault(&c.Queue, 4096)
 	byDefault(&c.Workers, min(runtime.GOMAXPROCS(0), 8))
@@ -128,6 +130,10 @@ func (c *Config) listenerOf(a netip.Addr) int {
 		}
 	}
 	return -1
+}
+
+func (c *Config) answerBounds() answerBounds {
+	return answerBounds{keep: c.AnswerTime, count: c.Answers, most: int64(c.AnswerBytes), total: 4 * int64(c.AnswerBytes), other: c.Associations}
 }
 
 // Capabilities is what the roles and the rest of the configuration make possible.

@@ -48,9 +48,7 @@ func (s *Server) nodeMessage(p *packet) {
 // begin registers a request; false says that it was a retransmission, and is dealt with (row A8).
 func (s *Server) begin(p *packet, key transactionKey) bool {
 	state, answer, evicted := s.answers.begin(key, p.b)
-	if evicted {
-		s.event(eventEvicted)
-	}
+	s.count.events[eventEvicted].Add(uint64(evicted))
 	switch state {
 	case inProgress:
 		s.event(eventInProgress)

@@ -64,10 +64,11 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	s := &Server{
 		cfg: cfg, sessions: sessions, log: log, ctx: context.Background(), recovery: sessions.Recovery(),
 		unknown: newBucket(cfg.UnknownRate),
-		answers: newAnswers(cfg.Answers, cfg.AnswerTime),
+		answers: newAnswers(cfg.answerBounds()),
 		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
 		table: table{associations: make(map[string]*association)},
 	}
+	s.answers.known = func(peer netip.Addr) bool { return s.index.Load().byAddr[peer] != nil }
 	s.requests.open = make(map[requestKey]*request)
 	s.packets.New = func() any { return new(packet) }
 	for range cfg.Workers {
@@ -257,7 +258,7 @@ func (s *Server) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key trans
 		return
 	}
 	s.count.answered(m)
-	s.answers.finish(key, out.b) // a copy: what is sent is the writer's
+	s.count.events[eventEvicted].Add(uint64(s.answers.finish(key, out.b))) // a copy: what is sent is the writer's
 	s.put(k, datagram{to, out.b, out})
 }
 

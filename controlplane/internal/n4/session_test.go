@@ -252,7 +252,7 @@ func TestSequenceNumbersAgain(t *testing.T) {
 }
 
 func TestAnswersBounded(t *testing.T) {
-	a := newAnswers(64, time.Hour)
+	a := newAnswers(answerBounds{keep: time.Hour, count: 64, most: 1 << 30, total: 1 << 30, other: 1})
 	for i := range uint32(10000) {
 		k := transactionKey{sequence: i}
 		if b, _, _ := a.begin(k, nil); b != fresh {

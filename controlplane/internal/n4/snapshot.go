@@ -22,8 +22,9 @@ type Snapshot struct {
 	Queued       int               `json:"queued"`    // messages that wait
 	Requests     int               `json:"requests"`  // of ours, unanswered
 	Answers      int64             `json:"answers"`   // kept for retransmissions
-	Lost         uint64            `json:"lost"`      // datagrams that the kernel dropped for want of room
-	Received     map[string]uint64 `json:"received"`  // by message, without zeros; so are the next three
+	AnswerBytes  int64             `json:"answer_bytes"`
+	Lost         uint64            `json:"lost"`     // datagrams that the kernel dropped for want of room
+	Received     map[string]uint64 `json:"received"` // by message, without zeros; so are the next three
 	Sent         map[string]uint64 `json:"sent"`
 	Rejected     map[string]uint64 `json:"rejected"`
 	Events       map[string]uint64 `json:"events"`
@@ -57,7 +58,7 @@ func (s *Server) Snapshot() *Snapshot {
 	out := &Snapshot{
 		NodeID: s.cfg.Node.String(), Recovery: s.recovery.UTC(), Features: nameBits(s.cfg.Features, featureNames),
 		Sessions: s.sessions.Count(""), InFlight: s.inFlight.Load(), Queued: len(s.nodes), Requests: s.requests.size(),
-		Answers:  s.answers.size.Load(),
+		Answers: s.answers.size.Load(), AnswerBytes: s.answers.bytes.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{}, Events: map[string]uint64{},
 		Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
 	}
