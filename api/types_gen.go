@@ -722,9 +722,11 @@ type WorkerRow struct {
 	FlowInserts   uint64
 	FlowEvictions uint64
 	HandedOver    uint64
+	LongestUs     uint64
+	Stalls        uint64
 }
 
-const SizeofWorkerRow = 0x50
+const SizeofWorkerRow = 0x60
 
 type TotalRow struct {
 	In             uint64

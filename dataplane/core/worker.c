@@ -16,6 +16,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { STALL_MS = 10 }; // a walk that takes longer is counted
+
 static struct {
 	struct worker *worker[API_MAX_WORKERS];
 	pthread_t thread[API_MAX_WORKERS];
@@ -95,7 +97,7 @@ static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
 	int may_sleep = (engine_get()->flags & API_ENGINE_IDLE_SLEEP) != 0;
-	uint64_t last = rte_rdtsc(), busy_at = last;
+	uint64_t last = rte_rdtsc(), busy_at = last, stall = rte_get_tsc_hz() / 1000 * STALL_MS;
 
 	worker_current = w;
 	if (rte_thread_register() != 0)
@@ -108,6 +110,9 @@ static void *worker_main(void *arg)
 		// Everything that this walk read is behind us: the grace period's mark.
 		// Sequentially consistent, so that what the next walk reads is not read before control_synchronize() can see it.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
+		if (unlikely(now - last > w->longest_ticks))
+			w->longest_ticks = now - last;
+		w->stalls += now - last > stall;
 		if (work_done(w) != before) {
 			w->busy_ticks += now - last;
 			busy_at = now;
@@ -271,6 +276,8 @@ static void worker_rows(struct stats_sink *s, const char *key)
 			.flow_evictions = w->flow_evictions,
 			.handed_over = w->handed_over,
 			.sessions = w->sessions,
+			.longest_us = w->longest_ticks / (rte_get_tsc_hz() / US_PER_S),
+			.stalls = w->stalls,
 		};
 		stats_row(s, &row, sizeof(row));
 	}

@@ -113,6 +113,7 @@ var workers = []family[api.WorkerRow]{
 	counter("worker_handed_over_total", "Packets handed to another worker.", byWorker, func(r *api.WorkerRow) uint64 { return r.HandedOver }),
 	counter("worker_flow_inserts_total", "Flows inserted.", byWorker, func(r *api.WorkerRow) uint64 { return r.FlowInserts }),
 	counter("worker_flow_evictions_total", "Flows evicted.", byWorker, func(r *api.WorkerRow) uint64 { return r.FlowEvictions }),
+	counter("worker_stalls_total", "Walks of more than 10 ms, pauses of the machine among them.", byWorker, func(r *api.WorkerRow) uint64 { return r.Stalls }),
 	gauge("worker_flows", "Flows held.", byWorker, func(r *api.WorkerRow) uint64 { return r.Flows }),
 	gauge("worker_sessions", "Sessions that the worker owns.", byWorker, func(r *api.WorkerRow) uint64 { return r.Sessions }),
 }

@@ -236,12 +236,14 @@ type Worker struct {
 	FlowInserts   uint64 `json:"flow_inserts"`
 	FlowEvictions uint64 `json:"flow_evictions"`
 	HandedOver    uint64 `json:"handed_over"`
+	LongestUS     uint64 `json:"longest_us"`
+	Stalls        uint64 `json:"stalls"`
 }
 
 func newWorker(r *api.WorkerRow) Worker {
 	return Worker{
 		r.Worker, r.CPU, r.Walks, r.BusyTicks, r.IdleTicks, r.Packets, r.Sessions, r.Flows, r.FlowInserts, r.FlowEvictions,
-		r.HandedOver,
+		r.HandedOver, r.LongestUs, r.Stalls,
 	}
 }
 
@@ -256,6 +258,8 @@ var workerColumns = []column[Worker]{
 	num("INSERTS", func(w *Worker) uint64 { return w.FlowInserts }),
 	num("EVICTIONS", func(w *Worker) uint64 { return w.FlowEvictions }),
 	num("HANDED OVER", func(w *Worker) uint64 { return w.HandedOver }),
+	num("LONGEST us", func(w *Worker) uint64 { return w.LongestUS }),
+	num("STALLS", func(w *Worker) uint64 { return w.Stalls }),
 }
 
 // Path is one GTP-U peer.

@@ -217,9 +217,9 @@ no-route        3  No route to the destination.
 		{"punt", `[]`, `
 REASON  PACKETS  MEANING
 `},
-		{"worker", `[{"worker":0,"cpu":-1,"walks":0,"busy_ticks":100,"idle_ticks":300,"packets":10,"sessions":0,"flows":0,"flow_inserts":0,"flow_evictions":0,"handed_over":0}]`, `
-WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS  HANDED OVER
-     0  any    25.0       10          10.0         0      0        0          0            0
+		{"worker", `[{"worker":0,"cpu":-1,"walks":0,"busy_ticks":100,"idle_ticks":300,"packets":10,"sessions":0,"flows":0,"flow_inserts":0,"flow_evictions":0,"handed_over":0,"longest_us":0,"stalls":0}]`, `
+WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS  HANDED OVER  LONGEST us  STALLS
+     0  any    25.0       10          10.0         0      0        0          0            0           0       0
 `},
 		{"path", `[{"name":"upf","local":"192.0.2.1","peer":"","alive":true,"recovery":0,"echo_sent":0,"echo_received":0,"error_indications_sent":0,"error_indications_received":0}]`, `
 PATH  LOCAL      PEER  ALIVE  ECHO SENT  ECHO RECEIVED  ERRORS SENT  ERRORS RECEIVED
