@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
-CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck tidy size)
+CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck tidy score_card size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -29,13 +29,11 @@ over_files() {
 }
 
 lint_format() {
-	local file bad=0
-	while IFS= read -r file; do
-		clang-format --dry-run -Werror "$file" >/dev/null 2>&1 && continue
-		printf '%s: clang-format would change it (./dev lint --fix)\n' "$file"
-		bad=1
-	done < <(c_files)
-	return $bad
+	local output
+	output=$(c_files | over_files -P "$(jobs_count)" -n 50 clang-format --dry-run -Werror 2>&1) && return 0
+	sed -E 's/^([^:]*):[0-9].*\[-Wclang-format-violations\]$/\1: clang-format would change it (.\/dev lint --fix)/;
+		/^[[:space:]]/d' <<<"$output" | sort -u
+	return 1
 }
 
 # No blanks at the end of a line, no carriage returns, a newline at the end of the file. Test data may hold anything.
@@ -123,29 +121,15 @@ lint_staticcheck() {
 	! has_go || "$(staticcheck_path)" ./...
 }
 
-# clang-tidy over what changed since it last passed; its flags come from the build folder. A file is looked at again
-# when it, a header that it includes, or .clang-tidy is newer than its stamp.
+# clang-tidy over what changed since it last passed; its flags come from the build folder.
 lint_tidy() {
-	local todo
 	configure_release || return 1
-	todo=$(tidy_todo)
-	[[ -n $todo ]] || return 0
-	over_files -P "$(jobs_count)" -n 1 bash scripts/tidy.sh <<<"$todo"
+	scripts/tidy.py "$(jobs_count)"
 }
 
-# Prints the C files that need a look.
-tidy_todo() {
-	local file stamp newest_header
-	newest_header=$({
-		repo_files 'api/*.h' 'dataplane/*.h' 'traffic/*.h'
-		printf '.clang-tidy\n'
-	} | over_files ls -t | head -1)
-	c_files | grep '\.c$' | while IFS= read -r file; do
-		# Only what the build compiles has flags.
-		grep -qF "$file\"" build/compile_commands.json || continue
-		stamp=build/lint/$file.ok
-		[[ -f $stamp && $stamp -nt $file && $stamp -nt $newest_header ]] || printf '%s\n' "$file"
-	done
+# The score card has every row of its tables once, and each test that it or the table of features names is there.
+lint_score_card() {
+	scripts/score_card.py
 }
 
 # Only a report: long files and functions are worth a look, not a failure.

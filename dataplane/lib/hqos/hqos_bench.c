@@ -8,6 +8,7 @@
 //   hqos-bench [EAL options] [-- RUNS]
 #include "hqos/hqos.h"
 
+#include <assert.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_malloc.h>
@@ -103,6 +104,7 @@ static int by_value(const void *a, const void *b)
 
 static void report(struct setup *setup, uint32_t pipes, uint32_t length, int runs)
 {
+	assert(runs > 0);
 	qsort(setup->ticks, runs, sizeof(double), by_value);
 	printf("%-10s %6u pipes %4u B  median %6.1f  (%.1f .. %.1f)  refused %lu a run  memory %.1f MB\n", setup->name,
 		pipes, length, setup->ticks[runs / 2], setup->ticks[0], setup->ticks[runs - 1], setup->lost / runs,
