@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,5 +109,45 @@ func TestOnlyLoopbackUnlessAskedFor(t *testing.T) {
 		if l != nil && err == nil {
 			l.Close()
 		}
+	}
+}
+
+// Row M1 of the hostile inputs: what anybody may reach changes nothing.
+func TestMetricsAreReadOnly(t *testing.T) {
+	for _, test := range []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/metrics", 200}, {"HEAD", "/metrics", 200}, {"POST", "/metrics", 405}, {"DELETE", "/metrics", 405},
+		{"GET", "/", 404}, {"GET", "/v1/status", 404}, {"POST", "/v1/config/apply", 404}, {"GET", "/debug/pprof/", 404},
+	} {
+		w := httptest.NewRecorder()
+		Handler(sample, "0.1").ServeHTTP(w, httptest.NewRequest(test.method, test.path, nil))
+		if w.Code != test.status {
+			t.Errorf("%s %s: %d, not %d", test.method, test.path, w.Code, test.status)
+		}
+	}
+}
+
+// Row M4: the labels are those that have few values, whatever peers and subscribers send.
+func TestNoLabelGrows(t *testing.T) {
+	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version", "dataplane"}
+	families, err := Registry(sample, "0.1").Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := 0
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				labels++
+				if !slices.Contains(few, label.GetName()) {
+					t.Errorf("%s has the label %s", family.GetName(), label.GetName())
+				}
+			}
+		}
+	}
+	if labels == 0 {
+		t.Error("no labels at all")
 	}
 }

@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks docs/security.md and docs/features.md: every row of the hostile inputs is there once, and what a row names as its
+test exists: a script of test/ and the functions of its Python part, Go tests of a package, C test files. From the top."""
+
+import glob
+import os
+import re
+import sys
+
+ROWS = {"P": 34, "A": 13, "G": 27, "B": 17, "M": 5}
+faults = []
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def functions(pattern, definition):
+    """Names that files define: {name}."""
+    return {name for path in glob.glob(pattern, recursive=True) for name in re.findall(definition, read(path), re.M)}
+
+
+def row_ids(text):
+    """P1, P3–P5 -> P1 P3 P4 P5"""
+    out = []
+    for kind, number, last in re.findall(r"([PAGBM])(\d+)(?:–[PAGBM](\d+))?", text):
+        out += [f"{kind}{n}" for n in range(int(number), int(last or number) + 1)]
+    return out
+
+
+def table_rows(path):
+    """(line number, cells) of each row of the file's tables."""
+    for number, line in enumerate(read(path).splitlines(), 1):
+        if line.startswith("| ") or line.startswith("|---"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            if not set("".join(cells)) <= set("-:"):
+                yield number, cells
+
+
+def check_listed(where, path, definition, words):
+    """The functions named behind a file's name, as in "`upf` usage, idle"."""
+    listed = re.match(r" ([a-z_0-9, ]+?)(?= \(|[;:,]? *$|[;:]|, TS)", words)
+    known = functions(path, definition)
+    for word in listed.group(1).split(", ") if listed else []:
+        if word not in known:
+            faults.append(f"{where}: {path} has no function {word}")
+
+
+def check_tests(where, text):
+    """Looks for everything that the cell names; returns how many names it has."""
+    found = 0
+    for name, words in re.findall(r"`([^`]+)`([^`]*)", text):
+        script = glob.glob(f"test/*/{name}_test.sh")
+        if name.endswith((".c", ".go", ".sh", ".py")):
+            files = glob.glob(f"**/{name}", recursive=True)
+            if not files:
+                faults.append(f"{where}: no file {name}")
+            elif name.endswith(".c"):
+                check_listed(where, files[0], r"^\w[\w *]*\b(\w+)\(", words)
+            found += 1
+        elif script:
+            part = script[0].replace("_test.sh", ".py")
+            if os.path.exists(part):
+                check_listed(where, part, r"^def (\w+)", words)
+            found += 1
+        elif os.path.isdir(f"controlplane/internal/{name}"):
+            known = functions(f"controlplane/internal/{name}/*_test.go", r"^func (\w+)")
+            named = re.findall(r"\b(?:Test|Fuzz|Benchmark)\w+", words)
+            faults.extend(f"{where}: package {name} has no {word}" for word in named if word not in known)
+            found += len(named)
+        elif name.endswith("-fuzz"):
+            found += 1
+        elif re.fullmatch(r"[a-z0-9_]+", name):
+            faults.append(f"{where}: nothing of the tests is called {name}")
+    return found
+
+
+def check_card():
+    seen = []
+    same = 0
+    for number, cells in table_rows("docs/security.md"):
+        ids = row_ids(cells[0]) if re.match(r"[PAGBM]\d", cells[0]) else []
+        if not ids:
+            continue
+        where = f"docs/security.md:{number}: {cells[0]}"
+        seen += ids
+        if len(cells) != 4:
+            faults.append(f"{where}: {len(cells)} cells, not 4")
+            continue
+        verdict = cells[3][:1]
+        if verdict not in ("Y", "P", "N"):
+            faults.append(f"{where}: neither Y, P nor N")
+        count = check_tests(where, cells[2])
+        same = count or (same if cells[2].startswith("the same") else 0)
+        if verdict in ("Y", "P") and not same:
+            faults.append(f"{where}: {verdict}, and no test is named")
+    for kind, count in ROWS.items():
+        for n in range(1, count + 1):
+            times = seen.count(f"{kind}{n}")
+            if times != 1:
+                faults.append(f"docs/security.md: row {kind}{n} is there {times} times, not once")
+    for extra in sorted(set(seen) - {f"{k}{n}" for k, c in ROWS.items() for n in range(1, c + 1)}):
+        faults.append(f"docs/security.md: there is no row {extra}")
+
+
+def main():
+    check_card()
+    for number, cells in table_rows("docs/features.md"):
+        if len(cells) >= 3:
+            check_tests(f"docs/features.md:{number}: {cells[0]}", cells[2])
+    print("\n".join(faults), end="\n" if faults else "")
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
