@@ -35,13 +35,14 @@ static void fragment(struct frame *f, int family, uint32_t id, uint32_t offset, 
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 6 ? 0x86dd : 0x0800);
 }
 
-// 10^5 packets of which only the first fragment comes: at most max_fragments wait, and a second later none.
+// 10^5 packets of one source of which only the first fragment comes: at most its part of max_fragments wait, and a second later
+// none.
 static void never_completed(int family, uint32_t offset, uint32_t length)
 {
 	static struct frame f;
 	uint32_t limit = engine_get()->max_fragments;
 	struct api_total_row before;
-	uint64_t full = kit_reason("reassembly-full"), late = kit_reason("reassembly-timeout");
+	uint64_t full = kit_reason("reassembly-source"), late = kit_reason("reassembly-timeout");
 
 	kit_advance(2000003);
 	uint32_t buffers = kit_buffers_in_use();
@@ -62,10 +63,10 @@ static void never_completed(int family, uint32_t offset, uint32_t length)
 	kit_run();
 	assert_int_equal(all_out(), 0);
 	assert_true(kit_balance());
-	assert_true(kit_reason("reassembly-full") - full >= FLOOD - limit);
-	assert_int_equal(kit_reason("reassembly-full") - full + kit_totals().held, FLOOD);
+	assert_true(kit_reason("reassembly-source") - full >= FLOOD - limit);
+	assert_int_equal(kit_reason("reassembly-source") - full + kit_totals().held, FLOOD);
 	uint64_t held = kit_totals().held;
-	assert_true(held > limit / 2);
+	assert_in_range(held, 1, limit / 2); // of two workers, 16 each
 	kit_advance(2000003);
 	assert_int_equal(kit_totals().held, 0);
 	assert_int_equal(kit_reason("reassembly-timeout") - late, held);

@@ -796,7 +796,7 @@ static void g22_outer_fragments(void **state)
 	static struct frame f;
 
 	for (uint32_t v = UPF_UP; v <= SGW_DOWN; v <<= 1) {
-		uint64_t full = kit_reason("reassembly-full"), timeout = kit_reason("reassembly-timeout");
+		uint64_t full = kit_reason("reassembly-source"), timeout = kit_reason("reassembly-timeout");
 		uint32_t buffers = kit_buffers_in_use();
 
 		for (uint32_t i = 0; i < 10000; i++) {
@@ -810,7 +810,7 @@ static void g22_outer_fragments(void **state)
 		for (int s = 0; s < 4; s++)
 			kit_advance(1000003);
 		assert_int_equal(
-			kit_reason("reassembly-full") - full + kit_reason("reassembly-timeout") - timeout, 10000);
+			kit_reason("reassembly-source") - full + kit_reason("reassembly-timeout") - timeout, 10000);
 		assert_int_equal(kit_totals().held, 0);
 		assert_int_equal(kit_buffers_in_use(), buffers);
 		assert_true(kit_balance());

@@ -296,18 +296,19 @@ static void time_out(void **state)
 	world_balance();
 }
 
-// Row G22: a flood of first fragments takes max_fragments (64) places of each worker and no more; everything else goes on.
+// Row G22: a flood of first fragments from two sources takes each source's part of the 64 buffers and no more; everything else
+// goes on.
 static void flood(void **state)
 {
-	uint64_t full = kit_reason("reassembly-full"), late = kit_reason("reassembly-timeout");
+	uint64_t full = kit_reason("reassembly-source"), late = kit_reason("reassembly-timeout");
 	struct world_frame f;
 
 	for (uint32_t id = 0; id < 5000; id++) {
 		echo_pieces(&f, (int)(id & 1), 1300, 480, id);
 		world_receive("north", &piece[0]);
 	}
-	assert_in_range(waiting(), 2 * 16, 2 * 64);
-	assert_int_equal(kit_reason("reassembly-full") - full, 5000 - waiting());
+	assert_in_range(waiting(), 2 * 16, 2 * 2 * 16);
+	assert_int_equal(kit_reason("reassembly-source") - full, 5000 - waiting());
 	world_balance();
 	uint64_t held = waiting();
 	world_wait(1.2);
@@ -318,6 +319,58 @@ static void flood(void **state)
 	for (int i = 0; i < 3; i++)
 		world_receive("north", &piece[i]);
 	answered(&f, 0, 1300);
+	world_balance();
+}
+
+// Row G22: what counts are buffers, not packets: seven of the nine fragments of each packet, from many sources, hold all of the
+// limit and not seven times as much. A new packet still gets through, for the oldest goes.
+static void flood_of_many(void **state)
+{
+	uint64_t full = kit_reason("reassembly-full");
+	uint32_t before = kit_buffers_in_use();
+	struct world_frame f;
+
+	for (uint32_t id = 0; id < 2000; id++) {
+		char from[32];
+
+		snprintf(from, sizeof(from), "10.1.0.%u", 10 + id % 200);
+		uint8_t *ip = world_plain(&f, "north", from, ours[0], 64, 1300, 0);
+		assert_int_equal(cut(piece, &f, ip, 152, id), 9);
+		for (int i = 0; i < 7; i++)
+			world_receive("north", &piece[i]);
+		assert_in_range(kit_buffers_in_use() - before, 1, 64);
+	}
+	assert_in_range(waiting(), 32, 64);
+	assert_int_equal(kit_reason("reassembly-full") - full, 2000 * 7 - waiting());
+	world_balance();
+	echo_pieces(&f, 0, 1300, 480, 1);
+	for (int i = 0; i < 3; i++)
+		world_receive("north", &piece[i]);
+	answered(&f, 0, 1300);
+	world_wait(1.2);
+	assert_int_equal(kit_buffers_in_use(), before);
+	world_balance();
+}
+
+// One source at its share pushes out its own fragments and nobody else's.
+static void share_of_a_source(void **state)
+{
+	uint64_t source = kit_reason("reassembly-source"), full = kit_reason("reassembly-full");
+	struct world_frame f, first;
+
+	echo_pieces(&first, 1, 1300, 480, 7);
+	struct world_frame rest[2] = {piece[1], piece[2]};
+	world_receive("north", &piece[0]);
+	for (uint32_t id = 0; id < 500; id++) {
+		echo_pieces(&f, 0, 1300, 480, id);
+		world_receive("north", &piece[0]);
+	}
+	assert_in_range(kit_reason("reassembly-source") - source, 500 - 2 * 16, 499);
+	assert_int_equal(kit_reason("reassembly-full"), full);
+	kit_clear();
+	world_receive("north", &rest[0]);
+	world_receive("north", &rest[1]);
+	answered(&first, 1, 1300);
 	world_balance();
 }
 
@@ -451,6 +504,8 @@ int main(void)
 		cmocka_unit_test_setup(fragmented_tunnel, world_fresh),
 		cmocka_unit_test_setup(time_out, world_fresh),
 		cmocka_unit_test_setup(flood, world_fresh),
+		cmocka_unit_test_setup(flood_of_many, world_fresh),
+		cmocka_unit_test_setup(share_of_a_source, world_fresh),
 		cmocka_unit_test_setup(conflicts, world_fresh),
 		cmocka_unit_test_setup(malformed, world_fresh),
 		cmocka_unit_test_setup(random_fragments, world_fresh),

@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node reassembly: fragments addressed to us wait here for their siblings and go back to ip-input as one packet.
 //
-// Each worker has its own rte_ip_frag table (what the library does and what it leaves to us is in README.md). Time is
-// worker.now. Every fragment waits as `held`; the packet that they make counts as one of them, the others as `merged`.
+// Each worker has its own table (datagram.h). Time is worker.now. Every fragment waits as `held`; the packet that they make counts
+// as one of them, the others as `merged`.
 #include "core/control.h"
 #include "core/hold.h"
 #include "core/node.h"
 #include "core/object.h"
+#include "fragment/datagram.h"
 #include "fragment/fragment.h"
 #include "wire/checksum.h"
 #include "wire/ip.h"
 #include <errno.h>
-#include <rte_ip_frag.h>
-#include <rte_log.h>
 
 DROP_REASON(timed_out, "reassembly-timeout", "a fragment whose siblings did not all arrive within a second")
-DROP_REASON(table_full, "reassembly-full", "a fragment of a new packet while engine max_fragments packets were waiting")
+DROP_REASON(share_full, "reassembly-full",
+	"fragments held all buffers that engine max_fragments gives them: those of the oldest packet made room")
+DROP_REASON(source_full, "reassembly-source",
+	"fragments of one source held a quarter of those buffers: those of its oldest packet made room")
 DROP_REASON(
-	conflict, "reassembly-overlap", "fragments of one packet that overlap, leave a hole, or are more than eight")
+	conflict, "reassembly-overlap", "fragments of one packet that overlap, pass its end, or are more than eight")
 DROP_REASON(broken, "reassembly-malformed",
 	"a fragment that is empty, not a multiple of 8 bytes, past 65535 bytes, or behind other extension headers")
 
 #define TIMEOUT_MS 1000
-#define BUCKET 8
+// Packets given up in one visit of a node because their time is over, the rest in the next: a stream between two nodes of
+// rte_graph holds 65535 packets, and one more ends the process.
+#define EXPIRE_VISIT 512
 
 enum { TO_INPUT, DROP, EDGES };
 
@@ -30,33 +34,20 @@ HOLDER(reassembly_holder, "reassembly", max_fragments)
 
 // Made by the control thread before the first walk, then used by one worker each.
 static struct reassembly {
-	struct rte_ip_frag_tbl *table;
-	struct rte_ip_frag_death_row dead; // what the library gave up; empty between two calls
-	uint64_t waiting; // fragments in the table
+	struct datagrams *table;
 	uint64_t next_check; // of time-outs, ticks
 } __rte_cache_aligned tables[API_MAX_WORKERS];
-
-// While a fragment waits, tells its first segment from the others, so that a chain of fragments can be counted.
-struct reassembly_view {
-	uint32_t head;
-};
-PACKET_VIEW(reassembly_view)
 
 static uint16_t resume; // edge of handover-rx that leads here
 
 static int start(const struct api_engine *engine)
 {
-	uint64_t timeout = rte_get_tsc_hz() * TIMEOUT_MS / 1000;
-	uint32_t buckets = rte_align32pow2(RTE_MAX(engine->max_fragments / BUCKET * 2, 2u));
-
-	rte_log_set_level(RTE_LOGTYPE_USER1, RTE_LOG_WARNING); // the library tells the size of each table
 	for (uint32_t i = 0; i < engine->workers && i < API_MAX_WORKERS; i++) {
-		if (engine->max_fragments == 0 || tables[i].table != NULL)
+		if (reassembly_holder.share == 0 || tables[i].table != NULL)
 			continue;
-		tables[i].table = rte_ip_frag_table_create(
-			buckets, BUCKET, RTE_MAX(engine->max_fragments, 1u), timeout, SOCKET_ID_ANY);
+		tables[i].table = datagrams_create(reassembly_holder.share);
 		if (tables[i].table == NULL)
-			return object_error(ENOMEM, "no memory for %u packets under reassembly", engine->max_fragments);
+			return object_error(ENOMEM, "no memory for %u buffers under reassembly", engine->max_fragments);
 	}
 	return 0;
 }
@@ -69,57 +60,61 @@ RTE_INIT(reassembly_module)
 
 // ---- accounting ------------------------------------------------------------------------------------------------------
 
-static void mark_heads(struct rte_mbuf *m)
+static void count_in(struct worker *w, struct datagrams *t, uint32_t source, const struct rte_mbuf *m)
 {
-	for (struct rte_mbuf *s = m; s != NULL; s = s->next)
-		reassembly_view_of(s)->head = s == m;
+	hold_add(w, &reassembly_holder, m->nb_segs);
+	t->source[source].buffers += m->nb_segs;
+	w->held++;
 }
 
-static uint32_t count_heads(struct rte_mbuf *m)
+static void count_out(struct worker *w, struct datagrams *t, uint32_t source, const struct rte_mbuf *m)
 {
-	uint32_t n = 0;
-
-	for (struct rte_mbuf *s = m; s != NULL; s = s->next)
-		n += reassembly_view_of(s)->head;
-	return n;
+	hold_give(w, &reassembly_holder, m->nb_segs);
+	t->source[source].buffers -= m->nb_segs;
+	w->held--;
 }
 
-static void leave_table(struct worker *w, struct reassembly *r, uint32_t fragments)
+static void give_up(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct datagrams *t,
+	struct datagram *d, const struct reason *why)
 {
-	r->waiting -= fragments;
-	w->held -= fragments;
-}
+	for (uint8_t i = 0; i < d->pieces; i++) {
+		struct rte_mbuf *m = d->piece[i].m;
 
-// Sends what the library gave up to `drop`. An mbuf there may be a chain of several fragments; drop counts one of them.
-static void bury(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct reassembly *r,
-	const struct reason *why)
-{
-	for (uint32_t i = 0; i < r->dead.cnt; i++) {
-		struct rte_mbuf *m = r->dead.row[i];
-		uint32_t fragments = count_heads(m);
-		leave_table(w, r, fragments);
-		w->dropped += fragments - 1;
-		w->reason[why->id] += fragments - 1;
+		count_out(w, t, d->source, m);
 		rte_node_enqueue_x1(graph, node, packet_leave(m, why, DROP), m);
 	}
-	r->dead.cnt = 0;
+	datagram_remove(t, d);
 }
 
-static void expire(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct reassembly *r)
+static void expire(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct datagrams *t)
 {
-	uint32_t dead;
+	uint64_t longest = w->tsc_hz * TIMEOUT_MS / 1000;
+	struct datagram *d;
 
-	do { // a full death row stops the library; the table is finite, so this ends
-		rte_ip_frag_table_del_expired_entries(r->table, &r->dead, w->now);
-		dead = r->dead.cnt;
-		bury(graph, node, w, r, &timed_out);
-	} while (dead > 0);
+	for (int i = 0; i < EXPIRE_VISIT && (d = datagram_oldest(t)) != NULL && w->now - d->since > longest; i++)
+		give_up(graph, node, w, t, d, &timed_out);
+}
+
+// Room for `buffers` of the source: the oldest goes, of the source where its own share is used, else of all. 0 when there can be
+// none.
+static int make_room(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct datagrams *t,
+	uint32_t source, uint32_t buffers)
+{
+	struct datagram *d;
+
+	if (buffers > RTE_MIN(t->source_share, (uint32_t)HOLD_RING_CHAIN))
+		return 0;
+	while (t->source[source].buffers + buffers > t->source_share && (d = datagram_oldest_of(t, source)) != NULL)
+		give_up(graph, node, w, t, d, &source_full);
+	while (hold_room(w, &reassembly_holder) < buffers && (d = datagram_oldest(t)) != NULL)
+		give_up(graph, node, w, t, d, &share_full);
+	return 1;
 }
 
 // ---- reassembly ------------------------------------------------------------------------------------------------------
 
-// Checks what the library takes for granted. Sets l2_len and l3_len, which it reads. 0 when the fragment is broken.
-static int prepare(struct rte_mbuf *m, struct ip_info *info)
+// Checks the fragment and finds its place: l2_len and l3_len are the bytes before its data. 0 when it is broken.
+static int prepare(struct rte_mbuf *m, struct ip_info *info, struct piece *piece)
 {
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
@@ -134,12 +129,14 @@ static int prepare(struct rte_mbuf *m, struct ip_info *info)
 		header = (p[0] & 15) * 4u;
 		offset = (load16(p + 6) & 0x1fffu) * 8;
 	} else {
-		// The library looks for the fragment header right behind the IPv6 header only.
+		// Only right behind the IPv6 header.
 		if (p[6] != IP_PROTOCOL_FRAGMENT)
 			return 0;
 		header = IP6_HEADER + 8;
 		offset = load16(p + IP6_HEADER + 2) & 0xfff8u;
 	}
+	if (pkt->l3 + header > available)
+		return 0;
 	size = info->length - header;
 	if (size == 0 || (info->fragment & IP_FRAGMENT_MORE && size % 8 != 0))
 		return 0;
@@ -149,34 +146,8 @@ static int prepare(struct rte_mbuf *m, struct ip_info *info)
 		return 0;
 	m->l2_len = pkt->l3;
 	m->l3_len = header;
+	*piece = (struct piece){.m = m, .offset = offset, .length = size};
 	return 1;
-}
-
-static struct rte_mbuf *add(struct worker *w, struct reassembly *r, struct rte_mbuf *m, const struct ip_info *info)
-{
-	uint8_t *p = rte_pktmbuf_mtod_offset(m, uint8_t *, m->l2_len);
-
-	if (info->version == 4)
-		return rte_ipv4_frag_reassemble_packet(r->table, &r->dead, m, w->now, (struct rte_ipv4_hdr *)p);
-	return rte_ipv6_frag_reassemble_packet(r->table, &r->dead, m, w->now, (struct rte_ipv6_hdr *)p,
-		(struct rte_ipv6_fragment_ext *)(p + IP6_HEADER));
-}
-
-// The whole packet: the library moved IPv6 headers and left the IPv4 checksum 0.
-static void finish(struct worker *w, struct reassembly *r, struct rte_mbuf *m)
-{
-	uint32_t fragments = count_heads(m);
-	struct packet *pkt = packet_of(m);
-	uint8_t *p = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
-
-	leave_table(w, r, fragments);
-	w->merged += fragments - 1;
-	pkt->fragment = 0;
-	pkt->length = rte_pktmbuf_pkt_len(m) - pkt->l3;
-	if (p[0] >> 4 == 4) {
-		uint16_t sum = checksum_finish(checksum_add(0, p, (p[0] & 15) * 4u));
-		memcpy(p + 10, &sum, 2);
-	}
 }
 
 // Fragments of one packet may reach different workers (later ones have no ports for the NIC to hash), so all go to the one
@@ -190,46 +161,100 @@ static uint32_t owner_of(const uint8_t *p, const struct ip_info *info)
 	return (uint32_t)(sum * 0x9e3779b97f4a7c15ull >> 32) % worker_count();
 }
 
-static void take(
-	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct reassembly *r, struct rte_mbuf *m)
+// RFC 791 §3.2 and RFC 8200 §4.5: what the fragments of one packet have in common.
+static void key_of(struct datagram_key *key, const uint8_t *p, const struct ip_info *info)
 {
-	struct rte_mbuf *whole;
+	uint32_t size = info->version == 4 ? 4 : 16;
+
+	memset(key, 0, sizeof(*key));
+	memcpy(key->source, info->source, size);
+	memcpy(key->destination, info->destination, size);
+	key->version = info->version;
+	key->protocol = info->version == 4 ? p[9] : 0;
+	key->id = info->version == 4 ? load16(p + 4) : load32(p + IP6_HEADER + 4);
+}
+
+// All pieces are here. The packet goes on, or all of them are dropped.
+static void finish(
+	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct datagrams *t, struct datagram *d)
+{
+	struct rte_mbuf *m;
+
+	for (uint8_t i = 0; i < d->pieces; i++)
+		count_out(w, t, d->source, d->piece[i].m);
+	m = datagram_join(d);
+	w->merged += d->pieces - 1;
+	datagram_remove(t, d);
+	struct packet *pkt = packet_of(m);
+	pkt->fragment = 0;
+	pkt->length = rte_pktmbuf_pkt_len(m) - pkt->l3;
+	rte_node_enqueue_x1(graph, node, TO_INPUT, m);
+}
+
+static void wait(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct datagrams *t,
+	const struct datagram_key *key, const struct piece *piece, int more)
+{
+	uint32_t source = datagram_source(t, key);
+	struct datagram *d;
+
+	if (!make_room(graph, node, w, t, source, piece->m->nb_segs)) {
+		rte_node_enqueue_x1(graph, node, packet_leave(piece->m, &source_full, DROP), piece->m);
+		return;
+	}
+	d = datagram_find(t, key);
+	if (d == NULL)
+		d = datagram_new(t, key, w->now); // one for each buffer of the share, so there is one
+	if (d == NULL || !datagram_add(d, piece, more)) {
+		rte_node_enqueue_x1(graph, node, packet_leave(piece->m, &conflict, DROP), piece->m);
+		if (d != NULL)
+			give_up(graph, node, w, t, d, &conflict);
+		return;
+	}
+	count_in(w, t, source, piece->m);
+	if (!datagram_complete(d))
+		return;
+	// RFC 791 §3.1: the total length has 16 bits, and the first header may be longer than the last.
+	if (d->piece[0].m->l3_len + d->total > UINT16_MAX)
+		give_up(graph, node, w, t, d, &conflict);
+	else
+		finish(graph, node, w, t, d);
+}
+
+static void take(
+	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct datagrams *t, struct rte_mbuf *m)
+{
+	struct datagram_key key;
+	struct piece piece;
 	struct ip_info info;
 
-	if (!prepare(m, &info)) {
+	if (!prepare(m, &info, &piece)) {
 		rte_node_enqueue_x1(graph, node, packet_leave(m, &broken, DROP), m);
 		return;
 	}
-	uint32_t owner = owner_of(rte_pktmbuf_mtod_offset(m, const uint8_t *, m->l2_len), &info);
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, m->l2_len);
+	uint32_t owner = owner_of(p, &info);
 	if (owner != w->id) {
 		worker_hand_over(w, owner, resume, m);
 		return;
 	}
-	mark_heads(m);
-	w->held++;
-	r->waiting++;
-	whole = add(w, r, m, &info);
-	if (whole != NULL) {
-		finish(w, r, whole);
-		rte_node_enqueue_x1(graph, node, TO_INPUT, whole);
-	}
-	// Time-outs were taken out before, so the new fragment alone on the death row means: no room for it.
-	bury(graph, node, w, r, r->dead.cnt == 1 && r->dead.row[0] == m ? &table_full : &conflict);
+	key_of(&key, p, &info);
+	wait(graph, node, w, t, &key, &piece, info.fragment & IP_FRAGMENT_MORE);
 }
 
 static uint16_t process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
-	struct reassembly *r = &tables[w->id];
+	struct datagrams *t = tables[w->id].table;
 
+	if (t != NULL)
+		expire(graph, node, w, t);
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = objs[i];
-		if (unlikely(r->table == NULL)) {
-			rte_node_enqueue_x1(graph, node, packet_leave(m, &table_full, DROP), m);
-			continue;
-		}
-		expire(graph, node, w, r);
-		take(graph, node, w, r, m);
+
+		if (likely(t != NULL))
+			take(graph, node, w, t, m);
+		else
+			rte_node_enqueue_x1(graph, node, packet_leave(m, &share_full, DROP), m);
 	}
 	return n;
 }
@@ -249,10 +274,13 @@ static uint16_t age(struct rte_graph *graph, struct rte_node *node, void **objs,
 	struct worker *w = worker_self();
 	struct reassembly *r = &tables[w->id];
 
-	if (likely(r->waiting == 0) || w->now < r->next_check)
+	if (r->table == NULL || likely(datagram_oldest(r->table) == NULL) || w->now < r->next_check)
 		return 0;
-	r->next_check = w->now + w->tsc_hz / 100;
-	expire(graph, node, w, r);
+	expire(graph, node, w, r->table);
+	struct datagram *d = datagram_oldest(r->table);
+	// Those whose time is over but did not fit into this visit: in the next walk.
+	if (d == NULL || w->now - d->since <= w->tsc_hz * TIMEOUT_MS / 1000)
+		r->next_check = w->now + w->tsc_hz / 100;
 	return 0;
 }
 

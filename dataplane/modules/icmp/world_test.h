@@ -44,14 +44,9 @@ static inline void world_session(
 	kit_put_session(name, &k);
 }
 
-// Limits: 1000 ICMP errors and echo replies a second.
-static inline void world_start(uint32_t workers)
+static inline void world_start_with(const struct api_engine *e)
 {
-	struct api_engine e = kit_engine();
-
-	e.workers = workers;
-	e.icmp_error_rate = e.echo_rate = 1000;
-	kit_start(&e);
+	kit_start(e);
 	kit_begin();
 	kit_port("north", API_ROLE_CORE);
 	kit_port("south", API_ROLE_CORE);
@@ -73,6 +68,16 @@ static inline void world_start(uint32_t workers)
 		exit(1);
 	}
 	kit_run();
+}
+
+// Limits: 1000 ICMP errors and echo replies a second.
+static inline void world_start(uint32_t workers)
+{
+	struct api_engine e = kit_engine();
+
+	e.workers = workers;
+	e.icmp_error_rate = e.echo_rate = 1000;
+	world_start_with(&e);
 }
 
 // Moves the clock in steps, as time does.
