@@ -156,7 +156,9 @@ def redirect(w):
     """TREU: an HTTP client that talks to any server gets 302 and the place."""
     url = b"http://portal.test/pay"
     information = ie(38, b"\x02" + struct.pack(">H", len(url)) + url)
-    rules = pdr_up(1, fteid(0x2201), "10.45.22.1") + pdr_down(2, "10.45.22.1") + far_down(teid=0xa201)
+    rules = with_links(pdr_up(1, fteid(0x2201), "10.45.22.1") + pdr_down(2, "10.45.22.1"), u32(81, 1)) + far_down(teid=0xa201)
+    rules += group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\1"))  # volume, reported with the deletion
+    sent = []  # bytes of IP packets, up and down
     answer = open_session(w, 22, rules + group(3, u32(108, 1), u8(44, 2), group(4, u8(42, 1), instance("internet"), information)), "redirection")
     if answer is None:
         return
@@ -164,10 +166,14 @@ def redirect(w):
     def say(tcp):
         gtpu = GTP_U_Header(teid=0x2201, gtp_type=255) / GTPPDUSessionContainer(type=1, QFI=9)
         inner = IP(src="10.45.22.1", dst="192.0.2.80") / tcp
+        sent.append((len(inner), 0))
         w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3) / UDP(sport=2152, dport=2152) / gtpu / inner)
 
     def heard(test, what):
         found = w.gnb.receive(lambda d: d[42 - 8:42 - 4] == b"\x08\x68\x08\x68" and test(tcp_of(d)), 1, what)
+        if found:
+            inner = found[0].find(n4.ip4("192.0.2.80") + n4.ip4("10.45.22.1")) - 12
+            sent.append((0, struct.unpack(">H", found[0][inner + 2:inner + 4])[0]))
         return tcp_of(found[0]) if found else TCP()
 
     def tcp_of(frame):
@@ -180,7 +186,8 @@ def redirect(w):
     say(TCP(sport=33000, dport=80, flags="PA", seq=1001, ack=syn.seq + 1) / Raw(b"GET /news HTTP/1.1\r\nHost: news.test\r\n\r\n"))
     text = bytes(heard(lambda t: len(bytes(t.payload)) > 20, "an HTTP answer").payload)
     check(text.startswith(b"HTTP/1.1 302") and b"Location: " + url in text, f"the answer: {text!r}")
-    w.delete(answer.seid, "deletion of the redirection")
+    measured = volumes(w.delete(answer.seid, "deletion of the redirection").ies[79][0])[0]
+    equal("volume of redirected HTTP (clause 5.2.2.2)", list(measured[1:3]), [sum(n) for n in zip(*sent)])
 
 
 def paging(w):

@@ -17,7 +17,6 @@ static_assert((int)EDGE_IP == API_OUTER_NONE && (int)EDGE_GTPU == API_OUTER_GTPU
 
 DROP_REASON(drop_uplink, "policer-uplink", "the uplink policer drops packets of this colour")
 DROP_REASON(drop_downlink, "policer-downlink", "the downlink policer drops packets of this colour")
-DROP_REASON(drop_quota, "usage-quota", "a quota of a URR is used up (TS 29.244 §5.2.2.2)")
 
 static void remark(struct rte_mbuf *m, uint8_t dscp)
 {
@@ -101,43 +100,21 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 	return 1;
 }
 
-// One quota used up stops the packet for all of them, and none counts it.
-static int quotas_left(const struct rule *r, const struct rule_match *m)
-{
-	if (r->urr != RULE_NONE && usage_blocked(r->urr))
-		return 0;
-	for (uint8_t i = 0; i < m->urrs; i++)
-		if (usage_blocked(m->urr[i]))
-			return 0;
-	return 1;
-}
-
-static void count_all(
-	struct worker *w, const struct rule *r, const struct rule_match *m, uint32_t length, int uplink, int before_qos)
-{
-	if (r->urr != RULE_NONE && !before_qos)
-		usage_add(w, r->urr, length, uplink);
-	for (uint8_t i = 0; i < m->urrs; i++)
-		if (usage_measures_before_qos(m->urr[i]) == before_qos)
-			usage_add(w, m->urr[i], length, uplink);
-}
-
 static __rte_noinline rte_edge_t run_more(
 	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct reason *reason, int uplink)
 {
-	const struct rule_match *match = &session_pools.match[rule_index(r)];
 	struct rule_state *s = rule_state_of(r);
 	uint32_t length = packet_of(m)->length;
 
-	if (!quotas_left(r, match))
-		return packet_leave(m, &drop_quota, EDGE_DROP);
-	count_all(w, r, match, length, uplink, 1);
+	if (usage_rule_blocked(r))
+		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
+	usage_rule_add(w, r, length, uplink, 1);
 	if (!police_all(w, m, r, s)) {
 		s->policed++;
 		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
-	count_all(w, r, match, length, uplink, 0);
+	usage_rule_add(w, r, length, uplink, 0);
 	s->forwarded.packets++;
 	s->forwarded.bytes += length;
 	return r->outer;
@@ -160,7 +137,7 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
-		return packet_leave(m, &drop_quota, EDGE_DROP);
+		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
 	forwarded->packets++;
 	forwarded->bytes += length;
 	return r->outer;

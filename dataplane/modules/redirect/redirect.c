@@ -6,6 +6,7 @@
 #include "core/object.h"
 #include "redirect/http.h"
 #include "session/far_more.h"
+#include "usage/usage.h"
 #include <errno.h>
 #include <rte_ip.h>
 #include <sys/random.h>
@@ -15,17 +16,9 @@ DROP_REASON(drop_answered, "redirect-answered", "a packet of a redirected HTTP c
 DROP_REASON(drop_silent, "redirect-silent", "a packet of a redirected HTTP connection that needs no answer")
 DROP_REASON(drop_strange, "redirect-strange",
 	"TCP to port 80 that is no HTTP request of a connection that was answered, or has a wrong checksum")
-DROP_REASON(
-	drop_no_way, "redirect-no-way", "the session has no downlink FAR that forwards, by which the answer could go")
+DROP_REASON(drop_no_way, "redirect-no-way", "the session has no FAR that leads to the UE, by which the answer could go")
 
-// The first ones are values of enum api_outer.
-enum {
-	EDGE_GTPU = API_OUTER_GTPU,
-	EDGE_ENDPOINT = API_OUTER_ENDPOINT,
-	EDGE_UDP = API_OUTER_UDP,
-	EDGE_DROP = 0,
-	EDGE_COUNT = 4
-};
+enum { EDGE_ANSWER, EDGE_DROP, EDGE_COUNT };
 
 static struct http_key key;
 
@@ -50,15 +43,40 @@ static void prepare(struct rte_mbuf *reply, const struct ip_info *info, const st
 	*session_view_of(reply) = (struct session_view){.rule = (struct rule *)(uintptr_t)r, .qfi = r->qfi};
 }
 
-// Sends the answer back to the UE, past the policers: it is no traffic of the network's. Returns the reason to drop the request.
-static const struct reason *answer(struct rte_graph *graph, struct rte_node *node, struct worker *w,
-	const struct rule *r, const struct ip_info *info, const uint8_t *bytes, uint32_t length)
+// The rule that answers go by: the FAR that redirects, where it leads to the UE itself, else the session's downlink rule. NULL: none.
+static const struct rule *way(const struct rule *r, const struct far_more *more)
 {
 	const struct rule *down = session_downlink_rule(r);
 
-	if (down == NULL || !(down->flags & RULE_FORWARD) || down->outer == API_OUTER_NONE || down->outer >= EDGE_COUNT)
-		return &drop_no_way;
-	struct rte_mbuf *reply = packet_originate(w);
+	if (more->leads_back)
+		return r;
+	if (down == NULL || (down->flags & (RULE_FORWARD | RULE_GATE_CLOSED | RULE_REDIRECT)) != RULE_FORWARD)
+		return NULL;
+	return down;
+}
+
+// What the redirection serves is traffic of its PDR: it counts as the policer nodes count (TS 29.244 §5.2.2.2).
+static const struct reason *counted(struct worker *w, struct rte_mbuf *m, const struct reason *why)
+{
+	uint32_t length = packet_of(m)->length;
+	struct rule *r = session_view_of(m)->rule;
+	struct rule_counts *forwarded = rule_counts_of(r);
+
+	usage_rule_add(w, r, length, 1, 1);
+	usage_rule_add(w, r, length, 1, 0);
+	forwarded->packets++;
+	forwarded->bytes += length;
+	return why;
+}
+
+// Sends the answer to the UE, as any downlink packet of the rule. Returns the reason to drop the request.
+static const struct reason *answer(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m,
+	const struct ip_info *info, const uint8_t *bytes, uint32_t length)
+{
+	const struct rule *r = session_view_of(m)->rule;
+	const struct rule *down = way(r, far_more_of(r));
+	struct rte_mbuf *reply = down == NULL ? NULL : packet_originate(w);
+
 	if (reply == NULL)
 		return &drop_no_way;
 	prepare(reply, info, down, length);
@@ -68,8 +86,8 @@ static const struct reason *answer(struct rte_graph *graph, struct rte_node *nod
 		return &drop_no_way;
 	}
 	memcpy(to, bytes, length);
-	rte_node_enqueue_x1(graph, node, down->outer, reply);
-	return &drop_answered;
+	rte_node_enqueue_x1(graph, node, EDGE_ANSWER, reply);
+	return counted(w, m, &drop_answered);
 }
 
 static const struct reason *redirected(
@@ -87,9 +105,11 @@ static const struct reason *redirected(
 	struct http_server server = {.key = key, .location = more->location, .location_length = more->location_length};
 	switch (http_answer(&server, rte_pktmbuf_mtod(m, const uint8_t *), readable, &info, bytes, &length)) {
 	case HTTP_ANSWERED:
-		return checksum_ok(m, &info) ? answer(graph, node, w, r, &info, bytes, length) : &drop_strange;
+		if (!checksum_ok(m, &info))
+			return &drop_strange;
+		return usage_rule_blocked(r) ? usage_quota_reason() : answer(graph, node, w, m, &info, bytes, length);
 	case HTTP_SILENT:
-		return &drop_silent;
+		return usage_rule_blocked(r) ? usage_quota_reason() : counted(w, m, &drop_silent);
 	case HTTP_STRANGE:
 		return &drop_strange;
 	default:
@@ -113,10 +133,7 @@ static struct rte_node_register redirect_node = {
 	.name = "redirect",
 	.process = redirect,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_DROP] = "drop",
-		[EDGE_GTPU] = "gtpu-encap",
-		[EDGE_ENDPOINT] = "access-encap",
-		[EDGE_UDP] = "udp-encap"},
+	.next_nodes = {[EDGE_ANSWER] = "policer-downlink", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(redirect_node)
 

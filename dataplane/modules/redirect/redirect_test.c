@@ -114,6 +114,117 @@ static void connection(void **state)
 	}
 }
 
+// ---- usage -----------------------------------------------------------------------------------------------------------
+
+static void session_with(uint64_t quota, uint16_t flags)
+{
+	struct kit_mobile *k = upf_session(1);
+	struct api_far_more *more = kit_far_more(k, &k->far[0]);
+
+	more->redirect = API_REDIRECT_URL;
+	strcpy(more->redirect_to, URL);
+	struct api_urr *u = kit_urr(k, 1);
+	u->flags = flags | (quota ? API_URR_HAS_VOLUME_QUOTA : 0);
+	u->volume_quota[API_TOTAL] = quota;
+	kit_pdr_urr(&k->pdr[0], 1);
+	kit_pdr_urr(&k->pdr[1], 1);
+	put("s1", k);
+}
+
+static void counts_are(uint64_t up, uint64_t up_packets, uint64_t down, uint64_t down_packets)
+{
+	uint32_t rows;
+	const struct api_urr_row *row = kit_rows(API_TABLE_URR, "s1", sizeof(*row), &rows);
+
+	assert_int_equal(rows, 1);
+	assert_int_equal(row->bytes[API_UPLINK], up);
+	assert_int_equal(row->packets[API_UPLINK], up_packets);
+	assert_int_equal(row->bytes[API_DOWNLINK], down);
+	assert_int_equal(row->packets[API_DOWNLINK], down_packets);
+	struct api_session_row s = kit_session_row("s1");
+	assert_int_equal(s.uplink_bytes, up);
+	assert_int_equal(s.downlink_bytes, down);
+}
+
+// TS 29.244 §5.2.2.2, to the byte: the UE's packets that the redirection serves, and its answers; not what it drops.
+static void usage_is_counted(void **state)
+{
+	static const char get[] = "GET / HTTP/1.1\r\n\r\n";
+	static const uint16_t measured[] = {0, API_URR_BEFORE_QOS};
+	static struct frame f;
+	uint32_t data;
+
+	for (int i = 0; i < 4; i++) {
+		int six = i & 1;
+		uint64_t header = six ? 60 : 40, up = header;
+
+		gone("s1");
+		session_with(0, measured[i / 2]);
+		segment(&f, six, 1000, 0, SYN, "", 0);
+		send_frame("ran", &f);
+		uint32_t ours = load32(answered(six, &data) + 4);
+		uint64_t down = kit_frame("ran", 0)->length - 50;
+		counts_are(up, 1, down, 1);
+		segment(&f, six, 1001, ours + 1, ACK, "", 0);
+		send_frame("ran", &f);
+		counts_are(up += header, 2, down, 1);
+		segment(&f, six, 1001, ours + 1, ACK, get, 0);
+		send_frame("ran", &f);
+		answered(six, &data);
+		down += kit_frame("ran", 0)->length - 50;
+		counts_are(up += header + strlen(get), 3, down, 2);
+		segment(&f, six, 1001, ours + 1, ACK, get, 1);
+		expect_drop("ran", &f, "redirect-strange");
+		expect_drop("ran", uplink_of(&f, client[six], server[six], 0x101, 0xff), "redirect-not-http");
+		counts_are(up, 3, down, 2);
+	}
+}
+
+// A quota that is used up stops the request, and with it the answer; one that the request uses up stops the answer.
+static void quota_stops(void **state)
+{
+	static struct frame f;
+
+	segment(&f, 0, 1000, 0, SYN, "", 0);
+	gone("s1");
+	session_with(40, 0);
+	uint64_t stopped = kit_reason("usage-quota");
+	send_frame("ran", &f);
+	assert_int_equal(all_out(), 0);
+	assert_int_equal(kit_reason("usage-quota") - stopped, 1);
+	counts_are(40, 1, 0, 0);
+	expect_drop("ran", &f, "usage-quota");
+	counts_are(40, 1, 0, 0);
+	gone("s1");
+	session_with(0, 0);
+}
+
+// A quota FAR that redirects: neither direction of the session forwards now, and the FAR itself has the way to the UE.
+static void by_its_own_tunnel(void **state)
+{
+	struct kit_mobile *k = upf_session(1);
+	static struct frame f;
+	uint32_t data;
+
+	struct api_far_more *more = kit_far_more(k, &k->far[0]);
+	more->redirect = API_REDIRECT_URL;
+	strcpy(more->redirect_to, URL);
+	k->pdr[1].far = 1;
+	gone("s1");
+	put("s1", k);
+	segment(&f, 0, 1000, 0, SYN, "", 0);
+	expect_drop("ran", &f, "redirect-no-way");
+	struct api_far own = k->far[0];
+	k->far[0] = k->far[1];
+	k->far[0].id = 1;
+	k->far[0].more = own.more;
+	put("s1", k);
+	send_frame("ran", &f);
+	answered(0, &data);
+	gone("s1");
+	session_with(0, 0);
+}
+
 static void everything_else(void **state)
 {
 	static struct frame f;
@@ -197,6 +308,9 @@ int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(connection),
+		cmocka_unit_test(usage_is_counted),
+		cmocka_unit_test(quota_stops),
+		cmocka_unit_test(by_its_own_tunnel),
 		cmocka_unit_test(everything_else),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(reference_hash),

@@ -82,6 +82,7 @@ int far_more_compile(
 	}
 	if (redirect) {
 		m->redirect = more->redirect;
+		m->leads_back = far->destination == API_FROM_ACCESS && far->outer != API_OUTER_NONE;
 		m->location_length = (uint16_t)length;
 		memcpy(m->location, more->redirect_to, length);
 	}

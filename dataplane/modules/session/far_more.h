@@ -17,7 +17,7 @@ struct far_more {
 	uint16_t duplicate_path;
 	uint32_t duplicate_teid;
 	uint8_t redirect; // enum api_redirect
-	uint8_t pad;
+	uint8_t leads_back; // the FAR itself leads to the access side: answers of a redirection go by it
 	uint16_t location_length; // of a URL
 	char location[]; // not terminated
 };

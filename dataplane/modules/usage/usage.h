@@ -61,6 +61,11 @@ static inline void usage_prefetch(const struct rule *r)
 int usage_blocked(uint32_t index); // 1: a quota is used up
 void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink); // counts, whatever the quotas
 int usage_measures_before_qos(uint32_t index);
+// The same for all URRs of a rule. One quota used up stops the packet for all of them, and none counts it.
+int usage_rule_blocked(const struct rule *r);
+// `before_qos`: those with MBQE, or the others.
+void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos);
+const struct reason *usage_quota_reason(void); // why a packet is dropped that a quota stops
 
 // Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it all the
 // same. (What policers drop, the policer nodes count so.)

@@ -2,7 +2,10 @@
 // What workers do when a count reaches a mark, and for URRs that few packets have.
 #include "core/control.h"
 #include "core/event.h"
+#include "core/node.h"
 #include "usage/urr.h"
+
+DROP_REASON(drop_quota, "usage-quota", "a quota of a URR is used up (TS 29.244 §5.2.2.2)")
 
 struct usage_pools usage_pools;
 struct usage_table usage_table;
@@ -105,6 +108,36 @@ int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink)
 int usage_measures_before_qos(uint32_t index)
 {
 	return usage_table.limits[index].before_qos;
+}
+
+// ---- rules -------------------------------------------------------------------------------------------------------------
+
+int usage_rule_blocked(const struct rule *r)
+{
+	const struct rule_match *m = &session_pools.match[rule_index(r)];
+
+	if (r->urr != RULE_NONE && usage_blocked(r->urr))
+		return 1;
+	for (uint8_t i = 0; i < m->urrs; i++)
+		if (usage_blocked(m->urr[i]))
+			return 1;
+	return 0;
+}
+
+void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos)
+{
+	const struct rule_match *m = &session_pools.match[rule_index(r)];
+
+	if (r->urr != RULE_NONE && !before_qos)
+		usage_add(w, r->urr, length, uplink);
+	for (uint8_t i = 0; i < m->urrs; i++)
+		if (usage_measures_before_qos(m->urr[i]) == before_qos)
+			usage_add(w, m->urr[i], length, uplink);
+}
+
+const struct reason *usage_quota_reason(void)
+{
+	return &drop_quota;
 }
 
 void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length)
