@@ -79,8 +79,8 @@ func (p *PFCP) Node() string {
 type PFCPPeer struct {
 	At      `yaml:""`
 	Address Socket `yaml:"address" req:"true" doc:"Where it sends from; with a port where requests to it do not go to 8805."`
-	NodeID  string `yaml:"node_id" max:"255" doc:"Its Node ID; empty: any, from that address."`
-	Set     string `yaml:"set" max:"255" doc:"SMF set that it belongs to; empty: the one that it names itself, if any."`
+	NodeID  string `yaml:"node_id" max:"255" doc:"Its Node ID; empty: any, from that address, but those of other peers' entries, associations and addresses."`
+	Set     string `yaml:"set" max:"255" doc:"SMF set that it belongs to, which only the peers of the file that name it are in; empty: the one that it claims, if nobody is in it or a member named its address."`
 	Connect bool   `yaml:"connect" doc:"Set up the association from here, and again when it is lost."`
 }
 

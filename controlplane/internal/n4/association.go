@@ -165,22 +165,3 @@ func (x *index) heir(a *association) *association {
 	}
 	return best
 }
-
-// configuredPeer returns the entry of the list of peers that fits; one that names the node id goes before one that does not.
-// known says that the address is in the list at all.
-func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool) {
-	for i := range c.Peers {
-		q := &c.Peers[i]
-		if q.Addr.Addr() != addr {
-			continue
-		}
-		known = true
-		if nodeName(q.Node) == id {
-			return q, true
-		}
-		if q.Node == "" && p == nil {
-			p = q
-		}
-	}
-	return p, known
-}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,14 @@ func (c Config) withDefaults() Config {
 	byDefault(&c.Window, 1024)
 	byDefault(&c.MissAlarm, 100)
 	c.Retries = max(c.Retries, 0)
+	c.Peers = slices.Clone(c.Peers)
+	for i := range c.Peers {
+		q := &c.Peers[i]
+		q.Node, q.Set = nodeName(q.Node), nodeName(q.Set)
+		if a, err := netip.ParseAddr(q.Node); err == nil {
+			q.Node = a.String() // as an association's id has it
+		}
+	}
 	if c.Node == (pfcp.NodeID{}) && len(c.Listen) > 0 {
 		c.Node.Addr = c.Listen[0].Addr()
 	}
@@ -107,7 +116,7 @@ func (c *Config) check() error {
 	seen := make(map[identity]bool)
 	for i, p := range c.Peers {
 		// A peer sends from any port (TS 29.244 §6.3), so on one address only the node id tells who asks.
-		who := identity{p.Addr.Addr(), nodeName(p.Node)}
+		who := identity{p.Addr.Addr(), p.Node}
 		if seen[who] {
 			return fmt.Errorf("PFCP: peer %s: another one has the same address and node id", p.Addr)
 		}

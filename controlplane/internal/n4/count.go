@@ -119,6 +119,7 @@ const (
 	eventSEIDAlarm
 	eventHeartbeatUnconfirmed // a newer time stamp that our own heartbeat did not confirm
 	eventUnreadable           // a message with optional IEs that could not be read
+	eventSetRefused           // an SMF set was claimed by who is no member
 	events
 )
 
@@ -126,7 +127,7 @@ var eventNames = [events]string{
 	"association-up", "association-released", "path-failed", "path-restored", "peer-restarted", "headless-expired",
 	"sessions-adopted", "request-retransmitted", "request-timed-out", "answered-from-cache", "ignored-in-progress",
 	"answer-evicted", "send-failed", "send-queue-full", "receive-failed", "store-failed", "session-id-guessing",
-	"restart-not-confirmed", "ie-unreadable",
+	"restart-not-confirmed", "ie-unreadable", "set-not-admitted",
 }
 
 // counters is what the whole server counts; any goroutine adds.

@@ -61,26 +61,26 @@ func (s *Server) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) e
 		return &pfcp.Error{Cause: r.Cause, Offending: r.Offend, Text: "refused by the peer"}
 	}
 	id := nodeName(r.Node.String())
-	if d.peer.Node != "" && nodeName(d.peer.Node) != id {
+	if d.peer.Node != "" && d.peer.Node != id {
 		return fmt.Errorf("the peer's node id is %q, not %q", id, d.peer.Node)
 	}
-	d.backoff = 0
-	old := s.table.associations[id]
-	if old != nil {
-		if old.owns(d.peer.Addr.Addr()) {
-			// Both sides asked at the same time; the association of the other request is as good.
-			s.heard(old, r.Recovery.Unix(), nil)
-			return nil
-		}
-		if !old.failed() {
-			return fmt.Errorf("node id %q is associated from %s", id, old.Addr)
-		}
-	} else if len(s.table.associations) >= s.cfg.Associations {
+	from, old := d.peer.Addr.Addr(), s.table.associations[id]
+	switch {
+	case !s.mayHave(from, id, old):
+		return fmt.Errorf("node id %q is another peer's", id)
+	case old != nil && old.owns(from):
+		// Both sides asked at the same time; the association of the other request is as good.
+		d.backoff = 0
+		s.heard(old, r.Recovery.Unix(), nil)
+		return nil
+	case old == nil && len(s.table.associations) >= s.cfg.Associations:
 		return fmt.Errorf("there are %d associations already", len(s.table.associations))
 	}
+	d.backoff = 0
 	a := &association{
-		Association: Association{ID: id, Set: d.peer.Set, Addr: d.peer.Addr, Features: r.Features},
-		node:        r.Node, k: k, configured: d.peer, since: time.Now(), associationCounts: new(associationCounts),
+		Association: Association{ID: id, Set: s.setOf(id, d.peer, from, r.SetID), Addr: d.peer.Addr, Features: r.Features},
+		node:        r.Node, k: k, others: otherAddresses(r.Addresses), configured: d.peer, since: time.Now(),
+		associationCounts: new(associationCounts),
 	}
 	a.recovery.Store(r.Recovery.Unix())
 	if err := s.sessions.KeepAssociation(a.stored()); err != nil {

@@ -134,7 +134,7 @@ func (s *Server) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messa
 	}
 	a := &association{
 		Association: Association{
-			ID: id, Set: s.setOf(peer, req.SetID), Addr: netip.AddrPortFrom(p.from.Addr(), pfcp.Port), Features: req.Features,
+			ID: id, Set: s.setOf(id, peer, p.from.Addr(), req.SetID), Addr: netip.AddrPortFrom(p.from.Addr(), pfcp.Port), Features: req.Features,
 		},
 		node: req.Node, k: p.k, others: otherAddresses(req.Addresses), configured: peer, since: time.Now(),
 		associationCounts: new(associationCounts),
@@ -161,25 +161,6 @@ func (s *Server) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messa
 	}, accepted
 }
 
-// setOf decides which SMF set a CP function belongs to. Members share sessions, so what the operator wrote counts: nobody
-// else gets into a set of the configuration, and strangers not into one of configured peers, by claiming it (row A4).
-func (s *Server) setOf(peer *Peer, claim string) string {
-	if peer != nil && peer.Set != "" {
-		return peer.Set
-	}
-	for i := range s.cfg.Peers {
-		if s.cfg.Peers[i].Set == claim {
-			return ""
-		}
-	}
-	for _, a := range s.table.associations {
-		if peer == nil && a.configured != nil && a.Set == claim {
-			return ""
-		}
-	}
-	return claim
-}
-
 // otherAddresses keeps what can be a peer's address; eight are plenty.
 func otherAddresses(in []netip.Addr) (out []netip.Addr) {
 	for _, a := range in {
@@ -188,49 +169,6 @@ func otherAddresses(in []netip.Addr) (out []netip.Addr) {
 		}
 	}
 	return out
-}
-
-// mayAssociate decides whether this node id may associate from this address.
-func (s *Server) mayAssociate(from netip.Addr, id string, peer *Peer, old *association) reject {
-	if peer == nil && !s.cfg.AllowUnknown {
-		return rejectNotAllowed // the address is in the list, but with another node id
-	}
-	if old != nil {
-		// Row A2: a living association is not taken over from elsewhere, unless the configuration names that address for
-		// this node id.
-		if old.owns(from) || old.failed() || peer != nil && peer.Node != "" {
-			return accepted
-		}
-		return rejectNodeTaken
-	}
-	// Row A3: who is not configured cannot take the slot of who is, nor all others.
-	reserved, ofAddress := 0, 0
-	for i := range s.cfg.Peers {
-		if q := &s.cfg.Peers[i]; q != peer && !s.associated(q) {
-			reserved++
-		}
-	}
-	for _, a := range s.table.associations {
-		if a.Addr.Addr() == from {
-			ofAddress++
-		}
-	}
-	if len(s.table.associations)+reserved >= s.cfg.Associations {
-		return rejectAssociations
-	}
-	if (peer == nil || peer.Node == "") && ofAddress >= s.cfg.AssociationsPerAddress {
-		return rejectAssociations
-	}
-	return accepted
-}
-
-func (s *Server) associated(p *Peer) bool {
-	for _, a := range s.table.associations {
-		if a.configured == p {
-			return true
-		}
-	}
-	return false
 }
 
 // reassociated ends the old association of a node id that associates again. Whatever the time stamps say, its sessions are

@@ -88,8 +88,12 @@ func (s *Server) restore() {
 			}
 		}
 		peer, _ := s.cfg.configuredPeer(st.Addr.Addr(), st.ID)
+		set, claimable := s.cfg.givesSet(peer, nodeName(st.Set))
+		if claimable {
+			set = nodeName(st.Set) // it was admitted to it
+		}
 		a := &association{
-			Association: Association{ID: st.ID, Set: st.Set, Addr: st.Addr, Features: st.Features},
+			Association: Association{ID: st.ID, Set: set, Addr: st.Addr, Features: st.Features},
 			node:        nodeOf(st.ID), k: k, others: st.Others, configured: peer, since: st.Since,
 			associationCounts: new(associationCounts),
 		}
@@ -99,6 +103,9 @@ func (s *Server) restore() {
 			s.startHeadless(a)
 		}
 		s.table.associations[a.ID] = a
+		if set != st.Set { // the configuration changed
+			s.keep(a)
+		}
 		s.scheduleBeat(a, 0)
 	}
 	s.publish()

@@ -115,6 +115,10 @@ var associationSetupResponse = newGroup([]field[AssociationSetupResponse]{
 		return nil
 	}},
 	value(ieOffendingIE, readUint16, func(m *AssociationSetupResponse) *uint16 { return &m.Offend }),
+	{ie: ieAlternativeSMF, many: true, read: func(v []byte, m *AssociationSetupResponse) *Error {
+		return appendAddresses(&m.Addresses, v, 2, 1)
+	}},
+	value(ieSMFSetID, readSet, func(m *AssociationSetupResponse) *string { return &m.SetID }),
 	each(iePoolInformation, pool, func(m *AssociationSetupResponse) *[]UEPool { return &m.UEPools }),
 }, nil)
 

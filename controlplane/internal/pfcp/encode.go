@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 )
 
 // ErrTooLong is why Encode refuses what does not fit a length field.
@@ -68,6 +69,7 @@ func (w *writer) nodeMessage(m Message) bool {
 		if m.Retained {
 			w.uint8(ieASRspFlags, 1)
 		}
+		w.set(m.SetID, m.Addresses)
 		w.pools(m.UEPools)
 		w.offending(m.Offend)
 	case *AssociationUpdateRequest:
@@ -113,19 +115,24 @@ func (w *writer) associationSetup(m *AssociationSetupRequest) {
 	w.node(m.Node)
 	w.time(ieRecoveryTimeStamp, m.Recovery)
 	w.features(m.FromUP, m.Features)
-	w.addresses(ieAlternativeSMF, m.Addresses, 2, 1)
-	if m.SetID != "" {
-		at := w.open(ieSMFSetID)
-		w.b = append(w.b, 0)
-		w.labelled(m.SetID)
-		w.close(at)
-	}
+	w.set(m.SetID, m.Addresses)
 	if m.Retention != nil {
 		at := w.open(ieSessionRetention)
 		w.addresses(ieCPEntityAddress, m.Retention.CPEntities, 2, 1)
 		w.close(at)
 	}
 	w.pools(m.UEPools)
+}
+
+// set says which SMF set a CP function belongs to, and its other addresses.
+func (w *writer) set(id string, others []netip.Addr) {
+	w.addresses(ieAlternativeSMF, others, 2, 1)
+	if id != "" {
+		at := w.open(ieSMFSetID)
+		w.b = append(w.b, 0)
+		w.labelled(id)
+		w.close(at)
+	}
 }
 
 func (w *writer) pools(list []UEPool) {

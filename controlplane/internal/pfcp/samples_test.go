@@ -180,6 +180,8 @@ func samples() []Message {
 			UEPools: []UEPool{{NetworkInstance: "internet", Pool: "10.45.0.0/16"}}},
 		&AssociationSetupResponse{Node: node6, Cause: CauseAccepted, Recovery: sampleTime, FromUP: true,
 			Features: features | UPMptcp, Retained: true, UEPools: []UEPool{{Pool: "pool"}}},
+		&AssociationSetupResponse{Node: node4, Cause: CauseAccepted, Recovery: sampleTime, Features: CPMpas, SetID: "set1.smf.example",
+			Addresses: []netip.Addr{v4b, v6a}},
 		&AssociationSetupResponse{Node: node6, Cause: CauseMandatoryIEMissing, Recovery: sampleTime, Offend: ieNodeID},
 		&AssociationUpdateRequest{Node: node4, FromUP: true, Features: &features, ReleaseRequest: true,
 			GracefulPeriod: 10 * time.Minute},

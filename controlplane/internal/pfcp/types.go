@@ -236,14 +236,16 @@ type Retention struct{ CPEntities []netip.Addr }
 
 type AssociationSetupResponse struct {
 	Lax
-	Node     NodeID
-	Cause    Cause
-	Recovery time.Time
-	FromUP   bool // the sender is a UP function
-	Features uint64
-	Retained bool // UP function: sessions were kept (Session Retention Information accepted, PSREI)
-	Offend   uint16
-	UEPools  []UEPool // as in the request
+	Node      NodeID
+	Cause     Cause
+	Recovery  time.Time
+	FromUP    bool // the sender is a UP function
+	Features  uint64
+	Retained  bool // UP function: sessions were kept (Session Retention Information accepted, PSREI)
+	Offend    uint16
+	SetID     string // as in the request; so are the next two
+	Addresses []netip.Addr
+	UEPools   []UEPool
 }
 
 type AssociationUpdateRequest struct {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"log/slog"
+	"net/netip"
+	"slices"
+)
+
+// Who may associate, under which node id, and as a member of which SMF set. A message proves no more than the address that it comes
+// from; the rest it only claims.
+
+// configuredPeer returns the entry of the list of peers that fits; one that names the node id goes before one that does not.
+// known says that the address is in the list at all.
+func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool) {
+	for i := range c.Peers {
+		q := &c.Peers[i]
+		if q.Addr.Addr() != addr {
+			continue
+		}
+		known = true
+		if q.Node == id {
+			return q, true
+		}
+		if q.Node == "" && p == nil {
+			p = q
+		}
+	}
+	return p, known
+}
+
+// givesNode tells whether the configuration gives a node id to a peer of this address, or to others only. An entry that names none
+// has its address as one.
+func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {
+	for i := range c.Peers {
+		if q := &c.Peers[i]; q.Node == id || q.Node == "" && q.Addr.Addr().String() == id {
+			here = here || q.Addr.Addr() == addr
+			elsewhere = true
+		}
+	}
+	return here, elsewhere && !here
+}
+
+// givesSet tells what the configuration says of a peer's SMF set: the one that it has, or whether it may have the one that it claims,
+// which is not one of the configuration.
+func (c *Config) givesSet(peer *Peer, claim string) (set string, claimable bool) {
+	if peer != nil && peer.Set != "" {
+		return peer.Set, false
+	}
+	return "", claim != "" && !slices.ContainsFunc(c.Peers, func(q Peer) bool { return q.Set == claim })
+}
+
+// mayHave tells whether a node id may be associated from an address (row A2). It is whose the configuration says. Else it is its
+// association's, and the sessions with it, whether the path works or not: only the association's own addresses take it over. The failed
+// association of an unknown peer is anybody's who may associate: where all may, addresses change.
+func (s *Server) mayHave(from netip.Addr, id string, old *association) bool {
+	here, elsewhere := s.cfg.givesNode(from, id)
+	return here || old != nil && old.owns(from) || !elsewhere && (old == nil || old.configured == nil && old.failed())
+}
+
+// mayAssociate decides whether this node id may associate from this address.
+func (s *Server) mayAssociate(from netip.Addr, id string, peer *Peer, old *association) reject {
+	switch {
+	case peer == nil && !s.cfg.AllowUnknown:
+		return rejectNotAllowed // the address is in the list, but with another node id
+	case !s.mayHave(from, id, old):
+		return rejectNodeTaken
+	case old != nil:
+		return accepted
+	}
+	// Row A3: who is not configured cannot take the slot of who is, nor all others.
+	reserved, ofAddress := 0, 0
+	for i := range s.cfg.Peers {
+		if q := &s.cfg.Peers[i]; q != peer && !s.associated(q) {
+			reserved++
+		}
+	}
+	for _, a := range s.table.associations {
+		if a.Addr.Addr() == from {
+			ofAddress++
+		}
+	}
+	if len(s.table.associations)+reserved >= s.cfg.Associations {
+		return rejectAssociations
+	}
+	if (peer == nil || peer.Node == "") && ofAddress >= s.cfg.AssociationsPerAddress {
+		return rejectAssociations
+	}
+	return accepted
+}
+
+func (s *Server) associated(p *Peer) bool {
+	for _, a := range s.table.associations {
+		if a.configured == p {
+			return true
+		}
+	}
+	return false
+}
+
+// setOf decides which SMF set a CP function belongs to. Members share sessions, so claiming a set is not enough (row A4): a set of the
+// configuration has the members that it names; another one is its first claimant's, and of those whose address a member named as its
+// other one (TS 29.244 §7.4.4.1, Alternative SMF IP Address).
+func (s *Server) setOf(id string, peer *Peer, from netip.Addr, claim string) string {
+	claim = nodeName(claim)
+	set, claimable := s.cfg.givesSet(peer, claim)
+	taken := false
+	for _, a := range s.table.associations {
+		if claimable && a.Set == claim {
+			if a.ID == id || a.owns(from) {
+				return claim
+			}
+			taken = true
+		}
+	}
+	if claimable && !taken {
+		return claim
+	}
+	if claim != "" && set == "" {
+		s.tell(eventSetRefused, slog.LevelWarn, id, "from", from, "claimed", claim)
+	}
+	return set
+}
