@@ -106,6 +106,7 @@ func sessionSettings(c *config.Config) *session.Settings {
 	set := &session.Settings{
 		Node: nodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID, Takeover: c.PFCP.Takeover,
 		Echo: echoPeriod, Quarantine: uePause,
+		Burst: session.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
 		Limits: session.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
 			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),
 			Applications: int(l.Applications), PFDs: int(l.PFDs)},

@@ -29,15 +29,26 @@ type PFCP struct {
 	Takeover     bool          `yaml:"takeover" doc:"A new session may take a UE address that a live session has; the old one loses it. false: refused."`
 	Heartbeat    Heartbeat     `yaml:"heartbeat" doc:"How a peer that is gone is found out, and how requests are repeated (TS 29.244 clause 6.4)."`
 	Guard        []Address     `yaml:"guard" maxlen:"64" doc:"Further hosts that no UE may send to, such as management addresses; those of listen and peers, and our own on the data plane, are guarded anyhow. 64 in all."`
+	MBRBurst     MBRBurst      `yaml:"mbr_burst" doc:"Bursts that the MBR of a QER lets pass."`
 	Headless     uint32        `yaml:"headless" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
 	Store        string        `yaml:"store" max:"255" doc:"File in which sessions outlive the control plane; empty: sessions.db in control.state, or beside control.socket."`
 	Rates        PFCPRates     `yaml:"rates" doc:"Most messages per second that are answered."`
 	Limits       SessionLimits `yaml:"limits" doc:"Most of everything that peers may ask for."`
 }
 
+// MBRBurst is how large the buckets of policers are that sessions over PFCP bring.
+type MBRBurst struct {
+	At     `yaml:""`
+	Window uint32 `yaml:"window" min:"1" max:"60000" doc:"Milliseconds at the rate, where the QER has no averaging window."`
+	Least  uint32 `yaml:"least" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
+}
+
+func (b *MBRBurst) setDefaults() { b.Window, b.Least = 100, 16<<10 }
+
 func (p *PFCP) setDefaults() {
 	p.FTEID, p.Headless = "both", 3600
 	p.Heartbeat.setDefaults()
+	p.MBRBurst.setDefaults()
 	p.Rates.setDefaults()
 	p.Limits.setDefaults()
 }

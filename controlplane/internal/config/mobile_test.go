@@ -82,6 +82,7 @@ func TestMobileRefused(t *testing.T) {
 		{"pdrs", "roles: [upf]", "roles: [upf]\n  limits: {pdrs: 33}", "x.yaml:15: pfcp.limits.pdrs: 33 is not between 1 and 32"},
 		{"filters", "roles: [upf]", "roles: [upf]\n  limits: {filters: 257}", "257 is not between 1 and 256"},
 		{"sessions", "roles: [upf]", "roles: [upf]\n  limits: {sessions: 65537}", "x.yaml:15: pfcp.limits.sessions: 65537 is more than engine.limits.sessions (65536)"},
+		{"burst", "roles: [upf]", "roles: [upf]\n  mbr_burst: {least: 1500}", "pfcp.mbr_burst.least: 1500 is not between 3044 and 1073741824"},
 		{"timeout", "roles: [upf]", "roles: [upf]\n  heartbeat: {timeout: 0}", "pfcp.heartbeat.timeout: 0 is not between 1 and 60"},
 		{"dynamic path", "instances:", "paths: [{name: n4.x, local: 10.2.0.1, peer: 10.2.0.2}]\ninstances:", `paths[0].name: "n4.x": names beginning with "n4." belong to sessions over PFCP`},
 		{"dynamic policer", "instances:", "policers: [{name: n4.x, type: srtcm, cir: 1Mbit}]\ninstances:", `policers[0].name: "n4.x": names beginning`},

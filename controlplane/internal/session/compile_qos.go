@@ -9,12 +9,10 @@ import (
 	"isthmus/controlplane/internal/pfcp"
 )
 
-// Bursts of policers that come from a QER.
+// What the data plane takes of a policer.
 const (
-	defaultWindow = 100 * time.Millisecond // where the QER has no averaging window
-	leastBurst    = 16 << 10               // bytes: a few full packets, or TCP never gets what was agreed
-	mostBurst     = 1 << 40                // the data plane's
-	mostRate      = 1e12                   // bytes per second, the data plane's; no limit of a UE
+	mostBurst = 1 << 40
+	mostRate  = 1e12 // bytes per second; no limit of a UE
 )
 
 func (c *compiler) allQERs() {
@@ -37,7 +35,7 @@ func (c *compiler) policer(q *QER, mbr, gbr *uint64) string {
 	if mbr == nil || *mbr == 0 {
 		return ""
 	}
-	window := defaultWindow
+	window := c.set.Burst.Window
 	if q.AveragingWindow != nil && *q.AveragingWindow != 0 {
 		window = time.Duration(*q.AveragingWindow) * time.Millisecond
 	}
@@ -48,7 +46,7 @@ func (c *compiler) policer(q *QER, mbr, gbr *uint64) string {
 	}
 	burst := func(rate uint64) uint64 {
 		ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
-		return min(max(rate*ms/1000, leastBurst), mostBurst)
+		return min(max(rate*ms/1000, c.set.Burst.Least), mostBurst)
 	}
 	body := api.Policer{Type: api.MeterSRTCM, CIR: peak, CBS: burst(peak),
 		Action: [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}}

@@ -24,7 +24,7 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 func testSettings() *Settings {
 	return &Settings{
 		Node:    pfcp.NodeID{FQDN: "upf1.isthmus"},
-		Workers: 4, FTEID: FTEIDBoth, Quarantine: time.Minute, Echo: time.Minute,
+		Workers: 4, FTEID: FTEIDBoth, Quarantine: time.Minute, Echo: time.Minute, Burst: Burst{100 * time.Millisecond, 16 << 10},
 		Instances: []Instance{
 			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")}, Sources: []pfcp.Interface{pfcp.Access}},
 			{Name: "internet", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core, pfcp.SGiLAN},

@@ -232,6 +232,22 @@ func TestReplanOfRoles(t *testing.T) {
 	b.checkConsistent()
 }
 
+// Another burst of MBRs makes other policers of sessions that are there.
+func TestReplanOfBursts(t *testing.T) {
+	b := start(t, "", testSettings())
+	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+	before := string(b.s.Held()[heldID(seid)])
+	set := testSettings()
+	set.Burst.Least = 64 << 10
+	b.Prepare(set)
+	b.Lock()
+	_, accept := b.Replan(set)
+	accept()
+	b.Unlock()
+	waitUntil(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
+	b.checkConsistent()
+}
+
 // What is prepared for a configuration that is not taken is let go with the next one.
 func TestPreparedForNothing(t *testing.T) {
 	b := start(t, "", testSettings())

@@ -4,6 +4,7 @@ package session
 
 import (
 	"testing"
+	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/internal/pfcp"
@@ -16,19 +17,27 @@ func TestPolicerOfAQER(t *testing.T) {
 		name     string
 		mbr, gbr *uint64
 		window   *uint32
+		burst    Burst
 		want     *api.Policer // nil: none
 	}{
-		{"none", nil, nil, nil, nil},
-		{"GBR alone", nil, ptr(uint64(5)), nil, nil},
-		{"MBR 0", ptr(uint64(0)), nil, nil, nil},
-		{"all ones", ptr(uint64(1<<40 - 1)), ptr(uint64(1<<40 - 1)), ptr(uint32(1<<32 - 1)), nil},
-		{"MBR", ptr(uint64(100000)), nil, nil, &api.Policer{Type: api.MeterSRTCM, CIR: 100000 * kilobit, CBS: 1250000}},
-		{"small", ptr(uint64(8)), nil, nil, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: leastBurst}},
-		{"GBR", ptr(uint64(100000)), ptr(uint64(50000)), ptr(uint32(2000)), &api.Policer{Type: api.MeterTRTCM, CIR: 50000 * kilobit,
+		{"none", nil, nil, nil, Burst{}, nil},
+		{"GBR alone", nil, ptr(uint64(5)), nil, Burst{}, nil},
+		{"MBR 0", ptr(uint64(0)), nil, nil, Burst{}, nil},
+		{"all ones", ptr(uint64(1<<40 - 1)), ptr(uint64(1<<40 - 1)), ptr(uint32(1<<32 - 1)), Burst{}, nil},
+		{"MBR", ptr(uint64(100000)), nil, nil, Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 100000 * kilobit, CBS: 1250000}},
+		{"small", ptr(uint64(8)), nil, nil, Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: 16 << 10}},
+		{"small, least", ptr(uint64(8)), nil, nil, Burst{100 * time.Millisecond, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: 4000}},
+		{"larger window", ptr(uint64(8000)), nil, nil, Burst{time.Second, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 1e6}},
+		{"the QER's window counts", ptr(uint64(8000)), nil, ptr(uint32(10)), Burst{time.Second, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 10000}},
+		{"GBR", ptr(uint64(100000)), ptr(uint64(50000)), ptr(uint32(2000)), Burst{}, &api.Policer{Type: api.MeterTRTCM, CIR: 50000 * kilobit,
 			CBS: 12500000, PIR: 100000 * kilobit, PBS: 25000000}},
-		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), &api.Policer{Type: api.MeterSRTCM, CIR: 1e12, CBS: mostBurst}},
+		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e12, CBS: mostBurst}},
 	} {
-		x := compiler{}
+		set := testSettings()
+		if c.burst != (Burst{}) {
+			set.Burst = c.burst
+		}
+		x := compiler{set: set}
 		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)
 		if c.want == nil {
 			if name != "" || len(x.out.objects) != 0 {

@@ -32,7 +32,7 @@ func newReplan(set *Settings) *replan {
 // sameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
 func (set *Settings) sameFor(other *Settings) bool {
 	return reflect.DeepEqual(set.Instances, other.Instances) && set.Workers == other.Workers && set.Echo == other.Echo &&
-		set.Relay == other.Relay && set.Limits.Filters == other.Limits.Filters
+		set.Relay == other.Relay && set.Burst == other.Burst && set.Limits.Filters == other.Limits.Filters
 }
 
 // Replan prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one

@@ -47,6 +47,12 @@ type Limits struct {
 	Applications, PFDs     int // PFDs: of an application
 }
 
+// Burst is how much at once a policer lets pass that comes from a QER: its rate times the window, but at least so many bytes.
+type Burst struct {
+	Window time.Duration // where the QER has no averaging window
+	Least  uint64        // bytes
+}
+
 // Settings are the configuration as this package needs it. Never changed once in use.
 type Settings struct {
 	Node      pfcp.NodeID // ours
@@ -57,7 +63,8 @@ type Settings struct {
 	Takeover  bool // a live UE address may move to a new session (row A5)
 	Limits    Limits
 	// Echo is the period of GTP-U Echo Requests to peers that N4 sessions name; 0: none, else at least 60 s.
-	Echo time.Duration
+	Echo  time.Duration
+	Burst Burst // of the policers that QERs are
 	// Quarantine is how long a released UE address is not given out again.
 	Quarantine time.Duration
 }
