@@ -16,17 +16,23 @@
 // (rte_meter_*_profile_config rounds down to whole ticks with periods from 100 up: as much as 1 % too fast.)
 #define METER_TIME_SHIFT 6
 
-// Never changes after it was published; few, so always cached. Written by the control thread, read by workers.
+// The refill of a bucket: `bytes` every `period`, up to `burst`.
+struct meter_bucket {
+	uint64_t burst, period;
+	uint64_t inverse; // 2^64 / period: a multiplication stands for the division by the period
+};
+
+// One line, for there may be as many as sessions. Never changes after it was published. Written by the control thread, read by
+// workers.
 struct policer_profile {
-	uint32_t type; // enum api_meter
+	struct meter_bucket committed;
+	struct meter_bucket peak; // srTCM: only the excess burst
+	uint32_t committed_bytes, peak_bytes; // of each period
+	uint8_t type; // enum api_meter
 	uint8_t action[RTE_COLORS]; // enum api_colour_action
 	uint8_t dscp[RTE_COLORS]; // for API_COLOUR_REMARK
-	union {
-		struct rte_meter_srtcm_profile srtcm;
-		struct rte_meter_trtcm_profile trtcm;
-	};
-	uint64_t cir_inverse, pir_inverse; // 2^64 / period: a multiplication stands for the division by the period
 } __rte_cache_aligned;
+static_assert(sizeof(struct policer_profile) == 64, "a profile is one cache line");
 
 // Checks `want` and compiles it for a clock of tsc_hz. Returns 0, or a positive errno after object_error().
 int meter_compile(struct policer_profile *to, const struct api_policer *want, uint64_t tsc_hz);
@@ -41,15 +47,15 @@ static inline union meter_tokens *meter_of_rule(struct rule_state *s)
 	return (union meter_tokens *)s;
 }
 // The profile that workers see, or NULL. Any thread, within a graph walk.
-const struct policer_profile *policer_profile(uint16_t index);
+const struct policer_profile *policer_profile(uint32_t index);
 
 // Bytes that a bucket gains until `time`, in whole periods; *last moves on by these. The quotient may be one period short of
 // the exact one, which the next packet gets instead: nothing is lost.
-static inline uint64_t meter_gain(uint64_t *last, uint64_t time, uint64_t period, uint64_t inverse, uint64_t bytes)
+static inline uint64_t meter_gain(uint64_t *last, uint64_t time, const struct meter_bucket *b, uint64_t bytes)
 {
-	uint64_t gain, periods = (uint64_t)((unsigned __int128)(time - *last) * inverse >> 64);
+	uint64_t gain, periods = (uint64_t)((unsigned __int128)(time - *last) * b->inverse >> 64);
 
-	*last += periods * period;
+	*last += periods * b->period;
 	// After months without a packet the product may not fit: the bucket is full then anyway.
 	return __builtin_mul_overflow(periods, bytes, &gain) ? UINT64_MAX >> 1 : gain;
 }
@@ -58,12 +64,11 @@ static inline uint64_t meter_gain(uint64_t *last, uint64_t time, uint64_t period
 static inline enum rte_color meter_srtcm(
 	const struct policer_profile *p, struct rte_meter_srtcm *s, uint64_t time, uint32_t length)
 {
-	uint64_t tc =
-		s->tc + meter_gain(&s->time, time, p->srtcm.cir_period, p->cir_inverse, p->srtcm.cir_bytes_per_period);
-	uint64_t te = s->te + (tc > p->srtcm.cbs ? tc - p->srtcm.cbs : 0);
+	uint64_t tc = s->tc + meter_gain(&s->time, time, &p->committed, p->committed_bytes);
+	uint64_t te = s->te + (tc > p->committed.burst ? tc - p->committed.burst : 0);
 
-	tc = RTE_MIN(tc, p->srtcm.cbs);
-	te = RTE_MIN(te, p->srtcm.ebs);
+	tc = RTE_MIN(tc, p->committed.burst);
+	te = RTE_MIN(te, p->peak.burst);
 	enum rte_color colour = tc >= length ? RTE_COLOR_GREEN : te >= length ? RTE_COLOR_YELLOW : RTE_COLOR_RED;
 	s->tc = tc - (colour == RTE_COLOR_GREEN ? length : 0);
 	s->te = te - (colour == RTE_COLOR_YELLOW ? length : 0);
@@ -74,13 +79,11 @@ static inline enum rte_color meter_srtcm(
 static inline enum rte_color meter_trtcm(
 	const struct policer_profile *p, struct rte_meter_trtcm *s, uint64_t time, uint32_t length)
 {
-	uint64_t tc = s->tc +
-		      meter_gain(&s->time_tc, time, p->trtcm.cir_period, p->cir_inverse, p->trtcm.cir_bytes_per_period);
-	uint64_t tp = s->tp +
-		      meter_gain(&s->time_tp, time, p->trtcm.pir_period, p->pir_inverse, p->trtcm.pir_bytes_per_period);
+	uint64_t tc = s->tc + meter_gain(&s->time_tc, time, &p->committed, p->committed_bytes);
+	uint64_t tp = s->tp + meter_gain(&s->time_tp, time, &p->peak, p->peak_bytes);
 
-	tc = RTE_MIN(tc, p->trtcm.cbs);
-	tp = RTE_MIN(tp, p->trtcm.pbs);
+	tc = RTE_MIN(tc, p->committed.burst);
+	tp = RTE_MIN(tp, p->peak.burst);
 	enum rte_color colour = tp < length ? RTE_COLOR_RED : tc < length ? RTE_COLOR_YELLOW : RTE_COLOR_GREEN;
 	s->tc = tc - (colour == RTE_COLOR_GREEN ? length : 0);
 	s->tp = tp - (colour != RTE_COLOR_RED ? length : 0);
@@ -123,16 +126,37 @@ static inline void meter_take(
 	s->trtcm.tp -= colour != RTE_COLOR_RED ? RTE_MIN(s->trtcm.tp, (uint64_t)length) : 0;
 }
 
-static inline enum rte_color meter_colour_rte(
-	const struct policer_profile *p, union meter_tokens *s, uint64_t now, uint32_t length)
+// A profile as rte_meter has it, and its check of a packet.
+struct meter_rte {
+	uint32_t type;
+	struct rte_meter_srtcm_profile srtcm;
+	struct rte_meter_trtcm_profile trtcm;
+};
+
+static inline struct meter_rte meter_rte_of(const struct policer_profile *p)
 {
-	// rte_meter takes profiles without const, and only reads them.
-	struct policer_profile *profile = (struct policer_profile *)(uintptr_t)p;
+	const struct meter_bucket *c = &p->committed, *k = &p->peak;
+
+	return (struct meter_rte){.type = p->type,
+		.srtcm = {.cbs = c->burst,
+			.ebs = k->burst,
+			.cir_period = c->period,
+			.cir_bytes_per_period = p->committed_bytes},
+		.trtcm = {.cbs = c->burst,
+			.pbs = k->burst,
+			.cir_period = c->period,
+			.cir_bytes_per_period = p->committed_bytes,
+			.pir_period = k->period,
+			.pir_bytes_per_period = p->peak_bytes}};
+}
+
+static inline enum rte_color meter_colour_rte(struct meter_rte *p, union meter_tokens *s, uint64_t now, uint32_t length)
+{
 	uint64_t time = now << METER_TIME_SHIFT;
 
 	if (p->type == API_SRTCM)
-		return rte_meter_srtcm_color_blind_check(&s->srtcm, &profile->srtcm, time, length);
-	return rte_meter_trtcm_color_blind_check(&s->trtcm, &profile->trtcm, time, length);
+		return rte_meter_srtcm_color_blind_check(&s->srtcm, &p->srtcm, time, length);
+	return rte_meter_trtcm_color_blind_check(&s->trtcm, &p->trtcm, time, length);
 }
 
 // Writes a DSCP (RFC 2474) into the IP header at `ip`, version 4 or 6; keeps ECN (RFC 3168 §5) and the checksum right.

@@ -42,7 +42,7 @@ static int same(const struct meter_key *a, const struct meter_key *b)
 	       a->uplink == b->uplink;
 }
 
-uint32_t policer_meter_take(const struct meter_key *key, uint16_t profile, uint64_t now)
+uint32_t policer_meter_take(const struct meter_key *key, uint32_t profile, uint64_t now)
 {
 	uint32_t *bucket = bucket_of(key), i = *bucket;
 

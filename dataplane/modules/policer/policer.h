@@ -13,14 +13,14 @@
 #include <rte_meter.h>
 #include <stdint.h>
 
-#define POLICER_MAX_PROFILES 65535u
+#define POLICER_MAX_PROFILES (1u << 21) // a million sessions of N4, each with its own MBR in both directions
 
 struct rule_state;
 
 // Index of a profile as it will be after the open transaction, or -1. Control thread.
 int policer_index(const char *name);
 // Fills the buckets of a rule; counters are left alone. `now` in TSC ticks (worker.now). Before workers can see the rule.
-void policer_state_init(uint16_t profile, struct rule_state *s, uint64_t now);
+void policer_state_init(uint32_t profile, struct rule_state *s, uint64_t now);
 
 // ---- meters in common ----------------------------------------------------------------------------------------------------
 // Written by the owner worker (tokens), the control thread before the first worker sees it. rule_match.meter[] names them; the
@@ -37,7 +37,7 @@ struct meter_state {
 extern struct meter_state *policer_meters; // by index; set once at start
 
 // As policer_state_init, for buckets alone.
-void policer_tokens_init(uint16_t profile, union meter_tokens *tokens, uint64_t now);
+void policer_tokens_init(uint32_t profile, union meter_tokens *tokens, uint64_t now);
 
 // Who fills the same buckets: PDRs of a session that have one QER (owner = the session's index, qer = the QER's id, shared = 0),
 // or sessions with one QER correlation id (owner = api_qer.share, qer = 0, shared = 1). Worker and direction always count.
@@ -52,7 +52,7 @@ struct meter_key {
 // The meter of a key, one reference taken; made with full buckets when nobody has it. METER_NONE when the pool (engine.max_qers)
 // is empty. stage() takes, discard() or the release() of the version that took it gives back: so a meter keeps its fill level
 // from one version of a session to the next. Control thread.
-uint32_t policer_meter_take(const struct meter_key *key, uint16_t profile, uint64_t now);
+uint32_t policer_meter_take(const struct meter_key *key, uint32_t profile, uint64_t now);
 void policer_meter_give(uint32_t meter);
 
 #endif

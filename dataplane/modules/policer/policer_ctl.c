@@ -6,11 +6,11 @@
 #include "policer/policer.h"
 #include <errno.h>
 #include <rte_cycles.h>
-#include <rte_malloc.h>
 #include <stdio.h>
 #include <string.h>
 
-#define BUCKETS 65536u // of the hash of names
+#define BUCKETS (1u << 20) // of the hash of names
+#define SPARE 65536u // profiles of an open transaction beside those in force
 
 // Written by the control thread; workers read profile[] only. A name belongs to its slot from the stage() that makes it to the
 // discard() of that or the release() of its deletion. Pages of slots that were never used are never touched.
@@ -18,18 +18,38 @@ static struct {
 	struct policer_profile *profile[POLICER_MAX_PROFILES]; // what workers see
 	struct policer_profile *next[POLICER_MAX_PROFILES]; // as it will be after the open transaction
 	char name[POLICER_MAX_PROFILES][API_NAME];
-	uint16_t chain[POLICER_MAX_PROFILES]; // 1 + the next slot of its bucket, or of the free ones; 0: the last
-	uint16_t bucket[BUCKETS]; // 1 + first slot; 0: none
-	uint16_t free; // 1 + a slot that was used before
+	uint32_t chain[POLICER_MAX_PROFILES]; // 1 + the next slot of its bucket, or of the free ones; 0: the last
+	uint32_t bucket[BUCKETS]; // 1 + first slot; 0: none
+	uint32_t free; // 1 + a slot that was used before
 	uint32_t slots; // ever used
 } policers;
 
-const struct policer_profile *policer_profile(uint16_t index)
+// Where profiles are, in the order in which they came: no memory is asked for while sessions come and go.
+static struct {
+	struct policer_profile line[POLICER_MAX_PROFILES + SPARE];
+	struct policer_profile *free[POLICER_MAX_PROFILES + SPARE]; // given back
+	uint32_t count, used; // of free; ever used
+} slab;
+
+static struct policer_profile *take_line(void)
+{
+	if (slab.count > 0)
+		return slab.free[--slab.count];
+	return slab.used < RTE_DIM(slab.line) ? &slab.line[slab.used++] : NULL;
+}
+
+static void give_line(struct policer_profile *p)
+{
+	if (p != NULL)
+		slab.free[slab.count++] = p;
+}
+
+const struct policer_profile *policer_profile(uint32_t index)
 {
 	return index < POLICER_MAX_PROFILES ? __atomic_load_n(&policers.profile[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
-static uint16_t *bucket_of(const char *name)
+static uint32_t *bucket_of(const char *name)
 {
 	uint32_t h = 2166136261u; // FNV-1a
 
@@ -40,37 +60,37 @@ static uint16_t *bucket_of(const char *name)
 
 static int find_slot(const char *name)
 {
-	for (uint16_t at = *bucket_of(name); at != 0; at = policers.chain[at - 1])
+	for (uint32_t at = *bucket_of(name); at != 0; at = policers.chain[at - 1])
 		if (strncmp(policers.name[at - 1], name, API_NAME) == 0)
-			return at - 1;
+			return (int)at - 1;
 	return -1;
 }
 
 static int take_slot(const char *name)
 {
-	uint16_t *bucket = bucket_of(name), at = policers.free;
+	uint32_t *bucket = bucket_of(name), at = policers.free;
 
 	if (at != 0)
 		policers.free = policers.chain[at - 1];
 	else if (policers.slots < POLICER_MAX_PROFILES)
-		at = (uint16_t)++policers.slots;
+		at = ++policers.slots;
 	else
 		return -1;
 	snprintf(policers.name[at - 1], API_NAME, "%s", name);
 	policers.chain[at - 1] = *bucket;
 	*bucket = at;
-	return at - 1;
+	return (int)at - 1;
 }
 
 static void give_slot(int slot)
 {
-	uint16_t *at = bucket_of(policers.name[slot]);
+	uint32_t *at = bucket_of(policers.name[slot]);
 
-	while (*at != slot + 1)
+	while (*at != (uint32_t)slot + 1)
 		at = &policers.chain[*at - 1];
 	*at = policers.chain[slot];
 	policers.chain[slot] = policers.free;
-	policers.free = (uint16_t)(slot + 1);
+	policers.free = (uint32_t)slot + 1;
 }
 
 int policer_index(const char *name)
@@ -79,13 +99,13 @@ int policer_index(const char *name)
 	return i >= 0 && policers.next[i] != NULL ? i : -1;
 }
 
-void policer_tokens_init(uint16_t profile, union meter_tokens *tokens, uint64_t now)
+void policer_tokens_init(uint32_t profile, union meter_tokens *tokens, uint64_t now)
 {
 	if (profile < POLICER_MAX_PROFILES && policers.next[profile] != NULL)
 		meter_fill(policers.next[profile], tokens, now);
 }
 
-void policer_state_init(uint16_t profile, struct rule_state *s, uint64_t now)
+void policer_state_init(uint32_t profile, struct rule_state *s, uint64_t now)
 {
 	policer_tokens_init(profile, meter_of_rule(s), now);
 }
@@ -94,19 +114,19 @@ void policer_state_init(uint16_t profile, struct rule_state *s, uint64_t now)
 
 static int stage_put(struct object_change *c)
 {
-	struct policer_profile *p = rte_zmalloc("policer", sizeof(*p), RTE_CACHE_LINE_SIZE);
+	struct policer_profile *p = take_line();
 	if (p == NULL)
-		return object_error(ENOMEM, "no memory");
+		return object_error(ENOSPC, "more than %u policers", POLICER_MAX_PROFILES);
 	int error = meter_compile(p, c->body, rte_get_tsc_hz());
 	if (error != 0) {
-		rte_free(p);
+		give_line(p);
 		return error;
 	}
 	int slot = find_slot(c->key);
 	if (slot < 0)
 		slot = take_slot(c->key);
 	if (slot < 0) {
-		rte_free(p);
+		give_line(p);
 		return object_error(ENOSPC, "more than %u policers", POLICER_MAX_PROFILES);
 	}
 	policers.next[slot] = p;
@@ -143,7 +163,7 @@ static void discard(struct object_change *c)
 		policers.next[slot] = policers.profile[slot];
 	if (slot >= 0 && policers.profile[slot] == NULL)
 		give_slot(slot);
-	rte_free(c->staged);
+	give_line(c->staged);
 }
 
 static void release(struct object_change *c)
@@ -152,7 +172,7 @@ static void release(struct object_change *c)
 
 	if (c->body == NULL && slot >= 0)
 		give_slot(slot);
-	rte_free(c->replaced);
+	give_line(c->replaced);
 }
 
 static const struct object_ops policer_ops = {

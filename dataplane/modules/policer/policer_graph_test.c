@@ -199,6 +199,28 @@ static void together(void **state)
 	assert_int_equal(offer(10), 0);
 }
 
+// As many profiles as a million sessions of N4 may bring; those far beyond 16 bits meter as the first ones do.
+static void many(void **state)
+{
+	const uint32_t count = 200000, part = 4096;
+	struct api_policer other = profile;
+	char name[API_NAME];
+
+	other.cir = 1;
+	for (uint32_t i = 0; i < count; i += part) {
+		kit_begin();
+		for (uint32_t k = i; k < RTE_MIN(i + part, count); k++) {
+			snprintf(name, sizeof(name), "n4.%u", k);
+			kit_put(API_POLICER, name, k + 1 == count ? &profile : &other, sizeof(other));
+		}
+		assert_int_equal(kit_commit(), 0);
+	}
+	assert_int_equal(put_session(name), 0);
+	assert_true(policer_index(name) > UINT16_MAX);
+	uint32_t passed = offer(1000), expected = RATE / IP_BYTES;
+	assert_in_range(passed, expected * 99 / 100, (RATE + 1500) / IP_BYTES * 101 / 100 + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest list[] = {
@@ -208,6 +230,7 @@ int main(void)
 		cmocka_unit_test(remarked),
 		cmocka_unit_test(unpoliced),
 		cmocka_unit_test(together),
+		cmocka_unit_test(many),
 	};
 
 	return cmocka_run_group_tests(list, setup, NULL);

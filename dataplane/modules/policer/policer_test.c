@@ -141,7 +141,7 @@ static void test_refill(void **unused)
 			struct api_policer want = {.type = API_SRTCM, .cir = (uint64_t)rate, .cbs = 1};
 			struct policer_profile p;
 			assert_int_equal(meter_compile(&p, &want, clocks[i]), 0);
-			double made = (double)p.srtcm.cir_bytes_per_period / (double)p.srtcm.cir_period *
+			double made = (double)p.committed_bytes / (double)p.committed.period *
 				      (double)(clocks[i] << METER_TIME_SHIFT);
 			assert_true(fabs(made / (double)want.cir - 1) < 0.0003);
 		}
@@ -187,12 +187,13 @@ static void same_as_rte(const struct api_policer *want)
 	assert_int_equal(meter_compile(&p, want, hz), 0);
 	meter_fill(&p, &a, now);
 	meter_fill(&p, &b, now);
+	struct meter_rte rte = meter_rte_of(&p);
 	for (uint32_t i = 0; i < 200000; i++) {
 		random = random * 6364136223846793005ull + 1442695040888963407ull;
 		uint32_t length = 64 + (uint32_t)(random >> 40) % 1437;
 		now += (random >> 33) % 60000;
 		bytes[meter_colour(&p, &a, now, length)] += length;
-		bytes[meter_colour_rte(&p, &b, now, length)] -= length;
+		bytes[meter_colour_rte(&rte, &b, now, length)] -= length;
 	}
 	for (int i = 0; i < RTE_COLORS; i++)
 		assert_in_range(llabs(bytes[i]), 0, 30000); // of 150 MB

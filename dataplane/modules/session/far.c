@@ -115,7 +115,7 @@ static int add_policer(
 {
 	int uplink = pdr->source == API_FROM_ACCESS, users = 0;
 	const char *policer = uplink ? q->uplink_policer : q->downlink_policer;
-	uint16_t index = (uint16_t)policer_index(policer);
+	uint32_t index = (uint32_t)policer_index(policer);
 
 	for (uint16_t i = 0; i < p->s->pdrs; i++)
 		for (uint8_t k = 0; k < p->pdr[i].qers; k++)

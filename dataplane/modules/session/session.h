@@ -54,8 +54,8 @@ struct rule {
 	uint8_t worker; // owner
 	uint8_t outer; // enum api_outer
 	uint32_t teid; // of the outer header that we make, host order
+	uint32_t policer; // index of the profile
 	uint16_t path; // index of the GTP-U path
-	uint16_t policer; // index of the profile
 	uint8_t qfi; // put into the PDU Session Container; scheduler class; 0xff: no container
 	uint8_t dscp; // of the outer header; 0xff: the path's
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
@@ -111,7 +111,7 @@ struct rule_match {
 	uint16_t sdfs;
 	uint8_t meters, urrs; // further ones, with RULE_MORE
 	struct {
-		uint16_t policer;
+		uint32_t policer;
 		uint32_t state; // index of meter_state (policer/policer.h)
 	} meter[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS - 1];
