@@ -3,14 +3,16 @@
 the sessions of one that fails (TS 29.244 clause 5.22). At the end tshark looks at every PFCP message that the UPF sent.
 """
 
+import struct
 import sys
 import time
 
 import n4
 from frames import DIR, check, check_sum, done, equal, show, wait_until
-from n4 import DELETE, MODIFY, Node, group, ie, ip4, node_id, recovery, rules_of, u8, u32
+from n4 import DELETE, MODIFY, Node, fseid, group, ie, ip4, node_id, recovery, rules_of, u8, u32
 from upf import World
 from upf_restore import both_ways, state
+from upf_rules import open_session, pair
 
 CP_FEATURES, ALTERNATIVE, SET_ID, RETENTION = 89, 178, 180, 183
 REJECTED = 64
@@ -81,12 +83,74 @@ def node_ids(w, smf3, thief):
     equal("deletion by the owner", answer and answer.cause, n4.ACCEPTED)
 
 
+def seid_of(report):
+    return struct.unpack(">Q", report.data[4:12])[0]
+
+
+def used(smf, what, seid, old=None):
+    """The next usage report at a member of a session that has an F-SEID of its own, or one of another member (Old CP F-SEID)."""
+    named = old and [old[4:]]
+    report = smf.take_report(lambda r: 80 in r.ies and r.ies.get(57) == named and seid_of(r) == seid, 10)
+    check(report is not None, f"{smf.name}: no usage report {what}; {[(seid_of(r), r.ies.get(57)) for r in smf.reports]}")
+
+
+def failover(w, smf2):
+    """A member fails: another one gets its sessions' reports, with SEID 0 and Old CP F-SEID, and takes a session over by modifying it, or by
+    its F-SEID in the answer to a report. One that does not know the session ends nothing. After the headless time it goes on so."""
+    old = {cp_seid: fseid(cp_seid, w.smf.address) for cp_seid in (520, 521, 522)}
+    periodic = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x01\x00"), u32(64, 1))
+    made = {}
+    for n, cp_seid in enumerate(old):
+        rules = pair(0x5020 + n, f"10.45.52.{n + 1}", links=(u32(81, 1),), action=12 if n == 1 else 2)
+        made[cp_seid] = open_session(w, cp_seid, rules + (periodic if n != 1 else group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\0\0"))), "session of the set")
+    # 520 is told of at once, 521 waits for its UE, 522 is told of after the headless time.
+    equal("association of smf2", associate(smf2), n4.ACCEPTED)
+    w.smf.silent = True
+    wait_until(lambda: state(w.smf.name) == "failed", "smf1's path to fail", 10)
+    smf2.report_cause = n4.CONTEXT_NOT_FOUND
+    with smf2.changed:
+        smf2.reports.clear()
+    both_ways(w, 0x5020, "10.45.52.1", "of the failed member")
+    used(smf2, "to a member that does not know the session", 0, old[520])
+    w.down("10.45.52.2")
+    downlink = smf2.take_report(lambda r: 83 in r.ies, 6)
+    check(downlink is not None and seid_of(downlink) == 0 and downlink.ies.get(57) == [old[521][4:]], f"downlink data report: {downlink and downlink.ies}")
+    equal("sessions that a member does not know", show("total")["sessions"], 3)
+    both_ways(w, 0x5020, "10.45.52.1", "that a member does not know")
+    with smf2.changed:
+        smf2.reports.clear()
+        smf2.report_cause = n4.ACCEPTED
+    used(smf2, "that was not known, told again", 0, old[520])
+    answer = smf2.request(DELETE, b"", seid=made[520].seid)
+    equal("deletion before the headless time ends", answer and (answer.cause, seid_of(answer)), (n4.ACCEPTED, 520))
+    answer = smf2.request(MODIFY, fseid(777, smf2.address) + node_id(smf2.name) + group(10, u32(108, 2), u8(44, 2)), seid=made[521].seid)
+    equal("modification by another member", answer and (answer.cause, struct.unpack(">Q", answer.data[4:12])[0]), (n4.ACCEPTED, 777))
+    Node.peer[777] = made[521].seid
+    wait_until(lambda: state(w.smf.name) is None, "the headless time to end", 20)
+    equal("sessions after the headless time", (show("total")["sessions"], show("n4")["events"].get("sessions-adopted")), (2, 1))
+    with smf2.changed:
+        smf2.reports.clear()
+        smf2.report_extra = fseid(778, smf2.address)
+    Node.peer[778] = made[522].seid
+    both_ways(w, 0x5022, "10.45.52.3", "after the headless time")
+    used(smf2, "after the headless time", 0, old[522])
+    with smf2.changed:
+        smf2.report_extra = b""
+    used(smf2, "of the session whose F-SEID the answer changed", 778)
+    for cp_seid, now in ((521, 777), (522, 778)):
+        answer = smf2.request(DELETE, b"", seid=made[cp_seid].seid)
+        equal(f"deletion of {cp_seid} by the new owner", answer and (answer.cause, seid_of(answer)), (n4.ACCEPTED, now))
+    equal("sessions that ended by the failover", show("n4")["rejected"].get("session-not-found", 0), w.refused)
+
+
 def main():
     w = World()
     smf2, smf3, thief, member = (Node(f"10.40.0.{n}", f"{name}.isthmus.test")
                                  for n, name in ((3, "smf2"), (5, "smf3"), (6, "smf5"), (7, "smf6")))
-    for what, row in (("claims", lambda: claims(w, smf3, thief, member)), ("node_ids", lambda: node_ids(w, smf3, thief))):
+    for what, row in (("claims", lambda: claims(w, smf3, thief, member)), ("node_ids", lambda: node_ids(w, smf3, thief)),
+                      ("failover", lambda: failover(w, smf2))):
         at = time.monotonic()
+        w.refused = show("n4")["rejected"].get("session-not-found", 0)
         row()
         print(f"{what}: {time.monotonic() - at:.1f} s", flush=True)
     check_sum("end")

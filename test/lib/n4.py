@@ -198,7 +198,7 @@ class Node:
         self.socket.bind((address, 8805))
         self.socket.settimeout(0.2)
         self.reports, self.answers = [], {}
-        self.report_extra = b""  # what the answers to session reports say beside the cause
+        self.report_cause, self.report_extra = ACCEPTED, b""  # what the answers to session reports say
         self.changed = threading.Condition()
         self.silent = self.closed = False
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -231,7 +231,7 @@ class Node:
         elif data[1] == REPORT:
             self.reports.append(Answer(data))
             if not self.silent:
-                self.send(message(57, u8(19, 1) + self.report_extra, sequence, self.peer_seid(data)))
+                self.send(message(57, u8(19, self.report_cause) + self.report_extra, sequence, self.peer_seid(data)))
         elif data[1] == ASSOCIATION_SETUP:
             self.reports.append(Answer(data))
             self.send(message(data[1] + 1, node_id(self.name) + u8(19, 1) + recovery(self.started), sequence))
@@ -242,7 +242,10 @@ class Node:
             self.answers[sequence] = data
 
     def peer_seid(self, data):
-        return Node.peer.get(struct.unpack(">Q", data[4:12])[0], 0)
+        """The UP function's SEID of a report's session; one that another CP function had is named by Old CP F-SEID."""
+        seid = struct.unpack(">Q", data[4:12])[0]
+        old = Answer(data).ies.get(57)
+        return Node.peer.get(seid if seid or not old else struct.unpack(">Q", old[0][1:9])[0], 0)
 
     def request(self, kind, body, seid=None, sequence=None, seconds=3, raw=None):
         """Sends a request and returns its Answer, None when none came."""

@@ -171,3 +171,67 @@ func TestDialledNodeID(t *testing.T) {
 		t.Errorf("cause %d", r.cause())
 	}
 }
+
+// TS 29.244 §5.22: the members of a set are asked in turn, each with SEID 0 and Old CP F-SEID; that one does not know the session says
+// nothing of the others, a redirection names who is next, and nobody else is asked.
+func TestMembersAreAskedInTurn(t *testing.T) {
+	var members []*smf
+	var peers []Peer
+	for _, id := range []string{"smf1", "smf2", "smf3", "smf4"} {
+		m := newSMF(t, id, "127.0.0."+id[3:]+":0")
+		members = append(members, m)
+		peers = append(peers, m.peer())
+		peers[len(peers)-1].Set = "set1"
+	}
+	outsider := newSMF(t, "smf5", "127.0.0.5:0")
+	h := start(t, quiet(append(peers, outsider.peer())...), nil, append(members, outsider)...)
+	for _, m := range append(members, outsider) {
+		m.mustSetUp()
+	}
+	type outcome struct {
+		r   *pfcp.SessionReportResponse
+		by  *Association
+		err error
+	}
+	got := make(chan outcome, 1)
+	cp := pfcp.FSEID{SEID: 7, IPv4: members[0].addr.Addr()}
+	report := func(moved bool) {
+		h.s.Report(Recipient{Association: "smf1", CP: cp, Moved: moved}, &pfcp.SessionReportRequest{Inactive: true},
+			func(r *pfcp.SessionReportResponse, by *Association, err error) { got <- outcome{r, by, err} })
+	}
+	answer := func(m *smf, seid uint64, ies ...[]byte) {
+		t.Helper()
+		r := m.must("the report at " + m.node)
+		if old := fseidIE(7, cp.IPv4); r.seid != seid || (seid == 0) != (string(r.ies[57]) == string(old[4:])) {
+			t.Errorf("%s: SEID %d, Old CP F-SEID %x", m.node, r.seid, r.ies[57])
+		}
+		m.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ies...))
+	}
+	report(false)
+	answer(members[0], 7, ie(19, 65))
+	if o := <-got; o.err != nil || o.by != nil || o.r.Cause != pfcp.CauseContextNotFound {
+		t.Errorf("of the one whose session it is: %+v", o)
+	}
+	report(true) // an heir is asked first, and does not know it by itself either
+	answer(members[0], 0, ie(19, 1), fseidIE(9, members[0].addr.Addr()))
+	if o := <-got; o.err != nil || o.by == nil || o.by.ID != "smf1" || o.r.CP == nil || o.r.CP.SEID != 9 {
+		t.Errorf("of an heir: %+v", o)
+	}
+	h.failPath("smf1")
+	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
+	report(false)
+	answer(members[1], 0, ie(19, 78), alternativeIE(members[3].addr.Addr()), alternativeIE(outsider.addr.Addr()))
+	answer(members[3], 0, ie(19, 65))
+	answer(members[2], 0, ie(19, 1))
+	if o := <-got; o.err != nil || o.by == nil || o.by.ID != "smf3" {
+		t.Errorf("%+v", o)
+	}
+	report(false)
+	for _, m := range members[1:] {
+		answer(m, 0, ie(19, 65))
+	}
+	if o := <-got; o.err != ErrNotKnown {
+		t.Errorf("of all: %+v", o)
+	}
+	outsider.silence(0)
+}

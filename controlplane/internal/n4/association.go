@@ -3,6 +3,7 @@
 package n4
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -152,16 +153,19 @@ func (s *Server) publish() {
 	s.index.Store(x)
 }
 
-// heir returns a living member of an association's SMF set (TS 29.244 §5.22), nil when there is none.
-func (x *index) heir(a *association) *association {
-	if a.Set == "" {
-		return nil
-	}
-	var best *association
+// members are the living members of an association's SMF set (TS 29.244 §5.22), itself first when it lives.
+func (x *index) members(a *association) (list []*association) {
 	for _, b := range x.byID {
-		if b.Set == a.Set && b.ID != a.ID && !b.failed() && (best == nil || b.ID < best.ID) {
-			best = b
+		if !b.failed() && (b.ID == a.ID || a.Set != "" && b.Set == a.Set) {
+			list = append(list, b)
 		}
 	}
-	return best
+	first := func(b *association) string {
+		if b.ID == a.ID {
+			return ""
+		}
+		return b.ID
+	}
+	slices.SortFunc(list, func(b, c *association) int { return cmp.Compare(first(b), first(c)) })
+	return list
 }

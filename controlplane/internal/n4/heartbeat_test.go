@@ -145,8 +145,8 @@ func TestPathFailure(t *testing.T) {
 	}
 	wait(t, func() bool { return !h.fake.Associations()[0].FailedAt.IsZero() }, "stored as failed")
 	done := make(chan error, 1)
-	h.s.Report("smf1", m.addr.Addr(), 1, &pfcp.SessionReportRequest{Inactive: true},
-		func(_ *pfcp.SessionReportResponse, err error) { done <- err })
+	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 1, IPv4: m.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
+		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { done <- err })
 	if err := <-done; err != ErrPathFailed {
 		t.Errorf("report while the path is down: %v", err)
 	}
@@ -198,11 +198,11 @@ func TestSetTakeover(t *testing.T) {
 	h.failPath("smf1")
 	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
 	got := make(chan error, 1)
-	h.s.Report("smf1", a.addr.Addr(), 1, &pfcp.SessionReportRequest{Inactive: true},
-		func(_ *pfcp.SessionReportResponse, err error) { got <- err })
+	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 1, IPv4: a.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
+		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { got <- err })
 	r := b.must("the report")
-	if r.typ != pfcp.SessionReportRequestType {
-		t.Fatalf("the report did not go to the other member: %+v", r)
+	if old := fseidIE(1, a.addr.Addr()); r.typ != pfcp.SessionReportRequestType || r.seid != 0 || string(r.ies[57]) != string(old[4:]) {
+		t.Fatalf("the report did not go to the other member as another one's: %+v", r)
 	}
 	b.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ie(19, 1)))
 	if err := <-got; err != nil {

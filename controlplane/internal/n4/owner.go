@@ -148,7 +148,10 @@ func (s *Server) remove(a *association, e event, inherit bool, args ...any) {
 	stopTimer(a.headless)
 	delete(s.table.associations, a.ID)
 	s.publish()
-	heir := s.index.Load().heir(a)
+	var heir *association
+	if members := s.index.Load().members(a); len(members) > 0 {
+		heir = members[0]
+	}
 	if heir != nil && inherit {
 		args = append(args, "heir", heir.ID, "sessions", s.sessions.Adopt(a.ID, heir.ID))
 		s.event(eventAdopted)

@@ -3,8 +3,10 @@
 package n4
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"isthmus/controlplane/internal/pfcp"
@@ -43,35 +45,85 @@ func (s *Server) Find(id string) *Association {
 func (s *Server) Reachable(id string) bool {
 	x := s.index.Load()
 	a := x.byID[id]
-	return a != nil && (!a.failed() || x.heir(a) != nil)
+	return a != nil && len(x.members(a)) > 0
 }
 
-// Report sends a session report. When the association's path has failed, a living member of its SMF set gets it
-// (TS 29.244 §5.22).
-func (s *Server) Report(id string, to netip.Addr, cpSEID uint64, req *pfcp.SessionReportRequest,
-	done func(*pfcp.SessionReportResponse, error)) {
+// Report is Reporter's.
+func (s *Server) Report(to Recipient, req *pfcp.SessionReportRequest, done func(*pfcp.SessionReportResponse, *Association, error)) {
 	x := s.index.Load()
-	a := x.byID[id]
+	a := x.byID[to.Association]
 	if a == nil {
-		done(nil, ErrNoAssociation)
+		done(nil, nil, ErrNoAssociation)
 		return
 	}
-	if a.failed() {
-		if a = x.heir(a); a == nil {
-			done(nil, ErrPathFailed)
+	if !a.failed() && !to.Moved {
+		k, addr := s.placeOf(x, a, to.CP)
+		s.reportTo(a, report{k: k, to: addr, seid: to.CP.SEID, req: req, done: func(r *pfcp.SessionReportResponse, err error) {
+			done(r, nil, err)
+		}})
+		return
+	}
+	members := x.members(a)
+	if len(members) == 0 {
+		done(nil, nil, ErrPathFailed)
+		return
+	}
+	// TS 29.244 §5.22, table 7.5.8.1-1: the CP F-SEID is another member's, so it is said in an IE, and the header has SEID 0.
+	asked := *req
+	asked.OldCP = &to.CP
+	s.askMembers(members, &asked, done)
+}
+
+// askMembers reports to one member of an SMF set after the other until one takes the session. That a member does not know it says
+// nothing of the one who does.
+func (s *Server) askMembers(members []*association, req *pfcp.SessionReportRequest,
+	done func(*pfcp.SessionReportResponse, *Association, error)) {
+	a, rest := members[0], members[1:]
+	s.reportTo(a, report{k: a.k, to: a.Addr, req: req, done: func(r *pfcp.SessionReportResponse, err error) {
+		if err != nil || r.Cause != pfcp.CauseContextNotFound && r.Cause != pfcp.CauseRedirectionRequested {
+			done(r, &a.Association, err)
 			return
 		}
-		to = netip.Addr{} // the session's own CP F-SEID is of the member that failed
-	}
-	r := report{k: a.k, to: a.Addr, seid: cpSEID, req: req, done: done}
-	if to.IsValid() && to != a.Addr.Addr() {
-		if i := s.cfg.listenerOf(to); i >= 0 {
-			r.to = netip.AddrPortFrom(to, a.Addr.Port())
-			if to.Is4() != a.k.local.Addr().Is4() {
-				r.k = s.sockets[i]
-			}
+		if r.Cause == pfcp.CauseRedirectionRequested { // the one that it names first
+			rest = slices.Clone(rest)
+			slices.SortStableFunc(rest, func(b, c *association) int { return cmp.Compare(named(r, c), named(r, b)) })
 		}
+		if len(rest) == 0 {
+			done(nil, &a.Association, ErrNotKnown)
+			return
+		}
+		s.askMembers(rest, req, done)
+	}})
+}
+
+// named is 1 when a redirection names an address of the association, else 0.
+func named(r *pfcp.SessionReportResponse, a *association) int {
+	if slices.ContainsFunc(r.Alternative, a.owns) {
+		return 1
 	}
+	return 0
+}
+
+// placeOf is where the reports of a session go whose CP F-SEID is the association's: to its address (TS 29.244 §6.3), unless that is
+// another peer's, who had the session before.
+func (s *Server) placeOf(x *index, a *association, cp pfcp.FSEID) (*socket, netip.AddrPort) {
+	to := cp.IPv4
+	if !to.IsValid() {
+		to = cp.IPv6
+	}
+	i := s.cfg.listenerOf(to)
+	if src := x.byAddr[to]; !to.IsValid() || i < 0 || src != nil && !slices.Contains(src.associations, a) {
+		return a.k, a.Addr
+	}
+	k := a.k
+	if to.Is4() != k.local.Addr().Is4() {
+		k = s.sockets[i]
+	}
+	return k, netip.AddrPortFrom(to, a.Addr.Port())
+}
+
+// reportTo sends a report, or has it wait for its turn.
+func (s *Server) reportTo(a *association, r report) {
 	w := &a.window
 	w.lock.Lock()
 	switch {
@@ -84,7 +136,7 @@ func (s *Server) Report(id string, to netip.Addr, cpSEID uint64, req *pfcp.Sessi
 		w.lock.Unlock()
 	default:
 		w.lock.Unlock()
-		done(nil, ErrBusy)
+		r.done(nil, ErrBusy)
 	}
 }
 

@@ -17,6 +17,7 @@ var (
 	ErrTimeout       = errors.New("no answer from the peer")
 	ErrNoAssociation = errors.New("no association")
 	ErrPathFailed    = errors.New("the path to the CP function has failed")
+	ErrNotKnown      = errors.New("no living member of the SMF set knows the session")
 	ErrBusy          = errors.New("too many requests wait for the CP function")
 	ErrStopped       = errors.New("the PFCP server has stopped")
 	ErrVersion       = errors.New("the peer does not support our version of PFCP")

@@ -411,7 +411,7 @@ func TestReports(t *testing.T) {
 	m.establish(77)
 	var answered atomic.Int64
 	send := func(to netip.Addr) {
-		h.s.Report("smf1", to, 77, &pfcp.SessionReportRequest{Inactive: true}, func(r *pfcp.SessionReportResponse, err error) {
+		h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: to}}, &pfcp.SessionReportRequest{Inactive: true}, func(r *pfcp.SessionReportResponse, _ *Association, err error) {
 			if err != nil || r.Cause != pfcp.CauseAccepted {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -469,8 +469,8 @@ func TestReportGivenUp(t *testing.T) {
 	h := start(t, cfg, nil, m)
 	m.mustSetUp()
 	end := make(chan error, 1)
-	h.s.Report("smf1", m.addr.Addr(), 77, &pfcp.SessionReportRequest{Inactive: true},
-		func(_ *pfcp.SessionReportResponse, err error) { end <- err })
+	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: m.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
+		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { end <- err })
 	for range 3 {
 		if r := m.must("the report"); r.typ != pfcp.SessionReportRequestType {
 			t.Errorf("%+v", r)

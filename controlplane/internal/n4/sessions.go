@@ -66,12 +66,20 @@ type Sessions interface {
 	Adopt(from, to string) int
 }
 
+// Recipient is the CP function that the reports of a session are for.
+type Recipient struct {
+	Association string
+	CP          pfcp.FSEID // of the session
+	Moved       bool       // the CP F-SEID is not the association's: it inherited the session from a member of its SMF set
+}
+
 // Reporter is the server as the session layer sees it.
 type Reporter interface {
-	// Report sends a session report to the CP F-SEID address `to` of a session (invalid: the association's own address).
-	// done is called once; an error means that no answer came, or that the association is gone.
-	Report(association string, to netip.Addr, cpSEID uint64, req *pfcp.SessionReportRequest,
-		done func(*pfcp.SessionReportResponse, error))
+	// Report sends a session report. When the recipient's path has failed, or its CP F-SEID is not its own, the living members of its
+	// SMF set are asked in turn (TS 29.244 §5.22). done is called once; an error means that no answer came, that the association is
+	// gone, or that no member knows the session, which ends nothing. by is the member that answered, nil: the one whose CP F-SEID the
+	// session has.
+	Report(to Recipient, req *pfcp.SessionReportRequest, done func(r *pfcp.SessionReportResponse, by *Association, err error))
 	// Reachable tells whether a report to the association would be sent: its path works, or that of a member of its SMF set.
 	Reachable(association string) bool
 	NodeReport(req *pfcp.NodeReportRequest)

@@ -203,6 +203,7 @@ var sessionReportRequest = newGroup([]field[reported]{
 	{ie: ieDownlinkDataReport, read: downlinkReport.decode},
 	each(ieUsageReport, usageReport, func(r *reported) *[]UsageReport { return &r.Usage }),
 	{ie: ieErrorIndicationReport, read: errorReport.decode},
+	optional(ieFSEID, readFSEID, func(r *reported) **FSEID { return &r.OldCP }),
 }, nil).checked(func(r *reported) *Error {
 	r.Inactive = r.kind&reportInactive != 0
 	for _, part := range []struct {
@@ -231,5 +232,9 @@ var sessionReportResponse = newGroup([]field[SessionReportResponse]{
 	{ie: ieSRRspFlags, read: func(v []byte, m *SessionReportResponse) *Error {
 		m.DropBuffered = v[0]&1 != 0 // DROBU
 		return nil
+	}},
+	optional(ieFSEID, readFSEID, func(m *SessionReportResponse) **FSEID { return &m.CP }),
+	{ie: ieAlternativeSMF, many: true, read: func(v []byte, m *SessionReportResponse) *Error {
+		return appendAddresses(&m.Alternative, v, 2, 1)
 	}},
 }, nil)

@@ -264,6 +264,10 @@ func (w *writer) sessionMessage(m Message) bool {
 		if m.DropBuffered {
 			w.uint8(ieSRRspFlags, 1)
 		}
+		if m.CP != nil {
+			w.fseid(*m.CP)
+		}
+		w.addresses(ieAlternativeSMF, m.Alternative, 2, 1)
 	default:
 		return false
 	}
@@ -418,5 +422,8 @@ func (w *writer) report(m *SessionReportRequest) {
 			w.fteid(&m.Errors[i])
 		}
 		w.close(at)
+	}
+	if m.OldCP != nil {
+		w.fseid(*m.OldCP)
 	}
 }

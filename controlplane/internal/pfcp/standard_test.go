@@ -61,8 +61,7 @@ var tables = []struct {
 	{"Update QER", updateQER, []uint16{109, 28, 25, 26, 27, 94, 97, 124, 123, 158, 157, 251}, nil},
 	{"Session Deletion Request", sessionDeletionRequest, nil, nil},
 	{"Session Report Response", sessionReportResponse, []uint16{19, 40, 12, 50, 57, 21, 178},
-		map[uint16]string{57: "a response cannot be refused", 21: "for packets that the CP function asked for, which no rule can",
-			178: "a response cannot be refused"}},
+		map[uint16]string{21: "for packets that the CP function asked for, which no rule can"}},
 	{"Update BAR in a response", createBAR, []uint16{88, 46, 47, 48, 140}, nil},
 }
 

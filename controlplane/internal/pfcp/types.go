@@ -675,6 +675,7 @@ type SessionReportRequest struct {
 	Usage       []UsageReport
 	Errors      []FTEID // ERIR: remote F-TEIDs that the peer does not know
 	Inactive    bool    // UPIR
+	OldCP       *FSEID  // of the session, when it is told to another member of the SMF set; then the header's SEID is 0
 }
 
 // SessionReportResponse may change the BAR (§7.5.9).
@@ -684,4 +685,6 @@ type SessionReportResponse struct {
 	Offending    uint16
 	UpdateBAR    *UpdateBAR
 	DropBuffered bool
+	CP           *FSEID       // for what follows: another member of the SMF set took the session over
+	Alternative  []netip.Addr // with cause 78: the member to ask
 }

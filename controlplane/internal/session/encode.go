@@ -11,8 +11,9 @@ import (
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints, optional
 // fields behind a bit map of what is there. A typical mobile session takes about 150 bytes.
-// Version 2 has what DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs; what earlier versions wrote is read.
-const encodingVersion = 3
+// Version 2 has what DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited; what
+// earlier versions wrote is read.
+const encodingVersion = 4
 
 var errEncoding = errors.New("a stored session does not follow its encoding")
 

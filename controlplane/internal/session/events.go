@@ -135,12 +135,12 @@ func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
 		done()
 		return
 	}
-	seid, cp, owner, req := p.sessionReport(events)
+	seid, to, req := p.sessionReport(events)
 	if req == nil {
 		done()
 		return
 	}
-	reporter.Report(owner, addressOf(cp), cp.SEID, req, func(r *pfcp.SessionReportResponse, err error) {
+	reporter.Report(to, req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 		switch {
 		case errors.Is(err, n4.ErrStopped):
 			return // not acknowledged: who comes after us hears it again
@@ -157,7 +157,7 @@ func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
 			return
 		}
 		done()
-		p.reported(seid, r, err)
+		p.reported(seid, r, by, err)
 	})
 }
 
@@ -183,7 +183,7 @@ func (p *Plane) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 }
 
 // sessionReport makes the request for events of one session; nil when there is nothing to tell to anybody.
-func (p *Plane) sessionReport(events []api.Event) (seid uint64, cp pfcp.FSEID, owner string, req *pfcp.SessionReportRequest) {
+func (p *Plane) sessionReport(events []api.Event) (seid uint64, to n4.Recipient, req *pfcp.SessionReportRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := &events[0]
@@ -201,11 +201,11 @@ func (p *Plane) sessionReport(events []api.Event) (seid uint64, cp pfcp.FSEID, o
 	}
 	e, there := p.x.at(seid)
 	if !there {
-		return 0, cp, "", nil
+		return 0, to, nil
 	}
 	s, err := decode(e.data)
 	if err != nil {
-		return 0, cp, "", nil
+		return 0, to, nil
 	}
 	req = &pfcp.SessionReportRequest{}
 	switch first.Type {
@@ -228,14 +228,15 @@ func (p *Plane) sessionReport(events []api.Event) (seid uint64, cp pfcp.FSEID, o
 	case api.EventTypeInactive:
 		req.Inactive = true
 	default: // BUFFER_FULL and MISSED are counted by the data plane; PFCP has no word for them
-		return 0, cp, "", nil
+		return 0, to, nil
 	}
 	p.count.Reports++
-	return seid, s.CP, s.Owner, req
+	return seid, s.recipient(), req
 }
 
-// reported deals with the answer to a report: it may change the BAR, or have what waits dropped (TS 29.244 §7.5.9).
-func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, err error) {
+// reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say that the member
+// of the SMF set that answered, if it is not the session's owner, took it over.
+func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 	if err != nil || r == nil {
 		p.mu.Lock()
 		p.count.ReportsLost++
@@ -243,17 +244,21 @@ func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, err error) 
 		return
 	}
 	if r.Cause == pfcp.CauseContextNotFound {
-		// TS 23.527 §4.3: the CP function does not know the session any more, so nobody would ever delete it.
+		// TS 23.527 §4.3: the CP function does not know the session any more, so nobody would ever delete it. (Of another member of its
+		// SMF set this is ErrNotKnown.)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.log.Info("a session that its CP function does not know is deleted", "session", Key(seid))
 		p.begin(&release{seids: []uint64{seid}, stage: p.deletion})
 		return
 	}
-	if r.UpdateBAR == nil && !r.DropBuffered {
+	req := &pfcp.SessionModificationRequest{DropBuffered: r.DropBuffered}
+	if r.Cause == pfcp.CauseAccepted {
+		req.CP = r.CP
+	}
+	if r.UpdateBAR == nil && !r.DropBuffered && req.CP == nil {
 		return
 	}
-	req := &pfcp.SessionModificationRequest{DropBuffered: r.DropBuffered}
 	if r.UpdateBAR != nil {
 		req.UpdateBAR = []pfcp.UpdateBAR{*r.UpdateBAR}
 	}
@@ -263,8 +268,10 @@ func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, err error) 
 	if !there {
 		return
 	}
-	from := []*n4.Association{{ID: e.owner.id}}
-	p.Modify(from, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
+	if by == nil {
+		by = &n4.Association{ID: e.owner.id, Set: e.owner.set}
+	}
+	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
 		if m.Cause != pfcp.CauseAccepted {
 			p.log.Warn("what the answer to a report asked for is refused", "session", Key(seid), "cause", m.Cause)
 		}

@@ -5,7 +5,6 @@ package session
 import (
 	"encoding/binary"
 	"errors"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -224,11 +223,10 @@ func (p *Plane) flushLate() {
 
 // lateTurn is a session whose usage is tried again.
 type lateTurn struct {
-	seid, cp uint64
-	owner    string
-	to       pfcp.FSEID
-	rows     []api.Usage
-	req      *pfcp.SessionReportRequest
+	seid uint64
+	to   n4.Recipient
+	rows []api.Usage
+	req  *pfcp.SessionReportRequest
 }
 
 // takeLate returns those whose CP function can be reached now. The caller holds mu.
@@ -260,7 +258,7 @@ func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 		}
 		n := min(len(*from), lateReports)
 		u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
-		t := lateTurn{seid: seid, cp: s.CP.SEID, owner: e.owner.id, to: s.CP, rows: u.sent, req: &pfcp.SessionReportRequest{}}
+		t := lateTurn{seid: seid, to: s.recipient(), rows: u.sent, req: &pfcp.SessionReportRequest{}}
 		for i := range t.rows {
 			t.req.Usage = append(t.req.Usage, report(s, &t.rows[i]))
 		}
@@ -279,13 +277,13 @@ func (p *Plane) tellLate() {
 	turns := p.takeLate(reporter, p.x.now())
 	p.mu.Unlock()
 	for _, t := range turns {
-		reporter.Report(t.owner, addressOf(t.to), t.cp, t.req, func(r *pfcp.SessionReportResponse, err error) {
+		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 			if errors.Is(err, n4.ErrStopped) {
 				return // the store has it
 			}
 			p.toldLate(t.seid, err)
 			if err == nil {
-				p.reported(t.seid, r, nil)
+				p.reported(t.seid, r, by, nil)
 			}
 		})
 	}
@@ -314,12 +312,9 @@ func (p *Plane) toldLate(seid uint64, err error) {
 	p.late.dirty[seid] = true
 }
 
-// addressOf is where the reports of a session go.
-func addressOf(f pfcp.FSEID) netip.Addr {
-	if f.IPv4.IsValid() {
-		return f.IPv4
-	}
-	return f.IPv6
+// recipient is whom the reports of a session are for.
+func (s *Session) recipient() n4.Recipient {
+	return n4.Recipient{Association: s.Owner, CP: s.CP, Moved: s.Moved}
 }
 
 // ---- store -----------------------------------------------------------------------------------------------------------

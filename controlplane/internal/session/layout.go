@@ -25,6 +25,9 @@ func (c *codec) session(s *Session) {
 	c.text(&s.APN)
 	c.text(&s.SNSSAI)
 	list(c, &s.FQCSID, c.bytes)
+	if c.version >= 4 {
+		c.flag(&s.Moved)
+	}
 	list(c, &s.PDR, c.pdr)
 	list(c, &s.FAR, c.far)
 	list(c, &s.QER, c.qer)

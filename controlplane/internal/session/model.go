@@ -37,6 +37,7 @@ type Session struct {
 	SEID       uint64 // ours
 	CP         pfcp.FSEID
 	Owner      string // association
+	Moved      bool   // the owner inherited it, and has given it no CP F-SEID yet
 	Worker     uint16
 	Inactivity uint32 // seconds
 	Discards   uint16 // requests to drop what waits (DROBU)

@@ -77,7 +77,7 @@ func (p *Plane) takeOwed(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 		req := *o.req
 		req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), func(id uint16) bool { return !s.buffers(id) })
 		o.sent = true
-		turns = append(turns, lateTurn{seid: seid, cp: s.CP.SEID, owner: e.owner.id, to: s.CP, req: &req})
+		turns = append(turns, lateTurn{seid: seid, to: s.recipient(), req: &req})
 	}
 	return turns
 }
@@ -92,7 +92,7 @@ func (p *Plane) tellOwed() {
 	turns := p.takeOwed(reporter, p.x.now())
 	p.mu.Unlock()
 	for _, t := range turns {
-		reporter.Report(t.owner, addressOf(t.to), t.cp, t.req, func(r *pfcp.SessionReportResponse, err error) {
+		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 			p.mu.Lock()
 			if o := p.owed[t.seid]; o != nil {
 				o.sent = false
@@ -108,7 +108,7 @@ func (p *Plane) tellOwed() {
 			}
 			p.mu.Unlock()
 			if err == nil {
-				p.reported(t.seid, r, nil)
+				p.reported(t.seid, r, by, nil)
 			}
 		})
 	}

@@ -179,7 +179,7 @@ func (p *Plane) Adopt(from, to string) int {
 		if err != nil {
 			continue
 		}
-		s.Owner = to
+		s.Owner, s.Moved = to, true
 		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, heir).data})
 		t.onDone(func() { p.x.records.drop(at) })
 		old.sessions--

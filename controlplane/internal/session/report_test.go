@@ -25,15 +25,20 @@ type reported struct {
 	association string
 	cp          uint64
 	req         *pfcp.SessionReportRequest
+	to          n4.Recipient
 	done        func(*pfcp.SessionReportResponse, error)
+	by          func(*pfcp.SessionReportResponse, *n4.Association)
 }
 
-func (r *reporter) Report(a string, _ netip.Addr, cp uint64, req *pfcp.SessionReportRequest, done func(*pfcp.SessionReportResponse, error)) {
-	if r.downFor.Load() == a {
-		done(nil, n4.ErrPathFailed)
+func (r *reporter) Report(to n4.Recipient, req *pfcp.SessionReportRequest,
+	done func(*pfcp.SessionReportResponse, *n4.Association, error)) {
+	if r.downFor.Load() == to.Association {
+		done(nil, nil, n4.ErrPathFailed)
 		return
 	}
-	r.reports <- reported{a, cp, req, done}
+	r.reports <- reported{to.Association, to.CP.SEID, req, to,
+		func(r *pfcp.SessionReportResponse, err error) { done(r, nil, err) },
+		func(r *pfcp.SessionReportResponse, by *n4.Association) { done(r, by, nil) }}
 }
 func (r *reporter) Reachable(a string) bool                 { return r.downFor.Load() != a }
 func (r *reporter) NodeReport(req *pfcp.NodeReportRequest)  { r.nodes <- req }

@@ -281,8 +281,11 @@ func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.
 		}
 	}
 	// Another CP entity of the set took over (TS 29.244 §5.22): it says so by its F-SEID, its Node ID, or both.
-	if (req.CP != nil || req.Node != nil) && from.ID != o.id {
-		o, s.Owner = p.ownerFor(t, from), from.ID
+	if req.CP != nil || req.Node != nil {
+		s.Moved = false
+		if from.ID != o.id {
+			o, s.Owner = p.ownerFor(t, from), from.ID
+		}
 	}
 	if err := p.replace(t, seid, e, o, old, s); err != nil {
 		return old, changed{}, err
