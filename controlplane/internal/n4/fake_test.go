@@ -139,13 +139,14 @@ func (f *fakeSessions) drop(association string, keep func(*fakeSession) bool) (n
 	return n
 }
 
-func (f *fakeSessions) Release(association string, fqcsid [][]byte, done func(int)) {
+func (f *fakeSessions) Release(association string, fqcsid [][]byte, done func(int)) *pfcp.Error {
 	f.lock.Lock()
 	f.released = append(f.released, association)
 	f.fqcsid += len(fqcsid)
 	n := f.drop(association, func(*fakeSession) bool { return false })
 	f.lock.Unlock()
 	go done(n)
+	return nil
 }
 
 func (f *fakeSessions) Retain(association string, keep []netip.Addr, done func(int)) {
@@ -156,11 +157,11 @@ func (f *fakeSessions) Retain(association string, keep []netip.Addr, done func(i
 	go done(n)
 }
 
-func (f *fakeSessions) SetPFDs(*pfcp.PFDManagementRequest) *pfcp.Error {
+func (f *fakeSessions) SetPFDs(_ *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	f.lock.Lock()
-	defer f.lock.Unlock()
 	f.pfds++
-	return nil
+	f.lock.Unlock()
+	go reply(nil)
 }
 
 func (f *fakeSessions) Count(association string) (n int) {

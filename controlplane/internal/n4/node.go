@@ -37,6 +37,9 @@ func (s *Server) nodeMessage(p *packet) {
 		return
 	}
 	m, why := s.nodeRequest(p, src)
+	if m == nil && why == accepted {
+		return // it is answered later
+	}
 	s.conclude(p.k, p.from, p.h, key, m)
 	if why != accepted {
 		if a := src.find(p.from); a != nil {
@@ -61,7 +64,7 @@ func (s *Server) begin(p *packet, key transactionKey) bool {
 	return state == fresh
 }
 
-// nodeRequest returns the answer, and what was counted when it is a refusal.
+// nodeRequest returns the answer, nil when it comes later, and what was counted when it is a refusal.
 func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 	m, err := decode(p.b)
 	if err != nil {
@@ -91,20 +94,37 @@ func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 		if a == nil {
 			return s.refuse(p, rejectNoAssociation, noAssociationOf(req.Node))
 		}
-		s.sessions.Release(a.ID, req.FQCSID, func(deleted int) {
+		e := s.sessions.Release(a.ID, req.FQCSID, func(deleted int) {
 			s.log.Info("PFCP session set deleted", "association", a.ID, "sessions", deleted)
 		})
+		if e != nil {
+			return s.refuse(p, 0, e)
+		}
 		return &pfcp.SessionSetDeletionResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
 	case *pfcp.PFDManagementRequest:
 		if s.cfg.Features&pfcp.UPPfdm == 0 {
 			return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported, Text: "PFD management is off"})
 		}
-		if e := s.sessions.SetPFDs(req); e != nil {
-			return s.refuse(p, 0, e)
-		}
-		return &pfcp.PFDManagementResponse{Cause: pfcp.CauseAccepted}, accepted
+		s.setPFDs(p, req)
+		return nil, accepted
 	}
 	return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
+}
+
+// setPFDs answers when the session layer has: many sessions may have to be looked at, and the owner has others to serve.
+func (s *Server) setPFDs(p *packet, req *pfcp.PFDManagementRequest) {
+	k, from, h, key := p.k, p.from, p.h, keyOf(p.k, p.from, p.h)
+	s.sessions.SetPFDs(req, func(e *pfcp.Error) {
+		var m pfcp.Message = &pfcp.PFDManagementResponse{Cause: pfcp.CauseAccepted}
+		if e != nil {
+			s.refused(0, from, h.Type, e)
+			m = s.refusal(h.Type, e)
+			if a := s.index.Load().byAddr[from.Addr()].find(from); a != nil {
+				a.refused.Add(1)
+			}
+		}
+		s.conclude(k, from, h, key, m)
+	})
 }
 
 func noAssociationOf(node pfcp.NodeID) *pfcp.Error {

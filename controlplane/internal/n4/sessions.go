@@ -46,11 +46,13 @@ type Sessions interface {
 	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
 	// Release deletes, paced, the sessions that an association has at this moment, or those among them that belong to one
 	// of the FQ-CSIDs when there are any. Sessions that the association establishes afterwards stay. done is called once,
-	// when the last is gone.
-	Release(association string, fqcsid [][]byte, done func(deleted int))
+	// when the last is gone; not when the same is under way already, which then is of both. Only one by FQ-CSIDs is ever refused:
+	// when many are under way.
+	Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error
 	// Retain is Release of the sessions whose CP F-SEID has none of the addresses (TS 29.244 §5.22, Session Retention).
 	Retain(association string, keep []netip.Addr, done func(deleted int))
-	SetPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error
+	// SetPFDs replies once, after having looked at all sessions that use the applications.
+	SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 	// Count says how many sessions an association has; "" asks for all.
 	Count(association string) int
 

@@ -216,7 +216,7 @@ func TestApplications(t *testing.T) {
 		api.Decode(b.s.Held()[heldID(seid)], &head)
 		return int(head.SDFs)
 	}
-	if err := b.SetPFDs(web("permit out 6 from any 80 to assigned")); err != nil {
+	if err := b.setPFDs(web("permit out 6 from any 80 to assigned")); err != nil {
 		t.Fatal(err)
 	}
 	req := request(1, "10.45.0.5")
@@ -225,17 +225,17 @@ func TestApplications(t *testing.T) {
 	if r.Cause != pfcp.CauseAccepted || filters(r.UP.SEID) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	if err := b.SetPFDs(web("permit out 6 from any 80 to assigned", "permit out 17 from any 443 to assigned")); err != nil {
+	if err := b.setPFDs(web("permit out 6 from any 80 to assigned", "permit out 17 from any 443 to assigned")); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, "two filters", func() bool { return filters(r.UP.SEID) == 2 })
 	for _, bad := range []pfcp.PFD{{URL: "http://example.org"}, {Domain: "example.org"}, {Flow: "permit"}} {
-		err := b.SetPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web", PFDs: []pfcp.PFD{bad}}}})
+		err := b.setPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web", PFDs: []pfcp.PFD{bad}}}})
 		if err == nil || bad.Flow == "" && err.Cause != pfcp.CauseServiceNotSupported {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if err := b.SetPFDs(&pfcp.PFDManagementRequest{}); err != nil {
+	if err := b.setPFDs(&pfcp.PFDManagementRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, "a filter that matches nothing", func() bool { return filters(r.UP.SEID) == 1 })

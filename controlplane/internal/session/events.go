@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -249,7 +250,7 @@ func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Asso
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.log.Info("a session that its CP function does not know is deleted", "session", Key(seid))
-		p.begin(&release{seids: []uint64{seid}, stage: p.deletion})
+		p.begin(&release{seids: slices.Values([]uint64{seid}), stage: p.deletion})
 		return
 	}
 	req := &pfcp.SessionModificationRequest{DropBuffered: r.DropBuffered}

@@ -151,7 +151,7 @@ func FuzzPlane(f *testing.F) {
 		for _, seid := range p.inOrder() {
 			b.request(&pfcp.SessionDeletionRequest{}, seid, []*n4.Association{smf1, {ID: "smf2"}})
 		}
-		if len(p.x.session)+len(p.x.local)+len(p.x.peer)+len(p.x.peer6)+len(p.x.host)+p.x.prefix.size()+len(p.shares.by)+len(p.shares.used)+
+		if len(p.x.session)+len(p.x.local)+len(p.x.peer)+len(p.x.peer6)+len(p.x.host)+p.x.prefix.size()+len(p.x.groups)+len(p.shares.by)+len(p.shares.used)+
 			len(p.x.taken) != 0 {
 			t.Errorf("something is left without sessions: %s", b.dump())
 		}

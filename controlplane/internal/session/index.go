@@ -83,7 +83,9 @@ type index struct {
 	locals  addresses
 	owners  map[string]*owner
 	owned   map[uint32]*owner // by number
-	last    uint32            // number that was given to an owner
+	groups  groups
+	came    uint64 // rises with each that comes into a group
+	last    uint32 // number that was given to an owner
 	random  *mrand.ChaCha8
 	pools   map[string][]*pool // by instance
 	scratch []byte             // of encoding
@@ -102,7 +104,7 @@ func newIndex(set *Settings) *index {
 	rand.Read(seed[:]) // never fails (crypto/rand)
 	x := &index{session: map[uint64]handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
 		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: map[string]*owner{},
-		owned: map[uint32]*owner{}, random: mrand.NewChaCha8(seed),
+		owned: map[uint32]*owner{}, groups: groups{}, random: mrand.NewChaCha8(seed),
 		locals: addresses{map[netip.Addr]uint64{}}, now: time.Now}
 	x.configure(set)
 	return x

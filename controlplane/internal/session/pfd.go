@@ -4,7 +4,9 @@ package session
 
 import (
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 
 	"isthmus/api"
 	"isthmus/controlplane/internal/pfcp"
@@ -31,86 +33,160 @@ func expandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	return all, nil
 }
 
-// SetPFDs is n4.Sessions'. All or nothing: also when the filters are too many for a session that is there. Sessions that use
-// the applications are compiled anew, paced; one that the data plane refuses then goes on with the filters that it has.
-func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
-	fresh := map[string][]api.SDF{}
+const maxTrials = 16 // PFD requests that wait
+
+// trial is a PFD request on its way. All or nothing: it is refused when the filters are too many for a session that is there. So
+// the sessions that use the applications are looked at first, some at a time with requests in between; what those make of a
+// session meanwhile is looked at too.
+type trial struct {
+	req   *pfcp.PFDManagementRequest
+	fresh pfds
+	reply func(*pfcp.Error)
+	begun bool
+	next  pfds            // what it would come to
+	more  map[string]bool // applications that get more filters: fewer are never too many
+	upTo  uint64
+	seid  func() (uint64, bool)
+	end   func()
+	err   *pfcp.Error
+}
+
+// SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses then goes
+// on with the filters that it has.
+func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
+	t := &trial{req: r, fresh: pfds{}, reply: reply, end: func() {}}
 	for i := range r.Applications {
 		a := &r.Applications[i]
 		filters, err := expandPFDs(a.PFDs)
 		if err != nil {
+			reply(err)
+			return
+		}
+		t.fresh[a.Application] = filters
+	}
+	p.door.RLock()
+	defer p.door.RUnlock()
+	p.mu.Lock()
+	wait := !p.closed && len(p.trials) < maxTrials
+	if wait {
+		p.trials = append(p.trials, t)
+		p.rouse()
+	}
+	p.mu.Unlock()
+	if !wait {
+		reply(refuse(pfcp.CauseCongestion, 0, "too many PFD requests wait"))
+	}
+}
+
+// try goes on with the first trial. Run's, under mu.
+func (p *Plane) try() {
+	if len(p.trials) == 0 {
+		return
+	}
+	t := p.trials[0]
+	if !t.begun {
+		t.begin(p)
+	}
+	over := t.err != nil
+	for looked := 0; looked < someSessions && !over; looked++ {
+		seid, more := t.seid()
+		if over = !more; seid != 0 {
+			e, _ := p.x.at(seid)
+			if s, broken := decode(e.data); broken == nil {
+				t.look(p, s)
+			}
+		}
+		over = over || t.err != nil
+	}
+	if !over {
+		return
+	}
+	t.end()
+	p.trials = p.trials[1:]
+	if t.err == nil {
+		p.takePFDs(t)
+	}
+	p.answers = append(p.answers, func() { t.reply(t.err) })
+}
+
+func (t *trial) begin(p *Plane) {
+	t.begun = true
+	t.next, t.more, t.upTo = maps.Clone(p.pfds), map[string]bool{}, p.x.came
+	var keys []groupKey
+	for i := range t.req.Applications {
+		a := &t.req.Applications[i]
+		if len(a.PFDs) == 0 { // it matches nothing then
+			continue
+		}
+		if was, known := p.pfds[a.Application]; known && len(t.fresh[a.Application]) > len(was) {
+			t.more[a.Application] = true
+			keys = append(keys, groupKey{0, a.Application})
+		}
+		t.next[a.Application] = t.fresh[a.Application]
+	}
+	t.seid, t.end = iter.Pull(p.x.among(&t.upTo, keys...))
+	t.err = p.roomForPFDs(t.req)
+}
+
+// watch looks at a session that a request makes, or changes, while the others are looked at.
+func (t *trial) watch(p *Plane, s *Session) {
+	uses := func(r pfcp.CreatePDR) bool { return t.more[r.PDI.Application] }
+	if t.begun && t.err == nil && slices.ContainsFunc(s.PDR, uses) {
+		t.look(p, s)
+	}
+}
+
+func (t *trial) look(p *Plane, s *Session) {
+	if p.set.filtersOf(p.pfds, s) != nil {
+		return // it lacks PFDs already: it does not say what it will have
+	}
+	if err := p.set.filtersOf(t.next, s); err != nil {
+		t.err = refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", Key(s.SEID), err.Text))
+	}
+}
+
+// filtersOf tells whether the filters of a session can be had with these PFDs.
+func (set *Settings) filtersOf(with pfds, s *Session) *pfcp.Error {
+	c := &compiler{set: set, pfds: with, s: s}
+	for i := range s.PDR {
+		pdi := s.pdi(&s.PDR[i])
+		if err := c.filters(&s.PDR[i], &pdi, &api.PDR{}); err != nil {
 			return err
 		}
-		fresh[a.Application] = filters
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.roomForPFDs(r); err != nil {
-		return err
-	}
-	changed := p.changedBy(r)
-	users := p.users(changed)
-	if err := p.bearable(users, r, fresh); err != nil {
-		return err
-	}
+	return nil
+}
+
+// takePFDs makes the PFDs of a request the ones in use.
+func (p *Plane) takePFDs(t *trial) {
+	r := t.req
 	p.digests = nil
+	var changed []string
 	if len(r.Applications) == 0 { // TS 29.244 §6.2.5.2: without contents, all are removed
 		for name := range p.pfds {
 			p.forgetApplication(name)
+			changed = append(changed, name)
 		}
 	}
 	for i := range r.Applications {
 		a := &r.Applications[i]
+		changed = append(changed, a.Application)
 		if len(a.PFDs) == 0 {
 			p.forgetApplication(a.Application)
 			continue
 		}
-		p.apps[a.Application], p.pfds[a.Application] = a.PFDs, fresh[a.Application]
+		p.apps[a.Application], p.pfds[a.Application] = a.PFDs, t.fresh[a.Application]
 		if err := p.store.put(bucketApplications, a.Application, a.PFDs); err != nil {
 			p.log.Error("PFDs are not kept for a restart", "error", err)
 		}
 	}
-	p.begin(&release{seids: users, stage: p.recompile, refused: p.keepsFilters})
-	return nil
-}
-
-// changedBy are the applications that a request names, or all.
-func (p *Plane) changedBy(r *pfcp.PFDManagementRequest) map[string]bool {
-	changed := map[string]bool{}
-	if len(r.Applications) == 0 {
-		for name := range p.pfds {
-			changed[name] = true
+	for _, name := range changed {
+		r := &release{key: "application " + name, stage: p.recompile, refused: p.keepsFilters}
+		r.seids = p.x.among(&r.upTo, groupKey{0, name})
+		if p.x.groups[groupKey{0, name}] != nil {
+			p.begin(r)
 		}
 	}
-	for i := range r.Applications {
-		changed[r.Applications[i].Application] = true
-	}
-	return changed
-}
-
-// bearable refuses PFDs that would be too many filters for a session which uses them. Fewer are never too many, and an
-// application without PFDs matches nothing.
-func (p *Plane) bearable(users []uint64, r *pfcp.PFDManagementRequest, fresh map[string][]api.SDF) *pfcp.Error {
-	next := maps.Clone(p.pfds)
-	for i := range r.Applications {
-		if a := &r.Applications[i]; len(a.PFDs) > 0 {
-			next[a.Application] = fresh[a.Application]
-		}
-	}
-	for _, seid := range users {
-		e, _ := p.x.at(seid)
-		s, broken := decode(e.data)
-		if broken != nil {
-			continue
-		}
-		if _, was := compile(p.set, p.pfds, s); was != nil {
-			continue // it lacks PFDs already: it does not say what it will have
-		}
-		if _, err := compile(p.set, next, s); err != nil {
-			return refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", Key(seid), err.Text))
-		}
-	}
-	return nil
 }
 
 // keepsFilters tells of a session that the data plane refused with new PFDs.
@@ -147,24 +223,6 @@ func (p *Plane) forgetApplication(name string) {
 	if err := p.store.delete(bucketApplications, name); err != nil {
 		p.log.Error("PFDs are not removed from the store", "error", err)
 	}
-}
-
-// users are the sessions that detect one of the applications.
-func (p *Plane) users(apps map[string]bool) []uint64 {
-	var list []uint64
-	for seid, at := range p.x.session {
-		s, err := decode(p.x.open(at).data)
-		if err != nil {
-			continue
-		}
-		for i := range s.PDR {
-			if apps[s.PDR[i].PDI.Application] {
-				list = append(list, seid)
-				break
-			}
-		}
-	}
-	return list
 }
 
 // recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.

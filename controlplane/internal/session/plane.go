@@ -52,6 +52,7 @@ type Plane struct {
 	shares   shares
 	client   Committer // nil: away
 	releases []*release
+	trials   []*trial // PFDs that are being tried, and those that wait
 	late     late
 	owed     map[uint64]*owed // by SEID
 	carry    *job             // waits for the next transaction, because its session is in this one
@@ -160,6 +161,7 @@ func (p *Plane) turn(first *job) {
 	if batch := p.gather(first); len(batch) > 0 {
 		p.work(batch)
 	}
+	p.try()
 	p.flushLate()
 	p.tidy()
 	answers := p.answers
@@ -185,7 +187,7 @@ func (p *Plane) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
 	default:
 	}
 	p.mu.Lock()
-	busy := p.carry != nil || len(p.releases) > 0 || p.untidy
+	busy := p.carry != nil || len(p.releases) > 0 || len(p.trials) > 0 || p.untidy
 	p.mu.Unlock()
 	if busy {
 		select {
@@ -383,8 +385,17 @@ func (p *Plane) stop() {
 	p.mu.Lock()
 	waiting := p.carry
 	p.carry = nil
+	trials := p.trials
+	p.trials = nil
+	for _, r := range p.releases {
+		r.end()
+	}
 	p.store.close()
 	p.mu.Unlock()
+	for _, t := range trials {
+		t.end()
+		t.reply(errStopped)
+	}
 	for {
 		if waiting != nil {
 			waiting.finish(errStopped, nil)()

@@ -120,6 +120,13 @@ func (b *bench) establish(from *n4.Association, req *pfcp.SessionEstablishmentRe
 	return wait(b.t, ch)
 }
 
+func (b *bench) setPFDs(req *pfcp.PFDManagementRequest) *pfcp.Error {
+	b.t.Helper()
+	ch := make(chan *pfcp.Error, 2)
+	b.SetPFDs(req, func(err *pfcp.Error) { ch <- err })
+	return wait(b.t, ch)
+}
+
 func (b *bench) modify(from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest) *pfcp.SessionModificationResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionModificationResponse, 2)

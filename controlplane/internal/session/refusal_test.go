@@ -291,6 +291,13 @@ func (b *bench) dump() string {
 }
 
 // checkConsistent compares the indices with what the sessions say, found the slow way.
+func (x *index) groupedSessions() (n int) {
+	for _, m := range x.groups {
+		n += len(m)
+	}
+	return n
+}
+
 func (b *bench) checkConsistent() {
 	b.t.Helper()
 	b.Lock()
@@ -304,7 +311,7 @@ func (b *bench) checkConsistent() {
 	if records != len(b.x.session) {
 		b.t.Errorf("%d records of %d sessions", records, len(b.x.session))
 	}
-	local, host, users := 0, 0, map[string]int{}
+	local, host, users, grouped := 0, 0, map[string]int{}, 0
 	for seid, at := range b.x.session {
 		s, err := decode(b.x.open(at).data)
 		if err != nil {
@@ -316,6 +323,11 @@ func (b *bench) checkConsistent() {
 		c, bad := compile(b.set, b.pfds, s)
 		if bad != nil {
 			b.t.Fatal(bad)
+		}
+		for _, k := range groupsOf(s, b.x.open(at).owner) {
+			if grouped++; b.x.groups[k][seid] == 0 {
+				b.t.Errorf("session %#x is not in group %v", seid, k)
+			}
 		}
 		for _, tun := range c.local {
 			if key, ok := b.x.locals.key(tun, false); !ok || b.x.local[key] != seid {
@@ -340,6 +352,9 @@ func (b *bench) checkConsistent() {
 	}
 	if len(b.x.local) != local || len(b.x.host) != host {
 		b.t.Errorf("%d F-TEIDs and %d addresses in the indices, %d and %d in sessions", len(b.x.local), len(b.x.host), local, host)
+	}
+	if n := b.x.groupedSessions(); n != grouped {
+		b.t.Errorf("%d members of groups, %d wanted", n, grouped)
 	}
 	for id, h := range b.objects {
 		if h.users != users[id] {

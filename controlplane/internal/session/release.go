@@ -3,8 +3,11 @@
 package session
 
 import (
+	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"isthmus/api"
@@ -14,68 +17,124 @@ import (
 
 // release is a set of sessions that are done with at our pace: deleted, or compiled anew.
 type release struct {
-	seids []uint64
+	// key says what it is of. A second one of the same while the first is under way is one with it.
+	key   string
+	seids iter.Seq[uint64] // 0: one that was looked at and passed over
+	upTo  uint64           // what came into the group later is not meant
+	again bool             // upTo has moved since the walk began
 	stage func(t *txn, seid uint64) *pfcp.Error
-	left  int // not answered yet
+	over  bool
+	left  int // taken from seids, and not done with
 	count int
 	done  func(count int)
 	// refused is told of each that could not be done with
 	refused func(seid uint64, err *pfcp.Error)
+
+	next func() (uint64, bool)
+	stop func()
+	held uint64 // its turn is in the next transaction
 }
 
 // begin queues a release; the caller holds mu.
 func (p *Plane) begin(r *release) {
-	r.left = len(r.seids)
-	if r.left == 0 {
-		if r.done != nil {
-			p.answers = append(p.answers, func() { r.done(0) })
-		}
-	} else {
+	r.upTo = p.x.came
+	n := slices.IndexFunc(p.releases, func(q *release) bool { return r.key != "" && q.key == r.key })
+	if n < 0 {
 		p.releases = append(p.releases, r)
+	} else {
+		p.releases[n].upTo, p.releases[n].again = r.upTo, p.releases[n].next != nil
 	}
+	p.rouse()
+}
+
+// rouse has Run look for what there is to do.
+func (p *Plane) rouse() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
+// take returns the next session, 0 for one that is not meant; false: there are no more.
+func (r *release) take() (seid uint64, more bool) {
+	if seid, r.held = r.held, 0; seid != 0 {
+		return seid, true
+	}
+	if r.next == nil {
+		r.next, r.stop = iter.Pull(r.seids)
+	}
+	seid, more = r.next()
+	if !more && r.again {
+		r.end()
+		r.again = false
+		return 0, true
+	}
+	return seid, more
+}
+
+func (r *release) end() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.next, r.stop = nil, nil
+}
+
 // releaseSome makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they have it
-// to themselves, and never longer than one transaction takes (row A12).
+// to themselves, and never longer than one transaction takes (row A12). Releases take turns.
 func (p *Plane) releaseSome(seen map[uint64]bool) []*job {
 	var jobs []*job
-	for len(jobs) < pace && len(p.releases) > 0 {
+	for looked := 0; len(jobs) < pace && looked < someSessions && len(p.releases) > 0; looked++ {
 		r := p.releases[0]
-		if len(r.seids) == 0 {
+		seid, more := r.take()
+		switch {
+		case !more:
+			r.end()
+			r.over = true
 			p.releases = p.releases[1:]
-			continue
+			p.concluded(r)
+		case seid == 0 || p.x.session[seid] == 0:
+		case seen[seid]:
+			r.held = seid
+			looked = someSessions
+		default:
+			seen[seid] = true
+			jobs = append(jobs, p.releasing(r, seid))
 		}
-		seid := r.seids[0]
-		if seen[seid] {
-			break
-		}
-		r.seids = r.seids[1:]
-		jobs = append(jobs, &job{
-			seid: seid,
-			stage: func(t *txn) *pfcp.Error {
-				if p.x.session[seid] == 0 {
-					return refuse(pfcp.CauseContextNotFound, 0, "gone already")
-				}
-				return r.stage(t, seid)
-			},
-			finish: func(err *pfcp.Error, _ []api.Usage) func() {
-				if err == nil {
-					r.count++
-				} else if r.refused != nil {
-					r.refused(seid, err)
-				}
-				if r.left--; r.left == 0 && r.done != nil {
-					return func() { r.done(r.count) }
-				}
-				return func() {}
-			},
-		})
+	}
+	if len(p.releases) > 1 {
+		p.releases = append(p.releases[1:], p.releases[0])
 	}
 	return jobs
+}
+
+// concluded tells who waits for a release that is over.
+func (p *Plane) concluded(r *release) {
+	if r.over && r.left == 0 && r.done != nil {
+		p.answers = append(p.answers, func() { r.done(r.count) })
+	}
+}
+
+func (p *Plane) releasing(r *release, seid uint64) *job {
+	r.left++
+	return &job{
+		seid: seid,
+		stage: func(t *txn) *pfcp.Error {
+			if p.x.session[seid] == 0 {
+				return refuse(pfcp.CauseContextNotFound, 0, "gone already")
+			}
+			return r.stage(t, seid)
+		},
+		finish: func(err *pfcp.Error, _ []api.Usage) func() {
+			if err == nil {
+				r.count++
+			} else if r.refused != nil {
+				r.refused(seid, err)
+			}
+			r.left--
+			p.concluded(r)
+			return func() {}
+		},
+	}
 }
 
 func (p *Plane) deletion(t *txn, seid uint64) *pfcp.Error {
@@ -86,41 +145,45 @@ func (p *Plane) deletion(t *txn, seid uint64) *pfcp.Error {
 	return err
 }
 
-// those returns the SEIDs of an association's sessions that pass, in the order in which they came.
-func (p *Plane) those(association string, pass func(s *Session) bool) []uint64 {
-	type found struct{ number, seid uint64 }
-	var list []found
-	o := p.x.owners[association]
-	if o == nil || o.sessions == 0 {
-		return nil
-	}
-	for seid, at := range p.x.session {
-		e := p.x.open(at)
-		if e.owner != o {
-			continue
-		}
-		if pass != nil {
-			if s, err := decode(e.data); err != nil || !pass(s) {
-				continue
-			}
-		}
-		list = append(list, found{e.number, seid})
-	}
-	slices.SortFunc(list, func(a, b found) int { return int(int64(a.number) - int64(b.number)) })
-	seids := make([]uint64, len(list))
-	for i := range list {
-		seids[i] = list[i].seid
-	}
-	return seids
-}
+const maxSetDeletions = 64 // releases by FQ-CSID that are under way
 
 // Release is n4.Sessions'.
-func (p *Plane) Release(association string, fqcsid [][]byte, done func(deleted int)) {
-	var pass func(*Session) bool
+func (p *Plane) Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.x.all(association)
+	r := &release{key: fmt.Sprint("all ", all), stage: p.deletion, done: done}
+	r.seids = p.x.among(&r.upTo, all)
 	if len(fqcsid) > 0 {
-		pass = func(s *Session) bool { return s.belongsTo(fqcsid) }
+		var keys []groupKey
+		for _, id := range fqcsid {
+			if k := (groupKey{all.owner, string(id)}); all.owner != 0 && p.x.groups[k] != nil && !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+		slices.SortFunc(keys, func(a, b groupKey) int { return strings.Compare(a.name, b.name) })
+		r.key = fmt.Sprintf("set %q", keys)
+		r.seids = p.x.among(&r.upTo, keys...)
+		waiting := 0
+		for _, q := range p.releases {
+			if q.key != r.key && strings.HasPrefix(q.key, "set ") {
+				waiting++
+			}
+		}
+		if waiting >= maxSetDeletions {
+			return refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
+		}
 	}
-	p.releaseThose(association, pass, done)
+	p.begin(r)
+	return nil
+}
+
+// all is the group of an association's sessions; of one that is not known it is empty.
+func (x *index) all(association string) groupKey {
+	if o := x.owners[association]; o != nil {
+		return groupKey{owner: o.number}
+	}
+	return groupKey{}
 }
 
 // ReleaseOrphans deletes, paced, the sessions of associations that the store does not know: we ended while their release
@@ -138,22 +201,33 @@ func (p *Plane) ReleaseOrphans() error {
 		}
 		p.log.Warn("sessions without association are deleted", "association", id, "sessions", o.sessions)
 		o.gone = true
-		p.begin(&release{seids: p.those(id, nil), stage: p.deletion})
+		r := &release{stage: p.deletion}
+		r.seids = p.x.among(&r.upTo, groupKey{owner: o.number})
+		p.begin(r)
 	}
 	return nil
 }
 
 // Retain is n4.Sessions'.
 func (p *Plane) Retain(association string, keep []netip.Addr, done func(deleted int)) {
-	p.releaseThose(association, func(s *Session) bool {
-		return !slices.Contains(keep, s.CP.IPv4) && !slices.Contains(keep, s.CP.IPv6)
-	}, done)
-}
-
-func (p *Plane) releaseThose(association string, pass func(*Session) bool, done func(deleted int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begin(&release{seids: p.those(association, pass), stage: p.deletion, done: done})
+	all := p.x.all(association)
+	r := &release{key: fmt.Sprint("all but ", all, keep), stage: p.deletion, done: done}
+	r.seids = func(yield func(uint64) bool) {
+		for seid := range p.x.among(&r.upTo, all) {
+			if e, there := p.x.at(seid); there {
+				s, err := decode(e.data)
+				if err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6) {
+					seid = 0
+				}
+			}
+			if !yield(seid) {
+				return
+			}
+		}
+	}
+	p.begin(r)
 }
 
 // Adopt is n4.Sessions'. The sessions change hands at once; the store learns of it with each session's next record.
@@ -170,18 +244,16 @@ func (p *Plane) Adopt(from, to string) int {
 	}
 	n := 0
 	t := newTxn()
-	for _, at := range p.x.session {
-		e := p.x.open(at)
-		if e.owner != old {
-			continue
-		}
+	for seid := range p.x.groups[groupKey{owner: old.number}] {
+		e, _ := p.x.at(seid)
 		s, err := decode(e.data)
 		if err != nil {
 			continue
 		}
 		s.Owner, s.Moved = to, true
 		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, heir).data})
-		t.onDone(func() { p.x.records.drop(at) })
+		t.onDone(func() { p.x.records.drop(e.at) })
+		p.x.regroup(seid, groupsOf(s, old), groupsOf(s, heir))
 		old.sessions--
 		heir.sessions++
 		n++

@@ -147,6 +147,7 @@ func (p *Plane) adopt(r *replan) {
 			p.log.Error("a session cannot be read", "session", Key(seid), "error", err)
 			e, _ := p.x.at(seid)
 			e.owner.sessions--
+			p.x.groups.expel(seid)
 			delete(p.x.session, seid)
 			t.records = append(t.records, record{e.number, nil})
 			t.onDone(func() { p.x.records.drop(e.at) })
@@ -175,7 +176,9 @@ func (p *Plane) adopt(r *replan) {
 	for _, s := range p.shares.by {
 		s.worker %= uint16(max(r.set.Workers, 1))
 	}
-	p.begin(&release{seids: r.changed, stage: p.recompile, refused: p.behind})
+	if len(r.changed) > 0 {
+		p.begin(&release{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
+	}
 }
 
 // behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison with

@@ -88,7 +88,9 @@ func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstabli
 	e := p.x.enter(s, p.store.number(), o)
 	p.x.add(s.SEID, c)
 	o.sessions++
+	regroup := p.x.regroup(s.SEID, nil, groupsOf(s, o))
 	t.onUndo(func() {
+		regroup()
 		delete(p.x.session, s.SEID)
 		p.x.records.drop(e.at)
 		p.x.remove(s.SEID, c)
@@ -138,7 +140,11 @@ func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
 
 // compiled is a session for the transaction that is being made.
 func (p *Plane) compiled(s *Session) (*compiled, *pfcp.Error) {
-	return p.compiler(s, compiler{arena: &p.bodies}).run()
+	c, err := p.compiler(s, compiler{arena: &p.bodies}).run()
+	if err == nil && len(p.trials) > 0 {
+		p.trials[0].watch(p, s)
+	}
+	return c, err
 }
 
 // compiler is the one that is used again, for a session and with these options.
@@ -182,7 +188,9 @@ func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 	delete(p.x.session, seid)
 	p.x.remove(seid, c)
 	e.owner.sessions--
+	regroup := p.x.regroup(seid, groupsOf(s, e.owner), nil)
 	t.onUndo(func() {
+		regroup()
 		p.x.session[seid] = e.at
 		p.x.add(seid, c)
 		e.owner.sessions++
@@ -311,7 +319,9 @@ func (p *Plane) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session)
 	p.x.add(seid, c)
 	e.owner.sessions--
 	o.sessions++
+	regroup := p.x.regroup(seid, groupsOf(old, e.owner), groupsOf(s, o))
 	t.onUndo(func() {
+		regroup()
 		o.sessions--
 		e.owner.sessions++
 		p.x.session[seid] = e.at

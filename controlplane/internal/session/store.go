@@ -347,6 +347,7 @@ func (p *Plane) restore(s *Session, number uint64) error {
 	}
 	o := p.x.owner(s.Owner)
 	o.sessions++
+	p.x.regroup(s.SEID, nil, groupsOf(s, o))
 	p.x.enter(s, number, o)
 	p.x.add(s.SEID, c)
 	for i := range s.QER { // the numbers of shared meters stay, or the data plane would begin new ones

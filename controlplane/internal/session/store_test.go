@@ -41,7 +41,7 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		b.KeepAssociation(n4.StoredAssociation{ID: "smf1", Set: "set1", Features: 5})
-		if err := b.SetPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web",
+		if err := b.setPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web",
 			PFDs: []pfcp.PFD{{Flow: "permit out 6 from any 80 to assigned"}}}}}); err != nil {
 			t.Fatal(err)
 		}

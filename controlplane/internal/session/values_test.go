@@ -145,18 +145,18 @@ func TestPFDsAllOrNothing(t *testing.T) {
 		return &pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "mail", PFDs: list(mail)},
 			{Application: "web", PFDs: list(web)}}}
 	}
-	if err := b.SetPFDs(apps(2, 1)); err != nil {
+	if err := b.setPFDs(apps(2, 1)); err != nil {
 		t.Fatal(err)
 	}
 	req := request(1, "10.46.0.1")
 	req.PDR[1].PDI.Application = "web"
 	seid := b.establish(smf1, req).UP.SEID
 	before := string(b.s.Held()[heldID(seid)])
-	if err := b.SetPFDs(apps(4, 2)); err == nil || err.Cause != pfcp.CauseNoResources || len(b.apps["mail"]) != 1 || len(b.apps["web"]) != 2 {
+	if err := b.setPFDs(apps(4, 2)); err == nil || err.Cause != pfcp.CauseNoResources || len(b.apps["mail"]) != 1 || len(b.apps["web"]) != 2 {
 		t.Errorf("%v %v", err, b.apps)
 	}
 	b.s.Refuse(func(id dptest.ID, _ []byte) string { return "no room" })
-	if err := b.SetPFDs(apps(3, 2)); err != nil {
+	if err := b.setPFDs(apps(3, 2)); err != nil {
 		t.Error(err)
 	}
 	waitUntil(t, "refused", func() bool { return b.Counts().FiltersKept == 1 })
@@ -164,7 +164,7 @@ func TestPFDsAllOrNothing(t *testing.T) {
 	if string(b.s.Held()[heldID(seid)]) != before || b.Session(seid) == nil {
 		t.Error("the session changed")
 	}
-	if err := b.SetPFDs(apps(3, 2)); err != nil {
+	if err := b.setPFDs(apps(3, 2)); err != nil {
 		t.Error(err)
 	}
 	waitUntil(t, "new filters", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
