@@ -147,10 +147,18 @@ struct api_engine {
 
 enum api_role { API_ROLE_ACCESS = 1, API_ROLE_CORE = 2 };
 
+#define API_MAX_MEMBERS 8
+
+// A device below a bonding port.
+struct api_port_member {
+	char driver[API_NAME];
+	char devargs[API_TEXT];
+};
+
 // Key: the port's name.
 struct api_port {
 	char driver
-		[API_NAME]; // "synth", "inject", or a DPDK driver: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, pci
+		[API_NAME]; // "synth", "inject", or a DPDK driver: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, pci
 	char devargs[API_TEXT]; // DPDK device arguments ("iface=veth0", "0000:01:00.0"); empty for synth
 	uint32_t role; // enum api_role
 	uint32_t mtu; // L3 bytes
@@ -160,6 +168,8 @@ struct api_port {
 	uint8_t promiscuous;
 	uint8_t pad;
 	char xconnect[API_NAME]; // not empty: every packet received here leaves there, untouched (port floor)
+	uint32_t members; // of member; not 0: net_bond is made of them
+	struct api_port_member member[API_MAX_MEMBERS];
 };
 
 // ---- interfaces, routes, neighbours ----------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ const (
 	MaxWorkers               = 0x10
 	EngineDropUEGTPU         = 0x1
 	EngineIdleSleep          = 0x2
+	MaxMembers               = 0x8
 	MaxAddresses             = 0x8
 	MaxSubports              = 0x40
 	MaxPipeProfiles          = 0x20
@@ -278,6 +279,13 @@ type Engine struct {
 
 const SizeofEngine = 0x98
 
+type PortMember struct {
+	Driver  [32]byte
+	Devargs [256]byte
+}
+
+const SizeofPortMember = 0x120
+
 type Port struct {
 	Driver      [32]byte
 	Devargs     [256]byte
@@ -289,9 +297,11 @@ type Port struct {
 	Promiscuous byte
 	Pad         byte
 	Xconnect    [32]byte
+	Members     uint32
+	Member      [8]PortMember
 }
 
-const SizeofPort = 0x158
+const SizeofPort = 0xa5c
 
 type Interface struct {
 	Port      [32]byte

@@ -18,7 +18,7 @@
 static void read_driver(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {
 	static const char *const known[] = {"pci", "net_memif", "net_af_packet", "net_af_xdp", "net_tap", "net_ring",
-		"net_pcap", "net_null", "net_vhost", "net_virtio_user", "net_bond", NULL};
+		"net_pcap", "net_null", "net_vhost", "net_virtio_user", NULL};
 	char *driver = to, near[YAML_FAULT_BYTES];
 
 	yaml_name(f, n, k, to);

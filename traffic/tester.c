@@ -109,7 +109,8 @@ static void device_args(const struct profile_port *p, char *args, size_t n)
 static int open_device(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
-	bool client = strcmp(device->driver, "net_memif") == 0 && strstr(device->args, "role=client") != NULL;
+	bool client =
+		strcmp(device->source.driver, "net_memif") == 0 && strstr(device->source.args, "role=client") != NULL;
 	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.link_wait * (double)rte_get_tsc_hz());
 	int code, level = rte_log_get_level(rte_log_register("pmd.net.memif"));
 
@@ -152,8 +153,7 @@ static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 	struct tester_port *p = &t->port[index];
 	char args[2 * TEXT_BYTES + 64], name[RTE_RING_NAMESIZE];
 	struct ethdev_want device = {
-		.driver = want->driver,
-		.args = args,
+		.source = {want->driver, args},
 		.mtu = want->mtu,
 		.tags = 8,
 		.rx_queues = queues(want),

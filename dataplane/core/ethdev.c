@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define L2_ROOM 26 // Ethernet, two tags and FCS
-#define ARGS_BYTES 288
+#define ARGS_BYTES 1024
 
 // Where a refusal is explained.
 struct refusal {
@@ -39,23 +39,28 @@ static int __attribute__((format(printf, 3, 4))) refuse(const struct refusal *r,
 	return code;
 }
 
-// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told otherwise.
-// Returns the length, `n` or more when it did not fit.
-static int device_args(const struct ethdev_want *want, char *args, size_t n)
+// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told otherwise. A
+// bonding device takes the names of its members, which are open. Returns the length, `n` or more when it did not fit.
+static int device_args(const struct ethdev *e, const struct ethdev_source *source, const struct ethdev_want *want,
+	char *args, size_t n)
 {
-	int packet = strcmp(want->driver, "net_af_packet") == 0;
-	int count = packet && strstr(want->args, "qpairs=") == NULL;
-	int large = packet && want->mtu > 1900 && strstr(want->args, "framesz=") == NULL;
+	int packet = strcmp(source->driver, "net_af_packet") == 0;
+	int count = packet && strstr(source->args, "qpairs=") == NULL;
+	int large = packet && want->mtu > 1900 && strstr(source->args, "framesz=") == NULL;
 	char queue_pairs[24] = "";
 
 	if (count)
 		snprintf(queue_pairs, sizeof(queue_pairs), ",qpairs=%u", want->rx_queues);
-	return snprintf(args, n, "%s%s%s", want->args, queue_pairs, large ? ",framesz=16384,blocksz=65536" : "");
+	int used = snprintf(args, n, "%s%s%s", source->args, queue_pairs, large ? ",framesz=16384,blocksz=65536" : "");
+
+	for (uint32_t i = 0; source == &want->source && i < e->handles && used < (int)n; i++)
+		used += snprintf(args + used, n - (size_t)used, ",slave=%s", e->handle[i].device);
+	return used;
 }
 
 // A memif server that was killed leaves its socket's file behind, and the driver does not bind over it. The file goes unless
 // /proc/net/unix says that somebody listens. (Asking by connect() would upset a live server.)
-static void remove_stale_socket(const struct ethdev_want *want)
+static void remove_stale_socket(const struct ethdev_source *want)
 {
 	const char *at = strstr(want->args, "socket=");
 	char path[ARGS_BYTES], line[2 * ARGS_BYTES];
@@ -85,35 +90,59 @@ static void remove_stale_socket(const struct ethdev_want *want)
 		LOG(NOTICE, "removed %s, which a dead memif server left behind\n", path);
 }
 
-static int probe(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
+// DPDK's driver is found by how the device's name begins.
+static const char *pmd_of(const char *driver)
 {
+	return strcmp(driver, "net_bond") == 0 ? "net_bonding" : driver;
+}
+
+// `number` tells a member from its siblings.
+static int probe(struct ethdev *e, const struct ethdev_source *source, const char *number,
+	const struct ethdev_want *want, const struct refusal *r)
+{
+	struct ethdev_handle *h = &e->handle[e->handles];
 	char args[ARGS_BYTES];
-	uint16_t other;
 	int error;
 
-	remove_stale_socket(want);
-	if (strcmp(want->driver, "pci") == 0) {
-		snprintf(e->bus, sizeof(e->bus), "pci");
-		snprintf(e->device, sizeof(e->device), "%.*s", (int)strcspn(want->args, ","), want->args);
-		const char *comma = strchr(want->args, ',');
+	remove_stale_socket(source);
+	if (strcmp(source->driver, "pci") == 0) {
+		snprintf(h->bus, sizeof(h->bus), "pci");
+		snprintf(h->device, sizeof(h->device), "%.*s", (int)strcspn(source->args, ","), source->args);
+		const char *comma = strchr(source->args, ',');
 		snprintf(args, sizeof(args), "%s", comma ? comma + 1 : "");
 	} else {
-		snprintf(e->bus, sizeof(e->bus), "vdev");
-		snprintf(e->device, sizeof(e->device), "%s_%s", want->driver, r->name);
-		if (device_args(want, args, sizeof(args)) >= (int)sizeof(args))
+		snprintf(h->bus, sizeof(h->bus), "vdev");
+		snprintf(h->device, sizeof(h->device), "%s_%s%s", pmd_of(source->driver), r->name, number);
+		if (device_args(e, source, want, args, sizeof(args)) >= (int)sizeof(args))
 			return refuse(r, E2BIG, "device and arguments take more than %zu bytes", sizeof(args) - 1);
 	}
-	if (rte_eth_dev_get_port_by_name(e->device, &other) == 0)
-		return refuse(r, EBUSY, "device %s serves another port", e->device);
-	error = rte_eal_hotplug_add(e->bus, e->device, args);
+	if (rte_eth_dev_get_port_by_name(h->device, &h->id) == 0)
+		return refuse(r, EBUSY, "device %s serves another port", h->device);
+	error = rte_eal_hotplug_add(h->bus, h->device, args);
 	if (error != 0)
-		return refuse(r, ENODEV, "%s does not take \"%s\": %s", want->driver, args,
+		return refuse(r, ENODEV, "%s does not take \"%s\": %s", source->driver, args,
 			rte_strerror(error < 0 ? -error : error));
-	if (rte_eth_dev_get_port_by_name(e->device, &e->id) != 0) {
-		rte_eal_hotplug_remove(e->bus, e->device);
-		return refuse(r, ENODEV, "device %s is not a network port", e->device);
+	if (rte_eth_dev_get_port_by_name(h->device, &h->id) != 0) {
+		rte_eal_hotplug_remove(h->bus, h->device);
+		return refuse(r, ENODEV, "device %s is not a network port", h->device);
 	}
+	e->handles++;
+	e->id = h->id;
 	return 0;
+}
+
+static int probe_all(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
+{
+	char number[12];
+
+	for (uint32_t i = 0; i < want->members; i++) {
+		snprintf(number, sizeof(number), "/%u", i + 1);
+		int error = probe(e, &want->member[i], number, want, r);
+
+		if (error != 0)
+			return error;
+	}
+	return probe(e, &want->source, "", want, r);
 }
 
 static uint32_t buffer_room(const struct ethdev_want *want)
@@ -168,13 +197,13 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 }
 
 // The Linux interface behind a device (net_af_packet, whose driver refuses more than 1500).
-static int set_interface_mtu(const struct ethdev *e, uint32_t mtu)
+static int set_interface_mtu(uint16_t id, uint32_t mtu)
 {
 	struct rte_eth_dev_info info;
 	struct ifreq request = {.ifr_mtu = (int)mtu};
 	int error = -1, s;
 
-	if (rte_eth_dev_info_get(e->id, &info) != 0 || info.if_index == 0 ||
+	if (rte_eth_dev_info_get(id, &info) != 0 || info.if_index == 0 ||
 		if_indextoname(info.if_index, request.ifr_name) == NULL)
 		return -1;
 	s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -185,13 +214,18 @@ static int set_interface_mtu(const struct ethdev *e, uint32_t mtu)
 	return error;
 }
 
+// Members first: the bonding device's own is theirs.
 static void set_mtu(const struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
 {
 	uint32_t mtu = want->mtu + want->tags;
 
-	if (rte_eth_dev_set_mtu(e->id, (uint16_t)mtu) != 0 && set_interface_mtu(e, mtu) != 0 &&
-		rte_eth_dev_set_mtu(e->id, (uint16_t)want->mtu) != 0)
-		LOG(INFO, "port %s: the device has no MTU to set\n", r->name);
+	for (uint32_t i = 0; i < e->handles; i++) {
+		const struct ethdev_handle *h = &e->handle[i];
+
+		if (rte_eth_dev_set_mtu(h->id, (uint16_t)mtu) != 0 && set_interface_mtu(h->id, mtu) != 0 &&
+			rte_eth_dev_set_mtu(h->id, (uint16_t)want->mtu) != 0)
+			LOG(INFO, "port %s: %s has no MTU to set\n", r->name, h->device);
+	}
 }
 
 static int start(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
@@ -218,25 +252,30 @@ static int start(struct ethdev *e, const struct ethdev_want *want, const struct 
 	return 0;
 }
 
+// The last made goes first: a bonding device gives its members back.
+void ethdev_close(struct ethdev *e)
+{
+	while (e->handles > 0) {
+		const struct ethdev_handle *h = &e->handle[--e->handles];
+
+		rte_eth_dev_stop(h->id);
+		rte_eth_dev_close(h->id);
+		rte_eal_hotplug_remove(h->bus, h->device);
+	}
+}
+
 int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *want, char *error, size_t n)
 {
 	struct refusal r = {name, error, n};
 
 	memset(e, 0, sizeof(*e));
-	int code = probe(e, want, &r);
-	if (code != 0)
-		return code;
-	code = configure(e, want, &r);
+	int code = probe_all(e, want, &r);
+
+	if (code == 0)
+		code = configure(e, want, &r);
 	if (code == 0)
 		code = start(e, want, &r);
 	if (code != 0)
-		rte_eal_hotplug_remove(e->bus, e->device);
+		ethdev_close(e);
 	return code;
-}
-
-void ethdev_close(struct ethdev *e)
-{
-	rte_eth_dev_stop(e->id);
-	rte_eth_dev_close(e->id);
-	rte_eal_hotplug_remove(e->bus, e->device);
 }

@@ -10,10 +10,17 @@
 #include <stdint.h>
 
 #define ETHDEV_DESCRIPTORS 1024 // of a queue, when not given
+#define ETHDEV_MEMBERS 8 // of a bonding device
 
-struct ethdev_want {
+struct ethdev_source {
 	const char *driver; // "pci", or a virtual device's: "net_memif", …
 	const char *args; // the driver's, as after --vdev NAME,; for PCI the address and its arguments
+};
+
+struct ethdev_want {
+	struct ethdev_source source;
+	struct ethdev_source member[ETHDEV_MEMBERS]; // the devices that a bonding device is made of
+	uint32_t members;
 	uint32_t mtu; // largest L3 packet
 	uint32_t
 		tags; // bytes of VLAN tags that come on top of it; Linux counts them as part of what an interface carries
@@ -24,12 +31,20 @@ struct ethdev_want {
 	struct rte_mempool *pool; // for received frames; must outlive the device
 };
 
+// A device as DPDK has it.
+struct ethdev_handle {
+	uint16_t id; // rte_ethdev's port number
+	char bus[16], device[80];
+};
+
 struct ethdev {
 	uint16_t id; // rte_ethdev's port number
 	uint16_t rx_queues, tx_queues; // really made
 	uint8_t multi_segment; // the device sends chained mbufs
 	struct rte_ether_addr mac;
-	char bus[16], device[80];
+	struct ethdev_handle
+		handle[ETHDEV_MEMBERS + 1]; // in the order of their making: members, then the device itself
+	uint32_t handles;
 };
 
 // Opens and starts device DRIVER_NAME. Returns 0; else a positive errno after a sentence in `error`, and nothing stays open.

@@ -63,6 +63,12 @@ static int check(const char *key, const struct api_port *want)
 		return object_error(EINVAL, "port %s has role %u, must be access or core", key, want->role);
 	if (want->mtu < MTU_MIN || want->mtu > MTU_MAX)
 		return object_error(EINVAL, "port %s has mtu %u, must be %d..%d", key, want->mtu, MTU_MIN, MTU_MAX);
+	if (want->members > API_MAX_MEMBERS)
+		return object_error(EINVAL, "port %s has %u members, at most %d", key, want->members, API_MAX_MEMBERS);
+	for (uint32_t i = 0; i < want->members; i++)
+		if (memchr(want->member[i].driver, 0, API_NAME) == NULL ||
+			memchr(want->member[i].devargs, 0, API_TEXT) == NULL)
+			return object_error(EINVAL, "port %s has a member whose text does not end", key);
 	if (want->queues > API_MAX_WORKERS)
 		return object_error(EINVAL, "port %s has %u queues, at most %d", key, want->queues, API_MAX_WORKERS);
 	return 0;

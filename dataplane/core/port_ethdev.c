@@ -21,8 +21,8 @@ static int ethdev_port_open(struct port *p, const struct api_port *want)
 {
 	struct ethdev_port *e = rte_zmalloc("ethdev", sizeof(*e), 0);
 	struct ethdev_want device = {
-		.driver = want->driver,
-		.args = want->devargs,
+		.source = {want->driver, want->devargs},
+		.members = want->members,
 		.mtu = want->mtu,
 		.tags = want->role == API_ROLE_ACCESS ? TAGS : 0,
 		.rx_queues = (uint16_t)(want->queues ? want->queues : worker_count()),
@@ -36,6 +36,8 @@ static int ethdev_port_open(struct port *p, const struct api_port *want)
 	if (e == NULL)
 		return object_error(ENOMEM, "no memory for port %s", p->name);
 	memcpy(device.mac, want->mac, 6);
+	for (uint32_t i = 0; i < want->members; i++)
+		device.member[i] = (struct ethdev_source){want->member[i].driver, want->member[i].devargs};
 	int error = ethdev_open(&e->dev, p->name, &device, text, sizeof(text));
 	if (error != 0) {
 		rte_free(e);
@@ -55,13 +57,6 @@ static void ethdev_port_close(struct port *p)
 
 	ethdev_close(&e->dev);
 	rte_free(e);
-}
-
-static uint16_t ethdev_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
-{
-	const struct ethdev_port *e = p->private;
-
-	return rte_eth_rx_burst(e->dev.id, queue, pkts, n);
 }
 
 // Chained packets become one segment for devices that take no chains (net_af_packet). What cannot is moved behind the
@@ -84,13 +79,12 @@ static uint16_t send_burst(struct ethdev *e, uint16_t queue, struct rte_mbuf **p
 {
 	uint16_t sent = 0;
 
-	while (sent < n) {
-		uint16_t k = rte_eth_tx_burst(e->id, queue, pkts + sent, n - sent);
+	uint16_t k;
 
-		if (k == 0)
-			break;
+	do {
+		k = rte_eth_tx_burst(e->id, queue, pkts + sent, n - sent);
 		sent += k;
-	}
+	} while (k > 0 && sent < n);
 	return sent;
 }
 
@@ -110,6 +104,16 @@ static uint16_t ethdev_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts
 		rte_spinlock_unlock(&e->lock[queue]);
 	}
 	return sent;
+}
+
+static uint16_t ethdev_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	const struct ethdev_port *e = p->private;
+
+	// LACPDUs leave with what the port sends, be it nothing.
+	if (unlikely(e->dev.handles > 1))
+		ethdev_tx(p, (uint16_t)worker_current->id, NULL, 0);
+	return rte_eth_rx_burst(e->dev.id, queue, pkts, n);
 }
 
 static void ethdev_stats(struct port *p, struct api_port_row *row)

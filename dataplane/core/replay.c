@@ -103,6 +103,8 @@ static void adapt(const struct api_header *h, uint8_t *body)
 
 		memset(p->driver, 0, sizeof(p->driver));
 		memset(p->devargs, 0, sizeof(p->devargs));
+		memset(p->member, 0, sizeof(p->member));
+		p->members = 0;
 		strcpy(p->driver, "inject");
 	}
 }

@@ -104,16 +104,12 @@ func (k *checker) allPorts() {
 				k.fail(p.At, "driver", "%s takes neither device nor args", p.Driver)
 			}
 		case "net_bond":
-			if p.Device != "" || p.Args == "" {
-				k.fail(p.At, "driver", "net_bond takes args (mode=..., slave=...) and no device")
-			}
+			k.bond(p)
 		default:
-			if p.Device == "" && p.Args == "" {
-				k.fail(p.At, "device", "missing: %s needs to know what to open", p.Driver)
-			}
+			k.device(p.At, p.Driver, p.Device, p.Args)
 		}
-		if strings.ContainsAny(p.Device, ",= ") {
-			k.fail(p.At, "device", "%q holds a comma, an equals sign or a space; use args for arguments", p.Device)
+		if p.Driver != "net_bond" && (p.Bond.Mode != "" || len(p.Bond.Members) > 0) {
+			k.fail(p.At, "bond", "%s is one device; net_bond takes several", p.Driver)
 		}
 		if len(p.DevArgs()) > 255 {
 			k.fail(p.At, "args", "device and args together are longer than 255 bytes")
@@ -127,11 +123,55 @@ func (k *checker) allPorts() {
 	}
 }
 
-// DevArgs is the port's device shorthand and args as DPDK device arguments.
+// device checks what opens a device.
+func (k *checker) device(at At, driver, device, args string) {
+	if device == "" && args == "" {
+		k.fail(at, "device", "missing: %s needs to know what to open", driver)
+	}
+	if strings.ContainsAny(device, ",= ") {
+		k.fail(at, "device", "%q holds a comma, an equals sign or a space; use args for arguments", device)
+	}
+}
+
+func (k *checker) bond(p *Port) {
+	b := &p.Bond
+	if p.Device != "" {
+		k.fail(p.At, "device", "net_bond has none of its own; its devices are bond.members")
+	}
+	if b.Mode == "" || len(b.Members) == 0 {
+		k.fail(p.At, "bond", "missing: net_bond needs bond: {mode: lacp, members: [{driver: pci, device: ...}, ...]}")
+	}
+	for _, own := range []string{"mode=", "slave="} {
+		if strings.Contains(p.Args, own) {
+			k.fail(p.At, "args", "%s is made of bond", own)
+		}
+	}
+	for i := range b.Members {
+		m := &b.Members[i]
+		k.device(m.At, m.Driver, m.Device, m.Args)
+		if len(DevArgs(m.Driver, m.Device, m.Args)) > 255 {
+			k.fail(m.At, "args", "device and args together are longer than 255 bytes")
+		}
+	}
+}
+
+// bondModes are DPDK's numbers; a hash takes addresses and ports, which differ where a path's packets have one pair of addresses.
+var bondModes = map[string]string{
+	"static": "mode=2,xmit_policy=l34", "lacp": "mode=4,xmit_policy=l34", "active-standby": "mode=1",
+}
+
+// DevArgs is what the port's driver gets from DPDK.
 func (p *Port) DevArgs() string {
-	device := p.Device
+	if p.Driver == "net_bond" {
+		return DevArgs(p.Driver, bondModes[p.Bond.Mode], p.Args)
+	}
+	return DevArgs(p.Driver, p.Device, p.Args)
+}
+
+// DevArgs is a device shorthand and args as DPDK device arguments.
+func DevArgs(driver, device, args string) string {
 	if device != "" {
-		switch p.Driver {
+		switch driver {
 		case "net_af_packet", "net_af_xdp", "net_tap", "net_pcap", "net_vhost":
 			device = "iface=" + device
 		case "net_memif":
@@ -142,11 +182,11 @@ func (p *Port) DevArgs() string {
 	}
 	switch {
 	case device == "":
-		return p.Args
-	case p.Args == "":
+		return args
+	case args == "":
 		return device
 	}
-	return device + "," + p.Args
+	return device + "," + args
 }
 
 func (k *checker) allInterfaces() {

@@ -114,9 +114,10 @@ func (r *Restart) setDefaults() { r.Policy, r.DelayMS, r.MaxDelay = "always", 10
 type Port struct {
 	At          `yaml:""`
 	Name        Name   `yaml:"name" req:"true" doc:"The port's name."`
-	Driver      string `yaml:"driver" req:"true" enum:"synth|inject|net_af_packet|net_af_xdp|net_tap|net_memif|net_pcap|net_virtio_user|net_vhost|net_bond|pci" doc:"synth: source and sink inside the graph; inject: memory queues (replay, tests); pci: a DPDK network card or VF; otherwise DPDK's virtual device of that name."`
+	Driver      string `yaml:"driver" req:"true" enum:"synth|inject|net_af_packet|net_af_xdp|net_tap|net_memif|net_pcap|net_virtio_user|net_vhost|net_bond|pci" doc:"synth: source and sink inside the graph; inject: memory queues (replay, tests); pci: a DPDK network card or VF; net_bond: several devices as one (bond); otherwise DPDK's virtual device of that name. Not tried, for want of a card: pci."`
 	Device      string `yaml:"device" max:"128" doc:"What the driver opens: a Linux interface (net_af_packet, net_af_xdp, net_pcap), the name of the TAP interface to make (net_tap), a socket path (net_memif, net_vhost, net_virtio_user), or a PCI address (pci)."`
 	Args        string `yaml:"args" max:"255" doc:"Further DPDK device arguments, passed on as they are."`
+	Bond        Bond   `yaml:"bond" doc:"What a port of driver net_bond is made of."`
 	Role        string `yaml:"role" req:"true" enum:"access|core" doc:"Which side of the gateway the port is on."`
 	MTU         uint32 `yaml:"mtu" min:"576" max:"9216" doc:"Largest IP packet on the port, bytes (on the access side: before VLAN tags, with PPPoE's 8 bytes)."`
 	Queues      uint32 `yaml:"queues" max:"16" doc:"Receive queues; 0: one per worker where the device can."`
@@ -127,6 +128,20 @@ type Port struct {
 }
 
 func (p *Port) setDefaults() { p.MTU = 1500 }
+
+// Bond is link aggregation: IEEE 802.1AX with LACP, without it, or one link and its reserves.
+type Bond struct {
+	At      `yaml:""`
+	Mode    string   `yaml:"mode" enum:"static|lacp|active-standby" doc:"static: all links at once, by a hash of addresses and ports, and the other side is configured so too; lacp: the same as far as the other side agrees (IEEE 802.1AX); active-standby: one link, another when it is down."`
+	Members []Member `yaml:"members" maxlen:"8" doc:"The devices. They belong to the port and are no ports themselves; MTU, queues and MAC address are the port's."`
+}
+
+type Member struct {
+	At     `yaml:""`
+	Driver string `yaml:"driver" req:"true" enum:"net_af_packet|net_tap|pci" doc:"As of a port; those that can be given the port's MAC address."`
+	Device string `yaml:"device" max:"128" doc:"As of a port."`
+	Args   string `yaml:"args" max:"255" doc:"As of a port."`
+}
 
 type Interface struct {
 	At        `yaml:""`

@@ -67,6 +67,12 @@ func TestRefused(t *testing.T) {
 		{"comment only", "# nothing\n", "x.yaml: the file is empty"},
 		{"syntax", "ports: [\n  - x", "x.yaml:"},
 		{"tab", "ports:\n\t- x\n", "x.yaml:2: no YAML:"},
+		{"bond of nothing", "ports: [{name: a, role: core, driver: net_bond}]\n", "needs bond: {mode: lacp, members:"},
+		{"bond's own arguments", "ports: [{name: a, role: core, driver: net_bond, args: mode=4, bond: {mode: lacp, members: [{driver: pci, device: x}]}}]\n", "mode= is made of bond"},
+		{"bond with a device", "ports: [{name: a, role: core, driver: net_bond, device: x, bond: {mode: lacp, members: [{driver: pci, device: x}]}}]\n", "none of its own"},
+		{"bond's member", "ports: [{name: a, role: core, driver: net_bond, bond: {mode: lacp, members: [{driver: pci}]}}]\n", "pci needs to know what to open"},
+		{"bond's mode", "ports: [{name: a, role: core, driver: net_bond, bond: {mode: roundrobin, members: [{driver: pci, device: x}]}}]\n", "active-standby"},
+		{"bond of another driver", "ports: [{name: a, role: core, driver: pci, device: x, bond: {mode: lacp}}]\n", "pci is one device"},
 		{"list at top", "- a\n", "x.yaml:1: needs a mapping"},
 		{"two documents", "engine:\n---\nengine:\n", "second document"},
 		{"unknown key", "engine:\n  worker: 2\n", `x.yaml:2: engine.worker: unknown key; did you mean "workers"?`},
@@ -335,6 +341,32 @@ func TestDevArgs(t *testing.T) {
 		p := Port{Driver: r.driver, Device: r.device, Args: r.args}
 		if got := p.DevArgs(); got != r.want {
 			t.Errorf("%+v: %s", r, got)
+		}
+	}
+	p := Port{Driver: "net_bond", Args: "lsc_poll_period_ms=5", Bond: Bond{Mode: "active-standby"}}
+	if got := p.DevArgs(); got != "mode=1,lsc_poll_period_ms=5" {
+		t.Error(got)
+	}
+}
+
+// A driver that the schema names is started by a script in test/, or the schema says that it was not tried.
+func TestDriversAreTried(t *testing.T) {
+	field, _ := reflect.TypeOf(Port{}).FieldByName("Driver")
+	_, untried, _ := strings.Cut(field.Tag.Get("doc"), "Not tried")
+	tried := ""
+	for _, pattern := range []string{"smoke/port_*_test.sh", "golden/*.yaml", "e2e/*_test.sh", "e2e/*.yaml"} {
+		files, _ := filepath.Glob("../../../test/" + pattern)
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tried += string(b)
+		}
+	}
+	for _, driver := range strings.Split(field.Tag.Get("enum"), "|") {
+		if regexp.MustCompile(`driver: `+driver+`\b`).MatchString(tried) == strings.Contains(untried, driver) {
+			t.Errorf("%s: no script starts it and the schema does not say so, or both", driver)
 		}
 	}
 }

@@ -52,6 +52,11 @@ func (c *compiler) ports() {
 		c.text(body.Driver[:], p.Driver)
 		c.text(body.Devargs[:], p.DevArgs())
 		c.text(body.Xconnect[:], string(p.Xconnect))
+		for n, m := range p.Bond.Members {
+			c.text(body.Member[n].Driver[:], m.Driver)
+			c.text(body.Member[n].Devargs[:], config.DevArgs(m.Driver, m.Device, m.Args))
+			body.Members++
+		}
 		c.put(api.KindPort, string(p.Name), api.Encode(&body))
 	}
 }
