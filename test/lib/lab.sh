@@ -76,6 +76,10 @@ ordinary_programs() {
 		no_loss ue "$server" -c 5 -i 0.2
 		# Full-size packets fit without fragments.
 		no_loss ue "$server" -c 2 -i 0.2 -M "do" -s "$([[ $server == *:* ]] && echo 1452 || echo 1472)"
+		# Larger ones leave as fragments, and come as fragments.
+		for size in 1473 1900 8000; do
+			no_loss ue "$server" -c 3 -i 0.2 -s "$size"
+		done
 		for how in "" -R; do
 			# shellcheck disable=SC2086
 			bytes=$(transfer -c "$server" -n 8M $how)
