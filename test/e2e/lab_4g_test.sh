@@ -67,14 +67,6 @@ wait "$LAB_PID" || true
 lab clean
 nothing_left
 
-echo "--- a function dies"
-start_lab 4g
-kill -KILL "$(pgrep -x isthmus-dp | head -n 1)"
-wait_for 20 gone "$LAB_PID" || fail "the lab lives on without a function"
-! wait "$LAB_PID" || fail "the lab's exit status is 0 although a function died"
-grep -q 'isthmus-dp of .* ended (signal: killed)' "$DIR/isthmus.log" || fail "the lab says: $(tail -n 3 "$DIR/isthmus.log")"
-nothing_left
-
 echo "--- interrupted while it starts"
 rm -f "$DIR/isthmus.log"
 "$BIN/isthmus" lab 4g --dir "$LAB" >"$DIR/isthmus.log" 2>&1 &

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"isthmus/controlplane/internal/agent"
@@ -60,7 +61,8 @@ type Lab struct {
 	closers  []io.Closer
 	clients  []*smf.Client
 	network  *smf.Network
-	ended    chan *process // the first process that ended by itself
+	ended    chan *process // the first process that ended for good, and not by us
+	running  atomic.Bool   // all functions have been ready: who ends now is started again
 	started  time.Time
 	mu       sync.Mutex
 	bearers  []*smf.Bearer
@@ -190,13 +192,13 @@ func (l *Lab) say(format string, args ...any) {
 	}
 }
 
-// Wait returns when ctx ends (nil) or a function did (an error with its last words).
+// Wait returns when ctx ends (nil) or a function did for good (an error with its last words).
 func (l *Lab) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case p := <-l.ended:
-		return fmt.Errorf("%s ended (%s); last lines of %s:\n%s", p.name, p.cmd.ProcessState, p.log, p.words())
+		return fmt.Errorf("%s ended (%s) again and again; last lines of %s:\n%s", p.name, p.state, p.log, p.words())
 	}
 }
 

@@ -14,49 +14,103 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"isthmus/controlplane/internal/agent"
 )
 
-// process is a program that runs in a namespace of the lab and ends, at the latest, with us.
+// process is a program that runs in a namespace of the lab and ends, at the latest, with us. When it ends by itself it is
+// started again, as the units in deploy/systemd do.
 type process struct {
 	name    string
-	cmd     *exec.Cmd
+	argv    []string
 	log     string
-	exited  chan struct{}
-	stopped atomic.Bool // by us
+	quit    chan struct{} // closed by stop
+	done    chan struct{} // nothing runs any more, and nothing will
+	restart bool
+	state   *os.ProcessState // of the last end
 }
 
+const (
+	restartDelay = 100 * time.Millisecond
+	earlyEnd     = 10 * time.Second // an end within it says that the next start may help no more than this one
+	earlyEnds    = 5                // as many in a row end the lab
+)
+
 // spawn starts a program in a namespace, with its output in a log file.
-func (l *Lab) spawn(node, name, log string, argv ...string) (*process, error) {
-	file, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+func (l *Lab) spawn(node, name, log string, restart bool, argv ...string) error {
+	p := &process{
+		name: name, log: log, restart: restart, quit: make(chan struct{}), done: make(chan struct{}),
+		argv: append([]string{"nsenter", "--net=" + filepath.Join(netnsDir, Prefix+node), "--"}, argv...),
+	}
+	cmd, err := l.start(p)
+	if err != nil {
+		return err
+	}
+	l.procs = append(l.procs, p)
+	go l.supervise(p, cmd)
+	return nil
+}
+
+// start runs the program once.
+func (l *Lab) start(p *process) (*exec.Cmd, error) {
+	file, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	p := &process{name: name, log: log, exited: make(chan struct{})}
-	p.cmd = exec.Command("nsenter", append([]string{"--net=" + filepath.Join(netnsDir, Prefix+node), "--"}, argv...)...)
-	p.cmd.Stdout, p.cmd.Stderr = file, file
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Stdout, cmd.Stderr = file, file
 	// A group of its own: Ctrl-C reaches us alone, and we end it. When we are killed, the kernel ends it.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := l.starter.do(p.cmd.Start); err != nil {
-		return nil, err
-	}
-	l.procs = append(l.procs, p)
-	go func() {
-		p.cmd.Wait()
-		close(p.exited)
-		if !p.stopped.Load() {
-			select {
-			case l.ended <- p:
-			default:
-			}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd, l.starter.do(cmd.Start)
+}
+
+// supervise keeps a program running until stop. What ends again and again is told to Wait.
+func (l *Lab) supervise(p *process, cmd *exec.Cmd) {
+	defer close(p.done)
+	for early := 0; ; {
+		began, exited := time.Now(), make(chan struct{})
+		go func() {
+			cmd.Wait()
+			close(exited)
+		}()
+		select {
+		case <-p.quit:
+			terminate(cmd, exited)
+			return
+		case <-exited:
 		}
-	}()
-	return p, nil
+		p.state = cmd.ProcessState
+		if early++; time.Since(began) >= earlyEnd {
+			early = 1
+		}
+		if !p.restart || !l.running.Load() || early == earlyEnds {
+			l.tell(p)
+			return
+		}
+		l.problem("%s ended (%s) and is started again", p.name, p.state)
+		select {
+		case <-p.quit:
+			return
+		case <-time.After(restartDelay):
+		}
+		var err error
+		if cmd, err = l.start(p); err != nil {
+			l.problem("%s: %v", p.name, err)
+			l.tell(p)
+			return
+		}
+	}
+}
+
+// tell says that a process is gone for good; the first one ends the lab.
+func (l *Lab) tell(p *process) {
+	select {
+	case l.ended <- p:
+	default:
+	}
 }
 
 // starter is the thread that starts processes. The kernel sends Pdeathsig when the thread ends that started the process, not
@@ -80,16 +134,21 @@ func (s starter) do(f func() error) error {
 	return <-done
 }
 
-// stop asks the process to end, and kills it when it does not within two seconds.
-func (p *process) stop() {
-	p.stopped.Store(true)
-	p.cmd.Process.Signal(syscall.SIGTERM)
+// terminate asks a program to end, and kills it when it does not within two seconds.
+func terminate(cmd *exec.Cmd, exited <-chan struct{}) {
+	cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.exited:
+	case <-exited:
 	case <-time.After(2 * time.Second):
-		p.cmd.Process.Kill()
-		<-p.exited
+		cmd.Process.Kill()
+		<-exited
 	}
+}
+
+// stop ends the process for good.
+func (p *process) stop() {
+	close(p.quit)
+	<-p.done
 }
 
 // words are the last lines of the log.
@@ -120,12 +179,12 @@ func (l *Lab) startFunctions(ctx context.Context) error {
 		}
 		args := agent.DPArguments(filepath.Join(dir, "dp.sock"), plan)
 		log := filepath.Join(dir, "isthmus-dp.log")
-		_, err = l.spawn(f.name, "isthmus-dp of "+f.name, log, append([]string{l.dp}, args...)...)
+		err = l.spawn(f.name, "isthmus-dp of "+f.name, log, true, append([]string{l.dp}, args...)...)
 		if err != nil {
 			return err
 		}
 		log = filepath.Join(dir, "isthmus.log")
-		_, err = l.spawn(f.name, "isthmus of "+f.name, log, l.program, "run", "-c", file, "--no-spawn", "--metrics", "off",
+		err = l.spawn(f.name, "isthmus of "+f.name, log, true, l.program, "run", "-c", file, "--no-spawn", "--metrics", "off",
 			"--socket", filepath.Join(dir, "isthmus.sock"), "--dp-socket", filepath.Join(dir, "dp.sock"))
 		if err != nil {
 			return err
@@ -136,6 +195,7 @@ func (l *Lab) startFunctions(ctx context.Context) error {
 			return err
 		}
 	}
+	l.running.Store(true)
 	return nil
 }
 
@@ -156,7 +216,7 @@ func (l *Lab) ready(ctx context.Context, f *function) error {
 		}
 		select {
 		case p := <-l.ended:
-			return fmt.Errorf("%s ended at once (%s):\n%s", p.name, p.cmd.ProcessState, p.words())
+			return fmt.Errorf("%s ended at once (%s):\n%s", p.name, p.state, p.words())
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready after %s: %s %s", f.name, startTime, status.DataPlane, status.LastError)
 		case <-time.After(20 * time.Millisecond):

@@ -68,8 +68,7 @@ func (l *Lab) startServers(context.Context) error {
 	if !l.hasIperf() {
 		return nil
 	}
-	_, err := l.spawn(w.pdn, "iperf3", filepath.Join(l.opt.Dir, "iperf3.log"), "iperf3", "--server", "--forceflush")
-	return err
+	return l.spawn(w.pdn, "iperf3", filepath.Join(l.opt.Dir, "iperf3.log"), true, "iperf3", "--server", "--forceflush")
 }
 
 func (l *Lab) hasIperf() bool {
