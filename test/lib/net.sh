@@ -24,6 +24,20 @@ skip() {
 	exit 77
 }
 
+# Mounts made here are nobody else's. In a chroot whose root is no mount point that cannot be said of the root: it becomes one
+# below a memory file system on /proc, which is a mount point, and the script starts again in there.
+own_mounts() {
+	mount --make-rprivate / 2>/dev/null && return
+	mount --make-rprivate /proc || fail "a chroot needs a /proc: mount -t proc proc /proc"
+	mount -t tmpfs tmpfs /proc
+	mkdir /proc/root
+	mount --rbind / /proc/root
+	mount --make-rprivate /proc/root
+	umount /proc/root/proc # that memory file system once more
+	export BUILD=$BIN
+	exec chroot /proc/root "$0" "$@"
+}
+
 # Starts the calling script again as the first process of new namespaces. When it ends, the kernel ends all its children
 # and takes away its interfaces and files.
 own_world() {
@@ -31,8 +45,10 @@ own_world() {
 		((EUID == 0)) || skip "needs root for network namespaces"
 		[[ -x $BIN/isthmus && -x $BIN/isthmus-dp ]] || fail "no isthmus and isthmus-dp in $BIN"
 		export IN_OWN_WORLD=1
-		exec unshare --net --mount --pid --fork --kill-child --mount-proc -- "$0" "$@"
+		exec unshare --net --mount --pid --fork --kill-child --propagation unchanged -- "$(realpath "$0")" "$@"
 	fi
+	own_mounts "$@"
+	mount -t proc proc /proc
 	mount -t tmpfs tmpfs "$DIR"
 	mount -t tmpfs tmpfs /run/netns 2>/dev/null || {
 		mkdir -p /run/netns
