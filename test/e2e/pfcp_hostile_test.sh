@@ -8,7 +8,8 @@
 own_world "$@"
 upf_world ""
 capture_n4 src host 10.40.0.1 # what we answer; what is sent to us is wrong on purpose
-start_gateway --metrics=10.40.0.1:9464 --metrics-public
+GATEWAY_OPTIONS=(--metrics=10.40.0.1:9464 --metrics-public)
+start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/pfcp_hostile.py"
 stop_gateway
 find "$DIR" -name '*.db' -delete # a UPF that knows of nothing

@@ -109,9 +109,9 @@ kernel_address() {
 }
 
 # Starts control plane and data plane with $DIR/isthmus.yaml and waits until both are in step.
-# usage: start_gateway [OPTION...], without --metrics off when there are any
+GATEWAY_OPTIONS=(--metrics=off) # a script may have others
 start_gateway() {
-	in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" "${@:---metrics=off}" --spawn \
+	in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" "${GATEWAY_OPTIONS[@]}" --spawn \
 		>>"$DIR/isthmus.log" 2>&1 &
 	isthmus status --wait 20s >"$DIR/status" 2>&1 || fail "the gateway does not start: $(cat "$DIR/status")"
 }
