@@ -544,6 +544,9 @@ struct api_session {
 	uint32_t inactivity; // seconds without a packet after which an INACTIVE event is raised; 0: never
 	uint16_t pdrs, fars, qers, urrs, sdfs, mores, routes;
 	uint16_t discard; // when it differs from the old session's, packets that wait are dropped (§8.2.31, DROBU)
+	uint32_t
+		association; // a number of the CP function, or set: where packets wait, none of these takes all of the room
+	uint32_t pad2;
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------

@@ -568,9 +568,11 @@ type Session struct {
 	Mores        uint16
 	Routes       uint16
 	Discard      uint16
+	Association  uint32
+	Pad2         uint32
 }
 
-const SizeofSession = 0x120
+const SizeofSession = 0x128
 
 type Usage struct {
 	SEID        uint64

@@ -42,7 +42,13 @@ static inline uint32_t hold_room(const struct worker *w, const struct holder *h)
 	return w->hold[h->id] < h->share ? h->share - w->hold[h->id] : 0;
 }
 
-// Without a check: packets that go back to where they were taken from.
+// 1 when this thread holds more than its share, which hold_add() allows until something else is given back.
+static inline int hold_over(const struct worker *w, const struct holder *h)
+{
+	return w->hold[h->id] > h->share;
+}
+
+// Without a check: packets that go back to where they were taken from, or whose holder looks at hold_over() next.
 static inline void hold_add(struct worker *w, const struct holder *h, uint32_t buffers)
 {
 	w->hold[h->id] += buffers;

@@ -245,6 +245,28 @@ func TestApplications(t *testing.T) {
 	b.checkConsistent()
 }
 
+// The data plane knows whose sessions are whose, so that none takes all the room where packets wait.
+func TestAssociationNumber(t *testing.T) {
+	b := start(t, "", testSettings())
+	number := func(from *n4.Association, n uint32, ue string) uint32 {
+		var s api.Session
+		r := b.establish(from, request(n, ue))
+		api.Decode(b.s.Held()[heldID(r.UP.SEID)], &s)
+		return s.Association
+	}
+	alone := func(id, set string) *n4.Association { return &n4.Association{ID: id, Set: set} }
+	first := number(alone("a.test", ""), 1, "10.45.0.1")
+	if again := number(alone("a.test", ""), 2, "10.45.0.2"); first == 0 || again != first {
+		t.Errorf("%#x and %#x of one association", first, again)
+	}
+	if other := number(alone("b.test", ""), 3, "10.45.0.3"); other == first {
+		t.Errorf("%#x of two associations", other)
+	}
+	if one, two := number(alone("c.test", "set"), 4, "10.45.0.4"), number(alone("d.test", "set"), 5, "10.45.0.5"); one != two {
+		t.Errorf("%#x and %#x of one SMF set", one, two)
+	}
+}
+
 // DROBU is in the transaction that changes the FARs: packets that wait are dropped with it, or not at all (TS 29.244 §8.2.31).
 func TestDropBuffered(t *testing.T) {
 	b := start(t, "", testSettings())

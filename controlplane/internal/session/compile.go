@@ -125,7 +125,8 @@ func (c *compiler) run() (*compiled, *pfcp.Error) {
 	c.out = compiled{}
 	c.names, c.pdrs, c.fars, c.qers, c.urrs = c.names[:0], c.pdrs[:0], c.fars[:0], c.qers[:0], c.urrs[:0]
 	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
-	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards}
+	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
+		Association: s.Association}
 	if err := c.ue(); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ func (c *codec) session(s *Session) {
 	number(c, &s.Inactivity)
 	if c.version >= 2 {
 		number(c, &s.Discards)
+		c.fixed32(&s.Association)
 	}
 	c.text(&s.UserID)
 	c.text(&s.APN)

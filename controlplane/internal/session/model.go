@@ -41,10 +41,13 @@ type Session struct {
 	Worker     uint16
 	Inactivity uint32 // seconds
 	Discards   uint16 // requests to drop what waits (DROBU)
-	UserID     string
-	APN        string
-	SNSSAI     string
-	FQCSID     [][]byte
+	// Association is the digest of who established the session, association or SMF set. It stays when the session passes to
+	// another member of the set.
+	Association uint32
+	UserID      string
+	APN         string
+	SNSSAI      string
+	FQCSID      [][]byte
 
 	PDR      []pfcp.CreatePDR
 	FAR      []FAR

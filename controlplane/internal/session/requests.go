@@ -74,7 +74,7 @@ func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstabli
 	if err != nil {
 		return nil, changed{}, err
 	}
-	s.SEID, s.Owner = p.x.seid(), from.ID
+	s.SEID, s.Owner, s.Association = p.x.seid(), from.ID, uint32(api.DigestOf([]byte(p.scope(o))))
 	if _, err = p.shares.assign(t, p.scope(o), s, p.spread(s.SEID), nil); err != nil {
 		return nil, changed{}, err
 	}

@@ -8,7 +8,9 @@
 #include "usage/usage.h"
 
 DROP_REASON(drop_full, "buffer-full",
-	"no room for another packet that waits: the FAR's number for the session, or engine.limits.buffered for all")
+	"the session has as many packets waiting as its FAR lets it, or as there may be at all")
+DROP_REASON(drop_crowded, "buffer-crowded-out",
+	"engine.limits.buffered_packets wait: the oldest packet of the UE that had most made room for another one's")
 DROP_REASON(drop_timeout, "buffer-timeout", "the packet waited for the UE as long as it may")
 DROP_REASON(drop_discarded, "buffer-discarded",
 	"the packet waited for a UE, and then its FAR said drop, the control plane had what waits dropped (DROBU), "
@@ -41,28 +43,50 @@ static int tell_data(struct worker *w, uint32_t session, const struct notice *n)
 	return tell(w, buffer_tables.told_data, session, n->pdr, (uint16_t)(n->qfi << 8 | n->dscp));
 }
 
-// TS 29.244 §5.2.4.1, §7.5.8.2: the first packet of a PDR is reported, once in the life of a rule: the flag goes, and the next
-// version of the session has it again. Only the owner worker of a rule writes to it once it is in force.
-static void notify(struct worker *w, struct queue *q, struct rule *r, const struct session_view *v, uint16_t delay)
+// Tells it, or leaves it where the control thread looks when the ring is full. 0: neither, as another PDR's is there already.
+static int tell_or_leave(struct worker *w, uint32_t session, const struct notice *n)
 {
+	uint32_t none = 0, what = (uint32_t)n->pdr << 16 | (uint32_t)n->qfi << 8 | n->dscp | UNTOLD;
+
+	if (tell_data(w, session, n) == 0)
+		return 1;
+	return __atomic_compare_exchange_n(
+		&buffer_tables.place[session].untold, &none, what, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static uint32_t second_of(const struct worker *w)
+{
+	return (uint32_t)(buffer_now_ms(w) / 1000) + 1;
+}
+
+// TS 29.244 §5.2.4.1, §7.5.8.2, §8.2.26: the first packet of a PDR that waits is reported: once in the life of a rule, and again where
+// all that waited is gone and that notification is as old as packets may get. It needs no place in a queue.
+static int is_first(const struct worker *w, const struct queue *q, const struct rule *r)
+{
+	uint32_t told = session_pools.match[rule_index(r)].told, longest = buffer_longest(far_more_of(r));
+
+	if (!(r->flags & RULE_NOTIFY))
+		return 0;
+	return told == 0 || ((q == NULL || q->packets == 0) && longest != 0 && second_of(w) - told > longest / 1000);
+}
+
+// Only the owner worker of a rule writes to it once it is in force.
+static void notify(
+	struct worker *w, struct queue *q, const struct rule *r, const struct session_view *v, uint16_t delay)
+{
+	struct rule_match *match = &session_pools.match[rule_index(r)];
 	struct notice n = {
 		.due = buffer_now_ms(w) + delay,
-		.pdr = session_pools.match[rule_index(r)].pdr,
+		.pdr = match->pdr,
 		.qfi = v->qfi,
 		.dscp = v->dscp,
 	};
 
-	if (q == NULL || delay == 0 || q->notices == NOTICES) {
-		if (tell_data(w, r->session, &n) == 0) {
-			__atomic_and_fetch(&r->flags, (uint16_t)~RULE_NOTIFY, __ATOMIC_RELAXED);
-			return;
-		}
-		n.due += RETRY_MS;
-	}
-	if (q == NULL || q->notices == NOTICES)
+	if (q != NULL && delay != 0 && q->notices < NOTICES)
+		q->notice[q->notices++] = n;
+	else if (!tell_or_leave(w, r->session, &n))
 		return; // the next packet tries again
-	q->notice[q->notices++] = n;
-	__atomic_and_fetch(&r->flags, (uint16_t)~RULE_NOTIFY, __ATOMIC_RELAXED);
+	match->told = second_of(w);
 }
 
 static uint64_t first_notice(const struct queue *q)
@@ -82,13 +106,20 @@ static void notices_due(struct worker *w, struct queue *q, uint64_t now_ms)
 		struct notice n = q->notice[i];
 
 		if (n.due <= now_ms) {
-			if (tell_data(w, q->session, &n) == 0)
+			if (tell_or_leave(w, q->session, &n))
 				continue;
 			n.due = now_ms + RETRY_MS;
 		}
 		q->notice[kept++] = n;
 	}
 	q->notices = kept;
+}
+
+void queue_give_up(struct worker *w, struct queue *q)
+{
+	for (uint8_t i = 0; i < q->notices; i++)
+		tell_or_leave(w, q->session, &q->notice[i]);
+	queue_free(w, q);
 }
 
 // ---- what becomes of a packet ------------------------------------------------------------------------------------------
@@ -119,27 +150,50 @@ static rte_edge_t onward(const struct rule *r, struct rte_mbuf *m)
 	return session_view_of(m)->uplink ? EDGE_UPLINK : EDGE_DOWNLINK;
 }
 
-// The packet that finds no room is the one that is dropped: what waits longest is what the UE was paged for.
+static void tell_full(struct worker *w, struct queue *q, uint16_t pdr, uint32_t length)
+{
+	if (q != NULL && !q->full && tell(w, buffer_tables.told_full, q->session, pdr, (uint16_t)length) == 0)
+		q->full = 1;
+}
+
+// No room for the session: the newest is dropped, for what waits longest is what the UE was paged for.
 static rte_edge_t full(struct worker *w, struct queue *q, const struct rule *r, struct rte_mbuf *m)
 {
-	uint16_t pdr = session_pools.match[rule_index(r)].pdr;
-
-	if (q != NULL && !q->full &&
-		tell(w, buffer_tables.told_full, r->session, pdr, (uint16_t)packet_of(m)->length) == 0)
-		q->full = 1;
+	tell_full(w, q, session_pools.match[rule_index(r)].pdr, packet_of(m)->length);
 	usage_dropped(r, 1, packet_of(m)->length);
 	return packet_leave(m, &drop_full, EDGE_DROP);
 }
 
-static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct rte_mbuf *m)
+// No room for all: who holds most gives way, with the packet that is oldest.
+void queue_make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep)
+{
+	struct queue *q;
+
+	while (hold_over(w, &buffer_holder) && (q = fair_longest(buffer_tables.worker[w->id])) != NULL) {
+		uint32_t generation = __atomic_load_n(&buffer_tables.place[q->session].generation, __ATOMIC_ACQUIRE);
+		struct rte_mbuf *m = queue_pop(w, q);
+		uint16_t pdr = waiting_of(m)->pdr;
+		const struct rule *r = q->generation == generation ? session_rule(q->session, pdr) : NULL;
+
+		if (r != NULL) {
+			tell_full(w, q, pdr, packet_of(m)->length);
+			usage_dropped(r, 1, packet_of(m)->length);
+		}
+		rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_crowded, EDGE_DROP), m);
+		if (q != keep && q->packets == 0 && q->notices == 0)
+			queue_free(w, q);
+	}
+}
+
+static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q,
+	struct rule *r, struct rte_mbuf *m)
 {
 	const struct far_more *more = far_more_of(r);
 	uint32_t most = more != NULL && more->buffer_packets != 0 ? more->buffer_packets : BUFFER_PACKETS;
 	most = r->flags & RULE_BUFFER ? most : HELD_PACKETS;
-	uint64_t now_ms = buffer_now_ms(w);
 	const struct session_view *v = session_view_of(m);
 	struct waiting as = {
-		.since = now_ms,
+		.since = buffer_now_ms(w),
 		.longest = buffer_longest(more),
 		.pdr = session_pools.match[rule_index(r)].pdr,
 		.discard = session_discard(r->session),
@@ -149,15 +203,17 @@ static rte_edge_t wait(struct worker *w, struct queue *q, struct rule *r, struct
 	};
 	rte_edge_t edge = EDGE_HELD;
 
-	if (q != NULL && (r->flags & (RULE_NOTIFY | RULE_BUFFER)) == (RULE_NOTIFY | RULE_BUFFER))
-		notify(w, q, r, session_view_of(m), more ? more->notify_delay : 0);
-	if (q == NULL || q->packets >= most || m->nb_segs > hold_room(w, &buffer_holder))
+	if ((r->flags & RULE_BUFFER) && is_first(w, q, r))
+		notify(w, q, r, v, more ? more->notify_delay : 0);
+	if (q == NULL || q->packets >= most || m->nb_segs > buffer_holder.share) {
 		edge = full(w, q, r, m);
-	else
+	} else {
 		queue_append(w, q, m, as);
+		queue_make_room(w, graph, node, q);
+	}
 	// Only where something is due earlier: filing looks at all that waits.
 	if (q != NULL && (RTE_MIN(waiting_ends(&as), first_notice(q)) < q->due || q->packets == 0))
-		queue_file(w, q, now_ms);
+		queue_file(w, q);
 	return edge;
 }
 
@@ -166,17 +222,21 @@ static rte_edge_t buffer_packet(struct worker *w, struct rte_graph *graph, struc
 	struct rule *r = session_view_of(m)->rule;
 
 	if (r->flags & RULE_BUFFER)
-		return wait(w, queue_ensure(w, graph, node, r->session), r, m);
+		return wait(w, graph, node, queue_ensure(w, graph, node, r->session), r, m);
 	if (!(r->flags & RULE_FORWARD)) {
-		if (r->flags & RULE_NOTIFY)
+		if (r->flags & RULE_NOTIFY) {
 			notify(w, NULL, r, session_view_of(m), 0);
+			if (session_pools.match[rule_index(r)].told !=
+				0) // further ones are dropped before they come here
+				__atomic_and_fetch(&r->flags, (uint16_t)~RULE_NOTIFY, __ATOMIC_RELAXED);
+		}
 		usage_dropped(r, 1, packet_of(m)->length);
 		return packet_leave(m, &drop_notified, EDGE_DROP);
 	}
 	// RULE_HELD: what waited goes first.
 	struct queue *q = queue_find(w, graph, node, r->session);
 	if (q != NULL && q->packets > 0 && (r->flags & RULE_HELD))
-		return wait(w, q, r, m);
+		return wait(w, graph, node, q, r, m);
 	__atomic_and_fetch(&r->flags, (uint16_t)~RULE_HELD, __ATOMIC_RELAXED);
 	return onward(r, m);
 }
@@ -256,7 +316,7 @@ static uint32_t session_changed(struct worker *w, struct rte_graph *graph, struc
 		count = pass_on(w, graph, node, q);
 		forget_notices(w, q);
 		q->full = 0;
-		queue_file(w, q, buffer_now_ms(w));
+		queue_file(w, q);
 	}
 	for (uint16_t i = 0; (r = session_rule_at(session, i)) != NULL; i++)
 		if (r->worker == w->id)
@@ -307,9 +367,7 @@ static uint32_t expire(
 		rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_timeout, EDGE_DROP), m);
 	}
 	notices_due(w, q, now_ms);
-	if (q->packets == 0 && q->due <= now_ms)
-		q->full = 0;
-	queue_file(w, q, now_ms);
+	queue_file(w, q);
 	return count;
 }
 

@@ -145,6 +145,34 @@ static void notified_once_a_version(void **state)
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 2);
 }
 
+// All that waited has expired, and the UE was not paged or did not answer: told again, once.
+static void notified_when_all_expired(void **state)
+{
+	struct kit_mobile *k = with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY);
+
+	k->far[1].buffer_ms = 3000;
+	put("s1", k);
+	for (uint32_t told = 1; told < 4; told++) {
+		for (int i = 0; i < 4; i++)
+			arrive(1, 0);
+		settle_events();
+		arrive(1, 0);
+		settle_events();
+		assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), told);
+		for (int i = 0; i < 50; i++)
+			kit_advance(100000);
+		assert_int_equal(kit_totals().held, 0);
+	}
+	// Without end there is no second time.
+	k->far[1].buffer_ms = UINT32_MAX;
+	put("s1", k);
+	for (int i = 0; i < 100; i++) {
+		arrive(1, 0);
+		kit_advance(1000000);
+	}
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 4);
+}
+
 static void notified_after_a_delay(void **state)
 {
 	struct kit_mobile *k = with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY);
@@ -203,7 +231,7 @@ static void bound_of_a_session(void **state)
 
 static void bound_of_all(void **state)
 {
-	uint64_t before = kit_reason("buffer-full");
+	uint64_t before = kit_reason("buffer-crowded-out");
 
 	for (uint32_t s = 1; s <= 10; s++) {
 		char name[8];
@@ -215,14 +243,17 @@ static void bound_of_all(void **state)
 		kit_run();
 	}
 	assert_int_equal(kit_totals().held, LIMIT);
-	assert_int_equal(kit_reason("buffer-full") - before, 640 - LIMIT);
+	assert_int_equal(kit_reason("buffer-crowded-out") - before, 640 - LIMIT);
+	settle_events();
+	assert_int_equal(kit_events(API_EVENT_BUFFER_FULL), 10); // each of them once
 	assert_true(kit_balance());
+	// The oldest went.
+	kit_clear();
 	put("s1", with_action(1, API_FAR_FORWARD));
 	kit_run();
-	arrive(2, 0);
-	arrive(10, 0);
-	kit_run();
-	assert_int_equal(kit_totals().held, LIMIT - 64 + 1); // session 2 has its 64 already
+	assert_int_equal(kit_count("ran"), LIMIT / 10);
+	for (uint32_t i = 0; i < LIMIT / 10; i++)
+		assert_int_equal(number_of(i), 64 - LIMIT / 10 + i);
 }
 
 static void set_buffer_seconds(uint32_t seconds)
@@ -477,6 +508,7 @@ int main(void)
 		cmocka_unit_test_teardown(waits_and_leaves_in_order, clean),
 		cmocka_unit_test_teardown(newer_ones_queue_behind, clean),
 		cmocka_unit_test_teardown(notified_once_a_version, clean),
+		cmocka_unit_test_teardown(notified_when_all_expired, clean),
 		cmocka_unit_test_teardown(notified_after_a_delay, clean),
 		cmocka_unit_test_teardown(bound_of_a_session, clean),
 		cmocka_unit_test_teardown(bound_of_all, clean),

@@ -12,6 +12,7 @@
 
 #define RETRY_EVERY_MS 10
 #define SESSIONS_PER_VISIT 4096
+#define PLACES_PER_VISIT 65536
 #define SESSION_NONE UINT32_MAX
 
 struct owed {
@@ -25,6 +26,7 @@ static struct {
 		uint32_t next; // session; SESSION_NONE at the end
 	} * of; // by session
 	uint32_t first, last;
+	uint32_t unseen; // sessions whose place.untold is still to be looked at, the last ones first
 } own = {.first = SESSION_NONE, .last = SESSION_NONE};
 
 static uint16_t pdr_of(uint64_t argument)
@@ -113,8 +115,29 @@ void owed_data(uint32_t worker, uint32_t session, uint64_t argument)
 		owe(session, argument);
 }
 
+void owed_lost(void)
+{
+	own.unseen = buffer_tables.places;
+}
+
+// What workers could not tell while their rings were full.
+static void look_for_untold(void)
+{
+	for (int i = 0; own.unseen != 0 && i < PLACES_PER_VISIT; i++) {
+		uint32_t session = --own.unseen;
+		struct place *p = &buffer_tables.place[session];
+
+		if (likely(__atomic_load_n(&p->untold, __ATOMIC_RELAXED) == 0))
+			continue;
+		uint32_t what = __atomic_exchange_n(&p->untold, 0, __ATOMIC_RELAXED);
+		if (what != 0)
+			owed_data(0, session, (uint64_t)p->generation << 32 | (what & ~UNTOLD));
+	}
+}
+
 static void retry(uint64_t now_ns)
 {
+	look_for_untold();
 	for (int i = 0; own.first != SESSION_NONE && i < SESSIONS_PER_VISIT; i++) {
 		struct debtor *d = &own.of[own.first];
 

@@ -7,8 +7,6 @@
 #include "core/object.h"
 #include <errno.h>
 #include <rte_malloc.h>
-#include <rte_ring.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +42,7 @@ static void wheel_insert(struct buffer_worker *b, struct queue *q)
 	b->slot[q->slot] = index;
 }
 
-void queue_file(struct worker *w, struct queue *q, uint64_t now_ms)
+void queue_file(struct worker *w, struct queue *q)
 {
 	struct buffer_worker *b = buffer_tables.worker[w->id];
 	uint64_t due = NEVER;
@@ -54,11 +52,8 @@ void queue_file(struct worker *w, struct queue *q, uint64_t now_ms)
 	for (uint8_t i = 0; i < q->notices; i++)
 		due = RTE_MIN(due, q->notice[i].due);
 	if (q->packets == 0 && q->notices == 0) {
-		if (!q->full) {
-			queue_free(w, q);
-			return;
-		}
-		due = q->due != NEVER && q->due > now_ms ? q->due : now_ms + EMPTY_MS;
+		queue_free(w, q);
+		return;
 	}
 	wheel_remove(b, q);
 	q->due = due;
@@ -68,11 +63,13 @@ void queue_file(struct worker *w, struct queue *q, uint64_t now_ms)
 
 void queue_free(struct worker *w, struct queue *q)
 {
-	uint32_t index = (uint32_t)(q - buffer_tables.queue);
+	struct buffer_worker *b = buffer_tables.worker[w->id];
 
-	wheel_remove(buffer_tables.worker[w->id], q);
+	wheel_remove(b, q);
+	fair_leave(b, q);
 	__atomic_store_n(&buffer_tables.place[q->session].queue, QUEUE_NONE, __ATOMIC_RELEASE);
-	rte_ring_mp_enqueue(buffer_tables.free, (void *)(uintptr_t)(index + 1));
+	q->next = b->free;
+	b->free = (uint32_t)(q - buffer_tables.queue);
 }
 
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session)
@@ -93,16 +90,21 @@ struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_n
 struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session)
 {
 	struct place *p = &buffer_tables.place[session];
+	struct buffer_worker *b = buffer_tables.worker[w->id];
 	struct queue *q = queue_find(w, graph, node, session);
-	void *index;
 
 	if (q != NULL)
 		return q;
 	if (__atomic_load_n(&p->queue, __ATOMIC_ACQUIRE) != QUEUE_NONE)
 		return NULL;
-	if (rte_ring_mc_dequeue(buffer_tables.free, &index) != 0)
+	// One more than the packets that may wait: if none is free, some queue has notices only.
+	if (b->free == QUEUE_NONE && (q = fair_empty(b)) != NULL)
+		queue_give_up(w, q);
+	if (b->free == QUEUE_NONE)
 		return NULL;
-	q = &buffer_tables.queue[(uintptr_t)index - 1];
+	uint32_t index = b->free;
+	q = &buffer_tables.queue[index];
+	b->free = q->next;
 	*q = (struct queue){
 		.due = NEVER,
 		.session = session,
@@ -110,7 +112,8 @@ struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte
 		.slot = QUEUE_NONE,
 		.worker = (uint8_t)w->id,
 	};
-	__atomic_store_n(&p->queue, (uint32_t)((uintptr_t)index - 1), __ATOMIC_RELEASE);
+	fair_enter(b, q);
+	__atomic_store_n(&p->queue, index, __ATOMIC_RELEASE);
 	return q;
 }
 
@@ -125,6 +128,7 @@ void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct 
 	q->last = m;
 	q->packets++;
 	w->held++;
+	fair_move(buffer_tables.worker[w->id], q, q->buffers + m->nb_segs);
 	hold_add(w, &buffer_holder, m->nb_segs);
 }
 
@@ -139,6 +143,7 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
 		q->last = NULL;
 	q->packets--;
 	w->held--;
+	fair_move(buffer_tables.worker[w->id], q, q->buffers - m->nb_segs);
 	hold_give(w, &buffer_holder, m->nb_segs);
 	return m;
 }
@@ -183,6 +188,7 @@ void buffer_session_removed(uint32_t session)
 		return;
 	struct place *p = &buffer_tables.place[session];
 	__atomic_fetch_add(&p->generation, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->untold, 0, __ATOMIC_RELAXED);
 	// Its worker puts no queue here any more: the session is gone since a grace period.
 	uint32_t index = __atomic_load_n(&p->queue, __ATOMIC_ACQUIRE);
 	if (index != QUEUE_NONE)
@@ -233,40 +239,47 @@ static void set_longest(const struct api_engine *e)
 		&buffer_tables.longest, (uint32_t)RTE_MIN(seconds * 1000, (uint64_t)UINT32_MAX), __ATOMIC_RELAXED);
 }
 
+static int start_worker(uint32_t w, uint32_t queues)
+{
+	struct buffer_worker *b = rte_zmalloc("buffer-worker", sizeof(*b), RTE_CACHE_LINE_SIZE);
+
+	if (b == NULL)
+		return object_error(ENOMEM, "no memory for packets that wait");
+	b->commands = b->todo = PLACE_END;
+	for (uint32_t i = 0; i < WHEEL_SLOTS; i++)
+		b->slot[i] = QUEUE_NONE;
+	b->free = w * queues;
+	for (uint32_t i = 0; i < queues; i++)
+		buffer_tables.queue[b->free + i].next = i + 1 < queues ? b->free + i + 1 : QUEUE_NONE;
+	for (uint32_t i = 0; i < PARTIES; i++)
+		for (uint32_t k = 0; k < RANKS; k++)
+			b->party[i].rank[k] = (struct rank){QUEUE_NONE, QUEUE_NONE};
+	buffer_tables.worker[w] = b;
+	return 0;
+}
+
 static int start(const struct api_engine *e)
 {
 	struct buffer_tables *t = &buffer_tables;
-	char name[RTE_RING_NAMESIZE];
+	uint32_t queues = buffer_holder.share + 1; // of one worker
+	int error = 0;
 
-	uint32_t limit = e->max_buffered;
 	t->places = e->max_sessions;
 	t->place = malloc((size_t)t->places * sizeof(*t->place));
-	t->queue = rte_zmalloc("buffer-queues", (size_t)(limit + 1) * sizeof(*t->queue), RTE_CACHE_LINE_SIZE);
-	snprintf(name, sizeof(name), "buffer-free");
-	t->free = rte_ring_create(name, rte_align32pow2(limit + 2), SOCKET_ID_ANY, 0);
-	if (t->place == NULL || t->queue == NULL || t->free == NULL)
+	t->queue = rte_zmalloc("buffer-queues", (size_t)e->workers * queues * sizeof(*t->queue), RTE_CACHE_LINE_SIZE);
+	if (t->place == NULL || t->queue == NULL)
 		return object_error(ENOMEM, "no memory for %u packets that wait", e->max_buffered);
 	for (uint32_t i = 0; i < t->places; i++)
 		t->place[i] = (struct place){.queue = QUEUE_NONE, .next = PLACE_IDLE};
-	for (uintptr_t i = 0; i < limit; i++)
-		rte_ring_mp_enqueue(t->free, (void *)(i + 1));
-	for (uint32_t w = 0; w < e->workers; w++) {
-		struct buffer_worker *b = rte_zmalloc("buffer-worker", sizeof(*b), RTE_CACHE_LINE_SIZE);
-
-		if (b == NULL)
-			return object_error(ENOMEM, "no memory for packets that wait");
-		b->commands = b->todo = PLACE_END;
-		for (uint32_t i = 0; i < WHEEL_SLOTS; i++)
-			b->slot[i] = QUEUE_NONE;
-		t->worker[w] = b;
-	}
-	return owed_start(t->places);
+	for (uint32_t w = 0; w < e->workers && error == 0; w++)
+		error = start_worker(w, queues);
+	return error != 0 ? error : owed_start(t->places);
 }
 
 RTE_INIT(buffer_module)
 {
 	module_register("buffer", start);
 	engine_watch(set_longest);
-	buffer_tables.told_data = event_told_register(owed_data, NULL);
+	buffer_tables.told_data = event_told_register(owed_data, owed_lost);
 	buffer_tables.told_full = event_told_register(on_full, NULL);
 }

@@ -17,8 +17,9 @@
 #define WHEEL_SLOTS 1024u
 #define WHEEL_MS 4u // of a slot
 #define NOTICES 4
-#define EMPTY_MS 60000u // how long a queue without packets remembers that it was full
 #define RETRY_MS 10u // until the control thread is told again when its ring was full
+#define PARTIES 64 // associations with packets that wait on one worker; further ones share the last place
+#define RANKS 256 // queues of that many buffers and more are equal
 
 // A packet that waits: takes the session view's place, since a rule is valid in one walk only.
 struct waiting {
@@ -47,9 +48,11 @@ struct queue {
 	struct rte_mbuf *first, *last;
 	uint64_t due; // ms; when something expires or is to be told
 	uint32_t session, generation; // whose it is
-	uint32_t packets;
-	uint32_t next, prev, slot; // in its worker's wheel
+	uint32_t packets, buffers;
+	uint32_t next, prev, slot; // in its worker's wheel; next also in the list of free ones
+	uint32_t larger, smaller; // neighbours in the list of its rank, see fair.c
 	uint8_t worker;
+	uint8_t party; // of its worker
 	uint8_t full; // the control plane was told that packets were dropped
 	uint8_t notices; // used entries below
 	struct notice notice[NOTICES];
@@ -60,22 +63,39 @@ struct place {
 	uint32_t queue; // QUEUE_NONE: nothing waits
 	uint32_t generation; // one more for each session that had this index
 	uint32_t next; // in its worker's list of commands; PLACE_IDLE: in none
+	uint32_t untold; // PDR, QFI and DSCP of a packet that the full ring kept from the control thread; 0: none
 };
+#define UNTOLD 0x80u // a DSCP has six bits
 #define PLACE_IDLE (UINT32_MAX - 1)
 #define PLACE_END UINT32_MAX
+
+// Queues of one rank, in the order in which they got it.
+struct rank {
+	uint32_t first, last;
+};
+
+// What waits for the UEs of one association.
+struct party {
+	uint32_t association;
+	uint32_t queues; // 0: the place is free
+	uint32_t buffers;
+	uint32_t top; // no queue has a higher rank
+	struct rank rank[RANKS];
+};
 
 struct buffer_worker {
 	uint32_t commands; // sessions that changed; the control thread pushes, the worker takes all
 	uint32_t todo; // those that it took and has not dealt with
 	uint64_t tick; // of the wheel, in WHEEL_MS
 	uint32_t slot[WHEEL_SLOTS]; // first queue
+	uint32_t free; // first of the queues that nobody has
+	struct party party[PARTIES];
 } __rte_cache_aligned;
 
 struct buffer_tables {
 	struct place *place;
 	uint32_t places;
 	struct queue *queue;
-	struct rte_ring *free; // indices + 1
 	struct buffer_worker *worker[API_MAX_WORKERS];
 	uint32_t longest; // ms, where the FAR does not say how long; the control thread writes
 	uint16_t told_data, told_full; // numbers of event_tell()
@@ -98,15 +118,26 @@ static inline uint64_t buffer_now_ms(const struct worker *w)
 	return w->now / (w->tsc_hz / 1000);
 }
 
-// The session's queue, made when there is none. NULL: no queues left, or another worker has still to empty the old one.
+// The session's queue, made when there is none. NULL: no packet may wait at all, or another worker has still to empty the old one.
 // Packets of an earlier session with this index are dropped by then. All of the worker that owns the session.
 struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 void queue_free(struct worker *w, struct queue *q); // an empty one
 void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as);
+// Drops the oldest packets of whoever has most, association first and then session, until the worker holds its share. `keep` stays
+// though it may be empty then.
+void queue_make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep);
+// Tells of its notices, though their time has not come, and frees it: one without packets.
+void queue_give_up(struct worker *w, struct queue *q);
+// fair.c: a queue comes, has other buffers, goes. The first queue that has notices only, or NULL. The longest queue, or NULL.
+void fair_enter(struct buffer_worker *b, struct queue *q);
+void fair_move(struct buffer_worker *b, struct queue *q, uint32_t buffers);
+void fair_leave(struct buffer_worker *b, struct queue *q);
+struct queue *fair_empty(struct buffer_worker *b);
+struct queue *fair_longest(struct buffer_worker *b);
 struct rte_mbuf *queue_pop(struct worker *w, struct queue *q); // NULL at the end; the packet counts as held no longer
 // Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
-void queue_file(struct worker *w, struct queue *q, uint64_t now_ms);
+void queue_file(struct worker *w, struct queue *q);
 
 // The argument of event_tell: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in whose event it
 // is; 0 when the session is gone by now. Control thread.
@@ -114,6 +145,7 @@ int queue_told(struct api_event *e, uint32_t session, uint64_t argument);
 
 // DOWNLINK_DATA (owed.c): a worker tells of the first packet of a PDR; the event is raised, now or as soon as one is accepted.
 void owed_data(uint32_t worker, uint32_t session, uint64_t argument);
+void owed_lost(void); // some workers found their rings full: place.untold says what they had to tell
 int owed_start(uint32_t sessions);
 
 // A worker that was told of the session looked: where the queue is another worker's, that one is told.

@@ -30,6 +30,14 @@ uint16_t session_discard(uint32_t session)
 	return s != NULL ? s->discard : 0;
 }
 
+uint32_t session_association(uint32_t session)
+{
+	if (session >= session_tables.capacity)
+		return 0;
+	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
+	return s != NULL ? s->association : 0;
+}
+
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local)
 {
 	uint64_t key = fteid_key(teid, local), value;

@@ -221,6 +221,7 @@ static void fill_head(struct session *s, const struct api_session *want)
 	s->has_ue4 = want->ue_ip4.family == 4;
 	memcpy(s->ue4, want->ue_ip4.bytes, 4);
 	s->discard = want->discard;
+	s->association = want->association;
 	s->ue6_prefix = want->ue_ip6.family == 6 ? want->ue_ip6.prefix : 0xff;
 	memcpy(s->ue6, want->ue_ip6.bytes, 16);
 	s->rules = want->pdrs;

@@ -105,6 +105,8 @@ struct rule_match {
 	uint16_t match; // API_PDR_*
 	uint16_t pdr; // id
 	uint32_t far; // id
+	uint32_t
+		told; // second of the worker's clock in which the control plane was told of a packet that waits, + 1; 0: not yet
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
 	const struct far_more *more; // of the FAR (session/far_more.h), freed with the session; NULL: none
@@ -168,6 +170,7 @@ struct rule *session_rule(uint32_t session, uint16_t pdr);
 struct rule *session_rule_at(uint32_t session, uint16_t i);
 // api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
 uint16_t session_discard(uint32_t session);
+uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
 // Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.

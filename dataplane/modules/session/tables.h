@@ -34,6 +34,7 @@ struct session {
 	uint8_t ue6_prefix; // bits; 0xff: no IPv6 address
 	uint8_t has_ue4;
 	uint8_t told; // some rule has RULE_BUFFER, RULE_HELD or RULE_NOTIFY
+	uint32_t association;
 	uint16_t discard; // api_session.discard: what waited under another number is dropped
 	uint8_t ue4[4];
 	uint8_t ue6[16];
