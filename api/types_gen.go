@@ -736,9 +736,10 @@ type WorkerRow struct {
 	HandedOver    uint64
 	LongestUs     uint64
 	Stalls        uint64
+	StalledUs     uint64
 }
 
-const SizeofWorkerRow = 0x60
+const SizeofWorkerRow = 0x68
 
 type TotalRow struct {
 	In             uint64

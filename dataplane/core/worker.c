@@ -112,7 +112,10 @@ static void *worker_main(void *arg)
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
 		if (unlikely(now - last > w->longest_ticks))
 			w->longest_ticks = now - last;
-		w->stalls += now - last > stall;
+		if (unlikely(now - last > stall)) {
+			w->stalls++;
+			w->stalled_ticks += now - last;
+		}
 		if (work_done(w) != before) {
 			w->busy_ticks += now - last;
 			busy_at = now;
@@ -278,6 +281,7 @@ static void worker_rows(struct stats_sink *s, const char *key)
 			.sessions = w->sessions,
 			.longest_us = w->longest_ticks / (rte_get_tsc_hz() / US_PER_S),
 			.stalls = w->stalls,
+			.stalled_us = w->stalled_ticks / (rte_get_tsc_hz() / US_PER_S),
 		};
 		stats_row(s, &row, sizeof(row));
 	}

@@ -43,7 +43,7 @@ struct worker {
 	uint32_t hold[MAX_HOLDERS]; // buffers held, by holder
 	uint64_t reason[MAX_REASONS]; // packets per drop or punt reason
 	uint64_t walks, busy_ticks, idle_ticks;
-	uint64_t longest_ticks, stalls; // of one walk; walks of more than STALL_MS
+	uint64_t longest_ticks, stalls, stalled_ticks; // of one walk; walks of more than STALL_MS
 	uint32_t
 		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;

@@ -238,12 +238,13 @@ type Worker struct {
 	HandedOver    uint64 `json:"handed_over"`
 	LongestUS     uint64 `json:"longest_us"`
 	Stalls        uint64 `json:"stalls"`
+	StalledUS     uint64 `json:"stalled_us"`
 }
 
 func newWorker(r *api.WorkerRow) Worker {
 	return Worker{
 		r.Worker, r.CPU, r.Walks, r.BusyTicks, r.IdleTicks, r.Packets, r.Sessions, r.Flows, r.FlowInserts, r.FlowEvictions,
-		r.HandedOver, r.LongestUs, r.Stalls,
+		r.HandedOver, r.LongestUs, r.Stalls, r.StalledUs,
 	}
 }
 

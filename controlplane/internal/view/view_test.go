@@ -217,7 +217,7 @@ no-route        3  No route to the destination.
 		{"punt", `[]`, `
 REASON  PACKETS  MEANING
 `},
-		{"worker", `[{"worker":0,"cpu":-1,"walks":0,"busy_ticks":100,"idle_ticks":300,"packets":10,"sessions":0,"flows":0,"flow_inserts":0,"flow_evictions":0,"handed_over":0,"longest_us":0,"stalls":0}]`, `
+		{"worker", `[{"worker":0,"cpu":-1,"walks":0,"busy_ticks":100,"idle_ticks":300,"packets":10,"sessions":0,"flows":0,"flow_inserts":0,"flow_evictions":0,"handed_over":0,"longest_us":0,"stalls":0,"stalled_us":0}]`, `
 WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS  HANDED OVER  LONGEST us  STALLS
      0  any    25.0       10          10.0         0      0        0          0            0           0       0
 `},
