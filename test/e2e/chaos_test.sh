@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything at once, for CHAOS_SECONDS (60; `./dev test --long`: 600): sessions come and go, hostile packets and messages are a
+# fifth of the load, ports flap, either process is killed, the store's disk fills up, configurations change. CHAOS_SEED repeats
+# a run's decisions.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/upf.sh
+. "$TEST_ROOT/test/lib/upf.sh"
+own_world "$@"
+export TEST_ROOT_=$TEST_ROOT
+upf_world ""
+mkdir "$DIR/store"
+mount -t tmpfs -o size=6m tmpfs "$DIR/store"
+"$PYTHON" "$TEST_ROOT/test/e2e/chaos.py"
+echo PASS
