@@ -55,19 +55,19 @@ lint_whitespace() {
 
 # The licence line stands in one of the first three lines (a script's #! or "Code generated" may come before it).
 lint_spdx() {
-	local file bad=0
-	while IFS= read -r file; do
-		if [[ -s $file ]] && ! head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2\.0'; then
-			printf '%s: no "SPDX-License-Identifier: Apache-2.0" in the first three lines\n' "$file"
-			bad=1
-		fi
-	done < <({
+	local bad
+	bad=$({
 		c_files
 		go_files
 		shell_files
 		repo_files '*.py' '*/meson.build' meson.build
-	} | sort -u)
-	return $bad
+	} | sort -u | over_files awk 'FNR == 1 { if (file != "" && !found) print file; file = FILENAME; found = 0 }
+		FNR <= 3 && /SPDX-License-Identifier: Apache-2\.0/ { found = 1 }
+		FNR == 3 { if (!found) print file; file = ""; nextfile }
+		END { if (file != "" && !found) print file }')
+	[[ -n $bad ]] || return 0
+	sed 's/$/: no "SPDX-License-Identifier: Apache-2.0" in the first three lines/' <<<"$bad"
+	return 1
 }
 
 # No packet may stop the process: the code that packets and messages reach has nothing that ends it, and no string

@@ -135,7 +135,7 @@ class Gateway:
 # ---- stalls -------------------------------------------------------------------------------------------------------------
 
 
-def reference(cpu, late):
+def wait_reference(cpu, late):
     """Wakes every millisecond on a CPU and adds up, in microseconds, by how much it was late by 3 ms or more."""
     os.sched_setaffinity(0, {cpu})
     while True:
@@ -153,7 +153,7 @@ class Stalls:
     def __init__(self):
         self.late = multiprocessing.Value("Q", 0)
         for cpu in os.sched_getaffinity(0):
-            multiprocessing.Process(target=reference, args=(cpu, self.late), daemon=True).start()
+            multiprocessing.Process(target=wait_reference, args=(cpu, self.late), daemon=True).start()
         self.before = {}  # (pid, worker): (stalls, microseconds of them, microseconds of the machine)
         self.all = self.longest = 0
         self.unexplained = []

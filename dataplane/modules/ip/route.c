@@ -271,7 +271,7 @@ static void add_need(const struct route *was, const struct route *is, void *arg)
 	const struct api_address *prefix = was ? &was->prefix : &is->prefix;
 	struct need *need = arg;
 
-	need->routes[slot_of(prefix->family)]++;
+	need->routes[slot_of(prefix->family)]++; // NOLINT(clang-analyzer-core.NullDereference): one of the two is there
 	need->groups[slot_of(prefix->family)] += fib_groups(prefix);
 }
 
