@@ -83,6 +83,15 @@ def node_ids(w, smf3, thief):
     equal("deletion by the owner", answer and answer.cause, n4.ACCEPTED)
 
 
+def one_fseid(w):
+    """Two sessions with one CP F-SEID are two: our SEIDs tell them apart."""
+    made = [open_session(w, 530, rules_of(0x5030 + n, f"10.45.53.{n + 1}", down_teid=0xd030 + n), "session") for n in range(2)]
+    check(made[0].seid != made[1].seid, "two sessions have one SEID")
+    w.delete(made[0].seid, "deletion of the first")
+    both_ways(w, 0x5031, "10.45.53.2", "of the second", 0xd031)
+    w.delete(made[1].seid, "deletion of the second")
+
+
 def seid_of(report):
     return struct.unpack(">Q", report.data[4:12])[0]
 
@@ -148,7 +157,7 @@ def main():
     smf2, smf3, thief, member = (Node(f"10.40.0.{n}", f"{name}.isthmus.test")
                                  for n, name in ((3, "smf2"), (5, "smf3"), (6, "smf5"), (7, "smf6")))
     for what, row in (("claims", lambda: claims(w, smf3, thief, member)), ("node_ids", lambda: node_ids(w, smf3, thief)),
-                      ("failover", lambda: failover(w, smf2))):
+                      ("one_fseid", lambda: one_fseid(w)), ("failover", lambda: failover(w, smf2))):
         at = time.monotonic()
         w.refused = show("n4")["rejected"].get("session-not-found", 0)
         row()

@@ -328,3 +328,25 @@ func TestChooseIDIsRemembered(t *testing.T) {
 		}
 	})
 }
+
+// Two sessions with one CP F-SEID are two: requests name them by our SEID, and what ends one does not touch the other. TS 29.244 §5.6.2
+// has a CP function give each its own, and no answer for one that does not.
+func TestTwoSessionsOfOneCPFSEID(t *testing.T) {
+	b := start(t, "", testSettings())
+	one, two := request(1, "10.45.0.5"), request(2, "10.46.0.6")
+	two.CP = one.CP
+	first, second := b.establish(smf1, one), b.establish(smf1, two)
+	if first.Cause != pfcp.CauseAccepted || second.Cause != pfcp.CauseAccepted || first.UP.SEID == second.UP.SEID {
+		t.Fatalf("%+v, %+v", first, second)
+	}
+	if m := b.modify(smf1, second.UP.SEID, &pfcp.SessionModificationRequest{RemoveURR: []uint32{1}}); m.Cause != pfcp.CauseAccepted ||
+		len(b.Session(first.UP.SEID).URR) != 1 || len(b.Session(second.UP.SEID).URR) != 0 {
+		t.Errorf("%+v", m)
+	}
+	b.reported(first.UP.SEID, &pfcp.SessionReportResponse{Cause: pfcp.CauseContextNotFound}, nil, nil)
+	waitUntil(t, "the session that its CP function does not know gone", func() bool { return b.Count("") == 1 })
+	if d := b.delete(smf1, second.UP.SEID); d.Cause != pfcp.CauseAccepted {
+		t.Errorf("%+v", d)
+	}
+	b.checkConsistent()
+}
