@@ -6,6 +6,7 @@ ones, the next heartbeat is answered within a second, the good session's packets
 sessions is what it was. At the end buffers in use are what they were. Causes are those of the tables, or of TS 29.244 §7.6 and
 §8.2.1 where the tables leave them open.
 
+With "names": row A3 where anybody may associate, and A13 with more SEIDs.
 With "chosen" as its argument: the rows for a UP function that chooses F-TEIDs itself, and has no IPv6 endpoint (P16, P18).
 """
 
@@ -482,7 +483,36 @@ def chosen():
     done("hostile PFCP, F-TEIDs chosen here")
 
 
+def names():
+    """A3 where anybody may associate: names without end from three addresses reach the caps, and no configured peer's place."""
+    w = World()
+    attackers, count = [Node(f"10.40.0.{host}", "x") for host in (4, 5, 6)], 1500
+    before = show("n4")
+    rose = lambda: risen(show("n4")["rejected"], before["rejected"])
+    for i in range(count):
+        attackers[i % 3].send(message(ASSOCIATION_SETUP, node_id(f"n{i}.evil.test") + recovery(1.7e9), 10000 + i))
+        if i % 300 == 299:
+            wait_pass(0.4)  # below the rate of addresses that are not known: the caps are what refuses
+    places = 8 - 2  # those of the configured peers are theirs
+    wait_until(lambda: sum(rose().values()) >= count - places, "A3: all names to be refused but those that had room", 10)
+    equal("A3: names refused", rose(), {"association-limit": count - places})
+    associations = [a["id"] for a in show("association")]
+    equal("A3: associations", len(associations), 7)
+    other = Node(n4.SMF2, "smf2.isthmus.test")
+    answered("A3: the second configured SMF", other.associate(), n4.ACCEPTED)
+    w.unharmed("A3")
+    with w.row("A13", REASON[65], 5000):
+        for i in range(5000):
+            other.send(message(MODIFY, b"", 300000 + i, random.getrandbits(64)))
+            if i % 500 == 499:
+                wait_pass(0.1)
+    check_sum("after all names")
+    done("hostile PFCP, anybody may associate")
+
+
 def main():
+    if sys.argv[1:] == ["names"]:
+        return names()
     if sys.argv[1:] == ["chosen"]:
         return chosen()
     random.seed(4)
