@@ -72,6 +72,16 @@ func ask(c net.Conn) bool {
 
 func hello(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }
 
+// waitInUse waits until at most n connections are in use.
+func waitInUse(t *testing.T, l *Listener, n int, otherwise string) {
+	t.Helper()
+	for end := time.Now().Add(limit); l.inUse() > n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
 // A client that says nothing, stops in the middle, says nothing more, or does not read is done with.
 func TestSlowClientsAreClosed(t *testing.T) {
 	short := 50 * time.Millisecond
@@ -101,11 +111,7 @@ func TestSlowClientsAreClosed(t *testing.T) {
 	t.Run("does not read", func(t *testing.T) {
 		c := client(t, l, "127.0.0.1")
 		io.WriteString(c, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
-		for end := time.Now().Add(limit); l.inUse() > 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the connection stays")
-			}
-		}
+		waitInUse(t, l, 0, "the connection stays")
 	})
 }
 
@@ -141,11 +147,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for _, c := range greedy {
 		c.Close()
 	}
-	for end := time.Now().Add(limit); l.inUse() > 3; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("places are not given back")
-		}
-	}
+	waitInUse(t, l, 3, "places are not given back")
 	if !ask(client(t, l, "127.0.0.1")) {
 		t.Fatal("not served after the places were given back")
 	}

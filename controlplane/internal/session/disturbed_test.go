@@ -124,7 +124,7 @@ func BenchmarkDisturbed(b *testing.B) {
 						defer all.Done()
 						switch what {
 						case "nothing":
-							time.Sleep(3 * time.Second)
+							waitPass(3 * time.Second)
 						case "pfds":
 							setWeb(b, hostile, 2+i)
 						case "deletion":
@@ -136,7 +136,7 @@ func BenchmarkDisturbed(b *testing.B) {
 						}
 					}()
 					if i == 0 {
-						time.Sleep(time.Millisecond)
+						waitPass(time.Millisecond)
 					}
 				}
 				all.Wait()
@@ -161,7 +161,7 @@ func BenchmarkDisturbed(b *testing.B) {
 					}
 					took = append(took, time.Since(began))
 				}
-				time.Sleep(time.Millisecond)
+				waitPass(time.Millisecond)
 			}
 			b.StopTimer()
 			slices.Sort(took)
@@ -173,3 +173,6 @@ func BenchmarkDisturbed(b *testing.B) {
 		})
 	}
 }
+
+// waitPass lets time pass between two looks at how long answers take.
+func waitPass(d time.Duration) { time.Sleep(d) }
