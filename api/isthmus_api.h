@@ -372,11 +372,15 @@ struct api_sdf {
 	uint8_t tos, tos_mask;
 };
 
+// What becomes of what the endpoint, the F-TEID or the UDP tunnel added. Where the FAR makes a new GTP-U header, it gets the extension
+// headers that are to be forwarded (TS 29.281 §5.2.1), but for the PDU Session Container with API_REMOVAL_CONTAINER (TS 29.244 §8.2.64).
+enum api_removal { API_REMOVAL_NOTHING = 0, API_REMOVAL_OUTER = 1, API_REMOVAL_CONTAINER = 2 };
+
 struct api_pdr {
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
 	uint16_t id;
 	uint8_t source; // enum api_source
-	uint8_t outer_header_removal; // 1: strip what the endpoint, the F-TEID or the UDP tunnel added; 0: keep it
+	uint8_t outer_header_removal; // enum api_removal
 	uint16_t match; // API_PDR_*
 	uint8_t instance; // index into the session's; 0xff: any
 	uint8_t qers, urrs; // used entries below

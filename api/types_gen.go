@@ -50,6 +50,9 @@ const (
 	EncapNone                = 0x0
 	EncapQinQ                = 0x1
 	EncapQinQPPPoE           = 0x2
+	RemovalNothing           = 0x0
+	RemovalOuter             = 0x1
+	RemovalContainer         = 0x2
 	OuterNone                = 0x0
 	OuterGTPU                = 0x1
 	OuterEndpoint            = 0x2

@@ -80,6 +80,8 @@ struct tunnel_view {
 	uint16_t outer_l3; // offset of the outer IP header
 	uint16_t gtpu; // offset of the GTP-U header
 	uint16_t local; // gtpu_local_id() of the outer destination
+	uint8_t more; // GTPU_MORE, GTPU_ENDPOINT (wire/gtpu.h)
+	uint8_t pdu_type; // enum api_pdu_type of the container that came
 };
 PACKET_VIEW(tunnel_view)
 
@@ -94,6 +96,9 @@ struct session_view {
 	uint8_t qfi;
 	uint8_t uplink;
 	uint8_t dscp; // of the IP header at l3
+	uint8_t pdu_type; // enum api_pdu_type of the container that came; API_PDU_NONE: none, the rule's
+	uint16_t
+		relayed; // bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
 };
 PACKET_VIEW(session_view)
 

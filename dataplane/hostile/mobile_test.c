@@ -570,7 +570,7 @@ static void g14_storm(void **state)
 		}
 }
 
-// Extension headers that must be understood and are not (TS 29.281 §5.2.1): told within the limit of such messages.
+// Extension headers that every receiver must understand and that are not (TS 29.281 §5.2.1): told within the limit of such messages.
 static void g5_storm_of_unknown_extensions(void **state)
 {
 	static struct frame f;
@@ -582,7 +582,7 @@ static void g5_storm_of_unknown_extensions(void **state)
 		books_open(&b);
 		kit_clear();
 		for (uint32_t i = 0; i < STORM; i++) {
-			with_options(&f, v | (i % 2 ? OUTER6 : 0), 0x34, (uint8_t[]){0, 0, 0, 0xc0, 1, 0, 9, 0}, 8);
+			with_options(&f, v | (i % 2 ? OUTER6 : 0), 0x34, (uint8_t[]){0, 0, 0, 0xc1, 1, 0, 9, 0}, 8);
 			assert_int_equal(kit_send(way_of(v)->port, f.at, f.length), 0);
 			kit_run();
 		}

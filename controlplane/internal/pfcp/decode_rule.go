@@ -122,9 +122,11 @@ var pdi = newGroup([]field[PDI]{
 	optional(ieInterfaceType, readInterfaceType, func(p *PDI) **uint8 { return &p.InterfaceType }),
 }, []uint16{ieEthernetSession, ieEthernetPacketFilter, ieIPMulticast, ieRedundantTransmission})
 
-// readRemoval is TS 29.244 §8.2.64. The second octet says which GTP-U extension headers go with the outer header: all do.
+// readRemoval is TS 29.244 §8.2.64. The second octet says which GTP-U extension headers do not go on with the packet.
 func readRemoval(v []byte) (uint8, *Error) {
 	switch d := v[0]; {
+	case (d <= 1 || d == 6) && len(v) > 1 && v[1]&1 != 0:
+		return d | RemoveContainer, nil
 	case d <= 3 || d == 6: // GTP-U or UDP over IPv4, IPv6, either
 		return d, nil
 	case d <= 9: // IP in IP, VLAN tags

@@ -47,6 +47,16 @@ func (w *writer) pdi(p *PDI) {
 	w.close(at)
 }
 
+func (w *writer) removal(r *uint8) {
+	if r == nil || *r&RemoveContainer == 0 {
+		w.optional8(ieOuterHeaderRemoval, r)
+		return
+	}
+	at := w.open(ieOuterHeaderRemoval)
+	w.b = append(w.b, *r&^RemoveContainer, 1)
+	w.close(at)
+}
+
 func (w *writer) predefined(list []string) {
 	for _, name := range list {
 		w.named(ieActivatePredefined, name)
@@ -58,7 +68,7 @@ func (w *writer) createPDR(p *CreatePDR) {
 	w.uint16(iePDRID, p.ID)
 	w.uint32(iePrecedence, p.Precedence)
 	w.pdi(&p.PDI)
-	w.optional8(ieOuterHeaderRemoval, p.OuterHeaderRemoval)
+	w.removal(p.OuterHeaderRemoval)
 	w.optional32(ieFARID, p.FAR)
 	w.list32(ieURRID, p.URR)
 	w.list32(ieQERID, p.QER)
@@ -71,7 +81,7 @@ func (w *writer) createPDR(p *CreatePDR) {
 func (w *writer) updatePDR(p *UpdatePDR) {
 	at := w.open(ieUpdatePDR)
 	w.uint16(iePDRID, p.ID)
-	w.optional8(ieOuterHeaderRemoval, p.OuterHeaderRemoval)
+	w.removal(p.OuterHeaderRemoval)
 	w.optional32(iePrecedence, p.Precedence)
 	if p.PDI != nil {
 		w.pdi(p.PDI)

@@ -116,7 +116,7 @@ func richUsage(urr uint32) UsageReport {
 func richEstablishment() *SessionEstablishmentRequest {
 	return &SessionEstablishmentRequest{
 		Node: nodeName, CP: FSEID{SEID: 1, IPv4: v4a, IPv6: v6a},
-		PDR: []CreatePDR{{ID: 65535, Precedence: 1, PDI: richPDI(), OuterHeaderRemoval: ptr(uint8(6)),
+		PDR: []CreatePDR{{ID: 65535, Precedence: 1, PDI: richPDI(), OuterHeaderRemoval: ptr(uint8(6 | RemoveContainer)),
 			FAR: ptr(uint32(1)),
 			URR: []uint32{1, 2}, QER: []uint32{1, 2}, ActivatePredefined: []string{"gold"}, Activation: sampleTime,
 			Deactivation: sampleTime.Add(time.Hour)},

@@ -391,11 +391,15 @@ type PDI struct {
 	InterfaceType   *uint8         // 3GPP interface type (§8.2.118)
 }
 
+// RemoveContainer is set in an Outer Header Removal whose GTP-U extension header deletion has the PDU Session Container (TS 29.244
+// table 8.2.64-2); descriptions are below it.
+const RemoveContainer = 0x80
+
 type CreatePDR struct {
 	ID                 uint16
 	Precedence         uint32
 	PDI                PDI
-	OuterHeaderRemoval *uint8 // §8.2.64
+	OuterHeaderRemoval *uint8 // §8.2.64, with RemoveContainer
 	FAR                *uint32
 	URR                []uint32
 	QER                []uint32

@@ -334,7 +334,7 @@ func (c *compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 		return i, nil
 	}
 	need := needLookup
-	if r := p.OuterHeaderRemoval; r != nil && (*r == 2 || *r == 3) {
+	if r := p.OuterHeaderRemoval; r != nil && (*r == 2 || *r == 3) { // UDP
 		need = needNothing
 	}
 	if i := c.set.find(pdi.NetworkInstance, pdi.Source, need); i != nil {
@@ -353,8 +353,11 @@ func (c *compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, o
 		}
 		return nil
 	}
-	out.OuterHeaderRemoval = 1
-	switch *p.OuterHeaderRemoval {
+	out.OuterHeaderRemoval = uint8(api.RemovalOuter)
+	if *p.OuterHeaderRemoval&pfcp.RemoveContainer != 0 {
+		out.OuterHeaderRemoval = uint8(api.RemovalContainer)
+	}
+	switch *p.OuterHeaderRemoval &^ pfcp.RemoveContainer {
 	case 0, 1, 6:
 		return nil
 	case 2, 3:

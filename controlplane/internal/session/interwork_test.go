@@ -81,6 +81,29 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 	}
 }
 
+// TS 29.244 §8.2.64: with the second octet the PDU Session Container does not go on, here to an eNodeB; for other packets nothing
+// changes. The journal keeps it.
+func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
+	for removal, want := range map[uint8]uint8{0: api.RemovalOuter, 1: api.RemovalOuter, 6: api.RemovalOuter,
+		0 | pfcp.RemoveContainer: api.RemovalContainer, 6 | pfcp.RemoveContainer: api.RemovalContainer} {
+		req := request(1, "10.45.0.5")
+		req.PDR[0].OuterHeaderRemoval = ptr(removal)
+		b := start(t, "", testSettings())
+		r := b.establish(smf1, req)
+		if r.Cause != pfcp.CauseAccepted {
+			t.Fatalf("%+v", r)
+		}
+		s := b.Session(r.UP.SEID)
+		if *s.PDR[0].OuterHeaderRemoval != removal {
+			t.Errorf("kept as %d", *s.PDR[0].OuterHeaderRemoval)
+		}
+		c := &compiler{set: b.set, pfds: b.pfds, s: s}
+		if _, err := c.run(); err != nil || c.pdrs[0].OuterHeaderRemoval != want {
+			t.Errorf("removal %d: %+v, %v", removal, c.pdrs[0], err)
+		}
+	}
+}
+
 // To the CP function there are tunnels only: as IP the UE's packets would go wherever the routes lead.
 func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")

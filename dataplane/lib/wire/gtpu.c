@@ -43,8 +43,11 @@ static enum gtpu_status read_extension(uint8_t type, const uint8_t *content, uns
 		return GTPU_OK;
 	case GTPU_EXT_UDP_PORT: // §5.2.2.1, always one unit
 		return size == 2 ? GTPU_OK : GTPU_EXTENSION;
-	default: // §5.2.1: bits 8-7 = 1x mean that the endpoint must understand it
-		return type & 0x80 ? GTPU_REQUIRED : GTPU_OK;
+	default: // §5.2.1: bits 8-7 = 11: whoever receives it must understand it, 10: only the end point
+		if (type >> 6 == 3 && type != GTPU_EXT_PDCP_NUMBER) // which an SGW need not (figure 5.2.1-3, note 1)
+			return GTPU_REQUIRED;
+		out->more |= type & 0x80 ? GTPU_ENDPOINT : 0;
+		return GTPU_OK;
 	}
 }
 
@@ -80,7 +83,88 @@ enum gtpu_status gtpu_options_parse(const uint8_t *p, uint32_t available, uint32
 		at += size;
 	}
 	out->header_length = at;
+	out->more |= GTPU_MORE;
 	return GTPU_OK;
+}
+
+// Moves the extension headers that go on to the end, last one first, so that none is overwritten before it was read. Returns where the
+// first one begins; *first is its type.
+static uint8_t *relay_extensions(uint8_t *end, unsigned length, uint8_t qfi, int without_container, uint8_t *first)
+{
+	struct {
+		uint16_t at;
+		uint8_t type;
+	} list[GTPU_MAX_EXTENSIONS];
+	uint8_t *start = end - length, *to = end;
+	uint8_t type = length > 12 && start[0] & 4 ? start[11] : 0;
+	unsigned n = 0, size;
+
+	for (unsigned at = 12; type != 0 && n < GTPU_MAX_EXTENSIONS && at < length; at += size) {
+		list[n].at = (uint16_t)at;
+		list[n++].type = type;
+		size = start[at] * 4u;
+		if (size == 0 || size > length - at)
+			return end; // gtpu_parse() would not have passed it
+		type = start[at + size - 1];
+	}
+	*first = 0;
+	while (n-- > 0) {
+		uint8_t *from = start + list[n].at;
+
+		type = list[n].type;
+		// §5.2.1: bits 8-7 = 01: not for the next node.
+		if (type >> 6 == 1 || (type == GTPU_EXT_PDU_SESSION && without_container))
+			continue;
+		if (type == GTPU_EXT_PDU_SESSION && qfi != GTPU_NO_QFI)
+			from[2] = (uint8_t)((from[2] & 0xc0) | (qfi & 0x3f));
+		size = from[0] * 4u;
+		to -= size;
+		memmove(to, from, size);
+		to[size - 1] = *first;
+		*first = type;
+	}
+	return to;
+}
+
+static int has_container(const uint8_t *at, const uint8_t *end, uint8_t type)
+{
+	for (; type != 0 && at < end; at += at[0] * 4u) {
+		if (type == GTPU_EXT_PDU_SESSION)
+			return 1;
+		type = at[at[0] * 4u - 1];
+	}
+	return 0;
+}
+
+unsigned gtpu_relay(uint8_t *end, unsigned length, uint8_t qfi, uint8_t pdu_type, int without_container)
+{
+	const uint8_t *came = end - length;
+	uint8_t flags = length >= 12 ? came[0] & 3 : 0, first = 0, number[3] = {0};
+
+	if (flags & 2)
+		memcpy(number, came + 8, 2);
+	if (flags & 1)
+		number[2] = came[10];
+	uint8_t *to = relay_extensions(end, length, qfi, without_container, &first);
+	if (qfi != GTPU_NO_QFI && !has_container(to, end, first)) {
+		to -= 4;
+		to[0] = 1;
+		to[1] = (uint8_t)(pdu_type << 4);
+		to[2] = qfi & 0x3f;
+		to[3] = first;
+		first = GTPU_EXT_PDU_SESSION; // figure 5.2.1-3: it should be the first
+	}
+	flags |= first != 0 ? 4 : 0;
+	if (flags != 0) {
+		to -= 4;
+		memcpy(to, number, 3);
+		to[3] = first;
+	}
+	to -= GTPU_HEADER;
+	memset(to, 0, GTPU_HEADER);
+	to[0] = 0x30 | flags;
+	to[1] = GTPU_GPDU;
+	return (unsigned)(end - to);
 }
 
 // A signalling message with S set (§5.1); body bytes follow the 12-byte header.

@@ -23,6 +23,7 @@
 #define GTPU_EXT_SERVICE_CLASS 0x20
 #define GTPU_EXT_UDP_PORT 0x40
 #define GTPU_EXT_PDU_SESSION 0x85
+#define GTPU_EXT_PDCP_NUMBER 0xc0
 
 #define GTPU_PDU_DL 0 // TS 38.415 §5.5.3.1
 #define GTPU_PDU_UL 1
@@ -33,8 +34,12 @@ enum gtpu_status {
 	GTPU_VERSION, // version is not 1, or PT = 0 (GTP')
 	GTPU_LENGTH, // length field does not agree with the UDP payload
 	GTPU_EXTENSION, // extension of length 0, past the packet, one too many, or a bad container
-	GTPU_REQUIRED, // an extension that is unknown and must be understood (§5.2.1): the peer is told what we support (§7.2.3)
+	GTPU_REQUIRED, // an extension that is unknown and that every receiver must understand (§5.2.1): the peer is told what we support (§7.2.3)
 };
+
+// What a header has beside TEID and QFI. Who forwards the packet into another tunnel passes it on; who ends the tunnel must know it.
+#define GTPU_MORE 1u // sequence or N-PDU number, an extension header, or a container that says more than a QFI
+#define GTPU_ENDPOINT 2u // an extension that is unknown and that an end point must understand
 
 struct gtpu_info {
 	uint32_t teid; // host order
@@ -44,6 +49,7 @@ struct gtpu_info {
 	uint8_t qfi; // GTPU_NO_QFI: no container
 	uint8_t pdu_type; // GTPU_PDU_DL or _UL; only with a qfi
 	uint8_t has_sequence;
+	uint8_t more; // GTPU_MORE, GTPU_ENDPOINT
 };
 
 // Any of E, S, PN set, but not just one container without more: the general path.
@@ -66,6 +72,7 @@ static inline enum gtpu_status gtpu_parse(const uint8_t *p, uint32_t available, 
 	out->has_sequence = 0;
 	out->qfi = GTPU_NO_QFI;
 	out->pdu_type = 0;
+	out->more = 0;
 	out->header_length = GTPU_HEADER;
 	if ((p[0] & 7) == 0)
 		return GTPU_OK;
@@ -76,6 +83,7 @@ static inline enum gtpu_status gtpu_parse(const uint8_t *p, uint32_t available, 
 		    1)) {
 		out->pdu_type = p[13] >> 4;
 		out->qfi = p[14] & 0x3f;
+		out->more = p[14] >> 6 & GTPU_MORE; // reflective QoS (TS 38.415 §5.5.3.4), downlink only
 		out->header_length = GTPU_HEADER_CONTAINER;
 		return GTPU_OK;
 	}
@@ -101,6 +109,13 @@ static inline unsigned gtpu_put_gpdu(uint8_t *to, uint32_t teid, uint8_t qfi, ui
 	to[15] = 0;
 	return GTPU_HEADER_CONTAINER;
 }
+
+// What an intermediate node makes of the header that came, whose `length` bytes end at `end` and were read by gtpu_parse(): the
+// header of the G-PDU that goes on, with length and TEID still to be filled in. It ends at `end` too, and takes at most 4 bytes more.
+// Extension headers go along as §5.2.1 says, sequence and N-PDU numbers as they came (§4.3.1). `qfi` other than GTPU_NO_QFI stands in
+// the container, which is made (pdu_type) when none came. without_container: the one that came does not go on (TS 29.244 §8.2.64).
+// Returns the length.
+unsigned gtpu_relay(uint8_t *end, unsigned length, uint8_t qfi, uint8_t pdu_type, int without_container);
 
 // Message encoders return the bytes written; `to` has room for GTPU_MESSAGE_MAX.
 #define GTPU_MESSAGE_MAX 48

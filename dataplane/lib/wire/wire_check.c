@@ -104,6 +104,29 @@ static void check_gtpu_encoder(const struct gtpu_info *g)
 	PROMISE(again.header_length == n && again.message == GTPU_GPDU && !again.has_sequence);
 }
 
+// What goes on of a header can be read again, says the same, and has nothing that is not for the next node.
+static void check_gtpu_relay(const uint8_t *data, const struct gtpu_info *g, uint8_t qfi, int without)
+{
+	static uint8_t room[8 + GTPU_MAX_EXTENSIONS * 1020 + 32];
+	uint8_t *end = room + sizeof(room), *to, type;
+	struct gtpu_info again;
+
+	memcpy(end - g->header_length, data, g->header_length);
+	unsigned n = gtpu_relay(end, g->header_length, qfi, GTPU_PDU_UL, without);
+	PROMISE(n >= GTPU_HEADER && n <= g->header_length + 8u);
+	to = end - n;
+	store16(to + 2, n - GTPU_HEADER);
+	PROMISE(gtpu_parse(to, n, n, &again) == GTPU_OK && again.header_length == n && again.message == GTPU_GPDU);
+	PROMISE(again.has_sequence == g->has_sequence && again.sequence == g->sequence);
+	PROMISE(again.qfi == (qfi != GTPU_NO_QFI ? qfi : without ? GTPU_NO_QFI : g->qfi));
+	PROMISE((again.more & GTPU_ENDPOINT) == (g->more & GTPU_ENDPOINT));
+	type = to[0] & 4 ? to[11] : 0;
+	for (unsigned at = 12; type != 0; at += to[at] * 4u) {
+		PROMISE(type >> 6 != 1);
+		type = to[at + to[at] * 4u - 1];
+	}
+}
+
 void check_gtpu(const uint8_t *data, size_t size)
 {
 	struct gtpu_ies ies;
@@ -120,11 +143,13 @@ void check_gtpu(const uint8_t *data, size_t size)
 		if (data[0] & 7) { // the short cut for one container must agree with the general path
 			slow = g;
 			slow.qfi = GTPU_NO_QFI;
-			slow.pdu_type = slow.has_sequence = 0;
+			slow.pdu_type = slow.has_sequence = slow.more = 0;
 			slow.sequence = slow.header_length = 0;
 			PROMISE(gtpu_options_parse(data, size, total, &slow) == GTPU_OK);
 			PROMISE(slow.qfi == g.qfi && slow.pdu_type == g.pdu_type && slow.sequence == g.sequence);
 			PROMISE(slow.header_length == g.header_length && slow.has_sequence == g.has_sequence);
+			for (unsigned k = 0; k < 4; k++)
+				check_gtpu_relay(data, &g, k & 1 ? 33 : GTPU_NO_QFI, k & 2);
 		}
 		check_gtpu_encoder(&g);
 		if (gtpu_ies_parse(data + g.header_length, size - g.header_length, &ies) == GTPU_OK && ies.address)

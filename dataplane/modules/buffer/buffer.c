@@ -200,6 +200,8 @@ static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_nod
 		.qfi = v->qfi,
 		.uplink = v->uplink,
 		.dscp = v->dscp,
+		.pdu_type = v->pdu_type,
+		.relayed = v->relayed,
 	};
 	rte_edge_t edge = EDGE_HELD;
 
@@ -264,6 +266,15 @@ NODE_REGISTER(buffer_node)
 
 // ---- time, and changes of sessions -------------------------------------------------------------------------------------
 
+static struct session_view view_of_waiting(const struct waiting *was)
+{
+	return (struct session_view){.qfi = was->qfi,
+		.uplink = was->uplink,
+		.dscp = was->dscp,
+		.pdu_type = was->pdu_type,
+		.relayed = was->relayed};
+}
+
 // Each packet once: kept ones go to the end of the queue again, so their order stays.
 static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
 {
@@ -276,7 +287,8 @@ static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_no
 		struct rule *r = session_rule(q->session, was.pdr);
 		struct session_view *v = session_view_of(m);
 
-		*v = (struct session_view){.rule = r, .qfi = was.qfi, .uplink = was.uplink, .dscp = was.dscp};
+		*v = view_of_waiting(&was);
+		v->rule = r;
 		if (r == NULL || r->worker != w->id) {
 			rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_discarded, EDGE_DROP), m);
 		} else if (was.discard != discard) { // TS 29.244 §8.2.31: before what the FAR says now
@@ -356,7 +368,7 @@ static uint32_t expire(
 		struct rte_mbuf *m = queue_pop(w, q);
 		struct waiting was = *waiting_of(m);
 
-		*session_view_of(m) = (struct session_view){.qfi = was.qfi, .uplink = was.uplink, .dscp = was.dscp};
+		*session_view_of(m) = view_of_waiting(&was);
 		if (waiting_ends(&was) > now_ms) {
 			queue_append(w, q, m, was);
 			continue;

@@ -28,7 +28,8 @@ struct waiting {
 	uint32_t longest; // ms; 0: as long as there is room
 	uint16_t pdr;
 	uint16_t discard; // api_session.discard when it came
-	uint8_t qfi, uplink, dscp;
+	uint8_t qfi, uplink, dscp, pdu_type; // of the session view, as the next
+	uint16_t relayed;
 };
 PACKET_VIEW(waiting)
 

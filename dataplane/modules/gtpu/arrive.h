@@ -24,6 +24,8 @@ static __rte_always_inline void gtpu_arrived(struct rte_mbuf *m, const struct gt
 	t->outer_l3 = outer_l3;
 	t->gtpu = at;
 	t->local = local;
+	t->more = gtpu->more;
+	t->pdu_type = (uint8_t)(gtpu->pdu_type + (gtpu->qfi != GTPU_NO_QFI)); // API_PDU_NONE, _DL, _UL
 }
 
 enum gtpu_inner { GTPU_INNER_OK, GTPU_INNER_VERSION, GTPU_INNER_MALFORMED, GTPU_INNER_MARTIAN, GTPU_INNER_ECN };

@@ -39,38 +39,17 @@ static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t
 	memcpy(ip + 40 + 6, &sum, 2);
 }
 
-static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+// What is not in the path's template, of the outer headers at `ip`, and the metadata that ip-output needs. `length` of the whole.
+static __rte_always_inline rte_edge_t finish(
+	struct worker *w, struct rte_mbuf *m, const struct path *p, uint8_t *ip, uint32_t length, uint8_t class)
 {
 	struct packet *pkt = packet_of(m);
-	const struct session_view *v = session_view_of(m);
-	const struct rule *r = v->rule;
-	const struct path *p = path_get(r->path);
-	// TS 23.501 §5.7.1.1: the QFI goes along on N3 and N9. Where no QER sets one, it is the one that came in, if any did.
-	uint8_t qfi = r->qfi != GTPU_NO_QFI ? r->qfi : v->qfi;
-	int container = qfi != GTPU_NO_QFI && r->pdu_type != API_PDU_NONE;
-
-	if (unlikely(p == NULL))
-		return packet_leave(m, &drop_no_path, EDGE_DROP);
-	uint32_t inner = pkt->length, outer = p->length[container], length = inner + outer;
-	uint32_t ip_length = p->version == 4 ? 20 : 40;
-	if (unlikely(rte_pktmbuf_headroom(m) < OUTER_LENGTH_MAX))
-		return packet_leave(m, &drop_room, EDGE_DROP);
-	if (unlikely(length > UINT16_MAX))
-		return packet_leave(m, &drop_long, EDGE_DROP);
-	// RFC 6040 §4.1: the congestion field goes along, the DSCP is the path's or the FAR's.
-	uint8_t class = (uint8_t)((r->dscp == 0xff ? p->want.dscp : r->dscp) << 2 |
-				  ip_ecn(pkt->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)));
-	memcpy(rte_pktmbuf_mtod(m, uint8_t *) - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
-	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);
+	uint32_t ip_length = path_ip_length(p);
 	uint8_t *udp = ip + ip_length, *gtpu = udp + 8;
+
 	store16(udp + 4, (uint16_t)(length - ip_length));
 	store16(gtpu + 2, (uint16_t)(length - ip_length - 16));
-	store32(gtpu + 4, r->teid);
-	if (likely(container)) {
-		gtpu[13] =
-			(uint8_t)(r->pdu_type == API_PDU_UL ? GTPU_PDU_UL << 4 : GTPU_PDU_DL << 4); // TS 38.415 §5.5.2
-		gtpu[14] = qfi;
-	}
+	store32(gtpu + 4, session_view_of(m)->rule->teid);
 	if (likely(p->version == 4))
 		finish_ip4(w, ip, p, length, class);
 	else
@@ -82,6 +61,68 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	pkt->fragment = 0;
 	pkt->length = length;
 	return EDGE_OUTPUT;
+}
+
+static uint8_t wire_type(uint8_t pdu_type)
+{
+	return pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
+}
+
+// From tunnel to tunnel, with more in the header that came than a QFI (SGW-U, UPF on N9, indirect forwarding at a handover): TS 29.244
+// §8.2.64 and §8.2.56, notes 1. That header still lies in front of the packet.
+static __rte_noinline rte_edge_t relay(
+	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct path *p, uint8_t class)
+{
+	uint32_t came = session_view_of(m)->relayed, ip_length = path_ip_length(p);
+
+	if (rte_pktmbuf_headroom(m) < OUTER_LENGTH_MAX + came)
+		return packet_leave(m, &drop_room, EDGE_DROP);
+	uint32_t gtpu = gtpu_relay(rte_pktmbuf_mtod(m, uint8_t *), came,
+		r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi, wire_type(r->pdu_type), r->without_container);
+	uint32_t length = packet_of(m)->length + ip_length + 8 + gtpu;
+	if (length > UINT16_MAX)
+		return packet_leave(m, &drop_long, EDGE_DROP);
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)(ip_length + 8 + gtpu));
+	memcpy(ip, path_header(p, 0), ip_length + 8);
+	return finish(w, m, p, ip, length, class);
+}
+
+static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct packet *pkt = packet_of(m);
+	const struct session_view *v = session_view_of(m);
+	const struct rule *r = v->rule;
+	const struct path *p = path_get(r->path);
+	uint8_t qfi = r->qfi, type = r->pdu_type;
+
+	// TS 23.501 §5.7.1.1: the QFI goes along on N3 and N9. Where no QER sets one, it is the one that came in, if any did.
+	if (likely(!r->without_container)) {
+		qfi = qfi != GTPU_NO_QFI ? qfi : v->qfi;
+		type = v->pdu_type != API_PDU_NONE ? v->pdu_type : type;
+	}
+	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
+
+	if (unlikely(p == NULL))
+		return packet_leave(m, &drop_no_path, EDGE_DROP);
+	uint32_t outer = p->length[container], length = pkt->length + outer;
+	if (unlikely(rte_pktmbuf_headroom(m) < OUTER_LENGTH_MAX))
+		return packet_leave(m, &drop_room, EDGE_DROP);
+	if (unlikely(length > UINT16_MAX))
+		return packet_leave(m, &drop_long, EDGE_DROP);
+	// RFC 6040 §4.1: the congestion field goes along, the DSCP is the path's or the FAR's.
+	uint8_t class = (uint8_t)((r->dscp == 0xff ? p->want.dscp : r->dscp) << 2 |
+				  ip_ecn(pkt->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)));
+	if (unlikely(v->relayed != 0))
+		return relay(w, m, r, p, class);
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *) - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);
+	if (likely(container)) {
+		uint8_t *gtpu = ip + path_ip_length(p) + 8;
+
+		gtpu[13] = (uint8_t)(wire_type(type) << 4); // TS 38.415 §5.5.2
+		gtpu[14] = qfi;
+	}
+	return finish(w, m, p, ip, length, class);
 }
 
 static uint16_t gtpu_encap(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

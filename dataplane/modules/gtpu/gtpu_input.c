@@ -94,12 +94,14 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
 	if (unlikely(status != GTPU_OK && status != GTPU_REQUIRED))
 		return malformed(m, status);
+	// An extension header is unknown that must be understood, by an end point at least; whether the packet of a network instance goes on
+	// into another tunnel, its session says.
+	int mobile = last->instance != INSTANCE_NONE;
 	if (unlikely(
-		    status ==
-		    GTPU_REQUIRED)) // not read to the end, since an extension header is unknown that must be understood
+		    status == GTPU_REQUIRED || ((gtpu.more & GTPU_ENDPOINT) && (gtpu.message != GTPU_GPDU || !mobile))))
 		gtpu.header_length = 0;
 	gtpu_arrived(m, &gtpu, pkt->ip_version, pkt->l3, (uint16_t)at, local);
-	if (unlikely(gtpu.message != GTPU_GPDU || status != GTPU_OK))
+	if (unlikely(gtpu.message != GTPU_GPDU || gtpu.header_length == 0))
 		return EDGE_CONTROL;
 	pkt->instance = last->instance;
 	return inner(m, at + gtpu.header_length, length - 8 - gtpu.header_length, ip_ecn(pkt->ip_version, outer),

@@ -145,7 +145,7 @@ static void error_indications(void **state)
 
 static void extension_headers(void **state)
 {
-	static const uint8_t in[] = {0x34, 255, 0, 8, 0, 0, 1, 1, 0, 0, 0, 0xc0, 1, 0, 0, 0};
+	static const uint8_t in[] = {0x34, 255, 0, 8, 0, 0, 1, 1, 0, 0, 0, 0xc1, 1, 0, 0, 0};
 	static const uint8_t want[] = {0x32, 31, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 141, 2, 0x40, 0x85};
 	uint64_t before = kit_reason("gtpu-extension-unknown");
 	static struct frame f;
@@ -298,7 +298,7 @@ static uint32_t record(FILE *file, const char *port)
 
 static void messages_of_family(FILE *file, int six, uint32_t *count)
 {
-	static const uint8_t required[] = {0x34, 255, 0, 8, 0, 0, 1, 1, 0, 0, 0, 0xc0, 1, 0, 0, 0};
+	static const uint8_t required[] = {0x34, 255, 0, 8, 0, 0, 1, 1, 0, 0, 0, 0xc1, 1, 0, 0, 0};
 	const char *from = six ? "fd00:1::2" : "10.1.0.2", *to = six ? "fd00:1::1" : "10.1.0.1";
 	const char *name = six ? "gnb6" : "gnb";
 	struct api_path p = {.local = kit_address(to), .peer = kit_address(from), .echo_interval = 60};

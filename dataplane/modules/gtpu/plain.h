@@ -66,7 +66,8 @@ static __rte_always_inline enum plain_way plain_take(const struct plain *p, stru
 		     checksum_finish(ip4_sum20(ip)) != 0 ||
 		     (ip4_above_unicast(source) | ip4_is_null_or_loopback(source))))
 		return PLAIN_NOT;
-	if (unlikely(gtpu_parse(udp + 8, readable - at, total - at, &gtpu) != GTPU_OK))
+	if (unlikely(gtpu_parse(udp + 8, readable - at, total - at, &gtpu) != GTPU_OK ||
+		     ((gtpu.more & GTPU_ENDPOINT) && !mobile)))
 		return PLAIN_NOT;
 	if (unlikely(gtpu_inner_enter(m, at + gtpu.header_length, total - at - gtpu.header_length, ip_ecn(4, ip),
 			     mobile) != GTPU_INNER_OK))

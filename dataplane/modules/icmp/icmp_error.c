@@ -65,6 +65,8 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	v->uplink = !v->uplink;
 	v->rule = (struct rule *)(uintptr_t)back;
 	v->qfi = back->qfi;
+	v->pdu_type = API_PDU_NONE;
+	v->relayed = 0;
 	if (back->outer == API_OUTER_ENDPOINT)
 		v->pipe = back->down.pipe;
 	return back->outer == API_OUTER_NONE ? by_address(m, back, version, to) : back->outer;

@@ -127,9 +127,9 @@ static int check_pdr(const struct parts *p, const struct api_pdr *pdr)
 	const uint16_t all = API_PDR_ENDPOINT | API_PDR_FTEID | API_PDR_UE_IP | API_PDR_QFI | API_PDR_SDF |
 			     API_PDR_UE4_ONLY | API_PDR_UE6_ONLY | API_PDR_FRAMED;
 
-	if (pdr->source > API_FROM_CP || pdr->qers > API_PDR_QERS || pdr->urrs > API_PDR_URRS ||
-		pdr->sdf_first + pdr->sdf_count > p->s->sdfs || (pdr->match & ~all) != 0 ||
-		!instance_named(p, pdr->instance))
+	if (pdr->outer_header_removal > API_REMOVAL_CONTAINER || pdr->source > API_FROM_CP ||
+		pdr->qers > API_PDR_QERS || pdr->urrs > API_PDR_URRS || pdr->sdf_first + pdr->sdf_count > p->s->sdfs ||
+		(pdr->match & ~all) != 0 || !instance_named(p, pdr->instance))
 		return object_error(EINVAL, "session %s: PDR %u has a value out of range", p->name, pdr->id);
 	if ((pdr->match & (API_PDR_UE4_ONLY | API_PDR_UE6_ONLY | API_PDR_FRAMED)) != 0 && !(pdr->match & API_PDR_UE_IP))
 		return object_error(

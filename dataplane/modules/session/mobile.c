@@ -72,11 +72,10 @@ static void keep_outer(struct rte_mbuf *m)
 	pkt->fragment = 0;
 }
 
-rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel)
+rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel, struct mobile_came came)
 {
 	int uplink = (r->flags & RULE_UPLINK) != 0;
 	struct packet *pkt = packet_of(m);
-	uint8_t qfi = tunnel ? tunnel_view_of(m)->qfi : r->qfi;
 
 	if (tunnel && (r->flags & RULE_PIN_PEER) && !from_peer(m, r))
 		return packet_leave(m, &drop_peer, MOBILE_DROP);
@@ -92,9 +91,9 @@ rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel)
 	}
 	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {
 		keep_outer(m);
-		qfi = r->qfi; // the one that came in stays in the header that is kept
+		came = (struct mobile_came){.qfi = r->qfi}; // what came in stays in the header that is kept
 	}
-	mobile_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), qfi);
+	mobile_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), came);
 	if ((r->flags & (RULE_BUFFER | RULE_HELD)) || !(r->flags & RULE_FORWARD))
 		return MOBILE_BUFFER;
 	if (r->flags & RULE_REDIRECT)

@@ -80,11 +80,17 @@ static __rte_always_inline void mobile_ask_flow(
 	exact_prefetch(flows, l->flow_hash);
 }
 
+// What is left of a removed outer header.
+struct mobile_came {
+	uint16_t relayed;
+	uint8_t qfi, pdu_type; // see session_view
+};
+
 // The rule of a packet whose key has several PDRs, or NULL and *why.
 struct rule *mobile_classify(struct worker *w, struct mobile_lane *l, const struct packet *pkt, const uint8_t *ip,
 	uint8_t qfi, enum session_why *why);
 // What few packets need: a rule with RULE_SPECIAL, or without RULE_FORWARD. Takes the place of mobile_strip().
-rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel);
+rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel, struct mobile_came came);
 // What a UE may not send: to our own addresses (row A11), GTP-U under engine.drop_ue_gtpu, multicast that would have to be routed.
 // MOBILE_GONE, or MOBILE_DROP with the reason.
 rte_edge_t mobile_guard(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip);
@@ -94,15 +100,24 @@ static inline uint8_t mobile_dscp(uint8_t version, const uint8_t *ip)
 	return version == 4 ? ip[1] >> 2 : (uint8_t)((ip[0] << 2 & 0x3c) | ip[1] >> 6);
 }
 
-// Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind. `qfi` of the tunnel.
-static __rte_always_inline void mobile_strip(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, uint8_t qfi)
+// TS 29.281 §5.2.1: an end point must know extension headers that a node between two tunnels passes on.
+static inline int mobile_is_endpoint(const struct rule *r)
+{
+	return (r->flags & RULE_FORWARD) && r->outer != API_OUTER_GTPU;
+}
+
+// Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.
+static __rte_always_inline void mobile_strip(
+	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct mobile_came came)
 {
 	struct packet *pkt = packet_of(m);
 	struct session_view *v = session_view_of(m);
 	uint16_t l3 = pkt->l3;
 
 	v->rule = (struct rule *)(uintptr_t)r;
-	v->qfi = qfi;
+	v->qfi = came.qfi;
+	v->pdu_type = came.pdu_type;
+	v->relayed = came.relayed;
 	v->uplink = (r->flags & RULE_UPLINK) != 0;
 	v->dscp = mobile_dscp(pkt->ip_version, ip);
 	rte_pktmbuf_adj(m, l3);
@@ -136,9 +151,22 @@ static __rte_always_inline rte_edge_t mobile_decide(
 		if (unlikely(guard != MOBILE_GONE))
 			return guard;
 	}
+	struct mobile_came came = {.qfi = r->qfi};
+	if (tunnel) {
+		struct tunnel_view *t = tunnel_view_of(m);
+
+		came = (struct mobile_came){.qfi = qfi, .pdu_type = t->pdu_type};
+		if (unlikely(t->more != 0)) {
+			came.relayed = t->header_length;
+			if ((t->more & GTPU_ENDPOINT) && mobile_is_endpoint(r)) {
+				t->header_length = 0; // not understood: gtpu-control tells the sender
+				return MOBILE_UNKNOWN;
+			}
+		}
+	}
 	if (unlikely((r->flags & (RULE_SPECIAL | RULE_FORWARD)) != RULE_FORWARD))
-		return mobile_special(m, r, tunnel);
-	mobile_strip(m, r, ip, tunnel ? qfi : r->qfi);
+		return mobile_special(m, r, tunnel, came);
+	mobile_strip(m, r, ip, came);
 	return uplink ? MOBILE_UPLINK : MOBILE_DOWNLINK;
 }
 

@@ -59,7 +59,8 @@ struct rule {
 	uint8_t qfi; // put into the PDU Session Container; scheduler class; 0xff: no container
 	uint8_t dscp; // of the outer header; 0xff: the path's
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
-	uint8_t pdu_type; // enum api_pdu_type of the container
+	uint8_t pdu_type : 4; // enum api_pdu_type of the container
+	uint8_t without_container : 1; // the one of a removed outer header does not go on (TS 29.244 §8.2.64)
 	uint8_t chain; // of the first rule of a key, with RULE_MANY: CHAIN_*
 	uint16_t port; // UDP port of the peer, API_OUTER_UDP
 	uint16_t instance; // index of the instance that it leaves by; UINT16_MAX: any

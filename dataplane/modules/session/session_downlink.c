@@ -79,6 +79,8 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *r, u
 	struct session_view *v = session_view_of(m); // takes the tunnel view's place
 	v->rule = r;
 	v->qfi = qfi;
+	v->pdu_type = API_PDU_NONE;
+	v->relayed = 0; // the tunnel ends here
 	v->uplink = 0;
 	v->dscp = pkt->ip_version == 4 ? ip[1] >> 2 : (uint8_t)((ip[0] << 2 & 0x3c) | ip[1] >> 6);
 	rte_pktmbuf_adj(m, outer);

@@ -64,6 +64,8 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *firs
 	struct session_view *v = session_view_of(m); // takes the endpoint view's place
 	v->rule = r;
 	v->qfi = r->qfi;
+	v->pdu_type = API_PDU_NONE;
+	v->relayed = 0;
 	v->uplink = 1;
 	v->dscp = pkt->ip_version == 4 ? ip[1] >> 2 : (uint8_t)((ip[0] << 2 & 0x3c) | ip[1] >> 6);
 	rte_pktmbuf_adj(m, l2);
