@@ -136,6 +136,9 @@ struct api_engine {
 	uint32_t max_scheduled; // packet buffers: schedulers' queues
 	uint32_t max_handed_over; // packet buffers: on the way from worker to worker and from the control thread
 	uint32_t max_punted; // packet buffers: on the way to the control thread
+	uint32_t max_neighbours; // 0: 4096
+	uint32_t max_unresolved; // of them, those of one interface that do not answer (RFC 6583); 0: an eighth
+	uint32_t solicitation_rate; // ARP requests and neighbour solicitations for unknown hosts per second; 0: 1000
 	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
 	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000
 	uint32_t buffer_seconds; // a packet waits for an idle UE, where the FAR does not say how long; 0: 60

@@ -275,12 +275,15 @@ type Engine struct {
 	MaxScheduled        uint32
 	MaxHandedOver       uint32
 	MaxPunted           uint32
+	MaxNeighbours       uint32
+	MaxUnresolved       uint32
+	SolicitationRate    uint32
 	MaxEvents           uint32
 	EventRate           uint32
 	BufferSeconds       uint32
 }
 
-const SizeofEngine = 0x98
+const SizeofEngine = 0xa4
 
 type PortMember struct {
 	Driver  [32]byte

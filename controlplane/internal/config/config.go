@@ -65,6 +65,8 @@ type Limits struct {
 	BufferedPackets  uint32 `yaml:"buffered_packets" max:"1048576" doc:"Packet buffers that hold downlink packets waiting for idle UEs; 0: a share of packet_buffers."`
 	ScheduledPackets uint32 `yaml:"scheduled_packets" max:"4194304" doc:"Packet buffers that hold packets in schedulers' queues; 0: a share of packet_buffers."`
 	Events           uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
+	Neighbours       uint32 `yaml:"neighbours" max:"8000" doc:"Neighbours (ARP, ND); 0: 4096."`
+	Unresolved       uint32 `yaml:"unresolved_neighbours" max:"8000" doc:"Neighbours of one interface that do not answer; 0: an eighth of neighbours."`
 }
 
 func (l *Limits) setDefaults() {
@@ -78,6 +80,7 @@ type Rates struct {
 	Echo             uint32 `yaml:"echo" doc:"Answered echo requests, ICMP and GTP-U."`
 	Punt             uint32 `yaml:"punt" doc:"Packets handed to the host path."`
 	Events           uint32 `yaml:"events" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
+	Solicitations    uint32 `yaml:"solicitations" max:"1000000" doc:"ARP requests and neighbour solicitations for unknown hosts, whole process; 0: 1000."`
 }
 
 func (r *Rates) setDefaults() {

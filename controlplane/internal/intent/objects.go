@@ -26,6 +26,7 @@ func (c *compiler) engine() {
 		MaxHandedOver: c.Buffers.HandedOver, MaxPunted: c.Buffers.Punted,
 		ICMPErrorRate: e.Rates.ICMPErrors, ErrorIndicationRate: e.Rates.ErrorIndications,
 		EchoRate: e.Rates.Echo, PuntRate: e.Rates.Punt,
+		MaxNeighbours: e.Limits.Neighbours, MaxUnresolved: e.Limits.Unresolved, SolicitationRate: e.Rates.Solicitations,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
 		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),

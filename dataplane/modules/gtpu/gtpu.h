@@ -24,6 +24,9 @@ uint16_t gtpu_local_id(uint8_t family, const uint8_t *address);
 int gtpu_local_take(const struct api_address *address, uint16_t *id);
 void gtpu_local_give(uint16_t id);
 
+// 1 when a path goes from the one address to the other (4 or 16 bytes). Any thread, off the fast path.
+int gtpu_is_path(uint8_t family, const uint8_t *local, const uint8_t *peer);
+
 // 1 when a path ends at this address after the open transaction. Control thread.
 int gtpu_local_staged(const struct api_address *local);
 

@@ -129,6 +129,11 @@ const struct path *path_between(uint8_t family, const uint8_t *local, const uint
 	return NULL;
 }
 
+int gtpu_is_path(uint8_t family, const uint8_t *local, const uint8_t *peer)
+{
+	return path_between(family, local, peer) != NULL;
+}
+
 // ---- making a path ---------------------------------------------------------------------------------------------------
 
 static uint64_t put_ip4(const struct path *p, uint8_t *h)

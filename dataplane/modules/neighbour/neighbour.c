@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of neighbours: states, timers, and packets that wait. Control thread only.
 #include "core/hold.h"
+#include "core/object.h"
+#include "gtpu/gtpu.h"
 #include "neighbour/table.h"
 #include "wire/bytes.h"
 #include <errno.h>
@@ -8,11 +10,13 @@
 #include <string.h>
 
 #define TIMER_MS 100
-#define LOOK_AT 256 // slots, for a free one
+#define LOOK_AT 256u // slots, for a free one
 
 DROP_REASON(drop_unresolved, "neighbour-unresolved", "the next hop did not answer ARP or neighbour solicitations")
 DROP_REASON(drop_queue, "neighbour-queue-full", "more packets wait for one neighbour, or for all, than may wait")
-DROP_REASON(drop_full, "neighbour-table-full", "there is no room for another neighbour")
+DROP_REASON(drop_full, "neighbour-table-full",
+	"there is no room for another neighbour, or too many of the interface's do not answer: a scan of an attached "
+	"network?")
 DROP_REASON(drop_no_host, "neighbour-no-host",
 	"the destination is a network's own or broadcast address, or its route is gone")
 
@@ -31,7 +35,15 @@ struct reason drop_nd_malformed = {.name = "nd-malformed",
 	.kind = REASON_DROP};
 
 static struct {
-	struct neighbour *list; // MAX_NEIGHBOURS
+	struct neighbour *list; // `room`
+	uint32_t room, unresolved; // most neighbours; of those of one interface that do not answer (RFC 6583)
+	struct {
+		uint16_t all, unresolved;
+	} of[1u << 16]; // by interface
+	struct {
+		uint64_t second; // of the count
+		uint32_t count, rate;
+	} solicitations;
 	uint32_t hand; // where make_room() goes on
 	uint32_t by_hop[1u << 16]; // next hop -> index in list + 1
 } table;
@@ -57,7 +69,7 @@ const uint8_t *neighbour_bytes(const struct neighbour *n)
 
 void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg)
 {
-	for (uint32_t i = 0; table.list != NULL && i < MAX_NEIGHBOURS; i++)
+	for (uint32_t i = 0; table.list != NULL && i < table.room; i++)
 		if (table.list[i].state != NEIGHBOUR_FREE)
 			fn(&table.list[i], arg);
 }
@@ -110,38 +122,78 @@ static void hold(struct neighbour *n, struct rte_mbuf *m)
 
 // ---- entries --------------------------------------------------------------------------------------------------------
 
+static int is_unresolved(const struct neighbour *n)
+{
+	return (n->state == INCOMPLETE || n->state == FAILED) && !n->used;
+}
+
+// All changes of a neighbour that counts are made between two calls.
+static void count(const struct neighbour *n, int by)
+{
+	table.of[n->interface].all = (uint16_t)(table.of[n->interface].all + by);
+	if (is_unresolved(n))
+		table.of[n->interface].unresolved = (uint16_t)(table.of[n->interface].unresolved + by);
+}
+
 void neighbour_remove(struct neighbour *n)
 {
 	drop_held(n, &drop_unresolved);
 	next_hop_resolve(n->next_hop, NULL);
 	table.by_hop[n->next_hop] = 0;
 	next_hop_release(n->next_hop);
+	count(n, -1);
 	memset(n, 0, sizeof(*n));
 }
 
-// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and
-// must cost those that answer nothing (RFC 6583).
-static int expendable(const struct neighbour *n, int any)
+void neighbour_set_state(struct neighbour *n, enum neighbour_state state)
 {
-	if (n->state == FAILED)
-		return 3;
-	if (n->state == STALE)
-		return 2;
-	return any && n->state != STATIC;
+	count(n, -1);
+	n->state = state;
+	count(n, 1);
+}
+
+uint32_t neighbour_room(void)
+{
+	return table.room;
+}
+
+// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and must cost
+// those that answer, and those that we need, nothing (RFC 6583 §7.1).
+static int expendable(const struct neighbour *n, enum neighbour_purpose purpose)
+{
+	if (n->state == STATIC)
+		return 0;
+	if (is_unresolved(n))
+		return n->state == FAILED ? 5 : purpose == FOR_ANYONE ? 0 : 4;
+	if (purpose != FOR_CONFIG)
+		return 0;
+	return n->used ? 1 : n->state == STALE ? 3 : 2;
+}
+
+// 1 when the interface may have no further entry for this purpose, but in the place of one of its own: it has its share of those
+// that do not answer, or leaves no more than an eighth of the table to the others.
+static int has_its_share(uint32_t interface, enum neighbour_purpose purpose)
+{
+	return purpose == FOR_ANYONE && (table.of[interface].unresolved >= table.unresolved ||
+						table.of[interface].all >= table.room - table.room / 8);
 }
 
 // A free slot, made free if need be. Looks at a few slots only, from where it stopped the last time, so that a flood
-// costs little; `any`: at all of them, and takes even a neighbour that answers.
-static struct neighbour *make_room(int any)
+// costs little; at all of them for what we need.
+static struct neighbour *make_room(uint32_t interface, enum neighbour_purpose purpose)
 {
+	uint32_t looks = purpose == FOR_ANYONE ? RTE_MIN(LOOK_AT, table.room) : table.room;
+	int own = has_its_share(interface, purpose);
 	struct neighbour *victim = NULL;
 
-	for (uint32_t step = 0; step < (any ? MAX_NEIGHBOURS : LOOK_AT); step++) {
-		struct neighbour *n = &table.list[table.hand++ % MAX_NEIGHBOURS];
+	for (uint32_t step = 0; step < looks; step++) {
+		struct neighbour *n = &table.list[table.hand++ % table.room];
 
-		if (n->state == NEIGHBOUR_FREE)
+		if (n->state == NEIGHBOUR_FREE && !own)
 			return n;
-		if (expendable(n, any) > (victim != NULL ? expendable(victim, any) : 0))
+		if (n->state == NEIGHBOUR_FREE || (own && n->interface != interface))
+			continue;
+		if (expendable(n, purpose) > (victim != NULL ? expendable(victim, purpose) : 0))
 			victim = n;
 	}
 	if (victim != NULL)
@@ -149,22 +201,29 @@ static struct neighbour *make_room(int any)
 	return victim;
 }
 
-struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address, int any)
+struct neighbour *neighbour_ensure(
+	uint32_t interface, uint8_t family, const uint8_t *address, enum neighbour_purpose purpose)
 {
 	const struct interface *i = interface_get(interface);
 	struct ip_address a = ip_address_of(family, address);
 	struct neighbour *n = neighbour_find(interface, family, address);
 
+	if (n != NULL && purpose == FOR_US && !n->used) {
+		count(n, -1);
+		n->used = 1;
+		count(n, 1);
+	}
 	if (n != NULL)
 		return n;
 	if (table.list == NULL || i == NULL)
 		return NULL;
-	n = make_room(any);
+	n = make_room(interface, purpose);
 	uint32_t hop = n == NULL ? NEXT_HOP_NONE : next_hop_ensure(interface, &a);
 	if (hop == NEXT_HOP_NONE)
 		return NULL;
 	*n = (struct neighbour){
 		.state = INCOMPLETE,
+		.used = purpose == FOR_US,
 		.family = family,
 		.interface = interface,
 		.next_hop = hop,
@@ -174,13 +233,14 @@ struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uin
 	};
 	memcpy(n->name, i->name, sizeof(n->name));
 	table.by_hop[hop] = (uint32_t)(n - table.list) + 1;
+	count(n, 1);
 	return n;
 }
 
 void neighbour_learn(struct neighbour *n, const uint8_t mac[6])
 {
 	if (n->state != STATIC)
-		n->state = REACHABLE;
+		neighbour_set_state(n, REACHABLE);
 	memcpy(&n->mac, mac, 6);
 	n->probes = 0;
 	n->since_ns = control_now_ns();
@@ -196,8 +256,26 @@ static void give_up(struct neighbour *n, uint64_t now_ns)
 {
 	drop_held(n, &drop_unresolved);
 	next_hop_resolve(n->next_hop, NULL);
-	n->state = FAILED;
+	neighbour_set_state(n, FAILED);
 	n->due_ns = now_ns + FAILED_NS;
+}
+
+// RFC 6583 §7: who is not known, and is no gateway or peer, is asked for at most so often. Known neighbours are asked again in any
+// case: there are no more of them than the table has.
+static int may_solicit(const struct neighbour *n, uint64_t now_ns)
+{
+	uint64_t second = now_ns / 1000000000ull;
+
+	if (!is_unresolved(n))
+		return 1;
+	if (second != table.solicitations.second) {
+		table.solicitations.second = second;
+		table.solicitations.count = 0;
+	}
+	if (table.solicitations.count >= table.solicitations.rate)
+		return 0;
+	table.solicitations.count++;
+	return 1;
 }
 
 static void tick_one(struct neighbour *n, void *arg)
@@ -208,13 +286,18 @@ static void tick_one(struct neighbour *n, void *arg)
 		return;
 	switch (n->state) {
 	case REACHABLE:
-		n->state = STALE;
+		neighbour_set_state(n, STALE);
 		n->probes = 0;
 		// fall through
 	case INCOMPLETE:
 	case STALE:
-		if (n->probes == PROBES) {
+		if (n->probes == PROBES ||
+			(n->state == INCOMPLETE && now_ns - n->since_ns >= PROBES * PROBE_INTERVAL_NS)) {
 			give_up(n, now_ns);
+			return;
+		}
+		if (!may_solicit(n, now_ns)) {
+			n->due_ns = now_ns + TIMER_MS * 1000000ull;
 			return;
 		}
 		n->probes++;
@@ -248,11 +331,19 @@ static int is_host(const struct interface *i, uint8_t family, const uint8_t *add
 	return 1;
 }
 
+// A gateway, or the far end of a tunnel: not what a stranger's packet chooses.
+static enum neighbour_purpose purpose_of(const struct next_hop *h, uint8_t family, const uint8_t *packet)
+{
+	const uint8_t *source = packet + (family == 4 ? 12 : 8), *destination = packet + (family == 4 ? 16 : 24);
+
+	return h->kind == NEXT_HOP_NEIGHBOUR || gtpu_is_path(family, source, destination) ? FOR_US : FOR_ANYONE;
+}
+
 static void resolve(struct rte_mbuf *m)
 {
 	const struct packet *pkt = packet_of(m);
-	const uint8_t *destination =
-		rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3) + (pkt->ip_version == 4 ? 16 : 24);
+	const uint8_t *packet = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	const uint8_t *destination = packet + (pkt->ip_version == 4 ? 16 : 24);
 	const struct next_hop *h = next_hop_get(ip_route_of(pkt->ip_version, destination, pkt->interface));
 	const struct interface *i = interface_get(h->interface);
 	uint8_t address[16];
@@ -265,7 +356,8 @@ static void resolve(struct rte_mbuf *m)
 	memcpy(address, destination, pkt->ip_version == 4 ? 4 : 16);
 	if (h->kind == NEXT_HOP_NEIGHBOUR)
 		memcpy(address, h->address.bytes + (pkt->ip_version == 4 ? 12 : 0), pkt->ip_version == 4 ? 4 : 16);
-	struct neighbour *n = neighbour_ensure(h->interface, pkt->ip_version, address, 0);
+	struct neighbour *n =
+		neighbour_ensure(h->interface, pkt->ip_version, address, purpose_of(h, pkt->ip_version, packet));
 	if (n == NULL) {
 		control_drop(m, &drop_full);
 		return;
@@ -340,10 +432,19 @@ static void interfaces_changed(void)
 
 static int start(const struct api_engine *engine)
 {
-	table.list = calloc(MAX_NEIGHBOURS, sizeof(*table.list));
+	table.room = engine->max_neighbours != 0 ? engine->max_neighbours : NEIGHBOURS;
+	table.unresolved = engine->max_unresolved != 0 ? engine->max_unresolved : RTE_MAX(table.room / 8, 1u);
+	if (table.room > MAX_NEIGHBOURS)
+		return object_error(EINVAL, "max_neighbours is %u, at most %d", table.room, MAX_NEIGHBOURS);
+	table.list = calloc(table.room, sizeof(*table.list));
 	punt_handler_register(&punt_resolve, resolve);
 	exchange_start();
 	return table.list == NULL ? ENOMEM : 0;
+}
+
+static void set_rate(const struct api_engine *engine)
+{
+	table.solicitations.rate = engine->solicitation_rate != 0 ? engine->solicitation_rate : SOLICITATIONS;
 }
 
 static void row_of(struct neighbour *n, void *arg)
@@ -374,6 +475,7 @@ RTE_INIT(neighbour_module)
 	for (unsigned i = 0; i < RTE_DIM(all); i++)
 		reason_register(all[i]);
 	module_register("neighbour", start);
+	engine_watch(set_rate);
 	timer_register("neighbour", TIMER_MS, tick);
 	interface_watch(interfaces_changed);
 	stats_table_register(API_TABLE_NEIGHBOUR, sizeof(struct api_neighbour_row), rows);

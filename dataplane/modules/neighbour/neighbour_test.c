@@ -224,12 +224,12 @@ static void scans_are_bounded(void **state)
 	assert_int_equal(router_commit(), 0);
 	packet_to("10.1.0.20");
 	arp_arrives(ARP_REPLY, peer_north, "10.1.0.20", "10.1.0.1");
-	for (int k = 0; k < MAX_NEIGHBOURS + 500; k++) {
+	for (int k = 0; k < NEIGHBOURS + 500; k++) {
 		snprintf(address, sizeof(address), "10.44.%d.%d", 1 + k / 250, 1 + k % 250);
 		packet_to(address);
 		kit_advance(110); // within the rate of the host path
 	}
-	assert_int_equal(kit_reason("neighbour-table-full"), full + 501);
+	assert_int_equal(kit_reason("neighbour-table-full") - full, NEIGHBOURS + 500 - NEIGHBOURS / 8);
 	router_wait(4);
 	packet_to("10.1.0.22"); // those of the scan have failed and make room
 	assert_non_null(neighbour_at("10.1.0.22"));
@@ -390,23 +390,109 @@ static void new_interfaces_announce_themselves(void **state)
 	assert_true(kit_balance());
 }
 
-// A packet that the gateway made itself (a GTP-U echo request, say) waits like any other.
-static void our_own_packets_wait_too(void **state)
+// A packet that the gateway made itself (a GTP-U echo request, say).
+static void own_packet(const char *from, const char *to)
 {
 	struct router_frame f = {.length = 0};
 	struct rte_mbuf *m = control_originate();
 
 	assert_non_null(m);
-	router_udp(&f, "10.1.0.1", "10.1.0.60", 64, 20);
+	router_udp(&f, from, to, 64, 20);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)f.length), f.bytes, f.length);
 	packet_of(m)->ip_version = 4;
 	packet_of(m)->length = f.length;
 	control_inject(0, "ip-output", m);
 	kit_run();
+}
+
+static void our_own_packets_wait_too(void **state)
+{
+	own_packet("10.1.0.1", "10.1.0.60");
 	assert_int_equal(neighbour_at("10.1.0.60")->held, 1);
 	arp_arrives(ARP_REPLY, peer_north, "10.1.0.60", "10.1.0.1");
 	assert_int_equal(router_count(), 2);
 	assert_true(kit_balance());
+}
+
+// RFC 6583: a scan of a /64 costs nobody else anything. Who answers keeps the entry, also when it was not asked for a while; a gateway
+// and a tunnel's peer get one; unknown hosts are asked for at a bounded rate, and other interfaces have their share.
+static void scans_cost_others_nothing(void **state)
+{
+	struct router_frame f;
+	char to[64];
+
+	kit_begin();
+	router_put_route("scan-a", "10.60.0.0/16", "10.1.0.9", "");
+	router_put_route("scan-b", "2001:db8:60::/48", "2001:db8:1::9", "");
+	kit_path("scan", "10.1.0.1", "10.1.0.10");
+	assert_int_equal(router_commit(), 0);
+	packet_to("10.60.0.1");
+	arp_arrives(ARP_REPLY, peer_north, "10.1.0.9", "10.1.0.1");
+	packet_to("10.1.0.22");
+	arp_arrives(ARP_REPLY, peer_north, "10.1.0.22", "10.1.0.1");
+	router_wait(30.2);
+	assert_int_equal(neighbour_at("10.1.0.9")->state, STALE);
+	assert_int_equal(neighbour_at("10.1.0.22")->state, STALE);
+	uint64_t full = kit_reason("neighbour-table-full");
+	for (int k = 0; k < 3 * NEIGHBOURS; k++) {
+		snprintf(to, sizeof(to), "2001:db8:1::a:%x", k);
+		router_ethernet(&f, "south", peer_south, 0, 0, 0x86dd);
+		router_udp(&f, "2001:db8:2::5", to, 64, 20);
+		kit_clear();
+		router_receive("south", &f);
+		kit_advance(110); // within the rate of the host path
+	}
+	assert_non_null(neighbour_at("10.1.0.9"));
+	assert_non_null(neighbour_at("10.1.0.22"));
+	assert_true(kit_reason("neighbour-table-full") - full > 2 * NEIGHBOURS);
+	// Others still get an entry: a gateway, a tunnel's peer, a host of another interface.
+	packet_to("2001:db8:60::1");
+	assert_non_null(neighbour_at("2001:db8:1::9"));
+	assert_int_equal(neighbour_at("2001:db8:1::9")->probes, 1);
+	own_packet("10.1.0.1", "10.1.0.10");
+	assert_non_null(neighbour_at("10.1.0.10"));
+	full = kit_reason("neighbour-table-full");
+	kit_clear();
+	packet_to("10.7.0.30"); // its questions have the rate of the scan's, for which they wait their turn
+	assert_int_equal(kit_reason("neighbour-table-full"), full);
+	assert_true(kit_balance());
+	kit_begin();
+	kit_delete(API_ROUTE, "scan-a");
+	kit_delete(API_ROUTE, "scan-b");
+	kit_delete(API_PATH, "scan");
+	assert_int_equal(router_commit(), 0);
+}
+
+// At most so many questions for unknown hosts in a second, and those that were not asked fail in their time.
+static void questions_are_bounded(void **state)
+{
+	struct api_engine e = kit_engine();
+	char to[32];
+
+	e.max_held = 20;
+	e.icmp_error_rate = 1000;
+	e.solicitation_rate = 50;
+	kit_begin();
+	kit_put(API_ENGINE, "engine", &e, sizeof(e));
+	router_put_route("far", "10.60.0.0/16", "10.1.0.9", "");
+	assert_int_equal(router_commit(), 0);
+	router_wait(1);
+	kit_clear();
+	for (int k = 60; k < 240; k++) {
+		snprintf(to, sizeof(to), "10.1.0.%d", k);
+		packet_to(to);
+	}
+	assert_int_equal(router_count(), 50);
+	packet_to("10.60.0.1"); // a gateway is asked for in any case
+	assert_int_equal(router_count(), 51);
+	router_wait(5);
+	assert_in_range(router_count(), 52, 51 + 6 * 50 + 3);
+	assert_int_equal(neighbour_at("10.1.0.239")->state, FAILED);
+	e.solicitation_rate = 0;
+	kit_begin();
+	kit_put(API_ENGINE, "engine", &e, sizeof(e));
+	kit_delete(API_ROUTE, "far");
+	assert_int_equal(router_commit(), 0);
 }
 
 int main(void)
@@ -425,6 +511,8 @@ int main(void)
 		cmocka_unit_test_setup(static_neighbours_stay, clean),
 		cmocka_unit_test_setup(new_interfaces_announce_themselves, clean),
 		cmocka_unit_test_setup(our_own_packets_wait_too, clean),
+		cmocka_unit_test_setup(scans_cost_others_nothing, clean),
+		cmocka_unit_test_setup(questions_are_bounded, clean),
 	};
 
 	return cmocka_run_group_tests(tests, router_start, NULL);

@@ -55,7 +55,8 @@ static void commit(struct object_change *c)
 
 static int count_one(const char *key, const void *body, uint32_t length, void *arg)
 {
-	return ++count > MAX_NEIGHBOURS ? object_error(ENOSPC, "more than %d static neighbours", MAX_NEIGHBOURS) : 0;
+	return ++count > neighbour_room() ? object_error(ENOSPC, "more than %u static neighbours", neighbour_room())
+					  : 0;
 }
 
 static int finish_stage(void)
@@ -79,13 +80,13 @@ static int set_one(const char *key, const void *body, uint32_t length, void *arg
 {
 	const struct api_neighbour *want = body;
 	uint32_t interface = interface_by_name(want->interface);
-	struct neighbour *n = neighbour_ensure(interface, want->address.family, want->address.bytes, 1);
+	struct neighbour *n = neighbour_ensure(interface, want->address.family, want->address.bytes, FOR_CONFIG);
 
 	if (n == NULL) {
 		LOG(ERR, "static neighbour %s is left out: the table is full\n", key);
 		return 0;
 	}
-	n->state = STATIC;
+	neighbour_set_state(n, STATIC);
 	n->wanted = 1;
 	neighbour_learn(n, want->mac);
 	return 0;

@@ -7,7 +7,9 @@
 #include "ip/ip.h"
 #include "neighbour/neighbour.h"
 
-#define MAX_NEIGHBOURS 4096
+#define NEIGHBOURS 4096 // engine.max_neighbours, when it names none
+#define MAX_NEIGHBOURS 8000 // most that it may name: next hops are as many, with those of routes
+#define SOLICITATIONS 1000 // engine.solicitation_rate, when it names none
 #define NEIGHBOUR_HELD 8 // packets waiting for one neighbour; a further one takes the place of the oldest
 
 // RFC 4861 §10, RFC 1122 §2.3.2.1
@@ -27,6 +29,7 @@ struct neighbour {
 	uint8_t probes; // sent since the last answer
 	uint8_t held;
 	uint8_t wanted; // STATIC: the object is still there
+	uint8_t used; // a route's gateway, or the peer of a tunnel
 	uint8_t family;
 	struct rte_ether_addr mac;
 	uint32_t interface;
@@ -42,9 +45,18 @@ struct neighbour {
 struct neighbour *neighbour_of(uint32_t next_hop);
 // The same by address; NULL when it is not known.
 struct neighbour *neighbour_find(uint32_t interface, uint8_t family, const uint8_t *address);
-// Makes it when it is not there. NULL when the table is full of neighbours that are in use; any = 1: even then one of
-// them goes, if it is not static.
-struct neighbour *neighbour_ensure(uint32_t interface, uint8_t family, const uint8_t *address, int any);
+// For what a neighbour is needed.
+enum neighbour_purpose {
+	FOR_ANYONE, // a packet to a host of an attached network, which may be part of a scan
+	FOR_US, // gateway of a route, peer of a tunnel
+	FOR_CONFIG, // the operator names it
+};
+// Makes it when it is not there. NULL when the interface has its share of unresolved neighbours, or the table is full of those that
+// may not go for this purpose.
+struct neighbour *neighbour_ensure(
+	uint32_t interface, uint8_t family, const uint8_t *address, enum neighbour_purpose purpose);
+void neighbour_set_state(struct neighbour *n, enum neighbour_state state);
+uint32_t neighbour_room(void); // most neighbours
 void neighbour_remove(struct neighbour *n);
 // Calls fn for every neighbour; fn may remove it.
 void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg);
