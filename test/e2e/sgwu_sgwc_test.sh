@@ -9,6 +9,7 @@ own_world "$@"
 upf_world 's/roles: \[upf\]/roles: [sgwu]/; s/, node_id: smf[12].isthmus.test//
 	s/^  - {name: access, .*/  - {name: s1u, interfaces: [n3], endpoints: [10.30.0.1], sources: [access]}/
 	s/^  - {name: internet, .*/  - {name: internet, interfaces: [n6], endpoints: [10.60.0.1], sources: [core]}/'
+kernel_address gnb0 10.30.0.3/24
 capture_n4 ""
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/upf_smfs.py" sgwu

@@ -57,7 +57,7 @@ def accepted(answer, what):
 
 def is_gtpu(kind):
     """Test for a GTP-U message of a type."""
-    return lambda d: len(d) > 50 and d[12:14] == b"\x08\x00" and d[23] == 17 and d[36:38] == b"\x08\x68" and d[43] == kind
+    return lambda d: len(d) >= 50 and d[12:14] == b"\x08\x00" and d[23] == 17 and d[36:38] == b"\x08\x68" and d[43] == kind
 
 
 class Flow:
@@ -82,6 +82,35 @@ class Flow:
         mark = self.w.down(self.ue, **more) if mark is None else mark
         found = self.w.gnb.receive(lambda d: mark in d, 1, f"downlink to {self.ue} {what}")
         equal(f"downlink's gNB, TEID, QFI {what}", tunnel_of(found[0]) if found else None, (gnb, teid, self.qfi))
+
+
+# What a radio node gives back comes with these extension headers, as type and content (TS 29.281 clause 5.2.1).
+CHAINS = ([],)
+
+
+def extensions(d):
+    """The chain of a GTP-U packet over IPv4."""
+    out, kind, at = [], d[53] if d[42] & 4 else 0, 54
+    while kind:
+        size = 4 * d[at]
+        out.append((kind, d[at + 1:at + size - 1]))
+        kind, at = d[at + size - 1], at + size
+    return out
+
+
+def give_back(w, teid, ue, to, what):
+    """Packets for the UE that a radio node sends back: they go to the other one, with their extension headers."""
+    for chain in CHAINS:
+        mark = w.mark(100)
+        inner = bytes(IP(src=n4.DN, dst=ue) / UDP(sport=40002, dport=40001) / Raw(mark))
+        types = [kind for kind, _ in chain] + [0]
+        more = b"\0\0\0" + bytes([types[0]]) if chain else b""
+        for (_, content), following in zip(chain, types[1:]):
+            more += bytes([(len(content) + 2) // 4]) + content + bytes([following])
+        gtpu = bytes([0x34 if chain else 0x30, 255]) + struct.pack(">HI", len(more + inner), teid) + more + inner
+        w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=GNB, dst=N3) / UDP(sport=2152, dport=2152) / Raw(gtpu))
+        found = w.gnb.receive(lambda d: mark in d, 1, f"{what} with extension headers {chain}")
+        equal(f"{what}: where to, extension headers", [tunnel_of(d)[:2] + (extensions(d),) for d in found], [to + (chain,)])
 
 
 def tunnel_of(d):
@@ -360,9 +389,27 @@ class SGWC(Open5GS):
     def establish_default(self):
         return self.establish(self.tunnel(1, CORE, S5_U), self.tunnel(2, ACCESS, S1_U), group(85, u8(88, 1)))
 
-    def to(self, far, side, teid, address, kind):
+    def to(self, far, side, teid, address, kind, flags=b""):
         return group(10, u32(108, far), self.action(FORW), group(
-            11, u8(42, side), self.instance, outer_header(teid, address), self.kind(kind)))
+            11, u8(42, side), self.instance, outer_header(teid, address), flags, self.kind(kind)))
+
+
+class Bearer:
+    """Two tunnels through the SGW-U: PDRs and FARs `down` and `up`, TEIDs of the PGW and the eNodeB."""
+
+    def __init__(self, w, smf, made, down, up, pgw, enb):  # pylint: disable=too-many-arguments
+        self.w, self.ue, self.down, self.up, self.pgw, self.enb = w, smf.ue4, made[down], made[up], pgw, enb
+
+    def both(self, what, enb=GNB):
+        w = self.w
+        frame = w.at_dn(w.up(self.up, self.ue), f"uplink on S5 {what}")
+        equal(f"uplink on S5 {what}", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (n4.DN, self.pgw, 1))
+        mark = w.mark(100)
+        inner = IP(src="198.51.100.7", dst=self.ue) / UDP(sport=40002, dport=40001) / Raw(mark)
+        w.dn.send(Ether(src=w.dn.mac, dst=w.mac["n6"]) / IP(src=n4.DN, dst="10.60.0.1") / UDP(sport=2152, dport=2152) /
+                  GTP_U_Header(teid=self.down, gtp_type=255) / inner)
+        frame = w.at_gnb(mark, f"downlink on S1-U {what}")
+        equal(f"downlink on S1-U {what}", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (enb, self.enb, 1))
 
 
 def sgwc(w):
@@ -375,15 +422,43 @@ def sgwc(w):
     equal("PDRs with a F-TEID", sorted(made), [1, 2])
     smf.modify("the PGW's tunnel", smf.to(2, CORE, 0x7001, n4.DN, S5_U))
     smf.modify("the eNodeB's tunnel", smf.to(1, ACCESS, 0x7002, GNB, S1_U))
-    frame = w.at_dn(w.up(made[2], smf.ue4), "uplink on S5")
-    equal("uplink on S5", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (n4.DN, 0x7001, 1))
-    mark = w.mark(100)
-    inner = IP(src="198.51.100.7", dst=smf.ue4) / UDP(sport=40002, dport=40001) / Raw(mark)
-    w.dn.send(Ether(src=w.dn.mac, dst=w.mac["n6"]) / IP(src=n4.DN, dst="10.60.0.1") / UDP(sport=2152, dport=2152) /
-              GTP_U_Header(teid=made[1], gtp_type=255) / inner)
-    frame = w.at_gnb(mark, "downlink on S1-U")
-    equal("downlink on S1-U", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (GNB, 0x7002, 1))
+    default = Bearer(w, smf, made, 1, 2, 0x7001, 0x7002)
+    default.both("of the default bearer")
+    dedicated_bearer(w, smf, default)
+    s1_handover(w, smf, default)
     smf.delete()
+
+
+def dedicated_bearer(w, smf, default):
+    """Two more tunnels in the session; they go, and the default bearer stays."""
+    answer = smf.modify("a dedicated bearer", smf.tunnel(3, CORE, S5_U), smf.tunnel(4, ACCESS, S1_U))
+    if answer is None:
+        return
+    made = {id_: w.teid_of(f) for id_, f in created_fteids(answer).items()}
+    equal("PDRs of the dedicated bearer", sorted(made), [3, 4])
+    check(len({default.down, default.up, made[3], made[4]}) == 4, f"a bearer's F-TEIDs are its own: {made}")
+    smf.modify("both ends of the dedicated bearer", smf.to(4, CORE, 0x7003, n4.DN, S5_U), smf.to(3, ACCESS, 0x7004, GNB, S1_U))
+    Bearer(w, smf, made, 3, 4, 0x7003, 0x7004).both("of the dedicated bearer")
+    default.both("beside the dedicated bearer")
+    smf.modify("the dedicated bearer is removed", *(group(15, u16(56, id_)) for id_ in (3, 4)), *(group(16, u32(108, id_)) for id_ in (3, 4)))
+    default.both("without the dedicated bearer")
+
+
+def s1_handover(w, smf, default):
+    """S1 handover: indirect forwarding through the SGW-U while the UE moves, path switch with End Marker, forwarding removed."""
+    answer = smf.modify("indirect data forwarding", group(
+        1, u16(56, 5), group(2, u8(20, ACCESS), ie(21, b"\x07"), smf.instance, smf.kind(DL_FORWARDING)), u32(108, 5)), group(
+            3, u32(108, 5), smf.action(FORW), group(4, u8(42, ACCESS), smf.instance, outer_header(0x7005, GNB_2), smf.kind(DL_FORWARDING))))
+    if answer is None:
+        return
+    forwarding = w.teid_of(created_fteids(answer)[5])
+    give_back(w, forwarding, smf.ue4, (GNB_2, 0x7005), "indirect forwarding through the SGW-U")
+    smf.modify("path switch", smf.to(1, ACCESS, 0x7006, GNB_2, S1_U, u8(49, 2)))
+    end = w.gnb.frame(is_gtpu(END_MARKER), "an End Marker")
+    equal("End Marker to", (end.value("ip", "ip.dst"), gtpu_header(end)), (GNB, 0x7002))
+    default.enb = 0x7006
+    default.both("after the handover", GNB_2)
+    smf.modify("indirect forwarding removed", group(15, u16(56, 5)), group(16, u32(108, 5)))
 
 
 class World(upf.World):
