@@ -134,6 +134,16 @@ uint32_t hqos_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_
 	return h->ops->dequeue(h, out, n, now);
 }
 
+uint32_t hqos_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n)
+{
+	return h->ops->push_out ? h->ops->push_out(h, out, n) : 0;
+}
+
+uint32_t hqos_longest(const struct hqos *h)
+{
+	return h->ops->longest ? h->ops->longest(h) : 0;
+}
+
 uint32_t hqos_queued(const struct hqos *h)
 {
 	return h->ops->queued(h);

@@ -129,6 +129,14 @@ uint32_t hqos_enqueue(struct hqos *h, struct rte_mbuf **packets, uint32_t n, uin
 // came.
 uint32_t hqos_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_t now);
 
+// Room for others: takes up to `n` packets, the oldest of the longest queues first, and gives them to the caller, who drops them;
+// they count as accepted and as dropped. Queues are compared by powers of two, those of about one length take turns, and none
+// loses its last packet. Returns how many; 0: nothing is longer than one packet, or (API_SCHED_RTE) the engine cannot.
+uint32_t hqos_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n);
+
+// The longest queue has had less than 2 to the power of this many packets; below 2: hqos_push_out() finds none.
+uint32_t hqos_longest(const struct hqos *h);
+
 // Packets held.
 uint32_t hqos_queued(const struct hqos *h);
 

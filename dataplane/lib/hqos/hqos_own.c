@@ -75,10 +75,11 @@ struct hqos *hqos_own_create(const struct hqos_params *params, const struct hqos
 	o->pipe = rte_zmalloc_socket("hqos_pipe", head->total_pipes * sizeof(*o->pipe), 128, params->socket);
 	o->dropped = rte_zmalloc_socket("hqos_drop", head->total_pipes * sizeof(*o->dropped), 64, params->socket);
 	o->want_next = rte_zmalloc_socket("hqos_want", head->total_pipes * sizeof(*o->want_next), 64, params->socket);
-	if (!o->pipe || !o->dropped || !o->want_next)
+	o->long_link = rte_zmalloc_socket("hqos_long", head->total_pipes * sizeof(*o->long_link), 64, params->socket);
+	if (!o->pipe || !o->dropped || !o->want_next || !o->long_link)
 		goto full;
-	o->head.memory =
-		sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->dropped) + sizeof(*o->want_next));
+	o->head.memory = sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->dropped) +
+								  sizeof(*o->want_next) + sizeof(*o->long_link));
 	uint64_t rate = params->rate ? params->rate : s->rate;
 	o->rate = rate_make(rate, params->burst ? params->burst : rate / 1000);
 	o->overhead = s->frame_overhead;
@@ -91,6 +92,8 @@ struct hqos *hqos_own_create(const struct hqos_params *params, const struct hqos
 	o->wheel_tick = EPOCH >> SLOT_SHIFT;
 	for (uint32_t i = 0; i < SLOTS; i++)
 		o->wheel[i] = (struct list){NIL, NIL};
+	for (uint32_t i = 0; i < LEVELS; i++)
+		o->longest[i] = (struct list){NIL, NIL};
 	for (uint32_t i = 0; i < s->profiles; i++)
 		profile_make(&o->profile[i], &s->profile[i]);
 	subports_make(o, s);
@@ -118,6 +121,7 @@ static void own_free(struct hqos *h)
 	rte_free(o->pipe);
 	rte_free(o->dropped);
 	rte_free(o->want_next);
+	rte_free(o->long_link);
 	rte_free(o);
 }
 
@@ -203,6 +207,8 @@ static __rte_noinline void queue_push(struct own *o, struct subport *sp, uint32_
 		p->queue[q].head = m;
 	p->queue[q].tail = m;
 	p->mask |= 1u << q;
+	if (unlikely(p->queued[q] >> p->level))
+		own_level_raise(o, index, p->queued[q]);
 	sp->held[hqos_queue_class(q)]++;
 	o->held++;
 	if (p->state == IDLE) {
@@ -276,6 +282,8 @@ static const struct hqos_ops own_ops = {
 	.enqueue = own_enqueue,
 	.dequeue = own_dequeue,
 	.queued = own_queued,
+	.push_out = own_push_out,
+	.longest = own_longest,
 	.subport_stats = own_subport_stats,
 	.pipe_stats = own_pipe_stats,
 };

@@ -49,9 +49,10 @@ struct pipe {
 	uint16_t slot : 12; // PARKED: of the wheel
 	uint16_t wants : 4; // classes for which the pipe is in its subport's list
 	uint32_t next; // ACTIVE, PARKED: in the round or slot
+	uint16_t profile : 5;
+	uint16_t subport : 6;
+	uint16_t level : 5; // its list among the longest; 0: in none
 	uint8_t mask; // queues that hold packets
-	uint8_t profile;
-	uint8_t subport;
 	uint8_t state : 2;
 	uint8_t turn : 2; // best-effort queue whose turn it is
 	uint8_t granted : 4; // classes
@@ -68,6 +69,7 @@ struct pipe {
 	uint32_t prev;
 } __rte_aligned(128);
 static_assert(SLOTS == 1 << 12, "a slot fits 12 bits");
+static_assert(API_MAX_PIPE_PROFILES <= 1 << 5 && API_MAX_SUBPORTS <= 1 << 6, "profile and subport fit their bits");
 static_assert(sizeof(struct pipe) == 256, "a pipe is four cache lines");
 static_assert(offsetof(struct pipe, accepted) == 64 && offsetof(struct pipe, queue) == 128, "lines as named");
 
@@ -97,6 +99,12 @@ struct subport {
 	} accepted[API_TRAFFIC_CLASSES], dropped[API_TRAFFIC_CLASSES];
 } __rte_cache_aligned;
 
+// Pipes by the length of their longest queue (hqos_longest.c).
+#define LEVELS 18u // of a queue of up to 65535 packets: 0 to 16; level 0 has no list
+struct long_link {
+	uint32_t next, prev; // pipes
+};
+
 struct drop_count {
 	uint64_t packets, bytes;
 };
@@ -121,6 +129,9 @@ struct own {
 	struct pipe *pipe;
 	struct drop_count (*dropped)[API_TRAFFIC_CLASSES]; // per pipe
 	uint32_t (*want_next)[API_TRAFFIC_CLASSES]; // per pipe
+	struct long_link *long_link; // per pipe
+	struct list longest[LEVELS];
+	uint32_t levels; // bit per list: is not empty
 	struct profile profile[API_MAX_PIPE_PROFILES];
 	struct rte_mbuf *passed[READY];
 	struct subport subport[API_MAX_SUBPORTS];
@@ -174,7 +185,17 @@ static inline uint32_t class_mask(const struct pipe *p)
 	return (p->mask & 7) | (p->mask > 7) << HQOS_BEST_EFFORT;
 }
 
+// hqos_longest.c
+
+// The pipe's queue has grown to `length`, of which the pipe's level does not know yet.
+void own_level_raise(struct own *o, uint32_t pipe, uint32_t length);
+uint32_t own_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n);
+uint32_t own_longest(const struct hqos *h);
+
 // hqos_serve.c
+
+// Takes the first packet out of a queue that has one.
+struct rte_mbuf *own_queue_pop(struct own *o, struct subport *sp, struct pipe *p, uint32_t q);
 
 // Puts a pipe that holds packets and is neither active nor parked where it belongs: active, parked or waiting.
 void own_settle(struct own *o, struct subport *sp, uint32_t pipe);

@@ -12,6 +12,8 @@ struct hqos_ops {
 		struct hqos *h, struct rte_mbuf **packets, uint32_t n, uint64_t now, struct rte_mbuf **rejected);
 	uint32_t (*dequeue)(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_t now);
 	uint32_t (*queued)(const struct hqos *h);
+	uint32_t (*push_out)(struct hqos *h, struct rte_mbuf **out, uint32_t n); // NULL: it cannot
+	uint32_t (*longest)(const struct hqos *h);
 	void (*subport_stats)(struct hqos *h, uint32_t subport, uint32_t traffic_class, struct hqos_stats *stats);
 	void (*pipe_stats)(
 		struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t traffic_class, struct hqos_stats *stats);

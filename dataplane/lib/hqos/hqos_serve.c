@@ -247,6 +247,11 @@ static inline struct rte_mbuf *queue_pop(struct own *o, struct subport *sp, stru
 	return m;
 }
 
+struct rte_mbuf *own_queue_pop(struct own *o, struct subport *sp, struct pipe *p, uint32_t q)
+{
+	return queue_pop(o, sp, p, q);
+}
+
 static struct rte_mbuf *send_one(struct own *o, struct subport *sp, struct pipe *p, uint32_t c)
 {
 	uint32_t q = c < HQOS_BEST_EFFORT ? c : pick_queue(o, p);

@@ -3,6 +3,7 @@
 #ifndef SCHEDULER_INSTANCE_H
 #define SCHEDULER_INSTANCE_H
 
+#include "core/hold.h"
 #include "core/port.h"
 #include "hqos/hqos.h"
 
@@ -16,11 +17,16 @@ struct scheduler {
 	uint16_t port;
 	struct api_scheduler want;
 	struct hqos *instance[API_MAX_WORKERS]; // NULL where the worker has no subport here
+	struct {
+		uint32_t buffers; // that the worker's instance holds
+	} __rte_cache_aligned held[API_MAX_WORKERS];
 };
+
+extern struct holder scheduler_holder;
 
 struct scheduler *scheduler_of(uint16_t port); // NULL when the port has none; workers
 uint64_t scheduler_ports(void); // bit i: port i has a scheduler; workers
-// Pipe changes that wait for worker `id`: taken by it between two vectors.
+// Changes that wait for worker `id`, of pipes and of what it holds: taken by it between two vectors.
 void scheduler_apply_changes(uint32_t id);
 
 #endif

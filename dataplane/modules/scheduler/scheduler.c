@@ -17,6 +17,8 @@ DROP_REASON(
 
 #define CHANGES 4096
 
+HOLDER(scheduler_holder, "scheduler", max_scheduled)
+
 static struct {
 	struct scheduler *live[MAX_PORTS];
 	uint64_t ports; // bit i: live[i] is there
@@ -35,7 +37,7 @@ uint64_t scheduler_ports(void)
 	return __atomic_load_n(&schedulers.ports, __ATOMIC_ACQUIRE);
 }
 
-// ---- pipe changes ----------------------------------------------------------------------------------------------------
+// ---- changes for workers ----------------------------------------------------------------------------------------------------
 
 static void *pack(uint16_t port, uint32_t subport, uint32_t pipe, uint32_t profile)
 {
@@ -43,8 +45,15 @@ static void *pack(uint16_t port, uint32_t subport, uint32_t pipe, uint32_t profi
 				   profile);
 }
 
+// Buffers that an instance held when it was freed: the worker's own counter, so the worker gives them back.
+#define GIVE_BACK (1ull << 62)
+
 static void apply(uint32_t worker, uint64_t change)
 {
+	if (change & GIVE_BACK) {
+		hold_give(worker_get(worker), &scheduler_holder, (uint32_t)change);
+		return;
+	}
 	struct scheduler *s = scheduler_of((uint16_t)(change >> 48 & 0x7fff));
 
 	if (s != NULL && s->instance[worker] != NULL)
@@ -57,6 +66,17 @@ void scheduler_apply_changes(uint32_t id)
 
 	while (rte_ring_sc_dequeue(schedulers.changes[id], &change) == 0)
 		apply(id, (uint64_t)(uintptr_t)change);
+}
+
+// A full ring empties at the worker's next walk; without threads nobody else would empty it.
+static void tell(uint32_t worker, void *change)
+{
+	while (rte_ring_sp_enqueue(schedulers.changes[worker], change) != 0) {
+		if (engine_without_threads())
+			scheduler_apply_changes(worker);
+		else
+			sched_yield();
+	}
 }
 
 static int profile_index(const struct api_scheduler *s, const char *name)
@@ -106,13 +126,7 @@ void scheduler_pipe_profile(const char *port, uint32_t subport, uint32_t pipe, c
 	// A new instance starts with all pipes on profile 0.
 	if (index < 0 || live == NULL || worker >= worker_count())
 		return;
-	// A full ring empties at the worker's next walk; without threads nobody else would empty it.
-	while (rte_ring_sp_enqueue(schedulers.changes[worker], pack(p->index, subport, pipe, (uint32_t)index)) != 0) {
-		if (engine_without_threads())
-			scheduler_apply_changes(worker);
-		else
-			sched_yield();
-	}
+	tell(worker, pack(p->index, subport, pipe, (uint32_t)index));
 }
 
 // ---- the object ------------------------------------------------------------------------------------------------------
@@ -124,6 +138,8 @@ static void scheduler_free(struct scheduler *s)
 			continue;
 		uint32_t held = hqos_free(s->instance[w]);
 		control_drop_held(held, &drop_replaced);
+		if (s->held[w].buffers > 0)
+			tell(w, (void *)(uintptr_t)(1ull << 63 | GIVE_BACK | s->held[w].buffers));
 	}
 	rte_free(s);
 }

@@ -4,6 +4,11 @@
 #include "scheduler/instance.h"
 
 DROP_REASON(drop_full, "scheduler-queue-full", "the subscriber's queue of this traffic class is full")
+DROP_REASON(drop_longest, "scheduler-longest",
+	"schedulers' queues held all buffers that engine max_scheduled gives them: the oldest packet of the longest "
+	"made room")
+DROP_REASON(drop_no_room, "scheduler-no-room",
+	"schedulers' queues held all those buffers, and none of them was longer than one packet (or the engine is rte)")
 
 enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
 
@@ -15,6 +20,86 @@ static uint8_t class_of(const struct scheduler *s, const struct session_view *v)
 	return by_qfi != 0xff ? by_qfi : s->want.dscp_class[v->dscp & 63];
 }
 
+static uint32_t buffers_of(struct rte_mbuf **pkts, uint32_t n)
+{
+	uint32_t buffers = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		buffers += pkts[i]->nb_segs;
+	return buffers;
+}
+
+static void count_out(struct worker *w, struct scheduler *s, struct rte_mbuf **pkts, uint32_t n)
+{
+	uint32_t buffers = buffers_of(pkts, n);
+
+	hold_give(w, &scheduler_holder, buffers);
+	s->held[w->id].buffers -= buffers;
+	w->held -= n;
+}
+
+// The scheduler with the longest queue of this worker, of all ports.
+static struct scheduler *longest(const struct worker *w)
+{
+	struct scheduler *found = NULL;
+	uint32_t most = 0;
+
+	for (uint64_t ports = scheduler_ports(); ports != 0; ports &= ports - 1) {
+		struct scheduler *s = scheduler_of((uint16_t)__builtin_ctzll(ports));
+		struct hqos *h = s ? s->instance[w->id] : NULL;
+
+		if (h != NULL && hqos_longest(h) > most) {
+			most = hqos_longest(h);
+			found = s;
+		}
+	}
+	return found;
+}
+
+// Until `buffers` fit into the worker's share, the longest queues pay. 0 when they cannot.
+static __rte_noinline int make_room(struct rte_graph *graph, struct rte_node *node, struct worker *w, uint32_t buffers)
+{
+	struct rte_mbuf *out[VECTOR];
+
+	while (hold_room(w, &scheduler_holder) < buffers) {
+		uint32_t missing = buffers - hold_room(w, &scheduler_holder);
+		struct scheduler *s = longest(w);
+		uint32_t n = s ? hqos_push_out(s->instance[w->id], out, RTE_MIN(missing, (uint32_t)VECTOR)) : 0;
+
+		if (n == 0)
+			return 0;
+		count_out(w, s, out, n);
+		for (uint32_t i = 0; i < n; i++)
+			packet_leave(out[i], &drop_longest, EDGE_DROP);
+		rte_node_enqueue(graph, node, EDGE_DROP, (void **)out, (uint16_t)n);
+	}
+	return 1;
+}
+
+static void reject(
+	struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, uint32_t n, const struct reason *why)
+{
+	for (uint32_t i = 0; i < n; i++)
+		packet_leave(pkts[i], why, EDGE_DROP);
+	if (n > 0)
+		rte_node_enqueue(graph, node, EDGE_DROP, (void **)pkts, (uint16_t)n);
+}
+
+// Those of the run for which there is room stay; the others are dropped. Returns how many stay, and their buffers.
+static uint16_t admit(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf **pkts,
+	uint16_t n, uint32_t *buffers)
+{
+	*buffers = buffers_of(pkts, n);
+	if (likely(*buffers <= hold_room(w, &scheduler_holder)) || make_room(graph, node, w, *buffers))
+		return n;
+	uint16_t stay = n;
+
+	while (stay > 0 && *buffers > hold_room(w, &scheduler_holder))
+		*buffers -= pkts[--stay]->nb_segs;
+	reject(graph, node, pkts + stay, n - stay, &drop_no_room);
+	return stay;
+}
+
 // One run of packets for one port.
 static void enqueue_run(
 	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf **pkts, uint16_t n)
@@ -22,11 +107,13 @@ static void enqueue_run(
 	struct scheduler *s = scheduler_of(packet_of(pkts[0])->port_out);
 	struct hqos *h = s ? s->instance[w->id] : NULL;
 	struct rte_mbuf *rejected[NODE_CHUNK];
+	uint32_t buffers;
 
 	if (h == NULL) {
 		rte_node_enqueue(graph, node, EDGE_TX, (void **)pkts, n);
 		return;
 	}
+	n = admit(graph, node, w, pkts, n, &buffers);
 	for (uint16_t i = 0; i < n; i++) {
 		const struct session_view *v = session_view_of(pkts[i]);
 
@@ -34,10 +121,11 @@ static void enqueue_run(
 	}
 	uint32_t full = hqos_enqueue(h, pkts, n, w->now, rejected);
 	w->held += n - full;
-	for (uint32_t i = 0; i < full; i++)
-		packet_leave(rejected[i], &drop_full, EDGE_DROP);
-	if (full > 0)
-		rte_node_enqueue(graph, node, EDGE_DROP, (void **)rejected, (uint16_t)full);
+	if (unlikely(full > 0))
+		buffers -= buffers_of(rejected, full);
+	hold_add(w, &scheduler_holder, buffers);
+	s->held[w->id].buffers += buffers;
+	reject(graph, node, rejected, full, &drop_full);
 }
 
 static uint16_t scheduler(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -79,9 +167,9 @@ static uint16_t scheduler_tx(struct rte_graph *graph, struct rte_node *node, voi
 		uint32_t out = hqos_dequeue(h, pkts, RTE_DIM(pkts), w->now);
 		if (out > 0)
 			rte_node_enqueue(graph, node, EDGE_TX, (void **)pkts, (uint16_t)out);
+		count_out(w, s, pkts, out);
 		sum += out;
 	}
-	w->held -= sum;
 	return (uint16_t)sum;
 }
 

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scheduler queues and the packet buffers: greedy queues pay, each other flow passes, and receiving goes on.
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+// clang-format on
+#include "core/engine.h"
+#include "testkit/gateway.h"
+#include "wire/bytes.h"
+#include <stdio.h>
+#include <string.h>
+
+#define HOMES 200u
+#define BURST 64u
+#define ROOM 2048u
+
+static void put_scheduler(uint32_t engine)
+{
+	static struct api_scheduler s;
+
+	memset(&s, 0, sizeof(s));
+	s.engine = engine;
+	s.subports = s.profiles = 1;
+	s.rate = s.subport[0].rate = 125000000;
+	s.subport[0].pipes = 256;
+	s.frame_overhead = 24;
+	for (int i = 0; i < API_TRAFFIC_CLASSES; i++)
+		s.queue_size[i] = 64;
+	memset(s.qfi_class, 0xff, sizeof(s.qfi_class));
+	memset(s.dscp_class, 3 << 2, sizeof(s.dscp_class));
+	strcpy(s.profile[0].name, "home");
+	s.profile[0].rate = 250000; // 2 Mbit/s
+	s.profile[0].burst = 2000;
+	memset(s.profile[0].weight, 1, sizeof(s.profile[0].weight));
+	kit_put(API_SCHEDULER, "access", &s, sizeof(s));
+}
+
+static void scheduled(uint32_t engine)
+{
+	kit_begin();
+	put_scheduler(engine);
+	assert_int_equal(kit_commit(), 0);
+	kit_run();
+}
+
+static struct api_holder_row holder(void)
+{
+	uint32_t count;
+	const struct api_holder_row *rows = kit_rows(API_TABLE_HOLDER, "", sizeof(*rows), &count);
+
+	while (count > 0 && strcmp(rows[count - 1].name, "scheduler") != 0)
+		count--;
+	assert_true(count > 0);
+	return rows[count - 1];
+}
+
+static uint64_t queued(uint32_t home)
+{
+	char key[API_NAME];
+	uint64_t sum = 0;
+	uint32_t count;
+
+	snprintf(key, sizeof(key), "access/0/%u", home);
+	const struct api_scheduler_row *rows = kit_rows(API_TABLE_SCHEDULER, key, sizeof(*rows), &count);
+	for (uint32_t i = 0; i < count; i++)
+		sum += rows[i].queued;
+	return sum;
+}
+
+static void downlink(uint32_t home, uint32_t packets)
+{
+	static struct frame f;
+
+	frame_payload(&f, 1340 - 28);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, "198.51.100.9", gateway_ue(home, 4), 17);
+	gateway_from_upf(&f, home);
+	for (uint32_t i = 0; i < packets; i++)
+		assert_int_equal(kit_send("core", f.at, f.length), 0);
+	kit_run();
+}
+
+static void uplink_passes(void)
+{
+	static struct frame f;
+
+	kit_clear();
+	frame_payload(&f, 90);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, gateway_ue(1, 4), "198.51.100.9", 17);
+	gateway_from_home(&f, 1);
+	assert_int_equal(kit_send("access", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_count("core"), 1);
+	kit_clear();
+}
+
+// Frames that left towards the home, since kit_clear.
+static uint32_t left_to(uint32_t home)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < kit_count("access"); i++)
+		sum += (load16(kit_frame("access", i)->bytes + 18) & 0xfff) == home;
+	return sum;
+}
+
+static void drained(void)
+{
+	for (int i = 0; i < 2000 && kit_totals().held > 0; i++) {
+		kit_advance(1000);
+		kit_clear();
+	}
+	assert_int_equal(kit_totals().held, 0);
+	assert_int_equal(holder().held, 0);
+	assert_int_equal(kit_buffers_in_use(), 0);
+	assert_true(kit_balance());
+}
+
+// 64 packets to each of 200 homes in one go, six times what the queues may hold: the longest pay, all have about the same, and
+// everything else goes on.
+static void greedy_queues_pay(void **state)
+{
+	uint64_t before = kit_reason("scheduler-longest");
+
+	scheduled(API_SCHED_HQOS);
+	kit_clear();
+	for (uint32_t home = 1; home <= HOMES; home++) {
+		downlink(home, BURST);
+		assert_true(holder().held <= ROOM);
+	}
+	uint64_t out = kit_count("access");
+	uplink_passes();
+	assert_true(holder().held > ROOM - 64);
+	assert_int_equal(kit_reason("scheduler-longest") - before, HOMES * BURST - kit_totals().held - out);
+	// Room is made for a whole vector, so the last one's is still whole.
+	for (uint32_t home = 1; home < HOMES; home++)
+		assert_in_range(queued(home), ROOM / HOMES / 2, ROOM / HOMES * 2);
+	// Who asks for little gets it.
+	for (int i = 0; i < 20; i++) {
+		kit_clear();
+		downlink(HOMES + 1, 1);
+		for (int step = 0; step < 100; step++)
+			kit_advance(100);
+		assert_int_equal(left_to(HOMES + 1), 1);
+		downlink(1 + (uint32_t)i, BURST);
+	}
+	assert_int_equal(kit_reason("scheduler-no-room"), 0);
+	drained();
+}
+
+// What is queued in a scheduler that is replaced is given back to the worker's share.
+static void replaced(void **state)
+{
+	scheduled(API_SCHED_HQOS);
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t home = 1; home <= HOMES; home++)
+			downlink(home, BURST);
+		assert_true(holder().held > ROOM - 64);
+		scheduled(API_SCHED_HQOS);
+		assert_int_equal(holder().held, 0);
+		kit_clear();
+	}
+	drained();
+}
+
+// rte_sched cannot give up what it holds: the packet that finds no room is dropped, under a reason of its own.
+static void engine_rte(void **state)
+{
+	uint64_t before = kit_reason("scheduler-no-room");
+
+	scheduled(API_SCHED_RTE);
+	for (uint32_t home = 1; home <= HOMES; home++) {
+		downlink(home, BURST);
+		assert_true(holder().held <= ROOM);
+	}
+	assert_true(kit_reason("scheduler-no-room") > before);
+	uplink_passes();
+	scheduled(API_SCHED_HQOS);
+	assert_int_equal(holder().held, 0);
+	kit_clear();
+	drained();
+}
+
+static int setup(void **state)
+{
+	struct api_engine e = kit_engine();
+
+	e.packet_buffers = 4096;
+	e.max_scheduled = ROOM;
+	e.max_handed_over = e.max_punted = e.max_held = e.max_fragments = 64;
+	gateway_start(&e);
+	kit_begin();
+	put_scheduler(API_SCHED_HQOS);
+	for (uint32_t home = 1; home <= HOMES + 1; home++) {
+		struct kit_session k = gateway_home(home);
+		char name[API_NAME];
+
+		k.s.pipe = home;
+		strcpy(k.s.pipe_profile, "home");
+		snprintf(name, sizeof(name), "home-%u", home);
+		kit_put_session(name, &k);
+	}
+	if (kit_commit() != 0)
+		fail_msg("refused: %s", kit_error());
+	kit_run();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test(greedy_queues_pay),
+		cmocka_unit_test(replaced),
+		cmocka_unit_test(engine_rte),
+	};
+
+	return cmocka_run_group_tests_name("scheduler", list, setup, NULL);
+}
