@@ -160,8 +160,8 @@ func (k *checker) roles(p *PFCP) {
 		endpoint = endpoint || len(k.Instances[i].Endpoints) > 0
 		source = source || k.Instances[i].Lookup == "source"
 	}
-	if !endpoint {
-		k.fail(p.At, "roles", "no instance has endpoints, so there could be no tunnel")
+	if !endpoint && !source { // an access side of plain IP has no tunnels
+		k.fail(p.At, "roles", "no instance has endpoints or lookup source, so there is no access side")
 	}
 	for _, role := range p.Roles {
 		if seen[role] {
@@ -170,6 +170,9 @@ func (k *checker) roles(p *PFCP) {
 		seen[role] = true
 		if (role == "gnb" || role == "enb") && !source {
 			k.fail(p.At, "roles", "%s needs an instance with lookup source, where its UEs are", role)
+		}
+		if (role == "gnb" || role == "enb" || role == "sgwu") && !endpoint && source {
+			k.fail(p.At, "roles", "%s needs an instance with endpoints, where its tunnels end", role)
 		}
 	}
 }

@@ -340,6 +340,8 @@ static void finish_commit(void)
 			s->of_local[n->local[e]] = (uint8_t)(i + 1);
 		if (n->lookup == API_LOOKUP_DESTINATION && n->pools != 0)
 			s->owner[s->owners++] = (uint8_t)i;
+		if (n->lookup == API_LOOKUP_DESTINATION && n->pools == 0)
+			s->looker[s->lookers++] = (uint8_t)i;
 	}
 	__atomic_store_n(&instances_now, s, __ATOMIC_RELEASE);
 }

@@ -37,6 +37,8 @@ struct instances {
 	uint8_t of_local[INSTANCE_LOCALS];
 	uint8_t owners; // instances with pools that look destinations up
 	uint8_t owner[MAX_INSTANCES]; // their indices
+	uint8_t lookers; // instances without pools that look destinations up
+	uint8_t looker[MAX_INSTANCES];
 	struct ip_filter guard_filter; // of all guarded hosts: nearly every packet goes elsewhere
 	uint32_t guarded;
 	struct api_address guard[MAX_INSTANCES * API_INSTANCE_GUARDED];

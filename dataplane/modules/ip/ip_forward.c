@@ -13,12 +13,26 @@ DROP_REASON(drop_version, "forward-no-packet", "there is no IP packet to forward
 
 enum { EDGE_OUTPUT, EDGE_UE, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
 
+// The instance in which a packet to this address is a UE's. Where pools do not say whose addresses are UEs', the sessions do: a packet must
+// not pass a UE's downlink rules by because a route leads to an access side of plain IP.
+static uint16_t ue_instance(const struct rule *r, uint8_t version, const uint8_t *destination)
+{
+	const struct instances *s = instances_get();
+	uint16_t found = s->owners != 0 ? instance_by_pool(r->instance, version, destination) : INSTANCE_NONE;
+
+	for (uint8_t i = 0; found == INSTANCE_NONE && i < s->lookers; i++)
+		if ((r->instance == INSTANCE_NONE || r->instance == s->looker[i]) &&
+			session_ue_known(s->looker[i], version, destination))
+			found = s->looker[i];
+	return found;
+}
+
 // A UE's packet to another UE turns round here (row G21). Bounded, as a FAR may send it back to where it came from.
 static rte_edge_t to_ue(struct rte_mbuf *m, const struct rule *r, const uint8_t *destination)
 {
 	struct packet *pkt = packet_of(m);
 
-	pkt->instance = instance_by_pool(r->instance, pkt->ip_version, destination);
+	pkt->instance = ue_instance(r, pkt->ip_version, destination);
 	if (likely(pkt->instance == INSTANCE_NONE))
 		return EDGE_OUTPUT;
 	if (unlikely(++pkt->hops > PACKET_HOPS))
@@ -48,7 +62,7 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 	else
 		--*ttl;
 	const struct rule *r = session_view_of(m)->rule;
-	if (unlikely(r != NULL && instances_get()->owners != 0))
+	if (unlikely(r != NULL && instances_get()->owners + instances_get()->lookers != 0))
 		return to_ue(m, r, packet + (version == 4 ? 16 : 24));
 	return EDGE_OUTPUT;
 }

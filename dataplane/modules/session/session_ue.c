@@ -71,6 +71,22 @@ static uint64_t look_further(struct rte_mbuf *m, void *own)
 	return UINT64_MAX;
 }
 
+int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address)
+{
+	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
+	int six = family == 6;
+
+	for (uint8_t i = 0; i < lengths->count[six]; i++)
+		for (int any = 0; any < 2; any++) {
+			uint64_t value, key = ue_key(any ? 0xff : (uint8_t)instance, 0, family, address,
+						lengths->prefix[six][i]);
+
+			if (narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value))
+				return 1;
+		}
+	return 0;
+}
+
 static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *side)
 {
 	struct packet *pkt = packet_of(m);
