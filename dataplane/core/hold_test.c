@@ -29,8 +29,9 @@ static struct api_holder_row row_of(const char *name)
 static void sum_is_checked(void **state)
 {
 	struct api_engine e = kit_engine();
+	// Twice max_punted: the holder of this test has it too.
 	uint32_t least = e.max_held + e.max_fragments + e.max_buffered + e.max_scheduled + e.max_handed_over +
-			 e.max_punted + e.workers * HOLD_RECEIVE;
+			 2 * e.max_punted + e.workers * HOLD_RECEIVE;
 	char text[API_TEXT];
 
 	e.packet_buffers = least - 1;
