@@ -24,6 +24,9 @@ static struct {
 
 struct port *port_table[MAX_PORTS];
 
+DROP_REASON(no_buffer, "receive-no-buffer",
+	"no packet buffer was free for a frame: counted when it was looked for, beside the sum of packets")
+
 void port_driver_register(const struct port_driver *d)
 {
 	if (ports.drivers == MAX_DRIVERS)
@@ -277,6 +280,7 @@ static void port_rows(struct stats_sink *s, const char *key)
 			row.tx_packets += p->counters[w].tx_packets;
 			row.tx_bytes += p->counters[w].tx_bytes;
 			row.tx_dropped += p->counters[w].tx_dropped;
+			row.rx_no_buffer += p->counters[w].rx_no_buffer;
 		}
 		if (p->driver->stats != NULL)
 			p->driver->stats(p, &row);
@@ -284,7 +288,29 @@ static void port_rows(struct stats_sink *s, const char *key)
 	}
 }
 
+void port_no_buffer(struct port *p, struct worker *w, uint64_t frames)
+{
+	p->counters[w->id].rx_no_buffer += frames;
+	w->reason[no_buffer.id] += frames;
+}
+
+// Devices count by themselves; the reason follows.
+static void follow_devices(uint64_t now_ns)
+{
+	for (int i = 0; i < MAX_PORTS; i++) {
+		struct port *p = port_table[i];
+
+		if (p == NULL || p->driver->no_buffer == NULL)
+			continue;
+		uint64_t count = p->driver->no_buffer(p);
+		if (count > p->no_buffer_seen)
+			control_worker.reason[no_buffer.id] += count - p->no_buffer_seen;
+		p->no_buffer_seen = count;
+	}
+}
+
 RTE_INIT(port_show)
 {
+	timer_register("port-no-buffer", 100, follow_devices);
 	stats_table_register(API_TABLE_PORT, sizeof(struct api_port_row), port_rows);
 }

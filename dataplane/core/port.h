@@ -16,7 +16,7 @@
 struct port;
 
 struct port_counters {
-	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_dropped;
+	uint64_t rx_packets, rx_bytes, rx_no_buffer, tx_packets, tx_bytes, tx_dropped;
 } __rte_cache_aligned;
 
 struct port_driver {
@@ -30,6 +30,8 @@ struct port_driver {
 	uint16_t (*tx)(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
 	// Control thread: counters that only the device has. May be NULL.
 	void (*stats)(struct port *p, struct api_port_row *row);
+	// Control thread: how often the device found no buffer since it was opened. NULL: rx tells with port_no_buffer().
+	uint64_t (*no_buffer)(struct port *p);
 };
 
 struct port {
@@ -44,8 +46,13 @@ struct port {
 	const struct port_driver *driver;
 	void *private; // of the driver
 	struct api_port want;
+	uint64_t no_buffer_seen; // of the driver's no_buffer(), by the control thread
 	struct port_counters counters[API_MAX_WORKERS];
 };
+
+// The worker that receives: frames for which there was no packet buffer. They were not received, so they
+// are no part of the sum of packets; show drop names them receive-no-buffer.
+void port_no_buffer(struct port *p, struct worker *w, uint64_t frames);
 
 void port_driver_register(const struct port_driver *d); // from constructors
 // Published ports; entries are replaced by the control thread and freed after a grace period.

@@ -132,6 +132,14 @@ static void ethdev_stats(struct port *p, struct api_port_row *row)
 	}
 }
 
+static uint64_t ethdev_no_buffer(struct port *p)
+{
+	const struct ethdev_port *e = p->private;
+	struct rte_eth_stats s;
+
+	return rte_eth_stats_get(e->dev.id, &s) == 0 ? s.rx_nombuf : p->no_buffer_seen;
+}
+
 static const struct port_driver ethdev_driver = {
 	.name = "*",
 	.open = ethdev_port_open,
@@ -139,6 +147,7 @@ static const struct port_driver ethdev_driver = {
 	.rx = ethdev_rx,
 	.tx = ethdev_tx,
 	.stats = ethdev_stats,
+	.no_buffer = ethdev_no_buffer,
 };
 
 RTE_INIT(ethdev_register)

@@ -88,6 +88,7 @@ int inject_packet(struct port *p, const void *frame, uint32_t length)
 
 		if (m == NULL) {
 			rte_pktmbuf_free(first);
+			port_no_buffer(p, worker_get(0), 1); // one thread, which walks for all workers
 			return ENOMEM;
 		}
 		uint16_t n = (uint16_t)RTE_MIN(length, (uint32_t)rte_pktmbuf_tailroom(m));

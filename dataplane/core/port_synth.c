@@ -176,8 +176,12 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 			rte_prefetch0(s->table + (size_t)flow[count] * s->stride);
 		count++;
 	}
-	if (count == 0 || rte_mempool_get_bulk(w->pool, (void **)pkts, count) != 0)
+	if (count == 0)
 		return 0;
+	if (unlikely(rte_mempool_get_bulk(w->pool, (void **)pkts, count) != 0)) {
+		port_no_buffer(p, w, count);
+		return 0;
+	}
 	for (uint16_t i = 0; i < count; i++)
 		make(from[i], &from[i]->lane[w->id], pkts[i], flow[i]);
 	return count;

@@ -370,7 +370,8 @@ static void core_ethernet_and_ip(void **state)
 static void buffers_run_out(void **state)
 {
 	static struct frame f;
-	uint64_t before = kit_reason("fragment-no-buffer");
+	uint64_t before = kit_reason("fragment-no-buffer"), unreceived = kit_reason("receive-no-buffer");
+	uint64_t in = kit_totals().in;
 	uint32_t buffers = kit_buffers_in_use(), sent = 0;
 	int error = 0;
 
@@ -385,6 +386,12 @@ static void buffers_run_out(void **state)
 	assert_int_equal(error, ENOMEM);
 	kit_clear();
 	kit_run();
+	// The frame that found no buffer was not received: named, and no part of the sum.
+	assert_int_equal(kit_reason("receive-no-buffer") - unreceived, 1);
+	assert_int_equal(kit_totals().in - in, sent);
+	uint32_t count;
+	const struct api_port_row *row = kit_rows(API_TABLE_PORT, "access", sizeof(*row), &count);
+	assert_in_range(row->rx_no_buffer, 1, 10);
 	assert_true(kit_reason("fragment-no-buffer") > before);
 	assert_true(kit_reason("fragment-no-buffer") - before < sent);
 	assert_true(kit_balance());
