@@ -66,7 +66,7 @@ lint_spdx() {
 		FNR == 3 { if (!found) print file; file = ""; nextfile }
 		END { if (file != "" && !found) print file }')
 	[[ -n $bad ]] || return 0
-	sed 's/$/: no "SPDX-License-Identifier: Apache-2.0" in the first three lines/' <<<"$bad"
+	printf 'no "SPDX-License-Identifier: Apache-2.0" in the first three lines of:\n%s\n' "$bad"
 	return 1
 }
 

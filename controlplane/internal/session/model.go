@@ -7,7 +7,6 @@ package session
 
 import (
 	"net/netip"
-	"slices"
 
 	"isthmus/controlplane/internal/pfcp"
 )
@@ -157,16 +156,6 @@ func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
 		}
 	}
 	return v4, v6, true
-}
-
-// belongsTo tells whether a session is one of a partial failure's (TS 23.007 §23).
-func (s *Session) belongsTo(fqcsid [][]byte) bool {
-	for _, a := range s.FQCSID {
-		if slices.ContainsFunc(fqcsid, func(b []byte) bool { return string(a) == string(b) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // IE types that refusals name (TS 29.244 §8.1.2).
