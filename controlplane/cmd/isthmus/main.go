@@ -6,7 +6,7 @@ package main
 import (
 	"os"
 
-	"isthmus/controlplane/internal/cli"
+	"isthmus/controlplane/cli"
 )
 
 func main() {

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent is the control plane as a process: it owns the intent, keeps the data plane in step with it over restarts
+// of either side, and answers the command line. One goroutine (Run) owns plan, confirmed and the connection's life;
+// everything else asks it through a channel, or reads what it publishes atomically.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/httpd"
+	"isthmus/controlplane/view"
+)
+
+// Options are what the command line decides; empty values leave it to the file.
+type Options struct {
+	File          string
+	Socket        string
+	DPSocket      string
+	DPBinary      string
+	Metrics       string // "off": none
+	MetricsPublic bool   // allow an address that is not of this machine alone
+	Restart       string // policy, instead of the file's
+	State         string // folder of what outlives us, instead of the file's
+	Version       string
+	Log           *slog.Logger
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
+}
+
+// State of the data plane as the agent sees it.
+const (
+	StateAway    = "away"    // no connection
+	StateReady   = "ready"   // holds the intent
+	StateRefused = "refused" // connected, but refused the intent
+)
+
+// Status is the agent's own state, published by the owner.
+type Status struct {
+	Version     string    `json:"version"`
+	PID         int       `json:"pid"`
+	File        string    `json:"file"`
+	AppliedFile string    `json:"applied_file"` // where the text is kept that `config apply` brought; empty: File runs
+	Started     time.Time `json:"started"`
+	Applied     time.Time `json:"applied"` // when the running configuration was accepted
+	Objects     int       `json:"objects"`
+	DataPlane   string    `json:"data_plane"`
+	DPSocket    string    `json:"dp_socket"`
+	DPPID       uint32    `json:"dp_pid"`
+	DPVersion   string    `json:"dp_version"`
+	DPBootID    uint64    `json:"dp_boot_id"`
+	DPHuge      bool      `json:"dp_huge_pages"`
+	Reconciled  time.Time `json:"reconciled"` // last time that held and intended state were equal
+	LastError   string    `json:"last_error"`
+	Connects    uint64    `json:"connects"`
+	Changes     uint64    `json:"changes"` // sent since start
+}
+
+// Agent is one control plane.
+type Agent struct {
+	opt      Options
+	log      *slog.Logger
+	requests chan request
+	client   atomic.Pointer[dp.Client] // nil while the data plane is away
+	status   atomic.Pointer[Status]
+	seating  atomic.Pointer[config.Seating] // of the running plan
+	files    stateFiles                     // without names: nothing is kept
+	cache    snapshots
+	control  view.Control // what the PFCP server knows; nil: there is none
+	mobile   *mobile      // the same, for us; set before Run serves anything
+	// listeners are those of Serve; set before it serves anything
+	listeners []*httpd.Listener
+
+	// Owned by Run.
+	plan      *Plan // what shall be
+	confirmed *Plan // the last plan that the data plane held whole
+	state     Status
+}
+
+// request asks the owner to do something; it answers exactly once.
+type request struct {
+	do    func(ctx context.Context) (Result, error)
+	reply chan outcome
+}
+
+type outcome struct {
+	Result
+	err error
+}
+
+// Result tells what applying a configuration did.
+type Result struct {
+	Objects int    `json:"objects"`
+	Put     int    `json:"put"`
+	Deleted int    `json:"deleted"`
+	Note    string `json:"note,omitempty"`
+}
+
+// New loads the file; a refused file is the error of a control plane that has nothing to run with.
+func New(opt Options) (*Agent, error) {
+	plan, files, err := startPlan(opt)
+	if err != nil {
+		return nil, err
+	}
+	a := newAgent(opt, plan)
+	a.files = files
+	if err := a.openMobile(); err != nil {
+		return nil, err
+	}
+	a.describe(plan)
+	a.publish()
+	return a, nil
+}
+
+func newAgent(opt Options, plan *Plan) *Agent {
+	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan}
+	a.opt.Socket = first(opt.Socket, plan.Control.Socket)
+	a.opt.DPSocket = first(opt.DPSocket, plan.Control.DPSocket)
+	a.opt.Metrics = first(opt.Metrics, plan.Control.Metrics)
+	a.opt.Restart = first(opt.Restart, plan.Control.Restart.Policy)
+	now := time.Now()
+	a.state = Status{
+		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
+		DataPlane: StateAway, DPSocket: a.opt.DPSocket,
+	}
+	a.describe(plan)
+	a.publish()
+	return a
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// publish makes a copy of the owner's status visible to all.
+func (a *Agent) publish() {
+	s := a.state
+	a.status.Store(&s)
+}
+
+// Status returns the last published status.
+func (a *Agent) Status() Status { return *a.status.Load() }
+
+// Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
+func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
+	up := make(chan *dp.Client)
+	link := newLink(a.opt.DPSocket, a.supervisor(), a.log)
+	defer link.wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if a.mobile != nil {
+		a.mobile.run(ctx, a.opt.DPSocket)
+		defer a.mobile.group.Wait()
+	}
+	link.dial(ctx, up)
+	resync := newTicker(time.Duration(a.plan.Control.ResyncPeriod) * time.Second)
+	defer resync.Stop()
+	var lost <-chan struct{}
+	for {
+		select {
+		case <-ctx.Done():
+			a.detachMobile()
+			if c := a.client.Swap(nil); c != nil {
+				c.Close()
+			}
+			return nil
+		case c := <-up:
+			lost = c.Done()
+			a.connected(ctx, c)
+		case <-lost:
+			lost = nil
+			a.disconnected()
+			link.dial(ctx, up)
+		case r := <-a.requests:
+			res, err := r.do(ctx)
+			r.reply <- outcome{res, err}
+		case <-hangup:
+			// A goroutine, because it asks the owner in turn.
+			go func() {
+				if _, err := a.Reload(ctx); err != nil {
+					a.log.Error("configuration refused, running state unchanged", "error", err)
+				}
+			}()
+		case <-resync.C:
+			if a.client.Load() != nil && !a.tooManyToResync() {
+				a.reconcile(ctx, false)
+			}
+		}
+	}
+}
+
+// newTicker is time.NewTicker that never fires for 0.
+func newTicker(d time.Duration) *time.Ticker {
+	if d > 0 {
+		return time.NewTicker(d)
+	}
+	t := time.NewTicker(time.Hour)
+	t.Stop()
+	return t
+}
+
+func (a *Agent) connected(ctx context.Context, c *dp.Client) {
+	h := c.Hello()
+	a.state.Connects++
+	a.state.DPPID, a.state.DPBootID, a.state.DPVersion = h.PID, h.BootID, api.CString(h.Build[:])
+	a.state.DPHuge = h.Flags&api.HelloHuge != 0
+	a.client.Store(c)
+	a.log.Info("data plane connected", "pid", h.PID, "objects", h.Objects, "version", a.state.DPVersion)
+	a.reconcile(ctx, true)
+}
+
+func (a *Agent) disconnected() {
+	a.client.Store(nil)
+	a.detachMobile()
+	a.state.DataPlane = StateAway
+	a.publish()
+	a.log.Warn("data plane connection lost, connecting again")
+}
+
+// reconcile brings the data plane to the plan: what differs by digest goes out as one transaction. A plan that was
+// accepted while the data plane was away and is refused now gives way to the last one that the data plane held. all: what
+// mobile sessions made is compared too.
+func (a *Agent) reconcile(ctx context.Context, all bool) {
+	start := time.Now()
+	res, err := a.push(ctx, a.plan, all)
+	var refused *dp.RefusedError
+	if before := a.before(); errors.As(err, &refused) && before != nil {
+		a.log.Error("new configuration refused, going back to the one before", "error", err)
+		a.plan = before
+		a.accepted(before)
+		if _, again := a.push(ctx, a.plan, all); again != nil {
+			err = fmt.Errorf("%w; and going back failed: %w", err, again)
+		} else {
+			a.settled(res, nil)
+			a.state.LastError = err.Error()
+			a.publish()
+			return
+		}
+	}
+	a.settled(res, err)
+	switch {
+	case err != nil:
+		a.log.Error("data plane not in step", "error", err)
+	case res.Put+res.Deleted > 0:
+		a.log.Info("data plane in step", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects,
+			"took", time.Since(start).Round(time.Millisecond))
+	}
+}
+
+// before returns what to go back to when the plan is refused, nil when there is nothing: the last one that was held, or
+// the control plane's own file when we started with what `config apply` had brought.
+func (a *Agent) before() *Plan {
+	switch {
+	case a.confirmed != nil && a.confirmed != a.plan:
+		return a.confirmed
+	case a.confirmed == nil && a.plan.Applied && a.opt.File != "":
+		own, err := makePlan(a.opt.File, nil, os.Environ(), a.plan.Seating)
+		if err != nil {
+			a.log.Error("cannot go back to the file", "error", err)
+			return nil
+		}
+		return own
+	}
+	return nil
+}
+
+// settled records the outcome of a push.
+func (a *Agent) settled(res Result, err error) {
+	if err == nil {
+		a.confirmed = a.plan
+		a.state.DataPlane, a.state.LastError, a.state.Reconciled = StateReady, "", time.Now()
+		a.state.Changes += uint64(res.Put + res.Deleted)
+	} else {
+		a.state.LastError = err.Error()
+		if a.client.Load() != nil {
+			a.state.DataPlane = StateRefused
+		}
+	}
+	a.publish()
+}
+
+// push sends the difference between what is held and the plan.
+func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) {
+	c := a.client.Load()
+	if a.mobile != nil {
+		return a.pushMobile(ctx, c, plan, all)
+	}
+	held, err := c.List(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	changes := Diff(held, plan.Objects)
+	res := Result{Objects: len(plan.Objects)}
+	count(&res, changes)
+	return res, c.Apply(ctx, changes)
+}
+
+// ask runs fn on the owner's goroutine.
+func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (Result, error)) (Result, error) {
+	r := request{do: fn, reply: make(chan outcome, 1)}
+	select {
+	case a.requests <- r:
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+	select {
+	case o := <-r.reply:
+		return o.Result, o.err
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+}
+
+// Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
+func (a *Agent) Reload(ctx context.Context) (Result, error) {
+	plan, err := makePlan(a.opt.File, nil, os.Environ(), *a.seating.Load())
+	if err != nil {
+		return Result{}, err
+	}
+	return a.Apply(ctx, plan)
+}
+
+// Apply makes a plan the running one. When it is refused, nothing has changed.
+func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
+	return a.ask(ctx, func(ctx context.Context) (Result, error) {
+		if a.client.Load() == nil {
+			note := "data plane is away; sent when it returns"
+			if more := a.needsRestart(plan); more != "" {
+				note += "; " + more
+			}
+			a.plan = plan
+			a.adoptSettings(plan)
+			a.accepted(plan)
+			return Result{Objects: len(plan.Objects), Note: note}, nil
+		}
+		res, err := a.push(ctx, plan, false)
+		if err != nil {
+			return Result{}, err
+		}
+		if note := a.needsRestart(plan); note != "" {
+			res.Note = strings.TrimPrefix(res.Note+"; "+note, "; ")
+		}
+		a.plan = plan
+		a.accepted(plan)
+		a.settled(res, nil)
+		a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
+		return res, nil
+	})
+}
+
+// needsRestart tells which changes wait for a restart, and of what; "" when there are none.
+func (a *Agent) needsRestart(plan *Plan) string {
+	was, is := a.plan.Control, plan.Control
+	var keys []string
+	for _, c := range []struct {
+		key   string
+		equal bool
+	}{
+		{"dp_socket", was.DPSocket == is.DPSocket},
+		{"socket", was.Socket == is.Socket},
+		{"state", was.State == is.State},
+		{"metrics", was.Metrics == is.Metrics},
+		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
+		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
+		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},
+		{"restart.max_delay_ms", was.Restart.MaxDelay == is.Restart.MaxDelay},
+		{"restart.program", was.Restart.Program == is.Restart.Program},
+	} {
+		if !c.equal {
+			keys = append(keys, "control."+c.key)
+		}
+	}
+	var notes []string
+	if len(keys) > 0 {
+		notes = append(notes, strings.Join(keys, ", ")+": in effect when the control plane is started again")
+	}
+	if restartsPFCP(a.plan, plan) {
+		notes = append(notes, "pfcp: addresses, peers, roles, timers, rates and store are in effect when the control plane is started again")
+	}
+	if a.plan.HugePages != plan.HugePages {
+		notes = append(notes, "engine.huge_pages: in effect when the control plane and then the data plane are started again")
+	}
+	return strings.Join(notes, "; ")
+}
+
+// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours.
+func (a *Agent) accepted(plan *Plan) {
+	a.state.Applied = time.Now()
+	a.describe(plan)
+	a.publish()
+	if err := a.files.keep(plan); err != nil {
+		a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
+	}
+}
+
+func (a *Agent) describe(plan *Plan) {
+	a.seating.Store(&plan.Seating)
+	a.state.Objects, a.state.AppliedFile = len(plan.Objects), ""
+	if plan.Applied {
+		a.state.AppliedFile = a.files.applied
+	}
+}
+
+// running returns the plan that runs.
+func (a *Agent) running(ctx context.Context) (*Plan, error) {
+	var plan *Plan
+	_, err := a.ask(ctx, func(context.Context) (Result, error) {
+		plan = a.plan
+		return Result{}, nil
+	})
+	return plan, err
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/intent"
+)
+
+const small = `
+ports:
+  - {name: access, driver: synth, role: access}
+  - {name: core, driver: synth, role: core}
+interfaces:
+  - {name: core0, port: core, addresses: [192.0.2.1/24]}
+`
+
+const route = "routes:\n  - {prefix: 198.51.100.0/24, via: 192.0.2.2}\n"
+
+// state makes objects of which `version` decides the bodies.
+func state(t testing.TB, keys map[string]int) intent.State {
+	t.Helper()
+	var s intent.State
+	for kind := uint32(api.KindPort); kind < api.KindSynth; kind++ {
+		for key, version := range keys {
+			if int(kind) == 2+len(key)%9 {
+				if err := s.Add(kind, key, []byte(fmt.Sprint(key, version))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return s
+}
+
+// launch runs an agent on a fake data plane until the test ends.
+func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
+	t.Helper()
+	a := newAgent(Options{DPSocket: s.Path, Restart: "external", Metrics: "off"}, plan)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, nil) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return a
+}
+
+// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
+// may take seconds.
+const limit = time.Minute
+
+// waitUntil waits for a condition.
+func waitUntil(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func holds(s *dptest.Server, want intent.State) bool {
+	held := s.Held()
+	for i := range want {
+		id := dptest.ID{Kind: want[i].Kind, Key: want[i].Name()}
+		if string(held[id]) != string(want[i].Body) {
+			return false
+		}
+		delete(held, id)
+	}
+	return len(held) == 0
+}
+
+func ready(a *Agent) func() bool { return func() bool { return a.Status().DataPlane == StateReady } }
+
+// Whatever is held and whatever is wanted: one reconciliation makes them equal, and a second one sends nothing.
+func TestReconcileReachesAnyIntent(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	random := func() map[string]int {
+		m := map[string]int{}
+		for range r.IntN(40) {
+			m[strings.Repeat("k", 1+r.IntN(9))+fmt.Sprint(r.IntN(12))] = r.IntN(3)
+		}
+		return m
+	}
+	s := dptest.Start(t)
+	for range 100 {
+		held := map[dptest.ID][]byte{}
+		for _, o := range state(t, random()) {
+			held[dptest.ID{Kind: o.Kind, Key: o.Name()}] = o.Body
+		}
+		s.SetHeld(held)
+		want := state(t, random())
+		c, err := dp.Dial(t.Context(), s.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newAgent(Options{}, &Plan{Objects: want})
+		a.client.Store(c)
+		if _, err := a.push(t.Context(), a.plan, true); err != nil {
+			t.Fatal(err)
+		}
+		if !holds(s, want) {
+			t.Fatalf("held %v after reconciling from %v", maps.Keys(s.Held()), held)
+		}
+		before, _ := s.Counts()
+		res, err := a.push(t.Context(), a.plan, true)
+		after, _ := s.Counts()
+		if err != nil || res.Put+res.Deleted != 0 || before != after {
+			t.Fatalf("second reconciliation sent %+v, %v", res, err)
+		}
+		c.Close()
+	}
+}
+
+func TestStreamsAreNoIntent(t *testing.T) {
+	s := dptest.Start(t)
+	id := dptest.ID{Kind: api.KindSynth, Key: "test"}
+	s.SetHeld(map[dptest.ID][]byte{id: {1}})
+	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
+	waitUntil(t, "ready", ready(a))
+	if s.Held()[id] == nil {
+		t.Error("a test stream was deleted")
+	}
+}
+
+func TestDataPlaneRestartsWithNothing(t *testing.T) {
+	s := dptest.Start(t)
+	want := state(t, map[string]int{"a": 1, "bb": 2, "ccc": 3})
+	a := launch(t, s, &Plan{Objects: want})
+	waitUntil(t, "ready", ready(a))
+	for range 3 {
+		s.Kill()
+		waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+		s.SetHeld(nil)
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		waitUntil(t, "ready again", ready(a))
+		if !holds(s, want) {
+			t.Fatalf("held %v", s.Held())
+		}
+	}
+}
+
+func TestRunsWhileTheDataPlaneIsAway(t *testing.T) {
+	s := dptest.New(t.TempDir() + "/dp.sock")
+	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
+	want := state(t, map[string]int{"b": 1})
+	res, err := a.Apply(t.Context(), &Plan{Objects: want})
+	if err != nil || res.Note == "" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	waitUntil(t, "ready", ready(a))
+	if !holds(s, want) {
+		t.Errorf("held %v", s.Held())
+	}
+}
+
+func TestRefusalKeepsTheOldIntent(t *testing.T) {
+	s := dptest.Start(t)
+	old := state(t, map[string]int{"a": 1, "bb": 1})
+	a := launch(t, s, &Plan{Objects: old})
+	waitUntil(t, "ready", ready(a))
+	s.Refuse(func(id dptest.ID, body []byte) string {
+		if string(body) == "a2" {
+			return "too much"
+		}
+		return ""
+	})
+	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2, "ccc": 1})})
+	if err == nil || !strings.Contains(err.Error(), `"a": too much`) {
+		t.Fatalf("got %v", err)
+	}
+	if !holds(s, old) {
+		t.Errorf("held %v", s.Held())
+	}
+	s.Kill()
+	s.SetHeld(nil)
+	s.Refuse(nil)
+	s.Listen()
+	waitUntil(t, "old intent is back", func() bool { return holds(s, old) })
+}
+
+// A file that was accepted while the data plane was away and is refused on its return gives way to the one before.
+func TestLateRefusalGoesBack(t *testing.T) {
+	s := dptest.Start(t)
+	old := state(t, map[string]int{"a": 1})
+	a := launch(t, s, &Plan{Objects: old})
+	waitUntil(t, "ready", ready(a))
+	s.Kill()
+	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	if _, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})}); err != nil {
+		t.Fatal(err)
+	}
+	s.SetHeld(nil)
+	s.Refuse(func(id dptest.ID, body []byte) string {
+		if string(body) == "a2" {
+			return "no"
+		}
+		return ""
+	})
+	s.Listen()
+	waitUntil(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
+	if got := a.Status().DataPlane; got != StateReady {
+		t.Errorf("state %q", got)
+	}
+}
+
+func TestFilesAndSignals(t *testing.T) {
+	s := dptest.Start(t)
+	file := filepath.Join(t.TempDir(), "isthmus.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(small)
+	a, err := New(Options{File: file, DPSocket: s.Path, Restart: "external", State: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hangup := make(chan os.Signal, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, hangup) }()
+	defer func() { cancel(); <-done }()
+	waitUntil(t, "ready", ready(a))
+	before := s.Held()
+
+	write(small + "nonsense: 1\n")
+	if _, err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), file+":7") {
+		t.Errorf("refused file: got %v", err)
+	}
+	if !maps.EqualFunc(before, s.Held(), func(x, y []byte) bool { return string(x) == string(y) }) {
+		t.Error("a refused file changed the data plane")
+	}
+	write(small + route)
+	_, sent := s.Counts()
+	hangup <- syscall.SIGHUP
+	id := dptest.ID{Kind: api.KindRoute, Key: "198.51.100.0/24"}
+	waitUntil(t, "route after SIGHUP", func() bool { return s.Held()[id] != nil })
+	if _, now := s.Counts(); now != sent+1 {
+		t.Errorf("%d changes sent for one new route", now-sent)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	s := dptest.Start(t)
+	row := api.TotalRow{In: 3, Out: 2, Dropped: 1}
+	s.SetTable(api.TableTotal, api.Encode(&row))
+	plan, err := MakePlan("small.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := launch(t, s, plan)
+	h := a.Handler()
+	waitUntil(t, "ready", ready(a))
+	for _, test := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/v1/show/total", "", 200, `"in":3`},
+		{"GET", "/v1/show/port", "", 200, "[]"},
+		{"GET", "/v1/show/nothing", "", 422, "nothing called"},
+		{"GET", "/v1/status", "", 200, `"data_plane":"ready"`},
+		{"GET", "/v1/config", "", 200, "driver: synth"},
+		{"POST", "/v1/config/apply?name=x.yaml", small + route, 200, `"put":1`},
+		{"POST", "/v1/config/apply?name=x.yaml", "ports: 7", 422, "x.yaml:1"},
+		{"POST", "/v1/stream", `[{"name":"t","body":"AQ=="}]`, 200, `"put":1`},
+		{"POST", "/v1/stream/start?name=t", "", 200, ""},
+		{"POST", "/v1/stream/jump", "", 422, "neither"},
+		{"GET", "/v1/config", "", 200, "198.51.100.0/24"},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
+		body, _ := io.ReadAll(w.Body)
+		if w.Code != test.status || !strings.Contains(string(body), test.want) {
+			t.Errorf("%s %s: %d %s", test.method, test.path, w.Code, body)
+		}
+	}
+	if !s.Running("t") {
+		t.Error("stream not started")
+	}
+	s.Kill()
+	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/show/port", nil))
+	if w.Code != 503 {
+		t.Errorf("show without a data plane: %d", w.Code)
+	}
+}
+
+func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
+	s := dptest.Start(t)
+	a := launch(t, s, &Plan{})
+	waitUntil(t, "ready", ready(a))
+	first := a.Snapshot(t.Context())
+	if !first.Up || a.Snapshot(t.Context()) != first {
+		t.Error("a second scrape within a second was not served from the cache")
+	}
+}
+
+// The data plane outlives the control plane's death, is adopted by the next one and started again when it ends.
+func TestSpawnedProcessIsStartedAgain(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "dp")
+	script := "#!/bin/sh\necho $$ >> " + dir + "/pids\nexec tail -f /dev/null\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plan := &Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
+	a := newAgent(Options{DPSocket: dir + "/none.sock", DPBinary: program, Restart: "always"}, plan)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, nil) }()
+	defer func() { cancel(); <-done }()
+	var pids []int
+	read := func(n int) func() bool {
+		return func() bool {
+			data, _ := os.ReadFile(dir + "/pids")
+			pids = nil
+			for _, word := range strings.Fields(string(data)) {
+				var pid int
+				fmt.Sscan(word, &pid)
+				pids = append(pids, pid)
+			}
+			return len(pids) == n
+		}
+	}
+	waitUntil(t, "started", read(1))
+	syscall.Kill(pids[0], syscall.SIGKILL)
+	waitUntil(t, "started again", read(2))
+	pid := pids[1]
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	if sid, err := getsid(pid); err != nil || sid != pid {
+		t.Errorf("not in a session of its own: %d, %v", sid, err)
+	}
+}
+
+func getsid(pid int) (int, error) {
+	sid, _, errno := syscall.Syscall(syscall.SYS_GETSID, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(sid), nil
+}
+
+func TestSocketOfALivingAgentIsNotTaken(t *testing.T) {
+	path := t.TempDir() + "/sub/isthmus.sock"
+	l, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listen(path); err == nil || !strings.Contains(err.Error(), "another control plane") {
+		t.Errorf("got %v", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	l.Close()
+	// What a killed agent leaves behind.
+	stale, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.Close()
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/pfcp"
+	"isthmus/lab/smf"
+)
+
+const mobileConfig = `
+ports:
+  - {name: n3, driver: synth, role: core}
+  - {name: n6, driver: synth, role: core}
+interfaces:
+  - {name: n3, port: n3, addresses: [10.1.0.1/24]}
+  - {name: n6, port: n6, addresses: [10.6.0.1/24]}
+instances:
+  - {name: access, interfaces: [n3], endpoints: [10.1.0.1], sources: [access]}
+  - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/24], sources: [core]}
+pfcp:
+  listen: ["%s"]
+  node_id: upf1.isthmus
+  roles: [upf]
+  peers: [{address: "%s", node_id: smf1.isthmus}]
+  store: "%s"
+`
+
+// freePort is one that nobody has at the moment.
+func freePort(t *testing.T) netip.AddrPort {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// mobileAgent runs an agent with PFCP on a fake data plane; stop ends it.
+func mobileAgent(t *testing.T, s *dptest.Server, file string) (a *Agent, stop func()) {
+	t.Helper()
+	a, err := New(Options{File: file, Socket: filepath.Join(t.TempDir(), "s"), DPSocket: s.Path, Restart: "external", Metrics: "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, nil) }()
+	waitUntil(t, "ready", ready(a))
+	return a, func() {
+		cancel()
+		<-done
+	}
+}
+
+func ask(a *Agent, method, path string) string {
+	w := httptest.NewRecorder()
+	a.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w.Body.String()
+}
+
+// A CP function associates and establishes a session; the control plane is replaced by another process' one, which knows
+// both; then it is asked to release the association, and the session goes with it.
+func TestMobileLife(t *testing.T) {
+	s := dptest.Start(t)
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := smf.New(smf.Options{Node: pfcp.NodeID{FQDN: "smf1.isthmus"}, Conn: conn})
+	defer c.Close()
+	n4, dir := freePort(t), t.TempDir()
+	file := filepath.Join(dir, "upf.yaml")
+	text := fmt.Sprintf(mobileConfig, n4, c.Address(), filepath.Join(dir, "sessions.db"))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, stop := mobileAgent(t, s, file)
+	static := len(s.Held())
+	association, err := c.Associate(t.Context(), n4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchor := smf.Anchor{Access: "access", Core: "internet", UE: smf.UE{IPv4: netip.MustParseAddr("10.45.0.7")},
+		Peer: &pfcp.FTEID{TEID: 9, IPv4: netip.MustParseAddr("10.1.0.9")}}
+	session, err := association.Establish(t.Context(), anchor.Request(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if session.UP().IPv4 != n4.Addr() {
+		t.Errorf("UP F-SEID %+v", session.UP())
+	}
+	held := len(s.Held())
+	if held <= static {
+		t.Fatal("the data plane holds no session")
+	}
+	for path, want := range map[string]string{
+		"/v1/show/association":          `"id":"smf1.isthmus"`,
+		"/v1/show/n4":                   `"session-establishment-request":1`,
+		"/v1/show/association?key=smf9": `[]`,
+	} {
+		if got := ask(a, "GET", path); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if p := a.Snapshot(t.Context()).PFCP; p == nil || p.Associations != 1 || p.Sessions != 1 || len(p.Answers) != 2 {
+		t.Errorf("metrics: %+v", p)
+	}
+	recovery := association.Recovery()
+	stop()
+
+	commits, _ := s.Counts()
+	a, stop = mobileAgent(t, s, file)
+	defer stop()
+	if after, _ := s.Counts(); len(s.Held()) != held || after > commits+1 {
+		t.Errorf("%d objects held, %d before; %d transactions", len(s.Held()), held, after-commits)
+	}
+	if err := association.Beat(t.Context()); err != nil || !association.Recovery().Equal(recovery) {
+		t.Errorf("heartbeat after the restart: %v, time stamp %v, before %v", err, association.Recovery(), recovery)
+	}
+	if got := ask(a, "POST", "/v1/association/release?id=smf9"); !strings.Contains(got, "error") {
+		t.Errorf("release of nobody: %s", got)
+	}
+	if got := ask(a, "POST", "/v1/association/release?id=smf1.isthmus&graceful=1"); strings.Contains(got, "error") {
+		t.Errorf("release: %s", got)
+	}
+	waitUntil(t, "association gone", func() bool { return ask(a, "GET", "/v1/show/association") == "[]\n" })
+	waitUntil(t, "session gone", func() bool { return a.mobile.plane.Count("") == 0 })
+}
+
+func TestReleaseWithoutPFCP(t *testing.T) {
+	s := dptest.Start(t)
+	plan, err := MakePlan("x", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := launch(t, s, plan)
+	for _, query := range []string{"id=x", "id=x&graceful=no", "id=x&graceful=4000000000"} {
+		if got := ask(a, "POST", "/v1/association/release?"+query); !strings.Contains(got, "error") {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"isthmus/controlplane/dp/dptest"
+)
+
+// counted is an endless body of one byte; Read counts what was asked for.
+type counted struct {
+	fill byte
+	read int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = c.fill
+	}
+	c.read += int64(len(p))
+	return len(p), nil
+}
+
+// Row M2 of the hostile inputs: 1 GB bodies, deep JSON, YAML that grows, paths that climb. Each is refused, the running
+// configuration stays, and memory comes back.
+func TestHostileRequests(t *testing.T) {
+	s := dptest.Start(t)
+	plan, err := MakePlan("small.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := launch(t, s, plan)
+	waitUntil(t, "ready", ready(a))
+	server := httptest.NewServer(a.Handler())
+	defer server.Close()
+	var bomb strings.Builder
+	bomb.WriteString("engine:\n  cpus: &a0 [1]\n")
+	for i := 1; i < 40; i++ {
+		fmt.Fprintf(&bomb, "x%d: &a%d [*a%d, *a%d, *a%d, *a%d]\n", i, i, i-1, i-1, i-1, i-1)
+	}
+	before := memory()
+	for _, test := range []struct {
+		name, method, path string
+		body               io.Reader
+	}{
+		{"1 GB of YAML", "POST", "/v1/config/apply", io.LimitReader(&counted{fill: 'a'}, 1<<30)},
+		{"1 GB of JSON", "POST", "/v1/stream", io.LimitReader(&counted{fill: '['}, 1<<30)},
+		{"deep JSON", "POST", "/v1/stream", strings.NewReader(strings.Repeat("[", 1<<20))},
+		{"deep objects", "POST", "/v1/stream", strings.NewReader(strings.Repeat(`[{"name":`, 1<<18))},
+		{"deep YAML", "POST", "/v1/config/apply", strings.NewReader(strings.Repeat("[", 1<<20))},
+		{"YAML aliases", "POST", "/v1/config/apply", strings.NewReader(bomb.String())},
+		{"climbing noun", "GET", "/v1/show/..%2f..%2f..%2fetc%2fpasswd", nil},
+		{"climbing path", "GET", "/v1/../../../etc/passwd", nil},
+		{"climbing name", "POST", "/v1/config/apply?name=../../../etc/passwd", strings.NewReader("nonsense")},
+		{"climbing verb", "POST", "/v1/stream/..%2fstart", nil},
+	} {
+		request, err := http.NewRequest(test.method, server.URL+test.path, test.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil { // the server may hang up on a body that it does not want
+			if test.body == nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			continue
+		}
+		said, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode < 300 || response.StatusCode >= 500 || strings.Contains(string(said), "root:") {
+			t.Errorf("%s: %d %.200s", test.name, response.StatusCode, said)
+		}
+	}
+	if grown := memory() - before; grown > 4<<20 {
+		t.Errorf("%d KiB more in use afterwards", grown>>10)
+	}
+	w := httptest.NewRecorder()
+	a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/config", nil))
+	if w.Body.String() != small {
+		t.Errorf("the running configuration is now %q", w.Body)
+	}
+}
+
+// memory is what the heap holds after a collection.
+func memory() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// What is read of a body is bounded, whatever its length says.
+func TestBodiesAreBounded(t *testing.T) {
+	a := newAgent(Options{}, &Plan{})
+	for _, path := range []string{"/v1/config/apply", "/v1/stream"} {
+		body := &counted{fill: ' '}
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(body, 1<<30)))
+		if w.Code < 400 || w.Code >= 500 || body.read > maxUpload+1<<20 {
+			t.Errorf("%s: %d after %d MiB", path, w.Code, body.read>>20)
+		}
+	}
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/intent"
+	"isthmus/controlplane/metrics"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/session"
+	"isthmus/controlplane/view"
+)
+
+// What the configuration does not say of mobile sessions.
+const (
+	echoPeriod   = time.Minute // GTP-U Echo Requests (TS 29.281 §7.2.1: not more often)
+	uePause      = time.Minute // a released UE address is not given out again before
+	resyncSizes  = 10000       // with more mobile sessions, a periodic comparison would stop the data plane's control thread for too long
+	noSuchTimeIs = -1          // n4.Config: switched off, where 0 would be the default
+)
+
+// mobile is the PFCP server and the sessions behind it.
+type mobile struct {
+	plane  *session.Plane
+	server *n4.Server
+	group  sync.WaitGroup
+}
+
+// openMobile opens the store and the sockets, when the configuration has PFCP. Run serves them.
+func (a *Agent) openMobile() error {
+	plan := a.plan
+	if plan.PFCP == nil || !plan.PFCP.Enabled() {
+		return nil
+	}
+	plane, err := session.Open(a.storePath(plan), plan.Settings, a.log)
+	if err != nil {
+		return err
+	}
+	server, err := n4.New(serverConfig(plan), plane, a.log)
+	if err != nil {
+		plane.Close()
+		return err
+	}
+	plane.SetReporter(server)
+	if err := plane.ReleaseOrphans(); err != nil {
+		return err
+	}
+	a.mobile = &mobile{plane: plane, server: server}
+	a.control = a.mobile
+	return nil
+}
+
+// spawn runs fn until stop waits for it.
+func (m *mobile) spawn(fn func()) {
+	m.group.Add(1)
+	go func() { defer m.group.Done(); fn() }()
+}
+
+// run serves until ctx ends.
+func (m *mobile) run(ctx context.Context, socket string) {
+	m.spawn(func() { m.plane.Run(ctx) })
+	m.spawn(func() { m.plane.Follow(ctx, socket) })
+	m.spawn(func() { m.server.Run(ctx) })
+}
+
+// storePath is pfcp.store, or its default: beside what else outlives us.
+func (a *Agent) storePath(plan *Plan) string {
+	switch folder := first(a.opt.State, plan.Control.State); {
+	case plan.PFCP.Store != "":
+		return plan.PFCP.Store
+	case folder != "":
+		return filepath.Join(folder, "sessions.db")
+	}
+	return a.opt.Socket + ".sessions.db"
+}
+
+func nodeID(text string) pfcp.NodeID {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return pfcp.NodeID{Addr: a}
+	}
+	return pfcp.NodeID{FQDN: text}
+}
+
+var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN, "cp": pfcp.CPSide}
+
+var lookups = map[string]uint32{"none": api.LookupNone, "destination": api.LookupDestination, "source": api.LookupSource}
+
+// sessionSettings is the configuration as the session layer needs it.
+func sessionSettings(c *config.Config) *session.Settings {
+	l := &c.PFCP.Limits
+	set := &session.Settings{
+		Node: nodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID, Takeover: c.PFCP.Takeover,
+		Echo: echoPeriod, Quarantine: uePause,
+		Burst: session.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
+		Limits: session.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
+			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),
+			Applications: int(l.Applications), PFDs: int(l.PFDs)},
+	}
+	set.Relay = len(c.PFCP.Roles) == 1 && c.PFCP.Is("sgwu")
+	if set.Limits.Sessions == 0 {
+		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Homes), 1)
+	}
+	for i := range c.Instances {
+		in := &c.Instances[i]
+		made := session.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort}
+		for _, e := range in.Endpoints {
+			made.Endpoints = append(made.Endpoints, e.Addr)
+		}
+		for _, p := range in.Pools {
+			made.Pools = append(made.Pools, p.Prefix)
+		}
+		for _, s := range in.Sources {
+			made.Sources = append(made.Sources, sources[s])
+		}
+		set.Instances = append(set.Instances, made)
+	}
+	return set
+}
+
+func orOff[T int | time.Duration](v T) T {
+	if v == 0 {
+		return noSuchTimeIs
+	}
+	return v
+}
+
+func serverConfig(plan *Plan) n4.Config {
+	p := plan.PFCP
+	gateway := p.Is("upf") || p.Is("sgwu") || p.Is("pgwu") || len(p.Roles) == 0
+	pools := []pfcp.UEPool{}
+	for _, in := range plan.Settings.Instances {
+		for _, u := range in.Pools {
+			pools = append(pools, pfcp.UEPool{NetworkInstance: in.Name, Pool: u.String()})
+		}
+	}
+	cfg := n4.Config{
+		Node: plan.Settings.Node, AllowUnknown: p.AllowUnknown, UEPools: pools,
+		Features: n4.Features(n4.Capabilities{
+			UserPlane: gateway, PDN: p.Is("upf") || p.Is("pgwu") || len(p.Roles) == 0, ChooseFTEID: p.FTEID != session.FTEIDCp,
+			Pools: len(pools) > 0, Applications: p.Limits.Applications > 0,
+		}),
+		HeartbeatInterval: orOff(time.Duration(p.Heartbeat.Interval) * time.Second),
+		Timeout:           time.Duration(p.Heartbeat.Timeout) * time.Second, Retries: orOff(int(p.Heartbeat.Retries)),
+		Headless:    orOff(time.Duration(p.Headless) * time.Second),
+		RequestRate: int(p.Rates.Requests), UnknownRate: int(p.Rates.Heartbeats),
+		Associations: int(p.Limits.Associations),
+	}
+	for _, l := range p.Listen {
+		cfg.Listen = append(cfg.Listen, l.AddrPort)
+	}
+	for i := range p.Peers {
+		q := &p.Peers[i]
+		cfg.Peers = append(cfg.Peers, n4.Peer{Addr: q.Address.AddrPort, Node: q.NodeID, Set: q.Set, Connect: q.Connect})
+	}
+	return cfg
+}
+
+// restartsPFCP tells whether the PFCP server would have to be another one. Limits, F-TEID allocation, takeover and
+// instances are taken over while it runs.
+func restartsPFCP(was, is *Plan) bool {
+	on := func(p *Plan) bool { return p.PFCP != nil && p.PFCP.Enabled() }
+	if !on(was) || !on(is) {
+		return on(was) != on(is)
+	}
+	return was.PFCP.Store != is.PFCP.Store || !reflect.DeepEqual(serverConfig(was), serverConfig(is))
+}
+
+// ---- reconciling -----------------------------------------------------------------------------------------------------
+
+// pushMobile is push where there are mobile sessions: what they made is not the plan's to delete. With all, as after a
+// connection, they are compared too; else the plan's objects alone.
+func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, all bool) (Result, error) {
+	m := a.mobile.plane
+	// With a million sessions these take seconds, in which requests are carried out.
+	m.Prepare(plan.Settings)
+	if all && int(c.Hello().Objects) >= m.Count("") { // else most is to be sent, whatever it is compared with
+		m.PrepareCompare()
+	}
+	m.Lock()
+	defer m.Unlock()
+	held, err := c.List(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	var lost []dp.Change
+	adopt := func() {}
+	if !reflect.DeepEqual(plan.Settings, m.Settings()) {
+		lost, adopt = m.Replan(plan.Settings)
+	}
+	res := Result{Objects: len(plan.Objects)}
+	if len(lost) > 0 {
+		res.Note = fmt.Sprintf("%d mobile sessions ended: no network instance is left for them", len(lost))
+	}
+	static := slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return session.Dynamic(d.Kind, api.CString(d.Key[:])) })
+	changes := Diff(static, plan.Objects)
+	if all {
+		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand on, and
+		// those that the plan ends need not be there.
+		orphans := m.Compare(held).Before
+		if _, err := m.Send(ctx, c, orphans); err != nil {
+			return Result{}, err
+		}
+		for _, part := range orphans {
+			held = withoutKeys(held, part)
+			res.Deleted += len(part)
+		}
+		lost = holding(held, lost)
+	}
+	count(&res, changes)
+	if err := c.Apply(ctx, append(lost, changes...)); err != nil {
+		return Result{}, err
+	}
+	adopt() // not before: sessions that end, or look different, do so with a plan that was accepted
+	if all {
+		difference := m.Compare(withoutKeys(held, lost))
+		gone, err := m.Send(ctx, c, difference.After)
+		if err != nil {
+			return Result{}, err
+		}
+		a.log.Info("mobile sessions in step", "sent", difference.Put, "deleted", res.Deleted+difference.Gone, "refused", gone)
+		res.Put, res.Deleted = res.Put+difference.Put, res.Deleted+difference.Gone
+		m.Attach(c)
+	}
+	return res, nil
+}
+
+// holding leaves the deletions of sessions that are held.
+func holding(held []api.Digest, deletions []dp.Change) []dp.Change {
+	has := make(map[string]bool, len(held))
+	for i := range held {
+		if held[i].Kind == api.KindSession {
+			has[api.CString(held[i].Key[:])] = true
+		}
+	}
+	return slices.DeleteFunc(deletions, func(ch dp.Change) bool { return !has[ch.Key] })
+}
+
+// withoutKeys leaves out what was deleted since the list was made.
+func withoutKeys(held []api.Digest, deleted []dp.Change) []api.Digest {
+	if len(deleted) == 0 {
+		return held
+	}
+	gone := make(map[string]bool, len(deleted))
+	for i := range deleted {
+		gone[deleted[i].Key] = deleted[i].Kind == api.KindSession
+	}
+	return slices.DeleteFunc(held, func(d api.Digest) bool { return d.Kind == api.KindSession && gone[api.CString(d.Key[:])] })
+}
+
+func count(res *Result, changes []dp.Change) {
+	for i := range changes {
+		if changes[i].Body == nil {
+			res.Deleted++
+		} else {
+			res.Put++
+		}
+	}
+}
+
+// detachMobile: sessions stay, new ones are refused until the data plane is back.
+func (a *Agent) detachMobile() {
+	if a.mobile == nil {
+		return
+	}
+	a.mobile.plane.Lock()
+	a.mobile.plane.Attach(nil)
+	a.mobile.plane.Unlock()
+}
+
+// tooManyToResync tells that a periodic comparison would cost more than it is worth.
+func (a *Agent) tooManyToResync() bool {
+	return a.mobile != nil && a.mobile.plane.Count("") > resyncSizes
+}
+
+// adoptSettings takes a plan's instances and limits over while the data plane is away.
+func (a *Agent) adoptSettings(plan *Plan) {
+	if a.mobile == nil || reflect.DeepEqual(plan.Settings, a.mobile.plane.Settings()) {
+		return
+	}
+	a.mobile.plane.Lock()
+	defer a.mobile.plane.Unlock()
+	_, adopt := a.mobile.plane.Replan(plan.Settings)
+	adopt()
+}
+
+// noDynamic refuses names that sessions over PFCP use.
+func noDynamic(objects intent.State) error {
+	for i := range objects {
+		if name := objects[i].Name(); session.Dynamic(objects[i].Kind, name) {
+			return errors.New(name + ": names that begin with " + session.Prefix + " are kept for sessions over PFCP")
+		}
+	}
+	return nil
+}
+
+// ---- show and metrics ------------------------------------------------------------------------------------------------
+
+// Associations is view.Control's.
+func (m *mobile) Associations() []view.Association {
+	list := []view.Association{}
+	for _, r := range m.server.Snapshot().Associations {
+		list = append(list, view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State, Since: r.Since, Recovery: r.Recovery,
+			Sessions: r.Sessions, Features: strings.Join(r.Features, " "), Heartbeat: int64(r.RoundTrip * 1000)})
+	}
+	return list
+}
+
+// N4 is view.Control's.
+func (m *mobile) N4() *n4.Snapshot { return m.server.Snapshot() }
+
+// Owner is view.Control's.
+func (m *mobile) Owner(seid uint64) (view.Owner, bool) {
+	s := m.plane.Session(seid)
+	if s == nil {
+		return view.Owner{}, false
+	}
+	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
+}
+
+func (m *mobile) metrics() *metrics.PFCP {
+	s := m.server.Stats()
+	out := &metrics.PFCP{
+		Associations: s.Associations, FailedAssociations: s.Failed, Sessions: s.Sessions, InFlight: s.InFlight, Queued: s.Queued,
+		Received: counts(s.Received), Sent: counts(s.Sent), Dropped: counts(s.Rejected), Events: counts(s.Events), Lost: s.Lost,
+		Retransmissions: s.Retransmissions, Repeats: s.Repeats, Timeouts: s.Timeouts,
+	}
+	for _, c := range s.Answers {
+		out.Answers = append(out.Answers, metrics.Answers{Message: c.Message, Cause: strconv.Itoa(int(c.Cause)), Count: c.Value})
+	}
+	return out
+}
+
+func counts(in []n4.Count) []metrics.Count {
+	out := make([]metrics.Count, len(in))
+	for i, c := range in {
+		out[i] = metrics.Count{Name: c.Name, Count: c.Value}
+	}
+	return out
+}

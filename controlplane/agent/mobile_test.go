@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/session"
+)
+
+const upf = `
+ports:
+  - {name: access, driver: synth, role: access}
+  - {name: core, driver: synth, role: core}
+interfaces:
+  - {name: n3, port: core, outer_vlan: 3, addresses: [10.1.0.1/24]}
+  - {name: n6, port: core, outer_vlan: 6, addresses: [10.6.0.1/24]}
+  - {name: n9, port: core, outer_vlan: 9, addresses: [10.9.0.1/24]}
+`
+
+const instances = `
+instances:
+  - {name: access, interfaces: [n3], endpoints: [10.1.0.1], sources: [access]}
+  - {name: internet, interfaces: [n6], lookup: destination, sources: [core], pools: [10.45.0.0/16]}
+`
+
+const n9 = "  - {name: n9, interfaces: [n9], endpoints: [10.9.0.1]}\n"
+
+func freeUDPPort(t *testing.T) int {
+	t.Helper()
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).Port
+}
+
+// launchMobile runs an agent with PFCP until stop is called.
+func launchMobile(t *testing.T, s *dptest.Server, dir, text string) (a *Agent, stop func()) {
+	t.Helper()
+	file := dir + "/upf.yaml"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Options{File: file, Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external", Metrics: "off", State: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, nil) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			<-done
+		}
+	}
+	t.Cleanup(stop)
+	waitUntil(t, "ready", ready(a))
+	return a, stop
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// establish makes a session whose uplink comes to an endpoint of ours.
+func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.SessionEstablishmentResponse {
+	t.Helper()
+	address := netip.MustParseAddr(ue)
+	req := &pfcp.SessionEstablishmentRequest{
+		CP: pfcp.FSEID{SEID: uint64(teid), IPv4: netip.MustParseAddr("127.0.0.2")}, UserID: "imsi-1", APN: "internet",
+		PDR: []pfcp.CreatePDR{
+			{ID: 1, FAR: ptr(uint32(1)), OuterHeaderRemoval: ptr(uint8(0)), PDI: pfcp.PDI{Source: pfcp.Access,
+				LocalFTEID: &pfcp.FTEID{TEID: teid, IPv4: netip.MustParseAddr(endpoint)}}},
+			{ID: 2, FAR: ptr(uint32(2)), PDI: pfcp.PDI{Source: pfcp.Core, UEIP: []pfcp.UEIP{{IPv4: address, Destination: true}}}},
+		},
+		FAR: []pfcp.CreateFAR{
+			{ID: 1, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Core)}},
+			{ID: 2, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Access),
+				OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: teid, IPv4: netip.MustParseAddr("10.1.0.99")}}},
+		},
+	}
+	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
+	a.mobile.plane.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
+	select {
+	case r := <-ch:
+		return r
+	case <-time.After(limit):
+		t.Fatal("no answer")
+	}
+	return nil
+}
+
+func heldSession(seid uint64) dptest.ID {
+	return dptest.ID{Kind: api.KindSession, Key: session.Key(seid)}
+}
+
+// Sessions over PFCP outlive a reload, a restart of either process, and a refused configuration; they go with the network
+// instance that they stand in.
+func TestMobileSessionsAndTheConfiguration(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  node_id: upf1\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
+	a, stop := launchMobile(t, s, dir, text+n9)
+	if err := a.mobile.plane.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
+		Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
+		t.Fatal(err)
+	}
+	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
+	if stays.Cause != pfcp.CauseAccepted || goes.Cause != pfcp.CauseAccepted || stays.UP.IPv4.String() != "127.0.0.1" || stays.Node.FQDN != "upf1" {
+		t.Fatalf("%+v %+v", stays, goes)
+	}
+	apply := func(more string) (Result, error) {
+		plan, err := MakePlan("test", []byte(text+more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Apply(t.Context(), plan)
+	}
+	before, _ := s.Counts()
+	if res, err := apply(n9); err != nil || res.Put+res.Deleted != 0 || res.Note != "" {
+		t.Errorf("%+v %v", res, err)
+	}
+	if after, _ := s.Counts(); after != before {
+		t.Error("an equal configuration was sent")
+	}
+	s.Refuse(func(id dptest.ID, _ []byte) string {
+		if id.Kind == api.KindRoute {
+			return "no"
+		}
+		return ""
+	})
+	if _, err := apply(strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")); err == nil {
+		t.Error("not refused")
+	}
+	s.Refuse(nil)
+	if s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.plane.Count("") != 2 {
+		t.Error("a refused configuration ended a session")
+	}
+	if res, err := apply(""); err != nil || !strings.Contains(res.Note, "1 mobile sessions ended") {
+		t.Errorf("%+v %v", res, err)
+	}
+	if held := s.Held(); held[heldSession(goes.UP.SEID)] != nil || held[heldSession(stays.UP.SEID)] == nil {
+		t.Error("the wrong session ended")
+	}
+	if r := establish(t, a, 3, "10.9.0.1", "10.45.0.3"); r.Cause != pfcp.CauseRuleFailure {
+		t.Errorf("%+v", r)
+	}
+
+	// The data plane restarts with nothing.
+	held := s.Held()
+	s.Kill()
+	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	if r := establish(t, a, 4, "10.1.0.1", "10.45.0.4"); r.Cause != pfcp.CauseNoResources {
+		t.Errorf("%+v", r)
+	}
+	s.SetHeld(nil)
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "ready again", ready(a))
+	now := s.Held()
+	for id, body := range held {
+		if string(now[id]) != string(body) && id.Kind == api.KindSession {
+			t.Errorf("%v was not sent again", id)
+		}
+	}
+
+	// The control plane restarts: nothing is sent.
+	stop()
+	_, sent := s.Counts()
+	a, _ = launchMobile(t, s, dir, text)
+	if _, again := s.Counts(); again != sent || a.mobile.plane.Count("smf1") != 1 {
+		t.Errorf("%d changes sent after a restart, %d sessions", again-sent, a.mobile.plane.Count("smf1"))
+	}
+	if r := establish(t, a, 5, "10.1.0.1", "10.45.0.5"); r.Cause != pfcp.CauseAccepted {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMobileShow(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	a, _ := launchMobile(t, s, dir, upf+fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t))+instances)
+	r := establish(t, a, 1, "10.1.0.1", "10.45.0.1")
+	if o, ok := a.control.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" || o.DNN != "internet" || o.CPSEID != 1 {
+		t.Errorf("%+v", o)
+	}
+	if _, ok := a.control.Owner(1); ok {
+		t.Error("of nobody")
+	}
+	row := api.SessionRow{SEID: r.UP.SEID}
+	s.SetTable(api.TableSession, api.Encode(&row))
+	w := httptest.NewRecorder()
+	a.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
+	if !strings.Contains(w.Body.String(), `"association":"smf1"`) {
+		t.Errorf("%s", w.Body)
+	}
+	if m := a.Snapshot(t.Context()).PFCP; m == nil || m.Sessions != 1 {
+		t.Errorf("%+v", m)
+	}
+	if _, err := MakePlan("test", []byte(upf+"policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n")); err == nil {
+		t.Error("a name of ours was accepted")
+	}
+}
+
+// A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.
+func TestMobilePlanRefused(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
+	a, _ := launchMobile(t, s, dir, text+n9)
+	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
+	plan, err := MakePlan("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan := heldSession(77)
+	held := s.Held()
+	held[orphan] = []byte{1}
+	s.SetHeld(held)
+	push := func() error {
+		_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) { return a.pushMobile(ctx, a.client.Load(), plan, true) })
+		return err
+	}
+	was := a.mobile.plane.Settings()
+	s.Refuse(func(id dptest.ID, _ []byte) string {
+		if id.Kind == api.KindRoute {
+			return "no"
+		}
+		return ""
+	})
+	if push() == nil {
+		t.Error("not refused")
+	}
+	if a.mobile.plane.Settings() != was || a.mobile.plane.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
+		t.Error("a refused plan was adopted")
+	}
+	s.Refuse(nil)
+	if err := push(); err != nil {
+		t.Fatal(err)
+	}
+	now := s.Held()
+	if a.mobile.plane.Settings() == was || a.mobile.plane.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
+		now[heldSession(stays.UP.SEID)] == nil || now[orphan] != nil {
+		t.Error("an accepted plan was not adopted")
+	}
+}

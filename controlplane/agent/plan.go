@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/intent"
+	"isthmus/controlplane/session"
+)
+
+// Plan is one accepted configuration: its text and the objects it compiles to. Never changed once it runs.
+type Plan struct {
+	File      string
+	Text      []byte
+	Control   config.Control
+	HugePages string // auto, on, off
+	Objects   intent.State
+	Seating   config.Seating    // for the plan after this one
+	PFCP      *config.PFCP      // nil: none (tests)
+	Settings  *session.Settings // of mobile sessions
+	Applied   bool              // brought by `config apply`, not read from the control plane's own file
+}
+
+// LoadPlan reads and compiles a file.
+func LoadPlan(file string) (*Plan, error) { return makePlan(file, nil, os.Environ(), nil) }
+
+// MakePlan compiles text as it stands, without the environment; file is only for messages.
+func MakePlan(file string, data []byte) (*Plan, error) { return makePlan(file, data, nil, nil) }
+
+// makePlan compiles text, or the file's when there is none, so that those who stay keep their seats.
+func makePlan(file string, data []byte, environ []string, before config.Seating) (*Plan, error) {
+	if data == nil {
+		var err error
+		if data, err = os.ReadFile(file); err != nil {
+			return nil, err
+		}
+	}
+	c, err := config.ParseWith(file, data, environ, before)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := intent.Compile(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := noDynamic(objects); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
+		Seating: c.Seating()}, nil
+}
+
+// DPArguments are the arguments with which this configuration's data plane is started.
+func DPArguments(socket string, plan *Plan) []string {
+	huge := map[string]string{"on": "yes", "off": "no"}[plan.HugePages]
+	return []string{"--socket", socket, "--huge", first(huge, "auto")}
+}

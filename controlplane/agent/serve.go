@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"isthmus/controlplane/httpd"
+	"isthmus/controlplane/metrics"
+)
+
+// What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a few
+// times a minute.
+var (
+	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
+	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second, Write: 30 * time.Second}
+)
+
+// Serve runs the agent with its socket and metrics until ctx ends or a signal asks to stop. SIGTERM leaves a data plane
+// that we started running (a restart of the control plane shall not stop traffic); SIGINT, Ctrl-C at a terminal, ends it.
+func (a *Agent) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	servers, err := a.listenAll()
+	if err != nil {
+		return err
+	}
+	fail := make(chan error, len(servers))
+	for i, server := range servers {
+		defer server.Close()
+		go func() { fail <- server.Serve(a.listeners[i]) }()
+	}
+
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(stop)
+
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, hangup) }()
+	a.log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File, "objects", a.Status().Objects)
+	notify("READY=1")
+	defer notify("STOPPING=1")
+	select {
+	case sig := <-stop:
+		a.log.Info("stopping", "signal", sig.String())
+		pid := 0
+		if sig == syscall.SIGINT && a.spawns() {
+			pid = int(a.Status().DPPID)
+		}
+		cancel()
+		<-done
+		if pid > 0 {
+			syscall.Kill(pid, syscall.SIGTERM)
+		}
+		return nil
+	case err := <-fail:
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		cancel()
+		<-done
+		return err
+	case err := <-done:
+		return err
+	}
+}
+
+// listenAll opens the agent's own socket and the metrics' address, and makes a server for each.
+func (a *Agent) listenAll() (servers []*http.Server, err error) {
+	open := func(l net.Listener, b httpd.Bounds, h http.Handler) {
+		a.listeners = append(a.listeners, b.Limit(l))
+		servers = append(servers, b.New(h))
+	}
+	listener, err := listen(a.opt.Socket)
+	if err != nil {
+		return nil, err
+	}
+	open(listener, controlBounds, a.Handler())
+	if addr := a.opt.Metrics; addr != "" && addr != "off" {
+		m, err := metrics.Listen(addr, a.opt.MetricsPublic)
+		if err != nil {
+			listener.Close()
+			return nil, err
+		}
+		open(m, metricsBounds, metrics.Handler(a.Snapshot, a.opt.Version))
+		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
+	}
+	return servers, nil
+}
+
+// spawns tells that the data plane is ours to start and stop.
+func (a *Agent) spawns() bool { return a.opt.Restart == "always" || a.opt.Restart == "never" }
+
+// notify tells systemd how we are (sd_notify); it does nothing outside of systemd.
+func notify(state string) {
+	path := os.Getenv("NOTIFY_SOCKET")
+	if path == "" {
+		return
+	}
+	if path[0] == '@' {
+		path = "\x00" + path[1:]
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	conn.Write([]byte(state))
+}

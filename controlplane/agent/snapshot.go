@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/metrics"
+)
+
+// snapshotAge bounds how often scrapes reach the data plane.
+const snapshotAge = time.Second
+
+// snapshots keeps the last figures for the metrics.
+type snapshots struct {
+	mu   sync.Mutex
+	last *metrics.Snapshot
+	at   time.Time
+}
+
+// Snapshot returns figures that are at most a second old. While the data plane is away it says so and gives none.
+func (a *Agent) Snapshot(ctx context.Context) *metrics.Snapshot {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	if a.cache.last != nil && time.Since(a.cache.at) < snapshotAge {
+		return a.cache.last
+	}
+	a.cache.last, a.cache.at = a.fetch(ctx), time.Now()
+	return a.cache.last
+}
+
+func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	s := &metrics.Snapshot{}
+	for _, l := range a.listeners {
+		s.Refused = append(s.Refused, metrics.Count{Name: l.Name, Count: l.Refused()})
+	}
+	if a.mobile != nil {
+		s.PFCP = a.mobile.metrics()
+	}
+	c := a.client.Load()
+	if c == nil {
+		return s
+	}
+	err := read(ctx, c, api.TablePort, &s.Ports)
+	err = orRead(err, ctx, c, api.TableNode, &s.Nodes)
+	err = orRead(err, ctx, c, api.TableDrop, &s.Drops)
+	err = orRead(err, ctx, c, api.TablePunt, &s.Punts)
+	err = orRead(err, ctx, c, api.TableWorker, &s.Workers)
+	err = orRead(err, ctx, c, api.TableTotal, &s.Totals)
+	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
+	if a.mobile != nil {
+		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
+		err = orRead(err, ctx, c, api.TableEvent, &s.Events)
+	}
+	if err != nil {
+		a.log.Warn("no figures for the metrics", "error", err)
+		return &metrics.Snapshot{PFCP: s.PFCP, Refused: s.Refused}
+	}
+	s.Up = true
+	hello := c.Hello()
+	s.Build = api.CString(hello.Build[:])
+	return s
+}
+
+func read[T dp.Row](ctx context.Context, c *dp.Client, table uint32, to *[]T) error {
+	rows, err := dp.Table[T](ctx, c, table, "", 0)
+	*to = rows
+	return err
+}
+
+func orRead[T dp.Row](err error, ctx context.Context, c *dp.Client, table uint32, to *[]T) error {
+	if err != nil {
+		return err
+	}
+	return read(ctx, c, table, to)
+}

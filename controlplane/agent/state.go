@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"isthmus/controlplane/config"
+)
+
+// stateFiles is what outlives the control plane: the text that `config apply` brought, while it runs instead of the
+// control plane's own file, and the seating, so that nobody moves after our restart either. Both are written beside and
+// renamed, so a reader finds a whole file, the old or the new one.
+type stateFiles struct {
+	applied string
+	seating string
+}
+
+// stateIn returns the files in a folder, or beside the control socket when none is given.
+func stateIn(folder, socket string) stateFiles {
+	if folder == "" {
+		return stateFiles{socket + ".applied.yaml", socket + ".seating.json"}
+	}
+	return stateFiles{filepath.Join(folder, "applied.yaml"), filepath.Join(folder, "seating.json")}
+}
+
+// writeWhole replaces a file in one step.
+func writeWhole(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// keep makes the files what the plan needs to come back after a restart.
+func (s stateFiles) keep(plan *Plan) error {
+	if s.applied == "" {
+		return nil
+	}
+	seating, err := json.Marshal(plan.Seating)
+	if err == nil && len(plan.Seating) > 0 {
+		err = writeWhole(s.seating, seating)
+	}
+	if plan.Applied {
+		return errors.Join(err, writeWhole(s.applied, plan.Text))
+	}
+	if gone := os.Remove(s.applied); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
+}
+
+// lastSeating returns what was kept, nil when there is none or it cannot be read: names decide then.
+func (s stateFiles) lastSeating() config.Seating {
+	var seating config.Seating
+	data, err := os.ReadFile(s.seating)
+	if err != nil || json.Unmarshal(data, &seating) != nil {
+		return nil
+	}
+	return seating
+}
+
+// newerThan tells whether an applied configuration is there that was accepted after the file was last written.
+func (s stateFiles) newerThan(file string) bool {
+	applied, err := os.Stat(s.applied)
+	if err != nil {
+		return false
+	}
+	own, err := os.Stat(file)
+	return err != nil || !applied.ModTime().Before(own.ModTime())
+}
+
+// startPlan chooses what to start with: the file, or what was applied after it was written.
+func startPlan(opt Options) (*Plan, stateFiles, error) {
+	own, err := makePlan(opt.File, nil, os.Environ(), nil)
+	if err != nil {
+		return nil, stateFiles{}, err
+	}
+	state := stateIn(first(opt.State, own.Control.State), first(opt.Socket, own.Control.Socket))
+	seating := state.lastSeating()
+	if state.newerThan(opt.File) {
+		plan, err := makePlan(state.applied, nil, os.Environ(), seating)
+		if err == nil {
+			plan.Applied = true
+			opt.logger().Warn("starting with what `config apply` brought, not with the file; SIGHUP returns to the file",
+				"applied", state.applied, "file", opt.File)
+			return plan, state, nil
+		}
+		opt.logger().Error("applied configuration is not accepted any more, starting with the file", "error", err)
+	} else if os.Remove(state.applied) == nil {
+		opt.logger().Warn("the file is newer than what `config apply` brought, which is forgotten", "file", opt.File)
+	}
+	if len(seating) > 0 && len(own.Seating) > 0 {
+		own, err = makePlan(opt.File, own.Text, os.Environ(), seating)
+	}
+	return own, state, err
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/intent"
+)
+
+// homes is a configuration with a scheduler and ranges of subscribers, name and size each.
+func homes(ranges ...any) string {
+	text := strings.Replace(small, "interfaces:", "schedulers:\n  - {port: access, rate: 1Gbit, subports: {count: 4}, profiles: [{name: p, rate: 1Mbit}]}\n"+
+		"firewall: {downlink: {per_subscriber: true}}\npaths:\n  - {name: upf, local: 192.0.2.1, peer: 192.0.2.2}\ninterfaces:", 1) + "subscribers:\n"
+	for i := 0; i < len(ranges); i += 2 {
+		name, count := ranges[i].(string), ranges[i+1].(int)
+		n := int(name[0]) // of the range, wherever it stands
+		text += fmt.Sprintf("  - {name: %s, count: %d, port: access, mac: 02:00:00:%02x:00:00, s_tag: %d, c_tag: 1, path: upf, "+
+			"teid_uplink: %d, teid_downlink: %d, ipv4: 10.%d.0.0}\n", name, count, n, n*20, n<<20, n<<20, n)
+	}
+	return text
+}
+
+// Of a configuration with fewer or more subscribers goes out what came or left, and the list of their addresses.
+func TestOnlyWhatLeftIsSent(t *testing.T) {
+	all, err := MakePlan("all", []byte(homes("a", 1, "early", 100, "home", 1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []struct {
+		ranges       []any
+		put, deleted int
+	}{
+		{[]any{"early", 100, "home", 1000}, 1, 1},
+		{[]any{"a", 1, "home", 1000}, 1, 100},
+		{[]any{"home", 1000}, 1, 101},
+		{[]any{"a", 1, "early", 100, "home", 999}, 1, 1},
+		{[]any{"new", 3, "a", 1, "early", 100, "home", 1000}, 1 + 3, 0},
+		{[]any{"home", 1000, "early", 100, "a", 1}, 1, 0}, // another order of the addresses
+	} {
+		plan, err := makePlan("fewer", []byte(homes(r.ranges...)), nil, all.Seating)
+		if err != nil {
+			t.Fatal(err)
+		}
+		puts, deletes := intent.Diff(digests(all.Objects), plan.Objects)
+		if len(puts) != r.put || len(deletes) != r.deleted {
+			t.Errorf("%v: %d sent, %d deleted; expected %d and %d", r.ranges, len(puts), len(deletes), r.put, r.deleted)
+		}
+	}
+}
+
+// restart is a control plane of its own on the same files; it ends when the returned function is called.
+func restart(t *testing.T, opt Options) (*Agent, func()) {
+	t.Helper()
+	a, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, nil) }()
+	waitUntil(t, "ready", ready(a))
+	return a, func() { cancel(); <-done }
+}
+
+func TestAppliedOutlivesTheControlPlane(t *testing.T) {
+	s := dptest.Start(t)
+	dir := t.TempDir()
+	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external"}
+	kept := opt.Socket + ".applied.yaml"
+	if err := os.WriteFile(opt.File, []byte(homes("a", 1, "early", 100, "home", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply := func(a *Agent, text string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/config/apply?name=other.yaml", strings.NewReader(text)))
+		if w.Code != 200 {
+			t.Fatal(w.Body)
+		}
+	}
+	a, stop := restart(t, opt)
+	apply(a, homes("home", 1000))
+	if a.Status().AppliedFile != kept || a.Status().Objects == 0 {
+		t.Errorf("%+v", a.Status())
+	}
+	before := len(s.Held())
+	stop()
+
+	// Its successor starts with it and sends nothing, since those who stayed keep their pipes.
+	a, stop = restart(t, opt)
+	if st := a.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
+		t.Errorf("%+v, held %d of %d", st, len(s.Held()), before)
+	}
+	// The file again: back to it, for good, and still nobody moves.
+	res, err := a.Reload(t.Context())
+	if err != nil || res.Put != 101+1 || a.Status().AppliedFile != "" {
+		t.Errorf("%+v, %v, %+v", res, err, a.Status())
+	}
+	stop()
+	a, stop = restart(t, opt)
+	if st := a.Status(); st.AppliedFile != "" || st.Changes != 0 {
+		t.Errorf("%+v", st)
+	}
+	// A file that is written later wins.
+	apply(a, homes("home", 10))
+	stop()
+	later := time.Now().Add(time.Second)
+	if err := os.Chtimes(opt.File, later, later); err != nil {
+		t.Fatal(err)
+	}
+	a, stop = restart(t, opt)
+	if _, err := os.Stat(kept); err == nil || a.Status().AppliedFile != "" {
+		t.Errorf("%v, %+v", err, a.Status())
+	}
+	// One that is damaged does not stop us.
+	stop()
+	if err := os.WriteFile(kept, []byte("ports: 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	os.Chtimes(kept, later.Add(time.Second), later.Add(time.Second))
+	os.WriteFile(opt.Socket+".seating.json", []byte("{"), 0o600)
+	a, stop = restart(t, opt)
+	defer stop()
+	if a.Status().AppliedFile != "" {
+		t.Errorf("%+v", a.Status())
+	}
+}
+
+// What was applied while the data plane was away, and is refused after a restart of ours, gives way to the file.
+func TestAppliedIsRefusedAfterRestart(t *testing.T) {
+	s := dptest.New(t.TempDir() + "/dp.sock")
+	dir := t.TempDir()
+	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external"}
+	if err := os.WriteFile(opt.File, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(opt.Socket+".applied.yaml", []byte(small+route), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Refuse(func(id dptest.ID, _ []byte) string {
+		if id.Kind == api.KindRoute {
+			return "no"
+		}
+		return ""
+	})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	a, stop := restart(t, opt)
+	defer stop()
+	own, _ := MakePlan("own", []byte(small))
+	if st := a.Status(); !holds(s, own.Objects) || st.AppliedFile != "" || !strings.Contains(st.LastError, "no") {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestRestartsAreNamed(t *testing.T) {
+	base, err := MakePlan("x", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(Options{}, base)
+	for text, want := range map[string]string{
+		"":                              "",
+		"engine: {rates: {echo: 7}}\n":  "",
+		"engine: {huge_pages: 'off'}\n": "engine.huge_pages: in effect when the control plane and then the data plane are started again",
+		"control: {restart: {delay_ms: 7, max_delay_ms: 8}}\n":      "control.restart.delay_ms, control.restart.max_delay_ms: in effect when the control plane is started again",
+		"control: {restart: {policy: never, program: /x}}\n":        "control.restart.policy, control.restart.program: in effect",
+		"control: {state: /x, metrics: '', resync_period: 7}\n":     "control.state, control.metrics, control.resync_period: in effect",
+		"control: {socket: /x}\nengine: {huge_pages: 'on'}\n":       "control.socket: in effect when the control plane is started again; engine.huge_pages: in effect",
+		"control: {dp_socket: /x, restart: {policy: external}}\n":   "control.dp_socket, control.restart.policy: in effect",
+		"control: {restart: {policy: always}, resync_period: 30}\n": "",
+	} {
+		plan, err := MakePlan("x", []byte(text+small))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.needsRestart(plan); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
+
+func digests(s intent.State) []api.Digest {
+	var out []api.Digest
+	for i := range s {
+		out = append(out, api.Digest{Kind: s[i].Kind, Key: s[i].Key, Length: uint32(len(s[i].Body)), Digest: s[i].Digest})
+	}
+	return out
+}

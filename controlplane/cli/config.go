@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/agent"
+)
+
+func configCommand(e *env) *cobra.Command {
+	config := group(&cobra.Command{Use: "config", Short: "check, apply and show the configuration"})
+	config.AddCommand(&cobra.Command{
+		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running", Args: cobra.ExactArgs(1),
+		RunE: failed(func(_ *cobra.Command, args []string) error {
+			plan, err := agent.LoadPlan(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(e.out, "%s: good, %d objects\n", args[0], len(plan.Objects))
+			return err
+		}),
+	}, applyCommand(e), &cobra.Command{
+		Use: "show", Short: "print the running configuration", Args: cobra.NoArgs,
+		RunE: failed(func(cmd *cobra.Command, _ []string) error {
+			data, err := e.call(cmd.Context(), "GET", "/v1/config", nil, nil)
+			if err != nil {
+				return err
+			}
+			_, err = e.out.Write(data)
+			return err
+		}),
+	})
+	return config
+}
+
+func applyCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "apply [FILE]",
+		Short: "make a file the running configuration; without FILE, read the control plane's own file again",
+		Long: "Make a file the running configuration. Only what differs is sent to the data plane, as one transaction.\n" +
+			"A refused file changes nothing.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			path, query := "/v1/config/reload", url.Values{}
+			var body []byte
+			if len(args) > 0 {
+				var err error
+				if body, err = os.ReadFile(args[0]); err != nil {
+					return err
+				}
+				path = "/v1/config/apply"
+				query.Set("name", args[0])
+			}
+			data, err := e.call(cmd.Context(), "POST", path, query, body)
+			if err != nil {
+				return err
+			}
+			var res agent.Result
+			if err := json.Unmarshal(data, &res); err != nil {
+				return err
+			}
+			fmt.Fprintf(e.out, "applied: %d objects, %d sent, %d deleted\n", res.Objects, res.Put, res.Deleted)
+			if res.Note != "" {
+				fmt.Fprintln(e.out, "note:", res.Note)
+			}
+			return nil
+		}),
+	}
+}
+
+func statusCommand(e *env) *cobra.Command {
+	var asJSON bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use: "status", Short: "state of the control plane and of its data plane; fails unless both are ready",
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for both to be ready")
+	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
+		end := time.Now().Add(wait)
+		for {
+			data, err := e.call(cmd.Context(), "GET", "/v1/status", nil, nil)
+			var s agent.Status
+			if err == nil {
+				err = json.Unmarshal(data, &s)
+			}
+			ready := err == nil && s.DataPlane == agent.StateReady
+			if !ready && time.Now().Before(end) {
+				time.Sleep(20 * time.Millisecond)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = e.printJSON(data)
+			} else {
+				err = e.printStatus(&s)
+			}
+			if err == nil && !ready {
+				return &exitError{ExitFailed, fmt.Errorf("data plane is %s", s.DataPlane)}
+			}
+			return err
+		}
+	})
+	return cmd
+}
+
+func (e *env) printStatus(s *agent.Status) error {
+	fmt.Fprintf(e.out, "control plane  %s, pid %d, file %s, %d objects, since %s\n",
+		s.Version, s.PID, s.File, s.Objects, s.Started.Format(time.RFC3339))
+	if s.AppliedFile != "" {
+		fmt.Fprintf(e.out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedFile)
+	}
+	if s.DataPlane == agent.StateAway {
+		fmt.Fprintf(e.out, "data plane     away (%s)\n", s.DPSocket)
+	} else {
+		huge := "without huge pages"
+		if s.DPHuge {
+			huge = "with huge pages"
+		}
+		fmt.Fprintf(e.out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge, s.DPSocket)
+	}
+	if s.LastError != "" {
+		fmt.Fprintf(e.out, "last error     %s\n", s.LastError)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/replay"
+)
+
+func replayCommand(e *env) *cobra.Command {
+	var opt replay.Options
+	cmd := &cobra.Command{
+		Use:   "replay -c FILE --in PORT=FILE.pcap --out PORT=FILE.pcap",
+		Short: "run packet captures through the gateway; no root, no huge pages, same result every time",
+		Args:  cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")
+	f.StringArrayVar(&opt.In, "in", nil, "PORT=FILE: packets that the port receives (may be repeated)")
+	f.StringArrayVar(&opt.Out, "out", nil, "PORT=FILE: where packets that the port sends are written (may be repeated)")
+	f.StringVar(&opt.Counters, "counters", "", "write totals, drops by reason and port counters to this file (JSON)")
+	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
+	cmd.MarkFlagRequired("config")
+	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
+		code, err := replay.Run(cmd.Context(), opt, e.out, e.err)
+		if err != nil {
+			return err
+		}
+		if code != 0 {
+			return &exitError{code: code}
+		}
+		return nil
+	})
+	return cmd
+}

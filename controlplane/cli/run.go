@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/agent"
+)
+
+func runCommand(e *env) *cobra.Command {
+	var opt agent.Options
+	var asJSON, debug, spawn, external bool
+	cmd := &cobra.Command{
+		Use: "run -c FILE", Short: "run the control plane", Args: cobra.NoArgs,
+		Long: "Run the control plane: it keeps the data plane in step with FILE, over restarts of either.\n\n" +
+			"What `isthmus config apply` brings outlives a restart; SIGHUP reads FILE again and forgets it. SIGTERM stops\n" +
+			"the control plane and leaves the data plane forwarding; SIGINT (Ctrl-C) also stops a data plane that the control plane supervises.",
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")
+	f.StringVar(&opt.DPSocket, "dp-socket", "", "socket of the data plane (overrides the file)")
+	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
+	f.StringVar(&opt.State, "state", "", "folder of what outlives the control plane (overrides the file)")
+	f.StringVar(&opt.Metrics, "metrics", "", "address of the Prometheus endpoint, or off (overrides the file)")
+	f.BoolVar(&opt.MetricsPublic, "metrics-public", false, "allow a metrics address that other machines can reach")
+	f.BoolVar(&spawn, "spawn", false, "start the data plane, and start it again when it ends (overrides the file)")
+	f.BoolVar(&external, "no-spawn", false, "never start the data plane (overrides the file)")
+	f.BoolVar(&asJSON, "log-json", false, "log as JSON")
+	f.BoolVar(&debug, "debug", false, "log more")
+	cmd.MarkFlagRequired("config")
+	cmd.MarkFlagsMutuallyExclusive("spawn", "no-spawn")
+	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
+		opt.Log = newLog(e.err, asJSON, debug)
+		opt.Version = Version
+		if cmd.Flags().Changed("socket") || defaultSocket() != "/run/isthmus/isthmus.sock" {
+			opt.Socket = e.socket
+		}
+		switch {
+		case spawn:
+			opt.Restart = "always"
+		case external:
+			opt.Restart = "external"
+		}
+		a, err := agent.New(opt)
+		if err != nil {
+			return errors.Join(err)
+		}
+		return a.Serve(cmd.Context())
+	})
+	return cmd
+}
+
+func newLog(w io.Writer, asJSON, debug bool) *slog.Logger {
+	opt := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if debug {
+		opt.Level = slog.LevelDebug
+	}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(w, opt))
+	}
+	return slog.New(slog.NewTextHandler(w, opt))
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/view"
+)
+
+func showCommand(e *env) *cobra.Command {
+	show := group(&cobra.Command{Use: "show", Short: "show the state of the data plane, and of the PFCP server"})
+	for _, noun := range view.Nouns {
+		show.AddCommand(nounCommand(e, noun))
+	}
+	return show
+}
+
+func nounCommand(e *env, noun *view.Noun) *cobra.Command {
+	var asJSON, edges, dot, perWorker bool
+	var limit uint32
+	cmd := &cobra.Command{Use: noun.Name, Aliases: []string{noun.Name + "s"}, Short: noun.Short, Args: cobra.NoArgs}
+	if noun.Key {
+		cmd.Use += " [NAME]"
+		cmd.Args = cobra.MaximumNArgs(1)
+	}
+	cmd.ValidArgsFunction = e.completeNames(noun)
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cmd.Flags().Uint32Var(&limit, "limit", 0, "show at most so many rows (0: all)")
+	if noun.Name == "graph" {
+		cmd.Flags().BoolVar(&edges, "edges", false, "show where each node's packets can go")
+		cmd.Flags().BoolVar(&dot, "dot", false, "print the graph for graphviz")
+		cmd.Flags().BoolVar(&perWorker, "workers", false, "one line for each node and worker")
+	}
+	cmd.RunE = failed(func(cmd *cobra.Command, args []string) error {
+		query := url.Values{}
+		if len(args) > 0 {
+			query.Set("key", args[0])
+		}
+		if limit > 0 {
+			query.Set("limit", strconv.FormatUint(uint64(limit), 10))
+		}
+		data, err := e.call(cmd.Context(), "GET", "/v1/show/"+noun.Name, query, nil)
+		if err != nil {
+			return err
+		}
+		switch {
+		case asJSON:
+			return e.printJSON(data)
+		case edges || dot || perWorker:
+			return e.printGraph(data, dot, perWorker)
+		}
+		return noun.Print(e.out, data)
+	})
+	return cmd
+}
+
+func (e *env) printGraph(data []byte, dot, perWorker bool) error {
+	var g view.Graph
+	if err := json.Unmarshal(data, &g); err != nil {
+		return err
+	}
+	switch {
+	case dot:
+		return g.WriteDot(e.out)
+	case perWorker:
+		return g.WriteWorkers(e.out)
+	}
+	return g.WriteEdges(e.out)
+}
+
+func (e *env) printJSON(data []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(data), "", "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.out, b.String())
+	return err
+}
+
+// completeNames offers the names that the running data plane has.
+func (e *env) completeNames(noun *view.Noun) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if !noun.Key || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		data, err := e.call(cmd.Context(), "GET", "/v1/show/"+noun.Name, url.Values{"limit": {"200"}}, nil)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var rows []map[string]any
+		if json.Unmarshal(data, &rows) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, row := range rows {
+			for _, field := range []string{"name", "session", "id", "port", "prefix", "interface"} {
+				if s, ok := row[field].(string); ok && !slices.Contains(names, s) {
+					names = append(names, s)
+					break
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

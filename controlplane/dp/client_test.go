@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/cputest"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/dp/dptest"
+)
+
+func dial(t testing.TB, s *dptest.Server) *dp.Client {
+	t.Helper()
+	c, err := dp.Dial(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestApplyAndList(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	changes := []dp.Change{
+		{Kind: api.KindPort, Key: "access", Body: []byte("a")},
+		{Kind: api.KindPort, Key: "core", Body: []byte("b")},
+		{Kind: api.KindRoute, Key: "0.0.0.0/0", Body: []byte("c")},
+	}
+	if err := c.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "core"}}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := c.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]uint64{"access": api.DigestOf([]byte("a")), "0.0.0.0/0": api.DigestOf([]byte("c"))}
+	if len(held) != len(want) {
+		t.Errorf("%d objects held, want %d", len(held), len(want))
+	}
+	for _, h := range held {
+		if key := api.CString(h.Key[:]); want[key] != h.Digest || h.Length != 1 {
+			t.Errorf("%s: digest %#x, length %d", key, h.Digest, h.Length)
+		}
+	}
+}
+
+func TestRefusedTransactionNamesTheObject(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	s.Refuse(func(id dptest.ID, _ []byte) string {
+		if id.Key == "core" {
+			return "no such device"
+		}
+		return ""
+	})
+	err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "access", Body: []byte{1}}, {Kind: api.KindPort, Key: "core", Body: []byte{1}}})
+	var refused *dp.RefusedError
+	if !errors.As(err, &refused) || refused.Key != "core" || !strings.Contains(err.Error(), `port "core": no such device`) {
+		t.Fatalf("got %v", err)
+	}
+	if len(s.Held()) != 0 {
+		t.Errorf("a refused transaction changed %v", s.Held())
+	}
+	if _, err := c.List(t.Context()); err != nil {
+		t.Errorf("connection unusable after a refusal: %v", err)
+	}
+}
+
+func TestBadNamesNeverReachTheSocket(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	for _, key := range []string{"", strings.Repeat("x", api.NameSize), "a\x00b"} {
+		if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: key, Body: []byte{1}}}); err == nil {
+			t.Errorf("key %q accepted", key)
+		}
+	}
+	if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "ok", Body: []byte{1}}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVersionMismatchIsExplained(t *testing.T) {
+	s := dptest.Start(t)
+	s.SetVersion(77)
+	_, err := dp.Dial(t.Context(), s.Path)
+	if err == nil || !strings.Contains(err.Error(), "speaks API version 77") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestLossIsSeenWhileIdle(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	s.Kill()
+	select {
+	case <-c.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("loss not noticed")
+	}
+	if _, err := c.List(t.Context()); err == nil {
+		t.Error("request on a dead connection succeeded")
+	}
+}
+
+func TestTables(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	row := api.TotalRow{In: 5, Out: 4, Dropped: 1}
+	s.SetTable(api.TableTotal, api.Encode(&row))
+	got, err := dp.Table[api.TotalRow](t.Context(), c, api.TableTotal, "", 0)
+	if err != nil || len(got) != 1 || got[0] != row {
+		t.Errorf("got %v, %v", got, err)
+	}
+	s.SetTable(api.TableTotal, api.Encode(&row)[:17])
+	if _, err := dp.Table[api.TotalRow](t.Context(), c, api.TableTotal, "", 0); !errors.Is(err, dp.ErrProtocol) {
+		t.Errorf("half a row: got %v", err)
+	}
+	if err := c.Stream(t.Context(), "up", true); err != nil || !s.Running("up") {
+		t.Errorf("stream not started: %v", err)
+	}
+}
+
+// 64 K sessions travel in one transaction. BenchmarkManyChanges says how fast.
+func TestManyChanges(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	changes := manyChanges()
+	cputest.Bound(t, 10*time.Second, "transaction", func() { // both sides of it
+		if err := c.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if commits, n := s.Counts(); commits != 1 || n != len(changes) || len(s.Held()) != len(changes) {
+		t.Errorf("%d changes in %d transactions, %d held", n, commits, len(s.Held()))
+	}
+}
+
+func manyChanges() []dp.Change {
+	changes := make([]dp.Change, 64<<10)
+	for i := range changes {
+		changes[i] = dp.Change{Kind: api.KindSession, Key: fmt.Sprintf("home-%d", i), Body: make([]byte, 600)}
+	}
+	return changes
+}
+
+// BenchmarkManyChanges is 64 K sessions in one transaction; the goal is less than a second.
+func BenchmarkManyChanges(b *testing.B) {
+	c := dial(b, dptest.Start(b))
+	changes := manyChanges()
+	for b.Loop() {
+		if err := c.Apply(b.Context(), changes); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestSilentDataPlaneTimesOut(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go io.Copy(io.Discard, theirs)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := dp.NewClient(ctx, ours); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRepliesWithoutEndTimeOut(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go io.Copy(io.Discard, theirs)
+	go func() {
+		h := api.Header{Magic: api.Magic, Type: api.TypeHello, Sequence: 1}
+		for {
+			if _, err := theirs.Write(api.Encode(&h)); err != nil {
+				return
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := dp.NewClient(ctx, ours); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzReplies gives every request whatever bytes as its answer: errors are fine, panics and hangs are not.
+func FuzzReplies(f *testing.F) {
+	hello := api.Hello{Version: api.Version}
+	h := api.Header{Magic: api.Magic, Type: api.TypeHello, Flags: api.FLast, Length: api.SizeofHello, Sequence: 1}
+	good := append(api.Encode(&h), api.Encode(&hello)...)
+	f.Add(good)
+	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FLast, Length: api.SizeofDigest, Sequence: 2}
+	f.Add(append(append(good, api.Encode(&h)...), make([]byte, api.SizeofDigest)...))
+	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FError, Length: 0xffffffff, Sequence: 2}
+	f.Add(append(append([]byte{}, good...), api.Encode(&h)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ours, theirs := net.Pipe()
+		go io.Copy(io.Discard, theirs)
+		go func() {
+			theirs.Write(data)
+			theirs.Close()
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		c, err := dp.NewClient(ctx, ours)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.List(ctx)
+		dp.Table[api.SessionRow](ctx, c, api.TableSession, "", 0)
+		c.Apply(ctx, []dp.Change{{Kind: api.KindPort, Key: "p", Body: []byte{1}}})
+	})
+}
+
+func TestRefusalsNameTheObjectOnce(t *testing.T) {
+	for _, r := range []struct {
+		key, text, want string
+	}{
+		{"access", "port access: no such device", "refused by the data plane: port access: no such device"},
+		{"access", "mtu is 7", `refused by the data plane: port "access": mtu is 7`},
+		{"a", "an MTU that nobody can have", `refused by the data plane: port "a": an MTU that nobody can have`},
+		{"home-1", "session home-12 and home-1 have the same MAC", "refused by the data plane: session home-12 and home-1 have the same MAC"},
+		{"home-1", "session home-12", `refused by the data plane: port "home-1": session home-12`},
+		{"a", "", `refused by the data plane: port "a": error 22`},
+		{"", "text", `refused by the data plane: port "": text`},
+	} {
+		e := &dp.RefusedError{Code: 22, Kind: api.KindPort, Key: r.key, Text: r.text}
+		if got := e.Error(); got != r.want {
+			t.Errorf("got  %s\nwant %s", got, r.want)
+		}
+	}
+}
+
+func TestCommitReturnsUsage(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	s.Usage(func(id dptest.ID, was, is []byte) []api.Usage {
+		if is == nil {
+			return []api.Usage{{SEID: 7, URR: 1, Bytes: [3]uint64{3, 1, 2}}, {SEID: 7, URR: 2}}
+		}
+		return nil
+	})
+	rows, err := c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a", Body: []byte{1}}})
+	if err != nil || len(rows) != 0 {
+		t.Fatalf("%v %v", rows, err)
+	}
+	rows, err = c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a"}})
+	if err != nil || len(rows) != 2 || rows[0].Bytes[0] != 3 || rows[1].URR != 2 {
+		t.Fatalf("%v %v", rows, err)
+	}
+}
+
+// Events come in their order, those that nobody acknowledged come again to the next subscriber, and a lost connection is seen.
+func TestSubscription(t *testing.T) {
+	s := dptest.Start(t)
+	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 1})
+	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 2})
+	next := func(sub *dp.Subscription, count int) (seids []uint64) {
+		for len(seids) < count {
+			events, err := sub.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				seids = append(seids, e.SEID)
+				if e.SEID == 1 {
+					if err := sub.Acknowledge(e.Sequence); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		return seids
+	}
+	first, err := dp.Subscribe(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 3})
+	if got := next(first, 3); fmt.Sprint(got) != "[1 2 3]" {
+		t.Errorf("%v", got)
+	}
+	if _, err := dial(t, s).List(t.Context()); err != nil { // other connections go on
+		t.Error(err)
+	}
+	first.Close()
+	second, err := dp.Subscribe(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if got := next(second, 2); fmt.Sprint(got) != "[2 3]" {
+		t.Errorf("%v", got)
+	}
+	s.Kill()
+	if _, err := second.Next(t.Context()); err == nil {
+		t.Error("the loss was not noticed")
+	}
+}

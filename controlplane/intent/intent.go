@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package intent turns a checked configuration into the objects that the data plane must hold, and finds the least
+// change from what it does hold.
+package intent
+
+import (
+	"fmt"
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+)
+
+// Object is one (kind, key) with its body, as it goes into API_PUT.
+type Object struct {
+	Kind   uint32
+	Key    api.Key
+	Body   []byte
+	Digest uint64 // api.DigestOf(Body)
+}
+
+// Name is the key as text.
+func (o *Object) Name() string { return api.CString(o.Key[:]) }
+
+// State is all objects, ordered by kind and then as the configuration has them: the order in which to put them.
+type State []Object
+
+// Digest of the whole state: equal states have equal digests, whatever the order inside a kind.
+func (s State) Digest() uint64 {
+	var sum uint64
+	for i := range s {
+		head := api.Digest{Kind: s[i].Kind, Length: uint32(len(s[i].Body)), Key: s[i].Key, Digest: s[i].Digest}
+		sum += api.DigestOf(api.Encode(&head))
+	}
+	return sum
+}
+
+// Add appends an object made elsewhere (a synth stream of a benchmark); kinds must not decrease.
+func (s *State) Add(kind uint32, name string, body []byte) error {
+	key, err := api.MakeKey(name)
+	if err != nil {
+		return err
+	}
+	return s.add(kind, key, body)
+}
+
+func (s *State) add(kind uint32, key api.Key, body []byte) error {
+	if len(body) > api.MaxBody-api.SizeofObjectHead {
+		return fmt.Errorf("%s: %d bytes do not fit into one message (%d)", api.CString(key[:]), len(body), api.MaxBody)
+	}
+	if n := len(*s); n > 0 && (*s)[n-1].Kind > kind {
+		return fmt.Errorf("%s: kind %d after kind %d", api.CString(key[:]), kind, (*s)[n-1].Kind)
+	}
+	*s = append(*s, Object{kind, key, body, api.DigestOf(body)})
+	return nil
+}
+
+// compiler collects objects and the first error.
+type compiler struct {
+	*config.Config
+	state State
+	err   error
+}
+
+func (c *compiler) put(kind uint32, name string, body []byte) {
+	if err := c.state.Add(kind, name, body); err != nil && c.err == nil {
+		c.err = err
+	}
+}
+
+func (c *compiler) text(field []byte, s string) {
+	if err := api.PutCString(field, s); err != nil && c.err == nil {
+		c.err = err
+	}
+}
+
+// Compile makes every object of a configuration. It fails only on what outgrows a message.
+func Compile(cfg *config.Config) (State, error) {
+	c := &compiler{Config: cfg}
+	c.state = make(State, 0, 64+len(cfg.Homes))
+	c.engine()
+	c.ports()
+	c.interfaces()
+	c.routes()
+	c.neighbours()
+	c.acl("uplink", &cfg.Firewall.Uplink, true)
+	c.acl("downlink", &cfg.Firewall.Downlink, false)
+	c.policers()
+	c.schedulers()
+	c.instances()
+	c.paths()
+	c.sessions()
+	return c.state, c.err
+}
+
+type objectID struct {
+	kind uint32
+	key  api.Key
+}
+
+// Diff lists what to put, in the order of want, and what to delete, higher kinds first, so that a data plane that holds
+// `held` comes to hold `want`. Deleted objects have no body.
+func Diff(held []api.Digest, want State) (puts, deletes []Object) {
+	has := make(map[objectID]api.Digest, len(held))
+	for _, h := range held {
+		has[objectID{h.Kind, h.Key}] = h
+	}
+	for i := range want {
+		id := objectID{want[i].Kind, want[i].Key}
+		h, ok := has[id]
+		delete(has, id)
+		if !ok || h.Digest != want[i].Digest || h.Length != uint32(len(want[i].Body)) {
+			puts = append(puts, want[i])
+		}
+	}
+	for id := range has {
+		deletes = append(deletes, Object{Kind: id.kind, Key: id.key})
+	}
+	slices.SortFunc(deletes, func(a, b Object) int {
+		if a.Kind != b.Kind {
+			return int(b.Kind) - int(a.Kind)
+		}
+		return slices.Compare(a.Key[:], b.Key[:])
+	})
+	return puts, deletes
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intent
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/rand"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/cputest"
+)
+
+const text = `engine: {workers: 2}
+ports:
+  - {name: access, driver: net_af_packet, device: veth0, role: access, mac: 02:00:00:00:aa:01}
+  - {name: core, driver: synth, role: core, mtu: 1600, xconnect: access}
+interfaces:
+  - {name: n3, port: core, outer_vlan: 7, addresses: [10.0.0.1/24, "2001:db8::1/64"]}
+routes:
+  - {prefix: "2001:db8:1111:2222:3333:4444:5555:6666/128", via: "2001:db8::9"}
+  - {prefix: 0.0.0.0/0, via: 10.0.0.9, interface: n3}
+neighbours:
+  - {interface: n3, address: 10.0.0.9, mac: 02:00:00:00:00:09}
+firewall:
+  uplink:
+    rules:
+      - {source: 10.1.0.0/16, destination_port: 80-90, protocol: tcp, action: deny}
+      - {action: permit}
+  downlink: {default: deny, per_subscriber: true}
+policers:
+  - {name: two, type: trtcm, cir: 8Mbit, pir: 16Mbit, cbs: 64kB, pbs: 10ms, yellow: remark 10}
+  - {name: one, type: srtcm, cir: 8Mbit, cbs: 5000, ebs: 6000, green: remark 46, red: pass}
+schedulers:
+  - port: access
+    rate: 1Gbit
+    subports: {count: 2}
+    profiles: [{name: gold, rate: 80Mbit, burst: 9000, weights: [4, 3, 2, 1]}]
+    classes: {dscp: {0: 3.2}, qfi: {9: 1}}
+paths:
+  - {name: upf, local: 10.0.0.1, peer: 10.0.0.2, dscp: 10}
+subscribers:
+  - {name: home, count: 3, port: access, encap: qinq-pppoe, pppoe_session: 7, mac: 02:00:00:00:00:01, s_tag: 100, c_tag: 5,
+     ipv4: 10.1.0.1, ipv6: "2001:db8:9::/64", path: upf, teid_uplink: 0x1000, teid_downlink: 0x2000,
+     qfi: 9, qfi_downlink: 5, uplink_policer: two, downlink_policer: one, downlink_gate: closed, mru: 1400,
+     scheduler: {subport: round-robin}}
+`
+
+func compile(t testing.TB, text string) State {
+	t.Helper()
+	cfg, err := config.Parse("x.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := Compile(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+func find(t *testing.T, s State, kind uint32, name string) []byte {
+	t.Helper()
+	for i := range s {
+		if s[i].Kind == kind && s[i].Name() == name {
+			if s[i].Digest != api.DigestOf(s[i].Body) {
+				t.Errorf("%s: digest", name)
+			}
+			return s[i].Body
+		}
+	}
+	t.Fatalf("no object %d %q", kind, name)
+	return nil
+}
+
+func decoded[T api.Message](t *testing.T, body []byte) (T, []byte) {
+	t.Helper()
+	var v T
+	rest, err := api.Decode(body, &v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, rest
+}
+
+func equal(t *testing.T, got, want any) {
+	t.Helper()
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// The bytes of a whole session, as the data plane reads them: one long line of hex per part, written out by hand from
+// the header's offsets.
+func TestSessionBytes(t *testing.T) {
+	body := find(t, compile(t, text), api.KindSession, "home-00002")
+	name := func(s string) string { return hex.EncodeToString([]byte(s)) + strings.Repeat("00", 32-len(s)) }
+	seid := make([]byte, 8)
+	for i := range seid {
+		seid[i] = byte(api.DigestOf([]byte("home-00002")) >> (8 * i))
+	}
+	ip4 := func(last string) string { return "042000000a01" + last + strings.Repeat("00", 12) }
+	zero := func(n int) string { return strings.Repeat("00", n) }
+	want := strings.Join([]string{
+		hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00", "a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
+		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
+		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
+		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000", "00000000" /* association */, zero(4),
+		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR, QFIs, QERs, URRs
+		"64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
+		"01000000", zero(12), zero(16),
+		"64000000", "0200", "01", "01", "0600", "ff", "01", "00", zero(3), "01200000", "042000000a000001" + zero(12), zero(4), "02000000", zero(8),
+		"02000000", zero(12), zero(16),
+		// FARs: id, action, destination, outer header, DSCP, TEID, port, instance, PDU type, path, end marker, buffering, more
+		"01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"), zero(16),
+		"02000000", "02", "00", "02", "ff", "00000000", "0000", "ff", "00", zero(32), zero(16),
+		// QERs: id, gates, QFI, share, policers, padding
+		"01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32), zero(4),
+		"02000000", "00", "01", "05", "00", "00000000", zero(32), name("one"), zero(4),
+	}, "")
+	if got := hex.EncodeToString(body); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	s := compile(t, text)
+	for i := 1; i < len(s); i++ {
+		if s[i].Kind < s[i-1].Kind {
+			t.Fatalf("kind %d after %d", s[i].Kind, s[i-1].Kind)
+		}
+	}
+	port, _ := decoded[api.Port](t, find(t, s, api.KindPort, "access"))
+	equal(t, []any{api.CString(port.Driver[:]), api.CString(port.Devargs[:]), port.Role, port.MTU, port.MAC},
+		[]any{"net_af_packet", "iface=veth0", api.RoleAccess, 1500, [6]byte{2, 0, 0, 0, 0xaa, 1}})
+	port, _ = decoded[api.Port](t, find(t, s, api.KindPort, "core"))
+	equal(t, []any{port.Role, api.CString(port.Xconnect[:])}, []any{api.RoleCore, "access"})
+	engine, _ := decoded[api.Engine](t, find(t, s, api.KindEngine, "engine"))
+	equal(t, []any{engine.Workers, engine.CPU[0], engine.CPU[15], engine.Flags}, []any{2, -1, -1, api.EngineDropUEGTPU})
+	face, _ := decoded[api.Interface](t, find(t, s, api.KindInterface, "n3"))
+	equal(t, []any{face.OuterVLAN, face.Count, face.Address[0].Netip(), face.Address[1].Netip()},
+		[]any{7, 2, "10.0.0.1/24", "2001:db8::1/64"})
+	route, _ := decoded[api.Route](t, find(t, s, api.KindRoute, "0.0.0.0/0"))
+	equal(t, []any{route.Prefix.Netip(), route.Via.String(), api.CString(route.Interface[:])}, []any{"0.0.0.0/0", "10.0.0.9", "n3"})
+	neighbour, _ := decoded[api.Neighbour](t, find(t, s, api.KindNeighbour, "n3|10.0.0.9"))
+	equal(t, []any{neighbour.Address.String(), neighbour.MAC}, []any{"10.0.0.9", [6]byte{2, 0, 0, 0, 0, 9}})
+	two, _ := decoded[api.Policer](t, find(t, s, api.KindPolicer, "two"))
+	equal(t, two, api.Policer{Type: api.MeterTRTCM, CIR: 1e6, CBS: 64000, PIR: 2e6, PBS: 20000,
+		Action: [3]byte{api.ColourActionPass, api.ColourActionRemark, api.ColourActionDrop}, DSCP: [3]byte{0, 10, 0}})
+	one, _ := decoded[api.Policer](t, find(t, s, api.KindPolicer, "one"))
+	equal(t, one, api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 5000, PBS: 6000,
+		Action: [3]byte{api.ColourActionRemark, api.ColourActionPass, api.ColourActionPass}, DSCP: [3]byte{46, 0, 0}})
+	path, _ := decoded[api.Path](t, find(t, s, api.KindPath, "upf"))
+	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP}, []any{"10.0.0.1", "10.0.0.2", 64, 10})
+}
+
+const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5}, rates: {events: 4}, buffering_time: 3}
+ports:
+  - {name: p0, driver: synth, role: core}
+interfaces:
+  - {name: n3, port: p0, addresses: [10.1.0.1/24, "2001:db8::1/64"]}
+  - {name: n6, port: p0, outer_vlan: 6, addresses: [10.2.0.1/24]}
+paths:
+  - {name: x, local: 10.2.0.1, peer: 10.2.0.9}
+instances:
+  - {name: access, interfaces: [n3], endpoints: [10.1.0.1, "2001:db8::1"], pin_peer: true, udp_port: 9000}
+  - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/16, "2001:db8:1::/48"], ue_to_ue: drop}
+pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
+`
+
+func TestInstances(t *testing.T) {
+	s := compile(t, mobile)
+	engine, _ := decoded[api.Engine](t, find(t, s, api.KindEngine, "engine"))
+	equal(t, []any{engine.MaxRules, engine.MaxURRs, engine.MaxQERs, engine.MaxBuffered, engine.MaxEvents, engine.EventRate, engine.BufferSeconds},
+		[]any{9, 8, 7, 6, 5, 4, 3})
+	in, rest := decoded[api.Instance](t, find(t, s, api.KindInstance, "access"))
+	equal(t, []any{in.Lookup, in.Flags, in.Interfaces, in.Endpoints, in.Pools, in.UDPPort, len(rest)},
+		[]any{api.LookupNone, api.InstancePinPeer, 1, 2, 0, 9000, 0})
+	equal(t, []any{api.CString(in.Interface[0][:]), in.Endpoint[0].String(), in.Endpoint[1].String(), in.Endpoint[2].Family},
+		[]any{"n3", "10.1.0.1", "2001:db8::1", 0})
+	in, _ = decoded[api.Instance](t, find(t, s, api.KindInstance, "internet"))
+	equal(t, []any{in.Lookup, in.Flags, in.Endpoints, in.Pools, in.Pool[0].Netip(), in.Pool[1].Netip()},
+		[]any{api.LookupDestination, api.InstanceNoUEToUE, 0, 2, "10.45.0.0/16", "2001:db8:1::/48"})
+	order := []uint32{}
+	for i := range s {
+		if s[i].Kind == api.KindInstance || s[i].Kind == api.KindPath {
+			order = append(order, s[i].Kind)
+		}
+	}
+	equal(t, order, []uint32{api.KindInstance, api.KindInstance, api.KindPath})
+}
+
+func TestACLs(t *testing.T) {
+	s := compile(t, text)
+	head, rest := decoded[api.ACL](t, find(t, s, api.KindACL, "uplink"))
+	rules, err := api.DecodeAll[api.ACLRule](rest)
+	if err != nil || head.DefaultAction != api.ActionPermit || head.Count != 2 || len(rules) != 2 {
+		t.Fatal(head, rules, err)
+	}
+	r := rules[0]
+	equal(t, []any{r.Source.Netip(), r.Destination.Family, r.SourcePort, r.DestinationPort, r.Protocol, r.ProtocolMask, r.Action},
+		[]any{"10.1.0.0/16", 0, [2]uint16{0, 65535}, [2]uint16{80, 90}, 6, 0xff, api.ActionDeny})
+	if rules[0].Priority <= rules[1].Priority || rules[1].ProtocolMask != 0 || rules[1].Action != api.ActionPermit {
+		t.Errorf("%+v", rules)
+	}
+	head, rest = decoded[api.ACL](t, find(t, s, api.KindACL, "downlink"))
+	rules, err = api.DecodeAll[api.ACLRule](rest)
+	if err != nil || head.DefaultAction != api.ActionDeny || head.Count != 6 || len(rules) != 6 {
+		t.Fatal(head, rules, err)
+	}
+	equal(t, []any{rules[2].Destination.String(), rules[3].Destination.Netip(), rules[2].Source.Family},
+		[]any{"10.1.0.2", "2001:db8:9:1::/64", 0})
+}
+
+func TestScheduler(t *testing.T) {
+	s, _ := decoded[api.Scheduler](t, find(t, compile(t, text), api.KindScheduler, "access"))
+	equal(t, []any{s.Engine, s.Subports, s.Profiles, s.Rate, s.FrameOverhead, s.QueueSize},
+		[]any{api.SchedulerEngineHQOS, 2, 1, 125000000, 24, [4]uint32{64, 64, 64, 64}})
+	equal(t, s.Subport[1], api.Subport{Rate: 62500000, Burst: 625000,
+		ClassRate: [4]uint64{62500000, 62500000, 62500000, 62500000}, Pipes: 16, Worker: 1})
+	equal(t, []any{s.Profile[0].Rate, s.Profile[0].Burst, s.Profile[0].ClassRate[3], s.Profile[0].Weight},
+		[]any{10000000, 9000, 10000000, [4]byte{4, 3, 2, 1}})
+	equal(t, []any{s.DSCPClass[46], s.DSCPClass[34], s.DSCPClass[26], s.DSCPClass[10], s.DSCPClass[8], s.DSCPClass[0], s.DSCPClass[1]},
+		[]any{0, 1 << 2, 2 << 2, 3<<2 | 1, 3<<2 | 3, 3<<2 | 2, 3 << 2})
+	equal(t, []any{s.QFIClass[9], s.QFIClass[5]}, []any{1 << 2, 0xff})
+}
+
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no examples", err)
+	}
+	for _, f := range files {
+		cfg, err := config.Load(f)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := Compile(cfg); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
+// An object that the configuration did not change keeps its digest when others come and go.
+func TestUnrelatedChangeKeepsObjects(t *testing.T) {
+	before := compile(t, text)
+	after := compile(t, strings.Replace(text, "count: 3", "count: 4", 1))
+	puts, deletes := Diff(digests(before), after)
+	names := []string{}
+	for i := range puts {
+		names = append(names, puts[i].Name())
+	}
+	equal(t, names, []string{"downlink", "home-00004"})
+	if len(deletes) != 0 {
+		t.Errorf("%d deletes", len(deletes))
+	}
+}
+
+func digests(s State) []api.Digest {
+	var out []api.Digest
+	for i := range s {
+		out = append(out, api.Digest{Kind: s[i].Kind, Key: s[i].Key, Length: uint32(len(s[i].Body)), Digest: s[i].Digest})
+	}
+	return out
+}
+
+func randomState(r *rand.Rand) State {
+	var s State
+	for kind := uint32(1); kind < api.KindCount; kind++ {
+		for n := range 4 {
+			if r.Intn(2) == 0 {
+				continue
+			}
+			body := bytes.Repeat([]byte{byte(r.Intn(3))}, 1+r.Intn(2))
+			if err := s.Add(kind, fmt.Sprint("k", n), body); err != nil {
+				panic(err)
+			}
+		}
+	}
+	return s
+}
+
+// Whatever is held: applying the difference gives what is wanted, and nothing equal is sent again.
+func TestDiffProperty(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	for range 2000 {
+		have, want := randomState(r), randomState(r)
+		held := digests(have)
+		r.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
+		puts, deletes := Diff(held, want)
+		model := map[objectID]Object{}
+		for _, o := range have {
+			model[objectID{o.Kind, o.Key}] = o
+		}
+		for _, o := range puts {
+			if old, ok := model[objectID{o.Kind, o.Key}]; ok && bytes.Equal(old.Body, o.Body) {
+				t.Fatal("an equal object was sent")
+			}
+			model[objectID{o.Kind, o.Key}] = o
+		}
+		for _, o := range deletes {
+			if _, ok := model[objectID{o.Kind, o.Key}]; !ok {
+				t.Fatal("what is not held was deleted")
+			}
+			delete(model, objectID{o.Kind, o.Key})
+		}
+		if len(model) != len(want) {
+			t.Fatalf("%d objects, want %d", len(model), len(want))
+		}
+		for _, o := range want {
+			if !bytes.Equal(model[objectID{o.Kind, o.Key}].Body, o.Body) {
+				t.Fatal("wrong body")
+			}
+		}
+		if !slices.IsSortedFunc(puts, func(a, b Object) int { return int(a.Kind) - int(b.Kind) }) ||
+			!slices.IsSortedFunc(deletes, func(a, b Object) int { return int(b.Kind) - int(a.Kind) }) {
+			t.Fatal("order of kinds")
+		}
+		if puts, deletes := Diff(digests(want), want); len(puts)+len(deletes) != 0 {
+			t.Fatal("a state differs from itself")
+		}
+	}
+}
+
+func large() string {
+	s := strings.Replace(text, "count: 3", "count: 65535", 1)
+	s = strings.Replace(s, `ipv6: "2001:db8:9::/64", `, "", 1)
+	return strings.Replace(s, "ipv4: 10.1.0.1", "ipv4: 10.16.0.1", 1)
+}
+
+func Test64K(t *testing.T) {
+	var s State
+	cputest.Bound(t, 10*time.Second, "compilation", func() { s = compile(t, large()) }) // the benchmark has the figure
+	cputest.Bound(t, 10*time.Second, "comparison", func() {
+		if puts, deletes := Diff(digests(s), s); len(puts)+len(deletes) != 0 {
+			t.Error("a state differs from itself")
+		}
+	})
+	both := strings.Replace(large(), "mru: 1400", `mru: 1400, ipv6: "2001:db8:9::/64"`, 1)
+	_, err := config.Parse("x", []byte(both))
+	if want := "x:17: firewall.downlink: 131070 rules with those per subscriber; at most 65536"; err == nil || err.Error() != want {
+		t.Errorf("the allowlist of 64 K homes with two stacks: %v", err)
+	}
+}
+
+func BenchmarkParse64K(b *testing.B) {
+	data := []byte(large())
+	for b.Loop() {
+		if _, err := config.Parse("x.yaml", data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCompile64K(b *testing.B) {
+	cfg, err := config.Parse("x.yaml", []byte(large()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := Compile(cfg); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

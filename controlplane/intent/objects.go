@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intent
+
+import (
+	"fmt"
+	"net/netip"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+)
+
+func flag(on bool, bit uint32) uint32 {
+	if on {
+		return bit
+	}
+	return 0
+}
+
+func (c *compiler) engine() {
+	e := &c.Engine
+	body := api.Engine{
+		Workers: e.Workers, PacketBuffers: e.PacketBuffers, BufferSize: e.BufferSize,
+		MaxSessions: e.Limits.Sessions, MaxFlows: e.Limits.Flows,
+		MaxHeld: c.Buffers.Neighbour, MaxFragments: c.Buffers.Fragments, MaxScheduled: c.Buffers.Scheduled,
+		MaxHandedOver: c.Buffers.HandedOver, MaxPunted: c.Buffers.Punted,
+		ICMPErrorRate: e.Rates.ICMPErrors, ErrorIndicationRate: e.Rates.ErrorIndications,
+		EchoRate: e.Rates.Echo, PuntRate: e.Rates.Punt,
+		MaxNeighbours: e.Limits.Neighbours, MaxUnresolved: e.Limits.Unresolved, SolicitationRate: e.Rates.Solicitations,
+		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
+		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
+		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
+	}
+	for i := range body.CPU {
+		body.CPU[i] = -1
+		if i < len(e.CPUs) {
+			body.CPU[i] = int32(e.CPUs[i])
+		}
+	}
+	c.put(api.KindEngine, "engine", api.Encode(&body))
+}
+
+func (c *compiler) ports() {
+	for i := range c.Ports {
+		p := &c.Ports[i]
+		body := api.Port{
+			Role: api.RoleAccess, MTU: p.MTU, Queues: p.Queues, QueueSize: p.QueueSize, MAC: p.MAC,
+			Promiscuous: byte(flag(p.Promiscuous, 1)),
+		}
+		if p.Role == "core" {
+			body.Role = api.RoleCore
+		}
+		c.text(body.Driver[:], p.Driver)
+		c.text(body.Devargs[:], p.DevArgs())
+		c.text(body.Xconnect[:], string(p.Xconnect))
+		for n, m := range p.Bond.Members {
+			c.text(body.Member[n].Driver[:], m.Driver)
+			c.text(body.Member[n].Devargs[:], config.DevArgs(m.Driver, m.Device, m.Args))
+			body.Members++
+		}
+		c.put(api.KindPort, string(p.Name), api.Encode(&body))
+	}
+}
+
+func (c *compiler) interfaces() {
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		body := api.Interface{OuterVLAN: f.OuterVLAN, InnerVLAN: f.InnerVLAN, Count: uint32(len(f.Addresses))}
+		c.text(body.Port[:], string(f.Port))
+		for n, a := range f.Addresses {
+			if n < len(body.Address) {
+				body.Address[n] = api.FromPrefix(a.Prefix)
+			}
+		}
+		c.put(api.KindInterface, string(f.Name), api.Encode(&body))
+	}
+}
+
+func (c *compiler) routes() {
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Via: api.FromAddr(r.Via.Addr)}
+		c.text(body.Interface[:], string(r.Interface))
+		c.putShort(api.KindRoute, r.Prefix.String(), api.Encode(&body))
+	}
+}
+
+func (c *compiler) neighbours() {
+	for i := range c.Neighbours {
+		n := &c.Neighbours[i]
+		body := api.Neighbour{Address: api.FromAddr(n.Address.Addr), MAC: n.MAC}
+		c.text(body.Interface[:], string(n.Interface))
+		c.putShort(api.KindNeighbour, string(n.Interface)+"|"+n.Address.String(), api.Encode(&body))
+	}
+}
+
+// putShort is put for objects whose natural name may be too long for a key.
+func (c *compiler) putShort(kind uint32, name string, body []byte) {
+	if err := c.state.add(kind, api.ShortKey(name), body); err != nil && c.err == nil {
+		c.err = err
+	}
+}
+
+func action(word string) byte {
+	if word == "permit" {
+		return api.ActionPermit
+	}
+	return api.ActionDeny
+}
+
+func ports(r config.PortRange) [2]uint16 {
+	if r.Any() {
+		return [2]uint16{0, 65535}
+	}
+	return [2]uint16{r.Low, r.High}
+}
+
+// acl: rules as given have falling priorities from the top, so that the first match wins; the subscribers' own rules
+// come below them, all alike (they do not overlap).
+func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
+	count := len(set.Rules)
+	if set.PerSubscriber {
+		for i := range c.Homes {
+			count += int(flag(c.Homes[i].IPv4.IsValid(), 1) + flag(c.Homes[i].IPv6.IsValid(), 1))
+		}
+	}
+	if size := api.SizeofACL + count*api.SizeofACLRule; size > api.MaxBody-api.SizeofObjectHead {
+		if c.err == nil {
+			c.err = fmt.Errorf("firewall.%s: %d rules are more than one message holds (%d)", name, count,
+				(api.MaxBody-api.SizeofObjectHead-api.SizeofACL)/api.SizeofACLRule)
+		}
+		return
+	}
+	head := api.ACL{DefaultAction: uint32(action(set.Default)), Count: uint32(count)}
+	body := make([]byte, 0, api.SizeofACL+count*api.SizeofACLRule)
+	body = api.Append(body, &head)
+	for i := range set.Rules {
+		r := &set.Rules[i]
+		rule := api.ACLRule{
+			Source: api.FromPrefix(r.Source.Prefix), Destination: api.FromPrefix(r.Destination.Prefix),
+			SourcePort: ports(r.SourcePort), DestinationPort: ports(r.DestinationPort),
+			Protocol: r.Protocol.Number, Action: action(r.Action), Priority: uint32(len(set.Rules) - i + 1),
+		}
+		if !r.Protocol.Any() {
+			rule.ProtocolMask = 0xff
+		}
+		body = api.Append(body, &rule)
+	}
+	if set.PerSubscriber {
+		for i := range c.Homes {
+			body = appendOwn(body, &c.Homes[i], uplink)
+		}
+	}
+	c.put(api.KindACL, name, body)
+}
+
+// appendOwn permits a subscriber's own addresses.
+func appendOwn(body []byte, h *config.Home, uplink bool) []byte {
+	rule := api.ACLRule{SourcePort: [2]uint16{0, 65535}, DestinationPort: [2]uint16{0, 65535},
+		Action: api.ActionPermit, Priority: 1}
+	own := &rule.Destination
+	if uplink {
+		own = &rule.Source
+	}
+	if h.IPv4.IsValid() {
+		*own = api.FromAddr(h.IPv4)
+		body = api.Append(body, &rule)
+	}
+	if h.IPv6.IsValid() {
+		*own = api.FromPrefix(h.IPv6)
+		body = api.Append(body, &rule)
+	}
+	return body
+}
+
+func colourAction(a config.ColourAction) byte {
+	switch a.Verb {
+	case "drop":
+		return api.ColourActionDrop
+	case "remark":
+		return api.ColourActionRemark
+	}
+	return api.ColourActionPass
+}
+
+func (c *compiler) policers() {
+	for i := range c.Policers {
+		p := &c.Policers[i]
+		body := api.Policer{Type: api.MeterSRTCM, CIR: p.CIR.Bytes(), CBS: p.CBS.Bytes(p.CIR), PBS: p.EBS.Bytes(p.CIR)}
+		if p.Type == "trtcm" {
+			body.Type, body.PIR, body.PBS = api.MeterTRTCM, p.PIR.Bytes(), p.PBS.Bytes(p.PIR)
+		}
+		for n, a := range []config.ColourAction{p.Green, p.Yellow, p.Red} {
+			body.Action[n], body.DSCP[n] = colourAction(a), a.DSCP
+		}
+		c.put(api.KindPolicer, string(p.Name), api.Encode(&body))
+	}
+}
+
+func (c *compiler) paths() {
+	for i := range c.Paths {
+		p := &c.Paths[i]
+		body := api.Path{Local: api.FromAddr(p.Local.Addr), Peer: api.FromAddr(p.Peer.Addr),
+			SourcePort: p.SourcePort, DSCP: p.DSCP, TTL: p.TTL, EchoInterval: p.EchoInterval}
+		c.put(api.KindPath, string(p.Name), api.Encode(&body))
+	}
+}
+
+// defaultClass is the traffic class and queue of a DSCP that the configuration does not name (RFC 4594's order).
+func defaultClass(dscp int) config.Class {
+	switch {
+	case dscp == 46 || dscp == 44 || dscp == 40 || dscp == 48 || dscp == 56: // EF, VOICE-ADMIT, CS5 to CS7
+		return config.Class{Class: 0}
+	case dscp == 32 || dscp == 34 || dscp == 36 || dscp == 38: // CS4, AF4x
+		return config.Class{Class: 1}
+	case dscp >= 16 && dscp <= 30 && dscp%2 == 0: // CS2, AF2x, CS3, AF3x
+		return config.Class{Class: 2}
+	case dscp == 10 || dscp == 12 || dscp == 14: // AF1x
+		return config.Class{Class: 3, Queue: 1}
+	case dscp == 8: // CS1: lower effort
+		return config.Class{Class: 3, Queue: 3}
+	}
+	return config.Class{Class: 3, Queue: 0}
+}
+
+func (c *compiler) schedulers() {
+	for i := range c.Schedulers {
+		s := &c.Schedulers[i]
+		body := api.Scheduler{
+			Engine: api.SchedulerEngineRTE, Rate: s.Rate.Bytes(), FrameOverhead: s.FrameOverhead,
+			QueueSize: s.QueueSize, Subports: uint32(len(s.Groups)), Profiles: uint32(len(s.Profiles)),
+		}
+		if s.Engine == "hqos" {
+			body.Engine = api.SchedulerEngineHQOS
+		}
+		for n := range body.DSCPClass {
+			class, ok := s.Classes.DSCP[uint8(n)]
+			if !ok {
+				class = defaultClass(n)
+			}
+			body.DSCPClass[n] = class.Class<<2 | class.Queue
+			body.QFIClass[n] = 0xff
+			if class, ok := s.Classes.QFI[uint8(n)]; ok {
+				body.QFIClass[n] = class.Class<<2 | class.Queue
+			}
+		}
+		for n := range min(len(s.Groups), len(body.Subport)) {
+			g, to := &s.Groups[n], &body.Subport[n]
+			to.Rate, to.Burst, to.Pipes, to.Worker = g.Rate.Bytes(), g.Burst.Bytes(g.Rate), g.Pipes, uint32(g.Worker)
+			for t, rate := range g.ClassRates {
+				to.ClassRate[t] = rate.Bytes()
+			}
+		}
+		for n := range min(len(s.Profiles), len(body.Profile)) {
+			p, to := &s.Profiles[n], &body.Profile[n]
+			c.text(to.Name[:], string(p.Name))
+			to.Rate, to.Burst, to.Weight = p.Rate.Bytes(), p.Burst.Bytes(p.Rate), p.Weights
+			for t, rate := range p.ClassRates {
+				to.ClassRate[t] = rate.Bytes()
+			}
+		}
+		c.put(api.KindScheduler, string(s.Port), api.Encode(&body))
+	}
+}
+
+// Rules of every session that comes from the file. Numbers are the session's own.
+const (
+	uplinkRule   = 1
+	downlinkRule = 2
+	precedence   = 100 // leaves room on both sides for rules that a policy adds
+	noInstance   = 0xff
+)
+
+// sessions: a subscriber is one session with an uplink rule (from its traffic endpoint into the GTP-U path) and a
+// downlink rule (from our F-TEID back to the endpoint), as TS 23.316 has it for a wireline access gateway.
+func (c *compiler) sessions() {
+	locals := make(map[config.Name]netip.Addr, len(c.Paths))
+	for i := range c.Paths {
+		locals[c.Paths[i].Name] = c.Paths[i].Local.Addr
+	}
+	const size = api.SizeofSession + 2*(api.SizeofPDR+api.SizeofFAR+api.SizeofQER)
+	for i := range c.Homes {
+		h := &c.Homes[i]
+		local := api.FromAddr(locals[h.From.Path])
+		body := c.appendSession(make([]byte, 0, size), h)
+		body = appendPDRs(body, h, local)
+		body = c.appendFARs(body, h)
+		body = c.appendQERs(body, h)
+		c.put(api.KindSession, h.Name, body)
+	}
+}
+
+func (c *compiler) appendSession(body []byte, h *config.Home) []byte {
+	s := api.Session{
+		SEID: api.DigestOf([]byte(h.Name)), Worker: h.Worker, Encap: api.EncapQinQ, OuterTPID: h.From.TPID,
+		STag: h.STag, CTag: h.CTag, PPPoESession: h.PPPoESession, MAC: h.MAC, MRU: h.From.MRU,
+		UEIP4: api.FromAddr(h.IPv4), UEIP6: api.FromPrefix(h.IPv6), Subport: h.Subport, Pipe: h.Pipe,
+		PDRs: 2, FARs: 2, QERs: 2,
+	}
+	if h.PPPoESession != 0 {
+		s.Encap = api.EncapQinQPPPoE
+	}
+	c.text(s.Port[:], string(h.From.Port))
+	c.text(s.PipeProfile[:], string(h.Profile))
+	return api.Append(body, &s)
+}
+
+func appendPDRs(body []byte, h *config.Home, local api.Address) []byte {
+	up := api.PDR{Precedence: precedence, ID: uplinkRule, Source: api.SourceFromAccess,
+		Match: api.PDREndpoint | api.PDRUEIP, OuterHeaderRemoval: 1, Instance: noInstance, QERs: 1,
+		FAR: uplinkRule, QER: [api.PDRQERs]uint32{uplinkRule}}
+	down := api.PDR{Precedence: precedence, ID: downlinkRule, Source: api.SourceFromCore,
+		Match: api.PDRFTEID | api.PDRUEIP, TEID: h.TEIDDownlink, Local: local, OuterHeaderRemoval: 1,
+		Instance: noInstance, QERs: 1, FAR: downlinkRule, QER: [api.PDRQERs]uint32{downlinkRule}}
+	return api.Append(api.Append(body, &up), &down)
+}
+
+func (c *compiler) appendFARs(body []byte, h *config.Home) []byte {
+	up := api.FAR{ID: uplinkRule, Action: api.FARForward, Destination: api.SourceFromCore, Outer: api.OuterGTPU,
+		DSCP: 0xff, TEID: h.TEIDUplink, Instance: noInstance, PDUType: api.PDUTypeUL}
+	if h.From.Has("dscp") {
+		up.DSCP = h.From.DSCP
+	}
+	c.text(up.Path[:], string(h.From.Path))
+	down := api.FAR{ID: downlinkRule, Action: api.FARForward, Destination: api.SourceFromAccess,
+		Outer: api.OuterEndpoint, DSCP: 0xff, Instance: noInstance}
+	return api.Append(api.Append(body, &up), &down)
+}
+
+func (c *compiler) appendQERs(body []byte, h *config.Home) []byte {
+	s := h.From
+	up := api.QER{ID: uplinkRule, QFI: s.QFI}
+	down := api.QER{ID: downlinkRule, QFI: s.QFI}
+	if s.Has("qfi_uplink") {
+		up.QFI = s.QFIUplink
+	}
+	if s.Has("qfi_downlink") {
+		down.QFI = s.QFIDownlink
+	}
+	up.GateUplink = byte(flag(s.UplinkGate == "closed", 1))
+	down.GateDownlink = byte(flag(s.DownlinkGate == "closed", 1))
+	c.text(up.UplinkPolicer[:], string(s.UplinkPolicer))
+	c.text(down.DownlinkPolicer[:], string(s.DownlinkPolicer))
+	return api.Append(api.Append(body, &up), &down)
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics exports the data plane's counters to Prometheus. No label grows with the number of subscribers.
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"isthmus/api"
+	"isthmus/controlplane/view"
+)
+
+// Snapshot is the figures of one moment. Up is false, and the rest empty, while the data plane is away.
+type Snapshot struct {
+	Up        bool
+	Build     string // version of the data plane
+	Ports     []api.PortRow
+	Nodes     []api.NodeRow
+	Drops     []api.DropRow
+	Punts     []api.DropRow
+	Workers   []api.WorkerRow
+	Totals    []api.TotalRow
+	Holders   []api.HolderRow
+	Instances []api.InstanceRow
+	Events    []api.EventRow
+	Refused   []Count // connections that the control plane's own listeners turned away
+	PFCP      *PFCP   // nil: there is no PFCP; the data plane may be away and this be here
+}
+
+// Source returns a recent snapshot; it is expected to bound how often it asks the data plane.
+type Source func(ctx context.Context) *Snapshot
+
+// family is one metric whose samples come from rows of type R.
+type family[R any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*R) float64
+}
+
+func counter[R any](name, help string, labels []string, value func(*R) uint64) family[R] {
+	return family[R]{
+		prometheus.NewDesc("isthmus_"+name, help, labels, nil), prometheus.CounterValue,
+		func(r *R) float64 { return float64(value(r)) },
+	}
+}
+
+func gauge[R any](name, help string, labels []string, value func(*R) uint64) family[R] {
+	f := counter(name, help, labels, value)
+	f.kind = prometheus.GaugeValue
+	return f
+}
+
+func emit[R any](ch chan<- prometheus.Metric, families []family[R], rows []R, labels func(*R) []string) {
+	for i := range rows {
+		l := labels(&rows[i])
+		for _, f := range families {
+			ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&rows[i]), l...)
+		}
+	}
+}
+
+func describe[R any](ch chan<- *prometheus.Desc, families []family[R]) {
+	for _, f := range families {
+		ch <- f.desc
+	}
+}
+
+var (
+	byPort   = []string{"port"}
+	byReason = []string{"reason"}
+	byNode   = []string{"node", "worker"}
+	byWorker = []string{"worker"}
+	byHolder = []string{"holder"}
+)
+
+var ports = []family[api.PortRow]{
+	counter("port_receive_packets_total", "Packets received by the port.", byPort, func(r *api.PortRow) uint64 { return r.RxPackets }),
+	counter("port_receive_bytes_total", "Bytes received by the port.", byPort, func(r *api.PortRow) uint64 { return r.RxBytes }),
+	counter("port_transmit_packets_total", "Packets sent by the port.", byPort, func(r *api.PortRow) uint64 { return r.TxPackets }),
+	counter("port_transmit_bytes_total", "Bytes sent by the port.", byPort, func(r *api.PortRow) uint64 { return r.TxBytes }),
+	counter("port_receive_missed_total", "Packets that the device lost because its queue was full.", byPort, func(r *api.PortRow) uint64 { return r.RxMissed }),
+	counter("port_receive_no_buffer_total", "Packets that the device lost because no buffer was free.", byPort, func(r *api.PortRow) uint64 { return r.RxNoBuffer }),
+	counter("port_transmit_dropped_total", "Packets that the device did not take.", byPort, func(r *api.PortRow) uint64 { return r.TxDropped }),
+	gauge("port_up", "1 when the link is up.", byPort, func(r *api.PortRow) uint64 { return uint64(r.Up) }),
+}
+
+var nodes = []family[api.NodeRow]{
+	counter("node_packets_total", "Packets that went through the node.", byNode, func(r *api.NodeRow) uint64 { return r.Packets }),
+	counter("node_calls_total", "Times that the node ran.", byNode, func(r *api.NodeRow) uint64 { return r.Calls }),
+	counter("node_ticks_total", "TSC ticks spent in the node.", byNode, func(r *api.NodeRow) uint64 { return r.Ticks }),
+}
+
+var drops = []family[api.DropRow]{
+	counter("dropped_packets_total", "Dropped packets.", byReason, func(r *api.DropRow) uint64 { return r.Packets }),
+}
+
+var punts = []family[api.DropRow]{
+	counter("punted_packets_total", "Packets given to the host path.", byReason, func(r *api.DropRow) uint64 { return r.Packets }),
+}
+
+var workers = []family[api.WorkerRow]{
+	counter("worker_walks_total", "Walks of the graph.", byWorker, func(r *api.WorkerRow) uint64 { return r.Walks }),
+	counter("worker_busy_ticks_total", "TSC ticks of walks that found packets.", byWorker, func(r *api.WorkerRow) uint64 { return r.BusyTicks }),
+	counter("worker_idle_ticks_total", "TSC ticks of walks that found none.", byWorker, func(r *api.WorkerRow) uint64 { return r.IdleTicks }),
+	counter("worker_packets_total", "Packets that the worker received.", byWorker, func(r *api.WorkerRow) uint64 { return r.Packets }),
+	counter("worker_handed_over_total", "Packets handed to another worker.", byWorker, func(r *api.WorkerRow) uint64 { return r.HandedOver }),
+	counter("worker_flow_inserts_total", "Flows inserted.", byWorker, func(r *api.WorkerRow) uint64 { return r.FlowInserts }),
+	counter("worker_flow_evictions_total", "Flows evicted.", byWorker, func(r *api.WorkerRow) uint64 { return r.FlowEvictions }),
+	counter("worker_stalls_total", "Walks of more than 10 ms, pauses of the machine among them.", byWorker, func(r *api.WorkerRow) uint64 { return r.Stalls }),
+	gauge("worker_flows", "Flows held.", byWorker, func(r *api.WorkerRow) uint64 { return r.Flows }),
+	gauge("worker_sessions", "Sessions that the worker owns.", byWorker, func(r *api.WorkerRow) uint64 { return r.Sessions }),
+}
+
+var totals = []family[api.TotalRow]{
+	counter("packets_in_total", "Packets received.", nil, func(r *api.TotalRow) uint64 { return r.In }),
+	counter("packets_out_total", "Packets sent.", nil, func(r *api.TotalRow) uint64 { return r.Out }),
+	counter("packets_originated_total", "Packets made here.", nil, func(r *api.TotalRow) uint64 { return r.Originated }),
+	counter("packets_merged_total", "Fragments merged into others by reassembly.", nil, func(r *api.TotalRow) uint64 { return r.Merged }),
+	gauge("packets_held", "Packets held now: scheduler, reassembly, waiting for a neighbour.", nil, func(r *api.TotalRow) uint64 { return r.Held }),
+	gauge("buffers", "Packet buffers.", nil, func(r *api.TotalRow) uint64 { return r.Buffers }),
+	gauge("buffers_free", "Packet buffers that are free.", nil, func(r *api.TotalRow) uint64 { return r.BuffersFree }),
+	gauge("sessions", "Sessions, wireline and mobile.", nil, func(r *api.TotalRow) uint64 { return r.Sessions }),
+	counter("commits_total", "Transactions carried out.", nil, func(r *api.TotalRow) uint64 { return r.Commits }),
+	counter("refused_commits_total", "Transactions refused.", nil, func(r *api.TotalRow) uint64 { return r.RefusedCommits }),
+}
+
+var refused = []family[Count]{
+	counter("refused_connections_total", "Connections to the control plane that were closed at once: too many were open.", []string{"listener"}, byCount),
+}
+
+var holders = []family[api.HolderRow]{
+	gauge("buffers_held", "Packet buffers that one kind of queue holds now.", byHolder, func(r *api.HolderRow) uint64 { return r.Held }),
+	gauge("buffers_held_limit", "Packet buffers that it may hold.", byHolder, func(r *api.HolderRow) uint64 { return r.Limit }),
+}
+
+var (
+	upDesc    = prometheus.NewDesc("isthmus_dataplane_up", "1 while the data plane is connected.", nil, nil)
+	buildDesc = prometheus.NewDesc("isthmus_build_info", "Versions; the value is always 1.", []string{"version", "dataplane"}, nil)
+)
+
+type collector struct {
+	source  Source
+	version string
+}
+
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- upDesc
+	ch <- buildDesc
+	describe(ch, ports)
+	describe(ch, nodes)
+	describe(ch, drops)
+	describe(ch, punts)
+	describe(ch, workers)
+	describe(ch, totals)
+	describe(ch, holders)
+	describe(ch, instances)
+	describe(ch, events)
+	describe(ch, refused)
+	describePFCP(ch)
+}
+
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.source(context.Background())
+	up := 0.0
+	if s.Up {
+		up = 1
+	}
+	ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up)
+	ch <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, c.version, s.Build)
+	reason := func(r *api.DropRow) []string { return []string{api.CString(r.Name[:])} }
+	emit(ch, ports, s.Ports, func(r *api.PortRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, nodes, s.Nodes, func(r *api.NodeRow) []string { return []string{api.CString(r.Name[:]), number(r.Worker)} })
+	emit(ch, drops, s.Drops, reason)
+	emit(ch, punts, s.Punts, reason)
+	emit(ch, workers, s.Workers, func(r *api.WorkerRow) []string { return []string{number(r.Worker)} })
+	emit(ch, totals, s.Totals, func(*api.TotalRow) []string { return nil })
+	emit(ch, holders, s.Holders, func(r *api.HolderRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
+	emit(ch, refused, s.Refused, func(c *Count) []string { return []string{c.Name} })
+	if s.PFCP != nil {
+		emitPFCP(ch, s)
+	}
+}
+
+func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
+
+// Registry returns a registry that holds the collector alone.
+func Registry(source Source, version string) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(&collector{source, version})
+	return r
+}
+
+// Handler serves /metrics.
+func Handler(source Source, version string) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(Registry(source, version), promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	return mux
+}
+
+// Listen opens the metrics address. Counters tell much about a network, and there is no password: an address that other
+// machines can reach must be asked for.
+func Listen(address string, public bool) (net.Listener, error) {
+	a, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("metrics address %q: %w", address, err)
+	}
+	if !public && !a.IP.IsLoopback() {
+		return nil, fmt.Errorf("metrics address %q can be reached from other machines, and nothing protects it: "+
+			"use a loopback address, or allow it with --metrics-public", address)
+	}
+	return net.ListenTCP("tcp", a)
+}

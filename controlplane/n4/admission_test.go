@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"net/netip"
+	"testing"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// setIE is an SMF Set ID, alternativeIE an Alternative SMF IP Address.
+func setIE(name string) []byte {
+	value := []byte{0}
+	for _, l := range splitDots(name) {
+		value = append(append(value, byte(len(l))), l...)
+	}
+	return ie(180, value...)
+}
+
+func alternativeIE(a netip.Addr) []byte { return ie(178, append([]byte{2}, a.AsSlice()...)...) }
+
+// Row A4: a set that the configuration does not give to anybody is its first claimant's, and of those whom a member names among its
+// addresses. A configured peer that names it gets neither it nor its sessions.
+func TestSetMembers(t *testing.T) {
+	a, b, c := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf3", "127.0.0.3:0")
+	given := newSMF(t, "smf4", "127.0.0.4:0")
+	of1 := given.peer()
+	of1.Set = "Set1.Test"
+	h := start(t, quiet(a.peer(), b.peer(), c.peer(), of1), nil, a, b, c, given)
+	a.mustSetUp(setIE("set9.test"), alternativeIE(c.addr.Addr()))
+	given.mustSetUp(setIE("set9.test"))
+	seid, theirs := a.establish(1), given.establish(2)
+	set := func(id string) string { return h.s.Find(id).Set }
+	if set("smf1") != "set9.test" || set("smf4") != "set1.test" {
+		t.Fatalf("sets %q, %q", set("smf1"), set("smf4"))
+	}
+	for i, claim := range []string{"set9.test", "SET9.test", "set1.test", "SeT1.test"} {
+		b.mustSetUp(setIE(claim), alternativeIE(a.addr.Addr()), alternativeIE(given.addr.Addr()))
+		if set("smf2") != "" || h.happened("set-not-admitted") != uint64(i+1) {
+			t.Errorf("%s: set %q, %d refused", claim, set("smf2"), h.happened("set-not-admitted"))
+		}
+		for _, other := range []uint64{seid, theirs} {
+			if r := b.delete(other); r.cause() != pfcp.CauseContextNotFound {
+				t.Errorf("%s: deletion by another peer: cause %d", claim, r.cause())
+			}
+		}
+	}
+	c.mustSetUp(setIE("set9.test"))
+	if set("smf3") != "set9.test" {
+		t.Errorf("set of the member that was named: %q", set("smf3"))
+	}
+	// A member that associates again stays one, whoever the others name.
+	a.mustSetUp(setIE("set9.test"), group(183))
+	if set("smf1") != "set9.test" {
+		t.Errorf("set after associating again: %q", set("smf1"))
+	}
+	if r := c.delete(seid); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("deletion by a member: cause %d", r.cause())
+	}
+}
+
+// What the configuration says of sets counts for associations that the store brings back too.
+func TestSetsAfterARestart(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	h := start(t, quiet(a.peer(), b.peer()), nil, a, b)
+	a.mustSetUp(setIE("set1"))
+	b.mustSetUp(setIE("set2"))
+	h.stop()
+	pb := b.peer()
+	pb.Set = "set1"
+	cfg := quiet(a.peer(), pb)
+	cfg.Listen = h.s.Listening()
+	again := start(t, cfg, h.fake, a, b)
+	if x, y := again.s.Find("smf1").Set, again.s.Find("smf2").Set; x != "" || y != "set1" {
+		t.Errorf("sets %q, %q", x, y)
+	}
+	for id, want := range map[string]string{"smf1": "", "smf2": "set1"} {
+		again.fake.with(func() {
+			if got := again.fake.stored[id].Set; got != want {
+				t.Errorf("%s: stored set %q", id, got)
+			}
+		})
+	}
+}
+
+// Row A2: a failed association, and its sessions, stay with the addresses that it had, unless the configuration gives the node id to
+// another one.
+func TestFailedNodeID(t *testing.T) {
+	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf1", "127.0.0.2:0")
+	moved := newSMF(t, "smf1", "127.0.0.3:0")
+	h := start(t, quiet(Peer{Addr: m.addr}, Peer{Addr: thief.addr}, moved.peer()), nil, m, thief, moved)
+	for _, r := range []*reply{m.setUp(), thief.setUp()} { // smf1 is who the configuration says
+		if r.cause() != pfcp.CauseRejected {
+			t.Errorf("cause %d", r.cause())
+		}
+	}
+	moved.mustSetUp(alternativeIE(m.addr.Addr()))
+	seid := moved.establish(1)
+	h.failPath("smf1")
+	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
+	h.rises("node-id-taken", 1, func() {
+		if r := thief.setUp(group(183)); r.cause() != pfcp.CauseRejected { // with all sessions retained
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	if r := thief.delete(seid); r.cause() != pfcp.CauseNoAssociation {
+		t.Errorf("cause %d", r.cause())
+	}
+	m.mustSetUp(group(183)) // an address that the association named
+	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("cause %d", r.cause())
+	}
+}
+
+// An address is the node id of the peer that has it.
+func TestAddressAsNodeID(t *testing.T) {
+	m, thief := newSMF(t, "127.0.0.1", "127.0.0.1:0"), newSMF(t, "127.0.0.1", "127.0.0.2:0")
+	h := start(t, quiet(Peer{Addr: m.addr}, Peer{Addr: thief.addr}), nil, m, thief)
+	h.rises("node-id-taken", 1, func() {
+		if r := thief.setUp(); r.cause() != pfcp.CauseRejected {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	m.mustSetUp()
+}
+
+// Where any peer may associate, a failed association of an unknown one is anybody's: its address may have changed. One of a
+// configured peer is not.
+func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
+	known, m, moved := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf2", "127.0.0.3:0")
+	cfg := quiet(Peer{Addr: known.addr})
+	cfg.AllowUnknown = true
+	h := start(t, cfg, nil, known, m, moved)
+	for _, f := range []*smf{known, m} {
+		f.mustSetUp()
+		if r := moved.setUp(); f == m && r.cause() != pfcp.CauseRejected {
+			t.Errorf("living: cause %d", r.cause())
+		} else if f == known {
+			moved.ask(message(pfcp.AssociationReleaseRequestType, 0, moved.next(), nodeIE(moved.node)))
+		}
+		h.failPath(f.node)
+		wait(t, func() bool { return h.s.index.Load().byID[f.node].failed() }, "path failure")
+	}
+	moved.mustSetUp()
+	moved.node = "smf1"
+	if r := moved.setUp(); r.cause() != pfcp.CauseRejected {
+		t.Errorf("of a configured peer: cause %d", r.cause())
+	}
+}
+
+// The same holds for who answers our own set-up request.
+func TestDialledNodeID(t *testing.T) {
+	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	h := start(t, quiet(m.peer(), Peer{Addr: thief.addr, Connect: true}), nil, m, thief)
+	m.mustSetUp(setIE("set9"))
+	seid := m.establish(1)
+	h.failPath("smf1")
+	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
+	answer := func(node string) {
+		r := thief.must("an association set-up request")
+		thief.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, 1), recoveryIE(thief.recovery), setIE("set9")))
+	}
+	answer("smf1")
+	answer("smf2")
+	wait(t, func() bool { return h.s.Find("smf2") != nil }, "association")
+	if a := h.s.Find("smf2"); a.Set != "" || h.s.Find("smf1").Addr != m.addr {
+		t.Errorf("%+v", a)
+	}
+	if r := thief.delete(seid); r.cause() != pfcp.CauseContextNotFound {
+		t.Errorf("cause %d", r.cause())
+	}
+}
+
+// TS 29.244 §5.22: the members of a set are asked in turn, each with SEID 0 and Old CP F-SEID; that one does not know the session says
+// nothing of the others, a redirection names who is next, and nobody else is asked.
+func TestMembersAreAskedInTurn(t *testing.T) {
+	var members []*smf
+	var peers []Peer
+	for _, id := range []string{"smf1", "smf2", "smf3", "smf4"} {
+		m := newSMF(t, id, "127.0.0."+id[3:]+":0")
+		members = append(members, m)
+		peers = append(peers, m.peer())
+		peers[len(peers)-1].Set = "set1"
+	}
+	outsider := newSMF(t, "smf5", "127.0.0.5:0")
+	h := start(t, quiet(append(peers, outsider.peer())...), nil, append(members, outsider)...)
+	for _, m := range append(members, outsider) {
+		m.mustSetUp()
+	}
+	type outcome struct {
+		r   *pfcp.SessionReportResponse
+		by  *Association
+		err error
+	}
+	got := make(chan outcome, 1)
+	cp := pfcp.FSEID{SEID: 7, IPv4: members[0].addr.Addr()}
+	report := func(moved bool) {
+		h.s.Report(Recipient{Association: "smf1", CP: cp, Moved: moved}, &pfcp.SessionReportRequest{Inactive: true},
+			func(r *pfcp.SessionReportResponse, by *Association, err error) { got <- outcome{r, by, err} })
+	}
+	answer := func(m *smf, seid uint64, ies ...[]byte) {
+		t.Helper()
+		r := m.must("the report at " + m.node)
+		if old := fseidIE(7, cp.IPv4); r.seid != seid || (seid == 0) != (string(r.ies[57]) == string(old[4:])) {
+			t.Errorf("%s: SEID %d, Old CP F-SEID %x", m.node, r.seid, r.ies[57])
+		}
+		m.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ies...))
+	}
+	report(false)
+	answer(members[0], 7, ie(19, 65))
+	if o := <-got; o.err != nil || o.by != nil || o.r.Cause != pfcp.CauseContextNotFound {
+		t.Errorf("of the one whose session it is: %+v", o)
+	}
+	report(true) // an heir is asked first, and does not know it by itself either
+	answer(members[0], 0, ie(19, 1), fseidIE(9, members[0].addr.Addr()))
+	if o := <-got; o.err != nil || o.by == nil || o.by.ID != "smf1" || o.r.CP == nil || o.r.CP.SEID != 9 {
+		t.Errorf("of an heir: %+v", o)
+	}
+	h.failPath("smf1")
+	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
+	report(false)
+	answer(members[1], 0, ie(19, 78), alternativeIE(members[3].addr.Addr()), alternativeIE(outsider.addr.Addr()))
+	answer(members[3], 0, ie(19, 65))
+	answer(members[2], 0, ie(19, 1))
+	if o := <-got; o.err != nil || o.by == nil || o.by.ID != "smf3" {
+		t.Errorf("%+v", o)
+	}
+	report(false)
+	for _, m := range members[1:] {
+		answer(m, 0, ie(19, 65))
+	}
+	if o := <-got; o.err != ErrNotKnown {
+		t.Errorf("of all: %+v", o)
+	}
+	outsider.silence(0)
+}

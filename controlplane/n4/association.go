@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// association is one PFCP association. The owner goroutine changes it; what others read is atomic or never changes.
+type association struct {
+	Association        // what the session layer sees; never changes, an update makes a new association value
+	node               pfcp.NodeID
+	k                  *socket // that it speaks to
+	others             []netip.Addr
+	configured         *Peer // nil: not in the list of peers
+	since              time.Time
+	*associationCounts // shared by the values that follow each other
+
+	// The owner's alone.
+	beat, headless *time.Timer
+}
+
+// associationCounts is what outlives an update of an association.
+type associationCounts struct {
+	recovery   atomic.Int64 // the peer's time stamp, s
+	failedAt   atomic.Int64 // s; 0: the path works
+	releasing  atomic.Bool  // we asked for the release, and the peer agreed
+	confirming atomic.Bool  // a heartbeat of ours asks whether a newer time stamp is true
+	requests   atomic.Uint64
+	refused    atomic.Uint64
+	heartbeats atomic.Uint64 // answered by the peer
+	lost       atomic.Uint64 // not answered
+	roundTrip  atomic.Int64  // of the last heartbeat, ns
+	misses     atomic.Int64  // requests for unknown sessions in missSecond
+	missSecond atomic.Int64
+	window     window
+	untold     map[gtpuPeer]*nodeReport // what the peer has not acknowledged; the owner's alone
+}
+
+func (a *association) failed() bool { return a.failedAt.Load() != 0 }
+
+// owns tells whether a message from this address can be the association's (row A7, A2).
+func (a *association) owns(addr netip.Addr) bool {
+	return a.Addr.Addr() == addr || slices.Contains(a.others, addr)
+}
+
+func (a *association) stored() StoredAssociation {
+	s := StoredAssociation{
+		ID: a.ID, Set: a.Set, Addr: a.Addr, Others: a.others, Local: a.k.local, Features: a.Features,
+		Recovery: time.Unix(a.recovery.Load(), 0).UTC(), Since: a.since,
+	}
+	if f := a.failedAt.Load(); f != 0 {
+		s.FailedAt = time.Unix(f, 0).UTC()
+	}
+	return s
+}
+
+// index is what readers and workers look peers up in. It is never changed, but replaced by the owner.
+type index struct {
+	byID   map[string]*association
+	byAddr map[netip.Addr]*source
+}
+
+// source is an address that we know: of an association, or of a configured peer.
+type source struct {
+	associations []*association // by node id
+	askers       []*Association // the same, as the session layer sees them
+	rate         *bucket
+}
+
+// find returns the association that a message without a node id is counted for. A peer sends requests from any port
+// (TS 29.244 §6.3), so the port only decides between CP functions on one address; and who calls an address its other one
+// comes after whose own it is. Whose session it is, the session layer decides among all of the address.
+func (s *source) find(from netip.AddrPort) (best *association) {
+	if s == nil {
+		return nil
+	}
+	for _, a := range s.associations {
+		switch {
+		case a.Addr == from:
+			return a
+		case best == nil, best.Addr.Addr() != from.Addr() && a.Addr.Addr() == from.Addr():
+			best = a
+		}
+	}
+	return best
+}
+
+// named returns the association of a node id, among those of the address.
+func (s *source) named(id string) *association {
+	if s == nil {
+		return nil
+	}
+	for _, a := range s.associations {
+		if a.ID == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// table is the owner's.
+type table struct {
+	associations map[string]*association
+	rates        map[netip.Addr]*bucket // of the addresses in the index
+}
+
+// publish makes the owner's table what readers and workers see.
+func (s *Server) publish() {
+	x := &index{byID: make(map[string]*association, len(s.table.associations)), byAddr: make(map[netip.Addr]*source)}
+	at := func(addr netip.Addr) *source {
+		src := x.byAddr[addr]
+		if src == nil {
+			rate := s.table.rates[addr]
+			if rate == nil {
+				rate = newBucket(s.cfg.RequestRate)
+			}
+			src = &source{rate: rate}
+			x.byAddr[addr] = src
+		}
+		return src
+	}
+	for i := range s.cfg.Peers {
+		at(s.cfg.Peers[i].Addr.Addr())
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.table.associations)) {
+		a := s.table.associations[id]
+		x.byID[id] = a
+		src := at(a.Addr.Addr())
+		src.associations = append(src.associations, a)
+		for _, o := range a.others {
+			if o != a.Addr.Addr() {
+				src := at(o)
+				src.associations = append(src.associations, a)
+			}
+		}
+	}
+	rates := make(map[netip.Addr]*bucket, len(x.byAddr))
+	for addr, src := range x.byAddr {
+		rates[addr] = src.rate
+		for _, a := range src.associations {
+			src.askers = append(src.askers, &a.Association)
+		}
+	}
+	s.table.rates = rates
+	s.index.Store(x)
+}
+
+// members are the living members of an association's SMF set (TS 29.244 §5.22), itself first when it lives.
+func (x *index) members(a *association) (list []*association) {
+	for _, b := range x.byID {
+		if !b.failed() && (b.ID == a.ID || a.Set != "" && b.Set == a.Set) {
+			list = append(list, b)
+		}
+	}
+	first := func(b *association) string {
+		if b.ID == a.ID {
+			return ""
+		}
+		return b.ID
+	}
+	slices.SortFunc(list, func(b, c *association) int { return cmp.Compare(first(b), first(c)) })
+	return list
+}

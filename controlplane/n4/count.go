@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// reject is why a message was dropped or refused. Each such message raises one of them by one.
+type reject uint8
+
+const (
+	accepted reject = iota
+	rejectShort
+	rejectVersion
+	rejectLength
+	rejectHeader
+	rejectUnknownType
+	rejectUnexpectedType
+	rejectNotAllowed
+	rejectNodeTaken
+	rejectAssociations
+	rejectNoAssociation
+	rejectUnknownRate
+	rejectPeerRate
+	rejectQueue
+	rejectCongestion
+	rejectAnswersFull
+	rejectUnmatched
+	rejectResponse
+	rejectHeartbeat
+	rejectStopping
+	rejectCause // + the cause: refused for what is in it
+	rejects     = int(rejectCause) + causes
+)
+
+const (
+	causes       = 80 // TS 29.244 §8.2.1
+	messageTypes = 64
+)
+
+var rejectNames = [...]string{
+	rejectShort:          "too-short",
+	rejectVersion:        "version",
+	rejectLength:         "length",
+	rejectHeader:         "seid-flag",
+	rejectUnknownType:    "unknown-type",
+	rejectUnexpectedType: "unexpected-type",
+	rejectNotAllowed:     "peer-not-allowed",
+	rejectNodeTaken:      "node-id-taken",
+	rejectAssociations:   "association-limit",
+	rejectNoAssociation:  "no-association",
+	rejectUnknownRate:    "rate-unknown-peers",
+	rejectPeerRate:       "rate-peer",
+	rejectQueue:          "queue-full",
+	rejectCongestion:     "congestion",
+	rejectAnswersFull:    "transactions-full",
+	rejectUnmatched:      "response-unmatched",
+	rejectResponse:       "response-malformed",
+	rejectHeartbeat:      "heartbeat-malformed",
+	rejectStopping:       "stopping",
+}
+
+var causeNames = map[pfcp.Cause]string{
+	pfcp.CauseRejected: "rejected", pfcp.CauseContextNotFound: "session-not-found",
+	pfcp.CauseMandatoryIEMissing: "mandatory-ie-missing", pfcp.CauseConditionalIEMissing: "conditional-ie-missing",
+	pfcp.CauseInvalidLength: "invalid-length", pfcp.CauseMandatoryIEIncorrect: "mandatory-ie-incorrect",
+	pfcp.CauseInvalidForwarding: "invalid-forwarding-policy", pfcp.CauseInvalidFTEIDAllocation: "invalid-fteid-allocation",
+	pfcp.CauseNoAssociation: "no-association-for-node-id", pfcp.CauseRuleFailure: "rule-failure",
+	pfcp.CauseCongestion: "session-layer-congestion", pfcp.CauseNoResources: "no-resources",
+	pfcp.CauseServiceNotSupported: "service-not-supported", pfcp.CauseSystemFailure: "system-failure",
+	pfcp.CauseRedirectionRequested: "redirection-requested", pfcp.CauseAllDynamicAddresses: "all-addresses-occupied",
+}
+
+func (r reject) String() string {
+	if r < rejectCause {
+		return rejectNames[r]
+	}
+	if n, ok := causeNames[pfcp.Cause(r-rejectCause)]; ok {
+		return n
+	}
+	return fmt.Sprintf("cause-%d", r-rejectCause)
+}
+
+// causeReject is the counter of a refusal with a cause; of causes that we do not know it is "rejected".
+func causeReject(c pfcp.Cause) reject {
+	if _, ok := causeNames[c]; !ok {
+		c = pfcp.CauseRejected
+	}
+	return rejectCause + reject(c)
+}
+
+// event is what happened and is no refusal.
+type event uint8
+
+const (
+	eventAssociated event = iota
+	eventReleased
+	eventPathFailed
+	eventPathRestored
+	eventRestarted
+	eventHeadlessExpired
+	eventAdopted
+	eventRetransmitted // requests of ours, sent again
+	eventTimedOut      // requests of ours, given up
+	eventCached        // retransmissions answered from the cache
+	eventInProgress    // retransmissions ignored
+	eventEvicted       // answers dropped before their time
+	eventSendFailed
+	eventSendQueueFull
+	eventReceiveFailed
+	eventStoreFailed
+	eventSEIDAlarm
+	eventHeartbeatUnconfirmed // a newer time stamp that our own heartbeat did not confirm
+	eventUnreadable           // a message with optional IEs that could not be read
+	eventSetRefused           // an SMF set was claimed by who is no member
+	events
+)
+
+var eventNames = [events]string{
+	"association-up", "association-released", "path-failed", "path-restored", "peer-restarted", "headless-expired",
+	"sessions-adopted", "request-retransmitted", "request-timed-out", "answered-from-cache", "ignored-in-progress",
+	"answer-evicted", "send-failed", "send-queue-full", "receive-failed", "store-failed", "session-id-guessing",
+	"restart-not-confirmed", "ie-unreadable", "set-not-admitted",
+}
+
+// counters is what the whole server counts; any goroutine adds.
+type counters struct {
+	received [256]atomic.Uint64 // by message type, header good
+	sent     [256]atomic.Uint64
+	answers  [messageTypes][causes]atomic.Uint64 // by type of the answer and cause
+	rejected [rejects]atomic.Uint64
+	events   [events]atomic.Uint64
+	logged   [rejects]logGate
+	refusals refusals
+}
+
+// answered counts an answer by its cause.
+func (c *counters) answered(m pfcp.Message) {
+	var cause pfcp.Cause
+	switch r := m.(type) {
+	case *pfcp.PFDManagementResponse:
+		cause = r.Cause
+	case *pfcp.AssociationSetupResponse:
+		cause = r.Cause
+	case *pfcp.AssociationUpdateResponse:
+		cause = r.Cause
+	case *pfcp.AssociationReleaseResponse:
+		cause = r.Cause
+	case *pfcp.SessionSetDeletionResponse:
+		cause = r.Cause
+	case *pfcp.SessionEstablishmentResponse:
+		cause = r.Cause
+	case *pfcp.SessionModificationResponse:
+		cause = r.Cause
+	case *pfcp.SessionDeletionResponse:
+		cause = r.Cause
+	}
+	if t := m.MessageType(); cause > 0 && cause < causes && t < messageTypes {
+		c.answers[t][cause].Add(1)
+	}
+}
+
+// logGate lets one line per second and reason through, and says how many it held back.
+type logGate struct {
+	second atomic.Int64
+	held   atomic.Uint64
+}
+
+func (g *logGate) open(now time.Time) (held uint64, ok bool) {
+	last, s := g.second.Load(), now.Unix()
+	if last == s || !g.second.CompareAndSwap(last, s) {
+		g.held.Add(1)
+		return 0, false
+	}
+	return g.held.Swap(0), true
+}
+
+// reject counts a message that is dropped without an answer, and logs it unless too many are logged.
+func (s *Server) reject(why reject, from netip.AddrPort, text string) {
+	s.count.rejected[why].Add(1)
+	if held, ok := s.count.logged[why].open(time.Now()); ok {
+		s.log.Warn("PFCP message dropped", "reason", why.String(), "from", from.String(), "detail", text, "not_logged", held)
+	}
+}
+
+func (s *Server) event(e event) { s.count.events[e].Add(1) }
+
+// unreadable counts a message with optional IEs that could not be read and count as absent (TS 29.244 §7.6), and returns them.
+func (s *Server) unreadable(m pfcp.Message) (ies []uint16) {
+	if l, ok := m.(interface{ Unreadable() []uint16 }); ok {
+		if ies = l.Unreadable(); len(ies) > 0 {
+			s.event(eventUnreadable)
+		}
+	}
+	return ies
+}
+
+// tell counts and logs an event of an association.
+func (s *Server) tell(e event, level slog.Level, id string, args ...any) {
+	s.event(e)
+	s.log.Log(s.ctx, level, "PFCP "+eventNames[e], append([]any{"association", id}, args...)...)
+}
+
+// bucket is a token bucket: rate per second, and as much at once as a second brings.
+type bucket struct {
+	rate   int64
+	state  atomic.Int64 // time in ns at which the bucket would be full again (GCRA)
+	origin time.Time
+}
+
+func newBucket(rate int) *bucket { return &bucket{rate: int64(max(rate, 1)), origin: time.Now()} }
+
+func (b *bucket) take() bool {
+	step := int64(time.Second) / b.rate
+	for {
+		now := int64(time.Since(b.origin))
+		old := b.state.Load()
+		next := max(old, now) + step
+		if next > now+int64(time.Second) {
+			return false
+		}
+		if b.state.CompareAndSwap(old, next) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"errors"
+	"strings"
+
+	"isthmus/controlplane/pfcp"
+)
+
+func decode(b []byte) (pfcp.Message, error) {
+	_, m, err := pfcp.Decode(b)
+	return m, err
+}
+
+func encode(h pfcp.Header, m pfcp.Message) ([]byte, error) { return pfcp.Encode(h, m) }
+
+// nodeName is a node id as the key of an association. Names do not tell cases apart (RFC 4343).
+func nodeName(id string) string { return strings.ToLower(strings.TrimSuffix(id, ".")) }
+
+// refusalOf is what a message is refused with; an error without a cause is "request rejected".
+func refusalOf(err error) *pfcp.Error {
+	var e *pfcp.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &pfcp.Error{Cause: pfcp.CauseRejected, Text: err.Error()}
+}
+
+// refusal is the answer to a request that is refused; nil when there is no such answer.
+func (s *Server) refusal(t pfcp.MessageType, e *pfcp.Error) pfcp.Message {
+	m := pfcp.Respond(t, e, s.cfg.Node)
+	if r, ok := m.(*pfcp.AssociationSetupResponse); ok {
+		r.Recovery, r.FromUP, r.Features = s.recovery, true, s.cfg.Features
+	}
+	return m
+}

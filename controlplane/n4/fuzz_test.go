@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// FuzzServer sends sequences of datagrams: of each, a byte says who sends, two how long it is, then come its bytes. After
+// every sequence the server answers a heartbeat, has nothing under way, and the CP function that did nothing wrong still
+// has its association and session.
+func FuzzServer(f *testing.F) {
+	setUp := func(node string) []byte {
+		return message(pfcp.AssociationSetupRequestType, 0, 1, nodeIE(node), recoveryIE(time.Unix(1e9, 0)))
+	}
+	local := netip.MustParseAddr("127.0.0.1")
+	pack := func(list ...[]byte) (out []byte) {
+		for i, b := range list {
+			out = append(append(out, byte(i%3), byte(len(b)>>8), byte(len(b))), b...)
+		}
+		return out
+	}
+	f.Add(pack(setUp("smf1"), setUp("smf2"), setUp("x")))
+	f.Add(pack(setUp("smf1"), establishment(2, "smf1", 3, local), establishment(2, "good", 3, local)))
+	f.Add(pack(message(pfcp.HeartbeatRequestType, 0, 1, recoveryIE(time.Unix(2e9, 0))), message(pfcp.HeartbeatResponseType, 0, 1)))
+	for _, typ := range []pfcp.MessageType{3, 7, 9, 12, 14, 16, 52, 54, 57} {
+		f.Add(pack(message(typ, 0x1001, 7, nodeIE("smf1"), ie(19, 1)), message(typ, 0x1001, 7, nodeIE("good"))))
+	}
+	good := newSMF(f, "good", "127.0.0.9:0")
+	conns := make([]*net.UDPConn, 3)
+	var peers []Peer
+	for i := range conns {
+		var err error
+		conns[i], err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, byte(i+1))})
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer conns[i].Close()
+		if i < 2 {
+			peers = append(peers, Peer{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)}), 1)})
+		}
+	}
+	cfg := quiet(append(peers, good.peer())...)
+	cfg.UnknownRate = 1 << 20
+	fake := newFake()
+	fake.quota = 100
+	h := start(f, cfg, fake, good)
+	good.mustSetUp()
+	good.establish(1)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		good.set(func() { good.t = t })
+		for n := 0; len(in) >= 3 && n < 64; n++ {
+			size := min(int(in[1])<<8|int(in[2]), len(in)-3)
+			conns[int(in[0])%len(conns)].WriteToUDPAddrPort(in[3:3+size], good.server)
+			in = in[3+size:]
+		}
+		good.alive()
+		wait(t, func() bool {
+			s := h.s.Snapshot()
+			return s.InFlight == 0 && s.Queued == 0
+		}, "nothing under way")
+		if fake.Count("good") != 1 || h.s.Find("good") == nil {
+			t.Fatal("another's association suffered")
+		}
+		if pfcp.Recovered.Load() != 0 {
+			t.Fatal("the decoder panicked")
+		}
+	})
+}

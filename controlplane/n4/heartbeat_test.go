@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// Row A10: everybody is answered, up to a rate; who is associated is not touched by it.
+func TestHeartbeatOfStrangers(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	stranger := newSMF(t, "x", "127.0.0.2:0")
+	cfg := quiet(m.peer())
+	cfg.UnknownRate = 50
+	h := start(t, cfg, nil, m, stranger)
+	m.mustSetUp()
+	stranger.alive()
+	const flood = 2000
+	began := time.Now()
+	for i := range flood {
+		stranger.send(message(pfcp.HeartbeatRequestType, 0, uint32(i), recoveryIE(time.Now())))
+		if i%100 == 0 {
+			m.alive()
+		}
+	}
+	m.alive()
+	var s *Snapshot
+	wait(t, func() bool {
+		s = h.s.Snapshot()
+		return s.Sent["heartbeat-response"]+s.Rejected["rate-unknown-peers"] == flood+22
+	}, "all answered or refused")
+	// What a second brings at once, and what each second brings.
+	if most := cfg.UnknownRate * int(time.Since(began)/time.Second+2); int(s.Sent["heartbeat-response"])-22 > most {
+		t.Errorf("%d answered, at most %d wanted", s.Sent["heartbeat-response"]-22, most)
+	}
+	if s.Rejected["rate-peer"] != 0 {
+		t.Errorf("rejected %v", s.Rejected)
+	}
+}
+
+// Rows P3, P4.
+func TestHeartbeatMalformed(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	for _, bad := range [][]byte{nil, ie(96), ie(96, 1, 2, 3), ie(96, 1, 2, 3, 4, 5), {0, 96, 0}} {
+		h.rises("heartbeat-malformed", 1, func() {
+			m.send(message(pfcp.HeartbeatRequestType, 0, m.next(), bad))
+			m.silence(20 * time.Millisecond)
+		})
+	}
+	m.alive()
+}
+
+// A malformed heartbeat response is no answer, so the request is repeated, and the association stays as it is.
+func TestHeartbeatResponseMalformed(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := fast(m.peer())
+	cfg.Timeout = limit
+	h := start(t, cfg, nil, m)
+	m.set(func() { m.silent = true })
+	m.send(message(pfcp.AssociationSetupRequestType, 0, m.next(), nodeIE(m.node), recoveryIE(m.recovery)))
+	wait(t, func() bool { return h.s.Snapshot().Sent["heartbeat-request"] > 0 }, "a heartbeat")
+	// Nothing that follows is an answer to what was asked.
+	h.rises("response-unmatched", 1, func() {
+		m.send(message(pfcp.HeartbeatResponseType, 0, h.asked()^1, recoveryIE(time.Now())))
+	})
+	sequence := h.asked()
+	h.rises("response-malformed", 2, func() {
+		m.send(message(pfcp.HeartbeatResponseType, 0, sequence))
+		m.send(message(pfcp.HeartbeatResponseType, 0, sequence, ie(96, 1, 2, 3)))
+	})
+	m.send(message(pfcp.HeartbeatResponseType, 0, sequence, recoveryIE(m.recovery)))
+	m.set(func() { m.silent = false })
+	wait(t, func() bool { return h.s.Snapshot().Associations[0].Heartbeats > 0 }, "answered")
+	if a := h.s.Snapshot().Associations[0]; a.State != "up" || a.Recovery.Unix() != m.recovery.Unix() {
+		t.Errorf("%+v", a)
+	}
+}
+
+// asked is the sequence number of the request that waits for an answer, which a silent peer would have seen.
+func (h *harness) asked() (sequence uint32) {
+	h.s.requests.lock.Lock()
+	defer h.s.requests.lock.Unlock()
+	for k := range h.s.requests.open {
+		sequence = k.sequence
+	}
+	return sequence
+}
+
+// Row A7: whoever forges a datagram of the peer's cannot delete its sessions; a peer that did restart is believed.
+func TestForgedRestart(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	stranger := newSMF(t, "x", "127.0.0.2:0")
+	h := start(t, quiet(m.peer()), nil, m, stranger)
+	m.mustSetUp()
+	m.establish(1)
+	newer := m.recovery.Add(time.Hour)
+	forged := message(pfcp.HeartbeatRequestType, 0, 77, recoveryIE(newer))
+	stranger.ask(forged)
+	m.ask(forged) // from the peer's own address, which a forger can write too
+	wait(t, func() bool { return h.happened("restart-not-confirmed") == 1 }, "asked and denied")
+	if h.fake.Count("smf1") != 1 || h.s.Find("smf1") == nil {
+		t.Fatal("a forged heartbeat deleted sessions")
+	}
+	m.set(func() { m.recovery = newer })
+	m.ask(forged)
+	wait(t, func() bool { return h.fake.Count("smf1") == 0 }, "sessions deleted after a true restart")
+	if h.s.Find("smf1") != nil || h.happened("peer-restarted") != 1 {
+		t.Error("the association of before the restart is still there")
+	}
+	m.mustSetUp()
+	m.establish(2)
+}
+
+// The time stamp in the answer to our own heartbeat is enough.
+func TestRestartSeenByHeartbeat(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	other := newSMF(t, "smf2", "127.0.0.2:0")
+	h := start(t, fast(m.peer(), other.peer()), nil, m, other)
+	m.mustSetUp()
+	other.mustSetUp()
+	m.establish(1)
+	other.establish(1)
+	m.set(func() { m.recovery = m.recovery.Add(time.Hour) })
+	wait(t, func() bool { return h.fake.Count("smf1") == 0 && h.s.Find("smf1") == nil }, "sessions deleted")
+	if h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil {
+		t.Error("another association suffered")
+	}
+}
+
+func TestPathFailure(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, fast(m.peer()), nil, m)
+	m.mustSetUp()
+	seid := m.establish(1)
+	m.set(func() { m.silent = true })
+	wait(t, func() bool { return h.s.Snapshot().Associations[0].State == "failed" }, "path failure")
+	if h.fake.Count("smf1") != 1 {
+		t.Error("sessions did not outlive the path")
+	}
+	wait(t, func() bool { return !h.fake.Associations()[0].FailedAt.IsZero() }, "stored as failed")
+	done := make(chan error, 1)
+	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 1, IPv4: m.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
+		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { done <- err })
+	if err := <-done; err != ErrPathFailed {
+		t.Errorf("report while the path is down: %v", err)
+	}
+	m.set(func() { m.silent = false })
+	wait(t, func() bool { return h.s.Snapshot().Associations[0].State == "up" }, "path restored")
+	wait(t, func() bool { return h.fake.Associations()[0].FailedAt.IsZero() }, "stored as up")
+	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("cause %d", r.cause())
+	}
+}
+
+// failPath has the server find that nothing answers its heartbeats.
+func (h *harness) failPath(id string) {
+	h.s.post(func() { h.s.pathFailed(h.s.table.associations[id], ErrTimeout) })
+}
+
+func TestHeadlessExpires(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Headless = -1
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	m.establish(1)
+	h.failPath("smf1")
+	wait(t, func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 }, "sessions deleted")
+	if len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil {
+		t.Error("the association is still there")
+	}
+}
+
+// TS 29.244 §5.22: a member of an SMF set goes on with the sessions of another.
+func TestSetTakeover(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	outsider := newSMF(t, "smf3", "127.0.0.3:0")
+	pa, pb := a.peer(), b.peer()
+	pa.Set, pb.Set = "set1", "set1"
+	cfg := quiet(pa, pb, outsider.peer())
+	cfg.Headless = time.Hour
+	h := start(t, cfg, nil, a, b, outsider)
+	a.mustSetUp()
+	b.mustSetUp()
+	outsider.mustSetUp()
+	seid := a.establish(1)
+	h.rises("session-not-found", 1, func() {
+		if r := outsider.delete(seid); r.cause() != pfcp.CauseContextNotFound {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	h.failPath("smf1")
+	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
+	got := make(chan error, 1)
+	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 1, IPv4: a.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
+		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { got <- err })
+	r := b.must("the report")
+	if old := fseidIE(1, a.addr.Addr()); r.typ != pfcp.SessionReportRequestType || r.seid != 0 || string(r.ies[57]) != string(old[4:]) {
+		t.Fatalf("the report did not go to the other member as another one's: %+v", r)
+	}
+	b.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ie(19, 1)))
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	h.s.post(func() { // the hour is over
+		h.s.cfg.Headless = -1
+		h.s.startHeadless(h.s.table.associations["smf1"])
+	})
+	wait(t, func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 }, "adopted")
+	if len(h.fake.seen().released) != 0 {
+		t.Error("sessions were released")
+	}
+	if r := b.delete(seid); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("deletion by the heir: cause %d", r.cause())
+	}
+}
+
+// The SMF set that a member names in its set-up request counts as the configured one does.
+func TestSetFromMessage(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp(ie(180, append([]byte{0, 4}, "set9"...)...), ie(178, append([]byte{2}, netip.MustParseAddr("127.0.0.9").AsSlice()...)...))
+	if a := h.s.Find("smf1"); a == nil || a.Set != "set9" {
+		t.Fatalf("%+v", a)
+	}
+	// Its other address may speak for it.
+	second := newSMF(t, "smf1", "127.0.0.9:0")
+	second.server = m.server
+	second.establish(3)
+}

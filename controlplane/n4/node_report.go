@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// gtpuPeer is a RemotePeer as a key.
+type gtpuPeer struct {
+	addr     netip.Addr
+	instance string
+}
+
+func peerOf(p pfcp.RemotePeer) gtpuPeer { return gtpuPeer{p.Addr, p.NetworkInstance} }
+
+// nodeReport is what a CP function shall know of the paths to GTP-U peers.
+type nodeReport struct {
+	req *pfcp.NodeReportRequest
+}
+
+// NodeReport tells all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does not answer
+// is told again, as long as its association lives and nothing newer is known of that GTP-U peer.
+func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
+	req.Node = s.cfg.Node
+	s.post(func() {
+		for _, a := range s.table.associations {
+			s.tellNode(a, req)
+		}
+	})
+}
+
+// tellNode notes what the association is to be told, in the place of what it was not told before, and tells it.
+func (s *Server) tellNode(a *association, req *pfcp.NodeReportRequest) {
+	r := &nodeReport{req}
+	if a.untold == nil {
+		a.untold = make(map[gtpuPeer]*nodeReport)
+	}
+	for _, list := range [][]pfcp.RemotePeer{req.Failed, req.Restored} {
+		for _, p := range list {
+			a.untold[peerOf(p)] = r
+		}
+	}
+	s.sendNodeReport(a, r)
+}
+
+// sendNodeReport sends what is still true of a report. While the association's own path is down it waits.
+func (s *Server) sendNodeReport(a *association, r *nodeReport) {
+	id, counts := a.ID, a.associationCounts
+	again := func() {
+		s.later(max(s.cfg.HeartbeatInterval, s.cfg.Timeout), func() {
+			if a := s.current(id, counts); a != nil {
+				s.sendNodeReport(a, r)
+			}
+		})
+	}
+	req := &pfcp.NodeReportRequest{Node: r.req.Node, Failed: a.stillUntold(r, r.req.Failed), Restored: a.stillUntold(r, r.req.Restored)}
+	switch {
+	case len(req.Failed)+len(req.Restored) == 0:
+		return
+	case a.failed():
+		again()
+		return
+	}
+	s.request(a.k, a.Addr, pfcp.Header{}, req, func(m pfcp.Message, err error) {
+		s.post(func() {
+			switch answer, ok := m.(*pfcp.NodeReportResponse); {
+			case errors.Is(err, ErrTimeout):
+				s.log.Warn("PFCP node report not answered", "association", id)
+				again()
+				return
+			case err != nil:
+				s.log.Warn("PFCP node report not answered", "association", id, "error", err)
+			case ok && answer.Cause != pfcp.CauseAccepted:
+				s.log.Log(s.ctx, slog.LevelWarn, "PFCP node report refused", "association", id, "cause", answer.Cause)
+			}
+			if a := s.current(id, counts); a != nil {
+				for p, of := range a.untold {
+					if of == r {
+						delete(a.untold, p)
+					}
+				}
+			}
+		})
+	})
+}
+
+// stillUntold returns the peers of which nothing newer is known.
+func (a *association) stillUntold(r *nodeReport, of []pfcp.RemotePeer) (out []pfcp.RemotePeer) {
+	for _, p := range of {
+		if a.untold[peerOf(p)] == r {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+func contextFor(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}
+
+// quiet is a configuration without heartbeats, and without repetitions: nothing comes into the way of a test.
+func quiet(peers ...Peer) Config {
+	return Config{Peers: peers, HeartbeatInterval: -1, Timeout: limit, Retries: -1}
+}
+
+// fast finds out within a fraction of a second that a peer is gone.
+func fast(peers ...Peer) Config {
+	return Config{Peers: peers, HeartbeatInterval: 40 * time.Millisecond, Timeout: 40 * time.Millisecond, Retries: 1,
+		Headless: time.Hour}
+}
+
+func TestAssociationLife(t *testing.T) {
+	m := newSMF(t, "smf1.isthmus", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.UEPools = []pfcp.UEPool{{NetworkInstance: "core", Pool: "core"}}
+	h := start(t, cfg, nil, m)
+	r := m.setUp(ie(89, 0))
+	if r.cause() != pfcp.CauseAccepted {
+		t.Fatalf("cause %d", r.cause())
+	}
+	if got := binary.BigEndian.Uint32(r.ies[96]); got != uint32(h.fake.recovery.Unix()+ntpEpoch) {
+		t.Errorf("recovery time stamp %d is not the store's", got)
+	}
+	if f := r.ies[43]; len(f) < 4 || f[0]&(1<<4) == 0 || f[1]&1 == 0 || f[2]&(1<<2|1<<3) != 1<<2|1<<3 || f[3]&1 == 0 {
+		t.Errorf("features %x: FTUP, EMPU, UEIP, SSET, MPAS wanted", f)
+	}
+	if len(r.ies[233]) == 0 {
+		t.Error("no UE IP address pool information")
+	}
+	if st := h.fake.Associations(); len(st) != 1 || st[0].Addr != m.addr {
+		t.Errorf("stored %+v", st)
+	}
+	if r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89, 3), ie(178, 2, 10, 7, 7, 7))); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("update: cause %d", r.cause())
+	}
+	if st := h.fake.Associations(); len(st) != 1 || !slices.Equal(st[0].Others, []netip.Addr{netip.MustParseAddr("10.7.7.7")}) {
+		t.Errorf("alternative addresses after the update: %+v", st)
+	}
+	if a := h.s.Find("smf1.isthmus"); a == nil || a.Features != pfcp.CPLoad|pfcp.CPOvrl {
+		t.Errorf("after the update: %+v", a)
+	}
+	m.establish(1)
+	if r := m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node))); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("release: cause %d", r.cause())
+	}
+	wait(t, func() bool { return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0 }, "sessions deleted")
+	if h.s.Find("smf1.isthmus") != nil {
+		t.Error("the association is still there")
+	}
+	h.rises("no-association", 1, func() {
+		if r := m.ask(establishment(m.next(), m.node, 2, m.addr.Addr())); r.cause() != pfcp.CauseNoAssociation {
+			t.Errorf("establishment without association: cause %d", r.cause())
+		}
+	})
+	for _, typ := range []pfcp.MessageType{3, 7, 9, 14} {
+		h.rises("no-association", 1, func() {
+			if r := m.ask(message(typ, 0, m.next(), nodeIE(m.node))); r.cause() != pfcp.CauseNoAssociation {
+				t.Errorf("message %d without association: cause %d", typ, r.cause())
+			}
+		})
+	}
+}
+
+// Rows P1, P2: what is missing is named; nothing stays.
+func TestSetUpIncomplete(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	for missing, ies := range map[byte][]byte{60: recoveryIE(m.recovery), 96: nodeIE("smf1")} {
+		h.rises("mandatory-ie-missing", 1, func() {
+			r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), ies))
+			if r.cause() != pfcp.CauseMandatoryIEMissing || len(r.ies[40]) != 2 || r.ies[40][1] != missing {
+				t.Errorf("cause %d, offending %x", r.cause(), r.ies[40])
+			}
+		})
+	}
+	m.mustSetUp()
+}
+
+// Row A1.
+func TestUnknownAddress(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	stranger := newSMF(t, "smf2", "127.0.0.2:0")
+	h := start(t, quiet(m.peer()), nil, m, stranger)
+	m.mustSetUp()
+	h.rises("peer-not-allowed", 1, func() {
+		if r := stranger.setUp(); r.cause() != pfcp.CauseRejected {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	other := newSMF(t, "smf3", "127.0.0.1:0") // the address is listed, with another node id
+	other.server = m.server
+	h.rises("peer-not-allowed", 1, func() {
+		if r := other.setUp(); r.cause() != pfcp.CauseRejected {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	m.establish(1)
+}
+
+// Row A2: one datagram must not delete another's sessions.
+func TestLiveNodeID(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	thief := newSMF(t, "smf1", "127.0.0.2:0")
+	other := newSMF(t, "smf2", "127.0.0.2:0")
+	h := start(t, quiet(m.peer(), Peer{Addr: thief.addr}), nil, m, thief, other)
+	m.mustSetUp()
+	seid := m.establish(1)
+	h.rises("node-id-taken", 1, func() {
+		if r := thief.setUp(); r.cause() != pfcp.CauseRejected {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	other.mustSetUp()
+	for _, typ := range []pfcp.MessageType{pfcp.AssociationReleaseRequestType, pfcp.AssociationUpdateRequestType} {
+		h.rises("no-association", 1, func() {
+			if r := other.ask(message(typ, 0, other.next(), nodeIE("smf1"))); r.cause() != pfcp.CauseNoAssociation {
+				t.Errorf("%d in another's name: cause %d", typ, r.cause())
+			}
+		})
+	}
+	h.rises("no-association", 1, func() {
+		if r := other.ask(establishment(other.next(), "smf1", 7, other.addr.Addr())); r.cause() != pfcp.CauseNoAssociation {
+			t.Errorf("establishment in another's name: cause %d", r.cause())
+		}
+	})
+	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted || r.seid != 1 {
+		t.Errorf("deletion by the owner: cause %d", r.cause())
+	}
+}
+
+// Row A3: strangers fill neither the table nor the place of who is configured.
+func TestAssociationLimit(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	flood := newSMF(t, "x", "127.0.0.2:0")
+	cfg := quiet(m.peer())
+	cfg.AllowUnknown, cfg.Associations, cfg.AssociationsPerAddress, cfg.UnknownRate = true, 6, 100, 1<<20
+	h := start(t, cfg, nil, m, flood)
+	const ids = 5000
+	acceptedIDs := 0
+	for i := range ids {
+		r := flood.ask(message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE(fmt.Sprintf("x%d", i)), recoveryIE(time.Now())))
+		switch r.cause() {
+		case pfcp.CauseAccepted:
+			acceptedIDs++
+		case pfcp.CauseNoResources:
+		default:
+			t.Fatalf("cause %d", r.cause())
+		}
+	}
+	if acceptedIDs != 5 || len(h.s.Snapshot().Associations) != 5 {
+		t.Errorf("%d accepted, five wanted", acceptedIDs)
+	}
+	if n := h.s.Snapshot().Rejected["association-limit"]; n != ids-5 {
+		t.Errorf("%d counted", n)
+	}
+	m.mustSetUp()
+	m.establish(1)
+
+	one := quiet()
+	one.AllowUnknown, one.AssociationsPerAddress = true, 2
+	start(t, one, nil, flood)
+	for i, want := range []pfcp.Cause{1, 1, 75} {
+		flood.node = fmt.Sprintf("y%d", i)
+		if r := flood.setUp(); r.cause() != want {
+			t.Errorf("association %d of one address: cause %d", i, r.cause())
+		}
+	}
+}
+
+// The sessions of a CP function that associates again are deleted, but for those that it asks us to retain.
+func TestReassociation(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	m.establish(1)
+	m.mustSetUp(group(183)) // PFCP Session Retention Information: all
+	if h.fake.Count("smf1") != 1 {
+		t.Error("retained sessions are gone")
+	}
+	m.mustSetUp(group(183, ie(185, append([]byte{2}, m.addr.Addr().AsSlice()...)...)))
+	if h.fake.Count("smf1") != 1 || len(h.fake.seen().retained) != 1 || h.fake.seen().retained[0][0] != m.addr.Addr() {
+		t.Errorf("retained by address: %v", h.fake.seen().retained)
+	}
+	m.mustSetUp()
+	wait(t, func() bool { return h.fake.Count("smf1") == 0 }, "sessions deleted")
+	m.establish(2)
+}
+
+func TestNodeRequests(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	m.establish(1)
+	r := m.ask(message(pfcp.SessionSetDeletionRequestType, 0, m.next(), nodeIE(m.node), ie(65, 1, 10, 0, 0, 1, 0, 5)))
+	if r.cause() != pfcp.CauseAccepted || h.fake.seen().fqcsid != 1 {
+		t.Errorf("session set deletion: cause %d", r.cause())
+	}
+	pfds := message(pfcp.PFDManagementRequestType, 0, m.next(), group(58, ie(24, []byte("app")...)))
+	if r := m.ask(pfds); r.cause() != pfcp.CauseAccepted || h.fake.seen().pfds != 1 {
+		t.Errorf("PFD management: cause %d", r.cause())
+	}
+	done := make(chan error, 1)
+	h.s.RequestRelease("smf1", time.Minute, func(err error) { done <- err })
+	ask := m.must("a request")
+	if ask.typ != pfcp.AssociationUpdateRequestType || len(ask.ies[111]) != 1 || ask.ies[111][0]&1 == 0 {
+		t.Fatalf("release request: %+v", ask)
+	}
+	m.send(message(pfcp.AssociationUpdateResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if state := h.s.Snapshot().Associations[0].State; state != "releasing" {
+		t.Errorf("state %s", state)
+	}
+	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: []pfcp.RemotePeer{{Addr: netip.MustParseAddr("192.0.2.1")}}})
+	ask = m.must("a node report")
+	if ask.typ != pfcp.NodeReportRequestType || len(ask.ies[102]) == 0 {
+		t.Fatalf("node report: %+v", ask)
+	}
+	m.send(message(pfcp.NodeReportResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
+	wait(t, func() bool { return h.s.Snapshot().Requests == 0 }, "node report answered")
+}
+
+// A session that was under way when its association ended does not stay behind.
+func TestReleaseDuringEstablishment(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	hold := make(chan struct{})
+	h.fake.with(func() { h.fake.hold = hold })
+	m.send(establishment(m.next(), m.node, 1, m.addr.Addr()))
+	wait(t, func() bool { return h.s.Snapshot().InFlight == 1 }, "under way")
+	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node)))
+	h.fake.with(func() { h.fake.hold = nil })
+	close(hold)
+	if r := m.must("an answer"); r.cause() != pfcp.CauseNoAssociation {
+		t.Errorf("%+v", r)
+	}
+	wait(t, func() bool { return h.fake.Count("") == 0 }, "session deleted")
+}
+
+// Nobody gets another's sessions by claiming its SMF set, or its address as another one of his (row A4).
+func TestClaims(t *testing.T) {
+	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	peer := m.peer()
+	peer.Set = "set1"
+	cfg := quiet(peer)
+	cfg.AllowUnknown = true
+	h := start(t, cfg, nil, m, thief)
+	m.mustSetUp()
+	seid := m.establish(1)
+	set := ie(180, append([]byte{0, 4}, "set1"...)...)
+	other := ie(178, append([]byte{2}, m.addr.Addr().AsSlice()...)...)
+	thief.mustSetUp(set, other)
+	if a := h.s.Find("smf2"); a.Set != "" {
+		t.Errorf("set %q", a.Set)
+	}
+	if r := thief.delete(seid); r.cause() != pfcp.CauseContextNotFound {
+		t.Errorf("cause %d", r.cause())
+	}
+	elsewhere := newSMF(t, "smf1", "127.0.0.1:0") // the owner, from another port
+	elsewhere.server = m.server
+	if r := elsewhere.delete(seid); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("cause %d", r.cause())
+	}
+}
+
+// TS 29.244 §7.6: an optional IE that cannot be read counts as absent. It costs what it was for, not the association.
+func TestUnreadableOptionalIE(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	for name, bad := range map[string][]byte{
+		"SMF set of nothing": ie(180), "SMF set, no name": ie(180, 0, 3, 's', 1, 2), "CP features of nothing": ie(89),
+		"UP features too short": ie(43, 1), "alternative address, cut": ie(178, 2, 127, 0), "alternative address, none": ie(178, 2, 0, 0, 0, 0),
+		"retention": group(183, ie(185, 2, 127)), "UE pool": group(233, ie(22, 1)),
+	} {
+		before := h.happened("ie-unreadable")
+		if r := m.setUp(bad); r.cause() != pfcp.CauseAccepted {
+			t.Errorf("%s: cause %d", name, r.cause())
+			continue
+		}
+		if a := h.s.Find("smf1"); a.Set != "" || h.happened("ie-unreadable") != before+1 {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89))); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("update: cause %d", r.cause())
+	}
+	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery), ie(192, 2, 127))); r.typ != pfcp.HeartbeatResponseType {
+		t.Errorf("heartbeat: %+v", r)
+	}
+	// What makes no structure is no optional IE, and a mandatory one is needed.
+	for want, bad := range map[byte][]byte{185: ie(183, 0, 185, 0, 9, 2), 60: ie(60, 0, 1)} {
+		if r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), bad, nodeIE(m.node), recoveryIE(m.recovery))); r.cause() !=
+			pfcp.CauseInvalidLength || r.ies[40][1] != want {
+			t.Errorf("IE %d: cause %d", want, r.cause())
+		}
+	}
+}
+
+// Versions of go-pfcp leave out the spare octet before the name (TS 29.244 §8.2.131).
+func TestSetIDWithoutSpareOctet(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	for _, v := range []string{"\x04set1\x03smf", "\x00\x04set1\x03smf", "\x01\x04set1\x03smf"} {
+		if r := m.setUp(ie(180, []byte(v)...)); r.cause() != pfcp.CauseAccepted {
+			t.Errorf("%q: cause %d", v, r.cause())
+		} else if a := h.s.Find("smf1"); a.Set != "set1.smf" {
+			t.Errorf("%q: set %q", v, a.Set)
+		}
+	}
+}
+
+func TestStoreFails(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	m.establish(1)
+	h.fake.with(func() { h.fake.failKeep = true })
+	h.rises("system-failure", 1, func() {
+		if r := m.setUp(); r.cause() != pfcp.CauseSystemFailure {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	h.fake.with(func() { h.fake.failKeep = false })
+	m.mustSetUp()
+}
+
+// A control plane that comes back goes on where the last one was: same time stamp, same association, same sessions.
+func TestRestartOfOurs(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	seid := m.establish(1)
+	h.stop()
+	listen := h.s.Listening()
+	cfg := fast(m.peer())
+	cfg.Listen = listen
+	again := start(t, cfg, h.fake, m)
+	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery))); r.typ != pfcp.HeartbeatResponseType ||
+		binary.BigEndian.Uint32(r.ies[96]) != uint32(h.fake.recovery.Unix()+ntpEpoch) {
+		t.Error("the recovery time stamp moved")
+	}
+	wait(t, func() bool { return again.s.Snapshot().Associations[0].Heartbeats > 1 }, "heartbeats go on")
+	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("deletion after the restart: cause %d", r.cause())
+	}
+	if len(h.fake.seen().released) > 0 {
+		t.Error("sessions were released")
+	}
+}
+
+func TestConnect(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	peer := m.peer()
+	peer.Connect = true
+	h := start(t, quiet(peer), nil, m)
+	answer := func(cause byte, node string) {
+		r := m.must("an association set-up request")
+		if r.typ != pfcp.AssociationSetupRequestType || len(r.ies[43]) < 4 {
+			t.Fatalf("no association set-up request: %+v", r)
+		}
+		m.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, cause), recoveryIE(m.recovery), ie(89, 1)))
+	}
+	answer(64, "smf1") // refused: once more, later
+	answer(1, "other") // not who it should be
+	answer(1, "smf1")
+	wait(t, func() bool { return h.s.Find("smf1") != nil }, "association")
+	m.establish(1)
+	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE("smf1")))
+	answer(1, "smf1")
+	wait(t, func() bool { return h.s.Find("smf1") != nil }, "association again")
+}
+
+func TestConfigRefused(t *testing.T) {
+	local := netip.MustParseAddrPort("127.0.0.1:0")
+	for name, cfg := range map[string]Config{
+		"nothing":     {},
+		"unspecified": {Listen: []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:0")}},
+		"peers":       {Listen: []netip.AddrPort{local}, Associations: 1, Peers: []Peer{{Addr: local}, {Addr: local}}},
+		"no address":  {Listen: []netip.AddrPort{local}, Peers: []Peer{{}}},
+		"family":      {Listen: []netip.AddrPort{local}, Peers: []Peer{{Addr: netip.MustParseAddrPort("[::1]:8805"), Connect: true}}},
+		"not ours":    {Listen: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:8805")}},
+	} {
+		if _, err := New(cfg, newFake(), nil); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestFeatures(t *testing.T) {
+	all := Features(Capabilities{UserPlane: true, PDN: true, ChooseFTEID: true, Pools: true, Applications: true})
+	for _, never := range []uint64{pfcp.UPBucp, pfcp.UPHeeu, pfcp.UPTrst, pfcp.UPBundl} {
+		if all&never != 0 {
+			t.Errorf("%v is told", nameBits(never, featureNames))
+		}
+	}
+	some := Features(Capabilities{})
+	for _, bit := range []uint64{pfcp.UPFtup, pfcp.UPUeip, pfcp.UPPfdm, pfcp.UPFrrt, pfcp.UPTreu, pfcp.UPDdnd} {
+		if all&bit == 0 || some&bit != 0 {
+			t.Errorf("%v does not follow what is configured", nameBits(bit, featureNames))
+		}
+	}
+}
+
+// A node report that is not answered comes again, with what is still true, while the association lives.
+func TestNodeReportAgain(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Timeout, cfg.Retries = 50*time.Millisecond, 1
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	seen := make(map[uint32]bool) // sequence numbers
+	// again waits until each of these was told, given up and told anew: under another sequence number. Something else may
+	// be under way only from before the first of them.
+	again := func(what ...string) {
+		t.Helper()
+		numbers := make(map[string]map[uint32]bool)
+		end := time.Now().Add(limit)
+		for slices.ContainsFunc(what, func(w string) bool { return len(numbers[w]) < 2 }) {
+			r := m.must("a node report of " + strings.Join(what, " and "))
+			if time.Now().After(end) {
+				t.Fatalf("not told again: %q, but %v", what, numbers)
+			}
+			told := nodeReportOf(r)
+			switch {
+			case slices.Contains(what, told):
+				if numbers[told] == nil {
+					numbers[told] = make(map[uint32]bool)
+				}
+				numbers[told][r.sequence] = true
+			case !seen[r.sequence] && len(numbers) > 0:
+				t.Fatalf("told %q, not only %q", told, what)
+			}
+			seen[r.sequence] = true
+		}
+	}
+	peer := func(n byte) []pfcp.RemotePeer {
+		return []pfcp.RemotePeer{{Addr: netip.AddrFrom4([4]byte{192, 0, 2, n})}}
+	}
+	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: slices.Concat(peer(1), peer(2))})
+	again("failed 1 2")
+	h.s.NodeReport(&pfcp.NodeReportRequest{Restored: peer(1)}) // so it is no longer down
+	again("failed 2", "restored 1")
+	// Answers what comes, but for one report, until no more than so many peers are untold.
+	answer := func(left int, but string) {
+		t.Helper()
+		wait(t, func() bool {
+			for len(m.in) > 0 {
+				r := <-m.in
+				seen[r.sequence] = true
+				if nodeReportOf(r) != but {
+					m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE(m.node), ie(19, 1)))
+				}
+			}
+			return h.untold() == left
+		}, "answered")
+	}
+	// An answer is for the report that it answers, and no other.
+	answer(1, "failed 2")
+	again("failed 2")
+	// What was answered is not told again while something new is.
+	answer(0, "")
+	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: peer(3)})
+	again("failed 3")
+}
+
+// nodeReportOf says what a report tells: the last octets of the GTP-U peers in its User Plane Path Failure Report (102) and
+// its User Plane Path Recovery Report (187).
+func nodeReportOf(r *reply) (told string) {
+	for _, list := range []struct {
+		name string
+		ie   uint16
+	}{{"failed", 102}, {"restored", 187}} {
+		if b := r.ies[list.ie]; b != nil {
+			told += list.name
+			for ; len(b) >= 9; b = b[9:] { // 103: Remote GTP-U Peer, with an IPv4 address
+				told += fmt.Sprintf(" %d", b[8])
+			}
+		}
+	}
+	return told
+}
+
+// untold is how much associations have not acknowledged.
+func (h *harness) untold() (n int) {
+	done := make(chan struct{})
+	h.s.post(func() {
+		defer close(done)
+		for _, a := range h.s.table.associations {
+			n += len(a.untold)
+		}
+	})
+	<-done
+	return n
+}
+
+// waitOut lets time pass in which something must not happen.
+func waitOut(d time.Duration) { time.Sleep(d) }

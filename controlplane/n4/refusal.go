@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// How many refusals are remembered: of peers that we know, and of strangers, who shall not push the others out.
+const (
+	refusalsOfPeers     = 32
+	refusalsOfStrangers = 8
+)
+
+// Refusal is why a request was refused, in words. Equal ones of one peer are one, with the time of the last.
+type Refusal struct {
+	Time    time.Time `json:"time"`
+	Count   uint64    `json:"count"`
+	Peer    string    `json:"peer"`
+	Message string    `json:"message"`
+	Reason  string    `json:"reason"` // as in `rejected`
+	Cause   uint8     `json:"cause"`
+	IE      uint16    `json:"offending_ie,omitempty"`
+	Rule    string    `json:"rule,omitempty"`
+	Text    string    `json:"text"`
+}
+
+func (r *Refusal) same(o *Refusal) bool {
+	return r.Peer == o.Peer && r.Message == o.Message && r.Reason == o.Reason && r.IE == o.IE && r.Rule == o.Rule && r.Text == o.Text
+}
+
+// refusals are the last ones, the newest last; lock guards them.
+type refusals struct {
+	lock             sync.Mutex
+	peers, strangers []Refusal
+}
+
+// note remembers a refusal in the place of the oldest.
+func note(list []Refusal, r Refusal, most int) []Refusal {
+	if i := slices.IndexFunc(list, func(o Refusal) bool { return o.same(&r) }); i >= 0 {
+		r.Count += list[i].Count
+		list = slices.Delete(list, i, i+1)
+	} else if len(list) >= most {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, r)
+}
+
+func (x *refusals) add(r Refusal, stranger bool) {
+	x.lock.Lock()
+	defer x.lock.Unlock()
+	if stranger {
+		x.strangers = note(x.strangers, r, refusalsOfStrangers)
+	} else {
+		x.peers = note(x.peers, r, refusalsOfPeers)
+	}
+}
+
+// newestFirst returns a copy.
+func (x *refusals) newestFirst() []Refusal {
+	x.lock.Lock()
+	defer x.lock.Unlock()
+	list := append([]Refusal{}, slices.Concat(x.peers, x.strangers)...)
+	slices.SortStableFunc(list, func(a, b Refusal) int { return b.Time.Compare(a.Time) })
+	return list
+}
+
+// refused counts a request that is answered with a refusal, remembers why, and logs it unless too many are logged. why is 0
+// when the cause is the reason.
+func (s *Server) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e *pfcp.Error) reject {
+	if why == 0 {
+		why = causeReject(e.Cause)
+	}
+	s.count.rejected[why].Add(1)
+	now := time.Now()
+	r := Refusal{Time: now.UTC(), Count: 1, Peer: from.Addr().String(), Message: messageName(int(t)), Reason: why.String(),
+		Cause: uint8(e.Cause), IE: e.Offending, Rule: ruleName(e.Rule), Text: e.Text}
+	s.count.refusals.add(r, s.index.Load().byAddr[from.Addr()] == nil)
+	if held, ok := s.count.logged[why].open(now); ok {
+		s.log.Warn("PFCP request refused", "reason", r.Reason, "from", from.String(), "message", r.Message, "cause", r.Cause,
+			"ie", r.IE, "rule", r.Rule, "detail", r.Text, "not_logged", held)
+	}
+	return why
+}
+
+var ruleNames = [...]string{pfcp.RulePDR: "PDR", pfcp.RuleFAR: "FAR", pfcp.RuleQER: "QER", pfcp.RuleURR: "URR", pfcp.RuleBAR: "BAR"}
+
+// ruleName is the Failed Rule ID (TS 29.244 §8.2.80) as operators write it.
+func ruleName(r *pfcp.FailedRule) string {
+	switch {
+	case r == nil:
+		return ""
+	case int(r.Type) < len(ruleNames):
+		return fmt.Sprintf("%s %d", ruleNames[r.Type], r.ID)
+	}
+	return fmt.Sprintf("rule of type %d, %d", r.Type, r.ID)
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// Why a request of ours has no answer.
+var (
+	ErrTimeout       = errors.New("no answer from the peer")
+	ErrNoAssociation = errors.New("no association")
+	ErrPathFailed    = errors.New("the path to the CP function has failed")
+	ErrNotKnown      = errors.New("no living member of the SMF set knows the session")
+	ErrBusy          = errors.New("too many requests wait for the CP function")
+	ErrStopped       = errors.New("the PFCP server has stopped")
+	ErrVersion       = errors.New("the peer does not support our version of PFCP")
+)
+
+type requestKey struct {
+	peer     netip.AddrPort
+	sequence uint32
+}
+
+// request is one that we sent. done is called once, from the goroutine that found the end.
+type request struct {
+	key   requestKey
+	k     *socket
+	typ   pfcp.MessageType
+	b     []byte
+	left  int // retransmissions
+	timer *time.Timer
+	done  func(pfcp.Message, error)
+}
+
+// requests are those without an answer. lock guards the map and the timers.
+type requests struct {
+	lock    sync.Mutex
+	open    map[requestKey]*request
+	stopped bool
+}
+
+// request sends a message and repeats it N1 times, T1 apart (TS 29.244 §6.4).
+func (s *Server) request(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message, done func(pfcp.Message, error)) {
+	h.Type = m.MessageType()
+	r := &request{k: k, typ: h.Type, left: s.cfg.Retries, done: done}
+	q := &s.requests
+	q.lock.Lock()
+	if q.stopped {
+		q.lock.Unlock()
+		done(nil, ErrStopped)
+		return
+	}
+	// Random sequence numbers: who does not see our requests cannot forge an answer.
+	for {
+		r.key = requestKey{to, rand.Uint32() & 0xffffff}
+		if q.open[r.key] == nil {
+			break
+		}
+	}
+	h.Sequence = r.key.sequence
+	b, err := encode(h, m)
+	if err != nil {
+		q.lock.Unlock()
+		done(nil, err)
+		return
+	}
+	r.b = b
+	q.open[r.key] = r
+	r.timer = time.AfterFunc(s.cfg.Timeout, func() { s.again(r) })
+	q.lock.Unlock()
+	s.send(k, to, b)
+}
+
+// again is a timer's: retransmit, or give up.
+func (s *Server) again(r *request) {
+	q := &s.requests
+	q.lock.Lock()
+	if q.open[r.key] != r {
+		q.lock.Unlock()
+		return
+	}
+	if r.left == 0 {
+		delete(q.open, r.key)
+		q.lock.Unlock()
+		s.event(eventTimedOut)
+		r.done(nil, ErrTimeout)
+		return
+	}
+	r.left--
+	r.timer.Reset(s.cfg.Timeout)
+	q.lock.Unlock()
+	s.event(eventRetransmitted)
+	s.send(r.k, r.key.peer, r.b)
+}
+
+// awaited tells whether a response is one that somebody waits for: peer, sequence and type fit.
+func (q *requests) awaited(from netip.AddrPort, h pfcp.Header) bool {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	return q.open[requestKey{from, h.Sequence}].answeredBy(h.Type)
+}
+
+func (r *request) answeredBy(t pfcp.MessageType) bool {
+	return r != nil && (t == r.typ+1 || t == pfcp.VersionNotSupportedResponseType)
+}
+
+// take ends a request; nil: it has ended already.
+func (q *requests) take(from netip.AddrPort, h pfcp.Header) *request {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	key := requestKey{from, h.Sequence}
+	r := q.open[key]
+	if !r.answeredBy(h.Type) {
+		return nil
+	}
+	delete(q.open, key)
+	r.timer.Stop()
+	return r
+}
+
+// stop ends all.
+func (q *requests) stop() {
+	q.lock.Lock()
+	q.stopped = true
+	open := q.open
+	q.open = make(map[requestKey]*request)
+	q.lock.Unlock()
+	for _, r := range open {
+		r.timer.Stop()
+		r.done(nil, ErrStopped)
+	}
+}
+
+func (q *requests) size() int {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	return len(q.open)
+}
+
+// response handles a decoded or undecodable response. It runs in a worker, the owner or, for heartbeats, the reader.
+func (s *Server) response(p *packet) {
+	m, err := decode(p.b)
+	if err != nil {
+		// §7.6: a response that lacks what it must have is discarded; the request is repeated as if it had been lost.
+		s.reject(rejectResponse, p.from, err.Error())
+		return
+	}
+	r := s.requests.take(p.from, p.h)
+	if r == nil {
+		s.reject(rejectUnmatched, p.from, "response to nothing")
+		return
+	}
+	if p.h.Type == pfcp.VersionNotSupportedResponseType {
+		r.done(nil, ErrVersion)
+		return
+	}
+	s.unreadable(m)
+	r.done(m, nil)
+}

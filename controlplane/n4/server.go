@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package n4 is the PFCP server (TS 29.244): N4, Sxa and Sxb alike. It owns sockets, transactions, heartbeats, associations
+// and the limits on what peers may do; sessions are another package's, behind the interface Sessions. The README has a
+// picture of the goroutines.
+package n4
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// Server is one PFCP entity in the UP function.
+type Server struct {
+	cfg      Config
+	sessions Sessions
+	log      *slog.Logger
+	ctx      context.Context // of Run
+	sockets  []*socket
+	recovery time.Time // ours
+	count    counters
+	unknown  *bucket // of all peers that we do not know
+	answers  *answers
+	requests requests
+	index    atomic.Pointer[index]
+	inFlight atomic.Int64
+	stopping atomic.Bool
+
+	workers []chan *packet
+	nodes   chan *packet // node messages, for the owner
+	jobs    jobs
+	packets sync.Pool
+
+	// The owner's alone (see owner.go).
+	table table
+	dials []*dial
+}
+
+// packet is a message on its way from a reader to a worker or the owner.
+type packet struct {
+	k      *socket
+	from   netip.AddrPort
+	h      pfcp.Header
+	b      []byte
+	memory [2048]byte
+}
+
+// New opens the sockets. Nothing is read before Run.
+func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		cfg: cfg, sessions: sessions, log: log, ctx: context.Background(), recovery: sessions.Recovery(),
+		unknown: newBucket(cfg.UnknownRate),
+		answers: newAnswers(cfg.answerBounds()),
+		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
+		table: table{associations: make(map[string]*association)},
+	}
+	s.answers.known = func(peer netip.Addr) bool { return s.index.Load().byAddr[peer] != nil }
+	s.requests.open = make(map[requestKey]*request)
+	s.packets.New = func() any { return new(packet) }
+	for range cfg.Workers {
+		s.workers = append(s.workers, make(chan *packet, cfg.Queue))
+	}
+	for i, local := range cfg.Listen {
+		k, err := openSocket(i, local)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.sockets = append(s.sockets, k)
+	}
+	s.restore()
+	return s, nil
+}
+
+func (s *Server) close() {
+	for _, k := range s.sockets {
+		k.conn.Close()
+	}
+}
+
+// Run serves until ctx ends. Associations and sessions stay: whoever comes after us goes on with them.
+func (s *Server) Run(ctx context.Context) error {
+	s.ctx = ctx
+	var all sync.WaitGroup
+	run := func(fn func()) { // sync.WaitGroup.Go is younger than the Go we ask for
+		all.Add(1)
+		go func() { defer all.Done(); fn() }()
+	}
+	for _, k := range s.sockets {
+		run(func() { s.read(ctx, k, s.sort) })
+		run(func() { s.write(ctx, k) })
+	}
+	for _, w := range s.workers {
+		run(func() { s.work(ctx, w) })
+	}
+	run(func() { s.own(ctx) })
+	s.log.Info("PFCP ready", "listen", s.cfg.Listen, "node_id", s.cfg.Node.String(), "recovery", s.recovery)
+	<-ctx.Done()
+	s.stopping.Store(true)
+	s.close()
+	s.requests.stop()
+	all.Wait()
+	return nil
+}
+
+// Listening returns the addresses of the sockets.
+func (s *Server) Listening() []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, k := range s.sockets {
+		out = append(out, k.local)
+	}
+	return out
+}
+
+// Address returns the first listen address of each family.
+func (s *Server) Address() (v4, v6 netip.Addr) {
+	for _, k := range s.sockets {
+		switch a := k.local.Addr(); {
+		case a.Is4() && !v4.IsValid():
+			v4 = a
+		case a.Is6() && !v6.IsValid():
+			v6 = a
+		}
+	}
+	return v4, v6
+}
+
+// sort is the reader's part: what needs no state of a session is decided here, cheaply, so that a flood of session
+// messages does not hide a heartbeat behind it. Three ways lead on: heartbeats are answered at once, other node messages
+// go to the owner, session messages to a worker (row A9).
+func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
+	h, why := peek(b)
+	src := s.index.Load().byAddr[from.Addr()]
+	rate, limited := s.unknown, rejectUnknownRate
+	if src != nil {
+		rate, limited = src.rate, rejectPeerRate
+	}
+	if why != accepted {
+		if why == rejectVersion && h.Type != pfcp.VersionNotSupportedResponseType && rate.take() {
+			s.respond(k, from, h, &pfcp.VersionNotSupportedResponse{}) // §7.6.2
+		}
+		s.reject(why, from, "")
+		return
+	}
+	s.count.received[h.Type].Add(1)
+	if directions[h.Type] == response {
+		s.sortResponse(k, from, h, b)
+		return
+	}
+	if !rate.take() {
+		s.reject(limited, from, "")
+		return
+	}
+	switch {
+	case h.Type == pfcp.HeartbeatRequestType:
+		s.heartbeatRequest(k, from, src, b)
+	case directions[h.Type] == nodeRequest:
+		s.queue(s.nodes, s.packet(k, from, h, b))
+	default:
+		// One session's messages go to one worker, so that they are carried out in the order of their arrival.
+		n := h.SEID
+		if h.Type == pfcp.SessionEstablishmentRequestType {
+			n = uint64(h.Sequence)
+		}
+		s.queue(s.workers[n%uint64(len(s.workers))], s.packet(k, from, h, b))
+	}
+}
+
+// sortResponse drops what nobody waits for before it costs anything (row P32).
+func (s *Server) sortResponse(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) {
+	switch {
+	case !s.requests.awaited(from, h):
+		s.reject(rejectUnmatched, from, "response to nothing")
+	case h.Type == pfcp.SessionReportResponseType:
+		s.queue(s.workers[uint64(h.Sequence)%uint64(len(s.workers))], s.packet(k, from, h, b))
+	case h.Type == pfcp.HeartbeatResponseType:
+		p := packet{k: k, from: from, h: h, b: b}
+		s.response(&p)
+	default:
+		s.queue(s.nodes, s.packet(k, from, h, b))
+	}
+}
+
+// packet copies a message out of the reader's memory.
+func (s *Server) packet(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) *packet {
+	p := s.packets.Get().(*packet)
+	p.k, p.from, p.h = k, from, h
+	if len(b) <= len(p.memory) {
+		p.b = p.memory[:copy(p.memory[:], b)]
+	} else {
+		p.b = append([]byte(nil), b...)
+	}
+	return p
+}
+
+func (s *Server) free(p *packet) {
+	p.b, p.k = nil, nil
+	s.packets.Put(p)
+}
+
+func (s *Server) queue(q chan *packet, p *packet) {
+	select {
+	case q <- p:
+	default:
+		s.reject(rejectQueue, p.from, "")
+		s.free(p)
+	}
+}
+
+// work carries out session messages.
+func (s *Server) work(ctx context.Context, q chan *packet) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-q:
+			if p.h.Type == pfcp.SessionReportResponseType {
+				s.response(p)
+			} else {
+				s.sessionRequest(p, len(q) > cap(q)/2)
+			}
+			s.free(p)
+		}
+	}
+}
+
+// respond encodes and sends an answer that nobody will repeat.
+func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) {
+	if out := s.encoded(h, m); out != nil {
+		s.count.answered(m)
+		s.put(k, datagram{to, out.b, out})
+	}
+}
+
+// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never asked.
+func (s *Server) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key transactionKey, m pfcp.Message) {
+	out := s.encoded(h, m)
+	if out == nil && m != nil {
+		m = s.refusal(key.typ, &pfcp.Error{Cause: pfcp.CauseSystemFailure})
+		out = s.encoded(h, m)
+	}
+	if out == nil {
+		s.answers.forget(key)
+		return
+	}
+	s.count.answered(m)
+	s.count.events[eventEvicted].Add(uint64(s.answers.finish(key, out.b))) // a copy: what is sent is the writer's
+	s.put(k, datagram{to, out.b, out})
+}
+
+// encoded is nil for an answer that cannot be said.
+func (s *Server) encoded(h pfcp.Header, m pfcp.Message) *outgoing {
+	if m == nil {
+		return nil
+	}
+	h.Type = m.MessageType()
+	out := outgoings.Get().(*outgoing)
+	var err error
+	if out.b, err = pfcp.Append(out.b[:0], h, m); err != nil {
+		outgoings.Put(out)
+		s.log.Error("PFCP message of ours cannot be encoded", "type", h.Type, "error", err)
+		return nil
+	}
+	return out
+}
+
+var errStopped = errors.New("stopped")
+
+// jobs are what timers, answers and callers ask the owner to do. The list is bounded by the number of associations,
+// configured peers and callers, each of which has at most a few jobs under way.
+type jobs struct {
+	lock    sync.Mutex
+	list    []func()
+	stopped bool
+	ready   chan struct{} // one token: the list is not empty
+}
+
+func (s *Server) post(job func()) error {
+	s.jobs.lock.Lock()
+	defer s.jobs.lock.Unlock()
+	if s.jobs.stopped {
+		return errStopped
+	}
+	s.jobs.list = append(s.jobs.list, job)
+	select {
+	case s.jobs.ready <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+var _ Reporter = (*Server)(nil)

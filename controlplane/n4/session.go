@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+const ieFSEID = 57
+
+// call is a session request that the session layer works on.
+type call struct {
+	s     *Server
+	a     *association
+	k     *socket
+	from  netip.AddrPort
+	h     pfcp.Header
+	key   transactionKey
+	ended atomic.Bool
+}
+
+// sessionRequest carries out a session message; a worker runs it. busy: many wait behind it.
+func (s *Server) sessionRequest(p *packet, busy bool) {
+	src := s.index.Load().byAddr[p.from.Addr()]
+	a := src.find(p.from)
+	if a == nil {
+		e := &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
+		s.refused(rejectNoAssociation, p.from, p.h.Type, e)
+		s.refuseSession(p, e)
+		return
+	}
+	a.requests.Add(1)
+	c := &call{s: s, a: a, k: p.k, from: p.from, h: p.h, key: keyOf(p.k, p.from, p.h)}
+	if !s.begin(p, c.key) {
+		return
+	}
+	if s.stopping.Load() {
+		s.reject(rejectStopping, p.from, "")
+		s.answers.forget(c.key) // who comes after us answers the retransmission
+		return
+	}
+	// What takes load away, or changes what is there, is let through for longer than what adds to it.
+	if s.inFlight.Load() >= int64(s.cfg.InFlight) || busy && p.h.Type == pfcp.SessionEstablishmentRequestType {
+		e := &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "too many requests are being carried out"}
+		s.refused(rejectCongestion, p.from, p.h.Type, e)
+		a.refused.Add(1)
+		s.answers.forget(c.key)
+		s.refuseSession(p, e)
+		return
+	}
+	m, err := decode(p.b)
+	if err != nil {
+		c.refuse(0, refusalOf(err))
+		return
+	}
+	switch req := m.(type) {
+	case *pfcp.SessionEstablishmentRequest:
+		c.establish(src, req)
+	case *pfcp.SessionModificationRequest:
+		s.inFlight.Add(1)
+		s.sessions.Modify(src.askers, p.h.SEID, req, func(r *pfcp.SessionModificationResponse, cp uint64) {
+			if c.first() {
+				c.answer(r, cp, r.Cause)
+			}
+		})
+	case *pfcp.SessionDeletionRequest:
+		s.inFlight.Add(1)
+		s.sessions.Delete(src.askers, p.h.SEID, func(r *pfcp.SessionDeletionResponse, cp uint64) {
+			if c.first() {
+				c.answer(r, cp, r.Cause)
+			}
+		})
+	default:
+		c.refuse(0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
+	}
+}
+
+// refuseSession answers without a transaction. The peer's SEID is not known yet, so the header's is 0 (§7.2.2.4.2).
+func (s *Server) refuseSession(p *packet, e *pfcp.Error) {
+	p.h.SEID = 0
+	s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
+}
+
+func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
+	// The request says whose it is; the address must be one of that association's (rows A2, A4).
+	a := src.named(nodeName(req.Node.String()))
+	if a == nil {
+		c.refuseTo(req.CP.SEID, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "node id " + req.Node.String()})
+		return
+	}
+	c.a = a
+	if e := checkCP(req.CP); e != nil {
+		c.refuseTo(req.CP.SEID, 0, e)
+		return
+	}
+	s := c.s
+	s.inFlight.Add(1)
+	s.sessions.Establish(&a.Association, req, func(r *pfcp.SessionEstablishmentResponse) {
+		if !c.first() {
+			return
+		}
+		if now := s.index.Load().byID[a.ID]; r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
+			// The association ended meanwhile, and this session was not there yet when its sessions were released.
+			s.sessions.Delete([]*Association{&a.Association}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
+			r = &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseNoAssociation, Text: "the association ended meanwhile"}
+		}
+		r.Node = s.cfg.Node
+		c.answer(r, req.CP.SEID, r.Cause)
+	})
+}
+
+// checkCP refuses an address that reports could never be sent to, or would be sent to many.
+func checkCP(f pfcp.FSEID) *pfcp.Error {
+	for _, a := range []netip.Addr{f.IPv4, f.IPv6} {
+		if a.IsValid() && (a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})) {
+			return &pfcp.Error{Cause: pfcp.CauseMandatoryIEIncorrect, Offending: ieFSEID, Text: "CP F-SEID " + a.String()}
+		}
+	}
+	return nil
+}
+
+// first guards against a session layer that answers twice.
+func (c *call) first() bool {
+	if !c.ended.CompareAndSwap(false, true) {
+		c.s.log.Error("PFCP request answered twice", "type", c.h.Type)
+		return false
+	}
+	c.s.inFlight.Add(-1)
+	return true
+}
+
+// answer ends the transaction with what the session layer said.
+func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
+	s := c.s
+	switch cause {
+	case pfcp.CauseAccepted, pfcp.CauseMoreUsageReports, pfcp.CauseAcceptedPartially:
+	default:
+		c.a.refused.Add(1)
+		s.refused(0, c.from, c.key.typ, whyOf(m))
+		if cause == pfcp.CauseContextNotFound {
+			s.missed(c.a)
+		}
+	}
+	c.h.SEID, c.h.HasSEID = seid, true
+	s.conclude(c.k, c.from, c.h, c.key, m)
+}
+
+// whyOf is what the session layer said of a request that it refused.
+func whyOf(m pfcp.Message) *pfcp.Error {
+	switch r := m.(type) {
+	case *pfcp.SessionEstablishmentResponse:
+		return &pfcp.Error{Cause: r.Cause, Offending: r.Offending, Rule: r.Failed, Text: r.Text}
+	case *pfcp.SessionModificationResponse:
+		return &pfcp.Error{Cause: r.Cause, Offending: r.Offending, Rule: r.Failed, Text: r.Text}
+	case *pfcp.SessionDeletionResponse:
+		return &pfcp.Error{Cause: r.Cause, Offending: r.Offending, Text: r.Text}
+	}
+	return &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: "no answer of the session layer"}
+}
+
+func (c *call) refuse(why reject, e *pfcp.Error) { c.refuseTo(0, why, e) }
+
+// refuseTo ends the transaction before the session layer heard of it; why is 0 when the cause is the reason.
+func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
+	c.a.refused.Add(1)
+	c.s.refused(why, c.from, c.h.Type, e)
+	c.h.SEID = seid
+	c.s.conclude(c.k, c.from, c.h, c.key, c.s.refusal(c.h.Type, e))
+}
+
+// missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that somebody
+// guesses (row A13).
+func (s *Server) missed(a *association) {
+	now := time.Now().Unix()
+	if last := a.missSecond.Load(); last != now && a.missSecond.CompareAndSwap(last, now) {
+		a.misses.Store(0)
+	}
+	if a.misses.Add(1) == int64(s.cfg.MissAlarm) {
+		s.tell(eventSEIDAlarm, slog.LevelError, a.ID, "misses", s.cfg.MissAlarm, "within", "1s")
+	}
+}

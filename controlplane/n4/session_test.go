@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package n4
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// Row P6, P9: the header alone.
+func TestHeaders(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	seid := m.establish(1)
+	good := func() []byte { return message(pfcp.HeartbeatRequestType, 0, 5, recoveryIE(m.recovery)) }
+	with := func(b []byte, change func(b []byte)) []byte {
+		change(b)
+		return b
+	}
+	length := func(v uint16) []byte {
+		return with(good(), func(b []byte) { binary.BigEndian.PutUint16(b[2:], v) })
+	}
+	real := uint16(len(good()) - 4)
+	for _, c := range []struct {
+		reason string
+		b      []byte
+	}{
+		{"too-short", []byte{}},
+		{"too-short", good()[:7]},
+		{"too-short", message(pfcp.SessionDeletionRequestType, seid, 9)[:15]},
+		{"length", length(real + 1)},
+		{"length", length(real - 1)},
+		{"length", length(0)},
+		{"length", length(65535)},
+		{"unknown-type", message(49, 0, 5)},
+		{"unknown-type", message(99, 0, 5)},
+		{"unexpected-type", message(pfcp.SessionReportRequestType, seid, 5)},
+		{"unexpected-type", message(pfcp.SessionEstablishmentResponseType, seid, 5)},
+		{"unexpected-type", message(pfcp.SessionSetModificationRequestType, 0, 5)},
+		{"seid-flag", with(message(pfcp.SessionDeletionRequestType, seid, 5), func(b []byte) { b[0] &^= 1 })},
+	} {
+		h.rises(c.reason, 1, func() {
+			m.send(c.b)
+			m.silence(5 * time.Millisecond)
+		})
+	}
+	h.rises("version", 1, func() {
+		r := m.ask(with(good(), func(b []byte) { b[0] = 2 << 5 }))
+		if r.typ != pfcp.VersionNotSupportedResponseType || r.sequence != 5 || r.raw[0]>>5 != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+	h.rises("version", 1, func() { // two that do not know each other's version must not go on for ever
+		m.send(with(message(pfcp.VersionNotSupportedResponseType, 0, 5), func(b []byte) { b[0] = 2 << 5 }))
+		m.silence(5 * time.Millisecond)
+	})
+	for _, sequence := range []uint32{0, 1, 0x7fffff, 0x800000, 0xffffff} {
+		if r := m.ask(message(pfcp.HeartbeatRequestType, 0, sequence, recoveryIE(m.recovery))); r.sequence != sequence {
+			t.Errorf("sequence %d answered as %d", sequence, r.sequence)
+		}
+	}
+	m.alive()
+}
+
+// Rows A4, P31.
+func TestForeignSessions(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	h := start(t, quiet(a.peer(), b.peer()), nil, a, b)
+	a.mustSetUp()
+	b.mustSetUp()
+	seid := a.establish(1)
+	for _, wrong := range []uint64{seid, 0, 1 << 63, 1<<64 - 1} {
+		for _, typ := range []pfcp.MessageType{pfcp.SessionModificationRequestType, pfcp.SessionDeletionRequestType} {
+			h.rises("session-not-found", 1, func() {
+				if r := b.ask(message(typ, wrong, b.next())); r.cause() != pfcp.CauseContextNotFound || r.seid != 0 {
+					t.Errorf("type %d SEID %x: cause %d", typ, wrong, r.cause())
+				}
+			})
+		}
+	}
+	if r := a.ask(message(pfcp.SessionModificationRequestType, seid, a.next())); r.cause() != pfcp.CauseAccepted || r.seid != 1 {
+		t.Errorf("modification by the owner: cause %d", r.cause())
+	}
+}
+
+// Row A13.
+func TestGuessing(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.MissAlarm = 20
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	m.establish(1)
+	guess := func() { // at once: the alarm is about how many there are in a second
+		for i := range uint64(200) {
+			m.send(message(pfcp.SessionDeletionRequestType, 0x999000+i, m.next()))
+		}
+		for range 200 {
+			m.must("a refusal")
+		}
+	}
+	h.rises("session-not-found", 200, guess)
+	wait(t, func() bool {
+		if h.happened("session-id-guessing") > 0 {
+			return true
+		}
+		guess()
+		return false
+	}, "alarm")
+}
+
+// Row A6, as far as it is ours: what the session layer refuses is told to the one who asked, and to nobody else.
+func TestQuota(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	fake := newFake()
+	fake.quota = 10
+	h := start(t, quiet(a.peer(), b.peer()), fake, a, b)
+	a.mustSetUp()
+	b.mustSetUp()
+	var last uint64
+	for i := range uint64(10) {
+		last = a.establish(i)
+	}
+	h.rises("no-resources", 50, func() {
+		for i := range uint64(50) {
+			r := a.ask(establishment(a.next(), a.node, 100+i, a.addr.Addr()))
+			if r.cause() != pfcp.CauseNoResources || r.seid != 100+i {
+				t.Fatalf("cause %d", r.cause())
+			}
+		}
+	})
+	b.establish(1)
+	a.delete(last)
+	a.establish(11)
+}
+
+// Row A9: what does not fit into the socket's buffer is lost, and counted.
+func TestKernelLoss(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	s, err := New(cfg, newFake(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.server = s.Listening()[0]
+	if err := s.sockets[0].conn.SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		m.send(message(pfcp.SessionDeletionRequestType, 1, m.next()))
+	}
+	lost := s.Snapshot().Lost
+	if lost < 1000 {
+		t.Errorf("%d lost", lost)
+	}
+	ctx, cancel := contextFor(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	wait(t, func() bool { return s.Snapshot().Received["session-deletion-request"] == 2000-lost }, "the others are read")
+	for range 2000 - lost {
+		m.must("an answer to what was read")
+	}
+	m.alive()
+	cancel()
+	<-done
+}
+
+// Row A8.
+func TestRetransmission(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	cfg := quiet(a.peer(), b.peer())
+	cfg.Timeout, cfg.Retries, cfg.AnswerTime = time.Millisecond, 2, time.Hour
+	h := start(t, cfg, nil, a, b)
+	a.mustSetUp()
+	b.mustSetUp()
+	hold := make(chan struct{})
+	h.fake.with(func() { h.fake.hold = hold })
+	req := establishment(100, a.node, 1, a.addr.Addr())
+	for range 3 {
+		a.send(req)
+	}
+	wait(t, func() bool { return h.happened("ignored-in-progress") == 2 }, "retransmissions ignored")
+	h.fake.with(func() { h.fake.hold = nil })
+	close(hold)
+	first := a.must("the answer")
+	waitOut(20 * cfg.Timeout) // the peer's T1 may be longer than ours times N1
+	again := a.ask(req)
+	if string(again.raw) != string(first.raw) {
+		t.Error("the answer from the cache differs")
+	}
+	if n := h.fake.seen().established; n != 1 {
+		t.Errorf("established %d times", n)
+	}
+	if r := b.ask(establishment(100, b.node, 1, b.addr.Addr())); r.cause() != pfcp.CauseAccepted || h.fake.Count("smf2") != 1 {
+		t.Error("the same sequence number of another peer")
+	}
+	h.rises("response-unmatched", 3, func() {
+		for range 3 {
+			a.send(message(pfcp.SessionReportResponseType, 1, 1, ie(19, 1)))
+		}
+	})
+}
+
+// What is remembered of requests goes by itself.
+func TestAnswersExpire(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.AnswerTime = time.Millisecond
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	m.establish(1)
+	wait(t, func() bool { return h.s.Snapshot().Answers == 0 }, "answers expire")
+	if n := h.s.Snapshot().Received["session-establishment-request"]; n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// A CP function that restarted counts its requests from the start: what it says then is no retransmission.
+func TestSequenceNumbersAgain(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	for range 2 {
+		m.sequence = 0
+		m.set(func() { m.recovery = m.recovery.Add(time.Second) })
+		m.mustSetUp()
+		seid := m.establish(1)
+		h.fake.with(func() {
+			if h.fake.sessions[seid] == nil {
+				t.Error("the answer names a session of before the restart")
+			}
+		})
+	}
+	if n := h.fake.seen().established; n != 2 {
+		t.Errorf("established %d times", n)
+	}
+	m.sequence--
+	m.establish(2) // another body under the same number
+	if n := h.fake.seen().established; n != 3 {
+		t.Errorf("established %d times", n)
+	}
+}
+
+func TestAnswersBounded(t *testing.T) {
+	a := newAnswers(answerBounds{keep: time.Hour, count: 64, most: 1 << 30, total: 1 << 30, other: 1})
+	for i := range uint32(10000) {
+		k := transactionKey{sequence: i}
+		if b, _, _ := a.begin(k, nil); b != fresh {
+			t.Fatal("not fresh")
+		}
+		a.finish(k, []byte{1})
+	}
+	if n := a.size.Load(); n > 64 {
+		t.Errorf("%d kept", n)
+	}
+	for i := range uint32(1000) {
+		a.begin(transactionKey{port: 1, sequence: i}, nil)
+	}
+	if b, _, _ := a.begin(transactionKey{port: 2}, nil); b != full {
+		t.Error("requests in progress were forgotten")
+	}
+	if n := a.size.Load(); n > 64 {
+		t.Errorf("%d kept", n)
+	}
+}
+
+// Row A9: session messages beyond what we can do are refused or lost, each counted, and no heartbeat waits behind them.
+func TestOverload(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Queue, cfg.Workers = 64, 1
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	block := make(chan struct{})
+	h.fake.with(func() { h.fake.block = block })
+	const burst = 5000
+	beats := newSMF(t, "smf1", "127.0.0.1:0")
+	beats.server = m.server
+	for i := range burst {
+		m.send(establishment(m.next(), m.node, uint64(i), m.addr.Addr()))
+		if i%500 == 0 {
+			beats.alive() // the session layer answers nobody until the end of all this
+		}
+	}
+	wait(t, func() bool { return h.s.Snapshot().Received["session-establishment-request"] == burst }, "all read")
+	h.fake.with(func() { h.fake.block = nil })
+	close(block)
+	wait(t, func() bool {
+		s := h.s.Snapshot()
+		return s.Rejected["queue-full"]+s.Rejected["congestion"]+uint64(s.Sessions) == burst
+	}, "all accounted for")
+	s := h.s.Snapshot()
+	if s.Rejected["queue-full"] < burst-100 || s.Rejected["congestion"] == 0 || s.Lost != 0 {
+		t.Errorf("rejected %v, lost %d", s.Rejected, s.Lost)
+	}
+	// One more is accepted. Like any peer we repeat the request: our own socket may be full of refusals.
+	sequence := m.next()
+	req := establishment(sequence, m.node, 1<<40, m.addr.Addr())
+	wait(t, func() bool {
+		m.send(req)
+		for r := m.wait(100 * time.Millisecond); r != nil; r = m.wait(100 * time.Millisecond) {
+			if r.sequence == sequence {
+				return r.cause() == pfcp.CauseAccepted
+			}
+		}
+		return false
+	}, "established after the burst")
+}
+
+func TestInFlightLimit(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.InFlight = 5
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	hold := make(chan struct{})
+	h.fake.with(func() { h.fake.hold = hold })
+	for i := range uint64(5) {
+		m.send(establishment(m.next(), m.node, i, m.addr.Addr()))
+	}
+	wait(t, func() bool { return h.s.Snapshot().InFlight == 5 }, "five under way")
+	req := establishment(m.next(), m.node, 9, m.addr.Addr())
+	if r := m.ask(req); r.cause() != pfcp.CauseCongestion {
+		t.Errorf("cause %d", r.cause())
+	}
+	h.fake.with(func() { h.fake.hold = nil })
+	close(hold)
+	wait(t, func() bool { return h.s.Snapshot().InFlight == 0 }, "done")
+	for range 5 {
+		m.must("an answer that was kept back")
+	}
+	if r := m.ask(req); r.cause() != pfcp.CauseAccepted { // a refusal for congestion is not kept
+		t.Errorf("cause %d", r.cause())
+	}
+}
+
+func TestPeerRate(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	cfg := quiet(a.peer(), b.peer())
+	cfg.RequestRate = 100
+	h := start(t, cfg, nil, a, b)
+	a.mustSetUp()
+	b.mustSetUp()
+	began := time.Now()
+	for i := range 1000 {
+		a.send(message(pfcp.SessionDeletionRequestType, 1, a.next()))
+		if i%100 == 0 { // no more than the server's socket takes
+			b.alive()
+		}
+	}
+	var s *Snapshot
+	wait(t, func() bool {
+		s = h.s.Snapshot()
+		return s.Rejected["rate-peer"]+s.Rejected["session-not-found"] == 1000
+	}, "counted")
+	if most := cfg.RequestRate * int(time.Since(began)/time.Second+2); int(s.Rejected["session-not-found"]) > most {
+		t.Errorf("%d worked on, at most %d wanted", s.Rejected["session-not-found"], most)
+	}
+	b.establish(1)
+}
+
+// Row P29: what is refused leaves the server answering. Row P5: what is unknown is not refused.
+func TestRefusedByDecoder(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	seid := m.establish(1)
+	h.rises("mandatory-ie-missing", 1, func() {
+		r := m.ask(message(pfcp.SessionModificationRequestType, seid, m.next(), group(1, ie(56, 0, 9))))
+		if r.cause() != pfcp.CauseMandatoryIEMissing {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	m.alive()
+	h.rises("mandatory-ie-missing", 1, func() { // row P10
+		if r := m.ask(message(pfcp.SessionEstablishmentRequestType, 0, m.next(), nodeIE(m.node))); r.cause() != pfcp.CauseMandatoryIEMissing {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	h.rises("mandatory-ie-incorrect", 1, func() {
+		r := m.ask(establishment(m.next(), m.node, 5, netip.MustParseAddr("224.0.0.1")))
+		if r.cause() != pfcp.CauseMandatoryIEIncorrect {
+			t.Errorf("cause %d", r.cause())
+		}
+	})
+	vendor := append(establishment(m.next(), m.node, 6, m.addr.Addr()), ie(0x8001, 0x12, 0x34, 1)...)
+	vendor = append(vendor, ie(0xffff)...)
+	binary.BigEndian.PutUint16(vendor[2:], uint16(len(vendor)-4))
+	if r := m.ask(vendor); r.cause() != pfcp.CauseAccepted {
+		t.Errorf("vendor's IEs: cause %d", r.cause())
+	}
+	m.delete(seid)
+}
+
+func TestReports(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Window, cfg.Timeout, cfg.Retries = 2, 50*time.Millisecond, 1<<20
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	m.establish(77)
+	var answered atomic.Int64
+	send := func(to netip.Addr) {
+		h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: to}}, &pfcp.SessionReportRequest{Inactive: true}, func(r *pfcp.SessionReportResponse, _ *Association, err error) {
+			if err != nil || r.Cause != pfcp.CauseAccepted {
+				t.Errorf("%+v, %v", r, err)
+			}
+			answered.Add(1)
+		})
+	}
+	send(m.addr.Addr())
+	r := m.must("a session report")
+	if r.typ != pfcp.SessionReportRequestType || r.seid != 77 || r.from != m.server {
+		t.Fatalf("%+v", r)
+	}
+	// Row P32: without a cause it is no answer; the request comes again, the same.
+	h.rises("response-malformed", 1, func() { m.send(message(pfcp.SessionReportResponseType, 1, r.sequence)) })
+	again := m.must("the report again")
+	if string(again.raw) != string(r.raw) {
+		t.Fatal("no retransmission")
+	}
+	h.rises("response-unmatched", 1, func() { // the wrong type
+		m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE("smf1"), ie(19, 1)))
+	})
+	m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
+	wait(t, func() bool { return answered.Load() == 1 }, "answered")
+	h.rises("response-unmatched", 1, func() { m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1))) })
+
+	// Two at a time, the others in turn.
+	for range 10 {
+		send(netip.Addr{})
+	}
+	if n := h.s.Snapshot().Associations[0].Reports; n != 10 {
+		t.Errorf("%d reports", n)
+	}
+	if n := h.s.requests.size(); n != 2 {
+		t.Errorf("%d under way", n)
+	}
+	for seen := map[uint32]bool{r.sequence: true}; len(seen) < 11; { // the first may come again
+		r := m.must("the next report")
+		seen[r.sequence] = true
+		m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
+	}
+	wait(t, func() bool { return answered.Load() == 11 }, "all answered")
+	// To the address of the CP F-SEID, when it is another one.
+	second := newSMF(t, "x", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.7"), m.addr.Port()).String())
+	send(second.addr.Addr())
+	r = second.must("a report at the CP F-SEID's address")
+	second.server = m.server
+	second.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
+	wait(t, func() bool { return answered.Load() == 12 }, "answered from there")
+}
+
+// A report that nobody answers is repeated N1 times and given up.
+func TestReportGivenUp(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Timeout, cfg.Retries = 10*time.Millisecond, 2
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	end := make(chan error, 1)
+	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: m.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
+		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { end <- err })
+	for range 3 {
+		if r := m.must("the report"); r.typ != pfcp.SessionReportRequestType {
+			t.Errorf("%+v", r)
+		}
+	}
+	if err := <-end; err != ErrTimeout {
+		t.Error(err)
+	}
+	if s := h.s.Snapshot(); s.Events["request-timed-out"] != 1 || s.Events["request-retransmitted"] != 2 {
+		t.Errorf("%v", s.Events)
+	}
+}
+
+// Answers leave from the address that the request came to.
+func TestTwoListeners(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0"), netip.MustParseAddrPort("127.0.0.5:0"),
+		netip.MustParseAddrPort("[::1]:0")}
+	h := start(t, cfg, nil, m)
+	m.mustSetUp()
+	for _, l := range h.s.Listening()[:2] {
+		m.server = l
+		if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery))); r.from != l {
+			t.Errorf("asked %s, answered by %s", l, r.from)
+		}
+	}
+	six := newSMF(t, "smf6", "[::1]:0")
+	six.server = h.s.Listening()[2]
+	six.alive()
+	if v4, v6 := h.s.Address(); v4 != netip.MustParseAddr("127.0.0.1") || v6 != netip.MustParseAddr("::1") {
+		t.Errorf("%s %s", v4, v6)
+	}
+}
+
+// IPv6 all the way.
+func TestIPv6(t *testing.T) {
+	m := newSMF(t, "smf6", "[::1]:0")
+	cfg := quiet(m.peer())
+	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("[::1]:0")}
+	start(t, cfg, nil, m)
+	m.mustSetUp()
+	m.establish(5)
+}
+
+func TestStats(t *testing.T) {
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	h := start(t, quiet(m.peer()), nil, m)
+	m.mustSetUp()
+	m.establish(1)
+	m.send([]byte{1})
+	wait(t, func() bool { return h.s.Snapshot().Rejected["too-short"] == 1 }, "counted")
+	m.ask(message(pfcp.SessionDeletionRequestType, 5, m.next()))
+	stats := h.s.Stats()
+	if stats.Associations != 1 || stats.Failed != 0 || stats.Sessions != 1 {
+		t.Errorf("%+v", stats)
+	}
+	for name, list := range map[string][]Count{"received": stats.Received, "sent": stats.Sent, "rejected": stats.Rejected,
+		"events": stats.Events} {
+		seen := map[string]bool{}
+		for _, c := range list {
+			if seen[c.Name] || c.Name == "" {
+				t.Errorf("%s: %q twice", name, c.Name)
+			}
+			seen[c.Name] = true
+		}
+	}
+	for _, c := range []struct {
+		list []Count
+		name string
+		want uint64
+	}{
+		{stats.Received, "session-establishment-request", 1}, {stats.Sent, "session-establishment-response", 1},
+		{stats.Rejected, "too-short", 1}, {stats.Rejected, "version", 0}, {stats.Rejected, "session-not-found", 1},
+		{stats.Events, "association-up", 1},
+	} {
+		if i := slices.IndexFunc(c.list, func(x Count) bool { return x.Name == c.name }); i < 0 || c.list[i].Value != c.want {
+			t.Errorf("%s: not %d", c.name, c.want)
+		}
+	}
+	if want := []AnswerCount{{"association-setup-response", 1, 1}, {"session-establishment-response", 1, 1},
+		{"session-deletion-response", 65, 1}}; !slices.Equal(stats.Answers, want) {
+		t.Errorf("answers %v", stats.Answers)
+	}
+}
+
+// Two CP functions behind one address: each gets at its own sessions, whatever port it sends from, and nobody else does.
+func TestSharedAddress(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.1:0")
+	third := newSMF(t, "smf2", "127.0.0.1:0") // another port of the second
+	outsider := newSMF(t, "smf3", "127.0.0.3:0")
+	for _, ports := range [][2]netip.AddrPort{{a.addr, b.addr}, {netip.MustParseAddrPort("127.0.0.1:8805"), netip.MustParseAddrPort("127.0.0.1:8805")}} {
+		h := start(t, quiet(Peer{Addr: ports[0], Node: "smf1"}, Peer{Addr: ports[1], Node: "smf2"}, outsider.peer()), nil, a, b, third, outsider)
+		for _, m := range []*smf{a, b, outsider} {
+			m.mustSetUp()
+		}
+		mine, his, more := a.establish(1), b.establish(2), b.establish(3)
+		h.rises("session-not-found", 2, func() {
+			for _, seid := range []uint64{mine, his} {
+				if r := outsider.delete(seid); r.cause() != pfcp.CauseContextNotFound {
+					t.Errorf("cause %d", r.cause())
+				}
+			}
+		})
+		third.sequence = 1000
+		for i, r := range []*reply{a.delete(mine), b.delete(his), third.delete(more)} {
+			if r.cause() != pfcp.CauseAccepted {
+				t.Errorf("deletion %d: cause %d", i, r.cause())
+			}
+		}
+		h.stop()
+	}
+}
+
+func TestPeersToldApart(t *testing.T) {
+	addr := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	for _, c := range []struct {
+		a, b Peer
+		good bool
+	}{
+		{Peer{Addr: addr("127.0.0.2:8805")}, Peer{Addr: addr("127.0.0.2:8806")}, false},
+		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8806"), Node: "SMF1."}, false},
+		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8805"), Node: "smf2"}, true},
+		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8805")}, true},
+		{Peer{Addr: addr("127.0.0.2:8805")}, Peer{Addr: addr("127.0.0.3:8805")}, true},
+	} {
+		cfg := Config{Listen: []netip.AddrPort{addr("127.0.0.1:8805")}, Peers: []Peer{c.a, c.b}}.withDefaults()
+		if err := cfg.check(); (err == nil) != c.good {
+			t.Errorf("%v and %v: %v", c.a, c.b, err)
+		}
+	}
+}

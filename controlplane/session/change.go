@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"net/netip"
+	"slices"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// giver gives out what a CP function leaves to us. What it gave stays reserved until the request is done with.
+type giver interface {
+	teid(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one is none)
+	ue4(i *Instance) (netip.Addr, bool)
+	ue6(i *Instance, bits uint8) (netip.Prefix, bool)
+}
+
+// changed is what the answer to a request tells of the session.
+type changed struct {
+	pdrs      []pfcp.CreatedPDR
+	endpoints []pfcp.CreatedEndpoint
+}
+
+// Establish makes a session of a request. It changes nothing but what give reserves.
+func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+	s := &Session{CP: req.CP, Inactivity: seconds(req.Inactivity), UserID: req.UserID, APN: req.APN, SNSSAI: req.SNSSAI,
+		FQCSID: req.FQCSID}
+	switch {
+	case len(req.PDR) == 0: // row P11
+		return nil, changed{}, refuse(pfcp.CauseMandatoryIEMissing, ieCreatePDR, "no PDR")
+	case len(req.FAR) == 0:
+		return nil, changed{}, refuse(pfcp.CauseMandatoryIEMissing, ieCreateFAR, "no FAR")
+	// TS 29.244 §8.2.79: 1 IPv4, 2 IPv6, 3 IPv4v6, 4 Non-IP, 5 Ethernet.
+	case req.PDNType != nil && (*req.PDNType < 1 || *req.PDNType > 5): // row P12
+		return nil, changed{}, refuse(pfcp.CauseMandatoryIEIncorrect, iePDNType, "no such PDN type")
+	case req.PDNType != nil && *req.PDNType > 3:
+		return nil, changed{}, refuse(pfcp.CauseServiceNotSupported, iePDNType, "only IP sessions are served")
+	}
+	if err := set.counts(len(req.PDR), len(req.FAR), len(req.QER), len(req.URR)); err != nil {
+		return nil, changed{}, err // before anything is copied (row P26)
+	}
+	m := mutation{set: set, give: give, s: s, restore: req.Restoration}
+	s.PDR, s.BAR, s.Endpoint = slices.Clone(req.PDR), slices.Clone(req.BAR), slices.Clone(req.Endpoint)
+	s.FAR, s.QER, s.URR = make([]FAR, 0, len(req.FAR)), make([]QER, 0, len(req.QER)), make([]URR, 0, len(req.URR))
+	for i := range req.FAR {
+		s.FAR = append(s.FAR, newFAR(req.FAR[i]))
+	}
+	for i := range req.QER {
+		s.QER = append(s.QER, QER{CreateQER: req.QER[i]})
+	}
+	for i := range req.URR {
+		s.URR = append(s.URR, URR{CreateURR: req.URR[i]})
+	}
+	for i := range s.Endpoint {
+		m.freshEndpoints = append(m.freshEndpoints, s.Endpoint[i].ID)
+	}
+	for i := range s.PDR {
+		m.fresh = append(m.fresh, s.PDR[i].ID)
+	}
+	err := set.check(s)
+	if err == nil {
+		err = m.fill()
+	}
+	if err != nil {
+		return nil, changed{}, err
+	}
+	return s, m.changed, nil
+}
+
+func newFAR(f pfcp.CreateFAR) FAR {
+	made := FAR{CreateFAR: f}
+	if f.Forwarding != nil { // SNDEM and DROBU have no meaning for a tunnel that was never there
+		forwarding := *f.Forwarding
+		forwarding.SendEndMarker, forwarding.DropBuffered = false, false
+		made.Forwarding = &forwarding
+	}
+	return made
+}
+
+// mutation is a request on its way through a session.
+type mutation struct {
+	set     *Settings
+	give    giver
+	s       *Session
+	restore bool         // RESTI
+	had     []pfcp.FTEID // F-TEIDs of the session before the request, which may name them again
+	changed
+	fresh          []uint16 // PDRs whose PDI this request brought
+	freshEndpoints []uint8
+}
+
+// fill gives out what this request left to us and checks the F-TEIDs that it brought.
+func (m *mutation) fill() *pfcp.Error {
+	for _, id := range m.freshEndpoints {
+		if err := m.fillEndpoint(m.s.endpoint(id)); err != nil {
+			return err
+		}
+	}
+	for _, id := range m.fresh {
+		p := m.s.pdr(id)
+		pdi := m.s.pdi(p)
+		created := pfcp.CreatedPDR{ID: p.ID}
+		fteid, chosen, err := m.fteid(p.PDI.LocalFTEID, pdi.NetworkInstance, pdi.Source)
+		if err != nil {
+			err.Rule = &pfcp.FailedRule{Type: pfcp.RulePDR, ID: uint32(id)}
+			return err
+		}
+		if chosen {
+			created.LocalFTEID = fteid
+		}
+		p.PDI.LocalFTEID = fteid
+		list, chosen, err := m.ueip(p.PDI.UEIP, pdi.NetworkInstance, pdi.Source)
+		if err != nil {
+			err.Rule = &pfcp.FailedRule{Type: pfcp.RulePDR, ID: uint32(id)}
+			return err
+		}
+		if chosen {
+			p.PDI.UEIP, created.UEIP = list, list
+		}
+		if created.LocalFTEID != nil || created.UEIP != nil {
+			m.pdrs = append(m.pdrs, created)
+		}
+	}
+	return nil
+}
+
+func (m *mutation) fillEndpoint(e *pfcp.CreateTrafficEndpoint) *pfcp.Error {
+	created := pfcp.CreatedEndpoint{ID: e.ID}
+	side := m.side(e.ID)
+	fteid, chosen, err := m.fteid(e.LocalFTEID, e.NetworkInstance, side)
+	if err != nil {
+		return err
+	}
+	if chosen {
+		created.LocalFTEID = fteid
+	}
+	e.LocalFTEID = fteid
+	list, chosen, err := m.ueip(e.UEIP, e.NetworkInstance, side)
+	if err != nil {
+		return err
+	}
+	if chosen {
+		e.UEIP, created.UEIP = list, list
+	}
+	if created.LocalFTEID != nil || created.UEIP != nil {
+		m.endpoints = append(m.endpoints, created)
+	}
+	return nil
+}
+
+// side is where the packets of a traffic endpoint come from: as the PDRs that use it say.
+func (m *mutation) side(endpoint uint8) pfcp.Interface {
+	for i := range m.s.PDR {
+		if e := m.s.PDR[i].PDI.TrafficEndpoint; e != nil && *e == endpoint {
+			return m.s.PDR[i].PDI.Source
+		}
+	}
+	return pfcp.Access
+}
+
+// fteid resolves a local F-TEID; chosen says that we gave it.
+func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made *pfcp.FTEID, chosen bool, err *pfcp.Error) {
+	if f == nil {
+		return nil, false, nil
+	}
+	if !f.Choose {
+		if n := slices.IndexFunc(m.had, f.Same); n >= 0 {
+			return &m.had[n], false, nil // as it was: with its CHOOSE ID
+		}
+		return f, false, m.checkGiven(f)
+	}
+	if m.set.FTEID == FTEIDCp {
+		return nil, false, refuse(pfcp.CauseInvalidFTEIDAllocation, ieFTEID, "F-TEIDs are chosen by the CP function here")
+	}
+	instance := m.set.find(name, side, needEndpoint)
+	if instance == nil {
+		return nil, false, refuse(pfcp.CauseRuleFailure, ieNetworkInstance, "no network instance with an endpoint for the F-TEID")
+	}
+	if f.HasChooseID {
+		if same := m.chosen(f.ChooseID, instance, side); same != nil {
+			return same, true, nil
+		}
+	}
+	made = &pfcp.FTEID{HasChooseID: f.HasChooseID, ChooseID: f.ChooseID}
+	if f.WantIPv4 {
+		made.IPv4 = instance.endpoint(true)
+	}
+	if f.WantIPv6 {
+		made.IPv6 = instance.endpoint(false)
+	}
+	if !made.IPv4.IsValid() && !made.IPv6.IsValid() { // row P16
+		return nil, false, refuse(pfcp.CauseNoResources, ieFTEID, "network instance "+instance.Name+" has no address of this family")
+	}
+	if made.TEID = m.give.teid(made.IPv4, made.IPv6); made.TEID == 0 {
+		return nil, false, refuse(pfcp.CauseNoResources, ieFTEID, "no F-TEID is free")
+	}
+	return made, true, nil
+}
+
+// chosen returns the F-TEID of a CHOOSE ID, nil when there is none. TS 29.244 §5.5.3 has one F-TEID for all PDRs of one request with
+// that id. Open5GS gives the id of the session's F-TEID again in later requests and means the same, so it holds for as long as the
+// session has the F-TEID; of earlier requests, for packets of the same side.
+func (m *mutation) chosen(id uint8, instance *Instance, side pfcp.Interface) *pfcp.FTEID {
+	is := func(f *pfcp.FTEID) bool {
+		return f != nil && f.HasChooseID && !f.Choose && f.ChooseID == id && (slices.Contains(instance.Endpoints, f.IPv4) ||
+			slices.Contains(instance.Endpoints, f.IPv6))
+	}
+	for i := range m.s.Endpoint {
+		e := &m.s.Endpoint[i]
+		if is(e.LocalFTEID) && (slices.Contains(m.freshEndpoints, e.ID) || m.side(e.ID) == side) {
+			return e.LocalFTEID
+		}
+	}
+	for i := range m.s.PDR {
+		p := &m.s.PDR[i]
+		if is(p.PDI.LocalFTEID) && (slices.Contains(m.fresh, p.ID) || p.PDI.Source == side) {
+			return p.PDI.LocalFTEID
+		}
+	}
+	return nil
+}
+
+func (m *mutation) checkGiven(f *pfcp.FTEID) *pfcp.Error {
+	switch {
+	case m.set.FTEID == FTEIDUp && !m.restore: // row P18, TS 29.244 §5.5.1
+		return refuse(pfcp.CauseInvalidFTEIDAllocation, ieFTEID, "F-TEIDs are chosen by the UP function here")
+	case f.TEID == 0: // row P17; TS 29.281 §5.1: 0 is for signalling
+		return refuse(pfcp.CauseMandatoryIEIncorrect, ieFTEID, "TEID 0")
+	case !f.IPv4.IsValid() && !f.IPv6.IsValid():
+		return refuse(pfcp.CauseMandatoryIEIncorrect, ieFTEID, "F-TEID without address")
+	}
+	for _, a := range []netip.Addr{f.IPv4, f.IPv6} {
+		if a.IsValid() && m.set.owner(a) == nil {
+			return refuse(pfcp.CauseRuleFailure, ieFTEID, a.String()+" is no GTP-U address of ours")
+		}
+	}
+	return nil
+}
+
+// ueip fills in the UE addresses that are left to us; all PDRs of a session have the same.
+func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (made []pfcp.UEIP, chosen bool, err *pfcp.Error) {
+	if !slices.ContainsFunc(list, func(u pfcp.UEIP) bool { return u.ChooseIPv4 || u.ChooseIPv6 }) {
+		return list, false, nil
+	}
+	has4, has6 := m.addresses()
+	list = slices.Clone(list)
+	for i := range list {
+		u := &list[i]
+		if u.ChooseIPv4 && !has4.IsValid() {
+			pool := m.pool(name, side, true)
+			if pool == nil {
+				return nil, false, refuse(pfcp.CauseNoResources, ieUEIP, "no network instance with a pool of IPv4 addresses")
+			}
+			var ok bool
+			if has4, ok = m.give.ue4(pool); !ok {
+				return nil, false, refuse(pfcp.CauseAllDynamicAddresses, ieUEIP, "all IPv4 addresses of "+pool.Name+" are taken")
+			}
+		}
+		if u.ChooseIPv6 && !has6.IsValid() {
+			pool := m.pool(name, side, false)
+			if pool == nil {
+				return nil, false, refuse(pfcp.CauseNoResources, ieUEIP, "no network instance with a pool of IPv6 prefixes")
+			}
+			bits := u.ChooseLength
+			if bits == 0 {
+				bits = 64
+			}
+			var ok bool
+			if has6, ok = m.give.ue6(pool, bits); !ok {
+				return nil, false, refuse(pfcp.CauseAllDynamicAddresses, ieUEIP, "no IPv6 prefix of "+pool.Name+" is free")
+			}
+		}
+		if u.ChooseIPv4 {
+			u.IPv4, u.ChooseIPv4 = has4, false
+		}
+		if u.ChooseIPv6 {
+			u.IPv6, u.ChooseIPv6, u.ChooseLength = has6, false, 0
+		}
+	}
+	return list, true, nil
+}
+
+// pool returns the instance whose pools a UE address comes from: the rule's own, or one towards the data network.
+func (m *mutation) pool(name string, side pfcp.Interface, v4 bool) *Instance {
+	has := func(i *Instance) bool {
+		return i != nil && slices.ContainsFunc(i.Pools, func(p netip.Prefix) bool { return p.Addr().Is4() == v4 })
+	}
+	for _, i := range []*Instance{m.set.byName(name), m.set.find(name, side, needLookup),
+		m.set.find(name, pfcp.Core, needLookup), m.set.find("", pfcp.SGiLAN, needLookup)} {
+		if has(i) {
+			return i
+		}
+	}
+	return nil
+}
+
+// addresses are the UE addresses that the session has so far.
+func (m *mutation) addresses() (v4 netip.Addr, v6 netip.Prefix) {
+	look := func(list []pfcp.UEIP) {
+		a, p, _ := address(list)
+		if a.IsValid() {
+			v4 = a
+		}
+		if p.IsValid() {
+			v6 = p
+		}
+	}
+	for i := range m.s.Endpoint {
+		look(m.s.Endpoint[i].UEIP)
+	}
+	for i := range m.s.PDR {
+		look(m.s.PDR[i].PDI.UEIP)
+	}
+	return v4, v6
+}

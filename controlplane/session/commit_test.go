@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// slow is a data plane that takes its time, so that requests wait and are taken together.
+type slow struct {
+	Committer
+	gate    chan struct{}
+	largest atomic.Int64
+}
+
+func (s *slow) Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error) {
+	<-s.gate
+	s.largest.Store(max(s.largest.Load(), int64(len(changes))))
+	return s.Committer.Commit(ctx, changes)
+}
+
+// One that the data plane refuses takes nobody with it, and the answer names its rule.
+func TestGroupCommit(t *testing.T) {
+	b := start(t, "", testSettings())
+	gate := &slow{Committer: b.c, gate: make(chan struct{}, 1000)}
+	b.Lock()
+	b.Attach(gate)
+	b.Unlock()
+	b.s.Refuse(func(id dptest.ID, body []byte) string {
+		var head api.Session
+		if _, err := api.Decode(body, &head); err == nil && id.Kind == api.KindSession && head.UEIP4.String() == "10.46.0.13" {
+			return "session x: FAR 2 has action 99"
+		}
+		return ""
+	})
+	const count = 100
+	var all sync.WaitGroup
+	answers := make([]*pfcp.SessionEstablishmentResponse, count)
+	for i := range count {
+		all.Add(1)
+		b.Establish(smf1, request(uint32(i+1), fmt.Sprintf("10.46.0.%d", i)), func(r *pfcp.SessionEstablishmentResponse) {
+			answers[i] = r
+			all.Done()
+		})
+	}
+	for range 1000 {
+		gate.gate <- struct{}{}
+	}
+	all.Wait()
+	for i, r := range answers {
+		switch {
+		case i == 13 && (r.Cause != pfcp.CauseRuleFailure || r.Failed == nil || *r.Failed != pfcp.FailedRule{Type: pfcp.RuleFAR, ID: 2}):
+			t.Errorf("%d: %+v", i, r)
+		case i != 13 && r.Cause != pfcp.CauseAccepted:
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+	if gate.largest.Load() < 10 {
+		t.Errorf("at most %d changes together", gate.largest.Load())
+	}
+	b.checkConsistent()
+}
+
+// The order of one session's requests is kept, although many sessions' are taken together.
+func TestOrderOfASession(t *testing.T) {
+	b := start(t, "", testSettings())
+	var seids []uint64
+	for i := range uint32(8) {
+		seids = append(seids, b.establish(smf1, request(i+1, fmt.Sprintf("10.46.0.%d", i+1))).UP.SEID)
+	}
+	var all sync.WaitGroup
+	for n := range 50 {
+		for _, seid := range seids {
+			all.Add(1)
+			b.Modify([]*n4.Association{smf1}, seid, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(n))}}},
+				func(r *pfcp.SessionModificationResponse, cp uint64) {
+					if r.Cause != pfcp.CauseAccepted || cp < 0x1000 {
+						t.Errorf("%+v", r)
+					}
+					all.Done()
+				})
+		}
+	}
+	all.Wait()
+	for _, seid := range seids {
+		if p := b.Session(seid).PDR[0].Precedence; p != 49 {
+			t.Errorf("precedence %d", p)
+		}
+	}
+	b.checkConsistent()
+}
+
+// While the data plane is away there are no new sessions, and no changes; what was there stays, deletions are done.
+func TestDataPlaneAway(t *testing.T) {
+	b := start(t, "", testSettings())
+	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+	gone := b.establish(smf1, request(2, "10.45.0.6")).UP.SEID
+	b.s.Kill() // not noticed by the agent yet: the outcome is unknown, nothing is promised
+	if r := b.establish(smf1, request(3, "10.45.1.1")); r.Cause != pfcp.CauseSystemFailure {
+		t.Errorf("%+v", r)
+	}
+	b.Lock()
+	b.Attach(nil)
+	b.Unlock()
+	if r := b.establish(smf1, request(3, "10.45.1.1")); r.Cause != pfcp.CauseNoResources {
+		t.Errorf("%+v", r)
+	}
+	if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemoveQER: []uint32{1}}); m.Cause != pfcp.CauseSystemFailure {
+		t.Errorf("%+v", m)
+	}
+	if d := b.delete(smf1, gone); d.Cause != pfcp.CauseAccepted || b.Count("") != 1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Row A12: releasing an association's sessions neither touches others' nor holds up their requests.
+func TestReleaseIsPaced(t *testing.T) {
+	b := start(t, "", testSettings())
+	var all sync.WaitGroup
+	const count = 3000
+	for i := range uint32(count) {
+		all.Add(1)
+		req := request(i+1, netip.AddrFrom4([4]byte{10, 60, byte(i >> 8), byte(i)}).String())
+		if i%3 == 0 {
+			req.FQCSID = [][]byte{{1, 2, 3}}
+		}
+		b.Establish(smf1, req, func(*pfcp.SessionEstablishmentResponse) { all.Done() })
+	}
+	all.Wait()
+	other := &n4.Association{ID: "smf2"}
+	keep := b.establish(other, request(9999, "10.61.0.1"))
+	part := make(chan int, 1)
+	b.Release("smf1", [][]byte{{9}, {1, 2, 3}}, func(n int) { part <- n })
+	if n := wait(t, part); n != count/3 || b.Count("smf1") != count-count/3 {
+		t.Fatalf("%d deleted, %d left", n, b.Count("smf1"))
+	}
+	// Another asks while a transaction of the release is under way; what is released before its turn is counted.
+	var asked, turn, deleted int
+	answer := make(chan *pfcp.SessionModificationResponse, 1)
+	b.s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
+		switch {
+		case id.Kind != api.KindSession:
+		case id == heldID(keep.UP.SEID):
+			turn = deleted
+		case is == nil:
+			if deleted++; deleted == 100 {
+				asked = deleted
+				b.Modify([]*n4.Association{other}, keep.UP.SEID,
+					&pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}},
+					func(m *pfcp.SessionModificationResponse, _ uint64) { answer <- m })
+			}
+		}
+		return nil
+	})
+	done := make(chan int, 1)
+	b.Release("smf1", nil, func(n int) { done <- n })
+	if m := wait(t, answer); m.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", m)
+	}
+	if n := turn - asked; n > 2*pace { // the rest of one transaction, and those beside the request
+		t.Errorf("%d sessions were released while a request of another waited", n)
+	}
+	if n := wait(t, done); n != count-count/3 || b.Count("") != 1 {
+		t.Errorf("%d deleted, %d left", n, b.Count(""))
+	}
+	b.checkConsistent()
+	none := make(chan int, 1)
+	b.Release("nobody", nil, func(n int) { none <- n })
+	if wait(t, none) != 0 {
+		t.Error("of nobody")
+	}
+}
+
+func TestSetRetention(t *testing.T) {
+	b := start(t, "", testSettings())
+	for i := range uint32(4) {
+		req := request(i+1, fmt.Sprintf("10.46.0.%d", i+1))
+		if i > 0 {
+			req.CP.IPv4 = addr("10.0.0.3")
+		}
+		b.establish(&n4.Association{ID: "smf1", Set: "set1"}, req)
+	}
+	done := make(chan int, 1)
+	b.Retain("smf1", []netip.Addr{addr("10.0.0.3")}, func(n int) { done <- n })
+	if n := wait(t, done); n != 1 || b.Count("smf1") != 3 {
+		t.Errorf("%d deleted", n)
+	}
+	if n := b.Adopt("smf1", "smf2"); n != 3 || b.Count("smf2") != 3 || b.Count("smf1") != 0 {
+		t.Errorf("%d adopted", n)
+	}
+}
+
+func TestApplications(t *testing.T) {
+	b := start(t, "", testSettings())
+	web := func(flows ...string) *pfcp.PFDManagementRequest {
+		a := pfcp.ApplicationPFDs{Application: "web"}
+		for _, f := range flows {
+			a.PFDs = append(a.PFDs, pfcp.PFD{Flow: f})
+		}
+		return &pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{a}}
+	}
+	filters := func(seid uint64) int {
+		var head api.Session
+		api.Decode(b.s.Held()[heldID(seid)], &head)
+		return int(head.SDFs)
+	}
+	if err := b.setPFDs(web("permit out 6 from any 80 to assigned")); err != nil {
+		t.Fatal(err)
+	}
+	req := request(1, "10.45.0.5")
+	req.PDR[1].PDI.Application = "web"
+	r := b.establish(smf1, req)
+	if r.Cause != pfcp.CauseAccepted || filters(r.UP.SEID) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if err := b.setPFDs(web("permit out 6 from any 80 to assigned", "permit out 17 from any 443 to assigned")); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "two filters", func() bool { return filters(r.UP.SEID) == 2 })
+	for _, bad := range []pfcp.PFD{{URL: "http://example.org"}, {Domain: "example.org"}, {Flow: "permit"}} {
+		err := b.setPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web", PFDs: []pfcp.PFD{bad}}}})
+		if err == nil || bad.Flow == "" && err.Cause != pfcp.CauseServiceNotSupported {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if err := b.setPFDs(&pfcp.PFDManagementRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "a filter that matches nothing", func() bool { return filters(r.UP.SEID) == 1 })
+	if d := b.delete(smf1, r.UP.SEID); d.Cause != pfcp.CauseAccepted {
+		t.Errorf("%+v", d)
+	}
+	b.checkConsistent()
+}
+
+// The data plane knows whose sessions are whose, so that none takes all the room where packets wait.
+func TestAssociationNumber(t *testing.T) {
+	b := start(t, "", testSettings())
+	number := func(from *n4.Association, n uint32, ue string) uint32 {
+		var s api.Session
+		r := b.establish(from, request(n, ue))
+		api.Decode(b.s.Held()[heldID(r.UP.SEID)], &s)
+		return s.Association
+	}
+	alone := func(id, set string) *n4.Association { return &n4.Association{ID: id, Set: set} }
+	first := number(alone("a.test", ""), 1, "10.45.0.1")
+	if again := number(alone("a.test", ""), 2, "10.45.0.2"); first == 0 || again != first {
+		t.Errorf("%#x and %#x of one association", first, again)
+	}
+	if other := number(alone("b.test", ""), 3, "10.45.0.3"); other == first {
+		t.Errorf("%#x of two associations", other)
+	}
+	if one, two := number(alone("c.test", "set"), 4, "10.45.0.4"), number(alone("d.test", "set"), 5, "10.45.0.5"); one != two {
+		t.Errorf("%#x and %#x of one SMF set", one, two)
+	}
+}
+
+// DROBU is in the transaction that changes the FARs: packets that wait are dropped with it, or not at all (TS 29.244 §8.2.31).
+func TestDropBuffered(t *testing.T) {
+	b := start(t, "", testSettings())
+	req := request(1, "10.45.0.5")
+	req.FAR[1].Action = pfcp.ActionBuffer | pfcp.ActionNotify
+	seid := b.establish(smf1, req).UP.SEID
+	type version struct {
+		discard uint16
+		action  byte
+	}
+	of := func(body []byte) version {
+		var s api.Session
+		var far api.FAR
+		api.Decode(body, &s)
+		api.Decode(body[api.SizeofSession+2*api.SizeofPDR+api.SizeofFAR:], &far)
+		return version{s.Discard, far.Action}
+	}
+	var versions []version // that came into force
+	b.s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
+		if id == heldID(seid) {
+			versions = append(versions, of(is))
+		}
+		return nil
+	})
+	forward, both := pfcp.ActionForward, pfcp.ActionBuffer|pfcp.ActionNotify
+	action := func(a pfcp.ApplyAction) *pfcp.SessionModificationRequest {
+		return &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2, Action: &a}}}
+	}
+	change := func(req *pfcp.SessionModificationRequest, want pfcp.Cause) {
+		t.Helper()
+		if m := b.modify(smf1, seid, req); m.Cause != want {
+			t.Fatalf("%+v", m)
+		}
+	}
+	change(&pfcp.SessionModificationRequest{DropBuffered: true}, pfcp.CauseAccepted)
+	drop := action(forward)
+	drop.DropBuffered = true
+	b.s.Refuse(func(id dptest.ID, body []byte) string {
+		if id == heldID(seid) && of(body).action == byte(forward) {
+			return "not now"
+		}
+		return ""
+	})
+	change(drop, pfcp.CauseRuleFailure)
+	b.s.Refuse(nil)
+	change(drop, pfcp.CauseAccepted)
+	change(action(both), pfcp.CauseAccepted)
+	drop = action(forward)
+	drop.UpdateFAR[0].Forwarding = &pfcp.Forwarding{DropBuffered: true}
+	change(drop, pfcp.CauseAccepted)
+	want := []version{{1, byte(both)}, {2, byte(forward)}, {2, byte(both)}, {3, byte(forward)}}
+	if !slices.Equal(versions, want) {
+		t.Errorf("%v, expected %v", versions, want)
+	}
+	b.checkConsistent()
+}
+
+func BenchmarkEstablish(b *testing.B) {
+	set := testSettings()
+	set.Limits = Limits{}
+	p := start(b, b.TempDir()+"/sessions.db", set)
+	b.ResetTimer()
+	var all sync.WaitGroup
+	room := make(chan struct{}, 1024)
+	for i := range b.N {
+		room <- struct{}{}
+		all.Add(1)
+		n := uint32(i + 1)
+		p.Establish(smf1, request(n, netip.AddrFrom4([4]byte{11 + byte(n>>24), byte(n >> 16), byte(n >> 8), byte(n)}).String()),
+			func(r *pfcp.SessionEstablishmentResponse) {
+				if r.Cause != pfcp.CauseAccepted {
+					b.Errorf("%+v", r)
+				}
+				<-room
+				all.Done()
+			})
+	}
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "sessions/s")
+}
+
+// Whoever asks while the session layer ends is answered, not forgotten.
+func TestEveryRequestAnswered(t *testing.T) {
+	b := start(t, "", testSettings())
+	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
+	var answers, asked atomic.Int64
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for late := 0; late < 10; {
+				select {
+				case <-stop:
+					late++
+				default:
+				}
+				asked.Add(1)
+				b.Modify([]*n4.Association{smf1}, seid, &pfcp.SessionModificationRequest{}, func(*pfcp.SessionModificationResponse, uint64) { answers.Add(1) })
+			}
+		}()
+	}
+	waitUntil(t, "requests under way", func() bool { return answers.Load() > 1000 })
+	b.end()
+	close(stop)
+	all.Wait()
+	if answers.Load() != asked.Load() {
+		t.Errorf("%d of %d requests answered", answers.Load(), asked.Load())
+	}
+}

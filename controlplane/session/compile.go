@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+const (
+	maxQERsOfPDR = api.PDRQERs
+	maxURRsOfPDR = api.PDRURRs
+	noIndex      = 0xff
+	pathDSCP     = 0xff // "the path's"
+)
+
+// Prefix begins the keys of all objects that N4 sessions make.
+const Prefix = "n4."
+
+// Key is the name of a session's object.
+func Key(seid uint64) string {
+	var b [keyLength]byte
+	putKey(b[:], seid)
+	return string(b[:])
+}
+
+const keyLength = len(Prefix) + 16
+
+func putKey(b []byte, seid uint64) {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], seid)
+	copy(b, Prefix)
+	hex.Encode(b[len(Prefix):], raw[:])
+}
+
+// object is a path or policer that sessions share. The key is the digest of the body, so equal bodies are one object.
+type object struct {
+	kind uint32
+	key  string
+	name string // kind and key: its place among the holdings
+	body []byte
+}
+
+func (o *object) id() string { return o.name }
+
+// nameOf is the name of an object with this body.
+func nameOf(kind uint32, body []byte) (name [1 + keyLength]byte) {
+	name[0] = byte('0' + kind)
+	putKey(name[1:], api.DigestOf(body))
+	return name
+}
+
+// ueAddress is a UE address in an instance: who receives packets to it (or sends them, on the radio side).
+type ueAddress struct {
+	instance string
+	prefix   netip.Prefix
+	framed   bool
+}
+
+// tunnel is an F-TEID at one address.
+type tunnel struct {
+	addr netip.Addr
+	teid uint32
+}
+
+// compiled is a session as the data plane takes it, and what it occupies.
+type compiled struct {
+	body    []byte
+	objects []object // that the body names, each once
+	local   []tunnel // our F-TEIDs, each once
+	peers   []tunnel // F-TEIDs that we send to
+	ues     []ueAddress
+	localOf []uint16 // the PDR, for each of local
+	ueOf    []uint16 // the same of ues
+	v4      netip.Addr
+	v6      netip.Prefix
+}
+
+// compiler makes one compiled.
+type compiler struct {
+	set   *Settings
+	pfds  pfds
+	s     *Session
+	out   compiled
+	known holdings // objects that are there need not be made again
+	arena *arena   // for the body, which lives as long as its transaction; nil: memory of its own
+	// bare: what the session occupies alone, without a body
+	bare  bool
+	head  api.Session
+	names []*Instance
+	pdrs  []api.PDR
+	fars  []api.FAR
+	qers  []api.QER
+	urrs  []api.URR
+	sdfs  []api.SDF
+	mores []api.FARMore
+	route []netip.Prefix
+	// lenient: filters that cannot be had any more (PFDs were taken away) are left out, so that a session which was
+	// accepted always compiles
+	lenient bool
+}
+
+// occupy compiles a session that was accepted before.
+func occupy(set *Settings, pfds pfds, s *Session) *compiled {
+	c, err := (&compiler{set: set, pfds: pfds, s: s, lenient: true}).run()
+	if err != nil {
+		return &compiled{}
+	}
+	return c
+}
+
+// compile translates a session that check has seen.
+func compile(set *Settings, pfds pfds, s *Session) (*compiled, *pfcp.Error) {
+	return (&compiler{set: set, pfds: pfds, s: s}).run()
+}
+
+func (c *compiler) run() (*compiled, *pfcp.Error) {
+	s := c.s
+	c.out = compiled{}
+	c.names, c.pdrs, c.fars, c.qers, c.urrs = c.names[:0], c.pdrs[:0], c.fars[:0], c.qers[:0], c.urrs[:0]
+	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
+	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
+		Association: s.Association}
+	if err := c.ue(); err != nil {
+		return nil, err
+	}
+	err := c.allPDRs()
+	if err == nil {
+		err = c.allFARs()
+	}
+	if err == nil {
+		c.allQERs()
+		c.allURRs()
+	} else {
+		return nil, err
+	}
+	if c.bare {
+		return c.result(), nil
+	}
+	for i, n := range c.names {
+		copy(c.head.Instance[i][:api.NameSize-1], n.Name)
+	}
+	c.body()
+	return c.result(), nil
+}
+
+// result hands over what was made: the compiler may be used again.
+func (c *compiler) result() *compiled {
+	made := c.out
+	c.out = compiled{}
+	return &made
+}
+
+func appendAll[T api.Message](b []byte, list []T) []byte {
+	for i := range list {
+		b = api.Append(b, &list[i])
+	}
+	return b
+}
+
+func (c *compiler) body() {
+	h := &c.head
+	h.PDRs, h.FARs, h.QERs, h.URRs = uint16(len(c.pdrs)), uint16(len(c.fars)), uint16(len(c.qers)), uint16(len(c.urrs))
+	h.SDFs, h.Mores, h.Routes = uint16(len(c.sdfs)), uint16(len(c.mores)), uint16(len(c.route))
+	b := c.arena.get(api.SizeofSession + len(c.pdrs)*api.SizeofPDR + len(c.fars)*api.SizeofFAR + len(c.qers)*api.SizeofQER +
+		len(c.urrs)*api.SizeofURR + len(c.sdfs)*api.SizeofSDF + len(c.mores)*api.SizeofFARMore + len(c.route)*api.SizeofAddress)
+	b = api.Append(b, h)
+	b = appendAll(b, c.pdrs)
+	b = appendAll(b, c.fars)
+	b = appendAll(b, c.qers)
+	b = appendAll(b, c.urrs)
+	b = appendAll(b, c.sdfs)
+	b = appendAll(b, c.mores)
+	for _, p := range c.route {
+		a := api.FromPrefix(p)
+		b = api.Append(b, &a)
+	}
+	c.out.body = b
+}
+
+// need names an object that the session uses; body is not kept.
+func (c *compiler) need(kind uint32, body []byte) string {
+	name := nameOf(kind, body)
+	for i := range c.out.objects {
+		if o := &c.out.objects[i]; o.name == string(name[:]) {
+			return o.key
+		}
+	}
+	o := object{kind: kind}
+	if x := c.known[string(name[:])]; x != nil {
+		o = x.object
+	} else {
+		o.name, o.body = string(name[:]), slices.Clone(body)
+		o.key = o.name[1:]
+	}
+	if c.out.objects == nil {
+		c.out.objects = make([]object, 0, 4)
+	}
+	c.out.objects = append(c.out.objects, o)
+	return o.key
+}
+
+// arena is memory for what ends with a transaction.
+type arena struct{ b []byte }
+
+const arenaSize = 64 << 10
+
+func (a *arena) get(n int) []byte {
+	if a == nil || n > arenaSize {
+		return make([]byte, 0, n)
+	}
+	if cap(a.b)-len(a.b) < n {
+		a.b = make([]byte, 0, arenaSize) // what is in the former one stays as long as it is used
+	}
+	at := len(a.b)
+	a.b = a.b[:at+n]
+	return a.b[at : at : at+n]
+}
+
+func (a *arena) reset() { a.b = a.b[:0] }
+
+// instance gives an instance a place in the session's list.
+func (c *compiler) instance(i *Instance) (byte, bool) {
+	for n, known := range c.names {
+		if known == i {
+			return byte(n), true
+		}
+	}
+	if len(c.names) == api.SessionInstances {
+		return 0, false
+	}
+	c.names = append(c.names, i)
+	return byte(len(c.names) - 1), true
+}
+
+// ue collects the session's own addresses and routes.
+func (c *compiler) ue() *pfcp.Error {
+	for i := range c.s.PDR {
+		p := &c.s.PDR[i]
+		pdi := c.s.pdi(p)
+		v4, v6, ok := address(pdi.UEIP)
+		if !ok || v4.IsValid() && c.out.v4.IsValid() && v4 != c.out.v4 || v6.IsValid() && c.out.v6.IsValid() && v6 != c.out.v6 {
+			return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, ieUEIP, "a session has one IPv4 address and one IPv6 prefix")
+		}
+		if v4.IsValid() {
+			c.out.v4 = v4
+		}
+		if v6.IsValid() {
+			c.out.v6 = v6
+		}
+		for _, r := range pdi.FramedRoutes {
+			if !slices.Contains(c.route, r.Masked()) {
+				c.route = append(c.route, r.Masked())
+			}
+		}
+		if len(c.route) > api.MaxRoutes {
+			return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, 153, fmt.Sprintf("more than %d framed routes", api.MaxRoutes))
+		}
+	}
+	c.head.UEIP4, c.head.UEIP6 = api.FromAddr(c.out.v4), api.FromPrefix(c.out.v6)
+	return nil
+}
+
+// ---- PDRs ------------------------------------------------------------------------------------------------------------
+
+func (c *compiler) allPDRs() *pfcp.Error {
+	for i := range c.s.PDR {
+		if err := c.pdr(&c.s.PDR[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
+	pdi := c.s.pdi(p)
+	id := uint32(p.ID)
+	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of nothing but flows (Open5GS' dedicated QoS
+	// flows) is for the session's UE.
+	if pdi.LocalFTEID == nil && len(pdi.UEIP) == 0 && len(pdi.FramedRoutes) == 0 && (c.out.v4.IsValid() || c.out.v6.IsValid()) {
+		pdi.UEIP = []pfcp.UEIP{{IPv4: c.out.v4, IPv6: c.out.v6}}
+	}
+	out := api.PDR{Precedence: p.Precedence, ID: p.ID, Source: byte(pdi.Source), FAR: *p.FAR,
+		QERs: byte(len(p.QER)), URRs: byte(len(p.URR))}
+	copy(out.QER[:], p.QER)
+	copy(out.URR[:], p.URR)
+	instance, err := c.where(p, &pdi)
+	if err != nil {
+		return err
+	}
+	var ok bool
+	if out.Instance, ok = c.instance(instance); !ok {
+		return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
+	}
+	if err := c.outer(p, &pdi, instance, &out); err != nil {
+		return err
+	}
+	for _, q := range pdi.QFI {
+		if q > 63 {
+			return fault(pfcp.RulePDR, id, 124, "QFI above 63")
+		}
+		out.Match |= api.PDRQFI
+		out.QFIs |= 1 << q
+	}
+	if !c.bare {
+		if err := c.filters(p, &pdi, &out); err != nil {
+			return err
+		}
+	}
+	c.match(&pdi, instance, &out)
+	if out.Match&api.PDRUEIP == 0 && pdi.LocalFTEID == nil {
+		return fault(pfcp.RulePDR, id, 2, "neither F-TEID nor UE address: no packet could be found to belong to it")
+	}
+	return c.tunnels(p, &pdi, instance, out)
+}
+
+// where finds a PDR's network instance. The one that the F-TEID's address belongs to counts when it was given.
+func (c *compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Error) {
+	if f := pdi.LocalFTEID; f != nil {
+		a := f.IPv4
+		if !a.IsValid() {
+			a = f.IPv6
+		}
+		i := c.set.owner(a)
+		if i == nil || f.IPv4.IsValid() && f.IPv6.IsValid() && c.set.owner(f.IPv6) != i {
+			return nil, fault(pfcp.RulePDR, uint32(p.ID), ieFTEID, "the F-TEID is at no address of ours")
+		}
+		return i, nil
+	}
+	need := needLookup
+	if r := p.OuterHeaderRemoval; r != nil && (*r == 2 || *r == 3) { // UDP
+		need = needNothing
+	}
+	if i := c.set.find(pdi.NetworkInstance, pdi.Source, need); i != nil {
+		return i, nil
+	}
+	return nil, fault(pfcp.RulePDR, uint32(p.ID), ieNetworkInstance,
+		fmt.Sprintf("no network instance %q that serves interface %d", pdi.NetworkInstance, pdi.Source))
+}
+
+// outer is Outer Header Removal (TS 29.244 §8.2.64): 0, 1, 6 GTP-U over IPv4, IPv6, any; 2, 3 UDP.
+func (c *compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out *api.PDR) *pfcp.Error {
+	tunnelled := pdi.LocalFTEID != nil
+	if p.OuterHeaderRemoval == nil {
+		if !tunnelled || c.set.Relay {
+			out.OuterHeaderRemoval = 1 // nothing is there that could be kept; Open5GS' SGW-C asks for it nowhere
+		}
+		return nil
+	}
+	out.OuterHeaderRemoval = uint8(api.RemovalOuter)
+	if *p.OuterHeaderRemoval&pfcp.RemoveContainer != 0 {
+		out.OuterHeaderRemoval = uint8(api.RemovalContainer)
+	}
+	switch *p.OuterHeaderRemoval &^ pfcp.RemoveContainer {
+	case 0, 1, 6:
+		return nil
+	case 2, 3:
+		if tunnelled || instance.UDPPort == 0 {
+			return fault(pfcp.RulePDR, uint32(p.ID), ieOuterRemoval, "no UDP port in network instance "+instance.Name)
+		}
+		return nil
+	}
+	return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseServiceNotSupported, ieOuterRemoval,
+		fmt.Sprintf("outer header removal %d", *p.OuterHeaderRemoval))
+}
+
+func (c *compiler) match(pdi *pfcp.PDI, instance *Instance, out *api.PDR) {
+	v4, v6, _ := address(pdi.UEIP)
+	switch {
+	case v4.IsValid() && v6.IsValid():
+		out.Match |= api.PDRUEIP
+	case v4.IsValid():
+		out.Match |= api.PDRUEIP | api.PDRUe4Only
+	case v6.IsValid():
+		out.Match |= api.PDRUEIP | api.PDRUe6Only
+	}
+	if len(pdi.FramedRoutes) > 0 {
+		out.Match |= api.PDRUEIP | api.PDRFramed
+	}
+	if pdi.LocalFTEID != nil {
+		return
+	}
+	own := func(p netip.Prefix, framed bool) {
+		u := ueAddress{instance.Name, p, framed}
+		if !slices.Contains(c.out.ues, u) {
+			c.out.ues = append(c.out.ues, u)
+			c.out.ueOf = append(c.out.ueOf, out.ID)
+		}
+	}
+	if v4.IsValid() {
+		own(netip.PrefixFrom(v4, 32), false)
+	}
+	if v6.IsValid() {
+		own(v6, false)
+	}
+	for _, r := range pdi.FramedRoutes {
+		own(r.Masked(), true)
+	}
+}
+
+// tunnels adds the PDR. One whose F-TEID has an address of either family stands twice, the second time under an id that
+// the CP function does not use: the contract's F-TEID has one address.
+func (c *compiler) tunnels(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out api.PDR) *pfcp.Error {
+	f := pdi.LocalFTEID
+	if f == nil {
+		c.pdrs = append(c.pdrs, out)
+		return nil
+	}
+	first := true
+	for _, a := range []netip.Addr{f.IPv4, f.IPv6} {
+		if !a.IsValid() {
+			continue
+		}
+		if !first {
+			if len(c.s.PDR)+c.twins() >= api.MaxPDR {
+				return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, ieFTEID, "no room for F-TEIDs of both families")
+			}
+			out.ID = c.freeID()
+		}
+		out.Match |= api.PDRFTEID
+		out.TEID, out.Local = f.TEID, api.FromAddr(a)
+		c.pdrs = append(c.pdrs, out)
+		if t := (tunnel{a, f.TEID}); !slices.Contains(c.out.local, t) {
+			c.out.local = append(c.out.local, t)
+			c.out.localOf = append(c.out.localOf, p.ID)
+		}
+		first = false
+	}
+	return nil
+}
+
+// twins counts the PDRs that stand for another of the CP function's.
+func (c *compiler) twins() int {
+	n := 0
+	for i := range c.pdrs {
+		if c.s.pdr(c.pdrs[i].ID) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *compiler) freeID() uint16 {
+	for id := uint16(0xffff); ; id-- {
+		if c.s.pdr(id) == nil && !slices.ContainsFunc(c.pdrs, func(p api.PDR) bool { return p.ID == id }) {
+			return id
+		}
+	}
+}
+
+// realPDR is the CP function's PDR that a rule of the data plane stands for.
+func (s *Session) realPDR(set *Settings, pfds pfds, id uint16) uint16 {
+	if s.pdr(id) != nil {
+		return id
+	}
+	c := &compiler{set: set, pfds: pfds, s: s}
+	if c.allPDRs() != nil {
+		return id
+	}
+	for i := range c.pdrs {
+		if c.pdrs[i].ID == id && i > 0 {
+			return c.pdrs[i-1].ID // twins follow each other
+		}
+	}
+	return id
+}

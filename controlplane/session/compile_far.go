@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+func (c *compiler) allFARs() *pfcp.Error {
+	for i := range c.s.FAR {
+		if err := c.far(&c.s.FAR[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *compiler) far(f *FAR) *pfcp.Error {
+	out := api.FAR{ID: f.ID, Action: byte(f.Action), DSCP: pathDSCP, Instance: noIndex, EndMarker: f.Marker}
+	c.bar(f, &out)
+	var more api.FARMore
+	if w := f.Forwarding; w != nil {
+		if err := c.forwarding(f, w, &out); err != nil {
+			return err
+		}
+		if r := w.Redirect; r != nil {
+			if err := redirect(f, r, &more); err != nil {
+				return err
+			}
+		}
+	}
+	if f.Action&pfcp.ActionDuplicate != 0 {
+		if err := c.duplicate(f, &more); err != nil {
+			return err
+		}
+	}
+	if more != (api.FARMore{}) {
+		c.mores = append(c.mores, more)
+		out.More = byte(len(c.mores))
+	}
+	c.fars = append(c.fars, out)
+	return nil
+}
+
+const mostBuffered = 1024 // of a session, in the data plane
+
+// bar folds the BAR into its FARs (TS 29.244 §5.2.4).
+func (c *compiler) bar(f *FAR, out *api.FAR) {
+	if f.BAR == nil {
+		return
+	}
+	b := c.s.bar(*f.BAR)
+	if b == nil {
+		return
+	}
+	if b.NotifyDelay != nil {
+		out.NotifyDelay = uint16(min(*b.NotifyDelay/time.Millisecond, 65535))
+	}
+	if b.SuggestedPackets != nil {
+		out.BufferPackets = uint16(*b.SuggestedPackets)
+	}
+	if b.BufferPackets != nil {
+		out.BufferPackets = min(*b.BufferPackets, mostBuffered) // a suggestion (TS 29.244 §8.2.100)
+	}
+	if b.Duration != nil {
+		out.BufferMs = uint32(min(*b.Duration/time.Millisecond, 1<<32-1))
+	}
+}
+
+func (c *compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {
+	if w.TransportMarking != nil {
+		if *w.TransportMarking > 63 {
+			return fault(pfcp.RuleFAR, f.ID, 30, "DSCP above 63")
+		}
+		out.DSCP = *w.TransportMarking
+	}
+	if w.Destination == nil {
+		return nil
+	}
+	out.Destination = byte(*w.Destination)
+	out.PDUType = api.PDUTypeUL // TS 38.415 §5.5.2: towards the radio network DL, else UL
+	if *w.Destination == pfcp.Access {
+		out.PDUType = api.PDUTypeDL
+	}
+	name := ""
+	if w.NetworkInstance != nil {
+		name = *w.NetworkInstance
+	}
+	need := needNothing
+	if w.OuterHeader != nil {
+		need = needEndpoint
+	}
+	instance := c.set.find(name, *w.Destination, need)
+	if instance == nil && (name != "" || w.OuterHeader != nil) {
+		return fault(pfcp.RuleFAR, f.ID, ieNetworkInstance,
+			fmt.Sprintf("no network instance %q that serves interface %d", name, *w.Destination))
+	}
+	if instance != nil {
+		var ok bool
+		if out.Instance, ok = c.instance(instance); !ok {
+			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
+		}
+	}
+	if w.OuterHeader == nil {
+		if c.set.Relay && f.Action&pfcp.ActionForward != 0 {
+			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
+		}
+		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route to where it came from.
+		// To the CP function there are tunnels only (TS 29.244 §5.3.2): as IP the UE's packets would go wherever the routes lead.
+		if f.Action&pfcp.ActionForward != 0 && (*w.Destination == pfcp.Access || *w.Destination == pfcp.CPSide) && w.Redirect == nil &&
+			(instance == nil || !instance.can(needLookup)) {
+			out.Action = byte(f.Action&^pfcp.ActionForward | pfcp.ActionDrop)
+		}
+		return nil
+	}
+	var err *pfcp.Error
+	out.Outer, out.Path, out.TEID, out.Port, err = c.creation(f, w.OuterHeader, instance)
+	return err
+}
+
+// creation is Outer Header Creation (TS 29.244 §8.2.56). With both families, IPv4 is used where we have an address of it.
+func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (outer byte, path [api.NameSize]byte, teid uint32, port uint16, err *pfcp.Error) {
+	const gtpu, udp = pfcp.OuterGTPUIPv4 | pfcp.OuterGTPUIPv6, pfcp.OuterUDPIPv4 | pfcp.OuterUDPIPv6
+	form := o.Description & (gtpu | udp)
+	if form == 0 || form != o.Description&0xff00 || form&gtpu != 0 && form&udp != 0 {
+		return 0, path, 0, 0, lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation,
+			fmt.Sprintf("outer header creation %#04x", o.Description))
+	}
+	var local, peer netip.Addr
+	for _, a := range []netip.Addr{o.IPv4, o.IPv6} {
+		if a.IsValid() && !peer.IsValid() {
+			if local = c.source(f, instance, a.Is4()); local.IsValid() {
+				peer = a
+			}
+		}
+	}
+	if !peer.IsValid() || peer.IsUnspecified() || peer.IsMulticast() {
+		return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "no address of ours in "+instance.Name+" for this peer")
+	}
+	body := api.Path{Local: api.FromAddr(local), Peer: api.FromAddr(peer)}
+	outer = api.OuterUDP
+	if form&gtpu != 0 {
+		if o.TEID == 0 {
+			return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "TEID 0")
+		}
+		outer, teid = api.OuterGTPU, o.TEID
+		body.EchoInterval = uint32(c.set.Echo / time.Second)
+		if t := (tunnel{peer, teid}); !slices.Contains(c.out.peers, t) {
+			c.out.peers = append(c.out.peers, t)
+		}
+	} else if port = o.Port; port == 0 {
+		return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "UDP port 0")
+	}
+	var b [api.SizeofPath]byte
+	copy(path[:], c.need(api.KindPath, api.Append(b[:0], &body)))
+	return outer, path, teid, port, nil
+}
+
+// source is our end of a tunnel that a FAR makes: where the linked traffic endpoint receives the reverse direction (TS 29.244
+// table 7.5.2.3-2, §5.2.3.1), else the instance's own address.
+func (c *compiler) source(f *FAR, instance *Instance, v4 bool) netip.Addr {
+	if w := f.Forwarding; w != nil && w.LinkedEndpoint != nil {
+		if e := c.s.endpoint(*w.LinkedEndpoint); e != nil && e.LocalFTEID != nil {
+			if a := e.LocalFTEID.IPv6; !v4 && a.IsValid() {
+				return a
+			}
+			if a := e.LocalFTEID.IPv4; v4 && a.IsValid() {
+				return a
+			}
+		}
+	}
+	return instance.endpoint(v4)
+}
+
+func (c *compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
+	d := f.Duplicating
+	more.DuplicateDSCP = pathDSCP
+	if d.TransportMarking != nil {
+		more.DuplicateDSCP = *d.TransportMarking
+	}
+	if d.OuterHeader == nil {
+		return nil
+	}
+	instance := c.set.find("", d.Destination, needEndpoint)
+	if instance == nil {
+		return fault(pfcp.RuleFAR, f.ID, ieDuplicating, fmt.Sprintf("no network instance serves interface %d", d.Destination))
+	}
+	outer, path, teid, _, err := c.creation(f, d.OuterHeader, instance)
+	if err == nil && outer != api.OuterGTPU {
+		err = lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "copies go out by GTP-U or as they are")
+	}
+	if err == nil {
+		more.DuplicateOuter, more.DuplicatePath, more.DuplicateTEID = outer, path, teid
+	}
+	return err
+}
+
+// redirect is Redirect Information (TS 29.244 §8.2.20). The data plane answers HTTP requests with the URL; it has no address
+// translation, which the other types would need.
+func redirect(f *FAR, r *pfcp.Redirect, more *api.FARMore) *pfcp.Error {
+	const url = 2
+	if r.Type != url {
+		return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, 38, fmt.Sprintf("redirect address type %d", r.Type))
+	}
+	more.Redirect = api.RedirectURL
+	if api.PutCString(more.RedirectTo[:], r.Address) != nil || r.Address == "" {
+		return fault(pfcp.RuleFAR, f.ID, 38, fmt.Sprintf("a URL of %d bytes", len(r.Address)))
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/sdf"
+)
+
+// pfds are the filters of each application that PFD management brought; nil: the application has PFDs, none of which a
+// filter can stand for.
+type pfds map[string][]api.SDF
+
+// nothing matches no packet.
+var nothing = api.SDF{RemotePort: [2]uint16{0, 65535}, LocalPort: [2]uint16{0, 65535}, Flags: api.SDFDeny}
+
+// filters makes a PDR's alternatives: its SDF filters, or those of its application.
+func (c *compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp.Error {
+	id := uint32(p.ID)
+	if len(pdi.SDF) == 0 && pdi.Application == "" {
+		return nil
+	}
+	out.Match |= api.PDRSDF
+	out.SDFFirst = uint16(len(c.sdfs))
+	defer func() {
+		if out.Match&api.PDRSDF != 0 && uint16(len(c.sdfs)) == out.SDFFirst {
+			c.sdfs = append(c.sdfs, nothing) // an application whose PFDs were taken away
+		}
+		out.SDFCount = uint16(len(c.sdfs)) - out.SDFFirst
+	}()
+	for i := range pdi.SDF {
+		list, err := c.filter(&pdi.SDF[i])
+		if err != nil && !c.lenient { // row P22: the refusal names the rule
+			return fault(pfcp.RulePDR, id, ieSDF, err.Error())
+		}
+		if len(c.sdfs)+len(list) > c.set.maxFilters() && !c.lenient {
+			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieSDF, fmt.Sprintf("more than %d filters in one session", c.set.maxFilters()))
+		}
+		c.sdfs = append(c.sdfs, list...)
+	}
+	if pdi.Application != "" {
+		list, known := c.pfds[pdi.Application]
+		if !known && !c.lenient {
+			return fault(pfcp.RulePDR, id, ieApplication, fmt.Sprintf("no PFDs of application %.40q", pdi.Application))
+		}
+		if room := c.set.maxFilters() - len(c.sdfs); len(list) > room && c.lenient {
+			list = list[:max(room, 0)]
+		} else if len(list) > room {
+			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieApplication, fmt.Sprintf("more than %d filters in one session", c.set.maxFilters()))
+		}
+		c.sdfs = append(c.sdfs, list...)
+	}
+	return nil
+}
+
+// filter expands one SDF Filter (TS 29.244 §8.2.5). One with nothing but an id refers to a bidirectional one of this session.
+func (c *compiler) filter(f *pfcp.SDFFilter) ([]api.SDF, error) {
+	if f.HasID && f.Flow == "" && !f.HasToS && !f.HasSPI && !f.HasLabel {
+		whole := c.bidirectional(f.ID)
+		if whole == nil {
+			return nil, fmt.Errorf("SDF filter %d is defined nowhere in the session", f.ID)
+		}
+		f = whole
+	}
+	return sdf.Compile(f)
+}
+
+// bidirectional finds what an SDF filter id stands for.
+func (c *compiler) bidirectional(id uint32) *pfcp.SDFFilter {
+	for i := range c.s.PDR {
+		list := c.s.PDR[i].PDI.SDF
+		for k := range list {
+			f := &list[k]
+			if f.HasID && f.ID == id && (f.Flow != "" || f.HasToS || f.HasSPI || f.HasLabel) {
+				return f
+			}
+		}
+	}
+	return nil
+}

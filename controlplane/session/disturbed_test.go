@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+	"isthmus/lab/smf"
+)
+
+// willing is a data plane that takes everything.
+type willing struct{}
+
+func (willing) Commit(context.Context, []dp.Change) ([]api.Usage, error) { return nil, nil }
+
+// crowded is how many sessions BenchmarkDisturbed has.
+var crowded = 300000
+
+// crowd has n sessions of smf1 that use the application "web" and belong to an FQ-CSID, and the server in front of them.
+func crowd(b *testing.B, n int) (p *Plane, up netip.AddrPort, owner *smf.Association) {
+	b.Helper()
+	p, err := Open("", testSettings(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.Lock()
+	p.Attach(willing{})
+	p.Unlock()
+	peer := func(node, at string) n4.Peer {
+		return n4.Peer{Addr: netip.AddrPortFrom(netip.MustParseAddr(at), pfcp.Port), Node: node}
+	}
+	server, err := n4.New(n4.Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, HeartbeatInterval: -1,
+		Features: n4.Features(n4.Capabilities{UserPlane: true, PDN: true, Applications: true}),
+		Peers:    []n4.Peer{peer("smf1", "127.0.0.2"), peer("smf2", "127.0.0.3")}}, p, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.SetReporter(server)
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{p.Run, server.Run} {
+		running.Add(1)
+		go func() { defer running.Done(); run(ctx) }()
+	}
+	b.Cleanup(func() { cancel(); running.Wait() })
+	up = server.Listening()[0]
+	owner = client(b, "smf1", "127.0.0.2", up)
+	setWeb(b, owner, 1)
+	var all sync.WaitGroup
+	room := make(chan struct{}, 1024)
+	for i := range n {
+		all.Add(1)
+		room <- struct{}{}
+		req := request(uint32(i+1), netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}).String())
+		req.PDR[1].PDI.Application, req.FQCSID = "web", [][]byte{{1, 2, 3}}
+		p.Establish(smf1, req, func(r *pfcp.SessionEstablishmentResponse) {
+			if r.Cause != pfcp.CauseAccepted {
+				b.Errorf("%+v", r)
+			}
+			<-room
+			all.Done()
+		})
+	}
+	all.Wait()
+	return p, up, owner
+}
+
+func client(b *testing.B, node, from string, up netip.AddrPort) *smf.Association {
+	b.Helper()
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(from)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := smf.New(smf.Options{Node: pfcp.NodeID{FQDN: node}, Conn: conn, T1: time.Second, N1: 1000})
+	b.Cleanup(c.Close)
+	a, err := c.Associate(context.Background(), up)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return a
+}
+
+func setWeb(b *testing.B, a *smf.Association, flows int) {
+	web := pfcp.ApplicationPFDs{Application: "web"}
+	for i := range flows {
+		web.PFDs = append(web.PFDs, pfcp.PFD{Flow: fmt.Sprintf("permit out 6 from any %d to assigned", 80+i)})
+	}
+	if err := a.SetPFDs(context.Background(), web); err != nil {
+		b.Errorf("PFDs: %v", err)
+	}
+}
+
+// BenchmarkDisturbed is what another peer's heartbeats and modifications wait, over UDP, while a peer with 300,000 sessions sends
+// ten PFD Management Requests that concern all of them, then ten session set deletions: -benchtime 1x.
+func BenchmarkDisturbed(b *testing.B) {
+	n, times := crowded, 10
+	p, up, hostile := crowd(b, n)
+	other := client(b, "smf2", "127.0.0.3", up)
+	s, err := other.Establish(context.Background(), request(uint32(n+1), "10.46.0.1"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, what := range []string{"nothing", "pfds", "deletion"} {
+		b.Run(what, func(b *testing.B) {
+			done := make(chan struct{})
+			b.ResetTimer()
+			go func() {
+				defer close(done)
+				var all sync.WaitGroup
+				for i := range times {
+					all.Add(1)
+					go func() {
+						defer all.Done()
+						switch what {
+						case "nothing":
+							waitPass(3 * time.Second)
+						case "pfds":
+							setWeb(b, hostile, 2+i)
+						case "deletion":
+							over := make(chan int, 1)
+							p.Release("smf1", [][]byte{{1, 2, 3}}, func(n int) { over <- n })
+							if i == 0 {
+								<-over
+							}
+						}
+					}()
+					if i == 0 {
+						waitPass(time.Millisecond)
+					}
+				}
+				all.Wait()
+			}()
+			var took []time.Duration
+			for more := true; more; {
+				select {
+				case <-done:
+					more = false
+				default:
+				}
+				for _, ask := range []func() error{
+					func() error { return other.Beat(context.Background()) },
+					func() error {
+						_, err := s.Modify(context.Background(), &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(len(took)))}}})
+						return err
+					},
+				} {
+					began := time.Now()
+					if err := ask(); err != nil {
+						b.Fatal(err)
+					}
+					took = append(took, time.Since(began))
+				}
+				waitPass(time.Millisecond)
+			}
+			b.StopTimer()
+			slices.Sort(took)
+			ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+			b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+			b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
+			b.ReportMetric(ms(took[len(took)-1]), "max-ms")
+			b.ReportMetric(float64(len(took)), "answers")
+		})
+	}
+}
+
+// waitPass lets time pass between two looks at how long answers take.
+func waitPass(d time.Duration) { time.Sleep(d) }

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// maxReports is how many reports wait for their answers; the data plane keeps the events behind them.
+const maxReports = 4096
+
+// Events is what the data plane tells (dp.Subscription).
+type Events interface {
+	BootID() uint64
+	Next(ctx context.Context) ([]api.Event, error)
+	Acknowledge(sequence uint64) error
+}
+
+// acknowledger acknowledges events in their order, whatever the order in which their reports are answered.
+type acknowledger struct {
+	mu      sync.Mutex
+	from    Events
+	waiting []uint64 // sequences not acknowledged yet, rising
+	done    map[uint64]bool
+	last    uint64 // highest sequence seen
+	room    chan struct{}
+}
+
+func newAcknowledger(from Events) *acknowledger {
+	return &acknowledger{from: from, done: map[uint64]bool{}, room: make(chan struct{}, maxReports)}
+}
+
+func (a *acknowledger) begin(sequence uint64) {
+	a.mu.Lock()
+	a.waiting = append(a.waiting, sequence)
+	a.mu.Unlock()
+}
+
+// end tells that an event was dealt with.
+func (a *acknowledger) end(sequences ...uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range sequences {
+		a.done[s] = true
+	}
+	n := 0
+	for n < len(a.waiting) && a.done[a.waiting[n]] {
+		delete(a.done, a.waiting[n])
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	last := a.waiting[n-1]
+	a.waiting = a.waiting[n:]
+	a.from.Acknowledge(last) // when it fails the connection is lost, and Next says so
+}
+
+// Listen deals with events until the connection ends.
+func (p *Plane) Listen(ctx context.Context, from Events) error {
+	a := newAcknowledger(from)
+	for {
+		events, err := from.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for len(events) > 0 {
+			n := sameSession(events)
+			if err := p.hear(ctx, a, events[:n]); err != nil {
+				return err
+			}
+			events = events[n:]
+		}
+	}
+}
+
+// sameSession counts the usage events at the front that go into one report.
+func sameSession(events []api.Event) int {
+	const most = 8 // a report stays within one datagram
+	n := 1
+	for n < len(events) && n < most && events[0].Type == api.EventTypeUsage && events[n].Type == api.EventTypeUsage &&
+		events[n].Usage.SEID == events[0].Usage.SEID && events[0].Usage.SEID != 0 {
+		n++
+	}
+	return n
+}
+
+// hear makes a report of events and acknowledges them when it is answered or given up.
+func (p *Plane) hear(ctx context.Context, a *acknowledger, events []api.Event) error {
+	var sequences []uint64
+	for i := range events {
+		if events[i].Sequence <= a.last {
+			continue
+		}
+		a.last = events[i].Sequence
+		a.begin(a.last)
+		sequences = append(sequences, a.last)
+	}
+	if len(sequences) == 0 {
+		return nil
+	}
+	reporter := p.reporter()
+	if reporter == nil {
+		a.end(sequences...)
+		return nil
+	}
+	if node := p.nodeReport(&events[0]); node != nil {
+		reporter.NodeReport(node)
+		a.end(sequences...)
+		return nil
+	}
+	select {
+	case a.room <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p.tell(reporter, events, func() {
+		<-a.room
+		a.end(sequences...)
+	})
+	return nil
+}
+
+// tell reports events of one session; done is called when they are dealt with.
+func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
+	if events = p.notWaiting(events); len(events) == 0 {
+		done()
+		return
+	}
+	seid, to, req := p.sessionReport(events)
+	if req == nil {
+		done()
+		return
+	}
+	reporter.Report(to, req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
+		switch {
+		case errors.Is(err, n4.ErrStopped):
+			return // not acknowledged: who comes after us hears it again
+		case len(req.Usage) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
+			rows := make([]api.Usage, len(events))
+			for i := range events {
+				rows[i] = events[i].Usage
+			}
+			p.keepUsage(seid, rows, errors.Is(err, n4.ErrTimeout), done)
+			return
+		case len(req.DownlinkPDR) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
+			p.owe(seid, req)
+			done()
+			return
+		}
+		done()
+		p.reported(seid, r, by, err)
+	})
+}
+
+func (p *Plane) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
+	if e.Type != api.EventTypePathDown && e.Type != api.EventTypePathUp {
+		return nil
+	}
+	peer := pfcp.RemotePeer{Addr: e.Peer.Netip().Addr()}
+	p.mu.Lock()
+	if i := p.set.owner(e.Local.Netip().Addr()); i != nil {
+		peer.NetworkInstance = i.Name
+	}
+	p.mu.Unlock()
+	r := &pfcp.NodeReportRequest{Node: p.node}
+	// A peer that restarted has lost its tunnels: to the CP function that is a path that failed (TS 23.527 §5.2) and is back.
+	if e.Type == api.EventTypePathDown || e.Rule == 1 {
+		r.Failed = append(r.Failed, peer)
+	}
+	if e.Type == api.EventTypePathUp {
+		r.Restored = append(r.Restored, peer)
+	}
+	return r
+}
+
+// sessionReport makes the request for events of one session; nil when there is nothing to tell to anybody.
+func (p *Plane) sessionReport(events []api.Event) (seid uint64, to n4.Recipient, req *pfcp.SessionReportRequest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := &events[0]
+	seid = first.SEID
+	if first.Type == api.EventTypeUsage && first.Usage.SEID != 0 {
+		seid = first.Usage.SEID
+	}
+	if first.Type == api.EventTypeErrorIndication {
+		t := tunnel{first.Peer.Netip().Addr(), first.TEID}
+		if t.addr.IsValid() {
+			if last, known := p.x.toPeer(t); known {
+				seid = last
+			}
+		}
+	}
+	e, there := p.x.at(seid)
+	if !there {
+		return 0, to, nil
+	}
+	s, err := decode(e.data)
+	if err != nil {
+		return 0, to, nil
+	}
+	req = &pfcp.SessionReportRequest{}
+	switch first.Type {
+	case api.EventTypeUsage:
+		for i := range events {
+			req.Usage = append(req.Usage, report(s, &events[i].Usage))
+		}
+	case api.EventTypeDownlinkData:
+		req.DownlinkPDR = []uint16{s.realPDR(p.set, p.pfds, uint16(first.Rule))}
+		dscp := first.DSCP
+		req.DSCP, req.DownlinkQFI = &dscp, first.QFI
+	case api.EventTypeErrorIndication:
+		f := pfcp.FTEID{TEID: first.TEID}
+		if a := first.Peer.Netip().Addr(); a.Is4() {
+			f.IPv4 = a
+		} else {
+			f.IPv6 = a
+		}
+		req.Errors = []pfcp.FTEID{f}
+	case api.EventTypeInactive:
+		req.Inactive = true
+	default: // BUFFER_FULL and MISSED are counted by the data plane; PFCP has no word for them
+		return 0, to, nil
+	}
+	p.count.Reports++
+	return seid, s.recipient(), req
+}
+
+// reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say that the member
+// of the SMF set that answered, if it is not the session's owner, took it over.
+func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Association, err error) {
+	if err != nil || r == nil {
+		p.mu.Lock()
+		p.count.ReportsLost++
+		p.mu.Unlock()
+		return
+	}
+	if r.Cause == pfcp.CauseContextNotFound {
+		// TS 23.527 §4.3: the CP function does not know the session any more, so nobody would ever delete it. (Of another member of its
+		// SMF set this is ErrNotKnown.)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.log.Info("a session that its CP function does not know is deleted", "session", Key(seid))
+		p.begin(&release{seids: slices.Values([]uint64{seid}), stage: p.deletion})
+		return
+	}
+	req := &pfcp.SessionModificationRequest{DropBuffered: r.DropBuffered}
+	if r.Cause == pfcp.CauseAccepted {
+		req.CP = r.CP
+	}
+	if r.UpdateBAR == nil && !r.DropBuffered && req.CP == nil {
+		return
+	}
+	if r.UpdateBAR != nil {
+		req.UpdateBAR = []pfcp.UpdateBAR{*r.UpdateBAR}
+	}
+	p.mu.Lock()
+	e, there := p.x.at(seid)
+	p.mu.Unlock()
+	if !there {
+		return
+	}
+	if by == nil {
+		by = &n4.Association{ID: e.owner.id, Set: e.owner.set}
+	}
+	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
+		if m.Cause != pfcp.CauseAccepted {
+			p.log.Warn("what the answer to a report asked for is refused", "session", Key(seid), "cause", m.Cause)
+		}
+	})
+}
+
+// Follow keeps a subscription to a data plane until ctx ends.
+func (p *Plane) Follow(ctx context.Context, path string) {
+	for ctx.Err() == nil {
+		s, err := dp.Subscribe(ctx, path)
+		if err == nil {
+			err = p.Listen(ctx, s)
+			s.Close()
+		}
+		if ctx.Err() == nil {
+			p.log.Debug("no events from the data plane", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

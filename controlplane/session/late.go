@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"isthmus/api"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+const (
+	lateTurns   = 4096            // sessions whose usage is tried again in one tick
+	lateReports = 8               // usage reports in one message: it stays within one datagram
+	lateFirst   = 2 * time.Second // a CP function that is there but does not answer: tried again after this, then twice it, …
+	lateLast    = 5 * time.Minute
+)
+
+// late is usage that could not be told: the path to the CP function has failed, or nothing answers. It is what somebody is
+// charged for, so it waits as long as its session lives (the headless time ends that), in the store too. What a URR measures
+// meanwhile is added up, so that there is at most one row for each; only what was sent without an answer stays as it is, for the
+// CP function may have it already and knows it again by its sequence number. Used under Plane's mu.
+type late struct {
+	by    map[uint64]*lateUsage
+	queue []uint64        // whose turn it is; each once, some of them gone
+	there map[uint64]bool // who stands in queue
+	dirty map[uint64]bool
+	done  []func() // told when all that is dirty is in the store: the data plane may forget the events
+}
+
+type lateUsage struct {
+	rows  []api.Usage // never sent, one for each URR and side of a monitoring time
+	tried []api.Usage // sent without an answer
+	sent  []api.Usage // in a report that has no answer yet
+	wait  time.Duration
+	next  time.Time // not tried before
+}
+
+const mostTried = 256 // of a session; more are added up
+
+func (u *lateUsage) try(rows []api.Usage) {
+	if u.tried = append(u.tried, rows...); len(u.tried) > mostTried {
+		u.tried = mergeUsage(nil, u.tried)
+	}
+}
+
+func newLate() late {
+	return late{by: map[uint64]*lateUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{}}
+}
+
+// line puts a session into the queue, once.
+func (l *late) line(seid uint64) {
+	if !l.there[seid] {
+		l.there[seid] = true
+		l.queue = append(l.queue, seid)
+	}
+}
+
+// addUsage makes one measurement of two that follow each other. The sequence number is that of the later one.
+func addUsage(a, b *api.Usage) {
+	if b.StartNs < a.StartNs || a.StartNs == 0 {
+		a.StartNs = b.StartNs
+	}
+	if b.FirstNs != 0 && (b.FirstNs < a.FirstNs || a.FirstNs == 0) {
+		a.FirstNs = b.FirstNs
+	}
+	for i := range a.Bytes {
+		a.Bytes[i] += b.Bytes[i]
+		a.Packets[i] += b.Packets[i]
+	}
+	a.EndNs, a.LastNs = max(a.EndNs, b.EndNs), max(a.LastNs, b.LastNs)
+	a.Sequence, a.Query = max(a.Sequence, b.Sequence), max(a.Query, b.Query)
+	a.Triggers |= b.Triggers
+	a.Information |= b.Information
+	a.Duration += b.Duration
+	a.Events += b.Events
+}
+
+// mergeUsage adds what was measured later. A monitoring time parts what was before it from what was after it
+// (TS 29.244 table 7.5.8.3-1): the CP function gave one, so such rows are as few.
+func mergeUsage(rows, more []api.Usage) []api.Usage {
+	for i := range more {
+		b := &more[i]
+		n := len(rows) - 1
+		for n >= 0 && rows[n].URR != b.URR {
+			n--
+		}
+		if n < 0 || rows[n].Information&api.UsageBefore != 0 || rows[n].Information&api.UsageAfter != 0 && b.Information&api.UsageBefore != 0 {
+			rows = append(rows, *b)
+		} else {
+			addUsage(&rows[n], b)
+		}
+	}
+	return rows
+}
+
+// holds tells whether a measurement is in one that waits already: the data plane tells events again that were not acknowledged
+// when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
+func (u *lateUsage) holds(m *api.Usage) bool {
+	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
+		for i := range list {
+			if r := &list[i]; r.URR == m.URR && r.Sequence >= m.Sequence && r.EndNs >= m.EndNs {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// notWaiting leaves out usage that waits already.
+func (p *Plane) notWaiting(events []api.Event) []api.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(events), func(e api.Event) bool {
+		if e.Type != api.EventTypeUsage {
+			return false
+		}
+		u := p.late.by[e.Usage.SEID]
+		return u != nil && u.holds(&e.Usage)
+	})
+}
+
+// keepUsage puts usage by that could not be told. sent: the CP function may have it. done is called when it is in the store.
+func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &p.late
+	if p.x.session[seid] == 0 {
+		p.count.ReportsLost++
+	} else {
+		p.count.ReportsLate++
+		u := l.by[seid]
+		if u == nil {
+			u = &lateUsage{}
+			l.by[seid] = u
+			l.line(seid)
+		}
+		if sent {
+			u.try(rows)
+		} else {
+			u.rows = mergeUsage(u.rows, rows)
+		}
+		l.dirty[seid] = true
+	}
+	l.done = append(l.done, done)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// joinLate adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds mu.
+func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
+	var mine []api.Usage
+	for i := range rows {
+		if rows[i].SEID == seid {
+			mine = append(mine, rows[i])
+		}
+	}
+	u := p.late.by[seid]
+	if u == nil {
+		return mine
+	}
+	var rest, former []api.Usage
+	for _, row := range u.rows {
+		if ends || slices.ContainsFunc(mine, func(m api.Usage) bool { return m.URR == row.URR }) {
+			former = append(former, row)
+		} else {
+			rest = append(rest, row)
+		}
+	}
+	mine = mergeUsage(former, mine)
+	u.rows = rest
+	if ends {
+		mine = slices.Concat(u.tried, u.sent, mine)
+		u.tried = nil
+	}
+	p.late.dirty[seid] = true
+	return mine
+}
+
+// flushLate writes what changed, and lets the data plane forget its events. The caller holds mu.
+func (p *Plane) flushLate() {
+	l := &p.late
+	if len(l.dirty) > 0 {
+		records := make(map[uint64][]byte, len(l.dirty))
+		for seid := range l.dirty {
+			u := l.by[seid]
+			switch {
+			case u == nil:
+			case p.x.session[seid] == 0:
+				if len(u.rows)+len(u.tried) > 0 {
+					p.count.ReportsLost++
+				}
+				delete(l.by, seid)
+			case len(u.rows)+len(u.sent)+len(u.tried) == 0:
+				delete(l.by, seid)
+			}
+			records[seid] = nil
+			if u = l.by[seid]; u != nil {
+				for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
+					for i := range list {
+						records[seid] = append(records[seid], api.Encode(&list[i])...)
+					}
+				}
+			}
+		}
+		clear(l.dirty)
+		if err := p.store.writeUsage(records); err != nil {
+			p.count.StoreErrors++
+			p.log.Error("usage that waits for a CP function is not kept for a restart", "error", err)
+		}
+	}
+	p.answers = append(p.answers, l.done...)
+	l.done = nil
+}
+
+// lateTurn is a session whose usage is tried again.
+type lateTurn struct {
+	seid uint64
+	to   n4.Recipient
+	rows []api.Usage
+	req  *pfcp.SessionReportRequest
+}
+
+// takeLate returns those whose CP function can be reached now. The caller holds mu.
+func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn) {
+	l := &p.late
+	reachable := map[string]bool{}
+	for range min(len(l.queue), lateTurns) {
+		seid := l.queue[0]
+		l.queue = l.queue[1:]
+		u := l.by[seid]
+		e, there := p.x.at(seid)
+		if u == nil || !there {
+			delete(l.there, seid)
+			continue
+		}
+		l.queue = append(l.queue, seid)
+		ok, known := reachable[e.owner.id]
+		if !known {
+			ok = reporter.Reachable(e.owner.id)
+			reachable[e.owner.id] = ok
+		}
+		s, err := decode(e.data)
+		if !ok || err != nil || len(u.sent) > 0 || len(u.rows)+len(u.tried) == 0 || now.Before(u.next) {
+			continue
+		}
+		from := &u.tried
+		if len(u.tried) == 0 {
+			from = &u.rows
+		}
+		n := min(len(*from), lateReports)
+		u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
+		t := lateTurn{seid: seid, to: s.recipient(), rows: u.sent, req: &pfcp.SessionReportRequest{}}
+		for i := range t.rows {
+			t.req.Usage = append(t.req.Usage, report(s, &t.rows[i]))
+		}
+		turns = append(turns, t)
+	}
+	return turns
+}
+
+// tellLate tries again what waits.
+func (p *Plane) tellLate() {
+	reporter := p.reporter()
+	if reporter == nil {
+		return
+	}
+	p.mu.Lock()
+	turns := p.takeLate(reporter, p.x.now())
+	p.mu.Unlock()
+	for _, t := range turns {
+		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
+			if errors.Is(err, n4.ErrStopped) {
+				return // the store has it
+			}
+			p.toldLate(t.seid, err)
+			if err == nil {
+				p.reported(t.seid, r, by, nil)
+			}
+		})
+	}
+}
+
+// toldLate ends a try.
+func (p *Plane) toldLate(seid uint64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.late.by[seid]
+	if u == nil {
+		return
+	}
+	sent := u.sent
+	u.sent = nil
+	if err != nil {
+		u.try(sent)
+		if !errors.Is(err, n4.ErrPathFailed) {
+			u.wait = min(max(2*u.wait, lateFirst), lateLast)
+			u.next = p.x.now().Add(u.wait)
+		}
+		return
+	}
+	p.count.Reports++
+	u.wait = 0
+	p.late.dirty[seid] = true
+}
+
+// recipient is whom the reports of a session are for.
+func (s *Session) recipient() n4.Recipient {
+	return n4.Recipient{Association: s.Owner, CP: s.CP, Moved: s.Moved}
+}
+
+// ---- store -----------------------------------------------------------------------------------------------------------
+
+// writeUsage replaces what waits of these sessions; without data it is a removal.
+func (s *store) writeUsage(records map[uint64][]byte) error {
+	if s.db == nil {
+		return nil
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketUsage)
+		for seid, data := range records {
+			key := binary.BigEndian.AppendUint64(nil, seid)
+			var err error
+			if data == nil {
+				err = b.Delete(key)
+			} else {
+				err = b.Put(key, data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// loadLate brings back what waited when we ended.
+func (p *Plane) loadLate() error {
+	if p.store.db == nil {
+		return nil
+	}
+	return p.store.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketUsage).ForEach(func(k, v []byte) error {
+			rows, err := api.DecodeAll[api.Usage](v)
+			if err != nil || len(k) != 8 {
+				return errEncoding
+			}
+			seid := binary.BigEndian.Uint64(k)
+			p.late.by[seid] = &lateUsage{tried: rows} // whether they were sent is not known
+			p.late.line(seid)
+			if p.x.session[seid] == 0 {
+				p.late.dirty[seid] = true
+			}
+			return nil
+		})
+	})
+}

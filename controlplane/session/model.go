@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session is what stands between PFCP and the data plane: sessions as typed rules, the changes that requests make
+// of them, the F-TEIDs and addresses that we give out, their translation into objects of the contract, and the store that
+// brings them back. Plane ties these together and is the n4.Sessions of the N4 server.
+package session
+
+import (
+	"net/netip"
+
+	"isthmus/controlplane/pfcp"
+)
+
+// FAR is a FAR as the CP function gave it. Marker counts the End Markers that were asked for (SNDEM).
+type FAR struct {
+	pfcp.CreateFAR
+	Marker uint32
+}
+
+// QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
+type QER struct {
+	pfcp.CreateQER
+	Share uint32
+}
+
+// URR is a URR as the CP function gave it. Query counts the immediate reports that were asked for, Grant how often
+// thresholds and quotas were given.
+type URR struct {
+	pfcp.CreateURR
+	Query uint32
+	Grant uint32
+}
+
+// Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled in.
+type Session struct {
+	SEID       uint64 // ours
+	CP         pfcp.FSEID
+	Owner      string // association
+	Moved      bool   // the owner inherited it, and has given it no CP F-SEID yet
+	Worker     uint16
+	Inactivity uint32 // seconds
+	Discards   uint16 // requests to drop what waits (DROBU)
+	// Association is the digest of who established the session, association or SMF set. It stays when the session passes to
+	// another member of the set.
+	Association uint32
+	UserID      string
+	APN         string
+	SNSSAI      string
+	FQCSID      [][]byte
+
+	PDR      []pfcp.CreatePDR
+	FAR      []FAR
+	QER      []QER
+	URR      []URR
+	BAR      []pfcp.CreateBAR
+	Endpoint []pfcp.CreateTrafficEndpoint
+}
+
+func (s *Session) pdr(id uint16) *pfcp.CreatePDR {
+	for i := range s.PDR {
+		if s.PDR[i].ID == id {
+			return &s.PDR[i]
+		}
+	}
+	return nil
+}
+
+func (s *Session) far(id uint32) *FAR {
+	for i := range s.FAR {
+		if s.FAR[i].ID == id {
+			return &s.FAR[i]
+		}
+	}
+	return nil
+}
+
+func (s *Session) qer(id uint32) *QER {
+	for i := range s.QER {
+		if s.QER[i].ID == id {
+			return &s.QER[i]
+		}
+	}
+	return nil
+}
+
+func (s *Session) urr(id uint32) *URR {
+	for i := range s.URR {
+		if s.URR[i].ID == id {
+			return &s.URR[i]
+		}
+	}
+	return nil
+}
+
+func (s *Session) bar(id uint8) *pfcp.CreateBAR {
+	for i := range s.BAR {
+		if s.BAR[i].ID == id {
+			return &s.BAR[i]
+		}
+	}
+	return nil
+}
+
+func (s *Session) endpoint(id uint8) *pfcp.CreateTrafficEndpoint {
+	for i := range s.Endpoint {
+		if s.Endpoint[i].ID == id {
+			return &s.Endpoint[i]
+		}
+	}
+	return nil
+}
+
+// pdi is a PDR's PDI with what its traffic endpoint says instead (TS 29.244 §5.2.1A.2, PDI optimisation).
+func (s *Session) pdi(p *pfcp.CreatePDR) pfcp.PDI {
+	pdi := p.PDI
+	if pdi.TrafficEndpoint == nil {
+		return pdi
+	}
+	e := s.endpoint(*pdi.TrafficEndpoint)
+	if e == nil {
+		return pdi
+	}
+	if e.LocalFTEID != nil {
+		pdi.LocalFTEID = e.LocalFTEID
+	}
+	if e.NetworkInstance != "" {
+		pdi.NetworkInstance = e.NetworkInstance
+	}
+	if len(e.UEIP) > 0 {
+		pdi.UEIP = e.UEIP
+	}
+	if len(e.FramedRoutes) > 0 {
+		pdi.FramedRoutes = e.FramedRoutes
+	}
+	if len(pdi.QFI) == 0 {
+		pdi.QFI = e.QFI
+	}
+	return pdi
+}
+
+// address is what a set of UE IP Address IEs says: at most one IPv4 address and one IPv6 prefix (the contract's session
+// has room for one of each).
+func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
+	for i := range list {
+		if a := list[i].IPv4; a.IsValid() {
+			if v4.IsValid() && v4 != a {
+				return v4, v6, false
+			}
+			v4 = a
+		}
+		if p := list[i].IPv6; p.IsValid() {
+			if v6.IsValid() && v6 != p.Masked() {
+				return v4, v6, false
+			}
+			v6 = p.Masked()
+		}
+	}
+	return v4, v6, true
+}
+
+// IE types that refusals name (TS 29.244 §8.1.2).
+const (
+	ieCreatePDR       = 1
+	ieCreateFAR       = 3
+	ieForwarding      = 4
+	ieDuplicating     = 5
+	ieFTEID           = 21
+	ieNetworkInstance = 22
+	ieSDF             = 23
+	ieApplication     = 24
+	ieGate            = 25
+	ieMethod          = 62
+	ieTriggers        = 37
+	iePolicy          = 41
+	ieDestination     = 42
+	ieApplyAction     = 44
+	ieOuterCreation   = 84
+	ieUEIP            = 93
+	ieOuterRemoval    = 95
+	iePredefined      = 106
+	ieFAR             = 108
+	iePDNType         = 113
+	ieRQI             = 123
+)
+
+// refuse makes the error of a request that is refused as a whole.
+func refuse(cause pfcp.Cause, offending uint16, text string) *pfcp.Error {
+	return &pfcp.Error{Cause: cause, Offending: offending, Text: text}
+}
+
+// fault makes the error of a rule that cannot be carried out (TS 29.244 §7.5.3.1: cause 73 and the Failed Rule ID).
+func fault(t pfcp.RuleType, id uint32, offending uint16, text string) *pfcp.Error {
+	return &pfcp.Error{Cause: pfcp.CauseRuleFailure, Offending: offending, Rule: &pfcp.FailedRule{Type: t, ID: id}, Text: text}
+}
+
+// lacks is fault for what is right in itself but more than we have.
+func lacks(t pfcp.RuleType, id uint32, cause pfcp.Cause, offending uint16, text string) *pfcp.Error {
+	e := fault(t, id, offending, text)
+	e.Cause = cause
+	return e
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// owed is a downlink data report that could not be told: without it the CP function never pages the UE, for the data plane
+// notifies once while packets wait. One for each session is enough: its CP function learns which PDRs have packets.
+type owed struct {
+	req  *pfcp.SessionReportRequest
+	sent bool // no answer yet
+	wait time.Duration
+	next time.Time
+}
+
+// owe puts a downlink data report by. It ends with the session, or when nothing of it is buffered any more.
+func (p *Plane) owe(seid uint64, req *pfcp.SessionReportRequest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.x.session[seid] == 0 {
+		p.count.ReportsLost++
+		return
+	}
+	p.count.ReportsLate++
+	o := p.owed[seid]
+	if o == nil {
+		p.owed[seid] = &owed{req: req}
+		return
+	}
+	for _, id := range req.DownlinkPDR {
+		if !slices.Contains(o.req.DownlinkPDR, id) {
+			again := *o.req
+			again.DownlinkPDR = append(slices.Clone(o.req.DownlinkPDR), id)
+			o.req = &again
+		}
+	}
+}
+
+// buffers tells whether packets that a PDR matches wait still.
+func (s *Session) buffers(id uint16) bool {
+	r := s.pdr(id)
+	if r == nil || r.FAR == nil {
+		return false
+	}
+	f := s.far(*r.FAR)
+	return f != nil && f.Action&pfcp.ActionBuffer != 0 && f.Action&pfcp.ActionNotify != 0
+}
+
+// takeOwed returns the reports whose CP function can be reached now. The caller holds mu.
+func (p *Plane) takeOwed(reporter n4.Reporter, now time.Time) (turns []lateTurn) {
+	for seid, o := range p.owed {
+		if len(turns) == lateTurns {
+			break
+		}
+		if o.sent || now.Before(o.next) {
+			continue
+		}
+		var s *Session
+		e, there := p.x.at(seid)
+		if there {
+			s, _ = decode(e.data)
+		}
+		if s == nil || !slices.ContainsFunc(o.req.DownlinkPDR, s.buffers) {
+			delete(p.owed, seid)
+			continue
+		}
+		if !reporter.Reachable(e.owner.id) {
+			continue
+		}
+		req := *o.req
+		req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), func(id uint16) bool { return !s.buffers(id) })
+		o.sent = true
+		turns = append(turns, lateTurn{seid: seid, to: s.recipient(), req: &req})
+	}
+	return turns
+}
+
+// tellOwed tries again what is owed.
+func (p *Plane) tellOwed() {
+	reporter := p.reporter()
+	if reporter == nil {
+		return
+	}
+	p.mu.Lock()
+	turns := p.takeOwed(reporter, p.x.now())
+	p.mu.Unlock()
+	for _, t := range turns {
+		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
+			p.mu.Lock()
+			if o := p.owed[t.seid]; o != nil {
+				o.sent = false
+				if err == nil || errors.Is(err, n4.ErrNoAssociation) {
+					delete(p.owed, t.seid)
+				} else if !errors.Is(err, n4.ErrPathFailed) {
+					o.wait = min(max(2*o.wait, lateFirst), lateLast)
+					o.next = p.x.now().Add(o.wait)
+				}
+			}
+			if err == nil {
+				p.count.Reports++
+			}
+			p.mu.Unlock()
+			if err == nil {
+				p.reported(t.seid, r, by, nil)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// A downlink data report that nobody took is told when the CP function is back, as long as packets wait.
+func TestDownlinkReportIsOwed(t *testing.T) {
+	b := start(t, "", testSettings())
+	to := &reporter{reports: make(chan reported, 10), nodes: make(chan *pfcp.NodeReportRequest, 1)}
+	to.downFor.Store("smf1")
+	b.SetReporter(to)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go b.Follow(ctx, b.s.Path)
+	var seids []uint64
+	for i, ue := range []string{"10.46.0.1", "10.46.0.2", "10.46.0.3"} {
+		req := request(uint32(i+1), ue)
+		req.FAR[1].Action = pfcp.ActionBuffer | pfcp.ActionNotify
+		seids = append(seids, b.establish(smf1, req).UP.SEID)
+	}
+	for _, seid := range append(seids, seids[0]) {
+		b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 2, DSCP: 10})
+	}
+	owing := func() int { b.Lock(); defer b.Unlock(); return len(b.owed) }
+	waitUntil(t, "owed and acknowledged", func() bool { return owing() == 3 && b.s.Unacknowledged() == 0 })
+	b.delete(smf1, seids[1])
+	if m := b.modify(smf1, seids[2], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
+		Action: ptr(pfcp.ActionForward)}}}); m.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", m)
+	}
+	waitUntil(t, "one owed", func() bool { return owing() == 1 })
+	to.downFor.Store("")
+	one := wait(t, to.reports)
+	if one.cp != 0x1001 || len(one.req.DownlinkPDR) != 1 || one.req.DownlinkPDR[0] != 2 || *one.req.DSCP != 10 {
+		t.Errorf("%+v", one)
+	}
+	one.done(nil, n4.ErrTimeout)
+	one = wait(t, to.reports)
+	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
+	waitUntil(t, "nothing owed", func() bool { return owing() == 0 })
+	if len(to.reports) != 0 {
+		t.Errorf("%+v", <-to.reports)
+	}
+}
+
+// TS 29.244 §5.22: what no member of the set knows ends nothing and is told again; a session that was inherited is told as another's
+// until a member gives it a CP F-SEID, in a modification or in the answer to a report. The store knows it too.
+func TestFailoverKeepsTheSession(t *testing.T) {
+	path := t.TempDir() + "/sessions.db"
+	s := dptest.Start(t)
+	member1, member2 := &n4.Association{ID: "smf1", Set: "set1"}, &n4.Association{ID: "smf2", Set: "set1"}
+	var seid uint64
+	listen := func(t *testing.T, b *bench) *reporter {
+		to := &reporter{reports: make(chan reported, 10), nodes: make(chan *pfcp.NodeReportRequest, 1)}
+		b.SetReporter(to)
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		go b.Follow(ctx, s.Path)
+		return to
+	}
+	accepted := &pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}
+	t.Run("path failed", func(t *testing.T) {
+		b := startOn(t, s, path, testSettings())
+		for _, a := range []*n4.Association{member1, member2} {
+			b.KeepAssociation(n4.StoredAssociation{ID: a.ID, Set: a.Set})
+		}
+		to := listen(t, b)
+		seid = b.establish(member1, request(1, "10.46.0.1")).UP.SEID
+		s.Raise(usageEvent(seid, 1, [3]uint64{3, 1, 2}))
+		for range 2 { // told, and told again
+			one := wait(t, to.reports)
+			if one.association != "smf1" || one.to.Moved || *one.req.Usage[0].Volume != [3]uint64{3, 1, 2} {
+				t.Errorf("%+v", one)
+			}
+			one.done(nil, n4.ErrNotKnown)
+		}
+		if b.Count("smf1") != 1 || b.Counts().ReportsLost != 0 {
+			t.Errorf("%d sessions, %+v", b.Count("smf1"), b.Counts())
+		}
+		if n := b.Adopt("smf1", "smf2"); n != 1 || !b.Session(seid).Moved {
+			t.Errorf("%d adopted, %+v", n, b.Session(seid))
+		}
+	})
+	t.Run("inherited", func(t *testing.T) {
+		b := startOn(t, s, path, testSettings())
+		to := listen(t, b)
+		one := wait(t, to.reports)
+		if one.association != "smf2" || !one.to.Moved || one.cp != 0x1001 {
+			t.Errorf("%+v", one)
+		}
+		one.by(accepted, member2) // took it, and gave it no F-SEID
+		if x := b.Session(seid); !x.Moved || x.CP.SEID != 0x1001 {
+			t.Errorf("%+v", x)
+		}
+		s.Raise(usageEvent(seid, 2, [3]uint64{3, 1, 2}))
+		one = wait(t, to.reports)
+		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 9, IPv4: addr("10.0.0.3")}}, member2)
+		waitUntil(t, "taken over by the answer", func() bool {
+			x := b.Session(seid)
+			return x.CP.SEID == 9 && !x.Moved && x.Owner == "smf2"
+		})
+		s.Raise(usageEvent(seid, 3, [3]uint64{3, 1, 2}))
+		if one = wait(t, to.reports); one.cp != 9 || one.to.Moved {
+			t.Errorf("%+v", one)
+		}
+		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 10, IPv4: addr("10.0.0.2")}}, member1)
+		waitUntil(t, "taken over by another member", func() bool { return b.Session(seid).Owner == "smf1" && b.Count("smf1") == 1 })
+		b.Adopt("smf1", "smf2")
+		if m := b.modify(member2, seid, &pfcp.SessionModificationRequest{}); m.Cause != pfcp.CauseAccepted || !b.Session(seid).Moved {
+			t.Errorf("%+v", m)
+		}
+		if m := b.modify(member2, seid, &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}}); m.Cause !=
+			pfcp.CauseAccepted || b.Session(seid).Moved {
+			t.Errorf("%+v", m)
+		}
+		// Who is not of the set takes nothing over.
+		s.Raise(usageEvent(seid, 4, [3]uint64{3, 1, 2}))
+		wait(t, to.reports).by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 11, IPv4: addr("10.0.0.9")}},
+			&n4.Association{ID: "smf9"})
+		waitUntil(t, "refused", func() bool { return b.Counts().Unknown > 0 })
+		if x := b.Session(seid); x.CP.SEID != 10 || x.Owner != "smf2" {
+			t.Errorf("%+v", x)
+		}
+	})
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/sdf"
+)
+
+// expandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
+// like: names and URLs would have to be found inside of the UE's TLS, which this data plane does not do.
+func expandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
+	var all []api.SDF
+	for i := range list {
+		f := &list[i]
+		if f.URL != "" || f.Domain != "" || f.Custom != "" || f.Flow == "" {
+			return nil, refuse(pfcp.CauseServiceNotSupported, 61, "PFDs with URLs, domain names or custom contents")
+		}
+		filters, err := sdf.Flow(f.Flow)
+		if err != nil {
+			return nil, refuse(pfcp.CauseMandatoryIEIncorrect, 61, err.Error())
+		}
+		if all = append(all, filters...); len(all) > api.MaxSDF {
+			return nil, refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("more than %d filters in one application", api.MaxSDF))
+		}
+	}
+	return all, nil
+}
+
+const maxTrials = 16 // PFD requests that wait
+
+// trial is a PFD request on its way. All or nothing: it is refused when the filters are too many for a session that is there. So
+// the sessions that use the applications are looked at first, some at a time with requests in between; what those make of a
+// session meanwhile is looked at too.
+type trial struct {
+	req   *pfcp.PFDManagementRequest
+	fresh pfds
+	reply func(*pfcp.Error)
+	begun bool
+	next  pfds            // what it would come to
+	more  map[string]bool // applications that get more filters: fewer are never too many
+	upTo  uint64
+	seid  func() (uint64, bool)
+	end   func()
+	err   *pfcp.Error
+}
+
+// SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses then goes
+// on with the filters that it has.
+func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
+	t := &trial{req: r, fresh: pfds{}, reply: reply, end: func() {}}
+	for i := range r.Applications {
+		a := &r.Applications[i]
+		filters, err := expandPFDs(a.PFDs)
+		if err != nil {
+			reply(err)
+			return
+		}
+		t.fresh[a.Application] = filters
+	}
+	p.door.RLock()
+	defer p.door.RUnlock()
+	p.mu.Lock()
+	wait := !p.closed && len(p.trials) < maxTrials
+	if wait {
+		p.trials = append(p.trials, t)
+		p.rouse()
+	}
+	p.mu.Unlock()
+	if !wait {
+		reply(refuse(pfcp.CauseCongestion, 0, "too many PFD requests wait"))
+	}
+}
+
+// try goes on with the first trial. Run's, under mu.
+func (p *Plane) try() {
+	if len(p.trials) == 0 {
+		return
+	}
+	t := p.trials[0]
+	if !t.begun {
+		t.begin(p)
+	}
+	over := t.err != nil
+	for looked := 0; looked < someSessions && !over; looked++ {
+		seid, more := t.seid()
+		if over = !more; seid != 0 {
+			e, _ := p.x.at(seid)
+			if s, broken := decode(e.data); broken == nil {
+				t.look(p, s)
+			}
+		}
+		over = over || t.err != nil
+	}
+	if !over {
+		return
+	}
+	t.end()
+	p.trials = p.trials[1:]
+	if t.err == nil {
+		p.takePFDs(t)
+	}
+	p.answers = append(p.answers, func() { t.reply(t.err) })
+}
+
+func (t *trial) begin(p *Plane) {
+	t.begun = true
+	t.next, t.more, t.upTo = maps.Clone(p.pfds), map[string]bool{}, p.x.came
+	var keys []groupKey
+	for i := range t.req.Applications {
+		a := &t.req.Applications[i]
+		if len(a.PFDs) == 0 { // it matches nothing then
+			continue
+		}
+		if was, known := p.pfds[a.Application]; known && len(t.fresh[a.Application]) > len(was) {
+			t.more[a.Application] = true
+			keys = append(keys, groupKey{0, a.Application})
+		}
+		t.next[a.Application] = t.fresh[a.Application]
+	}
+	t.seid, t.end = iter.Pull(p.x.among(&t.upTo, keys...))
+	t.err = p.roomForPFDs(t.req)
+}
+
+// watch looks at a session that a request makes, or changes, while the others are looked at.
+func (t *trial) watch(p *Plane, s *Session) {
+	uses := func(r pfcp.CreatePDR) bool { return t.more[r.PDI.Application] }
+	if t.begun && t.err == nil && slices.ContainsFunc(s.PDR, uses) {
+		t.look(p, s)
+	}
+}
+
+func (t *trial) look(p *Plane, s *Session) {
+	if p.set.filtersOf(p.pfds, s) != nil {
+		return // it lacks PFDs already: it does not say what it will have
+	}
+	if err := p.set.filtersOf(t.next, s); err != nil {
+		t.err = refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", Key(s.SEID), err.Text))
+	}
+}
+
+// filtersOf tells whether the filters of a session can be had with these PFDs.
+func (set *Settings) filtersOf(with pfds, s *Session) *pfcp.Error {
+	c := &compiler{set: set, pfds: with, s: s}
+	for i := range s.PDR {
+		pdi := s.pdi(&s.PDR[i])
+		if err := c.filters(&s.PDR[i], &pdi, &api.PDR{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takePFDs makes the PFDs of a request the ones in use.
+func (p *Plane) takePFDs(t *trial) {
+	r := t.req
+	p.digests = nil
+	var changed []string
+	if len(r.Applications) == 0 { // TS 29.244 §6.2.5.2: without contents, all are removed
+		for name := range p.pfds {
+			p.forgetApplication(name)
+			changed = append(changed, name)
+		}
+	}
+	for i := range r.Applications {
+		a := &r.Applications[i]
+		changed = append(changed, a.Application)
+		if len(a.PFDs) == 0 {
+			p.forgetApplication(a.Application)
+			continue
+		}
+		p.apps[a.Application], p.pfds[a.Application] = a.PFDs, t.fresh[a.Application]
+		if err := p.store.put(bucketApplications, a.Application, a.PFDs); err != nil {
+			p.log.Error("PFDs are not kept for a restart", "error", err)
+		}
+	}
+	for _, name := range changed {
+		r := &release{key: "application " + name, stage: p.recompile, refused: p.keepsFilters}
+		r.seids = p.x.among(&r.upTo, groupKey{0, name})
+		if p.x.groups[groupKey{0, name}] != nil {
+			p.begin(r)
+		}
+	}
+}
+
+// keepsFilters tells of a session that the data plane refused with new PFDs.
+func (p *Plane) keepsFilters(seid uint64, err *pfcp.Error) {
+	if p.x.session[seid] == 0 {
+		return
+	}
+	if p.count.FiltersKept++; p.count.FiltersKept == 1 || p.count.FiltersKept%1000 == 0 {
+		p.log.Error("a session keeps its filters: the data plane refuses those of the new PFDs", "session", Key(seid), "error", err,
+			"times", p.count.FiltersKept)
+	}
+}
+
+func (p *Plane) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
+	limits, more := &p.set.Limits, 0
+	for i := range r.Applications {
+		a := &r.Applications[i]
+		if limits.PFDs > 0 && len(a.PFDs) > limits.PFDs {
+			return refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(a.PFDs), limits.PFDs))
+		}
+		if _, known := p.apps[a.Application]; !known && len(a.PFDs) > 0 {
+			more++
+		}
+	}
+	if limits.Applications > 0 && len(p.apps)+more > limits.Applications {
+		return refuse(pfcp.CauseNoResources, 58, fmt.Sprintf("more than %d applications", limits.Applications))
+	}
+	return nil
+}
+
+func (p *Plane) forgetApplication(name string) {
+	delete(p.apps, name)
+	delete(p.pfds, name)
+	if err := p.store.delete(bucketApplications, name); err != nil {
+		p.log.Error("PFDs are not removed from the store", "error", err)
+	}
+}
+
+// recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.
+func (p *Plane) recompile(t *txn, seid uint64) *pfcp.Error {
+	e, _ := p.x.at(seid)
+	s, err := decode(e.data)
+	if err != nil {
+		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
+	}
+	c := p.occupied(s)
+	p.put(t, seid, e, c, c)
+	return nil
+}

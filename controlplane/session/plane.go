@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+const (
+	maxBatch   = 256         // requests in one transaction
+	maxWaiting = 32 << 10    // requests that wait; more are answered with cause 74
+	pace       = 64          // deletions without anybody waiting, beside the requests of one transaction (row A12)
+	idleObject = time.Minute // a path or policer without sessions goes after this
+	tick       = time.Second // sweeping
+	reload     = 4096        // sessions in one transaction when all are sent anew
+	commitTime = 30 * time.Second
+)
+
+// Committer is the data plane's connection (dp.Client). The bodies of changes are its own only until it returns.
+type Committer interface {
+	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
+}
+
+// Plane is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait as
+// one transaction. mu guards everything that belongs to it; others (events, reconciliation, show) take mu in turn.
+type Plane struct {
+	log    *slog.Logger
+	queue  chan *job
+	door   sync.RWMutex // of queue: nothing goes in once closed is set
+	closed bool
+	wake   chan struct{} // there are deletions to pace
+	report atomic.Pointer[n4.Reporter]
+	node   pfcp.NodeID // ours
+
+	mu       sync.Mutex
+	set      *Settings
+	x        *index
+	store    *store
+	pfds     pfds
+	apps     map[string][]pfcp.PFD
+	objects  holdings
+	shares   shares
+	client   Committer // nil: away
+	releases []*release
+	trials   []*trial // PFDs that are being tried, and those that wait
+	late     late
+	owed     map[uint64]*owed // by SEID
+	carry    *job             // waits for the next transaction, because its session is in this one
+	untidy   bool             // the journal is being written anew
+	compile  compiler         // its memory is used again and again
+	bodies   arena            // of the transaction that is being made
+	spare    *txn
+	seen     map[uint64]bool   // of gather
+	prepared *replan           // see prepare.go
+	digests  map[uint64]digest // the same
+	count    Counters
+	answers  []func()
+	memory   *memory // Run's alone
+}
+
+// Counters are for show and metrics.
+type Counters struct {
+	Established, Modified, Deleted uint64
+	Refused                        map[uint8]uint64 // by cause
+	Transactions, Alone            uint64           // Alone: requests tried again by themselves
+	Unknown                        uint64           // requests for sessions that are not the asker's (row A13)
+	StoreErrors                    uint64
+	Reports, ReportsLost           uint64
+	ReportsLate                    uint64 // usage that is kept until its CP function can be reached
+	Duplicated                     uint64
+	FiltersKept                    uint64 // sessions whose new PFDs the data plane refused
+}
+
+// job is one request, or one of our own changes.
+type job struct {
+	seid  uint64 // 0: a new session
+	stage func(t *txn) *pfcp.Error
+	// finish makes the answer, under mu; what it returns is called without.
+	finish func(err *pfcp.Error, rows []api.Usage) func()
+}
+
+// errLater is a job's that must wait for the transaction after this one.
+var errLater = &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "in the next transaction"}
+
+// Open brings back what the store has. An empty path keeps nothing.
+func Open(path string, set *Settings, log *slog.Logger) (*Plane, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return open(path, bootID(), set, log)
+}
+
+func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
+	for first := true; ; first = false {
+		st, err := beginStore(path, boot, log)
+		if err != nil {
+			return nil, err
+		}
+		p := newPlane(set, st, log)
+		err = guarded(p.load)
+		if err == nil {
+			return p, nil
+		}
+		st.close()
+		if !first || path == "" || !damaged(err) {
+			return nil, err
+		}
+		if err := moveAside(path, err, log); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func newPlane(set *Settings, st *store, log *slog.Logger) *Plane {
+	p := &Plane{log: log, set: set, node: set.Node, queue: make(chan *job, maxWaiting), wake: make(chan struct{}, 1),
+		x: newIndex(set), store: st, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{}, seen: map[uint64]bool{},
+		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
+	p.count.Refused = map[uint8]uint64{}
+	return p
+}
+
+// SetReporter tells where reports go.
+func (p *Plane) SetReporter(r n4.Reporter) { p.report.Store(&r) }
+
+func (p *Plane) reporter() n4.Reporter {
+	if r := p.report.Load(); r != nil {
+		return *r
+	}
+	return nil
+}
+
+// Run works until ctx ends; then the store is closed.
+func (p *Plane) Run(ctx context.Context) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	defer p.stop()
+	p.memory = newMemory()
+	p.memory.tick(0)
+	for {
+		first, more := p.next(ctx, ticker.C)
+		if !more {
+			return nil
+		}
+		p.turn(first)
+	}
+}
+
+// turn carries out one batch, then gives the answers.
+func (p *Plane) turn(first *job) {
+	p.mu.Lock()
+	if batch := p.gather(first); len(batch) > 0 {
+		p.work(batch)
+	}
+	p.try()
+	p.flushLate()
+	p.tidy()
+	answers := p.answers
+	p.answers = nil
+	p.mu.Unlock()
+	for _, fn := range answers {
+		fn()
+	}
+}
+
+func (p *Plane) answer(j *job, err *pfcp.Error, rows []api.Usage) {
+	if err != nil {
+		p.count.Refused[uint8(err.Cause)]++
+	}
+	p.answers = append(p.answers, j.finish(err, rows))
+}
+
+// next waits for something to do.
+func (p *Plane) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
+	select {
+	case <-ctx.Done():
+		return nil, false
+	default:
+	}
+	p.mu.Lock()
+	busy := p.carry != nil || len(p.releases) > 0 || len(p.trials) > 0 || p.untidy
+	p.mu.Unlock()
+	if busy {
+		select {
+		case j := <-p.queue:
+			return j, true
+		case <-tick:
+			p.housekeeping()
+			return nil, true
+		default:
+			return nil, true
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case j := <-p.queue:
+		return j, true
+	case <-p.wake:
+	case <-tick:
+		p.housekeeping()
+	}
+	return nil, true
+}
+
+// gather takes what waits, up to maxBatch, but each session once: the order of a session's requests is kept.
+func (p *Plane) gather(first *job) []*job {
+	var batch []*job
+	seen := p.seen
+	clear(seen)
+	add := func(j *job) bool {
+		if j.seid != 0 && seen[j.seid] {
+			p.carry = j
+			return false
+		}
+		seen[j.seid] = true
+		batch = append(batch, j)
+		return true
+	}
+	if j := p.carry; j != nil {
+		p.carry = nil
+		add(j)
+	}
+	if first != nil && !add(first) {
+		return batch
+	}
+	for len(batch) < maxBatch && p.carry == nil {
+		select {
+		case j := <-p.queue:
+			add(j)
+			continue
+		default:
+		}
+		break
+	}
+	if p.carry == nil {
+		batch = append(batch, p.releaseSome(seen)...)
+	}
+	return batch
+}
+
+// work carries out a batch as one transaction. When the data plane refuses it, its members are tried one by one, so that
+// only the guilty one is refused.
+func (p *Plane) work(batch []*job) {
+	p.bodies.reset()
+	t := p.spare
+	if p.spare = nil; t == nil {
+		t = newTxn()
+	}
+	var later []*job
+	staged := batch[:0:0]
+	for _, j := range batch {
+		m := t.mark()
+		switch err := j.stage(t); err {
+		case nil:
+			staged = append(staged, j)
+		case errLater:
+			t.back(m)
+			later = append(later, j)
+		default:
+			t.back(m)
+			p.answer(j, err, nil)
+		}
+	}
+	rows, err := p.commit(t)
+	switch {
+	case err == nil:
+		p.keep(t)
+		t.finish()
+		for _, j := range staged {
+			p.answer(j, nil, rows)
+		}
+	case len(staged) > 1 && refusedBy(err):
+		t.back(mark{})
+		p.count.Alone += uint64(len(staged))
+		for _, j := range staged {
+			p.work([]*job{j})
+		}
+	default:
+		t.back(mark{})
+		for _, j := range staged {
+			p.answer(j, refusal(err), nil)
+		}
+	}
+	t.clear()
+	p.spare = t
+	for _, j := range later {
+		p.work([]*job{j})
+	}
+}
+
+func refusedBy(err error) bool {
+	_, ok := err.(*dp.RefusedError)
+	return ok
+}
+
+func (p *Plane) commit(t *txn) ([]api.Usage, error) {
+	if len(t.changes) == 0 || p.client == nil {
+		return nil, nil
+	}
+	p.count.Transactions++
+	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
+	defer cancel()
+	return p.client.Commit(ctx, t.changes)
+}
+
+// keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and are
+// lost with the process.
+func (p *Plane) keep(t *txn) {
+	if err := p.store.write(t.records); err != nil {
+		if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
+			p.log.Error("sessions are not kept for a restart of the control plane", "error", err, "times", p.count.StoreErrors)
+		}
+	}
+}
+
+// tidy goes on with writing the journal anew.
+func (p *Plane) tidy() {
+	var err error
+	if p.untidy, err = p.store.tidy(&p.x.records); err != nil {
+		p.log.Error("the journal of the sessions is not written anew", "error", err)
+	}
+}
+
+// housekeeping: what waits is told, unused objects go.
+func (p *Plane) housekeeping() {
+	p.tellLate()
+	p.tellOwed()
+	p.sweep()
+	p.memory.tick(p.Counts().Transactions)
+}
+
+func (p *Plane) sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := newTxn()
+	p.objects.sweep(t, p.x.now().Add(-idleObject).UnixNano())
+	if _, err := p.commit(t); err != nil {
+		t.back(mark{})
+		p.log.Warn("unused paths and policers stay", "error", err)
+	}
+}
+
+// Close ends a Plane that never ran.
+func (p *Plane) Close() { p.stop() }
+
+// Session returns a copy of a session, nil when there is none.
+func (p *Plane) Session(seid uint64) *Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, there := p.x.at(seid)
+	if !there {
+		return nil
+	}
+	s, err := decode(e.data)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// Counts returns a copy of the counters.
+func (p *Plane) Counts() Counters {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.count
+	c.Refused = maps.Clone(c.Refused)
+	return c
+}
+
+// stop answers what waits; nobody will carry it out.
+func (p *Plane) stop() {
+	p.door.Lock()
+	p.closed = true
+	p.door.Unlock()
+	p.mu.Lock()
+	waiting := p.carry
+	p.carry = nil
+	trials := p.trials
+	p.trials = nil
+	for _, r := range p.releases {
+		r.end()
+	}
+	p.store.close()
+	p.mu.Unlock()
+	for _, t := range trials {
+		t.end()
+		t.reply(errStopped)
+	}
+	for {
+		if waiting != nil {
+			waiting.finish(errStopped, nil)()
+		}
+		select {
+		case waiting = <-p.queue:
+		default:
+			return
+		}
+	}
+}
+
+var errStopped = refuse(pfcp.CauseSystemFailure, 0, "shutting down")
+
+// enqueue hands a request to Run; one too many is answered at once (TS 29.244 §8.2.1: PFCP entity in congestion).
+func (p *Plane) enqueue(j *job) {
+	if err := p.admit(j); err != nil {
+		j.finish(err, nil)()
+	}
+}
+
+func (p *Plane) admit(j *job) *pfcp.Error {
+	p.door.RLock()
+	defer p.door.RUnlock()
+	if p.closed {
+		return errStopped
+	}
+	select {
+	case p.queue <- j:
+		return nil
+	default:
+		return refuse(pfcp.CauseCongestion, 0, "too many requests wait")
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// testSettings: a UPF with N3 and N6, each IPv4 and IPv6.
+func testSettings() *Settings {
+	return &Settings{
+		Node:    pfcp.NodeID{FQDN: "upf1.isthmus"},
+		Workers: 4, FTEID: FTEIDBoth, Quarantine: time.Minute, Echo: time.Minute, Burst: Burst{100 * time.Millisecond, 16 << 10},
+		Instances: []Instance{
+			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")}, Sources: []pfcp.Interface{pfcp.Access}},
+			{Name: "internet", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core, pfcp.SGiLAN},
+				Pools: []netip.Prefix{netip.MustParsePrefix("10.45.0.0/29"), netip.MustParsePrefix("2001:db8:1::/62")}},
+			{Name: "n9", Endpoints: []netip.Addr{addr("10.9.0.1")}},
+		},
+	}
+}
+
+var smf1 = &n4.Association{ID: "smf1"}
+
+// request is the session of a phone: uplink from the F-TEID 10.1.0.1/teid to the data network, downlink to the gNB.
+func request(teid uint32, ue string) *pfcp.SessionEstablishmentRequest {
+	v4 := []pfcp.UEIP{{IPv4: addr(ue), Destination: true}}
+	return &pfcp.SessionEstablishmentRequest{
+		Node: pfcp.NodeID{FQDN: "smf1"}, CP: pfcp.FSEID{SEID: 0x1000 + uint64(teid), IPv4: addr("10.0.0.2")}, UserID: "001010000000001",
+		PDR: []pfcp.CreatePDR{
+			{ID: 1, Precedence: 100, FAR: ptr(uint32(1)), QER: []uint32{1}, URR: []uint32{1}, OuterHeaderRemoval: ptr(uint8(0)),
+				PDI: pfcp.PDI{Source: pfcp.Access, LocalFTEID: &pfcp.FTEID{TEID: teid, IPv4: addr("10.1.0.1")},
+					UEIP: []pfcp.UEIP{{IPv4: addr(ue)}}}},
+			{ID: 2, Precedence: 100, FAR: ptr(uint32(2)), QER: []uint32{1}, URR: []uint32{1},
+				PDI: pfcp.PDI{Source: pfcp.Core, NetworkInstance: "internet", UEIP: v4}},
+		},
+		FAR: []pfcp.CreateFAR{
+			{ID: 1, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Core), NetworkInstance: ptr("internet")}},
+			{ID: 2, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Access),
+				OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x99, IPv4: addr("10.1.0.99")}}},
+		},
+		QER: []pfcp.CreateQER{{ID: 1, GateUplink: ptr(uint8(0)), GateDownlink: ptr(uint8(0)), MBRUplink: ptr(uint64(1000)),
+			MBRDownlink: ptr(uint64(2000)), QFI: ptr(uint8(9))}},
+		URR: []pfcp.CreateURR{{ID: 1, Method: ptr(uint8(2)), Triggers: ptr(uint32(api.URRVolth)),
+			VolumeThreshold: &pfcp.Volumes{Total: ptr(uint64(1 << 20))}}},
+	}
+}
+
+// bench is a Plane on a fake data plane.
+type bench struct {
+	*Plane
+	s *dptest.Server
+	t testing.TB
+	c *dp.Client
+
+	end func() // ends Run
+}
+
+func start(t testing.TB, path string, set *Settings) *bench {
+	t.Helper()
+	s := dptest.Start(t)
+	return startOn(t, s, path, set)
+}
+
+func startOn(t testing.TB, s *dptest.Server, path string, set *Settings) *bench {
+	t.Helper()
+	p, err := Open(path, set, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := dp.Dial(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := c.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := p.Compare(held)
+	for _, parts := range [][][]dp.Change{d.Before, d.After} {
+		if _, err := p.Send(t.Context(), c, parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Lock()
+	p.Attach(c)
+	p.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	b := &bench{p, s, t, c, sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})}
+	t.Cleanup(func() {
+		b.end()
+		c.Close()
+	})
+	return b
+}
+
+func (b *bench) establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest) *pfcp.SessionEstablishmentResponse {
+	b.t.Helper()
+	ch := make(chan *pfcp.SessionEstablishmentResponse, 2)
+	b.Establish(from, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
+	return wait(b.t, ch)
+}
+
+func (b *bench) setPFDs(req *pfcp.PFDManagementRequest) *pfcp.Error {
+	b.t.Helper()
+	ch := make(chan *pfcp.Error, 2)
+	b.SetPFDs(req, func(err *pfcp.Error) { ch <- err })
+	return wait(b.t, ch)
+}
+
+func (b *bench) modify(from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest) *pfcp.SessionModificationResponse {
+	b.t.Helper()
+	ch := make(chan *pfcp.SessionModificationResponse, 2)
+	b.Modify([]*n4.Association{from}, seid, req, func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
+	return wait(b.t, ch)
+}
+
+func (b *bench) delete(from *n4.Association, seid uint64) *pfcp.SessionDeletionResponse {
+	b.t.Helper()
+	ch := make(chan *pfcp.SessionDeletionResponse, 2)
+	b.Delete([]*n4.Association{from}, seid, func(r *pfcp.SessionDeletionResponse, _ uint64) { ch <- r })
+	return wait(b.t, ch)
+}
+
+// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
+// may take seconds.
+const limit = time.Minute
+
+func wait[T any](t testing.TB, ch chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(limit):
+		t.Fatal("no answer")
+		panic("unreachable")
+	}
+}
+
+func TestSessionComesChangesAndGoes(t *testing.T) {
+	b := start(t, "", testSettings())
+	r := b.establish(smf1, request(7, "10.45.0.5"))
+	if r.Cause != pfcp.CauseAccepted || r.UP.SEID == 0 || r.Node.FQDN != "upf1.isthmus" || len(r.Created) != 0 {
+		t.Fatalf("%+v", r)
+	}
+	key := dptest.ID{Kind: api.KindSession, Key: Key(r.UP.SEID)}
+	body := b.s.Held()[key]
+	var head api.Session
+	rest, err := api.Decode(body, &head)
+	if err != nil || head.SEID != r.UP.SEID || head.PDRs != 2 || head.FARs != 2 || head.QERs != 1 || head.URRs != 1 ||
+		head.UEIP4.String() != "10.45.0.5" {
+		t.Fatalf("%+v %v", head, err)
+	}
+	var pdr api.PDR
+	api.Decode(rest, &pdr)
+	if pdr.TEID != 7 || pdr.Local.String() != "10.1.0.1" || pdr.Match != api.PDRFTEID|api.PDRUEIP|api.PDRUe4Only {
+		t.Errorf("%+v", pdr)
+	}
+	if len(b.s.Held()) != 4 { // session, path, two policers
+		t.Errorf("held: %v", b.s.Held())
+	}
+	b.s.Usage(func(id dptest.ID, was, is []byte) []api.Usage {
+		if id == key && is == nil {
+			return []api.Usage{{SEID: head.SEID, URR: 1, Triggers: api.UsageTermr, Bytes: [3]uint64{30, 10, 20}}}
+		}
+		return nil
+	})
+	m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
+		Action: ptr(pfcp.ActionBuffer | pfcp.ActionNotify)}}})
+	if m.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", m)
+	}
+	d := b.delete(smf1, r.UP.SEID)
+	if d.Cause != pfcp.CauseAccepted || len(d.Usage) != 1 || *d.Usage[0].Volume != [3]uint64{30, 10, 20} || d.Usage[0].Packets != nil {
+		t.Fatalf("%+v", d)
+	}
+	if b.s.Held()[key] != nil || b.Count("") != 0 {
+		t.Error("something is left")
+	}
+}
+
+func heldID(seid uint64) dptest.ID { return dptest.ID{Kind: api.KindSession, Key: Key(seid)} }
+
+// waitUntil waits for a condition.
+func waitUntil(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// shown is a replan, without what depends on the order in which it looked.
+func (r *replan) shown(p *Plane) string {
+	sorted := func(list []uint64) []uint64 {
+		list = slices.DeleteFunc(slices.Clone(list), func(seid uint64) bool { return p.x.session[seid] == 0 })
+		slices.Sort(list)
+		return slices.Compact(list)
+	}
+	x := r.index
+	named := func(m map[uint64]uint64) (n int) { return len(m) } // instances and addresses are numbered as they come
+	users := maps.Clone(r.users)
+	maps.DeleteFunc(users, func(_ string, n int) bool { return n == 0 })
+	return fmt.Sprint("lost ", sorted(r.lost), " moved ", sorted(r.moved), named(x.local), x.peer, x.peer6, named(x.host), x.prefix.String(), users)
+}
+
+// Whatever requests do while another configuration is prepared, some sessions at a time: it comes to what it would be when all
+// is done at once.
+func TestReplanPreparedAmongRequests(t *testing.T) {
+	for seed := range uint64(30) {
+		p, err := Open("", testSettings(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Attach(&strict{t: t, held: heldNothing()})
+		b := &bench{Plane: p, t: t}
+		r := rand.New(rand.NewPCG(seed, 9))
+		set := testSettings()
+		set.Workers = 2
+		set.Instances = append([]Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
+			set.Instances...)
+		if seed%5 == 4 { // some sessions have no place any more
+			set.Instances = slices.DeleteFunc(set.Instances, func(i Instance) bool { return i.Name == "n9" })
+		}
+		next := uint32(0)
+		var seids []uint64
+		request1 := func() {
+			switch n := r.IntN(10); {
+			case n < 4 || len(seids) == 0:
+				next++
+				req := request(next, fmt.Sprintf("10.46.%d.%d", next>>8, next&255))
+				if r.IntN(6) == 0 && seed%5 == 4 {
+					req.PDR[0].PDI.LocalFTEID.IPv4 = addr("10.9.0.1")
+				}
+				if r.IntN(3) == 0 {
+					req.QER[0].Correlation = ptr(r.Uint32N(3))
+				}
+				if answer := b.atOnce(req, 0); answer != 0 {
+					seids = append(seids, answer)
+				}
+			case n < 7:
+				i := r.IntN(len(seids))
+				b.atOnce(&pfcp.SessionDeletionRequest{}, seids[i])
+				seids = slices.Delete(seids, i, i+1)
+			default:
+				b.atOnce(&pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2, Forwarding: &pfcp.Forwarding{
+					OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: r.Uint32() | 1, IPv4: addr("10.1.0.98")}}}}},
+					seids[r.IntN(len(seids))])
+			}
+		}
+		for range 200 {
+			request1()
+		}
+		first := newReplan(set)
+		p.prepared = first
+		p.PrepareCompare()
+		begun := 0
+		p.bySome(func(seid uint64, e entry) bool {
+			if p.prepared != first {
+				return false
+			}
+			first.take(p, seid, e)
+			if begun++; begun%3 == 0 {
+				p.mu.Unlock() // as between two portions
+				request1()
+				p.mu.Lock()
+			}
+			return true
+		})
+		if seed%5 != 4 && p.prepared != first {
+			t.Fatal("begun anew without a reason")
+		}
+		p.Lock()
+		for seid, d := range p.digests {
+			e, there := p.x.at(seid)
+			if s, err := decode(e.data); !there || err != nil || digestOf(p.occupied(s).body) != d {
+				t.Fatalf("seed %d: the digest of %#x is out of date", seed, seid)
+			}
+		}
+		ahead := p.replan(set)
+		atOnce := p.replan(set)
+		if got, want := ahead.shown(p), atOnce.shown(p); got != want {
+			t.Fatalf("seed %d: prepared\n%s\nat once\n%s", seed, got, want)
+		}
+		for _, seid := range atOnce.changed {
+			if !slices.Contains(ahead.changed, seid) {
+				t.Fatalf("seed %d: %#x is not to be sent again", seed, seid)
+			}
+		}
+		p.Unlock()
+		p.Close()
+	}
+}
+
+// One that was to be lost, because an older one has what it would have, is not when the older one ends meanwhile.
+func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
+	set := testSettings()
+	set.Instances = append(set.Instances, Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
+	b := start(t, "", set)
+	older := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
+	req := request(2, "10.46.0.1")
+	req.PDR[1].PDI.NetworkInstance = "ims"
+	b.establish(smf1, req)
+	without := testSettings()
+	without.Instances = append(without.Instances, Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
+	b.Prepare(without)
+	b.Lock()
+	if b.prepared == nil || len(b.prepared.lost) != 1 {
+		t.Error("nobody would be lost: a poor test")
+	}
+	b.Unlock()
+	b.delete(smf1, older)
+	b.Lock()
+	if changes, _ := b.Replan(without); len(changes) != 0 {
+		t.Errorf("%+v", changes)
+	}
+	b.Unlock()
+}
+
+// What is prepared for a comparison changes nothing of what comes out.
+func TestComparePrepared(t *testing.T) {
+	b := start(t, "", testSettings())
+	var seids []uint64
+	for i := range uint32(300) {
+		seids = append(seids, b.establish(smf1, request(i+1, fmt.Sprintf("10.46.%d.%d", i>>8, i&255))).UP.SEID)
+	}
+	held, err := b.c.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.PrepareCompare()
+	if m := b.modify(smf1, seids[3], &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}}); m.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", m)
+	}
+	b.delete(smf1, seids[4])
+	b.Lock()
+	defer b.Unlock()
+	if n := len(b.digests); n != 298 {
+		t.Errorf("%d digests are known", n)
+	}
+	d := b.Compare(held)
+	if len(d.After) != 1 || len(d.After[0]) != 1 || d.After[0][0].Key != Key(seids[3]) {
+		t.Errorf("%+v", d)
+	}
+	if len(d.Before) != 1 || len(d.Before[0]) != 1 || d.Before[0][0].Key != Key(seids[4]) {
+		t.Errorf("%+v", d)
+	}
+	stranger := api.Digest{Kind: api.KindSession}
+	copy(stranger.Key[:], Prefix+"no-seid")
+	if d := b.Compare(append(held, stranger)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == Prefix+"no-seid" }) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Limits alone make nothing different of a session.
+func TestReplanOfLimits(t *testing.T) {
+	b := start(t, "", testSettings())
+	b.establish(smf1, request(1, "10.45.0.5"))
+	set := testSettings()
+	set.Limits.Sessions, set.Takeover = 1, true
+	b.Prepare(set)
+	b.Lock()
+	changes, accept := b.Replan(set)
+	accept()
+	if len(changes) != 0 || len(b.releases) != 0 || b.Settings() != set {
+		t.Errorf("%v %d", changes, len(b.releases))
+	}
+	b.Unlock()
+	if r := b.establish(smf1, request(2, "10.46.0.2")); r.Cause != pfcp.CauseNoResources {
+		t.Errorf("%+v", r)
+	}
+}
+
+func heldNothing() map[dptest.ID][]byte { return map[dptest.ID][]byte{} }
+
+// atOnce carries out one request on a Plane that nobody runs, and returns the SEID of a session that was made.
+func (b *bench) atOnce(m pfcp.Message, seid uint64) (made uint64) {
+	b.t.Helper()
+	switch m := m.(type) {
+	case *pfcp.SessionEstablishmentRequest:
+		b.Establish(smf1, m, func(r *pfcp.SessionEstablishmentResponse) { made = r.UP.SEID })
+	case *pfcp.SessionModificationRequest:
+		b.Modify([]*n4.Association{smf1}, seid, m, func(*pfcp.SessionModificationResponse, uint64) {})
+	case *pfcp.SessionDeletionRequest:
+		b.Delete([]*n4.Association{smf1}, seid, func(*pfcp.SessionDeletionResponse, uint64) {})
+	}
+	b.turn(<-b.queue)
+	return made
+}
+
+// Who is an SGW-U alone makes other rules: that is no limit.
+func TestReplanOfRoles(t *testing.T) {
+	b := start(t, "", testSettings())
+	b.establish(smf1, request(1, "10.45.0.5"))
+	set := testSettings()
+	set.Relay = true
+	b.Prepare(set)
+	b.Lock()
+	changes, accept := b.Replan(set)
+	accept()
+	b.Unlock()
+	if len(changes) != 1 {
+		t.Errorf("%v", changes)
+	}
+	b.checkConsistent()
+}
+
+// Another burst of MBRs makes other policers of sessions that are there.
+func TestReplanOfBursts(t *testing.T) {
+	b := start(t, "", testSettings())
+	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+	before := string(b.s.Held()[heldID(seid)])
+	set := testSettings()
+	set.Burst.Least = 64 << 10
+	b.Prepare(set)
+	b.Lock()
+	_, accept := b.Replan(set)
+	accept()
+	b.Unlock()
+	waitUntil(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
+	b.checkConsistent()
+}
+
+// What is prepared for a configuration that is not taken is let go with the next one.
+func TestPreparedForNothing(t *testing.T) {
+	b := start(t, "", testSettings())
+	b.establish(smf1, request(1, "10.45.0.5"))
+	set := testSettings()
+	set.Instances[2].Name = "n9b"
+	b.Prepare(set)
+	b.Prepare(testSettings())
+	if b.prepared != nil {
+		t.Error("kept")
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+// MBR, GBR and averaging window as a policer.
+func TestPolicerOfAQER(t *testing.T) {
+	const kilobit = 125
+	for _, c := range []struct {
+		name     string
+		mbr, gbr *uint64
+		window   *uint32
+		burst    Burst
+		want     *api.Policer // nil: none
+	}{
+		{"none", nil, nil, nil, Burst{}, nil},
+		{"GBR alone", nil, ptr(uint64(5)), nil, Burst{}, nil},
+		{"MBR 0", ptr(uint64(0)), nil, nil, Burst{}, nil},
+		{"all ones", ptr(uint64(1<<40 - 1)), ptr(uint64(1<<40 - 1)), ptr(uint32(1<<32 - 1)), Burst{}, nil},
+		{"MBR", ptr(uint64(100000)), nil, nil, Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 100000 * kilobit, CBS: 1250000}},
+		{"small", ptr(uint64(8)), nil, nil, Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: 16 << 10}},
+		{"small, least", ptr(uint64(8)), nil, nil, Burst{100 * time.Millisecond, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: 4000}},
+		{"larger window", ptr(uint64(8000)), nil, nil, Burst{time.Second, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 1e6}},
+		{"the QER's window counts", ptr(uint64(8000)), nil, ptr(uint32(10)), Burst{time.Second, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 10000}},
+		{"GBR", ptr(uint64(100000)), ptr(uint64(50000)), ptr(uint32(2000)), Burst{}, &api.Policer{Type: api.MeterTRTCM, CIR: 50000 * kilobit,
+			CBS: 12500000, PIR: 100000 * kilobit, PBS: 25000000}},
+		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e12, CBS: mostBurst}},
+	} {
+		set := testSettings()
+		if c.burst != (Burst{}) {
+			set.Burst = c.burst
+		}
+		x := compiler{set: set}
+		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)
+		if c.want == nil {
+			if name != "" || len(x.out.objects) != 0 {
+				t.Errorf("%s: %s", c.name, name)
+			}
+			continue
+		}
+		var got api.Policer
+		if _, err := api.Decode(x.out.objects[0].body, &got); err != nil {
+			t.Fatal(err)
+		}
+		c.want.Action = [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}
+		if got != *c.want || name != x.out.objects[0].key {
+			t.Errorf("%s: %+v, want %+v", c.name, got, *c.want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+)
+
+// Dynamic tells whether an object is of N4 sessions, which is to say ours to make and delete.
+func Dynamic(kind uint32, key string) bool {
+	return (kind == api.KindSession || kind == api.KindPath || kind == api.KindPolicer) && strings.HasPrefix(key, Prefix)
+}
+
+// Lock keeps the sessions from changing while the agent brings configuration and data plane together; Unlock lets them go
+// on. What follows in this file is called in between.
+func (p *Plane) Lock() { p.mu.Lock() }
+
+// Unlock ends Lock.
+func (p *Plane) Unlock() { p.mu.Unlock() }
+
+// Attach gives the connection to a data plane that is in step, nil when it is lost.
+func (p *Plane) Attach(c Committer) { p.client, p.digests = c, nil }
+
+// Difference is what a data plane lacks or has too much of, in transactions to be sent in turn.
+type Difference struct {
+	Before [][]dp.Change // before the configuration: sessions that nobody wants go
+	After  [][]dp.Change // after it: what the sessions need, the sessions, then objects that nobody wants go
+	Put    int
+	Gone   int
+}
+
+// Compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so that
+// packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP function).
+func (p *Plane) Compare(held []api.Digest) Difference {
+	var d Difference
+	shared, has := make(map[string]api.Digest), make(map[uint64]digest, len(held))
+	for i := range held {
+		h := &held[i]
+		if key := api.CString(h.Key[:]); !Dynamic(h.Kind, key) {
+			continue
+		} else if seid, ok := seidOf(key); ok && h.Kind == api.KindSession {
+			has[seid] = digest{h.Digest, h.Length}
+		} else {
+			shared[string(rune('0'+h.Kind))+key] = *h
+		}
+	}
+	var need, sessions []dp.Change
+	for id, x := range p.objects { // without users: kept where it is held, forgotten where it is not
+		h, ok := shared[id]
+		delete(shared, id)
+		switch {
+		case x.users == 0 && !ok:
+			delete(p.objects, id)
+		case x.users > 0 && (!ok || digest{h.Digest, h.Length} != digestOf(x.body)):
+			need = append(need, dp.Change{Kind: x.kind, Key: x.key, Body: x.body})
+		}
+	}
+	for seid, at := range p.x.session {
+		h, ok := has[seid]
+		delete(has, seid)
+		if known, there := p.digests[seid]; ok && there && known == h {
+			continue
+		}
+		s, err := decode(p.x.open(at).data)
+		if err != nil {
+			continue
+		}
+		if c := p.occupied(s); !ok || digestOf(c.body) != h {
+			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
+		}
+	}
+	var gone, unused []dp.Change // an object that nobody wants may still be that of a session which is yet to be changed
+	for seid := range has {
+		gone = append(gone, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+	}
+	for _, h := range shared {
+		ch := dp.Change{Kind: h.Kind, Key: api.CString(h.Key[:])}
+		if h.Kind == api.KindSession { // no name of ours
+			gone = append(gone, ch)
+		} else {
+			unused = append(unused, ch)
+		}
+	}
+	slices.SortFunc(need, func(a, b dp.Change) int { return cmp.Compare(a.Kind, b.Kind) })
+	d.Put, d.Gone = len(need)+len(sessions), len(gone)+len(unused)
+	d.Before, d.After = chunks(gone), slices.Concat(chunks(need), chunks(sessions), chunks(unused))
+	return d
+}
+
+// chunks keeps each transaction short: a data plane that starts anew gets a million sessions.
+func chunks(list []dp.Change) [][]dp.Change {
+	return slices.Collect(slices.Chunk(list, reload))
+}
+
+// Send carries out one part of a difference. A session that is refused, now that the data plane or the configuration is
+// another, is given up; the rest is not.
+func (p *Plane) Send(ctx context.Context, c Committer, parts [][]dp.Change) (lost int, err error) {
+	for _, part := range parts {
+		if _, err := c.Commit(ctx, part); err == nil {
+			continue
+		} else if !refusedBy(err) {
+			return lost, err
+		}
+		for i := range part {
+			_, err := c.Commit(ctx, part[i:i+1])
+			if err == nil {
+				continue
+			}
+			if !refusedBy(err) {
+				return lost, err
+			}
+			p.log.Error("an object of an N4 session is refused", "object", part[i].Key, "error", err)
+			if part[i].Kind == api.KindSession && part[i].Body != nil {
+				p.giveUp(part[i].Key)
+				lost++
+			}
+		}
+	}
+	return lost, nil
+}
+
+// giveUp forgets a session that the data plane does not hold.
+func (p *Plane) giveUp(key string) {
+	seid, _ := seidOf(key)
+	if p.x.session[seid] == 0 {
+		return
+	}
+	t := newTxn()
+	if p.drop(t, seid) == nil {
+		p.keep(t)
+		t.finish()
+	}
+}
+
+// Settings are the ones in use.
+func (p *Plane) Settings() *Settings { return p.set }
+
+// seidOf is Key's inverse; false for what it does not make.
+func seidOf(key string) (uint64, bool) {
+	if len(key) != keyLength {
+		return 0, false
+	}
+	seid, err := strconv.ParseUint(key[len(Prefix):], 16, 64)
+	return seid, err == nil && Key(seid) == key
+}

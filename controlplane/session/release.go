@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// release is a set of sessions that are done with at our pace: deleted, or compiled anew.
+type release struct {
+	// key says what it is of. A second one of the same while the first is under way is one with it.
+	key   string
+	seids iter.Seq[uint64] // 0: one that was looked at and passed over
+	upTo  uint64           // what came into the group later is not meant
+	again bool             // upTo has moved since the walk began
+	stage func(t *txn, seid uint64) *pfcp.Error
+	over  bool
+	left  int // taken from seids, and not done with
+	count int
+	done  func(count int)
+	// refused is told of each that could not be done with
+	refused func(seid uint64, err *pfcp.Error)
+
+	next func() (uint64, bool)
+	stop func()
+	held uint64 // its turn is in the next transaction
+}
+
+// begin queues a release; the caller holds mu.
+func (p *Plane) begin(r *release) {
+	r.upTo = p.x.came
+	n := slices.IndexFunc(p.releases, func(q *release) bool { return r.key != "" && q.key == r.key })
+	if n < 0 {
+		p.releases = append(p.releases, r)
+	} else {
+		p.releases[n].upTo, p.releases[n].again = r.upTo, p.releases[n].next != nil
+	}
+	p.rouse()
+}
+
+// rouse has Run look for what there is to do.
+func (p *Plane) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the next session, 0 for one that is not meant; false: there are no more.
+func (r *release) take() (seid uint64, more bool) {
+	if seid, r.held = r.held, 0; seid != 0 {
+		return seid, true
+	}
+	if r.next == nil {
+		r.next, r.stop = iter.Pull(r.seids)
+	}
+	seid, more = r.next()
+	if !more && r.again {
+		r.end()
+		r.again = false
+		return 0, true
+	}
+	return seid, more
+}
+
+func (r *release) end() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.next, r.stop = nil, nil
+}
+
+// releaseSome makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they have it
+// to themselves, and never longer than one transaction takes (row A12). Releases take turns.
+func (p *Plane) releaseSome(seen map[uint64]bool) []*job {
+	var jobs []*job
+	for looked := 0; len(jobs) < pace && looked < someSessions && len(p.releases) > 0; looked++ {
+		r := p.releases[0]
+		seid, more := r.take()
+		switch {
+		case !more:
+			r.end()
+			r.over = true
+			p.releases = p.releases[1:]
+			p.concluded(r)
+		case seid == 0 || p.x.session[seid] == 0:
+		case seen[seid]:
+			r.held = seid
+			looked = someSessions
+		default:
+			seen[seid] = true
+			jobs = append(jobs, p.releasing(r, seid))
+		}
+	}
+	if len(p.releases) > 1 {
+		p.releases = append(p.releases[1:], p.releases[0])
+	}
+	return jobs
+}
+
+// concluded tells who waits for a release that is over.
+func (p *Plane) concluded(r *release) {
+	if r.over && r.left == 0 && r.done != nil {
+		p.answers = append(p.answers, func() { r.done(r.count) })
+	}
+}
+
+func (p *Plane) releasing(r *release, seid uint64) *job {
+	r.left++
+	return &job{
+		seid: seid,
+		stage: func(t *txn) *pfcp.Error {
+			if p.x.session[seid] == 0 {
+				return refuse(pfcp.CauseContextNotFound, 0, "gone already")
+			}
+			return r.stage(t, seid)
+		},
+		finish: func(err *pfcp.Error, _ []api.Usage) func() {
+			if err == nil {
+				r.count++
+			} else if r.refused != nil {
+				r.refused(seid, err)
+			}
+			r.left--
+			p.concluded(r)
+			return func() {}
+		},
+	}
+}
+
+func (p *Plane) deletion(t *txn, seid uint64) *pfcp.Error {
+	err := p.drop(t, seid)
+	if err == nil {
+		t.onDone(func() { p.count.Deleted++ })
+	}
+	return err
+}
+
+const maxSetDeletions = 64 // releases by FQ-CSID that are under way
+
+// Release is n4.Sessions'.
+func (p *Plane) Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.x.all(association)
+	r := &release{key: fmt.Sprint("all ", all), stage: p.deletion, done: done}
+	r.seids = p.x.among(&r.upTo, all)
+	if len(fqcsid) > 0 {
+		var keys []groupKey
+		for _, id := range fqcsid {
+			if k := (groupKey{all.owner, string(id)}); all.owner != 0 && p.x.groups[k] != nil && !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+		slices.SortFunc(keys, func(a, b groupKey) int { return strings.Compare(a.name, b.name) })
+		r.key = fmt.Sprintf("set %q", keys)
+		r.seids = p.x.among(&r.upTo, keys...)
+		waiting := 0
+		for _, q := range p.releases {
+			if q.key != r.key && strings.HasPrefix(q.key, "set ") {
+				waiting++
+			}
+		}
+		if waiting >= maxSetDeletions {
+			return refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
+		}
+	}
+	p.begin(r)
+	return nil
+}
+
+// all is the group of an association's sessions; of one that is not known it is empty.
+func (x *index) all(association string) groupKey {
+	if o := x.owners[association]; o != nil {
+		return groupKey{owner: o.number}
+	}
+	return groupKey{}
+}
+
+// ReleaseOrphans deletes, paced, the sessions of associations that the store does not know: we ended while their release
+// was under way. Called once, at the start.
+func (p *Plane) ReleaseOrphans() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, err := p.store.associations()
+	if err != nil {
+		return err
+	}
+	for id, o := range p.x.owners {
+		if o.sessions == 0 || slices.ContainsFunc(known, func(a n4.StoredAssociation) bool { return a.ID == id }) {
+			continue
+		}
+		p.log.Warn("sessions without association are deleted", "association", id, "sessions", o.sessions)
+		o.gone = true
+		r := &release{stage: p.deletion}
+		r.seids = p.x.among(&r.upTo, groupKey{owner: o.number})
+		p.begin(r)
+	}
+	return nil
+}
+
+// Retain is n4.Sessions'.
+func (p *Plane) Retain(association string, keep []netip.Addr, done func(deleted int)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.x.all(association)
+	r := &release{key: fmt.Sprint("all but ", all, keep), stage: p.deletion, done: done}
+	r.seids = func(yield func(uint64) bool) {
+		for seid := range p.x.among(&r.upTo, all) {
+			if e, there := p.x.at(seid); there {
+				s, err := decode(e.data)
+				if err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6) {
+					seid = 0
+				}
+			}
+			if !yield(seid) {
+				return
+			}
+		}
+	}
+	p.begin(r)
+}
+
+// Adopt is n4.Sessions'. The sessions change hands at once; the store learns of it with each session's next record.
+func (p *Plane) Adopt(from, to string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.x.owners[from]
+	if old == nil || from == to {
+		return 0
+	}
+	heir := p.x.owner(to)
+	if heir.set == "" {
+		heir.set = old.set
+	}
+	n := 0
+	t := newTxn()
+	for seid := range p.x.groups[groupKey{owner: old.number}] {
+		e, _ := p.x.at(seid)
+		s, err := decode(e.data)
+		if err != nil {
+			continue
+		}
+		s.Owner, s.Moved = to, true
+		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, heir).data})
+		t.onDone(func() { p.x.records.drop(e.at) })
+		p.x.regroup(seid, groupsOf(s, old), groupsOf(s, heir))
+		old.sessions--
+		heir.sessions++
+		n++
+	}
+	p.keep(t)
+	t.finish()
+	return n
+}
+
+// Count is n4.Sessions'.
+func (p *Plane) Count(association string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if association == "" {
+		return len(p.x.session)
+	}
+	if o := p.x.owners[association]; o != nil {
+		return o.sessions
+	}
+	return 0
+}
+
+// Associations is n4.Sessions'.
+func (p *Plane) Associations() []n4.StoredAssociation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, err := p.store.associations()
+	if err != nil {
+		p.log.Error("the store's associations cannot be read", "error", err)
+	}
+	return list
+}
+
+// KeepAssociation is n4.Sessions'.
+func (p *Plane) KeepAssociation(a n4.StoredAssociation) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.x.associate(a.ID, a.Set)
+	return p.store.put(bucketAssociations, a.ID, a)
+}
+
+// ForgetAssociation is n4.Sessions'.
+func (p *Plane) ForgetAssociation(id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o := p.x.owners[id]; o != nil {
+		o.gone = true
+		p.x.part(o)
+	}
+	return p.store.delete(bucketAssociations, id)
+}
+
+// Recovery is n4.Sessions'.
+func (p *Plane) Recovery() time.Time { return p.store.recovery }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/pfcp"
+)
+
+// replan is what another configuration makes of the sessions: everything that is derived from both, made anew. Another
+// first instance of an interface, or another endpoint, gives rules other network instances, paths and places in the index.
+type replan struct {
+	set     *Settings
+	index   *index // its tables alone are taken over
+	objects map[string]object
+	users   map[string]int
+	lost    []uint64
+	changed []uint64 // whose body is another now
+	moved   []uint64 // whose worker is no more
+	upTo    uint64   // number of the last session that was looked at
+}
+
+func newReplan(set *Settings) *replan {
+	return &replan{set: set, index: newIndex(set), objects: map[string]object{}, users: map[string]int{}}
+}
+
+// sameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
+func (set *Settings) sameFor(other *Settings) bool {
+	return reflect.DeepEqual(set.Instances, other.Instances) && set.Workers == other.Workers && set.Echo == other.Echo &&
+		set.Relay == other.Relay && set.Burst == other.Burst && set.Limits.Filters == other.Limits.Filters
+}
+
+// Replan prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
+// transaction with the configuration's own changes. commit is to be called when that was accepted; until then nothing has
+// changed. Sessions that look different under it are sent again, paced.
+func (p *Plane) Replan(set *Settings) (changes []dp.Change, commit func()) {
+	if p.set.sameFor(set) {
+		return nil, func() {
+			p.x.configure(set)
+			p.set = set
+		}
+	}
+	r := p.replan(set)
+	for _, seid := range r.lost {
+		changes = append(changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+	}
+	return changes, func() { p.adopt(r) }
+}
+
+func (p *Plane) replan(set *Settings) *replan {
+	r := p.prepared
+	if p.prepared = nil; r == nil || !reflect.DeepEqual(r.set, set) {
+		r = newReplan(set)
+	}
+	rest := p.after(r.upTo)
+	slices.SortFunc(rest, byNumber)
+	for _, s := range rest { // of two that want the same address now, the older one has it
+		e, _ := p.x.at(s.seid)
+		r.take(p, s.seid, e)
+	}
+	return r
+}
+
+// take looks at the next session.
+func (r *replan) take(p *Plane, seid uint64, e entry) {
+	r.upTo = e.number
+	s, err := decode(e.data)
+	if err != nil || !r.enter(p, s) {
+		r.lost = append(r.lost, seid)
+	}
+}
+
+// enter finds out what a session is under the configuration; false: it cannot be.
+func (r *replan) enter(p *Plane, s *Session) bool {
+	old := p.occupied(s)
+	fitted := r.set.fit(s)
+	c, bad := r.compile(p, s)
+	if bad != nil {
+		return false
+	}
+	if taken, other := r.index.conflict(s.SEID, c); taken || other != 0 {
+		return false
+	}
+	r.index.add(s.SEID, c)
+	for _, o := range c.objects {
+		r.objects[o.name] = o
+		r.users[o.name]++
+	}
+	if !bytes.Equal(old.body, c.body) {
+		r.changed = append(r.changed, s.SEID)
+	}
+	if fitted {
+		r.moved = append(r.moved, s.SEID)
+	}
+	return true
+}
+
+// forget takes out what enter put in.
+func (r *replan) forget(p *Plane, s *Session) bool {
+	c, bad := r.compile(p, s)
+	if bad != nil {
+		return false
+	}
+	r.index.remove(s.SEID, c)
+	for _, o := range c.objects {
+		r.users[o.name]--
+	}
+	return true
+}
+
+func (r *replan) compile(p *Plane, s *Session) (*compiled, *pfcp.Error) {
+	return (&compiler{set: r.set, pfds: p.pfds, known: p.objects, s: s, lenient: true}).run()
+}
+
+// inOrder are all sessions, the oldest first.
+func (p *Plane) inOrder() []uint64 {
+	list := p.after(0)
+	slices.SortFunc(list, byNumber)
+	seids := make([]uint64, len(list))
+	for i := range list {
+		seids[i] = list[i].seid
+	}
+	return seids
+}
+
+// fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it did.
+func (set *Settings) fit(s *Session) bool {
+	workers := uint16(max(set.Workers, 1))
+	if s.Worker < workers {
+		return false
+	}
+	s.Worker %= workers
+	return true
+}
+
+// adopt takes another configuration over.
+func (p *Plane) adopt(r *replan) {
+	p.digests = nil
+	t := newTxn()
+	for _, seid := range r.lost {
+		if err := p.drop(t, seid); err != nil { // unreadable: what it occupied is in none of the new tables
+			p.log.Error("a session cannot be read", "session", Key(seid), "error", err)
+			e, _ := p.x.at(seid)
+			e.owner.sessions--
+			p.x.groups.expel(seid)
+			delete(p.x.session, seid)
+			t.records = append(t.records, record{e.number, nil})
+			t.onDone(func() { p.x.records.drop(e.at) })
+		}
+	}
+	for _, seid := range r.moved {
+		e, there := p.x.at(seid)
+		s, err := decode(e.data)
+		if !there || err != nil || !r.set.fit(s) { // it ended, or is another, since it was looked at
+			continue
+		}
+		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, e.owner).data})
+		t.onDone(func() { p.x.records.drop(e.at) })
+	}
+	p.keep(t)
+	t.finish()
+	if len(r.lost) > 0 {
+		p.log.Warn("sessions ended: the configuration has no network instance for them any more", "sessions", len(r.lost))
+	}
+	x, made := p.x, r.index
+	x.local, x.peer, x.peer6, x.host, x.prefix = made.local, made.peer, made.peer6, made.host, made.prefix
+	x.names, x.locals = made.names, made.locals
+	x.configure(r.set)
+	p.set = r.set
+	p.objects.recount(r.objects, r.users, x.now().UnixNano())
+	for _, s := range p.shares.by {
+		s.worker %= uint16(max(r.set.Workers, 1))
+	}
+	if len(r.changed) > 0 {
+		p.begin(&release{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
+	}
+}
+
+// behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison with
+// the data plane tries again.
+func (p *Plane) behind(seid uint64, err *pfcp.Error) {
+	if p.x.session[seid] != 0 {
+		p.log.Error("a session goes on as it was under the former configuration", "session", Key(seid), "error", err)
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// reporter remembers what was reported and lets the test answer.
+type reporter struct {
+	reports chan reported
+	nodes   chan *pfcp.NodeReportRequest
+	downFor atomic.Value // the association whose path has failed
+}
+
+type reported struct {
+	association string
+	cp          uint64
+	req         *pfcp.SessionReportRequest
+	to          n4.Recipient
+	done        func(*pfcp.SessionReportResponse, error)
+	by          func(*pfcp.SessionReportResponse, *n4.Association)
+}
+
+func (r *reporter) Report(to n4.Recipient, req *pfcp.SessionReportRequest,
+	done func(*pfcp.SessionReportResponse, *n4.Association, error)) {
+	if r.downFor.Load() == to.Association {
+		done(nil, nil, n4.ErrPathFailed)
+		return
+	}
+	r.reports <- reported{to.Association, to.CP.SEID, req, to,
+		func(r *pfcp.SessionReportResponse, err error) { done(r, nil, err) },
+		func(r *pfcp.SessionReportResponse, by *n4.Association) { done(r, by, nil) }}
+}
+func (r *reporter) Reachable(a string) bool                 { return r.downFor.Load() != a }
+func (r *reporter) NodeReport(req *pfcp.NodeReportRequest)  { r.nodes <- req }
+func (r *reporter) Address() (v4, v6 netip.Addr)            { return addr("10.0.0.1"), netip.Addr{} }
+func (r *reporter) Find(association string) *n4.Association { return nil }
+
+func TestReports(t *testing.T) {
+	b := start(t, "", testSettings())
+	to := &reporter{reports: make(chan reported, 100), nodes: make(chan *pfcp.NodeReportRequest, 100)}
+	b.SetReporter(to)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go b.Follow(ctx, b.s.Path)
+	req := request(1, "10.45.0.5")
+	req.BAR, req.FAR[1].BAR = []pfcp.CreateBAR{{ID: 1}}, ptr(uint8(1))
+	req.PDR[0].PDI.LocalFTEID.IPv6 = addr("2001:db8:f::1") // the PDR stands twice in the data plane
+	r := b.establish(smf1, req)
+	seid := r.UP.SEID
+	if r.UP.IPv4 != addr("10.0.0.1") {
+		t.Errorf("%+v", r.UP)
+	}
+	b.s.Raise(api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Sequence: 3, Triggers: api.UsageVolth, Bytes: [3]uint64{9, 4, 5}}})
+	one := wait(t, to.reports)
+	if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || one.req.Usage[0].Sequence != 3 || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5} {
+		t.Errorf("%+v", one)
+	}
+	b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 0xffff, DSCP: 46, QFI: 9})
+	two := wait(t, to.reports)
+	if len(two.req.DownlinkPDR) != 1 || two.req.DownlinkPDR[0] != 1 || *two.req.DSCP != 46 || two.req.DownlinkQFI != 9 {
+		t.Errorf("%+v", two.req)
+	}
+	b.s.Raise(api.Event{Type: api.EventTypeErrorIndication, TEID: 0x99, Peer: api.FromAddr(addr("10.1.0.99"))})
+	three := wait(t, to.reports)
+	if len(three.req.Errors) != 1 || three.req.Errors[0].TEID != 0x99 || three.req.Errors[0].IPv4 != addr("10.1.0.99") {
+		t.Errorf("%+v", three.req)
+	}
+	b.s.Raise(api.Event{Type: api.EventTypeErrorIndication, TEID: 0x98, Peer: api.FromAddr(addr("10.1.0.99"))}) // row G17: nobody's
+	b.s.Raise(api.Event{Type: api.EventTypePathDown, Local: api.FromAddr(addr("10.1.0.1")), Peer: api.FromAddr(addr("10.1.0.99"))})
+	if n := wait(t, to.nodes); len(n.Failed) != 1 || n.Failed[0].NetworkInstance != "access" || n.Failed[0].Addr != addr("10.1.0.99") {
+		t.Errorf("%+v", n)
+	}
+	b.s.Raise(api.Event{Type: api.EventTypeInactive, SEID: seid})
+	if four := wait(t, to.reports); !four.req.Inactive {
+		t.Errorf("%+v", four.req)
+	} else {
+		four.done(nil, errors.New("no answer"))
+	}
+	if n := b.s.Unacknowledged(); n != 6 { // the first is not answered yet
+		t.Errorf("%d events wait", n)
+	}
+	three.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
+	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, UpdateBAR: &pfcp.UpdateBAR{ID: 1, BufferPackets: ptr(uint16(33))}}, nil)
+	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
+	waitUntil(t, "acknowledged, and the BAR changed", func() bool {
+		return b.s.Unacknowledged() == 0 && *orZero(b.Session(seid).BAR[0].BufferPackets) == 33
+	})
+	// TS 23.527: a session that the CP function does not know is nobody's.
+	b.s.Raise(api.Event{Type: api.EventTypeInactive, SEID: seid})
+	five := wait(t, to.reports)
+	five.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseContextNotFound}, nil)
+	waitUntil(t, "the session gone", func() bool { return b.Count("") == 0 })
+}
+
+func orZero[T any](v *T) *T {
+	if v == nil {
+		return new(T)
+	}
+	return v
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// Establish is n4.Sessions'.
+func (p *Plane) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
+	var made *Session
+	var out changed
+	p.enqueue(&job{
+		stage: func(t *txn) (err *pfcp.Error) {
+			made, out, err = p.establish(t, from, req)
+			return err
+		},
+		finish: func(err *pfcp.Error, _ []api.Usage) func() {
+			r := &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseAccepted}
+			if err != nil {
+				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
+			} else {
+				p.count.Established++
+				r.UP.SEID, r.Created, r.Endpoints = made.SEID, out.pdrs, out.endpoints
+			}
+			p.identify(r)
+			return func() { reply(r) }
+		},
+	})
+}
+
+// identify fills in who we are.
+func (p *Plane) identify(r *pfcp.SessionEstablishmentResponse) {
+	r.Node = p.node
+	if reporter := p.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
+		r.UP.IPv4, r.UP.IPv6 = reporter.Address()
+	}
+}
+
+func (p *Plane) scope(o *owner) string {
+	if o.set != "" {
+		return o.set
+	}
+	return o.id
+}
+
+// ownerFor is who is to have a session; one that nobody knew before is forgotten when nothing comes of it.
+func (p *Plane) ownerFor(t *txn, from *n4.Association) *owner {
+	known := p.x.owners[from.ID] != nil
+	o := p.x.owner(from.ID)
+	if !known {
+		t.onUndo(func() { p.x.part(o) })
+	}
+	o.set = from.Set
+	return o
+}
+
+func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+	o := p.ownerFor(t, from)
+	switch limits := &p.set.Limits; {
+	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
+		return nil, changed{}, refuse(pfcp.CauseNoResources, 0, "the data plane is away")
+	case limits.Sessions > 0 && len(p.x.session) >= limits.Sessions, // row A6
+		limits.SessionsPerAssociation > 0 && o.sessions >= limits.SessionsPerAssociation:
+		return nil, changed{}, refuse(pfcp.CauseNoResources, 0, "the limit of sessions is reached")
+	}
+	s, out, err := Establish(p.set, p.x, req)
+	t.onUndo(p.x.settle())
+	if err != nil {
+		return nil, changed{}, err
+	}
+	s.SEID, s.Owner, s.Association = p.x.seid(), from.ID, uint32(api.DigestOf([]byte(p.scope(o))))
+	if _, err = p.shares.assign(t, p.scope(o), s, p.spread(s.SEID), nil); err != nil {
+		return nil, changed{}, err
+	}
+	c, err := p.compiled(s)
+	if err != nil {
+		return nil, changed{}, err
+	}
+	if err := p.settleConflicts(t, s.SEID, c); err != nil {
+		return nil, changed{}, err
+	}
+	e := p.x.enter(s, p.store.number(), o)
+	p.x.add(s.SEID, c)
+	o.sessions++
+	regroup := p.x.regroup(s.SEID, nil, groupsOf(s, o))
+	t.onUndo(func() {
+		regroup()
+		delete(p.x.session, s.SEID)
+		p.x.records.drop(e.at)
+		p.x.remove(s.SEID, c)
+		o.sessions--
+	})
+	p.put(t, s.SEID, e, c, nil)
+	return s, out, nil
+}
+
+// spread gives each session an owner among the workers.
+func (p *Plane) spread(seid uint64) uint16 {
+	return uint16((seid >> 32) * uint64(max(p.set.Workers, 1)) >> 32)
+}
+
+// put enters a session's object and its record into the transaction.
+func (p *Plane) put(t *txn, seid uint64, e entry, c, former *compiled) {
+	var before []object
+	if former != nil {
+		before = former.objects
+	}
+	p.objects.use(t, p.x.now().UnixNano(), c.objects, before)
+	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
+	t.records = append(t.records, record{e.number, e.data})
+	t.touched[seid] = true
+}
+
+// settleConflicts refuses what is another session's, or takes the UE address from it (row A5).
+func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
+	for {
+		pdr, tunnelTaken, other := p.x.conflictOf(seid, c)
+		switch {
+		case tunnelTaken:
+			return fault(pfcp.RulePDR, uint32(pdr), ieFTEID, "the F-TEID is another session's")
+		case other == 0:
+			return nil
+		case !p.set.Takeover:
+			return fault(pfcp.RulePDR, uint32(pdr), ieUEIP, "the UE address is a live session's")
+		case t.touched[other]:
+			return errLater
+		}
+		p.log.Info("a session gives way to a new one with its UE address", "session", Key(other))
+		if err := p.drop(t, other); err != nil {
+			return err
+		}
+	}
+}
+
+// compiled is a session for the transaction that is being made.
+func (p *Plane) compiled(s *Session) (*compiled, *pfcp.Error) {
+	c, err := p.compiler(s, compiler{arena: &p.bodies}).run()
+	if err == nil && len(p.trials) > 0 {
+		p.trials[0].watch(p, s)
+	}
+	return c, err
+}
+
+// compiler is the one that is used again, for a session and with these options.
+func (p *Plane) compiler(s *Session, with compiler) *compiler {
+	c := &p.compile
+	c.set, c.pfds, c.known, c.s = p.set, p.pfds, p.objects, s
+	c.arena, c.bare, c.lenient = with.arena, with.bare, with.lenient
+	return c
+}
+
+// holds is what a session occupies now, without its body.
+func (p *Plane) holds(s *Session) *compiled {
+	c, err := p.compiler(s, compiler{bare: true, lenient: true}).run()
+	if err != nil {
+		return &compiled{}
+	}
+	return c
+}
+
+// occupied is what a session holds now.
+func (p *Plane) occupied(s *Session) *compiled {
+	return occupy(p.set, p.pfds, s)
+}
+
+// drop takes a session out.
+func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
+	e, _ := p.x.at(seid)
+	s, err := decode(e.data)
+	if err != nil {
+		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
+	}
+	return p.dropThis(t, e, s)
+}
+
+// dropThis is drop of a session that is decoded.
+func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
+	seid := s.SEID
+	c := p.holds(s)
+	p.shares.leave(t, s.shareKeys(p.scope(e.owner)))
+	p.objects.use(t, p.x.now().UnixNano(), nil, c.objects)
+	delete(p.x.session, seid)
+	p.x.remove(seid, c)
+	e.owner.sessions--
+	regroup := p.x.regroup(seid, groupsOf(s, e.owner), nil)
+	t.onUndo(func() {
+		regroup()
+		p.x.session[seid] = e.at
+		p.x.add(seid, c)
+		e.owner.sessions++
+	})
+	t.touched[seid] = true
+	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+	t.records = append(t.records, record{e.number, nil})
+	t.onDone(func() {
+		p.looksDifferent(e.number, s, nil)
+		p.x.records.drop(e.at)
+		p.x.released(c)
+		p.x.part(e.owner)
+		if p.late.by[seid] != nil {
+			p.late.dirty[seid] = true
+		}
+	})
+	return nil
+}
+
+// owned finds a session for the associations that a message can be from (rows A4, P31), and which of them it is: the
+// session's own, else one of its SMF set.
+func (p *Plane) owned(from []*n4.Association, seid uint64) (entry, *n4.Association, *pfcp.Error) {
+	e, there := p.x.at(seid)
+	who := -1
+	if there {
+		who = slices.IndexFunc(from, func(a *n4.Association) bool { return a.ID == e.owner.id })
+	}
+	if there && who < 0 && e.owner.set != "" {
+		who = slices.IndexFunc(from, func(a *n4.Association) bool { return a.Set == e.owner.set })
+	}
+	if who < 0 {
+		if p.count.Unknown++; p.count.Unknown%1000 == 0 {
+			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association", from[0].ID)
+		}
+		return entry{}, nil, refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
+	}
+	return e, from[who], nil
+}
+
+// Modify is n4.Sessions'.
+func (p *Plane) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
+	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
+	var out changed
+	var old *Session
+	p.enqueue(&job{
+		seid: seid,
+		stage: func(t *txn) (err *pfcp.Error) {
+			old, out, err = p.modify(t, from, seid, req)
+			return err
+		},
+		finish: func(err *pfcp.Error, rows []api.Usage) func() {
+			r := &pfcp.SessionModificationResponse{Cause: pfcp.CauseAccepted}
+			var cp uint64
+			if old != nil {
+				cp = old.CP.SEID
+				if req.CP != nil && err == nil {
+					cp = req.CP.SEID
+				}
+			}
+			if err != nil {
+				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
+			} else {
+				p.count.Modified++
+				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, p.joinLate(seid, rows, false))
+				answerQuery(r.Usage, req.QueryReference)
+			}
+			return func() { reply(r, cp) }
+		},
+	})
+}
+
+func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *Session, out changed, err *pfcp.Error) {
+	e, from, err := p.owned(askers, seid)
+	if err != nil {
+		return nil, changed{}, err
+	}
+	old, broken := decode(e.data)
+	s, again := decode(e.data)
+	if broken != nil || again != nil {
+		return nil, changed{}, refuse(pfcp.CauseSystemFailure, 0, errEncoding.Error())
+	}
+	if p.client == nil {
+		return old, changed{}, refuse(pfcp.CauseSystemFailure, 0, "the data plane is away")
+	}
+	if out, err = Modify(p.set, p.x, s, req); err != nil {
+		p.x.settle()()
+		return old, changed{}, err
+	}
+	t.onUndo(p.x.settle())
+	o := e.owner
+	if req.Node != nil { // one of several at the sender's address
+		for _, a := range askers {
+			if a.ID == req.Node.String() && (a.ID == o.id || o.set != "" && a.Set == o.set) {
+				from = a
+			}
+		}
+	}
+	// Another CP entity of the set took over (TS 29.244 §5.22): it says so by its F-SEID, its Node ID, or both.
+	if req.CP != nil || req.Node != nil {
+		s.Moved = false
+		if from.ID != o.id {
+			o, s.Owner = p.ownerFor(t, from), from.ID
+		}
+	}
+	if err := p.replace(t, seid, e, o, old, s); err != nil {
+		return old, changed{}, err
+	}
+	return old, out, nil
+}
+
+// replace puts a session in the place of its former self.
+func (p *Plane) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session) *pfcp.Error {
+	if _, err := p.shares.assign(t, p.scope(o), s, old.Worker, old.shareKeys(p.scope(e.owner))); err != nil {
+		return err
+	}
+	former := p.holds(old)
+	c, err := p.compiled(s)
+	if err != nil {
+		return err
+	}
+	if err := p.settleConflicts(t, seid, c); err != nil {
+		return err
+	}
+	changed := p.x.enter(s, e.number, o)
+	p.x.remove(seid, former)
+	p.x.add(seid, c)
+	e.owner.sessions--
+	o.sessions++
+	regroup := p.x.regroup(seid, groupsOf(old, e.owner), groupsOf(s, o))
+	t.onUndo(func() {
+		regroup()
+		o.sessions--
+		e.owner.sessions++
+		p.x.session[seid] = e.at
+		p.x.records.drop(changed.at)
+		p.x.remove(seid, c)
+		p.x.add(seid, former)
+	})
+	p.put(t, seid, changed, c, former)
+	t.onDone(func() {
+		p.looksDifferent(e.number, old, s)
+		p.x.records.drop(e.at)
+		p.x.released(former)
+		p.x.part(e.owner)
+	})
+	return nil
+}
+
+// Delete is n4.Sessions'.
+func (p *Plane) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
+	var old *Session
+	p.enqueue(&job{
+		seid: seid,
+		stage: func(t *txn) *pfcp.Error {
+			e, _, err := p.owned(from, seid)
+			if err != nil {
+				return err
+			}
+			s, broken := decode(e.data)
+			if broken != nil {
+				return refuse(pfcp.CauseSystemFailure, 0, broken.Error())
+			}
+			old = s
+			return p.dropThis(t, e, s)
+		},
+		finish: func(err *pfcp.Error, rows []api.Usage) func() {
+			r := &pfcp.SessionDeletionResponse{Cause: pfcp.CauseAccepted}
+			var cp uint64
+			if old != nil {
+				cp = old.CP.SEID
+			}
+			if err != nil {
+				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
+			} else {
+				p.count.Deleted++
+				r.Usage = reports(old, p.joinLate(seid, rows, true))
+			}
+			return func() { reply(r, cp) }
+		},
+	})
+}

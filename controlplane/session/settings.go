@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+// How F-TEIDs come about (row P18).
+const (
+	FTEIDBoth = "both" // CHOOSE or given
+	FTEIDUp   = "up"   // CHOOSE only, given ones with the restoration indication
+	FTEIDCp   = "cp"   // given only
+)
+
+// Instance is a network instance (TS 29.244 §8.2.4) as sessions see it.
+type Instance struct {
+	Name      string
+	Endpoints []netip.Addr
+	Lookup    uint32 // api.Lookup*
+	Pools     []netip.Prefix
+	Sources   []pfcp.Interface
+	UDPPort   uint16
+}
+
+// endpoint returns the instance's GTP-U address of a family, invalid when there is none.
+func (i *Instance) endpoint(v4 bool) netip.Addr {
+	for _, a := range i.Endpoints {
+		if a.Is4() == v4 {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// Limits bound what one session, or one CP function, may hold; 0 is none.
+type Limits struct {
+	Sessions               int
+	SessionsPerAssociation int
+	PDRs, FARs, QERs, URRs int // of a session
+	Filters                int // of a session, expanded
+	Applications, PFDs     int // PFDs: of an application
+}
+
+// Burst is how much at once a policer lets pass that comes from a QER: its rate times the window, but at least so many bytes.
+type Burst struct {
+	Window time.Duration // where the QER has no averaging window
+	Least  uint64        // bytes
+}
+
+// Settings are the configuration as this package needs it. Never changed once in use.
+type Settings struct {
+	Node      pfcp.NodeID // ours
+	Instances []Instance
+	Workers   int
+	FTEID     string
+	Relay     bool // role sgwu alone: from tunnel to tunnel, never IP
+	Takeover  bool // a live UE address may move to a new session (row A5)
+	Limits    Limits
+	// Echo is the period of GTP-U Echo Requests to peers that N4 sessions name; 0: none, else at least 60 s.
+	Echo  time.Duration
+	Burst Burst // of the policers that QERs are
+	// Quarantine is how long a released UE address is not given out again.
+	Quarantine time.Duration
+}
+
+func (s *Settings) limit(value, most int) int {
+	if value <= 0 || value > most {
+		return most
+	}
+	return value
+}
+
+func (s *Settings) maxPDRs() int    { return s.limit(s.Limits.PDRs, api.MaxPDR) }
+func (s *Settings) maxFARs() int    { return s.limit(s.Limits.FARs, api.MaxFAR) }
+func (s *Settings) maxQERs() int    { return s.limit(s.Limits.QERs, api.MaxQER) }
+func (s *Settings) maxURRs() int    { return s.limit(s.Limits.URRs, api.MaxURR) }
+func (s *Settings) maxFilters() int { return s.limit(s.Limits.Filters, api.MaxSDF) }
+
+// What an instance must be able to do for a rule.
+const (
+	needNothing = iota
+	needEndpoint
+	needLookup
+)
+
+func (i *Instance) can(need int) bool {
+	switch need {
+	case needEndpoint:
+		return len(i.Endpoints) > 0
+	case needLookup:
+		return i.Lookup != api.LookupNone
+	}
+	return true
+}
+
+// find returns the network instance of a rule, nil when there is none. Many CP functions send the DNN as the network
+// instance of both sides, so the one that is named counts where it serves the interface and can do what the rule needs;
+// else, and where none is named, it is the first of those that serve the interface; else the one that is named, if it can (N9
+// over the interface of N3). A name that we do not know is no match.
+func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
+	var named *Instance
+	if name != "" {
+		named = s.byName(name)
+		if named == nil {
+			return nil
+		}
+		if named.can(need) && (len(named.Sources) == 0 || slices.Contains(named.Sources, side)) {
+			return named
+		}
+	}
+	for n := range s.Instances {
+		if i := &s.Instances[n]; slices.Contains(i.Sources, side) && i.can(need) {
+			return i
+		}
+	}
+	if named != nil && named.can(need) {
+		return named
+	}
+	if side == pfcp.CPSide { // tunnels of the CP function end where the radio's do, unless an instance is for them
+		return s.find(name, pfcp.Access, need)
+	}
+	return nil
+}
+
+func (s *Settings) byName(name string) *Instance {
+	for n := range s.Instances {
+		if s.Instances[n].Name == name {
+			return &s.Instances[n]
+		}
+	}
+	return nil
+}
+
+// owner returns the instance whose endpoint an address is, nil when none.
+func (s *Settings) owner(a netip.Addr) *Instance {
+	for n := range s.Instances {
+		if slices.Contains(s.Instances[n].Endpoints, a) {
+			return &s.Instances[n]
+		}
+	}
+	return nil
+}

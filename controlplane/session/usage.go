@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+// report turns what the data plane measured into a Usage Report. s may be nil (a session that is gone): then everything
+// that was counted is told.
+func report(s *Session, u *api.Usage) pfcp.UsageReport {
+	r := pfcp.UsageReport{URR: u.URR, Sequence: u.Sequence, Trigger: u.Triggers, Start: stamp(u.StartNs), End: stamp(u.EndNs),
+		First: stamp(u.FirstNs), Last: stamp(u.LastNs), Information: uint8(u.Information)}
+	method, packets := uint16(api.URRVolume|api.URRDuration), true
+	if s != nil {
+		if urr := s.urr(u.URR); urr != nil {
+			m := uint16(*urr.Method)
+			method = m>>1&api.URRVolume | m<<1&api.URRDuration | m&api.URREvent
+			packets = urrFlags(urr)&api.URRCountPackets != 0
+		}
+	}
+	if method&api.URRVolume != 0 {
+		volume := u.Bytes
+		r.Volume = &volume
+		if packets {
+			count := u.Packets
+			r.Packets = &count
+		}
+	}
+	if method&api.URRDuration != 0 {
+		d := time.Duration(u.Duration) * time.Second
+		r.Duration = &d
+	}
+	return r
+}
+
+// answerQuery puts the Query URR Reference into the reports that a query asked for (TS 29.244 §7.5.5.2).
+func answerQuery(list []pfcp.UsageReport, reference *uint32) {
+	for i := range list {
+		if list[i].Trigger&api.UsageImmer != 0 {
+			list[i].Query = reference
+		}
+	}
+}
+
+func stamp(ns uint64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(ns))
+}
+
+// reports of one session. s is the session as it was before the change, which still has the URRs that went.
+func reports(s *Session, rows []api.Usage) []pfcp.UsageReport {
+	var list []pfcp.UsageReport
+	for i := range rows {
+		list = append(list, report(s, &rows[i]))
+	}
+	return list
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// What a modification says of the session beside its rules takes effect.
+func TestModificationOfTheSessionItself(t *testing.T) {
+	b := start(t, "", testSettings())
+	one, two := &n4.Association{ID: "smf1", Set: "set1"}, &n4.Association{ID: "smf2", Set: "set1"}
+	seid := b.establish(one, request(1, "10.45.0.5")).UP.SEID
+	key := heldID(seid)
+	b.s.Usage(func(id dptest.ID, was, is []byte) []api.Usage {
+		if id == key && is != nil {
+			return []api.Usage{{SEID: seid, URR: 1, Triggers: api.UsageImmer}}
+		}
+		return nil
+	})
+	if m := b.modify(one, seid, &pfcp.SessionModificationRequest{QueryAll: true, QueryReference: ptr(uint32(77))}); len(m.Usage) != 1 ||
+		m.Usage[0].Query == nil || *m.Usage[0].Query != 77 {
+		t.Errorf("%+v", m)
+	}
+	if m := b.modify(one, seid, &pfcp.SessionModificationRequest{QueryAll: true}); len(m.Usage) != 1 || m.Usage[0].Query != nil {
+		t.Errorf("%+v", m)
+	}
+	if m := b.modify(two, seid, &pfcp.SessionModificationRequest{QueryAll: true}); m.Cause != pfcp.CauseAccepted || b.Count("smf1") != 1 {
+		t.Errorf("%+v", m) // a member that only asks does not take over
+	}
+	m := b.modify(two, seid, &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}, FQCSID: [][]byte{{1, 2}}})
+	if m.Cause != pfcp.CauseAccepted || b.Count("smf2") != 1 || b.Count("smf1") != 0 || b.Session(seid).Owner != "smf2" {
+		t.Errorf("%+v", m)
+	}
+	b.checkConsistent()
+	done := make(chan int, 1)
+	b.Release("smf2", [][]byte{{9}}, func(n int) { done <- n })
+	if n := wait(t, done); n != 0 {
+		t.Errorf("%d of another FQ-CSID deleted", n)
+	}
+	b.Release("smf2", [][]byte{{1, 2}}, func(n int) { done <- n })
+	if n := wait(t, done); n != 1 || b.Count("") != 0 {
+		t.Errorf("%d deleted", n)
+	}
+}
+
+func TestReflectiveQoSIsRefused(t *testing.T) {
+	b := start(t, "", testSettings())
+	req := request(1, "10.45.0.5")
+	req.QER[0].RQI = ptr(true)
+	if r := b.establish(smf1, req); r.Cause != pfcp.CauseServiceNotSupported || r.Failed == nil || r.Failed.Type != pfcp.RuleQER || r.Failed.ID != 1 {
+		t.Errorf("%+v", r)
+	}
+	req.QER[0].RQI = ptr(false)
+	seid := b.establish(smf1, req).UP.SEID
+	if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{UpdateQER: []pfcp.UpdateQER{{ID: 1, RQI: ptr(true)}}}); m.Cause != pfcp.CauseServiceNotSupported {
+		t.Errorf("%+v", m)
+	}
+}
+
+// What comes and goes leaves nothing that grows.
+func TestNothingGrows(t *testing.T) {
+	b := start(t, "", testSettings())
+	b.KeepAssociation(n4.StoredAssociation{ID: "smf1"})
+	bad := request(1, "10.45.0.5")
+	bad.PDR[0].PDI.LocalFTEID.TEID = 0
+	for range 10 {
+		chosen := request(1, "10.45.0.1")
+		chosen.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv4: true, Destination: true}}
+		b.delete(smf1, b.establish(smf1, chosen).UP.SEID)
+	}
+	for range 50 { // the same address again and again, by name
+		b.delete(smf1, b.establish(smf1, request(1, "10.45.0.2")).UP.SEID)
+		b.establish(&n4.Association{ID: "ended"}, bad)
+		b.delete(&n4.Association{ID: "ended"}, b.establish(&n4.Association{ID: "ended"}, request(3, "10.45.0.3")).UP.SEID)
+	}
+	b.Lock()
+	for _, list := range b.x.pools {
+		for _, p := range list {
+			if len(p.free)-p.head > 6 || len(p.last) != len(p.free)-p.head {
+				t.Errorf("%v: %d in quarantine, %d times", p.prefix, len(p.free)-p.head, len(p.last))
+			}
+		}
+	}
+	if len(b.x.owners) != 1 || b.x.owners["smf1"] == nil {
+		t.Errorf("%d associations", len(b.x.owners))
+	}
+	b.Unlock()
+	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
+	for range 50 { // put by, fetched by a request, put by again, without a turn of the queue in between
+		b.keepUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
+		b.Lock()
+		b.joinLate(seid, nil, true)
+		b.flushLate()
+		b.Unlock()
+	}
+	b.Lock()
+	defer b.Unlock()
+	if len(b.late.queue) > 1 || len(b.late.there) > 1 {
+		t.Errorf("%d in the queue", len(b.late.queue))
+	}
+}
+
+// A released address that was somebody's again in the meantime is in quarantine from its last release on.
+func TestQuarantineAfresh(t *testing.T) {
+	p := newPool(netip.MustParsePrefix("10.0.0.0/30"), 32)
+	now := time.Unix(1000, 0)
+	none := func(netip.Prefix) bool { return false }
+	one, _ := p.take(now, time.Minute, none)
+	two, _ := p.take(now, time.Minute, none)
+	p.release(one, now)
+	p.release(two, now.Add(10*time.Second))
+	p.release(one, now.Add(30*time.Second))
+	if v, ok := p.take(now.Add(61*time.Second), time.Minute, none); ok {
+		t.Errorf("%v too early", v)
+	}
+	if v, ok := p.take(now.Add(71*time.Second), time.Minute, none); !ok || v != two {
+		t.Errorf("%v %v", v, ok)
+	}
+	if v, ok := p.take(now.Add(91*time.Second), time.Minute, none); !ok || v != one {
+		t.Errorf("%v %v", v, ok)
+	}
+}
+
+// PFDs are taken all or not at all, and a session whose filters the data plane refuses has those that it had.
+func TestPFDsAllOrNothing(t *testing.T) {
+	set := testSettings()
+	set.Limits.Filters = 3
+	b := start(t, "", set)
+	apps := func(web, mail int) *pfcp.PFDManagementRequest {
+		list := func(n int) (l []pfcp.PFD) {
+			for i := range n {
+				l = append(l, pfcp.PFD{Flow: fmt.Sprintf("permit out 6 from any %d to assigned", 80+i)})
+			}
+			return l
+		}
+		return &pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "mail", PFDs: list(mail)},
+			{Application: "web", PFDs: list(web)}}}
+	}
+	if err := b.setPFDs(apps(2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	req := request(1, "10.46.0.1")
+	req.PDR[1].PDI.Application = "web"
+	seid := b.establish(smf1, req).UP.SEID
+	before := string(b.s.Held()[heldID(seid)])
+	if err := b.setPFDs(apps(4, 2)); err == nil || err.Cause != pfcp.CauseNoResources || len(b.apps["mail"]) != 1 || len(b.apps["web"]) != 2 {
+		t.Errorf("%v %v", err, b.apps)
+	}
+	b.s.Refuse(func(id dptest.ID, _ []byte) string { return "no room" })
+	if err := b.setPFDs(apps(3, 2)); err != nil {
+		t.Error(err)
+	}
+	waitUntil(t, "refused", func() bool { return b.Counts().FiltersKept == 1 })
+	b.s.Refuse(nil)
+	if string(b.s.Held()[heldID(seid)]) != before || b.Session(seid) == nil {
+		t.Error("the session changed")
+	}
+	if err := b.setPFDs(apps(3, 2)); err != nil {
+		t.Error(err)
+	}
+	waitUntil(t, "new filters", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
+	b.checkConsistent()
+}

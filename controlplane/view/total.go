@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+)
+
+// Total is the balance of the whole data plane: in + originated = out + punted + held + dropped + merged.
+type Total struct {
+	In             uint64 `json:"in"`
+	Originated     uint64 `json:"originated"`
+	Out            uint64 `json:"out"`
+	Punted         uint64 `json:"punted"`
+	Held           uint64 `json:"held"`
+	Dropped        uint64 `json:"dropped"`
+	Merged         uint64 `json:"merged"`
+	Missing        int64  `json:"missing"` // left side minus right side; not 0 only while packets move
+	Buffers        uint64 `json:"buffers"`
+	BuffersFree    uint64 `json:"buffers_free"`
+	Sessions       uint64 `json:"sessions"`
+	Commits        uint64 `json:"commits"`
+	RefusedCommits uint64 `json:"refused_commits"`
+
+	Holders []Holder `json:"holders"`
+}
+
+// Holder is a kind of queue that holds packets beyond the walk that brought them: packet buffers held now, and at most.
+type Holder struct {
+	Name  string `json:"name"`
+	Held  uint64 `json:"held"`
+	Limit uint64 `json:"limit"`
+}
+
+// NewTotal converts the row of totals and those of the holders.
+func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
+	t := Total{
+		In: r.In, Originated: r.Originated, Out: r.Out, Punted: r.Punted, Held: r.Held, Dropped: r.Dropped, Merged: r.Merged,
+		Missing: int64(r.In + r.Originated - r.Out - r.Punted - r.Held - r.Dropped - r.Merged),
+		Buffers: r.Buffers, BuffersFree: r.BuffersFree, Sessions: r.Sessions, Commits: r.Commits,
+		RefusedCommits: r.RefusedCommits, Holders: []Holder{},
+	}
+	for i := range holders {
+		h := &holders[i]
+		t.Holders = append(t.Holders, Holder{Name: api.CString(h.Name[:]), Held: h.Held, Limit: h.Limit})
+	}
+	return t
+}
+
+var totalNoun = &Noun{
+	Name: "total", Short: "balance of all packets, buffers and commits",
+	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
+		rows, err := dp.Table[api.TotalRow](ctx, c, api.TableTotal, "", 0)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) != 1 {
+			return nil, fmt.Errorf("%w: %d rows of totals", dp.ErrProtocol, len(rows))
+		}
+		holders, err := dp.Table[api.HolderRow](ctx, c, api.TableHolder, "", 0)
+		if err != nil {
+			return nil, err
+		}
+		return NewTotal(&rows[0], holders), nil
+	},
+	Print: func(w io.Writer, data []byte) error {
+		var t Total
+		if err := json.Unmarshal(data, &t); err != nil {
+			return fmt.Errorf("total: %w", err)
+		}
+		u := func(v uint64) string { return strconv.FormatUint(v, 10) }
+		table := [][]string{
+			{"packets in", u(t.In)}, {"  originated here", u(t.Originated)}, {"packets out", u(t.Out)},
+			{"  punted to the host path", u(t.Punted)}, {"  held now", u(t.Held)}, {"  dropped", u(t.Dropped)},
+			{"  merged by reassembly", u(t.Merged)}, {"  missing from the balance", strconv.FormatInt(t.Missing, 10)},
+			{"buffers", u(t.Buffers)}, {"  free", u(t.BuffersFree)},
+		}
+		for _, h := range t.Holders {
+			table = append(table, []string{fmt.Sprintf("  held: %s, of %d", h.Name, h.Limit), u(h.Held)})
+		}
+		return WriteTable(w, []string{"WHAT", "COUNT"}, []bool{false, true}, append(table, [][]string{
+			{"sessions", u(t.Sessions)}, {"commits", u(t.Commits)}, {"  refused", u(t.RefusedCommits)},
+		}...))
+	},
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
+)
+
+func put(field []byte, s string) { copy(field, s) }
+
+// rows fills every table of a fake data plane with one or two rows.
+func rows(s *dptest.Server) {
+	port := api.PortRow{Role: api.RoleAccess, Up: 1, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}, RxPackets: 12, RxMissed: 1}
+	put(port.Name[:], "access")
+	put(port.Driver[:], "synth")
+	s.SetTable(api.TablePort, api.Encode(&port))
+
+	session := api.SessionRow{
+		SEID: 1, Encap: api.EncapQinQPPPoE, STag: 100, CTag: 7, PPPoESession: 9, TEIDLocal: 16, TEIDPeer: 17, UplinkPackets: 5,
+		UEIP4: api.FromAddr(netip.MustParseAddr("10.64.0.1")), UplinkDropped: 2,
+	}
+	put(session.Name[:], "home-00001")
+	put(session.Port[:], "access")
+	mobile := api.SessionRow{
+		SEID: 0x1f, Encap: api.EncapNone, TEIDLocal: 3, TEIDPeer: 4, Buffered: 6,
+		UEIP4: api.FromAddr(netip.MustParseAddr("10.45.0.1")), UEIP6: api.FromPrefix(netip.MustParsePrefix("2001:db8:1::/64")),
+	}
+	put(mobile.Name[:], "n4.000000000000001f")
+	s.SetTable(api.TableSession, api.Append(api.Encode(&session), &mobile))
+
+	detection := api.RuleRow{PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
+		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4}
+	put(detection.Session[:], "n4.000000000000001f")
+	s.SetTable(api.TableRule, api.Encode(&detection))
+	usage := api.URRRow{URR: 1, Sequence: 2, Bytes: [3]uint64{30, 10, 20}, Packets: [3]uint64{3, 1, 2},
+		QuotaLeft: [3]uint64{70, 1<<64 - 1, 80}, Duration: 9}
+	put(usage.Session[:], "n4.000000000000001f")
+	s.SetTable(api.TableURR, api.Encode(&usage))
+	instance := api.InstanceRow{Lookup: api.LookupDestination, Tunnels: 2, UEAddresses: 1, UnknownUE: 7}
+	put(instance.Name[:], "internet")
+	s.SetTable(api.TableInstance, api.Encode(&instance))
+	s.SetTable(api.TableEvent, api.Encode(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
+
+	route := api.RouteRow{
+		Prefix: api.FromPrefix(netip.MustParsePrefix("0.0.0.0/0")), Via: api.FromAddr(netip.MustParseAddr("192.0.2.2")), Resolved: 1,
+	}
+	put(route.Interface[:], "core0")
+	s.SetTable(api.TableRoute, api.Encode(&route))
+
+	neighbour := api.NeighbourRow{Address: api.FromAddr(netip.MustParseAddr("2001:db8::1")), State: 4}
+	put(neighbour.Interface[:], "core0")
+	s.SetTable(api.TableNeighbour, api.Encode(&neighbour))
+
+	rule, rest := api.ACLRow{Rule: 3, Action: api.ActionDeny, Packets: 8}, api.ACLRow{Rule: 0xffffffff, Action: api.ActionPermit}
+	put(rule.Name[:], "uplink")
+	put(rest.Name[:], "uplink")
+	s.SetTable(api.TableACL, api.Append(api.Encode(&rule), &rest))
+
+	pipe, all := api.SchedulerRow{Pipe: 5, TrafficClass: 3, Packets: 2}, api.SchedulerRow{Pipe: 0xffffffff, Queued: 4}
+	put(pipe.Port[:], "access")
+	put(all.Port[:], "access")
+	s.SetTable(api.TableScheduler, api.Append(api.Encode(&pipe), &all))
+
+	n0, n1 := api.NodeRow{Calls: 2, Packets: 64, Ticks: 640}, api.NodeRow{Worker: 1, Calls: 2, Packets: 64, Ticks: 1280}
+	put(n0.Name[:], "port-rx")
+	put(n1.Name[:], "port-rx")
+	s.SetTable(api.TableNode, api.Append(api.Encode(&n0), &n1))
+	e0, e1 := api.EdgeRow{}, api.EdgeRow{}
+	put(e0.From[:], "port-rx")
+	put(e0.To[:], "drop")
+	put(e1.From[:], "port-rx")
+	put(e1.To[:], "access-input")
+	s.SetTable(api.TableEdge, api.Append(api.Encode(&e0), &e1))
+
+	drop := api.DropRow{Packets: 3}
+	put(drop.Name[:], "no-route")
+	put(drop.Text[:], "No route to the destination.")
+	never := api.DropRow{}
+	put(never.Name[:], "never")
+	s.SetTable(api.TableDrop, api.Append(api.Encode(&drop), &never))
+	s.SetTable(api.TablePunt, nil)
+
+	s.SetTable(api.TableWorker, api.Encode(&api.WorkerRow{CPU: -1, BusyTicks: 100, IdleTicks: 300, Packets: 10}))
+	total := api.TotalRow{In: 10, Originated: 1, Out: 8, Dropped: 2, Held: 1, Buffers: 64, BuffersFree: 63}
+	s.SetTable(api.TableTotal, api.Encode(&total))
+	holder := api.HolderRow{Held: 5, Limit: 32}
+	put(holder.Name[:], "scheduler")
+	s.SetTable(api.TableHolder, api.Encode(&holder))
+
+	stream := api.SynthRow{Offered: 9, Received: 8, Lost: 1, Wrong: 1, WrongLength: 2, WrongFrame: [256]byte{0xab, 0xcd}}
+	put(stream.Name[:], "up")
+	s.SetTable(api.TableSynth, api.Encode(&stream))
+
+	path := api.PathRow{Local: api.FromAddr(netip.MustParseAddr("192.0.2.1")), Alive: 1}
+	put(path.Name[:], "upf")
+	s.SetTable(api.TablePath, api.Encode(&path))
+}
+
+// owned is a control plane with one association and one session.
+type owned struct{}
+
+func (owned) Associations() []Association {
+	return []Association{{ID: "smf1", Address: "10.0.0.2:8805", State: "up", Sessions: 1, Features: "FTUP", Heartbeat: 250,
+		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+}
+
+func (owned) N4() *n4.Snapshot {
+	return &n4.Snapshot{NodeID: "upf1", Listen: []string{"10.0.0.1:8805"}, Features: []string{"FTUP"}, Sessions: 1,
+		Recovery: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Received: map[string]uint64{"heartbeat-request": 2},
+		Rejected: map[string]uint64{"too-short": 1}, Associations: []n4.AssociationRow{},
+		Refusals: []n4.Refusal{{Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Count: 2, Peer: "10.0.0.2",
+			Message: "session-establishment-request", Reason: "rule-failure", Cause: 73, IE: 21, Rule: "PDR 1", Text: "the F-TEID is taken"}}}
+}
+
+func (owned) Owner(seid uint64) (Owner, bool) {
+	return Owner{"smf1", 7, "internet", "001010000000001"}, seid == 0x1f
+}
+
+// Every noun: its JSON (names are a promise) and its table.
+func TestNouns(t *testing.T) {
+	s := dptest.Start(t)
+	rows(s)
+	c, err := dp.Dial(t.Context(), s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, test := range []struct{ noun, json, table string }{
+		{"port",
+			`[{"name":"access","driver":"synth","role":"access","mtu":1500,"up":true,"speed_mbps":0,"mac":"02:00:00:00:00:01","rx_packets":12,"rx_bytes":0,"tx_packets":0,"tx_bytes":0,"rx_missed":1,"rx_no_buffer":0,"tx_dropped":0}]`,
+			`
+PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED
+access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0
+`},
+		{"n4", `{"node_id":"upf1","listen":["10.0.0.1:8805"],"recovery":"2026-01-02T03:04:05Z","features":["FTUP"],"sessions":1,"in_flight":0,"queued":0,"requests":0,"answers":0,"answer_bytes":0,"lost":0,"received":{"heartbeat-request":2},"sent":null,"rejected":{"too-short":1},"events":null,"refusals":[{"time":"2026-01-02T03:04:06Z","count":2,"peer":"10.0.0.2","message":"session-establishment-request","reason":"rule-failure","cause":73,"offending_ie":21,"rule":"PDR 1","text":"the F-TEID is taken"}],"associations":[]}`, `
+N4        NAME               VALUE
+server    node id            upf1
+server    listen             10.0.0.1:8805
+server    recovery           2026-01-02T03:04:05Z
+server    features           FTUP
+now       associations       0
+now       sessions           1
+now       in flight          0
+now       queued             0
+now       requests of ours   0
+now       answers kept       0
+total     lost               0
+received  heartbeat-request  2
+rejected  too-short          1
+refused   10.0.0.2           03:04:06 session-establishment-request: cause 73 rule-failure, IE 21, PDR 1: the F-TEID is taken (2 times)
+`},
+		{"session",
+			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"association":"","cp_seid":0,"dnn":"","user":""},` +
+				`{"name":"n4.000000000000001f","seid":31,"worker":0,"pdrs":0,"port":"","encap":"none","s_tag":0,"c_tag":0,"pppoe_session":0,"mac":"00:00:00:00:00:00","ue_ip4":"10.45.0.1","ue_ip6":"2001:db8:1::/64","teid_local":3,"teid_peer":4,"uplink_packets":0,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":0,"downlink_dropped":0,"buffered":6,"association":"smf1","cp_seid":7,"dnn":"internet","user":"001010000000001"}]`,
+			`
+SESSION              PORT    ENCAP       TAGS           MAC                ASSOCIATION  SEID UP/CP  DNN       USER             WORKER  UE IPV4    UE IPV6          TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED  BUFFERED
+home-00001           access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  -            0x1/0x0     -         -                     0  10.64.0.1  -                0x10/0x11                 5             0        2         0
+n4.000000000000001f  -       none        -              -                  smf1         0x1f/0x7    internet  001010000000001       0  10.45.0.1  2001:db8:1::/64  0x3/0x4                   0             0        0         6
+`},
+		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4}]`, `
+SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED
+n4.000000000000001f    2         100  core  -        3  buffer notify  access  10.1.0.2 0x11        5    500        1         4
+`},
+		{"urr", `[{"session":"n4.000000000000001f","urr":1,"sequence":2,"bytes":{"total":30,"uplink":10,"downlink":20},"packets":{"total":3,"uplink":1,"downlink":2},"quota_left":{"total":70,"uplink":null,"downlink":80},"duration":9,"exhausted":false}]`, `
+SESSION              URR  REPORTS  UP BYTES  DOWN BYTES  UP PACKETS  DOWN PACKETS  SECONDS  QUOTA LEFT  EXHAUSTED
+n4.000000000000001f    1        2        10          20           1             2        9          70  no
+`},
+		{"instance", `[{"name":"internet","lookup":"destination","tunnels":2,"ue_addresses":1,"unknown_ue":7,"unknown_teid":0}]`, `
+INSTANCE  LOOKUP       TUNNELS  UE ADDRESSES  UNKNOWN UE  UNKNOWN TEID
+internet  destination        2             1           7             0
+`},
+		{"association", `[{"id":"smf1","set":"","address":"10.0.0.2:8805","state":"up","since":"2026-01-02T03:04:05Z","recovery":"0001-01-01T00:00:00Z","sessions":1,"features":"FTUP","heartbeat_us":250}]`, `
+ASSOCIATION  SET  ADDRESS        STATE  SINCE                 RECOVERY  SESSIONS  HEARTBEAT µS  FEATURES
+smf1         -    10.0.0.2:8805  up     2026-01-02T03:04:05Z  -                1           250  FTUP
+`},
+		{"event", `[{"name":"usage","subscribers":1,"raised":4,"acknowledged":3,"suppressed":0,"waiting":1}]`, `
+EVENT  RAISED  ACKNOWLEDGED  WAITING  SUPPRESSED  SUBSCRIBERS
+usage       4             3        1           0            1
+`},
+		{"route", `[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true}]`, `
+PREFIX     VIA        INTERFACE  RESOLVED
+0.0.0.0/0  192.0.2.2  core0      yes
+`},
+		{"neighbour", `[{"interface":"core0","address":"2001:db8::1","mac":"00:00:00:00:00:00","state":"static","age_s":0,"held":0}]`, `
+INTERFACE  ADDRESS      MAC                STATE   AGE S  HELD
+core0      2001:db8::1  00:00:00:00:00:00  static      0     0
+`},
+		{"acl", `[{"name":"uplink","rule":3,"default":false,"action":"deny","packets":8},{"name":"uplink","rule":0,"default":true,"action":"permit","packets":0}]`, `
+ACL        RULE  ACTION  PACKETS
+uplink        3  deny          8
+uplink  default  permit        0
+`},
+		{"scheduler", `[{"port":"access","subport":0,"pipe":5,"traffic_class":3,"queued":0,"packets":2,"bytes":0,"dropped_packets":0,"dropped_bytes":0},{"port":"access","subport":0,"pipe":null,"traffic_class":0,"queued":4,"packets":0,"bytes":0,"dropped_packets":0,"dropped_bytes":0}]`, `
+PORT    SUBPORT  PIPE  CLASS  QUEUED  PACKETS  BYTES  DROPPED
+access        0     5      3       0        2      0        0
+access        0   all      0       4        0      0        0
+`},
+		{"graph", `{"nodes":[{"name":"port-rx","calls":4,"packets":128,"ticks":1920,"packets_per_call":32,"ticks_per_packet":15,"workers":[{"worker":0,"calls":2,"packets":64,"ticks":640},{"worker":1,"calls":2,"packets":64,"ticks":1280}]}],"edges":[{"from":"port-rx","to":"drop"},{"from":"port-rx","to":"access-input"}]}`, `
+NODE     PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET
+port-rx      128      4          32.0          15.0
+`},
+		{"drop", `[{"name":"no-route","text":"No route to the destination.","packets":3},{"name":"never","text":"","packets":0}]`, `
+REASON    PACKETS  MEANING
+no-route        3  No route to the destination.
+(1 more reasons without packets; -j lists them)
+`},
+		{"punt", `[]`, `
+REASON  PACKETS  MEANING
+`},
+		{"worker", `[{"worker":0,"cpu":-1,"walks":0,"busy_ticks":100,"idle_ticks":300,"packets":10,"sessions":0,"flows":0,"flow_inserts":0,"flow_evictions":0,"handed_over":0,"longest_us":0,"stalls":0,"stalled_us":0}]`, `
+WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS  HANDED OVER  LONGEST us  STALLS
+     0  any    25.0       10          10.0         0      0        0          0            0           0       0
+`},
+		{"path", `[{"name":"upf","local":"192.0.2.1","peer":"","alive":true,"recovery":0,"echo_sent":0,"echo_received":0,"error_indications_sent":0,"error_indications_received":0}]`, `
+PATH  LOCAL      PEER  ALIVE  ECHO SENT  ECHO RECEIVED  ERRORS SENT  ERRORS RECEIVED
+upf   192.0.2.1  -     yes            0              0            0                0
+`},
+		{"stream", `[{"name":"up","offered":9,"offered_bytes":0,"received":8,"received_bytes":0,"checked":0,"wrong":1,"lost":1,"stray":0,"wrong_offset":0,"wrong_frame":"abcd"}]`, `
+STREAM  OFFERED  RECEIVED  CHECKED  WRONG  LOST  STRAY
+up            9         8        0      1     1      0
+`},
+		{"total", `{"in":10,"originated":1,"out":8,"punted":0,"held":1,"dropped":2,"merged":0,"missing":0,"buffers":64,"buffers_free":63,"sessions":0,"commits":0,"refused_commits":0,"holders":[{"name":"scheduler","held":5,"limit":32}]}`, `
+WHAT                        COUNT
+packets in                     10
+  originated here               1
+packets out                     8
+  punted to the host path       0
+  held now                      1
+  dropped                       2
+  merged by reassembly          0
+  missing from the balance      0
+buffers                        64
+  free                         63
+  held: scheduler, of 32        5
+sessions                        0
+commits                         0
+  refused                       0
+`},
+	} {
+		t.Run(test.noun, func(t *testing.T) {
+			noun := Lookup(test.noun)
+			v, err := noun.Get(t.Context(), c, owned{}, "", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := json.Marshal(v)
+			if err != nil || string(data) != test.json {
+				t.Errorf("JSON %s\nwant %s (%v)", data, test.json, err)
+			}
+			var b bytes.Buffer
+			if err := noun.Print(&b, data); err != nil || b.String() != strings.TrimPrefix(test.table, "\n") {
+				t.Errorf("got\n%swant%s(%v)", b.String(), test.table, err)
+			}
+		})
+	}
+	if len(Nouns) != 19 {
+		t.Errorf("%d nouns: add the new ones to this table", len(Nouns))
+	}
+}
+
+func TestGraphForms(t *testing.T) {
+	g := &Graph{
+		Nodes: []Node{{Name: "port-rx", Packets: 2, TicksPerPacket: 1.5, Workers: []NodeWorker{{Worker: 1, Calls: 1, Packets: 2, Ticks: 3}}}, {Name: "drop"}},
+		Edges: []Edge{{"port-rx", "drop"}, {"port-rx", "access-input"}, {"drop", "x"}},
+	}
+	for _, test := range []struct {
+		name  string
+		write func(*bytes.Buffer) error
+		want  string
+	}{
+		{"edges", func(b *bytes.Buffer) error { return g.WriteEdges(b) }, "NODE     NEXT\nport-rx  drop access-input\ndrop     x\n"},
+		{"workers", func(b *bytes.Buffer) error { return g.WriteWorkers(b) }, "NODE     WORKER  PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET\nport-rx       1        2      1           2.0           1.5\n"},
+		{"dot", func(b *bytes.Buffer) error { return g.WriteDot(b) }, "digraph isthmus {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"sans-serif\"];\n" +
+			"\t\"port-rx\" [label=\"port-rx\\n2 packets\\n1.5 ticks\", style=filled, fillcolor=lightyellow];\n\t\"drop\" [label=\"drop\"];\n" +
+			"\t\"drop\" -> \"x\";\n\t\"port-rx\" -> \"access-input\";\n\t\"port-rx\" -> \"drop\";\n}\n"},
+	} {
+		var b bytes.Buffer
+		if err := test.write(&b); err != nil || b.String() != test.want {
+			t.Errorf("%s: got\n%swant\n%s(%v)", test.name, b.String(), test.want, err)
+		}
+	}
+}
+
+// What the control plane alone knows, without a data plane and without PFCP.
+func TestAssociations(t *testing.T) {
+	noun := Lookup("association")
+	for _, test := range []struct {
+		control Control
+		key     string
+		want    int
+	}{{nil, "", 0}, {owned{}, "", 1}, {owned{}, "smf1", 1}, {owned{}, "smf2", 0}} {
+		v, err := noun.Get(t.Context(), nil, test.control, test.key, 0)
+		if all, ok := v.([]Association); err != nil || !ok || all == nil || len(all) != test.want {
+			t.Errorf("%+v: %v %v", test, v, err)
+		}
+	}
+	if !noun.OfControl() || Lookup("session").OfControl() {
+		t.Error("who is asked")
+	}
+}

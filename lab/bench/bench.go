@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"isthmus/controlplane/agent"
+	"isthmus/controlplane/dp"
+)
+
+// Options of one benchmark.
+type Options struct {
+	Profile     string
+	Seconds     float64 // synth: for each direction; else the length of a trial
+	Workers     int
+	Subscribers int
+	Sessions    int   // of mobile functions
+	CPUs        []int // of the workers
+	NoHuge      bool
+	DPBinary    string
+	Version     string
+	Scheduler   string    // engine: rte or hqos; empty: the configuration's default
+	Command     string    // for the report
+	Progress    io.Writer // where the bar goes
+
+	// What follows is for links that are measured from outside.
+	Link        string   // LinkMemif, …
+	Goal        float64  // highest loss ratio, beside 0
+	Rate        float64  // packets per second: measure at this rate in place of the search; 0: search
+	Steps       []string // percentages of Rate, one after the other, in place of Rate alone: "50%", "120%"
+	Quick       bool     // a rough search, few extras
+	Combined    bool     // vepc: all functions in one process
+	Switch      string   // vepc: SwitchNone, …: what relays between the functions
+	SwitchCPUs  []int    // of its polling threads; nil: one, not pinned
+	Size        int      // rfc2544: this size alone; 0: all
+	Instances   int      // gateways side by side
+	TesterCPUs  []int    // a thread of the tester each; nil: one thread, not pinned
+	ControlCPUs []int    // where everything else may run; nil: anywhere
+	TesterBin   string   // isthmus-traffic
+	Keep        string   // folder for the tester's profiles and results and the gateway's configuration; empty: not kept
+}
+
+// lossTarget is the paper's: at most 0.001 % (row A5).
+const lossTarget = 1e-5
+
+const (
+	checkSeconds = 0.4
+	checkEvery   = 1024 // during measurement
+)
+
+// Run measures one profile. The result is valid also when packets were wrong or lost: ask Verdict.
+func Run(ctx context.Context, opt Options) (*Result, error) {
+	p, err := Lookup(opt.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Seconds <= 0 {
+		return nil, fmt.Errorf("%g seconds is too short", opt.Seconds)
+	}
+	l, err := newWorld(opt, hugeWord(&opt))
+	if err != nil {
+		return nil, err
+	}
+	plan, err := l.plan()
+	if err != nil {
+		return nil, err
+	}
+	d, err := start(ctx, opt.DPBinary, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Stop()
+	began := time.Now()
+	if err := d.Apply(ctx, agentChanges(plan)); err != nil {
+		return nil, d.explain(err)
+	}
+	if err := l.load(ctx, d); err != nil {
+		return nil, d.explain(err)
+	}
+	loaded := time.Since(began)
+	phases := 3.0
+	if p.AlternateShare > 0 {
+		phases++
+	}
+	seconds := time.Duration((phases*opt.Seconds*1.2 + 3*checkSeconds) * float64(time.Second))
+	r := &runner{d: d, progress: newProgress(opt.Progress, p.Name, seconds)}
+	defer r.progress.done()
+	m := &measurement{options: opt, profile: p, layout: l, hello: d.Hello(), loaded: loaded, steal: readSteal()}
+	if err := r.everything(ctx, m); err != nil {
+		return nil, d.explain(err)
+	}
+	m.steal = readSteal().since(m.steal)
+	return m.result(), nil
+}
+
+// world is what a profile measures with synth ports.
+type world interface {
+	yaml() []byte
+	plan() (*agent.Plan, error)
+	load(ctx context.Context, d *dataPlane) error // what is not in the configuration
+	streams(p Profile, share, checkEvery int) ([]*stream, error)
+	describe(r *Result)
+}
+
+// newWorld is that of the profile.
+func newWorld(opt Options, huge string) (world, error) {
+	for i := range MobileProfiles {
+		if MobileProfiles[i].Name == opt.Profile {
+			return newMobile(opt, huge)
+		}
+	}
+	return newLayout(opt, huge)
+}
+
+// measurement is everything that a run found out.
+type measurement struct {
+	options                      Options
+	profile                      Profile
+	layout                       world
+	hello                        hello
+	loaded                       time.Duration
+	check                        checkResult // every packet compared
+	load                         checkResult // under full load
+	uplink, downlink, both, more *phase
+	steal                        steal
+}
+
+// everything runs every phase in order.
+func (r *runner) everything(ctx context.Context, m *measurement) (err error) {
+	p, seconds := m.profile, m.options.Seconds
+	if err = r.load(ctx, m, p.UplinkShare, 1); err != nil {
+		return err
+	}
+	if m.check, err = r.checkPass(ctx); err != nil {
+		return err
+	}
+	// One direction alone fills its vectors, whatever the ratio is.
+	err = r.under(ctx, m, pattern, func() error {
+		if err = r.warm(ctx, m.layout); err != nil {
+			return err
+		}
+		if m.uplink, err = r.measure(ctx, true, false, seconds); err != nil {
+			return err
+		}
+		m.downlink, err = r.measure(ctx, false, true, seconds)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.under(ctx, m, p.UplinkShare, func() error {
+		m.both, err = r.measure(ctx, true, true, seconds)
+		return err
+	})
+	if err != nil || p.AlternateShare == 0 {
+		return err
+	}
+	return r.under(ctx, m, p.AlternateShare, func() error {
+		m.more, err = r.measure(ctx, true, true, seconds)
+		return err
+	})
+}
+
+// under loads streams, runs fn and adds up what became of the packets.
+func (r *runner) under(ctx context.Context, m *measurement, share int, fn func() error) error {
+	if err := r.load(ctx, m, share, checkEvery); err != nil {
+		return err
+	}
+	before, err := r.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fn(); err != nil {
+		return err
+	}
+	after, err := r.settle(ctx)
+	if err != nil {
+		return err
+	}
+	m.load.add(r.verdict(before, after))
+	return nil
+}
+
+// load replaces the streams of the data plane; their counters begin at zero.
+func (r *runner) load(ctx context.Context, m *measurement, share, every int) error {
+	list, err := m.layout.streams(m.profile, share, every)
+	if err != nil {
+		return err
+	}
+	old := r.all
+	r.all = list
+	return r.d.replace(ctx, old, list)
+}
+
+// checkPass sends through the gateway for a short time and compares every packet.
+func (r *runner) checkPass(ctx context.Context) (checkResult, error) {
+	a, err := r.settle(ctx)
+	if err != nil {
+		return checkResult{}, err
+	}
+	list := selected(r.all, false, true, true)
+	if err := r.d.run(ctx, list, true); err != nil {
+		return checkResult{}, err
+	}
+	if err := r.progress.sleep(ctx, time.Duration(checkSeconds*float64(time.Second))); err != nil {
+		return checkResult{}, err
+	}
+	if err := r.d.run(ctx, list, false); err != nil {
+		return checkResult{}, err
+	}
+	b, err := r.settle(ctx)
+	if err != nil {
+		return checkResult{}, err
+	}
+	return r.verdict(a, b), nil
+}
+
+// Configuration returns the YAML that a benchmark runs. Links from outside have their sockets in /run/isthmus.
+func Configuration(opt Options) ([]byte, error) {
+	if opt.Link != "" && opt.Link != LinkSynth {
+		s, err := newScene(opt, 0)
+		if err != nil {
+			return nil, err
+		}
+		at := func(name, role string) *wire {
+			return &wire{gateway: fmt.Sprintf("driver: net_memif, device: /run/isthmus/%s.sock, args: 'id=0,role=%s'", name, role)}
+		}
+		if s.chain != nil {
+			return s.chain.configurations(at), nil
+		}
+		return s.config(at("access", "server"), at("core", "server")), nil
+	}
+	if _, err := Lookup(opt.Profile); err != nil {
+		return nil, err
+	}
+	l, err := newWorld(opt, hugeWord(&opt))
+	if err != nil {
+		return nil, err
+	}
+	return l.yaml(), nil
+}
+
+// Streams returns a benchmark's streams through the gateway, for a data plane that runs its Configuration.
+func Streams(opt Options, every int, rate uint64) ([]dp.Change, error) {
+	p, err := Lookup(opt.Profile)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newWorld(opt, "auto")
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.streams(p, p.UplinkShare, every)
+	if err != nil {
+		return nil, err
+	}
+	var list []dp.Change
+	for _, s := range selected(all, false, true, true) {
+		s.body.Rate = rate
+		list = append(list, s.change())
+	}
+	return list, nil
+}

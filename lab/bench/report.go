@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"isthmus/api"
+	"isthmus/controlplane/agent"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/view"
+)
+
+type hello = api.Hello
+
+func agentChanges(plan *agent.Plan) []dp.Change { return agent.Changes(plan.Objects) }
+
+// Direction is the cost of one direction alone.
+type Direction struct {
+	Mpps                float64    `json:"mpps"`
+	TicksPerPacket      float64    `json:"ticks_per_packet"`
+	FloorTicksPerPacket float64    `json:"floor_ticks_per_packet"`
+	FrameBytes          int        `json:"frame_bytes"`
+	Spread              Spreads    `json:"spread"`
+	Nodes               []NodeCost `json:"nodes"`
+}
+
+// Spreads of the repetitions of one phase.
+type Spreads struct {
+	Mpps  Spread `json:"mpps"`
+	Ticks Spread `json:"ticks_per_packet"`
+	Floor Spread `json:"floor_ticks_per_packet"`
+}
+
+// Result is the JSON of a benchmark. The first block of fields is fixed by the project; what follows is ours.
+type Result struct {
+	Profile             string            `json:"profile"`
+	Link                string            `json:"link"`
+	Workers             int               `json:"workers"`
+	Seconds             float64           `json:"seconds"`
+	Mpps                float64           `json:"mpps"`
+	GbpsL2              float64           `json:"gbps_l2"`
+	GbpsL1              float64           `json:"gbps_l1"`
+	TicksPerPacket      float64           `json:"ticks_per_packet"`
+	Uplink              Direction         `json:"uplink"`
+	Downlink            Direction         `json:"downlink"`
+	FloorTicksPerPacket float64           `json:"floor_ticks_per_packet"`
+	TSCHz               uint64            `json:"tsc_hz"`
+	LossRatio           float64           `json:"loss_ratio"`
+	Offered             uint64            `json:"offered"`
+	Received            uint64            `json:"received"`
+	Dropped             map[string]uint64 `json:"dropped"`
+	LatencyUs           *struct{}         `json:"latency_us"` // not measured
+	Checked             uint64            `json:"checked"`
+	Wrong               uint64            `json:"wrong"`
+	Peers               []struct{}        `json:"peers"`
+
+	Subscribers int        `json:"subscribers"`
+	Sessions    int        `json:"sessions,omitempty"` // of a mobile function
+	Flows       int        `json:"flows"`
+	Rules       int        `json:"downlink_rules"`
+	Blocklist   int        `json:"uplink_rules"`
+	Ratio       string     `json:"ratio"`
+	Spread      Spreads    `json:"spread"`
+	Nodes       []NodeCost `json:"nodes"`
+	CheckPass   CheckPass  `json:"check_pass"`
+	Alternate   *Alternate `json:"alternate,omitempty"`
+	LoadSeconds float64    `json:"load_seconds"` // to bring the whole state into the data plane
+	CPU         string     `json:"cpu"`
+	CPUs        []int      `json:"cpus"` // of the workers; null: not pinned
+	HugePages   bool       `json:"huge_pages"`
+	StealRatio  float64    `json:"steal_ratio"` // of all CPU time of the machine, during the run
+	Versions    Versions   `json:"versions"`
+	Command     string     `json:"command"`
+	WrongFrame  string     `json:"wrong_frame,omitempty"`
+	PaperMpps   float64    `json:"paper_mpps_per_core"`
+	PaperCycles int        `json:"paper_cycles_per_packet"`
+}
+
+// CheckPass is the outcome of the pass that compares every packet.
+type CheckPass struct {
+	Offered uint64            `json:"offered"`
+	Checked uint64            `json:"checked"`
+	Wrong   uint64            `json:"wrong"`
+	Lost    uint64            `json:"lost"`
+	Dropped map[string]uint64 `json:"dropped"`
+}
+
+// Alternate is the other reading of the paper's ratio.
+type Alternate struct {
+	Ratio               string  `json:"ratio"`
+	Mpps                float64 `json:"mpps"`
+	GbpsL2              float64 `json:"gbps_l2"`
+	TicksPerPacket      float64 `json:"ticks_per_packet"`
+	FloorTicksPerPacket float64 `json:"floor_ticks_per_packet"`
+}
+
+// Versions of what took part.
+type Versions struct {
+	Isthmus   string `json:"isthmus"`
+	DataPlane string `json:"isthmus_dp"`
+	Kernel    string `json:"kernel"`
+}
+
+func round1(v float64) float64 { return math.Round(v*10) / 10 }
+func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+func (s Spread) rounded(f func(float64) float64) Spread {
+	return Spread{f(s.Median), f(s.Min), f(s.Max)}
+}
+
+func (p *phase) spreads() Spreads {
+	ticks := func(s *slice) float64 { return s.ticks }
+	return Spreads{
+		Mpps:  spread(p.work, func(s *slice) float64 { return s.mpps }).rounded(round3),
+		Ticks: spread(p.work, ticks).rounded(round1),
+		Floor: spread(p.floor, ticks).rounded(round1),
+	}
+}
+
+func (p *phase) direction(size int) Direction {
+	s := p.spreads()
+	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, size, s, p.nodes}
+}
+
+func (m *measurement) result() *Result {
+	s := m.both.spreads()
+	gbps := func(p *phase, f func(*slice) float64) float64 { return round3(spread(p.work, f).Median / 1e9) }
+	l2 := func(s *slice) float64 { return s.bits }
+	r := &Result{
+		Profile: m.profile.Name, Link: "synth", Workers: m.options.Workers, Seconds: m.options.Seconds,
+		Mpps: s.Mpps.Median, GbpsL2: gbps(m.both, l2), GbpsL1: gbps(m.both, func(s *slice) float64 { return s.wire }),
+		TicksPerPacket: s.Ticks.Median, FloorTicksPerPacket: s.Floor.Median, Spread: s,
+		Uplink: m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
+		TSCHz: m.hello.TSCHz, Offered: m.load.offered, Received: m.load.received, Dropped: m.load.dropped,
+		Checked: m.check.checked + m.load.checked, Wrong: m.check.wrong + m.load.wrong, Peers: []struct{}{},
+		Ratio: m.profile.Reading, Nodes: m.both.nodes,
+		CheckPass:   CheckPass{m.check.offered, m.check.checked, m.check.wrong, m.check.lost, m.check.dropped},
+		LoadSeconds: round3(m.loaded.Seconds()), CPU: api.CString(m.hello.CPU[:]),
+		HugePages: m.hello.Flags&api.HelloHuge != 0, StealRatio: m.steal.ratio(),
+		Versions: Versions{m.options.Version, api.CString(m.hello.Build[:]), kernel()}, Command: m.options.Command,
+		WrongFrame: m.check.example, PaperMpps: m.profile.Paper, PaperCycles: m.profile.PaperCycles,
+	}
+	m.layout.describe(r)
+	if r.WrongFrame == "" {
+		r.WrongFrame = m.load.example
+	}
+	if r.Offered > 0 {
+		r.LossRatio = float64(m.load.lost) / float64(r.Offered)
+	}
+	if m.more != nil {
+		a := m.more.spreads()
+		r.Alternate = &Alternate{m.profile.Alternate, a.Mpps.Median, gbps(m.more, l2), a.Ticks.Median, a.Floor.Median}
+	}
+	return r
+}
+
+// Verdict returns why a result is not good, or nil.
+func (r *Result) Verdict() error {
+	switch {
+	case r.CheckPass.Checked == 0:
+		return fmt.Errorf("no packet came through: dropped %s", reasons(r.CheckPass.Dropped))
+	case r.Wrong > 0:
+		return fmt.Errorf("%d of %d compared packets were wrong; %s", r.Wrong, r.Checked, r.WrongFrame)
+	case r.CheckPass.Lost > 0:
+		return fmt.Errorf("%d of %d packets were lost while every packet was compared: dropped %s", r.CheckPass.Lost,
+			r.CheckPass.Offered, reasons(r.CheckPass.Dropped))
+	case r.LossRatio > lossTarget:
+		return fmt.Errorf("loss of %.6f %% is above the target of %.3f %%: dropped %s", 100*r.LossRatio, 100*lossTarget, reasons(r.Dropped))
+	}
+	return nil
+}
+
+// reasons prints drop counts: "3 by policed, 1 by no-route".
+func reasons(dropped map[string]uint64) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(dropped)) {
+		list = append(list, fmt.Sprintf("%d by %s", dropped[name], name))
+	}
+	if len(list) == 0 {
+		return "none by the gateway"
+	}
+	return strings.Join(list, ", ")
+}
+
+// WriteJSON writes the machine-readable result.
+func (r *Result) WriteJSON(file string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
+}
+
+func f1(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+func f2(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+
+// Print writes the result for people.
+func (r *Result) Print(w io.Writer) error {
+	huge := "huge pages"
+	if !r.HugePages {
+		huge = "no huge pages (slower)"
+	}
+	what := fmt.Sprintf("%d subscribers, %d flows, %d + %d firewall rules", r.Subscribers, r.Flows, r.Blocklist, r.Rules)
+	if r.Sessions > 0 {
+		what = fmt.Sprintf("%d sessions in random order", r.Sessions)
+	}
+	fmt.Fprintf(w, "%s: %s, %d worker(s), synth ports, %s\n", r.Profile, what, r.Workers, huge)
+	fmt.Fprintf(w, "%s, TSC %.0f MHz, steal %.1f %%\n\n", r.CPU, float64(r.TSCHz)/1e6, 100*r.StealRatio)
+	line := func(what string, s Spreads, gbps string) []string {
+		return []string{
+			what, f2(s.Mpps.Median), gbps, f1(s.Ticks.Median), f1(s.Ticks.Min) + ".." + f1(s.Ticks.Max), f1(s.Floor.Median),
+			f1(s.Ticks.Median - s.Floor.Median),
+		}
+	}
+	cells := [][]string{
+		line(fmt.Sprintf("uplink %d B", r.Uplink.FrameBytes), r.Uplink.Spread, ""),
+		line(fmt.Sprintf("downlink %d B", r.Downlink.FrameBytes), r.Downlink.Spread, ""),
+		line("both, "+r.Ratio, r.Spread, f2(r.GbpsL2)),
+	}
+	if a := r.Alternate; a != nil {
+		cells = append(cells, []string{
+			"both, " + a.Ratio, f2(a.Mpps), f2(a.GbpsL2), f1(a.TicksPerPacket), "", f1(a.FloorTicksPerPacket),
+			f1(a.TicksPerPacket - a.FloorTicksPerPacket),
+		})
+	}
+	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS/PACKET", "MIN..MAX", "PORT FLOOR", "GATEWAY"}
+	if err := view.WriteTable(w, titles, []bool{false, true, true, true, true, true, true}, cells); err != nil {
+		return err
+	}
+	if err := r.printNodes(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nchecked %d packets, %d wrong; offered %d, received %d, loss %.6f %% (%s); state loaded in %.2f s\n",
+		r.Checked, r.Wrong, r.Offered, r.Received, 100*r.LossRatio, reasons(r.Dropped), r.LoadSeconds)
+	return err
+}
+
+func (r *Result) printNodes(w io.Writer) error {
+	for _, d := range []struct {
+		what  string
+		nodes []NodeCost
+	}{{"uplink", r.Uplink.Nodes}, {"downlink", r.Downlink.Nodes}} {
+		fmt.Fprintln(w)
+		var cells [][]string
+		for _, n := range d.nodes {
+			cells = append(cells, []string{n.Name, f1(n.TicksPerPacket), f1(n.Share), f1(n.PacketsPerCall)})
+		}
+		titles := []string{strings.ToUpper(d.what) + " NODE", "TICKS/PACKET", "OF EACH RECEIVED", "PACKETS/CALL"}
+		if err := view.WriteTable(w, titles, []bool{false, true, true, true}, cells); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// steal is CPU time that the machine under us took, and all time, in clock ticks.
+type steal struct{ stolen, all uint64 }
+
+func readSteal() steal {
+	f, err := os.Open("/proc/stat")
+	if err != nil {
+		return steal{}
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	var s steal
+	if in.Scan() {
+		for i, word := range strings.Fields(in.Text())[1:] {
+			n, _ := strconv.ParseUint(word, 10, 64)
+			if i < 8 {
+				s.all += n
+			}
+			if i == 7 {
+				s.stolen = n
+			}
+		}
+	}
+	return s
+}
+
+func (s steal) since(before steal) steal { return steal{s.stolen - before.stolen, s.all - before.all} }
+
+func (s steal) ratio() float64 {
+	if s.all == 0 {
+		return 0
+	}
+	return round3(float64(s.stolen) / float64(s.all))
+}
+
+func kernel() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

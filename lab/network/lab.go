@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lab makes a whole mobile network on one machine: UE – eNodeB – SGW-U – PGW-U – PDN, or
+// UE – gNB – UPF [– UPF] – DN.
+// Every function is a pair of isthmus and isthmus-dp in a network namespace of its own, joined by veth; an emulated MME,
+// SGW-C and PGW-C, or AMF and SMF, speaks PFCP to them. Ordinary programs run in the namespaces of the UE and of the PDN.
+//
+// What the lab makes in the system can be found again by name alone: namespaces that begin with Prefix, what runs inside
+// them, and one folder. So a lab that was killed leaves nothing that the next one, or Clean, would not find.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/agent"
+	"isthmus/lab/smf"
+)
+
+// Prefix begins the names of all network namespaces of a lab.
+const Prefix = "ilab-"
+
+// DefaultDir is where a lab keeps its files.
+const DefaultDir = "/run/isthmus-lab"
+
+// Options of a lab.
+type Options struct {
+	Generation string // "4g" or "5g"
+	Dir        string
+	UEs        int
+	N9         bool // 5g: a second UPF behind the first, which also has a network beside it (uplink classifier)
+	Handover   bool // a second radio node
+	IPv6       bool // GTP-U over IPv6
+	DPBinary   string
+	Out        io.Writer // what the user reads
+}
+
+// MaxUEs is the room of the address pools.
+const MaxUEs = 60000
+
+// Lab is a running network.
+type Lab struct {
+	opt      Options
+	top      *topology
+	program  string // isthmus
+	dp       string // isthmus-dp
+	lock     *os.File
+	starter  starter
+	procs    []*process
+	closers  []io.Closer
+	clients  []*smf.Client
+	network  *smf.Network
+	ended    chan *process // the first process that ended for good, and not by us
+	running  atomic.Bool   // all functions have been ready: who ends now is started again
+	started  time.Time
+	mu       sync.Mutex
+	bearers  []*smf.Bearer
+	assocs   map[string]*smf.Association // by function
+	problems []string
+}
+
+func (opt *Options) check() error {
+	switch {
+	case opt.Generation != "4g" && opt.Generation != "5g":
+		return fmt.Errorf("no lab %q; there are 4g and 5g", opt.Generation)
+	case opt.UEs < 1 || opt.UEs > MaxUEs:
+		return fmt.Errorf("%d UEs are not between 1 and %d", opt.UEs, MaxUEs)
+	case opt.N9 && opt.Generation == "4g":
+		return errors.New("N9 is an interface of 5G: isthmus lab 5g --n9")
+	case os.Geteuid() != 0:
+		return errors.New("the lab makes network namespaces and needs root for it: sudo isthmus lab " + opt.Generation)
+	}
+	for _, tool := range []string{"ip", "nsenter", "ethtool"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("the lab needs the program %q (Debian: iproute2, util-linux, ethtool)", tool)
+		}
+	}
+	return nil
+}
+
+// Start makes the network and attaches the UEs. Close takes it away again, also after an error.
+func Start(ctx context.Context, opt Options) (*Lab, error) {
+	if opt.Dir == "" {
+		opt.Dir = DefaultDir
+	}
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	l := &Lab{
+		opt: opt, top: newTopology(&opt), ended: make(chan *process, 1), started: time.Now(),
+		assocs: map[string]*smf.Association{}, starter: newStarter(),
+	}
+	var err error
+	if l.program, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	if l.dp, err = agent.FindDP(opt.DPBinary); err != nil {
+		return nil, err
+	}
+	if l.dp, err = exec.LookPath(l.dp); err != nil { // before anything is made
+		return nil, fmt.Errorf("--dp-binary: %w", err)
+	}
+	if l.lock, err = takeLock(opt.Dir); err != nil {
+		return nil, err
+	}
+	if left := namespaces(); len(left) > 0 {
+		l.say("removing what an earlier lab left: %d namespaces", len(left))
+	}
+	if err := sweep(opt.Dir); err != nil {
+		l.lock.Close()
+		return nil, err
+	}
+	if err := l.build(ctx); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// build does the steps of a start in their order.
+func (l *Lab) build(ctx context.Context) error {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"namespaces and links", l.makeNetwork},
+		{"functions", l.startFunctions},
+		{"servers", l.startServers},
+		{"associations", l.associate},
+		{"UEs", l.attach},
+		{"control", l.serveControl},
+	} {
+		began := time.Now()
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w%s", step.what, err, l.refusals())
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.say("%-22s %s", step.what, l.summary(step.what)+fmt.Sprintf(" (%.1f s)", time.Since(began).Seconds()))
+	}
+	return nil
+}
+
+func (l *Lab) summary(step string) string {
+	switch step {
+	case "namespaces and links":
+		return fmt.Sprintf("%d namespaces, %d links", len(l.top.nodes), len(l.top.links))
+	case "functions":
+		return fmt.Sprintf("%d, each isthmus + isthmus-dp; files in %s", len(l.top.functions), l.opt.Dir)
+	case "servers":
+		iperf := map[bool]string{true: ", iperf3"}[l.hasIperf()]
+		return fmt.Sprintf("HTTP, DNS%s at %s and %s", iperf, serverIPv4, serverIPv6)
+	case "associations":
+		return fmt.Sprintf("%d over PFCP", len(l.assocs))
+	case "UEs":
+		return fmt.Sprintf("%d attached", len(l.bearers))
+	}
+	return "isthmus lab show"
+}
+
+// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the reason.
+func (l *Lab) refusals() string {
+	text := ""
+	for _, p := range l.procs {
+		b, _ := os.ReadFile(p.log)
+		last := ""
+		for line := range strings.Lines(string(b)) {
+			if strings.Contains(line, "PFCP request refused") {
+				last = "\n" + p.name + ": " + strings.TrimSpace(line)
+			}
+		}
+		text += last
+	}
+	return text
+}
+
+func (l *Lab) say(format string, args ...any) {
+	if l.opt.Out != nil {
+		fmt.Fprintf(l.opt.Out, format+"\n", args...)
+	}
+}
+
+// Wait returns when ctx ends (nil) or a function did for good (an error with its last words).
+func (l *Lab) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case p := <-l.ended:
+		return fmt.Errorf("%s ended (%s) again and again; last lines of %s:\n%s", p.name, p.state, p.log, p.words())
+	}
+}
+
+// Close ends everything and removes it. It may be called again.
+func (l *Lab) Close() error {
+	if l.lock == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	for _, c := range l.clients {
+		for _, a := range c.Associations() {
+			a.Release(ctx) // a good end for functions that still answer
+		}
+	}
+	cancel()
+	for _, c := range l.clients {
+		c.Close()
+	}
+	for _, c := range slices.Backward(l.closers) {
+		c.Close()
+	}
+	for _, p := range slices.Backward(l.procs) {
+		p.stop()
+	}
+	close(l.starter)
+	err := sweep(l.opt.Dir)
+	l.lock.Close()
+	l.lock = nil
+	return err
+}
+
+// folder of a function.
+func (l *Lab) folder(f *function) string { return filepath.Join(l.opt.Dir, f.name) }
+
+// UE addresses: the i-th UE (from 1) has 10.45.x.y and 2001:db8:45:i::/64, in which its own address ends with 1.
+func ueAddresses(i int) smf.UE {
+	return smf.UE{
+		IPv4: netip.AddrFrom4([4]byte{10, 45, byte(i >> 8), byte(i)}),
+		IPv6: netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0, 0x45, byte(i >> 8), byte(i)}), 64),
+	}
+}
+
+// host is a UE's own address in its prefix.
+func host(p netip.Prefix) netip.Addr {
+	b := p.Addr().As16()
+	b[15] = 1
+	return netip.AddrFrom16(b)
+}
+
+var (
+	poolIPv4   = netip.MustParsePrefix("10.45.0.0/16")
+	poolIPv6   = netip.MustParsePrefix("2001:db8:45::/48")
+	serverIPv4 = netip.MustParseAddr("198.51.100.1")
+	serverIPv6 = netip.MustParseAddr("2001:db8:100::1")
+	edgeIPv4   = netip.MustParseAddr("203.0.113.1")
+	edgeRange  = netip.MustParsePrefix("203.0.113.0/24")
+)

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"isthmus/controlplane/agent"
+)
+
+// process is a program that runs in a namespace of the lab and ends, at the latest, with us. When it ends by itself it is
+// started again, as the units in deploy/systemd do.
+type process struct {
+	name    string
+	argv    []string
+	log     string
+	quit    chan struct{} // closed by stop
+	done    chan struct{} // nothing runs any more, and nothing will
+	restart bool
+	state   *os.ProcessState // of the last end
+}
+
+const (
+	restartDelay = 100 * time.Millisecond
+	earlyEnd     = 10 * time.Second // an end within it says that the next start may help no more than this one
+	earlyEnds    = 5                // as many in a row end the lab
+)
+
+// spawn starts a program in a namespace, with its output in a log file.
+func (l *Lab) spawn(node, name, log string, restart bool, argv ...string) error {
+	p := &process{
+		name: name, log: log, restart: restart, quit: make(chan struct{}), done: make(chan struct{}),
+		argv: append([]string{"nsenter", "--net=" + filepath.Join(netnsDir, Prefix+node), "--"}, argv...),
+	}
+	cmd, err := l.start(p)
+	if err != nil {
+		return err
+	}
+	l.procs = append(l.procs, p)
+	go l.supervise(p, cmd)
+	return nil
+}
+
+// start runs the program once.
+func (l *Lab) start(p *process) (*exec.Cmd, error) {
+	file, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Stdout, cmd.Stderr = file, file
+	// A group of its own: Ctrl-C reaches us alone, and we end it. When we are killed, the kernel ends it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd, l.starter.do(cmd.Start)
+}
+
+// supervise keeps a program running until stop. What ends again and again is told to Wait.
+func (l *Lab) supervise(p *process, cmd *exec.Cmd) {
+	defer close(p.done)
+	for early := 0; ; {
+		began, exited := time.Now(), make(chan struct{})
+		go func() {
+			cmd.Wait()
+			close(exited)
+		}()
+		select {
+		case <-p.quit:
+			terminate(cmd, exited)
+			return
+		case <-exited:
+		}
+		p.state = cmd.ProcessState
+		if early++; time.Since(began) >= earlyEnd {
+			early = 1
+		}
+		if !p.restart || !l.running.Load() || early == earlyEnds {
+			l.tell(p)
+			return
+		}
+		l.problem("%s ended (%s) and is started again", p.name, p.state)
+		select {
+		case <-p.quit:
+			return
+		case <-time.After(restartDelay):
+		}
+		var err error
+		if cmd, err = l.start(p); err != nil {
+			l.problem("%s: %v", p.name, err)
+			l.tell(p)
+			return
+		}
+	}
+}
+
+// tell says that a process is gone for good; the first one ends the lab.
+func (l *Lab) tell(p *process) {
+	select {
+	case l.ended <- p:
+	default:
+	}
+}
+
+// starter is the thread that starts processes. The kernel sends Pdeathsig when the thread ends that started the process, not
+// when the program does; threads of inside() end all the time, this one does not.
+type starter chan func()
+
+func newStarter() starter {
+	s := make(starter)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		for f := range s {
+			f()
+		}
+	}()
+	return s
+}
+
+func (s starter) do(f func() error) error {
+	done := make(chan error, 1)
+	s <- func() { done <- f() }
+	return <-done
+}
+
+// terminate asks a program to end, and kills it when it does not within two seconds.
+func terminate(cmd *exec.Cmd, exited <-chan struct{}) {
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-exited:
+	case <-time.After(2 * time.Second):
+		cmd.Process.Kill()
+		<-exited
+	}
+}
+
+// stop ends the process for good.
+func (p *process) stop() {
+	close(p.quit)
+	<-p.done
+}
+
+// words are the last lines of the log.
+func (p *process) words() string {
+	b, _ := os.ReadFile(p.log)
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+}
+
+// startFunctions writes the configurations and starts all functions side by side.
+func (l *Lab) startFunctions(ctx context.Context) error {
+	for _, f := range l.top.functions {
+		text, err := l.config(f)
+		if err != nil {
+			return err
+		}
+		dir := l.folder(f)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		file := filepath.Join(dir, "isthmus.yaml")
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return err
+		}
+		plan, err := agent.MakePlan(file, text)
+		if err != nil {
+			return err
+		}
+		args := agent.DPArguments(filepath.Join(dir, "dp.sock"), plan)
+		log := filepath.Join(dir, "isthmus-dp.log")
+		err = l.spawn(f.name, "isthmus-dp of "+f.name, log, true, append([]string{l.dp}, args...)...)
+		if err != nil {
+			return err
+		}
+		log = filepath.Join(dir, "isthmus.log")
+		err = l.spawn(f.name, "isthmus of "+f.name, log, true, l.program, "run", "-c", file, "--no-spawn", "--metrics", "off",
+			"--socket", filepath.Join(dir, "isthmus.sock"), "--dp-socket", filepath.Join(dir, "dp.sock"))
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range l.top.functions {
+		if err := l.ready(ctx, f); err != nil {
+			return err
+		}
+	}
+	l.running.Store(true)
+	return nil
+}
+
+// startTime is how long a function may take until its data plane holds its configuration.
+const startTime = 30 * time.Second
+
+func (l *Lab) ready(ctx context.Context, f *function) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var status agent.Status
+	for {
+		b, err := get(ctx, filepath.Join(l.folder(f), "isthmus.sock"), http.MethodGet, "/v1/status")
+		if err == nil && json.Unmarshal(b, &status) == nil && status.DataPlane == agent.StateReady {
+			return nil
+		}
+		if status.DataPlane == agent.StateRefused {
+			return fmt.Errorf("%s: %s", f.name, status.LastError)
+		}
+		select {
+		case p := <-l.ended:
+			return fmt.Errorf("%s ended at once (%s):\n%s", p.name, p.state, p.words())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready after %s: %s %s", f.name, startTime, status.DataPlane, status.LastError)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// get asks an HTTP server at a Unix socket.
+func get(ctx context.Context, socket, method, path string) ([]byte, error) {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, method, "http://isthmus"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	b, err := readAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = errors.New(strings.TrimSpace(string(b)))
+	}
+	return b, err
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package peer runs other programs in the gateway's place, so that its speed can be read next to theirs: dpdk-testpmd (what
+// moving packets costs at all), the examples of Debian's DPDK that forward, route or schedule, and Linux itself. Each is
+// driven by the same tester over the same link and on the same CPU, one at a time and in alternating order.
+//
+// A peer gets the gateway's own packets where it can forward them, else plain IPv4 packets of the same size. What comes out
+// is compared in full either way: a peer that changes or loses packets has no figure.
+package peer
+
+import (
+	"context"
+	"fmt"
+
+	"isthmus/lab/tester"
+)
+
+// Packets say what a peer is sent.
+type Packets int
+
+// Kinds of Packets.
+const (
+	Same   Packets = iota // the gateway's
+	Plain                 // IPv4 and UDP, of the same size
+	Tagged                // two VLAN tags, IPv4 and UDP, of the same size
+)
+
+func (p Packets) String() string {
+	switch p {
+	case Plain:
+		return "plain IPv4 of the same size: it reads no PPPoE and no GTP-U"
+	case Tagged:
+		return "IPv4 with two VLAN tags, of the same size: it schedules by the tags"
+	}
+	return "same"
+}
+
+// Change is what a peer does to a packet on its way, besides moving it to the other port.
+type Change int
+
+// Kinds of Change.
+const (
+	Everything Change = iota // what the gateway does; the profile's own streams say what must arrive
+	Nothing
+	SwapMACs   // source and destination address change places
+	NewMACs    // addresses of the next hop and of the port
+	NewMACsTTL // and the TTL is one less: a router (RFC 1812 §5.3.1)
+)
+
+// Links between tester and peer.
+const (
+	LinkMemif = "memif"
+	LinkVeth  = "veth" // the tester's end is a net_af_packet port
+)
+
+// Setup is what every program of a comparison is started with.
+type Setup struct {
+	Dir            string // an existing folder for the peer's files and sockets; its path must be short (memif)
+	CPU            int    // where packets are forwarded
+	MainCPU        int    // where the program's other threads may run; usually the tester's CPU
+	Descriptors    int    // of each memif ring; a power of two
+	NoHuge         bool
+	Flows          int    // in each direction, of plain packets
+	AccessMAC      string // of the program's ports
+	CoreMAC        string
+	AccessFarMAC   string // of the tester's ports
+	CoreFarMAC     string
+	ProgramsFolder string // of the examples; empty: as FindPrograms says
+}
+
+// Peer is a program that can stand in the gateway's place. The gateway itself takes part as a Peer that its owner makes.
+type Peer struct {
+	Name    string
+	Does    string // what it does for a packet, in words
+	Note    string // what a reader must know to judge its figure; may be empty
+	Link    string
+	Packets Packets
+	Change  Change
+	Ours    bool // the gateway: what the others on the same link are compared with
+	Floor   bool // moves packets and does nothing else: what the link itself costs
+	// Base is what the gateway is measured with on this link, in place of the comparison's; nil: that.
+	Base *tester.Profile
+	// Version says what would run; an error says why it cannot.
+	Version func(ctx context.Context, s *Setup) (string, error)
+	// Start starts it. The caller stops what was started.
+	Start func(ctx context.Context, s Setup) (*Running, error)
+}
+
+// Running is a program in the gateway's place. Its ports wait for the tester.
+type Running struct {
+	Command []string
+	Ports   map[string]tester.Port // the tester's ends, by the names "access" and "core": driver, device, arguments
+	Exited  <-chan struct{}        // closed when the program has ended
+	Words   func() string          // its last words
+	Stop    func()                 // ends it and removes what it left; may be called again
+}
+
+// All returns every peer, the floor first.
+func All() []*Peer {
+	list := []*Peer{
+		testpmd("io", "moves packets from port to port, looks at none", Nothing),
+		testpmd("macswap", "moves packets from port to port, swaps their MAC addresses", SwapMACs),
+	}
+	list = append(list, examples()...)
+	return append(list, linuxForwarding())
+}
+
+// ports are the tester's two ends, and the streams' names for them.
+const (
+	access = "access"
+	core   = "core"
+)
+
+// connect returns the profile with its ports at what runs, and everything else of the tester's ports as it was.
+func (r *Running) connect(p *tester.Profile) (*tester.Profile, error) {
+	copied := *p
+	copied.Ports = append([]tester.Port(nil), p.Ports...)
+	for i := range copied.Ports {
+		to := &copied.Ports[i]
+		far, ok := r.Ports[to.Name]
+		if !ok {
+			return nil, fmt.Errorf("a comparison has the ports %q and %q, not %q", access, core, to.Name)
+		}
+		to.Driver, to.Device, to.Args = far.Driver, far.Device, far.Args
+	}
+	return &copied, nil
+}

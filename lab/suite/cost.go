@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+
+	"isthmus/lab/bench"
+	"isthmus/lab/peer"
+	"isthmus/lab/report"
+)
+
+// synthCost is a result on synth ports.
+func synthCost(r *bench.Result) report.Cost {
+	line := func(name string, bytes int, s bench.Spreads, list []bench.NodeCost) report.CostLine {
+		return report.CostLine{
+			Name: name, FrameBytes: float64(bytes), Mpps: spread(r, s.Mpps), Ticks: spread(r, s.Ticks), Floor: spread(r, s.Floor), Nodes: nodes(list),
+		}
+	}
+	c := report.Cost{
+		Profile: r.Profile, Link: bench.LinkSynth, Title: r.Profile, Ratio: r.Ratio, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: float64(r.TSCHz),
+		Checked: r.Checked, Wrong: r.Wrong, LossRatio: r.LossRatio,
+		Both:     line("both, "+r.Ratio, 0, r.Spread, r.Nodes),
+		Uplink:   line("uplink", r.Uplink.FrameBytes, r.Uplink.Spread, r.Uplink.Nodes),
+		Downlink: line("downlink", r.Downlink.FrameBytes, r.Downlink.Spread, r.Downlink.Nodes),
+	}
+	if a := r.Alternate; a != nil {
+		c.Alternate = &report.CostLine{
+			Name: "both, " + a.Ratio, Mpps: report.Once(a.Mpps), Ticks: report.Once(a.TicksPerPacket), Floor: report.Once(a.FloorTicksPerPacket),
+			Nodes: []report.Node{},
+		}
+	}
+	return c
+}
+
+// spread of a benchmark on synth ports: bench repeats 5 times from 3 seconds on, else 3 times.
+func spread(r *bench.Result, s bench.Spread) report.Spread {
+	runs := 3
+	if r.Seconds >= 3 {
+		runs = 5
+	}
+	return report.Spread{Median: s.Median, Min: s.Min, Max: s.Max, Runs: runs}
+}
+
+func nodes(list []bench.NodeCost) []report.Node {
+	out := make([]report.Node, len(list))
+	for i, n := range list {
+		out[i] = report.Node{Name: n.Name, TicksPerPacket: n.TicksPerPacket, PerReceived: n.Share, PacketsPerCall: n.PacketsPerCall}
+	}
+	return out
+}
+
+// linkCost is the cost over a link, at the rate found: of both directions, and of each alone.
+func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
+	line := func(name string, d *bench.LinkDirection) report.CostLine {
+		out := report.CostLine{Name: name, Mpps: report.Once(d.Mpps), Ticks: report.Once(d.TicksPerPacket), Nodes: nodes(d.Nodes)}
+		fmt.Sscanf(d.FrameBytes, "%g B", &out.FrameBytes)
+		return out
+	}
+	return report.Cost{
+		Profile: r.Profile, Link: r.Link, Title: r.Title, Ratio: p.Reading, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: float64(r.TSCHz),
+		Checked: p.Checked, Wrong: p.Wrong, LossRatio: p.LossRatio,
+		Both: report.CostLine{
+			Name: "both, " + p.Reading, Mpps: report.Once(p.Mpps), Ticks: report.Once(p.TicksPerPacket), Floor: report.Once(p.Floor), Nodes: nodes(p.Nodes),
+		},
+		Uplink: line("uplink", p.Uplink), Downlink: line("downlink", p.Downlink),
+	}
+}
+
+func populationPoint(r *bench.Result) report.PopulationPoint {
+	return report.PopulationPoint{
+		Subscribers: r.Subscribers, Flows: r.Flows, Ticks: spread(r, r.Spread.Ticks), Floor: spread(r, r.Spread.Floor),
+		Uplink: spread(r, r.Uplink.Spread.Ticks), Downlink: spread(r, r.Downlink.Spread.Ticks), Mpps: spread(r, r.Spread.Mpps),
+	}
+}
+
+// peerGroup is a comparison.
+func peerGroup(rows []peer.Row, profile, title, link string, rounds int) report.PeerGroup {
+	g := report.PeerGroup{
+		Profile: profile, Title: title, Link: link, Rounds: rounds, Order: "there and back, each pair of rounds beginning with the next program",
+		Peers: []report.Peer{},
+	}
+	for i := range rows {
+		row := &rows[i]
+		p := report.Peer{
+			Name: row.Name, Does: row.Does, Note: row.Note, Version: row.Version, Packets: row.Packets, Ours: row.Ours, Floor: row.Floor,
+			Ratio: row.Ratio, LossRatio: row.LossRatio, TesterLimited: row.TesterLimited, Error: row.WhyNot, Command: row.Command,
+		}
+		if row.Link != link {
+			p.Link = row.Link
+		}
+		for _, v := range row.Runs {
+			p.Mpps = p.Mpps.With(v)
+		}
+		if row.Mpps > 0 {
+			p.Ticks = report.Once(row.TicksPerPacket)
+		}
+		g.Peers = append(g.Peers, p)
+	}
+	return g
+}
+
+func instancePoint(r *bench.LinkResult) report.InstancePoint {
+	n := r.Instances
+	p := report.InstancePoint{Instances: n.Wanted, CPUs: n.Wanted * (r.Workers + 1), Mpps: report.Once(n.SumMpps), Scaling: n.Scaling}
+	if k := len(r.Points); k > 0 {
+		p.GbpsL2 = r.Points[k-1].GbpsL2
+	}
+	return p
+}
+
+// cannot says what the machine cannot show, and what was seen all the same.
+func cannot(n *bench.Instances) string {
+	var received, lost, wrong uint64
+	for i := range n.Each {
+		received, lost, wrong = received+n.Each[i].Received, lost+n.Each[i].Lost, wrong+n.Each[i].Wrong
+	}
+	return fmt.Sprintf("Not measured with %d instances: %s. Their speed and scaling cannot be shown on this machine, and are not extrapolated. "+
+		"They were run side by side at a low rate, to show that they work: %d packets came through, %d were lost, %d wrong.",
+		n.Wanted, n.Reason, received, lost, wrong)
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"isthmus/lab/bench"
+	"isthmus/lab/report"
+)
+
+// Lengths of the parts. A trial's length is that of bench.Options; the expected time of a whole part is an estimate for a
+// machine with 2 CPUs.
+type lengths struct {
+	trial, sizeTrial, peerTrial float64 // seconds of a trial
+	synth, population           float64 // seconds of each direction on synth ports
+	repeats                     int     // more searches of the headline's profiles, rougher, later in the run
+	rounds                      int     // of the peers
+	subscribers                 []int
+	sizes                       []int // of frames; nil: all
+	symmetric, asymmetric       float64
+	repeat, steps, size, jumbo  float64
+	cost, populationPoint       float64
+	peerRound, instances        float64
+}
+
+func (s *suite) lengths() lengths {
+	if s.opt.Quick {
+		return lengths{
+			trial: 0.5, sizeTrial: 0.4, peerTrial: 0.3, synth: 0.9, population: 0.6, rounds: 1, subscribers: []int{1000, 65536}, sizes: []int{64, 512, 1518},
+			symmetric: 10, asymmetric: 17, steps: 6, size: 7, jumbo: 7, cost: 6, populationPoint: 5, peerRound: 40, instances: 4,
+		}
+	}
+	return lengths{
+		trial: 1, sizeTrial: 0.3, peerTrial: 0.5, synth: 3, population: 1.5, repeats: 2, rounds: 5, subscribers: []int{1000, 4096, 16384, 65536},
+		symmetric: 60, asymmetric: 115, repeat: 45, steps: 12, size: 15, jumbo: 15, cost: 15, populationPoint: 8, peerRound: 50, instances: 6,
+	}
+}
+
+// Profiles of the headline, and the one that peers and instances are measured with.
+const (
+	symmetric  = "agf-symmetric"
+	asymmetric = "agf-asymmetric"
+)
+
+// stepList are the loads of a step load, in percent of the rate found.
+var stepList = []string{"10%", "25%", "50%", "75%", "90%", "100%", "110%", "125%", "150%"}
+
+// parts are all steps in their order: what matters most comes first.
+func (s *suite) parts() []part {
+	n := s.lengths()
+	link := s.opt.Base.Link
+	list := []part{
+		{report.SectionHeadline, symmetric + " over " + link, n.symmetric, func(ctx context.Context) error {
+			return s.link(ctx, symmetric, report.GroupAccess, s.options(symmetric, n.trial))
+		}},
+		{report.SectionHeadline, asymmetric + " over " + link, n.asymmetric, func(ctx context.Context) error {
+			return s.link(ctx, asymmetric, report.GroupAccess, s.options(asymmetric, n.trial))
+		}},
+		{report.SectionSteps, "step load", n.steps, func(ctx context.Context) error { return s.steps(ctx, n.trial/2) }},
+		{report.SectionCost, symmetric + " on synth ports", n.cost, func(ctx context.Context) error { return s.cost(ctx, symmetric, n.synth) }},
+		{report.SectionCost, asymmetric + " on synth ports", n.cost, func(ctx context.Context) error { return s.cost(ctx, asymmetric, n.synth) }},
+		{report.SectionPeers, "peers", n.peerRound * float64(n.rounds), func(ctx context.Context) error { return s.peers(ctx, n) }},
+	}
+	for k := range n.repeats {
+		list = append(list, part{report.SectionHeadline, fmt.Sprintf("headline again, %d of %d", k+1, n.repeats), n.repeat, func(ctx context.Context) error {
+			return s.again(ctx, n.trial/2)
+		}})
+	}
+	list = append(list, s.sizeParts(n)...)
+	return append(list,
+		part{report.SectionSubscribers, "subscribers", n.populationPoint * float64(len(n.subscribers)), func(ctx context.Context) error {
+			return s.population(ctx, n)
+		}},
+		part{report.SectionInstances, "instances", n.instances, func(ctx context.Context) error { return s.instances(ctx, n.trial) }},
+	)
+}
+
+// sizeParts are RFC 2544's: all sizes with one gateway, or a few with one each.
+func (s *suite) sizeParts(n lengths) []part {
+	var list []part
+	add := func(name, profile, group string, size int, seconds float64) {
+		list = append(list, part{report.SectionSizes, name, seconds, func(ctx context.Context) error {
+			opt := s.options(profile, n.sizeTrial)
+			opt.Size = size
+			return s.link(ctx, profile, group, opt)
+		}})
+	}
+	if n.sizes == nil {
+		add("rfc2544, all sizes", "rfc2544", report.GroupRFC2544, 0, 8*n.size)
+	}
+	for _, size := range n.sizes {
+		add(fmt.Sprintf("rfc2544, %d B", size), "rfc2544", report.GroupRFC2544, size, n.size)
+	}
+	add("jumbo", "jumbo", report.GroupJumbo, 0, n.jumbo)
+	return list
+}
+
+// options are those of one profile.
+func (s *suite) options(profile string, seconds float64) bench.Options {
+	opt := s.opt.Base
+	opt.Profile, opt.Seconds, opt.Quick, opt.Instances = profile, seconds, s.opt.Quick, 1
+	return opt
+}
+
+// link measures a profile from outside. What was measured is kept, also when the rest failed.
+func (s *suite) link(ctx context.Context, profile, group string, opt bench.Options) error {
+	r, err := s.opt.Tools.Link(ctx, opt)
+	if r != nil {
+		s.keep(r, profile, group)
+		if err == nil && !r.Interrupted {
+			s.judge(profile, r.Verdict())
+		}
+	}
+	return err
+}
+
+// judge notes that figures are void or a goal was missed, and goes on.
+func (s *suite) judge(what string, verdict error) {
+	if verdict != nil {
+		s.say("       %s: %v", what, verdict)
+		s.bad = append(s.bad, fmt.Errorf("%s: %w", what, verdict))
+	}
+}
+
+// again searches the headline's rates once more, so that they have a spread over the whole run.
+func (s *suite) again(ctx context.Context, seconds float64) error {
+	for _, profile := range []string{symmetric, asymmetric} {
+		opt := s.options(profile, seconds)
+		opt.Quick = true
+		r, err := s.opt.Tools.Link(ctx, opt)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		s.join(r)
+		s.judge(profile, r.Verdict())
+	}
+	return nil
+}
+
+// steps offers parts of the rate that was found.
+func (s *suite) steps(ctx context.Context, seconds float64) error {
+	run := s.find(symmetric)
+	if run == nil || s.r.Headline(run) == nil {
+		return errors.New("no rate was found that the steps could refer to")
+	}
+	opt := s.options(symmetric, seconds)
+	opt.Rate, opt.Steps = s.r.Headline(run).Mpps.Median*1e6, stepList
+	r, err := s.opt.Tools.Link(ctx, opt)
+	if r != nil && len(r.Points) > 0 && r.Points[0].Raw != nil {
+		run.Steps = stepsOf(r.Points[0].Raw, opt.Rate)
+		s.wrong(run, r)
+	}
+	if err == nil && len(run.Steps) == 0 {
+		err = errors.New("no step was measured")
+	}
+	if err == nil && len(run.Steps) < len(stepList) && ctx.Err() == nil {
+		err = fmt.Errorf("%d of %d steps were measured", len(run.Steps), len(stepList))
+	}
+	return err
+}
+
+// cost measures the gateway's work on synth ports.
+func (s *suite) cost(ctx context.Context, profile string, seconds float64) error {
+	r, err := s.synth(ctx, profile, seconds, s.opt.Base.Subscribers)
+	if err == nil {
+		s.r.Costs = append(s.r.Costs, synthCost(r))
+		s.judge(profile+" on synth ports", r.Verdict())
+	}
+	return err
+}
+
+func (s *suite) synth(ctx context.Context, profile string, seconds float64, subscribers int) (*bench.Result, error) {
+	opt := s.options(profile, seconds)
+	opt.Link, opt.Subscribers = bench.LinkSynth, subscribers
+	r, err := s.opt.Tools.Synth(ctx, opt)
+	if err == nil {
+		s.version("isthmus-dp", r.Versions.DataPlane)
+		if s.r.Machine.TSCHz == 0 {
+			s.r.Machine.TSCHz = float64(r.TSCHz)
+		}
+	}
+	return r, err
+}
+
+// population measures the cost with more and more subscribers.
+func (s *suite) population(ctx context.Context, n lengths) error {
+	set := report.Population{Profile: symmetric, Title: "650 B both ways, synth ports", Points: []report.PopulationPoint{}}
+	var failed []error
+	for _, subscribers := range n.subscribers {
+		r, err := s.synth(ctx, symmetric, n.population, subscribers)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%d subscribers: %s", subscribers, oneLine(err)))
+			continue
+		}
+		set.Points = append(set.Points, populationPoint(r))
+		s.judge(fmt.Sprintf("%d subscribers", subscribers), r.Verdict())
+	}
+	if len(set.Points) > 0 {
+		s.r.Subscribers = append(s.r.Subscribers, set)
+	}
+	return errors.Join(failed...)
+}
+
+// peers measures other programs.
+func (s *suite) peers(ctx context.Context, n lengths) error {
+	if s.opt.Tools.Peers == nil {
+		return errors.New("there are no peers in this build")
+	}
+	rows, err := s.opt.Tools.Peers(ctx, s.options(symmetric, n.peerTrial), n.rounds)
+	if len(rows) > 0 {
+		s.r.Peers = append(s.r.Peers, peerGroup(rows, symmetric, "650 B both ways", s.opt.Base.Link, n.rounds))
+	}
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	var failed []error
+	for i := range rows {
+		if rows[i].WhyNot != "" {
+			failed = append(failed, fmt.Errorf("%s: %s", rows[i].Name, oneLine(errors.New(rows[i].WhyNot))))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// instances measures as many gateways as the machine has CPUs for, and says what it cannot show.
+func (s *suite) instances(ctx context.Context, seconds float64) error {
+	set := report.Instances{Profile: symmetric, Title: "650 B both ways", Points: []report.InstancePoint{}}
+	if run := s.find(symmetric); run != nil && s.r.Headline(run) != nil {
+		g := s.r.Headline(run)
+		set.Points = append(set.Points, report.InstancePoint{Instances: 1, CPUs: run.Workers + 1, Mpps: g.Mpps, GbpsL2: g.GbpsL2, Scaling: 1})
+	}
+	defer func() {
+		if len(set.Points) > 0 || set.Cannot != "" {
+			s.r.Instances = append(s.r.Instances, set)
+		}
+	}()
+	for count := 2; ; count *= 2 {
+		opt := s.options(symmetric, seconds)
+		opt.Instances, opt.Quick = count, true
+		fits, err := s.opt.Tools.Place(&opt)
+		if err != nil {
+			return err
+		}
+		r, err := s.opt.Tools.Link(ctx, opt)
+		if r == nil || r.Instances == nil || err != nil || ctx.Err() != nil {
+			return err
+		}
+		s.judge(fmt.Sprintf("%d instances", count), r.Verdict())
+		if !fits || !r.Instances.Measured {
+			set.Cannot = cannot(r.Instances)
+			return nil
+		}
+		set.Points = append(set.Points, instancePoint(r))
+	}
+}
+
+// find returns the run of a profile with its first reading of the ratio.
+func (s *suite) find(profile string) *report.Run {
+	i := slices.IndexFunc(s.r.Runs, func(run report.Run) bool { return run.Profile == profile })
+	if i < 0 {
+		return nil
+	}
+	return &s.r.Runs[i]
+}
+
+// version notes a program's version once.
+func (s *suite) version(name, version string) {
+	known := slices.ContainsFunc(s.r.Versions, func(v report.Version) bool { return v.Name == name })
+	if version != "" && !known {
+		s.r.Versions = append(s.r.Versions, report.Version{Name: name, Version: version})
+	}
+}
