@@ -73,7 +73,8 @@ build_fuzz() {
 build_go() {
 	local version
 	version=$(git_here describe --always --dirty 2>/dev/null || printf 'unknown')
-	"${GO_BUILD[@]}" -ldflags "-X main.version=$version" -o build/isthmus ./controlplane/cmd/isthmus
+	"${GO_BUILD[@]}" -ldflags "-X isthmus/controlplane/command.Version=$version" -o build/ \
+		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab
 }
 
 # meson puts a program into the folder of its meson.build; people find it in build/.
@@ -94,7 +95,7 @@ build_all() {
 	link_program isthmus-dp dataplane
 	link_program isthmus-traffic traffic
 	build_go
-	for program in isthmus isthmus-dp isthmus-traffic; do
+	for program in isthmus isthmus-lab isthmus-dp isthmus-traffic; do
 		[[ -x build/$program ]] || die "the build ended without build/$program"
 	done
 }
@@ -102,5 +103,5 @@ build_all() {
 verb_build() {
 	ensure_setup
 	build_all
-	say "built build/isthmus, build/isthmus-dp and build/isthmus-traffic"
+	say "built build/isthmus, isthmus-lab, isthmus-dp and isthmus-traffic"
 }

@@ -7,17 +7,19 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/command"
 )
 
 func associationCommand(e *env) *cobra.Command {
-	association := group(&cobra.Command{Use: "association", Short: "PFCP associations (see also show association)"})
+	association := command.Group(&cobra.Command{Use: "association", Short: "PFCP associations (see also show association)"})
 	var graceful uint32
 	release := &cobra.Command{
 		Use: "release NODE_ID", Short: "ask a CP function to release its association, before a user plane goes out of service",
 		Args: cobra.ExactArgs(1),
-		RunE: failed(func(cmd *cobra.Command, args []string) error {
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			query := url.Values{"id": args, "graceful": {strconv.FormatUint(uint64(graceful), 10)}}
-			_, err := e.call(cmd.Context(), "POST", "/v1/association/release", query, nil)
+			_, err := e.Call(cmd.Context(), "POST", "/v1/association/release", query, nil)
 			return err
 		}),
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"net"
+
+	"isthmus/controlplane/command"
 )
 
 // run executes one command line.
@@ -58,7 +60,6 @@ func TestCommands(t *testing.T) {
 		"GET /v1/show/rule?limit=200":        `[{"session":"n4.1"},{"session":"n4.1"},{"session":"n4.2"}]`,
 		"GET /v1/config":                     "ports: []\n",
 		"POST /v1/config/reload":             `{"objects":5,"put":1,"deleted":2}`,
-		"POST /v1/stream/start?name=up":      `{}`,
 		"GET /v1/status":                     `{"data_plane":"ready","version":"0.1"}`,
 	})
 	file := filepath.Join(t.TempDir(), "bad.yaml")
@@ -69,7 +70,7 @@ func TestCommands(t *testing.T) {
 		stdout string // must be contained
 		stderr string
 	}{
-		{"version", 0, "isthmus " + Version, ""},
+		{"version", 0, "isthmus " + command.Version, ""},
 		{"show drop", 0, "REASON    PACKETS  MEANING\nno-route        3  No route.\n", ""},
 		{"show drop -j", 0, "[\n  {\n    \"name\": \"no-route\",", ""},
 		{"show session h --limit 2", 0, "SESSION", ""},
@@ -78,38 +79,22 @@ func TestCommands(t *testing.T) {
 		{"show associations", 0, "ASSOCIATION  SET  ADDRESS  STATE", ""},
 		{"__complete show association ", 0, "smf1\n", ""},
 		{"__complete show rules ", 0, "n4.1\nn4.2\n", ""},
-		{"show port", ExitFailed, "", "asked for GET /v1/show/port"},
-		{"show drop x", ExitUsage, "", "unknown command"},
-		{"show drop --nonsense", ExitUsage, "", "unknown flag"},
-		{"nonsense", ExitUsage, "", "unknown command"},
-		{"show nonsense", ExitUsage, "", `unknown command "nonsense" for "isthmus show"`},
-		{"show seshion", ExitUsage, "", "did you mean session?"},
+		{"show port", command.ExitFailed, "", "asked for GET /v1/show/port"},
+		{"show drop x", command.ExitUsage, "", "unknown command"},
+		{"show drop --nonsense", command.ExitUsage, "", "unknown flag"},
+		{"nonsense", command.ExitUsage, "", "unknown command"},
+		{"show nonsense", command.ExitUsage, "", `unknown command "nonsense" for "isthmus show"`},
+		{"show seshion", command.ExitUsage, "", "did you mean session?"},
 		{"config", 0, "Available Commands:", ""},
-		{"config chekc", ExitUsage, "", "did you mean check?"},
-		{"association release", ExitUsage, "", "usage: isthmus association release NODE_ID"},
-		{"run", ExitUsage, "", `required flag(s) "config" not set`},
+		{"config chekc", command.ExitUsage, "", "did you mean check?"},
+		{"association release", command.ExitUsage, "", "usage: isthmus association release NODE_ID"},
+		{"run", command.ExitUsage, "", `required flag(s) "config" not set`},
 		{"config show", 0, "ports: []\n", ""},
 		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
-		{"config check " + file, ExitFailed, "", file + ":2: ports[0].nane: unknown key; did you mean \"name\"?"},
-		{"config check /nonexistent", ExitFailed, "", "no such file"},
-		{"stream start up", 0, "", ""},
+		{"config check " + file, command.ExitFailed, "", file + ":2: ports[0].nane: unknown key; did you mean \"name\"?"},
+		{"config check /nonexistent", command.ExitFailed, "", "no such file"},
 		{"status", 0, "data plane     ready", ""},
-		{"bench nonsense", ExitFailed, "", "there are agf-symmetric, agf-asymmetric, rfc2544, jumbo"},
-		{"bench nonsense --link synth", ExitFailed, "", "there are agf-symmetric, agf-asymmetric, sgwu, pgwu, upf"},
-		{"bench jumbo --link synth", ExitFailed, "", "jumbo is measured from outside"},
-		{"bench sgwu --link memif", ExitFailed, "", "sgwu is measured with synth ports only"},
-		{"bench upf --sessions 2000000", ExitFailed, "", "2000000 sessions: 1 to 1048576 are possible"},
-		{"bench upf --print-config", 0, "lookup: destination, pools: [10.64.0.0/10]", ""},
-		{"bench agf-symmetric --link string", ExitFailed, "", "no link \"string\"; there are memif"},
-		{"bench agf-symmetric --goal 101%", ExitFailed, "", "is no loss"},
-		{"bench agf-symmetric --rate fast", ExitFailed, "", "is no rate"},
-		{"bench agf-symmetric --instances 0", ExitFailed, "", "one of each is the least"},
-		{"bench rfc2544 --size 20", ExitFailed, "", "20 B: an Ethernet frame has 64 to 1518"},
-		{"bench rfc2544 --print-config", 0, "prefix: 10.2.255.0/24, via: 198.51.100.2", ""},
-		{"bench jumbo --print-config", 0, "mtu: 9100", ""},
-		{"bench agf-symmetric --print-config --subscribers 10", 0, "firewall:", ""},
-		{"bench agf-symmetric --cpus x", ExitFailed, "", "no list of CPUs"},
-		{"replay -c " + file, ExitFailed, "", ":2:"},
+		{"replay -c " + file, command.ExitFailed, "", ":2:"},
 		{"__complete show session ", 0, "home-1\nhome-2\n", ""},
 		{"__complete show ", 0, "neighbour", ""},
 	} {
@@ -129,7 +114,7 @@ func TestCommands(t *testing.T) {
 
 func TestNoControlPlane(t *testing.T) {
 	code, _, stderr := run(t, "", "--socket", "/nonexistent/s", "show", "port")
-	if code != ExitUnreachable || !strings.Contains(stderr, "/nonexistent/s") || !strings.Contains(stderr, "isthmus run -c FILE") {
+	if code != command.ExitUnreachable || !strings.Contains(stderr, "/nonexistent/s") || !strings.Contains(stderr, "isthmus run -c FILE") {
 		t.Errorf("status %d: %s", code, stderr)
 	}
 }
@@ -137,7 +122,7 @@ func TestNoControlPlane(t *testing.T) {
 func TestShell(t *testing.T) {
 	socket := control(t, map[string]string{"GET /v1/show/drop": `[{"name":"no-route","text":"x","packets":3}]`})
 	code, stdout, stderr := run(t, "show drop\n\n# comment\nnonsense\nrun\nexit\nversion\n", "--socket", socket, "shell")
-	if code != 0 || !strings.Contains(stdout, "no-route") || strings.Contains(stdout, Version) ||
+	if code != 0 || !strings.Contains(stdout, "no-route") || strings.Contains(stdout, command.Version) ||
 		!strings.Contains(stderr, "nonsense") || !strings.Contains(stderr, "run does not work") {
 		t.Errorf("status %d\n%s\n%s", code, stdout, stderr)
 	}

@@ -12,28 +12,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/command"
 )
 
 func configCommand(e *env) *cobra.Command {
-	config := group(&cobra.Command{Use: "config", Short: "check, apply and show the configuration"})
+	config := command.Group(&cobra.Command{Use: "config", Short: "check, apply and show the configuration"})
 	config.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running", Args: cobra.ExactArgs(1),
-		RunE: failed(func(_ *cobra.Command, args []string) error {
+		RunE: command.Failed(func(_ *cobra.Command, args []string) error {
 			plan, err := agent.LoadPlan(args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(e.out, "%s: good, %d objects\n", args[0], len(plan.Objects))
+			_, err = fmt.Fprintf(e.Out, "%s: good, %d objects\n", args[0], len(plan.Objects))
 			return err
 		}),
 	}, applyCommand(e), &cobra.Command{
 		Use: "show", Short: "print the running configuration", Args: cobra.NoArgs,
-		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			data, err := e.call(cmd.Context(), "GET", "/v1/config", nil, nil)
+		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
+			data, err := e.Call(cmd.Context(), "GET", "/v1/config", nil, nil)
 			if err != nil {
 				return err
 			}
-			_, err = e.out.Write(data)
+			_, err = e.Out.Write(data)
 			return err
 		}),
 	})
@@ -47,7 +48,7 @@ func applyCommand(e *env) *cobra.Command {
 		Long: "Make a file the running configuration. Only what differs is sent to the data plane, as one transaction.\n" +
 			"A refused file changes nothing.",
 		Args: cobra.MaximumNArgs(1),
-		RunE: failed(func(cmd *cobra.Command, args []string) error {
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			path, query := "/v1/config/reload", url.Values{}
 			var body []byte
 			if len(args) > 0 {
@@ -58,7 +59,7 @@ func applyCommand(e *env) *cobra.Command {
 				path = "/v1/config/apply"
 				query.Set("name", args[0])
 			}
-			data, err := e.call(cmd.Context(), "POST", path, query, body)
+			data, err := e.Call(cmd.Context(), "POST", path, query, body)
 			if err != nil {
 				return err
 			}
@@ -66,9 +67,9 @@ func applyCommand(e *env) *cobra.Command {
 			if err := json.Unmarshal(data, &res); err != nil {
 				return err
 			}
-			fmt.Fprintf(e.out, "applied: %d objects, %d sent, %d deleted\n", res.Objects, res.Put, res.Deleted)
+			fmt.Fprintf(e.Out, "applied: %d objects, %d sent, %d deleted\n", res.Objects, res.Put, res.Deleted)
 			if res.Note != "" {
-				fmt.Fprintln(e.out, "note:", res.Note)
+				fmt.Fprintln(e.Out, "note:", res.Note)
 			}
 			return nil
 		}),
@@ -84,10 +85,10 @@ func statusCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for both to be ready")
-	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		end := time.Now().Add(wait)
 		for {
-			data, err := e.call(cmd.Context(), "GET", "/v1/status", nil, nil)
+			data, err := e.Call(cmd.Context(), "GET", "/v1/status", nil, nil)
 			var s agent.Status
 			if err == nil {
 				err = json.Unmarshal(data, &s)
@@ -106,7 +107,7 @@ func statusCommand(e *env) *cobra.Command {
 				err = e.printStatus(&s)
 			}
 			if err == nil && !ready {
-				return &exitError{ExitFailed, fmt.Errorf("data plane is %s", s.DataPlane)}
+				return &command.Exit{Code: command.ExitFailed, Err: fmt.Errorf("data plane is %s", s.DataPlane)}
 			}
 			return err
 		}
@@ -115,22 +116,22 @@ func statusCommand(e *env) *cobra.Command {
 }
 
 func (e *env) printStatus(s *agent.Status) error {
-	fmt.Fprintf(e.out, "control plane  %s, pid %d, file %s, %d objects, since %s\n",
+	fmt.Fprintf(e.Out, "control plane  %s, pid %d, file %s, %d objects, since %s\n",
 		s.Version, s.PID, s.File, s.Objects, s.Started.Format(time.RFC3339))
 	if s.AppliedFile != "" {
-		fmt.Fprintf(e.out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedFile)
+		fmt.Fprintf(e.Out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedFile)
 	}
 	if s.DataPlane == agent.StateAway {
-		fmt.Fprintf(e.out, "data plane     away (%s)\n", s.DPSocket)
+		fmt.Fprintf(e.Out, "data plane     away (%s)\n", s.DPSocket)
 	} else {
 		huge := "without huge pages"
 		if s.DPHuge {
 			huge = "with huge pages"
 		}
-		fmt.Fprintf(e.out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge, s.DPSocket)
+		fmt.Fprintf(e.Out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge, s.DPSocket)
 	}
 	if s.LastError != "" {
-		fmt.Fprintf(e.out, "last error     %s\n", s.LastError)
+		fmt.Fprintf(e.Out, "last error     %s\n", s.LastError)
 	}
 	return nil
 }

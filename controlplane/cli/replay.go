@@ -5,6 +5,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/command"
 	"isthmus/controlplane/replay"
 )
 
@@ -22,13 +23,13 @@ func replayCommand(e *env) *cobra.Command {
 	f.StringVar(&opt.Counters, "counters", "", "write totals, drops by reason and port counters to this file (JSON)")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	cmd.MarkFlagRequired("config")
-	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
-		code, err := replay.Run(cmd.Context(), opt, e.out, e.err)
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		code, err := replay.Run(cmd.Context(), opt, e.Out, e.Err)
 		if err != nil {
 			return err
 		}
 		if code != 0 {
-			return &exitError{code: code}
+			return &command.Exit{Code: code}
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/command"
 )
 
 func runCommand(e *env) *cobra.Command {
@@ -34,11 +35,11 @@ func runCommand(e *env) *cobra.Command {
 	f.BoolVar(&debug, "debug", false, "log more")
 	cmd.MarkFlagRequired("config")
 	cmd.MarkFlagsMutuallyExclusive("spawn", "no-spawn")
-	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
-		opt.Log = newLog(e.err, asJSON, debug)
-		opt.Version = Version
-		if cmd.Flags().Changed("socket") || defaultSocket() != "/run/isthmus/isthmus.sock" {
-			opt.Socket = e.socket
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		opt.Log = newLog(e.Err, asJSON, debug)
+		opt.Version = command.Version
+		if cmd.Flags().Changed("socket") || e.Socket != command.DefaultSocket {
+			opt.Socket = e.Socket
 		}
 		switch {
 		case spawn:

@@ -9,18 +9,20 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/command"
 )
 
 func shellCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use: "shell", Short: "interactive: one command a line, without the word isthmus", Args: cobra.NoArgs,
-		RunE: failed(func(cmd *cobra.Command, _ []string) error {
+		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			prompt := ""
 			if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 				prompt = "isthmus> "
 			}
 			in := bufio.NewScanner(cmd.InOrStdin())
-			for fmt.Fprint(e.out, prompt); in.Scan(); fmt.Fprint(e.out, prompt) {
+			for fmt.Fprint(e.Out, prompt); in.Scan(); fmt.Fprint(e.Out, prompt) {
 				words := strings.Fields(in.Text())
 				if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 					continue
@@ -29,15 +31,15 @@ func shellCommand(e *env) *cobra.Command {
 				case "exit", "quit":
 					return nil
 				case "shell", "run":
-					fmt.Fprintf(e.err, "isthmus: %s does not work inside the shell\n", words[0])
+					fmt.Fprintf(e.Err, "isthmus: %s does not work inside the shell\n", words[0])
 					continue
 				}
-				root := newRoot(&env{out: e.out, err: e.err})
-				root.SetArgs(append([]string{"--socket", e.socket}, words...))
-				root.SetOut(e.out)
-				root.SetErr(e.err)
+				root := newRoot(&env{Env: command.Env{Out: e.Out, Err: e.Err}, interactive: true})
+				root.SetArgs(append([]string{"--socket", e.Socket}, words...))
+				root.SetOut(e.Out)
+				root.SetErr(e.Err)
 				root.SetContext(cmd.Context())
-				execute(root, e.err)
+				command.Execute(root, e.Err)
 			}
 			return in.Err()
 		}),

@@ -12,11 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/command"
 	"isthmus/controlplane/view"
 )
 
 func showCommand(e *env) *cobra.Command {
-	show := group(&cobra.Command{Use: "show", Short: "show the state of the data plane, and of the PFCP server"})
+	show := command.Group(&cobra.Command{Use: "show", Short: "show the state of the data plane, and of the PFCP server"})
 	for _, noun := range view.Nouns {
 		show.AddCommand(nounCommand(e, noun))
 	}
@@ -39,7 +40,7 @@ func nounCommand(e *env, noun *view.Noun) *cobra.Command {
 		cmd.Flags().BoolVar(&dot, "dot", false, "print the graph for graphviz")
 		cmd.Flags().BoolVar(&perWorker, "workers", false, "one line for each node and worker")
 	}
-	cmd.RunE = failed(func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
 		query := url.Values{}
 		if len(args) > 0 {
 			query.Set("key", args[0])
@@ -47,7 +48,7 @@ func nounCommand(e *env, noun *view.Noun) *cobra.Command {
 		if limit > 0 {
 			query.Set("limit", strconv.FormatUint(uint64(limit), 10))
 		}
-		data, err := e.call(cmd.Context(), "GET", "/v1/show/"+noun.Name, query, nil)
+		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+noun.Name, query, nil)
 		if err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func nounCommand(e *env, noun *view.Noun) *cobra.Command {
 		case edges || dot || perWorker:
 			return e.printGraph(data, dot, perWorker)
 		}
-		return noun.Print(e.out, data)
+		return noun.Print(e.Out, data)
 	})
 	return cmd
 }
@@ -69,11 +70,11 @@ func (e *env) printGraph(data []byte, dot, perWorker bool) error {
 	}
 	switch {
 	case dot:
-		return g.WriteDot(e.out)
+		return g.WriteDot(e.Out)
 	case perWorker:
-		return g.WriteWorkers(e.out)
+		return g.WriteWorkers(e.Out)
 	}
-	return g.WriteEdges(e.out)
+	return g.WriteEdges(e.Out)
 }
 
 func (e *env) printJSON(data []byte) error {
@@ -81,7 +82,7 @@ func (e *env) printJSON(data []byte) error {
 	if err := json.Indent(&b, bytes.TrimSpace(data), "", "  "); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(e.out, b.String())
+	_, err := fmt.Fprintln(e.Out, b.String())
 	return err
 }
 
@@ -91,7 +92,7 @@ func (e *env) completeNames(noun *view.Noun) cobra.CompletionFunc {
 		if !noun.Key || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		data, err := e.call(cmd.Context(), "GET", "/v1/show/"+noun.Name, url.Values{"limit": {"200"}}, nil)
+		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+noun.Name, url.Values{"limit": {"200"}}, nil)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

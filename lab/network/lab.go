@@ -7,7 +7,7 @@
 //
 // What the lab makes in the system can be found again by name alone: namespaces that begin with Prefix, what runs inside
 // them, and one folder. So a lab that was killed leaves nothing that the next one, or Clean, would not find.
-package lab
+package network
 
 import (
 	"context"

@@ -15,13 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/command"
 	"isthmus/lab/bench"
 	"isthmus/lab/demo"
 	"isthmus/lab/peer"
 )
-
-// ExitInterrupted is the status of a benchmark that was interrupted and printed what it had.
-const ExitInterrupted = 130
 
 // benchWords are the options of a benchmark as they stand on the command line.
 type benchWords struct {
@@ -46,8 +44,8 @@ func benchCommand(e *env) *cobra.Command {
 		}
 	}
 	benchFlags(cmd, &opt, &words)
-	cmd.RunE = failed(func(cmd *cobra.Command, args []string) error {
-		opt.Profile, opt.Version, opt.Progress = args[0], Version, e.err
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
+		opt.Profile, opt.Version, opt.Progress = args[0], command.Version, e.Err
 		opt.Command = strings.Join(os.Args, " ")
 		if bench.OnlySynth(opt.Profile) && !cmd.Flags().Changed("link") {
 			opt.Link = bench.LinkSynth
@@ -60,7 +58,7 @@ func benchCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = e.out.Write(text)
+			_, err = e.Out.Write(text)
 			return err
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -192,7 +190,7 @@ func benchInside(ctx context.Context, e *env, opt bench.Options, jsonFile string
 	if err != nil {
 		return err
 	}
-	if err := r.Print(e.out); err != nil {
+	if err := r.Print(e.Out); err != nil {
 		return err
 	}
 	if jsonFile != "" {
@@ -213,12 +211,12 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 		err = addPeers(ctx, e, opt, words.rounds, r)
 		r.Interrupted = r.Interrupted || ctx.Err() != nil
 	}
-	if err := r.Print(e.out); err != nil {
+	if err := r.Print(e.Out); err != nil {
 		return err
 	}
 	if rows, ok := r.Peers.([]peer.Row); ok {
-		fmt.Fprintln(e.out)
-		if err := peer.Print(e.out, rows); err != nil {
+		fmt.Fprintln(e.Out)
+		if err := peer.Print(e.Out, rows); err != nil {
 			return err
 		}
 	}
@@ -231,7 +229,7 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 		err = r.Verdict()
 	}
 	if r.Interrupted && err != nil {
-		return &exitError{ExitInterrupted, err}
+		return &command.Exit{Code: command.ExitInterrupted, Err: err}
 	}
 	return err
 }
@@ -242,7 +240,7 @@ func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWo
 	if err != nil {
 		return err
 	}
-	if err := c.Print(e.out); err != nil {
+	if err := c.Print(e.Out); err != nil {
 		return err
 	}
 	if words.json != "" {
@@ -252,7 +250,7 @@ func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWo
 	}
 	err = c.Verdict()
 	if c.Interrupted && err != nil {
-		return &exitError{ExitInterrupted, err}
+		return &command.Exit{Code: command.ExitInterrupted, Err: err}
 	}
 	return err
 }
@@ -277,8 +275,8 @@ func demoCommand(e *env) *cobra.Command {
 	f.IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers")
 	f.BoolVar(&opt.NoHuge, "no-huge", false, "do without huge pages")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
-	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
-		opt.Version, opt.Out, opt.Progress = Version, e.out, e.err
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		opt.Version, opt.Out, opt.Progress = command.Version, e.Out, e.Err
 		return demo.Run(cmd.Context(), opt)
 	})
 	return cmd

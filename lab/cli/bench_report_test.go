@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus/controlplane/command"
 	"isthmus/lab/report"
 )
 
@@ -36,13 +37,13 @@ func TestReportUsage(t *testing.T) {
 		code int
 		word string
 	}{
-		{[]string{"bench"}, ExitUsage, "arg"},
-		{[]string{"bench", "agf-symmetric", "--report", dir}, ExitUsage, "every profile"},
-		{[]string{"bench", "--from", "x"}, ExitUsage, "--report"},
-		{[]string{"bench", "--report", dir, "--seconds", "3"}, ExitUsage, "leave them away"},
-		{[]string{"bench", "--report", dir, "--link", "synth"}, ExitUsage, "tester"},
-		{[]string{"bench", "--report", dir, "--from", "/dev/null"}, ExitFailed, "no report"},
-		{[]string{"bench", "--report", dir, "--from", filepath.Join(dir, "absent")}, ExitFailed, "no such file"},
+		{[]string{"bench"}, command.ExitUsage, "arg"},
+		{[]string{"bench", "agf-symmetric", "--report", dir}, command.ExitUsage, "every profile"},
+		{[]string{"bench", "--from", "x"}, command.ExitUsage, "--report"},
+		{[]string{"bench", "--report", dir, "--seconds", "3"}, command.ExitUsage, "leave them away"},
+		{[]string{"bench", "--report", dir, "--link", "synth"}, command.ExitUsage, "tester"},
+		{[]string{"bench", "--report", dir, "--from", "/dev/null"}, command.ExitFailed, "no report"},
+		{[]string{"bench", "--report", dir, "--from", filepath.Join(dir, "absent")}, command.ExitFailed, "no such file"},
 	} {
 		code, _, err := run(t, "", test.args...)
 		if code != test.code || !strings.Contains(err, test.word) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/command"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/view"
 	"isthmus/lab/load"
@@ -54,7 +55,7 @@ func loadCommand(e *env) *cobra.Command {
 	f.StringVar(&access, "access-peer", "192.0.2.1", "IPv4 address that downlink packets are tunnelled to")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.MarkFlagRequired("peer")
-	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		var err error
 		if opt.Peer, err = addrPort(peer, pfcp.Port); err != nil {
 			return fmt.Errorf("--peer: %w", err)
@@ -77,7 +78,7 @@ func loadCommand(e *env) *cobra.Command {
 		defer stop()
 		r, err := load.Run(ctx, opt)
 		if r != nil {
-			if e := printLoad(e.out, r, asJSON); e != nil {
+			if e := printLoad(e.Out, r, asJSON); e != nil {
 				return e
 			}
 			err = errors.Join(err, r.Verdict())

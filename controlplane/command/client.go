@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package command
 
 import (
 	"bytes"
@@ -18,15 +18,15 @@ import (
 	"isthmus/controlplane/agent"
 )
 
-// call sends one request to the control plane and returns the body of its answer.
-func (e *env) call(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
+// Call sends one request to the control plane and returns the body of its answer.
+func (e *Env) Call(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
 	client := &http.Client{
 		Timeout: 2 * time.Minute,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				var d net.Dialer
-				return d.DialContext(ctx, "unix", e.socket)
+				return d.DialContext(ctx, "unix", e.Socket)
 			},
 		},
 	}
@@ -55,7 +55,7 @@ func (e *env) call(ctx context.Context, method, path string, query url.Values, b
 }
 
 // unreachable explains why no control plane answered and what to do.
-func (e *env) unreachable(err error) error {
+func (e *Env) unreachable(err error) error {
 	hint := err.Error()
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
@@ -63,5 +63,5 @@ func (e *env) unreachable(err error) error {
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		hint = "permission denied; run as root or as a member of the socket's group"
 	}
-	return &exitError{ExitUnreachable, fmt.Errorf("no control plane at %s: %s", e.socket, hint)}
+	return &Exit{Code: ExitUnreachable, Err: fmt.Errorf("no control plane at %s: %s", e.Socket, hint)}
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/command"
 	"isthmus/lab/bench"
 )
 
 func streamCommand(e *env) *cobra.Command {
-	stream := group(&cobra.Command{Use: "stream", Short: "test traffic on synth ports: load, start, stop, clear (see also show stream)"})
+	stream := command.Group(&cobra.Command{Use: "stream", Short: "test traffic on synth ports: load, start, stop, clear (see also show stream)"})
 	opt := bench.Options{}
 	var every int
 	var rate uint64
@@ -26,7 +27,7 @@ func streamCommand(e *env) *cobra.Command {
 	load.Flags().IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers of the running configuration")
 	load.Flags().IntVar(&every, "check-every", 1, "compare one packet in so many")
 	load.Flags().Uint64Var(&rate, "rate", 0, "packets per second of each stream (0: as fast as possible)")
-	load.RunE = failed(func(cmd *cobra.Command, args []string) error {
+	load.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
 		opt.Profile = args[0]
 		changes, err := bench.Streams(opt, every, rate)
 		if err != nil {
@@ -40,8 +41,8 @@ func streamCommand(e *env) *cobra.Command {
 	})
 	clear := &cobra.Command{
 		Use: "clear", Short: "remove all streams", Args: cobra.NoArgs,
-		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			data, err := e.call(cmd.Context(), "GET", "/v1/show/stream", nil, nil)
+		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
+			data, err := e.Call(cmd.Context(), "GET", "/v1/show/stream", nil, nil)
 			if err != nil {
 				return err
 			}
@@ -61,22 +62,22 @@ func (e *env) sendStreams(cmd *cobra.Command, list []agent.Stream) error {
 	if err != nil {
 		return err
 	}
-	if _, err = e.call(cmd.Context(), "POST", "/v1/stream", nil, body); err != nil {
+	if _, err = e.Call(cmd.Context(), "POST", "/v1/stream", nil, body); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.out, "%d streams\n", len(list))
+	_, err = fmt.Fprintf(e.Out, "%d streams\n", len(list))
 	return err
 }
 
 func startStop(e *env, verb string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " [NAME]", Short: verb + " a stream, or all", Args: cobra.MaximumNArgs(1),
-		RunE: failed(func(cmd *cobra.Command, args []string) error {
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			query := url.Values{}
 			if len(args) > 0 {
 				query.Set("name", args[0])
 			}
-			_, err := e.call(cmd.Context(), "POST", "/v1/stream/"+verb, query, nil)
+			_, err := e.Call(cmd.Context(), "POST", "/v1/stream/"+verb, query, nil)
 			return err
 		}),
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/command"
 	"isthmus/lab/bench"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
@@ -46,9 +47,9 @@ func withReport(e *env, cmd *cobra.Command, opt *bench.Options, words *benchWord
 		if w.dir == "" {
 			return oneProfile(cmd, list)
 		}
-		return failed(func(cmd *cobra.Command, _ []string) error {
+		return command.Failed(func(cmd *cobra.Command, _ []string) error {
 			if w.from != "" {
-				return reportAgain(e.out, w)
+				return reportAgain(e.Out, w)
 			}
 			return reportRun(cmd.Context(), e, w.dir, *opt, words)
 		})(cmd, list)
@@ -83,33 +84,33 @@ func printReport(out io.Writer, r *report.Report, dir string) error {
 // reportRun measures everything.
 func reportRun(ctx context.Context, e *env, dir string, opt bench.Options, words *benchWords) error {
 	if opt.Instances != 1 || opt.Size != 0 || words.rate != "" || words.json != "" || words.seconds != 0 || words.printConfig {
-		return &exitError{ExitUsage, errors.New("--report chooses --instances, --size, --rate, --seconds and --json itself: leave them away")}
+		return &command.Exit{Code: command.ExitUsage, Err: errors.New("--report chooses --instances, --size, --rate, --seconds and --json itself: leave them away")}
 	}
 	if opt.Link == bench.LinkSynth {
-		return &exitError{ExitUsage, errors.New("--report needs a link for the tester; what needs synth ports is measured on them anyway")}
+		return &command.Exit{Code: command.ExitUsage, Err: errors.New("--report needs a link for the tester; what needs synth ports is measured on them anyway")}
 	}
 	if err := words.read(&opt); err != nil {
-		return &exitError{ExitUsage, err}
+		return &command.Exit{Code: command.ExitUsage, Err: err}
 	}
-	opt.Version, opt.Progress, opt.Command = Version, e.err, strings.Join(os.Args, " ")
+	opt.Version, opt.Progress, opt.Command = command.Version, e.Err, strings.Join(os.Args, " ")
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r, err := suite.Run(ctx, suite.Options{
-		Base: opt, Quick: opt.Quick, Dir: dir, Progress: e.err,
+		Base: opt, Quick: opt.Quick, Dir: dir, Progress: e.Err,
 		Tools: suite.Tools{
 			Link: bench.Measure, Synth: bench.Run, Place: place,
 			Peers: func(ctx context.Context, opt bench.Options, rounds int) ([]peer.Row, error) {
-				return comparePeers(ctx, opt, rounds, func(format string, args ...any) { fmt.Fprintf(e.err, format+"\n", args...) })
+				return comparePeers(ctx, opt, rounds, func(format string, args ...any) { fmt.Fprintf(e.Err, format+"\n", args...) })
 			},
 		},
 	})
 	if r != nil {
-		if err := printReport(e.out, r, dir); err != nil {
+		if err := printReport(e.Out, r, dir); err != nil {
 			return err
 		}
 	}
 	if r != nil && r.Interrupted {
-		return &exitError{ExitInterrupted, err}
+		return &command.Exit{Code: command.ExitInterrupted, Err: err}
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func comparePeers(ctx context.Context, opt bench.Options, rounds int, say func(f
 
 // addPeers measures the peers after a profile and puts them into its result.
 func addPeers(ctx context.Context, e *env, opt bench.Options, rounds int, r *bench.LinkResult) error {
-	rows, err := comparePeers(ctx, opt, rounds, func(format string, args ...any) { fmt.Fprintf(e.err, format+"\n", args...) })
+	rows, err := comparePeers(ctx, opt, rounds, func(format string, args ...any) { fmt.Fprintf(e.Err, format+"\n", args...) })
 	if len(rows) > 0 {
 		r.Peers = rows
 	}

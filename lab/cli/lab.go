@@ -15,11 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/command"
 	"isthmus/lab/network"
 )
 
 func labCommand(e *env) *cobra.Command {
-	dir := lab.DefaultDir
+	dir := network.DefaultDir
 	cmd := &cobra.Command{
 		Use: "lab", Short: "a whole mobile network on this machine, to try it with ordinary programs",
 		Long: "A whole mobile network on this machine: UE, eNodeB, SGW-U, PGW-U, PDN (4g) or UE, gNB, UPF, DN (5g), each in a network\n" +
@@ -45,9 +46,9 @@ func labCommand(e *env) *cobra.Command {
 }
 
 func labStart(e *env, generation, short string, dir *string) *cobra.Command {
-	opt := lab.Options{Generation: generation, UEs: 1}
+	opt := network.Options{Generation: generation, UEs: 1}
 	var keep, idle bool
-	var command string
+	var script string
 	cmd := &cobra.Command{
 		Use: generation, Short: short, Args: cobra.NoArgs,
 		Long: short + ": makes it, runs until Ctrl-C and takes it away again.\n\n" +
@@ -58,18 +59,18 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 	f.BoolVar(&opt.IPv6, "ipv6-transport", false, "GTP-U over IPv6")
 	f.BoolVar(&opt.Handover, "handover", false, "make a second radio node and show a handover under traffic")
 	f.BoolVar(&idle, "idle", false, "show buffering and paging of an idle UE")
-	f.StringVar(&command, "exec", "", "run this shell command in the UE's namespace; its exit status is ours")
+	f.StringVar(&script, "exec", "", "run this shell command in the UE's namespace; its exit status is ours")
 	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --exec, --handover and --idle")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	f.BoolVar(&opt.N9, "n9", false, "two UPFs with N9 between them; the first has an uplink classifier and a network beside it")
 	if generation == "4g" {
 		f.MarkHidden("n9") // known, so that it can be refused in words
 	}
-	cmd.RunE = failed(func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
-		opt.Dir, opt.Out = *dir, e.out
-		l, err := lab.Start(ctx, opt)
+		opt.Dir, opt.Out = *dir, e.Out
+		l, err := network.Start(ctx, opt)
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
 				return errors.New("interrupted; everything is removed")
@@ -77,16 +78,16 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 			return err
 		}
 		defer l.Close()
-		status, err := labPerform(ctx, l, opt.Handover, idle, command)
-		if err == nil && (keep || command == "" && !opt.Handover && !idle) {
-			fmt.Fprint(e.out, l.Hints(), "\nCtrl-C ends the lab and removes everything.\n")
+		status, err := labPerform(ctx, l, opt.Handover, idle, script)
+		if err == nil && (keep || script == "" && !opt.Handover && !idle) {
+			fmt.Fprint(e.Out, l.Hints(), "\nCtrl-C ends the lab and removes everything.\n")
 			err = l.Wait(ctx)
 		}
 		if err = errors.Join(err, l.Close()); err != nil {
 			return err
 		}
 		if status != 0 {
-			return &exitError{code: status}
+			return &command.Exit{Code: status}
 		}
 		return nil
 	})
@@ -94,7 +95,7 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 }
 
 // labPerform does what flags ask for, one after the other.
-func labPerform(ctx context.Context, l *lab.Lab, handover, idle bool, command string) (int, error) {
+func labPerform(ctx context.Context, l *network.Lab, handover, idle bool, script string) (int, error) {
 	if handover {
 		if err := l.DemonstrateHandover(ctx); err != nil {
 			return 0, err
@@ -105,10 +106,10 @@ func labPerform(ctx context.Context, l *lab.Lab, handover, idle bool, command st
 			return 0, err
 		}
 	}
-	if command == "" {
+	if script == "" {
 		return 0, nil
 	}
-	return lab.Exec(ctx, "ue", []string{"sh", "-c", command}, os.Stdin, os.Stdout, os.Stderr)
+	return network.Exec(ctx, "ue", []string{"sh", "-c", script}, os.Stdin, os.Stdout, os.Stderr)
 }
 
 func labShow(e *env, dir *string) *cobra.Command {
@@ -116,19 +117,19 @@ func labShow(e *env, dir *string) *cobra.Command {
 	limit := 10
 	cmd := &cobra.Command{
 		Use: "show", Short: "functions, associations and sessions of the running lab", Args: cobra.NoArgs,
-		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			b, err := lab.Ask(cmd.Context(), *dir, http.MethodGet, "/v1/show?limit="+strconv.Itoa(limit))
+		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
+			b, err := network.Ask(cmd.Context(), *dir, http.MethodGet, "/v1/show?limit="+strconv.Itoa(limit))
 			if err != nil {
 				return err
 			}
-			var s lab.Show
+			var s network.Show
 			if err := json.Unmarshal(b, &s); err != nil {
 				return err
 			}
 			if !asJSON {
-				return s.Print(e.out)
+				return s.Print(e.Out)
 			}
-			out := json.NewEncoder(e.out)
+			out := json.NewEncoder(e.Out)
 			out.SetIndent("", "  ")
 			return out.Encode(&s)
 		}),
@@ -147,13 +148,13 @@ func labExec(*env) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: failed(func(cmd *cobra.Command, args []string) error {
-			if _, err := os.Stat("/run/netns/" + lab.Prefix + args[0]); err != nil {
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
+			if _, err := os.Stat("/run/netns/" + network.Prefix + args[0]); err != nil {
 				return fmt.Errorf("the lab has no %q, or none is running", args[0])
 			}
-			status, err := lab.Exec(cmd.Context(), args[0], args[1:], os.Stdin, os.Stdout, os.Stderr)
+			status, err := network.Exec(cmd.Context(), args[0], args[1:], os.Stdin, os.Stdout, os.Stderr)
 			if err == nil && status != 0 {
-				return &exitError{code: status}
+				return &command.Exit{Code: status}
 			}
 			return err
 		}),
@@ -165,7 +166,7 @@ func labExec(*env) *cobra.Command {
 func labMove(e *env, verb, short string, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " [UE]", Short: short, Args: cobra.MaximumNArgs(1),
-		RunE: failed(func(cmd *cobra.Command, args []string) error {
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			ue := 1
 			if len(args) > 0 {
 				var err error
@@ -173,9 +174,9 @@ func labMove(e *env, verb, short string, dir *string) *cobra.Command {
 					return fmt.Errorf("%q is no number of a UE", args[0])
 				}
 			}
-			b, err := lab.Ask(cmd.Context(), *dir, http.MethodPost, fmt.Sprintf("/v1/%s?ue=%d", verb, ue))
+			b, err := network.Ask(cmd.Context(), *dir, http.MethodPost, fmt.Sprintf("/v1/%s?ue=%d", verb, ue))
 			if err == nil {
-				e.out.Write(b)
+				e.Out.Write(b)
 			}
 			return err
 		}),
@@ -185,10 +186,10 @@ func labMove(e *env, verb, short string, dir *string) *cobra.Command {
 func labClean(e *env, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "clean", Short: "end a running lab, or remove what one left that was killed", Args: cobra.NoArgs,
-		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			text, err := lab.Clean(cmd.Context(), *dir)
+		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
+			text, err := network.Clean(cmd.Context(), *dir)
 			if err == nil {
-				fmt.Fprintln(e.out, text)
+				fmt.Fprintln(e.Out, text)
 			}
 			return err
 		}),

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is what the command lines of isthmus and isthmus-lab share: exit status, errors, and calls of the
+// control plane.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Version of both programs; the linker sets it.
+var Version = "0.1.0"
+
+// Exit codes, documented in docs/cli.md.
+const (
+	ExitFailed      = 1   // the command was understood and failed
+	ExitUsage       = 2   // the command line was wrong
+	ExitUnreachable = 3   // no control plane answers
+	ExitInterrupted = 130 // a benchmark was interrupted and printed what it had
+)
+
+// Exit carries an exit status through cobra. Err nil: the command has said everything itself.
+type Exit struct {
+	Code int
+	Err  error
+}
+
+func (e *Exit) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *Exit) Unwrap() error { return e.Err }
+
+// DefaultSocket is where the control plane listens unless its file, $ISTHMUS_SOCKET or --socket says otherwise.
+const DefaultSocket = "/run/isthmus/isthmus.sock"
+
+// Env is what commands share: where the control plane is and where output goes.
+type Env struct {
+	Socket   string
+	Out, Err io.Writer
+}
+
+// AddSocket gives a root command the flag --socket.
+func (e *Env) AddSocket(root *cobra.Command) {
+	socket := os.Getenv("ISTHMUS_SOCKET")
+	if socket == "" {
+		socket = DefaultSocket
+	}
+	root.PersistentFlags().StringVar(&e.Socket, "socket", socket, "socket of the control plane ($ISTHMUS_SOCKET)")
+}
+
+// Main runs a command line and returns its exit status.
+func Main(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root.Version = Version
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return Execute(root, stderr)
+}
+
+// Execute runs a command, prints its error and chooses the exit code. Errors that cobra found before a command ran are
+// usage errors; they come with what the command takes.
+func Execute(root *cobra.Command, stderr io.Writer) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	var exit *Exit
+	if !errors.As(err, &exit) {
+		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+		if cmd.HasAvailableSubCommands() {
+			fmt.Fprintf(stderr, "see %s --help\n", cmd.CommandPath())
+		} else {
+			fmt.Fprintf(stderr, "usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
+		}
+		return ExitUsage
+	}
+	if exit.Err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), exit.Err)
+	}
+	return exit.Code
+}
+
+// Group makes a command of subcommands: alone it prints its help, a word that is none of them is an error.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+			text += "; did you mean " + strings.Join(like, " or ") + "?"
+		}
+		return errors.New(text)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+// Failed marks the errors of a command that ran.
+func Failed(run func(cmd *cobra.Command, args []string) error) func(cmd *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		var exit *Exit
+		if err == nil || errors.As(err, &exit) {
+			return err
+		}
+		return &Exit{Code: ExitFailed, Err: err}
+	}
+}

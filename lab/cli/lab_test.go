@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"isthmus/controlplane/command"
+)
+
+// What lab and control-load say to command lines that cannot work.
+func TestLabAndLoadErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct {
+		args   string
+		code   int
+		stderr string // must be contained
+	}{
+		{"lab", command.ExitUsage, "lab what?"},
+		{"lab 3g", command.ExitUsage, "unknown command"},
+		{"lab 4g --n9 --dir " + dir, command.ExitFailed, "N9 is an interface of 5G"},
+		{"lab 4g --ues 0 --dir " + dir, command.ExitFailed, "0 UEs are not between"},
+		{"lab show --dir " + dir, command.ExitFailed, "no lab is running in " + dir},
+		{"lab idle x --dir " + dir, command.ExitFailed, "no number of a UE"},
+		{"lab exec nowhere true", command.ExitFailed, `no "nowhere"`},
+		{"lab exec ue", command.ExitUsage, "isthmus lab exec ue ping"},
+		{"control-load", command.ExitUsage, `required flag(s) "peer"`},
+		{"control-load --peer nonsense", command.ExitFailed, `--peer: "nonsense" is neither an IP address nor ADDRESS:PORT`},
+		{"control-load --peer 127.0.0.1 --rate 0", command.ExitFailed, "a rate of 0"},
+		{"control-load --peer 127.0.0.1 --first-ue ::1", command.ExitFailed, "IPv4 addresses"},
+	} {
+		code, _, stderr := run(t, "", strings.Fields(test.args)...)
+		if code != test.code || !strings.Contains(stderr, test.stderr) {
+			t.Errorf("%s: exit status %d, %q", test.args, code, stderr)
+		}
+	}
+}
