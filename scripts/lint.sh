@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
-CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck tidy score_card size)
+CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck floors tidy score_card size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -119,6 +119,14 @@ lint_vet() {
 
 lint_staticcheck() {
 	! has_go || "$(staticcheck_path)" ./...
+}
+
+# The product links nothing of the laboratory.
+lint_floors() {
+	local found
+	found=$(go list -deps ./controlplane/... | grep '^isthmus/lab') || return 0
+	printf 'controlplane/ imports %s, which stands above it\n' "$found"
+	return 1
 }
 
 # clang-tidy over what changed since it last passed; its flags come from the build folder.
