@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // isthmus-traffic: reads a profile, runs it against a gateway, tells what came of it as text, JSON and events.
-#include "run.h"
-#include "units.h"
+#include "traffic/profile/units.h"
+#include "traffic/run/run.h"
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the tester: a stream's sending half and its receiving half, each touched by one thread only.
+//
+//   sender    written by the thread that sends on the stream's port
+//   receiver  written by the thread that receives on the stream's sink
+// The main thread reads counters while they run (64-bit words, late at worst) and copies them when the threads are at rest.
+#ifndef TRAFFIC_STREAM_H
+#define TRAFFIC_STREAM_H
+
+#include "traffic/engine/order.h"
+#include "traffic/engine/tester.h"
+#include <rte_common.h>
+#include <rte_ring.h>
+
+#define PATTERN_BYTES (FRAME_MAX + 64)
+#define TABLE_BYTES_MAX (64ull << 20)
+
+// What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It repeats
+// nowhere, so that a payload that slipped is seen.
+struct pattern {
+	uint8_t byte[PATTERN_BYTES];
+};
+void pattern_fill(struct pattern *p);
+
+// Headers of all flows at all sizes, made beforehand where they fit into TABLE_BYTES_MAX; else written packet by packet.
+struct headers {
+	const struct template *t;
+	uint8_t *row; // [size][flow], stride bytes each; NULL: none
+	uint32_t stride, flows, sizes;
+	uint16_t frame[PROFILE_SIZES]; // bytes without FCS, of this side
+	uint8_t *payload; // [size]: what template_write() sums up (sizes of them, payload_stride apart)
+	uint32_t payload_stride;
+};
+// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is filled from the
+// pattern. Returns 0, or -1 without memory.
+int headers_init(struct headers *h, const struct template *t, const struct template *sent,
+	const struct profile_stream *s, const struct pattern *p, uint32_t stride);
+void headers_free(struct headers *h);
+
+// The header of a flow: in the table, or written to `scratch` (TEMPLATE_BYTES rounded up to the stride).
+static inline const uint8_t *headers_of(const struct headers *h, uint32_t size, uint32_t flow, uint8_t *scratch)
+{
+	if (likely(h->row != NULL))
+		return h->row + ((size_t)size * h->flows + flow) * h->stride;
+	template_write(h->t, flow, h->frame[size], h->payload + (size_t)size * h->payload_stride, scratch);
+	return scratch;
+}
+
+// How the tag changes the checksum over the payload.
+struct payload_sum {
+	uint16_t offset; // of the checksum; 0: none
+	uint8_t odd[PROFILE_SIZES]; // the tag begins at an odd byte of what is summed up
+	uint8_t udp; // 0 is sent as 0xffff (RFC 768)
+};
+void payload_sum_init(struct payload_sum *p, const struct headers *h);
+
+// The sum of a tag's 16-bit words, folded.
+static inline uint32_t tag_sum(const struct tag *t, int odd)
+{
+	uint64_t words[2];
+
+	memcpy(words, t, sizeof(words));
+	uint64_t sum = (words[0] & 0xffffffff) + (words[0] >> 32) + (words[1] & 0xffffffff) + (words[1] >> 32);
+
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return odd ? ((uint32_t)sum & 0xff) << 8 | (uint32_t)sum >> 8 : (uint32_t)sum;
+}
+
+// The checksum of a packet, in memory order, from the one made for a tag of zeros.
+static inline uint16_t payload_sum_with(const struct payload_sum *p, uint32_t size, uint16_t zero, const struct tag *t)
+{
+	uint32_t sum = (uint16_t)~zero + tag_sum(t, p->odd[size]);
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	uint16_t check = (uint16_t) ~((sum & 0xffff) + (sum >> 16));
+
+	return p->udp && check == 0 ? 0xffff : check;
+}
+
+// An answer that a receiver asks a sender for.
+struct answer {
+	uint32_t flow, time;
+};
+
+struct sender {
+	const struct profile_stream *want;
+	uint32_t index; // of the stream
+	struct order order;
+	struct headers headers;
+	struct payload_sum sum;
+	uint32_t *sequence; // of each flow, the next one's
+	uint8_t *mix; // indices of sizes, each as often as its weight says
+	uint32_t places, at; // in `mix`
+	struct rte_ring *answers; // elements of struct answer, or NULL
+	uint64_t sent, sent_bytes, refused;
+} __rte_cache_aligned;
+
+// What has come of a flow: the next sequence number, and which of the 32 before it came (bit 0: the last).
+struct flow_state {
+	uint32_t next, window;
+};
+
+struct receiver {
+	const struct profile_stream *want;
+	uint32_t index;
+	uint16_t sink; // port
+	struct headers headers; // as they must arrive; t NULL when anything may
+	uint8_t *mask; // stride bytes
+	uint32_t mask_lines; // 64-byte pieces to compare
+	struct payload_sum sum;
+	const struct template_sum *open_sum[TEMPLATE_SUMS]; // checksums that are not known beforehand
+	uint32_t open_sums;
+	uint16_t sent_header, inner_l3; // bytes of the header as sent; offset of its innermost IP header
+	uint16_t sent_frame[PROFILE_SIZES];
+	struct flow_state *flow;
+	struct rte_ring *answers; // of the stream that answers this one
+	uint64_t answers_lost; // the ring was full
+	uint32_t until_payload;
+	struct stream_count count; // without what the sender counts
+} __rte_cache_aligned;
+
+// The size of the next packet, as an index.
+static inline uint32_t sender_size(struct sender *s)
+{
+	uint32_t at = s->at;
+
+	s->at = at + 1 < s->places ? at + 1 : 0;
+	return s->mix[at];
+}
+
+int sender_init(
+	struct sender *s, const struct profile_stream *want, uint32_t index, const struct pattern *p, uint32_t stride);
+void sender_free(struct sender *s);
+int receiver_init(struct receiver *r, const struct profile_stream *want, uint32_t index, const struct pattern *p);
+void receiver_free(struct receiver *r);
+
+// Bytes that a sender's rows take up, for a common stride of all senders of a buffer pool.
+uint32_t headers_stride(const struct template *t);
+
+// ---- receive.c ------------------------------------------------------------------------------------------------------
+
+// What the receiving of one port needs to know.
+struct check {
+	const struct pattern *pattern;
+	struct receiver *receivers; // by stream
+	uint32_t streams;
+	uint16_t port;
+	uint32_t nonce, last_nonce;
+	uint32_t decode_every, until_decode;
+	uint64_t foreign, control, stray;
+};
+
+// Judges one frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when the frame is nobody's; *wrong
+// says whether it should be kept in the capture.
+struct receiver *check_frame(struct check *c, const uint8_t *frame, uint16_t length, uint64_t now, bool *wrong);
+
+// ---- send.c ---------------------------------------------------------------------------------------------------------
+
+// Writes header, tag and checksums of the next packet of a flow into a buffer whose payload already is the pattern. Returns
+// the frame's length.
+uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t size, uint32_t time, uint32_t nonce);
+
+#endif

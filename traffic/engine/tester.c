@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the tester: DPDK, ports, pools, streams, lanes, threads; and closes it.
+#include "traffic/engine/tester.h"
+#include "core/engine.h"
+#include "core/log.h"
+#include "traffic/engine/engine.h"
+#include "traffic/engine/zero_copy.h"
+#include <errno.h>
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_log.h>
+#include <rte_malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define L2_ROOM 26 // Ethernet, two tags and FCS
+#define CACHE 256 // mbufs of a thread
+#define ANSWERS 1024
+#define PLACES_MAX (1u << 17) // two streams of any shares fit exactly
+#define DECODE_EVERY 1021 // a prime: streams that take turns are all looked at
+#define XDP_RINGS 8192 // buffers that net_af_xdp takes for its fill and completion rings, whatever was asked for
+
+// ---- memory ----------------------------------------------------------------------------------------------------------
+
+static uint16_t descriptors(const struct profile_port *p)
+{
+	return (uint16_t)(p->descriptors ? p->descriptors : ETHDEV_DESCRIPTORS);
+}
+
+static uint16_t queues(const struct profile_port *p)
+{
+	return (uint16_t)(p->queues ? p->queues : 1);
+}
+
+static int make_pools(struct tester *t, char *error, size_t n)
+{
+	const struct profile *p = t->profile;
+	uint32_t room = RTE_MBUF_DEFAULT_DATAROOM, tx = t->threads * (2 * CACHE + BURST), rx = tx;
+
+	for (uint32_t i = 0; i < p->ports; i++) {
+		uint32_t ring = (uint32_t)queues(&p->port[i]) * (descriptors(&p->port[i]) + 2 * BURST);
+
+		room = RTE_MAX(room, p->port[i].mtu + L2_ROOM);
+		tx += ring + BURST;
+		rx += ring + BURST + (strcmp(p->port[i].driver, "net_af_xdp") == 0 ? XDP_RINGS : 0);
+	}
+	for (uint32_t i = 0; i < p->streams; i++) // with more tags than L2_ROOM has room for
+		for (uint32_t k = 0; k < p->stream[i].sizes; k++)
+			room = RTE_MAX(room, (uint32_t)p->stream[i].size[k].bytes);
+	room = RTE_MAX(room, (uint32_t)TEMPLATE_BYTES) + RTE_PKTMBUF_HEADROOM;
+	room = RTE_ALIGN_CEIL(room, (uint32_t)RTE_CACHE_LINE_SIZE);
+	t->tx_pool = rte_pktmbuf_pool_create("traffic-tx", tx, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
+	t->rx_pool = rte_pktmbuf_pool_create("traffic-rx", rx, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
+	if (t->tx_pool == NULL || t->rx_pool == NULL) {
+		snprintf(error, n, "no memory for %u packets of %u bytes: %s; %s", tx + rx, room,
+			rte_strerror(rte_errno),
+			rte_eal_has_hugepages() ? "free some huge pages or set huge_pages: false" : "raise memory_mb");
+		return -1;
+	}
+	rte_mempool_obj_iter(t->tx_pool, lane_prepare_buffer, &t->pattern);
+	return 0;
+}
+
+static int allocate(struct tester *t)
+{
+	const struct profile *p = t->profile;
+
+	t->ports = p->ports;
+	t->threads = p->cpus ? p->cpus : 1;
+	t->port = rte_zmalloc("ports", p->ports * sizeof(*t->port), RTE_CACHE_LINE_SIZE);
+	t->lane = rte_zmalloc("lanes", p->ports * sizeof(*t->lane), RTE_CACHE_LINE_SIZE);
+	t->sender = rte_zmalloc("senders", p->streams * sizeof(*t->sender), RTE_CACHE_LINE_SIZE);
+	t->receiver = rte_zmalloc("receivers", p->streams * sizeof(*t->receiver), RTE_CACHE_LINE_SIZE);
+	t->thread = rte_zmalloc("threads", t->threads * sizeof(*t->thread), RTE_CACHE_LINE_SIZE);
+	return t->port && t->lane && t->sender && t->receiver && t->thread ? 0 : -1;
+}
+
+// ---- ports -----------------------------------------------------------------------------------------------------------
+
+// What DPDK wants to be told, from the words of the profile, as in the gateway's configuration.
+static void device_args(const struct profile_port *p, char *args, size_t n)
+{
+	const char *key = "iface=", *more = p->args;
+
+	if (strcmp(p->driver, "pci") == 0 || p->device[0] == 0) {
+		snprintf(args, n, "%s%s%s", p->device, p->device[0] && more[0] ? "," : "", more);
+		return;
+	}
+	if (strcmp(p->driver, "net_memif") == 0)
+		key = "socket-abstract=no,socket=";
+	else if (strcmp(p->driver, "net_virtio_user") == 0)
+		key = "path="; // of a vhost-user socket, as in the gateway's configuration
+	snprintf(args, n, "%s%s%s%s", key, p->device, more[0] ? "," : "", more);
+	if (strcmp(p->driver, "net_memif") != 0)
+		return;
+	size_t used = strlen(args);
+
+	if (strstr(more, "role=") ==
+		NULL) // a client gives its own memory to the link, so nothing is copied on this side
+		used += (size_t)snprintf(
+			args + used, n - used, ",role=client%s", rte_eal_has_hugepages() ? ",zero-copy=yes" : "");
+	if (strstr(more, "rsize=") == NULL && used < n)
+		snprintf(args + used, n - used, ",rsize=%d", rte_log2_u32(descriptors(p)));
+}
+
+// A memif client starts only when its server listens, else its driver says -1 (EPERM): that is waited for as for a link.
+static int open_device(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	bool client =
+		strcmp(device->source.driver, "net_memif") == 0 && strstr(device->source.args, "role=client") != NULL;
+	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.link_wait * (double)rte_get_tsc_hz());
+	int code, level = rte_log_get_level(rte_log_register("pmd.net.memif"));
+
+	while ((code = ethdev_open(&p->dev, p->want->name, device, error, n)) == EPERM && client && rte_rdtsc() < end &&
+		!*t->stop) {
+		rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT); // it would complain each time
+		nanosleep(&pause, NULL);
+	}
+	rte_log_set_level_pattern("pmd.net.memif", (uint32_t)level);
+	if (code != 0 && *t->stop)
+		snprintf(error, n, "interrupted while waiting for the link of port %s", p->want->name);
+	else if (code == EPERM && client)
+		snprintf(error, n, "port %s: no link after %.3g s: nobody listens at %s; is the other side running?",
+			p->want->name, t->profile->run.link_wait, p->want->device);
+	return code == 0 ? 0 : -1;
+}
+
+// A memif port that gives its memory to the link is connected before the next one is opened (zero_copy.h).
+static int open_shared(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
+{
+	struct zero_copy kept;
+
+	zero_copy_keep(&kept);
+	bool opened = open_device(t, p, device, error, n) == 0;
+
+	if (zero_copy_restore(&kept, p->dev.id, opened ? t->profile->run.link_wait : 0, t->stop) == 0 || !opened)
+		return opened ? 0 : -1;
+	if (*t->stop)
+		snprintf(error, n, "interrupted while waiting for the link of port %s", p->want->name);
+	else
+		snprintf(error, n,
+			"port %s: no link after %.3g s: whoever listens at %s does not answer; has it another client?",
+			p->want->name, t->profile->run.link_wait, p->want->device);
+	return -1;
+}
+
+static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
+{
+	const struct profile_port *want = &t->profile->port[index];
+	struct tester_port *p = &t->port[index];
+	char args[2 * TEXT_BYTES + 64], name[RTE_RING_NAMESIZE];
+	struct ethdev_want device = {
+		.source = {want->driver, args},
+		.mtu = want->mtu,
+		.tags = 8,
+		.rx_queues = queues(want),
+		.tx_queues = queues(want),
+		.descriptors = descriptors(want),
+		.promiscuous = 1,
+		.pool = t->rx_pool,
+	};
+
+	p->want = want;
+	p->index = index;
+	memcpy(device.mac, want->mac, 6);
+	device_args(want, args, sizeof(args));
+	if (strstr(args, "zero-copy=yes") != NULL ? open_shared(t, p, &device, error, n)
+						  : open_device(t, p, &device, error, n))
+		return -1;
+	if (p->dev.tx_queues < device.tx_queues || p->dev.rx_queues < device.rx_queues) {
+		ethdev_close(&p->dev);
+		snprintf(error, n, "port %s: the device has %u+%u queues at most, not %u", want->name, p->dev.rx_queues,
+			p->dev.tx_queues, device.tx_queues);
+		return -1;
+	}
+	snprintf(name, sizeof(name), "neighbours-%u", index);
+	p->neighbour_answers = rte_ring_create(name, BURST, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	p->check = (struct check){.pattern = &t->pattern,
+		.receivers = t->receiver,
+		.streams = t->profile->streams,
+		.port = index,
+		.decode_every = DECODE_EVERY};
+	return p->neighbour_answers != NULL ? 0 : -1;
+}
+
+// ---- streams and lanes -----------------------------------------------------------------------------------------------
+
+static int make_streams(struct tester *t, char *error, size_t n)
+{
+	const struct profile *p = t->profile;
+	uint32_t stride = 64;
+	char name[RTE_RING_NAMESIZE];
+
+	for (uint32_t i = 0; i < p->streams; i++)
+		stride = RTE_MAX(stride, headers_stride(&p->stream[i].send));
+	for (uint32_t i = 0; i < p->streams; i++) {
+		const struct profile_stream *s = &p->stream[i];
+
+		if (sender_init(&t->sender[i], s, i, &t->pattern, stride) != 0 ||
+			receiver_init(&t->receiver[i], s, i, &t->pattern) != 0) {
+			snprintf(error, n, "no memory for the %u flows of stream %s", s->flows, s->name);
+			return -1;
+		}
+	}
+	for (uint32_t i = 0; i < p->streams; i++) {
+		if (p->stream[i].answers < 0)
+			continue;
+		snprintf(name, sizeof(name), "answers-%u", i);
+		t->sender[i].answers = rte_ring_create_elem(
+			name, sizeof(struct answer), ANSWERS, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (t->sender[i].answers == NULL) {
+			snprintf(error, n, "no memory for the answers of stream %s", p->stream[i].name);
+			return -1;
+		}
+		t->receiver[p->stream[i].answers].answers = t->sender[i].answers;
+	}
+	return 0;
+}
+
+static uint32_t divisor(uint32_t a, uint32_t b)
+{
+	return b == 0 ? a : divisor(b, a % b);
+}
+
+// A stream with too small a part of all places would never be sent, and never be missed.
+static int every_share_has_a_place(const struct lane *l, const struct group *g, char *error, size_t n)
+{
+	for (uint32_t i = 0; i < l->senders; i++) {
+		bool found = l->sender[i]->want->share == 0;
+
+		for (uint32_t place = 0; place < g->places && !found; place++)
+			found = g->place[place] == i;
+		if (found)
+			continue;
+		snprintf(error, n, "stream %s: its share of %u is too small beside those of the others at port %s",
+			l->sender[i]->want->name, l->sender[i]->want->share, l->port->want->name);
+		return -1;
+	}
+	return 0;
+}
+
+// The group of a lane's streams that share a rate: a pattern of places, each stream as often as its share says and as evenly
+// as it goes (smooth weighted round robin). More than PLACES_MAX places are rounded.
+static int make_shared_group(struct lane *l, struct group *g, char *error, size_t n)
+{
+	uint64_t total = 0;
+	uint32_t common = 0;
+	int64_t *credit = calloc(l->senders + 1, sizeof(*credit));
+
+	for (uint32_t i = 0; i < l->senders; i++) {
+		total += l->sender[i]->want->share;
+		common = divisor(l->sender[i]->want->share, common);
+	}
+	g->places = common != 0 ? (uint32_t)RTE_MIN(total / common, (uint64_t)PLACES_MAX) : 0;
+	g->place = calloc(g->places + 1, sizeof(*g->place));
+	if (credit == NULL || g->place == NULL) {
+		free(credit);
+		return -1;
+	}
+	for (uint32_t place = 0; place < g->places; place++) {
+		uint32_t best = 0;
+
+		for (uint32_t i = 0; i < l->senders; i++) {
+			credit[i] += l->sender[i]->want->share;
+			if (credit[i] > credit[best])
+				best = i;
+		}
+		credit[best] -= (int64_t)total;
+		g->place[place] = (uint16_t)best;
+	}
+	free(credit);
+	return every_share_has_a_place(l, g, error, n);
+}
+
+static int make_lane(struct tester *t, uint16_t index, char *error, size_t n)
+{
+	struct lane *l = &t->lane[index];
+
+	l->port = &t->port[index];
+	l->pool = t->tx_pool;
+	l->stride = t->profile->streams ? t->sender[0].headers.stride : 64;
+	l->senders = l->groups = 0;
+	l->sender = calloc(t->profile->streams + 1, sizeof(*l->sender));
+	l->group = calloc(t->profile->streams + 1, sizeof(*l->group));
+	if (l->sender == NULL || l->group == NULL)
+		return -1;
+	for (uint32_t i = 0; i < t->profile->streams; i++)
+		if (t->profile->stream[i].port == index)
+			l->sender[l->senders++] = &t->sender[i];
+	if (make_shared_group(l, &l->group[l->groups++], error, n) != 0)
+		return -1;
+	for (uint32_t i = 0; i < l->senders; i++) { // each with a rate of its own
+		struct group *g = &l->group[l->groups];
+
+		if (l->sender[i]->want->rate.unit == RATE_NONE)
+			continue;
+		g->place = calloc(1, sizeof(*g->place));
+		if (g->place == NULL)
+			return -1;
+		g->place[0] = (uint16_t)i;
+		g->places = 1;
+		l->groups++;
+	}
+	return 0;
+}
+
+// With a thread for each direction of each port every thread has one of them, else ports are dealt out in blocks.
+static void deal_out(struct tester *t)
+{
+	for (uint32_t i = 0; i < t->threads; i++) {
+		t->thread[i].tester = t;
+		t->thread[i].index = i;
+		t->thread[i].cpu = t->profile->cpus ? t->profile->cpu[i] : -1;
+	}
+	for (uint32_t i = 0; i < t->ports; i++) {
+		uint32_t whole = i * t->threads / t->ports;
+		struct tester_thread *receives = &t->thread[t->threads >= 2 * t->ports ? 2 * i : whole];
+		struct tester_thread *sends = &t->thread[t->threads >= 2 * t->ports ? 2 * i + 1 : whole];
+
+		receives->port[receives->ports++] = &t->port[i];
+		sends->lane[sends->lanes++] = &t->lane[i];
+	}
+}
+
+// ---- all of it -------------------------------------------------------------------------------------------------------
+
+static int open_all(struct tester *t, char *error, size_t n)
+{
+	const struct profile *p = t->profile;
+
+	pattern_fill(&t->pattern);
+	snprintf(error, n, "no memory");
+	if (allocate(t) != 0 || make_pools(t, error, n) != 0 || make_streams(t, error, n) != 0)
+		return -1;
+	for (uint16_t i = 0; i < p->ports; i++)
+		if (open_port(t, i, error, n) != 0 || make_lane(t, i, error, n) != 0)
+			return -1;
+	deal_out(t);
+	for (uint32_t i = 0; i < t->threads; i++) {
+		t->thread[i].linear = rte_malloc("linear", FRAME_MAX + TEMPLATE_BYTES, RTE_CACHE_LINE_SIZE);
+		if (t->thread[i].linear == NULL)
+			return -1;
+	}
+	if (p->capture.file[0] != 0) {
+		t->capture = capture_open(&p->capture, t->threads, error, n);
+		if (t->capture == NULL)
+			return -1;
+	}
+	// Two testers, or two runs, must not take each other's packets for their own.
+	t->nonce = (uint32_t)(rte_rdtsc() ^ (uint64_t)time(NULL) << 20);
+	return threads_start(t, error, n);
+}
+
+struct tester *tester_open(
+	const struct profile *p, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n)
+{
+	if (engine_eal_init("isthmus-traffic", p->huge_pages ? -1 : 0, p->memory_mb, argc, argv) != 0) {
+		snprintf(error, n, "DPDK does not start: %s", rte_strerror(rte_errno));
+		return NULL;
+	}
+	struct tester *t = calloc(1, sizeof(*t));
+
+	if (t == NULL) {
+		snprintf(error, n, "no memory");
+		return NULL;
+	}
+	t->profile = p;
+	t->stop = stop;
+	t->tsc_hz = (double)rte_get_tsc_hz();
+	if (open_all(t, error, n) == 0) {
+		error[0] = 0;
+		return t;
+	}
+	tester_close(t);
+	return NULL;
+}
+
+void tester_close(struct tester *t)
+{
+	if (t->thread != NULL)
+		threads_stop(t);
+	if (t->capture != NULL) {
+		capture_poll(t->capture);
+		if (capture_error(t->capture) != NULL)
+			LOG(WARNING, "%s; the rest is missing\n", capture_error(t->capture));
+		capture_close(t->capture);
+	}
+	for (uint32_t i = 0; t->port != NULL && t->lane != NULL && i < t->ports; i++) {
+		if (t->port[i].neighbour_answers != NULL)
+			ethdev_close(&t->port[i].dev);
+		rte_ring_free(t->port[i].neighbour_answers);
+		for (uint32_t g = 0; g < t->lane[i].groups; g++)
+			free(t->lane[i].group[g].place);
+		free(t->lane[i].group);
+		free(t->lane[i].sender);
+	}
+	for (uint32_t i = 0; t->sender != NULL && t->receiver != NULL && i < t->profile->streams; i++) {
+		rte_ring_free(t->sender[i].answers);
+		sender_free(&t->sender[i]);
+		receiver_free(&t->receiver[i]);
+	}
+	for (uint32_t i = 0; t->thread != NULL && i < t->threads; i++)
+		rte_free(t->thread[i].linear);
+	rte_mempool_free(t->tx_pool);
+	rte_mempool_free(t->rx_pool);
+	rte_free(t->port);
+	rte_free(t->lane);
+	rte_free(t->sender);
+	rte_free(t->receiver);
+	rte_free(t->thread);
+	free(t);
+}

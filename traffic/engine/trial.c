@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trial: set the rates, send for a while, wait for what is under way, reconcile.
+#include "core/ethdev.h"
+#include "traffic/engine/engine.h"
+#include <math.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define LOOK_NS 20000000 // the main thread looks this often: each look may take the CPU from a tester thread
+#define LINK_NAPS 50 // and at the links every so many times
+#define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be a burst that nobody asked for
+#define LIMITED 0.995 // of the rate asked for
+#define SWITCHES                                                                                                       \
+	2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
+// the control threads of gateway and tester take the CPU for microseconds a thousand times a second, and the pauses say the rest
+#define GAP_MIN 50e-6 // seconds; shorter pauses are part of life
+// A virtual machine's CPUs are moved about: when they come to lie in different parts of the processor, a cache line between them
+// takes six times as long, and a link over shared memory with it. More than this much longer than the nearest is far.
+#define FAR 2.0
+#define START_DELAY 1e-3 // seconds from the command to the first packet, so that all threads begin together
+
+static void nap(void)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
+
+	nanosleep(&pause, NULL);
+}
+
+// ---- links -----------------------------------------------------------------------------------------------------------
+
+static bool is_up(const struct tester_port *p)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(p->dev.id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+// Writes the names of ports without a link. Returns how many they are.
+static uint32_t down(const struct tester *t, char *names, size_t n)
+{
+	uint32_t count = 0;
+	size_t used = 0;
+
+	names[0] = 0;
+	for (uint32_t i = 0; i < t->ports; i++) {
+		const struct profile_port *p = t->port[i].want;
+
+		if (is_up(&t->port[i]))
+			continue;
+		if (used < n)
+			used += (size_t)snprintf(names + used, n - used, "%s%s (%s %s)", count ? ", " : "", p->name,
+				p->driver, p->device);
+		count++;
+	}
+	return count;
+}
+
+int tester_wait_links(struct tester *t, double seconds, char *error, size_t n)
+{
+	uint64_t end = rte_rdtsc() + (uint64_t)(seconds * t->tsc_hz);
+	char names[2 * TEXT_BYTES];
+
+	while (down(t, names, sizeof(names)) != 0) {
+		if (*t->stop) {
+			snprintf(error, n, "interrupted while waiting for the links of %s", names);
+			return -1;
+		}
+		if (rte_rdtsc() > end) {
+			snprintf(error, n, "no link after %.3g s: %s; is the other side running?", seconds, names);
+			return -1;
+		}
+		nap();
+	}
+	return 0;
+}
+
+// ---- rates -----------------------------------------------------------------------------------------------------------
+
+static uint64_t step_of(const struct tester *t, double pps)
+{
+	return isinf(pps) ? PACER_UNLIMITED : (uint64_t)(pps / t->tsc_hz * 281474976710656.0); // 2^48
+}
+
+static void set_pacer(struct tester *t, struct group *g, double pps, uint32_t ring)
+{
+	g->pacer.step = step_of(t, pps);
+	g->pacer.may_catch_up =
+		isinf(pps) ? BURST : RTE_MAX((uint64_t)RTE_MIN(pps * CATCH_UP, ring / 4.0), (uint64_t)BURST);
+}
+
+static uint64_t lane_share(const struct lane *l)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < l->senders; i++)
+		sum += l->sender[i]->want->share;
+	return sum;
+}
+
+// Sets every pacer. Returns the highest rate at which a port sends or has to receive, in packets per second.
+static double set_rates(struct tester *t, double rate)
+{
+	uint64_t total = 0;
+	double highest = 0, arriving[PROFILE_PORTS] = {0};
+
+	for (uint32_t i = 0; i < t->ports; i++)
+		total += lane_share(&t->lane[i]);
+	for (uint32_t i = 0; i < t->ports; i++) {
+		struct lane *l = &t->lane[i];
+		uint32_t ring = l->port->want->descriptors ? l->port->want->descriptors : ETHDEV_DESCRIPTORS;
+		uint64_t mine = lane_share(l);
+		double shared = mine == 0 ? 0 : rate * (double)mine / (double)total, sum = shared;
+
+		set_pacer(t, &l->group[0], shared, ring);
+		for (uint32_t g = 1; g < l->groups; g++) {
+			double own = stream_own_pps(l->sender[l->group[g].place[0]]->want);
+
+			set_pacer(t, &l->group[g], own, ring);
+			sum += own;
+		}
+		highest = RTE_MAX(highest, sum);
+	}
+	for (uint32_t i = 0; i < t->profile->streams; i++) {
+		const struct profile_stream *s = &t->profile->stream[i];
+
+		arriving[s->sink] += s->share != 0 ? rate * s->share / (double)total : stream_own_pps(s);
+		highest = RTE_MAX(highest, arriving[s->sink]);
+	}
+	return highest;
+}
+
+// A pause of the tester longer than half a ring's worth may lose packets at the gateway's exit: nobody fetched them.
+static double gap_allowed(const struct tester *t, double highest)
+{
+	uint32_t ring = UINT32_MAX;
+
+	for (uint32_t i = 0; i < t->ports; i++)
+		ring = RTE_MIN(ring, t->port[i].want->descriptors ? t->port[i].want->descriptors : ETHDEV_DESCRIPTORS);
+	return isinf(highest) || highest == 0 ? 1e-3 : RTE_MAX(ring / 2.0 / highest, GAP_MIN);
+}
+
+// ---- waiting ---------------------------------------------------------------------------------------------------------
+
+// Until the end of sending, an interruption, or the loss of a link. Returns how many ports have lost it, with their names.
+static uint32_t pass_time(const struct tester *t, char *names, size_t n)
+{
+	for (uint32_t naps = 1; rte_rdtsc() < t->end && !*t->stop; naps++) {
+		nap();
+		if (t->capture != NULL)
+			capture_poll(t->capture);
+		uint32_t lost = naps % LINK_NAPS == 0 ? down(t, names, n) : 0;
+
+		if (lost != 0)
+			return lost;
+	}
+	return 0;
+}
+
+static bool all_back(const struct tester *t)
+{
+	for (uint32_t i = 0; i < t->profile->streams; i++)
+		if (t->sender[i].sent != t->receiver[i].count.received + t->sender[i].refused)
+			return false;
+	return true;
+}
+
+// Until everything is back, or too long. Silence in between proves nothing: a gateway that the machine has put aside for a
+// while still sends what it holds.
+static void drain(struct tester *t)
+{
+	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.drain * t->tsc_hz);
+
+	while (rte_rdtsc() < end && !all_back(t)) {
+		nap();
+		if (t->capture != NULL)
+			capture_poll(t->capture);
+	}
+	nap(); // what comes twice comes behind the last that was waited for
+}
+
+// ---- reconciling -----------------------------------------------------------------------------------------------------
+
+static void add_up(const struct tester *t, struct trial *r)
+{
+	for (uint32_t i = 0; i < t->profile->streams; i++) {
+		struct stream_count *c = &r->stream[i];
+
+		*c = t->receiver[i].count;
+		c->wrong_kept = RTE_MIN(c->wrong_kept, (uint32_t)WRONG_KEPT);
+		c->sent = t->sender[i].sent;
+		c->sent_bytes = t->sender[i].sent_bytes;
+		c->refused = t->sender[i].refused;
+		c->lost = c->sent > c->received ? c->sent - c->received : 0;
+		r->sent += c->sent;
+		r->received += c->received;
+		r->lost += c->lost;
+		r->duplicate += c->duplicate;
+		r->reordered += c->reordered;
+		r->stale += c->stale;
+		for (int k = 0; k < WRONG_KINDS; k++)
+			r->wrong += c->wrong[k];
+		if (t->profile->stream[i].expect.given)
+			continue;
+		r->judged_sent += c->sent;
+		r->judged_lost += c->lost;
+	}
+	r->loss_ratio = r->judged_sent ? (double)r->judged_lost / (double)r->judged_sent : 0;
+	for (uint32_t i = 0; i < t->ports; i++) {
+		r->foreign += t->port[i].check.foreign;
+		r->control += t->port[i].check.control;
+		r->stray += t->port[i].check.stray;
+	}
+}
+
+// Each pacer is judged: a port that fell behind is not made up for by others that did not. What became due at the very end may
+// not have been sent yet.
+static bool limited(const struct tester *t, uint64_t end)
+{
+	end -= (uint64_t)(CATCH_UP * t->tsc_hz);
+	for (uint32_t i = 0; i < t->ports; i++)
+		for (uint32_t g = 0; g < t->lane[i].groups; g++)
+			if (pacer_fell_behind(&t->lane[i].group[g].pacer, end, LIMITED))
+				return true;
+	for (uint32_t i = 0; i < t->profile->streams; i++) // answers that could not be sent
+		if ((double)t->receiver[i].answers_lost > (1 - LIMITED) * (double)t->receiver[i].count.received)
+			return true;
+	return false;
+}
+
+static void add_rates(const struct tester *t, uint64_t end, struct trial *r)
+{
+	uint64_t shared = 0;
+
+	for (uint32_t i = 0; i < t->profile->streams; i++)
+		if (t->profile->stream[i].share != 0)
+			shared += r->stream[i].sent;
+	r->offered_pps = r->seconds > 0 ? (double)shared / r->seconds : 0;
+	r->tester_limited = !r->interrupted && limited(t, end);
+}
+
+// What the threads and the machine went through.
+struct circumstances {
+	struct machine_sample before, after;
+	uint64_t longest, busy, missed;
+};
+
+// Frames that the ports have dropped so far because the tester did not fetch them, as far as their drivers count them.
+static uint64_t missed(const struct tester *t)
+{
+	struct rte_eth_stats s;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < t->ports; i++)
+		if (rte_eth_stats_get(t->port[i].dev.id, &s) == 0)
+			sum += s.imissed + s.rx_nombuf;
+	return sum;
+}
+
+static void sample(const struct tester *t, struct machine_sample *s)
+{
+	pid_t tid[PROFILE_CPUS];
+
+	for (uint32_t i = 0; i < t->threads && i < PROFILE_CPUS; i++)
+		tid[i] = t->thread[i].tid;
+	machine_sample(NULL, 0, tid, RTE_MIN(t->threads, (uint32_t)PROFILE_CPUS), s);
+}
+
+static void add_circumstances(const struct tester *t, const struct circumstances *c, double gap, struct trial *r)
+{
+	r->steal = machine_steal(&c->before, &c->after);
+	r->switches = c->after.switches - c->before.switches;
+	r->gap_us = (double)c->longest / t->tsc_hz * 1e6;
+	uint64_t packets = RTE_MAX(r->sent, r->received);
+
+	r->busy_ticks = packets ? (double)c->busy / (double)packets : 0;
+	if (r->steal > t->profile->run.steal_max)
+		r->disturbed |= DISTURBED_STEAL;
+	// A thread that is not pinned is pushed aside by its nature. A pause loses packets all the same.
+	if (t->profile->cpus != 0 && (double)r->switches > SWITCHES * r->seconds * t->threads)
+		r->disturbed |= DISTURBED_SWITCHED;
+	if (r->round_trip_ns > FAR * t->nearest_ns)
+		r->disturbed |= DISTURBED_FAR;
+	if (r->gap_us > gap * 1e6)
+		r->disturbed |= DISTURBED_GAP;
+	r->missed = c->missed;
+	if (r->missed != 0)
+		r->disturbed |= DISTURBED_MISSED;
+}
+
+static void note_threads(const struct tester *t, struct circumstances *c)
+{
+	for (uint32_t i = 0; i < t->threads; i++) {
+		c->longest = RTE_MAX(c->longest, t->thread[i].longest);
+		c->busy += t->thread[i].busy;
+	}
+}
+
+static double round_trip(struct tester *t)
+{
+	const struct profile *p = t->profile;
+
+	if (p->gateway_cpu == PROFILE_NO_CPU || p->cpus == 0)
+		return 0;
+	double ns = machine_round_trip_ns(p->cpu[0], (uint16_t)p->gateway_cpu, t->tsc_hz);
+
+	if (ns > 0 && (t->nearest_ns == 0 || ns < t->nearest_ns))
+		t->nearest_ns = ns;
+	return ns;
+}
+
+int tester_trial(struct tester *t, const struct trial_request *asked, struct trial *result, char *error, size_t n)
+{
+	struct circumstances c = {0};
+	char names[2 * TEXT_BYTES];
+
+	*result = (struct trial){.asked = *asked, .streams = t->profile->streams};
+	result->stream = calloc(t->profile->streams, sizeof(*result->stream));
+	if (result->stream == NULL) {
+		snprintf(error, n, "no memory for the counters of a trial");
+		return -1;
+	}
+	result->clock_ghz = machine_clock_ghz(t->tsc_hz);
+	result->round_trip_ns = round_trip(t);
+	t->last_nonce = t->nonce;
+	t->nonce = nonce_after(t->nonce);
+	double gap = gap_allowed(t, set_rates(t, asked->rate));
+
+	threads_command(t, COMMAND_ARM);
+	sample(t, &c.before);
+	uint64_t missed_before = missed(t);
+
+	t->begin = rte_rdtsc() + (uint64_t)(START_DELAY * t->tsc_hz);
+	t->end = t->begin + (uint64_t)(asked->seconds * t->tsc_hz);
+	threads_command(t, COMMAND_SEND);
+	uint32_t links_lost = pass_time(t, names, sizeof(names));
+	uint64_t end = RTE_MIN(rte_rdtsc(), t->end);
+
+	threads_command(t, COMMAND_DRAIN);
+	note_threads(t, &c);
+	sample(t, &c.after);
+	drain(t);
+	threads_command(t, COMMAND_IDLE);
+	c.missed = missed(t) - missed_before;
+	result->round_trip_ns = fmax(result->round_trip_ns, round_trip(t));
+	result->interrupted = *t->stop != 0;
+	result->seconds = end > t->begin ? (double)(end - t->begin) / t->tsc_hz : 0;
+	add_up(t, result);
+	add_rates(t, end, result);
+	add_circumstances(t, &c, gap, result);
+	if (links_lost == 0 && down(t, names, sizeof(names)) == 0)
+		return 0;
+	snprintf(error, n, "the link went down: %s", names);
+	return -1;
+}
+
+void tester_speeds(const struct tester *t, uint32_t *mbps)
+{
+	struct rte_eth_link link;
+
+	for (uint32_t i = 0; i < t->ports; i++) {
+		bool known = rte_eth_link_get_nowait(t->port[i].dev.id, &link) == 0 &&
+			     link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+
+		mbps[i] = known ? link.link_speed : 0;
+	}
+}
+
+void trial_free(struct trial *r)
+{
+	free(r->stream);
+	r->stream = NULL;
+}
+
+double tester_tsc_hz(const struct tester *t)
+{
+	return t->tsc_hz;
+}

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over a received frame: a function for each header, which checks it, moves on behind it and says what comes
+// next.
+#include "traffic/wire/decode.h"
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FRAME_SHORTEST 60 // IEEE 802.3 §4A.4.2: minFrameSize without FCS
+#define PORT_GTPU 2152 // TS 29.281 §4.4.2.3
+#define IPV6_EXTENSIONS 8 // headers of a packet; more are a fault
+#define GTPU_EXTENSIONS 16
+
+enum next { DONE, ETHERNET, VLAN, PPPOE, IPV4, IPV6, UDP, TCP, ICMP, ICMPV6, GTPU };
+
+struct walk {
+	const uint8_t *frame;
+	uint32_t length; // of the frame
+	uint32_t at; // the header at work
+	uint32_t end; // of what encloses it
+	bool bounded; // some header's length has set `end`
+	uint32_t tags;
+	uint32_t addresses, address_bytes; // of the IP header before: both addresses, for pseudo headers
+	struct decoded *d;
+	char *text; // NULL: none wanted
+	size_t room; // left in `text`
+};
+
+static uint32_t get16(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 8 | p[1];
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return get16(p) << 16 | get16(p + 2);
+}
+
+static enum next fault(struct walk *w, const char *what)
+{
+	w->d->fault = what;
+	w->d->at = (uint16_t)w->at;
+	return DONE;
+}
+
+static enum next control(struct walk *w)
+{
+	w->d->control = true;
+	return DONE;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct walk *w, const char *format, ...)
+{
+	va_list list;
+	int n;
+
+	if (w->text == NULL)
+		return;
+	va_start(list, format);
+	n = vsnprintf(w->text, w->room, format, list);
+	va_end(list);
+	if (n < 0)
+		return;
+	if ((size_t)n >= w->room)
+		n = (int)w->room - 1;
+	w->text += n;
+	w->room -= (size_t)n;
+}
+
+// The packet at work ends at `end`. What encloses it must end there too, but for padding. Returns whether it is so.
+static bool ends(struct walk *w, uint32_t end, const char *beyond, const char *before)
+{
+	bool padded = !w->bounded && w->length == FRAME_SHORTEST;
+
+	if (end > w->end) {
+		fault(w, beyond);
+		return false;
+	}
+	if (end < w->end && !padded) {
+		fault(w, before);
+		return false;
+	}
+	w->end = end;
+	w->bounded = true;
+	return true;
+}
+
+// One's complement sum (RFC 1071 §1), folded: 0xffff over bytes that hold their good checksum.
+static uint32_t add_up(uint32_t sum, const uint8_t *p, uint32_t n)
+{
+	for (; n >= 2; n -= 2, p += 2)
+		sum += get16(p);
+	if (n == 1)
+		sum += (uint32_t)*p << 8;
+	while (sum >> 16)
+		sum = (sum >> 16) + (sum & 0xffff);
+	return sum;
+}
+
+// From the header at work to the end of the packet, with the pseudo header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1).
+static bool l4_sum_good(const struct walk *w, uint32_t protocol)
+{
+	uint32_t n = w->end - w->at;
+	uint32_t sum = add_up(protocol + n, w->frame + w->addresses, w->address_bytes);
+
+	return add_up(sum, w->frame + w->at, n) == 0xffff;
+}
+
+// Options of IPv4 and TCP (RFC 791 §3.1, RFC 9293 §3.2): kinds 0 and 1 are one byte, others have a length.
+static bool options_good(const uint8_t *p, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && p[i] != 0;) {
+		if (p[i] == 1) {
+			i++;
+			continue;
+		}
+		if (n - i < 2 || p[i + 1] < 2 || p[i + 1] > n - i)
+			return false;
+		i += p[i + 1];
+	}
+	return true;
+}
+
+// ---- link -----------------------------------------------------------------------------------------------------------
+
+// What an EtherType announces; `at` stands behind it.
+static enum next ethertype(struct walk *w, uint32_t type)
+{
+	switch (type) {
+	case 0x8100:
+	case 0x88a8:
+	case 0x9100:
+		return VLAN;
+	case 0x8864:
+		return PPPOE;
+	case 0x0800:
+		return IPV4;
+	case 0x86dd:
+		return IPV6;
+	case 0x0806: // ARP
+	case 0x8808: // MAC control: pause
+	case 0x8809: // slow protocols: LACP, OAM
+	case 0x8863: // PPPoE discovery
+	case 0x88cc: // LLDP
+		return control(w);
+	}
+	if (type >= 0x600)
+		return DONE;
+	if (type > 1500)
+		return fault(w, "ethernet: neither a type nor a length"); // IEEE 802.3 §3.2.6
+	return type <= w->end - w->at ? control(w) : fault(w, "ethernet: 802.3 length beyond the frame");
+}
+
+static enum next ethernet(struct walk *w)
+{
+	const uint8_t *p = w->frame;
+
+	if (w->length < 14)
+		return fault(w, "ethernet: too short");
+	say(w, "ethernet %02x:%02x:%02x:%02x:%02x:%02x > %02x:%02x:%02x:%02x:%02x:%02x, type 0x%04x\n", p[6], p[7],
+		p[8], p[9], p[10], p[11], p[0], p[1], p[2], p[3], p[4], p[5], get16(p + 12));
+	w->at = 14;
+	return ethertype(w, get16(p + 12));
+}
+
+static enum next vlan(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+
+	if (w->end - w->at < 4)
+		return fault(w, "vlan: too short");
+	if (++w->tags > DECODE_TAGS)
+		return fault(w, "vlan: more than 4 tags");
+	say(w, "vlan %u, priority %u, dei %u, type 0x%04x\n", get16(p) & 0xfff, p[0] >> 5, p[0] >> 4 & 1, get16(p + 2));
+	w->at += 4;
+	return ethertype(w, get16(p + 2));
+}
+
+// RFC 2516 §4, and the PPP protocol behind it (RFC 1661 §2).
+static enum next pppoe(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+	uint32_t protocol;
+
+	if (w->end - w->at < 8)
+		return fault(w, "pppoe: too short");
+	if (p[0] != 0x11)
+		return fault(w, "pppoe: version or type");
+	if (p[1] != 0)
+		return fault(w, "pppoe: code");
+	if (get16(p + 2) == 0 || get16(p + 2) == 0xffff)
+		return fault(w, "pppoe: reserved session id");
+	if (get16(p + 4) < 2)
+		return fault(w, "pppoe: length below the PPP protocol");
+	if (!ends(w, w->at + 6 + get16(p + 4), "pppoe: length beyond the frame", "pppoe: length ends before the frame"))
+		return DONE;
+	protocol = get16(p + 6);
+	say(w, "pppoe session %u, length %u, protocol 0x%04x\n", get16(p + 2), get16(p + 4), protocol);
+	if (protocol & 0x8000) // network and link control protocols (RFC 1661 §2)
+		return control(w);
+	if (protocol != 0x0021 && protocol != 0x0057)
+		return fault(w, "pppoe: unknown PPP protocol");
+	w->at += 8;
+	return protocol == 0x0021 ? IPV4 : IPV6;
+}
+
+// ---- network --------------------------------------------------------------------------------------------------------
+
+static enum next ipv4_protocol(struct walk *w, uint32_t protocol)
+{
+	switch (protocol) {
+	case 1:
+		return ICMP;
+	case 2: // IGMP
+		return control(w);
+	case 6:
+		return TCP;
+	case 17:
+		return UDP;
+	}
+	return DONE;
+}
+
+// RFC 791 §3.1
+static enum next ipv4(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+	uint32_t room = w->end - w->at, header;
+	char source[INET_ADDRSTRLEN], destination[INET_ADDRSTRLEN];
+
+	if (room < 20)
+		return fault(w, "ipv4: too short");
+	if (p[0] >> 4 != 4)
+		return fault(w, "ipv4: version");
+	w->d->inner_l3 = (uint16_t)w->at;
+	header = (p[0] & 15u) * 4;
+	if (header < 20 || header > room)
+		return fault(w, "ipv4: header length");
+	if (add_up(0, p, header) != 0xffff)
+		return fault(w, "ipv4: header checksum");
+	if (get16(p + 2) < header)
+		return fault(w, "ipv4: length below the header");
+	if (!ends(w, w->at + get16(p + 2), "ipv4: length beyond the packet", "ipv4: length ends before the packet"))
+		return DONE;
+	if (!options_good(p + 20, header - 20))
+		return fault(w, "ipv4: options");
+	if (p[6] & 0x80)
+		return fault(w, "ipv4: reserved flag");
+	if (w->text != NULL) {
+		inet_ntop(AF_INET, p + 12, source, sizeof(source));
+		inet_ntop(AF_INET, p + 16, destination, sizeof(destination));
+		say(w, "ipv4 %s > %s, protocol %u, length %u, id %u, ttl %u, dscp %u\n", source, destination, p[9],
+			get16(p + 2), get16(p + 4), p[8], p[1] >> 2);
+	}
+	w->addresses = w->at + 12;
+	w->address_bytes = 8;
+	if (get16(p + 6) & 0x3fff) {
+		say(w, "fragment at %u%s\n", (get16(p + 6) & 0x1fff) * 8, p[6] & 0x20 ? ", more follow" : "");
+		return DONE;
+	}
+	w->at += header;
+	return ipv4_protocol(w, p[9]);
+}
+
+// Extension headers of IPv6 (RFC 8200 §4); `at` stands on the first. On true, *next is what lies at `at`; false: a
+// fault, or the rest is of no concern.
+static bool ipv6_extensions(struct walk *w, uint32_t *next)
+{
+	for (uint32_t i = 0; *next == 0 || *next == 43 || *next == 44 || *next == 51 || *next == 60; i++) {
+		const uint8_t *p = w->frame + w->at;
+		uint32_t room = w->end - w->at, bytes;
+
+		if (i == IPV6_EXTENSIONS) {
+			fault(w, "ipv6: more than 8 extension headers");
+			return false;
+		}
+		if (*next == 0 && i > 0) {
+			fault(w, "ipv6: hop-by-hop options not first");
+			return false;
+		}
+		bytes = room < 8 ? 8 : *next == 44 ? 8 : *next == 51 ? (p[1] + 2u) * 4 : (p[1] + 1u) * 8;
+		if (bytes > room) {
+			fault(w, "ipv6: extension header beyond the packet");
+			return false;
+		}
+		say(w, "ipv6 extension header %u, %u bytes\n", *next, bytes);
+		if (*next == 44 && (get16(p + 2) & 0xfff9)) // a true fragment
+			return false;
+		if (*next == 43 && p[3] != 0) // on its way: checksums hold for another destination
+			return false;
+		*next = p[0];
+		w->at += bytes;
+	}
+	return true;
+}
+
+// RFC 8200 §3
+static enum next ipv6(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+	uint32_t next;
+	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
+
+	if (w->end - w->at < 40)
+		return fault(w, "ipv6: too short");
+	if (p[0] >> 4 != 6)
+		return fault(w, "ipv6: version");
+	w->d->inner_l3 = (uint16_t)w->at;
+	if (!ends(w, w->at + 40 + get16(p + 4), "ipv6: length beyond the packet",
+		    "ipv6: length ends before the packet"))
+		return DONE;
+	next = p[6];
+	if (w->text != NULL) {
+		inet_ntop(AF_INET6, p + 8, source, sizeof(source));
+		inet_ntop(AF_INET6, p + 24, destination, sizeof(destination));
+		say(w,
+			"ipv6 %s > %s, next header %u, length %u, hop limit %u, traffic class 0x%02x, flow label "
+			"0x%05x\n",
+			source, destination, next, get16(p + 4), p[7], get16(p) >> 4 & 0xff, get32(p) & 0xfffff);
+	}
+	w->addresses = w->at + 8;
+	w->address_bytes = 32;
+	w->at += 40;
+	if (!ipv6_extensions(w, &next))
+		return DONE;
+	return next == 6 ? TCP : next == 17 ? UDP : next == 58 ? ICMPV6 : DONE;
+}
+
+// ---- transport ------------------------------------------------------------------------------------------------------
+
+static enum next udp(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+	uint32_t destination;
+
+	if (w->end - w->at < 8)
+		return fault(w, "udp: too short");
+	if (get16(p + 4) < 8)
+		return fault(w, "udp: length below the header");
+	if (!ends(w, w->at + get16(p + 4), "udp: length beyond the packet", "udp: length ends before the packet"))
+		return DONE;
+	destination = get16(p + 2);
+	say(w, "udp %u > %u, length %u, checksum 0x%04x\n", get16(p), destination, get16(p + 4), get16(p + 6));
+	if (get16(p + 6) != 0 && !l4_sum_good(w, 17))
+		return fault(w, "udp: checksum");
+	// RFC 8200 §8.1; RFC 6935 §5 lets tunnels do without.
+	if (get16(p + 6) == 0 && w->address_bytes == 32 && destination != PORT_GTPU)
+		return fault(w, "udp: no checksum over IPv6");
+	w->at += 8;
+	return destination == PORT_GTPU ? GTPU : DONE;
+}
+
+// RFC 9293 §3.1
+static enum next tcp(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+	uint32_t room = w->end - w->at, header;
+
+	if (room < 20)
+		return fault(w, "tcp: too short");
+	header = (p[12] >> 4) * 4u;
+	if (header < 20 || header > room)
+		return fault(w, "tcp: data offset");
+	say(w, "tcp %u > %u, sequence %u, acknowledgement %u, flags 0x%02x, window %u\n", get16(p), get16(p + 2),
+		get32(p + 4), get32(p + 8), p[13], get16(p + 14));
+	if (!l4_sum_good(w, 6))
+		return fault(w, "tcp: checksum");
+	if (!options_good(p + 20, header - 20))
+		return fault(w, "tcp: options");
+	w->at += header;
+	return DONE;
+}
+
+// RFC 792
+static enum next icmp(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+	uint32_t room = w->end - w->at;
+
+	if (room < 8)
+		return fault(w, "icmp: too short");
+	say(w, "icmp type %u, code %u, id %u, sequence %u\n", p[0], p[1], get16(p + 4), get16(p + 6));
+	if (add_up(0, p, room) != 0xffff)
+		return fault(w, "icmp: checksum");
+	return DONE;
+}
+
+// RFC 4443 §2.1
+static enum next icmpv6(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+
+	if (w->end - w->at < 8)
+		return fault(w, "icmpv6: too short");
+	say(w, "icmpv6 type %u, code %u, id %u, sequence %u\n", p[0], p[1], get16(p + 4), get16(p + 6));
+	if (!l4_sum_good(w, 58))
+		return fault(w, "icmpv6: checksum");
+	// MLD (RFC 3810 §5), neighbour discovery (RFC 4861 §4).
+	if ((p[0] >= 130 && p[0] <= 137) || p[0] == 143)
+		return control(w);
+	return DONE;
+}
+
+// The chain of extension headers (TS 29.281 §5.2.1): a length in units of 4 octets, content, the next one's type. `at`
+// stands on the first length.
+static bool gtpu_extensions(struct walk *w, uint32_t type)
+{
+	for (uint32_t i = 0; type != 0; i++) {
+		uint32_t room = w->end - w->at, bytes = room > 0 ? w->frame[w->at] * 4u : 0;
+
+		if (i == GTPU_EXTENSIONS) {
+			fault(w, "gtpu: more than 16 extension headers");
+			return false;
+		}
+		if (room > 0 && bytes == 0) {
+			fault(w, "gtpu: extension header of length 0");
+			return false;
+		}
+		if (room == 0 || bytes > room) {
+			fault(w, "gtpu: extension header beyond the packet");
+			return false;
+		}
+		say(w, "gtpu extension 0x%02x, %u bytes\n", type, bytes);
+		type = w->frame[w->at + bytes - 1];
+		w->at += bytes;
+	}
+	return true;
+}
+
+// TS 29.281 §5.1 and §6.1
+static enum next gtpu(struct walk *w)
+{
+	const uint8_t *p = w->frame + w->at;
+	uint32_t type;
+
+	if (w->end - w->at < 8)
+		return fault(w, "gtpu: too short");
+	if (p[0] >> 4 != 3) // version 1, protocol type GTP
+		return fault(w, "gtpu: version or protocol type");
+	if (p[0] & 8)
+		return fault(w, "gtpu: spare bit");
+	if (!ends(w, w->at + 8 + get16(p + 2), "gtpu: length beyond the packet", "gtpu: length ends before the packet"))
+		return DONE;
+	type = p[1];
+	say(w, "gtpu type %u, teid 0x%08x, length %u, flags 0x%02x\n", type, get32(p + 4), get16(p + 2), p[0]);
+	// Echo, error indication, supported extension headers, tunnel status, end marker.
+	if (type != 255 && type != 1 && type != 2 && type != 26 && type != 31 && type != 253 && type != 254)
+		return fault(w, "gtpu: message type");
+	if (p[0] & 7) {
+		if (w->end - w->at < 12)
+			return fault(w, "gtpu: length below the optional octets");
+		w->at += 12;
+		if (p[0] & 4 && !gtpu_extensions(w, p[11]))
+			return DONE;
+	} else {
+		w->at += 8;
+	}
+	if (type != 255)
+		return control(w);
+	if (w->at == w->end || (w->frame[w->at] >> 4 != 4 && w->frame[w->at] >> 4 != 6))
+		return fault(w, "gtpu: no IP packet in a G-PDU");
+	return w->frame[w->at] >> 4 == 4 ? IPV4 : IPV6;
+}
+
+// ---- the whole ------------------------------------------------------------------------------------------------------
+
+static void walk(struct walk *w)
+{
+	static enum next (*const header[])(struct walk *) = {
+		[ETHERNET] = ethernet,
+		[VLAN] = vlan,
+		[PPPOE] = pppoe,
+		[IPV4] = ipv4,
+		[IPV6] = ipv6,
+		[UDP] = udp,
+		[TCP] = tcp,
+		[ICMP] = icmp,
+		[ICMPV6] = icmpv6,
+		[GTPU] = gtpu,
+	};
+	enum next next = ETHERNET;
+
+	memset(w->d, 0, sizeof(*w->d));
+	while (next != DONE) {
+		if (w->d->layers == DECODE_LAYERS) {
+			fault(w, "frame: more than 32 headers");
+			break;
+		}
+		w->d->layers++;
+		next = header[next](w);
+	}
+	w->d->end = (uint16_t)w->end;
+}
+
+int decode_frame(const uint8_t *frame, uint16_t length, struct decoded *d)
+{
+	struct walk w = {.frame = frame, .length = length, .end = length, .d = d};
+
+	walk(&w);
+	return d->fault != NULL ? -1 : 0;
+}
+
+void decode_text(const uint8_t *frame, uint16_t length, char *to, size_t n)
+{
+	struct decoded d;
+	struct walk w = {.frame = frame, .length = length, .end = length, .d = &d, .text = to, .room = n};
+
+	to[0] = 0;
+	walk(&w);
+	if (d.fault != NULL)
+		say(&w, "fault at %u: %s\n", d.at, d.fault);
+	else if (d.end < length)
+		say(&w, "padding, %u bytes\n", length - d.end);
+}
