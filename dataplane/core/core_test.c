@@ -183,6 +183,31 @@ static void traffic_does_not_starve_arp(void **state)
 	assert_true(kit_balance());
 }
 
+// Ports that all have packets: a walk takes 2,048 of them, and the next one begins where it ended.
+static void a_walk_takes_so_many(void **state)
+{
+	uint8_t frame[60] = {0};
+	char name[8];
+	uint64_t in = kit_totals().in;
+
+	kit_begin();
+	for (uint32_t i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "p%u", i);
+		kit_port(name, API_ROLE_CORE);
+	}
+	assert_int_equal(kit_commit(), 0);
+	for (uint32_t i = 0; i < 40 * VECTOR; i++) {
+		snprintf(name, sizeof(name), "p%u", i % 40);
+		assert_int_equal(kit_send(name, frame, sizeof(frame)), 0);
+	}
+	engine_walk();
+	assert_int_equal(kit_totals().in - in, 32 * VECTOR);
+	engine_walk();
+	assert_int_equal(kit_totals().in - in, 40 * VECTOR);
+	kit_run();
+	assert_true(kit_balance());
+}
+
 int main(void)
 {
 	const struct CMUnitTest list[] = {
@@ -191,6 +216,7 @@ int main(void)
 		cmocka_unit_test(open_transaction_is_invisible),
 		cmocka_unit_test(narrowing_is_refused),
 		cmocka_unit_test(traffic_does_not_starve_arp),
+		cmocka_unit_test(a_walk_takes_so_many),
 	};
 
 	return cmocka_run_group_tests(list, start, NULL);

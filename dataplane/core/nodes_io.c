@@ -43,15 +43,25 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 	rte_node_enqueue(graph, node, edge, (void **)pkts, n);
 }
 
+// One walk takes no more: a worker may have 1,024 queues, and rte_graph's streams end the process behind 65,535 packets, into
+// which fragments and copies must fit too. The next walk goes on with the next queue.
+#define RX_MOST (32 * VECTOR)
+
 static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
 	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
+	uint16_t *at = (uint16_t *)node->ctx;
 	uint64_t before = w->in;
 
-	if (likely(q != NULL))
-		for (uint16_t i = 0; i < q->count; i++)
-			receive(graph, node, w, q->entry[i].port, q->entry[i].queue);
+	if (unlikely(q == NULL))
+		return 0;
+	for (uint16_t i = 0; i < q->count && w->in - before <= RX_MOST - VECTOR; i++) {
+		if (*at >= q->count)
+			*at = 0;
+		receive(graph, node, w, q->entry[*at].port, q->entry[*at].queue);
+		(*at)++;
+	}
 	return (uint16_t)(w->in - before);
 }
 
