@@ -131,7 +131,7 @@ func TestMetricsAreReadOnly(t *testing.T) {
 
 // Row M4: the labels are those that have few values, whatever peers and subscribers send.
 func TestNoLabelGrows(t *testing.T) {
-	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version", "dataplane"}
+	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version", "dataplane", "holder"}
 	families, err := Registry(sample, "0.1").Gather()
 	if err != nil {
 		t.Fatal(err)
