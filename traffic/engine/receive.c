@@ -55,12 +55,13 @@ static inline bool note_sequence(struct receiver *r, struct flow_state *f, uint3
 
 typedef uint64_t line __attribute__((vector_size(64), aligned(1)));
 
-static inline bool line_is_zero(line l)
+// By address: without AVX-512 clang refuses a vector of 64 bytes as an argument (-Wpsabi).
+static inline bool line_is_zero(const line *l)
 {
 #ifdef __AVX512F__
-	return _mm512_test_epi64_mask((__m512i)l, (__m512i)l) == 0;
+	return _mm512_test_epi64_mask((__m512i)*l, (__m512i)*l) == 0;
 #else
-	return (l[0] | l[1] | l[2] | l[3] | l[4] | l[5] | l[6] | l[7]) == 0;
+	return ((*l)[0] | (*l)[1] | (*l)[2] | (*l)[3] | (*l)[4] | (*l)[5] | (*l)[6] | (*l)[7]) == 0;
 #endif
 }
 
@@ -71,7 +72,7 @@ static inline bool lines_differ(const uint8_t *frame, const uint8_t *row, const 
 	for (uint32_t i = 0; i < lines; i++)
 		sum |= (*(const line *)(frame + 64 * i) ^ *(const line *)(row + 64 * i)) &
 		       *(const line *)(mask + 64 * i);
-	return !line_is_zero(sum);
+	return !line_is_zero(&sum);
 }
 
 // Payloads, in whole lines with the last one overlapping, or in words; short ones byte by byte.
@@ -84,7 +85,7 @@ static inline bool bytes_differ(const uint8_t *a, const uint8_t *b, uint32_t n)
 		for (uint32_t i = 0; i + 64 < n; i += 64)
 			sum |= *(const line *)(a + i) ^ *(const line *)(b + i);
 		sum |= *(const line *)(a + n - 64) ^ *(const line *)(b + n - 64);
-		return !line_is_zero(sum);
+		return !line_is_zero(&sum);
 	}
 	for (; n >= 8; n -= 8, a += 8, b += 8) {
 		memcpy(&x, a, 8);
