@@ -111,6 +111,7 @@ static void make(void)
 	e.max_flows = 64;
 	e.max_fragments = 16;
 	e.max_buffered = 32;
+	e.max_scheduled = 256;
 	e.max_urrs = 48;
 	e.max_events = 64;
 	gateway_start(&e);
