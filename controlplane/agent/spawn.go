@@ -57,15 +57,24 @@ func FindDP(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
+	path, err := FindProgram("isthmus-dp")
+	if err != nil {
+		return "", fmt.Errorf("%w; name it with --dp-binary", err)
+	}
+	return path, nil
+}
+
+// FindProgram returns the path of a program of ours: beside this one, or in PATH.
+func FindProgram(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), "isthmus-dp")
+		beside := filepath.Join(filepath.Dir(self), name)
 		if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
 			return beside, nil
 		}
 	}
-	path, err := exec.LookPath("isthmus-dp")
+	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("isthmus-dp is neither beside this program nor in PATH; name it with --dp-binary")
+		return "", fmt.Errorf("%s is neither beside this program nor in PATH", name)
 	}
 	return path, nil
 }

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/agent"
 	"isthmus/controlplane/command"
 )
 
@@ -43,25 +43,10 @@ func labCommands(e *env) []*cobra.Command {
 	return list
 }
 
-// labPath finds the laboratory's program: beside this one, else in PATH.
-func labPath() (string, error) {
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), labProgram)
-		if _, err := os.Stat(beside); err == nil {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(labProgram)
-	if err != nil {
-		return "", errors.New(labProgram + ", which has this command, is neither beside this program nor in PATH: install it")
-	}
-	return path, nil
-}
-
 // handOver makes this process the laboratory's program; inside the shell, which lives on, it starts a child. Flags are
 // not parsed here: --socket, wherever it stands, is among args.
 func handOver(e *env, args []string) error {
-	path, err := labPath()
+	path, err := agent.FindProgram(labProgram)
 	if err != nil {
 		return err
 	}
@@ -81,7 +66,7 @@ func handOver(e *env, args []string) error {
 
 // completeInLab asks the laboratory's program what may follow. Its answer is cobra's: a word a line, then ":directive".
 func completeInLab(args []string) ([]string, cobra.ShellCompDirective) {
-	path, err := labPath()
+	path, err := agent.FindProgram(labProgram)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

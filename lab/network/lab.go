@@ -102,7 +102,7 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 		assocs: map[string]*smf.Association{}, starter: newStarter(),
 	}
 	var err error
-	if l.program, err = os.Executable(); err != nil {
+	if l.program, err = agent.FindProgram("isthmus"); err != nil {
 		return nil, err
 	}
 	if l.dp, err = agent.FindDP(opt.DPBinary); err != nil {
