@@ -271,6 +271,14 @@ struct api_subport {
 	uint32_t worker; // that owns this subport's pipes, and so its subscribers
 };
 
+// Random early detection (RFC 7567) in the queues of a traffic class, by a queue's average length. All 0: none.
+struct api_red {
+	uint16_t min, max; // packets: below min nothing is dropped, from max on everything
+	uint8_t probability; // towards max one in so many packets is dropped, or marked if it is ECN-capable (RFC 3168)
+	uint8_t weight; // of the length that a packet meets: one in 2 to the power of this
+	uint8_t pad[2];
+};
+
 // Key: the port's name. Four levels: port, subport (service group), pipe (subscriber), traffic class with its queues.
 struct api_scheduler {
 	uint32_t engine; // enum api_scheduler_engine
@@ -281,6 +289,7 @@ struct api_scheduler {
 	uint32_t profiles;
 	uint8_t dscp_class[64]; // DSCP -> class << 2 | queue, where the QFI has no class of its own
 	uint8_t qfi_class[64]; // QFI -> the same; 0xff: use the DSCP
+	struct api_red red[API_TRAFFIC_CLASSES]; // API_SCHED_HQOS only
 	struct api_subport subport[API_MAX_SUBPORTS];
 	struct api_pipe_profile profile[API_MAX_PIPE_PROFILES];
 };

@@ -392,6 +392,16 @@ type Subport struct {
 
 const SizeofSubport = 0x38
 
+type Red struct {
+	Min         uint16
+	Max         uint16
+	Probability byte
+	Weight      byte
+	Pad         [2]byte
+}
+
+const SizeofRed = 0x8
+
 type Scheduler struct {
 	Engine        uint32
 	Subports      uint32
@@ -401,11 +411,12 @@ type Scheduler struct {
 	Profiles      uint32
 	DSCPClass     [64]byte
 	QFIClass      [64]byte
+	Red           [4]Red
 	Subport       [64]Subport
 	Profile       [32]PipeProfile
 }
 
-const SizeofScheduler = 0x19a8
+const SizeofScheduler = 0x19c8
 
 type Instance struct {
 	Lookup     uint32

@@ -32,8 +32,29 @@ func (k *checker) allSchedulers() {
 				k.fail(s.At, "queue_size", "%d is no power of two", q)
 			}
 		}
+		k.red(s)
 		k.profiles(s)
 		k.groups(s)
+	}
+}
+
+func (k *checker) red(s *Scheduler) {
+	if len(s.RED) > 0 && s.Engine != "hqos" {
+		k.fail(s.At, "red", "the engine %s has none", s.Engine)
+	}
+	lines := map[uint8]int{}
+	for i := range s.RED {
+		r := &s.RED[i]
+		if line, twice := lines[r.Class]; twice {
+			k.fail(r.At, "class", "%d is already in line %d", r.Class, line)
+		}
+		lines[r.Class] = r.Line("class")
+		if r.Min >= r.Max {
+			k.fail(r.At, "min", "%d is not less than max, %d", r.Min, r.Max)
+		}
+		if r.Class < api.TrafficClasses && uint32(r.Max) > s.QueueSize[r.Class] {
+			k.fail(r.At, "max", "%d is more than the %d packets of a queue of class %d", r.Max, s.QueueSize[r.Class], r.Class)
+		}
 	}
 }
 

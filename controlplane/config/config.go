@@ -222,6 +222,7 @@ type Scheduler struct {
 	Rate          Rate      `yaml:"rate" req:"true" min:"8000" max:"800000000000" doc:"Rate of the port, on the wire; every rate of a scheduler is between 8kbit and 800Gbit."`
 	FrameOverhead uint32    `yaml:"frame_overhead" max:"64" doc:"Bytes that each frame takes on the wire beside itself: preamble, gap, FCS."`
 	QueueSize     [4]uint32 `yaml:"queue_size" min:"2" max:"8192" doc:"Packets per queue of each traffic class; powers of two."`
+	RED           []RED     `yaml:"red" maxlen:"4" doc:"Random early detection, for the traffic classes named; engine hqos only."`
 	Subports      []Subport `yaml:"subports" req:"true" one:"true" maxlen:"64" doc:"Service groups; one entry may stand for several alike."`
 	Profiles      []Profile `yaml:"profiles" req:"true" maxlen:"32" doc:"What a pipe (subscriber) may be given. The first is the default."`
 	Classes       Classes   `yaml:"classes" doc:"How packets are put into traffic classes."`
@@ -231,6 +232,18 @@ type Scheduler struct {
 func (s *Scheduler) setDefaults() {
 	s.Engine, s.FrameOverhead, s.QueueSize = "hqos", 24, [4]uint32{64, 64, 64, 64}
 }
+
+// RED is random early detection (RFC 7567) in each queue of a traffic class.
+type RED struct {
+	At          `yaml:""`
+	Class       uint8  `yaml:"class" req:"true" max:"3" doc:"Traffic class."`
+	Min         uint16 `yaml:"min" req:"true" min:"1" max:"1022" doc:"Average length of a queue, in packets, from which on packets are dropped, or marked if they are ECN-capable."`
+	Max         uint16 `yaml:"max" req:"true" min:"2" max:"1023" doc:"Average length from which on all are dropped; not above the class's queue_size."`
+	Probability uint8  `yaml:"probability" min:"1" doc:"One packet in so many is dropped or marked just below max, fewer towards min."`
+	Weight      uint8  `yaml:"weight" min:"1" max:"12" doc:"Of the present length in the average: one in 2 to the power of this."`
+}
+
+func (r *RED) setDefaults() { r.Probability, r.Weight = 10, 9 }
 
 type Subport struct {
 	At         `yaml:""`

@@ -51,6 +51,11 @@ func sched(rate, profile, subport string) string {
 	return base + "schedulers:\n  - {port: access, rate: " + rate + ", subports: {" + subport + "}, profiles: [{name: p, rate: " + profile + "}]}\n"
 }
 
+func red(engine, entry string) string {
+	return base + "schedulers:\n  - {port: access, " + engine + "rate: 1Gbit, queue_size: [64, 64, 32, 2048], red: [{" + entry +
+		"}], subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n"
+}
+
 func mustParse(t *testing.T, text string) *Config {
 	t.Helper()
 	c, err := Parse("x.yaml", []byte(text))
@@ -121,6 +126,15 @@ func TestRefused(t *testing.T) {
 		{"subport worker", base + "schedulers:\n  - {port: access, rate: 1Gbit, subports: {worker: 1}, profiles: [{name: p, rate: 1Mbit}]}\n", "there are 1 workers"},
 		{"class", base + "schedulers:\n  - port: access\n    rate: 1Gbit\n    subports: {}\n    profiles: [{name: p, rate: 1Mbit}]\n    classes:\n      dscp: {64: 0}\n", "x.yaml:14: schedulers[0].classes.dscp.64: the key must be a number from 0 to 63"},
 		{"queue size", base + "schedulers:\n  - {port: access, rate: 1Gbit, queue_size: [64, 64, 64, 63], subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "63 is no power of two"},
+		{"red class", red("", "class: 4, min: 1, max: 2"), "schedulers[0].red[0].class: 4 is not between 0 and 3"},
+		{"red class missing", red("", "min: 1, max: 2"), "schedulers[0].red[0].class: missing"},
+		{"red class twice", red("", "class: 3, min: 1, max: 2}, {class: 3, min: 1, max: 2"), "schedulers[0].red[1].class: 3 is already in line 9"},
+		{"red order", red("", "class: 3, min: 16, max: 16"), "schedulers[0].red[0].min: 16 is not less than max, 16"},
+		{"red queue", red("", "class: 2, min: 16, max: 33"), "schedulers[0].red[0].max: 33 is more than the 32 packets of a queue of class 2"},
+		{"red average", red("", "class: 3, min: 16, max: 1024"), "schedulers[0].red[0].max: 1024 is not between 2 and 1023"},
+		{"red probability", red("", "class: 3, min: 1, max: 2, probability: 0"), "schedulers[0].red[0].probability: 0 is not between 1 and 255"},
+		{"red weight", red("", "class: 3, min: 1, max: 2, weight: 13"), "schedulers[0].red[0].weight: 13 is not between 1 and 12"},
+		{"red engine", red("engine: rte, ", "class: 3, min: 1, max: 2"), "schedulers[0].red: the engine rte has none"},
 		{"no address", home("name: a"), "needs ipv4, ipv6 or both"},
 		{"no such path", home("name: a, ipv4: 10.1.0.1, uplink_policer: gold"), `x.yaml:9: subscribers[0].uplink_policer: there is no policer "gold"`},
 		{"pppoe without session", home("name: a, ipv4: 10.1.0.1, encap: qinq-pppoe"), "goes with encap qinq-pppoe"},

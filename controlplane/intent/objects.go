@@ -233,6 +233,9 @@ func (c *compiler) schedulers() {
 		if s.Engine == "hqos" {
 			body.Engine = api.SchedulerEngineHQOS
 		}
+		for _, r := range s.RED {
+			body.Red[r.Class] = api.Red{Min: r.Min, Max: r.Max, Probability: r.Probability, Weight: r.Weight}
+		}
 		for n := range body.DSCPClass {
 			class, ok := s.Classes.DSCP[uint8(n)]
 			if !ok {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <rte_common.h>
+#include <rte_red.h>
 #include <stdio.h>
 
 static bool rate_ok(uint64_t rate)
@@ -49,6 +50,23 @@ static bool check_levels(const struct api_scheduler *s, char *error)
 	return true;
 }
 
+static const char *check_red(const struct api_scheduler *s)
+{
+	for (int c = 0; c < API_TRAFFIC_CLASSES; c++) {
+		const struct api_red *r = &s->red[c];
+		struct rte_red_config config;
+		if (!(r->min | r->max | r->probability | r->weight))
+			continue;
+		if (s->engine != API_SCHED_HQOS)
+			return "random early detection needs the engine hqos";
+		if (!r->min || r->max > s->queue_size[c] ||
+			rte_red_config_init(&config, r->weight, r->min, r->max, r->probability))
+			return "random early detection needs 0 < min < max <= queue size and 1023, probability "
+			       "1..255, weight 1..12";
+	}
+	return NULL;
+}
+
 static bool check(const struct hqos_params *params, char *error)
 {
 	const struct api_scheduler *s = params->scheduler;
@@ -68,6 +86,8 @@ static bool check(const struct hqos_params *params, char *error)
 	for (int c = 0; !why && c < API_TRAFFIC_CLASSES; c++)
 		if (!rte_is_power_of_2(s->queue_size[c]) || s->queue_size[c] > 16384)
 			why = "a queue size is not a power of two up to 16384";
+	if (!why)
+		why = check_red(s);
 	if (why) {
 		snprintf(error, HQOS_ERROR, "%s", why);
 		return false;

@@ -43,12 +43,14 @@ struct hqos_params {
 	uint64_t burst; // of the port, bytes; 0: one millisecond at `rate`
 	uint64_t hz; // of `now`: rte_get_tsc_hz(), or 1000000000 for nanoseconds
 	uint64_t start; // `now` at creation; the buckets are full then
+	// Marks a packet that random early detection has chosen; false: it cannot be marked, and is dropped. NULL: none can.
+	bool (*mark)(struct rte_mbuf *m);
 };
 
 // Counters of a (subport, class) or (pipe, class). Packets that left = packets - queued.
 struct hqos_stats {
 	uint64_t packets, bytes; // accepted
-	uint64_t dropped_packets, dropped_bytes; // handed back, because the queue was full
+	uint64_t dropped_packets, dropped_bytes; // handed back, because the queue was full or by random early detection
 	uint32_t queued; // held now; API_SCHED_RTE does not know it for a subport and says 0
 };
 
@@ -59,6 +61,7 @@ struct hqos_stats {
 // While a packet is held the scheduler owns all 8 bytes of mbuf->hash; afterwards they have no meaning.
 
 #define HQOS_PLACE_NONE UINT32_MAX // no such place in any instance
+#define HQOS_PLACE_EARLY 7u // the same (no place has queue 7): of a packet that random early detection handed back
 
 // queue: 0..3 within TC3, ignored for the others. Arguments out of range give HQOS_PLACE_NONE.
 static inline uint32_t hqos_place(uint32_t subport, uint32_t pipe, uint32_t traffic_class, uint32_t queue)
@@ -120,10 +123,16 @@ int hqos_pipe_config(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t p
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
-// Takes `n` packets, each at the place set by hqos_set_place. Those not taken (queue full, or no such place here) are
+// Takes `n` packets, each at the place set by hqos_set_place. Those not taken (queue full, early detection, no such place here) are
 // written to `rejected` in their order and stay the caller's; returns how many. `rejected` has room for `n` and may be
 // `packets` itself.
 uint32_t hqos_enqueue(struct hqos *h, struct rte_mbuf **packets, uint32_t n, uint64_t now, struct rte_mbuf **rejected);
+
+// Of a packet that hqos_enqueue just handed back: random early detection chose it.
+static inline bool hqos_early(const struct api_scheduler *s, const struct rte_mbuf *m)
+{
+	return s->engine == API_SCHED_HQOS && m->hash.sched.queue_id == HQOS_PLACE_EARLY;
+}
 
 // Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, also when nothing
 // came.

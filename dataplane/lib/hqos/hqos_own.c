@@ -97,6 +97,8 @@ struct hqos *hqos_own_create(const struct hqos_params *params, const struct hqos
 	for (uint32_t i = 0; i < s->profiles; i++)
 		profile_make(&o->profile[i], &s->profile[i]);
 	subports_make(o, s);
+	if (!own_red_create(o, params))
+		goto full;
 	return &o->head;
 full:
 	snprintf(error, HQOS_ERROR, "no memory for %u pipes", head->total_pipes);
@@ -122,6 +124,8 @@ static void own_free(struct hqos *h)
 	rte_free(o->dropped);
 	rte_free(o->want_next);
 	rte_free(o->long_link);
+	for (int c = 0; c < API_TRAFFIC_CLASSES; c++)
+		rte_free(o->red[c]);
 	rte_free(o);
 }
 
@@ -235,10 +239,13 @@ static inline bool take(struct own *o, struct rte_mbuf *m)
 	if (likely(may_pass(o, sp, p, c))) {
 		charge_all(o, sp, p, c, bytes + o->overhead);
 		o->passed[o->passed_tail++ % READY] = m;
-	} else if (p->queued[q] < o->queue_size[c]) {
-		queue_push(o, sp, index, q, m);
-	} else {
+	} else if (p->queued[q] >= o->queue_size[c]) {
 		return drop(o, sp, index, c, bytes);
+	} else if (o->red[c] && own_red_refuses(o, index, q, m)) {
+		hqos_set_place(m, HQOS_PLACE_EARLY);
+		return drop(o, sp, index, c, bytes);
+	} else {
+		queue_push(o, sp, index, q, m);
 	}
 	p->accepted[c].packets++;
 	p->accepted[c].bytes += bytes;

@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
+#include <rte_red.h>
 #include <string.h>
 
 #define NIL UINT32_MAX
@@ -121,6 +122,7 @@ struct own {
 	uint32_t turn; // subport
 	uint32_t overhead;
 	uint32_t queue_size[API_TRAFFIC_CLASSES];
+	struct rte_red *red[API_TRAFFIC_CLASSES]; // of each queue of the class; NULL: no random early detection
 	uint32_t held; // packets in queues
 	uint32_t passed_head, passed_tail; // free running
 	uint32_t parked; // pipes in the wheel
@@ -133,6 +135,8 @@ struct own {
 	struct list longest[LEVELS];
 	uint32_t levels; // bit per list: is not empty
 	struct profile profile[API_MAX_PIPE_PROFILES];
+	struct rte_red_config red_config[API_TRAFFIC_CLASSES];
+	bool (*mark)(struct rte_mbuf *m);
 	struct rte_mbuf *passed[READY];
 	struct subport subport[API_MAX_SUBPORTS];
 	uint64_t wheel_bits[SLOTS / 64];
@@ -184,6 +188,15 @@ static inline uint32_t class_mask(const struct pipe *p)
 {
 	return (p->mask & 7) | (p->mask > 7) << HQOS_BEST_EFFORT;
 }
+
+// hqos_red.c
+
+// Sets up the classes that ask for random early detection, at the end of creation. 0: no memory.
+bool own_red_create(struct own *o, const struct hqos_params *params);
+// Whether the packet is not to enter its queue, which is not full.
+bool own_red_refuses(struct own *o, uint32_t pipe, uint32_t q, struct rte_mbuf *m);
+// The queue has run empty; its class has random early detection.
+void own_red_empty(struct own *o, uint32_t pipe, uint32_t q);
 
 // hqos_longest.c
 

@@ -241,6 +241,8 @@ static inline struct rte_mbuf *queue_pop(struct own *o, struct subport *sp, stru
 		p->mask &= ~(1u << q);
 		if (q >= HQOS_BEST_EFFORT)
 			p->be_deficit[q - HQOS_BEST_EFFORT] = 0;
+		if (unlikely(o->red[hqos_queue_class(q)] != NULL))
+			own_red_empty(o, (uint32_t)(p - o->pipe), q);
 	}
 	sp->held[hqos_queue_class(q)]--;
 	o->held--;

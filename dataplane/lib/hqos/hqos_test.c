@@ -407,6 +407,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_free_with_packets),
 		cmocka_unit_test(test_clock_oddities),
 		cmocka_unit_test(reconfigure),
+		cmocka_unit_test(test_red_average),
+		cmocka_unit_test(test_red_marks),
+		cmocka_unit_test(test_red_idle),
+		cmocka_unit_test(test_red_long_queue),
+		cmocka_unit_test(test_red_refused),
 		cmocka_unit_test(test_differential),
 	};
 	if (rte_eal_init(RTE_DIM(eal), eal) < 0)

@@ -34,6 +34,11 @@ void test_overflow_rte(void **state);
 void test_rte_rates(void **state);
 void test_free_with_packets(void **state);
 void test_clock_oddities(void **state);
+void test_red_average(void **state);
+void test_red_marks(void **state);
+void test_red_idle(void **state);
+void test_red_long_queue(void **state);
+void test_red_refused(void **state);
 void test_differential(void **state);
 
 #endif

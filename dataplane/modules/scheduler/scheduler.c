@@ -168,6 +168,7 @@ static int build(struct scheduler *s)
 			.rate = rate_share(&s->want, w),
 			.hz = rte_get_tsc_hz(),
 			.start = worker_get(w)->now,
+			.mark = scheduler_mark,
 		};
 
 		for (uint32_t i = 0; i < s->want.subports; i++)

@@ -2,8 +2,12 @@
 // scheduler: queues packets for an access port by subport, pipe and class. scheduler-tx: takes out what may leave now.
 #include "core/node.h"
 #include "scheduler/instance.h"
+#include "wire/ecn.h"
 
 DROP_REASON(drop_full, "scheduler-queue-full", "the subscriber's queue of this traffic class is full")
+DROP_REASON(drop_red, "scheduler-red",
+	"random early detection chose the packet, for the average length of the subscriber's queue of this traffic "
+	"class")
 DROP_REASON(drop_longest, "scheduler-longest",
 	"schedulers' queues held all buffers that engine max_scheduled gives them: the oldest packet of the longest "
 	"made room")
@@ -18,6 +22,18 @@ static uint8_t class_of(const struct scheduler *s, const struct session_view *v)
 	uint8_t by_qfi = v->qfi < 64 ? s->want.qfi_class[v->qfi] : 0xff;
 
 	return by_qfi != 0xff ? by_qfi : s->want.dscp_class[v->dscp & 63];
+}
+
+bool scheduler_mark(struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	uint32_t header = pkt->ip_version == 4 ? 20 : 40;
+
+	if (pkt->ip_version == 0 || pkt->l3 + header > rte_pktmbuf_data_len(m) || rte_mbuf_refcnt_read(m) != 1 ||
+		!RTE_MBUF_DIRECT(m))
+		return false;
+	// As if a tunnel that ends here had the mark: RFC 3168 section 5 says the same of a sender that does not know ECN.
+	return ecn_leave_tunnel(ECN_CE, pkt->ip_version, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3));
 }
 
 static uint32_t buffers_of(struct rte_mbuf **pkts, uint32_t n)
@@ -76,11 +92,12 @@ static __rte_noinline int make_room(struct rte_graph *graph, struct rte_node *no
 	return 1;
 }
 
-static void reject(
-	struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, uint32_t n, const struct reason *why)
+// For `why`, those that random early detection chose for its own reason (s NULL: it chose none).
+static void reject(struct rte_graph *graph, struct rte_node *node, const struct scheduler *s, struct rte_mbuf **pkts,
+	uint32_t n, const struct reason *why)
 {
 	for (uint32_t i = 0; i < n; i++)
-		packet_leave(pkts[i], why, EDGE_DROP);
+		packet_leave(pkts[i], s != NULL && hqos_early(&s->want, pkts[i]) ? &drop_red : why, EDGE_DROP);
 	if (n > 0)
 		rte_node_enqueue(graph, node, EDGE_DROP, (void **)pkts, (uint16_t)n);
 }
@@ -96,7 +113,7 @@ static uint16_t admit(struct rte_graph *graph, struct rte_node *node, struct wor
 
 	while (stay > 0 && *buffers > hold_room(w, &scheduler_holder))
 		*buffers -= pkts[--stay]->nb_segs;
-	reject(graph, node, pkts + stay, n - stay, &drop_no_room);
+	reject(graph, node, NULL, pkts + stay, n - stay, &drop_no_room);
 	return stay;
 }
 
@@ -125,7 +142,7 @@ static void enqueue_run(
 		buffers -= buffers_of(rejected, full);
 	hold_add(w, &scheduler_holder, buffers);
 	s->held[w->id].buffers += buffers;
-	reject(graph, node, rejected, full, &drop_full);
+	reject(graph, node, s, rejected, full, &drop_full);
 }
 
 static uint16_t scheduler(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -9,6 +9,9 @@
 #include "core/engine.h"
 #include "testkit/gateway.h"
 #include "wire/bytes.h"
+#include "wire/ecn.h"
+#include <errno.h>
+#include <rte_red.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +19,7 @@
 #define BURST 64u
 #define ROOM 2048u
 
-static void put_scheduler(uint32_t engine)
+static void put_scheduler(uint32_t engine, const struct api_red *red)
 {
 	static struct api_scheduler s;
 
@@ -28,6 +31,8 @@ static void put_scheduler(uint32_t engine)
 	s.frame_overhead = 24;
 	for (int i = 0; i < API_TRAFFIC_CLASSES; i++)
 		s.queue_size[i] = 64;
+	if (red != NULL)
+		s.red[3] = *red;
 	memset(s.qfi_class, 0xff, sizeof(s.qfi_class));
 	memset(s.dscp_class, 3 << 2, sizeof(s.dscp_class));
 	strcpy(s.profile[0].name, "home");
@@ -37,10 +42,10 @@ static void put_scheduler(uint32_t engine)
 	kit_put(API_SCHEDULER, "access", &s, sizeof(s));
 }
 
-static void scheduled(uint32_t engine)
+static void scheduled(uint32_t engine, const struct api_red *red)
 {
 	kit_begin();
-	put_scheduler(engine);
+	put_scheduler(engine, red);
 	assert_int_equal(kit_commit(), 0);
 	kit_run();
 }
@@ -69,13 +74,16 @@ static uint64_t queued(uint32_t home)
 	return sum;
 }
 
-static void downlink(uint32_t home, uint32_t packets)
+static void downlink_ecn(uint32_t home, uint32_t packets, int family, enum ecn ecn)
 {
 	static struct frame f;
 
 	frame_payload(&f, 1340 - 28);
 	frame_udp(&f, 4000, 5000);
-	frame_ip(&f, "198.51.100.9", gateway_ue(home, 4), 17);
+	frame_ip(&f, family == 4 ? "198.51.100.9" : "2001:db8:ffff::9", gateway_ue(home, family), 17);
+	f.at[1] |= (uint8_t)(family == 4 ? ecn : ecn << 4);
+	if (family == 4)
+		frame_ip4_sum(&f);
 	gateway_from_upf(&f, home);
 	for (uint32_t i = 0; i < packets; i++)
 		assert_int_equal(kit_send("core", f.at, f.length), 0);
@@ -95,6 +103,11 @@ static void uplink_passes(void)
 	kit_run();
 	assert_int_equal(kit_count("core"), 1);
 	kit_clear();
+}
+
+static void downlink(uint32_t home, uint32_t packets)
+{
+	downlink_ecn(home, packets, 4, ECN_NOT_ECT);
 }
 
 // Frames that left towards the home, since kit_clear.
@@ -125,7 +138,7 @@ static void greedy_queues_pay(void **state)
 {
 	uint64_t before = kit_reason("scheduler-longest");
 
-	scheduled(API_SCHED_HQOS);
+	scheduled(API_SCHED_HQOS, NULL);
 	kit_clear();
 	for (uint32_t home = 1; home <= HOMES; home++) {
 		downlink(home, BURST);
@@ -154,12 +167,12 @@ static void greedy_queues_pay(void **state)
 // What is queued in a scheduler that is replaced is given back to the worker's share.
 static void replaced(void **state)
 {
-	scheduled(API_SCHED_HQOS);
+	scheduled(API_SCHED_HQOS, NULL);
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t home = 1; home <= HOMES; home++)
 			downlink(home, BURST);
 		assert_true(holder().held > ROOM - 64);
-		scheduled(API_SCHED_HQOS);
+		scheduled(API_SCHED_HQOS, NULL);
 		assert_int_equal(holder().held, 0);
 		kit_clear();
 	}
@@ -171,16 +184,86 @@ static void engine_rte(void **state)
 {
 	uint64_t before = kit_reason("scheduler-no-room");
 
-	scheduled(API_SCHED_RTE);
+	scheduled(API_SCHED_RTE, NULL);
 	for (uint32_t home = 1; home <= HOMES; home++) {
 		downlink(home, BURST);
 		assert_true(holder().held <= ROOM);
 	}
 	assert_true(kit_reason("scheduler-no-room") > before);
 	uplink_passes();
-	scheduled(API_SCHED_HQOS);
+	scheduled(API_SCHED_HQOS, NULL);
 	assert_int_equal(holder().held, 0);
 	kit_clear();
+	drained();
+}
+
+// Of the frames that left: how many have the mark, and all are intact.
+static uint32_t with_ecn(uint32_t home, int family, enum ecn ecn)
+{
+	uint32_t sum = 0, l3 = home % 2 == 0 ? 30 : 22; // QinQ, even homes PPPoE too
+
+	for (uint32_t i = 0; i < kit_count("access"); i++) {
+		const uint8_t *ip = kit_frame("access", i)->bytes + l3;
+
+		assert_int_equal(ip[0] >> 4, family);
+		assert_true(family == 6 || ip4_checksum_ok(ip));
+		sum += ip_ecn((uint8_t)family, ip) == ecn;
+	}
+	return sum;
+}
+
+// A burst of 40 behind RED between 4 and 64: senders that do not know ECN lose packets under the option's own reason, those of
+// others are marked. Without the option nothing is lost.
+static void early_detection(void **state)
+{
+	const struct api_red red = {.min = 4, .max = 64, .probability = 1, .weight = 1};
+	uint64_t full = kit_reason("scheduler-queue-full");
+
+	for (int with = 0; with < 2; with++) {
+		scheduled(API_SCHED_HQOS, with ? &red : NULL);
+		for (uint32_t i = 0; i < 16; i++) {
+			uint32_t home = 1 + i % 2;
+			int family = i & 2 ? 6 : 4;
+			enum ecn ecn = i >> 2;
+			uint64_t before = kit_reason("scheduler-red");
+
+			rte_red_rand_seed = i; // the same every time
+			rte_red_rand_val = rte_fast_rand();
+			kit_clear();
+			downlink_ecn(home, 40, family, ecn);
+			for (int step = 0; step < 2000 && kit_totals().held > 0; step++)
+				kit_advance(1000);
+			uint32_t lost = (uint32_t)(kit_reason("scheduler-red") - before);
+			assert_int_equal(kit_count("access"), 40 - lost);
+			if (with && ecn == ECN_NOT_ECT)
+				assert_in_range(lost, 2, 30);
+			else
+				assert_int_equal(lost, 0);
+			if (with && (ecn == ECN_ECT0 || ecn == ECN_ECT1)) {
+				assert_in_range(with_ecn(home, family, ECN_CE), 2, 30);
+				assert_int_equal(with_ecn(home, family, ecn) + with_ecn(home, family, ECN_CE), 40);
+			} else {
+				assert_int_equal(with_ecn(home, family, ecn), 40 - lost);
+			}
+		}
+	}
+	assert_int_equal(kit_reason("scheduler-queue-full"), full);
+	drained();
+}
+
+// The engine's words reach the operator, and the scheduler before stays.
+static void early_detection_refused(void **state)
+{
+	const struct api_red good = {.min = 4, .max = 8, .probability = 2, .weight = 1}, bad = {.min = 8, .max = 8};
+
+	for (int i = 0; i < 2; i++) {
+		kit_begin();
+		put_scheduler(i ? API_SCHED_HQOS : API_SCHED_RTE, i ? &bad : &good);
+		assert_int_equal(kit_commit(), EINVAL);
+		assert_non_null(
+			strstr(kit_error(), i ? "0 < min < max" : "random early detection needs the engine hqos"));
+	}
+	downlink(1, 10);
 	drained();
 }
 
@@ -193,7 +276,7 @@ static int setup(void **state)
 	e.max_handed_over = e.max_punted = e.max_held = e.max_fragments = 64;
 	gateway_start(&e);
 	kit_begin();
-	put_scheduler(API_SCHED_HQOS);
+	put_scheduler(API_SCHED_HQOS, NULL);
 	for (uint32_t home = 1; home <= HOMES + 1; home++) {
 		struct kit_session k = gateway_home(home);
 		char name[API_NAME];
@@ -215,6 +298,8 @@ int main(void)
 		cmocka_unit_test(greedy_queues_pay),
 		cmocka_unit_test(replaced),
 		cmocka_unit_test(engine_rte),
+		cmocka_unit_test(early_detection),
+		cmocka_unit_test(early_detection_refused),
 	};
 
 	return cmocka_run_group_tests_name("scheduler", list, setup, NULL);
