@@ -39,7 +39,7 @@ void own_red_empty(struct own *o, uint32_t index, uint32_t q)
 // 2^weight * ln 2 of them. (rte_red_enqueue_empty() shifts by a negative number when those are few.)
 static void age(const struct own *o, struct rte_red *red, uint32_t weight, const struct pipe *p)
 {
-	uint64_t packet = TYPICAL * o->profile[p->profile].rate.cost >> COST_SHIFT;
+	uint64_t packet = RTE_MAX(TYPICAL * o->profile[p->profile].rate.cost >> COST_SHIFT, UINT64_C(1));
 	uint64_t halvings = (o->now - red->q_time) / packet * 3 / 2 >> weight;
 	red->avg -= red->avg >> weight;
 	red->avg >>= RTE_MIN(halvings, 31u);
