@@ -501,7 +501,6 @@ struct api_qer {
 // Usage information (TS 29.244 §8.2.59): which usage a report has.
 #define API_USAGE_BEFORE 1u // BEF: until the monitoring time
 #define API_USAGE_AFTER 2u // AFT: from the monitoring time on
-#define API_USAGE_BEFORE_QOS 8u // UBE: before QoS enforcement
 
 #define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, one that is absent does not
 #define API_URR_HAS_TIME_QUOTA 2u

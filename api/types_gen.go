@@ -183,7 +183,6 @@ const (
 	UsageQuvti               = 0x80000
 	UsageBefore              = 0x1
 	UsageAfter               = 0x2
-	UsageBeforeQos           = 0x8
 	URRHasVolumeQuota        = 0x1
 	URRHasTimeQuota          = 0x2
 	URRHasEventQuota         = 0x4

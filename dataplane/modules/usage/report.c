@@ -144,12 +144,12 @@ static uint64_t whole_seconds(uint64_t to_ns, uint64_t from_ns)
 	return to_ns / SECOND - from_ns / SECOND; // so that the durations of all reports add up
 }
 
-// TS 29.244 table 7.5.8.3-1: the report at the monitoring time has what was before it, the next one what was after it.
+// TS 29.244 table 7.5.8.3-1: the report at the monitoring time has what was before it, the next one what was after it. UBE and UAE are
+// not said: a URR measures on one side of QoS enforcement only, which the CP function chose (MBQE), and free5GC's codec refuses a
+// message with this IE.
 static uint32_t information(const struct urr *u, uint32_t triggers)
 {
-	uint32_t side = triggers & API_USAGE_MONIT ? API_USAGE_BEFORE : u->since_monitoring ? API_USAGE_AFTER : 0;
-
-	return side | (u->c.flags & API_URR_BEFORE_QOS ? API_USAGE_BEFORE_QOS : 0);
+	return triggers & API_USAGE_MONIT ? API_USAGE_BEFORE : u->since_monitoring ? API_USAGE_AFTER : 0;
 }
 
 static struct api_usage row_of(const struct urr *u, const struct usage_totals *t, uint32_t triggers)

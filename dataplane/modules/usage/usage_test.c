@@ -554,8 +554,6 @@ static void before_qos(void **state)
 	delete_home(HOME);
 	assert_int_equal(reports.count, 2);
 	assert_int_equal(reports.row[0].bytes[API_TOTAL], 2700);
-	assert_int_equal(reports.row[0].information, API_USAGE_BEFORE_QOS);
-	assert_int_equal(reports.row[1].information, 0);
 	assert_int_equal(reports.row[1].bytes[API_TOTAL], 900);
 }
 
