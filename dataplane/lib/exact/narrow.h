@@ -39,13 +39,15 @@ struct narrow {
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket);
 void narrow_free(struct narrow *t);
 
-// Both blocks of a key, 32 bits each.
+// Both blocks of a key, 32 bits each. Two folded products: after one, keys a fixed distance apart (TEIDs, prefixes) lie unevenly under
+// one secret in three hundred.
 static inline uint64_t narrow_hash(const struct narrow *t, uint64_t key)
 {
 	unsigned __int128 product = (unsigned __int128)(key ^ t->seed[0]) * t->seed[1];
 	uint64_t x = (uint64_t)product ^ (uint64_t)(product >> 64);
 
-	return (x ^ x >> 32) * 0x9e3779b97f4a7c15ull;
+	product = (unsigned __int128)x * 0x9e3779b97f4a7c15ull;
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 static inline struct narrow_block *narrow_block(const struct narrow *t, uint64_t hash)
