@@ -48,12 +48,18 @@ struct api_header {
 	uint32_t sequence; // copied into each reply
 };
 
-// code: 0 or a positive errno. For a refused commit, kind and key name the object and text says why.
+// What of a session a refusal is about (api_status.rule_kind).
+enum api_rule { API_RULE_NONE = 0, API_RULE_PDR = 1, API_RULE_FAR = 2, API_RULE_QER = 3, API_RULE_URR = 4 };
+
+// code: 0 or a positive errno. For a refused commit, kind and key name the object, rule_kind and rule the rule of it, and text says
+// why, for people.
 struct api_status {
 	uint32_t code;
-	uint32_t kind;
+	uint32_t kind; // enum api_kind; 0: no single object is to blame
 	char key[API_NAME];
 	char text[API_TEXT];
+	uint32_t rule_kind; // enum api_rule
+	uint32_t rule; // id
 };
 
 struct api_hello {

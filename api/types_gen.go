@@ -16,6 +16,11 @@ const (
 	TypeAbort                = 0x9
 	TypeSubscribe            = 0xa
 	TypeAcknowledge          = 0xb
+	RuleNone                 = 0x0
+	RulePDR                  = 0x1
+	RuleFAR                  = 0x2
+	RuleQER                  = 0x3
+	RuleURR                  = 0x4
 	KindEngine               = 0x1
 	KindPort                 = 0x2
 	KindInterface            = 0x3
@@ -205,13 +210,15 @@ type Header struct {
 const SizeofHeader = 0x10
 
 type Status struct {
-	Code uint32
-	Kind uint32
-	Key  [32]byte
-	Text [256]byte
+	Code     uint32
+	Kind     uint32
+	Key      [32]byte
+	Text     [256]byte
+	RuleKind uint32
+	Rule     uint32
 }
 
-const SizeofStatus = 0x128
+const SizeofStatus = 0x130
 
 type Hello struct {
 	Version uint32

@@ -39,7 +39,9 @@ type RefusedError struct {
 	Code uint32 // errno
 	Kind uint32 // 0: no single object is to blame
 	Key  string
-	Text string
+	Text string // for people
+
+	RuleKind, Rule uint32 // api.RulePDR and on, and its id: the rule of a session that is to blame; 0: none
 }
 
 func (e *RefusedError) Error() string {
@@ -265,7 +267,8 @@ func refusal(body []byte) error {
 	if s.Code == 0 {
 		return nil
 	}
-	return &RefusedError{Code: s.Code, Kind: s.Kind, Key: api.CString(s.Key[:]), Text: api.CString(s.Text[:])}
+	return &RefusedError{Code: s.Code, Kind: s.Kind, Key: api.CString(s.Key[:]), Text: api.CString(s.Text[:]),
+		RuleKind: s.RuleKind, Rule: s.Rule}
 }
 
 // request sends one message and returns the joined bodies of its replies.

@@ -38,10 +38,11 @@ func TestGroupCommit(t *testing.T) {
 	b.Lock()
 	b.Attach(gate)
 	b.Unlock()
+	b.s.Blame(api.RuleFAR, 2)
 	b.s.Refuse(func(id dptest.ID, body []byte) string {
 		var head api.Session
 		if _, err := api.Decode(body, &head); err == nil && id.Kind == api.KindSession && head.UEIP4.String() == "10.46.0.13" {
-			return "session x: FAR 2 has action 99"
+			return "the text names PDR 7, which no program reads"
 		}
 		return ""
 	})

@@ -4,9 +4,9 @@ package session
 
 import (
 	"errors"
-	"strings"
 	"syscall"
 
+	"isthmus/api"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/pfcp"
 )
@@ -68,7 +68,7 @@ func (t *txn) finish() {
 	}
 }
 
-// refusal turns the data plane's answer into the one for the CP function. Its text names the rule, where one is to blame.
+// refusal turns the data plane's answer into the one for the CP function.
 func refusal(err error) *pfcp.Error {
 	var refused *dp.RefusedError
 	if !errors.As(err, &refused) {
@@ -81,31 +81,15 @@ func refusal(err error) *pfcp.Error {
 	case syscall.ENOTSUP:
 		e.Cause = pfcp.CauseServiceNotSupported
 	}
-	e.Rule = ruleIn(refused.Text)
+	if t, ok := failedRules[refused.RuleKind]; ok {
+		e.Rule = &pfcp.FailedRule{Type: t, ID: refused.Rule}
+	}
 	return e
 }
 
-// ruleIn finds the first "PDR 7" and the like in a text.
-func ruleIn(text string) *pfcp.FailedRule {
-	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ':' || r == ',' })
-	kinds := map[string]pfcp.RuleType{"PDR": pfcp.RulePDR, "FAR": pfcp.RuleFAR, "QER": pfcp.RuleQER, "URR": pfcp.RuleURR}
-	for i := 0; i+1 < len(words); i++ {
-		t, ok := kinds[words[i]]
-		if id, number := decimal(words[i+1]); ok && number {
-			return &pfcp.FailedRule{Type: t, ID: id}
-		}
-	}
-	return nil
-}
-
-func decimal(s string) (v uint32, ok bool) {
-	for _, r := range s {
-		if r < '0' || r > '9' || v > (1<<32-1)/10 {
-			return 0, false
-		}
-		v = v*10 + uint32(r-'0')
-	}
-	return v, s != ""
+// failedRules are the contract's kinds of rules in PFCP's words (TS 29.244 §8.2.80).
+var failedRules = map[uint32]pfcp.RuleType{
+	api.RulePDR: pfcp.RulePDR, api.RuleFAR: pfcp.RuleFAR, api.RuleQER: pfcp.RuleQER, api.RuleURR: pfcp.RuleURR,
 }
 
 // holding counts the users of paths and policers. One that nobody uses any more stays for a while, so that a session that

@@ -35,6 +35,7 @@ static struct {
 	uint32_t changes, room;
 	uint64_t bytes;
 	char text[API_TEXT];
+	uint32_t rule_kind, rule; // that the text is about
 } store;
 
 struct object_totals object_totals;
@@ -185,6 +186,17 @@ void object_explain(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(store.text, sizeof(store.text), format, args);
 	va_end(args);
+	store.rule_kind = API_RULE_NONE;
+	store.rule = 0;
+}
+
+int object_blame(int error, uint32_t rule_kind, uint32_t rule)
+{
+	if (error != 0 && store.rule_kind == API_RULE_NONE) {
+		store.rule_kind = rule_kind;
+		store.rule = rule;
+	}
+	return error;
 }
 
 const void *object_find(uint32_t kind, const char *key, uint32_t *length)
@@ -250,7 +262,7 @@ int object_begin(void)
 	if (store.open)
 		return EBUSY;
 	store.open = 1;
-	store.text[0] = 0;
+	object_explain("%s", "");
 	return 0;
 }
 
@@ -566,6 +578,8 @@ void object_commit(struct api_status *status)
 			discard_all(sorted, &p);
 		object_totals.refused++;
 		status->code = (uint32_t)error;
+		status->rule_kind = store.rule_kind;
+		status->rule = store.rule;
 		if (p.failed != NULL) {
 			status->kind = p.failed->kind;
 			snprintf(status->key, sizeof(status->key), "%s", p.failed->key);

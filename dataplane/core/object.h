@@ -68,6 +68,8 @@ static inline int object_refusal(int code)
 	return code;
 }
 #define object_error(code, ...) (object_explain(__VA_ARGS__), object_refusal(code))
+// Names the rule (enum api_rule) that the last object_error() is about, unless one was named already. Returns `error`; 0: does nothing.
+int object_blame(int error, uint32_t rule_kind, uint32_t rule);
 
 // The body of an object as it will be after the open transaction (staged changes seen), or NULL. Of a kind that is held packed: a
 // copy, good until the fourth call from now.

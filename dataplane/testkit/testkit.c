@@ -131,6 +131,11 @@ const char *kit_error(void)
 	return kit.error;
 }
 
+const struct api_status *kit_status(void)
+{
+	return &kit.status;
+}
+
 // ---- objects ---------------------------------------------------------------------------------------------------------
 
 struct api_address kit_address(const char *text)

@@ -31,6 +31,7 @@ void kit_put(uint32_t kind, const char *key, const void *body, uint32_t length);
 void kit_delete(uint32_t kind, const char *key);
 int kit_commit(void);
 const char *kit_error(void);
+const struct api_status *kit_status(void); // of the last commit
 
 // Common objects. MAC of port i in order of creation: 02:00:00:00:99:0i.
 void kit_port(const char *name, uint32_t role);

@@ -32,6 +32,8 @@ type Server struct {
 	held       map[ID][]byte
 	tables     map[uint32][]byte
 	refuse     func(id ID, body []byte) string
+	ruleKind   uint32 // that refusals name
+	rule       uint32
 	version    uint32
 	commits    int
 	changes    int // in all commits
@@ -129,6 +131,13 @@ func (s *Server) Refuse(fn func(id ID, body []byte) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = fn
+}
+
+// Blame makes refusals name a rule.
+func (s *Server) Blame(kind, rule uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ruleKind, s.rule = kind, rule
 }
 
 // SetVersion makes HELLO answer another API version.
@@ -277,6 +286,7 @@ func (c *session) status(h api.Header, code uint32, id ID, text string) bool {
 	flags := uint16(api.FLast)
 	if code != 0 {
 		flags |= api.FError
+		st.RuleKind, st.Rule = c.s.ruleKind, c.s.rule
 	}
 	return c.reply(h, flags, api.Encode(&st))
 }

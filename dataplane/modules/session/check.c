@@ -205,11 +205,11 @@ int session_check(const struct api_session *want, uint32_t length, const char *n
 	if (error == 0)
 		error = check_head(&p);
 	for (uint16_t i = 0; error == 0 && i < want->pdrs; i++)
-		error = check_pdr(&p, &p.pdr[i]);
+		error = object_blame(check_pdr(&p, &p.pdr[i]), API_RULE_PDR, p.pdr[i].id);
 	for (uint16_t i = 0; error == 0 && i < want->fars; i++)
-		error = check_far(&p, &p.far[i]);
+		error = object_blame(check_far(&p, &p.far[i]), API_RULE_FAR, p.far[i].id);
 	for (uint16_t i = 0; error == 0 && i < want->qers; i++)
-		error = check_qer(&p, &p.qer[i]);
+		error = object_blame(check_qer(&p, &p.qer[i]), API_RULE_QER, p.qer[i].id);
 	for (uint16_t i = 0; error == 0 && i < want->sdfs; i++)
 		error = check_sdf(&p, &p.sdf[i]);
 	return error;

@@ -254,8 +254,10 @@ int session_compile(struct session *s, const struct parts *p, const struct sessi
 
 		for (uint16_t k = 0; k < i; k++)
 			if (p->pdr[k].id == p->pdr[i].id)
-				return object_error(EEXIST, "session %s has PDR %u twice", s->name, p->pdr[i].id);
-		error = set_rule(s, p, &p->pdr[i], r);
+				return object_blame(
+					object_error(EEXIST, "session %s has PDR %u twice", s->name, p->pdr[i].id),
+					API_RULE_PDR, p->pdr[i].id);
+		error = object_blame(set_rule(s, p, &p->pdr[i], r), API_RULE_PDR, p->pdr[i].id);
 		if (error == 0)
 			error = give_state(s, p, i, old);
 	}

@@ -53,9 +53,12 @@ static int set_mobile(const struct parts *p, const struct api_pdr *pdr, const st
 	// Kept, the outer header is addressed to us: as an IP packet it leads nowhere, only into another tunnel.
 	if (!pdr->outer_header_removal && (pdr->match & API_PDR_FTEID)) {
 		if (far->outer == API_OUTER_NONE && (far->action & API_FAR_FORWARD))
-			return object_error(EINVAL,
-				"session %s: PDR %u keeps the outer header, and FAR %u puts none in front of it",
-				p->name, pdr->id, far->id);
+			return object_blame(
+				object_error(EINVAL,
+					"session %s: PDR %u keeps the outer header, and FAR %u puts none in front of "
+					"it",
+					p->name, pdr->id, far->id),
+				API_RULE_PDR, pdr->id);
 		r->flags |= RULE_KEEP_OUTER;
 	}
 	if (far->instance != 0xff)
@@ -95,7 +98,7 @@ int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rul
 	if (error == 0)
 		error = set_special(p, far, r, m);
 	if (error != 0)
-		return error;
+		return object_blame(error, API_RULE_FAR, far->id);
 	m->far = far->id;
 	r->outer = far->outer;
 	r->teid = far->teid;

@@ -541,37 +541,58 @@ static void no_place(void **state)
 	upf(state);
 }
 
-static void refused_in_words(void **state)
+// The refusal names the rule by numbers, for the Failed Rule ID (TS 29.244 §8.2.80).
+static void refusal_names(const struct kit_mobile *k, int error, uint32_t rule_kind, uint32_t rule)
+{
+	assert_int_equal(refused("s2", k), error);
+	assert_int_equal(kit_status()->kind, API_SESSION);
+	assert_string_equal(kit_status()->key, "s2");
+	assert_int_equal(kit_status()->rule_kind, rule_kind);
+	assert_int_equal(kit_status()->rule, rule);
+}
+
+static void refusals(void **state)
 {
 	struct kit_mobile *k = upf_session(2);
 
 	k->pdr[0].far = 99;
-	assert_int_equal(refused("s2", k), EINVAL);
+	refusal_names(k, EINVAL, API_RULE_PDR, k->pdr[0].id);
 	k = upf_session(2);
 	k->pdr[0].local = kit_address("192.0.2.1");
-	assert_int_equal(refused("s2", k), ENOENT);
+	refusal_names(k, ENOENT, API_RULE_PDR, k->pdr[0].id);
 	k = upf_session(2);
 	strcpy(k->s.instance[0], "nowhere");
-	assert_int_equal(refused("s2", k), ENOENT);
+	refusal_names(k, ENOENT, API_RULE_NONE, 0);
 	k = upf_session(2);
 	k->far[0].action = API_FAR_FORWARD | API_FAR_BUFFER;
-	assert_int_equal(refused("s2", k), EINVAL);
+	refusal_names(k, EINVAL, API_RULE_FAR, k->far[0].id);
+	k = upf_session(2);
+	k->far[1].dscp = 64;
+	refusal_names(k, EINVAL, API_RULE_FAR, k->far[1].id);
 	k = upf_session(2);
 	k->far[0].outer = API_OUTER_ENDPOINT;
-	assert_int_equal(refused("s2", k), EINVAL);
+	refusal_names(k, EINVAL, API_RULE_FAR, k->far[0].id);
 	k = upf_session(2);
 	k->pdr[0].match = 0;
-	assert_int_equal(refused("s2", k), EINVAL);
+	refusal_names(k, EINVAL, API_RULE_PDR, k->pdr[0].id);
 	k = upf_session(2);
 	k->pdr[1].id = 1;
-	assert_int_equal(refused("s2", k), EEXIST);
+	refusal_names(k, EEXIST, API_RULE_PDR, 1);
 	k = upf_session(2);
 	kit_sdf(k, &k->pdr[0])->remote_port[0] = 9;
 	k->sdf[0].remote_port[1] = 8;
-	assert_int_equal(refused("s2", k), EINVAL);
+	refusal_names(k, EINVAL, API_RULE_NONE, 0);
 	k = upf_session(2);
 	k->pdr[0].teid = 0;
-	assert_int_equal(refused("s2", k), EINVAL);
+	refusal_names(k, EINVAL, API_RULE_PDR, k->pdr[0].id);
+	k = upf_session(2);
+	k->s.qers = 1;
+	k->qer[0] = (struct api_qer){.id = 0x80000001, .qfi = 64};
+	refusal_names(k, EINVAL, API_RULE_QER, 0x80000001);
+	k = upf_session(2);
+	k->s.urrs = 1;
+	k->urr[0] = (struct api_urr){.id = 7};
+	refusal_names(k, EINVAL, API_RULE_URR, 7);
 }
 
 // What a session uses stays; what it used may go, also with it in one transaction.
@@ -684,7 +705,7 @@ int main(void)
 		cmocka_unit_test(outer_header_kept),
 		cmocka_unit_test(claims),
 		cmocka_unit_test(no_place),
-		cmocka_unit_test(refused_in_words),
+		cmocka_unit_test(refusals),
 		cmocka_unit_test(users),
 		cmocka_unit_test(quota_far),
 	};

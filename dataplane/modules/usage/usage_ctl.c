@@ -40,25 +40,31 @@ static struct usage_entry *find(const struct usage_set *set, uint32_t id)
 	return NULL;
 }
 
+static int check_one(const struct usage_session *session, const struct api_urr *urr, uint16_t i)
+{
+	const uint16_t methods = API_URR_VOLUME | API_URR_DURATION | API_URR_EVENT;
+
+	if ((urr[i].method & methods) == 0 || (urr[i].method & ~methods) != 0)
+		return object_error(EINVAL, "session %s: URR %u has measurement method %u", session->name, urr[i].id,
+			urr[i].method);
+	if (urr[i].flags & ~KNOWN_FLAGS)
+		return object_error(EINVAL, "session %s: URR %u has flags %#x", session->name, urr[i].id, urr[i].flags);
+	if (urr[i].triggers & ~KNOWN_TRIGGERS)
+		return object_error(EINVAL, "session %s: URR %u has reporting triggers %#x", session->name, urr[i].id,
+			urr[i].triggers);
+	for (uint16_t k = 0; k < i; k++)
+		if (urr[k].id == urr[i].id)
+			return object_error(EEXIST, "session %s has URR %u twice", session->name, urr[i].id);
+	return 0;
+}
+
 static int check(const struct usage_session *session, const struct api_urr *urr, uint16_t urrs)
 {
-	for (uint16_t i = 0; i < urrs; i++) {
-		const uint16_t methods = API_URR_VOLUME | API_URR_DURATION | API_URR_EVENT;
+	int error = 0;
 
-		if ((urr[i].method & methods) == 0 || (urr[i].method & ~methods) != 0)
-			return object_error(EINVAL, "session %s: URR %u has measurement method %u", session->name,
-				urr[i].id, urr[i].method);
-		if (urr[i].flags & ~KNOWN_FLAGS)
-			return object_error(
-				EINVAL, "session %s: URR %u has flags %#x", session->name, urr[i].id, urr[i].flags);
-		if (urr[i].triggers & ~KNOWN_TRIGGERS)
-			return object_error(EINVAL, "session %s: URR %u has reporting triggers %#x", session->name,
-				urr[i].id, urr[i].triggers);
-		for (uint16_t k = 0; k < i; k++)
-			if (urr[k].id == urr[i].id)
-				return object_error(EEXIST, "session %s has URR %u twice", session->name, urr[i].id);
-	}
-	return 0;
+	for (uint16_t i = 0; error == 0 && i < urrs; i++)
+		error = object_blame(check_one(session, urr, i), API_RULE_URR, urr[i].id);
+	return error;
 }
 
 static struct urr *new_urr(void)
