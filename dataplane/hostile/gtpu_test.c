@@ -473,10 +473,26 @@ static void unknown_message(struct frame *f, uint32_t i, uint32_t variant)
 	outer(f, variant);
 }
 
+// A request without sequence number, and an answer from who is no peer.
+static void echo_not_answerable(struct frame *f, uint32_t i, uint32_t variant)
+{
+	frame_payload(f, 0);
+	if (i % 2 == 0) {
+		frame_append(f, (uint8_t[]){0x30, GTPU_ECHO_REQUEST, 0, 0, 0, 0, 0, 0}, 8);
+		outer(f, variant);
+		return;
+	}
+	frame_append(f, (uint8_t[]){0x32, GTPU_ECHO_RESPONSE, 0, 4, 0, 0, 0, 0, 0, (uint8_t)i, 0, 0}, 12);
+	frame_udp(f, 2152, 2152);
+	frame_ip(f, "10.0.0.77", "10.0.0.1", 17);
+	frame_ethernet(f, gateway_mac[1], gateway_upf, 0x0800);
+}
+
 static void g18_end_markers_and_others(void **state)
 {
 	BAD_ROWS(((const struct bad[]){{"G18 end marker", "core", end_marker, 20, "gtpu-end-marker-unknown", 1},
-		{"G18 message types", "core", unknown_message, 28, "gtpu-message-unknown", 1}}));
+		{"G18 message types", "core", unknown_message, 28, "gtpu-message-unknown", 1},
+		{"G18 echo", "core", echo_not_answerable, 10, "gtpu-echo-malformed", 1}}));
 }
 
 // ---- user data that looks like a tunnel, tunnels in the wrong place --------------------------------------------------

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "firewall/firewall.h"
+#include "testkit/reasons.h"
 #include "testkit/testkit.h"
 #include "wire/checksum.h"
 #include "wire/gtpu.h"
@@ -49,6 +50,9 @@ static int put_list(const char *key, struct list *l)
 	return kit_commit();
 }
 
+static int
+	tcp_flags_fragment; // 1: packets are TCP fragments at offset 8, which would overwrite the flags (RFC 1858 §4)
+
 static uint32_t put_udp4(uint8_t *p, const char *source, const char *destination, uint16_t port, uint32_t n)
 {
 	memset(p, 0, 28 + n);
@@ -56,6 +60,8 @@ static uint32_t put_udp4(uint8_t *p, const char *source, const char *destination
 	store16(p + 2, (uint16_t)(28 + n));
 	p[8] = 64;
 	p[9] = 17;
+	if (tcp_flags_fragment && port != 2152) // not the outer header
+		p[7] = 1, p[9] = 6;
 	memcpy(p + 12, kit_address(source).bytes, 4);
 	memcpy(p + 16, kit_address(destination).bytes, 4);
 	ip4_checksum_set(p);
@@ -163,6 +169,43 @@ static void allowlist(void **state)
 	assert_int_equal(hits(ACL_DOWNLINK, 2), 0);
 }
 
+// Each verdict of either direction has its own reason.
+static void reasons(void **state)
+{
+	struct list l = {{API_DENY, 2}, {{.destination_port = {25, 25}, .protocol = 17, .protocol_mask = 0xff},
+						{.destination_port = {1234, 1234},
+							.protocol = 17,
+							.protocol_mask = 0xff,
+							.action = API_PERMIT}}};
+	static const struct {
+		const char *key;
+		uint32_t (*send)(uint16_t port);
+		const char *deny, *by_default, *tiny;
+	} row[] = {
+		{"uplink", send_up, "firewall-uplink-deny", "firewall-uplink-default", "firewall-uplink-tiny-fragment"},
+		{"downlink", send_down, "firewall-downlink-deny", "firewall-downlink-default",
+			"firewall-downlink-tiny-fragment"}};
+
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(put_list(row[i].key, &l), 0);
+		struct kit_reasons before = kit_reasons();
+		assert_int_equal(row[i].send(25), 0);
+		kit_only_rose(&before, row[i].deny, 1);
+		before = kit_reasons();
+		assert_int_equal(row[i].send(26), 0);
+		kit_only_rose(&before, row[i].by_default, 1);
+		before = kit_reasons();
+		tcp_flags_fragment = 1;
+		assert_int_equal(row[i].send(1234), 0);
+		tcp_flags_fragment = 0;
+		kit_only_rose(&before, row[i].tiny, 1);
+		assert_int_equal(row[i].send(1234), 1);
+		kit_begin();
+		kit_delete(API_ACL, row[i].key);
+		assert_int_equal(kit_commit(), 0);
+	}
+}
+
 static void refused(void **state)
 {
 	const struct acl *before = firewall_list(ACL_DOWNLINK);
@@ -192,6 +235,7 @@ int main(void)
 		cmocka_unit_test(allowlist),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(removed),
+		cmocka_unit_test(reasons),
 	};
 
 	return cmocka_run_group_tests(list, setup, NULL);

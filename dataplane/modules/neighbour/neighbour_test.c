@@ -2,6 +2,7 @@
 // ARP and neighbour discovery on core interfaces: what is asked, answered and believed, and packets that wait.
 #include "ip/router_test.h"
 #include "neighbour/table.h"
+#include "testkit/reasons.h"
 #include "wire/arp.h"
 #include "wire/nd.h"
 
@@ -132,9 +133,35 @@ static void we_answer_for_our_addresses(void **state)
 	assert_memory_equal(nd.target, router_address("2001:db8:1::1").bytes, 16);
 	assert_memory_equal(nd.destination, router_address("2001:db8:1::5").bytes, 16);
 	assert_memory_equal(nd.mac, &port_by_name("north")->mac, 6);
+	struct kit_reasons before = kit_reasons();
 	ns_arrives(peer_north, "2001:db8:1::5", "2001:db8:1::77");
 	assert_int_equal(router_count(), 1);
+	before.count[punt_nd.id]++;
+	kit_only_rose(&before, "nd-not-for-us", 1);
 	assert_true(kit_balance());
+}
+
+// 1,000 a second in all, requests and solicitations together.
+static void answers_are_bounded(void **state)
+{
+	router_wait(1.1);
+	kit_clear();
+	struct kit_reasons before = kit_reasons();
+	for (int i = 0; i < 500; i++) {
+		arp_arrives(ARP_REQUEST, peer_north, "10.1.0.5", "10.1.0.1");
+		ns_arrives(peer_north, "2001:db8:1::5", "2001:db8:1::1");
+	}
+	assert_int_equal(router_count(), 1000);
+	arp_arrives(ARP_REQUEST, peer_north, "10.1.0.5", "10.1.0.1");
+	ns_arrives(peer_north, "2001:db8:1::5", "2001:db8:1::1");
+	assert_int_equal(router_count(), 1000);
+	before.count[punt_arp.id] += 501;
+	before.count[punt_nd.id] += 501;
+	kit_only_rose(&before, "neighbour-rate-limit", 2);
+	router_wait(1.1);
+	arp_arrives(ARP_REQUEST, peer_north, "10.1.0.5", "10.1.0.1");
+	assert_int_equal(router_count(), 1001);
+	kit_clear();
 }
 
 static void packets_wait_for_arp(void **state)
@@ -499,6 +526,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(we_answer_for_our_addresses, clean),
+		cmocka_unit_test_setup(answers_are_bounded, clean),
 		cmocka_unit_test_setup(packets_wait_for_arp, clean),
 		cmocka_unit_test_setup(packets_wait_for_nd, clean),
 		cmocka_unit_test_setup(silence_is_asked_three_times, clean),

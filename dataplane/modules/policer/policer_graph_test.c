@@ -12,8 +12,10 @@
 
 #include "policer/policer.h"
 #include "session/session.h"
+#include "testkit/reasons.h"
 #include "testkit/testkit.h"
 #include "wire/checksum.h"
+#include "wire/gtpu.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +114,46 @@ static void rate(void **state)
 	assert_int_equal(used_state()->forwarded.packets, passed);
 	assert_int_equal(used_state()->forwarded.bytes, passed * IP_BYTES);
 	assert_int_equal(used_state()->policed, 2000 - passed);
+}
+
+// The other direction: a burst that the profile's bucket holds in part.
+static void downlink(void **state)
+{
+	struct kit_session a = kit_session("access", home, 100, 1, 0, "100.64.0.2", NULL, "upf", 0x200);
+	uint8_t frame[58 + IP_BYTES] = {0}, *outer = frame + 14, *ip = frame + 58;
+	const uint32_t burst = 20, passed = 1500 / IP_BYTES;
+
+	strcpy(a.qer[1].downlink_policer, "gold");
+	kit_begin();
+	kit_put_session("a", &a);
+	assert_int_equal(kit_commit(), 0);
+	kit_advance(1000);
+	memcpy(frame, (const uint8_t[]){2, 0, 0, 0, 0x99, 1}, 6);
+	memcpy(frame + 6, upf, 6);
+	store16(frame + 12, 0x0800);
+	for (int i = 0; i < 2; i++) {
+		uint8_t *p = i ? ip : outer;
+
+		p[0] = 0x45;
+		store16(p + 2, i ? IP_BYTES : 44 + IP_BYTES);
+		p[8] = 64;
+		p[9] = 17;
+		memcpy(p + 12, kit_address(i ? "8.8.8.8" : "10.0.0.2").bytes, 4);
+		memcpy(p + 16, kit_address(i ? "100.64.0.2" : "10.0.0.1").bytes, 4);
+		ip4_checksum_set(p);
+		store16(p + 22, i ? 5000 : 2152);
+		store16(p + 24, i ? IP_BYTES - 20 : 24 + IP_BYTES);
+	}
+	gtpu_put_gpdu(frame + 42, 0x200, 9, GTPU_PDU_DL, IP_BYTES);
+	struct kit_reasons before = kit_reasons();
+	kit_clear();
+	for (uint32_t i = 0; i < burst; i++)
+		assert_int_equal(kit_send("core", frame, sizeof(frame)), 0);
+	kit_run();
+	assert_int_equal(kit_count("access"), passed);
+	kit_only_rose(&before, "policer-downlink", burst - passed);
+	assert_true(kit_balance());
+	assert_int_equal(put_session("gold"), 0);
 }
 
 // Twice the rate from now on; the counters go on.
@@ -227,6 +269,7 @@ int main(void)
 		cmocka_unit_test(rate),
 		cmocka_unit_test(changed_profile),
 		cmocka_unit_test(refused_profile),
+		cmocka_unit_test(downlink),
 		cmocka_unit_test(remarked),
 		cmocka_unit_test(unpoliced),
 		cmocka_unit_test(together),

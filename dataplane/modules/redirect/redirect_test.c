@@ -2,6 +2,7 @@
 // HTTP of redirected UEs: a whole connection, what is no HTTP, hostile segments (row G25).
 #include "redirect/http.h"
 #include "session/mobile_world.h"
+#include "testkit/reasons.h"
 #include <errno.h>
 
 #define URL "http://portal.example/top-up?ue=1"
@@ -72,9 +73,11 @@ static void connection(void **state)
 	uint32_t data;
 
 	for (int six = 0; six < 2; six++) {
+		struct kit_reasons before = kit_reasons();
 		segment(&f, six, 1000, 0, SYN, "", 0);
 		send_frame("ran", &f);
 		const uint8_t *tcp = answered(six, &data);
+		kit_only_rose(&before, "redirect-answered", 1);
 		uint32_t ours = load32(tcp + 4);
 		assert_int_equal(tcp[13], SYN | ACK);
 		assert_int_equal(load32(tcp + 8), 1001);

@@ -8,6 +8,7 @@
 // clang-format on
 #include "core/engine.h"
 #include "testkit/gateway.h"
+#include "testkit/reasons.h"
 #include "wire/bytes.h"
 #include "wire/ecn.h"
 #include <errno.h>
@@ -172,7 +173,10 @@ static void replaced(void **state)
 		for (uint32_t home = 1; home <= HOMES; home++)
 			downlink(home, BURST);
 		assert_true(holder().held > ROOM - 64);
+		struct kit_reasons before = kit_reasons();
+		uint64_t held = (uint64_t)kit_totals().held;
 		scheduled(API_SCHED_HQOS, NULL);
+		kit_only_rose(&before, "scheduler-replaced", held);
 		assert_int_equal(holder().held, 0);
 		kit_clear();
 	}

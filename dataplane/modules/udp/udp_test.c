@@ -84,6 +84,11 @@ static void removed(void **state)
 	outer_udp(&f, "192.0.2.2", "192.0.2.1", 5555, 7000);
 	link_layer(&f, "internet", 1);
 	expect_drop("internet", &f, "udp-inner-malformed");
+	ip_packet(&f, FAR4, "10.45.0.1", 80);
+	outer_udp(&f, "192.0.2.2", "192.0.2.1", 5555, 7000);
+	store16(f.at + 24, (uint16_t)(load16(f.at + 24) - 4)); // UDP ends before the IP packet does
+	link_layer(&f, "internet", 1);
+	expect_drop("internet", &f, "udp-length");
 	ip_packet(&f, "127.0.0.1", "10.45.0.1", 80);
 	outer_udp(&f, "192.0.2.2", "192.0.2.1", 5555, 7000);
 	link_layer(&f, "internet", 1);
