@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
-CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck floors tidy score_card size)
+CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck floors tidy score_card reasons size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -138,6 +138,11 @@ lint_tidy() {
 # The score card has every row of its tables once, and each test that it or the table of features names is there.
 lint_score_card() {
 	scripts/score_card.py
+}
+
+# Every drop reason has a test that names it, and a row in docs/running.md.
+lint_reasons() {
+	scripts/reasons.py
 }
 
 # Only a report: long files and functions are worth a look, not a failure.
