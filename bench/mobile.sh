@@ -107,7 +107,7 @@ wait_sessions() {
 	return 1
 }
 
-# The last group of sessions is on its way to the store.
+# The last group of sessions is on its way to the store, and no event says when it is there.
 wait_stored() { sleep 3; }
 
 # ---- the measurements ------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
-CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck floors tidy score_card reasons size)
+CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck floors tidy score_card reasons links shape size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -81,9 +81,9 @@ lint_forbidden() {
 		over_files awk -v words="$words" -f scripts/forbidden.awk
 }
 
-# Tests wait for events. Only a helper named wait... may sleep between two looks.
+# Tests wait for events: a sleep stands between two looks at a condition, in a loop with a limit.
 lint_sleeps() {
-	repo_files 'test/*.sh' 'test/*.py' 'bench/*.sh' 'bench/*.py' '*_test.go' | over_files awk -f scripts/sleeps.awk
+	repo_files 'test/*.sh' 'test/*.py' 'bench/*.sh' 'bench/*.py' '*_test.go' | scripts/sleeps.py
 }
 
 # A test script that is not executable would be passed over.
@@ -145,7 +145,17 @@ lint_reasons() {
 	scripts/reasons.py
 }
 
-# Only a report: long files and functions are worth a look, not a failure.
+# What Markdown files link to, and what files they and comments name, is there.
+lint_links() {
+	repo_files | scripts/links.py
+}
+
+# Functions are short; lines that are too wide do not become more.
+lint_shape() {
+	repo_files '*.c' '*.h' '*.go' '*.py' '*.sh' | grep -vE '(_gen|\.pb)\.go$' | scripts/shape.py
+}
+
+# Only a report: long files are worth a look, not a failure.
 lint_size() {
 	{
 		c_files

@@ -174,5 +174,5 @@ func BenchmarkDisturbed(b *testing.B) {
 	}
 }
 
-// waitPass lets time pass between two looks at how long answers take.
+// waitPass lets time pass between two looks at how long answers take; there is no event to wait for.
 func waitPass(d time.Duration) { time.Sleep(d) }

@@ -70,6 +70,7 @@ broken() {
 	echo "ok: $1"
 }
 
+# The tester comes to the point at which it is to be interrupted; no event says so.
 wait_a_moment() { sleep 0.5; }
 
 wait_exit() {
