@@ -30,6 +30,20 @@ func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool
 	return p, known
 }
 
+// peerOf returns the configured peer that a stored association is with, nil when there is none. The other addresses are what the
+// peer said, so there its node id must be configured.
+func (c *Config) peerOf(st StoredAssociation) *Peer {
+	if p, _ := c.configuredPeer(st.Addr.Addr(), st.ID); p != nil {
+		return p
+	}
+	for _, a := range st.Others {
+		if p, _ := c.configuredPeer(a, st.ID); p != nil && p.Node == st.ID {
+			return p
+		}
+	}
+	return nil
+}
+
 // givesNode tells whether the configuration gives a node id to a peer of this address, or to others only. An entry that names none
 // has its address as one.
 func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {

@@ -84,6 +84,30 @@ func TestSetsAfterARestart(t *testing.T) {
 	}
 }
 
+// A peer that was taken out of the configuration is not brought back by the store; one that is listed by another of its addresses is.
+func TestRemovedPeerAfterARestart(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	c := newSMF(t, "smf3", "127.0.0.3:0")
+	h := start(t, quiet(a.peer(), b.peer(), c.peer()), nil, a, b, c)
+	a.mustSetUp()
+	b.mustSetUp()
+	c.mustSetUp(alternativeIE(netip.MustParseAddr("127.0.0.4")))
+	h.stop()
+	elsewhere := c.peer()
+	elsewhere.Addr = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.4"), elsewhere.Addr.Port())
+	cfg := quiet(a.peer(), elsewhere)
+	cfg.Listen = h.s.Listening()
+	again := start(t, cfg, h.fake, a, b, c)
+	again.fake.with(func() {
+		if _, stored := again.fake.stored["smf2"]; stored || len(again.fake.stored) != 2 {
+			t.Errorf("stored: %v", again.fake.stored)
+		}
+	})
+	if again.s.Find("smf2") != nil || again.s.Find("smf1") == nil || again.s.Find("smf3") == nil {
+		t.Error("associations are not those of the configuration")
+	}
+}
+
 // Row A2: a failed association, and its sessions, stay with the addresses that it had, unless the configuration gives the node id to
 // another one.
 func TestFailedNodeID(t *testing.T) {

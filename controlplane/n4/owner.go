@@ -75,6 +75,14 @@ func (s *Server) later(d time.Duration, job func()) *time.Timer {
 // restore takes over what the store knew: the peers do not notice that we were away.
 func (s *Server) restore() {
 	for _, st := range s.sessions.Associations() {
+		peer := s.cfg.peerOf(st)
+		if peer == nil && !s.cfg.AllowUnknown {
+			s.log.Warn("PFCP association ends: its peer is not in the configuration any more", "association", st.ID, "address", st.Addr)
+			if err := s.sessions.ForgetAssociation(st.ID); err != nil {
+				s.tell(eventStoreFailed, slog.LevelError, st.ID, "error", err)
+			}
+			continue
+		}
 		i := s.cfg.listenerOf(st.Addr.Addr())
 		if i < 0 {
 			s.log.Warn("PFCP association cannot be taken up again: no listen address of its family", "association", st.ID,
@@ -87,7 +95,6 @@ func (s *Server) restore() {
 				k = other
 			}
 		}
-		peer, _ := s.cfg.configuredPeer(st.Addr.Addr(), st.ID)
 		set, claimable := s.cfg.givesSet(peer, nodeName(st.Set))
 		if claimable {
 			set = nodeName(st.Set) // it was admitted to it
