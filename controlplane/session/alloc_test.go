@@ -10,6 +10,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -231,6 +232,37 @@ func TestSharedMeters(t *testing.T) {
 		t.Errorf("%v", spread)
 	}
 	b.checkConsistent()
+}
+
+// Meters are free again with their last session, though the association came into an SMF set, or the session to another
+// association, meanwhile.
+func TestSharedMetersAreReleased(t *testing.T) {
+	b := start(t, "", testSettings())
+	held := func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.shares.by) + len(b.shares.used)
+	}
+	for i := range uint32(3) {
+		req := request(i+1, netip.AddrFrom4([4]byte{10, 46, 0, byte(i + 1)}).String())
+		req.QER[0].Correlation = ptr(i)
+		seid := b.establish(smf1, req).UP.SEID
+		member := *smf1
+		if i > 0 {
+			member.Set = "set1"
+			b.KeepAssociation(n4.StoredAssociation{ID: member.ID, Set: member.Set})
+		}
+		if i == 2 {
+			member.ID = "smf2"
+			change := &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}, CP: &pfcp.FSEID{SEID: 5, IPv4: addr("10.0.0.3")}}
+			if r := b.modify(&member, seid, change); r.Cause != pfcp.CauseAccepted {
+				t.Fatalf("%+v", r)
+			}
+		}
+		if r := b.delete(&member, seid); r.Cause != pfcp.CauseAccepted || held() != 0 {
+			t.Errorf("%d: %+v, %d left", i, r, held())
+		}
+	}
 }
 
 // A CP function may remove all PDRs and create others later: TS 29.244 §7.5.4 has none that must stay.

@@ -75,7 +75,7 @@ func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstabli
 		return nil, changed{}, err
 	}
 	s.SEID, s.Owner, s.Association = p.x.seid(), from.ID, uint32(api.DigestOf([]byte(p.scope(o))))
-	if _, err = p.shares.assign(t, p.scope(o), s, p.spread(s.SEID), nil); err != nil {
+	if _, err = p.shares.assign(t, s, p.spread(s.SEID), nil); err != nil {
 		return nil, changed{}, err
 	}
 	c, err := p.compiled(s)
@@ -183,7 +183,7 @@ func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
 func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 	seid := s.SEID
 	c := p.holds(s)
-	p.shares.leave(t, s.shareKeys(p.scope(e.owner)))
+	p.shares.leave(t, s.shareKeys())
 	p.objects.use(t, p.x.now().UnixNano(), nil, c.objects)
 	delete(p.x.session, seid)
 	p.x.remove(seid, c)
@@ -303,7 +303,7 @@ func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.
 
 // replace puts a session in the place of its former self.
 func (p *Plane) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session) *pfcp.Error {
-	if _, err := p.shares.assign(t, p.scope(o), s, old.Worker, old.shareKeys(p.scope(e.owner))); err != nil {
+	if _, err := p.shares.assign(t, s, old.Worker, old.shareKeys()); err != nil {
 		return err
 	}
 	former := p.holds(old)

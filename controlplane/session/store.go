@@ -352,7 +352,7 @@ func (p *Plane) restore(s *Session, number uint64) error {
 	p.x.add(s.SEID, c)
 	for i := range s.QER { // the numbers of shared meters stay, or the data plane would begin new ones
 		if q := &s.QER[i]; q.Correlation != nil && q.Share != 0 {
-			key := shareKey{p.scope(o), *q.Correlation}
+			key := shareKey{s.Association, *q.Correlation}
 			x := p.shares.by[key]
 			if x == nil {
 				x = &share{id: q.Share, worker: s.Worker}

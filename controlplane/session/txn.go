@@ -178,10 +178,9 @@ type share struct {
 	users  int
 }
 
-type shareKey struct {
-	scope string // SMF set, or association
-	id    uint32
-}
+// shareKey is a correlation id of a CP function. That is who established the session, whoever has it now: the association of a
+// session, and the set of an association, may change.
+type shareKey struct{ association, id uint32 }
 
 type shares struct {
 	by   map[shareKey]*share
@@ -190,7 +189,7 @@ type shares struct {
 }
 
 // assign gives a session's correlated QERs their meters, and the session the worker that has them.
-func (s *shares) assign(t *txn, scope string, session *Session, worker uint16, former []shareKey) ([]shareKey, *pfcp.Error) {
+func (s *shares) assign(t *txn, session *Session, worker uint16, former []shareKey) ([]shareKey, *pfcp.Error) {
 	var keys []shareKey
 	fixed := false
 	session.Worker = worker
@@ -200,7 +199,7 @@ func (s *shares) assign(t *txn, scope string, session *Session, worker uint16, f
 		if q.Correlation == nil {
 			continue
 		}
-		key := shareKey{scope, *q.Correlation}
+		key := shareKey{session.Association, *q.Correlation}
 		x := s.by[key]
 		if x != nil && x.users > s.own(key, former) {
 			if fixed && x.worker != session.Worker {
@@ -268,11 +267,11 @@ func (s *shares) leave(t *txn, keys []shareKey) {
 	}
 }
 
-func (s *Session) shareKeys(scope string) []shareKey {
+func (s *Session) shareKeys() []shareKey {
 	var keys []shareKey
 	for i := range s.QER {
 		if c := s.QER[i].Correlation; c != nil {
-			keys = append(keys, shareKey{scope, *c})
+			keys = append(keys, shareKey{s.Association, *c})
 		}
 	}
 	return keys
