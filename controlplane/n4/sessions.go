@@ -64,7 +64,8 @@ type Sessions interface {
 	// Recovery is our recovery time stamp (TS 23.527 §4.2): the moment since when no session was lost. It is kept in the
 	// store with the sessions, so that a restart of the control plane alone does not move it.
 	Recovery() time.Time
-	// Adopt gives the sessions of one member of an SMF set to another (TS 29.244 §5.22). It returns how many.
+	// Adopt gives the sessions of one member of an SMF set to another (TS 29.244 §5.22), paced; to reports and deletions they are the
+	// other's at once. It returns how many.
 	Adopt(from, to string) int
 }
 

@@ -198,7 +198,7 @@ func TestSetRetention(t *testing.T) {
 	if n := wait(t, done); n != 1 || b.Count("smf1") != 3 {
 		t.Errorf("%d deleted", n)
 	}
-	if n := b.Adopt("smf1", "smf2"); n != 3 || b.Count("smf2") != 3 || b.Count("smf1") != 0 {
+	if n := b.adopt("smf1", "smf2"); n != 3 || b.Count("smf2") != 3 || b.Count("smf1") != 0 {
 		t.Errorf("%d adopted", n)
 	}
 }

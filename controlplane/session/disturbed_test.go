@@ -102,7 +102,8 @@ func setWeb(b *testing.B, a *smf.Association, flows int) {
 }
 
 // BenchmarkDisturbed is what another peer's heartbeats and modifications wait, over UDP, while a peer with 300,000 sessions sends
-// ten PFD Management Requests that concern all of them, then ten session set deletions: -benchtime 1x.
+// ten PFD Management Requests that concern all of them, then fails so that another inherits them, then ten session set deletions:
+// -benchtime 1x.
 func BenchmarkDisturbed(b *testing.B) {
 	n, times := crowded, 10
 	p, up, hostile := crowd(b, n)
@@ -111,7 +112,7 @@ func BenchmarkDisturbed(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, what := range []string{"nothing", "pfds", "deletion"} {
+	for _, what := range []string{"nothing", "pfds", "adoption", "deletion"} {
 		b.Run(what, func(b *testing.B) {
 			done := make(chan struct{})
 			b.ResetTimer()
@@ -127,9 +128,13 @@ func BenchmarkDisturbed(b *testing.B) {
 							waitPass(3 * time.Second)
 						case "pfds":
 							setWeb(b, hostile, 2+i)
+						case "adoption":
+							for p.Adopt("smf1", "smf3"); p.adopting(); {
+								waitPass(time.Millisecond)
+							}
 						case "deletion":
 							over := make(chan int, 1)
-							p.Release("smf1", [][]byte{{1, 2, 3}}, func(n int) { over <- n })
+							p.Release("smf3", [][]byte{{1, 2, 3}}, func(n int) { over <- n })
 							if i == 0 {
 								<-over
 							}

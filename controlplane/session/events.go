@@ -232,7 +232,7 @@ func (p *Plane) sessionReport(events []api.Event) (seid uint64, to n4.Recipient,
 		return 0, to, nil
 	}
 	p.count.Reports++
-	return seid, s.recipient(), req
+	return seid, e.recipient(s), req
 }
 
 // reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say that the member

@@ -40,6 +40,12 @@ func groupsOf(s *Session, o *owner) []groupKey {
 
 // regroup moves a session between groups; in those of both lists it stays. undo makes it as if it had never left.
 func (x *index) regroup(seid uint64, was, is []groupKey) (undo func()) {
+	x.came++
+	return x.regroupAt(x.came, seid, was, is)
+}
+
+// regroupAt is regroup of what came at another moment.
+func (x *index) regroupAt(came, seid uint64, was, is []groupKey) (undo func()) {
 	left := make(map[groupKey]uint64)
 	for _, k := range was {
 		if came, there := x.groups[k][seid]; there && !slices.Contains(is, k) {
@@ -49,8 +55,7 @@ func (x *index) regroup(seid uint64, was, is []groupKey) (undo func()) {
 	}
 	joined := slices.DeleteFunc(is, func(k groupKey) bool { return slices.Contains(was, k) })
 	for _, k := range joined {
-		x.came++
-		x.groups.put(k, seid, x.came)
+		x.groups.put(k, seid, came)
 	}
 	return func() {
 		for _, k := range joined {

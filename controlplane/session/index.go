@@ -3,12 +3,15 @@
 package session
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	mrand "math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
+
+	"isthmus/controlplane/n4"
 )
 
 // entry is a session in memory: its encoding, decoded on demand. Good as long as mu is held and the session is what it is.
@@ -26,6 +29,26 @@ type owner struct {
 	set      string
 	sessions int
 	gone     bool // the association is, or nobody told of it yet; the last session takes this with it
+	// successor is who inherits the sessions that are here still: the association has failed, its id may be a new one's.
+	successor *owner
+	inherited uint64 // moment at which that was decided, as of index.came
+	before    int    // owners whose successor this is
+}
+
+// current is who has the sessions of an owner.
+func (o *owner) current() *owner {
+	for o.successor != nil {
+		o = o.successor
+	}
+	return o
+}
+
+// recipient is whom the reports of a session are for.
+func (e entry) recipient(s *Session) n4.Recipient {
+	if e.owner.successor != nil {
+		return n4.Recipient{Association: e.owner.current().id, CP: s.CP, Moved: true}
+	}
+	return n4.Recipient{Association: s.Owner, CP: s.CP, Moved: s.Moved}
 }
 
 // peerKey is a peer's F-TEID. Peers are as many as CP functions name, so they are not numbered.
@@ -357,8 +380,48 @@ func (x *index) associate(id, set string) {
 
 // part forgets an association that is gone and has no sessions.
 func (x *index) part(o *owner) {
-	if o.gone && o.sessions == 0 && x.owners[o.id] == o {
-		delete(x.owners, o.id)
-		delete(x.owned, o.number)
+	if !o.gone || o.sessions > 0 || o.before > 0 || x.owned[o.number] != o {
+		return
 	}
+	delete(x.owned, o.number)
+	if x.owners[o.id] == o {
+		delete(x.owners, o.id)
+	}
+	if o.successor != nil {
+		o.successor.before--
+		x.part(o.successor)
+	}
+}
+
+// ownersOf are an association, last, and those before it whose sessions it inherits: what moves on meanwhile is met later.
+func (x *index) ownersOf(association string) (list []*owner) {
+	is := x.owners[association]
+	if is == nil {
+		return nil
+	}
+	for _, o := range x.owned {
+		if o != is && o.current() == is {
+			list = append(list, o)
+		}
+	}
+	slices.SortFunc(list, func(a, b *owner) int { return cmp.Compare(a.inherited, b.inherited) })
+	return append(list, is)
+}
+
+// bequeathed tells whether sessions of an association that failed are still on their way to another.
+func (x *index) bequeathed(id string) bool {
+	for _, o := range x.owned {
+		if o.id == id && o.successor != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// bequeath has another association inherit what an owner has. From now on its id is free for an association to come.
+func (x *index) bequeath(o, successor *owner) {
+	x.came++
+	o.successor, o.inherited, o.gone = successor, x.came, true
+	successor.before++
+	delete(x.owners, o.id)
 }

@@ -243,10 +243,11 @@ func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 			continue
 		}
 		l.queue = append(l.queue, seid)
-		ok, known := reachable[e.owner.id]
+		to := e.owner.current().id
+		ok, known := reachable[to]
 		if !known {
-			ok = reporter.Reachable(e.owner.id)
-			reachable[e.owner.id] = ok
+			ok = reporter.Reachable(to)
+			reachable[to] = ok
 		}
 		s, err := decode(e.data)
 		if !ok || err != nil || len(u.sent) > 0 || len(u.rows)+len(u.tried) == 0 || now.Before(u.next) {
@@ -258,7 +259,7 @@ func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 		}
 		n := min(len(*from), lateReports)
 		u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
-		t := lateTurn{seid: seid, to: s.recipient(), rows: u.sent, req: &pfcp.SessionReportRequest{}}
+		t := lateTurn{seid: seid, to: e.recipient(s), rows: u.sent, req: &pfcp.SessionReportRequest{}}
 		for i := range t.rows {
 			t.req.Usage = append(t.req.Usage, report(s, &t.rows[i]))
 		}
@@ -310,11 +311,6 @@ func (p *Plane) toldLate(seid uint64, err error) {
 	p.count.Reports++
 	u.wait = 0
 	p.late.dirty[seid] = true
-}
-
-// recipient is whom the reports of a session are for.
-func (s *Session) recipient() n4.Recipient {
-	return n4.Recipient{Association: s.Owner, CP: s.CP, Moved: s.Moved}
 }
 
 // ---- store -----------------------------------------------------------------------------------------------------------

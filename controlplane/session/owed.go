@@ -71,13 +71,13 @@ func (p *Plane) takeOwed(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 			delete(p.owed, seid)
 			continue
 		}
-		if !reporter.Reachable(e.owner.id) {
+		if !reporter.Reachable(e.owner.current().id) {
 			continue
 		}
 		req := *o.req
 		req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), func(id uint16) bool { return !s.buffers(id) })
 		o.sent = true
-		turns = append(turns, lateTurn{seid: seid, to: s.recipient(), req: &req})
+		turns = append(turns, lateTurn{seid: seid, to: e.recipient(s), req: &req})
 	}
 	return turns
 }

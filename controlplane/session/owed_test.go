@@ -86,7 +86,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		if b.Count("smf1") != 1 || b.Counts().ReportsLost != 0 {
 			t.Errorf("%d sessions, %+v", b.Count("smf1"), b.Counts())
 		}
-		if n := b.Adopt("smf1", "smf2"); n != 1 || !b.Session(seid).Moved {
+		if n := b.adopt("smf1", "smf2"); n != 1 || !b.Session(seid).Moved {
 			t.Errorf("%d adopted, %+v", n, b.Session(seid))
 		}
 	})
@@ -114,7 +114,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		}
 		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 10, IPv4: addr("10.0.0.2")}}, member1)
 		waitUntil(t, "taken over by another member", func() bool { return b.Session(seid).Owner == "smf1" && b.Count("smf1") == 1 })
-		b.Adopt("smf1", "smf2")
+		b.adopt("smf1", "smf2")
 		if m := b.modify(member2, seid, &pfcp.SessionModificationRequest{}); m.Cause != pfcp.CauseAccepted || !b.Session(seid).Moved {
 			t.Errorf("%+v", m)
 		}

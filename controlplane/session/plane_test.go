@@ -141,6 +141,25 @@ func (b *bench) delete(from *n4.Association, seid uint64) *pfcp.SessionDeletionR
 	return wait(b.t, ch)
 }
 
+// adopt is Adopt until the last session has changed hands.
+func (b *bench) adopt(from, to string) int {
+	b.t.Helper()
+	n := b.Adopt(from, to)
+	waitUntil(b.t, "all adopted", func() bool { return !b.adopting() })
+	return n
+}
+
+func (p *Plane) adopting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.x.owned {
+		if o.successor != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
 // may take seconds.
 const limit = time.Minute

@@ -153,15 +153,21 @@ func (p *Plane) Release(association string, fqcsid [][]byte, done func(deleted i
 	defer p.mu.Unlock()
 	all := p.x.all(association)
 	r := &release{key: fmt.Sprint("all ", all), stage: p.deletion, done: done}
-	r.seids = p.x.among(&r.upTo, all)
+	r.seids = p.x.among(&r.upTo, all...)
 	if len(fqcsid) > 0 {
+		names := make([]string, len(fqcsid))
+		for i := range fqcsid {
+			names[i] = string(fqcsid[i])
+		}
+		slices.Sort(names)
+		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" }) // that would be all sessions
 		var keys []groupKey
-		for _, id := range fqcsid {
-			if k := (groupKey{all.owner, string(id)}); all.owner != 0 && p.x.groups[k] != nil && !slices.Contains(keys, k) {
+		for _, k := range all {
+			for _, name := range names {
+				k.name = name // there need not be one yet: sessions may be on their way to this owner
 				keys = append(keys, k)
 			}
 		}
-		slices.SortFunc(keys, func(a, b groupKey) int { return strings.Compare(a.name, b.name) })
 		r.key = fmt.Sprintf("set %q", keys)
 		r.seids = p.x.among(&r.upTo, keys...)
 		waiting := 0
@@ -178,12 +184,12 @@ func (p *Plane) Release(association string, fqcsid [][]byte, done func(deleted i
 	return nil
 }
 
-// all is the group of an association's sessions; of one that is not known it is empty.
-func (x *index) all(association string) groupKey {
-	if o := x.owners[association]; o != nil {
-		return groupKey{owner: o.number}
+// all are the groups of an association's sessions.
+func (x *index) all(association string) (keys []groupKey) {
+	for _, o := range x.ownersOf(association) {
+		keys = append(keys, groupKey{owner: o.number})
 	}
-	return groupKey{}
+	return keys
 }
 
 // ReleaseOrphans deletes, paced, the sessions of associations that the store does not know: we ended while their release
@@ -215,7 +221,7 @@ func (p *Plane) Retain(association string, keep []netip.Addr, done func(deleted 
 	all := p.x.all(association)
 	r := &release{key: fmt.Sprint("all but ", all, keep), stage: p.deletion, done: done}
 	r.seids = func(yield func(uint64) bool) {
-		for seid := range p.x.among(&r.upTo, all) {
+		for seid := range p.x.among(&r.upTo, all...) {
 			if e, there := p.x.at(seid); there {
 				s, err := decode(e.data)
 				if err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6) {
@@ -230,37 +236,65 @@ func (p *Plane) Retain(association string, keep []netip.Addr, done func(deleted 
 	p.begin(r)
 }
 
-// Adopt is n4.Sessions'. The sessions change hands at once; the store learns of it with each session's next record.
+// Adopt is n4.Sessions'. Reports and set deletions take the sessions as the successor's at once; each changes hands in its turn.
+// Until the last has, the store keeps the association that failed: at a restart meanwhile it is there, and fails again.
 func (p *Plane) Adopt(from, to string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.x.owners[from]
-	if old == nil || from == to {
+	if old == nil || from == to || len(p.x.groups[groupKey{owner: old.number}]) == 0 {
 		return 0
 	}
-	heir := p.x.owner(to)
-	if heir.set == "" {
-		heir.set = old.set
+	successor := p.x.owner(to)
+	if successor.set == "" {
+		successor.set = old.set
 	}
-	n := 0
-	t := newTxn()
-	for seid := range p.x.groups[groupKey{owner: old.number}] {
-		e, _ := p.x.at(seid)
-		s, err := decode(e.data)
-		if err != nil {
-			continue
+	p.x.bequeath(old, successor)
+	r := &release{stage: p.inherit, done: func(int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if o := p.x.owners[from]; o == nil || o.gone {
+			if err := p.store.delete(bucketAssociations, from); err != nil {
+				p.log.Error("an association that failed is not removed from the store", "association", from, "error", err)
+			}
 		}
-		s.Owner, s.Moved = to, true
-		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, heir).data})
-		t.onDone(func() { p.x.records.drop(e.at) })
-		p.x.regroup(seid, groupsOf(s, old), groupsOf(s, heir))
-		old.sessions--
-		heir.sessions++
-		n++
+	}}
+	r.seids = p.x.among(&r.upTo, groupKey{owner: old.number})
+	p.begin(r)
+	return old.sessions
+}
+
+// inherit moves a session to its association's successor. The data plane knows of neither.
+func (p *Plane) inherit(t *txn, seid uint64) *pfcp.Error {
+	e, _ := p.x.at(seid)
+	s, err := decode(e.data)
+	if err != nil {
+		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
 	}
-	p.keep(t)
-	t.finish()
-	return n
+	old, successor := e.owner, e.owner.current()
+	if old == successor {
+		return nil
+	}
+	was := groupsOf(s, old)
+	s.Owner, s.Moved = successor.id, true
+	moved := p.x.enter(s, e.number, successor)
+	regroup := p.x.regroupAt(old.inherited, seid, was, groupsOf(s, successor))
+	old.sessions--
+	successor.sessions++
+	t.onUndo(func() {
+		successor.sessions--
+		old.sessions++
+		regroup()
+		p.x.session[seid] = e.at
+		p.x.records.drop(moved.at)
+	})
+	t.records = append(t.records, record{e.number, moved.data})
+	t.touched[seid] = true
+	t.onDone(func() {
+		p.x.records.drop(e.at)
+		p.x.part(old)
+	})
+	return nil
 }
 
 // Count is n4.Sessions'.
@@ -270,10 +304,11 @@ func (p *Plane) Count(association string) int {
 	if association == "" {
 		return len(p.x.session)
 	}
-	if o := p.x.owners[association]; o != nil {
-		return o.sessions
+	n := 0
+	for _, o := range p.x.ownersOf(association) {
+		n += o.sessions
 	}
-	return 0
+	return n
 }
 
 // Associations is n4.Sessions'.
@@ -302,6 +337,9 @@ func (p *Plane) ForgetAssociation(id string) error {
 	if o := p.x.owners[id]; o != nil {
 		o.gone = true
 		p.x.part(o)
+	}
+	if p.x.bequeathed(id) { // see Adopt
+		return nil
 	}
 	return p.store.delete(bucketAssociations, id)
 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// The sessions of a failed association change hands while another's requests are carried out.
+func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
+	const n = 10000
+	p, other := many(t, n)
+	if got := p.Adopt("smf1", "smf3"); got != n || p.Count("smf3") != n || p.Count("smf1") != 0 {
+		t.Fatalf("%d adopted, %d and %d sessions", got, p.Count("smf3"), p.Count("smf1"))
+	}
+	served := 0
+	for i := uint32(0); p.adopting(); i++ {
+		ch := make(chan *pfcp.SessionModificationResponse, 1)
+		p.Modify([]*n4.Association{{ID: "smf2"}}, other, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: &i}}},
+			func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
+		if m := wait(t, ch); m.Cause != pfcp.CauseAccepted {
+			t.Fatalf("%+v", m)
+		}
+		served++
+	}
+	if served < 10 {
+		t.Errorf("%d requests were answered meanwhile", served)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o := p.x.owners["smf3"]; o.sessions != n || len(p.x.groups[groupKey{owner: o.number}]) != n || p.x.owners["smf1"] != nil {
+		t.Errorf("%+v", o)
+	}
+}
+
+// idle is a Plane that nobody runs: what is deferred stays where it is, but for what step does.
+func idle(t *testing.T, path string) *Plane {
+	t.Helper()
+	p, err := Open(path, testSettings(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	p.Attach(willing{})
+	p.mu.Unlock()
+	t.Cleanup(p.Close)
+	return p
+}
+
+// step takes turns, until there is nothing to do.
+func (p *Plane) step(t *testing.T, turns int) {
+	t.Helper()
+	for range turns {
+		p.rouse()
+		j, _ := p.next(t.Context(), nil)
+		p.turn(j)
+	}
+}
+
+func (p *Plane) establishNow(t *testing.T, from *n4.Association, req *pfcp.SessionEstablishmentRequest) uint64 {
+	t.Helper()
+	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
+	p.Establish(from, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
+	p.step(t, 1)
+	r := wait(t, ch)
+	if r.Cause != pfcp.CauseAccepted {
+		t.Fatalf("%+v", r)
+	}
+	return r.UP.SEID
+}
+
+func setOf(p *Plane, t *testing.T, n int) (seids []uint64) {
+	t.Helper()
+	for _, id := range []string{"smf1", "smf2", "smf3"} {
+		if err := p.KeepAssociation(n4.StoredAssociation{ID: id, Set: "set1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		req := request(uint32(i+1), fmt.Sprintf("10.46.%d.%d", i/200, i%200+1))
+		req.FQCSID = [][]byte{{1, 2, byte(i % 2)}}
+		seids = append(seids, p.establishNow(t, &n4.Association{ID: "smf1", Set: "set1"}, req))
+	}
+	return seids
+}
+
+// What is reported, asked and deleted while sessions are on their way to a successor finds them where they are to be.
+func TestWhileSessionsAreAdopted(t *testing.T) {
+	p := idle(t, "")
+	seids := setOf(p, t, 3*pace)
+	last := seids[len(seids)-1]
+	p.Adopt("smf1", "smf2")
+	p.ForgetAssociation("smf1")
+	for _, seid := range []uint64{seids[0], last} {
+		_, to, req := p.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}})
+		if req == nil || to.Association != "smf2" || !to.Moved || to.CP != p.Session(seid).CP {
+			t.Errorf("%+v", to)
+		}
+	}
+	p.step(t, 1)
+	// Its id comes back meanwhile: what it establishes then is its own.
+	p.KeepAssociation(n4.StoredAssociation{ID: "smf1", Set: "set1"})
+	own := p.establishNow(t, &n4.Association{ID: "smf1", Set: "set1"}, request(9999, "10.47.0.1"))
+	if p.Count("smf1") != 1 || p.Count("smf2") != len(seids) {
+		t.Errorf("%d and %d sessions", p.Count("smf1"), p.Count("smf2"))
+	}
+	// The successor takes one over before its turn, and fails itself.
+	answered := make(chan pfcp.Cause, 1)
+	p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, last, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.3")}},
+		func(r *pfcp.SessionModificationResponse, _ uint64) { answered <- r.Cause })
+	p.step(t, 1)
+	if cause := wait(t, answered); cause != pfcp.CauseAccepted || p.Session(last).Owner != "smf2" || p.Session(last).Moved {
+		t.Errorf("cause %d, %+v", cause, p.Session(last))
+	}
+	p.Adopt("smf2", "smf3")
+	p.ForgetAssociation("smf2")
+	if p.Count("smf3") != len(seids) || p.Count("smf2") != 0 {
+		t.Errorf("%d and %d sessions", p.Count("smf3"), p.Count("smf2"))
+	}
+	// A deletion means all that the last one inherits, wherever it is.
+	p.Release("smf3", [][]byte{{1, 2, 0}}, func(int) {})
+	p.step(t, 20)
+	if p.Count("smf3") != len(seids)/2 || p.adopting() {
+		t.Errorf("%d sessions are left", p.Count("smf3"))
+	}
+	p.ForgetAssociation("smf3")
+	p.Release("smf3", nil, func(int) {})
+	p.step(t, 20)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.x.session) != 1 || p.x.session[own] == 0 || len(p.x.owners) != 1 || len(p.x.owned) != 1 {
+		t.Errorf("%d sessions, %v", len(p.x.session), p.x.owners)
+	}
+}
+
+// Who inherits everything may be gone before the first has come.
+func TestSuccessorGoesBeforeItInherits(t *testing.T) {
+	p := idle(t, "")
+	setOf(p, t, 5)
+	p.Adopt("smf1", "smf2")
+	p.ForgetAssociation("smf1")
+	p.ForgetAssociation("smf2")
+	deleted := make(chan int, 1)
+	p.Release("smf2", nil, func(n int) { deleted <- n })
+	p.step(t, 10)
+	if p.Count("") != 0 || wait(t, deleted) == 0 || p.x.owners["smf2"] != nil || len(p.x.owned) != 1 {
+		t.Errorf("%d sessions, %v", p.Count(""), p.x.owned)
+	}
+}
+
+// A control plane that ends meanwhile knows the association at its next start, which then fails again.
+func TestRestartWhileSessionsAreAdopted(t *testing.T) {
+	path := t.TempDir() + "/sessions.db"
+	p := idle(t, path)
+	setOf(p, t, 3*pace)
+	p.Adopt("smf1", "smf2")
+	p.ForgetAssociation("smf1")
+	p.step(t, 1)
+	p.Close()
+	p = idle(t, path)
+	if err := p.ReleaseOrphans(); err != nil || len(p.Associations()) != 3 {
+		t.Fatalf("%v %v", err, p.Associations())
+	}
+	if a, b := p.Count("smf1"), p.Count("smf2"); a != 2*pace || b != pace {
+		t.Errorf("%d and %d sessions", a, b)
+	}
+	if n := p.Adopt("smf1", "smf2"); n != 2*pace {
+		t.Errorf("%d adopted", n)
+	}
+	p.ForgetAssociation("smf1")
+	p.step(t, 5)
+	if len(p.Associations()) != 2 || p.Count("smf2") != 3*pace {
+		t.Errorf("%v, %d sessions", p.Associations(), p.Count("smf2"))
+	}
+}
