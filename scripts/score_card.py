@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/security.md and docs/features.md: every row of the hostile inputs is there once, and what a row names as its
-test exists: a script of test/ and the functions of its Python part, Go tests of a package, C test files. From the top."""
+"""Checks docs/robustness.md and docs/features.md: every row of the hostile inputs is there once, every id that a file of the
+repository names ("row G21", "rows P28–P30") is one of them, and what a row names as its test exists: a script of test/ and the
+functions of its Python part, Go tests of a package, C test files. From the top, with the repository's files on standard input."""
 
 import glob
 import os
@@ -13,21 +14,13 @@ faults = []
 
 
 def read(path):
-    with open(path, encoding="utf-8") as f:
+    with open(path, encoding="utf-8", errors="replace") as f:
         return f.read()
 
 
 def functions(pattern, definition):
     """Names that files define: {name}."""
     return {name for path in glob.glob(pattern, recursive=True) for name in re.findall(definition, read(path), re.M)}
-
-
-def row_ids(text):
-    """P1, P3–P5 -> P1 P3 P4 P5"""
-    out = []
-    for kind, number, last in re.findall(r"([PAGBM])(\d+)(?:–[PAGBM](\d+))?", text):
-        out += [f"{kind}{n}" for n in range(int(number), int(last or number) + 1)]
-    return out
 
 
 def table_rows(path):
@@ -79,34 +72,43 @@ def check_tests(where, text):
 
 def check_card():
     seen = []
-    same = 0
-    for number, cells in table_rows("docs/security.md"):
-        ids = row_ids(cells[0]) if re.match(r"[PAGBM]\d", cells[0]) else []
-        if not ids:
+    for number, cells in table_rows("docs/robustness.md"):
+        if not re.fullmatch(r"[PAGBM]\d+", cells[0]):
             continue
-        where = f"docs/security.md:{number}: {cells[0]}"
-        seen += ids
-        if len(cells) != 4:
-            faults.append(f"{where}: {len(cells)} cells, not 4")
+        where = f"docs/robustness.md:{number}: {cells[0]}"
+        seen.append(cells[0])
+        if len(cells) != 6 or not cells[1] or not cells[2] or not cells[3]:
+            faults.append(f"{where}: {len(cells)} cells; input, outcome, clause and test are needed")
             continue
-        verdict = cells[3][:1]
+        verdict = cells[5][:1]
         if verdict not in ("Y", "P", "N"):
             faults.append(f"{where}: neither Y, P nor N")
-        count = check_tests(where, cells[2])
-        same = count or (same if cells[2].startswith("the same") else 0)
-        if verdict in ("Y", "P") and not same:
+        if not check_tests(where, cells[4]) and verdict in ("Y", "P"):
             faults.append(f"{where}: {verdict}, and no test is named")
     for kind, count in ROWS.items():
         for n in range(1, count + 1):
             times = seen.count(f"{kind}{n}")
             if times != 1:
-                faults.append(f"docs/security.md: row {kind}{n} is there {times} times, not once")
+                faults.append(f"docs/robustness.md: row {kind}{n} is there {times} times, not once")
     for extra in sorted(set(seen) - {f"{k}{n}" for k, c in ROWS.items() for n in range(1, c + 1)}):
-        faults.append(f"docs/security.md: there is no row {extra}")
+        faults.append(f"docs/robustness.md: there is no row {extra}")
+
+
+def check_names():
+    """Every id behind the word row or rows, anywhere."""
+    for path in sys.stdin.read().splitlines():
+        if not re.search(r"\.(c|h|go|py|sh|md|yaml)$", path) or path == "docs/robustness.md":
+            continue
+        for number, line in enumerate(read(path).splitlines(), 1):
+            for named in re.findall(r"\b[Rr]ows? ((?:[A-Z]\d+(?:[–,/ ]+(?:and |to )?)?)+)", line):
+                for kind, n in re.findall(r"([A-Z])(\d+)", named):
+                    if int(n) not in range(1, ROWS.get(kind, 0) + 1):
+                        faults.append(f"{path}:{number}: there is no row {kind}{n} in docs/robustness.md")
 
 
 def main():
     check_card()
+    check_names()
     for number, cells in table_rows("docs/features.md"):
         if len(cells) >= 3:
             check_tests(f"docs/features.md:{number}: {cells[0]}", cells[2])
