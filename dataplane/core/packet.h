@@ -87,7 +87,8 @@ PACKET_VIEW(tunnel_view)
 
 struct rule;
 
-// Written by session-uplink, session-downlink, session-tunnel and session-ue; valid to port-tx.
+// Written by session-uplink, session-downlink, session-tunnel and session-ue, which choose the rule; by ip-input
+// without a rule, for packets of no session; by whoever makes, copies or answers a packet. Valid to port-tx.
 struct session_view {
 	struct rule
 		*rule; // decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
