@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,84 +181,22 @@ func restartsPFCP(was, is *Plan) bool {
 
 // ---- reconciling -----------------------------------------------------------------------------------------------------
 
-// pushMobile is push where there are mobile sessions: what they made is not the plan's to delete. With all, as after a
-// connection, they are compared too; else the plan's objects alone.
+// pushMobile is push where there are mobile sessions.
 func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, all bool) (Result, error) {
-	m := a.mobile.plane
-	// With a million sessions these take seconds, in which requests are carried out.
-	m.Prepare(plan.Settings)
-	if all && int(c.Hello().Objects) >= m.Count("") { // else most is to be sent, whatever it is compared with
-		m.PrepareCompare()
-	}
-	m.Lock()
-	defer m.Unlock()
-	held, err := c.List(ctx)
+	res := Result{Objects: len(plan.Objects)}
+	out, err := a.mobile.plane.Synchronise(ctx, c, plan.Settings, all, func(held []api.Digest) []dp.Change {
+		changes := Diff(held, plan.Objects)
+		count(&res, changes)
+		return changes
+	})
 	if err != nil {
 		return Result{}, err
 	}
-	var lost []dp.Change
-	adopt := func() {}
-	if !reflect.DeepEqual(plan.Settings, m.Settings()) {
-		lost, adopt = m.Replan(plan.Settings)
+	if out.Ended > 0 {
+		res.Note = fmt.Sprintf("%d mobile sessions ended: no network instance is left for them", out.Ended)
 	}
-	res := Result{Objects: len(plan.Objects)}
-	if len(lost) > 0 {
-		res.Note = fmt.Sprintf("%d mobile sessions ended: no network instance is left for them", len(lost))
-	}
-	static := slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return session.Dynamic(d.Kind, api.CString(d.Key[:])) })
-	changes := Diff(static, plan.Objects)
-	if all {
-		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand on, and
-		// those that the plan ends need not be there.
-		orphans := m.Compare(held).Before
-		if _, err := m.Send(ctx, c, orphans); err != nil {
-			return Result{}, err
-		}
-		for _, part := range orphans {
-			held = withoutKeys(held, part)
-			res.Deleted += len(part)
-		}
-		lost = holding(held, lost)
-	}
-	count(&res, changes)
-	if err := c.Apply(ctx, append(lost, changes...)); err != nil {
-		return Result{}, err
-	}
-	adopt() // not before: sessions that end, or look different, do so with a plan that was accepted
-	if all {
-		difference := m.Compare(withoutKeys(held, lost))
-		gone, err := m.Send(ctx, c, difference.After)
-		if err != nil {
-			return Result{}, err
-		}
-		a.log.Info("mobile sessions in step", "sent", difference.Put, "deleted", res.Deleted+difference.Gone, "refused", gone)
-		res.Put, res.Deleted = res.Put+difference.Put, res.Deleted+difference.Gone
-		m.Attach(c)
-	}
+	res.Put, res.Deleted = res.Put+out.Put, res.Deleted+out.Deleted
 	return res, nil
-}
-
-// holding leaves the deletions of sessions that are held.
-func holding(held []api.Digest, deletions []dp.Change) []dp.Change {
-	has := make(map[string]bool, len(held))
-	for i := range held {
-		if held[i].Kind == api.KindSession {
-			has[api.CString(held[i].Key[:])] = true
-		}
-	}
-	return slices.DeleteFunc(deletions, func(ch dp.Change) bool { return !has[ch.Key] })
-}
-
-// withoutKeys leaves out what was deleted since the list was made.
-func withoutKeys(held []api.Digest, deleted []dp.Change) []api.Digest {
-	if len(deleted) == 0 {
-		return held
-	}
-	gone := make(map[string]bool, len(deleted))
-	for i := range deleted {
-		gone[deleted[i].Key] = deleted[i].Kind == api.KindSession
-	}
-	return slices.DeleteFunc(held, func(d api.Digest) bool { return d.Kind == api.KindSession && gone[api.CString(d.Key[:])] })
 }
 
 func count(res *Result, changes []dp.Change) {
@@ -272,14 +209,10 @@ func count(res *Result, changes []dp.Change) {
 	}
 }
 
-// detachMobile: sessions stay, new ones are refused until the data plane is back.
 func (a *Agent) detachMobile() {
-	if a.mobile == nil {
-		return
+	if a.mobile != nil {
+		a.mobile.plane.Attach(nil)
 	}
-	a.mobile.plane.Lock()
-	a.mobile.plane.Attach(nil)
-	a.mobile.plane.Unlock()
 }
 
 // tooManyToResync tells that a periodic comparison would cost more than it is worth.
@@ -289,13 +222,9 @@ func (a *Agent) tooManyToResync() bool {
 
 // adoptSettings takes a plan's instances and limits over while the data plane is away.
 func (a *Agent) adoptSettings(plan *Plan) {
-	if a.mobile == nil || reflect.DeepEqual(plan.Settings, a.mobile.plane.Settings()) {
-		return
+	if a.mobile != nil {
+		a.mobile.plane.Configure(plan.Settings)
 	}
-	a.mobile.plane.Lock()
-	defer a.mobile.plane.Unlock()
-	_, adopt := a.mobile.plane.Replan(plan.Settings)
-	adopt()
 }
 
 // noDynamic refuses names that sessions over PFCP use.

@@ -45,9 +45,7 @@ func idle(t *testing.T, path string) *Plane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.mu.Lock()
 	p.Attach(willing{})
-	p.mu.Unlock()
 	t.Cleanup(p.Close)
 	return p
 }

@@ -35,9 +35,7 @@ func (s *slow) Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, er
 func TestGroupCommit(t *testing.T) {
 	b := start(t, "", testSettings())
 	gate := &slow{Committer: b.c, gate: make(chan struct{}, 1000)}
-	b.Lock()
 	b.Attach(gate)
-	b.Unlock()
 	b.s.Blame(api.RuleFAR, 2)
 	b.s.Refuse(func(id dptest.ID, body []byte) string {
 		var head api.Session
@@ -112,9 +110,7 @@ func TestDataPlaneAway(t *testing.T) {
 	if r := b.establish(smf1, request(3, "10.45.1.1")); r.Cause != pfcp.CauseSystemFailure {
 		t.Errorf("%+v", r)
 	}
-	b.Lock()
 	b.Attach(nil)
-	b.Unlock()
 	if r := b.establish(smf1, request(3, "10.45.1.1")); r.Cause != pfcp.CauseNoResources {
 		t.Errorf("%+v", r)
 	}

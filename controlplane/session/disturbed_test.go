@@ -34,9 +34,7 @@ func crowd(b *testing.B, n int) (p *Plane, up netip.AddrPort, owner *smf.Associa
 	if err != nil {
 		b.Fatal(err)
 	}
-	p.Lock()
 	p.Attach(willing{})
-	p.Unlock()
 	peer := func(node, at string) n4.Peer {
 		return n4.Peer{Addr: netip.AddrPortFrom(netip.MustParseAddr(at), pfcp.Port), Node: node}
 	}

@@ -32,9 +32,7 @@ func many(t *testing.T, n int) (p *Plane, other uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Lock()
 	p.Attach(willing{})
-	p.Unlock()
 	done := make(chan error, 1)
 	go func() { done <- p.Run(t.Context()) }()
 	t.Cleanup(func() { <-done })
@@ -98,13 +96,13 @@ func TestOthersAreServedWhilePFDsAreTried(t *testing.T) {
 func TestPFDsAreTriedOnSessionsThatComeMeanwhile(t *testing.T) {
 	p, _ := many(t, 2000)
 	over := make(chan *pfcp.Error, 1)
-	p.Lock() // both are there before either is begun
+	p.mu.Lock() // both are there before either is begun
 	tried := make(chan struct{})
 	go func() {
 		p.SetPFDs(webOf(3), func(err *pfcp.Error) { over <- err })
 		close(tried)
 	}()
-	p.Unlock()
+	p.mu.Unlock()
 	<-tried
 	req := request(50000, "10.46.0.2")
 	for id := range uint16(4) { // one filter each now; three each are more than eight

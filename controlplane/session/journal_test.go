@@ -271,9 +271,9 @@ func TestJournalWrittenAnew(t *testing.T) {
 func TestKilledWhileRewriting(t *testing.T) {
 	if path := os.Getenv("SESSION_TEST_REWRITE"); path != "" {
 		b := start(t, path, testSettings())
-		b.Lock()
+		b.mu.Lock()
 		b.store.log.least = 1
-		b.Unlock()
+		b.mu.Unlock()
 		b.KeepAssociation(n4.StoredAssociation{ID: "smf1"})
 		var seids []uint64
 		for i := uint32(1); ; i++ {

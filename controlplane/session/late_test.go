@@ -42,9 +42,9 @@ func TestUsageWaitsForThePath(t *testing.T) {
 	var away, also, other uint64
 	t.Run("path down", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		b.Lock()
+		b.mu.Lock()
 		b.store.db.NoSync = true // thousands of writes, and no power that fails
-		b.Unlock()
+		b.mu.Unlock()
 		away = b.establish(smf1, request(1, "10.45.0.1")).UP.SEID
 		also = b.establish(smf1, request(2, "10.45.0.2")).UP.SEID
 		other = b.establish(smf2, request(3, "10.45.0.3")).UP.SEID
@@ -99,7 +99,7 @@ func TestUsageWaitsForThePath(t *testing.T) {
 			t.Errorf("%+v", one)
 		}
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-		waitUntil(t, "nothing waits", func() bool { b.Lock(); defer b.Unlock(); return len(b.late.by) == 0 })
+		waitUntil(t, "nothing waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.late.by) == 0 })
 		if c := b.Counts(); c.ReportsLost != 0 {
 			t.Errorf("%+v", c)
 		}

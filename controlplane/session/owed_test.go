@@ -30,7 +30,7 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	for _, seid := range append(seids, seids[0]) {
 		b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 2, DSCP: 10})
 	}
-	owing := func() int { b.Lock(); defer b.Unlock(); return len(b.owed) }
+	owing := func() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.owed) }
 	waitUntil(t, "owed and acknowledged", func() bool { return owing() == 3 && b.s.Unacknowledged() == 0 })
 	b.delete(smf1, seids[1])
 	if m := b.modify(smf1, seids[2], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,

@@ -32,7 +32,7 @@ type Committer interface {
 }
 
 // Plane is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait as
-// one transaction. mu guards everything that belongs to it; others (events, reconciliation, show) take mu in turn.
+// one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
 type Plane struct {
 	log    *slog.Logger
 	queue  chan *job
@@ -42,6 +42,9 @@ type Plane struct {
 	report atomic.Pointer[n4.Reporter]
 	node   pfcp.NodeID // ours
 
+	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken before mu, which
+	// reconciliation does not hold while it waits for the data plane.
+	changing sync.Mutex
 	mu       sync.Mutex
 	set      *Settings
 	x        *index
@@ -157,6 +160,7 @@ func (p *Plane) Run(ctx context.Context) error {
 
 // turn carries out one batch, then gives the answers.
 func (p *Plane) turn(first *job) {
+	p.changing.Lock()
 	p.mu.Lock()
 	if batch := p.gather(first); len(batch) > 0 {
 		p.work(batch)
@@ -167,6 +171,7 @@ func (p *Plane) turn(first *job) {
 	answers := p.answers
 	p.answers = nil
 	p.mu.Unlock()
+	p.changing.Unlock()
 	for _, fn := range answers {
 		fn()
 	}
@@ -340,6 +345,8 @@ func (p *Plane) housekeeping() {
 }
 
 func (p *Plane) sweep() {
+	p.changing.Lock()
+	defer p.changing.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := newTxn()

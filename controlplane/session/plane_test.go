@@ -90,15 +90,13 @@ func startOn(t testing.TB, s *dptest.Server, path string, set *Settings) *bench 
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := p.Compare(held)
+	d := p.compare(held)
 	for _, parts := range [][][]dp.Change{d.Before, d.After} {
-		if _, err := p.Send(t.Context(), c, parts); err != nil {
+		if _, err := p.send(t.Context(), c, parts); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.Lock()
 	p.Attach(c)
-	p.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()

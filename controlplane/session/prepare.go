@@ -16,8 +16,8 @@ import (
 
 const someSessions = 128 // looked at without a request in between: about a millisecond
 
-// Prepare makes Replan short. The caller does not hold Lock.
-func (p *Plane) Prepare(set *Settings) {
+// prepare makes reconfigure short.
+func (p *Plane) prepare(set *Settings) {
 	p.mu.Lock()
 	if reflect.DeepEqual(p.set, set) || p.set.sameFor(set) {
 		p.prepared = nil // of a configuration that was refused
@@ -29,15 +29,15 @@ func (p *Plane) Prepare(set *Settings) {
 	p.mu.Unlock()
 	p.bySome(func(seid uint64, e entry) bool {
 		if p.prepared != r {
-			return false // something came in between that it cannot cope with: Replan does it all
+			return false // something came in between that it cannot cope with: reconfigure does it all
 		}
 		r.take(p, seid, e)
 		return true
 	})
 }
 
-// PrepareCompare makes Compare short. The caller does not hold Lock.
-func (p *Plane) PrepareCompare() {
+// prepareCompare makes compare short.
+func (p *Plane) prepareCompare() {
 	p.mu.Lock()
 	digests := map[uint64]digest{}
 	p.digests = digests

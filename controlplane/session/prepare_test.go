@@ -80,7 +80,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 		}
 		first := newReplan(set)
 		p.prepared = first
-		p.PrepareCompare()
+		p.prepareCompare()
 		begun := 0
 		p.bySome(func(seid uint64, e entry) bool {
 			if p.prepared != first {
@@ -97,7 +97,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 		if seed%5 != 4 && p.prepared != first {
 			t.Fatal("begun anew without a reason")
 		}
-		p.Lock()
+		p.mu.Lock()
 		for seid, d := range p.digests {
 			e, there := p.x.at(seid)
 			if s, err := decode(e.data); !there || err != nil || digestOf(p.occupied(s).body) != d {
@@ -114,7 +114,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 				t.Fatalf("seed %d: %#x is not to be sent again", seed, seid)
 			}
 		}
-		p.Unlock()
+		p.mu.Unlock()
 		p.Close()
 	}
 }
@@ -130,18 +130,18 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	b.establish(smf1, req)
 	without := testSettings()
 	without.Instances = append(without.Instances, Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
-	b.Prepare(without)
-	b.Lock()
+	b.prepare(without)
+	b.mu.Lock()
 	if b.prepared == nil || len(b.prepared.lost) != 1 {
 		t.Error("nobody would be lost: a poor test")
 	}
-	b.Unlock()
+	b.mu.Unlock()
 	b.delete(smf1, older)
-	b.Lock()
-	if changes, _ := b.Replan(without); len(changes) != 0 {
+	b.mu.Lock()
+	if changes, _ := b.reconfigure(without); len(changes) != 0 {
 		t.Errorf("%+v", changes)
 	}
-	b.Unlock()
+	b.mu.Unlock()
 }
 
 // What is prepared for a comparison changes nothing of what comes out.
@@ -155,17 +155,17 @@ func TestComparePrepared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.PrepareCompare()
+	b.prepareCompare()
 	if m := b.modify(smf1, seids[3], &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}}); m.Cause != pfcp.CauseAccepted {
 		t.Fatalf("%+v", m)
 	}
 	b.delete(smf1, seids[4])
-	b.Lock()
-	defer b.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if n := len(b.digests); n != 298 {
 		t.Errorf("%d digests are known", n)
 	}
-	d := b.Compare(held)
+	d := b.compare(held)
 	if len(d.After) != 1 || len(d.After[0]) != 1 || d.After[0][0].Key != Key(seids[3]) {
 		t.Errorf("%+v", d)
 	}
@@ -174,7 +174,7 @@ func TestComparePrepared(t *testing.T) {
 	}
 	stranger := api.Digest{Kind: api.KindSession}
 	copy(stranger.Key[:], Prefix+"no-seid")
-	if d := b.Compare(append(held, stranger)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == Prefix+"no-seid" }) {
+	if d := b.compare(append(held, stranger)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == Prefix+"no-seid" }) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -185,14 +185,14 @@ func TestReplanOfLimits(t *testing.T) {
 	b.establish(smf1, request(1, "10.45.0.5"))
 	set := testSettings()
 	set.Limits.Sessions, set.Takeover = 1, true
-	b.Prepare(set)
-	b.Lock()
-	changes, accept := b.Replan(set)
+	b.prepare(set)
+	b.mu.Lock()
+	changes, accept := b.reconfigure(set)
 	accept()
-	if len(changes) != 0 || len(b.releases) != 0 || b.Settings() != set {
+	if len(changes) != 0 || len(b.releases) != 0 || b.set != set {
 		t.Errorf("%v %d", changes, len(b.releases))
 	}
-	b.Unlock()
+	b.mu.Unlock()
 	if r := b.establish(smf1, request(2, "10.46.0.2")); r.Cause != pfcp.CauseNoResources {
 		t.Errorf("%+v", r)
 	}
@@ -221,11 +221,11 @@ func TestReplanOfRoles(t *testing.T) {
 	b.establish(smf1, request(1, "10.45.0.5"))
 	set := testSettings()
 	set.Relay = true
-	b.Prepare(set)
-	b.Lock()
-	changes, accept := b.Replan(set)
+	b.prepare(set)
+	b.mu.Lock()
+	changes, accept := b.reconfigure(set)
 	accept()
-	b.Unlock()
+	b.mu.Unlock()
 	if len(changes) != 1 {
 		t.Errorf("%v", changes)
 	}
@@ -239,11 +239,11 @@ func TestReplanOfBursts(t *testing.T) {
 	before := string(b.s.Held()[heldID(seid)])
 	set := testSettings()
 	set.Burst.Least = 64 << 10
-	b.Prepare(set)
-	b.Lock()
-	_, accept := b.Replan(set)
+	b.prepare(set)
+	b.mu.Lock()
+	_, accept := b.reconfigure(set)
 	accept()
-	b.Unlock()
+	b.mu.Unlock()
 	waitUntil(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
 	b.checkConsistent()
 }
@@ -254,8 +254,8 @@ func TestPreparedForNothing(t *testing.T) {
 	b.establish(smf1, request(1, "10.45.0.5"))
 	set := testSettings()
 	set.Instances[2].Name = "n9b"
-	b.Prepare(set)
-	b.Prepare(testSettings())
+	b.prepare(set)
+	b.prepare(testSettings())
 	if b.prepared != nil {
 		t.Error("kept")
 	}

@@ -18,28 +18,18 @@ func Dynamic(kind uint32, key string) bool {
 	return (kind == api.KindSession || kind == api.KindPath || kind == api.KindPolicer) && strings.HasPrefix(key, Prefix)
 }
 
-// Lock keeps the sessions from changing while the agent brings configuration and data plane together; Unlock lets them go
-// on. What follows in this file is called in between.
-func (p *Plane) Lock() { p.mu.Lock() }
-
-// Unlock ends Lock.
-func (p *Plane) Unlock() { p.mu.Unlock() }
-
-// Attach gives the connection to a data plane that is in step, nil when it is lost.
-func (p *Plane) Attach(c Committer) { p.client, p.digests = c, nil }
-
-// Difference is what a data plane lacks or has too much of, in transactions to be sent in turn.
-type Difference struct {
+// difference is what a data plane lacks or has too much of, in transactions to be sent in turn.
+type difference struct {
 	Before [][]dp.Change // before the configuration: sessions that nobody wants go
 	After  [][]dp.Change // after it: what the sessions need, the sessions, then objects that nobody wants go
 	Put    int
 	Gone   int
 }
 
-// Compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so that
+// compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so that
 // packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP function).
-func (p *Plane) Compare(held []api.Digest) Difference {
-	var d Difference
+func (p *Plane) compare(held []api.Digest) difference {
+	var d difference
 	shared, has := make(map[string]api.Digest), make(map[uint64]digest, len(held))
 	for i := range held {
 		h := &held[i]
@@ -99,9 +89,9 @@ func chunks(list []dp.Change) [][]dp.Change {
 	return slices.Collect(slices.Chunk(list, reload))
 }
 
-// Send carries out one part of a difference. A session that is refused, now that the data plane or the configuration is
-// another, is given up; the rest is not.
-func (p *Plane) Send(ctx context.Context, c Committer, parts [][]dp.Change) (lost int, err error) {
+// send carries out one part of a difference. A session that is refused, now that the data plane or the configuration is
+// another, is given up; the rest is not. The caller holds changing, and not mu.
+func (p *Plane) send(ctx context.Context, c Committer, parts [][]dp.Change) (lost int, err error) {
 	for _, part := range parts {
 		if _, err := c.Commit(ctx, part); err == nil {
 			continue
@@ -118,7 +108,9 @@ func (p *Plane) Send(ctx context.Context, c Committer, parts [][]dp.Change) (los
 			}
 			p.log.Error("an object of an N4 session is refused", "object", part[i].Key, "error", err)
 			if part[i].Kind == api.KindSession && part[i].Body != nil {
+				p.mu.Lock()
 				p.giveUp(part[i].Key)
+				p.mu.Unlock()
 				lost++
 			}
 		}
@@ -140,7 +132,11 @@ func (p *Plane) giveUp(key string) {
 }
 
 // Settings are the ones in use.
-func (p *Plane) Settings() *Settings { return p.set }
+func (p *Plane) Settings() *Settings {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.set
+}
 
 // seidOf is Key's inverse; false for what it does not make.
 func seidOf(key string) (uint64, bool) {

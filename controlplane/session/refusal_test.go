@@ -269,16 +269,16 @@ func TestRandomModifications(t *testing.T) {
 
 // data is the encoding of a session.
 func (b *bench) data(seid uint64) string {
-	b.Lock()
-	defer b.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	e, _ := b.x.at(seid)
 	return string(e.data)
 }
 
 // dump is the state beside the sessions.
 func (b *bench) dump() string {
-	b.Lock()
-	defer b.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	users := map[string]int{}
 	for id, h := range b.objects {
 		users[id] = h.users
@@ -300,8 +300,8 @@ func (x *index) groupedSessions() (n int) {
 
 func (b *bench) checkConsistent() {
 	b.t.Helper()
-	b.Lock()
-	defer b.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	records := 0
 	for at := (cursor{}); ; records++ {
 		if _, _, ok := b.x.records.next(&at); !ok {

@@ -35,10 +35,10 @@ func (set *Settings) sameFor(other *Settings) bool {
 		set.Relay == other.Relay && set.Burst == other.Burst && set.Limits.Filters == other.Limits.Filters
 }
 
-// Replan prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
+// reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
 // transaction with the configuration's own changes. commit is to be called when that was accepted; until then nothing has
 // changed. Sessions that look different under it are sent again, paced.
-func (p *Plane) Replan(set *Settings) (changes []dp.Change, commit func()) {
+func (p *Plane) reconfigure(set *Settings) (changes []dp.Change, commit func()) {
 	if p.set.sameFor(set) {
 		return nil, func() {
 			p.x.configure(set)

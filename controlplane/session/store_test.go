@@ -136,8 +136,8 @@ func TestReplan(t *testing.T) {
 	out := b.establish(smf1, req).UP.SEID
 	set := testSettings()
 	set.Instances = set.Instances[:2]
-	b.Lock()
-	changes, accept := b.Replan(set)
+	b.mu.Lock()
+	changes, accept := b.reconfigure(set)
 	if len(changes) != 1 || changes[0].Key != Key(out) || changes[0].Body != nil || len(b.x.session) != 2 {
 		t.Errorf("%+v", changes)
 	}
@@ -145,7 +145,7 @@ func TestReplan(t *testing.T) {
 		t.Fatal(err)
 	}
 	accept()
-	b.Unlock()
+	b.mu.Unlock()
 	if b.Session(in) == nil || b.Session(out) != nil {
 		t.Error("the wrong session ended")
 	}
@@ -167,16 +167,16 @@ func TestReplanSurvivors(t *testing.T) {
 	set.Instances = append([]Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
 		set.Instances...)
 	before := b.s.Held()
-	b.Lock()
-	changes, accept := b.Replan(set)
+	b.mu.Lock()
+	changes, accept := b.reconfigure(set)
 	if len(changes) != 0 {
 		t.Errorf("%+v", changes)
 	}
 	accept()
-	b.Unlock()
+	b.mu.Unlock()
 	settled := func() bool {
-		b.Lock()
-		defer b.Unlock()
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		return len(b.releases) == 0 && b.carry == nil
 	}
 	waitUntil(t, "sent again", settled)
@@ -190,12 +190,12 @@ func TestReplanSurvivors(t *testing.T) {
 	}
 	b.checkConsistent()
 	b.s.SetHeld(nil) // the data plane lost everything
-	b.Lock()
-	d := b.Compare(nil)
-	if lost, err := b.Send(t.Context(), b.c, d.After); lost != 0 || err != nil {
+	b.mu.Lock()
+	d := b.compare(nil)
+	b.mu.Unlock()
+	if lost, err := b.send(t.Context(), b.c, d.After); lost != 0 || err != nil {
 		t.Errorf("%d lost, %v", lost, err)
 	}
-	b.Unlock()
 	b.checkConsistent()
 	for _, seid := range seids {
 		if d := b.delete(smf1, seid); d.Cause != pfcp.CauseAccepted {
@@ -219,8 +219,8 @@ func TestReplanConflict(t *testing.T) {
 	younger := b.establish(smf1, req).UP.SEID
 	without := testSettings()
 	without.Instances = append(without.Instances, Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
-	b.Lock()
-	changes, accept := b.Replan(without)
+	b.mu.Lock()
+	changes, accept := b.reconfigure(without)
 	if len(changes) != 1 || changes[0].Key != Key(younger) {
 		t.Errorf("%+v", changes)
 	}
@@ -228,7 +228,7 @@ func TestReplanConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	accept()
-	b.Unlock()
+	b.mu.Unlock()
 	if b.Session(older) == nil || b.Session(younger) != nil {
 		t.Error("the wrong session ended")
 	}

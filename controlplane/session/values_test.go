@@ -82,7 +82,7 @@ func TestNothingGrows(t *testing.T) {
 		b.establish(&n4.Association{ID: "ended"}, bad)
 		b.delete(&n4.Association{ID: "ended"}, b.establish(&n4.Association{ID: "ended"}, request(3, "10.45.0.3")).UP.SEID)
 	}
-	b.Lock()
+	b.mu.Lock()
 	for _, list := range b.x.pools {
 		for _, p := range list {
 			if len(p.free)-p.head > 6 || len(p.last) != len(p.free)-p.head {
@@ -93,17 +93,17 @@ func TestNothingGrows(t *testing.T) {
 	if len(b.x.owners) != 1 || b.x.owners["smf1"] == nil {
 		t.Errorf("%d associations", len(b.x.owners))
 	}
-	b.Unlock()
+	b.mu.Unlock()
 	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	for range 50 { // put by, fetched by a request, put by again, without a turn of the queue in between
 		b.keepUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
-		b.Lock()
+		b.mu.Lock()
 		b.joinLate(seid, nil, true)
 		b.flushLate()
-		b.Unlock()
+		b.mu.Unlock()
 	}
-	b.Lock()
-	defer b.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if len(b.late.queue) > 1 || len(b.late.there) > 1 {
 		t.Errorf("%d in the queue", len(b.late.queue))
 	}

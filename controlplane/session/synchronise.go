@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+)
+
+// Link is the connection over which a data plane is brought into step (dp.Client).
+type Link interface {
+	Committer
+	Hello() api.Hello
+	List(ctx context.Context) ([]api.Digest, error)
+	Apply(ctx context.Context, changes []dp.Change) error
+}
+
+// Outcome is what it took. Ended are sessions that the configuration has no network instance for.
+type Outcome struct{ Put, Deleted, Refused, Ended int }
+
+// Attach gives the connection to a data plane that is in step, nil when it is lost: then sessions stay, and new ones are refused.
+func (p *Plane) Attach(c Committer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.client, p.digests = c, nil
+}
+
+// Configure takes a configuration over while the data plane is away.
+func (p *Plane) Configure(set *Settings) {
+	if p.sameSettings(set) {
+		return
+	}
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, accept := p.reconfigure(set)
+	accept()
+}
+
+func (p *Plane) sameSettings(set *Settings) bool { return reflect.DeepEqual(set, p.Settings()) }
+
+// Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is held of its
+// objects; what sessions made is not in that. With all, as after a connection, the sessions are compared too. Settings are taken over
+// once the data plane has accepted the configuration: sessions that end with it, or look different, do so only then. Requests wait
+// meanwhile, reports and associations do not.
+func (p *Plane) Synchronise(ctx context.Context, link Link, set *Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
+	// With a million sessions these take seconds, in which requests are carried out.
+	p.prepare(set)
+	hello := link.Hello()
+	if all && int(hello.Objects) >= p.Count("") { // else most is to be sent, whatever it is compared with
+		p.prepareCompare()
+	}
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	held, err := link.List(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	lost, accept := p.ending(set)
+	out := Outcome{Ended: len(lost)}
+	static := slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return Dynamic(d.Kind, api.CString(d.Key[:])) })
+	own := changes(static)
+	if all {
+		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand on, and
+		// those that the configuration ends need not be there.
+		orphans := p.differences(held).Before
+		if _, err := p.send(ctx, link, orphans); err != nil {
+			return Outcome{}, err
+		}
+		for _, part := range orphans {
+			held = withoutKeys(held, part)
+			out.Deleted += len(part)
+		}
+		lost = onlyHeld(held, lost)
+	}
+	if err := link.Apply(ctx, append(lost, own...)); err != nil {
+		return Outcome{}, err
+	}
+	p.mu.Lock()
+	accept()
+	p.mu.Unlock()
+	if !all {
+		return out, nil
+	}
+	d := p.differences(withoutKeys(held, lost))
+	if out.Refused, err = p.send(ctx, link, d.After); err != nil {
+		return Outcome{}, err
+	}
+	out.Put, out.Deleted = d.Put, out.Deleted+d.Gone
+	p.log.Info("mobile sessions in step", "sent", out.Put, "deleted", out.Deleted, "refused", out.Refused)
+	p.Attach(link)
+	return out, nil
+}
+
+// ending is reconfigure for a configuration that may be the one in use.
+func (p *Plane) ending(set *Settings) (lost []dp.Change, accept func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if reflect.DeepEqual(set, p.set) {
+		return nil, func() {}
+	}
+	return p.reconfigure(set)
+}
+
+func (p *Plane) differences(held []api.Digest) difference {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.compare(held)
+}
+
+// onlyHeld leaves the deletions of sessions that are held.
+func onlyHeld(held []api.Digest, deletions []dp.Change) []dp.Change {
+	has := make(map[string]bool, len(held))
+	for i := range held {
+		if held[i].Kind == api.KindSession {
+			has[api.CString(held[i].Key[:])] = true
+		}
+	}
+	return slices.DeleteFunc(deletions, func(ch dp.Change) bool { return !has[ch.Key] })
+}
+
+// withoutKeys leaves out what was deleted since the list was made.
+func withoutKeys(held []api.Digest, deleted []dp.Change) []api.Digest {
+	if len(deleted) == 0 {
+		return held
+	}
+	gone := make(map[string]bool, len(deleted))
+	for i := range deleted {
+		gone[deleted[i].Key] = deleted[i].Kind == api.KindSession
+	}
+	return slices.DeleteFunc(held, func(d api.Digest) bool { return d.Kind == api.KindSession && gone[api.CString(d.Key[:])] })
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+)
+
+// stuck is a connection on which applying the configuration waits.
+type stuck struct {
+	*dp.Client
+	arrived, gate chan struct{}
+}
+
+func (s *stuck) Apply(ctx context.Context, changes []dp.Change) error {
+	close(s.arrived)
+	<-s.gate
+	return s.Client.Apply(ctx, changes)
+}
+
+// While the data plane takes its time over a configuration, requests for sessions wait; associations, reports and displays do not.
+func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
+	b := start(t, "", testSettings())
+	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+	link := &stuck{b.c, make(chan struct{}), make(chan struct{})}
+	set := testSettings()
+	set.Limits.Sessions = 1
+	over := make(chan Outcome, 1)
+	go func() {
+		out, err := b.Synchronise(t.Context(), link, set, true, func([]api.Digest) []dp.Change { return nil })
+		if err != nil {
+			t.Error(err)
+		}
+		over <- out
+	}()
+	wait(t, link.arrived)
+	if err := b.KeepAssociation(n4.StoredAssociation{ID: "smf2"}); err != nil || b.Count("") != 1 || b.Session(seid) == nil {
+		t.Error(err)
+	}
+	if _, to, req := b.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}}); req == nil || to.Association != "smf1" {
+		t.Errorf("%+v", to)
+	}
+	answered := make(chan *pfcp.SessionEstablishmentResponse, 1)
+	b.Establish(smf1, request(2, "10.45.0.6"), func(r *pfcp.SessionEstablishmentResponse) { answered <- r })
+	if b.Settings() == set || len(answered) != 0 {
+		t.Error("the configuration counts before it is accepted")
+	}
+	close(link.gate)
+	wait(t, over)
+	if r := wait(t, answered); r.Cause != pfcp.CauseNoResources { // of the new configuration
+		t.Errorf("%+v", r)
+	}
+	b.checkConsistent()
+}
