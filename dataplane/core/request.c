@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REPLY_BYTES (256u << 10) // rows are sent in messages of about this size
+#define REPLY_BYTES (64u << 10) // rows are sent in messages of about this size; malloc has it without a system call
 
 static struct {
 	struct {
