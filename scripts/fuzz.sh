@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# ./dev fuzz, and the replay of the corpora in ./dev test.
+# ./dev fuzz. (./dev test replays the corpora in build-asan.)
 #
 # A C target is an executable of build-fuzz/ made from a source X_fuzz.c; its corpus is the folder corpus/X, corpus/X_fuzz
 # or corpus/TARGET, anywhere in the repository. A Go target is a function FuzzX(*testing.F).

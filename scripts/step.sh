@@ -28,13 +28,14 @@ step_lint() {
 	return "$status"
 }
 
-# The C unit tests in the build folder DIR (build or build-asan).
+# The C unit tests in the build folder DIR: build, or build-asan, where each fuzz target replays its corpus too.
 step_unit() {
 	local dir=$1 name=unit status=0
 	if [[ $dir == build-asan ]]; then
 		name=unit-sanitizers
 		build_asan
 		sanitizer_env
+		export HQOS_ROUNDS=50 # of the 200 that the release build has run
 	else
 		build_release
 	fi
@@ -49,40 +50,12 @@ step_unit() {
 	return "$status"
 }
 
-# Each fuzz target over its corpus, once.
-step_fuzz_corpora() {
-	local target source corpus passed=0 failed=0 skipped=0 output=$LOGS/fuzz-corpora.output
-	build_fuzz
-	sanitizer_env
-	while read -r target source; do
-		corpus=$(fuzz_corpus "$target" "$source")
-		if [[ -z $corpus ]]; then
-			printf 'skipped %s: no corpus\n' "$target"
-			skipped=$((skipped + 1))
-		elif timeout -k 5 "$SUITE_SECONDS" "$target" -runs=0 -timeout=10 -artifact_prefix=build-fuzz/ "$corpus" \
-			>"$output" 2>&1; then
-			cat "$output"
-			passed=$((passed + 1))
-		else
-			cat "$output"
-			{
-				printf 'FAILED %s over %s\n' "$target" "$corpus"
-				grep -v '^INFO: ' "$output" | head -n 30 || true
-			} | tee -a "$LOGS/fuzz-corpora.faults"
-			failed=$((failed + 1))
-		fi
-	done < <(fuzz_targets)
-	counts fuzz-corpora "$passed" "$failed" "$skipped"
-	((failed == 0))
-}
-
-# go vet and all Go tests; the counts are those of top-level tests. The time-out ends a package that hangs: on a busy machine
+# All Go tests (lint has had them vetted); the counts are those of top-level tests. The time-out ends a package that hangs: on a busy machine
 # one that is well may take minutes.
 RACED='/(controlplane|lab)/(agent|dp|httpd|load|metrics|mmsg|n4|session|smf)$'
 
 step_go() {
 	local status=0 json=$LOGS/go.json
-	go vet ./...
 	# Where goroutines share memory the race detector looks on, which takes three to five times as long.
 	# shellcheck disable=SC2046 # words are wanted
 	go test -p 2 -timeout 600s -json $(go list ./... | grep -vE "$RACED") >"$json" || status=$?

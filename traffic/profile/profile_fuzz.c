@@ -23,7 +23,7 @@ static void check_headers(const struct profile_stream *s)
 		for (uint32_t i = 0; i < s->sizes; i++) {
 			uint32_t frame = s->size[i].bytes - FCS;
 
-			NEED(s->send.length + TAG_BYTES <= frame);
+			NEED((uint32_t)s->send.length + TAG_BYTES <= frame);
 			template_write(&s->send, flow[f], frame, payload, header);
 			if (s->receive_any)
 				continue;
