@@ -98,7 +98,7 @@ lint_executable() {
 }
 
 lint_shellcheck() {
-	shell_files | over_files shellcheck --external-sources --source-path=SCRIPTDIR --source-path="$ROOT"
+	shell_files | over_files -P "$(jobs_count)" -n 12 shellcheck --external-sources --source-path=SCRIPTDIR --source-path="$ROOT"
 }
 
 lint_gofmt() {
@@ -129,10 +129,10 @@ lint_floors() {
 	return 1
 }
 
-# clang-tidy over what changed since it last passed; its flags come from the build folder.
+# clang-tidy over what changed since it last passed; its flags come from the build folder. LINT_DEEP=--deep: with clang's analyzer.
 lint_tidy() {
 	configure_release || return 1
-	scripts/tidy.py "$(jobs_count)"
+	scripts/tidy.py "$(jobs_count)" ${LINT_DEEP:+"$LINT_DEEP"}
 }
 
 # Every robustness row is there once, ids in comments are rows, and each test that rows or the table of features name exists.
@@ -194,10 +194,10 @@ lint_fix() {
 
 verb_lint() {
 	ensure_setup
-	if [[ ${1:-} == --fix ]]; then
-		lint_fix
-		shift
-	fi
+	case ${1:-} in
+	--fix) lint_fix && shift ;;
+	--deep) export LINT_DEEP=--deep && shift ;;
+	esac
 	if lint_all "$@"; then
 		say "lint: $LINT_PASSED checks passed"
 	else

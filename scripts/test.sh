@@ -87,11 +87,12 @@ skip_reason() {
 	printf '%s\n' "${line:-no reason given}"
 }
 
+# The longest first, so that two at a time end together.
 suite_scripts() {
 	local script
-	for script in test/golden/*_test.sh test/smoke/*_test.sh test/e2e/*_test.sh; do
+	for script in test/smoke/peers_test.sh test/e2e/{chaos,upf_peers,upf_restore,lab_heal}_test.sh test/golden/*_test.sh test/smoke/*_test.sh test/e2e/*_test.sh; do
 		[[ ! -x $script ]] || printf '%s\n' "$script"
-	done
+	done | awk '!seen[$0]++'
 }
 
 # Every executable test/{golden,smoke,e2e}/*_test.sh, two at a time. Each works in its own namespaces and folders, and
@@ -157,7 +158,7 @@ summary() {
 
 verb_test() {
 	if [[ ${1:-} == --long ]]; then
-		export CHAOS_SECONDS=600
+		export CHAOS_SECONDS=600 LINT_DEEP=--deep
 		SUITE_SECONDS=900
 		shift
 	fi
@@ -171,7 +172,6 @@ verb_test() {
 	step lint step_lint
 	step unit step_unit build
 	step unit-sanitizers step_unit build-asan
-	step fuzz-corpora step_fuzz_corpora
 	step go step_go
 	trap 'warn interrupted; jobs -p | xargs --no-run-if-empty kill; wait; exit 130' INT TERM
 	run_suites
