@@ -26,7 +26,7 @@ void node_register(struct rte_node_register *node);
 
 enum reason_kind { REASON_DROP, REASON_PUNT };
 
-// A named reason. `name` is the label of metrics and JSON ("gtpu-length"), never reused for another meaning; `text` is
+// A named reason. `name` is the label of metrics and JSON ("ip-length"), never reused for another meaning; `text` is
 // one sentence for the operator. id is given at start-up.
 struct reason {
 	const char *name;

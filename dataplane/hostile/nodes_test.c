@@ -8,8 +8,8 @@
 #include "hostile/hostile.h"
 #include "icmp/icmp.h"
 #include "ip/ip.h"
-#include "session/far_more.h"
-#include "session/session.h"
+#include "rule/far_more.h"
+#include "rule/rule.h"
 #include "wire/arp.h"
 #include "wire/nd.h"
 

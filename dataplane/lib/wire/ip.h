@@ -57,6 +57,16 @@ struct ip_info {
 	const uint8_t *destination;
 };
 
+// 1 when the first `bits` bits of two addresses are equal.
+static inline int ip_prefix_equal(const uint8_t *a, const uint8_t *b, uint32_t bits)
+{
+	uint32_t bytes = bits / 8, rest = bits % 8;
+
+	if (memcmp(a, b, bytes) != 0)
+		return 0;
+	return rest == 0 || ((a[bytes] ^ b[bytes]) >> (8 - rest)) == 0;
+}
+
 // Checks the transport header at out->l4 and fills in the ports. Part of ip_parse.
 static inline enum ip_status ip_transport_parse(const uint8_t *p, uint32_t available, struct ip_info *out)
 {

@@ -2,7 +2,8 @@
 // access-encap: puts the subscriber's Ethernet header, VLAN tags and PPPoE header in front of an IP packet.
 #include "core/node.h"
 #include "core/port.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/view.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
 #include "wire/pppoe.h"

@@ -4,7 +4,7 @@
 #include "buffer/queue.h"
 #include "core/event.h"
 #include "core/node.h"
-#include "session/session.h"
+#include "rule/view.h"
 #include "usage/usage.h"
 
 DROP_REASON(drop_full, "buffer-full",

@@ -9,7 +9,8 @@
 
 #include "core/hold.h"
 #include "core/node.h"
-#include "session/far_more.h"
+#include "rule/far_more.h"
+#include "rule/session.h"
 
 #define BUFFER_PACKETS 64 // of a session, when the FAR names no number
 #define QUEUE_NONE UINT32_MAX

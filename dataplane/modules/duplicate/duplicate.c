@@ -3,7 +3,8 @@
 // are; the original goes on to the policer.
 #include "core/node.h"
 #include "gtpu/path.h"
-#include "session/far_more.h"
+#include "rule/far_more.h"
+#include "rule/view.h"
 
 DROP_REASON(drop_copy, "duplicate-impossible",
 	"the copy of a packet could not be sent: its path is gone, or it is longer than 65535 bytes with outer headers")

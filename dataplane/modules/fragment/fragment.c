@@ -6,7 +6,8 @@
 #include "fragment/fragment.h"
 #include "icmp/icmp.h"
 #include "ip/ip.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/view.h"
 #include "wire/checksum.h"
 #include <rte_ip_frag.h>
 

@@ -4,6 +4,7 @@
 #define GTPU_ARRIVE_H
 
 #include "core/packet.h"
+#include "rule/view.h"
 #include "wire/ecn.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"

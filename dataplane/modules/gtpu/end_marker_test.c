@@ -2,8 +2,8 @@
 // End Markers of one transaction that moves more tunnels than may wait: what waits leaves in time, the rest is counted.
 #include "core/control.h"
 #include "gtpu/gtpu.h"
+#include "rule/rule.h"
 #include "session/mobile_world.h"
-#include "session/session.h"
 #include "testkit/reasons.h"
 
 #define WAITING 65536u // as gtpu_end_marker.c has it

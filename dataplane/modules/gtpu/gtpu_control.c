@@ -4,7 +4,9 @@
 #include "core/event.h"
 #include "core/node.h"
 #include "gtpu/path.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/session.h"
+#include "rule/view.h"
 #include <string.h>
 
 DROP_REASON(drop_teid, "gtpu-teid-unknown",

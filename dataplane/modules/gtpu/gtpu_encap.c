@@ -3,7 +3,8 @@
 // template in one 64-byte store, then lengths, TEID, QFI and checksum.
 #include "core/node.h"
 #include "gtpu/path.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/view.h"
 #include "wire/ecn.h"
 #include <rte_ip.h>
 #include <string.h>

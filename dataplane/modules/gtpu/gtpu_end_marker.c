@@ -6,7 +6,7 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "gtpu/path.h"
-#include "session/session.h"
+#include "rule/rule.h"
 #include <rte_ring.h>
 #include <stdlib.h>
 

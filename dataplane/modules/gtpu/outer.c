@@ -2,7 +2,8 @@
 // Outer headers off the fast path: copies, tunnels without GTP-U, and messages of our own.
 #include "core/packet.h"
 #include "gtpu/path.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/view.h"
 #include "wire/ecn.h"
 #include <rte_ip.h>
 

@@ -12,7 +12,7 @@
 #include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
-#include "session/tables.h"
+#include "rule/tables.h"
 #include "wire/checksum.h"
 
 #define PLAIN_BYTES 48 // compared: up to the GTP-U header's message type, with one tag or none

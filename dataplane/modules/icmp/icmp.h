@@ -6,6 +6,7 @@
 #define ICMP_ICMP_H
 
 #include "core/node.h"
+#include "rule/view.h"
 #include "wire/icmp.h"
 #include <stddef.h>
 

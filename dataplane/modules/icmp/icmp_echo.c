@@ -3,7 +3,8 @@
 #include "core/port.h"
 #include "icmp/icmp.h"
 #include "ip/ip.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/view.h"
 
 DROP_REASON(rate_limit, "echo-rate-limit", "an ICMP echo request was due an answer, but engine echo_rate is used up")
 DROP_REASON(not_answerable, "echo-not-answerable", "an ICMP echo request from no single host, or to a group")

@@ -3,7 +3,8 @@
 #include "icmp/icmp.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/view.h"
 
 DROP_REASON(rate_limit, "icmp-rate-limit", "an ICMP error was due, but engine icmp_error_rate is used up")
 DROP_REASON(not_answerable, "icmp-not-answerable",

@@ -5,15 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int ip_prefix_equal(const uint8_t *a, const uint8_t *b, uint32_t bits)
-{
-	uint32_t bytes = bits / 8, rest = bits % 8;
-
-	if (memcmp(a, b, bytes) != 0)
-		return 0;
-	return rest == 0 || ((a[bytes] ^ b[bytes]) >> (8 - rest)) == 0;
-}
-
 int address_valid(const struct api_address *a)
 {
 	static const uint8_t zero[16];

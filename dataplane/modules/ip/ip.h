@@ -8,6 +8,7 @@
 
 #include "core/node.h"
 #include "isthmus_api.h"
+#include "wire/ip.h"
 #include <assert.h>
 #include <rte_ether.h>
 #include <stdint.h>
@@ -62,8 +63,6 @@ static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 
 // `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
 struct ip_address ip_address_of(uint8_t family, const uint8_t *address);
-// 1 when the first `bits` bits are equal.
-int ip_prefix_equal(const uint8_t *a, const uint8_t *b, uint32_t bits);
 // 1 when the prefix holds the address.
 static inline int ip_in_prefix(const struct api_address *prefix, uint8_t family, const uint8_t *address)
 {

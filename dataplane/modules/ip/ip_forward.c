@@ -4,7 +4,9 @@
 #include "icmp/icmp.h"
 #include "instance/instance.h"
 #include "ip/tables.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/session.h"
+#include "rule/view.h"
 #include "wire/checksum.h"
 
 DROP_REASON(drop_link_local, "forward-link-local", "link-local addresses are not forwarded")

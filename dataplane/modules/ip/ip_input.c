@@ -10,6 +10,7 @@
 #include "instance/instance.h"
 #include "ip/ip.h"
 #include "neighbour/neighbour.h"
+#include "rule/view.h"
 #include "wire/checksum.h"
 #include "wire/ip.h"
 #include <errno.h>

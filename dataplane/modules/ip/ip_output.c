@@ -9,6 +9,7 @@
 #include "icmp/icmp.h"
 #include "ip/tables.h"
 #include "neighbour/neighbour.h"
+#include "rule/view.h"
 #include "wire/eth.h"
 #include "wire/ip.h"
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "core/object.h"
 #include "gtpu/gtpu.h"
 #include "neighbour/table.h"
+#include "rule/view.h"
 #include "wire/bytes.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "isthmus_api.h"
 #include "policer/policer.h"
-#include "session/session.h"
+#include "rule/rule.h"
 #include "wire/ecn.h"
 #include <assert.h>
 #include <rte_meter.h>

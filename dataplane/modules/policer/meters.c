@@ -4,7 +4,7 @@
 #include "core/object.h"
 #include "policer/meter.h"
 #include "policer/policer.h"
-#include "session/tables.h"
+#include "rule/pool.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

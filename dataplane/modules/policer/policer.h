@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policer profiles and shared meters, as the session module sees them: a profile is shared and read-mostly. The buckets of a
-// PDR's only meter are in the rule's state (session/session.h); those that several PDRs or sessions fill in common, and second
+// PDR's only meter are in the rule's state (rule/rule.h); those that several PDRs or sessions fill in common, and second
 // meters of a PDR, are in the pool below.
 //
 // A profile that is deleted while a session uses it: the session module's verify() refuses the transaction. A profile that

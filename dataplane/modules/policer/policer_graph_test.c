@@ -11,7 +11,7 @@
 #include <rte_common.h>
 
 #include "policer/policer.h"
-#include "session/session.h"
+#include "rule/rule.h"
 #include "testkit/reasons.h"
 #include "testkit/testkit.h"
 #include "wire/checksum.h"

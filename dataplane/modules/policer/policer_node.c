@@ -6,7 +6,7 @@
 #include "core/node.h"
 #include "policer/meter.h"
 #include "policer/policer.h"
-#include "session/session.h"
+#include "rule/view.h"
 #include "usage/usage.h"
 
 // The first four are values of enum api_outer: the rule's outer header names the way on.

@@ -5,7 +5,8 @@
 #include "core/node.h"
 #include "core/object.h"
 #include "redirect/http.h"
-#include "session/far_more.h"
+#include "rule/far_more.h"
+#include "rule/view.h"
 #include "usage/usage.h"
 #include <errno.h>
 #include <rte_ip.h>

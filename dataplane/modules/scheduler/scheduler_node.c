@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scheduler: queues packets for an access port by subport, pipe and class. scheduler-tx: takes out what may leave now.
 #include "core/node.h"
+#include "rule/view.h"
 #include "scheduler/instance.h"
 #include "wire/ecn.h"
 

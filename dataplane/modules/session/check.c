@@ -6,7 +6,7 @@
 #include "instance/instance.h"
 #include "ip/tables.h"
 #include "policer/policer.h"
-#include "session/tables.h"
+#include "session/compile.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions that the open transaction makes or changes, to find two that claim one key (row A5).
 #include "core/object.h"
-#include "session/tables.h"
+#include "session/compile.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

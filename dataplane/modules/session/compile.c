@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a session object (PDR, FAR, QER, URR) to rules: one for each PDR, with its FAR, QERs and URRs folded in.
+#include "session/compile.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
@@ -8,7 +9,6 @@
 #include "instance/instance.h"
 #include "policer/policer.h"
 #include "scheduler/scheduler.h"
-#include "session/tables.h"
 #include "usage/usage.h"
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End Markers in a circle.
 #include "core/engine.h"
+#include "rule/tables.h"
 #include "session/mobile_world.h"
-#include "session/tables.h"
 #include <errno.h>
 
 #define SESSIONS 1024

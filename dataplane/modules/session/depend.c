@@ -5,7 +5,7 @@
 #include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "scheduler/scheduler.h"
-#include "session/tables.h"
+#include "session/compile.h"
 #include <errno.h>
 
 // Wireline F-TEIDs depend on the address that a path ends at, beside the paths that FARs name.

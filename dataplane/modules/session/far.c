@@ -5,8 +5,7 @@
 #include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "policer/policer.h"
-#include "session/far_more.h"
-#include "session/tables.h"
+#include "session/compile.h"
 #include <errno.h>
 #include <string.h>
 

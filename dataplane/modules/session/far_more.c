@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles what few FARs have; see far_more.h.
-#include "session/far_more.h"
 #include "core/object.h"
 #include "gtpu/gtpu.h"
+#include "session/compile.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

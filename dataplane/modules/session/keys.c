@@ -5,7 +5,7 @@
 #include "core/port.h"
 #include "gtpu/gtpu.h"
 #include "instance/instance.h"
-#include "session/tables.h"
+#include "session/compile.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "gtpu/path.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
-#include "session/tables.h"
+#include "session/match.h"
 #include "usage/usage.h"
 
 #define MOBILE_BATCH 64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mobile sessions through the real graph: UPF, SGW-U, PGW-U, uplink classifier, and what they drop.
+#include "rule/tables.h"
 #include "session/mobile_world.h"
-#include "session/tables.h"
 #include <errno.h>
 #include <rte_log.h>
 

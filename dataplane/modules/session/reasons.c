@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reasons for dropping packets of known sessions, which all session nodes share.
 #include "core/node.h"
-#include "session/tables.h"
+#include "session/match.h"
 
 DROP_REASON(uplink_no_pdr, "uplink-no-pdr", "the session is known, but none of its uplink PDRs matches the packet")
 DROP_REASON(

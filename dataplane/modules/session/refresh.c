@@ -3,7 +3,7 @@
 // whether the session has traffic.
 #include "core/control.h"
 #include "core/object.h"
-#include "session/tables.h"
+#include "rule/tables.h"
 #include "usage/usage.h"
 #include <errno.h>
 #include <stdio.h>

@@ -11,8 +11,7 @@
 #include "ip/ip.h"
 #include "policer/policer.h"
 #include "scheduler/scheduler.h"
-#include "session/far_more.h"
-#include "session/tables.h"
+#include "session/compile.h"
 #include "usage/usage.h"
 #include <errno.h>
 #include <rte_malloc.h>
@@ -20,9 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct session_pools session_pools;
-struct session_tables session_tables;
 
 // Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions that change
 // workers take new ones, and every PDR may have a meter.
@@ -69,66 +65,6 @@ static int start(const struct api_engine *e)
 RTE_INIT(session_module)
 {
 	module_register("session", start);
-}
-
-// ---- look-ups --------------------------------------------------------------------------------------------------------
-
-struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
-{
-	const struct exact *t = session_tables.endpoint;
-	struct exact_key k;
-	uint64_t value;
-
-	endpoint_key(&k, port, e->s_tag, e->c_tag, e->pppoe_session, mac);
-	return exact_lookup(t, exact_hash(t, &k), &k, &value) ? rule_of_key(value) : NULL;
-}
-
-int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
-{
-	return session_endpoint_rule(port, e, mac) != NULL;
-}
-
-int session_owns_address(
-	uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family, const uint8_t *address)
-{
-	const struct rule *r = session_endpoint_rule(port, e, mac);
-
-	if (r == NULL)
-		return 0;
-	const struct session *s = __atomic_load_n(&session_tables.session[r->session], __ATOMIC_ACQUIRE);
-	if (s == NULL)
-		return 0;
-	return family == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
-			   : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix);
-}
-
-int session_teid_known(uint32_t teid, uint16_t local)
-{
-	return session_fteid_rule(teid, local) != NULL;
-}
-
-static const struct rule *other_direction(const struct rule *r)
-{
-	uint32_t other = session_pools.match[rule_index(r)].other;
-
-	return other == RULE_NONE ? NULL : &session_pools.rule[other];
-}
-
-const struct rule *session_downlink_rule(const struct rule *uplink_rule)
-{
-	return other_direction(uplink_rule);
-}
-
-const struct rule *session_uplink_rule(const struct rule *downlink_rule)
-{
-	return other_direction(downlink_rule);
-}
-
-const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
-{
-	const struct rule *r = session_endpoint_rule(port, e, mac);
-
-	return r == NULL ? NULL : other_direction(r);
 }
 
 // ---- the object ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 // outer headers.
 #include "core/control.h"
 #include "core/node.h"
-#include "session/tables.h"
+#include "session/match.h"
 
 enum { EDGE_POLICER, EDGE_CONTROL, EDGE_DROP, EDGE_GONE, EDGE_COUNT };
 

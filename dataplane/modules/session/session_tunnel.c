@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // session-tunnel: finds the mobile session of a G-PDU by its F-TEID, and the PDR among those of the F-TEID; strips the outer
 // headers.
+#include "rule/view.h"
 #include "session/mobile.h"
 
 static uint16_t resume; // edge of handover-rx that leads here

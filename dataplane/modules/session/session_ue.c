@@ -2,6 +2,7 @@
 // session-ue: finds the mobile session of an IP packet by its UE's address: the destination, or the source where the instance
 // emulates a radio network. The longest prefix that some session has wins. A packet of nobody's is routed, unless its address is of the
 // instance's own pools.
+#include "rule/view.h"
 #include "session/mobile.h"
 
 DROP_REASON(drop_unknown, "ue-unknown", "no session has this UE address, which is of the network instance's own")
@@ -69,22 +70,6 @@ static uint64_t look_further(struct rte_mbuf *m, void *own)
 				return l.value;
 		}
 	return UINT64_MAX;
-}
-
-int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address)
-{
-	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
-	int six = family == 6;
-
-	for (uint8_t i = 0; i < lengths->count[six]; i++)
-		for (int any = 0; any < 2; any++) {
-			uint64_t value, key = ue_key(any ? 0xff : (uint8_t)instance, 0, family, address,
-						lengths->prefix[six][i]);
-
-			if (narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value))
-				return 1;
-		}
-	return 0;
 }
 
 static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *side)

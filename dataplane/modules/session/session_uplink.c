@@ -4,7 +4,7 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "ip/ip.h"
-#include "session/tables.h"
+#include "session/match.h"
 
 DROP_REASON(drop_unknown, "subscriber-unknown", "no session has this port, tags, PPPoE session and MAC address")
 

@@ -4,7 +4,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "gtpu/path.h"
-#include "session/tables.h"
+#include "session/compile.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,8 @@
 // FAR's port. Comes after the policer.
 #include "core/node.h"
 #include "gtpu/path.h"
-#include "session/session.h"
+#include "rule/rule.h"
+#include "rule/view.h"
 #include "wire/ecn.h"
 
 DROP_REASON(drop_no_path, "udp-path-gone", "the path of the UDP tunnel does not exist any more")

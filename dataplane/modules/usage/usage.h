@@ -11,7 +11,7 @@
 #include "core/packet.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
-#include "session/session.h"
+#include "rule/rule.h"
 #include <assert.h>
 #include <rte_prefetch.h>
 

@@ -3,7 +3,7 @@
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"
-#include "session/tables.h"
+#include "rule/pool.h"
 #include "usage/urr.h"
 #include <errno.h>
 #include <rte_malloc.h>

@@ -2,11 +2,11 @@
 // What few FARs have, compiled: buffering limits (BAR), duplication and redirection (TS 29.244 §7.5.2.3, §7.5.2.6).
 //
 // Made by the control thread before the rule can be found, read-only afterwards, freed after a grace period.
-#ifndef SESSION_FAR_MORE_H
-#define SESSION_FAR_MORE_H
+#ifndef RULE_FAR_MORE_H
+#define RULE_FAR_MORE_H
 
 #include "isthmus_api.h"
-#include "session/session.h"
+#include "rule/rule.h"
 
 struct far_more {
 	uint32_t buffer_ms; // longest wait; 0: no end
@@ -21,12 +21,6 @@ struct far_more {
 	uint16_t location_length; // of a URL
 	char location[]; // not terminated
 };
-
-// The compiled form of a FAR's rare parts, to be put into rule_match.more; *out is NULL when the FAR has none. `more` is the
-// FAR's api_far_more, or NULL. Returns 0, or an errno after object_error().
-int far_more_compile(
-	const char *session, const struct api_far *far, const struct api_far_more *more, const struct far_more **out);
-void far_more_free(const struct far_more *m); // NULL is fine
 
 // NULL: the rule's FAR has none.
 static inline const struct far_more *far_more_of(const struct rule *r)

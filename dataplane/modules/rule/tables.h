@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the session module: pools, keys and look-up tables.
-#ifndef SESSION_TABLES_H
-#define SESSION_TABLES_H
+// Sessions and the tables in which packets find their rules: keys, values.
+//
+//   written by: the control thread (the session module); flows: their worker
+//   read by: workers, within a walk
+#ifndef RULE_TABLES_H
+#define RULE_TABLES_H
 
 #include "core/packet.h"
 #include "core/worker.h"
 #include "exact/exact.h"
 #include "exact/narrow.h"
-#include "session/session.h"
+#include "rule/pool.h"
+#include "rule/rule.h"
 #include "wire/ip.h"
 
 #define MAX_RULES_OF_SESSION API_MAX_PDR
@@ -44,15 +48,6 @@ struct session {
 	struct usage_set *usage; // NULL: no URR
 	uint32_t rule[]; // of each PDR, in the object's order
 };
-
-// Pools of rules and states (pool.c). RULE_NONE when empty. Control thread.
-struct index_pool {
-	uint32_t *free;
-	uint32_t count, capacity;
-};
-int index_pool_create(struct index_pool *p, uint32_t capacity);
-uint32_t index_pool_take(struct index_pool *p);
-void index_pool_give(struct index_pool *p, uint32_t index);
 
 // Lengths of UE prefixes that some session has, longest first: where a UE's address is looked for. Two copies, as a grace
 // period ends every transaction.
@@ -192,77 +187,5 @@ static inline void flow_key(
 	memcpy(w, ip + 8, 32);
 	exact_key_set(k, w[0], w[1], w[2], w[3], (uint64_t)teid | (uint64_t)ports << 32, last | 0x80000000u);
 }
-
-// 1 when the address is the UE's as the rule's PDR says (its IPv4 address, its IPv6 prefix, a framed route).
-int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *address);
-// The same for the single PDR of a key; the ordinary case inline. `ue`: the UE's address in the packet.
-static inline int rule_ue_matches(const struct rule *r, uint8_t version, const uint8_t *ue)
-{
-	if (likely(version == 4)) {
-		uint32_t address;
-
-		memcpy(&address, ue, 4);
-		if (likely(!(r->flags & RULE_UE4) || address == r->up.ue4))
-			return 1;
-	} else {
-		if (!(r->flags & RULE_UE6))
-			return 1;
-		uint32_t prefix = r->up.ue6_prefix, whole = prefix / 8, rest = prefix % 8;
-		if (likely(prefix <= 128 && memcmp(ue, r->up.ue6, whole) == 0 &&
-			    (rest == 0 || (ue[whole] ^ r->up.ue6[whole]) >> (8 - rest) == 0)))
-			return 1;
-	}
-	return (r->flags & RULE_FRAMED) && rule_has_address(r, version, ue);
-}
-
-// The first rule of the chain that the packet matches, or NULL; *spoofed is then 1 when only the UE's address was wrong. `ip` is
-// its IP header (l3 and l4 of pkt are valid); qfi 0xff: none.
-struct rule *rule_classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, uint8_t qfi, int *spoofed);
-
-// Why a packet whose session is known is dropped (reasons.c).
-enum session_why { WHY_NO_PDR, WHY_GATE, WHY_FAR, WHY_SPOOFED, WHY_GATEWAY, WHY_GTPU, WHY_COUNT };
-const struct reason *session_reason(enum session_why why, int uplink);
-
-// What is to be made of a session object: the arrays that follow its head.
-struct parts {
-	const struct api_session *s;
-	const struct api_pdr *pdr;
-	const struct api_far *far;
-	const struct api_qer *qer;
-	const struct api_urr *urr;
-	const struct api_sdf *sdf;
-	const struct api_far_more *more;
-	const struct api_address *route;
-	const char *name;
-};
-void session_parts(struct parts *p, const struct api_session *s, const char *name);
-const struct api_far *parts_far(const struct parts *p, uint32_t id);
-const struct api_qer *parts_qer(const struct parts *p, uint32_t id);
-
-// check.c: what needs no look at other sessions. 0, or errno after object_error().
-int session_check(const struct api_session *want, uint32_t length, const char *name);
-// compile.c: fills the rules of a session from its object. 0, or errno after object_error(). `old` may be NULL.
-int session_compile(struct session *s, const struct parts *p, const struct session *old);
-// far.c: the FAR `id` and the QERs of a PDR into its rule and match.
-int session_set_far(
-	const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m, uint32_t id);
-int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m);
-// keys.c: chains and keys of a compiled session. 0, or errno after object_error().
-int session_keys(struct session *s, const struct parts *p);
-// claims.c: a session that the open transaction makes or changes; its keys are compared with all others' when the transaction ends. 0, or
-// errno after object_error().
-int session_claim(struct session *s);
-int session_claims_check(void);
-void session_claims_forget(void);
-// depend.c: the object's dependencies by name, come (1) or gone (-1); whether kinds are counted so; what verify() asks.
-void session_use(const void *body, int difference);
-int session_counts_use(uint32_t kind);
-int session_verify(const char *key, const void *body, uint32_t length);
-// The tables, whichever a key is of. Control thread, but for the look-up.
-int session_key_find(const struct session_key *k, uint64_t *value);
-int session_key_add(const struct session_key *k, uint64_t value); // 0, or ENOSPC
-void session_key_delete(const struct session_key *k);
-void session_lengths_add(const struct session *s, int difference); // its keys come (1) or go (-1)
-void session_lengths_publish(void);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions compiled for the fast path (TS 29.244 words: PDR, FAR, QER, URR).
+// The compiled rule, the fast path's form of a PDR (TS 29.244 words: PDR, FAR, QER, URR).
 //
 // A rule is one PDR with its FAR and QER folded in: one cold cache line that the packet's owner worker reads. What the
 // worker writes (meter, counters) is the rule_state, one more line. A rule without meter and without an IPv6 address to check has
@@ -7,8 +7,8 @@
 // memory of a rule, and `generation` tells that it is another one.
 //   written by: the control thread (rule), the owner worker (rule_state, up.forwarded)
 //   safe because: a rule is filled before it can be found, and reused only after a grace period
-#ifndef SESSION_SESSION_H
-#define SESSION_SESSION_H
+#ifndef RULE_RULE_H
+#define RULE_RULE_H
 
 #include "isthmus_api.h"
 #include <assert.h>
@@ -110,7 +110,7 @@ struct rule_match {
 		told; // second of the worker's clock in which the control plane was told of a packet that waits, + 1; 0: not yet
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
-	const struct far_more *more; // of the FAR (session/far_more.h), freed with the session; NULL: none
+	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none
 	uint16_t sdfs;
 	uint8_t meters, urrs; // further ones, with RULE_MORE
 	struct {
@@ -151,32 +151,5 @@ static inline uint32_t rule_index(const struct rule *r)
 const struct rule *session_downlink_rule(const struct rule *uplink_rule);
 // The uplink rule, for ICMP errors about downlink packets that go back through the tunnel.
 const struct rule *session_uplink_rule(const struct rule *downlink_rule);
-
-struct endpoint_view;
-// 1 when a session has this traffic endpoint (port, tags, PPPoE id, MAC). Any worker, within a walk.
-int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
-// The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation of what is sent back to it.
-const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
-// 1 when that session's UE addresses include this one (family 4 or 6, bytes in network order).
-int session_owns_address(
-	uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family, const uint8_t *address);
-// The uplink rule of an endpoint, or NULL.
-struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
-// 1 when a session has the F-TEID (host order; `local` is what gtpu_local_id gave).
-int session_teid_known(uint32_t teid, uint16_t local);
-
-// The rule in force of a session's PDR (its id), or NULL. Workers, within a walk; the control thread.
-struct rule *session_rule(uint32_t session, uint16_t pdr);
-// The i-th rule in force of a session, or NULL behind the last one.
-struct rule *session_rule_at(uint32_t session, uint16_t i);
-// api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
-uint16_t session_discard(uint32_t session);
-// 1 when a session has a PDR for packets to this UE address in the instance. Any worker, within a walk.
-int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address);
-uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
-// First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
-struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
-// Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.
-int session_identity(uint32_t session, char name[API_NAME], uint64_t *seid);
 
 #endif

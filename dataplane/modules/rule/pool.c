@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stack of free indices into a type-stable array.
-#include "session/tables.h"
+#include "rule/pool.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,11 +17,11 @@ int index_pool_create(struct index_pool *p, uint32_t capacity)
 
 uint32_t index_pool_take(struct index_pool *p)
 {
-	return p->count == 0 ? RULE_NONE : p->free[--p->count];
+	return p->count == 0 ? INDEX_NONE : p->free[--p->count];
 }
 
 void index_pool_give(struct index_pool *p, uint32_t index)
 {
-	if (index != RULE_NONE && p->count < p->capacity)
+	if (index != INDEX_NONE && p->count < p->capacity)
 		p->free[p->count++] = index;
 }

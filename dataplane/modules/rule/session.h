@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What packets, and what other modules keep of a session (its index, a PDR's id, an F-TEID), find of it: its rules.
+#ifndef RULE_SESSION_H
+#define RULE_SESSION_H
+
+#include "isthmus_api.h"
+#include <stdint.h>
+
+struct rule;
+struct endpoint_view;
+// 1 when a session has this traffic endpoint (port, tags, PPPoE id, MAC). Any worker, within a walk.
+int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
+// The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation of what is sent back to it.
+const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
+// 1 when that session's UE addresses include this one (family 4 or 6, bytes in network order).
+int session_owns_address(
+	uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family, const uint8_t *address);
+// The uplink rule of an endpoint, or NULL.
+struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
+// 1 when a session has the F-TEID (host order; `local` is what gtpu_local_id gave).
+int session_teid_known(uint32_t teid, uint16_t local);
+
+// The rule in force of a session's PDR (its id), or NULL. Workers, within a walk; the control thread.
+struct rule *session_rule(uint32_t session, uint16_t pdr);
+// The i-th rule in force of a session, or NULL behind the last one.
+struct rule *session_rule_at(uint32_t session, uint16_t i);
+// api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
+uint16_t session_discard(uint32_t session);
+// 1 when a session has a PDR for packets to this UE address in the instance. Any worker, within a walk.
+int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address);
+uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
+// First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
+struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
+// Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.
+int session_identity(uint32_t session, char name[API_NAME], uint64_t *seid);
+
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed views of a packet's metadata on its way to a session and behind it.
+#ifndef RULE_VIEW_H
+#define RULE_VIEW_H
+
+#include "core/packet.h"
+
+// Written by access-input; valid until session-uplink (or punt, arp, pppoe nodes).
+struct endpoint_view {
+	uint16_t l2_length; // bytes before the IP header (or before the control payload)
+	uint16_t ethertype; // innermost, host order
+	uint16_t s_tag, c_tag; // VLAN ids, 0 when absent
+	uint16_t outer_tpid; // host order, 0 when untagged
+	uint16_t pppoe_session;
+	uint8_t encap; // enum api_encap
+	uint8_t tags;
+};
+PACKET_VIEW(endpoint_view)
+
+// Written by gtpu-input, or core-input for plain G-PDUs; valid until session-downlink, session-tunnel (or gtpu-control).
+struct tunnel_view {
+	uint32_t teid; // host order
+	uint16_t header_length; // GTP-U header with extensions
+	uint16_t sequence;
+	uint8_t message; // GTP-U message type
+	uint8_t qfi; // 0xff: no PDU Session Container
+	uint8_t has_sequence;
+	uint8_t outer_version; // 4 or 6; outer addresses are still in the packet before l3
+	uint16_t outer_l3; // offset of the outer IP header
+	uint16_t gtpu; // offset of the GTP-U header
+	uint16_t local; // gtpu_local_id() of the outer destination
+	uint8_t more; // GTPU_MORE, GTPU_ENDPOINT (wire/gtpu.h)
+	uint8_t pdu_type; // enum api_pdu_type of the container that came
+};
+PACKET_VIEW(tunnel_view)
+
+struct rule;
+
+// Written by session-uplink, session-downlink, session-tunnel and session-ue, which choose the rule; by ip-input
+// without a rule, for packets of no session; by whoever makes, copies or answers a packet. Valid to port-tx.
+struct session_view {
+	struct rule
+		*rule; // decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
+	uint32_t next_hop; // written by ip-output
+	uint32_t pipe; // scheduler place, lib/hqos
+	uint8_t qfi;
+	uint8_t uplink;
+	uint8_t dscp; // of the IP header at l3
+	uint8_t pdu_type; // enum api_pdu_type of the container that came; API_PDU_NONE: none, the rule's
+	uint16_t
+		relayed; // bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
+};
+PACKET_VIEW(session_view)
+
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the session module: from the SESSION object to rules and keys. Control thread.
+#ifndef SESSION_COMPILE_H
+#define SESSION_COMPILE_H
+
+#include "rule/far_more.h"
+#include "rule/tables.h"
+
+// What is to be made of a session object: the arrays that follow its head.
+struct parts {
+	const struct api_session *s;
+	const struct api_pdr *pdr;
+	const struct api_far *far;
+	const struct api_qer *qer;
+	const struct api_urr *urr;
+	const struct api_sdf *sdf;
+	const struct api_far_more *more;
+	const struct api_address *route;
+	const char *name;
+};
+void session_parts(struct parts *p, const struct api_session *s, const char *name);
+const struct api_far *parts_far(const struct parts *p, uint32_t id);
+const struct api_qer *parts_qer(const struct parts *p, uint32_t id);
+
+// check.c: what needs no look at other sessions. 0, or errno after object_error().
+int session_check(const struct api_session *want, uint32_t length, const char *name);
+// compile.c: fills the rules of a session from its object. 0, or errno after object_error(). `old` may be NULL.
+int session_compile(struct session *s, const struct parts *p, const struct session *old);
+// far.c: the FAR `id` and the QERs of a PDR into its rule and match.
+int session_set_far(
+	const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m, uint32_t id);
+int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m);
+// far_more.c: The compiled form of a FAR's rare parts, to be put into rule_match.more; *out is NULL when the FAR has none. `more` is the
+// FAR's api_far_more, or NULL. Returns 0, or an errno after object_error().
+int far_more_compile(
+	const char *session, const struct api_far *far, const struct api_far_more *more, const struct far_more **out);
+void far_more_free(const struct far_more *m); // NULL is fine
+// keys.c: chains and keys of a compiled session. 0, or errno after object_error().
+int session_keys(struct session *s, const struct parts *p);
+// claims.c: a session that the open transaction makes or changes; its keys are compared with all others' when the transaction ends. 0, or
+// errno after object_error().
+int session_claim(struct session *s);
+int session_claims_check(void);
+void session_claims_forget(void);
+// depend.c: the object's dependencies by name, come (1) or gone (-1); whether kinds are counted so; what verify() asks.
+void session_use(const void *body, int difference);
+int session_counts_use(uint32_t kind);
+int session_verify(const char *key, const void *body, uint32_t length);
+// The tables, whichever a key is of. Control thread, but for the look-up.
+int session_key_find(const struct session_key *k, uint64_t *value);
+int session_key_add(const struct session_key *k, uint64_t value); // 0, or ENOSPC
+void session_key_delete(const struct session_key *k);
+void session_lengths_add(const struct session *s, int difference); // its keys come (1) or go (-1)
+void session_lengths_publish(void);
+
+#endif
