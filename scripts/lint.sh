@@ -129,10 +129,10 @@ lint_floors() {
 	return 1
 }
 
-# clang-tidy over what changed since it last passed; its flags come from the build folder. LINT_DEEP=--deep: with clang's analyzer.
+# clang-tidy over what changed since it last passed; its flags come from the build folder.
 lint_tidy() {
 	configure_release || return 1
-	scripts/tidy.py "$(jobs_count)" ${LINT_DEEP:+"$LINT_DEEP"}
+	scripts/tidy.py "$(jobs_count)"
 }
 
 # Every robustness row is there once, ids in comments are rows, and each test that rows or the table of features name exists.
@@ -194,10 +194,10 @@ lint_fix() {
 
 verb_lint() {
 	ensure_setup
-	case ${1:-} in
-	--fix) lint_fix && shift ;;
-	--deep) export LINT_DEEP=--deep && shift ;;
-	esac
+	if [[ ${1:-} == --fix ]]; then
+		lint_fix
+		shift
+	fi
 	if lint_all "$@"; then
 		say "lint: $LINT_PASSED checks passed"
 	else

@@ -158,7 +158,7 @@ summary() {
 
 verb_test() {
 	if [[ ${1:-} == --long ]]; then
-		export CHAOS_SECONDS=600 LINT_DEEP=--deep
+		export CHAOS_SECONDS=600
 		SUITE_SECONDS=900
 		shift
 	fi

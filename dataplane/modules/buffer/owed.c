@@ -155,7 +155,7 @@ static void retry(uint64_t now_ns)
 
 int owed_start(uint32_t sessions)
 {
-	own.of = calloc(sessions, sizeof(*own.of));
+	own.of = calloc(RTE_MAX(sessions, 1u), sizeof(*own.of));
 	return own.of == NULL ? object_error(ENOMEM, "no memory for events of %u sessions", sessions) : 0;
 }
 

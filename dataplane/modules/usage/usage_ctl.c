@@ -246,7 +246,7 @@ static void commit_activity(struct usage_set *set, const struct usage_set *old, 
 	if (a == NULL)
 		return;
 	a->set = set;
-	if (set->activity_created || old->inactivity != set->inactivity || old->worker != set->worker) {
+	if (set->activity_created || old == NULL || old->inactivity != set->inactivity || old->worker != set->worker) {
 		a->packets = packets_of(a);
 		a->since = now;
 		a->told = 0;
