@@ -56,9 +56,7 @@ func (a *Agent) openMobile() error {
 		return err
 	}
 	plane.SetReporter(server)
-	if err := plane.ReleaseOrphans(); err != nil {
-		return err
-	}
+	plane.ReleaseOrphans()
 	a.mobile = &mobile{plane: plane, server: server}
 	a.control = a.mobile
 	return nil

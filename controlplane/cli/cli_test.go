@@ -14,6 +14,8 @@ import (
 	"net"
 
 	"isthmus/controlplane/command"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/session"
 )
 
 // run executes one command line.
@@ -125,5 +127,31 @@ func TestShell(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "no-route") || strings.Contains(stdout, command.Version) ||
 		!strings.Contains(stderr, "nonsense") || !strings.Contains(stderr, "run does not work") {
 		t.Errorf("status %d\n%s\n%s", code, stdout, stderr)
+	}
+}
+
+func TestStoreCommands(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	p, err := session.Open(path, &session.Settings{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.KeepAssociation(n4.StoredAssociation{ID: "smf1"}); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, stderr := run(t, "", "store", "verify", path); code != 0 || !strings.Contains(out, "good, 0 sessions, 1 associations") {
+		t.Errorf("%d %q %q", code, out, stderr)
+	}
+	if code, out, stderr := run(t, "", "store", "dump", path); code != 0 || !strings.Contains(out, `{"association":{"id":"smf1"`) {
+		t.Errorf("%d %q %q", code, out, stderr)
+	}
+	if err := os.WriteFile(path, []byte("isthmus2 and nothing more"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"verify", "dump"} {
+		if code, _, stderr := run(t, "", "store", verb, path); code == 0 || !strings.Contains(stderr, "format") {
+			t.Errorf("%s: %d %q", verb, code, stderr)
+		}
 	}
 }

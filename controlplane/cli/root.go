@@ -29,12 +29,12 @@ func newRoot(e *env) *cobra.Command {
 		Use:   "isthmus",
 		Short: "Control plane and command line of the Isthmus gateway",
 		Long: "Control plane and command line of the Isthmus gateway.\n\n" +
-			"`isthmus run` is the control plane; the other commands talk to it, but for replay and config check. bench, demo,\n" +
+			"`isthmus run` is the control plane; the other commands talk to it, but for replay, store and config check. bench, demo,\n" +
 			"lab, control-load and stream belong to isthmus-lab, the laboratory's program; isthmus hands them over.",
 	}
 	e.AddSocket(root)
 	root.AddCommand(
-		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e), replayCommand(e),
+		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e), replayCommand(e), storeCommand(e),
 		versionCommand(e), shellCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)

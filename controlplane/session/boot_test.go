@@ -3,16 +3,22 @@
 package session
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/binary"
+	"encoding/json"
+	"hash/crc32"
+	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/session/store"
 )
 
 // stored makes a store with a session, an association and a recovery time stamp of long ago.
@@ -31,22 +37,20 @@ func stored(t *testing.T) (path string, recovery time.Time) {
 		}
 	})
 	recovery = time.Unix(1700000000, 0)
-	edit(t, path, func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketMeta).Put(keyRecovery, binary.BigEndian.AppendUint64(nil, uint64(recovery.Unix())))
+	harm(t, path, func(head []byte) {
+		binary.LittleEndian.PutUint64(head[8:], uint64(recovery.Unix()))
+		binary.LittleEndian.PutUint32(head[56:], crc32.Checksum(head[:56], crc32.MakeTable(crc32.Castagnoli)))
 	})
 	return path, recovery
 }
 
-func edit(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
+// harm changes a file.
+func harm(t *testing.T, path string, fn func(data []byte)) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.Update(fn); err != nil {
-		t.Fatal(err)
-	}
+	data, err := os.ReadFile(path)
+	must(t, err)
+	fn(data)
+	must(t, os.WriteFile(path, data, 0o600))
 }
 
 func opened(t *testing.T, path, boot string) *Plane {
@@ -63,7 +67,7 @@ func opened(t *testing.T, path, boot string) *Plane {
 func TestStoreOfAnotherBoot(t *testing.T) {
 	path, recovery := stored(t)
 	t.Run("same", func(t *testing.T) {
-		if p := opened(t, path, bootID()); p.Count("") != 2 || !p.Recovery().Equal(recovery) || len(p.Associations()) != 1 {
+		if p := opened(t, path, store.Boot()); p.Count("") != 2 || !p.Recovery().Equal(recovery) || len(p.Associations()) != 1 {
 			t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
 		}
 	})
@@ -88,25 +92,17 @@ func TestStoreOfAnotherBoot(t *testing.T) {
 
 // A file that a power cut left in pieces is moved aside; the control plane starts.
 func TestStoreDamaged(t *testing.T) {
-	for name, harm := range map[string]func(t *testing.T, path string){
-		"short": func(t *testing.T, path string) { must(t, os.Truncate(path, 5000)) },
+	for name, how := range map[string]func(t *testing.T, path string){
+		"short": func(t *testing.T, path string) { must(t, os.Truncate(path, 50)) },
+		"tiny":  func(t *testing.T, path string) { must(t, os.Truncate(path, 5)) },
 		"noise": func(t *testing.T, path string) { must(t, os.WriteFile(path, make([]byte, 1<<16), 0o600)) },
-		"tree": func(t *testing.T, path string) { // both meta pages are whole, what they name is not
-			data, err := os.ReadFile(path)
-			must(t, err)
-			for i := 2 * os.Getpagesize(); i < len(data); i++ {
-				data[i] ^= 0xa5
-			}
-			must(t, os.WriteFile(path, data, 0o600))
-		},
-		"associations": func(t *testing.T, path string) {
-			edit(t, path, func(tx *bbolt.Tx) error { return tx.Bucket(bucketAssociations).Put([]byte("smf1"), []byte("{")) })
-		},
+		"head":  func(t *testing.T, path string) { harm(t, path, func(data []byte) { data[20] ^= 1 }) },
+		"frame": func(t *testing.T, path string) { harm(t, path, func(data []byte) { data[80] ^= 1 }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, recovery := stored(t)
-			harm(t, path)
-			p := opened(t, path, bootID())
+			how(t, path)
+			p := opened(t, path, store.Boot())
 			if p.Count("") != 0 || p.Recovery().Equal(recovery) {
 				t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
 			}
@@ -115,25 +111,144 @@ func TestStoreDamaged(t *testing.T) {
 			}
 		})
 	}
-	t.Run("another version", func(t *testing.T) { // is the operator's to decide
-		path, _ := stored(t)
-		edit(t, path, func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyVersion, []byte{storeVersion + 1}) })
-		if p, err := open(path, bootID(), testSettings(), slog.New(slog.DiscardHandler)); err == nil {
-			p.Close()
-			t.Error("opened")
-		}
-	})
 }
 
-// A session that cannot be brought back is a session lost, which CP functions learn from the recovery time stamp.
-func TestStoreDropsSession(t *testing.T) {
-	path, recovery := stored(t)
-	j, err := openJournal(path+journalSuffix, generationOf(t, path), func(uint64, []byte) error { return nil })
-	must(t, err)
-	must(t, j.write([]record{{1, []byte{9}}}))
-	j.close()
-	if p := opened(t, path, bootID()); p.Count("") != 1 || p.Recovery().Equal(recovery) {
-		t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
+// What cannot be brought back is lost, which CP functions learn from the recovery time stamp; the rest is there.
+func TestStoreDropsRecord(t *testing.T) {
+	for name, r := range map[string]store.Record{
+		"session":     sessionRecord(1, []byte{9}),
+		"association": store.Named(store.Association, "smf9", []byte("{")),
+		"application": store.Named(store.Application, "web", []byte{200}),
+		"usage":       {Kind: store.Usage, Number: 1, Data: []byte{1}},
+		"unknown":     {Kind: 200, Number: 1, Data: []byte{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, recovery := stored(t)
+			s, err := store.Open(path, store.Boot(), slog.New(slog.DiscardHandler))
+			must(t, err)
+			must(t, s.Write([]store.Record{r}))
+			s.Close()
+			sessions := 2
+			if r.Kind == store.Session {
+				sessions = 1
+			}
+			p := opened(t, path, store.Boot())
+			if p.Count("") != sessions || p.Recovery().Equal(recovery) || len(p.Associations()) != 1 {
+				t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
+			}
+			recovery = p.Recovery()
+			p.Close()
+			if p := opened(t, path, store.Boot()); !p.Recovery().Equal(recovery) {
+				t.Error("it is dropped again")
+			}
+		})
+	}
+}
+
+// A store is looked into while it is in use, and what is wrong in it is named.
+func TestInspect(t *testing.T) {
+	path := former(t)
+	if _, err := Inspect(path, nil); err == nil {
+		t.Error("a store of the former format was read")
+	}
+	p := opened(t, path, "former-boot")
+	var out bytes.Buffer
+	c, err := Inspect(path, &out)
+	if err != nil || len(c.Faults) != 0 || c.Sessions != 3 || c.Associations != 1 || c.Applications != 1 || c.Usages != 1 ||
+		c.Boot != "former-boot" || !c.Recovery.Equal(p.Recovery()) {
+		t.Errorf("%+v %v", c, err)
+	}
+	kinds := map[string]int{}
+	for line := range strings.Lines(out.String()) {
+		var one map[string]any
+		must(t, json.Unmarshal([]byte(line), &one))
+		for kind := range one {
+			kinds[kind]++
+		}
+	}
+	if !maps.Equal(kinds, map[string]int{"session": 3, "association": 1, "application": 1, "usage": 1}) || !strings.Contains(out.String(), "10.46.0.2") {
+		t.Error(out.String())
+	}
+	must(t, p.store.Write([]store.Record{sessionRecord(1, []byte{9})}))
+	if c, err = Inspect(path, nil); err != nil || len(c.Faults) != 1 || c.Sessions != 2 {
+		t.Errorf("%+v %v", c, err)
+	}
+	harm(t, path, func(data []byte) { data[80] ^= 1 })
+	if _, err = Inspect(path, nil); err == nil {
+		t.Error("a broken frame was read")
+	}
+}
+
+// former lays a store of the former format down, which has 3 sessions in an association, PFDs that they use, and usage
+// that waits.
+func former(t *testing.T) (path string) {
+	t.Helper()
+	path = t.TempDir() + "/sessions.db"
+	for from, to := range map[string]string{"testdata/former.db.gz": path, "testdata/former.db.log.gz": path + ".log"} {
+		packed, err := os.Open(from)
+		must(t, err)
+		defer packed.Close()
+		r, err := gzip.NewReader(packed)
+		must(t, err)
+		data, err := io.ReadAll(r)
+		must(t, err)
+		must(t, os.WriteFile(to, data, 0o600))
+	}
+	return path
+}
+
+// A store that the version before wrote is read once, rewritten, and nothing is lost.
+func TestFormerStore(t *testing.T) {
+	path := former(t)
+	const waits = 0xf7dd48fbef2db79e
+	for _, name := range []string{"first", "again"} {
+		t.Run(name, func(t *testing.T) {
+			p := opened(t, path, "former-boot")
+			if p.Count("smf1") != 3 || p.Recovery().Unix() != 1795401805 {
+				t.Errorf("%d sessions, %d", p.Count("smf1"), p.Recovery().Unix())
+			}
+			list := p.Associations()
+			if len(list) != 1 || list[0].ID != "smf1" || list[0].Set != "set1" || list[0].Features != 5 || list[0].Recovery.Unix() != 1700000001 {
+				t.Errorf("%+v", list)
+			}
+			u := p.late.by[waits]
+			if s := p.Session(waits); s == nil || s.PDR[1].PDI.Application != "web" || len(p.pfds["web"]) != 1 || len(p.apps["web"]) != 1 ||
+				u == nil || len(u.tried) != 1 || u.tried[0].Bytes != [3]uint64{3, 1, 2} {
+				t.Errorf("%+v %v %+v", s, p.pfds, u)
+			}
+			p.Close()
+			if _, err := os.Stat(path + ".log"); err == nil {
+				t.Error("the former journal is still there")
+			}
+		})
+	}
+	t.Run("another boot", func(t *testing.T) {
+		if p := opened(t, former(t), "another"); p.Count("") != 0 || p.Recovery().Unix() == 1795401805 {
+			t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
+		}
+	})
+	for name, how := range map[string]func(path string){
+		"without journal": func(path string) { must(t, os.Remove(path+".log")) },
+		"another journal": func(path string) { harm(t, path+".log", func(data []byte) { data[9] ^= 1 }) },
+		"broken journal":  func(path string) { harm(t, path+".log", func(data []byte) { data[40] ^= 1 }) },
+		"broken tree": func(path string) { // both meta pages are whole, what they name is not
+			harm(t, path, func(data []byte) {
+				for i := 2 * os.Getpagesize(); i < len(data); i++ {
+					data[i] ^= 0xa5
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := former(t)
+			how(path)
+			if p := opened(t, path, "former-boot"); p.Count("") != 0 || p.Recovery().Unix() == 1795401805 {
+				t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
+			}
+			if _, err := os.Stat(path + ".bad"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

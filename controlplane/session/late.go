@@ -3,16 +3,14 @@
 package session
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"isthmus/api"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/session/store"
 )
 
 const (
@@ -22,10 +20,10 @@ const (
 	lateLast    = 5 * time.Minute
 )
 
-// late is usage that could not be told: the path to the CP function has failed, or nothing answers. It is what somebody is
-// charged for, so it waits as long as its session lives (the headless time ends that), in the store too. What a URR measures
-// meanwhile is added up, so that there is at most one row for each; only what was sent without an answer stays as it is, for the
-// CP function may have it already and knows it again by its sequence number. Used under Plane's mu.
+// late is usage that could not be told: the path to the CP function has failed, or nothing answers. It is what somebody
+// is charged for, so it waits as long as its session lives (the headless time ends that), in the store too. What a URR
+// measures meanwhile is added up, so that there is at most one row for each; only what was sent without an answer stays
+// as it is, for the CP function may have it already and knows it again by its sequence number. Used under Plane's mu.
 type late struct {
 	by    map[uint64]*lateUsage
 	queue []uint64        // whose turn it is; each once, some of them gone
@@ -100,8 +98,8 @@ func mergeUsage(rows, more []api.Usage) []api.Usage {
 	return rows
 }
 
-// holds tells whether a measurement is in one that waits already: the data plane tells events again that were not acknowledged
-// when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
+// holds tells whether a measurement is in one that waits already: the data plane tells events again that were not
+// acknowledged when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
 func (u *lateUsage) holds(m *api.Usage) bool {
 	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
 		for i := range list {
@@ -126,7 +124,8 @@ func (p *Plane) notWaiting(events []api.Event) []api.Event {
 	})
 }
 
-// keepUsage puts usage by that could not be told. sent: the CP function may have it. done is called when it is in the store.
+// keepUsage puts usage by that could not be told. sent: the CP function may have it. done is called when it is in the
+// store.
 func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +154,8 @@ func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func())
 	}
 }
 
-// joinLate adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds mu.
+// joinLate adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds
+// mu.
 func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	var mine []api.Usage
 	for i := range rows {
@@ -189,7 +189,7 @@ func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 func (p *Plane) flushLate() {
 	l := &p.late
 	if len(l.dirty) > 0 {
-		records := make(map[uint64][]byte, len(l.dirty))
+		records := make([]store.Record, 0, len(l.dirty))
 		for seid := range l.dirty {
 			u := l.by[seid]
 			switch {
@@ -202,17 +202,18 @@ func (p *Plane) flushLate() {
 			case len(u.rows)+len(u.sent)+len(u.tried) == 0:
 				delete(l.by, seid)
 			}
-			records[seid] = nil
+			r := store.Record{Kind: store.Usage, Number: seid}
 			if u = l.by[seid]; u != nil {
 				for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
 					for i := range list {
-						records[seid] = append(records[seid], api.Encode(&list[i])...)
+						r.Data = append(r.Data, api.Encode(&list[i])...)
 					}
 				}
 			}
+			records = append(records, r)
 		}
 		clear(l.dirty)
-		if err := p.store.writeUsage(records); err != nil {
+		if err := p.store.Write(records); err != nil {
 			p.count.StoreErrors++
 			p.log.Error("usage that waits for a CP function is not kept for a restart", "error", err)
 		}
@@ -311,51 +312,4 @@ func (p *Plane) toldLate(seid uint64, err error) {
 	p.count.Reports++
 	u.wait = 0
 	p.late.dirty[seid] = true
-}
-
-// ---- store -----------------------------------------------------------------------------------------------------------
-
-// writeUsage replaces what waits of these sessions; without data it is a removal.
-func (s *store) writeUsage(records map[uint64][]byte) error {
-	if s.db == nil {
-		return nil
-	}
-	return s.db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketUsage)
-		for seid, data := range records {
-			key := binary.BigEndian.AppendUint64(nil, seid)
-			var err error
-			if data == nil {
-				err = b.Delete(key)
-			} else {
-				err = b.Put(key, data)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// loadLate brings back what waited when we ended.
-func (p *Plane) loadLate() error {
-	if p.store.db == nil {
-		return nil
-	}
-	return p.store.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketUsage).ForEach(func(k, v []byte) error {
-			rows, err := api.DecodeAll[api.Usage](v)
-			if err != nil || len(k) != 8 {
-				return errEncoding
-			}
-			seid := binary.BigEndian.Uint64(k)
-			p.late.by[seid] = &lateUsage{tried: rows} // whether they were sent is not known
-			p.late.line(seid)
-			if p.x.session[seid] == 0 {
-				p.late.dirty[seid] = true
-			}
-			return nil
-		})
-	})
 }

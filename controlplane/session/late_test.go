@@ -42,9 +42,6 @@ func TestUsageWaitsForThePath(t *testing.T) {
 	var away, also, other uint64
 	t.Run("path down", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		b.mu.Lock()
-		b.store.db.NoSync = true // thousands of writes, and no power that fails
-		b.mu.Unlock()
 		away = b.establish(smf1, request(1, "10.45.0.1")).UP.SEID
 		also = b.establish(smf1, request(2, "10.45.0.2")).UP.SEID
 		other = b.establish(smf2, request(3, "10.45.0.3")).UP.SEID

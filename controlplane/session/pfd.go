@@ -11,6 +11,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/sdf"
+	"isthmus/controlplane/session/store"
 )
 
 // expandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
@@ -176,7 +177,7 @@ func (p *Plane) takePFDs(t *trial) {
 			continue
 		}
 		p.apps[a.Application], p.pfds[a.Application] = a.PFDs, t.fresh[a.Application]
-		if err := p.store.put(bucketApplications, a.Application, a.PFDs); err != nil {
+		if err := p.storeApplication(a.Application, a.PFDs); err != nil {
 			p.log.Error("PFDs are not kept for a restart", "error", err)
 		}
 	}
@@ -220,7 +221,7 @@ func (p *Plane) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 func (p *Plane) forgetApplication(name string) {
 	delete(p.apps, name)
 	delete(p.pfds, name)
-	if err := p.store.delete(bucketApplications, name); err != nil {
+	if err := p.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
 		p.log.Error("PFDs are not removed from the store", "error", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/session/store"
 )
 
 const (
@@ -31,8 +32,8 @@ type Committer interface {
 	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
 }
 
-// Plane is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait as
-// one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
+// Plane is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait
+// as one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
 type Plane struct {
 	log    *slog.Logger
 	queue  chan *job
@@ -42,33 +43,35 @@ type Plane struct {
 	report atomic.Pointer[n4.Reporter]
 	node   pfcp.NodeID // ours
 
-	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken before mu, which
-	// reconciliation does not hold while it waits for the data plane.
-	changing sync.Mutex
-	mu       sync.Mutex
-	set      *Settings
-	x        *index
-	store    *store
-	pfds     pfds
-	apps     map[string][]pfcp.PFD
-	objects  holdings
-	shares   shares
-	client   Committer // nil: away
-	releases []*release
-	trials   []*trial // PFDs that are being tried, and those that wait
-	late     late
-	owed     map[uint64]*owed // by SEID
-	carry    *job             // waits for the next transaction, because its session is in this one
-	untidy   bool             // the journal is being written anew
-	compile  compiler         // its memory is used again and again
-	bodies   arena            // of the transaction that is being made
-	spare    *txn
-	seen     map[uint64]bool   // of gather
-	prepared *replan           // see prepare.go
-	digests  map[uint64]digest // the same
-	count    Counters
-	answers  []func()
-	memory   *memory // Run's alone
+	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken
+	// before mu, which reconciliation does not hold while it waits for the data plane.
+	changing     sync.Mutex
+	mu           sync.Mutex
+	set          *Settings
+	x            *index
+	store        *store.Store
+	last         uint64                          // number of the session that came last
+	associations map[string]n4.StoredAssociation // that are stored
+	pfds         pfds
+	apps         map[string][]pfcp.PFD
+	objects      holdings
+	shares       shares
+	client       Committer // nil: away
+	releases     []*release
+	trials       []*trial // PFDs that are being tried, and those that wait
+	late         late
+	owed         map[uint64]*owed // by SEID
+	carry        *job             // waits for the next transaction, because its session is in this one
+	untidy       bool             // the store is being compacted
+	compile      compiler         // its memory is used again and again
+	bodies       arena            // of the transaction that is being made
+	spare        *txn
+	seen         map[uint64]bool   // of gather
+	prepared     *replan           // see prepare.go
+	digests      map[uint64]digest // the same
+	count        Counters
+	answers      []func()
+	memory       *memory // Run's alone
 }
 
 // Counters are for show and metrics.
@@ -97,36 +100,28 @@ var errLater = &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "in the next trans
 
 // Open brings back what the store has. An empty path keeps nothing.
 func Open(path string, set *Settings, log *slog.Logger) (*Plane, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return open(path, bootID(), set, log)
+	return open(path, store.Boot(), set, log)
 }
 
 func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
-	for first := true; ; first = false {
-		st, err := beginStore(path, boot, log)
-		if err != nil {
-			return nil, err
-		}
-		p := newPlane(set, st, log)
-		err = guarded(p.load)
-		if err == nil {
-			return p, nil
-		}
-		st.close()
-		if !first || path == "" || !damaged(err) {
-			return nil, err
-		}
-		if err := moveAside(path, err, log); err != nil {
-			return nil, err
-		}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
+	st, err := store.Open(path, boot, log)
+	if err != nil {
+		return nil, err
+	}
+	p := newPlane(set, st, log)
+	if err := p.load(); err != nil {
+		st.Close()
+		return nil, err
+	}
+	return p, nil
 }
 
-func newPlane(set *Settings, st *store, log *slog.Logger) *Plane {
+func newPlane(set *Settings, st *store.Store, log *slog.Logger) *Plane {
 	p := &Plane{log: log, set: set, node: set.Node, queue: make(chan *job, maxWaiting), wake: make(chan struct{}, 1),
-		x: newIndex(set), store: st, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{}, seen: map[uint64]bool{},
+		x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{}, seen: map[uint64]bool{},
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
 	p.count.Refused = map[uint8]uint64{}
 	return p
@@ -253,8 +248,8 @@ func (p *Plane) gather(first *job) []*job {
 	return batch
 }
 
-// work carries out a batch as one transaction. When the data plane refuses it, its members are tried one by one, so that
-// only the guilty one is refused.
+// work carries out a batch as one transaction. When the data plane refuses it, its members are tried one by one, so
+// that only the guilty one is refused.
 func (p *Plane) work(batch []*job) {
 	p.bodies.reset()
 	t := p.spare
@@ -318,21 +313,21 @@ func (p *Plane) commit(t *txn) ([]api.Usage, error) {
 	return p.client.Commit(ctx, t.changes)
 }
 
-// keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and are
-// lost with the process.
+// keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and
+// are lost with the process.
 func (p *Plane) keep(t *txn) {
-	if err := p.store.write(t.records); err != nil {
+	if err := p.store.Write(t.records); err != nil {
 		if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
 			p.log.Error("sessions are not kept for a restart of the control plane", "error", err, "times", p.count.StoreErrors)
 		}
 	}
 }
 
-// tidy goes on with writing the journal anew.
+// tidy goes on with compacting the store.
 func (p *Plane) tidy() {
 	var err error
-	if p.untidy, err = p.store.tidy(&p.x.records); err != nil {
-		p.log.Error("the journal of the sessions is not written anew", "error", err)
+	if p.untidy, err = p.store.Compact(p.x.records.bytes, p.x.records.all()); err != nil {
+		p.log.Error("the session store is not compacted", "error", err)
 	}
 }
 
@@ -397,7 +392,7 @@ func (p *Plane) stop() {
 	for _, r := range p.releases {
 		r.end()
 	}
-	p.store.close()
+	p.store.Close()
 	p.mu.Unlock()
 	for _, t := range trials {
 		t.end()

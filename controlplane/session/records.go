@@ -2,16 +2,20 @@
 
 package session
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"isthmus/controlplane/session/store"
+)
 
 // records is the memory of encoded sessions: slots of equal size in pages, so that a million sessions are some thousand
-// objects to the garbage collector, without a pointer in them, and a session costs what it is long. A record never changes;
-// another one takes its place, and the former is freed when nothing can want it back (see txn).
+// objects to the garbage collector, without a pointer in them, and a session costs what it is long. A record never
+// changes; another one takes its place, and the former is freed when nothing can want it back (see txn).
 type records struct {
 	classes [maxSlot/slotStep + 1]slotClass // by length in steps; 0: records that are longer than any slot
 	long    map[uint32][]byte
 	last    uint32 // number given to a long record
-	bytes   uint64 // what all records take in the journal
+	bytes   uint64 // what all records take in the store
 }
 
 // slotClass has the slots of one size, numbered from 0 over all its pages.
@@ -38,7 +42,7 @@ func slotsInPage(class int) uint32 { return uint32(recordPage / (class * slotSte
 // add makes a record; it copies data.
 func (r *records) add(number uint64, owner uint32, data []byte) handle {
 	need := recordHead + len(data)
-	r.bytes += uint64(recordPrefix + len(data))
+	r.bytes += uint64(store.Overhead + len(data))
 	class := (need + slotStep - 1) / slotStep
 	if class >= len(r.classes) {
 		if r.long == nil {
@@ -97,7 +101,7 @@ func (r *records) open(h handle) (number uint64, owner uint32, data []byte) {
 // drop frees a record. A class that is empty then gives its pages back.
 func (r *records) drop(h handle) {
 	_, _, data := r.open(h)
-	r.bytes -= uint64(recordPrefix + len(data))
+	r.bytes -= uint64(store.Overhead + len(data))
 	class, slot := h.split()
 	if class == 0 {
 		delete(r.long, slot)

@@ -79,8 +79,8 @@ func (r *release) end() {
 	r.next, r.stop = nil, nil
 }
 
-// releaseSome makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they have it
-// to themselves, and never longer than one transaction takes (row A12). Releases take turns.
+// releaseSome makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they
+// have it to themselves, and never longer than one transaction takes (row A12). Releases take turns.
 func (p *Plane) releaseSome(seen map[uint64]bool) []*job {
 	var jobs []*job
 	for looked := 0; len(jobs) < pace && looked < someSessions && len(p.releases) > 0; looked++ {
@@ -192,17 +192,13 @@ func (x *index) all(association string) (keys []groupKey) {
 	return keys
 }
 
-// ReleaseOrphans deletes, paced, the sessions of associations that the store does not know: we ended while their release
-// was under way. Called once, at the start.
-func (p *Plane) ReleaseOrphans() error {
+// ReleaseOrphans deletes, paced, the sessions of associations that the store does not know: we ended while their
+// release was under way. Called once, at the start.
+func (p *Plane) ReleaseOrphans() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known, err := p.store.associations()
-	if err != nil {
-		return err
-	}
 	for id, o := range p.x.owners {
-		if o.sessions == 0 || slices.ContainsFunc(known, func(a n4.StoredAssociation) bool { return a.ID == id }) {
+		if _, known := p.associations[id]; known || o.sessions == 0 {
 			continue
 		}
 		p.log.Warn("sessions without association are deleted", "association", id, "sessions", o.sessions)
@@ -211,7 +207,6 @@ func (p *Plane) ReleaseOrphans() error {
 		r.seids = p.x.among(&r.upTo, groupKey{owner: o.number})
 		p.begin(r)
 	}
-	return nil
 }
 
 // Retain is n4.Sessions'.
@@ -236,8 +231,9 @@ func (p *Plane) Retain(association string, keep []netip.Addr, done func(deleted 
 	p.begin(r)
 }
 
-// Adopt is n4.Sessions'. Reports and set deletions take the sessions as the successor's at once; each changes hands in its turn.
-// Until the last has, the store keeps the association that failed: at a restart meanwhile it is there, and fails again.
+// Adopt is n4.Sessions'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
+// its turn. Until the last has, the store keeps the association that failed: at a restart meanwhile it is there, and
+// fails again.
 func (p *Plane) Adopt(from, to string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,7 +250,7 @@ func (p *Plane) Adopt(from, to string) int {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if o := p.x.owners[from]; o == nil || o.gone {
-			if err := p.store.delete(bucketAssociations, from); err != nil {
+			if err := p.storeAssociation(from, nil); err != nil {
 				p.log.Error("an association that failed is not removed from the store", "association", from, "error", err)
 			}
 		}
@@ -288,7 +284,7 @@ func (p *Plane) inherit(t *txn, seid uint64) *pfcp.Error {
 		p.x.session[seid] = e.at
 		p.x.records.drop(moved.at)
 	})
-	t.records = append(t.records, record{e.number, moved.data})
+	t.records = append(t.records, sessionRecord(e.number, moved.data))
 	t.touched[seid] = true
 	t.onDone(func() {
 		p.x.records.drop(e.at)
@@ -311,23 +307,12 @@ func (p *Plane) Count(association string) int {
 	return n
 }
 
-// Associations is n4.Sessions'.
-func (p *Plane) Associations() []n4.StoredAssociation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list, err := p.store.associations()
-	if err != nil {
-		p.log.Error("the store's associations cannot be read", "error", err)
-	}
-	return list
-}
-
 // KeepAssociation is n4.Sessions'.
 func (p *Plane) KeepAssociation(a n4.StoredAssociation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.x.associate(a.ID, a.Set)
-	return p.store.put(bucketAssociations, a.ID, a)
+	return p.storeAssociation(a.ID, &a)
 }
 
 // ForgetAssociation is n4.Sessions'.
@@ -341,8 +326,8 @@ func (p *Plane) ForgetAssociation(id string) error {
 	if p.x.bequeathed(id) { // see Adopt
 		return nil
 	}
-	return p.store.delete(bucketAssociations, id)
+	return p.storeAssociation(id, nil)
 }
 
 // Recovery is n4.Sessions'.
-func (p *Plane) Recovery() time.Time { return p.store.recovery }
+func (p *Plane) Recovery() time.Time { return p.store.Recovery() }

@@ -149,7 +149,7 @@ func (p *Plane) adopt(r *replan) {
 			e.owner.sessions--
 			p.x.groups.expel(seid)
 			delete(p.x.session, seid)
-			t.records = append(t.records, record{e.number, nil})
+			t.records = append(t.records, sessionRecord(e.number, nil))
 			t.onDone(func() { p.x.records.drop(e.at) })
 		}
 	}
@@ -159,7 +159,7 @@ func (p *Plane) adopt(r *replan) {
 		if !there || err != nil || !r.set.fit(s) { // it ended, or is another, since it was looked at
 			continue
 		}
-		t.records = append(t.records, record{e.number, p.x.enter(s, e.number, e.owner).data})
+		t.records = append(t.records, sessionRecord(e.number, p.x.enter(s, e.number, e.owner).data))
 		t.onDone(func() { p.x.records.drop(e.at) })
 	}
 	p.keep(t)

@@ -85,7 +85,7 @@ func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstabli
 	if err := p.settleConflicts(t, s.SEID, c); err != nil {
 		return nil, changed{}, err
 	}
-	e := p.x.enter(s, p.store.number(), o)
+	e := p.x.enter(s, p.number(), o)
 	p.x.add(s.SEID, c)
 	o.sessions++
 	regroup := p.x.regroup(s.SEID, nil, groupsOf(s, o))
@@ -113,7 +113,7 @@ func (p *Plane) put(t *txn, seid uint64, e entry, c, former *compiled) {
 	}
 	p.objects.use(t, p.x.now().UnixNano(), c.objects, before)
 	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
-	t.records = append(t.records, record{e.number, e.data})
+	t.records = append(t.records, sessionRecord(e.number, e.data))
 	t.touched[seid] = true
 }
 
@@ -197,7 +197,7 @@ func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 	})
 	t.touched[seid] = true
 	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
-	t.records = append(t.records, record{e.number, nil})
+	t.records = append(t.records, sessionRecord(e.number, nil))
 	t.onDone(func() {
 		p.looksDifferent(e.number, s, nil)
 		p.x.records.drop(e.at)

@@ -22,7 +22,8 @@ type Link interface {
 // Outcome is what it took. Ended are sessions that the configuration has no network instance for.
 type Outcome struct{ Put, Deleted, Refused, Ended int }
 
-// Attach gives the connection to a data plane that is in step, nil when it is lost: then sessions stay, and new ones are refused.
+// Attach gives the connection to a data plane that is in step, nil when it is lost: then sessions stay, and new ones
+// are refused.
 func (p *Plane) Attach(c Committer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,10 +45,10 @@ func (p *Plane) Configure(set *Settings) {
 
 func (p *Plane) sameSettings(set *Settings) bool { return reflect.DeepEqual(set, p.Settings()) }
 
-// Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is held of its
-// objects; what sessions made is not in that. With all, as after a connection, the sessions are compared too. Settings are taken over
-// once the data plane has accepted the configuration: sessions that end with it, or look different, do so only then. Requests wait
-// meanwhile, reports and associations do not.
+// Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is
+// held of its objects; what sessions made is not in that. With all, as after a connection, the sessions are compared
+// too. Settings are taken over once the data plane has accepted the configuration: sessions that end with it, or look
+// different, do so only then. Requests wait meanwhile, reports and associations do not.
 func (p *Plane) Synchronise(ctx context.Context, link Link, set *Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
 	// With a million sessions these take seconds, in which requests are carried out.
 	p.prepare(set)

@@ -9,23 +9,18 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/session/store"
 )
 
 // txn is one transaction in the making: what the data plane and the store are to do, and how to take back what was done
 // in memory meanwhile.
 type txn struct {
 	changes []dp.Change
-	records []record
+	records []store.Record
 	undo    []func()
 	uses    []use
 	done    []func()        // when all is well
 	touched map[uint64]bool // sessions; the contract takes an object once in a transaction
-}
-
-// record is one change of the store; without data it is a removal.
-type record struct {
-	number uint64
-	data   []byte
 }
 
 type mark struct{ changes, records, undo, uses, done int }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/session/store"
+)
+
+// Contents counts what is in a store, and what of it cannot be read.
+type Contents struct {
+	Boot                                         string
+	Recovery                                     time.Time
+	Associations, Applications, Sessions, Usages int
+	Faults                                       []error
+}
+
+// Inspect reads a store, which may be in use, and writes each record as one line of JSON; out may be nil.
+func Inspect(path string, out io.Writer) (c Contents, err error) {
+	var failed error
+	c.Recovery, c.Boot, err = store.Read(path, func(r store.Record) error {
+		what, value, bad := inspect(r)
+		if bad != nil {
+			c.Faults = append(c.Faults, fmt.Errorf("record %d of kind %d: %w", r.Number, r.Kind, bad))
+			return nil
+		}
+		switch r.Kind {
+		case store.Association:
+			c.Associations++
+		case store.Application:
+			c.Applications++
+		case store.Session:
+			c.Sessions++
+		case store.Usage:
+			c.Usages++
+		}
+		if out != nil && failed == nil {
+			failed = json.NewEncoder(out).Encode(map[string]any{what: value})
+		}
+		return nil
+	})
+	return c, errors.Join(err, failed)
+}
+
+// inspect decodes a record.
+func inspect(r store.Record) (what string, value any, err error) {
+	switch r.Kind {
+	case store.Session:
+		value, err = decode(r.Data)
+		return "session", value, err
+	case store.Usage:
+		value, err = api.DecodeAll[api.Usage](r.Data)
+		return "usage", value, err
+	case store.Association:
+		value, err = decodeAssociation(r.Data)
+		return "association", value, err
+	case store.Application:
+		value, err = decodeApplication(r.Data)
+		return "application", value, err
+	}
+	return "", nil, errors.New("of an unknown kind")
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A store is worth something while the machine runs that wrote it. After a boot the data plane's sessions are gone, and
+// the file is whatever a power cut left: it is not read beyond the head that says so. TS 23.527 §4.2: a UP function
+// that lost its sessions tells so by another Recovery Time Stamp, upon which CP functions release what they have with
+// it; keeping some of the old sessions would only put them in the way of the new ones.
+
+const bootFile = "/proc/sys/kernel/random/boot_id"
+
+// Boot is another after each boot of the machine, empty when it cannot be known.
+func Boot() string {
+	b, err := os.ReadFile(bootFile)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// guarded turns what a torn file does to its reader (a panic in bbolt, a fault beyond the end of the mapping) into an
+// error.
+func guarded(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("unreadable: %v", r)
+		}
+	}()
+	return fn()
+}
+
+// errInUse: another process has the store.
+var errInUse = fmt.Errorf("%w: another process uses it", errNotOurs)
+
+// damaged tells a file whose contents are wrong from one that cannot be had now.
+func damaged(err error) bool {
+	var path *fs.PathError
+	return err != nil && !errors.As(err, &path) && !errors.Is(err, errNotOurs)
+}
+
+// moveAside keeps a damaged file for whoever wants to know why.
+func moveAside(path string, why error, log *slog.Logger) error {
+	log.Error("the session store is damaged and moved aside; sessions are gone, the recovery time stamp is a new one",
+		"store", path, "moved", path+".bad", "error", why)
+	os.Rename(path+formerJournal, path+formerJournal+".bad") // if it is there
+	return os.Rename(path, path+".bad")
+}
+
+func flock(f *os.File) error {
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return errInUse
+	}
+	return nil
+}
+
+// lock opens a store for us alone. A control plane that is about to end has it a moment longer, or puts a compacted
+// file in its place.
+func lock(path string) (f *os.File, err error) {
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return nil, err
+		}
+		if err = flock(f); err == nil {
+			ours, failed := f.Stat()
+			there, gone := os.Stat(path)
+			if failed == nil && gone == nil && os.SameFile(ours, there) {
+				return f, nil
+			}
+			err = errInUse
+		}
+		f.Close()
+		if time.Now().After(end) {
+			return nil, err
+		}
+	}
+}

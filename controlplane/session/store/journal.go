@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// journal is the file. A frame is whole or it is none: its sum says so, and a process that dies while it writes has
+// answered nobody yet.
+type journal struct {
+	f         *os.File
+	path      string
+	size      int64
+	places    places        // of what memory need not have: all but sessions
+	kept      uint64        // what that takes
+	unwritten map[id][]byte // what a frame that failed said of these
+	torn      bool          // bytes of a frame that failed lie behind size
+	lack      bool          // a frame failed: what it said is in memory alone, until the file is compacted
+	out       []byte
+	next      *compaction
+
+	least, again uint64    // see outdated
+	retry        time.Time // the same, when lack is set
+}
+
+const (
+	magic      = "isthmus2"
+	headSize   = 64
+	headSummed = 56
+	frameHead  = 8
+	// Overhead is what a record takes beside its data.
+	Overhead  = 13
+	removed   = 0xffffffff // in place of a length
+	mostFrame = 1 << 30
+)
+
+var (
+	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
+	errEncoding = errors.New("the file does not follow its format")
+)
+
+type head struct {
+	recovery time.Time
+	boot     string
+}
+
+func (h head) bytes() []byte {
+	b := make([]byte, headSize)
+	copy(b, magic)
+	binary.LittleEndian.PutUint64(b[8:], uint64(h.recovery.Unix()))
+	copy(b[16:headSummed], h.boot)
+	binary.LittleEndian.PutUint32(b[headSummed:], crc32.Checksum(b[:headSummed], castagnoli))
+	return b
+}
+
+func readHead(b []byte) (h head, err error) {
+	if len(b) < headSize || string(b[:8]) != magic ||
+		crc32.Checksum(b[:headSummed], castagnoli) != binary.LittleEndian.Uint32(b[headSummed:]) {
+		return h, fmt.Errorf("%w: its head", errEncoding)
+	}
+	boot := b[16:headSummed]
+	for len(boot) > 0 && boot[len(boot)-1] == 0 {
+		boot = boot[:len(boot)-1]
+	}
+	return head{time.Unix(int64(binary.LittleEndian.Uint64(b[8:])), 0), string(boot)}, nil
+}
+
+type id struct {
+	kind   Kind
+	number uint64
+}
+
+// place is where the data of a record is.
+type place struct {
+	at     int64
+	length uint32
+}
+
+type places map[id]place
+
+// mapped calls fn with the first bytes of a file.
+func mapped(f *os.File, size int64, fn func(all []byte) error) error {
+	all, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(all)
+	return fn(all)
+}
+
+// scan finds the last data of each record, and where the frames end.
+func scan(f *os.File, size int64) (h head, found places, end int64, err error) {
+	if size < headSize {
+		return h, nil, 0, fmt.Errorf("%w: its head", errEncoding)
+	}
+	err = mapped(f, size, func(all []byte) error {
+		if h, err = readHead(all); err == nil {
+			found, end, err = findRecords(all, headSize, Overhead)
+		}
+		return err
+	})
+	return h, found, end, err
+}
+
+// each gives the records in order.
+func (p places) each(f *os.File, size int64, fn func(Record) error) error {
+	list := make([]id, 0, len(p))
+	for i := range p {
+		list = append(list, i)
+	}
+	slices.SortFunc(list, func(a, b id) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.number, b.number))
+	})
+	return mapped(f, size, func(all []byte) error {
+		for _, i := range list {
+			at := p[i]
+			end := at.at + int64(at.length)
+			if err := fn(Record{i.kind, i.number, all[at.at:end:end]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// findRecords goes through frames, from an offset on. Records of the former format have no kind: they are sessions.
+func findRecords(all []byte, from, prefix int) (found places, end int64, err error) {
+	found = places{}
+	at := from
+	for len(all)-at >= frameHead {
+		n := int(binary.LittleEndian.Uint32(all[at:]))
+		if n > len(all)-at-frameHead {
+			break // it was being written
+		}
+		b := all[at+frameHead : at+frameHead+n]
+		if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(all[at+4:]) {
+			return nil, 0, fmt.Errorf("%w: the sum of the frame at %d", errEncoding, at)
+		}
+		if err := found.readFrame(b, int64(at+frameHead), prefix); err != nil {
+			return nil, 0, fmt.Errorf("%w: the frame at %d", err, at)
+		}
+		at += frameHead + n
+	}
+	return found, int64(at), nil
+}
+
+func (p places) readFrame(b []byte, at int64, prefix int) error {
+	for len(b) > 0 {
+		if len(b) < prefix {
+			return errEncoding
+		}
+		i := id{Session, binary.LittleEndian.Uint64(b[prefix-12:])}
+		if prefix == Overhead {
+			i.kind = Kind(b[0])
+		}
+		length := binary.LittleEndian.Uint32(b[prefix-4:])
+		b, at = b[prefix:], at+int64(prefix)
+		if length == removed {
+			delete(p, i)
+			continue
+		}
+		if uint64(length) > uint64(len(b)) {
+			return errEncoding
+		}
+		p[i] = place{at, length}
+		b, at = b[length:], at+int64(length)
+	}
+	return nil
+}
+
+func appendRecord(b []byte, r Record) []byte {
+	b = binary.LittleEndian.AppendUint64(append(b, byte(r.Kind)), r.Number)
+	if r.Data == nil {
+		return binary.LittleEndian.AppendUint32(b, removed)
+	}
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(r.Data))), r.Data...)
+}
+
+// seal finishes a frame that began with frameHead bytes of room.
+func seal(b []byte) {
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-frameHead))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[frameHead:], castagnoli))
+}
+
+// write adds one frame. A failure has the file compacted from memory, as soon as that can be: else sessions that ended
+// meanwhile would come back with a restart, and be in the way of those that took their addresses.
+func (j *journal) write(records []Record) error {
+	err := j.add(records)
+	if err == nil {
+		return nil
+	}
+	j.lack = true
+	if j.next != nil {
+		j.abandon()
+	}
+	for _, r := range records {
+		if r.Kind != Session {
+			if j.unwritten == nil {
+				j.unwritten = map[id][]byte{}
+			}
+			j.unwritten[id{r.Kind, r.Number}] = slices.Clone(r.Data)
+		}
+	}
+	return err
+}
+
+func (j *journal) add(records []Record) error {
+	b := append(j.out[:0], make([]byte, frameHead)...)
+	for _, r := range records {
+		b = appendRecord(b, r)
+	}
+	if len(b) > mostFrame {
+		return fmt.Errorf("a transaction of %d bytes", len(b))
+	}
+	seal(b)
+	if j.out = b; cap(b) > 1<<20 {
+		j.out = nil
+	}
+	if err := j.append(b); err != nil {
+		return err
+	}
+	j.placed(records)
+	if j.next != nil {
+		if err := j.next.append(b); err != nil {
+			j.abandon()
+		} else {
+			j.next.placed(records)
+		}
+	}
+	return nil
+}
+
+// put notes where a record is, or that it is nowhere.
+func (j *journal) put(i id, there bool, at place) {
+	if old, was := j.places[i]; was {
+		j.kept -= Overhead + uint64(old.length)
+		delete(j.places, i)
+	}
+	if there {
+		j.kept += Overhead + uint64(at.length)
+		j.places[i] = at
+	}
+}
+
+// placed notes where the records of the last frame are.
+func (j *journal) placed(records []Record) {
+	end := j.size
+	for n := len(records) - 1; n >= 0; n-- {
+		end -= int64(len(records[n].Data)) + Overhead
+	}
+	for _, r := range records {
+		end += Overhead
+		if i := (id{r.Kind, r.Number}); r.Kind != Session {
+			delete(j.unwritten, i)
+			j.put(i, r.Data != nil, place{end, uint32(len(r.Data))})
+		}
+		end += int64(len(r.Data))
+	}
+}
+
+// append writes a whole frame behind the others. Part of one, when the disk is full, is taken back: what comes after it
+// could not be read.
+func (j *journal) append(b []byte) error {
+	if j.torn {
+		if err := j.f.Truncate(j.size); err != nil {
+			return err
+		}
+		j.torn = false
+	}
+	n, err := j.f.WriteAt(b, j.size)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		j.torn = j.f.Truncate(j.size) != nil
+		return err
+	}
+	j.size += int64(len(b))
+	return nil
+}
+
+func (j *journal) close() {
+	j.abandon()
+	j.f.Close()
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package store keeps what the session layer must know after a restart of the control plane: sessions, associations,
+// PFDs, usage that waits for its CP function. It is one file, to which each transaction is appended as one frame by one
+// system call, and which is compacted while requests go on. It is written through to the kernel and never synced to the
+// disk, which would cost every hundredth request 10 ms: a process that dies loses nothing, and when the machine dies
+// the sessions are gone anyhow (boot.go).
+//
+//	file:   head (64 bytes), frames
+//	head:   magic (8), recovery time stamp (8), boot of the machine (40), CRC-32C of these (4), zeros (4)
+//	frame:  length (4), CRC-32C of what follows (4), records
+//	record: kind (1), number (8), length (4), data
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Kind says what a record is of. Load gives them in this order.
+type Kind uint8
+
+const (
+	Association Kind = iota + 1
+	Application
+	Session
+	Usage
+)
+
+// Record is what is kept under a number, which is a kind's own; without data it is a removal.
+type Record struct {
+	Kind   Kind
+	Number uint64
+	Data   []byte
+}
+
+// Named is the record of what has a name in place of a number.
+func Named(kind Kind, name string, data []byte) Record {
+	sum := sha256.Sum256([]byte(name))
+	return Record{kind, binary.BigEndian.Uint64(sum[:]), data}
+}
+
+// NamedData is a name and JSON about it, which is what the records of applications are.
+func NamedData(name string, about []byte) []byte {
+	b := binary.AppendUvarint(nil, uint64(len(name)))
+	return append(append(b, name...), about...)
+}
+
+// SplitData is NamedData's inverse.
+func SplitData(data []byte) (name string, about []byte, ok bool) {
+	length, n := binary.Uvarint(data)
+	if n <= 0 || length > uint64(len(data)-n) {
+		return "", nil, false
+	}
+	return string(data[n : n+int(length)]), data[n+int(length):], true
+}
+
+// Store is used by one goroutine at a time. Without a path it keeps nothing.
+type Store struct {
+	journal
+	head head
+}
+
+// errNotOurs is what must not be moved aside: the operator is to decide.
+var errNotOurs = errors.New("not a store that this program may replace")
+
+// Open opens a store, or begins one. One of another boot of the machine is emptied, a damaged one moved aside, and one
+// of the former format rewritten.
+func Open(path, boot string, log *slog.Logger) (*Store, error) {
+	if path == "" {
+		return &Store{head: head{newRecovery(time.Time{}), boot}}, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	s, err := open(path, boot, log)
+	if damaged(err) {
+		if err := moveAside(path, err, log); err != nil {
+			return nil, err
+		}
+		s, err = open(path, boot, log)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func open(path, boot string, log *slog.Logger) (s *Store, err error) {
+	os.Remove(path + newSuffix) // we ended while it was being written
+	if former, err := isFormer(path); err != nil {
+		return nil, err
+	} else if former {
+		if err := convert(path, boot, log); err != nil {
+			return nil, err
+		}
+	}
+	f, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	s = &Store{journal: journal{f: f, path: path, least: compactFrom}}
+	if err := guarded(s.start(boot, log)); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// start reads what there is, or makes a file that has nothing.
+func (s *Store) start(boot string, log *slog.Logger) func() error {
+	return func() error {
+		info, err := s.f.Stat()
+		if err != nil {
+			return err
+		}
+		if info.Size() > 0 {
+			if s.head, s.places, s.size, err = scan(s.f, info.Size()); err != nil {
+				return err
+			}
+			if s.head.boot == boot {
+				return s.f.Truncate(s.size) // a frame that was being written
+			}
+			log.Warn("the machine was booted: sessions are gone, the recovery time stamp is a new one", "store", s.path)
+		}
+		if err := s.f.Truncate(0); err != nil {
+			return err
+		}
+		s.head, s.places, s.size = head{newRecovery(s.head.recovery), boot}, places{}, headSize
+		_, err = s.f.WriteAt(s.head.bytes(), 0)
+		return err
+	}
+}
+
+// Recovery is our Recovery Time Stamp.
+func (s *Store) Recovery() time.Time { return s.head.recovery }
+
+// Renew says that sessions were lost: TS 23.527 §4.2, CP functions see another Recovery Time Stamp in the next
+// heartbeat.
+func (s *Store) Renew() error {
+	s.head.recovery = newRecovery(s.head.recovery)
+	if s.f == nil {
+		return nil
+	}
+	s.abandon()
+	_, err := s.f.WriteAt(s.head.bytes(), 0)
+	return err
+}
+
+// newRecovery is a recovery time stamp that is not an earlier one.
+func newRecovery(after time.Time) time.Time {
+	now := time.Now().Truncate(time.Second)
+	if now.Equal(after) {
+		return now.Add(time.Second)
+	}
+	return now
+}
+
+// Load gives all records, those of a kind by rising numbers. Their data is fn's only until it returns. To be called
+// once, first.
+func (s *Store) Load(fn func(Record) error) error {
+	if s.f == nil {
+		return nil
+	}
+	err := guarded(func() error { return s.places.each(s.f, s.size, fn) })
+	s.kept = 0
+	for i, at := range s.places {
+		if i.kind == Session { // in memory from now on, see Compact
+			delete(s.places, i)
+		} else {
+			s.kept += Overhead + uint64(at.length)
+		}
+	}
+	return err
+}
+
+// Read gives what is in a file, which a control plane may be writing at this moment.
+func Read(path string, fn func(Record) error) (recovery time.Time, boot string, err error) {
+	if former, err := isFormer(path); err != nil || former {
+		return recovery, "", errors.Join(err, fmt.Errorf("%s is not a store of this version", path))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return recovery, "", err
+	}
+	defer f.Close()
+	var h head
+	err = guarded(func() error {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		var found places
+		var size int64
+		if h, found, size, err = scan(f, info.Size()); err != nil {
+			return err
+		}
+		return found.each(f, size, fn)
+	})
+	return h.recovery, h.boot, err
+}
+
+// Write appends the records of one transaction. When it fails the file is as it was; what it lacks is then made good by
+// Compact.
+func (s *Store) Write(records []Record) error {
+	if s.f == nil || len(records) == 0 {
+		return nil
+	}
+	return s.write(records)
+}
+
+// Close ends a store.
+func (s *Store) Close() {
+	if s.f != nil {
+		s.close()
+		s.f = nil
+	}
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+const boot = "this-boot"
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func opened(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(path, boot, slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// contents reads a store as the next process would.
+func contents(path string) (map[id]string, error) {
+	found := map[id]string{}
+	var last Record
+	_, _, err := Read(path, func(r Record) error {
+		if r.Kind < last.Kind || r.Kind == last.Kind && r.Number <= last.Number {
+			return fmt.Errorf("%d %d after %d %d", r.Kind, r.Number, last.Kind, last.Number)
+		}
+		last, found[id{r.Kind, r.Number}] = r, string(r.Data)
+		return nil
+	})
+	return found, err
+}
+
+func session(number uint64, data string) Record { return Record{Session, number, []byte(data)} }
+func gone(number uint64) Record                 { return Record{Session, number, nil} }
+
+// of gives the sessions of a model.
+func of(model map[id]string) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for i, data := range model {
+			if i.kind == Session && !yield(Record{i.kind, i.number, []byte(data)}) {
+				return
+			}
+		}
+	}
+}
+
+func live(model map[id]string) (sum uint64) {
+	for i, data := range model {
+		if i.kind == Session {
+			sum += Overhead + uint64(len(data))
+		}
+	}
+	return sum
+}
+
+func (m mapModel) take(records []Record) {
+	for _, r := range records {
+		if delete(m, id{r.Kind, r.Number}); r.Data != nil {
+			m[id{r.Kind, r.Number}] = string(r.Data)
+		}
+	}
+}
+
+type mapModel map[id]string
+
+// A process that dies while it writes leaves a part of its last frame: what was written before is there, and nothing
+// else.
+func TestCutAnywhere(t *testing.T) {
+	path := t.TempDir() + "/s"
+	s := opened(t, path)
+	model := mapModel{}
+	states := map[int64]map[id]string{headSize: {}}
+	for i := range uint64(12) {
+		list := []Record{{Session, i + 1, bytes.Repeat([]byte{byte(i)}, int(i*5))}, {Usage, i % 4, []byte("x")}}
+		if i%3 == 2 {
+			list = append(list, gone(i))
+		}
+		must(t, s.Write(list))
+		model.take(list)
+		states[s.size] = maps.Clone(model)
+	}
+	s.Close()
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	last := states[headSize]
+	for n := headSize; n <= len(whole); n++ {
+		must(t, os.WriteFile(path, whole[:n], 0o600))
+		if state, frame := states[int64(n)]; frame {
+			last = state
+		}
+		found, err := contents(path)
+		if err != nil || !maps.Equal(found, last) {
+			t.Fatalf("cut to %d: %v, want %v; %v", n, found, last, err)
+		}
+	}
+	for n := range headSize {
+		must(t, os.WriteFile(path, whole[:n], 0o600))
+		if _, err := contents(path); err == nil {
+			t.Fatalf("%d bytes were taken for a store", n)
+		}
+	}
+	// A byte that is another one: refused, or nothing of its frame and of what follows is taken.
+	for n := range whole {
+		harmed := bytes.Clone(whole)
+		harmed[n] ^= 0x10
+		must(t, os.WriteFile(path, harmed, 0o600))
+		found, err := contents(path)
+		if err != nil || n >= headSummed && n < headSize {
+			continue
+		}
+		known := false
+		for _, state := range states {
+			known = known || maps.Equal(found, state)
+		}
+		if !known {
+			t.Fatalf("byte %d: %v", n, found)
+		}
+	}
+}
+
+// unwritable makes what is written to a store fail, until it is called.
+func unwritable(t *testing.T, s *Store) (end func()) {
+	t.Helper()
+	good := s.f
+	var err error
+	s.f, err = os.Open(s.path) // nothing can be written to it, nor cut off
+	must(t, err)
+	return func() {
+		s.f.Close()
+		s.f = good
+	}
+}
+
+// What cannot be written is not there, and what is written afterwards is.
+func TestWriteFails(t *testing.T) {
+	path := t.TempDir() + "/s"
+	s := opened(t, path)
+	must(t, s.Write([]Record{session(1, "one")}))
+	end := unwritable(t, s)
+	if s.Write([]Record{session(2, "two")}) == nil || !s.torn {
+		t.Fatal("written")
+	}
+	end()
+	_, err := s.f.WriteAt([]byte("part of a frame"), s.size) // as a full disk leaves it
+	must(t, err)
+	must(t, s.Write([]Record{session(3, "x")}))
+	if found, err := contents(path); err != nil || !maps.Equal(found, map[id]string{{Session, 1}: "one", {Session, 3}: "x"}) {
+		t.Errorf("%v %v", found, err)
+	}
+}
+
+// However records come, change and go while the file is compacted, the files of any moment hold what was answered.
+func TestCompaction(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir+"/s")
+	s.least = 1
+	random := rand.New(rand.NewPCG(3, 4))
+	model := mapModel{}
+	check := func(step int) {
+		data, err := os.ReadFile(dir + "/s")
+		must(t, err)
+		must(t, os.WriteFile(dir+"/copy", data, 0o600))
+		found, err := contents(dir + "/copy")
+		if err != nil || !maps.Equal(found, model) {
+			t.Fatalf("step %d: %d records, want %d; %v", step, len(found), len(model), err)
+		}
+	}
+	compacted := 0
+	for step := range 12000 {
+		var list []Record
+		for range 1 + random.IntN(4) {
+			r := Record{Kind(1 + random.IntN(4)), random.Uint64N(700), nil}
+			if random.IntN(2) == 0 {
+				r.Data = bytes.Repeat([]byte{byte(step)}, 1+random.IntN(300))
+			}
+			list = append(list, r)
+		}
+		must(t, s.Write(list))
+		model.take(list)
+		before := s.f
+		_, err := s.Compact(live(model), of(model))
+		must(t, err)
+		if s.f != before {
+			compacted++
+		}
+		if step%61 == 0 {
+			check(step)
+		}
+	}
+	check(-1)
+	if compacted < 3 {
+		t.Errorf("compacted %d times: a poor test", compacted)
+	}
+	s.Close()
+	again := opened(t, dir+"/s")
+	must(t, again.Load(func(Record) error { return nil }))
+	if again.kept != s.kept || len(again.places) != len(s.places) {
+		t.Errorf("%d bytes in %d records, want %d in %d", again.kept, len(again.places), s.kept, len(s.places))
+	}
+}
+
+// A file that was just compacted is not compacted again, whatever was written before: sessions of a former process, and
+// removals, which are short.
+func TestCompactionComesToAnEnd(t *testing.T) {
+	s := opened(t, t.TempDir()+"/s")
+	model := mapModel{}
+	for number := uint64(1); number <= 20000; number++ {
+		model.take([]Record{session(number, "some hundred bytes are a session, of which this is the beginning, and then there is more")})
+	}
+	for number := uint64(1 << 20); number < 1<<20+1000; number++ {
+		must(t, s.Write([]Record{gone(number)}))
+	}
+	must(t, s.Write([]Record{{Usage, 1, make([]byte, 1<<20)}}))
+	s.least, s.size = 1<<10, int64(3*(live(model)+s.kept)) // as if they had been written
+	must(t, s.f.Truncate(s.size))
+	compacted := 0
+	for range 20000/compactAtOnce*4 + 8 {
+		before := s.f
+		_, err := s.Compact(live(model), of(model))
+		must(t, err)
+		if s.f != before {
+			compacted++
+		}
+	}
+	if compacted != 1 || uint64(s.size) < live(model)+s.kept {
+		t.Errorf("compacted %d times, %d bytes of %d", compacted, s.size, live(model))
+	}
+}
+
+// After a full disk the file says again what is so, and not what was so before: also of what ended meanwhile.
+func TestHealedAfterAFullDisk(t *testing.T) {
+	path := t.TempDir() + "/s"
+	s := opened(t, path)
+	model := mapModel{}
+	write := func(records ...Record) error {
+		model.take(records)
+		return s.Write(records)
+	}
+	must(t, write(session(1, "one"), session(2, "two"), Record{Usage, 1, []byte("u")}, Record{Usage, 2, []byte("v")}, Record{Usage, 3, []byte("w")}))
+	end := unwritable(t, s)
+	if write(gone(1), session(3, "three"), Record{Usage, 1, nil}, Record{Usage, 2, []byte("vv")}, Record{Usage, 3, []byte("ww")},
+		Record{Association, 9, []byte("a")}) == nil {
+		t.Fatal("written")
+	}
+	end()
+	must(t, write(gone(2), Record{Usage, 3, []byte("www")}))
+	for s.lack {
+		_, err := s.Compact(live(model), of(model))
+		must(t, err)
+	}
+	if found, err := contents(path); err != nil || !maps.Equal(found, model) || len(model) != 4 {
+		t.Errorf("%v %v, want %v", found, err, model)
+	}
+}
+
+// While nothing can be written it is not tried with each transaction.
+func TestWaitsBeforeItIsHealed(t *testing.T) {
+	s := opened(t, t.TempDir()+"/s")
+	s.lack = true
+	must(t, os.Mkdir(s.path+newSuffix, 0o700))
+	if _, err := s.Compact(0, of(nil)); err == nil || s.outdated(0) {
+		t.Error("tried again at once")
+	}
+	s.retry = time.Time{}
+	if !s.outdated(0) {
+		t.Error("never tried again")
+	}
+}
+
+// A process that is killed while it compacts its store loses nothing that was written.
+func TestKilledWhileCompacting(t *testing.T) {
+	if path := os.Getenv("STORE_TEST_KILLED"); path != "" {
+		s := opened(t, path)
+		s.least = 1
+		model := mapModel{}
+		for i := uint64(1); ; i++ {
+			list := []Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}}
+			must(t, s.Write(list))
+			model.take(list)
+			fmt.Println(i)
+			_, err := s.Compact(live(model), of(model))
+			must(t, err)
+		}
+	}
+	path := t.TempDir() + "/s"
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileCompacting$")
+	cmd.Env = append(os.Environ(), "STORE_TEST_KILLED="+path)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var last uint64
+	for range 3000 {
+		_, err := fmt.Fscanln(out, &last)
+		must(t, err)
+	}
+	cmd.Process.Kill()
+	for told := last; ; last = told { // what it had told before it died
+		if _, err := fmt.Fscanln(out, &told); err != nil {
+			break
+		}
+	}
+	cmd.Wait()
+	model := mapModel{}
+	for i := uint64(1); i <= last; i++ {
+		model.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}})
+	}
+	found := mapModel{}
+	must(t, opened(t, path).Load(func(r Record) error { found.take([]Record{r}); return nil }))
+	i := last + 1
+	next := maps.Clone(model)
+	next.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}})
+	if !maps.Equal(found, model) && !maps.Equal(found, next) { // the last may not have been told
+		t.Errorf("%d records after %d transactions, want %d", len(found), last, len(model))
+	}
+}
+
+// Two control planes cannot have one store, not even after it was compacted.
+func TestStoreInUse(t *testing.T) {
+	path := t.TempDir() + "/s"
+	s := opened(t, path)
+	for range 2 {
+		if other, err := Open(path, boot, slog.New(slog.DiscardHandler)); !errors.Is(err, errNotOurs) {
+			t.Errorf("%v %v", other, err)
+		}
+		s.lack = true
+		_, err := s.Compact(0, of(nil))
+		must(t, err)
+	}
+	s.Close()
+	opened(t, path)
+}
+
+// Whatever is in a store's place: it is read within its bounds, and a record that comes out of it is in it.
+func FuzzStore(f *testing.F) {
+	frame := func(records ...Record) []byte {
+		b := make([]byte, frameHead)
+		for _, r := range records {
+			b = appendRecord(b, r)
+		}
+		seal(b)
+		return b
+	}
+	f.Add(append(make([]byte, 16), frame(session(1, "one"), gone(2))...), true, 16, Overhead)
+	f.Add(append(make([]byte, 16), frame(session(1, "one"), Record{Usage, 1, []byte("two")})...), false, 16, Overhead)
+	f.Add(append(make([]byte, 16), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0), false, 16, formerPrefix)
+	f.Fuzz(func(t *testing.T, data []byte, sealed bool, from, prefix int) {
+		if from < 0 || from > len(data) || prefix != Overhead && prefix != formerPrefix {
+			return
+		}
+		if sealed && len(data) >= from+frameHead { // so that sums do not keep it from what lies behind them
+			seal(data[from:])
+		}
+		found, end, err := findRecords(data, from, prefix)
+		if err != nil {
+			return
+		}
+		if end < int64(from) || end > int64(len(data)) {
+			t.Fatalf("frames end at %d of %d", end, len(data))
+		}
+		for i, at := range found {
+			if at.at < int64(from+prefix) || at.at+int64(at.length) > end {
+				t.Fatalf("record %v at %d, %d long, of %d", i, at.at, at.length, end)
+			}
+		}
+	})
+}
