@@ -20,7 +20,7 @@ type Message interface {
 		Policer | Scheduler | Path | Session | PDR | FAR | QER | URR | Synth | StreamCommand | StatsRequest |
 		PortRow | NodeRow | EdgeRow | DropRow | WorkerRow | TotalRow | SessionRow | RouteRow | NeighbourRow | ACLRow |
 		SchedulerRow | SynthRow | PathRow | Instance | SDF | FARMore | Usage | Event | Acknowledge | RuleRow | URRRow |
-		InstanceRow | EventRow | HolderRow | Address
+		InstanceRow | EventRow | HolderRow | Address | PartHead | Layout
 }
 
 // Encode returns the bytes of one message in new memory.
@@ -57,14 +57,11 @@ func DecodeAll[T Message](b []byte) ([]T, error) {
 	return rows, nil
 }
 
-// DigestOf is FNV-1a, 64 bits, of an object's body: what the data plane reports in api_digest.
+// DigestOf is FNV-1a, 64 bits.
 func DigestOf(body []byte) uint64 {
-	h := uint64(0xcbf29ce484222325)
-	for _, c := range body {
-		h ^= uint64(c)
-		h *= 0x100000001b3
-	}
-	return h
+	h := fnv(fnvStart)
+	h.add(body)
+	return uint64(h)
 }
 
 // Key is a name as it travels: NUL-terminated, zero-padded.

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Guards the contract: types_gen.go must be what isthmus_api.h generates, and no layout of the released version
-# (released.txt) may change while API_VERSION stays the same. New structs and new enum values are allowed.
-#   check.sh            check both
-#   check.sh --write    regenerate types_gen.go
+# Guards the contract: types_gen.go and layout_gen.h must be what isthmus_api.h generates, and no layout of the released version
+# (released.txt) may change while API_VERSION stays the same. New structs, new enum values and new fields at the end of a part are
+# allowed.
+#   check.sh            check all
+#   check.sh --write    regenerate types_gen.go and layout_gen.h
 #   check.sh --release  write released.txt for the header's API_VERSION
 set -eu
 cd "$(dirname "$0")"
@@ -13,7 +14,9 @@ trap 'rm -rf "$tmp"' EXIT
 case "${1:-}" in
 --write)
 	python3 godefs.py types >"$tmp/types"
+	python3 godefs.py digests >"$tmp/digests"
 	cat "$tmp/types" >types_gen.go
+	cat "$tmp/digests" >layout_gen.h
 	exit 0
 	;;
 --release)
@@ -30,10 +33,15 @@ esac
 
 python3 godefs.py types >"$tmp/types"
 python3 godefs.py layout >"$tmp/layout"
+python3 godefs.py digests >"$tmp/digests"
 status=0
 if ! cmp -s "$tmp/types" types_gen.go; then
 	echo "api/types_gen.go is stale: run api/check.sh --write and commit the result." >&2
 	diff -u types_gen.go "$tmp/types" | head -40 >&2 || true
+	status=1
+fi
+if ! cmp -s "$tmp/digests" layout_gen.h; then
+	echo "api/layout_gen.h is stale: run api/check.sh --write and commit the result." >&2
 	status=1
 fi
 if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Reads isthmus_api.h and prints either the Go types (`types`, through `go tool cgo -godefs`) or the layout of every
-# message (`layout`, through the C compiler). Called by check.sh; needs no list of names beside the header itself.
+# Reads isthmus_api.h and prints the Go types (`types`, through `go tool cgo -godefs`), the layout of every message (`layout`, through
+# the C compiler), or the digests of the layouts of parts (`digests`, a C header). Called by check.sh; needs no list of names beside
+# the header itself.
 import os
 import re
 import subprocess
@@ -36,7 +37,7 @@ def camel(name):
 
 
 def parse():
-    """Returns structs {name: [field]}, enums {name: [constant]} and the numeric defines, in the header's order."""
+    """Returns structs {name: {field: type}}, enums {name: [constant]} and the numeric defines, in the header's order."""
     with open(HEADER, encoding="utf-8") as f:
         text = f.read()
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
@@ -48,13 +49,98 @@ def parse():
         if kind == "enum":
             enums[name] = [c.split("=")[0].strip() for c in body.split(",") if c.strip()]
             continue
-        fields = []
+        fields = {}
         for declaration in filter(None, (d.strip() for d in body.split(";"))):
             rest = re.sub(r"^(struct|enum)\s+", "", declaration)
-            rest = re.sub(r"^\w+\s+", "", rest, count=1)
-            fields += [re.match(r"\w+", d.strip()).group(0) for d in rest.split(",")]
+            of, rest = rest.split(None, 1)
+            fields.update((re.match(r"\w+", d.strip()).group(0), of) for d in rest.split(","))
         structs[name] = fields
     return structs, enums, defines
+
+
+def parts(structs, enums):
+    """Returns {struct: its constant}: API_PART_FAR_MORE is of struct api_far_more."""
+    of = {"api_" + c[len("API_PART_") :].lower(): c for c in enums["api_part"]}
+    for name in of:
+        if name not in structs:
+            sys.exit(f"isthmus_api.h: {of[name]} has no struct {name}")
+    return of
+
+
+def growing(structs, enums):
+    """The parts that may grow at their end: those that do not stand inside another struct."""
+    nested = {t for fields in structs.values() for t in fields.values()}
+    return [s for s in parts(structs, enums) if s not in nested]
+
+
+def digests():
+    """The table of dataplane and Go: of each part, for each of its fields, the bytes up to its end and the digest until there."""
+    structs, enums, _ = parse()
+    place = {}
+    for line in layout().splitlines():
+        words = line.split()
+        if words[0] == "field":
+            place[words[1]] = (int(words[2]), int(words[3]))
+
+    def steps(struct):
+        digest, out = 0x811C9DC5, []
+        for field, of in structs[struct].items():
+            at, length = place[f"{struct}.{field}"]
+            inner = steps(of)[-1][1] if of in structs else 0
+            for byte in f"{field} {of} {inner} {at} {length}\n".encode():
+                digest = (digest ^ byte) * 0x01000193 & 0xFFFFFFFF
+            out.append((at + length, digest))
+        return out
+
+    return [(struct, constant, steps(struct)) for struct, constant in parts(structs, enums).items()]
+
+
+def c_digests():
+    lines = [
+        "// SPDX-License-Identifier: Apache-2.0",
+        "// Made by api/check.sh --write from isthmus_api.h. Do not edit.",
+        "// Of each part, for each field: the bytes of the struct up to its end, and the digest of the layout until there.",
+        "// clang-format off",
+        "#ifndef ISTHMUS_API_LAYOUT_H",
+        "#define ISTHMUS_API_LAYOUT_H",
+        "",
+        '#include "isthmus_api.h"',
+        "",
+        "struct api_layout_step {",
+        "\tuint32_t size, digest;",
+        "};",
+        "",
+        "struct api_layout_part {",
+        "\tconst char *name;",
+        "\tconst struct api_layout_step *step;",
+        "\tuint16_t part, steps;",
+        "};",
+        "",
+    ]
+    table = digests()
+    for struct, _, steps in table:
+        lines.append(f"static const struct api_layout_step {struct}_steps[] = {{")
+        for at in range(0, len(steps), 4):
+            lines.append("\t" + " ".join(f"{{{end}, 0x{digest:08x}}}," for end, digest in steps[at : at + 4]))
+        lines.append("};")
+    lines += ["", "static const struct api_layout_part api_layout_parts[] = {"]
+    for struct, constant, steps in table:
+        lines.append(f'\t{{"{struct}", {struct}_steps, {constant}, {len(steps)}}},')
+    return "\n".join(lines + ["};", "", "#endif", ""])
+
+
+def go_digests():
+    """What Go adds to the types: the number of each part, and the same table."""
+    lines = []
+    table = digests()
+    for struct, constant, _ in table:
+        name = camel(struct[4:])
+        lines.append(f"func (*{name}) PartNumber() uint16 {{ return Part{camel(constant[len('API_PART_'):])} }}\n")
+    lines.append("var layoutParts = []layoutPart{")
+    for struct, constant, steps in table:
+        words = ", ".join(f"{{{end}, 0x{digest:08x}}}" for end, digest in steps)
+        lines.append(f'\t{{"{struct}", Part{camel(constant[len("API_PART_"):])}, []layoutStep{{{words}}}}},')
+    return "\n".join(lines + ["}", ""])
 
 
 def constants(enums, defines):
@@ -90,7 +176,7 @@ def go_types():
     out = re.sub(r"^type (\w+) struct \{\n(.*?)^\}", lambda m: rename(m, structs), out, flags=re.M | re.S)
     licence = "// SPDX-License-Identifier: Apache-2.0"
     mark = "// Code generated by api/check.sh --write from isthmus_api.h. DO NOT EDIT."
-    out = f"{licence}\n\n{mark}\n\n{out}"
+    out = f"{licence}\n\n{mark}\n\n{out}\n{go_digests()}"
     return subprocess.run(["gofmt"], input=out, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -129,6 +215,13 @@ def layout():
     return out
 
 
+def locked():
+    """What a released version keeps: all but the sizes of parts that may grow at their end, whose fields are locked one by one."""
+    structs, enums, _ = parse()
+    free = [f"struct {s} " for s in growing(structs, enums)]
+    return "".join(line for line in layout().splitlines(True) if not line.startswith(tuple(free)))
+
+
 def refuse_padding(out):
     """A digest covers every byte, so there may be no byte without a name."""
     size, used = {}, {}
@@ -145,7 +238,7 @@ def refuse_padding(out):
 
 
 if __name__ == "__main__":
-    actions = {"types": go_types, "layout": layout}
+    actions = {"types": go_types, "layout": locked, "digests": c_digests}
     if len(sys.argv) != 2 or sys.argv[1] not in actions:
-        sys.exit("usage: godefs.py types|layout")
+        sys.exit("usage: godefs.py types|layout|digests")
     sys.stdout.write(actions[sys.argv[1]]())

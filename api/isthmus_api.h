@@ -2,13 +2,16 @@
 // The contract between the control plane (isthmus) and the data plane (isthmus-dp).
 //
 // Transport: one Unix stream socket. Every message is a struct api_header followed by `length` bytes of body.
-// The client sends a request and reads replies until one carries API_F_LAST. One request is in flight per connection.
+// The client sends a request and reads replies until one carries API_F_LAST. One request is in flight per connection, API_HELLO first.
 // Byte order: host, except fields named *_be and address bytes, which are as on the wire. Padding is zero.
-// Strings are NUL-terminated and zero-padded to their full size (the digest of an object covers every byte).
+// Strings are NUL-terminated and zero-padded to their full size.
 //
-// State is a set of objects. An object is named by (kind, key) and holds one fixed-layout body, for some kinds followed
-// by an array. All changes travel in one transaction: API_BEGIN, any number of API_PUT and API_DELETE, API_COMMIT.
-// The transaction is applied whole or not at all; API_COMMIT's reply says which change was refused and why.
+// A body is a sequence of parts, or empty. A part is a struct api_part_head, `count` structs of `size` bytes each, and zeros up to a
+// multiple of 8 bytes. Structs that are parts grow at their end, so both sides read each other's: README.md, "How it grows".
+//
+// State is a set of objects. An object is named by (kind, key); its first part has the number of its kind, and for some kinds arrays
+// follow, in the order given there. All changes travel in one transaction: API_BEGIN, any number of API_PUT and API_DELETE,
+// API_COMMIT. The transaction is applied whole or not at all; API_COMMIT's reply says which change was refused and why.
 // API_LIST tells a returning control plane what is held (kind, key, digest), so that it sends only the difference.
 #ifndef ISTHMUS_API_H
 #define ISTHMUS_API_H
@@ -16,16 +19,17 @@
 #include <stdint.h>
 
 #define API_MAGIC 0x48545349u // "ISTH", little endian
-#define API_VERSION 3u
+#define API_VERSION 3u // highest that this header describes
+#define API_VERSION_OLDEST 3u // lowest that programs made with it speak
 #define API_NAME 32
 #define API_TEXT 256
 #define API_MAX_BODY (16u << 20) // one message
 #define API_MAX_CHANGES (1u << 21) // one transaction
 
 enum api_type {
-	API_HELLO = 1, // -> api_hello
+	API_HELLO = 1, // api_hello, api_layout[] -> the same
 	API_BEGIN = 2, // empty -> api_status
-	API_PUT = 3, // api_object_head + body; no reply before COMMIT
+	API_PUT = 3, // api_object_head, parts of the object; no reply before COMMIT
 	API_DELETE = 4, // api_object_head; no reply before COMMIT
 	API_COMMIT = 5, // empty -> api_usage[] in any number of replies (final and queried reports), then api_status
 	API_LIST = 6, // -> api_digest[] in one or more replies
@@ -48,6 +52,67 @@ struct api_header {
 	uint32_t sequence; // copied into each reply
 };
 
+// Heads the structs of a part.
+struct api_part_head {
+	uint16_t part; // enum api_part
+	uint16_t size; // of one struct as the sender knows it
+	uint32_t count;
+};
+
+// The structs that are parts. Up to 63: of an object, the number of its kind; from 128 on: 128 + the table whose rows they are.
+enum api_part {
+	API_PART_ENGINE = 1,
+	API_PART_PORT = 2,
+	API_PART_INTERFACE = 3,
+	API_PART_ROUTE = 4,
+	API_PART_NEIGHBOUR = 5,
+	API_PART_ACL = 6,
+	API_PART_POLICER = 7,
+	API_PART_SCHEDULER = 8,
+	API_PART_INSTANCE = 9,
+	API_PART_PATH = 10,
+	API_PART_SESSION = 11,
+	API_PART_SYNTH = 12,
+
+	API_PART_HELLO = 64,
+	API_PART_LAYOUT = 65,
+	API_PART_STATUS = 66,
+	API_PART_OBJECT_HEAD = 67,
+	API_PART_DIGEST = 68,
+	API_PART_USAGE = 69,
+	API_PART_EVENT = 70,
+	API_PART_ACKNOWLEDGE = 71,
+	API_PART_STATS_REQUEST = 72,
+	API_PART_STREAM_COMMAND = 73,
+	API_PART_ACL_RULE = 74,
+	API_PART_PDR = 75,
+	API_PART_FAR = 76,
+	API_PART_QER = 77,
+	API_PART_URR = 78,
+	API_PART_SDF = 79,
+	API_PART_FAR_MORE = 80,
+	API_PART_ADDRESS = 81,
+
+	API_PART_PORT_ROW = 129,
+	API_PART_NODE_ROW = 130,
+	API_PART_DROP_ROW = 131, // also of the punt table
+	API_PART_WORKER_ROW = 132,
+	API_PART_SESSION_ROW = 133,
+	API_PART_ROUTE_ROW = 134,
+	API_PART_NEIGHBOUR_ROW = 135,
+	API_PART_ACL_ROW = 136,
+	API_PART_SCHEDULER_ROW = 137,
+	API_PART_EDGE_ROW = 138,
+	API_PART_SYNTH_ROW = 139,
+	API_PART_TOTAL_ROW = 140,
+	API_PART_PATH_ROW = 142,
+	API_PART_RULE_ROW = 143,
+	API_PART_URR_ROW = 144,
+	API_PART_INSTANCE_ROW = 145,
+	API_PART_EVENT_ROW = 146,
+	API_PART_HOLDER_ROW = 147,
+};
+
 // What of a session a refusal is about (api_status.rule_kind).
 enum api_rule { API_RULE_NONE = 0, API_RULE_PDR = 1, API_RULE_FAR = 2, API_RULE_QER = 3, API_RULE_URR = 4 };
 
@@ -62,9 +127,11 @@ struct api_status {
 	uint32_t rule; // id
 };
 
+// Each side says what it speaks, and both use the highest version that both do. Without one, or when a layout differs, the
+// data plane refuses every request but HELLO.
 struct api_hello {
-	uint32_t version; // API_VERSION of the sender
-	uint32_t pid;
+	uint32_t version; // highest that the sender speaks
+	uint32_t oldest; // lowest that it speaks
 	uint64_t boot_id; // changes at every start of the data plane
 	uint64_t start_ns; // CLOCK_REALTIME at start
 	uint64_t tsc_hz;
@@ -72,8 +139,20 @@ struct api_hello {
 	uint32_t flags; // API_HELLO_*
 	char build[API_NAME]; // version of the program
 	char cpu[64];
+	uint32_t pid;
+	uint32_t pad;
 };
 #define API_HELLO_HUGE 1u // running on huge pages
+
+// The layout of a part as the sender knows it, for each part and each version that it speaks. Who knows the longer struct compares:
+// its own fields within `size` bytes must have this digest.
+struct api_layout {
+	uint16_t version;
+	uint16_t part; // enum api_part
+	uint32_t size;
+	uint32_t digest; // FNV-1a 32 of names, types and places of the fields
+	uint32_t pad;
+};
 
 // Kinds are applied in numeric order and deleted in reverse, so a kind may refer to lower ones only.
 enum api_kind {
@@ -92,18 +171,20 @@ enum api_kind {
 	API_KIND_COUNT = 13,
 };
 
-// Heads every PUT (body follows) and DELETE (nothing follows).
+// Heads every PUT (parts of the object follow) and DELETE (nothing follows).
 struct api_object_head {
 	uint32_t kind;
-	uint32_t length; // bytes that follow
+	uint32_t pad;
 	char key[API_NAME];
 };
 
+// The digest is FNV-1a 64 of what the object says, whichever sizes the structs had: for each part that has any its number (16 bits)
+// and count (32 bits), then for each struct the length (16 bits) and the bytes up to its last byte that is not 0.
 struct api_digest {
 	uint32_t kind;
-	uint32_t length;
+	uint32_t pad;
 	char key[API_NAME];
-	uint64_t digest; // FNV-1a 64 of the body
+	uint64_t digest;
 };
 
 // ---- addresses -------------------------------------------------------------------------------------------------------
@@ -230,7 +311,7 @@ struct api_acl_rule {
 struct api_acl {
 	uint32_t default_action; // enum api_action
 	uint32_t count;
-	// struct api_acl_rule rule[count] follows
+	// The part api_acl_rule[count] follows.
 };
 
 // ---- policers --------------------------------------------------------------------------------------------------------
@@ -545,7 +626,8 @@ struct api_urr {
 	uint64_t dropped_bytes; // the same in bytes
 };
 
-// Key: the session's name. Rules follow in this order: pdr[], far[], qer[], urr[], sdf[], more[], route[].
+// Key: the session's name. Parts follow in this order: api_pdr, api_far, api_qer, api_urr, api_sdf, api_far_more, api_address (framed
+// routes); one without structs is left out.
 struct api_session {
 	uint64_t seid;
 	uint16_t worker; // owner

@@ -271,7 +271,7 @@ func TestFilesAndSignals(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	s := dptest.Start(t)
 	row := api.TotalRow{In: 3, Out: 2, Dropped: 1}
-	s.SetTable(api.TableTotal, api.Encode(&row))
+	s.SetTable(api.TableTotal, api.Body(&row))
 	plan, err := MakePlan("small.yaml", []byte(small))
 	if err != nil {
 		t.Fatal(err)

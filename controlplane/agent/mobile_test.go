@@ -203,7 +203,7 @@ func TestMobileShow(t *testing.T) {
 		t.Error("of nobody")
 	}
 	row := api.SessionRow{SEID: r.UP.SEID}
-	s.SetTable(api.TableSession, api.Encode(&row))
+	s.SetTable(api.TableSession, api.Body(&row))
 	w := httptest.NewRecorder()
 	a.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
 	if !strings.Contains(w.Body.String(), `"association":"smf1"`) {

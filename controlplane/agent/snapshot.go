@@ -68,15 +68,15 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	return s
 }
 
-func read[T dp.Row](ctx context.Context, c *dp.Client, table uint32, to *[]T) error {
-	rows, err := dp.Table[T](ctx, c, table, "", 0)
+func read[T any, P api.Row[T]](ctx context.Context, c *dp.Client, table uint32, to *[]T) error {
+	rows, err := dp.Table[T, P](ctx, c, table, "", 0)
 	*to = rows
 	return err
 }
 
-func orRead[T dp.Row](err error, ctx context.Context, c *dp.Client, table uint32, to *[]T) error {
+func orRead[T any, P api.Row[T]](err error, ctx context.Context, c *dp.Client, table uint32, to *[]T) error {
 	if err != nil {
 		return err
 	}
-	return read(ctx, c, table, to)
+	return read[T, P](ctx, c, table, to)
 }

@@ -195,7 +195,7 @@ func TestRestartsAreNamed(t *testing.T) {
 func digests(s intent.State) []api.Digest {
 	var out []api.Digest
 	for i := range s {
-		out = append(out, api.Digest{Kind: s[i].Kind, Key: s[i].Key, Length: uint32(len(s[i].Body)), Digest: s[i].Digest})
+		out = append(out, api.Digest{Kind: s[i].Kind, Key: s[i].Key, Digest: s[i].Digest})
 	}
 	return out
 }

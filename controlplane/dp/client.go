@@ -5,7 +5,6 @@ package dp
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -79,20 +78,21 @@ var ErrClosed = errors.New("connection to the data plane has ended")
 
 // Client is one connection. All methods may be called from any goroutine; requests take turns.
 type Client struct {
-	conn  net.Conn
-	hello api.Hello
-	reply chan frame    // written by the reader goroutine
-	quit  chan struct{} // closed by Close: the reader stops
-	once  sync.Once
-	done  chan struct{}
-	err   error // why done was closed; read after done
+	conn    net.Conn
+	hello   api.Hello
+	version uint32        // of the contract, that both sides speak
+	reply   chan frame    // written by the reader goroutine
+	quit    chan struct{} // closed by Close: the reader stops
+	once    sync.Once
+	done    chan struct{}
+	err     error // why done was closed; read after done
 
 	mu       sync.Mutex // owns what follows: one request at a time
 	w        *bufio.Writer
 	sequence uint32
 }
 
-// Dial connects and checks that both ends speak the same version of the API.
+// Dial connects and checks that both ends understand each other.
 func Dial(ctx context.Context, path string) (*Client, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -117,31 +117,39 @@ func NewClient(ctx context.Context, conn net.Conn) (*Client, error) {
 		w:     bufio.NewWriterSize(conn, 256<<10),
 	}
 	go c.read()
-	request := api.Hello{Version: api.Version, PID: uint32(os.Getpid())}
-	body, err := c.request(ctx, api.TypeHello, api.Encode(&request))
-	if err != nil {
+	if err := c.agree(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
-	hello, err := decodeHello(body)
-	if err != nil {
-		c.Close()
-		return nil, err
-	}
-	c.hello = hello
 	return c, nil
 }
 
-// decodeHello looks at the version first: another version may have another length.
-func decodeHello(body []byte) (api.Hello, error) {
-	if len(body) < 4 {
-		return api.Hello{}, fmt.Errorf("%w: hello of %d bytes", ErrProtocol, len(body))
+// agree exchanges what both sides speak. The data plane compares too, the structs of which it knows more.
+func (c *Client) agree(ctx context.Context) error {
+	mine := api.Hello{Version: api.Version, Oldest: api.VersionOldest, PID: uint32(os.Getpid())}
+	body, err := c.request(ctx, api.TypeHello, api.AppendRows(api.Body(&mine), api.Layouts()))
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return errors.New(refused.Text)
 	}
-	if version := binary.NativeEndian.Uint32(body); version != api.Version {
-		return api.Hello{}, fmt.Errorf("data plane speaks API version %d, this program speaks %d: install both from one release",
-			version, uint32(api.Version))
+	if err != nil {
+		return err
 	}
-	return one[api.Hello](body)
+	layouts, err := api.ReadRow(body, &c.hello)
+	if err != nil {
+		return fmt.Errorf("%w (it does not speak contract version %d or later: install both programs from one release): %v", ErrProtocol,
+			uint32(api.VersionOldest), err)
+	}
+	peer, err := rows[api.Layout](layouts)
+	if err != nil {
+		return err
+	}
+	c.version = api.CommonVersion(api.VersionOldest, api.Version, c.hello.Oldest, c.hello.Version)
+	if c.version == 0 {
+		return fmt.Errorf("the data plane speaks contract versions %d to %d and the control plane %d to %d: install both programs from releases that have one in common",
+			c.hello.Oldest, c.hello.Version, uint32(api.VersionOldest), uint32(api.Version))
+	}
+	return api.CompareLayouts(peer, c.version)
 }
 
 // Hello returns what the data plane said of itself.
@@ -260,9 +268,10 @@ func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) ([
 
 // refusal turns an api_status into an error, nil for code 0.
 func refusal(body []byte) error {
-	s, err := one[api.Status](body)
-	if err != nil {
-		return err
+	var s api.Status
+	if _, err := api.ReadRow(body, &s); err != nil {
+		return fmt.Errorf("%w (it may be of a release before contract version %d: install both programs from one): %v", ErrProtocol,
+			uint32(api.VersionOldest), err)
 	}
 	if s.Code == 0 {
 		return nil
@@ -340,14 +349,14 @@ func checkChange(ch *Change) error {
 	if _, err := api.MakeKey(ch.Key); err != nil {
 		return fmt.Errorf("%s: %w", KindName(ch.Kind), err)
 	}
-	if len(ch.Body)+api.SizeofObjectHead > api.MaxBody {
-		return fmt.Errorf("%s %q: %d bytes, at most %d allowed", KindName(ch.Kind), ch.Key, len(ch.Body), api.MaxBody-api.SizeofObjectHead)
+	if len(ch.Body) > api.MaxObject {
+		return fmt.Errorf("%s %q: %d bytes, at most %d allowed", KindName(ch.Kind), ch.Key, len(ch.Body), api.MaxObject)
 	}
 	return nil
 }
 
 func (c *Client) sendChange(ch *Change) error {
-	var head [api.SizeofObjectHead]byte
+	var head [api.SizeofPartHead + api.SizeofObjectHead]byte
 	typ := uint16(api.TypePut)
 	if ch.Body == nil {
 		typ = api.TypeDelete

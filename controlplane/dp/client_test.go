@@ -28,13 +28,16 @@ func dial(t testing.TB, s *dptest.Server) *dp.Client {
 	return c
 }
 
+var port = api.Body(&api.Port{Role: api.RoleAccess, MTU: 1500})
+
 func TestApplyAndList(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
+	route := api.Body(&api.Route{Prefix: api.Address{Family: 4}})
 	changes := []dp.Change{
-		{Kind: api.KindPort, Key: "access", Body: []byte("a")},
-		{Kind: api.KindPort, Key: "core", Body: []byte("b")},
-		{Kind: api.KindRoute, Key: "0.0.0.0/0", Body: []byte("c")},
+		{Kind: api.KindPort, Key: "access", Body: port},
+		{Kind: api.KindPort, Key: "core", Body: port},
+		{Kind: api.KindRoute, Key: "0.0.0.0/0", Body: route},
 	}
 	if err := c.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
@@ -46,13 +49,13 @@ func TestApplyAndList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]uint64{"access": api.DigestOf([]byte("a")), "0.0.0.0/0": api.DigestOf([]byte("c"))}
+	want := map[string]uint64{"access": api.BodyDigest(port), "0.0.0.0/0": api.BodyDigest(route)}
 	if len(held) != len(want) {
 		t.Errorf("%d objects held, want %d", len(held), len(want))
 	}
 	for _, h := range held {
-		if key := api.CString(h.Key[:]); want[key] != h.Digest || h.Length != 1 {
-			t.Errorf("%s: digest %#x, length %d", key, h.Digest, h.Length)
+		if key := api.CString(h.Key[:]); want[key] != h.Digest {
+			t.Errorf("%s: digest %#x", key, h.Digest)
 		}
 	}
 }
@@ -66,7 +69,7 @@ func TestRefusedTransactionNamesTheObject(t *testing.T) {
 		}
 		return ""
 	})
-	err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "access", Body: []byte{1}}, {Kind: api.KindPort, Key: "core", Body: []byte{1}}})
+	err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "access", Body: port}, {Kind: api.KindPort, Key: "core", Body: port}})
 	var refused *dp.RefusedError
 	if !errors.As(err, &refused) || refused.Key != "core" || !strings.Contains(err.Error(), `port "core": no such device`) {
 		t.Fatalf("got %v", err)
@@ -83,11 +86,11 @@ func TestBadNamesNeverReachTheSocket(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
 	for _, key := range []string{"", strings.Repeat("x", api.NameSize), "a\x00b"} {
-		if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: key, Body: []byte{1}}}); err == nil {
+		if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: key, Body: port}}); err == nil {
 			t.Errorf("key %q accepted", key)
 		}
 	}
-	if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "ok", Body: []byte{1}}}); err != nil {
+	if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "ok", Body: port}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -96,8 +99,19 @@ func TestVersionMismatchIsExplained(t *testing.T) {
 	s := dptest.Start(t)
 	s.SetVersion(77)
 	_, err := dp.Dial(t.Context(), s.Path)
-	if err == nil || !strings.Contains(err.Error(), "speaks API version 77") {
+	if err == nil || !strings.Contains(err.Error(), "data plane speaks contract versions 77 to 77 and the control plane 3 to 3") {
 		t.Fatalf("got %v", err)
+	}
+	s.SetVersion(api.Version)
+	l := api.Layouts()
+	l[5].Digest++
+	s.SetLayouts(l)
+	if _, err = dp.Dial(t.Context(), s.Path); err == nil || !strings.Contains(err.Error(), "struct api_acl is laid out otherwise") {
+		t.Fatalf("got %v", err)
+	}
+	l[5].Size += 8 // it knows more of it, so it is the one who compares
+	if _, err = dp.Dial(t.Context(), s.Path); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -119,12 +133,12 @@ func TestTables(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
 	row := api.TotalRow{In: 5, Out: 4, Dropped: 1}
-	s.SetTable(api.TableTotal, api.Encode(&row))
+	s.SetTable(api.TableTotal, api.Body(&row))
 	got, err := dp.Table[api.TotalRow](t.Context(), c, api.TableTotal, "", 0)
 	if err != nil || len(got) != 1 || got[0] != row {
 		t.Errorf("got %v, %v", got, err)
 	}
-	s.SetTable(api.TableTotal, api.Encode(&row)[:17])
+	s.SetTable(api.TableTotal, api.Body(&row)[:17])
 	if _, err := dp.Table[api.TotalRow](t.Context(), c, api.TableTotal, "", 0); !errors.Is(err, dp.ErrProtocol) {
 		t.Errorf("half a row: got %v", err)
 	}
@@ -199,12 +213,12 @@ func TestRepliesWithoutEndTimeOut(t *testing.T) {
 
 // FuzzReplies gives every request whatever bytes as its answer: errors are fine, panics and hangs are not.
 func FuzzReplies(f *testing.F) {
-	hello := api.Hello{Version: api.Version}
-	h := api.Header{Magic: api.Magic, Type: api.TypeHello, Flags: api.FLast, Length: api.SizeofHello, Sequence: 1}
-	good := append(api.Encode(&h), api.Encode(&hello)...)
+	hello := api.Hello{Version: api.Version, Oldest: api.Version}
+	h := api.Header{Magic: api.Magic, Type: api.TypeHello, Flags: api.FLast, Length: uint32(len(api.Body(&hello))), Sequence: 1}
+	good := append(api.Encode(&h), api.Body(&hello)...)
 	f.Add(good)
-	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FLast, Length: api.SizeofDigest, Sequence: 2}
-	f.Add(append(append(good, api.Encode(&h)...), make([]byte, api.SizeofDigest)...))
+	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FLast, Length: uint32(len(api.Body(&api.Digest{}))), Sequence: 2}
+	f.Add(append(append(good, api.Encode(&h)...), api.Body(&api.Digest{})...))
 	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FError, Length: 0xffffffff, Sequence: 2}
 	f.Add(append(append([]byte{}, good...), api.Encode(&h)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -223,7 +237,7 @@ func FuzzReplies(f *testing.F) {
 		defer c.Close()
 		c.List(ctx)
 		dp.Table[api.SessionRow](ctx, c, api.TableSession, "", 0)
-		c.Apply(ctx, []dp.Change{{Kind: api.KindPort, Key: "p", Body: []byte{1}}})
+		c.Apply(ctx, []dp.Change{{Kind: api.KindPort, Key: "p", Body: port}})
 	})
 }
 
@@ -255,7 +269,7 @@ func TestCommitReturnsUsage(t *testing.T) {
 		}
 		return nil
 	})
-	rows, err := c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a", Body: []byte{1}}})
+	rows, err := c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a", Body: port}})
 	if err != nil || len(rows) != 0 {
 		t.Fatalf("%v %v", rows, err)
 	}

@@ -77,24 +77,11 @@ func readFrame(r io.Reader) (frame, error) {
 	return frame{Header: h, body: body.Bytes()}, nil
 }
 
-// rows decodes a body that is an array of messages.
-func rows[T api.Message](body []byte) ([]T, error) {
-	list, err := api.DecodeAll[T](body)
+// rows decodes a body whose parts are all of one type.
+func rows[T any, P api.Row[T]](body []byte) ([]T, error) {
+	list, err := api.ReadRows[T, P](body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrProtocol, err)
 	}
 	return list, nil
-}
-
-// one decodes a body that is exactly one message.
-func one[T api.Message](body []byte) (T, error) {
-	var v T
-	rest, err := api.Decode(body, &v)
-	if err == nil && len(rest) != 0 {
-		err = fmt.Errorf("%d bytes more than one %T", len(rest), v)
-	}
-	if err != nil {
-		return v, fmt.Errorf("%w: %v", ErrProtocol, err)
-	}
-	return v, nil
 }

@@ -4,7 +4,6 @@ package dp
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 
@@ -20,24 +19,17 @@ func (c *Client) List(ctx context.Context) ([]api.Digest, error) {
 	return rows[api.Digest](body)
 }
 
-// Row is any row type of the tables in api/isthmus_api.h.
-type Row interface {
-	api.PortRow | api.NodeRow | api.EdgeRow | api.DropRow | api.WorkerRow | api.TotalRow | api.SessionRow | api.RouteRow |
-		api.NeighbourRow | api.ACLRow | api.SchedulerRow | api.SynthRow | api.PathRow |
-		api.RuleRow | api.URRRow | api.InstanceRow | api.EventRow | api.HolderRow
-}
-
 // Table reads one table of the data plane. An empty key means all rows, limit 0 no limit. T must be the table's row type.
-func Table[T Row](ctx context.Context, c *Client, table uint32, key string, limit uint32) ([]T, error) {
+func Table[T any, P api.Row[T]](ctx context.Context, c *Client, table uint32, key string, limit uint32) ([]T, error) {
 	request := api.StatsRequest{Table: table, Limit: limit}
 	if err := api.PutCString(request.Key[:], key); err != nil {
 		return nil, err
 	}
-	body, err := c.request(ctx, api.TypeStats, api.Encode(&request))
+	body, err := c.request(ctx, api.TypeStats, api.Body(&request))
 	if err != nil {
 		return nil, err
 	}
-	return rows[T](body)
+	return rows[T, P](body)
 }
 
 // Stream starts or stops a synth stream; an empty name means all of them.
@@ -49,7 +41,7 @@ func (c *Client) Stream(ctx context.Context, stream string, start bool) error {
 	if start {
 		command.Start = 1
 	}
-	body, err := c.request(ctx, api.TypeStream, api.Encode(&command))
+	body, err := c.request(ctx, api.TypeStream, api.Body(&command))
 	if err != nil {
 		return err
 	}
@@ -57,11 +49,9 @@ func (c *Client) Stream(ctx context.Context, stream string, start bool) error {
 }
 
 func appendObjectHead(b []byte, ch *Change) []byte {
-	var key [api.NameSize]byte
-	copy(key[:], ch.Key) // length checked by checkChange
-	b = binary.NativeEndian.AppendUint32(b, ch.Kind)
-	b = binary.NativeEndian.AppendUint32(b, uint32(len(ch.Body)))
-	return append(b, key[:]...)
+	head := api.ObjectHead{Kind: ch.Kind}
+	copy(head.Key[:], ch.Key) // length checked by checkChange
+	return api.AppendRow(b, &head)
 }
 
 // WriteState writes one transaction as a file of framed messages (BEGIN, PUT..., COMMIT): what `isthmus-dp replay` reads.

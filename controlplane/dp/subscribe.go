@@ -76,7 +76,7 @@ func (s *Subscription) Acknowledge(sequence uint64) error {
 	a := api.Acknowledge{Sequence: sequence}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if _, err := s.c.send(api.TypeAcknowledge, api.Encode(&a)); err != nil {
+	if _, err := s.c.send(api.TypeAcknowledge, api.Body(&a)); err != nil {
 		return err
 	}
 	return s.c.w.Flush()

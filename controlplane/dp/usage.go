@@ -8,15 +8,17 @@ import (
 	"isthmus/api"
 )
 
-// commitReply splits the joined replies to a COMMIT: usage reports, then the status.
+// commitReply splits the joined replies to a COMMIT: usage reports in any number of parts, then the status.
 func commitReply(body []byte) ([]api.Usage, error) {
-	if len(body) < api.SizeofStatus || (len(body)-api.SizeofStatus)%api.SizeofUsage != 0 {
-		return nil, fmt.Errorf("%w: %d bytes in answer to a commit", ErrProtocol, len(body))
+	var usage []api.Usage
+	for {
+		more, rest, err := api.TakeRows[api.Usage](body)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %v", ErrProtocol, err)
+		}
+		if len(rest) == len(body) {
+			return usage, refusal(body)
+		}
+		usage, body = append(usage, more...), rest
 	}
-	end := len(body) - api.SizeofStatus
-	usage, err := rows[api.Usage](body[:end])
-	if err != nil {
-		return nil, err
-	}
-	return usage, refusal(body[end:])
 }

@@ -32,6 +32,6 @@ func (c *compiler) instances() {
 		for n, p := range in.Pools {
 			body.Pool[n] = api.FromPrefix(p.Prefix)
 		}
-		c.put(api.KindInstance, string(in.Name), api.Encode(&body))
+		c.put(api.KindInstance, string(in.Name), api.Body(&body))
 	}
 }

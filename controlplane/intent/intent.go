@@ -17,7 +17,7 @@ type Object struct {
 	Kind   uint32
 	Key    api.Key
 	Body   []byte
-	Digest uint64 // api.DigestOf(Body)
+	Digest uint64 // api.BodyDigest(Body)
 }
 
 // Name is the key as text.
@@ -30,7 +30,7 @@ type State []Object
 func (s State) Digest() uint64 {
 	var sum uint64
 	for i := range s {
-		head := api.Digest{Kind: s[i].Kind, Length: uint32(len(s[i].Body)), Key: s[i].Key, Digest: s[i].Digest}
+		head := api.Digest{Kind: s[i].Kind, Key: s[i].Key, Digest: s[i].Digest}
 		sum += api.DigestOf(api.Encode(&head))
 	}
 	return sum
@@ -46,13 +46,13 @@ func (s *State) Add(kind uint32, name string, body []byte) error {
 }
 
 func (s *State) add(kind uint32, key api.Key, body []byte) error {
-	if len(body) > api.MaxBody-api.SizeofObjectHead {
+	if len(body) > api.MaxObject {
 		return fmt.Errorf("%s: %d bytes do not fit into one message (%d)", api.CString(key[:]), len(body), api.MaxBody)
 	}
 	if n := len(*s); n > 0 && (*s)[n-1].Kind > kind {
 		return fmt.Errorf("%s: kind %d after kind %d", api.CString(key[:]), kind, (*s)[n-1].Kind)
 	}
-	*s = append(*s, Object{kind, key, body, api.DigestOf(body)})
+	*s = append(*s, Object{kind, key, body, api.BodyDigest(body)})
 	return nil
 }
 
@@ -110,7 +110,7 @@ func Diff(held []api.Digest, want State) (puts, deletes []Object) {
 		id := objectID{want[i].Kind, want[i].Key}
 		h, ok := has[id]
 		delete(has, id)
-		if !ok || h.Digest != want[i].Digest || h.Length != uint32(len(want[i].Body)) {
+		if !ok || h.Digest != want[i].Digest {
 			puts = append(puts, want[i])
 		}
 	}

@@ -71,7 +71,7 @@ func find(t *testing.T, s State, kind uint32, name string) []byte {
 	t.Helper()
 	for i := range s {
 		if s[i].Kind == kind && s[i].Name() == name {
-			if s[i].Digest != api.DigestOf(s[i].Body) {
+			if s[i].Digest != api.BodyDigest(s[i].Body) {
 				t.Errorf("%s: digest", name)
 			}
 			return s[i].Body
@@ -81,10 +81,10 @@ func find(t *testing.T, s State, kind uint32, name string) []byte {
 	return nil
 }
 
-func decoded[T api.Message](t *testing.T, body []byte) (T, []byte) {
+func decoded[T any, P api.Row[T]](t *testing.T, body []byte) (T, []byte) {
 	t.Helper()
 	var v T
-	rest, err := api.Decode(body, &v)
+	rest, err := api.ReadRow[T, P](body, &v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,21 +109,24 @@ func TestSessionBytes(t *testing.T) {
 	}
 	ip4 := func(last string) string { return "042000000a01" + last + strings.Repeat("00", 12) }
 	zero := func(n int) string { return strings.Repeat("00", n) }
+	part := func(number, size, count int) string {
+		return fmt.Sprintf("%02x00%02x%02x%02x000000", number, size&255, size>>8, count)
+	}
 	want := strings.Join([]string{
-		hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00", "a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
+		part(11, api.SizeofSession, 1), hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00", "a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
 		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
 		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
 		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000", "00000000" /* association */, zero(4),
 		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR, QFIs, QERs, URRs
-		"64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
+		part(75, api.SizeofPDR, 2), "64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
 		"01000000", zero(12), zero(16),
 		"64000000", "0200", "01", "01", "0600", "ff", "01", "00", zero(3), "01200000", "042000000a000001" + zero(12), zero(4), "02000000", zero(8),
 		"02000000", zero(12), zero(16),
 		// FARs: id, action, destination, outer header, DSCP, TEID, port, instance, PDU type, path, end marker, buffering, more
-		"01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"), zero(16),
+		part(76, api.SizeofFAR, 2), "01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"), zero(16),
 		"02000000", "02", "00", "02", "ff", "00000000", "0000", "ff", "00", zero(32), zero(16),
 		// QERs: id, gates, QFI, share, policers, padding
-		"01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32), zero(4),
+		part(77, api.SizeofQER, 2), "01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32), zero(4),
 		"02000000", "00", "01", "05", "00", "00000000", zero(32), name("one"), zero(4),
 	}, "")
 	if got := hex.EncodeToString(body); got != want {
@@ -201,7 +204,7 @@ func TestInstances(t *testing.T) {
 func TestACLs(t *testing.T) {
 	s := compile(t, text)
 	head, rest := decoded[api.ACL](t, find(t, s, api.KindACL, "uplink"))
-	rules, err := api.DecodeAll[api.ACLRule](rest)
+	rules, err := api.ReadRows[api.ACLRule](rest)
 	if err != nil || head.DefaultAction != api.ActionPermit || head.Count != 2 || len(rules) != 2 {
 		t.Fatal(head, rules, err)
 	}
@@ -212,7 +215,7 @@ func TestACLs(t *testing.T) {
 		t.Errorf("%+v", rules)
 	}
 	head, rest = decoded[api.ACL](t, find(t, s, api.KindACL, "downlink"))
-	rules, err = api.DecodeAll[api.ACLRule](rest)
+	rules, err = api.ReadRows[api.ACLRule](rest)
 	if err != nil || head.DefaultAction != api.ActionDeny || head.Count != 6 || len(rules) != 6 {
 		t.Fatal(head, rules, err)
 	}
@@ -269,7 +272,7 @@ func TestUnrelatedChangeKeepsObjects(t *testing.T) {
 func digests(s State) []api.Digest {
 	var out []api.Digest
 	for i := range s {
-		out = append(out, api.Digest{Kind: s[i].Kind, Key: s[i].Key, Length: uint32(len(s[i].Body)), Digest: s[i].Digest})
+		out = append(out, api.Digest{Kind: s[i].Kind, Key: s[i].Key, Digest: s[i].Digest})
 	}
 	return out
 }

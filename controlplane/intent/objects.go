@@ -37,7 +37,7 @@ func (c *compiler) engine() {
 			body.CPU[i] = int32(e.CPUs[i])
 		}
 	}
-	c.put(api.KindEngine, "engine", api.Encode(&body))
+	c.put(api.KindEngine, "engine", api.Body(&body))
 }
 
 func (c *compiler) ports() {
@@ -58,7 +58,7 @@ func (c *compiler) ports() {
 			c.text(body.Member[n].Devargs[:], config.DevArgs(m.Driver, m.Device, m.Args))
 			body.Members++
 		}
-		c.put(api.KindPort, string(p.Name), api.Encode(&body))
+		c.put(api.KindPort, string(p.Name), api.Body(&body))
 	}
 }
 
@@ -72,7 +72,7 @@ func (c *compiler) interfaces() {
 				body.Address[n] = api.FromPrefix(a.Prefix)
 			}
 		}
-		c.put(api.KindInterface, string(f.Name), api.Encode(&body))
+		c.put(api.KindInterface, string(f.Name), api.Body(&body))
 	}
 }
 
@@ -81,7 +81,7 @@ func (c *compiler) routes() {
 		r := &c.Routes[i]
 		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Via: api.FromAddr(r.Via.Addr)}
 		c.text(body.Interface[:], string(r.Interface))
-		c.putShort(api.KindRoute, r.Prefix.String(), api.Encode(&body))
+		c.putShort(api.KindRoute, r.Prefix.String(), api.Body(&body))
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *compiler) neighbours() {
 		n := &c.Neighbours[i]
 		body := api.Neighbour{Address: api.FromAddr(n.Address.Addr), MAC: n.MAC}
 		c.text(body.Interface[:], string(n.Interface))
-		c.putShort(api.KindNeighbour, string(n.Interface)+"|"+n.Address.String(), api.Encode(&body))
+		c.putShort(api.KindNeighbour, string(n.Interface)+"|"+n.Address.String(), api.Body(&body))
 	}
 }
 
@@ -124,16 +124,15 @@ func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
 			count += int(flag(c.Homes[i].IPv4.IsValid(), 1) + flag(c.Homes[i].IPv6.IsValid(), 1))
 		}
 	}
-	if size := api.SizeofACL + count*api.SizeofACLRule; size > api.MaxBody-api.SizeofObjectHead {
+	const most = (api.MaxObject - api.SizeofACL - 2*api.SizeofPartHead - 7) / api.SizeofACLRule
+	if count > most {
 		if c.err == nil {
-			c.err = fmt.Errorf("firewall.%s: %d rules are more than one message holds (%d)", name, count,
-				(api.MaxBody-api.SizeofObjectHead-api.SizeofACL)/api.SizeofACLRule)
+			c.err = fmt.Errorf("firewall.%s: %d rules are more than one message holds (%d)", name, count, most)
 		}
 		return
 	}
 	head := api.ACL{DefaultAction: uint32(action(set.Default)), Count: uint32(count)}
-	body := make([]byte, 0, api.SizeofACL+count*api.SizeofACLRule)
-	body = api.Append(body, &head)
+	rules := make([]api.ACLRule, 0, count)
 	for i := range set.Rules {
 		r := &set.Rules[i]
 		rule := api.ACLRule{
@@ -144,18 +143,18 @@ func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
 		if !r.Protocol.Any() {
 			rule.ProtocolMask = 0xff
 		}
-		body = api.Append(body, &rule)
+		rules = append(rules, rule)
 	}
 	if set.PerSubscriber {
 		for i := range c.Homes {
-			body = appendOwn(body, &c.Homes[i], uplink)
+			rules = appendOwn(rules, &c.Homes[i], uplink)
 		}
 	}
-	c.put(api.KindACL, name, body)
+	c.put(api.KindACL, name, api.AppendRows(api.Body(&head), rules))
 }
 
 // appendOwn permits a subscriber's own addresses.
-func appendOwn(body []byte, h *config.Home, uplink bool) []byte {
+func appendOwn(rules []api.ACLRule, h *config.Home, uplink bool) []api.ACLRule {
 	rule := api.ACLRule{SourcePort: [2]uint16{0, 65535}, DestinationPort: [2]uint16{0, 65535},
 		Action: api.ActionPermit, Priority: 1}
 	own := &rule.Destination
@@ -164,13 +163,13 @@ func appendOwn(body []byte, h *config.Home, uplink bool) []byte {
 	}
 	if h.IPv4.IsValid() {
 		*own = api.FromAddr(h.IPv4)
-		body = api.Append(body, &rule)
+		rules = append(rules, rule)
 	}
 	if h.IPv6.IsValid() {
 		*own = api.FromPrefix(h.IPv6)
-		body = api.Append(body, &rule)
+		rules = append(rules, rule)
 	}
-	return body
+	return rules
 }
 
 func colourAction(a config.ColourAction) byte {
@@ -193,7 +192,7 @@ func (c *compiler) policers() {
 		for n, a := range []config.ColourAction{p.Green, p.Yellow, p.Red} {
 			body.Action[n], body.DSCP[n] = colourAction(a), a.DSCP
 		}
-		c.put(api.KindPolicer, string(p.Name), api.Encode(&body))
+		c.put(api.KindPolicer, string(p.Name), api.Body(&body))
 	}
 }
 
@@ -202,7 +201,7 @@ func (c *compiler) paths() {
 		p := &c.Paths[i]
 		body := api.Path{Local: api.FromAddr(p.Local.Addr), Peer: api.FromAddr(p.Peer.Addr),
 			SourcePort: p.SourcePort, DSCP: p.DSCP, TTL: p.TTL, EchoInterval: p.EchoInterval}
-		c.put(api.KindPath, string(p.Name), api.Encode(&body))
+		c.put(api.KindPath, string(p.Name), api.Body(&body))
 	}
 }
 
@@ -262,7 +261,7 @@ func (c *compiler) schedulers() {
 				to.ClassRate[t] = rate.Bytes()
 			}
 		}
-		c.put(api.KindScheduler, string(s.Port), api.Encode(&body))
+		c.put(api.KindScheduler, string(s.Port), api.Body(&body))
 	}
 }
 
@@ -281,7 +280,7 @@ func (c *compiler) sessions() {
 	for i := range c.Paths {
 		locals[c.Paths[i].Name] = c.Paths[i].Local.Addr
 	}
-	const size = api.SizeofSession + 2*(api.SizeofPDR+api.SizeofFAR+api.SizeofQER)
+	size := api.PartRoom(api.SizeofSession, 1) + api.PartRoom(api.SizeofPDR, 2) + api.PartRoom(api.SizeofFAR, 2) + api.PartRoom(api.SizeofQER, 2)
 	for i := range c.Homes {
 		h := &c.Homes[i]
 		local := api.FromAddr(locals[h.From.Path])
@@ -305,7 +304,7 @@ func (c *compiler) appendSession(body []byte, h *config.Home) []byte {
 	}
 	c.text(s.Port[:], string(h.From.Port))
 	c.text(s.PipeProfile[:], string(h.Profile))
-	return api.Append(body, &s)
+	return api.AppendRow(body, &s)
 }
 
 func appendPDRs(body []byte, h *config.Home, local api.Address) []byte {
@@ -315,7 +314,7 @@ func appendPDRs(body []byte, h *config.Home, local api.Address) []byte {
 	down := api.PDR{Precedence: precedence, ID: downlinkRule, Source: api.SourceFromCore,
 		Match: api.PDRFTEID | api.PDRUEIP, TEID: h.TEIDDownlink, Local: local, OuterHeaderRemoval: 1,
 		Instance: noInstance, QERs: 1, FAR: downlinkRule, QER: [api.PDRQERs]uint32{downlinkRule}}
-	return api.Append(api.Append(body, &up), &down)
+	return api.AppendRows(body, []api.PDR{up, down})
 }
 
 func (c *compiler) appendFARs(body []byte, h *config.Home) []byte {
@@ -327,7 +326,7 @@ func (c *compiler) appendFARs(body []byte, h *config.Home) []byte {
 	c.text(up.Path[:], string(h.From.Path))
 	down := api.FAR{ID: downlinkRule, Action: api.FARForward, Destination: api.SourceFromAccess,
 		Outer: api.OuterEndpoint, DSCP: 0xff, Instance: noInstance}
-	return api.Append(api.Append(body, &up), &down)
+	return api.AppendRows(body, []api.FAR{up, down})
 }
 
 func (c *compiler) appendQERs(body []byte, h *config.Home) []byte {
@@ -344,5 +343,5 @@ func (c *compiler) appendQERs(body []byte, h *config.Home) []byte {
 	down.GateDownlink = byte(flag(s.DownlinkGate == "closed", 1))
 	c.text(up.UplinkPolicer[:], string(s.UplinkPolicer))
 	c.text(down.DownlinkPolicer[:], string(s.DownlinkPolicer))
-	return api.Append(api.Append(body, &up), &down)
+	return api.AppendRows(body, []api.QER{up, down})
 }

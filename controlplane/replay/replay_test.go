@@ -36,8 +36,8 @@ func TestStateFile(t *testing.T) {
 		types = append(types, h.Type)
 		if h.Type == api.TypePut {
 			var head api.ObjectHead
-			body, err := api.Decode(rest[:h.Length], &head)
-			if err != nil || int(head.Length) != len(body) {
+			body, err := api.ReadRow(rest[:h.Length], &head)
+			if err != nil {
 				t.Fatalf("object %+v with %d bytes", head, len(body))
 			}
 			want := plan.Objects[objects]

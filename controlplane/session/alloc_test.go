@@ -277,7 +277,7 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	}
 	b.checkConsistent()
 	var head api.Session
-	if _, err := api.Decode(b.s.Held()[heldID(seid)], &head); err != nil || head.PDRs != 0 || head.FARs != 2 || head.URRs != 1 {
+	if _, err := api.ReadRow(b.s.Held()[heldID(seid)], &head); err != nil || head.PDRs != 0 || head.FARs != 2 || head.URRs != 1 {
 		t.Errorf("%+v %v", head, err)
 	}
 	// What it had is free meanwhile.

@@ -39,7 +39,7 @@ func TestGroupCommit(t *testing.T) {
 	b.s.Blame(api.RuleFAR, 2)
 	b.s.Refuse(func(id dptest.ID, body []byte) string {
 		var head api.Session
-		if _, err := api.Decode(body, &head); err == nil && id.Kind == api.KindSession && head.UEIP4.String() == "10.46.0.13" {
+		if _, err := api.ReadRow(body, &head); err == nil && id.Kind == api.KindSession && head.UEIP4.String() == "10.46.0.13" {
 			return "the text names PDR 7, which no program reads"
 		}
 		return ""
@@ -210,7 +210,7 @@ func TestApplications(t *testing.T) {
 	}
 	filters := func(seid uint64) int {
 		var head api.Session
-		api.Decode(b.s.Held()[heldID(seid)], &head)
+		api.ReadRow(b.s.Held()[heldID(seid)], &head)
 		return int(head.SDFs)
 	}
 	if err := b.setPFDs(web("permit out 6 from any 80 to assigned")); err != nil {
@@ -248,7 +248,7 @@ func TestAssociationNumber(t *testing.T) {
 	number := func(from *n4.Association, n uint32, ue string) uint32 {
 		var s api.Session
 		r := b.establish(from, request(n, ue))
-		api.Decode(b.s.Held()[heldID(r.UP.SEID)], &s)
+		api.ReadRow(b.s.Held()[heldID(r.UP.SEID)], &s)
 		return s.Association
 	}
 	alone := func(id, set string) *n4.Association { return &n4.Association{ID: id, Set: set} }
@@ -276,10 +276,10 @@ func TestDropBuffered(t *testing.T) {
 	}
 	of := func(body []byte) version {
 		var s api.Session
-		var far api.FAR
-		api.Decode(body, &s)
-		api.Decode(body[api.SizeofSession+2*api.SizeofPDR+api.SizeofFAR:], &far)
-		return version{s.Discard, far.Action}
+		rest, _ := api.ReadRow(body, &s)
+		_, rest, _ = api.TakeRows[api.PDR](rest)
+		fars, _, _ := api.TakeRows[api.FAR](rest)
+		return version{s.Discard, fars[1].Action}
 	}
 	var versions []version // that came into force
 	b.s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {

@@ -52,7 +52,7 @@ func (o *object) id() string { return o.name }
 // nameOf is the name of an object with this body.
 func nameOf(kind uint32, body []byte) (name [1 + keyLength]byte) {
 	name[0] = byte('0' + kind)
-	putKey(name[1:], api.DigestOf(body))
+	putKey(name[1:], api.BodyDigest(body))
 	return name
 }
 
@@ -157,31 +157,25 @@ func (c *compiler) result() *compiled {
 	return &made
 }
 
-func appendAll[T api.Message](b []byte, list []T) []byte {
-	for i := range list {
-		b = api.Append(b, &list[i])
-	}
-	return b
-}
-
 func (c *compiler) body() {
 	h := &c.head
 	h.PDRs, h.FARs, h.QERs, h.URRs = uint16(len(c.pdrs)), uint16(len(c.fars)), uint16(len(c.qers)), uint16(len(c.urrs))
 	h.SDFs, h.Mores, h.Routes = uint16(len(c.sdfs)), uint16(len(c.mores)), uint16(len(c.route))
-	b := c.arena.get(api.SizeofSession + len(c.pdrs)*api.SizeofPDR + len(c.fars)*api.SizeofFAR + len(c.qers)*api.SizeofQER +
-		len(c.urrs)*api.SizeofURR + len(c.sdfs)*api.SizeofSDF + len(c.mores)*api.SizeofFARMore + len(c.route)*api.SizeofAddress)
-	b = api.Append(b, h)
-	b = appendAll(b, c.pdrs)
-	b = appendAll(b, c.fars)
-	b = appendAll(b, c.qers)
-	b = appendAll(b, c.urrs)
-	b = appendAll(b, c.sdfs)
-	b = appendAll(b, c.mores)
-	for _, p := range c.route {
-		a := api.FromPrefix(p)
-		b = api.Append(b, &a)
+	b := c.arena.get(api.PartRoom(api.SizeofSession, 1) + api.PartRoom(api.SizeofPDR, len(c.pdrs)) + api.PartRoom(api.SizeofFAR, len(c.fars)) +
+		api.PartRoom(api.SizeofQER, len(c.qers)) + api.PartRoom(api.SizeofURR, len(c.urrs)) + api.PartRoom(api.SizeofSDF, len(c.sdfs)) +
+		api.PartRoom(api.SizeofFARMore, len(c.mores)) + api.PartRoom(api.SizeofAddress, len(c.route)))
+	b = api.AppendRow(b, h)
+	b = api.AppendRows(b, c.pdrs)
+	b = api.AppendRows(b, c.fars)
+	b = api.AppendRows(b, c.qers)
+	b = api.AppendRows(b, c.urrs)
+	b = api.AppendRows(b, c.sdfs)
+	b = api.AppendRows(b, c.mores)
+	var routes [api.MaxRoutes]api.Address
+	for i, p := range c.route {
+		routes[i] = api.FromPrefix(p)
 	}
-	c.out.body = b
+	c.out.body = api.AppendRows(b, routes[:len(c.route)])
 }
 
 // need names an object that the session uses; body is not kept.

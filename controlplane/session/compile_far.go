@@ -157,8 +157,8 @@ func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 	} else if port = o.Port; port == 0 {
 		return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "UDP port 0")
 	}
-	var b [api.SizeofPath]byte
-	copy(path[:], c.need(api.KindPath, api.Append(b[:0], &body)))
+	var b [api.SizeofPartHead + api.SizeofPath]byte
+	copy(path[:], c.need(api.KindPath, api.AppendRow(b[:0], &body)))
 	return outer, path, teid, port, nil
 }
 

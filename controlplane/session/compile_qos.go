@@ -54,8 +54,8 @@ func (c *compiler) policer(q *QER, mbr, gbr *uint64) string {
 		committed := *gbr * bytesPerKilobit
 		body.Type, body.CIR, body.CBS, body.PIR, body.PBS = api.MeterTRTCM, committed, burst(committed), peak, burst(peak)
 	}
-	var b [api.SizeofPolicer]byte
-	return c.need(api.KindPolicer, api.Append(b[:0], &body))
+	var b [api.SizeofPartHead + api.SizeofPolicer]byte
+	return c.need(api.KindPolicer, api.AppendRow(b[:0], &body))
 }
 
 // volumes: total, uplink, downlink, as in api_urr.

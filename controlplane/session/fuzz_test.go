@@ -58,7 +58,7 @@ func (d *strict) Commit(_ context.Context, changes []dp.Change) ([]api.Usage, er
 // named looks whether the paths and policers of a session are there.
 func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 	var head api.Session
-	rest, err := api.Decode(body, &head)
+	rest, err := api.ReadRow(body, &head)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -67,18 +67,16 @@ func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 			d.t.Fatalf("session %#x names %s, which is not there", head.SEID, key)
 		}
 	}
-	for range head.PDRs {
-		var p api.PDR
-		rest, _ = api.Decode(rest, &p)
-	}
-	for range head.FARs {
-		var f api.FAR
-		rest, _ = api.Decode(rest, &f)
+	_, rest, _ = api.TakeRows[api.PDR](rest)
+	fars, rest, _ := api.TakeRows[api.FAR](rest)
+	for _, f := range fars {
 		need(api.KindPath, f.Path[:])
 	}
-	for range head.QERs {
-		var q api.QER
-		rest, _ = api.Decode(rest, &q)
+	qers, _, err := api.TakeRows[api.QER](rest)
+	if err != nil || len(fars) != int(head.FARs) || len(qers) != int(head.QERs) {
+		d.t.Fatalf("%d FARs, %d QERs, %v of %+v", len(fars), len(qers), err, head)
+	}
+	for _, q := range qers {
 		need(api.KindPolicer, q.UplinkPolicer[:])
 		need(api.KindPolicer, q.DownlinkPolicer[:])
 	}

@@ -68,7 +68,7 @@ type Plane struct {
 	spare        *txn
 	seen         map[uint64]bool   // of gather
 	prepared     *replan           // see prepare.go
-	digests      map[uint64]digest // the same
+	digests      map[uint64]uint64 // the same
 	count        Counters
 	answers      []func()
 	memory       *memory // Run's alone

@@ -182,13 +182,13 @@ func TestSessionComesChangesAndGoes(t *testing.T) {
 	key := dptest.ID{Kind: api.KindSession, Key: Key(r.UP.SEID)}
 	body := b.s.Held()[key]
 	var head api.Session
-	rest, err := api.Decode(body, &head)
+	rest, err := api.ReadRow(body, &head)
 	if err != nil || head.SEID != r.UP.SEID || head.PDRs != 2 || head.FARs != 2 || head.QERs != 1 || head.URRs != 1 ||
 		head.UEIP4.String() != "10.45.0.5" {
 		t.Fatalf("%+v %v", head, err)
 	}
-	var pdr api.PDR
-	api.Decode(rest, &pdr)
+	pdrs, _, _ := api.TakeRows[api.PDR](rest)
+	pdr := pdrs[0]
 	if pdr.TEID != 7 || pdr.Local.String() != "10.1.0.1" || pdr.Match != api.PDRFTEID|api.PDRUEIP|api.PDRUe4Only {
 		t.Errorf("%+v", pdr)
 	}

@@ -39,7 +39,7 @@ func (p *Plane) prepare(set *Settings) {
 // prepareCompare makes compare short.
 func (p *Plane) prepareCompare() {
 	p.mu.Lock()
-	digests := map[uint64]digest{}
+	digests := map[uint64]uint64{}
 	p.digests = digests
 	p.mu.Unlock()
 	var scratch arena
@@ -50,20 +50,12 @@ func (p *Plane) prepareCompare() {
 		if s, err := decode(e.data); err == nil {
 			scratch.reset()
 			if c, bad := p.compiler(s, compiler{arena: &scratch, lenient: true}).run(); bad == nil {
-				digests[seid] = digestOf(c.body)
+				digests[seid] = api.BodyDigest(c.body)
 			}
 		}
 		return true
 	})
 }
-
-// digest is what a session's body is compared by.
-type digest struct {
-	of     uint64
-	length uint32
-}
-
-func digestOf(body []byte) digest { return digest{api.DigestOf(body), uint32(len(body))} }
 
 // bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock; false ends it.
 func (p *Plane) bySome(fn func(seid uint64, e entry) bool) {

@@ -100,7 +100,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 		p.mu.Lock()
 		for seid, d := range p.digests {
 			e, there := p.x.at(seid)
-			if s, err := decode(e.data); !there || err != nil || digestOf(p.occupied(s).body) != d {
+			if s, err := decode(e.data); !there || err != nil || api.BodyDigest(p.occupied(s).body) != d {
 				t.Fatalf("seed %d: the digest of %#x is out of date", seed, seid)
 			}
 		}

@@ -46,7 +46,7 @@ func TestPolicerOfAQER(t *testing.T) {
 			continue
 		}
 		var got api.Policer
-		if _, err := api.Decode(x.out.objects[0].body, &got); err != nil {
+		if _, err := api.ReadRow(x.out.objects[0].body, &got); err != nil {
 			t.Fatal(err)
 		}
 		c.want.Action = [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}

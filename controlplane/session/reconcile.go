@@ -30,13 +30,13 @@ type difference struct {
 // packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP function).
 func (p *Plane) compare(held []api.Digest) difference {
 	var d difference
-	shared, has := make(map[string]api.Digest), make(map[uint64]digest, len(held))
+	shared, has := make(map[string]api.Digest), make(map[uint64]uint64, len(held))
 	for i := range held {
 		h := &held[i]
 		if key := api.CString(h.Key[:]); !Dynamic(h.Kind, key) {
 			continue
 		} else if seid, ok := seidOf(key); ok && h.Kind == api.KindSession {
-			has[seid] = digest{h.Digest, h.Length}
+			has[seid] = h.Digest
 		} else {
 			shared[string(rune('0'+h.Kind))+key] = *h
 		}
@@ -48,7 +48,7 @@ func (p *Plane) compare(held []api.Digest) difference {
 		switch {
 		case x.users == 0 && !ok:
 			delete(p.objects, id)
-		case x.users > 0 && (!ok || digest{h.Digest, h.Length} != digestOf(x.body)):
+		case x.users > 0 && (!ok || h.Digest != api.BodyDigest(x.body)):
 			need = append(need, dp.Change{Kind: x.kind, Key: x.key, Body: x.body})
 		}
 	}
@@ -62,7 +62,7 @@ func (p *Plane) compare(held []api.Digest) difference {
 		if err != nil {
 			continue
 		}
-		if c := p.occupied(s); !ok || digestOf(c.body) != h {
+		if c := p.occupied(s); !ok || api.BodyDigest(c.body) != h {
 			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
 		}
 	}

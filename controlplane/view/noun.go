@@ -76,11 +76,11 @@ func Lookup(name string) *Noun {
 }
 
 // list makes the noun of a table whose JSON is an array with one object a row.
-func list[R dp.Row, V any](name, short string, key bool, table uint32, convert func(*R) V, columns []column[V]) *Noun {
+func list[R, V any, P api.Row[R]](name, short string, key bool, table uint32, convert func(*R) V, columns []column[V]) *Noun {
 	return &Noun{
 		Name: name, Short: short, Key: key,
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
-			return Fetch(ctx, c, table, key, limit, convert)
+			return Fetch[R, V, P](ctx, c, table, key, limit, convert)
 		},
 		Print: func(w io.Writer, data []byte) error {
 			var values []V
@@ -93,10 +93,10 @@ func list[R dp.Row, V any](name, short string, key bool, table uint32, convert f
 }
 
 // Fetch reads one table and converts its rows. The result is never nil, so that it encodes as [].
-func Fetch[R dp.Row, V any](
+func Fetch[R, V any, P api.Row[R]](
 	ctx context.Context, c *dp.Client, table uint32, key string, limit uint32, convert func(*R) V,
 ) ([]V, error) {
-	rows, err := dp.Table[R](ctx, c, table, key, limit)
+	rows, err := dp.Table[R, P](ctx, c, table, key, limit)
 	if err != nil {
 		return nil, err
 	}

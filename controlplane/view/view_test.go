@@ -23,7 +23,7 @@ func rows(s *dptest.Server) {
 	port := api.PortRow{Role: api.RoleAccess, Up: 1, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}, RxPackets: 12, RxMissed: 1}
 	put(port.Name[:], "access")
 	put(port.Driver[:], "synth")
-	s.SetTable(api.TablePort, api.Encode(&port))
+	s.SetTable(api.TablePort, api.Body(&port))
 
 	session := api.SessionRow{
 		SEID: 1, Encap: api.EncapQinQPPPoE, STag: 100, CTag: 7, PPPoESession: 9, TEIDLocal: 16, TEIDPeer: 17, UplinkPackets: 5,
@@ -36,74 +36,74 @@ func rows(s *dptest.Server) {
 		UEIP4: api.FromAddr(netip.MustParseAddr("10.45.0.1")), UEIP6: api.FromPrefix(netip.MustParsePrefix("2001:db8:1::/64")),
 	}
 	put(mobile.Name[:], "n4.000000000000001f")
-	s.SetTable(api.TableSession, api.Append(api.Encode(&session), &mobile))
+	s.SetTable(api.TableSession, api.AppendRow(api.Body(&session), &mobile))
 
 	detection := api.RuleRow{PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
 		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4}
 	put(detection.Session[:], "n4.000000000000001f")
-	s.SetTable(api.TableRule, api.Encode(&detection))
+	s.SetTable(api.TableRule, api.Body(&detection))
 	usage := api.URRRow{URR: 1, Sequence: 2, Bytes: [3]uint64{30, 10, 20}, Packets: [3]uint64{3, 1, 2},
 		QuotaLeft: [3]uint64{70, 1<<64 - 1, 80}, Duration: 9}
 	put(usage.Session[:], "n4.000000000000001f")
-	s.SetTable(api.TableURR, api.Encode(&usage))
+	s.SetTable(api.TableURR, api.Body(&usage))
 	instance := api.InstanceRow{Lookup: api.LookupDestination, Tunnels: 2, UEAddresses: 1, UnknownUE: 7}
 	put(instance.Name[:], "internet")
-	s.SetTable(api.TableInstance, api.Encode(&instance))
-	s.SetTable(api.TableEvent, api.Encode(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
+	s.SetTable(api.TableInstance, api.Body(&instance))
+	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
 		Prefix: api.FromPrefix(netip.MustParsePrefix("0.0.0.0/0")), Via: api.FromAddr(netip.MustParseAddr("192.0.2.2")), Resolved: 1,
 	}
 	put(route.Interface[:], "core0")
-	s.SetTable(api.TableRoute, api.Encode(&route))
+	s.SetTable(api.TableRoute, api.Body(&route))
 
 	neighbour := api.NeighbourRow{Address: api.FromAddr(netip.MustParseAddr("2001:db8::1")), State: 4}
 	put(neighbour.Interface[:], "core0")
-	s.SetTable(api.TableNeighbour, api.Encode(&neighbour))
+	s.SetTable(api.TableNeighbour, api.Body(&neighbour))
 
 	rule, rest := api.ACLRow{Rule: 3, Action: api.ActionDeny, Packets: 8}, api.ACLRow{Rule: 0xffffffff, Action: api.ActionPermit}
 	put(rule.Name[:], "uplink")
 	put(rest.Name[:], "uplink")
-	s.SetTable(api.TableACL, api.Append(api.Encode(&rule), &rest))
+	s.SetTable(api.TableACL, api.AppendRow(api.Body(&rule), &rest))
 
 	pipe, all := api.SchedulerRow{Pipe: 5, TrafficClass: 3, Packets: 2}, api.SchedulerRow{Pipe: 0xffffffff, Queued: 4}
 	put(pipe.Port[:], "access")
 	put(all.Port[:], "access")
-	s.SetTable(api.TableScheduler, api.Append(api.Encode(&pipe), &all))
+	s.SetTable(api.TableScheduler, api.AppendRow(api.Body(&pipe), &all))
 
 	n0, n1 := api.NodeRow{Calls: 2, Packets: 64, Ticks: 640}, api.NodeRow{Worker: 1, Calls: 2, Packets: 64, Ticks: 1280}
 	put(n0.Name[:], "port-rx")
 	put(n1.Name[:], "port-rx")
-	s.SetTable(api.TableNode, api.Append(api.Encode(&n0), &n1))
+	s.SetTable(api.TableNode, api.AppendRow(api.Body(&n0), &n1))
 	e0, e1 := api.EdgeRow{}, api.EdgeRow{}
 	put(e0.From[:], "port-rx")
 	put(e0.To[:], "drop")
 	put(e1.From[:], "port-rx")
 	put(e1.To[:], "access-input")
-	s.SetTable(api.TableEdge, api.Append(api.Encode(&e0), &e1))
+	s.SetTable(api.TableEdge, api.AppendRow(api.Body(&e0), &e1))
 
 	drop := api.DropRow{Packets: 3}
 	put(drop.Name[:], "no-route")
 	put(drop.Text[:], "No route to the destination.")
 	never := api.DropRow{}
 	put(never.Name[:], "never")
-	s.SetTable(api.TableDrop, api.Append(api.Encode(&drop), &never))
+	s.SetTable(api.TableDrop, api.AppendRow(api.Body(&drop), &never))
 	s.SetTable(api.TablePunt, nil)
 
-	s.SetTable(api.TableWorker, api.Encode(&api.WorkerRow{CPU: -1, BusyTicks: 100, IdleTicks: 300, Packets: 10}))
+	s.SetTable(api.TableWorker, api.Body(&api.WorkerRow{CPU: -1, BusyTicks: 100, IdleTicks: 300, Packets: 10}))
 	total := api.TotalRow{In: 10, Originated: 1, Out: 8, Dropped: 2, Held: 1, Buffers: 64, BuffersFree: 63}
-	s.SetTable(api.TableTotal, api.Encode(&total))
+	s.SetTable(api.TableTotal, api.Body(&total))
 	holder := api.HolderRow{Held: 5, Limit: 32}
 	put(holder.Name[:], "scheduler")
-	s.SetTable(api.TableHolder, api.Encode(&holder))
+	s.SetTable(api.TableHolder, api.Body(&holder))
 
 	stream := api.SynthRow{Offered: 9, Received: 8, Lost: 1, Wrong: 1, WrongLength: 2, WrongFrame: [256]byte{0xab, 0xcd}}
 	put(stream.Name[:], "up")
-	s.SetTable(api.TableSynth, api.Encode(&stream))
+	s.SetTable(api.TableSynth, api.Body(&stream))
 
 	path := api.PathRow{Local: api.FromAddr(netip.MustParseAddr("192.0.2.1")), Alive: 1}
 	put(path.Name[:], "upf")
-	s.SetTable(api.TablePath, api.Encode(&path))
+	s.SetTable(api.TablePath, api.Body(&path))
 }
 
 // owned is a control plane with one association and one session.

@@ -3,6 +3,7 @@
 #ifndef CORE_ENGINE_H
 #define CORE_ENGINE_H
 
+#include "core/contract.h"
 #include "core/control.h"
 #include "core/node.h"
 #include "core/object.h"
@@ -65,7 +66,8 @@ struct object_totals {
 };
 extern struct object_totals object_totals;
 int object_begin(void);
-int object_put(const struct api_object_head *head, const void *body);
+int object_put(const struct api_object_head *head, const void *body, uint32_t length);
+int object_put_parts(const struct api_object_head *head, struct part_reader *r); // as they were received
 int object_delete(const struct api_object_head *head);
 void object_commit(struct api_status *status);
 void object_abort(void);
@@ -74,11 +76,14 @@ void object_digests(void (*fn)(const struct api_digest *d, void *arg), void *arg
 
 // Requests (request.c): one message in, replies through fn; the same for the socket and for replay's state file.
 struct reply_sink {
-	// Sends one reply. Returns 0, or -1 when the client is gone.
-	int (*send)(struct reply_sink *s, const struct api_header *h, const void *body);
+	// Sends one reply, a part. Returns 0, or -1 when the client is gone.
+	int (*send)(
+		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). NULL: cannot subscribe.
-	int (*offer)(struct reply_sink *s, const struct api_header *h, const void *body);
+	int (*offer)(
+		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	uint32_t owner; // identifies the client: a transaction belongs to it
+	uint32_t version; // of the contract, agreed by HELLO; 0: not yet
 };
 void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body);
 void request_client_gone(uint32_t owner);

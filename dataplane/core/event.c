@@ -161,29 +161,33 @@ static void tell_missed(uint64_t now_ns)
 
 // ---- the subscriber --------------------------------------------------------------------------------------------------
 
-static int offer(uint16_t flags, const void *body, uint32_t length)
+static int offer(uint16_t flags, const struct api_part_head *part, const void *rows)
 {
 	struct api_header h = {
 		.magic = API_MAGIC,
 		.type = API_SUBSCRIBE,
 		.flags = flags,
-		.length = length,
+		.length = (uint32_t)(sizeof(*part) + part_padded((uint64_t)part->size * part->count)),
 		.sequence = events.request.sequence,
 	};
 
-	return events.subscriber->offer(events.subscriber, &h, body);
+	return events.subscriber->offer(events.subscriber, &h, part, rows);
 }
 
 static void deliver(void)
 {
 	for (int i = 0; i < BATCHES_PER_VISIT && events.subscriber != NULL && events.next != events.end; i++) {
 		uint64_t to_the_edge = events.capacity - events.next % events.capacity;
-		uint32_t n = (uint32_t)RTE_MIN(RTE_MIN(events.end - events.next, to_the_edge), (uint64_t)BATCH);
+		struct api_part_head part = {
+			.part = API_PART_EVENT,
+			.size = sizeof(struct api_event),
+			.count = (uint32_t)RTE_MIN(RTE_MIN(events.end - events.next, to_the_edge), (uint64_t)BATCH),
+		};
 
 		// A subscriber that does not read, or is gone, which socket.c finds out: later.
-		if (offer(0, slot(events.next), n * (uint32_t)sizeof(struct api_event)) != 0)
+		if (offer(0, &part, slot(events.next)) != 0)
 			return;
-		events.next += n;
+		events.next += part.count;
 	}
 }
 
@@ -191,8 +195,9 @@ void event_subscribe(struct reply_sink *sink, const struct api_header *h)
 {
 	if (events.subscriber != NULL && events.subscriber != sink) {
 		struct api_status taken = {.code = ECANCELED, .text = "another subscriber took over"};
+		const struct api_part_head part = {.part = API_PART_STATUS, .size = sizeof(taken), .count = 1};
 
-		offer(API_F_LAST | API_F_ERROR, &taken, sizeof(taken));
+		offer(API_F_LAST | API_F_ERROR, &part, &taken);
 	}
 	events.subscriber = sink;
 	events.request = *h;

@@ -34,21 +34,22 @@ struct client {
 	int fails; // sends: is gone
 };
 
-static int offer(struct reply_sink *s, const struct api_header *h, const void *body)
+static int offer(struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
 	struct client *c = (struct client *)s;
-	const struct api_event *e = body;
+	const struct api_event *e = rows;
 
 	if (c->refuses)
 		return 1;
 	c->last_type = h->type;
 	c->last_flags = h->flags;
 	if (h->flags & API_F_LAST) {
-		memcpy(&c->status, body, sizeof(c->status));
+		memcpy(&c->status, rows, sizeof(c->status));
 		return 0;
 	}
-	assert_int_equal(h->length % sizeof(*e), 0);
-	for (uint32_t i = 0; i < h->length / sizeof(*e); i++) {
+	assert_int_equal(part->part, API_PART_EVENT);
+	assert_int_equal(part->size, sizeof(*e));
+	for (uint32_t i = 0; i < part->count; i++) {
 		assert_int_equal(e[i].boot_id, engine_boot_id());
 		c->got[c->count] = e[i].sequence;
 		c->types[c->count++] = e[i].type;
@@ -56,7 +57,7 @@ static int offer(struct reply_sink *s, const struct api_header *h, const void *b
 	return 0;
 }
 
-static int answer(struct reply_sink *s, const struct api_header *h, const void *body)
+static int answer(struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
 	struct client *c = (struct client *)s;
 
@@ -64,9 +65,9 @@ static int answer(struct reply_sink *s, const struct api_header *h, const void *
 		return -1;
 	c->last_flags = h->flags;
 	if (h->flags & API_F_LAST)
-		memcpy(&c->status, body, sizeof(c->status));
+		memcpy(&c->status, rows, sizeof(c->status));
 	else
-		c->usages += h->length / sizeof(struct api_usage);
+		c->usages += part->count;
 	c->replies++;
 	return 0;
 }
@@ -76,18 +77,16 @@ static struct client client(uint32_t owner)
 	return (struct client){.sink = {.send = answer, .offer = offer, .owner = owner}};
 }
 
-static void request(struct client *c, uint16_t type, const void *body, uint32_t length)
+static void request(struct client *c, uint16_t type, uint16_t part, const void *body, uint32_t length)
 {
-	struct api_header h = {.magic = API_MAGIC, .type = type, .length = length, .sequence = 7};
-
-	request_handle(&c->sink, &h, body);
+	kit_request(&c->sink, type, part, body, length);
 }
 
 static void acknowledge(struct client *c, uint64_t sequence)
 {
 	struct api_acknowledge a = {.sequence = sequence};
 
-	request(c, API_ACKNOWLEDGE, &a, sizeof(a));
+	request(c, API_ACKNOWLEDGE, API_PART_ACKNOWLEDGE, &a, sizeof(a));
 }
 
 static int raise(uint32_t type)
@@ -106,7 +105,7 @@ static void drain_all(void)
 
 	for (int i = 0; i < 3; i++) {
 		c = client(99);
-		request(&c, API_SUBSCRIBE, NULL, 0);
+		request(&c, API_SUBSCRIBE, 0, NULL, 0);
 		kit_advance(2000000);
 		if (c.count > 0)
 			newest = c.got[c.count - 1];
@@ -147,7 +146,7 @@ static void sequence_and_acknowledgement(void **state)
 {
 	struct client c = client(1);
 
-	request(&c, API_SUBSCRIBE, NULL, 0);
+	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(raise(API_EVENT_USAGE), 0);
 	kit_advance(1000);
@@ -160,7 +159,7 @@ static void sequence_and_acknowledgement(void **state)
 	// The same client comes back: what it did not acknowledge comes again, in order.
 	request_client_gone(1);
 	struct client again = client(2);
-	request(&again, API_SUBSCRIBE, NULL, 0);
+	request(&again, API_SUBSCRIBE, 0, NULL, 0);
 	assert_int_equal(again.count, 2);
 	assert_int_equal(again.got[0], 4);
 	assert_int_equal(raise(API_EVENT_USAGE), 0);
@@ -179,11 +178,11 @@ static void take_over(void **state)
 	struct client a = client(1), b = client(2);
 
 	drain_all();
-	request(&a, API_SUBSCRIBE, NULL, 0);
+	request(&a, API_SUBSCRIBE, 0, NULL, 0);
 	raise(API_EVENT_USAGE);
 	kit_advance(1000);
 	assert_int_equal(a.count, 1);
-	request(&b, API_SUBSCRIBE, NULL, 0);
+	request(&b, API_SUBSCRIBE, 0, NULL, 0);
 	assert_int_equal(a.last_flags, API_F_LAST | API_F_ERROR);
 	assert_int_equal(a.status.code, ECANCELED);
 	assert_int_equal(b.count, 1);
@@ -199,7 +198,7 @@ static void take_over(void **state)
 	assert_int_equal(b.count, 3);
 	request_client_gone(2);
 	struct client c = client(3);
-	request(&c, API_SUBSCRIBE, NULL, 0);
+	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	assert_int_equal(c.count, 3);
 	request_client_gone(3);
 }
@@ -214,7 +213,7 @@ static void overflow(void **state)
 		assert_int_equal(raise(API_EVENT_USAGE), 0);
 	assert_int_equal(raise(API_EVENT_USAGE), ENOSPC); // the reporter keeps it
 	assert_int_equal(raise(API_EVENT_PATH_DOWN), EAGAIN);
-	request(&c, API_SUBSCRIBE, NULL, 0);
+	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	kit_advance(1000);
 	assert_int_equal(c.count, EVENTS);
 	acknowledge(&c, c.got[0]);
@@ -238,7 +237,7 @@ static void rate_limit(void **state)
 	uint32_t passed = 0, missed = 0;
 
 	drain_all();
-	request(&c, API_SUBSCRIBE, NULL, 0);
+	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	for (int ms = 0; ms < 2000; ms++) {
 		passed += raise(API_EVENT_DOWNLINK_DATA) == 0;
 		kit_advance(1000);
@@ -272,7 +271,7 @@ static void a_client_that_does_not_read(void **state)
 
 	drain_all();
 	c.refuses = 1;
-	request(&c, API_SUBSCRIBE, NULL, 0);
+	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		assert_int_equal(raise(API_EVENT_USAGE), 0);
 		kit_advance(1000);
@@ -289,12 +288,12 @@ static void refused_requests(void **state)
 	struct client c = client(1);
 
 	c.sink.offer = NULL;
-	request(&c, API_SUBSCRIBE, NULL, 0);
+	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	assert_int_equal(c.status.code, EINVAL);
 	c = client(1);
-	request(&c, API_SUBSCRIBE, "x", 1);
+	request(&c, API_SUBSCRIBE, API_PART_ACKNOWLEDGE, "x", 1);
 	assert_int_equal(c.status.code, EINVAL);
-	request(&c, API_ACKNOWLEDGE, "x", 1);
+	request(&c, API_ACKNOWLEDGE, 0, NULL, 0);
 	assert_int_equal(c.status.code, EPROTO);
 	acknowledge(&c, 5); // of nobody
 }
@@ -313,13 +312,17 @@ static int dial(const char *path)
 	return fd;
 }
 
-static void write_request(int fd, uint16_t type, const void *body, uint32_t length)
+static void write_request(int fd, uint16_t type, uint16_t number, const void *body, uint32_t length)
 {
-	struct api_header h = {.magic = API_MAGIC, .type = type, .length = length};
+	struct api_header h = {.magic = API_MAGIC, .type = type};
+	struct api_part_head part = {.part = number, .size = (uint16_t)length, .count = 1};
 
+	h.length = length == 0 ? 0 : (uint32_t)(sizeof(part) + part_padded(length));
 	assert_int_equal(write(fd, &h, sizeof(h)), sizeof(h));
-	if (length > 0)
+	if (length > 0) {
+		assert_int_equal(write(fd, &part, sizeof(part)), sizeof(part));
 		assert_int_equal(write(fd, body, length), length);
+	}
 	socket_poll(0);
 }
 
@@ -339,6 +342,22 @@ static void read_bytes(int fd, void *to, size_t n)
 	}
 }
 
+static void say_hello(int fd)
+{
+	struct api_hello me = {.version = API_VERSION, .oldest = API_VERSION_OLDEST};
+	struct api_header h = {0};
+	uint8_t body[8192];
+
+	write_request(fd, API_HELLO, API_PART_HELLO, &me, sizeof(me));
+	while (!(h.flags & API_F_LAST)) {
+		read_bytes(fd, &h, sizeof(h));
+		assert_int_equal(h.type, API_HELLO);
+		assert_false(h.flags & API_F_ERROR);
+		assert_in_range(h.length, sizeof(struct api_part_head), sizeof(body));
+		read_bytes(fd, body, h.length);
+	}
+}
+
 // The client reads nothing while the queue fills, then everything, across messages that went out in pieces.
 static void slow_socket(void **state)
 {
@@ -350,7 +369,8 @@ static void slow_socket(void **state)
 	snprintf(path, sizeof(path), "/tmp/event-test-%d.sock", getpid());
 	assert_int_equal(socket_open(path), 0);
 	int fd = dial(path);
-	write_request(fd, API_SUBSCRIBE, NULL, 0);
+	say_hello(fd);
+	write_request(fd, API_SUBSCRIBE, 0, NULL, 0);
 	for (int round = 0; round < 20; round++) {
 		uint32_t raised = 0;
 
@@ -363,17 +383,20 @@ static void slow_socket(void **state)
 		}
 		for (uint32_t got = 0; got < raised;) {
 			struct api_header h;
+			struct api_part_head part;
 			struct api_event e[64];
 
 			read_bytes(fd, &h, sizeof(h));
 			assert_int_equal(h.type, API_SUBSCRIBE);
-			assert_in_range(h.length, sizeof(e[0]), sizeof(e));
-			read_bytes(fd, e, h.length);
-			for (uint32_t i = 0; i < h.length / sizeof(e[0]); i++, got++)
+			assert_in_range(h.length, sizeof(part) + sizeof(e[0]), sizeof(part) + sizeof(e));
+			read_bytes(fd, &part, sizeof(part));
+			assert_int_equal(part.count * sizeof(e[0]), h.length - sizeof(part));
+			read_bytes(fd, e, h.length - sizeof(part));
+			for (uint32_t i = 0; i < part.count; i++, got++)
 				assert_int_equal(e[i].sequence, next++);
 		}
 		struct api_acknowledge a = {.sequence = next - 1};
-		write_request(fd, API_ACKNOWLEDGE, &a, sizeof(a));
+		write_request(fd, API_ACKNOWLEDGE, API_PART_ACKNOWLEDGE, &a, sizeof(a));
 	}
 	close(fd);
 	socket_poll(0);
@@ -396,8 +419,8 @@ static void commit_rows(void **state)
 	uint32_t n;
 	assert_int_equal(event_commit_rows(&n)[0].seid, 5);
 	assert_int_equal(n, 5000);
-	request(&c, API_BEGIN, NULL, 0);
-	request(&c, API_COMMIT, NULL, 0); // begins with none
+	request(&c, API_BEGIN, 0, NULL, 0);
+	request(&c, API_COMMIT, 0, NULL, 0); // begins with none
 	assert_int_equal(c.usages, 0);
 	assert_int_equal(c.status.code, 0);
 	// What a client does not get becomes events, as the queue takes them.
@@ -405,7 +428,7 @@ static void commit_rows(void **state)
 	for (uint32_t i = 0; i < 1000; i++)
 		event_commit_usage(&u);
 	event_commit_unsent(400);
-	request(&c, API_SUBSCRIBE, NULL, 0);
+	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	uint32_t got = 0;
 	for (int i = 0; i < 100 && got < 600; i++) {
 		c.count = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The object store and its transactions.
 #include "core/object.h"
+#include "core/contract.h"
 #include "core/engine.h"
 #include "core/pack.h"
 #include <errno.h>
@@ -246,7 +247,7 @@ void object_digests(void (*fn)(const struct api_digest *d, void *arg), void *arg
 {
 	for (uint32_t i = 0; i < store.buckets; i++)
 		for (const struct object *o = store.bucket[i]; o != NULL; o = o->next) {
-			struct api_digest d = {.kind = o->kind, .length = o->length, .digest = o->digest};
+			struct api_digest d = {.kind = o->kind, .digest = o->digest};
 
 			if (o->body == NULL)
 				continue; // only staged
@@ -342,33 +343,48 @@ static int head_ok(const struct api_object_head *head)
 	return 0;
 }
 
-int object_put(const struct api_object_head *head, const void *body)
+static int put(const struct api_object_head *head, const void *body, uint32_t length)
 {
-	int error = head_ok(head);
-
-	if (error != 0)
-		return error;
 	const struct object_ops *ops = store.ops[head->kind];
-	if (head->length < ops->min_length || (ops->max_length != 0 && head->length > ops->max_length))
+
+	if (length < ops->min_length || (ops->max_length != 0 && length > ops->max_length))
 		return object_error(EINVAL, "%s %s has a body of %u bytes, expected at least %u", ops->name, head->key,
-			head->length, ops->min_length);
+			length, ops->min_length);
 	struct object *o = lookup(head->kind, head->key);
 	if (o != NULL && o->change != 0)
 		return object_error(EEXIST, "%s %s stands twice in the transaction", ops->name, head->key);
-	void *copy = malloc(head->length);
+	void *copy = malloc(length);
 	if (copy == NULL)
 		return object_error(ENOMEM, "no memory");
-	memcpy(copy, body, head->length);
+	memcpy(copy, body, length);
 	if (o == NULL)
 		o = insert(head->kind, head->key);
-	if (o == NULL || add_change(o, copy, head->length) != 0) {
+	if (o == NULL || add_change(o, copy, length) != 0) {
 		free(copy);
 		if (o != NULL && o->body == NULL)
 			erase(o);
 		return object_error(ENOMEM, "no memory");
 	}
-	store.bytes += head->length;
+	store.bytes += length;
 	return 0;
+}
+
+int object_put(const struct api_object_head *head, const void *body, uint32_t length)
+{
+	int error = head_ok(head);
+
+	return error != 0 ? error : put(head, body, length);
+}
+
+int object_put_parts(const struct api_object_head *head, struct part_reader *r)
+{
+	const void *body = NULL;
+	uint32_t length = 0;
+	int error = head_ok(head);
+
+	if (error == 0)
+		error = object_read(store.ops[head->kind], head->key, r, &body, &length);
+	return error != 0 ? error : put(head, body, length);
 }
 
 int object_delete(const struct api_object_head *head)
@@ -544,7 +560,7 @@ static void adopt(void)
 		struct object *o = store.object[i];
 		struct object_change *c = &store.change[i];
 
-		o->digest = c->body ? fnv1a(FNV_START, c->body, c->length) : 0;
+		o->digest = c->body ? object_digest(store.ops[o->kind], c->body, c->length) : 0;
 		hold_body(o, (void *)(uintptr_t)c->body, c->length);
 		c->body = NULL;
 	}
@@ -601,11 +617,10 @@ int object_refresh(uint32_t kind, const char *key)
 		return EBUSY;
 	if (o == NULL || o->body == NULL)
 		return ENOENT;
-	head.length = o->length;
 	snprintf(head.key, sizeof(head.key), "%s", key);
 	object_begin();
 	const void *body = held_body(o);
-	int error = body == NULL ? ENOMEM : object_put(&head, body);
+	int error = body == NULL ? ENOMEM : object_put(&head, body, o->length);
 	if (error != 0) {
 		object_abort();
 		return error;

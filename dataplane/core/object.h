@@ -28,11 +28,23 @@ struct object_change {
 	void *unpacked; // the store's: old_body of an object that is held packed
 };
 
+// An array of structs that follows the struct of a kind: the number of the part, and where that struct has the count.
+struct object_array {
+	uint16_t part, size; // enum api_part; bytes of one struct
+	uint16_t count_at, count_size; // 2 or 4 bytes
+};
+#define OBJECT_ARRAY(number, type, head, count)                                                                        \
+	{                                                                                                              \
+		.part = (number), .size = sizeof(type), .count_at = offsetof(head, count),                             \
+		.count_size = sizeof(((head *)0)->count)                                                               \
+	}
+
 struct object_ops {
 	uint32_t kind;
 	const char *name; // "port"
-	uint32_t min_length; // of a body
+	uint32_t min_length; // of a body: the struct of the kind
 	uint32_t max_length; // 0: API_MAX_BODY
+	const struct object_array *arrays; // what may follow that struct, in this order, up to part 0. May be NULL
 	int packed; // 1: there are so many that bodies are held without their zeros
 	// Returns 0, or a positive errno after writing the reason (object_error).
 	int (*stage)(struct object_change *c);

@@ -80,9 +80,12 @@ struct state_client {
 	uint32_t refused;
 };
 
-static int state_reply(struct reply_sink *s, const struct api_header *h, const void *body)
+static int state_reply(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
-	const struct api_status *status = body;
+	const struct api_status *status = rows;
+
+	(void)part;
 
 	if ((h->flags & API_F_ERROR) != 0) {
 		LOG(ERR, "the state is refused: %s %s\n", status->key, status->text);
@@ -91,21 +94,21 @@ static int state_reply(struct reply_sink *s, const struct api_header *h, const v
 	return 0;
 }
 
-// Devices become memory queues, everything else is as in the daemon.
+// Devices become memory queues, everything else is as in the daemon. The port is in the sizes of who wrote the file.
 static void adapt(const struct api_header *h, uint8_t *body)
 {
-	struct api_object_head *head = (struct api_object_head *)body;
+	struct part_reader r = {.at = body, .left = h->length};
+	struct part p;
 
-	if (h->type != API_PUT || h->length < sizeof(*head))
-		return;
-	if (head->kind == API_PORT && h->length == sizeof(*head) + sizeof(struct api_port)) {
-		struct api_port *p = (struct api_port *)(head + 1);
+	while (h->type == API_PUT && part_next(&r, &p) == 1) {
+		uint8_t *port = body + (p.rows - body);
 
-		memset(p->driver, 0, sizeof(p->driver));
-		memset(p->devargs, 0, sizeof(p->devargs));
-		memset(p->member, 0, sizeof(p->member));
-		p->members = 0;
-		strcpy(p->driver, "inject");
+		if (p.number != API_PART_PORT || p.count != 1)
+			continue;
+		memset(port, 0, RTE_MIN(p.size, (uint32_t)offsetof(struct api_port, role)));
+		memcpy(port, "inject", RTE_MIN(p.size, (uint32_t)sizeof("inject")));
+		for (uint32_t i = offsetof(struct api_port, members); i < RTE_MIN(p.size, sizeof(struct api_port)); i++)
+			port[i] = 0;
 	}
 }
 

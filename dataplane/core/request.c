@@ -27,8 +27,9 @@ static struct {
 struct stats_sink {
 	struct reply_sink *reply;
 	struct api_header head;
+	struct api_part_head part; // count: rows in `bytes`
 	uint8_t *bytes;
-	uint32_t used, rows, limit;
+	uint32_t rows, limit;
 	int gone;
 };
 
@@ -45,23 +46,25 @@ void stream_handler_register(int (*fn)(const struct api_stream_command *c))
 
 // ---- replies ---------------------------------------------------------------------------------------------------------
 
-static int reply(
-	struct reply_sink *sink, const struct api_header *request, uint16_t flags, const void *body, uint32_t n)
+static int reply(struct reply_sink *sink, const struct api_header *request, uint16_t flags,
+	const struct api_part_head *part, const void *rows)
 {
 	struct api_header h = {
 		.magic = API_MAGIC,
 		.type = request->type,
 		.flags = flags,
-		.length = n,
+		.length = (uint32_t)(sizeof(*part) + part_padded((uint64_t)part->size * part->count)),
 		.sequence = request->sequence,
 	};
 
-	return sink->send(sink, &h, body);
+	return sink->send(sink, &h, part, rows);
 }
 
 static void reply_status(struct reply_sink *sink, const struct api_header *request, const struct api_status *s)
 {
-	reply(sink, request, API_F_LAST | (s->code ? API_F_ERROR : 0), s, sizeof(*s));
+	const struct api_part_head part = {.part = API_PART_STATUS, .size = sizeof(*s), .count = 1};
+
+	reply(sink, request, API_F_LAST | (s->code ? API_F_ERROR : 0), &part, s);
 }
 
 static void reply_error(struct reply_sink *sink, const struct api_header *request, uint32_t code, const char *text)
@@ -72,27 +75,43 @@ static void reply_error(struct reply_sink *sink, const struct api_header *reques
 	reply_status(sink, request, &s);
 }
 
+// Refuses a request in the words of the last object_error().
+static void reply_refusal(struct reply_sink *sink, const struct api_header *request, int code)
+{
+	char text[API_TEXT];
+
+	object_error_text(text, sizeof(text));
+	reply_error(sink, request, (uint32_t)code, text);
+}
+
 static void sink_flush(struct stats_sink *s, uint16_t flags)
 {
-	if (!s->gone && reply(s->reply, &s->head, flags, s->bytes, s->used) != 0)
+	if (!s->gone && reply(s->reply, &s->head, flags, &s->part, s->bytes) != 0)
 		s->gone = 1;
-	s->used = 0;
+	s->part.count = 0;
 }
 
 void stats_row(struct stats_sink *s, const void *row, uint32_t length)
 {
 	if (s->gone || (s->limit != 0 && s->rows >= s->limit))
 		return;
-	if (s->used + length > REPLY_BYTES)
+	if ((s->part.count + 1) * length > REPLY_BYTES)
 		sink_flush(s, 0);
-	memcpy(s->bytes + s->used, row, length);
-	s->used += length;
+	memcpy(s->bytes + s->part.count * length, row, length);
+	s->part.count++;
 	s->rows++;
 }
 
-static int sink_open(struct stats_sink *s, struct reply_sink *reply_sink, const struct api_header *h, uint32_t limit)
+static int sink_open(struct stats_sink *s, struct reply_sink *reply_sink, const struct api_header *h, uint16_t part,
+	uint32_t row_length, uint32_t limit)
 {
-	*s = (struct stats_sink){.reply = reply_sink, .head = *h, .limit = limit, .bytes = malloc(REPLY_BYTES)};
+	*s = (struct stats_sink){.reply = reply_sink,
+		.head = *h,
+		.part = {.part = part, .size = (uint16_t)row_length},
+		.limit = limit,
+		.bytes = malloc(REPLY_BYTES)};
+	if (s->bytes == NULL)
+		reply_error(reply_sink, h, ENOMEM, "no memory");
 	return s->bytes == NULL ? -1 : 0;
 }
 
@@ -133,18 +152,13 @@ static void cpu_model(char *to, size_t n)
 		fclose(f);
 }
 
-static void hello(struct reply_sink *sink, const struct api_header *h, const void *body)
+static const struct api_hello *our_hello(void)
 {
-	const struct api_hello *peer = body;
 	static struct api_hello me;
 
-	if (h->length != sizeof(*peer)) {
-		reply_error(sink, h, EPROTO,
-			"HELLO of the wrong size: the other side speaks another version of the contract");
-		return;
-	}
 	if (me.version == 0) {
 		me.version = API_VERSION;
+		me.oldest = API_VERSION_OLDEST;
 		me.start_ns = start_ns();
 		me.boot_id = engine_boot_id();
 		me.pid = (uint32_t)getpid();
@@ -154,14 +168,65 @@ static void hello(struct reply_sink *sink, const struct api_header *h, const voi
 		cpu_model(me.cpu, sizeof(me.cpu));
 	}
 	me.objects = (uint32_t)object_totals.objects;
-	if (peer->version != API_VERSION) {
+	return &me;
+}
+
+// What a peer says of itself that we do not know is no order: the tail of HELLO and of a layout is not looked at.
+static void read_known(const struct part *p, uint32_t row, void *to, uint32_t size)
+{
+	memset(to, 0, size);
+	memcpy(to, p->rows + (size_t)row * p->size, RTE_MIN(p->size, size));
+}
+
+static int agree(const struct api_header *h, const void *body, uint32_t *version)
+{
+	struct part_reader r = {.at = body, .left = h->length};
+	struct api_hello peer;
+	struct part p;
+	int more = part_next(&r, &p);
+
+	if (more != 1 || p.number != API_PART_HELLO || p.count != 1)
+		return object_error(EPROTO,
+			"this HELLO is not of contract version %u or later: install both programs from one release",
+			API_VERSION_OLDEST);
+	read_known(&p, 0, &peer, sizeof(peer));
+	*version = contract_version(API_VERSION_OLDEST, API_VERSION, peer.oldest, peer.version);
+	if (*version == 0)
+		return object_error(EPROTO,
+			"the data plane speaks contract versions %u to %u and the control plane %u to %u: install both "
+			"programs from releases that have one in common",
+			API_VERSION_OLDEST, API_VERSION, peer.oldest, peer.version);
+	while ((more = part_next(&r, &p)) == 1)
+		for (uint32_t i = 0; p.number == API_PART_LAYOUT && i < p.count; i++) {
+			struct api_layout theirs;
+
+			read_known(&p, i, &theirs, sizeof(theirs));
+			int error = contract_compare(&theirs, 1, *version);
+			if (error != 0)
+				return error;
+		}
+	return more;
+}
+
+static void hello(struct reply_sink *sink, const struct api_header *h, const void *body)
+{
+	const struct api_part_head one = {.part = API_PART_HELLO, .size = sizeof(struct api_hello), .count = 1};
+	struct api_part_head list = {.part = API_PART_LAYOUT, .size = sizeof(struct api_layout)};
+	const struct api_layout *mine = contract_layouts(&list.count);
+	uint32_t version = 0;
+	int error = agree(h, body, &version);
+
+	sink->version = error == 0 ? version : 0;
+	if (error != 0) {
 		char text[API_TEXT];
 
-		snprintf(text, sizeof(text), "contract version %u is spoken here, not %u", API_VERSION, peer->version);
-		reply_error(sink, h, EPROTO, text);
+		object_error_text(text, sizeof(text));
+		LOG(WARNING, "a control plane is turned away: %s\n", text);
+		reply_error(sink, h, (uint32_t)error, text);
 		return;
 	}
-	reply(sink, h, API_F_LAST, &me, sizeof(me));
+	if (reply(sink, h, 0, &one, our_hello()) == 0)
+		reply(sink, h, API_F_LAST, &list, mine);
 }
 
 static void begin(struct reply_sink *sink, const struct api_header *h)
@@ -179,24 +244,35 @@ static void begin(struct reply_sink *sink, const struct api_header *h)
 	reply_status(sink, h, &ok);
 }
 
+static int read_change(const struct api_header *h, const void *body, struct api_object_head *head)
+{
+	struct part_reader r = {.at = body, .left = h->length};
+	struct part p;
+	int more = part_next(&r, &p);
+
+	if (more == EPROTO)
+		return EPROTO;
+	if (more == 0 || p.number != API_PART_OBJECT_HEAD || p.count != 1)
+		return object_error(EPROTO, "a change does not begin with one %s", part_name(API_PART_OBJECT_HEAD));
+	int error = part_fit(&p, sizeof(*head), head, "a change");
+	if (error != 0)
+		return error;
+	if (h->type == API_PUT)
+		return object_put_parts(head, &r);
+	return r.left == 0 ? object_delete(head) : object_error(EPROTO, "a deletion has a body");
+}
+
 static void change(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
-	const struct api_object_head *head = body;
-	int error;
+	struct api_object_head head = {0};
 
 	if (!requests.open || requests.owner != sink->owner || requests.failed)
 		return; // told at COMMIT
-	if (h->length < sizeof(*head) || (h->type == API_PUT && head->length != h->length - sizeof(*head)))
-		error = object_error(EPROTO, "a change whose lengths disagree");
-	else
-		error = h->type == API_PUT ? object_put(head, head + 1) : object_delete(head);
+	int error = read_change(h, body, &head);
 	if (error != 0) {
 		requests.failed = 1;
-		requests.failure = (struct api_status){.code = (uint32_t)error};
-		if (h->length >= sizeof(*head)) {
-			requests.failure.kind = head->kind;
-			memcpy(requests.failure.key, head->key, API_NAME - 1);
-		}
+		requests.failure = (struct api_status){.code = (uint32_t)error, .kind = head.kind};
+		memcpy(requests.failure.key, head.key, API_NAME - 1);
 		object_error_text(requests.failure.text, sizeof(requests.failure.text));
 	}
 }
@@ -205,12 +281,13 @@ static void change(struct reply_sink *sink, const struct api_header *h, const vo
 static void reply_usage(struct reply_sink *sink, const struct api_header *h)
 {
 	const uint32_t most = REPLY_BYTES / sizeof(struct api_usage);
-	uint32_t count, n;
+	struct api_part_head part = {.part = API_PART_USAGE, .size = sizeof(struct api_usage)};
+	uint32_t count;
 	const struct api_usage *row = event_commit_rows(&count);
 
-	for (uint32_t i = 0; i < count; i += n) {
-		n = RTE_MIN(count - i, most);
-		if (reply(sink, h, 0, row + i, n * (uint32_t)sizeof(*row)) != 0) {
+	for (uint32_t i = 0; i < count; i += part.count) {
+		part.count = RTE_MIN(count - i, most);
+		if (reply(sink, h, 0, &part, row + i) != 0) {
 			event_commit_unsent(i);
 			return;
 		}
@@ -266,47 +343,53 @@ static void list(struct reply_sink *sink, const struct api_header *h)
 {
 	struct stats_sink s;
 
-	if (sink_open(&s, sink, h, 0) != 0) {
-		reply_error(sink, h, ENOMEM, "no memory");
+	if (sink_open(&s, sink, h, API_PART_DIGEST, sizeof(struct api_digest), 0) != 0)
 		return;
-	}
 	object_digests(list_row, &s);
 	sink_flush(&s, API_F_LAST);
 	free(s.bytes);
 }
 
+// The rows of a table are the part of its number; punted packets are counted by reasons, as dropped ones are.
+static uint16_t rows_of(uint32_t table)
+{
+	return (uint16_t)(128 + (table == API_TABLE_PUNT ? API_TABLE_DROP : table));
+}
+
 static void stats(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
-	const struct api_stats_request *r = body;
+	struct api_stats_request q;
 	struct stats_sink s;
+	int error = part_only(body, h->length, API_PART_STATS_REQUEST, &q, sizeof(q), "a request for rows");
 
-	if (h->length != sizeof(*r) || r->table >= API_TABLE_COUNT || requests.table[r->table].fn == NULL ||
-		memchr(r->key, 0, API_NAME) == NULL) {
-		reply_error(sink, h, EINVAL, "no such table");
+	if (error == 0 && (q.table >= API_TABLE_COUNT || requests.table[q.table].fn == NULL ||
+				  memchr(q.key, 0, API_NAME) == NULL))
+		error = object_error(EINVAL, "no such table");
+	if (error != 0) {
+		reply_refusal(sink, h, error);
 		return;
 	}
-	if (sink_open(&s, sink, h, r->limit) != 0) {
-		reply_error(sink, h, ENOMEM, "no memory");
+	if (sink_open(&s, sink, h, rows_of(q.table), requests.table[q.table].row_length, q.limit) != 0)
 		return;
-	}
-	requests.table[r->table].fn(&s, r->key);
+	requests.table[q.table].fn(&s, q.key);
 	sink_flush(&s, API_F_LAST);
 	free(s.bytes);
 }
 
 static void stream(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
-	const struct api_stream_command *c = body;
+	struct api_stream_command c;
 	struct api_status s = {0};
+	int error = part_only(body, h->length, API_PART_STREAM_COMMAND, &c, sizeof(c), "a stream command");
 
-	if (h->length != sizeof(*c) || memchr(c->name, 0, API_NAME) == NULL || requests.stream == NULL) {
-		reply_error(sink, h, EINVAL, "a stream command of the wrong size");
-		return;
-	}
-	s.code = (uint32_t)requests.stream(c);
-	if (s.code != 0)
-		object_error_text(s.text, sizeof(s.text));
-	reply_status(sink, h, &s);
+	if (error == 0 && (memchr(c.name, 0, API_NAME) == NULL || requests.stream == NULL))
+		error = object_error(EINVAL, "no such stream");
+	if (error == 0)
+		error = requests.stream(&c);
+	if (error != 0)
+		reply_refusal(sink, h, error);
+	else
+		reply_status(sink, h, &s);
 }
 
 static void subscribe(struct reply_sink *sink, const struct api_header *h)
@@ -319,12 +402,13 @@ static void subscribe(struct reply_sink *sink, const struct api_header *h)
 
 static void acknowledge(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
-	const struct api_acknowledge *a = body;
+	struct api_acknowledge a;
+	int error = part_only(body, h->length, API_PART_ACKNOWLEDGE, &a, sizeof(a), "an acknowledgement");
 
-	if (h->length != sizeof(*a))
-		reply_error(sink, h, EPROTO, "an acknowledgement of the wrong size");
+	if (error != 0)
+		reply_refusal(sink, h, error);
 	else
-		event_acknowledge(sink, a->sequence);
+		event_acknowledge(sink, a.sequence);
 }
 
 void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body)

@@ -83,7 +83,8 @@ static int flush_offer(struct client *c)
 	return 0;
 }
 
-static int client_offer(struct reply_sink *s, const struct api_header *h, const void *body)
+static int client_offer(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
 	struct client *c = (struct client *)s;
 
@@ -94,20 +95,24 @@ static int client_offer(struct reply_sink *s, const struct api_header *h, const 
 		c->dead = left < 0;
 		return left;
 	}
-	c->out = malloc(sizeof(*h) + h->length);
+	c->out = calloc(1, sizeof(*h) + h->length);
 	if (c->out == NULL)
 		return 1;
 	memcpy(c->out, h, sizeof(*h));
-	memcpy(c->out + sizeof(*h), body, h->length);
+	memcpy(c->out + sizeof(*h), part, sizeof(*part));
+	memcpy(c->out + sizeof(*h) + sizeof(*part), rows, (size_t)part->size * part->count);
 	c->out_used = (uint32_t)sizeof(*h) + h->length;
 	c->dead = flush_offer(c) < 0;
 	return c->dead ? -1 : 0;
 }
 
-static int client_send(struct reply_sink *s, const struct api_header *h, const void *body)
+static int client_send(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
+	static const uint8_t zeros[8];
 	struct client *c = (struct client *)s;
 	uint64_t deadline = control_now_ns() + WRITE_TIMEOUT_MS * 1000000ull;
+	size_t bytes = (size_t)part->size * part->count, padding = part_padded(bytes) - bytes;
 
 	if (c->dead)
 		return -1;
@@ -116,7 +121,9 @@ static int client_send(struct reply_sink *s, const struct api_header *h, const v
 		c->dead = write_all(c->fd, c->out + c->out_sent, c->out_used - c->out_sent, deadline) != 0;
 	c->out_sent = c->out_used;
 	c->dead = c->dead || write_all(c->fd, h, sizeof(*h), deadline) != 0 ||
-		  (h->length != 0 && write_all(c->fd, body, h->length, deadline) != 0);
+		  write_all(c->fd, part, sizeof(*part), deadline) != 0 ||
+		  (bytes != 0 && write_all(c->fd, rows, bytes, deadline) != 0) ||
+		  (padding != 0 && write_all(c->fd, zeros, padding, deadline) != 0);
 	return c->dead ? -1 : 0;
 }
 
@@ -175,7 +182,7 @@ static int handle_input(struct client *c)
 		struct api_header h;
 
 		memcpy(&h, c->in + at, sizeof(h));
-		if (h.magic != API_MAGIC || h.length > API_MAX_BODY)
+		if (h.magic != API_MAGIC || h.length > API_MAX_BODY || (h.type != API_HELLO && c->sink.version == 0))
 			return -1;
 		if (c->used - at < sizeof(h) + h.length)
 			break;
@@ -233,8 +240,8 @@ static void read_client(struct client *c)
 		}
 		c->used += (uint32_t)k;
 		if (handle_input(c) != 0) {
-			LOG(WARNING, "a client of the control socket sent what is not a message, or does not read; "
-				     "connection closed\n");
+			LOG(WARNING, "a client of the control socket sent what is not a message, or no HELLO that is "
+				     "accepted, or does not read; connection closed\n");
 			client_close(c);
 			return;
 		}

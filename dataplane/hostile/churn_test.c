@@ -158,7 +158,7 @@ static void stream(const char *name, enum group g, uint32_t flows, int up)
 	kit_put(API_SYNTH, name, &s, sizeof(s));
 }
 
-static int ignore(struct reply_sink *s, const struct api_header *h, const void *body)
+static int ignore(struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
 	assert_false(h->flags & API_F_ERROR);
 	return 0;
@@ -168,9 +168,8 @@ static void streams_run(uint32_t start)
 {
 	struct reply_sink sink = {.send = ignore, .owner = 1};
 	struct api_stream_command c = {.start = start};
-	struct api_header h = {.magic = API_MAGIC, .type = API_STREAM, .length = sizeof(c)};
 
-	request_handle(&sink, &h, &c);
+	kit_request(&sink, API_STREAM, API_PART_STREAM_COMMAND, &c, sizeof(c));
 }
 
 static struct api_synth_row row_of(const char *stream)

@@ -44,13 +44,17 @@ static void rename_objects(uint8_t *bytes, size_t size)
 		memcpy(&h, bytes + at, sizeof(h));
 		if (h.magic != API_MAGIC || h.length > size - at - sizeof(h))
 			return;
-		if ((h.type != API_PUT && h.type != API_DELETE) || h.length < sizeof(head))
+		struct part_reader r = {.at = bytes + at + sizeof(h), .left = h.length};
+		struct part p;
+		if ((h.type != API_PUT && h.type != API_DELETE) || part_next(&r, &p) != 1 || p.count == 0)
 			continue;
-		memcpy(&head, bytes + at + sizeof(h), sizeof(head));
+		uint32_t known = RTE_MIN(p.size, (uint32_t)sizeof(head));
+		memset(&head, 0, sizeof(head));
+		memcpy(&head, p.rows, known);
 		head.key[0] = '~';
 		if (head.kind == API_ENGINE)
 			head.kind = UINT32_MAX;
-		memcpy(bytes + at + sizeof(h), &head, sizeof(head));
+		memcpy(bytes + (p.rows - bytes), &head, known);
 	}
 }
 

@@ -18,21 +18,15 @@ static struct {
 	int subscribed;
 } kit_subscriber;
 
-static inline int kit_event_offered(struct reply_sink *s, const struct api_header *h, const void *body)
+static inline int kit_event_offered(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
-	const struct api_event *e = body;
+	const struct api_event *e = rows;
 
-	for (uint32_t i = 0; !(h->flags & API_F_LAST) && i < h->length / sizeof(*e); i++)
+	for (uint32_t i = 0; part->part == API_PART_EVENT && i < part->count; i++)
 		if (kit_subscriber.count < KIT_EVENTS)
 			kit_subscriber.event[kit_subscriber.count++] = e[i];
 	return 0;
-}
-
-static inline void kit_event_request(uint16_t type, const void *body, uint32_t length)
-{
-	struct api_header h = {.magic = API_MAGIC, .type = type, .length = length};
-
-	request_handle(&kit_subscriber.sink, &h, body);
 }
 
 // Forgets what came until now.
@@ -43,11 +37,11 @@ static inline void kit_events_clear(void)
 	if (!kit_subscriber.subscribed) {
 		kit_subscriber.sink =
 			(struct reply_sink){.send = kit_event_offered, .offer = kit_event_offered, .owner = 7};
-		kit_event_request(API_SUBSCRIBE, NULL, 0);
+		kit_request(&kit_subscriber.sink, API_SUBSCRIBE, 0, NULL, 0);
 		kit_subscriber.subscribed = 1;
 	}
 	kit_advance(200000);
-	kit_event_request(API_ACKNOWLEDGE, &a, sizeof(a));
+	kit_request(&kit_subscriber.sink, API_ACKNOWLEDGE, API_PART_ACKNOWLEDGE, &a, sizeof(a));
 	kit_subscriber.count = 0;
 }
 

@@ -78,10 +78,10 @@ void kit_begin(void)
 
 static void change(uint32_t kind, const char *key, const void *body, uint32_t length)
 {
-	struct api_object_head head = {.kind = kind, .length = length};
+	struct api_object_head head = {.kind = kind};
 
 	snprintf(head.key, sizeof(head.key), "%s", key);
-	int error = body ? object_put(&head, body) : object_delete(&head);
+	int error = body ? object_put(&head, body, length) : object_delete(&head);
 	if (error != 0 && !kit.failed) {
 		kit.failed = error;
 		object_error_text(kit.error, sizeof(kit.error));
@@ -134,6 +134,23 @@ const char *kit_error(void)
 const struct api_status *kit_status(void)
 {
 	return &kit.status;
+}
+
+void kit_request(struct reply_sink *sink, uint16_t type, uint16_t part, const void *body, uint32_t size)
+{
+	const struct api_part_head head = {.part = part, .size = (uint16_t)size, .count = 1};
+	struct api_header h = {.magic = API_MAGIC, .type = type, .sequence = 7};
+	uint8_t *bytes = calloc(1, sizeof(head) + part_padded(size));
+
+	if (bytes == NULL)
+		fatal("request", "no memory");
+	if (part != 0) {
+		h.length = (uint32_t)(sizeof(head) + part_padded(size));
+		memcpy(bytes, &head, sizeof(head));
+		memcpy(bytes + sizeof(head), body, size);
+	}
+	request_handle(sink, &h, bytes);
+	free(bytes);
 }
 
 // ---- objects ---------------------------------------------------------------------------------------------------------
@@ -367,16 +384,18 @@ struct row_sink {
 	uint32_t length;
 };
 
-static int keep_rows(struct reply_sink *s, const struct api_header *h, const void *body)
+static int keep_rows(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
 	struct row_sink *r = (struct row_sink *)s;
+	uint32_t bytes = part->size * part->count;
 
-	r->bytes = realloc(r->bytes, r->length + h->length + 1);
+	r->bytes = realloc(r->bytes, r->length + bytes + 1);
 	if (r->bytes == NULL)
 		fatal("rows", "no memory");
-	if (h->length != 0)
-		memcpy(r->bytes + r->length, body, h->length);
-	r->length += h->length;
+	if (bytes != 0)
+		memcpy(r->bytes + r->length, rows, bytes);
+	r->length += bytes;
 	return 0;
 }
 
@@ -385,10 +404,9 @@ const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint3
 	static uint8_t *last;
 	struct row_sink r = {.sink = {.send = keep_rows}};
 	struct api_stats_request q = {.table = table};
-	struct api_header h = {.magic = API_MAGIC, .type = API_STATS, .length = sizeof(q)};
 
 	snprintf(q.key, sizeof(q.key), "%s", key);
-	request_handle(&r.sink, &h, &q);
+	kit_request(&r.sink, API_STATS, API_PART_STATS_REQUEST, &q, sizeof(q));
 	free(last);
 	last = r.bytes;
 	*count = r.length / row_length;

@@ -33,6 +33,10 @@ int kit_commit(void);
 const char *kit_error(void);
 const struct api_status *kit_status(void); // of the last commit
 
+// A request of one struct, as it comes from the socket; part 0: of none.
+struct reply_sink;
+void kit_request(struct reply_sink *sink, uint16_t type, uint16_t part, const void *body, uint32_t size);
+
 // Common objects. MAC of port i in order of creation: 02:00:00:00:99:0i.
 void kit_port(const char *name, uint32_t role);
 void kit_interface(

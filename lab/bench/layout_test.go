@@ -83,7 +83,7 @@ func TestFlowsArriveAtTheirOwners(t *testing.T) {
 				continue
 			}
 			var s api.Session
-			if _, err := api.Decode(o.Body, &s); err != nil {
+			if _, err := api.ReadRow(o.Body, &s); err != nil {
 				t.Fatal(err)
 			}
 			half := fmt.Sprint(s.Encap)

@@ -50,7 +50,7 @@ func (f *function) paths() []dp.Change {
 	for _, e := range []*leg{&f.access, &f.core} {
 		for i, peer := range e.peers {
 			body := api.Path{Local: address(e.local), Peer: address(peer), TTL: 64}
-			list = append(list, dp.Change{Kind: api.KindPath, Key: e.path(i), Body: api.Encode(&body)})
+			list = append(list, dp.Change{Kind: api.KindPath, Key: e.path(i), Body: api.Body(&body)})
 		}
 	}
 	return list
@@ -85,31 +85,27 @@ func (f *function) session(i int) (dp.Change, error) {
 			return dp.Change{}, err
 		}
 	}
-	body := api.Encode(&s)
-	for n, e := range []*leg{&f.access, &f.core} {
-		body = f.appendPDR(body, n, e, i)
-	}
-	for n, e := range []*leg{&f.core, &f.access} {
-		body = f.appendFAR(body, n, e, i)
-	}
+	body := api.Body(&s)
+	body = api.AppendRows(body, []api.PDR{f.pdr(0, &f.access, i), f.pdr(1, &f.core, i)})
+	body = api.AppendRows(body, []api.FAR{f.far(0, &f.core, i), f.far(1, &f.access, i)})
 	if s.QERs > 0 {
 		q := api.QER{ID: ruleUsage, QFI: f.qfi}
 		if f.usage {
 			copy(q.UplinkPolicer[:], policerName)
 			copy(q.DownlinkPolicer[:], policerName)
 		}
-		body = api.Append(body, &q)
+		body = api.AppendRow(body, &q)
 	}
 	if s.URRs > 0 {
-		body = api.Append(body, &api.URR{ID: ruleUsage, Method: api.URRVolume, Triggers: api.URRVolth,
+		body = api.AppendRow(body, &api.URR{ID: ruleUsage, Method: api.URRVolume, Triggers: api.URRVolth,
 			VolumeThreshold: [3]uint64{1 << 62, 0, 0}})
 	}
 	return dp.Change{Kind: api.KindSession, Key: fmt.Sprintf("n4.%016x", s.SEID), Body: body}, nil
 }
 
-// appendPDR adds the rule for packets from side n (0: access, 1: core). The last function of the chain checks the UE's address
+// pdr is the rule for packets from side n (0: access, 1: core). The last function of the chain checks the UE's address
 // inside the tunnel, too.
-func (f *function) appendPDR(body []byte, n int, e *leg, i int) []byte {
+func (f *function) pdr(n int, e *leg, i int) api.PDR {
 	p := api.PDR{Precedence: 100, ID: ruleUplink, Source: api.SourceFromAccess, Instance: byte(n), FAR: ruleUplink, Match: api.PDRUEIP}
 	if n == 1 {
 		p.ID, p.Source, p.FAR = ruleDownlink, api.SourceFromCore, ruleDownlink
@@ -126,11 +122,11 @@ func (f *function) appendPDR(body []byte, n int, e *leg, i int) []byte {
 	if f.usage {
 		p.URRs, p.URR[0] = 1, ruleUsage
 	}
-	return api.Append(body, &p)
+	return p
 }
 
-// appendFAR adds what sends out on the side opposite to PDR n.
-func (f *function) appendFAR(body []byte, n int, e *leg, i int) []byte {
+// far is what sends out on the side opposite to PDR n.
+func (f *function) far(n int, e *leg, i int) api.FAR {
 	a := api.FAR{ID: ruleUplink, Action: api.FARForward, Destination: api.SourceFromCore, Outer: api.OuterNone, DSCP: 0xff, Instance: 1}
 	if n == 1 {
 		a.ID, a.Destination, a.Instance = ruleDownlink, api.SourceFromAccess, 0
@@ -142,7 +138,7 @@ func (f *function) appendFAR(body []byte, n int, e *leg, i int) []byte {
 			a.PDUType = api.PDUTypeDL
 		}
 	}
-	return api.Append(body, &a)
+	return a
 }
 
 // put brings paths and n sessions into a data plane that has the configuration.

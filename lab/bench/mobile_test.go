@@ -128,29 +128,31 @@ func TestMobileSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		var s api.Session
-		rest, err := api.Decode(change.Body, &s)
+		rest, err := api.ReadRow(change.Body, &s)
 		if err != nil || s.PDRs != 2 || s.FARs != 2 || (s.UEIP4.String() != "10.64.0.3") != (test.profile == "sgwu") || change.Key != "n4.0000000000000004" {
 			t.Fatalf("%+v %v", s, err)
 		}
 		var words []string
-		for _, way := range []string{"up", "down"} {
-			var p api.PDR
-			if rest, err = api.Decode(rest, &p); err != nil {
-				t.Fatal(err)
-			}
+		pdrs, rest, err := api.TakeRows[api.PDR](rest)
+		if err != nil || len(pdrs) != 2 {
+			t.Fatal(pdrs, err)
+		}
+		fars, rest, err := api.TakeRows[api.FAR](rest)
+		if err != nil || len(fars) != 2 {
+			t.Fatal(fars, err)
+		}
+		for i, way := range []string{"up", "down"} {
+			p := pdrs[i]
 			words = append(words, fmt.Sprintf("%s match %d %08x far %d qers %d urrs %d", way, p.Match, p.TEID, p.FAR, p.QERs, p.URRs))
 		}
-		for _, way := range []string{"core", "access"} {
-			var f api.FAR
-			if rest, err = api.Decode(rest, &f); err != nil {
-				t.Fatal(err)
-			}
+		for i, way := range []string{"core", "access"} {
+			f := fars[i]
 			words = append(words, fmt.Sprintf("to %s %d %08x %s", way, f.Outer, f.TEID, api.CString(f.Path[:])))
 		}
 		if got := strings.Join(words, "; "); got != test.want {
 			t.Errorf("%s\ngot  %s\nwant %s", test.profile, got, test.want)
 		}
-		if want := int(s.QERs)*api.SizeofQER + int(s.URRs)*api.SizeofURR; len(rest) != want {
+		if want := api.PartRoom(api.SizeofQER, int(s.QERs)) + api.PartRoom(api.SizeofURR, int(s.URRs)); len(rest) != want {
 			t.Errorf("%s: %d bytes behind the FARs, want %d", test.profile, len(rest), want)
 		}
 	}

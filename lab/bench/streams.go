@@ -19,7 +19,7 @@ type stream struct {
 }
 
 func (s *stream) change() dp.Change {
-	return dp.Change{Kind: api.KindSynth, Key: s.name, Body: api.Encode(&s.body)}
+	return dp.Change{Kind: api.KindSynth, Key: s.name, Body: api.Body(&s.body)}
 }
 
 // template turns an encoded packet into an API template with the fields that change from flow to flow.

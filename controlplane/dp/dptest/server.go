@@ -35,6 +35,7 @@ type Server struct {
 	ruleKind   uint32 // that refusals name
 	rule       uint32
 	version    uint32
+	layouts    []api.Layout
 	commits    int
 	changes    int // in all commits
 	streams    map[string]bool
@@ -50,7 +51,7 @@ type Server struct {
 func New(path string) *Server {
 	return &Server{
 		Path: path, conns: map[net.Conn]bool{}, held: map[ID][]byte{}, tables: map[uint32][]byte{},
-		streams: map[string]bool{}, version: api.Version, bootID: 1,
+		streams: map[string]bool{}, version: api.Version, layouts: api.Layouts(), bootID: 1,
 	}
 }
 
@@ -147,6 +148,13 @@ func (s *Server) SetVersion(v uint32) {
 	s.version = v
 }
 
+// SetLayouts makes HELLO answer other layouts.
+func (s *Server) SetLayouts(l []api.Layout) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.layouts = l
+}
+
 // Counts returns the number of commits carried out and of changes in them.
 func (s *Server) Counts() (commits, changes int) {
 	s.mu.Lock()
@@ -228,7 +236,7 @@ func (c *session) write() {
 		c.untold = nil
 		c.s.mu.Unlock()
 		for i := range list {
-			h, body := c.subscription, api.Encode(&list[i])
+			h, body := c.subscription, api.Body(&list[i])
 			h.Flags, h.Length = 0, uint32(len(body))
 			if _, err := c.conn.Write(append(api.Encode(&h), body...)); err != nil {
 				return
@@ -288,15 +296,15 @@ func (c *session) status(h api.Header, code uint32, id ID, text string) bool {
 		flags |= api.FError
 		st.RuleKind, st.Rule = c.s.ruleKind, c.s.rule
 	}
-	return c.reply(h, flags, api.Encode(&st))
+	return c.reply(h, flags, api.Body(&st))
 }
 
 func (c *session) handle(h api.Header, body []byte) bool {
 	switch h.Type {
 	case api.TypeHello:
-		hello := api.Hello{Version: c.s.version, BootID: c.s.bootID, TSCHz: 1e9, Objects: uint32(len(c.s.held))}
+		hello := api.Hello{Version: c.s.version, Oldest: c.s.version, BootID: c.s.bootID, TSCHz: 1e9, Objects: uint32(len(c.s.held))}
 		copy(hello.Build[:], "fake")
-		return c.reply(h, api.FLast, api.Encode(&hello))
+		return c.reply(h, 0, api.Body(&hello)) && c.reply(h, api.FLast, api.AppendRows(nil, c.s.layouts))
 	case api.TypeBegin:
 		c.open, c.txn = true, nil
 		return c.status(h, 0, ID{}, "")
@@ -316,7 +324,7 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		return true
 	case api.TypeAcknowledge:
 		var a api.Acknowledge
-		if _, err := api.Decode(body, &a); err != nil {
+		if _, err := api.ReadRow(body, &a); err != nil {
 			return false
 		}
 		for len(c.s.events) > 0 && c.s.events[0].Sequence <= a.Sequence {
@@ -330,13 +338,13 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		return c.list(h)
 	case api.TypeStats:
 		var req api.StatsRequest
-		if _, err := api.Decode(body, &req); err != nil {
+		if _, err := api.ReadRow(body, &req); err != nil {
 			return false
 		}
 		return c.reply(h, api.FLast, c.s.tables[req.Table])
 	case api.TypeStream:
 		var cmd api.StreamCommand
-		if _, err := api.Decode(body, &cmd); err != nil {
+		if _, err := api.ReadRow(body, &cmd); err != nil {
 			return false
 		}
 		c.s.streams[api.CString(cmd.Name[:])] = cmd.Start == 1
@@ -347,8 +355,8 @@ func (c *session) handle(h api.Header, body []byte) bool {
 
 func (c *session) change(h api.Header, body []byte) bool {
 	var head api.ObjectHead
-	rest, err := api.Decode(body, &head)
-	if err != nil || !c.open || int(head.Length) != len(rest) {
+	rest, err := api.ReadRow(body, &head)
+	if err != nil || !c.open {
 		return false
 	}
 	ch := change{id: ID{head.Kind, api.CString(head.Key[:])}}
@@ -379,7 +387,7 @@ func (c *session) commit(h api.Header) bool {
 	for _, ch := range txn {
 		if c.s.usage != nil {
 			for _, row := range c.s.usage(ch.id, c.s.held[ch.id], ch.body) {
-				usage = api.Append(usage, &row)
+				usage = api.AppendRow(usage, &row)
 			}
 		}
 		if ch.body == nil {
@@ -412,12 +420,11 @@ func (c *session) list(h api.Header) bool {
 }
 
 func (c *session) digests(ids []ID) []byte {
-	var out []byte
+	var out []api.Digest
 	for _, id := range ids {
-		body := c.s.held[id]
-		d := api.Digest{Kind: id.Kind, Length: uint32(len(body)), Digest: api.DigestOf(body)}
+		d := api.Digest{Kind: id.Kind, Digest: api.BodyDigest(c.s.held[id])}
 		copy(d.Key[:], id.Key)
-		out = api.Append(out, &d)
+		out = append(out, d)
 	}
-	return out
+	return api.AppendRows(nil, out)
 }

@@ -90,7 +90,7 @@ static uint32_t told(uint8_t seen[UES + 1])
 			count++;
 		}
 		struct api_acknowledge a = {.sequence = UINT64_MAX};
-		kit_event_request(API_ACKNOWLEDGE, &a, sizeof(a));
+		kit_request(&kit_subscriber.sink, API_ACKNOWLEDGE, API_PART_ACKNOWLEDGE, &a, sizeof(a));
 		kit_subscriber.count = 0;
 	}
 	return count;

@@ -59,10 +59,14 @@ static void release(struct object_change *c)
 	acl_free(c->replaced);
 }
 
+static const struct object_array acl_arrays[] = {
+	OBJECT_ARRAY(API_PART_ACL_RULE, struct api_acl_rule, struct api_acl, count), {0}};
+
 static const struct object_ops acl_ops = {
 	.kind = API_ACL,
 	.name = "access list",
 	.min_length = sizeof(struct api_acl),
+	.arrays = acl_arrays,
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,

@@ -367,10 +367,22 @@ static void release(struct object_change *c)
 	session_free(old);
 }
 
+static const struct object_array session_arrays[] = {
+	OBJECT_ARRAY(API_PART_PDR, struct api_pdr, struct api_session, pdrs),
+	OBJECT_ARRAY(API_PART_FAR, struct api_far, struct api_session, fars),
+	OBJECT_ARRAY(API_PART_QER, struct api_qer, struct api_session, qers),
+	OBJECT_ARRAY(API_PART_URR, struct api_urr, struct api_session, urrs),
+	OBJECT_ARRAY(API_PART_SDF, struct api_sdf, struct api_session, sdfs),
+	OBJECT_ARRAY(API_PART_FAR_MORE, struct api_far_more, struct api_session, mores),
+	OBJECT_ARRAY(API_PART_ADDRESS, struct api_address, struct api_session, routes),
+	{0},
+};
+
 static const struct object_ops session_ops = {
 	.kind = API_SESSION,
 	.name = "session",
 	.min_length = sizeof(struct api_session),
+	.arrays = session_arrays,
 	.packed = 1,
 	.stage = stage,
 	.commit = commit,

@@ -624,18 +624,18 @@ static void quota_far(void **state)
 static struct api_urr_row the_row;
 static uint32_t rows;
 
-static int keep_row(struct reply_sink *s, const struct api_header *h, const void *body)
+static int keep_row(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *from)
 {
-	rows += h->length / sizeof(the_row);
-	if (h->length >= sizeof(the_row))
-		memcpy(&the_row, body, sizeof(the_row));
+	rows += part->count;
+	if (part->count != 0)
+		memcpy(&the_row, from, sizeof(the_row));
 	return 0;
 }
 
 static void show(void **state)
 {
 	struct api_stats_request r = {.table = API_TABLE_URR};
-	struct api_header head = {.magic = API_MAGIC, .type = API_STATS, .length = sizeof(r)};
 	struct reply_sink sink = {.send = keep_row};
 	struct api_urr u = urr(API_URR_VOLQU);
 
@@ -645,7 +645,7 @@ static void show(void **state)
 	send_one(HOME, 1, 300);
 	send_one(HOME, 0, 200);
 	snprintf(r.key, sizeof(r.key), "%s", gateway_home_name(HOME));
-	request_handle(&sink, &head, &r);
+	kit_request(&sink, API_STATS, API_PART_STATS_REQUEST, &r, sizeof(r));
 	assert_int_equal(rows, 1);
 	assert_string_equal(the_row.session, r.key);
 	assert_int_equal(the_row.urr, 1);
@@ -657,13 +657,13 @@ static void show(void **state)
 	send_one(HOME, 0, 600);
 	settle();
 	reports.count = 0;
-	request_handle(&sink, &head, &r);
+	kit_request(&sink, API_STATS, API_PART_STATS_REQUEST, &r, sizeof(r));
 	assert_int_equal(the_row.bytes[API_TOTAL], 0); // reported
 	assert_int_equal(the_row.quota_left[API_TOTAL], 0);
 	assert_int_equal(the_row.exhausted, 1);
 	snprintf(r.key, sizeof(r.key), "nobody");
 	rows = 0;
-	request_handle(&sink, &head, &r);
+	kit_request(&sink, API_STATS, API_PART_STATS_REQUEST, &r, sizeof(r));
 	assert_int_equal(rows, 0);
 }
 

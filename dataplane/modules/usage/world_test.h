@@ -21,13 +21,14 @@ static struct {
 	uint64_t sequence;
 } reports;
 
-static int take_events(struct reply_sink *s, const struct api_header *h, const void *body)
+static int take_events(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
-	const struct api_event *e = body;
+	const struct api_event *e = rows;
 
 	if (reports.deaf)
 		return 1;
-	for (uint32_t i = 0; i < h->length / sizeof(*e); i++) {
+	for (uint32_t i = 0; i < part->count; i++) {
 		reports.sequence = e[i].sequence;
 		if (e[i].type == API_EVENT_USAGE && e[i].seid != 77)
 			reports.row[reports.count++] = e[i].usage;
@@ -38,18 +39,15 @@ static int take_events(struct reply_sink *s, const struct api_header *h, const v
 
 static inline void reports_subscribe(void)
 {
-	struct api_header h = {.magic = API_MAGIC, .type = API_SUBSCRIBE};
-
 	reports.sink = (struct reply_sink){.offer = take_events, .owner = 1};
-	request_handle(&reports.sink, &h, NULL);
+	kit_request(&reports.sink, API_SUBSCRIBE, 0, NULL, 0);
 }
 
 static inline void reports_acknowledge(void)
 {
 	struct api_acknowledge a = {.sequence = reports.sequence};
-	struct api_header h = {.magic = API_MAGIC, .type = API_ACKNOWLEDGE, .length = sizeof(a)};
 
-	request_handle(&reports.sink, &h, &a);
+	kit_request(&reports.sink, API_ACKNOWLEDGE, API_PART_ACKNOWLEDGE, &a, sizeof(a));
 }
 
 // Lets time pass in steps of at most 100 ms: timers, news from workers, delivery.
