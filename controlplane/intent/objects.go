@@ -8,6 +8,8 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/session"
 )
 
 func flag(on bool, bit uint32) uint32 {
@@ -270,8 +272,9 @@ const (
 	uplinkRule   = 1
 	downlinkRule = 2
 	precedence   = 100 // leaves room on both sides for rules that a policy adds
-	noInstance   = 0xff
 )
+
+var access, core = pfcp.Access, pfcp.Core
 
 // sessions: a subscriber is one session with an uplink rule (from its traffic endpoint into the GTP-U path) and a
 // downlink rule (from our F-TEID back to the endpoint), as TS 23.316 has it for a wireline access gateway.
@@ -280,68 +283,87 @@ func (c *compiler) sessions() {
 	for i := range c.Paths {
 		locals[c.Paths[i].Name] = c.Paths[i].Local.Addr
 	}
-	size := api.PartRoom(api.SizeofSession, 1) + api.PartRoom(api.SizeofPDR, 2) + api.PartRoom(api.SizeofFAR, 2) + api.PartRoom(api.SizeofQER, 2)
+	var compile session.LineCompiler
+	var s *subscriber
 	for i := range c.Homes {
 		h := &c.Homes[i]
-		local := api.FromAddr(locals[h.From.Path])
-		body := c.appendSession(make([]byte, 0, size), h)
-		body = appendPDRs(body, h, local)
-		body = c.appendFARs(body, h)
-		body = c.appendQERs(body, h)
+		if s == nil || s.from != h.From {
+			s = c.subscriber(h.From, locals[h.From.Path])
+		}
+		body, err := compile.Body(s.is(h))
+		if err != nil && c.err == nil {
+			c.err = err
+		}
 		c.put(api.KindSession, h.Name, body)
 	}
 }
 
-func (c *compiler) appendSession(body []byte, h *config.Home) []byte {
-	s := api.Session{
-		SEID: api.DigestOf([]byte(h.Name)), Worker: h.Worker, Encap: api.EncapQinQ, OuterTPID: h.From.TPID,
-		STag: h.STag, CTag: h.CTag, PPPoESession: h.PPPoESession, MAC: h.MAC, MRU: h.From.MRU,
-		UEIP4: api.FromAddr(h.IPv4), UEIP6: api.FromPrefix(h.IPv6), Subport: h.Subport, Pipe: h.Pipe,
-		PDRs: 2, FARs: 2, QERs: 2,
-	}
-	if h.PPPoESession != 0 {
-		s.Encap = api.EncapQinQPPPoE
-	}
-	c.text(s.Port[:], string(h.From.Port))
-	c.text(s.PipeProfile[:], string(h.Profile))
-	return api.AppendRow(body, &s)
+// subscriber is a session of one range after the other.
+type subscriber struct {
+	session.Session
+	from  *config.Subscriber
+	line  api.Session
+	ue    []pfcp.UEIP
+	teid  *uint32 // that we receive on
+	outer *pfcp.OuterHeader
 }
 
-func appendPDRs(body []byte, h *config.Home, local api.Address) []byte {
-	up := api.PDR{Precedence: precedence, ID: uplinkRule, Source: api.SourceFromAccess,
-		Match: api.PDREndpoint | api.PDRUEIP, OuterHeaderRemoval: 1, Instance: noInstance, QERs: 1,
-		FAR: uplinkRule, QER: [api.PDRQERs]uint32{uplinkRule}}
-	down := api.PDR{Precedence: precedence, ID: downlinkRule, Source: api.SourceFromCore,
-		Match: api.PDRFTEID | api.PDRUEIP, TEID: h.TEIDDownlink, Local: local, OuterHeaderRemoval: 1,
-		Instance: noInstance, QERs: 1, FAR: downlinkRule, QER: [api.PDRQERs]uint32{downlinkRule}}
-	return api.AppendRows(body, []api.PDR{up, down})
+// subscriber has what all of a range have.
+func (c *compiler) subscriber(from *config.Subscriber, local netip.Addr) *subscriber {
+	fteid := &pfcp.FTEID{IPv6: local}
+	if local.Is4() {
+		fteid.IPv4, fteid.IPv6 = local, netip.Addr{}
+	}
+	s := &subscriber{from: from, ue: make([]pfcp.UEIP, 1), teid: &fteid.TEID, outer: &pfcp.OuterHeader{}}
+	s.line = api.Session{Encap: api.EncapQinQ, OuterTPID: from.TPID, MRU: from.MRU}
+	c.text(s.line.Port[:], string(from.Port))
+	rule := func(id uint16, from pfcp.Interface, f *pfcp.FTEID) pfcp.CreatePDR {
+		number := uint32(id)
+		return pfcp.CreatePDR{ID: id, Precedence: precedence, FAR: &number, QER: []uint32{number},
+			PDI: pfcp.PDI{Source: from, UEIP: s.ue, LocalFTEID: f}}
+	}
+	far := func(id uint32, path config.Name, w pfcp.Forwarding) session.FAR {
+		return session.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: &w}, Path: string(path)}
+	}
+	up := pfcp.Forwarding{Destination: &core, OuterHeader: s.outer}
+	if from.Has("dscp") {
+		up.TransportMarking = &from.DSCP
+	}
+	s.Line, s.QER = &s.line, qers(from)
+	s.PDR = []pfcp.CreatePDR{rule(uplinkRule, pfcp.Access, nil), rule(downlinkRule, pfcp.Core, fteid)}
+	s.FAR = []session.FAR{far(uplinkRule, from.Path, up), far(downlinkRule, "", pfcp.Forwarding{Destination: &access})}
+	return s
 }
 
-func (c *compiler) appendFARs(body []byte, h *config.Home) []byte {
-	up := api.FAR{ID: uplinkRule, Action: api.FARForward, Destination: api.SourceFromCore, Outer: api.OuterGTPU,
-		DSCP: 0xff, TEID: h.TEIDUplink, Instance: noInstance, PDUType: api.PDUTypeUL}
-	if h.From.Has("dscp") {
-		up.DSCP = h.From.DSCP
+// is makes it one subscriber of the range.
+func (s *subscriber) is(h *config.Home) *session.Session {
+	s.SEID, s.Worker = api.DigestOf([]byte(h.Name)), h.Worker
+	l := &s.line
+	l.STag, l.CTag, l.PPPoESession, l.MAC, l.Subport, l.Pipe = h.STag, h.CTag, h.PPPoESession, h.MAC, h.Subport, h.Pipe
+	if l.Encap = api.EncapQinQ; h.PPPoESession != 0 {
+		l.Encap = api.EncapQinQPPPoE
 	}
-	c.text(up.Path[:], string(h.From.Path))
-	down := api.FAR{ID: downlinkRule, Action: api.FARForward, Destination: api.SourceFromAccess,
-		Outer: api.OuterEndpoint, DSCP: 0xff, Instance: noInstance}
-	return api.AppendRows(body, []api.FAR{up, down})
+	l.PipeProfile = [api.NameSize]byte{}
+	copy(l.PipeProfile[:api.NameSize-1], h.Profile)
+	s.ue[0] = pfcp.UEIP{IPv4: h.IPv4, IPv6: h.IPv6}
+	*s.teid, s.outer.TEID = h.TEIDDownlink, h.TEIDUplink
+	return &s.Session
 }
 
-func (c *compiler) appendQERs(body []byte, h *config.Home) []byte {
-	s := h.From
-	up := api.QER{ID: uplinkRule, QFI: s.QFI}
-	down := api.QER{ID: downlinkRule, QFI: s.QFI}
-	if s.Has("qfi_uplink") {
-		up.QFI = s.QFIUplink
+func qers(from *config.Subscriber) []session.QER {
+	open := uint8(0)
+	qer := func(id uint32, own string, qfi uint8) session.QER {
+		if !from.Has(own) {
+			qfi = from.QFI
+		}
+		return session.QER{CreateQER: pfcp.CreateQER{ID: id, GateUplink: &open, GateDownlink: &open, QFI: &qfi}}
 	}
-	if s.Has("qfi_downlink") {
-		down.QFI = s.QFIDownlink
+	gate := func(word string) *uint8 {
+		closed := byte(flag(word == "closed", 1))
+		return &closed
 	}
-	up.GateUplink = byte(flag(s.UplinkGate == "closed", 1))
-	down.GateDownlink = byte(flag(s.DownlinkGate == "closed", 1))
-	c.text(up.UplinkPolicer[:], string(s.UplinkPolicer))
-	c.text(down.DownlinkPolicer[:], string(s.DownlinkPolicer))
-	return api.AppendRows(body, []api.QER{up, down})
+	up, down := qer(uplinkRule, "qfi_uplink", from.QFIUplink), qer(downlinkRule, "qfi_downlink", from.QFIDownlink)
+	up.GateUplink, up.UplinkPolicer = gate(from.UplinkGate), string(from.UplinkPolicer)
+	down.GateDownlink, down.DownlinkPolicer = gate(from.DownlinkGate), string(from.DownlinkPolicer)
+	return []session.QER{up, down}
 }

@@ -115,6 +115,22 @@ func occupy(set *Settings, pfds pfds, s *Session) *compiled {
 	return c
 }
 
+// LineCompiler makes SESSION objects of wireline subscribers.
+type LineCompiler struct {
+	c   compiler
+	set Settings // of PFCP sessions: none
+}
+
+// Body compiles a session that the configuration's checks have seen.
+func (l *LineCompiler) Body(s *Session) ([]byte, error) {
+	l.c.set, l.c.s = &l.set, s
+	made, err := l.c.run()
+	if err != nil {
+		return nil, err
+	}
+	return made.body, nil
+}
+
 // compile translates a session that check has seen.
 func compile(set *Settings, pfds pfds, s *Session) (*compiled, *pfcp.Error) {
 	return (&compiler{set: set, pfds: pfds, s: s}).run()
@@ -127,6 +143,10 @@ func (c *compiler) run() (*compiled, *pfcp.Error) {
 	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
 	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
 		Association: s.Association}
+	if s.Line != nil {
+		c.head = *s.Line
+		c.head.SEID, c.head.Worker = s.SEID, s.Worker
+	}
 	if err := c.ue(); err != nil {
 		return nil, err
 	}
@@ -284,6 +304,10 @@ func (c *compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 		QERs: byte(len(p.QER)), URRs: byte(len(p.URR))}
 	copy(out.QER[:], p.QER)
 	copy(out.URR[:], p.URR)
+	if c.s.Line != nil {
+		c.linePDR(&pdi, out)
+		return nil
+	}
 	instance, err := c.where(p, &pdi)
 	if err != nil {
 		return err

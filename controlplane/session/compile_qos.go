@@ -22,8 +22,12 @@ func (c *compiler) allQERs() {
 		if q.QFI != nil {
 			out.QFI = *q.QFI
 		}
-		copy(out.UplinkPolicer[:], c.policer(q, q.MBRUplink, q.GBRUplink))
-		copy(out.DownlinkPolicer[:], c.policer(q, q.MBRDownlink, q.GBRDownlink))
+		up, down := q.UplinkPolicer, q.DownlinkPolicer
+		if c.s.Line == nil {
+			up, down = c.policer(q, q.MBRUplink, q.GBRUplink), c.policer(q, q.MBRDownlink, q.GBRDownlink)
+		}
+		copy(out.UplinkPolicer[:api.NameSize-1], up)
+		copy(out.DownlinkPolicer[:api.NameSize-1], down)
 		c.qers = append(c.qers, out)
 	}
 }

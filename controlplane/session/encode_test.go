@@ -95,7 +95,12 @@ func clean(s *Session) {
 	for i := range s.Endpoint {
 		choice(s.Endpoint[i].LocalFTEID, s.Endpoint[i].UEIP)
 	}
+	s.Line = nil // of wireline subscribers, which the configuration has
+	for i := range s.QER {
+		s.QER[i].UplinkPolicer, s.QER[i].DownlinkPolicer = "", ""
+	}
 	for i := range s.FAR {
+		s.FAR[i].Path = ""
 		if w := s.FAR[i].Forwarding; w != nil {
 			w.SendEndMarker, w.DropBuffered = false, false
 		}

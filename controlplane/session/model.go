@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session is what stands between PFCP and the data plane: sessions as typed rules, the changes that requests make
-// of them, the F-TEIDs and addresses that we give out, their translation into objects of the contract, and the store that
-// brings them back. Plane ties these together and is the n4.Sessions of the N4 server.
+// Package session is what stands between PFCP and the data plane: sessions as typed rules, the changes that requests
+// make of them, the F-TEIDs and addresses that we give out, their translation into objects of the contract, and the
+// store that brings them back. Plane ties these together and is the n4.Sessions of the N4 server.
 package session
 
 import (
 	"net/netip"
 
+	"isthmus/api"
 	"isthmus/controlplane/pfcp"
 )
 
-// FAR is a FAR as the CP function gave it. Marker counts the End Markers that were asked for (SNDEM).
+// FAR is a FAR as the CP function gave it. Marker counts the End Markers that were asked for (SNDEM). Path is the
+// configuration's path of the tunnel, for a wireline subscriber: without one its packets go out by the endpoint.
 type FAR struct {
 	pfcp.CreateFAR
 	Marker uint32
+	Path   string
 }
 
 // QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
+// The policers are the configuration's, for a wireline subscriber.
 type QER struct {
 	pfcp.CreateQER
-	Share uint32
+	Share                          uint32
+	UplinkPolicer, DownlinkPolicer string
 }
 
 // URR is a URR as the CP function gave it. Query counts the immediate reports that were asked for, Grant how often
@@ -31,8 +36,12 @@ type URR struct {
 	Grant uint32
 }
 
-// Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled in.
+// Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled
+// in. Or it is a wireline subscriber of the configuration, whose rules are in no network instance.
 type Session struct {
+	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP session.
+	// Not stored.
+	Line       *api.Session
 	SEID       uint64 // ours
 	CP         pfcp.FSEID
 	Owner      string // association
@@ -40,8 +49,8 @@ type Session struct {
 	Worker     uint16
 	Inactivity uint32 // seconds
 	Discards   uint16 // requests to drop what waits (DROBU)
-	// Association is the digest of who established the session, association or SMF set. It stays when the session passes to
-	// another member of the set.
+	// Association is the digest of who established the session, association or SMF set. It stays when the session
+	// passes to another member of the set.
 	Association uint32
 	UserID      string
 	APN         string

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+// What a wireline subscriber's rules say in place of a network instance: its packets are found by the traffic endpoint,
+// or by the F-TEID, and go out by a path of the configuration, or by the endpoint (TS 23.316 §4.10: one session with a
+// rule for each side).
+
+func (c *compiler) linePDR(pdi *pfcp.PDI, out api.PDR) {
+	out.Instance, out.OuterHeaderRemoval, out.Match = noIndex, uint8(api.RemovalOuter), api.PDREndpoint|api.PDRUEIP
+	if f := pdi.LocalFTEID; f != nil {
+		out.Match, out.TEID, out.Local = api.PDRFTEID|api.PDRUEIP, f.TEID, api.FromAddr(f.IPv4)
+		if f.IPv6.IsValid() {
+			out.Local = api.FromAddr(f.IPv6)
+		}
+	}
+	c.pdrs = append(c.pdrs, out)
+}
+
+func lineFAR(f *FAR, w *pfcp.Forwarding, out *api.FAR) {
+	out.Destination, out.Outer = byte(*w.Destination), api.OuterEndpoint
+	set(&out.DSCP, w.TransportMarking)
+	if f.Path != "" {
+		out.Outer, out.TEID, out.PDUType = api.OuterGTPU, w.OuterHeader.TEID, api.PDUTypeUL
+		copy(out.Path[:api.NameSize-1], f.Path)
+	}
+}
