@@ -515,6 +515,28 @@ static void full_transmit_queue(void **state)
 	assert_true(gateway_undisturbed());
 }
 
+// UDP to an address of ours that nobody serves: a tenth of a second's worth goes to the host path.
+static void host_path_limited(void **state)
+{
+	uint64_t host = kit_reason("host");
+	uint32_t burst = burst_of(10000), beyond = 50;
+	struct books b;
+
+	kit_advance(1000003);
+	kit_clear();
+	books_open(&b);
+	for (uint32_t i = 0; i < burst + beyond; i++) {
+		udp4(&f, "10.0.0.2", "10.0.0.1", 20);
+		frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x0800);
+		send_one("core", &f);
+	}
+	assert_int_equal(kit_reason("host") - host, burst);
+	for (uint16_t r = 0; r < reason_count(); r++)
+		if (strcmp(reason_get(r)->name, "host") == 0)
+			b.reason[r] += burst;
+	books_close(&b, "punt-rate-limit", beyond);
+}
+
 // ARP requests for our address, more in one walk than the control thread's queue takes.
 static void full_host_path(void **state)
 {
@@ -570,6 +592,7 @@ int main(void)
 		cmocka_unit_test(full_inbox),
 		cmocka_unit_test(full_inbox_for_the_control_thread),
 		cmocka_unit_test(full_transmit_queue),
+		cmocka_unit_test(host_path_limited),
 		cmocka_unit_test(full_host_path),
 	};
 

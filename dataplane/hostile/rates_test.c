@@ -8,6 +8,7 @@
 // clang-format on
 #include "core/engine.h"
 #include "testkit/gateway.h"
+#include "testkit/reasons.h"
 #include "wire/bytes.h"
 #include "wire/ip.h"
 #include <stdio.h>
@@ -254,12 +255,14 @@ static void greedy_takes_nothing(void **state)
 	struct offer o[] = {{.home = 1, .every = 1, .qfi = 9, .port = 1}, {.home = 2, .every = 10, .qfi = 9, .port = 2},
 		{.home = 3, .every = 10, .qfi = 9, .port = 3}};
 	uint64_t full = kit_reason("scheduler-queue-full");
+	struct kit_reasons before = kit_reasons();
 
 	offer(o, 3);
 	near(o[0].bytes, PIPE_RATE);
 	assert_in_range(o[1].packets, 999, 1001);
 	assert_in_range(o[2].packets, 999, 1001);
 	assert_true(kit_reason("scheduler-queue-full") > full);
+	kit_only_rose(&before, "scheduler-queue-full", kit_reason("scheduler-queue-full") - full);
 }
 
 int main(void)

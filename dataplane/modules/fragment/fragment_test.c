@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fragmentation and reassembly through the whole graph, against a simple model that puts fragments together by offset.
 #include "icmp/world_test.h"
+#include "testkit/reasons.h"
 #include <stdlib.h>
 
 // ---- a simple model --------------------------------------------------------------------------------------------------
@@ -300,7 +301,8 @@ static void time_out(void **state)
 // goes on.
 static void flood(void **state)
 {
-	uint64_t full = kit_reason("reassembly-source"), late = kit_reason("reassembly-timeout");
+	uint64_t late = kit_reason("reassembly-timeout");
+	struct kit_reasons before = kit_reasons();
 	struct world_frame f;
 
 	for (uint32_t id = 0; id < 5000; id++) {
@@ -308,7 +310,7 @@ static void flood(void **state)
 		world_receive("north", &piece[0]);
 	}
 	assert_in_range(waiting(), 2 * 16, 2 * 2 * 16);
-	assert_int_equal(kit_reason("reassembly-source") - full, 5000 - waiting());
+	kit_only_rose(&before, "reassembly-source", 5000 - waiting());
 	world_balance();
 	uint64_t held = waiting();
 	world_wait(1.2);
@@ -326,7 +328,7 @@ static void flood(void **state)
 // limit and not seven times as much. A new packet still gets through, for the oldest goes.
 static void flood_of_many(void **state)
 {
-	uint64_t full = kit_reason("reassembly-full");
+	struct kit_reasons reasons = kit_reasons();
 	uint32_t before = kit_buffers_in_use();
 	struct world_frame f;
 
@@ -341,7 +343,7 @@ static void flood_of_many(void **state)
 		assert_in_range(kit_buffers_in_use() - before, 1, 64);
 	}
 	assert_in_range(waiting(), 32, 64);
-	assert_int_equal(kit_reason("reassembly-full") - full, 2000 * 7 - waiting());
+	kit_only_rose(&reasons, "reassembly-full", 2000 * 7 - waiting());
 	world_balance();
 	echo_pieces(&f, 0, 1300, 480, 1);
 	for (int i = 0; i < 3; i++)
@@ -383,9 +385,11 @@ static void conflicts(void **state)
 	for (int family = 0; family < 2; family++) {
 		uint32_t id = 1000;
 		// Twice the first.
+		struct kit_reasons twice = kit_reasons();
 		echo_pieces(&f, family, 1300, 480, id++);
 		world_receive("north", &piece[0]);
 		world_receive("north", &piece[0]);
+		kit_only_rose(&twice, "reassembly-overlap", 2);
 		// The middle one moved back by 8 bytes: a hole behind it, found when the sizes add up.
 		echo_pieces(&f, family, 1300, 480, id++);
 		uint8_t *p = piece[1].bytes + 14;
@@ -412,7 +416,7 @@ static void conflicts(void **state)
 
 static void malformed(void **state)
 {
-	uint64_t before = kit_reason("reassembly-malformed");
+	struct kit_reasons before = kit_reasons();
 	struct world_frame f;
 	uint8_t *p;
 
@@ -434,7 +438,7 @@ static void malformed(void **state)
 	echo_pieces(&f, 1, 1300, 480, 4); // past 65535
 	store16(piece[2].bytes + 14 + 42, 0xfff8);
 	world_receive("north", &piece[2]);
-	assert_int_equal(kit_reason("reassembly-malformed") - before, 4);
+	kit_only_rose(&before, "reassembly-malformed", 4);
 	assert_int_equal(waiting(), 0);
 	assert_int_equal(world_outs(), 0);
 	world_balance();
