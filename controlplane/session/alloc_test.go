@@ -192,21 +192,6 @@ func TestUEPrefixes(t *testing.T) {
 	b.checkConsistent()
 }
 
-func TestPoolArithmetic(t *testing.T) {
-	for _, c := range []struct {
-		prefix string
-		bits   uint8
-	}{{"10.0.0.0/8", 32}, {"192.0.2.128/25", 32}, {"2001:db8::/32", 64}, {"2001:db8::/48", 56}, {"2001:db8:0:1::/64", 96}, {"2001:db8::/120", 128}} {
-		p := newPool(netip.MustParsePrefix(c.prefix), c.bits)
-		for _, n := range []uint64{0, 1, 2, 77, p.size / 2, p.size - 1} {
-			v := p.at(n)
-			if back, ok := p.offset(v); !ok || back != n || !p.prefix.Overlaps(v) || v != v.Masked() {
-				t.Errorf("%s: %d is %v is %d", c.prefix, n, v, back)
-			}
-		}
-	}
-}
-
 // Sessions with one QER Correlation ID are on one worker and have one number; it is of the CP function.
 func TestSharedMeters(t *testing.T) {
 	b := start(t, "", testSettings())

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/session/pool"
+	"isthmus/controlplane/session/slab"
 )
 
 // entry is a session in memory: its encoding, decoded on demand. Good as long as mu is held and the session is what it is.
 type entry struct {
-	at     handle
+	at     slab.Handle
 	data   []byte
 	number uint64 // key in the store
 	owner  *owner
@@ -95,8 +97,8 @@ func (a *addresses) key(t tunnel, make bool) (uint64, bool) {
 
 // index finds sessions by what packets and events name. Owned by Plane's goroutine.
 type index struct {
-	session map[uint64]handle
-	records records
+	session map[uint64]slab.Handle
+	records slab.Slab
 	local   map[uint64]uint64  // F-TEID of ours -> SEID
 	peer    map[uint64]uint64  // F-TEID of a peer, IPv4 address << 32 | TEID -> SEID of the last session that sends to it
 	peer6   map[peerKey]uint64 // the same with IPv6 addresses
@@ -110,22 +112,22 @@ type index struct {
 	came    uint64 // rises with each that comes into a group
 	last    uint32 // number that was given to an owner
 	random  *mrand.ChaCha8
-	pools   map[string][]*pool // by instance
-	scratch []byte             // of encoding
-	taken   []taking           // by the request that is being worked on
+	pools   map[string][]*pool.Pool // by instance
+	scratch []byte                  // of encoding
+	taken   []taking                // by the request that is being worked on
 	set     *Settings
 	now     func() time.Time
 }
 
 type taking struct {
-	pool   *pool
+	pool   *pool.Pool
 	prefix netip.Prefix
 }
 
 func newIndex(set *Settings) *index {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails (crypto/rand)
-	x := &index{session: map[uint64]handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
+	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
 		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: map[string]*owner{},
 		owned: map[uint32]*owner{}, groups: groups{}, random: mrand.NewChaCha8(seed),
 		locals: addresses{map[netip.Addr]uint64{}}, now: time.Now}
@@ -142,15 +144,15 @@ func (x *index) at(seid uint64) (entry, bool) {
 	return x.open(h), true
 }
 
-func (x *index) open(h handle) entry {
-	number, owner, data := x.records.open(h)
+func (x *index) open(h slab.Handle) entry {
+	number, owner, data := x.records.Open(h)
 	return entry{h, data, number, x.owned[owner]}
 }
 
 // enter makes a session what s says now; its former record, if it had one, is the caller's to free.
 func (x *index) enter(s *Session, number uint64, o *owner) entry {
 	x.scratch = appendSession(x.scratch[:0], s)
-	h := x.records.add(number, o.number, x.scratch)
+	h := x.records.Add(number, o.number, x.scratch)
 	x.session[s.SEID] = h
 	return x.open(h)
 }
@@ -158,7 +160,7 @@ func (x *index) enter(s *Session, number uint64, o *owner) entry {
 // configure makes the pools of the instances anew; what is in use is found out by looking at the sessions.
 func (x *index) configure(set *Settings) {
 	old := x.pools
-	x.set, x.pools = set, map[string][]*pool{}
+	x.set, x.pools = set, map[string][]*pool.Pool{}
 	for i := range set.Instances {
 		in := &set.Instances[i]
 		for _, p := range in.Pools {
@@ -166,9 +168,9 @@ func (x *index) configure(set *Settings) {
 			if p.Addr().Is6() {
 				length = 64
 			}
-			made := newPool(p, length)
+			made := pool.New(p, length)
 			for _, o := range old[in.Name] { // the quarantine goes on
-				if o.prefix == made.prefix {
+				if o.Prefix == made.Prefix {
 					made = o
 				}
 			}
@@ -221,10 +223,10 @@ func (x *index) ue6(i *Instance, bits uint8) (netip.Prefix, bool) {
 	if bits < 48 || bits > 128 {
 		return netip.Prefix{}, false
 	}
-	if !slices.ContainsFunc(x.pools[i.Name], func(p *pool) bool { return p.prefix.Addr().Is6() && p.bits == bits }) {
+	if !slices.ContainsFunc(x.pools[i.Name], func(p *pool.Pool) bool { return p.Prefix.Addr().Is6() && p.Bits == bits }) {
 		for _, p := range i.Pools {
 			if p.Addr().Is6() && int(bits) >= p.Bits() {
-				x.pools[i.Name] = append(x.pools[i.Name], newPool(p, bits))
+				x.pools[i.Name] = append(x.pools[i.Name], pool.New(p, bits))
 			}
 		}
 	}
@@ -237,10 +239,10 @@ func (x *index) give(i *Instance, v4 bool, length uint8) (netip.Prefix, bool) {
 		return used || x.reserved(v)
 	}
 	for _, p := range x.pools[i.Name] {
-		if p.bits != length || p.prefix.Addr().Is4() != v4 {
+		if p.Bits != length || p.Prefix.Addr().Is4() != v4 {
 			continue
 		}
-		if v, ok := p.take(x.now(), x.set.Quarantine, live); ok {
+		if v, ok := p.Take(x.now(), x.set.Quarantine, live); ok {
 			x.taken = append(x.taken, taking{p, v})
 			return v, true
 		}
@@ -259,7 +261,7 @@ func (x *index) settle() (undo func()) {
 	x.taken = nil
 	return func() {
 		for i := len(taken) - 1; i >= 0; i-- {
-			taken[i].pool.untake(taken[i].prefix)
+			taken[i].pool.Untake(taken[i].prefix)
 		}
 	}
 }
@@ -355,7 +357,7 @@ func (x *index) released(c *compiled) {
 			continue
 		}
 		for _, p := range x.pools[u.instance] {
-			p.release(u.prefix, x.now())
+			p.Release(u.prefix, x.now())
 		}
 	}
 }

@@ -162,7 +162,7 @@ func (p *Plane) turn(first *job) {
 	}
 	p.try()
 	p.flushLate()
-	p.tidy()
+	p.compact()
 	answers := p.answers
 	p.answers = nil
 	p.mu.Unlock()
@@ -320,14 +320,6 @@ func (p *Plane) keep(t *txn) {
 		if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
 			p.log.Error("sessions are not kept for a restart of the control plane", "error", err, "times", p.count.StoreErrors)
 		}
-	}
-}
-
-// tidy goes on with compacting the store.
-func (p *Plane) tidy() {
-	var err error
-	if p.untidy, err = p.store.Compact(p.x.records.bytes, p.x.records.all()); err != nil {
-		p.log.Error("the session store is not compacted", "error", err)
 	}
 }
 

@@ -303,10 +303,8 @@ func (b *bench) checkConsistent() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	records := 0
-	for at := (cursor{}); ; records++ {
-		if _, _, ok := b.x.records.next(&at); !ok {
-			break
-		}
+	for range b.x.records.All() {
+		records++
 	}
 	if records != len(b.x.session) {
 		b.t.Errorf("%d records of %d sessions", records, len(b.x.session))
@@ -364,6 +362,27 @@ func (b *bench) checkConsistent() {
 	for id := range users {
 		if b.objects[id] == nil {
 			b.t.Errorf("object %s is not counted", id)
+		}
+	}
+}
+
+// What the data plane refuses leaves no record behind: neither of a session that was to be, nor of what one was to become.
+func TestRefusedLeavesNoRecord(t *testing.T) {
+	p, err := Open("", testSettings(), nil)
+	must(t, err)
+	defer p.Close()
+	d := &strict{t: t, held: heldNothing()}
+	p.Attach(d)
+	b := &bench{Plane: p, t: t}
+	seid := b.atOnce(request(1, "10.46.0.1"), 0)
+	was := b.data(seid)
+	for i, m := range []pfcp.Message{request(2, "10.46.0.2"), &pfcp.SessionDeletionRequest{}, &pfcp.SessionModificationRequest{
+		UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}}} {
+		d.refuse = true
+		b.atOnce(m, seid)
+		number := p.x.records.Count
+		if number != 1 || b.data(seid) != was || d.refuse {
+			t.Errorf("request %d: %d records of one session", i, number)
 		}
 	}
 }

@@ -282,12 +282,12 @@ func (p *Plane) inherit(t *txn, seid uint64) *pfcp.Error {
 		old.sessions++
 		regroup()
 		p.x.session[seid] = e.at
-		p.x.records.drop(moved.at)
+		p.x.records.Drop(moved.at)
 	})
 	t.records = append(t.records, sessionRecord(e.number, moved.data))
 	t.touched[seid] = true
 	t.onDone(func() {
-		p.x.records.drop(e.at)
+		p.x.records.Drop(e.at)
 		p.x.part(old)
 	})
 	return nil

@@ -150,7 +150,7 @@ func (p *Plane) adopt(r *replan) {
 			p.x.groups.expel(seid)
 			delete(p.x.session, seid)
 			t.records = append(t.records, sessionRecord(e.number, nil))
-			t.onDone(func() { p.x.records.drop(e.at) })
+			t.onDone(func() { p.x.records.Drop(e.at) })
 		}
 	}
 	for _, seid := range r.moved {
@@ -160,7 +160,7 @@ func (p *Plane) adopt(r *replan) {
 			continue
 		}
 		t.records = append(t.records, sessionRecord(e.number, p.x.enter(s, e.number, e.owner).data))
-		t.onDone(func() { p.x.records.drop(e.at) })
+		t.onDone(func() { p.x.records.Drop(e.at) })
 	}
 	p.keep(t)
 	t.finish()

@@ -92,7 +92,7 @@ func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstabli
 	t.onUndo(func() {
 		regroup()
 		delete(p.x.session, s.SEID)
-		p.x.records.drop(e.at)
+		p.x.records.Drop(e.at)
 		p.x.remove(s.SEID, c)
 		o.sessions--
 	})
@@ -200,7 +200,7 @@ func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 	t.records = append(t.records, sessionRecord(e.number, nil))
 	t.onDone(func() {
 		p.looksDifferent(e.number, s, nil)
-		p.x.records.drop(e.at)
+		p.x.records.Drop(e.at)
 		p.x.released(c)
 		p.x.part(e.owner)
 		if p.late.by[seid] != nil {
@@ -325,14 +325,14 @@ func (p *Plane) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session)
 		o.sessions--
 		e.owner.sessions++
 		p.x.session[seid] = e.at
-		p.x.records.drop(changed.at)
+		p.x.records.Drop(changed.at)
 		p.x.remove(seid, c)
 		p.x.add(seid, former)
 	})
 	p.put(t, seid, changed, c, former)
 	t.onDone(func() {
 		p.looksDifferent(e.number, old, s)
-		p.x.records.drop(e.at)
+		p.x.records.Drop(e.at)
 		p.x.released(former)
 		p.x.part(e.owner)
 	})

@@ -5,7 +5,6 @@ package session
 import (
 	"encoding/json"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
 
@@ -25,14 +24,20 @@ func (p *Plane) number() uint64 {
 	return p.last
 }
 
-// all gives the records of all sessions, also while they come and go.
-func (r *records) all() iter.Seq[store.Record] {
-	return func(yield func(store.Record) bool) {
-		for at := (cursor{}); ; {
-			if number, data, more := r.next(&at); !more || !yield(sessionRecord(number, data)) {
+// compact goes on with compacting the store, when it is worth it.
+func (p *Plane) compact() {
+	r := &p.x.records
+	sessions := func(yield func(store.Record) bool) {
+		for number, data := range r.All() {
+			if !yield(sessionRecord(number, data)) {
 				return
 			}
 		}
+	}
+	var err error
+	p.untidy, err = p.store.Compact(r.Bytes+uint64(r.Count)*store.Overhead, sessions)
+	if err != nil {
+		p.log.Error("the session store is not compacted", "error", err)
 	}
 }
 

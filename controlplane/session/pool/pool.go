@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+// Package pool gives out the UE addresses and prefixes of one address pool.
+package pool
 
 import (
 	"encoding/binary"
@@ -9,12 +10,12 @@ import (
 	"time"
 )
 
-// pool gives out the addresses, or the prefixes of one length, of a UE address pool: first those that were never used, in
+// Pool gives out the addresses, or the prefixes of one length, of a UE address pool: first those that were never used, in
 // their order, then released ones, the longest free first and never within the quarantine. What it may give is checked
 // against the sessions by the caller, so addresses that CP functions chose themselves do no harm.
-type pool struct {
-	prefix netip.Prefix
-	bits   uint8 // length of what is given out: 32, or of an IPv6 prefix
+type Pool struct {
+	Prefix netip.Prefix
+	Bits   uint8 // length of what is given out: 32, or of an IPv6 prefix
 	next   uint64
 	size   uint64 // number of addresses or prefixes
 	free   []released
@@ -29,8 +30,9 @@ type released struct {
 	at     int64 // nanoseconds
 }
 
-func newPool(prefix netip.Prefix, length uint8) *pool {
-	p := &pool{prefix: prefix.Masked(), bits: length, last: map[uint64]int64{}}
+// New makes a pool that gives out prefixes of a length: 32, or of IPv6.
+func New(prefix netip.Prefix, length uint8) *Pool {
+	p := &Pool{Prefix: prefix.Masked(), Bits: length, last: map[uint64]int64{}}
 	width := int(length) - prefix.Bits()
 	if width < 0 {
 		return p
@@ -43,15 +45,15 @@ func newPool(prefix netip.Prefix, length uint8) *pool {
 }
 
 // at is the n-th prefix of the pool.
-func (p *pool) at(n uint64) netip.Prefix {
-	if p.prefix.Addr().Is4() {
-		a := p.prefix.Addr().As4()
+func (p *Pool) at(n uint64) netip.Prefix {
+	if p.Prefix.Addr().Is4() {
+		a := p.Prefix.Addr().As4()
 		binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(a[:])+uint32(n))
 		return netip.PrefixFrom(netip.AddrFrom4(a), 32)
 	}
-	a := p.prefix.Addr().As16()
+	a := p.Prefix.Addr().As16()
 	hi, lo := binary.BigEndian.Uint64(a[:8]), binary.BigEndian.Uint64(a[8:])
-	shift := 128 - uint(p.bits)
+	shift := 128 - uint(p.Bits)
 	var addHi, addLo uint64
 	if shift >= 64 {
 		addHi = n << (shift - 64)
@@ -65,23 +67,23 @@ func (p *pool) at(n uint64) netip.Prefix {
 	hi, _ = bits.Add64(hi, addHi, carry)
 	binary.BigEndian.PutUint64(a[:8], hi)
 	binary.BigEndian.PutUint64(a[8:], lo)
-	return netip.PrefixFrom(netip.AddrFrom16(a), int(p.bits))
+	return netip.PrefixFrom(netip.AddrFrom16(a), int(p.Bits))
 }
 
 // offset is at's inverse; false for what the pool does not give out.
-func (p *pool) offset(v netip.Prefix) (uint64, bool) {
-	if v.Bits() != int(p.bits) || !p.prefix.Contains(v.Addr()) {
+func (p *Pool) offset(v netip.Prefix) (uint64, bool) {
+	if v.Bits() != int(p.Bits) || !p.Prefix.Contains(v.Addr()) {
 		return 0, false
 	}
 	if v.Addr().Is4() {
-		a, base := v.Addr().As4(), p.prefix.Addr().As4()
+		a, base := v.Addr().As4(), p.Prefix.Addr().As4()
 		return uint64(binary.BigEndian.Uint32(a[:]) - binary.BigEndian.Uint32(base[:])), true
 	}
-	a, base := v.Addr().As16(), p.prefix.Addr().As16()
+	a, base := v.Addr().As16(), p.Prefix.Addr().As16()
 	hi := binary.BigEndian.Uint64(a[:8])
 	lo, borrow := bits.Sub64(binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint64(base[8:]), 0)
 	hi, _ = bits.Sub64(hi, binary.BigEndian.Uint64(base[:8]), borrow)
-	if shift := 128 - uint(p.bits); shift >= 64 {
+	if shift := 128 - uint(p.Bits); shift >= 64 {
 		return hi >> (shift - 64), true
 	} else if shift > 0 {
 		return lo>>shift | hi<<(64-shift), true
@@ -89,8 +91,8 @@ func (p *pool) offset(v netip.Prefix) (uint64, bool) {
 	return lo, true
 }
 
-// take returns one that live does not know of; fresh tells that it was never given out before.
-func (p *pool) take(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
+// Take returns one that live does not know of; fresh tells that it was never given out before.
+func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
 	for p.next < p.size {
 		v = p.at(p.next)
 		p.next++
@@ -118,8 +120,8 @@ func (p *pool) take(now time.Time, quarantine time.Duration, live func(netip.Pre
 	return netip.Prefix{}, false
 }
 
-// untake gives back what was taken for a request that came to nothing: nobody ever had it.
-func (p *pool) untake(v netip.Prefix) {
+// Untake gives back what was taken for a request that came to nothing: nobody ever had it.
+func (p *Pool) Untake(v netip.Prefix) {
 	if n, ok := p.offset(v); ok {
 		if n+1 == p.next {
 			p.next = n
@@ -136,8 +138,8 @@ func (p *pool) untake(v netip.Prefix) {
 	}
 }
 
-// release takes back what a session had. What lies ahead of the cursor is reached by it in time.
-func (p *pool) release(v netip.Prefix, now time.Time) {
+// Release takes back what a session had. What lies ahead of the cursor is reached by it in time.
+func (p *Pool) Release(v netip.Prefix, now time.Time) {
 	if n, ok := p.offset(v); ok && n < p.next && n < p.size && (n > 0 || p.at(0).Addr().Is6() || p.size < 4) {
 		at := now.UnixNano()
 		if _, there := p.last[n]; !there {
@@ -146,3 +148,6 @@ func (p *pool) release(v netip.Prefix, now time.Time) {
 		p.last[n] = at
 	}
 }
+
+// Quarantined is how many wait to be given out again.
+func (p *Pool) Quarantined() int { return len(p.free) - p.head }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+// Package slab holds encoded sessions in memory.
+package slab
 
 import (
 	"encoding/binary"
-
-	"isthmus/controlplane/session/store"
+	"iter"
 )
 
-// records is the memory of encoded sessions: slots of equal size in pages, so that a million sessions are some thousand
+// Slab is the memory of encoded sessions: slots of equal size in pages, so that a million sessions are some thousand
 // objects to the garbage collector, without a pointer in them, and a session costs what it is long. A record never
 // changes; another one takes its place, and the former is freed when nothing can want it back (see txn).
-type records struct {
+type Slab struct {
 	classes [maxSlot/slotStep + 1]slotClass // by length in steps; 0: records that are longer than any slot
 	long    map[uint32][]byte
 	last    uint32 // number given to a long record
-	bytes   uint64 // what all records take in the store
+	Bytes   uint64 // of all data
+	Count   int
 }
 
 // slotClass has the slots of one size, numbered from 0 over all its pages.
@@ -32,17 +33,18 @@ const (
 	recordHead = 8 + 4 + 2 // number in the store, number of the owner, length of the session
 )
 
-// handle names a record: the class, then its slot. 0 is none: what is there has a class, or a number from 1 on.
-type handle uint64
+// Handle names a record: the class, then its slot. 0 is none: what is there has a class, or a number from 1 on.
+type Handle uint64
 
-func (h handle) split() (class int, slot uint32) { return int(h >> 32), uint32(h) }
+func (h Handle) split() (class int, slot uint32) { return int(h >> 32), uint32(h) }
 
 func slotsInPage(class int) uint32 { return uint32(recordPage / (class * slotStep)) }
 
-// add makes a record; it copies data.
-func (r *records) add(number uint64, owner uint32, data []byte) handle {
+// Add makes a record; it copies data.
+func (r *Slab) Add(number uint64, owner uint32, data []byte) Handle {
 	need := recordHead + len(data)
-	r.bytes += uint64(store.Overhead + len(data))
+	r.Bytes += uint64(len(data))
+	r.Count++
 	class := (need + slotStep - 1) / slotStep
 	if class >= len(r.classes) {
 		if r.long == nil {
@@ -53,7 +55,7 @@ func (r *records) add(number uint64, owner uint32, data []byte) handle {
 		b := make([]byte, need)
 		fillRecord(b, number, owner, data)
 		r.long[r.last] = b
-		return handle(r.last)
+		return Handle(r.last)
 	}
 	c := &r.classes[class]
 	var slot uint32
@@ -67,7 +69,7 @@ func (r *records) add(number uint64, owner uint32, data []byte) handle {
 		c.used++
 	}
 	fillRecord(r.slot(class, slot), number, owner, data)
-	return handle(uint64(class)<<32 | uint64(slot))
+	return Handle(uint64(class)<<32 | uint64(slot))
 }
 
 func fillRecord(b []byte, number uint64, owner uint32, data []byte) {
@@ -77,7 +79,7 @@ func fillRecord(b []byte, number uint64, owner uint32, data []byte) {
 	copy(b[recordHead:], data)
 }
 
-func (r *records) slot(class int, slot uint32) []byte {
+func (r *Slab) slot(class int, slot uint32) []byte {
 	if class == 0 {
 		return r.long[slot]
 	}
@@ -86,8 +88,8 @@ func (r *records) slot(class int, slot uint32) []byte {
 	return r.classes[class].pages[slot/in][at : at+class*slotStep]
 }
 
-// open reads a record. data is the record's own memory: it is good until the record is freed.
-func (r *records) open(h handle) (number uint64, owner uint32, data []byte) {
+// Open reads a record. data is the record's own memory: it is good until the record is freed.
+func (r *Slab) Open(h Handle) (number uint64, owner uint32, data []byte) {
 	class, slot := h.split()
 	b := r.slot(class, slot)
 	number, owner = binary.NativeEndian.Uint64(b), binary.NativeEndian.Uint32(b[8:])
@@ -98,10 +100,11 @@ func (r *records) open(h handle) (number uint64, owner uint32, data []byte) {
 	return number, owner, b[recordHead : recordHead+n : recordHead+n]
 }
 
-// drop frees a record. A class that is empty then gives its pages back.
-func (r *records) drop(h handle) {
-	_, _, data := r.open(h)
-	r.bytes -= uint64(store.Overhead + len(data))
+// Drop frees a record. A class that is empty then gives its pages back.
+func (r *Slab) Drop(h Handle) {
+	_, _, data := r.Open(h)
+	r.Bytes -= uint64(len(data))
+	r.Count--
 	class, slot := h.split()
 	if class == 0 {
 		delete(r.long, slot)
@@ -114,7 +117,18 @@ func (r *records) drop(h handle) {
 	}
 }
 
-// cursor is a place among all records. While they come and go it passes each that is there from the start to the end.
+// All gives all records. While they come and go it passes each that is there from the start to the end.
+func (r *Slab) All() iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
+		for at := (cursor{}); ; {
+			if number, data, more := r.next(&at); !more || !yield(number, data) {
+				return
+			}
+		}
+	}
+}
+
+// cursor is a place among all records.
 type cursor struct {
 	class int
 	slot  uint32
@@ -123,7 +137,7 @@ type cursor struct {
 }
 
 // next returns a record and goes on to the one behind it; false: there is none.
-func (r *records) next(at *cursor) (number uint64, data []byte, ok bool) {
+func (r *Slab) next(at *cursor) (number uint64, data []byte, ok bool) {
 	if !at.begun {
 		at.begun, at.class = true, 1
 		for n := range r.long {
@@ -132,9 +146,9 @@ func (r *records) next(at *cursor) (number uint64, data []byte, ok bool) {
 	}
 	for ; at.class < len(r.classes); at.class, at.slot = at.class+1, 0 {
 		for at.slot < r.classes[at.class].used {
-			h := handle(uint64(at.class)<<32 | uint64(at.slot))
+			h := Handle(uint64(at.class)<<32 | uint64(at.slot))
 			at.slot++
-			if number, _, data = r.open(h); number != 0 {
+			if number, _, data = r.Open(h); number != 0 {
 				return number, data, true
 			}
 		}
@@ -143,7 +157,7 @@ func (r *records) next(at *cursor) (number uint64, data []byte, ok bool) {
 		n := at.long[0]
 		at.long = at.long[1:]
 		if r.long[n] != nil {
-			number, _, data = r.open(handle(n))
+			number, _, data = r.Open(Handle(n))
 			return number, data, true
 		}
 	}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestPoolArithmetic(t *testing.T) {
+	for _, c := range []struct {
+		prefix string
+		bits   uint8
+	}{{"10.0.0.0/8", 32}, {"192.0.2.128/25", 32}, {"2001:db8::/32", 64}, {"2001:db8::/48", 56}, {"2001:db8:0:1::/64", 96}, {"2001:db8::/120", 128}} {
+		p := New(netip.MustParsePrefix(c.prefix), c.bits)
+		for _, n := range []uint64{0, 1, 2, 77, p.size / 2, p.size - 1} {
+			v := p.at(n)
+			if back, ok := p.offset(v); !ok || back != n || !p.Prefix.Overlaps(v) || v != v.Masked() {
+				t.Errorf("%s: %d is %v is %d", c.prefix, n, v, back)
+			}
+		}
+	}
+}
+
+// A released address that was somebody's again in the meantime is in quarantine from its last release on.
+func TestQuarantineAfresh(t *testing.T) {
+	p := New(netip.MustParsePrefix("10.0.0.0/30"), 32)
+	now := time.Unix(1000, 0)
+	none := func(netip.Prefix) bool { return false }
+	one, _ := p.Take(now, time.Minute, none)
+	two, _ := p.Take(now, time.Minute, none)
+	p.Release(one, now)
+	p.Release(two, now.Add(10*time.Second))
+	p.Release(one, now.Add(30*time.Second))
+	if v, ok := p.Take(now.Add(61*time.Second), time.Minute, none); ok {
+		t.Errorf("%v too early", v)
+	}
+	if v, ok := p.Take(now.Add(71*time.Second), time.Minute, none); !ok || v != two {
+		t.Errorf("%v %v", v, ok)
+	}
+	if v, ok := p.Take(now.Add(91*time.Second), time.Minute, none); !ok || v != one {
+		t.Errorf("%v %v", v, ok)
+	}
+	if len(p.last) != p.Quarantined() {
+		t.Errorf("%d times of %d", len(p.last), p.Quarantined())
+	}
+}
