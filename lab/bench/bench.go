@@ -44,7 +44,7 @@ type Options struct {
 	Keep        string   // folder for the tester's profiles and results and the gateway's configuration; empty: not kept
 }
 
-// lossTarget is the paper's: at most 0.001 % (row A5).
+// lossTarget is the vAGF paper's: at most 0.001 %.
 const lossTarget = 1e-5
 
 const (

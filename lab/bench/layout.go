@@ -18,7 +18,7 @@ const fcs = 4
 // gap is what a frame takes on a wire beside itself: preamble and inter-frame gap.
 const gap = 20
 
-// aclRules is the number of downlink rules (row A2), blockRules that of the uplink (row A1).
+// aclRules is the number of downlink rules, blockRules that of the uplink, as in the vAGF paper.
 const (
 	aclRules   = 4096
 	blockRules = 150

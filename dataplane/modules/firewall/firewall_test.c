@@ -233,7 +233,7 @@ static void test_model_wide(void **unused)
 	rte_vect_set_max_simd_bitwidth(before);
 }
 
-// ---- the size of row A2 ----------------------------------------------------------------------------------------------
+// ---- the size of the vAGF paper: 4 K rules ----------------------------------------------------------------------------
 
 // Allowlist of 4,096 flows with wildcards for what the subscriber does not fix, each one found.
 static void test_allowlist(void **unused)
