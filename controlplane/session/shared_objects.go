@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "isthmus/controlplane/dp"
+
+// holding counts the users of paths and policers. One that nobody uses any more stays for a while, so that a session that
+// comes and goes does not make and unmake its path each time.
+type holding struct {
+	object
+	users int
+	idle  int64 // since when it has no users, nanoseconds
+	// unsent: the data plane does not have it yet; it goes with the first session that needs it
+	unsent bool
+}
+
+type holdings map[string]*holding // by kind and key
+
+// use enters the objects of a session and leaves those of its former self.
+func (h holdings) use(t *txn, now int64, objects, former []object) {
+	for i := range objects {
+		o := &objects[i]
+		x := h[o.name]
+		if x == nil {
+			x = &holding{object: *o}
+			h[o.name] = x
+			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
+			t.onUndo(func() { delete(h, x.name) })
+		} else if x.unsent {
+			x.unsent = false
+			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
+			t.onUndo(func() { x.unsent = true })
+		}
+		x.users++
+		t.uses = append(t.uses, use{x, 1, x.idle})
+	}
+	for i := range former {
+		if x := h[former[i].name]; x != nil {
+			x.users--
+			t.uses = append(t.uses, use{x, -1, x.idle})
+			x.idle = now
+		}
+	}
+}
+
+// use is what a transaction changed of a holding.
+type use struct {
+	of    *holding
+	users int
+	idle  int64 // before
+}
+
+func (u *use) undo() {
+	u.of.users -= u.users
+	u.of.idle = u.idle
+}
+
+// sweep deletes what has had no users since a moment.
+func (h holdings) sweep(t *txn, since int64) {
+	for id, x := range h {
+		if x.users == 0 && x.idle < since {
+			if !x.unsent {
+				t.changes = append(t.changes, dp.Change{Kind: x.kind, Key: x.key})
+			}
+			delete(h, id)
+			t.onUndo(func() { h[id] = x })
+		}
+	}
+}
+
+// recount puts the numbers of users right after another configuration, which sessions have other objects under.
+func (h holdings) recount(objects map[string]object, users map[string]int, now int64) {
+	for id, x := range h {
+		if x.users > 0 && users[id] == 0 {
+			x.idle = now
+		}
+		x.users = users[id]
+	}
+	for id, o := range objects {
+		if h[id] == nil {
+			h[id] = &holding{object: o, users: users[id], unsent: true}
+		}
+	}
+}
