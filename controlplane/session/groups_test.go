@@ -155,7 +155,7 @@ func TestReleasesAreBounded(t *testing.T) {
 	establish := func(req *pfcp.SessionEstablishmentRequest) uint64 {
 		ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
 		p.Establish(smf1, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
-		p.turn(<-p.queue)
+		p.turn(<-p.jobs)
 		return wait(t, ch).UP.SEID
 	}
 	first := establish(req)

@@ -148,10 +148,7 @@ func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func())
 		l.dirty[seid] = true
 	}
 	l.done = append(l.done, done)
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.rouse()
 }
 
 // joinLate adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds

@@ -65,17 +65,20 @@ func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 		}
 		t.fresh[a.Application] = filters
 	}
-	p.door.RLock()
-	defer p.door.RUnlock()
-	p.mu.Lock()
-	wait := !p.closed && len(p.trials) < maxTrials
-	if wait {
+	refused := errStopped
+	p.whileOpen(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.trials) >= maxTrials {
+			refused = refuse(pfcp.CauseCongestion, 0, "too many PFD requests wait")
+			return
+		}
+		refused = nil
 		p.trials = append(p.trials, t)
 		p.rouse()
-	}
-	p.mu.Unlock()
-	if !wait {
-		reply(refuse(pfcp.CauseCongestion, 0, "too many PFD requests wait"))
+	})
+	if refused != nil {
+		reply(refused)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 
 const (
 	maxBatch   = 256         // requests in one transaction
-	maxWaiting = 32 << 10    // requests that wait; more are answered with cause 74
 	pace       = 64          // deletions without anybody waiting, beside the requests of one transaction (row A12)
 	idleObject = time.Minute // a path or policer without sessions goes after this
 	tick       = time.Second // sweeping
@@ -35,11 +34,8 @@ type Committer interface {
 // Plane is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait
 // as one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
 type Plane struct {
-	log    *slog.Logger
-	queue  chan *job
-	door   sync.RWMutex // of queue: nothing goes in once closed is set
-	closed bool
-	wake   chan struct{} // there are deletions to pace
+	log *slog.Logger
+	admission
 	report atomic.Pointer[n4.Reporter]
 	node   pfcp.NodeID // ours
 
@@ -87,17 +83,6 @@ type Counters struct {
 	FiltersKept                    uint64 // sessions whose new PFDs the data plane refused
 }
 
-// job is one request, or one of our own changes.
-type job struct {
-	seid  uint64 // 0: a new session
-	stage func(t *txn) *pfcp.Error
-	// finish makes the answer, under mu; what it returns is called without.
-	finish func(err *pfcp.Error, rows []api.Usage) func()
-}
-
-// errLater is a job's that must wait for the transaction after this one.
-var errLater = &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "in the next transaction"}
-
 // Open brings back what the store has. An empty path keeps nothing.
 func Open(path string, set *Settings, log *slog.Logger) (*Plane, error) {
 	return open(path, store.Boot(), set, log)
@@ -120,8 +105,7 @@ func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
 }
 
 func newPlane(set *Settings, st *store.Store, log *slog.Logger) *Plane {
-	p := &Plane{log: log, set: set, node: set.Node, queue: make(chan *job, maxWaiting), wake: make(chan struct{}, 1),
-		x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{}, seen: map[uint64]bool{},
+	p := &Plane{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{}, seen: map[uint64]bool{},
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
 	p.count.Refused = map[uint8]uint64{}
 	return p
@@ -179,37 +163,19 @@ func (p *Plane) answer(j *job, err *pfcp.Error, rows []api.Usage) {
 	p.answers = append(p.answers, j.finish(err, rows))
 }
 
-// next waits for something to do.
+// next waits for something to do; false: there is no more.
 func (p *Plane) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil, false
-	default:
 	}
 	p.mu.Lock()
 	busy := p.carry != nil || len(p.releases) > 0 || len(p.trials) > 0 || p.untidy
 	p.mu.Unlock()
-	if busy {
-		select {
-		case j := <-p.queue:
-			return j, true
-		case <-tick:
-			p.housekeeping()
-			return nil, true
-		default:
-			return nil, true
-		}
-	}
-	select {
-	case <-ctx.Done():
-		return nil, false
-	case j := <-p.queue:
-		return j, true
-	case <-p.wake:
-	case <-tick:
+	j, ticked := p.take(ctx, tick, busy)
+	if ticked {
 		p.housekeeping()
 	}
-	return nil, true
+	return j, j != nil || ctx.Err() == nil
 }
 
 // gather takes what waits, up to maxBatch, but each session once: the order of a session's requests is kept.
@@ -234,13 +200,11 @@ func (p *Plane) gather(first *job) []*job {
 		return batch
 	}
 	for len(batch) < maxBatch && p.carry == nil {
-		select {
-		case j := <-p.queue:
-			add(j)
-			continue
-		default:
+		j := p.poll()
+		if j == nil {
+			break
 		}
-		break
+		add(j)
 	}
 	if p.carry == nil {
 		batch = append(batch, p.releaseSome(seen)...)
@@ -373,12 +337,12 @@ func (p *Plane) Counts() Counters {
 
 // stop answers what waits; nobody will carry it out.
 func (p *Plane) stop() {
-	p.door.Lock()
-	p.closed = true
-	p.door.Unlock()
+	p.close()
 	p.mu.Lock()
 	waiting := p.carry
-	p.carry = nil
+	if p.carry = nil; waiting == nil {
+		waiting = p.poll()
+	}
 	trials := p.trials
 	p.trials = nil
 	for _, r := range p.releases {
@@ -390,37 +354,7 @@ func (p *Plane) stop() {
 		t.end()
 		t.reply(errStopped)
 	}
-	for {
-		if waiting != nil {
-			waiting.finish(errStopped, nil)()
-		}
-		select {
-		case waiting = <-p.queue:
-		default:
-			return
-		}
-	}
-}
-
-var errStopped = refuse(pfcp.CauseSystemFailure, 0, "shutting down")
-
-// enqueue hands a request to Run; one too many is answered at once (TS 29.244 §8.2.1: PFCP entity in congestion).
-func (p *Plane) enqueue(j *job) {
-	if err := p.admit(j); err != nil {
-		j.finish(err, nil)()
-	}
-}
-
-func (p *Plane) admit(j *job) *pfcp.Error {
-	p.door.RLock()
-	defer p.door.RUnlock()
-	if p.closed {
-		return errStopped
-	}
-	select {
-	case p.queue <- j:
-		return nil
-	default:
-		return refuse(pfcp.CauseCongestion, 0, "too many requests wait")
+	for ; waiting != nil; waiting = p.poll() {
+		waiting.finish(errStopped, nil)()
 	}
 }

@@ -211,7 +211,7 @@ func (b *bench) atOnce(m pfcp.Message, seid uint64) (made uint64) {
 	case *pfcp.SessionDeletionRequest:
 		b.Delete([]*n4.Association{smf1}, seid, func(*pfcp.SessionDeletionResponse, uint64) {})
 	}
-	b.turn(<-b.queue)
+	b.turn(<-b.jobs)
 	return made
 }
 

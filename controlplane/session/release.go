@@ -47,14 +47,6 @@ func (p *Plane) begin(r *release) {
 	p.rouse()
 }
 
-// rouse has Run look for what there is to do.
-func (p *Plane) rouse() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
 // take returns the next session, 0 for one that is not meant; false: there are no more.
 func (r *release) take() (seid uint64, more bool) {
 	if seid, r.held = r.held, 0; seid != 0 {
