@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of packets that wait for idle UEs: pool, wheel, and what the control thread says about sessions.
 #include "buffer/queue.h"
-#include "buffer/buffer.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"
+#include "rule/watch.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <stdlib.h>
@@ -176,13 +176,17 @@ void queue_owner_told(uint32_t session, uint32_t worker)
 		push(session, buffer_tables.queue[index].worker);
 }
 
-void buffer_session_changed(uint32_t session, uint32_t worker)
+// The session's worker passes on, keeps or frees what waits, each packet as the FAR of its PDR now says; and the control plane will be
+// told of the next packet that waits.
+static void session_has_changed(uint32_t session, uint32_t worker)
 {
 	if (session < buffer_tables.places)
 		push(session, worker);
 }
 
-void buffer_session_removed(uint32_t session)
+// What waits is freed, and is never the next session's with this index: also of a session that buffers no more, as packets of an
+// earlier version may still wait.
+static void session_is_gone(uint32_t session)
 {
 	if (session >= buffer_tables.places)
 		return;
@@ -195,7 +199,7 @@ void buffer_session_removed(uint32_t session)
 		push(session, buffer_tables.queue[index].worker);
 }
 
-uint32_t buffer_waiting(uint32_t session)
+static uint32_t packets_waiting(uint32_t session)
 {
 	if (session >= buffer_tables.places)
 		return 0;
@@ -278,6 +282,10 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(buffer_module)
 {
+	static struct session_watcher watcher = {
+		.changed = session_has_changed, .removed = session_is_gone, .waiting = packets_waiting};
+
+	session_watch(&watcher);
 	module_register("buffer", start);
 	engine_watch(set_longest);
 	buffer_tables.told_data = event_told_register(owed_data, owed_lost);

@@ -2,7 +2,7 @@
 // duplicate: copies of a rule's packets go out by its duplicating parameters (TS 29.244 §5.2.3, DUPL), by GTP-U or as they
 // are; the original goes on to the policer.
 #include "core/node.h"
-#include "gtpu/path.h"
+#include "path/path.h"
 #include "rule/far_more.h"
 #include "rule/view.h"
 

@@ -2,7 +2,7 @@
 // gtpu-encap: IP/UDP/GTP-U (TS 29.281) with the PDU Session Container (TS 38.415) in front of a subscriber's packet: the path's
 // template in one 64-byte store, then lengths, TEID, QFI and checksum.
 #include "core/node.h"
-#include "gtpu/path.h"
+#include "path/path.h"
 #include "rule/rule.h"
 #include "rule/view.h"
 #include "wire/ecn.h"

@@ -5,8 +5,12 @@
 // worker of the session, whose last packets on the old tunnel went out before the grace period ended.
 #include "core/control.h"
 #include "core/node.h"
-#include "gtpu/path.h"
+#include "gtpu/gtpu.h"
+#include "path/path.h"
 #include "rule/rule.h"
+#include "rule/view.h"
+#include "rule/watch.h"
+#include "wire/ecn.h"
 #include <rte_ring.h>
 #include <stdlib.h>
 
@@ -62,6 +66,24 @@ static void tick(uint64_t now_ns)
 	}
 }
 
+int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct rule *r)
+{
+	uint32_t ip_length = path_ip_length(p), most = ip_length + 8 + GTPU_MESSAGE_MAX;
+	uint8_t *ip = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)most);
+
+	if (ip == NULL)
+		return -1;
+	memcpy(ip, path_header(p, 0), ip_length + 8);
+	path_mark(ip, p, r->dscp, ECN_NOT_ECT);
+	uint8_t type = r->pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
+	uint8_t qfi = r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi; // as gtpu-encap
+	unsigned length = gtpu_put_end_marker(ip + ip_length + 8, r->teid, qfi, type);
+	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - length));
+	gtpu_finish_outer(m, p->version, ip_length + 8 + length);
+	memset(session_view_of(m), 0, sizeof(struct session_view));
+	return 0;
+}
+
 void gtpu_end_marker(const struct rule *old)
 {
 	const struct path *p = old->outer == API_OUTER_GTPU ? path_before(old->path) : NULL;
@@ -87,5 +109,8 @@ void gtpu_end_marker(const struct rule *old)
 
 RTE_INIT(end_marker_module)
 {
+	static struct session_watcher watcher = {.tunnel_moved = gtpu_end_marker};
+
 	timer_register("gtpu-end-markers", 1, tick);
+	session_watch(&watcher);
 }

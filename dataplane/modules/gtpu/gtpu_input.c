@@ -4,9 +4,9 @@
 // the firewall of wireline sessions. Other messages go to gtpu-control.
 #include "core/node.h"
 #include "gtpu/arrive.h"
-#include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
+#include "path/local.h"
 #include "wire/ip.h"
 #include <string.h>
 

@@ -9,9 +9,9 @@
 #define GTPU_PLAIN_H
 
 #include "gtpu/arrive.h"
-#include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
+#include "path/local.h"
 #include "rule/tables.h"
 #include "wire/checksum.h"
 

@@ -3,8 +3,8 @@
 #include "instance/instance.h"
 #include "core/control.h"
 #include "core/object.h"
-#include "gtpu/gtpu.h"
 #include "ip/tables.h"
+#include "path/local.h"
 #include "udp/udp.h"
 #include <errno.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 // The table of neighbours: states, timers, and packets that wait. Control thread only.
 #include "core/hold.h"
 #include "core/object.h"
-#include "gtpu/gtpu.h"
 #include "neighbour/table.h"
+#include "path/path.h"
 #include "rule/view.h"
 #include "wire/bytes.h"
 #include <errno.h>

@@ -24,7 +24,7 @@
 #define RULE_UE6 32u
 #define RULE_MORE 64u // further meters and URRs are in rule_match
 #define RULE_UPLINK 128u // counts as uplink: the PDR's source interface is access
-#define RULE_BUFFER 256u // FAR: buffer; packets wait in the session's buffer (buffer/buffer.h)
+#define RULE_BUFFER 256u // FAR: buffer; packets wait in the session's buffer (module buffer)
 #define RULE_HELD 512u // packets of an earlier buffering may still wait: they go first
 #define RULE_DUPLICATE 1024u // FAR: copies go out as well (duplicate/duplicate.c)
 #define RULE_REDIRECT 2048u // FAR: redirect information (redirect/redirect.c)

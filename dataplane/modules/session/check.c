@@ -2,9 +2,9 @@
 // What can be said of a session object by itself, before anything is made of it.
 #include "core/control.h"
 #include "core/object.h"
-#include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "ip/tables.h"
+#include "path/path.h"
 #include "policer/policer.h"
 #include "session/compile.h"
 #include <errno.h>

@@ -2,8 +2,8 @@
 // What sessions depend on: objects that may not be taken away from them.
 #include "core/object.h"
 #include "core/port.h"
-#include "gtpu/gtpu.h"
 #include "instance/instance.h"
+#include "path/path.h"
 #include "scheduler/scheduler.h"
 #include "session/compile.h"
 #include <errno.h>

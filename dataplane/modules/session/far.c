@@ -2,8 +2,8 @@
 // A PDR's FAR and QERs, folded into its rule.
 #include "core/control.h"
 #include "core/object.h"
-#include "gtpu/gtpu.h"
 #include "instance/instance.h"
+#include "path/path.h"
 #include "policer/policer.h"
 #include "session/compile.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles what few FARs have; see far_more.h.
 #include "core/object.h"
-#include "gtpu/gtpu.h"
+#include "path/path.h"
 #include "session/compile.h"
 #include <errno.h>
 #include <stdlib.h>

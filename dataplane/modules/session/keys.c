@@ -3,8 +3,8 @@
 // same key are chained by precedence (TS 29.244 §8.2.11).
 #include "core/object.h"
 #include "core/port.h"
-#include "gtpu/gtpu.h"
 #include "instance/instance.h"
+#include "path/local.h"
 #include "session/compile.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one, then
 // its keys replace the old ones; create and delete are the same steps with one side empty.
-#include "buffer/buffer.h"
 #include "core/control.h"
 #include "core/log.h"
 #include "core/object.h"
 #include "core/port.h"
-#include "gtpu/gtpu.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
 #include "policer/policer.h"
+#include "rule/watch.h"
 #include "scheduler/scheduler.h"
 #include "session/compile.h"
 #include "usage/usage.h"
@@ -339,7 +338,7 @@ static void end_markers(const struct object_change *c, const struct session *old
 			continue;
 		for (uint16_t k = 0; k < old->rules; k++)
 			if (session_pools.match[old->rule[k]].far == was->id) {
-				gtpu_end_marker(&session_pools.rule[old->rule[k]]);
+				session_tunnel_moved(&session_pools.rule[old->rule[k]]);
 				break;
 			}
 	}
@@ -359,9 +358,9 @@ static void release(struct object_change *c)
 		end_markers(c, old);
 	give_back(old, s);
 	if (s != NULL && (s->told || old->told))
-		buffer_session_changed(s->index, old->worker);
+		session_changed(s->index, old->worker);
 	if (s == NULL)
-		buffer_session_removed(old->index);
+		session_removed(old->index);
 	if (s == NULL)
 		index_pool_give(&session_tables.indices, old->index);
 	session_free(old);

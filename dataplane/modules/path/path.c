@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The PATH object: GTP-U peers and the outer headers made for them.
-#include "gtpu/path.h"
+#include "path/path.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "wire/checksum.h"

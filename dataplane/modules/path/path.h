@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the gtpu module: paths and their header templates.
-#ifndef GTPU_PATH_H
-#define GTPU_PATH_H
+// GTP-U paths (TS 29.281) and their header templates.
+#ifndef PATH_PATH_H
+#define PATH_PATH_H
 
 #include "core/worker.h"
-#include "gtpu/gtpu.h"
+#include "isthmus_api.h"
+#include "path/local.h"
 #include "wire/gtpu.h"
 
+#define GTPU_MAX_PATHS 16384
 #define OUTER_LENGTH_MAX 64 // IPv6 40 + UDP 8 + GTP-U 16
 
 // A path as workers read it: the outer header with everything but lengths, TEID, QFI and IPv4 identification.
@@ -34,6 +36,12 @@ static inline const struct path *path_get(uint32_t index) // NULL when there is 
 }
 // `index` is of a path that path_get() gave. Workers; API_MAX_WORKERS: the control thread's.
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
+// Index of a path by its name as it will be after the open transaction, or -1. Control thread.
+int gtpu_path_index(const char *name);
+// 1 when a path goes from the one address to the other (4 or 16 bytes). Any thread, off the fast path.
+int gtpu_is_path(uint8_t family, const uint8_t *local, const uint8_t *peer);
+// 1 when a path ends at this address after the open transaction. Control thread.
+int gtpu_local_staged(const struct api_address *local);
 // A path between these two addresses (4 or 16 bytes), or NULL. Workers, off the fast path.
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer);
 uint32_t path_count(void); // indices ever used; control thread
@@ -70,7 +78,5 @@ void gtpu_identify(uint8_t *ip, struct worker *w);
 // Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the metadata that
 // ip-output needs. Returns 0; -1 when there is no room or the packet becomes too long, then m is as before.
 int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp);
-// Makes an empty mbuf an End Marker of the rule's tunnel, with IP and UDP headers. Returns 0; -1: no room.
-int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct rule *r);
 
 #endif

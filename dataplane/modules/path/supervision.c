@@ -4,7 +4,7 @@
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
-#include "gtpu/path.h"
+#include "path/path.h"
 #include <string.h>
 
 #define NS 1000000000ull

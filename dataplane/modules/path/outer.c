@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outer headers off the fast path: copies, tunnels without GTP-U, and messages of our own.
 #include "core/packet.h"
-#include "gtpu/path.h"
-#include "rule/rule.h"
-#include "rule/view.h"
+#include "path/path.h"
 #include "wire/ecn.h"
 #include <rte_ip.h>
 
@@ -61,23 +59,5 @@ int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32
 	store32(ip + ip_length + 8 + 4, teid);
 	gtpu_identify(ip, w);
 	gtpu_finish_outer(m, p->version, length);
-	return 0;
-}
-
-int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct rule *r)
-{
-	uint32_t ip_length = path_ip_length(p), most = ip_length + 8 + GTPU_MESSAGE_MAX;
-	uint8_t *ip = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)most);
-
-	if (ip == NULL)
-		return -1;
-	memcpy(ip, path_header(p, 0), ip_length + 8);
-	path_mark(ip, p, r->dscp, ECN_NOT_ECT);
-	uint8_t type = r->pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
-	uint8_t qfi = r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi; // as gtpu-encap
-	unsigned length = gtpu_put_end_marker(ip + ip_length + 8, r->teid, qfi, type);
-	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - length));
-	gtpu_finish_outer(m, p->version, ip_length + 8 + length);
-	memset(session_view_of(m), 0, sizeof(struct session_view));
 	return 0;
 }

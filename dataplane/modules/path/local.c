@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for our tunnel addresses.
 #include "core/object.h"
-#include "gtpu/path.h"
+#include "path/path.h"
 #include <errno.h>
 #include <string.h>
 
