@@ -10,7 +10,7 @@
 
 #include <rte_common.h>
 
-#include "policer/policer.h"
+#include "meter/policer.h"
 #include "rule/rule.h"
 #include "testkit/reasons.h"
 #include "testkit/testkit.h"

@@ -4,8 +4,8 @@
 // Every packet passes, policed or not, because this is where packets and bytes are counted: what is forwarded, in bytes of IP
 // packets as packet.length says. One meter and one URR are the straight way; more are one branch away (RULE_MORE).
 #include "core/node.h"
-#include "policer/meter.h"
-#include "policer/policer.h"
+#include "meter/meter.h"
+#include "meter/policer.h"
 #include "rule/view.h"
 #include "usage/usage.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "policer/policer.h"
+#include "meter/policer.h"
 #include "testkit/gateway.h"
 #include <errno.h>
 #include <stdio.h>

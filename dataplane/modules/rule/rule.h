@@ -115,7 +115,7 @@ struct rule_match {
 	uint8_t meters, urrs; // further ones, with RULE_MORE
 	struct {
 		uint32_t policer;
-		uint32_t state; // index of meter_state (policer/policer.h)
+		uint32_t state; // index of meter_state (meter/policer.h)
 	} meter[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS - 1];
 	uint64_t packets, bytes,

@@ -4,8 +4,8 @@
 #include "core/object.h"
 #include "instance/instance.h"
 #include "ip/tables.h"
+#include "meter/policer.h"
 #include "path/path.h"
-#include "policer/policer.h"
 #include "session/compile.h"
 #include <errno.h>
 #include <string.h>

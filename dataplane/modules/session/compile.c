@@ -6,8 +6,8 @@
 #include "core/port.h"
 #include "hqos/hqos.h"
 #include "instance/instance.h"
+#include "meter/policer.h"
 #include "path/local.h"
-#include "policer/policer.h"
 #include "scheduler/scheduler.h"
 #include "usage/usage.h"
 #include <errno.h>

@@ -3,8 +3,8 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "instance/instance.h"
+#include "meter/policer.h"
 #include "path/path.h"
-#include "policer/policer.h"
 #include "session/compile.h"
 #include <errno.h>
 #include <string.h>

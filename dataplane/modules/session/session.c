@@ -7,7 +7,7 @@
 #include "core/port.h"
 #include "instance/instance.h"
 #include "ip/ip.h"
-#include "policer/policer.h"
+#include "meter/policer.h"
 #include "rule/watch.h"
 #include "scheduler/scheduler.h"
 #include "session/compile.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one policed packet costs, here and with rte_meter's checks: with the profile and the buckets in cache, and with the buckets of
 // 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC ticks, medians.
-#include "policer/meter.h"
+#include "meter/meter.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_prefetch.h>
@@ -89,8 +89,8 @@ static void bench(const char *name, const struct api_policer *want, uint32_t rul
 
 int main(void)
 {
-	char *args[] = {"policer-bench", "--no-huge", "--no-shconf", "-m", "64", "--no-pci", "--no-telemetry", "-l",
-		"0", "--log-level", "lib.eal:error"};
+	char *args[] = {"meter-bench", "--no-huge", "--no-shconf", "-m", "64", "--no-pci", "--no-telemetry", "-l", "0",
+		"--log-level", "lib.eal:error"};
 	const struct api_policer srtcm = {.type = API_SRTCM, .cir = 12500000, .cbs = 100000, .pbs = 100000};
 	const struct api_policer trtcm = {
 		.type = API_TRTCM, .cir = 12500000, .pir = 25000000, .cbs = 100000, .pbs = 200000};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policer profiles compiled for rte_meter (RFC 2697, RFC 2698), in finer time units than its own set-up uses.
-#include "policer/meter.h"
+#include "meter/meter.h"
 #include "core/object.h"
 #include <errno.h>
 #include <string.h>

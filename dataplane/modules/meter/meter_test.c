@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/packet.h"
-#include "policer/meter.h"
+#include "meter/meter.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

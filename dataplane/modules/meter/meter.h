@@ -6,7 +6,7 @@
 #include <rte_common.h>
 
 #include "isthmus_api.h"
-#include "policer/policer.h"
+#include "meter/policer.h"
 #include "rule/rule.h"
 #include "wire/ecn.h"
 #include <assert.h>

@@ -2,8 +2,8 @@
 // The POLICER object: a table of profiles whose entries are swapped one by one.
 #include "core/control.h"
 #include "core/object.h"
-#include "policer/meter.h"
-#include "policer/policer.h"
+#include "meter/meter.h"
+#include "meter/policer.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <stdio.h>

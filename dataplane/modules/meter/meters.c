@@ -2,8 +2,8 @@
 // Meters in common: a pool, and a hash that says who fills which.
 #include "core/control.h"
 #include "core/object.h"
-#include "policer/meter.h"
-#include "policer/policer.h"
+#include "meter/meter.h"
+#include "meter/policer.h"
 #include "rule/pool.h"
 #include <errno.h>
 #include <stdlib.h>
