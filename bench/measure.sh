@@ -35,7 +35,7 @@ if [ "$(nproc)" -ge 2 ]; then
 		run "two-workers-$i" agf-symmetric --workers 2
 	done
 fi
-for bench in exact firewall policer; do
+for bench in exact firewall meter; do
 	echo "== $bench-bench"
 	case $bench in
 	exact) build/dataplane/exact-bench 1048576 ;;

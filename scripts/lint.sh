@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
-CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck floors tidy score_card reasons links shape size)
+CHECKS=(format whitespace spdx forbidden sleeps executable shellcheck gofmt vet staticcheck circles floors tidy score_card reasons links shape size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -119,6 +119,11 @@ lint_vet() {
 
 lint_staticcheck() {
 	! has_go || "$(staticcheck_path)" ./...
+}
+
+# dataplane/: folders include each other in no circle, lib includes nothing of core, core nothing of modules and no protocol.
+lint_circles() {
+	scripts/circles.py
 }
 
 # The product links nothing of the laboratory.

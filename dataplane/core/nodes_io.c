@@ -70,9 +70,14 @@ static struct rte_node_register port_rx_node = {
 	.flags = RTE_NODE_SOURCE_F,
 	.process = port_rx,
 	.nb_edges = RX_EDGES,
-	.next_nodes = {[RX_ACCESS] = "access-input", [RX_CORE] = "core-input", [RX_XCONNECT] = "port-tx"},
+	.next_nodes = {[RX_XCONNECT] = "port-tx", [RX_EDGES] = NULL}, // the others: port_input_register()
 };
 NODE_REGISTER(port_rx_node)
+
+void port_input_register(enum api_role role, const char *node)
+{
+	port_rx_node.next_nodes[role == API_ROLE_ACCESS ? RX_ACCESS : RX_CORE] = node;
+}
 
 // ---- drop ------------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 #include "gtpu/gtpu.h"
 #include "hostile/hostile.h"
 #include "icmp/icmp.h"
-#include "ip/ip.h"
+#include "route/route.h"
 #include "rule/far_more.h"
 #include "rule/rule.h"
 #include "wire/arp.h"

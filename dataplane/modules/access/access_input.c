@@ -4,7 +4,6 @@
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"
-#include "ip/ip.h"
 #include "rule/session.h"
 #include "rule/view.h"
 #include "wire/eth.h"
@@ -242,3 +241,8 @@ static struct rte_node_register access_input_node = {
 		},
 };
 NODE_REGISTER(access_input_node)
+
+RTE_INIT(access_input_of_ports)
+{
+	port_input_register(API_ROLE_ACCESS, "access-input");
+}

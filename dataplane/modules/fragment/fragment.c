@@ -5,7 +5,7 @@
 // has several segments, and the old buffers live until the last fragment was sent.
 #include "fragment/fragment.h"
 #include "icmp/icmp.h"
-#include "ip/ip.h"
+#include "route/route.h"
 #include "rule/rule.h"
 #include "rule/view.h"
 #include "wire/checksum.h"

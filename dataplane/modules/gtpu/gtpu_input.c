@@ -5,8 +5,9 @@
 #include "core/node.h"
 #include "gtpu/arrive.h"
 #include "instance/instance.h"
-#include "ip/ip.h"
 #include "path/local.h"
+#include "route/deliver.h"
+#include "route/route.h"
 #include "wire/ip.h"
 #include <string.h>
 

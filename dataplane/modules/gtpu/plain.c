@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What makes a packet an example for plain_take().
 #include "gtpu/plain.h"
+#include "route/route.h"
 #include "wire/eth.h"
 #include <string.h>
 

@@ -10,7 +10,6 @@
 
 #include "gtpu/arrive.h"
 #include "instance/instance.h"
-#include "ip/ip.h"
 #include "path/local.h"
 #include "rule/tables.h"
 #include "wire/checksum.h"

@@ -2,7 +2,8 @@
 // Node icmp-echo: answers echo requests to our own addresses, in place. Other ICMP to us goes to the host path.
 #include "core/port.h"
 #include "icmp/icmp.h"
-#include "ip/ip.h"
+#include "route/deliver.h"
+#include "route/route.h"
 #include "rule/rule.h"
 #include "rule/view.h"
 

@@ -2,7 +2,7 @@
 // Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came from.
 #include "icmp/icmp.h"
 #include "instance/instance.h"
-#include "ip/ip.h"
+#include "route/route.h"
 #include "rule/rule.h"
 #include "rule/view.h"
 

@@ -3,9 +3,8 @@
 #include "instance/instance.h"
 #include "core/control.h"
 #include "core/object.h"
-#include "ip/tables.h"
 #include "path/local.h"
-#include "udp/udp.h"
+#include "route/route.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,21 @@ const struct instances *instances_now = &snapshot[0];
 struct instance_counters instance_counters[API_MAX_WORKERS];
 
 // ---- for the nodes ---------------------------------------------------------------------------------------------------
+
+uint64_t instance_udp_open[65536 / 64];
+static uint16_t udp_users[65536]; // instances, staged ones included
+
+static void take_port(uint16_t port)
+{
+	if (udp_users[port]++ == 0)
+		__atomic_or_fetch(&instance_udp_open[port / 64], 1ull << port % 64, __ATOMIC_RELEASE);
+}
+
+static void give_port(uint16_t port)
+{
+	if (udp_users[port] > 0 && --udp_users[port] == 0)
+		__atomic_and_fetch(&instance_udp_open[port / 64], ~(1ull << port % 64), __ATOMIC_RELEASE);
+}
 
 uint16_t instance_udp_port(uint32_t interface)
 {
@@ -178,7 +192,7 @@ static void instance_free(struct instance *n)
 	for (uint8_t i = 0; i < n->endpoints; i++)
 		gtpu_local_give(n->local[i]);
 	if (n->udp_port != 0)
-		udp_port_give(n->udp_port);
+		give_port(n->udp_port);
 	free(n);
 }
 
@@ -207,7 +221,7 @@ static int fill(struct instance *n, const char *key, const struct api_instance *
 	memcpy(n->pool, want->pool, sizeof(n->pool));
 	n->udp_port = want->udp_port;
 	if (n->udp_port != 0)
-		udp_port_take(n->udp_port);
+		take_port(n->udp_port);
 	return 0;
 }
 

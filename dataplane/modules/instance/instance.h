@@ -7,16 +7,16 @@
 #ifndef INSTANCE_INSTANCE_H
 #define INSTANCE_INSTANCE_H
 
-#include "ip/ip.h"
 #include "isthmus_api.h"
+#include "route/address.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <stdint.h>
 
 #define MAX_INSTANCES 64
 #define INSTANCE_NONE UINT16_MAX
-#define INSTANCE_INTERFACES 1024 // as many as the ip module has
-#define INSTANCE_LOCALS 256 // as many local ids as the gtpu module gives
+#define INSTANCE_INTERFACES 1024 // as many as the route module has
+#define INSTANCE_LOCALS 256 // as many local ids as the path module gives
 
 struct instance {
 	char name[API_NAME];
@@ -96,6 +96,9 @@ static inline int instance_guards(uint8_t family, const uint8_t *address)
 	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 && instance_guards_exactly(s, family, address);
 }
 
+// UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to node udp-input, which
+// asks instance_udp_port(interface) whether the port is that interface's.
+extern uint64_t instance_udp_open[65536 / 64];
 // The port of UDP/IP tunnels (TS 29.244 §8.2.64) on this interface; 0: none. Workers.
 uint16_t instance_udp_port(uint32_t interface);
 // 1 when one of the instance's pools holds the address.

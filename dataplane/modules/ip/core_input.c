@@ -4,8 +4,8 @@
 #include "core/node.h"
 #include "core/port.h"
 #include "gtpu/plain.h"
-#include "ip/ip.h"
 #include "neighbour/neighbour.h"
+#include "route/route.h"
 #include "wire/eth.h"
 #include "wire/ip.h"
 
@@ -124,3 +124,8 @@ static struct rte_node_register core_input_node = {
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(core_input_node)
+
+RTE_INIT(core_input_of_ports)
+{
+	port_input_register(API_ROLE_CORE, "core-input");
+}

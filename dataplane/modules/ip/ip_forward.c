@@ -3,7 +3,7 @@
 #include "core/node.h"
 #include "icmp/icmp.h"
 #include "instance/instance.h"
-#include "ip/tables.h"
+#include "route/address.h"
 #include "rule/rule.h"
 #include "rule/session.h"
 #include "rule/view.h"

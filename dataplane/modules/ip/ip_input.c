@@ -3,17 +3,15 @@
 // on interfaces of network instances after a look for the UE that they are from or to.
 //
 // Checks are in memory-safety order (wire/ip.h), which covers RFC 1812 §5.2.2 and RFC 8200 §3.
-#include "core/control.h"
 #include "core/node.h"
-#include "core/object.h"
 #include "host/host.h"
 #include "instance/instance.h"
-#include "ip/ip.h"
 #include "neighbour/neighbour.h"
+#include "route/deliver.h"
+#include "route/route.h"
 #include "rule/view.h"
 #include "wire/checksum.h"
 #include "wire/ip.h"
-#include <errno.h>
 #include <string.h>
 
 DROP_REASON(drop_short, "ip-short", "the packet ends within its IP or transport header")
@@ -30,21 +28,6 @@ DROP_REASON(drop_protocol, "ip-protocol-unreachable", "sent to one of our addres
 DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")
 
 enum { EDGE_FORWARD, EDGE_UE, EDGE_REASSEMBLY, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
-#define MAX_LOCAL_NODES 16
-
-// ---- who gets local packets: filled by constructors, read-only afterwards -------------------------------------------
-
-static struct {
-	rte_edge_t protocol[256];
-	struct {
-		uint16_t port;
-		rte_edge_t edge;
-	} udp[MAX_LOCAL_NODES];
-	uint16_t udp_count;
-	const uint64_t *open; // further UDP ports, which change
-	rte_edge_t open_edge;
-	const char *refused; // a node whose registration cannot be
-} local;
 
 static uint16_t ip_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);
 
@@ -61,62 +44,9 @@ static struct rte_node_register ip_input_node = {
 };
 NODE_REGISTER(ip_input_node)
 
-// Edge to a node: one that is there already, or a new one. The graph is built long after all constructors.
-static rte_edge_t edge_to(const char *node)
+RTE_INIT(ip_input_deliver)
 {
-	for (rte_edge_t e = 0; e < ip_input_node.nb_edges; e++)
-		if (strcmp(ip_input_node.next_nodes[e], node) == 0)
-			return e;
-	if (ip_input_node.nb_edges == EDGE_COUNT + MAX_LOCAL_NODES) {
-		local.refused = node;
-		return EDGE_DROP;
-	}
-	ip_input_node.next_nodes[ip_input_node.nb_edges] = node;
-	return ip_input_node.nb_edges++;
-}
-
-void ip_local_register_protocol(uint8_t protocol, const char *node)
-{
-	if (local.protocol[protocol] != 0)
-		local.refused = node;
-	else
-		local.protocol[protocol] = edge_to(node);
-}
-
-void ip_local_register_udp(uint16_t port, const char *node)
-{
-	int refused = local.udp_count == MAX_LOCAL_NODES;
-
-	for (uint16_t i = 0; i < local.udp_count; i++)
-		refused |= local.udp[i].port == port;
-	if (refused) {
-		local.refused = node;
-		return;
-	}
-	local.udp[local.udp_count].port = port;
-	local.udp[local.udp_count++].edge = edge_to(node);
-}
-
-void ip_local_register_udp_map(const uint64_t open[1024], const char *node)
-{
-	if (local.open != NULL)
-		local.refused = node;
-	local.open = open;
-	local.open_edge = edge_to(node);
-}
-
-// A programming error that must not wait for its packet: the engine does not start.
-static int start(const struct api_engine *engine)
-{
-	if (local.refused != NULL)
-		return object_error(EEXIST,
-			"node %s registers for local packets that another node has, or is one too many", local.refused);
-	return 0;
-}
-
-RTE_INIT(ip_input_start)
-{
-	module_register("ip-input", start);
+	ip_deliver_from(&ip_input_node);
 }
 
 // ---- the node -------------------------------------------------------------------------------------------------------
@@ -155,20 +85,21 @@ static rte_edge_t discovery(struct rte_mbuf *m, uint8_t type)
 
 static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 {
+	const struct ip_deliveries *d = &ip_deliveries;
+
 	if (unlikely(ip->fragment != 0))
 		return EDGE_REASSEMBLY;
 	if (likely(ip->protocol == IP_PROTOCOL_UDP)) {
-		for (uint16_t i = 0; i < local.udp_count; i++)
-			if (likely(local.udp[i].port == ip->destination_port))
-				return local.udp[i].edge;
+		for (uint16_t i = 0; i < d->udp_count; i++)
+			if (likely(d->udp[i].port == ip->destination_port))
+				return (rte_edge_t)(EDGE_COUNT - 1 + d->udp[i].node);
 		uint16_t port = ip->destination_port;
-		if (local.open != NULL &&
-			(__atomic_load_n(&local.open[port / 64], __ATOMIC_RELAXED) >> port % 64 & 1) != 0)
-			return local.open_edge;
+		if (d->open != NULL && (__atomic_load_n(&d->open[port / 64], __ATOMIC_RELAXED) >> port % 64 & 1) != 0)
+			return (rte_edge_t)(EDGE_COUNT - 1 + d->open_node);
 		return packet_leave(m, &punt_host, EDGE_PUNT);
 	}
-	if (local.protocol[ip->protocol] != 0)
-		return local.protocol[ip->protocol];
+	if (d->protocol[ip->protocol] != 0)
+		return (rte_edge_t)(EDGE_COUNT - 1 + d->protocol[ip->protocol]);
 	if (ip->protocol == IP_PROTOCOL_TCP || ip->protocol == IP_PROTOCOL_SCTP)
 		return packet_leave(m, &punt_host, EDGE_PUNT);
 	// Tunnels that nobody configured, among others (CVE-2020-10136, row G27).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interfaces and routes as transactions, and the nodes on real frames.
 #include "ip/router_test.h"
-#include "ip/tables.h"
+#include "route/route.h"
 #include "testkit/reasons.h"
 #include <errno.h>
 #include <stdlib.h>

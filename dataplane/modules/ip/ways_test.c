@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ip-output remembers where destinations lead: whatever changes, the next packet goes the new way and none the old one.
 #include "ip/router_test.h"
-#include "ip/tables.h"
+#include "route/route.h"
+#include "route/tables.h"
 #include "testkit/frame.h"
 #include "wire/arp.h"
 #include "wire/nd.h"

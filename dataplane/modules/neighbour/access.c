@@ -6,8 +6,8 @@
 // dropped (row B11).
 #include "core/control.h"
 #include "core/port.h"
-#include "ip/ip.h"
 #include "neighbour/neighbour.h"
+#include "route/route.h"
 #include "rule/rule.h"
 #include "rule/session.h"
 #include "rule/view.h"

@@ -4,8 +4,8 @@
 #define NEIGHBOUR_TABLE_H
 
 #include "core/control.h"
-#include "ip/ip.h"
 #include "neighbour/neighbour.h"
+#include "route/route.h"
 
 #define NEIGHBOURS 4096 // engine.max_neighbours, when it names none
 #define MAX_NEIGHBOURS 8000 // most that it may name: next hops are as many, with those of routes

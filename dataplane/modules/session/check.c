@@ -3,9 +3,9 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "instance/instance.h"
-#include "ip/tables.h"
 #include "meter/policer.h"
 #include "path/path.h"
+#include "route/address.h"
 #include "session/compile.h"
 #include <errno.h>
 #include <string.h>

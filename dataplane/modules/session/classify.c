@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of a key's PDRs a packet belongs to (TS 29.244 §5.2.1): UE address, QFI, SDF filters, by precedence.
-#include "ip/ip.h"
+#include "route/address.h"
 #include "session/match.h"
 #include "wire/bytes.h"
 

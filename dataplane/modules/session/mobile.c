@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What few packets of mobile sessions need; see mobile.h.
 #include "session/mobile.h"
+#include "route/route.h"
 #include "rule/view.h"
 #include "wire/bytes.h"
 

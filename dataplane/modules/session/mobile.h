@@ -10,7 +10,6 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "instance/instance.h"
-#include "ip/ip.h"
 #include "path/path.h"
 #include "session/match.h"
 #include "usage/usage.h"

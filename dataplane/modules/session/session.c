@@ -6,7 +6,6 @@
 #include "core/object.h"
 #include "core/port.h"
 #include "instance/instance.h"
-#include "ip/ip.h"
 #include "meter/policer.h"
 #include "rule/watch.h"
 #include "scheduler/scheduler.h"

@@ -3,7 +3,7 @@
 // the subscriber's worker, checks the inner source address, and strips the access encapsulation.
 #include "core/control.h"
 #include "core/node.h"
-#include "ip/ip.h"
+#include "route/route.h"
 #include "session/match.h"
 
 DROP_REASON(drop_unknown, "subscriber-unknown", "no session has this port, tags, PPPoE session and MAC address")

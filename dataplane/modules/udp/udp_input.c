@@ -3,8 +3,7 @@
 // instance that its interface belongs to goes on to session-ue with l3 at its inner header.
 #include "core/node.h"
 #include "instance/instance.h"
-#include "ip/ip.h"
-#include "udp/udp.h"
+#include "route/deliver.h"
 #include "wire/ecn.h"
 #include "wire/ip.h"
 
@@ -19,23 +18,6 @@ DROP_REASON(drop_ecn, "udp-inner-ecn",
 	"6040)")
 
 enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT };
-
-static struct {
-	uint64_t open[65536 / 64]; // ports of instances; read by workers
-	uint16_t users[65536];
-} ports;
-
-void udp_port_take(uint16_t port)
-{
-	if (ports.users[port]++ == 0)
-		__atomic_or_fetch(&ports.open[port / 64], 1ull << port % 64, __ATOMIC_RELEASE);
-}
-
-void udp_port_give(uint16_t port)
-{
-	if (ports.users[port] > 0 && --ports.users[port] == 0)
-		__atomic_and_fetch(&ports.open[port / 64], ~(1ull << port % 64), __ATOMIC_RELEASE);
-}
 
 static rte_edge_t udp_input_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
@@ -82,5 +64,5 @@ NODE_REGISTER(udp_input_node)
 
 RTE_INIT(udp_input_local)
 {
-	ip_local_register_udp_map(ports.open, "udp-input");
+	ip_local_register_udp_map(instance_udp_open, "udp-input");
 }

@@ -5,7 +5,7 @@
 // the old or the new next hop. A deletion may empty a tbl8 group under a reader that is on its way there; it then reads
 // 0, which is NEXT_HOP_NONE, and its packet is dropped for want of a route. Whoever deletes calls control_synchronize()
 // before adding again, so that a group is never given to another prefix while a reader is in it.
-#include "ip/tables.h"
+#include "route/tables.h"
 #include <rte_byteorder.h>
 #include <rte_fib.h>
 #include <rte_fib6.h>

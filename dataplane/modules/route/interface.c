@@ -6,7 +6,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
-#include "ip/tables.h"
+#include "route/tables.h"
 #include "wire/ip.h"
 #include <errno.h>
 #include <stdlib.h>

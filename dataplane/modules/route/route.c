@@ -7,7 +7,7 @@
 // beside.
 #include "core/control.h"
 #include "core/object.h"
-#include "ip/tables.h"
+#include "route/tables.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions about addresses and prefixes, for both families. Pure code.
-#include "ip/tables.h"
+#include "route/address.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

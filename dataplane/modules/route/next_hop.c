@@ -7,7 +7,7 @@
 // a grace period.
 #include "core/control.h"
 #include "exact/exact.h"
-#include "ip/tables.h"
+#include "route/tables.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
 #include <errno.h>

@@ -3,21 +3,16 @@
 //
 // Tables are written by the control thread and read by workers inside a walk; replaced parts are freed after a grace
 // period.
-#ifndef IP_IP_H
-#define IP_IP_H
+#ifndef ROUTE_ROUTE_H
+#define ROUTE_ROUTE_H
 
 #include "core/node.h"
 #include "isthmus_api.h"
-#include "wire/ip.h"
+#include "route/address.h"
 #include <assert.h>
 #include <rte_ether.h>
 #include <stdint.h>
 #include <string.h>
-
-// An address in one form for both families: IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
-struct ip_address {
-	uint8_t bytes[16];
-};
 
 struct interface {
 	char name[API_NAME];
@@ -62,37 +57,13 @@ struct next_hop {
 static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 
 // `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
-struct ip_address ip_address_of(uint8_t family, const uint8_t *address);
-// 1 when the prefix holds the address.
-static inline int ip_in_prefix(const struct api_address *prefix, uint8_t family, const uint8_t *address)
-{
-	uint32_t a, b;
-
-	if (prefix->family != family)
-		return 0;
-	if (unlikely(family != 4))
-		return ip_prefix_equal(prefix->bytes, address, prefix->prefix);
-	memcpy(&a, prefix->bytes, 4);
-	memcpy(&b, address, 4);
-	return (uint64_t)rte_be_to_cpu_32(a ^ b) >> (32 - prefix->prefix) == 0; // 64 bits: a prefix of 0 moves all out
-}
 
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
 const struct interface *interface_get(uint32_t index); // NULL when there is none
 // 1 when the address is one of ours on any interface. Workers. (The local end of a GTP-U path is an interface's
 // address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a look-up.
-struct ip_filter {
-	uint64_t bits[16];
-};
 extern const struct ip_filter *ip_local_filter; // never NULL; replaced with the tables, read within a walk
-static inline uint32_t ip_filter_bit(uint8_t family, const uint8_t *address)
-{
-	uint64_t low = 0;
-
-	memcpy(&low, address + (family == 4 ? 0 : 12), 4);
-	return (uint32_t)(low * 0x9e3779b97f4a7c15ull >> 54);
-}
 int ip_is_local_exactly(uint8_t family, const uint8_t *address);
 static inline int ip_is_local(uint8_t family, const uint8_t *address)
 {
@@ -117,16 +88,11 @@ uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination);
 // The same for a packet that came in on `interface` (UINT32_MAX: none), where a link-local destination is looked for.
 uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interface);
 const struct next_hop *next_hop_get(uint32_t index);
+// Rises whenever a destination may have another next hop than before, or a next hop's slot is given up: after the tables say so,
+// and before the grace period. Workers read it before the tables.
+extern uint32_t ip_ways_generation;
 
-// ---- local delivery -------------------------------------------------------------------------------------------------
-// Packets to one of our addresses leave ip-input to the node that asked for them; the rest goes to the host path or is
-// dropped. From constructors only; asking twice for the same is a programming error found at start-up.
-void ip_local_register_udp(uint16_t port, const char *node);
-// The same for ports that come and go: bit port % 64 of open[port / 64], changed with atomic operations.
-void ip_local_register_udp_map(const uint64_t open[1024], const char *node);
-void ip_local_register_protocol(uint8_t protocol, const char *node);
-
-// ---- for the neighbour module (control thread) ----------------------------------------------------------------------
+// ---- next hops of neighbours (control thread) -----------------------------------------------------------------------
 // Index of the next hop of a neighbour on an interface; made when it does not exist yet, and held until
 // next_hop_release. NEXT_HOP_NONE when full.
 uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address);
@@ -136,6 +102,17 @@ uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destin
 void next_hop_release(uint32_t index);
 // Fills in the neighbour's MAC (or takes it away when mac is NULL) for all workers.
 void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac);
+
+// ---- all interfaces (control thread) --------------------------------------------------------------------------------
+
+struct interfaces;
+const struct interfaces *interfaces_now(void);
+const struct interface *interfaces_by_name(const struct interfaces *s, const char *name);
+// The interface of a core port with the prefix that holds the address, or NULL. Link-local prefixes do not count.
+const struct interface *interfaces_by_prefix(const struct interfaces *s, const struct api_address *a);
+// The set as it will be after the open transaction, or the current one when that does not touch it.
+const struct interfaces *interfaces_next(void);
+
 // Called when interfaces came, changed or went; fn may walk them with interface_get(0..interface_count()-1).
 void interface_watch(void (*fn)(void)); // from constructors
 uint32_t interface_count(void);

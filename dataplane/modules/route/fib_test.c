@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forwarding tables against a list that is searched from end to end, on random prefixes of both families.
-#include "ip/tables.h"
+#include "route/tables.h"
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the ip module: what its tables share. Other modules include ip.h.
+// Inside of the route module: what its tables share. Other modules include route.h.
 //
 // Everything here is written by the control thread. Workers read the snapshot, the FIBs and the next hops.
-#ifndef IP_TABLES_H
-#define IP_TABLES_H
+#ifndef ROUTE_TABLES_H
+#define ROUTE_TABLES_H
 
-#include "ip/ip.h"
+#include "route/route.h"
 #include <stddef.h>
 
 #define MAX_INTERFACES 1024
 #define MAX_NEXT_HOPS 8192
 #define MAX_ROUTES 65536 // of one family, those of interfaces not counted
-
-// ---- addresses (address.c): pure ------------------------------------------------------------------------------------
-
-static inline uint32_t address_length(uint8_t family)
-{
-	return family == 4 ? 4 : 16;
-}
-
-// 1 when family and prefix length fit each other and the bytes behind the address are zero.
-int address_valid(const struct api_address *a);
-// 1 when no bit is set behind the prefix.
-int prefix_canonical(const struct api_address *a);
-// 1 when an interface may have this address (RFC 1122 §3.2.1.3, RFC 4291 §2.5).
-int address_assignable(const struct api_address *a);
-static inline int address_is_link_local(uint8_t family, const uint8_t *a)
-{
-	if (family == 4)
-		return a[0] == 169 && a[1] == 254; // RFC 3927 §2.7
-	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80; // RFC 4291 §2.5.6
-}
-// Order of the route table: family, bytes, prefix length.
-int prefix_compare(const struct api_address *a, const struct api_address *b);
-const char *address_text(const struct api_address *a, char text[64]); // "10.0.0.0/8"; without length for host prefixes
 
 // ---- interfaces (interface.c) ---------------------------------------------------------------------------------------
 
@@ -60,18 +37,8 @@ struct interfaces {
 	struct interface interface[];
 };
 
-const struct interfaces *interfaces_now(void);
-const struct interface *interfaces_by_name(const struct interfaces *s, const char *name);
-// The interface of a core port with the prefix that holds the address, or NULL. Link-local prefixes do not count.
-const struct interface *interfaces_by_prefix(const struct interfaces *s, const struct api_address *a);
-// The set as it will be after the open transaction, or the current one when that does not touch it.
-const struct interfaces *interfaces_next(void);
-
 // ---- next hops (next_hop.c) -----------------------------------------------------------------------------------------
 
-// Rises whenever a destination may have another next hop than before, or a next hop's slot is given up: after the tables say so,
-// and before the grace period. Workers read it before the tables.
-extern uint32_t ip_ways_generation;
 void ip_ways_changed(void);
 
 int next_hops_start(void); // makes the tables when they are not there yet; 0 or ENOMEM
