@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who includes whom in dataplane/: no circle among its folders, no arrow upward, and a core that knows no protocol.
 
-Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they need, since nothing
-is built on them."""
+Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they need,
+since nothing is built on them."""
 import collections
 import os
 import re
@@ -18,7 +18,8 @@ TESTS = re.compile(r"(_test|_bench|_fuzz|_model)\.[ch]$|world[^/]*\.h$|^dataplan
 
 def listed():
     """C files of the data plane and the contract, those not yet committed as well."""
-    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "dataplane", "api"], capture_output=True, text=True, check=True)
+    command = ["git", "ls-files", "-co", "--exclude-standard", "dataplane", "api"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True)
     return [f for f in out.stdout.split("\n") if f.endswith((".c", ".h")) and os.path.isfile(f)]
 
 
@@ -38,7 +39,8 @@ def includes(text, known):
             found = re.match(r'#\s*include "([^"]+)"', line)
             target = found and resolve(file, found.group(1), known)
             if target and os.path.dirname(target) != os.path.dirname(file):
-                edges[os.path.dirname(file), os.path.dirname(target)].append(f"{file}:{number} includes {found.group(1)}")
+                edge = os.path.dirname(file), os.path.dirname(target)
+                edges[edge].append(f"{file}:{number} includes {found.group(1)}")
     return edges
 
 
@@ -68,7 +70,7 @@ def shortest_loop(edges):
 
 
 def circles(edges):
-    """Each loop by its name; the edge with the fewest includes is cut in thought, so that the next loop is found as well."""
+    """Each loop by its name; its edge with the fewest includes is cut in thought, so that the next loop is found."""
     edges, said = dict(edges), []
     while (loop := shortest_loop(edges)) is not None:
         steps = list(zip(loop, loop[1:] + loop[:1]))
@@ -91,9 +93,10 @@ def upward(edges):
 def core_knows(text):
     """Protocol's words in headers of core, and modules' nodes in any of its files."""
     nodes, said = set(), []
+    node = re.compile(r'struct rte_node_register \w+ = \{[^;]*?\.name = "([\w-]+)"', re.DOTALL)
     for file, content in text.items():
         if file.startswith("dataplane/modules/"):
-            nodes |= set(re.findall(r'struct rte_node_register \w+ = \{[^;]*?\.name = "([\w-]+)"', content, re.DOTALL))
+            nodes |= set(node.findall(content))
     for file, content in sorted(text.items()):
         if not file.startswith("dataplane/core/"):
             continue

@@ -121,7 +121,7 @@ lint_staticcheck() {
 	! has_go || "$(staticcheck_path)" ./...
 }
 
-# dataplane/: folders include each other in no circle, lib includes nothing of core, core nothing of modules and no protocol.
+# dataplane/: no circle of includes among folders, none upward (lib, core, modules), no protocol in core.
 lint_circles() {
 	scripts/circles.py
 }

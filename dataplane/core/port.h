@@ -55,7 +55,8 @@ struct port {
 void port_no_buffer(struct port *p, struct worker *w, uint64_t frames);
 
 void port_driver_register(const struct port_driver *d); // from constructors
-// The node that gets the frames of ports of this role. From constructors; without one for each role the engine does not start.
+// The node that gets the frames of ports of this role. From constructors; without one for each role the engine does
+// not start.
 void port_input_register(enum api_role role, const char *node);
 // Published ports; entries are replaced by the control thread and freed after a grace period.
 extern struct port *port_table[MAX_PORTS];

@@ -176,16 +176,16 @@ void queue_owner_told(uint32_t session, uint32_t worker)
 		push(session, buffer_tables.queue[index].worker);
 }
 
-// The session's worker passes on, keeps or frees what waits, each packet as the FAR of its PDR now says; and the control plane will be
-// told of the next packet that waits.
+// The session's worker passes on, keeps or frees what waits, each packet as the FAR of its PDR now says; and the
+// control plane will be told of the next packet that waits.
 static void session_has_changed(uint32_t session, uint32_t worker)
 {
 	if (session < buffer_tables.places)
 		push(session, worker);
 }
 
-// What waits is freed, and is never the next session's with this index: also of a session that buffers no more, as packets of an
-// earlier version may still wait.
+// What waits is freed, and is never the next session's with this index: also of a session that buffers no more, as
+// packets of an earlier version may still wait.
 static void session_is_gone(uint32_t session)
 {
 	if (session >= buffer_tables.places)

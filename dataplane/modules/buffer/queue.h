@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the buffer module: the queues of packets that wait for an idle UE (TS 29.244 §5.2.4).
 //
-// Packets of a rule with RULE_BUFFER or RULE_HELD, and those of a rule that drops with RULE_NOTIFY, go to node `buffer`, with
-// session_view set and the IP header at l3 = 0. What waits belongs to the session (its index) and remembers its PDR id.
+// Packets of a rule with RULE_BUFFER or RULE_HELD, and those of a rule that drops with RULE_NOTIFY, go to node
+// `buffer`, with session_view set and the IP header at l3 = 0. What waits belongs to the session (its index) and
+// remembers its PDR id.
 //
 //   written by: the worker that owns the session (queues, wheels); the control thread (generations, the lists of commands)
 //   safe because: a session's slot holds a queue from the time its worker puts it there until the same worker takes it away;

@@ -96,8 +96,8 @@ static inline int instance_guards(uint8_t family, const uint8_t *address)
 	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 && instance_guards_exactly(s, family, address);
 }
 
-// UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to node udp-input, which
-// asks instance_udp_port(interface) whether the port is that interface's.
+// UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to
+// node udp-input, which asks instance_udp_port(interface) whether the port is that interface's.
 extern uint64_t instance_udp_open[65536 / 64];
 // The port of UDP/IP tunnels (TS 29.244 §8.2.64) on this interface; 0: none. Workers.
 uint16_t instance_udp_port(uint32_t interface);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who takes packets to our addresses: ip-input sends them to the node that asked; the rest goes to the host path or is dropped.
+// Who takes packets to our addresses: ip-input sends them to the node that asked; the rest goes to the host path or
+// is dropped.
 //
 //   written by: constructors; the map of open ports: its module, with atomic operations
 //   read by: workers
@@ -30,8 +31,9 @@ void ip_local_register_udp(uint16_t port, const char *node);
 void ip_local_register_udp_map(const uint64_t open[1024], const char *node);
 void ip_local_register_protocol(uint8_t protocol, const char *node);
 
-// The node that delivers, with places for MAX_LOCAL_NODES more in its array of next nodes: behind the edges that it has, one to
-// each node that asks, before this call or after it, by its number. From a constructor; the graph is built long after all of them.
+// The node that delivers, with places for MAX_LOCAL_NODES more in its array of next nodes: behind the edges that it
+// has, one to each node that asks, before this call or after it, by its number. From a constructor; the graph is
+// built long after all of them.
 void ip_deliver_from(struct rte_node_register *node);
 
 #endif

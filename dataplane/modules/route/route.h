@@ -88,8 +88,8 @@ uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination);
 // The same for a packet that came in on `interface` (UINT32_MAX: none), where a link-local destination is looked for.
 uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interface);
 const struct next_hop *next_hop_get(uint32_t index);
-// Rises whenever a destination may have another next hop than before, or a next hop's slot is given up: after the tables say so,
-// and before the grace period. Workers read it before the tables.
+// Rises whenever a destination may have another next hop than before, or a next hop's slot is given up: after the
+// tables say so, and before the grace period. Workers read it before the tables.
 extern uint32_t ip_ways_generation;
 
 // ---- next hops of neighbours (control thread) -----------------------------------------------------------------------
