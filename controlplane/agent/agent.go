@@ -71,7 +71,7 @@ type Status struct {
 	Changes     uint64    `json:"changes"` // sent since start
 }
 
-// Agent is one control plane.
+// Agent is one control manager.
 type Agent struct {
 	opt      Options
 	log      *slog.Logger

@@ -135,7 +135,7 @@ func TestMobileLife(t *testing.T) {
 		t.Errorf("release: %s", got)
 	}
 	waitUntil(t, "association gone", func() bool { return ask(a, "GET", "/v1/show/association") == "[]\n" })
-	waitUntil(t, "session gone", func() bool { return a.mobile.plane.Count("") == 0 })
+	waitUntil(t, "session gone", func() bool { return a.mobile.manager.Count("") == 0 })
 }
 
 func TestReleaseWithoutPFCP(t *testing.T) {

@@ -35,9 +35,9 @@ const (
 
 // mobile is the PFCP server and the sessions behind it.
 type mobile struct {
-	plane  *session.Plane
-	server *n4.Server
-	group  sync.WaitGroup
+	manager *session.Manager
+	server  *n4.Server
+	group   sync.WaitGroup
 }
 
 // openMobile opens the store and the sockets, when the configuration has PFCP. Run serves them.
@@ -46,18 +46,18 @@ func (a *Agent) openMobile() error {
 	if plan.PFCP == nil || !plan.PFCP.Enabled() {
 		return nil
 	}
-	plane, err := session.Open(a.storePath(plan), plan.Settings, a.log)
+	manager, err := session.Open(a.storePath(plan), plan.Settings, a.log)
 	if err != nil {
 		return err
 	}
-	server, err := n4.New(serverConfig(plan), plane, a.log)
+	server, err := n4.New(serverConfig(plan), manager, a.log)
 	if err != nil {
-		plane.Close()
+		manager.Close()
 		return err
 	}
-	plane.SetReporter(server)
-	plane.ReleaseOrphans()
-	a.mobile = &mobile{plane: plane, server: server}
+	manager.SetReporter(server)
+	manager.ReleaseOrphans()
+	a.mobile = &mobile{manager: manager, server: server}
 	a.control = a.mobile
 	return nil
 }
@@ -70,8 +70,8 @@ func (m *mobile) spawn(fn func()) {
 
 // run serves until ctx ends.
 func (m *mobile) run(ctx context.Context, socket string) {
-	m.spawn(func() { m.plane.Run(ctx) })
-	m.spawn(func() { m.plane.Follow(ctx, socket) })
+	m.spawn(func() { m.manager.Run(ctx) })
+	m.spawn(func() { m.manager.Follow(ctx, socket) })
 	m.spawn(func() { m.server.Run(ctx) })
 }
 
@@ -182,7 +182,7 @@ func restartsPFCP(was, is *Plan) bool {
 // pushMobile is push where there are mobile sessions.
 func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, all bool) (Result, error) {
 	res := Result{Objects: len(plan.Objects)}
-	out, err := a.mobile.plane.Synchronise(ctx, c, plan.Settings, all, func(held []api.Digest) []dp.Change {
+	out, err := a.mobile.manager.Synchronise(ctx, c, plan.Settings, all, func(held []api.Digest) []dp.Change {
 		changes := Diff(held, plan.Objects)
 		count(&res, changes)
 		return changes
@@ -209,19 +209,19 @@ func count(res *Result, changes []dp.Change) {
 
 func (a *Agent) detachMobile() {
 	if a.mobile != nil {
-		a.mobile.plane.Attach(nil)
+		a.mobile.manager.Attach(nil)
 	}
 }
 
 // tooManyToResync tells that a periodic comparison would cost more than it is worth.
 func (a *Agent) tooManyToResync() bool {
-	return a.mobile != nil && a.mobile.plane.Count("") > resyncSizes
+	return a.mobile != nil && a.mobile.manager.Count("") > resyncSizes
 }
 
 // adoptSettings takes a plan's instances and limits over while the data plane is away.
 func (a *Agent) adoptSettings(plan *Plan) {
 	if a.mobile != nil {
-		a.mobile.plane.Configure(plan.Settings)
+		a.mobile.manager.Configure(plan.Settings)
 	}
 }
 
@@ -252,7 +252,7 @@ func (m *mobile) N4() *n4.Snapshot { return m.server.Snapshot() }
 
 // Owner is view.Control's.
 func (m *mobile) Owner(seid uint64) (view.Owner, bool) {
-	s := m.plane.Session(seid)
+	s := m.manager.Session(seid)
 	if s == nil {
 		return view.Owner{}, false
 	}

@@ -96,7 +96,7 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 		},
 	}
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
-	a.mobile.plane.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
+	a.mobile.manager.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
 	select {
 	case r := <-ch:
 		return r
@@ -116,7 +116,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  node_id: upf1\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
 	a, stop := launchMobile(t, s, dir, text+n9)
-	if err := a.mobile.plane.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
+	if err := a.mobile.manager.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
 		Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 		t.Error("not refused")
 	}
 	s.Refuse(nil)
-	if s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.plane.Count("") != 2 {
+	if s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.manager.Count("") != 2 {
 		t.Error("a refused configuration ended a session")
 	}
 	if res, err := apply(""); err != nil || !strings.Contains(res.Note, "1 mobile sessions ended") {
@@ -184,8 +184,8 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	stop()
 	_, sent := s.Counts()
 	a, _ = launchMobile(t, s, dir, text)
-	if _, again := s.Counts(); again != sent || a.mobile.plane.Count("smf1") != 1 {
-		t.Errorf("%d changes sent after a restart, %d sessions", again-sent, a.mobile.plane.Count("smf1"))
+	if _, again := s.Counts(); again != sent || a.mobile.manager.Count("smf1") != 1 {
+		t.Errorf("%d changes sent after a restart, %d sessions", again-sent, a.mobile.manager.Count("smf1"))
 	}
 	if r := establish(t, a, 5, "10.1.0.1", "10.45.0.5"); r.Cause != pfcp.CauseAccepted {
 		t.Errorf("%+v", r)
@@ -235,7 +235,7 @@ func TestMobilePlanRefused(t *testing.T) {
 		_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) { return a.pushMobile(ctx, a.client.Load(), plan, true) })
 		return err
 	}
-	was := a.mobile.plane.Settings()
+	was := a.mobile.manager.Settings()
 	s.Refuse(func(id dptest.ID, _ []byte) string {
 		if id.Kind == api.KindRoute {
 			return "no"
@@ -245,7 +245,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	if push() == nil {
 		t.Error("not refused")
 	}
-	if a.mobile.plane.Settings() != was || a.mobile.plane.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
+	if a.mobile.manager.Settings() != was || a.mobile.manager.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
 		t.Error("a refused plan was adopted")
 	}
 	s.Refuse(nil)
@@ -253,7 +253,7 @@ func TestMobilePlanRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := s.Held()
-	if a.mobile.plane.Settings() == was || a.mobile.plane.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
+	if a.mobile.manager.Settings() == was || a.mobile.manager.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
 		now[heldSession(stays.UP.SEID)] == nil || now[orphan] != nil {
 		t.Error("an accepted plan was not adopted")
 	}

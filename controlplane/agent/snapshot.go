@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/metrics"
 )
 
-// snapshotAge bounds how often scrapes reach the data plane.
+// snapshotAge bounds how often scrapes reach the data manager.
 const snapshotAge = time.Second
 
 // snapshots keeps the last figures for the metrics.

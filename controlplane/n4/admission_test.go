@@ -236,10 +236,10 @@ func TestMembersAreAskedInTurn(t *testing.T) {
 	if o := <-got; o.err != nil || o.by != nil || o.r.Cause != pfcp.CauseContextNotFound {
 		t.Errorf("of the one whose session it is: %+v", o)
 	}
-	report(true) // an heir is asked first, and does not know it by itself either
+	report(true) // a successor is asked first, and does not know it by itself either
 	answer(members[0], 0, ie(19, 1), fseidIE(9, members[0].addr.Addr()))
 	if o := <-got; o.err != nil || o.by == nil || o.by.ID != "smf1" || o.r.CP == nil || o.r.CP.SEID != 9 {
-		t.Errorf("of an heir: %+v", o)
+		t.Errorf("of a successor: %+v", o)
 	}
 	h.failPath("smf1")
 	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")

@@ -13,16 +13,16 @@ import (
 // Row A10: everybody is answered, up to a rate; who is associated is not touched by it.
 func TestHeartbeatOfStrangers(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
-	stranger := newSMF(t, "x", "127.0.0.2:0")
+	unknown := newSMF(t, "x", "127.0.0.2:0")
 	cfg := quiet(m.peer())
 	cfg.UnknownRate = 50
-	h := start(t, cfg, nil, m, stranger)
+	h := start(t, cfg, nil, m, unknown)
 	m.mustSetUp()
-	stranger.alive()
+	unknown.alive()
 	const flood = 2000
 	began := time.Now()
 	for i := range flood {
-		stranger.send(message(pfcp.HeartbeatRequestType, 0, uint32(i), recoveryIE(time.Now())))
+		unknown.send(message(pfcp.HeartbeatRequestType, 0, uint32(i), recoveryIE(time.Now())))
 		if i%100 == 0 {
 			m.alive()
 		}
@@ -95,13 +95,13 @@ func (h *harness) asked() (sequence uint32) {
 // Row A7: whoever forges a datagram of the peer's cannot delete its sessions; a peer that did restart is believed.
 func TestForgedRestart(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
-	stranger := newSMF(t, "x", "127.0.0.2:0")
-	h := start(t, quiet(m.peer()), nil, m, stranger)
+	unknown := newSMF(t, "x", "127.0.0.2:0")
+	h := start(t, quiet(m.peer()), nil, m, unknown)
 	m.mustSetUp()
 	m.establish(1)
 	newer := m.recovery.Add(time.Hour)
 	forged := message(pfcp.HeartbeatRequestType, 0, 77, recoveryIE(newer))
-	stranger.ask(forged)
+	unknown.ask(forged)
 	m.ask(forged) // from the peer's own address, which a forger can write too
 	wait(t, func() bool { return h.happened("restart-not-confirmed") == 1 }, "asked and denied")
 	if h.fake.Count("smf1") != 1 || h.s.Find("smf1") == nil {
@@ -217,7 +217,7 @@ func TestSetTakeover(t *testing.T) {
 		t.Error("sessions were released")
 	}
 	if r := b.delete(seid); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("deletion by the heir: cause %d", r.cause())
+		t.Errorf("deletion by the successor: cause %d", r.cause())
 	}
 }
 

@@ -19,7 +19,7 @@ func (s *Server) nodeMessage(p *packet) {
 	}
 	src := s.index.Load().byAddr[p.from.Addr()]
 	if p.h.Type == pfcp.AssociationSetupRequestType {
-		// Row A1. The answers of refused peers are not kept: they would be memory that strangers fill.
+		// Row A1. The answers of refused peers are not kept: they would be memory that unknown peers fill.
 		if _, known := s.cfg.configuredPeer(p.from.Addr(), ""); !known && !s.cfg.AllowUnknown {
 			e := &pfcp.Error{Cause: pfcp.CauseRejected, Text: "the address is not in pfcp.peers"}
 			s.refused(rejectNotAllowed, p.from, p.h.Type, e)

@@ -100,11 +100,11 @@ func TestSetUpIncomplete(t *testing.T) {
 // Row A1.
 func TestUnknownAddress(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
-	stranger := newSMF(t, "smf2", "127.0.0.2:0")
-	h := start(t, quiet(m.peer()), nil, m, stranger)
+	unknown := newSMF(t, "smf2", "127.0.0.2:0")
+	h := start(t, quiet(m.peer()), nil, m, unknown)
 	m.mustSetUp()
 	h.rises("peer-not-allowed", 1, func() {
-		if r := stranger.setUp(); r.cause() != pfcp.CauseRejected {
+		if r := unknown.setUp(); r.cause() != pfcp.CauseRejected {
 			t.Errorf("cause %d", r.cause())
 		}
 	})
@@ -149,7 +149,7 @@ func TestLiveNodeID(t *testing.T) {
 	}
 }
 
-// Row A3: strangers fill neither the table nor the place of who is configured.
+// Row A3: unknown peers fill neither the table nor the place of who is configured.
 func TestAssociationLimit(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	flood := newSMF(t, "x", "127.0.0.2:0")

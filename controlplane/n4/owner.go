@@ -155,18 +155,18 @@ func (s *Server) remove(a *association, e event, inherit bool, args ...any) {
 	stopTimer(a.headless)
 	delete(s.table.associations, a.ID)
 	s.publish()
-	var heir *association
+	var successor *association
 	if members := s.index.Load().members(a); len(members) > 0 {
-		heir = members[0]
+		successor = members[0]
 	}
-	if heir != nil && inherit {
-		args = append(args, "heir", heir.ID, "sessions", s.sessions.Adopt(a.ID, heir.ID))
+	if successor != nil && inherit {
+		args = append(args, "successor", successor.ID, "sessions", s.sessions.Adopt(a.ID, successor.ID))
 		s.event(eventAdopted)
 	}
 	if err := s.sessions.ForgetAssociation(a.ID); err != nil {
 		s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 	}
-	if heir == nil || !inherit {
+	if successor == nil || !inherit {
 		s.release(a.ID)
 	}
 	s.failWaiting(&a.window, ErrNoAssociation)

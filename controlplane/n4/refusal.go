@@ -12,10 +12,10 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// How many refusals are remembered: of peers that we know, and of strangers, who shall not push the others out.
+// How many refusals are remembered: of peers that we know, and of unknown ones, who shall not push the others out.
 const (
-	refusalsOfPeers     = 32
-	refusalsOfStrangers = 8
+	refusalsOfPeers   = 32
+	refusalsOfUnknown = 8
 )
 
 // Refusal is why a request was refused, in words. Equal ones of one peer are one, with the time of the last.
@@ -37,8 +37,8 @@ func (r *Refusal) same(o *Refusal) bool {
 
 // refusals are the last ones, the newest last; lock guards them.
 type refusals struct {
-	lock             sync.Mutex
-	peers, strangers []Refusal
+	lock           sync.Mutex
+	peers, unknown []Refusal
 }
 
 // note remembers a refusal in the place of the oldest.
@@ -52,11 +52,11 @@ func note(list []Refusal, r Refusal, most int) []Refusal {
 	return append(list, r)
 }
 
-func (x *refusals) add(r Refusal, stranger bool) {
+func (x *refusals) add(r Refusal, unknown bool) {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	if stranger {
-		x.strangers = note(x.strangers, r, refusalsOfStrangers)
+	if unknown {
+		x.unknown = note(x.unknown, r, refusalsOfUnknown)
 	} else {
 		x.peers = note(x.peers, r, refusalsOfPeers)
 	}
@@ -66,7 +66,7 @@ func (x *refusals) add(r Refusal, stranger bool) {
 func (x *refusals) newestFirst() []Refusal {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	list := append([]Refusal{}, slices.Concat(x.peers, x.strangers)...)
+	list := append([]Refusal{}, slices.Concat(x.peers, x.unknown)...)
 	slices.SortStableFunc(list, func(a, b Refusal) int { return b.Time.Compare(a.Time) })
 	return list
 }

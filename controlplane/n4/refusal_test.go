@@ -26,7 +26,7 @@ func (l *lines) Write(b []byte) (int, error) {
 }
 
 // Operators see why: the log line and the last refusals name peer, cause, IE, rule and the session layer's words. A flood of
-// strangers does not push out what peers were told.
+// unknown peers does not push out what peers were told.
 func TestRefusalsInWords(t *testing.T) {
 	var log lines
 	s := &Server{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -46,7 +46,7 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 	s.refused(0, peer, pfcp.SessionEstablishmentRequestType, e)
 	list := s.count.refusals.newestFirst()
-	if len(list) != refusalsOfPeers+refusalsOfStrangers {
+	if len(list) != refusalsOfPeers+refusalsOfUnknown {
 		t.Fatalf("%d refusals are remembered", len(list))
 	}
 	r := list[0]

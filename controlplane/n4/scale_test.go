@@ -63,7 +63,7 @@ func BenchmarkGuessedSessions(b *testing.B) {
 	}
 }
 
-// Row A3 in full: -bench NodeIDs -benchtime 2000000x. Strangers' names take all places but the configured peer's.
+// Row A3 in full: -bench NodeIDs -benchtime 2000000x. Unknown peers' names take all places but the configured peer's.
 func BenchmarkNodeIDs(b *testing.B) {
 	m := newSMF(b, "smf1", "127.0.0.1:0")
 	flood := newSMF(b, "x", "127.0.0.2:0")

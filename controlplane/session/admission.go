@@ -21,8 +21,8 @@ type job struct {
 	finish func(err *pfcp.Error, rows []api.Usage) func()
 }
 
-// errLater is a job's that must wait for the transaction after this one.
-var errLater = &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "in the next transaction"}
+// errPostponed is a job's that must wait for the transaction after this one.
+var errPostponed = &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "in the next transaction"}
 
 var errStopped = refuse(pfcp.CauseSystemFailure, 0, "shutting down")
 

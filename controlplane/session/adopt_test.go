@@ -38,8 +38,8 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 	}
 }
 
-// idle is a Plane that nobody runs: what is deferred stays where it is, but for what step does.
-func idle(t *testing.T, path string) *Plane {
+// idle is a Manager that nobody runs: what is deferred stays where it is, but for what step does.
+func idle(t *testing.T, path string) *Manager {
 	t.Helper()
 	p, err := Open(path, testSettings(), nil)
 	if err != nil {
@@ -50,17 +50,17 @@ func idle(t *testing.T, path string) *Plane {
 	return p
 }
 
-// step takes turns, until there is nothing to do.
-func (p *Plane) step(t *testing.T, turns int) {
+// step carries out some batches.
+func (p *Manager) step(t *testing.T, batches int) {
 	t.Helper()
-	for range turns {
+	for range batches {
 		p.rouse()
 		j, _ := p.next(t.Context(), nil)
-		p.turn(j)
+		p.runBatch(j)
 	}
 }
 
-func (p *Plane) establishNow(t *testing.T, from *n4.Association, req *pfcp.SessionEstablishmentRequest) uint64 {
+func (p *Manager) establishNow(t *testing.T, from *n4.Association, req *pfcp.SessionEstablishmentRequest) uint64 {
 	t.Helper()
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	p.Establish(from, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
@@ -72,7 +72,7 @@ func (p *Plane) establishNow(t *testing.T, from *n4.Association, req *pfcp.Sessi
 	return r.UP.SEID
 }
 
-func setOf(p *Plane, t *testing.T, n int) (seids []uint64) {
+func setOf(p *Manager, t *testing.T, n int) (seids []uint64) {
 	t.Helper()
 	for _, id := range []string{"smf1", "smf2", "smf3"} {
 		if err := p.KeepAssociation(n4.StoredAssociation{ID: id, Set: "set1"}); err != nil {
@@ -107,7 +107,7 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 	if p.Count("smf1") != 1 || p.Count("smf2") != len(seids) {
 		t.Errorf("%d and %d sessions", p.Count("smf1"), p.Count("smf2"))
 	}
-	// The successor takes one over before its turn, and fails itself.
+	// The successor takes one over before it is moved, and fails itself.
 	answered := make(chan pfcp.Cause, 1)
 	p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, last, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.3")}},
 		func(r *pfcp.SessionModificationResponse, _ uint64) { answered <- r.Cause })

@@ -99,7 +99,7 @@ func (s *Session) checkPDR(p *pfcp.CreatePDR) *pfcp.Error {
 		return fault(pfcp.RulePDR, id, ieFAR, fmt.Sprintf("FAR %d is not there", *p.FAR))
 	case len(p.ActivatePredefined) > 0:
 		return lacks(pfcp.RulePDR, id, pfcp.CauseServiceNotSupported, iePredefined, "there are no predefined rules")
-	case !p.Activation.IsZero() || !p.Deactivation.IsZero(): // DPDRA is not told as a feature
+	case !p.Activation.IsZero() || !p.Deactivation.IsZero(): // DPDRA is not announced as a feature
 		return lacks(pfcp.RulePDR, id, pfcp.CauseServiceNotSupported, 0, "deferred activation and deactivation")
 	case p.PDI.Source > pfcp.CPSide:
 		return fault(pfcp.RulePDR, id, 20, "no such source interface")

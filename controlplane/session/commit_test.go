@@ -122,7 +122,7 @@ func TestDataPlaneAway(t *testing.T) {
 	}
 }
 
-// Row A12: releasing an association's sessions neither touches others' nor holds up their requests.
+// Row A12: jobOf an association's sessions neither touches others' nor holds up their requests.
 func TestReleaseIsPaced(t *testing.T) {
 	b := start(t, "", testSettings())
 	var all sync.WaitGroup

@@ -28,7 +28,7 @@ func (willing) Commit(context.Context, []dp.Change) ([]api.Usage, error) { retur
 var crowded = 300000
 
 // crowd has n sessions of smf1 that use the application "web" and belong to an FQ-CSID, and the server in front of them.
-func crowd(b *testing.B, n int) (p *Plane, up netip.AddrPort, owner *smf.Association) {
+func crowd(b *testing.B, n int) (p *Manager, up netip.AddrPort, owner *smf.Association) {
 	b.Helper()
 	p, err := Open("", testSettings(), nil)
 	if err != nil {

@@ -66,7 +66,7 @@ func (a *acknowledger) end(sequences ...uint64) {
 }
 
 // Listen deals with events until the connection ends.
-func (p *Plane) Listen(ctx context.Context, from Events) error {
+func (p *Manager) Listen(ctx context.Context, from Events) error {
 	a := newAcknowledger(from)
 	for {
 		events, err := from.Next(ctx)
@@ -75,7 +75,7 @@ func (p *Plane) Listen(ctx context.Context, from Events) error {
 		}
 		for len(events) > 0 {
 			n := sameSession(events)
-			if err := p.hear(ctx, a, events[:n]); err != nil {
+			if err := p.handleEvents(ctx, a, events[:n]); err != nil {
 				return err
 			}
 			events = events[n:]
@@ -94,8 +94,8 @@ func sameSession(events []api.Event) int {
 	return n
 }
 
-// hear makes a report of events and acknowledges them when it is answered or given up.
-func (p *Plane) hear(ctx context.Context, a *acknowledger, events []api.Event) error {
+// handleEvents makes a report of events and acknowledges them when it is answered or given up.
+func (p *Manager) handleEvents(ctx context.Context, a *acknowledger, events []api.Event) error {
 	var sequences []uint64
 	for i := range events {
 		if events[i].Sequence <= a.last {
@@ -123,16 +123,16 @@ func (p *Plane) hear(ctx context.Context, a *acknowledger, events []api.Event) e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p.tell(reporter, events, func() {
+	p.reportEvents(reporter, events, func() {
 		<-a.room
 		a.end(sequences...)
 	})
 	return nil
 }
 
-// tell reports events of one session; done is called when they are dealt with.
-func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
-	if events = p.notWaiting(events); len(events) == 0 {
+// reportEvents reports events of one session; done is called when they are dealt with.
+func (p *Manager) reportEvents(reporter n4.Reporter, events []api.Event, done func()) {
+	if events = p.notDeferred(events); len(events) == 0 {
 		done()
 		return
 	}
@@ -150,10 +150,10 @@ func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
 			for i := range events {
 				rows[i] = events[i].Usage
 			}
-			p.keepUsage(seid, rows, errors.Is(err, n4.ErrTimeout), done)
+			p.deferUsage(seid, rows, errors.Is(err, n4.ErrTimeout), done)
 			return
 		case len(req.DownlinkPDR) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
-			p.owe(seid, req)
+			p.notifyLater(seid, req)
 			done()
 			return
 		}
@@ -162,7 +162,7 @@ func (p *Plane) tell(reporter n4.Reporter, events []api.Event, done func()) {
 	})
 }
 
-func (p *Plane) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
+func (p *Manager) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 	if e.Type != api.EventTypePathDown && e.Type != api.EventTypePathUp {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (p *Plane) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 }
 
 // sessionReport makes the request for events of one session; nil when there is nothing to tell to anybody.
-func (p *Plane) sessionReport(events []api.Event) (seid uint64, to n4.Recipient, req *pfcp.SessionReportRequest) {
+func (p *Manager) sessionReport(events []api.Event) (seid uint64, to n4.Recipient, req *pfcp.SessionReportRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := &events[0]
@@ -237,7 +237,7 @@ func (p *Plane) sessionReport(events []api.Event) (seid uint64, to n4.Recipient,
 
 // reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say that the member
 // of the SMF set that answered, if it is not the session's owner, took it over.
-func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Association, err error) {
+func (p *Manager) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 	if err != nil || r == nil {
 		p.mu.Lock()
 		p.count.ReportsLost++
@@ -250,7 +250,7 @@ func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Asso
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.log.Info("a session that its CP function does not know is deleted", "session", Key(seid))
-		p.begin(&release{seids: slices.Values([]uint64{seid}), stage: p.deletion})
+		p.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
 		return
 	}
 	req := &pfcp.SessionModificationRequest{DropBuffered: r.DropBuffered}
@@ -280,7 +280,7 @@ func (p *Plane) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Asso
 }
 
 // Follow keeps a subscription to a data plane until ctx ends.
-func (p *Plane) Follow(ctx context.Context, path string) {
+func (p *Manager) Follow(ctx context.Context, path string) {
 	for ctx.Err() == nil {
 		s, err := dp.Subscribe(ctx, path)
 		if err == nil {

@@ -18,7 +18,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// strict is a data plane that holds the Plane to the contract: an object once in a transaction, what is named is there, and
+// strict is a data plane that holds the Manager to the contract: an object once in a transaction, what is named is there, and
 // what is deleted was.
 type strict struct {
 	t      *testing.T
@@ -100,9 +100,9 @@ func mustEncode(f *testing.F, h pfcp.Header, m pfcp.Message) []byte {
 	return b
 }
 
-// FuzzPlane: whatever CP functions send, sessions, indices, counts and data plane agree after each request. The SEID of a
+// FuzzManager: whatever CP functions send, sessions, indices, counts and data plane agree after each request. The SEID of a
 // datagram's header chooses among the sessions that there are.
-func FuzzPlane(f *testing.F) {
+func FuzzManager(f *testing.F) {
 	var made [][]byte
 	for i, ue := range []string{"10.46.0.1", "10.46.0.2", "10.46.0.1"} {
 		made = append(made, mustEncode(f, pfcp.Header{}, request(uint32(i+1), ue)))
@@ -133,7 +133,7 @@ func FuzzPlane(f *testing.F) {
 		p.x.random = mrand.NewChaCha8([32]byte{1})
 		d := &strict{t: t, held: map[dptest.ID][]byte{}}
 		p.client = d
-		b := &bench{Plane: p, s: dptest.New(""), t: t}
+		b := &bench{Manager: p, s: dptest.New(""), t: t}
 		for n := 0; len(data) >= 2 && n < 16; n++ {
 			length := binary.BigEndian.Uint16(data)
 			d.refuse = length&0x8000 != 0
@@ -181,7 +181,7 @@ func (b *bench) request(m pfcp.Message, seid uint64, who []*n4.Association) {
 	default:
 		return
 	}
-	b.turn(nil)
+	b.runBatch(nil)
 	if answered != 1 {
 		b.t.Fatalf("%T answered %d times", m, answered)
 	}

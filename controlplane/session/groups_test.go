@@ -24,7 +24,7 @@ func webOf(flows int) *pfcp.PFDManagementRequest {
 }
 
 // many has n sessions of smf1 that use the application "web", on a data plane that takes everything, and one of smf2's.
-func many(t *testing.T, n int) (p *Plane, other uint64) {
+func many(t *testing.T, n int) (p *Manager, other uint64) {
 	t.Helper()
 	set := testSettings()
 	set.Limits.Filters = 8
@@ -155,7 +155,7 @@ func TestReleasesAreBounded(t *testing.T) {
 	establish := func(req *pfcp.SessionEstablishmentRequest) uint64 {
 		ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
 		p.Establish(smf1, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
-		p.turn(<-p.jobs)
+		p.runBatch(<-p.jobs)
 		return wait(t, ch).UP.SEID
 	}
 	first := establish(req)
@@ -165,14 +165,14 @@ func TestReleasesAreBounded(t *testing.T) {
 			refused++
 		}
 	}
-	if len(p.releases) != maxSetDeletions || refused == 0 || refused == 1000 {
-		t.Errorf("%d releases wait, %d were refused", len(p.releases), refused)
+	if len(p.deferredJobs) != maxSetDeletions || refused == 0 || refused == 1000 {
+		t.Errorf("%d deferredJobs wait, %d were refused", len(p.deferredJobs), refused)
 	}
 	later := request(2, "10.46.0.2")
 	later.FQCSID = [][]byte{{5}}
-	second := establish(later) // in the turn that carries the deletion out
-	for len(p.releases) > 0 {
-		p.turn(nil)
+	second := establish(later) // in the batch that carries the deletion out
+	for len(p.deferredJobs) > 0 {
+		p.runBatch(nil)
 	}
 	if p.Session(first) != nil || p.Session(second) == nil {
 		t.Error("the first session stays, or the second one went")

@@ -30,7 +30,7 @@ type owner struct {
 	number   uint32 // what records call it
 	set      string
 	sessions int
-	gone     bool // the association is, or nobody told of it yet; the last session takes this with it
+	gone     bool // the association is, or is not known yet; the last session takes this with it
 	// successor is who inherits the sessions that are here still: the association has failed, its id may be a new one's.
 	successor *owner
 	inherited uint64 // moment at which that was decided, as of index.came
@@ -95,7 +95,7 @@ func (a *addresses) key(t tunnel, make bool) (uint64, bool) {
 	return n<<32 | uint64(t.teid), true
 }
 
-// index finds sessions by what packets and events name. Owned by Plane's goroutine.
+// index finds sessions by what packets and events name. Owned by Manager's goroutine.
 type index struct {
 	session map[uint64]slab.Handle
 	records slab.Slab

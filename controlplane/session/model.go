@@ -2,7 +2,7 @@
 
 // Package session is what stands between PFCP and the data plane: sessions as typed rules, the changes that requests
 // make of them, the F-TEIDs and addresses that we give out, their translation into objects of the contract, and the
-// store that brings them back. Plane ties these together and is the n4.Sessions of the N4 server.
+// store that brings them back. Manager ties these together and is the n4.Sessions of the N4 server.
 package session
 
 import (

@@ -54,7 +54,7 @@ type trial struct {
 
 // SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses then goes
 // on with the filters that it has.
-func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
+func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	t := &trial{req: r, fresh: pfds{}, reply: reply, end: func() {}}
 	for i := range r.Applications {
 		a := &r.Applications[i]
@@ -83,7 +83,7 @@ func (p *Plane) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 }
 
 // try goes on with the first trial. Run's, under mu.
-func (p *Plane) try() {
+func (p *Manager) try() {
 	if len(p.trials) == 0 {
 		return
 	}
@@ -113,7 +113,7 @@ func (p *Plane) try() {
 	p.answers = append(p.answers, func() { t.reply(t.err) })
 }
 
-func (t *trial) begin(p *Plane) {
+func (t *trial) begin(p *Manager) {
 	t.begun = true
 	t.next, t.more, t.upTo = maps.Clone(p.pfds), map[string]bool{}, p.x.came
 	var keys []groupKey
@@ -133,14 +133,14 @@ func (t *trial) begin(p *Plane) {
 }
 
 // watch looks at a session that a request makes, or changes, while the others are looked at.
-func (t *trial) watch(p *Plane, s *Session) {
+func (t *trial) watch(p *Manager, s *Session) {
 	uses := func(r pfcp.CreatePDR) bool { return t.more[r.PDI.Application] }
 	if t.begun && t.err == nil && slices.ContainsFunc(s.PDR, uses) {
 		t.look(p, s)
 	}
 }
 
-func (t *trial) look(p *Plane, s *Session) {
+func (t *trial) look(p *Manager, s *Session) {
 	if p.set.filtersOf(p.pfds, s) != nil {
 		return // it lacks PFDs already: it does not say what it will have
 	}
@@ -162,7 +162,7 @@ func (set *Settings) filtersOf(with pfds, s *Session) *pfcp.Error {
 }
 
 // takePFDs makes the PFDs of a request the ones in use.
-func (p *Plane) takePFDs(t *trial) {
+func (p *Manager) takePFDs(t *trial) {
 	r := t.req
 	p.digests = nil
 	var changed []string
@@ -185,7 +185,7 @@ func (p *Plane) takePFDs(t *trial) {
 		}
 	}
 	for _, name := range changed {
-		r := &release{key: "application " + name, stage: p.recompile, refused: p.keepsFilters}
+		r := &deferredJob{key: "application " + name, stage: p.recompile, refused: p.keepsFilters}
 		r.seids = p.x.among(&r.upTo, groupKey{0, name})
 		if p.x.groups[groupKey{0, name}] != nil {
 			p.begin(r)
@@ -194,7 +194,7 @@ func (p *Plane) takePFDs(t *trial) {
 }
 
 // keepsFilters tells of a session that the data plane refused with new PFDs.
-func (p *Plane) keepsFilters(seid uint64, err *pfcp.Error) {
+func (p *Manager) keepsFilters(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] == 0 {
 		return
 	}
@@ -204,7 +204,7 @@ func (p *Plane) keepsFilters(seid uint64, err *pfcp.Error) {
 	}
 }
 
-func (p *Plane) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
+func (p *Manager) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 	limits, more := &p.set.Limits, 0
 	for i := range r.Applications {
 		a := &r.Applications[i]
@@ -221,7 +221,7 @@ func (p *Plane) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 	return nil
 }
 
-func (p *Plane) forgetApplication(name string) {
+func (p *Manager) forgetApplication(name string) {
 	delete(p.apps, name)
 	delete(p.pfds, name)
 	if err := p.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
@@ -230,7 +230,7 @@ func (p *Plane) forgetApplication(name string) {
 }
 
 // recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.
-func (p *Plane) recompile(t *txn, seid uint64) *pfcp.Error {
+func (p *Manager) recompile(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
 	s, err := decode(e.data)
 	if err != nil {

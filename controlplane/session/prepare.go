@@ -17,7 +17,7 @@ import (
 const someSessions = 128 // looked at without a request in between: about a millisecond
 
 // prepare makes reconfigure short.
-func (p *Plane) prepare(set *Settings) {
+func (p *Manager) prepare(set *Settings) {
 	p.mu.Lock()
 	if reflect.DeepEqual(p.set, set) || p.set.sameFor(set) {
 		p.prepared = nil // of a configuration that was refused
@@ -37,7 +37,7 @@ func (p *Plane) prepare(set *Settings) {
 }
 
 // prepareCompare makes compare short.
-func (p *Plane) prepareCompare() {
+func (p *Manager) prepareCompare() {
 	p.mu.Lock()
 	digests := map[uint64]uint64{}
 	p.digests = digests
@@ -58,7 +58,7 @@ func (p *Plane) prepareCompare() {
 }
 
 // bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock; false ends it.
-func (p *Plane) bySome(fn func(seid uint64, e entry) bool) {
+func (p *Manager) bySome(fn func(seid uint64, e entry) bool) {
 	p.mu.Lock()
 	list := p.after(0)
 	p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Plane) bySome(fn func(seid uint64, e entry) bool) {
 	}
 }
 
-func (p *Plane) theseSome(some []numbered, fn func(seid uint64, e entry) bool) bool {
+func (p *Manager) theseSome(some []numbered, fn func(seid uint64, e entry) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range some {
@@ -87,7 +87,7 @@ type numbered struct{ number, seid uint64 }
 func byNumber(a, b numbered) int { return cmp.Compare(a.number, b.number) }
 
 // after are the sessions that came after a number, in no order.
-func (p *Plane) after(number uint64) []numbered {
+func (p *Manager) after(number uint64) []numbered {
 	list := make([]numbered, 0, len(p.x.session))
 	for seid, at := range p.x.session {
 		if e := p.x.open(at); e.number > number {
@@ -98,7 +98,7 @@ func (p *Plane) after(number uint64) []numbered {
 }
 
 // looksDifferent puts right what is prepared when a session ends or becomes another; is is nil in the first case.
-func (p *Plane) looksDifferent(number uint64, was, is *Session) {
+func (p *Manager) looksDifferent(number uint64, was, is *Session) {
 	delete(p.digests, was.SEID)
 	r := p.prepared
 	if r == nil || number > r.upTo {

@@ -18,7 +18,7 @@ import (
 )
 
 // shown is a replan, without what depends on the order in which it looked.
-func (r *replan) shown(p *Plane) string {
+func (r *replan) shown(p *Manager) string {
 	sorted := func(list []uint64) []uint64 {
 		list = slices.DeleteFunc(slices.Clone(list), func(seid uint64) bool { return p.x.session[seid] == 0 })
 		slices.Sort(list)
@@ -40,7 +40,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Attach(&strict{t: t, held: heldNothing()})
-		b := &bench{Plane: p, t: t}
+		b := &bench{Manager: p, t: t}
 		r := rand.New(rand.NewPCG(seed, 9))
 		set := testSettings()
 		set.Workers = 2
@@ -172,9 +172,9 @@ func TestComparePrepared(t *testing.T) {
 	if len(d.Before) != 1 || len(d.Before[0]) != 1 || d.Before[0][0].Key != Key(seids[4]) {
 		t.Errorf("%+v", d)
 	}
-	stranger := api.Digest{Kind: api.KindSession}
-	copy(stranger.Key[:], Prefix+"no-seid")
-	if d := b.compare(append(held, stranger)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == Prefix+"no-seid" }) {
+	unknown := api.Digest{Kind: api.KindSession}
+	copy(unknown.Key[:], Prefix+"no-seid")
+	if d := b.compare(append(held, unknown)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == Prefix+"no-seid" }) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -189,8 +189,8 @@ func TestReplanOfLimits(t *testing.T) {
 	b.mu.Lock()
 	changes, accept := b.reconfigure(set)
 	accept()
-	if len(changes) != 0 || len(b.releases) != 0 || b.set != set {
-		t.Errorf("%v %d", changes, len(b.releases))
+	if len(changes) != 0 || len(b.deferredJobs) != 0 || b.set != set {
+		t.Errorf("%v %d", changes, len(b.deferredJobs))
 	}
 	b.mu.Unlock()
 	if r := b.establish(smf1, request(2, "10.46.0.2")); r.Cause != pfcp.CauseNoResources {
@@ -200,7 +200,7 @@ func TestReplanOfLimits(t *testing.T) {
 
 func heldNothing() map[dptest.ID][]byte { return map[dptest.ID][]byte{} }
 
-// atOnce carries out one request on a Plane that nobody runs, and returns the SEID of a session that was made.
+// atOnce carries out one request on a Manager that nobody runs, and returns the SEID of a session that was made.
 func (b *bench) atOnce(m pfcp.Message, seid uint64) (made uint64) {
 	b.t.Helper()
 	switch m := m.(type) {
@@ -211,7 +211,7 @@ func (b *bench) atOnce(m pfcp.Message, seid uint64) (made uint64) {
 	case *pfcp.SessionDeletionRequest:
 		b.Delete([]*n4.Association{smf1}, seid, func(*pfcp.SessionDeletionResponse, uint64) {})
 	}
-	b.turn(<-b.jobs)
+	b.runBatch(<-b.jobs)
 	return made
 }
 

@@ -28,7 +28,7 @@ type difference struct {
 
 // compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so that
 // packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP function).
-func (p *Plane) compare(held []api.Digest) difference {
+func (p *Manager) compare(held []api.Digest) difference {
 	var d difference
 	shared, has := make(map[string]api.Digest), make(map[uint64]uint64, len(held))
 	for i := range held {
@@ -91,7 +91,7 @@ func chunks(list []dp.Change) [][]dp.Change {
 
 // send carries out one part of a difference. A session that is refused, now that the data plane or the configuration is
 // another, is given up; the rest is not. The caller holds changing, and not mu.
-func (p *Plane) send(ctx context.Context, c Committer, parts [][]dp.Change) (lost int, err error) {
+func (p *Manager) send(ctx context.Context, c Committer, parts [][]dp.Change) (lost int, err error) {
 	for _, part := range parts {
 		if _, err := c.Commit(ctx, part); err == nil {
 			continue
@@ -119,7 +119,7 @@ func (p *Plane) send(ctx context.Context, c Committer, parts [][]dp.Change) (los
 }
 
 // giveUp forgets a session that the data plane does not hold.
-func (p *Plane) giveUp(key string) {
+func (p *Manager) giveUp(key string) {
 	seid, _ := seidOf(key)
 	if p.x.session[seid] == 0 {
 		return
@@ -132,7 +132,7 @@ func (p *Plane) giveUp(key string) {
 }
 
 // Settings are the ones in use.
-func (p *Plane) Settings() *Settings {
+func (p *Manager) Settings() *Settings {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.set

@@ -373,7 +373,7 @@ func TestRefusedLeavesNoRecord(t *testing.T) {
 	defer p.Close()
 	d := &strict{t: t, held: heldNothing()}
 	p.Attach(d)
-	b := &bench{Plane: p, t: t}
+	b := &bench{Manager: p, t: t}
 	seid := b.atOnce(request(1, "10.46.0.1"), 0)
 	was := b.data(seid)
 	for i, m := range []pfcp.Message{request(2, "10.46.0.2"), &pfcp.SessionDeletionRequest{}, &pfcp.SessionModificationRequest{

@@ -38,7 +38,7 @@ func (set *Settings) sameFor(other *Settings) bool {
 // reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
 // transaction with the configuration's own changes. commit is to be called when that was accepted; until then nothing has
 // changed. Sessions that look different under it are sent again, paced.
-func (p *Plane) reconfigure(set *Settings) (changes []dp.Change, commit func()) {
+func (p *Manager) reconfigure(set *Settings) (changes []dp.Change, commit func()) {
 	if p.set.sameFor(set) {
 		return nil, func() {
 			p.x.configure(set)
@@ -52,7 +52,7 @@ func (p *Plane) reconfigure(set *Settings) (changes []dp.Change, commit func()) 
 	return changes, func() { p.adopt(r) }
 }
 
-func (p *Plane) replan(set *Settings) *replan {
+func (p *Manager) replan(set *Settings) *replan {
 	r := p.prepared
 	if p.prepared = nil; r == nil || !reflect.DeepEqual(r.set, set) {
 		r = newReplan(set)
@@ -67,7 +67,7 @@ func (p *Plane) replan(set *Settings) *replan {
 }
 
 // take looks at the next session.
-func (r *replan) take(p *Plane, seid uint64, e entry) {
+func (r *replan) take(p *Manager, seid uint64, e entry) {
 	r.upTo = e.number
 	s, err := decode(e.data)
 	if err != nil || !r.enter(p, s) {
@@ -76,7 +76,7 @@ func (r *replan) take(p *Plane, seid uint64, e entry) {
 }
 
 // enter finds out what a session is under the configuration; false: it cannot be.
-func (r *replan) enter(p *Plane, s *Session) bool {
+func (r *replan) enter(p *Manager, s *Session) bool {
 	old := p.occupied(s)
 	fitted := r.set.fit(s)
 	c, bad := r.compile(p, s)
@@ -101,7 +101,7 @@ func (r *replan) enter(p *Plane, s *Session) bool {
 }
 
 // forget takes out what enter put in.
-func (r *replan) forget(p *Plane, s *Session) bool {
+func (r *replan) forget(p *Manager, s *Session) bool {
 	c, bad := r.compile(p, s)
 	if bad != nil {
 		return false
@@ -113,12 +113,12 @@ func (r *replan) forget(p *Plane, s *Session) bool {
 	return true
 }
 
-func (r *replan) compile(p *Plane, s *Session) (*compiled, *pfcp.Error) {
+func (r *replan) compile(p *Manager, s *Session) (*compiled, *pfcp.Error) {
 	return (&compiler{set: r.set, pfds: p.pfds, known: p.objects, s: s, lenient: true}).run()
 }
 
 // inOrder are all sessions, the oldest first.
-func (p *Plane) inOrder() []uint64 {
+func (p *Manager) inOrder() []uint64 {
 	list := p.after(0)
 	slices.SortFunc(list, byNumber)
 	seids := make([]uint64, len(list))
@@ -139,7 +139,7 @@ func (set *Settings) fit(s *Session) bool {
 }
 
 // adopt takes another configuration over.
-func (p *Plane) adopt(r *replan) {
+func (p *Manager) adopt(r *replan) {
 	p.digests = nil
 	t := newTxn()
 	for _, seid := range r.lost {
@@ -177,13 +177,13 @@ func (p *Plane) adopt(r *replan) {
 		s.worker %= uint16(max(r.set.Workers, 1))
 	}
 	if len(r.changed) > 0 {
-		p.begin(&release{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
+		p.begin(&deferredJob{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
 	}
 }
 
 // behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison with
 // the data plane tries again.
-func (p *Plane) behind(seid uint64, err *pfcp.Error) {
+func (p *Manager) behind(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] != 0 {
 		p.log.Error("a session goes on as it was under the former configuration", "session", Key(seid), "error", err)
 	}

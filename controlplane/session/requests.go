@@ -12,7 +12,7 @@ import (
 )
 
 // Establish is n4.Sessions'.
-func (p *Plane) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
+func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
 	var made *Session
 	var out changed
 	p.enqueue(&job{
@@ -35,14 +35,14 @@ func (p *Plane) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRe
 }
 
 // identify fills in who we are.
-func (p *Plane) identify(r *pfcp.SessionEstablishmentResponse) {
+func (p *Manager) identify(r *pfcp.SessionEstablishmentResponse) {
 	r.Node = p.node
 	if reporter := p.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
 		r.UP.IPv4, r.UP.IPv6 = reporter.Address()
 	}
 }
 
-func (p *Plane) scope(o *owner) string {
+func (p *Manager) scope(o *owner) string {
 	if o.set != "" {
 		return o.set
 	}
@@ -50,7 +50,7 @@ func (p *Plane) scope(o *owner) string {
 }
 
 // ownerFor is who is to have a session; one that nobody knew before is forgotten when nothing comes of it.
-func (p *Plane) ownerFor(t *txn, from *n4.Association) *owner {
+func (p *Manager) ownerFor(t *txn, from *n4.Association) *owner {
 	known := p.x.owners[from.ID] != nil
 	o := p.x.owner(from.ID)
 	if !known {
@@ -60,7 +60,7 @@ func (p *Plane) ownerFor(t *txn, from *n4.Association) *owner {
 	return o
 }
 
-func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
 	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
 	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
@@ -101,12 +101,12 @@ func (p *Plane) establish(t *txn, from *n4.Association, req *pfcp.SessionEstabli
 }
 
 // spread gives each session an owner among the workers.
-func (p *Plane) spread(seid uint64) uint16 {
+func (p *Manager) spread(seid uint64) uint16 {
 	return uint16((seid >> 32) * uint64(max(p.set.Workers, 1)) >> 32)
 }
 
 // put enters a session's object and its record into the transaction.
-func (p *Plane) put(t *txn, seid uint64, e entry, c, former *compiled) {
+func (p *Manager) put(t *txn, seid uint64, e entry, c, former *compiled) {
 	var before []object
 	if former != nil {
 		before = former.objects
@@ -118,7 +118,7 @@ func (p *Plane) put(t *txn, seid uint64, e entry, c, former *compiled) {
 }
 
 // settleConflicts refuses what is another session's, or takes the UE address from it (row A5).
-func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
+func (p *Manager) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
 	for {
 		pdr, tunnelTaken, other := p.x.conflictOf(seid, c)
 		switch {
@@ -129,7 +129,7 @@ func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
 		case !p.set.Takeover:
 			return fault(pfcp.RulePDR, uint32(pdr), ieUEIP, "the UE address is a live session's")
 		case t.touched[other]:
-			return errLater
+			return errPostponed
 		}
 		p.log.Info("a session gives way to a new one with its UE address", "session", Key(other))
 		if err := p.drop(t, other); err != nil {
@@ -139,7 +139,7 @@ func (p *Plane) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
 }
 
 // compiled is a session for the transaction that is being made.
-func (p *Plane) compiled(s *Session) (*compiled, *pfcp.Error) {
+func (p *Manager) compiled(s *Session) (*compiled, *pfcp.Error) {
 	c, err := p.compiler(s, compiler{arena: &p.bodies}).run()
 	if err == nil && len(p.trials) > 0 {
 		p.trials[0].watch(p, s)
@@ -148,7 +148,7 @@ func (p *Plane) compiled(s *Session) (*compiled, *pfcp.Error) {
 }
 
 // compiler is the one that is used again, for a session and with these options.
-func (p *Plane) compiler(s *Session, with compiler) *compiler {
+func (p *Manager) compiler(s *Session, with compiler) *compiler {
 	c := &p.compile
 	c.set, c.pfds, c.known, c.s = p.set, p.pfds, p.objects, s
 	c.arena, c.bare, c.lenient = with.arena, with.bare, with.lenient
@@ -156,7 +156,7 @@ func (p *Plane) compiler(s *Session, with compiler) *compiler {
 }
 
 // holds is what a session occupies now, without its body.
-func (p *Plane) holds(s *Session) *compiled {
+func (p *Manager) holds(s *Session) *compiled {
 	c, err := p.compiler(s, compiler{bare: true, lenient: true}).run()
 	if err != nil {
 		return &compiled{}
@@ -165,12 +165,12 @@ func (p *Plane) holds(s *Session) *compiled {
 }
 
 // occupied is what a session holds now.
-func (p *Plane) occupied(s *Session) *compiled {
+func (p *Manager) occupied(s *Session) *compiled {
 	return occupy(p.set, p.pfds, s)
 }
 
 // drop takes a session out.
-func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
+func (p *Manager) drop(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
 	s, err := decode(e.data)
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *Plane) drop(t *txn, seid uint64) *pfcp.Error {
 }
 
 // dropThis is drop of a session that is decoded.
-func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
+func (p *Manager) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 	seid := s.SEID
 	c := p.holds(s)
 	p.shares.leave(t, s.shareKeys())
@@ -203,8 +203,8 @@ func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 		p.x.records.Drop(e.at)
 		p.x.released(c)
 		p.x.part(e.owner)
-		if p.late.by[seid] != nil {
-			p.late.dirty[seid] = true
+		if p.deferred.by[seid] != nil {
+			p.deferred.dirty[seid] = true
 		}
 	})
 	return nil
@@ -212,7 +212,7 @@ func (p *Plane) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 
 // owned finds a session for the associations that a message can be from (rows A4, P31), and which of them it is: the
 // session's own, else one of its SMF set.
-func (p *Plane) owned(from []*n4.Association, seid uint64) (entry, *n4.Association, *pfcp.Error) {
+func (p *Manager) owned(from []*n4.Association, seid uint64) (entry, *n4.Association, *pfcp.Error) {
 	e, there := p.x.at(seid)
 	who := -1
 	if there {
@@ -231,7 +231,7 @@ func (p *Plane) owned(from []*n4.Association, seid uint64) (entry, *n4.Associati
 }
 
 // Modify is n4.Sessions'.
-func (p *Plane) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
+func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
 	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
 	var out changed
 	var old *Session
@@ -254,7 +254,7 @@ func (p *Plane) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionMod
 				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Modified++
-				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, p.joinLate(seid, rows, false))
+				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, p.joinDeferred(seid, rows, false))
 				answerQuery(r.Usage, req.QueryReference)
 			}
 			return func() { reply(r, cp) }
@@ -262,7 +262,7 @@ func (p *Plane) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionMod
 	})
 }
 
-func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *Session, out changed, err *pfcp.Error) {
+func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *Session, out changed, err *pfcp.Error) {
 	e, from, err := p.owned(askers, seid)
 	if err != nil {
 		return nil, changed{}, err
@@ -302,7 +302,7 @@ func (p *Plane) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.
 }
 
 // replace puts a session in the place of its former self.
-func (p *Plane) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session) *pfcp.Error {
+func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session) *pfcp.Error {
 	if _, err := p.shares.assign(t, s, old.Worker, old.shareKeys()); err != nil {
 		return err
 	}
@@ -340,7 +340,7 @@ func (p *Plane) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session)
 }
 
 // Delete is n4.Sessions'.
-func (p *Plane) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
+func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *Session
 	p.enqueue(&job{
 		seid: seid,
@@ -366,7 +366,7 @@ func (p *Plane) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.S
 				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
 			} else {
 				p.count.Deleted++
-				r.Usage = reports(old, p.joinLate(seid, rows, true))
+				r.Usage = reports(old, p.joinDeferred(seid, rows, true))
 			}
 			return func() { reply(r, cp) }
 		},

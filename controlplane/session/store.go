@@ -19,13 +19,13 @@ func sessionRecord(number uint64, data []byte) store.Record {
 }
 
 // number is a session's place in the order in which they come, and its number in the store.
-func (p *Plane) number() uint64 {
+func (p *Manager) number() uint64 {
 	p.last++
 	return p.last
 }
 
 // compact goes on with compacting the store, when it is worth it.
-func (p *Plane) compact() {
+func (p *Manager) compact() {
 	r := &p.x.records
 	sessions := func(yield func(store.Record) bool) {
 		for number, data := range r.All() {
@@ -42,7 +42,7 @@ func (p *Plane) compact() {
 }
 
 // storeAssociation keeps an association for a restart, or removes it.
-func (p *Plane) storeAssociation(id string, a *n4.StoredAssociation) error {
+func (p *Manager) storeAssociation(id string, a *n4.StoredAssociation) error {
 	if a == nil {
 		delete(p.associations, id)
 		return p.store.Write([]store.Record{store.Named(store.Association, id, nil)})
@@ -55,7 +55,7 @@ func (p *Plane) storeAssociation(id string, a *n4.StoredAssociation) error {
 	return err
 }
 
-func (p *Plane) storeApplication(name string, list []pfcp.PFD) error {
+func (p *Manager) storeApplication(name string, list []pfcp.PFD) error {
 	data, err := json.Marshal(list)
 	if err == nil {
 		err = p.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
@@ -64,7 +64,7 @@ func (p *Plane) storeApplication(name string, list []pfcp.PFD) error {
 }
 
 // Associations is n4.Sessions'.
-func (p *Plane) Associations() []n4.StoredAssociation {
+func (p *Manager) Associations() []n4.StoredAssociation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.associations))
@@ -72,7 +72,7 @@ func (p *Plane) Associations() []n4.StoredAssociation {
 
 // load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the configuration any
 // more, is dropped and said, also to CP functions: by another recovery time stamp.
-func (p *Plane) load() error {
+func (p *Manager) load() error {
 	var dropped []store.Record
 	err := p.store.Load(func(r store.Record) error {
 		if err := p.loadRecord(r); err != nil {
@@ -107,7 +107,7 @@ func decodeApplication(data []byte) (a pfcp.ApplicationPFDs, err error) {
 	return a, err
 }
 
-func (p *Plane) loadRecord(r store.Record) error {
+func (p *Manager) loadRecord(r store.Record) error {
 	switch r.Kind {
 	case store.Association:
 		a, err := decodeAssociation(r.Data)
@@ -136,10 +136,10 @@ func (p *Plane) loadRecord(r store.Record) error {
 		if err != nil {
 			return err
 		}
-		p.late.by[r.Number] = &lateUsage{tried: rows} // whether they were sent is not known
-		p.late.line(r.Number)
+		p.deferred.by[r.Number] = &deferredUsage{tried: rows} // whether they were sent is not known
+		p.deferred.line(r.Number)
 		if p.x.session[r.Number] == 0 {
-			p.late.dirty[r.Number] = true
+			p.deferred.dirty[r.Number] = true
 		}
 	default:
 		return errors.New("of an unknown kind")
@@ -148,7 +148,7 @@ func (p *Plane) loadRecord(r store.Record) error {
 }
 
 // restore enters a stored session.
-func (p *Plane) restore(s *Session, number uint64) error {
+func (p *Manager) restore(s *Session, number uint64) error {
 	if err := p.set.check(s); err != nil {
 		return err
 	}

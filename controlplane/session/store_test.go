@@ -177,7 +177,7 @@ func TestReplanSurvivors(t *testing.T) {
 	settled := func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return len(b.releases) == 0 && b.carry == nil
+		return len(b.deferredJobs) == 0 && b.postponed == nil
 	}
 	waitUntil(t, "sent again", settled)
 	b.checkConsistent()

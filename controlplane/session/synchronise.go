@@ -24,14 +24,14 @@ type Outcome struct{ Put, Deleted, Refused, Ended int }
 
 // Attach gives the connection to a data plane that is in step, nil when it is lost: then sessions stay, and new ones
 // are refused.
-func (p *Plane) Attach(c Committer) {
+func (p *Manager) Attach(c Committer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.client, p.digests = c, nil
 }
 
 // Configure takes a configuration over while the data plane is away.
-func (p *Plane) Configure(set *Settings) {
+func (p *Manager) Configure(set *Settings) {
 	if p.sameSettings(set) {
 		return
 	}
@@ -43,13 +43,13 @@ func (p *Plane) Configure(set *Settings) {
 	accept()
 }
 
-func (p *Plane) sameSettings(set *Settings) bool { return reflect.DeepEqual(set, p.Settings()) }
+func (p *Manager) sameSettings(set *Settings) bool { return reflect.DeepEqual(set, p.Settings()) }
 
 // Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is
 // held of its objects; what sessions made is not in that. With all, as after a connection, the sessions are compared
 // too. Settings are taken over once the data plane has accepted the configuration: sessions that end with it, or look
 // different, do so only then. Requests wait meanwhile, reports and associations do not.
-func (p *Plane) Synchronise(ctx context.Context, link Link, set *Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
+func (p *Manager) Synchronise(ctx context.Context, link Link, set *Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
 	// With a million sessions these take seconds, in which requests are carried out.
 	p.prepare(set)
 	hello := link.Hello()
@@ -99,7 +99,7 @@ func (p *Plane) Synchronise(ctx context.Context, link Link, set *Settings, all b
 }
 
 // ending is reconfigure for a configuration that may be the one in use.
-func (p *Plane) ending(set *Settings) (lost []dp.Change, accept func()) {
+func (p *Manager) ending(set *Settings) (lost []dp.Change, accept func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reflect.DeepEqual(set, p.set) {
@@ -108,7 +108,7 @@ func (p *Plane) ending(set *Settings) (lost []dp.Change, accept func()) {
 	return p.reconfigure(set)
 }
 
-func (p *Plane) differences(held []api.Digest) difference {
+func (p *Manager) differences(held []api.Digest) difference {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.compare(held)

@@ -10,7 +10,7 @@ import (
 )
 
 // report turns what the data plane measured into a Usage Report. s may be nil (a session that is gone): then everything
-// that was counted is told.
+// that was counted is reported.
 func report(s *Session, u *api.Usage) pfcp.UsageReport {
 	r := pfcp.UsageReport{URR: u.URR, Sequence: u.Sequence, Trigger: u.Triggers, Start: stamp(u.StartNs), End: stamp(u.EndNs),
 		First: stamp(u.FirstNs), Last: stamp(u.LastNs), Information: uint8(u.Information)}

@@ -94,16 +94,16 @@ func TestNothingGrows(t *testing.T) {
 	b.mu.Unlock()
 	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	for range 50 { // put by, fetched by a request, put by again, without a turn of the queue in between
-		b.keepUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
+		b.deferUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
 		b.mu.Lock()
-		b.joinLate(seid, nil, true)
-		b.flushLate()
+		b.joinDeferred(seid, nil, true)
+		b.storeDeferred()
 		b.mu.Unlock()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.late.queue) > 1 || len(b.late.there) > 1 {
-		t.Errorf("%d in the queue", len(b.late.queue))
+	if len(b.deferred.queue) > 1 || len(b.deferred.there) > 1 {
+		t.Errorf("%d in the queue", len(b.deferred.queue))
 	}
 }
 

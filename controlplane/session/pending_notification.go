@@ -11,27 +11,27 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// owed is a downlink data report that could not be told: without it the CP function never pages the UE, for the data plane
+// pendingNotification is a downlink data report that could not be sent: without it the CP function never pages the UE, for the data plane
 // notifies once while packets wait. One for each session is enough: its CP function learns which PDRs have packets.
-type owed struct {
+type pendingNotification struct {
 	req  *pfcp.SessionReportRequest
 	sent bool // no answer yet
 	wait time.Duration
 	next time.Time
 }
 
-// owe puts a downlink data report by. It ends with the session, or when nothing of it is buffered any more.
-func (p *Plane) owe(seid uint64, req *pfcp.SessionReportRequest) {
+// notifyLater puts a downlink data report by. It ends with the session, or when nothing of it is buffered any more.
+func (p *Manager) notifyLater(seid uint64, req *pfcp.SessionReportRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.x.session[seid] == 0 {
 		p.count.ReportsLost++
 		return
 	}
-	p.count.ReportsLate++
-	o := p.owed[seid]
+	p.count.ReportsDeferred++
+	o := p.pending[seid]
 	if o == nil {
-		p.owed[seid] = &owed{req: req}
+		p.pending[seid] = &pendingNotification{req: req}
 		return
 	}
 	for _, id := range req.DownlinkPDR {
@@ -53,10 +53,10 @@ func (s *Session) buffers(id uint16) bool {
 	return f != nil && f.Action&pfcp.ActionBuffer != 0 && f.Action&pfcp.ActionNotify != 0
 }
 
-// takeOwed returns the reports whose CP function can be reached now. The caller holds mu.
-func (p *Plane) takeOwed(reporter n4.Reporter, now time.Time) (turns []lateTurn) {
-	for seid, o := range p.owed {
-		if len(turns) == lateTurns {
+// takePending returns the reports whose CP function can be reached now. The caller holds mu.
+func (p *Manager) takePending(reporter n4.Reporter, now time.Time) (list []attempt) {
+	for seid, o := range p.pending {
+		if len(list) == attemptsAtOnce {
 			break
 		}
 		if o.sent || now.Before(o.next) {
@@ -68,7 +68,7 @@ func (p *Plane) takeOwed(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 			s, _ = decode(e.data)
 		}
 		if s == nil || !slices.ContainsFunc(o.req.DownlinkPDR, s.buffers) {
-			delete(p.owed, seid)
+			delete(p.pending, seid)
 			continue
 		}
 		if !reporter.Reachable(e.owner.current().id) {
@@ -77,29 +77,29 @@ func (p *Plane) takeOwed(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 		req := *o.req
 		req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), func(id uint16) bool { return !s.buffers(id) })
 		o.sent = true
-		turns = append(turns, lateTurn{seid: seid, to: e.recipient(s), req: &req})
+		list = append(list, attempt{seid: seid, to: e.recipient(s), req: &req})
 	}
-	return turns
+	return list
 }
 
-// tellOwed tries again what is owed.
-func (p *Plane) tellOwed() {
+// sendPending tries again what is pending.
+func (p *Manager) sendPending() {
 	reporter := p.reporter()
 	if reporter == nil {
 		return
 	}
 	p.mu.Lock()
-	turns := p.takeOwed(reporter, p.x.now())
+	list := p.takePending(reporter, p.x.now())
 	p.mu.Unlock()
-	for _, t := range turns {
+	for _, t := range list {
 		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 			p.mu.Lock()
-			if o := p.owed[t.seid]; o != nil {
+			if o := p.pending[t.seid]; o != nil {
 				o.sent = false
 				if err == nil || errors.Is(err, n4.ErrNoAssociation) {
-					delete(p.owed, t.seid)
+					delete(p.pending, t.seid)
 				} else if !errors.Is(err, n4.ErrPathFailed) {
-					o.wait = min(max(2*o.wait, lateFirst), lateLast)
+					o.wait = min(max(2*o.wait, firstRetry), lastRetry)
 					o.next = p.x.now().Add(o.wait)
 				}
 			}

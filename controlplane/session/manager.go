@@ -31,9 +31,9 @@ type Committer interface {
 	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
 }
 
-// Plane is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait
+// Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait
 // as one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
-type Plane struct {
+type Manager struct {
 	log *slog.Logger
 	admission
 	report atomic.Pointer[n4.Reporter]
@@ -53,14 +53,14 @@ type Plane struct {
 	objects      holdings
 	shares       shares
 	client       Committer // nil: away
-	releases     []*release
+	deferredJobs []*deferredJob
 	trials       []*trial // PFDs that are being tried, and those that wait
-	late         late
-	owed         map[uint64]*owed // by SEID
-	carry        *job             // waits for the next transaction, because its session is in this one
-	untidy       bool             // the store is being compacted
-	compile      compiler         // its memory is used again and again
-	bodies       arena            // of the transaction that is being made
+	deferred     deferredReports
+	pending      map[uint64]*pendingNotification // by SEID
+	postponed    *job                            // waits for the next transaction, because its session is in this one
+	untidy       bool                            // the store is being compacted
+	compile      compiler                        // its memory is used again and again
+	bodies       arena                           // of the transaction that is being made
 	spare        *txn
 	seen         map[uint64]bool   // of gather
 	prepared     *replan           // see prepare.go
@@ -78,17 +78,17 @@ type Counters struct {
 	Unknown                        uint64           // requests for sessions that are not the asker's (row A13)
 	StoreErrors                    uint64
 	Reports, ReportsLost           uint64
-	ReportsLate                    uint64 // usage that is kept until its CP function can be reached
+	ReportsDeferred                uint64 // usage that is kept until its CP function can be reached
 	Duplicated                     uint64
 	FiltersKept                    uint64 // sessions whose new PFDs the data plane refused
 }
 
 // Open brings back what the store has. An empty path keeps nothing.
-func Open(path string, set *Settings, log *slog.Logger) (*Plane, error) {
+func Open(path string, set *Settings, log *slog.Logger) (*Manager, error) {
 	return open(path, store.Boot(), set, log)
 }
 
-func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
+func open(path, boot string, set *Settings, log *slog.Logger) (*Manager, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -96,7 +96,7 @@ func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newPlane(set, st, log)
+	p := newManager(set, st, log)
 	if err := p.load(); err != nil {
 		st.Close()
 		return nil, err
@@ -104,17 +104,17 @@ func open(path, boot string, set *Settings, log *slog.Logger) (*Plane, error) {
 	return p, nil
 }
 
-func newPlane(set *Settings, st *store.Store, log *slog.Logger) *Plane {
-	p := &Plane{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, late: newLate(), owed: map[uint64]*owed{}, seen: map[uint64]bool{},
+func newManager(set *Settings, st *store.Store, log *slog.Logger) *Manager {
+	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, deferred: newDeferredReports(), pending: map[uint64]*pendingNotification{}, seen: map[uint64]bool{},
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
 	p.count.Refused = map[uint8]uint64{}
 	return p
 }
 
 // SetReporter tells where reports go.
-func (p *Plane) SetReporter(r n4.Reporter) { p.report.Store(&r) }
+func (p *Manager) SetReporter(r n4.Reporter) { p.report.Store(&r) }
 
-func (p *Plane) reporter() n4.Reporter {
+func (p *Manager) reporter() n4.Reporter {
 	if r := p.report.Load(); r != nil {
 		return *r
 	}
@@ -122,7 +122,7 @@ func (p *Plane) reporter() n4.Reporter {
 }
 
 // Run works until ctx ends; then the store is closed.
-func (p *Plane) Run(ctx context.Context) error {
+func (p *Manager) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	defer p.stop()
@@ -133,19 +133,19 @@ func (p *Plane) Run(ctx context.Context) error {
 		if !more {
 			return nil
 		}
-		p.turn(first)
+		p.runBatch(first)
 	}
 }
 
-// turn carries out one batch, then gives the answers.
-func (p *Plane) turn(first *job) {
+// runBatch carries out one batch, then gives the answers.
+func (p *Manager) runBatch(first *job) {
 	p.changing.Lock()
 	p.mu.Lock()
 	if batch := p.gather(first); len(batch) > 0 {
 		p.work(batch)
 	}
 	p.try()
-	p.flushLate()
+	p.storeDeferred()
 	p.compact()
 	answers := p.answers
 	p.answers = nil
@@ -156,7 +156,7 @@ func (p *Plane) turn(first *job) {
 	}
 }
 
-func (p *Plane) answer(j *job, err *pfcp.Error, rows []api.Usage) {
+func (p *Manager) answer(j *job, err *pfcp.Error, rows []api.Usage) {
 	if err != nil {
 		p.count.Refused[uint8(err.Cause)]++
 	}
@@ -164,12 +164,12 @@ func (p *Plane) answer(j *job, err *pfcp.Error, rows []api.Usage) {
 }
 
 // next waits for something to do; false: there is no more.
-func (p *Plane) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
+func (p *Manager) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
 	if ctx.Err() != nil {
 		return nil, false
 	}
 	p.mu.Lock()
-	busy := p.carry != nil || len(p.releases) > 0 || len(p.trials) > 0 || p.untidy
+	busy := p.postponed != nil || len(p.deferredJobs) > 0 || len(p.trials) > 0 || p.untidy
 	p.mu.Unlock()
 	j, ticked := p.take(ctx, tick, busy)
 	if ticked {
@@ -179,42 +179,42 @@ func (p *Plane) next(ctx context.Context, tick <-chan time.Time) (*job, bool) {
 }
 
 // gather takes what waits, up to maxBatch, but each session once: the order of a session's requests is kept.
-func (p *Plane) gather(first *job) []*job {
+func (p *Manager) gather(first *job) []*job {
 	var batch []*job
 	seen := p.seen
 	clear(seen)
 	add := func(j *job) bool {
 		if j.seid != 0 && seen[j.seid] {
-			p.carry = j
+			p.postponed = j
 			return false
 		}
 		seen[j.seid] = true
 		batch = append(batch, j)
 		return true
 	}
-	if j := p.carry; j != nil {
-		p.carry = nil
+	if j := p.postponed; j != nil {
+		p.postponed = nil
 		add(j)
 	}
 	if first != nil && !add(first) {
 		return batch
 	}
-	for len(batch) < maxBatch && p.carry == nil {
+	for len(batch) < maxBatch && p.postponed == nil {
 		j := p.poll()
 		if j == nil {
 			break
 		}
 		add(j)
 	}
-	if p.carry == nil {
-		batch = append(batch, p.releaseSome(seen)...)
+	if p.postponed == nil {
+		batch = append(batch, p.someDeferred(seen)...)
 	}
 	return batch
 }
 
 // work carries out a batch as one transaction. When the data plane refuses it, its members are tried one by one, so
 // that only the guilty one is refused.
-func (p *Plane) work(batch []*job) {
+func (p *Manager) work(batch []*job) {
 	p.bodies.reset()
 	t := p.spare
 	if p.spare = nil; t == nil {
@@ -227,7 +227,7 @@ func (p *Plane) work(batch []*job) {
 		switch err := j.stage(t); err {
 		case nil:
 			staged = append(staged, j)
-		case errLater:
+		case errPostponed:
 			t.back(m)
 			later = append(later, j)
 		default:
@@ -267,7 +267,7 @@ func refusedBy(err error) bool {
 	return ok
 }
 
-func (p *Plane) commit(t *txn) ([]api.Usage, error) {
+func (p *Manager) commit(t *txn) ([]api.Usage, error) {
 	if len(t.changes) == 0 || p.client == nil {
 		return nil, nil
 	}
@@ -279,7 +279,7 @@ func (p *Plane) commit(t *txn) ([]api.Usage, error) {
 
 // keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and
 // are lost with the process.
-func (p *Plane) keep(t *txn) {
+func (p *Manager) keep(t *txn) {
 	if err := p.store.Write(t.records); err != nil {
 		if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
 			p.log.Error("sessions are not kept for a restart of the control plane", "error", err, "times", p.count.StoreErrors)
@@ -287,15 +287,15 @@ func (p *Plane) keep(t *txn) {
 	}
 }
 
-// housekeeping: what waits is told, unused objects go.
-func (p *Plane) housekeeping() {
-	p.tellLate()
-	p.tellOwed()
+// housekeeping: what waits is reported, unused objects go.
+func (p *Manager) housekeeping() {
+	p.sendDeferred()
+	p.sendPending()
 	p.sweep()
 	p.memory.tick(p.Counts().Transactions)
 }
 
-func (p *Plane) sweep() {
+func (p *Manager) sweep() {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	p.mu.Lock()
@@ -308,11 +308,11 @@ func (p *Plane) sweep() {
 	}
 }
 
-// Close ends a Plane that never ran.
-func (p *Plane) Close() { p.stop() }
+// Close ends a Manager that never ran.
+func (p *Manager) Close() { p.stop() }
 
 // Session returns a copy of a session, nil when there is none.
-func (p *Plane) Session(seid uint64) *Session {
+func (p *Manager) Session(seid uint64) *Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, there := p.x.at(seid)
@@ -327,7 +327,7 @@ func (p *Plane) Session(seid uint64) *Session {
 }
 
 // Counts returns a copy of the counters.
-func (p *Plane) Counts() Counters {
+func (p *Manager) Counts() Counters {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.count
@@ -335,17 +335,17 @@ func (p *Plane) Counts() Counters {
 	return c
 }
 
-// stop answers what waits; nobody will carry it out.
-func (p *Plane) stop() {
+// stop answers what waits; nobody will postponed it out.
+func (p *Manager) stop() {
 	p.close()
 	p.mu.Lock()
-	waiting := p.carry
-	if p.carry = nil; waiting == nil {
+	waiting := p.postponed
+	if p.postponed = nil; waiting == nil {
 		waiting = p.poll()
 	}
 	trials := p.trials
 	p.trials = nil
-	for _, r := range p.releases {
+	for _, r := range p.deferredJobs {
 		r.end()
 	}
 	p.store.Close()

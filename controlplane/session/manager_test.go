@@ -60,9 +60,9 @@ func request(teid uint32, ue string) *pfcp.SessionEstablishmentRequest {
 	}
 }
 
-// bench is a Plane on a fake data plane.
+// bench is a Manager on a fake data plane.
 type bench struct {
-	*Plane
+	*Manager
 	s *dptest.Server
 	t testing.TB
 	c *dp.Client
@@ -147,7 +147,7 @@ func (b *bench) adopt(from, to string) int {
 	return n
 }
 
-func (p *Plane) adopting() bool {
+func (p *Manager) adopting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, o := range p.x.owned {

@@ -15,8 +15,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// release is a set of sessions that are done with at our pace: deleted, or compiled anew.
-type release struct {
+// deferredJob is a set of sessions that are done with at our pace: deleted, or compiled anew.
+type deferredJob struct {
 	// key says what it is of. A second one of the same while the first is under way is one with it.
 	key   string
 	seids iter.Seq[uint64] // 0: one that was looked at and passed over
@@ -27,28 +27,28 @@ type release struct {
 	left  int // taken from seids, and not done with
 	count int
 	done  func(count int)
-	// refused is told of each that could not be done with
+	// refused is called for each that was refused
 	refused func(seid uint64, err *pfcp.Error)
 
 	next func() (uint64, bool)
 	stop func()
-	held uint64 // its turn is in the next transaction
+	held uint64 // in this transaction already: for the next one
 }
 
 // begin queues a release; the caller holds mu.
-func (p *Plane) begin(r *release) {
+func (p *Manager) begin(r *deferredJob) {
 	r.upTo = p.x.came
-	n := slices.IndexFunc(p.releases, func(q *release) bool { return r.key != "" && q.key == r.key })
+	n := slices.IndexFunc(p.deferredJobs, func(q *deferredJob) bool { return r.key != "" && q.key == r.key })
 	if n < 0 {
-		p.releases = append(p.releases, r)
+		p.deferredJobs = append(p.deferredJobs, r)
 	} else {
-		p.releases[n].upTo, p.releases[n].again = r.upTo, p.releases[n].next != nil
+		p.deferredJobs[n].upTo, p.deferredJobs[n].again = r.upTo, p.deferredJobs[n].next != nil
 	}
 	p.rouse()
 }
 
 // take returns the next session, 0 for one that is not meant; false: there are no more.
-func (r *release) take() (seid uint64, more bool) {
+func (r *deferredJob) take() (seid uint64, more bool) {
 	if seid, r.held = r.held, 0; seid != 0 {
 		return seid, true
 	}
@@ -64,25 +64,25 @@ func (r *release) take() (seid uint64, more bool) {
 	return seid, more
 }
 
-func (r *release) end() {
+func (r *deferredJob) end() {
 	if r.stop != nil {
 		r.stop()
 	}
 	r.next, r.stop = nil, nil
 }
 
-// releaseSome makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they
-// have it to themselves, and never longer than one transaction takes (row A12). Releases take turns.
-func (p *Plane) releaseSome(seen map[uint64]bool) []*job {
+// someDeferred makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they
+// have it to themselves, and never longer than one transaction takes (row A12). Deferred jobs alternate.
+func (p *Manager) someDeferred(seen map[uint64]bool) []*job {
 	var jobs []*job
-	for looked := 0; len(jobs) < pace && looked < someSessions && len(p.releases) > 0; looked++ {
-		r := p.releases[0]
+	for looked := 0; len(jobs) < pace && looked < someSessions && len(p.deferredJobs) > 0; looked++ {
+		r := p.deferredJobs[0]
 		seid, more := r.take()
 		switch {
 		case !more:
 			r.end()
 			r.over = true
-			p.releases = p.releases[1:]
+			p.deferredJobs = p.deferredJobs[1:]
 			p.concluded(r)
 		case seid == 0 || p.x.session[seid] == 0:
 		case seen[seid]:
@@ -90,23 +90,23 @@ func (p *Plane) releaseSome(seen map[uint64]bool) []*job {
 			looked = someSessions
 		default:
 			seen[seid] = true
-			jobs = append(jobs, p.releasing(r, seid))
+			jobs = append(jobs, p.jobOf(r, seid))
 		}
 	}
-	if len(p.releases) > 1 {
-		p.releases = append(p.releases[1:], p.releases[0])
+	if len(p.deferredJobs) > 1 {
+		p.deferredJobs = append(p.deferredJobs[1:], p.deferredJobs[0])
 	}
 	return jobs
 }
 
 // concluded tells who waits for a release that is over.
-func (p *Plane) concluded(r *release) {
+func (p *Manager) concluded(r *deferredJob) {
 	if r.over && r.left == 0 && r.done != nil {
 		p.answers = append(p.answers, func() { r.done(r.count) })
 	}
 }
 
-func (p *Plane) releasing(r *release, seid uint64) *job {
+func (p *Manager) jobOf(r *deferredJob, seid uint64) *job {
 	r.left++
 	return &job{
 		seid: seid,
@@ -129,7 +129,7 @@ func (p *Plane) releasing(r *release, seid uint64) *job {
 	}
 }
 
-func (p *Plane) deletion(t *txn, seid uint64) *pfcp.Error {
+func (p *Manager) deletion(t *txn, seid uint64) *pfcp.Error {
 	err := p.drop(t, seid)
 	if err == nil {
 		t.onDone(func() { p.count.Deleted++ })
@@ -137,14 +137,14 @@ func (p *Plane) deletion(t *txn, seid uint64) *pfcp.Error {
 	return err
 }
 
-const maxSetDeletions = 64 // releases by FQ-CSID that are under way
+const maxSetDeletions = 64 // deferredJobs by FQ-CSID that are under way
 
 // Release is n4.Sessions'.
-func (p *Plane) Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error {
+func (p *Manager) Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.x.all(association)
-	r := &release{key: fmt.Sprint("all ", all), stage: p.deletion, done: done}
+	r := &deferredJob{key: fmt.Sprint("all ", all), stage: p.deletion, done: done}
 	r.seids = p.x.among(&r.upTo, all...)
 	if len(fqcsid) > 0 {
 		names := make([]string, len(fqcsid))
@@ -163,7 +163,7 @@ func (p *Plane) Release(association string, fqcsid [][]byte, done func(deleted i
 		r.key = fmt.Sprintf("set %q", keys)
 		r.seids = p.x.among(&r.upTo, keys...)
 		waiting := 0
-		for _, q := range p.releases {
+		for _, q := range p.deferredJobs {
 			if q.key != r.key && strings.HasPrefix(q.key, "set ") {
 				waiting++
 			}
@@ -186,7 +186,7 @@ func (x *index) all(association string) (keys []groupKey) {
 
 // ReleaseOrphans deletes, paced, the sessions of associations that the store does not know: we ended while their
 // release was under way. Called once, at the start.
-func (p *Plane) ReleaseOrphans() {
+func (p *Manager) ReleaseOrphans() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, o := range p.x.owners {
@@ -195,18 +195,18 @@ func (p *Plane) ReleaseOrphans() {
 		}
 		p.log.Warn("sessions without association are deleted", "association", id, "sessions", o.sessions)
 		o.gone = true
-		r := &release{stage: p.deletion}
+		r := &deferredJob{stage: p.deletion}
 		r.seids = p.x.among(&r.upTo, groupKey{owner: o.number})
 		p.begin(r)
 	}
 }
 
 // Retain is n4.Sessions'.
-func (p *Plane) Retain(association string, keep []netip.Addr, done func(deleted int)) {
+func (p *Manager) Retain(association string, keep []netip.Addr, done func(deleted int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.x.all(association)
-	r := &release{key: fmt.Sprint("all but ", all, keep), stage: p.deletion, done: done}
+	r := &deferredJob{key: fmt.Sprint("all but ", all, keep), stage: p.deletion, done: done}
 	r.seids = func(yield func(uint64) bool) {
 		for seid := range p.x.among(&r.upTo, all...) {
 			if e, there := p.x.at(seid); there {
@@ -224,9 +224,9 @@ func (p *Plane) Retain(association string, keep []netip.Addr, done func(deleted 
 }
 
 // Adopt is n4.Sessions'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
-// its turn. Until the last has, the store keeps the association that failed: at a restart meanwhile it is there, and
+// job. Until the last has, the store keeps the association that failed: at a restart meanwhile it is there, and
 // fails again.
-func (p *Plane) Adopt(from, to string) int {
+func (p *Manager) Adopt(from, to string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.x.owners[from]
@@ -238,7 +238,7 @@ func (p *Plane) Adopt(from, to string) int {
 		successor.set = old.set
 	}
 	p.x.bequeath(old, successor)
-	r := &release{stage: p.inherit, done: func(int) {
+	r := &deferredJob{stage: p.inherit, done: func(int) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if o := p.x.owners[from]; o == nil || o.gone {
@@ -253,7 +253,7 @@ func (p *Plane) Adopt(from, to string) int {
 }
 
 // inherit moves a session to its association's successor. The data plane knows of neither.
-func (p *Plane) inherit(t *txn, seid uint64) *pfcp.Error {
+func (p *Manager) inherit(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
 	s, err := decode(e.data)
 	if err != nil {
@@ -286,7 +286,7 @@ func (p *Plane) inherit(t *txn, seid uint64) *pfcp.Error {
 }
 
 // Count is n4.Sessions'.
-func (p *Plane) Count(association string) int {
+func (p *Manager) Count(association string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if association == "" {
@@ -300,7 +300,7 @@ func (p *Plane) Count(association string) int {
 }
 
 // KeepAssociation is n4.Sessions'.
-func (p *Plane) KeepAssociation(a n4.StoredAssociation) error {
+func (p *Manager) KeepAssociation(a n4.StoredAssociation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.x.associate(a.ID, a.Set)
@@ -308,7 +308,7 @@ func (p *Plane) KeepAssociation(a n4.StoredAssociation) error {
 }
 
 // ForgetAssociation is n4.Sessions'.
-func (p *Plane) ForgetAssociation(id string) error {
+func (p *Manager) ForgetAssociation(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o := p.x.owners[id]; o != nil {
@@ -322,4 +322,4 @@ func (p *Plane) ForgetAssociation(id string) error {
 }
 
 // Recovery is n4.Sessions'.
-func (p *Plane) Recovery() time.Time { return p.store.Recovery() }
+func (p *Manager) Recovery() time.Time { return p.store.Recovery() }

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	lateTurns   = 4096            // sessions whose usage is tried again in one tick
-	lateReports = 8               // usage reports in one message: it stays within one datagram
-	lateFirst   = 2 * time.Second // a CP function that is there but does not answer: tried again after this, then twice it, …
-	lateLast    = 5 * time.Minute
+	attemptsAtOnce = 4096            // sessions whose usage is tried again in one tick
+	usageInReport  = 8               // usage reports in one message: it stays within one datagram
+	firstRetry     = 2 * time.Second // a CP function that is there but does not answer: tried again after this, then twice it, …
+	lastRetry      = 5 * time.Minute
 )
 
-// late is usage that could not be told: the path to the CP function has failed, or nothing answers. It is what somebody
+// deferredReports is usage that could not be reported: the path to the CP function has failed, or nothing answers. It is what somebody
 // is charged for, so it waits as long as its session lives (the headless time ends that), in the store too. What a URR
 // measures meanwhile is added up, so that there is at most one row for each; only what was sent without an answer stays
-// as it is, for the CP function may have it already and knows it again by its sequence number. Used under Plane's mu.
-type late struct {
-	by    map[uint64]*lateUsage
-	queue []uint64        // whose turn it is; each once, some of them gone
+// as it is, for the CP function may have it already and knows it again by its sequence number. Used under Manager's mu.
+type deferredReports struct {
+	by    map[uint64]*deferredUsage
+	queue []uint64        // whom to try next; each once, some of them gone
 	there map[uint64]bool // who stands in queue
 	dirty map[uint64]bool
 	done  []func() // told when all that is dirty is in the store: the data plane may forget the events
 }
 
-type lateUsage struct {
+type deferredUsage struct {
 	rows  []api.Usage // never sent, one for each URR and side of a monitoring time
 	tried []api.Usage // sent without an answer
 	sent  []api.Usage // in a report that has no answer yet
@@ -42,18 +42,18 @@ type lateUsage struct {
 
 const mostTried = 256 // of a session; more are added up
 
-func (u *lateUsage) try(rows []api.Usage) {
+func (u *deferredUsage) try(rows []api.Usage) {
 	if u.tried = append(u.tried, rows...); len(u.tried) > mostTried {
 		u.tried = mergeUsage(nil, u.tried)
 	}
 }
 
-func newLate() late {
-	return late{by: map[uint64]*lateUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{}}
+func newDeferredReports() deferredReports {
+	return deferredReports{by: map[uint64]*deferredUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{}}
 }
 
 // line puts a session into the queue, once.
-func (l *late) line(seid uint64) {
+func (l *deferredReports) line(seid uint64) {
 	if !l.there[seid] {
 		l.there[seid] = true
 		l.queue = append(l.queue, seid)
@@ -100,7 +100,7 @@ func mergeUsage(rows, more []api.Usage) []api.Usage {
 
 // holds tells whether a measurement is in one that waits already: the data plane tells events again that were not
 // acknowledged when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
-func (u *lateUsage) holds(m *api.Usage) bool {
+func (u *deferredUsage) holds(m *api.Usage) bool {
 	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
 		for i := range list {
 			if r := &list[i]; r.URR == m.URR && r.Sequence >= m.Sequence && r.EndNs >= m.EndNs {
@@ -111,32 +111,32 @@ func (u *lateUsage) holds(m *api.Usage) bool {
 	return false
 }
 
-// notWaiting leaves out usage that waits already.
-func (p *Plane) notWaiting(events []api.Event) []api.Event {
+// notDeferred leaves out usage that waits already.
+func (p *Manager) notDeferred(events []api.Event) []api.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(events), func(e api.Event) bool {
 		if e.Type != api.EventTypeUsage {
 			return false
 		}
-		u := p.late.by[e.Usage.SEID]
+		u := p.deferred.by[e.Usage.SEID]
 		return u != nil && u.holds(&e.Usage)
 	})
 }
 
-// keepUsage puts usage by that could not be told. sent: the CP function may have it. done is called when it is in the
+// deferUsage puts usage by that could not be reported. sent: the CP function may have it. done is called when it is in the
 // store.
-func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
+func (p *Manager) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := &p.late
+	l := &p.deferred
 	if p.x.session[seid] == 0 {
 		p.count.ReportsLost++
 	} else {
-		p.count.ReportsLate++
+		p.count.ReportsDeferred++
 		u := l.by[seid]
 		if u == nil {
-			u = &lateUsage{}
+			u = &deferredUsage{}
 			l.by[seid] = u
 			l.line(seid)
 		}
@@ -151,16 +151,16 @@ func (p *Plane) keepUsage(seid uint64, rows []api.Usage, sent bool, done func())
 	p.rouse()
 }
 
-// joinLate adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds
+// joinDeferred adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds
 // mu.
-func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
+func (p *Manager) joinDeferred(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	var mine []api.Usage
 	for i := range rows {
 		if rows[i].SEID == seid {
 			mine = append(mine, rows[i])
 		}
 	}
-	u := p.late.by[seid]
+	u := p.deferred.by[seid]
 	if u == nil {
 		return mine
 	}
@@ -178,13 +178,13 @@ func (p *Plane) joinLate(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 		mine = slices.Concat(u.tried, u.sent, mine)
 		u.tried = nil
 	}
-	p.late.dirty[seid] = true
+	p.deferred.dirty[seid] = true
 	return mine
 }
 
-// flushLate writes what changed, and lets the data plane forget its events. The caller holds mu.
-func (p *Plane) flushLate() {
-	l := &p.late
+// storeDeferred writes what changed, and lets the data plane forget its events. The caller holds mu.
+func (p *Manager) storeDeferred() {
+	l := &p.deferred
 	if len(l.dirty) > 0 {
 		records := make([]store.Record, 0, len(l.dirty))
 		for seid := range l.dirty {
@@ -219,19 +219,19 @@ func (p *Plane) flushLate() {
 	l.done = nil
 }
 
-// lateTurn is a session whose usage is tried again.
-type lateTurn struct {
+// attempt is a session whose usage is tried again.
+type attempt struct {
 	seid uint64
 	to   n4.Recipient
 	rows []api.Usage
 	req  *pfcp.SessionReportRequest
 }
 
-// takeLate returns those whose CP function can be reached now. The caller holds mu.
-func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn) {
-	l := &p.late
+// takeDeferred returns those whose CP function can be reached now. The caller holds mu.
+func (p *Manager) takeDeferred(reporter n4.Reporter, now time.Time) (list []attempt) {
+	l := &p.deferred
 	reachable := map[string]bool{}
-	for range min(len(l.queue), lateTurns) {
+	for range min(len(l.queue), attemptsAtOnce) {
 		seid := l.queue[0]
 		l.queue = l.queue[1:]
 		u := l.by[seid]
@@ -255,32 +255,32 @@ func (p *Plane) takeLate(reporter n4.Reporter, now time.Time) (turns []lateTurn)
 		if len(u.tried) == 0 {
 			from = &u.rows
 		}
-		n := min(len(*from), lateReports)
+		n := min(len(*from), usageInReport)
 		u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
-		t := lateTurn{seid: seid, to: e.recipient(s), rows: u.sent, req: &pfcp.SessionReportRequest{}}
+		t := attempt{seid: seid, to: e.recipient(s), rows: u.sent, req: &pfcp.SessionReportRequest{}}
 		for i := range t.rows {
 			t.req.Usage = append(t.req.Usage, report(s, &t.rows[i]))
 		}
-		turns = append(turns, t)
+		list = append(list, t)
 	}
-	return turns
+	return list
 }
 
-// tellLate tries again what waits.
-func (p *Plane) tellLate() {
+// sendDeferred tries again what waits.
+func (p *Manager) sendDeferred() {
 	reporter := p.reporter()
 	if reporter == nil {
 		return
 	}
 	p.mu.Lock()
-	turns := p.takeLate(reporter, p.x.now())
+	list := p.takeDeferred(reporter, p.x.now())
 	p.mu.Unlock()
-	for _, t := range turns {
+	for _, t := range list {
 		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 			if errors.Is(err, n4.ErrStopped) {
 				return // the store has it
 			}
-			p.toldLate(t.seid, err)
+			p.attempted(t.seid, err)
 			if err == nil {
 				p.reported(t.seid, r, by, nil)
 			}
@@ -288,11 +288,11 @@ func (p *Plane) tellLate() {
 	}
 }
 
-// toldLate ends a try.
-func (p *Plane) toldLate(seid uint64, err error) {
+// attempted ends a try.
+func (p *Manager) attempted(seid uint64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	u := p.late.by[seid]
+	u := p.deferred.by[seid]
 	if u == nil {
 		return
 	}
@@ -301,12 +301,12 @@ func (p *Plane) toldLate(seid uint64, err error) {
 	if err != nil {
 		u.try(sent)
 		if !errors.Is(err, n4.ErrPathFailed) {
-			u.wait = min(max(2*u.wait, lateFirst), lateLast)
+			u.wait = min(max(2*u.wait, firstRetry), lastRetry)
 			u.next = p.x.now().Add(u.wait)
 		}
 		return
 	}
 	p.count.Reports++
 	u.wait = 0
-	p.late.dirty[seid] = true
+	p.deferred.dirty[seid] = true
 }

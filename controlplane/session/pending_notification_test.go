@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// A downlink data report that nobody took is told when the CP function is back, as long as packets wait.
+// A downlink data report that nobody took is sent when the CP function is back, as long as packets wait.
 func TestDownlinkReportIsOwed(t *testing.T) {
 	b := start(t, "", testSettings())
 	to := &reporter{reports: make(chan reported, 10), nodes: make(chan *pfcp.NodeReportRequest, 1)}
@@ -30,14 +30,14 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	for _, seid := range append(seids, seids[0]) {
 		b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 2, DSCP: 10})
 	}
-	owing := func() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.owed) }
-	waitUntil(t, "owed and acknowledged", func() bool { return owing() == 3 && b.s.Unacknowledged() == 0 })
+	pendingCount := func() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.pending) }
+	waitUntil(t, "pending and acknowledged", func() bool { return pendingCount() == 3 && b.s.Unacknowledged() == 0 })
 	b.delete(smf1, seids[1])
 	if m := b.modify(smf1, seids[2], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
 		Action: ptr(pfcp.ActionForward)}}}); m.Cause != pfcp.CauseAccepted {
 		t.Fatalf("%+v", m)
 	}
-	waitUntil(t, "one owed", func() bool { return owing() == 1 })
+	waitUntil(t, "one pending", func() bool { return pendingCount() == 1 })
 	to.downFor.Store("")
 	one := wait(t, to.reports)
 	if one.cp != 0x1001 || len(one.req.DownlinkPDR) != 1 || one.req.DownlinkPDR[0] != 2 || *one.req.DSCP != 10 {
@@ -46,13 +46,13 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	one.done(nil, n4.ErrTimeout)
 	one = wait(t, to.reports)
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	waitUntil(t, "nothing owed", func() bool { return owing() == 0 })
+	waitUntil(t, "nothing pending", func() bool { return pendingCount() == 0 })
 	if len(to.reports) != 0 {
 		t.Errorf("%+v", <-to.reports)
 	}
 }
 
-// TS 29.244 §5.22: what no member of the set knows ends nothing and is told again; a session that was inherited is told as another's
+// TS 29.244 §5.22: what no member of the set knows ends nothing and is reported again; a session that was inherited is reported as another's
 // until a member gives it a CP F-SEID, in a modification or in the answer to a report. The store knows it too.
 func TestFailoverKeepsTheSession(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
@@ -76,7 +76,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		to := listen(t, b)
 		seid = b.establish(member1, request(1, "10.46.0.1")).UP.SEID
 		s.Raise(usageEvent(seid, 1, [3]uint64{3, 1, 2}))
-		for range 2 { // told, and told again
+		for range 2 { // reported, and reported again
 			one := wait(t, to.reports)
 			if one.association != "smf1" || one.to.Moved || *one.req.Usage[0].Volume != [3]uint64{3, 1, 2} {
 				t.Errorf("%+v", one)

@@ -19,7 +19,7 @@ func usageEvent(seid uint64, sequence uint32, bytes [3]uint64) api.Event {
 		Bytes: bytes, StartNs: uint64(sequence) * 1e9, EndNs: uint64(sequence+1) * 1e9}}
 }
 
-// What was measured before a monitoring time is not added to what was measured after it, however late it is told.
+// What was measured before a monitoring time is not added to what was measured after it, however late it is reported.
 func TestMonitoringTimeParts(t *testing.T) {
 	rows := []api.Usage(nil)
 	for _, u := range []api.Usage{{URR: 1, Events: 1}, {URR: 2, Events: 100}, {URR: 1, Events: 2, Information: api.UsageBefore},
@@ -32,7 +32,7 @@ func TestMonitoringTimeParts(t *testing.T) {
 	}
 }
 
-// Usage for a CP function that is away waits in the store, is added up by URR, survives a restart and is told when the path
+// Usage for a CP function that is away waits in the store, is added up by URR, survives a restart and is reported when the path
 // is back. Events of others go on, whatever waits.
 func TestUsageWaitsForThePath(t *testing.T) {
 	const many = 10000 // more than are ever unacknowledged
@@ -96,15 +96,15 @@ func TestUsageWaitsForThePath(t *testing.T) {
 			t.Errorf("%+v", one)
 		}
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-		waitUntil(t, "nothing waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.late.by) == 0 })
+		waitUntil(t, "nothing waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.deferred.by) == 0 })
 		if c := b.Counts(); c.ReportsLost != 0 {
 			t.Errorf("%+v", c)
 		}
 	})
-	t.Run("nothing is told twice", func(t *testing.T) {
+	t.Run("nothing is reported twice", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		if len(b.late.by) != 0 {
-			t.Error(fmt.Sprint(b.late.by))
+		if len(b.deferred.by) != 0 {
+			t.Error(fmt.Sprint(b.deferred.by))
 		}
 	})
 }
