@@ -21,7 +21,7 @@ func Decode(b []byte) (h Header, m Message, err error) {
 	if h.Type.ofSession() && !h.HasSEID {
 		return h, nil, ErrNoSEID
 	}
-	if h.Type >= messageTypes || decoders[h.Type] == nil {
+	if h.Type >= messageTypes || messages[h.Type].decode == nil {
 		return h, nil, ErrUnknownMessage
 	}
 	defer func() {
@@ -34,7 +34,7 @@ func Decode(b []byte) (h Header, m Message, err error) {
 	if refusal := walk(body, 0, &count); refusal != nil {
 		return h, nil, refusal
 	}
-	m, refusal := decoders[h.Type](body)
+	m, refusal := messages[h.Type].decode(body)
 	if refusal != nil {
 		return h, nil, refusal
 	}
@@ -43,7 +43,13 @@ func Decode(b []byte) (h Header, m Message, err error) {
 
 const messageTypes = 64
 
-var decoders = [messageTypes]func([]byte) (Message, *Error){
+// codec is a message's table, in both directions.
+type codec struct {
+	decode func([]byte) (Message, *Error)
+	encode func(*writer, Message)
+}
+
+var messages = [messageTypes]codec{
 	HeartbeatRequestType:             typed(heartbeatRequest),
 	HeartbeatResponseType:            typed(heartbeatResponse),
 	PFDManagementRequestType:         typed(pfdManagementRequest),
@@ -65,23 +71,23 @@ var decoders = [messageTypes]func([]byte) (Message, *Error){
 	SessionModificationResponseType:  typed(sessionModificationResponse),
 	SessionDeletionRequestType:       typed(sessionDeletionRequest),
 	SessionDeletionResponseType:      typed(sessionDeletionResponse),
-	SessionReportRequestType: func(b []byte) (Message, *Error) {
+	SessionReportRequestType: {decode: func(b []byte) (Message, *Error) {
 		var r reported
 		refusal := sessionReportRequest.decode(b, &r)
 		return &r.SessionReportRequest, refusal
-	},
+	}},
 	SessionReportResponseType: typed(sessionReportResponse),
 }
 
 func typed[T any, P interface {
 	*T
 	Message
-}](g *group[T]) func([]byte) (Message, *Error) {
-	return func(b []byte) (Message, *Error) {
+}](g *group[T]) codec {
+	return codec{func(b []byte) (Message, *Error) {
 		m := new(T)
 		refusal := g.decode(b, m)
 		return P(m), refusal
-	}
+	}, func(w *writer, m Message) { g.encode(w, m.(P)) }}
 }
 
 // Respond is the response that refuses a request of the given type with e. It is nil when the standard has no such answer:

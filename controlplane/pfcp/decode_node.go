@@ -10,8 +10,16 @@ import (
 // Tables of the node messages (TS 29.244 §7.4), in the standard's order.
 
 var heartbeatRequest = newGroup([]field[HeartbeatRequest]{
-	need(value(ieRecoveryTimeStamp, readTime, func(m *HeartbeatRequest) *time.Time { return &m.Recovery })),
-	value(ieSourceAddress, readSource, func(m *HeartbeatRequest) *netip.Addr { return &m.Source }),
+	recoveryRow(func(m *HeartbeatRequest) *time.Time { return &m.Recovery }),
+	value(ieSourceAddress, readSource, func(m *HeartbeatRequest) *netip.Addr { return &m.Source }).writes(
+		func(w *writer, m *HeartbeatRequest) {
+			if m.Source.IsValid() {
+				w.group(ieSourceAddress, func() {
+					w.b = append(w.b, when(m.Source.Is6(), 1)|when(m.Source.Is4(), 2))
+					w.address(m.Source)
+				})
+			}
+		}),
 }, nil)
 
 // readSource is TS 29.244 §8.2.145: an address, or with MPL the prefix of several, of which the address counts.
@@ -34,22 +42,12 @@ func readSource(v []byte) (netip.Addr, *Error) {
 }
 
 var heartbeatResponse = newGroup([]field[HeartbeatResponse]{
-	need(value(ieRecoveryTimeStamp, readTime, func(m *HeartbeatResponse) *time.Time { return &m.Recovery })),
+	recoveryRow(func(m *HeartbeatResponse) *time.Time { return &m.Recovery }),
 }, nil)
 
 var retention = newGroup([]field[Retention]{
-	{ie: ieCPEntityAddress, many: true, read: func(v []byte, r *Retention) *Error {
-		return appendAddresses(&r.CPEntities, v, 2, 1)
-	}},
+	addressRow(ieCPEntityAddress, func(r *Retention) *[]netip.Addr { return &r.CPEntities }),
 }, nil)
-
-func appendAddresses(places *[]netip.Addr, v []byte, m4, m6 byte) *Error {
-	addrs, refusal := readAddresses(v, m4, m6)
-	if refusal == nil {
-		*places = append(*places, addrs...)
-	}
-	return refusal
-}
 
 // readPool is TS 29.244 §8.2.128: a length of two octets and the pool's name.
 func readPool(v []byte) (string, *Error) {
@@ -62,8 +60,12 @@ func readPool(v []byte) (string, *Error) {
 }
 
 var pool = newGroup([]field[UEPool]{
-	need(value(iePoolIdentity, readPool, func(p *UEPool) *string { return &p.Pool })),
-	value(ieNetworkInstance, name, func(p *UEPool) *string { return &p.NetworkInstance }),
+	need(value(iePoolIdentity, readPool, func(p *UEPool) *string { return &p.Pool })).writes(func(w *writer, p *UEPool) {
+		w.group(iePoolIdentity, func() { w.text(p.Pool) })
+	}),
+	value(ieNetworkInstance, name, func(p *UEPool) *string { return &p.NetworkInstance }).writes(func(w *writer, p *UEPool) {
+		w.instance(ieNetworkInstance, p.NetworkInstance)
+	}),
 }, nil)
 
 // readSet is TS 29.244 §8.2.131: a spare octet, then an FQDN as labels. Versions of go-pfcp leave the octet out: then the first is
@@ -75,99 +77,70 @@ func readSet(v []byte) (string, *Error) {
 	return name(v[1:])
 }
 
+var associationSetupRequestUP, associationSetupRequestCP = featureRows(func(m *AssociationSetupRequest) *bool { return &m.FromUP },
+	func(m *AssociationSetupRequest) *uint64 { return &m.Features },
+	func(m *AssociationSetupRequest, f *uint64) { m.Features = *f })
+
 var associationSetupRequest = newGroup([]field[AssociationSetupRequest]{
-	need(value(ieNodeID, readNodeID, func(m *AssociationSetupRequest) *NodeID { return &m.Node })),
-	need(value(ieRecoveryTimeStamp, readTime, func(m *AssociationSetupRequest) *time.Time { return &m.Recovery })),
-	{ie: ieUPFeatures, read: func(v []byte, m *AssociationSetupRequest) *Error {
-		m.FromUP, m.Features = true, flags(v)
-		return nil
-	}},
-	{ie: ieCPFeatures, read: func(v []byte, m *AssociationSetupRequest) *Error {
-		if !m.FromUP {
-			m.Features = flags(v)
-		}
-		return nil
-	}},
-	{ie: ieAlternativeSMF, many: true, read: func(v []byte, m *AssociationSetupRequest) *Error {
-		return appendAddresses(&m.Addresses, v, 2, 1)
-	}},
-	value(ieSMFSetID, readSet, func(m *AssociationSetupRequest) *string { return &m.SetID }),
+	nodeRow(func(m *AssociationSetupRequest) *NodeID { return &m.Node }),
+	recoveryRow(func(m *AssociationSetupRequest) *time.Time { return &m.Recovery }),
+	associationSetupRequestUP, associationSetupRequestCP,
+	addressRow(ieAlternativeSMF, func(m *AssociationSetupRequest) *[]netip.Addr { return &m.Addresses }),
+	setRow(func(m *AssociationSetupRequest) *string { return &m.SetID }),
 	inner(ieSessionRetention, retention, func(m *AssociationSetupRequest) **Retention { return &m.Retention }),
-	each(iePoolInformation, pool, func(m *AssociationSetupRequest) *[]UEPool { return &m.UEPools }),
+	poolRow(func(m *AssociationSetupRequest) *[]UEPool { return &m.UEPools }),
 }, nil)
+
+var associationSetupResponseUP, associationSetupResponseCP = featureRows(func(m *AssociationSetupResponse) *bool { return &m.FromUP },
+	func(m *AssociationSetupResponse) *uint64 { return &m.Features },
+	func(m *AssociationSetupResponse, f *uint64) { m.Features = *f })
 
 var associationSetupResponse = newGroup([]field[AssociationSetupResponse]{
-	need(value(ieNodeID, readNodeID, func(m *AssociationSetupResponse) *NodeID { return &m.Node })),
-	need(value(ieCause, readCause, func(m *AssociationSetupResponse) *Cause { return &m.Cause })),
-	need(value(ieRecoveryTimeStamp, readTime, func(m *AssociationSetupResponse) *time.Time { return &m.Recovery })),
-	{ie: ieUPFeatures, read: func(v []byte, m *AssociationSetupResponse) *Error {
-		m.FromUP, m.Features = true, flags(v)
-		return nil
-	}},
-	{ie: ieCPFeatures, read: func(v []byte, m *AssociationSetupResponse) *Error {
-		if !m.FromUP {
-			m.Features = flags(v)
-		}
-		return nil
-	}},
-	{ie: ieASRspFlags, read: func(v []byte, m *AssociationSetupResponse) *Error {
-		m.Retained = v[0]&1 != 0 // PSREI
-		return nil
-	}},
-	value(ieOffendingIE, readUint16, func(m *AssociationSetupResponse) *uint16 { return &m.Offend }),
-	{ie: ieAlternativeSMF, many: true, read: func(v []byte, m *AssociationSetupResponse) *Error {
-		return appendAddresses(&m.Addresses, v, 2, 1)
-	}},
-	value(ieSMFSetID, readSet, func(m *AssociationSetupResponse) *string { return &m.SetID }),
-	each(iePoolInformation, pool, func(m *AssociationSetupResponse) *[]UEPool { return &m.UEPools }),
+	nodeRow(func(m *AssociationSetupResponse) *NodeID { return &m.Node }),
+	causeRow(func(m *AssociationSetupResponse) *Cause { return &m.Cause }),
+	recoveryRow(func(m *AssociationSetupResponse) *time.Time { return &m.Recovery }),
+	associationSetupResponseUP, associationSetupResponseCP,
+	flagRow(ieASRspFlags, func(m *AssociationSetupResponse) *bool { return &m.Retained }), // PSREI
+	offendingRow(func(m *AssociationSetupResponse) *uint16 { return &m.Offend }),
+	addressRow(ieAlternativeSMF, func(m *AssociationSetupResponse) *[]netip.Addr { return &m.Addresses }),
+	setRow(func(m *AssociationSetupResponse) *string { return &m.SetID }),
+	poolRow(func(m *AssociationSetupResponse) *[]UEPool { return &m.UEPools }),
 }, nil)
+
+var associationUpdateRequestUP, associationUpdateRequestCP = featureRows(func(m *AssociationUpdateRequest) *bool { return &m.FromUP },
+	func(m *AssociationUpdateRequest) *uint64 { return m.Features },
+	func(m *AssociationUpdateRequest, f *uint64) { m.Features = f })
 
 var associationUpdateRequest = newGroup([]field[AssociationUpdateRequest]{
-	need(value(ieNodeID, readNodeID, func(m *AssociationUpdateRequest) *NodeID { return &m.Node })),
-	{ie: ieUPFeatures, read: func(v []byte, m *AssociationUpdateRequest) *Error {
-		n := flags(v)
-		m.FromUP, m.Features = true, &n
-		return nil
-	}},
-	{ie: ieCPFeatures, read: func(v []byte, m *AssociationUpdateRequest) *Error {
-		if n := flags(v); !m.FromUP {
-			m.Features = &n
-		}
-		return nil
-	}},
-	{ie: ieAssociationRelease, read: func(v []byte, m *AssociationUpdateRequest) *Error {
-		m.ReleaseRequest = v[0]&1 != 0 // SARR
-		return nil
-	}},
-	{ie: ieAlternativeSMF, many: true, read: func(v []byte, m *AssociationUpdateRequest) *Error {
-		return appendAddresses(&m.Addresses, v, 2, 1)
-	}},
-	value(ieGracefulPeriod, readTimer, func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }),
+	nodeRow(func(m *AssociationUpdateRequest) *NodeID { return &m.Node }),
+	associationUpdateRequestUP, associationUpdateRequestCP,
+	flagRow(ieAssociationRelease, func(m *AssociationUpdateRequest) *bool { return &m.ReleaseRequest }), // SARR
+	addressRow(ieAlternativeSMF, func(m *AssociationUpdateRequest) *[]netip.Addr { return &m.Addresses }),
+	value(ieGracefulPeriod, readTimer, func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }).writes(
+		func(w *writer, m *AssociationUpdateRequest) {
+			if m.GracefulPeriod != 0 {
+				w.uint8(ieGracefulPeriod, timerValue(m.GracefulPeriod))
+			}
+		}),
 }, nil)
 
+var associationUpdateResponseUP, associationUpdateResponseCP = featureRows(func(m *AssociationUpdateResponse) *bool { return &m.FromUP },
+	func(m *AssociationUpdateResponse) *uint64 { return m.Features },
+	func(m *AssociationUpdateResponse, f *uint64) { m.Features = f })
+
 var associationUpdateResponse = newGroup([]field[AssociationUpdateResponse]{
-	need(value(ieNodeID, readNodeID, func(m *AssociationUpdateResponse) *NodeID { return &m.Node })),
-	need(value(ieCause, readCause, func(m *AssociationUpdateResponse) *Cause { return &m.Cause })),
-	{ie: ieUPFeatures, read: func(v []byte, m *AssociationUpdateResponse) *Error {
-		n := flags(v)
-		m.FromUP, m.Features = true, &n
-		return nil
-	}},
-	{ie: ieCPFeatures, read: func(v []byte, m *AssociationUpdateResponse) *Error {
-		if n := flags(v); !m.FromUP {
-			m.Features = &n
-		}
-		return nil
-	}},
+	nodeRow(func(m *AssociationUpdateResponse) *NodeID { return &m.Node }),
+	causeRow(func(m *AssociationUpdateResponse) *Cause { return &m.Cause }),
+	associationUpdateResponseUP, associationUpdateResponseCP,
 }, nil)
 
 var associationReleaseRequest = newGroup([]field[AssociationReleaseRequest]{
-	need(value(ieNodeID, readNodeID, func(m *AssociationReleaseRequest) *NodeID { return &m.Node })),
+	nodeRow(func(m *AssociationReleaseRequest) *NodeID { return &m.Node }),
 }, nil)
 
 var associationReleaseResponse = newGroup([]field[AssociationReleaseResponse]{
-	need(value(ieNodeID, readNodeID, func(m *AssociationReleaseResponse) *NodeID { return &m.Node })),
-	need(value(ieCause, readCause, func(m *AssociationReleaseResponse) *Cause { return &m.Cause })),
+	nodeRow(func(m *AssociationReleaseResponse) *NodeID { return &m.Node }),
+	causeRow(func(m *AssociationReleaseResponse) *Cause { return &m.Cause }),
 }, nil)
 
 var versionNotSupported = newGroup([]field[VersionNotSupportedResponse]{}, nil)
@@ -205,7 +178,11 @@ func readPeer(v []byte) (RemotePeer, *Error) {
 }
 
 func peers(at func(*NodeReportRequest) *[]RemotePeer) *group[NodeReportRequest] {
-	return newGroup([]field[NodeReportRequest]{need(list(ieRemotePeer, readPeer, at))}, nil)
+	return newGroup([]field[NodeReportRequest]{need(list(ieRemotePeer, readPeer, at)).writes(func(w *writer, m *NodeReportRequest) {
+		for i := range *at(m) {
+			w.peer(&(*at(m))[i])
+		}
+	})}, nil)
 }
 
 var (
@@ -214,15 +191,25 @@ var (
 )
 
 var nodeReportRequest = newGroup([]field[NodeReportRequest]{
-	need(value(ieNodeID, readNodeID, func(m *NodeReportRequest) *NodeID { return &m.Node })),
+	nodeRow(func(m *NodeReportRequest) *NodeID { return &m.Node }),
 	need(field[NodeReportRequest]{ie: ieNodeReportType, read: func(v []byte, _ *NodeReportRequest) *Error {
 		if v[0]&0x0f == 0 { // UPFR UPRR CKDR GPQR (§8.2.69)
 			return incorrect("node report of no type")
 		}
 		return nil
+	}, write: func(w *writer, m *NodeReportRequest) {
+		w.uint8(ieNodeReportType, when(len(m.Failed) > 0, 1)|when(len(m.Restored) > 0, 2))
 	}}),
-	{ie: iePathFailureReport, read: failedPeers.decode},
-	{ie: iePathRecoveryReport, read: restoredPeers.decode},
+	{ie: iePathFailureReport, read: failedPeers.decode, write: func(w *writer, m *NodeReportRequest) {
+		if len(m.Failed) > 0 {
+			w.group(iePathFailureReport, func() { failedPeers.encode(w, m) })
+		}
+	}},
+	{ie: iePathRecoveryReport, read: restoredPeers.decode, write: func(w *writer, m *NodeReportRequest) {
+		if len(m.Restored) > 0 {
+			w.group(iePathRecoveryReport, func() { restoredPeers.encode(w, m) })
+		}
+	}},
 }, nil).checked(func(m *NodeReportRequest) *Error {
 	if len(m.Failed)+len(m.Restored) == 0 { // clock drift and QoS of paths are reports of functions, not to them
 		return absent(iePathFailureReport, "report of no path")
@@ -231,14 +218,15 @@ var nodeReportRequest = newGroup([]field[NodeReportRequest]{
 })
 
 var nodeReportResponse = newGroup([]field[NodeReportResponse]{
-	need(value(ieNodeID, readNodeID, func(m *NodeReportResponse) *NodeID { return &m.Node })),
-	need(value(ieCause, readCause, func(m *NodeReportResponse) *Cause { return &m.Cause })),
-	value(ieOffendingIE, readUint16, func(m *NodeReportResponse) *uint16 { return &m.Offending }),
+	nodeRow(func(m *NodeReportResponse) *NodeID { return &m.Node }),
+	causeRow(func(m *NodeReportResponse) *Cause { return &m.Cause }),
+	offendingRow(func(m *NodeReportResponse) *uint16 { return &m.Offending }),
 }, nil)
 
 var sessionSetDeletionRequest = newGroup([]field[SessionSetDeletionRequest]{
-	need(value(ieNodeID, readNodeID, func(m *SessionSetDeletionRequest) *NodeID { return &m.Node })),
-	list(ieFQCSID, readFQCSID, func(m *SessionSetDeletionRequest) *[][]byte { return &m.FQCSID }),
+	nodeRow(func(m *SessionSetDeletionRequest) *NodeID { return &m.Node }),
+	list(ieFQCSID, readFQCSID, func(m *SessionSetDeletionRequest) *[][]byte { return &m.FQCSID }).writes(
+		func(w *writer, m *SessionSetDeletionRequest) { w.fqcsids(m.FQCSID) }),
 }, nil).checked(func(m *SessionSetDeletionRequest) *Error {
 	if len(m.FQCSID) == 0 {
 		return absent(ieFQCSID, "no FQ-CSID: whose sessions?")
@@ -247,7 +235,7 @@ var sessionSetDeletionRequest = newGroup([]field[SessionSetDeletionRequest]{
 })
 
 var sessionSetDeletionResponse = newGroup([]field[SessionSetDeletionResponse]{
-	need(value(ieNodeID, readNodeID, func(m *SessionSetDeletionResponse) *NodeID { return &m.Node })),
-	need(value(ieCause, readCause, func(m *SessionSetDeletionResponse) *Cause { return &m.Cause })),
-	value(ieOffendingIE, readUint16, func(m *SessionSetDeletionResponse) *uint16 { return &m.Offending }),
+	nodeRow(func(m *SessionSetDeletionResponse) *NodeID { return &m.Node }),
+	causeRow(func(m *SessionSetDeletionResponse) *Cause { return &m.Cause }),
+	offendingRow(func(m *SessionSetDeletionResponse) *uint16 { return &m.Offending }),
 }, nil)

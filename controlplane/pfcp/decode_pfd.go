@@ -88,12 +88,21 @@ var pfdContext = newGroup([]field[ApplicationPFDs]{
 		pfds, refusal := readPFD(v)
 		a.PFDs = append(a.PFDs, pfds...)
 		return refusal
+	}, write: func(w *writer, a *ApplicationPFDs) {
+		for i := range a.PFDs {
+			w.pfd(&a.PFDs[i])
+		}
 	}}),
 }, nil)
 
 var applicationPFDs = newGroup([]field[ApplicationPFDs]{
-	need(value(ieApplicationID, readName, func(a *ApplicationPFDs) *string { return &a.Application })),
-	{ie: iePFDContext, many: true, read: pfdContext.decode},
+	need(value(ieApplicationID, readName, func(a *ApplicationPFDs) *string { return &a.Application })).writes(
+		func(w *writer, a *ApplicationPFDs) { w.named(ieApplicationID, a.Application) }),
+	{ie: iePFDContext, many: true, read: pfdContext.decode, write: func(w *writer, a *ApplicationPFDs) {
+		if len(a.PFDs) > 0 {
+			w.group(iePFDContext, func() { pfdContext.encode(w, a) })
+		}
+	}},
 }, nil)
 
 var pfdManagementRequest = newGroup([]field[PFDManagementRequest]{
@@ -102,8 +111,8 @@ var pfdManagementRequest = newGroup([]field[PFDManagementRequest]{
 }, nil)
 
 var pfdManagementResponse = newGroup([]field[PFDManagementResponse]{
-	need(value(ieCause, readCause, func(m *PFDManagementResponse) *Cause { return &m.Cause })),
-	value(ieOffendingIE, readUint16, func(m *PFDManagementResponse) *uint16 { return &m.Offending }),
+	causeRow(func(m *PFDManagementResponse) *Cause { return &m.Cause }),
+	offendingRow(func(m *PFDManagementResponse) *uint16 { return &m.Offending }),
 }, nil)
 
 // readName is a name that is no domain name: an application's, a predefined rule's.

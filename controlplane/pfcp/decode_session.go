@@ -3,6 +3,7 @@
 package pfcp
 
 import (
+	"net/netip"
 	"time"
 )
 
@@ -234,7 +235,5 @@ var sessionReportResponse = newGroup([]field[SessionReportResponse]{
 		return nil
 	}},
 	optional(ieFSEID, readFSEID, func(m *SessionReportResponse) **FSEID { return &m.CP }),
-	{ie: ieAlternativeSMF, many: true, read: func(v []byte, m *SessionReportResponse) *Error {
-		return appendAddresses(&m.Alternative, v, 2, 1)
-	}},
+	addressRow(ieAlternativeSMF, func(m *SessionReportResponse) *[]netip.Addr { return &m.Alternative }),
 }, nil)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
 )
 
 // ErrTooLong is why Encode refuses what does not fit a length field.
@@ -26,8 +25,10 @@ func Append(b []byte, h Header, m Message) ([]byte, error) {
 	start := len(b)
 	w := writer{b: b}
 	w.header(h, m.MessageType())
-	if !w.nodeMessage(m) && !w.sessionMessage(m) {
-		return b, fmt.Errorf("no message of type %d", m.MessageType())
+	if t := m.MessageType(); t < messageTypes && messages[t].encode != nil && !t.ofSession() {
+		messages[t].encode(&w, m)
+	} else if !w.sessionMessage(m) {
+		return b, fmt.Errorf("no message of type %d", t)
 	}
 	n := len(w.b) - start - uncountedBytes
 	if n > 0xffff {
@@ -40,135 +41,6 @@ func Append(b []byte, h Header, m Message) ([]byte, error) {
 	return w.b, nil
 }
 
-func (w *writer) nodeMessage(m Message) bool {
-	switch m := m.(type) {
-	case *HeartbeatRequest:
-		w.time(ieRecoveryTimeStamp, m.Recovery)
-		if m.Source.IsValid() {
-			at := w.open(ieSourceAddress)
-			w.b = append(w.b, when(m.Source.Is6(), 1)|when(m.Source.Is4(), 2))
-			w.address(m.Source)
-			w.close(at)
-		}
-	case *HeartbeatResponse:
-		w.time(ieRecoveryTimeStamp, m.Recovery)
-	case *PFDManagementRequest:
-		for i := range m.Applications {
-			w.application(&m.Applications[i])
-		}
-	case *PFDManagementResponse:
-		w.uint8(ieCause, uint8(m.Cause))
-		w.offending(m.Offending)
-	case *AssociationSetupRequest:
-		w.associationSetup(m)
-	case *AssociationSetupResponse:
-		w.node(m.Node)
-		w.uint8(ieCause, uint8(m.Cause))
-		w.time(ieRecoveryTimeStamp, m.Recovery)
-		w.features(m.FromUP, m.Features)
-		if m.Retained {
-			w.uint8(ieASRspFlags, 1)
-		}
-		w.set(m.SetID, m.Addresses)
-		w.pools(m.UEPools)
-		w.offending(m.Offend)
-	case *AssociationUpdateRequest:
-		w.node(m.Node)
-		w.optionalFeatures(m.FromUP, m.Features)
-		if m.ReleaseRequest {
-			w.uint8(ieAssociationRelease, 1)
-		}
-		if m.GracefulPeriod != 0 {
-			w.uint8(ieGracefulPeriod, timerValue(m.GracefulPeriod))
-		}
-		w.addresses(ieAlternativeSMF, m.Addresses, 2, 1)
-	case *AssociationUpdateResponse:
-		w.node(m.Node)
-		w.uint8(ieCause, uint8(m.Cause))
-		w.optionalFeatures(m.FromUP, m.Features)
-	case *AssociationReleaseRequest:
-		w.node(m.Node)
-	case *AssociationReleaseResponse:
-		w.node(m.Node)
-		w.uint8(ieCause, uint8(m.Cause))
-	case *VersionNotSupportedResponse:
-	case *NodeReportRequest:
-		w.nodeReport(m)
-	case *NodeReportResponse:
-		w.node(m.Node)
-		w.uint8(ieCause, uint8(m.Cause))
-		w.offending(m.Offending)
-	case *SessionSetDeletionRequest:
-		w.node(m.Node)
-		w.fqcsids(m.FQCSID)
-	case *SessionSetDeletionResponse:
-		w.node(m.Node)
-		w.uint8(ieCause, uint8(m.Cause))
-		w.offending(m.Offending)
-	default:
-		return false
-	}
-	return true
-}
-
-func (w *writer) associationSetup(m *AssociationSetupRequest) {
-	w.node(m.Node)
-	w.time(ieRecoveryTimeStamp, m.Recovery)
-	w.features(m.FromUP, m.Features)
-	w.set(m.SetID, m.Addresses)
-	if m.Retention != nil {
-		at := w.open(ieSessionRetention)
-		w.addresses(ieCPEntityAddress, m.Retention.CPEntities, 2, 1)
-		w.close(at)
-	}
-	w.pools(m.UEPools)
-}
-
-// set says which SMF set a CP function belongs to, and its other addresses.
-func (w *writer) set(id string, others []netip.Addr) {
-	w.addresses(ieAlternativeSMF, others, 2, 1)
-	if id != "" {
-		at := w.open(ieSMFSetID)
-		w.b = append(w.b, 0)
-		w.labelled(id)
-		w.close(at)
-	}
-}
-
-func (w *writer) pools(list []UEPool) {
-	for _, p := range list {
-		at := w.open(iePoolInformation)
-		identity := w.open(iePoolIdentity)
-		w.text(p.Pool)
-		w.close(identity)
-		w.instance(ieNetworkInstance, p.NetworkInstance)
-		w.close(at)
-	}
-}
-
-func (w *writer) optionalFeatures(up bool, f *uint64) {
-	switch {
-	case f == nil:
-	case !up && *f == 0:
-		w.octets(ieCPFeatures, 0)
-	default:
-		w.features(up, *f)
-	}
-}
-
-func (w *writer) application(a *ApplicationPFDs) {
-	at := w.open(ieApplicationPFDs)
-	w.named(ieApplicationID, a.Application)
-	if len(a.PFDs) > 0 {
-		context := w.open(iePFDContext)
-		for _, p := range a.PFDs {
-			w.pfd(&p)
-		}
-		w.close(context)
-	}
-	w.close(at)
-}
-
 func (w *writer) pfd(p *PFD) {
 	at := w.open(iePFDContents)
 	w.b = append(w.b, when(p.Flow != "", pfdFlow)|when(p.URL != "", pfdURL)|when(p.Domain != "", pfdDomain)|
@@ -179,24 +51,6 @@ func (w *writer) pfd(p *PFD) {
 		}
 	}
 	w.close(at)
-}
-
-func (w *writer) nodeReport(m *NodeReportRequest) {
-	w.node(m.Node)
-	w.uint8(ieNodeReportType, when(len(m.Failed) > 0, 1)|when(len(m.Restored) > 0, 2))
-	for _, report := range []struct {
-		ie    uint16
-		peers []RemotePeer
-	}{{iePathFailureReport, m.Failed}, {iePathRecoveryReport, m.Restored}} {
-		if len(report.peers) == 0 {
-			continue
-		}
-		at := w.open(report.ie)
-		for i := range report.peers {
-			w.peer(&report.peers[i])
-		}
-		w.close(at)
-	}
 }
 
 func (w *writer) peer(p *RemotePeer) {

@@ -2,6 +2,11 @@
 
 package pfcp
 
+import (
+	"net/netip"
+	"time"
+)
+
 // Makers of table rows. In each, at names the place in T that the IE's value goes to.
 
 func need[T any](f field[T]) field[T] {
@@ -58,6 +63,10 @@ func each[T, V any](ie uint16, g *group[V], at func(*T) *[]V) field[T] {
 			}
 		}
 		return refusal
+	}, write: func(w *writer, t *T) {
+		for i := range *at(t) {
+			w.group(ie, func() { g.encode(w, &(*at(t))[i]) })
+		}
 	}}
 }
 
@@ -70,6 +79,10 @@ func inner[T, V any](ie uint16, g *group[V], at func(*T) **V) field[T] {
 			*at(t) = x
 		}
 		return refusal
+	}, write: func(w *writer, t *T) {
+		if x := *at(t); x != nil {
+			w.group(ie, func() { g.encode(w, x) })
+		}
 	}}
 }
 
@@ -77,4 +90,85 @@ func inner[T, V any](ie uint16, g *group[V], at func(*T) **V) field[T] {
 func named[T, V any](ie, id uint16, read func([]byte) (V, *Error), at func(*T) *[]V) field[T] {
 	g := newGroup([]field[V]{need(value(id, read, func(v *V) *V { return v }))}, nil)
 	return each(ie, g, at)
+}
+
+// writes completes a row.
+func (f field[T]) writes(write func(w *writer, t *T)) field[T] {
+	f.write = write
+	return f
+}
+
+// Rows that several messages have.
+
+func nodeRow[T any](at func(*T) *NodeID) field[T] {
+	return need(value(ieNodeID, readNodeID, at)).writes(func(w *writer, t *T) { w.node(*at(t)) })
+}
+
+func causeRow[T any](at func(*T) *Cause) field[T] {
+	return need(value(ieCause, readCause, at)).writes(func(w *writer, t *T) { w.uint8(ieCause, uint8(*at(t))) })
+}
+
+func offendingRow[T any](at func(*T) *uint16) field[T] {
+	return value(ieOffendingIE, readUint16, at).writes(func(w *writer, t *T) { w.offending(*at(t)) })
+}
+
+func recoveryRow[T any](at func(*T) *time.Time) field[T] {
+	return need(value(ieRecoveryTimeStamp, readTime, at)).writes(func(w *writer, t *T) { w.time(ieRecoveryTimeStamp, *at(t)) })
+}
+
+func poolRow[T any](at func(*T) *[]UEPool) field[T] { return each(iePoolInformation, pool, at) }
+
+func setRow[T any](at func(*T) *string) field[T] {
+	return value(ieSMFSetID, readSet, at).writes(func(w *writer, t *T) {
+		if id := *at(t); id != "" {
+			w.group(ieSMFSetID, func() {
+				w.b = append(w.b, 0)
+				w.labelled(id)
+			})
+		}
+	})
+}
+
+func addressRow[T any](ie uint16, at func(*T) *[]netip.Addr) field[T] {
+	return field[T]{ie: ie, many: true, read: func(v []byte, t *T) *Error {
+		addrs, refusal := readAddresses(v, 2, 1)
+		if places := at(t); refusal == nil {
+			*places = append(*places, addrs...)
+		}
+		return refusal
+	}, write: func(w *writer, t *T) { w.addresses(ie, *at(t), 2, 1) }}
+}
+
+func flagRow[T any](ie uint16, at func(*T) *bool) field[T] {
+	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
+		*at(t) = v[0]&1 != 0
+		return nil
+	}, write: func(w *writer, t *T) {
+		if *at(t) {
+			w.uint8(ie, 1)
+		}
+	}}
+}
+
+// featureRows are those of a UP function, or else of a CP function; none where there are none to tell.
+func featureRows[T any](up func(*T) *bool, get func(*T) *uint64, put func(*T, *uint64)) (ofUP, ofCP field[T]) {
+	read := func(isUP bool) func(v []byte, t *T) *Error {
+		return func(v []byte, t *T) *Error {
+			if f := flags(v); isUP || !*up(t) {
+				*up(t) = isUP
+				put(t, &f)
+			}
+			return nil
+		}
+	}
+	ofCP = field[T]{ie: ieCPFeatures, read: read(false), write: func(w *writer, t *T) {
+		switch f := get(t); {
+		case f == nil:
+		case !*up(t) && *f == 0:
+			w.octets(ieCPFeatures, 0)
+		default:
+			w.features(*up(t), *f)
+		}
+	}}
+	return field[T]{ie: ieUPFeatures, read: read(true)}, ofCP
 }

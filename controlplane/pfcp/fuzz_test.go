@@ -124,7 +124,8 @@ func places() (list []func(ie []byte) []byte) {
 			return raw(typ, all...)
 		})
 	}
-	for typ, decode := range decoders {
+	for typ := range messages {
+		decode := messages[typ].decode
 		if decode != nil {
 			in(MessageType(typ))
 		}

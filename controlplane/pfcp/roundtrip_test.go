@@ -37,7 +37,8 @@ func TestEverySampleDecodesToItself(t *testing.T) {
 		}
 		seen[h.Type] = true
 	}
-	for typ, decode := range decoders {
+	for typ := range messages {
+		decode := messages[typ].decode
 		if decode != nil && !seen[MessageType(typ)] {
 			t.Errorf("no sample of message type %d", typ)
 		}
@@ -96,7 +97,7 @@ func TestRespondAnswersEveryRequest(t *testing.T) {
 	e := &Error{Cause: CauseMandatoryIEMissing, Offending: ieNodeID}
 	for typ := range MessageType(messageTypes) {
 		m := Respond(typ, e, node4)
-		want := typ.Request() && decoders[typ] != nil && typ != HeartbeatRequestType
+		want := typ.Request() && messages[typ].decode != nil && typ != HeartbeatRequestType
 		if (m != nil) != want {
 			t.Errorf("type %d: %T", typ, m)
 		}

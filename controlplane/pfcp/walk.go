@@ -60,6 +60,7 @@ type field[T any] struct {
 	mandatory bool
 	many      bool // may come several times; else the first counts (TS 29.244 §7.6 "Repeated Information Elements")
 	read      func(v []byte, t *T) *Error
+	write     func(w *writer, t *T) // nil in tables of what is only read
 }
 
 // group is the table of a message or grouped IE.
@@ -106,6 +107,15 @@ func (g *group[T]) checked(check func(t *T) *Error) *group[T] {
 func (g *group[T]) without(excused func(t *T, ie uint16) bool) *group[T] {
 	g.excused = excused
 	return g
+}
+
+// encode writes the IEs of t in the table's order.
+func (g *group[T]) encode(w *writer, t *T) {
+	for i := range g.fields {
+		if write := g.fields[i].write; write != nil {
+			write(w, t)
+		}
+	}
 }
 
 // decode reads b, whose structure walk has checked, into t.

@@ -40,6 +40,13 @@ func (w *writer) close(at int) {
 	binary.BigEndian.PutUint16(w.b[at-2:], uint16(n))
 }
 
+// group writes a grouped IE, or one of several parts.
+func (w *writer) group(ie uint16, inside func()) {
+	at := w.open(ie)
+	inside()
+	w.close(at)
+}
+
 func (w *writer) octets(ie uint16, v ...byte) {
 	w.b = binary.BigEndian.AppendUint16(w.b, ie)
 	w.b = binary.BigEndian.AppendUint16(w.b, uint16(len(v)))
