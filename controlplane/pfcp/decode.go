@@ -75,6 +75,8 @@ var messages = [messageTypes]codec{
 		var r reported
 		refusal := sessionReportRequest.decode(b, &r)
 		return &r.SessionReportRequest, refusal
+	}, encode: func(w *writer, m Message) {
+		sessionReportRequest.encode(w, &reported{SessionReportRequest: *m.(*SessionReportRequest)})
 	}},
 	SessionReportResponseType: typed(sessionReportResponse),
 }

@@ -225,8 +225,7 @@ var nodeReportResponse = newGroup([]field[NodeReportResponse]{
 
 var sessionSetDeletionRequest = newGroup([]field[SessionSetDeletionRequest]{
 	nodeRow(func(m *SessionSetDeletionRequest) *NodeID { return &m.Node }),
-	list(ieFQCSID, readFQCSID, func(m *SessionSetDeletionRequest) *[][]byte { return &m.FQCSID }).writes(
-		func(w *writer, m *SessionSetDeletionRequest) { w.fqcsids(m.FQCSID) }),
+	listBy(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionSetDeletionRequest) *[][]byte { return &m.FQCSID }),
 }, nil).checked(func(m *SessionSetDeletionRequest) *Error {
 	if len(m.FQCSID) == 0 {
 		return absent(ieFQCSID, "no FQ-CSID: whose sessions?")

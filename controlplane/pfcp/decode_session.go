@@ -27,29 +27,34 @@ var sessionUnserved = []uint16{ieCreateMAR, ieRemoveMAR, ieUpdateMAR, ieCreateSR
 	ieAccessAvailability, ieAccessInformation}
 
 var sessionEstablishmentRequest = newGroup([]field[SessionEstablishmentRequest]{
-	need(value(ieNodeID, readNodeID, func(m *SessionEstablishmentRequest) *NodeID { return &m.Node })),
-	need(value(ieFSEID, readFSEID, func(m *SessionEstablishmentRequest) *FSEID { return &m.CP })),
-	need(each(ieCreatePDR, createPDR, func(m *SessionEstablishmentRequest) *[]CreatePDR { return &m.PDR })),
-	need(each(ieCreateFAR, createFAR, func(m *SessionEstablishmentRequest) *[]CreateFAR { return &m.FAR })),
-	each(ieCreateURR, createURR, func(m *SessionEstablishmentRequest) *[]CreateURR { return &m.URR }),
-	each(ieCreateQER, createQER, func(m *SessionEstablishmentRequest) *[]CreateQER { return &m.QER }),
-	each(ieCreateBAR, createBAR, func(m *SessionEstablishmentRequest) *[]CreateBAR { return &m.BAR }),
-	each(ieCreateEndpoint, createEndpoint,
+	nodeRow(func(m *SessionEstablishmentRequest) *NodeID { return &m.Node }),
+	need(value(ieFSEID, readFSEID, func(m *SessionEstablishmentRequest) *FSEID { return &m.CP })).writes(
+		func(w *writer, m *SessionEstablishmentRequest) { w.fseid(ieFSEID, m.CP) }),
+	need(eachBy(ieCreatePDR, createPDR, (*writer).createPDR, func(m *SessionEstablishmentRequest) *[]CreatePDR { return &m.PDR })),
+	need(eachBy(ieCreateFAR, createFAR, (*writer).createFAR, func(m *SessionEstablishmentRequest) *[]CreateFAR { return &m.FAR })),
+	eachBy(ieCreateURR, createURR, (*writer).urr, func(m *SessionEstablishmentRequest) *[]CreateURR { return &m.URR }),
+	eachBy(ieCreateQER, createQER, (*writer).qer, func(m *SessionEstablishmentRequest) *[]CreateQER { return &m.QER }),
+	eachBy(ieCreateBAR, createBAR, (*writer).bar, func(m *SessionEstablishmentRequest) *[]CreateBAR { return &m.BAR }),
+	eachBy(ieCreateEndpoint, createEndpoint, (*writer).endpoint,
 		func(m *SessionEstablishmentRequest) *[]CreateTrafficEndpoint { return &m.Endpoint }),
-	optional(iePDNType, readPDNType, func(m *SessionEstablishmentRequest) **uint8 { return &m.PDNType }),
-	list(ieFQCSID, readFQCSID, func(m *SessionEstablishmentRequest) *[][]byte { return &m.FQCSID }),
-	value(ieInactivityTimer, readSeconds, func(m *SessionEstablishmentRequest) *time.Duration { return &m.Inactivity }),
-	value(ieUserID, readUserID, func(m *SessionEstablishmentRequest) *string { return &m.UserID }),
-	value(ieAPNDNN, name, func(m *SessionEstablishmentRequest) *string { return &m.APN }),
+	optionalBy(iePDNType, readPDNType, (*writer).uint8, func(m *SessionEstablishmentRequest) **uint8 { return &m.PDNType }),
+	listBy(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionEstablishmentRequest) *[][]byte { return &m.FQCSID }),
+	valueBy(ieInactivityTimer, readSeconds, (*writer).seconds, func(m *SessionEstablishmentRequest) *time.Duration { return &m.Inactivity }),
+	valueBy(ieUserID, readUserID, (*writer).user, func(m *SessionEstablishmentRequest) *string { return &m.UserID }),
+	valueBy(ieAPNDNN, name, (*writer).dnn, func(m *SessionEstablishmentRequest) *string { return &m.APN }),
 	{ie: ieSEReqFlags, read: func(v []byte, m *SessionEstablishmentRequest) *Error {
 		m.Restoration = v[0]&1 != 0
 		if v[0]&2 != 0 { // SUMPC
 			return unserved("pause of charging")
 		}
 		return nil
+	}, write: func(w *writer, m *SessionEstablishmentRequest) {
+		if m.Restoration {
+			w.uint8(ieSEReqFlags, 1)
+		}
 	}},
-	value(ieSNSSAI, readSNSSAI, func(m *SessionEstablishmentRequest) *string { return &m.SNSSAI }),
-	value(ieRecoveryTimeStamp, readTime, func(m *SessionEstablishmentRequest) *time.Time { return &m.RecoveryOfPeer }),
+	valueBy(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionEstablishmentRequest) *string { return &m.SNSSAI }),
+	valueBy(ieRecoveryTimeStamp, readTime, (*writer).time, func(m *SessionEstablishmentRequest) *time.Time { return &m.RecoveryOfPeer }),
 }, sessionUnserved).checked(func(m *SessionEstablishmentRequest) *Error {
 	return distinct(m.PDR, m.FAR, m.QER, m.URR, m.BAR)
 })
@@ -71,13 +76,13 @@ func readFailed(v []byte) (FailedRule, *Error) {
 }
 
 var sessionEstablishmentResponse = newGroup([]field[SessionEstablishmentResponse]{
-	need(value(ieNodeID, readNodeID, func(m *SessionEstablishmentResponse) *NodeID { return &m.Node })),
-	need(value(ieCause, readCause, func(m *SessionEstablishmentResponse) *Cause { return &m.Cause })),
-	value(ieOffendingIE, readUint16, func(m *SessionEstablishmentResponse) *uint16 { return &m.Offending }),
-	value(ieFSEID, readFSEID, func(m *SessionEstablishmentResponse) *FSEID { return &m.UP }),
-	each(ieCreatedPDR, createdPDR, func(m *SessionEstablishmentResponse) *[]CreatedPDR { return &m.Created }),
-	optional(ieFailedRuleID, readFailed, func(m *SessionEstablishmentResponse) **FailedRule { return &m.Failed }),
-	each(ieCreatedEndpoint, createdEndpoint,
+	nodeRow(func(m *SessionEstablishmentResponse) *NodeID { return &m.Node }),
+	causeRow(func(m *SessionEstablishmentResponse) *Cause { return &m.Cause }),
+	offendingRow(func(m *SessionEstablishmentResponse) *uint16 { return &m.Offending }),
+	valueBy(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionEstablishmentResponse) *FSEID { return &m.UP }),
+	eachBy(ieCreatedPDR, createdPDR, (*writer).createdPDR, func(m *SessionEstablishmentResponse) *[]CreatedPDR { return &m.Created }),
+	optionalBy(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionEstablishmentResponse) **FailedRule { return &m.Failed }),
+	eachBy(ieCreatedEndpoint, createdEndpoint, (*writer).createdEndpoint,
 		func(m *SessionEstablishmentResponse) *[]CreatedEndpoint { return &m.Endpoints }),
 }, nil).checked(func(m *SessionEstablishmentResponse) *Error {
 	if m.Cause == CauseAccepted && m.UP == (FSEID{}) {
@@ -96,27 +101,27 @@ const (
 )
 
 var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
-	optional(ieFSEID, readFSEID, func(m *SessionModificationRequest) **FSEID { return &m.CP }),
-	named(ieRemovePDR, iePDRID, readUint16, func(m *SessionModificationRequest) *[]uint16 { return &m.RemovePDR }),
-	named(ieRemoveFAR, ieFARID, readUint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveFAR }),
-	named(ieRemoveURR, ieURRID, readUint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveURR }),
-	named(ieRemoveQER, ieQERID, readUint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveQER }),
-	named(ieRemoveBAR, ieBARID, readUint8, func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveBAR }),
-	named(ieRemoveEndpoint, ieEndpointID, readUint8,
+	optionalBy(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionModificationRequest) **FSEID { return &m.CP }),
+	named(ieRemovePDR, iePDRID, readUint16, (*writer).uint16, func(m *SessionModificationRequest) *[]uint16 { return &m.RemovePDR }),
+	named(ieRemoveFAR, ieFARID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveFAR }),
+	named(ieRemoveURR, ieURRID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveURR }),
+	named(ieRemoveQER, ieQERID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveQER }),
+	named(ieRemoveBAR, ieBARID, readUint8, (*writer).uint8, func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveBAR }),
+	named(ieRemoveEndpoint, ieEndpointID, readUint8, (*writer).uint8,
 		func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveEndpoint }),
-	each(ieCreatePDR, createPDR, func(m *SessionModificationRequest) *[]CreatePDR { return &m.CreatePDR }),
-	each(ieCreateFAR, createFAR, func(m *SessionModificationRequest) *[]CreateFAR { return &m.CreateFAR }),
-	each(ieCreateURR, createURR, func(m *SessionModificationRequest) *[]CreateURR { return &m.CreateURR }),
-	each(ieCreateQER, createQER, func(m *SessionModificationRequest) *[]CreateQER { return &m.CreateQER }),
-	each(ieCreateBAR, createBAR, func(m *SessionModificationRequest) *[]CreateBAR { return &m.CreateBAR }),
-	each(ieCreateEndpoint, createEndpoint,
+	eachBy(ieCreatePDR, createPDR, (*writer).createPDR, func(m *SessionModificationRequest) *[]CreatePDR { return &m.CreatePDR }),
+	eachBy(ieCreateFAR, createFAR, (*writer).createFAR, func(m *SessionModificationRequest) *[]CreateFAR { return &m.CreateFAR }),
+	eachBy(ieCreateURR, createURR, (*writer).urr, func(m *SessionModificationRequest) *[]CreateURR { return &m.CreateURR }),
+	eachBy(ieCreateQER, createQER, (*writer).qer, func(m *SessionModificationRequest) *[]CreateQER { return &m.CreateQER }),
+	eachBy(ieCreateBAR, createBAR, (*writer).bar, func(m *SessionModificationRequest) *[]CreateBAR { return &m.CreateBAR }),
+	eachBy(ieCreateEndpoint, createEndpoint, (*writer).endpoint,
 		func(m *SessionModificationRequest) *[]CreateTrafficEndpoint { return &m.CreateEndpoint }),
-	each(ieUpdatePDR, updatePDR, func(m *SessionModificationRequest) *[]UpdatePDR { return &m.UpdatePDR }),
-	each(ieUpdateFAR, updateFAR, func(m *SessionModificationRequest) *[]UpdateFAR { return &m.UpdateFAR }),
-	each(ieUpdateURR, updateURR, func(m *SessionModificationRequest) *[]UpdateURR { return &m.UpdateURR }),
-	each(ieUpdateQER, updateQER, func(m *SessionModificationRequest) *[]UpdateQER { return &m.UpdateQER }),
-	each(ieUpdateBAR, createBAR, func(m *SessionModificationRequest) *[]UpdateBAR { return &m.UpdateBAR }),
-	each(ieUpdateEndpoint, createEndpoint,
+	eachBy(ieUpdatePDR, updatePDR, (*writer).updatePDR, func(m *SessionModificationRequest) *[]UpdatePDR { return &m.UpdatePDR }),
+	eachBy(ieUpdateFAR, updateFAR, (*writer).updateFAR, func(m *SessionModificationRequest) *[]UpdateFAR { return &m.UpdateFAR }),
+	eachBy(ieUpdateURR, updateURR, (*writer).urr, func(m *SessionModificationRequest) *[]UpdateURR { return &m.UpdateURR }),
+	eachBy(ieUpdateQER, updateQER, (*writer).qer, func(m *SessionModificationRequest) *[]UpdateQER { return &m.UpdateQER }),
+	eachBy(ieUpdateBAR, createBAR, (*writer).bar, func(m *SessionModificationRequest) *[]UpdateBAR { return &m.UpdateBAR }),
+	eachBy(ieUpdateEndpoint, createEndpoint, (*writer).endpoint,
 		func(m *SessionModificationRequest) *[]CreateTrafficEndpoint { return &m.UpdateEndpoint }),
 	{ie: ieSMReqFlags, read: func(v []byte, m *SessionModificationRequest) *Error {
 		if v[0]&smDefined&^smKnown != 0 { // pause of charging, deletion of all TEIDs
@@ -124,14 +129,18 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 		}
 		m.DropBuffered, m.QueryAll, m.EndMarkers = v[0]&smDropBuffered != 0, v[0]&smQueryAll != 0, v[0]&smEndMarker != 0
 		return nil
+	}, write: func(w *writer, m *SessionModificationRequest) {
+		if f := when(m.DropBuffered, smDropBuffered) | when(m.QueryAll, smQueryAll) | when(m.EndMarkers, smEndMarker); f != 0 {
+			w.uint8(ieSMReqFlags, f)
+		}
 	}},
-	named(ieQueryURR, ieURRID, readUint32, func(m *SessionModificationRequest) *[]uint32 { return &m.QueryURR }),
-	list(ieFQCSID, readFQCSID, func(m *SessionModificationRequest) *[][]byte { return &m.FQCSID }),
-	optional(ieInactivityTimer, readSeconds,
+	named(ieQueryURR, ieURRID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.QueryURR }),
+	listBy(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionModificationRequest) *[][]byte { return &m.FQCSID }),
+	optionalBy(ieInactivityTimer, readSeconds, (*writer).seconds,
 		func(m *SessionModificationRequest) **time.Duration { return &m.Inactivity }),
-	optional(ieQueryReference, readUint32, func(m *SessionModificationRequest) **uint32 { return &m.QueryReference }),
-	optional(ieNodeID, readNodeID, func(m *SessionModificationRequest) **NodeID { return &m.Node }),
-	value(ieSNSSAI, readSNSSAI, func(m *SessionModificationRequest) *string { return &m.SNSSAI }),
+	optionalBy(ieQueryReference, readUint32, (*writer).uint32, func(m *SessionModificationRequest) **uint32 { return &m.QueryReference }),
+	optionalBy(ieNodeID, readNodeID, (*writer).nodeIE, func(m *SessionModificationRequest) **NodeID { return &m.Node }),
+	valueBy(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionModificationRequest) *string { return &m.SNSSAI }),
 }, sessionUnserved).checked(func(m *SessionModificationRequest) *Error {
 	if refusal := distinct(m.CreatePDR, m.CreateFAR, m.CreateQER, m.CreateURR, m.CreateBAR); refusal != nil {
 		return refusal
@@ -140,13 +149,13 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 })
 
 var sessionModificationResponse = newGroup([]field[SessionModificationResponse]{
-	need(value(ieCause, readCause, func(m *SessionModificationResponse) *Cause { return &m.Cause })),
-	value(ieOffendingIE, readUint16, func(m *SessionModificationResponse) *uint16 { return &m.Offending }),
-	each(ieCreatedPDR, createdPDR, func(m *SessionModificationResponse) *[]CreatedPDR { return &m.Created }),
-	each(ieUsageModification, usageReport, func(m *SessionModificationResponse) *[]UsageReport { return &m.Usage }),
-	optional(ieFailedRuleID, readFailed, func(m *SessionModificationResponse) **FailedRule { return &m.Failed }),
-	value(ieAdditionalReports, readMore, func(m *SessionModificationResponse) *bool { return &m.MoreUsage }),
-	each(ieCreatedEndpoint, createdEndpoint,
+	causeRow(func(m *SessionModificationResponse) *Cause { return &m.Cause }),
+	offendingRow(func(m *SessionModificationResponse) *uint16 { return &m.Offending }),
+	eachBy(ieCreatedPDR, createdPDR, (*writer).createdPDR, func(m *SessionModificationResponse) *[]CreatedPDR { return &m.Created }),
+	eachBy(ieUsageModification, usageReport, (*writer).usage, func(m *SessionModificationResponse) *[]UsageReport { return &m.Usage }),
+	optionalBy(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionModificationResponse) **FailedRule { return &m.Failed }),
+	valueBy(ieAdditionalReports, readMore, (*writer).more, func(m *SessionModificationResponse) *bool { return &m.MoreUsage }),
+	eachBy(ieCreatedEndpoint, createdEndpoint, (*writer).createdEndpoint,
 		func(m *SessionModificationResponse) *[]CreatedEndpoint { return &m.Endpoints }),
 }, nil)
 
@@ -156,10 +165,10 @@ func readMore(v []byte) (bool, *Error) { return number(v) != 0, nil }
 var sessionDeletionRequest = newGroup([]field[SessionDeletionRequest]{}, nil)
 
 var sessionDeletionResponse = newGroup([]field[SessionDeletionResponse]{
-	need(value(ieCause, readCause, func(m *SessionDeletionResponse) *Cause { return &m.Cause })),
-	value(ieOffendingIE, readUint16, func(m *SessionDeletionResponse) *uint16 { return &m.Offending }),
-	each(ieUsageDeletion, usageReport, func(m *SessionDeletionResponse) *[]UsageReport { return &m.Usage }),
-	value(ieAdditionalReports, readMore, func(m *SessionDeletionResponse) *bool { return &m.MoreUsage }),
+	causeRow(func(m *SessionDeletionResponse) *Cause { return &m.Cause }),
+	offendingRow(func(m *SessionDeletionResponse) *uint16 { return &m.Offending }),
+	eachBy(ieUsageDeletion, usageReport, (*writer).usage, func(m *SessionDeletionResponse) *[]UsageReport { return &m.Usage }),
+	valueBy(ieAdditionalReports, readMore, (*writer).more, func(m *SessionDeletionResponse) *bool { return &m.MoreUsage }),
 }, nil)
 
 // Report Type (TS 29.244 §8.2.21).
@@ -191,20 +200,35 @@ func readService(v []byte, r *reported) *Error {
 }
 
 var downlinkReport = newGroup([]field[reported]{
-	need(list(iePDRID, readUint16, func(r *reported) *[]uint16 { return &r.DownlinkPDR })),
-	{ie: ieDownlinkDataService, read: readService},
+	need(listBy(iePDRID, readUint16, (*writer).uint16, func(r *reported) *[]uint16 { return &r.DownlinkPDR })),
+	{ie: ieDownlinkDataService, read: readService, write: func(w *writer, r *reported) {
+		if r.DSCP != nil || r.DownlinkQFI != 0 {
+			w.group(ieDownlinkDataService, func() { w.service(&r.SessionReportRequest) })
+		}
+	}},
 }, nil)
 
 var errorReport = newGroup([]field[reported]{
-	need(list(ieFTEID, readFTEID, func(r *reported) *[]FTEID { return &r.Errors })),
+	need(listBy(ieFTEID, readFTEID, func(w *writer, _ uint16, f FTEID) { w.fteid(&f) }, func(r *reported) *[]FTEID { return &r.Errors })),
 }, nil)
 
 var sessionReportRequest = newGroup([]field[reported]{
-	need(value(ieReportType, readUint8, func(r *reported) *uint8 { return &r.kind })),
-	{ie: ieDownlinkDataReport, read: downlinkReport.decode},
-	each(ieUsageReport, usageReport, func(r *reported) *[]UsageReport { return &r.Usage }),
-	{ie: ieErrorIndicationReport, read: errorReport.decode},
-	optional(ieFSEID, readFSEID, func(r *reported) **FSEID { return &r.OldCP }),
+	need(value(ieReportType, readUint8, func(r *reported) *uint8 { return &r.kind })).writes(func(w *writer, r *reported) {
+		w.uint8(ieReportType, when(len(r.DownlinkPDR) > 0, reportDownlink)|when(len(r.Usage) > 0, reportUsage)|
+			when(len(r.Errors) > 0, reportErrors)|when(r.Inactive, reportInactive))
+	}),
+	{ie: ieDownlinkDataReport, read: downlinkReport.decode, write: func(w *writer, r *reported) {
+		if len(r.DownlinkPDR) > 0 {
+			w.group(ieDownlinkDataReport, func() { downlinkReport.encode(w, r) })
+		}
+	}},
+	eachBy(ieUsageReport, usageReport, (*writer).usage, func(r *reported) *[]UsageReport { return &r.Usage }),
+	{ie: ieErrorIndicationReport, read: errorReport.decode, write: func(w *writer, r *reported) {
+		if len(r.Errors) > 0 {
+			w.group(ieErrorIndicationReport, func() { errorReport.encode(w, r) })
+		}
+	}},
+	optionalBy(ieFSEID, readFSEID, (*writer).fseid, func(r *reported) **FSEID { return &r.OldCP }),
 }, nil).checked(func(r *reported) *Error {
 	r.Inactive = r.kind&reportInactive != 0
 	for _, part := range []struct {
@@ -227,13 +251,15 @@ var sessionReportRequest = newGroup([]field[reported]{
 })
 
 var sessionReportResponse = newGroup([]field[SessionReportResponse]{
-	need(value(ieCause, readCause, func(m *SessionReportResponse) *Cause { return &m.Cause })),
-	value(ieOffendingIE, readUint16, func(m *SessionReportResponse) *uint16 { return &m.Offending }),
-	inner(ieUpdateBARReport, createBAR, func(m *SessionReportResponse) **UpdateBAR { return &m.UpdateBAR }),
-	{ie: ieSRRspFlags, read: func(v []byte, m *SessionReportResponse) *Error {
-		m.DropBuffered = v[0]&1 != 0 // DROBU
-		return nil
-	}},
-	optional(ieFSEID, readFSEID, func(m *SessionReportResponse) **FSEID { return &m.CP }),
+	causeRow(func(m *SessionReportResponse) *Cause { return &m.Cause }),
+	offendingRow(func(m *SessionReportResponse) *uint16 { return &m.Offending }),
+	inner(ieUpdateBARReport, createBAR, func(m *SessionReportResponse) **UpdateBAR { return &m.UpdateBAR }).writes(
+		func(w *writer, m *SessionReportResponse) {
+			if m.UpdateBAR != nil {
+				w.bar(ieUpdateBARReport, m.UpdateBAR)
+			}
+		}),
+	flagRow(ieSRRspFlags, func(m *SessionReportResponse) *bool { return &m.DropBuffered }), // DROBU
+	optionalBy(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionReportResponse) **FSEID { return &m.CP }),
 	addressRow(ieAlternativeSMF, func(m *SessionReportResponse) *[]netip.Addr { return &m.Alternative }),
 }, nil)

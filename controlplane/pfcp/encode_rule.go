@@ -63,8 +63,8 @@ func (w *writer) predefined(list []string) {
 	}
 }
 
-func (w *writer) createPDR(p *CreatePDR) {
-	at := w.open(ieCreatePDR)
+func (w *writer) createPDR(ie uint16, p *CreatePDR) {
+	at := w.open(ie)
 	w.uint16(iePDRID, p.ID)
 	w.uint32(iePrecedence, p.Precedence)
 	w.pdi(&p.PDI)
@@ -78,8 +78,8 @@ func (w *writer) createPDR(p *CreatePDR) {
 	w.close(at)
 }
 
-func (w *writer) updatePDR(p *UpdatePDR) {
-	at := w.open(ieUpdatePDR)
+func (w *writer) updatePDR(ie uint16, p *UpdatePDR) {
+	at := w.open(ie)
 	w.uint16(iePDRID, p.ID)
 	w.removal(p.OuterHeaderRemoval)
 	w.optional32(iePrecedence, p.Precedence)
@@ -177,8 +177,8 @@ func (w *writer) action(a ApplyAction) {
 	}
 }
 
-func (w *writer) createFAR(f *CreateFAR) {
-	at := w.open(ieCreateFAR)
+func (w *writer) createFAR(ie uint16, f *CreateFAR) {
+	at := w.open(ie)
 	w.uint32(ieFARID, f.ID)
 	w.action(f.Action)
 	w.forwarding(ieForwardingParameters, f.Forwarding)
@@ -187,8 +187,8 @@ func (w *writer) createFAR(f *CreateFAR) {
 	w.close(at)
 }
 
-func (w *writer) updateFAR(f *UpdateFAR) {
-	at := w.open(ieUpdateFAR)
+func (w *writer) updateFAR(ie uint16, f *UpdateFAR) {
+	at := w.open(ie)
 	w.uint32(ieFARID, f.ID)
 	if f.Action != nil {
 		w.action(*f.Action)
@@ -275,21 +275,20 @@ func (w *writer) endpoint(ie uint16, e *CreateTrafficEndpoint) {
 	w.close(at)
 }
 
-func (w *writer) created(list []CreatedPDR, endpoints []CreatedEndpoint) {
-	for i := range list {
-		at := w.open(ieCreatedPDR)
-		w.uint16(iePDRID, list[i].ID)
-		w.fteid(list[i].LocalFTEID)
-		w.ueips(list[i].UEIP)
-		w.close(at)
-	}
-	for i := range endpoints {
-		at := w.open(ieCreatedEndpoint)
-		w.uint8(ieEndpointID, endpoints[i].ID)
-		w.fteid(endpoints[i].LocalFTEID)
-		w.ueips(endpoints[i].UEIP)
-		w.close(at)
-	}
+func (w *writer) createdPDR(ie uint16, c *CreatedPDR) {
+	at := w.open(ie)
+	w.uint16(iePDRID, c.ID)
+	w.fteid(c.LocalFTEID)
+	w.ueips(c.UEIP)
+	w.close(at)
+}
+
+func (w *writer) createdEndpoint(ie uint16, c *CreatedEndpoint) {
+	at := w.open(ie)
+	w.uint8(ieEndpointID, c.ID)
+	w.fteid(c.LocalFTEID)
+	w.ueips(c.UEIP)
+	w.close(at)
 }
 
 func (w *writer) volumes(ie uint16, v *Volumes) {
@@ -344,30 +343,27 @@ func (w *writer) urr(ie uint16, u *CreateURR) {
 	w.close(at)
 }
 
-func (w *writer) usage(ie uint16, list []UsageReport) {
-	for i := range list {
-		u := &list[i]
-		at := w.open(ie)
-		w.uint32(ieURRID, u.URR)
-		w.uint32(ieURSEQN, u.Sequence)
-		w.bytesOf(ieUsageReportTrigger, uint64(u.Trigger), 3)
-		w.optionalTime(ieStartTime, u.Start)
-		w.optionalTime(ieEndTime, u.End)
-		w.measurement(u)
-		if u.Duration != nil {
-			w.seconds(ieDurationMeasurement, max(*u.Duration, 0)/time.Second*time.Second)
-		}
-		w.optionalTime(ieTimeOfFirstPacket, u.First)
-		w.optionalTime(ieTimeOfLastPacket, u.Last)
-		if u.Information != 0 {
-			w.uint8(ieUsageInformation, u.Information)
-		}
-		w.optional32(ieQueryReference, u.Query)
-		for _, t := range u.Events {
-			w.time(ieEventTimeStamp, t)
-		}
-		w.close(at)
+func (w *writer) usage(ie uint16, u *UsageReport) {
+	at := w.open(ie)
+	w.uint32(ieURRID, u.URR)
+	w.uint32(ieURSEQN, u.Sequence)
+	w.bytesOf(ieUsageReportTrigger, uint64(u.Trigger), 3)
+	w.optionalTime(ieStartTime, u.Start)
+	w.optionalTime(ieEndTime, u.End)
+	w.measurement(u)
+	if u.Duration != nil {
+		w.seconds(ieDurationMeasurement, max(*u.Duration, 0)/time.Second*time.Second)
 	}
+	w.optionalTime(ieTimeOfFirstPacket, u.First)
+	w.optionalTime(ieTimeOfLastPacket, u.Last)
+	if u.Information != 0 {
+		w.uint8(ieUsageInformation, u.Information)
+	}
+	w.optional32(ieQueryReference, u.Query)
+	for _, t := range u.Events {
+		w.time(ieEventTimeStamp, t)
+	}
+	w.close(at)
 }
 
 func (w *writer) measurement(u *UsageReport) {

@@ -87,9 +87,45 @@ func inner[T, V any](ie uint16, g *group[V], at func(*T) **V) field[T] {
 }
 
 // named is a grouped IE that holds nothing but an id: Remove PDR, Query URR and so on.
-func named[T, V any](ie, id uint16, read func([]byte) (V, *Error), at func(*T) *[]V) field[T] {
-	g := newGroup([]field[V]{need(value(id, read, func(v *V) *V { return v }))}, nil)
+func named[T, V any](ie, id uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *[]V) field[T] {
+	g := newGroup([]field[V]{need(value(id, read, func(v *V) *V { return v })).writes(func(w *writer, v *V) { write(w, id, *v) })}, nil)
 	return each(ie, g, at)
+}
+
+// The same makers, of what is written too: write is told the IE's type.
+
+// valueBy writes all but the zero value.
+func valueBy[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *V) field[T] {
+	return value(ie, read, at).writes(func(w *writer, t *T) {
+		var zero V
+		if v := *at(t); v != zero {
+			write(w, ie, v)
+		}
+	})
+}
+
+func optionalBy[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) **V) field[T] {
+	return optional(ie, read, at).writes(func(w *writer, t *T) {
+		if v := *at(t); v != nil {
+			write(w, ie, *v)
+		}
+	})
+}
+
+func listBy[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *[]V) field[T] {
+	return list(ie, read, at).writes(func(w *writer, t *T) {
+		for _, v := range *at(t) {
+			write(w, ie, v)
+		}
+	})
+}
+
+func eachBy[T, V any](ie uint16, g *group[V], write func(*writer, uint16, *V), at func(*T) *[]V) field[T] {
+	return each(ie, g, at).writes(func(w *writer, t *T) {
+		for i := range *at(t) {
+			write(w, ie, &(*at(t))[i])
+		}
+	})
 }
 
 // writes completes a row.

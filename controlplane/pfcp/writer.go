@@ -215,9 +215,9 @@ func (w *writer) node(n NodeID) {
 	w.close(at)
 }
 
-func (w *writer) fseid(f FSEID) {
+func (w *writer) fseid(ie uint16, f FSEID) {
 	w.families(f.IPv4, f.IPv6)
-	at := w.open(ieFSEID)
+	at := w.open(ie)
 	w.b = append(w.b, bit(f.IPv4, 2)|bit(f.IPv6, 1))
 	w.put64(f.SEID)
 	w.address(f.IPv4)
@@ -320,11 +320,8 @@ func (w *writer) bytesOf(ie uint16, f uint64, n int) {
 	w.close(at)
 }
 
-func (w *writer) failed(f *FailedRule) {
-	if f == nil {
-		return
-	}
-	at := w.open(ieFailedRuleID)
+func (w *writer) failed(ie uint16, f FailedRule) {
+	at := w.open(ie)
 	w.b = append(w.b, byte(f.Type))
 	switch f.Type {
 	case RulePDR, RuleMAR:
@@ -337,10 +334,7 @@ func (w *writer) failed(f *FailedRule) {
 	w.close(at)
 }
 
-func (w *writer) snssai(text string) {
-	if text == "" {
-		return
-	}
+func (w *writer) snssai(ie uint16, text string) {
 	sst, sd, given := strings.Cut(text, "-")
 	n, err := strconv.ParseUint(sst, 10, 8)
 	detail := []byte{0xff, 0xff, 0xff}
@@ -351,18 +345,15 @@ func (w *writer) snssai(text string) {
 		w.fail("S-NSSAI %q", text)
 		return
 	}
-	w.octets(ieSNSSAI, byte(n), detail[0], detail[1], detail[2])
+	w.octets(ie, byte(n), detail[0], detail[1], detail[2])
 }
 
-func (w *writer) user(text string) {
-	if text == "" {
-		return
-	}
+func (w *writer) user(ie uint16, text string) {
 	if len(text) > 255 || !printable([]byte(text), false) {
 		w.fail("user id %q", text)
 		return
 	}
-	at := w.open(ieUserID)
+	at := w.open(ie)
 	if len(text) <= 15 && strings.Trim(text, "0123456789") == "" {
 		w.b = append(w.b, 1, byte((len(text)+1)/2))
 		w.b = appendDigits(w.b, text)
