@@ -20,7 +20,7 @@ type Message interface {
 		Policer | Scheduler | Path | Session | PDR | FAR | QER | URR | Synth | StreamCommand | StatsRequest |
 		PortRow | NodeRow | EdgeRow | DropRow | WorkerRow | TotalRow | SessionRow | RouteRow | NeighbourRow | ACLRow |
 		SchedulerRow | SynthRow | PathRow | Instance | SDF | FARMore | Usage | Event | Acknowledge | RuleRow | URRRow |
-		InstanceRow | EventRow | HolderRow | Address | PartHead | Layout
+		InstanceRow | EventRow | HolderRow | Address | PartHead | Layout | List
 }
 
 // Encode returns the bytes of one message in new memory.

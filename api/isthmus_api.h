@@ -32,7 +32,7 @@ enum api_type {
 	API_PUT = 3, // api_object_head, parts of the object; no reply before COMMIT
 	API_DELETE = 4, // api_object_head; no reply before COMMIT
 	API_COMMIT = 5, // empty -> api_usage[] in any number of replies (final and queried reports), then api_status
-	API_LIST = 6, // -> api_digest[] in one or more replies
+	API_LIST = 6, // api_list -> api_digest[] in one or more replies
 	API_STATS = 7, // api_stats_request -> rows of the table asked for, in one or more replies
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
@@ -43,6 +43,7 @@ enum api_type {
 
 #define API_F_LAST 1u // last reply to a request
 #define API_F_ERROR 2u // body is api_status with a non-zero code
+#define API_F_MORE 4u // with LAST, of a LIST: the limit was reached, more follows behind the last one
 
 struct api_header {
 	uint32_t magic;
@@ -92,6 +93,7 @@ enum api_part {
 	API_PART_SDF = 79,
 	API_PART_FAR_MORE = 80,
 	API_PART_ADDRESS = 81,
+	API_PART_LIST = 82,
 
 	API_PART_PORT_ROW = 129,
 	API_PART_NODE_ROW = 130,
@@ -177,6 +179,16 @@ struct api_object_head {
 	uint32_t pad;
 	char key[API_NAME];
 };
+
+// Asks for the digests of one kind whose keys lie in a range, ascending. Keys are ordered by FNV-1a 64 of their characters, mixed as
+// in MurmurHash3: x ^= x >> 33; x *= 0xff51afd7ed558ccd; x ^= x >> 33; x *= 0xc4ceb9fe1a85ec53; x ^= x >> 33. So ranges of equal width
+// hold about equally many, whatever the names are, and neither side needs an index. Keys of equal order are not parted by the limit.
+struct api_list {
+	uint32_t kind; // enum api_kind
+	uint32_t limit; // digests; 0, or more: API_LIST_MOST
+	uint64_t first, last; // orders, both inclusive
+};
+#define API_LIST_MOST 65536u
 
 // The digest is FNV-1a 64 of what the object says, whichever sizes the structs had: for each part that has any its number (16 bits)
 // and count (32 bits), then for each struct the length (16 bits) and the bytes up to its last byte that is not 0.

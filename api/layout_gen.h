@@ -161,6 +161,9 @@ static const struct api_layout_step api_far_more_steps[] = {
 static const struct api_layout_step api_address_steps[] = {
 	{1, 0x04300cd5}, {2, 0xdf0a0188}, {4, 0x33d92e24}, {20, 0x33b9415b},
 };
+static const struct api_layout_step api_list_steps[] = {
+	{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779},
+};
 static const struct api_layout_step api_port_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337},
 	{76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a},
@@ -275,6 +278,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_sdf", api_sdf_steps, API_PART_SDF, 10},
 	{"api_far_more", api_far_more_steps, API_PART_FAR_MORE, 7},
 	{"api_address", api_address_steps, API_PART_ADDRESS, 4},
+	{"api_list", api_list_steps, API_PART_LIST, 4},
 	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 15},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},

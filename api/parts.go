@@ -162,6 +162,18 @@ func BodyDigest(body []byte) uint64 {
 	return uint64(h)
 }
 
+// KeyOrder is the place of an object's key in the order of LIST (api_list).
+func KeyOrder(key string) uint64 {
+	h := fnv(fnvStart)
+	for i := range len(key) {
+		h = (h ^ fnv(key[i])) * 0x100000001b3
+	}
+	x := uint64(h)
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
 // fnv is FNV-1a, 64 bits.
 type fnv uint64
 

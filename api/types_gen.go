@@ -46,6 +46,7 @@ const (
 	PartSDF                  = 0x4f
 	PartFARMore              = 0x50
 	PartAddress              = 0x51
+	PartList                 = 0x52
 	PartPortRow              = 0x81
 	PartNodeRow              = 0x82
 	PartDropRow              = 0x83
@@ -157,7 +158,9 @@ const (
 	MaxChanges               = 0x200000
 	FLast                    = 0x1
 	FError                   = 0x2
+	FMore                    = 0x4
 	HelloHuge                = 0x1
+	ListMost                 = 0x10000
 	MaxWorkers               = 0x10
 	EngineDropUEGTPU         = 0x1
 	EngineIdleSleep          = 0x2
@@ -310,6 +313,15 @@ type ObjectHead struct {
 }
 
 const SizeofObjectHead = 0x28
+
+type List struct {
+	Kind  uint32
+	Limit uint32
+	First uint64
+	Last  uint64
+}
+
+const SizeofList = 0x18
 
 type Digest struct {
 	Kind   uint32
@@ -1077,6 +1089,8 @@ func (*FARMore) PartNumber() uint16 { return PartFARMore }
 
 func (*Address) PartNumber() uint16 { return PartAddress }
 
+func (*List) PartNumber() uint16 { return PartList }
+
 func (*PortRow) PartNumber() uint16 { return PartPortRow }
 
 func (*NodeRow) PartNumber() uint16 { return PartNodeRow }
@@ -1144,6 +1158,7 @@ var layoutParts = []layoutPart{
 	{"api_sdf", PartSDF, []layoutStep{{20, 0x28541137}, {40, 0x415b2a18}, {44, 0xeb1bed86}, {48, 0x796a5ddd}, {52, 0xb7b042fb}, {56, 0x118e4e47}, {57, 0x74c9442a}, {58, 0xafc5bda1}, {59, 0x9a818dbe}, {60, 0xa60167fb}}},
 	{"api_far_more", PartFARMore, []layoutStep{{1, 0x0cd66394}, {2, 0xabb9a06f}, {3, 0x61408f69}, {4, 0x30685093}, {8, 0x26b1cba3}, {40, 0xe5cb38bf}, {168, 0x226c8806}}},
 	{"api_address", PartAddress, []layoutStep{{1, 0x04300cd5}, {2, 0xdf0a0188}, {4, 0x33d92e24}, {20, 0x33b9415b}}},
+	{"api_list", PartList, []layoutStep{{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779}}},
 	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}}},
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},

@@ -202,8 +202,9 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 				}
 			}()
 		case <-resync.C:
-			if a.client.Load() != nil && !a.tooManyToResync() {
+			if a.client.Load() != nil {
 				a.reconcile(ctx, false)
+				a.resyncSessions(ctx)
 			}
 		}
 	}
@@ -305,7 +306,7 @@ func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) 
 	if a.mobile != nil {
 		return a.pushMobile(ctx, c, plan, all)
 	}
-	held, err := c.List(ctx)
+	held, err := dp.Held(ctx, c, nil)
 	if err != nil {
 		return Result{}, err
 	}

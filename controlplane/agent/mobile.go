@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"isthmus/api"
@@ -29,7 +30,6 @@ import (
 const (
 	echoPeriod   = time.Minute // GTP-U Echo Requests (TS 29.281 §7.2.1: not more often)
 	uePause      = time.Minute // a released UE address is not given out again before
-	resyncSizes  = 10000       // with more mobile sessions, a periodic comparison would stop the data plane's control thread for too long
 	noSuchTimeIs = -1          // n4.Config: switched off, where 0 would be the default
 )
 
@@ -38,6 +38,8 @@ type mobile struct {
 	manager *session.Manager
 	server  *n4.Server
 	group   sync.WaitGroup
+
+	comparing atomic.Bool // resyncSessions is under way
 }
 
 // openMobile opens the store and the sockets, when the configuration has PFCP. Run serves them.
@@ -213,9 +215,23 @@ func (a *Agent) detachMobile() {
 	}
 }
 
-// tooManyToResync tells that a periodic comparison would cost more than it is worth.
-func (a *Agent) tooManyToResync() bool {
-	return a.mobile != nil && a.mobile.manager.Count("") > resyncSizes
+// resyncSessions compares the sessions over PFCP with what the data plane holds, beside everything else. With a million of them that
+// takes longer than a period: there is one comparison at a time.
+func (a *Agent) resyncSessions(ctx context.Context) {
+	c := a.client.Load()
+	if a.mobile == nil || c == nil || !a.mobile.comparing.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer a.mobile.comparing.Store(false)
+		out, err := a.mobile.manager.Resynchronise(ctx, c)
+		if err != nil {
+			a.log.Warn("the comparison of mobile sessions ended early", "error", err)
+		}
+		if out.Put+out.Deleted > 0 {
+			a.log.Info("mobile sessions differed", "sent", out.Put, "deleted", out.Deleted, "refused", out.Refused)
+		}
+	}()
 }
 
 // adoptSettings takes a plan's instances and limits over while the data plane is away.

@@ -236,16 +236,16 @@ func (c *Client) next(ctx context.Context) (frame, error) {
 
 // collect reads replies to requests first..last until the last one is answered and returns the bodies joined. An error
 // reply to an earlier request of the same transaction (a PUT) is remembered and returned.
-func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) ([]byte, error) {
+func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) ([]byte, uint16, error) {
 	var body []byte
 	var refused error
 	for {
 		f, err := c.next(ctx)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if f.Sequence-first > last-first {
-			return nil, c.broken(fmt.Errorf("%w: reply to request %d, expected %d", ErrProtocol, f.Sequence, last))
+			return nil, 0, c.broken(fmt.Errorf("%w: reply to request %d, expected %d", ErrProtocol, f.Sequence, last))
 		}
 		if f.Flags&api.FError != 0 {
 			if err := refusal(f.body); err != nil && refused == nil {
@@ -253,15 +253,15 @@ func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) ([
 			}
 		} else if f.Sequence == last {
 			if f.Type != typ {
-				return nil, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d", ErrProtocol, f.Type, typ))
+				return nil, 0, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d", ErrProtocol, f.Type, typ))
 			}
 			if len(body)+len(f.body) > maxReplyBytes {
-				return nil, c.broken(fmt.Errorf("%w: more than %d bytes in answer to one request", ErrProtocol, maxReplyBytes))
+				return nil, 0, c.broken(fmt.Errorf("%w: more than %d bytes in answer to one request", ErrProtocol, maxReplyBytes))
 			}
 			body = append(body, f.body...)
 		}
 		if f.Sequence == last && f.last() {
-			return body, refused
+			return body, f.Flags, refused
 		}
 	}
 }
@@ -282,6 +282,12 @@ func refusal(body []byte) error {
 
 // request sends one message and returns the joined bodies of its replies.
 func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, error) {
+	body, _, err := c.exchange(ctx, typ, body)
+	return body, err
+}
+
+// exchange is request that returns the flags of the last reply, too.
+func (c *Client) exchange(ctx context.Context, typ uint16, body []byte) ([]byte, uint16, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	c.mu.Lock()
@@ -289,10 +295,10 @@ func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, 
 	c.conn.SetWriteDeadline(time.Now().Add(requestTimeout))
 	sequence, err := c.send(typ, body)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if err := c.w.Flush(); err != nil {
-		return nil, c.broken(err)
+		return nil, 0, c.broken(err)
 	}
 	return c.collect(ctx, typ, sequence, sequence)
 }
@@ -338,7 +344,7 @@ func (c *Client) Commit(ctx context.Context, changes []Change) ([]api.Usage, err
 	if err := c.w.Flush(); err != nil {
 		return nil, c.broken(err)
 	}
-	body, err := c.collect(ctx, api.TypeCommit, first, last)
+	body, _, err := c.collect(ctx, api.TypeCommit, first, last)
 	if err != nil {
 		return nil, err
 	}

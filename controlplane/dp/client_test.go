@@ -45,7 +45,7 @@ func TestApplyAndList(t *testing.T) {
 	if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "core"}}); err != nil {
 		t.Fatal(err)
 	}
-	held, err := c.List(t.Context())
+	held, err := dp.Held(t.Context(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestRefusedTransactionNamesTheObject(t *testing.T) {
 	if len(s.Held()) != 0 {
 		t.Errorf("a refused transaction changed %v", s.Held())
 	}
-	if _, err := c.List(t.Context()); err != nil {
+	if _, err := dp.Held(t.Context(), c, nil); err != nil {
 		t.Errorf("connection unusable after a refusal: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestLossIsSeenWhileIdle(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("loss not noticed")
 	}
-	if _, err := c.List(t.Context()); err == nil {
+	if _, err := dp.Held(t.Context(), c, nil); err == nil {
 		t.Error("request on a dead connection succeeded")
 	}
 }
@@ -235,7 +235,7 @@ func FuzzReplies(f *testing.F) {
 			return
 		}
 		defer c.Close()
-		c.List(ctx)
+		dp.Held(ctx, c, nil)
 		dp.Table[api.SessionRow](ctx, c, api.TableSession, "", 0)
 		c.Apply(ctx, []dp.Change{{Kind: api.KindPort, Key: "p", Body: port}})
 	})
@@ -309,7 +309,7 @@ func TestSubscription(t *testing.T) {
 	if got := next(first, 3); fmt.Sprint(got) != "[1 2 3]" {
 		t.Errorf("%v", got)
 	}
-	if _, err := dial(t, s).List(t.Context()); err != nil { // other connections go on
+	if _, err := dp.Held(t.Context(), dial(t, s), nil); err != nil { // other connections go on
 		t.Error(err)
 	}
 	first.Close()

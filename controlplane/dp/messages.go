@@ -6,17 +6,67 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"isthmus/api"
 )
 
-// List returns what the data plane holds.
-func (c *Client) List(ctx context.Context) ([]api.Digest, error) {
-	body, err := c.request(ctx, api.TypeList, nil)
+// List returns what the data plane holds of a kind in a range of keys, ascending (api.KeyOrder), and whether the limit left some out:
+// they follow behind the last one.
+func (c *Client) List(ctx context.Context, l api.List) (held []api.Digest, more bool, err error) {
+	body, flags, err := c.exchange(ctx, api.TypeList, api.Body(&l))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return rows[api.Digest](body)
+	held, err = rows[api.Digest](body)
+	if err != nil {
+		return nil, false, err
+	}
+	from := l.First
+	for i := range held {
+		order := api.KeyOrder(api.CString(held[i].Key[:]))
+		if held[i].Kind != l.Kind || order < from || order > l.Last {
+			return nil, false, fmt.Errorf("%w: a LIST from %#x to %#x has %s %q out of order", ErrProtocol, l.First, l.Last,
+				KindName(held[i].Kind), api.CString(held[i].Key[:]))
+		}
+		from = order
+	}
+	more = flags&api.FMore != 0
+	if more && (len(held) == 0 || from == l.Last) {
+		return nil, false, fmt.Errorf("%w: a LIST that does not end", ErrProtocol)
+	}
+	return held, more, nil
+}
+
+// Lister lists ranges of objects (Client).
+type Lister interface {
+	List(ctx context.Context, l api.List) (held []api.Digest, more bool, err error)
+}
+
+const listPage = 8192 // digests in one answer: 384 kB
+
+// Held returns all objects of some kinds, asked for page by page.
+func Held(ctx context.Context, l Lister, kinds func(kind uint32) bool) ([]api.Digest, error) {
+	var all []api.Digest
+	err := EachPage(ctx, l, kinds, func(page []api.Digest) { all = append(all, page...) })
+	return all, err
+}
+
+// EachPage gives the objects of some kinds to fn, page by page.
+func EachPage(ctx context.Context, l Lister, kinds func(kind uint32) bool, fn func(page []api.Digest)) error {
+	for kind := uint32(1); kind < api.KindCount; kind++ {
+		for first, more := uint64(0), kinds == nil || kinds(kind); more; {
+			page, follows, err := l.List(ctx, api.List{Kind: kind, Limit: listPage, First: first, Last: math.MaxUint64})
+			if err != nil {
+				return err
+			}
+			fn(page)
+			if more = follows; more {
+				first = api.KeyOrder(api.CString(page[len(page)-1].Key[:])) + 1
+			}
+		}
+	}
+	return nil
 }
 
 // Table reads one table of the data plane. An empty key means all rows, limit 0 no limit. T must be the table's row type.

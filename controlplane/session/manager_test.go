@@ -86,7 +86,7 @@ func startOn(t testing.TB, s *dptest.Server, path string, set *Settings) *bench 
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := c.List(t.Context())
+	held, err := dp.Held(t.Context(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

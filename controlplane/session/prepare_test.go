@@ -151,7 +151,7 @@ func TestComparePrepared(t *testing.T) {
 	for i := range uint32(300) {
 		seids = append(seids, b.establish(smf1, request(i+1, fmt.Sprintf("10.46.%d.%d", i>>8, i&255))).UP.SEID)
 	}
-	held, err := b.c.List(t.Context())
+	held, err := dp.Held(t.Context(), b.c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,11 @@ import (
 
 // Dynamic tells whether an object is of N4 sessions, which is to say ours to make and delete.
 func Dynamic(kind uint32, key string) bool {
-	return (kind == api.KindSession || kind == api.KindPath || kind == api.KindPolicer) && strings.HasPrefix(key, Prefix)
+	return dynamicKind(kind) && strings.HasPrefix(key, Prefix)
+}
+
+func dynamicKind(kind uint32) bool {
+	return kind == api.KindSession || kind == api.KindPath || kind == api.KindPolicer
 }
 
 // difference is what a data plane lacks or has too much of, in transactions to be sent in turn.

@@ -15,7 +15,7 @@ import (
 type Link interface {
 	Committer
 	Hello() api.Hello
-	List(ctx context.Context) ([]api.Digest, error)
+	dp.Lister
 	Apply(ctx context.Context, changes []dp.Change) error
 }
 
@@ -56,15 +56,27 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *Settings, all
 	if all && int(hello.Objects) >= p.Count("") { // else most is to be sent, whatever it is compared with
 		p.prepareCompare()
 	}
-	p.changing.Lock()
-	defer p.changing.Unlock()
-	held, err := link.List(ctx)
+	var held []api.Digest
+	var static []api.Digest // of the configuration, which changes in this call alone
+	err := dp.EachPage(ctx, link, nil, func(page []api.Digest) {
+		for i := range page {
+			if !Dynamic(page[i].Kind, api.CString(page[i].Key[:])) {
+				static = append(static, page[i])
+			}
+		}
+	})
 	if err != nil {
 		return Outcome{}, err
 	}
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	if all {
+		if held, err = dp.Held(ctx, link, dynamicKind); err != nil {
+			return Outcome{}, err
+		}
+	}
 	lost, accept := p.ending(set)
 	out := Outcome{Ended: len(lost)}
-	static := slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return Dynamic(d.Kind, api.CString(d.Key[:])) })
 	own := changes(static)
 	if all {
 		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand on, and

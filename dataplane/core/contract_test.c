@@ -83,12 +83,33 @@ static struct {
 	struct reply_sink sink; // first
 	struct api_status status;
 	struct api_hello hello;
-	uint32_t layouts, replies;
+	uint32_t layouts, replies, digests;
+	uint16_t flags; // of the last reply
+	uint64_t order[1024]; // of the digests' keys
 } client;
+
+// As isthmus_api.h says it.
+static uint64_t order_of(const char *key)
+{
+	uint64_t x = 0xcbf29ce484222325ull;
+
+	for (; *key != 0; key++)
+		x = (x ^ (uint8_t)*key) * 0x100000001b3ull;
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ull;
+	return x ^ x >> 33;
+}
 
 static int answer(struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
+	const struct api_digest *d = rows;
+
 	client.replies++;
+	client.flags = h->flags;
+	for (uint32_t i = 0; part->part == API_PART_DIGEST && i < part->count; i++)
+		client.order[client.digests++] = order_of(d[i].key);
 	if (part->part == API_PART_STATUS)
 		memcpy(&client.status, rows, sizeof(client.status));
 	if (part->part == API_PART_HELLO)
@@ -145,16 +166,21 @@ static uint32_t body_length;
 
 static void take_digest(const struct api_digest *d, void *arg)
 {
-	if (d->kind == API_SESSION)
-		*(uint64_t *)arg = d->digest;
+	*(uint64_t *)arg = d->digest;
+}
+
+static uint64_t digest_of(uint32_t kind)
+{
+	const struct api_list all = {.kind = kind, .limit = UINT32_MAX, .last = UINT64_MAX};
+	uint64_t found = 0;
+
+	assert_int_equal(object_list(&all, take_digest, &found), 0);
+	return found;
 }
 
 static uint64_t digest(void)
 {
-	uint64_t found = 0;
-
-	object_digests(take_digest, &found);
-	return found;
+	return digest_of(API_SESSION);
 }
 
 // A session in our sizes, kept as bytes and taken away again.
@@ -220,12 +246,6 @@ static void other_sizes(void **state)
 	assert_int_equal(digest(), 0);
 }
 
-static void take_acl(const struct api_digest *d, void *arg)
-{
-	if (d->kind == API_ACL)
-		*(uint64_t *)arg = d->digest;
-}
-
 // The control plane computes the same (api/parts_test.go has the same number).
 static void digest_of_arrays(void **state)
 {
@@ -234,13 +254,11 @@ static void digest_of_arrays(void **state)
 		struct api_acl_rule rule[2];
 	} list = {{API_PERMIT, 2}, {{.source_port = {0, 65535}, .action = API_PERMIT},
 					   {.protocol = 6, .protocol_mask = 255, .priority = 7}}};
-	uint64_t found = 0;
 
 	kit_begin();
 	kit_put(API_ACL, "uplink", &list, sizeof(list));
 	assert_int_equal(kit_commit(), 0);
-	object_digests(take_acl, &found);
-	assert_int_equal(found, 0xa9a2dadf3f9293b3ull);
+	assert_int_equal(digest_of(API_ACL), 0xa9a2dadf3f9293b3ull);
 }
 
 // An order that this data plane cannot carry out as a whole is refused by name.
@@ -321,6 +339,76 @@ static void sizes_that_lie(void **state)
 	refused_with(EPROTO, "padding");
 	add_head(77, "s", 0, 0);
 	refused_with(EINVAL, "object kind 77 is not known");
+}
+
+// ---- LIST ------------------------------------------------------------------------------------------------------------
+
+#define PATHS 300
+
+static uint32_t list(uint32_t kind, uint64_t first, uint64_t last, uint32_t limit)
+{
+	struct api_list l = {.kind = kind, .limit = limit, .first = first, .last = last};
+
+	clear();
+	add(API_PART_LIST, sizeof(l), 1, &l, sizeof(l));
+	return request(API_LIST);
+}
+
+static void lists(void **state)
+{
+	uint32_t seen = 0;
+	uint64_t first = 0;
+
+	kit_begin();
+	for (int i = 0; i < PATHS; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "p%d", i);
+		kit_path(name, "10.0.0.1", "10.0.0.2");
+	}
+	assert_int_equal(kit_commit(), 0);
+	// Page by page every object comes once, in ascending order.
+	for (int more = 1; more;) {
+		assert_int_equal(list(API_PATH, first, UINT64_MAX, 7), 0);
+		assert_in_range(client.digests, 1, 7);
+		for (uint32_t i = 0; i < client.digests; i++) {
+			assert_true(client.order[i] >= first);
+			assert_true(i == 0 || client.order[i] > client.order[i - 1]);
+		}
+		more = (client.flags & API_F_MORE) != 0;
+		assert_int_equal(client.flags & API_F_LAST, API_F_LAST);
+		first = client.order[client.digests - 1] + 1;
+		seen += client.digests;
+	}
+	assert_int_equal(seen, PATHS + 1);
+	// Ranges that overlap, each answered by itself.
+	assert_int_equal(list(API_PATH, 0, UINT64_MAX / 2, 0), 0);
+	seen = client.digests;
+	assert_int_equal(list(API_PATH, UINT64_MAX / 4, UINT64_MAX, 0), 0);
+	seen += client.digests;
+	assert_int_equal(list(API_PATH, UINT64_MAX / 4, UINT64_MAX / 2, UINT32_MAX), 0);
+	assert_int_equal(seen - client.digests, PATHS + 1);
+	uint64_t one = client.order[0];
+	assert_int_equal(list(API_PATH, one, one, 1), 0);
+	assert_int_equal(client.digests, 1);
+	assert_int_equal(client.flags & API_F_MORE, 0);
+	// None, and what is refused.
+	assert_int_equal(list(API_SCHEDULER, 0, UINT64_MAX, 1), 0);
+	assert_int_equal(client.digests, 0);
+	assert_int_equal(list(API_PATH, 1, 0, 1), EINVAL);
+	assert_non_null(strstr(client.status.text, "runs backwards"));
+	assert_int_equal(list(0, 0, UINT64_MAX, 1), EINVAL);
+	assert_int_equal(list(API_KIND_COUNT, 0, UINT64_MAX, 1), EINVAL);
+	clear();
+	assert_int_equal(request(API_LIST), EPROTO);
+	kit_begin();
+	for (int i = 0; i < PATHS; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "p%d", i);
+		kit_delete(API_PATH, name);
+	}
+	assert_int_equal(kit_commit(), 0);
 }
 
 // ---- HELLO -----------------------------------------------------------------------------------------------------------
@@ -533,6 +621,7 @@ int main(void)
 		cmocka_unit_test(digest_of_arrays),
 		cmocka_unit_test(unknown_tails),
 		cmocka_unit_test(sizes_that_lie),
+		cmocka_unit_test(lists),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(hellos),
 		cmocka_unit_test(prefixes),

@@ -72,7 +72,8 @@ int object_delete(const struct api_object_head *head);
 void object_commit(struct api_status *status);
 void object_abort(void);
 void object_error_text(char *to, size_t n); // what object_error() was last told
-void object_digests(void (*fn)(const struct api_digest *d, void *arg), void *arg);
+// Calls fn for what is held in a range, ascending. Returns 1 when the limit left something out.
+int object_list(const struct api_list *l, void (*fn)(const struct api_digest *d, void *arg), void *arg);
 
 // Requests (request.c): one message in, replies through fn; the same for the socket and for replay's state file.
 struct reply_sink {

@@ -26,9 +26,12 @@ struct object {
 
 static struct {
 	const struct object_ops *ops[API_KIND_COUNT];
-	struct object **bucket; // chained hash table, grows
-	uint32_t buckets, count;
-	uint32_t of_kind[API_KIND_COUNT]; // held or staged objects
+	struct table {
+		struct object *
+			*bucket; // chained, in the order of keys (api_list): the high bits are the number of the bucket
+		uint32_t bits, count; // count: held or staged objects
+	} table[API_KIND_COUNT];
+	uint32_t count; // in all tables
 	// the open transaction
 	int open, committing;
 	struct object_change *change;
@@ -53,29 +56,44 @@ static uint64_t fnv1a(uint64_t h, const void *data, size_t n)
 }
 #define FNV_START 0xcbf29ce484222325ull
 
-static uint64_t hash_of(uint32_t kind, const char *key)
+// The order of a key (api_list).
+static uint64_t order_of(const char *key)
 {
-	return fnv1a(fnv1a(FNV_START, &kind, sizeof(kind)), key, strnlen(key, API_NAME));
+	uint64_t x = fnv1a(FNV_START, key, strnlen(key, API_NAME));
+
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdull;
+	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ull;
+	return x ^ x >> 33;
 }
 
-static int grow(void)
+// The number of the bucket that holds an order. Only of a table that has buckets, of which there are more than one.
+static uint32_t bucket_of(const struct table *t, uint64_t order)
 {
-	uint32_t size = store.buckets ? store.buckets * 4 : 1024;
-	struct object **bucket = calloc(size, sizeof(*bucket));
+	return (uint32_t)(order >> (64 - t->bits));
+}
 
-	if (bucket == NULL)
+static uint32_t buckets_of(const struct table *t)
+{
+	return t->bucket != NULL ? 1u << t->bits : 0;
+}
+
+static int grow(struct table *t)
+{
+	struct table now = {.bits = t->bucket != NULL ? t->bits + 2 : 6, .count = t->count};
+
+	now.bucket = calloc(1u << now.bits, sizeof(*now.bucket));
+	if (now.bucket == NULL)
 		return ENOMEM;
-	for (uint32_t i = 0; i < store.buckets; i++)
-		for (struct object *o = store.bucket[i], *next; o != NULL; o = next) {
-			struct object **at = &bucket[hash_of(o->kind, o->key) & (size - 1)];
+	for (uint32_t i = 0; i < buckets_of(t); i++)
+		for (struct object *o = t->bucket[i], *next; o != NULL; o = next) {
+			struct object **at = &now.bucket[bucket_of(&now, order_of(o->key))];
 
 			next = o->next;
 			o->next = *at;
 			*at = o;
 		}
-	free(store.bucket);
-	store.bucket = bucket;
-	store.buckets = size;
+	free(t->bucket);
+	*t = now;
 	return 0;
 }
 
@@ -133,40 +151,45 @@ static const struct object_change *changing(const struct object *o)
 
 static struct object *lookup(uint32_t kind, const char *key)
 {
-	if (store.buckets == 0)
+	const struct table *t = &store.table[kind];
+
+	if (t->bucket == NULL)
 		return NULL;
-	for (struct object *o = store.bucket[hash_of(kind, key) & (store.buckets - 1)]; o != NULL; o = o->next)
-		if (o->kind == kind && strncmp(o->key, key, API_NAME) == 0)
+	for (struct object *o = t->bucket[bucket_of(t, order_of(key))]; o != NULL; o = o->next)
+		if (strncmp(o->key, key, API_NAME) == 0)
 			return o;
 	return NULL;
 }
 
 static struct object *insert(uint32_t kind, const char *key)
 {
-	if (store.count >= store.buckets && grow() != 0)
+	struct table *t = &store.table[kind];
+
+	if (t->count >= buckets_of(t) && grow(t) != 0)
 		return NULL;
 	struct object *o = calloc(1, sizeof(*o));
 	if (o == NULL)
 		return NULL;
 	o->kind = kind;
 	snprintf(o->key, sizeof(o->key), "%s", key);
-	struct object **at = &store.bucket[hash_of(kind, key) & (store.buckets - 1)];
+	struct object **at = &t->bucket[bucket_of(t, order_of(key))];
 	o->next = *at;
 	*at = o;
 	store.count++;
-	store.of_kind[kind]++;
+	t->count++;
 	return o;
 }
 
 static void erase(struct object *o)
 {
-	struct object **at = &store.bucket[hash_of(o->kind, o->key) & (store.buckets - 1)];
+	struct table *t = &store.table[o->kind];
+	struct object **at = &t->bucket[bucket_of(t, order_of(o->key))];
 
 	while (*at != o)
 		at = &(*at)->next;
 	*at = o->next;
 	store.count--;
-	store.of_kind[o->kind]--;
+	t->count--;
 	free(o->body);
 	free(o);
 }
@@ -228,32 +251,73 @@ void object_use(uint32_t kind, const char *key, int difference)
 
 int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg)
 {
+	const struct table *t = &store.table[kind];
 	int stop = 0;
 
-	for (uint32_t i = 0; i < store.buckets && !stop; i++)
-		for (const struct object *o = store.bucket[i]; o != NULL && !stop; o = o->next) {
+	for (uint32_t i = 0; i < buckets_of(t) && !stop; i++)
+		for (const struct object *o = t->bucket[i]; o != NULL && !stop; o = o->next) {
 			const struct object_change *c = changing(o);
-
-			if (o->kind != kind)
-				continue;
 			const void *body = c ? c->body : held_body(o);
+
 			if (body != NULL)
 				stop = fn(o->key, body, c ? c->length : o->length, arg);
 		}
 	return stop;
 }
 
-void object_digests(void (*fn)(const struct api_digest *d, void *arg), void *arg)
+// The least order in a bucket that is not below `first`, of an object that is held. Returns 0 when there is none.
+static int next_order(const struct object *bucket, uint64_t first, uint64_t *order)
 {
-	for (uint32_t i = 0; i < store.buckets; i++)
-		for (const struct object *o = store.bucket[i]; o != NULL; o = o->next) {
-			struct api_digest d = {.kind = o->kind, .digest = o->digest};
+	int found = 0;
 
-			if (o->body == NULL)
-				continue; // only staged
-			snprintf(d.key, sizeof(d.key), "%s", o->key);
-			fn(&d, arg);
+	for (const struct object *o = bucket; o != NULL; o = o->next) {
+		uint64_t x = order_of(o->key);
+
+		if (o->body == NULL || x < first || (found && x >= *order))
+			continue; // only staged, or not next
+		*order = x;
+		found = 1;
+	}
+	return found;
+}
+
+static uint32_t list_order(
+	const struct object *bucket, uint64_t order, void (*fn)(const struct api_digest *d, void *arg), void *arg)
+{
+	uint32_t n = 0;
+
+	for (const struct object *o = bucket; o != NULL; o = o->next) {
+		struct api_digest d = {.kind = o->kind, .digest = o->digest};
+
+		if (o->body == NULL || order_of(o->key) != order)
+			continue;
+		snprintf(d.key, sizeof(d.key), "%s", o->key);
+		fn(&d, arg);
+		n++;
+	}
+	return n;
+}
+
+int object_list(const struct api_list *l, void (*fn)(const struct api_digest *d, void *arg), void *arg)
+{
+	const struct table *t = &store.table[l->kind];
+	uint32_t n = 0;
+
+	if (t->bucket == NULL)
+		return 0;
+	for (uint32_t i = bucket_of(t, l->first); i <= bucket_of(t, l->last); i++) {
+		uint64_t order = 0, from = l->first;
+
+		while (next_order(t->bucket[i], from, &order) && order <= l->last) {
+			if (n >= l->limit)
+				return 1;
+			n += list_order(t->bucket[i], order, fn, arg);
+			if (order == UINT64_MAX)
+				return 0;
+			from = order + 1;
 		}
+	}
+	return 0;
 }
 
 // ---- collecting a transaction ----------------------------------------------------------------------------------------
@@ -486,9 +550,26 @@ static int must_ask(const struct object_change *c, const struct object *o, uint3
 {
 	const struct object_ops *ops = store.ops[kind];
 
-	if (ops == NULL || ops->verify == NULL || kind <= c->kind || store.of_kind[kind] == 0)
+	if (ops == NULL || ops->verify == NULL || kind <= c->kind || store.table[kind].count == 0)
 		return 0;
 	return c->narrows || (c->body == NULL && (o->users != 0 || ops->counts == NULL || !ops->counts(c->kind)));
+}
+
+static int verify_kind(uint32_t kind)
+{
+	const struct table *t = &store.table[kind];
+
+	for (uint32_t i = 0; i < buckets_of(t); i++)
+		for (const struct object *o = t->bucket[i]; o != NULL; o = o->next) {
+			if (o->change != 0)
+				continue;
+			const void *body = held_body(o);
+			int error = body == NULL ? object_error(ENOMEM, "no memory")
+						 : store.ops[kind]->verify(o->key, body, o->length);
+			if (error != 0)
+				return error;
+		}
+	return 0;
 }
 
 // Nothing is scanned for a deletion of what nobody can depend on: sessions come and go by the thousand each second, among millions.
@@ -500,16 +581,12 @@ static int verify_rest(void)
 		for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++)
 			if (!(asked >> kind & 1) && must_ask(&store.change[i], store.object[i], kind))
 				asked |= 1u << kind;
-	for (uint32_t i = 0; asked != 0 && i < store.buckets; i++)
-		for (const struct object *o = store.bucket[i]; o != NULL; o = o->next) {
-			if (!(asked >> o->kind & 1) || o->change != 0)
-				continue;
-			const void *body = held_body(o);
-			int error = body == NULL ? object_error(ENOMEM, "no memory")
-						 : store.ops[o->kind]->verify(o->key, body, o->length);
-			if (error != 0)
-				return error;
-		}
+	for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++) {
+		int error = asked >> kind & 1 ? verify_kind(kind) : 0;
+
+		if (error != 0)
+			return error;
+	}
 	return 0;
 }
 

@@ -339,14 +339,26 @@ static void list_row(const struct api_digest *d, void *arg)
 	stats_row(arg, d, sizeof(*d));
 }
 
-static void list(struct reply_sink *sink, const struct api_header *h)
+static void list(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
+	struct api_list l;
 	struct stats_sink s;
+	int error = part_only(body, h->length, API_PART_LIST, &l, sizeof(l), "a LIST");
 
+	if (error == 0 && (l.kind == 0 || l.kind >= API_KIND_COUNT))
+		error = object_error(EINVAL, "a LIST of kind %u, which is not known", l.kind);
+	if (error == 0 && l.first > l.last)
+		error = object_error(EINVAL, "a LIST that runs backwards, from %#lx to %#lx", l.first, l.last);
+	if (error != 0) {
+		reply_refusal(sink, h, error);
+		return;
+	}
+	if (l.limit == 0 || l.limit > API_LIST_MOST)
+		l.limit = API_LIST_MOST;
 	if (sink_open(&s, sink, h, API_PART_DIGEST, sizeof(struct api_digest), 0) != 0)
 		return;
-	object_digests(list_row, &s);
-	sink_flush(&s, API_F_LAST);
+	int more = object_list(&l, list_row, &s);
+	sink_flush(&s, API_F_LAST | (more ? API_F_MORE : 0));
 	free(s.bytes);
 }
 
@@ -431,7 +443,7 @@ void request_handle(struct reply_sink *sink, const struct api_header *h, const v
 		abort_open(sink, h);
 		break;
 	case API_LIST:
-		list(sink, h);
+		list(sink, h, body);
 		break;
 	case API_STATS:
 		stats(sink, h, body);

@@ -36,6 +36,7 @@ type Server struct {
 	rule       uint32
 	version    uint32
 	layouts    []api.Layout
+	page       uint32 // digests in one answer at most
 	commits    int
 	changes    int // in all commits
 	streams    map[string]bool
@@ -51,7 +52,7 @@ type Server struct {
 func New(path string) *Server {
 	return &Server{
 		Path: path, conns: map[net.Conn]bool{}, held: map[ID][]byte{}, tables: map[uint32][]byte{},
-		streams: map[string]bool{}, version: api.Version, layouts: api.Layouts(), bootID: 1,
+		streams: map[string]bool{}, version: api.Version, layouts: api.Layouts(), page: 100, bootID: 1,
 	}
 }
 
@@ -335,7 +336,7 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		c.open, c.txn = false, nil
 		return c.status(h, 0, ID{}, "")
 	case api.TypeList:
-		return c.list(h)
+		return c.list(h, body)
 	case api.TypeStats:
 		var req api.StatsRequest
 		if _, err := api.ReadRow(body, &req); err != nil {
@@ -405,18 +406,30 @@ func (c *session) commit(h api.Header) bool {
 }
 
 // list answers in replies of two digests each, so that clients are tested with several.
-func (c *session) list(h api.Header) bool {
+func (c *session) list(h api.Header, body []byte) bool {
+	var l api.List
+	if _, err := api.ReadRow(body, &l); err != nil || l.First > l.Last {
+		return false
+	}
 	c.s.listCalls++
-	ids := slices.SortedFunc(maps.Keys(c.s.held), func(a, b ID) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
-	})
+	var ids []ID
+	for id := range c.s.held {
+		if order := api.KeyOrder(id.Key); id.Kind == l.Kind && order >= l.First && order <= l.Last {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b ID) int { return cmp.Compare(api.KeyOrder(a.Key), api.KeyOrder(b.Key)) })
+	flags := uint16(api.FLast)
+	if limit := int(min(cmp.Or(l.Limit, api.ListMost), c.s.page)); len(ids) > limit {
+		ids, flags = ids[:limit], flags|api.FMore
+	}
 	for len(ids) > 2 {
 		if !c.reply(h, 0, c.digests(ids[:2])) {
 			return false
 		}
 		ids = ids[2:]
 	}
-	return c.reply(h, api.FLast, c.digests(ids))
+	return c.reply(h, flags, c.digests(ids))
 }
 
 func (c *session) digests(ids []ID) []byte {

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp"
+)
+
+// The periodic comparison goes through the sessions in the order of their keys, page by page, while requests are carried out. It may be
+// a moment behind them: what it finds wrong is looked at again before it is mended, and mending what was right changes nothing.
+
+const (
+	pageSize = 1024 // digests in one LIST: the data plane's control thread answers within a millisecond
+	// A comparison decodes and compiles each session, and takes one part in so many of one processor's time.
+	resyncShare = 10
+)
+
+// ordered is a session with the order of its key (api.KeyOrder).
+type ordered struct{ order, seid uint64 }
+
+// Resynchronise compares what the data plane holds for sessions with what it should, and sends what differs. It ends early when the
+// data plane is away.
+func (m *Manager) Resynchronise(ctx context.Context, link Link) (Outcome, error) {
+	var out Outcome
+	if err := m.mendObjects(ctx, link, &out); err != nil {
+		return out, err
+	}
+	mine := m.byKey()
+	for first, more := uint64(0), true; more; {
+		var held []api.Digest
+		var err error
+		held, more, err = link.List(ctx, api.List{Kind: api.KindSession, Limit: pageSize, First: first, Last: math.MaxUint64})
+		if err != nil {
+			return out, err
+		}
+		last := uint64(math.MaxUint64)
+		if more {
+			last = api.KeyOrder(api.CString(held[len(held)-1].Key[:]))
+		}
+		end, _ := slices.BinarySearchFunc(mine, last, func(s ordered, last uint64) int { return cmp.Or(cmp.Compare(s.order, last), -1) })
+		wrong, err := m.wrong(ctx, mine[:end], held)
+		if err == nil {
+			err = m.mend(ctx, link, wrong, &out)
+		}
+		if err != nil {
+			return out, err
+		}
+		mine, first = mine[end:], last+1
+	}
+	return out, nil
+}
+
+// byKey are the sessions that are there now.
+func (m *Manager) byKey() []ordered {
+	m.mu.Lock()
+	list := make([]ordered, 0, len(m.x.session))
+	for seid := range m.x.session {
+		list = append(list, ordered{seid: seid})
+	}
+	m.mu.Unlock()
+	for i := range list {
+		list[i].order = api.KeyOrder(Key(list[i].seid))
+	}
+	slices.SortFunc(list, func(a, b ordered) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.seid, b.seid)) })
+	return list
+}
+
+// wrong are the sessions of a range that are not held as they should be, held though nobody wants them, or not held.
+func (m *Manager) wrong(ctx context.Context, mine []ordered, held []api.Digest) ([]uint64, error) {
+	var wrong []uint64
+	has := make(map[uint64]uint64, len(held))
+	for i := range held {
+		if seid, ok := seidOf(api.CString(held[i].Key[:])); ok {
+			has[seid] = held[i].Digest
+		}
+	}
+	for some := range slices.Chunk(mine, someSessions) {
+		start := time.Now()
+		wrong = append(wrong, m.wrongOf(some, has)...)
+		if err := rest(ctx, resyncShare*time.Since(start)); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for seid := range has { // those that came since the order was made are no strangers
+		if m.x.session[seid] == 0 {
+			wrong = append(wrong, seid)
+		}
+	}
+	return wrong, nil
+}
+
+// wrongOf compares some sessions, and takes them out of has.
+func (m *Manager) wrongOf(some []ordered, has map[uint64]uint64) (wrong []uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range some {
+		h, ok := has[o.seid]
+		e, there := m.x.at(o.seid)
+		if !there {
+			continue
+		}
+		delete(has, o.seid)
+		if s, err := decode(e.data); err == nil && (!ok || api.BodyDigest(m.occupied(s).body) != h) {
+			wrong = append(wrong, o.seid)
+		}
+	}
+	return wrong
+}
+
+// rest waits, so that a comparison leaves the processor to requests.
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// mend sends sessions as they are now. No session changes meanwhile.
+func (m *Manager) mend(ctx context.Context, link Link, seids []uint64, out *Outcome) error {
+	if len(seids) == 0 {
+		return nil
+	}
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	var changes []dp.Change
+	m.mu.Lock()
+	for _, seid := range seids {
+		c := dp.Change{Kind: api.KindSession, Key: Key(seid)}
+		if e, there := m.x.at(seid); there {
+			s, err := decode(e.data)
+			if err != nil {
+				continue
+			}
+			c.Body = m.occupied(s).body
+			out.Put++
+		} else {
+			out.Deleted++
+		}
+		changes = append(changes, c)
+	}
+	m.mu.Unlock()
+	refused, err := m.send(ctx, link, chunks(changes))
+	out.Refused += refused
+	return err
+}
+
+// mendObjects sends the paths and policers of sessions that are not held as they should be. Those that nobody uses go at the next
+// connection.
+func (m *Manager) mendObjects(ctx context.Context, link Link, out *Outcome) error {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	held, err := dp.Held(ctx, link, func(kind uint32) bool { return kind == api.KindPath || kind == api.KindPolicer })
+	if err != nil {
+		return err
+	}
+	has := make(map[string]uint64, len(held))
+	for i := range held {
+		has[string(rune('0'+held[i].Kind))+api.CString(held[i].Key[:])] = held[i].Digest
+	}
+	var need []dp.Change
+	m.mu.Lock()
+	for id, x := range m.objects {
+		if h, ok := has[id]; x.users > 0 && (!ok || h != api.BodyDigest(x.body)) {
+			need = append(need, dp.Change{Kind: x.kind, Key: x.key, Body: x.body})
+		}
+	}
+	m.mu.Unlock()
+	slices.SortFunc(need, func(a, b dp.Change) int { return cmp.Compare(a.Kind, b.Kind) })
+	out.Put += len(need)
+	_, err = m.send(ctx, link, chunks(need))
+	return err
+}
