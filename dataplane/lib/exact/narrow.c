@@ -68,7 +68,7 @@ int narrow_lookup_further(const struct narrow *t, uint64_t hash, uint64_t key, u
 	if (likely(__atomic_load_n(&t->spilled, __ATOMIC_ACQUIRE) == 0))
 		return 0;
 	spill_key(&k, key);
-	return exact_lookup(t->spill, exact_hash(t->spill, &k), &k, value);
+	return exact_lookup(t->spill, exact_hash(t->spill, &k), &k, value) && *value != NARROW_RESERVED;
 }
 
 // The entry of a key (0: a free one) in a block, or NULL.
@@ -117,20 +117,42 @@ static int add_spilled(struct narrow *t, uint64_t key, uint64_t value)
 	return 0;
 }
 
+static struct narrow_entry *held_entry(const struct narrow *t, uint64_t hash, uint64_t key)
+{
+	struct narrow_entry *e = entry_of(narrow_block(t, hash), key);
+
+	return e != NULL ? e : entry_of(narrow_other(t, hash), key);
+}
+
+static int is_spilled(const struct narrow *t, uint64_t key)
+{
+	struct exact_key k;
+	uint64_t value;
+
+	if (likely(t->spilled == 0))
+		return 0;
+	spill_key(&k, key);
+	return exact_lookup(t->spill, exact_hash(t->spill, &k), &k, &value);
+}
+
+int narrow_reserve(struct narrow *t, uint64_t key)
+{
+	if (held_entry(t, narrow_hash(t, key), key) != NULL || is_spilled(t, key))
+		return 0;
+	return narrow_add(t, key, NARROW_RESERVED) == 0 ? 1 : -1;
+}
+
 int narrow_add(struct narrow *t, uint64_t key, uint64_t value)
 {
 	uint64_t hash = narrow_hash(t, key);
 	struct narrow_block *first = narrow_block(t, hash), *other = narrow_other(t, hash);
-	struct narrow_entry *e = entry_of(first, key);
-	uint64_t was;
+	struct narrow_entry *e = held_entry(t, hash, key);
 
-	if (e == NULL)
-		e = entry_of(other, key);
 	if (e != NULL) {
 		__atomic_store_n(&e->value, value, __ATOMIC_RELEASE);
 		return 0;
 	}
-	if (unlikely(t->spilled != 0) && narrow_lookup_further(t, hash, key, &was))
+	if (is_spilled(t, key))
 		return add_spilled(t, key, value);
 	if (t->count >= t->capacity)
 		return ENOSPC;
@@ -152,11 +174,9 @@ int narrow_add(struct narrow *t, uint64_t key, uint64_t value)
 int narrow_delete(struct narrow *t, uint64_t key)
 {
 	uint64_t hash = narrow_hash(t, key);
-	struct narrow_entry *e = entry_of(narrow_block(t, hash), key);
+	struct narrow_entry *e = held_entry(t, hash, key);
 	struct exact_key k;
 
-	if (e == NULL)
-		e = entry_of(narrow_other(t, hash), key);
 	if (e != NULL) {
 		__atomic_store_n(&e->key, 0, __ATOMIC_RELEASE);
 		count(t, -1);

@@ -14,6 +14,7 @@
 #include "exact/exact.h"
 
 #define NARROW_BLOCK 4
+#define NARROW_RESERVED UINT64_MAX // value of a key that has its place and is not found yet
 
 struct narrow_entry {
 	uint64_t key; // 0: free
@@ -91,7 +92,7 @@ static inline int narrow_find(const struct narrow_block *b, uint64_t key, uint64
 	const struct narrow_entry *e = &b->entry[__builtin_ctz(words) / 2];
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	uint64_t v = __atomic_load_n(&e->value, __ATOMIC_ACQUIRE);
-	if (unlikely(__atomic_load_n(&e->key, __ATOMIC_RELAXED) != key))
+	if (unlikely(__atomic_load_n(&e->key, __ATOMIC_RELAXED) != key || v == NARROW_RESERVED))
 		return 0;
 	*value = v;
 	return 1;
@@ -108,8 +109,12 @@ static inline int narrow_lookup(const struct narrow *t, uint64_t hash, uint64_t 
 	return narrow_lookup_further(t, hash, key, value);
 }
 
-// Writer. Adds or replaces. Returns 0, or ENOSPC when `capacity` keys are held. `key` is not 0.
+// Writer. Adds or replaces. Returns 0, or ENOSPC when `capacity` keys are held, or there is no place; never for a key that is held or
+// reserved. `key` is not 0, `value` not NARROW_RESERVED.
 int narrow_add(struct narrow *t, uint64_t key, uint64_t value);
+// Writer. Takes a place for a key that is to be added: 1. Returns 0 when the key is there, or -1 for want of a place. What was taken and is
+// not used is given back by narrow_delete(), with a grace period behind it.
+int narrow_reserve(struct narrow *t, uint64_t key);
 // Writer. Returns 1 when it was there.
 int narrow_delete(struct narrow *t, uint64_t key);
 uint32_t narrow_count(const struct narrow *t);

@@ -96,6 +96,34 @@ static void overflow(void **state)
 	narrow_free(t);
 }
 
+// A reserved key has its place, in a block or spilled, and is not found before it is added; adding it then needs no further room.
+static void reservation(void **state)
+{
+	struct narrow *t = narrow_create("test", 1500, SOCKET_ID_ANY);
+	uint64_t value;
+
+	assert_non_null(t);
+	t->mask = 63; // 256 entries
+	for (uint32_t id = 1; id <= 1000; id++) {
+		assert_int_equal(narrow_reserve(t, key_of(id)), 1);
+		assert_int_equal(narrow_reserve(t, key_of(id)), 0);
+		assert_false(look(t, key_of(id), &value));
+	}
+	t->capacity = 1000;
+	assert_int_equal(narrow_reserve(t, key_of(1001)), -1);
+	for (uint32_t id = 1; id <= 1000; id += 2)
+		assert_int_equal(narrow_delete(t, key_of(id)), 1);
+	for (uint32_t id = 2; id <= 1000; id += 2) {
+		assert_int_equal(narrow_add(t, key_of(id), id), 0);
+		assert_true(look(t, key_of(id), &value));
+		assert_int_equal(value, id);
+		assert_int_equal(narrow_reserve(t, key_of(id)), 0);
+		assert_true(look(t, key_of(id), &value));
+	}
+	assert_int_equal(narrow_count(t), 500);
+	narrow_free(t);
+}
+
 // Holds exactly `capacity` keys, whose distances are `step`: all are found, nearly all in their first block, few are spilled.
 static void fill(uint32_t capacity, uint64_t step)
 {
@@ -215,6 +243,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(as_the_model),
 		cmocka_unit_test(overflow),
+		cmocka_unit_test(reservation),
 		cmocka_unit_test(at_capacity),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(beside_a_reader),

@@ -18,7 +18,7 @@ struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e,
 	uint64_t value;
 
 	endpoint_key(&k, port, e->s_tag, e->c_tag, e->pppoe_session, mac);
-	return exact_lookup(t, exact_hash(t, &k), &k, &value) ? rule_of_key(value) : NULL;
+	return exact_lookup(t, exact_hash(t, &k), &k, &value) && value != NARROW_RESERVED ? rule_of_key(value) : NULL;
 }
 
 int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])

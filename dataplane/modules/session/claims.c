@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that the open transaction makes or changes, to find two that claim one key (row A5).
+// Sessions that the open transaction makes or changes, to find two that claim one key (row A5), and places for their keys: each new key
+// is put into its table while the transaction is staged, without a value, so that a commit cannot fail.
+#include "core/control.h"
 #include "core/object.h"
 #include "session/compile.h"
 #include <errno.h>
@@ -11,6 +13,16 @@ static struct {
 	uint32_t count, room;
 	uint32_t keys;
 } pending;
+
+static struct {
+	struct session_key *key; // that were put into their table, without a value
+	uint32_t count, room;
+} reserved;
+
+static struct {
+	const struct session **list; // versions that are replaced or deleted
+	uint32_t count, room;
+} leaving;
 
 int session_claim(struct session *s)
 {
@@ -30,7 +42,45 @@ int session_claim(struct session *s)
 
 void session_claims_forget(void)
 {
-	pending.count = pending.keys = 0;
+	pending.count = pending.keys = leaving.count = 0;
+}
+
+int session_leaves(const struct session *old)
+{
+	if (leaving.count == leaving.room) {
+		uint32_t room = leaving.room ? leaving.room * 2 : 64;
+		const struct session **list = realloc(leaving.list, room * sizeof(*list));
+
+		if (list == NULL)
+			return object_error(ENOMEM, "no memory");
+		leaving.list = list;
+		leaving.room = room;
+	}
+	leaving.list[leaving.count++] = old;
+	return 0;
+}
+
+// A key that a session took over has its value: its rule is of that session, or of the next version of this one.
+static void leave(const struct session *old)
+{
+	for (uint16_t i = 0; i < old->keys; i++) {
+		uint64_t value;
+		int own = 0;
+
+		if (!session_key_find(&old->key[i], &value))
+			continue;
+		for (uint16_t k = 0; k < old->rules; k++)
+			own |= old->rule[k] == (uint32_t)value;
+		if (own)
+			session_key_delete(&old->key[i]);
+	}
+}
+
+void session_leave_all(void)
+{
+	for (uint32_t i = 0; i < leaving.count; i++)
+		leave(leaving.list[i]);
+	leaving.count = reserved.count = 0;
 }
 
 struct claim {
@@ -112,6 +162,50 @@ static int check_claims(void)
 	return error;
 }
 
+// ---- places ----------------------------------------------------------------------------------------------------------
+
+// A reader of a table may be about to look at a key that goes: none comes back before it has finished (exact/narrow.h).
+void session_reservations_undo(void)
+{
+	for (uint32_t i = 0; i < reserved.count; i++)
+		session_key_delete(&reserved.key[i]);
+	if (reserved.count != 0)
+		control_synchronize();
+	reserved.count = 0;
+}
+
+static int reserve(const struct session *s, const struct session_key *key)
+{
+	int taken = session_key_reserve(key);
+
+	if (taken < 0)
+		return object_error(ENOSPC, "session %s: no place in the table for the key of PDR %u", s->name,
+			session_pools.match[key->first].pdr);
+	if (taken == 1)
+		reserved.key[reserved.count++] = *key;
+	return 0;
+}
+
+static int reserve_all(void)
+{
+	int error = 0;
+
+	if (pending.keys > reserved.room) {
+		struct session_key *list = realloc(reserved.key, pending.keys * sizeof(*list));
+
+		if (list == NULL)
+			return object_error(ENOMEM, "no memory");
+		reserved.key = list;
+		reserved.room = pending.keys;
+	}
+	for (uint32_t i = 0; i < pending.count && error == 0; i++)
+		for (uint16_t k = 0; k < pending.list[i]->keys && error == 0; k++)
+			error = reserve(pending.list[i], &pending.list[i]->key[k]);
+	if (error != 0)
+		session_reservations_undo();
+	return error;
+}
+
 int session_claims_check(void)
 {
 	int error = check_claims();
@@ -120,6 +214,8 @@ int session_claims_check(void)
 		(exact_count(session_tables.endpoint) + pending.count > exact_capacity(session_tables.endpoint) ||
 			narrow_count(session_tables.key) + pending.keys > narrow_capacity(session_tables.key)))
 		error = object_error(ENOSPC, "too many sessions change at once, or engine.limits.rules is too low");
-	session_claims_forget();
+	if (error == 0)
+		error = reserve_all();
+	pending.count = pending.keys = 0;
 	return error;
 }

@@ -40,15 +40,21 @@ int session_keys(struct session *s, const struct parts *p);
 // claims.c: a session that the open transaction makes or changes; its keys are compared with all others' when the transaction ends. 0, or
 // errno after object_error().
 int session_claim(struct session *s);
-int session_claims_check(void);
+int session_claims_check(void); // and takes places for the keys
 void session_claims_forget(void);
+// The version `old` gives its keys up when the transaction is committed, but those that another session, or the next version, has then.
+// 0, or ENOMEM after object_error().
+int session_leaves(const struct session *old);
+void session_leave_all(void); // commit: after every new key was published
+void session_reservations_undo(void);
 // depend.c: the object's dependencies by name, come (1) or gone (-1); whether kinds are counted so; what verify() asks.
 void session_use(const void *body, int difference);
 int session_counts_use(uint32_t kind);
 int session_verify(const char *key, const void *body, uint32_t length);
 // The tables, whichever a key is of. Control thread, but for the look-up.
 int session_key_find(const struct session_key *k, uint64_t *value);
-int session_key_add(const struct session_key *k, uint64_t value); // 0, or ENOSPC
+int session_key_reserve(const struct session_key *k); // 1: took a place for it; 0: it is there; -1: there is none
+void session_key_publish(const struct session_key *k, uint64_t value); // of a key that has a place, so it cannot fail
 void session_key_delete(const struct session_key *k);
 void session_lengths_add(const struct session *s, int difference); // its keys come (1) or go (-1)
 void session_lengths_publish(void);

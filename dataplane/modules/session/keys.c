@@ -28,17 +28,34 @@ int session_key_find(const struct session_key *k, uint64_t *value)
 		return narrow_lookup(
 			session_tables.key, narrow_hash(session_tables.key, k->word[0]), k->word[0], value);
 	session_key_set(&e, k->word);
-	return exact_lookup(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e, value);
+	return exact_lookup(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e, value) &&
+	       *value != NARROW_RESERVED;
 }
 
-int session_key_add(const struct session_key *k, uint64_t value)
+int session_key_reserve(const struct session_key *k)
+{
+	struct exact *t = session_tables.endpoint;
+	struct exact_key e;
+	uint64_t value;
+
+	if (k->table != TABLE_ENDPOINT)
+		return narrow_reserve(session_tables.key, k->word[0]);
+	session_key_set(&e, k->word);
+	if (exact_lookup(t, exact_hash(t, &e), &e, &value))
+		return 0;
+	return exact_add(t, exact_hash(t, &e), &e, NARROW_RESERVED) == 0 ? 1 : -1;
+}
+
+void session_key_publish(const struct session_key *k, uint64_t value)
 {
 	struct exact_key e;
 
-	if (k->table != TABLE_ENDPOINT)
-		return narrow_add(session_tables.key, k->word[0], value);
+	if (k->table != TABLE_ENDPOINT) {
+		narrow_add(session_tables.key, k->word[0], value);
+		return;
+	}
 	session_key_set(&e, k->word);
-	return exact_add(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e, value);
+	exact_add(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e, value);
 }
 
 void session_key_delete(const struct session_key *k)

@@ -204,8 +204,11 @@ static int stage(struct object_change *c)
 
 	c->replaced = old;
 	if (want == NULL) {
-		session_use(c->old_body, -1);
-		return 0;
+		int error = session_leaves(old);
+
+		if (error == 0)
+			session_use(c->old_body, -1);
+		return error;
 	}
 	if (engine_get() == NULL)
 		return object_error(EINVAL, "session %s comes before the engine", c->key);
@@ -217,6 +220,8 @@ static int stage(struct object_change *c)
 		return object_error(ENOMEM, "no memory for session %s", c->key);
 	s->name = c->key;
 	error = build(s, want, old);
+	if (error == 0 && old != NULL)
+		error = session_leaves(old);
 	if (error != 0) {
 		undo(s, old);
 		return error;
@@ -239,32 +244,10 @@ static void discard(struct object_change *c)
 
 // ---- commit ----------------------------------------------------------------------------------------------------------
 
-static void unpublish(const struct session *old, const struct session *heir)
-{
-	for (uint16_t i = 0; i < old->keys; i++) {
-		uint64_t value;
-		int kept = 0;
-
-		for (uint16_t j = 0; heir != NULL && j < heir->keys; j++)
-			kept |= heir->key[j].table == old->key[i].table &&
-				memcmp(heir->key[j].word, old->key[i].word, sizeof(heir->key[j].word)) == 0;
-		if (kept)
-			continue;
-		// In one transaction another session may have taken the key over already.
-		if (session_key_find(&old->key[i], &value) && rule_of_key(value)->session == old->index)
-			session_key_delete(&old->key[i]);
-	}
-}
-
-// finish_stage() saw to the numbers; that the table has no place all the same happens to one key in 10^8, and can only be said.
-static void publish(const struct session *s, const char *name)
+static void publish(const struct session *s)
 {
 	for (uint16_t i = 0; i < s->keys; i++)
-		if (session_key_add(&s->key[i], rule_value(s->key[i].first)) != 0)
-			LOG(ERR,
-				"session %s: no place in the table for the key of PDR %u, whose packets find no "
-				"session\n",
-				name, session_pools.match[s->key[i].first].pdr);
+		session_key_publish(&s->key[i], rule_value(s->key[i].first));
 }
 
 // Flows that lead to these rules are stale from now on: after the grace period nobody uses the rules, nor what they point to.
@@ -284,7 +267,7 @@ static void commit(struct object_change *c)
 	if (s != NULL) {
 		session_lengths_add(s, 1);
 		__atomic_store_n(&session_tables.session[s->index], s, __ATOMIC_RELEASE);
-		publish(s, c->key);
+		publish(s);
 		worker_get(s->worker)->sessions++;
 		session_tables.count++;
 		if (s->encap != API_ENCAP_NONE)
@@ -293,7 +276,6 @@ static void commit(struct object_change *c)
 		__atomic_store_n(&session_tables.session[old->index], NULL, __ATOMIC_RELEASE);
 	}
 	if (old != NULL) {
-		unpublish(old, s);
 		retire(old);
 		session_lengths_add(old, -1);
 		worker_get(old->worker)->sessions--;
@@ -365,6 +347,12 @@ static void release(struct object_change *c)
 	session_free(old);
 }
 
+static void finish_commit(void)
+{
+	session_leave_all();
+	session_lengths_publish();
+}
+
 static const struct object_array session_arrays[] = {
 	OBJECT_ARRAY(API_PART_PDR, struct api_pdr, struct api_session, pdrs),
 	OBJECT_ARRAY(API_PART_FAR, struct api_far, struct api_session, fars),
@@ -387,7 +375,8 @@ static const struct object_ops session_ops = {
 	.discard = discard,
 	.release = release,
 	.finish_stage = session_claims_check,
-	.finish_commit = session_lengths_publish,
+	.finish_discard = session_reservations_undo,
+	.finish_commit = finish_commit,
 	.verify = session_verify,
 	.counts = session_counts_use,
 };

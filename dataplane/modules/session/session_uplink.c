@@ -91,7 +91,7 @@ static struct rule *ask_rule(uint32_t hash, const struct exact_key *k)
 {
 	uint64_t value;
 
-	if (unlikely(!exact_lookup(session_tables.endpoint, hash, k, &value)))
+	if (unlikely(!exact_lookup(session_tables.endpoint, hash, k, &value) || value == NARROW_RESERVED))
 		return NULL;
 	rte_prefetch0(&session_pools.rule[(uint32_t)value]);
 	return &session_pools.rule[(uint32_t)value];
