@@ -24,6 +24,28 @@ void node_register(struct rte_node_register *node);
 		node_register(&(reg));                                                                                 \
 	}
 
+// A stage is a node that stands on the way into another one, and whose neighbours do not know it: every edge of the graph
+// that leads to node `before` leads to the stage instead, but for the stage's own, by which it leads on. Stages before one
+// node are passed in the order of their names; `before` may be a stage too. handover-rx leads past them: what a node handed
+// over, or what waited behind it, has been there. From constructors.
+struct node_stage {
+	struct rte_node_register *node; // registered too
+	const char *before;
+	struct node_stage *next;
+	int placed;
+};
+void node_stage_register(struct node_stage *s);
+// 1 when a stage stands before the node. After the graph was assembled.
+int node_staged(const char *node);
+
+#define NODE_STAGE(reg, before_node)                                                                                   \
+	NODE_REGISTER(reg)                                                                                             \
+	RTE_INIT(node_stage_register_##reg)                                                                            \
+	{                                                                                                              \
+		static struct node_stage stage = {.node = &(reg), .before = (before_node)};                            \
+		node_stage_register(&stage);                                                                           \
+	}
+
 enum reason_kind { REASON_DROP, REASON_PUNT };
 
 // A named reason. `name` is the label of metrics and JSON ("ip-length"), never reused for another meaning; `text` is

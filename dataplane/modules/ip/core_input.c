@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry? Plain G-PDUs, of which
 // most traffic of a user plane consists, take the short way to their session (gtpu/plain.h).
+#include "core/control.h"
 #include "core/node.h"
 #include "core/port.h"
 #include "gtpu/plain.h"
@@ -97,10 +98,19 @@ static __rte_always_inline rte_edge_t short_or_long(struct rte_mbuf *m, struct l
 	return way == PLAIN_NOT ? EDGE_IP : edges[way];
 }
 
+// Stages before the nodes that the fast path leaves out must see its packets: no packet is an example then.
+static uint8_t looks_spent;
+
+static int start(const struct api_engine *engine)
+{
+	looks_spent = node_staged("ip-input") || node_staged("gtpu-input") ? PLAIN_LOOKS : 0;
+	return 0;
+}
+
 static uint16_t core_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct last last = {.port = PORT_NONE};
-	struct plain plain = {.known = 0};
+	struct plain plain = {.known = 0, .looked = looks_spent};
 	rte_edge_t next[NODE_CHUNK];
 
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
@@ -128,4 +138,5 @@ NODE_REGISTER(core_input_node)
 RTE_INIT(core_input_of_ports)
 {
 	port_input_register(API_ROLE_CORE, "core-input");
+	module_register("core-input", start);
 }
