@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // ErrTooLong is why Encode refuses what does not fit a length field.
@@ -17,6 +18,8 @@ func Encode(h Header, m Message) ([]byte, error) {
 	return Append(make([]byte, 0, 512), h, m)
 }
 
+var writers = sync.Pool{New: func() any { return new(writer) }}
+
 // Append is Encode into a buffer of the caller's, who gets it back extended.
 func Append(b []byte, h Header, m Message) ([]byte, error) {
 	if h.Sequence > maxSequence || h.Priority > 15 {
@@ -26,19 +29,22 @@ func Append(b []byte, h Header, m Message) ([]byte, error) {
 	if t >= messageTypes || messages[t].encode == nil {
 		return b, fmt.Errorf("no message of type %d", t)
 	}
-	start := len(b)
-	w := writer{b: b}
+	w := writers.Get().(*writer) // the tables' functions have it, so it is in the heap
+	defer writers.Put(w)
+	*w = writer{b: b}
 	w.header(h, t)
-	messages[t].encode(&w, m)
-	n := len(w.b) - start - uncountedBytes
-	if n > 0xffff {
-		w.fail("message of %d octets: %w", n, ErrTooLong)
+	messages[t].encode(w, m)
+	written, err := w.b, w.err
+	*w = writer{}
+	n := len(written) - len(b) - uncountedBytes
+	if err == nil && n > 0xffff {
+		err = fmt.Errorf("message of %d octets: %w", n, ErrTooLong)
 	}
-	if w.err != nil {
-		return b, w.err
+	if err != nil {
+		return b, err
 	}
-	binary.BigEndian.PutUint16(w.b[start+2:], uint16(n))
-	return w.b, nil
+	binary.BigEndian.PutUint16(written[len(b)+2:], uint16(n))
+	return written, nil
 }
 
 func (w *writer) pfd(p *PFD) {
