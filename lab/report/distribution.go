@@ -18,7 +18,7 @@ const drawn = 1e-3
 
 // bins spreads a histogram over bins that are equally wide on a logarithmic axis: the result maps a bin's number to
 // packets. A bucket that lies in several is shared out by how much of it lies in each.
-func bins(histogram []Bucket) (map[int]float64, float64) {
+func bins(histogram [][3]float64) (map[int]float64, float64) {
 	list, total := map[int]float64{}, 0.0
 	number := func(us float64) float64 { return math.Log10(us) * binsPerDecade }
 	for _, b := range histogram {
@@ -45,7 +45,7 @@ func histogramChart(name string, loads []Load) *chart {
 		text: name + ": distribution of latency", x: axis{label: "latency, µs", log: true}, y: axis{label: "% of the packets", zero: true},
 	}
 	for style, l := range loads {
-		list, total := bins(l.Latency.Histogram)
+		list, total := bins(l.Latency.Buckets)
 		if total == 0 {
 			continue
 		}
@@ -82,7 +82,7 @@ func tailChart(name string, loads []Load) *chart {
 	}
 	for style, l := range loads {
 		total := 0.0
-		for _, b := range l.Latency.Histogram {
+		for _, b := range l.Latency.Buckets {
 			total += b[2]
 		}
 		if total == 0 {
@@ -90,7 +90,7 @@ func tailChart(name string, loads []Load) *chart {
 		}
 		s := series{name: words("%s %% load", fixed(l.Percent, 0)), style: style % 4, bare: true}
 		left := total
-		for _, b := range l.Latency.Histogram {
+		for _, b := range l.Latency.Buckets {
 			if b[0] > 0 && left > 0 {
 				y := 100 * left / total
 				s.points = append(s.points, point{b[0], y, y, y, ""})

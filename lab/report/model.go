@@ -13,6 +13,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+
+	"isthmus/lab/bench"
+	"isthmus/lab/tester"
 )
 
 // Schema is the version of data.json. It changes when a field gets another meaning.
@@ -180,14 +183,7 @@ type Run struct {
 }
 
 // Account says where every packet of a run went: sent = received + late + refused + dropped + missing.
-type Account struct {
-	Sent     uint64            `json:"sent"`
-	Received uint64            `json:"received"`
-	Late     uint64            `json:"late"`    // came after their trial had been given up: lost for it
-	Refused  uint64            `json:"refused"` // the gateway's receive queue was full
-	Dropped  map[string]uint64 `json:"dropped"` // by the gateway, by reason
-	Missing  int64             `json:"missing"` // what nobody accounts for
-}
+type Account = bench.Accounting
 
 // Direction is one way of a run: its part of the found rate, or on its own.
 type Direction struct {
@@ -245,21 +241,8 @@ type Load struct {
 	Latency Latency `json:"latency_us"`
 }
 
-// Latency in microseconds.
-type Latency struct {
-	Count     uint64   `json:"count"`
-	Min       float64  `json:"min"`
-	Mean      float64  `json:"mean"`
-	P50       float64  `json:"p50"`
-	P90       float64  `json:"p90"`
-	P99       float64  `json:"p99"`
-	P999      float64  `json:"p999"`
-	Max       float64  `json:"max"`
-	Histogram []Bucket `json:"histogram"`
-}
-
-// Bucket of a histogram: low, high (microseconds), packets.
-type Bucket [3]float64
+// Latency in microseconds, as the tester has it.
+type Latency = tester.Histogram
 
 // Step is one rate of a step load.
 type Step struct {
@@ -347,12 +330,7 @@ type CostLine struct {
 }
 
 // Node is one stage of the graph.
-type Node struct {
-	Name           string  `json:"name"`
-	TicksPerPacket float64 `json:"ticks_per_packet"`          // of packets that went through it
-	PerReceived    float64 `json:"ticks_per_received_packet"` // of every packet that the worker received
-	PacketsPerCall float64 `json:"packets_per_call"`
-}
+type Node = bench.NodeCost
 
 // Population is the cost of one profile with more and more subscribers.
 type Population struct {

@@ -76,8 +76,9 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 }
 
 // unseen are figures that are drawn, or only say how to read others.
-var unseen = regexp.MustCompile(`\.Histogram\[\]|^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Latency\.Count$|^\.Costs\[\]\.(TSCHz|Checked|LossRatio|Subscribers|Flows)|` +
-	`\.TSCHz$|^\.Runs\[\]\.(Subscribers|Flows|Seconds|Workers|FrameBytes)$|^\.Costs\[\].*\.Runs$|\.Runs$|^\.(Peers|Floors)\[\]\.FrameBytes$`)
+var unseen = regexp.MustCompile(`^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Latency\.Count$|^\.Costs\[\]\.(TSCHz|Checked|LossRatio|Subscribers|Flows)|` +
+	`\.TSCHz$|^\.Runs\[\]\.(Subscribers|Flows|Seconds|Workers|FrameBytes)$|^\.Costs\[\].*\.Runs$|\.Runs$|^\.(Peers|Floors)\[\]\.FrameBytes$|` +
+	`\.Latency\.Buckets\[\]|\.Account\.(In|Out|Punted|Held|Other)$|\.Nodes\[\]\.Packets$`)
 
 // forms are the ways in which a figure may stand on the page.
 func forms(v float64) []string {
@@ -390,7 +391,7 @@ func TestAnythingMayBeMissing(t *testing.T) {
 	}
 	for i := range hollow.Runs {
 		run := &hollow.Runs[i]
-		run.Goals, run.Latency, run.Steps = make([]Goal, 2), []Load{{Latency: Latency{Histogram: []Bucket{{}}}}}, make([]Step, 1)
+		run.Goals, run.Latency, run.Steps = make([]Goal, 2), []Load{{Latency: Latency{Buckets: [][3]float64{{}}}}}, make([]Step, 1)
 		run.Trials, run.Tester, run.Account = make([]Trial, 1), &Capability{}, &Account{}
 	}
 	for _, svg := range pictures(render(t, hollow)) {

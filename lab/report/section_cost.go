@@ -35,7 +35,7 @@ func (r *Report) cost() *section {
 			}
 			s.Figures = append(s.Figures, newFigure(fmt.Sprintf("%s, %s: %s, %s B", name, c.Link, line.Name, bytesOf(line.FrameBytes)), "", nodeChart(name, line))...)
 			for _, n := range line.Nodes {
-				nodes.Rows = append(nodes.Rows, []string{name, c.Link, line.Name, n.Name, ticks(n.PerReceived), ticks(n.TicksPerPacket), ticks(n.PacketsPerCall)})
+				nodes.Rows = append(nodes.Rows, []string{name, c.Link, line.Name, n.Name, ticks(n.Share), ticks(n.TicksPerPacket), ticks(n.PacketsPerCall)})
 			}
 		}
 		for _, line := range []*CostLine{&c.Uplink, &c.Downlink, &c.Both, c.Alternate} {
@@ -70,13 +70,13 @@ func nodeChart(profile string, line *CostLine) *barChart {
 	}
 	sum := 0.0
 	for _, n := range line.Nodes {
-		sum += n.PerReceived
+		sum += n.Share
 	}
 	rest, small := 0.0, 0
 	for _, n := range line.Nodes {
 		// What is too small to see stays in the table.
-		if n.PerReceived < sum/200 {
-			rest, small = rest+n.PerReceived, small+1
+		if n.Share < sum/200 {
+			rest, small = rest+n.Share, small+1
 			continue
 		}
 		style := 0
@@ -84,8 +84,8 @@ func nodeChart(profile string, line *CostLine) *barChart {
 			style = 5
 		}
 		c.bars = append(c.bars, bar{
-			name: n.Name, value: n.PerReceived, style: style, label: words("%s · %s", ticks(n.PerReceived), percentOf(n.PerReceived, sum)),
-			title: words("%s: %s ticks for each received packet, %s packets a call", n.Name, ticks(n.PerReceived), ticks(n.PacketsPerCall)),
+			name: n.Name, value: n.Share, style: style, label: words("%s · %s", ticks(n.Share), percentOf(n.Share, sum)),
+			title: words("%s: %s ticks for each received packet, %s packets a call", n.Name, ticks(n.Share), ticks(n.PacketsPerCall)),
 		})
 	}
 	if small > 0 {

@@ -85,7 +85,7 @@ func TestSpread(t *testing.T) {
 }
 
 func TestBinsKeepEveryPacket(t *testing.T) {
-	list, total := bins([]Bucket{{1, 10, 1000}, {10, 10.1, 50}, {0, 0.5, 7}, {100, 100, 3}, {5, 4, 99}, {1, 2, 0}})
+	list, total := bins([][3]float64{{1, 10, 1000}, {10, 10.1, 50}, {0, 0.5, 7}, {100, 100, 3}, {5, 4, 99}, {1, 2, 0}})
 	sum := 0.0
 	for _, n := range list {
 		sum += n

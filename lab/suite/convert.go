@@ -66,7 +66,7 @@ func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.R
 		FrameBytes: p.MeanBytes, Note: p.Note, Ticks: p.TicksPerPacket, TesterTicks: p.TesterTicks, Checked: p.Checked, Decoded: p.Decoded, Wrong: p.Wrong,
 		Duplicate: p.Duplicate, Reordered: p.Reordered,
 		Directions: []report.Direction{}, Goals: []report.Goal{}, Latency: []report.Load{}, Echo: []report.Load{}, Steps: []report.Step{},
-		Trials: []report.Trial{}, Account: account(&p.Accounting),
+		Trials: []report.Trial{}, Account: &p.Accounting,
 	}
 	if i := strings.LastIndex(run.Title, ", "); i > 0 && strings.HasPrefix(p.Reading, run.Title[i+2:]) {
 		run.Title = run.Title[:i] // the ratio stands beside it
@@ -132,18 +132,11 @@ func goal(p *bench.Point, i int, headline bool) report.Goal {
 	return g
 }
 
-func account(a *bench.Accounting) *report.Account {
-	return &report.Account{Sent: a.Sent, Received: a.Received, Late: a.Late, Refused: a.Refused, Dropped: a.Dropped, Missing: a.Missing}
-}
-
 // latency copies a histogram, its buckets only where they are drawn.
 func latency(h *tester.Histogram, buckets bool) report.Latency {
-	l := report.Latency{Count: h.Count, Min: h.Min, Mean: h.Mean, P50: h.P50, P90: h.P90, P99: h.P99, P999: h.P999, Max: h.Max}
-	l.Histogram = []report.Bucket{}
-	for _, b := range h.Buckets {
-		if buckets {
-			l.Histogram = append(l.Histogram, b)
-		}
+	l := *h
+	if !buckets {
+		l.Buckets = nil
 	}
 	return l
 }

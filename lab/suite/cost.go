@@ -14,7 +14,7 @@ import (
 func synthCost(r *bench.Result) report.Cost {
 	line := func(name string, bytes int, s bench.Spreads, list []bench.NodeCost) report.CostLine {
 		return report.CostLine{
-			Name: name, FrameBytes: float64(bytes), Mpps: spread(r, s.Mpps), Ticks: spread(r, s.Ticks), Floor: spread(r, s.Floor), Nodes: nodes(list),
+			Name: name, FrameBytes: float64(bytes), Mpps: spread(r, s.Mpps), Ticks: spread(r, s.Ticks), Floor: spread(r, s.Floor), Nodes: list,
 		}
 	}
 	c := report.Cost{
@@ -42,18 +42,10 @@ func spread(r *bench.Result, s bench.Spread) report.Spread {
 	return report.Spread{Median: s.Median, Min: s.Min, Max: s.Max, Runs: runs}
 }
 
-func nodes(list []bench.NodeCost) []report.Node {
-	out := make([]report.Node, len(list))
-	for i, n := range list {
-		out[i] = report.Node{Name: n.Name, TicksPerPacket: n.TicksPerPacket, PerReceived: n.Share, PacketsPerCall: n.PacketsPerCall}
-	}
-	return out
-}
-
 // linkCost is the cost over a link, at the rate found: of both directions, and of each alone.
 func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 	line := func(name string, d *bench.LinkDirection) report.CostLine {
-		out := report.CostLine{Name: name, Mpps: report.Once(d.Mpps), Ticks: report.Once(d.TicksPerPacket), Nodes: nodes(d.Nodes)}
+		out := report.CostLine{Name: name, Mpps: report.Once(d.Mpps), Ticks: report.Once(d.TicksPerPacket), Nodes: d.Nodes}
 		fmt.Sscanf(d.FrameBytes, "%g B", &out.FrameBytes)
 		return out
 	}
@@ -61,7 +53,7 @@ func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 		Profile: r.Profile, Link: r.Link, Title: r.Title, Ratio: p.Reading, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: float64(r.TSCHz),
 		Checked: p.Checked, Wrong: p.Wrong, LossRatio: p.LossRatio,
 		Both: report.CostLine{
-			Name: "both, " + p.Reading, Mpps: report.Once(p.Mpps), Ticks: report.Once(p.TicksPerPacket), Floor: report.Once(p.Floor), Nodes: nodes(p.Nodes),
+			Name: "both, " + p.Reading, Mpps: report.Once(p.Mpps), Ticks: report.Once(p.TicksPerPacket), Floor: report.Once(p.Floor), Nodes: p.Nodes,
 		},
 		Uplink: line("uplink", p.Uplink), Downlink: line("downlink", p.Downlink),
 	}

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"isthmus/controlplane/agent"
 )
 
 // Kinds of Event.
@@ -61,15 +63,9 @@ func Find(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), "isthmus-traffic")
-		if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath("isthmus-traffic")
+	path, err := agent.FindProgram("isthmus-traffic")
 	if err != nil {
-		return "", fmt.Errorf("isthmus-traffic is neither beside this program nor in PATH; name it with --traffic-binary")
+		return "", fmt.Errorf("%w; name it with --traffic-binary", err)
 	}
 	return path, nil
 }
