@@ -23,6 +23,9 @@ type Message interface {
 		InstanceRow | EventRow | HolderRow | Address | PartHead | Layout | List
 }
 
+// ACLOfInstance and the instance's name are the key of its access list.
+const ACLOfInstance = "in/"
+
 // Encode returns the bytes of one message in new memory.
 func Encode[T Message](v *T) []byte {
 	return Append(nil, v)

@@ -319,7 +319,8 @@ struct api_acl_rule {
 	uint32_t priority; // higher wins
 };
 
-// Key "uplink" or "downlink". Matches the subscriber's IP header (inside PPPoE or GTP-U).
+// Keys "uplink" and "downlink" (wireline), "in/NAME" (packets that come into network instance NAME on their way to a session).
+// Matches the subscriber's IP header (inside PPPoE or GTP-U).
 struct api_acl {
 	uint32_t default_action; // enum api_action
 	uint32_t count;

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"isthmus/api"
 )
 
 // notDynamic refuses names that could be those of objects which PFCP sessions make.
@@ -55,6 +57,13 @@ func (k *checker) allInstances() {
 		}
 		if in.UDPPort != 0 && len(in.Endpoints) == 0 {
 			k.fail(in.At, "udp_port", "given without endpoints")
+		}
+		k.ruleSet(&in.AccessList)
+		if in.AccessList.PerSubscriber {
+			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")
+		}
+		if n := api.NameSize - 1 - len(api.ACLOfInstance); !in.AccessList.Empty() && len(in.Name) > n {
+			k.fail(in.At, "name", "an instance with an access list has a name of at most %d characters", n)
 		}
 		if in.UDPPort == 2152 {
 			k.fail(in.At, "udp_port", "2152 is GTP-U's (TS 29.281 clause 4.4.2)")

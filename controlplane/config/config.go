@@ -186,6 +186,9 @@ type RuleSet struct {
 
 func (r *RuleSet) setDefaults() { r.Default = "permit" }
 
+// Empty says whether the rules permit everything.
+func (r *RuleSet) Empty() bool { return r.Default == "permit" && len(r.Rules) == 0 }
+
 type Rule struct {
 	At              `yaml:""`
 	Source          Prefix    `yaml:"source" doc:"Source prefix; absent: any."`

@@ -143,10 +143,13 @@ type Instance struct {
 	UEToUE     string    `yaml:"ue_to_ue" enum:"allow|drop" doc:"Packets from one UE to another."`
 	PinPeer    bool      `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
 	UDPPort    uint16    `yaml:"udp_port" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
+	AccessList RuleSet   `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
 	Sources    []string  `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`
 }
 
-func (i *Instance) setDefaults() { i.Lookup, i.UEToUE = "none", "allow" }
+func (i *Instance) setDefaults() {
+	i.Lookup, i.UEToUE, i.AccessList.Default = "none", "allow", "permit"
+}
 
 // Socket is an address with the port of PFCP unless another is given: "10.0.0.1", "2001:db8::1", "[2001:db8::1]:9000".
 type Socket struct{ netip.AddrPort }

@@ -86,6 +86,11 @@ func Compile(cfg *config.Config) (State, error) {
 	c.neighbours()
 	c.acl("uplink", &cfg.Firewall.Uplink, true)
 	c.acl("downlink", &cfg.Firewall.Downlink, false)
+	for i := range cfg.Instances {
+		if in := &cfg.Instances[i]; !in.AccessList.Empty() {
+			c.acl(api.ACLOfInstance+string(in.Name), &in.AccessList, false)
+		}
+	}
 	c.policers()
 	c.schedulers()
 	c.instances()

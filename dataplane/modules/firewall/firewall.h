@@ -16,7 +16,8 @@
 #define ACL_MAX_RULES 65536
 #define ACL_KEY_SIZE 48 // of the largest key: an IPv6 header and two ports, rounded up
 
-enum acl_direction { ACL_UPLINK, ACL_DOWNLINK, ACL_DIRECTIONS };
+// The lists of wireline subscribers, and those of network instances: packets that come into one on their way to a mobile session.
+enum acl_place { ACL_UPLINK, ACL_DOWNLINK, ACL_INSTANCE, ACL_PLACES };
 
 // The verdict on a packet: slot << 1 | permit. Slot 0 is the default action, slot i + 1 is rule i.
 #define ACL_TOO_SHORT UINT32_MAX // first fragment without its ports, or a fragment that would overwrite them (RFC 1858)
@@ -42,7 +43,11 @@ int acl_check(const void *body, uint32_t length);
 // Verdicts on at most ACL_VECTOR packets, by the IP header at packet_of(m)->l3. Any thread.
 void acl_classify(const struct acl *a, struct rte_mbuf **pkts, uint32_t n, uint32_t *verdict);
 
-// The list of a direction, or NULL: everything is permitted. Within a graph walk, or on the control thread.
-const struct acl *firewall_list(enum acl_direction direction);
+// The list of wireline's direction, or NULL: everything is permitted. Within a graph walk, or on the control thread.
+const struct acl *firewall_list(enum acl_place direction);
+// 1 when some network instance has a list. Within a graph walk.
+int firewall_instances(void);
+// The list of a network instance (its index, or INSTANCE_NONE), or NULL. Within a graph walk.
+const struct acl *firewall_instance_list(uint16_t instance);
 
 #endif

@@ -1,57 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ACL object: lists are built beside the old ones, swapped, and freed after a grace period.
+//
+// Keys: "uplink", "downlink" (wireline), and "in/NAME": the list of a network instance, which need not be there yet.
 #include "core/control.h"
 #include "core/object.h"
 #include "firewall/firewall.h"
+#include "instance/instance.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 // Pointers written by the control thread, read by workers.
 static struct {
-	struct acl *list[ACL_DIRECTIONS];
+	struct acl *list[ACL_INSTANCE];
+	struct acl *of_instance[MAX_INSTANCES];
+	int instances; // of_instance that are not NULL
 } firewall;
 
-static const char *const direction_names[ACL_DIRECTIONS] = {"uplink", "downlink"};
+// The control thread's: each list has a slot from stage() on.
+static struct slot {
+	char key[API_NAME]; // empty: free
+	struct acl *list;
+} slots[ACL_INSTANCE + MAX_INSTANCES] = {{"uplink", NULL}, {"downlink", NULL}};
 
-const struct acl *firewall_list(enum acl_direction direction)
+const struct acl *firewall_list(enum acl_place direction)
 {
 	return __atomic_load_n(&firewall.list[direction], __ATOMIC_ACQUIRE);
 }
 
-static int direction_of(const char *key)
+int firewall_instances(void)
 {
-	for (int i = 0; i < ACL_DIRECTIONS; i++)
-		if (strcmp(key, direction_names[i]) == 0)
-			return i;
-	return -1;
+	return __atomic_load_n(&firewall.instances, __ATOMIC_RELAXED) != 0;
+}
+
+const struct acl *firewall_instance_list(uint16_t instance)
+{
+	return instance < MAX_INSTANCES ? __atomic_load_n(&firewall.of_instance[instance], __ATOMIC_ACQUIRE) : NULL;
+}
+
+static struct slot *slot_of(const char *key)
+{
+	for (uint32_t i = 0; i < RTE_DIM(slots); i++)
+		if (strncmp(slots[i].key, key, API_NAME) == 0)
+			return &slots[i];
+	return NULL;
+}
+
+static int is_instance(const char *key)
+{
+	return strncmp(key, "in/", 3) == 0 && key[3] != 0;
+}
+
+static struct acl *list_of_instance(uint16_t index)
+{
+	const struct instance *n = instance_staged(index);
+
+	for (uint32_t i = ACL_INSTANCE; n != NULL && i < RTE_DIM(slots); i++)
+		if (is_instance(slots[i].key) && strncmp(slots[i].key + 3, n->name, API_NAME - 3) == 0)
+			return slots[i].list;
+	return NULL;
+}
+
+// After a change of lists or of instances.
+static void bind_instances(void)
+{
+	int bound = 0;
+
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
+		struct acl *list = list_of_instance(i);
+
+		__atomic_store_n(&firewall.of_instance[i], list, __ATOMIC_RELEASE);
+		bound += list != NULL;
+	}
+	__atomic_store_n(&firewall.instances, bound, __ATOMIC_RELAXED);
 }
 
 static int stage(struct object_change *c)
 {
+	struct slot *s = slot_of(c->key);
 	int error = 0;
 
-	if (direction_of(c->key) < 0)
-		return object_error(EINVAL, "access list %s: must be uplink or downlink", c->key);
+	if (!is_instance(c->key) && (c->key[0] == 0 || s == NULL))
+		return object_error(EINVAL, "access list %s: must be uplink, downlink or in/INSTANCE", c->key);
 	if (c->body == NULL)
 		return 0;
+	if (s == NULL && (s = slot_of("")) == NULL)
+		return object_error(
+			ENOSPC, "access list %s: there are %d lists of instances already", c->key, MAX_INSTANCES);
 	error = acl_check(c->body, c->length);
 	if (error == 0)
 		c->staged = acl_build(c->body, RTE_MAX(worker_count(), 1u), &error);
+	if (error == 0)
+		snprintf(s->key, sizeof(s->key), "%.*s", API_NAME - 1, c->key);
 	return error;
+}
+
+// The slot of an instance's list that is there no more, or that never came.
+static void give_back(struct slot *s)
+{
+	if (s->list == NULL && is_instance(s->key))
+		s->key[0] = 0;
 }
 
 static void commit(struct object_change *c)
 {
-	struct acl **at = &firewall.list[direction_of(c->key)];
+	struct slot *s = slot_of(c->key);
 
-	c->replaced = *at;
-	__atomic_store_n(at, c->staged, __ATOMIC_RELEASE);
+	c->replaced = s->list;
+	s->list = c->staged;
+	if (s < slots + ACL_INSTANCE)
+		__atomic_store_n(&firewall.list[s - slots], s->list, __ATOMIC_RELEASE);
+	give_back(s);
+	bind_instances();
 }
 
 static void discard(struct object_change *c)
 {
 	acl_free(c->staged);
+	if (c->staged != NULL)
+		give_back(slot_of(c->key));
 }
 
 static void release(struct object_change *c)
@@ -83,19 +150,20 @@ static void show_list(struct stats_sink *s, const char *name, const struct acl *
 		row.action = slot ? a->permits[slot - 1] : a->default_verdict;
 		for (uint32_t w = 0; w < a->workers; w++)
 			row.packets += __atomic_load_n(&a->hits[w * a->stride + slot], __ATOMIC_RELAXED);
-		snprintf(row.name, sizeof(row.name), "%s", name);
+		snprintf(row.name, sizeof(row.name), "%.*s", API_NAME - 1, name);
 		stats_row(s, &row, sizeof(row));
 	}
 }
 
 static void show(struct stats_sink *s, const char *key)
 {
-	for (int i = 0; i < ACL_DIRECTIONS; i++)
-		if (firewall.list[i] != NULL && (key[0] == 0 || strcmp(key, direction_names[i]) == 0))
-			show_list(s, direction_names[i], firewall.list[i]);
+	for (uint32_t i = 0; i < RTE_DIM(slots); i++)
+		if (slots[i].list != NULL && (key[0] == 0 || strncmp(key, slots[i].key, API_NAME) == 0))
+			show_list(s, slots[i].key, slots[i].list);
 }
 
 RTE_INIT(firewall_register_table)
 {
 	stats_table_register(API_TABLE_ACL, sizeof(struct api_acl_row), show);
+	instance_watch(bind_instances);
 }

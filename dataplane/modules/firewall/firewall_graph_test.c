@@ -109,7 +109,7 @@ static uint32_t send_down(uint16_t port)
 	return kit_count("access");
 }
 
-static uint64_t hits(enum acl_direction direction, uint32_t slot)
+static uint64_t hits(enum acl_place direction, uint32_t slot)
 {
 	return firewall_list(direction)->hits[slot];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// firewall-uplink and firewall-downlink: the subscriber's IP header against the access list of its direction.
-//
-// Uplink: the header inside the access encapsulation. Downlink: gtpu-input has set packet.l3 to the inner header.
+// The subscriber's IP header (packet.l3: inside the access encapsulation, inside GTP-U) against an access list, before its session is
+// looked up: firewall-uplink and firewall-downlink with wireline's list of the direction, firewall-tunnel and firewall-ue with the list of
+// the network instance that the packet comes into.
 #include "core/node.h"
 #include "firewall/firewall.h"
 
@@ -16,16 +16,22 @@ DROP_REASON(downlink_default, "firewall-downlink-default",
 	"no rule of the downlink access list matches; its default is deny")
 DROP_REASON(downlink_short, "firewall-downlink-tiny-fragment",
 	"the transport header is cut so that rules on ports cannot be checked (RFC 1858)")
+DROP_REASON(instance_deny, "firewall-instance-deny", "a rule of the network instance's access list denies the packet")
+DROP_REASON(instance_default, "firewall-instance-default",
+	"no rule of the network instance's access list matches; its default is deny")
+DROP_REASON(instance_short, "firewall-instance-tiny-fragment",
+	"the transport header is cut so that rules on ports cannot be checked (RFC 1858)")
 
 static const struct {
 	const struct reason *deny, *by_default, *too_short;
-} reasons[ACL_DIRECTIONS] = {
+} reasons[ACL_PLACES] = {
 	[ACL_UPLINK] = {&uplink_deny, &uplink_default, &uplink_short},
 	[ACL_DOWNLINK] = {&downlink_deny, &downlink_default, &downlink_short},
+	[ACL_INSTANCE] = {&instance_deny, &instance_default, &instance_short},
 };
 
 static __rte_always_inline rte_edge_t apply(
-	uint64_t *hits, struct rte_mbuf *m, uint32_t verdict, enum acl_direction direction)
+	uint64_t *hits, struct rte_mbuf *m, uint32_t verdict, enum acl_place direction)
 {
 	if (unlikely(verdict == ACL_TOO_SHORT))
 		return packet_leave(m, reasons[direction].too_short, EDGE_DROP);
@@ -36,7 +42,7 @@ static __rte_always_inline rte_edge_t apply(
 }
 
 static __rte_always_inline void filter(
-	const struct acl *a, void **objs, uint16_t n, rte_edge_t *next, enum acl_direction direction)
+	const struct acl *a, void **objs, uint16_t n, rte_edge_t *next, enum acl_place direction)
 {
 	uint64_t *hits = a->hits + (size_t)worker_self()->id * a->stride;
 	uint32_t verdict[ACL_VECTOR];
@@ -50,7 +56,7 @@ static __rte_always_inline void filter(
 }
 
 static __rte_always_inline uint16_t process(
-	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, enum acl_direction direction)
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, enum acl_place direction)
 {
 	const struct acl *a = firewall_list(direction);
 	rte_edge_t next[NODE_CHUNK];
@@ -67,6 +73,40 @@ static __rte_always_inline uint16_t process(
 		else
 			for (uint16_t i = 0; i < count; i++)
 				rte_node_enqueue_x1(graph, node, next[i], objs[base + i]);
+	}
+	return n;
+}
+
+// Packets that come into one instance after each other have one list. At most NODE_CHUNK.
+static void filter_instances(void **objs, uint16_t n, rte_edge_t *next)
+{
+	for (uint16_t from = 0, to; from < n; from = to) {
+		uint16_t instance = packet_of(objs[from])->instance;
+		const struct acl *a = firewall_instance_list(instance);
+
+		for (to = from + 1; to < n && packet_of(objs[to])->instance == instance;)
+			to++;
+		if (a != NULL)
+			filter(a, objs + from, to - from, next + from, ACL_INSTANCE);
+		else
+			for (uint16_t i = from; i < to; i++)
+				next[i] = EDGE_SESSION;
+	}
+}
+
+static uint16_t process_instance(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	rte_edge_t next[NODE_CHUNK];
+
+	if (likely(!firewall_instances())) {
+		rte_node_next_stream_move(graph, node, EDGE_SESSION);
+		return n;
+	}
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		filter_instances(objs + base, count, next);
+		node_dispatch(graph, node, objs + base, next, count);
 	}
 	return n;
 }
@@ -96,3 +136,19 @@ static struct rte_node_register firewall_downlink = {
 	.next_nodes = {[EDGE_SESSION] = "session-downlink", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(firewall_downlink)
+
+static struct rte_node_register firewall_tunnel = {
+	.name = "firewall-tunnel",
+	.process = process_instance,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_SESSION] = "session-tunnel", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(firewall_tunnel)
+
+static struct rte_node_register firewall_ue = {
+	.name = "firewall-ue",
+	.process = process_instance,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_SESSION] = "session-ue", [EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(firewall_ue)

@@ -129,7 +129,7 @@ static struct rte_node_register gtpu_input_node = {
 	.process = gtpu_input,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_FIREWALL] = "firewall-downlink",
-		[EDGE_TUNNEL] = "session-tunnel",
+		[EDGE_TUNNEL] = "firewall-tunnel",
 		[EDGE_CONTROL] = "gtpu-control",
 		[EDGE_DROP] = "drop"},
 };

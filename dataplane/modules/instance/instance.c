@@ -16,6 +16,8 @@ static struct {
 	struct {
 		uint32_t tunnels, ue_addresses;
 	} use[MAX_INSTANCES];
+	void (*watcher[4])(void);
+	uint32_t watchers;
 } own;
 
 const struct instances *instances_now = &snapshot[0];
@@ -87,6 +89,12 @@ const uint8_t *instance_source(uint16_t index, uint8_t family)
 }
 
 // ---- for the control thread ------------------------------------------------------------------------------------------
+
+void instance_watch(void (*changed)(void))
+{
+	if (own.watchers < RTE_DIM(own.watcher))
+		own.watcher[own.watchers++] = changed;
+}
 
 int instance_index(const char *name)
 {
@@ -358,6 +366,8 @@ static void finish_commit(void)
 			s->looker[s->lookers++] = (uint8_t)i;
 	}
 	__atomic_store_n(&instances_now, s, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < own.watchers; i++)
+		own.watcher[i]();
 }
 
 static int one_interface(const char *key, const void *body, uint32_t length, void *arg)

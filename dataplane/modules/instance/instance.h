@@ -111,6 +111,8 @@ const uint8_t *instance_source(uint16_t index, uint8_t family);
 
 // ---- control thread: as after the open transaction -------------------------------------------------------------------
 
+// From a constructor: calls `changed` after each transaction with changes of instances, when instance_staged() and workers agree. At most 4.
+void instance_watch(void (*changed)(void));
 int instance_index(const char *name); // -1: there is none
 const struct instance *instance_staged(uint16_t index);
 uint16_t instance_of_local_staged(uint16_t local);

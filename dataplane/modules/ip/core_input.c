@@ -128,7 +128,7 @@ static struct rte_node_register core_input_node = {
 	.process = core_input_process,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_IP] = "ip-input",
-		[EDGE_TUNNEL] = "session-tunnel",
+		[EDGE_TUNNEL] = "firewall-tunnel",
 		[EDGE_FIREWALL] = "firewall-downlink",
 		[EDGE_PUNT] = "punt",
 		[EDGE_DROP] = "drop"},

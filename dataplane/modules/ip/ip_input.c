@@ -36,7 +36,7 @@ static struct rte_node_register ip_input_node = {
 	.process = ip_input_process,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_FORWARD] = "ip-forward",
-		[EDGE_UE] = "session-ue",
+		[EDGE_UE] = "firewall-ue",
 		[EDGE_REASSEMBLY] = "reassembly",
 		[EDGE_PUNT] = "punt",
 		[EDGE_DROP] = "drop",
