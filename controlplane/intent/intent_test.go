@@ -175,7 +175,8 @@ paths:
   - {name: x, local: 10.2.0.1, peer: 10.2.0.9}
 instances:
   - {name: access, interfaces: [n3], endpoints: [10.1.0.1, "2001:db8::1"], pin_peer: true, udp_port: 9000}
-  - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/16, "2001:db8:1::/48"], ue_to_ue: drop}
+  - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/16, "2001:db8:1::/48"], ue_to_ue: drop,
+     access_list: {default: deny, rules: [{source: 192.0.2.0/24, protocol: udp, source_port: 53, action: permit}]}}
 pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
 `
 
@@ -184,6 +185,13 @@ func TestInstances(t *testing.T) {
 	engine, _ := decoded[api.Engine](t, find(t, s, api.KindEngine, "engine"))
 	equal(t, []any{engine.MaxRules, engine.MaxURRs, engine.MaxQERs, engine.MaxBuffered, engine.MaxEvents, engine.EventRate, engine.BufferSeconds},
 		[]any{9, 8, 7, 6, 5, 4, 3})
+	list, rules := decoded[api.ACL](t, find(t, s, api.KindACL, "in/internet"))
+	equal(t, []any{list.DefaultAction, list.Count, len(rules) > 0}, []any{uint32(api.ActionDeny), uint32(1), true})
+	for i := range s {
+		if s[i].Kind == api.KindACL && s[i].Name() == "in/access" {
+			t.Error("an instance without rules has a list")
+		}
+	}
 	in, rest := decoded[api.Instance](t, find(t, s, api.KindInstance, "access"))
 	equal(t, []any{in.Lookup, in.Flags, in.Interfaces, in.Endpoints, in.Pools, in.UDPPort, len(rest)},
 		[]any{api.LookupNone, api.InstancePinPeer, 1, 2, 0, 9000, 0})
