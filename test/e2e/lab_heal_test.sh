@@ -19,6 +19,7 @@ start_lab 4g
 in_lab ue ping -n -D -i 0.02 198.51.100.1 >"$DIR/ping.log" 2>&1 &
 in_lab ue iperf3 --json --connect-timeout 5000 -c 198.51.100.1 -b 8M -t 3600 >"$DIR/iperf.json" 2>&1 &
 iperf=$!
+wait_for 10 answered 1 || fail "ping does not begin: $(cat "$DIR/ping.log")"
 for function in enb sgw pgw; do
 	for what in dp_pid:isthmus-dp pid:isthmus; do
 		old=$(process "$function" "${what%:*}")
