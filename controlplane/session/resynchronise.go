@@ -5,6 +5,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -41,8 +42,12 @@ func (m *Manager) Resynchronise(ctx context.Context, link Link) (Outcome, error)
 			return out, err
 		}
 		last := uint64(math.MaxUint64)
-		if more {
+		if more && len(held) > 0 {
 			last = api.KeyOrder(api.CString(held[len(held)-1].Key[:]))
+		}
+		// It would never end.
+		if more && (last < first || last == math.MaxUint64) {
+			return out, fmt.Errorf("LIST from %#x has more and comes no further: %d", first, len(held))
 		}
 		end, _ := slices.BinarySearchFunc(mine, last, func(s ordered, last uint64) int { return cmp.Or(cmp.Compare(s.order, last), -1) })
 		wrong, err := m.wrong(ctx, mine[:end], held)

@@ -88,3 +88,25 @@ func TestResynchronise(t *testing.T) {
 		t.Error("it does not end")
 	}
 }
+
+// endless says that there is more, and never what.
+type endless struct {
+	*dp.Client
+	held []api.Digest
+}
+
+func (e endless) List(ctx context.Context, l api.List) ([]api.Digest, bool, error) {
+	if l.Kind == api.KindSession {
+		return e.held, true, nil
+	}
+	return e.Client.List(ctx, l)
+}
+
+func TestResynchroniseEnds(t *testing.T) {
+	b := start(t, "", testSettings())
+	for _, held := range [][]api.Digest{nil, make([]api.Digest, 1)} {
+		if _, err := b.Resynchronise(t.Context(), endless{b.c, held}); err == nil {
+			t.Errorf("%d objects, and more: no error", len(held))
+		}
+	}
+}
