@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between a control plane and a data plane of today: makes each look to the other like one of another age.
 
-usage: contract_relay.py AGE LISTEN CONNECT, two socket paths. AGES says which structs the control plane knows more or fewer bytes of.
-What it orders arrives in its sizes; what is reported to it arrives as from a data plane that knows fewer bytes, or more.
+usage: contract_relay.py AGE LISTEN CONNECT, two socket paths. AGES says of which structs the control plane knows more or fewer
+bytes. What it orders arrives in its sizes; what is reported to it arrives as from a data plane that knows fewer bytes, or more.
 """
 
 import os
@@ -19,13 +19,19 @@ HEAD = struct.Struct("=HHI") # api_part_head: part, size, count
 LAYOUT = struct.Struct("=HHIII") # api_layout: version, part, size, digest, pad
 PART_LAYOUT = 65
 
-# {struct: bytes more (fewer) that the control plane knows of it, in what it orders}, the same of what it is told; a struct whose
-# layout differs within its size
+# {struct: bytes that the control plane knows more, or fewer, in what it orders}, the same of what it is told; a struct whose layout
+# differs within its size
 AGES = {
-    "more": (dict.fromkeys("hello session pdr far acl_rule path stats_request list".split(), 8) | {"engine": 4, "port": 4},
-        {"hello": -4, "route_row": -4, "total_row": -8}, None),
-    "fewer": ({"session": -8, "qer": -4},
-        dict.fromkeys("hello session_row total_row digest event status route_row".split(), 8), None),
+    "more": (
+        dict.fromkeys("hello session pdr far acl_rule path stats_request list".split(), 8) | {"engine": 4, "port": 4},
+        {"hello": -4, "route_row": -4, "total_row": -8},
+        None,
+    ),
+    "fewer": (
+        {"session": -8, "qer": -4},
+        dict.fromkeys("hello session_row total_row digest event status route_row".split(), 8),
+        None,
+    ),
     "other": ({}, {}, "session"),
 }
 
