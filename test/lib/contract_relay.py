@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between a control plane and a data plane of today: makes each look to the other like one of another age.
 
-usage: contract_relay.py AGE LISTEN CONNECT, two socket paths. AGES says of which structs the control plane knows more or fewer
-bytes. What it orders arrives in its sizes; what is reported to it arrives as from a data plane that knows fewer bytes, or more.
+usage: contract_relay.py AGE LISTEN CONNECT, two socket paths. AGES says of which structs the control plane knows more
+bytes, or fewer. Its orders arrive in those sizes; its reports come as from a data plane that knows fewer, or more.
 """
 
 import os
@@ -19,8 +19,8 @@ HEAD = struct.Struct("=HHI") # api_part_head: part, size, count
 LAYOUT = struct.Struct("=HHIII") # api_layout: version, part, size, digest, pad
 PART_LAYOUT = 65
 
-# {struct: bytes that the control plane knows more, or fewer, in what it orders}, the same of what it is told; a struct whose layout
-# differs within its size
+# {struct: bytes that the control plane knows more, or fewer, in orders}, the same in reports, and a struct whose layout
+# differs within its size.
 AGES = {
     "more": (
         dict.fromkeys("hello session pdr far acl_rule path stats_request list".split(), 8) | {"engine": 4, "port": 4},
