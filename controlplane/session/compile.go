@@ -3,8 +3,6 @@
 package session
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,25 +18,6 @@ const (
 	pathDSCP     = 0xff // "the path's"
 )
 
-// Prefix begins the keys of all objects that N4 sessions make.
-const Prefix = "n4."
-
-// Key is the name of a session's object.
-func Key(seid uint64) string {
-	var b [keyLength]byte
-	putKey(b[:], seid)
-	return string(b[:])
-}
-
-const keyLength = len(Prefix) + 16
-
-func putKey(b []byte, seid uint64) {
-	var raw [8]byte
-	binary.BigEndian.PutUint64(raw[:], seid)
-	copy(b, Prefix)
-	hex.Encode(b[len(Prefix):], raw[:])
-}
-
 // object is a path or policer that sessions share. The key is the digest of the body, so equal bodies are one object.
 type object struct {
 	kind uint32
@@ -47,10 +26,11 @@ type object struct {
 	body []byte
 }
 
-func (o *object) id() string { return o.name }
+// ObjectName is an object's kind and key.
+type ObjectName [1 + keyLength]byte
 
 // nameOf is the name of an object with this body.
-func nameOf(kind uint32, body []byte) (name [1 + keyLength]byte) {
+func nameOf(kind uint32, body []byte) (name ObjectName) {
 	name[0] = byte('0' + kind)
 	putKey(name[1:], api.BodyDigest(body))
 	return name
@@ -82,16 +62,28 @@ type compiled struct {
 	v6      netip.Prefix
 }
 
-// compiler makes one compiled.
-type compiler struct {
-	set   *Settings
-	pfds  pfds
+// Context is what a session is compiled under.
+type Context struct {
+	Set   *Settings
+	PFDs  pfds
+	Known Known  // objects that are there need not be made again; nil: none are
+	Arena *Arena // for the body, which lives as long as its transaction; nil: memory of its own
+	Bare  bool   // what the session occupies alone, without a body
+	// Lenient: filters that cannot be had any more (PFDs were taken away) are left out, so that a session which was
+	// accepted always compiles
+	Lenient bool
+}
+
+// Known finds objects by their names.
+type Known interface {
+	Object(name ObjectName) (object, bool)
+}
+
+// Compiler makes contract objects of sessions. Its memory is used again for the next one.
+type Compiler struct {
+	Context
 	s     *Session
 	out   compiled
-	known holdings // objects that are there need not be made again
-	arena *arena   // for the body, which lives as long as its transaction; nil: memory of its own
-	// bare: what the session occupies alone, without a body
-	bare  bool
 	head  api.Session
 	names []*Instance
 	pdrs  []api.PDR
@@ -101,14 +93,16 @@ type compiler struct {
 	sdfs  []api.SDF
 	mores []api.FARMore
 	route []netip.Prefix
-	// lenient: filters that cannot be had any more (PFDs were taken away) are left out, so that a session which was
-	// accepted always compiles
-	lenient bool
+}
+
+// Compile translates a session that check has seen.
+func Compile(with Context, s *Session) (*compiled, *pfcp.Error) {
+	return new(Compiler).Compile(with, s)
 }
 
 // occupy compiles a session that was accepted before.
 func occupy(set *Settings, pfds pfds, s *Session) *compiled {
-	c, err := (&compiler{set: set, pfds: pfds, s: s, lenient: true}).run()
+	c, err := Compile(Context{Set: set, PFDs: pfds, Lenient: true}, s)
 	if err != nil {
 		return &compiled{}
 	}
@@ -117,28 +111,25 @@ func occupy(set *Settings, pfds pfds, s *Session) *compiled {
 
 // LineCompiler makes SESSION objects of wireline subscribers.
 type LineCompiler struct {
-	c   compiler
-	set Settings // of PFCP sessions: none
+	c    Compiler
+	with Context
 }
 
 // Body compiles a session that the configuration's checks have seen.
 func (l *LineCompiler) Body(s *Session) ([]byte, error) {
-	l.c.set, l.c.s = &l.set, s
-	made, err := l.c.run()
+	if l.with.Set == nil {
+		l.with.Set = &Settings{} // of PFCP sessions: none
+	}
+	made, err := l.c.Compile(l.with, s)
 	if err != nil {
 		return nil, err
 	}
 	return made.body, nil
 }
 
-// compile translates a session that check has seen.
-func compile(set *Settings, pfds pfds, s *Session) (*compiled, *pfcp.Error) {
-	return (&compiler{set: set, pfds: pfds, s: s}).run()
-}
-
-func (c *compiler) run() (*compiled, *pfcp.Error) {
-	s := c.s
-	c.out = compiled{}
+// Compile is the function of this name, with the compiler's memory.
+func (c *Compiler) Compile(with Context, s *Session) (*compiled, *pfcp.Error) {
+	c.Context, c.s, c.out = with, s, compiled{}
 	c.names, c.pdrs, c.fars, c.qers, c.urrs = c.names[:0], c.pdrs[:0], c.fars[:0], c.qers[:0], c.urrs[:0]
 	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
 	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
@@ -160,7 +151,7 @@ func (c *compiler) run() (*compiled, *pfcp.Error) {
 	} else {
 		return nil, err
 	}
-	if c.bare {
+	if c.Bare {
 		return c.result(), nil
 	}
 	for i, n := range c.names {
@@ -171,17 +162,17 @@ func (c *compiler) run() (*compiled, *pfcp.Error) {
 }
 
 // result hands over what was made: the compiler may be used again.
-func (c *compiler) result() *compiled {
+func (c *Compiler) result() *compiled {
 	made := c.out
 	c.out = compiled{}
 	return &made
 }
 
-func (c *compiler) body() {
+func (c *Compiler) body() {
 	h := &c.head
 	h.PDRs, h.FARs, h.QERs, h.URRs = uint16(len(c.pdrs)), uint16(len(c.fars)), uint16(len(c.qers)), uint16(len(c.urrs))
 	h.SDFs, h.Mores, h.Routes = uint16(len(c.sdfs)), uint16(len(c.mores)), uint16(len(c.route))
-	b := c.arena.get(api.PartRoom(api.SizeofSession, 1) + api.PartRoom(api.SizeofPDR, len(c.pdrs)) + api.PartRoom(api.SizeofFAR, len(c.fars)) +
+	b := c.Arena.get(api.PartRoom(api.SizeofSession, 1) + api.PartRoom(api.SizeofPDR, len(c.pdrs)) + api.PartRoom(api.SizeofFAR, len(c.fars)) +
 		api.PartRoom(api.SizeofQER, len(c.qers)) + api.PartRoom(api.SizeofURR, len(c.urrs)) + api.PartRoom(api.SizeofSDF, len(c.sdfs)) +
 		api.PartRoom(api.SizeofFARMore, len(c.mores)) + api.PartRoom(api.SizeofAddress, len(c.route)))
 	b = api.AppendRow(b, h)
@@ -199,18 +190,20 @@ func (c *compiler) body() {
 }
 
 // need names an object that the session uses; body is not kept.
-func (c *compiler) need(kind uint32, body []byte) string {
+func (c *Compiler) need(kind uint32, body []byte) string {
 	name := nameOf(kind, body)
 	for i := range c.out.objects {
 		if o := &c.out.objects[i]; o.name == string(name[:]) {
 			return o.key
 		}
 	}
-	o := object{kind: kind}
-	if x := c.known[string(name[:])]; x != nil {
-		o = x.object
-	} else {
-		o.name, o.body = string(name[:]), slices.Clone(body)
+	var o object
+	there := false
+	if c.Known != nil {
+		o, there = c.Known.Object(name)
+	}
+	if !there {
+		o = object{kind: kind, name: string(name[:]), body: slices.Clone(body)}
 		o.key = o.name[1:]
 	}
 	if c.out.objects == nil {
@@ -220,12 +213,12 @@ func (c *compiler) need(kind uint32, body []byte) string {
 	return o.key
 }
 
-// arena is memory for what ends with a transaction.
-type arena struct{ b []byte }
+// Arena is memory for what ends with a transaction.
+type Arena struct{ b []byte }
 
 const arenaSize = 64 << 10
 
-func (a *arena) get(n int) []byte {
+func (a *Arena) get(n int) []byte {
 	if a == nil || n > arenaSize {
 		return make([]byte, 0, n)
 	}
@@ -237,10 +230,10 @@ func (a *arena) get(n int) []byte {
 	return a.b[at : at : at+n]
 }
 
-func (a *arena) reset() { a.b = a.b[:0] }
+func (a *Arena) Reset() { a.b = a.b[:0] }
 
 // instance gives an instance a place in the session's list.
-func (c *compiler) instance(i *Instance) (byte, bool) {
+func (c *Compiler) instance(i *Instance) (byte, bool) {
 	for n, known := range c.names {
 		if known == i {
 			return byte(n), true
@@ -254,7 +247,7 @@ func (c *compiler) instance(i *Instance) (byte, bool) {
 }
 
 // ue collects the session's own addresses and routes.
-func (c *compiler) ue() *pfcp.Error {
+func (c *Compiler) ue() *pfcp.Error {
 	for i := range c.s.PDR {
 		p := &c.s.PDR[i]
 		pdi := c.s.pdi(p)
@@ -283,7 +276,7 @@ func (c *compiler) ue() *pfcp.Error {
 
 // ---- PDRs ------------------------------------------------------------------------------------------------------------
 
-func (c *compiler) allPDRs() *pfcp.Error {
+func (c *Compiler) allPDRs() *pfcp.Error {
 	for i := range c.s.PDR {
 		if err := c.pdr(&c.s.PDR[i]); err != nil {
 			return err
@@ -292,7 +285,7 @@ func (c *compiler) allPDRs() *pfcp.Error {
 	return nil
 }
 
-func (c *compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
+func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	pdi := c.s.pdi(p)
 	id := uint32(p.ID)
 	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of nothing but flows (Open5GS' dedicated QoS
@@ -326,7 +319,7 @@ func (c *compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 		out.Match |= api.PDRQFI
 		out.QFIs |= 1 << q
 	}
-	if !c.bare {
+	if !c.Bare {
 		if err := c.filters(p, &pdi, &out); err != nil {
 			return err
 		}
@@ -339,14 +332,14 @@ func (c *compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 }
 
 // where finds a PDR's network instance. The one that the F-TEID's address belongs to counts when it was given.
-func (c *compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Error) {
+func (c *Compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Error) {
 	if f := pdi.LocalFTEID; f != nil {
 		a := f.IPv4
 		if !a.IsValid() {
 			a = f.IPv6
 		}
-		i := c.set.owner(a)
-		if i == nil || f.IPv4.IsValid() && f.IPv6.IsValid() && c.set.owner(f.IPv6) != i {
+		i := c.Set.owner(a)
+		if i == nil || f.IPv4.IsValid() && f.IPv6.IsValid() && c.Set.owner(f.IPv6) != i {
 			return nil, fault(pfcp.RulePDR, uint32(p.ID), ieFTEID, "the F-TEID is at no address of ours")
 		}
 		return i, nil
@@ -355,7 +348,7 @@ func (c *compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 	if r := p.OuterHeaderRemoval; r != nil && (*r == 2 || *r == 3) { // UDP
 		need = needNothing
 	}
-	if i := c.set.find(pdi.NetworkInstance, pdi.Source, need); i != nil {
+	if i := c.Set.find(pdi.NetworkInstance, pdi.Source, need); i != nil {
 		return i, nil
 	}
 	return nil, fault(pfcp.RulePDR, uint32(p.ID), ieNetworkInstance,
@@ -363,10 +356,10 @@ func (c *compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 }
 
 // outer is Outer Header Removal (TS 29.244 §8.2.64): 0, 1, 6 GTP-U over IPv4, IPv6, any; 2, 3 UDP.
-func (c *compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out *api.PDR) *pfcp.Error {
+func (c *Compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out *api.PDR) *pfcp.Error {
 	tunnelled := pdi.LocalFTEID != nil
 	if p.OuterHeaderRemoval == nil {
-		if !tunnelled || c.set.Relay {
+		if !tunnelled || c.Set.Relay {
 			out.OuterHeaderRemoval = 1 // nothing is there that could be kept; Open5GS' SGW-C asks for it nowhere
 		}
 		return nil
@@ -388,7 +381,7 @@ func (c *compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, o
 		fmt.Sprintf("outer header removal %d", *p.OuterHeaderRemoval))
 }
 
-func (c *compiler) match(pdi *pfcp.PDI, instance *Instance, out *api.PDR) {
+func (c *Compiler) match(pdi *pfcp.PDI, instance *Instance, out *api.PDR) {
 	v4, v6, _ := address(pdi.UEIP)
 	switch {
 	case v4.IsValid() && v6.IsValid():
@@ -424,7 +417,7 @@ func (c *compiler) match(pdi *pfcp.PDI, instance *Instance, out *api.PDR) {
 
 // tunnels adds the PDR. One whose F-TEID has an address of either family stands twice, the second time under an id that
 // the CP function does not use: the contract's F-TEID has one address.
-func (c *compiler) tunnels(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out api.PDR) *pfcp.Error {
+func (c *Compiler) tunnels(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out api.PDR) *pfcp.Error {
 	f := pdi.LocalFTEID
 	if f == nil {
 		c.pdrs = append(c.pdrs, out)
@@ -454,7 +447,7 @@ func (c *compiler) tunnels(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance,
 }
 
 // twins counts the PDRs that stand for another of the CP function's.
-func (c *compiler) twins() int {
+func (c *Compiler) twins() int {
 	n := 0
 	for i := range c.pdrs {
 		if c.s.pdr(c.pdrs[i].ID) == nil {
@@ -464,7 +457,7 @@ func (c *compiler) twins() int {
 	return n
 }
 
-func (c *compiler) freeID() uint16 {
+func (c *Compiler) freeID() uint16 {
 	for id := uint16(0xffff); ; id-- {
 		if c.s.pdr(id) == nil && !slices.ContainsFunc(c.pdrs, func(p api.PDR) bool { return p.ID == id }) {
 			return id
@@ -477,7 +470,7 @@ func (s *Session) realPDR(set *Settings, pfds pfds, id uint16) uint16 {
 	if s.pdr(id) != nil {
 		return id
 	}
-	c := &compiler{set: set, pfds: pfds, s: s}
+	c := &Compiler{Context: Context{Set: set, PFDs: pfds}, s: s}
 	if c.allPDRs() != nil {
 		return id
 	}

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-func (c *compiler) allFARs() *pfcp.Error {
+func (c *Compiler) allFARs() *pfcp.Error {
 	for i := range c.s.FAR {
 		if err := c.far(&c.s.FAR[i]); err != nil {
 			return err
@@ -21,7 +21,7 @@ func (c *compiler) allFARs() *pfcp.Error {
 	return nil
 }
 
-func (c *compiler) far(f *FAR) *pfcp.Error {
+func (c *Compiler) far(f *FAR) *pfcp.Error {
 	out := api.FAR{ID: f.ID, Action: byte(f.Action), DSCP: pathDSCP, Instance: noIndex, EndMarker: f.Marker}
 	c.bar(f, &out)
 	var more api.FARMore
@@ -53,7 +53,7 @@ func (c *compiler) far(f *FAR) *pfcp.Error {
 const mostBuffered = 1024 // of a session, in the data plane
 
 // bar folds the BAR into its FARs (TS 29.244 §5.2.4).
-func (c *compiler) bar(f *FAR, out *api.FAR) {
+func (c *Compiler) bar(f *FAR, out *api.FAR) {
 	if f.BAR == nil {
 		return
 	}
@@ -75,7 +75,7 @@ func (c *compiler) bar(f *FAR, out *api.FAR) {
 	}
 }
 
-func (c *compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {
+func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {
 	if w.TransportMarking != nil {
 		if *w.TransportMarking > 63 {
 			return fault(pfcp.RuleFAR, f.ID, 30, "DSCP above 63")
@@ -98,7 +98,7 @@ func (c *compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 	if w.OuterHeader != nil {
 		need = needEndpoint
 	}
-	instance := c.set.find(name, *w.Destination, need)
+	instance := c.Set.find(name, *w.Destination, need)
 	if instance == nil && (name != "" || w.OuterHeader != nil) {
 		return fault(pfcp.RuleFAR, f.ID, ieNetworkInstance,
 			fmt.Sprintf("no network instance %q that serves interface %d", name, *w.Destination))
@@ -110,7 +110,7 @@ func (c *compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 		}
 	}
 	if w.OuterHeader == nil {
-		if c.set.Relay && f.Action&pfcp.ActionForward != 0 {
+		if c.Set.Relay && f.Action&pfcp.ActionForward != 0 {
 			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
 		}
 		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route to where it came from.
@@ -127,7 +127,7 @@ func (c *compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 }
 
 // creation is Outer Header Creation (TS 29.244 §8.2.56). With both families, IPv4 is used where we have an address of it.
-func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (outer byte, path [api.NameSize]byte, teid uint32, port uint16, err *pfcp.Error) {
+func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (outer byte, path [api.NameSize]byte, teid uint32, port uint16, err *pfcp.Error) {
 	const gtpu, udp = pfcp.OuterGTPUIPv4 | pfcp.OuterGTPUIPv6, pfcp.OuterUDPIPv4 | pfcp.OuterUDPIPv6
 	form := o.Description & (gtpu | udp)
 	if form == 0 || form != o.Description&0xff00 || form&gtpu != 0 && form&udp != 0 {
@@ -152,7 +152,7 @@ func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 			return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "TEID 0")
 		}
 		outer, teid = api.OuterGTPU, o.TEID
-		body.EchoInterval = uint32(c.set.Echo / time.Second)
+		body.EchoInterval = uint32(c.Set.Echo / time.Second)
 		if t := (tunnel{peer, teid}); !slices.Contains(c.out.peers, t) {
 			c.out.peers = append(c.out.peers, t)
 		}
@@ -166,7 +166,7 @@ func (c *compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 
 // source is our end of a tunnel that a FAR makes: where the linked traffic endpoint receives the reverse direction (TS 29.244
 // table 7.5.2.3-2, §5.2.3.1), else the instance's own address.
-func (c *compiler) source(f *FAR, instance *Instance, v4 bool) netip.Addr {
+func (c *Compiler) source(f *FAR, instance *Instance, v4 bool) netip.Addr {
 	if w := f.Forwarding; w != nil && w.LinkedEndpoint != nil {
 		if e := c.s.endpoint(*w.LinkedEndpoint); e != nil && e.LocalFTEID != nil {
 			if a := e.LocalFTEID.IPv6; !v4 && a.IsValid() {
@@ -180,7 +180,7 @@ func (c *compiler) source(f *FAR, instance *Instance, v4 bool) netip.Addr {
 	return instance.endpoint(v4)
 }
 
-func (c *compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
+func (c *Compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
 	d := f.Duplicating
 	more.DuplicateDSCP = pathDSCP
 	if d.TransportMarking != nil {
@@ -189,7 +189,7 @@ func (c *compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
 	if d.OuterHeader == nil {
 		return nil
 	}
-	instance := c.set.find("", d.Destination, needEndpoint)
+	instance := c.Set.find("", d.Destination, needEndpoint)
 	if instance == nil {
 		return fault(pfcp.RuleFAR, f.ID, ieDuplicating, fmt.Sprintf("no network instance serves interface %d", d.Destination))
 	}

@@ -11,7 +11,7 @@ import (
 // or by the F-TEID, and go out by a path of the configuration, or by the endpoint (TS 23.316 §4.10: one session with a
 // rule for each side).
 
-func (c *compiler) linePDR(pdi *pfcp.PDI, out api.PDR) {
+func (c *Compiler) linePDR(pdi *pfcp.PDI, out api.PDR) {
 	out.Instance, out.OuterHeaderRemoval, out.Match = noIndex, uint8(api.RemovalOuter), api.PDREndpoint|api.PDRUEIP
 	if f := pdi.LocalFTEID; f != nil {
 		out.Match, out.TEID, out.Local = api.PDRFTEID|api.PDRUEIP, f.TEID, api.FromAddr(f.IPv4)

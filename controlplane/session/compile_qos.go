@@ -15,7 +15,7 @@ const (
 	mostRate  = 1e12 // bytes per second; no limit of a UE
 )
 
-func (c *compiler) allQERs() {
+func (c *Compiler) allQERs() {
 	for i := range c.s.QER {
 		q := &c.s.QER[i]
 		out := api.QER{ID: q.ID, GateUplink: *q.GateUplink, GateDownlink: *q.GateDownlink, Share: q.Share}
@@ -35,11 +35,11 @@ func (c *compiler) allQERs() {
 // policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as the
 // peak rate (RFC 2698); what exceeds MBR is dropped. "" without MBR, and with one of 0: a CP function that means to stop
 // traffic closes the gate, and one that limits a single direction sends 0 for the other.
-func (c *compiler) policer(q *QER, mbr, gbr *uint64) string {
+func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
 	if mbr == nil || *mbr == 0 {
 		return ""
 	}
-	window := c.set.Burst.Window
+	window := c.Set.Burst.Window
 	if q.AveragingWindow != nil && *q.AveragingWindow != 0 {
 		window = time.Duration(*q.AveragingWindow) * time.Millisecond
 	}
@@ -50,7 +50,7 @@ func (c *compiler) policer(q *QER, mbr, gbr *uint64) string {
 	}
 	burst := func(rate uint64) uint64 {
 		ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
-		return min(max(rate*ms/1000, c.set.Burst.Least), mostBurst)
+		return min(max(rate*ms/1000, c.Set.Burst.Least), mostBurst)
 	}
 	body := api.Policer{Type: api.MeterSRTCM, CIR: peak, CBS: burst(peak),
 		Action: [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}}
@@ -80,8 +80,8 @@ func wholeSeconds(d *time.Duration) uint32 {
 	return seconds(*d)
 }
 
-func (c *compiler) allURRs() {
-	if c.bare {
+func (c *Compiler) allURRs() {
+	if c.Bare {
 		return
 	}
 	for i := range c.s.URR {

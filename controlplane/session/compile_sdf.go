@@ -18,7 +18,7 @@ type pfds map[string][]api.SDF
 var nothing = api.SDF{RemotePort: [2]uint16{0, 65535}, LocalPort: [2]uint16{0, 65535}, Flags: api.SDFDeny}
 
 // filters makes a PDR's alternatives: its SDF filters, or those of its application.
-func (c *compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp.Error {
+func (c *Compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp.Error {
 	id := uint32(p.ID)
 	if len(pdi.SDF) == 0 && pdi.Application == "" {
 		return nil
@@ -33,23 +33,23 @@ func (c *compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp
 	}()
 	for i := range pdi.SDF {
 		list, err := c.filter(&pdi.SDF[i])
-		if err != nil && !c.lenient { // row P22: the refusal names the rule
+		if err != nil && !c.Lenient { // row P22: the refusal names the rule
 			return fault(pfcp.RulePDR, id, ieSDF, err.Error())
 		}
-		if len(c.sdfs)+len(list) > c.set.maxFilters() && !c.lenient {
-			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieSDF, fmt.Sprintf("more than %d filters in one session", c.set.maxFilters()))
+		if len(c.sdfs)+len(list) > c.Set.maxFilters() && !c.Lenient {
+			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieSDF, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
 		}
 		c.sdfs = append(c.sdfs, list...)
 	}
 	if pdi.Application != "" {
-		list, known := c.pfds[pdi.Application]
-		if !known && !c.lenient {
+		list, known := c.PFDs[pdi.Application]
+		if !known && !c.Lenient {
 			return fault(pfcp.RulePDR, id, ieApplication, fmt.Sprintf("no PFDs of application %.40q", pdi.Application))
 		}
-		if room := c.set.maxFilters() - len(c.sdfs); len(list) > room && c.lenient {
+		if room := c.Set.maxFilters() - len(c.sdfs); len(list) > room && c.Lenient {
 			list = list[:max(room, 0)]
 		} else if len(list) > room {
-			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieApplication, fmt.Sprintf("more than %d filters in one session", c.set.maxFilters()))
+			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieApplication, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
 		}
 		c.sdfs = append(c.sdfs, list...)
 	}
@@ -57,7 +57,7 @@ func (c *compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp
 }
 
 // filter expands one SDF Filter (TS 29.244 §8.2.5). One with nothing but an id refers to a bidirectional one of this session.
-func (c *compiler) filter(f *pfcp.SDFFilter) ([]api.SDF, error) {
+func (c *Compiler) filter(f *pfcp.SDFFilter) ([]api.SDF, error) {
 	if f.HasID && f.Flow == "" && !f.HasToS && !f.HasSPI && !f.HasLabel {
 		whole := c.bidirectional(f.ID)
 		if whole == nil {
@@ -69,7 +69,7 @@ func (c *compiler) filter(f *pfcp.SDFFilter) ([]api.SDF, error) {
 }
 
 // bidirectional finds what an SDF filter id stands for.
-func (c *compiler) bidirectional(id uint32) *pfcp.SDFFilter {
+func (c *Compiler) bidirectional(id uint32) *pfcp.SDFFilter {
 	for i := range c.s.PDR {
 		list := c.s.PDR[i].PDI.SDF
 		for k := range list {
@@ -77,6 +77,38 @@ func (c *compiler) bidirectional(id uint32) *pfcp.SDFFilter {
 			if f.HasID && f.ID == id && (f.Flow != "" || f.HasToS || f.HasSPI || f.HasLabel) {
 				return f
 			}
+		}
+	}
+	return nil
+}
+
+// expandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
+// like: names and URLs would have to be found inside of the UE's TLS, which this data plane does not do.
+func expandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
+	var all []api.SDF
+	for i := range list {
+		f := &list[i]
+		if f.URL != "" || f.Domain != "" || f.Custom != "" || f.Flow == "" {
+			return nil, refuse(pfcp.CauseServiceNotSupported, 61, "PFDs with URLs, domain names or custom contents")
+		}
+		filters, err := sdf.Flow(f.Flow)
+		if err != nil {
+			return nil, refuse(pfcp.CauseMandatoryIEIncorrect, 61, err.Error())
+		}
+		if all = append(all, filters...); len(all) > api.MaxSDF {
+			return nil, refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("more than %d filters in one application", api.MaxSDF))
+		}
+	}
+	return all, nil
+}
+
+// filtersOf tells whether the filters of a session can be had with these PFDs.
+func (set *Settings) filtersOf(with pfds, s *Session) *pfcp.Error {
+	c := &Compiler{Context: Context{Set: set, PFDs: with}, s: s}
+	for i := range s.PDR {
+		pdi := s.pdi(&s.PDR[i])
+		if err := c.filters(&s.PDR[i], &pdi, &api.PDR{}); err != nil {
+			return err
 		}
 	}
 	return nil

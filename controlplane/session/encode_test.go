@@ -123,7 +123,7 @@ func TestEncoding(t *testing.T) {
 
 // A store of an earlier version is read: what it does not have is zero.
 func TestEncodingOfEarlierVersions(t *testing.T) {
-	s, _, _ := Establish(testSettings(), newIndex(testSettings()), request(1, "10.45.0.5"))
+	s, _, _ := Establish(testSettings(), giveNothing{}, request(1, "10.45.0.5"))
 	for version := uint8(1); version < encodingVersion; version++ {
 		c := codec{b: []byte{version}, version: version}
 		c.session(s)
@@ -141,7 +141,7 @@ func TestEncodingOfEarlierVersions(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	s, _, _ := Establish(testSettings(), newIndex(testSettings()), request(1, "10.45.0.5"))
+	s, _, _ := Establish(testSettings(), giveNothing{}, request(1, "10.45.0.5"))
 	f.Add(encode(s))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
@@ -149,13 +149,13 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if set := testSettings(); set.check(s) == nil {
-			compile(set, pfds{}, s)
+			Compile(Context{Set: set}, s)
 		}
 	})
 }
 
 func TestSizeOfASession(t *testing.T) {
-	s, _, _ := Establish(testSettings(), newIndex(testSettings()), request(1, "10.45.0.5"))
+	s, _, _ := Establish(testSettings(), giveNothing{}, request(1, "10.45.0.5"))
 	if n := len(encode(s)); n > 256 {
 		t.Errorf("%d bytes", n)
 	} else {

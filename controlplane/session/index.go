@@ -59,7 +59,7 @@ type peerKey struct {
 	teid uint32
 }
 
-func (t tunnel) peer() (v4 uint64, v6 peerKey, four bool) {
+func peerOf(t tunnel) (v4 uint64, v6 peerKey, four bool) {
 	if t.addr.Is4() {
 		a := t.addr.As4()
 		return uint64(binary.BigEndian.Uint32(a[:]))<<32 | uint64(t.teid), v6, true
@@ -69,7 +69,7 @@ func (t tunnel) peer() (v4 uint64, v6 peerKey, four bool) {
 
 // toPeer returns the last session that sends to a peer's F-TEID.
 func (x *index) toPeer(t tunnel) (seid uint64, known bool) {
-	v4, v6, four := t.peer()
+	v4, v6, four := peerOf(t)
 	if four {
 		seid, known = x.peer[v4]
 	} else {
@@ -305,7 +305,7 @@ func (x *index) add(seid uint64, c *compiled) {
 		x.local[key] = seid
 	}
 	for _, t := range c.peers {
-		if v4, v6, four := t.peer(); four {
+		if v4, v6, four := peerOf(t); four {
 			x.peer[v4] = seid
 		} else {
 			x.peer6[v6] = seid
@@ -332,7 +332,7 @@ func (x *index) remove(seid uint64, c *compiled) {
 		}
 	}
 	for _, t := range c.peers {
-		if v4, v6, four := t.peer(); four {
+		if v4, v6, four := peerOf(t); four {
 			drop(x.peer, v4)
 		} else if x.peer6[v6] == seid {
 			delete(x.peer6, v6)

@@ -9,19 +9,22 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// compiledOf establishes a session and returns what it became.
-func compiledOf(t *testing.T, req *pfcp.SessionEstablishmentRequest) (*pfcp.SessionEstablishmentResponse, *compiler) {
+// compiledOf is what a session becomes.
+func compiledOf(t *testing.T, set *Settings, req *pfcp.SessionEstablishmentRequest) (changed, *Compiler) {
 	t.Helper()
-	b := start(t, "", testSettings())
-	r := b.establish(smf1, req)
-	if r.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", r)
+	s, out, refusal := Establish(set, giveNothing{}, req)
+	if refusal != nil {
+		t.Fatal(refusal)
 	}
-	c := &compiler{set: b.set, pfds: b.pfds, s: b.Session(r.UP.SEID)}
-	if _, err := c.run(); err != nil {
+	s, err := decode(encode(s)) // as it is when it is compiled
+	if err != nil {
 		t.Fatal(err)
 	}
-	return r, c
+	c := new(Compiler)
+	if _, refusal = c.Compile(Context{Set: set}, s); refusal != nil {
+		t.Fatal(refusal)
+	}
+	return out, c
 }
 
 // Open5GS: the rules of a dedicated QoS flow have filters and no UE address.
@@ -30,7 +33,7 @@ func TestRuleOfFlowsIsForTheSessionsUE(t *testing.T) {
 	flow := []pfcp.SDFFilter{{Flow: "permit out 17 from any 5005 to assigned"}}
 	req.PDR = append(req.PDR, pfcp.CreatePDR{ID: 3, Precedence: 50, FAR: ptr(uint32(2)),
 		PDI: pfcp.PDI{Source: pfcp.Core, NetworkInstance: "internet", SDF: flow}})
-	_, c := compiledOf(t, req)
+	_, c := compiledOf(t, testSettings(), req)
 	if p := c.pdrs[2]; p.Match != api.PDRUEIP|api.PDRUe4Only|api.PDRSDF || p.Instance != c.pdrs[1].Instance {
 		t.Errorf("%+v beside %+v", p, c.pdrs[1])
 	}
@@ -40,7 +43,7 @@ func TestRuleOfFlowsIsForTheSessionsUE(t *testing.T) {
 func TestForwardingToTheRadioWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[1].Forwarding.OuterHeader = nil
-	if _, c := compiledOf(t, req); c.fars[1].Action != byte(pfcp.ActionDrop) || c.fars[0].Action != byte(pfcp.ActionForward) {
+	if _, c := compiledOf(t, testSettings(), req); c.fars[1].Action != byte(pfcp.ActionDrop) || c.fars[0].Action != byte(pfcp.ActionForward) {
 		t.Errorf("%+v", c.fars)
 	}
 }
@@ -52,9 +55,9 @@ func TestCPFunctionIsReachedAsTheRadioIs(t *testing.T) {
 		PDI: pfcp.PDI{Source: pfcp.CPSide, LocalFTEID: &pfcp.FTEID{Choose: true, WantIPv4: true}}})
 	req.FAR = append(req.FAR, pfcp.CreateFAR{ID: 3, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.CPSide),
 		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 7, IPv4: addr("10.0.0.2")}}})
-	r, c := compiledOf(t, req)
-	if len(r.Created) != 1 || r.Created[0].LocalFTEID.IPv4 != addr("10.1.0.1") {
-		t.Errorf("%+v", r.Created)
+	r, c := compiledOf(t, testSettings(), req)
+	if len(r.pdrs) != 1 || r.pdrs[0].LocalFTEID.IPv4 != addr("10.1.0.1") {
+		t.Errorf("%+v", r.pdrs)
 	}
 	if c.names[c.fars[2].Instance].Name != "access" {
 		t.Errorf("%+v of %+v", c.fars[2], c.names)
@@ -69,14 +72,8 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 	for _, relay := range []bool{false, true} {
 		set := testSettings()
 		set.Relay = relay
-		b := start(t, "", set)
-		r := b.establish(smf1, req)
-		if r.Cause != pfcp.CauseAccepted {
-			t.Fatalf("%+v", r)
-		}
-		c := &compiler{set: b.set, pfds: b.pfds, s: b.Session(r.UP.SEID)}
-		if _, err := c.run(); err != nil || (c.pdrs[0].OuterHeaderRemoval != 0) != relay {
-			t.Errorf("relay %v: %+v, %v", relay, c.pdrs[0], err)
+		if _, c := compiledOf(t, set, req); (c.pdrs[0].OuterHeaderRemoval != 0) != relay {
+			t.Errorf("relay %v: %+v", relay, c.pdrs[0])
 		}
 	}
 }
@@ -88,18 +85,8 @@ func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 		0 | pfcp.RemoveContainer: api.RemovalContainer, 6 | pfcp.RemoveContainer: api.RemovalContainer} {
 		req := request(1, "10.45.0.5")
 		req.PDR[0].OuterHeaderRemoval = ptr(removal)
-		b := start(t, "", testSettings())
-		r := b.establish(smf1, req)
-		if r.Cause != pfcp.CauseAccepted {
-			t.Fatalf("%+v", r)
-		}
-		s := b.Session(r.UP.SEID)
-		if *s.PDR[0].OuterHeaderRemoval != removal {
-			t.Errorf("kept as %d", *s.PDR[0].OuterHeaderRemoval)
-		}
-		c := &compiler{set: b.set, pfds: b.pfds, s: s}
-		if _, err := c.run(); err != nil || c.pdrs[0].OuterHeaderRemoval != want {
-			t.Errorf("removal %d: %+v, %v", removal, c.pdrs[0], err)
+		if _, c := compiledOf(t, testSettings(), req); c.pdrs[0].OuterHeaderRemoval != want {
+			t.Errorf("removal %d: %+v", removal, c.pdrs[0])
 		}
 	}
 }
@@ -108,7 +95,7 @@ func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[0].Forwarding = &pfcp.Forwarding{Destination: ptr(pfcp.CPSide)}
-	if _, c := compiledOf(t, req); c.fars[0].Action != byte(pfcp.ActionDrop) {
+	if _, c := compiledOf(t, testSettings(), req); c.fars[0].Action != byte(pfcp.ActionDrop) {
 		t.Errorf("%+v", c.fars)
 	}
 }

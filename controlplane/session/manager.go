@@ -59,8 +59,8 @@ type Manager struct {
 	pending      map[uint64]*pendingNotification // by SEID
 	postponed    *job                            // waits for the next transaction, because its session is in this one
 	untidy       bool                            // the store is being compacted
-	compile      compiler                        // its memory is used again and again
-	bodies       arena                           // of the transaction that is being made
+	compile      Compiler                        // its memory is used again and again
+	bodies       Arena                           // of the transaction that is being made
 	spare        *txn
 	seen         map[uint64]bool   // of gather
 	prepared     *replan           // see prepare.go
@@ -215,7 +215,7 @@ func (p *Manager) gather(first *job) []*job {
 // work carries out a batch as one transaction. When the data plane refuses it, its members are tried one by one, so
 // that only the guilty one is refused.
 func (p *Manager) work(batch []*job) {
-	p.bodies.reset()
+	p.bodies.Reset()
 	t := p.spare
 	if p.spare = nil; t == nil {
 		t = newTxn()

@@ -167,6 +167,16 @@ func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
 	return v4, v6, true
 }
 
+// buffers tells whether packets that a PDR matches wait still.
+func (s *Session) buffers(id uint16) bool {
+	r := s.pdr(id)
+	if r == nil || r.FAR == nil {
+		return false
+	}
+	f := s.far(*r.FAR)
+	return f != nil && f.Action&pfcp.ActionBuffer != 0 && f.Action&pfcp.ActionNotify != 0
+}
+
 // IE types that refusals name (TS 29.244 §8.1.2).
 const (
 	ieCreatePDR       = 1

@@ -43,16 +43,6 @@ func (p *Manager) notifyLater(seid uint64, req *pfcp.SessionReportRequest) {
 	}
 }
 
-// buffers tells whether packets that a PDR matches wait still.
-func (s *Session) buffers(id uint16) bool {
-	r := s.pdr(id)
-	if r == nil || r.FAR == nil {
-		return false
-	}
-	f := s.far(*r.FAR)
-	return f != nil && f.Action&pfcp.ActionBuffer != 0 && f.Action&pfcp.ActionNotify != 0
-}
-
 // takePending returns the reports whose CP function can be reached now. The caller holds mu.
 func (p *Manager) takePending(reporter n4.Reporter, now time.Time) (list []attempt) {
 	for seid, o := range p.pending {

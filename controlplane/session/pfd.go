@@ -8,31 +8,9 @@ import (
 	"maps"
 	"slices"
 
-	"isthmus/api"
 	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/sdf"
 	"isthmus/controlplane/session/store"
 )
-
-// expandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
-// like: names and URLs would have to be found inside of the UE's TLS, which this data plane does not do.
-func expandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
-	var all []api.SDF
-	for i := range list {
-		f := &list[i]
-		if f.URL != "" || f.Domain != "" || f.Custom != "" || f.Flow == "" {
-			return nil, refuse(pfcp.CauseServiceNotSupported, 61, "PFDs with URLs, domain names or custom contents")
-		}
-		filters, err := sdf.Flow(f.Flow)
-		if err != nil {
-			return nil, refuse(pfcp.CauseMandatoryIEIncorrect, 61, err.Error())
-		}
-		if all = append(all, filters...); len(all) > api.MaxSDF {
-			return nil, refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("more than %d filters in one application", api.MaxSDF))
-		}
-	}
-	return all, nil
-}
 
 const maxTrials = 16 // PFD requests that wait
 
@@ -147,18 +125,6 @@ func (t *trial) look(p *Manager, s *Session) {
 	if err := p.set.filtersOf(t.next, s); err != nil {
 		t.err = refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", Key(s.SEID), err.Text))
 	}
-}
-
-// filtersOf tells whether the filters of a session can be had with these PFDs.
-func (set *Settings) filtersOf(with pfds, s *Session) *pfcp.Error {
-	c := &compiler{set: set, pfds: with, s: s}
-	for i := range s.PDR {
-		pdi := s.pdi(&s.PDR[i])
-		if err := c.filters(&s.PDR[i], &pdi, &api.PDR{}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // takePFDs makes the PFDs of a request the ones in use.

@@ -42,14 +42,14 @@ func (p *Manager) prepareCompare() {
 	digests := map[uint64]uint64{}
 	p.digests = digests
 	p.mu.Unlock()
-	var scratch arena
+	var scratch Arena
 	p.bySome(func(seid uint64, e entry) bool {
 		if p.digests == nil { // everything looks different now
 			return false
 		}
 		if s, err := decode(e.data); err == nil {
-			scratch.reset()
-			if c, bad := p.compiler(s, compiler{arena: &scratch, lenient: true}).run(); bad == nil {
+			scratch.Reset()
+			if c, bad := p.compile.Compile(p.context(Context{Arena: &scratch, Lenient: true}), s); bad == nil {
 				digests[seid] = api.BodyDigest(c.body)
 			}
 		}

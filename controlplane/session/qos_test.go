@@ -37,7 +37,7 @@ func TestPolicerOfAQER(t *testing.T) {
 		if c.burst != (Burst{}) {
 			set.Burst = c.burst
 		}
-		x := compiler{set: set}
+		x := Compiler{Context: Context{Set: set}}
 		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)
 		if c.want == nil {
 			if name != "" || len(x.out.objects) != 0 {

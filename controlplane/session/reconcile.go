@@ -6,21 +6,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
 )
-
-// Dynamic tells whether an object is of N4 sessions, which is to say ours to make and delete.
-func Dynamic(kind uint32, key string) bool {
-	return dynamicKind(kind) && strings.HasPrefix(key, Prefix)
-}
-
-func dynamicKind(kind uint32) bool {
-	return kind == api.KindSession || kind == api.KindPath || kind == api.KindPolicer
-}
 
 // difference is what a data plane lacks or has too much of, in transactions to be sent in turn.
 type difference struct {
@@ -140,13 +129,4 @@ func (p *Manager) Settings() *Settings {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.set
-}
-
-// seidOf is Key's inverse; false for what it does not make.
-func seidOf(key string) (uint64, bool) {
-	if len(key) != keyLength {
-		return 0, false
-	}
-	seid, err := strconv.ParseUint(key[len(Prefix):], 16, 64)
-	return seid, err == nil && Key(seid) == key
 }

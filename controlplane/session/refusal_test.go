@@ -318,7 +318,7 @@ func (b *bench) checkConsistent() {
 		if err := b.set.check(s); err != nil {
 			b.t.Fatal(err)
 		}
-		c, bad := compile(b.set, b.pfds, s)
+		c, bad := Compile(Context{Set: b.set, PFDs: b.pfds}, s)
 		if bad != nil {
 			b.t.Fatal(bad)
 		}
@@ -342,7 +342,7 @@ func (b *bench) checkConsistent() {
 			}
 		}
 		for _, o := range c.objects {
-			users[o.id()]++
+			users[o.name]++
 		}
 		if held := b.s.Held()[heldID(seid)]; string(held) != string(c.body) {
 			b.t.Errorf("session %#x is not what the data plane holds", seid)

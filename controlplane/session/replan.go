@@ -29,12 +29,6 @@ func newReplan(set *Settings) *replan {
 	return &replan{set: set, index: newIndex(set), objects: map[string]object{}, users: map[string]int{}}
 }
 
-// sameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
-func (set *Settings) sameFor(other *Settings) bool {
-	return reflect.DeepEqual(set.Instances, other.Instances) && set.Workers == other.Workers && set.Echo == other.Echo &&
-		set.Relay == other.Relay && set.Burst == other.Burst && set.Limits.Filters == other.Limits.Filters
-}
-
 // reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
 // transaction with the configuration's own changes. commit is to be called when that was accepted; until then nothing has
 // changed. Sessions that look different under it are sent again, paced.
@@ -114,7 +108,7 @@ func (r *replan) forget(p *Manager, s *Session) bool {
 }
 
 func (r *replan) compile(p *Manager, s *Session) (*compiled, *pfcp.Error) {
-	return (&compiler{set: r.set, pfds: p.pfds, known: p.objects, s: s, lenient: true}).run()
+	return Compile(Context{Set: r.set, PFDs: p.pfds, Known: p.objects, Lenient: true}, s)
 }
 
 // inOrder are all sessions, the oldest first.
@@ -126,16 +120,6 @@ func (p *Manager) inOrder() []uint64 {
 		seids[i] = list[i].seid
 	}
 	return seids
-}
-
-// fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it did.
-func (set *Settings) fit(s *Session) bool {
-	workers := uint16(max(set.Workers, 1))
-	if s.Worker < workers {
-		return false
-	}
-	s.Worker %= workers
-	return true
 }
 
 // adopt takes another configuration over.

@@ -140,24 +140,22 @@ func (p *Manager) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error 
 
 // compiled is a session for the transaction that is being made.
 func (p *Manager) compiled(s *Session) (*compiled, *pfcp.Error) {
-	c, err := p.compiler(s, compiler{arena: &p.bodies}).run()
+	c, err := p.compile.Compile(p.context(Context{Arena: &p.bodies}), s)
 	if err == nil && len(p.trials) > 0 {
 		p.trials[0].watch(p, s)
 	}
 	return c, err
 }
 
-// compiler is the one that is used again, for a session and with these options.
-func (p *Manager) compiler(s *Session, with compiler) *compiler {
-	c := &p.compile
-	c.set, c.pfds, c.known, c.s = p.set, p.pfds, p.objects, s
-	c.arena, c.bare, c.lenient = with.arena, with.bare, with.lenient
-	return c
+// context is what sessions are compiled under now, with these options.
+func (p *Manager) context(with Context) Context {
+	with.Set, with.PFDs, with.Known = p.set, p.pfds, p.objects
+	return with
 }
 
 // holds is what a session occupies now, without its body.
 func (p *Manager) holds(s *Session) *compiled {
-	c, err := p.compiler(s, compiler{bare: true, lenient: true}).run()
+	c, err := p.compile.Compile(p.context(Context{Bare: true, Lenient: true}), s)
 	if err != nil {
 		return &compiled{}
 	}
@@ -183,7 +181,7 @@ func (p *Manager) drop(t *txn, seid uint64) *pfcp.Error {
 func (p *Manager) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 	seid := s.SEID
 	c := p.holds(s)
-	p.shares.leave(t, s.shareKeys())
+	p.shares.leave(t, shareKeys(s))
 	p.objects.use(t, p.x.now().UnixNano(), nil, c.objects)
 	delete(p.x.session, seid)
 	p.x.remove(seid, c)
@@ -303,7 +301,7 @@ func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfc
 
 // replace puts a session in the place of its former self.
 func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session) *pfcp.Error {
-	if _, err := p.shares.assign(t, s, old.Worker, old.shareKeys()); err != nil {
+	if _, err := p.shares.assign(t, s, old.Worker, shareKeys(old)); err != nil {
 		return err
 	}
 	former := p.holds(old)

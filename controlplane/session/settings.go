@@ -4,6 +4,7 @@ package session
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"time"
 
@@ -145,4 +146,20 @@ func (s *Settings) owner(a netip.Addr) *Instance {
 		}
 	}
 	return nil
+}
+
+// sameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
+func (set *Settings) sameFor(other *Settings) bool {
+	return reflect.DeepEqual(set.Instances, other.Instances) && set.Workers == other.Workers && set.Echo == other.Echo &&
+		set.Relay == other.Relay && set.Burst == other.Burst && set.Limits.Filters == other.Limits.Filters
+}
+
+// fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it did.
+func (set *Settings) fit(s *Session) bool {
+	workers := uint16(max(set.Workers, 1))
+	if s.Worker < workers {
+		return false
+	}
+	s.Worker %= workers
+	return true
 }

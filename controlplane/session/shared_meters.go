@@ -100,7 +100,7 @@ func (s *shares) leave(t *txn, keys []shareKey) {
 	}
 }
 
-func (s *Session) shareKeys() []shareKey {
+func shareKeys(s *Session) []shareKey {
 	var keys []shareKey
 	for i := range s.QER {
 		if c := s.QER[i].Correlation; c != nil {

@@ -16,6 +16,14 @@ type holding struct {
 
 type holdings map[string]*holding // by kind and key
 
+// Object finds one for the compiler.
+func (h holdings) Object(name ObjectName) (object, bool) {
+	if x := h[string(name[:])]; x != nil {
+		return x.object, true
+	}
+	return object{}, false
+}
+
 // use enters the objects of a session and leaves those of its former self.
 func (h holdings) use(t *txn, now int64, objects, former []object) {
 	for i := range objects {

@@ -48,7 +48,7 @@ func outcomeOf(req *pfcp.SessionEstablishmentRequest, change *pfcp.SessionModifi
 	if err != nil {
 		return "", err
 	}
-	c, err := compile(set, pfds{"other": {{Protocol: 6, Flags: api.SDFProtocol}}}, s)
+	c, err := Compile(Context{Set: set, PFDs: pfds{"other": {{Protocol: 6, Flags: api.SDFProtocol}}}}, s)
 	if err != nil {
 		return "", err
 	}

@@ -153,7 +153,7 @@ func (p *Manager) restore(s *Session, number uint64) error {
 		return err
 	}
 	p.set.fit(s)
-	c, bad := (&compiler{set: p.set, pfds: p.pfds, s: s, lenient: true}).run()
+	c, bad := Compile(Context{Set: p.set, PFDs: p.pfds, Lenient: true}, s)
 	if bad != nil {
 		return bad
 	}

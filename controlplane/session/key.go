@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"isthmus/api"
+)
+
+// Prefix begins the keys of all objects that N4 sessions make.
+const Prefix = "n4."
+
+// Key is the name of a session's object.
+func Key(seid uint64) string {
+	var b [keyLength]byte
+	putKey(b[:], seid)
+	return string(b[:])
+}
+
+const keyLength = len(Prefix) + 16
+
+func putKey(b []byte, seid uint64) {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], seid)
+	copy(b, Prefix)
+	hex.Encode(b[len(Prefix):], raw[:])
+}
+
+// seidOf is Key's inverse; false for what it does not make.
+func seidOf(key string) (uint64, bool) {
+	if len(key) != keyLength {
+		return 0, false
+	}
+	seid, err := strconv.ParseUint(key[len(Prefix):], 16, 64)
+	return seid, err == nil && Key(seid) == key
+}
+
+// Dynamic tells whether an object is of N4 sessions, which is to say ours to make and delete.
+func Dynamic(kind uint32, key string) bool {
+	return dynamicKind(kind) && strings.HasPrefix(key, Prefix)
+}
+
+func dynamicKind(kind uint32) bool {
+	return kind == api.KindSession || kind == api.KindPath || kind == api.KindPolicer
+}
