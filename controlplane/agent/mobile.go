@@ -22,6 +22,7 @@ import (
 	"isthmus/controlplane/metrics"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
 	"isthmus/controlplane/view"
 )
@@ -100,13 +101,13 @@ var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core
 var lookups = map[string]uint32{"none": api.LookupNone, "destination": api.LookupDestination, "source": api.LookupSource}
 
 // sessionSettings is the configuration as the session layer needs it.
-func sessionSettings(c *config.Config) *session.Settings {
+func sessionSettings(c *config.Config) *rules.Settings {
 	l := &c.PFCP.Limits
-	set := &session.Settings{
+	set := &rules.Settings{
 		Node: nodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID, Takeover: c.PFCP.Takeover,
 		Echo: echoPeriod, Quarantine: uePause,
-		Burst: session.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
-		Limits: session.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
+		Burst: rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
+		Limits: rules.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
 			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),
 			Applications: int(l.Applications), PFDs: int(l.PFDs)},
 	}
@@ -116,7 +117,7 @@ func sessionSettings(c *config.Config) *session.Settings {
 	}
 	for i := range c.Instances {
 		in := &c.Instances[i]
-		made := session.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort}
+		made := rules.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort}
 		for _, e := range in.Endpoints {
 			made.Endpoints = append(made.Endpoints, e.Addr)
 		}
@@ -150,7 +151,7 @@ func serverConfig(plan *Plan) n4.Config {
 	cfg := n4.Config{
 		Node: plan.Settings.Node, AllowUnknown: p.AllowUnknown, UEPools: pools,
 		Features: n4.Features(n4.Capabilities{
-			UserPlane: gateway, PDN: p.Is("upf") || p.Is("pgwu") || len(p.Roles) == 0, ChooseFTEID: p.FTEID != session.FTEIDCp,
+			UserPlane: gateway, PDN: p.Is("upf") || p.Is("pgwu") || len(p.Roles) == 0, ChooseFTEID: p.FTEID != rules.FTEIDCp,
 			Pools: len(pools) > 0, Applications: p.Limits.Applications > 0,
 		}),
 		HeartbeatInterval: orOff(time.Duration(p.Heartbeat.Interval) * time.Second),
@@ -244,8 +245,8 @@ func (a *Agent) adoptSettings(plan *Plan) {
 // noDynamic refuses names that sessions over PFCP use.
 func noDynamic(objects intent.State) error {
 	for i := range objects {
-		if name := objects[i].Name(); session.Dynamic(objects[i].Kind, name) {
-			return errors.New(name + ": names that begin with " + session.Prefix + " are kept for sessions over PFCP")
+		if name := objects[i].Name(); rules.Dynamic(objects[i].Kind, name) {
+			return errors.New(name + ": names that begin with " + rules.Prefix + " are kept for sessions over PFCP")
 		}
 	}
 	return nil

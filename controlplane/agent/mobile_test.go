@@ -18,7 +18,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/session"
+	"isthmus/controlplane/rules"
 )
 
 const upf = `
@@ -107,7 +107,7 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 }
 
 func heldSession(seid uint64) dptest.ID {
-	return dptest.ID{Kind: api.KindSession, Key: session.Key(seid)}
+	return dptest.ID{Kind: api.KindSession, Key: rules.Key(seid)}
 }
 
 // Sessions over PFCP outlive a reload, a restart of either process, and a refused configuration; they go with the network

@@ -9,7 +9,7 @@ import (
 
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/intent"
-	"isthmus/controlplane/session"
+	"isthmus/controlplane/rules"
 )
 
 // Plan is one accepted configuration: its text and the objects it compiles to. Never changed once it runs.
@@ -19,10 +19,10 @@ type Plan struct {
 	Control   config.Control
 	HugePages string // auto, on, off
 	Objects   intent.State
-	Seating   config.Seating    // for the plan after this one
-	PFCP      *config.PFCP      // nil: none (tests)
-	Settings  *session.Settings // of mobile sessions
-	Applied   bool              // brought by `config apply`, not read from the control plane's own file
+	Seating   config.Seating  // for the plan after this one
+	PFCP      *config.PFCP    // nil: none (tests)
+	Settings  *rules.Settings // of mobile sessions
+	Applied   bool            // brought by `config apply`, not read from the control plane's own file
 }
 
 // LoadPlan reads and compiles a file.

@@ -15,6 +15,7 @@ import (
 
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
 )
 
@@ -132,7 +133,7 @@ func TestShell(t *testing.T) {
 
 func TestStoreCommands(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
-	p, err := session.Open(path, &session.Settings{}, nil)
+	p, err := session.Open(path, &rules.Settings{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

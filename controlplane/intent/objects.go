@@ -9,7 +9,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/session"
+	"isthmus/controlplane/rules"
 )
 
 func flag(on bool, bit uint32) uint32 {
@@ -283,7 +283,7 @@ func (c *compiler) sessions() {
 	for i := range c.Paths {
 		locals[c.Paths[i].Name] = c.Paths[i].Local.Addr
 	}
-	var compile session.LineCompiler
+	var compile rules.LineCompiler
 	var s *subscriber
 	for i := range c.Homes {
 		h := &c.Homes[i]
@@ -300,7 +300,7 @@ func (c *compiler) sessions() {
 
 // subscriber is a session of one range after the other.
 type subscriber struct {
-	session.Session
+	rules.Session
 	from  *config.Subscriber
 	line  api.Session
 	ue    []pfcp.UEIP
@@ -322,8 +322,8 @@ func (c *compiler) subscriber(from *config.Subscriber, local netip.Addr) *subscr
 		return pfcp.CreatePDR{ID: id, Precedence: precedence, FAR: &number, QER: []uint32{number},
 			PDI: pfcp.PDI{Source: from, UEIP: s.ue, LocalFTEID: f}}
 	}
-	far := func(id uint32, path config.Name, w pfcp.Forwarding) session.FAR {
-		return session.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: &w}, Path: string(path)}
+	far := func(id uint32, path config.Name, w pfcp.Forwarding) rules.FAR {
+		return rules.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: &w}, Path: string(path)}
 	}
 	up := pfcp.Forwarding{Destination: &core, OuterHeader: s.outer}
 	if from.Has("dscp") {
@@ -331,12 +331,12 @@ func (c *compiler) subscriber(from *config.Subscriber, local netip.Addr) *subscr
 	}
 	s.Line, s.QER = &s.line, qers(from)
 	s.PDR = []pfcp.CreatePDR{rule(uplinkRule, pfcp.Access, nil), rule(downlinkRule, pfcp.Core, fteid)}
-	s.FAR = []session.FAR{far(uplinkRule, from.Path, up), far(downlinkRule, "", pfcp.Forwarding{Destination: &access})}
+	s.FAR = []rules.FAR{far(uplinkRule, from.Path, up), far(downlinkRule, "", pfcp.Forwarding{Destination: &access})}
 	return s
 }
 
 // is makes it one subscriber of the range.
-func (s *subscriber) is(h *config.Home) *session.Session {
+func (s *subscriber) is(h *config.Home) *rules.Session {
 	s.SEID, s.Worker = api.DigestOf([]byte(h.Name)), h.Worker
 	l := &s.line
 	l.STag, l.CTag, l.PPPoESession, l.MAC, l.Subport, l.Pipe = h.STag, h.CTag, h.PPPoESession, h.MAC, h.Subport, h.Pipe
@@ -350,13 +350,13 @@ func (s *subscriber) is(h *config.Home) *session.Session {
 	return &s.Session
 }
 
-func qers(from *config.Subscriber) []session.QER {
+func qers(from *config.Subscriber) []rules.QER {
 	open := uint8(0)
-	qer := func(id uint32, own string, qfi uint8) session.QER {
+	qer := func(id uint32, own string, qfi uint8) rules.QER {
 		if !from.Has(own) {
 			qfi = from.QFI
 		}
-		return session.QER{CreateQER: pfcp.CreateQER{ID: id, GateUplink: &open, GateDownlink: &open, QFI: &qfi}}
+		return rules.QER{CreateQER: pfcp.CreateQER{ID: id, GateUplink: &open, GateDownlink: &open, QFI: &qfi}}
 	}
 	gate := func(word string) *uint8 {
 		closed := byte(flag(word == "closed", 1))
@@ -365,5 +365,5 @@ func qers(from *config.Subscriber) []session.QER {
 	up, down := qer(uplinkRule, "qfi_uplink", from.QFIUplink), qer(downlinkRule, "qfi_downlink", from.QFIDownlink)
 	up.GateUplink, up.UplinkPolicer = gate(from.UplinkGate), string(from.UplinkPolicer)
 	down.GateDownlink, down.DownlinkPolicer = gate(from.DownlinkGate), string(from.DownlinkPolicer)
-	return []session.QER{up, down}
+	return []rules.QER{up, down}
 }

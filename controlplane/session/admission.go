@@ -9,6 +9,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 const maxWaiting = 32 << 10 // requests that wait; more are answered with cause 74
@@ -24,7 +25,7 @@ type job struct {
 // errPostponed is a job's that must wait for the transaction after this one.
 var errPostponed = &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "in the next transaction"}
 
-var errStopped = refuse(pfcp.CauseSystemFailure, 0, "shutting down")
+var errStopped = rules.Refuse(pfcp.CauseSystemFailure, 0, "shutting down")
 
 // admission takes requests from any goroutine for the one that carries them out.
 type admission struct {
@@ -46,7 +47,7 @@ func (a *admission) enqueue(j *job) {
 		case a.jobs <- j:
 			err = nil
 		default:
-			err = refuse(pfcp.CauseCongestion, 0, "too many requests wait")
+			err = rules.Refuse(pfcp.CauseCongestion, 0, "too many requests wait")
 		}
 	})
 	if err != nil {

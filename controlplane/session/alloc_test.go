@@ -12,6 +12,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 func choosing(id uint8) *pfcp.FTEID {
@@ -21,7 +22,7 @@ func choosing(id uint8) *pfcp.FTEID {
 // Two PDRs with one CHOOSE ID share an F-TEID, within an instance and a request; both families have the same TEID.
 func TestChosenFTEIDs(t *testing.T) {
 	set := testSettings()
-	set.FTEID = FTEIDUp
+	set.FTEID = rules.FTEIDUp
 	b := start(t, "", set)
 	req := request(1, "10.45.0.5")
 	req.PDR[0].PDI.LocalFTEID = choosing(5)
@@ -73,9 +74,9 @@ func TestWhoChoosesFTEIDs(t *testing.T) {
 		change func(*pfcp.SessionEstablishmentRequest)
 		want   pfcp.Cause
 	}{
-		{FTEIDBoth, nil, pfcp.CauseAccepted}, {FTEIDBoth, chosen, pfcp.CauseAccepted},
-		{FTEIDUp, nil, pfcp.CauseInvalidFTEIDAllocation}, {FTEIDUp, chosen, pfcp.CauseAccepted}, {FTEIDUp, restored, pfcp.CauseAccepted},
-		{FTEIDCp, nil, pfcp.CauseAccepted}, {FTEIDCp, chosen, pfcp.CauseInvalidFTEIDAllocation},
+		{rules.FTEIDBoth, nil, pfcp.CauseAccepted}, {rules.FTEIDBoth, chosen, pfcp.CauseAccepted},
+		{rules.FTEIDUp, nil, pfcp.CauseInvalidFTEIDAllocation}, {rules.FTEIDUp, chosen, pfcp.CauseAccepted}, {rules.FTEIDUp, restored, pfcp.CauseAccepted},
+		{rules.FTEIDCp, nil, pfcp.CauseAccepted}, {rules.FTEIDCp, chosen, pfcp.CauseInvalidFTEIDAllocation},
 	} {
 		set := testSettings()
 		set.FTEID = c.mode
@@ -284,8 +285,8 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	b.checkConsistent()
 }
 
-// A CHOOSE ID is remembered for as long as the session has its F-TEID: Open5GS gives that of its session's again for each dedicated
-// flow, and means the same. It is, within the instance and for packets of the same side.
+// A CHOOSE ID is remembered for as long as the session has its F-TEID: Open5GS gives that of its session's again for
+// each dedicated flow, and means the same. It is, within the instance and for packets of the same side.
 func TestChooseIDIsRemembered(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	s := dptest.Start(t)
@@ -346,8 +347,8 @@ func TestChooseIDIsRemembered(t *testing.T) {
 	})
 }
 
-// Two sessions with one CP F-SEID are two: requests name them by our SEID, and what ends one does not touch the other. TS 29.244 §5.6.2
-// has a CP function give each its own, and no answer for one that does not.
+// Two sessions with one CP F-SEID are two: requests name them by our SEID, and what ends one does not touch the other.
+// TS 29.244 §5.6.2 has a CP function give each its own, and no answer for one that does not.
 func TestTwoSessionsOfOneCPFSEID(t *testing.T) {
 	b := start(t, "", testSettings())
 	one, two := request(1, "10.45.0.5"), request(2, "10.46.0.6")

@@ -16,6 +16,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 // slow is a data plane that takes its time, so that requests wait and are taken together.
@@ -264,7 +265,8 @@ func TestAssociationNumber(t *testing.T) {
 	}
 }
 
-// DROBU is in the transaction that changes the FARs: packets that wait are dropped with it, or not at all (TS 29.244 §8.2.31).
+// DROBU is in the transaction that changes the FARs: packets that wait are dropped with it, or not at all (TS 29.244
+// §8.2.31).
 func TestDropBuffered(t *testing.T) {
 	b := start(t, "", testSettings())
 	req := request(1, "10.45.0.5")
@@ -323,7 +325,7 @@ func TestDropBuffered(t *testing.T) {
 
 func BenchmarkEstablish(b *testing.B) {
 	set := testSettings()
-	set.Limits = Limits{}
+	set.Limits = rules.Limits{}
 	p := start(b, b.TempDir()+"/sessions.db", set)
 	b.ResetTimer()
 	var all sync.WaitGroup

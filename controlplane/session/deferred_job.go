@@ -13,6 +13,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 // deferredJob is a set of sessions that are done with at our pace: deleted, or compiled anew.
@@ -112,7 +113,7 @@ func (p *Manager) jobOf(r *deferredJob, seid uint64) *job {
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
 			if p.x.session[seid] == 0 {
-				return refuse(pfcp.CauseContextNotFound, 0, "gone already")
+				return rules.Refuse(pfcp.CauseContextNotFound, 0, "gone already")
 			}
 			return r.stage(t, seid)
 		},
@@ -169,7 +170,7 @@ func (p *Manager) Release(association string, fqcsid [][]byte, done func(deleted
 			}
 		}
 		if waiting >= maxSetDeletions {
-			return refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
+			return rules.Refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
 		}
 	}
 	p.begin(r)
@@ -210,7 +211,7 @@ func (p *Manager) Retain(association string, keep []netip.Addr, done func(delete
 	r.seids = func(yield func(uint64) bool) {
 		for seid := range p.x.among(&r.upTo, all...) {
 			if e, there := p.x.at(seid); there {
-				s, err := decode(e.data)
+				s, err := rules.Decode(e.data)
 				if err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6) {
 					seid = 0
 				}
@@ -255,9 +256,9 @@ func (p *Manager) Adopt(from, to string) int {
 // inherit moves a session to its association's successor. The data plane knows of neither.
 func (p *Manager) inherit(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
-	s, err := decode(e.data)
+	s, err := rules.Decode(e.data)
 	if err != nil {
-		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
+		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
 	}
 	old, successor := e.owner, e.owner.current()
 	if old == successor {

@@ -10,6 +10,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 )
 
@@ -20,10 +21,11 @@ const (
 	lastRetry      = 5 * time.Minute
 )
 
-// deferredReports is usage that could not be reported: the path to the CP function has failed, or nothing answers. It is what somebody
-// is charged for, so it waits as long as its session lives (the headless time ends that), in the store too. What a URR
-// measures meanwhile is added up, so that there is at most one row for each; only what was sent without an answer stays
-// as it is, for the CP function may have it already and knows it again by its sequence number. Used under Manager's mu.
+// deferredReports is usage that could not be reported: the path to the CP function has failed, or nothing answers. It
+// is what somebody is charged for, so it waits as long as its session lives (the headless time ends that), in the store
+// too. What a URR measures meanwhile is added up, so that there is at most one row for each; only what was sent without
+// an answer stays as it is, for the CP function may have it already and knows it again by its sequence number. Used
+// under Manager's mu.
 type deferredReports struct {
 	by    map[uint64]*deferredUsage
 	queue []uint64        // whom to try next; each once, some of them gone
@@ -124,8 +126,8 @@ func (p *Manager) notDeferred(events []api.Event) []api.Event {
 	})
 }
 
-// deferUsage puts usage by that could not be reported. sent: the CP function may have it. done is called when it is in the
-// store.
+// deferUsage puts usage by that could not be reported. sent: the CP function may have it. done is called when it is in
+// the store.
 func (p *Manager) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,8 +153,8 @@ func (p *Manager) deferUsage(seid uint64, rows []api.Usage, sent bool, done func
 	p.rouse()
 }
 
-// joinDeferred adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller holds
-// mu.
+// joinDeferred adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller
+// holds mu.
 func (p *Manager) joinDeferred(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	var mine []api.Usage
 	for i := range rows {
@@ -247,7 +249,7 @@ func (p *Manager) takeDeferred(reporter n4.Reporter, now time.Time) (list []atte
 			ok = reporter.Reachable(to)
 			reachable[to] = ok
 		}
-		s, err := decode(e.data)
+		s, err := rules.Decode(e.data)
 		if !ok || err != nil || len(u.sent) > 0 || len(u.rows)+len(u.tried) == 0 || now.Before(u.next) {
 			continue
 		}
@@ -259,7 +261,7 @@ func (p *Manager) takeDeferred(reporter n4.Reporter, now time.Time) (list []atte
 		u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
 		t := attempt{seid: seid, to: e.recipient(s), rows: u.sent, req: &pfcp.SessionReportRequest{}}
 		for i := range t.rows {
-			t.req.Usage = append(t.req.Usage, report(s, &t.rows[i]))
+			t.req.Usage = append(t.req.Usage, rules.Report(s, &t.rows[i]))
 		}
 		list = append(list, t)
 	}

@@ -32,8 +32,8 @@ func TestMonitoringTimeParts(t *testing.T) {
 	}
 }
 
-// Usage for a CP function that is away waits in the store, is added up by URR, survives a restart and is reported when the path
-// is back. Events of others go on, whatever waits.
+// Usage for a CP function that is away waits in the store, is added up by URR, survives a restart and is reported when
+// the path is back. Events of others go on, whatever waits.
 func TestUsageWaitsForThePath(t *testing.T) {
 	const many = 10000 // more than are ever unacknowledged
 	path := t.TempDir() + "/sessions.db"

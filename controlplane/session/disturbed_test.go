@@ -27,7 +27,8 @@ func (willing) Commit(context.Context, []dp.Change) ([]api.Usage, error) { retur
 // crowded is how many sessions BenchmarkDisturbed has.
 var crowded = 300000
 
-// crowd has n sessions of smf1 that use the application "web" and belong to an FQ-CSID, and the server in front of them.
+// crowd has n sessions of smf1 that use the application "web" and belong to an FQ-CSID, and the server in front of
+// them.
 func crowd(b *testing.B, n int) (p *Manager, up netip.AddrPort, owner *smf.Association) {
 	b.Helper()
 	p, err := Open("", testSettings(), nil)
@@ -99,9 +100,9 @@ func setWeb(b *testing.B, a *smf.Association, flows int) {
 	}
 }
 
-// BenchmarkDisturbed is what another peer's heartbeats and modifications wait, over UDP, while a peer with 300,000 sessions sends
-// ten PFD Management Requests that concern all of them, then fails so that another inherits them, then ten session set deletions:
-// -benchtime 1x.
+// BenchmarkDisturbed is what another peer's heartbeats and modifications wait, over UDP, while a peer with 300,000
+// sessions sends ten PFD Management Requests that concern all of them, then fails so that another inherits them, then
+// ten session set deletions: -benchtime 1x.
 func BenchmarkDisturbed(b *testing.B) {
 	n, times := crowded, 10
 	p, up, hostile := crowd(b, n)

@@ -13,6 +13,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 // maxReports is how many reports wait for their answers; the data plane keeps the events behind them.
@@ -168,12 +169,13 @@ func (p *Manager) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 	}
 	peer := pfcp.RemotePeer{Addr: e.Peer.Netip().Addr()}
 	p.mu.Lock()
-	if i := p.set.owner(e.Local.Netip().Addr()); i != nil {
+	if i := p.set.Owner(e.Local.Netip().Addr()); i != nil {
 		peer.NetworkInstance = i.Name
 	}
 	p.mu.Unlock()
 	r := &pfcp.NodeReportRequest{Node: p.node}
-	// A peer that restarted has lost its tunnels: to the CP function that is a path that failed (TS 23.527 §5.2) and is back.
+	// A peer that restarted has lost its tunnels: to the CP function that is a path that failed (TS 23.527 §5.2)
+	// and is back.
 	if e.Type == api.EventTypePathDown || e.Rule == 1 {
 		r.Failed = append(r.Failed, peer)
 	}
@@ -193,8 +195,8 @@ func (p *Manager) sessionReport(events []api.Event) (seid uint64, to n4.Recipien
 		seid = first.Usage.SEID
 	}
 	if first.Type == api.EventTypeErrorIndication {
-		t := tunnel{first.Peer.Netip().Addr(), first.TEID}
-		if t.addr.IsValid() {
+		t := rules.Tunnel{Addr: first.Peer.Netip().Addr(), TEID: first.TEID}
+		if t.Addr.IsValid() {
 			if last, known := p.x.toPeer(t); known {
 				seid = last
 			}
@@ -204,7 +206,7 @@ func (p *Manager) sessionReport(events []api.Event) (seid uint64, to n4.Recipien
 	if !there {
 		return 0, to, nil
 	}
-	s, err := decode(e.data)
+	s, err := rules.Decode(e.data)
 	if err != nil {
 		return 0, to, nil
 	}
@@ -212,10 +214,10 @@ func (p *Manager) sessionReport(events []api.Event) (seid uint64, to n4.Recipien
 	switch first.Type {
 	case api.EventTypeUsage:
 		for i := range events {
-			req.Usage = append(req.Usage, report(s, &events[i].Usage))
+			req.Usage = append(req.Usage, rules.Report(s, &events[i].Usage))
 		}
 	case api.EventTypeDownlinkData:
-		req.DownlinkPDR = []uint16{s.realPDR(p.set, p.pfds, uint16(first.Rule))}
+		req.DownlinkPDR = []uint16{s.RealPDR(p.set, p.pfds, uint16(first.Rule))}
 		dscp := first.DSCP
 		req.DSCP, req.DownlinkQFI = &dscp, first.QFI
 	case api.EventTypeErrorIndication:
@@ -235,8 +237,8 @@ func (p *Manager) sessionReport(events []api.Event) (seid uint64, to n4.Recipien
 	return seid, e.recipient(s), req
 }
 
-// reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say that the member
-// of the SMF set that answered, if it is not the session's owner, took it over.
+// reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say
+// that the member of the SMF set that answered, if it is not the session's owner, took it over.
 func (p *Manager) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Association, err error) {
 	if err != nil || r == nil {
 		p.mu.Lock()
@@ -245,11 +247,11 @@ func (p *Manager) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.As
 		return
 	}
 	if r.Cause == pfcp.CauseContextNotFound {
-		// TS 23.527 §4.3: the CP function does not know the session any more, so nobody would ever delete it. (Of another member of its
-		// SMF set this is ErrNotKnown.)
+		// TS 23.527 §4.3: the CP function does not know the session any more, so nobody would ever delete it.
+		// (Of another member of its SMF set this is ErrNotKnown.)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.log.Info("a session that its CP function does not know is deleted", "session", Key(seid))
+		p.log.Info("a session that its CP function does not know is deleted", "session", rules.Key(seid))
 		p.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
 		return
 	}
@@ -274,7 +276,7 @@ func (p *Manager) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.As
 	}
 	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
 		if m.Cause != pfcp.CauseAccepted {
-			p.log.Warn("what the answer to a report asked for is refused", "session", Key(seid), "cause", m.Cause)
+			p.log.Warn("what the answer to a report asked for is refused", "session", rules.Key(seid), "cause", m.Cause)
 		}
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// strict is a data plane that holds the Manager to the contract: an object once in a transaction, what is named is there, and
-// what is deleted was.
+// strict is a data plane that holds the Manager to the contract: an object once in a transaction, what is named is
+// there, and what is deleted was.
 type strict struct {
 	t      *testing.T
 	held   map[dptest.ID][]byte
@@ -100,8 +100,8 @@ func mustEncode(f *testing.F, h pfcp.Header, m pfcp.Message) []byte {
 	return b
 }
 
-// FuzzManager: whatever CP functions send, sessions, indices, counts and data plane agree after each request. The SEID of a
-// datagram's header chooses among the sessions that there are.
+// FuzzManager: whatever CP functions send, sessions, indices, counts and data plane agree after each request. The SEID
+// of a datagram's header chooses among the sessions that there are.
 func FuzzManager(f *testing.F) {
 	var made [][]byte
 	for i, ue := range []string{"10.46.0.1", "10.46.0.2", "10.46.0.1"} {

@@ -3,25 +3,28 @@
 package session
 
 import (
+	"isthmus/controlplane/rules"
 	"iter"
 	"slices"
 )
 
-// groups finds sessions by what many have in common: their association, an FQ-CSID of it, an application. What concerns a group
-// (its deletion, new PFDs) looks at its members alone, some at a time with requests in between.
+// groups finds sessions by what many have in common: their association, an FQ-CSID of it, an application. What concerns
+// a group (its deletion, new PFDs) looks at its members alone, some at a time with requests in between.
 type groups map[groupKey]members
 
-// members are SEIDs, each with the moment at which it came into the group: who began to look before that passes it over.
+// members are SEIDs, each with the moment at which it came into the group: who began to look before that passes it
+// over.
 type members map[uint64]uint64
 
-// groupKey: of an association all (number, ""), or those of an FQ-CSID (number, FQ-CSID); those of an application (0, its id).
+// groupKey: of an association all (number, ""), or those of an FQ-CSID (number, FQ-CSID); those of an application (0,
+// its id).
 type groupKey struct {
 	owner uint32
 	name  string
 }
 
 // groupsOf are the groups of a session.
-func groupsOf(s *Session, o *owner) []groupKey {
+func groupsOf(s *rules.Session, o *owner) []groupKey {
 	keys := make([]groupKey, 1, 1+len(s.FQCSID))
 	keys[0] = groupKey{owner: o.number}
 	add := func(k groupKey) {
@@ -87,9 +90,9 @@ func (g groups) expel(seid uint64) {
 	}
 }
 
-// among are the sessions that are in one of the groups, and came into it until a moment that may still move. A session may come
-// twice. 0 stands for one that is passed over, so that who looks can count what looking costs. Members may come and go meanwhile
-// (that is what a map's range allows), under mu.
+// among are the sessions that are in one of the groups, and came into it until a moment that may still move. A session
+// may come twice. 0 stands for one that is passed over, so that who looks can count what looking costs. Members may
+// come and go meanwhile (that is what a map's range allows), under mu.
 func (x *index) among(upTo *uint64, keys ...groupKey) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, k := range keys {

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/pool"
 	"isthmus/controlplane/session/slab"
 )
 
-// entry is a session in memory: its encoding, decoded on demand. Good as long as mu is held and the session is what it is.
+// entry is a session in memory: its encoding, decoded on demand. Good as long as mu is held and the session is what it
+// is.
 type entry struct {
 	at     slab.Handle
 	data   []byte
@@ -31,7 +33,8 @@ type owner struct {
 	set      string
 	sessions int
 	gone     bool // the association is, or is not known yet; the last session takes this with it
-	// successor is who inherits the sessions that are here still: the association has failed, its id may be a new one's.
+	// successor is who inherits the sessions that are here still: the association has failed, its id may be a new
+	// one's.
 	successor *owner
 	inherited uint64 // moment at which that was decided, as of index.came
 	before    int    // owners whose successor this is
@@ -46,7 +49,7 @@ func (o *owner) current() *owner {
 }
 
 // recipient is whom the reports of a session are for.
-func (e entry) recipient(s *Session) n4.Recipient {
+func (e entry) recipient(s *rules.Session) n4.Recipient {
 	if e.owner.successor != nil {
 		return n4.Recipient{Association: e.owner.current().id, CP: s.CP, Moved: true}
 	}
@@ -59,16 +62,16 @@ type peerKey struct {
 	teid uint32
 }
 
-func peerOf(t tunnel) (v4 uint64, v6 peerKey, four bool) {
-	if t.addr.Is4() {
-		a := t.addr.As4()
-		return uint64(binary.BigEndian.Uint32(a[:]))<<32 | uint64(t.teid), v6, true
+func peerOf(t rules.Tunnel) (v4 uint64, v6 peerKey, four bool) {
+	if t.Addr.Is4() {
+		a := t.Addr.As4()
+		return uint64(binary.BigEndian.Uint32(a[:]))<<32 | uint64(t.TEID), v6, true
 	}
-	return 0, peerKey{t.addr.As16(), t.teid}, false
+	return 0, peerKey{t.Addr.As16(), t.TEID}, false
 }
 
 // toPeer returns the last session that sends to a peer's F-TEID.
-func (x *index) toPeer(t tunnel) (seid uint64, known bool) {
+func (x *index) toPeer(t rules.Tunnel) (seid uint64, known bool) {
 	v4, v6, four := peerOf(t)
 	if four {
 		seid, known = x.peer[v4]
@@ -83,16 +86,16 @@ type addresses struct {
 	number map[netip.Addr]uint64
 }
 
-func (a *addresses) key(t tunnel, make bool) (uint64, bool) {
-	n, ok := a.number[t.addr]
+func (a *addresses) key(t rules.Tunnel, make bool) (uint64, bool) {
+	n, ok := a.number[t.Addr]
 	if !ok {
 		if !make {
 			return 0, false
 		}
 		n = uint64(len(a.number))
-		a.number[t.addr] = n
+		a.number[t.Addr] = n
 	}
-	return n<<32 | uint64(t.teid), true
+	return n<<32 | uint64(t.TEID), true
 }
 
 // index finds sessions by what packets and events name. Owned by Manager's goroutine.
@@ -115,7 +118,7 @@ type index struct {
 	pools   map[string][]*pool.Pool // by instance
 	scratch []byte                  // of encoding
 	taken   []taking                // by the request that is being worked on
-	set     *Settings
+	set     *rules.Settings
 	now     func() time.Time
 }
 
@@ -124,7 +127,7 @@ type taking struct {
 	prefix netip.Prefix
 }
 
-func newIndex(set *Settings) *index {
+func newIndex(set *rules.Settings) *index {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails (crypto/rand)
 	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
@@ -150,15 +153,15 @@ func (x *index) open(h slab.Handle) entry {
 }
 
 // enter makes a session what s says now; its former record, if it had one, is the caller's to free.
-func (x *index) enter(s *Session, number uint64, o *owner) entry {
-	x.scratch = appendSession(x.scratch[:0], s)
+func (x *index) enter(s *rules.Session, number uint64, o *owner) entry {
+	x.scratch = rules.AppendSession(x.scratch[:0], s)
 	h := x.records.Add(number, o.number, x.scratch)
 	x.session[s.SEID] = h
 	return x.open(h)
 }
 
 // configure makes the pools of the instances anew; what is in use is found out by looking at the sessions.
-func (x *index) configure(set *Settings) {
+func (x *index) configure(set *rules.Settings) {
 	old := x.pools
 	x.set, x.pools = set, map[string][]*pool.Pool{}
 	for i := range set.Instances {
@@ -188,19 +191,19 @@ func (x *index) seid() uint64 {
 	}
 }
 
-// teid: 64 attempts fail only when the address has billions of tunnels.
-func (x *index) teid(v4, v6 netip.Addr) uint32 {
+// TEID: 64 attempts fail only when the address has billions of tunnels.
+func (x *index) TEID(v4, v6 netip.Addr) uint32 {
 	for range 64 {
 		v := uint32(x.random.Uint64())
-		if v != 0 && !x.hasTunnel(tunnel{v4, v}) && !x.hasTunnel(tunnel{v6, v}) {
+		if v != 0 && !x.hasTunnel(rules.Tunnel{Addr: v4, TEID: v}) && !x.hasTunnel(rules.Tunnel{Addr: v6, TEID: v}) {
 			return v
 		}
 	}
 	return 0
 }
 
-func (x *index) hasTunnel(t tunnel) bool {
-	if !t.addr.IsValid() {
+func (x *index) hasTunnel(t rules.Tunnel) bool {
+	if !t.Addr.IsValid() {
 		return false
 	}
 	key, ok := x.locals.key(t, false)
@@ -211,15 +214,15 @@ func (x *index) hasTunnel(t tunnel) bool {
 	return ok
 }
 
-// ue4 and ue6 take from the pools of an instance.
-func (x *index) ue4(i *Instance) (netip.Addr, bool) {
+// UE4 and ue6 take from the pools of an instance.
+func (x *index) UE4(i *rules.Instance) (netip.Addr, bool) {
 	p, ok := x.give(i, true, 32)
 	return p.Addr(), ok
 }
 
-func (x *index) ue6(i *Instance, bits uint8) (netip.Prefix, bool) {
-	// TS 29.244 §8.2.62 (CHV6, IP6PL): /64 unless the CP function asks for another length. Shorter than /48 would make the
-	// search for what lies within long.
+func (x *index) UE6(i *rules.Instance, bits uint8) (netip.Prefix, bool) {
+	// TS 29.244 §8.2.62 (CHV6, IP6PL): /64 unless the CP function asks for another length. Shorter than /48 would
+	// make the search for what lies within long.
 	if bits < 48 || bits > 128 {
 		return netip.Prefix{}, false
 	}
@@ -233,9 +236,9 @@ func (x *index) ue6(i *Instance, bits uint8) (netip.Prefix, bool) {
 	return x.give(i, false, bits)
 }
 
-func (x *index) give(i *Instance, v4 bool, length uint8) (netip.Prefix, bool) {
+func (x *index) give(i *rules.Instance, v4 bool, length uint8) (netip.Prefix, bool) {
 	live := func(v netip.Prefix) bool {
-		_, used := x.ueOwner(ueAddress{instance: i.Name, prefix: v})
+		_, used := x.ueOwner(rules.UEAddress{Instance: i.Name, Prefix: v})
 		return used || x.reserved(v)
 	}
 	for _, p := range x.pools[i.Name] {
@@ -276,94 +279,94 @@ func (x *index) instance(name string) uint64 {
 }
 
 // conflict tells who else has something that a session wants: an F-TEID (never), or a UE address (row A5).
-func (x *index) conflict(seid uint64, c *compiled) (tunnelTaken bool, address uint64) {
+func (x *index) conflict(seid uint64, c *rules.Compiled) (tunnelTaken bool, address uint64) {
 	_, tunnelTaken, address = x.conflictOf(seid, c)
 	return tunnelTaken, address
 }
 
 // conflictOf says too which PDR it is of.
-func (x *index) conflictOf(seid uint64, c *compiled) (pdr uint16, tunnelTaken bool, address uint64) {
-	for i, t := range c.local {
+func (x *index) conflictOf(seid uint64, c *rules.Compiled) (pdr uint16, tunnelTaken bool, address uint64) {
+	for i, t := range c.Local {
 		if key, ok := x.locals.key(t, false); ok {
 			if other, used := x.local[key]; used && other != seid {
-				return c.localOf[i], true, 0
+				return c.LocalOf[i], true, 0
 			}
 		}
 	}
-	for i, u := range c.ues {
+	for i, u := range c.UEs {
 		if other, used := x.ueOwner(u); used && other != seid {
-			return c.ueOf[i], false, other
+			return c.UEOf[i], false, other
 		}
 	}
 	return 0, false, 0
 }
 
 // add and remove enter and take out what a session occupies.
-func (x *index) add(seid uint64, c *compiled) {
-	for _, t := range c.local {
+func (x *index) add(seid uint64, c *rules.Compiled) {
+	for _, t := range c.Local {
 		key, _ := x.locals.key(t, true)
 		x.local[key] = seid
 	}
-	for _, t := range c.peers {
+	for _, t := range c.Peers {
 		if v4, v6, four := peerOf(t); four {
 			x.peer[v4] = seid
 		} else {
 			x.peer6[v6] = seid
 		}
 	}
-	for _, u := range c.ues {
+	for _, u := range c.UEs {
 		if v4, four := x.hostKey(u); four {
 			x.host[v4] = seid
 		} else {
-			x.prefix.of(u).Insert(u.prefix, seid)
+			x.prefix.of(u).Insert(u.Prefix, seid)
 		}
 	}
 }
 
-func (x *index) remove(seid uint64, c *compiled) {
+func (x *index) remove(seid uint64, c *rules.Compiled) {
 	drop := func(m map[uint64]uint64, key uint64) {
 		if m[key] == seid {
 			delete(m, key)
 		}
 	}
-	for _, t := range c.local {
+	for _, t := range c.Local {
 		if key, ok := x.locals.key(t, false); ok {
 			drop(x.local, key)
 		}
 	}
-	for _, t := range c.peers {
+	for _, t := range c.Peers {
 		if v4, v6, four := peerOf(t); four {
 			drop(x.peer, v4)
 		} else if x.peer6[v6] == seid {
 			delete(x.peer6, v6)
 		}
 	}
-	for _, u := range c.ues {
+	for _, u := range c.UEs {
 		if v4, four := x.hostKey(u); four {
 			drop(x.host, v4)
-		} else if holder, _ := x.prefix.of(u).Get(u.prefix); holder == seid {
-			x.prefix.of(u).Delete(u.prefix)
+		} else if holder, _ := x.prefix.of(u).Get(u.Prefix); holder == seid {
+			x.prefix.of(u).Delete(u.Prefix)
 		}
 	}
 }
 
 // released puts UE addresses that nobody has any more into quarantine.
-func (x *index) released(c *compiled) {
-	for _, u := range c.ues {
-		if u.framed {
+func (x *index) released(c *rules.Compiled) {
+	for _, u := range c.UEs {
+		if u.Framed {
 			continue
 		}
 		if _, used := x.ueOwner(u); used {
 			continue
 		}
-		for _, p := range x.pools[u.instance] {
-			p.Release(u.prefix, x.now())
+		for _, p := range x.pools[u.Instance] {
+			p.Release(u.Prefix, x.now())
 		}
 	}
 }
 
-// owner returns an association. A request may come to be carried out after its association has ended: then it is made anew,
-// for as long as there are sessions of it.
+// owner returns an association. A request may come to be carried out after its association has ended: then it is made
+// anew, for as long as there are sessions of it.
 func (x *index) owner(id string) *owner {
 	o := x.owners[id]
 	if o == nil {
@@ -395,7 +398,8 @@ func (x *index) part(o *owner) {
 	}
 }
 
-// ownersOf are an association, last, and those before it whose sessions it inherits: what moves on meanwhile is met later.
+// ownersOf are an association, last, and those before it whose sessions it inherits: what moves on meanwhile is met
+// later.
 func (x *index) ownersOf(association string) (list []*owner) {
 	is := x.owners[association]
 	if is == nil {

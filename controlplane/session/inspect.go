@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 )
 
@@ -52,7 +53,7 @@ func Inspect(path string, out io.Writer) (c Contents, err error) {
 func inspect(r store.Record) (what string, value any, err error) {
 	switch r.Kind {
 	case store.Session:
-		value, err = decode(r.Data)
+		value, err = rules.Decode(r.Data)
 		return "session", value, err
 	case store.Usage:
 		value, err = api.DecodeAll[api.Usage](r.Data)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package session has the sessions of all CP functions: it queues requests and commits them to the data plane and the
+// store, finds sessions for packets' events, and reports. What a session's rules are and become is in package rules.
 package session
 
 import (
@@ -14,6 +16,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 )
 
@@ -31,8 +34,8 @@ type Committer interface {
 	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
 }
 
-// Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that wait
-// as one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
+// Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that
+// wait as one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
 type Manager struct {
 	log *slog.Logger
 	admission
@@ -43,12 +46,12 @@ type Manager struct {
 	// before mu, which reconciliation does not hold while it waits for the data plane.
 	changing     sync.Mutex
 	mu           sync.Mutex
-	set          *Settings
+	set          *rules.Settings
 	x            *index
 	store        *store.Store
 	last         uint64                          // number of the session that came last
 	associations map[string]n4.StoredAssociation // that are stored
-	pfds         pfds
+	pfds         rules.PFDs
 	apps         map[string][]pfcp.PFD
 	objects      holdings
 	shares       shares
@@ -59,8 +62,8 @@ type Manager struct {
 	pending      map[uint64]*pendingNotification // by SEID
 	postponed    *job                            // waits for the next transaction, because its session is in this one
 	untidy       bool                            // the store is being compacted
-	compile      Compiler                        // its memory is used again and again
-	bodies       Arena                           // of the transaction that is being made
+	compile      rules.Compiler                  // its memory is used again and again
+	bodies       rules.Arena                     // of the transaction that is being made
 	spare        *txn
 	seen         map[uint64]bool   // of gather
 	prepared     *replan           // see prepare.go
@@ -84,11 +87,11 @@ type Counters struct {
 }
 
 // Open brings back what the store has. An empty path keeps nothing.
-func Open(path string, set *Settings, log *slog.Logger) (*Manager, error) {
+func Open(path string, set *rules.Settings, log *slog.Logger) (*Manager, error) {
 	return open(path, store.Boot(), set, log)
 }
 
-func open(path, boot string, set *Settings, log *slog.Logger) (*Manager, error) {
+func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -104,8 +107,8 @@ func open(path, boot string, set *Settings, log *slog.Logger) (*Manager, error) 
 	return p, nil
 }
 
-func newManager(set *Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: pfds{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, deferred: newDeferredReports(), pending: map[uint64]*pendingNotification{}, seen: map[uint64]bool{},
+func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
+	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, deferred: newDeferredReports(), pending: map[uint64]*pendingNotification{}, seen: map[uint64]bool{},
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
 	p.count.Refused = map[uint8]uint64{}
 	return p
@@ -312,14 +315,14 @@ func (p *Manager) sweep() {
 func (p *Manager) Close() { p.stop() }
 
 // Session returns a copy of a session, nil when there is none.
-func (p *Manager) Session(seid uint64) *Session {
+func (p *Manager) Session(seid uint64) *rules.Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, there := p.x.at(seid)
 	if !there {
 		return nil
 	}
-	s, err := decode(e.data)
+	s, err := rules.Decode(e.data)
 	if err != nil {
 		return nil
 	}

@@ -14,18 +14,22 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/pfcp/pfcptest"
+	"isthmus/controlplane/rules"
 )
 
 func ptr[T any](v T) *T { return &v }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
+var request = pfcptest.Request
+
 // testSettings: a UPF with N3 and N6, each IPv4 and IPv6.
-func testSettings() *Settings {
-	return &Settings{
+func testSettings() *rules.Settings {
+	return &rules.Settings{
 		Node:    pfcp.NodeID{FQDN: "upf1.isthmus"},
-		Workers: 4, FTEID: FTEIDBoth, Quarantine: time.Minute, Echo: time.Minute, Burst: Burst{100 * time.Millisecond, 16 << 10},
-		Instances: []Instance{
+		Workers: 4, FTEID: rules.FTEIDBoth, Quarantine: time.Minute, Echo: time.Minute, Burst: rules.Burst{Window: 100 * time.Millisecond, Least: 16 << 10},
+		Instances: []rules.Instance{
 			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")}, Sources: []pfcp.Interface{pfcp.Access}},
 			{Name: "internet", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core, pfcp.SGiLAN},
 				Pools: []netip.Prefix{netip.MustParsePrefix("10.45.0.0/29"), netip.MustParsePrefix("2001:db8:1::/62")}},
@@ -35,30 +39,6 @@ func testSettings() *Settings {
 }
 
 var smf1 = &n4.Association{ID: "smf1"}
-
-// request is the session of a phone: uplink from the F-TEID 10.1.0.1/teid to the data network, downlink to the gNB.
-func request(teid uint32, ue string) *pfcp.SessionEstablishmentRequest {
-	v4 := []pfcp.UEIP{{IPv4: addr(ue), Destination: true}}
-	return &pfcp.SessionEstablishmentRequest{
-		Node: pfcp.NodeID{FQDN: "smf1"}, CP: pfcp.FSEID{SEID: 0x1000 + uint64(teid), IPv4: addr("10.0.0.2")}, UserID: "001010000000001",
-		PDR: []pfcp.CreatePDR{
-			{ID: 1, Precedence: 100, FAR: ptr(uint32(1)), QER: []uint32{1}, URR: []uint32{1}, OuterHeaderRemoval: ptr(uint8(0)),
-				PDI: pfcp.PDI{Source: pfcp.Access, LocalFTEID: &pfcp.FTEID{TEID: teid, IPv4: addr("10.1.0.1")},
-					UEIP: []pfcp.UEIP{{IPv4: addr(ue)}}}},
-			{ID: 2, Precedence: 100, FAR: ptr(uint32(2)), QER: []uint32{1}, URR: []uint32{1},
-				PDI: pfcp.PDI{Source: pfcp.Core, NetworkInstance: "internet", UEIP: v4}},
-		},
-		FAR: []pfcp.CreateFAR{
-			{ID: 1, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Core), NetworkInstance: ptr("internet")}},
-			{ID: 2, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Access),
-				OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x99, IPv4: addr("10.1.0.99")}}},
-		},
-		QER: []pfcp.CreateQER{{ID: 1, GateUplink: ptr(uint8(0)), GateDownlink: ptr(uint8(0)), MBRUplink: ptr(uint64(1000)),
-			MBRDownlink: ptr(uint64(2000)), QFI: ptr(uint8(9))}},
-		URR: []pfcp.CreateURR{{ID: 1, Method: ptr(uint8(2)), Triggers: ptr(uint32(api.URRVolth)),
-			VolumeThreshold: &pfcp.Volumes{Total: ptr(uint64(1 << 20))}}},
-	}
-}
 
 // bench is a Manager on a fake data plane.
 type bench struct {
@@ -70,13 +50,13 @@ type bench struct {
 	end func() // ends Run
 }
 
-func start(t testing.TB, path string, set *Settings) *bench {
+func start(t testing.TB, path string, set *rules.Settings) *bench {
 	t.Helper()
 	s := dptest.Start(t)
 	return startOn(t, s, path, set)
 }
 
-func startOn(t testing.TB, s *dptest.Server, path string, set *Settings) *bench {
+func startOn(t testing.TB, s *dptest.Server, path string, set *rules.Settings) *bench {
 	t.Helper()
 	p, err := Open(path, set, nil)
 	if err != nil {
@@ -158,8 +138,8 @@ func (p *Manager) adopting() bool {
 	return false
 }
 
-// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
-// may take seconds.
+// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
+// anything may take seconds.
 const limit = time.Minute
 
 func wait[T any](t testing.TB, ch chan T) T {
@@ -179,7 +159,7 @@ func TestSessionComesChangesAndGoes(t *testing.T) {
 	if r.Cause != pfcp.CauseAccepted || r.UP.SEID == 0 || r.Node.FQDN != "upf1.isthmus" || len(r.Created) != 0 {
 		t.Fatalf("%+v", r)
 	}
-	key := dptest.ID{Kind: api.KindSession, Key: Key(r.UP.SEID)}
+	key := dptest.ID{Kind: api.KindSession, Key: rules.Key(r.UP.SEID)}
 	body := b.s.Held()[key]
 	var head api.Session
 	rest, err := api.ReadRow(body, &head)
@@ -215,7 +195,7 @@ func TestSessionComesChangesAndGoes(t *testing.T) {
 	}
 }
 
-func heldID(seid uint64) dptest.ID { return dptest.ID{Kind: api.KindSession, Key: Key(seid)} }
+func heldID(seid uint64) dptest.ID { return dptest.ID{Kind: api.KindSession, Key: rules.Key(seid)} }
 
 // waitUntil waits for a condition.
 func waitUntil(t testing.TB, what string, ok func() bool) {

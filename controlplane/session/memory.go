@@ -8,10 +8,10 @@ import (
 	"runtime/metrics"
 )
 
-// memory keeps the process small. The garbage collector's own rule is to let the heap grow by as much as lives in it: twice the
-// memory for a million sessions that sit there, and a collection every few milliseconds while there are none. What requests
-// leave behind depends on their rate, not on the number of sessions, so the room is a constant and a little, and after a burst
-// what is free goes back to the kernel.
+// memory keeps the process small. The garbage collector's own rule is to let the heap grow by as much as lives in it:
+// twice the memory for a million sessions that sit there, and a collection every few milliseconds while there are none.
+// What requests leave behind depends on their rate, not on the number of sessions, so the room is a constant and a
+// little, and after a burst what is free goes back to the kernel.
 type memory struct {
 	off     bool // GOGC is set: whoever did so knows better
 	percent int

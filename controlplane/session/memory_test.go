@@ -3,6 +3,7 @@
 package session
 
 import (
+	"isthmus/controlplane/rules"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -29,7 +30,7 @@ func TestMemoryOfASession(t *testing.T) {
 	for i := range uint32(count) {
 		req := request(i+1, netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}).String())
 		req.FAR[1].Forwarding.OuterHeader.TEID = i + 1
-		s, _, err := Establish(p.set, p.x, req)
+		s, _, err := rules.Establish(p.set, p.x, req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,10 +9,12 @@ import (
 
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
-// pendingNotification is a downlink data report that could not be sent: without it the CP function never pages the UE, for the data plane
-// notifies once while packets wait. One for each session is enough: its CP function learns which PDRs have packets.
+// pendingNotification is a downlink data report that could not be sent: without it the CP function never pages the UE,
+// for the data plane notifies once while packets wait. One for each session is enough: its CP function learns which
+// PDRs have packets.
 type pendingNotification struct {
 	req  *pfcp.SessionReportRequest
 	sent bool // no answer yet
@@ -52,12 +54,12 @@ func (p *Manager) takePending(reporter n4.Reporter, now time.Time) (list []attem
 		if o.sent || now.Before(o.next) {
 			continue
 		}
-		var s *Session
+		var s *rules.Session
 		e, there := p.x.at(seid)
 		if there {
-			s, _ = decode(e.data)
+			s, _ = rules.Decode(e.data)
 		}
-		if s == nil || !slices.ContainsFunc(o.req.DownlinkPDR, s.buffers) {
+		if s == nil || !slices.ContainsFunc(o.req.DownlinkPDR, s.Buffers) {
 			delete(p.pending, seid)
 			continue
 		}
@@ -65,7 +67,7 @@ func (p *Manager) takePending(reporter n4.Reporter, now time.Time) (list []attem
 			continue
 		}
 		req := *o.req
-		req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), func(id uint16) bool { return !s.buffers(id) })
+		req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), func(id uint16) bool { return !s.Buffers(id) })
 		o.sent = true
 		list = append(list, attempt{seid: seid, to: e.recipient(s), req: &req})
 	}

@@ -52,8 +52,9 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	}
 }
 
-// TS 29.244 §5.22: what no member of the set knows ends nothing and is reported again; a session that was inherited is reported as another's
-// until a member gives it a CP F-SEID, in a modification or in the answer to a report. The store knows it too.
+// TS 29.244 §5.22: what no member of the set knows ends nothing and is reported again; a session that was inherited is
+// reported as another's until a member gives it a CP F-SEID, in a modification or in the answer to a report. The store
+// knows it too.
 func TestFailoverKeepsTheSession(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	s := dptest.Start(t)

@@ -9,20 +9,21 @@ import (
 	"slices"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 )
 
 const maxTrials = 16 // PFD requests that wait
 
-// trial is a PFD request on its way. All or nothing: it is refused when the filters are too many for a session that is there. So
-// the sessions that use the applications are looked at first, some at a time with requests in between; what those make of a
-// session meanwhile is looked at too.
+// trial is a PFD request on its way. All or nothing: it is refused when the filters are too many for a session that is
+// there. So the sessions that use the applications are looked at first, some at a time with requests in between; what
+// those make of a session meanwhile is looked at too.
 type trial struct {
 	req   *pfcp.PFDManagementRequest
-	fresh pfds
+	fresh rules.PFDs
 	reply func(*pfcp.Error)
 	begun bool
-	next  pfds            // what it would come to
+	next  rules.PFDs      // what it would come to
 	more  map[string]bool // applications that get more filters: fewer are never too many
 	upTo  uint64
 	seid  func() (uint64, bool)
@@ -30,13 +31,13 @@ type trial struct {
 	err   *pfcp.Error
 }
 
-// SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses then goes
-// on with the filters that it has.
+// SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
+// then goes on with the filters that it has.
 func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
-	t := &trial{req: r, fresh: pfds{}, reply: reply, end: func() {}}
+	t := &trial{req: r, fresh: rules.PFDs{}, reply: reply, end: func() {}}
 	for i := range r.Applications {
 		a := &r.Applications[i]
-		filters, err := expandPFDs(a.PFDs)
+		filters, err := rules.ExpandPFDs(a.PFDs)
 		if err != nil {
 			reply(err)
 			return
@@ -48,7 +49,7 @@ func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.trials) >= maxTrials {
-			refused = refuse(pfcp.CauseCongestion, 0, "too many PFD requests wait")
+			refused = rules.Refuse(pfcp.CauseCongestion, 0, "too many PFD requests wait")
 			return
 		}
 		refused = nil
@@ -74,7 +75,7 @@ func (p *Manager) try() {
 		seid, more := t.seid()
 		if over = !more; seid != 0 {
 			e, _ := p.x.at(seid)
-			if s, broken := decode(e.data); broken == nil {
+			if s, broken := rules.Decode(e.data); broken == nil {
 				t.look(p, s)
 			}
 		}
@@ -111,19 +112,19 @@ func (t *trial) begin(p *Manager) {
 }
 
 // watch looks at a session that a request makes, or changes, while the others are looked at.
-func (t *trial) watch(p *Manager, s *Session) {
+func (t *trial) watch(p *Manager, s *rules.Session) {
 	uses := func(r pfcp.CreatePDR) bool { return t.more[r.PDI.Application] }
 	if t.begun && t.err == nil && slices.ContainsFunc(s.PDR, uses) {
 		t.look(p, s)
 	}
 }
 
-func (t *trial) look(p *Manager, s *Session) {
-	if p.set.filtersOf(p.pfds, s) != nil {
+func (t *trial) look(p *Manager, s *rules.Session) {
+	if p.set.FiltersOf(p.pfds, s) != nil {
 		return // it lacks PFDs already: it does not say what it will have
 	}
-	if err := p.set.filtersOf(t.next, s); err != nil {
-		t.err = refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", Key(s.SEID), err.Text))
+	if err := p.set.FiltersOf(t.next, s); err != nil {
+		t.err = rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", rules.Key(s.SEID), err.Text))
 	}
 }
 
@@ -165,7 +166,7 @@ func (p *Manager) keepsFilters(seid uint64, err *pfcp.Error) {
 		return
 	}
 	if p.count.FiltersKept++; p.count.FiltersKept == 1 || p.count.FiltersKept%1000 == 0 {
-		p.log.Error("a session keeps its filters: the data plane refuses those of the new PFDs", "session", Key(seid), "error", err,
+		p.log.Error("a session keeps its filters: the data plane refuses those of the new PFDs", "session", rules.Key(seid), "error", err,
 			"times", p.count.FiltersKept)
 	}
 }
@@ -175,14 +176,14 @@ func (p *Manager) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 	for i := range r.Applications {
 		a := &r.Applications[i]
 		if limits.PFDs > 0 && len(a.PFDs) > limits.PFDs {
-			return refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(a.PFDs), limits.PFDs))
+			return rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(a.PFDs), limits.PFDs))
 		}
 		if _, known := p.apps[a.Application]; !known && len(a.PFDs) > 0 {
 			more++
 		}
 	}
 	if limits.Applications > 0 && len(p.apps)+more > limits.Applications {
-		return refuse(pfcp.CauseNoResources, 58, fmt.Sprintf("more than %d applications", limits.Applications))
+		return rules.Refuse(pfcp.CauseNoResources, 58, fmt.Sprintf("more than %d applications", limits.Applications))
 	}
 	return nil
 }
@@ -198,9 +199,9 @@ func (p *Manager) forgetApplication(name string) {
 // recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.
 func (p *Manager) recompile(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
-	s, err := decode(e.data)
+	s, err := rules.Decode(e.data)
 	if err != nil {
-		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
+		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
 	}
 	c := p.occupied(s)
 	p.put(t, seid, e, c, c)

@@ -8,18 +8,19 @@ import (
 	"slices"
 
 	"isthmus/api"
+	"isthmus/controlplane/rules"
 )
 
-// What has to look at every session (another configuration, a comparison with the data plane) takes seconds when there are a
-// million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a request changes
-// behind our back is put right as it happens. Under the lock only the rest is left.
+// What has to look at every session (another configuration, a comparison with the data plane) takes seconds when there
+// are a million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a
+// request changes behind our back is put right as it happens. Under the lock only the rest is left.
 
 const someSessions = 128 // looked at without a request in between: about a millisecond
 
 // prepare makes reconfigure short.
-func (p *Manager) prepare(set *Settings) {
+func (p *Manager) prepare(set *rules.Settings) {
 	p.mu.Lock()
-	if reflect.DeepEqual(p.set, set) || p.set.sameFor(set) {
+	if reflect.DeepEqual(p.set, set) || p.set.SameFor(set) {
 		p.prepared = nil // of a configuration that was refused
 		p.mu.Unlock()
 		return
@@ -42,22 +43,23 @@ func (p *Manager) prepareCompare() {
 	digests := map[uint64]uint64{}
 	p.digests = digests
 	p.mu.Unlock()
-	var scratch Arena
+	var scratch rules.Arena
 	p.bySome(func(seid uint64, e entry) bool {
 		if p.digests == nil { // everything looks different now
 			return false
 		}
-		if s, err := decode(e.data); err == nil {
+		if s, err := rules.Decode(e.data); err == nil {
 			scratch.Reset()
-			if c, bad := p.compile.Compile(p.context(Context{Arena: &scratch, Lenient: true}), s); bad == nil {
-				digests[seid] = api.BodyDigest(c.body)
+			if c, bad := p.compile.Compile(p.context(rules.Context{Arena: &scratch, Lenient: true}), s); bad == nil {
+				digests[seid] = api.BodyDigest(c.Body)
 			}
 		}
 		return true
 	})
 }
 
-// bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock; false ends it.
+// bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock;
+// false ends it.
 func (p *Manager) bySome(fn func(seid uint64, e entry) bool) {
 	p.mu.Lock()
 	list := p.after(0)
@@ -98,14 +100,14 @@ func (p *Manager) after(number uint64) []numbered {
 }
 
 // looksDifferent puts right what is prepared when a session ends or becomes another; is is nil in the first case.
-func (p *Manager) looksDifferent(number uint64, was, is *Session) {
+func (p *Manager) looksDifferent(number uint64, was, is *rules.Session) {
 	delete(p.digests, was.SEID)
 	r := p.prepared
 	if r == nil || number > r.upTo {
 		return
 	}
-	// Who ends may leave room for one that was to be lost, and who changes may want what a younger one has: seldom, so that is not
-	// worth more than to begin anew.
+	// Who ends may leave room for one that was to be lost, and who changes may want what a younger one has: seldom,
+	// so that is not worth more than to begin anew.
 	if len(r.lost) > 0 || !r.forget(p, was) || is != nil && !r.enter(p, is) {
 		p.prepared = nil
 	}

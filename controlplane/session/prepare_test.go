@@ -15,6 +15,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 // shown is a replan, without what depends on the order in which it looked.
@@ -31,8 +32,8 @@ func (r *replan) shown(p *Manager) string {
 	return fmt.Sprint("lost ", sorted(r.lost), " moved ", sorted(r.moved), named(x.local), x.peer, x.peer6, named(x.host), x.prefix.String(), users)
 }
 
-// Whatever requests do while another configuration is prepared, some sessions at a time: it comes to what it would be when all
-// is done at once.
+// Whatever requests do while another configuration is prepared, some sessions at a time: it comes to what it would be
+// when all is done at once.
 func TestReplanPreparedAmongRequests(t *testing.T) {
 	for seed := range uint64(30) {
 		p, err := Open("", testSettings(), nil)
@@ -44,10 +45,10 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		set := testSettings()
 		set.Workers = 2
-		set.Instances = append([]Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
+		set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
 			set.Instances...)
 		if seed%5 == 4 { // some sessions have no place any more
-			set.Instances = slices.DeleteFunc(set.Instances, func(i Instance) bool { return i.Name == "n9" })
+			set.Instances = slices.DeleteFunc(set.Instances, func(i rules.Instance) bool { return i.Name == "n9" })
 		}
 		next := uint32(0)
 		var seids []uint64
@@ -100,7 +101,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 		p.mu.Lock()
 		for seid, d := range p.digests {
 			e, there := p.x.at(seid)
-			if s, err := decode(e.data); !there || err != nil || api.BodyDigest(p.occupied(s).body) != d {
+			if s, err := rules.Decode(e.data); !there || err != nil || api.BodyDigest(p.occupied(s).Body) != d {
 				t.Fatalf("seed %d: the digest of %#x is out of date", seed, seid)
 			}
 		}
@@ -122,14 +123,14 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 // One that was to be lost, because an older one has what it would have, is not when the older one ends meanwhile.
 func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	set := testSettings()
-	set.Instances = append(set.Instances, Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
+	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
 	b := start(t, "", set)
 	older := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	req := request(2, "10.46.0.1")
 	req.PDR[1].PDI.NetworkInstance = "ims"
 	b.establish(smf1, req)
 	without := testSettings()
-	without.Instances = append(without.Instances, Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
+	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
 	b.prepare(without)
 	b.mu.Lock()
 	if b.prepared == nil || len(b.prepared.lost) != 1 {
@@ -166,15 +167,15 @@ func TestComparePrepared(t *testing.T) {
 		t.Errorf("%d digests are known", n)
 	}
 	d := b.compare(held)
-	if len(d.After) != 1 || len(d.After[0]) != 1 || d.After[0][0].Key != Key(seids[3]) {
+	if len(d.After) != 1 || len(d.After[0]) != 1 || d.After[0][0].Key != rules.Key(seids[3]) {
 		t.Errorf("%+v", d)
 	}
-	if len(d.Before) != 1 || len(d.Before[0]) != 1 || d.Before[0][0].Key != Key(seids[4]) {
+	if len(d.Before) != 1 || len(d.Before[0]) != 1 || d.Before[0][0].Key != rules.Key(seids[4]) {
 		t.Errorf("%+v", d)
 	}
 	unknown := api.Digest{Kind: api.KindSession}
-	copy(unknown.Key[:], Prefix+"no-seid")
-	if d := b.compare(append(held, unknown)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == Prefix+"no-seid" }) {
+	copy(unknown.Key[:], rules.Prefix+"no-seid")
+	if d := b.compare(append(held, unknown)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == rules.Prefix+"no-seid" }) {
 		t.Errorf("%+v", d)
 	}
 }

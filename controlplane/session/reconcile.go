@@ -9,6 +9,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/rules"
 )
 
 // difference is what a data plane lacks or has too much of, in transactions to be sent in turn.
@@ -19,16 +20,17 @@ type difference struct {
 	Gone   int
 }
 
-// compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so that
-// packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP function).
+// compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so
+// that packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP
+// function).
 func (p *Manager) compare(held []api.Digest) difference {
 	var d difference
 	shared, has := make(map[string]api.Digest), make(map[uint64]uint64, len(held))
 	for i := range held {
 		h := &held[i]
-		if key := api.CString(h.Key[:]); !Dynamic(h.Kind, key) {
+		if key := api.CString(h.Key[:]); !rules.Dynamic(h.Kind, key) {
 			continue
-		} else if seid, ok := seidOf(key); ok && h.Kind == api.KindSession {
+		} else if seid, ok := rules.SEIDOf(key); ok && h.Kind == api.KindSession {
 			has[seid] = h.Digest
 		} else {
 			shared[string(rune('0'+h.Kind))+key] = *h
@@ -41,8 +43,8 @@ func (p *Manager) compare(held []api.Digest) difference {
 		switch {
 		case x.users == 0 && !ok:
 			delete(p.objects, id)
-		case x.users > 0 && (!ok || h.Digest != api.BodyDigest(x.body)):
-			need = append(need, dp.Change{Kind: x.kind, Key: x.key, Body: x.body})
+		case x.users > 0 && (!ok || h.Digest != api.BodyDigest(x.Body)):
+			need = append(need, dp.Change{Kind: x.Kind, Key: x.Key, Body: x.Body})
 		}
 	}
 	for seid, at := range p.x.session {
@@ -51,17 +53,17 @@ func (p *Manager) compare(held []api.Digest) difference {
 		if known, there := p.digests[seid]; ok && there && known == h {
 			continue
 		}
-		s, err := decode(p.x.open(at).data)
+		s, err := rules.Decode(p.x.open(at).data)
 		if err != nil {
 			continue
 		}
-		if c := p.occupied(s); !ok || api.BodyDigest(c.body) != h {
-			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
+		if c := p.occupied(s); !ok || api.BodyDigest(c.Body) != h {
+			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: rules.Key(seid), Body: c.Body})
 		}
 	}
 	var gone, unused []dp.Change // an object that nobody wants may still be that of a session which is yet to be changed
 	for seid := range has {
-		gone = append(gone, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+		gone = append(gone, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
 	}
 	for _, h := range shared {
 		ch := dp.Change{Kind: h.Kind, Key: api.CString(h.Key[:])}
@@ -113,7 +115,7 @@ func (p *Manager) send(ctx context.Context, c Committer, parts [][]dp.Change) (l
 
 // giveUp forgets a session that the data plane does not hold.
 func (p *Manager) giveUp(key string) {
-	seid, _ := seidOf(key)
+	seid, _ := rules.SEIDOf(key)
 	if p.x.session[seid] == 0 {
 		return
 	}
@@ -125,7 +127,7 @@ func (p *Manager) giveUp(key string) {
 }
 
 // Settings are the ones in use.
-func (p *Manager) Settings() *Settings {
+func (p *Manager) Settings() *rules.Settings {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.set

@@ -11,6 +11,7 @@ import (
 
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 type establishment = pfcp.SessionEstablishmentRequest
@@ -241,8 +242,8 @@ func randomChange(r *rand.Rand) *pfcp.SessionModificationRequest {
 	return m
 }
 
-// Rows P28 to P30: a refused modification leaves the session byte-identical, here, in the data plane and in the indices;
-// an accepted one leaves what refers to what.
+// Rows P28 to P30: a refused modification leaves the session byte-identical, here, in the data plane and in the
+// indices; an accepted one leaves what refers to what.
 func TestRandomModifications(t *testing.T) {
 	b := start(t, "", testSettings())
 	r := rand.New(rand.NewPCG(1, 2))
@@ -311,14 +312,14 @@ func (b *bench) checkConsistent() {
 	}
 	local, host, users, grouped := 0, 0, map[string]int{}, 0
 	for seid, at := range b.x.session {
-		s, err := decode(b.x.open(at).data)
+		s, err := rules.Decode(b.x.open(at).data)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if err := b.set.check(s); err != nil {
+		if err := b.set.Check(s); err != nil {
 			b.t.Fatal(err)
 		}
-		c, bad := Compile(Context{Set: b.set, PFDs: b.pfds}, s)
+		c, bad := rules.Compile(rules.Context{Set: b.set, PFDs: b.pfds}, s)
 		if bad != nil {
 			b.t.Fatal(bad)
 		}
@@ -327,24 +328,24 @@ func (b *bench) checkConsistent() {
 				b.t.Errorf("session %#x is not in group %v", seid, k)
 			}
 		}
-		for _, tun := range c.local {
+		for _, tun := range c.Local {
 			if key, ok := b.x.locals.key(tun, false); !ok || b.x.local[key] != seid {
 				b.t.Errorf("F-TEID %v is not %#x's", tun, seid)
 			}
 			local++
 		}
-		for _, u := range c.ues {
+		for _, u := range c.UEs {
 			if other, _ := b.x.ueOwner(u); other != seid {
 				b.t.Errorf("UE address %v is not %#x's", u, seid)
 			}
-			if u.prefix.Addr().Is4() && !u.framed {
+			if u.Prefix.Addr().Is4() && !u.Framed {
 				host++
 			}
 		}
-		for _, o := range c.objects {
-			users[o.name]++
+		for _, o := range c.Objects {
+			users[o.Name]++
 		}
-		if held := b.s.Held()[heldID(seid)]; string(held) != string(c.body) {
+		if held := b.s.Held()[heldID(seid)]; string(held) != string(c.Body) {
 			b.t.Errorf("session %#x is not what the data plane holds", seid)
 		}
 	}
@@ -366,7 +367,8 @@ func (b *bench) checkConsistent() {
 	}
 }
 
-// What the data plane refuses leaves no record behind: neither of a session that was to be, nor of what one was to become.
+// What the data plane refuses leaves no record behind: neither of a session that was to be, nor of what one was to
+// become.
 func TestRefusedLeavesNoRecord(t *testing.T) {
 	p, err := Open("", testSettings(), nil)
 	must(t, err)

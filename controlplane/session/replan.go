@@ -10,14 +10,16 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 // replan is what another configuration makes of the sessions: everything that is derived from both, made anew. Another
-// first instance of an interface, or another endpoint, gives rules other network instances, paths and places in the index.
+// first instance of an interface, or another endpoint, gives rules other network instances, paths and places in the
+// index.
 type replan struct {
-	set     *Settings
+	set     *rules.Settings
 	index   *index // its tables alone are taken over
-	objects map[string]object
+	objects map[string]rules.Object
 	users   map[string]int
 	lost    []uint64
 	changed []uint64 // whose body is another now
@@ -25,15 +27,15 @@ type replan struct {
 	upTo    uint64   // number of the last session that was looked at
 }
 
-func newReplan(set *Settings) *replan {
-	return &replan{set: set, index: newIndex(set), objects: map[string]object{}, users: map[string]int{}}
+func newReplan(set *rules.Settings) *replan {
+	return &replan{set: set, index: newIndex(set), objects: map[string]rules.Object{}, users: map[string]int{}}
 }
 
-// reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to go in one
-// transaction with the configuration's own changes. commit is to be called when that was accepted; until then nothing has
-// changed. Sessions that look different under it are sent again, paced.
-func (p *Manager) reconfigure(set *Settings) (changes []dp.Change, commit func()) {
-	if p.set.sameFor(set) {
+// reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to
+// go in one transaction with the configuration's own changes. commit is to be called when that was accepted; until then
+// nothing has changed. Sessions that look different under it are sent again, paced.
+func (p *Manager) reconfigure(set *rules.Settings) (changes []dp.Change, commit func()) {
+	if p.set.SameFor(set) {
 		return nil, func() {
 			p.x.configure(set)
 			p.set = set
@@ -41,12 +43,12 @@ func (p *Manager) reconfigure(set *Settings) (changes []dp.Change, commit func()
 	}
 	r := p.replan(set)
 	for _, seid := range r.lost {
-		changes = append(changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+		changes = append(changes, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
 	}
 	return changes, func() { p.adopt(r) }
 }
 
-func (p *Manager) replan(set *Settings) *replan {
+func (p *Manager) replan(set *rules.Settings) *replan {
 	r := p.prepared
 	if p.prepared = nil; r == nil || !reflect.DeepEqual(r.set, set) {
 		r = newReplan(set)
@@ -63,16 +65,16 @@ func (p *Manager) replan(set *Settings) *replan {
 // take looks at the next session.
 func (r *replan) take(p *Manager, seid uint64, e entry) {
 	r.upTo = e.number
-	s, err := decode(e.data)
+	s, err := rules.Decode(e.data)
 	if err != nil || !r.enter(p, s) {
 		r.lost = append(r.lost, seid)
 	}
 }
 
 // enter finds out what a session is under the configuration; false: it cannot be.
-func (r *replan) enter(p *Manager, s *Session) bool {
+func (r *replan) enter(p *Manager, s *rules.Session) bool {
 	old := p.occupied(s)
-	fitted := r.set.fit(s)
+	fitted := r.set.Fit(s)
 	c, bad := r.compile(p, s)
 	if bad != nil {
 		return false
@@ -81,11 +83,11 @@ func (r *replan) enter(p *Manager, s *Session) bool {
 		return false
 	}
 	r.index.add(s.SEID, c)
-	for _, o := range c.objects {
-		r.objects[o.name] = o
-		r.users[o.name]++
+	for _, o := range c.Objects {
+		r.objects[o.Name] = o
+		r.users[o.Name]++
 	}
-	if !bytes.Equal(old.body, c.body) {
+	if !bytes.Equal(old.Body, c.Body) {
 		r.changed = append(r.changed, s.SEID)
 	}
 	if fitted {
@@ -95,20 +97,20 @@ func (r *replan) enter(p *Manager, s *Session) bool {
 }
 
 // forget takes out what enter put in.
-func (r *replan) forget(p *Manager, s *Session) bool {
+func (r *replan) forget(p *Manager, s *rules.Session) bool {
 	c, bad := r.compile(p, s)
 	if bad != nil {
 		return false
 	}
 	r.index.remove(s.SEID, c)
-	for _, o := range c.objects {
-		r.users[o.name]--
+	for _, o := range c.Objects {
+		r.users[o.Name]--
 	}
 	return true
 }
 
-func (r *replan) compile(p *Manager, s *Session) (*compiled, *pfcp.Error) {
-	return Compile(Context{Set: r.set, PFDs: p.pfds, Known: p.objects, Lenient: true}, s)
+func (r *replan) compile(p *Manager, s *rules.Session) (*rules.Compiled, *pfcp.Error) {
+	return rules.Compile(rules.Context{Set: r.set, PFDs: p.pfds, Known: p.objects, Lenient: true}, s)
 }
 
 // inOrder are all sessions, the oldest first.
@@ -128,7 +130,7 @@ func (p *Manager) adopt(r *replan) {
 	t := newTxn()
 	for _, seid := range r.lost {
 		if err := p.drop(t, seid); err != nil { // unreadable: what it occupied is in none of the new tables
-			p.log.Error("a session cannot be read", "session", Key(seid), "error", err)
+			p.log.Error("a session cannot be read", "session", rules.Key(seid), "error", err)
 			e, _ := p.x.at(seid)
 			e.owner.sessions--
 			p.x.groups.expel(seid)
@@ -139,8 +141,8 @@ func (p *Manager) adopt(r *replan) {
 	}
 	for _, seid := range r.moved {
 		e, there := p.x.at(seid)
-		s, err := decode(e.data)
-		if !there || err != nil || !r.set.fit(s) { // it ended, or is another, since it was looked at
+		s, err := rules.Decode(e.data)
+		if !there || err != nil || !r.set.Fit(s) { // it ended, or is another, since it was looked at
 			continue
 		}
 		t.records = append(t.records, sessionRecord(e.number, p.x.enter(s, e.number, e.owner).data))
@@ -165,10 +167,10 @@ func (p *Manager) adopt(r *replan) {
 	}
 }
 
-// behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison with
-// the data plane tries again.
+// behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison
+// with the data plane tries again.
 func (p *Manager) behind(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] != 0 {
-		p.log.Error("a session goes on as it was under the former configuration", "session", Key(seid), "error", err)
+		p.log.Error("a session goes on as it was under the former configuration", "session", rules.Key(seid), "error", err)
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 // Establish is n4.Sessions'.
 func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
-	var made *Session
-	var out changed
+	var made *rules.Session
+	var out rules.Changed
 	p.enqueue(&job{
 		stage: func(t *txn) (err *pfcp.Error) {
 			made, out, err = p.establish(t, from, req)
@@ -26,7 +27,7 @@ func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishment
 				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Established++
-				r.UP.SEID, r.Created, r.Endpoints = made.SEID, out.pdrs, out.endpoints
+				r.UP.SEID, r.Created, r.Endpoints = made.SEID, out.PDRs, out.Endpoints
 			}
 			p.identify(r)
 			return func() { reply(r) }
@@ -60,30 +61,30 @@ func (p *Manager) ownerFor(t *txn, from *n4.Association) *owner {
 	return o
 }
 
-func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*rules.Session, rules.Changed, *pfcp.Error) {
 	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
 	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
-		return nil, changed{}, refuse(pfcp.CauseNoResources, 0, "the data plane is away")
+		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 	case limits.Sessions > 0 && len(p.x.session) >= limits.Sessions, // row A6
 		limits.SessionsPerAssociation > 0 && o.sessions >= limits.SessionsPerAssociation:
-		return nil, changed{}, refuse(pfcp.CauseNoResources, 0, "the limit of sessions is reached")
+		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseNoResources, 0, "the limit of sessions is reached")
 	}
-	s, out, err := Establish(p.set, p.x, req)
+	s, out, err := rules.Establish(p.set, p.x, req)
 	t.onUndo(p.x.settle())
 	if err != nil {
-		return nil, changed{}, err
+		return nil, rules.Changed{}, err
 	}
 	s.SEID, s.Owner, s.Association = p.x.seid(), from.ID, uint32(api.DigestOf([]byte(p.scope(o))))
 	if _, err = p.shares.assign(t, s, p.spread(s.SEID), nil); err != nil {
-		return nil, changed{}, err
+		return nil, rules.Changed{}, err
 	}
 	c, err := p.compiled(s)
 	if err != nil {
-		return nil, changed{}, err
+		return nil, rules.Changed{}, err
 	}
 	if err := p.settleConflicts(t, s.SEID, c); err != nil {
-		return nil, changed{}, err
+		return nil, rules.Changed{}, err
 	}
 	e := p.x.enter(s, p.number(), o)
 	p.x.add(s.SEID, c)
@@ -106,32 +107,32 @@ func (p *Manager) spread(seid uint64) uint16 {
 }
 
 // put enters a session's object and its record into the transaction.
-func (p *Manager) put(t *txn, seid uint64, e entry, c, former *compiled) {
-	var before []object
+func (p *Manager) put(t *txn, seid uint64, e entry, c, former *rules.Compiled) {
+	var before []rules.Object
 	if former != nil {
-		before = former.objects
+		before = former.Objects
 	}
-	p.objects.use(t, p.x.now().UnixNano(), c.objects, before)
-	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid), Body: c.body})
+	p.objects.use(t, p.x.now().UnixNano(), c.Objects, before)
+	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: rules.Key(seid), Body: c.Body})
 	t.records = append(t.records, sessionRecord(e.number, e.data))
 	t.touched[seid] = true
 }
 
 // settleConflicts refuses what is another session's, or takes the UE address from it (row A5).
-func (p *Manager) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error {
+func (p *Manager) settleConflicts(t *txn, seid uint64, c *rules.Compiled) *pfcp.Error {
 	for {
 		pdr, tunnelTaken, other := p.x.conflictOf(seid, c)
 		switch {
 		case tunnelTaken:
-			return fault(pfcp.RulePDR, uint32(pdr), ieFTEID, "the F-TEID is another session's")
+			return rules.Fault(pfcp.RulePDR, uint32(pdr), rules.IEFTEID, "the F-TEID is another session's")
 		case other == 0:
 			return nil
 		case !p.set.Takeover:
-			return fault(pfcp.RulePDR, uint32(pdr), ieUEIP, "the UE address is a live session's")
+			return rules.Fault(pfcp.RulePDR, uint32(pdr), rules.IEUEIP, "the UE address is a live session's")
 		case t.touched[other]:
 			return errPostponed
 		}
-		p.log.Info("a session gives way to a new one with its UE address", "session", Key(other))
+		p.log.Info("a session gives way to a new one with its UE address", "session", rules.Key(other))
 		if err := p.drop(t, other); err != nil {
 			return err
 		}
@@ -139,8 +140,8 @@ func (p *Manager) settleConflicts(t *txn, seid uint64, c *compiled) *pfcp.Error 
 }
 
 // compiled is a session for the transaction that is being made.
-func (p *Manager) compiled(s *Session) (*compiled, *pfcp.Error) {
-	c, err := p.compile.Compile(p.context(Context{Arena: &p.bodies}), s)
+func (p *Manager) compiled(s *rules.Session) (*rules.Compiled, *pfcp.Error) {
+	c, err := p.compile.Compile(p.context(rules.Context{Arena: &p.bodies}), s)
 	if err == nil && len(p.trials) > 0 {
 		p.trials[0].watch(p, s)
 	}
@@ -148,41 +149,41 @@ func (p *Manager) compiled(s *Session) (*compiled, *pfcp.Error) {
 }
 
 // context is what sessions are compiled under now, with these options.
-func (p *Manager) context(with Context) Context {
+func (p *Manager) context(with rules.Context) rules.Context {
 	with.Set, with.PFDs, with.Known = p.set, p.pfds, p.objects
 	return with
 }
 
 // holds is what a session occupies now, without its body.
-func (p *Manager) holds(s *Session) *compiled {
-	c, err := p.compile.Compile(p.context(Context{Bare: true, Lenient: true}), s)
+func (p *Manager) holds(s *rules.Session) *rules.Compiled {
+	c, err := p.compile.Compile(p.context(rules.Context{Bare: true, Lenient: true}), s)
 	if err != nil {
-		return &compiled{}
+		return &rules.Compiled{}
 	}
 	return c
 }
 
 // occupied is what a session holds now.
-func (p *Manager) occupied(s *Session) *compiled {
-	return occupy(p.set, p.pfds, s)
+func (p *Manager) occupied(s *rules.Session) *rules.Compiled {
+	return rules.Occupied(p.set, p.pfds, s)
 }
 
 // drop takes a session out.
 func (p *Manager) drop(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
-	s, err := decode(e.data)
+	s, err := rules.Decode(e.data)
 	if err != nil {
-		return refuse(pfcp.CauseSystemFailure, 0, err.Error())
+		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
 	}
 	return p.dropThis(t, e, s)
 }
 
 // dropThis is drop of a session that is decoded.
-func (p *Manager) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
+func (p *Manager) dropThis(t *txn, e entry, s *rules.Session) *pfcp.Error {
 	seid := s.SEID
 	c := p.holds(s)
 	p.shares.leave(t, shareKeys(s))
-	p.objects.use(t, p.x.now().UnixNano(), nil, c.objects)
+	p.objects.use(t, p.x.now().UnixNano(), nil, c.Objects)
 	delete(p.x.session, seid)
 	p.x.remove(seid, c)
 	e.owner.sessions--
@@ -194,7 +195,7 @@ func (p *Manager) dropThis(t *txn, e entry, s *Session) *pfcp.Error {
 		e.owner.sessions++
 	})
 	t.touched[seid] = true
-	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: Key(seid)})
+	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
 	t.records = append(t.records, sessionRecord(e.number, nil))
 	t.onDone(func() {
 		p.looksDifferent(e.number, s, nil)
@@ -223,7 +224,7 @@ func (p *Manager) owned(from []*n4.Association, seid uint64) (entry, *n4.Associa
 		if p.count.Unknown++; p.count.Unknown%1000 == 0 {
 			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association", from[0].ID)
 		}
-		return entry{}, nil, refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
+		return entry{}, nil, rules.Refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
 	}
 	return e, from[who], nil
 }
@@ -231,8 +232,8 @@ func (p *Manager) owned(from []*n4.Association, seid uint64) (entry, *n4.Associa
 // Modify is n4.Sessions'.
 func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
 	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
-	var out changed
-	var old *Session
+	var out rules.Changed
+	var old *rules.Session
 	p.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) (err *pfcp.Error) {
@@ -252,30 +253,30 @@ func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionM
 				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Modified++
-				r.Created, r.Endpoints, r.Usage = out.pdrs, out.endpoints, reports(old, p.joinDeferred(seid, rows, false))
-				answerQuery(r.Usage, req.QueryReference)
+				r.Created, r.Endpoints, r.Usage = out.PDRs, out.Endpoints, rules.Reports(old, p.joinDeferred(seid, rows, false))
+				rules.AnswerQuery(r.Usage, req.QueryReference)
 			}
 			return func() { reply(r, cp) }
 		},
 	})
 }
 
-func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *Session, out changed, err *pfcp.Error) {
+func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *rules.Session, out rules.Changed, err *pfcp.Error) {
 	e, from, err := p.owned(askers, seid)
 	if err != nil {
-		return nil, changed{}, err
+		return nil, rules.Changed{}, err
 	}
-	old, broken := decode(e.data)
-	s, again := decode(e.data)
+	old, broken := rules.Decode(e.data)
+	s, again := rules.Decode(e.data)
 	if broken != nil || again != nil {
-		return nil, changed{}, refuse(pfcp.CauseSystemFailure, 0, errEncoding.Error())
+		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseSystemFailure, 0, rules.ErrEncoding.Error())
 	}
 	if p.client == nil {
-		return old, changed{}, refuse(pfcp.CauseSystemFailure, 0, "the data plane is away")
+		return old, rules.Changed{}, rules.Refuse(pfcp.CauseSystemFailure, 0, "the data plane is away")
 	}
-	if out, err = Modify(p.set, p.x, s, req); err != nil {
+	if out, err = rules.Modify(p.set, p.x, s, req); err != nil {
 		p.x.settle()()
-		return old, changed{}, err
+		return old, rules.Changed{}, err
 	}
 	t.onUndo(p.x.settle())
 	o := e.owner
@@ -294,13 +295,13 @@ func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfc
 		}
 	}
 	if err := p.replace(t, seid, e, o, old, s); err != nil {
-		return old, changed{}, err
+		return old, rules.Changed{}, err
 	}
 	return old, out, nil
 }
 
 // replace puts a session in the place of its former self.
-func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *Session) *pfcp.Error {
+func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *rules.Session) *pfcp.Error {
 	if _, err := p.shares.assign(t, s, old.Worker, shareKeys(old)); err != nil {
 		return err
 	}
@@ -339,7 +340,7 @@ func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *Sessio
 
 // Delete is n4.Sessions'.
 func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
-	var old *Session
+	var old *rules.Session
 	p.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
@@ -347,9 +348,9 @@ func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp
 			if err != nil {
 				return err
 			}
-			s, broken := decode(e.data)
+			s, broken := rules.Decode(e.data)
 			if broken != nil {
-				return refuse(pfcp.CauseSystemFailure, 0, broken.Error())
+				return rules.Refuse(pfcp.CauseSystemFailure, 0, broken.Error())
 			}
 			old = s
 			return p.dropThis(t, e, s)
@@ -364,7 +365,7 @@ func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp
 				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
 			} else {
 				p.count.Deleted++
-				r.Usage = reports(old, p.joinDeferred(seid, rows, true))
+				r.Usage = rules.Reports(old, p.joinDeferred(seid, rows, true))
 			}
 			return func() { reply(r, cp) }
 		},

@@ -12,10 +12,12 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/rules"
 )
 
-// The periodic comparison goes through the sessions in the order of their keys, page by page, while requests are carried out. It may be
-// a moment behind them: what it finds wrong is looked at again before it is mended, and mending what was right changes nothing.
+// The periodic comparison goes through the sessions in the order of their keys, page by page, while requests are
+// carried out. It may be a moment behind them: what it finds wrong is looked at again before it is mended, and mending
+// what was right changes nothing.
 
 const (
 	pageSize = 1024 // digests in one LIST: the data plane's control thread answers within a millisecond
@@ -26,8 +28,8 @@ const (
 // ordered is a session with the order of its key (api.KeyOrder).
 type ordered struct{ order, seid uint64 }
 
-// Resynchronise compares what the data plane holds for sessions with what it should, and sends what differs. It ends early when the
-// data plane is away.
+// Resynchronise compares what the data plane holds for sessions with what it should, and sends what differs. It ends
+// early when the data plane is away.
 func (m *Manager) Resynchronise(ctx context.Context, link Link) (Outcome, error) {
 	var out Outcome
 	if err := m.mendObjects(ctx, link, &out); err != nil {
@@ -71,7 +73,7 @@ func (m *Manager) byKey() []ordered {
 	}
 	m.mu.Unlock()
 	for i := range list {
-		list[i].order = api.KeyOrder(Key(list[i].seid))
+		list[i].order = api.KeyOrder(rules.Key(list[i].seid))
 	}
 	slices.SortFunc(list, func(a, b ordered) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.seid, b.seid)) })
 	return list
@@ -82,7 +84,7 @@ func (m *Manager) wrong(ctx context.Context, mine []ordered, held []api.Digest) 
 	var wrong []uint64
 	has := make(map[uint64]uint64, len(held))
 	for i := range held {
-		if seid, ok := seidOf(api.CString(held[i].Key[:])); ok {
+		if seid, ok := rules.SEIDOf(api.CString(held[i].Key[:])); ok {
 			has[seid] = held[i].Digest
 		}
 	}
@@ -114,7 +116,7 @@ func (m *Manager) wrongOf(some []ordered, has map[uint64]uint64) (wrong []uint64
 			continue
 		}
 		delete(has, o.seid)
-		if s, err := decode(e.data); err == nil && (!ok || api.BodyDigest(m.occupied(s).body) != h) {
+		if s, err := rules.Decode(e.data); err == nil && (!ok || api.BodyDigest(m.occupied(s).Body) != h) {
 			wrong = append(wrong, o.seid)
 		}
 	}
@@ -143,13 +145,13 @@ func (m *Manager) mend(ctx context.Context, link Link, seids []uint64, out *Outc
 	var changes []dp.Change
 	m.mu.Lock()
 	for _, seid := range seids {
-		c := dp.Change{Kind: api.KindSession, Key: Key(seid)}
+		c := dp.Change{Kind: api.KindSession, Key: rules.Key(seid)}
 		if e, there := m.x.at(seid); there {
-			s, err := decode(e.data)
+			s, err := rules.Decode(e.data)
 			if err != nil {
 				continue
 			}
-			c.Body = m.occupied(s).body
+			c.Body = m.occupied(s).Body
 			out.Put++
 		} else {
 			out.Deleted++
@@ -162,8 +164,8 @@ func (m *Manager) mend(ctx context.Context, link Link, seids []uint64, out *Outc
 	return err
 }
 
-// mendObjects sends the paths and policers of sessions that are not held as they should be. Those that nobody uses go at the next
-// connection.
+// mendObjects sends the paths and policers of sessions that are not held as they should be. Those that nobody uses go
+// at the next connection.
 func (m *Manager) mendObjects(ctx context.Context, link Link, out *Outcome) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -178,8 +180,8 @@ func (m *Manager) mendObjects(ctx context.Context, link Link, out *Outcome) erro
 	var need []dp.Change
 	m.mu.Lock()
 	for id, x := range m.objects {
-		if h, ok := has[id]; x.users > 0 && (!ok || h != api.BodyDigest(x.body)) {
-			need = append(need, dp.Change{Kind: x.kind, Key: x.key, Body: x.body})
+		if h, ok := has[id]; x.users > 0 && (!ok || h != api.BodyDigest(x.Body)) {
+			need = append(need, dp.Change{Kind: x.Kind, Key: x.Key, Body: x.Body})
 		}
 	}
 	m.mu.Unlock()

@@ -2,7 +2,10 @@
 
 package session
 
-import "isthmus/controlplane/pfcp"
+import (
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
+)
 
 // share is what the sessions with one QER Correlation ID have in common: meters, which live on one worker.
 type share struct {
@@ -11,8 +14,8 @@ type share struct {
 	users  int
 }
 
-// shareKey is a correlation id of a CP function. That is who established the session, whoever has it now: the association of a
-// session, and the set of an association, may change.
+// shareKey is a correlation id of a CP function. That is who established the session, whoever has it now: the
+// association of a session, and the set of an association, may change.
 type shareKey struct{ association, id uint32 }
 
 type shares struct {
@@ -22,7 +25,7 @@ type shares struct {
 }
 
 // assign gives a session's correlated QERs their meters, and the session the worker that has them.
-func (s *shares) assign(t *txn, session *Session, worker uint16, former []shareKey) ([]shareKey, *pfcp.Error) {
+func (s *shares) assign(t *txn, session *rules.Session, worker uint16, former []shareKey) ([]shareKey, *pfcp.Error) {
 	var keys []shareKey
 	fixed := false
 	session.Worker = worker
@@ -36,7 +39,7 @@ func (s *shares) assign(t *txn, session *Session, worker uint16, former []shareK
 		x := s.by[key]
 		if x != nil && x.users > s.own(key, former) {
 			if fixed && x.worker != session.Worker {
-				return nil, lacks(pfcp.RuleQER, q.ID, pfcp.CauseNoResources, 28, "shares meters with sessions of two workers")
+				return nil, rules.Lacks(pfcp.RuleQER, q.ID, pfcp.CauseNoResources, 28, "shares meters with sessions of two workers")
 			}
 			session.Worker, fixed = x.worker, true
 		}
@@ -100,7 +103,7 @@ func (s *shares) leave(t *txn, keys []shareKey) {
 	}
 }
 
-func shareKeys(s *Session) []shareKey {
+func shareKeys(s *rules.Session) []shareKey {
 	var keys []shareKey
 	for i := range s.QER {
 		if c := s.QER[i].Correlation; c != nil {

@@ -2,12 +2,15 @@
 
 package session
 
-import "isthmus/controlplane/dp"
+import (
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/rules"
+)
 
-// holding counts the users of paths and policers. One that nobody uses any more stays for a while, so that a session that
-// comes and goes does not make and unmake its path each time.
+// holding counts the users of paths and policers. One that nobody uses any more stays for a while, so that a session
+// that comes and goes does not make and unmake its path each time.
 type holding struct {
-	object
+	rules.Object
 	users int
 	idle  int64 // since when it has no users, nanoseconds
 	// unsent: the data plane does not have it yet; it goes with the first session that needs it
@@ -17,33 +20,33 @@ type holding struct {
 type holdings map[string]*holding // by kind and key
 
 // Object finds one for the compiler.
-func (h holdings) Object(name ObjectName) (object, bool) {
+func (h holdings) Object(name rules.ObjectName) (rules.Object, bool) {
 	if x := h[string(name[:])]; x != nil {
-		return x.object, true
+		return x.Object, true
 	}
-	return object{}, false
+	return rules.Object{}, false
 }
 
 // use enters the objects of a session and leaves those of its former self.
-func (h holdings) use(t *txn, now int64, objects, former []object) {
+func (h holdings) use(t *txn, now int64, objects, former []rules.Object) {
 	for i := range objects {
 		o := &objects[i]
-		x := h[o.name]
+		x := h[o.Name]
 		if x == nil {
-			x = &holding{object: *o}
-			h[o.name] = x
-			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
-			t.onUndo(func() { delete(h, x.name) })
+			x = &holding{Object: *o}
+			h[o.Name] = x
+			t.changes = append(t.changes, dp.Change{Kind: o.Kind, Key: o.Key, Body: o.Body})
+			t.onUndo(func() { delete(h, x.Name) })
 		} else if x.unsent {
 			x.unsent = false
-			t.changes = append(t.changes, dp.Change{Kind: o.kind, Key: o.key, Body: o.body})
+			t.changes = append(t.changes, dp.Change{Kind: o.Kind, Key: o.Key, Body: o.Body})
 			t.onUndo(func() { x.unsent = true })
 		}
 		x.users++
 		t.uses = append(t.uses, use{x, 1, x.idle})
 	}
 	for i := range former {
-		if x := h[former[i].name]; x != nil {
+		if x := h[former[i].Name]; x != nil {
 			x.users--
 			t.uses = append(t.uses, use{x, -1, x.idle})
 			x.idle = now
@@ -68,7 +71,7 @@ func (h holdings) sweep(t *txn, since int64) {
 	for id, x := range h {
 		if x.users == 0 && x.idle < since {
 			if !x.unsent {
-				t.changes = append(t.changes, dp.Change{Kind: x.kind, Key: x.key})
+				t.changes = append(t.changes, dp.Change{Kind: x.Kind, Key: x.Key})
 			}
 			delete(h, id)
 			t.onUndo(func() { h[id] = x })
@@ -77,7 +80,7 @@ func (h holdings) sweep(t *txn, since int64) {
 }
 
 // recount puts the numbers of users right after another configuration, which sessions have other objects under.
-func (h holdings) recount(objects map[string]object, users map[string]int, now int64) {
+func (h holdings) recount(objects map[string]rules.Object, users map[string]int, now int64) {
 	for id, x := range h {
 		if x.users > 0 && users[id] == 0 {
 			x.idle = now
@@ -86,7 +89,7 @@ func (h holdings) recount(objects map[string]object, users map[string]int, now i
 	}
 	for id, o := range objects {
 		if h[id] == nil {
-			h[id] = &holding{object: o, users: users[id], unsent: true}
+			h[id] = &holding{Object: o, users: users[id], unsent: true}
 		}
 	}
 }

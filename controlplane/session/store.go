@@ -11,6 +11,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 )
 
@@ -70,8 +71,8 @@ func (p *Manager) Associations() []n4.StoredAssociation {
 	return slices.Collect(maps.Values(p.associations))
 }
 
-// load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the configuration any
-// more, is dropped and said, also to CP functions: by another recovery time stamp.
+// load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the
+// configuration any more, is dropped and said, also to CP functions: by another recovery time stamp.
 func (p *Manager) load() error {
 	var dropped []store.Record
 	err := p.store.Load(func(r store.Record) error {
@@ -100,7 +101,7 @@ func decodeAssociation(data []byte) (a n4.StoredAssociation, err error) {
 func decodeApplication(data []byte) (a pfcp.ApplicationPFDs, err error) {
 	name, list, ok := store.SplitData(data)
 	if !ok {
-		return a, errEncoding
+		return a, rules.ErrEncoding
 	}
 	a.Application = name
 	err = json.Unmarshal(list, &a.PFDs)
@@ -121,12 +122,12 @@ func (p *Manager) loadRecord(r store.Record) error {
 		if err != nil {
 			return err
 		}
-		if filters, bad := expandPFDs(a.PFDs); bad == nil {
+		if filters, bad := rules.ExpandPFDs(a.PFDs); bad == nil {
 			p.apps[a.Application], p.pfds[a.Application] = a.PFDs, filters
 		}
 	case store.Session:
 		p.last = max(p.last, r.Number)
-		s, err := decode(r.Data)
+		s, err := rules.Decode(r.Data)
 		if err != nil {
 			return err
 		}
@@ -148,12 +149,12 @@ func (p *Manager) loadRecord(r store.Record) error {
 }
 
 // restore enters a stored session.
-func (p *Manager) restore(s *Session, number uint64) error {
-	if err := p.set.check(s); err != nil {
+func (p *Manager) restore(s *rules.Session, number uint64) error {
+	if err := p.set.Check(s); err != nil {
 		return err
 	}
-	p.set.fit(s)
-	c, bad := Compile(Context{Set: p.set, PFDs: p.pfds, Lenient: true}, s)
+	p.set.Fit(s)
+	c, bad := rules.Compile(rules.Context{Set: p.set, PFDs: p.pfds, Lenient: true}, s)
 	if bad != nil {
 		return bad
 	}
@@ -179,11 +180,11 @@ func (p *Manager) restore(s *Session, number uint64) error {
 			x.users++
 		}
 	}
-	for _, o := range c.objects {
-		if p.objects[o.name] == nil {
-			p.objects[o.name] = &holding{object: o}
+	for _, o := range c.Objects {
+		if p.objects[o.Name] == nil {
+			p.objects[o.Name] = &holding{Object: o}
 		}
-		p.objects[o.name].users++
+		p.objects[o.Name].users++
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 )
 
 // A control plane that comes back has all sessions and sends nothing: the data plane's state is as it was.
@@ -79,11 +80,11 @@ func TestRestart(t *testing.T) {
 	})
 	t.Run("data plane forgot, and has what nobody wants", func(t *testing.T) {
 		body := s.Held()
-		s.SetHeld(map[dptest.ID][]byte{heldID(77): {1}, {Kind: api.KindPath, Key: Key(5)}: {2}, {Kind: api.KindPolicer, Key: "gold"}: {3}})
+		s.SetHeld(map[dptest.ID][]byte{heldID(77): {1}, {Kind: api.KindPath, Key: rules.Key(5)}: {2}, {Kind: api.KindPolicer, Key: "gold"}: {3}})
 		b := startOn(t, s, path, testSettings())
 		b.checkConsistent()
 		now := s.Held()
-		if now[heldID(77)] != nil || now[dptest.ID{Kind: api.KindPath, Key: Key(5)}] != nil || now[dptest.ID{Kind: api.KindPolicer, Key: "gold"}] == nil {
+		if now[heldID(77)] != nil || now[dptest.ID{Kind: api.KindPath, Key: rules.Key(5)}] != nil || now[dptest.ID{Kind: api.KindPolicer, Key: "gold"}] == nil {
 			t.Errorf("%v, was %v", now, body)
 		}
 	})
@@ -138,7 +139,7 @@ func TestReplan(t *testing.T) {
 	set.Instances = set.Instances[:2]
 	b.mu.Lock()
 	changes, accept := b.reconfigure(set)
-	if len(changes) != 1 || changes[0].Key != Key(out) || changes[0].Body != nil || len(b.x.session) != 2 {
+	if len(changes) != 1 || changes[0].Key != rules.Key(out) || changes[0].Body != nil || len(b.x.session) != 2 {
 		t.Errorf("%+v", changes)
 	}
 	if err := b.c.Apply(t.Context(), changes); err != nil {
@@ -152,8 +153,9 @@ func TestReplan(t *testing.T) {
 	b.checkConsistent()
 }
 
-// After a reload that changes what rules mean (here an instance is put first, which takes peers' tunnels over), sessions
-// go on: indices, paths and what the data plane holds are those of the new configuration, and it can be built up again.
+// After a reload that changes what rules mean (here an instance is put first, which takes peers' tunnels over),
+// sessions go on: indices, paths and what the data plane holds are those of the new configuration, and it can be built
+// up again.
 func TestReplanSurvivors(t *testing.T) {
 	b := start(t, "", testSettings())
 	var seids []uint64
@@ -164,7 +166,7 @@ func TestReplanSurvivors(t *testing.T) {
 	}
 	set := testSettings()
 	set.Workers = 2
-	set.Instances = append([]Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
+	set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
 		set.Instances...)
 	before := b.s.Held()
 	b.mu.Lock()
@@ -211,17 +213,17 @@ func TestReplanSurvivors(t *testing.T) {
 // Two sessions that a configuration gives the same address cannot both stay.
 func TestReplanConflict(t *testing.T) {
 	set := testSettings()
-	set.Instances = append(set.Instances, Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
+	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
 	b := start(t, "", set)
 	older := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	req := request(2, "10.46.0.1")
 	req.PDR[1].PDI.NetworkInstance = "ims"
 	younger := b.establish(smf1, req).UP.SEID
 	without := testSettings()
-	without.Instances = append(without.Instances, Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
+	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
 	b.mu.Lock()
 	changes, accept := b.reconfigure(without)
-	if len(changes) != 1 || changes[0].Key != Key(younger) {
+	if len(changes) != 1 || changes[0].Key != rules.Key(younger) {
 		t.Errorf("%+v", changes)
 	}
 	if err := b.c.Apply(t.Context(), changes); err != nil {

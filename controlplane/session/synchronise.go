@@ -9,6 +9,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/rules"
 )
 
 // Link is the connection over which a data plane is brought into step (dp.Client).
@@ -31,7 +32,7 @@ func (p *Manager) Attach(c Committer) {
 }
 
 // Configure takes a configuration over while the data plane is away.
-func (p *Manager) Configure(set *Settings) {
+func (p *Manager) Configure(set *rules.Settings) {
 	if p.sameSettings(set) {
 		return
 	}
@@ -43,13 +44,13 @@ func (p *Manager) Configure(set *Settings) {
 	accept()
 }
 
-func (p *Manager) sameSettings(set *Settings) bool { return reflect.DeepEqual(set, p.Settings()) }
+func (p *Manager) sameSettings(set *rules.Settings) bool { return reflect.DeepEqual(set, p.Settings()) }
 
 // Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is
 // held of its objects; what sessions made is not in that. With all, as after a connection, the sessions are compared
 // too. Settings are taken over once the data plane has accepted the configuration: sessions that end with it, or look
 // different, do so only then. Requests wait meanwhile, reports and associations do not.
-func (p *Manager) Synchronise(ctx context.Context, link Link, set *Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
+func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
 	// With a million sessions these take seconds, in which requests are carried out.
 	p.prepare(set)
 	hello := link.Hello()
@@ -60,7 +61,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *Settings, all
 	var static []api.Digest // of the configuration, which changes in this call alone
 	err := dp.EachPage(ctx, link, nil, func(page []api.Digest) {
 		for i := range page {
-			if !Dynamic(page[i].Kind, api.CString(page[i].Key[:])) {
+			if !rules.Dynamic(page[i].Kind, api.CString(page[i].Key[:])) {
 				static = append(static, page[i])
 			}
 		}
@@ -71,7 +72,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *Settings, all
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	if all {
-		if held, err = dp.Held(ctx, link, dynamicKind); err != nil {
+		if held, err = dp.Held(ctx, link, rules.DynamicKind); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -79,8 +80,8 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *Settings, all
 	out := Outcome{Ended: len(lost)}
 	own := changes(static)
 	if all {
-		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand on, and
-		// those that the configuration ends need not be there.
+		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand
+		// on, and those that the configuration ends need not be there.
 		orphans := p.differences(held).Before
 		if _, err := p.send(ctx, link, orphans); err != nil {
 			return Outcome{}, err
@@ -111,7 +112,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *Settings, all
 }
 
 // ending is reconfigure for a configuration that may be the one in use.
-func (p *Manager) ending(set *Settings) (lost []dp.Change, accept func()) {
+func (p *Manager) ending(set *rules.Settings) (lost []dp.Change, accept func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reflect.DeepEqual(set, p.set) {

@@ -24,7 +24,8 @@ func (s *stuck) Apply(ctx context.Context, changes []dp.Change) error {
 	return s.Client.Apply(ctx, changes)
 }
 
-// While the data plane takes its time over a configuration, requests for sessions wait; associations, reports and displays do not.
+// While the data plane takes its time over a configuration, requests for sessions wait; associations, reports and
+// displays do not.
 func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 	b := start(t, "", testSettings())
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID

@@ -9,6 +9,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 )
 
@@ -67,9 +68,9 @@ func (t *txn) finish() {
 func refusal(err error) *pfcp.Error {
 	var refused *dp.RefusedError
 	if !errors.As(err, &refused) {
-		return refuse(pfcp.CauseSystemFailure, 0, "the data plane did not answer: "+err.Error())
+		return rules.Refuse(pfcp.CauseSystemFailure, 0, "the data plane did not answer: "+err.Error())
 	}
-	e := refuse(pfcp.CauseRuleFailure, 0, refused.Error())
+	e := rules.Refuse(pfcp.CauseRuleFailure, 0, refused.Error())
 	switch syscall.Errno(refused.Code) {
 	case syscall.ENOSPC, syscall.ENOMEM:
 		e.Cause = pfcp.CauseNoResources

@@ -4,12 +4,13 @@ package session
 
 import (
 	"encoding/binary"
+	"isthmus/controlplane/rules"
 
 	"github.com/gaissmai/bart"
 )
 
-// prefixes finds sessions by UE IPv6 prefix, and by framed route, which may lie within others: a trie for each instance and
-// kind, so that the cost of a look-up does not grow with their number or the variety of their lengths.
+// prefixes finds sessions by UE IPv6 prefix, and by framed route, which may lie within others: a trie for each instance
+// and kind, so that the cost of a look-up does not grow with their number or the variety of their lengths.
 type prefixes map[prefixKind]*bart.Table[uint64]
 
 type prefixKind struct {
@@ -17,8 +18,8 @@ type prefixKind struct {
 	framed   bool
 }
 
-func (p prefixes) of(u ueAddress) *bart.Table[uint64] {
-	kind := prefixKind{u.instance, u.framed}
+func (p prefixes) of(u rules.UEAddress) *bart.Table[uint64] {
+	kind := prefixKind{u.Instance, u.Framed}
 	t := p[kind]
 	if t == nil {
 		t = &bart.Table[uint64]{}
@@ -28,29 +29,29 @@ func (p prefixes) of(u ueAddress) *bart.Table[uint64] {
 }
 
 // hostKey is the key of a UE IPv4 address; false for what is no address of a host.
-func (x *index) hostKey(u ueAddress) (key uint64, four bool) {
-	if !u.prefix.Addr().Is4() || u.framed {
+func (x *index) hostKey(u rules.UEAddress) (key uint64, four bool) {
+	if !u.Prefix.Addr().Is4() || u.Framed {
 		return 0, false
 	}
-	a := u.prefix.Addr().As4()
-	return x.instance(u.instance)<<32 | uint64(binary.BigEndian.Uint32(a[:])), true
+	a := u.Prefix.Addr().As4()
+	return x.instance(u.Instance)<<32 | uint64(binary.BigEndian.Uint32(a[:])), true
 }
 
 // ueOwner returns the session that has a UE address, or one that contains it or lies within it. A framed route is only
 // another's when it is the same: the longest decides whose a packet is.
-func (x *index) ueOwner(u ueAddress) (seid uint64, used bool) {
+func (x *index) ueOwner(u rules.UEAddress) (seid uint64, used bool) {
 	if key, four := x.hostKey(u); four {
 		seid, used = x.host[key]
 		return seid, used
 	}
 	t := x.prefix.of(u)
-	if u.framed {
-		return t.Get(u.prefix)
+	if u.Framed {
+		return t.Get(u.Prefix)
 	}
-	if seid, used = t.LookupPrefix(u.prefix); used || !t.OverlapsPrefix(u.prefix) {
+	if seid, used = t.LookupPrefix(u.Prefix); used || !t.OverlapsPrefix(u.Prefix) {
 		return seid, used
 	}
-	for _, seid := range t.Subnets(u.prefix) {
+	for _, seid := range t.Subnets(u.Prefix) {
 		return seid, true
 	}
 	return 0, false

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"isthmus/controlplane/cputest"
+	"isthmus/controlplane/rules"
 )
 
-func ueOf(prefix netip.Prefix) ueAddress { return ueAddress{instance: "internet", prefix: prefix} }
+func ueOf(prefix netip.Prefix) rules.UEAddress {
+	return rules.UEAddress{Instance: "internet", Prefix: prefix}
+}
 
 func slash64(n int) netip.Prefix {
 	a := [16]byte{0x20, 0x01}
@@ -26,9 +29,9 @@ func slash64(n int) netip.Prefix {
 func manyPrefixes(n int) *index {
 	x := newIndex(testSettings())
 	for i := range n {
-		x.add(uint64(i+1), &compiled{ues: []ueAddress{ueOf(slash64(i))}})
+		x.add(uint64(i+1), &rules.Compiled{UEs: []rules.UEAddress{ueOf(slash64(i))}})
 	}
-	x.add(uint64(n+1), &compiled{ues: []ueAddress{ueOf(netip.MustParsePrefix("2001:0:ffff:ffff:1::/80"))}})
+	x.add(uint64(n+1), &rules.Compiled{UEs: []rules.UEAddress{ueOf(netip.MustParsePrefix("2001:0:ffff:ffff:1::/80"))}})
 	return x
 }
 
@@ -48,23 +51,23 @@ func TestLongPrefixCostsOthersNothing(t *testing.T) {
 // Whatever the lengths: the answer is that of looking at all prefixes.
 func TestUEPrefixesOverlap(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
-	random := func() ueAddress { // few bits differ, so that prefixes meet
+	random := func() rules.UEAddress { // few bits differ, so that prefixes meet
 		a := [16]byte{0x20, 0x01, 15: byte(r.UintN(4))}
 		a[5], a[7], a[9] = byte(r.UintN(3)), byte(r.UintN(4))<<6, byte(r.UintN(3))
 		u := ueOf(netip.PrefixFrom(netip.AddrFrom16(a), []int{48, 56, 60, 64, 64, 64, 66, 80, 128}[r.IntN(9)]).Masked())
 		if r.IntN(8) == 0 {
-			u.instance = "ims"
+			u.Instance = "ims"
 		}
-		u.framed = r.IntN(8) == 0
+		u.Framed = r.IntN(8) == 0
 		return u
 	}
 	x := newIndex(testSettings())
-	held := map[ueAddress]uint64{}
+	held := map[rules.UEAddress]uint64{}
 	for i := range 20000 {
 		u := random()
 		var want []uint64
 		for other, seid := range held {
-			if other.instance == u.instance && other.framed == u.framed && (other == u || !u.framed && other.prefix.Overlaps(u.prefix)) {
+			if other.Instance == u.Instance && other.Framed == u.Framed && (other == u || !u.Framed && other.Prefix.Overlaps(u.Prefix)) {
 				want = append(want, seid)
 			}
 		}
@@ -79,7 +82,7 @@ func TestUEPrefixesOverlap(t *testing.T) {
 		if !ok {
 			t.Fatalf("%v is %x's, held by %x", u, got, want)
 		}
-		one := &compiled{ues: []ueAddress{u}}
+		one := &rules.Compiled{UEs: []rules.UEAddress{u}}
 		switch {
 		case !used:
 			held[u] = uint64(i + 1)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session is what stands between PFCP and the data plane: sessions as typed rules, the changes that requests
-// make of them, the F-TEIDs and addresses that we give out, their translation into objects of the contract, and the
-// store that brings them back. Manager ties these together and is the n4.Sessions of the N4 server.
-package session
+// Package rules has the rules of a session: what PFCP requests make of them, and the contract's objects that they
+// become. Pure functions: no lock, no input or output, nobody who is asked.
+package rules
 
 import (
 	"net/netip"
@@ -39,8 +38,8 @@ type URR struct {
 // Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled
 // in. Or it is a wireline subscriber of the configuration, whose rules are in no network instance.
 type Session struct {
-	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP session.
-	// Not stored.
+	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP
+	// session. Not stored.
 	Line       *api.Session
 	SEID       uint64 // ours
 	CP         pfcp.FSEID
@@ -167,8 +166,8 @@ func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
 	return v4, v6, true
 }
 
-// buffers tells whether packets that a PDR matches wait still.
-func (s *Session) buffers(id uint16) bool {
+// Buffers tells whether packets that a PDR matches wait still.
+func (s *Session) Buffers(id uint16) bool {
 	r := s.pdr(id)
 	if r == nil || r.FAR == nil {
 		return false
@@ -183,7 +182,7 @@ const (
 	ieCreateFAR       = 3
 	ieForwarding      = 4
 	ieDuplicating     = 5
-	ieFTEID           = 21
+	IEFTEID           = 21
 	ieNetworkInstance = 22
 	ieSDF             = 23
 	ieApplication     = 24
@@ -194,7 +193,7 @@ const (
 	ieDestination     = 42
 	ieApplyAction     = 44
 	ieOuterCreation   = 84
-	ieUEIP            = 93
+	IEUEIP            = 93
 	ieOuterRemoval    = 95
 	iePredefined      = 106
 	ieFAR             = 108
@@ -202,19 +201,19 @@ const (
 	ieRQI             = 123
 )
 
-// refuse makes the error of a request that is refused as a whole.
-func refuse(cause pfcp.Cause, offending uint16, text string) *pfcp.Error {
+// Refuse makes the error of a request that is refused as a whole.
+func Refuse(cause pfcp.Cause, offending uint16, text string) *pfcp.Error {
 	return &pfcp.Error{Cause: cause, Offending: offending, Text: text}
 }
 
-// fault makes the error of a rule that cannot be carried out (TS 29.244 §7.5.3.1: cause 73 and the Failed Rule ID).
-func fault(t pfcp.RuleType, id uint32, offending uint16, text string) *pfcp.Error {
+// Fault makes the error of a rule that cannot be carried out (TS 29.244 §7.5.3.1: cause 73 and the Failed Rule ID).
+func Fault(t pfcp.RuleType, id uint32, offending uint16, text string) *pfcp.Error {
 	return &pfcp.Error{Cause: pfcp.CauseRuleFailure, Offending: offending, Rule: &pfcp.FailedRule{Type: t, ID: id}, Text: text}
 }
 
-// lacks is fault for what is right in itself but more than we have.
-func lacks(t pfcp.RuleType, id uint32, cause pfcp.Cause, offending uint16, text string) *pfcp.Error {
-	e := fault(t, id, offending, text)
+// Lacks is fault for what is right in itself but more than we have.
+func Lacks(t pfcp.RuleType, id uint32, cause pfcp.Cause, offending uint16, text string) *pfcp.Error {
+	e := Fault(t, id, offending, text)
 	e.Cause = cause
 	return e
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"testing"
@@ -40,17 +40,17 @@ func TestPolicerOfAQER(t *testing.T) {
 		x := Compiler{Context: Context{Set: set}}
 		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)
 		if c.want == nil {
-			if name != "" || len(x.out.objects) != 0 {
+			if name != "" || len(x.out.Objects) != 0 {
 				t.Errorf("%s: %s", c.name, name)
 			}
 			continue
 		}
 		var got api.Policer
-		if _, err := api.ReadRow(x.out.objects[0].body, &got); err != nil {
+		if _, err := api.ReadRow(x.out.Objects[0].Body, &got); err != nil {
 			t.Fatal(err)
 		}
 		c.want.Action = [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}
-		if got != *c.want || name != x.out.objects[0].key {
+		if got != *c.want || name != x.out.Objects[0].Key {
 			t.Errorf("%s: %+v, want %+v", c.name, got, *c.want)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"isthmus/controlplane/sdf"
 )
 
-// pfds are the filters of each application that PFD management brought; nil: the application has PFDs, none of which a
+// PFDs are the filters of each application that PFD management brought; nil: the application has PFDs, none of which a
 // filter can stand for.
-type pfds map[string][]api.SDF
+type PFDs map[string][]api.SDF
 
 // nothing matches no packet.
 var nothing = api.SDF{RemotePort: [2]uint16{0, 65535}, LocalPort: [2]uint16{0, 65535}, Flags: api.SDFDeny}
@@ -34,29 +34,30 @@ func (c *Compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp
 	for i := range pdi.SDF {
 		list, err := c.filter(&pdi.SDF[i])
 		if err != nil && !c.Lenient { // row P22: the refusal names the rule
-			return fault(pfcp.RulePDR, id, ieSDF, err.Error())
+			return Fault(pfcp.RulePDR, id, ieSDF, err.Error())
 		}
 		if len(c.sdfs)+len(list) > c.Set.maxFilters() && !c.Lenient {
-			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieSDF, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
+			return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieSDF, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
 		}
 		c.sdfs = append(c.sdfs, list...)
 	}
 	if pdi.Application != "" {
 		list, known := c.PFDs[pdi.Application]
 		if !known && !c.Lenient {
-			return fault(pfcp.RulePDR, id, ieApplication, fmt.Sprintf("no PFDs of application %.40q", pdi.Application))
+			return Fault(pfcp.RulePDR, id, ieApplication, fmt.Sprintf("no PFDs of application %.40q", pdi.Application))
 		}
 		if room := c.Set.maxFilters() - len(c.sdfs); len(list) > room && c.Lenient {
 			list = list[:max(room, 0)]
 		} else if len(list) > room {
-			return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieApplication, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
+			return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieApplication, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
 		}
 		c.sdfs = append(c.sdfs, list...)
 	}
 	return nil
 }
 
-// filter expands one SDF Filter (TS 29.244 §8.2.5). One with nothing but an id refers to a bidirectional one of this session.
+// filter expands one SDF Filter (TS 29.244 §8.2.5). One with nothing but an id refers to a bidirectional one of this
+// session.
 func (c *Compiler) filter(f *pfcp.SDFFilter) ([]api.SDF, error) {
 	if f.HasID && f.Flow == "" && !f.HasToS && !f.HasSPI && !f.HasLabel {
 		whole := c.bidirectional(f.ID)
@@ -82,28 +83,28 @@ func (c *Compiler) bidirectional(id uint32) *pfcp.SDFFilter {
 	return nil
 }
 
-// expandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
+// ExpandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
 // like: names and URLs would have to be found inside of the UE's TLS, which this data plane does not do.
-func expandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
+func ExpandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	var all []api.SDF
 	for i := range list {
 		f := &list[i]
 		if f.URL != "" || f.Domain != "" || f.Custom != "" || f.Flow == "" {
-			return nil, refuse(pfcp.CauseServiceNotSupported, 61, "PFDs with URLs, domain names or custom contents")
+			return nil, Refuse(pfcp.CauseServiceNotSupported, 61, "PFDs with URLs, domain names or custom contents")
 		}
 		filters, err := sdf.Flow(f.Flow)
 		if err != nil {
-			return nil, refuse(pfcp.CauseMandatoryIEIncorrect, 61, err.Error())
+			return nil, Refuse(pfcp.CauseMandatoryIEIncorrect, 61, err.Error())
 		}
 		if all = append(all, filters...); len(all) > api.MaxSDF {
-			return nil, refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("more than %d filters in one application", api.MaxSDF))
+			return nil, Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("more than %d filters in one application", api.MaxSDF))
 		}
 	}
 	return all, nil
 }
 
-// filtersOf tells whether the filters of a session can be had with these PFDs.
-func (set *Settings) filtersOf(with pfds, s *Session) *pfcp.Error {
+// FiltersOf tells whether the filters of a session can be had with these PFDs.
+func (set *Settings) FiltersOf(with PFDs, s *Session) *pfcp.Error {
 	c := &Compiler{Context: Context{Set: set, PFDs: with}, s: s}
 	for i := range s.PDR {
 		pdi := s.pdi(&s.PDR[i])

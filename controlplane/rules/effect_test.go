@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"net/netip"
@@ -108,8 +108,8 @@ var tells = map[string]string{
 	"PDI.NetworkInstance":                   "the one of the F-TEID's address counts",
 }
 
-// Every field of a rule that a CP function gives is served, or refused because it is not: another value makes another session
-// for the data plane, or is answered with the cause that says so.
+// Every field of a rule that a CP function gives is served, or refused because it is not: another value makes another
+// session for the data plane, or is answered with the cause that says so.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	base, refusal := outcomeOf(everyRule(), nil)
 	if refusal != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"testing"
@@ -10,13 +10,13 @@ import (
 )
 
 // compiledOf is what a session becomes.
-func compiledOf(t *testing.T, set *Settings, req *pfcp.SessionEstablishmentRequest) (changed, *Compiler) {
+func compiledOf(t *testing.T, set *Settings, req *pfcp.SessionEstablishmentRequest) (Changed, *Compiler) {
 	t.Helper()
 	s, out, refusal := Establish(set, giveNothing{}, req)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	s, err := decode(encode(s)) // as it is when it is compiled
+	s, err := Decode(encode(s)) // as it is when it is compiled
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestCPFunctionIsReachedAsTheRadioIs(t *testing.T) {
 	req.FAR = append(req.FAR, pfcp.CreateFAR{ID: 3, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.CPSide),
 		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 7, IPv4: addr("10.0.0.2")}}})
 	r, c := compiledOf(t, testSettings(), req)
-	if len(r.pdrs) != 1 || r.pdrs[0].LocalFTEID.IPv4 != addr("10.1.0.1") {
-		t.Errorf("%+v", r.pdrs)
+	if len(r.PDRs) != 1 || r.PDRs[0].LocalFTEID.IPv4 != addr("10.1.0.1") {
+		t.Errorf("%+v", r.PDRs)
 	}
 	if c.names[c.fars[2].Instance].Name != "access" {
 		t.Errorf("%+v of %+v", c.fars[2], c.names)
@@ -78,8 +78,8 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 	}
 }
 
-// TS 29.244 §8.2.64: with the second octet the PDU Session Container does not go on, here to an eNodeB; for other packets nothing
-// changes. The journal keeps it.
+// TS 29.244 §8.2.64: with the second octet the PDU Session Container does not go on, here to an eNodeB; for other
+// packets nothing changes. The journal keeps it.
 func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 	for removal, want := range map[uint8]uint8{0: api.RemovalOuter, 1: api.RemovalOuter, 6: api.RemovalOuter,
 		0 | pfcp.RemoveContainer: api.RemovalContainer, 6 | pfcp.RemoveContainer: api.RemovalContainer} {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"fmt"
@@ -15,19 +15,19 @@ func (set *Settings) counts(pdrs, fars, qers, urrs int) *pfcp.Error {
 		has, most int
 	}{{"PDRs", pdrs, set.maxPDRs()}, {"FARs", fars, set.maxFARs()}, {"QERs", qers, set.maxQERs()}, {"URRs", urrs, set.maxURRs()}} {
 		if c.has > c.most {
-			return refuse(pfcp.CauseNoResources, 0, fmt.Sprintf("%d %s, at most %d", c.has, c.word, c.most))
+			return Refuse(pfcp.CauseNoResources, 0, fmt.Sprintf("%d %s, at most %d", c.has, c.word, c.most))
 		}
 	}
 	return nil
 }
 
-// check looks at a session as a whole: numbers, names and who refers to whom (rows P13, P25 to P28, P33).
-func (set *Settings) check(s *Session) *pfcp.Error {
+// Check looks at a session as a whole: numbers, names and who refers to whom (rows P13, P25 to P28, P33).
+func (set *Settings) Check(s *Session) *pfcp.Error {
 	if err := set.counts(len(s.PDR), len(s.FAR), len(s.QER), len(s.URR)); err != nil {
 		return err
 	}
 	if len(s.BAR) > set.maxFARs() || len(s.Endpoint) > set.maxPDRs() {
-		return refuse(pfcp.CauseNoResources, 0, "too many BARs or traffic endpoints")
+		return Refuse(pfcp.CauseNoResources, 0, "too many BARs or traffic endpoints")
 	}
 	if err := s.checkTwice(); err != nil {
 		return err
@@ -70,22 +70,22 @@ func twice[T any](list []T, id func(*T) uint32) (uint32, bool) {
 func (s *Session) checkTwice() *pfcp.Error {
 	const text = "the id stands twice"
 	if id, bad := twice(s.PDR, func(p *pfcp.CreatePDR) uint32 { return uint32(p.ID) }); bad {
-		return fault(pfcp.RulePDR, id, 0, text)
+		return Fault(pfcp.RulePDR, id, 0, text)
 	}
 	if id, bad := twice(s.FAR, func(f *FAR) uint32 { return f.ID }); bad {
-		return fault(pfcp.RuleFAR, id, 0, text)
+		return Fault(pfcp.RuleFAR, id, 0, text)
 	}
 	if id, bad := twice(s.QER, func(q *QER) uint32 { return q.ID }); bad {
-		return fault(pfcp.RuleQER, id, 0, text)
+		return Fault(pfcp.RuleQER, id, 0, text)
 	}
 	if id, bad := twice(s.URR, func(u *URR) uint32 { return u.ID }); bad {
-		return fault(pfcp.RuleURR, id, 0, text)
+		return Fault(pfcp.RuleURR, id, 0, text)
 	}
 	if id, bad := twice(s.BAR, func(b *pfcp.CreateBAR) uint32 { return uint32(b.ID) }); bad {
-		return fault(pfcp.RuleBAR, id, 0, text)
+		return Fault(pfcp.RuleBAR, id, 0, text)
 	}
 	if _, bad := twice(s.Endpoint, func(e *pfcp.CreateTrafficEndpoint) uint32 { return uint32(e.ID) }); bad {
-		return refuse(pfcp.CauseRejected, 0, "a traffic endpoint id stands twice")
+		return Refuse(pfcp.CauseRejected, 0, "a traffic endpoint id stands twice")
 	}
 	return nil
 }
@@ -94,37 +94,37 @@ func (s *Session) checkPDR(p *pfcp.CreatePDR) *pfcp.Error {
 	id := uint32(p.ID)
 	switch {
 	case p.FAR == nil: // row P13
-		return lacks(pfcp.RulePDR, id, pfcp.CauseConditionalIEMissing, ieFAR, "a PDR without FAR")
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseConditionalIEMissing, ieFAR, "a PDR without FAR")
 	case s.far(*p.FAR) == nil:
-		return fault(pfcp.RulePDR, id, ieFAR, fmt.Sprintf("FAR %d is not there", *p.FAR))
+		return Fault(pfcp.RulePDR, id, ieFAR, fmt.Sprintf("FAR %d is not there", *p.FAR))
 	case len(p.ActivatePredefined) > 0:
-		return lacks(pfcp.RulePDR, id, pfcp.CauseServiceNotSupported, iePredefined, "there are no predefined rules")
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseServiceNotSupported, iePredefined, "there are no predefined rules")
 	case !p.Activation.IsZero() || !p.Deactivation.IsZero(): // DPDRA is not announced as a feature
-		return lacks(pfcp.RulePDR, id, pfcp.CauseServiceNotSupported, 0, "deferred activation and deactivation")
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseServiceNotSupported, 0, "deferred activation and deactivation")
 	case p.PDI.Source > pfcp.CPSide:
-		return fault(pfcp.RulePDR, id, 20, "no such source interface")
+		return Fault(pfcp.RulePDR, id, 20, "no such source interface")
 	case p.PDI.TrafficEndpoint != nil && s.endpoint(*p.PDI.TrafficEndpoint) == nil:
-		return fault(pfcp.RulePDR, id, 131, fmt.Sprintf("traffic endpoint %d is not there", *p.PDI.TrafficEndpoint))
+		return Fault(pfcp.RulePDR, id, 131, fmt.Sprintf("traffic endpoint %d is not there", *p.PDI.TrafficEndpoint))
 	case len(p.QER) > maxQERsOfPDR:
-		return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 109, fmt.Sprintf("%d QERs, at most %d", len(p.QER), maxQERsOfPDR))
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 109, fmt.Sprintf("%d QERs, at most %d", len(p.QER), maxQERsOfPDR))
 	case len(p.URR) > maxURRsOfPDR:
-		return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 81, fmt.Sprintf("%d URRs, at most %d", len(p.URR), maxURRsOfPDR))
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 81, fmt.Sprintf("%d URRs, at most %d", len(p.URR), maxURRsOfPDR))
 	}
 	for _, q := range p.QER {
 		if s.qer(q) == nil {
-			return fault(pfcp.RulePDR, id, 109, fmt.Sprintf("QER %d is not there", q))
+			return Fault(pfcp.RulePDR, id, 109, fmt.Sprintf("QER %d is not there", q))
 		}
 	}
 	for _, u := range p.URR {
 		if s.urr(u) == nil {
-			return fault(pfcp.RulePDR, id, 81, fmt.Sprintf("URR %d is not there", u))
+			return Fault(pfcp.RulePDR, id, 81, fmt.Sprintf("URR %d is not there", u))
 		}
 	}
 	if _, bad := twice(p.QER, func(q *uint32) uint32 { return *q }); bad {
-		return fault(pfcp.RulePDR, id, 109, "a QER stands twice")
+		return Fault(pfcp.RulePDR, id, 109, "a QER stands twice")
 	}
 	if _, bad := twice(p.URR, func(u *uint32) uint32 { return *u }); bad {
-		return fault(pfcp.RulePDR, id, 81, "a URR stands twice")
+		return Fault(pfcp.RulePDR, id, 81, "a URR stands twice")
 	}
 	return nil
 }
@@ -135,27 +135,27 @@ func (s *Session) checkFAR(f *FAR) *pfcp.Error {
 	which := f.Action & one
 	switch {
 	case f.Action&^known != 0:
-		return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieApplyAction, "an action that is not served")
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieApplyAction, "an action that is not served")
 	// TS 29.244 §8.2.26: one and only one of DROP, FORW and BUFF (row P33).
 	case which != pfcp.ActionDrop && which != pfcp.ActionForward && which != pfcp.ActionBuffer:
-		return fault(pfcp.RuleFAR, f.ID, ieApplyAction, "neither drop, forward nor buffer alone")
+		return Fault(pfcp.RuleFAR, f.ID, ieApplyAction, "neither drop, forward nor buffer alone")
 	case f.Action&pfcp.ActionNotify != 0 && which == pfcp.ActionForward:
-		return fault(pfcp.RuleFAR, f.ID, ieApplyAction, "a notification without buffering")
+		return Fault(pfcp.RuleFAR, f.ID, ieApplyAction, "a notification without buffering")
 	case which == pfcp.ActionForward && (f.Forwarding == nil || f.Forwarding.Destination == nil):
-		return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseConditionalIEMissing, ieForwarding, "no forwarding parameters")
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseConditionalIEMissing, ieForwarding, "no forwarding parameters")
 	case f.Action&pfcp.ActionDuplicate != 0 && f.Duplicating == nil:
-		return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseConditionalIEMissing, ieDuplicating, "no duplicating parameters")
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseConditionalIEMissing, ieDuplicating, "no duplicating parameters")
 	case f.BAR != nil && s.bar(*f.BAR) == nil:
-		return fault(pfcp.RuleFAR, f.ID, 88, fmt.Sprintf("BAR %d is not there", *f.BAR))
+		return Fault(pfcp.RuleFAR, f.ID, 88, fmt.Sprintf("BAR %d is not there", *f.BAR))
 	}
 	if w := f.Forwarding; w != nil {
 		switch {
 		case w.Destination != nil && *w.Destination > pfcp.CPSide: // row P21
-			return fault(pfcp.RuleFAR, f.ID, ieDestination, "no such destination interface")
+			return Fault(pfcp.RuleFAR, f.ID, ieDestination, "no such destination interface")
 		case w.Policy != "":
-			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseInvalidForwarding, iePolicy, "no such forwarding policy")
+			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseInvalidForwarding, iePolicy, "no such forwarding policy")
 		case w.LinkedEndpoint != nil && s.endpoint(*w.LinkedEndpoint) == nil:
-			return fault(pfcp.RuleFAR, f.ID, 131, "the linked traffic endpoint is not there")
+			return Fault(pfcp.RuleFAR, f.ID, 131, "the linked traffic endpoint is not there")
 		}
 	}
 	return nil
@@ -165,16 +165,16 @@ func checkQER(q *QER) *pfcp.Error {
 	above := func(gbr, mbr *uint64) bool { return gbr != nil && mbr != nil && *mbr != 0 && *gbr > *mbr }
 	switch {
 	case q.GateUplink == nil || q.GateDownlink == nil:
-		return lacks(pfcp.RuleQER, q.ID, pfcp.CauseMandatoryIEMissing, ieGate, "no gate status")
+		return Lacks(pfcp.RuleQER, q.ID, pfcp.CauseMandatoryIEMissing, ieGate, "no gate status")
 	case *q.GateUplink > 1 || *q.GateDownlink > 1: // TS 29.244 §8.2.7: 2 and 3 are for future use
-		return fault(pfcp.RuleQER, q.ID, ieGate, "no such gate status")
+		return Fault(pfcp.RuleQER, q.ID, ieGate, "no such gate status")
 	// TS 23.501 §5.7.5: reflective QoS has the UPF mark packets, which this data plane does not.
 	case q.RQI != nil && *q.RQI:
-		return lacks(pfcp.RuleQER, q.ID, pfcp.CauseServiceNotSupported, ieRQI, "no reflective QoS")
+		return Lacks(pfcp.RuleQER, q.ID, pfcp.CauseServiceNotSupported, ieRQI, "no reflective QoS")
 	case q.QFI != nil && *q.QFI > 63:
-		return fault(pfcp.RuleQER, q.ID, 124, "QFI above 63")
+		return Fault(pfcp.RuleQER, q.ID, 124, "QFI above 63")
 	case above(q.GBRUplink, q.MBRUplink) || above(q.GBRDownlink, q.MBRDownlink):
-		return fault(pfcp.RuleQER, q.ID, 27, "GBR above MBR")
+		return Fault(pfcp.RuleQER, q.ID, 27, "GBR above MBR")
 	}
 	return nil
 }
@@ -182,22 +182,22 @@ func checkQER(q *QER) *pfcp.Error {
 func (s *Session) checkURR(u *URR) *pfcp.Error {
 	switch {
 	case u.Method == nil:
-		return lacks(pfcp.RuleURR, u.ID, pfcp.CauseMandatoryIEMissing, ieMethod, "no measurement method")
+		return Lacks(pfcp.RuleURR, u.ID, pfcp.CauseMandatoryIEMissing, ieMethod, "no measurement method")
 	case *u.Method&7 == 0 || *u.Method&^7 != 0:
-		return fault(pfcp.RuleURR, u.ID, ieMethod, "no such measurement method")
+		return Fault(pfcp.RuleURR, u.ID, ieMethod, "no such measurement method")
 	case u.Triggers == nil:
-		return lacks(pfcp.RuleURR, u.ID, pfcp.CauseMandatoryIEMissing, ieTriggers, "no reporting triggers")
+		return Lacks(pfcp.RuleURR, u.ID, pfcp.CauseMandatoryIEMissing, ieTriggers, "no reporting triggers")
 	case len(u.Linked) > 2:
-		return lacks(pfcp.RuleURR, u.ID, pfcp.CauseNoResources, 82, "more than 2 linked URRs")
+		return Lacks(pfcp.RuleURR, u.ID, pfcp.CauseNoResources, 82, "more than 2 linked URRs")
 	case u.QuotaFAR != nil && (*u.QuotaFAR == 0 || s.far(*u.QuotaFAR) == nil):
-		return fault(pfcp.RuleURR, u.ID, ieFAR, "the FAR for quota action is not there")
+		return Fault(pfcp.RuleURR, u.ID, ieFAR, "the FAR for quota action is not there")
 	}
 	for _, l := range u.Linked {
 		if l == u.ID {
-			return fault(pfcp.RuleURR, u.ID, 82, "linked to itself")
+			return Fault(pfcp.RuleURR, u.ID, 82, "linked to itself")
 		}
 		if s.urr(l) == nil {
-			return fault(pfcp.RuleURR, u.ID, 82, fmt.Sprintf("linked URR %d is not there", l))
+			return Fault(pfcp.RuleURR, u.ID, 82, fmt.Sprintf("linked URR %d is not there", l))
 		}
 	}
 	return nil

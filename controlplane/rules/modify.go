@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"slices"
@@ -9,11 +9,12 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Modify carries out a request on s, which must be a copy of the caller's: when the request is refused, s is worth nothing.
-func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModificationRequest) (changed, *pfcp.Error) {
+// Modify carries out a request on s, which must be a copy of the caller's: when the request is refused, s is worth
+// nothing.
+func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModificationRequest) (Changed, *pfcp.Error) {
 	m := mutation{set: set, give: give, s: s, had: s.fteids()}
 	if err := set.counts(len(req.CreatePDR), len(req.CreateFAR), len(req.CreateQER), len(req.CreateURR)); err != nil {
-		return changed{}, err
+		return Changed{}, err
 	}
 	if req.CP != nil {
 		s.CP = *req.CP
@@ -30,25 +31,25 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	if req.SNSSAI != "" {
 		s.SNSSAI = req.SNSSAI
 	}
-	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change, so
-	// an id that is removed may be created anew.
+	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change,
+	// so an id that is removed may be created anew.
 	for _, step := range []func(*pfcp.SessionModificationRequest) *pfcp.Error{
 		m.remove, m.create, m.updateForwarding, m.updateRules, m.query} {
 		if err := step(req); err != nil {
-			return changed{}, err
+			return Changed{}, err
 		}
 	}
-	if err := set.check(s); err != nil {
-		return changed{}, err
+	if err := set.Check(s); err != nil {
+		return Changed{}, err
 	}
 	if err := m.fill(); err != nil {
-		return changed{}, err
+		return Changed{}, err
 	}
-	return m.changed, nil
+	return m.Changed, nil
 }
 
-// drops tells whether what waits is to be dropped before the FARs apply (DROBU). The flag is the session's wherever it stands (TS 29.244
-// §8.2.31).
+// drops tells whether what waits is to be dropped before the FARs apply (DROBU). The flag is the session's wherever it
+// stands (TS 29.244 §8.2.31).
 func drops(req *pfcp.SessionModificationRequest) bool {
 	return req.DropBuffered || slices.ContainsFunc(req.UpdateFAR, func(u pfcp.UpdateFAR) bool {
 		return u.Forwarding != nil && u.Forwarding.DropBuffered
@@ -85,17 +86,17 @@ func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	s, ok := m.s, true
 	for _, id := range req.RemovePDR {
 		if s.PDR, ok = without(s.PDR, id, func(p *pfcp.CreatePDR) uint16 { return p.ID }); !ok {
-			return fault(pfcp.RulePDR, uint32(id), 0, "no such PDR to remove")
+			return Fault(pfcp.RulePDR, uint32(id), 0, "no such PDR to remove")
 		}
 	}
 	for _, id := range req.RemoveFAR {
 		if s.FAR, ok = without(s.FAR, id, func(f *FAR) uint32 { return f.ID }); !ok {
-			return fault(pfcp.RuleFAR, id, 0, "no such FAR to remove")
+			return Fault(pfcp.RuleFAR, id, 0, "no such FAR to remove")
 		}
 	}
 	for _, id := range req.RemoveQER {
 		if s.QER, ok = without(s.QER, id, func(q *QER) uint32 { return q.ID }); !ok {
-			return fault(pfcp.RuleQER, id, 0, "no such QER to remove")
+			return Fault(pfcp.RuleQER, id, 0, "no such QER to remove")
 		}
 		for i := range s.PDR { // PDRs that stay lose the QER with it
 			s.PDR[i].QER = slices.DeleteFunc(s.PDR[i].QER, func(q uint32) bool { return q == id })
@@ -103,7 +104,7 @@ func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	}
 	for _, id := range req.RemoveURR {
 		if s.URR, ok = without(s.URR, id, func(u *URR) uint32 { return u.ID }); !ok {
-			return fault(pfcp.RuleURR, id, 0, "no such URR to remove")
+			return Fault(pfcp.RuleURR, id, 0, "no such URR to remove")
 		}
 		for i := range s.PDR {
 			s.PDR[i].URR = slices.DeleteFunc(s.PDR[i].URR, func(u uint32) bool { return u == id })
@@ -114,7 +115,7 @@ func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	}
 	for _, id := range req.RemoveBAR {
 		if s.BAR, ok = without(s.BAR, id, func(b *pfcp.CreateBAR) uint8 { return b.ID }); !ok {
-			return fault(pfcp.RuleBAR, uint32(id), 0, "no such BAR to remove")
+			return Fault(pfcp.RuleBAR, uint32(id), 0, "no such BAR to remove")
 		}
 		for i := range s.FAR {
 			if b := s.FAR[i].BAR; b != nil && *b == id {
@@ -124,7 +125,7 @@ func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	}
 	for _, id := range req.RemoveEndpoint {
 		if s.Endpoint, ok = without(s.Endpoint, id, func(e *pfcp.CreateTrafficEndpoint) uint8 { return e.ID }); !ok {
-			return refuse(pfcp.CauseRejected, 0, "no such traffic endpoint to remove")
+			return Refuse(pfcp.CauseRejected, 0, "no such traffic endpoint to remove")
 		}
 		// TS 29.244 §5.2.1A.2: the PDRs that refer to a traffic endpoint go with it.
 		s.PDR = slices.DeleteFunc(s.PDR, func(p pfcp.CreatePDR) bool {
@@ -175,7 +176,7 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 		u := &req.UpdateFAR[i]
 		f := s.far(u.ID)
 		if f == nil {
-			return fault(pfcp.RuleFAR, u.ID, 0, "no such FAR to update")
+			return Fault(pfcp.RuleFAR, u.ID, 0, "no such FAR to update")
 		}
 		set(&f.Action, u.Action)
 		replace(&f.Duplicating, u.Duplicating)
@@ -188,7 +189,7 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 		u := &req.UpdateBAR[i]
 		b := s.bar(u.ID)
 		if b == nil {
-			return fault(pfcp.RuleBAR, uint32(u.ID), 0, "no such BAR to update")
+			return Fault(pfcp.RuleBAR, uint32(u.ID), 0, "no such BAR to update")
 		}
 		updateBAR(b, u)
 	}
@@ -196,7 +197,7 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 		u := &req.UpdateEndpoint[i]
 		e := s.endpoint(u.ID)
 		if e == nil {
-			return refuse(pfcp.CauseRejected, 0, "no such traffic endpoint to update")
+			return Refuse(pfcp.CauseRejected, 0, "no such traffic endpoint to update")
 		}
 		if u.LocalFTEID != nil {
 			e.LocalFTEID = u.LocalFTEID
@@ -252,7 +253,7 @@ func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error
 		u := &req.UpdatePDR[i]
 		p := s.pdr(u.ID)
 		if p == nil {
-			return fault(pfcp.RulePDR, uint32(u.ID), 0, "no such PDR to update")
+			return Fault(pfcp.RulePDR, uint32(u.ID), 0, "no such PDR to update")
 		}
 		set(&p.Precedence, u.Precedence)
 		replace(&p.OuterHeaderRemoval, u.OuterHeaderRemoval)
@@ -271,7 +272,7 @@ func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error
 		u := &req.UpdateQER[i]
 		q := s.qer(u.ID)
 		if q == nil {
-			return fault(pfcp.RuleQER, u.ID, 0, "no such QER to update")
+			return Fault(pfcp.RuleQER, u.ID, 0, "no such QER to update")
 		}
 		updateQER(&q.CreateQER, u)
 	}
@@ -279,7 +280,7 @@ func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error
 		u := &req.UpdateURR[i]
 		r := s.urr(u.ID)
 		if r == nil {
-			return fault(pfcp.RuleURR, u.ID, 0, "no such URR to update")
+			return Fault(pfcp.RuleURR, u.ID, 0, "no such URR to update")
 		}
 		r.update(u)
 	}
@@ -299,8 +300,8 @@ func updateQER(q, u *pfcp.CreateQER) {
 	replace(&q.AveragingWindow, u.AveragingWindow)
 }
 
-// update counts a grant when the request brings a threshold or quota, so that one of the same size as before begins anew
-// too (TS 29.244 §5.2.2.2).
+// update counts a grant when the request brings a threshold or quota, so that one of the same size as before begins
+// anew too (TS 29.244 §5.2.2.2).
 func (r *URR) update(u *pfcp.UpdateURR) {
 	if u.VolumeThreshold != nil || u.VolumeQuota != nil || u.TimeThreshold != nil || u.TimeQuota != nil ||
 		u.EventThreshold != nil || u.EventQuota != nil ||
@@ -336,7 +337,7 @@ func (m *mutation) query(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	for _, id := range req.QueryURR {
 		u := m.s.urr(id)
 		if u == nil {
-			return fault(pfcp.RuleURR, id, 0, "no such URR to query")
+			return Fault(pfcp.RuleURR, id, 0, "no such URR to query")
 		}
 		u.Query++
 	}

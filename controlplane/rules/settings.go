@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"net/netip"
@@ -48,7 +48,8 @@ type Limits struct {
 	Applications, PFDs     int // PFDs: of an application
 }
 
-// Burst is how much at once a policer lets pass that comes from a QER: its rate times the window, but at least so many bytes.
+// Burst is how much at once a policer lets pass that comes from a QER: its rate times the window, but at least so many
+// bytes.
 type Burst struct {
 	Window time.Duration // where the QER has no averaging window
 	Least  uint64        // bytes
@@ -102,8 +103,8 @@ func (i *Instance) can(need int) bool {
 
 // find returns the network instance of a rule, nil when there is none. Many CP functions send the DNN as the network
 // instance of both sides, so the one that is named counts where it serves the interface and can do what the rule needs;
-// else, and where none is named, it is the first of those that serve the interface; else the one that is named, if it can (N9
-// over the interface of N3). A name that we do not know is no match.
+// else, and where none is named, it is the first of those that serve the interface; else the one that is named, if it
+// can (N9 over the interface of N3). A name that we do not know is no match.
 func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
 	var named *Instance
 	if name != "" {
@@ -138,8 +139,8 @@ func (s *Settings) byName(name string) *Instance {
 	return nil
 }
 
-// owner returns the instance whose endpoint an address is, nil when none.
-func (s *Settings) owner(a netip.Addr) *Instance {
+// Owner returns the instance whose endpoint an address is, nil when none.
+func (s *Settings) Owner(a netip.Addr) *Instance {
 	for n := range s.Instances {
 		if slices.Contains(s.Instances[n].Endpoints, a) {
 			return &s.Instances[n]
@@ -148,14 +149,15 @@ func (s *Settings) owner(a netip.Addr) *Instance {
 	return nil
 }
 
-// sameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
-func (set *Settings) sameFor(other *Settings) bool {
+// SameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
+func (set *Settings) SameFor(other *Settings) bool {
 	return reflect.DeepEqual(set.Instances, other.Instances) && set.Workers == other.Workers && set.Echo == other.Echo &&
 		set.Relay == other.Relay && set.Burst == other.Burst && set.Limits.Filters == other.Limits.Filters
 }
 
-// fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it did.
-func (set *Settings) fit(s *Session) bool {
+// Fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it
+// did.
+func (set *Settings) Fit(s *Session) bool {
 	workers := uint16(max(set.Workers, 1))
 	if s.Worker < workers {
 		return false

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"time"
@@ -32,9 +32,9 @@ func (c *Compiler) allQERs() {
 	}
 }
 
-// policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as the
-// peak rate (RFC 2698); what exceeds MBR is dropped. "" without MBR, and with one of 0: a CP function that means to stop
-// traffic closes the gate, and one that limits a single direction sends 0 for the other.
+// policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as
+// the peak rate (RFC 2698); what exceeds MBR is dropped. "" without MBR, and with one of 0: a CP function that means to
+// stop traffic closes the gate, and one that limits a single direction sends 0 for the other.
 func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
 	if mbr == nil || *mbr == 0 {
 		return ""

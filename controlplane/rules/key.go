@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"encoding/binary"
@@ -30,8 +30,8 @@ func putKey(b []byte, seid uint64) {
 	hex.Encode(b[len(Prefix):], raw[:])
 }
 
-// seidOf is Key's inverse; false for what it does not make.
-func seidOf(key string) (uint64, bool) {
+// SEIDOf is Key's inverse; false for what it does not make.
+func SEIDOf(key string) (uint64, bool) {
 	if len(key) != keyLength {
 		return 0, false
 	}
@@ -41,9 +41,9 @@ func seidOf(key string) (uint64, bool) {
 
 // Dynamic tells whether an object is of N4 sessions, which is to say ours to make and delete.
 func Dynamic(kind uint32, key string) bool {
-	return dynamicKind(kind) && strings.HasPrefix(key, Prefix)
+	return DynamicKind(kind) && strings.HasPrefix(key, Prefix)
 }
 
-func dynamicKind(kind uint32) bool {
+func DynamicKind(kind uint32) bool {
 	return kind == api.KindSession || kind == api.KindPath || kind == api.KindPolicer
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"net/netip"
@@ -8,7 +8,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// The layout of an encoded session. A field that is added here raises encodingVersion, and is there from that version on.
+// The layout of an encoded session. A field that is added here raises encodingVersion, and is there from that version
+// on.
 
 func (c *codec) session(s *Session) {
 	c.fixed64(&s.SEID)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"encoding/binary"
@@ -24,9 +24,9 @@ import (
 // giveNothing leaves nothing to choose from: what comes of a request is the same each time.
 type giveNothing struct{}
 
-func (giveNothing) teid(netip.Addr, netip.Addr) uint32 { return 0x7007 }
-func (giveNothing) ue4(*Instance) (netip.Addr, bool)   { return addr("10.45.0.3"), true }
-func (giveNothing) ue6(*Instance, uint8) (netip.Prefix, bool) {
+func (giveNothing) TEID(netip.Addr, netip.Addr) uint32 { return 0x7007 }
+func (giveNothing) UE4(*Instance) (netip.Addr, bool)   { return addr("10.45.0.3"), true }
+func (giveNothing) UE6(*Instance, uint8) (netip.Prefix, bool) {
 	return netip.MustParsePrefix("2001:db8:1:3::/64"), true
 }
 
@@ -48,11 +48,11 @@ func outcomeOf(req *pfcp.SessionEstablishmentRequest, change *pfcp.SessionModifi
 	if err != nil {
 		return "", err
 	}
-	c, err := Compile(Context{Set: set, PFDs: pfds{"other": {{Protocol: 6, Flags: api.SDFProtocol}}}}, s)
+	c, err := Compile(Context{Set: set, PFDs: PFDs{"other": {{Protocol: 6, Flags: api.SDFProtocol}}}}, s)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%x %v %q %q %q %d", c.body, c.objects, s.UserID, s.APN, s.SNSSAI, s.Inactivity), nil
+	return fmt.Sprintf("%x %v %q %q %q %d", c.Body, c.Objects, s.UserID, s.APN, s.SNSSAI, s.Inactivity), nil
 }
 
 // outcome is that of a datagram: with rules what the data plane gets of them, else the message that was read.
@@ -164,8 +164,9 @@ func parts(base byte, of map[int][]byte, before ...byte) func(bit int) []byte {
 
 func eight(last byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, last} }
 
-// The flags of TS 29.244 Release 17 in what CP functions send. Bit n of names is bit n+1 of octet 5 and on, "-" is spare. served
-// must make a difference; all others must be refused with the cause that says so, told ones alone may pass: they ask for nothing.
+// The flags of TS 29.244 Release 17 in what CP functions send. Bit n of names is bit n+1 of octet 5 and on, "-" is
+// spare. served must make a difference; all others must be refused with the cause that says so, told ones alone may
+// pass: they ask for nothing.
 var flagged = []struct {
 	ie     uint16
 	names  string

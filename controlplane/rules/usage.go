@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"time"
@@ -9,9 +9,9 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// report turns what the data plane measured into a Usage Report. s may be nil (a session that is gone): then everything
+// Report turns what the data plane measured into a Usage Report. s may be nil (a session that is gone): then everything
 // that was counted is reported.
-func report(s *Session, u *api.Usage) pfcp.UsageReport {
+func Report(s *Session, u *api.Usage) pfcp.UsageReport {
 	r := pfcp.UsageReport{URR: u.URR, Sequence: u.Sequence, Trigger: u.Triggers, Start: stamp(u.StartNs), End: stamp(u.EndNs),
 		First: stamp(u.FirstNs), Last: stamp(u.LastNs), Information: uint8(u.Information)}
 	method, packets := uint16(api.URRVolume|api.URRDuration), true
@@ -37,8 +37,8 @@ func report(s *Session, u *api.Usage) pfcp.UsageReport {
 	return r
 }
 
-// answerQuery puts the Query URR Reference into the reports that a query asked for (TS 29.244 §7.5.5.2).
-func answerQuery(list []pfcp.UsageReport, reference *uint32) {
+// AnswerQuery puts the Query URR Reference into the reports that a query asked for (TS 29.244 §7.5.5.2).
+func AnswerQuery(list []pfcp.UsageReport, reference *uint32) {
 	for i := range list {
 		if list[i].Trigger&api.UsageImmer != 0 {
 			list[i].Query = reference
@@ -53,11 +53,11 @@ func stamp(ns uint64) time.Time {
 	return time.Unix(0, int64(ns))
 }
 
-// reports of one session. s is the session as it was before the change, which still has the URRs that went.
-func reports(s *Session, rows []api.Usage) []pfcp.UsageReport {
+// Reports of one session. s is the session as it was before the change, which still has the URRs that went.
+func Reports(s *Session, rows []api.Usage) []pfcp.UsageReport {
 	var list []pfcp.UsageReport
 	for i := range rows {
-		list = append(list, report(s, &rows[i]))
+		list = append(list, Report(s, &rows[i]))
 	}
 	return list
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"fmt"
@@ -78,7 +78,7 @@ func (c *Compiler) bar(f *FAR, out *api.FAR) {
 func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {
 	if w.TransportMarking != nil {
 		if *w.TransportMarking > 63 {
-			return fault(pfcp.RuleFAR, f.ID, 30, "DSCP above 63")
+			return Fault(pfcp.RuleFAR, f.ID, 30, "DSCP above 63")
 		}
 		out.DSCP = *w.TransportMarking
 	}
@@ -100,21 +100,22 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 	}
 	instance := c.Set.find(name, *w.Destination, need)
 	if instance == nil && (name != "" || w.OuterHeader != nil) {
-		return fault(pfcp.RuleFAR, f.ID, ieNetworkInstance,
+		return Fault(pfcp.RuleFAR, f.ID, ieNetworkInstance,
 			fmt.Sprintf("no network instance %q that serves interface %d", name, *w.Destination))
 	}
 	if instance != nil {
 		var ok bool
 		if out.Instance, ok = c.instance(instance); !ok {
-			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
+			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
 		}
 	}
 	if w.OuterHeader == nil {
 		if c.Set.Relay && f.Action&pfcp.ActionForward != 0 {
-			return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
+			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
 		}
-		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route to where it came from.
-		// To the CP function there are tunnels only (TS 29.244 §5.3.2): as IP the UE's packets would go wherever the routes lead.
+		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route
+		// to where it came from. To the CP function there are tunnels only (TS 29.244 §5.3.2): as IP the UE's
+		// packets would go wherever the routes lead.
 		if f.Action&pfcp.ActionForward != 0 && (*w.Destination == pfcp.Access || *w.Destination == pfcp.CPSide) && w.Redirect == nil &&
 			(instance == nil || !instance.can(needLookup)) {
 			out.Action = byte(f.Action&^pfcp.ActionForward | pfcp.ActionDrop)
@@ -126,12 +127,13 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 	return err
 }
 
-// creation is Outer Header Creation (TS 29.244 §8.2.56). With both families, IPv4 is used where we have an address of it.
+// creation is Outer Header Creation (TS 29.244 §8.2.56). With both families, IPv4 is used where we have an address of
+// it.
 func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (outer byte, path [api.NameSize]byte, teid uint32, port uint16, err *pfcp.Error) {
 	const gtpu, udp = pfcp.OuterGTPUIPv4 | pfcp.OuterGTPUIPv6, pfcp.OuterUDPIPv4 | pfcp.OuterUDPIPv6
 	form := o.Description & (gtpu | udp)
 	if form == 0 || form != o.Description&0xff00 || form&gtpu != 0 && form&udp != 0 {
-		return 0, path, 0, 0, lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation,
+		return 0, path, 0, 0, Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation,
 			fmt.Sprintf("outer header creation %#04x", o.Description))
 	}
 	var local, peer netip.Addr
@@ -143,29 +145,29 @@ func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 		}
 	}
 	if !peer.IsValid() || peer.IsUnspecified() || peer.IsMulticast() {
-		return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "no address of ours in "+instance.Name+" for this peer")
+		return 0, path, 0, 0, Fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "no address of ours in "+instance.Name+" for this peer")
 	}
 	body := api.Path{Local: api.FromAddr(local), Peer: api.FromAddr(peer)}
 	outer = api.OuterUDP
 	if form&gtpu != 0 {
 		if o.TEID == 0 {
-			return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "TEID 0")
+			return 0, path, 0, 0, Fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "TEID 0")
 		}
 		outer, teid = api.OuterGTPU, o.TEID
 		body.EchoInterval = uint32(c.Set.Echo / time.Second)
-		if t := (tunnel{peer, teid}); !slices.Contains(c.out.peers, t) {
-			c.out.peers = append(c.out.peers, t)
+		if t := (Tunnel{peer, teid}); !slices.Contains(c.out.Peers, t) {
+			c.out.Peers = append(c.out.Peers, t)
 		}
 	} else if port = o.Port; port == 0 {
-		return 0, path, 0, 0, fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "UDP port 0")
+		return 0, path, 0, 0, Fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "UDP port 0")
 	}
 	var b [api.SizeofPartHead + api.SizeofPath]byte
 	copy(path[:], c.need(api.KindPath, api.AppendRow(b[:0], &body)))
 	return outer, path, teid, port, nil
 }
 
-// source is our end of a tunnel that a FAR makes: where the linked traffic endpoint receives the reverse direction (TS 29.244
-// table 7.5.2.3-2, §5.2.3.1), else the instance's own address.
+// source is our end of a tunnel that a FAR makes: where the linked traffic endpoint receives the reverse direction (TS
+// 29.244 table 7.5.2.3-2, §5.2.3.1), else the instance's own address.
 func (c *Compiler) source(f *FAR, instance *Instance, v4 bool) netip.Addr {
 	if w := f.Forwarding; w != nil && w.LinkedEndpoint != nil {
 		if e := c.s.endpoint(*w.LinkedEndpoint); e != nil && e.LocalFTEID != nil {
@@ -191,11 +193,11 @@ func (c *Compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
 	}
 	instance := c.Set.find("", d.Destination, needEndpoint)
 	if instance == nil {
-		return fault(pfcp.RuleFAR, f.ID, ieDuplicating, fmt.Sprintf("no network instance serves interface %d", d.Destination))
+		return Fault(pfcp.RuleFAR, f.ID, ieDuplicating, fmt.Sprintf("no network instance serves interface %d", d.Destination))
 	}
 	outer, path, teid, _, err := c.creation(f, d.OuterHeader, instance)
 	if err == nil && outer != api.OuterGTPU {
-		err = lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "copies go out by GTP-U or as they are")
+		err = Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "copies go out by GTP-U or as they are")
 	}
 	if err == nil {
 		more.DuplicateOuter, more.DuplicatePath, more.DuplicateTEID = outer, path, teid
@@ -203,16 +205,16 @@ func (c *Compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
 	return err
 }
 
-// redirect is Redirect Information (TS 29.244 §8.2.20). The data plane answers HTTP requests with the URL; it has no address
-// translation, which the other types would need.
+// redirect is Redirect Information (TS 29.244 §8.2.20). The data plane answers HTTP requests with the URL; it has no
+// address translation, which the other types would need.
 func redirect(f *FAR, r *pfcp.Redirect, more *api.FARMore) *pfcp.Error {
 	const url = 2
 	if r.Type != url {
-		return lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, 38, fmt.Sprintf("redirect address type %d", r.Type))
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, 38, fmt.Sprintf("redirect address type %d", r.Type))
 	}
 	more.Redirect = api.RedirectURL
 	if api.PutCString(more.RedirectTo[:], r.Address) != nil || r.Address == "" {
-		return fault(pfcp.RuleFAR, f.ID, 38, fmt.Sprintf("a URL of %d bytes", len(r.Address)))
+		return Fault(pfcp.RuleFAR, f.ID, 38, fmt.Sprintf("a URL of %d bytes", len(r.Address)))
 	}
 	return nil
 }

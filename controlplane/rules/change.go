@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"net/netip"
@@ -11,34 +11,34 @@ import (
 
 // giver gives out what a CP function leaves to us. What it gave stays reserved until the request is done with.
 type giver interface {
-	teid(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one is none)
-	ue4(i *Instance) (netip.Addr, bool)
-	ue6(i *Instance, bits uint8) (netip.Prefix, bool)
+	TEID(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one is none)
+	UE4(i *Instance) (netip.Addr, bool)
+	UE6(i *Instance, bits uint8) (netip.Prefix, bool)
 }
 
-// changed is what the answer to a request tells of the session.
-type changed struct {
-	pdrs      []pfcp.CreatedPDR
-	endpoints []pfcp.CreatedEndpoint
+// Changed is what the answer to a request tells of the session.
+type Changed struct {
+	PDRs      []pfcp.CreatedPDR
+	Endpoints []pfcp.CreatedEndpoint
 }
 
 // Establish makes a session of a request. It changes nothing but what give reserves.
-func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest) (*Session, changed, *pfcp.Error) {
+func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest) (*Session, Changed, *pfcp.Error) {
 	s := &Session{CP: req.CP, Inactivity: seconds(req.Inactivity), UserID: req.UserID, APN: req.APN, SNSSAI: req.SNSSAI,
 		FQCSID: req.FQCSID}
 	switch {
 	case len(req.PDR) == 0: // row P11
-		return nil, changed{}, refuse(pfcp.CauseMandatoryIEMissing, ieCreatePDR, "no PDR")
+		return nil, Changed{}, Refuse(pfcp.CauseMandatoryIEMissing, ieCreatePDR, "no PDR")
 	case len(req.FAR) == 0:
-		return nil, changed{}, refuse(pfcp.CauseMandatoryIEMissing, ieCreateFAR, "no FAR")
+		return nil, Changed{}, Refuse(pfcp.CauseMandatoryIEMissing, ieCreateFAR, "no FAR")
 	// TS 29.244 §8.2.79: 1 IPv4, 2 IPv6, 3 IPv4v6, 4 Non-IP, 5 Ethernet.
 	case req.PDNType != nil && (*req.PDNType < 1 || *req.PDNType > 5): // row P12
-		return nil, changed{}, refuse(pfcp.CauseMandatoryIEIncorrect, iePDNType, "no such PDN type")
+		return nil, Changed{}, Refuse(pfcp.CauseMandatoryIEIncorrect, iePDNType, "no such PDN type")
 	case req.PDNType != nil && *req.PDNType > 3:
-		return nil, changed{}, refuse(pfcp.CauseServiceNotSupported, iePDNType, "only IP sessions are served")
+		return nil, Changed{}, Refuse(pfcp.CauseServiceNotSupported, iePDNType, "only IP sessions are served")
 	}
 	if err := set.counts(len(req.PDR), len(req.FAR), len(req.QER), len(req.URR)); err != nil {
-		return nil, changed{}, err // before anything is copied (row P26)
+		return nil, Changed{}, err // before anything is copied (row P26)
 	}
 	m := mutation{set: set, give: give, s: s, restore: req.Restoration}
 	s.PDR, s.BAR, s.Endpoint = slices.Clone(req.PDR), slices.Clone(req.BAR), slices.Clone(req.Endpoint)
@@ -58,14 +58,14 @@ func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest)
 	for i := range s.PDR {
 		m.fresh = append(m.fresh, s.PDR[i].ID)
 	}
-	err := set.check(s)
+	err := set.Check(s)
 	if err == nil {
 		err = m.fill()
 	}
 	if err != nil {
-		return nil, changed{}, err
+		return nil, Changed{}, err
 	}
-	return s, m.changed, nil
+	return s, m.Changed, nil
 }
 
 func newFAR(f pfcp.CreateFAR) FAR {
@@ -85,7 +85,7 @@ type mutation struct {
 	s       *Session
 	restore bool         // RESTI
 	had     []pfcp.FTEID // F-TEIDs of the session before the request, which may name them again
-	changed
+	Changed
 	fresh          []uint16 // PDRs whose PDI this request brought
 	freshEndpoints []uint8
 }
@@ -119,7 +119,7 @@ func (m *mutation) fill() *pfcp.Error {
 			p.PDI.UEIP, created.UEIP = list, list
 		}
 		if created.LocalFTEID != nil || created.UEIP != nil {
-			m.pdrs = append(m.pdrs, created)
+			m.PDRs = append(m.PDRs, created)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (m *mutation) fillEndpoint(e *pfcp.CreateTrafficEndpoint) *pfcp.Error {
 		e.UEIP, created.UEIP = list, list
 	}
 	if created.LocalFTEID != nil || created.UEIP != nil {
-		m.endpoints = append(m.endpoints, created)
+		m.Endpoints = append(m.Endpoints, created)
 	}
 	return nil
 }
@@ -171,11 +171,11 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 		return f, false, m.checkGiven(f)
 	}
 	if m.set.FTEID == FTEIDCp {
-		return nil, false, refuse(pfcp.CauseInvalidFTEIDAllocation, ieFTEID, "F-TEIDs are chosen by the CP function here")
+		return nil, false, Refuse(pfcp.CauseInvalidFTEIDAllocation, IEFTEID, "F-TEIDs are chosen by the CP function here")
 	}
 	instance := m.set.find(name, side, needEndpoint)
 	if instance == nil {
-		return nil, false, refuse(pfcp.CauseRuleFailure, ieNetworkInstance, "no network instance with an endpoint for the F-TEID")
+		return nil, false, Refuse(pfcp.CauseRuleFailure, ieNetworkInstance, "no network instance with an endpoint for the F-TEID")
 	}
 	if f.HasChooseID {
 		if same := m.chosen(f.ChooseID, instance, side); same != nil {
@@ -190,17 +190,17 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 		made.IPv6 = instance.endpoint(false)
 	}
 	if !made.IPv4.IsValid() && !made.IPv6.IsValid() { // row P16
-		return nil, false, refuse(pfcp.CauseNoResources, ieFTEID, "network instance "+instance.Name+" has no address of this family")
+		return nil, false, Refuse(pfcp.CauseNoResources, IEFTEID, "network instance "+instance.Name+" has no address of this family")
 	}
-	if made.TEID = m.give.teid(made.IPv4, made.IPv6); made.TEID == 0 {
-		return nil, false, refuse(pfcp.CauseNoResources, ieFTEID, "no F-TEID is free")
+	if made.TEID = m.give.TEID(made.IPv4, made.IPv6); made.TEID == 0 {
+		return nil, false, Refuse(pfcp.CauseNoResources, IEFTEID, "no F-TEID is free")
 	}
 	return made, true, nil
 }
 
-// chosen returns the F-TEID of a CHOOSE ID, nil when there is none. TS 29.244 §5.5.3 has one F-TEID for all PDRs of one request with
-// that id. Open5GS gives the id of the session's F-TEID again in later requests and means the same, so it holds for as long as the
-// session has the F-TEID; of earlier requests, for packets of the same side.
+// chosen returns the F-TEID of a CHOOSE ID, nil when there is none. TS 29.244 §5.5.3 has one F-TEID for all PDRs of one
+// request with that id. Open5GS gives the id of the session's F-TEID again in later requests and means the same, so it
+// holds for as long as the session has the F-TEID; of earlier requests, for packets of the same side.
 func (m *mutation) chosen(id uint8, instance *Instance, side pfcp.Interface) *pfcp.FTEID {
 	is := func(f *pfcp.FTEID) bool {
 		return f != nil && f.HasChooseID && !f.Choose && f.ChooseID == id && (slices.Contains(instance.Endpoints, f.IPv4) ||
@@ -224,15 +224,15 @@ func (m *mutation) chosen(id uint8, instance *Instance, side pfcp.Interface) *pf
 func (m *mutation) checkGiven(f *pfcp.FTEID) *pfcp.Error {
 	switch {
 	case m.set.FTEID == FTEIDUp && !m.restore: // row P18, TS 29.244 §5.5.1
-		return refuse(pfcp.CauseInvalidFTEIDAllocation, ieFTEID, "F-TEIDs are chosen by the UP function here")
+		return Refuse(pfcp.CauseInvalidFTEIDAllocation, IEFTEID, "F-TEIDs are chosen by the UP function here")
 	case f.TEID == 0: // row P17; TS 29.281 §5.1: 0 is for signalling
-		return refuse(pfcp.CauseMandatoryIEIncorrect, ieFTEID, "TEID 0")
+		return Refuse(pfcp.CauseMandatoryIEIncorrect, IEFTEID, "TEID 0")
 	case !f.IPv4.IsValid() && !f.IPv6.IsValid():
-		return refuse(pfcp.CauseMandatoryIEIncorrect, ieFTEID, "F-TEID without address")
+		return Refuse(pfcp.CauseMandatoryIEIncorrect, IEFTEID, "F-TEID without address")
 	}
 	for _, a := range []netip.Addr{f.IPv4, f.IPv6} {
-		if a.IsValid() && m.set.owner(a) == nil {
-			return refuse(pfcp.CauseRuleFailure, ieFTEID, a.String()+" is no GTP-U address of ours")
+		if a.IsValid() && m.set.Owner(a) == nil {
+			return Refuse(pfcp.CauseRuleFailure, IEFTEID, a.String()+" is no GTP-U address of ours")
 		}
 	}
 	return nil
@@ -250,25 +250,25 @@ func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (mad
 		if u.ChooseIPv4 && !has4.IsValid() {
 			pool := m.pool(name, side, true)
 			if pool == nil {
-				return nil, false, refuse(pfcp.CauseNoResources, ieUEIP, "no network instance with a pool of IPv4 addresses")
+				return nil, false, Refuse(pfcp.CauseNoResources, IEUEIP, "no network instance with a pool of IPv4 addresses")
 			}
 			var ok bool
-			if has4, ok = m.give.ue4(pool); !ok {
-				return nil, false, refuse(pfcp.CauseAllDynamicAddresses, ieUEIP, "all IPv4 addresses of "+pool.Name+" are taken")
+			if has4, ok = m.give.UE4(pool); !ok {
+				return nil, false, Refuse(pfcp.CauseAllDynamicAddresses, IEUEIP, "all IPv4 addresses of "+pool.Name+" are taken")
 			}
 		}
 		if u.ChooseIPv6 && !has6.IsValid() {
 			pool := m.pool(name, side, false)
 			if pool == nil {
-				return nil, false, refuse(pfcp.CauseNoResources, ieUEIP, "no network instance with a pool of IPv6 prefixes")
+				return nil, false, Refuse(pfcp.CauseNoResources, IEUEIP, "no network instance with a pool of IPv6 prefixes")
 			}
 			bits := u.ChooseLength
 			if bits == 0 {
 				bits = 64
 			}
 			var ok bool
-			if has6, ok = m.give.ue6(pool, bits); !ok {
-				return nil, false, refuse(pfcp.CauseAllDynamicAddresses, ieUEIP, "no IPv6 prefix of "+pool.Name+" is free")
+			if has6, ok = m.give.UE6(pool, bits); !ok {
+				return nil, false, Refuse(pfcp.CauseAllDynamicAddresses, IEUEIP, "no IPv6 prefix of "+pool.Name+" is free")
 			}
 		}
 		if u.ChooseIPv4 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"fmt"
@@ -18,12 +18,12 @@ const (
 	pathDSCP     = 0xff // "the path's"
 )
 
-// object is a path or policer that sessions share. The key is the digest of the body, so equal bodies are one object.
-type object struct {
-	kind uint32
-	key  string
-	name string // kind and key: its place among the holdings
-	body []byte
+// Object is a path or policer that sessions share. The key is the digest of the body, so equal bodies are one object.
+type Object struct {
+	Kind uint32
+	Key  string
+	Name string // kind and key: its place among the holdings
+	Body []byte
 }
 
 // ObjectName is an object's kind and key.
@@ -36,28 +36,28 @@ func nameOf(kind uint32, body []byte) (name ObjectName) {
 	return name
 }
 
-// ueAddress is a UE address in an instance: who receives packets to it (or sends them, on the radio side).
-type ueAddress struct {
-	instance string
-	prefix   netip.Prefix
-	framed   bool
+// UEAddress is a UE address in an instance: who receives packets to it (or sends them, on the radio side).
+type UEAddress struct {
+	Instance string
+	Prefix   netip.Prefix
+	Framed   bool
 }
 
-// tunnel is an F-TEID at one address.
-type tunnel struct {
-	addr netip.Addr
-	teid uint32
+// Tunnel is an F-TEID at one address.
+type Tunnel struct {
+	Addr netip.Addr
+	TEID uint32
 }
 
-// compiled is a session as the data plane takes it, and what it occupies.
-type compiled struct {
-	body    []byte
-	objects []object // that the body names, each once
-	local   []tunnel // our F-TEIDs, each once
-	peers   []tunnel // F-TEIDs that we send to
-	ues     []ueAddress
-	localOf []uint16 // the PDR, for each of local
-	ueOf    []uint16 // the same of ues
+// Compiled is a session as the data plane takes it, and what it occupies.
+type Compiled struct {
+	Body    []byte
+	Objects []Object // that the body names, each once
+	Local   []Tunnel // our F-TEIDs, each once
+	Peers   []Tunnel // F-TEIDs that we send to
+	UEs     []UEAddress
+	LocalOf []uint16 // the PDR, for each of local
+	UEOf    []uint16 // the same of ues
 	v4      netip.Addr
 	v6      netip.Prefix
 }
@@ -65,7 +65,7 @@ type compiled struct {
 // Context is what a session is compiled under.
 type Context struct {
 	Set   *Settings
-	PFDs  pfds
+	PFDs  PFDs
 	Known Known  // objects that are there need not be made again; nil: none are
 	Arena *Arena // for the body, which lives as long as its transaction; nil: memory of its own
 	Bare  bool   // what the session occupies alone, without a body
@@ -76,14 +76,14 @@ type Context struct {
 
 // Known finds objects by their names.
 type Known interface {
-	Object(name ObjectName) (object, bool)
+	Object(name ObjectName) (Object, bool)
 }
 
 // Compiler makes contract objects of sessions. Its memory is used again for the next one.
 type Compiler struct {
 	Context
 	s     *Session
-	out   compiled
+	out   Compiled
 	head  api.Session
 	names []*Instance
 	pdrs  []api.PDR
@@ -96,15 +96,15 @@ type Compiler struct {
 }
 
 // Compile translates a session that check has seen.
-func Compile(with Context, s *Session) (*compiled, *pfcp.Error) {
+func Compile(with Context, s *Session) (*Compiled, *pfcp.Error) {
 	return new(Compiler).Compile(with, s)
 }
 
-// occupy compiles a session that was accepted before.
-func occupy(set *Settings, pfds pfds, s *Session) *compiled {
+// Occupied compiles a session that was accepted before.
+func Occupied(set *Settings, pfds PFDs, s *Session) *Compiled {
 	c, err := Compile(Context{Set: set, PFDs: pfds, Lenient: true}, s)
 	if err != nil {
-		return &compiled{}
+		return &Compiled{}
 	}
 	return c
 }
@@ -124,12 +124,12 @@ func (l *LineCompiler) Body(s *Session) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return made.body, nil
+	return made.Body, nil
 }
 
 // Compile is the function of this name, with the compiler's memory.
-func (c *Compiler) Compile(with Context, s *Session) (*compiled, *pfcp.Error) {
-	c.Context, c.s, c.out = with, s, compiled{}
+func (c *Compiler) Compile(with Context, s *Session) (*Compiled, *pfcp.Error) {
+	c.Context, c.s, c.out = with, s, Compiled{}
 	c.names, c.pdrs, c.fars, c.qers, c.urrs = c.names[:0], c.pdrs[:0], c.fars[:0], c.qers[:0], c.urrs[:0]
 	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
 	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
@@ -162,9 +162,9 @@ func (c *Compiler) Compile(with Context, s *Session) (*compiled, *pfcp.Error) {
 }
 
 // result hands over what was made: the compiler may be used again.
-func (c *Compiler) result() *compiled {
+func (c *Compiler) result() *Compiled {
 	made := c.out
-	c.out = compiled{}
+	c.out = Compiled{}
 	return &made
 }
 
@@ -186,31 +186,31 @@ func (c *Compiler) body() {
 	for i, p := range c.route {
 		routes[i] = api.FromPrefix(p)
 	}
-	c.out.body = api.AppendRows(b, routes[:len(c.route)])
+	c.out.Body = api.AppendRows(b, routes[:len(c.route)])
 }
 
 // need names an object that the session uses; body is not kept.
 func (c *Compiler) need(kind uint32, body []byte) string {
 	name := nameOf(kind, body)
-	for i := range c.out.objects {
-		if o := &c.out.objects[i]; o.name == string(name[:]) {
-			return o.key
+	for i := range c.out.Objects {
+		if o := &c.out.Objects[i]; o.Name == string(name[:]) {
+			return o.Key
 		}
 	}
-	var o object
+	var o Object
 	there := false
 	if c.Known != nil {
 		o, there = c.Known.Object(name)
 	}
 	if !there {
-		o = object{kind: kind, name: string(name[:]), body: slices.Clone(body)}
-		o.key = o.name[1:]
+		o = Object{Kind: kind, Name: string(name[:]), Body: slices.Clone(body)}
+		o.Key = o.Name[1:]
 	}
-	if c.out.objects == nil {
-		c.out.objects = make([]object, 0, 4)
+	if c.out.Objects == nil {
+		c.out.Objects = make([]Object, 0, 4)
 	}
-	c.out.objects = append(c.out.objects, o)
-	return o.key
+	c.out.Objects = append(c.out.Objects, o)
+	return o.Key
 }
 
 // Arena is memory for what ends with a transaction.
@@ -253,7 +253,7 @@ func (c *Compiler) ue() *pfcp.Error {
 		pdi := c.s.pdi(p)
 		v4, v6, ok := address(pdi.UEIP)
 		if !ok || v4.IsValid() && c.out.v4.IsValid() && v4 != c.out.v4 || v6.IsValid() && c.out.v6.IsValid() && v6 != c.out.v6 {
-			return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, ieUEIP, "a session has one IPv4 address and one IPv6 prefix")
+			return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, IEUEIP, "a session has one IPv4 address and one IPv6 prefix")
 		}
 		if v4.IsValid() {
 			c.out.v4 = v4
@@ -267,14 +267,12 @@ func (c *Compiler) ue() *pfcp.Error {
 			}
 		}
 		if len(c.route) > api.MaxRoutes {
-			return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, 153, fmt.Sprintf("more than %d framed routes", api.MaxRoutes))
+			return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, 153, fmt.Sprintf("more than %d framed routes", api.MaxRoutes))
 		}
 	}
 	c.head.UEIP4, c.head.UEIP6 = api.FromAddr(c.out.v4), api.FromPrefix(c.out.v6)
 	return nil
 }
-
-// ---- PDRs ------------------------------------------------------------------------------------------------------------
 
 func (c *Compiler) allPDRs() *pfcp.Error {
 	for i := range c.s.PDR {
@@ -288,8 +286,8 @@ func (c *Compiler) allPDRs() *pfcp.Error {
 func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	pdi := c.s.pdi(p)
 	id := uint32(p.ID)
-	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of nothing but flows (Open5GS' dedicated QoS
-	// flows) is for the session's UE.
+	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of nothing but flows (Open5GS'
+	// dedicated QoS flows) is for the session's UE.
 	if pdi.LocalFTEID == nil && len(pdi.UEIP) == 0 && len(pdi.FramedRoutes) == 0 && (c.out.v4.IsValid() || c.out.v6.IsValid()) {
 		pdi.UEIP = []pfcp.UEIP{{IPv4: c.out.v4, IPv6: c.out.v6}}
 	}
@@ -307,14 +305,14 @@ func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	}
 	var ok bool
 	if out.Instance, ok = c.instance(instance); !ok {
-		return lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
 	}
 	if err := c.outer(p, &pdi, instance, &out); err != nil {
 		return err
 	}
 	for _, q := range pdi.QFI {
 		if q > 63 {
-			return fault(pfcp.RulePDR, id, 124, "QFI above 63")
+			return Fault(pfcp.RulePDR, id, 124, "QFI above 63")
 		}
 		out.Match |= api.PDRQFI
 		out.QFIs |= 1 << q
@@ -326,7 +324,7 @@ func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	}
 	c.match(&pdi, instance, &out)
 	if out.Match&api.PDRUEIP == 0 && pdi.LocalFTEID == nil {
-		return fault(pfcp.RulePDR, id, 2, "neither F-TEID nor UE address: no packet could be found to belong to it")
+		return Fault(pfcp.RulePDR, id, 2, "neither F-TEID nor UE address: no packet could be found to belong to it")
 	}
 	return c.tunnels(p, &pdi, instance, out)
 }
@@ -338,9 +336,9 @@ func (c *Compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 		if !a.IsValid() {
 			a = f.IPv6
 		}
-		i := c.Set.owner(a)
-		if i == nil || f.IPv4.IsValid() && f.IPv6.IsValid() && c.Set.owner(f.IPv6) != i {
-			return nil, fault(pfcp.RulePDR, uint32(p.ID), ieFTEID, "the F-TEID is at no address of ours")
+		i := c.Set.Owner(a)
+		if i == nil || f.IPv4.IsValid() && f.IPv6.IsValid() && c.Set.Owner(f.IPv6) != i {
+			return nil, Fault(pfcp.RulePDR, uint32(p.ID), IEFTEID, "the F-TEID is at no address of ours")
 		}
 		return i, nil
 	}
@@ -351,7 +349,7 @@ func (c *Compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 	if i := c.Set.find(pdi.NetworkInstance, pdi.Source, need); i != nil {
 		return i, nil
 	}
-	return nil, fault(pfcp.RulePDR, uint32(p.ID), ieNetworkInstance,
+	return nil, Fault(pfcp.RulePDR, uint32(p.ID), ieNetworkInstance,
 		fmt.Sprintf("no network instance %q that serves interface %d", pdi.NetworkInstance, pdi.Source))
 }
 
@@ -373,11 +371,11 @@ func (c *Compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, o
 		return nil
 	case 2, 3:
 		if tunnelled || instance.UDPPort == 0 {
-			return fault(pfcp.RulePDR, uint32(p.ID), ieOuterRemoval, "no UDP port in network instance "+instance.Name)
+			return Fault(pfcp.RulePDR, uint32(p.ID), ieOuterRemoval, "no UDP port in network instance "+instance.Name)
 		}
 		return nil
 	}
-	return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseServiceNotSupported, ieOuterRemoval,
+	return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseServiceNotSupported, ieOuterRemoval,
 		fmt.Sprintf("outer header removal %d", *p.OuterHeaderRemoval))
 }
 
@@ -398,10 +396,10 @@ func (c *Compiler) match(pdi *pfcp.PDI, instance *Instance, out *api.PDR) {
 		return
 	}
 	own := func(p netip.Prefix, framed bool) {
-		u := ueAddress{instance.Name, p, framed}
-		if !slices.Contains(c.out.ues, u) {
-			c.out.ues = append(c.out.ues, u)
-			c.out.ueOf = append(c.out.ueOf, out.ID)
+		u := UEAddress{instance.Name, p, framed}
+		if !slices.Contains(c.out.UEs, u) {
+			c.out.UEs = append(c.out.UEs, u)
+			c.out.UEOf = append(c.out.UEOf, out.ID)
 		}
 	}
 	if v4.IsValid() {
@@ -430,16 +428,16 @@ func (c *Compiler) tunnels(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance,
 		}
 		if !first {
 			if len(c.s.PDR)+c.twins() >= api.MaxPDR {
-				return lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, ieFTEID, "no room for F-TEIDs of both families")
+				return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, IEFTEID, "no room for F-TEIDs of both families")
 			}
 			out.ID = c.freeID()
 		}
 		out.Match |= api.PDRFTEID
 		out.TEID, out.Local = f.TEID, api.FromAddr(a)
 		c.pdrs = append(c.pdrs, out)
-		if t := (tunnel{a, f.TEID}); !slices.Contains(c.out.local, t) {
-			c.out.local = append(c.out.local, t)
-			c.out.localOf = append(c.out.localOf, p.ID)
+		if t := (Tunnel{a, f.TEID}); !slices.Contains(c.out.Local, t) {
+			c.out.Local = append(c.out.Local, t)
+			c.out.LocalOf = append(c.out.LocalOf, p.ID)
 		}
 		first = false
 	}
@@ -465,8 +463,8 @@ func (c *Compiler) freeID() uint16 {
 	}
 }
 
-// realPDR is the CP function's PDR that a rule of the data plane stands for.
-func (s *Session) realPDR(set *Settings, pfds pfds, id uint16) uint16 {
+// RealPDR is the CP function's PDR that a rule of the data plane stands for.
+func (s *Session) RealPDR(set *Settings, pfds PFDs, id uint16) uint16 {
 	if s.pdr(id) != nil {
 		return id
 	}

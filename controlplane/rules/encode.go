@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"encoding/binary"
@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A session in the store and in memory: a version, then fields in the order of the structs, integers as varints, optional
-// fields behind a bit map of what is there. A typical mobile session takes about 150 bytes.
-// Version 2 has what DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited; what
-// earlier versions wrote is read.
+// A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
+// optional fields behind a bit map of what is there. A typical mobile session takes about 150 bytes. Version 2 has what
+// DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited; what earlier
+// versions wrote is read.
 const encodingVersion = 4
 
-var errEncoding = errors.New("a stored session does not follow its encoding")
+var ErrEncoding = errors.New("a stored session does not follow its encoding")
 
 // codec writes a session, or reads it: one description of the layout serves both directions.
 type codec struct {
@@ -25,23 +25,23 @@ type codec struct {
 	failed  bool
 }
 
-func encode(s *Session) []byte { return appendSession(make([]byte, 0, 320), s) }
+func encode(s *Session) []byte { return AppendSession(make([]byte, 0, 320), s) }
 
-func appendSession(b []byte, s *Session) []byte {
+func AppendSession(b []byte, s *Session) []byte {
 	c := codec{b: append(b, encodingVersion), version: encodingVersion}
 	c.session(s)
 	return c.b
 }
 
-func decode(b []byte) (*Session, error) {
+func Decode(b []byte) (*Session, error) {
 	if len(b) == 0 || b[0] == 0 || b[0] > encodingVersion {
-		return nil, errEncoding
+		return nil, ErrEncoding
 	}
 	s := &Session{}
 	c := codec{b: b[1:], version: b[0], reading: true}
 	c.session(s)
 	if c.failed || len(c.b) != 0 {
-		return nil, errEncoding
+		return nil, ErrEncoding
 	}
 	return s, nil
 }
@@ -213,7 +213,8 @@ func (c *codec) time(v *time.Time) {
 	}
 }
 
-// list describes a slice. An element takes at least a byte, so a number cannot make us allocate more than we were given.
+// list describes a slice. An element takes at least a byte, so a number cannot make us allocate more than we were
+// given.
 func list[T any](c *codec, v *[]T, field func(*T)) {
 	n := uint64(len(*v))
 	number(c, &n)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rules
 
 import (
 	"math/rand/v2"
@@ -114,7 +114,7 @@ func TestEncoding(t *testing.T) {
 		var s Session
 		fill(r, reflect.ValueOf(&s).Elem(), 0)
 		clean(&s)
-		back, err := decode(encode(&s))
+		back, err := Decode(encode(&s))
 		if err != nil || !reflect.DeepEqual(&s, back) {
 			t.Fatalf("%v\n%+v\n%+v", err, s, *back)
 		}
@@ -127,14 +127,14 @@ func TestEncodingOfEarlierVersions(t *testing.T) {
 	for version := uint8(1); version < encodingVersion; version++ {
 		c := codec{b: []byte{version}, version: version}
 		c.session(s)
-		if back, err := decode(c.b); err != nil || !reflect.DeepEqual(s, back) {
+		if back, err := Decode(c.b); err != nil || !reflect.DeepEqual(s, back) {
 			t.Errorf("version %d: %v\n%+v\n%+v", version, err, s, back)
 		}
 	}
 	for _, version := range []byte{0, encodingVersion + 1} {
 		b := encode(s)
 		b[0] = version
-		if _, err := decode(b); err == nil {
+		if _, err := Decode(b); err == nil {
 			t.Errorf("version %d is read", version)
 		}
 	}
@@ -144,11 +144,11 @@ func FuzzDecode(f *testing.F) {
 	s, _, _ := Establish(testSettings(), giveNothing{}, request(1, "10.45.0.5"))
 	f.Add(encode(s))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := decode(data)
+		s, err := Decode(data)
 		if err != nil {
 			return
 		}
-		if set := testSettings(); set.check(s) == nil {
+		if set := testSettings(); set.Check(s) == nil {
 			Compile(Context{Set: set}, s)
 		}
 	})
