@@ -473,7 +473,7 @@ enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 
 
 // One alternative of a PDR's filters; IPFilterRules with lists of ports stand as several. The first that matches decides.
 struct api_sdf {
-	struct api_address remote; // the far end's prefix, family 0 any
+	struct api_address remote; // the remote prefix, family 0 any
 	struct api_address local; // the UE's, or of a network behind it; family 0 any
 	uint16_t remote_port[2]; // low, high (inclusive); 0..65535 any
 	uint16_t local_port[2]; // the UE's

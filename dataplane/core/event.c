@@ -23,19 +23,19 @@
 #define MAX_NUMBERS 16
 #define KINDS (API_EVENT_MISSED + 1)
 
-struct told {
+struct notice {
 	uint64_t argument;
 	uint32_t index;
 	uint16_t number;
 };
 
 // One worker's ring: the worker writes `head`, `lost` and the entries, the control thread `tail`; both run on for ever.
-struct told_ring {
+struct notice_ring {
 	uint32_t head __rte_cache_aligned;
 	uint64_t lost;
 	uint32_t tail __rte_cache_aligned;
 	uint64_t lost_seen;
-	struct told entry[EVENT_RING];
+	struct notice entry[EVENT_RING];
 };
 
 static struct {
@@ -50,7 +50,7 @@ static struct {
 	} kind[KINDS];
 	uint64_t missed, missed_due_ns;
 	uint64_t rate; // per second and kind
-	struct told_ring *ring[API_MAX_WORKERS];
+	struct notice_ring *ring[API_MAX_WORKERS];
 	struct {
 		void (*fn)(uint32_t worker, uint32_t index, uint64_t argument);
 		void (*lost)(void);
@@ -291,7 +291,7 @@ static void raise_backlog(void)
 
 // ---- from workers ----------------------------------------------------------------------------------------------------
 
-uint16_t event_told_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void))
+uint16_t event_notice_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void))
 {
 	if (events.numbers == MAX_NUMBERS) // before main()
 		rte_panic("more than %d kinds of news from workers\n", MAX_NUMBERS);
@@ -300,26 +300,26 @@ uint16_t event_told_register(void (*fn)(uint32_t worker, uint32_t index, uint64_
 	return events.numbers++;
 }
 
-int event_tell(struct worker *w, uint16_t number, uint32_t index, uint64_t argument)
+int event_notify(struct worker *w, uint16_t number, uint32_t index, uint64_t argument)
 {
-	struct told_ring *r = events.ring[w->id];
+	struct notice_ring *r = events.ring[w->id];
 
 	if (r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) == EVENT_RING) {
 		__atomic_store_n(&r->lost, r->lost + 1, __ATOMIC_RELAXED);
 		return -1;
 	}
-	r->entry[r->head % EVENT_RING] = (struct told){.number = number, .index = index, .argument = argument};
+	r->entry[r->head % EVENT_RING] = (struct notice){.number = number, .index = index, .argument = argument};
 	__atomic_store_n(&r->head, r->head + 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static int drain(uint32_t worker)
 {
-	struct told_ring *r = events.ring[worker];
+	struct notice_ring *r = events.ring[worker];
 	uint32_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
 
 	for (uint32_t at = r->tail; at != head; at++) {
-		struct told t = r->entry[at % EVENT_RING];
+		struct notice t = r->entry[at % EVENT_RING];
 
 		__atomic_store_n(&r->tail, at + 1, __ATOMIC_RELEASE);
 		events.number[t.number].fn(worker, t.index, t.argument);
@@ -356,7 +356,7 @@ static int start(const struct api_engine *e)
 	events.capacity = n;
 	int short_of_memory = events.queue == NULL;
 	for (uint32_t i = 0; i < e->workers; i++) {
-		events.ring[i] = rte_zmalloc("told", sizeof(struct told_ring), RTE_CACHE_LINE_SIZE);
+		events.ring[i] = rte_zmalloc("notices", sizeof(struct notice_ring), RTE_CACHE_LINE_SIZE);
 		short_of_memory |= events.ring[i] == NULL;
 	}
 	return short_of_memory ? object_error(ENOMEM, "no memory for %u events", n) : 0;

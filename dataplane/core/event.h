@@ -28,9 +28,9 @@ int event_commit_usage(const struct api_usage *u);
 // a worker holds EVENT_RING; what finds it full is counted and lost, and `lost` (may be NULL) is called once the ring was drained:
 // the state must say by itself what happened. From constructors only.
 #define EVENT_RING 4096u
-uint16_t event_told_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void));
+uint16_t event_notice_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void));
 // Worker, inside a node. Returns 0, or -1 when the ring is full.
-int event_tell(struct worker *w, uint16_t number, uint32_t index, uint64_t argument);
+int event_notify(struct worker *w, uint16_t number, uint32_t index, uint64_t argument);
 
 // ---- time ----------------------------------------------------------------------------------------------------------------
 

@@ -98,7 +98,7 @@ static int raise(uint32_t type)
 
 static uint64_t newest; // last sequence given
 
-// Leaves the queue empty, with nothing suppressed untold.
+// Leaves the queue empty, with nothing suppressed unnotified.
 static void drain_all(void)
 {
 	static struct client c;
@@ -137,7 +137,7 @@ static int setup(void **state)
 
 	e.max_events = EVENTS;
 	e.event_rate = RATE;
-	news_number = event_told_register(on_news, on_lost);
+	news_number = event_notice_register(on_news, on_lost);
 	kit_start(&e);
 	return 0;
 }
@@ -449,13 +449,13 @@ static void ring(void **state)
 	struct worker *w = worker_get(0);
 
 	for (uint32_t i = 0; i < EVENT_RING; i++)
-		assert_int_equal(event_tell(w, news_number, i, 1000 + i), 0);
-	assert_int_equal(event_tell(w, news_number, 9, 9), -1);
+		assert_int_equal(event_notify(w, news_number, i, 1000 + i), 0);
+	assert_int_equal(event_notify(w, news_number, 9, 9), -1);
 	kit_advance(1000);
 	assert_int_equal(news_count, EVENT_RING);
 	assert_int_equal(news_last, 1000 + EVENT_RING - 1);
 	assert_int_equal(news_lost, 1);
-	assert_int_equal(event_tell(w, news_number, 0, 5), 0);
+	assert_int_equal(event_notify(w, news_number, 0, 5), 0);
 	kit_advance(1000);
 	assert_int_equal(news_count, EVENT_RING + 1);
 	assert_int_equal(news_lost, 1);

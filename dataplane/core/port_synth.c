@@ -5,7 +5,7 @@
 // flow of each packet is random, so tables are hit in random order. One packet in `check_every` has a patterned payload
 // and is compared byte by byte on its way out. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a
 // dynamic mbuf flag: the gateway touches neither, since it handles tags in software.
-//   written by: the control thread (stream, published with release); lanes by their worker
+//   written by: the control thread (stream, published with release); a stream's workers by themselves
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/object.h"
@@ -20,7 +20,7 @@
 #define TABLE_BYTES_MAX (64ull << 20)
 
 // What one worker does of a stream.
-struct lane {
+struct stream_worker {
 	uint64_t offered; // packets made; also the next one's sequence number
 	uint64_t received, received_bytes, checked, wrong;
 	uint64_t stray; // left by a port that is not the stream's sink
@@ -42,7 +42,7 @@ struct stream {
 	uint32_t wrong_length, wrong_offset;
 	uint8_t wrong_frame[256];
 	uint32_t wrong_taken; // first wrong frame is kept; set with compare-and-swap
-	struct lane lane[API_MAX_WORKERS];
+	struct stream_worker worker[API_MAX_WORKERS];
 };
 
 // Streams of one port by their shares, shuffled so that neighbours in a vector differ.
@@ -69,7 +69,7 @@ static struct {
 // ---- making packets --------------------------------------------------------------------------------------------------
 
 // A counter and a mix (wyrand): unlike a shift register, the next number does not wait for the last one's.
-static inline uint32_t next_random(struct lane *l)
+static inline uint32_t next_random(struct stream_worker *l)
 {
 	l->random += 0xa0761d6478bd642full;
 	unsigned __int128 product = (unsigned __int128)l->random * (l->random ^ 0xe7037ed1a0b428dbull);
@@ -77,7 +77,7 @@ static inline uint32_t next_random(struct lane *l)
 	return (uint32_t)((uint64_t)product ^ (uint64_t)(product >> 64));
 }
 
-static inline uint32_t next_flow(const struct stream *s, struct lane *l, uint32_t worker)
+static inline uint32_t next_flow(const struct stream *s, struct stream_worker *l, uint32_t worker)
 {
 	const struct api_synth *w = &s->want;
 	uint32_t flow;
@@ -97,7 +97,7 @@ static inline uint32_t next_flow(const struct stream *s, struct lane *l, uint32_
 	return flow;
 }
 
-static inline int may_send(const struct stream *s, struct lane *l, const struct worker *w)
+static inline int may_send(const struct stream *s, struct stream_worker *l, const struct worker *w)
 {
 	if (!__atomic_load_n(&s->running, __ATOMIC_RELAXED))
 		return 0;
@@ -121,7 +121,7 @@ static inline void copy_lines(uint8_t *to, const uint8_t *from, uint32_t bytes)
 		memcpy(to + at, from + at, 64);
 }
 
-static void mark_for_check(struct stream *s, struct lane *l, struct rte_mbuf *m, uint32_t flow)
+static void mark_for_check(struct stream *s, struct stream_worker *l, struct rte_mbuf *m, uint32_t flow)
 {
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t header = s->in.want.length, size = s->want.size[0];
@@ -133,7 +133,7 @@ static void mark_for_check(struct stream *s, struct lane *l, struct rte_mbuf *m,
 	m->ol_flags |= streams.check_flag;
 }
 
-static inline void make(struct stream *s, struct lane *l, struct rte_mbuf *m, uint32_t flow)
+static inline void make(struct stream *s, struct stream_worker *l, struct rte_mbuf *m, uint32_t flow)
 {
 	// As a NIC driver's receive path: buffers of a pool have no chain, so the mbuf's second line stays untouched.
 	memcpy(&m->rearm_data, &streams.rearm, sizeof(streams.rearm));
@@ -168,10 +168,10 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 	for (uint16_t i = 0; i < n; i++) {
 		struct stream *s = streams.live[pattern->slot[at++ % PATTERN]];
 
-		if (unlikely(s == NULL) || !may_send(s, &s->lane[w->id], w))
+		if (unlikely(s == NULL) || !may_send(s, &s->worker[w->id], w))
 			continue;
 		from[count] = s;
-		flow[count] = next_flow(s, &s->lane[w->id], w->id);
+		flow[count] = next_flow(s, &s->worker[w->id], w->id);
 		if (s->table != NULL)
 			rte_prefetch0(s->table + (size_t)flow[count] * s->stride);
 		count++;
@@ -183,7 +183,7 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 		return 0;
 	}
 	for (uint16_t i = 0; i < count; i++)
-		make(from[i], &from[i]->lane[w->id], pkts[i], flow[i]);
+		make(from[i], &from[i]->worker[w->id], pkts[i], flow[i]);
 	return count;
 }
 
@@ -219,7 +219,7 @@ static int frame_differs(const struct stream *s, const struct port *entered, con
 	return at < 0 ? -1 : (int)t->want.length + at;
 }
 
-static void check(struct stream *s, struct lane *l, struct port *p, struct rte_mbuf *m)
+static void check(struct stream *s, struct stream_worker *l, struct port *p, struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	int at;
@@ -264,14 +264,14 @@ static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 		packets[slot]++;
 		bytes[slot] += rte_pktmbuf_pkt_len(m);
 		if (unlikely((m->ol_flags & streams.check_flag) != 0) && streams.live[slot] != NULL)
-			check(streams.live[slot], &streams.live[slot]->lane[worker], p, m);
+			check(streams.live[slot], &streams.live[slot]->worker[worker], p, m);
 	}
 	for (uint32_t slot = 0; slot < MAX_STREAMS; slot++)
 		if (packets[slot] != 0 && streams.live[slot] != NULL) {
 			if (unlikely(streams.live[slot]->sink != p->index))
-				streams.live[slot]->lane[worker].stray += packets[slot];
-			streams.live[slot]->lane[worker].received += packets[slot];
-			streams.live[slot]->lane[worker].received_bytes += bytes[slot];
+				streams.live[slot]->worker[worker].stray += packets[slot];
+			streams.live[slot]->worker[worker].received += packets[slot];
+			streams.live[slot]->worker[worker].received_bytes += bytes[slot];
 		}
 	give_back(worker_self()->pool, pkts, n);
 	return n;
@@ -401,7 +401,7 @@ static int stage(struct object_change *c)
 	synth_template_prepare(&s->in, &s->want.in);
 	synth_template_prepare(&s->out, &s->want.out);
 	for (uint32_t w = 0; w < API_MAX_WORKERS; w++)
-		s->lane[w].random = (s->want.seed + 1) * 0x9e3779b97f4a7c15ull + w * 0xd1342543de82ef95ull + 1;
+		s->worker[w].random = (s->want.seed + 1) * 0x9e3779b97f4a7c15ull + w * 0xd1342543de82ef95ull + 1;
 	error = make_table(s);
 	if (error != 0) {
 		stream_free(s);
@@ -538,7 +538,7 @@ static void synth_rows(struct stats_sink *sink, const char *key)
 			continue;
 		memcpy(row.name, s->name, sizeof(row.name));
 		for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
-			const struct lane *l = &s->lane[w];
+			const struct stream_worker *l = &s->worker[w];
 
 			row.offered += l->offered;
 			row.offered_bytes += l->offered * s->want.size[0];

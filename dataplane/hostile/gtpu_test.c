@@ -387,7 +387,7 @@ static void indication(struct frame *f, uint32_t header_teid, uint32_t length, i
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 4 ? 0x0800 : 0x86dd);
 }
 
-static void forged_stranger(struct frame *f, uint32_t i, uint32_t variant)
+static void forged_unknown(struct frame *f, uint32_t i, uint32_t variant)
 {
 	indication(f, 0, 100, variant & PPPOE ? 6 : 4, variant & PPPOE ? "fd00::66" : "10.0.0.66");
 }
@@ -409,8 +409,8 @@ static void real(struct frame *f, uint32_t i, uint32_t variant)
 
 static void g17_error_indications(void **state)
 {
-	BAD_ROWS((
-		(const struct bad[]){{"G17 stranger", "core", forged_stranger, 20, "gtpu-error-indication-stranger", 1},
+	BAD_ROWS(
+		((const struct bad[]){{"G17 stranger", "core", forged_unknown, 20, "gtpu-error-indication-stranger", 1},
 			{"G17 TEID in header", "core", forged_header, 20, "gtpu-error-indication-malformed", 1},
 			{"G17 cut", "core", forged_short, 12, "gtpu-error-indication-malformed", 1},
 			{"G17 a peer's", "core", real, 20, "gtpu-error-indication", 1}}));

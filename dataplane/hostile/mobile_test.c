@@ -2,7 +2,7 @@
 // Hostile input for mobile sessions: rows G1 to G25 and G27, through a UPF (GTP-U to IP, IP to GTP-U) and an SGW-U (GTP-U to GTP-U),
 // over IPv4 and IPv6, inside and outside. Meanwhile the packets of two other sessions pass byte by byte.
 #include "hostile/books.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
 
 // Ways that a packet goes, and what is IPv6 of it.
@@ -115,7 +115,7 @@ static int setup(void **state)
 	struct api_engine e = kit_engine();
 
 	e.max_fragments = 16;
-	world_start(&e);
+	fixture_start(&e);
 	kit_begin();
 	for (uint32_t n = 2; n <= 3; n++) {
 		char name[8];
@@ -522,7 +522,7 @@ static void g9_to_g12_g24_addresses(void **state)
 
 // ---- G13 to G20: tunnels and messages --------------------------------------------------------------------------------
 
-static void stranger(struct frame *f, uint32_t i, uint32_t v)
+static void unknown_peer(struct frame *f, uint32_t i, uint32_t v)
 {
 	inner_udp(f, v);
 	frame_gtpu(f, way_of(v)->teid, 0xff);
@@ -534,12 +534,12 @@ static void stranger(struct frame *f, uint32_t i, uint32_t v)
 static void g13_pinned_peer(void **state)
 {
 	kit_begin();
-	world_instances(0, API_INSTANCE_PIN_PEER);
+	fixture_instances(0, API_INSTANCE_PIN_PEER);
 	kit_put_mobile("s2", upf(2));
 	commit();
-	BAD_ROWS({"G13", stranger, 20, UPF_UP, "tunnel-peer", 0});
+	BAD_ROWS({"G13", unknown_peer, 20, UPF_UP, "tunnel-peer", 0});
 	kit_begin();
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	kit_put_mobile("s2", upf(2));
 	commit();
 }
@@ -612,11 +612,11 @@ static void forged(struct frame *f, uint32_t i, uint32_t v)
 	outer(f, v);
 }
 
-static void forged_stranger(struct frame *f, uint32_t i, uint32_t v)
+static void forged_unknown(struct frame *f, uint32_t i, uint32_t v)
 {
 	uint8_t message[GTPU_MESSAGE_MAX];
 	int six = (v & OUTER6) != 0;
-	// From a stranger; then from a peer, about an address that is none.
+	// From an unknown peer; then from a peer, about an address that is none.
 	struct api_address peer = kit_address(i % 2 ? way_of(v)->peer[six] : six ? "fd00:77::1" : "10.77.0.1");
 
 	frame_payload(f, 0);
@@ -637,7 +637,7 @@ static void g15_g17_g18_messages(void **state)
 {
 	BAD_ROWS({"G15", teid_zero, 20, TUNNELS, "gtpu-teid-zero", 0},
 		{"G17 malformed", forged, 20, TUNNELS, "gtpu-error-indication-malformed", INNER6},
-		{"G17 stranger", forged_stranger, 20, TUNNELS, "gtpu-error-indication-stranger", INNER6},
+		{"G17 stranger", forged_unknown, 20, TUNNELS, "gtpu-error-indication-stranger", INNER6},
 		{"G18 end marker", end_marker, 20, TUNNELS, "gtpu-end-marker-unknown", INNER6});
 }
 
@@ -769,11 +769,11 @@ static void g21_ue_to_ue(void **state)
 		}
 	books_close(&b, NULL, 0);
 	kit_begin();
-	world_instances(API_INSTANCE_NO_UE_TO_UE, 0);
+	fixture_instances(API_INSTANCE_NO_UE_TO_UE, 0);
 	commit();
 	BAD_ROWS({"G21", to_other_ue, 20, UPF_UP, "ue-to-ue", 0});
 	kit_begin();
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	commit();
 }
 

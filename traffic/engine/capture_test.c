@@ -196,7 +196,7 @@ static void threads_go_round(void **state)
 	assert_int_equal(read_back(NULL), n);
 }
 
-static void errors_are_told(void **state)
+static void errors_are_reported(void **state)
 {
 	struct profile_capture want = {.file = "/nowhere/sample.pcap", .every = 1, .count = 100};
 	static uint8_t frame[FRAME_MAX];
@@ -225,7 +225,7 @@ int main(void)
 		cmocka_unit_test(wrong_frames_are_kept),
 		cmocka_unit_test(full_ring_loses_samples),
 		cmocka_unit_test(threads_go_round),
-		cmocka_unit_test(errors_are_told),
+		cmocka_unit_test(errors_are_reported),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the tester: ports, lanes and threads.
+// Inside of the tester: ports, egresses and threads.
 //
 //   main thread    opens, commands, waits, copies counters; never touches a packet
-//   tester thread  receives on its ports and sends on its lanes, in one loop; the only one to touch them
+//   tester thread  receives on its ports and sends on its egresses, in one loop; the only one to touch them
 // The main thread writes `command` (release) and waits until every thread has written it to `seen` (release): what it wrote
 // before the command is seen by the threads, what they wrote before is seen by it.
 #ifndef TRAFFIC_ENGINE_H
@@ -52,7 +52,7 @@ struct tester_port {
 };
 
 // The sending side of a port.
-struct lane {
+struct egress {
 	struct tester_port *port;
 	struct rte_mempool *pool;
 	uint32_t senders, groups;
@@ -71,9 +71,9 @@ struct tester_thread {
 	pid_t tid;
 	uint32_t index;
 	int cpu; // -1: not pinned, and sleeps when there is nothing to do
-	uint32_t ports, lanes;
+	uint32_t ports, egresses;
 	struct tester_port *port[PROFILE_PORTS]; // that it receives on
-	struct lane *lane[PROFILE_PORTS];
+	struct egress *egress[PROFILE_PORTS];
 	uint32_t seen; // last command, written with release
 	uint64_t busy, longest; // ticks of loops with work; longest loop
 	uint8_t *linear; // FRAME_MAX bytes for chained frames
@@ -86,7 +86,7 @@ struct tester {
 	struct rte_mempool *tx_pool, *rx_pool;
 	uint32_t ports, threads;
 	struct tester_port *port;
-	struct lane *lane; // one for each port
+	struct egress *egress; // one for each port
 	struct sender *sender; // one for each stream
 	struct receiver *receiver;
 	struct tester_thread *thread;
@@ -100,14 +100,14 @@ struct tester {
 
 // ---- send.c: the sending thread -------------------------------------------------------------------------------------
 // Fills a buffer with the pattern, before it is used for the first time (mempool callback).
-void lane_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index);
-void lane_clear(struct lane *l, uint32_t nonce);
-void lane_begin(struct lane *l, uint64_t now);
+void egress_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index);
+void egress_clear(struct egress *l, uint32_t nonce);
+void egress_begin(struct egress *l, uint64_t now);
 // Sends what is due at `now`. Returns how many packets it tried to send.
-uint32_t lane_send(struct lane *l, uint64_t now);
+uint32_t egress_send(struct egress *l, uint64_t now);
 // Sends the answers to neighbours' questions that wait, between trials too. Returns how many.
-uint32_t lane_send_neighbour_answers(struct lane *l);
-void lane_end(struct lane *l); // gives back what is pending
+uint32_t egress_send_neighbour_answers(struct egress *l);
+void egress_end(struct egress *l); // gives back what is pending
 // How many packets a pacer with a limit owes from its begin until `now`; 0 without a limit.
 uint64_t pacer_target(const struct pacer *p, uint64_t now);
 // Whether less than `part` of what was owed until `end` was sent; one packet is rounding.

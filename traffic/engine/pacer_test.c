@@ -45,7 +45,7 @@ static void late_pacers_give_up(void **state)
 }
 
 // A port that owes a twentieth is not in time, whatever others do; what is due within a moment of the end does not count.
-static void who_fell_behind_is_told(void **state)
+static void who_fell_behind_is_reported(void **state)
 {
 	struct pacer p = {.begun = 5000, .step = 1ull << 38}; // a packet in 1,024 ticks
 
@@ -74,7 +74,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pacers_are_exact),
 		cmocka_unit_test(late_pacers_give_up),
-		cmocka_unit_test(who_fell_behind_is_told),
+		cmocka_unit_test(who_fell_behind_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t s
 
 // Buffers hold the pattern from their making on; only the lines of the header and the tag's place are written per packet. The
 // tag's place is remembered in mbuf.hash.usr, which drivers leave alone on transmit.
-void lane_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index)
+void egress_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index)
 {
 	struct rte_mbuf *m = mbuf;
 	const struct pattern *p = pattern;
@@ -52,7 +52,7 @@ void lane_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, un
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), p->byte, RTE_MIN(room, (uint16_t)PATTERN_BYTES));
 }
 
-static inline void make(struct lane *l, struct sender *s, struct rte_mbuf *m, uint32_t flow, uint32_t size,
+static inline void make(struct egress *l, struct sender *s, struct rte_mbuf *m, uint32_t flow, uint32_t size,
 	uint32_t time, const struct pattern *pattern)
 {
 	uint8_t *frame;
@@ -116,7 +116,7 @@ uint32_t pacer_due(struct pacer *p, uint64_t now)
 
 // The flow that the order chose, moved to one of those that belong to the queue at work: blocks of flows take the queues in
 // turn, as RSS would spread them.
-static inline uint32_t on_queue(const struct lane *l, const struct sender *s, uint32_t flow)
+static inline uint32_t on_queue(const struct egress *l, const struct sender *s, uint32_t flow)
 {
 	uint32_t queues = l->port->dev.tx_queues, block = s->want->block;
 
@@ -128,13 +128,13 @@ static inline uint32_t on_queue(const struct lane *l, const struct sender *s, ui
 	return moved < s->want->flows ? (uint32_t)moved : RTE_MIN(l->queue * block, s->want->flows - 1);
 }
 
-static uint16_t transmit(struct lane *l, struct rte_mbuf **m, uint16_t n)
+static uint16_t transmit(struct egress *l, struct rte_mbuf **m, uint16_t n)
 {
 	return rte_eth_tx_burst(l->port->dev.id, l->queue, m, n);
 }
 
 // What the link did not take: lost, or with an unlimited rate kept for the next visit.
-static void left_over(struct lane *l, struct rte_mbuf **m, struct sender **from, uint16_t n, bool keep)
+static void left_over(struct egress *l, struct rte_mbuf **m, struct sender **from, uint16_t n, bool keep)
 {
 	if (keep) {
 		memmove(l->pending, m, n * sizeof(*m));
@@ -147,7 +147,7 @@ static void left_over(struct lane *l, struct rte_mbuf **m, struct sender **from,
 	rte_pktmbuf_free_bulk(m, n);
 }
 
-static void send_made(struct lane *l, struct rte_mbuf **m, struct sender **from, uint16_t n, bool keep)
+static void send_made(struct egress *l, struct rte_mbuf **m, struct sender **from, uint16_t n, bool keep)
 {
 	uint64_t bytes[BURST];
 
@@ -163,7 +163,7 @@ static void send_made(struct lane *l, struct rte_mbuf **m, struct sender **from,
 		left_over(l, m + sent, from + sent, (uint16_t)(n - sent), keep);
 }
 
-static uint32_t group_send(struct lane *l, struct group *g, uint32_t n, uint64_t now, const struct pattern *pattern)
+static uint32_t group_send(struct egress *l, struct group *g, uint32_t n, uint64_t now, const struct pattern *pattern)
 {
 	struct rte_mbuf *m[BURST];
 	struct sender *from[BURST];
@@ -191,7 +191,7 @@ static uint32_t group_send(struct lane *l, struct group *g, uint32_t n, uint64_t
 }
 
 // Answers to what other streams' packets asked, with the asking packet's time.
-static uint32_t send_answers(struct lane *l, struct sender *s, const struct pattern *pattern)
+static uint32_t send_answers(struct egress *l, struct sender *s, const struct pattern *pattern)
 {
 	struct answer asked[BURST];
 	struct rte_mbuf *m[BURST];
@@ -209,7 +209,7 @@ static uint32_t send_answers(struct lane *l, struct sender *s, const struct patt
 	return n;
 }
 
-uint32_t lane_send_neighbour_answers(struct lane *l)
+uint32_t egress_send_neighbour_answers(struct egress *l)
 {
 	struct rte_mbuf *m[BURST];
 	unsigned n = rte_ring_sc_dequeue_burst(l->port->neighbour_answers, (void **)m, BURST, NULL);
@@ -220,7 +220,7 @@ uint32_t lane_send_neighbour_answers(struct lane *l)
 }
 
 // What the link did not take of the groups without a limit. Returns how many packets there were; some may be left.
-static uint32_t send_pending(struct lane *l)
+static uint32_t send_pending(struct egress *l)
 {
 	struct rte_mbuf *m[BURST];
 	struct sender *from[BURST];
@@ -236,7 +236,7 @@ static uint32_t send_pending(struct lane *l)
 }
 
 // Groups without a limit get what the others leave, and take turns; when the link does not take all of one, they wait.
-static uint32_t send_unlimited(struct lane *l, uint64_t now, const struct pattern *pattern)
+static uint32_t send_unlimited(struct egress *l, uint64_t now, const struct pattern *pattern)
 {
 	uint32_t n = send_pending(l);
 
@@ -250,7 +250,7 @@ static uint32_t send_unlimited(struct lane *l, uint64_t now, const struct patter
 	return n;
 }
 
-uint32_t lane_send(struct lane *l, uint64_t now)
+uint32_t egress_send(struct egress *l, uint64_t now)
 {
 	const struct pattern *pattern = l->port->check.pattern;
 	uint32_t n = 0;
@@ -270,7 +270,7 @@ uint32_t lane_send(struct lane *l, uint64_t now)
 	return n + send_unlimited(l, now, pattern);
 }
 
-void lane_clear(struct lane *l, uint32_t nonce)
+void egress_clear(struct egress *l, uint32_t nonce)
 {
 	struct answer old;
 
@@ -283,7 +283,7 @@ void lane_clear(struct lane *l, uint32_t nonce)
 	}
 }
 
-void lane_begin(struct lane *l, uint64_t now)
+void egress_begin(struct egress *l, uint64_t now)
 {
 	for (uint32_t i = 0; i < l->groups; i++) {
 		struct pacer *p = &l->group[i].pacer;
@@ -293,7 +293,7 @@ void lane_begin(struct lane *l, uint64_t now)
 	}
 }
 
-void lane_end(struct lane *l)
+void egress_end(struct egress *l)
 {
 	rte_pktmbuf_free_bulk(l->pending, l->pendings);
 	l->pendings = 0;

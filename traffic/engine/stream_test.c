@@ -279,7 +279,7 @@ static void a_swapped_subscriber_is_named(void **state)
 	bench_close(b);
 }
 
-static void lengths_ports_and_strangers(void **state)
+static void lengths_ports_and_unknown_packets(void **state)
 {
 	static const uint8_t arp[60] = {
 		255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
@@ -457,7 +457,7 @@ int main(void)
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(open_checksums_are_summed_up),
 		cmocka_unit_test(a_swapped_subscriber_is_named),
-		cmocka_unit_test(lengths_ports_and_strangers),
+		cmocka_unit_test(lengths_ports_and_unknown_packets),
 		cmocka_unit_test(padding_is_no_fault),
 		cmocka_unit_test(sequences_are_judged_as_by_the_model),
 		cmocka_unit_test(sequences_wrap),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the tester: DPDK, ports, pools, streams, lanes, threads; and closes it.
+// Opens the tester: DPDK, ports, pools, streams, egresses, threads; and closes it.
 #include "traffic/engine/tester.h"
 #include "core/engine.h"
 #include "core/log.h"
@@ -59,7 +59,7 @@ static int make_pools(struct tester *t, char *error, size_t n)
 			rte_eal_has_hugepages() ? "free some huge pages or set huge_pages: false" : "raise memory_mb");
 		return -1;
 	}
-	rte_mempool_obj_iter(t->tx_pool, lane_prepare_buffer, &t->pattern);
+	rte_mempool_obj_iter(t->tx_pool, egress_prepare_buffer, &t->pattern);
 	return 0;
 }
 
@@ -70,11 +70,11 @@ static int allocate(struct tester *t)
 	t->ports = p->ports;
 	t->threads = p->cpus ? p->cpus : 1;
 	t->port = rte_zmalloc("ports", p->ports * sizeof(*t->port), RTE_CACHE_LINE_SIZE);
-	t->lane = rte_zmalloc("lanes", p->ports * sizeof(*t->lane), RTE_CACHE_LINE_SIZE);
+	t->egress = rte_zmalloc("egresses", p->ports * sizeof(*t->egress), RTE_CACHE_LINE_SIZE);
 	t->sender = rte_zmalloc("senders", p->streams * sizeof(*t->sender), RTE_CACHE_LINE_SIZE);
 	t->receiver = rte_zmalloc("receivers", p->streams * sizeof(*t->receiver), RTE_CACHE_LINE_SIZE);
 	t->thread = rte_zmalloc("threads", t->threads * sizeof(*t->thread), RTE_CACHE_LINE_SIZE);
-	return t->port && t->lane && t->sender && t->receiver && t->thread ? 0 : -1;
+	return t->port && t->egress && t->sender && t->receiver && t->thread ? 0 : -1;
 }
 
 // ---- ports -----------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 	return p->neighbour_answers != NULL ? 0 : -1;
 }
 
-// ---- streams and lanes -----------------------------------------------------------------------------------------------
+// ---- streams and egresses -----------------------------------------------------------------------------------------------
 
 static int make_streams(struct tester *t, char *error, size_t n)
 {
@@ -226,7 +226,7 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 }
 
 // A stream with too small a part of all places would never be sent, and never be missed.
-static int every_share_has_a_place(const struct lane *l, const struct group *g, char *error, size_t n)
+static int every_share_has_a_place(const struct egress *l, const struct group *g, char *error, size_t n)
 {
 	for (uint32_t i = 0; i < l->senders; i++) {
 		bool found = l->sender[i]->want->share == 0;
@@ -242,9 +242,9 @@ static int every_share_has_a_place(const struct lane *l, const struct group *g, 
 	return 0;
 }
 
-// The group of a lane's streams that share a rate: a pattern of places, each stream as often as its share says and as evenly
+// The group of an egress's streams that share a rate: a pattern of places, each stream as often as its share says and as evenly
 // as it goes (smooth weighted round robin). More than PLACES_MAX places are rounded.
-static int make_shared_group(struct lane *l, struct group *g, char *error, size_t n)
+static int make_shared_group(struct egress *l, struct group *g, char *error, size_t n)
 {
 	uint64_t total = 0;
 	uint32_t common = 0;
@@ -275,9 +275,9 @@ static int make_shared_group(struct lane *l, struct group *g, char *error, size_
 	return every_share_has_a_place(l, g, error, n);
 }
 
-static int make_lane(struct tester *t, uint16_t index, char *error, size_t n)
+static int make_egress(struct tester *t, uint16_t index, char *error, size_t n)
 {
-	struct lane *l = &t->lane[index];
+	struct egress *l = &t->egress[index];
 
 	l->port = &t->port[index];
 	l->pool = t->tx_pool;
@@ -321,7 +321,7 @@ static void deal_out(struct tester *t)
 		struct tester_thread *sends = &t->thread[t->threads >= 2 * t->ports ? 2 * i + 1 : whole];
 
 		receives->port[receives->ports++] = &t->port[i];
-		sends->lane[sends->lanes++] = &t->lane[i];
+		sends->egress[sends->egresses++] = &t->egress[i];
 	}
 }
 
@@ -336,7 +336,7 @@ static int open_all(struct tester *t, char *error, size_t n)
 	if (allocate(t) != 0 || make_pools(t, error, n) != 0 || make_streams(t, error, n) != 0)
 		return -1;
 	for (uint16_t i = 0; i < p->ports; i++)
-		if (open_port(t, i, error, n) != 0 || make_lane(t, i, error, n) != 0)
+		if (open_port(t, i, error, n) != 0 || make_egress(t, i, error, n) != 0)
 			return -1;
 	deal_out(t);
 	for (uint32_t i = 0; i < t->threads; i++) {
@@ -388,14 +388,14 @@ void tester_close(struct tester *t)
 			LOG(WARNING, "%s; the rest is missing\n", capture_error(t->capture));
 		capture_close(t->capture);
 	}
-	for (uint32_t i = 0; t->port != NULL && t->lane != NULL && i < t->ports; i++) {
+	for (uint32_t i = 0; t->port != NULL && t->egress != NULL && i < t->ports; i++) {
 		if (t->port[i].neighbour_answers != NULL)
 			ethdev_close(&t->port[i].dev);
 		rte_ring_free(t->port[i].neighbour_answers);
-		for (uint32_t g = 0; g < t->lane[i].groups; g++)
-			free(t->lane[i].group[g].place);
-		free(t->lane[i].group);
-		free(t->lane[i].sender);
+		for (uint32_t g = 0; g < t->egress[i].groups; g++)
+			free(t->egress[i].group[g].place);
+		free(t->egress[i].group);
+		free(t->egress[i].sender);
 	}
 	for (uint32_t i = 0; t->sender != NULL && t->receiver != NULL && i < t->profile->streams; i++) {
 		rte_ring_free(t->sender[i].answers);
@@ -407,7 +407,7 @@ void tester_close(struct tester *t)
 	rte_mempool_free(t->tx_pool);
 	rte_mempool_free(t->rx_pool);
 	rte_free(t->port);
-	rte_free(t->lane);
+	rte_free(t->egress);
 	rte_free(t->sender);
 	rte_free(t->receiver);
 	rte_free(t->thread);

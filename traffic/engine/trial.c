@@ -91,7 +91,7 @@ static void set_pacer(struct tester *t, struct group *g, double pps, uint32_t ri
 		isinf(pps) ? BURST : RTE_MAX((uint64_t)RTE_MIN(pps * CATCH_UP, ring / 4.0), (uint64_t)BURST);
 }
 
-static uint64_t lane_share(const struct lane *l)
+static uint64_t egress_share(const struct egress *l)
 {
 	uint64_t sum = 0;
 
@@ -107,11 +107,11 @@ static double set_rates(struct tester *t, double rate)
 	double highest = 0, arriving[PROFILE_PORTS] = {0};
 
 	for (uint32_t i = 0; i < t->ports; i++)
-		total += lane_share(&t->lane[i]);
+		total += egress_share(&t->egress[i]);
 	for (uint32_t i = 0; i < t->ports; i++) {
-		struct lane *l = &t->lane[i];
+		struct egress *l = &t->egress[i];
 		uint32_t ring = l->port->want->descriptors ? l->port->want->descriptors : ETHDEV_DESCRIPTORS;
-		uint64_t mine = lane_share(l);
+		uint64_t mine = egress_share(l);
 		double shared = mine == 0 ? 0 : rate * (double)mine / (double)total, sum = shared;
 
 		set_pacer(t, &l->group[0], shared, ring);
@@ -221,8 +221,8 @@ static bool limited(const struct tester *t, uint64_t end)
 {
 	end -= (uint64_t)(CATCH_UP * t->tsc_hz);
 	for (uint32_t i = 0; i < t->ports; i++)
-		for (uint32_t g = 0; g < t->lane[i].groups; g++)
-			if (pacer_fell_behind(&t->lane[i].group[g].pacer, end, LIMITED))
+		for (uint32_t g = 0; g < t->egress[i].groups; g++)
+			if (pacer_fell_behind(&t->egress[i].group[g].pacer, end, LIMITED))
 				return true;
 	for (uint32_t i = 0; i < t->profile->streams; i++) // answers that could not be sent
 		if ((double)t->receiver[i].answers_lost > (1 - LIMITED) * (double)t->receiver[i].count.received)

@@ -153,17 +153,17 @@ static void obey(struct tester_thread *th, uint32_t command)
 	case COMMAND_ARM:
 		for (uint32_t i = 0; i < th->ports; i++)
 			clear_receivers(th->port[i], t);
-		for (uint32_t i = 0; i < th->lanes; i++)
-			lane_clear(th->lane[i], t->nonce);
+		for (uint32_t i = 0; i < th->egresses; i++)
+			egress_clear(th->egress[i], t->nonce);
 		break;
 	case COMMAND_SEND:
 		th->busy = th->longest = 0;
-		for (uint32_t i = 0; i < th->lanes; i++)
-			lane_begin(th->lane[i], t->begin);
+		for (uint32_t i = 0; i < th->egresses; i++)
+			egress_begin(th->egress[i], t->begin);
 		break;
 	case COMMAND_DRAIN:
-		for (uint32_t i = 0; i < th->lanes; i++)
-			lane_end(th->lane[i]);
+		for (uint32_t i = 0; i < th->egresses; i++)
+			egress_end(th->egress[i]);
 		break;
 	case COMMAND_IDLE: // waits for the next trial's number, which nothing carries yet
 		for (uint32_t i = 0; i < th->ports; i++) {
@@ -191,8 +191,8 @@ static uint32_t send_due(struct tester_thread *th, uint64_t now)
 {
 	uint32_t work = 0;
 
-	for (uint32_t i = 0; i < th->lanes && now < th->tester->end; i++)
-		work += lane_send(th->lane[i], now);
+	for (uint32_t i = 0; i < th->egresses && now < th->tester->end; i++)
+		work += egress_send(th->egress[i], now);
 	return work;
 }
 
@@ -213,9 +213,9 @@ static void loop(struct tester_thread *th)
 			return;
 		for (uint32_t i = 0; i < th->ports; i++)
 			work += receive(th, th->port[i], now);
-		for (uint32_t i = 0; i < th->lanes; i++)
-			if (unlikely(rte_ring_count(th->lane[i]->port->neighbour_answers) != 0))
-				work += lane_send_neighbour_answers(th->lane[i]);
+		for (uint32_t i = 0; i < th->egresses; i++)
+			if (unlikely(rte_ring_count(th->egress[i]->port->neighbour_answers) != 0))
+				work += egress_send_neighbour_answers(th->egress[i]);
 		if ((command & 7) == COMMAND_SEND) // packets carry this time: what was received has been judged by now
 			work += send_due(th, work != 0 ? rte_rdtsc() : now);
 		if (work == 0)

@@ -19,25 +19,25 @@
 // Reads a text. Returns what was written about it, which the caller frees; "" when it is good.
 static char *faults_of(const char *text, size_t n)
 {
-	char *told = NULL;
+	char *printed = NULL;
 	size_t bytes = 0;
-	FILE *errors = open_memstream(&told, &bytes);
+	FILE *errors = open_memstream(&printed, &bytes);
 
 	assert_non_null(errors);
 	struct profile *p = profile_parse("x.yaml", text, n, errors);
 	fclose(errors);
 	assert_int_equal(p == NULL, bytes > 0);
 	profile_free(p);
-	return told;
+	return printed;
 }
 
-static void told_is(const char *text, size_t n, const char *want)
+static void faults_are(const char *text, size_t n, const char *want)
 {
-	char *told = faults_of(text, n);
+	char *printed = faults_of(text, n);
 
-	if (strcmp(told, want) != 0)
-		fail_msg("of\n%.*s\nwanted\n%sbut got\n%s", (int)(n < 1500 ? n : 1500), text, want, told);
-	free(told);
+	if (strcmp(printed, want) != 0)
+		fail_msg("of\n%.*s\nwanted\n%sbut got\n%s", (int)(n < 1500 ? n : 1500), text, want, printed);
+	free(printed);
 }
 
 // ---- edits of a good file -------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ static void test_base(void **state)
 {
 	char *text = base_text();
 
-	told_is(text, strlen(text), "");
+	faults_are(text, strlen(text), "");
 	free(text);
 }
 
@@ -114,7 +114,7 @@ static void test_edits(void **state)
 			snprintf(want + at, sizeof(want) - at, "x.yaml:%s\n", to);
 		} else if (from[0] != 0) { // the end of a block
 			assert_string_not_equal(want, "");
-			told_is(text, strlen(text), want);
+			faults_are(text, strlen(text), want);
 			done++;
 			memcpy(text, base, strlen(base) + 1);
 			from[0] = want[0] = 0;
@@ -155,7 +155,7 @@ static void test_texts(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		told_is(cases[i].text, strlen(cases[i].text), cases[i].want);
+		faults_are(cases[i].text, strlen(cases[i].text), cases[i].want);
 }
 
 // A text made of a beginning and `n` times the same.
@@ -193,7 +193,7 @@ static void test_large(void **state)
 		size_t n;
 		char *text = repeated(cases[i].begin, cases[i].part, cases[i].n, &n);
 
-		told_is(text, n, cases[i].want);
+		faults_are(text, n, cases[i].want);
 		free(text);
 	}
 }
@@ -202,14 +202,14 @@ static void test_large(void **state)
 static void test_many(void **state)
 {
 	size_t n;
-	char *text = repeated("name: a\nstreams: [{}]\nports: []\n", "x: 1\n", 60, &n), *told = faults_of(text, n);
+	char *text = repeated("name: a\nstreams: [{}]\nports: []\n", "x: 1\n", 60, &n), *printed = faults_of(text, n);
 	uint32_t lines = 0;
 
-	for (const char *p = told; *p != 0; p = strchr(p, '\n') + 1)
+	for (const char *p = printed; *p != 0; p = strchr(p, '\n') + 1)
 		lines++;
 	assert_int_equal(lines, YAML_FAULTS + 1);
-	assert_non_null(strstr(told, "x.yaml: and 16 more faults\n"));
-	free(told);
+	assert_non_null(strstr(printed, "x.yaml: and 16 more faults\n"));
+	free(printed);
 	free(text);
 }
 
@@ -220,7 +220,7 @@ static void test_quotation(void **state)
 		"name: \"a\\e[31m0123456789012345678901234567890123456789012345678901234567890123456789\"\n"
 		"ports: [{name: r, driver: net_ring}]\nstreams: []\n";
 
-	told_is(text, strlen(text),
+	faults_are(text, strlen(text),
 		"x.yaml:1: name: \"a?[31m01234567890123456789012345678901234567...\" must be a name of 1 to 31 "
 		"letters, digits, "
 		"and . _ : -\nx.yaml:3: streams: must be a list of 1 to 256 streams\n");
@@ -233,22 +233,22 @@ static void test_flows(void **state)
 
 	for (int i = 0; i < 5; i++) {
 		if (i == 4)
-			told_is(text, strlen(text), "");
+			faults_are(text, strlen(text), "");
 		size_t at = strlen(text);
 		snprintf(text + at, ROOM - at,
 			"- {name: s%d, port: r, sink: r, flows: 16777216, size: 64, send: [{ethernet: {destination: "
 			"02:00:00:00:00:01, source: 02:00:00:00:00:02}}]}\n",
 			i);
 	}
-	told_is(text, strlen(text),
+	faults_are(text, strlen(text),
 		"x.yaml:5: streams: the streams have 83886080 flows together, and at most 67108864 are possible\n");
 }
 
 static void test_load(void **state)
 {
-	char *told = NULL, folder[] = "/tmp/profile-test-XXXXXX", path[64], want[200];
+	char *printed = NULL, folder[] = "/tmp/profile-test-XXXXXX", path[64], want[200];
 	size_t bytes;
-	FILE *errors = open_memstream(&told, &bytes);
+	FILE *errors = open_memstream(&printed, &bytes);
 
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/none.yaml", folder);
@@ -256,8 +256,8 @@ static void test_load(void **state)
 	assert_null(profile_load(path, errors));
 	assert_null(profile_load(folder, errors));
 	fclose(errors);
-	assert_string_equal(told, want);
-	free(told);
+	assert_string_equal(printed, want);
+	free(printed);
 	rmdir(folder);
 
 	struct profile *p = profile_load(BASE, stderr);

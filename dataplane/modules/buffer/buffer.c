@@ -35,23 +35,23 @@ static int tell(struct worker *w, uint16_t number, uint32_t session, uint16_t pd
 {
 	uint64_t generation = __atomic_load_n(&buffer_tables.place[session].generation, __ATOMIC_ACQUIRE);
 
-	return event_tell(w, number, session, generation << 32 | (uint64_t)pdr << 16 | low);
+	return event_notify(w, number, session, generation << 32 | (uint64_t)pdr << 16 | low);
 }
 
 static int tell_data(struct worker *w, uint32_t session, const struct notice *n)
 {
-	return tell(w, buffer_tables.told_data, session, n->pdr, (uint16_t)(n->qfi << 8 | n->dscp));
+	return tell(w, buffer_tables.notice_data, session, n->pdr, (uint16_t)(n->qfi << 8 | n->dscp));
 }
 
 // Tells it, or leaves it where the control thread looks when the ring is full. 0: neither, as another PDR's is there already.
 static int tell_or_leave(struct worker *w, uint32_t session, const struct notice *n)
 {
-	uint32_t none = 0, what = (uint32_t)n->pdr << 16 | (uint32_t)n->qfi << 8 | n->dscp | UNTOLD;
+	uint32_t none = 0, what = (uint32_t)n->pdr << 16 | (uint32_t)n->qfi << 8 | n->dscp | UNNOTIFIED;
 
 	if (tell_data(w, session, n) == 0)
 		return 1;
 	return __atomic_compare_exchange_n(
-		&buffer_tables.place[session].untold, &none, what, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		&buffer_tables.place[session].unnotified, &none, what, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static uint32_t second_of(const struct worker *w)
@@ -63,11 +63,12 @@ static uint32_t second_of(const struct worker *w)
 // all that waited is gone and that notification is as old as packets may get. It needs no place in a queue.
 static int is_first(const struct worker *w, const struct queue *q, const struct rule *r)
 {
-	uint32_t told = session_pools.match[rule_index(r)].told, longest = buffer_longest(far_more_of(r));
+	uint32_t notified = session_pools.match[rule_index(r)].notified, longest = buffer_longest(far_more_of(r));
 
 	if (!(r->flags & RULE_NOTIFY))
 		return 0;
-	return told == 0 || ((q == NULL || q->packets == 0) && longest != 0 && second_of(w) - told > longest / 1000);
+	return notified == 0 ||
+	       ((q == NULL || q->packets == 0) && longest != 0 && second_of(w) - notified > longest / 1000);
 }
 
 // Only the owner worker of a rule writes to it once it is in force.
@@ -86,7 +87,7 @@ static void notify(
 		q->notice[q->notices++] = n;
 	else if (!tell_or_leave(w, r->session, &n))
 		return; // the next packet tries again
-	match->told = second_of(w);
+	match->notified = second_of(w);
 }
 
 static uint64_t first_notice(const struct queue *q)
@@ -152,7 +153,7 @@ static rte_edge_t onward(const struct rule *r, struct rte_mbuf *m)
 
 static void tell_full(struct worker *w, struct queue *q, uint16_t pdr, uint32_t length)
 {
-	if (q != NULL && !q->full && tell(w, buffer_tables.told_full, q->session, pdr, (uint16_t)length) == 0)
+	if (q != NULL && !q->full && tell(w, buffer_tables.notice_full, q->session, pdr, (uint16_t)length) == 0)
 		q->full = 1;
 }
 
@@ -228,18 +229,18 @@ static rte_edge_t buffer_packet(struct worker *w, struct rte_graph *graph, struc
 	if (!(r->flags & RULE_FORWARD)) {
 		if (r->flags & RULE_NOTIFY) {
 			notify(w, NULL, r, session_view_of(m), 0);
-			if (session_pools.match[rule_index(r)].told !=
+			if (session_pools.match[rule_index(r)].notified !=
 				0) // further ones are dropped before they come here
 				__atomic_and_fetch(&r->flags, (uint16_t)~RULE_NOTIFY, __ATOMIC_RELAXED);
 		}
 		usage_dropped(r, 1, packet_of(m)->length);
 		return packet_leave(m, &drop_notified, EDGE_DROP);
 	}
-	// RULE_HELD: what waited goes first.
+	// RULE_DRAINING: what waited goes first.
 	struct queue *q = queue_find(w, graph, node, r->session);
-	if (q != NULL && q->packets > 0 && (r->flags & RULE_HELD))
+	if (q != NULL && q->packets > 0 && (r->flags & RULE_DRAINING))
 		return wait(w, graph, node, q, r, m);
-	__atomic_and_fetch(&r->flags, (uint16_t)~RULE_HELD, __ATOMIC_RELAXED);
+	__atomic_and_fetch(&r->flags, (uint16_t)~RULE_DRAINING, __ATOMIC_RELAXED);
 	return onward(r, m);
 }
 
@@ -294,7 +295,7 @@ static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_no
 		} else if (was.discard != discard) { // TS 29.244 §8.2.31: before what the FAR says now
 			rte_node_enqueue_x1(graph, node, discarded(r, m), m);
 		} else if (r->flags & RULE_BUFFER) {
-			// The control plane may say how long only when it was told of the packet (DL Buffering Duration, §8.2.29).
+			// The control plane may say how long only when it knows of the packet (DL Buffering Duration, §8.2.29).
 			was.longest = buffer_longest(far_more_of(r));
 			queue_append(w, q, m, was);
 		} else {
@@ -332,7 +333,7 @@ static uint32_t session_changed(struct worker *w, struct rte_graph *graph, struc
 	}
 	for (uint16_t i = 0; (r = session_rule_at(session, i)) != NULL; i++)
 		if (r->worker == w->id)
-			__atomic_and_fetch(&r->flags, (uint16_t)~RULE_HELD, __ATOMIC_RELAXED);
+			__atomic_and_fetch(&r->flags, (uint16_t)~RULE_DRAINING, __ATOMIC_RELAXED);
 	return count;
 }
 
@@ -354,7 +355,7 @@ static uint32_t take_commands(struct worker *w, struct rte_graph *graph, struct 
 		__atomic_store_n(&p->next, PLACE_IDLE, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		count += 1 + session_changed(w, graph, node, session);
-		queue_owner_told(session, w->id);
+		queue_owner_notify(session, w->id);
 	}
 	return count;
 }

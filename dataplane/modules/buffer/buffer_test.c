@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets that wait for idle UEs: order, notification, bounds, time, and random changes of FARs with the balance after each.
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "testkit/events.h"
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static int setup(void **state)
 {
 	struct api_engine e = engine();
 
-	world_start(&e);
+	fixture_start(&e);
 	kit_events_clear();
 	return 0;
 }
@@ -130,7 +130,7 @@ static void notified_once_a_version(void **state)
 		kit_advance(2000);
 	}
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
-	// The control plane changed the session and still wants packets to wait: told again, when they come again.
+	// The control plane changed the session and still wants packets to wait: notified again, when they come again.
 	put("s1", with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY));
 	settle_events();
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
@@ -138,27 +138,27 @@ static void notified_once_a_version(void **state)
 	settle_events();
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 2);
 	assert_int_equal(kit_totals().held, 6);
-	// Without NOCP nobody is told.
+	// Without NOCP nobody is notified.
 	put("s2", with_action(2, API_FAR_BUFFER));
 	arrive(2, 0);
 	settle_events();
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 2);
 }
 
-// All that waited has expired, and the UE was not paged or did not answer: told again, once.
+// All that waited has expired, and the UE was not paged or did not answer: notified again, once.
 static void notified_when_all_expired(void **state)
 {
 	struct kit_mobile *k = with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY);
 
 	k->far[1].buffer_ms = 3000;
 	put("s1", k);
-	for (uint32_t told = 1; told < 4; told++) {
+	for (uint32_t notified = 1; notified < 4; notified++) {
 		for (int i = 0; i < 4; i++)
 			arrive(1, 0);
 		settle_events();
 		arrive(1, 0);
 		settle_events();
-		assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), told);
+		assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), notified);
 		for (int i = 0; i < 50; i++)
 			kit_advance(100000);
 		assert_int_equal(kit_totals().held, 0);
@@ -424,7 +424,7 @@ static void discarded_with_the_change(void **state)
 	assert_int_equal(number_of(0), 3);
 }
 
-static void dropped_and_told(void **state)
+static void dropped_and_notified(void **state)
 {
 	struct kit_reasons first;
 
@@ -517,7 +517,7 @@ int main(void)
 		cmocka_unit_test_teardown(as_long_as_it_may, clean),
 		cmocka_unit_test_teardown(given_up, clean),
 		cmocka_unit_test_teardown(discarded_with_the_change, clean),
-		cmocka_unit_test_teardown(dropped_and_told, clean),
+		cmocka_unit_test_teardown(dropped_and_notified, clean),
 		cmocka_unit_test_teardown(churn, clean),
 	};
 

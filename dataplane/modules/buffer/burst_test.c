@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many idle UEs get a packet within 10 ms: each of them is paged, though engine.event_rate lets only so many events through at once.
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "testkit/events.h"
 
 #define UES 3000u
@@ -14,7 +14,7 @@ static int setup(void **state)
 	e.max_buffered = UES + 8;
 	e.packet_buffers = 4 * UES;
 	e.event_rate = 5000; // a bucket of 500
-	world_start(&e);
+	fixture_start(&e);
 	kit_events_clear();
 	return 0;
 }
@@ -53,13 +53,13 @@ static void burst(void)
 	}
 }
 
-static void each_told_once(uint32_t told)
+static void each_notified_once(uint32_t notified)
 {
 	static uint8_t seen[UES + 1];
 
 	memset(seen, 0, sizeof(seen));
-	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), told);
-	for (uint32_t i = 0; i < told; i++) {
+	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), notified);
+	for (uint32_t i = 0; i < notified; i++) {
 		const struct api_event *e = kit_event(API_EVENT_DOWNLINK_DATA, i);
 
 		assert_in_range(e->seid, 1, UES);
@@ -77,7 +77,7 @@ static void all_are_paged(void **state)
 	assert_in_range(kit_events(API_EVENT_DOWNLINK_DATA), 500, 600); // no more than the rate
 	for (int i = 0; i < 60; i++)
 		kit_advance(10000);
-	each_told_once(UES);
+	each_notified_once(UES);
 	put_all(API_FAR_FORWARD);
 	kit_run();
 	assert_int_equal(kit_totals().held, 0);
@@ -85,21 +85,22 @@ static void all_are_paged(void **state)
 	kit_events_clear();
 }
 
-// Who answered by itself before its turn came, or went away, is not told of; whose index another session has by now neither.
+// Who answered by itself before its turn came, or went away, is not reported, nor
+// is a session that has the index of another one by now.
 static void those_that_need_it_no_more(void **state)
 {
 	put_all(API_FAR_BUFFER | API_FAR_NOTIFY);
 	burst();
-	uint32_t told = kit_events(API_EVENT_DOWNLINK_DATA);
+	uint32_t notified = kit_events(API_EVENT_DOWNLINK_DATA);
 	put_all(API_FAR_FORWARD);
 	for (int i = 0; i < 60; i++)
 		kit_advance(10000);
-	assert_in_range(kit_events(API_EVENT_DOWNLINK_DATA), told, told + 60);
+	assert_in_range(kit_events(API_EVENT_DOWNLINK_DATA), notified, notified + 60);
 	kit_events_clear();
 
 	put_all(API_FAR_BUFFER | API_FAR_NOTIFY);
 	burst();
-	told = kit_events(API_EVENT_DOWNLINK_DATA);
+	notified = kit_events(API_EVENT_DOWNLINK_DATA);
 	for (uint32_t from = 1; from <= UES; from += PER_PUT) {
 		kit_begin();
 		for (uint32_t n = from; n < from + PER_PUT && n <= UES; n++) {
@@ -113,7 +114,7 @@ static void those_that_need_it_no_more(void **state)
 	put_all(API_FAR_BUFFER | API_FAR_NOTIFY);
 	for (int i = 0; i < 60; i++)
 		kit_advance(10000);
-	assert_in_range(kit_events(API_EVENT_DOWNLINK_DATA), told, told + 60);
+	assert_in_range(kit_events(API_EVENT_DOWNLINK_DATA), notified, notified + 60);
 	assert_int_equal(kit_totals().held, 0);
 	assert_true(kit_balance());
 	assert_int_equal(kit_events(API_EVENT_MISSED), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// More packets for idle UEs than may wait: everybody is told of, and who holds most gives way.
+// More packets for idle UEs than may wait: each is reported, and who holds most gives way.
 #include "core/hold.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "testkit/events.h"
 
 #define LIMIT 4096u // engine.max_buffered
@@ -17,7 +17,7 @@ static int setup(void **state)
 	e.packet_buffers = 16384;
 	e.event_rate = 1000000;
 	e.buffer_seconds = 5;
-	world_start(&e);
+	fixture_start(&e);
 	return 0;
 }
 
@@ -74,7 +74,7 @@ static uint32_t waits(uint32_t n)
 }
 
 // The events since kit_events_clear(), as they come; each UE at most once.
-static uint32_t told(uint8_t seen[UES + 1])
+static uint32_t notified(uint8_t seen[UES + 1])
 {
 	uint32_t count = 0;
 
@@ -96,7 +96,7 @@ static uint32_t told(uint8_t seen[UES + 1])
 	return count;
 }
 
-// As many idle UEs as packets may wait do not answer. All others are told of, and their packets wait.
+// As many idle UEs as packets may wait do not answer. All others are reported, and their packets wait.
 static void everybody_is_reachable(void **state)
 {
 	static uint8_t seen[UES + 1];
@@ -109,11 +109,11 @@ static void everybody_is_reachable(void **state)
 		arrive(n, 1);
 	kit_run();
 	assert_int_equal(kit_totals().held, LIMIT);
-	assert_int_equal(told(seen), LIMIT);
+	assert_int_equal(notified(seen), LIMIT);
 	for (uint32_t n = LIMIT + 1; n <= UES; n++)
 		arrive(n, 1);
 	kit_run();
-	assert_int_equal(told(seen), UES - LIMIT);
+	assert_int_equal(notified(seen), UES - LIMIT);
 	assert_int_equal(kit_totals().held, LIMIT);
 	assert_int_equal(kit_reason("buffer-crowded-out") - crowded, UES - LIMIT);
 	for (uint32_t n = LIMIT + 1; n <= UES; n++)
@@ -137,10 +137,10 @@ static void rings_may_be_full(void **state)
 	for (uint32_t n = 1; n <= UES; n++)
 		arrive(n, 1);
 	kit_run();
-	assert_int_equal(told(seen), UES);
+	assert_int_equal(notified(seen), UES);
 }
 
-// With a delay too: a queue that waits only to tell makes room for another one, and is told of.
+// With a delay too: a queue that waits only to tell makes room for another one, and is reported.
 static void delays_hold_no_place(void **state)
 {
 	static uint8_t seen[UES + 1];
@@ -152,7 +152,7 @@ static void delays_hold_no_place(void **state)
 		arrive(n, 1);
 	kit_run();
 	assert_int_equal(kit_totals().held, LIMIT);
-	assert_int_equal(told(seen), UES);
+	assert_int_equal(notified(seen), UES);
 }
 
 // 64 packets for each of 100 UEs of one association: each keeps the same, its newest.

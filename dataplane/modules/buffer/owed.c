@@ -17,7 +17,7 @@
 
 struct owed {
 	struct owed *next; // of the same session; one for each PDR at most
-	uint64_t argument; // of event_tell
+	uint64_t argument; // of event_notify
 };
 
 static struct {
@@ -26,7 +26,7 @@ static struct {
 		uint32_t next; // session; SESSION_NONE at the end
 	} * of; // by session
 	uint32_t first, last;
-	uint32_t unseen; // sessions whose place.untold is still to be looked at, the last ones first
+	uint32_t unseen; // sessions whose place.unnotified is still to be looked at, the last ones first
 } own = {.first = SESSION_NONE, .last = SESSION_NONE};
 
 static uint16_t pdr_of(uint64_t argument)
@@ -52,7 +52,7 @@ static int try_to_tell(uint32_t session, uint64_t argument)
 		.dscp = (uint8_t)argument,
 	};
 
-	return queue_told(&e, session, argument) ? event_try(&e) : 0;
+	return queue_event_of(&e, session, argument) ? event_try(&e) : 0;
 }
 
 // What the session owes no longer goes, so that it owes at most one event for each of its PDRs. Returns the place for another
@@ -92,7 +92,7 @@ static void owe(uint32_t session, uint64_t argument)
 	struct owed *o = malloc(sizeof(*o)), **at;
 
 	if (o == NULL) {
-		LOG(ERR, "no memory: the control plane is not told of downlink data for session %u\n", session);
+		LOG(ERR, "no memory: the control plane is not notified of downlink data for session %u\n", session);
 		return;
 	}
 	at = place_for(session, argument);
@@ -121,23 +121,23 @@ void owed_lost(void)
 }
 
 // What workers could not tell while their rings were full.
-static void look_for_untold(void)
+static void look_for_unnotified(void)
 {
 	for (int i = 0; own.unseen != 0 && i < PLACES_PER_VISIT; i++) {
 		uint32_t session = --own.unseen;
 		struct place *p = &buffer_tables.place[session];
 
-		if (likely(__atomic_load_n(&p->untold, __ATOMIC_RELAXED) == 0))
+		if (likely(__atomic_load_n(&p->unnotified, __ATOMIC_RELAXED) == 0))
 			continue;
-		uint32_t what = __atomic_exchange_n(&p->untold, 0, __ATOMIC_RELAXED);
+		uint32_t what = __atomic_exchange_n(&p->unnotified, 0, __ATOMIC_RELAXED);
 		if (what != 0)
-			owed_data(0, session, (uint64_t)p->generation << 32 | (what & ~UNTOLD));
+			owed_data(0, session, (uint64_t)p->generation << 32 | (what & ~UNNOTIFIED));
 	}
 }
 
 static void retry(uint64_t now_ns)
 {
-	look_for_untold();
+	look_for_unnotified();
 	for (int i = 0; own.first != SESSION_NONE && i < SESSIONS_PER_VISIT; i++) {
 		struct debtor *d = &own.of[own.first];
 

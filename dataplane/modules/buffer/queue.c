@@ -151,7 +151,7 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
 // ---- the control thread ------------------------------------------------------------------------------------------------
 
 // Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what it finds, and
-// a worker that finds another one's queue passes it on (queue_owner_told).
+// a worker that finds another one's queue passes it on (queue_owner_notify).
 static void push(uint32_t session, uint32_t worker)
 {
 	struct place *p = &buffer_tables.place[session];
@@ -168,7 +168,7 @@ static void push(uint32_t session, uint32_t worker)
 	while (!__atomic_compare_exchange_n(&b->commands, &head, session, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
-void queue_owner_told(uint32_t session, uint32_t worker)
+void queue_owner_notify(uint32_t session, uint32_t worker)
 {
 	uint32_t index = __atomic_load_n(&buffer_tables.place[session].queue, __ATOMIC_ACQUIRE);
 
@@ -177,7 +177,7 @@ void queue_owner_told(uint32_t session, uint32_t worker)
 }
 
 // The session's worker passes on, keeps or frees what waits, each packet as the FAR of its PDR now says; and the
-// control plane will be told of the next packet that waits.
+// control plane will be notified of the next packet that waits.
 static void session_has_changed(uint32_t session, uint32_t worker)
 {
 	if (session < buffer_tables.places)
@@ -192,7 +192,7 @@ static void session_is_gone(uint32_t session)
 		return;
 	struct place *p = &buffer_tables.place[session];
 	__atomic_fetch_add(&p->generation, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&p->untold, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->unnotified, 0, __ATOMIC_RELAXED);
 	// Its worker puts no queue here any more: the session is gone since a grace period.
 	uint32_t index = __atomic_load_n(&p->queue, __ATOMIC_ACQUIRE);
 	if (index != QUEUE_NONE)
@@ -211,7 +211,7 @@ static uint32_t packets_waiting(uint32_t session)
 	return __atomic_load_n(&buffer_tables.queue[index].packets, __ATOMIC_RELAXED);
 }
 
-int queue_told(struct api_event *e, uint32_t session, uint64_t argument)
+int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument)
 {
 	if (session >= buffer_tables.places || buffer_tables.place[session].generation != argument >> 32)
 		return 0;
@@ -224,7 +224,7 @@ static void on_full(uint32_t worker, uint32_t session, uint64_t argument)
 	const struct rule *r = session_rule(session, (uint16_t)(argument >> 16));
 	uint64_t bytes = (uint16_t)argument;
 
-	if (r == NULL || !queue_told(&e, session, argument))
+	if (r == NULL || !queue_event_of(&e, session, argument))
 		return;
 	e.rule = session_pools.match[rule_index(r)].far;
 	e.usage.seid = e.seid;
@@ -288,6 +288,6 @@ RTE_INIT(buffer_module)
 	session_watch(&watcher);
 	module_register("buffer", start);
 	engine_watch(set_longest);
-	buffer_tables.told_data = event_told_register(owed_data, owed_lost);
-	buffer_tables.told_full = event_told_register(on_full, NULL);
+	buffer_tables.notice_data = event_notice_register(owed_data, owed_lost);
+	buffer_tables.notice_full = event_notice_register(on_full, NULL);
 }

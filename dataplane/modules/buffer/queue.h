@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the buffer module: the queues of packets that wait for an idle UE (TS 29.244 §5.2.4).
 //
-// Packets of a rule with RULE_BUFFER or RULE_HELD, and those of a rule that drops with RULE_NOTIFY, go to node
+// Packets of a rule with RULE_BUFFER or RULE_DRAINING, and those of a rule that drops with RULE_NOTIFY, go to node
 // `buffer`, with session_view set and the IP header at l3 = 0. What waits belongs to the session (its index) and
 // remembers its PDR id.
 //
@@ -22,7 +22,7 @@
 #define WHEEL_SLOTS 1024u
 #define WHEEL_MS 4u // of a slot
 #define NOTICES 4
-#define RETRY_MS 10u // until the control thread is told again when its ring was full
+#define RETRY_MS 10u // until the control thread is notified again when its ring was full
 #define PARTIES 64 // associations with packets that wait on one worker; further ones share the last place
 #define RANKS 256 // queues of that many buffers and more are equal
 
@@ -43,7 +43,7 @@ static inline uint64_t waiting_ends(const struct waiting *x)
 	return x->longest ? x->since + x->longest : NEVER;
 }
 
-struct notice { // that the control plane is to be told of a packet, later
+struct notice { // that the control plane is to be notified of a packet, later
 	uint64_t due; // ms
 	uint16_t pdr;
 	uint8_t qfi, dscp;
@@ -52,7 +52,7 @@ struct notice { // that the control plane is to be told of a packet, later
 // What waits for one session, in the order of arrival.
 struct queue {
 	struct rte_mbuf *first, *last;
-	uint64_t due; // ms; when something expires or is to be told
+	uint64_t due; // ms; when something expires or is to be notified
 	uint32_t session, generation; // whose it is
 	uint32_t packets, buffers;
 	uint32_t next, prev, slot; // in its worker's wheel; next also in the list of free ones
@@ -69,9 +69,9 @@ struct place {
 	uint32_t queue; // QUEUE_NONE: nothing waits
 	uint32_t generation; // one more for each session that had this index
 	uint32_t next; // in its worker's list of commands; PLACE_IDLE: in none
-	uint32_t untold; // PDR, QFI and DSCP of a packet that the full ring kept from the control thread; 0: none
+	uint32_t unnotified; // PDR, QFI and DSCP of a packet that the full ring kept from the control thread; 0: none
 };
-#define UNTOLD 0x80u // a DSCP has six bits
+#define UNNOTIFIED 0x80u // a DSCP has six bits
 #define PLACE_IDLE (UINT32_MAX - 1)
 #define PLACE_END UINT32_MAX
 
@@ -104,7 +104,7 @@ struct buffer_tables {
 	struct queue *queue;
 	struct buffer_worker *worker[API_MAX_WORKERS];
 	uint32_t longest; // ms, where the FAR does not say how long; the control thread writes
-	uint16_t told_data, told_full; // numbers of event_tell()
+	uint16_t notice_data, notice_full; // numbers of event_notify()
 };
 extern struct buffer_tables buffer_tables;
 extern struct holder buffer_holder; // of the packets that wait
@@ -145,17 +145,17 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q); // NULL at the en
 // Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
 void queue_file(struct worker *w, struct queue *q);
 
-// The argument of event_tell: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in whose event it
+// The argument of event_notify: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in whose event it
 // is; 0 when the session is gone by now. Control thread.
-int queue_told(struct api_event *e, uint32_t session, uint64_t argument);
+int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument);
 
 // DOWNLINK_DATA (owed.c): a worker tells of the first packet of a PDR; the event is raised, now or as soon as one is accepted.
 void owed_data(uint32_t worker, uint32_t session, uint64_t argument);
-void owed_lost(void); // some workers found their rings full: place.untold says what they had to tell
+void owed_lost(void); // some workers found their rings full: place.unnotified says what they had to tell
 int owed_start(uint32_t sessions);
 
-// A worker that was told of the session looked: where the queue is another worker's, that one is told.
-void queue_owner_told(uint32_t session, uint32_t worker);
+// A worker that was notified of the session looked: where the queue is another worker's, that one is notified.
+void queue_owner_notify(uint32_t session, uint32_t worker);
 
 // Drops everything in it, under the reason of packets that are given up.
 void queue_discard(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q);

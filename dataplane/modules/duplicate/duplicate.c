@@ -19,7 +19,7 @@ static rte_edge_t send_copy(struct worker *w, struct rte_mbuf *copy, const struc
 	if (more->duplicate_outer == API_OUTER_NONE)
 		return EDGE_FORWARD;
 	const struct path *p = path_get(more->duplicate_path);
-	if (p == NULL || gtpu_wrap(w, copy, p, more->duplicate_teid, more->duplicate_dscp) != 0)
+	if (p == NULL || path_wrap(w, copy, p, more->duplicate_teid, more->duplicate_dscp) != 0)
 		return packet_leave(copy, &drop_copy, EDGE_DROP);
 	return EDGE_OUTPUT;
 }

@@ -2,7 +2,7 @@
 // Access lists of network instances: which packets they look at, in a UPF's graph, and their life beside the instances'.
 #include "firewall/firewall.h"
 #include "instance/instance.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "testkit/reasons.h"
 #include <errno.h>
 
@@ -16,7 +16,7 @@ struct list {
 
 static int setup(void **state)
 {
-	world_start(NULL);
+	fixture_start(NULL);
 	put("a", upf_session(2));
 	return 0;
 }
@@ -173,7 +173,7 @@ static void without_the_instance(void **state)
 	assert_null(firewall_instance_list(0));
 	assert_false(firewall_instances());
 	kit_begin();
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	commit();
 	put("a", upf_session(2));
 	denied("internet", downlink_of(&in, FAR_DENIED, UE4), "firewall-instance-deny");

@@ -2,21 +2,21 @@
 // Reassembly with room for many. A worker that was off its CPU for longer than fragments may wait, with many of them: what a walk gives up is bounded, for a
 // stream of rte_graph holds 65535 packets and one more ends the process.
 #include "core/engine.h"
-#include "icmp/world_test.h"
+#include "icmp/fixture_test.h"
 
 #define PACKETS 9600u
 #define PIECES 7u
 
 static void everything_expires_at_once(void **state)
 {
-	static struct world_frame f;
+	static struct fixture_frame f;
 	uint64_t before = kit_reason("reassembly-timeout");
 
 	for (uint32_t id = 0; id < PACKETS * PIECES; id++) {
 		char from[32];
 
 		snprintf(from, sizeof(from), "10.1.0.%u", 10 + id / PIECES % 200);
-		uint8_t *ip = world_plain(&f, "north", from, "10.1.0.1", 64, 60, 0);
+		uint8_t *ip = fixture_plain(&f, "north", from, "10.1.0.1", 64, 60, 0);
 		store16(ip + 4, (uint16_t)(id / PIECES));
 		store16(ip + 6, (uint16_t)(id % PIECES * 5 | 0x2000));
 		ip4_checksum_set(ip);
@@ -36,20 +36,20 @@ static void everything_expires_at_once(void **state)
 	}
 	assert_int_equal(kit_reason("reassembly-timeout") - before, PACKETS * PIECES);
 	assert_int_equal(kit_buffers_in_use(), 0);
-	world_balance();
+	fixture_balance();
 }
 
 // An IPv4 header with options and data that fill the 65535 bytes beside a shorter one: the sum has no place in the length field.
 static void too_long_with_options(void **state)
 {
 	uint64_t before = kit_reason("reassembly-overlap");
-	struct world_frame f;
+	struct fixture_frame f;
 	static const uint16_t offset[] = {0, 8000, 16000, 24000, 32000, 40000, 48000, 56000};
 
 	for (int i = 0; i < 8; i++) {
 		uint32_t size = i < 7 ? 8000 : 65535 - 20 - 56000, header = i == 0 ? 60 : 20;
 		static uint8_t frame[16384];
-		uint8_t *ip = world_plain(&f, "north", "10.1.0.9", "10.1.0.1", 64, 60, 0);
+		uint8_t *ip = fixture_plain(&f, "north", "10.1.0.9", "10.1.0.1", 64, 60, 0);
 
 		memcpy(frame, f.bytes, 14);
 		memset(frame + 14, 1, header); // no-operation options
@@ -67,22 +67,22 @@ static void too_long_with_options(void **state)
 		kit_run();
 	}
 	assert_int_equal(kit_reason("reassembly-overlap") - before, 8);
-	assert_int_equal(world_outs(), 0);
+	assert_int_equal(fixture_outs(), 0);
 	assert_int_equal(kit_totals().held, 0);
-	world_balance();
+	fixture_balance();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(everything_expires_at_once, world_fresh),
-		cmocka_unit_test_setup(too_long_with_options, world_fresh),
+		cmocka_unit_test_setup(everything_expires_at_once, fixture_fresh),
+		cmocka_unit_test_setup(too_long_with_options, fixture_fresh),
 	};
 	struct api_engine e = kit_engine();
 
 	e.buffer_size = 512;
 	e.max_fragments = 80000;
 	e.packet_buffers = 90000;
-	world_start_with(&e);
+	fixture_start_with(&e);
 	return cmocka_run_group_tests_name("pause", tests, NULL, NULL);
 }

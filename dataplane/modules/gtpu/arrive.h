@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gtpu-input and the short way of plain G-PDUs (plain.h) share: the metadata of a tunnel packet, and its inner packet.
+// What gtpu-input and the fast path of plain G-PDUs (plain.h) share: the metadata of a tunnel packet, and its inner packet.
 #ifndef GTPU_ARRIVE_H
 #define GTPU_ARRIVE_H
 

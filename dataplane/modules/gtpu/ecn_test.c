@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explicit congestion notification where tunnels begin and end (RFC 6040, normal mode): mobile and wireline, each way, the short one
 // of plain G-PDUs and the long one.
-#include "gtpu/plain_world.h"
+#include "gtpu/plain_fixture.h"
 
 enum { NOT_ECT, ECT1, ECT0, CE, DROPPED };
 
@@ -15,7 +15,7 @@ static const uint8_t leaves[4][4] = {
 
 static int setup(void **state)
 {
-	start_world();
+	start_fixture();
 	return 0;
 }
 
@@ -52,7 +52,7 @@ static void one_pair(const struct tunnel_case *c, int family, int padded, uint8_
 
 	gpdu(&f, c, family, 9, 1, 60);
 	uint8_t *ip = f.at + l3, *user = ip + (ip[0] >> 4 == 4 ? 20 : 40) + 8 + 16;
-	if (padded) // the long way
+	if (padded) // the full parse
 		frame_append(&f, NULL, 4);
 	set_class(user, class);
 	send_frame("ran", &f);
@@ -87,7 +87,7 @@ static void out_of_tunnels(void **state)
 					pair & 3);
 }
 
-// A vector of marks, among which none is overtaken: what the short way changes stays on it.
+// A vector of marks, among which none is overtaken: what the fast path changes stays on it.
 static void marks_in_a_vector(void **state)
 {
 	static struct frame f;

@@ -3,7 +3,7 @@
 #include "core/control.h"
 #include "gtpu/gtpu.h"
 #include "rule/rule.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "testkit/reasons.h"
 
 #define WAITING 65536u // as gtpu_end_marker.c has it
@@ -40,7 +40,7 @@ static int setup(void **state)
 
 	e.packet_buffers = 98304;
 	e.max_handed_over = INBOX;
-	world_start(&e);
+	fixture_start(&e);
 	return 0;
 }
 

@@ -79,7 +79,7 @@ static int wrap(struct rte_mbuf *m, const struct ends *e, uint32_t length, uint1
 	memcpy(ip + (e->version == 4 ? 16 : 24), e->peer, e->length);
 	store16(ip + header, GTPU_PORT);
 	store16(ip + header + 2, port);
-	gtpu_finish_outer(m, e->version, header + 8 + length);
+	path_finish_outer(m, e->version, header + 8 + length);
 	memset(session_view_of(m), 0, sizeof(struct session_view));
 	return 0;
 }

@@ -45,7 +45,7 @@ static uint16_t find_endpoint(struct last *last, uint8_t version, const uint8_t 
 	last->interface = interface;
 	memcpy(last->address, address, n);
 	// Row G20: an endpoint serves only the interface that has its address.
-	last->local = ip_is_local_on(version, address, interface) ? gtpu_local_id(version, address) : GTPU_LOCAL_NONE;
+	last->local = ip_is_local_on(version, address, interface) ? path_local_id(version, address) : PATH_LOCAL_NONE;
 	last->instance = instance_of_local(last->local);
 	return last->local;
 }
@@ -90,7 +90,7 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 		return packet_leave(m, &drop_udp, EDGE_DROP);
 	uint16_t local =
 		find_endpoint(last, pkt->ip_version, pkt->ip_version == 4 ? outer + 16 : outer + 24, pkt->interface);
-	if (unlikely(local == GTPU_LOCAL_NONE))
+	if (unlikely(local == PATH_LOCAL_NONE))
 		return packet_leave(m, &drop_endpoint, EDGE_DROP);
 	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
 	if (unlikely(status != GTPU_OK && status != GTPU_REQUIRED))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GTP-U peers are told and what they tell us: End Markers, Error Indications, extension headers, supervision of paths.
-#include "session/mobile_world.h"
+// End Markers, Error Indications, extension headers and supervision of paths, to peers and from them.
+#include "session/mobile_fixture.h"
 #include "testkit/events.h"
 #include "wire/gtpu.h"
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 static int setup(void **state)
 {
-	world_start(NULL);
+	fixture_start(NULL);
 	kit_events_clear();
 	return 0;
 }
@@ -124,7 +124,7 @@ static void error_indications(void **state)
 {
 	uint8_t m[GTPU_MESSAGE_MAX];
 	static struct frame f;
-	struct api_address peer = kit_address("10.1.0.2"), stranger = kit_address("10.1.0.3");
+	struct api_address peer = kit_address("10.1.0.2"), unknown = kit_address("10.1.0.3");
 	unsigned n = gtpu_put_error_indication(m, 0x201, 4, peer.bytes);
 
 	send_frame("ran", message(&f, m, n, "ran", "10.1.0.2", "10.1.0.1"));
@@ -135,7 +135,7 @@ static void error_indications(void **state)
 	assert_memory_equal(&e->peer.bytes, peer.bytes, 4);
 	// Row G17: from no peer of ours; of an address that we send nothing to.
 	expect_drop("ran", message(&f, m, n, "ran", "10.1.0.3", "10.1.0.1"), "gtpu-error-indication-stranger");
-	n = gtpu_put_error_indication(m, 0x201, 4, stranger.bytes);
+	n = gtpu_put_error_indication(m, 0x201, 4, unknown.bytes);
 	expect_drop("ran", message(&f, m, n, "ran", "10.1.0.2", "10.1.0.1"), "gtpu-error-indication-stranger");
 	m[7] = 1; // a TEID in the header
 	expect_drop("ran", message(&f, m, n, "ran", "10.1.0.2", "10.1.0.1"), "gtpu-error-indication-malformed");

@@ -39,8 +39,8 @@ int plain_learn(struct plain *p, struct rte_mbuf *m)
 		return 0;
 	p->known = 0;
 	// Row G20: an endpoint serves only the interface that has its address.
-	p->local = ip_is_local_on(4, ip + 16, pkt->interface) ? gtpu_local_id(4, ip + 16) : GTPU_LOCAL_NONE;
-	if (p->local == GTPU_LOCAL_NONE)
+	p->local = ip_is_local_on(4, ip + 16, pkt->interface) ? path_local_id(4, ip + 16) : PATH_LOCAL_NONE;
+	if (p->local == PATH_LOCAL_NONE)
 		return 0;
 	p->instance = instance_of_local(p->local);
 	p->interface = pkt->interface;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short way of plain G-PDUs: what core-input, ip-input and gtpu-input find out about one of a vector holds for those whose
+// The fast path of plain G-PDUs: what core-input, ip-input and gtpu-input find out about one of a vector holds for those whose
 // first bytes are the same, and what differs from packet to packet is checked at once. Saves a half of the three nodes' ticks.
 //
 // Plain is: no padding; no tag or one; outer IPv4 without options, not a fragment; UDP to a tunnel endpoint that the interface has;
-// a G-PDU. Whatever is not plain, or wrong in any way, goes the long way, which names the reason. The plain packets of a tunnel all go
-// the short way, or the first of a vector do and the rest the long one, so that none overtakes another.
+// a G-PDU. Whatever is not plain, or wrong in any way, takes the full parse, which names the reason. The plain packets of a tunnel
+// all take the fast path, or the first of a vector do and the rest the full parse, so that none overtakes another.
 #ifndef GTPU_PLAIN_H
 #define GTPU_PLAIN_H
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short way of plain G-PDUs decides as the long way does, for every frame: each is sent right behind an example of a plain G-PDU, and
+// The fast path of plain G-PDUs decides as the full parse does, for every frame: each is sent right behind an example of a
+// plain G-PDU, and
 // again when core-input has looked at so many other packets of the vector that it takes no example. Both vectors hold the same
 // frames, so everything that counts must count the same, and nodes behind must see the same metadata.
-#include "gtpu/plain_world.h"
+#include "gtpu/plain_fixture.h"
 #include <rte_graph.h>
 
 // ---- what became of a vector -----------------------------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ static int setup(void **state)
 {
 	static const char *const names[2] = {"session-tunnel", "firewall-downlink"};
 
-	start_world();
+	start_fixture();
 	ip_input = rte_graph_node_get_by_name(worker_get(0)->graph->name, "ip-input");
 	assert_non_null(ip_input);
 	for (int i = 0; i < 2; i++) {
@@ -133,7 +134,7 @@ static void run(struct outcome *o, const struct frame *example, const uint8_t *b
 	assert_true(kit_balance());
 	after = kit_totals();
 	if (after.held != before.held || after.originated != before.originated || after.punted != before.punted)
-		settle_world();
+		settle_fixture();
 }
 
 // Which way the frame took in the first run.
@@ -151,7 +152,7 @@ static void as_the_long_way(
 	assert_int_equal(a->counters, b->counters);
 	for (uint32_t i = 0; i < a->counters; i++)
 		if (a->words[i] != b->words[i])
-			fail_msg("%s, %s %u: %s (word %u) differs: %lu, the long way %lu", name, what, at,
+			fail_msg("%s, %s %u: %s (word %u) differs: %lu, the full parse %lu", name, what, at,
 				i < reason_count() ? reason_get((uint16_t)i)->name : "a counter", i, a->words[i],
 				b->words[i]);
 	if (a->seens != b->seens || memcmp(a->seen, b->seen, a->seens * sizeof(a->seen[0])) != 0)
@@ -167,7 +168,7 @@ struct subject {
 	const struct tunnel_case *c;
 	struct frame valid, example;
 	uint32_t l3, gtpu, inner; // offsets
-	uint32_t shorts; // frames that took the short way
+	uint32_t shorts; // frames that took the fast path
 };
 
 static void make_subject(struct subject *s, const struct tunnel_case *c, int family, uint8_t qfi)

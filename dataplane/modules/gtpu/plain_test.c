@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short way of plain G-PDUs: what takes it, for how long something is learnt, and that nothing is overtaken.
-#include "gtpu/plain_world.h"
+// The fast path of plain G-PDUs: what takes it, for how long something is learnt, and that nothing is overtaken.
+#include "gtpu/plain_fixture.h"
 
 static int setup(void **state)
 {
-	start_world();
+	start_fixture();
 	return 0;
 }
 
@@ -37,7 +37,7 @@ static void short_for_the_plain(void **state)
 			gpdu(&f, &cases[i], k & 1 ? 6 : 4, k & 2 ? 9 : NO_QFI, 1, 40);
 			assert_int_equal(long_ways("ran", &f, 1, out_of(&cases[i])), 0);
 			assert_int_equal(long_ways("ran", &f, 64, out_of(&cases[i])), 0);
-			f.at[cases[i].vlan != 0 ? 18 + 8 : 14 + 8] ^= 1; // a wrong checksum goes the long way
+			f.at[cases[i].vlan != 0 ? 18 + 8 : 14 + 8] ^= 1; // a wrong checksum takes the full parse
 			kit_clear();
 			send_frame("ran", &f);
 			assert_int_equal(all_out() + kit_count("homes"), 0);
@@ -97,7 +97,7 @@ static void in_order(const char *port, uint32_t step)
 		assert_int_equal(kit_frame(port, i)->length, kit_frame(port, i - 1)->length + step);
 }
 
-// Two endpoints take turns: each look teaches the other; those of the one that was not learnt last go the long way.
+// Two endpoints take turns: each look teaches the other; those of the one that was not learnt last take the full parse.
 static void two_endpoints(void **state)
 {
 	static struct frame f;
@@ -157,7 +157,7 @@ static uint64_t unknown_teids(const char *instance)
 }
 
 struct counts {
-	uint64_t stranger, unknown, mobile, wireline;
+	uint64_t not_endpoint, unknown, mobile, wireline;
 };
 
 // What became of two G-PDUs of no session for 10.5.0.1.
@@ -173,16 +173,16 @@ static struct counts two_for_nobody(void)
 		assert_int_equal(kit_send("ran", f.at, f.length), 0);
 	kit_run();
 	kit_clear();
-	return (struct counts){kit_reason("gtpu-not-endpoint") - c.stranger,
+	return (struct counts){kit_reason("gtpu-not-endpoint") - c.not_endpoint,
 		kit_reason("gtpu-teid-unknown") - c.unknown, packets_of("session-tunnel") - c.mobile,
 		packets_of("session-downlink") - c.wireline};
 }
 
-static void expect_counts(uint64_t stranger, uint64_t unknown, uint64_t tunnel, uint64_t downlink)
+static void expect_counts(uint64_t not_endpoint, uint64_t unknown, uint64_t tunnel, uint64_t downlink)
 {
 	struct counts c = two_for_nobody();
 
-	assert_int_equal(c.stranger, stranger);
+	assert_int_equal(c.not_endpoint, not_endpoint);
 	assert_int_equal(c.unknown, unknown);
 	assert_int_equal(c.mobile, tunnel);
 	assert_int_equal(c.wireline, downlink);
@@ -219,7 +219,7 @@ static void endpoints_come_and_go(void **state)
 	put_interface("n3.6", "ran", 6, "10.7.0.1/24", NULL);
 	commit();
 	expect_counts(2, 0, 0, 0);
-	settle_world();
+	settle_fixture();
 }
 
 // ---- order -----------------------------------------------------------------------------------------------------------------------

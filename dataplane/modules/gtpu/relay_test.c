@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extension headers from tunnel to tunnel and where tunnels end (TS 29.281 §5.2.1, TS 29.244 §8.2.64): SGW-U, UPF on N9, indirect
 // forwarding at a handover.
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
 
 #define NO_QFI 0xff
@@ -11,7 +11,7 @@ static int setup(void **state)
 	struct api_engine e = kit_engine();
 
 	e.max_buffered = 64;
-	world_start(&e);
+	fixture_start(&e);
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static const struct {
 		{4, 8, {0, 0, 0, 0x85, 1, 0, 5, 0}}},
 };
 
-// `padded`: the long way, through ip-input and gtpu-input.
+// `padded`: the full parse, through ip-input and gtpu-input.
 static void one_row(unsigned i, const char *path, int padded)
 {
 	static struct frame f, want;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages that this program inserts: before a node that plain G-PDUs pass by on the fast path, and between session and
 // encapsulation, one before the other. All packets pass them, and go on as before.
-#include "gtpu/plain_world.h"
+#include "gtpu/plain_fixture.h"
 
 static struct {
 	uint32_t outer, first, second;
@@ -43,7 +43,7 @@ NODE_STAGE(first_node, "test-a")
 
 static int setup(void **state)
 {
-	start_world();
+	start_fixture();
 	return 0;
 }
 
@@ -67,7 +67,7 @@ static void all_packets_pass(void **state)
 }
 
 // The graph that `show` tells is the one that was assembled.
-static void edges_are_told(void **state)
+static void plain_edge_follows_the_stage(void **state)
 {
 	const struct api_edge_row *r;
 	uint32_t count, to_stage = 0;
@@ -87,7 +87,7 @@ int main(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(all_packets_pass),
-		cmocka_unit_test(edges_are_told),
+		cmocka_unit_test(plain_edge_follows_the_stage),
 	};
 
 	return cmocka_run_group_tests(all, setup, NULL);

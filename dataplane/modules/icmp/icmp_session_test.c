@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ICMP errors about packets of mobile sessions: they go by the session's rule for the way back, or not at all.
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "wire/icmp.h"
 
 #define UE_B "10.45.0.3"
@@ -10,7 +10,7 @@ static int setup(void **state)
 	struct api_engine e = kit_engine();
 
 	e.icmp_error_rate = 1000000;
-	world_start(&e);
+	fixture_start(&e);
 	return 0;
 }
 
@@ -149,11 +149,11 @@ static void back_to_the_other_ue(void **state)
 	assert_int_equal(load32(error_left(36, 0, UE4) + 4), 0x202);
 	// Where UEs do not reach each other, neither do such errors.
 	kit_begin();
-	world_instances(API_INSTANCE_NO_UE_TO_UE, 0);
+	fixture_instances(API_INSTANCE_NO_UE_TO_UE, 0);
 	commit();
 	expect_drop("ran", &f, "ue-to-ue");
 	kit_begin();
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	commit();
 }
 

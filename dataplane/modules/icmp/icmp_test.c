@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ICMP errors and echo replies through the whole graph: plain, from subscribers, and through tunnels.
-#include "icmp/world_test.h"
+#include "icmp/fixture_test.h"
 #include "testkit/reasons.h"
 
 static const struct family {
@@ -17,28 +17,28 @@ static const struct family {
 static const uint8_t *plain_error(
 	const struct family *f, const uint8_t *quoted, uint32_t quote, uint8_t type, uint8_t code)
 {
-	static struct world_packet x;
+	static struct fixture_packet x;
 
-	assert_int_equal(world_outs(), 1);
-	x = world_out(0, "north");
-	world_address_is(x.ip.source, f->ours_north);
-	world_address_is(x.ip.destination, f->north);
-	const uint8_t *icmp = world_icmp(x.p, &x.ip, type, code);
+	assert_int_equal(fixture_outs(), 1);
+	x = fixture_out(0, "north");
+	fixture_address_is(x.ip.source, f->ours_north);
+	fixture_address_is(x.ip.destination, f->north);
+	const uint8_t *icmp = fixture_icmp(x.p, &x.ip, type, code);
 	assert_memory_equal(kit_frame("north", 0)->bytes, peer_north, 6);
 	assert_int_equal(x.length - x.ip.l4 - 8, quote);
 	assert_memory_equal(icmp + 8, quoted, quote);
-	world_balance();
+	fixture_balance();
 	return icmp;
 }
 
 static void ttl_runs_out(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct world_frame f;
+		struct fixture_frame f;
 
-		world_fresh(state);
-		const uint8_t *ip = world_plain(&f, "north", families[i].north, families[i].south, 1, 120, 0);
-		world_receive("north", &f);
+		fixture_fresh(state);
+		const uint8_t *ip = fixture_plain(&f, "north", families[i].north, families[i].south, 1, 120, 0);
+		fixture_receive("north", &f);
 		plain_error(&families[i], ip, 120, families[i].ttl_type, 0);
 	}
 }
@@ -46,12 +46,12 @@ static void ttl_runs_out(void **state)
 static void no_route(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct world_frame f;
+		struct fixture_frame f;
 
-		world_fresh(state);
-		world_plain(&f, "north", families[i].north, families[i].nowhere, 9, 120, 0);
+		fixture_fresh(state);
+		fixture_plain(&f, "north", families[i].north, families[i].nowhere, 9, 120, 0);
 		uint8_t *ip = f.bytes + 14;
-		world_receive("north", &f);
+		fixture_receive("north", &f);
 		if (i == 0)
 			ip4_decrement_ttl(ip); // the quote is as it was when the error arose
 		else
@@ -64,11 +64,11 @@ static void no_route(void **state)
 static void too_big(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct world_frame f;
+		struct fixture_frame f;
 
-		world_fresh(state);
-		uint8_t *ip = world_plain(&f, "north", families[i].north, families[i].south, 9, 1600, i == 0);
-		world_receive("north", &f);
+		fixture_fresh(state);
+		uint8_t *ip = fixture_plain(&f, "north", families[i].north, families[i].south, 9, 1600, i == 0);
+		fixture_receive("north", &f);
 		if (i == 0)
 			ip4_decrement_ttl(ip);
 		else
@@ -82,65 +82,65 @@ static void too_big(void **state)
 static void unanswerable(void **state)
 {
 	struct kit_reasons before = kit_reasons();
-	struct world_frame f;
+	struct fixture_frame f;
 	uint8_t *ip;
 
-	ip = world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0); // an ICMP error
+	ip = fixture_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0); // an ICMP error
 	ip[9] = IP_PROTOCOL_ICMP;
 	ip[20] = ICMP4_UNREACHABLE;
 	ip4_checksum_set(ip);
-	world_receive("north", &f);
-	ip = world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0); // a later fragment
+	fixture_receive("north", &f);
+	ip = fixture_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0); // a later fragment
 	ip[7] = 9;
 	ip4_checksum_set(ip);
-	world_receive("north", &f);
-	ip = world_plain(&f, "north", "2001:db8:1::9", "2001:db8:2::9", 1, 120, 0);
+	fixture_receive("north", &f);
+	ip = fixture_plain(&f, "north", "2001:db8:1::9", "2001:db8:2::9", 1, 120, 0);
 	ip[6] = IP_PROTOCOL_ICMP6;
 	ip[40] = ICMP6_TOO_BIG;
-	world_receive("north", &f);
+	fixture_receive("north", &f);
 	kit_only_rose(&before, "icmp-not-answerable", 3);
-	assert_int_equal(world_outs(), 0);
-	world_balance();
+	assert_int_equal(fixture_outs(), 0);
+	fixture_balance();
 }
 
 // The router's limit is 1000 a second, with a burst of a tenth of a second.
 static void rate_limit(void **state)
 {
 	struct kit_reasons before = kit_reasons();
-	struct world_frame f;
+	struct fixture_frame f;
 
 	for (int i = 0; i < 250; i++) {
-		world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0);
-		world_receive("north", &f);
+		fixture_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0);
+		fixture_receive("north", &f);
 	}
-	assert_in_range(world_outs(), 98, 101);
-	kit_only_rose(&before, "icmp-rate-limit", 250 - world_outs());
+	assert_in_range(fixture_outs(), 98, 101);
+	kit_only_rose(&before, "icmp-rate-limit", 250 - fixture_outs());
 	kit_clear();
-	world_wait(0.1);
-	world_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0);
-	world_receive("north", &f);
-	assert_int_equal(world_outs(), 1);
-	world_balance();
+	fixture_wait(0.1);
+	fixture_plain(&f, "north", "10.1.0.9", "10.2.0.9", 1, 120, 0);
+	fixture_receive("north", &f);
+	assert_int_equal(fixture_outs(), 1);
+	fixture_balance();
 }
 
 static void echo_to_us(void **state)
 {
 	for (int i = 0; i < 2; i++) {
-		struct world_frame f;
+		struct fixture_frame f;
 
-		world_fresh(state);
-		uint8_t *ip = world_plain(&f, "north", families[i].north, families[i].ours_north, 3, 99, 0);
-		world_echo(&f, ip, 99);
-		world_receive("north", &f);
-		assert_int_equal(world_outs(), 1);
-		struct world_packet x = world_out(0, "north");
-		world_address_is(x.ip.source, families[i].ours_north);
-		world_address_is(x.ip.destination, families[i].north);
+		fixture_fresh(state);
+		uint8_t *ip = fixture_plain(&f, "north", families[i].north, families[i].ours_north, 3, 99, 0);
+		fixture_echo(&f, ip, 99);
+		fixture_receive("north", &f);
+		assert_int_equal(fixture_outs(), 1);
+		struct fixture_packet x = fixture_out(0, "north");
+		fixture_address_is(x.ip.source, families[i].ours_north);
+		fixture_address_is(x.ip.destination, families[i].north);
 		assert_int_equal(x.ip.ttl, 64);
 		assert_int_equal(x.length, 99);
-		const uint8_t *icmp = world_icmp(x.p, &x.ip, i == 0 ? ICMP4_ECHO_REPLY : ICMP6_ECHO_REPLY, 0);
+		const uint8_t *icmp = fixture_icmp(x.p, &x.ip, i == 0 ? ICMP4_ECHO_REPLY : ICMP6_ECHO_REPLY, 0);
 		assert_memory_equal(icmp + 4, ip + x.ip.l4 + 4, x.length - x.ip.l4 - 4);
-		world_balance();
+		fixture_balance();
 	}
 }
 
@@ -148,26 +148,26 @@ static void echo_limit_and_other_icmp(void **state)
 {
 	uint64_t host = kit_reason("icmp-to-host");
 	struct kit_reasons before = kit_reasons();
-	struct world_frame f;
-	uint8_t *ip = world_plain(&f, "north", "10.1.0.9", "10.1.0.1", 3, 99, 0);
+	struct fixture_frame f;
+	uint8_t *ip = fixture_plain(&f, "north", "10.1.0.9", "10.1.0.1", 3, 99, 0);
 
-	world_echo(&f, ip, 99);
+	fixture_echo(&f, ip, 99);
 	for (int i = 0; i < 250; i++)
-		world_receive("north", &f);
-	assert_in_range(world_outs(), 98, 101);
-	kit_only_rose(&before, "echo-rate-limit", 250 - world_outs());
+		fixture_receive("north", &f);
+	assert_in_range(fixture_outs(), 98, 101);
+	kit_only_rose(&before, "echo-rate-limit", 250 - fixture_outs());
 	ip[20] = ICMP4_ECHO_REPLY;
-	world_receive("north", &f);
+	fixture_receive("north", &f);
 	assert_int_equal(kit_reason("icmp-to-host") - host, 1);
-	world_balance();
+	fixture_balance();
 }
 
 // A frame towards a subscriber: the right tags and MAC addresses.
-static struct world_packet home_out(uint32_t n, uint16_t c_tag)
+static struct fixture_packet home_out(uint32_t n, uint16_t c_tag)
 {
-	struct world_packet x = world_out(n, "homes");
+	struct fixture_packet x = fixture_out(n, "homes");
 
-	assert_memory_equal(kit_frame("homes", n)->bytes, world_home, 6);
+	assert_memory_equal(kit_frame("homes", n)->bytes, fixture_home, 6);
 	assert_int_equal(x.eth.tags, 2);
 	assert_int_equal(x.eth.tpid[0], 0x88a8);
 	assert_int_equal(x.eth.vlan[0], 100);
@@ -180,36 +180,36 @@ static void subscriber_pings_gateway(void **state)
 	static const char *const ends[2][2] = {{"100.64.0.5", "100.64.0.1"}, {"2001:db8:a:5::77", "2001:db8:a::1"}};
 
 	for (int i = 0; i < 2; i++) {
-		struct world_frame f;
+		struct fixture_frame f;
 
-		world_fresh(state);
-		uint8_t *ip = world_from_home(&f, 1, ends[i][0], ends[i][1], 3, 300, 0);
-		world_echo(&f, ip, 300);
-		world_receive("homes", &f);
+		fixture_fresh(state);
+		uint8_t *ip = fixture_from_home(&f, 1, ends[i][0], ends[i][1], 3, 300, 0);
+		fixture_echo(&f, ip, 300);
+		fixture_receive("homes", &f);
 		kit_run();
-		assert_int_equal(world_outs(), 1);
-		struct world_packet x = home_out(0, 1);
-		world_address_is(x.ip.source, ends[i][1]);
-		world_address_is(x.ip.destination, ends[i][0]);
+		assert_int_equal(fixture_outs(), 1);
+		struct fixture_packet x = home_out(0, 1);
+		fixture_address_is(x.ip.source, ends[i][1]);
+		fixture_address_is(x.ip.destination, ends[i][0]);
 		assert_int_equal(x.length, 300);
-		world_icmp(x.p, &x.ip, i == 0 ? ICMP4_ECHO_REPLY : ICMP6_ECHO_REPLY, 0);
-		world_balance();
+		fixture_icmp(x.p, &x.ip, i == 0 ? ICMP4_ECHO_REPLY : ICMP6_ECHO_REPLY, 0);
+		fixture_balance();
 	}
 }
 
 // The subscriber without a tunnel is routed, so errors about his packets go back in his encapsulation.
 static void error_to_subscriber(void **state)
 {
-	struct world_frame f;
+	struct fixture_frame f;
 
-	world_from_home(&f, 3, "100.64.0.7", "198.51.100.1", 9, 300, 0);
-	world_receive("homes", &f);
-	assert_int_equal(world_outs(), 1);
-	struct world_packet x = home_out(0, 3);
-	world_address_is(x.ip.source, "100.64.0.1");
-	world_address_is(x.ip.destination, "100.64.0.7");
-	world_icmp(x.p, &x.ip, ICMP4_UNREACHABLE, ICMP4_CODE_NET);
-	world_balance();
+	fixture_from_home(&f, 3, "100.64.0.7", "198.51.100.1", 9, 300, 0);
+	fixture_receive("homes", &f);
+	assert_int_equal(fixture_outs(), 1);
+	struct fixture_packet x = home_out(0, 3);
+	fixture_address_is(x.ip.source, "100.64.0.1");
+	fixture_address_is(x.ip.destination, "100.64.0.7");
+	fixture_icmp(x.p, &x.ip, ICMP4_UNREACHABLE, ICMP4_CODE_NET);
+	fixture_balance();
 }
 
 // Too big for the subscriber: the far host is told, through the tunnel, by the gateway.
@@ -222,65 +222,65 @@ static void error_into_tunnel(void **state)
 		{"2001:db8:ffff::7", "2001:db8:a:5::77", "2001:db8:a::1", ICMP6_TOO_BIG, 0}};
 
 	for (int i = 0; i < 2; i++) {
-		struct world_frame f;
+		struct fixture_frame f;
 		struct gtpu_info g;
 		struct ip_info ip;
 
-		world_fresh(state);
-		const uint8_t *inner = world_from_tunnel(&f, 1, row[i].far, row[i].ue, 1430, i == 0);
-		world_receive("south", &f);
-		assert_int_equal(world_outs(), 1);
-		struct world_packet x = world_out(0, "south");
-		world_address_is(x.ip.destination, "10.2.0.9");
+		fixture_fresh(state);
+		const uint8_t *inner = fixture_from_tunnel(&f, 1, row[i].far, row[i].ue, 1430, i == 0);
+		fixture_receive("south", &f);
+		assert_int_equal(fixture_outs(), 1);
+		struct fixture_packet x = fixture_out(0, "south");
+		fixture_address_is(x.ip.destination, "10.2.0.9");
 		assert_int_equal(x.ip.destination_port, GTPU_PORT);
 		const uint8_t *gtpu = x.p + x.ip.l4 + 8;
 		uint32_t size = x.length - x.ip.l4 - 8;
 		assert_int_equal(gtpu_parse(gtpu, size, size, &g), GTPU_OK);
-		assert_int_equal(g.teid, WORLD_TEID_UP + 1);
+		assert_int_equal(g.teid, FIXTURE_TEID_UP + 1);
 		assert_int_equal(g.qfi, 9);
 		assert_int_equal(g.pdu_type, GTPU_PDU_UL);
 		const uint8_t *p = gtpu + g.header_length;
 		assert_int_equal(ip_parse(p, size - g.header_length, size - g.header_length, &ip), IP_OK);
-		world_address_is(ip.source, row[i].gateway);
-		world_address_is(ip.destination, row[i].far);
-		const uint8_t *icmp = world_icmp(p, &ip, row[i].type, row[i].code);
+		fixture_address_is(ip.source, row[i].gateway);
+		fixture_address_is(ip.destination, row[i].far);
+		const uint8_t *icmp = fixture_icmp(p, &ip, row[i].type, row[i].code);
 		assert_int_equal(load32(icmp + 4), 1400);
 		assert_memory_equal(icmp + 8, inner, 200);
-		world_balance();
+		fixture_balance();
 	}
 }
 
 // The same for the subscriber whose uplink has no tunnel: the answer is routed.
 static void error_without_tunnel(void **state)
 {
-	struct world_frame f;
+	struct fixture_frame f;
 
-	world_from_tunnel(&f, 3, "10.1.0.9", "100.64.0.7", 1430, 1);
-	world_receive("south", &f);
-	assert_int_equal(world_outs(), 1);
-	struct world_packet x = world_out(0, "north");
-	world_address_is(x.ip.source, "100.64.0.1");
-	world_address_is(x.ip.destination, "10.1.0.9");
-	world_icmp(x.p, &x.ip, ICMP4_UNREACHABLE, ICMP4_CODE_TOO_BIG);
-	world_balance();
+	fixture_from_tunnel(&f, 3, "10.1.0.9", "100.64.0.7", 1430, 1);
+	fixture_receive("south", &f);
+	assert_int_equal(fixture_outs(), 1);
+	struct fixture_packet x = fixture_out(0, "north");
+	fixture_address_is(x.ip.source, "100.64.0.1");
+	fixture_address_is(x.ip.destination, "10.1.0.9");
+	fixture_icmp(x.p, &x.ip, ICMP4_UNREACHABLE, ICMP4_CODE_TOO_BIG);
+	fixture_balance();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(ttl_runs_out, world_fresh),
-		cmocka_unit_test_setup(no_route, world_fresh),
-		cmocka_unit_test_setup(too_big, world_fresh),
-		cmocka_unit_test_setup(unanswerable, world_fresh),
-		cmocka_unit_test_setup(rate_limit, world_fresh),
-		cmocka_unit_test_setup(echo_to_us, world_fresh),
-		cmocka_unit_test_setup(echo_limit_and_other_icmp, world_fresh),
-		cmocka_unit_test_setup(subscriber_pings_gateway, world_fresh),
-		cmocka_unit_test_setup(error_to_subscriber, world_fresh),
-		cmocka_unit_test_setup(error_into_tunnel, world_fresh),
-		cmocka_unit_test_setup(error_without_tunnel, world_fresh),
+		cmocka_unit_test_setup(ttl_runs_out, fixture_fresh),
+		cmocka_unit_test_setup(no_route, fixture_fresh),
+		cmocka_unit_test_setup(too_big, fixture_fresh),
+		cmocka_unit_test_setup(unanswerable, fixture_fresh),
+		cmocka_unit_test_setup(rate_limit, fixture_fresh),
+		cmocka_unit_test_setup(echo_to_us, fixture_fresh),
+		cmocka_unit_test_setup(echo_limit_and_other_icmp, fixture_fresh),
+		cmocka_unit_test_setup(subscriber_pings_gateway, fixture_fresh),
+		cmocka_unit_test_setup(error_to_subscriber, fixture_fresh),
+		cmocka_unit_test_setup(error_into_tunnel, fixture_fresh),
+		cmocka_unit_test_setup(error_without_tunnel, fixture_fresh),
 	};
 
-	world_start(1);
+	fixture_start(1);
 	return cmocka_run_group_tests_name("icmp", tests, NULL, NULL);
 }

@@ -198,7 +198,7 @@ static void instance_free(struct instance *n)
 	if (n == NULL)
 		return;
 	for (uint8_t i = 0; i < n->endpoints; i++)
-		gtpu_local_give(n->local[i]);
+		path_local_give(n->local[i]);
 	if (n->udp_port != 0)
 		give_port(n->udp_port);
 	free(n);
@@ -207,7 +207,7 @@ static void instance_free(struct instance *n)
 static int take_endpoints(struct instance *n, const struct api_instance *want)
 {
 	for (uint32_t i = 0; i < want->endpoints; i++) {
-		int error = gtpu_local_take(&want->endpoint[i], &n->local[i]);
+		int error = path_local_take(&want->endpoint[i], &n->local[i]);
 
 		if (error != 0)
 			return error;

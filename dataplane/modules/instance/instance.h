@@ -25,7 +25,7 @@ struct instance {
 	uint8_t lookup; // enum api_lookup
 	uint8_t flags; // API_INSTANCE_*
 	uint8_t endpoints, pools;
-	uint16_t local[API_INSTANCE_ENDPOINTS]; // gtpu_local_id() of each endpoint
+	uint16_t local[API_INSTANCE_ENDPOINTS]; // path_local_id() of each endpoint
 	struct api_address endpoint[API_INSTANCE_ENDPOINTS];
 	struct api_address pool[API_INSTANCE_POOLS];
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry? Plain G-PDUs, of which
-// most traffic of a user plane consists, take the short way to their session (gtpu/plain.h).
+// most traffic of a user plane consists, take the fast path to their session (gtpu/plain.h).
 #include "core/control.h"
 #include "core/node.h"
 #include "core/port.h"

@@ -11,7 +11,7 @@
 
 #define MOST_METERS (1u << 25)
 
-struct meter_state *policer_meters;
+struct meter_state *meter_states;
 
 struct holder {
 	struct meter_key key;
@@ -42,7 +42,7 @@ static int same(const struct meter_key *a, const struct meter_key *b)
 	       a->uplink == b->uplink;
 }
 
-uint32_t policer_meter_take(const struct meter_key *key, uint32_t profile, uint64_t now)
+uint32_t meter_acquire(const struct meter_key *key, uint32_t profile, uint64_t now)
 {
 	uint32_t *bucket = bucket_of(key), i = *bucket;
 
@@ -54,14 +54,14 @@ uint32_t policer_meter_take(const struct meter_key *key, uint32_t profile, uint6
 			return METER_NONE;
 		meters.holder[i] = (struct holder){.key = *key, .next = *bucket};
 		*bucket = i;
-		memset(&policer_meters[i], 0, sizeof(policer_meters[i]));
-		policer_tokens_init(profile, &policer_meters[i].tokens, now);
+		memset(&meter_states[i], 0, sizeof(meter_states[i]));
+		meter_tokens_init(profile, &meter_states[i].tokens, now);
 	}
 	meters.holder[i].references++;
 	return i;
 }
 
-void policer_meter_give(uint32_t meter)
+void meter_release(uint32_t meter)
 {
 	if (meter == METER_NONE || --meters.holder[meter].references != 0)
 		return;
@@ -82,10 +82,10 @@ static int start(const struct api_engine *e)
 	meters.buckets = 64;
 	while (meters.buckets < n)
 		meters.buckets *= 2;
-	policer_meters = RTE_PTR_ALIGN(calloc((size_t)n + 1, sizeof(struct meter_state)), RTE_CACHE_LINE_SIZE);
+	meter_states = RTE_PTR_ALIGN(calloc((size_t)n + 1, sizeof(struct meter_state)), RTE_CACHE_LINE_SIZE);
 	meters.holder = calloc(n, sizeof(*meters.holder));
 	meters.bucket = malloc(meters.buckets * sizeof(*meters.bucket));
-	if (policer_meters == NULL || meters.holder == NULL || meters.bucket == NULL ||
+	if (meter_states == NULL || meters.holder == NULL || meters.bucket == NULL ||
 		index_pool_create(&meters.free, n) != 0)
 		return object_error(ENOMEM, "no memory for %u meters", n);
 	for (uint32_t i = 0; i < meters.buckets; i++)

@@ -34,10 +34,10 @@ struct meter_state {
 	union meter_tokens tokens;
 	uint64_t policed; // packets that this meter had dropped
 } __rte_cache_aligned;
-extern struct meter_state *policer_meters; // by index; set once at start
+extern struct meter_state *meter_states; // by index; set once at start
 
 // As policer_state_init, for buckets alone.
-void policer_tokens_init(uint32_t profile, union meter_tokens *tokens, uint64_t now);
+void meter_tokens_init(uint32_t profile, union meter_tokens *tokens, uint64_t now);
 
 // Who fills the same buckets: PDRs of a session that have one QER (owner = the session's index, qer = the QER's id, shared = 0),
 // or sessions with one QER correlation id (owner = api_qer.share, qer = 0, shared = 1). Worker and direction always count.
@@ -52,7 +52,7 @@ struct meter_key {
 // The meter of a key, one reference taken; made with full buckets when nobody has it. METER_NONE when the pool (engine.max_qers)
 // is empty. stage() takes, discard() or the release() of the version that took it gives back: so a meter keeps its fill level
 // from one version of a session to the next. Control thread.
-uint32_t policer_meter_take(const struct meter_key *key, uint32_t profile, uint64_t now);
-void policer_meter_give(uint32_t meter);
+uint32_t meter_acquire(const struct meter_key *key, uint32_t profile, uint64_t now);
+void meter_release(uint32_t meter);
 
 #endif

@@ -5,7 +5,7 @@
 #include "wire/arp.h"
 #include "wire/nd.h"
 
-static const uint8_t home[6] = {2, 0, 0, 0, 0, 1}, stranger[6] = {2, 0, 0, 0, 0, 9};
+static const uint8_t home[6] = {2, 0, 0, 0, 0, 1}, unknown[6] = {2, 0, 0, 0, 0, 9};
 
 static int start(void **state)
 {
@@ -72,11 +72,11 @@ static void other_arp_is_not_answered(void **state)
 		uint16_t operation;
 		const char *reason;
 	} row[] = {
-		{stranger, 7, stranger, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-unknown-subscriber"},
+		{unknown, 7, unknown, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-unknown-subscriber"},
 		{home, 8, home, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-unknown-subscriber"},
 		{home, 7, home, "100.64.0.3", "100.64.0.1", ARP_REQUEST, "neighbour-spoof"}, // row B11
 		{home, 7, home, "100.64.0.1", "100.64.0.1", ARP_REQUEST, "neighbour-spoof"},
-		{home, 7, stranger, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-spoof"},
+		{home, 7, unknown, "100.64.0.2", "100.64.0.1", ARP_REQUEST, "neighbour-spoof"},
 		{home, 7, home, "100.64.0.2", "100.64.0.3", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "10.1.0.1", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "100.64.0.2", ARP_REQUEST, "neighbour-announcement"},
@@ -153,8 +153,8 @@ static void other_nd_is_not_answered(void **state)
 		const char *source, *target;
 		const char *reason;
 	} row[] = {
-		{stranger, stranger, "fe80::99", "fe80::1", "neighbour-unknown-subscriber"},
-		{home, stranger, "fe80::99", "fe80::1", "neighbour-spoof"},
+		{unknown, unknown, "fe80::99", "fe80::1", "neighbour-unknown-subscriber"},
+		{home, unknown, "fe80::99", "fe80::1", "neighbour-spoof"},
 		{home, home, "2001:db8:65::5", "fe80::1", "neighbour-spoof"},
 		{home, home, "fe80::1", "fe80::1", "neighbour-spoof"},
 		{home, home, "fe80::99", "fe80::77", "neighbour-not-gateway"},

@@ -332,12 +332,12 @@ static int is_host(const struct interface *i, uint8_t family, const uint8_t *add
 	return 1;
 }
 
-// A gateway, or the far end of a tunnel: not what a stranger's packet chooses.
+// A gateway, or a tunnel's peer: not what the packet of an unknown sender chooses.
 static enum neighbour_purpose purpose_of(const struct next_hop *h, uint8_t family, const uint8_t *packet)
 {
 	const uint8_t *source = packet + (family == 4 ? 12 : 8), *destination = packet + (family == 4 ? 16 : 24);
 
-	return h->kind == NEXT_HOP_NEIGHBOUR || gtpu_is_path(family, source, destination) ? FOR_US : FOR_ANYONE;
+	return h->kind == NEXT_HOP_NEIGHBOUR || path_exists(family, source, destination) ? FOR_US : FOR_ANYONE;
 }
 
 static void resolve(struct rte_mbuf *m)

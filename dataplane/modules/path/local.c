@@ -21,7 +21,7 @@ static uint32_t address_bytes(uint8_t family)
 	return family == 4 ? 4 : 16;
 }
 
-uint16_t gtpu_local_id(uint8_t family, const uint8_t *address)
+uint16_t path_local_id(uint8_t family, const uint8_t *address)
 {
 	uint32_t n = __atomic_load_n(&locals.count, __ATOMIC_ACQUIRE);
 
@@ -29,15 +29,15 @@ uint16_t gtpu_local_id(uint8_t family, const uint8_t *address)
 		if (locals.local[i].family == family && locals.local[i].users != 0 &&
 			memcmp(locals.local[i].address, address, address_bytes(family)) == 0)
 			return (uint16_t)i;
-	return GTPU_LOCAL_NONE;
+	return PATH_LOCAL_NONE;
 }
 
-int gtpu_local_take(const struct api_address *a, uint16_t *id)
+int path_local_take(const struct api_address *a, uint16_t *id)
 {
-	uint16_t known = gtpu_local_id(a->family, a->bytes);
+	uint16_t known = path_local_id(a->family, a->bytes);
 	uint32_t i = 0;
 
-	if (known != GTPU_LOCAL_NONE) {
+	if (known != PATH_LOCAL_NONE) {
 		locals.local[known].users++;
 		*id = known;
 		return 0;
@@ -56,7 +56,7 @@ int gtpu_local_take(const struct api_address *a, uint16_t *id)
 	return 0;
 }
 
-void gtpu_local_give(uint16_t id)
+void path_local_give(uint16_t id)
 {
 	if (id < GTPU_MAX_LOCALS && locals.local[id].users > 0)
 		locals.local[id].users--;

@@ -5,7 +5,7 @@
 #include "wire/ecn.h"
 #include <rte_ip.h>
 
-void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
+void path_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
 {
 	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t header = version == 4 ? 20 : 40;
@@ -35,7 +35,7 @@ void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn)
 }
 
 // RFC 6864: see gtpu-encap.
-void gtpu_identify(uint8_t *ip, struct worker *w)
+void path_identify(uint8_t *ip, struct worker *w)
 {
 	if (ip[0] >> 4 != 4)
 		return;
@@ -43,7 +43,7 @@ void gtpu_identify(uint8_t *ip, struct worker *w)
 	w->identification = (uint16_t)(w->identification + API_MAX_WORKERS);
 }
 
-int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp)
+int path_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp)
 {
 	uint32_t ip_length = path_ip_length(p), outer = p->length[0], length = packet_of(m)->length + outer;
 	uint8_t ecn = ip_ecn(packet_of(m)->ip_version, rte_pktmbuf_mtod(m, const uint8_t *));
@@ -57,7 +57,7 @@ int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32
 	path_mark(ip, p, dscp, ecn);
 	store16(ip + ip_length + 8 + 2, (uint16_t)(length - ip_length - 16));
 	store32(ip + ip_length + 8 + 4, teid);
-	gtpu_identify(ip, w);
-	gtpu_finish_outer(m, p->version, length);
+	path_identify(ip, w);
+	path_finish_outer(m, p->version, length);
 	return 0;
 }

@@ -100,16 +100,16 @@ static int index_by_name(const char *name)
 	return -1;
 }
 
-int gtpu_path_index(const char *name)
+int path_index(const char *name)
 {
 	return index_by_name(name);
 }
 
-int gtpu_local_staged(const struct api_address *local)
+int path_local_staged(const struct api_address *local)
 {
-	uint16_t id = gtpu_local_id(local->family, local->bytes);
+	uint16_t id = path_local_id(local->family, local->bytes);
 
-	return id != GTPU_LOCAL_NONE && paths.local_paths[id] != 0;
+	return id != PATH_LOCAL_NONE && paths.local_paths[id] != 0;
 }
 
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer)
@@ -129,7 +129,7 @@ const struct path *path_between(uint8_t family, const uint8_t *local, const uint
 	return NULL;
 }
 
-int gtpu_is_path(uint8_t family, const uint8_t *local, const uint8_t *peer)
+int path_exists(uint8_t family, const uint8_t *local, const uint8_t *peer)
 {
 	return path_between(family, local, peer) != NULL;
 }
@@ -233,7 +233,7 @@ static struct path *path_new(const char *key, const struct api_path *want, uint3
 		object_explain("no memory for path %s", key);
 		return NULL;
 	}
-	if (gtpu_local_take(&want->local, &p->local_id) != 0) {
+	if (path_local_take(&want->local, &p->local_id) != 0) {
 		rte_free(p);
 		return NULL;
 	}
@@ -289,7 +289,7 @@ static int stage(struct object_change *c)
 
 static void path_free(struct path *p)
 {
-	gtpu_local_give(p->local_id);
+	path_local_give(p->local_id);
 	rte_free(p);
 }
 
@@ -344,7 +344,7 @@ static void release(struct object_change *c)
 		return;
 	}
 	// Sessions of the same transaction, which are released later, may still have to end a tunnel over it.
-	gtpu_local_give(old->local_id);
+	path_local_give(old->local_id);
 	paths.gone[old->index] = old;
 	paths.lowest = RTE_MIN(paths.lowest, old->index);
 }

@@ -37,11 +37,11 @@ static inline const struct path *path_get(uint32_t index) // NULL when there is 
 // `index` is of a path that path_get() gave. Workers; API_MAX_WORKERS: the control thread's.
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
 // Index of a path by its name as it will be after the open transaction, or -1. Control thread.
-int gtpu_path_index(const char *name);
+int path_index(const char *name);
 // 1 when a path goes from the one address to the other (4 or 16 bytes). Any thread, off the fast path.
-int gtpu_is_path(uint8_t family, const uint8_t *local, const uint8_t *peer);
+int path_exists(uint8_t family, const uint8_t *local, const uint8_t *peer);
 // 1 when a path ends at this address after the open transaction. Control thread.
-int gtpu_local_staged(const struct api_address *local);
+int path_local_staged(const struct api_address *local);
 // A path between these two addresses (4 or 16 bytes), or NULL. Workers, off the fast path.
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer);
 uint32_t path_count(void); // indices ever used; control thread
@@ -70,13 +70,13 @@ static inline const uint8_t *path_header(const struct path *p, int container)
 
 // Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front of a
 // GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
-void gtpu_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length);
+void path_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length);
 // Sets the DSCP (0xff: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
 // An identification of this worker's in an IPv4 header; nothing in an IPv6 one.
-void gtpu_identify(uint8_t *ip, struct worker *w);
+void path_identify(uint8_t *ip, struct worker *w);
 // Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the metadata that
 // ip-output needs. Returns 0; -1 when there is no room or the packet becomes too long, then m is as before.
-int gtpu_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp);
+int path_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp);
 
 #endif

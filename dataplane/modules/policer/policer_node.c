@@ -2,7 +2,7 @@
 // policer-uplink and policer-downlink: the rule's meters, their colour actions, and the counters of the rule and its URRs.
 //
 // Every packet passes, policed or not, because this is where packets and bytes are counted: what is forwarded, in bytes of IP
-// packets as packet.length says. One meter and one URR are the straight way; more are one branch away (RULE_MORE).
+// packets as packet.length says. One meter and one URR are the straight way; more are one branch away (RULE_FURTHER_METERS).
 #include "core/node.h"
 #include "meter/meter.h"
 #include "meter/policer.h"
@@ -59,7 +59,7 @@ static uint8_t meters_of(const struct rule *r, struct rule_state *s, struct mete
 	if (r->flags & RULE_POLICED)
 		to[n++] = (struct metering){.profile = policer_profile(r->policer), .tokens = meter_of_rule(s)};
 	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++) {
-		struct meter_state *shared = &policer_meters[m->meter[i].state];
+		struct meter_state *shared = &meter_states[m->meter[i].state];
 
 		to[n++] = (struct metering){.profile = policer_profile(m->meter[i].policer),
 			.tokens = &shared->tokens,
@@ -128,7 +128,7 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 	struct rule_counts *forwarded = rule_counts_of(r);
 	uint32_t length = packet_of(m)->length;
 
-	if (unlikely(r->flags & RULE_MORE))
+	if (unlikely(r->flags & RULE_FURTHER_METERS))
 		return run_more(w, m, r, reason, uplink);
 	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, rule_state_of(r)))) {
 		rule_state_of(r)->policed++;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP of redirected UEs: a whole connection, what is no HTTP, hostile segments (row G25).
 #include "redirect/http.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include "testkit/reasons.h"
 #include <errno.h>
 
@@ -15,7 +15,7 @@ static int setup(void **state)
 {
 	struct kit_mobile *k;
 
-	world_start(NULL);
+	fixture_start(NULL);
 	k = upf_session(1);
 	struct api_far_more *more = kit_far_more(k, &k->far[0]);
 	more->redirect = API_REDIRECT_URL;

@@ -52,7 +52,7 @@ static inline int address_is_link_local(uint8_t family, const uint8_t *a)
 int prefix_compare(const struct api_address *a, const struct api_address *b);
 const char *address_text(const struct api_address *a, char text[64]); // "10.0.0.0/8"; without length for host prefixes
 
-// Of addresses: nearly all that are not in it are told by a bit map of 1024 hashes.
+// Of addresses: nearly all that are not in it are found by a bit map of 1024 hashes.
 struct ip_filter {
 	uint64_t bits[16];
 };

@@ -19,24 +19,25 @@
 #define RULE_FORWARD 1u // FAR: forward (else drop or buffer)
 #define RULE_GATE_CLOSED 2u // QER gate of this direction
 #define RULE_POLICED 4u // rule_state has the meter of `policer`
-#define RULE_MANY 8u // the endpoint, F-TEID or UE address has several PDRs: classify by flow
+#define RULE_SEVERAL_PDRS 8u // the endpoint, F-TEID or UE address has several PDRs: classify by flow
 #define RULE_UE4 16u // ue4 is to be checked (uplink) / was matched (downlink)
 #define RULE_UE6 32u
-#define RULE_MORE 64u // further meters and URRs are in rule_match
+#define RULE_FURTHER_METERS 64u // further meters and URRs are in rule_match
 #define RULE_UPLINK 128u // counts as uplink: the PDR's source interface is access
 #define RULE_BUFFER 256u // FAR: buffer; packets wait in the session's buffer (module buffer)
-#define RULE_HELD 512u // packets of an earlier buffering may still wait: they go first
+#define RULE_DRAINING 512u // packets of an earlier buffering may still wait: they go first
 #define RULE_DUPLICATE 1024u // FAR: copies go out as well (duplicate/duplicate.c)
 #define RULE_REDIRECT 2048u // FAR: redirect information (redirect/redirect.c)
-#define RULE_NOTIFY 4096u // FAR: the control plane is told of the first packet that waits or is dropped
+#define RULE_NOTIFY 4096u // FAR: the control plane is notified of the first packet that waits or is dropped
 #define RULE_PIN_PEER 8192u // the outer source must be the peer's
 #define RULE_FRAMED 16384u // addresses in the session's framed routes are the UE's too
 #define RULE_KEEP_OUTER 32768u // no outer header removal
 // A packet whose rule has none but RULE_FORWARD of these takes the straight way.
-#define RULE_SPECIAL                                                                                                   \
-	(RULE_GATE_CLOSED | RULE_BUFFER | RULE_HELD | RULE_DUPLICATE | RULE_REDIRECT | RULE_PIN_PEER | RULE_KEEP_OUTER)
+#define RULE_SLOW_PATH                                                                                                 \
+	(RULE_GATE_CLOSED | RULE_BUFFER | RULE_DRAINING | RULE_DUPLICATE | RULE_REDIRECT | RULE_PIN_PEER |             \
+		RULE_KEEP_OUTER)
 
-#define CHAIN_EACH_PACKET 1u // some filter looks at what a flow's key does not hold (ToS, SPI, flow label): no flows
+#define CHAIN_PER_PACKET 1u // some filter looks at what a flow's key does not hold (ToS, SPI, flow label): no flows
 
 struct far_more;
 
@@ -61,7 +62,7 @@ struct rule {
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
 	uint8_t pdu_type : 4; // enum api_pdu_type of the container
 	uint8_t without_container : 1; // the one of a removed outer header does not go on (TS 29.244 §8.2.64)
-	uint8_t chain; // of the first rule of a key, with RULE_MANY: CHAIN_*
+	uint8_t chain; // of the first rule of a key, with RULE_SEVERAL_PDRS: CHAIN_*
 	uint16_t port; // UDP port of the peer, API_OUTER_UDP
 	uint16_t instance; // index of the instance that it leaves by; UINT16_MAX: any
 	union {
@@ -98,7 +99,7 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 #define RULE_NONE UINT32_MAX
 
 // What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs, when a
-// flow is new, or when the rule says RULE_MORE.
+// flow is new, or when the rule says RULE_FURTHER_METERS.
 struct rule_match {
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
@@ -106,13 +107,13 @@ struct rule_match {
 	uint16_t match; // API_PDR_*
 	uint16_t pdr; // id
 	uint32_t far; // id
-	uint32_t
-		told; // second of the worker's clock in which the control plane was told of a packet that waits, + 1; 0: not yet
+	// Second of the worker's clock, + 1, in which the control plane was notified of a packet that waits; 0: not yet.
+	uint32_t notified;
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
 	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none
 	uint16_t sdfs;
-	uint8_t meters, urrs; // further ones, with RULE_MORE
+	uint8_t meters, urrs; // further ones, with RULE_FURTHER_METERS
 	struct {
 		uint32_t policer;
 		uint32_t state; // index of meter_state (meter/policer.h)
@@ -130,7 +131,7 @@ struct session_pools {
 };
 extern struct session_pools session_pools; // set once at start, read by all
 
-// Of a rule that has a state: every rule with RULE_POLICED or RULE_MORE, and those of wireline sessions.
+// Of a rule that has a state: every rule with RULE_POLICED or RULE_FURTHER_METERS, and those of wireline sessions.
 static inline struct rule_state *rule_state_of(const struct rule *r)
 {
 	return &session_pools.state[r->state];

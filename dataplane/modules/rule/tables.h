@@ -37,7 +37,7 @@ struct session {
 	uint8_t routes; // framed routes
 	uint8_t ue6_prefix; // bits; 0xff: no IPv6 address
 	uint8_t has_ue4;
-	uint8_t told; // some rule has RULE_BUFFER, RULE_HELD or RULE_NOTIFY
+	uint8_t notifies; // some rule has RULE_BUFFER, RULE_DRAINING or RULE_NOTIFY
 	uint32_t association;
 	uint16_t discard; // api_session.discard: what waited under another number is dropped
 	uint8_t ue4[4];
@@ -147,7 +147,7 @@ static inline void ue_key_address(uint64_t word[2], uint8_t family, const uint8_
 //
 // An IPv4 prefix is its key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret of this process.
 // That two prefixes have one key happens to a million of them about once in four million starts, and the second is then refused
-// as taken; a stranger's address that has a session's key is found out by rule_ue_matches().
+// as taken; another address that has a session's key is found out by rule_ue_matches().
 static inline uint64_t ue_key(uint8_t instance, uint32_t side, uint8_t family, const uint8_t *address, uint8_t prefix)
 {
 	const uint64_t *secret = session_tables.secret;

@@ -28,7 +28,7 @@ struct tunnel_view {
 	uint8_t outer_version; // 4 or 6; outer addresses are still in the packet before l3
 	uint16_t outer_l3; // offset of the outer IP header
 	uint16_t gtpu; // offset of the GTP-U header
-	uint16_t local; // gtpu_local_id() of the outer destination
+	uint16_t local; // path_local_id() of the outer destination
 	uint8_t more; // GTPU_MORE, GTPU_ENDPOINT (wire/gtpu.h)
 	uint8_t pdu_type; // enum api_pdu_type of the container that came
 };

@@ -168,7 +168,7 @@ static int check_far(const struct parts *p, const struct api_far *far)
 		return object_error(EINVAL, "session %s: the path of FAR %u is a name without end", p->name, far->id);
 	if (far->dscp > 63 && far->dscp != 0xff)
 		return object_error(EINVAL, "session %s: FAR %u has DSCP %u, at most 63", p->name, far->id, far->dscp);
-	if ((far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP) && gtpu_path_index(far->path) < 0)
+	if ((far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP) && path_index(far->path) < 0)
 		return object_error(
 			ENOENT, "session %s: FAR %u uses path %s, which does not exist", p->name, far->id, far->path);
 	if (far->pdu_type > API_PDU_UL || far->more > p->s->mores)

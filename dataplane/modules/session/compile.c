@@ -41,11 +41,11 @@ static int set_uplink(const struct parts *p, const struct api_pdr *pdr)
 static int set_downlink(const struct parts *p, const struct api_pdr *pdr, struct rule *r)
 {
 	const struct api_session *s = p->s;
-	uint16_t local = gtpu_local_id(pdr->local.family, pdr->local.bytes);
+	uint16_t local = path_local_id(pdr->local.family, pdr->local.bytes);
 
 	if (!(pdr->match & API_PDR_FTEID) || (pdr->match & API_PDR_ENDPOINT) || pdr->teid == 0)
 		return object_error(EINVAL, "session %s: downlink PDR %u does not match an F-TEID", p->name, pdr->id);
-	if (local == GTPU_LOCAL_NONE || instance_of_local_staged(local) != INSTANCE_NONE)
+	if (local == PATH_LOCAL_NONE || instance_of_local_staged(local) != INSTANCE_NONE)
 		return object_error(
 			ENOENT, "session %s: the F-TEID of PDR %u lies on no path's local address", p->name, pdr->id);
 	const struct port *port = port_by_name(s->port);
@@ -80,8 +80,8 @@ static int set_wireline(const struct session *s, const struct parts *p, const st
 
 static int set_tunnel(const struct parts *p, const struct api_pdr *pdr, struct rule *r)
 {
-	uint16_t local = gtpu_local_id(pdr->local.family, pdr->local.bytes);
-	uint16_t instance = local == GTPU_LOCAL_NONE ? INSTANCE_NONE : instance_of_local_staged(local);
+	uint16_t local = path_local_id(pdr->local.family, pdr->local.bytes);
+	uint16_t instance = local == PATH_LOCAL_NONE ? INSTANCE_NONE : instance_of_local_staged(local);
 
 	if (instance == INSTANCE_NONE)
 		return object_error(
@@ -126,7 +126,7 @@ static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct r
 				API_PDR_URRS, API_PDR_URRS - 1);
 		} else {
 			m->urr[m->urrs++] = index;
-			r->flags |= RULE_MORE;
+			r->flags |= RULE_FURTHER_METERS;
 		}
 	}
 	return 0;
@@ -181,7 +181,7 @@ static uint32_t rule_before(const struct session *old, uint16_t pdr)
 // Without meters, and where no IPv6 address takes its room, a mobile rule counts in its own line.
 static int needs_state(const struct parts *p, const struct rule *r)
 {
-	return p->s->encap != API_ENCAP_NONE || (r->flags & (RULE_POLICED | RULE_MORE)) != 0 ||
+	return p->s->encap != API_ENCAP_NONE || (r->flags & (RULE_POLICED | RULE_FURTHER_METERS)) != 0 ||
 	       ((r->flags & RULE_UE6) && r->up.ue6_prefix <= 128);
 }
 
@@ -214,9 +214,9 @@ static void set_held(const struct session *s, const struct session *old)
 		struct rule *r = &session_pools.rule[s->rule[i]];
 		uint32_t before = rule_before(old, session_pools.match[s->rule[i]].pdr);
 
-		if (before != RULE_NONE && (session_pools.rule[before].flags & (RULE_BUFFER | RULE_HELD)) &&
+		if (before != RULE_NONE && (session_pools.rule[before].flags & (RULE_BUFFER | RULE_DRAINING)) &&
 			!(r->flags & RULE_BUFFER) && (r->flags & RULE_FORWARD))
-			r->flags |= RULE_HELD;
+			r->flags |= RULE_DRAINING;
 	}
 }
 

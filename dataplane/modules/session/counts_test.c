@@ -2,7 +2,7 @@
 // Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End Markers in a circle.
 #include "core/engine.h"
 #include "rule/tables.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include <errno.h>
 
 #define SESSIONS 1024
@@ -20,7 +20,7 @@ static int setup(void **state)
 	e.workers = 2;
 	e.max_sessions = SESSIONS;
 	e.packet_buffers = 8192;
-	world_start(&e);
+	fixture_start(&e);
 	kit_begin();
 	kit_put(API_POLICER, "gold", &profile, sizeof(profile));
 	commit();

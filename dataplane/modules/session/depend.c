@@ -67,14 +67,14 @@ static int verify_pdr(const struct parts *p, const struct api_pdr *pdr)
 
 	if (!(pdr->match & API_PDR_FTEID))
 		return 0;
-	instance = instance_of_local_staged(gtpu_local_id(pdr->local.family, pdr->local.bytes));
+	instance = instance_of_local_staged(path_local_id(pdr->local.family, pdr->local.bytes));
 	if (p->s->encap == API_ENCAP_NONE) {
 		if (instance == INSTANCE_NONE)
 			return object_error(
 				EBUSY, "session %s has an F-TEID on an address that is no endpoint any more", p->name);
 		return 0;
 	}
-	if (!gtpu_local_staged(&pdr->local))
+	if (!path_local_staged(&pdr->local))
 		return object_error(
 			EBUSY, "session %s has an F-TEID on an address that no path would have any more", p->name);
 	if (instance != INSTANCE_NONE)

@@ -108,7 +108,7 @@ int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rul
 	if (far->action & API_FAR_FORWARD)
 		r->flags |= RULE_FORWARD;
 	if (far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP)
-		r->path = (uint16_t)gtpu_path_index(far->path); // checked by session_check()
+		r->path = (uint16_t)path_index(far->path); // checked by session_check()
 	return 0;
 }
 
@@ -133,13 +133,13 @@ static int add_policer(
 		.shared = q->share != 0,
 		.worker = r->worker,
 		.uplink = (uint8_t)uplink};
-	uint32_t state = policer_meter_take(&key, index, worker_get(r->worker)->now);
+	uint32_t state = meter_acquire(&key, index, worker_get(r->worker)->now);
 	if (state == METER_NONE)
 		return object_error(
 			ENOSPC, "session %s: no more meters that PDRs share (engine.limits.shared_meters)", p->name);
 	m->meter[m->meters].policer = index;
 	m->meter[m->meters++].state = state;
-	r->flags |= RULE_MORE;
+	r->flags |= RULE_FURTHER_METERS;
 	return 0;
 }
 

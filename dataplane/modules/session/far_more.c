@@ -22,7 +22,7 @@ static int check_duplicate(const char *session, const struct api_far *far, const
 			more->duplicate_dscp);
 	if (more->duplicate_outer == API_OUTER_NONE)
 		return 0;
-	if (memchr(more->duplicate_path, 0, API_NAME) == NULL || gtpu_path_index(more->duplicate_path) < 0)
+	if (memchr(more->duplicate_path, 0, API_NAME) == NULL || path_index(more->duplicate_path) < 0)
 		return object_error(
 			EINVAL, "session %s: the path for copies of FAR %u does not exist", session, far->id);
 	return 0;
@@ -78,7 +78,7 @@ int far_more_compile(
 		m->duplicate_dscp = more->duplicate_dscp;
 		m->duplicate_teid = more->duplicate_teid;
 		m->duplicate_path =
-			more->duplicate_outer == API_OUTER_GTPU ? (uint16_t)gtpu_path_index(more->duplicate_path) : 0;
+			more->duplicate_outer == API_OUTER_GTPU ? (uint16_t)path_index(more->duplicate_path) : 0;
 	}
 	if (redirect) {
 		m->redirect = more->redirect;

@@ -88,7 +88,7 @@ static void chain_key(const struct parts *p, const struct api_pdr *pdr, struct s
 		k->word[0] = exact_word(&e, 0);
 		k->word[1] = exact_word(&e, 1);
 	} else if (pdr->match & API_PDR_FTEID) {
-		uint16_t local = gtpu_local_id(pdr->local.family, pdr->local.bytes);
+		uint16_t local = path_local_id(pdr->local.family, pdr->local.bytes);
 
 		k->table = TABLE_FTEID;
 		k->word[0] = fteid_key(pdr->teid, local);
@@ -125,8 +125,8 @@ static void mark(uint32_t first)
 		each |= looks_beyond_flow(&session_pools.match[i]);
 	}
 	for (uint32_t i = first; many && i != RULE_NONE; i = session_pools.match[i].next)
-		session_pools.rule[i].flags |= RULE_MANY;
-	head->chain = each ? CHAIN_EACH_PACKET : 0;
+		session_pools.rule[i].flags |= RULE_SEVERAL_PDRS;
+	head->chain = each ? CHAIN_PER_PACKET : 0;
 }
 
 // Chains the session's rules by key; first[i] is the first rule of PDR i's chain. Insertion sort: at most API_MAX_PDR.

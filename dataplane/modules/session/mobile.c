@@ -11,7 +11,7 @@ DROP_REASON(drop_multicast, "tunnel-multicast", "a UE's packet to a multicast or
 
 static int drop_gtpu;
 
-static void install(struct worker *w, const struct mobile_lane *l, const struct rule *r)
+static void install(struct worker *w, const struct mobile_lookup *l, const struct rule *r)
 {
 	struct exact *flows = session_tables.flow[w->id];
 	uint64_t value = rule_value(rule_index(r));
@@ -25,7 +25,7 @@ static void install(struct worker *w, const struct mobile_lane *l, const struct 
 	w->flows = exact_count(flows);
 }
 
-struct rule *mobile_classify(struct worker *w, struct mobile_lane *l, const struct packet *pkt, const uint8_t *ip,
+struct rule *mobile_classify(struct worker *w, struct mobile_lookup *l, const struct packet *pkt, const uint8_t *ip,
 	uint8_t qfi, enum session_why *why)
 {
 	uint64_t value;
@@ -74,7 +74,7 @@ static void keep_outer(struct rte_mbuf *m)
 	pkt->fragment = 0;
 }
 
-rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel, struct mobile_came came)
+rte_edge_t mobile_slow_path(struct rte_mbuf *m, const struct rule *r, int tunnel, struct mobile_came came)
 {
 	int uplink = (r->flags & RULE_UPLINK) != 0;
 	struct packet *pkt = packet_of(m);
@@ -82,7 +82,7 @@ rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel, 
 	if (tunnel && (r->flags & RULE_PIN_PEER) && !from_peer(m, r))
 		return packet_leave(m, &drop_peer, MOBILE_DROP);
 	if (r->flags & RULE_GATE_CLOSED) {
-		if (r->flags & RULE_MORE)
+		if (r->flags & RULE_FURTHER_METERS)
 			usage_before_qos(worker_self(), r, pkt->length);
 		usage_dropped(r, 1, pkt->length);
 		return packet_leave(m, session_reason(WHY_GATE, uplink), MOBILE_DROP);
@@ -96,7 +96,7 @@ rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel, 
 		came = (struct mobile_came){.qfi = r->qfi}; // what came in stays in the header that is kept
 	}
 	mobile_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), came);
-	if ((r->flags & (RULE_BUFFER | RULE_HELD)) || !(r->flags & RULE_FORWARD))
+	if ((r->flags & (RULE_BUFFER | RULE_DRAINING)) || !(r->flags & RULE_FORWARD))
 		return MOBILE_BUFFER;
 	if (r->flags & RULE_REDIRECT)
 		return MOBILE_REDIRECT;

@@ -2,7 +2,7 @@
 // What session-tunnel and session-ue have in common: from the first rule of a key to the packet's way on.
 //
 // A batch of packets goes through four stages, each asking for the line that the next one reads:
-//   0 ask for the key's line (which the short way of plain G-PDUs has asked for already, gtpu/plain.h)
+//   0 ask for the key's line (which the fast path of plain G-PDUs has asked for already, gtpu/plain.h)
 //   1 look up, ask for the first rule's   2 ask for the flow's line, or for what the policer will read   3 decide
 #ifndef SESSION_MOBILE_H
 #define SESSION_MOBILE_H
@@ -33,7 +33,7 @@ enum {
 	[MOBILE_DUPLICATE] = "duplicate", [MOBILE_REDIRECT] = "redirect", [MOBILE_DROP] = "drop"
 
 // A packet on its way through the stages.
-struct mobile_lane {
+struct mobile_lookup {
 	uint64_t key; // of the session
 	uint64_t hash;
 	uint64_t value; // of the key; UINT64_MAX: unknown
@@ -46,7 +46,7 @@ struct mobile_lane {
 // Flows of a session with several PDRs are known by the first rule of the key: its index says instance, TEID and local address.
 #define MOBILE_FLOW UINT16_C(0xffff)
 
-static __rte_always_inline uint64_t mobile_ask_rule(const struct mobile_lane *l)
+static __rte_always_inline uint64_t mobile_ask_rule(const struct mobile_lookup *l)
 {
 	uint64_t value;
 
@@ -57,7 +57,7 @@ static __rte_always_inline uint64_t mobile_ask_rule(const struct mobile_lane *l)
 }
 
 static __rte_always_inline void mobile_ask_flow(
-	struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, uint8_t qfi)
+	struct worker *w, struct mobile_lookup *l, struct rte_mbuf *m, uint8_t qfi)
 {
 	struct rule *r = l->value == UINT64_MAX ? NULL : rule_of_key(l->value);
 
@@ -65,11 +65,11 @@ static __rte_always_inline void mobile_ask_flow(
 	l->has_flow = 0;
 	if (unlikely(r == NULL || r->worker != w->id))
 		return;
-	if (likely(!(r->flags & RULE_MANY))) {
+	if (likely(!(r->flags & RULE_SEVERAL_PDRS))) {
 		usage_prefetch(r);
 		return;
 	}
-	if (r->chain & CHAIN_EACH_PACKET)
+	if (r->chain & CHAIN_PER_PACKET)
 		return;
 	const struct packet *pkt = packet_of(m);
 	const struct exact *flows = session_tables.flow[w->id];
@@ -86,10 +86,10 @@ struct mobile_came {
 };
 
 // The rule of a packet whose key has several PDRs, or NULL and *why.
-struct rule *mobile_classify(struct worker *w, struct mobile_lane *l, const struct packet *pkt, const uint8_t *ip,
+struct rule *mobile_classify(struct worker *w, struct mobile_lookup *l, const struct packet *pkt, const uint8_t *ip,
 	uint8_t qfi, enum session_why *why);
-// What few packets need: a rule with RULE_SPECIAL, or without RULE_FORWARD. Takes the place of mobile_strip().
-rte_edge_t mobile_special(struct rte_mbuf *m, const struct rule *r, int tunnel, struct mobile_came came);
+// What few packets need: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Takes the place of mobile_strip().
+rte_edge_t mobile_slow_path(struct rte_mbuf *m, const struct rule *r, int tunnel, struct mobile_came came);
 // What a UE may not send: to our own addresses (row A11), GTP-U under engine.drop_ue_gtpu, multicast that would have to be routed.
 // MOBILE_GONE, or MOBILE_DROP with the reason.
 rte_edge_t mobile_guard(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip);
@@ -126,13 +126,13 @@ static __rte_always_inline void mobile_strip(
 
 // Stage 3 for a packet whose key is known and whose session lives on this worker.
 static __rte_always_inline rte_edge_t mobile_decide(
-	struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, uint8_t qfi, int tunnel)
+	struct worker *w, struct mobile_lookup *l, struct rte_mbuf *m, uint8_t qfi, int tunnel)
 {
 	struct packet *pkt = packet_of(m);
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	struct rule *r = l->first;
 
-	if (unlikely(r->flags & RULE_MANY)) {
+	if (unlikely(r->flags & RULE_SEVERAL_PDRS)) {
 		enum session_why why;
 
 		r = mobile_classify(w, l, pkt, ip, qfi, &why);
@@ -163,36 +163,36 @@ static __rte_always_inline rte_edge_t mobile_decide(
 			}
 		}
 	}
-	if (unlikely((r->flags & (RULE_SPECIAL | RULE_FORWARD)) != RULE_FORWARD))
-		return mobile_special(m, r, tunnel, came);
+	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
+		return mobile_slow_path(m, r, tunnel, came);
 	mobile_strip(m, r, ip, came);
 	return uplink ? MOBILE_UPLINK : MOBILE_DOWNLINK;
 }
 
 // The stages over a vector. What the nodes do differently are functions that are always inlined here, so none is called through a
-// pointer; `own` is the node's, for the vector. `qfi_of` is that of the tunnel, 0xff without one; `further` may look for a key that
-// is not there.
+// pointer; `own` is the node's, for the vector. `qfi_of` is that of the tunnel, 0xff without one; `fallback` may look for a
+// shorter prefix.
 static __rte_always_inline void mobile_run(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next,
-	void *own, void (*ask_key)(struct mobile_lane *, struct rte_mbuf *, void *own),
-	uint64_t (*further)(struct rte_mbuf *, void *own), uint8_t (*qfi_of)(struct rte_mbuf *),
-	rte_edge_t (*decide)(struct worker *, struct mobile_lane *, struct rte_mbuf *, void *own))
+	void *own, void (*ask_key)(struct mobile_lookup *, struct rte_mbuf *, void *own),
+	uint64_t (*fallback)(struct rte_mbuf *, void *own), uint8_t (*qfi_of)(struct rte_mbuf *),
+	rte_edge_t (*decide)(struct worker *, struct mobile_lookup *, struct rte_mbuf *, void *own))
 {
-	struct mobile_lane lane[MOBILE_BATCH];
+	struct mobile_lookup lookup[MOBILE_BATCH];
 
 	for (uint16_t base = 0; base < n; base += MOBILE_BATCH) {
 		uint16_t count = RTE_MIN(n - base, MOBILE_BATCH);
 
 		for (uint16_t i = 0; i < count; i++)
-			ask_key(&lane[i], pkts[base + i], own);
+			ask_key(&lookup[i], pkts[base + i], own);
 		for (uint16_t i = 0; i < count; i++) {
-			lane[i].value = mobile_ask_rule(&lane[i]);
-			if (unlikely(lane[i].value == UINT64_MAX))
-				lane[i].value = further(pkts[base + i], own);
+			lookup[i].value = mobile_ask_rule(&lookup[i]);
+			if (unlikely(lookup[i].value == UINT64_MAX))
+				lookup[i].value = fallback(pkts[base + i], own);
 		}
 		for (uint16_t i = 0; i < count; i++)
-			mobile_ask_flow(w, &lane[i], pkts[base + i], qfi_of(pkts[base + i]));
+			mobile_ask_flow(w, &lookup[i], pkts[base + i], qfi_of(pkts[base + i]));
 		for (uint16_t i = 0; i < count; i++)
-			next[base + i] = decide(w, &lane[i], pkts[base + i], own);
+			next[base + i] = decide(w, &lookup[i], pkts[base + i], own);
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PDR selection against a slow and obvious model: random rules, random packets, flows that live through changes; and sessions that
 // come and go by the thousand.
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 
 #define SESSIONS 6
 #define FARS 6
@@ -24,7 +24,7 @@ static int setup(void **s)
 	e.workers = 2; // packets enter by the first; half of the sessions live on the second
 	e.max_sessions = 4096;
 	e.max_flows = 256; // so that flows are evicted too
-	world_start(&e);
+	fixture_start(&e);
 	return 0;
 }
 

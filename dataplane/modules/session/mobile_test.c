@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mobile sessions through the real graph: UPF, SGW-U, PGW-U, uplink classifier, and what they drop.
 #include "rule/tables.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 #include <errno.h>
 #include <rte_log.h>
 
@@ -10,7 +10,7 @@ static int setup(void **state)
 	struct api_engine e = kit_engine();
 
 	e.max_buffered = 64;
-	world_start(&e);
+	fixture_start(&e);
 	return 0;
 }
 
@@ -262,13 +262,13 @@ static void pinned_peer(void **state)
 	link_layer(&in, "ran", 1);
 	expect("ran", &in, "internet", routed_out(&out, UE4, FAR4));
 	kit_begin();
-	world_instances(0, API_INSTANCE_PIN_PEER);
+	fixture_instances(0, API_INSTANCE_PIN_PEER);
 	kit_put_mobile("s2", upf_session(2));
 	commit();
 	expect_drop("ran", &in, "tunnel-peer");
 	expect("ran", uplink_of(&in, UE4, FAR4, 0x102, 0xff), "internet", routed_out(&out, UE4, FAR4));
 	kit_begin();
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	commit();
 	gone("s2");
 }
@@ -329,12 +329,12 @@ static void ue_to_ue(void **state)
 	expect("ran", uplink_of(&in, UE6, "2001:db8:1:2::99", 0x102, 0xff), "ran", &out);
 	expect_drop("ran", uplink_of(&in, UE4, "10.45.0.9", 0x102, 0xff), "ue-unknown");
 	kit_begin();
-	world_instances(API_INSTANCE_NO_UE_TO_UE, 0);
+	fixture_instances(API_INSTANCE_NO_UE_TO_UE, 0);
 	commit();
 	expect_drop("ran", uplink_of(&in, UE4, "10.45.0.3", 0x102, 0xff), "ue-to-ue");
 	expect("internet", downlink_of(&in, FAR4, UE4), "ran", tunnelled_out(&out, FAR4, UE4, 0x202, 0xff));
 	kit_begin();
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	commit();
 	gone("s2");
 	gone("s3");
@@ -452,7 +452,7 @@ static void emulated_radio(void **state)
 	expect("ran", &in, "internet", &out);
 	kit_begin();
 	kit_delete(API_SESSION, "radio");
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	commit();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An access side of plain IP (a TDF): UEs are found by source and by destination, there is no tunnel, no endpoint and no pool.
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 
 #define UE_A "10.45.0.2"
 #define UE_B "10.45.0.3"
@@ -11,7 +11,7 @@ static int setup(void **state)
 	struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, NULL);
 	struct api_route r = {.prefix = kit_address("10.45.0.0/16"), .via = kit_address("10.1.0.2")};
 
-	world_start(NULL);
+	fixture_start(NULL);
 	kit_begin();
 	kit_put(API_INSTANCE, "access", &access, sizeof(access));
 	kit_put(API_INSTANCE, "core", &core, sizeof(core));

@@ -11,7 +11,7 @@ DROP_REASON(downlink_gate, "downlink-gate-closed", "the QER's downlink gate is c
 DROP_REASON(uplink_far, "uplink-far-drop", "the FAR says drop")
 DROP_REASON(downlink_far, "downlink-far-drop", "the FAR says drop")
 DROP_REASON(spoofed, "source-spoofed", "the subscriber sent from an address that it does not have")
-DROP_REASON(stranger, "destination-not-ue", "the packet in the tunnel is not for an address of the session's UE")
+DROP_REASON(not_ue, "destination-not-ue", "the packet in the tunnel is not for an address of the session's UE")
 DROP_REASON(infrastructure, "subscriber-to-gateway", "the subscriber sent to an address of the gateway's own")
 DROP_REASON(gtpu, "subscriber-gtpu", "the subscriber sent GTP-U, which engine.drop_ue_gtpu forbids")
 
@@ -21,7 +21,7 @@ const struct reason *session_reason(enum session_why why, int uplink)
 		[WHY_NO_PDR] = {&downlink_no_pdr, &uplink_no_pdr},
 		[WHY_GATE] = {&downlink_gate, &uplink_gate},
 		[WHY_FAR] = {&downlink_far, &uplink_far},
-		[WHY_SPOOFED] = {&stranger, &spoofed},
+		[WHY_SPOOFED] = {&not_ue, &spoofed},
 		[WHY_GATEWAY] = {&infrastructure, &infrastructure},
 		[WHY_GTPU] = {&gtpu, &gtpu},
 	};

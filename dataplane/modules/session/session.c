@@ -82,7 +82,7 @@ static void give_back(struct session *s, const struct session *heir)
 		if (!kept)
 			index_pool_give(&session_tables.states, r->state);
 		for (uint8_t k = 0; k < m->meters; k++)
-			policer_meter_give(m->meter[k].state);
+			meter_release(m->meter[k].state);
 		m->meters = 0;
 		far_more_free(m->more);
 		m->more = NULL;
@@ -183,7 +183,8 @@ static int build(struct session *s, const struct api_session *want, const struct
 	if (error == 0)
 		error = session_keys(s, &p);
 	for (uint16_t i = 0; i < s->rules && error == 0; i++)
-		s->told |= (session_pools.rule[s->rule[i]].flags & (RULE_BUFFER | RULE_HELD | RULE_NOTIFY)) != 0;
+		s->notifies |=
+			(session_pools.rule[s->rule[i]].flags & (RULE_BUFFER | RULE_DRAINING | RULE_NOTIFY)) != 0;
 	return error == 0 ? session_claim(s) : error;
 }
 
@@ -338,7 +339,7 @@ static void release(struct object_change *c)
 	if (s != NULL)
 		end_markers(c, old);
 	give_back(old, s);
-	if (s != NULL && (s->told || old->told))
+	if (s != NULL && (s->notifies || old->notifies))
 		session_changed(s->index, old->worker);
 	if (s == NULL)
 		session_removed(old->index);

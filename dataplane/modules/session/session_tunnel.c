@@ -17,7 +17,7 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m)
 	return MOBILE_UNKNOWN;
 }
 
-static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, void *own)
+static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lookup *l, struct rte_mbuf *m, void *own)
 {
 	if (unlikely(l->first == NULL))
 		return unknown(w, m);
@@ -28,7 +28,7 @@ static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lan
 	return mobile_decide(w, l, m, tunnel_view_of(m)->qfi, 1);
 }
 
-static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m, void *own)
+static __rte_always_inline void ask_key(struct mobile_lookup *l, struct rte_mbuf *m, void *own)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
 
@@ -38,7 +38,7 @@ static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *
 }
 
 // An F-TEID is there or not.
-static __rte_always_inline uint64_t look_further(struct rte_mbuf *m, void *own)
+static __rte_always_inline uint64_t prefix_fallback(struct rte_mbuf *m, void *own)
 {
 	return UINT64_MAX;
 }
@@ -55,7 +55,7 @@ static uint16_t session_tunnel(struct rte_graph *graph, struct rte_node *node, v
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
-		mobile_run(worker_self(), (struct rte_mbuf **)objs + base, count, next, NULL, ask_key, look_further,
+		mobile_run(worker_self(), (struct rte_mbuf **)objs + base, count, next, NULL, ask_key, prefix_fallback,
 			qfi_of, decide);
 		node_dispatch_except(graph, node, objs + base, next, count, MOBILE_GONE);
 	}

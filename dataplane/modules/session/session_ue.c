@@ -35,7 +35,7 @@ static inline const uint8_t *ue_address(struct rte_mbuf *m, const struct side *s
 	return rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3 + at);
 }
 
-static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *m, void *own)
+static __rte_always_inline void ask_key(struct mobile_lookup *l, struct rte_mbuf *m, void *own)
 {
 	struct side *side = own;
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
@@ -50,7 +50,7 @@ static __rte_always_inline void ask_key(struct mobile_lane *l, struct rte_mbuf *
 }
 
 // The longest prefix is not there: shorter ones, then those of PDRs that name no instance.
-static uint64_t look_further(struct rte_mbuf *m, void *own)
+static uint64_t prefix_fallback(struct rte_mbuf *m, void *own)
 {
 	struct side *side = own;
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
@@ -60,7 +60,7 @@ static uint64_t look_further(struct rte_mbuf *m, void *own)
 	const uint8_t *address = ue_address(m, side);
 	for (uint8_t i = 0; i < lengths->count[six]; i++)
 		for (int any = 0; any < 2; any++) {
-			struct mobile_lane l;
+			struct mobile_lookup l;
 
 			l.key = ue_key(any ? 0xff : (uint8_t)side->instance, side->source, six ? 6 : 4, address,
 				lengths->prefix[six][i]);
@@ -93,7 +93,7 @@ static int between_ues(struct rte_mbuf *m)
 	return session_view_of(m)->rule != NULL && n != NULL && (n->flags & API_INSTANCE_NO_UE_TO_UE);
 }
 
-static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lane *l, struct rte_mbuf *m, void *own)
+static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lookup *l, struct rte_mbuf *m, void *own)
 {
 	if (unlikely(between_ues(m)))
 		return packet_leave(m, &drop_between, MOBILE_DROP);
@@ -120,7 +120,7 @@ static uint16_t session_ue(struct rte_graph *graph, struct rte_node *node, void 
 
 		struct side side = {.is_known = 0};
 
-		mobile_run(worker_self(), (struct rte_mbuf **)objs + base, count, next, &side, ask_key, look_further,
+		mobile_run(worker_self(), (struct rte_mbuf **)objs + base, count, next, &side, ask_key, prefix_fallback,
 			qfi_of, decide);
 		node_dispatch_except(graph, node, objs + base, next, count, MOBILE_GONE);
 	}

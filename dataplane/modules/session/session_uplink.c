@@ -20,7 +20,7 @@ static struct {
 static struct rule *classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, int *spoofed)
 {
 	*spoofed = 0;
-	return likely(!(first->flags & RULE_MANY)) ? first : rule_classify(first, pkt, ip, 0xff, spoofed);
+	return likely(!(first->flags & RULE_SEVERAL_PDRS)) ? first : rule_classify(first, pkt, ip, 0xff, spoofed);
 }
 
 // To ourselves: only echo to the gateway address that the access port shows (rows G9, G10, A11).

@@ -59,7 +59,7 @@ static void fill(struct api_session_row *row, const struct session *s, const str
 	memcpy(row->mac, body->mac, 6);
 	row->ue_ip4 = body->ue_ip4;
 	row->ue_ip6 = body->ue_ip6;
-	row->buffered = s->told ? session_waiting(s->index) : 0;
+	row->buffered = s->notifies ? session_waiting(s->index) : 0;
 	add_teids(row, &p);
 	add_counters(row, s);
 }
@@ -90,7 +90,7 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 	row->packets = m->packets + rule_counts_of(r)->packets;
 	row->bytes = m->bytes + rule_counts_of(r)->bytes;
 	row->dropped = m->policed + policed(r);
-	row->buffered = r->flags & (RULE_BUFFER | RULE_HELD) ? session_waiting(s->index) : 0;
+	row->buffered = r->flags & (RULE_BUFFER | RULE_DRAINING) ? session_waiting(s->index) : 0;
 }
 
 static void rows_of(struct stats_sink *sink, const struct session *s, int rules)

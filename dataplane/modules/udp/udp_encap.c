@@ -32,8 +32,8 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 	// A source port of the path's; else the one that the peer listens to serves both ways.
 	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
 	store16(ip + header + 2, r->port);
-	gtpu_identify(ip, w);
-	gtpu_finish_outer(m, p->version, length);
+	path_identify(ip, w);
+	path_finish_outer(m, p->version, length);
 	return EDGE_OUTPUT;
 }
 

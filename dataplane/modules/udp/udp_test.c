@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // UDP/IP tunnels both ways, and copies of a session's packets.
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 
 static int setup(void **state)
 {
-	world_start(NULL);
+	fixture_start(NULL);
 	return 0;
 }
 
@@ -12,7 +12,7 @@ static int clean(void **state)
 {
 	kit_begin();
 	kit_delete(API_SESSION, "s1");
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	commit();
 	kit_run();
 	assert_true(kit_balance());

@@ -50,9 +50,9 @@ static uint32_t holding_time(struct urr *u, uint64_t now_ns)
 // dropped or follow the quota FAR. Where there is no quota the report is all.
 static uint32_t validity_time(struct urr *u, uint64_t now_ns)
 {
-	if (u->c.validity_time == 0 || u->valid_told || now_ns < u->granted + u->c.validity_time * SECOND)
+	if (u->c.validity_time == 0 || u->validity_reported || now_ns < u->granted + u->c.validity_time * SECOND)
 		return 0;
-	u->valid_told = 1;
+	u->validity_reported = 1;
 	if (urr_has_quota(&u->c))
 		u->out |= USAGE_NOT_VALID;
 	return if_wanted(u, API_URR_QUVTI, API_USAGE_QUVTI);
@@ -83,8 +83,8 @@ static uint32_t thresholds(const struct urr *u, const struct usage_totals *t)
 	if (t->events >= u->event_threshold)
 		due |= API_USAGE_EVETH;
 	if ((u->c.triggers & API_URR_DROTH) &&
-		((u->c.dropped_packets != 0 && t->dropped[0] - u->told.dropped[0] >= u->c.dropped_packets) ||
-			(u->c.dropped_bytes != 0 && t->dropped[1] - u->told.dropped[1] >= u->c.dropped_bytes)))
+		((u->c.dropped_packets != 0 && t->dropped[0] - u->reported.dropped[0] >= u->c.dropped_packets) ||
+			(u->c.dropped_bytes != 0 && t->dropped[1] - u->reported.dropped[1] >= u->c.dropped_bytes)))
 		due |= API_USAGE_DROTH;
 	return due;
 }
@@ -168,18 +168,18 @@ static struct api_usage row_of(const struct urr *u, const struct usage_totals *t
 	uint64_t packets = 0;
 
 	for (int d = 0; d < 2; d++) {
-		packets += t->packets[d] - u->told.packets[d];
+		packets += t->packets[d] - u->reported.packets[d];
 		if (u->c.method & API_URR_VOLUME)
-			row.bytes[API_UPLINK + d] = t->bytes[d] - u->told.bytes[d];
+			row.bytes[API_UPLINK + d] = t->bytes[d] - u->reported.bytes[d];
 		if (u->c.flags & API_URR_COUNT_PACKETS)
-			row.packets[API_UPLINK + d] = t->packets[d] - u->told.packets[d];
+			row.packets[API_UPLINK + d] = t->packets[d] - u->reported.packets[d];
 	}
 	row.bytes[API_TOTAL] = row.bytes[API_UPLINK] + row.bytes[API_DOWNLINK];
 	row.packets[API_TOTAL] = row.packets[API_UPLINK] + row.packets[API_DOWNLINK];
 	if (u->c.method & API_URR_DURATION)
-		row.duration = (uint32_t)whole_seconds(t->active_ns, u->told.active_ns);
+		row.duration = (uint32_t)whole_seconds(t->active_ns, u->reported.active_ns);
 	if (u->c.method & API_URR_EVENT)
-		row.events = (uint32_t)(t->events - u->told.events);
+		row.events = (uint32_t)(t->events - u->reported.events);
 	if (packets != 0) {
 		row.last_ns = event_realtime_of(urr_last(u));
 		uint64_t first = u->first ? u->first : l->answered == l->asked ? l->first : 0;
@@ -191,15 +191,15 @@ static struct api_usage row_of(const struct urr *u, const struct usage_totals *t
 
 static void begin_anew(struct urr *u, const struct usage_totals *t, uint32_t triggers, uint64_t end_ns)
 {
-	struct usage_totals told = *t;
+	struct usage_totals reported = *t;
 	const struct api_urr *c = &u->c;
 
 	u->sequence++;
 	if (!(triggers & API_USAGE_DROTH)) { // dropped traffic is no usage: what other reports say does not forgive it
-		told.dropped[0] = u->told.dropped[0];
-		told.dropped[1] = u->told.dropped[1];
+		reported.dropped[0] = u->reported.dropped[0];
+		reported.dropped[1] = u->reported.dropped[1];
 	}
-	u->told = told;
+	u->reported = reported;
 	u->start_ns = end_ns;
 	u->since_monitoring = (triggers & API_USAGE_MONIT) != 0;
 	// Without subsequent thresholds, what is left of the thresholds goes on after the monitoring time.

@@ -13,8 +13,8 @@ static void fill(struct api_urr_row *row, const struct urr *u)
 	row->urr = u->c.id;
 	row->sequence = u->sequence;
 	for (int d = 0; d < 2; d++) {
-		row->bytes[API_UPLINK + d] = t.bytes[d] - u->told.bytes[d];
-		row->packets[API_UPLINK + d] = t.packets[d] - u->told.packets[d];
+		row->bytes[API_UPLINK + d] = t.bytes[d] - u->reported.bytes[d];
+		row->packets[API_UPLINK + d] = t.packets[d] - u->reported.packets[d];
 		row->bytes[API_TOTAL] += row->bytes[API_UPLINK + d];
 		row->packets[API_TOTAL] += row->packets[API_UPLINK + d];
 	}
@@ -22,7 +22,7 @@ static void fill(struct api_urr_row *row, const struct urr *u)
 		row->quota_left[i] = u->quota[i] == USAGE_NO_LIMIT ? UINT64_MAX
 				     : u->quota[i] > have[i]       ? u->quota[i] - have[i]
 								   : 0;
-	row->duration = (uint32_t)((t.active_ns - u->told.active_ns) / 1000000000u);
+	row->duration = (uint32_t)((t.active_ns - u->reported.active_ns) / 1000000000u);
 	row->exhausted = u->out;
 }
 

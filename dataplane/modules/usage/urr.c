@@ -213,8 +213,9 @@ void urr_arm(struct urr *u)
 	int watched = (u->c.triggers & API_URR_DROTH) != 0;
 	uint64_t by[2] = {u->c.dropped_packets, u->c.dropped_bytes};
 	for (int i = 0; i < 2; i++)
-		l->drop_mark[i] = watched && by[i] != 0 ? of_state(beyond(u->told.dropped[i], by[i]), before.dropped[i])
-							: USAGE_NO_LIMIT;
+		l->drop_mark[i] = watched && by[i] != 0
+					  ? of_state(beyond(u->reported.dropped[i], by[i]), before.dropped[i])
+					  : USAGE_NO_LIMIT;
 	l->stopped = u->out != 0;
 	l->before_qos = (u->c.flags & API_URR_BEFORE_QOS) != 0;
 	l->tell_first = (uint8_t)watches_starts(u);
@@ -241,7 +242,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static uint64_t quota_times(const struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 {
 	const struct api_urr *c = &u->c;
-	uint64_t due = c->validity_time != 0 && !u->valid_told ? u->granted + c->validity_time * SECOND : NEVER;
+	uint64_t due = c->validity_time != 0 && !u->validity_reported ? u->granted + c->validity_time * SECOND : NEVER;
 
 	if (!urr_has_quota(c))
 		return due;
@@ -295,7 +296,7 @@ static void set_monitoring(struct urr *u)
 static void set_granted(struct urr *u, uint64_t now_ns)
 {
 	u->granted = now_ns;
-	u->valid_told = 0;
+	u->validity_reported = 0;
 }
 
 static void set_running(struct urr *u, uint64_t now_ns)

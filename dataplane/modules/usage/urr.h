@@ -23,7 +23,7 @@ struct usage_limits {
 	uint64_t threshold[3], quota[3]; // USAGE_NO_LIMIT: none
 	uint64_t drop_mark[2]; // of dropped[]; USAGE_NO_LIMIT: none
 	uint32_t version; // rises after each change of the above
-	uint32_t asked; // rises when the next packet is to be told
+	uint32_t asked; // rises when the next packet is to be notified
 	uint8_t stopped; // nothing passes
 	uint8_t before_qos; // MBQE
 	uint8_t tell_first; // the packet that was asked for is news at once; else it is found in `first` when a report is made
@@ -56,15 +56,15 @@ struct urr {
 	uint8_t running, flowing; // time is measured; traffic was seen and has not stopped
 	uint8_t monitored; // the monitoring time is behind us
 	uint8_t since_monitoring; // the measurement that is under way began at the monitoring time
-	uint8_t far_news; // the session module is to be told that the quota FAR is in force
-	uint8_t valid_told; // the quota validity time has ended and was reported
+	uint8_t far_news; // the session module is to be notified that the quota FAR is in force
+	uint8_t validity_reported; // the quota validity time has ended and was reported
 	uint32_t state, old_state; // RULE_NONE; the latter while its worker may still be in a walk
 	uint32_t sequence;
 	uint32_t pending; // API_USAGE_*: reports that found the queue full
 	struct usage_set *set;
 	struct api_urr c; // in force
 	struct usage_totals base; // of earlier owners; dropped by them too; active_ns and events of past stretches
-	struct usage_totals told; // at the last report
+	struct usage_totals reported; // at the last report
 	uint64_t threshold[3], quota[3]; // totals; USAGE_NO_LIMIT: none
 	uint64_t time_threshold, time_quota; // of active_ns
 	uint64_t event_threshold, event_quota;
@@ -79,7 +79,7 @@ struct urr {
 struct activity {
 	struct timer timer; // first
 	uint8_t kind; // USAGE_TIMER_ACTIVITY
-	uint8_t told;
+	uint8_t notified;
 	struct usage_set *set;
 	uint64_t packets, since; // count when last looked, and since when it stands still
 };
@@ -110,7 +110,7 @@ struct usage_table {
 	struct timers timers;
 	uint32_t live; // URRs and activities: as many timers at most
 	uint32_t sweep, sweep_left; // states still to be looked at after news was lost
-	uint16_t news; // number of event_tell
+	uint16_t news; // number of event_notify
 	void (*quota_changed)(const char *session);
 	uint64_t (*activity)(uint32_t session);
 };

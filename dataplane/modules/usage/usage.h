@@ -93,7 +93,7 @@ int usage_stage(struct usage_set **to, const struct usage_set *old, const struct
 	const struct api_urr *urr, uint16_t urrs);
 // Index of a URR of the set for rule.urr and rule_match.urr; RULE_NONE: not there, or INAM (no measurement).
 uint32_t usage_index(const struct usage_set *set, uint32_t urr);
-// 1: before QoS enforcement: such a URR must be among rule_match.urr (RULE_MORE), never rule.urr.
+// 1: before QoS enforcement: such a URR must be among rule_match.urr (RULE_FURTHER_METERS), never rule.urr.
 int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
 void usage_discard(struct usage_set *staged);
 // Either may be NULL: no URRs, or the session goes. Before its rules are published.

@@ -16,7 +16,7 @@ static void raise_news(struct worker *w, uint32_t index, uint32_t bits, int tell
 	struct usage_limits *l = &usage_table.limits[index];
 
 	if ((__atomic_fetch_or(&l->raised, bits, __ATOMIC_ACQ_REL) & bits) != bits && tell)
-		event_tell(w, usage_table.news, index, 0); // when the ring is full, the sweep finds `raised`
+		event_notify(w, usage_table.news, index, 0); // when the ring is full, the sweep finds `raised`
 }
 
 // Counts in the order of API_TOTAL, API_UPLINK, API_DOWNLINK.
@@ -145,7 +145,7 @@ void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length)
 	const struct rule_match *m = &session_pools.match[rule_index(r)];
 	int uplink = (r->flags & RULE_UPLINK) != 0;
 
-	if (!(r->flags & RULE_MORE))
+	if (!(r->flags & RULE_FURTHER_METERS))
 		return;
 	for (uint8_t i = 0; i < m->urrs; i++)
 		if (usage_measures_before_qos(m->urr[i]) && !usage_blocked(m->urr[i]))
@@ -179,7 +179,7 @@ void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes)
 		return;
 	if (r->urr != RULE_NONE)
 		add_dropped(w, r->urr, packets, bytes);
-	if (r->flags & RULE_MORE) {
+	if (r->flags & RULE_FURTHER_METERS) {
 		const struct rule_match *m = &session_pools.match[rule_index(r)];
 
 		for (uint8_t i = 0; i < m->urrs; i++)

@@ -236,7 +236,7 @@ static void schedule_activity(struct activity *a, uint64_t now)
 
 	// Where the event was raised, only the next packet counts.
 	timers_set(&usage_table.timers, &a->timer,
-		a->told ? now + step : RTE_MIN(now + step, RTE_MAX(a->since + whole, now + 1)));
+		a->notified ? now + step : RTE_MIN(now + step, RTE_MAX(a->since + whole, now + 1)));
 }
 
 static void commit_activity(struct usage_set *set, const struct usage_set *old, uint64_t now)
@@ -249,7 +249,7 @@ static void commit_activity(struct usage_set *set, const struct usage_set *old, 
 	if (set->activity_created || old == NULL || old->inactivity != set->inactivity || old->worker != set->worker) {
 		a->packets = packets_of(a);
 		a->since = now;
-		a->told = 0;
+		a->notified = 0;
 		schedule_activity(a, now);
 	}
 	set->activity_created = 0;
@@ -406,13 +406,13 @@ static void look_activity(struct activity *a, uint64_t now)
 	if (packets != a->packets) {
 		a->packets = packets;
 		a->since = now;
-		a->told = 0;
-	} else if (!a->told && now - a->since >= a->set->inactivity * SECOND) {
+		a->notified = 0;
+	} else if (!a->notified && now - a->since >= a->set->inactivity * SECOND) {
 		struct api_event e = {.type = API_EVENT_INACTIVE, .seid = a->set->seid};
 
-		// TS 29.244 §5.11.2: told once for each time that the session falls silent.
+		// TS 29.244 §5.11.2: reported once for each time that the session falls silent.
 		memcpy(e.session, a->set->name, sizeof(e.session));
-		a->told = event_try(&e) == 0;
+		a->notified = event_try(&e) == 0;
 	}
 	schedule_activity(a, now);
 }
@@ -463,5 +463,5 @@ RTE_INIT(usage_module)
 {
 	module_register("usage", start);
 	timer_register("usage", 1, visit);
-	usage_table.news = event_told_register(news, news_lost);
+	usage_table.news = event_notice_register(news, news_lost);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "usage/world_test.h"
+#include "usage/fixture_test.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ struct model {
 	struct api_urr c;
 	int on[2]; // of the uplink PDR, the downlink PDR
 	uint64_t bytes[2], packets[2]; // since the URR was made
-	uint64_t told_bytes[2], told_packets[2]; // by reports
+	uint64_t reported_bytes[2], reported_packets[2]; // by reports
 	uint64_t used[2]; // since the quota was granted
 	uint32_t sequence; // of the next report
 };
@@ -78,15 +78,15 @@ static void check_reports(void)
 		assert_int_equal(r->sequence, m->sequence++);
 		assert_true(r->triggers != 0);
 		for (int d = 0; d < 2; d++) {
-			m->told_bytes[d] += r->bytes[1 + d];
-			m->told_packets[d] += r->packets[1 + d];
-			assert_true(m->told_bytes[d] <= m->bytes[d]);
+			m->reported_bytes[d] += r->bytes[1 + d];
+			m->reported_packets[d] += r->packets[1 + d];
+			assert_true(m->reported_bytes[d] <= m->bytes[d]);
 		}
 		assert_int_equal(r->bytes[0], r->bytes[1] + r->bytes[2]);
 		if (r->triggers & API_USAGE_TERMR) {
 			for (int d = 0; d < 2; d++) {
-				assert_int_equal(m->told_bytes[d], m->bytes[d]);
-				assert_int_equal(m->told_packets[d], m->packets[d]);
+				assert_int_equal(m->reported_bytes[d], m->bytes[d]);
+				assert_int_equal(m->reported_packets[d], m->packets[d]);
 			}
 			*m = (struct model){0};
 		}

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "usage/fixture_test.h"
 #include "usage/urr.h"
-#include "usage/world_test.h"
 #include <pthread.h>
 #include <rte_cycles.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "usage/world_test.h"
+#include "usage/fixture_test.h"
 #include <stdio.h>
 
 #define HOME HOME_QINQ
@@ -508,9 +508,9 @@ static void news_lost(void **state)
 
 	u.volume_threshold[API_TOTAL] = 100;
 	use(&u);
-	while (event_tell(worker_get(0), 0, 0, 0) == 0)
+	while (event_notify(worker_get(0), 0, 0, 0) == 0)
 		;
-	while (event_tell(worker_get(1), 0, 0, 0) == 0)
+	while (event_notify(worker_get(1), 0, 0, 0) == 0)
 		;
 	send_one(HOME, 1, 150);
 	assert_int_equal(only_report()->bytes[API_TOTAL], 150);

@@ -4,8 +4,8 @@
 //   ran       n3: 10.1.0.1/24, fd00:1::1/64; gNB 10.1.0.2, fd00:1::2; instance access
 //   peers     n9: 10.9.0.1/24, fd00:9::1/64; UPF or PGW-U 10.9.0.2, fd00:9::2; instance peers
 //   internet  n6: 192.0.2.1/24, 2001:db8:6::1/64; router .2; instance core looks UEs up, pools 10.45.0.0/16 and 2001:db8:1::/48
-#ifndef SESSION_MOBILE_WORLD_H
-#define SESSION_MOBILE_WORLD_H
+#ifndef SESSION_MOBILE_FIXTURE_H
+#define SESSION_MOBILE_FIXTURE_H
 
 // clang-format off
 #include <setjmp.h>
@@ -31,7 +31,7 @@
 static const uint8_t mac_gnb[6] = {2, 0, 0, 0, 0xee, 1}, mac_peer[6] = {2, 0, 0, 0, 0xee, 2},
 		     mac_router[6] = {2, 0, 0, 0, 0xee, 3};
 static const uint8_t mac_ours[3][6] = {{2, 0, 0, 0, 0x99, 0}, {2, 0, 0, 0, 0x99, 1}, {2, 0, 0, 0, 0x99, 2}};
-static const char *const world_port[3] = {"ran", "peers", "internet"};
+static const char *const fixture_port[3] = {"ran", "peers", "internet"};
 
 static inline void commit(void)
 {
@@ -39,7 +39,7 @@ static inline void commit(void)
 		fail_msg("refused: %s", kit_error());
 }
 
-static inline void world_instances(uint32_t core_flags, uint32_t access_flags)
+static inline void fixture_instances(uint32_t core_flags, uint32_t access_flags)
 {
 	struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
 	struct api_instance access = kit_instance_body("n3", "10.1.0.1", API_LOOKUP_NONE, NULL);
@@ -58,12 +58,12 @@ static inline void world_instances(uint32_t core_flags, uint32_t access_flags)
 	kit_put(API_INSTANCE, "peers", &peers, sizeof(peers));
 }
 
-static inline void world_start(const struct api_engine *engine)
+static inline void fixture_start(const struct api_engine *engine)
 {
 	kit_start(engine);
 	kit_begin();
 	for (int i = 0; i < 3; i++)
-		kit_port(world_port[i], API_ROLE_CORE);
+		kit_port(fixture_port[i], API_ROLE_CORE);
 	kit_interface("n3", "ran", "10.1.0.1/24", "fd00:1::1/64");
 	kit_interface("n9", "peers", "10.9.0.1/24", "fd00:9::1/64");
 	kit_interface("n6", "internet", "192.0.2.1/24", "2001:db8:6::1/64");
@@ -77,7 +77,7 @@ static inline void world_start(const struct api_engine *engine)
 	kit_put(API_ROUTE, "0.0.0.0/0", &r, sizeof(r));
 	r = (struct api_route){.prefix = kit_address("::/0"), .via = kit_address("2001:db8:6::2")};
 	kit_put(API_ROUTE, "::/0", &r, sizeof(r));
-	world_instances(0, 0);
+	fixture_instances(0, 0);
 	kit_path("gnb", "10.1.0.1", "10.1.0.2");
 	kit_path("gnb6", "fd00:1::1", "fd00:1::2");
 	kit_path("peer", "10.9.0.1", "10.9.0.2");
@@ -101,7 +101,7 @@ static inline void ip_packet(struct frame *f, const char *from, const char *to, 
 static inline int port_number(const char *port)
 {
 	for (int i = 0; i < 3; i++)
-		if (strcmp(port, world_port[i]) == 0)
+		if (strcmp(port, fixture_port[i]) == 0)
 			return i;
 	return -1;
 }

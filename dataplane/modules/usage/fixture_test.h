@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A home with URRs in the whole graph, and a subscriber of its reports, for the tests of this module.
-#ifndef USAGE_WORLD_TEST_H
-#define USAGE_WORLD_TEST_H
+#ifndef USAGE_FIXTURE_TEST_H
+#define USAGE_FIXTURE_TEST_H
 
 #include "core/engine.h"
 #include "core/event.h"

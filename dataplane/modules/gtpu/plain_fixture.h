@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the short way share: mobile_world.h, and tunnels of wireline sessions and on VLANs of its port "ran".
-#ifndef GTPU_PLAIN_WORLD_H
-#define GTPU_PLAIN_WORLD_H
+// What the tests of the fast path share: mobile_fixture.h, and tunnels of wireline sessions and on VLANs of its port "ran".
+#ifndef GTPU_PLAIN_FIXTURE_H
+#define GTPU_PLAIN_FIXTURE_H
 
 #include "core/engine.h"
 #include "gtpu/plain.h"
-#include "session/mobile_world.h"
+#include "session/mobile_fixture.h"
 
 struct tunnel_case {
 	const char *name, *local, *peer;
@@ -74,9 +74,9 @@ static inline void put_ues(void)
 	kit_put_mobile("s5", k);
 }
 
-static inline void start_world(void)
+static inline void start_fixture(void)
 {
-	world_start(NULL);
+	fixture_start(NULL);
 	kit_begin();
 	kit_port("homes", API_ROLE_ACCESS);
 	put_loose_port();
@@ -106,7 +106,8 @@ static inline void start_world(void)
 
 #define NO_QFI 0xff
 
-// A G-PDU of the case with `payload` bytes of user data. `own` 0: the inner packet is of a stranger's address, and is dropped.
+// A G-PDU of the case with `payload` bytes of user data. `own` 0: the inner packet is of an address that
+// is no UE's, and is dropped.
 static inline struct frame *gpdu(
 	struct frame *f, const struct tunnel_case *c, int family, uint8_t qfi, int own, uint32_t payload)
 {
@@ -157,7 +158,7 @@ static inline uint64_t packets_of(const char *node)
 }
 
 // Lets go what waits for a neighbour or for fragments, and gives limits of rate their tokens back.
-static inline void settle_world(void)
+static inline void settle_fixture(void)
 {
 	for (int i = 0; i < 12; i++)
 		kit_advance(1000000);
