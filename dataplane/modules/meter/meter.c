@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policer profiles compiled for rte_meter (RFC 2697, RFC 2698), in finer time units than its own set-up uses.
+// Policer profiles (RFC 2697, RFC 2698) compiled: rates and bursts in time.
 #include "meter/meter.h"
 #include "core/object.h"
 #include <errno.h>
 #include <string.h>
 
-#define MIN_PERIOD 4096u // time units of one refill: rounding by half a unit is 0.012 %
 #define MAX_RATE 1000000000000u // bytes per second
 #define MAX_BURST (1ull << 40) // bytes
+#define MAX_TIME (1ull << 61) // of a burst: half a year
 
-// A bucket of `rate`, 0 < rate <= MAX_RATE, that is refilled in units of 1 / (hz << METER_TIME_SHIFT) second.
-static int bucket(struct meter_bucket *to, uint32_t *bytes, uint64_t rate, uint64_t burst, uint64_t hz)
+// A bucket of `rate`, 0 < rate <= MAX_RATE. What packets cost is rounded, by half a unit each: a burst of them still fits.
+static void bucket(struct meter_bucket *to, uint64_t rate, uint64_t burst, uint64_t hz)
 {
-	unsigned __int128 units = (unsigned __int128)hz << METER_TIME_SHIFT;
-	unsigned __int128 each = ((unsigned __int128)rate * MIN_PERIOD + units - 1) / units;
+	unsigned __int128 second = (unsigned __int128)hz << (METER_TIME_SHIFT + METER_COST_SHIFT);
 
-	if (each > UINT32_MAX)
-		return object_error(EINVAL, "a rate is too high for this clock");
-	*bytes = (uint32_t)each;
-	to->burst = burst;
-	to->period = (uint64_t)((units * each + rate / 2) / rate);
-	to->inverse = UINT64_MAX / to->period;
-	return 0;
+	to->cost = (uint64_t)((second + rate / 2) / rate);
+	unsigned __int128 time =
+		((unsigned __int128)to->cost * burst >> METER_COST_SHIFT) + (burst >> 5) + (burst != 0);
+	to->burst = (uint64_t)RTE_MIN(time, (unsigned __int128)MAX_TIME);
 }
 
 static int compile_srtcm(struct policer_profile *to, const struct api_policer *want, uint64_t hz)
 {
 	if (want->cir == 0 || (want->cbs == 0 && want->pbs == 0))
 		return object_error(EINVAL, "srTCM needs a committed rate and a burst (RFC 2697 §2)");
-	to->peak.burst = want->pbs;
-	return bucket(&to->committed, &to->committed_bytes, want->cir, want->cbs, hz);
+	bucket(&to->committed, want->cir, want->cbs, hz);
+	bucket(&to->peak, want->cir, want->pbs, hz);
+	return 0;
 }
 
 static int compile_trtcm(struct policer_profile *to, const struct api_policer *want, uint64_t hz)
@@ -37,8 +34,9 @@ static int compile_trtcm(struct policer_profile *to, const struct api_policer *w
 	if (want->cir == 0 || want->pir < want->cir || want->cbs == 0 || want->pbs == 0)
 		return object_error(
 			EINVAL, "trTCM needs both bursts, and a peak rate not below the committed rate (RFC 2698 §2)");
-	int error = bucket(&to->committed, &to->committed_bytes, want->cir, want->cbs, hz);
-	return error != 0 ? error : bucket(&to->peak, &to->peak_bytes, want->pir, want->pbs, hz);
+	bucket(&to->committed, want->cir, want->cbs, hz);
+	bucket(&to->peak, want->pir, want->pbs, hz);
+	return 0;
 }
 
 int meter_compile(struct policer_profile *to, const struct api_policer *want, uint64_t tsc_hz)
@@ -58,15 +56,4 @@ int meter_compile(struct policer_profile *to, const struct api_policer *want, ui
 		to->dscp[i] = want->dscp[i];
 	}
 	return want->type == API_SRTCM ? compile_srtcm(to, want, tsc_hz) : compile_trtcm(to, want, tsc_hz);
-}
-
-void meter_fill(const struct policer_profile *p, union meter_tokens *s, uint64_t now)
-{
-	uint64_t time = now << METER_TIME_SHIFT;
-
-	if (p->type == API_SRTCM)
-		s->srtcm = (struct rte_meter_srtcm){.time = time, .tc = p->committed.burst, .te = p->peak.burst};
-	else
-		s->trtcm = (struct rte_meter_trtcm){
-			.time_tc = time, .time_tp = time, .tc = p->committed.burst, .tp = p->peak.burst};
 }

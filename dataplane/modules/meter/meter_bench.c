@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one policed packet costs, here and with rte_meter's checks: with the profile and the buckets in cache, and with the buckets of
 // 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC ticks, medians.
-#include "meter/meter.h"
+#include "meter/rte_check.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_prefetch.h>
@@ -19,23 +19,33 @@ static int compare(const void *a, const void *b)
 }
 
 static struct policer_profile *profile[MAX_RULES]; // by index, as the node finds them
-static struct meter_rte rte[MAX_RULES];
+static struct rte_check rte[MAX_RULES];
 
-typedef enum rte_color (*colour_fn)(uint32_t profile, union meter_tokens *s, uint64_t now, uint32_t length);
+// A rule's state, with either's buckets.
+struct state {
+	union {
+		struct meter own;
+		union rte_check_state theirs;
+	};
+	struct rule_counts forwarded;
+	uint64_t policed;
+} __rte_cache_aligned;
 
-static __rte_always_inline enum rte_color own(uint32_t i, union meter_tokens *s, uint64_t now, uint32_t length)
+typedef enum rte_color (*colour_fn)(uint32_t profile, struct state *s, uint64_t now, uint32_t length);
+
+static __rte_always_inline enum rte_color own(uint32_t i, struct state *s, uint64_t now, uint32_t length)
 {
-	return meter_colour(profile[i], s, now, length);
+	return meter_colour(profile[i], &s->own, now, length);
 }
 
-static __rte_always_inline enum rte_color library(uint32_t i, union meter_tokens *s, uint64_t now, uint32_t length)
+static __rte_always_inline enum rte_color library(uint32_t i, struct state *s, uint64_t now, uint32_t length)
 {
-	return meter_colour_rte(&rte[i], s, now, length);
+	return rte_check_colour(&rte[i], &s->theirs, now, length);
 }
 
 // As the node does it: colour, then counters.
 static __rte_always_inline double measure(
-	uint32_t profiles, struct rule_state *s, const uint32_t *order, uint32_t *red, colour_fn colour)
+	uint32_t profiles, struct state *s, const uint32_t *order, uint32_t *red, colour_fn colour)
 {
 	double sample[RUNS];
 	uint64_t now = rte_rdtsc();
@@ -44,9 +54,9 @@ static __rte_always_inline double measure(
 		uint64_t start = rte_rdtsc_precise();
 		for (uint32_t i = 0; i < PACKETS; i++) {
 			rte_prefetch0(&s[order[i + 8]]);
-			struct rule_state *state = &s[order[i]];
+			struct state *state = &s[order[i]];
 			now += i % 64 ? 0 : 6400; // a walk
-			if (colour(order[i] & (profiles - 1), meter_of_rule(state), now, 650) == RTE_COLOR_RED) {
+			if (colour(order[i] & (profiles - 1), state, now, 650) == RTE_COLOR_RED) {
 				state->policed++;
 				*red += 1;
 			} else {
@@ -63,7 +73,7 @@ static __rte_always_inline double measure(
 static void bench(const char *name, const struct api_policer *want, uint32_t rules, uint32_t profiles)
 {
 	static uint32_t order[PACKETS + 8];
-	struct rule_state *s = aligned_alloc(RTE_CACHE_LINE_SIZE, rules * sizeof(*s));
+	struct state *s = aligned_alloc(RTE_CACHE_LINE_SIZE, rules * sizeof(*s));
 	struct policer_profile *p = aligned_alloc(RTE_CACHE_LINE_SIZE, profiles * sizeof(*p));
 	uint32_t red = 0;
 
@@ -73,14 +83,18 @@ static void bench(const char *name, const struct api_policer *want, uint32_t rul
 		profile[i] = &p[i];
 		if (meter_compile(&p[i], want, rte_get_tsc_hz()) != 0)
 			exit(1);
-		rte[i] = meter_rte_of(&p[i]);
+		rte[i] = rte_check_of(want, rte_get_tsc_hz());
 	}
-	memset(s, 0, rules * sizeof(*s));
-	for (uint32_t i = 0; i < rules; i++)
-		meter_fill(&p[0], meter_of_rule(&s[i]), rte_rdtsc());
 	for (uint32_t i = 0; i < RTE_DIM(order); i++)
 		order[i] = (uint32_t)rand() % rules;
-	double theirs = measure(profiles, s, order, &red, library), ours = measure(profiles, s, order, &red, own);
+	memset(s, 0, rules * sizeof(*s));
+	for (uint32_t i = 0; i < rules; i++)
+		rte_check_fill(&rte[0], &s[i].theirs, rte_rdtsc());
+	double theirs = measure(profiles, s, order, &red, library);
+	memset(s, 0, rules * sizeof(*s));
+	for (uint32_t i = 0; i < rules; i++)
+		meter_fill(&s[i].own, rte_rdtsc());
+	double ours = measure(profiles, s, order, &red, own);
 	printf("| %-6s | %6u | %6u | %5.1f | %5.1f | %5.1f %% |\n", name, rules, profiles, ours, theirs,
 		100.0 * red / PACKETS / RUNS / 2);
 	free(s);

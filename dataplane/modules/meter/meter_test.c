@@ -9,6 +9,7 @@
 
 #include "core/packet.h"
 #include "meter/meter.h"
+#include "meter/rte_check.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -75,13 +76,13 @@ static uint64_t random_next(void)
 static void compare_second(const struct api_policer *want, uint64_t hz, double load, uint32_t size)
 {
 	struct policer_profile p;
-	union meter_tokens s = {0};
+	struct meter s = {0};
 	struct model m = {.c = (double)want->cbs, .e = (double)want->pbs};
 	double bytes[RTE_COLORS] = {0}, expected[RTE_COLORS] = {0}, now = 0;
 	uint64_t start = 123456789012345u;
 
 	assert_int_equal(meter_compile(&p, want, hz), 0);
-	meter_fill(&p, &s, start);
+	meter_fill(&s, start);
 	while (now < 1.0) {
 		uint32_t length = size ? size : 64 + (uint32_t)(random_next() >> 32) % 1437;
 		enum rte_color a = meter_colour(&p, &s, start + (uint64_t)(now * (double)hz), length);
@@ -133,21 +134,41 @@ static void test_trtcm(void **unused)
 		}
 }
 
-// The arithmetic of the refill keeps to 0.1 % for every rate, where rte_meter's own is up to 1 % off.
-static void test_refill(void **unused)
+// What bytes cost keeps to 0.1 % for every rate up to 10^10 bytes per second; packets of 1,500 bytes to 10^11.
+static void test_cost(void **unused)
 {
-	for (double rate = 1; rate < 1e12; rate *= 1.07)
+	for (double rate = 1; rate < 1e11; rate *= 1.07)
 		for (uint32_t i = 0; i < RTE_DIM(clocks); i++) {
 			struct api_policer want = {.type = API_SRTCM, .cir = (uint64_t)rate, .cbs = 1};
+			uint32_t length = rate < 1e10 ? 64 : 1500;
 			struct policer_profile p;
 			assert_int_equal(meter_compile(&p, &want, clocks[i]), 0);
-			double made = (double)p.committed_bytes / (double)p.committed.period *
-				      (double)(clocks[i] << METER_TIME_SHIFT);
-			assert_true(fabs(made / (double)want.cir - 1) < 0.0003);
+			double units = (double)length / (double)want.cir * (double)(clocks[i] << METER_TIME_SHIFT);
+			assert_true(fabs((double)meter_cost(&p.committed, length) / units - 1) < 0.001 + 0.5 / units);
 		}
 }
 
-// A profile of the other type on the same buckets: they count as full, and the new rate holds from there.
+// A burst is as many packets as it has room for, to the byte, at any rate.
+static void test_burst(void **unused)
+{
+	for (double rate = 1000; rate < 2e9; rate *= 3.3)
+		for (uint32_t length = 20; length < 9000; length += 777) {
+			struct api_policer want = {
+				.type = API_SRTCM, .cir = (uint64_t)rate, .cbs = 10ull * length, .pbs = 3ull * length};
+			struct policer_profile p;
+			struct meter s;
+			assert_int_equal(meter_compile(&p, &want, clocks[2]), 0);
+			meter_fill(&s, 1000);
+			for (int i = 0; i < 15; i++)
+				assert_int_equal(meter_colour(&p, &s, 1000, length), i < 10   ? RTE_COLOR_GREEN
+										     : i < 13 ? RTE_COLOR_YELLOW
+											      : RTE_COLOR_RED);
+			meter_fill(&s, 1000);
+			assert_int_equal(meter_colour(&p, &s, 1000, 10 * length + 1 + length / 64), RTE_COLOR_RED);
+		}
+}
+
+// A profile of the other type on the same buckets: the new rate holds from there.
 static void test_type_change(void **unused)
 {
 	struct api_policer one = {.type = API_SRTCM, .cir = 1000000, .cbs = 10000, .pbs = 10000}, two = one;
@@ -159,11 +180,11 @@ static void test_type_change(void **unused)
 	two.pir = 2000000;
 	assert_int_equal(meter_compile(&p, &one, hz), 0);
 	assert_int_equal(meter_compile(&q, &two, hz), 0);
-	meter_fill(&p, meter_of_rule(&s), now);
+	meter_fill(&s.meter, now);
 	for (int round = 0; round < 4; round++) {
 		uint64_t passed = 0;
 		for (uint64_t i = 0; i < 20000; i++, now += hz / 10000)
-			if (meter_colour(round & 1 ? &q : &p, meter_of_rule(&s), now, 1000) != RTE_COLOR_RED)
+			if (meter_colour(round & 1 ? &q : &p, &s.meter, now, 1000) != RTE_COLOR_RED)
 				passed += 1000;
 		// Two seconds at the rate that passes, and the bursts.
 		double expected = round & 1 ? 4000000 : 2000000;
@@ -174,26 +195,27 @@ static void test_type_change(void **unused)
 
 // ---- refused profiles ------------------------------------------------------------------------------------------------
 
-// Without its divisions the meter passes what rte_meter passes: bytes of each colour agree within a few packets. (Which
+// The meter passes what rte_meter passes: bytes of each colour agree within a few packets. (Which
 // packets they are may differ after one that found the bucket at the very edge.)
 static void same_as_rte(const struct api_policer *want)
 {
 	const uint64_t hz = 2300000000;
 	struct policer_profile p;
-	union meter_tokens a, b;
+	struct meter a;
+	union rte_check_state b = {0};
 	uint64_t now = hz, random = 1;
 	int64_t bytes[RTE_COLORS] = {0}; // ours less rte_meter's
 
 	assert_int_equal(meter_compile(&p, want, hz), 0);
-	meter_fill(&p, &a, now);
-	meter_fill(&p, &b, now);
-	struct meter_rte rte = meter_rte_of(&p);
+	struct rte_check rte = rte_check_of(want, hz);
+	meter_fill(&a, now);
+	rte_check_fill(&rte, &b, now);
 	for (uint32_t i = 0; i < 200000; i++) {
 		random = random * 6364136223846793005ull + 1442695040888963407ull;
 		uint32_t length = 64 + (uint32_t)(random >> 40) % 1437;
 		now += (random >> 33) % 60000;
 		bytes[meter_colour(&p, &a, now, length)] += length;
-		bytes[meter_colour_rte(&rte, &b, now, length)] -= length;
+		bytes[rte_check_colour(&rte, &b, now, length)] -= length;
 	}
 	for (int i = 0; i < RTE_COLORS; i++)
 		assert_in_range(llabs(bytes[i]), 0, 30000); // of 150 MB
@@ -267,7 +289,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_srtcm),
 		cmocka_unit_test(test_trtcm),
-		cmocka_unit_test(test_refill),
+		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_type_change),
 		cmocka_unit_test(test_same_as_rte),
 		cmocka_unit_test(test_check),

@@ -42,7 +42,7 @@ static int same(const struct meter_key *a, const struct meter_key *b)
 	       a->uplink == b->uplink;
 }
 
-uint32_t meter_acquire(const struct meter_key *key, uint32_t profile, uint64_t now)
+uint32_t meter_acquire(const struct meter_key *key, uint64_t now)
 {
 	uint32_t *bucket = bucket_of(key), i = *bucket;
 
@@ -55,7 +55,7 @@ uint32_t meter_acquire(const struct meter_key *key, uint32_t profile, uint64_t n
 		meters.holder[i] = (struct holder){.key = *key, .next = *bucket};
 		*bucket = i;
 		memset(&meter_states[i], 0, sizeof(meter_states[i]));
-		meter_tokens_init(profile, &meter_states[i].tokens, now);
+		meter_fill(&meter_states[i].meter, now);
 	}
 	meters.holder[i].references++;
 	return i;

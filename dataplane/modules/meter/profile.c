@@ -99,17 +99,6 @@ int policer_index(const char *name)
 	return i >= 0 && policers.next[i] != NULL ? i : -1;
 }
 
-void meter_tokens_init(uint32_t profile, union meter_tokens *tokens, uint64_t now)
-{
-	if (profile < POLICER_MAX_PROFILES && policers.next[profile] != NULL)
-		meter_fill(policers.next[profile], tokens, now);
-}
-
-void policer_state_init(uint32_t profile, struct rule_state *s, uint64_t now)
-{
-	meter_tokens_init(profile, meter_of_rule(s), now);
-}
-
 // ---- object ----------------------------------------------------------------------------------------------------------
 
 static int stage_put(struct object_change *c)

@@ -33,7 +33,7 @@ static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, cons
 
 	if (unlikely(p == NULL))
 		return 1; // deleted together with its sessions, under our feet
-	enum rte_color colour = meter_colour(p, meter_of_rule(s), w->now, packet_of(m)->length);
+	enum rte_color colour = meter_colour(p, &s->meter, w->now, packet_of(m)->length);
 	if (likely(p->action[colour] == API_COLOUR_PASS))
 		return 1;
 	if (p->action[colour] == API_COLOUR_DROP)
@@ -46,7 +46,7 @@ static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, cons
 
 struct metering {
 	const struct policer_profile *profile;
-	union meter_tokens *tokens;
+	struct meter *meter;
 	uint64_t *policed; // counter of a meter in common
 	enum rte_color colour;
 };
@@ -57,12 +57,12 @@ static uint8_t meters_of(const struct rule *r, struct rule_state *s, struct mete
 	uint8_t n = 0;
 
 	if (r->flags & RULE_POLICED)
-		to[n++] = (struct metering){.profile = policer_profile(r->policer), .tokens = meter_of_rule(s)};
+		to[n++] = (struct metering){.profile = policer_profile(r->policer), .meter = &s->meter};
 	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++) {
 		struct meter_state *shared = &meter_states[m->meter[i].state];
 
 		to[n++] = (struct metering){.profile = policer_profile(m->meter[i].policer),
-			.tokens = &shared->tokens,
+			.meter = &shared->meter,
 			.policed = &shared->policed};
 	}
 	return n;
@@ -75,13 +75,14 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 	struct metering meter[1 + API_PDR_QERS];
 	uint8_t n = meters_of(r, s, meter);
 	uint32_t length = packet_of(m)->length;
+	uint64_t time = w->now << METER_TIME_SHIFT;
 
 	for (uint8_t i = 0; i < n; i++) {
 		const struct policer_profile *p = meter[i].profile;
 
 		if (p == NULL)
 			continue;
-		meter[i].colour = meter_peek(p, meter[i].tokens, w->now, length);
+		meter[i].colour = meter_look_at(p, meter[i].meter, time, length).colour;
 		if (p->action[meter[i].colour] != API_COLOUR_DROP)
 			continue;
 		if (meter[i].policed != NULL)
@@ -93,7 +94,9 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 
 		if (p == NULL)
 			continue;
-		meter_take(p, meter[i].tokens, meter[i].colour, length);
+		// Looked at again: one meter may stand twice in the list.
+		struct meter_look l = meter_look_at(p, meter[i].meter, time, length);
+		meter_pass(p, meter[i].meter, time, &l);
 		if (p->action[meter[i].colour] == API_COLOUR_REMARK)
 			remark(m, p->dscp[meter[i].colour]);
 	}

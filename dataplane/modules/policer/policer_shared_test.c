@@ -215,12 +215,12 @@ static void the_pool(void **state)
 
 	for (uint32_t i = 0; i < 16; i++) {
 		key.owner = i;
-		taken[i] = meter_acquire(&key, 0, 0);
+		taken[i] = meter_acquire(&key, 0);
 		assert_int_not_equal(taken[i], METER_NONE);
-		assert_int_equal(meter_acquire(&key, 0, 0), taken[i]);
+		assert_int_equal(meter_acquire(&key, 0), taken[i]);
 	}
 	key.owner = 16;
-	assert_int_equal(meter_acquire(&key, 0, 0), METER_NONE);
+	assert_int_equal(meter_acquire(&key, 0), METER_NONE);
 	// A session that needs one is refused, in words.
 	struct kit_session k = with_share(A, 5, 0);
 	kit_begin();
@@ -232,7 +232,7 @@ static void the_pool(void **state)
 			meter_release(taken[i]);
 	for (uint32_t i = 0; i < 16; i++) {
 		key.owner = 100 + i;
-		taken[i] = meter_acquire(&key, 0, 0);
+		taken[i] = meter_acquire(&key, 0);
 		assert_int_not_equal(taken[i], METER_NONE);
 	}
 	for (uint32_t i = 0; i < 16; i++)

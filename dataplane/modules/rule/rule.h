@@ -13,7 +13,6 @@
 #include "isthmus_api.h"
 #include <assert.h>
 #include <rte_common.h>
-#include <rte_meter.h>
 #include <stdint.h>
 
 #define RULE_FORWARD 1u // FAR: forward (else drop or buffer)
@@ -86,11 +85,14 @@ struct rule {
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule) == 64, "a rule is one cache line");
 
+// Two token buckets, each as the moment at which it is full: no refill, no remainder. What a packet takes moves the moment away
+// (meter/meter.h). Of an srTCM the excess bucket's, which fills after the committed one.
+struct meter {
+	uint64_t full[2]; // TSC ticks << METER_TIME_SHIFT
+};
+
 struct rule_state {
-	union {
-		struct rte_meter_srtcm srtcm;
-		struct rte_meter_trtcm trtcm;
-	};
+	struct meter meter;
 	struct rule_counts forwarded;
 	uint64_t policed; // dropped by the policer
 } __rte_cache_aligned;

@@ -6,6 +6,7 @@
 #include "core/port.h"
 #include "hqos/hqos.h"
 #include "instance/instance.h"
+#include "meter/meter.h"
 #include "meter/policer.h"
 #include "path/local.h"
 #include "scheduler/scheduler.h"
@@ -202,8 +203,7 @@ static int give_state(struct session *s, const struct parts *p, uint16_t i, cons
 	if (r->state == RULE_NONE)
 		return object_error(ENOSPC, "session %s: no more rules", s->name);
 	memset(rule_state_of(r), 0, sizeof(struct rule_state));
-	if (r->flags & RULE_POLICED)
-		policer_state_init(r->policer, rule_state_of(r), worker_get(r->worker)->now);
+	meter_fill(&rule_state_of(r)->meter, worker_get(r->worker)->now);
 	return 0;
 }
 

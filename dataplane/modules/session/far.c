@@ -133,7 +133,7 @@ static int add_policer(
 		.shared = q->share != 0,
 		.worker = r->worker,
 		.uplink = (uint8_t)uplink};
-	uint32_t state = meter_acquire(&key, index, worker_get(r->worker)->now);
+	uint32_t state = meter_acquire(&key, worker_get(r->worker)->now);
 	if (state == METER_NONE)
 		return object_error(
 			ENOSPC, "session %s: no more meters that PDRs share (engine.limits.shared_meters)", p->name);
