@@ -113,7 +113,7 @@ static __rte_noinline rte_edge_t run_more(
 		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
 	usage_rule_add(w, r, length, uplink, 1);
 	if (!police_all(w, m, r, s)) {
-		s->policed++;
+		++*rule_policed_of(r);
 		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
@@ -128,13 +128,13 @@ static __rte_noinline rte_edge_t run_more(
 static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, const struct reason *reason, int uplink)
 {
 	struct rule *r = session_view_of(m)->rule;
-	struct rule_counts *forwarded = rule_counts_of(r);
+	struct rule_counts *forwarded = &rule_state_of(r)->forwarded;
 	uint32_t length = packet_of(m)->length;
 
 	if (unlikely(r->flags & RULE_FURTHER_METERS))
 		return run_more(w, m, r, reason, uplink);
 	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, rule_state_of(r)))) {
-		rule_state_of(r)->policed++;
+		++*rule_policed_of(r);
 		if (r->urr != RULE_NONE)
 			usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);

@@ -61,7 +61,7 @@ static const struct reason *counted(struct worker *w, struct rte_mbuf *m, const 
 {
 	uint32_t length = packet_of(m)->length;
 	struct rule *r = session_view_of(m)->rule;
-	struct rule_counts *forwarded = rule_counts_of(r);
+	struct rule_counts *forwarded = &rule_state_of(r)->forwarded;
 
 	usage_rule_add(w, r, length, 1, 1);
 	usage_rule_add(w, r, length, 1, 0);

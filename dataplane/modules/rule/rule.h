@@ -2,10 +2,9 @@
 // The compiled rule, the fast path's form of a PDR (TS 29.244 words: PDR, FAR, QER, URR).
 //
 // A rule is one PDR with its FAR and QER folded in: one cold cache line that the packet's owner worker reads. What the
-// worker writes (meter, counters) is the rule_state, one more line. A rule without meter and without an IPv6 address to check has
-// room for its two counters itself, and no state. Both live in type-stable pools, so a flow entry that outlives its rule still reads
-// memory of a rule, and `generation` tells that it is another one.
-//   written by: the control thread (rule), the owner worker (rule_state, up.forwarded)
+// worker writes (meter, counters) is the rule_state, one more line; it is the fast path's entry as well (flow/flow.h). Both live in
+// type-stable pools, so a flow that outlives its rule still reads memory of a rule, and `generation` tells that it is another one.
+//   written by: the control thread (rule), the owner worker (rule_state)
 //   safe because: a rule is filled before it can be found, and reused only after a grace period
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
@@ -48,7 +47,7 @@ struct rule_counts {
 struct rule {
 	uint32_t generation; // changes whenever this slot gets another meaning
 	uint32_t session; // index of struct session
-	uint32_t state; // index of rule_state; RULE_NONE: up.forwarded counts
+	uint32_t state; // index of rule_state
 	uint32_t urr; // index of the first URR's usage_state (usage/usage.h); RULE_NONE: none
 	uint16_t flags; // RULE_*
 	uint8_t worker; // owner
@@ -66,10 +65,7 @@ struct rule {
 	uint16_t instance; // index of the instance that it leaves by; UINT16_MAX: any
 	union {
 		struct { // the UE's addresses: uplink, and downlink without access encapsulation (RULE_UE4, RULE_UE6)
-			union {
-				uint8_t ue6[16];
-				struct rule_counts forwarded; // without a state, where ue6_prefix is 0xff
-			};
+			uint8_t ue6[16];
 			uint32_t ue4; // as on the wire
 			uint8_t ue6_prefix; // bits; 0xff: none
 		} up;
@@ -91,10 +87,16 @@ struct meter {
 	uint64_t full[2]; // TSC ticks << METER_TIME_SHIFT
 };
 
+// Meter and counters of a PDR, which live on from one version of its session to the next; and what the fast path makes of a packet
+// with this key, which the owner worker writes (flow/flow.h) and the control thread takes away (key to 0) with the version.
 struct rule_state {
 	struct meter meter;
 	struct rule_counts forwarded;
-	uint64_t policed; // dropped by the policer
+	uint64_t key; // as in session_tables.key; 0: packets take the full nodes
+	uint32_t rule, urr, policer, ue4, teid; // the rule's index, and its fields
+	uint16_t path;
+	uint8_t qfi;
+	uint8_t flags; // FLOW_*
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
 
@@ -129,19 +131,19 @@ struct session_pools {
 	struct rule *rule;
 	struct rule_match *match; // same index as rule
 	struct rule_state *state;
+	uint64_t *policed; // packets dropped by the policer, by state; written by the owner worker
 	uint32_t rules; // capacity of each
 };
 extern struct session_pools session_pools; // set once at start, read by all
 
-// Of a rule that has a state: every rule with RULE_POLICED or RULE_FURTHER_METERS, and those of wireline sessions.
 static inline struct rule_state *rule_state_of(const struct rule *r)
 {
 	return &session_pools.state[r->state];
 }
 
-static inline struct rule_counts *rule_counts_of(struct rule *r)
+static inline uint64_t *rule_policed_of(const struct rule *r)
 {
-	return r->state == RULE_NONE ? &r->up.forwarded : &rule_state_of(r)->forwarded;
+	return &session_pools.policed[r->state];
 }
 
 static inline uint32_t rule_index(const struct rule *r)

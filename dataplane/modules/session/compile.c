@@ -179,23 +179,14 @@ static uint32_t rule_before(const struct session *old, uint16_t pdr)
 	return RULE_NONE;
 }
 
-// Without meters, and where no IPv6 address takes its room, a mobile rule counts in its own line.
-static int needs_state(const struct parts *p, const struct rule *r)
-{
-	return p->s->encap != API_ENCAP_NONE || (r->flags & (RULE_POLICED | RULE_FURTHER_METERS)) != 0 ||
-	       ((r->flags & RULE_UE6) && r->up.ue6_prefix <= 128);
-}
-
 // A rule whose PDR the old session had keeps its meter and counters: usage is exact across changes.
-static int give_state(struct session *s, const struct parts *p, uint16_t i, const struct session *old)
+static int give_state(struct session *s, uint16_t i, const struct session *old)
 {
 	struct rule *r = &session_pools.rule[s->rule[i]];
 	uint32_t before = rule_before(old, session_pools.match[s->rule[i]].pdr);
 
-	if (!needs_state(p, r))
-		return 0;
 	// But not when the owner changes: a state is its worker's alone, and the old one may still be in its walk.
-	if (before != RULE_NONE && old->worker == s->worker && session_pools.rule[before].state != RULE_NONE) {
+	if (before != RULE_NONE && old->worker == s->worker) {
 		r->state = session_pools.rule[before].state;
 		return 0;
 	}
@@ -203,6 +194,7 @@ static int give_state(struct session *s, const struct parts *p, uint16_t i, cons
 	if (r->state == RULE_NONE)
 		return object_error(ENOSPC, "session %s: no more rules", s->name);
 	memset(rule_state_of(r), 0, sizeof(struct rule_state));
+	*rule_policed_of(r) = 0;
 	meter_fill(&rule_state_of(r)->meter, worker_get(r->worker)->now);
 	return 0;
 }
@@ -259,7 +251,7 @@ int session_compile(struct session *s, const struct parts *p, const struct sessi
 					API_RULE_PDR, p->pdr[i].id);
 		error = object_blame(set_rule(s, p, &p->pdr[i], r), API_RULE_PDR, p->pdr[i].id);
 		if (error == 0)
-			error = give_state(s, p, i, old);
+			error = give_state(s, i, old);
 	}
 	if (error != 0)
 		return error;

@@ -30,6 +30,7 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
 	session_pools.state =
 		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
+	session_pools.policed = calloc(rules, sizeof(*session_pools.policed));
 	session_pools.match = calloc(rules, sizeof(struct rule_match));
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
@@ -37,8 +38,8 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	t->key = narrow_create("session-keys", rules, SOCKET_ID_ANY);
 	for (unsigned i = 0; i < RTE_DIM(t->secret); i++)
 		t->secret[i] = rte_rand() | 1;
-	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.match != NULL &&
-	       t->session != NULL && t->endpoint != NULL && t->key != NULL &&
+	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.policed != NULL &&
+	       session_pools.match != NULL && t->session != NULL && t->endpoint != NULL && t->key != NULL &&
 	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
 	       index_pool_create(&t->states, rules) == 0;
 }
@@ -285,24 +286,22 @@ static void commit(struct object_change *c)
 	*c->live = s;
 }
 
-// What a PDR counted elsewhere, in another state or in its old rule, is added to what it counts now: no worker counts there any more.
+// What a PDR counted in another state is added to what it counts now: no worker counts there any more.
 static void carry_counters(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++)
 		for (uint16_t k = 0; k < old->rules; k++) {
 			const struct rule_match *was = &session_pools.match[old->rule[k]];
 			struct rule_match *is = &session_pools.match[s->rule[i]];
-			struct rule *before = &session_pools.rule[old->rule[k]];
-			const struct rule_counts *counts = rule_counts_of(before);
-			int moved = rule_counts_of(&session_pools.rule[s->rule[i]]) != counts;
+			const struct rule *before = &session_pools.rule[old->rule[k]];
+			const struct rule_counts *counts = &rule_state_of(before)->forwarded;
+			int moved = session_pools.rule[s->rule[i]].state != before->state;
 
 			if (is->pdr != was->pdr)
 				continue;
 			is->packets = was->packets + (moved ? counts->packets : 0);
 			is->bytes = was->bytes + (moved ? counts->bytes : 0);
-			is->policed = was->policed;
-			if (moved && before->state != RULE_NONE)
-				is->policed += rule_state_of(before)->policed;
+			is->policed = was->policed + (moved ? *rule_policed_of(before) : 0);
 		}
 }
 

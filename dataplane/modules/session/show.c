@@ -8,26 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t policed(const struct rule *r)
-{
-	return r->state == RULE_NONE ? 0 : rule_state_of(r)->policed;
-}
-
 static void add_counters(struct api_session_row *row, const struct session *s)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
-		struct rule *r = &session_pools.rule[s->rule[i]];
-		const struct rule_counts *counts = rule_counts_of(r);
+		const struct rule *r = &session_pools.rule[s->rule[i]];
+		const struct rule_counts *counts = &rule_state_of(r)->forwarded;
 		const struct rule_match *before = &session_pools.match[s->rule[i]];
 
 		if (!(r->flags & RULE_UPLINK)) {
 			row->downlink_packets += before->packets + counts->packets;
 			row->downlink_bytes += before->bytes + counts->bytes;
-			row->downlink_dropped += before->policed + policed(r);
+			row->downlink_dropped += before->policed + *rule_policed_of(r);
 		} else {
 			row->uplink_packets += before->packets + counts->packets;
 			row->uplink_bytes += before->bytes + counts->bytes;
-			row->uplink_dropped += before->policed + policed(r);
+			row->uplink_dropped += before->policed + *rule_policed_of(r);
 		}
 	}
 }
@@ -66,7 +61,7 @@ static void fill(struct api_session_row *row, const struct session *s, const str
 
 static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_t i, const struct parts *p)
 {
-	struct rule *r = &session_pools.rule[s->rule[i]];
+	const struct rule *r = &session_pools.rule[s->rule[i]];
 	const struct rule_match *m = &session_pools.match[s->rule[i]];
 	const struct api_far *far = parts_far(p, m->far);
 	const struct path *path = r->outer == API_OUTER_GTPU || r->outer == API_OUTER_UDP ? path_get(r->path) : NULL;
@@ -87,9 +82,9 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 	row->teid_peer = r->outer == API_OUTER_GTPU ? r->teid : 0;
 	if (path != NULL)
 		row->peer = path->want.peer;
-	row->packets = m->packets + rule_counts_of(r)->packets;
-	row->bytes = m->bytes + rule_counts_of(r)->bytes;
-	row->dropped = m->policed + policed(r);
+	row->packets = m->packets + rule_state_of(r)->forwarded.packets;
+	row->bytes = m->bytes + rule_state_of(r)->forwarded.bytes;
+	row->dropped = m->policed + *rule_policed_of(r);
 	row->buffered = r->flags & (RULE_BUFFER | RULE_DRAINING) ? session_waiting(s->index) : 0;
 }
 

@@ -51,8 +51,7 @@ static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uin
 // What the policer nodes will read of a rule: session nodes call it where they have found the rule.
 static inline void usage_prefetch(const struct rule *r)
 {
-	if (r->state != RULE_NONE)
-		rte_prefetch0(&session_pools.state[r->state]);
+	rte_prefetch0(&session_pools.state[r->state]);
 	if (r->urr != RULE_NONE)
 		rte_prefetch0(&usage_pools.state[r->urr]);
 }
