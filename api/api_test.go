@@ -65,6 +65,21 @@ func TestDigestOf(t *testing.T) { // vectors of the FNV reference code
 			t.Errorf("%q: %x, want %x", text, got, want)
 		}
 	}
+	for n := range 64 { // zeros, which are counted by eight, at every place
+		b := make([]byte, n)
+		for _, at := range []int{-1, 0, n / 3, n - 1} {
+			if clear(b); at >= 0 && n > 0 {
+				b[at] = 7
+			}
+			want := uint64(fnvStart)
+			for _, c := range b {
+				want = (want ^ uint64(c)) * fnvPrime
+			}
+			if got := DigestOf(b); got != want {
+				t.Errorf("%x: %x, want %x", b, got, want)
+			}
+		}
+	}
 }
 
 func TestKeys(t *testing.T) {

@@ -109,27 +109,35 @@ func Occupied(set *Settings, pfds PFDs, s *Session) *Compiled {
 	return c
 }
 
-// LineCompiler makes SESSION objects of wireline subscribers.
+// LineCompiler makes SESSION objects of wireline subscribers. Their bodies, which share memory, live together.
 type LineCompiler struct {
-	c    Compiler
-	with Context
+	c     Compiler
+	set   Settings // of PFCP sessions: none
+	arena Arena
 }
 
 // Body compiles a session that the configuration's checks have seen.
 func (l *LineCompiler) Body(s *Session) ([]byte, error) {
-	if l.with.Set == nil {
-		l.with.Set = &Settings{} // of PFCP sessions: none
-	}
-	made, err := l.c.Compile(l.with, s)
-	if err != nil {
+	l.c.Context = Context{Set: &l.set, Arena: &l.arena}
+	if err := l.c.compile(s); err != nil {
 		return nil, err
 	}
-	return made.Body, nil
+	return l.c.out.Body, nil
 }
 
 // Compile is the function of this name, with the compiler's memory.
 func (c *Compiler) Compile(with Context, s *Session) (*Compiled, *pfcp.Error) {
-	c.Context, c.s, c.out = with, s, Compiled{}
+	c.Context = with
+	if err := c.compile(s); err != nil {
+		return nil, err
+	}
+	made := c.out // the compiler may be used again
+	return &made, nil
+}
+
+// compile leaves what it makes in out.
+func (c *Compiler) compile(s *Session) *pfcp.Error {
+	c.s, c.out = s, Compiled{}
 	c.names, c.pdrs, c.fars, c.qers, c.urrs = c.names[:0], c.pdrs[:0], c.fars[:0], c.qers[:0], c.urrs[:0]
 	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
 	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
@@ -138,34 +146,21 @@ func (c *Compiler) Compile(with Context, s *Session) (*Compiled, *pfcp.Error) {
 		c.head = *s.Line
 		c.head.SEID, c.head.Worker = s.SEID, s.Worker
 	}
-	if err := c.ue(); err != nil {
-		return nil, err
+	for _, part := range [...]func(*Compiler) *pfcp.Error{(*Compiler).ue, (*Compiler).allPDRs, (*Compiler).allFARs} {
+		if err := part(c); err != nil {
+			return err
+		}
 	}
-	err := c.allPDRs()
-	if err == nil {
-		err = c.allFARs()
-	}
-	if err == nil {
-		c.allQERs()
-		c.allURRs()
-	} else {
-		return nil, err
-	}
+	c.allQERs()
+	c.allURRs()
 	if c.Bare {
-		return c.result(), nil
+		return nil
 	}
 	for i, n := range c.names {
 		copy(c.head.Instance[i][:api.NameSize-1], n.Name)
 	}
 	c.body()
-	return c.result(), nil
-}
-
-// result hands over what was made: the compiler may be used again.
-func (c *Compiler) result() *Compiled {
-	made := c.out
-	c.out = Compiled{}
-	return &made
+	return nil
 }
 
 func (c *Compiler) body() {
