@@ -14,7 +14,6 @@ static struct {
 	const char *names[MAX_NODES];
 	uint32_t count;
 	int registered;
-	struct node_stage *stages; // by name
 } nodes;
 
 void node_register(struct rte_node_register *node)
@@ -36,86 +35,11 @@ static int node_known(const char *name)
 	return 0;
 }
 
-// ---- stages ----------------------------------------------------------------------------------------------------------
-
-void node_stage_register(struct node_stage *s)
-{
-	struct node_stage **at = &nodes.stages;
-
-	while (*at != NULL && strcmp((*at)->node->name, s->node->name) < 0)
-		at = &(*at)->next;
-	s->next = *at;
-	*at = s;
-}
-
-int node_staged(const char *node)
-{
-	for (const struct node_stage *s = nodes.stages; s != NULL; s = s->next)
-		if (strcmp(s->before, node) == 0)
-			return 1;
-	return 0;
-}
-
-static int leads_to(const struct rte_node_register *n, const char *node)
-{
-	for (uint16_t e = 0; e < n->nb_edges; e++)
-		if (n->next_nodes[e] != NULL && strcmp(n->next_nodes[e], node) == 0)
-			return 1;
-	return 0;
-}
-
-// A stage that stands before another one comes after that: until then nothing leads there.
-static int can_be_placed(const struct node_stage *s)
-{
-	for (const struct node_stage *t = nodes.stages; t != NULL; t = t->next)
-		if (!t->placed && t != s && strcmp(t->node->name, s->before) == 0)
-			return 0;
-	return !s->placed;
-}
-
-static void place(struct node_stage *s)
-{
-	for (uint32_t i = 0; i < nodes.count; i++) {
-		struct rte_node_register *n = nodes.list[i];
-
-		if (n == s->node || strcmp(n->name, "handover-rx") == 0)
-			continue;
-		for (uint16_t e = 0; e < n->nb_edges; e++)
-			if (n->next_nodes[e] != NULL && strcmp(n->next_nodes[e], s->before) == 0)
-				n->next_nodes[e] = s->node->name;
-	}
-	s->placed = 1;
-}
-
-static int stages_place(void)
-{
-	struct node_stage *s = nodes.stages;
-
-	while (s != NULL) {
-		if (!can_be_placed(s)) {
-			s = s->next;
-			continue;
-		}
-		if (!leads_to(s->node, s->before)) {
-			LOG(ERR, "stage %s does not lead on to %s\n", s->node->name, s->before);
-			return -1;
-		}
-		place(s);
-		s = nodes.stages; // what waited for this one
-	}
-	for (s = nodes.stages; s != NULL; s = s->next)
-		if (!s->placed) {
-			LOG(ERR, "stage %s stands before itself\n", s->node->name);
-			return -1;
-		}
-	return 0;
-}
-
 int graph_register_nodes(void)
 {
 	if (nodes.registered)
 		return 0;
-	if (stages_place() != 0)
+	if (arcs_assemble(nodes.list, nodes.count) != 0)
 		return -1;
 	for (uint32_t i = 0; i < nodes.count; i++) {
 		struct rte_node_register *n = nodes.list[i];

@@ -6,6 +6,7 @@
 #ifndef CORE_NODE_H
 #define CORE_NODE_H
 
+#include "core/arc.h"
 #include "core/packet.h"
 #include "core/worker.h"
 #include <rte_graph.h>
@@ -14,36 +15,14 @@
 
 // ---- registration ----------------------------------------------------------------------------------------------------
 
-// Adds the node to every worker's graph. `next_nodes` names must exist when the graph is built, or start-up fails with
-// the missing name. Called from constructors only.
+// Adds the node to every worker's graph. `next_nodes` are nodes, or arcs (core/arc.h); they must exist when the graph
+// is built, or start-up fails with the missing name. Called from constructors only.
 void node_register(struct rte_node_register *node);
 
 #define NODE_REGISTER(reg)                                                                                             \
 	RTE_INIT(node_register_##reg)                                                                                  \
 	{                                                                                                              \
 		node_register(&(reg));                                                                                 \
-	}
-
-// A stage is a node that stands on the way into another one, and whose neighbours do not know it: every edge of the graph
-// that leads to node `before` leads to the stage instead, but for the stage's own, by which it leads on. Stages before one
-// node are passed in the order of their names; `before` may be a stage too. handover-rx leads past them: what a node handed
-// over, or what waited behind it, has been there. From constructors.
-struct node_stage {
-	struct rte_node_register *node; // registered too
-	const char *before;
-	struct node_stage *next;
-	int placed;
-};
-void node_stage_register(struct node_stage *s);
-// 1 when a stage stands before the node. After the graph was assembled.
-int node_staged(const char *node);
-
-#define NODE_STAGE(reg, before_node)                                                                                   \
-	NODE_REGISTER(reg)                                                                                             \
-	RTE_INIT(node_stage_register_##reg)                                                                            \
-	{                                                                                                              \
-		static struct node_stage stage = {.node = &(reg), .before = (before_node)};                            \
-		node_stage_register(&stage);                                                                           \
 	}
 
 enum reason_kind { REASON_DROP, REASON_PUNT };

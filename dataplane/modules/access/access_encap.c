@@ -12,7 +12,7 @@
 DROP_REASON(drop_room, "access-headroom", "there is no room in front of the packet for the access encapsulation")
 DROP_REASON(drop_port, "access-port-gone", "the subscriber's port does not exist any more")
 
-enum { EDGE_SCHEDULER, EDGE_FRAGMENT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_OUTPUT, EDGE_FRAGMENT, EDGE_DROP, EDGE_COUNT };
 
 #define HEADER_MAX 32 // 14 + 2 * 4 + 8 = 30
 
@@ -88,7 +88,7 @@ static rte_edge_t access_encap_packet(struct worker *w, struct rte_node *node, s
 	pkt->l4 += (uint16_t)length;
 	pkt->port_out = r->down.port;
 	v->pipe = r->down.pipe;
-	return EDGE_SCHEDULER;
+	return EDGE_OUTPUT;
 }
 
 static uint16_t access_encap(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -102,9 +102,10 @@ static struct rte_node_register access_encap_node = {
 	.nb_edges = EDGE_COUNT,
 	.next_nodes =
 		{
-			[EDGE_SCHEDULER] = "scheduler",
+			[EDGE_OUTPUT] = "@output-access",
 			[EDGE_FRAGMENT] = "fragment-access",
 			[EDGE_DROP] = "drop",
 		},
 };
 NODE_REGISTER(access_encap_node)
+NODE_ARC("output-access", "port-tx")

@@ -28,7 +28,7 @@ DROP_REASON(drop_martian, "access-martian",
 	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
 DROP_REASON(drop_multicast, "access-multicast", "multicast and broadcast from subscribers is not forwarded")
 
-enum { EDGE_FIREWALL, EDGE_ARP, EDGE_ND, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 static int to_group(const uint8_t *mac)
 {
@@ -98,7 +98,7 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 		return unusual(m, &info, martian, ip);
 	if (unlikely(may_be_control(&info)) && (is_nd(&info, ip) || host_protocol_of(ip, &info) != HOST_NONE))
 		return unusual(m, &info, 0, ip);
-	return EDGE_FIREWALL;
+	return EDGE_LOOKUP;
 }
 
 static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
@@ -233,7 +233,7 @@ static struct rte_node_register access_input_node = {
 	.nb_edges = EDGE_COUNT,
 	.next_nodes =
 		{
-			[EDGE_FIREWALL] = "firewall-uplink",
+			[EDGE_LOOKUP] = "@lookup-uplink",
 			[EDGE_ARP] = "arp-access",
 			[EDGE_ND] = "nd-access",
 			[EDGE_PUNT] = "punt",
@@ -241,8 +241,9 @@ static struct rte_node_register access_input_node = {
 		},
 };
 NODE_REGISTER(access_input_node)
+NODE_ARC("input-access", "access-input")
 
 RTE_INIT(access_input_of_ports)
 {
-	port_input_register(API_ROLE_ACCESS, "access-input");
+	port_input_register(API_ROLE_ACCESS, "@input-access");
 }

@@ -25,8 +25,8 @@ enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDG
 
 #define NEXT_NODES                                                                                                     \
 	{                                                                                                              \
-		[EDGE_UPLINK] = "policer-uplink", [EDGE_DOWNLINK] = "policer-downlink",                                \
-		[EDGE_DUPLICATE] = "duplicate", [EDGE_REDIRECT] = "redirect", [EDGE_DROP] = "drop"                     \
+		[EDGE_UPLINK] = "@uplink", [EDGE_DOWNLINK] = "@downlink", [EDGE_DUPLICATE] = "duplicate",              \
+		[EDGE_REDIRECT] = "redirect", [EDGE_DROP] = "drop"                                                     \
 	}
 
 // ---- telling the control plane -----------------------------------------------------------------------------------------

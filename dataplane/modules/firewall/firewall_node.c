@@ -125,30 +125,30 @@ static struct rte_node_register firewall_uplink = {
 	.name = "firewall-uplink",
 	.process = process_uplink,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_SESSION] = "session-uplink", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_SESSION] = "@lookup-uplink", [EDGE_DROP] = "drop"},
 };
-NODE_REGISTER(firewall_uplink)
+NODE_STAGE(firewall_uplink, "lookup-uplink", .standard = 1)
 
 static struct rte_node_register firewall_downlink = {
 	.name = "firewall-downlink",
 	.process = process_downlink,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_SESSION] = "session-downlink", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_SESSION] = "@lookup-downlink", [EDGE_DROP] = "drop"},
 };
-NODE_REGISTER(firewall_downlink)
+NODE_STAGE(firewall_downlink, "lookup-downlink", .standard = 1)
 
 static struct rte_node_register firewall_tunnel = {
 	.name = "firewall-tunnel",
 	.process = process_instance,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_SESSION] = "session-tunnel", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_SESSION] = "@lookup-tunnel", [EDGE_DROP] = "drop"},
 };
-NODE_REGISTER(firewall_tunnel)
+NODE_STAGE(firewall_tunnel, "lookup-tunnel", .standard = 1)
 
 static struct rte_node_register firewall_ue = {
 	.name = "firewall-ue",
 	.process = process_instance,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_SESSION] = "session-ue", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_SESSION] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
-NODE_REGISTER(firewall_ue)
+NODE_STAGE(firewall_ue, "lookup-ue", .standard = 1)

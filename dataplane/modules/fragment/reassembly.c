@@ -263,7 +263,7 @@ static struct rte_node_register reassembly_node = {
 	.name = "reassembly",
 	.process = process,
 	.nb_edges = EDGES,
-	.next_nodes = {[TO_INPUT] = "ip-input", [DROP] = "drop"},
+	.next_nodes = {[TO_INPUT] = "@input-ip", [DROP] = "drop"},
 };
 NODE_REGISTER(reassembly_node)
 
@@ -289,6 +289,6 @@ static struct rte_node_register reassembly_age_node = {
 	.flags = RTE_NODE_SOURCE_F,
 	.process = age,
 	.nb_edges = EDGES,
-	.next_nodes = {[TO_INPUT] = "ip-input", [DROP] = "drop"},
+	.next_nodes = {[TO_INPUT] = "@input-ip", [DROP] = "drop"},
 };
 NODE_REGISTER(reassembly_age_node)

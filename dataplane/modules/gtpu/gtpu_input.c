@@ -25,7 +25,7 @@ DROP_REASON(drop_ecn, "gtpu-inner-ecn",
 	"6040)")
 DROP_REASON(drop_martian, "gtpu-inner-martian", "the inner source or destination address may not be used")
 
-enum { EDGE_FIREWALL, EDGE_TUNNEL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_DOWNLINK, EDGE_TUNNEL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
 
 // The last endpoint that was looked up; traffic of a vector mostly goes to one.
 struct last {
@@ -74,7 +74,7 @@ static rte_edge_t inner(struct rte_mbuf *m, uint32_t at, uint32_t total, uint8_t
 
 	if (unlikely(status != GTPU_INNER_OK))
 		return packet_leave(m, reasons[status], EDGE_DROP);
-	return mobile ? EDGE_TUNNEL : EDGE_FIREWALL;
+	return mobile ? EDGE_TUNNEL : EDGE_DOWNLINK;
 }
 
 static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
@@ -128,14 +128,15 @@ static struct rte_node_register gtpu_input_node = {
 	.name = "gtpu-input",
 	.process = gtpu_input,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_FIREWALL] = "firewall-downlink",
-		[EDGE_TUNNEL] = "firewall-tunnel",
+	.next_nodes = {[EDGE_DOWNLINK] = "@lookup-downlink",
+		[EDGE_TUNNEL] = "@lookup-tunnel",
 		[EDGE_CONTROL] = "gtpu-control",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(gtpu_input_node)
+NODE_ARC("input-gtpu", "gtpu-input")
 
 RTE_INIT(gtpu_input_local)
 {
-	ip_local_register_udp(GTPU_PORT, "gtpu-input");
+	ip_local_register_udp(GTPU_PORT, "@input-gtpu");
 }

@@ -1,45 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages that this program inserts: before a node that plain G-PDUs pass by on the fast path, and between session and
-// encapsulation, one before the other. All packets pass them, and go on as before.
+// Nodes that this program inserts, by a registration each and no edit of a neighbour: on an arc that plain G-PDUs
+// leave out on the fast path, and between session and encapsulation, before and after the policer. All packets pass
+// them, and go on as before.
 #include "gtpu/plain_fixture.h"
 
+enum { GTPU, BEFORE, FIRST, SECOND, OUTPUT, STAGES };
+
 static struct {
-	uint32_t outer, first, second;
-	int order; // packets that came to `second` before `first`
+	uint32_t packets[STAGES];
+	int order; // packets that came to a stage before the one that it stands behind
 } passed;
 
-static uint16_t count_outer(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+static void count(int stage, uint16_t n)
 {
-	passed.outer += n;
+	passed.packets[stage] += n;
+	passed.order |= stage > BEFORE && stage < OUTPUT && passed.packets[stage] > passed.packets[stage - 1];
+}
+
+static uint16_t count_gtpu(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	count(GTPU, n);
 	rte_node_next_stream_move(graph, node, 0);
 	return n;
+}
+
+static uint16_t count_output(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	count(OUTPUT, n);
+	rte_node_next_stream_move(graph, node, 0);
+	return n;
+}
+
+static rte_edge_t go_on(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	return session_exit(m);
+}
+
+static uint16_t count_before(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	count(BEFORE, n);
+	return node_each(graph, node, objs, n, go_on);
 }
 
 static uint16_t count_first(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	passed.first += n;
-	rte_node_next_stream_move(graph, node, 0);
-	return n;
+	count(FIRST, n);
+	return node_each(graph, node, objs, n, go_on);
 }
 
 static uint16_t count_second(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	passed.second += n;
-	passed.order |= passed.second > passed.first;
-	rte_node_next_stream_move(graph, node, 0);
-	return n;
+	count(SECOND, n);
+	return node_each(graph, node, objs, n, go_on);
 }
 
-static struct rte_node_register outer_node = {
-	.name = "test-outer", .process = count_outer, .nb_edges = 1, .next_nodes = {"gtpu-input"}};
-NODE_STAGE(outer_node, "gtpu-input")
-// By its name it would come first.
-static struct rte_node_register second_node = {
-	.name = "test-a", .process = count_second, .nb_edges = 1, .next_nodes = {"policer-uplink"}};
-NODE_STAGE(second_node, "policer-uplink")
-static struct rte_node_register first_node = {
-	.name = "test-b", .process = count_first, .nb_edges = 1, .next_nodes = {"test-a"}};
-NODE_STAGE(first_node, "test-a")
+#define BETWEEN .nb_edges = SESSION_EXIT_COUNT, .next_nodes = {SESSION_EXITS("uplink")}
+
+static struct rte_node_register gtpu_node = {
+	.name = "test-gtpu", .process = count_gtpu, .nb_edges = 1, .next_nodes = {"@input-gtpu"}};
+NODE_STAGE(gtpu_node, "input-gtpu")
+static struct rte_node_register before_node = {.name = "test-before", .process = count_before, BETWEEN};
+NODE_STAGE(before_node, "uplink", .before = "policer-uplink")
+// By its name it would come first of the two.
+static struct rte_node_register second_node = {.name = "test-a", .process = count_second, BETWEEN};
+NODE_STAGE(second_node, "uplink", .after = "test-b")
+static struct rte_node_register first_node = {.name = "test-b", .process = count_first, BETWEEN};
+NODE_STAGE(first_node, "uplink", .after = "policer-uplink")
+static struct rte_node_register output_node = {
+	.name = "test-output", .process = count_output, .nb_edges = 1, .next_nodes = {"@output-core"}};
+NODE_STAGE(output_node, "output-core")
 
 static int setup(void **state)
 {
@@ -59,35 +88,51 @@ static void all_packets_pass(void **state)
 			assert_int_equal(kit_send("ran", f.at, f.length), 0);
 		kit_run();
 		assert_int_equal(kit_count("internet"), 64);
-		assert_int_equal(passed.outer, 64);
-		assert_int_equal(passed.first, 64);
-		assert_int_equal(passed.second, 64);
+		for (int stage = 0; stage < STAGES; stage++)
+			assert_int_equal(passed.packets[stage], 64);
 		assert_int_equal(passed.order, 0);
 	}
 }
 
 // The graph that `show` tells is the one that was assembled.
-static void plain_edge_follows_the_stage(void **state)
+static void edges_lead_by_the_stages(void **state)
 {
+	static const char *const way[] = {"test-before", "policer-uplink", "test-b", "test-a"};
+	static const char *const exits[] = {"ip-forward", "gtpu-encap", "access-encap", "udp-encap"};
 	const struct api_edge_row *r;
-	uint32_t count, to_stage = 0;
+	uint32_t rows, to_arc = 0, on[4] = {0}, off[4] = {0};
 
-	r = kit_rows(API_TABLE_EDGE, "", sizeof(*r), &count);
-	for (uint32_t i = 0; i < count; i++) {
-		if (strcmp(r[i].to, "policer-uplink") == 0)
-			assert_string_equal(r[i].from, "test-a");
-		if (strcmp(r[i].to, "test-a") == 0)
-			assert_string_equal(r[i].from, "test-b");
-		to_stage += strcmp(r[i].to, "test-b") == 0;
+	r = kit_rows(API_TABLE_EDGE, "", sizeof(*r), &rows);
+	for (uint32_t i = 0; i < rows; i++) {
+		to_arc += strcmp(r[i].to, way[0]) == 0;
+		for (int k = 0; k < 4; k++) {
+			on[k] += k > 0 && strcmp(r[i].from, way[k - 1]) == 0 && strcmp(r[i].to, way[k]) == 0;
+			off[k] += strcmp(r[i].from, way[3]) == 0 && strcmp(r[i].to, exits[k]) == 0;
+			assert_false(k > 0 && strcmp(r[i].to, way[k]) == 0 && strcmp(r[i].from, way[k - 1]) != 0);
+		}
 	}
-	assert_true(to_stage > 2);
+	assert_true(to_arc > 2);
+	for (int k = 0; k < 4; k++) {
+		assert_int_equal(on[k], k > 0 ? 4 : 0);
+		assert_int_equal(off[k], 1);
+	}
+}
+
+static void fast_paths_are_asked(void **state)
+{
+	assert_int_equal(arc_is_standard("input-gtpu"), 0);
+	assert_int_equal(arc_is_standard("uplink"), 0);
+	assert_int_equal(arc_is_standard("downlink"), 1);
+	assert_int_equal(arc_is_standard("lookup-tunnel"), 1);
+	assert_int_equal(arc_is_standard("nowhere"), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(all_packets_pass),
-		cmocka_unit_test(plain_edge_follows_the_stage),
+		cmocka_unit_test(edges_lead_by_the_stages),
+		cmocka_unit_test(fast_paths_are_asked),
 	};
 
 	return cmocka_run_group_tests(all, setup, NULL);

@@ -18,7 +18,7 @@ DROP_REASON(drop_group, "ethernet-group-unicast",
 DROP_REASON(drop_vlan, "interface-unknown", "no interface is configured on the frame's port and VLAN")
 DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv6 nor ARP")
 
-enum { EDGE_IP, EDGE_TUNNEL, EDGE_FIREWALL, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_IP, EDGE_TUNNEL, EDGE_DOWNLINK, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 // The last port and interface: frames of a vector mostly come in on one. Lives for one vector, within a walk.
 struct last {
@@ -86,7 +86,7 @@ static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last
 
 static __rte_always_inline rte_edge_t short_or_long(struct rte_mbuf *m, struct last *last, struct plain *plain)
 {
-	static const rte_edge_t edges[] = {[PLAIN_TUNNEL] = EDGE_TUNNEL, [PLAIN_FIREWALL] = EDGE_FIREWALL};
+	static const rte_edge_t edges[] = {[PLAIN_TUNNEL] = EDGE_TUNNEL, [PLAIN_FIREWALL] = EDGE_DOWNLINK};
 	enum plain_way way = plain_take(plain, m);
 
 	if (likely(way != PLAIN_NOT))
@@ -98,12 +98,12 @@ static __rte_always_inline rte_edge_t short_or_long(struct rte_mbuf *m, struct l
 	return way == PLAIN_NOT ? EDGE_IP : edges[way];
 }
 
-// Stages before the nodes that the fast path leaves out must see its packets: no packet is an example then.
+// Stages on the arcs that the fast path leaves out must see its packets: no packet is an example then.
 static uint8_t looks_spent;
 
 static int start(const struct api_engine *engine)
 {
-	looks_spent = node_staged("ip-input") || node_staged("gtpu-input") ? PLAIN_LOOKS : 0;
+	looks_spent = arc_is_standard("input-ip") && arc_is_standard("input-gtpu") ? 0 : PLAIN_LOOKS;
 	return 0;
 }
 
@@ -127,16 +127,17 @@ static struct rte_node_register core_input_node = {
 	.name = "core-input",
 	.process = core_input_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_IP] = "ip-input",
-		[EDGE_TUNNEL] = "firewall-tunnel",
-		[EDGE_FIREWALL] = "firewall-downlink",
+	.next_nodes = {[EDGE_IP] = "@input-ip",
+		[EDGE_TUNNEL] = "@lookup-tunnel",
+		[EDGE_DOWNLINK] = "@lookup-downlink",
 		[EDGE_PUNT] = "punt",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(core_input_node)
+NODE_ARC("input-core", "core-input")
 
 RTE_INIT(core_input_of_ports)
 {
-	port_input_register(API_ROLE_CORE, "core-input");
+	port_input_register(API_ROLE_CORE, "@input-core");
 	module_register("core-input", start);
 }

@@ -79,7 +79,7 @@ static struct rte_node_register ip_forward_node = {
 	.process = ip_forward_process,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_OUTPUT] = "ip-output",
-		[EDGE_UE] = "firewall-ue",
+		[EDGE_UE] = "@lookup-ue",
 		[EDGE_ERROR] = "icmp-error",
 		[EDGE_DROP] = "drop"},
 };

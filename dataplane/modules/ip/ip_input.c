@@ -36,13 +36,14 @@ static struct rte_node_register ip_input_node = {
 	.process = ip_input_process,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_FORWARD] = "ip-forward",
-		[EDGE_UE] = "firewall-ue",
+		[EDGE_UE] = "@lookup-ue",
 		[EDGE_REASSEMBLY] = "reassembly",
 		[EDGE_PUNT] = "punt",
 		[EDGE_DROP] = "drop",
 		[EDGE_COUNT + MAX_LOCAL_NODES] = NULL},
 };
 NODE_REGISTER(ip_input_node)
+NODE_ARC("input-ip", "ip-input")
 
 RTE_INIT(ip_input_deliver)
 {

@@ -172,14 +172,15 @@ static struct rte_node_register ip_output_node = {
 	.name = "ip-output",
 	.process = ip_output_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx",
-		[EDGE_INPUT] = "ip-input",
+	.next_nodes = {[EDGE_TX] = "@output-core",
+		[EDGE_INPUT] = "@input-ip",
 		[EDGE_FRAGMENT] = "fragment-core",
 		[EDGE_ERROR] = "icmp-error",
 		[EDGE_PUNT] = "punt",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(ip_output_node)
+NODE_ARC("output-core", "port-tx")
 
 RTE_INIT(ip_output_start)
 {

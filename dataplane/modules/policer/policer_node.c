@@ -9,11 +9,7 @@
 #include "rule/view.h"
 #include "usage/usage.h"
 
-// The first four are values of enum api_outer: the rule's outer header names the way on.
-enum { EDGE_IP, EDGE_GTPU, EDGE_ACCESS, EDGE_UDP, EDGE_DROP, EDGE_COUNT };
-static_assert((int)EDGE_IP == API_OUTER_NONE && (int)EDGE_GTPU == API_OUTER_GTPU &&
-		      (int)EDGE_ACCESS == API_OUTER_ENDPOINT && (int)EDGE_UDP == API_OUTER_UDP,
-	"edges are numbered as outer headers");
+enum { EDGE_DROP = SESSION_EXIT_COUNT, EDGE_COUNT };
 
 DROP_REASON(drop_uplink, "policer-uplink", "the uplink policer drops packets of this colour")
 DROP_REASON(drop_downlink, "policer-downlink", "the downlink policer drops packets of this colour")
@@ -120,7 +116,7 @@ static __rte_noinline rte_edge_t run_more(
 	usage_rule_add(w, r, length, uplink, 0);
 	s->forwarded.packets++;
 	s->forwarded.bytes += length;
-	return r->outer;
+	return r->outer; // session_exit()
 }
 
 // ---- nodes -----------------------------------------------------------------------------------------------------------
@@ -143,7 +139,7 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
 	forwarded->packets++;
 	forwarded->bytes += length;
-	return r->outer;
+	return r->outer; // session_exit()
 }
 
 static __rte_always_inline rte_edge_t run_uplink(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
@@ -170,22 +166,14 @@ static struct rte_node_register policer_uplink = {
 	.name = "policer-uplink",
 	.process = process_uplink,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_IP] = "ip-forward",
-		[EDGE_GTPU] = "gtpu-encap",
-		[EDGE_ACCESS] = "access-encap",
-		[EDGE_UDP] = "udp-encap",
-		[EDGE_DROP] = "drop"},
+	.next_nodes = {SESSION_EXITS("uplink"), "drop"},
 };
-NODE_REGISTER(policer_uplink)
+NODE_STAGE(policer_uplink, "uplink", .standard = 1)
 
 static struct rte_node_register policer_downlink = {
 	.name = "policer-downlink",
 	.process = process_downlink,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_IP] = "ip-forward",
-		[EDGE_GTPU] = "gtpu-encap",
-		[EDGE_ACCESS] = "access-encap",
-		[EDGE_UDP] = "udp-encap",
-		[EDGE_DROP] = "drop"},
+	.next_nodes = {SESSION_EXITS("downlink"), "drop"},
 };
-NODE_REGISTER(policer_downlink)
+NODE_STAGE(policer_downlink, "downlink", .standard = 1)

@@ -134,7 +134,7 @@ static struct rte_node_register redirect_node = {
 	.name = "redirect",
 	.process = redirect,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_ANSWER] = "policer-downlink", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_ANSWER] = "@downlink", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(redirect_node)
 

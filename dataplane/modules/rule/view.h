@@ -4,6 +4,7 @@
 #define RULE_VIEW_H
 
 #include "core/packet.h"
+#include "rule/rule.h"
 
 // Written by access-input; valid until session-uplink (or punt, arp, pppoe nodes).
 struct endpoint_view {
@@ -34,8 +35,6 @@ struct tunnel_view {
 };
 PACKET_VIEW(tunnel_view)
 
-struct rule;
-
 // Written by session-uplink, session-downlink, session-tunnel and session-ue, which choose the rule; by ip-input
 // without a rule, for packets of no session; by whoever makes, copies or answers a packet. Valid to port-tx.
 struct session_view {
@@ -51,5 +50,16 @@ struct session_view {
 		relayed; // bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
 };
 PACKET_VIEW(session_view)
+
+// ---- the arcs "uplink" and "downlink", between session and encapsulation --------------------------------------------
+
+// Their stages have a session_view. They lead on by the edges 0 to 3, SESSION_EXITS(arc), of which session_exit() is
+// the packet's.
+#define SESSION_EXIT_COUNT 4
+#define SESSION_EXITS(arc) "@" arc, "@" arc, "@" arc, "@" arc
+static inline uint16_t session_exit(struct rte_mbuf *m)
+{
+	return session_view_of(m)->rule->outer; // enum api_outer
+}
 
 #endif

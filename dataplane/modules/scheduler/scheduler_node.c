@@ -165,9 +165,9 @@ static struct rte_node_register scheduler_node = {
 	.name = "scheduler",
 	.process = scheduler,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "@output-access", [EDGE_DROP] = "drop"},
 };
-NODE_REGISTER(scheduler_node)
+NODE_STAGE(scheduler_node, "output-access", .standard = 1)
 
 static uint16_t scheduler_tx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
@@ -196,6 +196,6 @@ static struct rte_node_register scheduler_tx_node = {
 	.flags = RTE_NODE_SOURCE_F,
 	.process = scheduler_tx,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = ">scheduler", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(scheduler_tx_node)

@@ -135,3 +135,9 @@ RTE_INIT(session_mobile)
 {
 	module_register("session-mobile", start);
 }
+
+// Between session and encapsulation: the rule's outer header names the way on (session_exit()).
+static_assert(API_OUTER_NONE == 0 && API_OUTER_GTPU == 1 && API_OUTER_ENDPOINT == 2 && API_OUTER_UDP == 3,
+	"exits are numbered as outer headers");
+NODE_ARC("uplink", "ip-forward", "gtpu-encap", "access-encap", "udp-encap")
+NODE_ARC("downlink", "ip-forward", "gtpu-encap", "access-encap", "udp-encap")

@@ -29,7 +29,7 @@ enum {
 	MOBILE_EDGES = MOBILE_GONE,
 };
 #define MOBILE_NEXT_NODES                                                                                              \
-	[MOBILE_UPLINK] = "policer-uplink", [MOBILE_DOWNLINK] = "policer-downlink", [MOBILE_BUFFER] = "buffer",        \
+	[MOBILE_UPLINK] = "@uplink", [MOBILE_DOWNLINK] = "@downlink", [MOBILE_BUFFER] = "buffer",                      \
 	[MOBILE_DUPLICATE] = "duplicate", [MOBILE_REDIRECT] = "redirect", [MOBILE_DROP] = "drop"
 
 // A packet on its way through the stages.

@@ -6,7 +6,7 @@
 #include "core/node.h"
 #include "session/match.h"
 
-enum { EDGE_POLICER, EDGE_CONTROL, EDGE_DROP, EDGE_GONE, EDGE_COUNT };
+enum { EDGE_DOWNLINK, EDGE_CONTROL, EDGE_DROP, EDGE_GONE, EDGE_COUNT };
 
 #define WINDOW 8
 
@@ -86,7 +86,7 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *r, u
 	rte_pktmbuf_adj(m, outer);
 	pkt->l3 = 0;
 	pkt->l4 -= outer;
-	return EDGE_POLICER;
+	return EDGE_DOWNLINK;
 }
 
 static uint32_t ask_flow(const struct exact *flows, struct rte_mbuf *m, struct exact_key *k)
@@ -149,9 +149,10 @@ static struct rte_node_register session_downlink_node = {
 	.name = "session-downlink",
 	.process = session_downlink,
 	.nb_edges = EDGE_GONE,
-	.next_nodes = {[EDGE_POLICER] = "policer-downlink", [EDGE_CONTROL] = "gtpu-control", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_DOWNLINK] = "@downlink", [EDGE_CONTROL] = "gtpu-control", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(session_downlink_node)
+NODE_ARC("lookup-downlink", "session-downlink")
 
 RTE_INIT(session_downlink_resume)
 {

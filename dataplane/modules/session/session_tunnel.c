@@ -69,6 +69,7 @@ static struct rte_node_register session_tunnel_node = {
 	.next_nodes = {MOBILE_NEXT_NODES, [MOBILE_UNKNOWN] = "gtpu-control"},
 };
 NODE_REGISTER(session_tunnel_node)
+NODE_ARC("lookup-tunnel", "session-tunnel")
 
 RTE_INIT(session_tunnel_resume)
 {

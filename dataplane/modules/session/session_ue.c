@@ -134,6 +134,7 @@ static struct rte_node_register session_ue_node = {
 	.next_nodes = {MOBILE_NEXT_NODES, [MOBILE_UNKNOWN] = "ip-forward"},
 };
 NODE_REGISTER(session_ue_node)
+NODE_ARC("lookup-ue", "session-ue")
 
 RTE_INIT(session_ue_resume)
 {

@@ -8,7 +8,7 @@
 
 DROP_REASON(drop_unknown, "subscriber-unknown", "no session has this port, tags, PPPoE session and MAC address")
 
-enum { EDGE_POLICER, EDGE_ECHO, EDGE_DROP, EDGE_GONE, EDGE_COUNT };
+enum { EDGE_UPLINK, EDGE_ECHO, EDGE_DROP, EDGE_GONE, EDGE_COUNT };
 
 #define WINDOW 8 // packets between asking for a line and using it
 
@@ -73,7 +73,7 @@ static rte_edge_t decide(struct worker *w, struct rte_mbuf *m, struct rule *firs
 	pkt->l4 -= l2;
 	if (unlikely(ip_is_local(pkt->ip_version, pkt->ip_version == 4 ? ip + 16 : ip + 24)))
 		return to_gateway(m, pkt, ip);
-	return EDGE_POLICER;
+	return EDGE_UPLINK;
 }
 
 static uint32_t ask_endpoint(struct rte_mbuf *m, struct exact_key *k)
@@ -138,9 +138,10 @@ static struct rte_node_register session_uplink_node = {
 	.name = "session-uplink",
 	.process = session_uplink,
 	.nb_edges = EDGE_GONE,
-	.next_nodes = {[EDGE_POLICER] = "policer-uplink", [EDGE_ECHO] = "icmp-echo", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_UPLINK] = "@uplink", [EDGE_ECHO] = "icmp-echo", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(session_uplink_node)
+NODE_ARC("lookup-uplink", "session-uplink")
 
 static int start(const struct api_engine *e)
 {

@@ -58,7 +58,7 @@ static struct rte_node_register udp_input_node = {
 	.name = "udp-input",
 	.process = udp_input,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_SESSION] = "firewall-ue", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_SESSION] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(udp_input_node)
 

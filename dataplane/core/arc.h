@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arcs: named ways through the graph, on which nodes stand that do not know each other (stages).
+//
+// A node leads to an arc by the edge "@arc" in next_nodes, and so to its first stage, or its exit when it has none. A
+// stage names its own arc in the same way, once for each exit, in their order: these edges lead to the next stage,
+// from the last one to the exits. The edge ">stage" leads to what follows a stage (of a node that passes on what the
+// stage held back). handover-rx leads past all stages: what a node handed over, or what waited behind it, has been
+// there. The graph is assembled once, at start-up; a name that is missing stops the start. modules/README.md lists
+// the arcs.
+#ifndef CORE_ARC_H
+#define CORE_ARC_H
+
+#include <rte_common.h>
+#include <rte_graph.h>
+
+#define NODE_ARC_EXITS 4
+#define NODE_ARC_WORD (RTE_NODE_NAMESIZE + 1)
+
+// A node on an arc. Order: what `before` and `after` (other stages) ask for; else the product's own first, then by
+// name.
+struct node_stage {
+	struct rte_node_register *node; // registered too
+	const char *arc;
+	const char *before, *after; // NULL: none
+	int standard; // the product's own, which the fast paths account for
+	struct node_stage *next;
+};
+
+// An arc belongs to the module of the node that it leads to. With several exits it needs a stage, which chooses one.
+struct node_arc {
+	const char *name;
+	const char *exit[NODE_ARC_EXITS]; // nodes
+	struct node_stage *first;
+	struct node_arc *next;
+};
+
+// From constructors.
+void node_arc_register(struct node_arc *a);
+void node_stage_register(struct node_stage *s);
+
+// 1 when only the product's own stages stand on the arc: a fast path that does what they do may leave them out. 0 for
+// an arc that does not exist. After the graph was assembled: in start() of a module, or later.
+int arc_is_standard(const char *name);
+
+// Called once, by graph_register_nodes(). Returns 0, or -1 after a log line.
+int arcs_assemble(struct rte_node_register **node, uint32_t count);
+
+// NODE_ARC("name", "exit", ...)
+#define NODE_ARC(arc_name, ...) NODE_ARC_(__COUNTER__, arc_name, __VA_ARGS__)
+#define NODE_ARC_(n, arc_name, ...) NODE_ARC__(n, arc_name, __VA_ARGS__)
+#define NODE_ARC__(n, arc_name, ...)                                                                                   \
+	RTE_INIT(node_arc_register_##n)                                                                                \
+	{                                                                                                              \
+		static struct node_arc arc = {.name = (arc_name), .exit = {__VA_ARGS__}};                              \
+		node_arc_register(&arc);                                                                               \
+	}
+
+// NODE_STAGE(node, "arc", .after = "other stage"): registers the node, and puts it on the arc.
+#define NODE_STAGE(reg, arc_name, ...)                                                                                 \
+	NODE_REGISTER(reg)                                                                                             \
+	RTE_INIT(node_stage_register_##reg)                                                                            \
+	{                                                                                                              \
+		static struct node_stage stage = {.node = &(reg), .arc = (arc_name), ##__VA_ARGS__};                   \
+		node_stage_register(&stage);                                                                           \
+	}
+
+#endif
