@@ -261,10 +261,10 @@ static void up6(struct frame *f, uint32_t i, uint32_t variant)
 static void g8_ip_type_of_session(void **state)
 {
 	one_family(4);
-	BAD_ROWS(((const struct bad[]){{"G8 v6 to v4 session", "core", down6, 8, "downlink-no-pdr", 1},
+	BAD_ROWS(((const struct bad[]){{"G8 v6 to v4 session", "core", down6, 8, "destination-not-ue", 1},
 		{"G8 v6 from v4 session", "access", up6, 8, "source-spoofed", 1}}));
 	one_family(6);
-	BAD_ROWS(((const struct bad[]){{"G8 v4 to v6 session", "core", down4, 8, "downlink-no-pdr", 1},
+	BAD_ROWS(((const struct bad[]){{"G8 v4 to v6 session", "core", down4, 8, "destination-not-ue", 1},
 		{"G8 v4 from v6 session", "access", up4, 8, "source-spoofed", 1}}));
 	one_family(0);
 }
@@ -366,7 +366,7 @@ static void no_pdr(struct frame *f, uint32_t i, uint32_t variant)
 
 static void g16_no_pdr_matches(void **state)
 {
-	BAD_ROWS(((const struct bad[]){{"G16", "core", no_pdr, 20, "downlink-no-pdr", 0}}));
+	BAD_ROWS(((const struct bad[]){{"G16", "core", no_pdr, 20, "destination-not-ue", 0}}));
 }
 
 // ---- forged messages -------------------------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ def bad_core(case):
     put("gtpu-inner-malformed", gtpu(bytes(inner(4, INTERNET4, alice.ipv4))[:-1]))
     put("gtpu-inner-malformed", gtpu(b"\x45\x00"))
     put("gtpu-inner-martian", gtpu(inner(4, "127.0.0.1", alice.ipv4)))
-    put("downlink-no-pdr", gtpu(inner(4, INTERNET4, HOME["bob"].ipv4)))
+    put("destination-not-ue", gtpu(inner(4, INTERNET4, HOME["bob"].ipv4)))
     put("gtpu-teid-zero", gtpu(inner(4, INTERNET4, alice.ipv4), teid=0))
     put("gtpu-message-unknown", upf_message(4, GTP_U_Header(teid=1, gtp_type=77)))
     put("gtpu-end-marker-unknown", upf_message(4, GTP_U_Header(teid=0xdead, gtp_type=254)))

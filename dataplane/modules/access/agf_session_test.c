@@ -71,7 +71,7 @@ static void swap_of_teids(void **state)
 	kit_put_session("home-5", &b);
 	commit();
 	up_and_down(&up, &down);
-	expect_drop("core", &down, "downlink-no-pdr"); // 0x201 is home 5's now
+	expect_drop("core", &down, "destination-not-ue"); // 0x201 is home 5's now
 	store32(down.at + 46, 0x205);
 	inner(&want, FAR4, gateway_ue(1, 4), 60);
 	gateway_to_home(&want, 1);

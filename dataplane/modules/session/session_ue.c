@@ -2,8 +2,7 @@
 // session-ue: finds the mobile session of an IP packet by its UE's address: the destination, or the source where the instance
 // emulates a radio network. The longest prefix that some session has wins. A packet of nobody's is routed, unless its address is of the
 // instance's own pools.
-#include "rule/view.h"
-#include "session/mobile.h"
+#include "session/lookup.h"
 
 DROP_REASON(drop_unknown, "ue-unknown", "no session has this UE address, which is of the network instance's own")
 DROP_REASON(drop_between, "ue-to-ue", "the network instance does not let UEs speak to each other (row G21)")
@@ -35,7 +34,7 @@ static inline const uint8_t *ue_address(struct rte_mbuf *m, const struct side *s
 	return rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3 + at);
 }
 
-static __rte_always_inline void ask_key(struct mobile_lookup *l, struct rte_mbuf *m, void *own)
+static __rte_always_inline void ask_key(struct lookup *l, struct rte_mbuf *m, void *own)
 {
 	struct side *side = own;
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
@@ -50,9 +49,8 @@ static __rte_always_inline void ask_key(struct mobile_lookup *l, struct rte_mbuf
 }
 
 // The longest prefix is not there: shorter ones, then those of PDRs that name no instance.
-static uint64_t prefix_fallback(struct rte_mbuf *m, void *own)
+static __rte_noinline uint64_t prefix_fallback(struct rte_mbuf *m, struct side *side)
 {
-	struct side *side = own;
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
 	int six = packet_of(m)->ip_version == 6;
 
@@ -60,16 +58,23 @@ static uint64_t prefix_fallback(struct rte_mbuf *m, void *own)
 	const uint8_t *address = ue_address(m, side);
 	for (uint8_t i = 0; i < lengths->count[six]; i++)
 		for (int any = 0; any < 2; any++) {
-			struct mobile_lookup l;
+			struct lookup l;
 
 			l.key = ue_key(any ? 0xff : (uint8_t)side->instance, side->source, six ? 6 : 4, address,
 				lengths->prefix[six][i]);
 			l.hash = narrow_hash(session_tables.key, l.key);
-			l.value = mobile_ask_rule(&l);
+			l.value = session_ask_key(&l);
 			if (l.value != UINT64_MAX)
 				return l.value;
 		}
 	return UINT64_MAX;
+}
+
+static __rte_always_inline uint64_t ask_rule(struct lookup *l, struct rte_mbuf *m, void *own)
+{
+	uint64_t value = session_ask_key(l);
+
+	return likely(value != UINT64_MAX) ? value : prefix_fallback(m, own);
 }
 
 static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *side)
@@ -80,9 +85,9 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *sid
 	look_at_instance(side, pkt->instance);
 	session_view_of(m)->rule = NULL;
 	if (n == NULL || !instance_owns(n, pkt->ip_version, ue_address(m, side)))
-		return MOBILE_UNKNOWN;
+		return SESSION_ASIDE;
 	instance_counters[w->id].unknown_ue[pkt->instance]++;
-	return packet_leave(m, &drop_unknown, MOBILE_DROP);
+	return packet_leave(m, &drop_unknown, SESSION_DROP);
 }
 
 // A packet that came from another UE has that UE's rule in its session view (ip-forward).
@@ -93,45 +98,26 @@ static int between_ues(struct rte_mbuf *m)
 	return session_view_of(m)->rule != NULL && n != NULL && (n->flags & API_INSTANCE_NO_UE_TO_UE);
 }
 
-static __rte_always_inline rte_edge_t decide(struct worker *w, struct mobile_lookup *l, struct rte_mbuf *m, void *own)
+static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own)
 {
 	if (unlikely(between_ues(m)))
-		return packet_leave(m, &drop_between, MOBILE_DROP);
-	if (unlikely(l->first == NULL))
-		return unknown(w, m, own);
-	if (unlikely(l->first->worker != w->id)) {
-		worker_hand_over(w, l->first->worker, resume, m);
-		return MOBILE_GONE;
-	}
-	return mobile_decide(w, l, m, 0xff, 0);
-}
-
-static __rte_always_inline uint8_t qfi_of(struct rte_mbuf *m)
-{
-	return 0xff;
+		return packet_leave(m, &drop_between, SESSION_DROP);
+	return likely(first != NULL) ? SESSION_UPLINK : unknown(w, m, own);
 }
 
 static uint16_t session_ue(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	rte_edge_t next[NODE_CHUNK];
+	static const struct session_way way = {.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit};
+	struct side side = {.is_known = 0};
 
-	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
-		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
-
-		struct side side = {.is_known = 0};
-
-		mobile_run(worker_self(), (struct rte_mbuf **)objs + base, count, next, &side, ask_key, prefix_fallback,
-			qfi_of, decide);
-		node_dispatch_except(graph, node, objs + base, next, count, MOBILE_GONE);
-	}
-	return n;
+	return session_run(graph, node, objs, n, &way, &side, resume);
 }
 
 static struct rte_node_register session_ue_node = {
 	.name = "session-ue",
 	.process = session_ue,
-	.nb_edges = MOBILE_EDGES,
-	.next_nodes = {MOBILE_NEXT_NODES, [MOBILE_UNKNOWN] = "ip-forward"},
+	.nb_edges = SESSION_EDGES,
+	.next_nodes = {SESSION_NEXT_NODES("ip-forward")},
 };
 NODE_REGISTER(session_ue_node)
 NODE_ARC("lookup-ue", "session-ue")

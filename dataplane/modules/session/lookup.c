@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What few packets of mobile sessions need; see mobile.h.
-#include "session/mobile.h"
-#include "route/route.h"
-#include "rule/view.h"
+// What few packets need; see lookup.h.
+#include "session/lookup.h"
 #include "wire/bytes.h"
 
 DROP_REASON(
 	drop_peer, "tunnel-peer", "the tunnel packet does not come from the peer that the session sends to (row G13)")
 DROP_REASON(drop_multicast, "tunnel-multicast", "a UE's packet to a multicast or broadcast address cannot be routed")
 
-static int drop_gtpu;
+int session_drop_gtpu;
 
-static void install(struct worker *w, const struct mobile_lookup *l, const struct rule *r)
+static void install(struct worker *w, const struct lookup *l, const struct rule *r)
 {
 	struct exact *flows = session_tables.flow[w->id];
 	uint64_t value = rule_value(rule_index(r));
@@ -19,19 +17,19 @@ static void install(struct worker *w, const struct mobile_lookup *l, const struc
 
 	if (unlikely(!flow_worthy(value)))
 		return;
-	exact_add_evict(flows, l->flow_hash, &l->flow, value, (uint32_t)(w->now >> 20), &evicted);
+	exact_add_evict(flows, l->exact_hash, &l->exact, value, (uint32_t)(w->now >> 20), &evicted);
 	w->flow_inserts++;
 	w->flow_evictions += (uint32_t)evicted;
 	w->flows = exact_count(flows);
 }
 
-struct rule *mobile_classify(struct worker *w, struct mobile_lookup *l, const struct packet *pkt, const uint8_t *ip,
+struct rule *session_classify(struct worker *w, struct lookup *l, const struct packet *pkt, const uint8_t *ip,
 	uint8_t qfi, enum session_why *why)
 {
 	uint64_t value;
 	int spoofed;
 
-	if (l->has_flow && exact_lookup(session_tables.flow[w->id], l->flow_hash, &l->flow, &value)) {
+	if (l->has_flow && exact_lookup(session_tables.flow[w->id], l->exact_hash, &l->exact, &value)) {
 		struct rule *known = rule_of_value(value);
 
 		if (likely(known != NULL))
@@ -74,35 +72,36 @@ static void keep_outer(struct rte_mbuf *m)
 	pkt->fragment = 0;
 }
 
-rte_edge_t mobile_slow_path(struct rte_mbuf *m, const struct rule *r, int tunnel, struct mobile_came came)
+rte_edge_t session_slow_path(
+	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on)
 {
 	int uplink = (r->flags & RULE_UPLINK) != 0;
 	struct packet *pkt = packet_of(m);
 
 	if (tunnel && (r->flags & RULE_PIN_PEER) && !from_peer(m, r))
-		return packet_leave(m, &drop_peer, MOBILE_DROP);
+		return packet_leave(m, &drop_peer, SESSION_DROP);
 	if (r->flags & RULE_GATE_CLOSED) {
 		if (r->flags & RULE_FURTHER_METERS)
 			usage_before_qos(worker_self(), r, pkt->length);
 		usage_dropped(r, 1, pkt->length);
-		return packet_leave(m, session_reason(WHY_GATE, uplink), MOBILE_DROP);
+		return packet_leave(m, session_reason(WHY_GATE, uplink), SESSION_DROP);
 	}
 	if (!(r->flags & (RULE_FORWARD | RULE_BUFFER | RULE_NOTIFY))) {
 		usage_dropped(r, 1, pkt->length);
-		return packet_leave(m, session_reason(WHY_FAR, uplink), MOBILE_DROP);
+		return packet_leave(m, session_reason(WHY_FAR, uplink), SESSION_DROP);
 	}
 	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {
 		keep_outer(m);
-		came = (struct mobile_came){.qfi = r->qfi}; // what came in stays in the header that is kept
+		came = (struct removed_header){.qfi = r->qfi}; // what came in stays in the header that is kept
 	}
-	mobile_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), came);
+	session_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), came);
 	if ((r->flags & (RULE_BUFFER | RULE_DRAINING)) || !(r->flags & RULE_FORWARD))
-		return MOBILE_BUFFER;
+		return SESSION_BUFFER;
 	if (r->flags & RULE_REDIRECT)
-		return MOBILE_REDIRECT;
+		return SESSION_REDIRECT;
 	if (r->flags & RULE_DUPLICATE)
-		return MOBILE_DUPLICATE;
-	return uplink ? MOBILE_UPLINK : MOBILE_DOWNLINK;
+		return SESSION_DUPLICATE;
+	return on;
 }
 
 static int is_gtpu(const struct packet *pkt, const uint8_t *ip)
@@ -111,29 +110,34 @@ static int is_gtpu(const struct packet *pkt, const uint8_t *ip)
 	       load16(ip + (pkt->l4 - pkt->l3) + 2) == 2152;
 }
 
-rte_edge_t mobile_guard(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip)
+rte_edge_t session_guard_destination(struct rte_mbuf *m, const struct rule *r, const uint8_t *destination, int echo)
 {
 	const struct packet *pkt = packet_of(m);
-	const uint8_t *destination = ip + (pkt->ip_version == 4 ? 16 : 24);
+	const uint8_t *ip = destination - (pkt->ip_version == 4 ? 16 : 24);
 
-	if (unlikely(ip_is_local(pkt->ip_version, destination) || instance_guards(pkt->ip_version, destination)))
-		return packet_leave(m, session_reason(WHY_GATEWAY, 1), MOBILE_DROP);
-	if (unlikely(drop_gtpu && is_gtpu(pkt, ip)))
-		return packet_leave(m, session_reason(WHY_GTPU, 1), MOBILE_DROP);
-	if (unlikely(r->outer == API_OUTER_NONE && destination[0] >= (pkt->ip_version == 4 ? 0xe0 : 0xff)))
-		return packet_leave(m, &drop_multicast, MOBILE_DROP);
-	return MOBILE_GONE;
+	if (ip_is_local(pkt->ip_version, destination) || instance_guards(pkt->ip_version, destination)) {
+		int icmp = pkt->protocol == IP_PROTOCOL_ICMP || pkt->protocol == IP_PROTOCOL_ICMP6;
+
+		if (echo && icmp && ip_is_gateway(pkt->ip_version, destination, pkt->port_in))
+			return SESSION_ASIDE;
+		return packet_leave(m, session_reason(WHY_GATEWAY, 1), SESSION_DROP);
+	}
+	if (session_drop_gtpu && is_gtpu(pkt, ip))
+		return packet_leave(m, session_reason(WHY_GTPU, 1), SESSION_DROP);
+	if (r->outer == API_OUTER_NONE && destination[0] >= (pkt->ip_version == 4 ? 0xe0 : 0xff))
+		return packet_leave(m, &drop_multicast, SESSION_DROP);
+	return SESSION_UPLINK;
 }
 
 static int start(const struct api_engine *e)
 {
-	drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
+	session_drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
 	return 0;
 }
 
-RTE_INIT(session_mobile)
+RTE_INIT(session_lookup)
 {
-	module_register("session-mobile", start);
+	module_register("session-lookup", start);
 }
 
 // Between session and encapsulation: the rule's outer header names the way on (session_exit()).

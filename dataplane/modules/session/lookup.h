@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// How every session node finds a packet's rule: an endpoint, an F-TEID or a UE's address is the way to a key, and
+// behind the key all packets are treated alike.
+//
+// A batch of packets goes through four stages, each asking for the line that the next one reads:
+//   0 ask for the key's line (which the fast path of plain G-PDUs has asked for already, gtpu/plain.h)
+//   1 look up, ask for the first rule's   2 ask for the flow's line, or for what the policer will read   3 decide
+#ifndef SESSION_LOOKUP_H
+#define SESSION_LOOKUP_H
+
+#include "core/control.h"
+#include "core/node.h"
+#include "instance/instance.h"
+#include "path/path.h"
+#include "route/route.h"
+#include "rule/session.h"
+#include "rule/view.h"
+#include "session/match.h"
+#include "usage/usage.h"
+
+#define SESSION_BATCH 64
+
+enum {
+	SESSION_UPLINK,
+	SESSION_DOWNLINK,
+	SESSION_BUFFER,
+	SESSION_DUPLICATE,
+	SESSION_REDIRECT,
+	SESSION_DROP,
+	SESSION_ASIDE, // of the node's own: icmp-echo, gtpu-control, ip-forward
+	SESSION_GONE,
+	SESSION_EDGES = SESSION_GONE,
+};
+#define SESSION_NEXT_NODES(aside)                                                                                      \
+	[SESSION_UPLINK] = "@uplink", [SESSION_DOWNLINK] = "@downlink", [SESSION_BUFFER] = "buffer",                   \
+	[SESSION_DUPLICATE] = "duplicate", [SESSION_REDIRECT] = "redirect", [SESSION_DROP] = "drop",                   \
+	[SESSION_ASIDE] = (aside)
+
+// A packet on its way through the stages.
+struct lookup {
+	uint64_t key, hash; // in session_tables.key
+	uint64_t value; // of the key, or of the flow; UINT64_MAX: unknown
+	struct rule *first; // of the key; NULL: unknown
+	struct exact_key exact; // of the endpoint; then of the flow
+	uint32_t exact_hash;
+	uint8_t has_flow; // `exact` is the flow's
+	uint8_t is_found; // `first` was found by the flow: it is the packet's rule
+};
+
+// What the nodes do differently. A constant of each node, and its functions are inlined, so none is called through a
+// pointer. `own`: what the node keeps for a vector.
+struct session_way {
+	void (*ask_key)(struct lookup *l, struct rte_mbuf *m, void *own);
+	uint64_t (*ask_rule)(struct lookup *l, struct rte_mbuf *m, void *own); // the value, UINT64_MAX: none
+	// Of a packet whose key no session has (first NULL); SESSION_UPLINK: go on with the others.
+	rte_edge_t (*admit)(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own);
+	uint8_t tunnel; // packets have a tunnel_view
+	uint8_t by_flow; // ask_rule() asks for a flow: a miss goes by the F-TEID
+	uint8_t echo; // packets to the gateway address of their port are answered (SESSION_ASIDE)
+};
+
+// ---- stages 1 and 2 --------------------------------------------------------------------------------------------------------
+
+static __rte_always_inline uint64_t session_ask_key(const struct lookup *l)
+{
+	uint64_t value;
+
+	if (unlikely(!narrow_lookup(session_tables.key, l->hash, l->key, &value)))
+		return UINT64_MAX;
+	rte_prefetch0(&session_pools.rule[(uint32_t)value]);
+	return value;
+}
+
+// Flows of a key with several PDRs are known by its first rule: the index says instance, TEID and local address.
+// Those that are asked for first are known by the F-TEID.
+#define FLOW_OF_RULE UINT16_C(0xffff)
+
+static __rte_always_inline void session_flow_key(
+	struct lookup *l, const struct exact *flows, struct rte_mbuf *m, uint32_t id, uint16_t local, uint8_t qfi)
+{
+	const struct packet *pkt = packet_of(m);
+
+	flow_key(&l->exact, id, local, qfi, pkt, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3));
+	l->exact_hash = exact_hash(flows, &l->exact);
+	exact_prefetch(flows, l->exact_hash);
+}
+
+static __rte_always_inline void session_ask_flow(
+	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
+{
+	struct rule *r = NULL;
+
+	l->has_flow = l->is_found = 0;
+	if (way->by_flow) {
+		const struct tunnel_view *t = tunnel_view_of(m);
+
+		// The rule's generation is known only now that its line is here.
+		r = l->value == UINT64_MAX ? NULL : rule_of_value(l->value);
+		l->is_found = r != NULL;
+		if (unlikely(r == NULL))
+			r = session_fteid_rule(t->teid, t->local);
+	} else if (likely(l->value != UINT64_MAX)) {
+		r = rule_of_key(l->value);
+	}
+	l->first = r;
+	if (unlikely(r == NULL || r->worker != w->id))
+		return;
+	if (likely(way->by_flow ? l->is_found : !(r->flags & RULE_SEVERAL_PDRS))) {
+		usage_prefetch(r);
+		return;
+	}
+	if (r->chain & CHAIN_PER_PACKET)
+		return;
+	l->has_flow = 1;
+	if (!way->by_flow)
+		session_flow_key(l, session_tables.flow[w->id], m, rule_index(r), FLOW_OF_RULE,
+			way->tunnel ? tunnel_view_of(m)->qfi : 0xff);
+}
+
+// ---- stage 3 ---------------------------------------------------------------------------------------------------------------
+
+// What is left of a removed outer header.
+struct removed_header {
+	uint16_t relayed;
+	uint8_t qfi, pdu_type; // see session_view
+};
+
+// The rule of a packet whose key does not say it, or NULL and *why.
+struct rule *session_classify(struct worker *w, struct lookup *l, const struct packet *pkt, const uint8_t *ip,
+	uint8_t qfi, enum session_why *why);
+// What few packets need: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Takes the place of session_strip().
+// `on`: the way on.
+rte_edge_t session_slow_path(
+	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
+
+// Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.
+static __rte_always_inline void session_strip(
+	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct removed_header came)
+{
+	struct packet *pkt = packet_of(m);
+	struct session_view *v = session_view_of(m); // takes the place of the view that it came with
+	uint16_t l3 = pkt->l3;
+
+	v->rule = (struct rule *)(uintptr_t)r;
+	v->qfi = came.qfi;
+	v->pdu_type = came.pdu_type;
+	v->relayed = came.relayed;
+	v->uplink = (r->flags & RULE_UPLINK) != 0;
+	v->dscp = pkt->ip_version == 4 ? ip[1] >> 2 : (uint8_t)((ip[0] << 2 & 0x3c) | ip[1] >> 6);
+	rte_pktmbuf_adj(m, l3);
+	pkt->l3 = 0;
+	pkt->l4 -= l3;
+}
+
+// Where subscribers may not send to (rows A11, G9, G10, G24). SESSION_UPLINK: they may.
+rte_edge_t session_guard_destination(struct rte_mbuf *m, const struct rule *r, const uint8_t *destination, int echo);
+extern int session_drop_gtpu;
+
+static __rte_always_inline rte_edge_t session_guard(
+	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, const struct session_way *way)
+{
+	const struct packet *pkt = packet_of(m);
+	const uint8_t *destination = ip + (pkt->ip_version == 4 ? 16 : 24);
+
+	if (likely(!ip_is_local(pkt->ip_version, destination) && !instance_guards(pkt->ip_version, destination) &&
+		    !session_drop_gtpu && destination[0] < 0xe0))
+		return SESSION_UPLINK;
+	return session_guard_destination(m, r, destination, way->echo);
+}
+
+// Of a packet whose key is known and whose session lives on this worker.
+static __rte_always_inline rte_edge_t session_decide(
+	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
+{
+	struct packet *pkt = packet_of(m);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	uint8_t qfi = way->tunnel ? tunnel_view_of(m)->qfi : 0xff;
+	struct rule *r = l->first;
+
+	if (way->by_flow ? unlikely(!l->is_found) : unlikely(r->flags & RULE_SEVERAL_PDRS)) {
+		enum session_why why;
+
+		r = session_classify(w, l, pkt, ip, qfi, &why);
+		if (unlikely(r == NULL))
+			return packet_leave(m, session_reason(why, (l->first->flags & RULE_UPLINK) != 0), SESSION_DROP);
+	}
+	int uplink = (r->flags & RULE_UPLINK) != 0;
+	uint32_t ue = pkt->ip_version == 4 ? (uplink ? 12 : 16) : (uplink ? 8 : 24);
+	// Rows G8, G11, G12: of the session's IP type, from or to the UE's address.
+	if (unlikely(!rule_ue_matches(r, pkt->ip_version, ip + ue)))
+		return packet_leave(m, session_reason(WHY_SPOOFED, uplink), SESSION_DROP);
+	rte_edge_t on = uplink ? session_guard(m, r, ip, way) : SESSION_DOWNLINK;
+	if (unlikely(on == SESSION_DROP))
+		return on;
+	struct removed_header came = {.qfi = r->qfi};
+	if (way->tunnel) {
+		struct tunnel_view *t = tunnel_view_of(m);
+
+		came = (struct removed_header){.qfi = qfi, .pdu_type = t->pdu_type};
+		if (unlikely(t->more != 0)) {
+			came.relayed = t->header_length;
+			// TS 29.281 §5.2.1: an end point must know extension headers that a node between two tunnels
+			// passes on.
+			if ((t->more & GTPU_ENDPOINT) && (r->flags & RULE_FORWARD) && r->outer != API_OUTER_GTPU) {
+				t->header_length = 0; // not understood: gtpu-control tells the sender
+				return SESSION_ASIDE;
+			}
+		}
+	}
+	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
+		return session_slow_path(m, r, way->tunnel, came, on);
+	session_strip(m, r, ip, came);
+	return on;
+}
+
+// ---- the node --------------------------------------------------------------------------------------------------------------
+
+static __rte_always_inline void session_batch(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next,
+	const struct session_way *way, void *own, uint16_t resume)
+{
+	struct lookup lookup[SESSION_BATCH];
+
+	for (uint16_t i = 0; i < n; i++)
+		way->ask_key(&lookup[i], pkts[i], own);
+	for (uint16_t i = 0; i < n; i++)
+		lookup[i].value = way->ask_rule(&lookup[i], pkts[i], own);
+	for (uint16_t i = 0; i < n; i++)
+		session_ask_flow(w, &lookup[i], pkts[i], way);
+	for (uint16_t i = 0; i < n; i++) {
+		const struct rule *first = lookup[i].first;
+
+		next[i] = way->admit(w, pkts[i], first, own);
+		if (unlikely(next[i] != SESSION_UPLINK))
+			continue;
+		if (unlikely(first->worker != w->id)) {
+			worker_hand_over(w, first->worker, resume, pkts[i]);
+			next[i] = SESSION_GONE;
+			continue;
+		}
+		next[i] = session_decide(w, &lookup[i], pkts[i], way);
+	}
+}
+
+// `resume`: the edge of handover-rx that leads to the node.
+static __rte_always_inline uint16_t session_run(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
+	const struct session_way *way, void *own, uint16_t resume)
+{
+	struct worker *w = worker_self();
+	rte_edge_t next[SESSION_BATCH];
+
+	for (uint16_t base = 0; base < n; base += SESSION_BATCH) {
+		uint16_t count = RTE_MIN(n - base, SESSION_BATCH);
+
+		session_batch(w, (struct rte_mbuf **)objs + base, count, next, way, own, resume);
+		node_dispatch_except(graph, node, objs + base, next, count, SESSION_GONE);
+	}
+	return n;
+}
+
+#endif
