@@ -68,16 +68,6 @@ func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest)
 	return s, m.Changed, nil
 }
 
-func newFAR(f pfcp.CreateFAR) FAR {
-	made := FAR{CreateFAR: f}
-	if f.Forwarding != nil { // SNDEM and DROBU have no meaning for a tunnel that was never there
-		forwarding := *f.Forwarding
-		forwarding.SendEndMarker, forwarding.DropBuffered = false, false
-		made.Forwarding = &forwarding
-	}
-	return made
-}
-
 // mutation is a request on its way through a session.
 type mutation struct {
 	set     *Settings

@@ -46,6 +46,35 @@ func Decode(b []byte) (*Session, error) {
 	return s, nil
 }
 
+// session is the layout of an encoded session; those of its rules stand beside them (pdr.go, far.go, qer.go, urr.go). A
+// field that is added raises encodingVersion, and is there from that version on.
+func (c *codec) session(s *Session) {
+	c.fixed64(&s.SEID)
+	c.fixed64(&s.CP.SEID)
+	c.addr(&s.CP.IPv4)
+	c.addr(&s.CP.IPv6)
+	c.text(&s.Owner)
+	number(c, &s.Worker)
+	number(c, &s.Inactivity)
+	if c.version >= 2 {
+		number(c, &s.Discards)
+		c.fixed32(&s.Association)
+	}
+	c.text(&s.UserID)
+	c.text(&s.APN)
+	c.text(&s.SNSSAI)
+	list(c, &s.FQCSID, c.bytes)
+	if c.version >= 4 {
+		c.flag(&s.Moved)
+	}
+	list(c, &s.PDR, c.pdr)
+	list(c, &s.FAR, c.far)
+	list(c, &s.QER, c.qer)
+	list(c, &s.URR, c.urr)
+	list(c, &s.BAR, c.bar)
+	list(c, &s.Endpoint, c.endpoint)
+}
+
 func (c *codec) fail() {
 	c.failed, c.b = true, nil
 }

@@ -11,30 +11,6 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// FAR is a FAR as the CP function gave it. Marker counts the End Markers that were asked for (SNDEM). Path is the
-// configuration's path of the tunnel, for a wireline subscriber: without one its packets go out by the endpoint.
-type FAR struct {
-	pfcp.CreateFAR
-	Marker uint32
-	Path   string
-}
-
-// QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
-// The policers are the configuration's, for a wireline subscriber.
-type QER struct {
-	pfcp.CreateQER
-	Share                          uint32
-	UplinkPolicer, DownlinkPolicer string
-}
-
-// URR is a URR as the CP function gave it. Query counts the immediate reports that were asked for, Grant how often
-// thresholds and quotas were given.
-type URR struct {
-	pfcp.CreateURR
-	Query uint32
-	Grant uint32
-}
-
 // Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled
 // in. Or it is a wireline subscriber of the configuration, whose rules are in no network instance.
 type Session struct {
@@ -198,7 +174,6 @@ const (
 	iePredefined      = 106
 	ieFAR             = 108
 	iePDNType         = 113
-	ieRQI             = 123
 )
 
 // Refuse makes the error of a request that is refused as a whole.

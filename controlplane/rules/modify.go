@@ -219,34 +219,6 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 	return nil
 }
 
-func updateBAR(b, u *pfcp.CreateBAR) {
-	replace(&b.NotifyDelay, u.NotifyDelay)
-	replace(&b.SuggestedPackets, u.SuggestedPackets)
-	replace(&b.Duration, u.Duration)
-	replace(&b.BufferPackets, u.BufferPackets)
-}
-
-// update: the end markers may be asked for by the message as a whole, or by a FAR (TS 29.244 §8.2.31, table 7.5.4.3-2).
-func (f *FAR) update(u *pfcp.Forwarding, endMarkers bool) {
-	var fresh pfcp.Forwarding
-	if f.Forwarding != nil {
-		fresh = *f.Forwarding
-	}
-	replace(&fresh.Destination, u.Destination)
-	replace(&fresh.NetworkInstance, u.NetworkInstance)
-	replace(&fresh.OuterHeader, u.OuterHeader)
-	replace(&fresh.TransportMarking, u.TransportMarking)
-	replace(&fresh.Redirect, u.Redirect)
-	replace(&fresh.LinkedEndpoint, u.LinkedEndpoint)
-	if u.Policy != "" {
-		fresh.Policy = u.Policy
-	}
-	if u.SendEndMarker || endMarkers && u.OuterHeader != nil {
-		f.Marker++
-	}
-	f.Forwarding = &fresh
-}
-
 func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	s := m.s
 	for i := range req.UpdatePDR {
@@ -285,51 +257,6 @@ func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error
 		r.update(u)
 	}
 	return nil
-}
-
-func updateQER(q, u *pfcp.CreateQER) {
-	replace(&q.Correlation, u.Correlation)
-	replace(&q.GateUplink, u.GateUplink)
-	replace(&q.GateDownlink, u.GateDownlink)
-	replace(&q.MBRUplink, u.MBRUplink)
-	replace(&q.MBRDownlink, u.MBRDownlink)
-	replace(&q.GBRUplink, u.GBRUplink)
-	replace(&q.GBRDownlink, u.GBRDownlink)
-	replace(&q.QFI, u.QFI)
-	replace(&q.RQI, u.RQI)
-	replace(&q.AveragingWindow, u.AveragingWindow)
-}
-
-// update counts a grant when the request brings a threshold or quota, so that one of the same size as before begins
-// anew too (TS 29.244 §5.2.2.2).
-func (r *URR) update(u *pfcp.UpdateURR) {
-	if u.VolumeThreshold != nil || u.VolumeQuota != nil || u.TimeThreshold != nil || u.TimeQuota != nil ||
-		u.EventThreshold != nil || u.EventQuota != nil ||
-		u.ValidityTime != nil && r.VolumeQuota == nil && r.TimeQuota == nil && r.EventQuota == nil {
-		r.Grant++
-	}
-	replace(&r.Method, u.Method)
-	replace(&r.Triggers, u.Triggers)
-	replace(&r.Period, u.Period)
-	replace(&r.VolumeThreshold, u.VolumeThreshold)
-	replace(&r.VolumeQuota, u.VolumeQuota)
-	replace(&r.TimeThreshold, u.TimeThreshold)
-	replace(&r.TimeQuota, u.TimeQuota)
-	replace(&r.EventThreshold, u.EventThreshold)
-	replace(&r.EventQuota, u.EventQuota)
-	replace(&r.HoldingTime, u.HoldingTime)
-	replace(&r.ValidityTime, u.ValidityTime)
-	replace(&r.InactivityTime, u.InactivityTime)
-	replace(&r.MonitoringTime, u.MonitoringTime)
-	replace(&r.SubsequentVolumeThreshold, u.SubsequentVolumeThreshold)
-	replace(&r.SubsequentTimeThreshold, u.SubsequentTimeThreshold)
-	replace(&r.Information, u.Information)
-	replace(&r.QuotaFAR, u.QuotaFAR)
-	replace(&r.DroppedPackets, u.DroppedPackets)
-	replace(&r.DroppedBytes, u.DroppedBytes)
-	if u.Linked != nil {
-		r.Linked = u.Linked
-	}
 }
 
 // query asks for reports (TS 29.244 §7.5.4.10).

@@ -12,6 +12,138 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
+// FAR is a FAR as the CP function gave it. Marker counts the End Markers that were asked for (SNDEM). Path is the
+// configuration's path of the tunnel, for a wireline subscriber: without one its packets go out by the endpoint.
+type FAR struct {
+	pfcp.CreateFAR
+	Marker uint32
+	Path   string
+}
+
+func (c *codec) far(f *FAR) {
+	number(c, &f.ID)
+	number(c, &f.Action)
+	number(c, &f.Marker)
+	bits := c.presence(f.Forwarding != nil, f.Duplicating != nil, f.BAR != nil)
+	if has(&bits, &f.Forwarding) {
+		c.forwarding(f.Forwarding)
+	}
+	if has(&bits, &f.Duplicating) {
+		d := f.Duplicating
+		number(c, &d.Destination)
+		some(c, &d.OuterHeader, c.outer)
+		someNumber(c, &d.TransportMarking)
+	}
+	opt(&bits, &f.BAR)
+}
+
+func (c *codec) forwarding(w *pfcp.Forwarding) {
+	c.text(&w.Policy)
+	bits := c.presence(w.Destination != nil, w.NetworkInstance != nil, w.OuterHeader != nil, w.TransportMarking != nil,
+		w.Redirect != nil, w.LinkedEndpoint != nil)
+	opt(&bits, &w.Destination)
+	if has(&bits, &w.NetworkInstance) {
+		c.text(w.NetworkInstance)
+	}
+	if has(&bits, &w.OuterHeader) {
+		c.outer(w.OuterHeader)
+	}
+	opt(&bits, &w.TransportMarking)
+	if has(&bits, &w.Redirect) {
+		number(c, &w.Redirect.Type)
+		c.text(&w.Redirect.Address)
+		c.text(&w.Redirect.Other)
+	}
+	opt(&bits, &w.LinkedEndpoint)
+}
+
+func (c *codec) outer(o *pfcp.OuterHeader) {
+	number(c, &o.Description)
+	c.fixed32(&o.TEID)
+	c.addr(&o.IPv4)
+	c.addr(&o.IPv6)
+	number(c, &o.Port)
+}
+
+func (c *codec) bar(b *pfcp.CreateBAR) {
+	number(c, &b.ID)
+	bits := c.presence(b.NotifyDelay != nil, b.SuggestedPackets != nil, b.Duration != nil, b.BufferPackets != nil)
+	optDuration(&bits, &b.NotifyDelay)
+	opt(&bits, &b.SuggestedPackets)
+	optDuration(&bits, &b.Duration)
+	opt(&bits, &b.BufferPackets)
+}
+
+func (s *Session) checkFAR(f *FAR) *pfcp.Error {
+	const one = pfcp.ActionDrop | pfcp.ActionForward | pfcp.ActionBuffer
+	const known = one | pfcp.ActionNotify | pfcp.ActionDuplicate
+	which := f.Action & one
+	switch {
+	case f.Action&^known != 0:
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieApplyAction, "an action that is not served")
+	// TS 29.244 §8.2.26: one and only one of DROP, FORW and BUFF (row P33).
+	case which != pfcp.ActionDrop && which != pfcp.ActionForward && which != pfcp.ActionBuffer:
+		return Fault(pfcp.RuleFAR, f.ID, ieApplyAction, "neither drop, forward nor buffer alone")
+	case f.Action&pfcp.ActionNotify != 0 && which == pfcp.ActionForward:
+		return Fault(pfcp.RuleFAR, f.ID, ieApplyAction, "a notification without buffering")
+	case which == pfcp.ActionForward && (f.Forwarding == nil || f.Forwarding.Destination == nil):
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseConditionalIEMissing, ieForwarding, "no forwarding parameters")
+	case f.Action&pfcp.ActionDuplicate != 0 && f.Duplicating == nil:
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseConditionalIEMissing, ieDuplicating, "no duplicating parameters")
+	case f.BAR != nil && s.bar(*f.BAR) == nil:
+		return Fault(pfcp.RuleFAR, f.ID, 88, fmt.Sprintf("BAR %d is not there", *f.BAR))
+	}
+	if w := f.Forwarding; w != nil {
+		switch {
+		case w.Destination != nil && *w.Destination > pfcp.CPSide: // row P21
+			return Fault(pfcp.RuleFAR, f.ID, ieDestination, "no such destination interface")
+		case w.Policy != "":
+			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseInvalidForwarding, iePolicy, "no such forwarding policy")
+		case w.LinkedEndpoint != nil && s.endpoint(*w.LinkedEndpoint) == nil:
+			return Fault(pfcp.RuleFAR, f.ID, 131, "the linked traffic endpoint is not there")
+		}
+	}
+	return nil
+}
+
+func newFAR(f pfcp.CreateFAR) FAR {
+	made := FAR{CreateFAR: f}
+	if f.Forwarding != nil { // SNDEM and DROBU have no meaning for a tunnel that was never there
+		forwarding := *f.Forwarding
+		forwarding.SendEndMarker, forwarding.DropBuffered = false, false
+		made.Forwarding = &forwarding
+	}
+	return made
+}
+
+// update: the end markers may be asked for by the message as a whole, or by a FAR (TS 29.244 §8.2.31, table 7.5.4.3-2).
+func (f *FAR) update(u *pfcp.Forwarding, endMarkers bool) {
+	var fresh pfcp.Forwarding
+	if f.Forwarding != nil {
+		fresh = *f.Forwarding
+	}
+	replace(&fresh.Destination, u.Destination)
+	replace(&fresh.NetworkInstance, u.NetworkInstance)
+	replace(&fresh.OuterHeader, u.OuterHeader)
+	replace(&fresh.TransportMarking, u.TransportMarking)
+	replace(&fresh.Redirect, u.Redirect)
+	replace(&fresh.LinkedEndpoint, u.LinkedEndpoint)
+	if u.Policy != "" {
+		fresh.Policy = u.Policy
+	}
+	if u.SendEndMarker || endMarkers && u.OuterHeader != nil {
+		f.Marker++
+	}
+	f.Forwarding = &fresh
+}
+
+func updateBAR(b, u *pfcp.CreateBAR) {
+	replace(&b.NotifyDelay, u.NotifyDelay)
+	replace(&b.SuggestedPackets, u.SuggestedPackets)
+	replace(&b.Duration, u.Duration)
+	replace(&b.BufferPackets, u.BufferPackets)
+}
+
 func (c *Compiler) allFARs() *pfcp.Error {
 	for i := range c.s.FAR {
 		if err := c.far(&c.s.FAR[i]); err != nil {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+// QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
+// The policers are the configuration's, for a wireline subscriber.
+type QER struct {
+	pfcp.CreateQER
+	Share                          uint32
+	UplinkPolicer, DownlinkPolicer string
+}
+
+const ieRQI = 123 // TS 29.244 §8.1.2
+
+// What the data plane takes of a policer.
+const (
+	mostBurst = 1 << 40
+	mostRate  = 1e12 // bytes per second; no limit of a UE
+)
+
+func (c *codec) qer(q *QER) {
+	number(c, &q.ID)
+	number(c, &q.Share)
+	bits := c.presence(q.Correlation != nil, q.GateUplink != nil, q.GateDownlink != nil, q.MBRUplink != nil, q.MBRDownlink != nil,
+		q.GBRUplink != nil, q.GBRDownlink != nil, q.QFI != nil, q.AveragingWindow != nil, q.RQI != nil)
+	opt(&bits, &q.Correlation)
+	opt(&bits, &q.GateUplink)
+	opt(&bits, &q.GateDownlink)
+	opt(&bits, &q.MBRUplink)
+	opt(&bits, &q.MBRDownlink)
+	opt(&bits, &q.GBRUplink)
+	opt(&bits, &q.GBRDownlink)
+	opt(&bits, &q.QFI)
+	opt(&bits, &q.AveragingWindow)
+	if has(&bits, &q.RQI) {
+		c.flag(q.RQI)
+	}
+}
+
+func checkQER(q *QER) *pfcp.Error {
+	above := func(gbr, mbr *uint64) bool { return gbr != nil && mbr != nil && *mbr != 0 && *gbr > *mbr }
+	switch {
+	case q.GateUplink == nil || q.GateDownlink == nil:
+		return Lacks(pfcp.RuleQER, q.ID, pfcp.CauseMandatoryIEMissing, ieGate, "no gate status")
+	case *q.GateUplink > 1 || *q.GateDownlink > 1: // TS 29.244 §8.2.7: 2 and 3 are for future use
+		return Fault(pfcp.RuleQER, q.ID, ieGate, "no such gate status")
+	// TS 23.501 §5.7.5: reflective QoS has the UPF mark packets, which this data plane does not.
+	case q.RQI != nil && *q.RQI:
+		return Lacks(pfcp.RuleQER, q.ID, pfcp.CauseServiceNotSupported, ieRQI, "no reflective QoS")
+	case q.QFI != nil && *q.QFI > 63:
+		return Fault(pfcp.RuleQER, q.ID, 124, "QFI above 63")
+	case above(q.GBRUplink, q.MBRUplink) || above(q.GBRDownlink, q.MBRDownlink):
+		return Fault(pfcp.RuleQER, q.ID, 27, "GBR above MBR")
+	}
+	return nil
+}
+
+func updateQER(q, u *pfcp.CreateQER) {
+	replace(&q.Correlation, u.Correlation)
+	replace(&q.GateUplink, u.GateUplink)
+	replace(&q.GateDownlink, u.GateDownlink)
+	replace(&q.MBRUplink, u.MBRUplink)
+	replace(&q.MBRDownlink, u.MBRDownlink)
+	replace(&q.GBRUplink, u.GBRUplink)
+	replace(&q.GBRDownlink, u.GBRDownlink)
+	replace(&q.QFI, u.QFI)
+	replace(&q.RQI, u.RQI)
+	replace(&q.AveragingWindow, u.AveragingWindow)
+}
+
+func (c *Compiler) allQERs() {
+	for i := range c.s.QER {
+		q := &c.s.QER[i]
+		out := api.QER{ID: q.ID, GateUplink: *q.GateUplink, GateDownlink: *q.GateDownlink, Share: q.Share}
+		if q.QFI != nil {
+			out.QFI = *q.QFI
+		}
+		up, down := q.UplinkPolicer, q.DownlinkPolicer
+		if c.s.Line == nil {
+			up, down = c.policer(q, q.MBRUplink, q.GBRUplink), c.policer(q, q.MBRDownlink, q.GBRDownlink)
+		}
+		copy(out.UplinkPolicer[:api.NameSize-1], up)
+		copy(out.DownlinkPolicer[:api.NameSize-1], down)
+		c.qers = append(c.qers, out)
+	}
+}
+
+// policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as
+// the peak rate (RFC 2698); what exceeds MBR is dropped. "" without MBR, and with one of 0: a CP function that means to
+// stop traffic closes the gate, and one that limits a single direction sends 0 for the other.
+func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
+	if mbr == nil || *mbr == 0 {
+		return ""
+	}
+	window := c.Set.Burst.Window
+	if q.AveragingWindow != nil && *q.AveragingWindow != 0 {
+		window = time.Duration(*q.AveragingWindow) * time.Millisecond
+	}
+	const bytesPerKilobit = 125
+	peak := *mbr * bytesPerKilobit // MBR has 40 bits
+	if peak > mostRate {
+		return ""
+	}
+	burst := func(rate uint64) uint64 {
+		ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
+		return min(max(rate*ms/1000, c.Set.Burst.Least), mostBurst)
+	}
+	body := api.Policer{Type: api.MeterSRTCM, CIR: peak, CBS: burst(peak),
+		Action: [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}}
+	if gbr != nil && *gbr != 0 {
+		committed := *gbr * bytesPerKilobit
+		body.Type, body.CIR, body.CBS, body.PIR, body.PBS = api.MeterTRTCM, committed, burst(committed), peak, burst(peak)
+	}
+	var b [api.SizeofPartHead + api.SizeofPolicer]byte
+	return c.need(api.KindPolicer, api.AppendRow(b[:0], &body))
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+// URR is a URR as the CP function gave it. Query counts the immediate reports that were asked for, Grant how often
+// thresholds and quotas were given.
+type URR struct {
+	pfcp.CreateURR
+	Query uint32
+	Grant uint32
+}
+
+func (c *codec) urr(u *URR) {
+	number(c, &u.ID)
+	number(c, &u.Query)
+	number(c, &u.Grant)
+	c.numbers32(&u.Linked)
+	bits := c.presence(u.Method != nil, u.Triggers != nil, u.Period != nil, u.VolumeThreshold != nil, u.VolumeQuota != nil,
+		u.TimeThreshold != nil, u.TimeQuota != nil, u.EventThreshold != nil, u.EventQuota != nil, u.HoldingTime != nil,
+		u.ValidityTime != nil, u.InactivityTime != nil, u.MonitoringTime != nil, u.SubsequentVolumeThreshold != nil,
+		u.SubsequentTimeThreshold != nil, u.Information != nil, u.QuotaFAR != nil, u.DroppedPackets != nil, u.DroppedBytes != nil)
+	opt(&bits, &u.Method)
+	opt(&bits, &u.Triggers)
+	optDuration(&bits, &u.Period)
+	if has(&bits, &u.VolumeThreshold) {
+		c.volumes(u.VolumeThreshold)
+	}
+	if has(&bits, &u.VolumeQuota) {
+		c.volumes(u.VolumeQuota)
+	}
+	optDuration(&bits, &u.TimeThreshold)
+	optDuration(&bits, &u.TimeQuota)
+	opt(&bits, &u.EventThreshold)
+	opt(&bits, &u.EventQuota)
+	optDuration(&bits, &u.HoldingTime)
+	optDuration(&bits, &u.ValidityTime)
+	optDuration(&bits, &u.InactivityTime)
+	if has(&bits, &u.MonitoringTime) {
+		c.time(u.MonitoringTime)
+	}
+	if has(&bits, &u.SubsequentVolumeThreshold) {
+		c.volumes(u.SubsequentVolumeThreshold)
+	}
+	optDuration(&bits, &u.SubsequentTimeThreshold)
+	opt(&bits, &u.Information)
+	opt(&bits, &u.QuotaFAR)
+	opt(&bits, &u.DroppedPackets)
+	opt(&bits, &u.DroppedBytes)
+}
+
+func (c *codec) volumes(v *pfcp.Volumes) {
+	bits := c.presence(v.Total != nil, v.Uplink != nil, v.Downlink != nil)
+	opt(&bits, &v.Total)
+	opt(&bits, &v.Uplink)
+	opt(&bits, &v.Downlink)
+}
+
+func (s *Session) checkURR(u *URR) *pfcp.Error {
+	switch {
+	case u.Method == nil:
+		return Lacks(pfcp.RuleURR, u.ID, pfcp.CauseMandatoryIEMissing, ieMethod, "no measurement method")
+	case *u.Method&7 == 0 || *u.Method&^7 != 0:
+		return Fault(pfcp.RuleURR, u.ID, ieMethod, "no such measurement method")
+	case u.Triggers == nil:
+		return Lacks(pfcp.RuleURR, u.ID, pfcp.CauseMandatoryIEMissing, ieTriggers, "no reporting triggers")
+	case len(u.Linked) > 2:
+		return Lacks(pfcp.RuleURR, u.ID, pfcp.CauseNoResources, 82, "more than 2 linked URRs")
+	case u.QuotaFAR != nil && (*u.QuotaFAR == 0 || s.far(*u.QuotaFAR) == nil):
+		return Fault(pfcp.RuleURR, u.ID, ieFAR, "the FAR for quota action is not there")
+	}
+	for _, l := range u.Linked {
+		if l == u.ID {
+			return Fault(pfcp.RuleURR, u.ID, 82, "linked to itself")
+		}
+		if s.urr(l) == nil {
+			return Fault(pfcp.RuleURR, u.ID, 82, fmt.Sprintf("linked URR %d is not there", l))
+		}
+	}
+	return nil
+}
+
+// update counts a grant when the request brings a threshold or quota, so that one of the same size as before begins
+// anew too (TS 29.244 §5.2.2.2).
+func (r *URR) update(u *pfcp.UpdateURR) {
+	if u.VolumeThreshold != nil || u.VolumeQuota != nil || u.TimeThreshold != nil || u.TimeQuota != nil ||
+		u.EventThreshold != nil || u.EventQuota != nil ||
+		u.ValidityTime != nil && r.VolumeQuota == nil && r.TimeQuota == nil && r.EventQuota == nil {
+		r.Grant++
+	}
+	replace(&r.Method, u.Method)
+	replace(&r.Triggers, u.Triggers)
+	replace(&r.Period, u.Period)
+	replace(&r.VolumeThreshold, u.VolumeThreshold)
+	replace(&r.VolumeQuota, u.VolumeQuota)
+	replace(&r.TimeThreshold, u.TimeThreshold)
+	replace(&r.TimeQuota, u.TimeQuota)
+	replace(&r.EventThreshold, u.EventThreshold)
+	replace(&r.EventQuota, u.EventQuota)
+	replace(&r.HoldingTime, u.HoldingTime)
+	replace(&r.ValidityTime, u.ValidityTime)
+	replace(&r.InactivityTime, u.InactivityTime)
+	replace(&r.MonitoringTime, u.MonitoringTime)
+	replace(&r.SubsequentVolumeThreshold, u.SubsequentVolumeThreshold)
+	replace(&r.SubsequentTimeThreshold, u.SubsequentTimeThreshold)
+	replace(&r.Information, u.Information)
+	replace(&r.QuotaFAR, u.QuotaFAR)
+	replace(&r.DroppedPackets, u.DroppedPackets)
+	replace(&r.DroppedBytes, u.DroppedBytes)
+	if u.Linked != nil {
+		r.Linked = u.Linked
+	}
+}
+
+func (c *Compiler) allURRs() {
+	if c.Bare {
+		return
+	}
+	for i := range c.s.URR {
+		u := &c.s.URR[i]
+		out := api.URR{ID: u.ID, Triggers: *u.Triggers, Query: u.Query, Grant: u.Grant,
+			VolumeThreshold: volumes(u.VolumeThreshold), VolumeQuota: volumes(u.VolumeQuota),
+			SubsequentVolumeThreshold: volumes(u.SubsequentVolumeThreshold),
+			TimeThreshold:             wholeSeconds(u.TimeThreshold), TimeQuota: wholeSeconds(u.TimeQuota),
+			SubsequentTimeThreshold: wholeSeconds(u.SubsequentTimeThreshold), HoldingTime: wholeSeconds(u.HoldingTime),
+			ValidityTime: wholeSeconds(u.ValidityTime), Period: wholeSeconds(u.Period), Inactivity: wholeSeconds(u.InactivityTime)}
+		// TS 29.244 §8.2.40: DURAT, VOLUM, EVENT from bit 1.
+		out.Method = uint16(*u.Method)>>1&api.URRVolume | uint16(*u.Method)<<1&api.URRDuration | uint16(*u.Method)&api.URREvent
+		set(&out.EventThreshold, u.EventThreshold)
+		set(&out.EventQuota, u.EventQuota)
+		set(&out.QuotaFAR, u.QuotaFAR)
+		copy(out.Linked[:], u.Linked)
+		if u.MonitoringTime != nil && !u.MonitoringTime.IsZero() {
+			out.MonitoringTime = uint64(max(u.MonitoringTime.Unix(), 0))
+		}
+		if u.DroppedPackets != nil {
+			out.DroppedPackets = uint32(min(*u.DroppedPackets, 1<<32-1))
+		}
+		set(&out.DroppedBytes, u.DroppedBytes)
+		out.Flags = urrFlags(u)
+		c.urrs = append(c.urrs, out)
+	}
+}
+
+// urrFlags: quotas that are there, and Measurement Information (TS 29.244 §8.2.68).
+func urrFlags(u *URR) uint16 {
+	var flags uint16
+	if u.VolumeQuota != nil {
+		flags |= api.URRHasVolumeQuota
+	}
+	if u.TimeQuota != nil {
+		flags |= api.URRHasTimeQuota
+	}
+	if u.EventQuota != nil {
+		flags |= api.URRHasEventQuota
+	}
+	if u.Information == nil {
+		return flags
+	}
+	for bit, flag := range []uint16{api.URRBeforeQos, api.URRInactive, 0, api.URRStartOfTraffic, api.URRCountPackets} {
+		if *u.Information>>bit&1 != 0 {
+			flags |= flag
+		}
+	}
+	return flags
+}
+
+// volumes: total, uplink, downlink, as in api_urr.
+func volumes(v *pfcp.Volumes) (out [3]uint64) {
+	if v == nil {
+		return out
+	}
+	set(&out[0], v.Total)
+	set(&out[1], v.Uplink)
+	set(&out[2], v.Downlink)
+	return out
+}
+
+func wholeSeconds(d *time.Duration) uint32 {
+	if d == nil {
+		return 0
+	}
+	return seconds(*d)
+}
