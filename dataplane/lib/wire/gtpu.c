@@ -116,7 +116,7 @@ static uint8_t *relay_extensions(uint8_t *end, unsigned length, uint8_t qfi, int
 		if (type >> 6 == 1 || (type == GTPU_EXT_PDU_SESSION && without_container))
 			continue;
 		if (type == GTPU_EXT_PDU_SESSION && qfi != GTPU_NO_QFI)
-			from[2] = (uint8_t)((from[2] & 0xc0) | (qfi & 0x3f));
+			from[2] = (uint8_t)((from[2] & 0xc0) | qfi);
 		size = from[0] * 4u;
 		to -= size;
 		memmove(to, from, size);
@@ -150,7 +150,7 @@ unsigned gtpu_relay(uint8_t *end, unsigned length, uint8_t qfi, uint8_t pdu_type
 		to -= 4;
 		to[0] = 1;
 		to[1] = (uint8_t)(pdu_type << 4);
-		to[2] = qfi & 0x3f;
+		to[2] = qfi;
 		to[3] = first;
 		first = GTPU_EXT_PDU_SESSION; // figure 5.2.1-3: it should be the first
 	}

@@ -112,8 +112,9 @@ static inline unsigned gtpu_put_gpdu(uint8_t *to, uint32_t teid, uint8_t qfi, ui
 
 // What an intermediate node makes of the header that came, whose `length` bytes end at `end` and were read by gtpu_parse(): the
 // header of the G-PDU that goes on, with length and TEID still to be filled in. It ends at `end` too, and takes at most 4 bytes more.
-// Extension headers go along as §5.2.1 says, sequence and N-PDU numbers as they came (§4.3.1). `qfi` other than GTPU_NO_QFI stands in
-// the container, which is made (pdu_type) when none came. without_container: the one that came does not go on (TS 29.244 §8.2.64).
+// Extension headers go along as §5.2.1 says, sequence and N-PDU numbers as they came (§4.3.1). `qfi`, unless it is GTPU_NO_QFI, is the
+// container's octet with the QFI (TS 38.415 §5.5.2): its QFI takes the place of the one that came, its bit above is added. A container
+// is made (pdu_type) when none came. without_container: the one that came does not go on (TS 29.244 §8.2.64).
 // Returns the length.
 unsigned gtpu_relay(uint8_t *end, unsigned length, uint8_t qfi, uint8_t pdu_type, int without_container);
 
