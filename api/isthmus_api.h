@@ -548,11 +548,13 @@ struct api_far_more {
 	char redirect_to[API_REDIRECT]; // text: address or URL
 };
 
+#define API_QER_RQI 1u // reflective QoS: the RQI goes along with downlink packets (TS 29.244 §8.2.88, TS 23.501 §5.7.5)
+
 struct api_qer {
 	uint32_t id;
 	uint8_t gate_uplink, gate_downlink; // 0 open, 1 closed (TS 29.244 §8.2.7)
 	uint8_t qfi;
-	uint8_t pad;
+	uint8_t flags; // API_QER_*
 	uint32_t
 		share; // QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
 	char uplink_policer[API_NAME]; // empty: not policed

@@ -138,8 +138,8 @@ static const struct api_layout_step api_far_steps[] = {
 };
 static const struct api_layout_step api_qer_steps[] = {
 	{4, 0x2885de7c}, {5, 0xf8c7ffd5}, {6, 0xeb23f7b2}, {7, 0x6ccafde4},
-	{8, 0x03c74f4e}, {12, 0x64b5d86d}, {44, 0xe09b09ed}, {76, 0x8944e67f},
-	{80, 0x506da869},
+	{8, 0x732406f8}, {12, 0x5a3bb25f}, {44, 0x8040deff}, {76, 0xb3e92629},
+	{80, 0x35bad9b7},
 };
 static const struct api_layout_step api_urr_steps[] = {
 	{4, 0x2885de7c}, {6, 0x2fc83081}, {8, 0xd11994b6}, {12, 0x791f8d73},

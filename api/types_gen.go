@@ -205,6 +205,7 @@ const (
 	FARBuffer                = 0x4
 	FARNotify                = 0x8
 	FARDuplicate             = 0x10
+	QERRqi                   = 0x1
 	URRVolume                = 0x1
 	URRDuration              = 0x2
 	URREvent                 = 0x4
@@ -608,7 +609,7 @@ type QER struct {
 	GateUplink      byte
 	GateDownlink    byte
 	QFI             byte
-	Pad             byte
+	Flags           byte
 	Share           uint32
 	UplinkPolicer   [32]byte
 	DownlinkPolicer [32]byte
@@ -1153,7 +1154,7 @@ var layoutParts = []layoutPart{
 	{"api_acl_rule", PartACLRule, []layoutStep{{20, 0x8016bf54}, {40, 0xb6b0e66a}, {44, 0x0c9e2577}, {48, 0xf696323d}, {49, 0xd8d63d41}, {50, 0x31451bdb}, {51, 0x3b18a056}, {52, 0xf2ec291d}, {56, 0x13b7919e}}},
 	{"api_pdr", PartPDR, []layoutStep{{4, 0xde6eb00d}, {6, 0x507b82ac}, {7, 0x0bf167f3}, {8, 0x3cbe649e}, {10, 0x5a28d36b}, {11, 0x916f5eb3}, {12, 0xd1af2320}, {13, 0x02de12d5}, {16, 0x7c64fb0c}, {20, 0xeaae5463}, {40, 0x0e57be24}, {42, 0x29c9a552}, {44, 0x5b2fed25}, {48, 0xf84a4926}, {56, 0x02178760}, {72, 0x58a3e63a}, {88, 0xde7d71b9}}},
 	{"api_far", PartFAR, []layoutStep{{4, 0x2885de7c}, {5, 0xe0449a18}, {6, 0x26b8ef07}, {7, 0x0f8276de}, {8, 0xca0ac439}, {12, 0x96a717b7}, {14, 0x2fa63f2d}, {15, 0xf68c0e4d}, {16, 0x3700d643}, {48, 0xa9e4069e}, {52, 0x2a0485ea}, {54, 0xca6e0ad7}, {56, 0x3117fdf5}, {60, 0x94cc2111}, {61, 0xa17e441e}, {64, 0x96aa40c6}}},
-	{"api_qer", PartQER, []layoutStep{{4, 0x2885de7c}, {5, 0xf8c7ffd5}, {6, 0xeb23f7b2}, {7, 0x6ccafde4}, {8, 0x03c74f4e}, {12, 0x64b5d86d}, {44, 0xe09b09ed}, {76, 0x8944e67f}, {80, 0x506da869}}},
+	{"api_qer", PartQER, []layoutStep{{4, 0x2885de7c}, {5, 0xf8c7ffd5}, {6, 0xeb23f7b2}, {7, 0x6ccafde4}, {8, 0x732406f8}, {12, 0x5a3bb25f}, {44, 0x8040deff}, {76, 0xb3e92629}, {80, 0x35bad9b7}}},
 	{"api_urr", PartURR, []layoutStep{{4, 0x2885de7c}, {6, 0x2fc83081}, {8, 0xd11994b6}, {12, 0x791f8d73}, {16, 0x71abec22}, {40, 0xa5206460}, {64, 0x34755c1a}, {88, 0x7627fbbb}, {96, 0x29ac888e}, {100, 0x16d25294}, {104, 0x540f901b}, {108, 0x0b71485b}, {112, 0x0d073c3f}, {116, 0xad243143}, {120, 0xa1077b52}, {124, 0x2c997c3f}, {128, 0x31963e3e}, {132, 0xb92abdfe}, {136, 0xfc8c6bba}, {144, 0x23e44805}, {148, 0x5f4272e0}, {152, 0x432b7819}, {160, 0x17223034}}},
 	{"api_sdf", PartSDF, []layoutStep{{20, 0x28541137}, {40, 0x415b2a18}, {44, 0xeb1bed86}, {48, 0x796a5ddd}, {52, 0xb7b042fb}, {56, 0x118e4e47}, {57, 0x74c9442a}, {58, 0xafc5bda1}, {59, 0x9a818dbe}, {60, 0xa60167fb}}},
 	{"api_far_more", PartFARMore, []layoutStep{{1, 0x0cd66394}, {2, 0xabb9a06f}, {3, 0x61408f69}, {4, 0x30685093}, {8, 0x26b1cba3}, {40, 0xe5cb38bf}, {168, 0x226c8806}}},

@@ -17,8 +17,6 @@ type QER struct {
 	UplinkPolicer, DownlinkPolicer string
 }
 
-const ieRQI = 123 // TS 29.244 §8.1.2
-
 // What the data plane takes of a policer.
 const (
 	mostBurst = 1 << 40
@@ -51,9 +49,6 @@ func checkQER(q *QER) *pfcp.Error {
 		return Lacks(pfcp.RuleQER, q.ID, pfcp.CauseMandatoryIEMissing, ieGate, "no gate status")
 	case *q.GateUplink > 1 || *q.GateDownlink > 1: // TS 29.244 §8.2.7: 2 and 3 are for future use
 		return Fault(pfcp.RuleQER, q.ID, ieGate, "no such gate status")
-	// TS 23.501 §5.7.5: reflective QoS has the UPF mark packets, which this data plane does not.
-	case q.RQI != nil && *q.RQI:
-		return Lacks(pfcp.RuleQER, q.ID, pfcp.CauseServiceNotSupported, ieRQI, "no reflective QoS")
 	case q.QFI != nil && *q.QFI > 63:
 		return Fault(pfcp.RuleQER, q.ID, 124, "QFI above 63")
 	case above(q.GBRUplink, q.MBRUplink) || above(q.GBRDownlink, q.MBRDownlink):
@@ -81,6 +76,9 @@ func (c *Compiler) allQERs() {
 		out := api.QER{ID: q.ID, GateUplink: *q.GateUplink, GateDownlink: *q.GateDownlink, Share: q.Share}
 		if q.QFI != nil {
 			out.QFI = *q.QFI
+		}
+		if q.RQI != nil && *q.RQI {
+			out.Flags |= api.QERRqi
 		}
 		up, down := q.UplinkPolicer, q.DownlinkPolicer
 		if c.s.Line == nil {

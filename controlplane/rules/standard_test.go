@@ -198,7 +198,7 @@ var flagged = []struct {
 	}, value: octet(1, 0), names: "DL DL2 UL UL2 - - - -", served: "DL UL"},
 	{ie: gopfcp.RQI, in: func(i ...*gopfcp.IE) []byte {
 		return session(gopfcp.NewCreateQER(append(i, octets32(109, 1), gopfcp.New(25, []byte{0}))...))
-	}, value: octet(1, 0), names: "RQI - - - - - - -"},
+	}, value: octet(1, 0), names: "RQI - - - - - - -", served: "RQI"},
 	{ie: gopfcp.FTEID, in: func(i ...*gopfcp.IE) []byte {
 		return session(gopfcp.NewCreatePDR(gopfcp.New(56, []byte{0, 2}), octets32(29, 1),
 			gopfcp.NewPDI(append(i, gopfcp.New(20, []byte{0}))...), octets32(108, 1)))

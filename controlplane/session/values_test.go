@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -50,17 +51,32 @@ func TestModificationOfTheSessionItself(t *testing.T) {
 	}
 }
 
-func TestReflectiveQoSIsRefused(t *testing.T) {
+// The RQI of a QER comes to the data plane, and goes when the CP function takes it back (TS 29.244 §8.2.88).
+func TestReflectiveQoS(t *testing.T) {
 	b := start(t, "", testSettings())
+	flags := func(seid uint64) uint8 {
+		t.Helper()
+		var head api.Session
+		rest, err := api.ReadRow(b.s.Held()[heldID(seid)], &head)
+		_, rest, err1 := api.TakeRows[api.PDR](rest)
+		_, rest, err2 := api.TakeRows[api.FAR](rest)
+		qers, _, err3 := api.TakeRows[api.QER](rest)
+		if err := errors.Join(err, err1, err2, err3); err != nil || len(qers) != 1 {
+			t.Fatal(err, qers)
+		}
+		return qers[0].Flags
+	}
 	req := request(1, "10.45.0.5")
 	req.QER[0].RQI = ptr(true)
-	if r := b.establish(smf1, req); r.Cause != pfcp.CauseServiceNotSupported || r.Failed == nil || r.Failed.Type != pfcp.RuleQER || r.Failed.ID != 1 {
-		t.Errorf("%+v", r)
-	}
-	req.QER[0].RQI = ptr(false)
 	seid := b.establish(smf1, req).UP.SEID
-	if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{UpdateQER: []pfcp.UpdateQER{{ID: 1, RQI: ptr(true)}}}); m.Cause != pfcp.CauseServiceNotSupported {
-		t.Errorf("%+v", m)
+	if f := flags(seid); f != api.QERRqi {
+		t.Errorf("established: %d", f)
+	}
+	for _, on := range []bool{false, true} {
+		m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{UpdateQER: []pfcp.UpdateQER{{ID: 1, RQI: ptr(on)}}})
+		if f := flags(seid); m.Cause != pfcp.CauseAccepted || (f != 0) != on {
+			t.Errorf("%v: %d, %+v", on, f, m)
+		}
 	}
 }
 

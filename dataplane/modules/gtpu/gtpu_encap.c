@@ -69,17 +69,23 @@ static uint8_t wire_type(uint8_t pdu_type)
 	return pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
 }
 
+// The octet of the container with the QFI: the reflective QoS indicator stands in downlink ones alone (TS 38.415 §5.5.2.1, §5.5.2.2).
+static uint8_t qfi_octet(const struct rule *r, uint8_t qfi, uint8_t pdu_type)
+{
+	return (uint8_t)(qfi | (r->rqi & (pdu_type == API_PDU_DL)) << 6);
+}
+
 // From tunnel to tunnel, with more in the header that came than a QFI (SGW-U, UPF on N9, indirect forwarding at a handover): TS 29.244
 // §8.2.64 and §8.2.56, notes 1. That header still lies in front of the packet.
 static __rte_noinline rte_edge_t relay(
-	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct path *p, uint8_t class)
+	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct path *p, uint8_t class, uint8_t octet)
 {
 	uint32_t came = session_view_of(m)->relayed, ip_length = path_ip_length(p);
 
 	if (rte_pktmbuf_headroom(m) < OUTER_LENGTH_MAX + came)
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	uint32_t gtpu = gtpu_relay(rte_pktmbuf_mtod(m, uint8_t *), came,
-		r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi, wire_type(r->pdu_type), r->without_container);
+		r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : octet, wire_type(r->pdu_type), r->without_container);
 	uint32_t length = packet_of(m)->length + ip_length + 8 + gtpu;
 	if (length > UINT16_MAX)
 		return packet_leave(m, &drop_long, EDGE_DROP);
@@ -114,14 +120,14 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	uint8_t class = (uint8_t)((r->dscp == 0xff ? p->want.dscp : r->dscp) << 2 |
 				  ip_ecn(pkt->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)));
 	if (unlikely(v->relayed != 0))
-		return relay(w, m, r, p, class);
+		return relay(w, m, r, p, class, qfi == GTPU_NO_QFI ? qfi : qfi_octet(r, qfi, type));
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *) - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
 	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);
 	if (likely(container)) {
 		uint8_t *gtpu = ip + path_ip_length(p) + 8;
 
 		gtpu[13] = (uint8_t)(wire_type(type) << 4); // TS 38.415 §5.5.2
-		gtpu[14] = qfi;
+		gtpu[14] = qfi_octet(r, qfi, type);
 	}
 	return finish(w, m, p, ip, length, class);
 }

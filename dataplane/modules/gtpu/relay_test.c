@@ -5,6 +5,7 @@
 #include "wire/gtpu.h"
 
 #define NO_QFI 0xff
+#define RQI 0x40
 
 static int setup(void **state)
 {
@@ -54,7 +55,7 @@ static struct kit_mobile *tunnels(const char *path, int back, uint8_t removal, u
 	k.pdr[0].outer_header_removal = removal;
 	kit_far_gtpu(&k, 1, back ? API_FROM_ACCESS : API_FROM_CORE, path, 0x7001);
 	if (qfi != NO_QFI) {
-		kit_qer(&k, 1, qfi);
+		kit_qer(&k, 1, qfi & 63)->flags = qfi & RQI ? API_QER_RQI : 0;
 		kit_pdr_qer(&k.pdr[0], 1);
 	}
 	return &k;
@@ -102,6 +103,14 @@ static const struct {
 		{4, 12, {0, 0, 0, 0x85, 1, 0, 5, 0x84, 1, 7, 8, 0}}},
 	{"a container is made", 5, 1, {4, 8, {0, 0, 0, 0x84, 1, 7, 8, 0}},
 		{4, 12, {0, 0, 0, 0x85, 1, 0, 5, 0x84, 1, 7, 8, 0}}},
+	{"the QER's reflective QoS", 5 | RQI, 1, {4, 12, {0, 0, 0, 0x85, 1, 0, 9, 0x84, 1, 7, 8, 0}},
+		{4, 12, {0, 0, 0, 0x85, 1, 0, 5 | RQI, 0x84, 1, 7, 8, 0}}},
+	{"the QER's reflective QoS and no QFI", RQI, 1, {4, 12, {0, 0, 0, 0x85, 1, 0, 9, 0x84, 1, 7, 8, 0}},
+		{4, 12, {0, 0, 0, 0x85, 1, 0, 9 | RQI, 0x84, 1, 7, 8, 0}}},
+	{"the QER's reflective QoS, uplink", 5 | RQI, 1, {4, 12, {0, 0, 0, 0x85, 1, 0x10, 9, 0x84, 1, 7, 8, 0}},
+		{4, 12, {0, 0, 0, 0x85, 1, 0x10, 5, 0x84, 1, 7, 8, 0}}},
+	{"a container is made, reflective QoS", 5 | RQI, 1, {4, 8, {0, 0, 0, 0x84, 1, 7, 8, 0}},
+		{4, 12, {0, 0, 0, 0x85, 1, 0, 5 | RQI, 0x84, 1, 7, 8, 0}}},
 	{"container to be deleted", NO_QFI, 2, {4, 8, {0, 0, 0, 0x85, 1, 0, 9, 0}}, {0}},
 	{"container to be deleted, others not", NO_QFI, 2, {6, 12, {1, 2, 0, 0x85, 1, 0, 0x49, 0x84, 1, 7, 8, 0}},
 		{6, 8, {1, 2, 0, 0x84, 1, 7, 8, 0}}},
@@ -118,7 +127,7 @@ static void one_row(unsigned i, const char *path, int padded)
 	struct options out = rows[i].out;
 
 	if (!back && out.length > 4 && out.bytes[3] == 0x85 && (rows[i].removal == 2 || rows[i].in.bytes[3] != 0x85))
-		out.bytes[5] |= 0x10; // one that is made is of its direction
+		out.bytes[5] |= 0x10, out.bytes[6] &= 63; // one that is made is of its direction
 	put("s", k);
 	gpdu(&f, &rows[i].in, "ran", 0x700, 1, 0);
 	if (padded)

@@ -157,6 +157,7 @@ int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct ru
 			r->flags |= RULE_GATE_CLOSED;
 		if (q->qfi != 0) // 0: no QoS flow (TS 24.501 §9.11.4.12), so no PDU Session Container
 			r->qfi = q->qfi;
+		r->rqi |= q->flags & API_QER_RQI;
 		if ((uplink ? q->uplink_policer : q->downlink_policer)[0] != 0)
 			error = add_policer(p, pdr, q, r, m);
 	}

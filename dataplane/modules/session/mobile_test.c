@@ -137,6 +137,46 @@ static void qfi(void **state)
 	gone("s2");
 }
 
+// The reflective QoS indicator of a QER stands in downlink containers (TS 38.415 §5.5.2.1), the one that came in goes on.
+static void reflective_qos(void **state)
+{
+	enum { RQI = 0x40 };
+	static struct frame in, out;
+	struct kit_mobile k, *upf = upf_session(2);
+
+	kit_qer(upf, 1, 9)->flags = API_QER_RQI;
+	kit_pdr_qer(&upf->pdr[1], 1);
+	put("s2", upf);
+	expect("internet", downlink_of(&in, FAR4, UE4), "ran", tunnelled_out(&out, FAR4, UE4, 0x202, 9 | RQI));
+	upf->far[1].pdu_type = API_PDU_NONE;
+	put("s2", upf);
+	expect("internet", downlink_of(&in, FAR4, UE4), "ran", tunnelled_out(&out, FAR4, UE4, 0x202, 0xff));
+	gone("s2");
+
+	for (unsigned own = 0; own < 2; own++) { // the QER has a QFI
+		kit_mobile(&k, 7, NULL, NULL);
+		kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x700, 1);
+		kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x701, 2);
+		kit_far_gtpu(&k, 1, API_FROM_CORE, "peer", 0x7000)->pdu_type = API_PDU_UL;
+		kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x7001)->pdu_type = API_PDU_DL;
+		kit_qer(&k, 1, own ? 9 : 0)->flags = API_QER_RQI;
+		kit_pdr_qer(&k.pdr[0], 1);
+		kit_pdr_qer(&k.pdr[1], 1);
+		put("n9", &k);
+		between(&in, "ran", 0x700, 5, API_PDU_UL);
+		between(&out, "peers", 0x7000, own ? 9 : 5, API_PDU_UL);
+		expect("ran", &in, "peers", &out);
+		between(&out, "ran", 0x7001, (own ? 9 : 5) | RQI, API_PDU_DL);
+		for (unsigned came = 0; came < 2; came++) {
+			k.qer[0].flags = came ? 0 : API_QER_RQI;
+			put("n9", &k);
+			between(&in, "peers", 0x701, came ? 5 | RQI : 5, API_PDU_DL);
+			expect("peers", &in, "ran", &out);
+		}
+		gone("n9");
+	}
+}
+
 // Rows G8, G11, G12: wrong sources, wrong destinations in a tunnel, a family that the session does not have.
 static void spoofing(void **state)
 {
@@ -708,6 +748,7 @@ int main(void)
 		cmocka_unit_test(sgwu),
 		cmocka_unit_test(iupf),
 		cmocka_unit_test(qfi),
+		cmocka_unit_test(reflective_qos),
 		cmocka_unit_test(spoofing),
 		cmocka_unit_test(infrastructure),
 		cmocka_unit_test(unknown),
