@@ -200,9 +200,6 @@ func (k *checker) allInterfaces() {
 	for i := range k.Interfaces {
 		f := &k.Interfaces[i]
 		port := refer(k, f.At, "port", "port", f.Port, k.ports)
-		if f.InnerVLAN != 0 && f.OuterVLAN == 0 {
-			k.fail(f.At, "inner_vlan", "given without outer_vlan")
-		}
 		p := place{f.Port, f.OuterVLAN, f.InnerVLAN}
 		if line, twice := places[p]; twice {
 			k.fail(f.At, "port", "the interface in line %d is already on this port with these VLANs", line)

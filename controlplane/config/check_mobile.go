@@ -55,9 +55,6 @@ func (k *checker) allInstances() {
 		for _, s := range in.Sources {
 			take(k, sources, in, "sources", s)
 		}
-		if in.UDPPort != 0 && len(in.Endpoints) == 0 {
-			k.fail(in.At, "udp_port", "given without endpoints")
-		}
 		k.ruleSet(&in.AccessList)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")

@@ -151,7 +151,7 @@ type Interface struct {
 	Name      Name     `yaml:"name" req:"true" doc:"The interface's name."`
 	Port      Name     `yaml:"port" req:"true" doc:"The port it is on."`
 	OuterVLAN uint16   `yaml:"outer_vlan" max:"4094" doc:"Outer or only VLAN; 0: none."`
-	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" doc:"Inner VLAN; 0: none."`
+	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" with:"outer_vlan" doc:"Inner VLAN; 0: none."`
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
 }
 

@@ -66,6 +66,7 @@ type defaulter interface{ setDefaults() }
 //	yaml  the key                 req   "true": must be given
 //	enum  the words allowed       min, max  bounds of a number
 //	one   "true": a list that may be written as its only element
+//	with  the key without which this one has no use
 type decoder struct {
 	file   string
 	errs   Errors
@@ -221,6 +222,20 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			d.fail(n.Line, join(path, name), "missing")
 		}
 	}
+	for _, name := range names {
+		with := v.Type().Field(index[name]).Tag.Get("with")
+		if with != "" && given(v.Field(index[name])) && !given(v.Field(index[with])) {
+			d.fail(seen[name], join(path, name), "given without %s", with)
+		}
+	}
+}
+
+// given tells a value from what stands for none.
+func given(v reflect.Value) bool {
+	if v.Kind() == reflect.Slice {
+		return v.Len() > 0
+	}
+	return !v.IsZero()
 }
 
 func join(path, key string) string {
