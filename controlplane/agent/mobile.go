@@ -117,7 +117,7 @@ func sessionSettings(c *config.Config) *rules.Settings {
 	}
 	for i := range c.Instances {
 		in := &c.Instances[i]
-		made := rules.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort}
+		made := rules.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort, DSCP: in.DSCP}
 		for _, e := range in.Endpoints {
 			made.Endpoints = append(made.Endpoints, e.Addr)
 		}

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -215,6 +216,39 @@ func TestMobileShow(t *testing.T) {
 	if _, err := MakePlan("test", []byte(upf+"policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n")); err == nil {
 		t.Error("a name of ours was accepted")
 	}
+}
+
+// The DSCP of an instance is that of its sessions' tunnels, also of those that are there when the file changes.
+func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
+	a, _ := launchMobile(t, s, dir, text)
+	seid := establish(t, a, 1, "10.1.0.1", "10.45.0.1").UP.SEID
+	dscp := func() (of uint8) {
+		held := s.Held()
+		_, rest, err := api.TakeRows[api.Session](held[heldSession(seid)])
+		_, rest, err1 := api.TakeRows[api.PDR](rest)
+		fars, _, err2 := api.TakeRows[api.FAR](rest)
+		if err := errors.Join(err, err1, err2); err != nil || len(fars) != 2 {
+			t.Fatal(fars, err)
+		}
+		var path api.Path
+		if _, err := api.ReadRow(held[dptest.ID{Kind: api.KindPath, Key: api.CString(fars[1].Path[:])}], &path); err != nil {
+			t.Fatal(err)
+		}
+		return path.DSCP
+	}
+	if got := dscp(); got != 0 {
+		t.Errorf("DSCP %d", got)
+	}
+	plan, err := MakePlan("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26", 1)))
+	if err == nil {
+		_, err = a.Apply(t.Context(), plan)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "DSCP 26", func() bool { return dscp() == 26 })
 }
 
 // A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.

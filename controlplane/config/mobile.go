@@ -142,6 +142,7 @@ type Instance struct {
 	Pools      []Prefix  `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
 	UEToUE     string    `yaml:"ue_to_ue" enum:"allow|drop" doc:"Packets from one UE to another."`
 	PinPeer    bool      `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
+	DSCP       uint8     `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
 	UDPPort    uint16    `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
 	AccessList RuleSet   `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
 	Sources    []string  `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`

@@ -64,6 +64,8 @@ func TestMobileRefused(t *testing.T) {
 		{"source", "sources: [core]", "sources: [internet]", `instances[1].sources[0]: "internet" is none of access, core`},
 		{"source twice", "sources: [core]", "sources: [access]", `instances[1].sources: access is already of instance "access", line 10`},
 		{"udp port", "[n6],", "[n6], udp_port: 9000,", "instances[1].udp_port: given without endpoints"},
+		{"DSCP", "[n6],", "[n6], dscp: 26,", "instances[1].dscp: given without endpoints"},
+		{"DSCP of 7 bits", "[n3],", "[n3], dscp: 64,", "instances[0].dscp: "},
 		{"udp port of GTP-U", "[n3],", "[n3], udp_port: 2152,", "instances[0].udp_port: 2152 is GTP-U's"},
 		{"ue to ue", "[n6],", "[n6], ue_to_ue: deny,", "is none of allow, drop"},
 		{"listen", "[10.0.0.1]", "[upf1]", `x.yaml:13: pfcp.listen[0]: "upf1" is neither an IP address nor ADDRESS:PORT`},

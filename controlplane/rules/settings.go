@@ -27,6 +27,7 @@ type Instance struct {
 	Pools     []netip.Prefix
 	Sources   []pfcp.Interface
 	UDPPort   uint16
+	DSCP      uint8 // of the outer headers of its tunnels, where the FAR has no Transport Level Marking
 }
 
 // endpoint returns the instance's GTP-U address of a family, invalid when there is none.
