@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the control plane as a process: it owns the intent, keeps the data plane in step with it over restarts
-// of either side, and answers the command line. One goroutine (Run) owns plan, confirmed and the connection's life;
-// everything else asks it through a channel, or reads what it publishes atomically.
+// Package agent is the control plane as a process: it owns the intent, keeps the data plane in step with it over
+// restarts of either side, and answers the command line. One goroutine (Run) owns plan, confirmed and the connection's
+// life; everything else asks it through a channel, or reads what it publishes atomically.
 package agent
 
 import (
@@ -239,8 +239,8 @@ func (a *Agent) disconnected() {
 }
 
 // reconcile brings the data plane to the plan: what differs by digest goes out as one transaction. A plan that was
-// accepted while the data plane was away and is refused now gives way to the last one that the data plane held. all: what
-// mobile sessions made is compared too.
+// accepted while the data plane was away and is refused now gives way to the last one that the data plane held. all:
+// what mobile sessions made is compared too.
 func (a *Agent) reconcile(ctx context.Context, all bool) {
 	start := time.Now()
 	res, err := a.push(ctx, a.plan, all)

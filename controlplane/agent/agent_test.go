@@ -63,8 +63,8 @@ func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
 	return a
 }
 
-// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
-// may take seconds.
+// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
+// anything may take seconds.
 const limit = time.Minute
 
 // waitUntil waits for a condition.

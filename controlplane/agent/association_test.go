@@ -69,8 +69,8 @@ func ask(a *Agent, method, path string) string {
 	return w.Body.String()
 }
 
-// A CP function associates and establishes a session; the control plane is replaced by another process' one, which knows
-// both; then it is asked to release the association, and the session goes with it.
+// A CP function associates and establishes a session; the control plane is replaced by another process' one, which
+// knows both; then it is asked to release the association, and the session goes with it.
 func TestMobileLife(t *testing.T) {
 	s := dptest.Start(t)
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/intent"
 )
 
-// Diff returns the transaction that turns what is held into what is wanted. Synth streams are test traffic and no part of
-// the intent: those that are held stay.
+// Diff returns the transaction that turns what is held into what is wanted. Synth streams are test traffic and no part
+// of the intent: those that are held stay.
 func Diff(held []api.Digest, want intent.State) []dp.Change {
 	held = slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return d.Kind == api.KindSynth })
 	puts, deletes := intent.Diff(held, want)

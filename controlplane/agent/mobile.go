@@ -180,7 +180,8 @@ func restartsPFCP(was, is *Plan) bool {
 	return was.PFCP.Store != is.PFCP.Store || !reflect.DeepEqual(serverConfig(was), serverConfig(is))
 }
 
-// ---- reconciling -----------------------------------------------------------------------------------------------------
+// ---- reconciling
+// -----------------------------------------------------------------------------------------------------
 
 // pushMobile is push where there are mobile sessions.
 func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, all bool) (Result, error) {
@@ -216,8 +217,8 @@ func (a *Agent) detachMobile() {
 	}
 }
 
-// resyncSessions compares the sessions over PFCP with what the data plane holds, beside everything else. With a million of them that
-// takes longer than a period: there is one comparison at a time.
+// resyncSessions compares the sessions over PFCP with what the data plane holds, beside everything else. With a million
+// of them that takes longer than a period: there is one comparison at a time.
 func (a *Agent) resyncSessions(ctx context.Context) {
 	c := a.client.Load()
 	if a.mobile == nil || c == nil || !a.mobile.comparing.CompareAndSwap(false, true) {
@@ -252,7 +253,8 @@ func noDynamic(objects intent.State) error {
 	return nil
 }
 
-// ---- show and metrics ------------------------------------------------------------------------------------------------
+// ---- show and metrics
+// ------------------------------------------------------------------------------------------------
 
 // Associations is view.Control's.
 func (m *mobile) Associations() []view.Association {

@@ -111,8 +111,8 @@ func heldSession(seid uint64) dptest.ID {
 	return dptest.ID{Kind: api.KindSession, Key: rules.Key(seid)}
 }
 
-// Sessions over PFCP outlive a reload, a restart of either process, and a refused configuration; they go with the network
-// instance that they stand in.
+// Sessions over PFCP outlive a reload, a restart of either process, and a refused configuration; they go with the
+// network instance that they stand in.
 func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  node_id: upf1\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances

@@ -16,15 +16,16 @@ import (
 	"isthmus/controlplane/metrics"
 )
 
-// What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a few
-// times a minute.
+// What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a
+// few times a minute.
 var (
 	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
 	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second, Write: 30 * time.Second}
 )
 
 // Serve runs the agent with its socket and metrics until ctx ends or a signal asks to stop. SIGTERM leaves a data plane
-// that we started running (a restart of the control plane shall not stop traffic); SIGINT, Ctrl-C at a terminal, ends it.
+// that we started running (a restart of the control plane shall not stop traffic); SIGINT, Ctrl-C at a terminal, ends
+// it.
 func (a *Agent) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

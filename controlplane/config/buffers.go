@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Buffers is how many of engine.packet_buffers each holder of packets may have at most, in the whole process. Together they leave
-// what receiving needs (dataplane/core/hold.h).
+// Buffers is how many of engine.packet_buffers each holder of packets may have at most, in the whole process. Together
+// they leave what receiving needs (dataplane/core/hold.h).
 type Buffers struct {
 	Paging, Scheduled, Fragments, Neighbour, HandedOver, Punted uint32
 }
@@ -77,8 +77,9 @@ func fill(list []holder, base uint64) (sum uint64) {
 	return sum
 }
 
-// buffers divides engine.packet_buffers. Where the file says nothing the shares are of all buffers, or of a half, a quarter, an
-// eighth of them: coarse steps, since another limit needs a restart of the data plane, and another port should not.
+// buffers divides engine.packet_buffers. Where the file says nothing the shares are of all buffers, or of a half, a
+// quarter, an eighth of them: coarse steps, since another limit needs a restart of the data plane, and another port
+// should not.
 func (k *checker) buffers() {
 	all, list := uint64(k.Engine.PacketBuffers), k.holders()
 	ports, workers := k.receiving()

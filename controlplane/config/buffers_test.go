@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The shares where the file says nothing: of all buffers, or of a half or less where the ports' descriptors leave no room.
+// The shares where the file says nothing: of all buffers, or of a half or less where the ports' descriptors leave no
+// room.
 func TestBuffers(t *testing.T) {
 	card := "\nports:\n  - {name: a, driver: pci, device: '0000:01:00.0', role: core}\n  - {name: b, driver: pci, device: '0000:01:00.1', role: core}\n"
 	for _, r := range []struct {
@@ -29,7 +30,8 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// Whatever the file says: what may be held and what receiving needs are all of the buffers at most, or the file is refused.
+// Whatever the file says: what may be held and what receiving needs are all of the buffers at most, or the file is
+// refused.
 func TestBuffersSum(t *testing.T) {
 	for workers := 1; workers <= 16; workers++ {
 		for all := 1024; all <= 1<<20; all *= 4 {

@@ -155,7 +155,8 @@ func (k *checker) bond(p *Port) {
 	}
 }
 
-// bondModes are DPDK's numbers; a hash takes addresses and ports, which differ where a path's packets have one pair of addresses.
+// bondModes are DPDK's numbers; a hash takes addresses and ports, which differ where a path's packets have one pair of
+// addresses.
 var bondModes = map[string]string{
 	"static": "mode=2,xmit_policy=l34", "lacp": "mode=4,xmit_policy=l34", "active-standby": "mode=1",
 }

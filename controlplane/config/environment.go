@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// environment lays variables over single values of the sections engine, control and pfcp, so that a container image can keep
-// its file: ISTHMUS_ENGINE_WORKERS=4, ISTHMUS_CONTROL_RESTART_POLICY=external. Values are checked as in the file, and a
-// variable of these families that names no value is refused.
+// environment lays variables over single values of the sections engine, control and pfcp, so that a container image can
+// keep its file: ISTHMUS_ENGINE_WORKERS=4, ISTHMUS_CONTROL_RESTART_POLICY=external. Values are checked as in the file,
+// and a variable of these families that names no value is refused.
 func (d *decoder) environment(c *Config, environ []string) {
 	given := map[string]string{}
 	for _, e := range environ {

@@ -65,8 +65,8 @@ func (e *Errors) result() error {
 	return e
 }
 
-// suggest returns "; did you mean X?" for the known word nearest to a mistyped one, or "". Of several as near it is the first
-// in the alphabet: the same file gets the same message.
+// suggest returns "; did you mean X?" for the known word nearest to a mistyped one, or "". Of several as near it is the
+// first in the alphabet: the same file gets the same message.
 func suggest(word string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {

@@ -270,8 +270,8 @@ func (k *checker) where(s *Subscriber, sched *Scheduler) (func(i uint32) uint32,
 	}
 }
 
-// placer returns what gives each subscriber of a range its worker, or with a scheduler its subport (settleSeats does the
-// rest). The name decides, not the place in the file: the worker of a subscriber is nobody else's business.
+// placer returns what gives each subscriber of a range its worker, or with a scheduler its subport (settleSeats does
+// the rest). The name decides, not the place in the file: the worker of a subscriber is nobody else's business.
 func (k *checker) placer(s *Subscriber) func(h *Home, i uint32) {
 	workers := uint64(max(k.Engine.Workers, 1))
 	sched := k.schedulers[s.Port]

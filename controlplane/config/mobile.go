@@ -56,7 +56,8 @@ func (p *PFCP) setDefaults() {
 // Enabled tells whether there is a PFCP interface at all.
 func (p *PFCP) Enabled() bool { return len(p.Listen) > 0 }
 
-// Infrastructure is what no UE may send to: our N4 addresses and those of the CP functions (checkPFCP bounds their number).
+// Infrastructure is what no UE may send to: our N4 addresses and those of the CP functions (checkPFCP bounds their
+// number).
 func (p *PFCP) Infrastructure() []netip.Addr {
 	var all []netip.Addr
 	add := func(a netip.Addr) {
@@ -180,7 +181,8 @@ func (s Socket) schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": `^\[?[0-9A-Fa-f:.]+(\]?:[0-9]{1,5})?$`}
 }
 
-// nodeIDReason tells why a text is no Node ID (TS 29.244 clause 8.2.38: an address, or a name of RFC 1035 labels); empty: it is one.
+// nodeIDReason tells why a text is no Node ID (TS 29.244 clause 8.2.38: an address, or a name of RFC 1035 labels);
+// empty: it is one.
 func nodeIDReason(id string) string {
 	if _, err := netip.ParseAddr(id); err == nil {
 		return ""

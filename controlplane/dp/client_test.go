@@ -279,7 +279,8 @@ func TestCommitReturnsUsage(t *testing.T) {
 	}
 }
 
-// Events come in their order, those that nobody acknowledged come again to the next subscriber, and a lost connection is seen.
+// Events come in their order, those that nobody acknowledged come again to the next subscriber, and a lost connection
+// is seen.
 func TestSubscription(t *testing.T) {
 	s := dptest.Start(t)
 	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 1})

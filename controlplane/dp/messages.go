@@ -11,8 +11,8 @@ import (
 	"isthmus/api"
 )
 
-// List returns what the data plane holds of a kind in a range of keys, ascending (api.KeyOrder), and whether the limit left some out:
-// they follow behind the last one.
+// List returns what the data plane holds of a kind in a range of keys, ascending (api.KeyOrder), and whether the limit
+// left some out: they follow behind the last one.
 func (c *Client) List(ctx context.Context, l api.List) (held []api.Digest, more bool, err error) {
 	body, flags, err := c.exchange(ctx, api.TypeList, api.Body(&l))
 	if err != nil {
@@ -69,7 +69,8 @@ func EachPage(ctx context.Context, l Lister, kinds func(kind uint32) bool, fn fu
 	return nil
 }
 
-// Table reads one table of the data plane. An empty key means all rows, limit 0 no limit. T must be the table's row type.
+// Table reads one table of the data plane. An empty key means all rows, limit 0 no limit. T must be the table's row
+// type.
 func Table[T any, P api.Row[T]](ctx context.Context, c *Client, table uint32, key string, limit uint32) ([]T, error) {
 	request := api.StatsRequest{Table: table, Limit: limit}
 	if err := api.PutCString(request.Key[:], key); err != nil {
@@ -104,7 +105,8 @@ func appendObjectHead(b []byte, ch *Change) []byte {
 	return api.AppendRow(b, &head)
 }
 
-// WriteState writes one transaction as a file of framed messages (BEGIN, PUT..., COMMIT): what `isthmus-dp replay` reads.
+// WriteState writes one transaction as a file of framed messages (BEGIN, PUT..., COMMIT): what `isthmus-dp replay`
+// reads.
 func WriteState(w io.Writer, changes []Change) error {
 	sequence := uint32(0)
 	message := func(typ uint16, parts ...[]byte) error {

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// Who may associate, under which node id, and as a member of which SMF set. A message proves no more than the address that it comes
-// from; the rest it only claims.
+// Who may associate, under which node id, and as a member of which SMF set. A message proves no more than the address
+// that it comes from; the rest it only claims.
 
-// configuredPeer returns the entry of the list of peers that fits; one that names the node id goes before one that does not.
-// known says that the address is in the list at all.
+// configuredPeer returns the entry of the list of peers that fits; one that names the node id goes before one that does
+// not. known says that the address is in the list at all.
 func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool) {
 	for i := range c.Peers {
 		q := &c.Peers[i]
@@ -30,8 +30,8 @@ func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool
 	return p, known
 }
 
-// peerOf returns the configured peer that a stored association is with, nil when there is none. The other addresses are what the
-// peer said, so there its node id must be configured.
+// peerOf returns the configured peer that a stored association is with, nil when there is none. The other addresses are
+// what the peer said, so there its node id must be configured.
 func (c *Config) peerOf(st StoredAssociation) *Peer {
 	if p, _ := c.configuredPeer(st.Addr.Addr(), st.ID); p != nil {
 		return p
@@ -44,8 +44,8 @@ func (c *Config) peerOf(st StoredAssociation) *Peer {
 	return nil
 }
 
-// givesNode tells whether the configuration gives a node id to a peer of this address, or to others only. An entry that names none
-// has its address as one.
+// givesNode tells whether the configuration gives a node id to a peer of this address, or to others only. An entry that
+// names none has its address as one.
 func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {
 	for i := range c.Peers {
 		if q := &c.Peers[i]; q.Node == id || q.Node == "" && q.Addr.Addr().String() == id {
@@ -56,8 +56,8 @@ func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {
 	return here, elsewhere && !here
 }
 
-// givesSet tells what the configuration says of a peer's SMF set: the one that it has, or whether it may have the one that it claims,
-// which is not one of the configuration.
+// givesSet tells what the configuration says of a peer's SMF set: the one that it has, or whether it may have the one
+// that it claims, which is not one of the configuration.
 func (c *Config) givesSet(peer *Peer, claim string) (set string, claimable bool) {
 	if peer != nil && peer.Set != "" {
 		return peer.Set, false
@@ -65,9 +65,10 @@ func (c *Config) givesSet(peer *Peer, claim string) (set string, claimable bool)
 	return "", claim != "" && !slices.ContainsFunc(c.Peers, func(q Peer) bool { return q.Set == claim })
 }
 
-// mayHave tells whether a node id may be associated from an address (row A2). It is whose the configuration says. Else it is its
-// association's, and the sessions with it, whether the path works or not: only the association's own addresses take it over. The failed
-// association of an unknown peer is anybody's who may associate: where all may, addresses change.
+// mayHave tells whether a node id may be associated from an address (row A2). It is whose the configuration says. Else
+// it is its association's, and the sessions with it, whether the path works or not: only the association's own
+// addresses take it over. The failed association of an unknown peer is anybody's who may associate: where all may,
+// addresses change.
 func (s *Server) mayHave(from netip.Addr, id string, old *association) bool {
 	here, elsewhere := s.cfg.givesNode(from, id)
 	return here || old != nil && old.owns(from) || !elsewhere && (old == nil || old.configured == nil && old.failed())
@@ -113,9 +114,9 @@ func (s *Server) associated(p *Peer) bool {
 	return false
 }
 
-// setOf decides which SMF set a CP function belongs to. Members share sessions, so claiming a set is not enough (row A4): a set of the
-// configuration has the members that it names; another one is its first claimant's, and of those whose address a member named as its
-// other one (TS 29.244 §7.4.4.1, Alternative SMF IP Address).
+// setOf decides which SMF set a CP function belongs to. Members share sessions, so claiming a set is not enough (row
+// A4): a set of the configuration has the members that it names; another one is its first claimant's, and of those
+// whose address a member named as its other one (TS 29.244 §7.4.4.1, Alternative SMF IP Address).
 func (s *Server) setOf(id string, peer *Peer, from netip.Addr, claim string) string {
 	claim = nodeName(claim)
 	set, claimable := s.cfg.givesSet(peer, claim)

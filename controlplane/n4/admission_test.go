@@ -20,8 +20,8 @@ func setIE(name string) []byte {
 
 func alternativeIE(a netip.Addr) []byte { return ie(178, append([]byte{2}, a.AsSlice()...)...) }
 
-// Row A4: a set that the configuration does not give to anybody is its first claimant's, and of those whom a member names among its
-// addresses. A configured peer that names it gets neither it nor its sessions.
+// Row A4: a set that the configuration does not give to anybody is its first claimant's, and of those whom a member
+// names among its addresses. A configured peer that names it gets neither it nor its sessions.
 func TestSetMembers(t *testing.T) {
 	a, b, c := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf3", "127.0.0.3:0")
 	given := newSMF(t, "smf4", "127.0.0.4:0")
@@ -84,7 +84,8 @@ func TestSetsAfterARestart(t *testing.T) {
 	}
 }
 
-// A peer that was taken out of the configuration is not brought back by the store; one that is listed by another of its addresses is.
+// A peer that was taken out of the configuration is not brought back by the store; one that is listed by another of its
+// addresses is.
 func TestRemovedPeerAfterARestart(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	c := newSMF(t, "smf3", "127.0.0.3:0")
@@ -108,8 +109,8 @@ func TestRemovedPeerAfterARestart(t *testing.T) {
 	}
 }
 
-// Row A2: a failed association, and its sessions, stay with the addresses that it had, unless the configuration gives the node id to
-// another one.
+// Row A2: a failed association, and its sessions, stay with the addresses that it had, unless the configuration gives
+// the node id to another one.
 func TestFailedNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf1", "127.0.0.2:0")
 	moved := newSMF(t, "smf1", "127.0.0.3:0")
@@ -149,8 +150,8 @@ func TestAddressAsNodeID(t *testing.T) {
 	m.mustSetUp()
 }
 
-// Where any peer may associate, a failed association of an unknown one is anybody's: its address may have changed. One of a
-// configured peer is not.
+// Where any peer may associate, a failed association of an unknown one is anybody's: its address may have changed. One
+// of a configured peer is not.
 func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 	known, m, moved := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf2", "127.0.0.3:0")
 	cfg := quiet(Peer{Addr: known.addr})
@@ -196,8 +197,8 @@ func TestDialledNodeID(t *testing.T) {
 	}
 }
 
-// TS 29.244 §5.22: the members of a set are asked in turn, each with SEID 0 and Old CP F-SEID; that one does not know the session says
-// nothing of the others, a redirection names who is next, and nobody else is asked.
+// TS 29.244 §5.22: the members of a set are asked in turn, each with SEID 0 and Old CP F-SEID; that one does not know
+// the session says nothing of the others, a redirection names who is next, and nobody else is asked.
 func TestMembersAreAskedInTurn(t *testing.T) {
 	var members []*smf
 	var peers []Peer

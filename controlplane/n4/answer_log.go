@@ -8,7 +8,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// answerLog is a queue of answers as bytes, in chunks. An answer lies within one chunk, so that it can be read where it is.
+// answerLog is a queue of answers as bytes, in chunks. An answer lies within one chunk, so that it can be read where it
+// is.
 type answerLog struct {
 	chunks [][]byte // the first has the head, the last takes what comes
 	number uint64   // of the first chunk

@@ -14,8 +14,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// transactionKey names a request that came in: peer, our address, sequence, type (TS 29.244 §6.4). It holds no pointer, so
-// that the garbage collector need not look into the map's keys.
+// transactionKey names a request that came in: peer, our address, sequence, type (TS 29.244 §6.4). It holds no pointer,
+// so that the garbage collector need not look into the map's keys.
 type transactionKey struct {
 	addr     [16]byte
 	port     uint16
@@ -28,10 +28,10 @@ func keyOf(k *socket, from netip.AddrPort, h pfcp.Header) transactionKey {
 	return transactionKey{from.Addr().As16(), from.Port(), k.index, h.Type, h.Sequence}
 }
 
-// answers remembers requests in progress, and answers for as long as the peer may repeat its request. At 10,000 requests a
-// second that is 300,000 answers, so they are kept as bytes in a log, without a pointer to each: 150 bytes for an
-// establishment, of which its answer is 70. Each peer has a log of its own, bounded in answers and in bytes: one that is asked
-// for long answers (usage reports) loses its own oldest ones.
+// answers remembers requests in progress, and answers for as long as the peer may repeat its request. At 10,000
+// requests a second that is 300,000 answers, so they are kept as bytes in a log, without a pointer to each: 150 bytes
+// for an establishment, of which its answer is 70. Each peer has a log of its own, bounded in answers and in bytes: one
+// that is asked for long answers (usage reports) loses its own oldest ones.
 type answers struct {
 	answerBounds
 	seed  maphash.Seed
@@ -52,8 +52,9 @@ type answerBounds struct {
 	other int   // addresses that have a log, beside those that are known
 }
 
-// peerAnswers: lock guards all of it. The log has the answers in the order of their end, which is that of their expiry; known
-// is where in it, by the hash of the key. Of two keys with one hash (that nobody can choose) the later answer is kept.
+// peerAnswers: lock guards all of it. The log has the answers in the order of their end, which is that of their expiry;
+// known is where in it, by the hash of the key. Of two keys with one hash (that nobody can choose) the later answer is
+// kept.
 type peerAnswers struct {
 	lock  sync.Mutex
 	open  map[transactionKey]uint64 // in progress: digest of the request
@@ -86,8 +87,8 @@ func (a *answers) find(addr [16]byte) *peerAnswers {
 	return a.peers[addr]
 }
 
-// peer makes a log for an address that has none. Of those that are not known the one that was silent longest makes room: who
-// may associate without being configured can send from any number of addresses.
+// peer makes a log for an address that has none. Of those that are not known the one that was silent longest makes
+// room: who may associate without being configured can send from any number of addresses.
 func (a *answers) peer(addr [16]byte) *peerAnswers {
 	if p := a.find(addr); p != nil {
 		return p
@@ -136,8 +137,8 @@ const (
 	full                        // too many are in progress
 )
 
-// begin registers a request. evicted is how many answers made room before their time. Another request under the number of one
-// that is answered is no retransmission: a peer that restarted counts from the start again.
+// begin registers a request. evicted is how many answers made room before their time. Another request under the number
+// of one that is answered is no retransmission: a peer that restarted counts from the start again.
 func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer []byte, evicted int) {
 	digest := maphash.Bytes(a.seed, request)
 	hash := a.hash(k)
@@ -160,8 +161,8 @@ func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer [
 			a.remove(p, hash, at)
 		}
 	}
-	// What the log holds counts, also answers that are not known any more: a peer that uses one number for ever new requests would
-	// else fill the memory.
+	// What the log holds counts, also answers that are not known any more: a peer that uses one number for ever new
+	// requests would else fill the memory.
 	for len(p.open)+p.log.count >= a.count {
 		n, more := a.evict(p)
 		if evicted += n; !more {
@@ -269,7 +270,8 @@ func (a *answers) expire(p *peerAnswers) {
 	}
 }
 
-// evict takes the first answer out of the log before its time; false: there is none. n is 0 for one that nobody could get.
+// evict takes the first answer out of the log before its time; false: there is none. n is 0 for one that nobody could
+// get.
 func (a *answers) evict(p *peerAnswers) (n int, more bool) {
 	before := len(p.known)
 	more = a.drop(p, math.MaxInt64)

@@ -75,8 +75,8 @@ type source struct {
 	rate         *bucket
 }
 
-// find returns the association that a message without a node id is counted for. A peer sends requests from any port
-// (TS 29.244 §6.3), so the port only decides between CP functions on one address; and who calls an address its other one
+// find returns the association that a message without a node id is counted for. A peer sends requests from any port (TS
+// 29.244 §6.3), so the port only decides between CP functions on one address; and who calls an address its other one
 // comes after whose own it is. Whose session it is, the session layer decides among all of the address.
 func (s *source) find(from netip.AddrPort) (best *association) {
 	if s == nil {

@@ -40,8 +40,8 @@ type Config struct {
 	Workers                int // goroutines that decode session messages
 	Window                 int // session reports to one CP function that are unanswered; more wait
 
-	// AnswerTime is how long an answer is kept: how often and how far apart a peer repeats its request is the peer's choice
-	// (TS 29.244 §6.4), not our N1 and T1.
+	// AnswerTime is how long an answer is kept: how often and how far apart a peer repeats its request is the
+	// peer's choice (TS 29.244 §6.4), not our N1 and T1.
 	AnswerTime time.Duration
 
 	// MissAlarm is how many requests per second for sessions that do not exist an association may make before it is
@@ -101,7 +101,8 @@ func (c *Config) check() error {
 		return errors.New("PFCP: no address to listen on")
 	}
 	for _, a := range c.Listen {
-		// An answer leaves from the address that the request came to (TS 29.244 §6.3), and a UP F-SEID names it.
+		// An answer leaves from the address that the request came to (TS 29.244 §6.3), and a UP F-SEID names
+		// it.
 		if !a.Addr().IsValid() || a.Addr().IsUnspecified() || a.Addr().IsMulticast() {
 			return fmt.Errorf("PFCP: listen address %s: name one address of this host", a)
 		}

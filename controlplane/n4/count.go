@@ -192,7 +192,8 @@ func (s *Server) reject(why reject, from netip.AddrPort, text string) {
 
 func (s *Server) event(e event) { s.count.events[e].Add(1) }
 
-// unreadable counts a message with optional IEs that could not be read and count as absent (TS 29.244 §7.6), and returns them.
+// unreadable counts a message with optional IEs that could not be read and count as absent (TS 29.244 §7.6), and
+// returns them.
 func (s *Server) unreadable(m pfcp.Message) (ies []uint16) {
 	if l, ok := m.(interface{ Unreadable() []uint16 }); ok {
 		if ies = l.Unreadable(); len(ies) > 0 {

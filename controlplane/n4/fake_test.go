@@ -232,7 +232,8 @@ func (f *fakeSessions) with(do func()) {
 	do()
 }
 
-// ---- messages by hand: nothing of package pfcp, so that a mistake in it does not cancel out ---------------------------
+// ---- messages by hand: nothing of package pfcp, so that a mistake in it does not cancel out
+// ---------------------------
 
 func ie(t uint16, value ...byte) []byte {
 	b := binary.BigEndian.AppendUint16(nil, t)
@@ -567,8 +568,8 @@ func (h *harness) rises(reason string, n uint64, do func()) {
 
 func (h *harness) happened(event string) uint64 { return h.s.Snapshot().Events[event] }
 
-// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
-// may take seconds.
+// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
+// anything may take seconds.
 const limit = 30 * time.Second
 
 // wait polls until ok.

@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// ownNetwork gives the test a network namespace whose loopback has a small MTU, so that datagrams are fragmented. Sockets
-// belong to the namespace of the thread that opens them; the thread is not used again.
+// ownNetwork gives the test a network namespace whose loopback has a small MTU, so that datagrams are fragmented.
+// Sockets belong to the namespace of the thread that opens them; the thread is not used again.
 func ownNetwork(t *testing.T, mtu uint32) {
 	runtime.LockOSThread() // without an unlock: the thread ends with the test's goroutine
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

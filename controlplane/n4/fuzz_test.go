@@ -11,9 +11,9 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// FuzzServer sends sequences of datagrams: of each, a byte says who sends, two how long it is, then come its bytes. After
-// every sequence the server answers a heartbeat, has nothing under way, and the CP function that did nothing wrong still
-// has its association and session.
+// FuzzServer sends sequences of datagrams: of each, a byte says who sends, two how long it is, then come its bytes.
+// After every sequence the server answers a heartbeat, has nothing under way, and the CP function that did nothing
+// wrong still has its association and session.
 func FuzzServer(f *testing.F) {
 	setUp := func(node string) []byte {
 		return message(pfcp.AssociationSetupRequestType, 0, 1, nodeIE(node), recoveryIE(time.Unix(1e9, 0)))

@@ -47,8 +47,8 @@ var directions = [256]direction{
 	pfcp.SessionReportResponseType:          response,
 }
 
-// peek reads the header alone, which is all that sorting, rate limits and retransmissions need. It returns why the message
-// is no PFCP message of ours, or accepted.
+// peek reads the header alone, which is all that sorting, rate limits and retransmissions need. It returns why the
+// message is no PFCP message of ours, or accepted.
 func peek(b []byte) (h pfcp.Header, why reject) {
 	h, err := pfcp.DecodeHeader(b)
 	switch {

@@ -78,8 +78,8 @@ func (s *Server) heard(a *association, recovery int64, err error) {
 			s.pathFailed(a, err)
 		}
 	case recovery > a.recovery.Load():
-		// TS 23.527 §4.2: the peer has lost its sessions, so ours of it are deleted. Members of an SMF set keep their time
-		// stamp; where one did not, the others of the set go on with its sessions.
+		// TS 23.527 §4.2: the peer has lost its sessions, so ours of it are deleted. Members of an SMF set keep
+		// their time stamp; where one did not, the others of the set go on with its sessions.
 		s.remove(a, eventRestarted, true, "recovery", time.Unix(recovery, 0).UTC())
 	case a.failed():
 		a.failedAt.Store(0)

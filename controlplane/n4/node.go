@@ -111,7 +111,8 @@ func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 	return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
 }
 
-// setPFDs answers when the session layer has: many sessions may have to be looked at, and the owner has others to serve.
+// setPFDs answers when the session layer has: many sessions may have to be looked at, and the owner has others to
+// serve.
 func (s *Server) setPFDs(p *packet, req *pfcp.PFDManagementRequest) {
 	k, from, h, key := p.k, p.from, p.h, keyOf(p.k, p.from, p.h)
 	s.sessions.SetPFDs(req, func(e *pfcp.Error) {
@@ -191,8 +192,8 @@ func otherAddresses(in []netip.Addr) (out []netip.Addr) {
 	return out
 }
 
-// reassociated ends the old association of a node id that associates again. Whatever the time stamps say, its sessions are
-// deleted, but for those that the CP function asks us to retain (TS 29.244 §6.2.6.2.2, §5.22).
+// reassociated ends the old association of a node id that associates again. Whatever the time stamps say, its sessions
+// are deleted, but for those that the CP function asks us to retain (TS 29.244 §6.2.6.2.2, §5.22).
 func (s *Server) reassociated(old *association, keep *pfcp.Retention) (retained bool) {
 	stopTimer(old.beat)
 	stopTimer(old.headless)

@@ -23,8 +23,8 @@ type nodeReport struct {
 	req *pfcp.NodeReportRequest
 }
 
-// NodeReport tells all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does not answer
-// is told again, as long as its association lives and nothing newer is known of that GTP-U peer.
+// NodeReport tells all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does not
+// answer is told again, as long as its association lives and nothing newer is known of that GTP-U peer.
 func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
 	req.Node = s.cfg.Node
 	s.post(func() {

@@ -432,8 +432,8 @@ func TestNodeReportAgain(t *testing.T) {
 	h := start(t, cfg, nil, m)
 	m.mustSetUp()
 	seen := make(map[uint32]bool) // sequence numbers
-	// again waits until each of these was told, given up and told anew: under another sequence number. Something else may
-	// be under way only from before the first of them.
+	// again waits until each of these was told, given up and told anew: under another sequence number. Something
+	// else may be under way only from before the first of them.
 	again := func(what ...string) {
 		t.Helper()
 		numbers := make(map[string]map[uint32]bool)
@@ -486,8 +486,8 @@ func TestNodeReportAgain(t *testing.T) {
 	again("failed 3")
 }
 
-// nodeReportOf says what a report tells: the last octets of the GTP-U peers in its User Plane Path Failure Report (102) and
-// its User Plane Path Recovery Report (187).
+// nodeReportOf says what a report tells: the last octets of the GTP-U peers in its User Plane Path Failure Report (102)
+// and its User Plane Path Recovery Report (187).
 func nodeReportOf(r *reply) (told string) {
 	for _, list := range []struct {
 		name string

@@ -11,8 +11,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// own is the goroutine that owns associations: their table, timers and fate. Timers, answers to our requests and callers
-// come as jobs, node messages of peers as packets.
+// own is the goroutine that owns associations: their table, timers and fate. Timers, answers to our requests and
+// callers come as jobs, node messages of peers as packets.
 func (s *Server) own(ctx context.Context) {
 	sweep := time.NewTicker(time.Second)
 	defer sweep.Stop()
@@ -138,8 +138,8 @@ func (s *Server) keep(a *association) {
 	}
 }
 
-// current tells whether a job's association is still the one that it was about. An update makes a new value with the same
-// counts; a new association has new ones.
+// current tells whether a job's association is still the one that it was about. An update makes a new value with the
+// same counts; a new association has new ones.
 func (s *Server) current(id string, counts *associationCounts) *association {
 	if a := s.table.associations[id]; a != nil && a.associationCounts == counts {
 		return a

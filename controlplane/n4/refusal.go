@@ -71,8 +71,8 @@ func (x *refusals) newestFirst() []Refusal {
 	return list
 }
 
-// refused counts a request that is answered with a refusal, remembers why, and logs it unless too many are logged. why is 0
-// when the cause is the reason.
+// refused counts a request that is answered with a refusal, remembers why, and logs it unless too many are logged. why
+// is 0 when the cause is the reason.
 func (s *Server) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e *pfcp.Error) reject {
 	if why == 0 {
 		why = causeReject(e.Cause)

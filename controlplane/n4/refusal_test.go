@@ -25,8 +25,8 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// Operators see why: the log line and the last refusals name peer, cause, IE, rule and the session layer's words. A flood of
-// unknown peers does not push out what peers were told.
+// Operators see why: the log line and the last refusals name peer, cause, IE, rule and the session layer's words. A
+// flood of unknown peers does not push out what peers were told.
 func TestRefusalsInWords(t *testing.T) {
 	var log lines
 	s := &Server{log: slog.New(slog.NewTextHandler(&log, nil))}

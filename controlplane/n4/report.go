@@ -21,8 +21,8 @@ type report struct {
 	done func(*pfcp.SessionReportResponse, error)
 }
 
-// window bounds how many reports to one CP function are unanswered: ten thousand at once would drown it, and its answers
-// us. Lock guards the rest.
+// window bounds how many reports to one CP function are unanswered: ten thousand at once would drown it, and its
+// answers us. Lock guards the rest.
 type window struct {
 	lock    sync.Mutex
 	open    int
@@ -68,14 +68,15 @@ func (s *Server) Report(to Recipient, req *pfcp.SessionReportRequest, done func(
 		done(nil, nil, ErrPathFailed)
 		return
 	}
-	// TS 29.244 §5.22, table 7.5.8.1-1: the CP F-SEID is another member's, so it is said in an IE, and the header has SEID 0.
+	// TS 29.244 §5.22, table 7.5.8.1-1: the CP F-SEID is another member's, so it is said in an IE, and the header
+	// has SEID 0.
 	asked := *req
 	asked.OldCP = &to.CP
 	s.askMembers(members, &asked, done)
 }
 
-// askMembers reports to one member of an SMF set after the other until one takes the session. That a member does not know it says
-// nothing of the one who does.
+// askMembers reports to one member of an SMF set after the other until one takes the session. That a member does not
+// know it says nothing of the one who does.
 func (s *Server) askMembers(members []*association, req *pfcp.SessionReportRequest,
 	done func(*pfcp.SessionReportResponse, *Association, error)) {
 	a, rest := members[0], members[1:]
@@ -104,8 +105,8 @@ func named(r *pfcp.SessionReportResponse, a *association) int {
 	return 0
 }
 
-// placeOf is where the reports of a session go whose CP F-SEID is the association's: to its address (TS 29.244 §6.3), unless that is
-// another peer's, who had the session before.
+// placeOf is where the reports of a session go whose CP F-SEID is the association's: to its address (TS 29.244 §6.3),
+// unless that is another peer's, who had the session before.
 func (s *Server) placeOf(x *index, a *association, cp pfcp.FSEID) (*socket, netip.AddrPort) {
 	to := cp.IPv4
 	if !to.IsValid() {

@@ -148,7 +148,8 @@ func (q *requests) size() int {
 func (s *Server) response(p *packet) {
 	m, err := decode(p.b)
 	if err != nil {
-		// §7.6: a response that lacks what it must have is discarded; the request is repeated as if it had been lost.
+		// §7.6: a response that lacks what it must have is discarded; the request is repeated as if it had been
+		// lost.
 		s.reject(rejectResponse, p.from, err.Error())
 		return
 	}

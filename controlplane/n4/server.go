@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package n4 is the PFCP server (TS 29.244): N4, Sxa and Sxb alike. It owns sockets, transactions, heartbeats, associations
-// and the limits on what peers may do; sessions are another package's, behind the interface Sessions. The README has a
-// picture of the goroutines.
+// Package n4 is the PFCP server (TS 29.244): N4, Sxa and Sxb alike. It owns sockets, transactions, heartbeats,
+// associations and the limits on what peers may do; sessions are another package's, behind the interface Sessions. The
+// README has a picture of the goroutines.
 package n4
 
 import (
@@ -140,8 +140,8 @@ func (s *Server) Address() (v4, v6 netip.Addr) {
 }
 
 // sort is the reader's part: what needs no state of a session is decided here, cheaply, so that a flood of session
-// messages does not hide a heartbeat behind it. Three ways lead on: heartbeats are answered at once, other node messages
-// go to the owner, session messages to a worker (row A9).
+// messages does not hide a heartbeat behind it. Three ways lead on: heartbeats are answered at once, other node
+// messages go to the owner, session messages to a worker (row A9).
 func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	h, why := peek(b)
 	src := s.index.Load().byAddr[from.Addr()]
@@ -246,7 +246,8 @@ func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Mes
 	}
 }
 
-// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never asked.
+// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never
+// asked.
 func (s *Server) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key transactionKey, m pfcp.Message) {
 	out := s.encoded(h, m)
 	if out == nil && m != nil {

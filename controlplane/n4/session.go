@@ -105,7 +105,8 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 			return
 		}
 		if now := s.index.Load().byID[a.ID]; r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
-			// The association ended meanwhile, and this session was not there yet when its sessions were released.
+			// The association ended meanwhile, and this session was not there yet when its sessions were
+			// released.
 			s.sessions.Delete([]*Association{&a.Association}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
 			r = &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseNoAssociation, Text: "the association ended meanwhile"}
 		}
@@ -173,8 +174,8 @@ func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 	c.s.conclude(c.k, c.from, c.h, c.key, c.s.refusal(c.h.Type, e))
 }
 
-// missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that somebody
-// guesses (row A13).
+// missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that
+// somebody guesses (row A13).
 func (s *Server) missed(a *association) {
 	now := time.Now().Unix()
 	if last := a.missSecond.Load(); last != now && a.missSecond.CompareAndSwap(last, now) {

@@ -557,7 +557,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Two CP functions behind one address: each gets at its own sessions, whatever port it sends from, and nobody else does.
+// Two CP functions behind one address: each gets at its own sessions, whatever port it sends from, and nobody else
+// does.
 func TestSharedAddress(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.1:0")
 	third := newSMF(t, "smf2", "127.0.0.1:0") // another port of the second

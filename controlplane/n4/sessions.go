@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Association is what the session layer knows of a CP function. ID, the node id, is its identity; Set is its SMF set or "".
-// A value never changes after it was handed over.
+// Association is what the session layer knows of a CP function. ID, the node id, is its identity; Set is its SMF set or
+// "". A value never changes after it was handed over.
 type Association struct {
 	ID, Set  string
 	Addr     netip.AddrPort // where requests of ours go, when the CP F-SEID does not say otherwise
@@ -34,38 +34,39 @@ type StoredAssociation struct {
 // exactly once, from any goroutine, possibly before the call returns.
 //
 // The session layer binds a session to the association that made it: Modify and Delete answer cause 65 when `from` is
-// neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these messages
-// name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas of sessions are its business too: it knows
-// what is there and under way (cause 75, row A6). Establish, Modify and Delete must not wait for other requests to end:
-// the worker that calls them has others behind it.
+// neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these
+// messages name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas
+// of sessions are its business too: it knows what is there and under way (cause 75, row A6). Establish, Modify and
+// Delete must not wait for other requests to end: the worker that calls them has others behind it.
 type Sessions interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
 	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.
 	Modify(from []*Association, seid uint64, req *pfcp.SessionModificationRequest,
 		reply func(r *pfcp.SessionModificationResponse, cpSEID uint64))
 	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
-	// Release deletes, paced, the sessions that an association has at this moment, or those among them that belong to one
-	// of the FQ-CSIDs when there are any. Sessions that the association establishes afterwards stay. done is called once,
-	// when the last is gone; not when the same is under way already, which then is of both. Only one by FQ-CSIDs is ever refused:
-	// when many are under way.
+	// Release deletes, paced, the sessions that an association has at this moment, or those among them that belong
+	// to one of the FQ-CSIDs when there are any. Sessions that the association establishes afterwards stay. done is
+	// called once, when the last is gone; not when the same is under way already, which then is of both. Only one
+	// by FQ-CSIDs is ever refused: when many are under way.
 	Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error
-	// Retain is Release of the sessions whose CP F-SEID has none of the addresses (TS 29.244 §5.22, Session Retention).
+	// Retain is Release of the sessions whose CP F-SEID has none of the addresses (TS 29.244 §5.22, Session
+	// Retention).
 	Retain(association string, keep []netip.Addr, done func(deleted int))
 	// SetPFDs replies once, after having looked at all sessions that use the applications.
 	SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 	// Count says how many sessions an association has; "" asks for all.
 	Count(association string) int
 
-	// Associations returns what the store knew when we started. Sessions of associations that are not in it are deleted by
-	// the session layer: their association ended while we went away.
+	// Associations returns what the store knew when we started. Sessions of associations that are not in it are
+	// deleted by the session layer: their association ended while we went away.
 	Associations() []StoredAssociation
 	KeepAssociation(a StoredAssociation) error
 	ForgetAssociation(id string) error
-	// Recovery is our recovery time stamp (TS 23.527 §4.2): the moment since when no session was lost. It is kept in the
-	// store with the sessions, so that a restart of the control plane alone does not move it.
+	// Recovery is our recovery time stamp (TS 23.527 §4.2): the moment since when no session was lost. It is kept
+	// in the store with the sessions, so that a restart of the control plane alone does not move it.
 	Recovery() time.Time
-	// Adopt gives the sessions of one member of an SMF set to another (TS 29.244 §5.22), paced; to reports and deletions they are the
-	// other's at once. It returns how many.
+	// Adopt gives the sessions of one member of an SMF set to another (TS 29.244 §5.22), paced; to reports and
+	// deletions they are the other's at once. It returns how many.
 	Adopt(from, to string) int
 }
 
@@ -78,12 +79,13 @@ type Recipient struct {
 
 // Reporter is the server as the session layer sees it.
 type Reporter interface {
-	// Report sends a session report. When the recipient's path has failed, or its CP F-SEID is not its own, the living members of its
-	// SMF set are asked in turn (TS 29.244 §5.22). done is called once; an error means that no answer came, that the association is
-	// gone, or that no member knows the session, which ends nothing. by is the member that answered, nil: the one whose CP F-SEID the
-	// session has.
+	// Report sends a session report. When the recipient's path has failed, or its CP F-SEID is not its own, the
+	// living members of its SMF set are asked in turn (TS 29.244 §5.22). done is called once; an error means that
+	// no answer came, that the association is gone, or that no member knows the session, which ends nothing. by is
+	// the member that answered, nil: the one whose CP F-SEID the session has.
 	Report(to Recipient, req *pfcp.SessionReportRequest, done func(r *pfcp.SessionReportResponse, by *Association, err error))
-	// Reachable tells whether a report to the association would be sent: its path works, or that of a member of its SMF set.
+	// Reachable tells whether a report to the association would be sent: its path works, or that of a member of its
+	// SMF set.
 	Reachable(association string) bool
 	NodeReport(req *pfcp.NodeReportRequest)
 	// Address is where CP functions find us, for the UP F-SEID: the listen addresses.

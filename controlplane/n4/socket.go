@@ -155,7 +155,8 @@ func (s *Server) flush(k *socket, b *mmsg.Batch, held []datagram) {
 	}
 }
 
-// send puts a message out. A full queue loses it, like the network would: the peer's retransmission gets the kept answer.
+// send puts a message out. A full queue loses it, like the network would: the peer's retransmission gets the kept
+// answer.
 func (s *Server) send(k *socket, to netip.AddrPort, b []byte) { s.put(k, datagram{to: to, b: b}) }
 
 func (s *Server) put(k *socket, d datagram) {

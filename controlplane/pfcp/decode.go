@@ -7,12 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// Recovered counts the panics that Decode caught. Each is a defect of this package; the checks, not the recovery, are what
-// keeps bad input out.
+// Recovered counts the panics that Decode caught. Each is a defect of this package; the checks, not the recovery, are
+// what keeps bad input out.
 var Recovered atomic.Uint64
 
-// Decode reads a datagram that holds one message. The error is an *Error when the message is to be refused: then the header
-// is valid, and Respond makes the answer. Other errors are answered as DecodeHeader's comment says, or not at all.
+// Decode reads a datagram that holds one message. The error is an *Error when the message is to be refused: then the
+// header is valid, and Respond makes the answer. Other errors are answered as DecodeHeader's comment says, or not at
+// all.
 func Decode(b []byte) (h Header, m Message, err error) {
 	h, body, err := splitHeader(b)
 	if err != nil {
@@ -92,9 +93,9 @@ func typed[T any, P interface {
 	}, func(w *writer, m Message) { g.encode(w, m.(P)) }}
 }
 
-// Respond is the response that refuses a request of the given type with e. It is nil when the standard has no such answer:
-// heartbeats, responses, message types that we do not serve (Session Set Modification among them) are discarded. Of an
-// Association Setup Response, the caller fills in the recovery time and the features.
+// Respond is the response that refuses a request of the given type with e. It is nil when the standard has no such
+// answer: heartbeats, responses, message types that we do not serve (Session Set Modification among them) are
+// discarded. Of an Association Setup Response, the caller fills in the recovery time and the features.
 func Respond(req MessageType, e *Error, node NodeID) Message {
 	switch req {
 	case PFDManagementRequestType:

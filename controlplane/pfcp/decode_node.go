@@ -68,8 +68,8 @@ var pool = newGroup([]field[UEPool]{
 	}),
 }, nil)
 
-// readSet is TS 29.244 §8.2.131: a spare octet, then an FQDN as labels. Versions of go-pfcp leave the octet out: then the first is
-// the length of a label.
+// readSet is TS 29.244 §8.2.131: a spare octet, then an FQDN as labels. Versions of go-pfcp leave the octet out: then
+// the first is the length of a label.
 func readSet(v []byte) (string, *Error) {
 	if set, ok := labels(v); ok {
 		return set, nil

@@ -73,8 +73,8 @@ func readSDF(v []byte) (SDFFilter, *Error) {
 	return s, &Error{Cause: CauseRuleFailure, Text: fault}
 }
 
-// readRoute is the text of a Framed-Route (RFC 2865 §5.22) or Framed-IPv6-Route (RFC 3162 §2.5), of which the prefix counts:
-// the gateway is the UE.
+// readRoute is the text of a Framed-Route (RFC 2865 §5.22) or Framed-IPv6-Route (RFC 3162 §2.5), of which the prefix
+// counts: the gateway is the UE.
 func readRoute(v4 bool) func(v []byte) (netip.Prefix, *Error) {
 	return func(v []byte) (netip.Prefix, *Error) {
 		text, _, _ := strings.Cut(string(v), " ")
@@ -151,7 +151,8 @@ var createPDR = newGroup([]field[CreatePDR]{
 	value(ieActivationTime, readTime, func(p *CreatePDR) *time.Time { return &p.Activation }),
 	value(ieDeactivationTime, readTime, func(p *CreatePDR) *time.Time { return &p.Deactivation }),
 }, pdrUnserved).of(RulePDR, iePDRID).without(func(p *CreatePDR, ie uint16) bool {
-	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone tells the rule (Open5GS' SGW-C sends none).
+	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone tells the rule (Open5GS' SGW-C sends
+	// none).
 	d := &p.PDI
 	return ie == iePrecedence && (d.LocalFTEID != nil || d.TrafficEndpoint != nil) &&
 		len(d.UEIP)+len(d.SDF)+len(d.QFI)+len(d.FramedRoutes) == 0 && d.Application == ""

@@ -48,8 +48,8 @@ func positive(v []byte) (uint32, *Error) {
 	return readUint32(v)
 }
 
-// Reporting triggers of what we do not measure (TS 29.244 §8.2.19): envelopes, MAC addresses, IP multicast, end markers,
-// inactivity of the user plane by URR.
+// Reporting triggers of what we do not measure (TS 29.244 §8.2.19): envelopes, MAC addresses, IP multicast, end
+// markers, inactivity of the user plane by URR.
 const unservedTriggers = 1<<10 | 1<<11 | 1<<14 | 1<<16 | 1<<17
 
 func readTriggers(v []byte) (uint32, *Error) {
@@ -68,8 +68,8 @@ func readMethod(v []byte) (uint8, *Error) {
 	return v[0] & 7, nil
 }
 
-// Measurement Information (TS 29.244 §8.2.68) that we serve. RADI is about application detection information, which reports do not
-// have; SSPOC, ASPOC and CIAM are about the pause of charging.
+// Measurement Information (TS 29.244 §8.2.68) that we serve. RADI is about application detection information, which
+// reports do not have; SSPOC, ASPOC and CIAM are about the pause of charging.
 const (
 	measureBeforeQoS = 1 << 0 // MBQE
 	measureInactive  = 1 << 1 // INAM

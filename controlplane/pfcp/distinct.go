@@ -4,7 +4,8 @@ package pfcp
 
 import "fmt"
 
-// twice finds an id that comes a second time (row P27). Messages have a handful of rules; one with thousands costs a map.
+// twice finds an id that comes a second time (row P27). Messages have a handful of rules; one with thousands costs a
+// map.
 func twice[T any, ID comparable](rules []T, id func(*T) ID) (ID, bool) {
 	var none ID
 	if len(rules) <= 16 {

@@ -232,8 +232,8 @@ func TestEveryIEOfEveryLength(t *testing.T) {
 	}
 }
 
-// checkRoundTrip: what Decode takes, Encode says again; nothing is lost between the wire and the typed message, and back, but
-// optional IEs that could not be read.
+// checkRoundTrip: what Decode takes, Encode says again; nothing is lost between the wire and the typed message, and
+// back, but optional IEs that could not be read.
 func checkRoundTrip(t *testing.T, b []byte) {
 	h, m, err := Decode(b)
 	if err != nil {

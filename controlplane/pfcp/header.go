@@ -7,9 +7,9 @@ import (
 	"errors"
 )
 
-// What DecodeHeader refuses. None of these is answered but ErrVersion, with a Version Not Supported Response that carries
-// the sequence number of the Header returned beside the error (TS 29.244 §7.6 "Different PFCP Versions", "PFCP Message of
-// Invalid Length").
+// What DecodeHeader refuses. None of these is answered but ErrVersion, with a Version Not Supported Response that
+// carries the sequence number of the Header returned beside the error (TS 29.244 §7.6 "Different PFCP Versions", "PFCP
+// Message of Invalid Length").
 var (
 	ErrShort   = errors.New("shorter than its header")
 	ErrVersion = errors.New("PFCP version is not 1")
@@ -32,8 +32,8 @@ const (
 	maxSequence    = 1<<24 - 1
 )
 
-// DecodeHeader reads the header of a datagram that holds one message. Messages bundled in one datagram (FO) are refused as
-// ErrLength: we do not announce BUNDL.
+// DecodeHeader reads the header of a datagram that holds one message. Messages bundled in one datagram (FO) are refused
+// as ErrLength: we do not announce BUNDL.
 func DecodeHeader(b []byte) (Header, error) {
 	h, _, err := splitHeader(b)
 	return h, err

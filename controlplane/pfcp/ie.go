@@ -193,12 +193,12 @@ const (
 // bounds are the lengths of an IE's value that Decode lets through to its reader.
 type bounds struct{ min, max uint16 }
 
-// noMax is the upper bound of IEs of variable length, and of those made of flags, which newer peers send longer: octets that
-// we do not know are left alone (TS 29.244 §8.1.1, "extendable").
+// noMax is the upper bound of IEs of variable length, and of those made of flags, which newer peers send longer: octets
+// that we do not know are left alone (TS 29.244 §8.1.1, "extendable").
 const noMax = 0xffff
 
-// lengths are the bounds of every IE that some message takes (TS 29.244 §8.2). An IE of numbers alone is never longer than
-// the standard's; a longer one is a mistake in practice, not an extension. {0, 0} marks the grouped IEs.
+// lengths are the bounds of every IE that some message takes (TS 29.244 §8.2). An IE of numbers alone is never longer
+// than the standard's; a longer one is a mistake in practice, not an extension. {0, 0} marks the grouped IEs.
 var lengths = [ieLimit]bounds{
 	ieCause: {1, 1}, ieSourceInterface: {1, 1}, ieFTEID: {1, 25}, ieNetworkInstance: {1, noMax}, ieSDFFilter: {2,
 		noMax},
@@ -226,7 +226,8 @@ var lengths = [ieLimit]bounds{
 	ieSEReqFlags: {1, noMax}, ieSourceAddress: {5, 22}, ieSNSSAI: {4, 4}, iePoolIdentity: {2, noMax},
 }
 
-// grouped are the IEs that hold IEs, served or not: their insides are walked before anything is read (TS 29.244 §8.1.1).
+// grouped are the IEs that hold IEs, served or not: their insides are walked before anything is read (TS 29.244
+// §8.1.1).
 var grouped = func() (set [ieLimit]bool) {
 	for _, ie := range []uint16{ieCreatePDR, iePDI, ieCreateFAR, ieForwardingParameters, ieDuplicatingParameters,
 		ieCreateURR, ieCreateQER, ieCreatedPDR, ieUpdatePDR, ieUpdateFAR, ieUpdateForwarding, ieUpdateBARReport,

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// printable says whether all octets are visible ASCII, or blanks where they are allowed. Names and rules on N4 are nothing
-// else; control characters and broken UTF-8 would reach logs, files and comparisons.
+// printable says whether all octets are visible ASCII, or blanks where they are allowed. Names and rules on N4 are
+// nothing else; control characters and broken UTF-8 would reach logs, files and comparisons.
 func printable(v []byte, blanks bool) bool {
 	for _, o := range v {
 		if o < 0x20 || o > 0x7e || o == ' ' && !blanks {
@@ -18,7 +18,8 @@ func printable(v []byte, blanks bool) bool {
 	return true
 }
 
-// labels reads a name of DNS labels (TS 23.003 §9.1), each with its length before it; a last label of length 0 may end it.
+// labels reads a name of DNS labels (TS 23.003 §9.1), each with its length before it; a last label of length 0 may end
+// it.
 func labels(v []byte) (string, bool) {
 	var name strings.Builder
 	for i := 0; i < len(v); {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pfcp is the edge between PFCP (TS 29.244) on the wire and the rest of the control plane. Decode reads a datagram
-// into the typed messages below by tables of the standard, and refuses, with the standard's cause and the offending IE,
-// whatever lacks a mandatory IE, has a length that does not fit, or a value that we do not serve. Everything behind this
-// package sees validated values only: no raw IE, no nil where a value must be. Tests compare with wmnsk/go-pfcp, scapy and
-// tshark.
+// Package pfcp is the edge between PFCP (TS 29.244) on the wire and the rest of the control plane. Decode reads a
+// datagram into the typed messages below by tables of the standard, and refuses, with the standard's cause and the
+// offending IE, whatever lacks a mandatory IE, has a length that does not fit, or a value that we do not serve.
+// Everything behind this package sees validated values only: no raw IE, no nil where a value must be. Tests compare
+// with wmnsk/go-pfcp, scapy and tshark.
 //
 // All functions are pure and may be called from any goroutine.
 package pfcp
@@ -143,10 +143,11 @@ type FSEID struct {
 	IPv4, IPv6 netip.Addr
 }
 
-// ---- node messages ---------------------------------------------------------------------------------------------------
+// ---- node messages
+// ---------------------------------------------------------------------------------------------------
 
-// Lax is part of messages whose optional IEs may be unreadable. Such an IE counts as absent (TS 29.244 §7.6): a peer that encodes
-// one wrongly loses what the IE is for, and nothing else.
+// Lax is part of messages whose optional IEs may be unreadable. Such an IE counts as absent (TS 29.244 §7.6): a peer
+// that encodes one wrongly loses what the IE is for, and nothing else.
 type Lax struct {
 	Unread []uint16 // types of the IEs that could not be read, each once
 }
@@ -327,7 +328,8 @@ type PFDManagementResponse struct {
 
 type VersionNotSupportedResponse struct{}
 
-// ---- sessions --------------------------------------------------------------------------------------------------------
+// ---- sessions
+// --------------------------------------------------------------------------------------------------------
 
 // Interface is TS 29.244 §8.2.2 and §8.2.24.
 type Interface uint8
@@ -339,8 +341,9 @@ const (
 	CPSide Interface = 3
 )
 
-// FTEID is TS 29.244 §8.2.3. With Choose, WantIPv4 and WantIPv6 say which families to give out, and ChooseID, where HasChooseID is
-// set, makes PDRs share the F-TEID. Without Choose, a ChooseID is the one under which the F-TEID was given out.
+// FTEID is TS 29.244 §8.2.3. With Choose, WantIPv4 and WantIPv6 say which families to give out, and ChooseID, where
+// HasChooseID is set, makes PDRs share the F-TEID. Without Choose, a ChooseID is the one under which the F-TEID was
+// given out.
 type FTEID struct {
 	TEID        uint32
 	IPv4, IPv6  netip.Addr
@@ -391,8 +394,8 @@ type PDI struct {
 	InterfaceType   *uint8         // 3GPP interface type (§8.2.118)
 }
 
-// RemoveContainer is set in an Outer Header Removal whose GTP-U extension header deletion has the PDU Session Container (TS 29.244
-// table 8.2.64-2); descriptions are below it.
+// RemoveContainer is set in an Outer Header Removal whose GTP-U extension header deletion has the PDU Session Container
+// (TS 29.244 table 8.2.64-2); descriptions are below it.
 const RemoveContainer = 0x80
 
 type CreatePDR struct {

@@ -32,8 +32,8 @@ func positiveSeconds(v []byte) (time.Duration, *Error) {
 
 const ntpEpoch = 2208988800 // seconds from 1900 to 1970
 
-// readTime reads the seconds of RFC 5905 §6. They wrap in 2036; a value without the top bit is of the era that begins then
-// (RFC 4330 §3).
+// readTime reads the seconds of RFC 5905 §6. They wrap in 2036; a value without the top bit is of the era that begins
+// then (RFC 4330 §3).
 func readTime(v []byte) (time.Time, *Error) {
 	seconds := int64(number(v)) - ntpEpoch
 	if v[0]&0x80 == 0 {
@@ -227,7 +227,8 @@ func readAddresses(v []byte, m4, m6 byte) ([]netip.Addr, *Error) {
 	return list, control(list...)
 }
 
-// readSNSSAI is TS 29.244 §8.2.176, shown as TS 23.003 §28.4.2 has it: SST, and the SD in hexadecimal unless it is FFFFFF.
+// readSNSSAI is TS 29.244 §8.2.176, shown as TS 23.003 §28.4.2 has it: SST, and the SD in hexadecimal unless it is
+// FFFFFF.
 func readSNSSAI(v []byte) (string, *Error) {
 	text := strconv.Itoa(int(v[0]))
 	if sd := v[1:4]; sd[0]&sd[1]&sd[2] != 0xff {

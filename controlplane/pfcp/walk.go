@@ -8,7 +8,8 @@ import (
 	"math/bits"
 )
 
-// Caps of the walk over a message. What the standard defines nests four deep; a datagram of 64 KiB could hold 16,000 IEs.
+// Caps of the walk over a message. What the standard defines nests four deep; a datagram of 64 KiB could hold 16,000
+// IEs.
 const (
 	maxDepth = 6
 	maxIEs   = 4096
@@ -29,8 +30,8 @@ func split(b []byte) (ie uint16, value, rest []byte, refusal *Error) {
 	return ie, b[ieHeader : ieHeader+n], b[ieHeader+n:], nil
 }
 
-// walk checks the structure of a message and all grouped IEs in it before any value is read. IEs that we do not know, those
-// of vendors among them, are not looked into.
+// walk checks the structure of a message and all grouped IEs in it before any value is read. IEs that we do not know,
+// those of vendors among them, are not looked into.
 func walk(b []byte, depth int, count *int) *Error {
 	for len(b) > 0 {
 		ie, value, rest, refusal := split(b)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Pool gives out the addresses, or the prefixes of one length, of a UE address pool: first those that were never used, in
-// their order, then released ones, the longest free first and never within the quarantine. What it may give is checked
-// against the sessions by the caller, so addresses that CP functions chose themselves do no harm.
+// Pool gives out the addresses, or the prefixes of one length, of a UE address pool: first those that were never used,
+// in their order, then released ones, the longest free first and never within the quarantine. What it may give is
+// checked against the sessions by the caller, so addresses that CP functions chose themselves do no harm.
 type Pool struct {
 	Prefix netip.Prefix
 	Bits   uint8 // length of what is given out: 32, or of an IPv6 prefix
@@ -20,8 +20,8 @@ type Pool struct {
 	size   uint64 // number of addresses or prefixes
 	free   []released
 	head   int // first of free
-	// last is when what is in free was released last: a CP function may name an address that is in quarantine, and give it back
-	// again, any number of times
+	// last is when what is in free was released last: a CP function may name an address that is in quarantine, and
+	// give it back again, any number of times
 	last map[uint64]int64
 }
 
