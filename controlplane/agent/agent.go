@@ -73,16 +73,16 @@ type Status struct {
 
 // Agent is one control manager.
 type Agent struct {
-	opt      Options
-	log      *slog.Logger
-	requests chan request
-	client   atomic.Pointer[dp.Client] // nil while the data plane is away
-	status   atomic.Pointer[Status]
-	seating  atomic.Pointer[config.Seating] // of the running plan
-	files    stateFiles                     // without names: nothing is kept
-	cache    snapshots
-	control  view.Control // what the PFCP server knows; nil: there is none
-	mobile   *mobile      // the same, for us; set before Run serves anything
+	opt       Options
+	log       *slog.Logger
+	requests  chan request
+	client    atomic.Pointer[dp.Client] // nil while the data plane is away
+	status    atomic.Pointer[Status]
+	placement atomic.Pointer[config.Placement] // of the running plan
+	files     stateFiles                       // without names: nothing is kept
+	cache     snapshots
+	control   view.Control // what the PFCP server knows; nil: there is none
+	mobile    *mobile      // the same, for us; set before Run serves anything
 	// listeners are those of Serve; set before it serves anything
 	listeners []*httpd.Listener
 
@@ -275,7 +275,7 @@ func (a *Agent) before() *Plan {
 	case a.confirmed != nil && a.confirmed != a.plan:
 		return a.confirmed
 	case a.confirmed == nil && a.plan.Applied && a.opt.File != "":
-		own, err := makePlan(a.opt.File, nil, os.Environ(), a.plan.Seating)
+		own, err := makePlan(a.opt.File, nil, os.Environ(), a.plan.Placement)
 		if err != nil {
 			a.log.Error("cannot go back to the file", "error", err)
 			return nil
@@ -334,7 +334,7 @@ func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (Result, e
 
 // Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
 func (a *Agent) Reload(ctx context.Context) (Result, error) {
-	plan, err := makePlan(a.opt.File, nil, os.Environ(), *a.seating.Load())
+	plan, err := makePlan(a.opt.File, nil, os.Environ(), *a.placement.Load())
 	if err != nil {
 		return Result{}, err
 	}
@@ -415,7 +415,7 @@ func (a *Agent) accepted(plan *Plan) {
 }
 
 func (a *Agent) describe(plan *Plan) {
-	a.seating.Store(&plan.Seating)
+	a.placement.Store(&plan.Placement)
 	a.state.Objects, a.state.AppliedFile = len(plan.Objects), ""
 	if plan.Applied {
 		a.state.AppliedFile = a.files.applied

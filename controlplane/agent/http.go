@@ -106,7 +106,7 @@ func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	plan, err := makePlan(first(r.URL.Query().Get("name"), "configuration"), text, os.Environ(), *a.seating.Load())
+	plan, err := makePlan(first(r.URL.Query().Get("name"), "configuration"), text, os.Environ(), *a.placement.Load())
 	if err != nil {
 		answer(w, nil, err)
 		return

@@ -113,7 +113,7 @@ func sessionSettings(c *config.Config) *rules.Settings {
 	}
 	set.Relay = len(c.PFCP.Roles) == 1 && c.PFCP.Is("sgwu")
 	if set.Limits.Sessions == 0 {
-		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Homes), 1)
+		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Subscribers), 1)
 	}
 	for i := range c.Instances {
 		in := &c.Instances[i]

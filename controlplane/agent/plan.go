@@ -19,10 +19,10 @@ type Plan struct {
 	Control   config.Control
 	HugePages string // auto, on, off
 	Objects   intent.State
-	Seating   config.Seating  // for the plan after this one
-	PFCP      *config.PFCP    // nil: none (tests)
-	Settings  *rules.Settings // of mobile sessions
-	Applied   bool            // brought by `config apply`, not read from the control plane's own file
+	Placement config.Placement // for the plan after this one
+	PFCP      *config.PFCP     // nil: none (tests)
+	Settings  *rules.Settings  // of mobile sessions
+	Applied   bool             // brought by `config apply`, not read from the control plane's own file
 }
 
 // LoadPlan reads and compiles a file.
@@ -31,8 +31,8 @@ func LoadPlan(file string) (*Plan, error) { return makePlan(file, nil, os.Enviro
 // MakePlan compiles text as it stands, without the environment; file is only for messages.
 func MakePlan(file string, data []byte) (*Plan, error) { return makePlan(file, data, nil, nil) }
 
-// makePlan compiles text, or the file's when there is none, so that those who stay keep their seats.
-func makePlan(file string, data []byte, environ []string, before config.Seating) (*Plan, error) {
+// makePlan compiles text, or the file's when there is none, so that those who stay keep their pipes.
+func makePlan(file string, data []byte, environ []string, before config.Placement) (*Plan, error) {
 	if data == nil {
 		var err error
 		if data, err = os.ReadFile(file); err != nil {
@@ -51,7 +51,7 @@ func makePlan(file string, data []byte, environ []string, before config.Seating)
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
-		Seating: c.Seating()}, nil
+		Placement: c.Placement()}, nil
 }
 
 // DPArguments are the arguments with which this configuration's data plane is started.

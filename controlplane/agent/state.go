@@ -13,11 +13,11 @@ import (
 )
 
 // stateFiles is what outlives the control plane: the text that `config apply` brought, while it runs instead of the
-// control plane's own file, and the seating, so that nobody moves after our restart either. Both are written beside and
+// control plane's own file, and the placement, so that nobody moves after our restart either. Both are written beside and
 // renamed, so a reader finds a whole file, the old or the new one.
 type stateFiles struct {
-	applied string
-	seating string
+	applied   string
+	placement string
 }
 
 // stateIn returns the files in a folder, or beside the control socket when none is given.
@@ -53,9 +53,9 @@ func (s stateFiles) keep(plan *Plan) error {
 	if s.applied == "" {
 		return nil
 	}
-	seating, err := json.Marshal(plan.Seating)
-	if err == nil && len(plan.Seating) > 0 {
-		err = writeWhole(s.seating, seating)
+	placement, err := json.Marshal(plan.Placement)
+	if err == nil && len(plan.Placement) > 0 {
+		err = writeWhole(s.placement, placement)
 	}
 	if plan.Applied {
 		return errors.Join(err, writeWhole(s.applied, plan.Text))
@@ -66,14 +66,14 @@ func (s stateFiles) keep(plan *Plan) error {
 	return err
 }
 
-// lastSeating returns what was kept, nil when there is none or it cannot be read: names decide then.
-func (s stateFiles) lastSeating() config.Seating {
-	var seating config.Seating
-	data, err := os.ReadFile(s.seating)
-	if err != nil || json.Unmarshal(data, &seating) != nil {
+// lastPlacement returns what was kept, nil when there is none or it cannot be read: names decide then.
+func (s stateFiles) lastPlacement() config.Placement {
+	var placement config.Placement
+	data, err := os.ReadFile(s.placement)
+	if err != nil || json.Unmarshal(data, &placement) != nil {
 		return nil
 	}
-	return seating
+	return placement
 }
 
 // newerThan tells whether an applied configuration is there that was accepted after the file was last written.
@@ -93,9 +93,9 @@ func startPlan(opt Options) (*Plan, stateFiles, error) {
 		return nil, stateFiles{}, err
 	}
 	state := stateIn(first(opt.State, own.Control.State), first(opt.Socket, own.Control.Socket))
-	seating := state.lastSeating()
+	placement := state.lastPlacement()
 	if state.newerThan(opt.File) {
-		plan, err := makePlan(state.applied, nil, os.Environ(), seating)
+		plan, err := makePlan(state.applied, nil, os.Environ(), placement)
 		if err == nil {
 			plan.Applied = true
 			opt.logger().Warn("starting with what `config apply` brought, not with the file; SIGHUP returns to the file",
@@ -106,8 +106,8 @@ func startPlan(opt Options) (*Plan, stateFiles, error) {
 	} else if os.Remove(state.applied) == nil {
 		opt.logger().Warn("the file is newer than what `config apply` brought, which is forgotten", "file", opt.File)
 	}
-	if len(seating) > 0 && len(own.Seating) > 0 {
-		own, err = makePlan(opt.File, own.Text, os.Environ(), seating)
+	if len(placement) > 0 && len(own.Placement) > 0 {
+		own, err = makePlan(opt.File, own.Text, os.Environ(), placement)
 	}
 	return own, state, err
 }

@@ -17,8 +17,8 @@ import (
 	"isthmus/controlplane/intent"
 )
 
-// homes is a configuration with a scheduler and ranges of subscribers, name and size each.
-func homes(ranges ...any) string {
+// ranged is a configuration with a scheduler and ranges of subscribers, name and size each.
+func ranged(ranges ...any) string {
 	text := strings.Replace(small, "interfaces:", "schedulers:\n  - {port: access, rate: 1Gbit, subports: {count: 4}, profiles: [{name: p, rate: 1Mbit}]}\n"+
 		"firewall: {downlink: {per_subscriber: true}}\npaths:\n  - {name: upf, local: 192.0.2.1, peer: 192.0.2.2}\ninterfaces:", 1) + "subscribers:\n"
 	for i := 0; i < len(ranges); i += 2 {
@@ -32,7 +32,7 @@ func homes(ranges ...any) string {
 
 // Of a configuration with fewer or more subscribers goes out what came or left, and the list of their addresses.
 func TestOnlyWhatLeftIsSent(t *testing.T) {
-	all, err := MakePlan("all", []byte(homes("a", 1, "early", 100, "home", 1000)))
+	all, err := MakePlan("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 		{[]any{"new", 3, "a", 1, "early", 100, "home", 1000}, 1 + 3, 0},
 		{[]any{"home", 1000, "early", 100, "a", 1}, 1, 0}, // another order of the addresses
 	} {
-		plan, err := makePlan("fewer", []byte(homes(r.ranges...)), nil, all.Seating)
+		plan, err := makePlan("fewer", []byte(ranged(r.ranges...)), nil, all.Placement)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	dir := t.TempDir()
 	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external"}
 	kept := opt.Socket + ".applied.yaml"
-	if err := os.WriteFile(opt.File, []byte(homes("a", 1, "early", 100, "home", 1000)), 0o600); err != nil {
+	if err := os.WriteFile(opt.File, []byte(ranged("a", 1, "early", 100, "home", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	apply := func(a *Agent, text string) {
@@ -89,7 +89,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 		}
 	}
 	a, stop := restart(t, opt)
-	apply(a, homes("home", 1000))
+	apply(a, ranged("home", 1000))
 	if a.Status().AppliedFile != kept || a.Status().Objects == 0 {
 		t.Errorf("%+v", a.Status())
 	}
@@ -112,7 +112,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	// A file that is written later wins.
-	apply(a, homes("home", 10))
+	apply(a, ranged("home", 10))
 	stop()
 	later := time.Now().Add(time.Second)
 	if err := os.Chtimes(opt.File, later, later); err != nil {

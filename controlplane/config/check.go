@@ -12,7 +12,7 @@ import (
 type checker struct {
 	*Config
 	file   string
-	before Seating // of the running configuration; may be nil
+	before Placement // of the running configuration; may be nil
 	errs   Errors
 
 	ports      map[Name]*Port
@@ -41,7 +41,7 @@ func (k *checker) all() {
 	k.allPaths()
 	k.allInstances()
 	k.pfcp()
-	k.homes()
+	k.subscribers()
 }
 
 // named indexes a section's entries by name and refuses a name given twice.

@@ -3,7 +3,7 @@
 // Package config reads the one YAML file that configures Isthmus. The structs below are the file's sections; their tags
 // drive the strict decoder (decode.go), the JSON Schema (schema.go) and nothing else knows a key. Load reports every
 // reason to refuse a file with file, line and path; what it returns has been checked whole (check.go) and has its
-// ranges of subscribers expanded (homes.go).
+// ranges of subscribers expanded (subscribers.go).
 package config
 
 import (
@@ -13,23 +13,23 @@ import (
 
 // Config is the whole file.
 type Config struct {
-	At          `yaml:""`
-	Engine      Engine       `yaml:"engine" doc:"Workers, memory, limits and rates of the data plane. Changes need its restart, except rates."`
-	Control     Control      `yaml:"control" doc:"The control plane: sockets, metrics, how the data plane is kept running."`
-	Ports       []Port       `yaml:"ports" doc:"The ports of the data plane."`
-	Interfaces  []Interface  `yaml:"interfaces" doc:"IP interfaces: on the core side those that route, on the access side the gateway addresses that subscribers see."`
-	Routes      []Route      `yaml:"routes" doc:"Static routes. Prefixes of interfaces are routes of their own accord."`
-	Neighbours  []Neighbour  `yaml:"neighbours" doc:"Static neighbours; all others are found by ARP and ND."`
-	Firewall    Firewall     `yaml:"firewall" doc:"Rules on the subscriber's IP header, inside PPPoE or GTP-U."`
-	Policers    []Policer    `yaml:"policers" doc:"Profiles that subscribers refer to; each subscriber has a meter of its own."`
-	Schedulers  []Scheduler  `yaml:"schedulers" doc:"Hierarchical schedulers, one per access port: port, subport, pipe (subscriber), traffic class."`
-	Paths       []Path       `yaml:"paths" doc:"GTP-U paths (TS 29.281): a peer, such as a UPF, and our end of the tunnels to it."`
-	Instances   []Instance   `yaml:"instances" doc:"Network instances (TS 29.244): where mobile sessions have tunnel endpoints and UE addresses."`
-	PFCP        PFCP         `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
-	Subscribers []Subscriber `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
+	At         `yaml:""`
+	Engine     Engine            `yaml:"engine" doc:"Workers, memory, limits and rates of the data plane. Changes need its restart, except rates."`
+	Control    Control           `yaml:"control" doc:"The control plane: sockets, metrics, how the data plane is kept running."`
+	Ports      []Port            `yaml:"ports" doc:"The ports of the data plane."`
+	Interfaces []Interface       `yaml:"interfaces" doc:"IP interfaces: on the core side those that route, on the access side the gateway addresses that subscribers see."`
+	Routes     []Route           `yaml:"routes" doc:"Static routes. Prefixes of interfaces are routes of their own accord."`
+	Neighbours []Neighbour       `yaml:"neighbours" doc:"Static neighbours; all others are found by ARP and ND."`
+	Firewall   Firewall          `yaml:"firewall" doc:"Rules on the subscriber's IP header, inside PPPoE or GTP-U."`
+	Policers   []Policer         `yaml:"policers" doc:"Profiles that subscribers refer to; each subscriber has a meter of its own."`
+	Schedulers []Scheduler       `yaml:"schedulers" doc:"Hierarchical schedulers, one per access port: port, subport, pipe (subscriber), traffic class."`
+	Paths      []Path            `yaml:"paths" doc:"GTP-U paths (TS 29.281): a peer, such as a UPF, and our end of the tunnels to it."`
+	Instances  []Instance        `yaml:"instances" doc:"Network instances (TS 29.244): where mobile sessions have tunnel endpoints and UE addresses."`
+	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
+	Ranges     []SubscriberRange `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
 
-	Homes   []Home  `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
-	Buffers Buffers `yaml:"-"` // Engine.PacketBuffers, divided among what holds packets
+	Subscribers []Subscriber `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
+	Buffers     Buffers      `yaml:"-"` // Engine.PacketBuffers, divided among what holds packets
 }
 
 type Engine struct {
@@ -91,7 +91,7 @@ type Control struct {
 	At           `yaml:""`
 	DPSocket     string  `yaml:"dp_socket" max:"107" doc:"Unix socket of the data plane."`
 	Socket       string  `yaml:"socket" max:"107" doc:"Unix socket that the command line talks to."`
-	State        string  `yaml:"state" max:"255" doc:"Folder of what outlives the control plane: the file that config apply brought, and where subscribers sit. Empty: files beside socket."`
+	State        string  `yaml:"state" max:"255" doc:"Folder of what outlives the control plane: the file that config apply brought, and which pipes subscribers have. Empty: files beside socket."`
 	Metrics      string  `yaml:"metrics" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
 	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
 	ResyncPeriod uint32  `yaml:"resync_period" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
@@ -291,7 +291,7 @@ type Path struct {
 
 func (p *Path) setDefaults() { p.TTL = 64 }
 
-type Subscriber struct {
+type SubscriberRange struct {
 	At              `yaml:""`
 	Name            Name    `yaml:"name" req:"true" doc:"The subscriber's name; of a range: what the names begin with (home gives home-00001 and so on)."`
 	Count           uint32  `yaml:"count" max:"1048576" doc:"Number of subscribers in a range; absent: one subscriber, named as given."`
@@ -321,7 +321,7 @@ type Subscriber struct {
 	MRU             uint16  `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes, at least 576; 0: the port's MTU (minus 8 for PPPoE)."`
 }
 
-func (s *Subscriber) setDefaults() {
+func (s *SubscriberRange) setDefaults() {
 	s.Encap, s.TPID = "qinq", 0x88a8
 	s.UplinkGate, s.DownlinkGate = "open", "open"
 	s.Step.setDefaults()
@@ -370,8 +370,8 @@ func Parse(file string, data []byte) (*Config, error) {
 	return ParseWith(file, data, nil, nil)
 }
 
-// ParseWith is Parse with the overrides of an environment ("NAME=value") and the seating of the configuration before.
-func ParseWith(file string, data []byte, environ []string, before Seating) (*Config, error) {
+// ParseWith is Parse with the overrides of an environment ("NAME=value") and the placement of the configuration before.
+func ParseWith(file string, data []byte, environ []string, before Placement) (*Config, error) {
 	c, d := decode(file, data)
 	d.environment(c, environ)
 	if err := d.errs.result(); err != nil {

@@ -40,7 +40,7 @@ paths:
 
 const homeFields = "port: access, mac: 02:00:00:00:00:01, s_tag: 1, c_tag: 1, path: upf, teid_uplink: 1, teid_downlink: 1"
 
-func home(fields string) string {
+func subscriberOf(fields string) string {
 	return base + "subscribers:\n  - {" + homeFields + ", " + fields + "}\n"
 }
 
@@ -135,30 +135,30 @@ func TestRefused(t *testing.T) {
 		{"red probability", red("", "class: 3, min: 1, max: 2, probability: 0"), "schedulers[0].red[0].probability: 0 is not between 1 and 255"},
 		{"red weight", red("", "class: 3, min: 1, max: 2, weight: 13"), "schedulers[0].red[0].weight: 13 is not between 1 and 12"},
 		{"red engine", red("engine: rte, ", "class: 3, min: 1, max: 2"), "schedulers[0].red: the engine rte has none"},
-		{"no address", home("name: a"), "needs ipv4, ipv6 or both"},
-		{"no such path", home("name: a, ipv4: 10.1.0.1, uplink_policer: gold"), `x.yaml:9: subscribers[0].uplink_policer: there is no policer "gold"`},
-		{"pppoe without session", home("name: a, ipv4: 10.1.0.1, encap: qinq-pppoe"), "goes with encap qinq-pppoe"},
-		{"session without pppoe", home("name: a, ipv4: 10.1.0.1, pppoe_session: 5"), "goes with encap qinq-pppoe"},
-		{"tpid", home("name: a, ipv4: 10.1.0.1, tpid: 0x9100"), "0x9100 is neither"},
-		{"core port", strings.Replace(home("name: a, ipv4: 10.1.0.1"), "port: access, mac", "port: core, mac", 1), "is no access port"},
-		{"v6 in v4", home("name: a, ipv4: '2001:db8::1'"), "is no IPv4 address"},
-		{"scheduler missing", home("name: a, ipv4: 10.1.0.1, scheduler: {subport: 0}"), `port "access" has no scheduler`},
-		{"too many", home("name: a, ipv4: 10.1.0.1, count: 70000"), "x.yaml:9: subscribers[0].count: 70000 subscribers so far"},
-		{"s-tags run out", strings.Replace(home("name: a, ipv4: 10.1.0.1, count: 3, per_s_tag: 1"), "s_tag: 1", "s_tag: 4093", 1), "at subscriber 3 of 3: beyond 4094"},
-		{"c-tags run out", home("name: a, ipv4: 10.1.0.1, count: 3, per_s_tag: 4094, c_tag: 2"), "given twice"},
-		{"ipv4 runs out", home("name: a, ipv4: 223.255.255.254, count: 3"), "at subscriber 3 of 3: 224.0.0.0 is no unicast address"},
-		{"teid runs out", strings.Replace(home("name: a, ipv4: 10.1.0.1, count: 3"), "teid_downlink: 1", "teid_downlink: 0xfffffffe", 1), "at subscriber 3 of 3: beyond 32 bits"},
-		{"mac runs out", strings.Replace(home("name: a, ipv4: 10.1.0.1, count: 3"), "02:00:00:00:00:01", "02:ff:ff:ff:ff:ff", 1), "no unicast address any more"},
-		{"gateway's address", home("name: a, ipv4: 10.0.0.1"), "10.0.0.1 of a is an interface's, line 5"},
-		{"name in range", home("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: a-00007, port: access, mac: 02:00:00:00:10:01, s_tag: 2, c_tag: 1, path: upf, teid_uplink: 99, teid_downlink: 99, ipv4: 10.2.0.1}\n",
+		{"no address", subscriberOf("name: a"), "needs ipv4, ipv6 or both"},
+		{"no such path", subscriberOf("name: a, ipv4: 10.1.0.1, uplink_policer: gold"), `x.yaml:9: subscribers[0].uplink_policer: there is no policer "gold"`},
+		{"pppoe without session", subscriberOf("name: a, ipv4: 10.1.0.1, encap: qinq-pppoe"), "goes with encap qinq-pppoe"},
+		{"session without pppoe", subscriberOf("name: a, ipv4: 10.1.0.1, pppoe_session: 5"), "goes with encap qinq-pppoe"},
+		{"tpid", subscriberOf("name: a, ipv4: 10.1.0.1, tpid: 0x9100"), "0x9100 is neither"},
+		{"core port", strings.Replace(subscriberOf("name: a, ipv4: 10.1.0.1"), "port: access, mac", "port: core, mac", 1), "is no access port"},
+		{"v6 in v4", subscriberOf("name: a, ipv4: '2001:db8::1'"), "is no IPv4 address"},
+		{"scheduler missing", subscriberOf("name: a, ipv4: 10.1.0.1, scheduler: {subport: 0}"), `port "access" has no scheduler`},
+		{"too many", subscriberOf("name: a, ipv4: 10.1.0.1, count: 70000"), "x.yaml:9: subscribers[0].count: 70000 subscribers so far"},
+		{"s-tags run out", strings.Replace(subscriberOf("name: a, ipv4: 10.1.0.1, count: 3, per_s_tag: 1"), "s_tag: 1", "s_tag: 4093", 1), "at subscriber 3 of 3: beyond 4094"},
+		{"c-tags run out", subscriberOf("name: a, ipv4: 10.1.0.1, count: 3, per_s_tag: 4094, c_tag: 2"), "given twice"},
+		{"ipv4 runs out", subscriberOf("name: a, ipv4: 223.255.255.254, count: 3"), "at subscriber 3 of 3: 224.0.0.0 is no unicast address"},
+		{"teid runs out", strings.Replace(subscriberOf("name: a, ipv4: 10.1.0.1, count: 3"), "teid_downlink: 1", "teid_downlink: 0xfffffffe", 1), "at subscriber 3 of 3: beyond 32 bits"},
+		{"mac runs out", strings.Replace(subscriberOf("name: a, ipv4: 10.1.0.1, count: 3"), "02:00:00:00:00:01", "02:ff:ff:ff:ff:ff", 1), "no unicast address any more"},
+		{"gateway's address", subscriberOf("name: a, ipv4: 10.0.0.1"), "10.0.0.1 of a is an interface's, line 5"},
+		{"name in range", subscriberOf("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: a-00007, port: access, mac: 02:00:00:00:10:01, s_tag: 2, c_tag: 1, path: upf, teid_uplink: 99, teid_downlink: 99, ipv4: 10.2.0.1}\n",
 			"x.yaml:10: subscribers[1].name: the name of a-00007 is also that of a-00007, line 9"},
-		{"same endpoint", home("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 1, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv4: 10.2.0.1}\n",
+		{"same endpoint", subscriberOf("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 1, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv4: 10.2.0.1}\n",
 			"subscribers[1].mac: port, VLAN tags, PPPoE session and MAC of b is also that of a-00003, line 9"},
-		{"same teid", home("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 10, ipv4: 10.2.0.1}\n",
+		{"same teid", subscriberOf("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 10, ipv4: 10.2.0.1}\n",
 			"subscribers[1].teid_downlink: downlink TEID and local address of b is also that of a-00010, line 9"},
-		{"same ipv4", home("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv4: 10.1.0.5}\n",
+		{"same ipv4", subscriberOf("name: a, ipv4: 10.1.0.1, count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv4: 10.1.0.5}\n",
 			"subscribers[1].ipv4: address 10.1.0.5/32 of b is also that of a-00005, line 9"},
-		{"prefix inside prefix", home("name: a, ipv6: '2001:db8::/56', count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv6: '2001:db8:0:102::/64'}\n",
+		{"prefix inside prefix", subscriberOf("name: a, ipv6: '2001:db8::/56', count: 10") + "  - {name: b, port: access, mac: 02:00:00:00:00:03, s_tag: 2, c_tag: 3, path: upf, teid_uplink: 99, teid_downlink: 99, ipv6: '2001:db8:0:102::/64'}\n",
 			"subscribers[1].ipv6: address 2001:db8:0:102::/64 of b is also that of a-00002, line 9"},
 		{"packet buffers", "engine:\n  packet_buffers: 4194305\n", "x.yaml:2: engine.packet_buffers: 4194305 is not between 1024 and 4194304"},
 		{"buffers held", "engine:\n  workers: 2\n  packet_buffers: 8192\n  limits: {buffered_packets: 5120, scheduled_packets: 2048}\n",
@@ -174,14 +174,14 @@ func TestRefused(t *testing.T) {
 		{"link-local route", base + "routes:\n  - {prefix: 'fe80::/64', interface: n3}\n", "never forwarded"},
 		{"neighbour elsewhere", base + "neighbours:\n  - {interface: n3, address: 10.9.0.9, mac: 02:00:00:00:00:09}\n", `x.yaml:9: neighbours[0].address: 10.9.0.9 is in no network of interface "n3"`},
 		{"echo just below", strings.Replace(base, "peer: 10.0.0.2", "peer: 10.0.0.2, echo_interval: 59", 1), "59 s is less than 60 s"},
-		{"mru", home("name: a, ipv4: 10.1.0.1, mru: 575"), "subscribers[0].mru: 575 is less than 576"},
+		{"mru", subscriberOf("name: a, ipv4: 10.1.0.1, mru: 575"), "subscribers[0].mru: 575 is less than 576"},
 		{"scheduler rate low", sched("7999", "1Mbit", ""), "x.yaml:9: schedulers[0].rate: 7999 is not between 8kbit and 800Gbit"},
 		{"scheduler rate high", sched("801Gbit", "1Mbit", ""), "schedulers[0].rate: 801Gbit is not between"},
 		{"subport rate low", sched("1Gbit", "1Mbit", "rate: 4kbit"), "schedulers[0].subports[0].rate: 4kbit is not between"},
 		{"profile rate low", sched("1Gbit", "4kbit", ""), "schedulers[0].profiles[0].rate: 4kbit is not between"},
 		{"class rate low", sched("1Gbit", "1Mbit", "class_rates: [4kbit, 1Mbit, 1Mbit, 1Mbit]"), "class_rates: class 0: 4kbit is not between"},
 		{"too many rules", base + "firewall:\n  uplink:\n    rules:\n" + strings.Repeat("      - {action: deny}\n", 65537), "x.yaml:11: firewall.uplink.rules: 65537 entries, at most 65536"},
-		{"too many rules with those per subscriber", "engine: {limits: {sessions: 70000}}\n" + home("name: a, ipv4: 10.1.0.1, count: 65537") + "firewall:\n  downlink: {per_subscriber: true}\n", "x.yaml:12: firewall.downlink: 65537 rules"},
+		{"too many rules with those per subscriber", "engine: {limits: {sessions: 70000}}\n" + subscriberOf("name: a, ipv4: 10.1.0.1, count: 65537") + "firewall:\n  downlink: {per_subscriber: true}\n", "x.yaml:12: firewall.downlink: 65537 rules"},
 		{"large", "#" + strings.Repeat(" ", maxFile), "are more than a configuration may have"},
 		{"internal field", "\"-\": []\n", "x.yaml:1: -: unknown key"},
 		{"NUL in string", "control:\n  socket: \"a\\0b\"\n", "holds a NUL"},
@@ -274,12 +274,12 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestRange(t *testing.T) {
-	c := mustParse(t, home("name: home, count: 5000, ipv4: 10.1.0.250, ipv6: '2001:db8:0:fffe::/64', per_s_tag: 1000, encap: qinq-pppoe, pppoe_session: 65533"))
-	if len(c.Homes) != 5000 {
-		t.Fatal(len(c.Homes))
+	c := mustParse(t, subscriberOf("name: home, count: 5000, ipv4: 10.1.0.250, ipv6: '2001:db8:0:fffe::/64', per_s_tag: 1000, encap: qinq-pppoe, pppoe_session: 65533"))
+	if len(c.Subscribers) != 5000 {
+		t.Fatal(len(c.Subscribers))
 	}
 	check := func(i int, want string) {
-		h := c.Homes[i]
+		h := c.Subscribers[i]
 		got := fmt.Sprint(h.Name, " ", h.MAC, " ", h.STag, ".", h.CTag, " ", h.PPPoESession, " ", h.IPv4, " ", h.IPv6, " ", h.TEIDUplink, " ", h.TEIDDownlink)
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -294,24 +294,24 @@ func TestRange(t *testing.T) {
 func TestSchedulerPlaces(t *testing.T) {
 	scheduled := func(place string, workers int) *Config {
 		return mustParse(t, fmt.Sprintf("engine: {workers: %d}\n", workers)+
-			home("name: h, count: 100, ipv4: 10.1.0.1, scheduler: {subport: "+place+"}")+
+			subscriberOf("name: h, count: 100, ipv4: 10.1.0.1, scheduler: {subport: "+place+"}")+
 			"schedulers:\n  - {port: access, rate: 1Gbit, subports: {count: 4, name: sg}, profiles: [{name: p, rate: 1Mbit}]}\n")
 	}
 	c := scheduled("round-robin", 2)
-	if h := c.Homes[6]; h.Subport != 2 || h.Worker != 0 || h.Profile != "p" {
+	if h := c.Subscribers[6]; h.Subport != 2 || h.Worker != 0 || h.Profile != "p" {
 		t.Errorf("round-robin: %+v", h)
 	}
 	if g := c.Schedulers[0].Groups; g[1].Pipes != 32 || g[1].Worker != 1 || g[1].Rate != 250e6 || g[1].ClassRates[3] != 250e6 {
 		t.Errorf("%+v", g[1])
 	}
 	c = scheduled("block", 3)
-	if h := c.Homes[99]; h.Subport != 3 || h.Worker != 0 {
+	if h := c.Subscribers[99]; h.Subport != 3 || h.Worker != 0 {
 		t.Errorf("block: %+v", h)
 	}
-	if h := scheduled("sg-2", 4).Homes[50]; h.Subport != 1 || h.Worker != 1 {
+	if h := scheduled("sg-2", 4).Subscribers[50]; h.Subport != 1 || h.Worker != 1 {
 		t.Errorf("by name: %+v", h)
 	}
-	if h := scheduled("3", 1).Homes[50]; h.Subport != 3 {
+	if h := scheduled("3", 1).Subscribers[50]; h.Subport != 3 {
 		t.Errorf("by number: %+v", h)
 	}
 }

@@ -105,7 +105,7 @@ func TestMobileRefused(t *testing.T) {
 			}
 		})
 	}
-	_, err := Parse("x.yaml", []byte(home("name: n4.a, ipv4: 10.1.0.1")))
+	_, err := Parse("x.yaml", []byte(subscriberOf("name: n4.a, ipv4: 10.1.0.1")))
 	if err == nil || !strings.Contains(err.Error(), `subscribers[0].name: "n4.a": names beginning`) {
 		t.Error(err)
 	}

@@ -78,7 +78,7 @@ func (c *compiler) text(field []byte, s string) {
 // Compile makes every object of a configuration. It fails only on what outgrows a message.
 func Compile(cfg *config.Config) (State, error) {
 	c := &compiler{Config: cfg}
-	c.state = make(State, 0, 64+len(cfg.Homes))
+	c.state = make(State, 0, 64+len(cfg.Subscribers))
 	c.engine()
 	c.ports()
 	c.interfaces()

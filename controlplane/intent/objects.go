@@ -122,8 +122,8 @@ func ports(r config.PortRange) [2]uint16 {
 func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
 	count := len(set.Rules)
 	if set.PerSubscriber {
-		for i := range c.Homes {
-			count += int(flag(c.Homes[i].IPv4.IsValid(), 1) + flag(c.Homes[i].IPv6.IsValid(), 1))
+		for i := range c.Subscribers {
+			count += int(flag(c.Subscribers[i].IPv4.IsValid(), 1) + flag(c.Subscribers[i].IPv6.IsValid(), 1))
 		}
 	}
 	const most = (api.MaxObject - api.SizeofACL - 2*api.SizeofPartHead - 7) / api.SizeofACLRule
@@ -148,15 +148,15 @@ func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
 		rules = append(rules, rule)
 	}
 	if set.PerSubscriber {
-		for i := range c.Homes {
-			rules = appendOwn(rules, &c.Homes[i], uplink)
+		for i := range c.Subscribers {
+			rules = appendOwn(rules, &c.Subscribers[i], uplink)
 		}
 	}
 	c.put(api.KindACL, name, api.AppendRows(api.Body(&head), rules))
 }
 
 // appendOwn permits a subscriber's own addresses.
-func appendOwn(rules []api.ACLRule, h *config.Home, uplink bool) []api.ACLRule {
+func appendOwn(rules []api.ACLRule, h *config.Subscriber, uplink bool) []api.ACLRule {
 	rule := api.ACLRule{SourcePort: [2]uint16{0, 65535}, DestinationPort: [2]uint16{0, 65535},
 		Action: api.ActionPermit, Priority: 1}
 	own := &rule.Destination
@@ -285,8 +285,8 @@ func (c *compiler) sessions() {
 	}
 	var compile rules.LineCompiler
 	var s *subscriber
-	for i := range c.Homes {
-		h := &c.Homes[i]
+	for i := range c.Subscribers {
+		h := &c.Subscribers[i]
 		if s == nil || s.from != h.From {
 			s = c.subscriber(h.From, locals[h.From.Path])
 		}
@@ -301,7 +301,7 @@ func (c *compiler) sessions() {
 // subscriber is a session of one range after the other.
 type subscriber struct {
 	rules.Session
-	from  *config.Subscriber
+	from  *config.SubscriberRange
 	line  api.Session
 	ue    []pfcp.UEIP
 	teid  *uint32 // that we receive on
@@ -309,7 +309,7 @@ type subscriber struct {
 }
 
 // subscriber has what all of a range have.
-func (c *compiler) subscriber(from *config.Subscriber, local netip.Addr) *subscriber {
+func (c *compiler) subscriber(from *config.SubscriberRange, local netip.Addr) *subscriber {
 	fteid := &pfcp.FTEID{IPv6: local}
 	if local.Is4() {
 		fteid.IPv4, fteid.IPv6 = local, netip.Addr{}
@@ -336,7 +336,7 @@ func (c *compiler) subscriber(from *config.Subscriber, local netip.Addr) *subscr
 }
 
 // is makes it one subscriber of the range.
-func (s *subscriber) is(h *config.Home) *rules.Session {
+func (s *subscriber) is(h *config.Subscriber) *rules.Session {
 	s.SEID, s.Worker = api.DigestOf([]byte(h.Name)), h.Worker
 	l := &s.line
 	l.STag, l.CTag, l.PPPoESession, l.MAC, l.Subport, l.Pipe = h.STag, h.CTag, h.PPPoESession, h.MAC, h.Subport, h.Pipe
@@ -350,7 +350,7 @@ func (s *subscriber) is(h *config.Home) *rules.Session {
 	return &s.Session
 }
 
-func qers(from *config.Subscriber) []rules.QER {
+func qers(from *config.SubscriberRange) []rules.QER {
 	open := uint8(0)
 	qer := func(id uint32, own string, qfi uint8) rules.QER {
 		if !from.Has(own) {

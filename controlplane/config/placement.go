@@ -18,29 +18,29 @@ const (
 // byName as a subport: the subscriber's name decides.
 const byName = ^uint32(0)
 
-// Seating is where subscribers sit in the schedulers, by port. A new configuration is made with that of the one before
+// Placement is which pipes of the schedulers subscribers have, by port. A new configuration is made with that of the one before
 // it, so that nobody moves because somebody else comes or goes. Without it names decide, which moves few.
-type Seating map[Name]PortSeats
+type Placement map[Name]PortPlacement
 
-// PortSeats is one scheduler's part: the pipes of each subport, and each subscriber's subport and pipe.
-type PortSeats struct {
-	Pipes []uint32             `json:"pipes"`
-	Seats map[string][2]uint32 `json:"seats"`
+// PortPlacement is one scheduler's part: the pipes of each subport, and each subscriber's subport and pipe.
+type PortPlacement struct {
+	Pipes  []uint32             `json:"pipes"`
+	Places map[string][2]uint32 `json:"seats"` // as it stands in the state folder, which a later version reads
 }
 
-// Seating of this configuration, for the next one.
-func (c *Config) Seating() Seating {
-	s := make(Seating, len(c.Schedulers))
+// Placement of this configuration, for the next one.
+func (c *Config) Placement() Placement {
+	s := make(Placement, len(c.Schedulers))
 	for i := range c.Schedulers {
-		p := PortSeats{Seats: make(map[string][2]uint32, len(c.Homes))}
+		p := PortPlacement{Places: make(map[string][2]uint32, len(c.Subscribers))}
 		for _, g := range c.Schedulers[i].Groups {
 			p.Pipes = append(p.Pipes, g.Pipes)
 		}
 		s[c.Schedulers[i].Port] = p
 	}
-	for i := range c.Homes {
-		if p, ok := s[c.Homes[i].From.Port]; ok {
-			p.Seats[c.Homes[i].Name] = [2]uint32{c.Homes[i].Subport, c.Homes[i].Pipe}
+	for i := range c.Subscribers {
+		if p, ok := s[c.Subscribers[i].From.Port]; ok {
+			p.Places[c.Subscribers[i].Name] = [2]uint32{c.Subscribers[i].Subport, c.Subscribers[i].Pipe}
 		}
 	}
 	return s
@@ -53,30 +53,30 @@ func spread(name string) uint64 {
 	return h ^ h>>33
 }
 
-// seated is a subscriber on its way to a pipe.
-type seated struct {
-	*Home
+// placed is a subscriber on its way to a pipe.
+type placed struct {
+	*Subscriber
 	hash uint64
 	was  [2]uint32
-	had  bool // sat in `was`
+	had  bool // `was` was its place
 }
 
-// settleSeats gives every subscriber of a port with a scheduler its subport, pipe and worker, and subports their sizes.
-func (k *checker) settleSeats() {
-	lists := make(map[Name][]seated, len(k.Schedulers))
-	for i := range k.Homes {
-		h := &k.Homes[i]
+// placePipes gives every subscriber of a port with a scheduler its subport, pipe and worker, and subports their sizes.
+func (k *checker) placePipes() {
+	lists := make(map[Name][]placed, len(k.Schedulers))
+	for i := range k.Subscribers {
+		h := &k.Subscribers[i]
 		if s := k.schedulers[h.From.Port]; s != nil {
-			was, had := k.before[s.Port].Seats[h.Name]
+			was, had := k.before[s.Port].Places[h.Name]
 			had = had && len(k.before[s.Port].Pipes) == len(s.Groups) // else all are spread anew
-			lists[s.Port] = append(lists[s.Port], seated{h, spread(h.Name), was, had})
+			lists[s.Port] = append(lists[s.Port], placed{h, spread(h.Name), was, had})
 		}
 	}
 	for i := range k.Schedulers {
 		s := &k.Schedulers[i]
 		list := lists[s.Port]
 		delete(lists, s.Port) // a second scheduler of the port is refused already
-		slices.SortFunc(list, func(a, b seated) int {
+		slices.SortFunc(list, func(a, b placed) int {
 			return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.Name, b.Name))
 		})
 		used := s.chooseSubports(list)
@@ -87,7 +87,7 @@ func (k *checker) settleSeats() {
 }
 
 // chooseSubports settles the subports that names decide, and counts the subscribers of each.
-func (s *Scheduler) chooseSubports(list []seated) []uint32 {
+func (s *Scheduler) chooseSubports(list []placed) []uint32 {
 	used := make([]uint32, len(s.Groups))
 	free := func(g uint32) int { return int(cmp.Or(s.Groups[g].Pipes, maxPipes)) - int(used[g]) }
 	for _, h := range list {
@@ -95,7 +95,7 @@ func (s *Scheduler) chooseSubports(list []seated) []uint32 {
 			used[h.Subport]++
 		}
 	}
-	take := func(h seated, g uint32) {
+	take := func(h placed, g uint32) {
 		h.Subport = g
 		used[g]++
 	}
@@ -147,7 +147,7 @@ func (k *checker) settlePipes(s *Scheduler, used []uint32) bool {
 }
 
 // choosePipes: who had a pipe keeps it; others take the one that their name chooses, or the next free one.
-func (s *Scheduler) choosePipes(list []seated) {
+func (s *Scheduler) choosePipes(list []placed) {
 	taken := make([][]bool, len(s.Groups))
 	for g := range taken {
 		taken[g] = make([]bool, s.Groups[g].Pipes)

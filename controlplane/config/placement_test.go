@@ -26,16 +26,16 @@ func withScheduler(workers int, subports string, entries ...string) string {
 
 func parseAfter(t *testing.T, before *Config, text string) *Config {
 	t.Helper()
-	var seating Seating
+	var placement Placement
 	if before != nil {
-		seating = before.Seating()
+		placement = before.Placement()
 	}
-	c, err := ParseWith("x.yaml", []byte(text), nil, seating)
+	c, err := ParseWith("x.yaml", []byte(text), nil, placement)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[[2]uint32]string{}
-	for _, h := range c.Homes {
+	for _, h := range c.Subscribers {
 		if len(c.Schedulers) == 0 {
 			break
 		}
@@ -55,10 +55,10 @@ func parseAfter(t *testing.T, before *Config, text string) *Config {
 // moved counts who is in both and has another place.
 func moved(a, b *Config) int {
 	places, n := map[string][3]uint32{}, 0
-	for _, h := range a.Homes {
+	for _, h := range a.Subscribers {
 		places[h.Name] = [3]uint32{uint32(h.Worker), h.Subport, h.Pipe}
 	}
-	for _, h := range b.Homes {
+	for _, h := range b.Subscribers {
 		if was, ok := places[h.Name]; ok && was != [3]uint32{uint32(h.Worker), h.Subport, h.Pipe} {
 			n++
 		}
@@ -87,11 +87,11 @@ func TestNobodyElseMoves(t *testing.T) {
 				t.Errorf("%s: subport %d is resized", name, g)
 			}
 		}
-		// Without the seating before, names decide: subport and worker are the same, of pipes most.
+		// Without the placement before, names decide: subport and worker are the same, of pipes most.
 		fresh := parseAfter(t, nil, withScheduler(2, "{count: 4}", entries...))
-		for i := range fresh.Homes {
-			if fresh.Homes[i].Subport != c.Homes[i].Subport || fresh.Homes[i].Worker != c.Homes[i].Worker {
-				t.Fatalf("%s: %s changed its subport", name, fresh.Homes[i].Name)
+		for i := range fresh.Subscribers {
+			if fresh.Subscribers[i].Subport != c.Subscribers[i].Subport || fresh.Subscribers[i].Worker != c.Subscribers[i].Worker {
+				t.Fatalf("%s: %s changed its subport", name, fresh.Subscribers[i].Name)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestWorkersWithoutScheduler(t *testing.T) {
 		t.Errorf("%d moved", n)
 	}
 	on := [2]int{}
-	for _, h := range all.Homes {
+	for _, h := range all.Subscribers {
 		on[h.Worker]++
 	}
 	if on[0] < 450 || on[1] < 450 {
@@ -121,7 +121,7 @@ func TestWorkersWithoutScheduler(t *testing.T) {
 }
 
 // Names spread subscribers evenly, sizes follow, and where the file gives sizes they are used to the last pipe.
-func TestSeatsFit(t *testing.T) {
+func TestPlacementFits(t *testing.T) {
 	c := parseAfter(t, nil, withScheduler(2, "{count: 64}", entry("home", 1, 65536, "")))
 	for _, g := range c.Schedulers[0].Groups {
 		if g.Pipes != 1024 && g.Pipes != 2048 {
@@ -130,7 +130,7 @@ func TestSeatsFit(t *testing.T) {
 	}
 	parseAfter(t, nil, withScheduler(1, "{}", entry("home", 1, 65536, "")))
 	full := parseAfter(t, nil, withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1024, "")))
-	for _, h := range full.Homes {
+	for _, h := range full.Subscribers {
 		if h.Pipe > 255 {
 			t.Fatal(h.Pipe)
 		}
@@ -149,16 +149,16 @@ func TestSeatsFit(t *testing.T) {
 	}
 }
 
-// A seating is a hint: nonsense in it costs nothing but the hint.
-func TestForeignSeating(t *testing.T) {
+// A placement is a hint: nonsense in it costs nothing but the hint.
+func TestForeignPlacement(t *testing.T) {
 	text := withScheduler(2, "{count: 2}", entry("home", 1, 10, ""))
-	for _, s := range []PortSeats{
-		{Pipes: []uint32{1 << 31, 7}, Seats: map[string][2]uint32{"home-00001": {9, 9}, "home-00002": {1, 1 << 31}}},
-		{Pipes: []uint32{16}, Seats: map[string][2]uint32{"home-00001": {0, 1}}},
-		{Pipes: []uint32{16, 16}, Seats: map[string][2]uint32{"home-00001": {0, 1}, "home-00002": {0, 1}}},
+	for _, s := range []PortPlacement{
+		{Pipes: []uint32{1 << 31, 7}, Places: map[string][2]uint32{"home-00001": {9, 9}, "home-00002": {1, 1 << 31}}},
+		{Pipes: []uint32{16}, Places: map[string][2]uint32{"home-00001": {0, 1}}},
+		{Pipes: []uint32{16, 16}, Places: map[string][2]uint32{"home-00001": {0, 1}, "home-00002": {0, 1}}},
 		{},
 	} {
-		c, err := ParseWith("x.yaml", []byte(text), nil, Seating{"access": s})
+		c, err := ParseWith("x.yaml", []byte(text), nil, Placement{"access": s})
 		if err != nil || c.Schedulers[0].Groups[0].Pipes != 16 {
 			t.Errorf("%v", err)
 		}

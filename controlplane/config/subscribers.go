@@ -14,10 +14,10 @@ import (
 // maxRules of a direction: what the data plane takes, below what one message holds.
 const maxRules = 65536
 
-// Home is one subscriber of a Subscriber entry, with every per-subscriber value settled.
-type Home struct {
+// Subscriber is one of a range, with every value of its own settled.
+type Subscriber struct {
 	Name         string
-	From         *Subscriber // what the whole range shares
+	From         *SubscriberRange // what the whole range shares
 	Worker       uint16
 	STag, CTag   uint16
 	PPPoESession uint16
@@ -32,25 +32,25 @@ type Home struct {
 	local        netip.Addr
 }
 
-// homes expands every entry, then looks for what two subscribers must not share.
-func (k *checker) homes() {
+// subscribers expands every range, then looks for what two subscribers must not share.
+func (k *checker) subscribers() {
 	total := uint64(0)
-	for i := range k.Subscribers {
-		total += uint64(max(k.Subscribers[i].Count, 1))
+	for i := range k.Ranges {
+		total += uint64(max(k.Ranges[i].Count, 1))
 		if total > uint64(k.Engine.Limits.Sessions) {
-			k.fail(k.Subscribers[i].At, "count", "%d subscribers so far; engine.limits.sessions is %d",
+			k.fail(k.Ranges[i].At, "count", "%d subscribers so far; engine.limits.sessions is %d",
 				total, k.Engine.Limits.Sessions)
 			return
 		}
 	}
-	k.Homes = make([]Home, 0, total)
-	for i := range k.Subscribers {
-		s := &k.Subscribers[i]
-		if path, ok := k.subscriber(s); ok {
+	k.Subscribers = make([]Subscriber, 0, total)
+	for i := range k.Ranges {
+		s := &k.Ranges[i]
+		if path, ok := k.rangeOf(s); ok {
 			k.expand(s, path)
 		}
 	}
-	k.settleSeats()
+	k.placePipes()
 	k.ownRules(&k.Firewall.Uplink)
 	k.ownRules(&k.Firewall.Downlink)
 	k.uniqueNames()
@@ -62,11 +62,11 @@ func (k *checker) homes() {
 // ownRules: each direction has its bound.
 func (k *checker) ownRules(set *RuleSet) {
 	count := len(set.Rules)
-	for i := range k.Homes {
-		if set.PerSubscriber && k.Homes[i].IPv4.IsValid() {
+	for i := range k.Subscribers {
+		if set.PerSubscriber && k.Subscribers[i].IPv4.IsValid() {
 			count++
 		}
-		if set.PerSubscriber && k.Homes[i].IPv6.IsValid() {
+		if set.PerSubscriber && k.Subscribers[i].IPv6.IsValid() {
 			count++
 		}
 	}
@@ -75,8 +75,8 @@ func (k *checker) ownRules(set *RuleSet) {
 	}
 }
 
-// subscriber checks what the range shares; false: not worth expanding.
-func (k *checker) subscriber(s *Subscriber) (*Path, bool) {
+// rangeOf checks what the range shares; false: not worth expanding.
+func (k *checker) rangeOf(s *SubscriberRange) (*Path, bool) {
 	k.notDynamic(s.At, s.Name)
 	port := refer(k, s.At, "port", "port", s.Port, k.ports)
 	path := refer(k, s.At, "path", "path", s.Path, k.paths)
@@ -109,7 +109,7 @@ func (k *checker) subscriber(s *Subscriber) (*Path, bool) {
 	return path, port != nil && path != nil
 }
 
-func (k *checker) expand(s *Subscriber, path *Path) {
+func (k *checker) expand(s *SubscriberRange, path *Path) {
 	placer := k.placer(s)
 	if placer == nil {
 		return
@@ -127,7 +127,7 @@ func (k *checker) expand(s *Subscriber, path *Path) {
 		return
 	}
 	for i := range max(s.Count, 1) {
-		h := Home{Name: string(s.Name), From: s, PPPoESession: s.PPPoESession, local: path.Local.Addr}
+		h := Subscriber{Name: string(s.Name), From: s, PPPoESession: s.PPPoESession, local: path.Local.Addr}
 		if s.Count > 0 {
 			h.Name = numbered(string(s.Name), i+1)
 		}
@@ -137,12 +137,12 @@ func (k *checker) expand(s *Subscriber, path *Path) {
 			return
 		}
 		placer(&h, i)
-		k.Homes = append(k.Homes, h)
+		k.Subscribers = append(k.Subscribers, h)
 	}
 }
 
 // step settles the values that grow along a range; key and reason tell which one left its bounds.
-func (h *Home) step(s *Subscriber, i, perSTag uint32) (key, reason string) {
+func (h *Subscriber) step(s *SubscriberRange, i, perSTag uint32) (key, reason string) {
 	sTag := uint32(s.STag) + i/perSTag
 	if sTag > 4094 {
 		return "s_tag", "beyond 4094"
@@ -173,7 +173,7 @@ func (h *Home) step(s *Subscriber, i, perSTag uint32) (key, reason string) {
 	return h.stepAddresses(s, uint64(i))
 }
 
-func (h *Home) stepAddresses(s *Subscriber, i uint64) (key, reason string) {
+func (h *Subscriber) stepAddresses(s *SubscriberRange, i uint64) (key, reason string) {
 	if s.IPv4.Is4() {
 		base := s.IPv4.As4()
 		v := uint64(binary.BigEndian.Uint32(base[:])) + i*uint64(s.Step.IPv4)
@@ -235,7 +235,7 @@ func numbered(name string, n uint32) string {
 }
 
 // where returns what chooses the subport of each subscriber of a range, and their profile; nil when that was refused.
-func (k *checker) where(s *Subscriber, sched *Scheduler) (func(i uint32) uint32, Name) {
+func (k *checker) where(s *SubscriberRange, sched *Scheduler) (func(i uint32) uint32, Name) {
 	if len(sched.Groups) == 0 || len(sched.Profiles) == 0 {
 		return nil, "" // already refused
 	}
@@ -270,9 +270,9 @@ func (k *checker) where(s *Subscriber, sched *Scheduler) (func(i uint32) uint32,
 	}
 }
 
-// placer returns what gives each subscriber of a range its worker, or with a scheduler its subport (settleSeats does
+// placer returns what gives each subscriber of a range its worker, or with a scheduler its subport (placePipes does
 // the rest). The name decides, not the place in the file: the worker of a subscriber is nobody else's business.
-func (k *checker) placer(s *Subscriber) func(h *Home, i uint32) {
+func (k *checker) placer(s *SubscriberRange) func(h *Subscriber, i uint32) {
 	workers := uint64(max(k.Engine.Workers, 1))
 	sched := k.schedulers[s.Port]
 	if sched == nil {
@@ -280,17 +280,17 @@ func (k *checker) placer(s *Subscriber) func(h *Home, i uint32) {
 			k.fail(s.At, "scheduler", "port %q has no scheduler", s.Port)
 			return nil
 		}
-		return func(h *Home, _ uint32) { h.Worker = uint16(spread(h.Name) % workers) }
+		return func(h *Subscriber, _ uint32) { h.Worker = uint16(spread(h.Name) % workers) }
 	}
 	choose, profile := k.where(s, sched)
 	if choose == nil {
 		return nil
 	}
-	return func(h *Home, i uint32) { h.Subport, h.Profile = choose(i), profile }
+	return func(h *Subscriber, i uint32) { h.Subport, h.Profile = choose(i), profile }
 }
 
 // clash reports two subscribers that share what they must not. One report per entry and kind is enough.
-func (k *checker) clash(h, first *Home, reported map[*Subscriber]bool, key, what string) {
+func (k *checker) clash(h, first *Subscriber, reported map[*SubscriberRange]bool, key, what string) {
 	if reported[h.From] {
 		return
 	}
@@ -298,18 +298,18 @@ func (k *checker) clash(h, first *Home, reported map[*Subscriber]bool, key, what
 	k.fail(h.From.At, key, "%s of %s is also that of %s, line %d", what, h.Name, first.Name, first.From.Line(key))
 }
 
-// unique finds homes that share what of returns.
-func unique[K comparable](k *checker, key string, of func(*Home) (K, string)) {
-	seen := make(map[K]int32, len(k.Homes))
-	reported := map[*Subscriber]bool{}
-	for i := range k.Homes {
-		h := &k.Homes[i]
+// unique finds subscribers that share what of returns.
+func unique[K comparable](k *checker, key string, of func(*Subscriber) (K, string)) {
+	seen := make(map[K]int32, len(k.Subscribers))
+	reported := map[*SubscriberRange]bool{}
+	for i := range k.Subscribers {
+		h := &k.Subscribers[i]
 		id, what := of(h)
 		if first, twice := seen[id]; twice {
 			if what == "" {
 				what = fmt.Sprint(key, " ", id)
 			}
-			k.clash(h, &k.Homes[first], reported, key, what)
+			k.clash(h, &k.Subscribers[first], reported, key, what)
 			continue
 		}
 		seen[id] = int32(i)
@@ -317,7 +317,7 @@ func unique[K comparable](k *checker, key string, of func(*Home) (K, string)) {
 }
 
 func (k *checker) uniqueNames() {
-	unique(k, "name", func(h *Home) (string, string) { return h.Name, "the name" })
+	unique(k, "name", func(h *Subscriber) (string, string) { return h.Name, "the name" })
 }
 
 func (k *checker) uniqueEndpoints() {
@@ -327,7 +327,7 @@ func (k *checker) uniqueEndpoints() {
 		pppoeSession uint16
 		mac          MAC
 	}
-	unique(k, "mac", func(h *Home) (endpoint, string) {
+	unique(k, "mac", func(h *Subscriber) (endpoint, string) {
 		return endpoint{h.From.Port, h.STag, h.CTag, h.PPPoESession, h.MAC}, "port, VLAN tags, PPPoE session and MAC"
 	})
 }
@@ -337,7 +337,7 @@ func (k *checker) uniqueTEIDs() {
 		teid  uint32
 		local netip.Addr
 	}
-	unique(k, "teid_downlink", func(h *Home) (fteid, string) {
+	unique(k, "teid_downlink", func(h *Subscriber) (fteid, string) {
 		return fteid{h.TEIDDownlink, h.local}, "downlink TEID and local address"
 	})
 }
@@ -346,11 +346,11 @@ func (k *checker) uniqueTEIDs() {
 func (k *checker) uniqueAddresses() {
 	type owned struct {
 		prefix netip.Prefix
-		home   *Home
+		by     *Subscriber
 	}
-	list := make([]owned, 0, 2*len(k.Homes))
-	for i := range k.Homes {
-		h := &k.Homes[i]
+	list := make([]owned, 0, 2*len(k.Subscribers))
+	for i := range k.Subscribers {
+		h := &k.Subscribers[i]
 		if h.IPv4.IsValid() {
 			list = append(list, owned{netip.PrefixFrom(h.IPv4, 32), h})
 			if line, ours := k.addresses[h.IPv4]; ours {
@@ -367,7 +367,7 @@ func (k *checker) uniqueAddresses() {
 		}
 		return a.prefix.Bits() - b.prefix.Bits()
 	})
-	reported := map[*Subscriber]bool{}
+	reported := map[*SubscriberRange]bool{}
 	for i := 1; i < len(list); i++ {
 		a, b := &list[i-1], &list[i]
 		if !a.prefix.Overlaps(b.prefix) {
@@ -378,10 +378,10 @@ func (k *checker) uniqueAddresses() {
 			key = "ipv4"
 		}
 		what := fmt.Sprintf("address %s", b.prefix)
-		if later := b.home; later.From.Line("") >= a.home.From.Line("") {
-			k.clash(later, a.home, reported, key, what)
+		if later := b.by; later.From.Line("") >= a.by.From.Line("") {
+			k.clash(later, a.by, reported, key, what)
 		} else {
-			k.clash(a.home, later, reported, key, what)
+			k.clash(a.by, later, reported, key, what)
 		}
 		list[i] = *a // the wider one may contain the next as well
 	}
