@@ -653,10 +653,10 @@ struct api_session {
 	uint16_t pppoe_session;
 	uint8_t mac[6]; // of the home gateway
 	uint16_t mru; // L3 bytes the subscriber can take; 0: the port's MTU (minus 8 for PPPoE)
-	char port[API_NAME]; // access port; empty: the access side is GTP-U or IP
+	char port[API_NAME]; // access port; encap NONE: core port that shapes the downlink into tunnels, empty: none
 	struct api_address ue_ip4;
 	struct api_address ue_ip6; // prefix
-	uint32_t subport, pipe; // scheduler place; ignored when the port has no scheduler
+	uint32_t subport, pipe; // scheduler place at `port`; ignored when it has no scheduler
 	char pipe_profile[API_NAME];
 	char instance[API_SESSION_INSTANCES][API_NAME];
 	uint32_t inactivity; // seconds without a packet after which an INACTIVE event is raised; 0: never

@@ -33,6 +33,7 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 		pkt->port_in = p->index;
 		pkt->port_out = p->xconnect;
 		pkt->hops = 0;
+		pkt->shaped = 0;
 		bytes += rte_pktmbuf_pkt_len(pkts[i]);
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 	}

@@ -97,7 +97,7 @@ static __rte_noinline rte_edge_t relay(
 static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
-	const struct session_view *v = session_view_of(m);
+	struct session_view *v = session_view_of(m);
 	const struct rule *r = v->rule;
 	const struct path *p = path_get(r->path);
 	uint8_t qfi = r->qfi, type = r->pdu_type;
@@ -107,6 +107,9 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 		qfi = qfi != GTPU_NO_QFI ? qfi : v->qfi;
 		type = v->pdu_type != API_PDU_NONE ? v->pdu_type : type;
 	}
+	pkt->shaped = r->up.shaped;
+	if (unlikely(r->up.shaped != 0)) // ip-output, where the frame is whole, gives it to the scheduler
+		v->pipe = session_pools.match[rule_index(r)].pipe;
 	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
 
 	if (unlikely(p == NULL))

@@ -21,7 +21,7 @@ DROP_REASON(
 DROP_REASON(drop_version, "output-no-packet", "there is no IP packet to send")
 DROP_REASON(drop_room, "headroom", "there is no room for an Ethernet header in front of the packet")
 
-enum { EDGE_TX, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_TX, EDGE_SCHEDULER, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 // What the tables said of a destination.
 struct way {
@@ -56,6 +56,7 @@ static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const 
 
 	if (!is_own(pkt, packet))
 		return packet_leave(m, &drop_own, EDGE_DROP);
+	pkt->shaped = 0;
 	if (++pkt->hops > PACKET_HOPS)
 		return packet_leave(m, &drop_hops, EDGE_DROP);
 	pkt->interface = ip_local_interface(pkt->ip_version, destination);
@@ -148,7 +149,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct way *
 	pkt->l4 = (uint16_t)(pkt->l4 + grow);
 	pkt->l3 = hop->l2_length;
 	pkt->port_out = hop->port;
-	return EDGE_TX;
+	return likely(pkt->shaped != hop->port + 1) ? EDGE_TX : EDGE_SCHEDULER;
 }
 
 static uint16_t ip_output_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -173,6 +174,7 @@ static struct rte_node_register ip_output_node = {
 	.process = ip_output_process,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_TX] = "@output-core",
+		[EDGE_SCHEDULER] = "scheduler",
 		[EDGE_INPUT] = "@input-ip",
 		[EDGE_FRAGMENT] = "fragment-core",
 		[EDGE_ERROR] = "icmp-error",

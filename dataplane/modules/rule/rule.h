@@ -69,6 +69,7 @@ struct rule {
 			uint8_t ue6[16];
 			uint32_t ue4; // as on the wire
 			uint8_t ue6_prefix; // bits; 0xff: none
+			uint8_t shaped; // 1 + index of the port with its pipe (rule_match.pipe); 0: none
 		} up;
 		struct { // downlink: access encapsulation
 			uint8_t mac[6];
@@ -114,6 +115,7 @@ struct rule_match {
 	uint32_t far; // id
 	// Second of the worker's clock, + 1, in which the control plane was notified of a packet that waits; 0: not yet.
 	uint32_t notified;
+	uint32_t pipe; // scheduler place without class and queue, with up.shaped
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
 	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scheduler: queues packets for an access port by subport, pipe and class. scheduler-tx: takes out what may leave now.
+// scheduler: queues packets for a port by subport, pipe and class. scheduler-tx: takes out what may leave now.
 #include "core/node.h"
 #include "rule/view.h"
 #include "scheduler/instance.h"
@@ -15,7 +15,15 @@ DROP_REASON(drop_longest, "scheduler-longest",
 DROP_REASON(drop_no_room, "scheduler-no-room",
 	"schedulers' queues held all those buffers, and none of them was longer than one packet (or the engine is rte)")
 
-enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_ACCESS, EDGE_CORE, EDGE_DROP, EDGE_COUNT };
+
+// What follows the scheduler towards the port.
+static rte_edge_t towards(uint16_t port)
+{
+	const struct port *p = port_get(port);
+
+	return p != NULL && p->role == API_ROLE_CORE ? EDGE_CORE : EDGE_ACCESS;
+}
 
 // The QFI decides the class where the operator gave it one, else the DSCP.
 static uint8_t class_of(const struct scheduler *s, const struct session_view *v)
@@ -128,7 +136,7 @@ static void enqueue_run(
 	uint32_t buffers;
 
 	if (h == NULL) {
-		rte_node_enqueue(graph, node, EDGE_TX, (void **)pkts, n);
+		rte_node_enqueue(graph, node, towards(packet_of(pkts[0])->port_out), (void **)pkts, n);
 		return;
 	}
 	n = admit(graph, node, w, pkts, n, &buffers);
@@ -165,7 +173,7 @@ static struct rte_node_register scheduler_node = {
 	.name = "scheduler",
 	.process = scheduler,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "@output-access", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_ACCESS] = "@output-access", [EDGE_CORE] = "@output-core", [EDGE_DROP] = "drop"},
 };
 NODE_STAGE(scheduler_node, "output-access", .standard = 1)
 
@@ -184,7 +192,7 @@ static uint16_t scheduler_tx(struct rte_graph *graph, struct rte_node *node, voi
 			continue;
 		uint32_t out = hqos_dequeue(h, pkts, RTE_DIM(pkts), w->now);
 		if (out > 0)
-			rte_node_enqueue(graph, node, EDGE_TX, (void **)pkts, (uint16_t)out);
+			rte_node_enqueue(graph, node, towards(s->port), (void **)pkts, (uint16_t)out);
 		count_out(w, s, pkts, out);
 		sum += out;
 	}
@@ -196,6 +204,6 @@ static struct rte_node_register scheduler_tx_node = {
 	.flags = RTE_NODE_SOURCE_F,
 	.process = scheduler_tx,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = ">scheduler", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_ACCESS] = ">scheduler", [EDGE_CORE] = "@output-core", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(scheduler_tx_node)

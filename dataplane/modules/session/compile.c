@@ -95,6 +95,21 @@ static int set_tunnel(const struct parts *p, const struct api_pdr *pdr, struct r
 	return 0;
 }
 
+// A mobile session with a port has a pipe there, for what it sends into tunnels on the downlink.
+static int set_shaping(const struct parts *p, struct rule *r, struct rule_match *m)
+{
+	const struct api_session *s = p->s;
+	const struct port *port = port_by_name(s->port);
+
+	if (s->encap != API_ENCAP_NONE || s->port[0] == 0 || (r->flags & RULE_UPLINK) || r->outer != API_OUTER_GTPU)
+		return 0;
+	if (port == NULL || port->role != API_ROLE_CORE)
+		return object_error(ENOENT, "session %s: there is no core port %s to shape it", p->name, s->port);
+	r->up.shaped = (uint8_t)(port->index + 1);
+	m->pipe = hqos_place(s->subport, s->pipe, 0, 0);
+	return scheduler_check_place(s->port, p->name, s->worker, s->subport, s->pipe, s->pipe_profile);
+}
+
 static int set_mobile(const struct session *s, const struct parts *p, const struct api_pdr *pdr, struct rule *r)
 {
 	if ((pdr->match & API_PDR_ENDPOINT) || !(pdr->match & (API_PDR_FTEID | API_PDR_UE_IP)))
@@ -167,6 +182,8 @@ static int set_rule(struct session *s, const struct parts *p, const struct api_p
 		error = session_set_far(p, pdr, r, m, far_now(s, p, pdr));
 	if (error == 0)
 		error = session_set_qers(p, pdr, r, m);
+	if (error == 0)
+		error = set_shaping(p, r, m);
 	return error == 0 ? set_urrs(s, pdr, r, m) : error;
 }
 

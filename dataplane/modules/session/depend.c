@@ -90,7 +90,7 @@ int session_verify(const char *key, const void *body, uint32_t length)
 	int error = 0;
 
 	session_parts(&p, s, key);
-	if (s->encap != API_ENCAP_NONE && !is_there(API_PORT, s->port))
+	if (!is_there(API_PORT, s->port))
 		return object_error(EBUSY, "port %s is still used by session %s", s->port, key);
 	for (int i = 0; i < API_SESSION_INSTANCES; i++)
 		if (!is_there(API_INSTANCE, s->instance[i]))
@@ -103,7 +103,7 @@ int session_verify(const char *key, const void *body, uint32_t length)
 			error = object_error(EBUSY, "a policer is still used by session %s", key);
 	for (uint16_t i = 0; i < s->pdrs && error == 0; i++)
 		error = verify_pdr(&p, &p.pdr[i]);
-	if (error != 0 || s->encap == API_ENCAP_NONE)
+	if (error != 0 || s->port[0] == 0)
 		return error;
 	return scheduler_check_place(s->port, key, s->worker, s->subport, s->pipe, s->pipe_profile);
 }

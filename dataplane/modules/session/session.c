@@ -272,7 +272,7 @@ static void commit(struct object_change *c)
 		publish(s);
 		worker_get(s->worker)->sessions++;
 		session_tables.count++;
-		if (s->encap != API_ENCAP_NONE)
+		if (want->port[0] != 0)
 			scheduler_pipe_profile(want->port, want->subport, want->pipe, want->pipe_profile);
 	} else if (old != NULL) {
 		__atomic_store_n(&session_tables.session[old->index], NULL, __ATOMIC_RELEASE);
