@@ -122,22 +122,30 @@ var forwardingUnserved = []uint16{ieHeaderEnrichment, ieProxying, ieRedundantFor
 
 // forwardingFields are those of Forwarding Parameters and Update Forwarding Parameters.
 var forwardingFields = []field[Forwarding]{
-	optional(ieDestinationInterface, readInterface, func(f *Forwarding) **Interface { return &f.Destination }),
-	optional(ieNetworkInstance, readInstancePointer, func(f *Forwarding) **string { return &f.NetworkInstance }),
-	optional(ieRedirectInformation, readRedirect, func(f *Forwarding) **Redirect { return &f.Redirect }),
-	optional(ieOuterHeaderCreation, readOuterHeader, func(f *Forwarding) **OuterHeader { return &f.OuterHeader }),
-	optional(ieTransportLevelMarking, readMarking, func(f *Forwarding) **uint8 { return &f.TransportMarking }),
+	optional(ieDestinationInterface, readInterface, write8[Interface], func(f *Forwarding) **Interface { return &f.Destination }),
+	optional(ieNetworkInstance, readInstancePointer, (*writer).instance, func(f *Forwarding) **string { return &f.NetworkInstance }),
+	optional(ieRedirectInformation, readRedirect, (*writer).redirect, func(f *Forwarding) **Redirect { return &f.Redirect }),
+	optional(ieOuterHeaderCreation, readOuterHeader, (*writer).outerHeader, func(f *Forwarding) **OuterHeader { return &f.OuterHeader }),
+	optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(f *Forwarding) **uint8 { return &f.TransportMarking }),
 	{ie: ieForwardingPolicy, read: func([]byte, *Forwarding) *Error {
 		// No policies are configured, so none is known (TS 29.244 §8.2.1, cause 70).
 		return &Error{Cause: CauseInvalidForwarding, Text: "unknown forwarding policy"}
+	}, write: func(w *writer, f *Forwarding) {
+		if f.Policy != "" {
+			w.policy(ieForwardingPolicy, f.Policy)
+		}
 	}},
-	optional(ieEndpointID, readUint8, func(f *Forwarding) **uint8 { return &f.LinkedEndpoint }),
+	optional(ieEndpointID, readUint8, (*writer).uint8, func(f *Forwarding) **uint8 { return &f.LinkedEndpoint }),
 	{ie: ieSMReqFlags, read: func(v []byte, f *Forwarding) *Error {
 		if v[0]&smDefined&^(smDropBuffered|smEndMarker) != 0 { // of the message, not of a FAR
 			return unserved("PFCPSMReq-Flags %#x of a FAR", v[0])
 		}
 		f.DropBuffered, f.SendEndMarker = v[0]&smDropBuffered != 0, v[0]&smEndMarker != 0
 		return nil
+	}, write: func(w *writer, f *Forwarding) {
+		if f.SendEndMarker || f.DropBuffered {
+			w.uint8(ieSMReqFlags, when(f.DropBuffered, smDropBuffered)|when(f.SendEndMarker, smEndMarker))
+		}
 	}},
 }
 
@@ -164,10 +172,10 @@ func readCopyHeader(v []byte) (OuterHeader, *Error) {
 
 func duplicatingFields() []field[Duplicating] {
 	return []field[Duplicating]{
-		value(ieDestinationInterface, readDuplicateInterface,
+		always(ieDestinationInterface, readDuplicateInterface, write8[Interface],
 			func(d *Duplicating) *Interface { return &d.Destination }),
-		optional(ieOuterHeaderCreation, readCopyHeader, func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
-		optional(ieTransportLevelMarking, readMarking, func(d *Duplicating) **uint8 { return &d.TransportMarking }),
+		optional(ieOuterHeaderCreation, readCopyHeader, (*writer).outerHeader, func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
+		optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(d *Duplicating) **uint8 { return &d.TransportMarking }),
 		{ie: ieForwardingPolicy, read: func([]byte, *Duplicating) *Error {
 			return &Error{Cause: CauseInvalidForwarding, Text: "unknown forwarding policy"}
 		}},
@@ -184,11 +192,11 @@ var createDuplicating = func() *group[Duplicating] {
 var updateDuplicating = createDuplicating
 
 var createFAR = newGroup([]field[CreateFAR]{
-	need(value(ieFARID, readUint32, func(f *CreateFAR) *uint32 { return &f.ID })),
-	need(value(ieApplyAction, readAction, func(f *CreateFAR) *ApplyAction { return &f.Action })),
+	need(always(ieFARID, readUint32, (*writer).uint32, func(f *CreateFAR) *uint32 { return &f.ID })),
+	need(always(ieApplyAction, readAction, (*writer).action, func(f *CreateFAR) *ApplyAction { return &f.Action })),
 	inner(ieForwardingParameters, createForwarding, func(f *CreateFAR) **Forwarding { return &f.Forwarding }),
 	inner(ieDuplicatingParameters, createDuplicating, func(f *CreateFAR) **Duplicating { return &f.Duplicating }),
-	optional(ieBARID, readUint8, func(f *CreateFAR) **uint8 { return &f.BAR }),
+	optional(ieBARID, readUint8, (*writer).uint8, func(f *CreateFAR) **uint8 { return &f.BAR }),
 }, []uint16{ieRedundantForwarding}).of(RuleFAR, ieFARID).checked(func(f *CreateFAR) *Error {
 	if f.Action&ActionForward != 0 && f.Forwarding == nil {
 		return absent(ieForwardingParameters, "FAR forwards nowhere")
@@ -200,11 +208,11 @@ var createFAR = newGroup([]field[CreateFAR]{
 })
 
 var updateFAR = newGroup([]field[UpdateFAR]{
-	need(value(ieFARID, readUint32, func(f *UpdateFAR) *uint32 { return &f.ID })),
-	optional(ieApplyAction, readAction, func(f *UpdateFAR) **ApplyAction { return &f.Action }),
+	need(always(ieFARID, readUint32, (*writer).uint32, func(f *UpdateFAR) *uint32 { return &f.ID })),
+	optional(ieApplyAction, readAction, (*writer).action, func(f *UpdateFAR) **ApplyAction { return &f.Action }),
 	inner(ieUpdateForwarding, updateForwarding, func(f *UpdateFAR) **Forwarding { return &f.Forwarding }),
 	inner(ieUpdateDuplicating, updateDuplicating, func(f *UpdateFAR) **Duplicating { return &f.Duplicating }),
-	optional(ieBARID, readUint8, func(f *UpdateFAR) **uint8 { return &f.BAR }),
+	optional(ieBARID, readUint8, (*writer).uint8, func(f *UpdateFAR) **uint8 { return &f.BAR }),
 }, []uint16{ieRedundantForwarding}).of(RuleFAR, ieFARID).checked(func(f *UpdateFAR) *Error {
 	return f.Forwarding.unused(f.Action)
 })
@@ -215,11 +223,11 @@ const delayStep = 50 * time.Millisecond
 func readDelay(v []byte) (time.Duration, *Error) { return time.Duration(v[0]) * delayStep, nil }
 
 var createBAR = newGroup([]field[CreateBAR]{
-	need(value(ieBARID, readUint8, func(b *CreateBAR) *uint8 { return &b.ID })),
-	optional(ieNotificationDelay, readDelay, func(b *CreateBAR) **time.Duration { return &b.NotifyDelay }),
-	optional(ieBufferingDuration, readTimer, func(b *CreateBAR) **time.Duration { return &b.Duration }),
-	optional(ieBufferingPacketCount, readUint16, func(b *CreateBAR) **uint16 { return &b.BufferPackets }),
-	optional(ieSuggestedPackets, readUint8, func(b *CreateBAR) **uint8 { return &b.SuggestedPackets }),
+	need(always(ieBARID, readUint8, (*writer).uint8, func(b *CreateBAR) *uint8 { return &b.ID })),
+	optional(ieNotificationDelay, readDelay, (*writer).delay, func(b *CreateBAR) **time.Duration { return &b.NotifyDelay }),
+	optional(ieBufferingDuration, readTimer, (*writer).timer, func(b *CreateBAR) **time.Duration { return &b.Duration }),
+	optional(ieBufferingPacketCount, readUint16, (*writer).packets, func(b *CreateBAR) **uint16 { return &b.BufferPackets }),
+	optional(ieSuggestedPackets, readUint8, (*writer).uint8, func(b *CreateBAR) **uint8 { return &b.SuggestedPackets }),
 }, []uint16{ieMTEDTControl}).of(RuleBAR, ieBARID)
 
 // rates reads the 40 bits of each direction (TS 29.244 §8.2.8, §8.2.9).
@@ -229,12 +237,15 @@ func rates(ie uint16, at func(*CreateQER) (up, down **uint64)) field[CreateQER] 
 		up, down := at(q)
 		*up, *down = &u, &d
 		return nil
+	}, write: func(w *writer, q *CreateQER) {
+		up, down := at(q)
+		w.rates(ie, *up, *down)
 	}}
 }
 
 // qerFields begins with what a creation must have.
 var qerFields = []field[CreateQER]{
-	need(value(ieQERID, readUint32, func(q *CreateQER) *uint32 { return &q.ID })),
+	need(always(ieQERID, readUint32, (*writer).uint32, func(q *CreateQER) *uint32 { return &q.ID })),
 	{ie: ieGateStatus, read: func(v []byte, q *CreateQER) *Error {
 		up, down := v[0]>>2&3, v[0]&3
 		if up > 1 || down > 1 {
@@ -242,14 +253,14 @@ var qerFields = []field[CreateQER]{
 		}
 		q.GateUplink, q.GateDownlink = &up, &down
 		return nil
-	}},
-	optional(ieQERCorrelationID, readUint32, func(q *CreateQER) **uint32 { return &q.Correlation }),
+	}, write: func(w *writer, q *CreateQER) { w.gate(ieGateStatus, q.GateUplink, q.GateDownlink) }},
+	optional(ieQERCorrelationID, readUint32, (*writer).uint32, func(q *CreateQER) **uint32 { return &q.Correlation }),
 	rates(ieMBR, func(q *CreateQER) (up, down **uint64) { return &q.MBRUplink, &q.MBRDownlink }),
 	rates(ieGBR, func(q *CreateQER) (up, down **uint64) { return &q.GBRUplink, &q.GBRDownlink }),
-	optional(ieQFI, readQFI, func(q *CreateQER) **uint8 { return &q.QFI }),
+	optional(ieQFI, readQFI, (*writer).uint8, func(q *CreateQER) **uint8 { return &q.QFI }),
 	optional(ieRQI, func(v []byte) (bool, *Error) { return v[0]&1 != 0, nil },
-		func(q *CreateQER) **bool { return &q.RQI }),
-	optional(ieAveragingWindow, readUint32, func(q *CreateQER) **uint32 { return &q.AveragingWindow }),
+		func(w *writer, ie uint16, on bool) { w.uint8(ie, when(on, 1)) }, func(q *CreateQER) **bool { return &q.RQI }),
+	optional(ieAveragingWindow, readUint32, (*writer).uint32, func(q *CreateQER) **uint32 { return &q.AveragingWindow }),
 }
 
 var qerUnserved = []uint16{iePacketRate, ieFlowLevelMarking, iePagingPolicy, iePacketRateStatus, ieQERControl}

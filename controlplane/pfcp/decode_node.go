@@ -11,15 +11,7 @@ import (
 
 var heartbeatRequest = newGroup([]field[HeartbeatRequest]{
 	recoveryRow(func(m *HeartbeatRequest) *time.Time { return &m.Recovery }),
-	value(ieSourceAddress, readSource, func(m *HeartbeatRequest) *netip.Addr { return &m.Source }).writes(
-		func(w *writer, m *HeartbeatRequest) {
-			if m.Source.IsValid() {
-				w.group(ieSourceAddress, func() {
-					w.b = append(w.b, when(m.Source.Is6(), 1)|when(m.Source.Is4(), 2))
-					w.address(m.Source)
-				})
-			}
-		}),
+	value(ieSourceAddress, readSource, (*writer).source, func(m *HeartbeatRequest) *netip.Addr { return &m.Source }),
 }, nil)
 
 // readSource is TS 29.244 §8.2.145: an address, or with MPL the prefix of several, of which the address counts.
@@ -60,12 +52,8 @@ func readPool(v []byte) (string, *Error) {
 }
 
 var pool = newGroup([]field[UEPool]{
-	need(value(iePoolIdentity, readPool, func(p *UEPool) *string { return &p.Pool })).writes(func(w *writer, p *UEPool) {
-		w.group(iePoolIdentity, func() { w.text(p.Pool) })
-	}),
-	value(ieNetworkInstance, name, func(p *UEPool) *string { return &p.NetworkInstance }).writes(func(w *writer, p *UEPool) {
-		w.instance(ieNetworkInstance, p.NetworkInstance)
-	}),
+	need(always(iePoolIdentity, readPool, (*writer).pool, func(p *UEPool) *string { return &p.Pool })),
+	value(ieNetworkInstance, name, (*writer).instance, func(p *UEPool) *string { return &p.NetworkInstance }),
 }, nil)
 
 // readSet is TS 29.244 §8.2.131: a spare octet, then an FQDN as labels. Versions of go-pfcp leave the octet out: then
@@ -116,12 +104,7 @@ var associationUpdateRequest = newGroup([]field[AssociationUpdateRequest]{
 	associationUpdateRequestUP, associationUpdateRequestCP,
 	flagRow(ieAssociationRelease, func(m *AssociationUpdateRequest) *bool { return &m.ReleaseRequest }), // SARR
 	addressRow(ieAlternativeSMF, func(m *AssociationUpdateRequest) *[]netip.Addr { return &m.Addresses }),
-	value(ieGracefulPeriod, readTimer, func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }).writes(
-		func(w *writer, m *AssociationUpdateRequest) {
-			if m.GracefulPeriod != 0 {
-				w.uint8(ieGracefulPeriod, timerValue(m.GracefulPeriod))
-			}
-		}),
+	value(ieGracefulPeriod, readTimer, (*writer).timer, func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }),
 }, nil)
 
 var associationUpdateResponseUP, associationUpdateResponseCP = featureRows(func(m *AssociationUpdateResponse) *bool { return &m.FromUP },
@@ -178,11 +161,7 @@ func readPeer(v []byte) (RemotePeer, *Error) {
 }
 
 func peers(at func(*NodeReportRequest) *[]RemotePeer) *group[NodeReportRequest] {
-	return newGroup([]field[NodeReportRequest]{need(list(ieRemotePeer, readPeer, at)).writes(func(w *writer, m *NodeReportRequest) {
-		for i := range *at(m) {
-			w.peer(&(*at(m))[i])
-		}
-	})}, nil)
+	return newGroup([]field[NodeReportRequest]{need(list(ieRemotePeer, readPeer, (*writer).peer, at))}, nil)
 }
 
 var (
@@ -225,7 +204,7 @@ var nodeReportResponse = newGroup([]field[NodeReportResponse]{
 
 var sessionSetDeletionRequest = newGroup([]field[SessionSetDeletionRequest]{
 	nodeRow(func(m *SessionSetDeletionRequest) *NodeID { return &m.Node }),
-	listBy(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionSetDeletionRequest) *[][]byte { return &m.FQCSID }),
+	list(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionSetDeletionRequest) *[][]byte { return &m.FQCSID }),
 }, nil).checked(func(m *SessionSetDeletionRequest) *Error {
 	if len(m.FQCSID) == 0 {
 		return absent(ieFQCSID, "no FQ-CSID: whose sessions?")

@@ -96,8 +96,7 @@ var pfdContext = newGroup([]field[ApplicationPFDs]{
 }, nil)
 
 var applicationPFDs = newGroup([]field[ApplicationPFDs]{
-	need(value(ieApplicationID, readName, func(a *ApplicationPFDs) *string { return &a.Application })).writes(
-		func(w *writer, a *ApplicationPFDs) { w.named(ieApplicationID, a.Application) }),
+	need(always(ieApplicationID, readName, (*writer).named, func(a *ApplicationPFDs) *string { return &a.Application })),
 	{ie: iePFDContext, many: true, read: pfdContext.decode, write: func(w *writer, a *ApplicationPFDs) {
 		if len(a.PFDs) > 0 {
 			w.group(iePFDContext, func() { pfdContext.encode(w, a) })

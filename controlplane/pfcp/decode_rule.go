@@ -91,20 +91,22 @@ func readRoute(v4 bool) func(v []byte) (netip.Prefix, *Error) {
 	}
 }
 
-func routing[T any]() field[T] {
-	return field[T]{ie: ieFramedRouting, read: func(v []byte, _ *T) *Error {
+// routeRows are framed routes of either family.
+func routeRows[T any](at func(*T) *[]netip.Prefix) []field[T] {
+	v4, v6 := list(ieFramedRoute, readRoute(true), (*writer).route, at), list(ieFramedIPv6Route, readRoute(false), (*writer).route, at)
+	return []field[T]{v4, {ie: ieFramedRouting, read: func(v []byte, _ *T) *Error {
 		if number(v) != 0 { // RFC 2865 §5.10: routing protocols towards the UE
 			return unserved("framed routing %d", number(v))
 		}
 		return nil
-	}}
+	}}, v6.writes(nil)} // v4 writes all
 }
 
-var pdi = newGroup([]field[PDI]{
-	need(value(ieSourceInterface, readInterface, func(p *PDI) *Interface { return &p.Source })),
-	optional(ieFTEID, readFTEID, func(p *PDI) **FTEID { return &p.LocalFTEID }),
-	value(ieNetworkInstance, name, func(p *PDI) *string { return &p.NetworkInstance }),
-	list(ieUEIP, readUEIP, func(p *PDI) *[]UEIP { return &p.UEIP }),
+var pdi = newGroup(append([]field[PDI]{
+	need(always(ieSourceInterface, readInterface, write8[Interface], func(p *PDI) *Interface { return &p.Source })),
+	optional(ieFTEID, readFTEID, (*writer).fteid, func(p *PDI) **FTEID { return &p.LocalFTEID }),
+	value(ieNetworkInstance, name, (*writer).instance, func(p *PDI) *string { return &p.NetworkInstance }),
+	list(ieUEIP, readUEIP, (*writer).ueip, func(p *PDI) *[]UEIP { return &p.UEIP }),
 	{ie: ieEndpointID, many: true, read: func(v []byte, p *PDI) *Error {
 		if p.TrafficEndpoint != nil && *p.TrafficEndpoint != v[0] {
 			return unserved("PDI of several traffic endpoints")
@@ -112,15 +114,16 @@ var pdi = newGroup([]field[PDI]{
 		id := v[0]
 		p.TrafficEndpoint = &id
 		return nil
+	}, write: func(w *writer, p *PDI) {
+		if p.TrafficEndpoint != nil {
+			w.uint8(ieEndpointID, *p.TrafficEndpoint)
+		}
 	}},
-	list(ieSDFFilter, readSDF, func(p *PDI) *[]SDFFilter { return &p.SDF }),
-	value(ieApplicationID, readName, func(p *PDI) *string { return &p.Application }),
-	list(ieQFI, readQFI, func(p *PDI) *[]uint8 { return &p.QFI }),
-	list(ieFramedRoute, readRoute(true), func(p *PDI) *[]netip.Prefix { return &p.FramedRoutes }),
-	routing[PDI](),
-	list(ieFramedIPv6Route, readRoute(false), func(p *PDI) *[]netip.Prefix { return &p.FramedRoutes }),
-	optional(ieInterfaceType, readInterfaceType, func(p *PDI) **uint8 { return &p.InterfaceType }),
-}, []uint16{ieEthernetSession, ieEthernetPacketFilter, ieIPMulticast, ieRedundantTransmission})
+	list(ieSDFFilter, readSDF, (*writer).sdf, func(p *PDI) *[]SDFFilter { return &p.SDF }),
+	value(ieApplicationID, readName, (*writer).named, func(p *PDI) *string { return &p.Application }),
+	list(ieQFI, readQFI, (*writer).uint8, func(p *PDI) *[]uint8 { return &p.QFI }),
+	optional(ieInterfaceType, readInterfaceType, (*writer).uint8, func(p *PDI) **uint8 { return &p.InterfaceType }),
+}, routeRows(func(p *PDI) *[]netip.Prefix { return &p.FramedRoutes })...), []uint16{ieEthernetSession, ieEthernetPacketFilter, ieIPMulticast, ieRedundantTransmission})
 
 // readRemoval is TS 29.244 §8.2.64. The second octet says which GTP-U extension headers do not go on with the packet.
 func readRemoval(v []byte) (uint8, *Error) {
@@ -140,16 +143,17 @@ var pdrUnserved = []uint16{ieMARID, iePacketReplication, iePoolIdentity, ieMPTCP
 	ieIPMulticast, ieRedundantTransmission}
 
 var createPDR = newGroup([]field[CreatePDR]{
-	need(value(iePDRID, readUint16, func(p *CreatePDR) *uint16 { return &p.ID })),
-	need(value(iePrecedence, readUint32, func(p *CreatePDR) *uint32 { return &p.Precedence })),
-	need(field[CreatePDR]{ie: iePDI, read: func(v []byte, p *CreatePDR) *Error { return pdi.decode(v, &p.PDI) }}),
-	optional(ieOuterHeaderRemoval, readRemoval, func(p *CreatePDR) **uint8 { return &p.OuterHeaderRemoval }),
-	optional(ieFARID, readUint32, func(p *CreatePDR) **uint32 { return &p.FAR }),
-	list(ieURRID, readUint32, func(p *CreatePDR) *[]uint32 { return &p.URR }),
-	list(ieQERID, readUint32, func(p *CreatePDR) *[]uint32 { return &p.QER }),
-	list(ieActivatePredefined, readName, func(p *CreatePDR) *[]string { return &p.ActivatePredefined }),
-	value(ieActivationTime, readTime, func(p *CreatePDR) *time.Time { return &p.Activation }),
-	value(ieDeactivationTime, readTime, func(p *CreatePDR) *time.Time { return &p.Deactivation }),
+	need(always(iePDRID, readUint16, (*writer).uint16, func(p *CreatePDR) *uint16 { return &p.ID })),
+	need(always(iePrecedence, readUint32, (*writer).uint32, func(p *CreatePDR) *uint32 { return &p.Precedence })),
+	need(field[CreatePDR]{ie: iePDI, read: func(v []byte, p *CreatePDR) *Error { return pdi.decode(v, &p.PDI) },
+		write: func(w *writer, p *CreatePDR) { w.group(iePDI, func() { pdi.encode(w, &p.PDI) }) }}),
+	optional(ieOuterHeaderRemoval, readRemoval, (*writer).removal, func(p *CreatePDR) **uint8 { return &p.OuterHeaderRemoval }),
+	optional(ieFARID, readUint32, (*writer).uint32, func(p *CreatePDR) **uint32 { return &p.FAR }),
+	list(ieURRID, readUint32, (*writer).uint32, func(p *CreatePDR) *[]uint32 { return &p.URR }),
+	list(ieQERID, readUint32, (*writer).uint32, func(p *CreatePDR) *[]uint32 { return &p.QER }),
+	list(ieActivatePredefined, readName, (*writer).named, func(p *CreatePDR) *[]string { return &p.ActivatePredefined }),
+	value(ieActivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Activation }),
+	value(ieDeactivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Deactivation }),
 }, pdrUnserved).of(RulePDR, iePDRID).without(func(p *CreatePDR, ie uint16) bool {
 	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone tells the rule (Open5GS' SGW-C sends
 	// none).
@@ -164,14 +168,14 @@ var createPDR = newGroup([]field[CreatePDR]{
 })
 
 var updatePDR = newGroup([]field[UpdatePDR]{
-	need(value(iePDRID, readUint16, func(p *UpdatePDR) *uint16 { return &p.ID })),
-	optional(iePrecedence, readUint32, func(p *UpdatePDR) **uint32 { return &p.Precedence }),
+	need(always(iePDRID, readUint16, (*writer).uint16, func(p *UpdatePDR) *uint16 { return &p.ID })),
+	optional(iePrecedence, readUint32, (*writer).uint32, func(p *UpdatePDR) **uint32 { return &p.Precedence }),
 	inner(iePDI, pdi, func(p *UpdatePDR) **PDI { return &p.PDI }),
-	optional(ieOuterHeaderRemoval, readRemoval, func(p *UpdatePDR) **uint8 { return &p.OuterHeaderRemoval }),
-	optional(ieFARID, readUint32, func(p *UpdatePDR) **uint32 { return &p.FAR }),
+	optional(ieOuterHeaderRemoval, readRemoval, (*writer).removal, func(p *UpdatePDR) **uint8 { return &p.OuterHeaderRemoval }),
+	optional(ieFARID, readUint32, (*writer).uint32, func(p *UpdatePDR) **uint32 { return &p.FAR }),
 	ids(ieURRID, func(p *UpdatePDR) **[]uint32 { return &p.URR }),
 	ids(ieQERID, func(p *UpdatePDR) **[]uint32 { return &p.QER }),
-	list(ieActivatePredefined, readName, func(p *UpdatePDR) *[]string { return &p.ActivatePredefined }),
+	list(ieActivatePredefined, readName, (*writer).named, func(p *UpdatePDR) *[]string { return &p.ActivatePredefined }),
 }, append([]uint16{ieDeactivatePredefined, ieActivationTime, ieDeactivationTime}, pdrUnserved...)).of(RulePDR, iePDRID)
 
 // ids is a list whose absence is told from an empty one.
@@ -183,29 +187,30 @@ func ids(ie uint16, at func(*UpdatePDR) **[]uint32) field[UpdatePDR] {
 		}
 		**places = append(**places, uint32(number(v)))
 		return nil
+	}, write: func(w *writer, p *UpdatePDR) {
+		if places := *at(p); places != nil {
+			w.list32(ie, *places)
+		}
 	}}
 }
 
-var createEndpoint = newGroup([]field[CreateTrafficEndpoint]{
-	need(value(ieEndpointID, readUint8, func(e *CreateTrafficEndpoint) *uint8 { return &e.ID })),
-	optional(ieFTEID, readFTEID, func(e *CreateTrafficEndpoint) **FTEID { return &e.LocalFTEID }),
-	value(ieNetworkInstance, name, func(e *CreateTrafficEndpoint) *string { return &e.NetworkInstance }),
-	list(ieUEIP, readUEIP, func(e *CreateTrafficEndpoint) *[]UEIP { return &e.UEIP }),
-	list(ieFramedRoute, readRoute(true), func(e *CreateTrafficEndpoint) *[]netip.Prefix { return &e.FramedRoutes }),
-	routing[CreateTrafficEndpoint](),
-	list(ieFramedIPv6Route, readRoute(false),
-		func(e *CreateTrafficEndpoint) *[]netip.Prefix { return &e.FramedRoutes }),
-	list(ieQFI, readQFI, func(e *CreateTrafficEndpoint) *[]uint8 { return &e.QFI }),
-}, []uint16{ieEthernetSession, ieIPMulticast, ieRedundantTransmission})
+var createEndpoint = newGroup(append([]field[CreateTrafficEndpoint]{
+	need(always(ieEndpointID, readUint8, (*writer).uint8, func(e *CreateTrafficEndpoint) *uint8 { return &e.ID })),
+	optional(ieFTEID, readFTEID, (*writer).fteid, func(e *CreateTrafficEndpoint) **FTEID { return &e.LocalFTEID }),
+	value(ieNetworkInstance, name, (*writer).instance, func(e *CreateTrafficEndpoint) *string { return &e.NetworkInstance }),
+	list(ieUEIP, readUEIP, (*writer).ueip, func(e *CreateTrafficEndpoint) *[]UEIP { return &e.UEIP }),
+	list(ieQFI, readQFI, (*writer).uint8, func(e *CreateTrafficEndpoint) *[]uint8 { return &e.QFI }),
+}, routeRows(func(e *CreateTrafficEndpoint) *[]netip.Prefix { return &e.FramedRoutes })...), []uint16{ieEthernetSession, ieIPMulticast, ieRedundantTransmission})
 
-var createdPDR = newGroup([]field[CreatedPDR]{
-	need(value(iePDRID, readUint16, func(p *CreatedPDR) *uint16 { return &p.ID })),
-	optional(ieFTEID, readFTEID, func(p *CreatedPDR) **FTEID { return &p.LocalFTEID }),
-	list(ieUEIP, readUEIP, func(p *CreatedPDR) *[]UEIP { return &p.UEIP }),
-}, nil)
+func created[ID uint8 | uint16](ie uint16, read func([]byte) (ID, *Error), write func(*writer, uint16, ID)) *group[Created[ID]] {
+	return newGroup([]field[Created[ID]]{
+		need(always(ie, read, write, func(c *Created[ID]) *ID { return &c.ID })),
+		optional(ieFTEID, readFTEID, (*writer).fteid, func(c *Created[ID]) **FTEID { return &c.LocalFTEID }),
+		list(ieUEIP, readUEIP, (*writer).ueip, func(c *Created[ID]) *[]UEIP { return &c.UEIP }),
+	}, nil)
+}
 
-var createdEndpoint = newGroup([]field[CreatedEndpoint]{
-	need(value(ieEndpointID, readUint8, func(e *CreatedEndpoint) *uint8 { return &e.ID })),
-	optional(ieFTEID, readFTEID, func(e *CreatedEndpoint) **FTEID { return &e.LocalFTEID }),
-	list(ieUEIP, readUEIP, func(e *CreatedEndpoint) *[]UEIP { return &e.UEIP }),
-}, nil)
+var (
+	createdPDR      = created(iePDRID, readUint16, (*writer).uint16)
+	createdEndpoint = created(ieEndpointID, readUint8, (*writer).uint8)
+)

@@ -28,20 +28,19 @@ var sessionUnserved = []uint16{ieCreateMAR, ieRemoveMAR, ieUpdateMAR, ieCreateSR
 
 var sessionEstablishmentRequest = newGroup([]field[SessionEstablishmentRequest]{
 	nodeRow(func(m *SessionEstablishmentRequest) *NodeID { return &m.Node }),
-	need(value(ieFSEID, readFSEID, func(m *SessionEstablishmentRequest) *FSEID { return &m.CP })).writes(
-		func(w *writer, m *SessionEstablishmentRequest) { w.fseid(ieFSEID, m.CP) }),
-	need(eachBy(ieCreatePDR, createPDR, (*writer).createPDR, func(m *SessionEstablishmentRequest) *[]CreatePDR { return &m.PDR })),
-	need(eachBy(ieCreateFAR, createFAR, (*writer).createFAR, func(m *SessionEstablishmentRequest) *[]CreateFAR { return &m.FAR })),
-	eachBy(ieCreateURR, createURR, (*writer).urr, func(m *SessionEstablishmentRequest) *[]CreateURR { return &m.URR }),
-	eachBy(ieCreateQER, createQER, (*writer).qer, func(m *SessionEstablishmentRequest) *[]CreateQER { return &m.QER }),
-	eachBy(ieCreateBAR, createBAR, (*writer).bar, func(m *SessionEstablishmentRequest) *[]CreateBAR { return &m.BAR }),
-	eachBy(ieCreateEndpoint, createEndpoint, (*writer).endpoint,
+	need(always(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionEstablishmentRequest) *FSEID { return &m.CP })),
+	need(each(ieCreatePDR, createPDR, func(m *SessionEstablishmentRequest) *[]CreatePDR { return &m.PDR })),
+	need(each(ieCreateFAR, createFAR, func(m *SessionEstablishmentRequest) *[]CreateFAR { return &m.FAR })),
+	each(ieCreateURR, createURR, func(m *SessionEstablishmentRequest) *[]CreateURR { return &m.URR }),
+	each(ieCreateQER, createQER, func(m *SessionEstablishmentRequest) *[]CreateQER { return &m.QER }),
+	each(ieCreateBAR, createBAR, func(m *SessionEstablishmentRequest) *[]CreateBAR { return &m.BAR }),
+	each(ieCreateEndpoint, createEndpoint,
 		func(m *SessionEstablishmentRequest) *[]CreateTrafficEndpoint { return &m.Endpoint }),
-	optionalBy(iePDNType, readPDNType, (*writer).uint8, func(m *SessionEstablishmentRequest) **uint8 { return &m.PDNType }),
-	listBy(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionEstablishmentRequest) *[][]byte { return &m.FQCSID }),
-	valueBy(ieInactivityTimer, readSeconds, (*writer).seconds, func(m *SessionEstablishmentRequest) *time.Duration { return &m.Inactivity }),
-	valueBy(ieUserID, readUserID, (*writer).user, func(m *SessionEstablishmentRequest) *string { return &m.UserID }),
-	valueBy(ieAPNDNN, name, (*writer).dnn, func(m *SessionEstablishmentRequest) *string { return &m.APN }),
+	optional(iePDNType, readPDNType, (*writer).uint8, func(m *SessionEstablishmentRequest) **uint8 { return &m.PDNType }),
+	list(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionEstablishmentRequest) *[][]byte { return &m.FQCSID }),
+	value(ieInactivityTimer, readSeconds, (*writer).seconds, func(m *SessionEstablishmentRequest) *time.Duration { return &m.Inactivity }),
+	value(ieUserID, readUserID, (*writer).user, func(m *SessionEstablishmentRequest) *string { return &m.UserID }),
+	value(ieAPNDNN, name, (*writer).dnn, func(m *SessionEstablishmentRequest) *string { return &m.APN }),
 	{ie: ieSEReqFlags, read: func(v []byte, m *SessionEstablishmentRequest) *Error {
 		m.Restoration = v[0]&1 != 0
 		if v[0]&2 != 0 { // SUMPC
@@ -53,8 +52,8 @@ var sessionEstablishmentRequest = newGroup([]field[SessionEstablishmentRequest]{
 			w.uint8(ieSEReqFlags, 1)
 		}
 	}},
-	valueBy(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionEstablishmentRequest) *string { return &m.SNSSAI }),
-	valueBy(ieRecoveryTimeStamp, readTime, (*writer).time, func(m *SessionEstablishmentRequest) *time.Time { return &m.RecoveryOfPeer }),
+	value(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionEstablishmentRequest) *string { return &m.SNSSAI }),
+	value(ieRecoveryTimeStamp, readTime, (*writer).time, func(m *SessionEstablishmentRequest) *time.Time { return &m.RecoveryOfPeer }),
 }, sessionUnserved).checked(func(m *SessionEstablishmentRequest) *Error {
 	return distinct(m.PDR, m.FAR, m.QER, m.URR, m.BAR)
 })
@@ -79,10 +78,10 @@ var sessionEstablishmentResponse = newGroup([]field[SessionEstablishmentResponse
 	nodeRow(func(m *SessionEstablishmentResponse) *NodeID { return &m.Node }),
 	causeRow(func(m *SessionEstablishmentResponse) *Cause { return &m.Cause }),
 	offendingRow(func(m *SessionEstablishmentResponse) *uint16 { return &m.Offending }),
-	valueBy(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionEstablishmentResponse) *FSEID { return &m.UP }),
-	eachBy(ieCreatedPDR, createdPDR, (*writer).createdPDR, func(m *SessionEstablishmentResponse) *[]CreatedPDR { return &m.Created }),
-	optionalBy(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionEstablishmentResponse) **FailedRule { return &m.Failed }),
-	eachBy(ieCreatedEndpoint, createdEndpoint, (*writer).createdEndpoint,
+	value(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionEstablishmentResponse) *FSEID { return &m.UP }),
+	each(ieCreatedPDR, createdPDR, func(m *SessionEstablishmentResponse) *[]CreatedPDR { return &m.Created }),
+	optional(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionEstablishmentResponse) **FailedRule { return &m.Failed }),
+	each(ieCreatedEndpoint, createdEndpoint,
 		func(m *SessionEstablishmentResponse) *[]CreatedEndpoint { return &m.Endpoints }),
 }, nil).checked(func(m *SessionEstablishmentResponse) *Error {
 	if m.Cause == CauseAccepted && m.UP == (FSEID{}) {
@@ -101,7 +100,7 @@ const (
 )
 
 var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
-	optionalBy(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionModificationRequest) **FSEID { return &m.CP }),
+	optional(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionModificationRequest) **FSEID { return &m.CP }),
 	named(ieRemovePDR, iePDRID, readUint16, (*writer).uint16, func(m *SessionModificationRequest) *[]uint16 { return &m.RemovePDR }),
 	named(ieRemoveFAR, ieFARID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveFAR }),
 	named(ieRemoveURR, ieURRID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveURR }),
@@ -109,19 +108,19 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 	named(ieRemoveBAR, ieBARID, readUint8, (*writer).uint8, func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveBAR }),
 	named(ieRemoveEndpoint, ieEndpointID, readUint8, (*writer).uint8,
 		func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveEndpoint }),
-	eachBy(ieCreatePDR, createPDR, (*writer).createPDR, func(m *SessionModificationRequest) *[]CreatePDR { return &m.CreatePDR }),
-	eachBy(ieCreateFAR, createFAR, (*writer).createFAR, func(m *SessionModificationRequest) *[]CreateFAR { return &m.CreateFAR }),
-	eachBy(ieCreateURR, createURR, (*writer).urr, func(m *SessionModificationRequest) *[]CreateURR { return &m.CreateURR }),
-	eachBy(ieCreateQER, createQER, (*writer).qer, func(m *SessionModificationRequest) *[]CreateQER { return &m.CreateQER }),
-	eachBy(ieCreateBAR, createBAR, (*writer).bar, func(m *SessionModificationRequest) *[]CreateBAR { return &m.CreateBAR }),
-	eachBy(ieCreateEndpoint, createEndpoint, (*writer).endpoint,
+	each(ieCreatePDR, createPDR, func(m *SessionModificationRequest) *[]CreatePDR { return &m.CreatePDR }),
+	each(ieCreateFAR, createFAR, func(m *SessionModificationRequest) *[]CreateFAR { return &m.CreateFAR }),
+	each(ieCreateURR, createURR, func(m *SessionModificationRequest) *[]CreateURR { return &m.CreateURR }),
+	each(ieCreateQER, createQER, func(m *SessionModificationRequest) *[]CreateQER { return &m.CreateQER }),
+	each(ieCreateBAR, createBAR, func(m *SessionModificationRequest) *[]CreateBAR { return &m.CreateBAR }),
+	each(ieCreateEndpoint, createEndpoint,
 		func(m *SessionModificationRequest) *[]CreateTrafficEndpoint { return &m.CreateEndpoint }),
-	eachBy(ieUpdatePDR, updatePDR, (*writer).updatePDR, func(m *SessionModificationRequest) *[]UpdatePDR { return &m.UpdatePDR }),
-	eachBy(ieUpdateFAR, updateFAR, (*writer).updateFAR, func(m *SessionModificationRequest) *[]UpdateFAR { return &m.UpdateFAR }),
-	eachBy(ieUpdateURR, updateURR, (*writer).urr, func(m *SessionModificationRequest) *[]UpdateURR { return &m.UpdateURR }),
-	eachBy(ieUpdateQER, updateQER, (*writer).qer, func(m *SessionModificationRequest) *[]UpdateQER { return &m.UpdateQER }),
-	eachBy(ieUpdateBAR, createBAR, (*writer).bar, func(m *SessionModificationRequest) *[]UpdateBAR { return &m.UpdateBAR }),
-	eachBy(ieUpdateEndpoint, createEndpoint, (*writer).endpoint,
+	each(ieUpdatePDR, updatePDR, func(m *SessionModificationRequest) *[]UpdatePDR { return &m.UpdatePDR }),
+	each(ieUpdateFAR, updateFAR, func(m *SessionModificationRequest) *[]UpdateFAR { return &m.UpdateFAR }),
+	each(ieUpdateURR, updateURR, func(m *SessionModificationRequest) *[]UpdateURR { return &m.UpdateURR }),
+	each(ieUpdateQER, updateQER, func(m *SessionModificationRequest) *[]UpdateQER { return &m.UpdateQER }),
+	each(ieUpdateBAR, createBAR, func(m *SessionModificationRequest) *[]UpdateBAR { return &m.UpdateBAR }),
+	each(ieUpdateEndpoint, createEndpoint,
 		func(m *SessionModificationRequest) *[]CreateTrafficEndpoint { return &m.UpdateEndpoint }),
 	{ie: ieSMReqFlags, read: func(v []byte, m *SessionModificationRequest) *Error {
 		if v[0]&smDefined&^smKnown != 0 { // pause of charging, deletion of all TEIDs
@@ -135,12 +134,12 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 		}
 	}},
 	named(ieQueryURR, ieURRID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.QueryURR }),
-	listBy(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionModificationRequest) *[][]byte { return &m.FQCSID }),
-	optionalBy(ieInactivityTimer, readSeconds, (*writer).seconds,
+	list(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionModificationRequest) *[][]byte { return &m.FQCSID }),
+	optional(ieInactivityTimer, readSeconds, (*writer).seconds,
 		func(m *SessionModificationRequest) **time.Duration { return &m.Inactivity }),
-	optionalBy(ieQueryReference, readUint32, (*writer).uint32, func(m *SessionModificationRequest) **uint32 { return &m.QueryReference }),
-	optionalBy(ieNodeID, readNodeID, (*writer).nodeIE, func(m *SessionModificationRequest) **NodeID { return &m.Node }),
-	valueBy(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionModificationRequest) *string { return &m.SNSSAI }),
+	optional(ieQueryReference, readUint32, (*writer).uint32, func(m *SessionModificationRequest) **uint32 { return &m.QueryReference }),
+	optional(ieNodeID, readNodeID, (*writer).node, func(m *SessionModificationRequest) **NodeID { return &m.Node }),
+	value(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionModificationRequest) *string { return &m.SNSSAI }),
 }, sessionUnserved).checked(func(m *SessionModificationRequest) *Error {
 	if refusal := distinct(m.CreatePDR, m.CreateFAR, m.CreateQER, m.CreateURR, m.CreateBAR); refusal != nil {
 		return refusal
@@ -151,11 +150,11 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 var sessionModificationResponse = newGroup([]field[SessionModificationResponse]{
 	causeRow(func(m *SessionModificationResponse) *Cause { return &m.Cause }),
 	offendingRow(func(m *SessionModificationResponse) *uint16 { return &m.Offending }),
-	eachBy(ieCreatedPDR, createdPDR, (*writer).createdPDR, func(m *SessionModificationResponse) *[]CreatedPDR { return &m.Created }),
-	eachBy(ieUsageModification, usageReport, (*writer).usage, func(m *SessionModificationResponse) *[]UsageReport { return &m.Usage }),
-	optionalBy(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionModificationResponse) **FailedRule { return &m.Failed }),
-	valueBy(ieAdditionalReports, readMore, (*writer).more, func(m *SessionModificationResponse) *bool { return &m.MoreUsage }),
-	eachBy(ieCreatedEndpoint, createdEndpoint, (*writer).createdEndpoint,
+	each(ieCreatedPDR, createdPDR, func(m *SessionModificationResponse) *[]CreatedPDR { return &m.Created }),
+	each(ieUsageModification, usageReport, func(m *SessionModificationResponse) *[]UsageReport { return &m.Usage }),
+	optional(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionModificationResponse) **FailedRule { return &m.Failed }),
+	value(ieAdditionalReports, readMore, (*writer).more, func(m *SessionModificationResponse) *bool { return &m.MoreUsage }),
+	each(ieCreatedEndpoint, createdEndpoint,
 		func(m *SessionModificationResponse) *[]CreatedEndpoint { return &m.Endpoints }),
 }, nil)
 
@@ -167,8 +166,8 @@ var sessionDeletionRequest = newGroup([]field[SessionDeletionRequest]{}, nil)
 var sessionDeletionResponse = newGroup([]field[SessionDeletionResponse]{
 	causeRow(func(m *SessionDeletionResponse) *Cause { return &m.Cause }),
 	offendingRow(func(m *SessionDeletionResponse) *uint16 { return &m.Offending }),
-	eachBy(ieUsageDeletion, usageReport, (*writer).usage, func(m *SessionDeletionResponse) *[]UsageReport { return &m.Usage }),
-	valueBy(ieAdditionalReports, readMore, (*writer).more, func(m *SessionDeletionResponse) *bool { return &m.MoreUsage }),
+	each(ieUsageDeletion, usageReport, func(m *SessionDeletionResponse) *[]UsageReport { return &m.Usage }),
+	value(ieAdditionalReports, readMore, (*writer).more, func(m *SessionDeletionResponse) *bool { return &m.MoreUsage }),
 }, nil)
 
 // Report Type (TS 29.244 §8.2.21).
@@ -200,7 +199,7 @@ func readService(v []byte, r *reported) *Error {
 }
 
 var downlinkReport = newGroup([]field[reported]{
-	need(listBy(iePDRID, readUint16, (*writer).uint16, func(r *reported) *[]uint16 { return &r.DownlinkPDR })),
+	need(list(iePDRID, readUint16, (*writer).uint16, func(r *reported) *[]uint16 { return &r.DownlinkPDR })),
 	{ie: ieDownlinkDataService, read: readService, write: func(w *writer, r *reported) {
 		if r.DSCP != nil || r.DownlinkQFI != 0 {
 			w.group(ieDownlinkDataService, func() { w.service(&r.SessionReportRequest) })
@@ -209,11 +208,11 @@ var downlinkReport = newGroup([]field[reported]{
 }, nil)
 
 var errorReport = newGroup([]field[reported]{
-	need(listBy(ieFTEID, readFTEID, func(w *writer, _ uint16, f FTEID) { w.fteid(&f) }, func(r *reported) *[]FTEID { return &r.Errors })),
+	need(list(ieFTEID, readFTEID, (*writer).fteid, func(r *reported) *[]FTEID { return &r.Errors })),
 }, nil)
 
 var sessionReportRequest = newGroup([]field[reported]{
-	need(value(ieReportType, readUint8, func(r *reported) *uint8 { return &r.kind })).writes(func(w *writer, r *reported) {
+	need(value(ieReportType, readUint8, (*writer).uint8, func(r *reported) *uint8 { return &r.kind })).writes(func(w *writer, r *reported) {
 		w.uint8(ieReportType, when(len(r.DownlinkPDR) > 0, reportDownlink)|when(len(r.Usage) > 0, reportUsage)|
 			when(len(r.Errors) > 0, reportErrors)|when(r.Inactive, reportInactive))
 	}),
@@ -222,13 +221,13 @@ var sessionReportRequest = newGroup([]field[reported]{
 			w.group(ieDownlinkDataReport, func() { downlinkReport.encode(w, r) })
 		}
 	}},
-	eachBy(ieUsageReport, usageReport, (*writer).usage, func(r *reported) *[]UsageReport { return &r.Usage }),
+	each(ieUsageReport, usageReport, func(r *reported) *[]UsageReport { return &r.Usage }),
 	{ie: ieErrorIndicationReport, read: errorReport.decode, write: func(w *writer, r *reported) {
 		if len(r.Errors) > 0 {
 			w.group(ieErrorIndicationReport, func() { errorReport.encode(w, r) })
 		}
 	}},
-	optionalBy(ieFSEID, readFSEID, (*writer).fseid, func(r *reported) **FSEID { return &r.OldCP }),
+	optional(ieFSEID, readFSEID, (*writer).fseid, func(r *reported) **FSEID { return &r.OldCP }),
 }, nil).checked(func(r *reported) *Error {
 	r.Inactive = r.kind&reportInactive != 0
 	for _, part := range []struct {
@@ -253,13 +252,8 @@ var sessionReportRequest = newGroup([]field[reported]{
 var sessionReportResponse = newGroup([]field[SessionReportResponse]{
 	causeRow(func(m *SessionReportResponse) *Cause { return &m.Cause }),
 	offendingRow(func(m *SessionReportResponse) *uint16 { return &m.Offending }),
-	inner(ieUpdateBARReport, createBAR, func(m *SessionReportResponse) **UpdateBAR { return &m.UpdateBAR }).writes(
-		func(w *writer, m *SessionReportResponse) {
-			if m.UpdateBAR != nil {
-				w.bar(ieUpdateBARReport, m.UpdateBAR)
-			}
-		}),
+	inner(ieUpdateBARReport, createBAR, func(m *SessionReportResponse) **UpdateBAR { return &m.UpdateBAR }),
 	flagRow(ieSRRspFlags, func(m *SessionReportResponse) *bool { return &m.DropBuffered }), // DROBU
-	optionalBy(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionReportResponse) **FSEID { return &m.CP }),
+	optional(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionReportResponse) **FSEID { return &m.CP }),
 	addressRow(ieAlternativeSMF, func(m *SessionReportResponse) *[]netip.Addr { return &m.Alternative }),
 }, nil)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 )
 
@@ -59,8 +60,15 @@ func (w *writer) pfd(p *PFD) {
 	w.close(at)
 }
 
-func (w *writer) peer(p *RemotePeer) {
-	at := w.open(ieRemotePeer)
+func (w *writer) source(ie uint16, a netip.Addr) {
+	at := w.open(ie)
+	w.b = append(w.b, when(a.Is6(), 1)|when(a.Is4(), 2))
+	w.address(a)
+	w.close(at)
+}
+
+func (w *writer) peer(ie uint16, p RemotePeer) {
+	at := w.open(ie)
 	w.b = append(w.b, when(p.Addr.Is6(), 1)|when(p.Addr.Is4(), 2)|when(p.Interface != nil,
 		4)|when(p.NetworkInstance != "", 8))
 	w.address(p.Addr)
@@ -79,7 +87,15 @@ func (w *writer) peer(p *RemotePeer) {
 
 func (w *writer) fqcsid(ie uint16, v []byte) { w.octets(ie, v...) }
 
-func (w *writer) nodeIE(_ uint16, n NodeID) { w.node(n) }
+func (w *writer) pool(ie uint16, text string) { w.group(ie, func() { w.text(text) }) }
+
+// set writes what readSet reads.
+func (w *writer) set(ie uint16, id string) {
+	w.group(ie, func() {
+		w.b = append(w.b, 0)
+		w.labelled(id)
+	})
+}
 
 // more is TS 29.244 §8.2.91: AURI set, the number of the reports to come not known.
 func (w *writer) more(ie uint16, _ bool) { w.uint16(ie, 0x8000) }

@@ -4,8 +4,10 @@ package pfcp
 
 import "time"
 
-func (w *writer) sdf(s *SDFFilter) {
-	at := w.open(ieSDFFilter)
+// Values of the rules' IEs; which IEs a rule has is in its table.
+
+func (w *writer) sdf(ie uint16, s SDFFilter) {
+	at := w.open(ie)
 	w.b = append(w.b, when(s.Flow != "", sdfFlow)|when(s.HasToS, sdfToS)|when(s.HasSPI, sdfSPI)|
 		when(s.HasLabel, sdfLabel)|when(s.HasID, sdfID), 0)
 	if s.Flow != "" {
@@ -26,83 +28,17 @@ func (w *writer) sdf(s *SDFFilter) {
 	w.close(at)
 }
 
-func (w *writer) pdi(p *PDI) {
-	at := w.open(iePDI)
-	w.uint8(ieSourceInterface, uint8(p.Source))
-	w.fteid(p.LocalFTEID)
-	w.instance(ieNetworkInstance, p.NetworkInstance)
-	w.ueips(p.UEIP)
-	w.optional8(ieEndpointID, p.TrafficEndpoint)
-	for i := range p.SDF {
-		w.sdf(&p.SDF[i])
-	}
-	if p.Application != "" {
-		w.named(ieApplicationID, p.Application)
-	}
-	for _, q := range p.QFI {
-		w.uint8(ieQFI, q)
-	}
-	w.routes(p.FramedRoutes)
-	w.optional8(ieInterfaceType, p.InterfaceType)
-	w.close(at)
-}
-
-func (w *writer) removal(r *uint8) {
-	if r == nil || *r&RemoveContainer == 0 {
-		w.optional8(ieOuterHeaderRemoval, r)
-		return
-	}
-	at := w.open(ieOuterHeaderRemoval)
-	w.b = append(w.b, *r&^RemoveContainer, 1)
-	w.close(at)
-}
-
-func (w *writer) predefined(list []string) {
-	for _, name := range list {
-		w.named(ieActivatePredefined, name)
+func (w *writer) removal(ie uint16, r uint8) {
+	if r&RemoveContainer == 0 {
+		w.uint8(ie, r)
+	} else {
+		w.octets(ie, r&^RemoveContainer, 1)
 	}
 }
 
-func (w *writer) createPDR(ie uint16, p *CreatePDR) {
-	at := w.open(ie)
-	w.uint16(iePDRID, p.ID)
-	w.uint32(iePrecedence, p.Precedence)
-	w.pdi(&p.PDI)
-	w.removal(p.OuterHeaderRemoval)
-	w.optional32(ieFARID, p.FAR)
-	w.list32(ieURRID, p.URR)
-	w.list32(ieQERID, p.QER)
-	w.predefined(p.ActivatePredefined)
-	w.optionalTime(ieActivationTime, p.Activation)
-	w.optionalTime(ieDeactivationTime, p.Deactivation)
-	w.close(at)
-}
-
-func (w *writer) updatePDR(ie uint16, p *UpdatePDR) {
-	at := w.open(ie)
-	w.uint16(iePDRID, p.ID)
-	w.removal(p.OuterHeaderRemoval)
-	w.optional32(iePrecedence, p.Precedence)
-	if p.PDI != nil {
-		w.pdi(p.PDI)
-	}
-	w.optional32(ieFARID, p.FAR)
-	if p.URR != nil {
-		w.list32(ieURRID, *p.URR)
-	}
-	if p.QER != nil {
-		w.list32(ieQERID, *p.QER)
-	}
-	w.predefined(p.ActivatePredefined)
-	w.close(at)
-}
-
-func (w *writer) outerHeader(o *OuterHeader) {
-	if o == nil {
-		return
-	}
+func (w *writer) outerHeader(ie uint16, o OuterHeader) {
 	w.families(o.IPv4, o.IPv6)
-	at := w.open(ieOuterHeaderCreation)
+	at := w.open(ie)
 	w.put16(o.Description)
 	if o.Description&(OuterGTPUIPv4|OuterGTPUIPv6) != 0 {
 		w.put32(o.TEID)
@@ -115,88 +51,39 @@ func (w *writer) outerHeader(o *OuterHeader) {
 	w.close(at)
 }
 
-func (w *writer) marking(dscp *uint8) {
-	if dscp != nil {
-		w.octets(ieTransportLevelMarking, *dscp<<2, 0xfc)
-	}
-}
+func (w *writer) marking(ie uint16, dscp uint8) { w.octets(ie, dscp<<2, 0xfc) }
 
-func (w *writer) forwarding(ie uint16, f *Forwarding) {
-	if f == nil {
-		return
-	}
+func (w *writer) redirect(ie uint16, r Redirect) {
 	at := w.open(ie)
-	if f.Destination != nil {
-		w.uint8(ieDestinationInterface, uint8(*f.Destination))
-	}
-	if f.NetworkInstance != nil {
-		w.instance(ieNetworkInstance, *f.NetworkInstance)
-	}
-	if r := f.Redirect; r != nil {
-		at := w.open(ieRedirectInformation)
-		w.b = append(w.b, r.Type)
-		w.text(r.Address)
-		if r.Type == 4 || r.Other != "" {
-			w.text(r.Other)
-		}
-		w.close(at)
-	}
-	w.outerHeader(f.OuterHeader)
-	w.marking(f.TransportMarking)
-	if f.Policy != "" {
-		at := w.open(ieForwardingPolicy)
-		if len(f.Policy) > 255 {
-			w.fail("forwarding policy of %d octets", len(f.Policy))
-		}
-		w.b = append(append(w.b, byte(len(f.Policy))), f.Policy...)
-		w.close(at)
-	}
-	w.optional8(ieEndpointID, f.LinkedEndpoint)
-	if f.SendEndMarker || f.DropBuffered {
-		w.uint8(ieSMReqFlags, when(f.DropBuffered, smDropBuffered)|when(f.SendEndMarker, smEndMarker))
+	w.b = append(w.b, r.Type)
+	w.text(r.Address)
+	if r.Type == 4 || r.Other != "" {
+		w.text(r.Other)
 	}
 	w.close(at)
 }
 
-func (w *writer) duplicating(ie uint16, d *Duplicating) {
-	if d == nil {
-		return
+func (w *writer) policy(ie uint16, name string) {
+	if len(name) > 255 {
+		w.fail("forwarding policy of %d octets", len(name))
 	}
-	at := w.open(ie)
-	w.uint8(ieDestinationInterface, uint8(d.Destination))
-	w.outerHeader(d.OuterHeader)
-	w.marking(d.TransportMarking)
-	w.close(at)
+	w.octets(ie, append([]byte{byte(len(name))}, name...)...)
 }
 
-func (w *writer) action(a ApplyAction) {
+func (w *writer) action(ie uint16, a ApplyAction) {
 	if a>>8 == 0 {
-		w.uint8(ieApplyAction, uint8(a))
+		w.uint8(ie, uint8(a))
 	} else {
-		w.octets(ieApplyAction, byte(a), byte(a>>8))
+		w.octets(ie, byte(a), byte(a>>8))
 	}
 }
 
-func (w *writer) createFAR(ie uint16, f *CreateFAR) {
-	at := w.open(ie)
-	w.uint32(ieFARID, f.ID)
-	w.action(f.Action)
-	w.forwarding(ieForwardingParameters, f.Forwarding)
-	w.duplicating(ieDuplicatingParameters, f.Duplicating)
-	w.optional8(ieBARID, f.BAR)
-	w.close(at)
-}
-
-func (w *writer) updateFAR(ie uint16, f *UpdateFAR) {
-	at := w.open(ie)
-	w.uint32(ieFARID, f.ID)
-	if f.Action != nil {
-		w.action(*f.Action)
+// of is what a pointer points to, zero for nil.
+func of[T any](v *T) (x T) {
+	if v != nil {
+		x = *v
 	}
-	w.forwarding(ieUpdateForwarding, f.Forwarding)
-	w.duplicating(ieUpdateDuplicating, f.Duplicating)
-	w.optional8(ieBARID, f.BAR)
-	w.close(at)
+	return x
 }
 
 func (w *writer) rates(ie uint16, up, down *uint64) {
@@ -204,11 +91,7 @@ func (w *writer) rates(ie uint16, up, down *uint64) {
 		return
 	}
 	at := w.open(ie)
-	for _, rate := range []*uint64{up, down} {
-		n := uint64(0)
-		if rate != nil {
-			n = *rate
-		}
+	for _, n := range []uint64{of(up), of(down)} {
 		if n >= 1<<40 {
 			w.fail("rate %d kbit/s", n)
 		}
@@ -218,86 +101,39 @@ func (w *writer) rates(ie uint16, up, down *uint64) {
 	w.close(at)
 }
 
-func (w *writer) qer(ie uint16, q *CreateQER) {
-	at := w.open(ie)
-	w.uint32(ieQERID, q.ID)
-	w.optional32(ieQERCorrelationID, q.Correlation)
-	if q.GateUplink != nil || q.GateDownlink != nil {
-		gate := byte(0)
-		if q.GateUplink != nil {
-			gate |= *q.GateUplink & 3 << 2
-		}
-		if q.GateDownlink != nil {
-			gate |= *q.GateDownlink & 3
-		}
-		w.uint8(ieGateStatus, gate)
+func (w *writer) gate(ie uint16, up, down *uint8) {
+	if up != nil || down != nil {
+		w.uint8(ie, of(up)&3<<2|of(down)&3)
 	}
-	w.rates(ieMBR, q.MBRUplink, q.MBRDownlink)
-	w.rates(ieGBR, q.GBRUplink, q.GBRDownlink)
-	w.optional8(ieQFI, q.QFI)
-	if q.RQI != nil {
-		w.uint8(ieRQI, when(*q.RQI, 1))
-	}
-	w.optional32(ieAveragingWindow, q.AveragingWindow)
-	w.close(at)
 }
 
-func (w *writer) bar(ie uint16, b *CreateBAR) {
-	at := w.open(ie)
-	w.uint8(ieBARID, b.ID)
-	if b.NotifyDelay != nil {
-		w.uint8(ieNotificationDelay, uint8(min(max((*b.NotifyDelay+delayStep-1)/delayStep, 0), 255)))
-	}
-	if b.Duration != nil {
-		w.uint8(ieBufferingDuration, timerValue(*b.Duration))
-	}
-	if n := b.BufferPackets; n != nil {
-		if *n > 0xff {
-			w.uint16(ieBufferingPacketCount, *n)
-		} else {
-			w.uint8(ieBufferingPacketCount, uint8(*n))
-		}
-	}
-	w.optional8(ieSuggestedPackets, b.SuggestedPackets)
-	w.close(at)
+func (w *writer) delay(ie uint16, d time.Duration) {
+	w.uint8(ie, uint8(min(max((d+delayStep-1)/delayStep, 0), 255)))
 }
 
-func (w *writer) endpoint(ie uint16, e *CreateTrafficEndpoint) {
-	at := w.open(ie)
-	w.uint8(ieEndpointID, e.ID)
-	w.fteid(e.LocalFTEID)
-	w.instance(ieNetworkInstance, e.NetworkInstance)
-	w.ueips(e.UEIP)
-	w.routes(e.FramedRoutes)
-	for _, q := range e.QFI {
-		w.uint8(ieQFI, q)
+func (w *writer) timer(ie uint16, d time.Duration) { w.uint8(ie, timerValue(d)) }
+
+// packets is TS 29.244 §8.2.100: one octet or two.
+func (w *writer) packets(ie uint16, n uint16) {
+	if n > 0xff {
+		w.uint16(ie, n)
+	} else {
+		w.uint8(ie, uint8(n))
 	}
-	w.close(at)
 }
 
-func (w *writer) createdPDR(ie uint16, c *CreatedPDR) {
-	at := w.open(ie)
-	w.uint16(iePDRID, c.ID)
-	w.fteid(c.LocalFTEID)
-	w.ueips(c.UEIP)
-	w.close(at)
-}
-
-func (w *writer) createdEndpoint(ie uint16, c *CreatedEndpoint) {
-	at := w.open(ie)
-	w.uint8(ieEndpointID, c.ID)
-	w.fteid(c.LocalFTEID)
-	w.ueips(c.UEIP)
-	w.close(at)
-}
-
-func (w *writer) volumes(ie uint16, v *Volumes) {
-	if v == nil {
+// counts writes which counts are there, from bit 1, and eight octets of each.
+func (w *writer) counts(ie uint16, list ...*uint64) {
+	var flags byte
+	for i, n := range list {
+		flags |= when(n != nil, 1<<i)
+	}
+	if flags == 0 {
 		return
 	}
 	at := w.open(ie)
-	w.b = append(w.b, when(v.Total != nil, 1)|when(v.Uplink != nil, 2)|when(v.Downlink != nil, 4))
-	for _, n := range []*uint64{v.Total, v.Uplink, v.Downlink} {
+	w.b = append(w.b, flags)
+	for _, n := range list {
 		if n != nil {
 			w.put64(*n)
 		}
@@ -305,65 +141,13 @@ func (w *writer) volumes(ie uint16, v *Volumes) {
 	w.close(at)
 }
 
-func (w *writer) urr(ie uint16, u *CreateURR) {
-	at := w.open(ie)
-	w.uint32(ieURRID, u.ID)
-	w.optional8(ieMeasurementMethod, u.Method)
-	if u.Triggers != nil {
-		w.bytesOf(ieReportingTriggers, uint64(*u.Triggers), 3)
-	}
-	w.optionalSeconds(ieMeasurementPeriod, u.Period)
-	w.volumes(ieVolumeThreshold, u.VolumeThreshold)
-	w.volumes(ieVolumeQuota, u.VolumeQuota)
-	w.optional32(ieEventThreshold, u.EventThreshold)
-	w.optional32(ieEventQuota, u.EventQuota)
-	w.optionalSeconds(ieTimeThreshold, u.TimeThreshold)
-	w.optionalSeconds(ieTimeQuota, u.TimeQuota)
-	w.optionalSeconds(ieQuotaHoldingTime, u.HoldingTime)
-	if u.DroppedPackets != nil || u.DroppedBytes != nil {
-		at := w.open(ieDroppedThreshold)
-		w.b = append(w.b, when(u.DroppedPackets != nil, 1)|when(u.DroppedBytes != nil, 2))
-		for _, n := range []*uint64{u.DroppedPackets, u.DroppedBytes} {
-			if n != nil {
-				w.put64(*n)
-			}
-		}
-		w.close(at)
-	}
-	w.optionalSeconds(ieQuotaValidityTime, u.ValidityTime)
-	if u.MonitoringTime != nil {
-		w.time(ieMonitoringTime, *u.MonitoringTime)
-	}
-	w.volumes(ieSubsequentVolumeThreshold, u.SubsequentVolumeThreshold)
-	w.optionalSeconds(ieSubsequentTimeThreshold, u.SubsequentTimeThreshold)
-	w.optionalSeconds(ieInactivityDetectionTime, u.InactivityTime)
-	w.list32(ieLinkedURRID, u.Linked)
-	w.optional8(ieMeasurementInformation, u.Information)
-	w.optional32(ieFARID, u.QuotaFAR)
-	w.close(at)
-}
+func (w *writer) volumes(ie uint16, v Volumes) { w.counts(ie, v.Total, v.Uplink, v.Downlink) }
 
-func (w *writer) usage(ie uint16, u *UsageReport) {
-	at := w.open(ie)
-	w.uint32(ieURRID, u.URR)
-	w.uint32(ieURSEQN, u.Sequence)
-	w.bytesOf(ieUsageReportTrigger, uint64(u.Trigger), 3)
-	w.optionalTime(ieStartTime, u.Start)
-	w.optionalTime(ieEndTime, u.End)
-	w.measurement(u)
-	if u.Duration != nil {
-		w.seconds(ieDurationMeasurement, max(*u.Duration, 0)/time.Second*time.Second)
-	}
-	w.optionalTime(ieTimeOfFirstPacket, u.First)
-	w.optionalTime(ieTimeOfLastPacket, u.Last)
-	if u.Information != 0 {
-		w.uint8(ieUsageInformation, u.Information)
-	}
-	w.optional32(ieQueryReference, u.Query)
-	for _, t := range u.Events {
-		w.time(ieEventTimeStamp, t)
-	}
-	w.close(at)
+func (w *writer) triggers(ie uint16, t uint32) { w.bytesOf(ie, uint64(t), 3) }
+
+// elapsed is seconds of a duration that was measured.
+func (w *writer) elapsed(ie uint16, d time.Duration) {
+	w.seconds(ie, max(d, 0)/time.Second*time.Second)
 }
 
 func (w *writer) measurement(u *UsageReport) {

@@ -14,36 +14,55 @@ func need[T any](f field[T]) field[T] {
 	return f
 }
 
-// value is an IE whose value is stored as it is.
-func value[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) *V) field[T] {
+// value is an IE whose value is stored as it is; the zero value is not written.
+func value[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *V) field[T] {
+	f := always(ie, read, write, at)
+	return f.writes(func(w *writer, t *T) {
+		var zero V
+		if v := *at(t); v != zero {
+			write(w, ie, v)
+		}
+	})
+}
+
+// always is value of what is written whatever it is.
+func always[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
 		if refusal == nil {
 			*at(t) = x
 		}
 		return refusal
-	}}
+	}, write: func(w *writer, t *T) { write(w, ie, *at(t)) }}
 }
 
 // optional is an IE whose absence is told from every value.
-func optional[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) **V) field[T] {
+func optional[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) **V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
 		if refusal == nil {
 			*at(t) = &x
 		}
 		return refusal
+	}, write: func(w *writer, t *T) {
+		if v := *at(t); v != nil {
+			write(w, ie, *v)
+		}
 	}}
 }
 
 // list is an IE that may come several times.
-func list[T, V any](ie uint16, read func([]byte) (V, *Error), at func(*T) *[]V) field[T] {
+func list[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *[]V) field[T] {
 	return field[T]{ie: ie, many: true, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
 		if places := at(t); refusal == nil {
 			*places = append(*places, x)
 		}
 		return refusal
+	}, write: func(w *writer, t *T) {
+		for _, v := range *at(t) {
+			write(w, ie, v)
+		}
 	}}
 }
 
@@ -88,44 +107,8 @@ func inner[T, V any](ie uint16, g *group[V], at func(*T) **V) field[T] {
 
 // named is a grouped IE that holds nothing but an id: Remove PDR, Query URR and so on.
 func named[T, V any](ie, id uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *[]V) field[T] {
-	g := newGroup([]field[V]{need(value(id, read, func(v *V) *V { return v })).writes(func(w *writer, v *V) { write(w, id, *v) })}, nil)
+	g := newGroup([]field[V]{need(always(id, read, write, func(v *V) *V { return v }))}, nil)
 	return each(ie, g, at)
-}
-
-// The same makers, of what is written too: write is told the IE's type.
-
-// valueBy writes all but the zero value.
-func valueBy[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *V) field[T] {
-	return value(ie, read, at).writes(func(w *writer, t *T) {
-		var zero V
-		if v := *at(t); v != zero {
-			write(w, ie, v)
-		}
-	})
-}
-
-func optionalBy[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) **V) field[T] {
-	return optional(ie, read, at).writes(func(w *writer, t *T) {
-		if v := *at(t); v != nil {
-			write(w, ie, *v)
-		}
-	})
-}
-
-func listBy[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *[]V) field[T] {
-	return list(ie, read, at).writes(func(w *writer, t *T) {
-		for _, v := range *at(t) {
-			write(w, ie, v)
-		}
-	})
-}
-
-func eachBy[T, V any](ie uint16, g *group[V], write func(*writer, uint16, *V), at func(*T) *[]V) field[T] {
-	return each(ie, g, at).writes(func(w *writer, t *T) {
-		for i := range *at(t) {
-			write(w, ie, &(*at(t))[i])
-		}
-	})
 }
 
 // writes completes a row.
@@ -137,32 +120,25 @@ func (f field[T]) writes(write func(w *writer, t *T)) field[T] {
 // Rows that several messages have.
 
 func nodeRow[T any](at func(*T) *NodeID) field[T] {
-	return need(value(ieNodeID, readNodeID, at)).writes(func(w *writer, t *T) { w.node(*at(t)) })
+	return need(always(ieNodeID, readNodeID, (*writer).node, at))
 }
 
 func causeRow[T any](at func(*T) *Cause) field[T] {
-	return need(value(ieCause, readCause, at)).writes(func(w *writer, t *T) { w.uint8(ieCause, uint8(*at(t))) })
+	return need(always(ieCause, readCause, write8[Cause], at))
 }
 
 func offendingRow[T any](at func(*T) *uint16) field[T] {
-	return value(ieOffendingIE, readUint16, at).writes(func(w *writer, t *T) { w.offending(*at(t)) })
+	return value(ieOffendingIE, readUint16, (*writer).uint16, at)
 }
 
 func recoveryRow[T any](at func(*T) *time.Time) field[T] {
-	return need(value(ieRecoveryTimeStamp, readTime, at)).writes(func(w *writer, t *T) { w.time(ieRecoveryTimeStamp, *at(t)) })
+	return need(always(ieRecoveryTimeStamp, readTime, (*writer).time, at))
 }
 
 func poolRow[T any](at func(*T) *[]UEPool) field[T] { return each(iePoolInformation, pool, at) }
 
 func setRow[T any](at func(*T) *string) field[T] {
-	return value(ieSMFSetID, readSet, at).writes(func(w *writer, t *T) {
-		if id := *at(t); id != "" {
-			w.group(ieSMFSetID, func() {
-				w.b = append(w.b, 0)
-				w.labelled(id)
-			})
-		}
-	})
+	return value(ieSMFSetID, readSet, (*writer).set, at)
 }
 
 func addressRow[T any](ie uint16, at func(*T) *[]netip.Addr) field[T] {

@@ -581,19 +581,17 @@ type SessionEstablishmentRequest struct {
 	RecoveryOfPeer time.Time
 }
 
-// CreatedPDR answers what we chose.
-type CreatedPDR struct {
-	ID         uint16
+// Created answers what we chose for a PDR or a traffic endpoint.
+type Created[ID uint8 | uint16] struct {
+	ID         ID
 	LocalFTEID *FTEID
 	UEIP       []UEIP
 }
 
-// CreatedEndpoint answers what we chose for a traffic endpoint (Created Traffic Endpoint).
-type CreatedEndpoint struct {
-	ID         uint8
-	LocalFTEID *FTEID
-	UEIP       []UEIP
-}
+type (
+	CreatedPDR      = Created[uint16]
+	CreatedEndpoint = Created[uint8]
+)
 
 type SessionEstablishmentResponse struct {
 	Node      NodeID

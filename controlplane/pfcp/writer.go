@@ -55,6 +55,9 @@ func (w *writer) octets(ie uint16, v ...byte) {
 
 func (w *writer) uint8(ie uint16, v uint8) { w.b = append(w.b, byte(ie>>8), byte(ie), 0, 1, v) }
 
+// write8 is uint8 of what has a type of its own.
+func write8[V ~uint8](w *writer, ie uint16, v V) { w.uint8(ie, uint8(v)) }
+
 func (w *writer) uint16(ie uint16, v uint16) {
 	w.b = append(w.b, byte(ie>>8), byte(ie), 0, 2, byte(v>>8), byte(v))
 }
@@ -67,28 +70,9 @@ func (w *writer) put16(v uint16) { w.b = binary.BigEndian.AppendUint16(w.b, v) }
 func (w *writer) put32(v uint32) { w.b = binary.BigEndian.AppendUint32(w.b, v) }
 func (w *writer) put64(v uint64) { w.b = binary.BigEndian.AppendUint64(w.b, v) }
 
-func (w *writer) optional8(ie uint16, v *uint8) {
-	if v != nil {
-		w.uint8(ie, *v)
-	}
-}
-
-func (w *writer) optional32(ie uint16, v *uint32) {
-	if v != nil {
-		w.uint32(ie, *v)
-	}
-}
-
 func (w *writer) list32(ie uint16, list []uint32) {
 	for _, v := range list {
 		w.uint32(ie, v)
-	}
-}
-
-// offending goes with a refusal only.
-func (w *writer) offending(ie uint16) {
-	if ie != 0 {
-		w.uint16(ieOffendingIE, ie)
 	}
 }
 
@@ -146,12 +130,6 @@ func (w *writer) seconds(ie uint16, d time.Duration) {
 	}
 }
 
-func (w *writer) optionalSeconds(ie uint16, d *time.Duration) {
-	if d != nil {
-		w.seconds(ie, *d)
-	}
-}
-
 // time writes the seconds of RFC 5905 §6; a time that nobody set is 0.
 func (w *writer) time(ie uint16, t time.Time) {
 	if t.IsZero() {
@@ -159,12 +137,6 @@ func (w *writer) time(ie uint16, t time.Time) {
 		return
 	}
 	w.uint32(ie, uint32(t.Unix()+ntpEpoch))
-}
-
-func (w *writer) optionalTime(ie uint16, t time.Time) {
-	if !t.IsZero() {
-		w.time(ie, t)
-	}
 }
 
 func (w *writer) address(a netip.Addr) {
@@ -199,8 +171,8 @@ func (w *writer) families(a4, a6 netip.Addr) {
 	}
 }
 
-func (w *writer) node(n NodeID) {
-	at := w.open(ieNodeID)
+func (w *writer) node(ie uint16, n NodeID) {
+	at := w.open(ie)
 	switch {
 	case n.Addr.Is4():
 		w.b = append(w.b, 0)
@@ -225,12 +197,9 @@ func (w *writer) fseid(ie uint16, f FSEID) {
 	w.close(at)
 }
 
-func (w *writer) fteid(f *FTEID) {
-	if f == nil {
-		return
-	}
+func (w *writer) fteid(ie uint16, f FTEID) {
 	w.families(f.IPv4, f.IPv6)
-	at := w.open(ieFTEID)
+	at := w.open(ie)
 	if f.Choose {
 		w.b = append(w.b, 4|when(f.WantIPv4, 1)|when(f.WantIPv6, 2)|when(f.HasChooseID, 8))
 		if f.HasChooseID {
@@ -245,7 +214,7 @@ func (w *writer) fteid(f *FTEID) {
 	w.close(at)
 }
 
-func (w *writer) ueip(u UEIP) {
+func (w *writer) ueip(ie uint16, u UEIP) {
 	prefix := u.IPv6.Addr()
 	w.families(u.IPv4, prefix)
 	length := u.ChooseLength
@@ -253,7 +222,7 @@ func (w *writer) ueip(u UEIP) {
 		length = uint8(u.IPv6.Bits())
 	}
 	long := length != 0 && length != 64
-	at := w.open(ieUEIP)
+	at := w.open(ie)
 	w.b = append(w.b, bit(prefix, ueIPv6)|bit(u.IPv4, ueIPv4)|when(u.Destination, ueDestination)|
 		when(u.ChooseIPv4, ueChooseIPv4)|when(u.ChooseIPv6, ueChooseIPv6)|when(long, ueLength))
 	w.address(u.IPv4)
@@ -264,22 +233,13 @@ func (w *writer) ueip(u UEIP) {
 	w.close(at)
 }
 
-func (w *writer) ueips(list []UEIP) {
-	for _, u := range list {
-		w.ueip(u)
+// route writes a framed route of either family: the IE is the route's.
+func (w *writer) route(_ uint16, route netip.Prefix) {
+	ie := ieFramedRoute
+	if route.Addr().Is6() {
+		ie = ieFramedIPv6Route
 	}
-}
-
-func (w *writer) routes(list []netip.Prefix) {
-	for _, route := range list {
-		ie := ieFramedRoute
-		if route.Addr().Is6() {
-			ie = ieFramedIPv6Route
-		}
-		at := w.open(ie)
-		w.b = append(w.b, route.String()...)
-		w.close(at)
-	}
+	w.octets(ie, []byte(route.String())...)
 }
 
 // addresses writes addresses of an IE that holds one of each family.

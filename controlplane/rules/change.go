@@ -83,58 +83,46 @@ type mutation struct {
 // fill gives out what this request left to us and checks the F-TEIDs that it brought.
 func (m *mutation) fill() *pfcp.Error {
 	for _, id := range m.freshEndpoints {
-		if err := m.fillEndpoint(m.s.endpoint(id)); err != nil {
+		e := m.s.endpoint(id)
+		made := pfcp.CreatedEndpoint{ID: id}
+		if err := m.choose(&e.LocalFTEID, &e.UEIP, e.NetworkInstance, m.side(id), &made.LocalFTEID, &made.UEIP); err != nil {
 			return err
+		}
+		if made.LocalFTEID != nil || made.UEIP != nil {
+			m.Endpoints = append(m.Endpoints, made)
 		}
 	}
 	for _, id := range m.fresh {
 		p := m.s.pdr(id)
 		pdi := m.s.pdi(p)
-		created := pfcp.CreatedPDR{ID: p.ID}
-		fteid, chosen, err := m.fteid(p.PDI.LocalFTEID, pdi.NetworkInstance, pdi.Source)
-		if err != nil {
+		made := pfcp.CreatedPDR{ID: id}
+		if err := m.choose(&p.PDI.LocalFTEID, &p.PDI.UEIP, pdi.NetworkInstance, pdi.Source, &made.LocalFTEID, &made.UEIP); err != nil {
 			err.Rule = &pfcp.FailedRule{Type: pfcp.RulePDR, ID: uint32(id)}
 			return err
 		}
-		if chosen {
-			created.LocalFTEID = fteid
-		}
-		p.PDI.LocalFTEID = fteid
-		list, chosen, err := m.ueip(p.PDI.UEIP, pdi.NetworkInstance, pdi.Source)
-		if err != nil {
-			err.Rule = &pfcp.FailedRule{Type: pfcp.RulePDR, ID: uint32(id)}
-			return err
-		}
-		if chosen {
-			p.PDI.UEIP, created.UEIP = list, list
-		}
-		if created.LocalFTEID != nil || created.UEIP != nil {
-			m.PDRs = append(m.PDRs, created)
+		if made.LocalFTEID != nil || made.UEIP != nil {
+			m.PDRs = append(m.PDRs, made)
 		}
 	}
 	return nil
 }
 
-func (m *mutation) fillEndpoint(e *pfcp.CreateTrafficEndpoint) *pfcp.Error {
-	created := pfcp.CreatedEndpoint{ID: e.ID}
-	side := m.side(e.ID)
-	fteid, chosen, err := m.fteid(e.LocalFTEID, e.NetworkInstance, side)
+// choose resolves the F-TEID and the UE addresses of a PDR or traffic endpoint; madeFTEID and madeUE are those that we gave.
+func (m *mutation) choose(f **pfcp.FTEID, ue *[]pfcp.UEIP, name string, side pfcp.Interface, madeFTEID **pfcp.FTEID,
+	madeUE *[]pfcp.UEIP) *pfcp.Error {
+	fteid, chosen, err := m.fteid(*f, name, side)
+	if err != nil {
+		return err
+	}
+	if *f = fteid; chosen {
+		*madeFTEID = fteid
+	}
+	list, chosen, err := m.ueip(*ue, name, side)
 	if err != nil {
 		return err
 	}
 	if chosen {
-		created.LocalFTEID = fteid
-	}
-	e.LocalFTEID = fteid
-	list, chosen, err := m.ueip(e.UEIP, e.NetworkInstance, side)
-	if err != nil {
-		return err
-	}
-	if chosen {
-		e.UEIP, created.UEIP = list, list
-	}
-	if created.LocalFTEID != nil || created.UEIP != nil {
-		m.Endpoints = append(m.Endpoints, created)
+		*ue, *madeUE = list, list
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 
 	"isthmus/controlplane/pfcp"
@@ -67,25 +68,22 @@ func twice[T any](list []T, id func(*T) uint32) (uint32, bool) {
 	return 0, false
 }
 
-func (s *Session) checkTwice() *pfcp.Error {
-	const text = "the id stands twice"
-	if id, bad := twice(s.PDR, func(p *pfcp.CreatePDR) uint32 { return uint32(p.ID) }); bad {
-		return Fault(pfcp.RulePDR, id, 0, text)
-	}
-	if id, bad := twice(s.FAR, func(f *FAR) uint32 { return f.ID }); bad {
-		return Fault(pfcp.RuleFAR, id, 0, text)
-	}
-	if id, bad := twice(s.QER, func(q *QER) uint32 { return q.ID }); bad {
-		return Fault(pfcp.RuleQER, id, 0, text)
-	}
-	if id, bad := twice(s.URR, func(u *URR) uint32 { return u.ID }); bad {
-		return Fault(pfcp.RuleURR, id, 0, text)
-	}
-	if id, bad := twice(s.BAR, func(b *pfcp.CreateBAR) uint32 { return uint32(b.ID) }); bad {
-		return Fault(pfcp.RuleBAR, id, 0, text)
-	}
-	if _, bad := twice(s.Endpoint, func(e *pfcp.CreateTrafficEndpoint) uint32 { return uint32(e.ID) }); bad {
-		return Refuse(pfcp.CauseRejected, 0, "a traffic endpoint id stands twice")
+// once refuses a session with two rules of one id.
+func once[T any](t pfcp.RuleType, list []T, id func(*T) uint32) *pfcp.Error {
+	if n, bad := twice(list, id); bad {
+		return Fault(t, n, 0, "the id stands twice")
 	}
 	return nil
+}
+
+func (s *Session) checkTwice() *pfcp.Error {
+	var endpoints *pfcp.Error
+	if _, bad := twice(s.Endpoint, func(e *pfcp.CreateTrafficEndpoint) uint32 { return uint32(e.ID) }); bad {
+		endpoints = Refuse(pfcp.CauseRejected, 0, "a traffic endpoint id stands twice")
+	}
+	return cmp.Or(once(pfcp.RulePDR, s.PDR, func(p *pfcp.CreatePDR) uint32 { return uint32(p.ID) }),
+		once(pfcp.RuleFAR, s.FAR, func(f *FAR) uint32 { return f.ID }),
+		once(pfcp.RuleQER, s.QER, func(q *QER) uint32 { return q.ID }),
+		once(pfcp.RuleURR, s.URR, func(u *URR) uint32 { return u.ID }),
+		once(pfcp.RuleBAR, s.BAR, func(b *pfcp.CreateBAR) uint32 { return uint32(b.ID) }), endpoints)
 }
