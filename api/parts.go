@@ -80,14 +80,22 @@ func NextPart(b []byte) (p Part, rest []byte, err error) {
 	return p, b[padded:], nil
 }
 
+// maxGrowth is how often the size of its first release a struct has within a version, at most: so much memory, and no more, do rows take
+// for each byte that a peer sends.
+const maxGrowth = 2
+
 // rowsOf are a part's structs in our size. What the writer does not know is zero; what it knows beyond us is left out: these are reports,
 // which command nothing.
-func rowsOf[T any](p Part) []T {
+func rowsOf[T any](p Part) ([]T, error) {
+	size := int(unsafe.Sizeof(*new(T)))
+	if p.Count > 0 && p.Size*maxGrowth < size {
+		return nil, fmt.Errorf("%s of %d bytes, which has %d here: never has there been one so short", partName(p.Number), p.Size, size)
+	}
 	list := make([]T, p.Count)
 	for i := range list {
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&list[i])), unsafe.Sizeof(list[i])), p.Rows[i*p.Size:(i+1)*p.Size])
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&list[i])), size), p.Rows[i*p.Size:(i+1)*p.Size])
 	}
-	return list
+	return list, nil
 }
 
 // TakeRows reads the first part of a body when it is of this type, and returns the rest; else there are no rows.
@@ -99,7 +107,8 @@ func TakeRows[T any, P Row[T]](b []byte) ([]T, []byte, error) {
 	if err != nil || p.Number != number[T, P]() {
 		return nil, b, err
 	}
-	return rowsOf[T](p), rest, nil
+	list, err := rowsOf[T](p)
+	return list, rest, err
 }
 
 // ReadRows reads a body whose parts are all of one type.
@@ -110,13 +119,17 @@ func ReadRows[T any, P Row[T]](b []byte) ([]T, error) {
 		if err == nil && p.Number != number[T, P]() {
 			err = fmt.Errorf("%s where %s is expected", partName(p.Number), partName(number[T, P]()))
 		}
+		var more []T
+		if err == nil {
+			more, err = rowsOf[T](p)
+		}
 		if err != nil {
 			return nil, err
 		}
 		if b = rest; list == nil {
-			list = rowsOf[T](p)
+			list = more
 		} else {
-			list = append(list, rowsOf[T](p)...)
+			list = append(list, more...)
 		}
 	}
 	return list, nil

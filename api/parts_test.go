@@ -110,6 +110,11 @@ func TestPartsThatLie(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+	// A message of structs of one byte would take 96 times its room in our size.
+	many := head(PartTotalRow, 1, 1<<20, make([]byte, 1<<20)...)
+	if _, err := ReadRows[TotalRow](many); err == nil || !strings.Contains(err.Error(), "api_total_row of 1 bytes, which has 96 here") {
+		t.Error(err)
+	}
 	var a Acknowledge
 	if _, err := ReadRow(AppendRows(nil, []Acknowledge{{1}, {2}}), &a); err == nil {
 		t.Error("two structs where one is expected")
