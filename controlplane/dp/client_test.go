@@ -313,6 +313,11 @@ func TestSubscription(t *testing.T) {
 	if _, err := dp.Held(t.Context(), dial(t, s), nil); err != nil { // other connections go on
 		t.Error(err)
 	}
+	for end := time.Now().Add(time.Minute); s.Unacknowledged() != 2; time.Sleep(time.Millisecond) { // nothing answers it
+		if time.Now().After(end) {
+			t.Fatal("the acknowledgement did not arrive")
+		}
+	}
 	first.Close()
 	second, err := dp.Subscribe(t.Context(), s.Path)
 	if err != nil {

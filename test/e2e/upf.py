@@ -180,7 +180,7 @@ def usage(w):
         got[0] += total[1]
         got[1] += total[2]
     wait_pass(1)
-    for more in w.smf.reports:
+    while more := w.smf.wait_report(0):
         total, _ = volumes(more.ies[80][0])
         got[0] += total[1]
         got[1] += total[2]

@@ -198,6 +198,7 @@ class Node:
         self.socket.bind((address, 8805))
         self.socket.settimeout(0.2)
         self.reports, self.answers = [], {}
+        self.answered = set()  # reports
         self.report_cause, self.report_extra = ACCEPTED, b""  # what the answers to session reports say
         self.changed = threading.Condition()
         self.silent = self.closed = False
@@ -229,8 +230,11 @@ class Node:
             if not self.silent:
                 self.send(message(2, recovery(self.started), sequence))
         elif data[1] == REPORT:
-            self.reports.append(Answer(data))
+            # Sent again because our answer came late, it is answered again and is no other report (TS 29.244 clause 6.4).
+            if data not in self.answered:
+                self.reports.append(Answer(data))
             if not self.silent:
+                self.answered.add(data)
                 self.send(message(57, u8(19, self.report_cause) + self.report_extra, sequence, self.peer_seid(data)))
         elif data[1] == ASSOCIATION_SETUP:
             self.reports.append(Answer(data))
@@ -263,9 +267,8 @@ class Node:
                 break
 
     def wait_report(self, seconds=6):
-        with self.changed:
-            self.wait_locked(lambda: self.reports, seconds)
-            return self.reports.pop(0) if self.reports else None
+        """The next report of a session: a gNB whose Echo Responses come late makes a Node Report at any time."""
+        return self.take_report(lambda r: r.kind == REPORT, seconds)
 
     def take_report(self, test, seconds):
         """Waits for a report that passes the test and returns it; others stay. None when none came."""
