@@ -41,8 +41,17 @@ build_dir() {
 	flock "$dir/.dev-options" ninja -C "$dir" -j "$(jobs_count)"
 }
 
+# A precompiled header more than halves the time of a build; ccache, where there is one, does better, but not with it.
+pch_option() {
+	if command -v ccache >/dev/null; then
+		printf -- '-Dpch=false\n'
+	else
+		printf -- '-Dpch=true\n'
+	fi
+}
+
 release_options() {
-	printf '%s\n' --buildtype=release "-Dcpu=$(cpu_option)"
+	printf '%s\n' --buildtype=release "-Dcpu=$(cpu_option)" "$(pch_option)"
 }
 
 build_release() {
@@ -63,7 +72,8 @@ build_asan() {
 	# -O1 -g1 compiles in two thirds of the time of -O2 -g, and a stack still has its lines. gcc's guesses about values are right
 	# with -O2 only, so they are the release build's.
 	build_dir build-asan --buildtype=debug -Doptimization=1 \
-		"-Dc_args=['-g1', '-Wno-format-truncation', '-Wno-maybe-uninitialized']" "-Dcpu=$(cpu_option)" -Db_sanitize=address,undefined
+		"-Dc_args=['-g1', '-Wno-format-truncation', '-Wno-maybe-uninitialized']" "-Dcpu=$(cpu_option)" "$(pch_option)" \
+		-Db_sanitize=address,undefined
 }
 
 # fuzzer-no-link: all of the code reports its coverage to libFuzzer, not only the target's own file.

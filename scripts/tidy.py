@@ -131,7 +131,8 @@ def write_units(groups, entries):
             lines += text.splitlines() + ["#undef main", *(f"#undef {m}" for m in re.findall(r"^#define (\w+)", text, re.M))]
         with open(path, "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + "\n")
-        database.append({"directory": entry["directory"], "file": path, "command": entry["command"].replace(entry["file"], path)})
+        command = re.sub(r"-include \S+/pch\.h ", "", entry["command"].replace(entry["file"], path)) # gcc's
+        database.append({"directory": entry["directory"], "file": path, "command": command})
         out.append((path, places))
     with open(f"{WORK}/compile_commands.json", "w", encoding="utf-8") as f:
         json.dump(database, f)
