@@ -13,14 +13,13 @@ trap 'rm -rf "$tmp"' EXIT
 
 case "${1:-}" in
 --write)
-	python3 godefs.py types >"$tmp/types"
-	python3 godefs.py digests >"$tmp/digests"
+	python3 godefs.py "$tmp" types digests
 	cat "$tmp/types" >types_gen.go
 	cat "$tmp/digests" >layout_gen.h
 	exit 0
 	;;
 --release)
-	python3 godefs.py layout >"$tmp/layout"
+	python3 godefs.py "$tmp" layout
 	cat "$tmp/layout" >released.txt
 	exit 0
 	;;
@@ -31,9 +30,7 @@ case "${1:-}" in
 	;;
 esac
 
-python3 godefs.py types >"$tmp/types"
-python3 godefs.py layout >"$tmp/layout"
-python3 godefs.py digests >"$tmp/digests"
+python3 godefs.py "$tmp" types layout digests
 status=0
 if ! cmp -s "$tmp/types" types_gen.go; then
 	echo "api/types_gen.go is stale: run api/check.sh --write and commit the result." >&2

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Reads isthmus_api.h and prints the Go types (`types`, through `go tool cgo -godefs`), the layout of every message (`layout`, through
-# the C compiler), or the digests of the layouts of parts (`digests`, a C header). Called by check.sh; needs no list of names beside
-# the header itself.
+# Reads isthmus_api.h and writes into a folder: `types`, the Go types (through `go tool cgo -godefs`); `layout`, that of
+# every message (through the C compiler); `digests`, of the layouts of parts (a C header). Called by check.sh; needs no
+# list of names beside the header itself.
+import functools
 import os
 import re
 import subprocess
@@ -36,6 +37,7 @@ def camel(name):
     return "".join(word(w) for w in name.lower().split("_") if w)
 
 
+@functools.cache
 def parse():
     """Returns structs {name: {field: type}}, enums {name: [constant]} and the numeric defines, in the header's order."""
     with open(HEADER, encoding="utf-8") as f:
@@ -190,6 +192,7 @@ def rename(match, structs):
     return f"type {name} struct {{\n" + "\n".join(lines) + "\n}"
 
 
+@functools.cache
 def layout():
     structs, enums, defines = parse()
     lines = ["#include <stddef.h>", "#include <stdio.h>", '#include "isthmus_api.h"', "int main(void)", "{"]
@@ -239,6 +242,8 @@ def refuse_padding(out):
 
 if __name__ == "__main__":
     actions = {"types": go_types, "layout": locked, "digests": c_digests}
-    if len(sys.argv) != 2 or sys.argv[1] not in actions:
-        sys.exit("usage: godefs.py types|layout|digests")
-    sys.stdout.write(actions[sys.argv[1]]())
+    if len(sys.argv) < 3 or not set(sys.argv[2:]) <= set(actions):
+        sys.exit("usage: godefs.py DIR types|layout|digests...")
+    for action in sys.argv[2:]:
+        with open(os.path.join(sys.argv[1], action), "w", encoding="utf-8") as file:
+            file.write(actions[action]())
