@@ -80,8 +80,8 @@ func NextPart(b []byte) (p Part, rest []byte, err error) {
 	return p, b[padded:], nil
 }
 
-// maxGrowth is how often the size of its first release a struct has within a version, at most: so much memory, and no more, do rows take
-// for each byte that a peer sends.
+// maxGrowth is how often the size of its first release a struct has within a version, at most: so many bytes, and no more,
+// do rows take for each byte that a peer sends.
 const maxGrowth = 2
 
 // rowsOf are a part's structs in our size. What the writer does not know is zero; what it knows beyond us is left out: these are reports,
@@ -89,7 +89,8 @@ const maxGrowth = 2
 func rowsOf[T any](p Part) ([]T, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if p.Count > 0 && p.Size*maxGrowth < size {
-		return nil, fmt.Errorf("%s of %d bytes, which has %d here: never has there been one so short", partName(p.Number), p.Size, size)
+		return nil, fmt.Errorf("%s of %d bytes, which has %d here: there never was one so short",
+			partName(p.Number), p.Size, size)
 	}
 	list := make([]T, p.Count)
 	for i := range list {

@@ -87,32 +87,66 @@ skip_reason() {
 	printf '%s\n' "${line:-no reason given}"
 }
 
-# The longest first, so that two at a time end together; not smoke-peers beside e2e-chaos: its pollers take both CPUs for seconds.
+# Most of these wait most of the time (timers of protocols, start-ups), so that three at a time keep two CPUs busy.
+SUITES_AT_ONCE=3
+
+# The longest first, so that all end together.
 suite_scripts() {
 	local script
-	for script in test/e2e/{chaos,upf_restore,lab_heal}_test.sh test/smoke/peers_test.sh \
+	for script in test/e2e/{chaos,upf_restore}_test.sh test/smoke/peers_test.sh \
+		test/e2e/{pfcp_hostile,upf,lab_heal,upf_rules}_test.sh \
 		test/golden/*_test.sh test/smoke/*_test.sh test/e2e/*_test.sh; do
 		[[ ! -x $script ]] || printf '%s\n' "$script"
 	done | awk '!seen[$0]++'
 }
 
-# Every executable test/{golden,smoke,e2e}/*_test.sh, two at a time. Each works in its own namespaces and folders, and
+suite_name() {
+	printf '%s-%s\n' "$(basename "$(dirname "$1")")" "$(basename "$1" _test.sh)"
+}
+
+# Not beside each other: pollers of the one take both CPUs for seconds, and the other looks for workers that stand still.
+# usage: apart NAME OTHER
+apart() {
+	[[ " $1 $2 " == *" e2e-chaos "* && " $1 $2 " == *" smoke-peers "* ]]
+}
+
+# The first of the scripts that may run beside those that run, into `next`. usage: pick_suite NAME... (fails: none)
+pick_suite() {
+	local pid
+	for next; do
+		for pid in "${!running[@]}"; do
+			! apart "$next" "${running[$pid]}" || continue 2
+		done
+		return 0
+	done
+	return 1
+}
+
+# Every executable test/{golden,smoke,e2e}/*_test.sh, some at a time. Each works in its own namespaces and folders, and
 # finds the programs in $BUILD. Exit status 77 means skipped, and the output says why.
 run_suites() {
-	local script name running=0
+	local script name next pid
+	local -A scripts=() running=()
 	while IFS= read -r script; do
-		name=$(basename "$(dirname "$script")")-$(basename "$script" _test.sh)
+		name=$(suite_name "$script")
 		wanted "$name" "${TEST_WORDS[@]}" || continue
-		say "$name"
-		run_suite "$script" "$name" &
-		running=$((running + 1))
-		if ((running >= 2)); then
-			wait -n || true
-			running=$((running - 1))
-		fi
+		scripts[$name]=$script
 		SUITES+=("$name")
 	done < <(suite_scripts)
-	wait
+	local waiting=("${SUITES[@]}")
+	while ((${#waiting[@]} + ${#running[@]} > 0)); do
+		if ((${#running[@]} < SUITES_AT_ONCE)) && pick_suite "${waiting[@]}"; then
+			say "$next"
+			run_suite "${scripts[$next]}" "$next" &
+			running[$!]=$next
+			for pid in "${!waiting[@]}"; do
+				[[ ${waiting[$pid]} != "$next" ]] || unset "waiting[$pid]"
+			done
+			continue
+		fi
+		wait -n -p pid "${!running[@]}" || true
+		unset "running[$pid]"
+	done
 }
 
 # Runs in a background process; ending that ends the script, whose own clean-up still runs.

@@ -230,7 +230,7 @@ class Node:
             if not self.silent:
                 self.send(message(2, recovery(self.started), sequence))
         elif data[1] == REPORT:
-            # Sent again because our answer came late, it is answered again and is no other report (TS 29.244 clause 6.4).
+            # Sent again because our answer came late, it is answered again and is no other report (TS 29.244 §6.4).
             if data not in self.answered:
                 self.reports.append(Answer(data))
             if not self.silent:
