@@ -51,16 +51,7 @@ static uint8_t *frame_begin(struct rte_mbuf **m, const struct interface *i, cons
 		control_drop(*m, &drop_rate);
 		return NULL;
 	}
-	memcpy(p, destination, 6);
-	memcpy(p + 6, &i->mac, 6);
-	p += 12;
-	for (int tag = 0; tag < 2; tag++) {
-		if (i->vlan[tag] == 0)
-			continue;
-		store16(p, tag == 0 && i->vlan[1] != 0 ? ETH_TYPE_STAG : ETH_TYPE_CTAG);
-		store16(p + 2, i->vlan[tag]);
-		p += 4;
-	}
+	p = interface_header(p, i, destination);
 	store16(p, ethertype);
 	packet_of(*m)->port_out = i->port;
 	packet_of(*m)->interface = i->index;

@@ -89,13 +89,9 @@ uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destin
 	return find(&k);
 }
 
-// Headers end at the end of the array, so that ip-output can store all of it in front of any packet.
-static void header_fill(struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
+uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6])
 {
-	uint8_t *p = h->header + NEXT_HOP_HEADER - i->l2_length;
-
-	memset(h->header, 0, sizeof(h->header));
-	memcpy(p, mac, 6);
+	memcpy(p, destination, 6);
 	memcpy(p + 6, &i->mac, 6);
 	p += 12;
 	for (int tag = 0; tag < 2; tag++) {
@@ -106,6 +102,14 @@ static void header_fill(struct next_hop *h, const struct interface *i, const str
 		store16(p + 2, i->vlan[tag]);
 		p += 4;
 	}
+	return p;
+}
+
+// Headers end at the end of the array, so that ip-output can store all of it in front of any packet.
+static void header_fill(struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
+{
+	memset(h->header, 0, sizeof(h->header));
+	interface_header(h->header + NEXT_HOP_HEADER - i->l2_length, i, mac->addr_bytes);
 	h->l2_length = i->l2_length;
 	h->mtu = i->mtu;
 	h->port = i->port;

@@ -61,6 +61,8 @@ static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
 const struct interface *interface_get(uint32_t index); // NULL when there is none
+// Writes the Ethernet header of a frame that leaves by the interface; returns where its ethertype goes.
+uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6]);
 // 1 when the address is one of ours on any interface. Workers. (The local end of a GTP-U path is an interface's
 // address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a look-up.
 extern const struct ip_filter *ip_local_filter; // never NULL; replaced with the tables, read within a walk
@@ -96,6 +98,8 @@ extern uint32_t ip_ways_generation;
 // Index of the next hop of a neighbour on an interface; made when it does not exist yet, and held until
 // next_hop_release. NEXT_HOP_NONE when full.
 uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address);
+// The same while a transaction is staged, on an interface of interfaces_next(). address NULL: the attached prefix itself.
+uint32_t next_hop_hold(const struct interface *i, const struct ip_address *address);
 // The next hop of a neighbour on an interface, or of the attached prefix itself (destination NULL); NEXT_HOP_NONE when
 // there is none. Workers too.
 uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destination);
