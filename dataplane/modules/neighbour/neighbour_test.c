@@ -396,6 +396,92 @@ static void static_neighbours_stay(void **state)
 	assert_null(neighbour_at("10.1.0.50"));
 }
 
+static const char *numbered(const char *prefix, uint32_t n)
+{
+	static char text[64];
+
+	snprintf(text, sizeof(text), "2001:db8:1::%s:%x", prefix, n);
+	return text;
+}
+
+static void static_ones(const char *prefix, uint32_t count, int there)
+{
+	char key[80];
+
+	for (uint32_t n = 1; n <= count; n++) {
+		if (there)
+			kit_neighbour("north", numbered(prefix, n), peer_north);
+		snprintf(key, sizeof(key), "north|%s", numbered(prefix, n));
+		if (!there)
+			kit_delete(API_NEIGHBOUR, key);
+	}
+}
+
+// As many as there is room for, and others in the place of half of them. One more is refused by its name.
+static void static_neighbours_have_room(void **state)
+{
+	uint32_t room = neighbour_room(), half = room / 2;
+
+	kit_begin();
+	static_ones("a", room, 1);
+	assert_int_equal(router_commit(), 0);
+	kit_begin();
+	static_ones("a", half, 0);
+	static_ones("b", half, 1);
+	assert_int_equal(router_commit(), 0);
+	for (uint32_t n = 1; n <= half; n++) {
+		assert_null(neighbour_at(numbered("a", n)));
+		assert_non_null(neighbour_at(numbered("b", n)));
+		assert_int_equal(neighbour_at(numbered("b", n))->state, STATIC);
+	}
+	kit_begin();
+	kit_neighbour("north", "2001:db8:1::c", peer_north);
+	assert_int_equal(router_commit(), ENOSPC);
+	assert_non_null(strstr(kit_error(), "neighbour north|2001:db8:1::"));
+	assert_null(neighbour_at("2001:db8:1::c"));
+	kit_begin();
+	static_ones("a", room, 0);
+	static_ones("b", half, 0);
+	assert_int_equal(router_commit(), 0);
+}
+
+// Routes have nearly all next hops: what has none is refused, with all else of its transaction.
+static void static_neighbours_need_next_hops(void **state)
+{
+	struct api_route r = {.interface = "north"};
+	uint32_t routes = 8100;
+	char key[API_NAME];
+
+	for (int round = 0; round < 2; round++) {
+		kit_begin();
+		for (uint32_t n = 1; n <= routes; n++) {
+			snprintf(key, sizeof(key), "2001:db8:%x::/48", 0x1000 + n);
+			r.prefix = kit_address(key);
+			r.via = kit_address(numbered("d", n));
+			if (round == 0)
+				kit_put(API_ROUTE, key, &r, sizeof(r));
+			else
+				kit_delete(API_ROUTE, key);
+		}
+		assert_int_equal(router_commit(), 0);
+		kit_begin();
+		static_ones("e", 200, 1);
+		if (round == 0) {
+			assert_int_equal(router_commit(), ENOSPC);
+			assert_non_null(strstr(kit_status()->key, "north|2001:db8:1::e:"));
+			assert_null(neighbour_at(numbered("e", 1)));
+			kit_begin(); // what was held for them is free again
+			static_ones("e", 50, 1);
+		}
+		assert_int_equal(router_commit(), 0);
+		for (uint32_t n = 1; n <= (round == 0 ? 50u : 200u); n++)
+			assert_int_equal(neighbour_at(numbered("e", n))->state, STATIC);
+	}
+	kit_begin();
+	static_ones("e", 200, 0);
+	assert_int_equal(router_commit(), 0);
+}
+
 static void new_interfaces_announce_themselves(void **state)
 {
 	struct api_interface i = router_interface("north", 33, 0, "10.33.0.1/24", "2001:db8:33::1/64");
@@ -539,6 +625,8 @@ int main(void)
 		cmocka_unit_test_setup(only_what_was_asked_is_believed, clean),
 		cmocka_unit_test_setup(malformed_messages_are_dropped, clean),
 		cmocka_unit_test_setup(static_neighbours_stay, clean),
+		cmocka_unit_test_setup(static_neighbours_have_room, clean),
+		cmocka_unit_test_setup(static_neighbours_need_next_hops, clean),
 		cmocka_unit_test_setup(new_interfaces_announce_themselves, clean),
 		cmocka_unit_test_setup(our_own_packets_wait_too, clean),
 		cmocka_unit_test_setup(scans_cost_others_nothing, clean),

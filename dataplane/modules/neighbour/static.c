@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // NEIGHBOUR objects: neighbours whose MAC address is configured. They are never probed and never overwritten.
-#include "core/log.h"
 #include "core/object.h"
 #include "neighbour/table.h"
 #include <errno.h>
@@ -44,9 +43,28 @@ static int check(const char *key, const void *body, uint32_t length)
 	return 0;
 }
 
+// Holds the next hop until the neighbour itself does: a commit cannot fail.
 static int stage(struct object_change *c)
 {
-	return c->body == NULL ? 0 : check(c->key, c->body, c->length);
+	const struct api_neighbour *want = c->body;
+
+	if (want == NULL)
+		return 0;
+	int error = check(c->key, want, c->length);
+	if (error != 0)
+		return error;
+	const struct interface *i = interfaces_by_name(interfaces_next(), want->interface);
+	struct ip_address address = ip_address_of(want->address.family, want->address.bytes);
+	uintptr_t hop = i == NULL ? NEXT_HOP_NONE : next_hop_hold(i, &address);
+	if (hop == NEXT_HOP_NONE)
+		return object_error(ENOSPC, "neighbour %s: routes and neighbours have all next hops", c->key);
+	c->staged = (void *)hop;
+	return 0;
+}
+
+static void unhold(struct object_change *c)
+{
+	next_hop_release((uint32_t)(uintptr_t)c->staged);
 }
 
 static void commit(struct object_change *c)
@@ -55,8 +73,9 @@ static void commit(struct object_change *c)
 
 static int count_one(const char *key, const void *body, uint32_t length, void *arg)
 {
-	return ++count > neighbour_room() ? object_error(ENOSPC, "more than %u static neighbours", neighbour_room())
-					  : 0;
+	if (++count <= neighbour_room())
+		return 0;
+	return object_error(ENOSPC, "neighbour %s: more than %u static ones", key, neighbour_room());
 }
 
 static int finish_stage(void)
@@ -76,26 +95,34 @@ static uint32_t interface_by_name(const char *name)
 	return UINT32_MAX;
 }
 
+static int keep_one(const char *key, const void *body, uint32_t length, void *arg)
+{
+	const struct api_neighbour *want = body;
+	uint32_t interface = interface_by_name(want->interface);
+	struct neighbour *n = neighbour_find(interface, want->address.family, want->address.bytes);
+
+	if (n != NULL)
+		n->wanted = 1;
+	return 0;
+}
+
+// There is room: no more of these are wanted than the table has places, the others may all go, and stage() holds the next hop.
 static int set_one(const char *key, const void *body, uint32_t length, void *arg)
 {
 	const struct api_neighbour *want = body;
 	uint32_t interface = interface_by_name(want->interface);
 	struct neighbour *n = neighbour_ensure(interface, want->address.family, want->address.bytes, FOR_CONFIG);
 
-	if (n == NULL) {
-		LOG(ERR, "static neighbour %s is left out: the table is full\n", key);
-		return 0;
+	if (n != NULL) {
+		neighbour_set_state(n, STATIC);
+		neighbour_learn(n, want->mac);
 	}
-	neighbour_set_state(n, STATIC);
-	n->wanted = 1;
-	neighbour_learn(n, want->mac);
 	return 0;
 }
 
 static void forget(struct neighbour *n, void *arg)
 {
-	if (n->state == STATIC)
-		n->wanted = 0;
+	n->wanted = 0;
 }
 
 static void remove_unwanted(struct neighbour *n, void *arg)
@@ -107,8 +134,9 @@ static void remove_unwanted(struct neighbour *n, void *arg)
 static void finish_commit(void)
 {
 	neighbour_each(forget, NULL);
-	object_each(API_NEIGHBOUR, set_one, NULL);
+	object_each(API_NEIGHBOUR, keep_one, NULL);
 	neighbour_each(remove_unwanted, NULL);
+	object_each(API_NEIGHBOUR, set_one, NULL);
 }
 
 static const struct object_ops neighbour_ops = {
@@ -118,6 +146,8 @@ static const struct object_ops neighbour_ops = {
 	.max_length = sizeof(struct api_neighbour),
 	.stage = stage,
 	.commit = commit,
+	.discard = unhold,
+	.release = unhold,
 	.finish_stage = finish_stage,
 	.finish_commit = finish_commit,
 	.verify = check,

@@ -42,8 +42,6 @@ struct interfaces {
 void ip_ways_changed(void);
 
 int next_hops_start(void); // makes the tables when they are not there yet; 0 or ENOMEM
-// As next_hop_ensure(), against the interfaces of the open transaction. address NULL: the attached prefix itself.
-uint32_t next_hop_hold(const struct interface *i, const struct ip_address *address);
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
