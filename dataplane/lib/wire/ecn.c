@@ -7,7 +7,7 @@
 int ecn_leave_tunnel(uint8_t outer, uint8_t version, uint8_t *ip)
 {
 	uint8_t inner = ip_ecn(version, ip);
-	uint8_t class = version == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+	uint8_t class = ip_traffic_class(version, ip);
 
 	if (inner == ECN_NOT_ECT)
 		return outer != ECN_CE;

@@ -13,6 +13,12 @@ static inline uint8_t ip_ecn(uint8_t version, const uint8_t *ip)
 	return ip[1] >> (version == 4 ? 0 : 4) & 3;
 }
 
+// DSCP << 2 | ECN.
+static inline uint8_t ip_traffic_class(uint8_t version, const uint8_t *ip)
+{
+	return version == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+}
+
 // Writes the traffic class (DSCP << 2 | ECN), and keeps the IPv4 checksum right or as wrong as it was.
 static inline void ip_traffic_class_set(uint8_t version, uint8_t *ip, uint8_t class)
 {

@@ -22,6 +22,7 @@ struct datagram_key {
 struct piece {
 	struct rte_mbuf *m; // the frame: l2_len and l3_len before its data
 	uint32_t offset, length; // of the data
+	uint8_t ecn; // enum ecn
 };
 
 // In two lists by age, of all and of its source; `of` says which.
@@ -42,6 +43,7 @@ struct datagram {
 	uint32_t total; // bytes of data, when the last fragment is here; else 0
 	uint32_t got; // bytes of data
 	uint8_t pieces;
+	uint8_t ecn; // bit n: there is a piece with codepoint n
 	struct piece piece[DATAGRAM_PIECES];
 };
 

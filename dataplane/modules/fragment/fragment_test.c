@@ -2,6 +2,7 @@
 // Fragmentation and reassembly through the whole graph, against a simple model that puts fragments together by offset.
 #include "icmp/fixture_test.h"
 #include "testkit/reasons.h"
+#include "wire/ecn.h"
 #include <stdlib.h>
 
 // ---- a simple model --------------------------------------------------------------------------------------------------
@@ -275,6 +276,34 @@ static void fragmented_tunnel(void **state)
 	fixture_balance();
 }
 
+// RFC 3168 §5.3: all pairs of codepoints of two fragments, in both orders.
+static void congestion_marks(void **state)
+{
+	for (int i = 0; i < 64; i++) {
+		uint8_t ecn[2] = {i & 3, i >> 2 & 3}, both = (uint8_t)(1 << ecn[0] | 1 << ecn[1]);
+		int family = i >> 4 & 1, marked = (both & 1 << ECN_CE) != 0, bad = marked && (both & 1 << ECN_NOT_ECT);
+		struct kit_reasons before = kit_reasons();
+		struct fixture_frame f;
+
+		fixture_fresh(state);
+		assert_int_equal(echo_pieces(&f, family, 900, 480, 300 + i), 2);
+		for (int k = 0; k < 2; k++)
+			ip_traffic_class_set(family == 0 ? 4 : 6, piece[k].bytes + 14, (uint8_t)(10 << 2 | ecn[k]));
+		fixture_receive("north", &piece[i >> 5]);
+		fixture_receive("north", &piece[1 - (i >> 5)]);
+		fixture_balance();
+		assert_int_equal(waiting(), 0);
+		if (bad) {
+			assert_int_equal(fixture_outs(), 0);
+			kit_only_rose(&before, "reassembly-ecn", 2);
+			continue;
+		}
+		answered(&f, family, 900);
+		struct fixture_packet x = fixture_out(0, "north");
+		assert_int_equal(ip_traffic_class(x.ip.version, x.p), 10 << 2 | (marked ? ECN_CE : ecn[0]));
+	}
+}
+
 // Row G22: never completed.
 static void time_out(void **state)
 {
@@ -506,6 +535,7 @@ int main(void)
 		cmocka_unit_test_setup(echo_reply_to_subscriber, fixture_fresh),
 		cmocka_unit_test_setup(any_order, fixture_fresh),
 		cmocka_unit_test_setup(fragmented_tunnel, fixture_fresh),
+		cmocka_unit_test_setup(congestion_marks, fixture_fresh),
 		cmocka_unit_test_setup(time_out, fixture_fresh),
 		cmocka_unit_test_setup(flood, fixture_fresh),
 		cmocka_unit_test_setup(flood_of_many, fixture_fresh),

@@ -10,6 +10,7 @@
 #include "fragment/datagram.h"
 #include "fragment/fragment.h"
 #include "wire/checksum.h"
+#include "wire/ecn.h"
 #include "wire/ip.h"
 #include <errno.h>
 
@@ -20,6 +21,9 @@ DROP_REASON(source_full, "reassembly-source",
 	"fragments of one source held a quarter of those buffers: those of its oldest packet made room")
 DROP_REASON(
 	conflict, "reassembly-overlap", "fragments of one packet that overlap, pass its end, or are more than eight")
+DROP_REASON(mixed, "reassembly-ecn",
+	"fragments of one packet, of which some are marked for congestion and some say not to know ECN (RFC 3168 "
+	"section 5.3)")
 DROP_REASON(broken, "reassembly-malformed",
 	"a fragment that is empty, not a multiple of 8 bytes, past 65535 bytes, or behind other extension headers")
 
@@ -146,7 +150,7 @@ static int prepare(struct rte_mbuf *m, struct ip_info *info, struct piece *piece
 		return 0;
 	m->l2_len = pkt->l3;
 	m->l3_len = header;
-	*piece = (struct piece){.m = m, .offset = offset, .length = size};
+	*piece = (struct piece){.m = m, .offset = offset, .length = size, .ecn = ip_ecn(info->version, p)};
 	return 1;
 }
 
@@ -183,6 +187,11 @@ static void finish(
 	for (uint8_t i = 0; i < d->pieces; i++)
 		count_out(w, t, d->source, d->piece[i].m);
 	m = datagram_join(d);
+	if (d->ecn & 1 << ECN_CE) {
+		uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, packet_of(m)->l3);
+
+		ip_traffic_class_set(d->key.version, ip, ip_traffic_class(d->key.version, ip) | ECN_CE);
+	}
 	w->merged += d->pieces - 1;
 	datagram_remove(t, d);
 	struct packet *pkt = packet_of(m);
@@ -211,11 +220,14 @@ static void wait(struct rte_graph *graph, struct rte_node *node, struct worker *
 		return;
 	}
 	count_in(w, t, source, piece->m);
+	d->ecn |= (uint8_t)(1 << piece->ecn);
 	if (!datagram_complete(d))
 		return;
 	// RFC 791 §3.1: the total length has 16 bits, and the first header may be longer than the last.
 	if (d->piece[0].m->l3_len + d->total > UINT16_MAX)
 		give_up(graph, node, w, t, d, &conflict);
+	else if ((d->ecn & (1 << ECN_CE | 1 << ECN_NOT_ECT)) == (1 << ECN_CE | 1 << ECN_NOT_ECT))
+		give_up(graph, node, w, t, d, &mixed);
 	else
 		finish(graph, node, w, t, d);
 }
