@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"log/slog"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
@@ -110,6 +113,27 @@ func TestStoreDamaged(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The control plane starts although the disk is full (a memory file that may not grow) and there is a record to drop.
+func TestStoreDropsRecordOnFullDisk(t *testing.T) {
+	path, recovery := stored(t)
+	s, err := store.Open(path, store.Boot(), slog.New(slog.DiscardHandler))
+	must(t, err)
+	must(t, s.Write([]store.Record{sessionRecord(1, []byte{9})}))
+	s.Close()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	fd, err := unix.MemfdCreate("store", unix.MFD_ALLOW_SEALING)
+	must(t, err)
+	defer unix.Close(fd)
+	full := fmt.Sprintf("/proc/self/fd/%d", fd)
+	must(t, os.WriteFile(full, data, 0o600))
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
+	must(t, err)
+	if p := opened(t, full, store.Boot()); p.Count("") != 1 || p.Recovery().Equal(recovery) || len(p.Associations()) != 1 {
+		t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
 	}
 }
 

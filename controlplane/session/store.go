@@ -83,10 +83,10 @@ func (p *Manager) load() error {
 		}
 		return nil
 	})
-	if err == nil {
-		err = p.store.Write(dropped)
-	}
 	if err == nil && len(dropped) > 0 {
+		if err := p.store.Write(dropped); err != nil { // a full disk; Compact makes it good
+			p.log.Error("the session store is not written", "error", err)
+		}
 		p.log.Error("what was stored is dropped; the recovery time stamp is a new one", "records", len(dropped))
 		err = p.store.Renew()
 	}
