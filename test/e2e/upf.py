@@ -24,6 +24,7 @@ from scapy.contrib.pfcp import PFCPSessionEstablishmentRequest
 from world import silent_gtpu
 
 HEAD_UDP = 28  # of IPv4 and UDP
+BUFFERED = 64  # engine.limits.buffered_packets (upf_test.sh)
 
 
 class World:
@@ -247,6 +248,28 @@ def idle(w):
     w.delete(answer.seid, "deletion of the idle session")
 
 
+def paging_pool(w):
+    """Packets for idle UEs have all buffers of `buffered_packets`: each further UE is paged all the same."""
+    before, seids, ues = rows("drop").get("buffer-crowded-out", 0), [], BUFFERED + 16
+    for n in range(ues):
+        ue = f"10.45.9.{n + 1}"
+        rules = pdr_up(1, n4.fteid(0x1200 + n), ue) + pdr_down(2, ue) + far_up() + far_down(teid=0x9100 + n, action=12)
+        answer = w.smf.establish(100 + n, rules)
+        if not check(answer is not None and answer.cause == n4.ACCEPTED, f"idle UE {n}: {answer and answer.cause}"):
+            return
+        seids.append(answer.seid)
+    w.smf.reports.clear()
+    for n in range(ues):
+        w.down(f"10.45.9.{n + 1}", 80)
+    paged = set()
+    while len(paged) < ues and (report := w.smf.take_report(lambda r: 83 in r.ies, 6)):
+        paged.add(struct.unpack(">Q", report.data[4:12])[0])
+    equal("UEs that are not paged", sorted(set(range(100, 100 + ues)) - paged), [])
+    equal("packets that made room", rows("drop").get("buffer-crowded-out", 0) - before, ues - BUFFERED)
+    for seid in seids:
+        w.delete(seid, "deletion of an idle UE")
+
+
 def path_switch(w):
     """A new downlink tunnel with SNDEM: an End Marker on the old one, after its last packet."""
     answer = w.smf.establish(15, pdr_up(1, n4.fteid(0x1104), "10.45.4.1") + pdr_down(2, "10.45.4.1") + far_up() + far_down(teid=0x9041))
@@ -333,6 +356,7 @@ def main():
     usage(w)
     quota(w)
     idle(w)
+    paging_pool(w)
     path_switch(w)
     classifier(w)
     survival(w)

@@ -7,7 +7,7 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 own_world "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world ""
+upf_world 's|flows: 4096|&, buffered_packets: 64|'
 capture_n4 ""
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/upf.py"
