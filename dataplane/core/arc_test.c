@@ -58,7 +58,7 @@ static void what_is_refused(void **state)
 	};
 
 	for (unsigned i = 0; i < RTE_DIM(cases); i++) {
-		int status;
+		int status = 0;
 		pid_t child = fork();
 
 		if (child == 0)
