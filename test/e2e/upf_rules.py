@@ -11,7 +11,7 @@ import sys
 import time
 
 import n4
-from frames import DIR, check, check_sum, done, equal, rows, show, wait_pass, wait_until
+from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_pass, wait_until
 from n4 import (DELETE, PFD, choose_fteid, far_down, far_up, fteid, group, ie, instance, outer_header, pdr_down, pdr_up, sdf, u8,
                 u16, u32, ue_ip)
 from upf import World, split_groups, volumes
@@ -501,11 +501,43 @@ def ports(w):
         check(wire.quiet(answered, 0.5, f"an answer to the scan of {to}"), f"open ports at {to}")
 
 
+def plain_access(w):
+    """UEs of plain IP (`lookup: source`) on a port without endpoints: both ways, and from UE to UE by the other's downlink rules."""
+    ues = ("10.46.0.1", "10.46.0.2")
+
+    def rules(ue, action=2):
+        up = group(1, u16(56, 1), u32(29, 100), group(2, u8(20, 0), instance("lan"), ue_ip(ue)), u32(108, 1))
+        return up + pdr_down(2, ue) + far_up() + group(3, u32(108, 2), u8(44, action), group(4, u8(42, 0), instance("lan")))
+
+    def send(source, destination):
+        mark = w.mark(100)
+        head = Ether(src=w.lan.mac, dst=w.mac["lan"]) / IP(src=source, dst=destination, ttl=17)
+        w.lan.send(head / UDP(sport=40001, dport=40002) / Raw(mark))
+        return mark
+
+    def arrives(mark, what):
+        w.lan.receive(lambda d: mark in d and d[22] < 17, 1, what)  # hop limit: not what was sent here
+
+    w.lan = Wire("lan0")
+    made = [open_session(w, 460 + n, rules(ue), f"session of {ue}") for n, ue in enumerate(ues)]
+    if None in made:
+        return
+    at_dn(w, send(ues[0], n4.DN), "uplink of plain IP")
+    arrives(w.down(ues[0]), "downlink to plain IP")
+    arrives(send(ues[0], ues[1]), "from UE to UE")
+    w.modify(made[1].seid, group(10, u32(108, 2), u8(44, 1)), "the second UE's downlink is dropped")
+    before = rows("drop").get("downlink-far-drop", 0)
+    send(ues[0], ues[1])
+    wait_until(lambda: rows("drop").get("downlink-far-drop", 0) == before + 1, "the downlink rule of the second UE")
+    for answer in made:
+        w.delete(answer.seid, "deletion of a session of plain IP")
+
+
 def main():
     w = World()
     names = sys.argv[1:]
     for row in (features, choose, no_pdrs, detection, redirect, paging, endpoints, quota_actions, framed, addresses, copies, qos, inactive, triggers,
-                uniqueness, malformed, ports):
+                uniqueness, malformed, ports, plain_access):
         if not names or row.__name__ in names:
             at = time.monotonic()
             row(w)

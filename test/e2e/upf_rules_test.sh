@@ -7,7 +7,15 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 own_world "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world ""
+# Besides, an access side of plain IP, without endpoints.
+upf_world 's|^  - {name: n6, port.*|&\n  - {name: lan, port: lan, addresses: [10.70.0.1/24]}|
+	s|^  - {name: n6, driver.*|&\n  - {name: lan, driver: net_af_packet, device: veth-lan, role: core}|
+	s|^routes:|&\n  - {prefix: 10.46.0.0/16, via: 10.70.0.2}|
+	s|^instances:|&\n  - {name: lan, interfaces: [lan], lookup: source}|
+	s|pools: .10.45.0.0/16|&, 10.46.0.0/16|'
+veth_pair veth-lan lan0
+kernel_address lan0 10.70.0.2/24
+ip route add 10.46.0.0/16 via 10.60.0.1 dev dn0
 ip route add 10.99.0.0/16 via 10.60.0.1 dev dn0
 capture_n4 ""
 start_gateway
