@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,6 +119,7 @@ func sessionSettings(c *config.Config) *rules.Settings {
 	for i := range c.Instances {
 		in := &c.Instances[i]
 		made := rules.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort, DSCP: in.DSCP}
+		made.Shaping = shapingOf(c, &in.Shaping)
 		for _, e := range in.Endpoints {
 			made.Endpoints = append(made.Endpoints, e.Addr)
 		}
@@ -130,6 +132,18 @@ func sessionSettings(c *config.Config) *rules.Settings {
 		set.Instances = append(set.Instances, made)
 	}
 	return set
+}
+
+func shapingOf(c *config.Config, h *config.Shaping) *rules.Shaping {
+	at := slices.IndexFunc(c.Schedulers, func(s config.Scheduler) bool { return s.Port == h.Port })
+	if h.Port == "" || at < 0 {
+		return nil
+	}
+	made := &rules.Shaping{Port: string(h.Port), Profile: string(h.Profile)}
+	for _, g := range c.Schedulers[at].Groups {
+		made.Subports = append(made.Subports, rules.ShapingSubport{Worker: uint16(g.Worker), Pipes: g.Pipes})
+	}
+	return made
 }
 
 func orOff[T int | time.Duration](v T) T {

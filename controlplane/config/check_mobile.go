@@ -55,6 +55,7 @@ func (k *checker) allInstances() {
 		for _, s := range in.Sources {
 			take(k, sources, in, "sources", s)
 		}
+		k.shaping(&in.Shaping)
 		k.ruleSet(&in.AccessList)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")
@@ -67,6 +68,25 @@ func (k *checker) allInstances() {
 		}
 	}
 	k.pools()
+}
+
+func (k *checker) shaping(h *Shaping) {
+	if h.Port == "" {
+		return
+	}
+	s := refer(k, h.At, "port", "scheduler of port", h.Port, k.schedulers)
+	if s == nil || len(s.Profiles) == 0 {
+		return
+	}
+	if p := k.ports[h.Port]; p != nil && p.Role != "core" {
+		k.fail(h.At, "port", "%q is no core port: tunnels leave by one", h.Port)
+	}
+	if h.Profile == "" {
+		h.Profile = s.Profiles[0].Name
+	}
+	if !slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == h.Profile }) {
+		k.fail(h.At, "profile", "the scheduler of port %q has no profile %q", h.Port, h.Profile)
+	}
 }
 
 // endpoint checks one GTP-U address of an instance.

@@ -21,9 +21,7 @@ func (k *checker) allSchedulers() {
 	k.schedulers = named(k, k.Schedulers, "port", func(s *Scheduler) (Name, At) { return s.Port, s.At })
 	for i := range k.Schedulers {
 		s := &k.Schedulers[i]
-		if p := refer(k, s.At, "port", "port", s.Port, k.ports); p != nil && p.Role != "access" {
-			k.fail(s.At, "port", "%q is no access port", s.Port)
-		}
+		p := refer(k, s.At, "port", "port", s.Port, k.ports)
 		if !schedulable(s.Rate) {
 			k.fail(s.At, "rate", "%s is not between %s and %s", s.Rate, minRate, maxRate)
 		}
@@ -35,6 +33,11 @@ func (k *checker) allSchedulers() {
 		k.red(s)
 		k.profiles(s)
 		k.groups(s)
+		for n := range s.Groups { // sessions come later; of the file's subscribers it is known how many there are
+			if p != nil && p.Role == "core" && s.Groups[n].Pipes == 0 {
+				k.fail(s.Groups[n].At, "pipes", "a core port's subport says for how many sessions it has room")
+			}
+		}
 	}
 }
 

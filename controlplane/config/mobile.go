@@ -146,11 +146,19 @@ type Instance struct {
 	DSCP       uint8     `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
 	UDPPort    uint16    `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
 	AccessList RuleSet   `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
+	Shaping    Shaping   `yaml:"shaping" doc:"Hierarchical scheduling of what the downlink of its sessions sends into tunnels: a pipe for each session."`
 	Sources    []string  `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`
 }
 
 func (i *Instance) setDefaults() {
 	i.Lookup, i.UEToUE, i.AccessList.Default = "none", "allow", "permit"
+}
+
+// Shaping names a scheduler of a core port.
+type Shaping struct {
+	At      `yaml:""`
+	Port    Name `yaml:"port" req:"true" doc:"Core port with a scheduler, by which the tunnels' packets leave."`
+	Profile Name `yaml:"profile" doc:"Pipe profile; absent: the scheduler's first."`
 }
 
 // Socket is an address with the port of PFCP unless another is given: "10.0.0.1", "2001:db8::1", "[2001:db8::1]:9000".

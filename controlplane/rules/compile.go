@@ -58,6 +58,8 @@ type Compiled struct {
 	UEs     []UEAddress
 	LocalOf []uint16 // the PDR, for each of local
 	UEOf    []uint16 // the same of ues
+	Port    string   // with the pipe
+	Pipe    Pipe
 	v4      netip.Addr
 	v6      netip.Prefix
 }
@@ -153,6 +155,9 @@ func (c *Compiler) compile(s *Session) *pfcp.Error {
 	}
 	c.allQERs()
 	c.allURRs()
+	if s.Line == nil {
+		c.shaping()
+	}
 	if c.Bare {
 		return nil
 	}

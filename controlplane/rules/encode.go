@@ -11,9 +11,9 @@ import (
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
 // optional fields behind a bit map of what is there. A typical mobile session takes about 150 bytes. Version 2 has what
-// DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited; what earlier
-// versions wrote is read.
-const encodingVersion = 4
+// DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited, version 5 its
+// pipe; what earlier versions wrote is read.
+const encodingVersion = 5
 
 var ErrEncoding = errors.New("a stored session does not follow its encoding")
 
@@ -66,6 +66,9 @@ func (c *codec) session(s *Session) {
 	list(c, &s.FQCSID, c.bytes)
 	if c.version >= 4 {
 		c.flag(&s.Moved)
+	}
+	if c.version >= 5 {
+		number(c, &s.Pipe)
 	}
 	list(c, &s.PDR, c.pdr)
 	list(c, &s.FAR, c.far)

@@ -22,6 +22,7 @@ type Session struct {
 	Owner      string // association
 	Moved      bool   // the owner inherited it, and has given it no CP F-SEID yet
 	Worker     uint16
+	Pipe       Pipe   // where the downlink is shaped
 	Inactivity uint32 // seconds
 	Discards   uint16 // requests to drop what waits (DROBU)
 	// Association is the digest of who established the session, association or SMF set. It stays when the session

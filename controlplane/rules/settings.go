@@ -27,7 +27,8 @@ type Instance struct {
 	Pools     []netip.Prefix
 	Sources   []pfcp.Interface
 	UDPPort   uint16
-	DSCP      uint8 // of the outer headers of its tunnels, where the FAR has no Transport Level Marking
+	Shaping   *Shaping // of the downlink of its sessions; nil: none
+	DSCP      uint8    // of the outer headers of its tunnels, where the FAR has no Transport Level Marking
 }
 
 // endpoint returns the instance's GTP-U address of a family, invalid when there is none.

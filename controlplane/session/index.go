@@ -116,8 +116,9 @@ type index struct {
 	last    uint32 // number that was given to an owner
 	random  *mrand.ChaCha8
 	pools   map[string][]*pool.Pool // by instance
-	scratch []byte                  // of encoding
-	taken   []taking                // by the request that is being worked on
+	pipes   pipes
+	scratch []byte   // of encoding
+	taken   []taking // by the request that is being worked on
 	set     *rules.Settings
 	now     func() time.Time
 }
@@ -133,7 +134,7 @@ func newIndex(set *rules.Settings) *index {
 	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
 		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: map[string]*owner{},
 		owned: map[uint32]*owner{}, groups: groups{}, random: mrand.NewChaCha8(seed),
-		locals: addresses{map[netip.Addr]uint64{}}, now: time.Now}
+		locals: addresses{map[netip.Addr]uint64{}}, pipes: pipes{}, now: time.Now}
 	x.configure(set)
 	return x
 }
@@ -303,6 +304,7 @@ func (x *index) conflictOf(seid uint64, c *rules.Compiled) (pdr uint16, tunnelTa
 
 // add and remove enter and take out what a session occupies.
 func (x *index) add(seid uint64, c *rules.Compiled) {
+	x.pipes.add(seid, c)
 	for _, t := range c.Local {
 		key, _ := x.locals.key(t, true)
 		x.local[key] = seid
@@ -324,6 +326,7 @@ func (x *index) add(seid uint64, c *rules.Compiled) {
 }
 
 func (x *index) remove(seid uint64, c *rules.Compiled) {
+	x.pipes.remove(seid, c)
 	drop := func(m map[uint64]uint64, key uint64) {
 		if m[key] == seid {
 			delete(m, key)

@@ -23,12 +23,15 @@ type replan struct {
 	users   map[string]int
 	lost    []uint64
 	changed []uint64 // whose body is another now
-	moved   []uint64 // whose worker is no more
-	upTo    uint64   // number of the last session that was looked at
+	moved   []uint64 // whose worker is no more, or whose pipe is another
+	pipe    map[uint64]rules.Pipe
+	upTo    uint64 // number of the last session that was looked at
+	// unshaped counts sessions that go on without a pipe, as there is none.
+	unshaped int
 }
 
 func newReplan(set *rules.Settings) *replan {
-	return &replan{set: set, index: newIndex(set), objects: map[string]rules.Object{}, users: map[string]int{}}
+	return &replan{set: set, index: newIndex(set), objects: map[string]rules.Object{}, users: map[string]int{}, pipe: map[uint64]rules.Pipe{}}
 }
 
 // reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to
@@ -74,7 +77,10 @@ func (r *replan) take(p *Manager, seid uint64, e entry) {
 // enter finds out what a session is under the configuration; false: it cannot be.
 func (r *replan) enter(p *Manager, s *rules.Session) bool {
 	old := p.occupied(s)
-	fitted := r.set.Fit(s)
+	fitted, had := r.set.Fit(s), s.Pipe
+	if err := r.index.pipes.settle(r.set, s); err != nil {
+		r.unshaped++
+	}
 	c, bad := r.compile(p, s)
 	if bad != nil {
 		return false
@@ -90,14 +96,18 @@ func (r *replan) enter(p *Manager, s *rules.Session) bool {
 	if !bytes.Equal(old.Body, c.Body) {
 		r.changed = append(r.changed, s.SEID)
 	}
-	if fitted {
-		r.moved = append(r.moved, s.SEID)
+	if fitted || s.Pipe != had {
+		r.moved, r.pipe[s.SEID] = append(r.moved, s.SEID), s.Pipe
 	}
 	return true
 }
 
 // forget takes out what enter put in.
 func (r *replan) forget(p *Manager, s *rules.Session) bool {
+	r.set.Fit(s)
+	if pipe, ok := r.pipe[s.SEID]; ok {
+		s.Pipe = pipe
+	}
 	c, bad := r.compile(p, s)
 	if bad != nil {
 		return false
@@ -142,20 +152,24 @@ func (p *Manager) adopt(r *replan) {
 	for _, seid := range r.moved {
 		e, there := p.x.at(seid)
 		s, err := rules.Decode(e.data)
-		if !there || err != nil || !r.set.Fit(s) { // it ended, or is another, since it was looked at
+		if !there || err != nil || !r.set.Fit(s) && s.Pipe == r.pipe[seid] { // it ended, or is another, since it was looked at
 			continue
 		}
+		s.Pipe = r.pipe[seid]
 		t.records = append(t.records, sessionRecord(e.number, p.x.enter(s, e.number, e.owner).data))
 		t.onDone(func() { p.x.records.Drop(e.at) })
 	}
 	p.keep(t)
 	t.finish()
+	if r.unshaped > 0 {
+		p.log.Warn(tooFewPipes, "sessions", r.unshaped)
+	}
 	if len(r.lost) > 0 {
 		p.log.Warn("sessions ended: the configuration has no network instance for them any more", "sessions", len(r.lost))
 	}
 	x, made := p.x, r.index
 	x.local, x.peer, x.peer6, x.host, x.prefix = made.local, made.peer, made.peer6, made.host, made.prefix
-	x.names, x.locals = made.names, made.locals
+	x.names, x.locals, x.pipes = made.names, made.locals, made.pipes
 	x.configure(r.set)
 	p.set = r.set
 	p.objects.recount(r.objects, r.users, x.now().UnixNano())

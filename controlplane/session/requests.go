@@ -79,6 +79,9 @@ func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstab
 	if _, err = p.shares.assign(t, s, p.spread(s.SEID), nil); err != nil {
 		return nil, rules.Changed{}, err
 	}
+	if err = p.x.pipes.settle(p.set, s); err != nil {
+		return nil, rules.Changed{}, err
+	}
 	c, err := p.compiled(s)
 	if err != nil {
 		return nil, rules.Changed{}, err
@@ -303,6 +306,9 @@ func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfc
 // replace puts a session in the place of its former self.
 func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *rules.Session) *pfcp.Error {
 	if _, err := p.shares.assign(t, s, old.Worker, shareKeys(old)); err != nil {
+		return err
+	}
+	if err := p.x.pipes.settle(p.set, s); err != nil {
 		return err
 	}
 	former := p.holds(old)

@@ -83,10 +83,12 @@ func (p *Manager) load() error {
 		}
 		return nil
 	})
-	if err == nil && len(dropped) > 0 {
-		if err := p.store.Write(dropped); err != nil { // a full disk; Compact makes it good
+	if err == nil {
+		if err := p.store.Write(append(p.shape(), dropped...)); err != nil { // a full disk; Compact makes it good
 			p.log.Error("the session store is not written", "error", err)
 		}
+	}
+	if err == nil && len(dropped) > 0 {
 		p.log.Error("what was stored is dropped; the recovery time stamp is a new one", "records", len(dropped))
 		err = p.store.Renew()
 	}

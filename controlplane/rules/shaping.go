@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import "isthmus/api"
+
+// Shaping is where the downlink into tunnels of an instance's sessions waits: in a pipe each of a port's scheduler.
+type Shaping struct {
+	Port     string
+	Profile  string
+	Subports []ShapingSubport
+}
+
+// ShapingSubport is a scheduler's subport: the sessions of its worker have room in it.
+type ShapingSubport struct {
+	Worker uint16
+	Pipes  uint32
+}
+
+// Pipe is a session's place in a scheduler, 0: none.
+type Pipe uint32
+
+// PipeAt is the pipe of a subport.
+func PipeAt(subport int, pipe uint32) Pipe { return Pipe(subport)<<16 + Pipe(pipe) + 1 }
+
+// Subport is the number of the pipe's subport.
+func (p Pipe) Subport() int { return int(p-1) >> 16 }
+
+func (p Pipe) place() (subport, pipe uint32) { return uint32(p-1) >> 16, uint32(p-1) & 0xffff }
+
+// has tells whether the scheduler has the pipe for sessions of a worker.
+func (h *Shaping) has(p Pipe, worker uint16) bool {
+	if p == 0 {
+		return false
+	}
+	subport, pipe := p.place()
+	return subport < uint32(len(h.Subports)) && pipe < h.Subports[subport].Pipes && h.Subports[subport].Worker == worker
+}
+
+// Shaping is what the first of a session's PDRs whose instance has one asks for; nil: none.
+func (s *Settings) Shaping(session *Session) *Shaping {
+	for i := range session.PDR {
+		pdi := &session.PDR[i].PDI
+		if n := s.find(pdi.NetworkInstance, pdi.Source, needNothing); n != nil && n.Shaping != nil {
+			return n.Shaping
+		}
+	}
+	return nil
+}
+
+// ShapedPipe is the pipe that a session has, by the scheduler's port; "" when it has none, or none that is there.
+func (s *Settings) ShapedPipe(session *Session) (port string, p Pipe) {
+	if session.Pipe == 0 {
+		return "", 0
+	}
+	h := s.Shaping(session)
+	if h == nil || !h.has(session.Pipe, session.Worker) {
+		return "", 0
+	}
+	return h.Port, session.Pipe
+}
+
+// shaping fills in where the session's downlink waits.
+func (c *Compiler) shaping() {
+	c.out.Port, c.out.Pipe = c.Set.ShapedPipe(c.s)
+	if c.out.Pipe == 0 {
+		return
+	}
+	copy(c.head.Port[:api.NameSize-1], c.out.Port)
+	copy(c.head.PipeProfile[:api.NameSize-1], c.Set.Shaping(c.s).Profile)
+	c.head.Subport, c.head.Pipe = c.out.Pipe.place()
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"slices"
+
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/store"
+)
+
+// pipes are the schedulers' pipes that sessions have, by port.
+type pipes map[string]*portPipes
+
+type portPipes struct {
+	owner map[rules.Pipe]uint64 // SEID
+	used  map[int]uint32        // by subport
+	next  map[int]uint32        // where the search for a free one goes on
+}
+
+func (p pipes) of(port string) *portPipes {
+	if p[port] == nil {
+		p[port] = &portPipes{map[rules.Pipe]uint64{}, map[int]uint32{}, map[int]uint32{}}
+	}
+	return p[port]
+}
+
+func (p pipes) add(seid uint64, c *rules.Compiled) {
+	if c.Pipe == 0 {
+		return
+	}
+	at := p.of(c.Port)
+	if at.owner[c.Pipe] == 0 {
+		at.used[c.Pipe.Subport()]++
+	}
+	at.owner[c.Pipe] = seid
+}
+
+func (p pipes) remove(seid uint64, c *rules.Compiled) {
+	if c.Pipe == 0 || p.of(c.Port).owner[c.Pipe] != seid {
+		return
+	}
+	delete(p.of(c.Port).owner, c.Pipe)
+	p.of(c.Port).used[c.Pipe.Subport()]--
+}
+
+// settle gives a session that is to be shaped a pipe of its worker's, unless it has one; and takes it from one that is
+// not. It changes nothing but the session.
+func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
+	h := set.Shaping(s)
+	if h == nil {
+		s.Pipe = 0
+		return nil
+	}
+	at := p.of(h.Port)
+	if port, had := set.ShapedPipe(s); port != "" && (at.owner[had] == 0 || at.owner[had] == s.SEID) {
+		return nil
+	}
+	s.Pipe = 0
+	best := -1
+	for i, sub := range h.Subports {
+		if sub.Worker == s.Worker && at.used[i] < sub.Pipes && (best < 0 || at.used[i] < at.used[best]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return rules.Refuse(pfcp.CauseNoResources, 0, "all pipes of port "+h.Port+" are taken")
+	}
+	for n := at.next[best]; ; n++ {
+		n %= h.Subports[best].Pipes
+		if try := rules.PipeAt(best, n); at.owner[try] == 0 {
+			s.Pipe, at.next[best] = try, n+1
+			return nil
+		}
+	}
+}
+
+// shape gives pipes to sessions of the store that the configuration wants shaped and that have none of its pipes.
+func (p *Manager) shape() []store.Record {
+	if !slices.ContainsFunc(p.set.Instances, func(i rules.Instance) bool { return i.Shaping != nil }) {
+		return nil
+	}
+	var changed []store.Record
+	unshaped := 0
+	for _, seid := range p.inOrder() {
+		e, _ := p.x.at(seid)
+		s, err := rules.Decode(e.data)
+		if err != nil {
+			continue
+		}
+		had := s.Pipe
+		if p.x.pipes.settle(p.set, s) != nil {
+			unshaped++
+		}
+		if s.Pipe == had {
+			continue
+		}
+		made := p.x.enter(s, e.number, e.owner)
+		p.x.records.Drop(e.at)
+		port, pipe := p.set.ShapedPipe(s)
+		p.x.pipes.add(seid, &rules.Compiled{Port: port, Pipe: pipe})
+		changed = append(changed, sessionRecord(made.number, made.data))
+	}
+	if unshaped > 0 {
+		p.log.Warn(tooFewPipes, "sessions", unshaped)
+	}
+	return changed
+}
+
+const tooFewPipes = "sessions are not shaped: all pipes of their worker are taken"
