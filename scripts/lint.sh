@@ -38,18 +38,23 @@ lint_format() {
 
 # No blanks at the end of a line, no carriage returns, a newline at the end of the file. Test data may hold anything.
 lint_whitespace() {
-	local files bad=0 file
+	local files bad=0
 	files=$(repo_files ':!*.patch' ':!*/corpus/*' ':!*/testdata/*' ':!*.pcap' ':!*.png' ':!LICENSE')
 	if over_files grep -nIE '[[:blank:]]+$|'$'\r' <<<"$files"; then
 		bad=1
 	fi
-	while IFS= read -r file; do
-		[[ -s $file ]] || continue
-		if [[ -n $(tail -c 1 "$file") ]] && grep -qI . "$file"; then
-			printf '%s: no newline at the end\n' "$file"
-			bad=1
-		fi
-	done <<<"$files"
+	if ! python3 -c '
+import sys
+bad = 0
+for path in sys.stdin.read().splitlines():
+    with open(path, "rb") as f:
+        data = f.read()
+    if data and data[-1:] != b"\n" and b"\0" not in data:
+        bad = 1
+        print(path + ": no newline at the end")
+sys.exit(bad)' <<<"$files"; then
+		bad=1
+	fi
 	return $bad
 }
 
