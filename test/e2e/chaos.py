@@ -180,7 +180,9 @@ class Stalls:
             machine = self.machine(status["dp_pid"])
         except OSError:
             return
-        now = {(status["dp_pid"], row["worker"]): (row["stalls"], row["stalled_us"], machine.get(row["worker"], 0)) for row in rows}
+        # Of a worker whose process was killed after it was asked there is no figure.
+        now = {(status["dp_pid"], row["worker"]): (row["stalls"], row["stalled_us"], machine[row["worker"]])
+               for row in rows if row["worker"] in machine}
         for who in now.keys() & self.before.keys():
             stalls, stalled, took = (a - b for a, b in zip(now[who], self.before[who]))
             self.all += max(stalls, 0)
