@@ -120,6 +120,11 @@ class Gateway:
         status = ask("/v1/status")
         return (status["pid"], status["dp_pid"]) if status else sys.exit("the gateway is away")
 
+    @staticmethod
+    def noticed_full_disk():
+        with open(f"{DIR}/isthmus.log", encoding="utf-8", errors="replace") as f:
+            return "no space left" in f.read()
+
     def kill_control(self):
         self.process.kill()
         self.process.wait()
@@ -339,6 +344,10 @@ class Chaos:
             while True:
                 f.write(bytes(4096))
         wait_pass(dice.uniform(0.5, 2))
+        for _ in range(40):  # while the data plane is away nothing is written, so nobody notices
+            if self.gateway.noticed_full_disk():
+                break
+            wait_pass(0.25)
         os.remove(f"{STORE}/full")
 
     def apply(self, dice):
@@ -504,8 +513,7 @@ def main():
         check(chaos.counts[what] > 0, f"nothing was {what}")
     print(f"{len(chaos.reasons)} reasons to drop or refuse: {sorted(chaos.reasons)}")
     check(len(chaos.reasons) >= 25, "so few reasons: the hostile input is not what it should be")
-    with open(f"{DIR}/isthmus.log", encoding="utf-8") as f:
-        check("disk" not in chaos.faults or "no space left" in f.read(), "the disk was full and nobody noticed")
+    check("disk" not in chaos.faults or chaos.gateway.noticed_full_disk(), "the disk was full and nobody noticed")
     check(0.15 < chaos.counts["hostile"] / (chaos.counts["good"] + chaos.counts["hostile"]) < 0.25, f"the hostile part: {chaos.counts}")
     for s in sinks:
         s.close()
