@@ -104,10 +104,11 @@ suite_name() {
 	printf '%s-%s\n' "$(basename "$(dirname "$1")")" "$(basename "$1" _test.sh)"
 }
 
-# How many of SUITES_AT_ONCE a script counts for: two, where pollers take both CPUs for seconds or workers may not stand still.
+# How many of SUITES_AT_ONCE a script counts for: two, where pollers take both CPUs for seconds, workers may not stand still, or
+# the tester must keep up with a rate.
 weight_of() {
 	case $1 in
-	e2e-chaos | smoke-peers | smoke-bench*) printf '2\n' ;;
+	e2e-chaos | e2e-traffic_agf | smoke-bench* | smoke-peers | smoke-traffic_faults) printf '2\n' ;;
 	*) printf '1\n' ;;
 	esac
 }
