@@ -93,7 +93,6 @@ func Open(path, boot string, log *slog.Logger) (*Store, error) {
 }
 
 func open(path, boot string, log *slog.Logger) (s *Store, err error) {
-	os.Remove(path + newSuffix) // we ended while it was being written
 	if former, err := isFormer(path); err != nil {
 		return nil, err
 	} else if former {
@@ -105,6 +104,7 @@ func open(path, boot string, log *slog.Logger) (s *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
+	os.Remove(path + newSuffix) // nobody else's: we ended while it was being written
 	s = &Store{journal: journal{f: f, path: path, least: compactFrom}}
 	if err := guarded(s.start(boot, log)); err != nil {
 		f.Close()
@@ -153,11 +153,12 @@ func (s *Store) Renew() error {
 	return err
 }
 
-// newRecovery is a recovery time stamp that is not an earlier one.
+// newRecovery is a recovery time stamp that is later than another, whatever the clock says: to a peer an earlier one may
+// be that of an old message.
 func newRecovery(after time.Time) time.Time {
 	now := time.Now().Truncate(time.Second)
-	if now.Equal(after) {
-		return now.Add(time.Second)
+	if !now.After(after) {
+		return after.Add(time.Second)
 	}
 	return now
 }

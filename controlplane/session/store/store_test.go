@@ -381,3 +381,39 @@ func FuzzStore(f *testing.F) {
 		}
 	})
 }
+
+// A second control plane, which is refused, leaves the compaction of the first alone.
+func TestStoreInUseWhileCompacting(t *testing.T) {
+	path := t.TempDir() + "/store"
+	s := opened(t, path)
+	model := map[id]string{}
+	for n := range uint64(3 * compactAtOnce) {
+		model[id{Session, n}] = "data"
+	}
+	s.lack = true // of a disk that was full
+	if more, err := s.Compact(live(model), of(model)); err != nil || !more {
+		t.Fatal(more, err)
+	}
+	if _, err := Open(path, boot, slog.New(slog.DiscardHandler)); !errors.Is(err, errInUse) {
+		t.Fatal(err)
+	}
+	for more := true; more; {
+		var err error
+		if more, err = s.Compact(live(model), of(model)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err := contents(path); err != nil || !maps.Equal(found, model) {
+		t.Errorf("%d of %d sessions, %v", len(found), len(model), err)
+	}
+}
+
+// The clock may go back: a machine without one of its own boots years ago.
+func TestRecoveryNeverGoesBack(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Second, 1000 * time.Hour} {
+		before := time.Now().Truncate(time.Second).Add(ahead)
+		if after := newRecovery(before); !after.After(before) {
+			t.Errorf("%s after %s", after, before)
+		}
+	}
+}
