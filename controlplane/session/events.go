@@ -97,17 +97,15 @@ func sameSession(events []api.Event) int {
 
 // handleEvents makes a report of events and acknowledges them when it is answered or given up.
 func (p *Manager) handleEvents(ctx context.Context, a *acknowledger, events []api.Event) error {
+	events = slices.DeleteFunc(events, func(e api.Event) bool { return e.Sequence <= a.last }) // told again
+	if len(events) == 0 {
+		return nil
+	}
 	var sequences []uint64
 	for i := range events {
-		if events[i].Sequence <= a.last {
-			continue
-		}
 		a.last = events[i].Sequence
 		a.begin(a.last)
 		sequences = append(sequences, a.last)
-	}
-	if len(sequences) == 0 {
-		return nil
 	}
 	reporter := p.reporter()
 	if reporter == nil {

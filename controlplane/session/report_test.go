@@ -108,3 +108,48 @@ func orZero[T any](v *T) *T {
 	}
 	return v
 }
+
+// repeating tells a session's first event again in front of its second.
+type repeating struct {
+	list [][]api.Event
+	last chan uint64
+}
+
+func (r *repeating) BootID() uint64 { return 1 }
+func (r *repeating) Next(ctx context.Context) ([]api.Event, error) {
+	if len(r.list) == 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	next := r.list[0]
+	r.list = r.list[1:]
+	return next, nil
+}
+func (r *repeating) Acknowledge(sequence uint64) error {
+	r.last <- sequence
+	return nil
+}
+
+// What is told again is reported once.
+func TestEventsToldAgain(t *testing.T) {
+	b := start(t, "", testSettings())
+	to := &reporter{reports: make(chan reported, 100), nodes: make(chan *pfcp.NodeReportRequest, 100)}
+	b.SetReporter(to)
+	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+	usage := func(sequence uint64) api.Event {
+		return api.Event{Sequence: sequence, Type: api.EventTypeUsage, SEID: seid,
+			Usage: api.Usage{SEID: seid, URR: 1, Sequence: uint32(sequence)}}
+	}
+	from := &repeating{[][]api.Event{{usage(1)}, {usage(1), usage(2)}}, make(chan uint64, 8)}
+	go b.Listen(t.Context(), from)
+	for sequence := range uint32(2) {
+		r := wait(t, to.reports)
+		if len(r.req.Usage) != 1 || r.req.Usage[0].Sequence != sequence+1 {
+			t.Errorf("%+v", r.req.Usage)
+		}
+		r.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
+		if n := wait(t, from.last); n != uint64(sequence)+1 {
+			t.Errorf("%d acknowledged", n)
+		}
+	}
+}
