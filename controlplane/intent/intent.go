@@ -26,16 +26,6 @@ func (o *Object) Name() string { return api.CString(o.Key[:]) }
 // State is all objects, ordered by kind and then as the configuration has them: the order in which to put them.
 type State []Object
 
-// Digest of the whole state: equal states have equal digests, whatever the order inside a kind.
-func (s State) Digest() uint64 {
-	var sum uint64
-	for i := range s {
-		head := api.Digest{Kind: s[i].Kind, Key: s[i].Key, Digest: s[i].Digest}
-		sum += api.DigestOf(api.Encode(&head))
-	}
-	return sum
-}
-
 // Add appends an object made elsewhere (a synth stream of a benchmark); kinds must not decrease.
 func (s *State) Add(kind uint32, name string, body []byte) error {
 	key, err := api.MakeKey(name)

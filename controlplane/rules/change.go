@@ -41,23 +41,7 @@ func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest)
 		return nil, Changed{}, err // before anything is copied (row P26)
 	}
 	m := mutation{set: set, give: give, s: s, restore: req.Restoration}
-	s.PDR, s.BAR, s.Endpoint = slices.Clone(req.PDR), slices.Clone(req.BAR), slices.Clone(req.Endpoint)
-	s.FAR, s.QER, s.URR = make([]FAR, 0, len(req.FAR)), make([]QER, 0, len(req.QER)), make([]URR, 0, len(req.URR))
-	for i := range req.FAR {
-		s.FAR = append(s.FAR, newFAR(req.FAR[i]))
-	}
-	for i := range req.QER {
-		s.QER = append(s.QER, QER{CreateQER: req.QER[i]})
-	}
-	for i := range req.URR {
-		s.URR = append(s.URR, URR{CreateURR: req.URR[i]})
-	}
-	for i := range s.Endpoint {
-		m.freshEndpoints = append(m.freshEndpoints, s.Endpoint[i].ID)
-	}
-	for i := range s.PDR {
-		m.fresh = append(m.fresh, s.PDR[i].ID)
-	}
+	m.add(req.PDR, req.FAR, req.QER, req.URR, req.BAR, req.Endpoint)
 	err := set.Check(s)
 	if err == nil {
 		err = m.fill()
@@ -78,6 +62,29 @@ type mutation struct {
 	Changed
 	fresh          []uint16 // PDRs whose PDI this request brought
 	freshEndpoints []uint8
+}
+
+// add puts what a request creates behind what is there.
+func (m *mutation) add(pdrs []pfcp.CreatePDR, fars []pfcp.CreateFAR, qers []pfcp.CreateQER, urrs []pfcp.CreateURR,
+	bars []pfcp.CreateBAR, endpoints []pfcp.CreateTrafficEndpoint) {
+	s := m.s
+	s.FAR, s.QER, s.URR = slices.Grow(s.FAR, len(fars)), slices.Grow(s.QER, len(qers)), slices.Grow(s.URR, len(urrs))
+	s.PDR, s.BAR, s.Endpoint = append(s.PDR, pdrs...), append(s.BAR, bars...), append(s.Endpoint, endpoints...)
+	for i := range pdrs {
+		m.fresh = append(m.fresh, pdrs[i].ID)
+	}
+	for i := range fars {
+		s.FAR = append(s.FAR, newFAR(fars[i]))
+	}
+	for i := range qers {
+		s.QER = append(s.QER, QER{CreateQER: qers[i]})
+	}
+	for i := range urrs {
+		s.URR = append(s.URR, URR{CreateURR: urrs[i]})
+	}
+	for i := range endpoints {
+		m.freshEndpoints = append(m.freshEndpoints, endpoints[i].ID)
+	}
 }
 
 // fill gives out what this request left to us and checks the F-TEIDs that it brought.

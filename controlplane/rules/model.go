@@ -41,58 +41,27 @@ type Session struct {
 	Endpoint []pfcp.CreateTrafficEndpoint
 }
 
+// find returns the element with an id, nil when there is none. Lists are short.
+func find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
 func (s *Session) pdr(id uint16) *pfcp.CreatePDR {
-	for i := range s.PDR {
-		if s.PDR[i].ID == id {
-			return &s.PDR[i]
-		}
-	}
-	return nil
+	return find(s.PDR, func(p *pfcp.CreatePDR) bool { return p.ID == id })
 }
-
-func (s *Session) far(id uint32) *FAR {
-	for i := range s.FAR {
-		if s.FAR[i].ID == id {
-			return &s.FAR[i]
-		}
-	}
-	return nil
-}
-
-func (s *Session) qer(id uint32) *QER {
-	for i := range s.QER {
-		if s.QER[i].ID == id {
-			return &s.QER[i]
-		}
-	}
-	return nil
-}
-
-func (s *Session) urr(id uint32) *URR {
-	for i := range s.URR {
-		if s.URR[i].ID == id {
-			return &s.URR[i]
-		}
-	}
-	return nil
-}
-
+func (s *Session) far(id uint32) *FAR { return find(s.FAR, func(f *FAR) bool { return f.ID == id }) }
+func (s *Session) qer(id uint32) *QER { return find(s.QER, func(q *QER) bool { return q.ID == id }) }
+func (s *Session) urr(id uint32) *URR { return find(s.URR, func(u *URR) bool { return u.ID == id }) }
 func (s *Session) bar(id uint8) *pfcp.CreateBAR {
-	for i := range s.BAR {
-		if s.BAR[i].ID == id {
-			return &s.BAR[i]
-		}
-	}
-	return nil
+	return find(s.BAR, func(b *pfcp.CreateBAR) bool { return b.ID == id })
 }
-
 func (s *Session) endpoint(id uint8) *pfcp.CreateTrafficEndpoint {
-	for i := range s.Endpoint {
-		if s.Endpoint[i].ID == id {
-			return &s.Endpoint[i]
-		}
-	}
-	return nil
+	return find(s.Endpoint, func(e *pfcp.CreateTrafficEndpoint) bool { return e.ID == id })
 }
 
 // pdi is a PDR's PDI with what its traffic endpoint says instead (TS 29.244 §5.2.1A.2, PDI optimisation).

@@ -136,25 +136,7 @@ func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
 }
 
 func (m *mutation) create(req *pfcp.SessionModificationRequest) *pfcp.Error {
-	s := m.s
-	s.PDR = append(s.PDR, req.CreatePDR...)
-	for i := range req.CreatePDR {
-		m.fresh = append(m.fresh, req.CreatePDR[i].ID)
-	}
-	for i := range req.CreateFAR {
-		s.FAR = append(s.FAR, newFAR(req.CreateFAR[i]))
-	}
-	for i := range req.CreateQER {
-		s.QER = append(s.QER, QER{CreateQER: req.CreateQER[i]})
-	}
-	for i := range req.CreateURR {
-		s.URR = append(s.URR, URR{CreateURR: req.CreateURR[i]})
-	}
-	s.BAR = append(s.BAR, req.CreateBAR...)
-	s.Endpoint = append(s.Endpoint, req.CreateEndpoint...)
-	for i := range req.CreateEndpoint {
-		m.freshEndpoints = append(m.freshEndpoints, req.CreateEndpoint[i].ID)
-	}
+	m.add(req.CreatePDR, req.CreateFAR, req.CreateQER, req.CreateURR, req.CreateBAR, req.CreateEndpoint)
 	return nil
 }
 
