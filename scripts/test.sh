@@ -105,10 +105,10 @@ suite_name() {
 }
 
 # How many of SUITES_AT_ONCE a script counts for: two, where pollers take both CPUs for seconds, workers may not stand still, or
-# the tester must keep up with a rate.
+# a rate must be kept up with.
 weight_of() {
 	case $1 in
-	e2e-chaos | e2e-traffic_agf | smoke-bench* | smoke-peers | smoke-traffic_faults) printf '2\n' ;;
+	e2e-chaos | e2e-traffic_agf | e2e-upf_many | smoke-bench* | smoke-peers | smoke-traffic_faults) printf '2\n' ;;
 	*) printf '1\n' ;;
 	esac
 }
