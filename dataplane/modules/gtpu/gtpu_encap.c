@@ -2,7 +2,7 @@
 // gtpu-encap: IP/UDP/GTP-U (TS 29.281) with the PDU Session Container (TS 38.415) in front of a subscriber's packet: the path's
 // template in one 64-byte store, then lengths, TEID, QFI and checksum.
 #include "core/node.h"
-#include "path/path.h"
+#include "path/outer.h"
 #include "rule/rule.h"
 #include "rule/view.h"
 #include "wire/ecn.h"
@@ -14,21 +14,6 @@ DROP_REASON(drop_room, "gtpu-headroom", "there is no room in front of the packet
 DROP_REASON(drop_long, "gtpu-too-long", "the packet with its outer headers is longer than 65535 bytes")
 
 enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
-
-// RFC 6864: an identification is unique per source, destination and protocol for as long as fragments may live; each worker
-// counts in its own part of the space.
-static inline void finish_ip4(struct worker *w, uint8_t *ip, const struct path *p, uint32_t length, uint8_t class)
-{
-	uint16_t sum, id = w->identification;
-	uint16_t wire_length = rte_cpu_to_be_16((uint16_t)length);
-
-	w->identification = (uint16_t)(id + API_MAX_WORKERS);
-	ip[1] = class;
-	memcpy(ip + 2, &wire_length, 2);
-	memcpy(ip + 4, &id, 2);
-	sum = checksum_finish((uint64_t)p->ip4_sum + ((uint32_t)ip[1] << 8) + wire_length + id);
-	memcpy(ip + 10, &sum, 2);
-}
 
 // RFC 8200 §8.1: over IPv6 a UDP checksum is owed. (RFC 6936 lets tunnels do without only where both ends agree.)
 static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t class)
@@ -46,13 +31,9 @@ static __rte_always_inline rte_edge_t finish(
 {
 	struct packet *pkt = packet_of(m);
 	uint32_t ip_length = path_ip_length(p);
-	uint8_t *udp = ip + ip_length, *gtpu = udp + 8;
-
-	store16(udp + 4, (uint16_t)(length - ip_length));
-	store16(gtpu + 2, (uint16_t)(length - ip_length - 16));
-	store32(gtpu + 4, session_view_of(m)->rule->teid);
+	outer_finish(ip, ip_length, length, session_view_of(m)->rule->teid);
 	if (likely(p->version == 4))
-		finish_ip4(w, ip, p, length, class);
+		outer_finish_ip4(w, ip, p, length, class);
 	else
 		finish_ip6(m, ip, length, class);
 	pkt->l3 = 0;
@@ -62,17 +43,6 @@ static __rte_always_inline rte_edge_t finish(
 	pkt->fragment = 0;
 	pkt->length = length;
 	return EDGE_OUTPUT;
-}
-
-static uint8_t wire_type(uint8_t pdu_type)
-{
-	return pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
-}
-
-// The octet of the container with the QFI: the reflective QoS indicator stands in downlink ones alone (TS 38.415 §5.5.2.1, §5.5.2.2).
-static uint8_t qfi_octet(const struct rule *r, uint8_t qfi, uint8_t pdu_type)
-{
-	return (uint8_t)(qfi | (r->rqi & (pdu_type == API_PDU_DL)) << 6);
 }
 
 // From tunnel to tunnel, with more in the header that came than a QFI (SGW-U, UPF on N9, indirect forwarding at a handover): TS 29.244
@@ -85,7 +55,7 @@ static __rte_noinline rte_edge_t relay(
 	if (rte_pktmbuf_headroom(m) < OUTER_LENGTH_MAX + came)
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	uint32_t gtpu = gtpu_relay(rte_pktmbuf_mtod(m, uint8_t *), came,
-		r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : octet, wire_type(r->pdu_type), r->without_container);
+		r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : octet, outer_wire_type(r->pdu_type), r->without_container);
 	uint32_t length = packet_of(m)->length + ip_length + 8 + gtpu;
 	if (length > UINT16_MAX)
 		return packet_leave(m, &drop_long, EDGE_DROP);
@@ -123,15 +93,11 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	uint8_t class = (uint8_t)((r->dscp == 0xff ? p->want.dscp : r->dscp) << 2 |
 				  ip_ecn(pkt->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)));
 	if (unlikely(v->relayed != 0))
-		return relay(w, m, r, p, class, qfi == GTPU_NO_QFI ? qfi : qfi_octet(r, qfi, type));
+		return relay(w, m, r, p, class, qfi == GTPU_NO_QFI ? qfi : outer_qfi(type, qfi, r->rqi));
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *) - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
 	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);
-	if (likely(container)) {
-		uint8_t *gtpu = ip + path_ip_length(p) + 8;
-
-		gtpu[13] = (uint8_t)(wire_type(type) << 4); // TS 38.415 §5.5.2
-		gtpu[14] = qfi_octet(r, qfi, type);
-	}
+	if (likely(container))
+		outer_container(ip + path_ip_length(p) + 8, type, qfi, r->rqi);
 	return finish(w, m, p, ip, length, class);
 }
 

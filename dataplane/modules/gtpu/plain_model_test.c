@@ -3,6 +3,7 @@
 // plain G-PDU, and
 // again when core-input has looked at so many other packets of the vector that it takes no example. Both vectors hold the same
 // frames, so everything that counts must count the same, and nodes behind must see the same metadata.
+#include "flow/off_stage.h"
 #include "gtpu/plain_fixture.h"
 #include <rte_graph.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast path of plain G-PDUs: what takes it, for how long something is learnt, and that nothing is overtaken.
+#include "flow/off_stage.h"
 #include "gtpu/plain_fixture.h"
 
 static int setup(void **state)

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ip-output: the way to the destination of the packet at l3, and the Ethernet header for it.
 //
-// Traffic mostly goes to some hundred destinations (the base stations of a UPF), so each worker keeps what the tables said of them,
-// for as long as no route and no neighbour comes or goes (ip_ways_generation). The header is stored as 24 bytes that end where the
-// IP header begins, whatever its length: what lies before it is headroom.
 #include "core/control.h"
 #include "core/node.h"
 #include "icmp/icmp.h"
 #include "neighbour/neighbour.h"
 #include "route/route.h"
+#include "route/ways.h"
 #include "rule/view.h"
-#include "wire/eth.h"
 #include "wire/ip.h"
 #include <string.h>
 
@@ -22,20 +19,6 @@ DROP_REASON(drop_version, "output-no-packet", "there is no IP packet to send")
 DROP_REASON(drop_room, "headroom", "there is no room for an Ethernet header in front of the packet")
 
 enum { EDGE_TX, EDGE_SCHEDULER, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
-
-// What the tables said of a destination.
-struct way {
-	uint64_t high, low; // as loaded
-	uint32_t generation;
-	uint16_t index; // of the next hop
-	uint8_t version; // 0: none yet
-};
-static_assert(sizeof(struct way) == 24, "ten of them are four lines");
-
-#define WAY_BITS 8
-static struct {
-	struct way way[1 << WAY_BITS];
-} __rte_cache_aligned known[API_MAX_WORKERS]; // each its worker's
 
 static int is_own(const struct packet *pkt, const uint8_t *packet)
 {
@@ -91,37 +74,7 @@ static rte_edge_t too_big(struct rte_mbuf *m, const uint8_t *packet, uint32_t in
 	return tell_source(m, ICMP_PROBLEM_TOO_BIG, mtu);
 }
 
-static __rte_noinline uint32_t look_up(struct way *way, const struct packet *pkt, const uint8_t *destination)
-{
-	uint32_t index = ip_route_of(pkt->ip_version, destination, pkt->interface);
-
-	way->index = (uint16_t)index;
-	// What depends on more than the destination is not kept.
-	if (address_is_link_local(pkt->ip_version, destination))
-		way->version = 0;
-	return index;
-}
-
-static __rte_always_inline uint32_t next_hop_to(
-	struct way *ways, uint32_t generation, const struct packet *pkt, const uint8_t *destination)
-{
-	uint64_t high = 0, low = 0;
-
-	if (likely(pkt->ip_version == 4)) {
-		memcpy(&low, destination, 4);
-	} else {
-		memcpy(&high, destination, 8);
-		memcpy(&low, destination + 8, 8);
-	}
-	struct way *way = &ways[(high ^ low) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
-	if (likely(way->low == low && way->high == high && way->version == pkt->ip_version &&
-		    way->generation == generation))
-		return way->index;
-	*way = (struct way){.high = high, .low = low, .version = pkt->ip_version, .generation = generation};
-	return look_up(way, pkt, destination);
-}
-
-static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct way *ways, uint32_t generation)
+static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways *ways, uint32_t generation)
 {
 	struct packet *pkt = packet_of(m);
 	uint8_t *packet = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
@@ -130,7 +83,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct way *
 
 	if (unlikely((!four && pkt->ip_version != 6) || pkt->l3 + (four ? 20u : 40u) > m->data_len))
 		return packet_leave(m, &drop_version, EDGE_DROP);
-	uint32_t index = next_hop_to(ways, generation, pkt, destination);
+	uint32_t index = ways_next_hop(ways, generation, pkt->ip_version, destination, pkt->interface);
 	const struct next_hop *hop = next_hop_get(index);
 	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)))
 		return unresolved(m, hop, packet, destination);
@@ -138,9 +91,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct way *
 		return too_big(m, packet, index, hop->mtu);
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))
 		return packet_leave(m, &drop_room, EDGE_DROP);
-	memcpy(packet - 24, hop->header, 16);
-	memcpy(packet - 8, hop->header + 16, 8);
-	store16(packet - 2, four ? ETH_TYPE_IP4 : ETH_TYPE_IP6);
+	next_hop_header_put(hop, packet, pkt->ip_version);
 	// What was before the IP header goes, the new header comes.
 	int grow = (int)hop->l2_length - (int)pkt->l3;
 	m->data_off = (uint16_t)(m->data_off - grow);
@@ -156,7 +107,7 @@ static uint16_t ip_output_process(struct rte_graph *graph, struct rte_node *node
 {
 	// Before any table is read: what is found in older ones is not kept beyond this vector.
 	uint32_t generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE);
-	struct way *ways = known[worker_self()->id % API_MAX_WORKERS].way;
+	struct ways *ways = ways_of(worker_self());
 	rte_edge_t next[NODE_CHUNK];
 
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {

@@ -8,6 +8,7 @@
 #include "core/control.h"
 #include "exact/exact.h"
 #include "route/tables.h"
+#include "route/ways.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
 #include <errno.h>
@@ -235,4 +236,19 @@ void next_hops_refresh(const struct interfaces *s)
 		else if (!header_same(h, i, &table.mac[index]))
 			rewrite(h, i, &table.mac[index]);
 	}
+}
+
+// ---- what workers know of destinations -------------------------------------------------------------------------------
+
+struct ways ways_known[API_MAX_WORKERS];
+
+uint32_t ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface)
+{
+	uint32_t index = ip_route_of(version, destination, interface);
+
+	way->index = (uint16_t)index;
+	// What depends on more than the destination is not kept.
+	if (address_is_link_local(version, destination))
+		way->version = 0;
+	return index;
 }

@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <rte_common.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RULE_FORWARD 1u // FAR: forward (else drop or buffer)
 #define RULE_GATE_CLOSED 2u // QER gate of this direction
@@ -95,7 +96,8 @@ struct rule_state {
 	struct meter meter;
 	struct rule_counts forwarded;
 	uint64_t key; // as in session_tables.key; 0: packets take the full nodes
-	uint32_t rule, urr, policer, ue4, teid; // the rule's index, and its fields
+	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
+	uint32_t policer : 24, dscp : 7, rqi : 1; // dscp 0x7f: the path's
 	uint16_t path;
 	uint8_t qfi;
 	uint8_t flags; // FLOW_*
@@ -147,6 +149,15 @@ static inline struct rule_state *rule_state_of(const struct rule *r)
 static inline uint64_t *rule_policed_of(const struct rule *r)
 {
 	return &session_pools.policed[r->state];
+}
+
+// 1 when the rule's IPv6 prefix holds the address (16 bytes).
+static inline int rule_ue6_matches(const struct rule *r, const uint8_t *address)
+{
+	uint32_t prefix = r->up.ue6_prefix, whole = prefix / 8, rest = prefix % 8;
+
+	return prefix <= 128 && memcmp(address, r->up.ue6, whole) == 0 &&
+	       (rest == 0 || (address[whole] ^ r->up.ue6[whole]) >> (8 - rest) == 0);
 }
 
 static inline uint32_t rule_index(const struct rule *r)

@@ -10,6 +10,7 @@
 
 #include "core/control.h"
 #include "core/node.h"
+#include "flow/flow.h"
 #include "instance/instance.h"
 #include "path/path.h"
 #include "route/route.h"
@@ -38,7 +39,7 @@ enum {
 
 // A packet on its way through the stages.
 struct lookup {
-	uint64_t key, hash; // in session_tables.key
+	uint64_t key, hash; // in session_tables.key; behind ask_rule() a key of 0 is not one of a flow entry
 	uint64_t value; // of the key, or of the flow; UINT64_MAX: unknown
 	struct rule *first; // of the key; NULL: unknown
 	struct exact_key exact; // of the endpoint; then of the flow
@@ -56,6 +57,7 @@ struct session_way {
 	rte_edge_t (*admit)(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own);
 	uint8_t tunnel; // packets have a tunnel_view
 	uint8_t by_flow; // ask_rule() asks for a flow: a miss goes by the F-TEID
+	uint8_t entries; // flow-input takes plain packets with this key (flow/flow.h)
 	uint8_t echo; // packets to the gateway address of their port are answered (SESSION_ASIDE)
 };
 
@@ -209,6 +211,8 @@ static __rte_always_inline rte_edge_t session_decide(
 	}
 	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
 		return session_slow_path(m, r, way->tunnel, came, on);
+	if (way->entries && likely(l->key != 0))
+		flow_offer(w, l->key, r);
 	session_strip(m, r, ip, came);
 	return on;
 }

@@ -21,9 +21,7 @@ static inline int rule_ue_matches(const struct rule *r, uint8_t version, const u
 	} else {
 		if (!(r->flags & RULE_UE6))
 			return 1;
-		uint32_t prefix = r->up.ue6_prefix, whole = prefix / 8, rest = prefix % 8;
-		if (likely(prefix <= 128 && memcmp(ue, r->up.ue6, whole) == 0 &&
-			    (rest == 0 || (ue[whole] ^ r->up.ue6[whole]) >> (8 - rest) == 0)))
+		if (likely(rule_ue6_matches(r, ue)))
 			return 1;
 	}
 	return (r->flags & RULE_FRAMED) && rule_has_address(r, version, ue);

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/object.h"
 #include "core/port.h"
+#include "flow/flow.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
 #include "rule/watch.h"
@@ -257,6 +258,9 @@ static void retire(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++)
 		__atomic_or_fetch(&session_pools.rule[old->rule[i]].generation, RULE_RETIRED, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint16_t i = 0; i < old->rules; i++)
+		flow_forget(&session_pools.rule[old->rule[i]]);
 }
 
 static void commit(struct object_change *c)

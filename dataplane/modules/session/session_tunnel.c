@@ -32,7 +32,8 @@ static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m
 
 static uint16_t session_tunnel(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	static const struct session_way way = {.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .tunnel = 1};
+	static const struct session_way way = {
+		.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .tunnel = 1, .entries = 1};
 
 	return session_run(graph, node, objs, n, &way, NULL, resume);
 }

@@ -74,6 +74,9 @@ static __rte_always_inline uint64_t ask_rule(struct lookup *l, struct rte_mbuf *
 {
 	uint64_t value = session_ask_key(l);
 
+	// flow-input looks for destinations, and a session with a longer prefix may come.
+	if (unlikely(value == UINT64_MAX || ((const struct side *)own)->source))
+		l->key = 0;
 	return likely(value != UINT64_MAX) ? value : prefix_fallback(m, own);
 }
 
@@ -107,7 +110,7 @@ static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m
 
 static uint16_t session_ue(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	static const struct session_way way = {.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit};
+	static const struct session_way way = {.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .entries = 1};
 	struct side side = {.is_known = 0};
 
 	return session_run(graph, node, objs, n, &way, &side, resume);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of the fast path, and the index that leads to them.
+#include "flow/flow.h"
+#include "core/control.h"
+#include "core/object.h"
+#include <errno.h>
+#include <rte_malloc.h>
+
+struct flow_index flow_index;
+
+static uint8_t flags_of(const struct rule *r)
+{
+	uint8_t flags = (uint8_t)((r->pdu_type & 3) << FLOW_PDU_SHIFT);
+
+	flags |= r->outer == API_OUTER_GTPU ? FLOW_TUNNEL : 0;
+	flags |= r->flags & RULE_UPLINK ? FLOW_UPLINK : 0;
+	flags |= r->flags & RULE_POLICED ? FLOW_POLICED : 0;
+	flags |= r->flags & RULE_UE4 ? FLOW_UE4 : 0;
+	flags |= r->flags & RULE_UE6 ? FLOW_UE6 : 0;
+	flags |= r->without_container ? FLOW_WITHOUT_CONTAINER : 0;
+	return flags;
+}
+
+// A UE of both families has two keys and one state, which keeps the IPv4 key: the prefix is compared packet by packet.
+static uint64_t key_to_keep(const struct rule_state *s, uint64_t key, uint32_t rule)
+{
+	uint64_t before = s->rule == rule ? __atomic_load_n(&s->key, __ATOMIC_RELAXED) : 0;
+
+	return FLOW_KIND(before) == KEY_UE4 && FLOW_KIND(key) == KEY_UE6 ? before : key;
+}
+
+void flow_learn(struct worker *w, uint64_t key, const struct rule *r)
+{
+	struct rule_state *s = rule_state_of(r);
+
+	if ((r->outer != API_OUTER_GTPU && r->outer != API_OUTER_NONE) || r->up.shaped != 0)
+		return;
+	*flow_slot(w, key) = r->state;
+	key = key_to_keep(s, key, rule_index(r));
+	if (s->key == key && s->rule == rule_index(r))
+		return;
+	s->rule = rule_index(r);
+	s->urr = r->urr;
+	s->policer = r->policer & 0xffffff; // POLICER_MAX_PROFILES is less
+	s->dscp = r->dscp & FLOW_DSCP_OF_PATH;
+	s->rqi = r->rqi;
+	s->ue4 = r->up.ue4;
+	s->teid = r->teid;
+	s->path = r->path;
+	s->qfi = r->qfi;
+	s->flags = flags_of(r);
+	__atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&r->generation, __ATOMIC_RELAXED) & RULE_RETIRED))
+		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
+}
+
+// Twice as many places as sessions with an uplink and a downlink have keys.
+static int start(const struct api_engine *e)
+{
+	uint32_t places = 1024;
+
+	while (places < 4 * e->max_sessions)
+		places *= 2;
+	flow_index.mask = places - 1;
+	for (uint32_t w = 0; w < e->workers; w++) {
+		flow_index.state[w] = rte_zmalloc("flow-index", places * sizeof(uint32_t), RTE_CACHE_LINE_SIZE);
+		if (flow_index.state[w] == NULL)
+			return object_error(ENOMEM, "no memory for the index of flows");
+	}
+	return 0;
+}
+
+RTE_INIT(flow_module)
+{
+	module_register("flow", start);
+}

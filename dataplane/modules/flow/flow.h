@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast path of mobile sessions: what a rule means for a plain packet lies in the rule's state, one line that the packet's key
+// leads to. Only session nodes make an entry, of a rule that a packet has just passed; flow-input uses it.
+//
+//   written by: the owner worker; the control thread takes an entry away (flow_forget)
+//   safe because: the control thread retires the rule, then takes the key away; a worker stores the key, then looks whether the
+//                 rule is retired. So when the transaction's grace period begins, no entry leads to a rule that is gone.
+#ifndef FLOW_FLOW_H
+#define FLOW_FLOW_H
+
+#include "core/worker.h"
+#include "rule/tables.h"
+
+#define FLOW_TUNNEL 1u // a GTP-U header on `path` goes in front; else the packet is routed
+#define FLOW_UPLINK 2u
+#define FLOW_POLICED 4u
+#define FLOW_UE4 8u // the UE's address is ue4
+#define FLOW_UE6 16u // the UE's prefix is the rule's
+#define FLOW_WITHOUT_CONTAINER 32u // the one that came does not go on
+#define FLOW_DSCP_OF_PATH 0x7fu // rule_state.dscp
+#define FLOW_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
+
+// What a rule may have: all else takes the full nodes.
+#define FLOW_RULE_FLAGS (RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY)
+
+// Where the entry of a key may be, by the low bits of a TEID or IPv4 address: what we give out is dense, so that few keys meet.
+struct flow_index {
+	uint32_t *state[API_MAX_WORKERS]; // index of rule_state; each written and read by its worker
+	uint32_t mask;
+};
+extern struct flow_index flow_index;
+
+#define FLOW_KIND(key) ((key) & (3ull << 62))
+
+static __rte_always_inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
+{
+	uint32_t low = (uint32_t)key;
+
+	if (FLOW_KIND(key) == KEY_UE4) // the address as on the wire; its instance apart
+		low = rte_be_to_cpu_32(low) + ((uint32_t)(key >> 48) & 0xff) * 0x9e3779b9u;
+	return &flow_index.state[w->id][(low << 1 | (FLOW_KIND(key) == KEY_FTEID)) & flow_index.mask];
+}
+
+void flow_learn(struct worker *w, uint64_t key, const struct rule *r);
+
+// A packet with this key is about to pass by this rule, which is the key's only one. Owner worker, within a walk.
+static inline void flow_offer(struct worker *w, uint64_t key, const struct rule *r)
+{
+	if ((r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD)
+		flow_learn(w, key, r);
+}
+
+// Packets of the rule take the full nodes from now on, until one is offered again. Control thread; the rule is retired.
+static inline void flow_forget(const struct rule *r)
+{
+	__atomic_store_n(&rule_state_of(r)->key, 0, __ATOMIC_RELEASE);
+}
+
+#endif

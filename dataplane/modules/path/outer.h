@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is not in a path's template, of the outer headers of a G-PDU: lengths, TEID, container, IPv4 identification and checksum.
+// gtpu-encap and the fast path (flow/) make them so.
+#ifndef PATH_OUTER_H
+#define PATH_OUTER_H
+
+#include "path/path.h"
+#include "wire/checksum.h"
+#include <rte_byteorder.h>
+#include <string.h>
+
+// UDP length, GTP-U length and TEID (host order); `length` of the whole packet whose IP header of ip_length bytes is at `ip`.
+static __rte_always_inline void outer_finish(uint8_t *ip, uint32_t ip_length, uint32_t length, uint32_t teid)
+{
+	uint8_t *udp = ip + ip_length, *gtpu = udp + 8;
+
+	store16(udp + 4, (uint16_t)(length - ip_length));
+	store16(gtpu + 2, (uint16_t)(length - ip_length - 16));
+	store32(gtpu + 4, teid);
+}
+
+// `class`: DSCP << 2 | ECN. RFC 6864: an identification is unique per source, destination and protocol for as long as fragments may
+// live; each worker counts in its own part of the space.
+static __rte_always_inline void outer_finish_ip4(
+	struct worker *w, uint8_t *ip, const struct path *p, uint32_t length, uint8_t class)
+{
+	uint16_t sum, id = w->identification;
+	uint16_t wire_length = rte_cpu_to_be_16((uint16_t)length);
+
+	w->identification = (uint16_t)(id + API_MAX_WORKERS);
+	ip[1] = class;
+	memcpy(ip + 2, &wire_length, 2);
+	memcpy(ip + 4, &id, 2);
+	sum = checksum_finish((uint64_t)p->ip4_sum + ((uint32_t)ip[1] << 8) + wire_length + id);
+	memcpy(ip + 10, &sum, 2);
+}
+
+static inline uint8_t outer_wire_type(uint8_t pdu_type)
+{
+	return pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
+}
+
+// The octet of the container with the QFI: the reflective QoS indicator stands in downlink ones alone (TS 38.415 §5.5.2.1, §5.5.2.2).
+static inline uint8_t outer_qfi(uint8_t pdu_type, uint8_t qfi, unsigned rqi)
+{
+	return (uint8_t)(qfi | (rqi & (pdu_type == API_PDU_DL)) << 6);
+}
+
+// The PDU Session Container of the GTP-U header at `gtpu` (TS 38.415 §5.5.2).
+static __rte_always_inline void outer_container(uint8_t *gtpu, uint8_t pdu_type, uint8_t qfi, unsigned rqi)
+{
+	gtpu[13] = (uint8_t)(outer_wire_type(pdu_type) << 4);
+	gtpu[14] = outer_qfi(pdu_type, qfi, rqi);
+}
+
+#endif

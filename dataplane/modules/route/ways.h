@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a worker knows of destinations. Traffic mostly goes to some hundred of them (the base stations of a UPF), so each worker
+// keeps what the tables said, for as long as no route and no neighbour comes or goes (ip_ways_generation).
+#ifndef ROUTE_WAYS_H
+#define ROUTE_WAYS_H
+
+#include "route/route.h"
+#include "wire/bytes.h"
+#include "wire/eth.h"
+
+struct way {
+	uint64_t high, low; // the address as loaded
+	uint32_t generation;
+	uint16_t index; // of the next hop
+	uint8_t version; // 0: none yet
+};
+static_assert(sizeof(struct way) == 24, "eight of them are three lines");
+
+#define WAY_BITS 8
+struct ways {
+	struct way way[1 << WAY_BITS];
+} __rte_cache_aligned;
+extern struct ways ways_known[API_MAX_WORKERS]; // each its worker's
+
+static inline struct ways *ways_of(const struct worker *w)
+{
+	return &ways_known[w->id % API_MAX_WORKERS];
+}
+
+// The rest of ways_next_hop(): asks the tables.
+uint32_t ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
+
+// Index of the next hop to a destination (4 or 16 bytes) of a packet that came in on `interface`. `generation`: of
+// ip_ways_generation, read in this walk before any table: what is found in older tables is not kept beyond it.
+static __rte_always_inline uint32_t ways_next_hop(
+	struct ways *ways, uint32_t generation, uint8_t version, const uint8_t *destination, uint32_t interface)
+{
+	uint64_t high = 0, low = 0;
+
+	if (likely(version == 4)) {
+		memcpy(&low, destination, 4);
+	} else {
+		memcpy(&high, destination, 8);
+		memcpy(&low, destination + 8, 8);
+	}
+	struct way *way = &ways->way[(high ^ low) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
+	if (likely(way->low == low && way->high == high && way->version == version && way->generation == generation))
+		return way->index;
+	*way = (struct way){.high = high, .low = low, .version = version, .generation = generation};
+	return ways_look_up(way, version, destination, interface);
+}
+
+// The Ethernet header of a resolved next hop in front of the IP header at `ip`: 24 bytes that end there, whatever its length; what
+// lies before it is headroom.
+static __rte_always_inline void next_hop_header_put(const struct next_hop *hop, uint8_t *ip, uint8_t version)
+{
+	memcpy(ip - 24, hop->header, 16);
+	memcpy(ip - 8, hop->header + 16, 8);
+	store16(ip - 2, version == 4 ? ETH_TYPE_IP4 : ETH_TYPE_IP6);
+}
+
+#endif
