@@ -30,6 +30,13 @@ struct flow_index {
 };
 extern struct flow_index flow_index;
 
+// What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same key.
+static_assert(API_MAX_WORKERS <= 64, "a worker's number fits between a key and its kind");
+static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
+{
+	return key ^ (uint64_t)w->id << 56;
+}
+
 #define FLOW_KIND(key) ((key) & (3ull << 62))
 
 static __rte_always_inline uint32_t *flow_slot(const struct worker *w, uint64_t key)

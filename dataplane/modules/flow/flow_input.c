@@ -159,10 +159,11 @@ static __rte_always_inline void read_packet(struct walk *k, struct lookup *l, st
 // ---- 1, 2: the entry --------------------------------------------------------------------------------------------------------------
 
 // The prefix of a UE that has an IPv4 address too: its entry has that one's key.
-static __rte_noinline int is_prefix_of(const struct rule_state *s, const struct lookup *l, uint64_t key)
+static __rte_noinline int is_prefix_of(
+	const struct worker *w, const struct rule_state *s, const struct lookup *l, uint64_t key)
 {
 	return FLOW_KIND(l->key) == KEY_UE6 && FLOW_KIND(key) == KEY_UE4 && (s->flags & FLOW_UE6) &&
-	       (uint8_t)(key >> 48) == l->instance;
+	       (uint8_t)(key >> 48) == l->instance && (key >> 56 & 63) == w->id;
 }
 
 // Where two keys have one place in the index: the table that the session nodes use.
@@ -174,7 +175,7 @@ static __rte_noinline struct rule_state *find_by_table(const struct worker *w, u
 		return NULL;
 	const struct rule *r = rule_of_key(value);
 	struct rule_state *s = rule_state_of(r);
-	return r->worker == w->id && __atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == key ? s : NULL;
+	return __atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == flow_entry_key(w, key) ? s : NULL;
 }
 
 static __rte_always_inline void find_entry(const struct walk *k, struct lookup *l)
@@ -182,7 +183,7 @@ static __rte_always_inline void find_entry(const struct walk *k, struct lookup *
 	struct rule_state *s = l->state;
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
 
-	if (unlikely(key != l->key) && !is_prefix_of(s, l, key)) {
+	if (unlikely(key != flow_entry_key(k->w, l->key)) && !is_prefix_of(k->w, s, l, key)) {
 		s = l->state = find_by_table(k->w, l->key);
 		if (s == NULL) {
 			l->key = 0;
@@ -221,7 +222,7 @@ static __rte_always_inline int may_send(const struct lookup *l, const uint8_t *d
 // The address may be a UE's: ip-forward looks closer.
 static int may_be_ue(const struct instances *n, uint8_t version, const uint8_t *destination)
 {
-	if (n->owners != 0 && instance_by_pool(INSTANCE_NONE, version, destination) != INSTANCE_NONE)
+	if (instance_by_pool(INSTANCE_NONE, version, destination) != INSTANCE_NONE)
 		return 1;
 	for (uint8_t i = 0; i < n->lookers; i++)
 		if (session_ue_known(n->looker[i], version, destination))

@@ -63,10 +63,8 @@ int instance_guards_exactly(const struct instances *s, uint8_t family, const uin
 	return 0;
 }
 
-uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address)
+uint16_t instance_by_pool_exactly(const struct instances *s, uint16_t index, uint8_t family, const uint8_t *address)
 {
-	const struct instances *s = instances_get();
-
 	for (uint8_t i = 0; i < s->owners; i++)
 		if ((index == INSTANCE_NONE || index == s->owner[i]) &&
 			instance_owns(s->instance[s->owner[i]], family, address))
@@ -345,6 +343,18 @@ static void add_guards(struct instances *s, const struct instance *n)
 	}
 }
 
+static void add_owner(struct instances *s, const struct instance *n)
+{
+	s->owner[s->owners++] = (uint8_t)n->index;
+	for (uint8_t i = 0; i < n->pools; i++) {
+		const struct api_address *p = &n->pool[i];
+		uint32_t last = p->bytes[0] | (p->prefix < 8 ? 0xffu >> p->prefix : 0);
+
+		for (uint32_t octet = p->bytes[0]; octet <= last; octet++)
+			s->pool_octets[p->family == 6][octet / 64] |= 1ull << octet % 64;
+	}
+}
+
 static void finish_commit(void)
 {
 	struct instances *s = instances_now == &snapshot[0] ? &snapshot[1] : &snapshot[0];
@@ -361,7 +371,7 @@ static void finish_commit(void)
 		for (uint8_t e = 0; e < n->endpoints; e++)
 			s->of_local[n->local[e]] = (uint8_t)(i + 1);
 		if (n->lookup == API_LOOKUP_DESTINATION && n->pools != 0)
-			s->owner[s->owners++] = (uint8_t)i;
+			add_owner(s, n);
 		if (n->lookup == API_LOOKUP_DESTINATION && n->pools == 0)
 			s->looker[s->lookers++] = (uint8_t)i;
 	}

@@ -37,6 +37,7 @@ struct instances {
 	uint8_t of_local[INSTANCE_LOCALS];
 	uint8_t owners; // instances with pools that look destinations up
 	uint8_t owner[MAX_INSTANCES]; // their indices
+	uint64_t pool_octets[2][256 / 64]; // first octets of their pools' addresses, IPv4 and IPv6
 	uint8_t lookers; // instances without pools that look destinations up
 	uint8_t looker[MAX_INSTANCES];
 	struct ip_filter guard_filter; // of all guarded hosts: nearly every packet goes elsewhere
@@ -105,7 +106,15 @@ uint16_t instance_udp_port(uint32_t interface);
 int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address);
 // The instance with a pool that holds the address, among those that look destinations up: `index`, or any when it is
 // INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
-uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address);
+uint16_t instance_by_pool_exactly(const struct instances *s, uint16_t index, uint8_t family, const uint8_t *address);
+static inline uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address)
+{
+	const struct instances *s = instances_get();
+
+	if (likely(!(s->pool_octets[family == 6][address[0] / 64] >> address[0] % 64 & 1)))
+		return INSTANCE_NONE;
+	return instance_by_pool_exactly(s, index, family, address);
+}
 // An address of ours to speak to UEs from: of an interface of the instance (INSTANCE_NONE: of any). NULL: none. Workers.
 const uint8_t *instance_source(uint16_t index, uint8_t family);
 

@@ -3,6 +3,7 @@
 #ifndef POLICER_METER_H
 #define POLICER_METER_H
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "isthmus_api.h"
@@ -41,8 +42,15 @@ static inline void meter_fill(struct meter *s, uint64_t now)
 	s->full[0] = s->full[1] = now << METER_TIME_SHIFT;
 }
 
-// The profile that workers see, or NULL. Any thread, within a graph walk.
-const struct policer_profile *policer_profile(uint32_t index);
+extern struct policer_profile
+	*policer_profiles[POLICER_MAX_PROFILES]; // what workers see; replaced by the control thread
+
+// The profile of an index, or NULL. Any thread, within a graph walk.
+static inline const struct policer_profile *policer_profile(uint32_t index)
+{
+	return likely(index < POLICER_MAX_PROFILES) ? __atomic_load_n(&policer_profiles[index], __ATOMIC_ACQUIRE)
+						    : NULL;
+}
 
 // What `length` bytes cost, to the nearest unit.
 static inline uint64_t meter_cost(const struct meter_bucket *b, uint32_t length)

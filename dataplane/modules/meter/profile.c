@@ -12,10 +12,11 @@
 #define BUCKETS (1u << 20) // of the hash of names
 #define SPARE 65536u // profiles of an open transaction beside those in force
 
-// Written by the control thread; workers read profile[] only. A name belongs to its slot from the stage() that makes it to the
+struct policer_profile *policer_profiles[POLICER_MAX_PROFILES];
+
+// Written by the control thread. A name belongs to its slot from the stage() that makes it to the
 // discard() of that or the release() of its deletion. Pages of slots that were never used are never touched.
 static struct {
-	struct policer_profile *profile[POLICER_MAX_PROFILES]; // what workers see
 	struct policer_profile *next[POLICER_MAX_PROFILES]; // as it will be after the open transaction
 	char name[POLICER_MAX_PROFILES][API_NAME];
 	uint32_t chain[POLICER_MAX_PROFILES]; // 1 + the next slot of its bucket, or of the free ones; 0: the last
@@ -42,11 +43,6 @@ static void give_line(struct policer_profile *p)
 {
 	if (p != NULL)
 		slab.free[slab.count++] = p;
-}
-
-const struct policer_profile *policer_profile(uint32_t index)
-{
-	return index < POLICER_MAX_PROFILES ? __atomic_load_n(&policers.profile[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
 static uint32_t *bucket_of(const char *name)
@@ -140,8 +136,8 @@ static void commit(struct object_change *c)
 
 	if (slot < 0)
 		return;
-	c->replaced = policers.profile[slot];
-	__atomic_store_n(&policers.profile[slot], c->staged, __ATOMIC_RELEASE);
+	c->replaced = policer_profiles[slot];
+	__atomic_store_n(&policer_profiles[slot], c->staged, __ATOMIC_RELEASE);
 }
 
 static void discard(struct object_change *c)
@@ -149,8 +145,8 @@ static void discard(struct object_change *c)
 	int slot = find_slot(c->key);
 
 	if (slot >= 0)
-		policers.next[slot] = policers.profile[slot];
-	if (slot >= 0 && policers.profile[slot] == NULL)
+		policers.next[slot] = policer_profiles[slot];
+	if (slot >= 0 && policer_profiles[slot] == NULL)
 		give_slot(slot);
 	give_line(c->staged);
 }

@@ -16,7 +16,6 @@
 #include <string.h>
 
 static struct {
-	struct next_hop *hop; // MAX_NEXT_HOPS; read by workers
 	struct exact *by_address; // read by workers, written by the control thread
 	// control thread only
 	uint32_t holders[MAX_NEXT_HOPS];
@@ -34,11 +33,12 @@ void ip_ways_changed(void)
 }
 
 // What workers read before there is any table.
-static const struct next_hop nowhere = {.kind = NEXT_HOP_NOWHERE};
+static struct next_hop nowhere = {.kind = NEXT_HOP_NOWHERE};
+struct next_hop *next_hops = &nowhere;
 
 int next_hops_start(void)
 {
-	if (table.hop != NULL)
+	if (next_hops != &nowhere)
 		return 0;
 	table.by_address = exact_create("neighbours", MAX_NEXT_HOPS, SOCKET_ID_ANY);
 	struct next_hop *hop = rte_zmalloc("next hops", MAX_NEXT_HOPS * sizeof(*hop), RTE_CACHE_LINE_SIZE);
@@ -50,15 +50,8 @@ int next_hops_start(void)
 	}
 	for (uint32_t i = MAX_NEXT_HOPS - 1; i > 0; i--)
 		table.spare[table.spares++] = (uint16_t)i;
-	__atomic_store_n(&table.hop, hop, __ATOMIC_RELEASE);
+	__atomic_store_n(&next_hops, hop, __ATOMIC_RELEASE);
 	return 0;
-}
-
-const struct next_hop *next_hop_get(uint32_t index)
-{
-	const struct next_hop *hop = __atomic_load_n(&table.hop, __ATOMIC_ACQUIRE);
-
-	return likely(hop != NULL && index < MAX_NEXT_HOPS) ? &hop[index] : &nowhere;
 }
 
 static struct exact_key key_of(uint32_t interface, const struct ip_address *address)
@@ -138,7 +131,7 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 		index = slot_take();
 		if (index == NEXT_HOP_NONE)
 			return NEXT_HOP_NONE;
-		struct next_hop *h = &table.hop[index];
+		struct next_hop *h = &next_hops[index];
 
 		memset(h, 0, sizeof(*h));
 		h->kind = address != NULL ? NEXT_HOP_NEIGHBOUR : NEXT_HOP_GLEAN;
@@ -173,7 +166,7 @@ void next_hop_release(uint32_t index)
 		return;
 	if (--table.holders[index] > 0)
 		return;
-	struct next_hop *h = &table.hop[index];
+	struct next_hop *h = &next_hops[index];
 	struct exact_key k = key_of(h->interface, h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
 
 	exact_delete(table.by_address, exact_hash(table.by_address, &k), &k);
@@ -196,9 +189,9 @@ static void rewrite(struct next_hop *h, const struct interface *i, const struct 
 
 void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac)
 {
-	if (table.hop == NULL || index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS)
+	if (next_hops == &nowhere || index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS)
 		return;
-	struct next_hop *h = &table.hop[index];
+	struct next_hop *h = &next_hops[index];
 	const struct interface *i = interface_get(h->interface);
 
 	if (mac == NULL || i == NULL) {
@@ -223,10 +216,10 @@ static int header_same(const struct next_hop *h, const struct interface *i, cons
 
 void next_hops_refresh(const struct interfaces *s)
 {
-	if (table.hop == NULL)
+	if (next_hops == &nowhere)
 		return;
 	for (uint32_t index = 1; index < MAX_NEXT_HOPS; index++) {
-		struct next_hop *h = &table.hop[index];
+		struct next_hop *h = &next_hops[index];
 
 		if (table.holders[index] == 0)
 			continue;

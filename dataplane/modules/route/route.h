@@ -89,7 +89,12 @@ const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8
 uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination);
 // The same for a packet that came in on `interface` (UINT32_MAX: none), where a link-local destination is looked for.
 uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interface);
-const struct next_hop *next_hop_get(uint32_t index);
+#define MAX_NEXT_HOPS 8192
+extern struct next_hop *next_hops; // MAX_NEXT_HOPS, as soon as there is another one than NEXT_HOP_NONE
+static inline const struct next_hop *next_hop_get(uint32_t index)
+{
+	return &__atomic_load_n(&next_hops, __ATOMIC_ACQUIRE)[likely(index < MAX_NEXT_HOPS) ? index : NEXT_HOP_NONE];
+}
 // Rises whenever a destination may have another next hop than before, or a next hop's slot is given up: after the
 // tables say so, and before the grace period. Workers read it before the tables.
 extern uint32_t ip_ways_generation;

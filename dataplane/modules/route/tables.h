@@ -9,7 +9,6 @@
 #include <stddef.h>
 
 #define MAX_INTERFACES 1024
-#define MAX_NEXT_HOPS 8192
 #define MAX_ROUTES 65536 // of one family, those of interfaces not counted
 
 // ---- interfaces (interface.c) ---------------------------------------------------------------------------------------

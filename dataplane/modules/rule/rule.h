@@ -95,7 +95,7 @@ struct meter {
 struct rule_state {
 	struct meter meter;
 	struct rule_counts forwarded;
-	uint64_t key; // as in session_tables.key; 0: packets take the full nodes
+	uint64_t key; // flow_entry_key() of one in session_tables.key; 0: packets take the full nodes
 	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
 	uint32_t policer : 24, dscp : 7, rqi : 1; // dscp 0x7f: the path's
 	uint16_t path;
