@@ -19,8 +19,8 @@ static void mask_ethernet(uint8_t *mask, uint16_t l3)
 		mask[tag] = 0x0f; // priority and DEI bits are not part of the id
 }
 
-// Version, header length, fragmentation, protocol and destination of IPv4, destination port of UDP, and of GTP-U version, protocol
-// type and message.
+// Version, header length, fragmentation, protocol and destination of IPv4, destination port of UDP, and of GTP-U
+// version, protocol type and message.
 static void mask_tunnel(uint8_t *mask, uint16_t l3)
 {
 	mask[l3] = 0xff;
@@ -39,7 +39,8 @@ static int is_open(uint16_t instance)
 	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL;
 }
 
-// 1 when the packet is a G-PDU to one of our endpoints. Row G20: an endpoint serves only the interface that has its address.
+// 1 when the packet is a G-PDU to one of our endpoints. Row G20: an endpoint serves only the interface that has its
+// address.
 static int fill_tunnel(struct example *e, const uint8_t *ip, const struct interface *i)
 {
 	if (e->version != 4 || e->l3 > ETH_HEADER + ETH_TAG || !example_is_gtpu(ip) || (load16(ip + 6) & 0x3fff) != 0 ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examples: what core-input, ip-input and gtpu-input find out about one packet of a vector from its first bytes holds for those
-// whose first bytes are the same. An example lives for one vector, within a walk, so nothing that it was looked up in changes.
+// Examples: what core-input, ip-input and gtpu-input find out about one packet of a vector from its first bytes holds
+// for those whose first bytes are the same. An example lives for one vector, within a walk, so nothing that it was
+// looked up in changes.
 #ifndef FLOW_EXAMPLE_H
 #define FLOW_EXAMPLE_H
 
@@ -50,7 +51,8 @@ static __rte_always_inline int example_is_gtpu(const uint8_t *ip)
 	return ip[0] == 0x45 && ip[9] == 17 && load16(ip + 22) == 2152;
 }
 
-// The example of a packet that the last one is not, made from it when there is none. NULL: the packet takes the full nodes.
+// The example of a packet that the last one is not, made from it when there is none. NULL: the packet takes the full
+// nodes.
 const struct example *example_find(struct examples *x, struct rte_mbuf *m);
 
 #endif

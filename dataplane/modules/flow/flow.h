@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path of mobile sessions: what a rule means for a plain packet lies in the rule's state, one line that the packet's key
-// leads to. Only session nodes make an entry, of a rule that a packet has just passed; flow-input uses it.
+// The fast path of mobile sessions: what a rule means for a plain packet lies in the rule's state, one line that the
+// packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed; flow-input uses it.
 //
 //   written by: the owner worker; the control thread takes an entry away (flow_forget)
-//   safe because: the control thread retires the rule, then takes the key away; a worker stores the key, then looks whether the
-//                 rule is retired. So when the transaction's grace period begins, no entry leads to a rule that is gone.
+//   safe because: the control thread retires the rule, then takes the key away; a worker stores the key, then looks
+//                 whether the rule is retired. So when the transaction's grace period begins, no entry leads to a rule
+//                 that is gone.
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
 
@@ -23,14 +24,16 @@
 // What a rule may have: all else takes the full nodes.
 #define FLOW_RULE_FLAGS (RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY)
 
-// Where the entry of a key may be, by the low bits of a TEID or IPv4 address: what we give out is dense, so that few keys meet.
+// Where the entry of a key may be, by the low bits of a TEID or IPv4 address: what we give out is dense, so that few
+// keys meet.
 struct flow_index {
 	uint32_t *state[API_MAX_WORKERS]; // index of rule_state; each written and read by its worker
 	uint32_t mask;
 };
 extern struct flow_index flow_index;
 
-// What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same key.
+// What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same
+// key.
 static_assert(API_MAX_WORKERS <= 64, "a worker's number fits between a key and its kind");
 static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 {

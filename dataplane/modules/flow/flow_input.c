@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow-input: the whole way of plain packets of mobile sessions in one node. It decides nothing by itself: whatever is not plain, is
-// wrong, has no entry, or would be dropped, remarked or reported, goes on to core-input as it came, and the full nodes decide.
+// flow-input: the whole way of plain packets of mobile sessions in one node. It decides nothing by itself: whatever is
+// not plain, is wrong, has no entry, or would be dropped, remarked or reported, goes on to core-input as it came, and
+// the full nodes decide.
 //
 // A block of packets goes through four loops, each asking for the line that the next one reads:
 //   0 headers, key; ask for the index   1 ask for the entry   2 ask for the URR   3 check, count, rewrite
@@ -44,8 +45,7 @@ struct walk {
 	const struct ue_lengths *lengths;
 	const struct example *last;
 	uint32_t ways_generation;
-	uint64_t
-		full; // bits of entries whose packets took the full nodes: those behind them do so too, and do not overtake
+	uint64_t full; // bits of entries of which a packet took the full nodes: none behind it overtakes it
 	struct examples examples;
 };
 
@@ -54,7 +54,7 @@ static struct {
 	uint8_t off; // a stage that is not ours stands between the nodes that are left out
 } settings;
 
-// ---- 0: headers, key --------------------------------------------------------------------------------------------------------------
+// ---- 0: headers, key ------------------------------------------------------------------------------------------------
 
 // The user's packet at `at`, `rest` bytes to the end of the frame.
 static __rte_always_inline int read_inner(
@@ -156,7 +156,7 @@ static __rte_always_inline void read_packet(struct walk *k, struct lookup *l, st
 	rte_prefetch0(l->slot);
 }
 
-// ---- 1, 2: the entry --------------------------------------------------------------------------------------------------------------
+// ---- 1, 2: the entry ------------------------------------------------------------------------------------------------
 
 // The prefix of a UE that has an IPv4 address too: its entry has that one's key.
 static __rte_noinline int is_prefix_of(
@@ -196,7 +196,7 @@ static __rte_always_inline void find_entry(const struct walk *k, struct lookup *
 		rte_prefetch0(&session_pools.rule[s->rule]);
 }
 
-// ---- 3: check, count, rewrite -----------------------------------------------------------------------------------------------------
+// ---- 3: check, count, rewrite ---------------------------------------------------------------------------------------
 
 // Rows G8, G11, G12: the packet is from or to the UE.
 static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, int uplink)
@@ -248,7 +248,8 @@ static __rte_always_inline const struct next_hop *hop_to(
 	return likely(__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) && length <= hop->mtu) ? hop : NULL;
 }
 
-// Meter, URR and counters of a packet that nothing stops. Returns 0, and has changed nothing, when one of them has more to do.
+// Meter, URR and counters of a packet that nothing stops. Returns 0, and has changed nothing, when one of them has more
+// to do.
 static __rte_always_inline int count(struct worker *w, struct rule_state *s, uint32_t length)
 {
 	int uplink = (s->flags & FLOW_UPLINK) != 0;
@@ -353,7 +354,7 @@ static __rte_always_inline rte_edge_t finish(struct walk *k, struct lookup *l, s
 	return EDGE_FULL;
 }
 
-// ---- the node -----------------------------------------------------------------------------------------------------------------------
+// ---- the node -------------------------------------------------------------------------------------------------------
 
 static __rte_always_inline void run_block(struct walk *k, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path against the full nodes: random sessions that change, random vectors of good and bad packets. Each vector passes
-// twice from the same state, with all entries forgotten and with those that earlier packets left: what leaves, every counter, meter and
-// URR are the same, and packets of one flow keep their order.
+// The fast path against the full nodes: random sessions that change, random vectors of good and bad packets. Each
+// vector passes twice from the same state, with all entries forgotten and with those that earlier packets left: what
+// leaves, every counter, meter and URR are the same, and packets of one flow keep their order.
 #include "flow/flow.h"
 #include "meter/meter.h"
 #include "session/mobile_fixture.h"
@@ -20,7 +20,7 @@ static uint32_t draw(uint32_t below)
 	return (uint32_t)(seed >> 20) % below;
 }
 
-// ---- sessions ------------------------------------------------------------------------------------------------------------------
+// ---- sessions -------------------------------------------------------------------------------------------------------
 
 enum kind { UPF, SGW, FILTERS, KINDS };
 static uint8_t kinds[SESSIONS];
@@ -137,7 +137,7 @@ static void change(void)
 	}
 }
 
-// ---- packets -------------------------------------------------------------------------------------------------------------------
+// ---- packets --------------------------------------------------------------------------------------------------------
 
 struct sent {
 	struct frame f;
@@ -167,8 +167,8 @@ static const char *far_address(int six, uint32_t n)
 	return list[six][draw(4) ? n % 2 : draw(6)];
 }
 
-// A small fault of the IP header at f->at. Outer ones are no fragments, for what waits for its rest is not of one vector. The
-// destination stays, since another is of another flow.
+// A small fault of the IP header at f->at. Outer ones are no fragments, for what waits for its rest is not of one
+// vector. The destination stays, since another is of another flow.
 static void disturb(struct frame *f, int outer)
 {
 	uint8_t *ip = f->at;
@@ -234,7 +234,7 @@ static void make_packet(struct sent *s, uint32_t number)
 		s->f.length -= draw(30);
 }
 
-// ---- what became of a vector ---------------------------------------------------------------------------------------------------
+// ---- what became of a vector ----------------------------------------------------------------------------------------
 
 #define WORDS 4096
 #define MOST_OUT (8 * MOST)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the full nodes: a stage that turns the fast path off, since it stands between nodes that flow-input leaves out.
+// For tests of the full nodes: a stage that turns the fast path off, since it stands between nodes that flow-input
+// leaves out.
 #ifndef FLOW_OFF_STAGE_H
 #define FLOW_OFF_STAGE_H
 

@@ -23,8 +23,8 @@ struct meter_bucket {
 	uint64_t burst; // time units
 };
 
-// One line, for there may be as many as sessions. Never changes after it was published. Written by the control thread, read by
-// workers.
+// One line, for there may be as many as sessions. Never changes after it was published. Written by the control thread,
+// read by workers.
 struct policer_profile {
 	struct meter_bucket committed;
 	struct meter_bucket peak; // srTCM: the excess burst, at the committed rate

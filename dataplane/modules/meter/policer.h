@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policer profiles and shared meters, as the session module sees them: a profile is shared and read-mostly. The buckets of a
-// PDR's only meter are in the rule's state (rule/rule.h); those that several PDRs or sessions fill in common, and second
-// meters of a PDR, are in the pool below.
+// Policer profiles and shared meters, as the session module sees them: a profile is shared and read-mostly. The buckets
+// of a PDR's only meter are in the rule's state (rule/rule.h); those that several PDRs or sessions fill in common, and
+// second meters of a PDR, are in the pool below.
 //
-// A profile that is deleted while a session uses it: the session module's verify() refuses the transaction. A profile that
-// changes applies to running sessions at their next packet: the times until buckets are full stay, cut to the new bursts, and
-// counters go on.
+// A profile that is deleted while a session uses it: the session module's verify() refuses the transaction. A profile
+// that changes applies to running sessions at their next packet: the times until buckets are full stay, cut to the new
+// bursts, and counters go on.
 #ifndef POLICER_POLICER_H
 #define POLICER_POLICER_H
 
@@ -17,17 +17,19 @@
 
 // Index of a profile as it will be after the open transaction, or -1. Control thread.
 int policer_index(const char *name);
-// ---- meters in common ----------------------------------------------------------------------------------------------------
-// Written by the owner worker (meter), the control thread before the first worker sees it. rule_match.meter[] names them; the
-// policer nodes take tokens of all meters of a packet (the rule's own and these) only when none of them drops it.
+// ---- meters in common -----------------------------------------------------------------------------------------------
+// Written by the owner worker (meter), the control thread before the first worker sees it. rule_match.meter[] names
+// them; the policer nodes take tokens of all meters of a packet (the rule's own and these) only when none of them drops
+// it.
 struct meter_state {
 	struct meter meter;
 	uint64_t policed; // packets that this meter had dropped
 } __rte_cache_aligned;
 extern struct meter_state *meter_states; // by index; set once at start
 
-// Who fills the same buckets: PDRs of a session that have one QER (owner = the session's index, qer = the QER's id, shared = 0),
-// or sessions with one QER correlation id (owner = api_qer.share, qer = 0, shared = 1). Worker and direction always count.
+// Who fills the same buckets: PDRs of a session that have one QER (owner = the session's index, qer = the QER's id,
+// shared = 0), or sessions with one QER correlation id (owner = api_qer.share, qer = 0, shared = 1). Worker and
+// direction always count.
 struct meter_key {
 	uint32_t owner;
 	uint32_t qer;
@@ -36,9 +38,9 @@ struct meter_key {
 
 #define METER_NONE UINT32_MAX
 
-// The meter of a key, one reference taken; made with full buckets when nobody has it. METER_NONE when the pool (engine.max_qers)
-// is empty. stage() takes, discard() or the release() of the version that took it gives back: so a meter keeps its fill level
-// from one version of a session to the next. Control thread.
+// The meter of a key, one reference taken; made with full buckets when nobody has it. METER_NONE when the pool
+// (engine.max_qers) is empty. stage() takes, discard() or the release() of the version that took it gives back: so a
+// meter keeps its fill level from one version of a session to the next. Control thread.
 uint32_t meter_acquire(const struct meter_key *key, uint64_t now);
 void meter_release(uint32_t meter);
 

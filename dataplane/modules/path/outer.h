@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is not in a path's template, of the outer headers of a G-PDU: lengths, TEID, container, IPv4 identification and checksum.
-// gtpu-encap and the fast path (flow/) make them so.
+// What is not in a path's template, of the outer headers of a G-PDU: lengths, TEID, container, IPv4 identification and
+// checksum. gtpu-encap and the fast path (flow/) make them so.
 #ifndef PATH_OUTER_H
 #define PATH_OUTER_H
 
@@ -9,7 +9,8 @@
 #include <rte_byteorder.h>
 #include <string.h>
 
-// UDP length, GTP-U length and TEID (host order); `length` of the whole packet whose IP header of ip_length bytes is at `ip`.
+// UDP length, GTP-U length and TEID (host order); `length` of the whole packet whose IP header of ip_length bytes is at
+// `ip`.
 static __rte_always_inline void outer_finish(uint8_t *ip, uint32_t ip_length, uint32_t length, uint32_t teid)
 {
 	uint8_t *udp = ip + ip_length, *gtpu = udp + 8;
@@ -19,8 +20,8 @@ static __rte_always_inline void outer_finish(uint8_t *ip, uint32_t ip_length, ui
 	store32(gtpu + 4, teid);
 }
 
-// `class`: DSCP << 2 | ECN. RFC 6864: an identification is unique per source, destination and protocol for as long as fragments may
-// live; each worker counts in its own part of the space.
+// `class`: DSCP << 2 | ECN. RFC 6864: an identification is unique per source, destination and protocol for as long as
+// fragments may live; each worker counts in its own part of the space.
 static __rte_always_inline void outer_finish_ip4(
 	struct worker *w, uint8_t *ip, const struct path *p, uint32_t length, uint8_t class)
 {
@@ -40,7 +41,8 @@ static inline uint8_t outer_wire_type(uint8_t pdu_type)
 	return pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
 }
 
-// The octet of the container with the QFI: the reflective QoS indicator stands in downlink ones alone (TS 38.415 §5.5.2.1, §5.5.2.2).
+// The octet of the container with the QFI: the reflective QoS indicator stands in downlink ones alone (TS 38.415
+// §5.5.2.1, §5.5.2.2).
 static inline uint8_t outer_qfi(uint8_t pdu_type, uint8_t qfi, unsigned rqi)
 {
 	return (uint8_t)(qfi | (rqi & (pdu_type == API_PDU_DL)) << 6);

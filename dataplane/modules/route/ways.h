@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker knows of destinations. Traffic mostly goes to some hundred of them (the base stations of a UPF), so each worker
-// keeps what the tables said, for as long as no route and no neighbour comes or goes (ip_ways_generation).
+// What a worker knows of destinations. Traffic mostly goes to some hundred of them (the base stations of a UPF), so
+// each worker keeps what the tables said, for as long as no route and no neighbour comes or goes (ip_ways_generation).
 #ifndef ROUTE_WAYS_H
 #define ROUTE_WAYS_H
 
@@ -50,8 +50,8 @@ static __rte_always_inline uint32_t ways_next_hop(
 	return ways_look_up(way, version, destination, interface);
 }
 
-// The Ethernet header of a resolved next hop in front of the IP header at `ip`: 24 bytes that end there, whatever its length; what
-// lies before it is headroom.
+// The Ethernet header of a resolved next hop in front of the IP header at `ip`: 24 bytes that end there, whatever its
+// length; what lies before it is headroom.
 static __rte_always_inline void next_hop_header_put(const struct next_hop *hop, uint8_t *ip, uint8_t version)
 {
 	memcpy(ip - 24, hop->header, 16);

@@ -2,8 +2,9 @@
 // The compiled rule, the fast path's form of a PDR (TS 29.244 words: PDR, FAR, QER, URR).
 //
 // A rule is one PDR with its FAR and QER folded in: one cold cache line that the packet's owner worker reads. What the
-// worker writes (meter, counters) is the rule_state, one more line; it is the fast path's entry as well (flow/flow.h). Both live in
-// type-stable pools, so a flow that outlives its rule still reads memory of a rule, and `generation` tells that it is another one.
+// worker writes (meter, counters) is the rule_state, one more line; it is the fast path's entry as well (flow/flow.h).
+// Both live in type-stable pools, so a flow that outlives its rule still reads memory of a rule, and `generation` tells
+// that it is another one.
 //   written by: the control thread (rule), the owner worker (rule_state)
 //   safe because: a rule is filled before it can be found, and reused only after a grace period
 #ifndef RULE_RULE_H
@@ -84,14 +85,15 @@ struct rule {
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule) == 64, "a rule is one cache line");
 
-// Two token buckets, each as the moment at which it is full: no refill, no remainder. What a packet takes moves the moment away
-// (meter/meter.h). Of an srTCM the excess bucket's, which fills after the committed one.
+// Two token buckets, each as the moment at which it is full: no refill, no remainder. What a packet takes moves the
+// moment away (meter/meter.h). Of an srTCM the excess bucket's, which fills after the committed one.
 struct meter {
 	uint64_t full[2]; // TSC ticks << METER_TIME_SHIFT
 };
 
-// Meter and counters of a PDR, which live on from one version of its session to the next; and what the fast path makes of a packet
-// with this key, which the owner worker writes (flow/flow.h) and the control thread takes away (key to 0) with the version.
+// Meter and counters of a PDR, which live on from one version of its session to the next; and what the fast path makes
+// of a packet with this key, which the owner worker writes (flow/flow.h) and the control thread takes away (key to 0)
+// with the version.
 struct rule_state {
 	struct meter meter;
 	struct rule_counts forwarded;
@@ -106,8 +108,8 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 
 #define RULE_NONE UINT32_MAX
 
-// What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs, when a
-// flow is new, or when the rule says RULE_FURTHER_METERS.
+// What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs,
+// when a flow is new, or when the rule says RULE_FURTHER_METERS.
 struct rule_match {
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
@@ -115,7 +117,8 @@ struct rule_match {
 	uint16_t match; // API_PDR_*
 	uint16_t pdr; // id
 	uint32_t far; // id
-	// Second of the worker's clock, + 1, in which the control plane was notified of a packet that waits; 0: not yet.
+	// Second of the worker's clock, + 1, in which the control plane was notified of a packet that waits; 0: not
+	// yet.
 	uint32_t notified;
 	uint32_t pipe; // scheduler place without class and queue, with up.shaped
 	uint64_t qfis; // bit q: QFI q matches
@@ -165,8 +168,8 @@ static inline uint32_t rule_index(const struct rule *r)
 	return (uint32_t)(r - session_pools.rule);
 }
 
-// The downlink rule of the session that `uplink_rule` belongs to, for answers to the subscriber (ICMP errors, ARP, echo):
-// its access encapsulation. NULL when the session has none. Any worker, within a graph walk.
+// The downlink rule of the session that `uplink_rule` belongs to, for answers to the subscriber (ICMP errors, ARP,
+// echo): its access encapsulation. NULL when the session has none. Any worker, within a graph walk.
 const struct rule *session_downlink_rule(const struct rule *uplink_rule);
 // The uplink rule, for ICMP errors about downlink packets that go back through the tunnel.
 const struct rule *session_uplink_rule(const struct rule *downlink_rule);
