@@ -55,6 +55,18 @@ void flow_learn(struct worker *w, uint64_t key, const struct rule *r)
 		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
 }
 
+// The n-th number in places as far apart as can be: 0, 1/2, 1/4, 3/4, ... of the whole.
+static uint32_t spread(uint32_t n, uint32_t whole)
+{
+	uint32_t at = 0;
+
+	for (; n != 0 && whole > 1; n >>= 1) {
+		whole /= 2;
+		at += n & 1 ? whole : 0;
+	}
+	return at;
+}
+
 // Twice as many places as sessions with an uplink and a downlink have keys.
 static int start(const struct api_engine *e)
 {
@@ -63,6 +75,8 @@ static int start(const struct api_engine *e)
 	while (places < 4 * e->max_sessions)
 		places *= 2;
 	flow_index.mask = places - 1;
+	for (uint32_t i = 0; i < RTE_DIM(flow_index.offset); i++)
+		flow_index.offset[i] = spread(i, places / 2);
 	for (uint32_t w = 0; w < e->workers; w++) {
 		flow_index.state[w] = rte_zmalloc("flow-index", places * sizeof(uint32_t), RTE_CACHE_LINE_SIZE);
 		if (flow_index.state[w] == NULL)

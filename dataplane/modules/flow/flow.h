@@ -24,11 +24,12 @@
 // What a rule may have: all else takes the full nodes.
 #define FLOW_RULE_FLAGS (RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY)
 
-// Where the entry of a key may be, by the low bits of a TEID or IPv4 address: what we give out is dense, so that few
-// keys meet.
+// Where the entry of a key may be, by the low bits of a TEID or IPv4 address: those of one tunnel endpoint or pool are
+// dense, so that few keys meet; those of different ones are kept apart.
 struct flow_index {
 	uint32_t *state[API_MAX_WORKERS]; // index of rule_state; each written and read by its worker
 	uint32_t mask;
+	uint32_t offset[256]; // by local id of the endpoint, or instance
 };
 extern struct flow_index flow_index;
 
@@ -44,11 +45,13 @@ static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 
 static __rte_always_inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 {
-	uint32_t low = (uint32_t)key;
+	int tunnel = FLOW_KIND(key) == KEY_FTEID;
+	uint32_t low = (uint32_t)key, whose = (uint32_t)(tunnel ? key >> 32 : key >> 48) & 0xff;
 
-	if (FLOW_KIND(key) == KEY_UE4) // the address as on the wire; its instance apart
-		low = rte_be_to_cpu_32(low) + ((uint32_t)(key >> 48) & 0xff) * 0x9e3779b9u;
-	return &flow_index.state[w->id][(low << 1 | (FLOW_KIND(key) == KEY_FTEID)) & flow_index.mask];
+	if (FLOW_KIND(key) == KEY_UE4)
+		low = rte_be_to_cpu_32(low); // as on the wire
+	low += flow_index.offset[whose];
+	return &flow_index.state[w->id][(low << 1 | (uint32_t)tunnel) & flow_index.mask];
 }
 
 void flow_learn(struct worker *w, uint64_t key, const struct rule *r);
