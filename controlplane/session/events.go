@@ -26,18 +26,30 @@ type Events interface {
 	Acknowledge(sequence uint64) error
 }
 
-// acknowledger acknowledges events in their order, whatever the order in which their reports are answered.
+// acknowledger acknowledges events in their order, whatever the order in which their reports are answered. It outlives a
+// subscription: a new one to the same data plane begins with what is not acknowledged, of which reports may be under way.
 type acknowledger struct {
 	mu      sync.Mutex
 	from    Events
 	waiting []uint64 // sequences not acknowledged yet, rising
 	done    map[uint64]bool
 	last    uint64 // highest sequence seen
+	acked   uint64 // highest sequence acknowledged
 	room    chan struct{}
 }
 
 func newAcknowledger(from Events) *acknowledger {
 	return &acknowledger{from: from, done: map[uint64]bool{}, room: make(chan struct{}, maxReports)}
+}
+
+// resume goes on with a new subscription; the last acknowledgement may have been lost with the former one.
+func (a *acknowledger) resume(from Events) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.from = from
+	if a.acked != 0 {
+		from.Acknowledge(a.acked)
+	}
 }
 
 func (a *acknowledger) begin(sequence uint64) {
@@ -61,14 +73,19 @@ func (a *acknowledger) end(sequences ...uint64) {
 	if n == 0 {
 		return
 	}
-	last := a.waiting[n-1]
+	a.acked = a.waiting[n-1]
 	a.waiting = a.waiting[n:]
-	a.from.Acknowledge(last) // when it fails the connection is lost, and Next says so
+	a.from.Acknowledge(a.acked) // when it fails the connection is lost, and Next says so
 }
 
-// Listen deals with events until the connection ends.
+// Listen deals with events until the connection ends. One at a time.
 func (p *Manager) Listen(ctx context.Context, from Events) error {
-	a := newAcknowledger(from)
+	if p.acks == nil || p.acks.from.BootID() != from.BootID() {
+		p.acks = newAcknowledger(from)
+	} else {
+		p.acks.resume(from)
+	}
+	a := p.acks
 	for {
 		events, err := from.Next(ctx)
 		if err != nil {

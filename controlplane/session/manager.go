@@ -70,7 +70,8 @@ type Manager struct {
 	digests      map[uint64]uint64 // the same
 	count        Counters
 	answers      []func()
-	memory       *memory // Run's alone
+	memory       *memory       // Run's alone
+	acks         *acknowledger // Listen's alone
 }
 
 // Counters are for show and metrics.

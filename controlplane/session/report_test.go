@@ -153,3 +153,35 @@ func TestEventsToldAgain(t *testing.T) {
 		}
 	}
 }
+
+// A subscription that is lost while a report waits for its answer: the new one begins with the same events.
+func TestEventsOfANewSubscription(t *testing.T) {
+	b := start(t, "", testSettings())
+	to := &reporter{reports: make(chan reported, 100), nodes: make(chan *pfcp.NodeReportRequest, 100)}
+	b.SetReporter(to)
+	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+	usage := func(sequence uint64) api.Event {
+		return api.Event{Sequence: sequence, Type: api.EventTypeUsage, SEID: seid,
+			Usage: api.Usage{SEID: seid, URR: 1, Sequence: uint32(sequence)}}
+	}
+	ctx, lose := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- b.Listen(ctx, &repeating{[][]api.Event{{usage(1)}}, make(chan uint64, 8)}) }()
+	one := wait(t, to.reports)
+	lose()
+	wait(t, ended)
+	from := &repeating{[][]api.Event{{usage(1), usage(2)}}, make(chan uint64, 8)}
+	go b.Listen(t.Context(), from)
+	two := wait(t, to.reports)
+	if len(two.req.Usage) != 1 || two.req.Usage[0].Sequence != 2 {
+		t.Errorf("%+v", two.req.Usage)
+	}
+	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
+	if n := wait(t, from.last); n != 1 {
+		t.Errorf("%d acknowledged", n)
+	}
+	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
+	if n := wait(t, from.last); n != 2 {
+		t.Errorf("%d acknowledged", n)
+	}
+}
