@@ -36,6 +36,7 @@ void flow_learn(struct worker *w, uint64_t key, const struct rule *r)
 	if ((r->outer != API_OUTER_GTPU && r->outer != API_OUTER_NONE) || r->up.shaped != 0)
 		return;
 	*flow_slot(w, key) = r->state;
+	flow_index.is_used[w->id] = 1;
 	key = key_to_keep(s, flow_entry_key(w, key), rule_index(r));
 	if (s->key == key && s->rule == rule_index(r))
 		return;

@@ -29,6 +29,7 @@
 struct flow_index {
 	uint32_t *state[API_MAX_WORKERS]; // index of rule_state; each written and read by its worker
 	uint32_t mask;
+	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
 	uint32_t offset[256]; // by local id of the endpoint, or instance
 };
 extern struct flow_index flow_index;

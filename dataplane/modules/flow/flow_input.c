@@ -381,7 +381,7 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 	struct walk k;
 	rte_edge_t next[NODE_CHUNK];
 
-	if (settings.off) {
+	if (settings.off || !flow_index.is_used[w->id]) {
 		rte_node_next_stream_move(graph, node, EDGE_FULL);
 		return n;
 	}
