@@ -176,6 +176,13 @@ static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint
 	return ip_transport_parse(p, available, out);
 }
 
+// 1 for neighbour discovery (RFC 4861 types 133 to 137). `p` is the packet that ip_parse() read.
+static inline int ip_is_discovery(const uint8_t *p, const struct ip_info *ip)
+{
+	return ip->version == 6 && ip->protocol == IP_PROTOCOL_ICMP6 && ip->fragment == 0 && p[ip->l4] >= 133 &&
+	       p[ip->l4] <= 137;
+}
+
 // Addresses that no forwarded packet may carry (RFC 1812 §5.3.7, RFC 4291 §2.5, row G24).
 enum ip_martian {
 	IP_MARTIAN_NONE = 0,

@@ -56,15 +56,17 @@ static struct {
 
 // ---- 0: headers, key ------------------------------------------------------------------------------------------------
 
-// The user's packet at `at`, `rest` bytes to the end of the frame.
-static __rte_always_inline int read_inner(
-	struct lookup *l, const uint8_t *frame, uint32_t at, uint32_t rest, int padded)
+// The user's packet at `at`, `rest` bytes to the end of the frame. Outside a tunnel there may be padding, and neighbour
+// discovery is for us.
+static __rte_always_inline int read_user(
+	struct lookup *l, const uint8_t *frame, uint32_t at, uint32_t rest, int tunnelled)
 {
 	const uint8_t *ip = frame + at;
 	struct ip_info info;
 
-	if (unlikely(ip_parse(ip, rest, rest, &info) != IP_OK || (info.length != rest && !padded) ||
-		     info.fragment != 0 || ip_martian(info.version, info.source, info.destination) != IP_MARTIAN_NONE))
+	if (unlikely(ip_parse(ip, rest, rest, &info) != IP_OK || (info.length != rest && tunnelled) ||
+		     info.fragment != 0 || ip_martian(info.version, info.source, info.destination) != IP_MARTIAN_NONE ||
+		     (!tunnelled && ip_is_discovery(ip, &info))))
 		return 0;
 	l->inner = (uint16_t)at;
 	l->length = (uint16_t)info.length;
@@ -101,14 +103,8 @@ static __rte_always_inline void read_tunnel(
 	l->key = fteid_key(gtpu.teid, e->local);
 	l->qfi = gtpu.qfi;
 	l->pdu_type = (uint8_t)(gtpu.pdu_type + (gtpu.qfi != GTPU_NO_QFI));
-	l->plain = gtpu.more == 0 && read_inner(l, frame, at, total - at, 0) &&
+	l->plain = gtpu.more == 0 && read_user(l, frame, at, total - at, 1) &&
 		   read_mark(l, ip_ecn(4, ip), ip_ecn(l->version, frame + at));
-}
-
-// Neighbour discovery is not forwarded.
-static __rte_always_inline int is_discovery(const uint8_t *ip)
-{
-	return ip[6] == IP_PROTOCOL_ICMP6 && ip[40] >= 133 && ip[40] <= 137;
 }
 
 static __rte_always_inline void read_ue(
@@ -123,8 +119,8 @@ static __rte_always_inline void read_ue(
 	l->qfi = GTPU_NO_QFI;
 	l->pdu_type = API_PDU_NONE;
 	l->mark = 0;
-	l->plain = read_inner(l, frame, e->l3, total - e->l3, 1) && l->version == e->version &&
-		   (six ? !is_discovery(ip) : ip[0] == 0x45 && checksum_finish(ip4_sum20(ip)) == 0) &&
+	l->plain = read_user(l, frame, e->l3, total - e->l3, 0) && l->version == e->version &&
+		   (six || (ip[0] == 0x45 && checksum_finish(ip4_sum20(ip)) == 0)) &&
 		   !ip_is_local(l->version, destination);
 }
 
@@ -198,10 +194,11 @@ static __rte_always_inline void find_entry(const struct walk *k, struct lookup *
 
 // ---- 3: check, count, rewrite ---------------------------------------------------------------------------------------
 
-// Rows G8, G11, G12: the packet is from or to the UE.
-static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, int uplink)
+// Rows G8, G11, G12: the packet is from or to the UE; by its address it is only where no session has a longer prefix.
+static __rte_always_inline int is_ues(const struct walk *k, const struct lookup *l, const uint8_t *ip, int uplink)
 {
 	const struct rule_state *s = l->state;
+	const struct rule *r = &session_pools.rule[s->rule];
 
 	if (likely(l->version == 4)) {
 		uint32_t ue;
@@ -209,7 +206,9 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 		memcpy(&ue, ip + (uplink ? 12 : 16), 4);
 		return !(s->flags & FLOW_UE4) || ue == s->ue4;
 	}
-	return !(s->flags & FLOW_UE6) || rule_ue6_matches(&session_pools.rule[s->rule], ip + (uplink ? 8 : 24));
+	if (FLOW_KIND(l->key) == KEY_UE6 && r->up.ue6_prefix != k->lengths->prefix[1][0])
+		return 0;
+	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
 // What mobile sessions may not send (rows A11, G13).
@@ -346,7 +345,7 @@ static __rte_always_inline rte_edge_t finish(struct walk *k, struct lookup *l, s
 	uint64_t bit = 1ull << ((s - session_pools.state) & 63);
 	int uplink = (s->flags & FLOW_UPLINK) != 0;
 
-	if (likely(l->plain && !(k->full & bit) && is_ues(l, ip, uplink) &&
+	if (likely(l->plain && !(k->full & bit) && is_ues(k, l, ip, uplink) &&
 		    (!uplink || may_send(l, ip + (l->version == 4 ? 16 : 24))) &&
 		    (s->flags & FLOW_TUNNEL ? encapsulate(k, l, m, ip) : route(k, l, m, ip))))
 		return EDGE_TX;

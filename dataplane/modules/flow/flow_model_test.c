@@ -196,6 +196,18 @@ static void disturb(struct frame *f, int outer)
 
 #define MAGIC 0xf10f10f1u
 
+// Neighbour discovery, in front of the payload: with an extension header or without.
+static uint8_t discovery(struct frame *f)
+{
+	static const uint8_t solicitation[8] = {135}, options[8] = {58, 0, 1, 4};
+
+	memcpy(frame_push(f, 8), solicitation, 8);
+	if (draw(2))
+		return 58;
+	memcpy(frame_push(f, 8), options, 8);
+	return 0;
+}
+
 // The payload begins with MAGIC, flow and number, so that order can be compared.
 static void make_packet(struct sent *s, uint32_t number)
 {
@@ -209,9 +221,13 @@ static void make_packet(struct sent *s, uint32_t number)
 	store32(s->f.at, MAGIC);
 	store32(s->f.at + 4, (tunnelled ? n : other) << 8 | up << 4 | six);
 	store32(s->f.at + 8, number);
-	frame_udp(&s->f, (uint16_t)(4000 + draw(2)), (uint16_t)(draw(20) ? 5000 + draw(3) : 2152));
+	uint8_t protocol = 17;
+	if (six && draw(20) == 0)
+		protocol = discovery(&s->f);
+	else
+		frame_udp(&s->f, (uint16_t)(4000 + draw(2)), (uint16_t)(draw(20) ? 5000 + draw(3) : 2152));
 	const char *away = far_address((int)six, number);
-	frame_ip(&s->f, up ? ue : away, up ? away : ue, 17);
+	frame_ip(&s->f, up ? ue : away, up ? away : ue, protocol);
 	set_class(s->f.at, random_class());
 	disturb(&s->f, 0);
 	s->port = up ? "ran" : kinds[n] == SGW ? "peers" : "internet";

@@ -66,17 +66,6 @@ static rte_edge_t malformed(struct rte_mbuf *m, enum ip_status status)
 	return packet_leave(m, reason[status], EDGE_DROP);
 }
 
-// Neighbour discovery (RFC 4861 types 133..137) is told apart before anything else: much of it is multicast.
-static int is_discovery(const uint8_t *packet, const struct ip_info *ip)
-{
-	uint8_t type;
-
-	if (ip->version != 6 || ip->protocol != IP_PROTOCOL_ICMP6 || ip->fragment != 0)
-		return 0;
-	type = packet[ip->l4];
-	return type >= 133 && type <= 137;
-}
-
 static rte_edge_t discovery(struct rte_mbuf *m, uint8_t type)
 {
 	if (type == 137)
@@ -155,7 +144,7 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 	pkt->l4 = (uint16_t)(pkt->l3 + ip.l4);
 	pkt->length = ip.length;
 	session_view_of(m)->rule = NULL;
-	if (unlikely(is_discovery(packet, &ip)))
+	if (unlikely(ip_is_discovery(packet, &ip))) // before the addresses: much of it is multicast
 		return discovery(m, packet[ip.l4]);
 	unsigned martian = ip_martian(ip.version, ip.source, ip.destination);
 	if (unlikely(martian & IP_MARTIAN_SOURCE))
