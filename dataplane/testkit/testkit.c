@@ -25,7 +25,7 @@ static struct {
 	} path[KIT_PATHS];
 } kit;
 
-static void fatal(const char *what, const char *why)
+__rte_noreturn static void fatal(const char *what, const char *why)
 {
 	fprintf(stderr, "testkit: %s: %s\n", what, why);
 	exit(99);
@@ -426,6 +426,50 @@ struct api_session_row kit_session_row(const char *name)
 	if (count != 1)
 		fatal("no session of that name", name);
 	return *r;
+}
+
+uint64_t kit_node_packets(const char *node)
+{
+	uint32_t count;
+	const struct api_node_row *r = kit_rows(API_TABLE_NODE, "", sizeof(*r), &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (strcmp(r[i].name, node) == 0)
+			return r[i].packets;
+	fatal("no such node", node);
+}
+
+uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign)
+{
+	static const struct {
+		uint32_t table, length;
+	} tables[] = {
+		{API_TABLE_PORT, sizeof(struct api_port_row)},
+		{API_TABLE_RULE, sizeof(struct api_rule_row)},
+		{API_TABLE_INSTANCE, sizeof(struct api_instance_row)},
+		{API_TABLE_PATH, sizeof(struct api_path_row)},
+	};
+	struct api_total_row t = kit_totals();
+	const uint64_t totals[KIT_TOTALS] = {t.in, t.originated, t.out, t.punted, t.dropped, t.merged, t.held};
+	uint32_t at = 0, rows;
+
+	for (uint16_t r = 0; r < reason_count(); r++)
+		words[at++] += sign * worker_get(0)->reason[r];
+	for (uint32_t i = 0; i < KIT_TOTALS; i++)
+		words[at++] += sign * totals[i];
+	for (uint32_t i = 0; i < RTE_DIM(tables); i++) {
+		const uint8_t *bytes = kit_rows(tables[i].table, "", tables[i].length, &rows);
+
+		if (at + (uint64_t)rows * tables[i].length / 8 > most)
+			fatal("too many counters", "");
+		for (uint32_t b = 0; b < rows * tables[i].length; b += 8, at++) {
+			uint64_t word;
+
+			memcpy(&word, bytes + b, 8);
+			words[at] += sign * word;
+		}
+	}
+	return at;
 }
 
 void kit_print(void)

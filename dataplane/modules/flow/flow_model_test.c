@@ -254,7 +254,6 @@ static void make_packet(struct sent *s, uint32_t number)
 
 #define WORDS 4096
 #define MOST_OUT (8 * MOST)
-#define HELD 6 // among the totals, which follow the reasons
 
 struct left {
 	uint8_t port;
@@ -271,37 +270,6 @@ static struct outcome {
 	struct rule_state state[STATES];
 	struct usage_state usage[STATES];
 } full, fast;
-
-static void count_words(struct outcome *o, uint64_t sign)
-{
-	static const struct {
-		uint32_t table, length;
-	} tables[] = {
-		{API_TABLE_PORT, sizeof(struct api_port_row)},
-		{API_TABLE_RULE, sizeof(struct api_rule_row)},
-		{API_TABLE_INSTANCE, sizeof(struct api_instance_row)},
-	};
-	struct api_total_row t = kit_totals();
-	uint32_t at = 0, rows;
-
-	for (uint16_t r = 0; r < reason_count(); r++)
-		o->words[at++] += sign * worker_get(0)->reason[r];
-	const uint64_t totals[] = {t.in, t.originated, t.out, t.punted, t.dropped, t.merged, t.held};
-	for (uint32_t i = 0; i < RTE_DIM(totals); i++)
-		o->words[at++] += sign * totals[i];
-	for (uint32_t i = 0; i < RTE_DIM(tables); i++) {
-		const uint8_t *bytes = kit_rows(tables[i].table, "", tables[i].length, &rows);
-
-		for (uint32_t b = 0; b < rows * tables[i].length; b += 8, at++) {
-			uint64_t word;
-
-			assert_true(at < WORDS);
-			memcpy(&word, bytes + b, 8);
-			o->words[at] += sign * word;
-		}
-	}
-	o->counters = at;
-}
 
 // Identifications follow the order of the nodes: they are made equal, after a check of the sum.
 static void keep(struct outcome *o, uint8_t port, const struct kit_frame *k)
@@ -348,11 +316,11 @@ static void run(struct outcome *o, uint32_t n)
 	o->count = 0;
 	worker_get(0)->identification = 1;
 	kit_clear();
-	count_words(o, -1ull);
+	kit_count_words(o->words, WORDS, -1ull);
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(kit_send(sent[i].port, sent[i].f.at, sent[i].f.length), 0);
 	kit_run();
-	count_words(o, 1);
+	o->counters = kit_count_words(o->words, WORDS, 1);
 	for (uint8_t p = 0; p < 3; p++)
 		for (uint32_t i = 0; i < kit_count(fixture_port[p]); i++)
 			keep(o, p, kit_frame(fixture_port[p], i));
@@ -390,25 +358,13 @@ static void compare(uint32_t round)
 		fail_msg("round %u: URRs differ", round);
 }
 
-static uint64_t packets_of(const char *node)
-{
-	uint32_t count;
-	const struct api_node_row *r = kit_rows(API_TABLE_NODE, "", sizeof(*r), &count);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (strcmp(r[i].name, node) == 0)
-			return r[i].packets;
-	fail_msg("no node %s", node);
-	return 0;
-}
-
 static void as_the_full_nodes(void **unused)
 {
 	static struct rule_state state[STATES];
 	static struct usage_state usage[STATES];
 	const char *more = getenv("FLOW_MODEL_ROUNDS"); // a longer run
 	uint32_t rounds = more != NULL ? (uint32_t)strtoul(more, NULL, 10) : ROUNDS;
-	uint64_t sent_all = 0, before = packets_of("core-input");
+	uint64_t sent_all = 0, before = kit_node_packets("core-input");
 
 	for (uint32_t round = 0; round < rounds; round++) {
 		uint32_t n = 1 + draw(MOST);
@@ -427,12 +383,12 @@ static void as_the_full_nodes(void **unused)
 		kit_advance(0);
 		run(&fast, n);
 		// What asks for a neighbour does so once in two runs.
-		if (full.words[reason_count() + HELD] == 0 && fast.words[reason_count() + HELD] == 0)
+		if (full.words[reason_count() + KIT_HELD] == 0 && fast.words[reason_count() + KIT_HELD] == 0)
 			compare(round);
 		sent_all += n;
 	}
 	// The fast path had its share: of each second run some, of the first runs none.
-	uint64_t slow = packets_of("core-input") - before;
+	uint64_t slow = kit_node_packets("core-input") - before;
 	print_message("%lu of %lu packets took the fast path\n", 2 * sent_all - slow, sent_all);
 	assert_true(2 * sent_all - slow > sent_all / 10);
 }

@@ -91,7 +91,7 @@ static void out_of_tunnels(void **state)
 static void marks_in_a_vector(void **state)
 {
 	static struct frame f;
-	uint64_t before = packets_of("ip-input");
+	uint64_t before = kit_node_packets("ip-input");
 
 	kit_clear();
 	for (uint32_t i = 0; i < 64; i++) {
@@ -102,7 +102,7 @@ static void marks_in_a_vector(void **state)
 	}
 	kit_run();
 	assert_int_equal(kit_count("internet"), 64);
-	assert_int_equal(packets_of("ip-input") - before, 0);
+	assert_int_equal(kit_node_packets("ip-input") - before, 0);
 	for (uint32_t i = 0; i < 64; i++)
 		assert_int_equal(class_of(kit_frame("internet", i)->bytes + 14), i % 3 == 0 ? CE : ECT0);
 }

@@ -145,18 +145,6 @@ static inline void send_strays(void)
 		assert_int_equal(kit_send("ran", f.at, f.length), 0);
 }
 
-static inline uint64_t packets_of(const char *node)
-{
-	uint32_t count;
-	const struct api_node_row *r = kit_rows(API_TABLE_NODE, "", sizeof(*r), &count);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (strcmp(r[i].name, node) == 0)
-			return r[i].packets;
-	fail_msg("no node %s", node);
-	return 0;
-}
-
 // Lets go what waits for a neighbour or for fragments, and gives limits of rate their tokens back.
 static inline void settle_fixture(void)
 {

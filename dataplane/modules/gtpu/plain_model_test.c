@@ -63,39 +63,6 @@ static int setup(void **state)
 	return 0;
 }
 
-// Adds (sign 1) or takes away what the counters say. Rows are words, of which those that do not count cancel out.
-static void count_words(struct outcome *o, uint64_t sign)
-{
-	static const struct {
-		uint32_t table, length;
-	} tables[] = {
-		{API_TABLE_PORT, sizeof(struct api_port_row)},
-		{API_TABLE_RULE, sizeof(struct api_rule_row)},
-		{API_TABLE_INSTANCE, sizeof(struct api_instance_row)},
-		{API_TABLE_PATH, sizeof(struct api_path_row)},
-	};
-	struct api_total_row t = kit_totals();
-	uint32_t at = 0, rows;
-
-	for (uint16_t r = 0; r < reason_count(); r++)
-		o->words[at++] += sign * worker_get(0)->reason[r];
-	const uint64_t totals[] = {t.in, t.originated, t.out, t.punted, t.dropped, t.merged, t.held};
-	for (uint32_t i = 0; i < RTE_DIM(totals); i++)
-		o->words[at++] += sign * totals[i];
-	for (uint32_t i = 0; i < RTE_DIM(tables); i++) {
-		const uint8_t *bytes = kit_rows(tables[i].table, "", tables[i].length, &rows);
-
-		for (uint32_t b = 0; b < rows * tables[i].length; b += 8, at++) {
-			uint64_t word;
-
-			assert_true(at < WORDS);
-			memcpy(&word, bytes + b, 8);
-			o->words[at] += sign * word;
-		}
-	}
-	o->counters = at;
-}
-
 static void keep_frames(struct outcome *o)
 {
 	static const char *const ports[] = {"ran", "peers", "internet", "homes", "loose"};
@@ -120,7 +87,7 @@ static void run(struct outcome *o, const struct frame *example, const uint8_t *b
 	o->seens = o->out = 0;
 	worker_get(0)->identification = 1;
 	kit_clear();
-	count_words(o, -1ull);
+	kit_count_words(o->words, WORDS, -1ull);
 	if (strays_first)
 		send_strays();
 	assert_int_equal(kit_send("ran", example->at, example->length), 0);
@@ -130,7 +97,7 @@ static void run(struct outcome *o, const struct frame *example, const uint8_t *b
 	now = o;
 	kit_run();
 	now = NULL;
-	count_words(o, 1);
+	o->counters = kit_count_words(o->words, WORDS, 1);
 	keep_frames(o);
 	assert_true(kit_balance());
 	after = kit_totals();

@@ -19,14 +19,14 @@ static const char *out_of(const struct tunnel_case *c)
 // Packets that ip-input gets while `times` of the frame come in by the port and leave.
 static uint64_t long_ways(const char *port, const struct frame *f, uint32_t times, const char *out)
 {
-	uint64_t before = packets_of("ip-input");
+	uint64_t before = kit_node_packets("ip-input");
 
 	kit_clear();
 	for (uint32_t i = 0; i < times; i++)
 		assert_int_equal(kit_send(port, f->at, f->length), 0);
 	kit_run();
 	assert_int_equal(kit_count(out), times);
-	return packets_of("ip-input") - before;
+	return kit_node_packets("ip-input") - before;
 }
 
 static void short_for_the_plain(void **state)
@@ -63,12 +63,12 @@ static void long_for_others(void **state)
 	// Looked for no longer behind PLAIN_LOOKS others, so that a vector of IP packets costs no more than that.
 	gpdu(&f, &cases[0], 4, 9, 1, 40);
 	kit_clear();
-	uint64_t before = packets_of("ip-input");
+	uint64_t before = kit_node_packets("ip-input");
 	send_strays();
 	assert_int_equal(kit_send("ran", f.at, f.length), 0);
 	kit_run();
 	assert_int_equal(kit_count("internet"), 1);
-	assert_int_equal(packets_of("ip-input") - before, PLAIN_LOOKS + 1);
+	assert_int_equal(kit_node_packets("ip-input") - before, PLAIN_LOOKS + 1);
 }
 
 // A plain G-PDU to a group's MAC address is no example for others and is dropped, by both ways (RFC 1122 §3.3.6).
@@ -102,7 +102,7 @@ static void in_order(const char *port, uint32_t step)
 static void two_endpoints(void **state)
 {
 	static struct frame f;
-	uint64_t before = packets_of("ip-input");
+	uint64_t before = kit_node_packets("ip-input");
 
 	kit_clear();
 	for (uint32_t i = 0; i < 40; i++) {
@@ -114,7 +114,7 @@ static void two_endpoints(void **state)
 	assert_int_equal(kit_count("homes"), 20);
 	in_order("internet", 2);
 	in_order("homes", 2);
-	assert_int_equal(packets_of("ip-input") - before, (40 - PLAIN_LOOKS) / 2);
+	assert_int_equal(kit_node_packets("ip-input") - before, (40 - PLAIN_LOOKS) / 2);
 }
 
 // A port that takes every frame: the example is for another host's address, so is what goes its way; and a frame that is equal
@@ -167,7 +167,7 @@ static struct counts two_for_nobody(void)
 	static const struct tunnel_case nobody = {"", "10.5.0.1", "10.5.0.2", 0x999, 6, 1};
 	static struct frame f;
 	struct counts c = {kit_reason("gtpu-not-endpoint"), kit_reason("gtpu-teid-unknown"),
-		packets_of("session-tunnel"), packets_of("session-downlink")};
+		kit_node_packets("session-tunnel"), kit_node_packets("session-downlink")};
 
 	gpdu(&f, &nobody, 4, 9, 1, 40);
 	for (int i = 0; i < 2; i++)
@@ -175,8 +175,8 @@ static struct counts two_for_nobody(void)
 	kit_run();
 	kit_clear();
 	return (struct counts){kit_reason("gtpu-not-endpoint") - c.not_endpoint,
-		kit_reason("gtpu-teid-unknown") - c.unknown, packets_of("session-tunnel") - c.mobile,
-		packets_of("session-downlink") - c.wireline};
+		kit_reason("gtpu-teid-unknown") - c.unknown, kit_node_packets("session-tunnel") - c.mobile,
+		kit_node_packets("session-downlink") - c.wireline};
 }
 
 static void expect_counts(uint64_t not_endpoint, uint64_t unknown, uint64_t tunnel, uint64_t downlink)
@@ -237,7 +237,7 @@ static void marker_behind_packets(int strays_first)
 	kit_far_gtpu(&k, 1, API_FROM_ACCESS, "gnb", 0x400);
 	put("bearer", &k);
 	kit_clear();
-	uint64_t before = packets_of("gtpu-input");
+	uint64_t before = kit_node_packets("gtpu-input");
 	if (strays_first)
 		send_strays();
 	ip_packet(&f, FAR4, UE4, 80);
@@ -255,7 +255,7 @@ static void marker_behind_packets(int strays_first)
 	assert_int_equal(kit_count("ran"), 4);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(kit_frame("ran", i)->bytes[14 + 28 + 1], i < 3 ? GTPU_GPDU : GTPU_END_MARKER);
-	assert_int_equal(packets_of("gtpu-input") - before, strays_first ? 4 : 1);
+	assert_int_equal(kit_node_packets("gtpu-input") - before, strays_first ? 4 : 1);
 	gone("bearer");
 }
 
