@@ -6,32 +6,6 @@
 #include "instance/instance.h"
 #include "path/local.h"
 #include "route/route.h"
-#include "wire/eth.h"
-#include "wire/gtpu.h"
-#include "wire/ip.h"
-
-// Ethernet destination, type and VLAN ids.
-static void mask_ethernet(uint8_t *mask, uint16_t l3)
-{
-	memset(mask, 0xff, 6);
-	memset(mask + 12, 0xff, l3 - 12u);
-	for (uint32_t tag = ETH_HEADER; tag < l3; tag += ETH_TAG)
-		mask[tag] = 0x0f; // priority and DEI bits are not part of the id
-}
-
-// Version, header length, fragmentation, protocol and destination of IPv4, destination port of UDP, and of GTP-U
-// version, protocol type and message.
-static void mask_tunnel(uint8_t *mask, uint16_t l3)
-{
-	mask[l3] = 0xff;
-	mask[l3 + 6] = 0x3f; // not "don't fragment"
-	mask[l3 + 7] = 0xff;
-	mask[l3 + 9] = 0xff;
-	memset(mask + l3 + 16, 0xff, 4);
-	memset(mask + l3 + 22, 0xff, 2);
-	mask[l3 + 28] = 0xf0; // TS 29.281 §5.1: the rest of the flags is gtpu_parse()'s
-	mask[l3 + 29] = 0xff;
-}
 
 // The access list of an instance looks at more than a flow of the session says.
 static int is_open(uint16_t instance)
@@ -43,8 +17,8 @@ static int is_open(uint16_t instance)
 // address.
 static int fill_tunnel(struct example *e, const uint8_t *ip, const struct interface *i)
 {
-	if (e->version != 4 || e->l3 > ETH_HEADER + ETH_TAG || !example_is_gtpu(ip) || (load16(ip + 6) & 0x3fff) != 0 ||
-		(ip[28] & 0xf0) != 0x30 || ip[29] != GTPU_GPDU || !ip_is_local_on(4, ip + 16, i->index))
+	if (e->version != 4 || e->l3 > ETH_HEADER + ETH_TAG || !plain_is_gpdu(ip) ||
+		!ip_is_local_on(4, ip + 16, i->index))
 		return 0;
 	e->local = path_local_id(4, ip + 16);
 	e->instance = instance_of_local(e->local);
@@ -82,21 +56,18 @@ static const struct example *keep(struct example *list, uint8_t *count, const st
 	return &list[(*count)++];
 }
 
-static const struct example *make(struct examples *x, const struct rte_mbuf *m, const uint8_t *frame)
+static const struct example *make(struct examples *x, struct rte_mbuf *m, const uint8_t *frame)
 {
-	struct example e = {.port_in = packet_of((struct rte_mbuf *)(uintptr_t)m)->port_in};
+	struct example e = {.port_in = packet_of(m)->port_in};
 	const struct interface *i = interface_of(&e, frame, rte_pktmbuf_data_len(m));
 
 	if (i == NULL)
 		return NULL;
-	memcpy(e.want, frame, EXAMPLE_BYTES);
-	mask_ethernet((uint8_t *)e.mask, e.l3);
-	if (fill_tunnel(&e, frame + e.l3, i)) {
-		mask_tunnel((uint8_t *)e.mask, e.l3);
-		return keep(x->narrow, &x->narrows, &e);
-	}
-	fill_wide(&e, i);
-	return keep(x->wide, &x->wides, &e);
+	int narrow = fill_tunnel(&e, frame + e.l3, i);
+	if (!narrow)
+		fill_wide(&e, i);
+	plain_bytes_set(&e.bytes, frame, e.l3, narrow);
+	return narrow ? keep(x->narrow, &x->narrows, &e) : keep(x->wide, &x->wides, &e);
 }
 
 const struct example *example_find(struct examples *x, struct rte_mbuf *m)
@@ -110,7 +81,7 @@ const struct example *example_find(struct examples *x, struct rte_mbuf *m)
 	for (uint8_t i = 0; i < x->wides && wide == NULL; i++)
 		if (example_holds(&x->wide[i], m, frame))
 			wide = &x->wide[i];
-	if (wide != NULL && !(wide->version == 4 && example_is_gtpu(frame + wide->l3)))
+	if (wide != NULL && !(wide->version == 4 && plain_to_gtpu(frame + wide->l3)))
 		return wide;
 	if (x->looks >= EXAMPLE_LOOKS)
 		return wide;

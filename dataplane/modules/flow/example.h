@@ -6,10 +6,8 @@
 #define FLOW_EXAMPLE_H
 
 #include "core/packet.h"
-#include "wire/bytes.h"
-#include <string.h>
+#include "wire/plain.h"
 
-#define EXAMPLE_BYTES 48 // compared: up to the GTP-U message type, with one tag or none
 #define EXAMPLES 4 // of a kind, in a vector
 #define EXAMPLE_LOOKS 8 // packets of a vector that are looked at
 
@@ -20,7 +18,7 @@ enum example_kind {
 };
 
 struct example {
-	uint64_t want[EXAMPLE_BYTES / 8], mask[EXAMPLE_BYTES / 8];
+	struct plain_bytes bytes;
 	uint16_t port_in, l3;
 	uint16_t local; // path_local_id() of the endpoint
 	uint16_t instance;
@@ -34,21 +32,9 @@ struct examples {
 	uint8_t narrows, wides, looks;
 };
 
-static __rte_always_inline int example_holds(const struct example *e, const struct rte_mbuf *m, const uint8_t *frame)
+static __rte_always_inline int example_holds(const struct example *e, struct rte_mbuf *m, const uint8_t *frame)
 {
-	uint64_t differs = 0, word;
-
-	for (int i = 0; i < EXAMPLE_BYTES / 8; i++) {
-		memcpy(&word, frame + 8 * i, 8);
-		differs |= (word ^ e->want[i]) & e->mask[i];
-	}
-	return differs == 0 && packet_of((struct rte_mbuf *)(uintptr_t)m)->port_in == e->port_in;
-}
-
-// UDP over IPv4 to port 2152: what a wide example does not decide.
-static __rte_always_inline int example_is_gtpu(const uint8_t *ip)
-{
-	return ip[0] == 0x45 && ip[9] == 17 && load16(ip + 22) == 2152;
+	return plain_bytes_same(&e->bytes, frame) && packet_of(m)->port_in == e->port_in;
 }
 
 // The example of a packet that the last one is not, made from it when there is none. NULL: the packet takes the full

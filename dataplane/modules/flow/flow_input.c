@@ -21,7 +21,6 @@
 enum { EDGE_TX, EDGE_FULL, EDGE_COUNT };
 
 #define BLOCK 32
-#define LENGTH_MIN EXAMPLE_BYTES // of a frame that an example is compared with
 
 // A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known.
 struct lookup {
@@ -89,15 +88,13 @@ static __rte_always_inline int read_mark(struct lookup *l, uint8_t outer, uint8_
 static __rte_always_inline void read_tunnel(
 	struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
 {
-	const uint8_t *ip = frame + e->l3, *udp = ip + IP4_HEADER;
-	uint32_t length = total - e->l3, at = e->l3 + IP4_HEADER + 8u, source = load32(ip + 12);
+	const uint8_t *ip = frame + e->l3;
+	uint32_t at = e->l3 + IP4_HEADER + 8u;
 	struct gtpu_info gtpu;
 
-	if (unlikely(total < at + GTPU_HEADER || load16(ip + 2) != length || load16(udp + 4) != length - IP4_HEADER ||
-		     checksum_finish(ip4_sum20(ip)) != 0 ||
-		     (ip4_above_unicast(source) | ip4_is_null_or_loopback(source))))
+	if (unlikely(total < at + GTPU_HEADER || !plain_outer_good(ip, total - e->l3)))
 		return;
-	if (unlikely(gtpu_parse(udp + 8, total - at, total - at, &gtpu) != GTPU_OK))
+	if (unlikely(gtpu_parse(frame + at, total - at, total - at, &gtpu) != GTPU_OK))
 		return;
 	at += gtpu.header_length;
 	l->key = fteid_key(gtpu.teid, e->local);
@@ -133,10 +130,10 @@ static __rte_always_inline void read_packet(struct walk *k, struct lookup *l, st
 	l->key = 0;
 	l->inner = 0;
 	l->version = 4;
-	if (unlikely(rte_pktmbuf_data_len(m) != total || total < LENGTH_MIN))
+	if (unlikely(rte_pktmbuf_data_len(m) != total || total < PLAIN_BYTES))
 		return;
 	if (unlikely(e == NULL || !example_holds(e, m, frame) ||
-		     (e->kind != EXAMPLE_TUNNEL && e->version == 4 && example_is_gtpu(frame + e->l3)))) {
+		     (e->kind != EXAMPLE_TUNNEL && e->version == 4 && plain_to_gtpu(frame + e->l3)))) {
 		e = k->last = example_find(&k->examples, m);
 		if (e == NULL)
 			return;

@@ -12,16 +12,15 @@
 #include "instance/instance.h"
 #include "path/local.h"
 #include "rule/tables.h"
-#include "wire/checksum.h"
+#include "wire/plain.h"
 
-#define PLAIN_BYTES 48 // compared: up to the GTP-U header's message type, with one tag or none
 #define PLAIN_LENGTH_MIN 64 // of a frame's first segment; one with an inner packet is longer
 #define PLAIN_LOOKS                                                                                                    \
 	8 // most packets of a vector that are looked at: others are IP packets, or take turns between endpoints
 
 // What the last plain packet taught. Lives for one vector, within a walk, so nothing that it was looked up in changes meanwhile.
 struct plain {
-	uint64_t want[PLAIN_BYTES / 8], mask[PLAIN_BYTES / 8];
+	struct plain_bytes bytes;
 	uint32_t interface;
 	uint16_t port_in;
 	uint16_t l3;
@@ -36,17 +35,6 @@ enum plain_way { PLAIN_NOT, PLAIN_TUNNEL, PLAIN_FIREWALL };
 // Ethernet header: pkt->interface, l3 and ip_version are valid.
 int plain_learn(struct plain *p, struct rte_mbuf *m);
 
-static __rte_always_inline int plain_same(const struct plain *p, const uint8_t *frame)
-{
-	uint64_t differs = 0, word;
-
-	for (int i = 0; i < PLAIN_BYTES / 8; i++) {
-		memcpy(&word, frame + 8 * i, 8);
-		differs |= (word ^ p->want[i]) & p->mask[i];
-	}
-	return differs == 0;
-}
-
 // PLAIN_NOT: not plain, nothing but scratch metadata was written. Else the metadata is as gtpu-input leaves it.
 static __rte_always_inline enum plain_way plain_take(const struct plain *p, struct rte_mbuf *m)
 {
@@ -57,13 +45,10 @@ static __rte_always_inline enum plain_way plain_take(const struct plain *p, stru
 	int mobile = p->instance != INSTANCE_NONE;
 	struct gtpu_info gtpu;
 
-	if (unlikely(!p->known || readable < PLAIN_LENGTH_MIN || pkt->port_in != p->port_in || !plain_same(p, frame)))
+	if (unlikely(!p->known || readable < PLAIN_LENGTH_MIN || pkt->port_in != p->port_in ||
+		     !plain_bytes_same(&p->bytes, frame)))
 		return PLAIN_NOT;
-	uint32_t source = load32(ip + 12);
-	// Both lengths as they must be, the header's checksum, a source that may be one (ip-input).
-	if (unlikely(load16(ip + 2) != length || load16(udp + 4) != length - IP4_HEADER ||
-		     checksum_finish(ip4_sum20(ip)) != 0 ||
-		     (ip4_above_unicast(source) | ip4_is_null_or_loopback(source))))
+	if (unlikely(!plain_outer_good(ip, length)))
 		return PLAIN_NOT;
 	if (unlikely(gtpu_parse(udp + 8, readable - at, total - at, &gtpu) != GTPU_OK ||
 		     ((gtpu.more & GTPU_ENDPOINT) && !mobile)))

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/plain.h"
+
+static void mask_gpdu(uint8_t *mask)
+{
+	mask[0] = 0xff;
+	mask[6] = 0x3f; // not "don't fragment"
+	mask[7] = 0xff;
+	mask[9] = 0xff;
+	memset(mask + 16, 0xff, 4);
+	memset(mask + 22, 0xff, 2);
+	mask[28] = 0xf0; // the rest of the flags is gtpu_parse()'s
+	mask[29] = 0xff;
+}
+
+void plain_bytes_set(struct plain_bytes *to, const uint8_t *frame, uint16_t l3, int gpdu)
+{
+	uint8_t *mask = (uint8_t *)to->mask;
+
+	memset(to->mask, 0, sizeof(to->mask));
+	memset(mask, 0xff, 6);
+	memset(mask + 12, 0xff, l3 - 12u);
+	for (uint32_t tag = ETH_HEADER; tag < l3; tag += ETH_TAG)
+		mask[tag] = 0x0f; // priority and DEI bits are not part of the id
+	if (gpdu)
+		mask_gpdu(mask + l3);
+	memcpy(to->want, frame, PLAIN_BYTES);
+}
