@@ -3,7 +3,6 @@
 package n4
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -80,24 +79,11 @@ func (s *Server) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e 
 	s.count.rejected[why].Add(1)
 	now := time.Now()
 	r := Refusal{Time: now.UTC(), Count: 1, Peer: from.Addr().String(), Message: messageName(int(t)), Reason: why.String(),
-		Cause: uint8(e.Cause), IE: e.Offending, Rule: ruleName(e.Rule), Text: e.Text}
+		Cause: uint8(e.Cause), IE: e.Offending, Rule: e.Rule.String(), Text: e.Text}
 	s.count.refusals.add(r, s.index.Load().byAddr[from.Addr()] == nil)
 	if held, ok := s.count.logged[why].open(now); ok {
 		s.log.Warn("PFCP request refused", "reason", r.Reason, "from", from.String(), "message", r.Message, "cause", r.Cause,
 			"ie", r.IE, "rule", r.Rule, "detail", r.Text, "not_logged", held)
 	}
 	return why
-}
-
-var ruleNames = [...]string{pfcp.RulePDR: "PDR", pfcp.RuleFAR: "FAR", pfcp.RuleQER: "QER", pfcp.RuleURR: "URR", pfcp.RuleBAR: "BAR"}
-
-// ruleName is the Failed Rule ID (TS 29.244 §8.2.80) as operators write it.
-func ruleName(r *pfcp.FailedRule) string {
-	switch {
-	case r == nil:
-		return ""
-	case int(r.Type) < len(ruleNames):
-		return fmt.Sprintf("%s %d", ruleNames[r.Type], r.ID)
-	}
-	return fmt.Sprintf("rule of type %d, %d", r.Type, r.ID)
 }

@@ -44,25 +44,6 @@ const (
 	CauseAllDynamicAddresses    Cause = 79
 )
 
-// RuleType is TS 29.244 §8.2.80 (Failed Rule ID).
-type RuleType uint8
-
-const (
-	RulePDR RuleType = 0
-	RuleFAR RuleType = 1
-	RuleQER RuleType = 2
-	RuleURR RuleType = 3
-	RuleBAR RuleType = 4
-	RuleMAR RuleType = 5
-	RuleSRR RuleType = 6
-)
-
-// FailedRule names the rule that a request was refused for.
-type FailedRule struct {
-	Type RuleType
-	ID   uint32
-}
-
 // Error is why a message is refused. It becomes the response's Cause, Offending IE and Failed Rule ID.
 type Error struct {
 	Cause     Cause

@@ -5,6 +5,7 @@ package rules
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"isthmus/controlplane/pfcp"
 )
@@ -56,34 +57,28 @@ func (set *Settings) Check(s *Session) *pfcp.Error {
 	return nil
 }
 
-// twice finds an id that two elements of a list have (row P27). Lists are short.
-func twice[T any](list []T, id func(*T) uint32) (uint32, bool) {
-	for i := range list {
-		for k := range i {
-			if id(&list[i]) == id(&list[k]) {
-				return id(&list[i]), true
-			}
-		}
+// once refuses two rules of one id (row P27).
+func once[T any, R pfcp.Rule[T]](list []T) *pfcp.Error {
+	switch r := pfcp.Twice[T, R](list); {
+	case r == nil:
+		return nil
+	case r.Type == pfcp.RuleEndpoint:
+		return Refuse(pfcp.CauseRejected, 0, "a traffic endpoint id stands twice")
+	default:
+		return Fault(r.Type, r.ID, 0, "the id stands twice")
 	}
-	return 0, false
-}
-
-// once refuses a session with two rules of one id.
-func once[T any](t pfcp.RuleType, list []T, id func(*T) uint32) *pfcp.Error {
-	if n, bad := twice(list, id); bad {
-		return Fault(t, n, 0, "the id stands twice")
-	}
-	return nil
 }
 
 func (s *Session) checkTwice() *pfcp.Error {
-	var endpoints *pfcp.Error
-	if _, bad := twice(s.Endpoint, func(e *pfcp.CreateTrafficEndpoint) uint32 { return uint32(e.ID) }); bad {
-		endpoints = Refuse(pfcp.CauseRejected, 0, "a traffic endpoint id stands twice")
+	return cmp.Or(once(s.PDR), once(s.FAR), once(s.QER), once(s.URR), once(s.BAR), once(s.Endpoint))
+}
+
+// repeats tells whether a number stands in a list twice. Lists are short.
+func repeats(list []uint32) bool {
+	for i, n := range list {
+		if slices.Contains(list[:i], n) {
+			return true
+		}
 	}
-	return cmp.Or(once(pfcp.RulePDR, s.PDR, func(p *pfcp.CreatePDR) uint32 { return uint32(p.ID) }),
-		once(pfcp.RuleFAR, s.FAR, func(f *FAR) uint32 { return f.ID }),
-		once(pfcp.RuleQER, s.QER, func(q *QER) uint32 { return q.ID }),
-		once(pfcp.RuleURR, s.URR, func(u *URR) uint32 { return u.ID }),
-		once(pfcp.RuleBAR, s.BAR, func(b *pfcp.CreateBAR) uint32 { return uint32(b.ID) }), endpoints)
+	return false
 }

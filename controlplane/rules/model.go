@@ -41,28 +41,30 @@ type Session struct {
 	Endpoint []pfcp.CreateTrafficEndpoint
 }
 
-// find returns the element with an id, nil when there is none. Lists are short.
-func find[T any](list []T, is func(*T) bool) *T {
+// index is where the rule with an id stands, -1 when there is none. Lists are short.
+func index[T any, R pfcp.Rule[T]](list []T, id uint32) int {
 	for i := range list {
-		if is(&list[i]) {
-			return &list[i]
+		if R(&list[i]).Rule().ID == id {
+			return i
 		}
+	}
+	return -1
+}
+
+// find is the rule with an id, nil when there is none.
+func find[T any, R pfcp.Rule[T]](list []T, id uint32) *T {
+	if i := index[T, R](list, id); i >= 0 {
+		return &list[i]
 	}
 	return nil
 }
 
-func (s *Session) pdr(id uint16) *pfcp.CreatePDR {
-	return find(s.PDR, func(p *pfcp.CreatePDR) bool { return p.ID == id })
-}
-func (s *Session) far(id uint32) *FAR { return find(s.FAR, func(f *FAR) bool { return f.ID == id }) }
-func (s *Session) qer(id uint32) *QER { return find(s.QER, func(q *QER) bool { return q.ID == id }) }
-func (s *Session) urr(id uint32) *URR { return find(s.URR, func(u *URR) bool { return u.ID == id }) }
-func (s *Session) bar(id uint8) *pfcp.CreateBAR {
-	return find(s.BAR, func(b *pfcp.CreateBAR) bool { return b.ID == id })
-}
-func (s *Session) endpoint(id uint8) *pfcp.CreateTrafficEndpoint {
-	return find(s.Endpoint, func(e *pfcp.CreateTrafficEndpoint) bool { return e.ID == id })
-}
+func (s *Session) pdr(id uint16) *pfcp.CreatePDR                 { return find(s.PDR, uint32(id)) }
+func (s *Session) far(id uint32) *FAR                            { return find(s.FAR, id) }
+func (s *Session) qer(id uint32) *QER                            { return find(s.QER, id) }
+func (s *Session) urr(id uint32) *URR                            { return find(s.URR, id) }
+func (s *Session) bar(id uint8) *pfcp.CreateBAR                  { return find(s.BAR, uint32(id)) }
+func (s *Session) endpoint(id uint8) *pfcp.CreateTrafficEndpoint { return find(s.Endpoint, uint32(id)) }
 
 // pdi is a PDR's PDI with what its traffic endpoint says instead (TS 29.244 §5.2.1A.2, PDI optimisation).
 func (s *Session) pdi(p *pfcp.CreatePDR) pfcp.PDI {

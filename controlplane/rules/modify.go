@@ -3,6 +3,8 @@
 package rules
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -72,65 +74,54 @@ func (s *Session) fteids() []pfcp.FTEID {
 	return list
 }
 
-// without removes what has an id from a list; it fails when nothing has (row P28).
-func without[T any, ID comparable](list []T, id ID, of func(*T) ID) ([]T, bool) {
-	for i := range list {
-		if of(&list[i]) == id {
-			return slices.Delete(list, i, i+1), true
-		}
+// missing refuses a message that names a rule which is not there (row P28).
+func missing[T any, R pfcp.Rule[T]](id uint32, verb string) *pfcp.Error {
+	t := R(new(T)).Rule().Type
+	text := fmt.Sprintf("no such %s to %s", t, verb)
+	if t == pfcp.RuleEndpoint {
+		return Refuse(pfcp.CauseRejected, 0, text)
 	}
-	return list, false
+	return Fault(t, id, 0, text)
+}
+
+// remove takes rules out of a list.
+func remove[T any, R pfcp.Rule[T], ID uint8 | uint16 | uint32](list *[]T, ids []ID) *pfcp.Error {
+	for _, id := range ids {
+		i := index[T, R](*list, uint32(id))
+		if i < 0 {
+			return missing[T, R](uint32(id), "remove")
+		}
+		*list = slices.Delete(*list, i, i+1)
+	}
+	return nil
 }
 
 func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
-	s, ok := m.s, true
-	for _, id := range req.RemovePDR {
-		if s.PDR, ok = without(s.PDR, id, func(p *pfcp.CreatePDR) uint16 { return p.ID }); !ok {
-			return Fault(pfcp.RulePDR, uint32(id), 0, "no such PDR to remove")
-		}
+	s := m.s
+	err := cmp.Or(remove(&s.PDR, req.RemovePDR), remove(&s.FAR, req.RemoveFAR), remove(&s.QER, req.RemoveQER),
+		remove(&s.URR, req.RemoveURR), remove(&s.BAR, req.RemoveBAR), remove(&s.Endpoint, req.RemoveEndpoint))
+	if err != nil {
+		return err
 	}
-	for _, id := range req.RemoveFAR {
-		if s.FAR, ok = without(s.FAR, id, func(f *FAR) uint32 { return f.ID }); !ok {
-			return Fault(pfcp.RuleFAR, id, 0, "no such FAR to remove")
-		}
+	// What stays refers to nothing that went; and TS 29.244 §5.2.1A.2: PDRs go with their traffic endpoint.
+	gone := func(ids []uint32) func(uint32) bool {
+		return func(id uint32) bool { return slices.Contains(ids, id) }
 	}
-	for _, id := range req.RemoveQER {
-		if s.QER, ok = without(s.QER, id, func(q *QER) uint32 { return q.ID }); !ok {
-			return Fault(pfcp.RuleQER, id, 0, "no such QER to remove")
-		}
-		for i := range s.PDR { // PDRs that stay lose the QER with it
-			s.PDR[i].QER = slices.DeleteFunc(s.PDR[i].QER, func(q uint32) bool { return q == id })
-		}
+	s.PDR = slices.DeleteFunc(s.PDR, func(p pfcp.CreatePDR) bool {
+		return p.PDI.TrafficEndpoint != nil && slices.Contains(req.RemoveEndpoint, *p.PDI.TrafficEndpoint)
+	})
+	for i := range s.PDR {
+		p := &s.PDR[i]
+		p.QER = slices.DeleteFunc(p.QER, gone(req.RemoveQER))
+		p.URR = slices.DeleteFunc(p.URR, gone(req.RemoveURR))
 	}
-	for _, id := range req.RemoveURR {
-		if s.URR, ok = without(s.URR, id, func(u *URR) uint32 { return u.ID }); !ok {
-			return Fault(pfcp.RuleURR, id, 0, "no such URR to remove")
-		}
-		for i := range s.PDR {
-			s.PDR[i].URR = slices.DeleteFunc(s.PDR[i].URR, func(u uint32) bool { return u == id })
-		}
-		for i := range s.URR {
-			s.URR[i].Linked = slices.DeleteFunc(s.URR[i].Linked, func(u uint32) bool { return u == id })
-		}
+	for i := range s.URR {
+		s.URR[i].Linked = slices.DeleteFunc(s.URR[i].Linked, gone(req.RemoveURR))
 	}
-	for _, id := range req.RemoveBAR {
-		if s.BAR, ok = without(s.BAR, id, func(b *pfcp.CreateBAR) uint8 { return b.ID }); !ok {
-			return Fault(pfcp.RuleBAR, uint32(id), 0, "no such BAR to remove")
+	for i := range s.FAR {
+		if b := s.FAR[i].BAR; b != nil && slices.Contains(req.RemoveBAR, *b) {
+			s.FAR[i].BAR = nil
 		}
-		for i := range s.FAR {
-			if b := s.FAR[i].BAR; b != nil && *b == id {
-				s.FAR[i].BAR = nil
-			}
-		}
-	}
-	for _, id := range req.RemoveEndpoint {
-		if s.Endpoint, ok = without(s.Endpoint, id, func(e *pfcp.CreateTrafficEndpoint) uint8 { return e.ID }); !ok {
-			return Refuse(pfcp.CauseRejected, 0, "no such traffic endpoint to remove")
-		}
-		// TS 29.244 §5.2.1A.2: the PDRs that refer to a traffic endpoint go with it.
-		s.PDR = slices.DeleteFunc(s.PDR, func(p pfcp.CreatePDR) bool {
-			return p.PDI.TrafficEndpoint != nil && *p.PDI.TrafficEndpoint == id
-		})
 	}
 	return nil
 }
@@ -158,7 +149,7 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 		u := &req.UpdateFAR[i]
 		f := s.far(u.ID)
 		if f == nil {
-			return Fault(pfcp.RuleFAR, u.ID, 0, "no such FAR to update")
+			return missing[FAR](u.ID, "update")
 		}
 		set(&f.Action, u.Action)
 		replace(&f.Duplicating, u.Duplicating)
@@ -171,7 +162,7 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 		u := &req.UpdateBAR[i]
 		b := s.bar(u.ID)
 		if b == nil {
-			return Fault(pfcp.RuleBAR, uint32(u.ID), 0, "no such BAR to update")
+			return missing[pfcp.CreateBAR](uint32(u.ID), "update")
 		}
 		updateBAR(b, u)
 	}
@@ -179,7 +170,7 @@ func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.
 		u := &req.UpdateEndpoint[i]
 		e := s.endpoint(u.ID)
 		if e == nil {
-			return Refuse(pfcp.CauseRejected, 0, "no such traffic endpoint to update")
+			return missing[pfcp.CreateTrafficEndpoint](uint32(u.ID), "update")
 		}
 		if u.LocalFTEID != nil {
 			e.LocalFTEID = u.LocalFTEID
@@ -207,7 +198,7 @@ func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error
 		u := &req.UpdatePDR[i]
 		p := s.pdr(u.ID)
 		if p == nil {
-			return Fault(pfcp.RulePDR, uint32(u.ID), 0, "no such PDR to update")
+			return missing[pfcp.CreatePDR](uint32(u.ID), "update")
 		}
 		set(&p.Precedence, u.Precedence)
 		replace(&p.OuterHeaderRemoval, u.OuterHeaderRemoval)
@@ -226,7 +217,7 @@ func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error
 		u := &req.UpdateQER[i]
 		q := s.qer(u.ID)
 		if q == nil {
-			return Fault(pfcp.RuleQER, u.ID, 0, "no such QER to update")
+			return missing[QER](u.ID, "update")
 		}
 		updateQER(&q.CreateQER, u)
 	}
@@ -234,7 +225,7 @@ func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error
 		u := &req.UpdateURR[i]
 		r := s.urr(u.ID)
 		if r == nil {
-			return Fault(pfcp.RuleURR, u.ID, 0, "no such URR to update")
+			return missing[URR](u.ID, "update")
 		}
 		r.update(u)
 	}

@@ -115,10 +115,10 @@ func (s *Session) checkPDR(p *pfcp.CreatePDR) *pfcp.Error {
 			return Fault(pfcp.RulePDR, id, 81, fmt.Sprintf("URR %d is not there", u))
 		}
 	}
-	if _, bad := twice(p.QER, func(q *uint32) uint32 { return *q }); bad {
+	if repeats(p.QER) {
 		return Fault(pfcp.RulePDR, id, 109, "a QER stands twice")
 	}
-	if _, bad := twice(p.URR, func(u *uint32) uint32 { return *u }); bad {
+	if repeats(p.URR) {
 		return Fault(pfcp.RulePDR, id, 81, "a URR stands twice")
 	}
 	return nil
