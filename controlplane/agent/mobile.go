@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,7 +19,6 @@ import (
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/intent"
-	"isthmus/controlplane/metrics"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
@@ -290,25 +288,4 @@ func (m *mobile) Owner(seid uint64) (view.Owner, bool) {
 		return view.Owner{}, false
 	}
 	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
-}
-
-func (m *mobile) metrics() *metrics.PFCP {
-	s := m.server.Stats()
-	out := &metrics.PFCP{
-		Associations: s.Associations, FailedAssociations: s.Failed, Sessions: s.Sessions, InFlight: s.InFlight, Queued: s.Queued,
-		Received: counts(s.Received), Sent: counts(s.Sent), Dropped: counts(s.Rejected), Events: counts(s.Events), Lost: s.Lost,
-		Retransmissions: s.Retransmissions, Repeats: s.Repeats, Timeouts: s.Timeouts,
-	}
-	for _, c := range s.Answers {
-		out.Answers = append(out.Answers, metrics.Answers{Message: c.Message, Cause: strconv.Itoa(int(c.Cause)), Count: c.Value})
-	}
-	return out
-}
-
-func counts(in []n4.Count) []metrics.Count {
-	out := make([]metrics.Count, len(in))
-	for i, c := range in {
-		out[i] = metrics.Count{Name: c.Name, Count: c.Value}
-	}
-	return out
 }

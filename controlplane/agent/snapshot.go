@@ -10,6 +10,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/metrics"
+	"isthmus/controlplane/n4"
 )
 
 // snapshotAge bounds how often scrapes reach the data manager.
@@ -38,10 +39,10 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	defer cancel()
 	s := &metrics.Snapshot{}
 	for _, l := range a.listeners {
-		s.Refused = append(s.Refused, metrics.Count{Name: l.Name, Count: l.Refused()})
+		s.Refused = append(s.Refused, n4.Count{Name: l.Name, Value: l.Refused()})
 	}
 	if a.mobile != nil {
-		s.PFCP = a.mobile.metrics()
+		s.PFCP = a.mobile.server.Stats()
 	}
 	c := a.client.Load()
 	if c == nil {

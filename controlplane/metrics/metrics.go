@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"isthmus/api"
+	"isthmus/controlplane/n4"
 	"isthmus/controlplane/view"
 )
 
@@ -30,8 +31,8 @@ type Snapshot struct {
 	Holders   []api.HolderRow
 	Instances []api.InstanceRow
 	Events    []api.EventRow
-	Refused   []Count // connections that the control plane's own listeners turned away
-	PFCP      *PFCP   // nil: there is no PFCP; the data plane may be away and this be here
+	Refused   []n4.Count // connections that the control plane's own listeners turned away
+	PFCP      *n4.Stats  // nil: there is no PFCP; the data plane may be away and this be here
 }
 
 // Source returns a recent snapshot; it is expected to bound how often it asks the data plane.
@@ -44,14 +45,14 @@ type family[R any] struct {
 	value func(*R) float64
 }
 
-func counter[R any](name, help string, labels []string, value func(*R) uint64) family[R] {
-	return family[R]{
-		prometheus.NewDesc("isthmus_"+name, help, labels, nil), prometheus.CounterValue,
-		func(r *R) float64 { return float64(value(r)) },
-	}
+type number interface{ int | uint32 | uint64 }
+
+func counter[R any, N number](name, help string, labels []string, value func(*R) N) family[R] {
+	desc := prometheus.NewDesc("isthmus_"+name, help, labels, nil)
+	return family[R]{desc, prometheus.CounterValue, func(r *R) float64 { return float64(value(r)) }}
 }
 
-func gauge[R any](name, help string, labels []string, value func(*R) uint64) family[R] {
+func gauge[R any, N number](name, help string, labels []string, value func(*R) N) family[R] {
 	f := counter(name, help, labels, value)
 	f.kind = prometheus.GaugeValue
 	return f
@@ -63,12 +64,6 @@ func emit[R any](ch chan<- prometheus.Metric, families []family[R], rows []R, la
 		for _, f := range families {
 			ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&rows[i]), l...)
 		}
-	}
-}
-
-func describe[R any](ch chan<- *prometheus.Desc, families []family[R]) {
-	for _, f := range families {
-		ch <- f.desc
 	}
 }
 
@@ -88,7 +83,7 @@ var ports = []family[api.PortRow]{
 	counter("port_receive_missed_total", "Packets that the device lost because its queue was full.", byPort, func(r *api.PortRow) uint64 { return r.RxMissed }),
 	counter("port_receive_no_buffer_total", "Packets that the device lost because no buffer was free.", byPort, func(r *api.PortRow) uint64 { return r.RxNoBuffer }),
 	counter("port_transmit_dropped_total", "Packets that the device did not take.", byPort, func(r *api.PortRow) uint64 { return r.TxDropped }),
-	gauge("port_up", "1 when the link is up.", byPort, func(r *api.PortRow) uint64 { return uint64(r.Up) }),
+	gauge("port_up", "1 when the link is up.", byPort, func(r *api.PortRow) uint32 { return r.Up }),
 }
 
 var nodes = []family[api.NodeRow]{
@@ -131,9 +126,8 @@ var totals = []family[api.TotalRow]{
 	counter("refused_commits_total", "Transactions refused.", nil, func(r *api.TotalRow) uint64 { return r.RefusedCommits }),
 }
 
-var refused = []family[Count]{
-	counter("refused_connections_total", "Connections to the control plane that were closed at once: too many were open.", []string{"listener"}, byCount),
-}
+var refused = counted("refused_connections_total",
+	"Connections to the control plane that were closed at once: too many were open.", []string{"listener"})
 
 var holders = []family[api.HolderRow]{
 	gauge("buffers_held", "Packet buffers that one kind of queue holds now.", byHolder, func(r *api.HolderRow) uint64 { return r.Held }),
@@ -150,21 +144,8 @@ type collector struct {
 	version string
 }
 
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- upDesc
-	ch <- buildDesc
-	describe(ch, ports)
-	describe(ch, nodes)
-	describe(ch, drops)
-	describe(ch, punts)
-	describe(ch, workers)
-	describe(ch, totals)
-	describe(ch, holders)
-	describe(ch, instances)
-	describe(ch, events)
-	describe(ch, refused)
-	describePFCP(ch)
-}
+// Describe names no metric beforehand: those that there are depend on the snapshot. No other collector is registered.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.source(context.Background())
@@ -176,21 +157,23 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, c.version, s.Build)
 	reason := func(r *api.DropRow) []string { return []string{api.CString(r.Name[:])} }
 	emit(ch, ports, s.Ports, func(r *api.PortRow) []string { return []string{api.CString(r.Name[:])} })
-	emit(ch, nodes, s.Nodes, func(r *api.NodeRow) []string { return []string{api.CString(r.Name[:]), number(r.Worker)} })
+	emit(ch, nodes, s.Nodes, func(r *api.NodeRow) []string {
+		return []string{api.CString(r.Name[:]), text(r.Worker)}
+	})
 	emit(ch, drops, s.Drops, reason)
 	emit(ch, punts, s.Punts, reason)
-	emit(ch, workers, s.Workers, func(r *api.WorkerRow) []string { return []string{number(r.Worker)} })
+	emit(ch, workers, s.Workers, func(r *api.WorkerRow) []string { return []string{text(r.Worker)} })
 	emit(ch, totals, s.Totals, func(*api.TotalRow) []string { return nil })
 	emit(ch, holders, s.Holders, func(r *api.HolderRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
-	emit(ch, refused, s.Refused, func(c *Count) []string { return []string{c.Name} })
+	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {
 		emitPFCP(ch, s)
 	}
 }
 
-func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
+func text(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
 // Registry returns a registry that holds the collector alone.
 func Registry(source Source, version string) *prometheus.Registry {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"isthmus/api"
+	"isthmus/controlplane/n4"
 )
 
 func named[T any](v T, field func(*T) []byte, name string) T {
@@ -34,9 +35,10 @@ func sample(context.Context) *Snapshot {
 		Instances: []api.InstanceRow{named(api.InstanceRow{Tunnels: 6, UnknownTEID: 1},
 			func(r *api.InstanceRow) []byte { return r.Name[:] }, "access")},
 		Events: []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
-		PFCP: &PFCP{Associations: 2, FailedAssociations: 1, Sessions: 5, Retransmissions: 3,
-			Received: []Count{{"session-establishment-request", 4}}, Dropped: []Count{{"rate", 1}},
-			Answers: []Answers{{"session-establishment-request", "64", 1}}},
+		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
+			Received: []n4.Count{{Name: "session-establishment-request", Value: 4}},
+			Rejected: []n4.Count{{Name: "rate", Value: 1}},
+			Answers:  []n4.AnswerCount{{Message: "session-establishment-request", Cause: 64, Value: 1}}},
 	}
 }
 
@@ -76,7 +78,8 @@ func TestScrape(t *testing.T) {
 			`isthmus_pfcp_dropped_messages_total{reason="rate"} 1`, `fivegs_upffunction_upf_sessionnbr 5`,
 			`fivegs_upffunction_sm_n4sessionestabreq 4`, `pfcp_peers_active 1`, `fivegs_ep_n3_gtp_indatapktn3upf 12`,
 		}, nil},
-		{func(context.Context) *Snapshot { return &Snapshot{PFCP: &PFCP{Sessions: 3}} }, []string{`isthmus_dataplane_up 0`, `isthmus_pfcp_sessions 3`},
+		{func(context.Context) *Snapshot { return &Snapshot{PFCP: &n4.Stats{Sessions: 3}} },
+			[]string{`isthmus_dataplane_up 0`, `isthmus_pfcp_sessions 3`},
 			[]string{"fivegs_ep_n3"}},
 		{func(context.Context) *Snapshot { return &Snapshot{} }, []string{`isthmus_dataplane_up 0`}, []string{"isthmus_sessions 0", "pfcp_", "fivegs_"}},
 	} {
