@@ -34,29 +34,22 @@ type Config struct {
 
 type Engine struct {
 	At            `yaml:""`
-	Workers       uint32 `yaml:"workers" min:"1" max:"16" doc:"Worker threads; subscribers are spread over them."`
+	Workers       uint32 `yaml:"workers" default:"1" min:"1" max:"16" doc:"Worker threads; subscribers are spread over them."`
 	CPUs          []int  `yaml:"cpus" min:"-1" max:"4095" doc:"CPU of each worker; -1 leaves one unpinned. Empty: none is pinned."`
-	HugePages     string `yaml:"huge_pages" enum:"auto|on|off" doc:"auto uses huge pages when the machine has free ones."`
-	PacketBuffers uint32 `yaml:"packet_buffers" min:"1024" max:"4194304" doc:"Packet buffers of the whole process."`
-	BufferSize    uint32 `yaml:"buffer_size" min:"512" max:"16384" doc:"Bytes of one packet buffer; larger frames are chained."`
+	HugePages     string `yaml:"huge_pages" default:"auto" enum:"auto|on|off" doc:"auto uses huge pages when the machine has free ones."`
+	PacketBuffers uint32 `yaml:"packet_buffers" default:"32768" min:"1024" max:"4194304" doc:"Packet buffers of the whole process."`
+	BufferSize    uint32 `yaml:"buffer_size" default:"2048" min:"512" max:"16384" doc:"Bytes of one packet buffer; larger frames are chained."`
 	Limits        Limits `yaml:"limits" doc:"Sizes of tables, fixed at start."`
 	Rates         Rates  `yaml:"rates" doc:"Most packets per second and worker that the gateway makes or hands up itself."`
 	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps for 50 µs at a time: for shared or small machines, at the cost of latency."`
-	DropUEGTPU    bool   `yaml:"drop_ue_gtpu" doc:"Drop any UDP packet to port 2152 that a subscriber sends."`
-	BufferingTime uint32 `yaml:"buffering_time" min:"1" max:"86400" doc:"Seconds that a packet waits for its idle UE where the CP function does not say how long (DL Buffering Duration)."`
-}
-
-func (e *Engine) setDefaults() {
-	e.Workers, e.HugePages, e.PacketBuffers, e.BufferSize = 1, "auto", 32768, 2048
-	e.DropUEGTPU, e.BufferingTime = true, 60
-	e.Limits.setDefaults()
-	e.Rates.setDefaults()
+	DropUEGTPU    bool   `yaml:"drop_ue_gtpu" default:"true" doc:"Drop any UDP packet to port 2152 that a subscriber sends."`
+	BufferingTime uint32 `yaml:"buffering_time" default:"60" min:"1" max:"86400" doc:"Seconds that a packet waits for its idle UE where the CP function does not say how long (DL Buffering Duration)."`
 }
 
 type Limits struct {
 	At               `yaml:""`
-	Sessions         uint32 `yaml:"sessions" min:"1" max:"1048576" doc:"Sessions, wireline and mobile."`
-	Flows            uint32 `yaml:"flows" min:"64" max:"16777216" doc:"Cached flows per worker."`
+	Sessions         uint32 `yaml:"sessions" default:"65536" min:"1" max:"1048576" doc:"Sessions, wireline and mobile."`
+	Flows            uint32 `yaml:"flows" default:"262144" min:"64" max:"16777216" doc:"Cached flows per worker."`
 	HeldPackets      uint32 `yaml:"held_packets" max:"1048576" doc:"Packet buffers that hold packets waiting for a neighbour; 0: a share of packet_buffers."`
 	Fragments        uint32 `yaml:"fragments" max:"1048576" doc:"Packet buffers that hold fragments under reassembly; 0: a share of packet_buffers."`
 	Rules            uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: four a session."`
@@ -69,50 +62,33 @@ type Limits struct {
 	Unresolved       uint32 `yaml:"unresolved_neighbours" max:"8000" doc:"Neighbours of one interface that do not answer; 0: an eighth of neighbours."`
 }
 
-func (l *Limits) setDefaults() {
-	l.Sessions, l.Flows = 65536, 262144
-}
-
 type Rates struct {
 	At               `yaml:""`
-	ICMPErrors       uint32 `yaml:"icmp_errors" doc:"ICMP and ICMPv6 errors."`
-	ErrorIndications uint32 `yaml:"error_indications" doc:"GTP-U Error Indications (unknown TEID)."`
-	Echo             uint32 `yaml:"echo" doc:"Answered echo requests, ICMP and GTP-U."`
-	Punt             uint32 `yaml:"punt" doc:"Packets handed to the host path."`
-	Events           uint32 `yaml:"events" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
+	ICMPErrors       uint32 `yaml:"icmp_errors" default:"100" doc:"ICMP and ICMPv6 errors."`
+	ErrorIndications uint32 `yaml:"error_indications" default:"100" doc:"GTP-U Error Indications (unknown TEID)."`
+	Echo             uint32 `yaml:"echo" default:"1000" doc:"Answered echo requests, ICMP and GTP-U."`
+	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets handed to the host path."`
+	Events           uint32 `yaml:"events" default:"10000" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
 	Solicitations    uint32 `yaml:"solicitations" max:"1000000" doc:"ARP requests and neighbour solicitations for unknown hosts, whole process; 0: 1000."`
-}
-
-func (r *Rates) setDefaults() {
-	r.ICMPErrors, r.ErrorIndications, r.Echo, r.Punt, r.Events = 100, 100, 1000, 10000, 10000
 }
 
 type Control struct {
 	At           `yaml:""`
-	DPSocket     string  `yaml:"dp_socket" max:"107" doc:"Unix socket of the data plane."`
-	Socket       string  `yaml:"socket" max:"107" doc:"Unix socket that the command line talks to."`
+	DPSocket     string  `yaml:"dp_socket" default:"/run/isthmus/dp.sock" max:"107" doc:"Unix socket of the data plane."`
+	Socket       string  `yaml:"socket" default:"/run/isthmus/isthmus.sock" max:"107" doc:"Unix socket that the command line talks to."`
 	State        string  `yaml:"state" max:"255" doc:"Folder of what outlives the control plane: the file that config apply brought, and which pipes subscribers have. Empty: files beside socket."`
-	Metrics      string  `yaml:"metrics" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
+	Metrics      string  `yaml:"metrics" default:"127.0.0.1:9464" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
 	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
-	ResyncPeriod uint32  `yaml:"resync_period" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
-}
-
-func (c *Control) setDefaults() {
-	c.DPSocket, c.Socket = "/run/isthmus/dp.sock", "/run/isthmus/isthmus.sock"
-	c.Metrics = "127.0.0.1:9464"
-	c.ResyncPeriod = 30
-	c.Restart.setDefaults()
+	ResyncPeriod uint32  `yaml:"resync_period" default:"30" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
 }
 
 type Restart struct {
 	At       `yaml:""`
-	Policy   string `yaml:"policy" enum:"always|never|external" doc:"always: start it and start it again; never: start it once; external: something else starts it."`
-	DelayMS  uint32 `yaml:"delay_ms" max:"60000" doc:"Milliseconds to wait before the first new start; doubled each time it ends early."`
-	MaxDelay uint32 `yaml:"max_delay_ms" max:"600000" doc:"Where the doubling stops."`
+	Policy   string `yaml:"policy" default:"always" enum:"always|never|external" doc:"always: start it and start it again; never: start it once; external: something else starts it."`
+	DelayMS  uint32 `yaml:"delay_ms" default:"100" max:"60000" doc:"Milliseconds to wait before the first new start; doubled each time it ends early."`
+	MaxDelay uint32 `yaml:"max_delay_ms" default:"5000" max:"600000" doc:"Where the doubling stops."`
 	Program  string `yaml:"program" max:"255" doc:"Path of the data plane's program; empty: isthmus-dp beside isthmus."`
 }
-
-func (r *Restart) setDefaults() { r.Policy, r.DelayMS, r.MaxDelay = "always", 100, 5000 }
 
 type Port struct {
 	At          `yaml:""`
@@ -122,15 +98,13 @@ type Port struct {
 	Args        string `yaml:"args" max:"255" doc:"Further DPDK device arguments, passed on as they are."`
 	Bond        Bond   `yaml:"bond" doc:"What a port of driver net_bond is made of."`
 	Role        string `yaml:"role" req:"true" enum:"access|core" doc:"Which side of the gateway the port is on."`
-	MTU         uint32 `yaml:"mtu" min:"576" max:"9216" doc:"Largest IP packet on the port, bytes (on the access side: before VLAN tags, with PPPoE's 8 bytes)."`
+	MTU         uint32 `yaml:"mtu" default:"1500" min:"576" max:"9216" doc:"Largest IP packet on the port, bytes (on the access side: before VLAN tags, with PPPoE's 8 bytes)."`
 	Queues      uint32 `yaml:"queues" max:"16" doc:"Receive queues; 0: one per worker where the device can."`
 	QueueSize   uint32 `yaml:"queue_size" max:"32768" doc:"Descriptors per queue; 0: 1024."`
 	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
 	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC. An access port takes those to its own and to group addresses only; there it serves xconnect, and a mac that the device cannot take."`
 	Xconnect    Name   `yaml:"xconnect" doc:"Port to which everything received here leaves untouched: measures the cost of the ports alone."`
 }
-
-func (p *Port) setDefaults() { p.MTU = 1500 }
 
 // Bond is link aggregation: IEEE 802.1AX with LACP, without it, or one link and its reserves.
 type Bond struct {
@@ -175,16 +149,12 @@ type Firewall struct {
 	Downlink RuleSet `yaml:"downlink" doc:"Packets to subscribers."`
 }
 
-func (f *Firewall) setDefaults() { f.Uplink.Default, f.Downlink.Default = "permit", "permit" }
-
 type RuleSet struct {
 	At            `yaml:""`
-	Default       string `yaml:"default" enum:"permit|deny" doc:"What happens to a packet that no rule matches."`
+	Default       string `yaml:"default" default:"permit" enum:"permit|deny" doc:"What happens to a packet that no rule matches."`
 	PerSubscriber bool   `yaml:"per_subscriber" doc:"Add a rule that permits each subscriber's own addresses, after the rules given here."`
 	Rules         []Rule `yaml:"rules" maxlen:"65536" doc:"The first rule that matches decides. At most 65536, those per subscriber included."`
 }
-
-func (r *RuleSet) setDefaults() { r.Default = "permit" }
 
 // Empty says whether the rules permit everything.
 func (r *RuleSet) Empty() bool { return r.Default == "permit" && len(r.Rules) == 0 }
@@ -204,36 +174,27 @@ type Policer struct {
 	Name   Name         `yaml:"name" req:"true" doc:"The profile's name."`
 	Type   string       `yaml:"type" req:"true" enum:"srtcm|trtcm" doc:"Single rate (RFC 2697) or two rates (RFC 2698), three colours."`
 	CIR    Rate         `yaml:"cir" req:"true" doc:"Committed information rate, of IP packets (the subscriber's IP header and up)."`
-	CBS    Burst        `yaml:"cbs" doc:"Committed burst."`
-	EBS    Burst        `yaml:"ebs" doc:"srtcm: excess burst."`
+	CBS    Burst        `yaml:"cbs" default:"10ms" doc:"Committed burst."`
+	EBS    Burst        `yaml:"ebs" default:"10ms" doc:"srtcm: excess burst."`
 	PIR    Rate         `yaml:"pir" doc:"trtcm: peak information rate, at least the CIR."`
-	PBS    Burst        `yaml:"pbs" doc:"trtcm: peak burst."`
-	Green  ColourAction `yaml:"green" doc:"Within the committed rate."`
-	Yellow ColourAction `yaml:"yellow" doc:"Above the committed rate and within the excess."`
-	Red    ColourAction `yaml:"red" doc:"Above all."`
-}
-
-func (p *Policer) setDefaults() {
-	p.CBS, p.EBS, p.PBS = Burst{Milli: 10}, Burst{Milli: 10}, Burst{Milli: 10}
-	p.Green.Verb, p.Yellow.Verb, p.Red.Verb = "pass", "pass", "drop"
+	PBS    Burst        `yaml:"pbs" default:"10ms" doc:"trtcm: peak burst."`
+	Green  ColourAction `yaml:"green" default:"pass" doc:"Within the committed rate."`
+	Yellow ColourAction `yaml:"yellow" default:"pass" doc:"Above the committed rate and within the excess."`
+	Red    ColourAction `yaml:"red" default:"drop" doc:"Above all."`
 }
 
 type Scheduler struct {
 	At            `yaml:""`
 	Port          Name      `yaml:"port" req:"true" doc:"The access port that it feeds."`
-	Engine        string    `yaml:"engine" enum:"rte|hqos" doc:"hqos: Isthmus' own scheduler; rte: DPDK's rte_sched, about fifteen times as dear (dataplane/lib/hqos)."`
+	Engine        string    `yaml:"engine" default:"hqos" enum:"rte|hqos" doc:"hqos: Isthmus' own scheduler; rte: DPDK's rte_sched, about fifteen times as dear (dataplane/lib/hqos)."`
 	Rate          Rate      `yaml:"rate" req:"true" min:"8000" max:"800000000000" doc:"Rate of the port, on the wire; every rate of a scheduler is between 8kbit and 800Gbit."`
-	FrameOverhead uint32    `yaml:"frame_overhead" max:"64" doc:"Bytes that each frame takes on the wire beside itself: preamble, gap, FCS."`
-	QueueSize     [4]uint32 `yaml:"queue_size" min:"2" max:"8192" doc:"Packets per queue of each traffic class; powers of two."`
+	FrameOverhead uint32    `yaml:"frame_overhead" default:"24" max:"64" doc:"Bytes that each frame takes on the wire beside itself: preamble, gap, FCS."`
+	QueueSize     [4]uint32 `yaml:"queue_size" default:"[64, 64, 64, 64]" min:"2" max:"8192" doc:"Packets per queue of each traffic class; powers of two."`
 	RED           []RED     `yaml:"red" maxlen:"4" doc:"Random early detection, for the traffic classes named; engine hqos only."`
 	Subports      []Subport `yaml:"subports" req:"true" one:"true" maxlen:"64" doc:"Service groups; one entry may stand for several alike."`
 	Profiles      []Profile `yaml:"profiles" req:"true" maxlen:"32" doc:"What a pipe (subscriber) may be given. The first is the default."`
 	Classes       Classes   `yaml:"classes" doc:"How packets are put into traffic classes."`
 	Groups        []Subport `yaml:"-"` // Subports with counts expanded
-}
-
-func (s *Scheduler) setDefaults() {
-	s.Engine, s.FrameOverhead, s.QueueSize = "hqos", 24, [4]uint32{64, 64, 64, 64}
 }
 
 // RED is random early detection (RFC 7567) in each queue of a traffic class.
@@ -242,35 +203,29 @@ type RED struct {
 	Class       uint8  `yaml:"class" req:"true" max:"3" doc:"Traffic class."`
 	Min         uint16 `yaml:"min" req:"true" min:"1" max:"1022" doc:"Average length of a queue, in packets, from which on packets are dropped, or marked if they are ECN-capable."`
 	Max         uint16 `yaml:"max" req:"true" min:"2" max:"1023" doc:"Average length from which on all are dropped; not above the class's queue_size."`
-	Probability uint8  `yaml:"probability" min:"1" doc:"One packet in so many is dropped or marked just below max, fewer towards min."`
-	Weight      uint8  `yaml:"weight" min:"1" max:"12" doc:"Of the present length in the average: one in 2 to the power of this."`
+	Probability uint8  `yaml:"probability" default:"10" min:"1" doc:"One packet in so many is dropped or marked just below max, fewer towards min."`
+	Weight      uint8  `yaml:"weight" default:"9" min:"1" max:"12" doc:"Of the present length in the average: one in 2 to the power of this."`
 }
-
-func (r *RED) setDefaults() { r.Probability, r.Weight = 10, 9 }
 
 type Subport struct {
 	At         `yaml:""`
 	Name       Name    `yaml:"name" doc:"Name that subscribers may refer to."`
-	Count      uint32  `yaml:"count" min:"1" max:"64" doc:"How many subports like this one."`
+	Count      uint32  `yaml:"count" default:"1" min:"1" max:"64" doc:"How many subports like this one."`
 	Rate       Rate    `yaml:"rate" min:"8000" max:"800000000000" doc:"Rate of each; absent: an equal share of the port's."`
-	Burst      Burst   `yaml:"burst" doc:"Token bucket of each."`
+	Burst      Burst   `yaml:"burst" default:"10ms" doc:"Token bucket of each."`
 	ClassRates [4]Rate `yaml:"class_rates" min:"8000" max:"800000000000" doc:"Upper rates of the four traffic classes; absent: the subport's."`
 	Pipes      uint32  `yaml:"pipes" max:"65536" doc:"Room for so many subscribers; 0: as many as there are, rounded up to a power of two."`
-	Worker     int     `yaml:"worker" min:"-1" max:"15" doc:"Worker that owns its subscribers; -1: the subport's number modulo the workers."`
+	Worker     int     `yaml:"worker" default:"-1" min:"-1" max:"15" doc:"Worker that owns its subscribers; -1: the subport's number modulo the workers."`
 }
-
-func (s *Subport) setDefaults() { s.Count, s.Worker, s.Burst = 1, -1, Burst{Milli: 10} }
 
 type Profile struct {
 	At         `yaml:""`
 	Name       Name     `yaml:"name" req:"true" doc:"The profile's name."`
 	Rate       Rate     `yaml:"rate" req:"true" min:"8000" max:"800000000000" doc:"Rate of the pipe."`
-	Burst      Burst    `yaml:"burst" doc:"Its token bucket."`
+	Burst      Burst    `yaml:"burst" default:"10ms" doc:"Its token bucket."`
 	ClassRates [4]Rate  `yaml:"class_rates" min:"8000" max:"800000000000" doc:"Upper rates of the four traffic classes; absent: the pipe's."`
-	Weights    [4]uint8 `yaml:"weights" min:"1" doc:"Weights of the four queues of class 3."`
+	Weights    [4]uint8 `yaml:"weights" default:"[1, 1, 1, 1]" min:"1" doc:"Weights of the four queues of class 3."`
 }
-
-func (p *Profile) setDefaults() { p.Burst, p.Weights = Burst{Milli: 10}, [4]uint8{1, 1, 1, 1} }
 
 type Classes struct {
 	At   `yaml:""`
@@ -284,20 +239,18 @@ type Path struct {
 	Local        Address `yaml:"local" req:"true" doc:"Our address: of a core interface."`
 	Peer         Address `yaml:"peer" req:"true" doc:"The peer's address."`
 	DSCP         uint8   `yaml:"dscp" max:"63" doc:"DSCP of the outer header, where the subscriber has none."`
-	TTL          uint8   `yaml:"ttl" min:"1" doc:"TTL or hop limit of the outer header."`
+	TTL          uint8   `yaml:"ttl" default:"64" min:"1" doc:"TTL or hop limit of the outer header."`
 	SourcePort   uint16  `yaml:"source_port" doc:"UDP source port; 0: 2152."`
 	EchoInterval uint32  `yaml:"echo_interval" max:"86400" doc:"Seconds between Echo Requests: 0 (none) or at least 60 (TS 29.281 clause 7.2.1)."`
 }
-
-func (p *Path) setDefaults() { p.TTL = 64 }
 
 type SubscriberRange struct {
 	At              `yaml:""`
 	Name            Name    `yaml:"name" req:"true" doc:"The subscriber's name; of a range: what the names begin with (home gives home-00001 and so on)."`
 	Count           uint32  `yaml:"count" max:"1048576" doc:"Number of subscribers in a range; absent: one subscriber, named as given."`
 	Port            Name    `yaml:"port" req:"true" doc:"Access port."`
-	Encap           string  `yaml:"encap" enum:"qinq|qinq-pppoe" doc:"Encapsulation on the access side."`
-	TPID            uint16  `yaml:"tpid" doc:"TPID of the outer tag that we send: 0x8100 or 0x88a8. Both are accepted."`
+	Encap           string  `yaml:"encap" default:"qinq" enum:"qinq|qinq-pppoe" doc:"Encapsulation on the access side."`
+	TPID            uint16  `yaml:"tpid" default:"0x88a8" doc:"TPID of the outer tag that we send: 0x8100 or 0x88a8. Both are accepted."`
 	MAC             MAC     `yaml:"mac" req:"true" doc:"MAC address of the home gateway (of the first one)."`
 	STag            uint16  `yaml:"s_tag" req:"true" min:"1" max:"4094" doc:"Outer VLAN (first)."`
 	CTag            uint16  `yaml:"c_tag" req:"true" min:"1" max:"4094" doc:"Inner VLAN (first)."`
@@ -316,37 +269,26 @@ type SubscriberRange struct {
 	UplinkPolicer   Name    `yaml:"uplink_policer" doc:"Policer profile for the uplink; absent: not policed."`
 	DownlinkPolicer Name    `yaml:"downlink_policer" doc:"Policer profile for the downlink; absent: not policed."`
 	Scheduler       Place   `yaml:"scheduler" doc:"Place in the port's scheduler."`
-	UplinkGate      string  `yaml:"uplink_gate" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
-	DownlinkGate    string  `yaml:"downlink_gate" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
+	UplinkGate      string  `yaml:"uplink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
+	DownlinkGate    string  `yaml:"downlink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
 	MRU             uint16  `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes, at least 576; 0: the port's MTU (minus 8 for PPPoE)."`
-}
-
-func (s *SubscriberRange) setDefaults() {
-	s.Encap, s.TPID = "qinq", 0x88a8
-	s.UplinkGate, s.DownlinkGate = "open", "open"
-	s.Step.setDefaults()
-	s.Scheduler.setDefaults()
 }
 
 type Step struct {
 	At           `yaml:""`
-	MAC          uint32 `yaml:"mac" doc:"Added to the MAC address as a number."`
-	PPPoESession uint16 `yaml:"pppoe_session" doc:"Added to the PPPoE session id; after 65534 comes 1."`
-	IPv4         uint32 `yaml:"ipv4" min:"1" doc:"Addresses."`
-	IPv6         uint32 `yaml:"ipv6" min:"1" doc:"Prefixes of the length given."`
-	TEIDUplink   uint32 `yaml:"teid_uplink" doc:"Added to teid_uplink."`
-	TEIDDownlink uint32 `yaml:"teid_downlink" min:"1" doc:"Added to teid_downlink."`
+	MAC          uint32 `yaml:"mac" default:"1" doc:"Added to the MAC address as a number."`
+	PPPoESession uint16 `yaml:"pppoe_session" default:"1" doc:"Added to the PPPoE session id; after 65534 comes 1."`
+	IPv4         uint32 `yaml:"ipv4" default:"1" min:"1" doc:"Addresses."`
+	IPv6         uint32 `yaml:"ipv6" default:"1" min:"1" doc:"Prefixes of the length given."`
+	TEIDUplink   uint32 `yaml:"teid_uplink" default:"1" doc:"Added to teid_uplink."`
+	TEIDDownlink uint32 `yaml:"teid_downlink" default:"1" min:"1" doc:"Added to teid_downlink."`
 }
-
-func (s *Step) setDefaults() { *s = Step{s.At, 1, 1, 1, 1, 1, 1} }
 
 type Place struct {
 	At      `yaml:""`
-	Subport Where `yaml:"subport" doc:"Number or name of a subport, round-robin (in turn), block (equal parts of the range, one after the other), or by-name: chosen by the subscriber's name, whatever else the file holds."`
+	Subport Where `yaml:"subport" default:"by-name" doc:"Number or name of a subport, round-robin (in turn), block (equal parts of the range, one after the other), or by-name: chosen by the subscriber's name, whatever else the file holds."`
 	Profile Name  `yaml:"profile" doc:"Pipe profile; absent: the scheduler's first."`
 }
-
-func (p *Place) setDefaults() { p.Subport = "by-name" }
 
 // Load reads and checks a file, with the overrides of the environment (environment.go) laid over it.
 func Load(file string) (*Config, error) {

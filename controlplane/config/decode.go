@@ -10,8 +10,10 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -58,15 +60,13 @@ func (a At) Has(key string) bool {
 // Path of a key of the section: "subscribers[3].mac".
 func (a At) Path(key string) string { return join(a.path, key) }
 
-// defaulter is a section with values for what the file leaves out.
-type defaulter interface{ setDefaults() }
-
 // decoder turns the YAML tree into the structs of config.go by their tags:
 //
 //	yaml  the key                 req   "true": must be given
 //	enum  the words allowed       min, max  bounds of a number
 //	one   "true": a list that may be written as its only element
 //	with  the key without which this one has no use
+//	default  what stands for an absent key, as the file would have it
 type decoder struct {
 	file   string
 	errs   Errors
@@ -188,12 +188,8 @@ func keys(t reflect.Type) (names []string, index map[string]int) {
 }
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
-	if f := v.FieldByName("At"); f.IsValid() {
-		f.Set(reflect.ValueOf(At{n, path}))
-	}
-	if def, ok := v.Addr().Interface().(defaulter); ok {
-		def.setDefaults()
-	}
+	v.Set(defaults(v.Type()))
+	v.FieldByName("At").Set(reflect.ValueOf(At{n, path}))
 	if n.Kind != yaml.MappingNode {
 		if !isNull(n) {
 			d.fail(n.Line, path, "needs a mapping of keys to values, found %s", kindName(n))
@@ -228,6 +224,36 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			d.fail(seen[name], join(path, name), "given without %s", with)
 		}
 	}
+}
+
+var defaultSections sync.Map // reflect.Type -> reflect.Value
+
+// defaults is a section as it is when the file leaves everything out.
+func defaults(t reflect.Type) reflect.Value {
+	if v, ok := defaultSections.Load(t); ok {
+		return v.(reflect.Value)
+	}
+	section := reflect.New(t).Elem()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		text, given := f.Tag.Lookup("default")
+		_, scalar := reflect.New(f.Type).Interface().(encoding.TextUnmarshaler)
+		switch {
+		case given:
+			var doc yaml.Node
+			d := decoder{file: "default"}
+			if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+				panic(err) // before the first file is read: the tags are constants
+			}
+			if d.value(doc.Content[0], section.Field(i), f.Name, f.Tag); d.errs.result() != nil {
+				panic(d.errs.result())
+			}
+		case f.Type.Kind() == reflect.Struct && f.Tag.Get("yaml") != "" && f.Tag.Get("yaml") != "-" && !scalar:
+			section.Field(i).Set(defaults(f.Type))
+		}
+	}
+	defaultSections.Store(t, section)
+	return section
 }
 
 // given tells a value from what stands for none.
@@ -326,7 +352,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string, tag reflect
 	case v.Kind() == reflect.String:
 		if enum := tag.Get("enum"); enum != "" {
 			words := strings.Split(enum, "|")
-			if !contains(words, n.Value) {
+			if !slices.Contains(words, n.Value) {
 				d.fail(n.Line, path, "%q is none of %s%s", clip(n.Value), strings.Join(words, ", "), suggest(n.Value, words))
 				return
 			}
@@ -396,23 +422,10 @@ func bounds(t reflect.Type, tag reflect.StructTag) (low, high int64) {
 	return low, high
 }
 
-func contains(words []string, word string) bool {
-	for _, w := range words {
-		if w == word {
-			return true
-		}
-	}
-	return false
-}
-
 // decode reads the text without the checks between sections.
 func decode(file string, data []byte) (*Config, *decoder) {
 	d := &decoder{file: file}
 	c := &Config{}
-	c.Engine.setDefaults()
-	c.Control.setDefaults()
-	c.Firewall.setDefaults()
-	c.PFCP.setDefaults()
 	if root := d.tree(data); root != nil {
 		d.value(root, reflect.ValueOf(c).Elem(), "", "")
 	}

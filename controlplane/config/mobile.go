@@ -25,12 +25,12 @@ type PFCP struct {
 	Roles        []string      `yaml:"roles" maxlen:"5" enum:"upf|sgwu|pgwu|gnb|enb" doc:"What this process is, in any combination: it says which features are told to peers and which rules are accepted. gnb and enb emulate a radio node's user plane."`
 	Peers        []PFCPPeer    `yaml:"peers" maxlen:"256" doc:"CP functions (SMF, SGW-C, PGW-C) that may set up an association."`
 	AllowUnknown bool          `yaml:"allow_unknown" doc:"Let any peer set up an association. For closed networks and tests only."`
-	FTEID        string        `yaml:"fteid" enum:"up|cp|both" doc:"Who allocates F-TEIDs: up takes only CHOOSE, cp only given ones, both either."`
+	FTEID        string        `yaml:"fteid" default:"both" enum:"up|cp|both" doc:"Who allocates F-TEIDs: up takes only CHOOSE, cp only given ones, both either."`
 	Takeover     bool          `yaml:"takeover" doc:"A new session may take a UE address that a live session has; the old one loses it. false: refused."`
 	Heartbeat    Heartbeat     `yaml:"heartbeat" doc:"How a peer that is gone is found out, and how requests are repeated (TS 29.244 clause 6.4)."`
 	Guard        []Address     `yaml:"guard" maxlen:"64" doc:"Further hosts that no UE may send to, such as management addresses; those of listen and peers, and our own on the data plane, are guarded anyhow. 64 in all."`
 	MBRBurst     MBRBurst      `yaml:"mbr_burst" doc:"Bursts that the MBR of a QER lets pass."`
-	Headless     uint32        `yaml:"headless" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
+	Headless     uint32        `yaml:"headless" default:"3600" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
 	Store        string        `yaml:"store" max:"255" doc:"File in which sessions outlive the control plane; empty: sessions.db in control.state, or beside control.socket."`
 	Rates        PFCPRates     `yaml:"rates" doc:"Most messages per second that are answered."`
 	Limits       SessionLimits `yaml:"limits" doc:"Most of everything that peers may ask for."`
@@ -39,18 +39,8 @@ type PFCP struct {
 // MBRBurst is how large the buckets of policers are that sessions over PFCP bring.
 type MBRBurst struct {
 	At     `yaml:""`
-	Window uint32 `yaml:"window" min:"1" max:"60000" doc:"Milliseconds at the rate, where the QER has no averaging window."`
-	Least  uint32 `yaml:"least" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
-}
-
-func (b *MBRBurst) setDefaults() { b.Window, b.Least = 100, 16<<10 }
-
-func (p *PFCP) setDefaults() {
-	p.FTEID, p.Headless = "both", 3600
-	p.Heartbeat.setDefaults()
-	p.MBRBurst.setDefaults()
-	p.Rates.setDefaults()
-	p.Limits.setDefaults()
+	Window uint32 `yaml:"window" default:"100" min:"1" max:"60000" doc:"Milliseconds at the rate, where the QER has no averaging window."`
+	Least  uint32 `yaml:"least" default:"16384" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
 }
 
 // Enabled tells whether there is a PFCP interface at all.
@@ -78,7 +68,7 @@ func (p *PFCP) Infrastructure() []netip.Addr {
 }
 
 // Is tells whether the process has a role.
-func (p *PFCP) Is(role string) bool { return contains(p.Roles, role) }
+func (p *PFCP) Is(role string) bool { return slices.Contains(p.Roles, role) }
 
 // Node is the Node ID, the default filled in.
 func (p *PFCP) Node() string {
@@ -98,39 +88,30 @@ type PFCPPeer struct {
 
 type Heartbeat struct {
 	At       `yaml:""`
-	Interval uint32 `yaml:"interval" max:"3600" doc:"Seconds between Heartbeat Requests; 0: none are sent."`
-	Retries  uint32 `yaml:"retries" max:"20" doc:"N1: how often an unanswered request of any kind is repeated."`
-	Timeout  uint32 `yaml:"timeout" min:"1" max:"60" doc:"T1: seconds to wait for each answer."`
+	Interval uint32 `yaml:"interval" default:"10" max:"3600" doc:"Seconds between Heartbeat Requests; 0: none are sent."`
+	Retries  uint32 `yaml:"retries" default:"3" max:"20" doc:"N1: how often an unanswered request of any kind is repeated."`
+	Timeout  uint32 `yaml:"timeout" default:"1" min:"1" max:"60" doc:"T1: seconds to wait for each answer."`
 }
-
-func (h *Heartbeat) setDefaults() { h.Interval, h.Retries, h.Timeout = 10, 3, 1 }
 
 type PFCPRates struct {
 	At         `yaml:""`
-	Requests   uint32 `yaml:"requests" min:"1" doc:"Requests from one peer."`
-	Heartbeats uint32 `yaml:"heartbeats" min:"1" doc:"Messages from addresses without an association, all together."`
+	Requests   uint32 `yaml:"requests" default:"100000" min:"1" doc:"Requests from one peer."`
+	Heartbeats uint32 `yaml:"heartbeats" default:"1000" min:"1" doc:"Messages from addresses without an association, all together."`
 }
-
-func (r *PFCPRates) setDefaults() { r.Requests, r.Heartbeats = 100000, 1000 }
 
 // SessionLimits bounds what a peer can make us hold. The upper bounds of rules are the data plane's.
 type SessionLimits struct {
 	At                     `yaml:""`
-	Associations           uint32 `yaml:"associations" min:"1" max:"65536" doc:"Associations at a time."`
+	Associations           uint32 `yaml:"associations" default:"64" min:"1" max:"65536" doc:"Associations at a time."`
 	Sessions               uint32 `yaml:"sessions" max:"1048576" doc:"Sessions; 0: engine.limits.sessions less the subscribers of the file."`
 	SessionsPerAssociation uint32 `yaml:"sessions_per_association" max:"1048576" doc:"Sessions of one association; 0: all that there may be."`
-	PDRs                   uint32 `yaml:"pdrs" min:"1" max:"32" doc:"PDRs of one session."`
-	FARs                   uint32 `yaml:"fars" min:"1" max:"32" doc:"FARs of one session."`
-	QERs                   uint32 `yaml:"qers" min:"1" max:"32" doc:"QERs of one session."`
-	URRs                   uint32 `yaml:"urrs" min:"1" max:"16" doc:"URRs of one session."`
-	Filters                uint32 `yaml:"filters" min:"1" max:"256" doc:"SDF filters of one session, each list of ports counted out."`
-	Applications           uint32 `yaml:"applications" max:"65536" doc:"Applications with PFDs; 0: PFD management is not offered."`
-	PFDs                   uint32 `yaml:"pfds" min:"1" max:"256" doc:"PFDs of one application."`
-}
-
-func (l *SessionLimits) setDefaults() {
-	*l = SessionLimits{At: l.At, Associations: 64, PDRs: 32, FARs: 32, QERs: 32, URRs: 16, Filters: 256,
-		Applications: 1024, PFDs: 64}
+	PDRs                   uint32 `yaml:"pdrs" default:"32" min:"1" max:"32" doc:"PDRs of one session."`
+	FARs                   uint32 `yaml:"fars" default:"32" min:"1" max:"32" doc:"FARs of one session."`
+	QERs                   uint32 `yaml:"qers" default:"32" min:"1" max:"32" doc:"QERs of one session."`
+	URRs                   uint32 `yaml:"urrs" default:"16" min:"1" max:"16" doc:"URRs of one session."`
+	Filters                uint32 `yaml:"filters" default:"256" min:"1" max:"256" doc:"SDF filters of one session, each list of ports counted out."`
+	Applications           uint32 `yaml:"applications" default:"1024" max:"65536" doc:"Applications with PFDs; 0: PFD management is not offered."`
+	PFDs                   uint32 `yaml:"pfds" default:"64" min:"1" max:"256" doc:"PFDs of one application."`
 }
 
 // Instance is a network instance (TS 29.244 clause 8.2.4).
@@ -139,19 +120,15 @@ type Instance struct {
 	Name       Name      `yaml:"name" req:"true" doc:"The Network Instance that peers name in their rules."`
 	Interfaces []Name    `yaml:"interfaces" req:"true" maxlen:"8" doc:"Its IP interfaces; an interface belongs to one instance."`
 	Endpoints  []Address `yaml:"endpoints" maxlen:"4" doc:"Addresses of our F-TEIDs, each of one of its interfaces."`
-	Lookup     string    `yaml:"lookup" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
+	Lookup     string    `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
 	Pools      []Prefix  `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
-	UEToUE     string    `yaml:"ue_to_ue" enum:"allow|drop" doc:"Packets from one UE to another."`
+	UEToUE     string    `yaml:"ue_to_ue" default:"allow" enum:"allow|drop" doc:"Packets from one UE to another."`
 	PinPeer    bool      `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
 	DSCP       uint8     `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
 	UDPPort    uint16    `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
 	AccessList RuleSet   `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
 	Shaping    Shaping   `yaml:"shaping" doc:"Hierarchical scheduling of what the downlink of its sessions sends into tunnels: a pipe for each session."`
 	Sources    []string  `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`
-}
-
-func (i *Instance) setDefaults() {
-	i.Lookup, i.UEToUE, i.AccessList.Default = "none", "allow", "permit"
 }
 
 // Shaping names a scheduler of a core port.

@@ -22,10 +22,7 @@ func Schema() ([]byte, error) {
 type schemer interface{ schema() map[string]any }
 
 func structSchema(t reflect.Type) map[string]any {
-	v := reflect.New(t)
-	if d, ok := v.Interface().(defaulter); ok {
-		d.setDefaults()
-	}
+	v := defaults(t)
 	properties, required := map[string]any{}, []string{}
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -37,7 +34,7 @@ func structSchema(t reflect.Type) map[string]any {
 		if doc := f.Tag.Get("doc"); doc != "" {
 			s["description"] = doc
 		}
-		if def, ok := defaultOf(v.Elem().Field(i)); ok {
+		if def, ok := defaultOf(v.Field(i)); ok {
 			s["default"] = def
 		}
 		if f.Tag.Get("req") == "true" {
