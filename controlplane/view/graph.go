@@ -104,13 +104,9 @@ func per(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
-var nodeColumns = []column[Node]{
-	str("NODE", func(n *Node) string { return n.Name }),
-	num("PACKETS", func(n *Node) uint64 { return n.Packets }),
-	num("CALLS", func(n *Node) uint64 { return n.Calls }),
+var nodeColumns = columns[Node]("NODE=Name, PACKETS, CALLS, PACKETS/CALL, TICKS/PACKET",
 	cellNum("PACKETS/CALL", func(n *Node) string { return ratio(n.Packets, n.Calls) }),
-	cellNum("TICKS/PACKET", func(n *Node) string { return ratio(n.Ticks, n.Packets) }),
-}
+	cellNum("TICKS/PACKET", func(n *Node) string { return ratio(n.Ticks, n.Packets) }))
 
 // WriteWorkers prints one line for each node and worker.
 func (g *Graph) WriteWorkers(w io.Writer) error {

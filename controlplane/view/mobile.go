@@ -15,20 +15,6 @@ import (
 	"isthmus/controlplane/n4"
 )
 
-var (
-	sources = map[uint32]string{
-		api.SourceFromAccess: "access", api.SourceFromCore: "core", api.SourceFromSGILAN: "sgi-lan", api.SourceFromCP: "cp",
-	}
-	lookups = map[uint32]string{
-		api.LookupNone: "none", api.LookupDestination: "destination", api.LookupSource: "source",
-	}
-	events = map[uint32]string{
-		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data", api.EventTypeErrorIndication: "error-indication",
-		api.EventTypePathDown: "path-down", api.EventTypePathUp: "path-up", api.EventTypeInactive: "inactive",
-		api.EventTypeBufferFull: "buffer-full", api.EventTypeMissed: "missed",
-	}
-)
-
 // farAction spells the bits of a FAR's action: "buffer notify".
 func farAction(bits uint32) string {
 	var words []string
@@ -49,8 +35,8 @@ type Rule struct {
 	PDR         uint32 `json:"pdr"`
 	FAR         uint32 `json:"far"`
 	Precedence  uint32 `json:"precedence"`
-	Source      string `json:"source"`
-	Destination string `json:"destination"`
+	Source      string `json:"source" word:"source"`
+	Destination string `json:"destination" word:"source"`
 	Action      string `json:"action"`
 	TEIDLocal   uint32 `json:"teid_local"`
 	TEIDPeer    uint32 `json:"teid_peer"`
@@ -62,13 +48,7 @@ type Rule struct {
 	Buffered    uint64 `json:"buffered"`
 }
 
-func newRule(r *api.RuleRow) Rule {
-	return Rule{
-		Session: api.CString(r.Session[:]), PDR: r.PDR, FAR: r.FAR, Precedence: r.Precedence, Source: word(sources, r.Source),
-		Destination: word(sources, r.Destination), Action: farAction(r.Action), TEIDLocal: r.TEIDLocal, TEIDPeer: r.TEIDPeer,
-		Local: r.Local.String(), Peer: r.Peer.String(), Packets: r.Packets, Bytes: r.Bytes, Dropped: r.Dropped, Buffered: r.Buffered,
-	}
-}
+func (v *Rule) finish(r *api.RuleRow) { v.Action = farAction(r.Action) }
 
 // tunnel prints one end: "10.0.0.1 0x10".
 func tunnel(address string, teid uint32) string {
@@ -78,21 +58,10 @@ func tunnel(address string, teid uint32) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %#x", address, teid))
 }
 
-var ruleColumns = []column[Rule]{
-	str("SESSION", func(r *Rule) string { return r.Session }),
-	num("PDR", func(r *Rule) uint64 { return uint64(r.PDR) }),
-	num("PRECEDENCE", func(r *Rule) uint64 { return uint64(r.Precedence) }),
-	str("FROM", func(r *Rule) string { return r.Source }),
+var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, ACTION, TO=Destination, PEER,
+	PACKETS, BYTES, DROPPED, BUFFERED`,
 	str("LOCAL", func(r *Rule) string { return tunnel(r.Local, r.TEIDLocal) }),
-	num("FAR", func(r *Rule) uint64 { return uint64(r.FAR) }),
-	str("ACTION", func(r *Rule) string { return r.Action }),
-	str("TO", func(r *Rule) string { return r.Destination }),
-	str("PEER", func(r *Rule) string { return tunnel(r.Peer, r.TEIDPeer) }),
-	num("PACKETS", func(r *Rule) uint64 { return r.Packets }),
-	num("BYTES", func(r *Rule) uint64 { return r.Bytes }),
-	num("DROPPED", func(r *Rule) uint64 { return r.Dropped }),
-	num("BUFFERED", func(r *Rule) uint64 { return r.Buffered }),
-}
+	str("PEER", func(r *Rule) string { return tunnel(r.Peer, r.TEIDPeer) }))
 
 // Volume is bytes or packets of a URR.
 type Volume struct {
@@ -146,48 +115,29 @@ type URR struct {
 	Exhausted bool   `json:"exhausted"`
 }
 
-func newURR(r *api.URRRow) URR {
-	return URR{
-		Session: api.CString(r.Session[:]), URR: r.URR, Sequence: r.Sequence, Bytes: newVolume(r.Bytes),
-		Packets: newVolume(r.Packets), QuotaLeft: newQuota(r.QuotaLeft), Duration: r.Duration, Exhausted: r.Exhausted != 0,
-	}
+func (v *URR) finish(r *api.URRRow) {
+	v.Bytes, v.Packets, v.QuotaLeft = newVolume(r.Bytes), newVolume(r.Packets), newQuota(r.QuotaLeft)
 }
 
-var urrColumns = []column[URR]{
-	str("SESSION", func(u *URR) string { return u.Session }),
-	num("URR", func(u *URR) uint64 { return uint64(u.URR) }),
-	num("REPORTS", func(u *URR) uint64 { return uint64(u.Sequence) }),
+var urrColumns = columns[URR](`SESSION, URR, REPORTS=Sequence, UP BYTES, DOWN BYTES, UP PACKETS, DOWN PACKETS,
+	SECONDS=Duration, QUOTA LEFT, EXHAUSTED`,
 	num("UP BYTES", func(u *URR) uint64 { return u.Bytes.Uplink }),
 	num("DOWN BYTES", func(u *URR) uint64 { return u.Bytes.Downlink }),
 	num("UP PACKETS", func(u *URR) uint64 { return u.Packets.Uplink }),
 	num("DOWN PACKETS", func(u *URR) uint64 { return u.Packets.Downlink }),
-	num("SECONDS", func(u *URR) uint64 { return uint64(u.Duration) }),
-	cellNum("QUOTA LEFT", func(u *URR) string { return u.QuotaLeft.String() }),
-	str("EXHAUSTED", func(u *URR) string { return yesNo(u.Exhausted, "yes", "no") }),
-}
+	cellNum("QUOTA LEFT", func(u *URR) string { return u.QuotaLeft.String() }))
 
 // Instance is one network instance.
 type Instance struct {
 	Name        string `json:"name"`
-	Lookup      string `json:"lookup"`
+	Lookup      string `json:"lookup" word:"lookup"`
 	Tunnels     uint32 `json:"tunnels"` // F-TEIDs of sessions on its endpoints
 	UEAddresses uint32 `json:"ue_addresses"`
 	UnknownUE   uint64 `json:"unknown_ue"`   // packets of its pools that no session has
 	UnknownTEID uint64 `json:"unknown_teid"` // G-PDUs to its endpoints that no session has
 }
 
-func newInstance(r *api.InstanceRow) Instance {
-	return Instance{api.CString(r.Name[:]), word(lookups, r.Lookup), r.Tunnels, r.UEAddresses, r.UnknownUE, r.UnknownTEID}
-}
-
-var instanceColumns = []column[Instance]{
-	str("INSTANCE", func(i *Instance) string { return i.Name }),
-	str("LOOKUP", func(i *Instance) string { return i.Lookup }),
-	num("TUNNELS", func(i *Instance) uint64 { return uint64(i.Tunnels) }),
-	num("UE ADDRESSES", func(i *Instance) uint64 { return uint64(i.UEAddresses) }),
-	num("UNKNOWN UE", func(i *Instance) uint64 { return i.UnknownUE }),
-	num("UNKNOWN TEID", func(i *Instance) uint64 { return i.UnknownTEID }),
-}
+var instanceColumns = columns[Instance]("INSTANCE=Name, LOOKUP, TUNNELS, UE ADDRESSES, UNKNOWN UE, UNKNOWN TEID")
 
 // Event is one kind of report to the control plane.
 type Event struct {
@@ -200,20 +150,11 @@ type Event struct {
 }
 
 // EventName is the word for a type of event.
-func EventName(t uint32) string { return word(events, t) }
+func EventName(t uint32) string { return word(words["event"], t) }
 
-func newEvent(r *api.EventRow) Event {
-	return Event{EventName(r.Type), r.Subscribers, r.Raised, r.Acknowledged, r.Suppressed, r.Waiting}
-}
+func (v *Event) finish(r *api.EventRow) { v.Name = EventName(r.Type) }
 
-var eventColumns = []column[Event]{
-	str("EVENT", func(e *Event) string { return e.Name }),
-	num("RAISED", func(e *Event) uint64 { return e.Raised }),
-	num("ACKNOWLEDGED", func(e *Event) uint64 { return e.Acknowledged }),
-	num("WAITING", func(e *Event) uint64 { return e.Waiting }),
-	num("SUPPRESSED", func(e *Event) uint64 { return e.Suppressed }),
-	num("SUBSCRIBERS", func(e *Event) uint64 { return uint64(e.Subscribers) }),
-}
+var eventColumns = columns[Event]("EVENT=Name, RAISED, ACKNOWLEDGED, WAITING, SUPPRESSED, SUBSCRIBERS")
 
 // Control is what the control plane knows beside the data plane's tables. Calls come from any goroutine.
 type Control interface {
@@ -244,17 +185,8 @@ type Association struct {
 	Heartbeat int64     `json:"heartbeat_us"` // round trip of the last one, microseconds; 0: none yet
 }
 
-var associationColumns = []column[Association]{
-	str("ASSOCIATION", func(a *Association) string { return a.ID }),
-	str("SET", func(a *Association) string { return a.Set }),
-	str("ADDRESS", func(a *Association) string { return a.Address }),
-	str("STATE", func(a *Association) string { return a.State }),
-	str("SINCE", func(a *Association) string { return stamp(a.Since) }),
-	str("RECOVERY", func(a *Association) string { return stamp(a.Recovery) }),
-	num("SESSIONS", func(a *Association) uint64 { return uint64(max(a.Sessions, 0)) }),
-	num("HEARTBEAT µS", func(a *Association) uint64 { return uint64(max(a.Heartbeat, 0)) }),
-	str("FEATURES", func(a *Association) string { return a.Features }),
-}
+var associationColumns = columns[Association](
+	"ASSOCIATION=ID, SET, ADDRESS, STATE, SINCE, RECOVERY, SESSIONS, HEARTBEAT µS=Heartbeat, FEATURES")
 
 func stamp(t time.Time) string {
 	if t.IsZero() {

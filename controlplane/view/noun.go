@@ -45,24 +45,24 @@ func (n *Noun) Get(ctx context.Context, c *dp.Client, control Control, key strin
 
 // Nouns in the order of the help.
 var Nouns = []*Noun{
-	list("port", "ports and their counters", true, api.TablePort, newPort, portColumns),
+	list[api.PortRow]("port", "ports and their counters", true, api.TablePort, portColumns),
 	sessionNoun(),
-	list("rule", "packet detection rules of sessions", true, api.TableRule, newRule, ruleColumns),
-	list("urr", "usage report rules: measured since the last report", true, api.TableURR, newURR, urrColumns),
-	list("instance", "network instances", true, api.TableInstance, newInstance, instanceColumns),
+	list[api.RuleRow]("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns),
+	list[api.URRRow]("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns),
+	list[api.InstanceRow]("instance", "network instances", true, api.TableInstance, instanceColumns),
 	associationNoun,
 	n4Noun,
-	list("event", "reports to the control plane", false, api.TableEvent, newEvent, eventColumns),
-	list("route", "routes, longest prefix wins", true, api.TableRoute, newRoute, routeColumns),
-	list("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, newNeighbour, neighbourColumns),
-	list("acl", "firewall rules and their hits", true, api.TableACL, newACL, aclColumns),
-	list("scheduler", "scheduler queues", true, api.TableScheduler, newScheduler, schedulerColumns),
+	list[api.EventRow]("event", "reports to the control plane", false, api.TableEvent, eventColumns),
+	list[api.RouteRow]("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns),
+	list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, neighbourColumns),
+	list[api.ACLRow]("acl", "firewall rules and their hits", true, api.TableACL, aclColumns),
+	list[api.SchedulerRow]("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns),
 	graphNoun,
 	reasons("drop", "dropped packets by reason", api.TableDrop),
 	reasons("punt", "packets given to the host path, by reason", api.TablePunt),
-	list("worker", "worker threads", false, api.TableWorker, newWorker, workerColumns),
-	list("path", "GTP-U paths", true, api.TablePath, newPath, pathColumns),
-	list("stream", "synth streams", true, api.TableSynth, newStream, streamColumns),
+	list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker, workerColumns),
+	list[api.PathRow]("path", "GTP-U paths", true, api.TablePath, pathColumns),
+	list[api.SynthRow]("stream", "synth streams", true, api.TableSynth, streamColumns),
 	totalNoun,
 }
 
@@ -76,11 +76,20 @@ func Lookup(name string) *Noun {
 }
 
 // list makes the noun of a table whose JSON is an array with one object a row.
-func list[R, V any, P api.Row[R]](name, short string, key bool, table uint32, convert func(*R) V, columns []column[V]) *Noun {
+func list[R, V any, P api.Row[R]](name, short string, key bool, table uint32, columns []column[V]) *Noun {
+	fill := filler[R, V]()
 	return &Noun{
 		Name: name, Short: short, Key: key,
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
-			return Fetch[R, V, P](ctx, c, table, key, limit, convert)
+			rows, err := dp.Table[R, P](ctx, c, table, key, limit)
+			if err != nil {
+				return nil, err
+			}
+			values := make([]V, len(rows)) // never nil, so that it encodes as []
+			for i := range rows {
+				fill(&rows[i], &values[i])
+			}
+			return values, nil
 		},
 		Print: func(w io.Writer, data []byte) error {
 			var values []V
@@ -90,19 +99,4 @@ func list[R, V any, P api.Row[R]](name, short string, key bool, table uint32, co
 			return write(w, columns, values)
 		},
 	}
-}
-
-// Fetch reads one table and converts its rows. The result is never nil, so that it encodes as [].
-func Fetch[R, V any, P api.Row[R]](
-	ctx context.Context, c *dp.Client, table uint32, key string, limit uint32, convert func(*R) V,
-) ([]V, error) {
-	rows, err := dp.Table[R, P](ctx, c, table, key, limit)
-	if err != nil {
-		return nil, err
-	}
-	values := make([]V, len(rows))
-	for i := range rows {
-		values[i] = convert(&rows[i])
-	}
-	return values, nil
 }

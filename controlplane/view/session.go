@@ -18,7 +18,7 @@ type Session struct {
 	Worker          uint32 `json:"worker"`
 	PDRs            uint32 `json:"pdrs"`
 	Port            string `json:"port"`
-	Encap           string `json:"encap"`
+	Encap           string `json:"encap" word:"encap"`
 	STag            uint16 `json:"s_tag"`
 	CTag            uint16 `json:"c_tag"`
 	PPPoESession    uint16 `json:"pppoe_session"`
@@ -40,49 +40,25 @@ type Session struct {
 	User            string `json:"user"`
 }
 
-func newSession(r *api.SessionRow) Session {
-	return Session{
-		Name: api.CString(r.Name[:]), SEID: r.SEID, Worker: r.Worker, PDRs: r.PDRs, Port: api.CString(r.Port[:]),
-		Encap: word(encaps, uint32(r.Encap)), STag: r.STag, CTag: r.CTag, PPPoESession: r.PPPoESession, MAC: mac(r.MAC),
-		UEIP4: r.UEIP4.String(), UEIP6: r.UEIP6.String(), TEIDLocal: r.TEIDLocal, TEIDPeer: r.TEIDPeer,
-		UplinkPackets: r.UplinkPackets, UplinkBytes: r.UplinkBytes, DownlinkPackets: r.DownlinkPackets,
-		DownlinkBytes: r.DownlinkBytes, UplinkDropped: r.UplinkDropped, DownlinkDropped: r.DownlinkDropped,
-		Buffered: r.Buffered,
-	}
-}
-
 // wireline tells that the session has a traffic endpoint on an access port.
-func (s *Session) wireline() bool { return s.Encap != encaps[api.EncapNone] }
+func (s *Session) wireline() bool { return s.Encap != words["encap"][api.EncapNone] }
 
 var (
-	sessionColumns  = []column[Session]{str("SESSION", func(s *Session) string { return s.Name })}
-	endpointColumns = []column[Session]{
-		str("PORT", func(s *Session) string { return s.Port }),
-		str("ENCAP", func(s *Session) string { return s.Encap }),
+	sessionColumns  = columns[Session]("SESSION=Name")
+	endpointColumns = columns[Session]("PORT, ENCAP, TAGS, MAC",
 		str("TAGS", func(s *Session) string { return tags(s.STag, s.CTag, s.PPPoESession) }),
-		str("MAC", func(s *Session) string { return yesNo(s.wireline(), s.MAC, "") }),
-	}
-	mobileColumns = []column[Session]{
-		str("ASSOCIATION", func(s *Session) string { return s.Association }),
-		str("SEID UP/CP", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.SEID, s.CPSEID) }),
-		str("DNN", func(s *Session) string { return s.DNN }),
-		str("USER", func(s *Session) string { return s.User }),
-	}
-	trafficColumns = []column[Session]{
-		num("WORKER", func(s *Session) uint64 { return uint64(s.Worker) }),
-		str("UE IPV4", func(s *Session) string { return s.UEIP4 }),
-		str("UE IPV6", func(s *Session) string { return s.UEIP6 }),
+		str("MAC", func(s *Session) string { return yesNo(s.wireline(), s.MAC, "") }))
+	mobileColumns = columns[Session]("ASSOCIATION, SEID UP/CP, DNN, USER",
+		str("SEID UP/CP", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.SEID, s.CPSEID) }))
+	trafficColumns = columns[Session](`WORKER, UE IPV4=UEIP4, UE IPV6=UEIP6, TEID LOCAL/PEER,
+		UP PACKETS=UplinkPackets, DOWN PACKETS=DownlinkPackets, POLICED, BUFFERED`,
 		str("TEID LOCAL/PEER", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.TEIDLocal, s.TEIDPeer) }),
-		num("UP PACKETS", func(s *Session) uint64 { return s.UplinkPackets }),
-		num("DOWN PACKETS", func(s *Session) uint64 { return s.DownlinkPackets }),
-		num("POLICED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }),
-		num("BUFFERED", func(s *Session) uint64 { return s.Buffered }),
-	}
+		num("POLICED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }))
 )
 
 // sessionNoun has the columns of wireline sessions, of mobile ones, or both, by what there is to show.
 func sessionNoun() *Noun {
-	n := list("session", "sessions, wireline and mobile", true, api.TableSession, newSession, sessionColumns)
+	n := list[api.SessionRow]("session", "sessions, wireline and mobile", true, api.TableSession, sessionColumns)
 	n.Join = func(c Control, v any) {
 		sessions, _ := v.([]Session)
 		for i := range sessions {

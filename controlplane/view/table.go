@@ -7,9 +7,15 @@ package view
 import (
 	"fmt"
 	"io"
+	"net"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"isthmus/api"
 )
 
 // column is one column of a printed table. Numbers are aligned to the right.
@@ -29,6 +35,92 @@ func num[V any](title string, value func(*V) uint64) column[V] {
 
 func cellNum[V any](title string, cell func(*V) string) column[V] {
 	return column[V]{title, true, cell}
+}
+
+// columns are a table's: titles, each with the field that it shows where that is not its own name, and for a bool the
+// words for true and false. A special column stands for the title that it has.
+func columns[V any](titles string, special ...column[V]) []column[V] {
+	var list []column[V]
+	for _, item := range strings.Split(titles, ",") {
+		title, name, named := strings.Cut(strings.TrimSpace(item), "=")
+		if i := slices.IndexFunc(special, func(c column[V]) bool { return c.title == title }); i >= 0 {
+			list = append(list, special[i])
+			continue
+		}
+		name, says, worded := strings.Cut(name, ":")
+		if !named {
+			name = strings.ReplaceAll(title, " ", "")
+		}
+		if !worded {
+			says = "yes/no"
+		}
+		f, ok := reflect.TypeFor[V]().FieldByNameFunc(func(n string) bool { return strings.EqualFold(n, name) })
+		if !ok {
+			panic("no field for the column " + title) // before main(): the titles are constants
+		}
+		number := f.Type.ConvertibleTo(reflect.TypeFor[float64]())
+		list = append(list, column[V]{title, number, func(v *V) string {
+			return cell(reflect.ValueOf(v).Elem().FieldByIndex(f.Index).Interface(), says)
+		}})
+	}
+	return list
+}
+
+func cell(v any, says string) string {
+	switch v := v.(type) {
+	case bool:
+		yes, no, _ := strings.Cut(says, "/")
+		return yesNo(v, yes, no)
+	case time.Time:
+		return stamp(v)
+	}
+	return fmt.Sprint(v)
+}
+
+// filler copies the fields of a row of the data plane to those of the same name: bytes as text, numbers as words where
+// the field has the tag `word`. What else there is to do does the method finish of the value.
+func filler[R, V any]() func(r *R, v *V) {
+	type pair struct {
+		from, to int
+		words    map[uint32]string
+	}
+	var pairs []pair
+	to, from := reflect.TypeFor[V](), reflect.TypeFor[R]()
+	for i := range to.NumField() {
+		if f, ok := from.FieldByName(to.Field(i).Name); ok {
+			pairs = append(pairs, pair{f.Index[0], i, words[to.Field(i).Tag.Get("word")]})
+		}
+	}
+	return func(r *R, v *V) {
+		from, to := reflect.ValueOf(r).Elem(), reflect.ValueOf(v).Elem()
+		for _, p := range pairs {
+			copyField(from.Field(p.from), to.Field(p.to), p.words)
+		}
+		if f, ok := any(v).(interface{ finish(*R) }); ok {
+			f.finish(r)
+		}
+	}
+}
+
+func copyField(from, to reflect.Value, words map[uint32]string) {
+	switch v := from.Addr().Interface().(type) {
+	case *api.Address:
+		to.SetString(v.String())
+		return
+	case *[6]byte:
+		to.SetString(net.HardwareAddr(v[:]).String())
+		return
+	}
+	switch {
+	case from.Kind() == reflect.Array && to.Kind() == reflect.String:
+		to.SetString(api.CString(from.Slice(0, from.Len()).Bytes()))
+	case words != nil:
+		to.SetString(word(words, uint32(from.Uint())))
+	case to.Kind() == reflect.Bool:
+		to.SetBool(from.Uint() != 0)
+	case from.Type() == to.Type():
+		to.Set(from)
+	}
 }
 
 // write prints rows under their titles. Empty cells are shown as "-".
