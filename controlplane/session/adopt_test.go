@@ -95,8 +95,8 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 	p.Adopt("smf1", "smf2")
 	p.ForgetAssociation("smf1")
 	for _, seid := range []uint64{seids[0], last} {
-		_, to, req := p.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}})
-		if req == nil || to.Association != "smf2" || !to.Moved || to.CP != p.Session(seid).CP {
+		s, req := p.reports.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}})
+		if to := s.to; req == nil || to.Association != "smf2" || !to.Moved || to.CP != p.Session(seid).CP {
 			t.Errorf("%+v", to)
 		}
 	}

@@ -361,7 +361,7 @@ func TestTwoSessionsOfOneCPFSEID(t *testing.T) {
 		len(b.Session(first.UP.SEID).URR) != 1 || len(b.Session(second.UP.SEID).URR) != 0 {
 		t.Errorf("%+v", m)
 	}
-	b.reported(first.UP.SEID, &pfcp.SessionReportResponse{Cause: pfcp.CauseContextNotFound}, nil, nil)
+	b.reports.reported(first.UP.SEID, &pfcp.SessionReportResponse{Cause: pfcp.CauseContextNotFound}, nil, nil)
 	waitUntil(t, "the session that its CP function does not know gone", func() bool { return b.Count("") == 1 })
 	if d := b.delete(smf1, second.UP.SEID); d.Cause != pfcp.CauseAccepted {
 		t.Errorf("%+v", d)

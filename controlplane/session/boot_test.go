@@ -235,7 +235,7 @@ func TestFormerStore(t *testing.T) {
 			if len(list) != 1 || list[0].ID != "smf1" || list[0].Set != "set1" || list[0].Features != 5 || list[0].Recovery.Unix() != 1700000001 {
 				t.Errorf("%+v", list)
 			}
-			u := p.deferred.by[waits]
+			u := p.reports.deferred.by[waits]
 			if s := p.Session(waits); s == nil || s.PDR[1].PDI.Application != "web" || len(p.pfds["web"]) != 1 || len(p.apps["web"]) != 1 ||
 				u == nil || len(u.tried) != 1 || u.tried[0].Bytes != [3]uint64{3, 1, 2} {
 				t.Errorf("%+v %v %+v", s, p.pfds, u)

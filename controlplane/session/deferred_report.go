@@ -24,8 +24,7 @@ const (
 // deferredReports is usage that could not be reported: the path to the CP function has failed, or nothing answers. It
 // is what somebody is charged for, so it waits as long as its session lives (the headless time ends that), in the store
 // too. What a URR measures meanwhile is added up, so that there is at most one row for each; only what was sent without
-// an answer stays as it is, for the CP function may have it already and knows it again by its sequence number. Used
-// under Manager's mu.
+// an answer stays as it is, for the CP function may have it already and knows it again by its sequence number.
 type deferredReports struct {
 	by    map[uint64]*deferredUsage
 	queue []uint64        // whom to try next; each once, some of them gone
@@ -38,8 +37,7 @@ type deferredUsage struct {
 	rows  []api.Usage // never sent, one for each URR and side of a monitoring time
 	tried []api.Usage // sent without an answer
 	sent  []api.Usage // in a report that has no answer yet
-	wait  time.Duration
-	next  time.Time // not tried before
+	pause
 }
 
 const mostTried = 256 // of a session; more are added up
@@ -114,28 +112,28 @@ func (u *deferredUsage) holds(m *api.Usage) bool {
 }
 
 // notDeferred leaves out usage that waits already.
-func (p *Manager) notDeferred(events []api.Event) []api.Event {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (r *reporting) notDeferred(events []api.Event) []api.Event {
+	r.lock.Lock()
+	defer r.lock.Unlock()
 	return slices.DeleteFunc(slices.Clone(events), func(e api.Event) bool {
 		if e.Type != api.EventTypeUsage {
 			return false
 		}
-		u := p.deferred.by[e.Usage.SEID]
+		u := r.deferred.by[e.Usage.SEID]
 		return u != nil && u.holds(&e.Usage)
 	})
 }
 
 // deferUsage puts usage by that could not be reported. sent: the CP function may have it. done is called when it is in
 // the store.
-func (p *Manager) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := &p.deferred
-	if p.x.session[seid] == 0 {
-		p.count.ReportsLost++
+func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
+	there := r.sessions.there(seid) // when it ends now, ended or flush finds what was put by
+	r.lock.Lock()
+	l := &r.deferred
+	if !there {
+		r.count.ReportsLost++
 	} else {
-		p.count.ReportsDeferred++
+		r.count.ReportsDeferred++
 		u := l.by[seid]
 		if u == nil {
 			u = &deferredUsage{}
@@ -150,19 +148,39 @@ func (p *Manager) deferUsage(seid uint64, rows []api.Usage, sent bool, done func
 		l.dirty[seid] = true
 	}
 	l.done = append(l.done, done)
-	p.rouse()
+	r.lock.Unlock()
+	r.sessions.rouse()
 }
 
-// joinDeferred adds to the rows of a commit what waits of the same URRs; all of it when the session ends. The caller
-// holds mu.
-func (p *Manager) joinDeferred(seid uint64, rows []api.Usage, ends bool) []api.Usage {
+// restore brings back what the store has. Whether it was sent is not known.
+func (r *reporting) restore(seid uint64, rows []api.Usage, there bool) {
+	r.deferred.by[seid] = &deferredUsage{tried: rows}
+	r.deferred.line(seid)
+	if !there {
+		r.deferred.dirty[seid] = true
+	}
+}
+
+// ended is called when a session has gone: nothing of it waits any more.
+func (r *reporting) ended(seid uint64) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.deferred.by[seid] != nil {
+		r.deferred.dirty[seid] = true
+	}
+}
+
+// join adds to the rows of a commit what waits of the same URRs; all of it when the session ends.
+func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	var mine []api.Usage
 	for i := range rows {
 		if rows[i].SEID == seid {
 			mine = append(mine, rows[i])
 		}
 	}
-	u := p.deferred.by[seid]
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	u := r.deferred.by[seid]
 	if u == nil {
 		return mine
 	}
@@ -180,121 +198,114 @@ func (p *Manager) joinDeferred(seid uint64, rows []api.Usage, ends bool) []api.U
 		mine = slices.Concat(u.tried, u.sent, mine)
 		u.tried = nil
 	}
-	p.deferred.dirty[seid] = true
+	r.deferred.dirty[seid] = true
 	return mine
 }
 
-// storeDeferred writes what changed, and lets the data plane forget its events. The caller holds mu.
-func (p *Manager) storeDeferred() {
-	l := &p.deferred
-	if len(l.dirty) > 0 {
-		records := make([]store.Record, 0, len(l.dirty))
-		for seid := range l.dirty {
-			u := l.by[seid]
-			switch {
-			case u == nil:
-			case p.x.session[seid] == 0:
-				if len(u.rows)+len(u.tried) > 0 {
-					p.count.ReportsLost++
-				}
-				delete(l.by, seid)
-			case len(u.rows)+len(u.sent)+len(u.tried) == 0:
-				delete(l.by, seid)
+// flush returns what has changed, as records, and who waits for them to be in the store. gone tells which sessions are
+// no more: what is left of theirs is lost.
+func (r *reporting) flush(gone func(seid uint64) bool) (records []store.Record, done []func()) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	l := &r.deferred
+	for seid := range l.dirty {
+		record := store.Record{Kind: store.Usage, Number: seid}
+		switch u := l.by[seid]; {
+		case u == nil:
+		case gone(seid):
+			if len(u.rows)+len(u.tried) > 0 {
+				r.count.ReportsLost++
 			}
-			r := store.Record{Kind: store.Usage, Number: seid}
-			if u = l.by[seid]; u != nil {
-				for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
-					for i := range list {
-						r.Data = append(r.Data, api.Encode(&list[i])...)
-					}
+			delete(l.by, seid)
+		case len(u.rows)+len(u.sent)+len(u.tried) == 0:
+			delete(l.by, seid)
+		default:
+			for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
+				for i := range list {
+					record.Data = append(record.Data, api.Encode(&list[i])...)
 				}
 			}
-			records = append(records, r)
 		}
-		clear(l.dirty)
-		if err := p.store.Write(records); err != nil {
-			p.count.StoreErrors++
-			p.log.Error("usage that waits for a CP function is not kept for a restart", "error", err)
-		}
+		records = append(records, record)
 	}
-	p.answers = append(p.answers, l.done...)
-	l.done = nil
+	clear(l.dirty)
+	done, l.done = l.done, nil
+	return records, done
 }
 
-// attempt is a session whose usage is tried again.
-type attempt struct {
-	seid uint64
-	to   n4.Recipient
-	rows []api.Usage
-	req  *pfcp.SessionReportRequest
-}
-
-// takeDeferred returns those whose CP function can be reached now. The caller holds mu.
-func (p *Manager) takeDeferred(reporter n4.Reporter, now time.Time) (list []attempt) {
-	l := &p.deferred
-	reachable := map[string]bool{}
+// due takes sessions from the queue that have something to be tried now; the others go to its end.
+func (r *reporting) due(now time.Time) (seids []uint64) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	l := &r.deferred
 	for range min(len(l.queue), attemptsAtOnce) {
 		seid := l.queue[0]
 		l.queue = l.queue[1:]
-		u := l.by[seid]
-		e, there := p.x.at(seid)
-		if u == nil || !there {
+		switch u := l.by[seid]; {
+		case u == nil:
 			delete(l.there, seid)
-			continue
+		case len(u.sent) > 0 || len(u.rows)+len(u.tried) == 0 || now.Before(u.next):
+			l.queue = append(l.queue, seid)
+		default:
+			seids = append(seids, seid)
 		}
-		l.queue = append(l.queue, seid)
-		to := e.owner.current().id
-		ok, known := reachable[to]
-		if !known {
-			ok = reporter.Reachable(to)
-			reachable[to] = ok
-		}
-		s, err := rules.Decode(e.data)
-		if !ok || err != nil || len(u.sent) > 0 || len(u.rows)+len(u.tried) == 0 || now.Before(u.next) {
-			continue
-		}
-		from := &u.tried
-		if len(u.tried) == 0 {
-			from = &u.rows
-		}
-		n := min(len(*from), usageInReport)
-		u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
-		t := attempt{seid: seid, to: e.recipient(s), rows: u.sent, req: &pfcp.SessionReportRequest{}}
-		for i := range t.rows {
-			t.req.Usage = append(t.req.Usage, rules.Report(s, &t.rows[i]))
-		}
-		list = append(list, t)
 	}
-	return list
+	return seids
 }
 
-// sendDeferred tries again what waits.
-func (p *Manager) sendDeferred() {
-	reporter := p.reporter()
-	if reporter == nil {
-		return
+// attempt takes the next report of a session that due has returned, and puts the session back into the queue; nil:
+// there is none any more.
+func (r *reporting) attempt(s subject, reachable bool) *pfcp.SessionReportRequest {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	u := r.deferred.by[s.seid]
+	if u == nil || s.session == nil {
+		delete(r.deferred.there, s.seid)
+		return nil
 	}
-	p.mu.Lock()
-	list := p.takeDeferred(reporter, p.x.now())
-	p.mu.Unlock()
-	for _, t := range list {
-		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
+	r.deferred.queue = append(r.deferred.queue, s.seid)
+	if !reachable || len(u.rows)+len(u.tried) == 0 {
+		return nil
+	}
+	from := &u.tried
+	if len(u.tried) == 0 {
+		from = &u.rows
+	}
+	n := min(len(*from), usageInReport)
+	u.sent, *from = slices.Clone((*from)[:n]), slices.Clone((*from)[n:])
+	return &pfcp.SessionReportRequest{Usage: rules.Reports(s.session, u.sent)}
+}
+
+// sendDeferred tries again what waits, where the CP function can be reached now.
+func (r *reporting) sendDeferred(to n4.Reporter) {
+	reachable := map[string]bool{}
+	for s := range r.eachOf(r.due(time.Now())) {
+		ok, known := reachable[s.to.Association]
+		if !known && s.session != nil {
+			ok = to.Reachable(s.to.Association)
+			reachable[s.to.Association] = ok
+		}
+		req := r.attempt(s, ok)
+		if req == nil {
+			continue
+		}
+		to.Report(s.to, req, func(answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
 			if errors.Is(err, n4.ErrStopped) {
 				return // the store has it
 			}
-			p.attempted(t.seid, err)
+			r.attempted(s.seid, err)
 			if err == nil {
-				p.reported(t.seid, r, by, nil)
+				r.reported(s.seid, answer, by, nil)
 			}
 		})
 	}
 }
 
 // attempted ends a try.
-func (p *Manager) attempted(seid uint64, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	u := p.deferred.by[seid]
+func (r *reporting) attempted(seid uint64, err error) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	u := r.deferred.by[seid]
 	if u == nil {
 		return
 	}
@@ -302,13 +313,23 @@ func (p *Manager) attempted(seid uint64, err error) {
 	u.sent = nil
 	if err != nil {
 		u.try(sent)
-		if !errors.Is(err, n4.ErrPathFailed) {
-			u.wait = min(max(2*u.wait, firstRetry), lastRetry)
-			u.next = p.x.now().Add(u.wait)
-		}
+		u.after(err)
 		return
 	}
-	p.count.Reports++
+	r.count.Reports++
 	u.wait = 0
-	p.deferred.dirty[seid] = true
+	r.deferred.dirty[seid] = true
+}
+
+// pause is how long to wait after a try without an answer.
+type pause struct {
+	wait time.Duration
+	next time.Time // not tried before
+}
+
+func (p *pause) after(err error) {
+	if !errors.Is(err, n4.ErrPathFailed) {
+		p.wait = min(max(2*p.wait, firstRetry), lastRetry)
+		p.next = time.Now().Add(p.wait)
+	}
 }

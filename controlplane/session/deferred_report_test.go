@@ -3,8 +3,6 @@
 package session
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -48,12 +46,7 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		for _, id := range []string{"smf1", "smf2"} {
 			b.KeepAssociation(n4.StoredAssociation{ID: id})
 		}
-		to := &reporter{reports: make(chan reported, 3*many), nodes: make(chan *pfcp.NodeReportRequest, 1)}
-		to.downFor.Store("smf1")
-		b.SetReporter(to)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go b.Follow(ctx, s.Path)
+		to := b.reporting(t, true, "smf1")
 		for i := range uint32(many) {
 			s.Raise(usageEvent(away, i+1, [3]uint64{3, 1, 2}))
 		}
@@ -82,8 +75,7 @@ func TestUsageWaitsForThePath(t *testing.T) {
 	})
 	t.Run("restarted, path back", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		to := &reporter{reports: make(chan reported, 10), nodes: make(chan *pfcp.NodeReportRequest, 1)}
-		b.SetReporter(to)
+		to := b.reporting(t, false, "")
 		one := wait(t, to.reports)
 		u := one.req.Usage[0]
 		if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || *u.Volume != [3]uint64{3 * many, many, 2 * many} ||
@@ -96,15 +88,15 @@ func TestUsageWaitsForThePath(t *testing.T) {
 			t.Errorf("%+v", one)
 		}
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-		waitUntil(t, "nothing waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.deferred.by) == 0 })
+		waitUntil(t, "nothing waits", func() bool { return b.waiting() == 0 })
 		if c := b.Counts(); c.ReportsLost != 0 {
 			t.Errorf("%+v", c)
 		}
 	})
 	t.Run("nothing is reported twice", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		if len(b.deferred.by) != 0 {
-			t.Error(fmt.Sprint(b.deferred.by))
+		if n := b.waiting(); n != 0 {
+			t.Errorf("%d sessions", n)
 		}
 	})
 }

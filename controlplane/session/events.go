@@ -78,14 +78,13 @@ func (a *acknowledger) end(sequences ...uint64) {
 	a.from.Acknowledge(a.acked) // when it fails the connection is lost, and Next says so
 }
 
-// Listen deals with events until the connection ends. One at a time.
-func (p *Manager) Listen(ctx context.Context, from Events) error {
-	if p.acks == nil || p.acks.from.BootID() != from.BootID() {
-		p.acks = newAcknowledger(from)
+// listen deals with events until the connection ends. One at a time.
+func (r *reporting) listen(ctx context.Context, from Events) error {
+	if r.acks == nil || r.acks.from.BootID() != from.BootID() {
+		r.acks = newAcknowledger(from)
 	} else {
-		p.acks.resume(from)
+		r.acks.resume(from)
 	}
-	a := p.acks
 	for {
 		events, err := from.Next(ctx)
 		if err != nil {
@@ -93,7 +92,7 @@ func (p *Manager) Listen(ctx context.Context, from Events) error {
 		}
 		for len(events) > 0 {
 			n := sameSession(events)
-			if err := p.handleEvents(ctx, a, events[:n]); err != nil {
+			if err := r.handleEvents(ctx, r.acks, events[:n]); err != nil {
 				return err
 			}
 			events = events[n:]
@@ -113,7 +112,7 @@ func sameSession(events []api.Event) int {
 }
 
 // handleEvents makes a report of events and acknowledges them when it is answered or given up.
-func (p *Manager) handleEvents(ctx context.Context, a *acknowledger, events []api.Event) error {
+func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []api.Event) error {
 	events = slices.DeleteFunc(events, func(e api.Event) bool { return e.Sequence <= a.last }) // told again
 	if len(events) == 0 {
 		return nil
@@ -124,13 +123,13 @@ func (p *Manager) handleEvents(ctx context.Context, a *acknowledger, events []ap
 		a.begin(a.last)
 		sequences = append(sequences, a.last)
 	}
-	reporter := p.reporter()
-	if reporter == nil {
+	to := r.reporter()
+	if to == nil {
 		a.end(sequences...)
 		return nil
 	}
-	if node := p.nodeReport(&events[0]); node != nil {
-		reporter.NodeReport(node)
+	if node := r.nodeReport(&events[0]); node != nil {
+		to.NodeReport(node)
 		a.end(sequences...)
 		return nil
 	}
@@ -139,7 +138,7 @@ func (p *Manager) handleEvents(ctx context.Context, a *acknowledger, events []ap
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p.reportEvents(reporter, events, func() {
+	r.reportEvents(to, events, func() {
 		<-a.room
 		a.end(sequences...)
 	})
@@ -147,17 +146,17 @@ func (p *Manager) handleEvents(ctx context.Context, a *acknowledger, events []ap
 }
 
 // reportEvents reports events of one session; done is called when they are dealt with.
-func (p *Manager) reportEvents(reporter n4.Reporter, events []api.Event, done func()) {
-	if events = p.notDeferred(events); len(events) == 0 {
+func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()) {
+	if events = r.notDeferred(events); len(events) == 0 {
 		done()
 		return
 	}
-	seid, to, req := p.sessionReport(events)
+	s, req := r.sessionReport(events)
 	if req == nil {
 		done()
 		return
 	}
-	reporter.Report(to, req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
+	to.Report(s.to, req, func(answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
 		switch {
 		case errors.Is(err, n4.ErrStopped):
 			return // not acknowledged: who comes after us hears it again
@@ -166,73 +165,51 @@ func (p *Manager) reportEvents(reporter n4.Reporter, events []api.Event, done fu
 			for i := range events {
 				rows[i] = events[i].Usage
 			}
-			p.deferUsage(seid, rows, errors.Is(err, n4.ErrTimeout), done)
+			r.deferUsage(s.seid, rows, errors.Is(err, n4.ErrTimeout), done)
 			return
 		case len(req.DownlinkPDR) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
-			p.notifyLater(seid, req)
+			r.notifyLater(s.seid, req)
 			done()
 			return
 		}
 		done()
-		p.reported(seid, r, by, err)
+		r.reported(s.seid, answer, by, err)
 	})
 }
 
-func (p *Manager) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
+func (r *reporting) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 	if e.Type != api.EventTypePathDown && e.Type != api.EventTypePathUp {
 		return nil
 	}
 	peer := pfcp.RemotePeer{Addr: e.Peer.Netip().Addr()}
-	p.mu.Lock()
-	if i := p.set.Owner(e.Local.Netip().Addr()); i != nil {
-		peer.NetworkInstance = i.Name
-	}
-	p.mu.Unlock()
-	r := &pfcp.NodeReportRequest{Node: p.node}
+	peer.NetworkInstance = r.sessions.instanceOf(e.Local.Netip().Addr())
+	req := &pfcp.NodeReportRequest{Node: r.node}
 	// A peer that restarted has lost its tunnels: to the CP function that is a path that failed (TS 23.527 §5.2)
 	// and is back.
 	if e.Type == api.EventTypePathDown || e.Rule == 1 {
-		r.Failed = append(r.Failed, peer)
+		req.Failed = append(req.Failed, peer)
 	}
 	if e.Type == api.EventTypePathUp {
-		r.Restored = append(r.Restored, peer)
+		req.Restored = append(req.Restored, peer)
 	}
-	return r
+	return req
 }
 
 // sessionReport makes the request for events of one session; nil when there is nothing to tell to anybody.
-func (p *Manager) sessionReport(events []api.Event) (seid uint64, to n4.Recipient, req *pfcp.SessionReportRequest) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (r *reporting) sessionReport(events []api.Event) (s subject, req *pfcp.SessionReportRequest) {
 	first := &events[0]
-	seid = first.SEID
-	if first.Type == api.EventTypeUsage && first.Usage.SEID != 0 {
-		seid = first.Usage.SEID
-	}
-	if first.Type == api.EventTypeErrorIndication {
-		t := rules.Tunnel{Addr: first.Peer.Netip().Addr(), TEID: first.TEID}
-		if t.Addr.IsValid() {
-			if last, known := p.x.toPeer(t); known {
-				seid = last
-			}
-		}
-	}
-	e, there := p.x.at(seid)
-	if !there {
-		return 0, to, nil
-	}
-	s, err := rules.Decode(e.data)
-	if err != nil {
-		return 0, to, nil
+	s, pdr := r.sessions.about(first)
+	if s.session == nil {
+		return s, nil
 	}
 	req = &pfcp.SessionReportRequest{}
 	switch first.Type {
 	case api.EventTypeUsage:
 		for i := range events {
-			req.Usage = append(req.Usage, rules.Report(s, &events[i].Usage))
+			req.Usage = append(req.Usage, rules.Report(s.session, &events[i].Usage))
 		}
 	case api.EventTypeDownlinkData:
-		req.DownlinkPDR = []uint16{s.RealPDR(p.set, p.pfds, uint16(first.Rule))}
+		req.DownlinkPDR = []uint16{pdr}
 		dscp := first.DSCP
 		req.DSCP, req.DownlinkQFI = &dscp, first.QFI
 	case api.EventTypeErrorIndication:
@@ -246,66 +223,46 @@ func (p *Manager) sessionReport(events []api.Event) (seid uint64, to n4.Recipien
 	case api.EventTypeInactive:
 		req.Inactive = true
 	default: // BUFFER_FULL and MISSED are counted by the data plane; PFCP has no word for them
-		return 0, to, nil
+		return s, nil
 	}
-	p.count.Reports++
-	return seid, e.recipient(s), req
+	r.counted(ReportCounters{Reports: 1})
+	return s, req
 }
 
 // reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say
-// that the member of the SMF set that answered, if it is not the session's owner, took it over.
-func (p *Manager) reported(seid uint64, r *pfcp.SessionReportResponse, by *n4.Association, err error) {
-	if err != nil || r == nil {
-		p.mu.Lock()
-		p.count.ReportsLost++
-		p.mu.Unlock()
+// that the member of the SMF set that answered, if it is not the session's owner, took it over. That the session is not
+// known to another member of the SMF set is no answer, but ErrNotKnown.
+func (r *reporting) reported(seid uint64, answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
+	if err != nil || answer == nil {
+		r.counted(ReportCounters{ReportsLost: 1})
 		return
 	}
-	if r.Cause == pfcp.CauseContextNotFound {
-		// TS 23.527 §4.3: the CP function does not know the session any more, so nobody would ever delete it.
-		// (Of another member of its SMF set this is ErrNotKnown.)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.log.Info("a session that its CP function does not know is deleted", "session", rules.Key(seid))
-		p.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
+	if answer.Cause == pfcp.CauseContextNotFound {
+		r.sessions.forget(seid)
 		return
 	}
-	req := &pfcp.SessionModificationRequest{DropBuffered: r.DropBuffered}
-	if r.Cause == pfcp.CauseAccepted {
-		req.CP = r.CP
+	req := &pfcp.SessionModificationRequest{DropBuffered: answer.DropBuffered}
+	if answer.Cause == pfcp.CauseAccepted {
+		req.CP = answer.CP
 	}
-	if r.UpdateBAR == nil && !r.DropBuffered && req.CP == nil {
-		return
+	if answer.UpdateBAR != nil {
+		req.UpdateBAR = []pfcp.UpdateBAR{*answer.UpdateBAR}
 	}
-	if r.UpdateBAR != nil {
-		req.UpdateBAR = []pfcp.UpdateBAR{*r.UpdateBAR}
+	if len(req.UpdateBAR) > 0 || req.DropBuffered || req.CP != nil {
+		r.sessions.carryOut(seid, by, req)
 	}
-	p.mu.Lock()
-	e, there := p.x.at(seid)
-	p.mu.Unlock()
-	if !there {
-		return
-	}
-	if by == nil {
-		by = &n4.Association{ID: e.owner.id, Set: e.owner.set}
-	}
-	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
-		if m.Cause != pfcp.CauseAccepted {
-			p.log.Warn("what the answer to a report asked for is refused", "session", rules.Key(seid), "cause", m.Cause)
-		}
-	})
 }
 
-// Follow keeps a subscription to a data plane until ctx ends.
-func (p *Manager) Follow(ctx context.Context, path string) {
+// follow keeps a subscription to a data plane until ctx ends.
+func (r *reporting) follow(ctx context.Context, path string) {
 	for ctx.Err() == nil {
 		s, err := dp.Subscribe(ctx, path)
 		if err == nil {
-			err = p.Listen(ctx, s)
+			err = r.listen(ctx, s)
 			s.Close()
 		}
 		if ctx.Err() == nil {
-			p.log.Debug("no events from the data plane", "error", err)
+			r.log.Debug("no events from the data plane", "error", err)
 		}
 		select {
 		case <-ctx.Done():

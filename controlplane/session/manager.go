@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"isthmus/api"
@@ -35,12 +34,13 @@ type Committer interface {
 }
 
 // Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that
-// wait as one transaction. mu guards everything that belongs to it; others (events, show) take mu in turn.
+// wait as one transaction. mu guards everything that belongs to it; others (show, reports that need a session) take mu
+// in turn. What is reported is not of it: see reporting.
 type Manager struct {
 	log *slog.Logger
 	admission
-	report atomic.Pointer[n4.Reporter]
-	node   pfcp.NodeID // ours
+	reports *reporting
+	node    pfcp.NodeID // ours
 
 	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken
 	// before mu, which reconciliation does not hold while it waits for the data plane.
@@ -57,21 +57,18 @@ type Manager struct {
 	shares       shares
 	client       Committer // nil: away
 	deferredJobs []*deferredJob
-	trials       []*trial // PFDs that are being tried, and those that wait
-	deferred     deferredReports
-	pending      map[uint64]*pendingNotification // by SEID
-	postponed    *job                            // waits for the next transaction, because its session is in this one
-	untidy       bool                            // the store is being compacted
-	compile      rules.Compiler                  // its memory is used again and again
-	bodies       rules.Arena                     // of the transaction that is being made
+	trials       []*trial       // PFDs that are being tried, and those that wait
+	postponed    *job           // waits for the next transaction, because its session is in this one
+	untidy       bool           // the store is being compacted
+	compile      rules.Compiler // its memory is used again and again
+	bodies       rules.Arena    // of the transaction that is being made
 	spare        *txn
 	seen         map[uint64]bool   // of gather
 	prepared     *replan           // see prepare.go
 	digests      map[uint64]uint64 // the same
 	count        Counters
 	answers      []func()
-	memory       *memory       // Run's alone
-	acks         *acknowledger // Listen's alone
+	memory       *memory // Run's alone
 }
 
 // Counters are for show and metrics.
@@ -81,10 +78,8 @@ type Counters struct {
 	Transactions, Alone            uint64           // Alone: requests tried again by themselves
 	Unknown                        uint64           // requests for sessions that are not the asker's (row A13)
 	StoreErrors                    uint64
-	Reports, ReportsLost           uint64
-	ReportsDeferred                uint64 // usage that is kept until its CP function can be reached
-	Duplicated                     uint64
-	FiltersKept                    uint64 // sessions whose new PFDs the data plane refused
+	ReportCounters
+	FiltersKept uint64 // sessions whose new PFDs the data plane refused
 }
 
 // Open brings back what the store has. An empty path keeps nothing.
@@ -109,21 +104,20 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st, associations: map[string]n4.StoredAssociation{}, pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}, objects: holdings{}, deferred: newDeferredReports(), pending: map[uint64]*pendingNotification{}, seen: map[uint64]bool{},
+	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st,
+		associations: map[string]n4.StoredAssociation{}, pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{},
+		objects: holdings{}, seen: map[uint64]bool{},
 		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
+	p.reports = newReporting(p, set.Node, log)
 	p.count.Refused = map[uint8]uint64{}
 	return p
 }
 
 // SetReporter tells where reports go.
-func (p *Manager) SetReporter(r n4.Reporter) { p.report.Store(&r) }
+func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 
-func (p *Manager) reporter() n4.Reporter {
-	if r := p.report.Load(); r != nil {
-		return *r
-	}
-	return nil
-}
+// Follow reports what a data plane tells, until ctx ends.
+func (p *Manager) Follow(ctx context.Context, path string) { p.reports.follow(ctx, path) }
 
 // Run works until ctx ends; then the store is closed.
 func (p *Manager) Run(ctx context.Context) error {
@@ -149,7 +143,7 @@ func (p *Manager) runBatch(first *job) {
 		p.work(batch)
 	}
 	p.try()
-	p.storeDeferred()
+	p.storeUsage()
 	p.compact()
 	answers := p.answers
 	p.answers = nil
@@ -293,8 +287,7 @@ func (p *Manager) keep(t *txn) {
 
 // housekeeping: what waits is reported, unused objects go.
 func (p *Manager) housekeeping() {
-	p.sendDeferred()
-	p.sendPending()
+	p.reports.retry()
 	p.sweep()
 	p.memory.tick(p.Counts().Transactions)
 }
@@ -335,6 +328,7 @@ func (p *Manager) Counts() Counters {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.count
+	c.ReportCounters = p.reports.counts()
 	c.Refused = maps.Clone(c.Refused)
 	return c
 }

@@ -9,7 +9,6 @@ import (
 
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/rules"
 )
 
 // pendingNotification is a downlink data report that could not be sent: without it the CP function never pages the UE,
@@ -18,22 +17,22 @@ import (
 type pendingNotification struct {
 	req  *pfcp.SessionReportRequest
 	sent bool // no answer yet
-	wait time.Duration
-	next time.Time
+	pause
 }
 
 // notifyLater puts a downlink data report by. It ends with the session, or when nothing of it is buffered any more.
-func (p *Manager) notifyLater(seid uint64, req *pfcp.SessionReportRequest) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.x.session[seid] == 0 {
-		p.count.ReportsLost++
+func (r *reporting) notifyLater(seid uint64, req *pfcp.SessionReportRequest) {
+	there := r.sessions.there(seid) // when it ends now, sendPending finds that out
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if !there {
+		r.count.ReportsLost++
 		return
 	}
-	p.count.ReportsDeferred++
-	o := p.pending[seid]
+	r.count.ReportsDeferred++
+	o := r.pending[seid]
 	if o == nil {
-		p.pending[seid] = &pendingNotification{req: req}
+		r.pending[seid] = &pendingNotification{req: req}
 		return
 	}
 	for _, id := range req.DownlinkPDR {
@@ -45,63 +44,72 @@ func (p *Manager) notifyLater(seid uint64, req *pfcp.SessionReportRequest) {
 	}
 }
 
-// takePending returns the reports whose CP function can be reached now. The caller holds mu.
-func (p *Manager) takePending(reporter n4.Reporter, now time.Time) (list []attempt) {
-	for seid, o := range p.pending {
-		if len(list) == attemptsAtOnce {
-			break
+// duePending are the sessions whose notification is to be tried now.
+func (r *reporting) duePending(now time.Time) (seids []uint64) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	for seid, o := range r.pending {
+		if !o.sent && !now.Before(o.next) {
+			seids = append(seids, seid)
 		}
-		if o.sent || now.Before(o.next) {
-			continue
-		}
-		var s *rules.Session
-		e, there := p.x.at(seid)
-		if there {
-			s, _ = rules.Decode(e.data)
-		}
-		if s == nil || !slices.ContainsFunc(o.req.DownlinkPDR, s.Buffers) {
-			delete(p.pending, seid)
-			continue
-		}
-		if !reporter.Reachable(e.owner.current().id) {
-			continue
-		}
-		req := *o.req
-		req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), func(id uint16) bool { return !s.Buffers(id) })
-		o.sent = true
-		list = append(list, attempt{seid: seid, to: e.recipient(s), req: &req})
 	}
-	return list
+	return seids
 }
 
-// sendPending tries again what is pending.
-func (p *Manager) sendPending() {
-	reporter := p.reporter()
-	if reporter == nil {
-		return
+// notification is what is to be sent of a session that duePending has returned; nil: nothing now, or nothing any more.
+func (r *reporting) notification(s subject, reachable bool) *pfcp.SessionReportRequest {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	o := r.pending[s.seid]
+	switch {
+	case o == nil:
+		return nil
+	case s.session == nil || !slices.ContainsFunc(o.req.DownlinkPDR, s.session.Buffers):
+		delete(r.pending, s.seid)
+		return nil
+	case !reachable:
+		return nil
 	}
-	p.mu.Lock()
-	list := p.takePending(reporter, p.x.now())
-	p.mu.Unlock()
-	for _, t := range list {
-		reporter.Report(t.to, t.req, func(r *pfcp.SessionReportResponse, by *n4.Association, err error) {
-			p.mu.Lock()
-			if o := p.pending[t.seid]; o != nil {
-				o.sent = false
-				if err == nil || errors.Is(err, n4.ErrNoAssociation) {
-					delete(p.pending, t.seid)
-				} else if !errors.Is(err, n4.ErrPathFailed) {
-					o.wait = min(max(2*o.wait, firstRetry), lastRetry)
-					o.next = p.x.now().Add(o.wait)
-				}
-			}
+	req := *o.req
+	empty := func(id uint16) bool { return !s.session.Buffers(id) }
+	req.DownlinkPDR = slices.DeleteFunc(slices.Clone(req.DownlinkPDR), empty)
+	o.sent = true
+	return &req
+}
+
+// sendPending tries again what is pending, where the CP function can be reached now.
+func (r *reporting) sendPending(to n4.Reporter) {
+	left := attemptsAtOnce
+	for s := range r.eachOf(r.duePending(time.Now())) {
+		req := r.notification(s, s.session != nil && to.Reachable(s.to.Association))
+		if req == nil {
+			continue
+		}
+		to.Report(s.to, req, func(answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
+			r.notified(s.seid, err)
 			if err == nil {
-				p.count.Reports++
-			}
-			p.mu.Unlock()
-			if err == nil {
-				p.reported(t.seid, r, by, nil)
+				r.reported(s.seid, answer, by, nil)
 			}
 		})
+		if left--; left == 0 {
+			break
+		}
+	}
+}
+
+// notified ends a try.
+func (r *reporting) notified(seid uint64, err error) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if err == nil {
+		r.count.Reports++
+	}
+	switch o := r.pending[seid]; {
+	case o == nil:
+	case err == nil || errors.Is(err, n4.ErrNoAssociation):
+		delete(r.pending, seid)
+	default:
+		o.sent = false
+		o.after(err)
 	}
 }

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"context"
 	"testing"
 
 	"isthmus/api"
@@ -15,12 +14,7 @@ import (
 // A downlink data report that nobody took is sent when the CP function is back, as long as packets wait.
 func TestDownlinkReportIsOwed(t *testing.T) {
 	b := start(t, "", testSettings())
-	to := &reporter{reports: make(chan reported, 10), nodes: make(chan *pfcp.NodeReportRequest, 1)}
-	to.downFor.Store("smf1")
-	b.SetReporter(to)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go b.Follow(ctx, b.s.Path)
+	to := b.reporting(t, true, "smf1")
 	var seids []uint64
 	for i, ue := range []string{"10.46.0.1", "10.46.0.2", "10.46.0.3"} {
 		req := request(uint32(i+1), ue)
@@ -30,14 +24,13 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	for _, seid := range append(seids, seids[0]) {
 		b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 2, DSCP: 10})
 	}
-	pendingCount := func() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.pending) }
-	waitUntil(t, "pending and acknowledged", func() bool { return pendingCount() == 3 && b.s.Unacknowledged() == 0 })
+	waitUntil(t, "pending and acknowledged", func() bool { return b.waiting() == 3 && b.s.Unacknowledged() == 0 })
 	b.delete(smf1, seids[1])
 	if m := b.modify(smf1, seids[2], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
 		Action: ptr(pfcp.ActionForward)}}}); m.Cause != pfcp.CauseAccepted {
 		t.Fatalf("%+v", m)
 	}
-	waitUntil(t, "one pending", func() bool { return pendingCount() == 1 })
+	waitUntil(t, "one pending", func() bool { return b.waiting() == 1 })
 	to.downFor.Store("")
 	one := wait(t, to.reports)
 	if one.cp != 0x1001 || len(one.req.DownlinkPDR) != 1 || one.req.DownlinkPDR[0] != 2 || *one.req.DSCP != 10 {
@@ -46,7 +39,7 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	one.done(nil, n4.ErrTimeout)
 	one = wait(t, to.reports)
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	waitUntil(t, "nothing pending", func() bool { return pendingCount() == 0 })
+	waitUntil(t, "nothing pending", func() bool { return b.waiting() == 0 })
 	if len(to.reports) != 0 {
 		t.Errorf("%+v", <-to.reports)
 	}
@@ -60,21 +53,13 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 	s := dptest.Start(t)
 	member1, member2 := &n4.Association{ID: "smf1", Set: "set1"}, &n4.Association{ID: "smf2", Set: "set1"}
 	var seid uint64
-	listen := func(t *testing.T, b *bench) *reporter {
-		to := &reporter{reports: make(chan reported, 10), nodes: make(chan *pfcp.NodeReportRequest, 1)}
-		b.SetReporter(to)
-		ctx, cancel := context.WithCancel(t.Context())
-		t.Cleanup(cancel)
-		go b.Follow(ctx, s.Path)
-		return to
-	}
 	accepted := &pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}
 	t.Run("path failed", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
 		for _, a := range []*n4.Association{member1, member2} {
 			b.KeepAssociation(n4.StoredAssociation{ID: a.ID, Set: a.Set})
 		}
-		to := listen(t, b)
+		to := b.reporting(t, true, "")
 		seid = b.establish(member1, request(1, "10.46.0.1")).UP.SEID
 		s.Raise(usageEvent(seid, 1, [3]uint64{3, 1, 2}))
 		for range 2 { // reported, and reported again
@@ -93,7 +78,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 	})
 	t.Run("inherited", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		to := listen(t, b)
+		to := b.reporting(t, true, "")
 		one := wait(t, to.reports)
 		if one.association != "smf2" || !one.to.Moved || one.cp != 0x1001 {
 			t.Errorf("%+v", one)

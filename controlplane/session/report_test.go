@@ -45,13 +45,37 @@ func (r *reporter) NodeReport(req *pfcp.NodeReportRequest)  { r.nodes <- req }
 func (r *reporter) Address() (v4, v6 netip.Addr)            { return addr("10.0.0.1"), netip.Addr{} }
 func (r *reporter) Find(association string) *n4.Association { return nil }
 
+// waiting counts the sessions of which something is yet to be reported.
+func (b *bench) waiting() int {
+	r := b.reports
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return len(r.deferred.by) + len(r.pending)
+}
+
+// reporting gives the bench a reporter; smf1's path may be down. With follow, it listens to the data plane.
+func (b *bench) reporting(t testing.TB, follow bool, down string) *reporter {
+	to := &reporter{reports: make(chan reported, 30000), nodes: make(chan *pfcp.NodeReportRequest, 100)}
+	if down != "" {
+		to.downFor.Store(down)
+	}
+	b.SetReporter(to)
+	if follow {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		go b.Follow(ctx, b.s.Path)
+	}
+	return to
+}
+
+func usageOf(seid, sequence uint64) api.Event {
+	return api.Event{Sequence: sequence, Type: api.EventTypeUsage, SEID: seid,
+		Usage: api.Usage{SEID: seid, URR: 1, Sequence: uint32(sequence)}}
+}
+
 func TestReports(t *testing.T) {
 	b := start(t, "", testSettings())
-	to := &reporter{reports: make(chan reported, 100), nodes: make(chan *pfcp.NodeReportRequest, 100)}
-	b.SetReporter(to)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go b.Follow(ctx, b.s.Path)
+	to := b.reporting(t, true, "")
 	req := request(1, "10.45.0.5")
 	req.BAR, req.FAR[1].BAR = []pfcp.CreateBAR{{ID: 1}}, ptr(uint8(1))
 	req.PDR[0].PDI.LocalFTEID.IPv6 = addr("2001:db8:f::1") // the PDR stands twice in the data plane
@@ -133,15 +157,11 @@ func (r *repeating) Acknowledge(sequence uint64) error {
 // What is told again is reported once.
 func TestEventsToldAgain(t *testing.T) {
 	b := start(t, "", testSettings())
-	to := &reporter{reports: make(chan reported, 100), nodes: make(chan *pfcp.NodeReportRequest, 100)}
-	b.SetReporter(to)
+	to := b.reporting(t, false, "")
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
-	usage := func(sequence uint64) api.Event {
-		return api.Event{Sequence: sequence, Type: api.EventTypeUsage, SEID: seid,
-			Usage: api.Usage{SEID: seid, URR: 1, Sequence: uint32(sequence)}}
-	}
+	usage := func(sequence uint64) api.Event { return usageOf(seid, sequence) }
 	from := &repeating{[][]api.Event{{usage(1)}, {usage(1), usage(2)}}, make(chan uint64, 8)}
-	go b.Listen(t.Context(), from)
+	go b.reports.listen(t.Context(), from)
 	for sequence := range uint32(2) {
 		r := wait(t, to.reports)
 		if len(r.req.Usage) != 1 || r.req.Usage[0].Sequence != sequence+1 {
@@ -157,21 +177,17 @@ func TestEventsToldAgain(t *testing.T) {
 // A subscription that is lost while a report waits for its answer: the new one begins with the same events.
 func TestEventsOfANewSubscription(t *testing.T) {
 	b := start(t, "", testSettings())
-	to := &reporter{reports: make(chan reported, 100), nodes: make(chan *pfcp.NodeReportRequest, 100)}
-	b.SetReporter(to)
+	to := b.reporting(t, false, "")
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
-	usage := func(sequence uint64) api.Event {
-		return api.Event{Sequence: sequence, Type: api.EventTypeUsage, SEID: seid,
-			Usage: api.Usage{SEID: seid, URR: 1, Sequence: uint32(sequence)}}
-	}
+	usage := func(sequence uint64) api.Event { return usageOf(seid, sequence) }
 	ctx, lose := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- b.Listen(ctx, &repeating{[][]api.Event{{usage(1)}}, make(chan uint64, 8)}) }()
+	go func() { ended <- b.reports.listen(ctx, &repeating{[][]api.Event{{usage(1)}}, make(chan uint64, 8)}) }()
 	one := wait(t, to.reports)
 	lose()
 	wait(t, ended)
 	from := &repeating{[][]api.Event{{usage(1), usage(2)}}, make(chan uint64, 8)}
-	go b.Listen(t.Context(), from)
+	go b.reports.listen(t.Context(), from)
 	two := wait(t, to.reports)
 	if len(two.req.Usage) != 1 || two.req.Usage[0].Sequence != 2 {
 		t.Errorf("%+v", two.req.Usage)

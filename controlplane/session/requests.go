@@ -38,7 +38,7 @@ func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishment
 // identify fills in who we are.
 func (p *Manager) identify(r *pfcp.SessionEstablishmentResponse) {
 	r.Node = p.node
-	if reporter := p.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
+	if reporter := p.reports.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
 		r.UP.IPv4, r.UP.IPv6 = reporter.Address()
 	}
 }
@@ -205,9 +205,7 @@ func (p *Manager) dropThis(t *txn, e entry, s *rules.Session) *pfcp.Error {
 		p.x.records.Drop(e.at)
 		p.x.released(c)
 		p.x.part(e.owner)
-		if p.deferred.by[seid] != nil {
-			p.deferred.dirty[seid] = true
-		}
+		p.reports.ended(seid)
 	})
 	return nil
 }
@@ -256,7 +254,8 @@ func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionM
 				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Modified++
-				r.Created, r.Endpoints, r.Usage = out.PDRs, out.Endpoints, rules.Reports(old, p.joinDeferred(seid, rows, false))
+				r.Created, r.Endpoints = out.PDRs, out.Endpoints
+				r.Usage = rules.Reports(old, p.reports.join(seid, rows, false))
 				rules.AnswerQuery(r.Usage, req.QueryReference)
 			}
 			return func() { reply(r, cp) }
@@ -371,7 +370,7 @@ func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp
 				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
 			} else {
 				p.count.Deleted++
-				r.Usage = rules.Reports(old, p.joinDeferred(seid, rows, true))
+				r.Usage = rules.Reports(old, p.reports.join(seid, rows, true))
 			}
 			return func() { reply(r, cp) }
 		},

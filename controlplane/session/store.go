@@ -42,6 +42,18 @@ func (p *Manager) compact() {
 	}
 }
 
+// storeUsage writes what changed of the usage that waits to be reported. Then the data plane may forget its events.
+func (p *Manager) storeUsage() {
+	records, done := p.reports.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
+	if len(records) > 0 {
+		if err := p.store.Write(records); err != nil {
+			p.count.StoreErrors++
+			p.log.Error("usage that waits for a CP function is not kept for a restart", "error", err)
+		}
+	}
+	p.answers = append(p.answers, done...)
+}
+
 // storeAssociation keeps an association for a restart, or removes it.
 func (p *Manager) storeAssociation(id string, a *n4.StoredAssociation) error {
 	if a == nil {
@@ -139,11 +151,7 @@ func (p *Manager) loadRecord(r store.Record) error {
 		if err != nil {
 			return err
 		}
-		p.deferred.by[r.Number] = &deferredUsage{tried: rows} // whether they were sent is not known
-		p.deferred.line(r.Number)
-		if p.x.session[r.Number] == 0 {
-			p.deferred.dirty[r.Number] = true
-		}
+		p.reports.restore(r.Number, rows, p.x.session[r.Number] != 0)
 	default:
 		return errors.New("of an unknown kind")
 	}

@@ -44,8 +44,9 @@ func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 	if err := b.KeepAssociation(n4.StoredAssociation{ID: "smf2"}); err != nil || b.Count("") != 1 || b.Session(seid) == nil {
 		t.Error(err)
 	}
-	if _, to, req := b.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}}); req == nil || to.Association != "smf1" {
-		t.Errorf("%+v", to)
+	s, req := b.reports.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}})
+	if req == nil || s.to.Association != "smf1" {
+		t.Errorf("%+v", s.to)
 	}
 	answered := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	b.Establish(smf1, request(2, "10.45.0.6"), func(r *pfcp.SessionEstablishmentResponse) { answered <- r })

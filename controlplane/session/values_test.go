@@ -110,16 +110,16 @@ func TestNothingGrows(t *testing.T) {
 	b.mu.Unlock()
 	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	for range 50 { // put by, fetched by a request, put by again, without a turn of the queue in between
-		b.deferUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
+		b.reports.deferUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
 		b.mu.Lock()
-		b.joinDeferred(seid, nil, true)
-		b.storeDeferred()
+		b.reports.join(seid, nil, true)
+		b.storeUsage()
 		b.mu.Unlock()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.deferred.queue) > 1 || len(b.deferred.there) > 1 {
-		t.Errorf("%d in the queue", len(b.deferred.queue))
+	if len(b.reports.deferred.queue) > 1 || len(b.reports.deferred.there) > 1 {
+		t.Errorf("%d in the queue", len(b.reports.deferred.queue))
 	}
 }
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"iter"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"isthmus/api"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
+)
+
+// reporting tells CP functions what the data plane tells us, and keeps what could not be told. It owns all of that and
+// guards it with a lock of its own. Manager calls it with mu held; it calls Manager, through sessions, without lock.
+type reporting struct {
+	sessions sessions
+	node     pfcp.NodeID // ours
+	log      *slog.Logger
+	to       atomic.Pointer[n4.Reporter]
+	acks     *acknowledger // listen's alone
+
+	lock     sync.Mutex // held for as long as it takes to look at these, never while anybody is called
+	deferred deferredReports
+	pending  map[uint64]*pendingNotification // by SEID
+	count    ReportCounters
+}
+
+// ReportCounters are for show and metrics.
+type ReportCounters struct {
+	Reports, ReportsLost uint64
+	ReportsDeferred      uint64 // usage that is kept until its CP function can be reached
+}
+
+// sessions is what reporting needs of the sessions: finding them, and what answers to reports ask for. Calls come from
+// any goroutine, without a lock.
+type sessions interface {
+	subjects(seids []uint64) []subject
+	about(e *api.Event) (s subject, pdr uint16)
+	there(seid uint64) bool
+	instanceOf(local netip.Addr) string
+	forget(seid uint64)
+	carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest)
+	rouse()
+}
+
+// subject is a session that a report is about.
+type subject struct {
+	seid    uint64
+	session *rules.Session // a copy; nil: there is none, or it cannot be read
+	to      n4.Recipient
+}
+
+func newReporting(s sessions, node pfcp.NodeID, log *slog.Logger) *reporting {
+	return &reporting{sessions: s, node: node, log: log, deferred: newDeferredReports(), pending: map[uint64]*pendingNotification{}}
+}
+
+func (r *reporting) reporter() n4.Reporter {
+	if to := r.to.Load(); to != nil {
+		return *to
+	}
+	return nil
+}
+
+func (r *reporting) counts() ReportCounters {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.count
+}
+
+// counted adds to the counters.
+func (r *reporting) counted(c ReportCounters) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.count.Reports += c.Reports
+	r.count.ReportsLost += c.ReportsLost
+	r.count.ReportsDeferred += c.ReportsDeferred
+}
+
+// retry sends what could not be sent before.
+func (r *reporting) retry() {
+	if to := r.reporter(); to != nil {
+		r.sendDeferred(to)
+		r.sendPending(to)
+	}
+}
+
+// eachOf finds sessions, some at a time.
+func (r *reporting) eachOf(seids []uint64) iter.Seq[subject] {
+	return func(yield func(subject) bool) {
+		for some := range slices.Chunk(seids, someSessions) {
+			for _, s := range r.sessions.subjects(some) {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
