@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Shaping on N3: each session over PFCP has a pipe of the scheduler, and a UPF with two pipes has two sessions.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/upf.sh
+. "$TEST_ROOT/test/lib/upf.sh"
+own_world "$@"
+export TEST_ROOT_=$TEST_ROOT
+upf_world 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {count: 1, pipes: 2}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
+	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, &|'
+capture_n4 ""
+# The kernel's time stamps say when a packet came, however late somebody reads it.
+tcpdump -i gnb0 --immediate-mode -U -w "$DIR/n3.pcap" udp port 2152 2>/dev/null &
+wait_for 5 test -s "$DIR/n3.pcap"
+start_gateway
+"$PYTHON" "$TEST_ROOT/test/e2e/upf_shaping.py"
+echo PASS
