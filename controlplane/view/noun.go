@@ -47,22 +47,22 @@ func (n *Noun) Get(ctx context.Context, c *dp.Client, control Control, key strin
 var Nouns = []*Noun{
 	list[api.PortRow]("port", "ports and their counters", true, api.TablePort, portColumns),
 	sessionNoun(),
-	list[api.RuleRow]("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns),
-	list[api.URRRow]("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns),
+	list[api.RuleRow]("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns, (*Rule).finish),
+	list[api.URRRow]("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns, (*URR).finish),
 	list[api.InstanceRow]("instance", "network instances", true, api.TableInstance, instanceColumns),
 	associationNoun,
 	n4Noun,
-	list[api.EventRow]("event", "reports to the control plane", false, api.TableEvent, eventColumns),
-	list[api.RouteRow]("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns),
+	list[api.EventRow]("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),
+	list[api.RouteRow]("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns, (*Route).finish),
 	list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, neighbourColumns),
-	list[api.ACLRow]("acl", "firewall rules and their hits", true, api.TableACL, aclColumns),
-	list[api.SchedulerRow]("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns),
+	list[api.ACLRow]("acl", "firewall rules and their hits", true, api.TableACL, aclColumns, (*ACL).finish),
+	list[api.SchedulerRow]("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns, (*Scheduler).finish),
 	graphNoun,
 	reasons("drop", "dropped packets by reason", api.TableDrop),
 	reasons("punt", "packets given to the host path, by reason", api.TablePunt),
 	list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker, workerColumns),
 	list[api.PathRow]("path", "GTP-U paths", true, api.TablePath, pathColumns),
-	list[api.SynthRow]("stream", "synth streams", true, api.TableSynth, streamColumns),
+	list[api.SynthRow]("stream", "synth streams", true, api.TableSynth, streamColumns, (*Stream).finish),
 	totalNoun,
 }
 
@@ -75,8 +75,10 @@ func Lookup(name string) *Noun {
 	return Nouns[i]
 }
 
-// list makes the noun of a table whose JSON is an array with one object a row.
-func list[R, V any, P api.Row[R]](name, short string, key bool, table uint32, columns []column[V]) *Noun {
+// list makes the noun of a table whose JSON is an array with one object a row. finish does what is not copying fields.
+func list[R, V any, P api.Row[R]](
+	name, short string, key bool, table uint32, columns []column[V], finish ...func(*V, *R),
+) *Noun {
 	fill := filler[R, V]()
 	return &Noun{
 		Name: name, Short: short, Key: key,
@@ -88,6 +90,9 @@ func list[R, V any, P api.Row[R]](name, short string, key bool, table uint32, co
 			values := make([]V, len(rows)) // never nil, so that it encodes as []
 			for i := range rows {
 				fill(&rows[i], &values[i])
+				for _, fn := range finish {
+					fn(&values[i], &rows[i])
+				}
 			}
 			return values, nil
 		},

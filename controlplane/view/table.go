@@ -78,7 +78,7 @@ func cell(v any, says string) string {
 }
 
 // filler copies the fields of a row of the data plane to those of the same name: bytes as text, numbers as words where
-// the field has the tag `word`. What else there is to do does the method finish of the value.
+// the field has the tag `word`.
 func filler[R, V any]() func(r *R, v *V) {
 	type pair struct {
 		from, to int
@@ -95,9 +95,6 @@ func filler[R, V any]() func(r *R, v *V) {
 		from, to := reflect.ValueOf(r).Elem(), reflect.ValueOf(v).Elem()
 		for _, p := range pairs {
 			copyField(from.Field(p.from), to.Field(p.to), p.words)
-		}
-		if f, ok := any(v).(interface{ finish(*R) }); ok {
-			f.finish(r)
 		}
 	}
 }
