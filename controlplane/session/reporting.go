@@ -57,7 +57,8 @@ type subject struct {
 }
 
 func newReporting(s sessions, node pfcp.NodeID, log *slog.Logger) *reporting {
-	return &reporting{sessions: s, node: node, log: log, deferred: newDeferredReports(), pending: map[uint64]*pendingNotification{}}
+	return &reporting{sessions: s, node: node, log: log, deferred: newDeferredReports(),
+		pending: map[uint64]*pendingNotification{}}
 }
 
 func (r *reporting) reporter() n4.Reporter {

@@ -94,7 +94,8 @@ func (p *Manager) carryOut(seid uint64, by *n4.Association, req *pfcp.SessionMod
 	}
 	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
 		if m.Cause != pfcp.CauseAccepted {
-			p.log.Warn("what the answer to a report asked for is refused", "session", rules.Key(seid), "cause", m.Cause)
+			p.log.Warn("what the answer to a report asked for is refused",
+				"session", rules.Key(seid), "cause", m.Cause)
 		}
 	})
 }

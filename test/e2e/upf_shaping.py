@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""instances[].shaping over PFCP: what exceeds a session's pipe waits and comes at the pipe's rate, what exceeds its queue
-is dropped by the scheduler and by nobody else, other sessions notice nothing, and a pipe is free when its session ends.
+"""instances[].shaping over PFCP: what exceeds a session's pipe waits and comes at the pipe's rate, what exceeds its
+queue is dropped by the scheduler and by nobody else, other sessions notice nothing, and a pipe is free when its session
+ends.
 
 Rates are bytes over the interval in which they came, by the kernel's time stamps, within wide bounds.
 """
@@ -22,7 +23,8 @@ SIZE = 900
 def rules(n):
     """The usual session, with a QER whose MBR, 200 Mbit/s, is far above the pipe's rate."""
     ue = f"10.45.30.{n}"
-    pdrs = b"".join(group(1, body, u32(109, 1)) for body in split_groups(pdr_up(1, fteid(0x3000 + n), ue) + pdr_down(2, ue)))
+    plain = pdr_up(1, fteid(0x3000 + n), ue) + pdr_down(2, ue)
+    pdrs = b"".join(group(1, body, u32(109, 1)) for body in split_groups(plain))
     mbr = (200000).to_bytes(5, "big") * 2
     return pdrs + far_up() + far_down(teid=0x9300 + n) + group(7, u32(109, 1), u8(25, 0), n4.ie(26, mbr))
 

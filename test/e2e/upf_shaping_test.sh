@@ -7,7 +7,7 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 own_world "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {count: 1, pipes: 2}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
+upf_world 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipes: 2}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
 	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, &|'
 capture_n4 ""
 # The kernel's time stamps say when a packet came, however late somebody reads it.
