@@ -25,8 +25,7 @@ enum arp_status arp_parse(const uint8_t *p, uint32_t available, struct arp_info 
 	out->target = p + 24;
 	sender = load32(out->sender);
 	target = load32(out->target);
-	if (!mac_is_host(out->sender_mac) || ip4_above_unicast(sender) || ip4_above_unicast(target) ||
-		(sender != 0 && ip4_is_null_or_loopback(sender)) || ip4_is_null_or_loopback(target))
+	if (!mac_is_host(out->sender_mac) || (sender != 0 && !ip4_is_host(sender)) || !ip4_is_host(target))
 		return ARP_ADDRESS;
 	// A reply tells someone's address; 0.0.0.0 is none.
 	return sender == 0 && out->operation == ARP_REPLY ? ARP_ADDRESS : ARP_OK;

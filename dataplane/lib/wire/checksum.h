@@ -17,6 +17,13 @@ static inline uint16_t checksum_fold(uint64_t sum)
 	return (uint16_t)sum;
 }
 
+// checksum_finish() of a sum of few words.
+static inline uint16_t checksum_finish32(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t) ~(sum + (sum >> 16));
+}
+
 // Sum of `length` bytes, added to `sum`. Start with 0 or checksum_pseudo().
 uint64_t checksum_add(uint64_t sum, const void *p, uint32_t length);
 
@@ -40,13 +47,19 @@ static inline uint64_t checksum_pseudo(
 	return checksum_add(checksum_add(checksum_add(0, source, size), destination, size), tail, 8);
 }
 
+static inline uint64_t checksum_word(const uint8_t *p)
+{
+	uint32_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
 // Sum of the 20 bytes of an IPv4 header without options.
 static inline uint64_t ip4_sum20(const uint8_t *p)
 {
-	uint32_t w[5];
-
-	memcpy(w, p, sizeof(w));
-	return (uint64_t)w[0] + w[1] + w[2] + w[3] + w[4];
+	return checksum_word(p) + checksum_word(p + 4) + checksum_word(p + 8) + checksum_word(p + 12) +
+	       checksum_word(p + 16);
 }
 
 // Sets the checksum field of an IPv4 header without options.
@@ -59,13 +72,19 @@ static inline void ip4_checksum_set(uint8_t *p)
 	memcpy(p + 10, &sum, 2);
 }
 
+// 1 when the checksum of an IPv4 header without options is right: its sum is -0, which is a multiple of 65535.
+static inline int ip4_checksum_ok20(const uint8_t *p)
+{
+	return ip4_sum20(p) % 0xffff == 0;
+}
+
 // 1 when the checksum of the IPv4 header at p is right. The header's IHL bytes are readable (ip_parse checked them).
 static inline int ip4_checksum_ok(const uint8_t *p)
 {
 	uint32_t length = (p[0] & 15) * 4u;
 
 	if (__builtin_expect(length == 20, 1))
-		return checksum_finish(ip4_sum20(p)) == 0;
+		return ip4_checksum_ok20(p);
 	return checksum_finish(checksum_add(0, p, length)) == 0;
 }
 
@@ -87,15 +106,15 @@ static inline void checksum_update32(uint8_t *sum, uint32_t from, uint32_t to)
 	checksum_update16(sum, (uint16_t)(from >> 16), (uint16_t)(to >> 16));
 }
 
-// Takes one from the TTL (> 0) of the IPv4 header at p and updates its checksum (RFC 1141).
+// Takes one from the TTL (> 0) of the IPv4 header at p, and adds it to the checksum (RFC 1141, RFC 1624).
 static inline void ip4_decrement_ttl(uint8_t *p)
 {
-	uint16_t from, to;
+	uint16_t sum;
 
-	memcpy(&from, p + 8, 2);
+	memcpy(&sum, p + 10, 2);
+	sum = (uint16_t)(sum + 1 + (sum >= 0xfffe)); // the TTL is the low octet of a word as loaded
 	p[8]--;
-	memcpy(&to, p + 8, 2);
-	checksum_update16(p + 10, from, to);
+	memcpy(p + 10, &sum, 2);
 }
 
 #endif

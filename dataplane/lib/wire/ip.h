@@ -193,15 +193,10 @@ enum ip_martian {
 
 unsigned ip6_martian(const uint8_t *source, const uint8_t *destination);
 
-// Multicast, limited broadcast, class E (a is in host order).
-static inline int ip4_above_unicast(uint32_t a)
+// 1 for an address that a host may have (a is in host order): not 0/8, loopback, multicast, class E, limited broadcast.
+static inline int ip4_is_host(uint32_t a)
 {
-	return a >= 0xe0000000u;
-}
-
-static inline int ip4_is_null_or_loopback(uint32_t a)
-{
-	return a >> 24 == 0 || a >> 24 == 127;
+	return a - 0x01000000u < 0xdf000000u && a >> 24 != 127;
 }
 
 // Multicast, or the limited broadcast.
@@ -220,9 +215,9 @@ static inline unsigned ip_martian(uint8_t version, const uint8_t *source, const 
 	if (__builtin_expect(version != 4, 0))
 		return ip6_martian(source, destination);
 	uint32_t s = load32(source), d = load32(destination);
-	if (__builtin_expect(ip4_above_unicast(s) | ip4_is_null_or_loopback(s), 0))
+	if (__builtin_expect(!ip4_is_host(s), 0))
 		flags |= IP_MARTIAN_SOURCE;
-	if (__builtin_expect(ip4_above_unicast(d) | ip4_is_null_or_loopback(d), 0)) {
+	if (__builtin_expect(!ip4_is_host(d), 0)) {
 		if (ip_is_group(4, destination))
 			flags |= IP_MULTICAST;
 		else

@@ -112,13 +112,37 @@ static __rte_always_inline void meter_pass(
 	s->full[1] = time + l->lack[1] + (l->colour != RTE_COLOR_RED ? l->cost[1] : 0);
 }
 
+// When a bucket will be full that `length` bytes leave; at most its burst after `time` when it has as many.
+static __rte_always_inline uint64_t meter_after(
+	const struct meter_bucket *b, uint64_t full, uint64_t time, uint32_t length)
+{
+	return ((int64_t)(full - time) > 0 ? full : time) + meter_cost(b, length);
+}
+
+// meter_look_at() and meter_pass() of a green packet at a trTCM. Returns 0, and has changed nothing, when the packet is
+// another colour's, or the meter another type's.
+static __rte_always_inline int meter_green(
+	const struct policer_profile *p, struct meter *s, uint64_t time, uint32_t length)
+{
+	uint64_t committed = meter_after(&p->committed, s->full[0], time, length);
+	uint64_t peak = meter_after(&p->peak, s->full[1], time, length);
+
+	if (unlikely(committed - time > p->committed.burst || peak - time > p->peak.burst || p->type == API_SRTCM))
+		return 0;
+	s->full[0] = committed;
+	s->full[1] = peak;
+	return 1;
+}
+
 // Colour of a packet of `length` bytes, which leave the buckets. `now` in TSC ticks. Owner worker.
 static __rte_always_inline enum rte_color meter_colour(
 	const struct policer_profile *p, struct meter *s, uint64_t now, uint32_t length)
 {
 	uint64_t time = now << METER_TIME_SHIFT;
-	struct meter_look l = meter_look_at(p, s, time, length);
 
+	if (likely(meter_green(p, s, time, length)))
+		return RTE_COLOR_GREEN;
+	struct meter_look l = meter_look_at(p, s, time, length);
 	meter_pass(p, s, time, &l);
 	return l.colour;
 }

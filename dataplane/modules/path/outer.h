@@ -32,7 +32,7 @@ static __rte_always_inline void outer_finish_ip4(
 	ip[1] = class;
 	memcpy(ip + 2, &wire_length, 2);
 	memcpy(ip + 4, &id, 2);
-	sum = checksum_finish((uint64_t)p->ip4_sum + ((uint32_t)ip[1] << 8) + wire_length + id);
+	sum = checksum_finish32(p->ip4_sum + ((uint32_t) class << 8) + wire_length + id);
 	memcpy(ip + 10, &sum, 2);
 }
 

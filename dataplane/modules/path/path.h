@@ -18,7 +18,7 @@ struct path {
 	uint8_t version; // of the outer header: 4 or 6
 	uint8_t length[2]; // of the outer header: [1] with a PDU Session Container, [0] without
 	uint16_t local_id;
-	uint32_t ip4_sum; // of the IPv4 header with lengths, identification and DSCP 0
+	uint32_t ip4_sum; // of the IPv4 header with lengths, identification and DSCP 0; 16 bits
 	struct api_path want;
 	// Each lies at the end of its 64 bytes, so that one store of 64 that ends where the payload begins puts it in place.
 	uint8_t header[2][OUTER_LENGTH_MAX] __rte_cache_aligned;
