@@ -15,9 +15,9 @@ static void mask_gpdu(uint8_t *mask)
 
 void plain_bytes_set(struct plain_bytes *to, const uint8_t *frame, uint16_t l3, int gpdu)
 {
-	uint8_t *mask = (uint8_t *)to->mask;
+	uint8_t *mask = to->mask;
 
-	memset(to->mask, 0, sizeof(to->mask));
+	memset(mask, 0, PLAIN_BYTES);
 	memset(mask, 0xff, 6);
 	memset(mask + 12, 0xff, l3 - 12u);
 	for (uint32_t tag = ETH_HEADER; tag < l3; tag += ETH_TAG)

@@ -8,28 +8,46 @@
 #include "wire/eth.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 #include <string.h>
 
-#define PLAIN_BYTES 48 // compared: up to the GTP-U header's message type, with one tag or none
+#define PLAIN_OUTER 28u // IPv4 and UDP in front of GTP-U
+#define PLAIN_BYTES 64 // compared: to the first byte of the user's packet in a tunnel, with one tag or none
 
 struct plain_bytes {
-	uint64_t want[PLAIN_BYTES / 8], mask[PLAIN_BYTES / 8];
-};
+	uint8_t want[PLAIN_BYTES], mask[PLAIN_BYTES];
+} __attribute__((aligned(64)));
 
 // The frame as the example: Ethernet destination, type and VLAN ids; with `gpdu` (l3 at most 18, plain_is_gpdu()) of
 // IPv4 version, header length, fragmentation, protocol and destination, of UDP the destination port, of GTP-U version,
 // protocol type and message. The frame has PLAIN_BYTES or more.
 void plain_bytes_set(struct plain_bytes *to, const uint8_t *frame, uint16_t l3, int gpdu);
 
+// PLAIN_BYTES may be read at `frame`.
 static inline int plain_bytes_same(const struct plain_bytes *p, const uint8_t *frame)
 {
-	uint64_t differs = 0, word;
+#ifdef __AVX2__
+	const __m256i *want = (const __m256i *)p->want, *mask = (const __m256i *)p->mask;
+	const __m256i *is = (const __m256i *)frame;
+	__m256i low = (_mm256_loadu_si256(is) ^ want[0]) & mask[0];
+	__m256i high = (_mm256_loadu_si256(is + 1) ^ want[1]) & mask[1];
 
-	for (int i = 0; i < PLAIN_BYTES / 8; i++) {
-		memcpy(&word, frame + 8 * i, 8);
-		differs |= (word ^ p->want[i]) & p->mask[i];
+	return _mm256_testz_si256(low | high, low | high);
+#else
+	uint64_t differs = 0;
+
+	for (int i = 0; i < PLAIN_BYTES; i += 8) {
+		uint64_t is, want, mask;
+
+		memcpy(&is, frame + i, 8);
+		memcpy(&want, p->want + i, 8);
+		memcpy(&mask, p->mask + i, 8);
+		differs |= (is ^ want) & mask;
 	}
 	return differs == 0;
+#endif
 }
 
 // IPv4 without options that carries UDP to the port of GTP-U. 24 bytes are readable.
@@ -48,10 +66,8 @@ static inline int plain_is_gpdu(const uint8_t *ip)
 // `length` bytes at ip, the header's checksum is right, the source may be one.
 static inline int plain_outer_good(const uint8_t *ip, uint32_t length)
 {
-	uint32_t source = load32(ip + 12);
-
 	return load16(ip + 2) == length && load16(ip + IP4_HEADER + 4) == length - IP4_HEADER &&
-	       checksum_finish(ip4_sum20(ip)) == 0 && !(ip4_above_unicast(source) | ip4_is_null_or_loopback(source));
+	       ip4_checksum_ok20(ip) && ip4_is_host(load32(ip + 12));
 }
 
 #endif

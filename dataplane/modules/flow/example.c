@@ -3,6 +3,7 @@
 #include "flow/example.h"
 #include "core/port.h"
 #include "firewall/firewall.h"
+#include "flow/flow.h"
 #include "instance/instance.h"
 #include "path/local.h"
 #include "route/route.h"
@@ -15,23 +16,72 @@ static int is_open(uint16_t instance)
 
 // 1 when the packet is a G-PDU to one of our endpoints. Row G20: an endpoint serves only the interface that has its
 // address.
-static int fill_tunnel(struct example *e, const uint8_t *ip, const struct interface *i)
+static int is_tunnel(const struct example *e, const uint8_t *ip, const struct interface *i)
 {
-	if (e->version != 4 || e->l3 > ETH_HEADER + ETH_TAG || !plain_is_gpdu(ip) ||
-		!ip_is_local_on(4, ip + 16, i->index))
-		return 0;
+	return e->version == 4 && e->l3 <= ETH_HEADER + ETH_TAG && plain_is_gpdu(ip) &&
+	       ip_is_local_on(4, ip + 16, i->index);
+}
+
+static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t *ip)
+{
 	e->local = path_local_id(4, ip + 16);
 	e->instance = instance_of_local(e->local);
-	e->kind = is_open(e->instance) ? EXAMPLE_TUNNEL : EXAMPLE_OTHER;
+	if (!is_open(e->instance))
+		return;
+	e->kind = EXAMPLE_TUNNEL;
+	e->key = flow_entry_key(w, fteid_key(0, e->local));
+	e->offset = flow_offset(e->key);
+}
+
+// Makes of a tunnel's example one of this packet's GTP-U header: of that, all that is not of one packet alone is
+// compared as well, and the first byte behind it. Returns 0 when the header is none that passes as it is.
+static int fill_plain(struct example *e, const uint8_t *frame, uint32_t total)
+{
+	uint32_t gtpu = e->l3 + PLAIN_OUTER;
+	uint8_t *mask = e->bytes.mask + gtpu;
+	struct gtpu_info g;
+
+	if (total <= gtpu + GTPU_HEADER_CONTAINER ||
+		gtpu_parse(frame + gtpu, total - gtpu, total - gtpu, &g) != GTPU_OK || g.more != 0 ||
+		(g.header_length != GTPU_HEADER && (frame[gtpu] != 0x34 || g.qfi == GTPU_NO_QFI)))
+		return 0;
+	uint8_t first = frame[gtpu + g.header_length];
+	if (first != 0x45 && first >> 4 != 6)
+		return 0;
+	memcpy(e->bytes.want, frame, PLAIN_BYTES);
+	mask[0] = 0xff;
+	if (g.qfi != GTPU_NO_QFI) {
+		memset(mask + 11, 0xff, 5);
+		mask[14] = 0xc0; // all but the QFI
+	}
+	mask[g.header_length] = first == 0x45 ? 0xff : 0xf0;
+	e->kind = EXAMPLE_PLAIN;
+	e->user = (struct user_head){.at = (uint16_t)(gtpu + g.header_length),
+		.version = first >> 4,
+		.simple = first == 0x45,
+		.pdu_type = (uint8_t)(g.qfi != GTPU_NO_QFI ? g.pdu_type + 1 : API_PDU_NONE),
+		.qfi = g.qfi};
 	return 1;
 }
 
-static void fill_wide(struct example *e, const struct interface *i)
+static void fill_wide(struct example *e, const struct worker *w, const struct interface *i)
 {
+	static const uint8_t zero[16];
+	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
+	int six = e->version == 6;
+
 	e->instance = instance_of_lookup(i->index);
 	const struct instance *n = instance_get(e->instance);
-
-	e->kind = n != NULL && n->lookup == API_LOOKUP_DESTINATION && is_open(e->instance) ? EXAMPLE_UE : EXAMPLE_OTHER;
+	if (n == NULL || n->lookup != API_LOOKUP_DESTINATION || !is_open(e->instance) || lengths->count[six] == 0)
+		return;
+	e->kind = EXAMPLE_UE;
+	e->prefix = lengths->prefix[six][0];
+	e->key = flow_entry_key(w, ue_key((uint8_t)e->instance, 0, e->version, zero, e->prefix));
+	e->address_mask = e->prefix == 0 ? 0 : rte_cpu_to_be_32(UINT32_MAX << (32 - RTE_MIN(e->prefix, 32)));
+	e->offset = flow_offset(e->key);
+	e->user.at = e->l3;
+	e->user.version = e->version;
+	e->user.qfi = GTPU_NO_QFI;
 }
 
 // As core-input: our MAC address, an interface of ours, IP.
@@ -56,36 +106,58 @@ static const struct example *keep(struct example *list, uint8_t *count, const st
 	return &list[(*count)++];
 }
 
-static const struct example *make(struct examples *x, struct rte_mbuf *m, const uint8_t *frame)
+static const struct example *make(struct examples *x, const struct worker *w, struct rte_mbuf *m, const uint8_t *frame)
 {
-	struct example e = {.port_in = packet_of(m)->port_in};
+	struct example e = {.port_in = packet_of(m)->port_in, .kind = EXAMPLE_OTHER};
 	const struct interface *i = interface_of(&e, frame, rte_pktmbuf_data_len(m));
 
+	x->looks++;
 	if (i == NULL)
 		return NULL;
-	int narrow = fill_tunnel(&e, frame + e.l3, i);
-	if (!narrow)
-		fill_wide(&e, i);
-	plain_bytes_set(&e.bytes, frame, e.l3, narrow);
-	return narrow ? keep(x->narrow, &x->narrows, &e) : keep(x->wide, &x->wides, &e);
+	int tunnel = is_tunnel(&e, frame + e.l3, i);
+	plain_bytes_set(&e.bytes, frame, e.l3, tunnel);
+	if (tunnel) {
+		fill_tunnel(&e, w, frame + e.l3);
+		return keep(x->tunnel, &x->tunnels, &e);
+	}
+	fill_wide(&e, w, i);
+	return keep(x->wide, &x->wides, &e);
 }
 
-const struct example *example_find(struct examples *x, struct rte_mbuf *m)
+static const struct example *find(const struct example *list, uint8_t count, struct rte_mbuf *m, const uint8_t *frame)
+{
+	for (uint8_t i = 0; i < count; i++)
+		if (example_holds(&list[i], m, frame))
+			return &list[i];
+	return NULL;
+}
+
+// The example of an endpoint's packet: one of its GTP-U header, where that can be, so that all of them have keys.
+static const struct example *plain_of(
+	struct examples *x, const struct example *tunnel, const uint8_t *frame, uint32_t total)
+{
+	struct example e = *tunnel;
+	const struct example *plain =
+		x->plains < EXAMPLES && fill_plain(&e, frame, total) ? keep(x->plain, &x->plains, &e) : NULL;
+
+	return plain != NULL ? plain : tunnel;
+}
+
+const struct example *example_find(struct examples *x, const struct worker *w, struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	const struct example *wide = NULL;
+	const struct example *e = find(x->plain, x->plains, m, frame), *wide = NULL;
 
-	for (uint8_t i = 0; i < x->narrows; i++)
-		if (example_holds(&x->narrow[i], m, frame))
-			return &x->narrow[i];
-	for (uint8_t i = 0; i < x->wides && wide == NULL; i++)
-		if (example_holds(&x->wide[i], m, frame))
-			wide = &x->wide[i];
-	if (wide != NULL && !(wide->version == 4 && plain_to_gtpu(frame + wide->l3)))
-		return wide;
-	if (x->looks >= EXAMPLE_LOOKS)
-		return wide;
-	x->looks++;
-	const struct example *made = make(x, m, frame);
-	return made != NULL ? made : wide;
+	if (e != NULL)
+		return e;
+	e = find(x->tunnel, x->tunnels, m, frame);
+	if (e == NULL) {
+		wide = find(x->wide, x->wides, m, frame);
+		if (wide != NULL && !(wide->version == 4 && plain_to_gtpu(frame + wide->l3)))
+			return wide;
+		e = x->looks < EXAMPLE_LOOKS ? make(x, w, m, frame) : NULL;
+	}
+	if (e != NULL && e->kind == EXAMPLE_TUNNEL)
+		return plain_of(x, e, frame, rte_pktmbuf_data_len(m));
+	return e != NULL ? e : wide;
 }

@@ -6,6 +6,7 @@
 #define FLOW_EXAMPLE_H
 
 #include "core/packet.h"
+#include "core/worker.h"
 #include "wire/plain.h"
 
 #define EXAMPLES 4 // of a kind, in a vector
@@ -13,23 +14,38 @@
 
 enum example_kind {
 	EXAMPLE_OTHER, // takes the full nodes
-	EXAMPLE_TUNNEL, // G-PDU over IPv4 to an endpoint of an instance
+	EXAMPLE_PLAIN, // G-PDU over IPv4 to an endpoint of an instance, with at most a container with a QFI
+	EXAMPLE_TUNNEL, // one with another GTP-U header
 	EXAMPLE_UE, // IP packet on an interface where UEs are looked up by destination
+};
+
+// Of the user's packet and of the container that it came in.
+struct user_head {
+	uint16_t at; // offset of its IP header
+	uint8_t version; // 4, 6
+	uint8_t simple; // IPv4 without options
+	uint8_t pdu_type; // enum api_pdu_type
+	uint8_t qfi; // GTPU_NO_QFI: none
 };
 
 struct example {
 	struct plain_bytes bytes;
+	uint64_t key; // flow_entry_key() of a packet with TEID or address 0
+	uint32_t address_mask; // EXAMPLE_UE, IPv4: bits of an address that are of the key, as on the wire
+	uint32_t offset; // flow_index.offset
+	struct user_head user;
 	uint16_t port_in, l3;
 	uint16_t local; // path_local_id() of the endpoint
 	uint16_t instance;
+	uint8_t prefix; // EXAMPLE_UE: bits of the longest prefix that some session has
 	uint8_t kind;
 	uint8_t version; // of the IP header at l3
 };
 
 struct examples {
-	// Narrow ones name a tunnel endpoint; wide ones hold for all else with that Ethernet header.
-	struct example narrow[EXAMPLES], wide[EXAMPLES];
-	uint8_t narrows, wides, looks;
+	// Those of one GTP-U header, of a tunnel endpoint, and of all else with that Ethernet header.
+	struct example plain[EXAMPLES], tunnel[EXAMPLES], wide[EXAMPLES];
+	uint8_t plains, tunnels, wides, looks;
 };
 
 static __rte_always_inline int example_holds(const struct example *e, struct rte_mbuf *m, const uint8_t *frame)
@@ -38,7 +54,7 @@ static __rte_always_inline int example_holds(const struct example *e, struct rte
 }
 
 // The example of a packet that the last one is not, made from it when there is none. NULL: the packet takes the full
-// nodes.
-const struct example *example_find(struct examples *x, struct rte_mbuf *m);
+// nodes. PLAIN_BYTES of the frame may be read.
+const struct example *example_find(struct examples *x, const struct worker *w, struct rte_mbuf *m);
 
 #endif

@@ -44,15 +44,23 @@ static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 
 #define FLOW_KIND(key) ((key) & (3ull << 62))
 
-static __rte_always_inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
+// Of the endpoint or instance in a key.
+static inline uint32_t flow_offset(uint64_t key)
 {
-	int tunnel = FLOW_KIND(key) == KEY_FTEID;
-	uint32_t low = (uint32_t)key, whose = (uint32_t)(tunnel ? key >> 32 : key >> 48) & 0xff;
+	return flow_index.offset[(FLOW_KIND(key) == KEY_FTEID ? key >> 32 : key >> 48) & 0xff];
+}
 
-	if (FLOW_KIND(key) == KEY_UE4)
-		low = rte_be_to_cpu_32(low); // as on the wire
-	low += flow_index.offset[whose];
-	return &flow_index.state[w->id][(low << 1 | (uint32_t)tunnel) & flow_index.mask];
+// `low`: the TEID, or of a UE's key the low half, in host order.
+static __rte_always_inline uint32_t *flow_slot_at(const struct worker *w, uint32_t low, uint32_t offset, int tunnel)
+{
+	return &flow_index.state[w->id][((low + offset) << 1 | (uint32_t)tunnel) & flow_index.mask];
+}
+
+static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
+{
+	uint32_t low = FLOW_KIND(key) == KEY_UE4 ? rte_be_to_cpu_32((uint32_t)key) : (uint32_t)key; // as on the wire
+
+	return flow_slot_at(w, low, flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
 }
 
 void flow_learn(struct worker *w, uint64_t key, const struct rule *r);

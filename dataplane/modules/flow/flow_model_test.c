@@ -116,14 +116,39 @@ static void put_policers(void)
 	commit();
 }
 
-// Something changes: a session, all policers, a neighbour.
+// Who has the addresses of the data network: a UE of a new pool, we, a host that is guarded, or others.
+static void change_owners(void)
+{
+	struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
+	struct api_instance peers = kit_instance_body("n9", "10.9.0.1", API_LOOKUP_NONE, NULL);
+
+	core.pool[core.pools++] = kit_address("2001:db8:1::/48");
+	if (draw(3) == 0)
+		core.pool[core.pools++] = kit_address("203.0.113.0/24");
+	peers.guard[peers.guarded++] = kit_address(draw(3) ? "10.40.0.1" : "203.0.113.7");
+	peers.guard[peers.guarded++] = kit_address(draw(3) ? "2001:db8:40::1" : "2001:db8:fffe::1");
+	peers.endpoint[peers.endpoints++] = kit_address("fd00:9::1");
+	kit_begin();
+	kit_put(API_INSTANCE, "core", &core, sizeof(core));
+	kit_put(API_INSTANCE, "peers", &peers, sizeof(peers));
+	struct api_interface n6 = {.port = "internet", .count = draw(3) ? 2 : 3};
+	n6.address[0] = kit_address("192.0.2.1/24");
+	n6.address[1] = kit_address("2001:db8:6::1/64");
+	n6.address[2] = kit_address("203.0.113.7/32");
+	kit_put(API_INTERFACE, "n6", &n6, sizeof(n6));
+	commit();
+}
+
+// Something changes: a session, all policers, a neighbour, owners of addresses.
 static void change(void)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 0xee, 9};
-	uint32_t what = draw(10);
+	uint32_t what = draw(12);
 
 	if (what == 0) {
 		put_policers();
+	} else if (what > 9) {
+		change_owners();
 	} else if (what == 1) {
 		kit_begin();
 		kit_neighbour("n3", "10.1.0.2", draw(2) ? mac_gnb : other);

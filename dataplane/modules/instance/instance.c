@@ -376,6 +376,7 @@ static void finish_commit(void)
 			s->looker[s->lookers++] = (uint8_t)i;
 	}
 	__atomic_store_n(&instances_now, s, __ATOMIC_RELEASE);
+	ip_ways_changed(); // addresses of UEs, and guarded ones
 	for (uint32_t i = 0; i < own.watchers; i++)
 		own.watcher[i]();
 }

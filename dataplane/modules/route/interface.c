@@ -425,6 +425,7 @@ static void publish(const struct interfaces *s)
 	next_hops_refresh(s);
 	__atomic_store_n(&table.now, s, __ATOMIC_RELEASE);
 	__atomic_store_n(&ip_local_filter, &s->filter, __ATOMIC_RELEASE);
+	ip_ways_changed();
 	control_synchronize();
 	snapshot_free(old);
 	for (uint32_t i = 0; i < table.watches; i++)

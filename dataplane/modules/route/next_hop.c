@@ -235,13 +235,10 @@ void next_hops_refresh(const struct interfaces *s)
 
 struct ways ways_known[API_MAX_WORKERS];
 
-uint32_t ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface)
+void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface)
 {
-	uint32_t index = ip_route_of(version, destination, interface);
-
-	way->index = (uint16_t)index;
+	way->index = (uint16_t)ip_route_of(version, destination, interface);
 	// What depends on more than the destination is not kept.
 	if (address_is_link_local(version, destination))
 		way->version = 0;
-	return index;
 }

@@ -95,9 +95,10 @@ static inline const struct next_hop *next_hop_get(uint32_t index)
 {
 	return &__atomic_load_n(&next_hops, __ATOMIC_ACQUIRE)[likely(index < MAX_NEXT_HOPS) ? index : NEXT_HOP_NONE];
 }
-// Rises whenever a destination may have another next hop than before, or a next hop's slot is given up: after the
-// tables say so, and before the grace period. Workers read it before the tables.
+// Rises whenever a destination may have another next hop than before, or be another one's (ours, a UE's), or a next
+// hop's slot is given up: after the tables say so, and before the grace period. Workers read it before the tables.
 extern uint32_t ip_ways_generation;
+void ip_ways_changed(void); // control thread
 
 // ---- next hops of neighbours (control thread) -----------------------------------------------------------------------
 // Index of the next hop of a neighbour on an interface; made when it does not exist yet, and held until

@@ -38,8 +38,6 @@ struct interfaces {
 
 // ---- next hops (next_hop.c) -----------------------------------------------------------------------------------------
 
-void ip_ways_changed(void);
-
 int next_hops_start(void); // makes the tables when they are not there yet; 0 or ENOMEM
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);

@@ -12,7 +12,8 @@ struct way {
 	uint64_t high, low; // the address as loaded
 	uint32_t generation;
 	uint16_t index; // of the next hop
-	uint8_t version; // 0: none yet
+	uint8_t version; // 0: none yet, or of a link-local address, whose way depends on the interface
+	uint8_t note; // what its user found out, which holds as long; 0 when the way is new
 };
 static_assert(sizeof(struct way) == 24, "eight of them are three lines");
 
@@ -27,12 +28,13 @@ static inline struct ways *ways_of(const struct worker *w)
 	return &ways_known[w->id % API_MAX_WORKERS];
 }
 
-// The rest of ways_next_hop(): asks the tables.
-uint32_t ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
+// The rest of ways_find(): asks the tables.
+void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
 
-// Index of the next hop to a destination (4 or 16 bytes) of a packet that came in on `interface`. `generation`: of
-// ip_ways_generation, read in this walk before any table: what is found in older tables is not kept beyond it.
-static __rte_always_inline uint32_t ways_next_hop(
+// The way to a destination (4 or 16 bytes) of a packet that came in on `interface`; valid until the next call.
+// `generation`: of ip_ways_generation, read in this walk before any table: what is found in older tables is not kept
+// beyond it.
+static __rte_always_inline struct way *ways_find(
 	struct ways *ways, uint32_t generation, uint8_t version, const uint8_t *destination, uint32_t interface)
 {
 	uint64_t high = 0, low = 0;
@@ -44,10 +46,12 @@ static __rte_always_inline uint32_t ways_next_hop(
 		memcpy(&low, destination + 8, 8);
 	}
 	struct way *way = &ways->way[(high ^ low) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
-	if (likely(way->low == low && way->high == high && way->version == version && way->generation == generation))
-		return way->index;
-	*way = (struct way){.high = high, .low = low, .version = version, .generation = generation};
-	return ways_look_up(way, version, destination, interface);
+	if (unlikely(
+		    way->low != low || way->high != high || way->version != version || way->generation != generation)) {
+		*way = (struct way){.high = high, .low = low, .version = version, .generation = generation};
+		ways_look_up(way, version, destination, interface);
+	}
+	return way;
 }
 
 // The Ethernet header of a resolved next hop in front of the IP header at `ip`: 24 bytes that end there, whatever its

@@ -32,31 +32,33 @@ extern struct usage_pools usage_pools; // set once at start, read by all
 
 int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink);
 
-// 1 when a packet of `length` bytes stays below all marks of a URR, so that usage_note() is all there is to do.
-static __rte_always_inline int usage_below_marks(const struct usage_state *u, uint32_t length, int uplink)
+// The first half of counting a packet of `length` bytes for a URR: the direction's bytes with it, when that stays below
+// all marks; else 0, and usage_count() decides.
+static __rte_always_inline uint64_t usage_look(const struct usage_state *u, uint32_t length, int uplink)
 {
-	int d = !uplink; // 0 uplink, 1 downlink
-	uint64_t after = u->bytes[d] + length;
+	uint64_t total = u->bytes[0] + u->bytes[1] + length, after = u->bytes[!uplink] + length;
 
-	return after + u->bytes[!d] < u->mark[API_TOTAL] && after < u->mark[API_UPLINK + d];
+	return likely(total < u->mark[API_TOTAL] && after < u->mark[API_UPLINK + !uplink]) ? after : 0;
 }
 
-static __rte_always_inline void usage_note(struct worker *w, struct usage_state *u, uint32_t length, int uplink)
+// The second half. `after`: usage_look().
+static __rte_always_inline void usage_note(struct worker *w, struct usage_state *u, uint64_t after, int uplink)
 {
-	u->bytes[!uplink] += length;
+	u->bytes[!uplink] = after;
 	u->packets[!uplink]++;
 	u->last = w->now;
 }
 
-// Counts a packet of `length` bytes for a URR (an index, not RULE_NONE). Returns 1 when it may pass; 0: a quota is used up, the
-// packet is not counted and is to be dropped (TS 29.244 §5.2.2.2). The owner of the session, within a walk.
+// Counts a packet of `length` bytes for a URR (an index, not RULE_NONE). Returns 1 when it may pass; 0: a quota is used
+// up, the packet is not counted and is to be dropped (TS 29.244 §5.2.2.2). The owner of the session, within a walk.
 static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uint32_t length, int uplink)
 {
 	struct usage_state *u = &usage_pools.state[index];
+	uint64_t after = usage_look(u, length, uplink);
 
-	if (unlikely(!usage_below_marks(u, length, uplink)))
+	if (unlikely(after == 0))
 		return usage_slow(w, index, length, uplink);
-	usage_note(w, u, length, uplink);
+	usage_note(w, u, after, uplink);
 	return 1;
 }
 

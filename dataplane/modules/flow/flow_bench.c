@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What flow-input costs a packet, all in cache: 64 sessions with a policer and a URR, vectors of 64 frames of 128 B or
+// so. flow-bench [ROLE [ROUNDS]]; medians, TSC ticks per packet. Instructions, which do not depend on the machine's
+// other work:  valgrind --tool=callgrind --toggle-collect=flow_input flow-bench upf-up 100
+#include "meter/meter.h"
+#include "session/mobile_fixture.h"
+
+#define SESSIONS 64
+#define PAYLOAD 64
+#define ROUNDS_MAX 2000
+
+struct role {
+	const char *name, *port;
+	uint8_t up, sgw, six;
+};
+static const struct role roles[] = {
+	{"upf-up", "ran", 1, 0, 0},
+	{"upf-down", "internet", 0, 0, 0},
+	{"sgwu-up", "ran", 1, 1, 0},
+	{"sgwu-down", "peers", 0, 1, 0},
+	{"upf-up6", "ran", 1, 0, 1},
+	{"upf-down6", "internet", 0, 0, 1},
+};
+
+static void put_session(const struct role *r, uint32_t n)
+{
+	static struct kit_mobile k;
+	char name[16], ue4[32], ue6[64];
+
+	snprintf(name, sizeof(name), "s%u", n);
+	snprintf(ue4, sizeof(ue4), "10.45.0.%u", n + 1);
+	snprintf(ue6, sizeof(ue6), "2001:db8:1:%x::/64", n + 1);
+	kit_mobile(&k, n + 1, ue4, ue6);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1);
+	if (r->sgw) {
+		kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x300 + n, 2);
+		kit_far_gtpu(&k, 1, API_FROM_CORE, "peer", 0x400 + n);
+	} else {
+		k.pdr[0].match |= API_PDR_UE_IP;
+		kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
+		kit_far_ip(&k, 1, API_FROM_CORE, "core");
+		struct api_qer *q = kit_qer(&k, 1, 9);
+		snprintf(q->uplink_policer, sizeof(q->uplink_policer), "rate");
+		snprintf(q->downlink_policer, sizeof(q->downlink_policer), "rate");
+		kit_pdr_qer(&k.pdr[0], 1);
+		kit_pdr_qer(&k.pdr[1], 1);
+		kit_urr(&k, 1);
+		kit_pdr_urr(&k.pdr[0], 1);
+		kit_pdr_urr(&k.pdr[1], 1);
+	}
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200 + n);
+	kit_put_mobile(name, &k);
+}
+
+static void fill(const struct role *r, uint32_t n, struct frame *f)
+{
+	char ue[64];
+	const char *away = r->six ? FAR6 : FAR4;
+
+	snprintf(ue, sizeof(ue), r->six ? "2001:db8:1:%x::5" : "10.45.0.%u", n + 1);
+	ip_packet(f, r->up ? ue : away, r->up ? away : ue, PAYLOAD);
+	if (r->up || r->sgw)
+		tunnel(f, r->up ? "10.1.0.2" : "10.9.0.2", r->up ? "10.1.0.1" : "10.9.0.1", (r->up ? 0x100 : 0x300) + n,
+			9, r->up ? API_PDU_UL : API_PDU_DL);
+	link_layer(f, r->port, 1);
+}
+
+static uint64_t ticks(void)
+{
+	uint32_t count;
+	const struct api_node_row *row = kit_rows(API_TABLE_NODE, "", sizeof(*row), &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (strcmp(row[i].name, "flow-input") == 0)
+			return row[i].ticks;
+	return 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+// Runs one role and prints its median. All packets but the first vector's take the fast path, or the figure is of
+// something else.
+static void measure(const struct role *r, uint32_t rounds)
+{
+	static struct frame f[SESSIONS];
+	static double of[ROUNDS_MAX];
+
+	kit_begin();
+	for (uint32_t n = 0; n < SESSIONS; n++) {
+		put_session(r, n);
+		fill(r, n, &f[n]);
+	}
+	commit();
+	for (uint32_t round = 0; round <= rounds; round++) {
+		uint64_t before = ticks(), full = kit_node_packets("core-input");
+
+		for (uint32_t n = 0; n < SESSIONS; n++)
+			kit_send(r->port, f[n].at, f[n].length);
+		kit_advance(1000);
+		kit_clear();
+		if (round == 0)
+			continue;
+		if (kit_node_packets("core-input") != full)
+			fail_msg("%s: packets took the full nodes", r->name);
+		of[round - 1] = (double)(ticks() - before) / SESSIONS;
+	}
+	qsort(of, rounds, sizeof(of[0]), ascending);
+	printf("%-10s %6.1f  (%.1f .. %.1f)\n", r->name, of[rounds / 2], of[0], of[rounds * 9 / 10]);
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t rounds = argc > 2 ? RTE_MIN((uint32_t)atoi(argv[2]), (uint32_t)ROUNDS_MAX) : ROUNDS_MAX;
+	struct api_policer rate = {
+		.type = API_TRTCM, .cir = 1000000000, .pir = 1000000000, .cbs = 1 << 20, .pbs = 1 << 20};
+
+	rate.action[RTE_COLOR_RED] = API_COLOUR_DROP;
+	fixture_start(NULL);
+	kit_begin();
+	kit_put(API_POLICER, "rate", &rate, sizeof(rate));
+	commit();
+	for (uint32_t i = 0; i < RTE_DIM(roles); i++)
+		if (argc < 2 || strcmp(argv[1], roles[i].name) == 0)
+			measure(&roles[i], rounds > 0 ? rounds : 1);
+	return 0;
+}
