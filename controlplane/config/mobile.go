@@ -162,9 +162,7 @@ func (s Socket) String() string {
 	return s.AddrPort.String()
 }
 
-func (s Socket) schema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^\[?[0-9A-Fa-f:.]+(\]?:[0-9]{1,5})?$`}
-}
+func (s Socket) schema() map[string]any { return textLike(`^\[?[0-9A-Fa-f:.]+(\]?:[0-9]{1,5})?$`) }
 
 // nodeIDReason tells why a text is no Node ID (TS 29.244 clause 8.2.38: an address, or a name of RFC 1035 labels);
 // empty: it is one.

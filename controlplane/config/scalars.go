@@ -29,10 +29,8 @@ func (n *Name) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (n Name) String() string { return string(n) }
-func (n Name) schema() map[string]any {
-	return map[string]any{"type": "string", "pattern": namePattern}
-}
+func (n Name) String() string         { return string(n) }
+func (n Name) schema() map[string]any { return textLike(namePattern) }
 
 // Rate in bit/s: "100Mbit", "1.5Gbit", "64kbit", or a plain number.
 type Rate uint64
@@ -150,7 +148,7 @@ func (m MAC) String() string {
 	}
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
 }
-func (m MAC) schema() map[string]any { return map[string]any{"type": "string", "pattern": macPattern} }
+func (m MAC) schema() map[string]any { return textLike(macPattern) }
 
 // Address is an IPv4 or IPv6 address without zone.
 type Address struct{ netip.Addr }
@@ -170,9 +168,7 @@ func (a Address) String() string {
 	}
 	return a.Addr.String()
 }
-func (a Address) schema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^[0-9A-Fa-f:.]+$`}
-}
+func (a Address) schema() map[string]any { return textLike(`^[0-9A-Fa-f:.]+$`) }
 
 // Prefix is an address with a length; an interface's keeps its host bits. A bare address is a host prefix.
 type Prefix struct{ netip.Prefix }
@@ -199,9 +195,7 @@ func (p Prefix) String() string {
 	}
 	return p.Prefix.String()
 }
-func (p Prefix) schema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$`}
-}
+func (p Prefix) schema() map[string]any { return textLike(`^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$`) }
 
 // hostBits tells that a prefix which must be a network has bits set behind its length.
 func (p Prefix) hostBits() bool { return p.IsValid() && p.Masked() != p.Prefix }
@@ -309,9 +303,7 @@ func (c ColourAction) String() string {
 	}
 	return c.Verb
 }
-func (c ColourAction) schema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^(pass|drop|remark [0-9]{1,2})$`}
-}
+func (c ColourAction) schema() map[string]any { return textLike(`^(pass|drop|remark [0-9]{1,2})$`) }
 
 // Class is a traffic class, "0" to "3", for class 3 with its queue: "3.0" to "3.3".
 type Class struct{ Class, Queue uint8 }
@@ -352,6 +344,11 @@ func (w *Where) UnmarshalText(b []byte) error {
 func (w Where) String() string { return string(w) }
 func (w Where) schema() map[string]any {
 	return map[string]any{"type": []string{"string", "integer"}, "pattern": namePattern, "minimum": 0, "maximum": 63}
+}
+
+// textLike is the schema of what is written as text.
+func textLike(pattern string) map[string]any {
+	return map[string]any{"type": "string", "pattern": pattern}
 }
 
 // scaled parses a decimal number with one of the units.

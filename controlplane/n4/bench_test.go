@@ -18,11 +18,7 @@ func BenchmarkRequests(b *testing.B) {
 }
 
 func benchmarkRequests(b *testing.B, typ pfcp.MessageType) {
-	m := newSMF(b, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.RequestRate = 1 << 30
-	h := start(b, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(b, func(c *Config) { c.RequestRate = 1 << 30 })
 	seid := m.establish(1)
 	conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(m.server))
 	if err != nil {

@@ -506,6 +506,24 @@ type harness struct {
 
 func (m *smf) peer() Peer { return Peer{Addr: m.addr, Node: m.node} }
 
+// served is a server with one peer, smf1, and its quiet configuration, changed; associated, when that has set up.
+func served(t testing.TB, change ...func(c *Config)) (*harness, *smf) {
+	t.Helper()
+	m := newSMF(t, "smf1", "127.0.0.1:0")
+	cfg := quiet(m.peer())
+	for _, fn := range change {
+		fn(&cfg)
+	}
+	return start(t, cfg, nil, m), m
+}
+
+func associated(t testing.TB, change ...func(c *Config)) (*harness, *smf) {
+	t.Helper()
+	h, m := served(t, change...)
+	m.mustSetUp()
+	return h, m
+}
+
 func start(t testing.TB, cfg Config, fake *fakeSessions, smfs ...*smf) *harness {
 	t.Helper()
 	if cfg.Listen == nil {

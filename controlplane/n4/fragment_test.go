@@ -44,9 +44,7 @@ func ownNetwork(t *testing.T, mtu uint32) {
 // Row P34: 3, 8 and 20 fragments, and a datagram as long as UDP can be.
 func TestFragments(t *testing.T) {
 	ownNetwork(t, 1500)
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	for _, size := range []int{2 * 1480, 7*1480 + 100, 19*1480 + 100, 65507} {
 		b := establishment(m.next(), m.node, uint64(size), m.addr.Addr())
 		for len(b) < size { // a vendor's IEs, which are skipped

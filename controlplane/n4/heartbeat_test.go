@@ -44,9 +44,7 @@ func TestHeartbeatOfStrangers(t *testing.T) {
 
 // Rows P3, P4.
 func TestHeartbeatMalformed(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	for _, bad := range [][]byte{nil, ie(96), ie(96, 1, 2, 3), ie(96, 1, 2, 3, 4, 5), {0, 96, 0}} {
 		h.rises("heartbeat-malformed", 1, func() {
 			m.send(message(pfcp.HeartbeatRequestType, 0, m.next(), bad))
@@ -164,11 +162,7 @@ func (h *harness) failPath(id string) {
 }
 
 func TestHeadlessExpires(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.Headless = -1
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.Headless = -1 })
 	m.establish(1)
 	h.failPath("smf1")
 	wait(t, func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 }, "sessions deleted")
@@ -223,8 +217,7 @@ func TestSetTakeover(t *testing.T) {
 
 // The SMF set that a member names in its set-up request counts as the configured one does.
 func TestSetFromMessage(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
+	h, m := served(t)
 	m.mustSetUp(ie(180, append([]byte{0, 4}, "set9"...)...), ie(178, append([]byte{2}, netip.MustParseAddr("127.0.0.9").AsSlice()...)...))
 	if a := h.s.Find("smf1"); a == nil || a.Set != "set9" {
 		t.Fatalf("%+v", a)

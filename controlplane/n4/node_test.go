@@ -84,8 +84,7 @@ func TestAssociationLife(t *testing.T) {
 
 // Rows P1, P2: what is missing is named; nothing stays.
 func TestSetUpIncomplete(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
+	h, m := served(t)
 	for missing, ies := range map[byte][]byte{60: recoveryIE(m.recovery), 96: nodeIE("smf1")} {
 		h.rises("mandatory-ie-missing", 1, func() {
 			r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), ies))
@@ -190,9 +189,7 @@ func TestAssociationLimit(t *testing.T) {
 
 // The sessions of a CP function that associates again are deleted, but for those that it asks us to retain.
 func TestReassociation(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	m.establish(1)
 	m.mustSetUp(group(183)) // PFCP Session Retention Information: all
 	if h.fake.Count("smf1") != 1 {
@@ -208,9 +205,7 @@ func TestReassociation(t *testing.T) {
 }
 
 func TestNodeRequests(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	m.establish(1)
 	r := m.ask(message(pfcp.SessionSetDeletionRequestType, 0, m.next(), nodeIE(m.node), ie(65, 1, 10, 0, 0, 1, 0, 5)))
 	if r.cause() != pfcp.CauseAccepted || h.fake.seen().fqcsid != 1 {
@@ -244,9 +239,7 @@ func TestNodeRequests(t *testing.T) {
 
 // A session that was under way when its association ended does not stay behind.
 func TestReleaseDuringEstablishment(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	hold := make(chan struct{})
 	h.fake.with(func() { h.fake.hold = hold })
 	m.send(establishment(m.next(), m.node, 1, m.addr.Addr()))
@@ -288,8 +281,7 @@ func TestClaims(t *testing.T) {
 
 // TS 29.244 §7.6: an optional IE that cannot be read counts as absent. It costs what it was for, not the association.
 func TestUnreadableOptionalIE(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
+	h, m := served(t)
 	for name, bad := range map[string][]byte{
 		"SMF set of nothing": ie(180), "SMF set, no name": ie(180, 0, 3, 's', 1, 2), "CP features of nothing": ie(89),
 		"UP features too short": ie(43, 1), "alternative address, cut": ie(178, 2, 127, 0), "alternative address, none": ie(178, 2, 0, 0, 0, 0),
@@ -321,8 +313,7 @@ func TestUnreadableOptionalIE(t *testing.T) {
 
 // Versions of go-pfcp leave out the spare octet before the name (TS 29.244 §8.2.131).
 func TestSetIDWithoutSpareOctet(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
+	h, m := served(t)
 	for _, v := range []string{"\x04set1\x03smf", "\x00\x04set1\x03smf", "\x01\x04set1\x03smf"} {
 		if r := m.setUp(ie(180, []byte(v)...)); r.cause() != pfcp.CauseAccepted {
 			t.Errorf("%q: cause %d", v, r.cause())
@@ -333,9 +324,7 @@ func TestSetIDWithoutSpareOctet(t *testing.T) {
 }
 
 func TestStoreFails(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	m.establish(1)
 	h.fake.with(func() { h.fake.failKeep = true })
 	h.rises("system-failure", 1, func() {
@@ -349,9 +338,7 @@ func TestStoreFails(t *testing.T) {
 
 // A control plane that comes back goes on where the last one was: same time stamp, same association, same sessions.
 func TestRestartOfOurs(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	seid := m.establish(1)
 	h.stop()
 	listen := h.s.Listening()
@@ -426,11 +413,7 @@ func TestFeatures(t *testing.T) {
 
 // A node report that is not answered comes again, with what is still true, while the association lives.
 func TestNodeReportAgain(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.Timeout, cfg.Retries = 50*time.Millisecond, 1
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.Timeout, c.Retries = 50*time.Millisecond, 1 })
 	seen := make(map[uint32]bool) // sequence numbers
 	// again waits until each of these was told, given up and told anew: under another sequence number. Something
 	// else may be under way only from before the first of them.

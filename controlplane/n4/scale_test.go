@@ -46,11 +46,7 @@ func inTurns(b *testing.B, m *smf, want pfcp.Cause, request func(i uint64) []byt
 
 // Row A13 in full: -bench GuessedSessions -benchtime 1000000x. The guesser has an association.
 func BenchmarkGuessedSessions(b *testing.B) {
-	m := newSMF(b, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.MissAlarm = 20
-	h := start(b, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(b, func(c *Config) { c.MissAlarm = 20 })
 	m.establish(1)
 	inTurns(b, m, pfcp.CauseContextNotFound, func(i uint64) []byte {
 		return message(pfcp.SessionDeletionRequestType, 1<<40+i, m.next())

@@ -15,9 +15,7 @@ import (
 
 // Row P6, P9: the header alone.
 func TestHeaders(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	seid := m.establish(1)
 	good := func() []byte { return message(pfcp.HeartbeatRequestType, 0, 5, recoveryIE(m.recovery)) }
 	with := func(b []byte, change func(b []byte)) []byte {
@@ -92,11 +90,7 @@ func TestForeignSessions(t *testing.T) {
 
 // Row A13.
 func TestGuessing(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.MissAlarm = 20
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.MissAlarm = 20 })
 	m.establish(1)
 	guess := func() { // at once: the alarm is about how many there are in a second
 		for i := range uint64(200) {
@@ -214,11 +208,7 @@ func TestRetransmission(t *testing.T) {
 
 // What is remembered of requests goes by itself.
 func TestAnswersExpire(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.AnswerTime = time.Millisecond
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.AnswerTime = time.Millisecond })
 	m.establish(1)
 	wait(t, func() bool { return h.s.Snapshot().Answers == 0 }, "answers expire")
 	if n := h.s.Snapshot().Received["session-establishment-request"]; n != 1 {
@@ -228,8 +218,7 @@ func TestAnswersExpire(t *testing.T) {
 
 // A CP function that restarted counts its requests from the start: what it says then is no retransmission.
 func TestSequenceNumbersAgain(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
+	h, m := served(t)
 	for range 2 {
 		m.sequence = 0
 		m.set(func() { m.recovery = m.recovery.Add(time.Second) })
@@ -276,11 +265,7 @@ func TestAnswersBounded(t *testing.T) {
 
 // Row A9: session messages beyond what we can do are refused or lost, each counted, and no heartbeat waits behind them.
 func TestOverload(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.Queue, cfg.Workers = 64, 1
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.Queue, c.Workers = 64, 1 })
 	block := make(chan struct{})
 	h.fake.with(func() { h.fake.block = block })
 	const burst = 5000
@@ -318,11 +303,7 @@ func TestOverload(t *testing.T) {
 }
 
 func TestInFlightLimit(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.InFlight = 5
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.InFlight = 5 })
 	hold := make(chan struct{})
 	h.fake.with(func() { h.fake.hold = hold })
 	for i := range uint64(5) {
@@ -371,9 +352,7 @@ func TestPeerRate(t *testing.T) {
 
 // Row P29: what is refused leaves the server answering. Row P5: what is unknown is not refused.
 func TestRefusedByDecoder(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	seid := m.establish(1)
 	h.rises("mandatory-ie-missing", 1, func() {
 		r := m.ask(message(pfcp.SessionModificationRequestType, seid, m.next(), group(1, ie(56, 0, 9))))
@@ -403,11 +382,7 @@ func TestRefusedByDecoder(t *testing.T) {
 }
 
 func TestReports(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.Window, cfg.Timeout, cfg.Retries = 2, 50*time.Millisecond, 1<<20
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.Window, c.Timeout, c.Retries = 2, 50*time.Millisecond, 1<<20 })
 	m.establish(77)
 	var answered atomic.Int64
 	send := func(to netip.Addr) {
@@ -463,11 +438,7 @@ func TestReports(t *testing.T) {
 
 // A report that nobody answers is repeated N1 times and given up.
 func TestReportGivenUp(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	cfg := quiet(m.peer())
-	cfg.Timeout, cfg.Retries = 10*time.Millisecond, 2
-	h := start(t, cfg, nil, m)
-	m.mustSetUp()
+	h, m := associated(t, func(c *Config) { c.Timeout, c.Retries = 10*time.Millisecond, 2 })
 	end := make(chan error, 1)
 	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: m.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
 		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { end <- err })
@@ -517,9 +488,7 @@ func TestIPv6(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	m := newSMF(t, "smf1", "127.0.0.1:0")
-	h := start(t, quiet(m.peer()), nil, m)
-	m.mustSetUp()
+	h, m := associated(t)
 	m.establish(1)
 	m.send([]byte{1})
 	wait(t, func() bool { return h.s.Snapshot().Rejected["too-short"] == 1 }, "counted")

@@ -165,7 +165,6 @@ const (
 	iePacketRateStatus          uint16 = 193
 	ieCreateBridge              uint16 = 194
 	ieTSCManagement             uint16 = 199
-	ieClockDriftControl         uint16 = 203
 	ieRemoveSRR                 uint16 = 211
 	ieCreateSRR                 uint16 = 212
 	ieUpdateSRR                 uint16 = 213
@@ -173,8 +172,6 @@ const (
 	ieAccessInformation         uint16 = 219
 	ieATSSSControl              uint16 = 220
 	ieDNAI                      uint16 = 232
-	iePathQoSControl            uint16 = 238
-	ieQoSMonitoring             uint16 = 242
 	iePoolInformation           uint16 = 233
 	ieMTEDTControl              uint16 = 249
 	ieQERControl                uint16 = 251

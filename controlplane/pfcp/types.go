@@ -152,47 +152,31 @@ type HeartbeatResponse struct{ Recovery time.Time }
 
 // Feature bits: octet 5 in bits 0..7, octet 6 in 8..15 and so on (TS 29.244 §8.2.25 UP, §8.2.58 CP).
 const (
-	UPBucp  uint64 = 1 << 0 // downlink buffering in the CP function
-	UPDdnd  uint64 = 1 << 1 // BAR: downlink data notification delay
-	UPDlbd  uint64 = 1 << 2 // BAR: downlink buffering duration
-	UPTrst  uint64 = 1 << 3 // traffic steering
-	UPFtup  uint64 = 1 << 4 // F-TEID allocation in the UP function
-	UPPfdm  uint64 = 1 << 5 // PFD management
-	UPHeeu  uint64 = 1 << 6 // header enrichment
-	UPTreu  uint64 = 1 << 7 // traffic redirection enforcement
-	UPEmpu  uint64 = 1 << 8 // end marker packets
-	UPPdiu  uint64 = 1 << 9 // PDI optimisation
-	UPUdbc  uint64 = 1 << 10
+	UPBucp  uint64 = 1 << 0  // downlink buffering in the CP function
+	UPDdnd  uint64 = 1 << 1  // BAR: downlink data notification delay
+	UPDlbd  uint64 = 1 << 2  // BAR: downlink buffering duration
+	UPTrst  uint64 = 1 << 3  // traffic steering
+	UPFtup  uint64 = 1 << 4  // F-TEID allocation in the UP function
+	UPPfdm  uint64 = 1 << 5  // PFD management
+	UPHeeu  uint64 = 1 << 6  // header enrichment
+	UPTreu  uint64 = 1 << 7  // traffic redirection enforcement
+	UPEmpu  uint64 = 1 << 8  // end marker packets
+	UPPdiu  uint64 = 1 << 9  // PDI optimisation
 	UPQuoac uint64 = 1 << 11 // quota action
-	UPTrace uint64 = 1 << 12
 	UPFrrt  uint64 = 1 << 13 // framed routing
-	UPPfde  uint64 = 1 << 14
-	UPEpfar uint64 = 1 << 15
-	UPDpdra uint64 = 1 << 16
-	UPAdpdp uint64 = 1 << 17
 	UPUeip  uint64 = 1 << 18 // UE address allocation
 	UPSset  uint64 = 1 << 19 // SMF sets
 	UPMnop  uint64 = 1 << 20 // packets measured
-	UPMte   uint64 = 1 << 21
 	UPBundl uint64 = 1 << 22
-	UPGcom  uint64 = 1 << 23
 	UPMpas  uint64 = 1 << 24 // several associations of one SMF set
-	UPRttl  uint64 = 1 << 25
 	UPVtime uint64 = 1 << 26 // quota validity time
-	UPNorp  uint64 = 1 << 27
-	UPIptv  uint64 = 1 << 28
 	UPIP6pl uint64 = 1 << 29 // IPv6 prefixes other than /64
-	UPTscu  uint64 = 1 << 30
 	UPMptcp uint64 = 1 << 31
 
 	CPLoad uint64 = 1 << 0
 	CPOvrl uint64 = 1 << 1
-	CPEpfa uint64 = 1 << 2
 	CPSset uint64 = 1 << 3
-	CPBund uint64 = 1 << 4
 	CPMpas uint64 = 1 << 5
-	CPArdr uint64 = 1 << 6
-	CPUiau uint64 = 1 << 7
 )
 
 // UEPool is part of TS 29.244 §7.4.4.1: UE address pools of a network instance.

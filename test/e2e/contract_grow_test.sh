@@ -4,73 +4,22 @@
 # structs have one fewer (lib/contract_relay.py makes them so). Each brings everything up, takes over, changes all
 # sessions and changes them back. No packet is lost, and what nobody changed is not sent again. Needs no root; BUILD
 # names another build folder.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-bin=$(realpath "${BUILD:-build}")
-dir=$(mktemp -d)
-export ISTHMUS_SOCKET=$dir/isthmus.sock
-dp='' cp='' relay=''
+# shellcheck source=test/lib/both.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
-cleanup() {
-	local status=$?
-	for pid in $cp $relay $dp; do
-		kill -9 "$pid" && wait "$pid"
-	done 2>/dev/null || true
-	if ((status != 0)); then
-		echo "--- control plane log"
-		tail -n 30 "$dir/cp.log" || true
-		echo "--- relay log"
-		tail -n 30 "$dir/relay.log" || true
-		echo "--- data plane log"
-		tail -n 30 "$dir/dp.log" || true
-	fi
-	rm -rf "$dir"
-}
-trap cleanup EXIT
-
-fail() {
-	echo "FAIL: $*" >&2
-	exit 1
-}
-
-field() { python3 -c "import json,sys; d=json.load(sys.stdin); print($1)"; }
-
-# usage: wait_until WHAT COMMAND...
-wait_until() {
-	local what=$1
-	shift
-	for _ in $(seq 600); do
-		"$@" && return
-		sleep 0.05
-	done
-	fail "never: $what"
-}
-
-isthmus() { "$bin/isthmus" "$@"; }
-streams() { isthmus show stream -j | field "sum(s['$1'] for s in d)"; }
-offered_more_than() { (($(streams offered) > $1)); }
-all_arrived() { (($(streams offered) == $(streams received))); }
 changes() { isthmus status -j | field 'd["changes"]'; }
-
-# usage: stop PID...
-stop() {
-	for pid in "$@"; do
-		kill -9 "$pid"
-		wait "$pid" 2>/dev/null || true
-	done
-}
 
 # usage: start_control_plane AGE LOG: the control plane that runs dies, this one takes its place
 start_control_plane() {
 	local socket=$dir/dp.sock
 	# shellcheck disable=SC2086 # there may be none
-	stop $cp $relay
-	relay=''
+	stop $cp $other
+	other=''
 	if [[ $1 != today ]]; then
 		socket=$dir/relay.sock
 		rm -f "$socket"
 		test/lib/contract_relay.py "$1" "$socket" "$dir/dp.sock" >>"$dir/relay.log" 2>&1 &
-		relay=$!
+		other=$!
 	fi
 	"$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$socket" --metrics off --no-spawn >>"$2" 2>&1 &
 	cp=$!
@@ -100,11 +49,9 @@ take_over_and_change() {
 	echo "$1: takes over, changes and takes back under traffic"
 }
 route_is_gone() { ! isthmus show route | grep -q "^$1"; }
-session_count_is() { (($(isthmus show total -j | field 'd["sessions"]') == $1)); }
 
 isthmus bench agf-symmetric --link synth --print-config >"$dir/isthmus.yaml"
-"$bin/isthmus-dp" --socket "$dir/dp.sock" >>"$dir/dp.log" 2>&1 &
-dp=$!
+start_dp
 
 # The one with a field more brings everything up.
 take_over more
@@ -124,8 +71,7 @@ echo "offered $(streams offered), received $(streams received), compared $(strea
 stop "$dp"
 take_over_nothing() { ! isthmus status >/dev/null 2>&1; }
 wait_until "the loss is noticed" take_over_nothing
-"$bin/isthmus-dp" --socket "$dir/dp.sock" >>"$dir/dp.log" 2>&1 &
-dp=$!
+start_dp
 take_over fewer
 session_count_is 1000 || fail "not 1000 sessions"
 take_over today

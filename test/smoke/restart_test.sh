@@ -2,36 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Either process is killed with SIGKILL and comes back with no help; while the control plane is dead, no packet is lost.
 # A refused file changes nothing, and a changed one disturbs nothing else. Needs no root; BUILD names another build folder.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-bin=$(realpath "${BUILD:-build}")
-dir=$(mktemp -d)
-export ISTHMUS_SOCKET=$dir/isthmus.sock
-dp_socket=$dir/dp.sock
-dp='' cp='' spawned=''
+# shellcheck source=test/lib/both.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
-cleanup() {
-	local status=$?
-	for pid in $cp $dp $spawned; do
-		kill -9 "$pid" 2>/dev/null || true
-	done
-	if ((status != 0)); then
-		echo "--- control plane log"
-		tail -n 30 "$dir/cp.log" || true
-		echo "--- data plane log"
-		tail -n 30 "$dir/dp.log" || true
-	fi
-	rm -rf "$dir"
-}
-trap cleanup EXIT
-
-fail() {
-	echo "FAIL: $*" >&2
-	exit 1
-}
-
-# Prints one value of a JSON document: field 'd["total"]'.
-field() { python3 -c "import json,sys; d=json.load(sys.stdin); print($1)"; }
 now() { date +%s%3N; }
 # How many times slower a machine is that has other things to do: what wants to run, now or in the last minute, for each CPU.
 crowd() {
@@ -39,32 +12,8 @@ crowd() {
 		/proc/loadavg
 }
 
-# Waits until a command succeeds.
-# usage: wait_until WHAT COMMAND...
-wait_until() {
-	local what=$1
-	shift
-	for _ in $(seq 200); do
-		"$@" && return
-		sleep 0.05
-	done
-	fail "never: $what"
-}
-
-# Kills at once; what the shell would say of it is not wanted.
-murder() {
-	kill -9 "$1"
-	wait "$1" 2>/dev/null || true
-}
-isthmus() { "$bin/isthmus" "$@"; }
-
-start_dp() {
-	"$bin/isthmus-dp" --socket "$dp_socket" >>"$dir/dp.log" 2>&1 &
-	dp=$!
-}
-
 start_cp() {
-	"$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$dp_socket" --metrics off "$@" >>"$dir/cp.log" 2>&1 &
+	"$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$dir/dp.sock" --metrics off "$@" >>"$dir/cp.log" 2>&1 &
 	cp=$!
 }
 
@@ -78,17 +27,11 @@ ready_within() {
 	((took <= limit * crowd)) || fail "$what took $took ms"
 }
 
-# usage: offered_more_than COUNT
-offered_more_than() { (($(streams offered) > $1)); }
-all_arrived() { (($(streams offered) == $(streams received))); }
 dp_pid() { isthmus status -j 2>/dev/null | field 'd["dp_pid"]'; }
 dp_pid_is_not() { [[ $(dp_pid) != "$1" ]]; }
 dp_is_away() { ! isthmus status >/dev/null 2>&1; }
 route_is_there() { isthmus show route | grep -q '^203.0.113.0/24'; }
 route_is_gone() { ! route_is_there; }
-sessions() { isthmus show total -j | field 'd["sessions"]'; }
-session_count_is() { (($(sessions) == $1)); }
-streams() { isthmus show stream -j | field "sum(s['$1'] for s in d)"; }
 
 start_streams() {
 	isthmus stream load agf-symmetric --rate 5000 --check-every 1 >/dev/null
@@ -120,7 +63,7 @@ ready_within 2000 "$since" "start with 1000 subscribers"
 # The control plane dies; packets keep flowing, and its successor finds nothing to do.
 start_streams
 wait_until "streams run" offered_more_than 2000
-murder "$cp"
+stop "$cp"
 before=$(now)
 start_cp --no-spawn
 ready_within 2000 "$(now)" "control plane killed, with traffic"
@@ -129,7 +72,7 @@ wait_until "streams still run" offered_more_than 20000
 expect_no_loss "control plane killed $(($(now) - before)) ms ago"
 
 # The data plane dies; the control plane brings everything back.
-murder "$dp"
+stop "$dp"
 wait_until "the loss of the data plane is noticed" dp_is_away
 since=$(now)
 start_dp
@@ -162,7 +105,7 @@ grep -q "0 sent, 1 deleted" "$dir/applied" || fail "not exactly one object was d
 (($(sessions) == 999)) || fail "$(sessions) sessions, not 999"
 
 # What was applied outlives the control plane; its successor moves nobody either.
-murder "$cp"
+stop "$cp"
 start_cp --no-spawn
 ready_within 2000 "$(now)" "control plane killed after config apply"
 (($(sessions) == 999)) || fail "$(sessions) sessions, not 999: what was applied is lost"
@@ -172,31 +115,31 @@ kill -HUP "$cp"
 wait_until "SIGHUP returns to the file" session_count_is 1000
 ! isthmus status | grep "by .config apply." || fail "status still names the applied configuration"
 isthmus config apply "$dir/fewer.yaml" >/dev/null
-murder "$cp"
+stop "$cp"
 touch "$dir/isthmus.yaml" # the file is newer than what was applied
 start_cp --no-spawn
 ready_within 2000 "$(now)" "control plane killed, file changed since"
 (($(sessions) == 1000)) || fail "$(sessions) sessions, not those of the newer file"
-murder "$cp"
-murder "$dp"
+stop "$cp"
+stop "$dp"
 
 # The control plane supervises the data plane: each heals from the death of the other.
 since=$(now)
 start_cp --spawn
 ready_within 2000 "$since" "supervised start"
-spawned=$(dp_pid)
-kill -9 "$spawned"
+other=$(dp_pid)
+kill -9 "$other"
 since=$(now)
-wait_until "another data plane is there" dp_pid_is_not "$spawned"
+wait_until "another data plane is there" dp_pid_is_not "$other"
 ready_within 2000 "$since" "supervised data plane killed"
-spawned=$(dp_pid)
-murder "$cp"
+other=$(dp_pid)
+stop "$cp"
 start_cp --spawn
 ready_within 2000 "$(now)" "supervisor killed"
-[[ $(dp_pid) == "$spawned" ]] || fail "the data plane did not outlive its supervisor"
-murder "$cp"
-kill -9 "$spawned"
-spawned=''
+[[ $(dp_pid) == "$other" ]] || fail "the data plane did not outlive its supervisor"
+stop "$cp"
+kill -9 "$other"
+other=''
 
 # 64 K subscribers.
 isthmus bench agf-symmetric --link synth --subscribers 65536 --print-config >"$dir/isthmus.yaml"
