@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,17 +50,29 @@ func state(t testing.TB, keys map[string]int) intent.State {
 	return s
 }
 
-// launch runs an agent on a fake data plane until the test ends.
-func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
-	t.Helper()
-	a := newAgent(Options{DPSocket: s.Path, Restart: "external", Metrics: "off"}, plan)
+// running has an agent run until the test ends, or stop is called.
+func running(t *testing.T, a *Agent) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx, nil) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		<-done
 	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// outside has a data plane that somebody else starts.
+func outside(s *dptest.Server, dir string) Options {
+	return Options{Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external", Metrics: "off"}
+}
+
+// launch runs an agent on a fake data plane until the test ends.
+func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
+	t.Helper()
+	a := newAgent(outside(s, t.TempDir()), plan)
+	running(t, a)
 	return a
 }
 

@@ -3,7 +3,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -46,23 +45,6 @@ func freePort(t *testing.T) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// mobileAgent runs an agent with PFCP on a fake data plane; stop ends it.
-func mobileAgent(t *testing.T, s *dptest.Server, file string) (a *Agent, stop func()) {
-	t.Helper()
-	a, err := New(Options{File: file, Socket: filepath.Join(t.TempDir(), "s"), DPSocket: s.Path, Restart: "external", Metrics: "off"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, nil) }()
-	waitUntil(t, "ready", ready(a))
-	return a, func() {
-		cancel()
-		<-done
-	}
-}
-
 func ask(a *Agent, method, path string) string {
 	w := httptest.NewRecorder()
 	a.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
@@ -85,7 +67,9 @@ func TestMobileLife(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, stop := mobileAgent(t, s, file)
+	opt := outside(s, t.TempDir())
+	opt.File = file
+	a, stop := restart(t, opt)
 	static := len(s.Held())
 	association, err := c.Associate(t.Context(), n4)
 	if err != nil {
@@ -120,7 +104,7 @@ func TestMobileLife(t *testing.T) {
 	stop()
 
 	commits, _ := s.Counts()
-	a, stop = mobileAgent(t, s, file)
+	a, stop = restart(t, opt)
 	defer stop()
 	if after, _ := s.Counts(); len(s.Held()) != held || after > commits+1 {
 		t.Errorf("%d objects held, %d before; %d transactions", len(s.Held()), held, after-commits)

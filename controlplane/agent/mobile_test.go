@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -40,14 +39,11 @@ instances:
 
 const n9 = "  - {name: n9, interfaces: [n9], endpoints: [10.9.0.1]}\n"
 
-func freeUDPPort(t *testing.T) int {
+// pfcpConfig is a UPF whose PFCP server takes any peer.
+func pfcpConfig(t *testing.T) string {
 	t.Helper()
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).Port
+	const any = "pfcp: {listen: [\"%s\"], node_id: upf1, roles: [upf], allow_unknown: true}\n"
+	return upf + fmt.Sprintf(any, freePort(t))
 }
 
 // launchMobile runs an agent with PFCP until stop is called.
@@ -57,24 +53,9 @@ func launchMobile(t *testing.T, s *dptest.Server, dir, text string) (a *Agent, s
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{File: file, Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external", Metrics: "off", State: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, nil) }()
-	stopped := false
-	stop = func() {
-		if !stopped {
-			stopped = true
-			cancel()
-			<-done
-		}
-	}
-	t.Cleanup(stop)
-	waitUntil(t, "ready", ready(a))
-	return a, stop
+	opt := outside(s, dir)
+	opt.File, opt.State = file, dir
+	return restart(t, opt)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -115,7 +96,7 @@ func heldSession(seid uint64) dptest.ID {
 // network instance that they stand in.
 func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  node_id: upf1\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
+	text := pfcpConfig(t) + instances
 	a, stop := launchMobile(t, s, dir, text+n9)
 	if err := a.mobile.manager.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
 		Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
@@ -195,7 +176,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 
 func TestMobileShow(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	a, _ := launchMobile(t, s, dir, upf+fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t))+instances)
+	a, _ := launchMobile(t, s, dir, pfcpConfig(t)+instances)
 	r := establish(t, a, 1, "10.1.0.1", "10.45.0.1")
 	if o, ok := a.control.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" || o.DNN != "internet" || o.CPSEID != 1 {
 		t.Errorf("%+v", o)
@@ -221,7 +202,7 @@ func TestMobileShow(t *testing.T) {
 // The DSCP of an instance is that of its sessions' tunnels, also of those that are there when the file changes.
 func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
+	text := pfcpConfig(t) + instances
 	a, _ := launchMobile(t, s, dir, text)
 	seid := establish(t, a, 1, "10.1.0.1", "10.45.0.1").UP.SEID
 	dscp := func() (of uint8) {
@@ -254,7 +235,7 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 // A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.
 func TestMobilePlanRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	text := upf + fmt.Sprintf("pfcp:\n  listen: [\"127.0.0.1:%d\"]\n  roles: [upf]\n  allow_unknown: true\n", freeUDPPort(t)) + instances
+	text := pfcpConfig(t) + instances
 	a, _ := launchMobile(t, s, dir, text+n9)
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
 	plan, err := MakePlan("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))

@@ -3,7 +3,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -58,18 +57,17 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 	}
 }
 
-// restart is a control plane of its own on the same files; it ends when the returned function is called.
+// restart is a control plane of its own on the same files; it ends when the returned function is called, or the test
+// ends.
 func restart(t *testing.T, opt Options) (*Agent, func()) {
 	t.Helper()
 	a, err := New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, nil) }()
+	stop := running(t, a)
 	waitUntil(t, "ready", ready(a))
-	return a, func() { cancel(); <-done }
+	return a, stop
 }
 
 func TestAppliedOutlivesTheControlPlane(t *testing.T) {
