@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <rte_mbuf.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PACKET_PRIVATE 64
@@ -47,6 +48,16 @@ static inline struct packet *packet_of(struct rte_mbuf *m)
 static inline const struct rte_mbuf *packet_mbuf(const struct packet *pkt)
 {
 	return (const struct rte_mbuf *)(const void *)pkt - 1;
+}
+
+// False when a segment's buffer is another process's (core/port_share.c): a card cannot read it, and
+// rte_pktmbuf_attach() must not refer to it.
+static inline bool packet_own_buffers(const struct rte_mbuf *m)
+{
+	for (; m != NULL; m = m->next)
+		if (RTE_MBUF_DIRECT(m) && m->buf_addr != rte_mbuf_buf_addr((struct rte_mbuf *)(uintptr_t)m, m->pool))
+			return false;
+	return true;
 }
 
 // Declares `static inline struct NAME *NAME_of(struct rte_mbuf *)` over the view area.

@@ -71,13 +71,16 @@ static void finish_piece(struct rte_mbuf *piece, const struct ip_info *info, uin
 static int split(struct worker *w, struct rte_mbuf *m, const struct ip_info *info, uint32_t mtu, struct rte_mbuf **out)
 {
 	uint32_t id = identification[w->id].next++ * worker_count() + w->id;
-	int32_t n;
+	struct rte_mbuf *whole = likely(packet_own_buffers(m)) ? m : rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+	int32_t n = -ENOMEM;
 
 	mtu = RTE_MIN(mtu, (uint32_t)UINT16_MAX);
-	if (info->version == 4)
-		n = rte_ipv4_fragment_packet(m, out, MAX_PIECES, (uint16_t)mtu, w->pool, w->pool);
-	else
-		n = rte_ipv6_fragment_packet(m, out, MAX_PIECES, (uint16_t)mtu, w->pool, w->pool);
+	if (whole != NULL && info->version == 4)
+		n = rte_ipv4_fragment_packet(whole, out, MAX_PIECES, (uint16_t)mtu, w->pool, w->pool);
+	else if (whole != NULL)
+		n = rte_ipv6_fragment_packet(whole, out, MAX_PIECES, (uint16_t)mtu, w->pool, w->pool);
+	if (whole != m)
+		rte_pktmbuf_free(whole); // the pieces hold its buffers
 	if (n <= 0) {
 		packet_leave(m, n == -ENOMEM ? &no_buffer : &impossible, DROP);
 		return 0;

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the link: memory of both sides, links, and the sessions between processes. Of what the other process
+// writes, everything is read once and checked before it is used.
+#ifndef SHARE_INSIDE_H
+#define SHARE_INSIDE_H
+
+#include "share/share.h"
+#include <rte_spinlock.h>
+#include <sys/types.h>
+
+#define SHARE_LINKS 64 // of a process
+#define SHARE_PEERS 255 // sessions that are not over; a number fits share.lent[]
+#define SHARE_GUARD 4096 // readable bytes behind the last buffer: frames are read in whole lines
+#define DESCRIPTOR_HOME (1u << 31)
+
+// What one side writes and the other may only read. Indices count up for ever.
+struct outbox {
+	uint32_t sent __rte_cache_aligned; // frames in frame[]
+	uint32_t taken __rte_cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
+	uint32_t given __rte_cache_aligned; // buffers in give[]
+	uint64_t frame[SHARE_RING_MAX] __rte_cache_aligned; // buffer, DESCRIPTOR_HOME; offset << 32; length << 48
+	uint16_t give[SHARE_BUFFERS_MAX];
+};
+
+// Buffers of equal size that both sides have mapped.
+struct buffers {
+	uint8_t *base;
+	uint32_t count, bytes; // bytes of each: a multiple of 64
+	uint32_t reciprocal;
+	struct rte_mbuf **mbuf; // our mbuf of each buffer
+};
+
+struct share {
+	struct buffers own;
+	struct rte_mempool *pool;
+	int fd; // of the memory
+	uint8_t *lent; // for each buffer: number of the session that has it, or 0
+	struct share_link *link[SHARE_LINKS];
+	struct peer *peer[SHARE_PEERS + 1];
+};
+
+// A session with another process: begins with the first link, ends with the first that goes; all its links go then.
+struct peer {
+	struct share *share;
+	dev_t device; // with inode: which memory it lends, so which process it is
+	ino_t inode;
+	uint8_t number;
+	bool up;
+	struct buffers theirs;
+	struct rte_mempool *pool; // mbufs of their buffers; NULL: all were given back, and nothing is mapped
+	uint8_t *borrowed; // for each of their buffers: 1 while we have it
+	uint32_t out; // how many we have
+	rte_spinlock_t lock; // of what follows
+	struct share_link *give; // the link by which buffers go back; NULL: the session is over
+	uint32_t links;
+	int watch[SHARE_LINKS],
+		hold[SHARE_LINKS]; // lifelines: of theirs that ends when they need our buffers no more; ours
+};
+
+struct share_link {
+	struct share *share;
+	char name[32], path[108];
+	bool server;
+	uint32_t ring;
+	uint16_t headroom;
+	struct rte_mempool *copies;
+	int listener, fd, watch; // -1: none
+	uint64_t since; // ticks when fd was opened
+	bool broken; // the other side broke a rule
+	struct outbox *mine;
+	// Set and cleared with both locks held.
+	struct peer *peer;
+	const struct outbox *theirs;
+	uint32_t their_ring;
+	rte_spinlock_t rx_lock __rte_cache_aligned;
+	uint32_t taken, returned; // of theirs->sent, theirs->given
+	struct share_counters received;
+	rte_spinlock_t tx_lock __rte_cache_aligned;
+	uint32_t sent, given; // as in mine; `given` belongs to peer->lock
+	uint64_t copied;
+};
+
+// memory.c
+int memory_make(const char *name, size_t bytes, uint8_t **at); // a sealed file; returns its descriptor, or -1
+uint8_t *memory_map(
+	int fd, size_t bytes, bool writable); // of the other side; NULL when it is not as large, or could shrink
+void memory_unmap(const void *at, size_t bytes);
+size_t buffers_bytes(const struct buffers *b);
+// Returns a pool of mbufs over the buffers; `peer`: freed ones go back to it. NULL without memory.
+struct rte_mempool *buffers_pool(
+	struct buffers *b, const char *name, uint16_t private_size, uint32_t cache, struct peer *peer);
+void buffers_forget(struct buffers *b);
+// peer.c
+struct peer *peer_join(struct share_link *l, int memory, const struct buffers *theirs);
+void peer_end(struct peer *p, const char *why);
+void peer_reap(struct peer *p); // of an ended session: gives back and takes back what can be
+void peer_forget(struct peer *p); // at once, as when the process dies
+// session.c: closes the socket, and what belongs to one connection
+void link_drop(struct share_link *l);
+// link.c: takes back all that a session has of ours; returns how many
+uint32_t lent_sweep(struct share *s, uint8_t number);
+int give_back(struct rte_mempool *pool, void *const *mbufs, unsigned n);
+
+static inline uint32_t buffer_of(const struct buffers *b, const struct rte_mbuf *m)
+{
+	return (uint32_t)(((uint64_t)((const uint8_t *)m->buf_addr - b->base) >> 6) * b->reciprocal >> 32);
+}
+
+#endif

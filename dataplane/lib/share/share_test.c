@@ -1,0 +1,627 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both ends of links in one process: frames in place, full and empty rings, what is copied, a peer that writes
+// anything at all, and the death of either side at every step. Whatever happens, in the end every buffer is back and
+// the next peer is served.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "share/inside.h"
+#include <rte_eal.h>
+#include <rte_malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BUFFERS 256u
+#define RING 64u
+#define ROOM 2176u
+
+struct side {
+	struct share *share;
+	struct share_link *link[2];
+};
+
+static struct rte_mempool *copies;
+static char path[2][64];
+
+static struct share_link *open_link(struct share *s, int i, bool server)
+{
+	const struct share_link_want want = {
+		.name = "x", .path = path[i], .server = server, .ring = RING, .headroom = 128, .pool = copies};
+	char error[200];
+	struct share_link *l = share_open(s, &want, error, sizeof(error));
+
+	assert_non_null(l);
+	return l;
+}
+
+static struct side side_open(bool server)
+{
+	const struct share_want want = {
+		.name = server ? "server" : "client", .buffers = BUFFERS, .room = ROOM, .private_size = 64, .cache = 0};
+	char error[200];
+	struct side s = {.share = share_new(&want, error, sizeof(error))};
+
+	assert_non_null(s.share);
+	for (int i = 0; i < 2; i++)
+		s.link[i] = open_link(s.share, i, server);
+	return s;
+}
+
+static bool connected(const struct side *s)
+{
+	return share_up(s->link[0]) && share_up(s->link[1]);
+}
+
+static void connect_both(struct side *a, struct side *b)
+{
+	for (int i = 0; i < 10 && !(connected(a) && connected(b)); i++) {
+		share_poll(a->share);
+		share_poll(b->share);
+	}
+	assert_true(connected(a) && connected(b));
+}
+
+// The process of this side ends: nothing is given back, the kernel closes its files.
+static void die(struct side *s)
+{
+	share_free(s->share);
+	s->share = NULL;
+}
+
+// Notices who has gone, takes back what was given.
+static void settle(struct side *s)
+{
+	struct rte_mbuf *m;
+
+	for (int i = 0; i < 3; i++) {
+		share_poll(s->share);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(share_rx(s->link[k], &m, 1), 0);
+	}
+}
+
+static void assert_whole(struct side *s)
+{
+	settle(s);
+	assert_int_equal(share_lent(s->share), 0);
+	assert_int_equal(rte_mempool_avail_count(share_pool(s->share)), BUFFERS);
+}
+
+static struct rte_mbuf *frame(struct rte_mempool *pool, uint16_t length, uint8_t fill)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	assert_non_null(m);
+	memset(rte_pktmbuf_append(m, length), fill, length);
+	return m;
+}
+
+static uint16_t send_one(struct share_link *l, struct rte_mbuf *m)
+{
+	return share_tx(l, &m, 1);
+}
+
+static struct rte_mbuf *receive_one(struct share_link *l)
+{
+	struct rte_mbuf *m = NULL;
+
+	return share_rx(l, &m, 1) == 1 ? m : NULL;
+}
+
+static void assert_frame(const struct rte_mbuf *m, uint16_t length, uint8_t fill)
+{
+	assert_non_null(m);
+	assert_int_equal(m->pkt_len, length);
+	for (uint16_t i = 0; i < length; i++)
+		assert_int_equal(rte_pktmbuf_mtod(m, const uint8_t *)[i], fill);
+}
+
+static void assert_passes(struct side *a, struct side *b)
+{
+	assert_int_equal(send_one(a->link[0], frame(share_pool(a->share), 60, 7)), 1);
+	struct rte_mbuf *m = receive_one(b->link[0]);
+
+	assert_frame(m, 60, 7);
+	rte_pktmbuf_free(m);
+}
+
+// ---- both alive -----------------------------------------------------------------------------------------------------
+
+// There without a copy, on through another link without one, and home as the mbuf that was sent.
+static void test_in_place(void **state)
+{
+	struct side a = side_open(true), b = side_open(false);
+
+	connect_both(&a, &b);
+	struct rte_mbuf *sent = frame(share_pool(a.share), 1400, 0x5a);
+
+	sent->hash.usr = 99;
+	assert_int_equal(send_one(a.link[0], sent), 1);
+	struct rte_mbuf *there = receive_one(b.link[0]);
+
+	assert_frame(there, 1400, 0x5a);
+	assert_non_null(rte_pktmbuf_adj(there, 14));
+	memset(rte_pktmbuf_prepend(there, 4), 0x11, 4);
+	assert_int_equal(share_lent(a.share), 1);
+	assert_int_equal(send_one(b.link[1], there), 1);
+	struct rte_mbuf *home = receive_one(a.link[1]);
+
+	assert_ptr_equal(home, sent);
+	assert_int_equal(home->pkt_len, 1390);
+	assert_int_equal(home->hash.usr, 99);
+	assert_int_equal(rte_pktmbuf_mtod(home, uint8_t *)[3], 0x11);
+	rte_pktmbuf_free(home);
+	assert_int_equal(send_one(a.link[0], frame(share_pool(a.share), 60, 1)), 1);
+	rte_pktmbuf_free(receive_one(b.link[0])); // given back without a frame
+	assert_whole(&a);
+	assert_whole(&b);
+	die(&a);
+	die(&b);
+}
+
+static void test_full_and_empty(void **state)
+{
+	struct side a = side_open(true), b = side_open(false);
+	struct rte_mbuf *m[RING + 1];
+
+	connect_both(&a, &b);
+	for (int round = 0; round < 5; round++) {
+		for (uint32_t i = 0; i <= RING; i++)
+			m[i] = frame(share_pool(a.share), 60, (uint8_t)i);
+		assert_int_equal(share_tx(a.link[0], m, RING + 1), RING);
+		assert_int_equal(share_tx(a.link[0], m + RING, 1), 0);
+		rte_pktmbuf_free(m[RING]);
+		assert_int_equal(share_rx(b.link[0], m, RING + 1), RING);
+		for (uint32_t i = 0; i < RING; i++)
+			assert_frame(m[i], 60, (uint8_t)i);
+		assert_int_equal(share_rx(b.link[0], m, 1), 0);
+		rte_pktmbuf_free_bulk(m, RING);
+		assert_int_equal(share_rx(a.link[0], m, 1), 0);
+	}
+	assert_whole(&a);
+	die(&b);
+	assert_whole(&a);
+	die(&a);
+}
+
+static void test_copies(void **state)
+{
+	struct side a = side_open(true), b = side_open(false);
+	struct share_counters c;
+
+	connect_both(&a, &b);
+	struct rte_mbuf *chain = frame(copies, 1000, 3), *shared = frame(copies, 500, 3);
+
+	assert_int_equal(rte_pktmbuf_chain(chain, frame(copies, 400, 3)), 0);
+	assert_int_equal(send_one(a.link[0], chain), 1);
+	assert_frame(chain = receive_one(b.link[0]), 1400, 3);
+	rte_pktmbuf_free(chain);
+	rte_mbuf_refcnt_update(shared, 1);
+	assert_int_equal(send_one(a.link[0], shared), 1);
+	assert_int_equal(rte_mbuf_refcnt_read(shared), 1);
+	rte_pktmbuf_free(shared);
+	rte_pktmbuf_free(receive_one(b.link[0]));
+	share_count(a.link[0], &c);
+	assert_int_equal(c.copied, 2);
+
+	// Too long or too short for the link: the others go, and it stays with the caller.
+	struct rte_mbuf *m[3] = {frame(copies, 1500, 4), frame(copies, 10, 4), frame(copies, 60, 5)};
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(rte_pktmbuf_chain(m[0], frame(copies, 1500, 4)), 0);
+	assert_int_equal(share_tx(a.link[0], m, 3), 1);
+	rte_pktmbuf_free_bulk(m + 1, 2);
+	assert_frame(m[0] = receive_one(b.link[0]), 60, 5);
+	rte_pktmbuf_free(m[0]);
+
+	// Without headroom.
+	m[0] = frame(share_pool(a.share), 60, 6);
+	rte_pktmbuf_prepend(m[0], 20);
+	rte_pktmbuf_trim(m[0], 20);
+	assert_int_equal(send_one(a.link[0], m[0]), 1);
+	m[0] = receive_one(b.link[0]);
+	assert_ptr_equal(m[0]->pool, copies);
+	assert_int_equal(m[0]->data_off, 128);
+	rte_pktmbuf_free(m[0]);
+	receive_one(a.link[0]);
+	assert_whole(&a);
+	die(&a);
+	die(&b);
+	assert_int_equal(rte_mempool_avail_count(copies), 1023);
+}
+
+// Who keeps frames does not stop the link: from half of the buffers on they are copies.
+static void test_hoarder(void **state)
+{
+	struct side a = side_open(true), b = side_open(false);
+	struct rte_mbuf *kept[300];
+
+	connect_both(&a, &b);
+	for (int i = 0; i < 300; i++) {
+		assert_int_equal(send_one(a.link[0], frame(share_pool(a.share), 60, (uint8_t)i)), 1);
+		assert_non_null(kept[i] = receive_one(b.link[0]));
+		assert_null(receive_one(a.link[0]));
+	}
+	assert_int_equal(share_lent(a.share), BUFFERS / 2);
+	for (int i = 0; i < 300; i++)
+		assert_frame(kept[i], 60, (uint8_t)i);
+	rte_pktmbuf_free_bulk(kept, 300);
+	receive_one(a.link[0]);
+	assert_whole(&a);
+	die(&a);
+	die(&b);
+}
+
+// ---- death ----------------------------------------------------------------------------------------------------------
+
+static const char *const steps[] = {"connects", "says hello", "lends", "borrows", "sends home", "receives home",
+	"keeps one", "gives back", "is given back", "fills the ring"};
+
+// Both sides go as far as step `last`. What they hold is in kept[].
+static void go(struct side *a, struct side *b, int last, struct rte_mbuf *kept[2])
+{
+	struct rte_mbuf *m = NULL;
+
+	kept[0] = kept[1] = NULL;
+	if (last < 2) {
+		share_poll(b->share); // connects to what may not have been accepted
+		if (last == 1)
+			share_poll(a->share);
+		return;
+	}
+	connect_both(a, b);
+	for (int step = 2; step <= last; step++) {
+		if (step == 2)
+			send_one(a->link[0], frame(share_pool(a->share), 60, 1));
+		else if (step == 3)
+			m = receive_one(b->link[0]);
+		else if (step == 4)
+			send_one(b->link[1], m);
+		else if (step == 5)
+			rte_pktmbuf_free(receive_one(a->link[1]));
+		else if (step == 6)
+			send_one(a->link[0], frame(share_pool(a->share), 60, 2)), kept[1] = receive_one(b->link[0]);
+		else if (step == 7)
+			send_one(b->link[0], frame(share_pool(b->share), 60, 3)),
+				kept[0] = receive_one(a->link[0]),
+				send_one(a->link[0], frame(share_pool(a->share), 60, 4)),
+				rte_pktmbuf_free(receive_one(b->link[0]));
+		else if (step == 8)
+			assert_null(receive_one(a->link[1]));
+		else
+			for (uint32_t i = 0; i < RING; i++)
+				send_one(a->link[1], frame(share_pool(a->share), 60, 5));
+	}
+	if (last == 3)
+		kept[1] = m;
+}
+
+static void test_death(void **state)
+{
+	for (uint32_t i = 0; i < 2 * RTE_DIM(steps); i++) {
+		int step = (int)i / 2;
+		struct side a = side_open(true), b = side_open(false), c;
+		struct rte_mbuf *kept[2];
+		struct side *dead = i % 2 ? &a : &b, *alive = i % 2 ? &b : &a;
+
+		go(&a, &b, step, kept);
+		print_message("one dies: %s\n", steps[step]);
+		die(dead);
+		struct rte_mbuf *held = kept[i % 2];
+
+		share_poll(alive->share); // a hello may still be there to be heard
+		share_poll(alive->share);
+		assert_false(share_up(alive->link[0]) || share_up(alive->link[1]));
+		if (held != NULL) // of the dead side: it can be read and written until it is freed
+			memset(rte_pktmbuf_mtod(held, uint8_t *), 9, 60), assert_frame(held, 60, 9);
+		c = side_open(i % 2);
+		connect_both(alive, &c); // before all that was the dead one's is gone
+		assert_passes(alive, &c);
+		assert_passes(&c, alive);
+		rte_pktmbuf_free(held);
+		assert_whole(alive);
+		die(&c);
+		assert_whole(alive);
+		die(alive);
+	}
+}
+
+// A side that lives on and closes a port keeps the frames that it has; the lender gets them when they are freed, not
+// before.
+static void test_close_alive(void **state)
+{
+	struct side a = side_open(true), b = side_open(false);
+
+	connect_both(&a, &b);
+	assert_int_equal(send_one(a.link[0], frame(share_pool(a.share), 60, 1)), 1);
+	struct rte_mbuf *held = receive_one(b.link[0]);
+
+	assert_non_null(held);
+	share_close(b.link[0]);
+	share_poll(a.share);
+	share_poll(b.share);
+	assert_int_equal(share_lent(a.share), 1);
+	b.link[0] = open_link(b.share, 0, false);
+	connect_both(&a, &b);
+	assert_passes(&a, &b);
+	settle(&a);
+	assert_int_equal(share_lent(a.share), 1);
+	assert_frame(held, 60, 1);
+	rte_pktmbuf_free(held);
+	share_poll(b.share);
+	assert_whole(&a);
+	die(&a);
+	die(&b);
+}
+
+// ---- hostile --------------------------------------------------------------------------------------------------------
+
+#define DESCRIPTOR(buffer, offset, length) ((uint64_t)(buffer) | (uint64_t)(offset) << 32 | (uint64_t)(length) << 48)
+
+// What breaks each rule: written by b, noticed by a in share_rx or share_tx.
+static void break_rule(struct side *a, struct side *b, uint32_t rule)
+{
+	struct outbox *o = b->link[0]->mine;
+	const uint64_t frames[] = {DESCRIPTOR(BUFFERS, 128, 60), DESCRIPTOR(0x7fffffff, 128, 60),
+		DESCRIPTOR(0, 2150, 60), DESCRIPTOR(0, 65535, 65535), DESCRIPTOR(0, 128, 13), DESCRIPTOR(0, 128, 0),
+		DESCRIPTOR(DESCRIPTOR_HOME | 0, 128, 60), DESCRIPTOR(DESCRIPTOR_HOME | BUFFERS, 128, 60)};
+
+	if (rule < RTE_DIM(frames)) {
+		o->frame[0] = frames[rule];
+		o->sent = 1;
+	} else if (rule == 8) { // the same twice
+		o->frame[0] = o->frame[1] = DESCRIPTOR(5, 128, 60);
+		o->sent = 2;
+	} else if (rule == 9) {
+		o->sent = RING + 1;
+	} else if (rule == 10) {
+		o->sent = UINT32_MAX;
+	} else if (rule == 11) { // gives what it was not lent
+		o->give[0] = 3;
+		o->given = 1;
+	} else if (rule == 12) {
+		o->give[0] = UINT16_MAX;
+		o->given = 1;
+	} else if (rule == 13) {
+		o->given = UINT32_MAX;
+	} else if (rule == 14) {
+		o->taken = 1;
+	} else {
+		o->taken = UINT32_MAX / 2;
+	}
+}
+
+static void test_broken_rules(void **state)
+{
+	struct side a = side_open(true);
+
+	for (uint32_t rule = 0; rule < 16; rule++) {
+		struct side b = side_open(false);
+		struct rte_mbuf *m[8];
+
+		connect_both(&a, &b);
+		break_rule(&a, &b, rule);
+		uint16_t n = share_rx(a.link[0], m, RTE_DIM(m));
+
+		rte_pktmbuf_free_bulk(m, n);
+		assert_int_equal(n, rule == 8);
+		struct rte_mbuf *out = frame(share_pool(a.share), 60, 1);
+
+		if (send_one(a.link[0], out) == 0)
+			rte_pktmbuf_free(out);
+		assert_true(a.link[0]->broken);
+		share_poll(a.share);
+		assert_false(share_up(a.link[0]) || share_up(a.link[1]));
+		die(&b);
+		assert_whole(&a);
+	}
+	struct side c = side_open(false);
+
+	connect_both(&a, &c);
+	assert_passes(&a, &c);
+	die(&c);
+	assert_whole(&a);
+	die(&a);
+}
+
+// Any words at all, while frames go both ways: nothing is read or written outside (the sanitizers look), nothing is
+// lost.
+static void test_random_words(void **state)
+{
+	struct side a = side_open(true);
+
+	srandom(1);
+	for (int round = 0; round < 300; round++) {
+		struct side b = side_open(false);
+		struct rte_mbuf *m[16], *held[64];
+		uint32_t holds = 0;
+
+		connect_both(&a, &b);
+		for (int i = 0; i < 60; i++) {
+			struct outbox *o = b.link[random() % 2]->mine;
+			uint64_t word = (uint64_t)random() << 33 ^ (uint64_t)random() << 10 ^ (uint64_t)random();
+
+			if (random() % 2)
+				word = DESCRIPTOR(
+					(random() % 2 ? DESCRIPTOR_HOME : 0u) | (uint32_t)random() % (BUFFERS + 2),
+					random() % (ROOM + 9), random() % 300);
+			o->frame[random() % RING] = word;
+			o->give[(unsigned)random() % 80] = (uint16_t)(random() % (BUFFERS + 1));
+			if (random() % 4 == 0)
+				o->sent += (uint32_t)random() % 4;
+			if (random() % 8 == 0)
+				o->given += (uint32_t)random() % 2;
+			if (random() % 8 == 0)
+				o->taken += (uint32_t)random() % 2;
+			for (int port = 0; port < 2; port++) {
+				uint16_t n = share_rx(a.link[port], m, RTE_DIM(m));
+
+				for (uint16_t k = 0; k < n; k++)
+					memset(rte_pktmbuf_mtod(m[k], void *), 1, m[k]->data_len);
+				if (n > 0 && holds < RTE_DIM(held))
+					held[holds++] = m[--n];
+				uint16_t sent = share_tx(a.link[!port], m, n);
+
+				rte_pktmbuf_free_bulk(m + sent, n - sent);
+				struct rte_mbuf *own = rte_pktmbuf_alloc(share_pool(a.share));
+
+				if (own == NULL)
+					continue;
+				own->pkt_len = own->data_len = 60;
+				if (send_one(a.link[port], own) == 0)
+					rte_pktmbuf_free(own);
+			}
+		}
+		die(&b);
+		share_poll(a.share);
+		rte_pktmbuf_free_bulk(held, holds);
+		assert_whole(&a);
+	}
+	die(&a);
+}
+
+// ---- hello ----------------------------------------------------------------------------------------------------------
+
+struct words {
+	uint32_t word[5];
+	size_t bytes;
+	int memory, files;
+};
+
+static void say(int fd, struct words *w, int *file)
+{
+	union {
+		char bytes[CMSG_SPACE(8 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec part = {w->word, w->bytes};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (w->files > 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE((size_t)w->files * sizeof(int));
+		struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+		*head = (struct cmsghdr){CMSG_LEN((size_t)w->files * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+		memcpy(CMSG_DATA(head), file, (size_t)w->files * sizeof(int));
+	}
+	assert_true(sendmsg(fd, &message, 0) >= 0);
+}
+
+static uint32_t open_files(void)
+{
+	uint32_t n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += dup2(fd, fd) == fd;
+	return n;
+}
+
+static void test_bad_hello(void **state)
+{
+	struct share *other = share_new(&(struct share_want){.name = "o", .buffers = 16, .room = ROOM}, path[0], 0);
+	struct side a = side_open(true);
+	int unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING), pipe_[2];
+	const struct words bad[] = {
+		{{0x53484152, 1, 16, ROOM, RING}, 20, -1, 2}, // too few files
+		{{0x53484152, 1, 16, ROOM, RING}, 20, -1, 0},
+		{{0x53484152, 1, 16, ROOM, RING}, 20, -1, 8},
+		{{0x53484152, 1, 16, ROOM, RING}, 19, -1, 3},
+		{{0x53484153, 1, 16, ROOM, RING}, 20, -1, 3},
+		{{0x53484152, 2, 16, ROOM, RING}, 20, -1, 3},
+		{{0x53484152, 1, 0, ROOM, RING}, 20, -1, 3},
+		{{0x53484152, 1, 1600, ROOM, RING}, 20, -1, 3}, // more than there are
+		{{0x53484152, 1, UINT32_MAX, ROOM, RING}, 20, -1, 3},
+		{{0x53484152, 1, 16, 0, RING}, 20, -1, 3},
+		{{0x53484152, 1, 16, ROOM + 1, RING}, 20, -1, 3},
+		{{0x53484152, 1, 16, 1u << 31, RING}, 20, -1, 3},
+		{{0x53484152, 1, 16, ROOM, 0}, 20, -1, 3},
+		{{0x53484152, 1, 16, ROOM, 96}, 20, -1, 3},
+		{{0x53484152, 1, 16, ROOM, 1u << 30}, 20, -1, 3},
+		{{0x53484152, 1, 16, ROOM, RING}, 20, unsealed, 3},
+		{{0x53484152, 1, 16, ROOM, RING}, 20, STDIN_FILENO, 3},
+	};
+
+	assert_int_equal(ftruncate(unsealed, 1 << 20), 0);
+	assert_int_equal(pipe(pipe_), 0);
+	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
+		struct words w = bad[i];
+		struct sockaddr_un at = {.sun_family = AF_UNIX};
+		int memory = w.memory >= 0 ? w.memory : other->fd, before = (int)open_files();
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), file[8] = {memory, memory, pipe_[1], 0, 0, 0, 0, 0};
+
+		snprintf(at.sun_path, sizeof(at.sun_path), "%s", path[0]);
+		assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+		say(fd, &w, file);
+		share_poll(a.share);
+		share_poll(a.share);
+		assert_false(share_up(a.link[0]));
+		assert_int_equal(a.link[0]->fd, -1);
+		close(fd);
+		assert_int_equal(open_files(), before);
+	}
+	close(unsealed);
+	close(pipe_[0]);
+	close(pipe_[1]);
+	share_free(other);
+	struct side b = side_open(false);
+
+	connect_both(&a, &b);
+	assert_passes(&a, &b);
+	die(&b);
+	assert_whole(&a);
+	die(&a);
+}
+
+// The socket of a server that was killed is no obstacle; that of a live one is.
+static void test_socket(void **state)
+{
+	char error[200];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path[0]);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	close(fd);
+	struct side a = side_open(true);
+	const struct share_link_want want = {
+		.name = "y", .path = path[0], .server = true, .ring = RING, .pool = copies};
+
+	assert_null(share_open(a.share, &want, error, sizeof(error)));
+	assert_non_null(strstr(error, "in use"));
+	die(&a);
+	assert_int_equal(access(path[0], F_OK), -1);
+}
+
+int main(void)
+{
+	char *args[] = {"share-test", "--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry", "-l", "0",
+		"--log-level", "lib.eal:error", "--log-level", "isthmus.share:error"};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_place),
+		cmocka_unit_test(test_full_and_empty),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_hoarder),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_close_alive),
+		cmocka_unit_test(test_broken_rules),
+		cmocka_unit_test(test_random_words),
+		cmocka_unit_test(test_bad_hello),
+		cmocka_unit_test(test_socket),
+	};
+	if (rte_eal_init(RTE_DIM(args), args) < 0)
+		return 1;
+	copies = rte_pktmbuf_pool_create("copies", 1023, 0, 64, 2048 + 128, SOCKET_ID_ANY);
+	for (int i = 0; i < 2; i++)
+		snprintf(path[i], sizeof(path[i]), "/tmp/share-test-%d.%d", (int)getpid(), i);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
