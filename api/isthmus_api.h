@@ -260,7 +260,7 @@ struct api_port_member {
 // Key: the port's name.
 struct api_port {
 	char driver
-		[API_NAME]; // "synth", "inject", or a DPDK driver: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, pci
+		[API_NAME]; // "synth", "inject", "share", or a DPDK driver: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, pci
 	char devargs[API_TEXT]; // DPDK device arguments ("iface=veth0", "0000:01:00.0"); empty for synth
 	uint32_t role; // enum api_role
 	uint32_t mtu; // L3 bytes

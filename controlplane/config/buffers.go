@@ -20,8 +20,10 @@ const (
 	descriptors     = 1024
 )
 
-// copying are the drivers that copy frames when they receive and send, so that their rings hold none of our buffers.
-var copying = map[string]bool{"synth": true, "inject": true, "net_af_packet": true, "net_pcap": true, "net_memif": true}
+// copying are the drivers that copy frames when they receive and send, so that their rings hold none of our buffers
+// (share: what it lends has a pool of its own).
+var copying = map[string]bool{"synth": true, "inject": true, "share": true, "net_af_packet": true, "net_pcap": true,
+	"net_memif": true}
 
 // receiving returns the buffers that ports' descriptors hold, and those of the workers' walks and caches.
 func (c *Config) receiving() (ports, workers uint64) {

@@ -175,6 +175,8 @@ func DevArgs(driver, device, args string) string {
 		switch driver {
 		case "net_af_packet", "net_af_xdp", "net_tap", "net_pcap", "net_vhost":
 			device = "iface=" + device
+		case "share":
+			device = "socket=" + device
 		case "net_memif":
 			device = "socket=" + device + ",socket-abstract=no"
 		case "net_virtio_user":

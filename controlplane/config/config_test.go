@@ -349,6 +349,7 @@ func TestDevArgs(t *testing.T) {
 		{"net_af_xdp", "eth1", "", "iface=eth1"},
 		{"net_tap", "tap0", "", "iface=tap0"},
 		{"net_memif", "/run/m.sock", "id=1,role=server", "socket=/run/m.sock,socket-abstract=no,id=1,role=server"},
+		{"share", "/run/s.sock", "role=client", "socket=/run/s.sock,role=client"},
 		{"net_virtio_user", "/run/v.sock", "", "path=/run/v.sock"},
 		{"net_vhost", "/run/v.sock", "", "iface=/run/v.sock"},
 		{"pci", "0000:01:00.0", "", "0000:01:00.0"},

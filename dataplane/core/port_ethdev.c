@@ -14,6 +14,7 @@
 
 struct ethdev_port {
 	struct ethdev dev;
+	bool card; // or made of cards: what they send must be memory of ours
 	rte_spinlock_t lock[API_MAX_WORKERS]; // per transmit queue; taken only when workers share queues
 };
 
@@ -36,8 +37,11 @@ static int ethdev_port_open(struct port *p, const struct api_port *want)
 	if (e == NULL)
 		return object_error(ENOMEM, "no memory for port %s", p->name);
 	memcpy(device.mac, want->mac, 6);
-	for (uint32_t i = 0; i < want->members; i++)
+	e->card = strcmp(want->driver, "pci") == 0;
+	for (uint32_t i = 0; i < want->members; i++) {
 		device.member[i] = (struct ethdev_source){want->member[i].driver, want->member[i].devargs};
+		e->card |= strcmp(want->member[i].driver, "pci") == 0;
+	}
 	int error = ethdev_open(&e->dev, p->name, &device, text, sizeof(text));
 	if (error != 0) {
 		rte_free(e);
@@ -75,6 +79,25 @@ static uint16_t linearise(struct rte_mbuf **pkts, uint16_t n)
 	return n;
 }
 
+// Packets in buffers of other processes are copied for cards. What cannot is moved behind, as above.
+static uint16_t own(struct rte_mbuf **pkts, uint16_t n)
+{
+	for (uint16_t i = 0; i < n;) {
+		struct rte_mbuf *m = pkts[i];
+
+		if (unlikely(!packet_own_buffers(m)) && (m = rte_pktmbuf_copy(m, engine_pool(), 0, UINT32_MAX)) != NULL)
+			rte_pktmbuf_free(pkts[i]);
+		if (likely(m != NULL)) {
+			pkts[i++] = m;
+			continue;
+		}
+		m = pkts[--n];
+		pkts[n] = pkts[i];
+		pkts[i] = m;
+	}
+	return n;
+}
+
 static uint16_t send_burst(struct ethdev *e, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t sent = 0;
@@ -93,6 +116,8 @@ static uint16_t ethdev_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts
 	struct ethdev_port *e = p->private;
 	uint16_t sent;
 
+	if (e->card)
+		n = own(pkts, n);
 	if (!e->dev.multi_segment)
 		n = linearise(pkts, n);
 	if (likely(queue < e->dev.tx_queues && e->dev.tx_queues == worker_count())) {
