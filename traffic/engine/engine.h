@@ -9,10 +9,12 @@
 #define TRAFFIC_ENGINE_H
 
 #include "core/ethdev.h"
+#include "share/share.h"
 #include "traffic/engine/capture.h"
 #include "traffic/engine/machine.h"
 #include "traffic/engine/stream.h"
 #include <pthread.h>
+#include <rte_ethdev.h>
 #include <signal.h>
 
 #define BURST 64
@@ -44,7 +46,8 @@ struct group {
 
 struct tester_port {
 	const struct profile_port *want;
-	struct ethdev dev;
+	struct ethdev dev; // of a link (driver share): queues and address alone
+	struct share_link *link; // NULL: dev
 	uint16_t index;
 	struct rte_ring *neighbour_answers; // mbufs for the thread that sends on this port; many producers
 	struct check check; // of the receiving thread
@@ -84,6 +87,7 @@ struct tester {
 	double tsc_hz;
 	struct pattern pattern;
 	struct rte_mempool *tx_pool, *rx_pool;
+	struct share *share; // whose pool is tx_pool, where a port has a link; else NULL
 	uint32_t ports, threads;
 	struct tester_port *port;
 	struct egress *egress; // one for each port
@@ -98,9 +102,22 @@ struct tester {
 	const volatile sig_atomic_t *stop; // not 0: interrupted
 };
 
+static inline uint16_t port_receive(struct tester_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return p->link != NULL ? share_rx(p->link, m, n) : rte_eth_rx_burst(p->dev.id, queue, m, n);
+}
+
+static inline uint16_t port_send(struct tester_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return p->link != NULL ? share_tx(p->link, m, n) : rte_eth_tx_burst(p->dev.id, queue, m, n);
+}
+
 // ---- send.c: the sending thread -------------------------------------------------------------------------------------
 // Fills a buffer with the pattern, before it is used for the first time (mempool callback).
 void egress_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index);
+// A received mbuf may be one of egress_prepare_buffer()'s that came home over a link: whether its pattern is as it was
+// sent is known of a frame that was found right and ends where it ended.
+void egress_buffer_home(struct rte_mbuf *m, bool right);
 void egress_clear(struct egress *l, uint32_t nonce);
 void egress_begin(struct egress *l, uint64_t now);
 // Sends what is due at `now`. Returns how many packets it tried to send.

@@ -2,7 +2,6 @@
 // Makes and sends packets when they are due. Open loop: a packet that the link does not take at its time is lost at the
 // gateway's door ("refused"), as it would be on a wire; only with an unlimited rate does the tester wait for the link.
 #include "traffic/engine/engine.h"
-#include <rte_ethdev.h>
 
 #define LINE 64
 
@@ -52,6 +51,12 @@ void egress_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, 
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), p->byte, RTE_MIN(room, (uint16_t)PATTERN_BYTES));
 }
 
+void egress_buffer_home(struct rte_mbuf *m, bool right)
+{
+	if (!right || m->data_off + m->data_len != RTE_PKTMBUF_HEADROOM + m->hash.usr + TAG_BYTES)
+		m->hash.usr = SHARE_UNKNOWN;
+}
+
 static inline void make(struct egress *l, struct sender *s, struct rte_mbuf *m, uint32_t flow, uint32_t size,
 	uint32_t time, const struct pattern *pattern)
 {
@@ -65,6 +70,8 @@ static inline void make(struct egress *l, struct sender *s, struct rte_mbuf *m, 
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	uint16_t tag_at = (uint16_t)(s->headers.frame[size] - TAG_BYTES);
 
+	if (unlikely(m->hash.usr == SHARE_UNKNOWN))
+		egress_prepare_buffer(l->pool, (void *)(uintptr_t)pattern, m, 0);
 	if (unlikely(m->hash.usr != tag_at)) {
 		if (m->hash.usr != 0)
 			memcpy(frame + m->hash.usr, pattern->byte + m->hash.usr, TAG_BYTES);
@@ -130,7 +137,7 @@ static inline uint32_t on_queue(const struct egress *l, const struct sender *s, 
 
 static uint16_t transmit(struct egress *l, struct rte_mbuf **m, uint16_t n)
 {
-	return rte_eth_tx_burst(l->port->dev.id, l->queue, m, n);
+	return port_send(l->port, l->queue, m, n);
 }
 
 // What the link did not take: lost, or with an unlimited rate kept for the next visit.

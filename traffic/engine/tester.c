@@ -34,6 +34,25 @@ static uint16_t queues(const struct profile_port *p)
 	return (uint16_t)(p->queues ? p->queues : 1);
 }
 
+static bool is_link(const struct profile_port *p)
+{
+	return strcmp(p->driver, "share") == 0;
+}
+
+// Where there is a link, what is sent is lent.
+static struct rte_mempool *send_pool(struct tester *t, uint32_t buffers, uint32_t room, char *error, size_t n)
+{
+	const struct share_want want = {.name = "traffic-tx", .buffers = buffers, .room = room, .cache = CACHE};
+	bool lent = false;
+
+	for (uint32_t i = 0; i < t->profile->ports; i++)
+		lent |= is_link(&t->profile->port[i]);
+	if (!lent)
+		return rte_pktmbuf_pool_create("traffic-tx", buffers, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
+	t->share = share_new(&want, error, n);
+	return t->share != NULL ? share_pool(t->share) : NULL;
+}
+
 static int make_pools(struct tester *t, char *error, size_t n)
 {
 	const struct profile *p = t->profile;
@@ -43,7 +62,8 @@ static int make_pools(struct tester *t, char *error, size_t n)
 		uint32_t ring = (uint32_t)queues(&p->port[i]) * (descriptors(&p->port[i]) + 2 * BURST);
 
 		room = RTE_MAX(room, p->port[i].mtu + L2_ROOM);
-		tx += ring + BURST;
+		tx += (is_link(&p->port[i]) ? 3 : 1) * ring +
+		      BURST; // both rings of a link, and what the other side has
 		rx += ring + BURST + (strcmp(p->port[i].driver, "net_af_xdp") == 0 ? XDP_RINGS : 0);
 	}
 	for (uint32_t i = 0; i < p->streams; i++) // with more tags than L2_ROOM has room for
@@ -51,7 +71,7 @@ static int make_pools(struct tester *t, char *error, size_t n)
 			room = RTE_MAX(room, (uint32_t)p->stream[i].size[k].bytes);
 	room = RTE_MAX(room, (uint32_t)TEMPLATE_BYTES) + RTE_PKTMBUF_HEADROOM;
 	room = RTE_ALIGN_CEIL(room, (uint32_t)RTE_CACHE_LINE_SIZE);
-	t->tx_pool = rte_pktmbuf_pool_create("traffic-tx", tx, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
+	t->tx_pool = send_pool(t, tx, room, error, n);
 	t->rx_pool = rte_pktmbuf_pool_create("traffic-rx", rx, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
 	if (t->tx_pool == NULL || t->rx_pool == NULL) {
 		snprintf(error, n, "no memory for %u packets of %u bytes: %s; %s", tx + rx, room,
@@ -147,6 +167,29 @@ static int open_shared(struct tester *t, struct tester_port *p, const struct eth
 	return -1;
 }
 
+static int open_link(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
+{
+	const struct share_link_want want = {
+		.name = p->want->name, .path = p->want->device, .ring = device->descriptors, .pool = t->rx_pool};
+	static const uint8_t none[6];
+
+	p->dev.rx_queues = p->dev.tx_queues = 1;
+	rte_eth_random_addr(p->dev.mac.addr_bytes);
+	if (memcmp(device->mac, none, 6) != 0)
+		memcpy(p->dev.mac.addr_bytes, device->mac, 6);
+	p->link = share_open(t->share, &want, error, n);
+	return p->link != NULL ? 0 : -1;
+}
+
+static int open_any(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
+{
+	if (is_link(p->want))
+		return open_link(t, p, device, error, n);
+	if (strstr(device->source.args, "zero-copy=yes") != NULL)
+		return open_shared(t, p, device, error, n);
+	return open_device(t, p, device, error, n);
+}
+
 static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 {
 	const struct profile_port *want = &t->profile->port[index];
@@ -167,8 +210,7 @@ static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 	p->index = index;
 	memcpy(device.mac, want->mac, 6);
 	device_args(want, args, sizeof(args));
-	if (strstr(args, "zero-copy=yes") != NULL ? open_shared(t, p, &device, error, n)
-						  : open_device(t, p, &device, error, n))
+	if (open_any(t, p, &device, error, n) != 0)
 		return -1;
 	if (p->dev.tx_queues < device.tx_queues || p->dev.rx_queues < device.rx_queues) {
 		ethdev_close(&p->dev);
@@ -389,7 +431,7 @@ void tester_close(struct tester *t)
 		capture_close(t->capture);
 	}
 	for (uint32_t i = 0; t->port != NULL && t->egress != NULL && i < t->ports; i++) {
-		if (t->port[i].neighbour_answers != NULL)
+		if (t->port[i].link == NULL && t->port[i].neighbour_answers != NULL)
 			ethdev_close(&t->port[i].dev);
 		rte_ring_free(t->port[i].neighbour_answers);
 		for (uint32_t g = 0; g < t->egress[i].groups; g++)
@@ -404,7 +446,10 @@ void tester_close(struct tester *t)
 	}
 	for (uint32_t i = 0; t->thread != NULL && i < t->threads; i++)
 		rte_free(t->thread[i].linear);
-	rte_mempool_free(t->tx_pool);
+	if (t->share != NULL)
+		share_free(t->share);
+	else
+		rte_mempool_free(t->tx_pool);
 	rte_mempool_free(t->rx_pool);
 	rte_free(t->port);
 	rte_free(t->egress);

@@ -22,10 +22,12 @@
 #define FAR 2.0
 #define START_DELAY 1e-3 // seconds from the command to the first packet, so that all threads begin together
 
-static void nap(void)
+static void nap(const struct tester *t)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_NS};
 
+	if (t->share != NULL)
+		share_poll(t->share);
 	nanosleep(&pause, NULL);
 }
 
@@ -35,6 +37,8 @@ static bool is_up(const struct tester_port *p)
 {
 	struct rte_eth_link link;
 
+	if (p->link != NULL)
+		return share_up(p->link);
 	return rte_eth_link_get_nowait(p->dev.id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
@@ -72,7 +76,7 @@ int tester_wait_links(struct tester *t, double seconds, char *error, size_t n)
 			snprintf(error, n, "no link after %.3g s: %s; is the other side running?", seconds, names);
 			return -1;
 		}
-		nap();
+		nap(t);
 	}
 	return 0;
 }
@@ -148,7 +152,7 @@ static double gap_allowed(const struct tester *t, double highest)
 static uint32_t pass_time(const struct tester *t, char *names, size_t n)
 {
 	for (uint32_t naps = 1; rte_rdtsc() < t->end && !*t->stop; naps++) {
-		nap();
+		nap(t);
 		if (t->capture != NULL)
 			capture_poll(t->capture);
 		uint32_t lost = naps % LINK_NAPS == 0 ? down(t, names, n) : 0;
@@ -174,11 +178,11 @@ static void drain(struct tester *t)
 	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.drain * t->tsc_hz);
 
 	while (rte_rdtsc() < end && !all_back(t)) {
-		nap();
+		nap(t);
 		if (t->capture != NULL)
 			capture_poll(t->capture);
 	}
-	nap(); // what comes twice comes behind the last that was waited for
+	nap(t); // what comes twice comes behind the last that was waited for
 }
 
 // ---- reconciling -----------------------------------------------------------------------------------------------------
@@ -250,12 +254,18 @@ struct circumstances {
 // Frames that the ports have dropped so far because the tester did not fetch them, as far as their drivers count them.
 static uint64_t missed(const struct tester *t)
 {
+	struct share_counters c;
 	struct rte_eth_stats s;
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < t->ports; i++)
-		if (rte_eth_stats_get(t->port[i].dev.id, &s) == 0)
+	for (uint32_t i = 0; i < t->ports; i++) {
+		if (t->port[i].link != NULL) {
+			share_count(t->port[i].link, &c);
+			sum += c.no_buffer;
+		} else if (rte_eth_stats_get(t->port[i].dev.id, &s) == 0) {
 			sum += s.imissed + s.rx_nombuf;
+		}
+	}
 	return sum;
 }
 
@@ -361,7 +371,7 @@ void tester_speeds(const struct tester *t, uint32_t *mbps)
 	struct rte_eth_link link;
 
 	for (uint32_t i = 0; i < t->ports; i++) {
-		bool known = rte_eth_link_get_nowait(t->port[i].dev.id, &link) == 0 &&
+		bool known = t->port[i].link == NULL && rte_eth_link_get_nowait(t->port[i].dev.id, &link) == 0 &&
 			     link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
 
 		mbps[i] = known ? link.link_speed : 0;

@@ -4,7 +4,6 @@
 #include "traffic/engine/neighbour.h"
 #include <errno.h>
 #include <rte_cycles.h>
-#include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <sched.h>
 #include <stdio.h>
@@ -64,6 +63,8 @@ static void judge(struct tester_thread *th, struct tester_port *p, struct rte_mb
 
 	if (unlikely(r == NULL && p->want->addresses != 0))
 		answer_neighbour(p, frame, length, th->tester->rx_pool);
+	if (p->link != NULL && m->pool == th->tester->tx_pool)
+		egress_buffer_home(m, r != NULL && !wrong);
 	if (unlikely(th->tester->capture != NULL))
 		sample(th, frame, length, wrong);
 }
@@ -104,7 +105,7 @@ static uint32_t receive(struct tester_thread *th, struct tester_port *p, uint64_
 	uint32_t all = 0;
 
 	for (uint16_t q = 0; q < p->dev.rx_queues; q++) {
-		uint16_t n = rte_eth_rx_burst(p->dev.id, q, m, BURST);
+		uint16_t n = port_receive(p, q, m, BURST);
 
 		// Not the loop's time: with a pause in between, packets would have come before they were sent.
 		if (n > 0)

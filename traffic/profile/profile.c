@@ -17,12 +17,13 @@
 
 static void read_driver(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {
-	static const char *const known[] = {"pci", "net_memif", "net_af_packet", "net_af_xdp", "net_tap", "net_ring",
-		"net_pcap", "net_null", "net_vhost", "net_virtio_user", NULL};
+	static const char *const known[] = {"share", "pci", "net_memif", "net_af_packet", "net_af_xdp", "net_tap",
+		"net_ring", "net_pcap", "net_null", "net_vhost", "net_virtio_user", NULL};
 	char *driver = to, near[YAML_FAULT_BYTES];
 
 	yaml_name(f, n, k, to);
-	if (driver[0] != 0 && strcmp(driver, "pci") != 0 && strncmp(driver, "net_", 4) != 0)
+	if (driver[0] != 0 && strcmp(driver, "pci") != 0 && strcmp(driver, "share") != 0 &&
+		strncmp(driver, "net_", 4) != 0)
 		yaml_fault(f, n, "\"%s\" is no driver of DPDK (pci, net_memif, net_af_xdp, ...)%s", driver,
 			yaml_suggest(driver, known, near, sizeof(near)));
 }
@@ -98,13 +99,15 @@ static const struct yaml_key port_keys[] = {
 static void check_device(struct yaml_file *f, const yaml_node_t *map, const struct profile_port *p)
 {
 	static const char *const needy[] = {
-		"pci", "net_memif", "net_af_packet", "net_af_xdp", "net_tap", "net_vhost", "net_virtio_user"};
+		"share", "pci", "net_memif", "net_af_packet", "net_af_xdp", "net_tap", "net_vhost", "net_virtio_user"};
 
 	for (uint32_t i = 0; i < KEYS(needy) && p->device[0] == 0; i++)
 		if (strcmp(p->driver, needy[i]) == 0 && yaml_get(f, map, "device") == NULL)
 			yaml_fault(f, map, "driver %s needs a device", p->driver);
 	if (strcmp(p->driver, "net_memif") == 0 && strlen(p->device) > SOCKET_PATH)
 		yaml_fault(f, yaml_get(f, map, "device"), "the path of a socket has at most %d bytes", SOCKET_PATH);
+	if (strcmp(p->driver, "share") == 0 && p->args[0] != 0)
+		yaml_fault(f, yaml_get(f, map, "args"), "driver share takes none");
 	if (strchr(p->device, ',') != NULL)
 		yaml_fault(f, yaml_get(f, map, "device"), "has a comma; further arguments belong in args");
 	if (strcmp(p->driver, "net_memif") == 0 &&
