@@ -227,7 +227,7 @@ func Configuration(opt Options) ([]byte, error) {
 			return nil, err
 		}
 		at := func(name, role string) *wire {
-			return &wire{gateway: fmt.Sprintf("driver: net_memif, device: /run/isthmus/%s.sock, args: 'id=0,role=%s'", name, role)}
+			return &wire{gateway: sharedPort(opt.Link, "/run/isthmus/"+name+".sock", role)}
 		}
 		if s.chain != nil {
 			return s.chain.configurations(at), nil

@@ -60,24 +60,25 @@ var fabrics = map[string]func(ctx context.Context, m *outside) (fabric, error){
 	SwitchOVS:  startOVS,
 }
 
-// SwitchNone is direct attachment: memif from function to function.
+// SwitchNone is direct attachment: memif or share from function to function.
 const SwitchNone = "none"
 
-// direct joins functions by memif.
+// direct joins functions by links of the tester's kind.
 type direct struct{ m *outside }
 
 func (f *direct) edge(ctx context.Context, name string) (*wire, error) {
 	return makeWire(ctx, f.m.opt.Link, f.m.dir, name)
 }
 
-// joint: the near function listens, and both ends copy. A zero-copy client is for programs that take no more memory once they run:
-// DPDK 22.11's driver closes the heap's own descriptors with a connection, and a gateway that grows afterwards has none left.
+// joint: the near function listens, and both ends copy (share: the one that sends). A zero-copy client is for
+// programs that take no more memory once they run: DPDK 22.11's driver closes the heap's own descriptors with a
+// connection, and a gateway that grows afterwards has none left.
 func (f *direct) joint(_ context.Context, name string) (near, far *wire, err error) {
 	socket := filepath.Join(f.m.dir, name+".sock")
-	line := func(args string) *wire {
-		return &wire{gateway: fmt.Sprintf("driver: net_memif, device: '%s', args: '%s'", socket, args), socket: socket, remove: func() {}}
+	line := func(role string) *wire {
+		return &wire{gateway: sharedPort(f.m.opt.Link, socket, role), socket: socket, remove: func() {}}
 	}
-	return line("id=0,role=server"), line("id=0,role=client"), nil
+	return line("server"), line("client"), nil
 }
 
 func (f *direct) ready(context.Context) error { return nil }
@@ -160,7 +161,7 @@ func (m *outside) startStage(ctx context.Context, d *device, f *chainFunction, l
 	return nil
 }
 
-// configurations are those of all functions, one document each, joined by memif.
+// configurations are those of all functions, one document each, joined directly.
 func (c *chain) configurations(at func(name, role string) *wire) []byte {
 	var all []byte
 	left := at("access", "server")

@@ -262,7 +262,11 @@ func (r *LinkResult) printWords(w io.Writer) error {
 	}
 	if r.PaperMpps > 0 && (r.Instances == nil || r.Instances.Measured) {
 		ours := "through shared memory (memif) that the gateway copies from and to"
-		if r.Link != LinkMemif {
+		switch r.Link {
+		case LinkMemif:
+		case LinkShare:
+			ours = "through buffers that gateway and tester share, without a copy"
+		default:
 			ours = "through a veth pair (" + r.Link + ")"
 		}
 		fmt.Fprintf(&b, "The paper's %.2f Mpps per physical core (%d cycles at 1.7 GHz) include a network card, its driver and PCIe.\n"+

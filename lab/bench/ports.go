@@ -18,21 +18,22 @@ import (
 const (
 	LinkSynth    = "synth"
 	LinkMemif    = "memif"
+	LinkShare    = "share"
 	LinkAFPacket = "af_packet"
 	LinkAFXDP    = "af_xdp"
 )
 
 // LinkNames are what --link takes.
-var LinkNames = []string{LinkMemif, LinkSynth, LinkAFPacket, LinkAFXDP}
+var LinkNames = []string{LinkMemif, LinkShare, LinkSynth, LinkAFPacket, LinkAFXDP}
 
-// memifRing is the size of a memif link's rings, as large as many a network card's: on a virtual machine a CPU pauses for a
-// millisecond now and then, and a smaller ring makes each of these pauses a loss.
+// memifRing is the size of a memif link's rings (and of a share link's), as large as many a network card's: on a
+// virtual machine a CPU pauses for a millisecond now and then, and a smaller ring makes each of these pauses a loss.
 const memifRing = 2048
 
 // wire is one link: a port of the gateway, and the tester's port at its other end.
 type wire struct {
 	gateway string // driver and device of the gateway's port, as its configuration has them
-	socket  string // memif: where the gateway listens
+	socket  string // memif, share: where the gateway listens
 	far     tester.Port
 	remove  func()
 }
@@ -43,15 +44,31 @@ func makeWire(ctx context.Context, kind, dir, name string) (*wire, error) {
 	case LinkMemif:
 		socket := filepath.Join(dir, name+".sock")
 		return &wire{
-			gateway: fmt.Sprintf("driver: net_memif, device: '%s', args: 'id=0,role=server'", socket),
+			gateway: sharedPort(kind, socket, "server"),
 			socket:  socket,
 			far:     tester.Port{Driver: "net_memif", Device: socket, Args: "id=0", Descriptors: memifRing},
+			remove:  func() {},
+		}, nil
+	case LinkShare:
+		socket := filepath.Join(dir, name+".sock")
+		return &wire{
+			gateway: sharedPort(kind, socket, "server"),
+			socket:  socket,
+			far:     tester.Port{Driver: "share", Device: socket, Descriptors: memifRing},
 			remove:  func() {},
 		}, nil
 	case LinkAFPacket, LinkAFXDP:
 		return vethWire(ctx, "net_"+kind, name)
 	}
 	return nil, fmt.Errorf("no link %q; there are %s", kind, strings.Join(LinkNames, ", "))
+}
+
+// sharedPort is a port of a memif or share link in a gateway's configuration.
+func sharedPort(kind, socket, role string) string {
+	if kind == LinkShare {
+		return fmt.Sprintf("driver: share, device: '%s', args: 'role=%s', queue_size: %d", socket, role, memifRing)
+	}
+	return fmt.Sprintf("driver: net_memif, device: '%s', args: 'id=0,role=%s'", socket, role)
 }
 
 // highIndex returns an interface number that is free and far from the kernel's own. net_af_packet makes the number of its fanout

@@ -143,8 +143,8 @@ func vepcScene(opt Options, size int) (*scene, error) {
 	if opt.Combined && opt.Switch != SwitchNone {
 		return nil, fmt.Errorf("a switch relays between functions; combined, there is nothing to relay")
 	}
-	if opt.Link != LinkMemif && opt.Link != "" {
-		return nil, fmt.Errorf("the chain is measured over memif")
+	if opt.Link != LinkMemif && opt.Link != LinkShare && opt.Link != "" {
+		return nil, fmt.Errorf("the chain is measured over memif or share")
 	}
 	if opt.Instances > 1 {
 		return nil, fmt.Errorf("one chain at a time")

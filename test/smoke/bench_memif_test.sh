@@ -64,6 +64,21 @@ done
 "$bin/isthmus" bench agf-symmetric --rate 2k --seconds 0.1 --no-huge "${unpinned[@]}" >"$dir/out" || fail "$(cat "$dir/out")"
 grep -q 'no huge pages' "$dir/out"
 
+# Over links that share buffers: nothing is lost either, in one gateway and along a chain.
+for profile in agf-symmetric vepc-128; do
+	"$bin/isthmus" bench "$profile" --link share --rate 2k --seconds 0.1 --sessions 100 "${unpinned[@]}" \
+		--json "$dir/share.json" >"$dir/out" 2>&1 ||
+		fail "$profile over share: $(cat "$dir/out")"
+	python3 - "$dir/share.json" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1], encoding="utf-8"))
+a = r["points"][0]["accounting"]
+assert r["link"] == "share" and r["complete"] and r["wrong"] == 0 and r["checked"] > 200, r
+assert a["missing"] == 0 and a["refused"] == 0 and not a["dropped"] and a["sent"] == a["received"], a
+PY
+	echo "$profile over share: good"
+done
+
 # A search, as short as can be: whatever rate this machine gives, it is found or refused in words, never wrong.
 status=0
 "$bin/isthmus" bench rfc2544 --size 128 --seconds 0.05 --quick --goal 20% "${unpinned[@]}" --json "$dir/search.json" >"$dir/out" 2>&1 || status=$?
