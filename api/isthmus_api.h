@@ -243,7 +243,7 @@ struct api_engine {
 	uint32_t buffer_seconds; // a packet waits for an idle UE, where the FAR does not say how long; 0: 60
 };
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
-#define API_ENGINE_IDLE_SLEEP 2u // a worker without work sleeps for 50 us at a time (shared or small machines)
+#define API_ENGINE_IDLE_SLEEP 2u // a worker without work for a millisecond sleeps (shared or small machines)
 
 // ---- ports -----------------------------------------------------------------------------------------------------------
 

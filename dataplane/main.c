@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #define DEFAULT_SOCKET "/run/isthmus/dp.sock"
-#define POLL_MS 1
 
 static volatile sig_atomic_t stopping;
 
@@ -48,14 +47,14 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 	if (engine_eal_init("isthmus-dp", huge, memory, argc, argv) != 0)
 		return 1;
 	make_directory(path);
-	if (socket_open(path) != 0)
+	if (sleeper_open(&control_sleeper) != 0 || socket_open(path) != 0)
 		return 1;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	LOG(NOTICE, "%s listens on %s, %s huge pages\n", ISTHMUS_VERSION, path,
 		rte_eal_has_hugepages() ? "with" : "without");
 	while (!stopping && !engine_failed()) {
-		socket_poll(POLL_MS);
+		socket_poll(control_rest());
 		control_worker.now = rte_rdtsc();
 		host_path_poll();
 		if (engine_started())

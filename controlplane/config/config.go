@@ -41,7 +41,7 @@ type Engine struct {
 	BufferSize    uint32 `yaml:"buffer_size" default:"2048" min:"512" max:"16384" doc:"Bytes of one packet buffer; larger frames are chained."`
 	Limits        Limits `yaml:"limits" doc:"Sizes of tables, fixed at start."`
 	Rates         Rates  `yaml:"rates" doc:"Most packets per second and worker that the gateway makes or hands up itself."`
-	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps for 50 µs at a time: for shared or small machines, at the cost of latency."`
+	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps: for shared or small machines."`
 	DropUEGTPU    bool   `yaml:"drop_ue_gtpu" default:"true" doc:"Drop any UDP packet to port 2152 that a subscriber sends."`
 	BufferingTime uint32 `yaml:"buffering_time" default:"60" min:"1" max:"86400" doc:"Seconds that a packet waits for its idle UE where the CP function does not say how long (DL Buffering Duration)."`
 }

@@ -39,9 +39,12 @@ uint16_t resume_register(const char *node);
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, struct rte_mbuf *m);
 
 // ---- time ------------------------------------------------------------------------------------------------------------
-// fn runs on the control thread about every `interval_ms`. From constructors only. now_ns is CLOCK_MONOTONIC, or the
+// fn runs on the control thread about every `interval_ms`; while neither workers nor the control thread have done
+// anything for a while, every 20 ms if that is more. From constructors only. now_ns is CLOCK_MONOTONIC, or the
 // replay's clock.
 void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns));
+// Timers have their own intervals for a while from now on: one of them has something to do. Control thread.
+void control_stir(void);
 uint64_t control_now_ns(void);
 
 // ---- modules ---------------------------------------------------------------------------------------------------------

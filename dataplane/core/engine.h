@@ -8,6 +8,7 @@
 #include "core/node.h"
 #include "core/object.h"
 #include "core/port.h"
+#include "core/sleeper.h"
 
 #define MAX_NODES 128
 #define MAX_QUEUES (MAX_PORTS * API_MAX_WORKERS) // of one worker: all of them, at worst
@@ -43,6 +44,7 @@ struct rte_mempool *engine_pool(void);
 int worker_create_all(const struct api_engine *e);
 int worker_start_all(void);
 extern struct worker control_worker;
+uint64_t workers_done(int *all_idle); // changes when a worker did something; all_idle: each sleeps, or is about to
 
 // Node registry (node.c)
 int graph_register_nodes(void);
@@ -59,6 +61,8 @@ void host_path_poll(void);
 int host_path_push(struct worker *w, struct rte_mbuf *m); // worker: 0, or -1 when the ring is full
 const char *const *resume_names(uint16_t *count);
 void control_run_timers(void);
+extern struct sleeper control_sleeper; // of the control thread; workers that leave their sleep wake it
+uint64_t control_rest(void); // the control thread listens from here on; how long it may sleep, ns
 
 // Commits (object.c)
 struct object_totals {
@@ -100,7 +104,7 @@ void event_commit_unsent(uint32_t from); // the client is gone: reports from thi
 
 // Socket (socket.c)
 int socket_open(const char *path);
-void socket_poll(int timeout_ms);
+void socket_poll(uint64_t timeout_ns); // sleeps, as long as nothing comes
 void socket_close(void);
 
 #endif

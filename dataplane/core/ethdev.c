@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens and closes one DPDK device: probe by name, queues, offloads, MTU, MAC address, start.
 #include "core/ethdev.h"
+#include "core/fanout.h"
 #include "core/log.h"
 #include <errno.h>
 #include <net/if.h>
@@ -163,6 +164,11 @@ static void set_offloads(const struct rte_eth_dev_info *info, const struct ethde
 	}
 }
 
+static int is_tap(const struct ethdev_want *want)
+{
+	return strcmp(want->source.driver, "net_tap") == 0;
+}
+
 static int configure(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
 {
 	struct rte_eth_dev_info info;
@@ -171,7 +177,7 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 
 	if (rte_eth_dev_info_get(e->id, &info) != 0)
 		return refuse(r, EIO, "the device does not say what it can do");
-	e->rx_queues = RTE_MIN(want->rx_queues, info.max_rx_queues);
+	e->rx_queues = RTE_MIN(RTE_MIN(want->rx_queues, info.max_rx_queues), ETHDEV_QUEUES);
 	e->tx_queues = RTE_MIN(want->tx_queues, info.max_tx_queues);
 	e->multi_segment = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
 	if (want->mtu + L2_ROOM > buffer_room(want) && !(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER))
@@ -179,6 +185,7 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 			"the device does not chain buffers, so an MTU of %u needs engine.buffer_size %u", want->mtu,
 			want->mtu + L2_ROOM);
 	conf.rxmode.mtu = want->mtu;
+	conf.intr_conf.rxq = is_tap(want);
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(&info, want, &conf);
 	int error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
@@ -252,6 +259,19 @@ static int start(struct ethdev *e, const struct ethdev_want *want, const struct 
 	return 0;
 }
 
+// Sockets are known when they became rings. A queue of net_tap is a descriptor, which the driver gives as an
+// interrupt's; those of cards are left alone.
+static void find_descriptors(struct ethdev *e, const struct ethdev_want *want)
+{
+	uint32_t rings = ring_sockets(e->rx_fd, ETHDEV_QUEUES);
+
+	for (uint16_t q = 0; q < ETHDEV_QUEUES; q++)
+		if (is_tap(want) && q < e->rx_queues)
+			e->rx_fd[q] = rte_eth_dev_rx_intr_ctl_q_get_fd(e->id, q);
+		else if (rings != e->rx_queues || e->handles > 1 || q >= rings)
+			e->rx_fd[q] = -1;
+}
+
 // The last made goes first: a bonding device gives its members back.
 void ethdev_close(struct ethdev *e)
 {
@@ -269,12 +289,15 @@ int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *wa
 	struct refusal r = {name, error, n};
 
 	memset(e, 0, sizeof(*e));
+	ring_sockets(NULL, 0);
 	int code = probe_all(e, want, &r);
 
 	if (code == 0)
 		code = configure(e, want, &r);
 	if (code == 0)
 		code = start(e, want, &r);
+	if (code == 0)
+		find_descriptors(e, want);
 	if (code != 0)
 		ethdev_close(e);
 	return code;

@@ -11,6 +11,7 @@
 
 #define ETHDEV_DESCRIPTORS 1024 // of a queue, when not given
 #define ETHDEV_MEMBERS 8 // of a bonding device
+#define ETHDEV_QUEUES 16 // for receiving
 
 struct ethdev_source {
 	const char *driver; // "pci", or a virtual device's: "net_memif", …
@@ -24,7 +25,7 @@ struct ethdev_want {
 	uint32_t mtu; // largest L3 packet
 	uint32_t
 		tags; // bytes of VLAN tags that come on top of it; Linux counts them as part of what an interface carries
-	uint16_t rx_queues, tx_queues; // as many as the device has at most
+	uint16_t rx_queues, tx_queues; // as many as the device has at most; ETHDEV_QUEUES to receive
 	uint16_t descriptors; // of each queue; 0: ETHDEV_DESCRIPTORS
 	uint8_t mac[6]; // zeros: the device's own
 	uint8_t promiscuous;
@@ -40,6 +41,7 @@ struct ethdev_handle {
 struct ethdev {
 	uint16_t id; // rte_ethdev's port number
 	uint16_t rx_queues, tx_queues; // really made
+	int rx_fd[ETHDEV_QUEUES]; // can be read as long as the queue has frames; -1: the queue must be polled
 	uint8_t multi_segment; // the device sends chained mbufs
 	struct rte_ether_addr mac;
 	struct ethdev_handle

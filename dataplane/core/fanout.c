@@ -1,21 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes IP reassembly out of DPDK's net_af_packet.
+// Takes IP reassembly out of DPDK's net_af_packet, and knows the sockets that drivers receive on.
 //
 // The driver joins each of its sockets to a fanout group (packet(7)) with PACKET_FANOUT_FLAG_DEFRAG, whatever the number of
 // queues: the kernel then reassembles IPv4 datagrams, and the ring's frame cuts what is larger than it. An argument for it there
 // is none, and a group's flags never change. A forwarder wants the fragments as they were sent: the modules reassemble what is
 // for us. So this program's setsockopt() stands before libc's for all that it loads, and takes that one flag away. The hash
 // of a group spreads fragments by their addresses, first ones and others alike.
+#include "core/fanout.h"
 #include <linux/if_packet.h>
+#include <linux/if_xdp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define SOCKETS 64
+
+static __thread struct {
+	uint32_t count;
+	int fd[SOCKETS];
+} rings;
+
+uint32_t ring_sockets(int *fd, uint32_t room)
+{
+	uint32_t count = rings.count;
+
+	for (uint32_t i = 0; i < count && i < room && i < SOCKETS; i++)
+		fd[i] = rings.fd[i];
+	rings.count = 0;
+	return count;
+}
+
+static void note(int s, int level, int name)
+{
+	if ((level != SOL_PACKET || name != PACKET_RX_RING) && (level != SOL_XDP || name != XDP_RX_RING))
+		return;
+	if (rings.count < SOCKETS)
+		rings.fd[rings.count] = s;
+	rings.count++;
+}
+
 int setsockopt(int s, int level, int name, const void *value, socklen_t n)
 {
 	int fanout;
 
+	note(s, level, name);
 	if (level == SOL_PACKET && name == PACKET_FANOUT && n == sizeof(fanout)) {
 		memcpy(&fanout, value, sizeof(fanout));
 		fanout &= ~(PACKET_FANOUT_FLAG_DEFRAG << 16);

@@ -10,6 +10,8 @@
 
 #define MAX_RESUMES 32
 #define MAX_TIMERS 32
+#define QUIET_AFTER_NS 20000000u // without anything done
+#define QUIET_INTERVAL_MS 20u // of timers, then
 
 DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found the worker's inbox full")
 
@@ -25,7 +27,12 @@ static struct {
 		void (*fn)(uint64_t now_ns);
 	} timer[MAX_TIMERS];
 	uint16_t timers;
+	uint64_t done; // of workers_done()
+	uint64_t stirred_ns; // when somebody did something
+	uint8_t quiet;
 } host;
+
+struct sleeper control_sleeper;
 
 static int resume_find(const char *node)
 {
@@ -160,6 +167,7 @@ void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 		control_drop(m, &drop_inject_full);
 		return;
 	}
+	worker_wake(worker);
 	if (punted)
 		control_worker.punted--;
 	control_worker.held++;
@@ -188,12 +196,58 @@ uint64_t control_now_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+void control_stir(void)
+{
+	host.stirred_ns = control_now_ns();
+	host.quiet = 0;
+}
+
+// Quiet: the workers sleep, who will wake this thread, and nobody has done anything for a while.
+static void look_around(uint64_t now)
+{
+	int all_idle;
+	uint64_t done = workers_done(&all_idle);
+
+	if (done != host.done)
+		host.stirred_ns = now;
+	host.done = done;
+	host.quiet = all_idle && now - host.stirred_ns > QUIET_AFTER_NS;
+}
+
+static int is_stretched(uint16_t timer)
+{
+	return host.quiet && host.timer[timer].interval_ms < QUIET_INTERVAL_MS;
+}
+
+static uint64_t due_at(uint16_t timer)
+{
+	uint32_t more = is_stretched(timer) ? QUIET_INTERVAL_MS - host.timer[timer].interval_ms : 0;
+
+	return host.timer[timer].due_ns + more * 1000000ull;
+}
+
+uint64_t control_rest(void)
+{
+	uint64_t now = control_now_ns(), due = now + QUIET_INTERVAL_MS * 1000000ull;
+
+	sleeper_listen(&control_sleeper);
+	if (!engine_started())
+		return due - now;
+	look_around(now);
+	for (uint16_t i = 0; i < host.timers; i++)
+		due = RTE_MIN(due, due_at(i));
+	return due > now ? due - now : 0;
+}
+
 void control_run_timers(void)
 {
 	uint64_t now = control_now_ns();
 
+	if (engine_mode.threads)
+		look_around(now);
 	for (uint16_t i = 0; i < host.timers; i++)
-		if (now >= host.timer[i].due_ns) {
+		// What may wait runs together, so that this thread wakes once for all.
+		if (now + (is_stretched(i) ? QUIET_INTERVAL_MS * 500000ull : 0) >= due_at(i)) {
 			host.timer[i].due_ns = now + host.timer[i].interval_ms * 1000000ull;
 			host.timer[i].fn(now);
 		}

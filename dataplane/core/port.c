@@ -243,6 +243,7 @@ void port_assign_queues(void)
 		ports.old_queues[w] = ports.queues[w];
 		ports.queues[w] = q;
 		__atomic_store_n(&worker_get(w)->queues, q, __ATOMIC_RELEASE);
+		worker_wake(w); // it may sleep on other descriptors
 	}
 }
 

@@ -28,6 +28,8 @@ struct port_driver {
 	uint16_t (*rx)(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
 	// Worker. Sends; returns how many were taken, the caller keeps the rest.
 	uint16_t (*tx)(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
+	// Worker: a descriptor that can be read (poll(2)) as long as the queue has frames, or -1. May be NULL.
+	int (*rx_fd)(const struct port *p, uint16_t queue);
 	// Control thread: counters that only the device has. May be NULL.
 	void (*stats)(struct port *p, struct api_port_row *row);
 	// Control thread: how often the device found no buffer since it was opened. NULL: rx tells with port_no_buffer().

@@ -12,6 +12,8 @@
 
 #define TAGS 8 // bytes of QinQ on an access port
 
+static_assert(API_MAX_WORKERS <= ETHDEV_QUEUES, "a descriptor for each queue");
+
 struct ethdev_port {
 	struct ethdev dev;
 	bool card; // or made of cards: what they send must be memory of ours
@@ -141,6 +143,13 @@ static uint16_t ethdev_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts
 	return rte_eth_rx_burst(e->dev.id, queue, pkts, n);
 }
 
+static int ethdev_rx_fd(const struct port *p, uint16_t queue)
+{
+	const struct ethdev_port *e = p->private;
+
+	return e->dev.rx_fd[queue];
+}
+
 static void ethdev_stats(struct port *p, struct api_port_row *row)
 {
 	const struct ethdev_port *e = p->private;
@@ -171,6 +180,7 @@ static const struct port_driver ethdev_driver = {
 	.close = ethdev_port_close,
 	.rx = ethdev_rx,
 	.tx = ethdev_tx,
+	.rx_fd = ethdev_rx_fd,
 	.stats = ethdev_stats,
 	.no_buffer = ethdev_no_buffer,
 };

@@ -282,27 +282,41 @@ int socket_open(const char *path)
 	return 0;
 }
 
+enum { FD_SLEEPER, FD_LISTENER, FD_CLIENT, FDS = FD_CLIENT + MAX_CLIENTS };
+
 static void serve_ready(const struct pollfd *fds)
 {
-	for (int i = 0; i < MAX_CLIENTS; i++)
-		if (fds[i + 1].revents != 0 && control_socket.client[i].fd == fds[i + 1].fd)
+	for (int i = 0; i < MAX_CLIENTS; i++) {
+		const struct pollfd *p = &fds[FD_CLIENT + i];
+
+		if (p->revents != 0)
+			control_stir();
+		if ((p->revents & ~POLLOUT) != 0 && control_socket.client[i].fd == p->fd)
 			read_client(&control_socket.client[i]);
-	if (fds[0].revents != 0)
+	}
+	if (fds[FD_LISTENER].revents != 0)
 		accept_client();
 }
 
-void socket_poll(int timeout_ms)
+static void flush_offers(void)
 {
-	struct pollfd fds[MAX_CLIENTS + 1] = {{.fd = control_socket.listener, .events = POLLIN}};
-
 	for (int i = 0; i < MAX_CLIENTS; i++)
 		if (control_socket.client[i].out != NULL && flush_offer(&control_socket.client[i]) < 0)
 			control_socket.client[i].dead = 1;
-	for (int i = 0; i < MAX_CLIENTS; i++)
-		fds[i + 1] = (struct pollfd){.fd = control_socket.client[i].fd, .events = POLLIN};
-	int ready = poll(fds, MAX_CLIENTS + 1, timeout_ms);
-	if (ready > 0)
-		serve_ready(fds);
+}
+
+void socket_poll(uint64_t timeout_ns)
+{
+	struct pollfd fds[FDS] = {[FD_LISTENER] = {.fd = control_socket.listener, .events = POLLIN}};
+
+	for (int i = 0; i < MAX_CLIENTS; i++) {
+		short what = control_socket.client[i].out != NULL ? POLLIN | POLLOUT : POLLIN;
+
+		fds[FD_CLIENT + i] = (struct pollfd){.fd = control_socket.client[i].fd, .events = what};
+	}
+	sleeper_sleep(&control_sleeper, fds, FDS, timeout_ns);
+	flush_offers();
+	serve_ready(fds);
 	drop_silent(control_now_ns());
 }
 

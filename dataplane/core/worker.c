@@ -4,6 +4,7 @@
 #include "core/engine.h"
 #include "core/hold.h"
 #include "core/log.h"
+#include "core/sleeper.h"
 #include <errno.h>
 #include <pthread.h>
 #include <rte_cycles.h>
@@ -12,9 +13,11 @@
 #include <rte_malloc.h>
 #include <rte_ring.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/prctl.h>
 
 enum { STALL_MS = 10 }; // a walk that takes longer is counted
 
@@ -50,24 +53,74 @@ uint32_t worker_total(void)
 	return workers.count + 1;
 }
 
-// A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
-// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond sleeps for 50 us at a time.
-static void idle(struct worker *w, uint64_t since, int may_sleep)
-{
-	static const struct timespec pause = {.tv_nsec = 50000};
+#define WATCHED_MAX 64 // queues with a descriptor that one worker sleeps on; the others are polled
+#define POLLED_NS 128000u // sleep between two looks at a queue without descriptor
 
-	if (may_sleep && w->now - since > w->tsc_hz / 1000) {
-		__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
-		nanosleep(&pause, NULL);
-		__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
-		// As control_synchronize() has its own: it saw us asleep, or we see what it published.
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+// What ends the sleep of a worker, and how long it may be, ns.
+static uint64_t prepare_sleep(struct worker *w, uint32_t *watched)
+{
+	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
+	uint64_t ns = WORKER_SLEEP_MS * 1000000u, now = rte_rdtsc();
+	uint32_t n = 1; // the sleeper's own
+
+	for (uint16_t i = 0; q != NULL && i < q->count; i++) {
+		struct port *p = port_get(q->entry[i].port);
+		int fd = p != NULL && p->driver->rx_fd != NULL ? p->driver->rx_fd(p, q->entry[i].queue) : -1;
+
+		if (fd < 0 || n > WATCHED_MAX)
+			ns = POLLED_NS;
+		else
+			w->watched[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
 	}
+	*watched = n;
+	if (w->due <= now)
+		return 0;
+	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
+}
+
+// A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
+// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond sleeps, behind one more look at all that others give.
+static void idle(struct worker *w, uint64_t since)
+{
+	uint32_t watched;
+
+	if (w->now - since <= w->tsc_hz / 1000)
+		return;
+	if (!sleeper_listens(w->sleeper)) {
+		sleeper_listen(w->sleeper);
+		return;
+	}
+	uint64_t ns = prepare_sleep(w, &watched);
+	if (ns == 0)
+		return;
+	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
+	sleeper_sleep(w->sleeper, w->watched, watched, ns);
+	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+	// As control_synchronize() has its own: it saw us asleep, or we see what it published.
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void worker_wake(uint32_t id)
+{
+	if (id < workers.count)
+		sleeper_wake(workers.worker[id]->sleeper);
 }
 
 static uint64_t work_done(const struct worker *w)
 {
-	return w->in + w->out + w->originated + w->dropped;
+	return w->in + w->out + w->originated + w->dropped + w->told;
+}
+
+uint64_t workers_done(int *all_idle)
+{
+	uint64_t sum = 0;
+
+	*all_idle = 1;
+	for (uint32_t i = 0; i < workers.count; i++) {
+		*all_idle &= sleeper_listens(workers.worker[i]->sleeper);
+		sum += work_done(workers.worker[i]);
+	}
+	return sum;
 }
 
 // One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends the next
@@ -100,12 +153,15 @@ static void *worker_main(void *arg)
 	uint64_t last = rte_rdtsc(), busy_at = last, stall = rte_get_tsc_hz() / 1000 * STALL_MS;
 
 	worker_current = w;
+	if (may_sleep)
+		prctl(PR_SET_TIMERSLACK, 1ul); // else 50 us
 	if (rte_thread_register() != 0)
 		LOG(WARNING, "worker %u runs without a packet cache: %s\n", w->id, rte_strerror(rte_errno));
 	while (!__atomic_load_n(&workers.stop, __ATOMIC_RELAXED)) {
 		uint64_t before = work_done(w);
 
 		w->now = last;
+		w->due = UINT64_MAX;
 		uint64_t now = walk(w->graph, last);
 		// Everything that this walk read is behind us: the grace period's mark.
 		// Sequentially consistent, so that what the next walk reads is not read before control_synchronize() can see it.
@@ -119,9 +175,14 @@ static void *worker_main(void *arg)
 		if (work_done(w) != before) {
 			w->busy_ticks += now - last;
 			busy_at = now;
+			if (unlikely(sleeper_listens(w->sleeper))) {
+				sleeper_up(w->sleeper);
+				sleeper_wake(&control_sleeper);
+			}
 		} else {
 			w->idle_ticks += now - last;
-			idle(w, busy_at, may_sleep);
+			if (may_sleep)
+				idle(w, busy_at);
 			now = rte_rdtsc();
 		}
 		last = now;
@@ -204,10 +265,11 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->identification = (uint16_t)id;
 	snprintf(name, sizeof(name), "inbox-%u", id);
 	w->inbox = hold_ring_create(name, e->max_handed_over / e->workers);
-	if (w->inbox == NULL) {
-		rte_free(w);
+	w->sleeper = rte_zmalloc("sleeper", sizeof(*w->sleeper), RTE_CACHE_LINE_SIZE);
+	w->watched = calloc(WATCHED_MAX + 1, sizeof(*w->watched));
+	// Nothing is given back: the process ends when its engine does not start.
+	if (w->inbox == NULL || w->watched == NULL || w->sleeper == NULL || sleeper_open(w->sleeper) != 0)
 		return NULL;
-	}
 	return w;
 }
 
@@ -235,8 +297,13 @@ int worker_start_all(void)
 	}
 	for (uint32_t i = 0; engine_mode.threads && i < workers.count; i++) {
 		char name[24];
+		sigset_t all, before;
 
-		if (pthread_create(&workers.thread[i], NULL, worker_main, workers.worker[i]) != 0)
+		sigfillset(&all); // signals are the control thread's, whose sleep they end
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		int error = pthread_create(&workers.thread[i], NULL, worker_main, workers.worker[i]);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		if (error != 0)
 			return object_error(EAGAIN, "worker %u does not start", i);
 		workers.joinable[i] = 1;
 		snprintf(name, sizeof(name), "worker-%u", i);
@@ -258,6 +325,7 @@ void engine_stop_workers(void)
 	__atomic_store_n(&workers.stop, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < workers.count; i++)
 		if (workers.joinable[i]) {
+			worker_wake(i);
 			pthread_join(workers.thread[i], NULL);
 			workers.joinable[i] = 0;
 		}

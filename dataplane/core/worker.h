@@ -15,9 +15,11 @@
 #define MAX_REASONS 192 // drop and punt reasons together
 #define MAX_HOLDERS 8 // of packets (core/hold.h)
 
+struct pollfd;
 struct rte_graph;
 struct rte_ring;
 struct port_queues;
+struct sleeper;
 
 // Token bucket for messages that we originate (ICMP errors, echo answers, error indications, punts). Owner thread only.
 struct limiter {
@@ -44,6 +46,10 @@ struct worker {
 	uint64_t reason[MAX_REASONS]; // packets per drop or punt reason
 	uint64_t walks, busy_ticks, idle_ticks;
 	uint64_t longest_ticks, stalls, stalled_ticks; // of one walk; walks of more than STALL_MS
+	uint64_t told; // events for the control thread
+	uint64_t due; // ticks; earliest of worker_due() in this walk
+	struct sleeper *sleeper;
+	struct pollfd *watched; // what it sleeps on
 	uint32_t
 		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
@@ -58,6 +64,17 @@ static inline struct worker *worker_self(void)
 {
 	return worker_current;
 }
+
+// Of a node that works without being given packets: what it holds, or has to do, is due then. A worker without work
+// sleeps so long at most, and never longer than WORKER_SLEEP_MS; said again in each walk. Owner thread, inside a walk.
+#define WORKER_SLEEP_MS 50
+static inline void worker_due(struct worker *w, uint64_t ticks)
+{
+	w->due = RTE_MIN(w->due, ticks);
+}
+
+// Any thread, behind what it published for worker `id`: it looks at once.
+void worker_wake(uint32_t id);
 
 // All workers; index below engine_workers(). Valid after the ENGINE object was applied.
 struct worker *worker_get(uint32_t id);

@@ -423,9 +423,15 @@ static void turn_wheel(struct worker *w, struct rte_graph *graph, struct rte_nod
 static uint16_t buffer_release(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
+	const struct buffer_worker *b = buffer_tables.worker[w->id];
 
 	turn_wheel(w, graph, node);
-	return (uint16_t)take_commands(w, graph, node);
+	uint32_t count = take_commands(w, graph, node);
+	if (b->todo != PLACE_END)
+		worker_due(w, w->now);
+	else if (b->filed != 0)
+		worker_due(w, (b->tick + 1) * WHEEL_MS * (w->tsc_hz / 1000));
+	return (uint16_t)count;
 }
 
 static struct rte_node_register buffer_release_node = {

@@ -26,6 +26,7 @@ static void wheel_remove(struct buffer_worker *b, struct queue *q)
 	if (q->next != QUEUE_NONE)
 		buffer_tables.queue[q->next].prev = q->prev;
 	q->slot = QUEUE_NONE;
+	b->filed--;
 }
 
 static void wheel_insert(struct buffer_worker *b, struct queue *q)
@@ -40,6 +41,7 @@ static void wheel_insert(struct buffer_worker *b, struct queue *q)
 	if (q->next != QUEUE_NONE)
 		buffer_tables.queue[q->next].prev = index;
 	b->slot[q->slot] = index;
+	b->filed++;
 }
 
 void queue_file(struct worker *w, struct queue *q)
@@ -166,6 +168,7 @@ static void push(uint32_t session, uint32_t worker)
 	do
 		__atomic_store_n(&p->next, head, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&b->commands, &head, session, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	worker_wake(worker);
 }
 
 void queue_owner_notify(uint32_t session, uint32_t worker)

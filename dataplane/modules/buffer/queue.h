@@ -94,6 +94,7 @@ struct buffer_worker {
 	uint32_t todo; // those that it took and has not dealt with
 	uint64_t tick; // of the wheel, in WHEEL_MS
 	uint32_t slot[WHEEL_SLOTS]; // first queue
+	uint32_t filed; // queues in all slots
 	uint32_t free; // first of the queues that nobody has
 	struct party party[PARTIES];
 } __rte_cache_aligned;

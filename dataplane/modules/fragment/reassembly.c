@@ -286,8 +286,12 @@ static uint16_t age(struct rte_graph *graph, struct rte_node *node, void **objs,
 	struct worker *w = worker_self();
 	struct reassembly *r = &tables[w->id];
 
-	if (r->table == NULL || likely(datagram_oldest(r->table) == NULL) || w->now < r->next_check)
+	if (r->table == NULL || likely(datagram_oldest(r->table) == NULL))
 		return 0;
+	if (w->now < r->next_check) {
+		worker_due(w, r->next_check);
+		return 0;
+	}
 	expire(graph, node, w, r->table);
 	struct datagram *d = datagram_oldest(r->table);
 	// Those whose time is over but did not fit into this visit: in the next walk.

@@ -77,6 +77,7 @@ static void tell(uint32_t worker, void *change)
 		else
 			sched_yield();
 	}
+	worker_wake(worker);
 }
 
 static int profile_index(const struct api_scheduler *s, const char *name)

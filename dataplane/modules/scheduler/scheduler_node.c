@@ -17,6 +17,8 @@ DROP_REASON(drop_no_room, "scheduler-no-room",
 
 enum { EDGE_ACCESS, EDGE_CORE, EDGE_DROP, EDGE_COUNT };
 
+#define LOOKS_PER_S 20000u // at what waits, by a worker without other work
+
 // What follows the scheduler towards the port.
 static rte_edge_t towards(uint16_t port)
 {
@@ -191,6 +193,8 @@ static uint16_t scheduler_tx(struct rte_graph *graph, struct rte_node *node, voi
 		if (h == NULL || hqos_queued(h) == 0)
 			continue;
 		uint32_t out = hqos_dequeue(h, pkts, RTE_DIM(pkts), w->now);
+		// A queue's credit grows with time.
+		worker_due(w, w->now + w->tsc_hz / LOOKS_PER_S);
 		if (out > 0)
 			rte_node_enqueue(graph, node, towards(s->port), (void **)pkts, (uint16_t)out);
 		count_out(w, s, pkts, out);

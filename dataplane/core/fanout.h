@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which sockets a DPDK driver receives on: it does not tell.
+#ifndef CORE_FANOUT_H
+#define CORE_FANOUT_H
+
+#include <stdint.h>
+
+// The sockets that this thread made receive rings (net_af_packet, net_af_xdp) since the last call: in order, at most
+// `room` are written to fd. Returns how many there were. They are their driver's still.
+uint32_t ring_sockets(int *fd, uint32_t room);
+
+#endif

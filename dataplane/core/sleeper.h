@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a thread without work sleeps until a descriptor can be read, another thread has something for it, or time is up.
+//
+//   the sleeper:  sleeper_listen(); look once more at all that others may give; sleeper_sleep(); look again
+//   the others:   give; sleeper_wake()
+//   safe because: both sides have a full fence between what they write and what they read, so that either the sleeper
+//                 sees what was given, or the giver sees that it listens.
+#ifndef CORE_SLEEPER_H
+#define CORE_SLEEPER_H
+
+#include <poll.h>
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <stdint.h>
+
+struct sleeper {
+	uint32_t listening; // 1: who gives something must wake it; the first who does clears it
+	int event; // eventfd
+} __rte_cache_aligned;
+
+int sleeper_open(struct sleeper *s); // 0, or -1 with errno
+void sleeper_close(struct sleeper *s);
+
+static inline int sleeper_listens(const struct sleeper *s)
+{
+	return (int)__atomic_load_n(&s->listening, __ATOMIC_RELAXED);
+}
+
+static inline void sleeper_listen(struct sleeper *s)
+{
+	__atomic_store_n(&s->listening, 1, __ATOMIC_SEQ_CST);
+}
+
+// It has work: nobody need wake it.
+static inline void sleeper_up(struct sleeper *s)
+{
+	__atomic_store_n(&s->listening, 0, __ATOMIC_RELAXED);
+}
+
+// Of the thread itself, which listens. fds[0] is filled here, the others (n in all) are the caller's. It listens still
+// when nobody woke it.
+void sleeper_sleep(struct sleeper *s, struct pollfd *fds, uint32_t n, uint64_t ns);
+
+void sleeper_ring(struct sleeper *s);
+
+// Any thread, behind what it gave.
+static inline void sleeper_wake(struct sleeper *s)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(sleeper_listens(s)))
+		sleeper_ring(s);
+}
+
+#endif
