@@ -4,8 +4,8 @@
 // Every packet passes, policed or not, because this is where packets and bytes are counted: what is forwarded, in bytes of IP
 // packets as packet.length says. One meter and one URR are the straight way; more are one branch away (RULE_FURTHER_METERS).
 #include "core/node.h"
-#include "meter/meter.h"
 #include "meter/policer.h"
+#include "meter/several.h"
 #include "rule/view.h"
 #include "usage/usage.h"
 
@@ -40,62 +40,25 @@ static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, cons
 
 // ---- several meters, several URRs ------------------------------------------------------------------------------------
 
-struct metering {
-	const struct policer_profile *profile;
-	struct meter *meter;
-	uint64_t *policed; // counter of a meter in common
-	enum rte_color colour;
-};
-
-static uint8_t meters_of(const struct rule *r, struct rule_state *s, struct metering to[1 + API_PDR_QERS])
+// Returns 0 when the packet is to be dropped.
+static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r)
 {
-	const struct rule_match *m = &session_pools.match[rule_index(r)];
-	uint8_t n = 0;
-
-	if (r->flags & RULE_POLICED)
-		to[n++] = (struct metering){.profile = policer_profile(r->policer), .meter = &s->meter};
-	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++) {
-		struct meter_state *shared = &meter_states[m->meter[i].state];
-
-		to[n++] = (struct metering){.profile = policer_profile(m->meter[i].policer),
-			.meter = &shared->meter,
-			.policed = &shared->policed};
-	}
-	return n;
-}
-
-// All meters are asked before any gives tokens: a packet that one of them drops costs the others nothing, so what passes in the
-// end may use each of them in full. Returns 0 when the packet is to be dropped.
-static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r, struct rule_state *s)
-{
-	struct metering meter[1 + API_PDR_QERS];
-	uint8_t n = meters_of(r, s, meter);
+	struct metering meter[METERS_MAX];
 	uint32_t length = packet_of(m)->length;
 	uint64_t time = w->now << METER_TIME_SHIFT;
+	uint8_t n = meters_look(r, time, length, meter);
 
 	for (uint8_t i = 0; i < n; i++) {
-		const struct policer_profile *p = meter[i].profile;
-
-		if (p == NULL)
-			continue;
-		meter[i].colour = meter_look_at(p, meter[i].meter, time, length).colour;
-		if (p->action[meter[i].colour] != API_COLOUR_DROP)
+		if (meter[i].profile == NULL || meter[i].profile->action[meter[i].colour] != API_COLOUR_DROP)
 			continue;
 		if (meter[i].policed != NULL)
 			++*meter[i].policed;
 		return 0;
 	}
-	for (uint8_t i = 0; i < n; i++) {
-		const struct policer_profile *p = meter[i].profile;
-
-		if (p == NULL)
-			continue;
-		// Looked at again: one meter may stand twice in the list.
-		struct meter_look l = meter_look_at(p, meter[i].meter, time, length);
-		meter_pass(p, meter[i].meter, time, &l);
-		if (p->action[meter[i].colour] == API_COLOUR_REMARK)
-			remark(m, p->dscp[meter[i].colour]);
-	}
+	meters_pass(meter, n, time, length);
+	for (uint8_t i = 0; i < n; i++)
+		if (meter[i].profile != NULL && meter[i].profile->action[meter[i].colour] == API_COLOUR_REMARK)
+			remark(m, meter[i].profile->dscp[meter[i].colour]);
 	return 1;
 }
 
@@ -108,7 +71,7 @@ static __rte_noinline rte_edge_t run_more(
 	if (usage_rule_blocked(r))
 		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
 	usage_rule_add(w, r, length, uplink, 1);
-	if (!police_all(w, m, r, s)) {
+	if (!police_all(w, m, r)) {
 		++*rule_policed_of(r);
 		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);

@@ -124,15 +124,38 @@ int usage_rule_blocked(const struct rule *r)
 	return 0;
 }
 
+// Counts, whatever the quotas.
+static void add(struct worker *w, uint32_t index, uint32_t length, int uplink)
+{
+	uint64_t after = usage_look(&usage_pools.state[index], length, uplink);
+
+	if (likely(after != 0))
+		usage_note(w, &usage_pools.state[index], after, uplink);
+	else
+		usage_add(w, index, length, uplink);
+}
+
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos)
 {
 	const struct rule_match *m = &session_pools.match[rule_index(r)];
 
 	if (r->urr != RULE_NONE && !before_qos)
-		usage_add(w, r->urr, length, uplink);
+		add(w, r->urr, length, uplink);
 	for (uint8_t i = 0; i < m->urrs; i++)
 		if (usage_measures_before_qos(m->urr[i]) == before_qos)
-			usage_add(w, m->urr[i], length, uplink);
+			add(w, m->urr[i], length, uplink);
+}
+
+int usage_rule_below_marks(const struct rule *r, uint32_t length, int uplink)
+{
+	const struct rule_match *m = &session_pools.match[rule_index(r)];
+
+	if (r->urr != RULE_NONE && usage_look(&usage_pools.state[r->urr], length, uplink) == 0)
+		return 0;
+	for (uint8_t i = 0; i < m->urrs; i++)
+		if (usage_look(&usage_pools.state[m->urr[i]], length, uplink) == 0)
+			return 0;
+	return 1;
 }
 
 const struct reason *usage_quota_reason(void)

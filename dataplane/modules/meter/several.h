@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A packet at all meters of its rule. They are asked before any gives tokens: a packet that one of them drops costs the
+// others nothing, so what passes in the end may use each of them in full.
+#ifndef METER_SEVERAL_H
+#define METER_SEVERAL_H
+
+#include "meter/meter.h"
+
+struct metering {
+	const struct policer_profile *profile; // NULL: deleted together with its sessions, under our feet
+	struct meter *meter;
+	uint64_t *policed; // counter of a meter in common
+	enum rte_color colour;
+};
+#define METERS_MAX (1 + API_PDR_QERS)
+
+// The meters of a rule with RULE_FURTHER_METERS, and what each says of the packet. Returns how many. Owner worker.
+static inline uint8_t meters_look(const struct rule *r, uint64_t time, uint32_t length, struct metering to[METERS_MAX])
+{
+	const struct rule_match *m = &session_pools.match[rule_index(r)];
+	uint8_t n = 0;
+
+	if (r->flags & RULE_POLICED)
+		to[n++] = (struct metering){.profile = policer_profile(r->policer), .meter = &rule_state_of(r)->meter};
+	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++) {
+		struct meter_state *shared = &meter_states[m->meter[i].state];
+
+		to[n++] = (struct metering){.profile = policer_profile(m->meter[i].policer),
+			.meter = &shared->meter,
+			.policed = &shared->policed};
+	}
+	for (uint8_t i = 0; i < n; i++)
+		if (to[i].profile != NULL)
+			to[i].colour = meter_look_at(to[i].profile, to[i].meter, time, length).colour;
+	return n;
+}
+
+// The packet passes: its bytes leave the buckets.
+static inline void meters_pass(const struct metering meter[METERS_MAX], uint8_t n, uint64_t time, uint32_t length)
+{
+	for (uint8_t i = 0; i < n; i++) {
+		if (meter[i].profile == NULL)
+			continue;
+		// Looked at again: one meter may stand twice in the list.
+		struct meter_look l = meter_look_at(meter[i].profile, meter[i].meter, time, length);
+		meter_pass(meter[i].profile, meter[i].meter, time, &l);
+	}
+}
+
+#endif
