@@ -3,6 +3,7 @@
 #include "flow/flow.h"
 #include "core/control.h"
 #include "core/object.h"
+#include "meter/policer.h"
 #include <errno.h>
 #include <rte_malloc.h>
 
@@ -29,31 +30,56 @@ static uint64_t key_to_keep(const struct rule_state *s, uint64_t key, uint32_t r
 	return FLOW_KIND(before) == KEY_UE4 && FLOW_KIND(key) == KEY_UE6 ? before : key;
 }
 
-void flow_learn(struct worker *w, uint64_t key, const struct rule *r)
+// The key is stored last. After that: is the rule retired, and has flow_forget() perhaps been before us?
+static void publish(const struct rule *r, uint64_t key)
 {
 	struct rule_state *s = rule_state_of(r);
 
-	if ((r->outer != API_OUTER_GTPU && r->outer != API_OUTER_NONE) || r->up.shaped != 0)
-		return;
-	*flow_slot(w, key) = r->state;
-	flow_index.is_used[w->id] = 1;
-	key = key_to_keep(s, flow_entry_key(w, key), rule_index(r));
-	if (s->key == key && s->rule == rule_index(r))
-		return;
+	__atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&r->generation, __ATOMIC_RELAXED) & RULE_RETIRED))
+		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
+}
+
+static void fill(struct rule_state *s, const struct rule *r)
+{
 	s->rule = rule_index(r);
 	s->urr = r->urr;
-	s->policer = r->policer & 0xffffff; // POLICER_MAX_PROFILES is less
+	s->policer = r->policer & (POLICER_MAX_PROFILES - 1);
 	s->dscp = r->dscp & FLOW_DSCP_OF_PATH;
 	s->rqi = r->rqi;
+	s->further = (r->flags & RULE_FURTHER_METERS) != 0;
+	s->several = (r->flags & RULE_SEVERAL_PDRS) != 0;
+	s->usable = 1;
 	s->ue4 = r->up.ue4;
 	s->teid = r->teid;
 	s->path = r->path;
 	s->qfi = r->qfi;
 	s->flags = flags_of(r);
-	__atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(__atomic_load_n(&r->generation, __ATOMIC_RELAXED) & RULE_RETIRED))
-		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
+}
+
+void flow_learn(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r)
+{
+	struct rule_state *s = rule_state_of(r), *head = rule_state_of(first);
+
+	if ((r->outer != API_OUTER_GTPU && r->outer != API_OUTER_NONE) || r->up.shaped != 0)
+		return;
+	*flow_slot(w, key) = first->state;
+	flow_index.is_used[w->id] = 1;
+	key = flow_entry_key(w, key);
+	uint64_t keep = key_to_keep(s, key, rule_index(r));
+	if (s->key != keep || s->rule != rule_index(r) || !s->usable) {
+		fill(s, r);
+		publish(r, keep);
+	}
+	keep = key_to_keep(head, key, rule_index(first));
+	if (head->key == keep && head->rule == rule_index(first))
+		return;
+	head->rule = rule_index(first);
+	head->flags = flags_of(first);
+	head->several = 1;
+	head->usable = 0;
+	publish(first, keep);
 }
 
 // The n-th number in places as far apart as can be: 0, 1/2, 1/4, 3/4, ... of the whole.
@@ -90,3 +116,5 @@ RTE_INIT(flow_module)
 {
 	module_register("flow", start);
 }
+
+static_assert(POLICER_MAX_PROFILES == 1 << 21, "rule_state.policer has as many bits");

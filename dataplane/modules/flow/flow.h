@@ -22,7 +22,9 @@
 #define FLOW_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
 
 // What a rule may have: all else takes the full nodes.
-#define FLOW_RULE_FLAGS (RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY)
+#define FLOW_RULE_FLAGS                                                                                                \
+	(RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS |         \
+		RULE_SEVERAL_PDRS)
 
 // Where the entry of a key may be, by the low bits of a TEID or IPv4 address: those of one tunnel endpoint or pool are
 // dense, so that few keys meet; those of different ones are kept apart.
@@ -63,13 +65,14 @@ static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 	return flow_slot_at(w, low, flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
 }
 
-void flow_learn(struct worker *w, uint64_t key, const struct rule *r);
+void flow_learn(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r);
 
-// A packet with this key is about to pass by this rule, which is the key's only one. Owner worker, within a walk.
-static inline void flow_offer(struct worker *w, uint64_t key, const struct rule *r)
+// A packet with this key, whose first rule is `first`, is about to pass by the rule r, which is another one only where
+// flows are kept of the key. Owner worker, within a walk.
+static inline void flow_offer(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r)
 {
-	if ((r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD)
-		flow_learn(w, key, r);
+	if ((r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET))
+		flow_learn(w, key, first, r);
 }
 
 // Packets of the rule take the full nodes from now on, until one is offered again. Control thread; the rule is retired.

@@ -11,6 +11,7 @@
 #define MOST 24 // packets of a vector
 #define ROUNDS 6000
 #define STATES 1024
+#define METERS 256
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 
@@ -25,27 +26,62 @@ static uint32_t draw(uint32_t below)
 enum kind { UPF, SGW, FILTERS, KINDS };
 static uint8_t kinds[SESSIONS];
 
-static void add_rates(struct kit_mobile *k)
+static void set_rates(struct api_qer *q)
 {
 	static const char *const policer[] = {"", "slow", "fast", "remark"};
-	uint32_t urrs = draw(4) ? draw(2) : 2;
+
+	q->flags = draw(4) ? 0 : API_QER_RQI;
+	snprintf(q->uplink_policer, sizeof(q->uplink_policer), "%s", policer[draw(4)]);
+	snprintf(q->downlink_policer, sizeof(q->downlink_policer), "%s", policer[draw(4)]);
+	q->gate_uplink = draw(12) == 0;
+	q->gate_downlink = draw(12) == 0;
+}
+
+// A QER for each PDR; one that all have, as for a session's AMBR; URRs that all have, and a threshold now and then.
+static void add_rates(struct kit_mobile *k)
+{
+	uint32_t urrs = draw(4) ? draw(2) : 2 + draw(2);
 
 	for (uint16_t i = 0; i < k->s.pdrs; i++) {
-		struct api_qer *q = kit_qer(k, 1 + i, draw(2) ? (uint8_t)draw(64) : 0);
-
-		q->flags = draw(4) ? 0 : API_QER_RQI;
-		const char *name = policer[draw(4)];
-
-		snprintf(k->pdr[i].source == API_FROM_ACCESS ? q->uplink_policer : q->downlink_policer,
-			sizeof(q->uplink_policer), "%s", name);
-		if (draw(12) == 0)
-			*(k->pdr[i].source == API_FROM_ACCESS ? &q->gate_uplink : &q->gate_downlink) = 1;
+		set_rates(kit_qer(k, 1 + i, draw(2) ? (uint8_t)draw(64) : 0));
 		kit_pdr_qer(&k->pdr[i], 1 + i);
 	}
+	if (draw(3) == 0) {
+		set_rates(kit_qer(k, 60, 0));
+		for (uint16_t i = 0; i < k->s.pdrs; i++)
+			kit_pdr_qer(&k->pdr[i], 60);
+	}
 	for (uint32_t u = 1; u <= urrs; u++) {
-		kit_urr(k, u);
+		struct api_urr *urr = kit_urr(k, u);
+
+		urr->flags = draw(4) ? 0 : API_URR_BEFORE_QOS;
+		urr->triggers = draw(4) ? 0 : API_URR_VOLTH;
+		urr->volume_threshold[API_TOTAL] = urr->triggers ? 2000 : 0;
 		for (uint16_t i = 0; i < k->s.pdrs; i++)
 			kit_pdr_urr(&k->pdr[i], u);
+	}
+}
+
+// Dedicated flows: further PDRs of the same keys, by ports or by QFI.
+static void add_flows(struct kit_mobile *k, uint32_t n)
+{
+	for (uint32_t i = 0; i < draw(4); i++) {
+		int up = draw(2), ue = kinds[n] != SGW;
+		struct api_pdr *p = !ue && !up ? kit_pdr_fteid(k, API_FROM_CORE, "10.9.0.1", 0x300 + n, 2)
+				    : up       ? kit_pdr_fteid(k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1)
+					       : kit_pdr_ue(k, API_FROM_CORE, "core", 2);
+		p->match |= up && ue ? API_PDR_UE_IP : 0;
+		p->precedence = 10 + i;
+		if (up && draw(3) == 0) {
+			p->match |= API_PDR_QFI;
+			p->qfis = 0xff00ff;
+			continue;
+		}
+		struct api_sdf *f = kit_sdf(k, p);
+		f->flags = API_SDF_PROTOCOL | (draw(8) ? 0 : API_SDF_TOS);
+		f->protocol = 17;
+		f->remote_port[0] = (uint16_t)(up ? 5000 : 4000);
+		f->remote_port[1] = (uint16_t)(f->remote_port[0] + draw(2));
 	}
 }
 
@@ -80,6 +116,8 @@ static void put_random(uint32_t n)
 		kit_far_ip(&k, 1, API_FROM_CORE, "core");
 	}
 	kit_far_gtpu(&k, 2, API_FROM_ACCESS, draw(8) ? "gnb" : "gnb6", 0x200 + n);
+	if (draw(2))
+		add_flows(&k, n);
 	random_far(&k, 0);
 	random_far(&k, 1);
 	if (draw(6) == 0)
@@ -288,13 +326,33 @@ struct left {
 
 static uint32_t states, usages; // of the pools, those that are used: low ones come first
 
+// What workers write.
+struct written {
+	struct rule_state state[STATES];
+	struct usage_state usage[STATES];
+	struct meter_state meter[METERS];
+};
+
 static struct outcome {
 	uint64_t words[WORDS];
 	uint32_t counters, count;
 	struct left left[MOST_OUT];
-	struct rule_state state[STATES];
-	struct usage_state usage[STATES];
+	struct written written;
 } full, fast;
+
+static void save(struct written *to)
+{
+	memcpy(to->state, session_pools.state, states * sizeof(to->state[0]));
+	memcpy(to->usage, usage_pools.state, usages * sizeof(to->usage[0]));
+	memcpy(to->meter, meter_states, sizeof(to->meter));
+}
+
+static void restore(const struct written *from)
+{
+	memcpy(session_pools.state, from->state, states * sizeof(from->state[0]));
+	memcpy(usage_pools.state, from->usage, usages * sizeof(from->usage[0]));
+	memcpy(meter_states, from->meter, sizeof(from->meter));
+}
 
 // Identifications follow the order of the nodes: they are made equal, after a check of the sum.
 static void keep(struct outcome *o, uint8_t port, const struct kit_frame *k)
@@ -351,8 +409,7 @@ static void run(struct outcome *o, uint32_t n)
 			keep(o, p, kit_frame(fixture_port[p], i));
 	sort_by_flow(o);
 	assert_true(kit_balance());
-	memcpy(o->state, session_pools.state, states * sizeof(o->state[0]));
-	memcpy(o->usage, usage_pools.state, usages * sizeof(o->usage[0]));
+	save(&o->written);
 }
 
 static void forget_all(void)
@@ -363,6 +420,8 @@ static void forget_all(void)
 
 static void compare(uint32_t round)
 {
+	const struct written *a = &full.written, *b = &fast.written;
+
 	assert_int_equal(full.counters, fast.counters);
 	for (uint32_t i = 0; i < full.counters; i++)
 		if (full.words[i] != fast.words[i])
@@ -376,17 +435,20 @@ static void compare(uint32_t round)
 			memcmp(full.left[i].bytes, fast.left[i].bytes, full.left[i].length) != 0)
 			fail_msg("round %u: frame %u of flow %x differs", round, i, flow_of(&full.left[i]));
 	for (uint32_t i = 0; i < states; i++)
-		if (memcmp(&full.state[i].meter, &fast.state[i].meter, sizeof(struct meter)) != 0 ||
-			memcmp(&full.state[i].forwarded, &fast.state[i].forwarded, sizeof(struct rule_counts)) != 0)
+		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
+			memcmp(&a->state[i].forwarded, &b->state[i].forwarded, sizeof(struct rule_counts)) != 0)
 			fail_msg("round %u: meter or counters of state %u differ", round, i);
-	if (memcmp(full.usage, fast.usage, sizeof(full.usage)) != 0)
+	if (memcmp(a->usage, b->usage, sizeof(a->usage)) != 0)
 		fail_msg("round %u: URRs differ", round);
+	for (uint32_t i = 0; i < METERS; i++)
+		if (memcmp(&a->meter[i].meter, &b->meter[i].meter, sizeof(struct meter)) != 0 ||
+			a->meter[i].policed != b->meter[i].policed)
+			fail_msg("round %u: meter %u in common differs", round, i);
 }
 
 static void as_the_full_nodes(void **unused)
 {
-	static struct rule_state state[STATES];
-	static struct usage_state usage[STATES];
+	static struct written before_both;
 	const char *more = getenv("FLOW_MODEL_ROUNDS"); // a longer run
 	uint32_t rounds = more != NULL ? (uint32_t)strtoul(more, NULL, 10) : ROUNDS;
 	uint64_t sent_all = 0, before = kit_node_packets("core-input");
@@ -399,12 +461,10 @@ static void as_the_full_nodes(void **unused)
 		kit_advance(1000000 / (1 + draw(20)));
 		for (uint32_t i = 0; i < n; i++)
 			make_packet(&sent[i], i);
-		memcpy(state, session_pools.state, states * sizeof(state[0]));
-		memcpy(usage, usage_pools.state, usages * sizeof(usage[0]));
+		save(&before_both);
 		forget_all();
 		run(&full, n);
-		memcpy(session_pools.state, state, states * sizeof(state[0]));
-		memcpy(usage_pools.state, usage, usages * sizeof(usage[0]));
+		restore(&before_both);
 		kit_advance(0);
 		run(&fast, n);
 		// What asks for a neighbour does so once in two runs.

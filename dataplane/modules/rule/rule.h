@@ -99,7 +99,10 @@ struct rule_state {
 	struct rule_counts forwarded;
 	uint64_t key; // flow_entry_key() of one in session_tables.key; 0: packets take the full nodes
 	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
-	uint32_t policer : 24, dscp : 7, rqi : 1; // dscp 0x7f: the path's
+	uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: the path's
+	uint32_t further : 1; // meters or URRs: rule_match has them
+	uint32_t several : 1; // of a key's first rule: a flow of the key says which rule its packets follow
+	uint32_t usable : 1; // the fields are the rule's
 	uint16_t path;
 	uint8_t qfi;
 	uint8_t flags; // FLOW_*

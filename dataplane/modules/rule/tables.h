@@ -166,19 +166,19 @@ static inline uint64_t fteid_key(uint32_t teid, uint16_t local)
 	return (uint64_t)teid | (uint64_t)local << 32 | KEY_FTEID;
 }
 
-// 44 bytes: source 16, destination 16, TEID 4, ports 4, local 2, protocol 1, version and QFI 1. `ip` is the inner header.
-static inline void flow_key(
-	struct exact_key *k, uint32_t teid, uint16_t local, uint8_t qfi, const struct packet *pkt, const uint8_t *ip)
+// 44 bytes: source 16, destination 16, TEID 4, ports 4, local 2, protocol 1, version and QFI 1. `ip` is the inner header;
+// `l4`: offset of its transport header, 0 in a later fragment.
+static inline void flow_key(struct exact_key *k, uint32_t teid, uint16_t local, uint8_t qfi, uint8_t version,
+	uint8_t protocol, uint32_t l4, const uint8_t *ip)
 {
-	uint32_t last = (uint32_t)local | (uint32_t)pkt->protocol << 16 | (uint32_t)(qfi & 0x7f) << 24;
+	uint32_t last = (uint32_t)local | (uint32_t)protocol << 16 | (uint32_t)(qfi & 0x7f) << 24;
 	uint32_t ports = 0, source, destination;
 	uint64_t w[4];
 
-	if (likely((pkt->protocol == IP_PROTOCOL_UDP || pkt->protocol == IP_PROTOCOL_TCP ||
-			   pkt->protocol == IP_PROTOCOL_SCTP) &&
-		    !(pkt->fragment & IP_FRAGMENT_LATER)))
-		memcpy(&ports, ip + (pkt->l4 - pkt->l3), 4);
-	if (likely(pkt->ip_version == 4)) {
+	if (likely((protocol == IP_PROTOCOL_UDP || protocol == IP_PROTOCOL_TCP || protocol == IP_PROTOCOL_SCTP) &&
+		    l4 != 0))
+		memcpy(&ports, ip + l4, 4);
+	if (likely(version == 4)) {
 		memcpy(&source, ip + 12, 4);
 		memcpy(&destination, ip + 16, 4);
 		exact_key_set(k, source, 0, destination, 0, (uint64_t)teid | (uint64_t)ports << 32, last);
@@ -187,5 +187,9 @@ static inline void flow_key(
 	memcpy(w, ip + 8, 32);
 	exact_key_set(k, w[0], w[1], w[2], w[3], (uint64_t)teid | (uint64_t)ports << 32, last | 0x80000000u);
 }
+
+// Flows of a key with several PDRs are known by its first rule, which stands in the TEID's place: the index says
+// instance, TEID and local address.
+#define FLOW_OF_RULE UINT16_C(0xffff)
 
 #endif

@@ -73,16 +73,15 @@ static __rte_always_inline uint64_t session_ask_key(const struct lookup *l)
 	return value;
 }
 
-// Flows of a key with several PDRs are known by its first rule: the index says instance, TEID and local address.
-// Those that are asked for first are known by the F-TEID.
-#define FLOW_OF_RULE UINT16_C(0xffff)
-
+// Flows that are asked for first are known by the F-TEID, others by the key's first rule.
 static __rte_always_inline void session_flow_key(
 	struct lookup *l, const struct exact *flows, struct rte_mbuf *m, uint32_t id, uint16_t local, uint8_t qfi)
 {
 	const struct packet *pkt = packet_of(m);
 
-	flow_key(&l->exact, id, local, qfi, pkt, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3));
+	flow_key(&l->exact, id, local, qfi, pkt->ip_version, pkt->protocol,
+		pkt->fragment & IP_FRAGMENT_LATER ? 0 : pkt->l4 - pkt->l3,
+		rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3));
 	l->exact_hash = exact_hash(flows, &l->exact);
 	exact_prefetch(flows, l->exact_hash);
 }
@@ -212,7 +211,7 @@ static __rte_always_inline rte_edge_t session_decide(
 	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
 		return session_slow_path(m, r, way->tunnel, came, on);
 	if (way->entries && likely(l->key != 0))
-		flow_offer(w, l->key, r);
+		flow_offer(w, l->key, l->first, r);
 	session_strip(m, r, ip, came);
 	return on;
 }

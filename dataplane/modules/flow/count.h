@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Meters, URRs and counters of a packet that takes the fast path: it passes all of them as it is, or none is touched and
+// the full nodes decide. Owner worker.
+#ifndef FLOW_COUNT_H
+#define FLOW_COUNT_H
+
+#include "flow/flow.h"
+#include "meter/several.h"
+#include "usage/usage.h"
+
+// A packet that is not green, or whose meter is an srTCM.
+static __rte_noinline int police_closely(
+	const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length)
+{
+	struct meter_look look = meter_look_at(p, meter, time, length);
+
+	if (p->action[look.colour] != API_COLOUR_PASS)
+		return 0;
+	meter_pass(p, meter, time, &look);
+	return 1;
+}
+
+// 1: the packet passes, and is not marked.
+static __rte_always_inline int police(const struct worker *w, struct rule_state *s, uint32_t length)
+{
+	const struct policer_profile *p = policer_profile(s->policer);
+	uint64_t time = w->now << METER_TIME_SHIFT;
+
+	if (unlikely(p == NULL))
+		return 0;
+	if (likely(p->action[RTE_COLOR_GREEN] == API_COLOUR_PASS && meter_green(p, &s->meter, time, length)))
+		return 1;
+	return police_closely(p, &s->meter, time, length);
+}
+
+// flow_count() for a rule with several meters or URRs.
+static __rte_noinline int count_further(struct worker *w, struct rule_state *s, uint32_t length, int uplink)
+{
+	const struct rule *r = &session_pools.rule[s->rule];
+	uint64_t time = w->now << METER_TIME_SHIFT;
+	struct metering meter[METERS_MAX];
+
+	if (!usage_rule_below_marks(r, length, uplink))
+		return 0;
+	uint8_t n = meters_look(r, time, length, meter);
+	for (uint8_t i = 0; i < n; i++)
+		if (meter[i].profile == NULL || meter[i].profile->action[meter[i].colour] != API_COLOUR_PASS)
+			return 0;
+	meters_pass(meter, n, time, length);
+	usage_rule_add(w, r, length, uplink, 1);
+	usage_rule_add(w, r, length, uplink, 0);
+	s->forwarded.packets++;
+	s->forwarded.bytes += length;
+	return 1;
+}
+
+// Meter, URR and counters of a packet that nothing stops. Returns 0, and has changed nothing, when one of them has more
+// to do.
+static __rte_noinline int flow_count(struct worker *w, struct rule_state *s, uint32_t length)
+{
+	int uplink = (s->flags & FLOW_UPLINK) != 0;
+
+	if (unlikely(s->further))
+		return count_further(w, s, length, uplink);
+	if (s->urr == RULE_NONE) {
+		if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length)))
+			return 0;
+	} else {
+		struct usage_state *u = &usage_pools.state[s->urr];
+		uint64_t after = usage_look(u, length, uplink);
+
+		if (unlikely(after == 0 || ((s->flags & FLOW_POLICED) && !police(w, s, length))))
+			return 0;
+		usage_note(w, u, after, uplink);
+	}
+	s->forwarded.packets++;
+	s->forwarded.bytes += length;
+	return 1;
+}
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first loop of flow-input: a packet's headers and key. What ip-input, gtpu-input and session nodes check and the
+// example (example.h) does not say is checked here; what fails is not plain, and takes the full nodes.
+#ifndef FLOW_READ_H
+#define FLOW_READ_H
+
+#include "flow/example.h"
+#include "flow/flow.h"
+#include "route/route.h"
+#include "route/ways.h"
+#include "wire/ecn.h"
+#include "wire/gtpu.h"
+
+#define FRAME_MIN 48u // what makes an example reads
+
+// A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known.
+struct lookup {
+	uint64_t key; // flow_entry_key()
+	union {
+		const uint32_t *slot;
+		struct rule_state *state;
+	};
+	const struct example *example;
+	struct user_head user;
+	uint16_t length; // of the user's packet
+	uint8_t plain;
+	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
+};
+
+// What holds for a vector.
+struct walk {
+	struct worker *w;
+	struct ways *ways;
+	const struct instances *instances;
+	const struct example *last;
+	uint32_t ways_generation;
+	uint8_t several; // a key has several PDRs
+	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
+	uint64_t full; // bits of keys of which a packet took the full nodes: none behind it overtakes it
+	struct examples examples;
+};
+
+// ip_parse() and ip_martian() for a packet that is whole and, with IPv4, has no options.
+static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, uint32_t rest, int simple)
+{
+	if (!simple)
+		return ip_parse(ip, rest, rest, info) == IP_OK && info->fragment == 0 &&
+		       ip_martian(info->version, info->source, info->destination) == IP_MARTIAN_NONE;
+	info->version = 4;
+	info->protocol = ip[9];
+	info->fragment = 0;
+	info->l4 = IP4_HEADER;
+	info->length = load16(ip + 2);
+	return info->length >= IP4_HEADER && info->length <= rest && (load16(ip + 6) & 0x3fff) == 0 &&
+	       ip_martian(4, ip + 12, ip + 16) == IP_MARTIAN_NONE && ip_transport_parse(ip, rest, info) == IP_OK;
+}
+
+// The user's packet at l->user.at, `rest` bytes to the end of the frame. Outside a tunnel there may be padding, and
+// neighbour discovery is for us.
+static __rte_always_inline int read_user(
+	const struct walk *k, struct lookup *l, const uint8_t *ip, uint32_t rest, int tunnelled, int simple)
+{
+	struct ip_info info;
+
+	if (unlikely(!read_ip(&info, ip, rest, simple) || info.version != l->user.version ||
+		     (tunnelled ? info.length != rest : ip_is_discovery(ip, &info))))
+		return 0;
+	l->length = (uint16_t)info.length;
+	// The full nodes know whether it may be sent.
+	return !(tunnelled && unlikely(k->drop_gtpu)) || info.protocol != IP_PROTOCOL_UDP ||
+	       info.destination_port != GTPU_PORT;
+}
+
+// What comes out of a tunnel: the user's packet, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
+static __rte_always_inline uint8_t read_tunnelled(
+	const struct walk *k, struct lookup *l, const uint8_t *outer, const uint8_t *ip, uint32_t rest, int simple)
+{
+	uint8_t ecn = ip_ecn(4, outer), inner = ip_ecn(simple ? 4 : l->user.version, ip);
+
+	if (unlikely(ecn_acts(ecn, inner))) {
+		l->mark = ecn;
+		if (inner == ECN_NOT_ECT)
+			return 0;
+	}
+	return (uint8_t)read_user(k, l, ip, rest, 1, simple);
+}
+
+static __rte_always_inline void read_teid(
+	const struct walk *k, struct lookup *l, const struct example *e, uint32_t teid)
+{
+	l->key = e->key | teid;
+	l->slot = flow_slot_at(k->w, teid, e->offset, 1);
+}
+
+// What ip-input and gtpu-input check and the example does not say.
+static __rte_always_inline void read_plain(
+	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+{
+	const uint8_t *outer = frame + e->l3, *gtpu = outer + PLAIN_OUTER, *ip = frame + e->user.at;
+	uint32_t rest = total - e->user.at;
+
+	if (unlikely(total < (uint32_t)e->user.at + IP4_HEADER || !plain_outer_good(outer, total - e->l3) ||
+		     load16(gtpu + 2) != total - e->l3 - PLAIN_OUTER - GTPU_HEADER))
+		return;
+	read_teid(k, l, e, load32(gtpu + 4));
+	if (e->user.pdu_type != API_PDU_NONE)
+		l->user.qfi = gtpu[14] & 0x3f;
+	l->plain = e->user.simple ? read_tunnelled(k, l, outer, ip, rest, 1) : read_tunnelled(k, l, outer, ip, rest, 0);
+}
+
+// The same of another GTP-U header.
+static __rte_noinline void read_tunnel(
+	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+{
+	uint32_t at = e->l3 + PLAIN_OUTER;
+	struct gtpu_info gtpu;
+
+	if (total < at + GTPU_HEADER || !plain_outer_good(frame + e->l3, total - e->l3) ||
+		gtpu_parse(frame + at, total - at, total - at, &gtpu) != GTPU_OK)
+		return;
+	read_teid(k, l, e, gtpu.teid);
+	at += gtpu.header_length;
+	l->user = (struct user_head){.at = (uint16_t)at,
+		.version = at < total ? frame[at] >> 4 : 0,
+		.pdu_type = (uint8_t)(gtpu.pdu_type + (gtpu.qfi != GTPU_NO_QFI)),
+		.qfi = gtpu.qfi};
+	l->plain = gtpu.more == 0 && at < total && read_tunnelled(k, l, frame + e->l3, frame + at, total - at, 0);
+}
+
+static __rte_always_inline void read_ue(
+	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+{
+	const uint8_t *ip = frame + e->l3;
+	uint32_t rest = total - e->l3, address;
+
+	if (likely(e->version == 4)) {
+		memcpy(&address, ip + 16, 4);
+		address &= e->address_mask;
+		l->key = e->key | address;
+		l->slot = flow_slot_at(k->w, rte_be_to_cpu_32(address), e->offset, 0);
+		l->plain = ip[0] == 0x45 && ip4_checksum_ok20(ip) && read_user(k, l, ip, rest, 0, 1) &&
+			   !ip_is_local(4, ip + 16);
+		return;
+	}
+	if (unlikely(rest < IP6_HEADER))
+		return;
+	uint64_t key = ue_key((uint8_t)e->instance, 0, 6, ip + 24, e->prefix);
+	l->key = flow_entry_key(k->w, key);
+	l->slot = flow_slot(k->w, key);
+	l->plain = read_user(k, l, ip, rest, 0, 0) && !ip_is_local(6, ip + 24);
+}
+
+static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t total = rte_pktmbuf_pkt_len(m);
+	const struct example *e = k->last;
+
+	l->key = 0;
+	if (unlikely(rte_pktmbuf_data_len(m) != total || total < FRAME_MIN || m->data_off + PLAIN_BYTES > m->buf_len))
+		return;
+	if (unlikely(e == NULL || !example_holds(e, m, frame) ||
+		     (e->kind == EXAMPLE_UE && e->version == 4 && plain_to_gtpu(frame + e->l3)))) {
+		e = example_find(&k->examples, k->w, m);
+		if (e == NULL)
+			return;
+		k->last = e->kind != EXAMPLE_TUNNEL ? e : k->last;
+	}
+	l->example = e;
+	l->user = e->user;
+	l->mark = 0;
+	if (e->kind == EXAMPLE_PLAIN)
+		read_plain(k, l, e, frame, total);
+	else if (e->kind == EXAMPLE_UE)
+		read_ue(k, l, e, frame, total);
+	else if (e->kind == EXAMPLE_TUNNEL)
+		read_tunnel(k, l, e, frame, total);
+	if (likely(l->key != 0))
+		rte_prefetch0(l->slot);
+}
+
+#endif
