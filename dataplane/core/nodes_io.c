@@ -225,6 +225,7 @@ void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, struct rte
 	}
 	w->handed_over++;
 	w->held++;
+	worker_wake(to);
 }
 
 static struct rte_node_register *handover_node;
