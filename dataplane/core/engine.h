@@ -44,6 +44,7 @@ struct rte_mempool *engine_pool(void);
 int worker_create_all(const struct api_engine *e);
 int worker_start_all(void);
 extern struct worker control_worker;
+void worker_give_all(struct worker *w); // what it hands over goes to its owners: at the end of each walk
 uint64_t workers_done(int *all_idle); // changes when a worker did something; all_idle: each sleeps, or is about to
 
 // Node registry (node.c)

@@ -69,6 +69,22 @@ int hold_ring_put(struct rte_ring *r, struct rte_mbuf *m)
 	return likely(m->nb_segs == 1) ? rte_ring_mp_enqueue(r, m) == 0 : put_chain(r, m);
 }
 
+uint32_t hold_ring_put_burst(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n)
+{
+	uint32_t at = 0, put, run;
+
+	do {
+		for (run = 0; at + run < n && likely(pkts[at + run]->nb_segs == 1);)
+			run++;
+		if (run != 0)
+			put = rte_ring_mp_enqueue_burst(r, (void **)pkts + at, run, NULL);
+		else
+			put = at < n && put_chain(r, pkts[at]);
+		at += put;
+	} while (at < n && put == RTE_MAX(run, 1u));
+	return at;
+}
+
 uint32_t hold_ring_take(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n)
 {
 	uint32_t places = rte_ring_sc_dequeue_burst(r, (void **)pkts, n, NULL), packets = 0;

@@ -75,6 +75,9 @@ static inline void hold_give(struct worker *w, const struct holder *h, uint32_t 
 
 struct rte_ring *hold_ring_create(const char *name, uint32_t buffers);
 int hold_ring_put(struct rte_ring *r, struct rte_mbuf *m); // 1, or 0 when there is no room
+// Of n packets, in order, as many as there is room for; how many. Packets of one buffer that follow one another take one
+// step.
+uint32_t hold_ring_put_burst(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n);
 uint32_t hold_ring_take(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n); // how many packets; 0 may precede more
 
 #endif

@@ -90,6 +90,32 @@ static void ring_counts_buffers(void **state)
 	assert_int_equal(kit_buffers_in_use(), 0);
 }
 
+// A burst of packets and chains goes in order, up to the first that has no room.
+static void burst_keeps_order(void **state)
+{
+	static const uint16_t segments[] = {1, 1, 4, 1, 4};
+	struct rte_ring *r = hold_ring_create("burst", 10);
+	struct rte_mbuf *in[5], *out[5];
+	uint32_t seen = 0;
+
+	for (int i = 0; i < 5; i++)
+		in[i] = chain(segments[i]);
+	assert_int_equal(hold_ring_put_burst(r, in, 5), 4);
+	assert_int_equal(hold_ring_put_burst(r, in + 4, 1), 0);
+	for (int visit = 0; visit < 4; visit++) {
+		uint32_t n = hold_ring_take(r, out, 5);
+
+		for (uint32_t i = 0; i < n; i++, seen++)
+			assert_ptr_equal(out[i], in[seen]);
+	}
+	assert_int_equal(seen, 4);
+	assert_int_equal(hold_ring_put_burst(r, in + 3, 2), 2);
+	assert_int_equal(hold_ring_take(r, out, 5), 2);
+	rte_pktmbuf_free_bulk(in, 5);
+	rte_ring_free(r);
+	assert_int_equal(kit_buffers_in_use(), 0);
+}
+
 HOLDER(test_holder, "test", max_punted)
 
 static void share_is_kept(void **state)
@@ -113,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share_is_kept),
+		cmocka_unit_test(burst_keeps_order),
 		cmocka_unit_test(ring_counts_buffers),
 		cmocka_unit_test(sum_is_checked),
 	};

@@ -210,22 +210,55 @@ static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void
 	struct rte_mbuf *pkts[VECTOR];
 	uint32_t count = hold_ring_take(w->inbox, pkts, VECTOR);
 
-	for (uint32_t i = 0; i < count; i++)
-		rte_node_enqueue_x1(graph, node, packet_of(pkts[i])->resume, pkts[i]);
+	for (uint32_t first = 0, next; first < count; first = next) {
+		uint16_t edge = packet_of(pkts[first])->resume;
+
+		for (next = first + 1; next < count && packet_of(pkts[next])->resume == edge;)
+			next++;
+		rte_node_enqueue(graph, node, edge, (void **)pkts + first, (uint16_t)(next - first));
+	}
 	w->held -= count;
 	return (uint16_t)count;
+}
+
+// All that waits for worker `to`, in order; what does not fit into its inbox is dropped.
+static void give(struct worker *w, uint32_t to)
+{
+	struct worker *owner = worker_get(to);
+	struct outbox *o = &w->outbox[to];
+
+	for (uint32_t at = 0; at < o->count;) {
+		uint32_t put = hold_ring_put_burst(owner->inbox, o->pkts + at, o->count - at);
+
+		w->handed_over += put;
+		w->held += put;
+		at += put;
+		if (unlikely(at < o->count))
+			drop_for(w, &o->pkts[at++], 1, &drop_inbox_full);
+	}
+	o->count = 0;
+	sleeper_wake(owner->sleeper);
+}
+
+void worker_give_all(struct worker *w)
+{
+	for (; w->outboxes != 0; w->outboxes &= w->outboxes - 1)
+		give(w, (uint32_t)__builtin_ctz(w->outboxes));
 }
 
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, struct rte_mbuf *m)
 {
 	packet_of(m)->resume = resume;
-	if (to >= worker_count() || !hold_ring_put(worker_get(to)->inbox, m)) {
+	if (unlikely(to >= worker_count())) {
 		drop_for(w, &m, 1, &drop_inbox_full);
 		return;
 	}
-	w->handed_over++;
-	w->held++;
-	worker_wake(to);
+	struct outbox *o = &w->outbox[to];
+
+	o->pkts[o->count++] = m;
+	w->outboxes |= 1u << to;
+	if (o->count == VECTOR)
+		give(w, to);
 }
 
 static struct rte_node_register *handover_node;

@@ -125,8 +125,9 @@ uint64_t workers_done(int *all_idle)
 
 // One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends the next
 // begins. A reading costs 20 ticks, which a vector of 64 shares. Returns the last reading.
-static uint64_t walk(struct rte_graph *graph, uint64_t start)
+static uint64_t walk(struct worker *w, uint64_t start)
 {
+	struct rte_graph *graph = w->graph;
 	const rte_graph_off_t *reel = graph->cir_start;
 	uint32_t mask = graph->cir_mask, head = graph->head;
 
@@ -143,6 +144,10 @@ static uint64_t walk(struct rte_graph *graph, uint64_t start)
 		head = likely((int32_t)head > 0) ? head & mask : head;
 	}
 	graph->tail = 0;
+	if (unlikely(w->outboxes != 0)) {
+		worker_give_all(w);
+		start = rte_rdtsc();
+	}
 	return start;
 }
 
@@ -162,7 +167,7 @@ static void *worker_main(void *arg)
 
 		w->now = last;
 		w->due = UINT64_MAX;
-		uint64_t now = walk(w->graph, last);
+		uint64_t now = walk(w, last);
 		// Everything that this walk read is behind us: the grace period's mark.
 		// Sequentially consistent, so that what the next walk reads is not read before control_synchronize() can see it.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
@@ -200,7 +205,7 @@ void engine_walk(void)
 
 		worker_current = w;
 		w->now = engine_mode.virtual_now;
-		walk(w->graph, rte_rdtsc());
+		walk(w, rte_rdtsc());
 		w->walks++;
 	}
 	worker_current = control;
@@ -267,8 +272,10 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->inbox = hold_ring_create(name, e->max_handed_over / e->workers);
 	w->sleeper = rte_zmalloc("sleeper", sizeof(*w->sleeper), RTE_CACHE_LINE_SIZE);
 	w->watched = calloc(WATCHED_MAX + 1, sizeof(*w->watched));
+	w->outbox = rte_zmalloc("outbox", e->workers * sizeof(*w->outbox), RTE_CACHE_LINE_SIZE);
 	// Nothing is given back: the process ends when its engine does not start.
-	if (w->inbox == NULL || w->watched == NULL || w->sleeper == NULL || sleeper_open(w->sleeper) != 0)
+	if (w->inbox == NULL || w->watched == NULL || w->outbox == NULL || w->sleeper == NULL ||
+		sleeper_open(w->sleeper) != 0)
 		return NULL;
 	return w;
 }

@@ -28,6 +28,12 @@ struct limiter {
 	uint64_t tokens; // in ticks of credit
 };
 
+// Packets for another worker, which it gets at the end of the walk.
+struct outbox {
+	uint32_t count;
+	struct rte_mbuf *pkts[VECTOR];
+};
+
 struct worker {
 	uint64_t now; // TSC ticks at the start of this walk, or the replay's clock in TSC units
 	uint64_t tsc_hz; // ticks per second of `now`
@@ -48,6 +54,8 @@ struct worker {
 	uint64_t longest_ticks, stalls, stalled_ticks; // of one walk; walks of more than STALL_MS
 	uint64_t told; // events for the control thread
 	uint64_t due; // ticks; earliest of worker_due() in this walk
+	struct outbox *outbox; // by worker
+	uint32_t outboxes; // bits: those with packets
 	struct sleeper *sleeper;
 	struct pollfd *watched; // what it sleeps on
 	uint32_t
