@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of two workers, walked in turn; packets enter by the first.
+#include "core/worker.h"
+#include "path/local.h"
+#include "rule/rule.h"
+#include "rule/session.h"
+#include "session/mobile_fixture.h"
+
+#define TEID 0x100
+#define STATES 1024 // more than there are
+
+static void put_upf(const char *name, uint64_t seid, uint16_t worker)
+{
+	static struct kit_mobile k;
+
+	kit_mobile(&k, seid, UE4, NULL);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", TEID, 1)->match |= API_PDR_UE_IP;
+	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
+	k.s.worker = worker;
+	kit_begin();
+	kit_put_mobile(name, &k);
+	commit();
+}
+
+static void delete_session(const char *name)
+{
+	kit_begin();
+	kit_delete(API_SESSION, name);
+	commit();
+}
+
+static uint32_t state_index(void)
+{
+	static const uint8_t endpoint[4] = {10, 1, 0, 1};
+	const struct rule *r = session_fteid_rule(TEID, path_local_id(4, endpoint));
+
+	assert_non_null(r);
+	return r->state;
+}
+
+// Sends a packet of the UE, which leaves. Returns how many the first worker handed over.
+static uint64_t send_one(void)
+{
+	static struct frame f;
+	uint64_t before = worker_get(0)->handed_over;
+
+	ip_packet(&f, UE4, FAR4, 40);
+	tunnel(&f, "10.1.0.2", "10.1.0.1", TEID, 9, API_PDU_UL);
+	link_layer(&f, "ran", 1);
+	kit_clear();
+	assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_count("internet"), 1);
+	assert_true(kit_balance());
+	return worker_get(0)->handed_over - before;
+}
+
+// A state is given back, with an entry that the first worker's index leads to, and a session of the second one gets it,
+// with the same key.
+static void state_moves_to_another_worker(void **unused)
+{
+	put_upf("a", 1, 0);
+	uint32_t state = state_index();
+	assert_int_equal(send_one(), 0);
+	uint64_t full = kit_node_packets("core-input");
+	assert_int_equal(send_one(), 0);
+	assert_int_equal(kit_node_packets("core-input"), full); // it had an entry
+	delete_session("a");
+	put_upf("b", 2, 1);
+	for (int i = 0; state_index() != state; i++) {
+		assert_true(i < STATES);
+		delete_session("b");
+		put_upf("b", 2, 1);
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(send_one(), 1);
+}
+
+static int setup(void **unused)
+{
+	struct api_engine e = kit_engine();
+
+	e.workers = 2;
+	e.max_sessions = 16;
+	fixture_start(&e);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest list[] = {cmocka_unit_test(state_moves_to_another_worker)};
+
+	return cmocka_run_group_tests(list, setup, NULL);
+}
