@@ -87,7 +87,8 @@ func filler[R, V any]() func(r *R, v *V) {
 	var pairs []pair
 	to, from := reflect.TypeFor[V](), reflect.TypeFor[R]()
 	for i := range to.NumField() {
-		if f, ok := from.FieldByName(to.Field(i).Name); ok {
+		same := func(n string) bool { return strings.EqualFold(n, to.Field(i).Name) }
+		if f, ok := from.FieldByNameFunc(same); ok {
 			pairs = append(pairs, pair{f.Index[0], i, words[to.Field(i).Tag.Get("word")]})
 		}
 	}
@@ -115,8 +116,8 @@ func copyField(from, to reflect.Value, words map[uint32]string) {
 		to.SetString(word(words, uint32(from.Uint())))
 	case to.Kind() == reflect.Bool:
 		to.SetBool(from.Uint() != 0)
-	case from.Type() == to.Type():
-		to.Set(from)
+	case from.CanConvert(to.Type()) && to.Kind() != reflect.String:
+		to.Set(from.Convert(to.Type()))
 	}
 }
 
