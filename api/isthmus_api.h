@@ -835,7 +835,8 @@ struct api_worker_row {
 	int32_t cpu;
 	uint64_t walks, busy_ticks, idle_ticks, packets;
 	uint64_t sessions, flows, flow_inserts, flow_evictions, handed_over;
-	uint64_t longest_us, stalls, stalled_us; // the longest walk; walks of more than 10 ms, and all of them together
+	uint64_t longest_us, stalls,
+		stalled_us; // the longest walk; walks of more than 10 ms and sleeps as late, all of them together
 };
 
 // in + originated = out + punted + held + dropped + merged

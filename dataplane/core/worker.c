@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { STALL_MS = 10 }; // a walk that takes longer is counted
+enum { STALL_MS = 10 }; // a walk that takes longer is counted, and a sleep that is longer by that than it should be
 
 static struct {
 	struct worker *worker[API_MAX_WORKERS];
@@ -78,6 +78,15 @@ static uint64_t prepare_sleep(struct worker *w, uint32_t *watched)
 	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
 }
 
+// A walk took so long, or the worker slept on for so long after its time.
+static inline void note_stall(struct worker *w, uint64_t ticks)
+{
+	if (likely(ticks <= w->stall))
+		return;
+	w->stalls++;
+	w->stalled_ticks += ticks;
+}
+
 // A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
 // API_ENGINE_IDLE_SLEEP a worker without work for a millisecond sleeps, behind one more look at all that others give.
 static void idle(struct worker *w, uint64_t since)
@@ -94,8 +103,11 @@ static void idle(struct worker *w, uint64_t since)
 	if (ns == 0)
 		return;
 	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
+	uint64_t wake = rte_rdtsc() + ns * (w->tsc_hz / US_PER_S) / 1000, now;
 	sleeper_sleep(w->sleeper, w->watched, watched, ns);
 	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+	now = rte_rdtsc();
+	note_stall(w, now > wake ? now - wake : 0);
 	// As control_synchronize() has its own: it saw us asleep, or we see what it published.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -155,7 +167,7 @@ static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
 	int may_sleep = (engine_get()->flags & API_ENGINE_IDLE_SLEEP) != 0;
-	uint64_t last = rte_rdtsc(), busy_at = last, stall = rte_get_tsc_hz() / 1000 * STALL_MS;
+	uint64_t last = rte_rdtsc(), busy_at = last;
 
 	worker_current = w;
 	if (may_sleep)
@@ -173,10 +185,7 @@ static void *worker_main(void *arg)
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
 		if (unlikely(now - last > w->longest_ticks))
 			w->longest_ticks = now - last;
-		if (unlikely(now - last > stall)) {
-			w->stalls++;
-			w->stalled_ticks += now - last;
-		}
+		note_stall(w, now - last);
 		if (work_done(w) != before) {
 			w->busy_ticks += now - last;
 			busy_at = now;
@@ -265,6 +274,7 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->id = id;
 	w->cpu = e->cpu[id];
 	w->tsc_hz = rte_get_tsc_hz();
+	w->stall = w->tsc_hz / 1000 * STALL_MS;
 	w->now = engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now;
 	w->pool = engine_pool();
 	w->identification = (uint16_t)id;
