@@ -5,6 +5,7 @@
 #include "core/hold.h"
 #include "core/log.h"
 #include "core/sleeper.h"
+#include "core/watch.h"
 #include <errno.h>
 #include <pthread.h>
 #include <rte_cycles.h>
@@ -53,28 +54,20 @@ uint32_t worker_total(void)
 	return workers.count + 1;
 }
 
-#define WATCHED_MAX 64 // queues with a descriptor that one worker sleeps on; the others are polled
-#define POLLED_NS 128000u // sleep between two looks at a queue without descriptor
-
 // What ends the sleep of a worker, and how long it may be, ns.
-static uint64_t prepare_sleep(struct worker *w, uint32_t *watched)
+static uint64_t prepare_sleep(struct worker *w)
 {
 	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
 	uint64_t ns = WORKER_SLEEP_MS * 1000000u, now = rte_rdtsc();
-	uint32_t n = 1; // the sleeper's own
 
+	if (w->due <= now)
+		return 0;
 	for (uint16_t i = 0; q != NULL && i < q->count; i++) {
 		struct port *p = port_get(q->entry[i].port);
 		int fd = p != NULL && p->driver->rx_fd != NULL ? p->driver->rx_fd(p, q->entry[i].queue) : -1;
 
-		if (fd < 0 || n > WATCHED_MAX)
-			ns = POLLED_NS;
-		else
-			w->watched[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+		ns = RTE_MIN(ns, watch_add(w->watch, i, fd));
 	}
-	*watched = n;
-	if (w->due <= now)
-		return 0;
 	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
 }
 
@@ -91,20 +84,21 @@ static inline void note_stall(struct worker *w, uint64_t ticks)
 // API_ENGINE_IDLE_SLEEP a worker without work for a millisecond sleeps, behind one more look at all that others give.
 static void idle(struct worker *w, uint64_t since)
 {
-	uint32_t watched;
-
 	if (w->now - since <= w->tsc_hz / 1000)
 		return;
-	if (!sleeper_listens(w->sleeper)) {
+	bool listens = sleeper_listens(w->sleeper) != 0;
+
+	watch_judge(w->watch, !listens);
+	if (!listens) {
 		sleeper_listen(w->sleeper);
 		return;
 	}
-	uint64_t ns = prepare_sleep(w, &watched);
+	uint64_t ns = prepare_sleep(w);
 	if (ns == 0)
 		return;
 	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
 	uint64_t wake = rte_rdtsc() + ns * (w->tsc_hz / US_PER_S) / 1000, now;
-	sleeper_sleep(w->sleeper, w->watched, watched, ns);
+	watch_sleep(w->watch, w->sleeper, ns);
 	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
 	now = rte_rdtsc();
 	note_stall(w, now > wake ? now - wake : 0);
@@ -281,10 +275,10 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	snprintf(name, sizeof(name), "inbox-%u", id);
 	w->inbox = hold_ring_create(name, e->max_handed_over / e->workers);
 	w->sleeper = rte_zmalloc("sleeper", sizeof(*w->sleeper), RTE_CACHE_LINE_SIZE);
-	w->watched = calloc(WATCHED_MAX + 1, sizeof(*w->watched));
+	w->watch = watch_new(MAX_QUEUES);
 	w->outbox = rte_zmalloc("outbox", e->workers * sizeof(*w->outbox), RTE_CACHE_LINE_SIZE);
 	// Nothing is given back: the process ends when its engine does not start.
-	if (w->inbox == NULL || w->watched == NULL || w->outbox == NULL || w->sleeper == NULL ||
+	if (w->inbox == NULL || w->watch == NULL || w->outbox == NULL || w->sleeper == NULL ||
 		sleeper_open(w->sleeper) != 0)
 		return NULL;
 	return w;

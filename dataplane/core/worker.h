@@ -15,11 +15,11 @@
 #define MAX_REASONS 192 // drop and punt reasons together
 #define MAX_HOLDERS 8 // of packets (core/hold.h)
 
-struct pollfd;
 struct rte_graph;
 struct rte_ring;
 struct port_queues;
 struct sleeper;
+struct watch;
 
 // Token bucket for messages that we originate (ICMP errors, echo answers, error indications, punts). Owner thread only.
 struct limiter {
@@ -58,7 +58,7 @@ struct worker {
 	struct outbox *outbox; // by worker
 	uint32_t outboxes; // bits: those with packets
 	struct sleeper *sleeper;
-	struct pollfd *watched; // what it sleeps on
+	struct watch *watch; // what it sleeps on
 	uint32_t
 		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;

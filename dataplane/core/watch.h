@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptors that a worker sleeps on, one for each of its receive queues, and which of them can be believed.
+//
+// The kernel reports some for ever: that of an interface which has gone, one that another process rings without reason.
+// Whichever ends several sleeps in a row and brings nothing is left out of every other sleep, which is then short:
+// twice as long each time, until the worker wakes as seldom as one that nobody wakes. It is believed again when it is
+// silent in a sleep, or brings something.
+#ifndef CORE_WATCH_H
+#define CORE_WATCH_H
+
+#include "core/sleeper.h"
+#include <stdbool.h>
+
+#define WATCHED_MAX 64 // descriptors; queues beyond are polled
+#define POLLED_NS 128000u // sleep between two looks at a queue without descriptor
+#define WATCH_VAIN_FREE 4u // sleeps that a descriptor may end in vain
+
+struct watch {
+	struct pollfd poll[WATCHED_MAX + 1]; // of this sleep, or the last; [0] is the sleeper's own
+	uint16_t queue[WATCHED_MAX + 1]; // which of the worker's they are
+	uint32_t count;
+	struct {
+		uint8_t vain; // sleeps in a row that it ended and brought nothing
+		bool left_out; // of this sleep
+	} known[]; // by queue
+};
+
+struct watch *watch_new(uint32_t queues); // NULL without memory
+// What the last sleep's descriptors reported has been looked for; `brought`: there was something.
+void watch_judge(struct watch *w, bool brought);
+// For the sleep that comes: `fd` of a queue, or -1 when it has none. Returns how long the sleep may be, ns.
+uint64_t watch_add(struct watch *w, uint16_t queue, int fd);
+void watch_sleep(struct watch *w, struct sleeper *s, uint64_t ns);
+
+#endif
