@@ -66,6 +66,16 @@ func (c *cursor) ipv6() netip.Addr {
 	return netip.Addr{}
 }
 
+// counts takes eight octets for each place whose flag is set, from bit 1 on.
+func (c *cursor) counts(flags byte, places ...**uint64) {
+	for i, at := range places {
+		if flags&(1<<i) != 0 {
+			n := c.uint64()
+			*at = &n
+		}
+	}
+}
+
 // text takes a length of two octets and that many more.
 func (c *cursor) text() string { return string(c.take(int(c.uint16()))) }
 

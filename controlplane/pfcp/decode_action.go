@@ -116,14 +116,12 @@ func readRedirect(v []byte) (Redirect, *Error) {
 	return r, nil
 }
 
-func readInstancePointer(v []byte) (string, *Error) { return name(v) }
-
 var forwardingUnserved = []uint16{ieHeaderEnrichment, ieProxying, ieRedundantForwarding, ieDNAI}
 
 // forwardingFields are those of Forwarding Parameters and Update Forwarding Parameters.
 var forwardingFields = []field[Forwarding]{
 	optional(ieDestinationInterface, readInterface, write8[Interface], func(f *Forwarding) **Interface { return &f.Destination }),
-	optional(ieNetworkInstance, readInstancePointer, (*writer).instance, func(f *Forwarding) **string { return &f.NetworkInstance }),
+	optional(ieNetworkInstance, name, (*writer).instance, func(f *Forwarding) **string { return &f.NetworkInstance }),
 	optional(ieRedirectInformation, readRedirect, (*writer).redirect, func(f *Forwarding) **Redirect { return &f.Redirect }),
 	optional(ieOuterHeaderCreation, readOuterHeader, (*writer).outerHeader, func(f *Forwarding) **OuterHeader { return &f.OuterHeader }),
 	optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(f *Forwarding) **uint8 { return &f.TransportMarking }),
@@ -170,32 +168,23 @@ func readCopyHeader(v []byte) (OuterHeader, *Error) {
 	return o, refusal
 }
 
-func duplicatingFields() []field[Duplicating] {
-	return []field[Duplicating]{
-		always(ieDestinationInterface, readDuplicateInterface, write8[Interface],
-			func(d *Duplicating) *Interface { return &d.Destination }),
-		optional(ieOuterHeaderCreation, readCopyHeader, (*writer).outerHeader, func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
-		optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(d *Duplicating) **uint8 { return &d.TransportMarking }),
-		{ie: ieForwardingPolicy, read: func([]byte, *Duplicating) *Error {
-			return &Error{Cause: CauseInvalidForwarding, Text: "unknown forwarding policy"}
-		}},
-	}
-}
-
-var createDuplicating = func() *group[Duplicating] {
-	fields := duplicatingFields()
-	fields[0].mandatory = true
-	return newGroup(fields, nil)
-}()
-
-// The destination of an update is optional in the standard; we keep no old copy to merge with, so it is asked for.
-var updateDuplicating = createDuplicating
+// duplicating is of creations and updates. The destination of an update is optional in the standard; we keep no old
+// copy to merge with, so it is asked for.
+var duplicating = newGroup([]field[Duplicating]{
+	need(always(ieDestinationInterface, readDuplicateInterface, write8[Interface],
+		func(d *Duplicating) *Interface { return &d.Destination })),
+	optional(ieOuterHeaderCreation, readCopyHeader, (*writer).outerHeader, func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
+	optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(d *Duplicating) **uint8 { return &d.TransportMarking }),
+	{ie: ieForwardingPolicy, read: func([]byte, *Duplicating) *Error {
+		return &Error{Cause: CauseInvalidForwarding, Text: "unknown forwarding policy"}
+	}},
+}, nil)
 
 var createFAR = newGroup([]field[CreateFAR]{
 	need(always(ieFARID, readUint32, (*writer).uint32, func(f *CreateFAR) *uint32 { return &f.ID })),
 	need(always(ieApplyAction, readAction, (*writer).action, func(f *CreateFAR) *ApplyAction { return &f.Action })),
 	inner(ieForwardingParameters, createForwarding, func(f *CreateFAR) **Forwarding { return &f.Forwarding }),
-	inner(ieDuplicatingParameters, createDuplicating, func(f *CreateFAR) **Duplicating { return &f.Duplicating }),
+	inner(ieDuplicatingParameters, duplicating, func(f *CreateFAR) **Duplicating { return &f.Duplicating }),
 	optional(ieBARID, readUint8, (*writer).uint8, func(f *CreateFAR) **uint8 { return &f.BAR }),
 }, []uint16{ieRedundantForwarding}).of(RuleFAR, ieFARID).checked(func(f *CreateFAR) *Error {
 	if f.Action&ActionForward != 0 && f.Forwarding == nil {
@@ -211,7 +200,7 @@ var updateFAR = newGroup([]field[UpdateFAR]{
 	need(always(ieFARID, readUint32, (*writer).uint32, func(f *UpdateFAR) *uint32 { return &f.ID })),
 	optional(ieApplyAction, readAction, (*writer).action, func(f *UpdateFAR) **ApplyAction { return &f.Action }),
 	inner(ieUpdateForwarding, updateForwarding, func(f *UpdateFAR) **Forwarding { return &f.Forwarding }),
-	inner(ieUpdateDuplicating, updateDuplicating, func(f *UpdateFAR) **Duplicating { return &f.Duplicating }),
+	inner(ieUpdateDuplicating, duplicating, func(f *UpdateFAR) **Duplicating { return &f.Duplicating }),
 	optional(ieBARID, readUint8, (*writer).uint8, func(f *UpdateFAR) **uint8 { return &f.BAR }),
 }, []uint16{ieRedundantForwarding}).of(RuleFAR, ieFARID).checked(func(f *UpdateFAR) *Error {
 	return f.Forwarding.unused(f.Action)

@@ -188,8 +188,8 @@ func ids(ie uint16, at func(*UpdatePDR) **[]uint32) field[UpdatePDR] {
 		**places = append(**places, uint32(number(v)))
 		return nil
 	}, write: func(w *writer, p *UpdatePDR) {
-		if places := *at(p); places != nil {
-			w.list32(ie, *places)
+		for _, id := range of(*at(p)) {
+			w.uint32(ie, id)
 		}
 	}}
 }

@@ -2,9 +2,7 @@
 
 package pfcp
 
-import (
-	"time"
-)
+import "time"
 
 // Tables of URRs and usage reports (TS 29.244 §7.5.2.4, §7.5.4.4, §7.5.5.2, §7.5.7.2, §7.5.8.3).
 
@@ -12,12 +10,7 @@ import (
 func readVolumes(v []byte) (Volumes, *Error) {
 	c := cursor{b: v[1:]}
 	var m Volumes
-	for i, at := range []**uint64{&m.Total, &m.Uplink, &m.Downlink} {
-		if v[0]&(1<<i) != 0 {
-			n := c.uint64()
-			*at = &n
-		}
-	}
+	c.counts(v[0], &m.Total, &m.Uplink, &m.Downlink)
 	if c.short || len(c.b) > 0 {
 		return m, &Error{Cause: CauseInvalidLength, Text: "volumes do not fit the flags"}
 	}
@@ -88,12 +81,7 @@ func readInformation(v []byte) (uint8, *Error) {
 // readDropped is TS 29.244 §8.2.49: DLPA and DLBY, eight octets each.
 func readDropped(v []byte, u *CreateURR) *Error {
 	c := cursor{b: v[1:]}
-	for i, at := range []**uint64{&u.DroppedPackets, &u.DroppedBytes} {
-		if v[0]&(1<<i) != 0 {
-			n := c.uint64()
-			*at = &n
-		}
-	}
+	c.counts(v[0], &u.DroppedPackets, &u.DroppedBytes)
 	if refusal := c.end(ieDroppedThreshold, len(v)); refusal != nil {
 		return refusal
 	}

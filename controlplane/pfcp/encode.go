@@ -49,7 +49,7 @@ func Append(b []byte, h Header, m Message) ([]byte, error) {
 }
 
 func (w *writer) pfd(p *PFD) {
-	at := w.open(iePFDContents)
+	defer w.close(w.open(iePFDContents))
 	w.b = append(w.b, when(p.Flow != "", pfdFlow)|when(p.URL != "", pfdURL)|when(p.Domain != "", pfdDomain)|
 		when(p.Custom != "", pfdCustom), 0)
 	for _, text := range []string{p.Flow, p.URL, p.Domain, p.Custom} {
@@ -57,18 +57,17 @@ func (w *writer) pfd(p *PFD) {
 			w.text(text)
 		}
 	}
-	w.close(at)
 }
 
+// source writes an address with the flag of its family.
 func (w *writer) source(ie uint16, a netip.Addr) {
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.b = append(w.b, when(a.Is6(), 1)|when(a.Is4(), 2))
 	w.address(a)
-	w.close(at)
 }
 
 func (w *writer) peer(ie uint16, p RemotePeer) {
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.b = append(w.b, when(p.Addr.Is6(), 1)|when(p.Addr.Is4(), 2)|when(p.Interface != nil,
 		4)|when(p.NetworkInstance != "", 8))
 	w.address(p.Addr)
@@ -82,7 +81,6 @@ func (w *writer) peer(ie uint16, p RemotePeer) {
 		w.plain(p.NetworkInstance)
 		binary.BigEndian.PutUint16(w.b[begin-2:], uint16(len(w.b)-begin))
 	}
-	w.close(at)
 }
 
 func (w *writer) fqcsid(ie uint16, v []byte) { w.octets(ie, v...) }

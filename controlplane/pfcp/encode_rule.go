@@ -7,7 +7,7 @@ import "time"
 // Values of the rules' IEs; which IEs a rule has is in its table.
 
 func (w *writer) sdf(ie uint16, s SDFFilter) {
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.b = append(w.b, when(s.Flow != "", sdfFlow)|when(s.HasToS, sdfToS)|when(s.HasSPI, sdfSPI)|
 		when(s.HasLabel, sdfLabel)|when(s.HasID, sdfID), 0)
 	if s.Flow != "" {
@@ -25,7 +25,6 @@ func (w *writer) sdf(ie uint16, s SDFFilter) {
 	if s.HasID {
 		w.put32(s.ID)
 	}
-	w.close(at)
 }
 
 func (w *writer) removal(ie uint16, r uint8) {
@@ -38,7 +37,7 @@ func (w *writer) removal(ie uint16, r uint8) {
 
 func (w *writer) outerHeader(ie uint16, o OuterHeader) {
 	w.families(o.IPv4, o.IPv6)
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.put16(o.Description)
 	if o.Description&(OuterGTPUIPv4|OuterGTPUIPv6) != 0 {
 		w.put32(o.TEID)
@@ -48,19 +47,17 @@ func (w *writer) outerHeader(ie uint16, o OuterHeader) {
 	if o.Description&(OuterUDPIPv4|OuterUDPIPv6) != 0 {
 		w.put16(o.Port)
 	}
-	w.close(at)
 }
 
 func (w *writer) marking(ie uint16, dscp uint8) { w.octets(ie, dscp<<2, 0xfc) }
 
 func (w *writer) redirect(ie uint16, r Redirect) {
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.b = append(w.b, r.Type)
 	w.text(r.Address)
 	if r.Type == 4 || r.Other != "" {
 		w.text(r.Other)
 	}
-	w.close(at)
 }
 
 func (w *writer) policy(ie uint16, name string) {
@@ -90,7 +87,7 @@ func (w *writer) rates(ie uint16, up, down *uint64) {
 	if up == nil && down == nil {
 		return
 	}
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	for _, n := range []uint64{of(up), of(down)} {
 		if n >= 1<<40 {
 			w.fail("rate %d kbit/s", n)
@@ -98,7 +95,6 @@ func (w *writer) rates(ie uint16, up, down *uint64) {
 		w.b = append(w.b, byte(n>>32))
 		w.put32(uint32(n))
 	}
-	w.close(at)
 }
 
 func (w *writer) gate(ie uint16, up, down *uint8) {
@@ -131,19 +127,18 @@ func (w *writer) counts(ie uint16, list ...*uint64) {
 	if flags == 0 {
 		return
 	}
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.b = append(w.b, flags)
 	for _, n := range list {
 		if n != nil {
 			w.put64(*n)
 		}
 	}
-	w.close(at)
 }
 
 func (w *writer) volumes(ie uint16, v Volumes) { w.counts(ie, v.Total, v.Uplink, v.Downlink) }
 
-func (w *writer) triggers(ie uint16, t uint32) { w.bytesOf(ie, uint64(t), 3) }
+func (w *writer) triggers(ie uint16, t uint32) { w.octets(ie, byte(t), byte(t>>8), byte(t>>16)) }
 
 // elapsed is seconds of a duration that was measured.
 func (w *writer) elapsed(ie uint16, d time.Duration) {
@@ -154,7 +149,7 @@ func (w *writer) measurement(u *UsageReport) {
 	if u.Volume == nil && u.Packets == nil {
 		return
 	}
-	at := w.open(ieVolumeMeasurement)
+	defer w.close(w.open(ieVolumeMeasurement))
 	w.b = append(w.b, when(u.Volume != nil, 7)|when(u.Packets != nil, 7<<3))
 	for _, three := range []*[3]uint64{u.Volume, u.Packets} {
 		if three != nil {
@@ -163,5 +158,4 @@ func (w *writer) measurement(u *UsageReport) {
 			}
 		}
 	}
-	w.close(at)
 }

@@ -143,12 +143,16 @@ func setRow[T any](at func(*T) *string) field[T] {
 
 func addressRow[T any](ie uint16, at func(*T) *[]netip.Addr) field[T] {
 	return field[T]{ie: ie, many: true, read: func(v []byte, t *T) *Error {
-		addrs, refusal := readAddresses(v, 2, 1)
+		addrs, refusal := readAddresses(v)
 		if places := at(t); refusal == nil {
 			*places = append(*places, addrs...)
 		}
 		return refusal
-	}, write: func(w *writer, t *T) { w.addresses(ie, *at(t), 2, 1) }}
+	}, write: func(w *writer, t *T) {
+		for _, a := range *at(t) {
+			w.source(ie, a)
+		}
+	}}
 }
 
 func flagRow[T any](ie uint16, at func(*T) *bool) field[T] {

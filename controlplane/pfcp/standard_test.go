@@ -42,7 +42,7 @@ var tables = []struct {
 	{"Create FAR", createFAR, []uint16{108, 44, 4, 5, 88, 270}, nil},
 	{"Forwarding Parameters", createForwarding, []uint16{42, 22, 38, 84, 30, 41, 98, 131, 137, 160, 232},
 		map[uint16]string{160: "for measurements by kinds of interfaces, which there are none of"}},
-	{"Duplicating Parameters", createDuplicating, []uint16{42, 84, 30, 41}, nil},
+	{"Duplicating Parameters", duplicating, []uint16{42, 84, 30, 41}, nil},
 	{"Create URR", createURR, []uint16{81, 62, 37, 64, 31, 73, 149, 148, 32, 74, 71, 72, 181, 33, 34, 35, 121, 122, 151, 150, 36,
 		82, 100, 115, 118, 108, 146, 147, 182, 24, 23}, nil}, // 24 and 23: exempted from the quota action (Release 17)
 	{"Create QER", createQER, []uint16{109, 28, 25, 26, 27, 94, 97, 124, 123, 158, 157, 193, 251}, nil},
@@ -55,7 +55,7 @@ var tables = []struct {
 	{"Update FAR", updateFAR, []uint16{108, 44, 11, 105, 270, 88}, nil},
 	{"Update Forwarding Parameters", updateForwarding, []uint16{42, 22, 38, 84, 30, 41, 98, 49, 131, 160, 232},
 		map[uint16]string{160: "for measurements by kinds of interfaces, which there are none of"}},
-	{"Update Duplicating Parameters", updateDuplicating, []uint16{42, 84, 30, 41}, nil},
+	{"Update Duplicating Parameters", duplicating, []uint16{42, 84, 30, 41}, nil},
 	{"Update URR", updateURR, []uint16{81, 62, 37, 64, 31, 73, 149, 148, 32, 74, 71, 72, 181, 33, 34, 35, 121, 122, 151, 150, 36,
 		82, 100, 115, 118, 108, 146, 147, 182, 24, 23}, nil},
 	{"Update QER", updateQER, []uint16{109, 28, 25, 26, 27, 94, 97, 124, 123, 158, 157, 251}, nil},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -210,20 +211,15 @@ func readUEIP(v []byte) (UEIP, *Error) {
 	return u, unicast(a4, u.IPv6.Addr())
 }
 
-// readAddresses reads flags (masks for IPv4 and IPv6) and the addresses: CP PFCP Entity IP Address, Alternative SMF IP
+// readAddresses reads an address of each family, as far as the flags say: CP PFCP Entity IP Address, Alternative SMF IP
 // Address.
-func readAddresses(v []byte, m4, m6 byte) ([]netip.Addr, *Error) {
+func readAddresses(v []byte) ([]netip.Addr, *Error) {
 	c := cursor{b: v[1:]}
-	a4, a6 := c.pair(v[0]&m4 != 0, v[0]&m6 != 0)
+	a4, a6 := c.pair(v[0]&2 != 0, v[0]&1 != 0)
 	if c.short || len(c.b) > 0 {
 		return nil, &Error{Cause: CauseInvalidLength, Text: "addresses do not fit the flags"}
 	}
-	var list []netip.Addr
-	for _, a := range []netip.Addr{a4, a6} {
-		if a.IsValid() {
-			list = append(list, a)
-		}
-	}
+	list := slices.DeleteFunc([]netip.Addr{a4, a6}, func(a netip.Addr) bool { return !a.IsValid() })
 	return list, control(list...)
 }
 

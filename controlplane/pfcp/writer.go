@@ -24,7 +24,7 @@ func (w *writer) fail(format string, args ...any) {
 	}
 }
 
-// open begins an IE; close sets its length.
+// open begins an IE; close sets its length. In values that few messages have: defer w.close(w.open(ie)).
 func (w *writer) open(ie uint16) int {
 	w.b = binary.BigEndian.AppendUint16(w.b, ie)
 	w.b = append(w.b, 0, 0)
@@ -70,12 +70,6 @@ func (w *writer) put16(v uint16) { w.b = binary.BigEndian.AppendUint16(w.b, v) }
 func (w *writer) put32(v uint32) { w.b = binary.BigEndian.AppendUint32(w.b, v) }
 func (w *writer) put64(v uint64) { w.b = binary.BigEndian.AppendUint64(w.b, v) }
 
-func (w *writer) list32(ie uint16, list []uint32) {
-	for _, v := range list {
-		w.uint32(ie, v)
-	}
-}
-
 // text writes a length of two octets and the text.
 func (w *writer) text(text string) {
 	if len(text) > 0xffff {
@@ -91,9 +85,8 @@ func (w *writer) named(ie uint16, text string) {
 	if text == "" || len(text) > maxText || !printable([]byte(text), true) {
 		w.fail("name %q", text)
 	}
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.b = append(w.b, text...)
-	w.close(at)
 }
 
 // instance writes a Network Instance: the plain text that operators configure.
@@ -101,9 +94,8 @@ func (w *writer) instance(ie uint16, text string) {
 	if text == "" {
 		return
 	}
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.plain(text)
-	w.close(at)
 }
 
 func (w *writer) plain(text string) {
@@ -149,14 +141,6 @@ func (w *writer) address(a netip.Addr) {
 	}
 }
 
-// bit is f when the address is there.
-func bit(a netip.Addr, f byte) byte {
-	if a.IsValid() {
-		return f
-	}
-	return 0
-}
-
 func when(yes bool, f byte) byte {
 	if yes {
 		return f
@@ -190,7 +174,7 @@ func (w *writer) node(ie uint16, n NodeID) {
 func (w *writer) fseid(ie uint16, f FSEID) {
 	w.families(f.IPv4, f.IPv6)
 	at := w.open(ie)
-	w.b = append(w.b, bit(f.IPv4, 2)|bit(f.IPv6, 1))
+	w.b = append(w.b, when(f.IPv4.IsValid(), 2)|when(f.IPv6.IsValid(), 1))
 	w.put64(f.SEID)
 	w.address(f.IPv4)
 	w.address(f.IPv6)
@@ -206,7 +190,7 @@ func (w *writer) fteid(ie uint16, f FTEID) {
 			w.b = append(w.b, f.ChooseID)
 		}
 	} else {
-		w.b = append(w.b, bit(f.IPv4, 1)|bit(f.IPv6, 2))
+		w.b = append(w.b, when(f.IPv4.IsValid(), 1)|when(f.IPv6.IsValid(), 2))
 		w.put32(f.TEID)
 		w.address(f.IPv4)
 		w.address(f.IPv6)
@@ -223,7 +207,7 @@ func (w *writer) ueip(ie uint16, u UEIP) {
 	}
 	long := length != 0 && length != 64
 	at := w.open(ie)
-	w.b = append(w.b, bit(prefix, ueIPv6)|bit(u.IPv4, ueIPv4)|when(u.Destination, ueDestination)|
+	w.b = append(w.b, when(prefix.IsValid(), ueIPv6)|when(u.IPv4.IsValid(), ueIPv4)|when(u.Destination, ueDestination)|
 		when(u.ChooseIPv4, ueChooseIPv4)|when(u.ChooseIPv6, ueChooseIPv6)|when(long, ueLength))
 	w.address(u.IPv4)
 	w.address(prefix)
@@ -242,20 +226,6 @@ func (w *writer) route(_ uint16, route netip.Prefix) {
 	w.octets(ie, []byte(route.String())...)
 }
 
-// addresses writes addresses of an IE that holds one of each family.
-func (w *writer) addresses(ie uint16, list []netip.Addr, m4, m6 byte) {
-	for _, a := range list {
-		at := w.open(ie)
-		if a.Is4() {
-			w.b = append(w.b, m4)
-		} else {
-			w.b = append(w.b, m6)
-		}
-		w.address(a)
-		w.close(at)
-	}
-}
-
 // features writes as many pairs of octets as there are features in.
 func (w *writer) features(up bool, f uint64) {
 	ie, n := ieCPFeatures, 1
@@ -264,24 +234,14 @@ func (w *writer) features(up bool, f uint64) {
 	} else if f == 0 {
 		return
 	}
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	for i := 0; i < n || f>>(8*i) != 0 && i < 8 || up && i%2 == 1; i++ {
 		w.b = append(w.b, byte(f>>(8*i)))
 	}
-	w.close(at)
-}
-
-// bytesOf writes flags of n octets, octet 5 first.
-func (w *writer) bytesOf(ie uint16, f uint64, n int) {
-	at := w.open(ie)
-	for i := range n {
-		w.b = append(w.b, byte(f>>(8*i)))
-	}
-	w.close(at)
 }
 
 func (w *writer) failed(ie uint16, f FailedRule) {
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	w.b = append(w.b, byte(f.Type))
 	switch f.Type {
 	case RulePDR, RuleMAR:
@@ -291,7 +251,6 @@ func (w *writer) failed(ie uint16, f FailedRule) {
 	default:
 		w.put32(f.ID)
 	}
-	w.close(at)
 }
 
 func (w *writer) snssai(ie uint16, text string) {
@@ -313,7 +272,7 @@ func (w *writer) user(ie uint16, text string) {
 		w.fail("user id %q", text)
 		return
 	}
-	at := w.open(ie)
+	defer w.close(w.open(ie))
 	if len(text) <= 15 && strings.Trim(text, "0123456789") == "" {
 		w.b = append(w.b, 1, byte((len(text)+1)/2))
 		w.b = appendDigits(w.b, text)
@@ -321,5 +280,4 @@ func (w *writer) user(ie uint16, text string) {
 		w.b = append(w.b, 1<<userNAI, byte(len(text)))
 		w.b = append(w.b, text...)
 	}
-	w.close(at)
 }
