@@ -28,8 +28,7 @@ var copying = map[string]bool{"synth": true, "inject": true, "share": true, "net
 // receiving returns the buffers that ports' descriptors hold, and those of the workers' walks and caches.
 func (c *Config) receiving() (ports, workers uint64) {
 	n := uint64(c.Engine.Workers)
-	for i := range c.Ports {
-		p := &c.Ports[i]
+	for _, p := range c.Ports {
 		if copying[p.Driver] {
 			continue
 		}

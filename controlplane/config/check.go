@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -59,6 +60,15 @@ func named[T any](k *checker, list []T, key string, of func(*T) (Name, At)) map[
 	return index
 }
 
+// once refuses what has been seen before; the format's last argument is the line of the first.
+func once[T comparable](k *checker, at At, key string, seen map[T]int, what T, format string, args ...any) {
+	if line, twice := seen[what]; twice {
+		k.fail(at, key, format, append(args, line)...)
+		return
+	}
+	seen[what] = at.Line(key)
+}
+
 // refer refuses a reference to what is not there; an empty one is no reference.
 func refer[T any](k *checker, at At, key, what string, name Name, index map[Name]*T) *T {
 	if name == "" {
@@ -95,8 +105,7 @@ func (k *checker) engine() {
 
 func (k *checker) allPorts() {
 	k.ports = named(k, k.Ports, "name", func(p *Port) (Name, At) { return p.Name, p.At })
-	for i := range k.Ports {
-		p := &k.Ports[i]
+	for _, p := range k.Ports {
 		refer(k, p.At, "xconnect", "port", p.Xconnect, k.ports)
 		switch p.Driver {
 		case "synth", "inject":
@@ -104,7 +113,7 @@ func (k *checker) allPorts() {
 				k.fail(p.At, "driver", "%s takes neither device nor args", p.Driver)
 			}
 		case "net_bond":
-			k.bond(p)
+			k.bond(&p)
 		default:
 			k.device(p.At, p.Driver, p.Device, p.Args)
 		}
@@ -146,8 +155,7 @@ func (k *checker) bond(p *Port) {
 			k.fail(p.At, "args", "%s is made of bond", own)
 		}
 	}
-	for i := range b.Members {
-		m := &b.Members[i]
+	for _, m := range b.Members {
 		k.device(m.At, m.Driver, m.Device, m.Args)
 		if len(DevArgs(m.Driver, m.Device, m.Args)) > 255 {
 			k.fail(m.At, "args", "device and args together are longer than 255 bytes")
@@ -200,8 +208,7 @@ func (k *checker) allInterfaces() {
 		outer, inner uint16
 	}
 	places := map[place]int{}
-	for i := range k.Interfaces {
-		f := &k.Interfaces[i]
+	for _, f := range k.Interfaces {
 		port := refer(k, f.At, "port", "port", f.Port, k.ports)
 		p := place{f.Port, f.OuterVLAN, f.InnerVLAN}
 		if line, twice := places[p]; twice {
@@ -225,31 +232,22 @@ func (k *checker) allInterfaces() {
 
 // reaches tells whether an address lies in a prefix of the interface.
 func (f *Interface) reaches(a netip.Addr) bool {
-	for _, p := range f.Addresses {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Addresses, func(p Prefix) bool { return p.Contains(a) })
 }
 
 func (k *checker) allRoutes() {
 	seen := map[netip.Prefix]int{}
-	for i := range k.Routes {
-		r := &k.Routes[i]
+	for _, r := range k.Routes {
 		if r.Prefix.hostBits() {
 			k.fail(r.At, "prefix", "%s has host bits set; the network is %s", r.Prefix, r.Prefix.Masked())
 		}
-		if line, twice := seen[r.Prefix.Prefix]; twice {
-			k.fail(r.At, "prefix", "%s is already in line %d", r.Prefix, line)
-		}
-		seen[r.Prefix.Prefix] = r.Line("prefix")
+		once(k, r.At, "prefix", seen, r.Prefix.Prefix, "%s is already in line %d", r.Prefix)
 		f := refer(k, r.At, "interface", "interface", r.Interface, k.interfaces)
 		if r.Via.IsValid() && r.Via.Is4() != r.Prefix.Addr().Is4() {
 			k.fail(r.At, "via", "%s and %s are not of one family", r.Via, r.Prefix)
 			continue
 		}
-		k.gateway(r, f)
+		k.gateway(&r, f)
 	}
 }
 
@@ -306,12 +304,7 @@ func (k *checker) reachable(a netip.Addr) *Interface {
 
 // has tells whether an address is one of the interface's own.
 func (f *Interface) has(a netip.Addr) bool {
-	for _, p := range f.Addresses {
-		if p.Addr() == a {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Addresses, func(p Prefix) bool { return p.Addr() == a })
 }
 
 func (k *checker) allNeighbours() {
@@ -320,23 +313,18 @@ func (k *checker) allNeighbours() {
 		address    netip.Addr
 	}
 	seen := map[id]int{}
-	for i := range k.Neighbours {
-		n := &k.Neighbours[i]
+	for _, n := range k.Neighbours {
 		f := refer(k, n.At, "interface", "interface", n.Interface, k.interfaces)
 		if a := n.Address.Addr; f != nil && !f.reaches(a) && !(a.Is6() && a.IsLinkLocalUnicast()) {
 			k.fail(n.At, "address", "%s is in no network of interface %q", n.Address, n.Interface)
 		}
 		key := id{n.Interface, n.Address.Addr}
-		if line, twice := seen[key]; twice {
-			k.fail(n.At, "address", "%s on %s is already in line %d", n.Address, n.Interface, line)
-		}
-		seen[key] = n.Line("address")
+		once(k, n.At, "address", seen, key, "%s on %s is already in line %d", n.Address, n.Interface)
 	}
 }
 
 func (k *checker) ruleSet(s *RuleSet) {
-	for i := range s.Rules {
-		r := &s.Rules[i]
+	for _, r := range s.Rules {
 		if r.Source.IsValid() && r.Destination.IsValid() && r.Source.Addr().Is4() != r.Destination.Addr().Is4() {
 			k.fail(r.At, "destination", "source and destination are not of one family")
 		}
@@ -355,8 +343,7 @@ func (k *checker) ruleSet(s *RuleSet) {
 
 func (k *checker) allPolicers() {
 	k.policers = named(k, k.Policers, "name", func(p *Policer) (Name, At) { return p.Name, p.At })
-	for i := range k.Policers {
-		p := &k.Policers[i]
+	for _, p := range k.Policers {
 		k.notDynamic(p.At, p.Name)
 		if p.CIR.Bytes() == 0 {
 			k.fail(p.At, "cir", "must be at least 8 bit/s")
@@ -385,8 +372,7 @@ func (k *checker) allPaths() {
 		port        uint16
 	}
 	seen := map[id]int{}
-	for i := range k.Paths {
-		p := &k.Paths[i]
+	for _, p := range k.Paths {
 		k.notDynamic(p.At, p.Name)
 		if p.Local.Is4() != p.Peer.Is4() {
 			k.fail(p.At, "peer", "local and peer are not of one family")
@@ -401,10 +387,6 @@ func (k *checker) allPaths() {
 			k.fail(p.At, "echo_interval", "%d s is less than 60 s (TS 29.281 clause 7.2.1)", p.EchoInterval)
 		}
 		key := id{p.Local.Addr, p.Peer.Addr, p.SourcePort}
-		if line, twice := seen[key]; twice {
-			k.fail(p.At, "", "the path in line %d has the same addresses", line)
-		} else {
-			seen[key] = p.Line("")
-		}
+		once(k, p.At, "", seen, key, "the path in line %d has the same addresses")
 	}
 }

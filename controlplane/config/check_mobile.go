@@ -151,13 +151,15 @@ func (k *checker) pfcp() {
 	k.listen(p)
 	k.roles(p)
 	k.peers(p)
-	if p.NodeID != "" {
-		if reason := nodeIDReason(p.NodeID); reason != "" {
-			k.fail(p.At, "node_id", "%q %s", clip(p.NodeID), reason)
-		}
-	}
+	k.nodeID(p.At, p.NodeID)
 	if p.Limits.Sessions > k.Engine.Limits.Sessions {
 		k.fail(p.Limits.At, "sessions", "%d is more than engine.limits.sessions (%d)", p.Limits.Sessions, k.Engine.Limits.Sessions)
+	}
+}
+
+func (k *checker) nodeID(at At, id string) {
+	if reason := nodeIDReason(id); id != "" && reason != "" {
+		k.fail(at, "node_id", "%q %s", clip(id), reason)
 	}
 }
 
@@ -216,8 +218,7 @@ func (k *checker) peers(p *PFCP) {
 	if n := len(p.Infrastructure()); n > maxGuarded {
 		k.fail(p.At, "guard", "%d hosts are guarded, with those of listen and peers; at most %d", n, maxGuarded)
 	}
-	for i := range p.Peers {
-		one := &p.Peers[i]
+	for _, one := range p.Peers {
 		a := one.Address.Addr()
 		if a.IsUnspecified() || a.IsMulticast() {
 			k.fail(one.At, "address", "%s is no unicast address", a)
@@ -228,16 +229,9 @@ func (k *checker) peers(p *PFCP) {
 		if slices.ContainsFunc(p.Listen, func(s Socket) bool { return s.AddrPort == one.Address.AddrPort }) {
 			k.fail(one.At, "address", "%s is our own", one.Address)
 		}
-		if one.NodeID != "" {
-			if reason := nodeIDReason(one.NodeID); reason != "" {
-				k.fail(one.At, "node_id", "%q %s", clip(one.NodeID), reason)
-			}
-		}
+		k.nodeID(one.At, one.NodeID)
 		key := id{a, strings.ToLower(strings.TrimSuffix(one.NodeID, "."))}
-		if line, twice := seen[key]; twice {
-			k.fail(one.At, "address", "the peer in line %d has the same address and node_id, so messages could be of both", line)
-			continue
-		}
-		seen[key] = one.Line("address")
+		once(k, one.At, "address", seen, key,
+			"the peer in line %d has the same address and node_id, so messages could be of both")
 	}
 }

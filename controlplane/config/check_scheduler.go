@@ -46,12 +46,8 @@ func (k *checker) red(s *Scheduler) {
 		k.fail(s.At, "red", "the engine %s has none", s.Engine)
 	}
 	lines := map[uint8]int{}
-	for i := range s.RED {
-		r := &s.RED[i]
-		if line, twice := lines[r.Class]; twice {
-			k.fail(r.At, "class", "%d is already in line %d", r.Class, line)
-		}
-		lines[r.Class] = r.Line("class")
+	for _, r := range s.RED {
+		once(k, r.At, "class", lines, r.Class, "%d is already in line %d", r.Class)
 		if r.Min >= r.Max {
 			k.fail(r.At, "min", "%d is not less than max, %d", r.Min, r.Max)
 		}
@@ -121,10 +117,9 @@ func (k *checker) groups(s *Scheduler) {
 			if one.Name != "" && count > 1 {
 				one.Name = Name(fmt.Sprintf("%s-%d", sub.Name, n+1))
 			}
-			if line, twice := names[one.Name]; twice && one.Name != "" {
-				k.fail(sub.At, "name", "%q is already in line %d", one.Name, line)
+			if one.Name != "" {
+				once(k, sub.At, "name", names, one.Name, "%q is already in line %d", one.Name)
 			}
-			names[one.Name] = sub.Line("name")
 			if one.Worker < 0 {
 				one.Worker = len(s.Groups) % int(max(k.Engine.Workers, 1))
 			}

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package config reads the one YAML file that configures Isthmus. The structs below are the file's sections; their tags
-// drive the strict decoder (decode.go), the JSON Schema (schema.go) and nothing else knows a key. Load reports every
+// drive the strict decoder (decode.go), the JSON Schema (schema.go) and nothing else knows a key. Parse reports every
 // reason to refuse a file with file, line and path; what it returns has been checked whole (check.go) and has its
 // ranges of subscribers expanded (subscribers.go).
 package config
-
-import (
-	"fmt"
-	"os"
-)
 
 // Config is the whole file.
 type Config struct {
@@ -290,29 +285,13 @@ type Place struct {
 	Profile Name  `yaml:"profile" doc:"Pipe profile; absent: the scheduler's first."`
 }
 
-// Load reads and checks a file, with the overrides of the environment (environment.go) laid over it.
-func Load(file string) (*Config, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if info.Size() > maxFile {
-		return nil, &Errors{List: []Error{{file, 0, "",
-			fmt.Sprintf("%d bytes are more than a configuration may have (%d)", info.Size(), maxFile)}}}
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return ParseWith(file, data, os.Environ(), nil)
-}
-
-// Parse is Load for text that is already in memory, without the environment; file is only for messages.
+// Parse reads and checks a file's text; file is only for messages.
 func Parse(file string, data []byte) (*Config, error) {
 	return ParseWith(file, data, nil, nil)
 }
 
-// ParseWith is Parse with the overrides of an environment ("NAME=value") and the placement of the configuration before.
+// ParseWith is Parse with the overrides of an environment ("NAME=value", environment.go) and the placement of the
+// configuration before.
 func ParseWith(file string, data []byte, environ []string, before Placement) (*Config, error) {
 	c, d := decode(file, data)
 	d.environment(c, environ)

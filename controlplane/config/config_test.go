@@ -415,7 +415,11 @@ func TestExamples(t *testing.T) {
 		t.Fatal("no examples", err)
 	}
 	for _, f := range files {
-		if _, err := Load(f); err != nil {
+		data, err := os.ReadFile(f)
+		if err == nil {
+			_, err = Parse(f, data)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 		if err := schema.Validate(asJSON(t, f)); err != nil {

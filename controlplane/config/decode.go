@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -29,33 +30,28 @@ type At struct {
 	path string
 }
 
-// Line of a key of the section, or of the section itself when the key is absent (or "").
-func (a At) Line(key string) int {
-	if a.node == nil {
-		return 0
-	}
-	if a.node.Kind == yaml.MappingNode {
+// find returns a key of the section, nil when it is absent.
+func (a At) find(key string) *yaml.Node {
+	if a.node != nil && a.node.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(a.node.Content); i += 2 {
 			if a.node.Content[i].Value == key {
-				return a.node.Content[i].Line
+				return a.node.Content[i]
 			}
 		}
 	}
-	return a.node.Line
+	return nil
+}
+
+// Line of a key of the section, or of the section itself when the key is absent (or "").
+func (a At) Line(key string) int {
+	if n := cmp.Or(a.find(key), a.node); n != nil {
+		return n.Line
+	}
+	return 0
 }
 
 // Has tells whether the file gave the key.
-func (a At) Has(key string) bool {
-	if a.node == nil || a.node.Kind != yaml.MappingNode {
-		return false
-	}
-	for i := 0; i+1 < len(a.node.Content); i += 2 {
-		if a.node.Content[i].Value == key {
-			return true
-		}
-	}
-	return false
-}
+func (a At) Has(key string) bool { return a.find(key) != nil }
 
 // Path of a key of the section: "subscribers[3].mac".
 func (a At) Path(key string) string { return join(a.path, key) }

@@ -4,8 +4,9 @@ package config
 
 import (
 	"encoding"
+	"maps"
 	"reflect"
-	"sort"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -32,12 +33,7 @@ func (d *decoder) environment(c *Config, environ []string) {
 	walk(reflect.ValueOf(&c.Engine).Elem(), "ISTHMUS_ENGINE")
 	walk(reflect.ValueOf(&c.Control).Elem(), "ISTHMUS_CONTROL")
 	walk(reflect.ValueOf(&c.PFCP).Elem(), "ISTHMUS_PFCP")
-	unknown := []string{}
-	for name := range given { // override has taken the known ones out
-		unknown = append(unknown, name)
-	}
-	sort.Strings(unknown)
-	for _, name := range unknown {
+	for _, name := range slices.Sorted(maps.Keys(given)) { // override has taken the known ones out
 		d.fail(0, "environment "+name, "no such setting%s", suggest(name, known))
 	}
 }

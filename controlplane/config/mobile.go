@@ -155,13 +155,6 @@ func (s *Socket) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (s Socket) String() string {
-	if !s.IsValid() {
-		return ""
-	}
-	return s.AddrPort.String()
-}
-
 func (s Socket) schema() map[string]any { return textLike(`^\[?[0-9A-Fa-f:.]+(\]?:[0-9]{1,5})?$`) }
 
 // nodeIDReason tells why a text is no Node ID (TS 29.244 clause 8.2.38: an address, or a name of RFC 1035 labels);

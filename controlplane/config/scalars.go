@@ -162,12 +162,6 @@ func (a *Address) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (a Address) String() string {
-	if !a.IsValid() {
-		return ""
-	}
-	return a.Addr.String()
-}
 func (a Address) schema() map[string]any { return textLike(`^[0-9A-Fa-f:.]+$`) }
 
 // Prefix is an address with a length; an interface's keeps its host bits. A bare address is a host prefix.
@@ -189,12 +183,6 @@ func (p *Prefix) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (p Prefix) String() string {
-	if !p.IsValid() {
-		return ""
-	}
-	return p.Prefix.String()
-}
 func (p Prefix) schema() map[string]any { return textLike(`^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$`) }
 
 // hostBits tells that a prefix which must be a network has bits set behind its length.

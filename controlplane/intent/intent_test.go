@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -251,7 +252,11 @@ func TestExamples(t *testing.T) {
 		t.Fatal("no examples", err)
 	}
 	for _, f := range files {
-		cfg, err := config.Load(f)
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Parse(f, data)
 		if err != nil {
 			t.Error(err)
 			continue
