@@ -114,8 +114,7 @@ func sessionSettings(c *config.Config) *rules.Settings {
 	if set.Limits.Sessions == 0 {
 		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Subscribers), 1)
 	}
-	for i := range c.Instances {
-		in := &c.Instances[i]
+	for _, in := range c.Instances {
 		made := rules.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort, DSCP: in.DSCP}
 		made.Shaping = shapingOf(c, &in.Shaping)
 		for _, e := range in.Endpoints {
@@ -175,8 +174,7 @@ func serverConfig(plan *Plan) n4.Config {
 	for _, l := range p.Listen {
 		cfg.Listen = append(cfg.Listen, l.AddrPort)
 	}
-	for i := range p.Peers {
-		q := &p.Peers[i]
+	for _, q := range p.Peers {
 		cfg.Peers = append(cfg.Peers, n4.Peer{Addr: q.Address.AddrPort, Node: q.NodeID, Set: q.Set, Connect: q.Connect})
 	}
 	return cfg

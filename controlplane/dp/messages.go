@@ -128,16 +128,15 @@ func WriteState(w io.Writer, changes []Change) error {
 	if err := message(api.TypeBegin); err != nil {
 		return err
 	}
-	for i := range changes {
-		ch := &changes[i]
-		if err := checkChange(ch); err != nil {
+	for _, ch := range changes {
+		if err := checkChange(&ch); err != nil {
 			return err
 		}
 		typ := uint16(api.TypePut)
 		if ch.Body == nil {
 			typ = api.TypeDelete
 		}
-		if err := message(typ, appendObjectHead(nil, ch), ch.Body); err != nil {
+		if err := message(typ, appendObjectHead(nil, &ch), ch.Body); err != nil {
 			return fmt.Errorf("%s %q: %w", KindName(ch.Kind), ch.Key, err)
 		}
 	}

@@ -11,8 +11,7 @@ func (c *compiler) instances() {
 	lookups := map[string]uint32{
 		"none": api.LookupNone, "destination": api.LookupDestination, "source": api.LookupSource,
 	}
-	for i := range c.Instances {
-		in := &c.Instances[i]
+	for _, in := range c.Instances {
 		body := api.Instance{
 			Lookup:     lookups[in.Lookup],
 			Flags:      flag(in.UEToUE == "drop", api.InstanceNoUEToUE) | flag(in.PinPeer, api.InstancePinPeer),

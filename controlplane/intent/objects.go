@@ -43,8 +43,7 @@ func (c *compiler) engine() {
 }
 
 func (c *compiler) ports() {
-	for i := range c.Ports {
-		p := &c.Ports[i]
+	for _, p := range c.Ports {
 		body := api.Port{
 			Role: api.RoleAccess, MTU: p.MTU, Queues: p.Queues, QueueSize: p.QueueSize, MAC: p.MAC,
 			Promiscuous: byte(flag(p.Promiscuous, 1)),
@@ -65,8 +64,7 @@ func (c *compiler) ports() {
 }
 
 func (c *compiler) interfaces() {
-	for i := range c.Interfaces {
-		f := &c.Interfaces[i]
+	for _, f := range c.Interfaces {
 		body := api.Interface{OuterVLAN: f.OuterVLAN, InnerVLAN: f.InnerVLAN, Count: uint32(len(f.Addresses))}
 		c.text(body.Port[:], string(f.Port))
 		for n, a := range f.Addresses {
@@ -79,8 +77,7 @@ func (c *compiler) interfaces() {
 }
 
 func (c *compiler) routes() {
-	for i := range c.Routes {
-		r := &c.Routes[i]
+	for _, r := range c.Routes {
 		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Via: api.FromAddr(r.Via.Addr)}
 		c.text(body.Interface[:], string(r.Interface))
 		c.putShort(api.KindRoute, r.Prefix.String(), api.Body(&body))
@@ -88,8 +85,7 @@ func (c *compiler) routes() {
 }
 
 func (c *compiler) neighbours() {
-	for i := range c.Neighbours {
-		n := &c.Neighbours[i]
+	for _, n := range c.Neighbours {
 		body := api.Neighbour{Address: api.FromAddr(n.Address.Addr), MAC: n.MAC}
 		c.text(body.Interface[:], string(n.Interface))
 		c.putShort(api.KindNeighbour, string(n.Interface)+"|"+n.Address.String(), api.Body(&body))
@@ -135,8 +131,7 @@ func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
 	}
 	head := api.ACL{DefaultAction: uint32(action(set.Default)), Count: uint32(count)}
 	rules := make([]api.ACLRule, 0, count)
-	for i := range set.Rules {
-		r := &set.Rules[i]
+	for i, r := range set.Rules {
 		rule := api.ACLRule{
 			Source: api.FromPrefix(r.Source.Prefix), Destination: api.FromPrefix(r.Destination.Prefix),
 			SourcePort: ports(r.SourcePort), DestinationPort: ports(r.DestinationPort),
@@ -185,8 +180,7 @@ func colourAction(a config.ColourAction) byte {
 }
 
 func (c *compiler) policers() {
-	for i := range c.Policers {
-		p := &c.Policers[i]
+	for _, p := range c.Policers {
 		body := api.Policer{Type: api.MeterSRTCM, CIR: p.CIR.Bytes(), CBS: p.CBS.Bytes(p.CIR), PBS: p.EBS.Bytes(p.CIR)}
 		if p.Type == "trtcm" {
 			body.Type, body.PIR, body.PBS = api.MeterTRTCM, p.PIR.Bytes(), p.PBS.Bytes(p.PIR)
@@ -199,8 +193,7 @@ func (c *compiler) policers() {
 }
 
 func (c *compiler) paths() {
-	for i := range c.Paths {
-		p := &c.Paths[i]
+	for _, p := range c.Paths {
 		body := api.Path{Local: api.FromAddr(p.Local.Addr), Peer: api.FromAddr(p.Peer.Addr),
 			SourcePort: p.SourcePort, DSCP: p.DSCP, TTL: p.TTL, EchoInterval: p.EchoInterval}
 		c.put(api.KindPath, string(p.Name), api.Body(&body))
@@ -225,8 +218,7 @@ func defaultClass(dscp int) config.Class {
 }
 
 func (c *compiler) schedulers() {
-	for i := range c.Schedulers {
-		s := &c.Schedulers[i]
+	for _, s := range c.Schedulers {
 		body := api.Scheduler{
 			Engine: api.SchedulerEngineRTE, Rate: s.Rate.Bytes(), FrameOverhead: s.FrameOverhead,
 			QueueSize: s.QueueSize, Subports: uint32(len(s.Groups)), Profiles: uint32(len(s.Profiles)),

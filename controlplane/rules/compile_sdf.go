@@ -87,8 +87,7 @@ func (c *Compiler) bidirectional(id uint32) *pfcp.SDFFilter {
 // like: names and URLs would have to be found inside of the UE's TLS, which this data plane does not do.
 func ExpandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	var all []api.SDF
-	for i := range list {
-		f := &list[i]
+	for _, f := range list {
 		if f.URL != "" || f.Domain != "" || f.Custom != "" || f.Flow == "" {
 			return nil, Refuse(pfcp.CauseServiceNotSupported, 61, "PFDs with URLs, domain names or custom contents")
 		}

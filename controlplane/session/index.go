@@ -165,8 +165,7 @@ func (x *index) enter(s *rules.Session, number uint64, o *owner) entry {
 func (x *index) configure(set *rules.Settings) {
 	old := x.pools
 	x.set, x.pools = set, map[string][]*pool.Pool{}
-	for i := range set.Instances {
-		in := &set.Instances[i]
+	for _, in := range set.Instances {
 		for _, p := range in.Pools {
 			length := uint8(32)
 			if p.Addr().Is6() {

@@ -35,8 +35,7 @@ type trial struct {
 // then goes on with the filters that it has.
 func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	t := &trial{req: r, fresh: rules.PFDs{}, reply: reply, end: func() {}}
-	for i := range r.Applications {
-		a := &r.Applications[i]
+	for _, a := range r.Applications {
 		filters, err := rules.ExpandPFDs(a.PFDs)
 		if err != nil {
 			reply(err)
@@ -96,8 +95,7 @@ func (t *trial) begin(p *Manager) {
 	t.begun = true
 	t.next, t.more, t.upTo = maps.Clone(p.pfds), map[string]bool{}, p.x.came
 	var keys []groupKey
-	for i := range t.req.Applications {
-		a := &t.req.Applications[i]
+	for _, a := range t.req.Applications {
 		if len(a.PFDs) == 0 { // it matches nothing then
 			continue
 		}
@@ -139,8 +137,7 @@ func (p *Manager) takePFDs(t *trial) {
 			changed = append(changed, name)
 		}
 	}
-	for i := range r.Applications {
-		a := &r.Applications[i]
+	for _, a := range r.Applications {
 		changed = append(changed, a.Application)
 		if len(a.PFDs) == 0 {
 			p.forgetApplication(a.Application)
@@ -173,8 +170,7 @@ func (p *Manager) keepsFilters(seid uint64, err *pfcp.Error) {
 
 func (p *Manager) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
 	limits, more := &p.set.Limits, 0
-	for i := range r.Applications {
-		a := &r.Applications[i]
+	for _, a := range r.Applications {
 		if limits.PFDs > 0 && len(a.PFDs) > limits.PFDs {
 			return rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(a.PFDs), limits.PFDs))
 		}

@@ -26,14 +26,13 @@ type difference struct {
 func (p *Manager) compare(held []api.Digest) difference {
 	var d difference
 	shared, has := make(map[string]api.Digest), make(map[uint64]uint64, len(held))
-	for i := range held {
-		h := &held[i]
+	for _, h := range held {
 		if key := api.CString(h.Key[:]); !rules.Dynamic(h.Kind, key) {
 			continue
 		} else if seid, ok := rules.SEIDOf(key); ok && h.Kind == api.KindSession {
 			has[seid] = h.Digest
 		} else {
-			shared[string(rune('0'+h.Kind))+key] = *h
+			shared[string(rune('0'+h.Kind))+key] = h
 		}
 	}
 	var need, sessions []dp.Change

@@ -29,11 +29,10 @@ func (h holdings) Object(name rules.ObjectName) (rules.Object, bool) {
 
 // use enters the objects of a session and leaves those of its former self.
 func (h holdings) use(t *txn, now int64, objects, former []rules.Object) {
-	for i := range objects {
-		o := &objects[i]
+	for _, o := range objects {
 		x := h[o.Name]
 		if x == nil {
-			x = &holding{Object: *o}
+			x = &holding{Object: o}
 			h[o.Name] = x
 			t.changes = append(t.changes, dp.Change{Kind: o.Kind, Key: o.Key, Body: o.Body})
 			t.onUndo(func() { delete(h, x.Name) })

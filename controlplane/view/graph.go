@@ -73,8 +73,7 @@ var graphNoun = &Noun{
 func NewGraph(nodes []api.NodeRow, edges []api.EdgeRow) *Graph {
 	g := &Graph{Nodes: []Node{}, Edges: make([]Edge, len(edges))}
 	index := map[string]int{}
-	for i := range nodes {
-		r := &nodes[i]
+	for _, r := range nodes {
 		name := api.CString(r.Name[:])
 		at, ok := index[name]
 		if !ok {

@@ -58,9 +58,8 @@ func n4Cells(s *n4.Snapshot) [][]string {
 			cells = append(cells, []string{group.name, name, number(group.counts[name])})
 		}
 	}
-	for i := range s.Refusals {
-		r := &s.Refusals[i]
-		cells = append(cells, []string{"refused", r.Peer, refusalText(r)})
+	for _, r := range s.Refusals {
+		cells = append(cells, []string{"refused", r.Peer, refusalText(&r)})
 	}
 	return cells
 }

@@ -47,8 +47,7 @@ func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
 		Buffers: r.Buffers, BuffersFree: r.BuffersFree, Sessions: r.Sessions, Commits: r.Commits,
 		RefusedCommits: r.RefusedCommits, Holders: []Holder{},
 	}
-	for i := range holders {
-		h := &holders[i]
+	for _, h := range holders {
 		t.Holders = append(t.Holders, Holder{Name: api.CString(h.Name[:]), Held: h.Held, Limit: h.Limit})
 	}
 	return t
