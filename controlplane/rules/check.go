@@ -31,26 +31,17 @@ func (set *Settings) Check(s *Session) *pfcp.Error {
 	if len(s.BAR) > set.maxFARs() || len(s.Endpoint) > set.maxPDRs() {
 		return Refuse(pfcp.CauseNoResources, 0, "too many BARs or traffic endpoints")
 	}
-	if err := s.checkTwice(); err != nil {
+	err := cmp.Or(once(s.PDR), once(s.FAR), once(s.QER), once(s.URR), once(s.BAR), once(s.Endpoint))
+	if err != nil {
 		return err
 	}
-	for i := range s.PDR {
-		if err := s.checkPDR(&s.PDR[i]); err != nil {
-			return err
-		}
-	}
-	for i := range s.FAR {
-		if err := s.checkFAR(&s.FAR[i]); err != nil {
-			return err
-		}
-	}
-	for i := range s.QER {
-		if err := checkQER(&s.QER[i]); err != nil {
-			return err
-		}
-	}
-	for i := range s.URR {
-		if err := s.checkURR(&s.URR[i]); err != nil {
+	return cmp.Or(each(s.PDR, s.checkPDR), each(s.FAR, s.checkFAR), each(s.QER, checkQER), each(s.URR, s.checkURR))
+}
+
+// each does something with all rules of a list, up to the first error.
+func each[T any](list []T, do func(*T) *pfcp.Error) *pfcp.Error {
+	for i := range list {
+		if err := do(&list[i]); err != nil {
 			return err
 		}
 	}
@@ -67,10 +58,6 @@ func once[T any, R pfcp.Rule[T]](list []T) *pfcp.Error {
 	default:
 		return Fault(r.Type, r.ID, 0, "the id stands twice")
 	}
-}
-
-func (s *Session) checkTwice() *pfcp.Error {
-	return cmp.Or(once(s.PDR), once(s.FAR), once(s.QER), once(s.URR), once(s.BAR), once(s.Endpoint))
 }
 
 // repeats tells whether a number stands in a list twice. Lists are short.

@@ -148,10 +148,15 @@ func (c *Compiler) compile(s *Session) *pfcp.Error {
 		c.head = *s.Line
 		c.head.SEID, c.head.Worker = s.SEID, s.Worker
 	}
-	for _, part := range [...]func(*Compiler) *pfcp.Error{(*Compiler).ue, (*Compiler).allPDRs, (*Compiler).allFARs} {
-		if err := part(c); err != nil {
-			return err
-		}
+	err := c.ue()
+	if err == nil {
+		err = each(s.PDR, c.pdr)
+	}
+	if err == nil {
+		err = each(s.FAR, c.far)
+	}
+	if err != nil {
+		return err
 	}
 	c.allQERs()
 	c.allURRs()
@@ -234,10 +239,8 @@ func (a *Arena) Reset() { a.b = a.b[:0] }
 
 // instance gives an instance a place in the session's list.
 func (c *Compiler) instance(i *Instance) (byte, bool) {
-	for n, known := range c.names {
-		if known == i {
-			return byte(n), true
-		}
+	if n := slices.Index(c.names, i); n >= 0 {
+		return byte(n), true
 	}
 	if len(c.names) == api.SessionInstances {
 		return 0, false

@@ -116,8 +116,18 @@ func newFAR(f pfcp.CreateFAR) FAR {
 	return made
 }
 
-// update: the end markers may be asked for by the message as a whole, or by a FAR (TS 29.244 §8.2.31, table 7.5.4.3-2).
-func (f *FAR) update(u *pfcp.Forwarding, endMarkers bool) {
+func (f *FAR) update(u *pfcp.UpdateFAR, endMarkers bool) {
+	set(&f.Action, u.Action)
+	replace(&f.Duplicating, u.Duplicating)
+	replace(&f.BAR, u.BAR)
+	if u.Forwarding != nil {
+		f.forward(u.Forwarding, endMarkers)
+	}
+}
+
+// forward: the end markers may be asked for by the message as a whole, or by a FAR (TS 29.244 §8.2.31, table
+// 7.5.4.3-2).
+func (f *FAR) forward(u *pfcp.Forwarding, endMarkers bool) {
 	var fresh pfcp.Forwarding
 	if f.Forwarding != nil {
 		fresh = *f.Forwarding
@@ -142,15 +152,6 @@ func updateBAR(b, u *pfcp.CreateBAR) {
 	replace(&b.SuggestedPackets, u.SuggestedPackets)
 	replace(&b.Duration, u.Duration)
 	replace(&b.BufferPackets, u.BufferPackets)
-}
-
-func (c *Compiler) allFARs() *pfcp.Error {
-	for i := range c.s.FAR {
-		if err := c.far(&c.s.FAR[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (c *Compiler) far(f *FAR) *pfcp.Error {

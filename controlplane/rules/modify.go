@@ -36,7 +36,7 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change,
 	// so an id that is removed may be created anew.
 	for _, step := range []func(*pfcp.SessionModificationRequest) *pfcp.Error{
-		m.remove, m.create, m.updateForwarding, m.updateRules, m.query} {
+		m.remove, m.create, m.update, m.query} {
 		if err := step(req); err != nil {
 			return Changed{}, err
 		}
@@ -143,93 +143,60 @@ func replace[T any](to **T, from *T) {
 	}
 }
 
-func (m *mutation) updateForwarding(req *pfcp.SessionModificationRequest) *pfcp.Error {
-	s := m.s
-	for i := range req.UpdateFAR {
-		u := &req.UpdateFAR[i]
-		f := s.far(u.ID)
-		if f == nil {
-			return missing[FAR](u.ID, "update")
+// update changes the rules that a message names.
+func update[T, U any, R pfcp.Rule[T], V pfcp.Rule[U]](list []T, updates []U, change func(*T, *U)) *pfcp.Error {
+	for i := range updates {
+		id := V(&updates[i]).Rule().ID
+		rule := find[T, R](list, id)
+		if rule == nil {
+			return missing[T, R](id, "update")
 		}
-		set(&f.Action, u.Action)
-		replace(&f.Duplicating, u.Duplicating)
-		replace(&f.BAR, u.BAR)
-		if u.Forwarding != nil {
-			f.update(u.Forwarding, req.EndMarkers)
-		}
-	}
-	for i := range req.UpdateBAR {
-		u := &req.UpdateBAR[i]
-		b := s.bar(u.ID)
-		if b == nil {
-			return missing[pfcp.CreateBAR](uint32(u.ID), "update")
-		}
-		updateBAR(b, u)
-	}
-	for i := range req.UpdateEndpoint {
-		u := &req.UpdateEndpoint[i]
-		e := s.endpoint(u.ID)
-		if e == nil {
-			return missing[pfcp.CreateTrafficEndpoint](uint32(u.ID), "update")
-		}
-		if u.LocalFTEID != nil {
-			e.LocalFTEID = u.LocalFTEID
-		}
-		if u.NetworkInstance != "" {
-			e.NetworkInstance = u.NetworkInstance
-		}
-		if len(u.UEIP) > 0 {
-			e.UEIP = u.UEIP
-		}
-		if len(u.FramedRoutes) > 0 {
-			e.FramedRoutes = u.FramedRoutes
-		}
-		if len(u.QFI) > 0 {
-			e.QFI = u.QFI
-		}
-		m.freshEndpoints = append(m.freshEndpoints, u.ID)
+		change(rule, &updates[i])
 	}
 	return nil
 }
 
-func (m *mutation) updateRules(req *pfcp.SessionModificationRequest) *pfcp.Error {
+func (m *mutation) update(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	s := m.s
-	for i := range req.UpdatePDR {
-		u := &req.UpdatePDR[i]
-		p := s.pdr(u.ID)
-		if p == nil {
-			return missing[pfcp.CreatePDR](uint32(u.ID), "update")
-		}
-		set(&p.Precedence, u.Precedence)
-		replace(&p.OuterHeaderRemoval, u.OuterHeaderRemoval)
-		replace(&p.FAR, u.FAR)
-		set(&p.QER, u.QER)
-		set(&p.URR, u.URR)
-		if len(u.ActivatePredefined) > 0 {
-			p.ActivatePredefined = u.ActivatePredefined
-		}
-		if u.PDI != nil {
-			p.PDI = *u.PDI
-			m.fresh = append(m.fresh, u.ID)
-		}
+	return cmp.Or(
+		update(s.FAR, req.UpdateFAR, func(f *FAR, u *pfcp.UpdateFAR) { f.update(u, req.EndMarkers) }),
+		update(s.BAR, req.UpdateBAR, updateBAR),
+		update(s.Endpoint, req.UpdateEndpoint, m.updateEndpoint),
+		update(s.PDR, req.UpdatePDR, m.updatePDR),
+		update(s.QER, req.UpdateQER, (*QER).update),
+		update(s.URR, req.UpdateURR, (*URR).update))
+}
+
+func (m *mutation) updateEndpoint(e, u *pfcp.CreateTrafficEndpoint) {
+	replace(&e.LocalFTEID, u.LocalFTEID)
+	if u.NetworkInstance != "" {
+		e.NetworkInstance = u.NetworkInstance
 	}
-	for i := range req.UpdateQER {
-		u := &req.UpdateQER[i]
-		q := s.qer(u.ID)
-		if q == nil {
-			return missing[QER](u.ID, "update")
-		}
-		updateQER(&q.CreateQER, u)
+	if len(u.UEIP) > 0 {
+		e.UEIP = u.UEIP
 	}
-	for i := range req.UpdateURR {
-		u := &req.UpdateURR[i]
-		r := s.urr(u.ID)
-		if r == nil {
-			return missing[URR](u.ID, "update")
-		}
-		r.update(u)
+	if len(u.FramedRoutes) > 0 {
+		e.FramedRoutes = u.FramedRoutes
 	}
-	return nil
+	if len(u.QFI) > 0 {
+		e.QFI = u.QFI
+	}
+	m.freshEndpoints = append(m.freshEndpoints, u.ID)
+}
+
+func (m *mutation) updatePDR(p *pfcp.CreatePDR, u *pfcp.UpdatePDR) {
+	set(&p.Precedence, u.Precedence)
+	replace(&p.OuterHeaderRemoval, u.OuterHeaderRemoval)
+	replace(&p.FAR, u.FAR)
+	set(&p.QER, u.QER)
+	set(&p.URR, u.URR)
+	if len(u.ActivatePredefined) > 0 {
+		p.ActivatePredefined = u.ActivatePredefined
+	}
+	if u.PDI != nil {
+		p.PDI = *u.PDI
+		m.fresh = append(m.fresh, u.ID)
+	}
 }
 
 // query asks for reports (TS 29.244 §7.5.4.10).

@@ -124,15 +124,6 @@ func (s *Session) checkPDR(p *pfcp.CreatePDR) *pfcp.Error {
 	return nil
 }
 
-func (c *Compiler) allPDRs() *pfcp.Error {
-	for i := range c.s.PDR {
-		if err := c.pdr(&c.s.PDR[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	pdi := c.s.pdi(p)
 	id := uint32(p.ID)
@@ -319,7 +310,7 @@ func (s *Session) RealPDR(set *Settings, pfds PFDs, id uint16) uint16 {
 		return id
 	}
 	c := &Compiler{Context: Context{Set: set, PFDs: pfds}, s: s}
-	if c.allPDRs() != nil {
+	if each(s.PDR, c.pdr) != nil {
 		return id
 	}
 	for i := range c.pdrs {

@@ -57,7 +57,7 @@ func checkQER(q *QER) *pfcp.Error {
 	return nil
 }
 
-func updateQER(q, u *pfcp.CreateQER) {
+func (q *QER) update(u *pfcp.UpdateQER) {
 	replace(&q.Correlation, u.Correlation)
 	replace(&q.GateUplink, u.GateUplink)
 	replace(&q.GateDownlink, u.GateDownlink)
