@@ -5,7 +5,6 @@ package view
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -60,13 +59,7 @@ var graphNoun = &Noun{
 		}
 		return NewGraph(nodes, edges), nil
 	},
-	Print: func(w io.Writer, data []byte) error {
-		var g Graph
-		if err := json.Unmarshal(data, &g); err != nil {
-			return fmt.Errorf("graph: %w", err)
-		}
-		return write(w, nodeColumns, g.Nodes)
-	},
+	Print: printer("graph", func(w io.Writer, g Graph) error { return write(w, nodeColumns, g.Nodes) }),
 }
 
 // NewGraph sums the nodes of all workers; order is that of the rows.

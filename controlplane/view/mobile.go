@@ -3,7 +3,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -211,11 +210,7 @@ var associationNoun = &Noun{
 		}
 		return all
 	},
-	Print: func(w io.Writer, data []byte) error {
-		var values []Association
-		if err := json.Unmarshal(data, &values); err != nil {
-			return fmt.Errorf("association: %w", err)
-		}
-		return write(w, associationColumns, values)
-	},
+	Print: printer("association", func(w io.Writer, list []Association) error {
+		return write(w, associationColumns, list)
+	}),
 }

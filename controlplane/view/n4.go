@@ -3,7 +3,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -23,13 +22,9 @@ var n4Noun = &Noun{
 		}
 		return c.N4()
 	},
-	Print: func(w io.Writer, data []byte) error {
-		var s n4.Snapshot
-		if err := json.Unmarshal(data, &s); err != nil {
-			return fmt.Errorf("n4: %w", err)
-		}
+	Print: printer("n4", func(w io.Writer, s n4.Snapshot) error {
 		return WriteTable(w, []string{"N4", "NAME", "VALUE"}, []bool{false, false, false}, n4Cells(&s))
-	},
+	}),
 }
 
 func n4Cells(s *n4.Snapshot) [][]string {

@@ -96,12 +96,17 @@ func list[R, V any, P api.Row[R]](
 			}
 			return values, nil
 		},
-		Print: func(w io.Writer, data []byte) error {
-			var values []V
-			if err := json.Unmarshal(data, &values); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			return write(w, columns, values)
-		},
+		Print: printer(name, func(w io.Writer, values []V) error { return write(w, columns, values) }),
+	}
+}
+
+// printer makes a noun's Print of what writes the value that the JSON stands for.
+func printer[T any](name string, print func(w io.Writer, v T) error) func(w io.Writer, data []byte) error {
+	return func(w io.Writer, data []byte) error {
+		var v T
+		if err := json.Unmarshal(data, &v); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return print(w, v)
 	}
 }

@@ -3,7 +3,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -145,11 +144,7 @@ var reasonColumns = columns[Reason]("REASON=Name, PACKETS, MEANING=Text")
 // reasons makes a noun whose table leaves out the reasons that never happened; its JSON has them all.
 func reasons(name, short string, table uint32) *Noun {
 	n := list[api.DropRow](name, short, false, table, reasonColumns)
-	n.Print = func(w io.Writer, data []byte) error {
-		var all []Reason
-		if err := json.Unmarshal(data, &all); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	n.Print = printer(name, func(w io.Writer, all []Reason) error {
 		some := slices.DeleteFunc(slices.Clone(all), func(r Reason) bool { return r.Packets == 0 })
 		if err := write(w, reasonColumns, some); err != nil {
 			return err
@@ -159,7 +154,7 @@ func reasons(name, short string, table uint32) *Noun {
 			return err
 		}
 		return nil
-	}
+	})
 	return n
 }
 

@@ -3,7 +3,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -68,11 +67,7 @@ func sessionNoun() *Noun {
 			}
 		}
 	}
-	n.Print = func(w io.Writer, data []byte) error {
-		var all []Session
-		if err := json.Unmarshal(data, &all); err != nil {
-			return fmt.Errorf("session: %w", err)
-		}
+	n.Print = printer("session", func(w io.Writer, all []Session) error {
 		columns := slices.Clone(sessionColumns)
 		if len(all) == 0 || slices.ContainsFunc(all, func(s Session) bool { return s.wireline() }) {
 			columns = append(columns, endpointColumns...)
@@ -81,7 +76,7 @@ func sessionNoun() *Noun {
 			columns = append(columns, mobileColumns...)
 		}
 		return write(w, append(columns, trafficColumns...), all)
-	}
+	})
 	return n
 }
 

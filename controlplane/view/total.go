@@ -4,7 +4,6 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -39,16 +38,15 @@ type Holder struct {
 	Limit uint64 `json:"limit"`
 }
 
+var fillTotal, fillHolder = filler[api.TotalRow, Total](), filler[api.HolderRow, Holder]()
+
 // NewTotal converts the row of totals and those of the holders.
 func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
-	t := Total{
-		In: r.In, Originated: r.Originated, Out: r.Out, Punted: r.Punted, Held: r.Held, Dropped: r.Dropped, Merged: r.Merged,
-		Missing: int64(r.In + r.Originated - r.Out - r.Punted - r.Held - r.Dropped - r.Merged),
-		Buffers: r.Buffers, BuffersFree: r.BuffersFree, Sessions: r.Sessions, Commits: r.Commits,
-		RefusedCommits: r.RefusedCommits, Holders: []Holder{},
-	}
-	for _, h := range holders {
-		t.Holders = append(t.Holders, Holder{Name: api.CString(h.Name[:]), Held: h.Held, Limit: h.Limit})
+	t := Total{Holders: make([]Holder, len(holders))}
+	fillTotal(r, &t)
+	t.Missing = int64(r.In + r.Originated - r.Out - r.Punted - r.Held - r.Dropped - r.Merged)
+	for i := range holders {
+		fillHolder(&holders[i], &t.Holders[i])
 	}
 	return t
 }
@@ -69,11 +67,7 @@ var totalNoun = &Noun{
 		}
 		return NewTotal(&rows[0], holders), nil
 	},
-	Print: func(w io.Writer, data []byte) error {
-		var t Total
-		if err := json.Unmarshal(data, &t); err != nil {
-			return fmt.Errorf("total: %w", err)
-		}
+	Print: printer("total", func(w io.Writer, t Total) error {
 		u := func(v uint64) string { return strconv.FormatUint(v, 10) }
 		table := [][]string{
 			{"packets in", u(t.In)}, {"  originated here", u(t.Originated)}, {"packets out", u(t.Out)},
@@ -87,5 +81,5 @@ var totalNoun = &Noun{
 		return WriteTable(w, []string{"WHAT", "COUNT"}, []bool{false, true}, append(table, [][]string{
 			{"sessions", u(t.Sessions)}, {"commits", u(t.Commits)}, {"  refused", u(t.RefusedCommits)},
 		}...))
-	},
+	}),
 }
