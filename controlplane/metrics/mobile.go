@@ -65,23 +65,8 @@ var (
 		func(a *n4.AnswerCount) uint64 { return a.Value })}
 )
 
-// Names that dashboards for Open5GS ask for (after TS 28.552); each is one of our own figures under another name. Tunnels of
-// every instance count, N9 included.
-var (
-	aliasIn       = alias("fivegs_ep_n3_gtp_indatapktn3upf", "Alias: G-PDUs received.", prometheus.CounterValue)
-	aliasOut      = alias("fivegs_ep_n3_gtp_outdatapktn3upf", "Alias: G-PDUs sent.", prometheus.CounterValue)
-	aliasSessions = alias("fivegs_upffunction_upf_sessionnbr", "Alias of isthmus_pfcp_sessions.", prometheus.GaugeValue)
-	aliasRequests = alias("fivegs_upffunction_sm_n4sessionestabreq", "Alias: session establishment requests received.", prometheus.CounterValue)
-	aliasPeers    = alias("pfcp_peers_active", "Alias of isthmus_pfcp_associations less the failed ones.", prometheus.GaugeValue)
-)
-
-func alias(name, help string, kind prometheus.ValueType) family[float64] {
-	return family[float64]{prometheus.NewDesc(name, help, nil, nil), kind, func(v *float64) float64 { return *v }}
-}
-
 func emitPFCP(ch chan<- prometheus.Metric, s *Snapshot) {
 	name := func(c *n4.Count) []string { return []string{c.Name} }
-	none := func(*float64) []string { return nil }
 	p := s.PFCP
 	emit(ch, pfcp, []stats{*p}, func(*stats) []string { return nil })
 	emit(ch, pfcpReceived, p.Received, name)
@@ -91,9 +76,15 @@ func emitPFCP(ch chan<- prometheus.Metric, s *Snapshot) {
 	emit(ch, pfcpAnswers, p.Answers, func(a *n4.AnswerCount) []string {
 		return []string{a.Message, text(uint32(a.Cause))}
 	})
+	// Names that dashboards for Open5GS ask for (after TS 28.552); each is one of our own figures under another
+	// name. Tunnels of every instance count, N9 included.
+	alias := func(kind prometheus.ValueType, v float64, name, is string) {
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "Alias"+is, nil, nil), kind, v)
+	}
+	const sum, now = prometheus.CounterValue, prometheus.GaugeValue
 	if s.Up {
-		emit(ch, []family[float64]{aliasIn}, []float64{nodePackets(s.Nodes, "session-tunnel")}, none)
-		emit(ch, []family[float64]{aliasOut}, []float64{nodePackets(s.Nodes, "gtpu-encap")}, none)
+		alias(sum, nodePackets(s.Nodes, "session-tunnel"), "fivegs_ep_n3_gtp_indatapktn3upf", ": G-PDUs received.")
+		alias(sum, nodePackets(s.Nodes, "gtpu-encap"), "fivegs_ep_n3_gtp_outdatapktn3upf", ": G-PDUs sent.")
 	}
 	requests := 0.0
 	for _, c := range p.Received {
@@ -101,9 +92,10 @@ func emitPFCP(ch chan<- prometheus.Metric, s *Snapshot) {
 			requests = float64(c.Value)
 		}
 	}
-	emit(ch, []family[float64]{aliasRequests}, []float64{requests}, none)
-	emit(ch, []family[float64]{aliasSessions}, []float64{float64(p.Sessions)}, none)
-	emit(ch, []family[float64]{aliasPeers}, []float64{float64(p.Associations - p.Failed)}, none)
+	alias(sum, requests, "fivegs_upffunction_sm_n4sessionestabreq", ": session establishment requests received.")
+	alias(now, float64(p.Sessions), "fivegs_upffunction_upf_sessionnbr", " of isthmus_pfcp_sessions.")
+	living := float64(p.Associations - p.Failed)
+	alias(now, living, "pfcp_peers_active", " of isthmus_pfcp_associations less the failed ones.")
 }
 
 // nodePackets is a node's packets, all workers.
