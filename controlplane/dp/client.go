@@ -188,24 +188,12 @@ func (c *Client) read() {
 
 // send writes one message; the caller holds mu and flushes.
 func (c *Client) send(typ uint16, parts ...[]byte) (uint32, error) {
-	length := 0
-	for _, p := range parts {
-		length += len(p)
-	}
-	if length > api.MaxBody {
-		return 0, fmt.Errorf("message of %d bytes, at most %d allowed", length, api.MaxBody)
-	}
 	c.sequence++
-	var head [api.SizeofHeader]byte
-	if _, err := c.w.Write(appendHeader(head[:0], typ, api.FLast, uint32(length), c.sequence)); err != nil {
-		return 0, c.broken(err)
+	err := writeMessage(c.w, typ, c.sequence, parts...)
+	if err != nil && !errors.Is(err, errTooLong) { // of which nothing was written
+		err = c.broken(err)
 	}
-	for _, p := range parts {
-		if _, err := c.w.Write(p); err != nil {
-			return 0, c.broken(err)
-		}
-	}
-	return c.sequence, nil
+	return c.sequence, err
 }
 
 // broken ends a connection whose stream is in an unknown state.

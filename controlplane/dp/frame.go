@@ -18,6 +18,9 @@ import (
 // ErrProtocol marks replies that do not follow api/isthmus_api.h.
 var ErrProtocol = errors.New("malformed message from the data plane")
 
+// errTooLong refuses to write what the other end would not read.
+var errTooLong = fmt.Errorf("more than %d bytes in a message", api.MaxBody)
+
 // frame is one message: its header and its body.
 type frame struct {
 	api.Header
@@ -33,6 +36,25 @@ func appendHeader(b []byte, typ, flags uint16, length, sequence uint32) []byte {
 	b = binary.NativeEndian.AppendUint16(b, flags)
 	b = binary.NativeEndian.AppendUint32(b, length)
 	return binary.NativeEndian.AppendUint32(b, sequence)
+}
+
+// writeMessage writes one message.
+func writeMessage(w io.Writer, typ uint16, sequence uint32, parts ...[]byte) error {
+	length := 0
+	for _, p := range parts {
+		length += len(p)
+	}
+	if length > api.MaxBody {
+		return fmt.Errorf("%w: %d", errTooLong, length)
+	}
+	var head [api.SizeofHeader]byte
+	_, err := w.Write(appendHeader(head[:0], typ, api.FLast, uint32(length), sequence))
+	for _, p := range parts {
+		if err == nil {
+			_, err = w.Write(p)
+		}
+	}
+	return err
 }
 
 // parseHeader checks magic and length before anything is read or allocated for the body.

@@ -110,20 +110,8 @@ func appendObjectHead(b []byte, ch *Change) []byte {
 func WriteState(w io.Writer, changes []Change) error {
 	sequence := uint32(0)
 	message := func(typ uint16, parts ...[]byte) error {
-		length := 0
-		for _, p := range parts {
-			length += len(p)
-		}
 		sequence++
-		if _, err := w.Write(appendHeader(nil, typ, api.FLast, uint32(length), sequence)); err != nil {
-			return err
-		}
-		for _, p := range parts {
-			if _, err := w.Write(p); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeMessage(w, typ, sequence, parts...)
 	}
 	if err := message(api.TypeBegin); err != nil {
 		return err
