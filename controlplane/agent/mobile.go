@@ -3,10 +3,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -79,7 +79,7 @@ func (m *mobile) run(ctx context.Context, socket string) {
 
 // storePath is pfcp.store, or its default: beside what else outlives us.
 func (a *Agent) storePath(plan *Plan) string {
-	switch folder := first(a.opt.State, plan.Control.State); {
+	switch folder := cmp.Or(a.opt.State, plan.Control.State); {
 	case plan.PFCP.Store != "":
 		return plan.PFCP.Store
 	case folder != "":
@@ -88,23 +88,14 @@ func (a *Agent) storePath(plan *Plan) string {
 	return a.opt.Socket + ".sessions.db"
 }
 
-func nodeID(text string) pfcp.NodeID {
-	if a, err := netip.ParseAddr(text); err == nil {
-		return pfcp.NodeID{Addr: a}
-	}
-	return pfcp.NodeID{FQDN: text}
-}
-
 var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN, "cp": pfcp.CPSide}
-
-var lookups = map[string]uint32{"none": api.LookupNone, "destination": api.LookupDestination, "source": api.LookupSource}
 
 // sessionSettings is the configuration as the session layer needs it.
 func sessionSettings(c *config.Config) *rules.Settings {
 	l := &c.PFCP.Limits
 	set := &rules.Settings{
-		Node: nodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID, Takeover: c.PFCP.Takeover,
-		Echo: echoPeriod, Quarantine: uePause,
+		Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID,
+		Takeover: c.PFCP.Takeover, Echo: echoPeriod, Quarantine: uePause,
 		Burst: rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
 		Limits: rules.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
 			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),
@@ -115,8 +106,8 @@ func sessionSettings(c *config.Config) *rules.Settings {
 		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Subscribers), 1)
 	}
 	for _, in := range c.Instances {
-		made := rules.Instance{Name: string(in.Name), Lookup: lookups[in.Lookup], UDPPort: in.UDPPort, DSCP: in.DSCP}
-		made.Shaping = shapingOf(c, &in.Shaping)
+		made := rules.Instance{Name: string(in.Name), Lookup: intent.Lookups[in.Lookup], UDPPort: in.UDPPort, DSCP: in.DSCP,
+			Shaping: shapingOf(c, &in.Shaping)}
 		for _, e := range in.Endpoints {
 			made.Endpoints = append(made.Endpoints, e.Addr)
 		}

@@ -2,18 +2,18 @@
 
 package intent
 
-import (
-	"isthmus/api"
-)
+import "isthmus/api"
+
+// Lookups are the contract's numbers of an instance's lookup.
+var Lookups = map[string]uint32{
+	"none": api.LookupNone, "destination": api.LookupDestination, "source": api.LookupSource,
+}
 
 // instances: the network instances of TS 29.244 clause 8.2.4. Sessions in them come over PFCP.
 func (c *compiler) instances() {
-	lookups := map[string]uint32{
-		"none": api.LookupNone, "destination": api.LookupDestination, "source": api.LookupSource,
-	}
 	for _, in := range c.Instances {
 		body := api.Instance{
-			Lookup:     lookups[in.Lookup],
+			Lookup:     Lookups[in.Lookup],
 			Flags:      flag(in.UEToUE == "drop", api.InstanceNoUEToUE) | flag(in.PinPeer, api.InstancePinPeer),
 			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(in.Pools)),
 			UDPPort: in.UDPPort,

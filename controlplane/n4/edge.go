@@ -14,8 +14,6 @@ func decode(b []byte) (pfcp.Message, error) {
 	return m, err
 }
 
-func encode(h pfcp.Header, m pfcp.Message) ([]byte, error) { return pfcp.Encode(h, m) }
-
 // nodeName is a node id as the key of an association. Names do not tell cases apart (RFC 4343).
 func nodeName(id string) string { return strings.ToLower(strings.TrimSuffix(id, ".")) }
 

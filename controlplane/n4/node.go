@@ -22,14 +22,11 @@ func (s *Server) nodeMessage(p *packet) {
 		// Row A1. The answers of refused peers are not kept: they would be memory that unknown peers fill.
 		if _, known := s.cfg.configuredPeer(p.from.Addr(), ""); !known && !s.cfg.AllowUnknown {
 			e := &pfcp.Error{Cause: pfcp.CauseRejected, Text: "the address is not in pfcp.peers"}
-			s.refused(rejectNotAllowed, p.from, p.h.Type, e)
-			s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
+			s.turnAway(p, rejectNotAllowed, e)
 			return
 		}
 	} else if src.find(p.from) == nil {
-		e := &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
-		s.refused(rejectNoAssociation, p.from, p.h.Type, e)
-		s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
+		s.turnAway(p, rejectNoAssociation, errNoAssociation)
 		return
 	}
 	key := keyOf(p.k, p.from, p.h)
@@ -46,6 +43,16 @@ func (s *Server) nodeMessage(p *packet) {
 			a.refused.Add(1)
 		}
 	}
+}
+
+var errNoAssociation = &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
+
+// turnAway refuses a request without a transaction. The peer's SEID is not known yet, so the header's is 0
+// (§7.2.2.4.2).
+func (s *Server) turnAway(p *packet, why reject, e *pfcp.Error) {
+	s.refused(why, p.from, p.h.Type, e)
+	p.h.SEID = 0
+	s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
 }
 
 // begin registers a request; false says that it was a retransmission, and is dealt with (row A8).
@@ -73,42 +80,44 @@ func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 	if ies := s.unreadable(m); len(ies) > 0 {
 		s.log.Warn("PFCP optional IEs cannot be read and count as absent", "from", p.from, "message", messageName(int(p.h.Type)), "ies", ies)
 	}
+	var node pfcp.NodeID
+	named := func(id pfcp.NodeID) *association {
+		node = id
+		return src.named(nodeName(id.String()))
+	}
 	switch req := m.(type) {
 	case *pfcp.AssociationSetupRequest:
 		return s.setUp(p, req)
 	case *pfcp.AssociationUpdateRequest:
-		a := src.named(nodeName(req.Node.String()))
-		if a == nil {
-			return s.refuse(p, rejectNoAssociation, noAssociationOf(req.Node))
+		if a := named(req.Node); a != nil {
+			return s.update(p, a, req)
 		}
-		return s.update(p, a, req)
 	case *pfcp.AssociationReleaseRequest:
-		a := src.named(nodeName(req.Node.String()))
-		if a == nil {
-			return s.refuse(p, rejectNoAssociation, noAssociationOf(req.Node))
+		if a := named(req.Node); a != nil {
+			s.remove(a, eventReleased, false)
+			return &pfcp.AssociationReleaseResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
 		}
-		s.remove(a, eventReleased, false)
-		return &pfcp.AssociationReleaseResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
 	case *pfcp.SessionSetDeletionRequest:
-		a := src.named(nodeName(req.Node.String()))
-		if a == nil {
-			return s.refuse(p, rejectNoAssociation, noAssociationOf(req.Node))
+		if a := named(req.Node); a != nil {
+			e := s.sessions.Release(a.ID, req.FQCSID, func(deleted int) {
+				s.log.Info("PFCP session set deleted", "association", a.ID, "sessions", deleted)
+			})
+			if e != nil {
+				return s.refuse(p, 0, e)
+			}
+			return &pfcp.SessionSetDeletionResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
 		}
-		e := s.sessions.Release(a.ID, req.FQCSID, func(deleted int) {
-			s.log.Info("PFCP session set deleted", "association", a.ID, "sessions", deleted)
-		})
-		if e != nil {
-			return s.refuse(p, 0, e)
-		}
-		return &pfcp.SessionSetDeletionResponse{Node: s.cfg.Node, Cause: pfcp.CauseAccepted}, accepted
 	case *pfcp.PFDManagementRequest:
 		if s.cfg.Features&pfcp.UPPfdm == 0 {
 			return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported, Text: "PFD management is off"})
 		}
 		s.setPFDs(p, req)
 		return nil, accepted
+	default:
+		return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
 	}
-	return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
+	return s.refuse(p, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation,
+		Text: "no association of node id " + node.String() + " from this address"})
 }
 
 // setPFDs answers when the session layer has: many sessions may have to be looked at, and the owner has others to
@@ -126,10 +135,6 @@ func (s *Server) setPFDs(p *packet, req *pfcp.PFDManagementRequest) {
 		}
 		s.conclude(k, from, h, key, m)
 	})
-}
-
-func noAssociationOf(node pfcp.NodeID) *pfcp.Error {
-	return &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association of node id " + node.String() + " from this address"}
 }
 
 // refuse counts and returns a refusal; why is 0 when the cause is the reason.

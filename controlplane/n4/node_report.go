@@ -18,11 +18,6 @@ type gtpuPeer struct {
 
 func peerOf(p pfcp.RemotePeer) gtpuPeer { return gtpuPeer{p.Addr, p.NetworkInstance} }
 
-// nodeReport is what a CP function shall know of the paths to GTP-U peers.
-type nodeReport struct {
-	req *pfcp.NodeReportRequest
-}
-
 // NodeReport tells all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does not
 // answer is told again, as long as its association lives and nothing newer is known of that GTP-U peer.
 func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
@@ -36,20 +31,19 @@ func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
 
 // tellNode notes what the association is to be told, in the place of what it was not told before, and tells it.
 func (s *Server) tellNode(a *association, req *pfcp.NodeReportRequest) {
-	r := &nodeReport{req}
 	if a.untold == nil {
-		a.untold = make(map[gtpuPeer]*nodeReport)
+		a.untold = make(map[gtpuPeer]*pfcp.NodeReportRequest)
 	}
 	for _, list := range [][]pfcp.RemotePeer{req.Failed, req.Restored} {
 		for _, p := range list {
-			a.untold[peerOf(p)] = r
+			a.untold[peerOf(p)] = req
 		}
 	}
-	s.sendNodeReport(a, r)
+	s.sendNodeReport(a, req)
 }
 
 // sendNodeReport sends what is still true of a report. While the association's own path is down it waits.
-func (s *Server) sendNodeReport(a *association, r *nodeReport) {
+func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 	id, counts := a.ID, a.associationCounts
 	again := func() {
 		s.later(max(s.cfg.HeartbeatInterval, s.cfg.Timeout), func() {
@@ -58,7 +52,8 @@ func (s *Server) sendNodeReport(a *association, r *nodeReport) {
 			}
 		})
 	}
-	req := &pfcp.NodeReportRequest{Node: r.req.Node, Failed: a.stillUntold(r, r.req.Failed), Restored: a.stillUntold(r, r.req.Restored)}
+	req := &pfcp.NodeReportRequest{Node: r.Node, Failed: a.stillUntold(r, r.Failed),
+		Restored: a.stillUntold(r, r.Restored)}
 	switch {
 	case len(req.Failed)+len(req.Restored) == 0:
 		return
@@ -90,7 +85,7 @@ func (s *Server) sendNodeReport(a *association, r *nodeReport) {
 }
 
 // stillUntold returns the peers of which nothing newer is known.
-func (a *association) stillUntold(r *nodeReport, of []pfcp.RemotePeer) (out []pfcp.RemotePeer) {
+func (a *association) stillUntold(r *pfcp.NodeReportRequest, of []pfcp.RemotePeer) (out []pfcp.RemotePeer) {
 	for _, p := range of {
 		if a.untold[peerOf(p)] == r {
 			out = append(out, p)

@@ -5,7 +5,6 @@ package n4
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"isthmus/controlplane/pfcp"
@@ -101,7 +100,8 @@ func (s *Server) restore() {
 		}
 		a := &association{
 			Association: Association{ID: st.ID, Set: set, Addr: st.Addr, Features: st.Features},
-			node:        nodeOf(st.ID), k: k, others: st.Others, configured: peer, since: st.Since,
+			node:        pfcp.ParseNodeID(st.ID),
+			k:           k, others: st.Others, configured: peer, since: st.Since,
 			associationCounts: new(associationCounts),
 		}
 		a.recovery.Store(st.Recovery.Unix())
@@ -116,13 +116,6 @@ func (s *Server) restore() {
 		s.scheduleBeat(a, 0)
 	}
 	s.publish()
-}
-
-func nodeOf(id string) pfcp.NodeID {
-	if addr, err := netip.ParseAddr(id); err == nil {
-		return pfcp.NodeID{Addr: addr}
-	}
-	return pfcp.NodeID{FQDN: id}
 }
 
 // install makes an association, or a changed one, the current one of its node id. It is in the store already.

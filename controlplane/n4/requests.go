@@ -65,7 +65,7 @@ func (s *Server) request(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Mes
 		}
 	}
 	h.Sequence = r.key.sequence
-	b, err := encode(h, m)
+	b, err := pfcp.Encode(h, m)
 	if err != nil {
 		q.lock.Unlock()
 		done(nil, err)

@@ -29,9 +29,7 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 	src := s.index.Load().byAddr[p.from.Addr()]
 	a := src.find(p.from)
 	if a == nil {
-		e := &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
-		s.refused(rejectNoAssociation, p.from, p.h.Type, e)
-		s.refuseSession(p, e)
+		s.turnAway(p, rejectNoAssociation, errNoAssociation)
 		return
 	}
 	a.requests.Add(1)
@@ -46,11 +44,10 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 	}
 	// What takes load away, or changes what is there, is let through for longer than what adds to it.
 	if s.inFlight.Load() >= int64(s.cfg.InFlight) || busy && p.h.Type == pfcp.SessionEstablishmentRequestType {
-		e := &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "too many requests are being carried out"}
-		s.refused(rejectCongestion, p.from, p.h.Type, e)
 		a.refused.Add(1)
 		s.answers.forget(c.key)
-		s.refuseSession(p, e)
+		e := &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "too many requests are being carried out"}
+		s.turnAway(p, rejectCongestion, e)
 		return
 	}
 	m, err := decode(p.b)
@@ -78,12 +75,6 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 	default:
 		c.refuse(0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
 	}
-}
-
-// refuseSession answers without a transaction. The peer's SEID is not known yet, so the header's is 0 (§7.2.2.4.2).
-func (s *Server) refuseSession(p *packet, e *pfcp.Error) {
-	p.h.SEID = 0
-	s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
 }
 
 func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {

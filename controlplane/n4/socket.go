@@ -87,21 +87,15 @@ func (s *Server) read(ctx context.Context, k *socket, take func(k *socket, from 
 			return
 		case err != nil:
 			s.event(eventReceiveFailed)
-			pause(ctx, 10*time.Millisecond)
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
 			continue
 		}
 		for i := range n {
 			take(k, b.Address(i), memory[i*maxDatagram:i*maxDatagram+b.Length(i)])
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
 

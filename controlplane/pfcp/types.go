@@ -111,6 +111,14 @@ type NodeID struct {
 	FQDN string
 }
 
+// ParseNodeID is String's inverse.
+func ParseNodeID(text string) NodeID {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return NodeID{Addr: a}
+	}
+	return NodeID{FQDN: text}
+}
+
 func (n NodeID) String() string {
 	if n.Addr.IsValid() {
 		return n.Addr.String()
