@@ -195,23 +195,21 @@ func (x *index) seid() uint64 {
 func (x *index) TEID(v4, v6 netip.Addr) uint32 {
 	for range 64 {
 		v := uint32(x.random.Uint64())
-		if v != 0 && !x.hasTunnel(rules.Tunnel{Addr: v4, TEID: v}) && !x.hasTunnel(rules.Tunnel{Addr: v6, TEID: v}) {
+		_, four := x.tunnel(rules.Tunnel{Addr: v4, TEID: v})
+		_, six := x.tunnel(rules.Tunnel{Addr: v6, TEID: v})
+		if v != 0 && !four && !six {
 			return v
 		}
 	}
 	return 0
 }
 
-func (x *index) hasTunnel(t rules.Tunnel) bool {
-	if !t.Addr.IsValid() {
-		return false
+// tunnel returns the session that has an F-TEID of ours.
+func (x *index) tunnel(t rules.Tunnel) (seid uint64, used bool) {
+	if key, known := x.locals.key(t, false); known {
+		seid, used = x.local[key]
 	}
-	key, ok := x.locals.key(t, false)
-	if !ok {
-		return false
-	}
-	_, ok = x.local[key]
-	return ok
+	return seid, used
 }
 
 // UE4 and ue6 take from the pools of an instance.
@@ -278,19 +276,12 @@ func (x *index) instance(name string) uint64 {
 	return uint64(n)
 }
 
-// conflict tells who else has something that a session wants: an F-TEID (never), or a UE address (row A5).
-func (x *index) conflict(seid uint64, c *rules.Compiled) (tunnelTaken bool, address uint64) {
-	_, tunnelTaken, address = x.conflictOf(seid, c)
-	return tunnelTaken, address
-}
-
-// conflictOf says too which PDR it is of.
-func (x *index) conflictOf(seid uint64, c *rules.Compiled) (pdr uint16, tunnelTaken bool, address uint64) {
+// conflict tells who else has something that a session wants, and which PDR it is of: an F-TEID (never), or a UE
+// address (row A5).
+func (x *index) conflict(seid uint64, c *rules.Compiled) (pdr uint16, tunnelTaken bool, address uint64) {
 	for i, t := range c.Local {
-		if key, ok := x.locals.key(t, false); ok {
-			if other, used := x.local[key]; used && other != seid {
-				return c.LocalOf[i], true, 0
-			}
+		if other, used := x.tunnel(t); used && other != seid {
+			return c.LocalOf[i], true, 0
 		}
 	}
 	for i, u := range c.UEs {

@@ -123,7 +123,7 @@ func (p *Manager) Follow(ctx context.Context, path string) { p.reports.follow(ct
 func (p *Manager) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	defer p.stop()
+	defer p.Close()
 	p.memory = newMemory()
 	p.memory.tick(0)
 	for {
@@ -305,21 +305,12 @@ func (p *Manager) sweep() {
 	}
 }
 
-// Close ends a Manager that never ran.
-func (p *Manager) Close() { p.stop() }
-
 // Session returns a copy of a session, nil when there is none.
 func (p *Manager) Session(seid uint64) *rules.Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, there := p.x.at(seid)
-	if !there {
-		return nil
-	}
-	s, err := rules.Decode(e.data)
-	if err != nil {
-		return nil
-	}
+	e, _ := p.x.at(seid)
+	s, _ := rules.Decode(e.data)
 	return s
 }
 
@@ -333,8 +324,8 @@ func (p *Manager) Counts() Counters {
 	return c
 }
 
-// stop answers what waits; nobody will postponed it out.
-func (p *Manager) stop() {
+// Close answers what waits, which nobody will carry out. Run ends with it; who never runs calls it.
+func (p *Manager) Close() {
 	p.close()
 	p.mu.Lock()
 	waiting := p.postponed

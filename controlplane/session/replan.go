@@ -85,7 +85,7 @@ func (r *replan) enter(p *Manager, s *rules.Session) bool {
 	if bad != nil {
 		return false
 	}
-	if taken, other := r.index.conflict(s.SEID, c); taken || other != 0 {
+	if _, taken, other := r.index.conflict(s.SEID, c); taken || other != 0 {
 		return false
 	}
 	r.index.add(s.SEID, c)

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 
 	"isthmus/api"
@@ -43,13 +44,6 @@ func (p *Manager) identify(r *pfcp.SessionEstablishmentResponse) {
 	}
 }
 
-func (p *Manager) scope(o *owner) string {
-	if o.set != "" {
-		return o.set
-	}
-	return o.id
-}
-
 // ownerFor is who is to have a session; one that nobody knew before is forgotten when nothing comes of it.
 func (p *Manager) ownerFor(t *txn, from *n4.Association) *owner {
 	known := p.x.owners[from.ID] != nil
@@ -75,8 +69,8 @@ func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstab
 	if err != nil {
 		return nil, rules.Changed{}, err
 	}
-	s.SEID, s.Owner, s.Association = p.x.seid(), from.ID, uint32(api.DigestOf([]byte(p.scope(o))))
-	if _, err = p.shares.assign(t, s, p.spread(s.SEID), nil); err != nil {
+	s.SEID, s.Owner, s.Association = p.x.seid(), from.ID, uint32(api.DigestOf([]byte(cmp.Or(o.set, o.id))))
+	if err = p.shares.assign(t, s, p.spread(s.SEID), nil); err != nil {
 		return nil, rules.Changed{}, err
 	}
 	if err = p.x.pipes.settle(p.set, s); err != nil {
@@ -124,7 +118,7 @@ func (p *Manager) put(t *txn, seid uint64, e entry, c, former *rules.Compiled) {
 // settleConflicts refuses what is another session's, or takes the UE address from it (row A5).
 func (p *Manager) settleConflicts(t *txn, seid uint64, c *rules.Compiled) *pfcp.Error {
 	for {
-		pdr, tunnelTaken, other := p.x.conflictOf(seid, c)
+		pdr, tunnelTaken, other := p.x.conflict(seid, c)
 		switch {
 		case tunnelTaken:
 			return rules.Fault(pfcp.RulePDR, uint32(pdr), rules.IEFTEID, "the F-TEID is another session's")
@@ -304,7 +298,7 @@ func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfc
 
 // replace puts a session in the place of its former self.
 func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *rules.Session) *pfcp.Error {
-	if _, err := p.shares.assign(t, s, old.Worker, shareKeys(old)); err != nil {
+	if err := p.shares.assign(t, s, old.Worker, shareKeys(old)); err != nil {
 		return err
 	}
 	if err := p.x.pipes.settle(p.set, s); err != nil {

@@ -125,10 +125,8 @@ func (m *Manager) wrongOf(some []ordered, has map[uint64]uint64) (wrong []uint64
 
 // rest waits, so that a comparison leaves the processor to requests.
 func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

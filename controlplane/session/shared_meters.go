@@ -25,13 +25,10 @@ type shares struct {
 }
 
 // assign gives a session's correlated QERs their meters, and the session the worker that has them.
-func (s *shares) assign(t *txn, session *rules.Session, worker uint16, former []shareKey) ([]shareKey, *pfcp.Error) {
-	var keys []shareKey
+func (s *shares) assign(t *txn, session *rules.Session, worker uint16, former []shareKey) *pfcp.Error {
 	fixed := false
 	session.Worker = worker
-	for i := range session.QER {
-		q := &session.QER[i]
-		q.Share = 0
+	for _, q := range session.QER {
 		if q.Correlation == nil {
 			continue
 		}
@@ -39,22 +36,19 @@ func (s *shares) assign(t *txn, session *rules.Session, worker uint16, former []
 		x := s.by[key]
 		if x != nil && x.users > s.own(key, former) {
 			if fixed && x.worker != session.Worker {
-				return nil, rules.Lacks(pfcp.RuleQER, q.ID, pfcp.CauseNoResources, 28, "shares meters with sessions of two workers")
+				return rules.Lacks(pfcp.RuleQER, q.ID, pfcp.CauseNoResources, 28, "shares meters with sessions of two workers")
 			}
 			session.Worker, fixed = x.worker, true
 		}
-		keys = append(keys, key)
 	}
-	n := 0
 	for i := range session.QER {
-		if session.QER[i].Correlation == nil {
-			continue
+		q := &session.QER[i]
+		if q.Share = 0; q.Correlation != nil {
+			q.Share = s.enter(t, shareKey{session.Association, *q.Correlation}, session.Worker)
 		}
-		session.QER[i].Share = s.enter(t, keys[n], session.Worker)
-		n++
 	}
 	s.leave(t, former)
-	return keys, nil
+	return nil
 }
 
 func (s *shares) own(key shareKey, former []shareKey) int {

@@ -15,10 +15,7 @@ import (
 // What reporting asks of the sessions, and has done to them (interface sessions).
 
 func (p *Manager) subjectOf(seid uint64) subject {
-	e, there := p.x.at(seid)
-	if !there {
-		return subject{seid: seid}
-	}
+	e, _ := p.x.at(seid)
 	s, err := rules.Decode(e.data)
 	if err != nil {
 		return subject{seid: seid}

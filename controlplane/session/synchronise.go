@@ -33,7 +33,7 @@ func (p *Manager) Attach(c Committer) {
 
 // Configure takes a configuration over while the data plane is away.
 func (p *Manager) Configure(set *rules.Settings) {
-	if p.sameSettings(set) {
+	if reflect.DeepEqual(set, p.Settings()) {
 		return
 	}
 	p.changing.Lock()
@@ -43,8 +43,6 @@ func (p *Manager) Configure(set *rules.Settings) {
 	_, accept := p.reconfigure(set)
 	accept()
 }
-
-func (p *Manager) sameSettings(set *rules.Settings) bool { return reflect.DeepEqual(set, p.Settings()) }
 
 // Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is
 // held of its objects; what sessions made is not in that. With all, as after a connection, the sessions are compared

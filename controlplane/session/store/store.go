@@ -106,7 +106,7 @@ func open(path, boot string, log *slog.Logger) (s *Store, err error) {
 	}
 	os.Remove(path + newSuffix) // nobody else's: we ended while it was being written
 	s = &Store{journal: journal{f: f, path: path, least: compactFrom}}
-	if err := guarded(s.start(boot, log)); err != nil {
+	if err := guarded(func() error { return s.start(boot, log) }); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -114,28 +114,26 @@ func open(path, boot string, log *slog.Logger) (s *Store, err error) {
 }
 
 // start reads what there is, or makes a file that has nothing.
-func (s *Store) start(boot string, log *slog.Logger) func() error {
-	return func() error {
-		info, err := s.f.Stat()
-		if err != nil {
-			return err
-		}
-		if info.Size() > 0 {
-			if s.head, s.places, s.size, err = scan(s.f, info.Size()); err != nil {
-				return err
-			}
-			if s.head.boot == boot {
-				return s.f.Truncate(s.size) // a frame that was being written
-			}
-			log.Warn("the machine was booted: sessions are gone, the recovery time stamp is a new one", "store", s.path)
-		}
-		if err := s.f.Truncate(0); err != nil {
-			return err
-		}
-		s.head, s.places, s.size = head{newRecovery(s.head.recovery), boot}, places{}, headSize
-		_, err = s.f.WriteAt(s.head.bytes(), 0)
+func (s *Store) start(boot string, log *slog.Logger) error {
+	info, err := s.f.Stat()
+	if err != nil {
 		return err
 	}
+	if info.Size() > 0 {
+		if s.head, s.places, s.size, err = scan(s.f, info.Size()); err != nil {
+			return err
+		}
+		if s.head.boot == boot {
+			return s.f.Truncate(s.size) // a frame that was being written
+		}
+		log.Warn("the machine was booted: sessions are gone, the recovery time stamp is a new one", "store", s.path)
+	}
+	if err := s.f.Truncate(0); err != nil {
+		return err
+	}
+	s.head, s.places, s.size = head{newRecovery(s.head.recovery), boot}, places{}, headSize
+	_, err = s.f.WriteAt(s.head.bytes(), 0)
+	return err
 }
 
 // Recovery is our Recovery Time Stamp.
