@@ -6,6 +6,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,10 +130,10 @@ func New(opt Options) (*Agent, error) {
 
 func newAgent(opt Options, plan *Plan) *Agent {
 	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan}
-	a.opt.Socket = first(opt.Socket, plan.Control.Socket)
-	a.opt.DPSocket = first(opt.DPSocket, plan.Control.DPSocket)
-	a.opt.Metrics = first(opt.Metrics, plan.Control.Metrics)
-	a.opt.Restart = first(opt.Restart, plan.Control.Restart.Policy)
+	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
+	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
+	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
+	a.opt.Restart = cmp.Or(opt.Restart, plan.Control.Restart.Policy)
 	now := time.Now()
 	a.state = Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
@@ -141,15 +142,6 @@ func newAgent(opt Options, plan *Plan) *Agent {
 	a.describe(plan)
 	a.publish()
 	return a
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // publish makes a copy of the owner's status visible to all.
@@ -173,8 +165,10 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		defer a.mobile.group.Wait()
 	}
 	link.dial(ctx, up)
-	resync := newTicker(time.Duration(a.plan.Control.ResyncPeriod) * time.Second)
-	defer resync.Stop()
+	var resync <-chan time.Time // nil, which never comes, without a period
+	if period := time.Duration(a.plan.Control.ResyncPeriod) * time.Second; period > 0 {
+		resync = time.Tick(period)
+	}
 	var lost <-chan struct{}
 	for {
 		select {
@@ -201,23 +195,13 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 					a.log.Error("configuration refused, running state unchanged", "error", err)
 				}
 			}()
-		case <-resync.C:
+		case <-resync:
 			if a.client.Load() != nil {
 				a.reconcile(ctx, false)
 				a.resyncSessions(ctx)
 			}
 		}
 	}
-}
-
-// newTicker is time.NewTicker that never fires for 0.
-func newTicker(d time.Duration) *time.Ticker {
-	if d > 0 {
-		return time.NewTicker(d)
-	}
-	t := time.NewTicker(time.Hour)
-	t.Stop()
-	return t
 }
 
 func (a *Agent) connected(ctx context.Context, c *dp.Client) {

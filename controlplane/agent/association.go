@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ const maxGraceful = 310 * time.Hour
 
 // handleRelease asks a CP function to release its association: before this user plane goes out of service.
 func (a *Agent) handleRelease(w http.ResponseWriter, r *http.Request) {
-	seconds, err := strconv.ParseUint(first(r.URL.Query().Get("graceful"), "0"), 10, 32)
+	seconds, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("graceful"), "0"), 10, 32)
 	if err == nil && time.Duration(seconds)*time.Second > maxGraceful {
 		err = fmt.Errorf("graceful: %d seconds are more than %d", seconds, int(maxGraceful.Seconds()))
 	}

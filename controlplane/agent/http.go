@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,7 +107,8 @@ func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	plan, err := makePlan(first(r.URL.Query().Get("name"), "configuration"), text, os.Environ(), *a.placement.Load())
+	name := cmp.Or(r.URL.Query().Get("name"), "configuration")
+	plan, err := makePlan(name, text, os.Environ(), *a.placement.Load())
 	if err != nil {
 		answer(w, nil, err)
 		return

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -57,5 +58,5 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 // DPArguments are the arguments with which this configuration's data plane is started.
 func DPArguments(socket string, plan *Plan) []string {
 	huge := map[string]string{"on": "yes", "off": "no"}[plan.HugePages]
-	return []string{"--socket", socket, "--huge", first(huge, "auto")}
+	return []string{"--socket", socket, "--huge", cmp.Or(huge, "auto")}
 }

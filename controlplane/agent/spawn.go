@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -43,7 +44,7 @@ func (a *Agent) supervisor() *spawner {
 	}
 	r := a.plan.Control.Restart
 	return &spawner{
-		program: first(a.opt.DPBinary, r.Program),
+		program: cmp.Or(a.opt.DPBinary, r.Program),
 		args:    DPArguments(a.opt.DPSocket, a.plan),
 		once:    a.opt.Restart == "never",
 		delay:   time.Duration(r.DelayMS) * time.Millisecond,

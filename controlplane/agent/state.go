@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -92,7 +93,7 @@ func startPlan(opt Options) (*Plan, stateFiles, error) {
 	if err != nil {
 		return nil, stateFiles{}, err
 	}
-	state := stateIn(first(opt.State, own.Control.State), first(opt.Socket, own.Control.Socket))
+	state := stateIn(cmp.Or(opt.State, own.Control.State), cmp.Or(opt.Socket, own.Control.Socket))
 	placement := state.lastPlacement()
 	if state.newerThan(opt.File) {
 		plan, err := makePlan(state.applied, nil, os.Environ(), placement)

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 
@@ -49,7 +48,7 @@ func runCommand(e *env) *cobra.Command {
 		}
 		a, err := agent.New(opt)
 		if err != nil {
-			return errors.Join(err)
+			return err
 		}
 		return a.Serve(cmd.Context())
 	})
