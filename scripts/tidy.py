@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the C files that changed since they last passed. usage: tidy.py JOBS, from the repository's top.
 
-Most of a run over one file is DPDK's headers, so many files are looked at in one translation unit, each after the other: what is
-private to a file (static names, enumerators) gets the file's number as a suffix, and files that share other names are kept apart. A file that passed has a stamp in build/lint/; it is looked at again when it, any header, .clang-tidy or
-this script is newer.
+Most of a run over one file is DPDK's headers, so many files are looked at in one translation unit, each after the other: what
+is private to a file (static names, enumerators, tags) gets the file's number as a suffix, and files that share other names are
+kept apart. A file that passed has a stamp in build/lint/; it is looked at again when it, any header, .clang-tidy or this script is
+newer.
 """
 
 import functools
@@ -23,12 +24,14 @@ WORK = "build/lint"
 DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 # The flags are gcc's; clang need not know every one of them. main() gets other names here.
 OPTIONS = ["--quiet", "-p", WORK, *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
-MOST = 30 # files of a unit; when one does not fit the others, each is looked at by itself
+MOST = 40 # files of a unit; when one does not fit the others, each is looked at by itself
 # What is a file's own.
-PRIVATE = re.compile(r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*[;=\[(]", re.M)
+PRIVATE = re.compile(r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*[;=\[(]|^(?:DROP|PUNT)_REASON\((\w+)", re.M)
+TAGS = re.compile(r"^(?:static )?(?:const )?((?:struct|union|enum) \w+) \{", re.M)
 # What a file defines at file scope: functions and variables, tags, and what our macros make names of.
-NAMES = re.compile(r"""^[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] | ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
-                       ^\}\ \**(\w+) | ^[A-Z_]+\((\w+) | ^\w[^\n(]*\(\*(?:const\ )?(\w+)""", re.M | re.X)
+NAMES = re.compile(r"""^(?!(?:struct|union|enum)\ \w+;)[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] | ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
+                       ^\}(?:\ __\w+)?\ \**(\w+) | ^[A-Z_]+\((\w+) | ^\w[^\n(]*\(\*(?:const\ )?(\w+)""", re.M | re.X)
+NO_NAMES = {"RTE_INIT", "RTE_FINI", "NODE_REGISTER", "main", "void", "__rte_cache_aligned", "__attribute__"}
 ENUMERATORS = re.compile(r"^(?:static\s+)?(?:const\s+)?enum\b[^{;(]*\{(.*?)\}", re.M | re.S)
 
 
@@ -39,15 +42,21 @@ def units():
     return {os.path.relpath(os.path.join(e["directory"], e["file"])): e for e in entries}
 
 
+def is_test(file):
+    return file.endswith("_test.c")
+
+
 def stamp(file):
     return f"{WORK}/{file}.ok"
 
 
+def headers():
+    tops = ("api", "dataplane", "traffic")
+    return [os.path.join(where, name) for top in tops for where, _, names in os.walk(top) for name in names if name.endswith(".h")]
+
+
 def stale(files):
-    shared = [".clang-tidy", __file__]
-    for top in ("api", "dataplane", "traffic"):
-        shared += [os.path.join(where, name) for where, _, names in os.walk(top) for name in names if name.endswith(".h")]
-    newest = max(map(os.path.getmtime, shared))
+    newest = max(map(os.path.getmtime, [".clang-tidy", __file__, *headers()]))
     return [f for f in files if not os.path.exists(stamp(f)) or os.path.getmtime(stamp(f)) <= max(newest, os.path.getmtime(f))]
 
 
@@ -56,16 +65,30 @@ def read(file):
         return f.read()
 
 
+@functools.cache
+def shared_tags():
+    """Tags that headers of ours name: those of one file may be told to others."""
+    return set(re.findall(r"\b(?:struct|union|enum) \w+", "".join(map(read, headers()))))
+
+
+def macros(text):
+    return re.findall(r"^#define (\w+)", text, re.M)
+
+
 def private(text):
-    """What may be renamed: no name of a member, which headers may share, and none where macros make names."""
+    """What may be renamed: tags, and names that are not also a member's of a struct here; none where macros make names."""
     if "##" in text:
         return set()
-    found = set(PRIVATE.findall(text))
+    found = {name for pair in PRIVATE.findall(text) for name in pair if name}
     for declaration in re.findall(r"^static [^(\n]*", text, re.M): # int a = 1, b = 2
         found.update(re.findall(r"(\w+)(?:\[\w*\])* = ", declaration))
+    found.update(re.findall(r"^static (?:const )?(?:struct|union)\b[^;(]*?\{.*?^\}(?: __\w+)? (\w+)", text, re.M | re.S))
     for body in ENUMERATORS.findall(text):
         found.update(re.findall(r"(?:^|,)\s*([A-Z]\w+)", body))
-    return found - set(re.findall(r"(?:\.|->)(\w+)", text)) - {"__rte_cache_aligned", "__attribute__"}
+    for body in re.findall(r"\b(?:struct|union)(?: \w+)? \{(.*?)^\}", text, re.M | re.S):
+        found.difference_update(re.findall(r"\b(\w+)(?:\[[^]]*\]|\)\([^)]*\)| : \d+)*[;,]", body))
+    found.update(macros(text[text.rfind("\n#include") + 1 :])) # one before that may be for what is included
+    return found - {"__rte_cache_aligned", "__attribute__"} | set(TAGS.findall(text)) - shared_tags()
 
 
 @functools.cache
@@ -73,11 +96,13 @@ def names(file):
     """{name at file scope: the file that defines it}, of a file and the headers of ours that it includes."""
     text = read(file)
     mine = {name for groups in NAMES.findall(text) for name in groups if name}
+    defined = set(macros(text))
     if file.endswith(".c"):
         mine -= private(text)
-    found = {name: file for name in mine - {"RTE_INIT", "RTE_FINI", "NODE_REGISTER", "main", "__rte_cache_aligned"}}
+        defined -= private(text)
+    found = {name: file for name in mine - NO_NAMES}
     # A file's macros end with its text, so that only a header's may not be another's.
-    found.update((f"#{macro}", file if file.endswith(".h") else "") for macro in re.findall(r"^#define (\w+)", text, re.M))
+    found.update((f"#{macro}", file if file.endswith(".h") else "") for macro in defined)
     for header in re.findall(r'^#include "([^"]+)"', text, re.M):
         for top in (os.path.dirname(file), "api", ".", "dataplane", "dataplane/modules", "dataplane/lib"):
             if os.path.exists(path := os.path.normpath(os.path.join(top, header))):
@@ -86,9 +111,10 @@ def names(file):
     return found
 
 
-def flags(entry):
-    """What decides whether two files can be one translation unit."""
-    return tuple(w for w in shlex.split(entry["command"]) if w.startswith(("-D", "-U", "-I", "-std")) and not w.endswith(".p"))
+def flags(file, entry):
+    """What decides whether two files can be one translation unit; folders of a part are those of all its files."""
+    words = shlex.split(entry["command"])
+    return file.split("/")[0], *(w for w in words if w.startswith(("-D", "-U", "-std")))
 
 
 def pack(files, entries):
@@ -96,7 +122,7 @@ def pack(files, entries):
     groups = {}
     for file in sorted(files, key=os.path.getsize, reverse=True):
         mine = names(file)
-        rivals = groups.setdefault((file.endswith("_test.c"), flags(entries[file])), [])
+        rivals = groups.setdefault((is_test(file), flags(file, entries[file])), [])
         fits = lambda g: len(g[1]) < MOST and all(g[0].get(name, where) == where for name, where in mine.items())
         group = next(filter(fits, rivals), None)
         if group is None:
@@ -104,15 +130,18 @@ def pack(files, entries):
             rivals.append(group)
         group[0].update(mine)
         group[1].append(file)
-    return [group for rivals in groups.values() for _, group in rivals]
+    found = [group for rivals in groups.values() for _, group in rivals]
+    # The longest first. The analyzer takes most of the time, and passes over tests.
+    return sorted(found, key=lambda g: sum(map(os.path.getsize, g)) / (1 + 9 * is_test(g[0])), reverse=True)
 
 
 def text_of(file, place):
-    """The file's text for a place elsewhere: headers beside it are named in full, private names have the place in them."""
+    """The file's text for a place elsewhere: headers beside it are named in full, private names have the place in them, if any."""
     beside = lambda m: f'#include "{os.path.abspath(path)}"' if os.path.exists(path := os.path.join(os.path.dirname(file), m[1])) else m[0]
     text = read(file)
-    if own := private(text):
-        text = re.sub(r"^#include.*|(?<!struct )\b(" + "|".join(own) + r")\b", lambda m: m[0] + (f"_{place}" if m[1] else ""), text, flags=re.M)
+    if place is not None and (own := private(text)):
+        own = r"^#include.*|(?<!struct )(?<!\.)(?<!->)\b(" + "|".join(own) + r")\b"
+        text = re.sub(own, lambda m: m[0] + (f"_{place}" if m[1] else ""), text, flags=re.M)
     return re.sub(r'^#include "([^"]+)"', beside, text, flags=re.M)
 
 
@@ -122,13 +151,13 @@ def write_units(groups, entries):
     database, out = [], []
     for number, group in enumerate(groups):
         path = os.path.abspath(f"{WORK}/unit{number}.c")
-        entry = entries[group[0]]
+        entry = max((entries[file] for file in group), key=lambda e: len(e["command"]))
         lines, places = [], []
         for place, file in enumerate(group):
-            text = text_of(file, place)
+            text = text_of(file, place if len(group) > 1 else None)
             lines.append(f"#define main main_{place}")
             places.append((len(lines), file))
-            lines += text.splitlines() + ["#undef main", *(f"#undef {m}" for m in re.findall(r"^#define (\w+)", text, re.M))]
+            lines += text.splitlines() + ["#undef main", *(f"#undef {m}" for m in macros(text))]
         with open(path, "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + "\n")
         command = re.sub(r"-include \S+/pch\.h ", "", entry["command"].replace(entry["file"], path)) # gcc's
@@ -143,7 +172,7 @@ def look(unit):
     """Runs clang-tidy over a unit; returns what it says, with the lines of the files, or nothing and leaves the stamps."""
     path, places = unit
     # cmocka does not say that a failed assertion does not return, so the analyzer follows paths that are none.
-    checks = ["--checks=-clang-analyzer-*"] if places[0][1].endswith("_test.c") else []
+    checks = ["--checks=-clang-analyzer-*"] if is_test(places[0][1]) else []
     run = subprocess.run(["clang-tidy", *OPTIONS, *checks, path], capture_output=True, text=True, check=False)
     if run.returncode == 0:
         for _, file in places:
@@ -165,16 +194,19 @@ def main():
     entries = units()
     todo = stale(entries)
     os.makedirs(WORK, exist_ok=True)
+    groups, failed = pack(todo, entries), []
     with ThreadPoolExecutor(jobs) as pool:
-        groups = write_units(pack(todo, entries), entries)
-        results = list(zip(groups, pool.map(look, groups)))
-        # Names that got past pack() would be errors in a unit of several: what cannot be one is looked at file by file.
-        unfit = lambda places, said: "[clang-diagnostic-error]" in said and len(places) > 1
-        apart = [file for (_, places), said in results if unfit(places, said) for _, file in places]
-        failed = [said for (_, places), said in results if said and not unfit(places, said)]
-        if apart:
-            alone = write_units([[file] for file in apart], entries)
-            failed += [said for said in pool.map(look, alone) if said]
+        while groups:
+            looked = write_units(groups, entries)
+            groups = []
+            for (_, places), said in zip(looked, pool.map(look, looked)):
+                files = [file for _, file in places]
+                if len(files) > 1 and "[clang-diagnostic-error]" in said:
+                    # Names that got past pack(): the files with the errors are looked at by themselves, the others once more.
+                    unfit = [f for f in files if re.search(rf"^{re.escape(f)}:.*error\]$", said, re.M)] or files
+                    groups += [[f] for f in unfit] + [rest for rest in [[f for f in files if f not in unfit]] if rest]
+                elif said:
+                    failed.append(said)
     print("".join(failed), end="")
     return bool(failed)
 
