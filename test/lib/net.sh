@@ -173,6 +173,27 @@ veth_world() {
 	kernel_address upf0 10.30.0.2/24 fd00:30::2/64
 }
 
+# veth_world() with a second data plane in between, for drivers that have two ends: it relays (xconnect) between the
+# veth pairs and two ports of its own. Its control plane's socket is $DIR/relay.sock.
+# usage: relay_world ACCESS_PORT CORE_PORT: driver and settings of these, as YAML
+relay_world() {
+	local access=$1 core=$2
+	cat >"$DIR/relay.yaml" <<-EOF
+		engine: {huge_pages: "off", packet_buffers: 8192, idle_sleep: true}
+		ports:
+		  - {name: home, driver: net_af_packet, device: veth-access, role: access, promiscuous: true,
+		     xconnect: access}
+		  - {name: access, $access, role: access, xconnect: home}
+		  - {name: upf, driver: net_af_packet, device: veth-core, role: core, promiscuous: true, xconnect: core}
+		  - {name: core, $core, role: core, xconnect: upf}
+	EOF
+	veth_world
+	in_gateway "$BIN/isthmus" --socket "$DIR/relay.sock" run -c "$DIR/relay.yaml" \
+		--dp-socket "$DIR/relay-dp.sock" --metrics off --spawn >>"$DIR/relay.log" 2>&1 &
+	isthmus --socket "$DIR/relay.sock" status --wait 20s >"$DIR/relay-status" 2>&1 ||
+		fail "the relay does not start: $(cat "$DIR/relay-status" "$DIR/relay.log")"
+}
+
 # Every kind of packet in both directions, compared field by field.
 # usage: all_traffic HOME_INTERFACE UPF_INTERFACE
 all_traffic() {
@@ -181,3 +202,18 @@ all_traffic() {
 	wait_for 10 ping -6 -c 1 -W 1 fd00:30::1
 	"$PYTHON" "$TEST_ROOT/test/e2e/agf_veth.py" "$@"
 }
+
+# ---- idle workers ----------------------------------------------------------------------------------------------------
+
+# One that sleeps walks a few dozen times a second; a port that is polled makes it thousands, a descriptor that the
+# kernel reports for ever hundreds of thousands.
+# usage: few_walks [--socket SOCKET]
+few_walks() {
+	local before
+	before=$(isthmus "$@" show worker -j | jq '[.[].walks] | add')
+	wait_a_second
+	(($(isthmus "$@" show worker -j | jq '[.[].walks] | add') - before < 1000))
+}
+
+# usage: asleep WHAT [--socket SOCKET]
+asleep() { wait_for 1 few_walks "${@:2}" || fail "$1: the worker does not sleep"; }

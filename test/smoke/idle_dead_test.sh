@@ -12,19 +12,6 @@ use_config 's/^ports:/&\n  - {name: spare, driver: net_tap, device: spare0, role
 start_gateway
 wait_for 10 ping -c 1 -W 1 10.30.0.1
 
-walks() { isthmus show worker -j | jq '[.[].walks] | add'; }
-
-# One that sleeps walks a few dozen times a second; a polled port makes it thousands, a dead descriptor hundreds of
-# thousands.
-few_walks() {
-	local before
-	before=$(walks)
-	wait_a_second
-	(($(walks) - before < 1000))
-}
-# usage: asleep WHAT
-asleep() { wait_for 1 few_walks || fail "$1: the worker does not sleep"; }
-
 asleep "at the start"
 ip link set upf0 down
 asleep "the other end is down"
