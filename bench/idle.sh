@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What an idle gateway costs and how soon it answers the first packet: `bench/idle.sh` (20 seconds a case; root). BUILD
-# names another build. Cases: the worker sleeps on sockets; it polls, because net_bond gives it none; it never sleeps.
+# names another build. Cases: the worker sleeps on sockets; on driver share, behind a relay, which the round trip passes
+# twice; it polls, because net_bond gives it none; it never sleeps.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
 
 if (($# == 0)); then
-	for what in sockets polled busy; do
+	for what in sockets share polled busy; do
 		"$0" "$what"
 	done
 	exit
 fi
 own_world "$@"
-veth_world
+case $1 in
+share) relay_world "driver: share, device: $DIR/access.sock" "driver: share, device: $DIR/core.sock" ;;
+*) veth_world ;;
+esac
 case $1 in
 sockets) use_config "" ;;
+share) use_config "s|driver: net_af_packet, device: veth-|args: \"role=client\", driver: share, device: $DIR/|
+	s|\($DIR/[a-z]*\),|\1.sock,|" ;;
 polled) use_config 's|net_af_packet, device: veth-core|net_bond, bond: {mode: static, members: [{driver: net_af_packet, \
 device: veth-core}]}|' ;;
 busy) use_config "s/idle_sleep: true/idle_sleep: false/" ;;

@@ -19,6 +19,12 @@ struct port_counters {
 	uint64_t rx_packets, rx_bytes, rx_no_buffer, tx_packets, tx_bytes, tx_dropped;
 } __rte_cache_aligned;
 
+enum {
+	PORT_POLLED = -1, // it has no descriptor
+	PORT_READY = -2, // it has frames now
+	PORT_SILENT = -3, // none can come; when that changes, the driver wakes the worker
+};
+
 struct port_driver {
 	const char *name; // what api_port.driver says; "*" takes the rest
 	// Control thread; no worker sees the port then. Returns 0 or a positive errno after object_error().
@@ -28,8 +34,9 @@ struct port_driver {
 	uint16_t (*rx)(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
 	// Worker. Sends; returns how many were taken, the caller keeps the rest.
 	uint16_t (*tx)(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
-	// Worker: a descriptor that can be read (poll(2)) as long as the queue has frames, or -1. May be NULL.
-	int (*rx_fd)(const struct port *p, uint16_t queue);
+	// Worker, before it sleeps: a descriptor that can be read (poll(2)) as soon as the queue has frames, or one of
+	// these. NULL: PORT_POLLED.
+	int (*rx_fd)(struct port *p, uint16_t queue);
 	// Control thread: counters that only the device has. May be NULL.
 	void (*stats)(struct port *p, struct api_port_row *row);
 	// Control thread: how often the device found no buffer since it was opened. NULL: rx tells with port_no_buffer().

@@ -143,7 +143,7 @@ static uint16_t ethdev_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts
 	return rte_eth_rx_burst(e->dev.id, queue, pkts, n);
 }
 
-static int ethdev_rx_fd(const struct port *p, uint16_t queue)
+static int ethdev_rx_fd(struct port *p, uint16_t queue)
 {
 	const struct ethdev_port *e = p->private;
 

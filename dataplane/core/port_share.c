@@ -20,6 +20,7 @@ static struct share *ours;
 struct share_port {
 	struct share_link *link;
 	uint64_t no_buffer; // told to port_no_buffer()
+	bool up; // told to the worker
 };
 
 // "socket=PATH[,role=server|client]"
@@ -126,6 +127,16 @@ static uint16_t share_port_tx(struct port *p, uint16_t queue, struct rte_mbuf **
 	return share_tx(s->link, pkts, n);
 }
 
+static int share_port_rx_fd(struct port *p, uint16_t queue)
+{
+	struct share_port *s = p->private;
+	int fd;
+
+	if (!share_sleep(s->link, &fd))
+		return PORT_READY;
+	return fd >= 0 ? fd : PORT_SILENT;
+}
+
 static void share_port_stats(struct port *p, struct api_port_row *row)
 {
 	struct share_port *s = p->private;
@@ -139,6 +150,7 @@ static const struct port_driver share_driver = {
 	.close = share_port_close,
 	.rx = share_port_rx,
 	.tx = share_port_tx,
+	.rx_fd = share_port_rx_fd,
 	.stats = share_port_stats,
 };
 
@@ -146,6 +158,16 @@ static void poll_links(uint64_t now_ns)
 {
 	if (ours != NULL)
 		share_poll(ours);
+	for (uint16_t i = 0; i < MAX_PORTS; i++) {
+		struct port *p = port_table[i];
+		struct share_port *s = p != NULL && p->driver == &share_driver ? p->private : NULL;
+		bool up = s != NULL && share_up(s->link);
+
+		for (uint32_t w = 0; up && !s->up && w < worker_count(); w++)
+			worker_wake(w); // one of them did not watch it
+		if (s != NULL)
+			s->up = up;
+	}
 }
 
 RTE_INIT(share_port_register)

@@ -17,12 +17,13 @@ struct watch *watch_new(uint32_t queues)
 
 void watch_judge(struct watch *w, bool brought)
 {
-	for (uint32_t i = 1; i < w->count; i++) {
+	for (uint32_t i = 1; w->slept && i < w->count; i++) {
 		uint8_t *vain = &w->known[w->queue[i]].vain;
 
 		*vain = w->poll[i].revents == 0 || brought ? 0 : (uint8_t)RTE_MIN(*vain + 1u, VAIN_MAX);
 	}
 	w->count = 1;
+	w->slept = false;
 }
 
 uint64_t watch_add(struct watch *w, uint16_t queue, int fd)
@@ -44,6 +45,7 @@ void watch_sleep(struct watch *w, struct sleeper *s, uint64_t ns)
 	int error;
 	socklen_t n = sizeof(error);
 
+	w->slept = true;
 	sleeper_sleep(s, w->poll, w->count, ns);
 	// A socket's error, as of an interface that went down, is reported until somebody asks for it. What is no
 	// socket keeps it.

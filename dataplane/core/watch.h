@@ -19,6 +19,7 @@ struct watch {
 	struct pollfd poll[WATCHED_MAX + 1]; // of this sleep, or the last; [0] is the sleeper's own
 	uint16_t queue[WATCHED_MAX + 1]; // which of the worker's they are
 	uint32_t count;
+	bool slept; // since they were added
 	struct {
 		uint8_t vain; // sleeps in a row that it ended and brought nothing
 		bool left_out; // of this sleep

@@ -64,9 +64,14 @@ static uint64_t prepare_sleep(struct worker *w)
 		return 0;
 	for (uint16_t i = 0; q != NULL && i < q->count; i++) {
 		struct port *p = port_get(q->entry[i].port);
-		int fd = p != NULL && p->driver->rx_fd != NULL ? p->driver->rx_fd(p, q->entry[i].queue) : -1;
+		int fd = p == NULL ? PORT_SILENT : PORT_POLLED;
 
-		ns = RTE_MIN(ns, watch_add(w->watch, i, fd));
+		if (p != NULL && p->driver->rx_fd != NULL)
+			fd = p->driver->rx_fd(p, q->entry[i].queue);
+		if (fd == PORT_READY)
+			return 0;
+		if (fd != PORT_SILENT)
+			ns = RTE_MIN(ns, watch_add(w->watch, i, fd));
 	}
 	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
 }

@@ -1,23 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Driver share: a second data plane relays between two veth pairs and the gateway's links (xconnect). Then each of the
-# two is killed in its turn: the other lives on, has its buffers back, and everything passes again. shellcheck
-# source=test/lib/net.sh
+# two is killed in its turn: the other lives on, has its buffers back, and everything passes again. Without
+# packets both sleep.
+# shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_world "$@"
 
-cat >"$DIR/relay.yaml" <<-EOF
-	engine: {huge_pages: "off", packet_buffers: 8192, idle_sleep: true}
-	ports:
-	  - {name: home, driver: net_af_packet, device: veth-access, role: access, promiscuous: true, xconnect: access}
-	  - {name: access, driver: share, device: $DIR/access.sock, role: access, xconnect: home}
-	  - {name: upf, driver: net_af_packet, device: veth-core, role: core, promiscuous: true, xconnect: core}
-	  - {name: core, driver: share, device: $DIR/core.sock, role: core, xconnect: upf}
-EOF
-veth_world
-in_gateway "$BIN/isthmus" --socket "$DIR/relay.sock" run -c "$DIR/relay.yaml" --dp-socket "$DIR/relay-dp.sock" \
-	--metrics off --spawn >>"$DIR/relay.log" 2>&1 &
-isthmus --socket "$DIR/relay.sock" status --wait 20s || fail "the relay does not start: $(cat "$DIR/relay.log")"
+relay_world "driver: share, device: $DIR/access.sock" \
+	"driver: share, device: $DIR/core.sock"
 link='args: "role=client", mac: "02:00:00'
 use_config "s|driver: net_af_packet, device: veth-access|driver: share, device: $DIR/access.sock, $link:aa:00:01\"|
 	s|driver: net_af_packet, device: veth-core|driver: share, device: $DIR/core.sock, $link:cc:00:01\"|"
@@ -51,9 +42,13 @@ s.sendp(s.Ether(dst="ff:ff:ff:ff:ff:ff") / s.Raw(bytes(100)), iface="home0", cou
 export MAY_DROP=port-tx-full
 wait_for 20 all_up || fail "no links: $(cat "$DIR/isthmus.log" "$DIR/relay.log")"
 all_traffic home0 upf0
+asleep "the gateway"
+asleep "the relay" --socket "$DIR/relay.sock"
 kill_one "$DIR/isthmus.log" --socket "$DIR/relay.sock"
 wait_for 10 ping -c 1 -W 1 10.30.0.1
 ping -c 100 -i 0.01 -q 10.30.0.1 | grep ' 0% packet loss' || fail "packets are lost after the relay came back"
 kill_one "$DIR/relay.log"
 all_traffic home0 upf0
+asleep "the gateway, started again"
+asleep "the relay, connected again" --socket "$DIR/relay.sock"
 echo PASS

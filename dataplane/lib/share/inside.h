@@ -18,6 +18,7 @@ struct outbox {
 	uint32_t sent __rte_cache_aligned; // frames in frame[]
 	uint32_t taken __rte_cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
 	uint32_t given __rte_cache_aligned; // buffers in give[]
+	uint32_t sleeps __rte_cache_aligned; // how often it went to sleep: whoever sends then rings, once each time
 	uint64_t frame[SHARE_RING_MAX] __rte_cache_aligned; // buffer, DESCRIPTOR_HOME; offset << 32; length << 48
 	uint16_t give[SHARE_BUFFERS_MAX];
 };
@@ -74,9 +75,13 @@ struct share_link {
 	uint32_t their_ring;
 	rte_spinlock_t rx_lock __rte_cache_aligned;
 	uint32_t taken, returned; // of theirs->sent, theirs->given
+	uint32_t sleeps; // as in mine
 	struct share_counters received;
 	rte_spinlock_t tx_lock __rte_cache_aligned;
-	uint32_t sent, given; // as in mine; `given` belongs to peer->lock
+	uint32_t sent; // as in mine
+	uint32_t rung; // theirs->sleeps, when we rang
+	// Of peer->lock: as in mine; the same, and theirs->sleeps, when we last looked whether they sleep
+	uint32_t given, given_told, given_rung;
 	uint64_t copied;
 };
 

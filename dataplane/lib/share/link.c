@@ -2,8 +2,10 @@
 // Frames and buffers across a link.
 #include "share/inside.h"
 #include <string.h>
+#include <sys/socket.h>
 
 #define FRAME_MIN 14 // an Ethernet header
+#define RINGS 8 // taken at once; one is honest, or two
 
 // A packet mbuf as drivers make it; next is NULL while an mbuf is in a pool or under way.
 static inline struct rte_mbuf *make(struct rte_mbuf *m, uint32_t offset, uint32_t length)
@@ -16,6 +18,22 @@ static inline struct rte_mbuf *make(struct rte_mbuf *m, uint32_t offset, uint32_
 	m->pkt_len = length;
 	m->data_len = (uint16_t)length;
 	return m;
+}
+
+// Behind what was given to the other side: wakes it if it sleeps, once in each of its sleeps. The lock that `rung`
+// belongs to is held, so the socket is open.
+static inline void ring(struct share_link *l, uint32_t *rung)
+{
+	// Either we see that it sleeps, or share_sleep() sees what was given.
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	uint32_t sleeps = __atomic_load_n(&l->theirs->sleeps, __ATOMIC_RELAXED);
+
+	if (likely(sleeps == *rung))
+		return;
+	*rung = sleeps;
+	// One that is full of rings wakes it, too.
+	if (send(l->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return;
 }
 
 // ---- giving back ----------------------------------------------------------------------------------------------------
@@ -40,6 +58,11 @@ int give_back(struct rte_mempool *pool, void *const *mbufs, unsigned n)
 	}
 	if (l != NULL)
 		__atomic_store_n(&l->mine->given, l->given, __ATOMIC_RELEASE);
+	// Who sleeps need not hear of each, but another of its threads may send, and run out of them.
+	if (l != NULL && l->given - l->given_told > p->theirs.count / 4) {
+		l->given_told = l->given;
+		ring(l, &l->given_rung);
+	}
 	__atomic_sub_fetch(&p->out, n, __ATOMIC_RELEASE);
 	rte_spinlock_unlock(&p->lock);
 	return 0;
@@ -173,6 +196,28 @@ uint16_t share_rx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n)
 	return got;
 }
 
+bool share_sleep(struct share_link *l, int *fd)
+{
+	bool nothing = true;
+	char byte;
+
+	*fd = -1;
+	if (!rte_spinlock_trylock(&l->rx_lock))
+		return false;
+	if (likely(l->peer != NULL && !l->broken)) {
+		*fd = l->fd;
+		// They belong to earlier sleeps.
+		for (int i = 0; i < RINGS && recv(l->fd, &byte, 1, MSG_DONTWAIT) >= 0; i++)
+			;
+		__atomic_store_n(&l->mine->sleeps, ++l->sleeps, __ATOMIC_SEQ_CST);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST); // as in ring()
+		take_back(l, l->peer);
+		nothing = __atomic_load_n(&l->theirs->sent, __ATOMIC_ACQUIRE) == l->taken;
+	}
+	rte_spinlock_unlock(&l->rx_lock);
+	return nothing;
+}
+
 // ---- sending --------------------------------------------------------------------------------------------------------
 
 static inline bool ours_alone(const struct rte_mbuf *m)
@@ -232,7 +277,7 @@ static inline uint64_t hand_over(struct share_link *l, struct peer *p, struct rt
 	return frame | buffer;
 }
 
-static uint16_t send(struct share_link *l, struct peer *p, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t send_burst(struct share_link *l, struct peer *p, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct burst b = {.copies = 0};
 	uint32_t under_way = l->sent - __atomic_load_n(&l->theirs->taken, __ATOMIC_ACQUIRE);
@@ -270,9 +315,11 @@ uint16_t share_tx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n)
 
 	rte_spinlock_lock(&l->tx_lock);
 	while (l->peer != NULL && !l->broken && more > 0 && sent < n) {
-		more = send(l, l->peer, pkts + sent, (uint16_t)(n - sent));
+		more = send_burst(l, l->peer, pkts + sent, (uint16_t)(n - sent));
 		sent = (uint16_t)(sent + more);
 	}
+	if (likely(sent > 0))
+		ring(l, &l->rung);
 	rte_spinlock_unlock(&l->tx_lock);
 	return sent;
 }

@@ -3,6 +3,7 @@
 #include "share/inside.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define MAGIC 0x53484152u
-#define VERSION 1
+#define VERSION 2
 #define BYTES_MIN 512
 #define SILENCE_S 1 // who says nothing for so long is not waited for
 
@@ -77,6 +78,7 @@ static void greet(struct share_link *l, int fd)
 	l->since = rte_rdtsc();
 	l->broken = false;
 	l->sent = l->taken = l->given = l->returned = 0;
+	l->sleeps = l->rung = l->given_told = l->given_rung = 0;
 	if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0)
 		outbox = memory_make("share-outbox", sizeof(*l->mine), (uint8_t **)&l->mine);
 	l->watch = pipe[0];
@@ -215,14 +217,12 @@ static int listen_at(const char *path)
 
 static void poll_link(struct share_link *l)
 {
-	char byte;
-
 	if (l->peer != NULL) {
-		ssize_t n = recv(l->fd, &byte, 1, MSG_DONTWAIT);
+		struct pollfd f = {.fd = l->fd, .events = POLLRDHUP}; // rings are the receiver's
 
 		if (l->broken)
 			peer_end(l->peer, "the other side broke a rule");
-		else if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		else if (poll(&f, 1, 0) > 0)
 			peer_end(l->peer, "the other side has gone");
 		return;
 	}

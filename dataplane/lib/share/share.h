@@ -2,8 +2,8 @@
 // Links between two processes on one machine that exchange buffers instead of copying frames. README.md says what lies
 // where, whose each buffer is at every moment, and what happens when a process dies.
 //
-// One thread, the control thread of the process, calls everything but share_rx() and share_tx(), which any thread may
-// call.
+// One thread, the control thread of the process, calls everything but share_rx(), share_sleep() and share_tx(), which
+// any thread may call.
 #ifndef SHARE_H
 #define SHARE_H
 
@@ -60,6 +60,10 @@ void share_count(const struct share_link *l, struct share_counters *c);
 // Frames of one segment with refcnt 1, ol_flags 0 and packet_type 0; the private area is as it was left. To be freed
 // by any thread.
 uint16_t share_rx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
+// The thread that receives is about to sleep: false when frames are there. Else it may wait until `fd` can be read
+// (poll(2)), which frames that come later see to; or, when that is -1, until the link is up. Whoever is at the other
+// end may ring without reason, or not at all: neither wait for ever nor come back at once every time.
+bool share_sleep(struct share_link *l, int *fd);
 // Returns how many were taken; the caller keeps the rest. The order of those that cannot be taken may change.
 uint16_t share_tx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
 
