@@ -76,7 +76,7 @@ static uint64_t prepare_sleep(struct worker *w)
 	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
 }
 
-// A walk took so long, or the worker slept on for so long after its time.
+// A walk took so long, or another thread had the CPU, or the worker slept on for so long after its time.
 static inline void note_stall(struct worker *w, uint64_t ticks)
 {
 	if (likely(ticks <= w->stall))
@@ -89,8 +89,13 @@ static inline void note_stall(struct worker *w, uint64_t ticks)
 // API_ENGINE_IDLE_SLEEP a worker without work for a millisecond sleeps, behind one more look at all that others give.
 static void idle(struct worker *w, uint64_t since)
 {
-	if (w->now - since <= w->tsc_hz / 1000)
+	if (w->now - since <= w->tsc_hz / 1000) {
+		uint64_t before = rte_rdtsc();
+
+		sched_yield(); // to whom our last packets woke: it may wait for this CPU
+		note_stall(w, rte_rdtsc() - before);
 		return;
+	}
 	bool listens = sleeper_listens(w->sleeper) != 0;
 
 	watch_judge(w->watch, !listens);
