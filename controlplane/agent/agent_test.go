@@ -12,16 +12,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/intent"
+	"isthmus/controlplane/testkit"
 )
 
 const small = `
@@ -41,9 +40,7 @@ func state(t testing.TB, keys map[string]int) intent.State {
 	for kind := uint32(api.KindPort); kind < api.KindSynth; kind++ {
 		for key, version := range keys {
 			if int(kind) == 2+len(key)%9 {
-				if err := s.Add(kind, key, []byte(fmt.Sprint(key, version))); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, s.Add(kind, key, []byte(fmt.Sprint(key, version))))
 			}
 		}
 	}
@@ -52,15 +49,7 @@ func state(t testing.TB, keys map[string]int) intent.State {
 
 // running has an agent run until the test ends, or stop is called.
 func running(t *testing.T, a *Agent) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, nil) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-	})
-	t.Cleanup(stop)
-	return stop
+	return testkit.Run(t, func(ctx context.Context) error { return a.Run(ctx, nil) })
 }
 
 // outside has a data plane that somebody else starts.
@@ -74,21 +63,6 @@ func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
 	a := newAgent(outside(s, t.TempDir()), plan)
 	running(t, a)
 	return a
-}
-
-// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
-// anything may take seconds.
-const limit = time.Minute
-
-// waitUntil waits for a condition.
-func waitUntil(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
 }
 
 func holds(s *dptest.Server, want intent.State) bool {
@@ -124,9 +98,7 @@ func TestReconcileReachesAnyIntent(t *testing.T) {
 		s.SetHeld(held)
 		want := state(t, random())
 		c, err := dp.Dial(t.Context(), s.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		a := newAgent(Options{}, &Plan{Objects: want})
 		a.client.Store(c)
 		if _, err := a.push(t.Context(), a.plan, true); err != nil {
@@ -150,7 +122,7 @@ func TestStreamsAreNoIntent(t *testing.T) {
 	id := dptest.ID{Kind: api.KindSynth, Key: "test"}
 	s.SetHeld(map[dptest.ID][]byte{id: {1}})
 	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	if s.Held()[id] == nil {
 		t.Error("a test stream was deleted")
 	}
@@ -160,15 +132,13 @@ func TestDataPlaneRestartsWithNothing(t *testing.T) {
 	s := dptest.Start(t)
 	want := state(t, map[string]int{"a": 1, "bb": 2, "ccc": 3})
 	a := launch(t, s, &Plan{Objects: want})
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	for range 3 {
 		s.Kill()
-		waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+		testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 		s.SetHeld(nil)
-		if err := s.Listen(); err != nil {
-			t.Fatal(err)
-		}
-		waitUntil(t, "ready again", ready(a))
+		testkit.Must(t, s.Listen())
+		testkit.Until(t, "ready again", ready(a))
 		if !holds(s, want) {
 			t.Fatalf("held %v", s.Held())
 		}
@@ -183,11 +153,9 @@ func TestRunsWhileTheDataPlaneIsAway(t *testing.T) {
 	if err != nil || res.Note == "" {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Listen())
 	t.Cleanup(s.Kill)
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	if !holds(s, want) {
 		t.Errorf("held %v", s.Held())
 	}
@@ -197,13 +165,8 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1, "bb": 1})
 	a := launch(t, s, &Plan{Objects: old})
-	waitUntil(t, "ready", ready(a))
-	s.Refuse(func(id dptest.ID, body []byte) string {
-		if string(body) == "a2" {
-			return "too much"
-		}
-		return ""
-	})
+	testkit.Until(t, "ready", ready(a))
+	s.Refuse("too much", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
 	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2, "ccc": 1})})
 	if err == nil || !strings.Contains(err.Error(), `"a": too much`) {
 		t.Fatalf("got %v", err)
@@ -213,9 +176,9 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	}
 	s.Kill()
 	s.SetHeld(nil)
-	s.Refuse(nil)
+	s.Refuse("", nil)
 	s.Listen()
-	waitUntil(t, "old intent is back", func() bool { return holds(s, old) })
+	testkit.Until(t, "old intent is back", func() bool { return holds(s, old) })
 }
 
 // A file that was accepted while the data plane was away and is refused on its return gives way to the one before.
@@ -223,21 +186,16 @@ func TestLateRefusalGoesBack(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1})
 	a := launch(t, s, &Plan{Objects: old})
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	s.Kill()
-	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 	if _, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})}); err != nil {
 		t.Fatal(err)
 	}
 	s.SetHeld(nil)
-	s.Refuse(func(id dptest.ID, body []byte) string {
-		if string(body) == "a2" {
-			return "no"
-		}
-		return ""
-	})
+	s.Refuse("no", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
 	s.Listen()
-	waitUntil(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
+	testkit.Until(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
 	if got := a.Status().DataPlane; got != StateReady {
 		t.Errorf("state %q", got)
 	}
@@ -247,21 +205,14 @@ func TestFilesAndSignals(t *testing.T) {
 	s := dptest.Start(t)
 	file := filepath.Join(t.TempDir(), "isthmus.yaml")
 	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	write(small)
 	a, err := New(Options{File: file, DPSocket: s.Path, Restart: "external", State: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	hangup := make(chan os.Signal, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, hangup) }()
-	defer func() { cancel(); <-done }()
-	waitUntil(t, "ready", ready(a))
+	testkit.Run(t, func(ctx context.Context) error { return a.Run(ctx, hangup) })
+	testkit.Until(t, "ready", ready(a))
 	before := s.Held()
 
 	write(small + "nonsense: 1\n")
@@ -275,7 +226,7 @@ func TestFilesAndSignals(t *testing.T) {
 	_, sent := s.Counts()
 	hangup <- syscall.SIGHUP
 	id := dptest.ID{Kind: api.KindRoute, Key: "198.51.100.0/24"}
-	waitUntil(t, "route after SIGHUP", func() bool { return s.Held()[id] != nil })
+	testkit.Until(t, "route after SIGHUP", func() bool { return s.Held()[id] != nil })
 	if _, now := s.Counts(); now != sent+1 {
 		t.Errorf("%d changes sent for one new route", now-sent)
 	}
@@ -286,12 +237,10 @@ func TestHTTP(t *testing.T) {
 	row := api.TotalRow{In: 3, Out: 2, Dropped: 1}
 	s.SetTable(api.TableTotal, api.Body(&row))
 	plan, err := MakePlan("small.yaml", []byte(small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	h := a.Handler()
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	for _, test := range []struct {
 		method, path, body string
 		status             int
@@ -320,7 +269,7 @@ func TestHTTP(t *testing.T) {
 		t.Error("stream not started")
 	}
 	s.Kill()
-	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/show/port", nil))
 	if w.Code != 503 {
@@ -331,7 +280,7 @@ func TestHTTP(t *testing.T) {
 func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 	s := dptest.Start(t)
 	a := launch(t, s, &Plan{})
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	first := a.Snapshot(t.Context())
 	if !first.Up || a.Snapshot(t.Context()) != first {
 		t.Error("a second scrape within a second was not served from the cache")
@@ -343,15 +292,10 @@ func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "dp")
 	script := "#!/bin/sh\necho $$ >> " + dir + "/pids\nexec tail -f /dev/null\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(program, []byte(script), 0o700))
 	plan := &Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
 	a := newAgent(Options{DPSocket: dir + "/none.sock", DPBinary: program, Restart: "always"}, plan)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, nil) }()
-	defer func() { cancel(); <-done }()
+	running(t, a)
 	var pids []int
 	read := func(n int) func() bool {
 		return func() bool {
@@ -365,9 +309,9 @@ func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 			return len(pids) == n
 		}
 	}
-	waitUntil(t, "started", read(1))
+	testkit.Until(t, "started", read(1))
 	syscall.Kill(pids[0], syscall.SIGKILL)
-	waitUntil(t, "started again", read(2))
+	testkit.Until(t, "started again", read(2))
 	pid := pids[1]
 	defer syscall.Kill(pid, syscall.SIGKILL)
 	if sid, err := getsid(pid); err != nil || sid != pid {
@@ -386,9 +330,7 @@ func getsid(pid int) (int, error) {
 func TestSocketOfALivingAgentIsNotTaken(t *testing.T) {
 	path := t.TempDir() + "/sub/isthmus.sock"
 	l, err := listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := listen(path); err == nil || !strings.Contains(err.Error(), "another control plane") {
 		t.Errorf("got %v", err)
 	}
@@ -399,8 +341,6 @@ func TestSocketOfALivingAgentIsNotTaken(t *testing.T) {
 	l.Close()
 	// What a killed agent leaves behind.
 	stale, err := listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stale.Close()
 }

@@ -14,6 +14,7 @@ import (
 
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 	"isthmus/lab/smf"
 )
 
@@ -38,9 +39,7 @@ pfcp:
 // freePort is one that nobody has at the moment.
 func freePort(t *testing.T) netip.AddrPort {
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
@@ -56,31 +55,23 @@ func ask(a *Agent, method, path string) string {
 func TestMobileLife(t *testing.T) {
 	s := dptest.Start(t)
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := smf.New(smf.Options{Node: pfcp.NodeID{FQDN: "smf1.isthmus"}, Conn: conn})
 	defer c.Close()
 	n4, dir := freePort(t), t.TempDir()
 	file := filepath.Join(dir, "upf.yaml")
 	text := fmt.Sprintf(mobileConfig, n4, c.Address(), filepath.Join(dir, "sessions.db"))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	opt := outside(s, t.TempDir())
 	opt.File = file
 	a, stop := restart(t, opt)
 	static := len(s.Held())
 	association, err := c.Associate(t.Context(), n4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	anchor := smf.Anchor{Access: "access", Core: "internet", UE: smf.UE{IPv4: netip.MustParseAddr("10.45.0.7")},
 		Peer: &pfcp.FTEID{TEID: 9, IPv4: netip.MustParseAddr("10.1.0.9")}}
 	session, err := association.Establish(t.Context(), anchor.Request(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if session.UP().IPv4 != n4.Addr() {
 		t.Errorf("UP F-SEID %+v", session.UP())
 	}
@@ -118,16 +109,14 @@ func TestMobileLife(t *testing.T) {
 	if got := ask(a, "POST", "/v1/association/release?id=smf1.isthmus&graceful=1"); strings.Contains(got, "error") {
 		t.Errorf("release: %s", got)
 	}
-	waitUntil(t, "association gone", func() bool { return ask(a, "GET", "/v1/show/association") == "[]\n" })
-	waitUntil(t, "session gone", func() bool { return a.mobile.manager.Count("") == 0 })
+	testkit.Until(t, "association gone", func() bool { return ask(a, "GET", "/v1/show/association") == "[]\n" })
+	testkit.Until(t, "session gone", func() bool { return a.mobile.manager.Count("") == 0 })
 }
 
 func TestReleaseWithoutPFCP(t *testing.T) {
 	s := dptest.Start(t)
 	plan, err := MakePlan("x", []byte(small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	for _, query := range []string{"id=x", "id=x&graceful=no", "id=x&graceful=4000000000"} {
 		if got := ask(a, "POST", "/v1/association/release?"+query); !strings.Contains(got, "error") {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/testkit"
 )
 
 // counted is an endless body of one byte; Read counts what was asked for.
@@ -33,11 +34,9 @@ func (c *counted) Read(p []byte) (int, error) {
 func TestHostileRequests(t *testing.T) {
 	s := dptest.Start(t)
 	plan, err := MakePlan("small.yaml", []byte(small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := launch(t, s, plan)
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	server := httptest.NewServer(a.Handler())
 	defer server.Close()
 	var bomb strings.Builder
@@ -62,9 +61,7 @@ func TestHostileRequests(t *testing.T) {
 		{"climbing verb", "POST", "/v1/stream/..%2fstart", nil},
 	} {
 		request, err := http.NewRequest(test.method, server.URL+test.path, test.body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response, err := http.DefaultTransport.RoundTrip(request)
 		if err != nil { // the server may hang up on a body that it does not want
 			if test.body == nil {

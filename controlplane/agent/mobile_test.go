@@ -12,13 +12,13 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 const upf = `
@@ -50,9 +50,7 @@ func pfcpConfig(t *testing.T) string {
 func launchMobile(t *testing.T, s *dptest.Server, dir, text string) (a *Agent, stop func()) {
 	t.Helper()
 	file := dir + "/upf.yaml"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	opt := outside(s, dir)
 	opt.File, opt.State = file, dir
 	return restart(t, opt)
@@ -79,13 +77,7 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 	}
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	a.mobile.manager.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
-	select {
-	case r := <-ch:
-		return r
-	case <-time.After(limit):
-		t.Fatal("no answer")
-	}
-	return nil
+	return testkit.Receive(t, ch)
 }
 
 func heldSession(seid uint64) dptest.ID {
@@ -108,9 +100,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	}
 	apply := func(more string) (Result, error) {
 		plan, err := MakePlan("test", []byte(text+more))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return a.Apply(t.Context(), plan)
 	}
 	before, _ := s.Counts()
@@ -120,16 +110,11 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	if after, _ := s.Counts(); after != before {
 		t.Error("an equal configuration was sent")
 	}
-	s.Refuse(func(id dptest.ID, _ []byte) string {
-		if id.Kind == api.KindRoute {
-			return "no"
-		}
-		return ""
-	})
+	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
 	if _, err := apply(strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")); err == nil {
 		t.Error("not refused")
 	}
-	s.Refuse(nil)
+	s.Refuse("", nil)
 	if s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.manager.Count("") != 2 {
 		t.Error("a refused configuration ended a session")
 	}
@@ -146,15 +131,13 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	// The data plane restarts with nothing.
 	held := s.Held()
 	s.Kill()
-	waitUntil(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 	if r := establish(t, a, 4, "10.1.0.1", "10.45.0.4"); r.Cause != pfcp.CauseNoResources {
 		t.Errorf("%+v", r)
 	}
 	s.SetHeld(nil)
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	waitUntil(t, "ready again", ready(a))
+	testkit.Must(t, s.Listen())
+	testkit.Until(t, "ready again", ready(a))
 	now := s.Held()
 	for id, body := range held {
 		if string(now[id]) != string(body) && id.Kind == api.KindSession {
@@ -226,10 +209,8 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	if err == nil {
 		_, err = a.Apply(t.Context(), plan)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitUntil(t, "DSCP 26", func() bool { return dscp() == 26 })
+	testkit.Must(t, err)
+	testkit.Until(t, "DSCP 26", func() bool { return dscp() == 26 })
 }
 
 // A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.
@@ -239,9 +220,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	a, _ := launchMobile(t, s, dir, text+n9)
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
 	plan, err := MakePlan("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	orphan := heldSession(77)
 	held := s.Held()
 	held[orphan] = []byte{1}
@@ -251,22 +230,15 @@ func TestMobilePlanRefused(t *testing.T) {
 		return err
 	}
 	was := a.mobile.manager.Settings()
-	s.Refuse(func(id dptest.ID, _ []byte) string {
-		if id.Kind == api.KindRoute {
-			return "no"
-		}
-		return ""
-	})
+	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
 	if push() == nil {
 		t.Error("not refused")
 	}
 	if a.mobile.manager.Settings() != was || a.mobile.manager.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
 		t.Error("a refused plan was adopted")
 	}
-	s.Refuse(nil)
-	if err := push(); err != nil {
-		t.Fatal(err)
-	}
+	s.Refuse("", nil)
+	testkit.Must(t, push())
 	now := s.Held()
 	if a.mobile.manager.Settings() == was || a.mobile.manager.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
 		now[heldSession(stays.UP.SEID)] == nil || now[orphan] != nil {

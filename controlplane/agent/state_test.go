@@ -14,6 +14,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/intent"
+	"isthmus/controlplane/testkit"
 )
 
 // ranged is a configuration with a scheduler and ranges of subscribers, name and size each.
@@ -32,9 +33,7 @@ func ranged(ranges ...any) string {
 // Of a configuration with fewer or more subscribers goes out what came or left, and the list of their addresses.
 func TestOnlyWhatLeftIsSent(t *testing.T) {
 	all, err := MakePlan("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, r := range []struct {
 		ranges       []any
 		put, deleted int
@@ -47,9 +46,7 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 		{[]any{"home", 1000, "early", 100, "a", 1}, 1, 0}, // another order of the addresses
 	} {
 		plan, err := makePlan("fewer", []byte(ranged(r.ranges...)), nil, all.Placement)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		puts, deletes := intent.Diff(digests(all.Objects), plan.Objects)
 		if len(puts) != r.put || len(deletes) != r.deleted {
 			t.Errorf("%v: %d sent, %d deleted; expected %d and %d", r.ranges, len(puts), len(deletes), r.put, r.deleted)
@@ -62,11 +59,9 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 func restart(t *testing.T, opt Options) (*Agent, func()) {
 	t.Helper()
 	a, err := New(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stop := running(t, a)
-	waitUntil(t, "ready", ready(a))
+	testkit.Until(t, "ready", ready(a))
 	return a, stop
 }
 
@@ -75,9 +70,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	dir := t.TempDir()
 	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external"}
 	kept := opt.Socket + ".applied.yaml"
-	if err := os.WriteFile(opt.File, []byte(ranged("a", 1, "early", 100, "home", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(opt.File, []byte(ranged("a", 1, "early", 100, "home", 1000)), 0o600))
 	apply := func(a *Agent, text string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -113,18 +106,14 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	apply(a, ranged("home", 10))
 	stop()
 	later := time.Now().Add(time.Second)
-	if err := os.Chtimes(opt.File, later, later); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chtimes(opt.File, later, later))
 	a, stop = restart(t, opt)
 	if _, err := os.Stat(kept); err == nil || a.Status().AppliedFile != "" {
 		t.Errorf("%v, %+v", err, a.Status())
 	}
 	// One that is damaged does not stop us.
 	stop()
-	if err := os.WriteFile(kept, []byte("ports: 7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(kept, []byte("ports: 7\n"), 0o600))
 	os.Chtimes(kept, later.Add(time.Second), later.Add(time.Second))
 	os.WriteFile(opt.Socket+".seating.json", []byte("{"), 0o600)
 	a, stop = restart(t, opt)
@@ -139,21 +128,10 @@ func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	s := dptest.New(t.TempDir() + "/dp.sock")
 	dir := t.TempDir()
 	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external"}
-	if err := os.WriteFile(opt.File, []byte(small), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(opt.Socket+".applied.yaml", []byte(small+route), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.Refuse(func(id dptest.ID, _ []byte) string {
-		if id.Kind == api.KindRoute {
-			return "no"
-		}
-		return ""
-	})
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(opt.File, []byte(small), 0o600))
+	testkit.Must(t, os.WriteFile(opt.Socket+".applied.yaml", []byte(small+route), 0o600))
+	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
+	testkit.Must(t, s.Listen())
 	t.Cleanup(s.Kill)
 	a, stop := restart(t, opt)
 	defer stop()
@@ -165,9 +143,7 @@ func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 
 func TestRestartsAreNamed(t *testing.T) {
 	base, err := MakePlan("x", []byte(small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := newAgent(Options{}, base)
 	for text, want := range map[string]string{
 		"":                              "",
@@ -181,9 +157,7 @@ func TestRestartsAreNamed(t *testing.T) {
 		"control: {restart: {policy: always}, resync_period: 30}\n": "",
 	} {
 		plan, err := MakePlan("x", []byte(text+small))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := a.needsRestart(plan); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q", text, got)
 		}

@@ -17,6 +17,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
+	"isthmus/controlplane/testkit"
 )
 
 // run executes one command line.
@@ -32,9 +33,7 @@ func control(t *testing.T, answers map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, ok := answers[r.Method+" "+r.URL.RequestURI()]
 		if !ok {
@@ -134,22 +133,16 @@ func TestShell(t *testing.T) {
 func TestStoreCommands(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	p, err := session.Open(path, &rules.Settings{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer p.Close()
-	if err := p.KeepAssociation(n4.StoredAssociation{ID: "smf1"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.KeepAssociation(n4.StoredAssociation{ID: "smf1"}))
 	if code, out, stderr := run(t, "", "store", "verify", path); code != 0 || !strings.Contains(out, "good, 0 sessions, 1 associations") {
 		t.Errorf("%d %q %q", code, out, stderr)
 	}
 	if code, out, stderr := run(t, "", "store", "dump", path); code != 0 || !strings.Contains(out, `{"association":{"id":"smf1"`) {
 		t.Errorf("%d %q %q", code, out, stderr)
 	}
-	if err := os.WriteFile(path, []byte("isthmus2 and nothing more"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte("isthmus2 and nothing more"), 0o600))
 	for _, verb := range []string{"verify", "dump"} {
 		if code, _, stderr := run(t, "", "store", verb, path); code == 0 || !strings.Contains(stderr, "format") {
 			t.Errorf("%s: %d %q", verb, code, stderr)

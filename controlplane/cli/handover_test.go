@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // Commands of the laboratory reach its program with their words and the socket; its status and its
@@ -20,9 +22,7 @@ func TestHandOver(t *testing.T) {
 	}
 	script := "#!/bin/sh\nif [ \"$1\" = __complete ]; then printf 'upf\\nupf-8m-flows\\n:4\\n'; exit; fi\n" +
 		"echo \"$*\"; echo no profile >&2; exit 2\n"
-	if err := os.WriteFile(filepath.Join(dir, labProgram), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, labProgram), []byte(script), 0o755))
 	code, stdout, stderr := run(t, "bench upf --seconds 1\n", "--socket", "/x/s", "shell")
 	if code != 0 || !strings.Contains(stdout, "bench --socket /x/s upf --seconds 1\n") || stderr != "no profile\n" {
 		t.Errorf("%d, %q, %q", code, stdout, stderr)

@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"isthmus/controlplane/cputest"
+	"isthmus/controlplane/testkit"
 )
 
 const (
@@ -59,9 +60,7 @@ func red(engine, entry string) string {
 func mustParse(t *testing.T, text string) *Config {
 	t.Helper()
 	c, err := Parse("x.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -376,9 +375,7 @@ func TestDriversAreTried(t *testing.T) {
 		files, _ := filepath.Glob("../../test/" + pattern)
 		for _, f := range files {
 			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			tried += string(b)
 		}
 	}
@@ -392,13 +389,9 @@ func TestDriversAreTried(t *testing.T) {
 // The schema in docs/ is the one that the decoder's tags make, so no key can be missing from either.
 func TestSchemaIsCurrent(t *testing.T) {
 	want, err := Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if *update {
-		if err := os.WriteFile(schemaFile, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(schemaFile, want, 0o644))
 	}
 	if got, err := os.ReadFile(schemaFile); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("docs/config.schema.json is stale (%v): go test ./controlplane/config -update", err)
@@ -407,9 +400,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	files, err := filepath.Glob(examples)
 	if err != nil || len(files) == 0 {
 		t.Fatal("no examples", err)
@@ -434,9 +425,7 @@ func TestExamples(t *testing.T) {
 // docs/config.md is one configuration, section by section, and names every key.
 func TestDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../docs/config.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all strings.Builder
 	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
 		text, _, _ := strings.Cut(block, "```")
@@ -467,21 +456,13 @@ func TestDocumentation(t *testing.T) {
 func asJSON(t *testing.T, file string) any {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var tree map[string]any
-	if err := yaml.Unmarshal(data, &tree); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal(data, &tree))
 	text, err := json.Marshal(stringKeys(tree))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return out
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // entry is one line of subscribers; no two share anything.
@@ -31,9 +33,7 @@ func parseAfter(t *testing.T, before *Config, text string) *Config {
 		placement = before.Placement()
 	}
 	c, err := ParseWith("x.yaml", []byte(text), nil, placement)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	seen := map[[2]uint32]string{}
 	for _, h := range c.Subscribers {
 		if len(c.Schedulers) == 0 {

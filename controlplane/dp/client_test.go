@@ -16,14 +16,13 @@ import (
 	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/testkit"
 )
 
 func dial(t testing.TB, s *dptest.Server) *dp.Client {
 	t.Helper()
 	c, err := dp.Dial(t.Context(), s.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -39,16 +38,10 @@ func TestApplyAndList(t *testing.T) {
 		{Kind: api.KindPort, Key: "core", Body: port},
 		{Kind: api.KindRoute, Key: "0.0.0.0/0", Body: route},
 	}
-	if err := c.Apply(t.Context(), changes); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "core"}}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Apply(t.Context(), changes))
+	testkit.Must(t, c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "core"}}))
 	held, err := dp.Held(t.Context(), c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := map[string]uint64{"access": api.BodyDigest(port), "0.0.0.0/0": api.BodyDigest(route)}
 	if len(held) != len(want) {
 		t.Errorf("%d objects held, want %d", len(held), len(want))
@@ -63,12 +56,7 @@ func TestApplyAndList(t *testing.T) {
 func TestRefusedTransactionNamesTheObject(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
-	s.Refuse(func(id dptest.ID, _ []byte) string {
-		if id.Key == "core" {
-			return "no such device"
-		}
-		return ""
-	})
+	s.Refuse("no such device", func(id dptest.ID, _ []byte) bool { return id.Key == "core" })
 	err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "access", Body: port}, {Kind: api.KindPort, Key: "core", Body: port}})
 	var refused *dp.RefusedError
 	if !errors.As(err, &refused) || refused.Key != "core" || !strings.Contains(err.Error(), `port "core": no such device`) {
@@ -90,9 +78,7 @@ func TestBadNamesNeverReachTheSocket(t *testing.T) {
 			t.Errorf("key %q accepted", key)
 		}
 	}
-	if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "ok", Body: port}}); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "ok", Body: port}}))
 }
 
 func TestVersionMismatchIsExplained(t *testing.T) {
@@ -119,11 +105,7 @@ func TestLossIsSeenWhileIdle(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
 	s.Kill()
-	select {
-	case <-c.Done():
-	case <-time.After(time.Minute):
-		t.Fatal("loss not noticed")
-	}
+	testkit.Receive(t, c.Done())
 	if _, err := dp.Held(t.Context(), c, nil); err == nil {
 		t.Error("request on a dead connection succeeded")
 	}
@@ -153,9 +135,7 @@ func TestManyChanges(t *testing.T) {
 	c := dial(t, s)
 	changes := manyChanges()
 	cputest.Bound(t, 10*time.Second, "transaction", func() { // both sides of it
-		if err := c.Apply(t.Context(), changes); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Apply(t.Context(), changes))
 	})
 	if commits, n := s.Counts(); commits != 1 || n != len(changes) || len(s.Held()) != len(changes) {
 		t.Errorf("%d changes in %d transactions, %d held", n, commits, len(s.Held()))
@@ -175,9 +155,7 @@ func BenchmarkManyChanges(b *testing.B) {
 	c := dial(b, dptest.Start(b))
 	changes := manyChanges()
 	for b.Loop() {
-		if err := c.Apply(b.Context(), changes); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, c.Apply(b.Context(), changes))
 	}
 }
 
@@ -288,24 +266,18 @@ func TestSubscription(t *testing.T) {
 	next := func(sub *dp.Subscription, count int) (seids []uint64) {
 		for len(seids) < count {
 			events, err := sub.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, e := range events {
 				seids = append(seids, e.SEID)
 				if e.SEID == 1 {
-					if err := sub.Acknowledge(e.Sequence); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, sub.Acknowledge(e.Sequence))
 				}
 			}
 		}
 		return seids
 	}
 	first, err := dp.Subscribe(t.Context(), s.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 3})
 	if got := next(first, 3); fmt.Sprint(got) != "[1 2 3]" {
 		t.Errorf("%v", got)
@@ -313,16 +285,10 @@ func TestSubscription(t *testing.T) {
 	if _, err := dp.Held(t.Context(), dial(t, s), nil); err != nil { // other connections go on
 		t.Error(err)
 	}
-	for end := time.Now().Add(time.Minute); s.Unacknowledged() != 2; time.Sleep(time.Millisecond) { // nothing answers it
-		if time.Now().After(end) {
-			t.Fatal("the acknowledgement did not arrive")
-		}
-	}
+	testkit.Until(t, "acknowledged", func() bool { return s.Unacknowledged() == 2 }) // nothing answers it
 	first.Close()
 	second, err := dp.Subscribe(t.Context(), s.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer second.Close()
 	if got := next(second, 2); fmt.Sprint(got) != "[2 3]" {
 		t.Errorf("%v", got)

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"isthmus/controlplane/testkit"
 )
 
 const limit = time.Minute // of a test that would wait for ever
@@ -23,9 +25,7 @@ const limit = time.Minute // of a test that would wait for ever
 func start(t *testing.T, b Bounds, h http.HandlerFunc) *Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	bound, server := b.Limit(l), b.New(h)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(bound) }()
@@ -41,9 +41,7 @@ func client(t *testing.T, l net.Listener, from string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c, err := d.DialContext(context.Background(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(limit))
 	return c
@@ -176,8 +174,6 @@ func TestNoOtherServers(t *testing.T) {
 		return err
 	}
 	for _, top := range []string{"..", "../../lab"} {
-		if err := filepath.WalkDir(top, look); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, filepath.WalkDir(top, look))
 	}
 }

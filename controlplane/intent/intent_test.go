@@ -17,6 +17,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/cputest"
+	"isthmus/controlplane/testkit"
 )
 
 const text = `engine: {workers: 2}
@@ -58,13 +59,9 @@ subscribers:
 func compile(t testing.TB, text string) State {
 	t.Helper()
 	cfg, err := config.Parse("x.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	state, err := Compile(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return state
 }
 
@@ -86,9 +83,7 @@ func decoded[T any, P api.Row[T]](t *testing.T, body []byte) (T, []byte) {
 	t.Helper()
 	var v T
 	rest, err := api.ReadRow[T, P](body, &v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return v, rest
 }
 
@@ -253,9 +248,7 @@ func TestExamples(t *testing.T) {
 	}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		cfg, err := config.Parse(f, data)
 		if err != nil {
 			t.Error(err)
@@ -380,9 +373,7 @@ func BenchmarkParse64K(b *testing.B) {
 
 func BenchmarkCompile64K(b *testing.B) {
 	cfg, err := config.Parse("x.yaml", []byte(large()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	for b.Loop() {
 		if _, err := Compile(cfg); err != nil {
 			b.Fatal(err)

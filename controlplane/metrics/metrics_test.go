@@ -14,6 +14,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/testkit"
 )
 
 func named[T any](v T, field func(*T) []byte, name string) T {
@@ -44,13 +45,9 @@ func sample(context.Context) *Snapshot {
 
 func TestMetricsAreWellFormed(t *testing.T) {
 	families, err := Registry(sample, "0.1").Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, "fivegs_") { // names that others chose
 			continue
@@ -136,9 +133,7 @@ func TestMetricsAreReadOnly(t *testing.T) {
 func TestNoLabelGrows(t *testing.T) {
 	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version", "dataplane", "holder"}
 	families, err := Registry(sample, "0.1").Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	labels := 0
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"isthmus/controlplane/testkit"
 )
 
 func socket(t *testing.T, network, address string) (*net.UDPConn, syscall.RawConn, netip.AddrPort) {
@@ -20,9 +22,7 @@ func socket(t *testing.T, network, address string) (*net.UDPConn, syscall.RawCon
 	}
 	t.Cleanup(func() { conn.Close() })
 	raw, err := conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	return conn, raw, netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
 }
@@ -34,9 +34,7 @@ func TestThereAndBack(t *testing.T) {
 			_, from, fromAddress := socket(t, "udp", address)
 			_, to, toAddress := socket(t, "udp", address)
 			out, in := New(8), New(5)
-			if err := in.Stamped(to); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, in.Stamped(to))
 			var sent [8][]byte
 			for i := range sent {
 				sent[i] = bytes.Repeat([]byte{byte(i)}, i*70+1)
@@ -50,9 +48,7 @@ func TestThereAndBack(t *testing.T) {
 			before := time.Now()
 			for done := 0; done < len(sent); {
 				n, err := out.Send(from, len(sent)-done)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				for i, b := range sent[done+n:] {
 					out.SetBuffer(i, b)
 				}
@@ -60,9 +56,7 @@ func TestThereAndBack(t *testing.T) {
 			}
 			for got := 0; got < len(sent); {
 				n, err := in.Receive(to)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				for i := range n {
 					want := sent[got][:min(len(sent[got]), 300)] // a longer one is cut
 					if b := memory[i*300 : i*300+in.Length(i)]; !bytes.Equal(b, want) || in.Address(i) != fromAddress {
@@ -81,14 +75,10 @@ func TestThereAndBack(t *testing.T) {
 func TestConnectedAndClosed(t *testing.T) {
 	server, to, address := socket(t, "udp4", "127.0.0.1:0")
 	conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	raw, err := conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	b := New(1)
 	b.SetBuffer(0, []byte("x"))
 	b.SetAddress(0, netip.AddrPort{})

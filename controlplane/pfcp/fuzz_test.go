@@ -7,6 +7,8 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 func seeds(f *testing.F) {
@@ -193,9 +195,7 @@ func FuzzIE(f *testing.F) {
 	}
 	for _, m := range samples() {
 		_, body, err := splitHeader(mustEncode(f, Header{}, m))
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		collect(body)
 	}
 	at := places()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"isthmus/controlplane/testkit"
 )
 
 // Messages built by scapy mean to us what they say.
@@ -38,9 +40,7 @@ func TestMessagesMadeByScapy(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 		b, err := hex.DecodeString(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		h, got, err := Decode(b)
 		if err != nil || !reflect.DeepEqual(got, want[name]) {
 			t.Errorf("%s: %v\ngot  %+v\nwant %+v", name, err, got, want[name])

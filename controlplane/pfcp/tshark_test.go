@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // writePcap writes the messages as UDP datagrams between two PFCP entities.
@@ -44,9 +46,7 @@ func writePcap(t *testing.T, messages [][]byte) string {
 		b = append(b, m...)
 	}
 	path := filepath.Join(t.TempDir(), "pfcp.pcap")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 
@@ -68,9 +68,7 @@ func tshark(t *testing.T, messages [][]byte) []map[string]any {
 	var packets []struct {
 		Source struct{ Layers map[string]any } `json:"_source"`
 	}
-	if err := json.Unmarshal(out, &packets); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(out, &packets))
 	var list []map[string]any
 	for _, p := range packets {
 		list = append(list, p.Source.Layers)

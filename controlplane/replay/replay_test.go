@@ -11,6 +11,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/testkit"
 )
 
 const small = "ports:\n  - {name: access, driver: inject, role: access}\n  - {name: core, driver: inject, role: core}\n"
@@ -18,13 +19,9 @@ const small = "ports:\n  - {name: access, driver: inject, role: access}\n  - {na
 // The state file is exactly what goes over the socket: BEGIN, a PUT for each object, COMMIT.
 func TestStateFile(t *testing.T) {
 	plan, err := agent.MakePlan("small.yaml", []byte(small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var b bytes.Buffer
-	if err := WriteState(&b, plan); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteState(&b, plan))
 	rest := b.Bytes()
 	var types []uint16
 	objects := 0

@@ -7,6 +7,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // compiledOf is what a session becomes.
@@ -17,9 +18,7 @@ func compiledOf(t *testing.T, set *Settings, req *pfcp.SessionEstablishmentReque
 		t.Fatal(refusal)
 	}
 	s, err := Decode(encode(s)) // as it is when it is compiled
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := new(Compiler)
 	if _, refusal = c.Compile(Context{Set: set}, s); refusal != nil {
 		t.Fatal(refusal)

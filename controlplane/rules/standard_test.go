@@ -17,6 +17,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // How a bit or field of a request is told from one that is accepted and ignored: what comes of the request.
@@ -66,9 +67,7 @@ func outcome(t *testing.T, datagram []byte) (string, *pfcp.Error) {
 		t.Fatal(err)
 	}
 	read, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	switch m := m.(type) {
 	case *pfcp.SessionEstablishmentRequest:
 		restore := m.Restoration // gives F-TEIDs back that we gave: not in what the data plane gets

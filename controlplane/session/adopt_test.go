@@ -9,6 +9,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // The sessions of a failed association change hands while another's requests are carried out.
@@ -20,12 +21,7 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 	}
 	served := 0
 	for i := uint32(0); p.adopting(); i++ {
-		ch := make(chan *pfcp.SessionModificationResponse, 1)
-		p.Modify([]*n4.Association{{ID: "smf2"}}, other, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: &i}}},
-			func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
-		if m := wait(t, ch); m.Cause != pfcp.CauseAccepted {
-			t.Fatalf("%+v", m)
-		}
+		wants(t, pfcp.CauseAccepted, p.modify(&n4.Association{ID: "smf2"}, other, precedence(i)))
 		served++
 	}
 	if served < 10 {
@@ -42,9 +38,7 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 func idle(t *testing.T, path string) *Manager {
 	t.Helper()
 	p, err := Open(path, testSettings(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p.Attach(willing{})
 	t.Cleanup(p.Close)
 	return p
@@ -65,19 +59,15 @@ func (p *Manager) establishNow(t *testing.T, from *n4.Association, req *pfcp.Ses
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	p.Establish(from, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
 	p.step(t, 1)
-	r := wait(t, ch)
-	if r.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", r)
-	}
+	r := testkit.Receive(t, ch)
+	wants(t, pfcp.CauseAccepted, r)
 	return r.UP.SEID
 }
 
 func setOf(p *Manager, t *testing.T, n int) (seids []uint64) {
 	t.Helper()
 	for _, id := range []string{"smf1", "smf2", "smf3"} {
-		if err := p.KeepAssociation(n4.StoredAssociation{ID: id, Set: "set1"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.KeepAssociation(n4.StoredAssociation{ID: id, Set: "set1"}))
 	}
 	for i := range n {
 		req := request(uint32(i+1), fmt.Sprintf("10.46.%d.%d", i/200, i%200+1))
@@ -112,7 +102,7 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 	p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, last, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.3")}},
 		func(r *pfcp.SessionModificationResponse, _ uint64) { answered <- r.Cause })
 	p.step(t, 1)
-	if cause := wait(t, answered); cause != pfcp.CauseAccepted || p.Session(last).Owner != "smf2" || p.Session(last).Moved {
+	if cause := testkit.Receive(t, answered); cause != pfcp.CauseAccepted || p.Session(last).Owner != "smf2" || p.Session(last).Moved {
 		t.Errorf("cause %d, %+v", cause, p.Session(last))
 	}
 	p.Adopt("smf2", "smf3")
@@ -146,7 +136,7 @@ func TestSuccessorGoesBeforeItInherits(t *testing.T) {
 	deleted := make(chan int, 1)
 	p.Release("smf2", nil, func(n int) { deleted <- n })
 	p.step(t, 10)
-	if p.Count("") != 0 || wait(t, deleted) == 0 || p.x.owners["smf2"] != nil || len(p.x.owned) != 1 {
+	if p.Count("") != 0 || testkit.Receive(t, deleted) == 0 || p.x.owners["smf2"] != nil || len(p.x.owned) != 1 {
 		t.Errorf("%d sessions, %v", p.Count(""), p.x.owned)
 	}
 }

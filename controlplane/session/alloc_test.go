@@ -13,6 +13,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 func choosing(id uint8) *pfcp.FTEID {
@@ -109,9 +110,8 @@ func TestTrafficEndpoints(t *testing.T) {
 		t.Errorf("%+v", r.Endpoints)
 	}
 	b.checkConsistent()
-	if m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{RemoveEndpoint: []uint8{1}}); m.Cause != pfcp.CauseAccepted {
-		t.Errorf("%+v", m)
-	}
+	wants(t, pfcp.CauseAccepted,
+		b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{RemoveEndpoint: []uint8{1}}))
 	if s := b.Session(r.UP.SEID); len(s.PDR) != 1 || s.PDR[0].ID != 2 {
 		t.Errorf("%+v", s.PDR)
 	}
@@ -142,9 +142,7 @@ func TestUEAddresses(t *testing.T) {
 		}
 		seen[a] = r.UP.SEID
 	}
-	if r := ask(9); r.Cause != pfcp.CauseAllDynamicAddresses {
-		t.Errorf("%+v", r)
-	}
+	wants(t, pfcp.CauseAllDynamicAddresses, ask(9))
 	for _, a := range []string{"10.45.0.3", "10.45.0.1"} {
 		b.delete(smf1, seen[addr(a)])
 	}
@@ -160,9 +158,7 @@ func TestUEAddresses(t *testing.T) {
 		req := request(50, "0.0.0.0")
 		req.PDR[0].PDI.UEIP, req.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv4: true}}, []pfcp.UEIP{{ChooseIPv4: true}}
 		req.PDR[1].PDI.Application = "none"
-		if r := b.establish(smf1, req); r.Cause != pfcp.CauseRuleFailure {
-			t.Fatalf("%+v", r)
-		}
+		wants(t, pfcp.CauseRuleFailure, b.establish(smf1, req))
 	}
 	if r := ask(10); r.Cause != pfcp.CauseAccepted || r.Created[0].UEIP[0].IPv4 != addr("10.45.0.1") {
 		t.Errorf("%+v", r)
@@ -187,9 +183,7 @@ func TestUEPrefixes(t *testing.T) {
 	if r := ask(8, 63); r.Cause != pfcp.CauseAccepted || r.Created[0].UEIP[0].IPv6.String() != "2001:db8:1:2::/63" {
 		t.Fatalf("%+v", r)
 	}
-	if r := ask(9, 0); r.Cause != pfcp.CauseAllDynamicAddresses {
-		t.Errorf("%+v", r)
-	}
+	wants(t, pfcp.CauseAllDynamicAddresses, ask(9, 0))
 	b.checkConsistent()
 }
 
@@ -241,9 +235,7 @@ func TestSharedMetersAreReleased(t *testing.T) {
 		if i == 2 {
 			member.ID = "smf2"
 			change := &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}, CP: &pfcp.FSEID{SEID: 5, IPv4: addr("10.0.0.3")}}
-			if r := b.modify(&member, seid, change); r.Cause != pfcp.CauseAccepted {
-				t.Fatalf("%+v", r)
-			}
+			wants(t, pfcp.CauseAccepted, b.modify(&member, seid, change))
 		}
 		if r := b.delete(&member, seid); r.Cause != pfcp.CauseAccepted || held() != 0 {
 			t.Errorf("%d: %+v, %d left", i, r, held())
@@ -258,9 +250,7 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	seid := b.establish(smf1, req).UP.SEID
 	before := b.Session(seid)
 	remove := &pfcp.SessionModificationRequest{RemovePDR: []uint16{1, 2}}
-	if m := b.modify(smf1, seid, remove); m.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", m)
-	}
+	wants(t, pfcp.CauseAccepted, b.modify(smf1, seid, remove))
 	b.checkConsistent()
 	var head api.Session
 	if _, err := api.ReadRow(b.s.Held()[heldID(seid)], &head); err != nil || head.PDRs != 0 || head.FARs != 2 || head.URRs != 1 {
@@ -268,17 +258,11 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	}
 	// What it had is free meanwhile.
 	other := b.establish(smf1, request(1, "10.45.0.5"))
-	if other.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", other)
-	}
+	wants(t, pfcp.CauseAccepted, other)
 	create := &pfcp.SessionModificationRequest{CreatePDR: req.PDR}
-	if m := b.modify(smf1, seid, create); m.Cause != pfcp.CauseRuleFailure {
-		t.Errorf("%+v", m)
-	}
+	wants(t, pfcp.CauseRuleFailure, b.modify(smf1, seid, create))
 	b.delete(smf1, other.UP.SEID)
-	if m := b.modify(smf1, seid, create); m.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", m)
-	}
+	wants(t, pfcp.CauseAccepted, b.modify(smf1, seid, create))
 	if after := b.Session(seid); !reflect.DeepEqual(before, after) {
 		t.Errorf("%+v\n%+v", before, after)
 	}
@@ -338,9 +322,8 @@ func TestChooseIDIsRemembered(t *testing.T) {
 			t.Errorf("%+v, not %+v", f, first)
 		}
 		// It ends with the F-TEID.
-		if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemovePDR: []uint16{1, 3}}); m.Cause != pfcp.CauseAccepted {
-			t.Fatalf("%+v", m)
-		}
+		wants(t, pfcp.CauseAccepted,
+			b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemovePDR: []uint16{1, 3}}))
 		if f := add(b, 3, nil); f.TEID == first.TEID {
 			t.Errorf("%+v", f)
 		}
@@ -362,9 +345,7 @@ func TestTwoSessionsOfOneCPFSEID(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	b.reports.reported(first.UP.SEID, &pfcp.SessionReportResponse{Cause: pfcp.CauseContextNotFound}, nil, nil)
-	waitUntil(t, "the session that its CP function does not know gone", func() bool { return b.Count("") == 1 })
-	if d := b.delete(smf1, second.UP.SEID); d.Cause != pfcp.CauseAccepted {
-		t.Errorf("%+v", d)
-	}
+	testkit.Until(t, "the session that its CP function does not know gone", func() bool { return b.Count("") == 1 })
+	wants(t, pfcp.CauseAccepted, b.delete(smf1, second.UP.SEID))
 	b.checkConsistent()
 }

@@ -22,6 +22,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/session/store"
+	"isthmus/controlplane/testkit"
 )
 
 // stored makes a store with a session, an association and a recovery time stamp of long ago.
@@ -31,13 +32,9 @@ func stored(t *testing.T) (path string, recovery time.Time) {
 	t.Run("before", func(t *testing.T) {
 		b := start(t, path, testSettings())
 		for i := range uint32(2) {
-			if r := b.establish(smf1, request(i+1, "10.46.0."+string(rune('1'+i)))); r.Cause != pfcp.CauseAccepted {
-				t.Fatalf("%+v", r)
-			}
+			wants(t, pfcp.CauseAccepted, b.establish(smf1, request(i+1, "10.46.0."+string(rune('1'+i)))))
 		}
-		if err := b.KeepAssociation(n4.StoredAssociation{ID: "smf1"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, b.KeepAssociation(n4.StoredAssociation{ID: "smf1"}))
 	})
 	recovery = time.Unix(1700000000, 0)
 	harm(t, path, func(head []byte) {
@@ -51,17 +48,15 @@ func stored(t *testing.T) (path string, recovery time.Time) {
 func harm(t *testing.T, path string, fn func(data []byte)) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	testkit.Must(t, err)
 	fn(data)
-	must(t, os.WriteFile(path, data, 0o600))
+	testkit.Must(t, os.WriteFile(path, data, 0o600))
 }
 
 func opened(t *testing.T, path, boot string) *Manager {
 	t.Helper()
 	p, err := open(path, boot, testSettings(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -96,9 +91,11 @@ func TestStoreOfAnotherBoot(t *testing.T) {
 // A file that a power cut left in pieces is moved aside; the control plane starts.
 func TestStoreDamaged(t *testing.T) {
 	for name, how := range map[string]func(t *testing.T, path string){
-		"short": func(t *testing.T, path string) { must(t, os.Truncate(path, 50)) },
-		"tiny":  func(t *testing.T, path string) { must(t, os.Truncate(path, 5)) },
-		"noise": func(t *testing.T, path string) { must(t, os.WriteFile(path, make([]byte, 1<<16), 0o600)) },
+		"short": func(t *testing.T, path string) { testkit.Must(t, os.Truncate(path, 50)) },
+		"tiny":  func(t *testing.T, path string) { testkit.Must(t, os.Truncate(path, 5)) },
+		"noise": func(t *testing.T, path string) {
+			testkit.Must(t, os.WriteFile(path, make([]byte, 1<<16), 0o600))
+		},
 		"head":  func(t *testing.T, path string) { harm(t, path, func(data []byte) { data[20] ^= 1 }) },
 		"frame": func(t *testing.T, path string) { harm(t, path, func(data []byte) { data[80] ^= 1 }) },
 	} {
@@ -120,18 +117,18 @@ func TestStoreDamaged(t *testing.T) {
 func TestStoreDropsRecordOnFullDisk(t *testing.T) {
 	path, recovery := stored(t)
 	s, err := store.Open(path, store.Boot(), slog.New(slog.DiscardHandler))
-	must(t, err)
-	must(t, s.Write([]store.Record{sessionRecord(1, []byte{9})}))
+	testkit.Must(t, err)
+	testkit.Must(t, s.Write([]store.Record{sessionRecord(1, []byte{9})}))
 	s.Close()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	testkit.Must(t, err)
 	fd, err := unix.MemfdCreate("store", unix.MFD_ALLOW_SEALING)
-	must(t, err)
+	testkit.Must(t, err)
 	defer unix.Close(fd)
 	full := fmt.Sprintf("/proc/self/fd/%d", fd)
-	must(t, os.WriteFile(full, data, 0o600))
+	testkit.Must(t, os.WriteFile(full, data, 0o600))
 	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
-	must(t, err)
+	testkit.Must(t, err)
 	if p := opened(t, full, store.Boot()); p.Count("") != 1 || p.Recovery().Equal(recovery) || len(p.Associations()) != 1 {
 		t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
 	}
@@ -149,8 +146,8 @@ func TestStoreDropsRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path, recovery := stored(t)
 			s, err := store.Open(path, store.Boot(), slog.New(slog.DiscardHandler))
-			must(t, err)
-			must(t, s.Write([]store.Record{r}))
+			testkit.Must(t, err)
+			testkit.Must(t, s.Write([]store.Record{r}))
 			s.Close()
 			sessions := 2
 			if r.Kind == store.Session {
@@ -185,7 +182,7 @@ func TestInspect(t *testing.T) {
 	kinds := map[string]int{}
 	for line := range strings.Lines(out.String()) {
 		var one map[string]any
-		must(t, json.Unmarshal([]byte(line), &one))
+		testkit.Must(t, json.Unmarshal([]byte(line), &one))
 		for kind := range one {
 			kinds[kind]++
 		}
@@ -193,7 +190,7 @@ func TestInspect(t *testing.T) {
 	if !maps.Equal(kinds, map[string]int{"session": 3, "association": 1, "application": 1, "usage": 1}) || !strings.Contains(out.String(), "10.46.0.2") {
 		t.Error(out.String())
 	}
-	must(t, p.store.Write([]store.Record{sessionRecord(1, []byte{9})}))
+	testkit.Must(t, p.store.Write([]store.Record{sessionRecord(1, []byte{9})}))
 	if c, err = Inspect(path, nil); err != nil || len(c.Faults) != 1 || c.Sessions != 2 {
 		t.Errorf("%+v %v", c, err)
 	}
@@ -210,13 +207,13 @@ func former(t *testing.T) (path string) {
 	path = t.TempDir() + "/sessions.db"
 	for from, to := range map[string]string{"testdata/former.db.gz": path, "testdata/former.db.log.gz": path + ".log"} {
 		packed, err := os.Open(from)
-		must(t, err)
+		testkit.Must(t, err)
 		defer packed.Close()
 		r, err := gzip.NewReader(packed)
-		must(t, err)
+		testkit.Must(t, err)
 		data, err := io.ReadAll(r)
-		must(t, err)
-		must(t, os.WriteFile(to, data, 0o600))
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(to, data, 0o600))
 	}
 	return path
 }
@@ -252,7 +249,7 @@ func TestFormerStore(t *testing.T) {
 		}
 	})
 	for name, how := range map[string]func(path string){
-		"without journal": func(path string) { must(t, os.Remove(path+".log")) },
+		"without journal": func(path string) { testkit.Must(t, os.Remove(path+".log")) },
 		"another journal": func(path string) { harm(t, path+".log", func(data []byte) { data[9] ^= 1 }) },
 		"broken journal":  func(path string) { harm(t, path+".log", func(data []byte) { data[40] ^= 1 }) },
 		"broken tree": func(path string) { // both meta pages are whole, what they name is not
@@ -273,12 +270,5 @@ func TestFormerStore(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 // slow is a data plane that takes its time, so that requests wait and are taken together.
@@ -38,12 +39,10 @@ func TestGroupCommit(t *testing.T) {
 	gate := &slow{Committer: b.c, gate: make(chan struct{}, 1000)}
 	b.Attach(gate)
 	b.s.Blame(api.RuleFAR, 2)
-	b.s.Refuse(func(id dptest.ID, body []byte) string {
+	b.s.Refuse("the text names PDR 7, which no program reads", func(id dptest.ID, body []byte) bool {
 		var head api.Session
-		if _, err := api.ReadRow(body, &head); err == nil && id.Kind == api.KindSession && head.UEIP4.String() == "10.46.0.13" {
-			return "the text names PDR 7, which no program reads"
-		}
-		return ""
+		_, err := api.ReadRow(body, &head)
+		return err == nil && id.Kind == api.KindSession && head.UEIP4.String() == "10.46.0.13"
 	})
 	const count = 100
 	var all sync.WaitGroup
@@ -84,7 +83,7 @@ func TestOrderOfASession(t *testing.T) {
 	for n := range 50 {
 		for _, seid := range seids {
 			all.Add(1)
-			b.Modify([]*n4.Association{smf1}, seid, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(n))}}},
+			b.Modify([]*n4.Association{smf1}, seid, precedence(uint32(n)),
 				func(r *pfcp.SessionModificationResponse, cp uint64) {
 					if r.Cause != pfcp.CauseAccepted || cp < 0x1000 {
 						t.Errorf("%+v", r)
@@ -108,16 +107,11 @@ func TestDataPlaneAway(t *testing.T) {
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
 	gone := b.establish(smf1, request(2, "10.45.0.6")).UP.SEID
 	b.s.Kill() // not noticed by the agent yet: the outcome is unknown, nothing is promised
-	if r := b.establish(smf1, request(3, "10.45.1.1")); r.Cause != pfcp.CauseSystemFailure {
-		t.Errorf("%+v", r)
-	}
+	wants(t, pfcp.CauseSystemFailure, b.establish(smf1, request(3, "10.45.1.1")))
 	b.Attach(nil)
-	if r := b.establish(smf1, request(3, "10.45.1.1")); r.Cause != pfcp.CauseNoResources {
-		t.Errorf("%+v", r)
-	}
-	if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemoveQER: []uint32{1}}); m.Cause != pfcp.CauseSystemFailure {
-		t.Errorf("%+v", m)
-	}
+	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(3, "10.45.1.1")))
+	wants(t, pfcp.CauseSystemFailure,
+		b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemoveQER: []uint32{1}}))
 	if d := b.delete(smf1, gone); d.Cause != pfcp.CauseAccepted || b.Count("") != 1 {
 		t.Errorf("%+v", d)
 	}
@@ -139,9 +133,7 @@ func TestReleaseIsPaced(t *testing.T) {
 	all.Wait()
 	other := &n4.Association{ID: "smf2"}
 	keep := b.establish(other, request(9999, "10.61.0.1"))
-	part := make(chan int, 1)
-	b.Release("smf1", [][]byte{{9}, {1, 2, 3}}, func(n int) { part <- n })
-	if n := wait(t, part); n != count/3 || b.Count("smf1") != count-count/3 {
+	if n := b.released("smf1", []byte{9}, []byte{1, 2, 3}); n != count/3 || b.Count("smf1") != count-count/3 {
 		t.Fatalf("%d deleted, %d left", n, b.Count("smf1"))
 	}
 	// Another asks while a transaction of the release is under way; what is released before its turn is counted.
@@ -155,8 +147,7 @@ func TestReleaseIsPaced(t *testing.T) {
 		case is == nil:
 			if deleted++; deleted == 100 {
 				asked = deleted
-				b.Modify([]*n4.Association{other}, keep.UP.SEID,
-					&pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}},
+				b.Modify([]*n4.Association{other}, keep.UP.SEID, precedence(7),
 					func(m *pfcp.SessionModificationResponse, _ uint64) { answer <- m })
 			}
 		}
@@ -164,19 +155,15 @@ func TestReleaseIsPaced(t *testing.T) {
 	})
 	done := make(chan int, 1)
 	b.Release("smf1", nil, func(n int) { done <- n })
-	if m := wait(t, answer); m.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", m)
-	}
+	wants(t, pfcp.CauseAccepted, testkit.Receive(t, answer))
 	if n := turn - asked; n > 2*pace { // the rest of one transaction, and those beside the request
 		t.Errorf("%d sessions were released while a request of another waited", n)
 	}
-	if n := wait(t, done); n != count-count/3 || b.Count("") != 1 {
+	if n := testkit.Receive(t, done); n != count-count/3 || b.Count("") != 1 {
 		t.Errorf("%d deleted, %d left", n, b.Count(""))
 	}
 	b.checkConsistent()
-	none := make(chan int, 1)
-	b.Release("nobody", nil, func(n int) { none <- n })
-	if wait(t, none) != 0 {
+	if b.released("nobody") != 0 {
 		t.Error("of nobody")
 	}
 }
@@ -192,7 +179,7 @@ func TestSetRetention(t *testing.T) {
 	}
 	done := make(chan int, 1)
 	b.Retain("smf1", []netip.Addr{addr("10.0.0.3")}, func(n int) { done <- n })
-	if n := wait(t, done); n != 1 || b.Count("smf1") != 3 {
+	if n := testkit.Receive(t, done); n != 1 || b.Count("smf1") != 3 {
 		t.Errorf("%d deleted", n)
 	}
 	if n := b.adopt("smf1", "smf2"); n != 3 || b.Count("smf2") != 3 || b.Count("smf1") != 0 {
@@ -214,32 +201,24 @@ func TestApplications(t *testing.T) {
 		api.ReadRow(b.s.Held()[heldID(seid)], &head)
 		return int(head.SDFs)
 	}
-	if err := b.setPFDs(web("permit out 6 from any 80 to assigned")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.setPFDs(web("permit out 6 from any 80 to assigned")))
 	req := request(1, "10.45.0.5")
 	req.PDR[1].PDI.Application = "web"
 	r := b.establish(smf1, req)
 	if r.Cause != pfcp.CauseAccepted || filters(r.UP.SEID) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	if err := b.setPFDs(web("permit out 6 from any 80 to assigned", "permit out 17 from any 443 to assigned")); err != nil {
-		t.Fatal(err)
-	}
-	waitUntil(t, "two filters", func() bool { return filters(r.UP.SEID) == 2 })
+	testkit.Must(t, b.setPFDs(web("permit out 6 from any 80 to assigned", "permit out 17 from any 443 to assigned")))
+	testkit.Until(t, "two filters", func() bool { return filters(r.UP.SEID) == 2 })
 	for _, bad := range []pfcp.PFD{{URL: "http://example.org"}, {Domain: "example.org"}, {Flow: "permit"}} {
 		err := b.setPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web", PFDs: []pfcp.PFD{bad}}}})
 		if err == nil || bad.Flow == "" && err.Cause != pfcp.CauseServiceNotSupported {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if err := b.setPFDs(&pfcp.PFDManagementRequest{}); err != nil {
-		t.Fatal(err)
-	}
-	waitUntil(t, "a filter that matches nothing", func() bool { return filters(r.UP.SEID) == 1 })
-	if d := b.delete(smf1, r.UP.SEID); d.Cause != pfcp.CauseAccepted {
-		t.Errorf("%+v", d)
-	}
+	testkit.Must(t, b.setPFDs(&pfcp.PFDManagementRequest{}))
+	testkit.Until(t, "a filter that matches nothing", func() bool { return filters(r.UP.SEID) == 1 })
+	wants(t, pfcp.CauseAccepted, b.delete(smf1, r.UP.SEID))
 	b.checkConsistent()
 }
 
@@ -296,21 +275,14 @@ func TestDropBuffered(t *testing.T) {
 	}
 	change := func(req *pfcp.SessionModificationRequest, want pfcp.Cause) {
 		t.Helper()
-		if m := b.modify(smf1, seid, req); m.Cause != want {
-			t.Fatalf("%+v", m)
-		}
+		wants(t, want, b.modify(smf1, seid, req))
 	}
 	change(&pfcp.SessionModificationRequest{DropBuffered: true}, pfcp.CauseAccepted)
 	drop := action(forward)
 	drop.DropBuffered = true
-	b.s.Refuse(func(id dptest.ID, body []byte) string {
-		if id == heldID(seid) && of(body).action == byte(forward) {
-			return "not now"
-		}
-		return ""
-	})
+	b.s.Refuse("not now", func(id dptest.ID, body []byte) bool { return id == heldID(seid) && of(body).action == byte(forward) })
 	change(drop, pfcp.CauseRuleFailure)
-	b.s.Refuse(nil)
+	b.s.Refuse("", nil)
 	change(drop, pfcp.CauseAccepted)
 	change(action(both), pfcp.CauseAccepted)
 	drop = action(forward)
@@ -369,7 +341,7 @@ func TestEveryRequestAnswered(t *testing.T) {
 			}
 		}()
 	}
-	waitUntil(t, "requests under way", func() bool { return answers.Load() > 1000 })
+	testkit.Until(t, "requests under way", func() bool { return answers.Load() > 1000 })
 	b.end()
 	close(stop)
 	all.Wait()

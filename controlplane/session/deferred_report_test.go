@@ -10,6 +10,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 func usageEvent(seid uint64, sequence uint32, bytes [3]uint64) api.Event {
@@ -53,14 +54,14 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		s.Raise(usageEvent(also, 1, [3]uint64{30, 10, 20}))
 		s.Raise(usageEvent(other, 1, [3]uint64{9, 4, 5}))
 		for left := s.Unacknowledged(); len(to.reports) == 0; left = s.Unacknowledged() { // all the others come first
-			waitUntil(t, "more acknowledged while the path is down", func() bool { return s.Unacknowledged() < left || len(to.reports) > 0 })
+			testkit.Until(t, "more acknowledged while the path is down", func() bool { return s.Unacknowledged() < left || len(to.reports) > 0 })
 		}
-		one := wait(t, to.reports)
+		one := testkit.Receive(t, to.reports)
 		if one.association != "smf2" || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5} {
 			t.Errorf("%+v", one)
 		}
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-		waitUntil(t, "all acknowledged", func() bool { return s.Unacknowledged() == 0 })
+		testkit.Until(t, "all acknowledged", func() bool { return s.Unacknowledged() == 0 })
 		// A deletion says what waits, beside what was measured last.
 		s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
 			if id == heldID(also) && is == nil {
@@ -76,19 +77,19 @@ func TestUsageWaitsForThePath(t *testing.T) {
 	t.Run("restarted, path back", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
 		to := b.reporting(t, false, "")
-		one := wait(t, to.reports)
+		one := testkit.Receive(t, to.reports)
 		u := one.req.Usage[0]
 		if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || *u.Volume != [3]uint64{3 * many, many, 2 * many} ||
 			u.Sequence != many || u.Start.Unix() != 1 || u.End.Unix() != many+1 || u.Trigger != api.UsagePerio {
 			t.Errorf("%+v volume %v", one.req.Usage, *u.Volume)
 		}
 		one.done(nil, n4.ErrTimeout)
-		one = wait(t, to.reports)
+		one = testkit.Receive(t, to.reports)
 		if *one.req.Usage[0].Volume != [3]uint64{3 * many, many, 2 * many} {
 			t.Errorf("%+v", one)
 		}
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-		waitUntil(t, "nothing waits", func() bool { return b.waiting() == 0 })
+		testkit.Until(t, "nothing waits", func() bool { return b.waiting() == 0 })
 		if c := b.Counts(); c.ReportsLost != 0 {
 			t.Errorf("%+v", c)
 		}

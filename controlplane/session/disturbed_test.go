@@ -16,6 +16,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 	"isthmus/lab/smf"
 )
 
@@ -32,9 +33,7 @@ var crowded = 300000
 func crowd(b *testing.B, n int) (p *Manager, up netip.AddrPort, owner *smf.Association) {
 	b.Helper()
 	p, err := Open("", testSettings(), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	p.Attach(willing{})
 	peer := func(node, at string) n4.Peer {
 		return n4.Peer{Addr: netip.AddrPortFrom(netip.MustParseAddr(at), pfcp.Port), Node: node}
@@ -42,17 +41,10 @@ func crowd(b *testing.B, n int) (p *Manager, up netip.AddrPort, owner *smf.Assoc
 	server, err := n4.New(n4.Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, HeartbeatInterval: -1,
 		Features: n4.Features(n4.Capabilities{UserPlane: true, PDN: true, Applications: true}),
 		Peers:    []n4.Peer{peer("smf1", "127.0.0.2"), peer("smf2", "127.0.0.3")}}, p, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
+	testkit.Must(b, err)
 	p.SetReporter(server)
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{p.Run, server.Run} {
-		running.Add(1)
-		go func() { defer running.Done(); run(ctx) }()
-	}
-	b.Cleanup(func() { cancel(); running.Wait() })
+	testkit.Run(b, p.Run)
+	testkit.Run(b, server.Run)
 	up = server.Listening()[0]
 	owner = client(b, "smf1", "127.0.0.2", up)
 	setWeb(b, owner, 1)
@@ -78,15 +70,11 @@ func crowd(b *testing.B, n int) (p *Manager, up netip.AddrPort, owner *smf.Assoc
 func client(b *testing.B, node, from string, up netip.AddrPort) *smf.Association {
 	b.Helper()
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(from)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	c := smf.New(smf.Options{Node: pfcp.NodeID{FQDN: node}, Conn: conn, T1: time.Second, N1: 1000})
 	b.Cleanup(c.Close)
 	a, err := c.Associate(context.Background(), up)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	return a
 }
 
@@ -108,9 +96,7 @@ func BenchmarkDisturbed(b *testing.B) {
 	p, up, hostile := crowd(b, n)
 	other := client(b, "smf2", "127.0.0.3", up)
 	s, err := other.Establish(context.Background(), request(uint32(n+1), "10.46.0.1"), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	for _, what := range []string{"nothing", "pfds", "adoption", "deletion"} {
 		b.Run(what, func(b *testing.B) {
 			done := make(chan struct{})
@@ -160,9 +146,7 @@ func BenchmarkDisturbed(b *testing.B) {
 					},
 				} {
 					began := time.Now()
-					if err := ask(); err != nil {
-						b.Fatal(err)
-					}
+					testkit.Must(b, ask())
 					took = append(took, time.Since(began))
 				}
 				waitPass(time.Millisecond)

@@ -16,6 +16,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // strict is a data plane that holds the Manager to the contract: an object once in a transaction, what is named is
@@ -31,7 +32,8 @@ func (d *strict) Commit(_ context.Context, changes []dp.Change) ([]api.Usage, er
 		d.refuse = false
 		return nil, &dp.RefusedError{Code: 22, Text: "PDR 1: no"}
 	}
-	seen, next := map[dptest.ID]bool{}, maps.Clone(d.held)
+	seen, next := map[dptest.ID]bool{}, map[dptest.ID][]byte{}
+	maps.Copy(next, d.held)
 	for _, ch := range changes {
 		id := dptest.ID{Kind: ch.Kind, Key: ch.Key}
 		if seen[id] {
@@ -59,9 +61,7 @@ func (d *strict) Commit(_ context.Context, changes []dp.Change) ([]api.Usage, er
 func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 	var head api.Session
 	rest, err := api.ReadRow(body, &head)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	testkit.Must(d.t, err)
 	need := func(kind uint32, name []byte) {
 		if key := api.CString(name); key != "" && held[dptest.ID{Kind: kind, Key: key}] == nil {
 			d.t.Fatalf("session %#x names %s, which is not there", head.SEID, key)
@@ -94,9 +94,7 @@ func datagrams(list ...[]byte) []byte {
 func mustEncode(f *testing.F, h pfcp.Header, m pfcp.Message) []byte {
 	h.Type, h.HasSEID = m.MessageType(), true
 	b, err := pfcp.Encode(h, m)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	return b
 }
 
@@ -127,11 +125,9 @@ func FuzzManager(f *testing.F) {
 		set := testSettings()
 		set.Takeover = len(data)%2 == 1
 		p, err := Open("", set, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		p.x.random = mrand.NewChaCha8([32]byte{1})
-		d := &strict{t: t, held: map[dptest.ID][]byte{}}
+		d := &strict{t: t}
 		p.client = d
 		b := &bench{Manager: p, s: dptest.New(""), t: t}
 		for n := 0; len(data) >= 2 && n < 16; n++ {
@@ -147,7 +143,7 @@ func FuzzManager(f *testing.F) {
 			}
 		}
 		for _, seid := range p.inOrder() {
-			b.request(&pfcp.SessionDeletionRequest{}, seid, []*n4.Association{smf1, {ID: "smf2"}})
+			b.atOnce(&pfcp.SessionDeletionRequest{}, seid, smf1, &n4.Association{ID: "smf2"})
 		}
 		if len(p.x.session)+len(p.x.local)+len(p.x.peer)+len(p.x.peer6)+len(p.x.host)+p.x.prefix.size()+len(p.x.groups)+len(p.shares.by)+len(p.shares.used)+
 			len(p.x.taken) != 0 {
@@ -166,23 +162,5 @@ func (b *bench) one(datagram []byte) {
 	if list := b.inOrder(); len(list) > 0 {
 		seid = list[h.SEID%uint64(len(list))]
 	}
-	b.request(m, seid, []*n4.Association{who})
-}
-
-func (b *bench) request(m pfcp.Message, seid uint64, who []*n4.Association) {
-	answered := 0
-	switch m := m.(type) {
-	case *pfcp.SessionEstablishmentRequest:
-		b.Establish(who[0], m, func(*pfcp.SessionEstablishmentResponse) { answered++ })
-	case *pfcp.SessionModificationRequest:
-		b.Modify(who, seid, m, func(*pfcp.SessionModificationResponse, uint64) { answered++ })
-	case *pfcp.SessionDeletionRequest:
-		b.Delete(who, seid, func(*pfcp.SessionDeletionResponse, uint64) { answered++ })
-	default:
-		return
-	}
-	b.runBatch(nil)
-	if answered != 1 {
-		b.t.Fatalf("%T answered %d times", m, answered)
-	}
+	b.atOnce(m, seid, who)
 }

@@ -13,6 +13,7 @@ import (
 	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 func webOf(flows int) *pfcp.PFDManagementRequest {
@@ -24,23 +25,16 @@ func webOf(flows int) *pfcp.PFDManagementRequest {
 }
 
 // many has n sessions of smf1 that use the application "web", on a data plane that takes everything, and one of smf2's.
-func many(t *testing.T, n int) (p *Manager, other uint64) {
+func many(t *testing.T, n int) (b *bench, other uint64) {
 	t.Helper()
 	set := testSettings()
 	set.Limits.Filters = 8
 	p, err := Open("", set, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p.Attach(willing{})
-	done := make(chan error, 1)
-	go func() { done <- p.Run(t.Context()) }()
-	t.Cleanup(func() { <-done })
-	ch := make(chan *pfcp.Error, 1)
-	p.SetPFDs(webOf(1), func(err *pfcp.Error) { ch <- err })
-	if err := wait(t, ch); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Run(t, p.Run)
+	b = &bench{Manager: p, t: t}
+	testkit.Must(t, b.setPFDs(webOf(1)))
 	var all sync.WaitGroup
 	made := func(r *pfcp.SessionEstablishmentResponse) {
 		if other = r.UP.SEID; r.Cause != pfcp.CauseAccepted {
@@ -63,7 +57,12 @@ func many(t *testing.T, n int) (p *Manager, other uint64) {
 	all.Add(1)
 	p.Establish(&n4.Association{ID: "smf2"}, request(uint32(n+1), "10.46.0.1"), made)
 	all.Wait()
-	return p, other
+	return b, other
+}
+
+// precedence changes that of PDR 1.
+func precedence(p uint32) *pfcp.SessionModificationRequest {
+	return &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: &p}}}
 }
 
 // New PFDs for many sessions: another's requests are carried out one after the other while they are looked at.
@@ -74,19 +73,12 @@ func TestOthersAreServedWhilePFDsAreTried(t *testing.T) {
 	go p.SetPFDs(webOf(2), func(err *pfcp.Error) { replied.Store(true); over <- err })
 	served := 0
 	for i := uint32(0); !replied.Load(); i++ {
-		ch := make(chan *pfcp.SessionModificationResponse, 1)
-		p.Modify([]*n4.Association{{ID: "smf2"}}, other, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: &i}}},
-			func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
-		if m := wait(t, ch); m.Cause != pfcp.CauseAccepted {
-			t.Fatalf("%+v", m)
-		}
+		wants(t, pfcp.CauseAccepted, p.modify(&n4.Association{ID: "smf2"}, other, precedence(i)))
 		if !replied.Load() {
 			served++
 		}
 	}
-	if err := wait(t, over); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Receive(t, over))
 	if served < 10 {
 		t.Errorf("%d requests were answered meanwhile", served)
 	}
@@ -112,7 +104,7 @@ func TestPFDsAreTriedOnSessionsThatComeMeanwhile(t *testing.T) {
 	}
 	made := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	p.Establish(smf1, req, func(r *pfcp.SessionEstablishmentResponse) { made <- r })
-	r, err := wait(t, made), wait(t, over)
+	r, err := testkit.Receive(t, made), testkit.Receive(t, over)
 	if r.Cause == pfcp.CauseAccepted && (err == nil || err.Cause != pfcp.CauseNoResources) {
 		t.Errorf("a session with four filters is there, and PFDs that make twelve of them: %v", err)
 	}
@@ -126,39 +118,24 @@ func TestSetDeletionLooksAtItsMembersAlone(t *testing.T) {
 	p, _ := many(t, 10000)
 	cputest.Bound(t, 2*time.Second, "deletions of sessions sets", func() {
 		for i := range 1000 {
-			done := make(chan int, 1)
-			p.Release("smf1", [][]byte{{9, byte(i >> 8), byte(i)}}, func(n int) { done <- n })
-			if n := wait(t, done); n != 0 {
+			if n := p.released("smf1", []byte{9, byte(i >> 8), byte(i)}); n != 0 {
 				t.Fatalf("%d deleted", n)
 			}
 		}
 	})
-	done := make(chan int, 1)
-	p.Release("smf1", [][]byte{{1, 2, 3}}, func(n int) { done <- n })
-	if n := wait(t, done); n != 1 || p.Count("smf1") != 9999 {
+	if n := p.released("smf1", []byte{1, 2, 3}); n != 1 || p.Count("smf1") != 9999 {
 		t.Errorf("%d deleted, %d left", n, p.Count("smf1"))
 	}
 }
 
 // Releases of ever new sets do not pile up; a second one of the same is one with the first; who comes later stays.
 func TestReleasesAreBounded(t *testing.T) {
-	p, err := Open("", testSettings(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	p.Attach(willing{})
+	p := idle(t, "")
 	req := request(1, "10.46.0.1")
 	for i := range byte(100) {
 		req.FQCSID = append(req.FQCSID, []byte{i})
 	}
-	establish := func(req *pfcp.SessionEstablishmentRequest) uint64 {
-		ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
-		p.Establish(smf1, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
-		p.runBatch(<-p.jobs)
-		return wait(t, ch).UP.SEID
-	}
-	first := establish(req)
+	first := p.establishNow(t, smf1, req)
 	refused := 0
 	for i := range 1000 {
 		if p.Release("smf1", [][]byte{{byte(i % 100)}}, nil) != nil {
@@ -170,7 +147,7 @@ func TestReleasesAreBounded(t *testing.T) {
 	}
 	later := request(2, "10.46.0.2")
 	later.FQCSID = [][]byte{{5}}
-	second := establish(later) // in the batch that carries the deletion out
+	second := p.establishNow(t, smf1, later) // in the batch that carries the deletion out
 	for len(p.deferredJobs) > 0 {
 		p.runBatch(nil)
 	}

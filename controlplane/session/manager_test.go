@@ -3,9 +3,7 @@
 package session
 
 import (
-	"context"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/pfcp/pfcptest"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -59,17 +58,11 @@ func start(t testing.TB, path string, set *rules.Settings) *bench {
 func startOn(t testing.TB, s *dptest.Server, path string, set *rules.Settings) *bench {
 	t.Helper()
 	p, err := Open(path, set, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c, err := dp.Dial(t.Context(), s.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	held, err := dp.Held(t.Context(), c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d := p.compare(held)
 	for _, parts := range [][][]dp.Change{d.Before, d.After} {
 		if _, err := p.send(t.Context(), c, parts); err != nil {
@@ -77,54 +70,61 @@ func startOn(t testing.TB, s *dptest.Server, path string, set *rules.Settings) *
 		}
 	}
 	p.Attach(c)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	b := &bench{p, s, t, c, sync.OnceFunc(func() {
-		cancel()
-		<-done
-	})}
-	t.Cleanup(func() {
-		b.end()
-		c.Close()
-	})
-	return b
+	t.Cleanup(func() { c.Close() })
+	return &bench{p, s, t, c, testkit.Run(t, p.Run)}
 }
 
 func (b *bench) establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest) *pfcp.SessionEstablishmentResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 2)
 	b.Establish(from, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
-	return wait(b.t, ch)
+	return testkit.Receive(b.t, ch)
 }
 
 func (b *bench) setPFDs(req *pfcp.PFDManagementRequest) *pfcp.Error {
 	b.t.Helper()
 	ch := make(chan *pfcp.Error, 2)
 	b.SetPFDs(req, func(err *pfcp.Error) { ch <- err })
-	return wait(b.t, ch)
+	return testkit.Receive(b.t, ch)
 }
 
 func (b *bench) modify(from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest) *pfcp.SessionModificationResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionModificationResponse, 2)
 	b.Modify([]*n4.Association{from}, seid, req, func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
-	return wait(b.t, ch)
+	return testkit.Receive(b.t, ch)
 }
 
 func (b *bench) delete(from *n4.Association, seid uint64) *pfcp.SessionDeletionResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionDeletionResponse, 2)
 	b.Delete([]*n4.Association{from}, seid, func(r *pfcp.SessionDeletionResponse, _ uint64) { ch <- r })
-	return wait(b.t, ch)
+	return testkit.Receive(b.t, ch)
+}
+
+// released is how many sessions go, of all or of those that have one of some FQ-CSIDs.
+func (b *bench) released(association string, fqcsid ...[]byte) int {
+	b.t.Helper()
+	ch := make(chan int, 1)
+	b.Release(association, fqcsid, func(n int) { ch <- n })
+	return testkit.Receive(b.t, ch)
 }
 
 // adopt is Adopt until the last session has changed hands.
 func (b *bench) adopt(from, to string) int {
 	b.t.Helper()
 	n := b.Adopt(from, to)
-	waitUntil(b.t, "all adopted", func() bool { return !b.adopting() })
+	testkit.Until(b.t, "all adopted", func() bool { return !b.adopting() })
 	return n
+}
+
+// reconfigured takes another configuration over, and returns what the data plane would be told before.
+func (b *bench) reconfigured(set *rules.Settings) []dp.Change {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changes, accept := b.reconfigure(set)
+	accept()
+	return changes
 }
 
 func (p *Manager) adopting() bool {
@@ -136,21 +136,6 @@ func (p *Manager) adopting() bool {
 		}
 	}
 	return false
-}
-
-// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
-// anything may take seconds.
-const limit = time.Minute
-
-func wait[T any](t testing.TB, ch chan T) T {
-	t.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(limit):
-		t.Fatal("no answer")
-		panic("unreachable")
-	}
 }
 
 func TestSessionComesChangesAndGoes(t *testing.T) {
@@ -183,9 +168,7 @@ func TestSessionComesChangesAndGoes(t *testing.T) {
 	})
 	m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
 		Action: ptr(pfcp.ActionBuffer | pfcp.ActionNotify)}}})
-	if m.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", m)
-	}
+	wants(t, pfcp.CauseAccepted, m)
 	d := b.delete(smf1, r.UP.SEID)
 	if d.Cause != pfcp.CauseAccepted || len(d.Usage) != 1 || *d.Usage[0].Volume != [3]uint64{30, 10, 20} || d.Usage[0].Packets != nil {
 		t.Fatalf("%+v", d)
@@ -197,12 +180,19 @@ func TestSessionComesChangesAndGoes(t *testing.T) {
 
 func heldID(seid uint64) dptest.ID { return dptest.ID{Kind: api.KindSession, Key: rules.Key(seid)} }
 
-// waitUntil waits for a condition.
-func waitUntil(t testing.TB, what string, ok func() bool) {
+// wants ends the test when an answer has another cause.
+func wants(t testing.TB, cause pfcp.Cause, answer pfcp.Message) {
 	t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
+	var is pfcp.Cause
+	switch r := answer.(type) {
+	case *pfcp.SessionEstablishmentResponse:
+		is = r.Cause
+	case *pfcp.SessionModificationResponse:
+		is = r.Cause
+	case *pfcp.SessionDeletionResponse:
+		is = r.Cause
+	}
+	if is != cause {
+		t.Fatalf("cause %d, not %d: %+v", is, cause, answer)
 	}
 }

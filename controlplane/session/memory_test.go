@@ -4,6 +4,7 @@ package session
 
 import (
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -21,23 +22,15 @@ func TestMemoryOfASession(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	p, err := Open("", testSettings(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := idle(t, "")
 	before := heap()
 	for i := range uint32(count) {
 		req := request(i+1, netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}).String())
 		req.FAR[1].Forwarding.OuterHeader.TEID = i + 1
 		s, _, err := rules.Establish(p.set, p.x, req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		s.SEID, s.Owner = p.x.seid(), "smf1"
-		if err := p.restore(s, uint64(i)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.restore(s, uint64(i)))
 	}
 	each := (heap() - before) / count
 	t.Logf("%d bytes a session", each)

@@ -9,6 +9,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // A downlink data report that nobody took is sent when the CP function is back, as long as packets wait.
@@ -24,22 +25,22 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	for _, seid := range append(seids, seids[0]) {
 		b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 2, DSCP: 10})
 	}
-	waitUntil(t, "pending and acknowledged", func() bool { return b.waiting() == 3 && b.s.Unacknowledged() == 0 })
+	testkit.Until(t, "pending, acknowledged", func() bool { return b.waiting() == 3 && b.s.Unacknowledged() == 0 })
 	b.delete(smf1, seids[1])
 	if m := b.modify(smf1, seids[2], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
 		Action: ptr(pfcp.ActionForward)}}}); m.Cause != pfcp.CauseAccepted {
 		t.Fatalf("%+v", m)
 	}
-	waitUntil(t, "one pending", func() bool { return b.waiting() == 1 })
+	testkit.Until(t, "one pending", func() bool { return b.waiting() == 1 })
 	to.downFor.Store("")
-	one := wait(t, to.reports)
+	one := testkit.Receive(t, to.reports)
 	if one.cp != 0x1001 || len(one.req.DownlinkPDR) != 1 || one.req.DownlinkPDR[0] != 2 || *one.req.DSCP != 10 {
 		t.Errorf("%+v", one)
 	}
 	one.done(nil, n4.ErrTimeout)
-	one = wait(t, to.reports)
+	one = testkit.Receive(t, to.reports)
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	waitUntil(t, "nothing pending", func() bool { return b.waiting() == 0 })
+	testkit.Until(t, "nothing pending", func() bool { return b.waiting() == 0 })
 	if len(to.reports) != 0 {
 		t.Errorf("%+v", <-to.reports)
 	}
@@ -63,7 +64,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		seid = b.establish(member1, request(1, "10.46.0.1")).UP.SEID
 		s.Raise(usageEvent(seid, 1, [3]uint64{3, 1, 2}))
 		for range 2 { // reported, and reported again
-			one := wait(t, to.reports)
+			one := testkit.Receive(t, to.reports)
 			if one.association != "smf1" || one.to.Moved || *one.req.Usage[0].Volume != [3]uint64{3, 1, 2} {
 				t.Errorf("%+v", one)
 			}
@@ -79,7 +80,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 	t.Run("inherited", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
 		to := b.reporting(t, true, "")
-		one := wait(t, to.reports)
+		one := testkit.Receive(t, to.reports)
 		if one.association != "smf2" || !one.to.Moved || one.cp != 0x1001 {
 			t.Errorf("%+v", one)
 		}
@@ -88,18 +89,18 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 		s.Raise(usageEvent(seid, 2, [3]uint64{3, 1, 2}))
-		one = wait(t, to.reports)
+		one = testkit.Receive(t, to.reports)
 		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 9, IPv4: addr("10.0.0.3")}}, member2)
-		waitUntil(t, "taken over by the answer", func() bool {
+		testkit.Until(t, "taken over by the answer", func() bool {
 			x := b.Session(seid)
 			return x.CP.SEID == 9 && !x.Moved && x.Owner == "smf2"
 		})
 		s.Raise(usageEvent(seid, 3, [3]uint64{3, 1, 2}))
-		if one = wait(t, to.reports); one.cp != 9 || one.to.Moved {
+		if one = testkit.Receive(t, to.reports); one.cp != 9 || one.to.Moved {
 			t.Errorf("%+v", one)
 		}
 		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 10, IPv4: addr("10.0.0.2")}}, member1)
-		waitUntil(t, "taken over by another member", func() bool { return b.Session(seid).Owner == "smf1" && b.Count("smf1") == 1 })
+		testkit.Until(t, "taken over by another member", func() bool { return b.Session(seid).Owner == "smf1" && b.Count("smf1") == 1 })
 		b.adopt("smf1", "smf2")
 		if m := b.modify(member2, seid, &pfcp.SessionModificationRequest{}); m.Cause != pfcp.CauseAccepted || !b.Session(seid).Moved {
 			t.Errorf("%+v", m)
@@ -110,9 +111,9 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		}
 		// Who is not of the set takes nothing over.
 		s.Raise(usageEvent(seid, 4, [3]uint64{3, 1, 2}))
-		wait(t, to.reports).by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 11, IPv4: addr("10.0.0.9")}},
+		testkit.Receive(t, to.reports).by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 11, IPv4: addr("10.0.0.9")}},
 			&n4.Association{ID: "smf9"})
-		waitUntil(t, "refused", func() bool { return b.Counts().Unknown > 0 })
+		testkit.Until(t, "refused", func() bool { return b.Counts().Unknown > 0 })
 		if x := b.Session(seid); x.CP.SEID != 10 || x.Owner != "smf2" {
 			t.Errorf("%+v", x)
 		}

@@ -11,6 +11,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 // shapedSettings: two workers, of which each owns one subport with two pipes at the port of N3.
@@ -77,9 +78,8 @@ func TestPipes(t *testing.T) {
 		b.fill(smf1, 1)
 		before = b.checkPipes(4)
 		for seid := range before {
-			if r := b.modify(smf1, seid, &pfcp.SessionModificationRequest{QueryAll: true}); r.Cause != pfcp.CauseAccepted {
-				t.Fatalf("%+v", r)
-			}
+			wants(t, pfcp.CauseAccepted,
+				b.modify(smf1, seid, &pfcp.SessionModificationRequest{QueryAll: true}))
 		}
 		for seid, place := range b.checkPipes(4) {
 			if before[seid] != place {
@@ -137,14 +137,10 @@ func TestReplanPipes(t *testing.T) {
 		}
 	}
 	for _, set := range []*rules.Settings{shapedSettings(), plain} {
-		b.mu.Lock()
-		changes, accept := b.reconfigure(set)
-		if len(changes) != 0 {
+		if changes := b.reconfigured(set); len(changes) != 0 {
 			t.Errorf("%+v", changes)
 		}
-		accept()
-		b.mu.Unlock()
-		waitUntil(t, "all are sent again", func() bool {
+		testkit.Until(t, "all are sent again", func() bool {
 			for _, h := range b.heads() {
 				if (h.Port[0] != 0) != (set != plain) {
 					return false

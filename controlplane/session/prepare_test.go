@@ -12,10 +12,10 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
-	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 // shown is a replan, without what depends on the order in which it looked.
@@ -37,10 +37,8 @@ func (r *replan) shown(p *Manager) string {
 func TestReplanPreparedAmongRequests(t *testing.T) {
 	for seed := range uint64(30) {
 		p, err := Open("", testSettings(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Attach(&strict{t: t, held: heldNothing()})
+		testkit.Must(t, err)
+		p.Attach(&strict{t: t})
 		b := &bench{Manager: p, t: t}
 		r := rand.New(rand.NewPCG(seed, 9))
 		set := testSettings()
@@ -153,13 +151,9 @@ func TestComparePrepared(t *testing.T) {
 		seids = append(seids, b.establish(smf1, request(i+1, fmt.Sprintf("10.46.%d.%d", i>>8, i&255))).UP.SEID)
 	}
 	held, err := dp.Held(t.Context(), b.c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	b.prepareCompare()
-	if m := b.modify(smf1, seids[3], &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}}); m.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", m)
-	}
+	wants(t, pfcp.CauseAccepted, b.modify(smf1, seids[3], precedence(7)))
 	b.delete(smf1, seids[4])
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,32 +181,36 @@ func TestReplanOfLimits(t *testing.T) {
 	set := testSettings()
 	set.Limits.Sessions, set.Takeover = 1, true
 	b.prepare(set)
+	changes := b.reconfigured(set)
 	b.mu.Lock()
-	changes, accept := b.reconfigure(set)
-	accept()
 	if len(changes) != 0 || len(b.deferredJobs) != 0 || b.set != set {
 		t.Errorf("%v %d", changes, len(b.deferredJobs))
 	}
 	b.mu.Unlock()
-	if r := b.establish(smf1, request(2, "10.46.0.2")); r.Cause != pfcp.CauseNoResources {
-		t.Errorf("%+v", r)
-	}
+	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(2, "10.46.0.2")))
 }
 
-func heldNothing() map[dptest.ID][]byte { return map[dptest.ID][]byte{} }
-
 // atOnce carries out one request on a Manager that nobody runs, and returns the SEID of a session that was made.
-func (b *bench) atOnce(m pfcp.Message, seid uint64) (made uint64) {
+func (b *bench) atOnce(m pfcp.Message, seid uint64, from ...*n4.Association) (made uint64) {
 	b.t.Helper()
+	if from == nil {
+		from = []*n4.Association{smf1}
+	}
+	answered := 0
 	switch m := m.(type) {
 	case *pfcp.SessionEstablishmentRequest:
-		b.Establish(smf1, m, func(r *pfcp.SessionEstablishmentResponse) { made = r.UP.SEID })
+		b.Establish(from[0], m, func(r *pfcp.SessionEstablishmentResponse) { made = r.UP.SEID; answered++ })
 	case *pfcp.SessionModificationRequest:
-		b.Modify([]*n4.Association{smf1}, seid, m, func(*pfcp.SessionModificationResponse, uint64) {})
+		b.Modify(from, seid, m, func(*pfcp.SessionModificationResponse, uint64) { answered++ })
 	case *pfcp.SessionDeletionRequest:
-		b.Delete([]*n4.Association{smf1}, seid, func(*pfcp.SessionDeletionResponse, uint64) {})
+		b.Delete(from, seid, func(*pfcp.SessionDeletionResponse, uint64) { answered++ })
+	default:
+		return 0
 	}
-	b.runBatch(<-b.jobs)
+	b.runBatch(nil)
+	if answered != 1 {
+		b.t.Fatalf("%T answered %d times", m, answered)
+	}
 	return made
 }
 
@@ -223,11 +221,7 @@ func TestReplanOfRoles(t *testing.T) {
 	set := testSettings()
 	set.Relay = true
 	b.prepare(set)
-	b.mu.Lock()
-	changes, accept := b.reconfigure(set)
-	accept()
-	b.mu.Unlock()
-	if len(changes) != 1 {
+	if changes := b.reconfigured(set); len(changes) != 1 {
 		t.Errorf("%v", changes)
 	}
 	b.checkConsistent()
@@ -241,11 +235,8 @@ func TestReplanOfBursts(t *testing.T) {
 	set := testSettings()
 	set.Burst.Least = 64 << 10
 	b.prepare(set)
-	b.mu.Lock()
-	_, accept := b.reconfigure(set)
-	accept()
-	b.mu.Unlock()
-	waitUntil(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
+	b.reconfigured(set)
+	testkit.Until(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
 	b.checkConsistent()
 }
 

@@ -12,6 +12,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 type establishment = pfcp.SessionEstablishmentRequest
@@ -84,9 +85,7 @@ var refusals = []struct {
 
 func TestRefusedEstablishmentsLeaveNothing(t *testing.T) {
 	b := start(t, "", testSettings())
-	if r := b.establish(smf1, request(1, "10.45.0.5")); r.Cause != pfcp.CauseAccepted {
-		t.Fatalf("%+v", r)
-	}
+	wants(t, pfcp.CauseAccepted, b.establish(smf1, request(1, "10.45.0.5")))
 	before := b.s.Held()
 	for _, c := range refusals {
 		req := request(2, "10.45.0.6")
@@ -122,23 +121,19 @@ func TestForeignSessions(t *testing.T) {
 			t.Errorf("SEID %#x: %d", seid, d.Cause)
 		}
 	}
-	if m := b.modify(smf2, r.UP.SEID, &pfcp.SessionModificationRequest{RemovePDR: []uint16{1}}); m.Cause != pfcp.CauseContextNotFound {
-		t.Errorf("%+v", m)
-	}
+	wants(t, pfcp.CauseContextNotFound,
+		b.modify(smf2, r.UP.SEID, &pfcp.SessionModificationRequest{RemovePDR: []uint16{1}}))
 	if d := b.delete(smf2, r.UP.SEID); d.Cause != pfcp.CauseContextNotFound || b.Count("smf1") != 1 {
 		t.Errorf("%+v", d)
 	}
 	in, mate := &n4.Association{ID: "smf3", Set: "set1"}, &n4.Association{ID: "smf4", Set: "set1"}
 	r = b.establish(in, request(2, "10.45.0.6"))
-	if m := b.modify(mate, r.UP.SEID, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.4")}}); m.Cause != pfcp.CauseAccepted {
-		t.Errorf("%+v", m)
-	}
+	wants(t, pfcp.CauseAccepted,
+		b.modify(mate, r.UP.SEID, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.4")}}))
 	if b.Count("smf3") != 0 || b.Count("smf4") != 1 {
 		t.Error("the session did not change hands")
 	}
-	if d := b.delete(in, r.UP.SEID); d.Cause != pfcp.CauseAccepted {
-		t.Errorf("%+v", d)
-	}
+	wants(t, pfcp.CauseAccepted, b.delete(in, r.UP.SEID))
 }
 
 // Row A5.
@@ -158,9 +153,7 @@ func TestLiveAddressIsNotTaken(t *testing.T) {
 		if r.Cause != pfcp.CauseRuleFailure || b.Session(old.UP.SEID) == nil || b.Count("") != 1 {
 			t.Errorf("%+v", r)
 		}
-		if r := b.establish(smf1, request(1, "10.45.0.6")); r.Cause != pfcp.CauseRuleFailure { // the F-TEID
-			t.Errorf("%+v", r)
-		}
+		wants(t, pfcp.CauseRuleFailure, b.establish(smf1, request(1, "10.45.0.6"))) // the F-TEID
 	}
 }
 
@@ -182,9 +175,7 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("%d: %+v", i, r)
 		}
 	}
-	if r := b.establish(&n4.Association{ID: "smf3"}, request(9, "10.45.1.9")); r.Cause != pfcp.CauseNoResources {
-		t.Errorf("%+v", r)
-	}
+	wants(t, pfcp.CauseNoResources, b.establish(&n4.Association{ID: "smf3"}, request(9, "10.45.1.9")))
 }
 
 // randomChange makes a modification, valid or not.
@@ -313,12 +304,8 @@ func (b *bench) checkConsistent() {
 	local, host, users, grouped := 0, 0, map[string]int{}, 0
 	for seid, at := range b.x.session {
 		s, err := rules.Decode(b.x.open(at).data)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		if err := b.set.Check(s); err != nil {
-			b.t.Fatal(err)
-		}
+		testkit.Must(b.t, err)
+		testkit.Must(b.t, b.set.Check(s))
 		c, bad := rules.Compile(rules.Context{Set: b.set, PFDs: b.pfds}, s)
 		if bad != nil {
 			b.t.Fatal(bad)
@@ -371,9 +358,9 @@ func (b *bench) checkConsistent() {
 // become.
 func TestRefusedLeavesNoRecord(t *testing.T) {
 	p, err := Open("", testSettings(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	defer p.Close()
-	d := &strict{t: t, held: heldNothing()}
+	d := &strict{t: t}
 	p.Attach(d)
 	b := &bench{Manager: p, t: t}
 	seid := b.atOnce(request(1, "10.46.0.1"), 0)

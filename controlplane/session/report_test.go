@@ -12,6 +12,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // reporter remembers what was reported and lets the test answer.
@@ -85,27 +86,27 @@ func TestReports(t *testing.T) {
 		t.Errorf("%+v", r.UP)
 	}
 	b.s.Raise(api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Sequence: 3, Triggers: api.UsageVolth, Bytes: [3]uint64{9, 4, 5}}})
-	one := wait(t, to.reports)
+	one := testkit.Receive(t, to.reports)
 	if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || one.req.Usage[0].Sequence != 3 || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5} {
 		t.Errorf("%+v", one)
 	}
 	b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 0xffff, DSCP: 46, QFI: 9})
-	two := wait(t, to.reports)
+	two := testkit.Receive(t, to.reports)
 	if len(two.req.DownlinkPDR) != 1 || two.req.DownlinkPDR[0] != 1 || *two.req.DSCP != 46 || two.req.DownlinkQFI != 9 {
 		t.Errorf("%+v", two.req)
 	}
 	b.s.Raise(api.Event{Type: api.EventTypeErrorIndication, TEID: 0x99, Peer: api.FromAddr(addr("10.1.0.99"))})
-	three := wait(t, to.reports)
+	three := testkit.Receive(t, to.reports)
 	if len(three.req.Errors) != 1 || three.req.Errors[0].TEID != 0x99 || three.req.Errors[0].IPv4 != addr("10.1.0.99") {
 		t.Errorf("%+v", three.req)
 	}
 	b.s.Raise(api.Event{Type: api.EventTypeErrorIndication, TEID: 0x98, Peer: api.FromAddr(addr("10.1.0.99"))}) // row G17: nobody's
 	b.s.Raise(api.Event{Type: api.EventTypePathDown, Local: api.FromAddr(addr("10.1.0.1")), Peer: api.FromAddr(addr("10.1.0.99"))})
-	if n := wait(t, to.nodes); len(n.Failed) != 1 || n.Failed[0].NetworkInstance != "access" || n.Failed[0].Addr != addr("10.1.0.99") {
+	if n := testkit.Receive(t, to.nodes); len(n.Failed) != 1 || n.Failed[0].NetworkInstance != "access" || n.Failed[0].Addr != addr("10.1.0.99") {
 		t.Errorf("%+v", n)
 	}
 	b.s.Raise(api.Event{Type: api.EventTypeInactive, SEID: seid})
-	if four := wait(t, to.reports); !four.req.Inactive {
+	if four := testkit.Receive(t, to.reports); !four.req.Inactive {
 		t.Errorf("%+v", four.req)
 	} else {
 		four.done(nil, errors.New("no answer"))
@@ -116,14 +117,14 @@ func TestReports(t *testing.T) {
 	three.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, UpdateBAR: &pfcp.UpdateBAR{ID: 1, BufferPackets: ptr(uint16(33))}}, nil)
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	waitUntil(t, "acknowledged, and the BAR changed", func() bool {
+	testkit.Until(t, "acknowledged, and the BAR changed", func() bool {
 		return b.s.Unacknowledged() == 0 && *orZero(b.Session(seid).BAR[0].BufferPackets) == 33
 	})
 	// TS 23.527: a session that the CP function does not know is nobody's.
 	b.s.Raise(api.Event{Type: api.EventTypeInactive, SEID: seid})
-	five := wait(t, to.reports)
+	five := testkit.Receive(t, to.reports)
 	five.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseContextNotFound}, nil)
-	waitUntil(t, "the session gone", func() bool { return b.Count("") == 0 })
+	testkit.Until(t, "the session gone", func() bool { return b.Count("") == 0 })
 }
 
 func orZero[T any](v *T) *T {
@@ -163,12 +164,12 @@ func TestEventsToldAgain(t *testing.T) {
 	from := &repeating{[][]api.Event{{usage(1)}, {usage(1), usage(2)}}, make(chan uint64, 8)}
 	go b.reports.listen(t.Context(), from)
 	for sequence := range uint32(2) {
-		r := wait(t, to.reports)
+		r := testkit.Receive(t, to.reports)
 		if len(r.req.Usage) != 1 || r.req.Usage[0].Sequence != sequence+1 {
 			t.Errorf("%+v", r.req.Usage)
 		}
 		r.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-		if n := wait(t, from.last); n != uint64(sequence)+1 {
+		if n := testkit.Receive(t, from.last); n != uint64(sequence)+1 {
 			t.Errorf("%d acknowledged", n)
 		}
 	}
@@ -183,21 +184,21 @@ func TestEventsOfANewSubscription(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- b.reports.listen(ctx, &repeating{[][]api.Event{{usage(1)}}, make(chan uint64, 8)}) }()
-	one := wait(t, to.reports)
+	one := testkit.Receive(t, to.reports)
 	lose()
-	wait(t, ended)
+	testkit.Receive(t, ended)
 	from := &repeating{[][]api.Event{{usage(1), usage(2)}}, make(chan uint64, 8)}
 	go b.reports.listen(t.Context(), from)
-	two := wait(t, to.reports)
+	two := testkit.Receive(t, to.reports)
 	if len(two.req.Usage) != 1 || two.req.Usage[0].Sequence != 2 {
 		t.Errorf("%+v", two.req.Usage)
 	}
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	if n := wait(t, from.last); n != 1 {
+	if n := testkit.Receive(t, from.last); n != 1 {
 		t.Errorf("%d acknowledged", n)
 	}
 	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	if n := wait(t, from.last); n != 2 {
+	if n := testkit.Receive(t, from.last); n != 2 {
 		t.Errorf("%d acknowledged", n)
 	}
 }

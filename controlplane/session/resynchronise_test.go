@@ -67,13 +67,9 @@ func TestResynchronise(t *testing.T) {
 	changing := &between{Client: link, fn: func(page int) {
 		n++
 		b.establish(smf1, request(n, fmt.Sprintf("10.47.0.%d", page)))
-		if d := b.delete(smf1, seids[10+page]); d.Cause != pfcp.CauseAccepted {
-			t.Errorf("%+v", d)
-		}
-		m := &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}}
-		if r := b.modify(smf1, seids[20+page], m); r.Cause != pfcp.CauseAccepted {
-			t.Errorf("%+v", r)
-		}
+		wants(t, pfcp.CauseAccepted, b.delete(smf1, seids[10+page]))
+		m := precedence(7)
+		wants(t, pfcp.CauseAccepted, b.modify(smf1, seids[20+page], m))
 	}}
 	if out, err = b.Resynchronise(t.Context(), changing); err != nil || changing.pages < 4 {
 		t.Fatalf("%+v %v, %d pages", out, err, changing.pages)

@@ -15,6 +15,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 // A control plane that comes back has all sessions and sends nothing: the data plane's state is as it was.
@@ -59,15 +60,11 @@ func TestRestart(t *testing.T) {
 		}
 		b.checkConsistent()
 		for seid := range seids {
-			if d := b.delete(&n4.Association{ID: "smf9", Set: "set1"}, seid); d.Cause != pfcp.CauseAccepted {
-				t.Fatalf("%+v", d)
-			}
+			wants(t, pfcp.CauseAccepted, b.delete(&n4.Association{ID: "smf9", Set: "set1"}, seid))
 		}
 		req := request(1, "10.46.0.1")
 		req.PDR[1].PDI.Application = "web"
-		if r := b.establish(smf1, req); r.Cause != pfcp.CauseAccepted {
-			t.Errorf("%+v", r)
-		}
+		wants(t, pfcp.CauseAccepted, b.establish(smf1, req))
 	})
 	t.Run("association forgotten", func(t *testing.T) { // we ended while its sessions were being released
 		b := startOn(t, s, path, testSettings())
@@ -75,7 +72,7 @@ func TestRestart(t *testing.T) {
 		if b.ReleaseOrphans(); other.Cause != pfcp.CauseAccepted {
 			t.Fatal(other)
 		}
-		waitUntil(t, "one session", func() bool { return b.Count("") == 1 })
+		testkit.Until(t, "one session", func() bool { return b.Count("") == 1 })
 		b.checkConsistent()
 	})
 	t.Run("data plane forgot, and has what nobody wants", func(t *testing.T) {
@@ -103,12 +100,8 @@ func TestKilled(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 	cmd.Env = append(os.Environ(), "SESSION_TEST_STORE="+path, "TMPDIR="+t.TempDir()) // what it cannot clean up goes with us
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	var made []uint64
 	for len(made) < 500 {
 		var seid uint64
@@ -142,9 +135,7 @@ func TestReplan(t *testing.T) {
 	if len(changes) != 1 || changes[0].Key != rules.Key(out) || changes[0].Body != nil || len(b.x.session) != 2 {
 		t.Errorf("%+v", changes)
 	}
-	if err := b.c.Apply(t.Context(), changes); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.c.Apply(t.Context(), changes))
 	accept()
 	b.mu.Unlock()
 	if b.Session(in) == nil || b.Session(out) != nil {
@@ -169,19 +160,15 @@ func TestReplanSurvivors(t *testing.T) {
 	set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
 		set.Instances...)
 	before := b.s.Held()
-	b.mu.Lock()
-	changes, accept := b.reconfigure(set)
-	if len(changes) != 0 {
+	if changes := b.reconfigured(set); len(changes) != 0 {
 		t.Errorf("%+v", changes)
 	}
-	accept()
-	b.mu.Unlock()
 	settled := func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return len(b.deferredJobs) == 0 && b.postponed == nil
 	}
-	waitUntil(t, "sent again", settled)
+	testkit.Until(t, "sent again", settled)
 	b.checkConsistent()
 	if equalHeld(before, b.s.Held()) {
 		t.Error("nothing is different: a poor test")
@@ -200,9 +187,7 @@ func TestReplanSurvivors(t *testing.T) {
 	}
 	b.checkConsistent()
 	for _, seid := range seids {
-		if d := b.delete(smf1, seid); d.Cause != pfcp.CauseAccepted {
-			t.Fatalf("%+v", d)
-		}
+		wants(t, pfcp.CauseAccepted, b.delete(smf1, seid))
 	}
 	b.checkConsistent()
 	if len(b.x.owners) > 1 || len(b.shares.by) != 0 {
@@ -226,9 +211,7 @@ func TestReplanConflict(t *testing.T) {
 	if len(changes) != 1 || changes[0].Key != rules.Key(younger) {
 		t.Errorf("%+v", changes)
 	}
-	if err := b.c.Apply(t.Context(), changes); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.c.Apply(t.Context(), changes))
 	accept()
 	b.mu.Unlock()
 	if b.Session(older) == nil || b.Session(younger) != nil {

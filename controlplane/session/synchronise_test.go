@@ -10,6 +10,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // stuck is a connection on which applying the configuration waits.
@@ -40,7 +41,7 @@ func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 		}
 		over <- out
 	}()
-	wait(t, link.arrived)
+	testkit.Receive(t, link.arrived)
 	if err := b.KeepAssociation(n4.StoredAssociation{ID: "smf2"}); err != nil || b.Count("") != 1 || b.Session(seid) == nil {
 		t.Error(err)
 	}
@@ -54,9 +55,7 @@ func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 		t.Error("the configuration counts before it is accepted")
 	}
 	close(link.gate)
-	wait(t, over)
-	if r := wait(t, answered); r.Cause != pfcp.CauseNoResources { // of the new configuration
-		t.Errorf("%+v", r)
-	}
+	testkit.Receive(t, over)
+	wants(t, pfcp.CauseNoResources, testkit.Receive(t, answered)) // of the new configuration
 	b.checkConsistent()
 }

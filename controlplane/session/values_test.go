@@ -11,6 +11,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // What a modification says of the session beside its rules takes effect.
@@ -42,11 +43,11 @@ func TestModificationOfTheSessionItself(t *testing.T) {
 	b.checkConsistent()
 	done := make(chan int, 1)
 	b.Release("smf2", [][]byte{{9}}, func(n int) { done <- n })
-	if n := wait(t, done); n != 0 {
+	if n := testkit.Receive(t, done); n != 0 {
 		t.Errorf("%d of another FQ-CSID deleted", n)
 	}
 	b.Release("smf2", [][]byte{{1, 2}}, func(n int) { done <- n })
-	if n := wait(t, done); n != 1 || b.Count("") != 0 {
+	if n := testkit.Receive(t, done); n != 1 || b.Count("") != 0 {
 		t.Errorf("%d deleted", n)
 	}
 }
@@ -138,9 +139,7 @@ func TestPFDsAllOrNothing(t *testing.T) {
 		return &pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "mail", PFDs: list(mail)},
 			{Application: "web", PFDs: list(web)}}}
 	}
-	if err := b.setPFDs(apps(2, 1)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.setPFDs(apps(2, 1)))
 	req := request(1, "10.46.0.1")
 	req.PDR[1].PDI.Application = "web"
 	seid := b.establish(smf1, req).UP.SEID
@@ -148,18 +147,14 @@ func TestPFDsAllOrNothing(t *testing.T) {
 	if err := b.setPFDs(apps(4, 2)); err == nil || err.Cause != pfcp.CauseNoResources || len(b.apps["mail"]) != 1 || len(b.apps["web"]) != 2 {
 		t.Errorf("%v %v", err, b.apps)
 	}
-	b.s.Refuse(func(id dptest.ID, _ []byte) string { return "no room" })
-	if err := b.setPFDs(apps(3, 2)); err != nil {
-		t.Error(err)
-	}
-	waitUntil(t, "refused", func() bool { return b.Counts().FiltersKept == 1 })
-	b.s.Refuse(nil)
+	b.s.Refuse("no room", func(dptest.ID, []byte) bool { return true })
+	testkit.Must(t, b.setPFDs(apps(3, 2)))
+	testkit.Until(t, "refused", func() bool { return b.Counts().FiltersKept == 1 })
+	b.s.Refuse("", nil)
 	if string(b.s.Held()[heldID(seid)]) != before || b.Session(seid) == nil {
 		t.Error("the session changed")
 	}
-	if err := b.setPFDs(apps(3, 2)); err != nil {
-		t.Error(err)
-	}
-	waitUntil(t, "new filters", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
+	testkit.Must(t, b.setPFDs(apps(3, 2)))
+	testkit.Until(t, "new filters", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
 	b.checkConsistent()
 }

@@ -14,6 +14,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/testkit"
 )
 
 func put(field []byte, s string) { copy(field, s) }
@@ -131,9 +132,7 @@ func TestNouns(t *testing.T) {
 	s := dptest.Start(t)
 	rows(s)
 	c, err := dp.Dial(t.Context(), s.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	for _, test := range []struct{ noun, json, table string }{
 		{"port",
@@ -250,9 +249,7 @@ commits                         0
 		t.Run(test.noun, func(t *testing.T) {
 			noun := Lookup(test.noun)
 			v, err := noun.Get(t.Context(), c, owned{}, "", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			data, err := json.Marshal(v)
 			if err != nil || string(data) != test.json {
 				t.Errorf("JSON %s\nwant %s (%v)", data, test.json, err)

@@ -31,7 +31,8 @@ type Server struct {
 	conns      map[net.Conn]bool
 	held       map[ID][]byte
 	tables     map[uint32][]byte
-	refuse     func(id ID, body []byte) string
+	refused    func(id ID, body []byte) bool
+	refusal    string
 	ruleKind   uint32 // that refusals name
 	rule       uint32
 	version    uint32
@@ -128,11 +129,11 @@ func (s *Server) SetTable(table uint32, rows []byte) {
 	s.tables[table] = rows
 }
 
-// Refuse makes commits fail with the text that fn returns for a change ("" accepts it). nil accepts all.
-func (s *Server) Refuse(fn func(id ID, body []byte) string) {
+// Refuse makes commits fail, with a text, that have such a change. nil accepts all.
+func (s *Server) Refuse(text string, such func(id ID, body []byte) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refuse = fn
+	s.refusal, s.refused = text, such
 }
 
 // Blame makes refusals name a rule.
@@ -375,10 +376,8 @@ func (c *session) commit(h api.Header) bool {
 	txn := c.txn
 	c.open, c.txn = false, nil
 	for _, ch := range txn {
-		if c.s.refuse != nil {
-			if text := c.s.refuse(ch.id, ch.body); text != "" {
-				return c.status(h, 22, ch.id, text)
-			}
+		if c.s.refused != nil && c.s.refused(ch.id, ch.body) {
+			return c.status(h, 22, ch.id, c.s.refusal)
 		}
 		if ch.body == nil && c.s.held[ch.id] == nil {
 			return c.status(h, 2, ch.id, "no such object")

@@ -14,21 +14,16 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"isthmus/controlplane/testkit"
 )
 
 const boot = "this-boot"
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func opened(t *testing.T, path string) *Store {
 	t.Helper()
 	s, err := Open(path, boot, slog.New(slog.DiscardHandler))
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -92,16 +87,16 @@ func TestCutAnywhere(t *testing.T) {
 		if i%3 == 2 {
 			list = append(list, gone(i))
 		}
-		must(t, s.Write(list))
+		testkit.Must(t, s.Write(list))
 		model.take(list)
 		states[s.size] = maps.Clone(model)
 	}
 	s.Close()
 	whole, err := os.ReadFile(path)
-	must(t, err)
+	testkit.Must(t, err)
 	last := states[headSize]
 	for n := headSize; n <= len(whole); n++ {
-		must(t, os.WriteFile(path, whole[:n], 0o600))
+		testkit.Must(t, os.WriteFile(path, whole[:n], 0o600))
 		if state, frame := states[int64(n)]; frame {
 			last = state
 		}
@@ -111,7 +106,7 @@ func TestCutAnywhere(t *testing.T) {
 		}
 	}
 	for n := range headSize {
-		must(t, os.WriteFile(path, whole[:n], 0o600))
+		testkit.Must(t, os.WriteFile(path, whole[:n], 0o600))
 		if _, err := contents(path); err == nil {
 			t.Fatalf("%d bytes were taken for a store", n)
 		}
@@ -120,7 +115,7 @@ func TestCutAnywhere(t *testing.T) {
 	for n := range whole {
 		harmed := bytes.Clone(whole)
 		harmed[n] ^= 0x10
-		must(t, os.WriteFile(path, harmed, 0o600))
+		testkit.Must(t, os.WriteFile(path, harmed, 0o600))
 		found, err := contents(path)
 		if err != nil || n >= headSummed && n < headSize {
 			continue
@@ -141,7 +136,7 @@ func unwritable(t *testing.T, s *Store) (end func()) {
 	good := s.f
 	var err error
 	s.f, err = os.Open(s.path) // nothing can be written to it, nor cut off
-	must(t, err)
+	testkit.Must(t, err)
 	return func() {
 		s.f.Close()
 		s.f = good
@@ -152,15 +147,15 @@ func unwritable(t *testing.T, s *Store) (end func()) {
 func TestWriteFails(t *testing.T) {
 	path := t.TempDir() + "/s"
 	s := opened(t, path)
-	must(t, s.Write([]Record{session(1, "one")}))
+	testkit.Must(t, s.Write([]Record{session(1, "one")}))
 	end := unwritable(t, s)
 	if s.Write([]Record{session(2, "two")}) == nil || !s.torn {
 		t.Fatal("written")
 	}
 	end()
 	_, err := s.f.WriteAt([]byte("part of a frame"), s.size) // as a full disk leaves it
-	must(t, err)
-	must(t, s.Write([]Record{session(3, "x")}))
+	testkit.Must(t, err)
+	testkit.Must(t, s.Write([]Record{session(3, "x")}))
 	if found, err := contents(path); err != nil || !maps.Equal(found, map[id]string{{Session, 1}: "one", {Session, 3}: "x"}) {
 		t.Errorf("%v %v", found, err)
 	}
@@ -175,8 +170,8 @@ func TestCompaction(t *testing.T) {
 	model := mapModel{}
 	check := func(step int) {
 		data, err := os.ReadFile(dir + "/s")
-		must(t, err)
-		must(t, os.WriteFile(dir+"/copy", data, 0o600))
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(dir+"/copy", data, 0o600))
 		found, err := contents(dir + "/copy")
 		if err != nil || !maps.Equal(found, model) {
 			t.Fatalf("step %d: %d records, want %d; %v", step, len(found), len(model), err)
@@ -192,11 +187,11 @@ func TestCompaction(t *testing.T) {
 			}
 			list = append(list, r)
 		}
-		must(t, s.Write(list))
+		testkit.Must(t, s.Write(list))
 		model.take(list)
 		before := s.f
 		_, err := s.Compact(live(model), of(model))
-		must(t, err)
+		testkit.Must(t, err)
 		if s.f != before {
 			compacted++
 		}
@@ -210,7 +205,7 @@ func TestCompaction(t *testing.T) {
 	}
 	s.Close()
 	again := opened(t, dir+"/s")
-	must(t, again.Load(func(Record) error { return nil }))
+	testkit.Must(t, again.Load(func(Record) error { return nil }))
 	if again.kept != s.kept || len(again.places) != len(s.places) {
 		t.Errorf("%d bytes in %d records, want %d in %d", again.kept, len(again.places), s.kept, len(s.places))
 	}
@@ -225,16 +220,16 @@ func TestCompactionComesToAnEnd(t *testing.T) {
 		model.take([]Record{session(number, "some hundred bytes are a session, of which this is the beginning, and then there is more")})
 	}
 	for number := uint64(1 << 20); number < 1<<20+1000; number++ {
-		must(t, s.Write([]Record{gone(number)}))
+		testkit.Must(t, s.Write([]Record{gone(number)}))
 	}
-	must(t, s.Write([]Record{{Usage, 1, make([]byte, 1<<20)}}))
+	testkit.Must(t, s.Write([]Record{{Usage, 1, make([]byte, 1<<20)}}))
 	s.least, s.size = 1<<10, int64(3*(live(model)+s.kept)) // as if they had been written
-	must(t, s.f.Truncate(s.size))
+	testkit.Must(t, s.f.Truncate(s.size))
 	compacted := 0
 	for range 20000/compactAtOnce*4 + 8 {
 		before := s.f
 		_, err := s.Compact(live(model), of(model))
-		must(t, err)
+		testkit.Must(t, err)
 		if s.f != before {
 			compacted++
 		}
@@ -253,17 +248,17 @@ func TestHealedAfterAFullDisk(t *testing.T) {
 		model.take(records)
 		return s.Write(records)
 	}
-	must(t, write(session(1, "one"), session(2, "two"), Record{Usage, 1, []byte("u")}, Record{Usage, 2, []byte("v")}, Record{Usage, 3, []byte("w")}))
+	testkit.Must(t, write(session(1, "one"), session(2, "two"), Record{Usage, 1, []byte("u")}, Record{Usage, 2, []byte("v")}, Record{Usage, 3, []byte("w")}))
 	end := unwritable(t, s)
 	if write(gone(1), session(3, "three"), Record{Usage, 1, nil}, Record{Usage, 2, []byte("vv")}, Record{Usage, 3, []byte("ww")},
 		Record{Association, 9, []byte("a")}) == nil {
 		t.Fatal("written")
 	}
 	end()
-	must(t, write(gone(2), Record{Usage, 3, []byte("www")}))
+	testkit.Must(t, write(gone(2), Record{Usage, 3, []byte("www")}))
 	for s.lack {
 		_, err := s.Compact(live(model), of(model))
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	if found, err := contents(path); err != nil || !maps.Equal(found, model) || len(model) != 4 {
 		t.Errorf("%v %v, want %v", found, err, model)
@@ -274,7 +269,7 @@ func TestHealedAfterAFullDisk(t *testing.T) {
 func TestWaitsBeforeItIsHealed(t *testing.T) {
 	s := opened(t, t.TempDir()+"/s")
 	s.lack = true
-	must(t, os.Mkdir(s.path+newSuffix, 0o700))
+	testkit.Must(t, os.Mkdir(s.path+newSuffix, 0o700))
 	if _, err := s.Compact(0, of(nil)); err == nil || s.outdated(0) {
 		t.Error("tried again at once")
 	}
@@ -292,23 +287,23 @@ func TestKilledWhileCompacting(t *testing.T) {
 		model := mapModel{}
 		for i := uint64(1); ; i++ {
 			list := []Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}}
-			must(t, s.Write(list))
+			testkit.Must(t, s.Write(list))
 			model.take(list)
 			fmt.Println(i)
 			_, err := s.Compact(live(model), of(model))
-			must(t, err)
+			testkit.Must(t, err)
 		}
 	}
 	path := t.TempDir() + "/s"
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileCompacting$")
 	cmd.Env = append(os.Environ(), "STORE_TEST_KILLED="+path)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	var last uint64
 	for range 3000 {
 		_, err := fmt.Fscanln(out, &last)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	cmd.Process.Kill()
 	for told := last; ; last = told { // what it had told before it died
@@ -322,7 +317,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 		model.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}})
 	}
 	found := mapModel{}
-	must(t, opened(t, path).Load(func(r Record) error { found.take([]Record{r}); return nil }))
+	testkit.Must(t, opened(t, path).Load(func(r Record) error { found.take([]Record{r}); return nil }))
 	i := last + 1
 	next := maps.Clone(model)
 	next.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}})
@@ -341,7 +336,7 @@ func TestStoreInUse(t *testing.T) {
 		}
 		s.lack = true
 		_, err := s.Compact(0, of(nil))
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	s.Close()
 	opened(t, path)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testkit is what the tests of several packages share.
+package testkit
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
+// may take seconds.
+const Limit = time.Minute
+
+// Must ends the test when something that it stands on fails; nil is none, of errors with a type of their own too.
+func Must[E interface {
+	comparable
+	error
+}](t testing.TB, err E) {
+	t.Helper()
+	var none E
+	if err != none {
+		t.Fatal(err)
+	}
+}
+
+// Until waits for a condition.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Limit); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// Run has something run until the test ends or stop is called; both wait for its return.
+func Run(t testing.TB, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// Receive waits for a value.
+func Receive[T any](t testing.TB, ch <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(Limit):
+		t.Fatal("no answer")
+	}
+	return v
+}
