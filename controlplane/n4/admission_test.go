@@ -7,16 +7,11 @@ import (
 	"testing"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // setIE is an SMF Set ID, alternativeIE an Alternative SMF IP Address.
-func setIE(name string) []byte {
-	value := []byte{0}
-	for _, l := range splitDots(name) {
-		value = append(append(value, byte(len(l))), l...)
-	}
-	return ie(180, value...)
-}
+func setIE(name string) []byte { return ie(180, labels(0, name)...) }
 
 func alternativeIE(a netip.Addr) []byte { return ie(178, append([]byte{2}, a.AsSlice()...)...) }
 
@@ -41,9 +36,7 @@ func TestSetMembers(t *testing.T) {
 			t.Errorf("%s: set %q, %d refused", claim, set("smf2"), h.happened("set-not-admitted"))
 		}
 		for _, other := range []uint64{seid, theirs} {
-			if r := b.delete(other); r.cause() != pfcp.CauseContextNotFound {
-				t.Errorf("%s: deletion by another peer: cause %d", claim, r.cause())
-			}
+			b.delete(other).wants(pfcp.CauseContextNotFound, claim+": deletion by another peer")
 		}
 	}
 	c.mustSetUp(setIE("set9.test"))
@@ -55,9 +48,7 @@ func TestSetMembers(t *testing.T) {
 	if set("smf1") != "set9.test" {
 		t.Errorf("set after associating again: %q", set("smf1"))
 	}
-	if r := c.delete(seid); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("deletion by a member: cause %d", r.cause())
-	}
+	c.delete(seid).wants(pfcp.CauseAccepted, "deletion by a member")
 }
 
 // What the configuration says of sets counts for associations that the store brings back too.
@@ -116,37 +107,24 @@ func TestFailedNodeID(t *testing.T) {
 	moved := newSMF(t, "smf1", "127.0.0.3:0")
 	h := start(t, quiet(Peer{Addr: m.addr}, Peer{Addr: thief.addr}, moved.peer()), nil, m, thief, moved)
 	for _, r := range []*reply{m.setUp(), thief.setUp()} { // smf1 is who the configuration says
-		if r.cause() != pfcp.CauseRejected {
-			t.Errorf("cause %d", r.cause())
-		}
+		r.wants(pfcp.CauseRejected)
 	}
 	moved.mustSetUp(alternativeIE(m.addr.Addr()))
 	seid := moved.establish(1)
 	h.failPath("smf1")
-	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
 	h.rises("node-id-taken", 1, func() {
-		if r := thief.setUp(group(183)); r.cause() != pfcp.CauseRejected { // with all sessions retained
-			t.Errorf("cause %d", r.cause())
-		}
+		thief.setUp(group(183)).wants(pfcp.CauseRejected) // with all sessions retained
 	})
-	if r := thief.delete(seid); r.cause() != pfcp.CauseNoAssociation {
-		t.Errorf("cause %d", r.cause())
-	}
+	thief.delete(seid).wants(pfcp.CauseNoAssociation)
 	m.mustSetUp(group(183)) // an address that the association named
-	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("cause %d", r.cause())
-	}
+	m.delete(seid).wants(pfcp.CauseAccepted)
 }
 
 // An address is the node id of the peer that has it.
 func TestAddressAsNodeID(t *testing.T) {
 	m, thief := newSMF(t, "127.0.0.1", "127.0.0.1:0"), newSMF(t, "127.0.0.1", "127.0.0.2:0")
 	h := start(t, quiet(Peer{Addr: m.addr}, Peer{Addr: thief.addr}), nil, m, thief)
-	h.rises("node-id-taken", 1, func() {
-		if r := thief.setUp(); r.cause() != pfcp.CauseRejected {
-			t.Errorf("cause %d", r.cause())
-		}
-	})
+	h.rises("node-id-taken", 1, func() { thief.setUp().wants(pfcp.CauseRejected) })
 	m.mustSetUp()
 }
 
@@ -165,13 +143,10 @@ func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 			moved.ask(message(pfcp.AssociationReleaseRequestType, 0, moved.next(), nodeIE(moved.node)))
 		}
 		h.failPath(f.node)
-		wait(t, func() bool { return h.s.index.Load().byID[f.node].failed() }, "path failure")
 	}
 	moved.mustSetUp()
 	moved.node = "smf1"
-	if r := moved.setUp(); r.cause() != pfcp.CauseRejected {
-		t.Errorf("of a configured peer: cause %d", r.cause())
-	}
+	moved.setUp().wants(pfcp.CauseRejected, "of a configured peer")
 }
 
 // The same holds for who answers our own set-up request.
@@ -181,20 +156,17 @@ func TestDialledNodeID(t *testing.T) {
 	m.mustSetUp(setIE("set9"))
 	seid := m.establish(1)
 	h.failPath("smf1")
-	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
 	answer := func(node string) {
 		r := thief.must("an association set-up request")
 		thief.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, 1), recoveryIE(thief.recovery), setIE("set9")))
 	}
 	answer("smf1")
 	answer("smf2")
-	wait(t, func() bool { return h.s.Find("smf2") != nil }, "association")
+	testkit.Until(t, "association", func() bool { return h.s.Find("smf2") != nil })
 	if a := h.s.Find("smf2"); a.Set != "" || h.s.Find("smf1").Addr != m.addr {
 		t.Errorf("%+v", a)
 	}
-	if r := thief.delete(seid); r.cause() != pfcp.CauseContextNotFound {
-		t.Errorf("cause %d", r.cause())
-	}
+	thief.delete(seid).wants(pfcp.CauseContextNotFound)
 }
 
 // TS 29.244 §5.22: the members of a set are asked in turn, each with SEID 0 and Old CP F-SEID; that one does not know
@@ -243,7 +215,6 @@ func TestMembersAreAskedInTurn(t *testing.T) {
 		t.Errorf("of a successor: %+v", o)
 	}
 	h.failPath("smf1")
-	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
 	report(false)
 	answer(members[1], 0, ie(19, 78), alternativeIE(members[3].addr.Addr()), alternativeIE(outsider.addr.Addr()))
 	answer(members[3], 0, ie(19, 65))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // BenchmarkRequests is one session request with its answer, client included: GOMAXPROCS 1 shows what one core can do.
@@ -21,9 +22,7 @@ func benchmarkRequests(b *testing.B, typ pfcp.MessageType) {
 	h, m := associated(b, func(c *Config) { c.RequestRate = 1 << 30 })
 	seid := m.establish(1)
 	conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(m.server))
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	defer conn.Close()
 	conn.SetReadBuffer(16 << 20)
 	const window = 256

@@ -11,11 +11,13 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // fakeSession is what the fake session layer holds of a session.
@@ -253,21 +255,16 @@ func nodeIE(name string) []byte {
 	if a, err := netip.ParseAddr(name); err == nil && a.Is4() {
 		return ie(60, append([]byte{0}, a.AsSlice()...)...)
 	}
-	value := []byte{2}
-	for _, l := range splitDots(name) {
-		value = append(append(value, byte(len(l))), l...)
-	}
-	return ie(60, value...)
+	return ie(60, labels(2, name)...)
 }
 
-func splitDots(s string) (out []string) {
-	for {
-		i := slices.Index([]byte(s), '.')
-		if i < 0 {
-			return append(out, s)
-		}
-		out, s = append(out, s[:i]), s[i+1:]
+// labels is a name as the DNS writes it, after an octet.
+func labels(first byte, name string) []byte {
+	value := []byte{first}
+	for l := range strings.SplitSeq(name, ".") {
+		value = append(append(value, byte(len(l))), l...)
 	}
+	return value
 }
 
 func fseidIE(seid uint64, a netip.Addr) []byte {
@@ -300,6 +297,7 @@ func establishment(sequence uint32, node string, cp uint64, addr netip.Addr) []b
 
 // reply is a message that came back.
 type reply struct {
+	t        testing.TB
 	typ      pfcp.MessageType
 	sequence uint32
 	seid     uint64
@@ -315,10 +313,18 @@ func (r *reply) cause() pfcp.Cause {
 	return 0
 }
 
+// wants is an error of the test when the cause is another one; what says of which answer, where that is not plain.
+func (r *reply) wants(cause pfcp.Cause, what ...any) {
+	r.t.Helper()
+	if r.cause() != cause {
+		r.t.Error(append(what, "cause", r.cause(), "not", cause)...)
+	}
+}
+
 // parseReply keeps nothing of b: the next datagram is read into it while a test still looks at this one.
 func parseReply(t testing.TB, b []byte, from netip.AddrPort) *reply {
 	b = slices.Clone(b)
-	r := &reply{typ: pfcp.MessageType(b[1]), ies: map[uint16][]byte{}, from: from, raw: b}
+	r := &reply{t: t, typ: pfcp.MessageType(b[1]), ies: map[uint16][]byte{}, from: from, raw: b}
 	if int(binary.BigEndian.Uint16(b[2:]))+4 != len(b) {
 		t.Errorf("length of an answer is wrong: %x", b)
 		return r
@@ -359,9 +365,7 @@ type smf struct {
 func newSMF(t testing.TB, node, addr string) *smf {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(addr)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	conn.SetReadBuffer(4 << 20)
 	a := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	m := &smf{t: t, node: node, conn: conn, addr: netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), in: make(chan *reply, 1<<14),
@@ -437,7 +441,7 @@ func (m *smf) wait(d time.Duration) *reply {
 // must returns the next message.
 func (m *smf) must(what string) *reply {
 	m.t.Helper()
-	r := m.wait(limit)
+	r := m.wait(testkit.Limit)
 	if r == nil {
 		m.t.Fatalf("nothing comes: %s", what)
 	}
@@ -536,25 +540,11 @@ func start(t testing.TB, cfg Config, fake *fakeSessions, smfs ...*smf) *harness 
 		fake = newFake()
 	}
 	s, err := New(cfg, fake, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &harness{t: t, fake: fake, s: s}
-	ctx, cancel := contextFor(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.Run(ctx)
-	}()
-	h.stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-	})
-	t.Cleanup(h.stop)
+	testkit.Must(t, err)
 	for _, m := range smfs {
 		m.server = s.Listening()[0]
 	}
-	return h
+	return &harness{t: t, fake: fake, s: s, stop: testkit.Run(t, s.Run)}
 }
 
 // rises runs do, and wants exactly n messages refused, all for one reason; nothing else may have changed afterwards.
@@ -563,10 +553,10 @@ func (h *harness) rises(reason string, n uint64, do func()) {
 	before := h.s.Snapshot()
 	do()
 	var after *Snapshot
-	wait(h.t, func() bool {
+	testkit.Until(h.t, reason, func() bool {
 		after = h.s.Snapshot()
 		return after.Rejected[reason] >= before.Rejected[reason]+n && after.InFlight == before.InFlight
-	}, reason)
+	})
 	want := maps.Clone(before.Rejected)
 	want[reason] += n
 	if n == 0 {
@@ -586,16 +576,26 @@ func (h *harness) rises(reason string, n uint64, do func()) {
 
 func (h *harness) happened(event string) uint64 { return h.s.Snapshot().Events[event] }
 
-// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
-// anything may take seconds.
-const limit = 30 * time.Second
+// own does something where the server's tables are written.
+func (h *harness) own(do func()) {
+	done := make(chan struct{})
+	h.s.post(func() {
+		defer close(done)
+		do()
+	})
+	<-done
+}
 
-// wait polls until ok.
-func wait(t testing.TB, ok func() bool, what string) {
-	t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("timeout: %s", what)
-		}
-	}
+// failPath has the server find that nothing answers its heartbeats.
+func (h *harness) failPath(id string) {
+	h.own(func() { h.s.pathFailed(h.s.table.associations[id], ErrTimeout) })
+}
+
+// report sends the CP function's session one; what comes of it comes from the channel.
+func (h *harness) report(seid uint64, m *smf) <-chan error {
+	end := make(chan error, 1)
+	h.s.Report(Recipient{Association: m.node, CP: pfcp.FSEID{SEID: seid, IPv4: m.addr.Addr()}},
+		&pfcp.SessionReportRequest{Inactive: true},
+		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { end <- err })
+	return end
 }

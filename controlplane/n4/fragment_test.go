@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // ownNetwork gives the test a network namespace whose loopback has a small MTU, so that datagrams are fragmented.
@@ -21,9 +22,7 @@ func ownNetwork(t *testing.T, mtu uint32) {
 		t.Skipf("no network namespace: %v", err)
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer unix.Close(fd)
 	req := struct {
 		name [16]byte

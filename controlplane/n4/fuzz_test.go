@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // FuzzServer sends sequences of datagrams: of each, a byte says who sends, two how long it is, then come its bytes.
@@ -37,9 +38,7 @@ func FuzzServer(f *testing.F) {
 	for i := range conns {
 		var err error
 		conns[i], err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, byte(i+1))})
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		defer conns[i].Close()
 		if i < 2 {
 			peers = append(peers, Peer{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)}), 1)})
@@ -60,10 +59,10 @@ func FuzzServer(f *testing.F) {
 			in = in[3+size:]
 		}
 		good.alive()
-		wait(t, func() bool {
+		testkit.Until(t, "nothing under way", func() bool {
 			s := h.s.Snapshot()
 			return s.InFlight == 0 && s.Queued == 0
-		}, "nothing under way")
+		})
 		if fake.Count("good") != 1 || h.s.Find("good") == nil {
 			t.Fatal("another's association suffered")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // Row A10: everybody is answered, up to a rate; who is associated is not touched by it.
@@ -29,10 +30,10 @@ func TestHeartbeatOfStrangers(t *testing.T) {
 	}
 	m.alive()
 	var s *Snapshot
-	wait(t, func() bool {
+	testkit.Until(t, "all answered or refused", func() bool {
 		s = h.s.Snapshot()
 		return s.Sent["heartbeat-response"]+s.Rejected["rate-unknown-peers"] == flood+22
-	}, "all answered or refused")
+	})
 	// What a second brings at once, and what each second brings.
 	if most := cfg.UnknownRate * int(time.Since(began)/time.Second+2); int(s.Sent["heartbeat-response"])-22 > most {
 		t.Errorf("%d answered, at most %d wanted", s.Sent["heartbeat-response"]-22, most)
@@ -58,11 +59,11 @@ func TestHeartbeatMalformed(t *testing.T) {
 func TestHeartbeatResponseMalformed(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := fast(m.peer())
-	cfg.Timeout = limit
+	cfg.Timeout = testkit.Limit
 	h := start(t, cfg, nil, m)
 	m.set(func() { m.silent = true })
 	m.send(message(pfcp.AssociationSetupRequestType, 0, m.next(), nodeIE(m.node), recoveryIE(m.recovery)))
-	wait(t, func() bool { return h.s.Snapshot().Sent["heartbeat-request"] > 0 }, "a heartbeat")
+	testkit.Until(t, "a heartbeat", func() bool { return h.s.Snapshot().Sent["heartbeat-request"] > 0 })
 	// Nothing that follows is an answer to what was asked.
 	h.rises("response-unmatched", 1, func() {
 		m.send(message(pfcp.HeartbeatResponseType, 0, h.asked()^1, recoveryIE(time.Now())))
@@ -74,7 +75,7 @@ func TestHeartbeatResponseMalformed(t *testing.T) {
 	})
 	m.send(message(pfcp.HeartbeatResponseType, 0, sequence, recoveryIE(m.recovery)))
 	m.set(func() { m.silent = false })
-	wait(t, func() bool { return h.s.Snapshot().Associations[0].Heartbeats > 0 }, "answered")
+	testkit.Until(t, "answered", func() bool { return h.s.Snapshot().Associations[0].Heartbeats > 0 })
 	if a := h.s.Snapshot().Associations[0]; a.State != "up" || a.Recovery.Unix() != m.recovery.Unix() {
 		t.Errorf("%+v", a)
 	}
@@ -101,13 +102,13 @@ func TestForgedRestart(t *testing.T) {
 	forged := message(pfcp.HeartbeatRequestType, 0, 77, recoveryIE(newer))
 	unknown.ask(forged)
 	m.ask(forged) // from the peer's own address, which a forger can write too
-	wait(t, func() bool { return h.happened("restart-not-confirmed") == 1 }, "asked and denied")
+	testkit.Until(t, "asked and denied", func() bool { return h.happened("restart-not-confirmed") == 1 })
 	if h.fake.Count("smf1") != 1 || h.s.Find("smf1") == nil {
 		t.Fatal("a forged heartbeat deleted sessions")
 	}
 	m.set(func() { m.recovery = newer })
 	m.ask(forged)
-	wait(t, func() bool { return h.fake.Count("smf1") == 0 }, "sessions deleted after a true restart")
+	testkit.Until(t, "sessions deleted after a true restart", func() bool { return h.fake.Count("smf1") == 0 })
 	if h.s.Find("smf1") != nil || h.happened("peer-restarted") != 1 {
 		t.Error("the association of before the restart is still there")
 	}
@@ -125,7 +126,7 @@ func TestRestartSeenByHeartbeat(t *testing.T) {
 	m.establish(1)
 	other.establish(1)
 	m.set(func() { m.recovery = m.recovery.Add(time.Hour) })
-	wait(t, func() bool { return h.fake.Count("smf1") == 0 && h.s.Find("smf1") == nil }, "sessions deleted")
+	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("smf1") == 0 && h.s.Find("smf1") == nil })
 	if h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil {
 		t.Error("another association suffered")
 	}
@@ -137,35 +138,25 @@ func TestPathFailure(t *testing.T) {
 	m.mustSetUp()
 	seid := m.establish(1)
 	m.set(func() { m.silent = true })
-	wait(t, func() bool { return h.s.Snapshot().Associations[0].State == "failed" }, "path failure")
+	testkit.Until(t, "path failure", func() bool { return h.s.Snapshot().Associations[0].State == "failed" })
 	if h.fake.Count("smf1") != 1 {
 		t.Error("sessions did not outlive the path")
 	}
-	wait(t, func() bool { return !h.fake.Associations()[0].FailedAt.IsZero() }, "stored as failed")
-	done := make(chan error, 1)
-	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 1, IPv4: m.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
-		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { done <- err })
-	if err := <-done; err != ErrPathFailed {
+	testkit.Until(t, "stored as failed", func() bool { return !h.fake.Associations()[0].FailedAt.IsZero() })
+	if err := <-h.report(1, m); err != ErrPathFailed {
 		t.Errorf("report while the path is down: %v", err)
 	}
 	m.set(func() { m.silent = false })
-	wait(t, func() bool { return h.s.Snapshot().Associations[0].State == "up" }, "path restored")
-	wait(t, func() bool { return h.fake.Associations()[0].FailedAt.IsZero() }, "stored as up")
-	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("cause %d", r.cause())
-	}
-}
-
-// failPath has the server find that nothing answers its heartbeats.
-func (h *harness) failPath(id string) {
-	h.s.post(func() { h.s.pathFailed(h.s.table.associations[id], ErrTimeout) })
+	testkit.Until(t, "path restored", func() bool { return h.s.Snapshot().Associations[0].State == "up" })
+	testkit.Until(t, "stored as up", func() bool { return h.fake.Associations()[0].FailedAt.IsZero() })
+	m.delete(seid).wants(pfcp.CauseAccepted)
 }
 
 func TestHeadlessExpires(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Headless = -1 })
 	m.establish(1)
 	h.failPath("smf1")
-	wait(t, func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 }, "sessions deleted")
+	testkit.Until(t, "sessions deleted", func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 })
 	if len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil {
 		t.Error("the association is still there")
 	}
@@ -185,34 +176,25 @@ func TestSetTakeover(t *testing.T) {
 	outsider.mustSetUp()
 	seid := a.establish(1)
 	h.rises("session-not-found", 1, func() {
-		if r := outsider.delete(seid); r.cause() != pfcp.CauseContextNotFound {
-			t.Errorf("cause %d", r.cause())
-		}
+		outsider.delete(seid).wants(pfcp.CauseContextNotFound)
 	})
 	h.failPath("smf1")
-	wait(t, func() bool { return h.s.index.Load().byID["smf1"].failed() }, "path failure")
-	got := make(chan error, 1)
-	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 1, IPv4: a.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
-		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { got <- err })
+	got := h.report(1, a)
 	r := b.must("the report")
 	if old := fseidIE(1, a.addr.Addr()); r.typ != pfcp.SessionReportRequestType || r.seid != 0 || string(r.ies[57]) != string(old[4:]) {
 		t.Fatalf("the report did not go to the other member as another one's: %+v", r)
 	}
 	b.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ie(19, 1)))
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
-	h.s.post(func() { // the hour is over
+	testkit.Must(t, <-got)
+	h.own(func() { // the hour is over
 		h.s.cfg.Headless = -1
 		h.s.startHeadless(h.s.table.associations["smf1"])
 	})
-	wait(t, func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 }, "adopted")
+	testkit.Until(t, "adopted", func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 })
 	if len(h.fake.seen().released) != 0 {
 		t.Error("sessions were released")
 	}
-	if r := b.delete(seid); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("deletion by the successor: cause %d", r.cause())
-	}
+	b.delete(seid).wants(pfcp.CauseAccepted, "deletion by the successor")
 }
 
 // The SMF set that a member names in its set-up request counts as the configured one does.

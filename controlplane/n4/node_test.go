@@ -3,7 +3,6 @@
 package n4
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -13,15 +12,12 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
-
-func contextFor(t testing.TB) (context.Context, context.CancelFunc) {
-	return context.WithCancel(t.Context())
-}
 
 // quiet is a configuration without heartbeats, and without repetitions: nothing comes into the way of a test.
 func quiet(peers ...Peer) Config {
-	return Config{Peers: peers, HeartbeatInterval: -1, Timeout: limit, Retries: -1}
+	return Config{Peers: peers, HeartbeatInterval: -1, Timeout: testkit.Limit, Retries: -1}
 }
 
 // fast finds out within a fraction of a second that a peer is gone.
@@ -36,9 +32,7 @@ func TestAssociationLife(t *testing.T) {
 	cfg.UEPools = []pfcp.UEPool{{NetworkInstance: "core", Pool: "core"}}
 	h := start(t, cfg, nil, m)
 	r := m.setUp(ie(89, 0))
-	if r.cause() != pfcp.CauseAccepted {
-		t.Fatalf("cause %d", r.cause())
-	}
+	r.wants(pfcp.CauseAccepted)
 	if got := binary.BigEndian.Uint32(r.ies[96]); got != uint32(h.fake.recovery.Unix()+ntpEpoch) {
 		t.Errorf("recovery time stamp %d is not the store's", got)
 	}
@@ -51,9 +45,8 @@ func TestAssociationLife(t *testing.T) {
 	if st := h.fake.Associations(); len(st) != 1 || st[0].Addr != m.addr {
 		t.Errorf("stored %+v", st)
 	}
-	if r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89, 3), ie(178, 2, 10, 7, 7, 7))); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("update: cause %d", r.cause())
-	}
+	r = m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89, 3), ie(178, 2, 10, 7, 7, 7)))
+	r.wants(pfcp.CauseAccepted, "update")
 	if st := h.fake.Associations(); len(st) != 1 || !slices.Equal(st[0].Others, []netip.Addr{netip.MustParseAddr("10.7.7.7")}) {
 		t.Errorf("alternative addresses after the update: %+v", st)
 	}
@@ -61,23 +54,19 @@ func TestAssociationLife(t *testing.T) {
 		t.Errorf("after the update: %+v", a)
 	}
 	m.establish(1)
-	if r := m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node))); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("release: cause %d", r.cause())
-	}
-	wait(t, func() bool { return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0 }, "sessions deleted")
+	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node))).wants(pfcp.CauseAccepted, "release")
+	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0 })
 	if h.s.Find("smf1.isthmus") != nil {
 		t.Error("the association is still there")
 	}
 	h.rises("no-association", 1, func() {
-		if r := m.ask(establishment(m.next(), m.node, 2, m.addr.Addr())); r.cause() != pfcp.CauseNoAssociation {
-			t.Errorf("establishment without association: cause %d", r.cause())
-		}
+		m.ask(establishment(m.next(), m.node, 2, m.addr.Addr())).wants(pfcp.CauseNoAssociation,
+			"establishment without association")
 	})
 	for _, typ := range []pfcp.MessageType{3, 7, 9, 14} {
 		h.rises("no-association", 1, func() {
-			if r := m.ask(message(typ, 0, m.next(), nodeIE(m.node))); r.cause() != pfcp.CauseNoAssociation {
-				t.Errorf("message %d without association: cause %d", typ, r.cause())
-			}
+			r := m.ask(message(typ, 0, m.next(), nodeIE(m.node)))
+			r.wants(pfcp.CauseNoAssociation, "message", typ, "without association")
 		})
 	}
 }
@@ -102,18 +91,10 @@ func TestUnknownAddress(t *testing.T) {
 	unknown := newSMF(t, "smf2", "127.0.0.2:0")
 	h := start(t, quiet(m.peer()), nil, m, unknown)
 	m.mustSetUp()
-	h.rises("peer-not-allowed", 1, func() {
-		if r := unknown.setUp(); r.cause() != pfcp.CauseRejected {
-			t.Errorf("cause %d", r.cause())
-		}
-	})
+	h.rises("peer-not-allowed", 1, func() { unknown.setUp().wants(pfcp.CauseRejected) })
 	other := newSMF(t, "smf3", "127.0.0.1:0") // the address is listed, with another node id
 	other.server = m.server
-	h.rises("peer-not-allowed", 1, func() {
-		if r := other.setUp(); r.cause() != pfcp.CauseRejected {
-			t.Errorf("cause %d", r.cause())
-		}
-	})
+	h.rises("peer-not-allowed", 1, func() { other.setUp().wants(pfcp.CauseRejected) })
 	m.establish(1)
 }
 
@@ -125,23 +106,17 @@ func TestLiveNodeID(t *testing.T) {
 	h := start(t, quiet(m.peer(), Peer{Addr: thief.addr}), nil, m, thief, other)
 	m.mustSetUp()
 	seid := m.establish(1)
-	h.rises("node-id-taken", 1, func() {
-		if r := thief.setUp(); r.cause() != pfcp.CauseRejected {
-			t.Errorf("cause %d", r.cause())
-		}
-	})
+	h.rises("node-id-taken", 1, func() { thief.setUp().wants(pfcp.CauseRejected) })
 	other.mustSetUp()
 	for _, typ := range []pfcp.MessageType{pfcp.AssociationReleaseRequestType, pfcp.AssociationUpdateRequestType} {
 		h.rises("no-association", 1, func() {
-			if r := other.ask(message(typ, 0, other.next(), nodeIE("smf1"))); r.cause() != pfcp.CauseNoAssociation {
-				t.Errorf("%d in another's name: cause %d", typ, r.cause())
-			}
+			r := other.ask(message(typ, 0, other.next(), nodeIE("smf1")))
+			r.wants(pfcp.CauseNoAssociation, typ, "in another's name")
 		})
 	}
 	h.rises("no-association", 1, func() {
-		if r := other.ask(establishment(other.next(), "smf1", 7, other.addr.Addr())); r.cause() != pfcp.CauseNoAssociation {
-			t.Errorf("establishment in another's name: cause %d", r.cause())
-		}
+		other.ask(establishment(other.next(), "smf1", 7, other.addr.Addr())).wants(pfcp.CauseNoAssociation,
+			"establishment in another's name")
 	})
 	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted || r.seid != 1 {
 		t.Errorf("deletion by the owner: cause %d", r.cause())
@@ -181,9 +156,7 @@ func TestAssociationLimit(t *testing.T) {
 	start(t, one, nil, flood)
 	for i, want := range []pfcp.Cause{1, 1, 75} {
 		flood.node = fmt.Sprintf("y%d", i)
-		if r := flood.setUp(); r.cause() != want {
-			t.Errorf("association %d of one address: cause %d", i, r.cause())
-		}
+		flood.setUp().wants(want, "association", i, "of one address")
 	}
 }
 
@@ -200,7 +173,7 @@ func TestReassociation(t *testing.T) {
 		t.Errorf("retained by address: %v", h.fake.seen().retained)
 	}
 	m.mustSetUp()
-	wait(t, func() bool { return h.fake.Count("smf1") == 0 }, "sessions deleted")
+	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("smf1") == 0 })
 	m.establish(2)
 }
 
@@ -222,9 +195,7 @@ func TestNodeRequests(t *testing.T) {
 		t.Fatalf("release request: %+v", ask)
 	}
 	m.send(message(pfcp.AssociationUpdateResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, <-done)
 	if state := h.s.Snapshot().Associations[0].State; state != "releasing" {
 		t.Errorf("state %s", state)
 	}
@@ -234,7 +205,7 @@ func TestNodeRequests(t *testing.T) {
 		t.Fatalf("node report: %+v", ask)
 	}
 	m.send(message(pfcp.NodeReportResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
-	wait(t, func() bool { return h.s.Snapshot().Requests == 0 }, "node report answered")
+	testkit.Until(t, "node report answered", func() bool { return h.s.Snapshot().Requests == 0 })
 }
 
 // A session that was under way when its association ended does not stay behind.
@@ -243,14 +214,12 @@ func TestReleaseDuringEstablishment(t *testing.T) {
 	hold := make(chan struct{})
 	h.fake.with(func() { h.fake.hold = hold })
 	m.send(establishment(m.next(), m.node, 1, m.addr.Addr()))
-	wait(t, func() bool { return h.s.Snapshot().InFlight == 1 }, "under way")
+	testkit.Until(t, "under way", func() bool { return h.s.Snapshot().InFlight == 1 })
 	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node)))
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
-	if r := m.must("an answer"); r.cause() != pfcp.CauseNoAssociation {
-		t.Errorf("%+v", r)
-	}
-	wait(t, func() bool { return h.fake.Count("") == 0 }, "session deleted")
+	m.must("an answer").wants(pfcp.CauseNoAssociation)
+	testkit.Until(t, "session deleted", func() bool { return h.fake.Count("") == 0 })
 }
 
 // Nobody gets another's sessions by claiming its SMF set, or its address as another one of his (row A4).
@@ -269,14 +238,10 @@ func TestClaims(t *testing.T) {
 	if a := h.s.Find("smf2"); a.Set != "" {
 		t.Errorf("set %q", a.Set)
 	}
-	if r := thief.delete(seid); r.cause() != pfcp.CauseContextNotFound {
-		t.Errorf("cause %d", r.cause())
-	}
+	thief.delete(seid).wants(pfcp.CauseContextNotFound)
 	elsewhere := newSMF(t, "smf1", "127.0.0.1:0") // the owner, from another port
 	elsewhere.server = m.server
-	if r := elsewhere.delete(seid); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("cause %d", r.cause())
-	}
+	elsewhere.delete(seid).wants(pfcp.CauseAccepted)
 }
 
 // TS 29.244 §7.6: an optional IE that cannot be read counts as absent. It costs what it was for, not the association.
@@ -296,9 +261,8 @@ func TestUnreadableOptionalIE(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	if r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89))); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("update: cause %d", r.cause())
-	}
+	r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89)))
+	r.wants(pfcp.CauseAccepted, "update")
 	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery), ie(192, 2, 127))); r.typ != pfcp.HeartbeatResponseType {
 		t.Errorf("heartbeat: %+v", r)
 	}
@@ -327,11 +291,7 @@ func TestStoreFails(t *testing.T) {
 	h, m := associated(t)
 	m.establish(1)
 	h.fake.with(func() { h.fake.failKeep = true })
-	h.rises("system-failure", 1, func() {
-		if r := m.setUp(); r.cause() != pfcp.CauseSystemFailure {
-			t.Errorf("cause %d", r.cause())
-		}
-	})
+	h.rises("system-failure", 1, func() { m.setUp().wants(pfcp.CauseSystemFailure) })
 	h.fake.with(func() { h.fake.failKeep = false })
 	m.mustSetUp()
 }
@@ -349,10 +309,8 @@ func TestRestartOfOurs(t *testing.T) {
 		binary.BigEndian.Uint32(r.ies[96]) != uint32(h.fake.recovery.Unix()+ntpEpoch) {
 		t.Error("the recovery time stamp moved")
 	}
-	wait(t, func() bool { return again.s.Snapshot().Associations[0].Heartbeats > 1 }, "heartbeats go on")
-	if r := m.delete(seid); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("deletion after the restart: cause %d", r.cause())
-	}
+	testkit.Until(t, "heartbeats go on", func() bool { return again.s.Snapshot().Associations[0].Heartbeats > 1 })
+	m.delete(seid).wants(pfcp.CauseAccepted, "deletion after the restart")
 	if len(h.fake.seen().released) > 0 {
 		t.Error("sessions were released")
 	}
@@ -373,11 +331,11 @@ func TestConnect(t *testing.T) {
 	answer(64, "smf1") // refused: once more, later
 	answer(1, "other") // not who it should be
 	answer(1, "smf1")
-	wait(t, func() bool { return h.s.Find("smf1") != nil }, "association")
+	testkit.Until(t, "association", func() bool { return h.s.Find("smf1") != nil })
 	m.establish(1)
 	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE("smf1")))
 	answer(1, "smf1")
-	wait(t, func() bool { return h.s.Find("smf1") != nil }, "association again")
+	testkit.Until(t, "association again", func() bool { return h.s.Find("smf1") != nil })
 }
 
 func TestConfigRefused(t *testing.T) {
@@ -420,7 +378,7 @@ func TestNodeReportAgain(t *testing.T) {
 	again := func(what ...string) {
 		t.Helper()
 		numbers := make(map[string]map[uint32]bool)
-		end := time.Now().Add(limit)
+		end := time.Now().Add(testkit.Limit)
 		for slices.ContainsFunc(what, func(w string) bool { return len(numbers[w]) < 2 }) {
 			r := m.must("a node report of " + strings.Join(what, " and "))
 			if time.Now().After(end) {
@@ -449,7 +407,7 @@ func TestNodeReportAgain(t *testing.T) {
 	// Answers what comes, but for one report, until no more than so many peers are untold.
 	answer := func(left int, but string) {
 		t.Helper()
-		wait(t, func() bool {
+		testkit.Until(t, "answered", func() bool {
 			for len(m.in) > 0 {
 				r := <-m.in
 				seen[r.sequence] = true
@@ -458,7 +416,7 @@ func TestNodeReportAgain(t *testing.T) {
 				}
 			}
 			return h.untold() == left
-		}, "answered")
+		})
 	}
 	// An answer is for the report that it answers, and no other.
 	answer(1, "failed 2")
@@ -488,14 +446,11 @@ func nodeReportOf(r *reply) (told string) {
 
 // untold is how much associations have not acknowledged.
 func (h *harness) untold() (n int) {
-	done := make(chan struct{})
-	h.s.post(func() {
-		defer close(done)
+	h.own(func() {
 		for _, a := range h.s.table.associations {
 			n += len(a.untold)
 		}
 	})
-	<-done
 	return n
 }
 

@@ -30,9 +30,7 @@ func inTurns(b *testing.B, m *smf, want pfcp.Cause, request func(i uint64) []byt
 			m.send(request(uint64(base + i)))
 		}
 		for range n {
-			if r := m.must("a refusal"); r.cause() != want {
-				b.Fatalf("cause %d", r.cause())
-			}
+			m.must("a refusal").wants(want)
 		}
 	}
 	b.StopTimer()

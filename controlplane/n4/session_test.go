@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // Row P6, P9: the header alone.
@@ -101,13 +102,13 @@ func TestGuessing(t *testing.T) {
 		}
 	}
 	h.rises("session-not-found", 200, guess)
-	wait(t, func() bool {
+	testkit.Until(t, "alarm", func() bool {
 		if h.happened("session-id-guessing") > 0 {
 			return true
 		}
 		guess()
 		return false
-	}, "alarm")
+	})
 }
 
 // Row A6, as far as it is ours: what the session layer refuses is told to the one who asked, and to nobody else.
@@ -141,13 +142,9 @@ func TestKernelLoss(t *testing.T) {
 	cfg := quiet(m.peer())
 	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	s, err := New(cfg, newFake(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	m.server = s.Listening()[0]
-	if err := s.sockets[0].conn.SetReadBuffer(64 << 10); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.sockets[0].conn.SetReadBuffer(64<<10))
 	for range 2000 {
 		m.send(message(pfcp.SessionDeletionRequestType, 1, m.next()))
 	}
@@ -155,19 +152,12 @@ func TestKernelLoss(t *testing.T) {
 	if lost < 1000 {
 		t.Errorf("%d lost", lost)
 	}
-	ctx, cancel := contextFor(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.Run(ctx)
-	}()
-	wait(t, func() bool { return s.Snapshot().Received["session-deletion-request"] == 2000-lost }, "the others are read")
+	testkit.Run(t, s.Run)
+	testkit.Until(t, "the others are read", func() bool { return s.Snapshot().Received["session-deletion-request"] == 2000-lost })
 	for range 2000 - lost {
 		m.must("an answer to what was read")
 	}
 	m.alive()
-	cancel()
-	<-done
 }
 
 // Row A8.
@@ -184,7 +174,7 @@ func TestRetransmission(t *testing.T) {
 	for range 3 {
 		a.send(req)
 	}
-	wait(t, func() bool { return h.happened("ignored-in-progress") == 2 }, "retransmissions ignored")
+	testkit.Until(t, "retransmissions ignored", func() bool { return h.happened("ignored-in-progress") == 2 })
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
 	first := a.must("the answer")
@@ -210,7 +200,7 @@ func TestRetransmission(t *testing.T) {
 func TestAnswersExpire(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.AnswerTime = time.Millisecond })
 	m.establish(1)
-	wait(t, func() bool { return h.s.Snapshot().Answers == 0 }, "answers expire")
+	testkit.Until(t, "answers expire", func() bool { return h.s.Snapshot().Answers == 0 })
 	if n := h.s.Snapshot().Received["session-establishment-request"]; n != 1 {
 		t.Errorf("%d requests", n)
 	}
@@ -277,13 +267,13 @@ func TestOverload(t *testing.T) {
 			beats.alive() // the session layer answers nobody until the end of all this
 		}
 	}
-	wait(t, func() bool { return h.s.Snapshot().Received["session-establishment-request"] == burst }, "all read")
+	testkit.Until(t, "all read", func() bool { return h.s.Snapshot().Received["session-establishment-request"] == burst })
 	h.fake.with(func() { h.fake.block = nil })
 	close(block)
-	wait(t, func() bool {
+	testkit.Until(t, "all accounted for", func() bool {
 		s := h.s.Snapshot()
 		return s.Rejected["queue-full"]+s.Rejected["congestion"]+uint64(s.Sessions) == burst
-	}, "all accounted for")
+	})
 	s := h.s.Snapshot()
 	if s.Rejected["queue-full"] < burst-100 || s.Rejected["congestion"] == 0 || s.Lost != 0 {
 		t.Errorf("rejected %v, lost %d", s.Rejected, s.Lost)
@@ -291,7 +281,7 @@ func TestOverload(t *testing.T) {
 	// One more is accepted. Like any peer we repeat the request: our own socket may be full of refusals.
 	sequence := m.next()
 	req := establishment(sequence, m.node, 1<<40, m.addr.Addr())
-	wait(t, func() bool {
+	testkit.Until(t, "established after the burst", func() bool {
 		m.send(req)
 		for r := m.wait(100 * time.Millisecond); r != nil; r = m.wait(100 * time.Millisecond) {
 			if r.sequence == sequence {
@@ -299,7 +289,7 @@ func TestOverload(t *testing.T) {
 			}
 		}
 		return false
-	}, "established after the burst")
+	})
 }
 
 func TestInFlightLimit(t *testing.T) {
@@ -309,20 +299,16 @@ func TestInFlightLimit(t *testing.T) {
 	for i := range uint64(5) {
 		m.send(establishment(m.next(), m.node, i, m.addr.Addr()))
 	}
-	wait(t, func() bool { return h.s.Snapshot().InFlight == 5 }, "five under way")
+	testkit.Until(t, "five under way", func() bool { return h.s.Snapshot().InFlight == 5 })
 	req := establishment(m.next(), m.node, 9, m.addr.Addr())
-	if r := m.ask(req); r.cause() != pfcp.CauseCongestion {
-		t.Errorf("cause %d", r.cause())
-	}
+	m.ask(req).wants(pfcp.CauseCongestion)
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
-	wait(t, func() bool { return h.s.Snapshot().InFlight == 0 }, "done")
+	testkit.Until(t, "done", func() bool { return h.s.Snapshot().InFlight == 0 })
 	for range 5 {
 		m.must("an answer that was kept back")
 	}
-	if r := m.ask(req); r.cause() != pfcp.CauseAccepted { // a refusal for congestion is not kept
-		t.Errorf("cause %d", r.cause())
-	}
+	m.ask(req).wants(pfcp.CauseAccepted) // a refusal for congestion is not kept
 }
 
 func TestPeerRate(t *testing.T) {
@@ -340,10 +326,10 @@ func TestPeerRate(t *testing.T) {
 		}
 	}
 	var s *Snapshot
-	wait(t, func() bool {
+	testkit.Until(t, "counted", func() bool {
 		s = h.s.Snapshot()
 		return s.Rejected["rate-peer"]+s.Rejected["session-not-found"] == 1000
-	}, "counted")
+	})
 	if most := cfg.RequestRate * int(time.Since(began)/time.Second+2); int(s.Rejected["session-not-found"]) > most {
 		t.Errorf("%d worked on, at most %d wanted", s.Rejected["session-not-found"], most)
 	}
@@ -356,28 +342,21 @@ func TestRefusedByDecoder(t *testing.T) {
 	seid := m.establish(1)
 	h.rises("mandatory-ie-missing", 1, func() {
 		r := m.ask(message(pfcp.SessionModificationRequestType, seid, m.next(), group(1, ie(56, 0, 9))))
-		if r.cause() != pfcp.CauseMandatoryIEMissing {
-			t.Errorf("cause %d", r.cause())
-		}
+		r.wants(pfcp.CauseMandatoryIEMissing)
 	})
 	m.alive()
 	h.rises("mandatory-ie-missing", 1, func() { // row P10
-		if r := m.ask(message(pfcp.SessionEstablishmentRequestType, 0, m.next(), nodeIE(m.node))); r.cause() != pfcp.CauseMandatoryIEMissing {
-			t.Errorf("cause %d", r.cause())
-		}
+		r := m.ask(message(pfcp.SessionEstablishmentRequestType, 0, m.next(), nodeIE(m.node)))
+		r.wants(pfcp.CauseMandatoryIEMissing)
 	})
 	h.rises("mandatory-ie-incorrect", 1, func() {
 		r := m.ask(establishment(m.next(), m.node, 5, netip.MustParseAddr("224.0.0.1")))
-		if r.cause() != pfcp.CauseMandatoryIEIncorrect {
-			t.Errorf("cause %d", r.cause())
-		}
+		r.wants(pfcp.CauseMandatoryIEIncorrect)
 	})
 	vendor := append(establishment(m.next(), m.node, 6, m.addr.Addr()), ie(0x8001, 0x12, 0x34, 1)...)
 	vendor = append(vendor, ie(0xffff)...)
 	binary.BigEndian.PutUint16(vendor[2:], uint16(len(vendor)-4))
-	if r := m.ask(vendor); r.cause() != pfcp.CauseAccepted {
-		t.Errorf("vendor's IEs: cause %d", r.cause())
-	}
+	m.ask(vendor).wants(pfcp.CauseAccepted, "vendor's IEs")
 	m.delete(seid)
 }
 
@@ -408,7 +387,7 @@ func TestReports(t *testing.T) {
 		m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE("smf1"), ie(19, 1)))
 	})
 	m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
-	wait(t, func() bool { return answered.Load() == 1 }, "answered")
+	testkit.Until(t, "answered", func() bool { return answered.Load() == 1 })
 	h.rises("response-unmatched", 1, func() { m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1))) })
 
 	// Two at a time, the others in turn.
@@ -426,22 +405,20 @@ func TestReports(t *testing.T) {
 		seen[r.sequence] = true
 		m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
 	}
-	wait(t, func() bool { return answered.Load() == 11 }, "all answered")
+	testkit.Until(t, "all answered", func() bool { return answered.Load() == 11 })
 	// To the address of the CP F-SEID, when it is another one.
 	second := newSMF(t, "x", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.7"), m.addr.Port()).String())
 	send(second.addr.Addr())
 	r = second.must("a report at the CP F-SEID's address")
 	second.server = m.server
 	second.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
-	wait(t, func() bool { return answered.Load() == 12 }, "answered from there")
+	testkit.Until(t, "answered from there", func() bool { return answered.Load() == 12 })
 }
 
 // A report that nobody answers is repeated N1 times and given up.
 func TestReportGivenUp(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Timeout, c.Retries = 10*time.Millisecond, 2 })
-	end := make(chan error, 1)
-	h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: m.addr.Addr()}}, &pfcp.SessionReportRequest{Inactive: true},
-		func(_ *pfcp.SessionReportResponse, _ *Association, err error) { end <- err })
+	end := h.report(77, m)
 	for range 3 {
 		if r := m.must("the report"); r.typ != pfcp.SessionReportRequestType {
 			t.Errorf("%+v", r)
@@ -491,7 +468,7 @@ func TestStats(t *testing.T) {
 	h, m := associated(t)
 	m.establish(1)
 	m.send([]byte{1})
-	wait(t, func() bool { return h.s.Snapshot().Rejected["too-short"] == 1 }, "counted")
+	testkit.Until(t, "counted", func() bool { return h.s.Snapshot().Rejected["too-short"] == 1 })
 	m.ask(message(pfcp.SessionDeletionRequestType, 5, m.next()))
 	stats := h.s.Stats()
 	if stats.Associations != 1 || stats.Failed != 0 || stats.Sessions != 1 {
@@ -540,9 +517,7 @@ func TestSharedAddress(t *testing.T) {
 		mine, his, more := a.establish(1), b.establish(2), b.establish(3)
 		h.rises("session-not-found", 2, func() {
 			for _, seid := range []uint64{mine, his} {
-				if r := outsider.delete(seid); r.cause() != pfcp.CauseContextNotFound {
-					t.Errorf("cause %d", r.cause())
-				}
+				outsider.delete(seid).wants(pfcp.CauseContextNotFound)
 			}
 		})
 		third.sequence = 1000
