@@ -237,10 +237,9 @@ static void set_mtu(const struct ethdev *e, const struct ethdev_want *want, cons
 
 static int start(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
 {
-	static const uint8_t none[6];
+	struct rte_ether_addr mac;
 
-	if (memcmp(want->mac, none, 6) != 0 &&
-		rte_eth_dev_default_mac_addr_set(e->id, (struct rte_ether_addr *)(uintptr_t)want->mac) != 0)
+	if (mac_given(&mac, want->mac) && rte_eth_dev_default_mac_addr_set(e->id, &mac) != 0)
 		LOG(WARNING,
 			"port %s: the device keeps its own MAC address; frames to the configured one need promiscuous "
 			"mode\n",
@@ -249,8 +248,7 @@ static int start(struct ethdev *e, const struct ethdev_want *want, const struct 
 	if (error != 0)
 		return refuse(r, -error, "does not start: %s", rte_strerror(-error));
 	rte_eth_macaddr_get(e->id, &e->mac);
-	if (memcmp(want->mac, none, 6) != 0)
-		memcpy(e->mac.addr_bytes, want->mac, 6);
+	mac_given(&e->mac, want->mac);
 	set_mtu(e, want, r);
 	if (want->promiscuous && rte_eth_promiscuous_enable(e->id) != 0)
 		LOG(WARNING, "port %s: no promiscuous mode\n", r->name);

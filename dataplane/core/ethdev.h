@@ -6,8 +6,10 @@
 
 #include <rte_ether.h>
 #include <rte_mempool.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define ETHDEV_DESCRIPTORS 1024 // of a queue, when not given
 #define ETHDEV_MEMBERS 8 // of a bonding device
@@ -48,6 +50,17 @@ struct ethdev {
 		handle[ETHDEV_MEMBERS + 1]; // in the order of their making: members, then the device itself
 	uint32_t handles;
 };
+
+// The address that a port was given; false, and nothing is written, when it was given none.
+static inline bool mac_given(struct rte_ether_addr *mac, const uint8_t given[RTE_ETHER_ADDR_LEN])
+{
+	static const uint8_t none[RTE_ETHER_ADDR_LEN];
+
+	if (memcmp(given, none, sizeof(none)) == 0)
+		return false;
+	memcpy(mac->addr_bytes, given, sizeof(none));
+	return true;
+}
 
 // Opens and starts device DRIVER_NAME. Returns 0; else a positive errno after a sentence in `error`, and nothing stays open.
 int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *want, char *error, size_t n);

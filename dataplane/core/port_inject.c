@@ -2,6 +2,7 @@
 // Port driver `inject`: memory queues on both sides, for replay, unit tests and fuzzing. No threads, no devices.
 #include "core/port_inject.h"
 #include "core/engine.h"
+#include "core/ethdev.h"
 #include "core/object.h"
 #include <errno.h>
 #include <rte_malloc.h>
@@ -16,16 +17,13 @@ struct inject {
 
 static int inject_open(struct port *p, const struct api_port *want)
 {
-	static const uint8_t none[6];
-
 	p->private = rte_zmalloc("inject", sizeof(struct inject), 0);
 	if (p->private == NULL)
 		return object_error(ENOMEM, "no memory for port %s", p->name);
 	p->rx_queues = p->tx_queues = 1;
 	// A replay gives the same result every time, so a port without a configured address gets a fixed one.
 	p->mac = (struct rte_ether_addr){{0x02, 0, 0, 0, 0x99, (uint8_t)p->index}};
-	if (memcmp(want->mac, none, 6) != 0)
-		memcpy(p->mac.addr_bytes, want->mac, 6);
+	mac_given(&p->mac, want->mac);
 	p->up = 1;
 	return 0;
 }

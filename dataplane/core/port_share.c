@@ -2,6 +2,7 @@
 // Port driver `share`: a link to another program of ours on this machine that takes buffers in place of copies
 // (lib/share). One receive queue; workers send under its lock.
 #include "core/engine.h"
+#include "core/ethdev.h"
 #include "core/object.h"
 #include "share/share.h"
 #include <errno.h>
@@ -78,7 +79,6 @@ static int open_link(struct port *p, const struct api_port *want, struct share_p
 
 static int share_port_open(struct port *p, const struct api_port *want)
 {
-	static const uint8_t none[6];
 	struct share_port *s = rte_zmalloc("share-port", sizeof(*s), 0);
 
 	if (s == NULL)
@@ -92,8 +92,7 @@ static int share_port_open(struct port *p, const struct api_port *want)
 	p->private = s;
 	p->rx_queues = p->tx_queues = 1;
 	rte_eth_random_addr(p->mac.addr_bytes);
-	if (memcmp(want->mac, none, 6) != 0)
-		memcpy(p->mac.addr_bytes, want->mac, 6);
+	mac_given(&p->mac, want->mac);
 	p->up = 1;
 	return 0;
 }

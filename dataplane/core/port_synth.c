@@ -7,6 +7,7 @@
 // dynamic mbuf flag: the gateway touches neither, since it handles tags in software.
 //   written by: the control thread (stream, published with release); a stream's workers by themselves
 #include "core/engine.h"
+#include "core/ethdev.h"
 #include "core/log.h"
 #include "core/object.h"
 #include "core/synth.h"
@@ -281,7 +282,6 @@ static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 
 static int synth_open(struct port *p, const struct api_port *want)
 {
-	static const uint8_t none[6];
 	static const struct rte_mbuf_dynflag flag = {.name = "isthmus_synth_check"};
 
 	if (streams.check_flag == 0) {
@@ -299,8 +299,7 @@ static int synth_open(struct port *p, const struct api_port *want)
 		return object_error(ENOMEM, "no memory for port %s", p->name);
 	p->rx_queues = p->tx_queues = (uint16_t)worker_count();
 	p->mac = (struct rte_ether_addr){{0x02, 0, 0, 0, 0x5e, (uint8_t)p->index}};
-	if (memcmp(want->mac, none, 6) != 0)
-		memcpy(p->mac.addr_bytes, want->mac, 6);
+	mac_given(&p->mac, want->mac);
 	p->up = 1;
 	return 0;
 }

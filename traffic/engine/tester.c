@@ -171,12 +171,10 @@ static int open_link(struct tester *t, struct tester_port *p, const struct ethde
 {
 	const struct share_link_want want = {
 		.name = p->want->name, .path = p->want->device, .ring = device->descriptors, .pool = t->rx_pool};
-	static const uint8_t none[6];
 
 	p->dev.rx_queues = p->dev.tx_queues = 1;
 	rte_eth_random_addr(p->dev.mac.addr_bytes);
-	if (memcmp(device->mac, none, 6) != 0)
-		memcpy(p->dev.mac.addr_bytes, device->mac, 6);
+	mac_given(&p->dev.mac, device->mac);
 	p->link = share_open(t->share, &want, error, n);
 	return p->link != NULL ? 0 : -1;
 }
