@@ -51,7 +51,7 @@ struct worker {
 	uint32_t hold[MAX_HOLDERS]; // buffers held, by holder
 	uint64_t reason[MAX_REASONS]; // packets per drop or punt reason
 	uint64_t walks, busy_ticks, idle_ticks;
-	uint64_t longest_ticks, stalls, stalled_ticks; // of one walk; walks of more than STALL_MS, and sleeps as late
+	uint64_t longest_ticks, stalls, stalled_ticks; // of one walk; walks, yields above STALL_MS; sleeps as late
 	uint64_t stall; // STALL_MS
 	uint64_t told; // events for the control thread
 	uint64_t due; // ticks; earliest of worker_due() in this walk
