@@ -132,26 +132,26 @@ func TestLayoutLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"check.sh", "godefs.py", "isthmus_api.h"} {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(f, string(data))
+	}
+	put("go.mod", "module api\n")
+	put("types_gen.go", "")
+	script := filepath.Join(dir, "check.sh")
+	if out, err := exec.Command(script, "--release").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	run := func(old, new string) string { // the types are stale in each of these, which is not the question
-		dir := t.TempDir()
-		put := func(name, text string) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, f := range []string{"check.sh", "godefs.py", "isthmus_api.h"} {
-			data, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			put(f, string(data))
-		}
-		put("go.mod", "module api\n")
-		put("types_gen.go", "")
-		script := filepath.Join(dir, "check.sh")
-		if out, err := exec.Command(script, "--release").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
 		changed := strings.ReplaceAll(string(header), old, new)
 		if changed == string(header) {
 			t.Fatalf("the header has no %q", old)
