@@ -54,11 +54,14 @@ class World:
         self.gnb.send(Ether(src=self.gnb.mac, dst=self.mac["n3"]) / IP(src=outer_source, dst=n4.N3) / UDP(sport=2152, dport=2152) / gtpu / inner)
         return mark
 
-    def down(self, ue, size=100, sport=40002, tos=0):
-        mark = self.mark(size)
+    def downlink(self, ue, mark, sport=40002, tos=0):
         v6 = ":" in ue
         head = IPv6(src=n4.DN6, dst=ue, hlim=17) if v6 else IP(src=n4.DN, dst=ue, ttl=17, tos=tos)
-        self.dn.send(Ether(src=self.dn.mac, dst=self.mac["n6"]) / head / UDP(sport=sport, dport=40001) / Raw(mark))
+        return Ether(src=self.dn.mac, dst=self.mac["n6"]) / head / UDP(sport=sport, dport=40001) / Raw(mark)
+
+    def down(self, ue, size=100, sport=40002, tos=0):
+        mark = self.mark(size)
+        self.dn.send(self.downlink(ue, mark, sport, tos))
         return mark
 
     def at_dn(self, mark, what):

@@ -68,12 +68,13 @@ def burst(w):
 
 
 def overload(w):
-    """Several times the pipe's rate; another session sends less than its own pipe's rate meanwhile."""
+    """More at once than the queue takes, again and again; another session sends less than its pipe's rate meanwhile."""
     before, waited, sent, others = len(arrived(1)), 0, 0, []
-    for _ in range(20):
-        for _ in range(40):
-            w.down("10.45.30.1", SIZE)
-            sent += 1
+    # Ready before, so that no slow machine paces it.
+    flood = [bytes(w.downlink("10.45.30.1", w.mark(SIZE)))] * (QUEUE * 5 // 4)
+    for _ in range(10):
+        w.dn.send(*flood)
+        sent += len(flood)
         others.append(w.down("10.45.30.2", SIZE))
         waited = max(waited, queued())
     wait_until(lambda: len(arrived(1)) - before + sum(drops().values()) >= sent, "all packets come or dropped")
