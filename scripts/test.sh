@@ -87,15 +87,18 @@ skip_reason() {
 	printf '%s\n' "${line:-no reason given}"
 }
 
-# Most of these wait most of the time (timers of protocols, start-ups), so that three at a time keep two CPUs busy.
-SUITES_AT_ONCE=3
+# The scripts wait most of the time (timers of protocols, start-ups): all of them together take two CPUs for four
+# minutes. What runs at once is bounded by weights, so that two CPUs are busy and nobody starves.
+CAPACITY=8
 
-# The longest first, so that all end together.
+# The heavy ones first, for each leaves room for few others; then the longest, so that all end together.
 suite_scripts() {
 	local script
-	for script in test/e2e/{chaos,upf_restore}_test.sh test/smoke/peers_test.sh \
-		test/e2e/{pfcp_hostile,upf,lab_heal,upf_rules}_test.sh \
-		test/golden/*_test.sh test/smoke/*_test.sh test/e2e/*_test.sh; do
+	for script in test/e2e/{chaos,upf_restore,upf}_test.sh \
+		test/smoke/{peers,bench,bench_vepc,bench_memif,traffic_faults}_test.sh \
+		test/e2e/{traffic_agf,upf_many,pfcp_hostile,lab_heal,upf_rules,lab_5g}_test.sh \
+		test/smoke/{restart,port_share,port_bond}_test.sh \
+		test/golden/*_test.sh test/e2e/*_test.sh test/smoke/*_test.sh; do
 		[[ ! -x $script ]] || printf '%s\n' "$script"
 	done | awk '!seen[$0]++'
 }
@@ -104,12 +107,13 @@ suite_name() {
 	printf '%s-%s\n' "$(basename "$(dirname "$1")")" "$(basename "$1" _test.sh)"
 }
 
-# How many of SUITES_AT_ONCE a script counts for: two, where pollers take both CPUs for seconds, workers may not stand still, or
-# a rate must be kept up with.
+# How much of CAPACITY a script takes: most of it, where pollers take both CPUs for seconds, workers may not stand
+# still, or a rate must be kept up with; little, where nearly all is waiting.
 weight_of() {
 	case $1 in
-	e2e-chaos | e2e-traffic_agf | e2e-upf_many | smoke-bench* | smoke-peers | smoke-traffic_faults) printf '2\n' ;;
-	*) printf '1\n' ;;
+	e2e-chaos | e2e-traffic_agf | e2e-upf_many | smoke-bench* | smoke-peers | smoke-traffic_faults) printf '5\n' ;;
+	e2e-upf_restore | e2e-control_load | smoke-traffic_errors) printf '1\n' ;;
+	*) printf '2\n' ;;
 	esac
 }
 
@@ -120,7 +124,7 @@ pick_suite() {
 		busy=$((busy + $(weight_of "$name")))
 	done
 	for next; do
-		((busy + $(weight_of "$next") > SUITES_AT_ONCE)) || return 0
+		((busy + $(weight_of "$next") > CAPACITY)) || return 0
 	done
 	return 1
 }
