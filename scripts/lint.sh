@@ -3,8 +3,8 @@
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck shellcheck vet format score_card reasons whitespace spdx gofmt links shape forbidden sleeps executable circles
-	floors size)
+CHECKS=(tidy staticcheck shellcheck vet format score_card reasons whitespace spdx gofmt links shape forbidden sleeps
+	executable circles floors size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -177,19 +177,24 @@ lint_size() {
 		awk '$2 != "total" && $1 > 500 { printf "note: %s has %d lines; 500 is plenty for one file\n", $2, $1 }'
 }
 
-# Runs one check, prints its result and what it says, and leaves its status in the folder DIR.
+# Runs one check and prints its result, and what it says when that is good; leaves DIR/CHECK.ok then, else what it says
+# in DIR/CHECK.
 # usage: lint_one DIR CHECK
 lint_one() {
-	local start output status=0 result="${GREEN}ok$PLAIN"
+	local start output result="${RED}failed$PLAIN"
 	start=$(now_ms)
-	output=$("lint_$2" 2>&1) || status=$?
-	((status == 0)) || result="${RED}failed$PLAIN"
-	printf '%s\n' "$status" >"$1/$2"
+	if output=$("lint_$2" 2>&1); then
+		result="${GREEN}ok$PLAIN"
+		: >"$1/$2.ok"
+	else
+		printf '%s\n' "$output" >"$1/$2"
+		output=''
+	fi
 	printf '%-12s %s  %d ms\n%s' "$2" "$result" $(($(now_ms) - start)) "${output:+$output$'\n'}"
 }
 
-# Runs the checks whose names contain one of the words (all when there are none), two at a time: most have parts that one CPU
-# does alone.
+# Runs the checks whose names contain one of the words (all when there are none), two at a time: most have parts that
+# one CPU does alone. What failing ones say comes last.
 lint_all() {
 	local check dir running=0
 	dir=$(mktemp -d)
@@ -203,10 +208,12 @@ lint_all() {
 	wait
 	for check in "${CHECKS[@]}"; do
 		wanted "$check" "$@" || continue
-		if [[ $(cat "$dir/$check" 2>/dev/null) == 0 ]]; then
+		if [[ -e $dir/$check.ok ]]; then
 			LINT_PASSED=$((LINT_PASSED + 1))
 		else
 			LINT_FAILED+=("$check")
+			printf -- '--- %s\n' "$check"
+			cat "$dir/$check"
 		fi
 	done
 	rm -r "$dir"
