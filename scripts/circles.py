@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who includes whom in dataplane/: no circle among its folders, no arrow upward, and a core that knows no protocol.
+"""Who includes whom, as docs/structure.md draws it: each folder stands in one row of its block, the arrows are those of
+the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those). And a core that knows
+no protocol. With --write the arrows are drawn again; rows are chosen by hand.
 
 Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they need,
 since nothing is built on them."""
@@ -11,16 +13,19 @@ import subprocess
 import sys
 
 ROOTS = ["api", ".", "dataplane", "dataplane/modules", "dataplane/lib"]  # the build's, in its order
-FLOORS = ["dataplane/lib/", "dataplane/core", "dataplane/modules/"]  # lowest first
+DRAWING = "docs/structure.md"
 PROTOCOL = re.compile(r"pppoe|teid|qfi|gtp-?u|pfcp|[ns]_tag", re.IGNORECASE)
-TESTS = re.compile(r"(_test|_bench|_fuzz|_model)\.[ch]$|world[^/]*\.h$|^dataplane/(testkit|hostile)/")
+TESTS = re.compile(r"(_test|_bench|_fuzz|_model|_kit|fixture)\.[ch]$|^dataplane/(testkit|hostile)/")
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
 
 
 def listed():
-    """C files of the data plane and the contract, those not yet committed as well."""
-    command = ["git", "ls-files", "-co", "--exclude-standard", "dataplane", "api"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [f for f in out.stdout.split("\n") if f.endswith((".c", ".h")) and os.path.isfile(f)]
+    """C files of the product, those not yet committed as well."""
+    out = run("git", "ls-files", "-co", "--exclude-standard", "dataplane", "api", "traffic")
+    return [f for f in out if f.endswith((".c", ".h")) and os.path.isfile(f)]
 
 
 def resolve(file, name, known):
@@ -42,6 +47,16 @@ def includes(text, known):
                 edge = os.path.dirname(file), os.path.dirname(target)
                 edges[edge].append(f"{file}:{number} includes {found.group(1)}")
     return edges
+
+
+def imports():
+    """The packages, and (package, package imported) -> what imports."""
+    packages, edges = set(), {}
+    for line in run("go", "list", "-f", '{{.ImportPath}} {{join .Imports " "}}', "./api", "./controlplane/...", "./lab/..."):
+        words = [w.removeprefix("isthmus/") for w in line.split() if w.startswith("isthmus/")]
+        packages |= set(words[:1])
+        edges |= {(words[0], to): [f"{words[0]} imports {to}"] for to in words[1:]}
+    return packages, edges
 
 
 def shortest_loop(edges):
@@ -81,13 +96,64 @@ def circles(edges):
     return said
 
 
-def floor_of(folder):
-    return next((i for i, prefix in enumerate(FLOORS) if folder.startswith(prefix)), None)
+class Block:
+    """A block of the drawing, whose first line is its folder; then a line for each folder in it: the row's name where a row
+    begins, the folder, the arrows."""
+
+    def __init__(self, lines):
+        self.top, self.row, self.names = lines[0].strip().rstrip("/"), {}, []  # highest row first
+        for line in lines[1:]:
+            name, words = line[:12].strip(), line[12:].split()
+            if name:
+                self.names.append(name)
+            self.row[words[0]] = len(self.names) - 1
+
+    def place(self, folder):
+        """The longest name here that the folder is, or is in."""
+        if self.top and not (folder + "/").startswith(self.top + "/"):
+            return None
+        inner = folder[len(self.top) :].lstrip("/") or "."
+        within = [f for f in self.row if (inner + "/").startswith(f + "/")]
+        return max(within, key=len, default=None)
+
+    def look(self, folders, edges):
+        """What is wrong, and the block as it should be drawn."""
+        said, arrows = [], collections.defaultdict(set)
+        for folder in folders:
+            if self.top and (folder + "/").startswith(self.top + "/") and self.place(folder) is None:
+                said.append(f"{DRAWING}: {folder} stands in no row of {self.top}/")
+        used = {self.place(f) for f in folders}
+        said += [f"{DRAWING}: {self.top}/{f} is drawn and not there" for f in self.row if f not in used]
+        for (a, b), lines in edges.items():
+            a, b = self.place(a), self.place(b)
+            if a is None or b is None or a == b:
+                continue
+            arrows[a].add(b)
+            if self.row[b] < self.row[a]:
+                said += [f"{line}, which stands above it ({self.names[self.row[b]]})" for line in lines]
+        wide, order, out = max(map(len, self.row)), list(self.row), [self.top + "/"]
+        for i, f in enumerate(order):
+            name = self.names[self.row[f]] if i == 0 or self.row[f] != self.row[order[i - 1]] else ""
+            to = " ".join(sorted(arrows[f], key=order.index))
+            out.append(f"{name:<12}{f:<{wide}} {'─► ' + to if to else ''}".rstrip())
+        return said, out
 
 
-def upward(edges):
-    return [f"{where}, which stands above it" for (a, b), lines in sorted(edges.items())
-            if floor_of(a) is not None and floor_of(b) is not None and floor_of(a) < floor_of(b) for where in lines]
+def drawn(folders, edges, write):
+    """What is wrong with the drawing."""
+    with open(DRAWING, encoding="utf-8") as f:
+        parts = f.read().split("```")
+    said = []
+    for i in range(1, len(parts), 2):
+        wrong, lines = Block(parts[i].strip("\n").split("\n")).look(folders, edges)
+        said += wrong
+        parts[i], before = "\n" + "\n".join(lines) + "\n", parts[i]
+        if parts[i] != before and not write:
+            said.append(f"{DRAWING}: the arrows of {lines[0]} are others now: scripts/circles.py --write")
+    if write:
+        with open(DRAWING, "w", encoding="utf-8") as f:
+            f.write("```".join(parts))
+    return said
 
 
 def core_knows(text):
@@ -112,7 +178,9 @@ def main():
     known = set(listed())
     text = {f: open(f, encoding="utf-8").read() for f in sorted(known) if not TESTS.search(f)}
     edges = includes(text, known)
-    said = circles(edges) + upward(edges) + core_knows(text)
+    packages, imported = imports()
+    folders = sorted({os.path.dirname(f) for f in text} | packages)
+    said = circles(edges) + drawn(folders, edges | imported, "--write" in sys.argv) + core_knows(text)
     if said:
         print("\n".join(said))
     return 1 if said else 0
