@@ -12,10 +12,10 @@ if (($# == 0)); then
 	done
 	exit
 fi
-own_world "$@"
+own_namespaces "$@"
 case $1 in
-share) relay_world "driver: share, device: $DIR/access.sock" "driver: share, device: $DIR/core.sock" ;;
-*) veth_world ;;
+share) relay_fixture "driver: share, device: $DIR/access.sock" "driver: share, device: $DIR/core.sock" ;;
+*) veth_fixture ;;
 esac
 case $1 in
 sockets) use_config "" ;;

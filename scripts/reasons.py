@@ -43,7 +43,7 @@ def main():
     names, listed = registered(), documented()
     tests = "\n".join(read(path) for path in files(TESTS))
     faults = [
-        f"{path}: no test provokes the drop reason {name} and sees no other counter move (testkit/reasons.h, hostile/books.h)"
+        f"{path}: no test provokes the drop reason {name} and sees no other counter move (testkit/reasons.h, hostile/snapshot.h)"
         for name, path in names.items()
         if not re.search(r'(?<!kit_reason\()"' + re.escape(name) + '"', tests)
     ]

@@ -55,7 +55,7 @@ func TestHostileRequests(t *testing.T) {
 		{"deep objects", "POST", "/v1/stream", strings.NewReader(strings.Repeat(`[{"name":`, 1<<18))},
 		{"deep YAML", "POST", "/v1/config/apply", strings.NewReader(strings.Repeat("[", 1<<20))},
 		{"YAML aliases", "POST", "/v1/config/apply", strings.NewReader(bomb.String())},
-		{"climbing noun", "GET", "/v1/show/..%2f..%2f..%2fetc%2fpasswd", nil},
+		{"climbing table", "GET", "/v1/show/..%2f..%2f..%2fetc%2fpasswd", nil},
 		{"climbing path", "GET", "/v1/../../../etc/passwd", nil},
 		{"climbing name", "POST", "/v1/config/apply?name=../../../etc/passwd", strings.NewReader("nonsense")},
 		{"climbing verb", "POST", "/v1/stream/..%2fstart", nil},

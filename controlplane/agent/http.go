@@ -36,7 +36,7 @@ type Failure struct {
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Status(), nil) })
-	mux.HandleFunc("GET /v1/show/{noun}", a.handleShow)
+	mux.HandleFunc("GET /v1/show/{table}", a.handleShow)
 	mux.HandleFunc("GET /v1/config", a.handleConfig)
 	mux.HandleFunc("POST /v1/config/apply", a.handleApply)
 	mux.HandleFunc("POST /v1/config/reload", func(w http.ResponseWriter, r *http.Request) {
@@ -75,18 +75,18 @@ func (a *Agent) dataPlane() (*dp.Client, error) {
 }
 
 func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
-	noun := view.Lookup(r.PathValue("noun"))
-	if noun == nil {
-		answer(w, nil, fmt.Errorf("nothing called %q to show", r.PathValue("noun")))
+	table := view.Lookup(r.PathValue("table"))
+	if table == nil {
+		answer(w, nil, fmt.Errorf("nothing called %q to show", r.PathValue("table")))
 		return
 	}
 	limit, _ := strconv.ParseUint(r.URL.Query().Get("limit"), 10, 32)
 	c, err := a.dataPlane()
-	if err != nil && !noun.OfControl() {
+	if err != nil && !table.OfControl() {
 		answer(w, nil, err)
 		return
 	}
-	v, err := noun.Get(r.Context(), c, a.control, r.URL.Query().Get("key"), uint32(limit))
+	v, err := table.Get(r.Context(), c, a.control, r.URL.Query().Get("key"), uint32(limit))
 	answer(w, v, err)
 }
 

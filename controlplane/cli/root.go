@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the command line of isthmus: noun and verb, the same words in one-shot and interactive use.
+// Package cli is the command line of isthmus: object and verb, the same words in one-shot and interactive use.
 package cli
 
 import (

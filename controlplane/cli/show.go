@@ -18,24 +18,24 @@ import (
 
 func showCommand(e *env) *cobra.Command {
 	show := command.Group(&cobra.Command{Use: "show", Short: "show the state of the data plane, and of the PFCP server"})
-	for _, noun := range view.Nouns {
-		show.AddCommand(nounCommand(e, noun))
+	for _, table := range view.Tables {
+		show.AddCommand(tableCommand(e, table))
 	}
 	return show
 }
 
-func nounCommand(e *env, noun *view.Noun) *cobra.Command {
+func tableCommand(e *env, table *view.Table) *cobra.Command {
 	var asJSON, edges, dot, perWorker bool
 	var limit uint32
-	cmd := &cobra.Command{Use: noun.Name, Aliases: []string{noun.Name + "s"}, Short: noun.Short, Args: cobra.NoArgs}
-	if noun.Key {
+	cmd := &cobra.Command{Use: table.Name, Aliases: []string{table.Name + "s"}, Short: table.Short, Args: cobra.NoArgs}
+	if table.Key {
 		cmd.Use += " [NAME]"
 		cmd.Args = cobra.MaximumNArgs(1)
 	}
-	cmd.ValidArgsFunction = e.completeNames(noun)
+	cmd.ValidArgsFunction = e.completeNames(table)
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().Uint32Var(&limit, "limit", 0, "show at most so many rows (0: all)")
-	if noun.Name == "graph" {
+	if table.Name == "graph" {
 		cmd.Flags().BoolVar(&edges, "edges", false, "show where each node's packets can go")
 		cmd.Flags().BoolVar(&dot, "dot", false, "print the graph for graphviz")
 		cmd.Flags().BoolVar(&perWorker, "workers", false, "one line for each node and worker")
@@ -48,7 +48,7 @@ func nounCommand(e *env, noun *view.Noun) *cobra.Command {
 		if limit > 0 {
 			query.Set("limit", strconv.FormatUint(uint64(limit), 10))
 		}
-		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+noun.Name, query, nil)
+		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, query, nil)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func nounCommand(e *env, noun *view.Noun) *cobra.Command {
 		case edges || dot || perWorker:
 			return e.printGraph(data, dot, perWorker)
 		}
-		return noun.Print(e.Out, data)
+		return table.Print(e.Out, data)
 	})
 	return cmd
 }
@@ -87,12 +87,12 @@ func (e *env) printJSON(data []byte) error {
 }
 
 // completeNames offers the names that the running data plane has.
-func (e *env) completeNames(noun *view.Noun) cobra.CompletionFunc {
+func (e *env) completeNames(table *view.Table) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if !noun.Key || len(args) > 0 {
+		if !table.Key || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+noun.Name, url.Values{"limit": {"200"}}, nil)
+		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, url.Values{"limit": {"200"}}, nil)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

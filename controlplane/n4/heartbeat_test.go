@@ -12,7 +12,7 @@ import (
 )
 
 // Row A10: everybody is answered, up to a rate; who is associated is not touched by it.
-func TestHeartbeatOfStrangers(t *testing.T) {
+func TestHeartbeatOfUnknownPeers(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	unknown := newSMF(t, "x", "127.0.0.2:0")
 	cfg := quiet(m.peer())

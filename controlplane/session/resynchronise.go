@@ -97,7 +97,7 @@ func (m *Manager) wrong(ctx context.Context, mine []ordered, held []api.Digest) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for seid := range has { // those that came since the order was made are no strangers
+	for seid := range has { // those that came since the order was made belong there
 		if m.x.session[seid] == 0 {
 			wrong = append(wrong, seid)
 		}

@@ -46,7 +46,7 @@ type Edge struct {
 	To   string `json:"to"`
 }
 
-var graphNoun = &Noun{
+var graphTable = &Table{
 	Name: "graph", Short: "nodes of the packet graph with their cost (--edges, --dot)",
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		nodes, err := dp.Table[api.NodeRow](ctx, c, api.TableNode, "", 0)

@@ -194,8 +194,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// associationNoun asks the control plane alone.
-var associationNoun = &Noun{
+// associationTable asks the control plane alone.
+var associationTable = &Table{
 	Name: "association", Short: "PFCP associations with CP functions", Key: true,
 	Own: func(c Control, key string, limit uint32) any {
 		all := []Association{}

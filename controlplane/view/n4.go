@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/n4"
 )
 
-// n4Noun is the PFCP server itself; its associations are in its JSON too, and have a table of their own.
-var n4Noun = &Noun{
+// n4Table is the PFCP server itself; its associations are in its JSON too, and have a table of their own.
+var n4Table = &Table{
 	Name: "n4", Short: "the PFCP server: messages, refusals, events",
 	Own: func(c Control, _ string, _ uint32) any {
 		if c == nil {

@@ -141,8 +141,8 @@ type Reason struct {
 
 var reasonColumns = columns[Reason]("REASON=Name, PACKETS, MEANING=Text")
 
-// reasons makes a noun whose table leaves out the reasons that never happened; its JSON has them all.
-func reasons(name, short string, table uint32) *Noun {
+// reasons makes a table that, printed, leaves out the reasons that never happened; its JSON has them all.
+func reasons(name, short string, table uint32) *Table {
 	n := list[api.DropRow](name, short, false, table, reasonColumns)
 	n.Print = printer(name, func(w io.Writer, all []Reason) error {
 		some := slices.DeleteFunc(slices.Clone(all), func(r Reason) bool { return r.Packets == 0 })

@@ -55,8 +55,8 @@ var (
 		num("POLICED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }))
 )
 
-// sessionNoun has the columns of wireline sessions, of mobile ones, or both, by what there is to show.
-func sessionNoun() *Noun {
+// sessionTable has the columns of wireline sessions, of mobile ones, or both, by what there is to show.
+func sessionTable() *Table {
 	n := list[api.SessionRow]("session", "sessions, wireline and mobile", true, api.TableSession, sessionColumns)
 	n.Join = func(c Control, v any) {
 		sessions, _ := v.([]Session)

@@ -51,7 +51,7 @@ func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
 	return t
 }
 
-var totalNoun = &Noun{
+var totalTable = &Table{
 	Name: "total", Short: "balance of all packets, buffers and commits",
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		rows, err := dp.Table[api.TotalRow](ctx, c, api.TableTotal, "", 0)

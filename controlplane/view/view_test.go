@@ -127,14 +127,14 @@ func (owned) Owner(seid uint64) (Owner, bool) {
 	return Owner{"smf1", 7, "internet", "001010000000001"}, seid == 0x1f
 }
 
-// Every noun: its JSON (names are a promise) and its table.
-func TestNouns(t *testing.T) {
+// Every table: its JSON (names are a promise) and how it is printed.
+func TestTables(t *testing.T) {
 	s := dptest.Start(t)
 	rows(s)
 	c, err := dp.Dial(t.Context(), s.Path)
 	testkit.Must(t, err)
 	defer c.Close()
-	for _, test := range []struct{ noun, json, table string }{
+	for _, test := range []struct{ name, json, table string }{
 		{"port",
 			`[{"name":"access","driver":"synth","role":"access","mtu":1500,"up":true,"speed_mbps":0,"mac":"02:00:00:00:00:01","rx_packets":12,"rx_bytes":0,"tx_packets":0,"tx_bytes":0,"rx_missed":1,"rx_no_buffer":0,"tx_dropped":0}]`,
 			`
@@ -246,22 +246,22 @@ commits                         0
   refused                       0
 `},
 	} {
-		t.Run(test.noun, func(t *testing.T) {
-			noun := Lookup(test.noun)
-			v, err := noun.Get(t.Context(), c, owned{}, "", 0)
+		t.Run(test.name, func(t *testing.T) {
+			table := Lookup(test.name)
+			v, err := table.Get(t.Context(), c, owned{}, "", 0)
 			testkit.Must(t, err)
 			data, err := json.Marshal(v)
 			if err != nil || string(data) != test.json {
 				t.Errorf("JSON %s\nwant %s (%v)", data, test.json, err)
 			}
 			var b bytes.Buffer
-			if err := noun.Print(&b, data); err != nil || b.String() != strings.TrimPrefix(test.table, "\n") {
+			if err := table.Print(&b, data); err != nil || b.String() != strings.TrimPrefix(test.table, "\n") {
 				t.Errorf("got\n%swant%s(%v)", b.String(), test.table, err)
 			}
 		})
 	}
-	if len(Nouns) != 19 {
-		t.Errorf("%d nouns: add the new ones to this table", len(Nouns))
+	if len(Tables) != 19 {
+		t.Errorf("%d tables: add the new ones here", len(Tables))
 	}
 }
 
@@ -290,18 +290,18 @@ func TestGraphForms(t *testing.T) {
 
 // What the control plane alone knows, without a data plane and without PFCP.
 func TestAssociations(t *testing.T) {
-	noun := Lookup("association")
+	table := Lookup("association")
 	for _, test := range []struct {
 		control Control
 		key     string
 		want    int
 	}{{nil, "", 0}, {owned{}, "", 1}, {owned{}, "smf1", 1}, {owned{}, "smf2", 0}} {
-		v, err := noun.Get(t.Context(), nil, test.control, test.key, 0)
+		v, err := table.Get(t.Context(), nil, test.control, test.key, 0)
 		if all, ok := v.([]Association); err != nil || !ok || all == nil || len(all) != test.want {
 			t.Errorf("%+v: %v %v", test, v, err)
 		}
 	}
-	if !noun.OfControl() || Lookup("session").OfControl() {
+	if !table.OfControl() || Lookup("session").OfControl() {
 		t.Error("who is asked")
 	}
 }

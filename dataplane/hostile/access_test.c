@@ -80,9 +80,9 @@ static void g6_inner_ipv4_header(void **state)
 static void g6_padding_is_removed(void **state)
 {
 	static struct frame f, want;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++)
 		for (uint32_t padding = 1; padding < 64; padding += 9) {
 			inner_udp(&f, variant, 1);
@@ -95,7 +95,7 @@ static void g6_padding_is_removed(void **state)
 			assert_int_equal(all_out(), 1);
 			assert_true(gateway_same("core", 0, &want));
 		}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 // ---- G7 --------------------------------------------------------------------------------------------------------------
@@ -273,9 +273,9 @@ static void forwarded_up(struct frame *f, uint32_t variant)
 static void g10_tunnel_to_elsewhere(void **state)
 {
 	static struct frame f;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++) {
 		inner_udp(&f, variant, 1);
 		frame_gtpu(&f, 0x1234, 9);
@@ -283,23 +283,23 @@ static void g10_tunnel_to_elsewhere(void **state)
 		frame_ip(&f, ue_of(variant), far_of(variant), 17);
 		forwarded_up(&f, variant);
 	}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 // Row G21: the UPF decides; here the packet goes into the tunnel like any other.
 static void g21_ue_to_ue(void **state)
 {
 	static struct frame f;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++)
 		for (uint32_t to = 1; to <= GATEWAY_HOMES; to++) { // itself among them
 			frame_payload(&f, 50);
 			frame_icmp_echo(&f, ue_of(variant), gateway_ue(to, family_of(variant)));
 			forwarded_up(&f, variant);
 		}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 // ---- G24 -------------------------------------------------------------------------------------------------------------

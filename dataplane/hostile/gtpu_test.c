@@ -126,9 +126,9 @@ static void g4_lengths_and_versions(void **state)
 static void g4_every_flag(void **state)
 {
 	static struct frame f, want;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++)
 		for (uint8_t flags = 1; flags < 8; flags++) {
 			// The next-type byte counts only with E; here it is set to something that would have to be understood.
@@ -143,7 +143,7 @@ static void g4_every_flag(void **state)
 			assert_int_equal(all_out(), 1);
 			assert_true(gateway_same("access", 0, &want));
 		}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 static void container(struct frame *f, uint32_t i, uint32_t variant)
@@ -319,10 +319,10 @@ static void g14_storm_of_unknown_teids(void **state)
 	static struct frame f;
 
 	for (uint32_t variant = 0; variant < VARIANTS; variant++) {
-		struct books b;
+		struct snapshot b;
 
 		kit_advance(1000003);
-		books_open(&b);
+		snapshot_take(&b);
 		kit_clear();
 		uint32_t burst = burst_of(100);
 		for (uint32_t i = 0; i < STORM; i++) {
@@ -332,7 +332,7 @@ static void g14_storm_of_unknown_teids(void **state)
 		assert_int_equal(all_out(), burst);
 		for (uint32_t i = 0; i < burst; i++)
 			is_error_indication(i, 0x80000000 + i * 7, variant & PPPOE);
-		books_close(&b, "gtpu-teid-unknown", STORM);
+		snapshot_compare(&b, "gtpu-teid-unknown", STORM);
 		assert_int_equal(kit_totals().originated - b.total.originated, burst);
 		// Half a burst's time later: half a burst.
 		kit_clear();
@@ -433,11 +433,11 @@ static void g18_echo_flood(void **state)
 
 	for (uint32_t variant = 0; variant < VARIANTS; variant += PPPOE) {
 		uint32_t burst = burst_of(100);
-		struct books b;
+		struct snapshot b;
 
 		kit_advance(1000003);
 		kit_clear();
-		books_open(&b);
+		snapshot_take(&b);
 		for (uint32_t i = 0; i < 1000; i++) {
 			echo(&f, variant, (uint16_t)i, i % 300);
 			send_one("core", &f);
@@ -451,7 +451,7 @@ static void g18_echo_flood(void **state)
 			assert_int_equal(load16(p + 16), i);
 			assert_int_equal(ip.length - ip.l4 - 8, 14);
 		}
-		books_close(&b, "gtpu-echo-rate-limit", 1000 - burst);
+		snapshot_compare(&b, "gtpu-echo-rate-limit", 1000 - burst);
 		assert_true(gateway_undisturbed());
 	}
 }
@@ -500,9 +500,9 @@ static void g18_end_markers_and_others(void **state)
 static void g19_user_data_to_port_2152(void **state)
 {
 	static struct frame f, want;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++) {
 		struct frame *both[] = {&f, &want};
 
@@ -519,7 +519,7 @@ static void g19_user_data_to_port_2152(void **state)
 		assert_int_equal(all_out(), 1);
 		assert_true(gateway_same("access", 0, &want));
 	}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 static void on_n6(struct frame *f, uint32_t i, uint32_t variant)

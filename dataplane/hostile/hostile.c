@@ -16,10 +16,10 @@ void send_one(const char *port, const struct frame *f)
 static void one_variant(const struct bad *row, uint32_t variant)
 {
 	static struct frame f;
-	struct books b;
+	struct snapshot b;
 
 	kit_advance(1000003); // limits are fresh
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t i = 0; i < row->count; i++) {
 		kit_clear();
 		row->build(&f, i, variant);
@@ -30,7 +30,7 @@ static void one_variant(const struct bad *row, uint32_t variant)
 			fail_msg("%s, variant %u: others were disturbed", row->row, variant);
 	}
 	print_message("  %s, variant %u\n", row->row, variant);
-	books_close(&b, row->reason, row->count);
+	snapshot_compare(&b, row->reason, row->count);
 	assert_true(gateway_undisturbed());
 }
 

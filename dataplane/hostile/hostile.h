@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 // clang-format on
-#include "hostile/books.h"
+#include "hostile/snapshot.h"
 #include "testkit/gateway.h"
 #include "wire/bytes.h"
 #include "wire/checksum.h"

@@ -144,9 +144,9 @@ static void g22_impossible_fragments(void **state)
 static void g22_inner_fragments_pass(void **state)
 {
 	static struct frame f, want;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++)
 		for (int k = 0; k < 8; k++) {
 			struct frame *both[] = {&f, &want};
@@ -177,7 +177,7 @@ static void g22_inner_fragments_pass(void **state)
 			assert_int_equal(all_out(), 1);
 			assert_true(gateway_same(uplink ? "core" : "access", 0, &want));
 		}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 // ---- G23 -------------------------------------------------------------------------------------------------------------
@@ -201,10 +201,10 @@ static void rate_limited(int family, uint8_t ttl, uint32_t payload, int df, uint
 {
 	static struct frame f;
 	uint32_t count = 1000, burst = burst_of(100);
-	struct books b;
+	struct snapshot b;
 
 	kit_advance(1000003);
-	books_open(&b);
+	snapshot_take(&b);
 	kit_clear();
 	for (uint32_t i = 0; i < count; i++) {
 		routed(&f, family, ttl, payload, df);
@@ -221,7 +221,7 @@ static void rate_limited(int family, uint8_t ttl, uint32_t payload, int df, uint
 		if (payload > 1400)
 			assert_true(kit_frame("core", i)->length <= f.length);
 	}
-	books_close(&b, "icmp-rate-limit", count - burst);
+	snapshot_compare(&b, "icmp-rate-limit", count - burst);
 	assert_true(gateway_undisturbed());
 }
 
@@ -244,10 +244,10 @@ static void g23_too_big_for_subscriber(void **state)
 
 	for (uint32_t variant = 0; variant < VARIANTS; variant++) {
 		uint32_t burst = burst_of(100);
-		struct books b;
+		struct snapshot b;
 
 		kit_advance(1000003);
-		books_open(&b);
+		snapshot_take(&b);
 		kit_clear();
 		for (uint32_t i = 0; i < 200; i++) {
 			frame_payload(&f, 1600 + i * 30);
@@ -264,7 +264,7 @@ static void g23_too_big_for_subscriber(void **state)
 		assert_int_equal(kit_count("core"), burst);
 		for (uint32_t i = 0; i < burst; i++)
 			assert_true(kit_frame("core", i)->length < 1600);
-		books_close(&b, "icmp-rate-limit", 200 - burst);
+		snapshot_compare(&b, "icmp-rate-limit", 200 - burst);
 		assert_true(gateway_undisturbed());
 	}
 }
@@ -273,9 +273,9 @@ static void g23_too_big_for_subscriber(void **state)
 static void g23_jumbo_uplink(void **state)
 {
 	static struct frame f;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++)
 		for (uint32_t size = 1460; size < 11500; size += 1233) {
 			frame_payload(&f, size);
@@ -289,7 +289,7 @@ static void g23_jumbo_uplink(void **state)
 				assert_true(kit_frame("core", i)->length <= 1514);
 			kit_clear();
 		}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 // ---- other core packets ----------------------------------------------------------------------------------------------

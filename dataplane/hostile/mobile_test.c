@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile input for mobile sessions: rows G1 to G25 and G27, through a UPF (GTP-U to IP, IP to GTP-U) and an SGW-U (GTP-U to GTP-U),
 // over IPv4 and IPv6, inside and outside. Meanwhile the packets of two other sessions pass byte by byte.
-#include "hostile/books.h"
+#include "hostile/snapshot.h"
 #include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
 
@@ -174,10 +174,10 @@ struct bad {
 static void one_variant(const struct bad *row, uint32_t v)
 {
 	static struct frame f;
-	struct books b;
+	struct snapshot b;
 
 	kit_advance(1000003); // limits are fresh
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t i = 0; i < row->count; i++) {
 		row->build(&f, i, v);
 		kit_clear();
@@ -189,7 +189,7 @@ static void one_variant(const struct bad *row, uint32_t v)
 			fail_msg("%s, variant %#x: others were disturbed", row->row, v);
 	}
 	print_message("  %s, variant %#x\n", row->row, v);
-	books_close(&b, row->reason, row->count);
+	snapshot_compare(&b, row->reason, row->count);
 	assert_true(undisturbed());
 }
 
@@ -552,10 +552,10 @@ static void g14_storm(void **state)
 
 	for (uint32_t v = UPF_UP; v <= SGW_DOWN; v <<= 1)
 		for (uint32_t six = 0; six < 2; six++) {
-			struct books b;
+			struct snapshot b;
 
 			kit_advance(1000003);
-			books_open(&b);
+			snapshot_take(&b);
 			kit_clear();
 			for (uint32_t i = 0; i < STORM; i++) {
 				inner_udp(&f, v);
@@ -565,7 +565,7 @@ static void g14_storm(void **state)
 				kit_run();
 			}
 			assert_int_equal(all_out(), burst_of(100));
-			books_close(&b, "gtpu-teid-unknown", STORM);
+			snapshot_compare(&b, "gtpu-teid-unknown", STORM);
 			assert_true(undisturbed());
 		}
 }
@@ -576,10 +576,10 @@ static void g5_storm_of_unknown_extensions(void **state)
 	static struct frame f;
 
 	for (uint32_t v = UPF_UP; v <= SGW_DOWN; v <<= 1) {
-		struct books b;
+		struct snapshot b;
 
 		kit_advance(1000003);
-		books_open(&b);
+		snapshot_take(&b);
 		kit_clear();
 		for (uint32_t i = 0; i < STORM; i++) {
 			with_options(&f, v | (i % 2 ? OUTER6 : 0), 0x34, (uint8_t[]){0, 0, 0, 0xc1, 1, 0, 9, 0}, 8);
@@ -587,7 +587,7 @@ static void g5_storm_of_unknown_extensions(void **state)
 			kit_run();
 		}
 		assert_int_equal(all_out(), burst_of(100));
-		books_close(&b, "gtpu-extension-unknown", STORM);
+		snapshot_compare(&b, "gtpu-extension-unknown", STORM);
 		assert_true(undisturbed());
 	}
 }
@@ -646,12 +646,12 @@ static void g18_echo_flood(void **state)
 	static struct frame f;
 
 	for (uint32_t v = UPF_UP; v <= SGW_DOWN; v <<= 1) {
-		struct books b;
+		struct snapshot b;
 		uint32_t burst = burst_of(100);
 
 		kit_advance(1000003);
 		kit_clear();
-		books_open(&b);
+		snapshot_take(&b);
 		for (uint32_t i = 0; i < 1000; i++) {
 			uint8_t head[12] = {0x32, GTPU_ECHO_REQUEST};
 
@@ -663,7 +663,7 @@ static void g18_echo_flood(void **state)
 			kit_run();
 		}
 		assert_int_equal(all_out(), burst);
-		books_close(&b, "gtpu-echo-rate-limit", 1000 - burst);
+		snapshot_compare(&b, "gtpu-echo-rate-limit", 1000 - burst);
 		assert_true(undisturbed());
 	}
 }
@@ -672,9 +672,9 @@ static void g18_echo_flood(void **state)
 static void g19_user_data_to_port_2152(void **state)
 {
 	static struct frame in, out;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t six = 0; six <= INNER6; six += INNER6)
 		for (int k = 0; k < 4; k++) {
 			struct frame *f = k % 2 ? &out : &in;
@@ -704,7 +704,7 @@ static void g19_user_data_to_port_2152(void **state)
 			assert_int_equal(kit_frame("internet", 0)->length, out.length);
 			assert_memory_equal(kit_frame("internet", 0)->bytes, out.at, out.length);
 		}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 }
 
 static void wrong_side(struct frame *f, uint32_t i, uint32_t v)
@@ -753,9 +753,9 @@ static void to_other_ue(struct frame *f, uint32_t i, uint32_t v)
 static void g21_ue_to_ue(void **state)
 {
 	static struct frame in, out;
-	struct books b;
+	struct snapshot b;
 
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t six = 0; six <= INNER6; six += INNER6)
 		for (uint32_t i = 0; i < 2; i++) {
 			to_other_ue(&in, i, UPF_UP | six);
@@ -767,7 +767,7 @@ static void g21_ue_to_ue(void **state)
 			link_layer(&out, "ran", 0);
 			assert_true(passes("ran", &in, "ran", &out));
 		}
-	books_close(&b, NULL, 0);
+	snapshot_compare(&b, NULL, 0);
 	kit_begin();
 	fixture_instances(API_INSTANCE_NO_UE_TO_UE, 0);
 	commit();
@@ -851,12 +851,12 @@ static void g23_ttl(void **state)
 	static struct frame f;
 
 	for (uint32_t six = 0; six < VARIANTS; six += INNER6) {
-		struct books b;
+		struct snapshot b;
 		uint32_t burst = burst_of(100);
 
 		kit_advance(1000003);
 		kit_clear();
-		books_open(&b);
+		snapshot_take(&b);
 		for (uint32_t i = 0; i < 1000; i++) {
 			inner_udp(&f, UPF_UP | six);
 			f.at[six & INNER6 ? 7 : 8] = (uint8_t)(i % 2);
@@ -868,7 +868,7 @@ static void g23_ttl(void **state)
 		}
 		assert_int_equal(all_out(), burst);
 		assert_int_equal(kit_count("ran"), burst);
-		books_close(&b, "icmp-rate-limit", 1000 - burst);
+		snapshot_compare(&b, "icmp-rate-limit", 1000 - burst);
 		assert_true(undisturbed());
 	}
 }

@@ -330,19 +330,19 @@ static void one_packet_one_counter(void **state)
 	};
 
 	for (size_t i = 0; i < RTE_DIM(row); i++) {
-		struct books b;
+		struct snapshot b;
 
 		kit_advance(1000003);
 		kit_clear();
 		fresh_rule();
-		books_open(&b);
+		snapshot_take(&b);
 		row[i].make();
 		kit_run();
 		print_message("  %s\n", row[i].reason);
 		assert_int_equal(all_out(), 0);
 		rte_pktmbuf_free(shared);
 		shared = NULL;
-		books_close(&b, row[i].reason, 1);
+		snapshot_compare(&b, row[i].reason, 1);
 	}
 	assert_true(gateway_undisturbed());
 }
@@ -352,13 +352,13 @@ static void one_packet_one_counter(void **state)
 // 204 packets of 40 pieces each: a visit of the node makes 8,192 pieces at most, and keeps room for a packet of 64.
 static void fragments_of_one_visit_are_bounded(void **state)
 {
-	struct books b;
+	struct snapshot b;
 
 	fresh_rule();
 	rule.mru = 68;
 	kit_advance(1000003);
 	kit_clear();
-	books_open(&b);
+	snapshot_take(&b);
 	for (int i = 0; i < 210; i++) {
 		udp4(&f, FAR4, gateway_ue(HOME_QINQ, 4), 40 * 48 - 8);
 		give(FRAGMENT_ACCESS, &f, 128);
@@ -366,7 +366,7 @@ static void fragments_of_one_visit_are_bounded(void **state)
 	kit_run();
 	assert_int_equal(kit_count("access"), 204 * 40);
 	kit_clear();
-	books_close(&b, "fragment-limit", 6);
+	snapshot_compare(&b, "fragment-limit", 6);
 	assert_true(gateway_undisturbed());
 }
 
@@ -375,13 +375,13 @@ static void copies_without_path_are_dropped(void **state)
 {
 	static const struct far_more gone = {.duplicate_outer = API_OUTER_GTPU, .duplicate_path = UINT16_MAX};
 	uint32_t i = 0;
-	struct books b;
+	struct snapshot b;
 
 	kit_clear();
 	while (session_pools.rule[i].teid != 0x10200 + HOME_QINQ)
 		assert_true(++i < session_pools.rules);
 	session_pools.match[i].more = &gone;
-	books_open(&b);
+	snapshot_take(&b);
 	user_packet();
 	struct rte_mbuf *m = give(DUPLICATE, &f, 128);
 	session_view_of(m)->rule = &session_pools.rule[i];
@@ -390,7 +390,7 @@ static void copies_without_path_are_dropped(void **state)
 	session_pools.match[i].more = NULL;
 	assert_int_equal(kit_count("core"), 1);
 	kit_clear();
-	books_close(&b, "duplicate-impossible", 1);
+	snapshot_compare(&b, "duplicate-impossible", 1);
 }
 
 // A session with an uplink PDR alone has no way back to its UE.
@@ -403,7 +403,7 @@ static void sessions_without_downlink_get_no_answer(void **state)
 		struct api_far far;
 		struct api_qer qer;
 	} up = {k.s, k.pdr[0], k.far[0], k.qer[0]};
-	struct books b;
+	struct snapshot b;
 
 	up.s.pdrs = up.s.fars = up.s.qers = 1;
 	up.far.outer = API_OUTER_NONE;
@@ -411,19 +411,19 @@ static void sessions_without_downlink_get_no_answer(void **state)
 	kit_put(API_SESSION, "up", &up, sizeof(up));
 	assert_int_equal(kit_commit(), 0);
 	kit_clear();
-	books_open(&b);
+	snapshot_take(&b);
 	frame_payload(&f, 20);
 	frame_icmp_echo(&f, gateway_ue(99, 4), "100.64.0.1");
 	gateway_from_home(&f, 99);
 	send_one("access", &f);
-	books_close(&b, "echo-no-session", 1);
-	books_open(&b);
+	snapshot_compare(&b, "echo-no-session", 1);
+	snapshot_take(&b);
 	udp4(&f, gateway_ue(99, 4), FAR4, 20);
 	f.at[8] = 1; // TTL
 	frame_ip4_sum(&f);
 	gateway_from_home(&f, 99);
 	send_one("access", &f);
-	books_close(&b, "icmp-no-session", 1);
+	snapshot_compare(&b, "icmp-no-session", 1);
 	assert_int_equal(all_out(), 0);
 	kit_begin();
 	kit_delete(API_SESSION, "up");
@@ -438,7 +438,7 @@ static void full_inbox(void **state)
 {
 	struct kit_session k = gateway_home(50);
 	uint32_t queue_of = worker_get(0)->queues->count == 0; // the worker that receives from the access port
-	struct books b;
+	struct snapshot b;
 
 	k.s.worker = (uint16_t)!queue_of;
 	kit_begin();
@@ -446,7 +446,7 @@ static void full_inbox(void **state)
 	assert_int_equal(kit_commit(), 0);
 	kit_advance(1000003);
 	kit_clear();
-	books_open(&b);
+	snapshot_take(&b);
 	for (int i = 0; i < VECTOR; i++) {
 		udp4(&f, gateway_ue(50, 4), FAR4, 20);
 		gateway_from_home(&f, 50);
@@ -454,7 +454,7 @@ static void full_inbox(void **state)
 	}
 	kit_run();
 	assert_int_equal(kit_count("core"), ROOM);
-	books_close(&b, "inbox-full", VECTOR - ROOM);
+	snapshot_compare(&b, "inbox-full", VECTOR - ROOM);
 	kit_begin();
 	kit_delete(API_SESSION, "other");
 	assert_int_equal(kit_commit(), 0);
@@ -463,10 +463,10 @@ static void full_inbox(void **state)
 
 static void full_inbox_for_the_control_thread(void **state)
 {
-	struct books b;
+	struct snapshot b;
 
 	kit_clear();
-	books_open(&b);
+	snapshot_take(&b);
 	for (int i = 0; i < ROOM + 5; i++) {
 		struct rte_mbuf *m = control_originate();
 
@@ -478,7 +478,7 @@ static void full_inbox_for_the_control_thread(void **state)
 	}
 	kit_run();
 	assert_int_equal(kit_count("core"), ROOM);
-	books_close(&b, "inject-full", 5);
+	snapshot_compare(&b, "inject-full", 5);
 }
 
 static uint16_t transmit_three(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
@@ -496,12 +496,12 @@ static void full_transmit_queue(void **state)
 	struct port_driver slow = *core->driver;
 	const struct port_driver *driver = core->driver;
 	uint32_t count;
-	struct books b;
+	struct snapshot b;
 
 	kit_clear();
 	slow.tx = transmit_three;
 	core->driver = &slow;
-	books_open(&b);
+	snapshot_take(&b);
 	for (int i = 0; i < 10; i++) {
 		user_packet();
 		gateway_from_home(&f, HOME_QINQ);
@@ -509,7 +509,7 @@ static void full_transmit_queue(void **state)
 	}
 	kit_run();
 	core->driver = driver;
-	books_close(&b, "port-tx-full", 7);
+	snapshot_compare(&b, "port-tx-full", 7);
 	const struct api_port_row *row = kit_rows(API_TABLE_PORT, "core", sizeof(*row), &count);
 	assert_int_equal(row->tx_dropped, 7);
 	assert_true(gateway_undisturbed());
@@ -520,11 +520,11 @@ static void host_path_limited(void **state)
 {
 	uint64_t host = kit_reason("host");
 	uint32_t burst = burst_of(10000), beyond = 50;
-	struct books b;
+	struct snapshot b;
 
 	kit_advance(1000003);
 	kit_clear();
-	books_open(&b);
+	snapshot_take(&b);
 	for (uint32_t i = 0; i < burst + beyond; i++) {
 		udp4(&f, "10.0.0.2", "10.0.0.1", 20);
 		frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x0800);
@@ -534,7 +534,7 @@ static void host_path_limited(void **state)
 	for (uint16_t r = 0; r < reason_count(); r++)
 		if (strcmp(reason_get(r)->name, "host") == 0)
 			b.reason[r] += burst;
-	books_close(&b, "punt-rate-limit", beyond);
+	snapshot_compare(&b, "punt-rate-limit", beyond);
 }
 
 // ARP requests for our address, more in one walk than the control thread's queue takes.
@@ -542,12 +542,12 @@ static void full_host_path(void **state)
 {
 	uint8_t message[ARP_LENGTH];
 	uint64_t punted = kit_reason("arp");
-	struct books b;
+	struct snapshot b;
 
 	kit_advance(1000003);
 	kit_clear();
 	arp_put(message, ARP_REQUEST, gateway_upf, kit_address("10.0.0.2").bytes, NULL, kit_address("10.0.0.1").bytes);
-	books_open(&b);
+	snapshot_take(&b);
 	for (int i = 0; i < VECTOR; i++) {
 		frame_payload(&f, 0);
 		frame_append(&f, message, sizeof(message));
@@ -560,7 +560,7 @@ static void full_host_path(void **state)
 	for (uint16_t r = 0; r < reason_count(); r++)
 		if (strcmp(reason_get(r)->name, "arp") == 0)
 			b.reason[r] += ROOM;
-	books_close(&b, "punt-queue-full", VECTOR - ROOM);
+	snapshot_compare(&b, "punt-queue-full", VECTOR - ROOM);
 	assert_true(gateway_undisturbed());
 }
 

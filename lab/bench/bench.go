@@ -61,7 +61,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if opt.Seconds <= 0 {
 		return nil, fmt.Errorf("%g seconds is too short", opt.Seconds)
 	}
-	l, err := newWorld(opt, hugeWord(&opt))
+	l, err := newFixture(opt, hugeWord(&opt))
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	return m.result(), nil
 }
 
-// world is what a profile measures with synth ports.
-type world interface {
+// fixture is what a profile measures with synth ports.
+type fixture interface {
 	yaml() []byte
 	plan() (*agent.Plan, error)
 	load(ctx context.Context, d *dataPlane) error // what is not in the configuration
@@ -106,8 +106,8 @@ type world interface {
 	describe(r *Result)
 }
 
-// newWorld is that of the profile.
-func newWorld(opt Options, huge string) (world, error) {
+// newFixture is that of the profile.
+func newFixture(opt Options, huge string) (fixture, error) {
 	for i := range MobileProfiles {
 		if MobileProfiles[i].Name == opt.Profile {
 			return newMobile(opt, huge)
@@ -120,7 +120,7 @@ func newWorld(opt Options, huge string) (world, error) {
 type measurement struct {
 	options                      Options
 	profile                      Profile
-	layout                       world
+	layout                       fixture
 	hello                        hello
 	loaded                       time.Duration
 	check                        checkResult // every packet compared
@@ -237,7 +237,7 @@ func Configuration(opt Options) ([]byte, error) {
 	if _, err := Lookup(opt.Profile); err != nil {
 		return nil, err
 	}
-	l, err := newWorld(opt, hugeWord(&opt))
+	l, err := newFixture(opt, hugeWord(&opt))
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func Streams(opt Options, every int, rate uint64) ([]dp.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newWorld(opt, "auto")
+	l, err := newFixture(opt, "auto")
 	if err != nil {
 		return nil, err
 	}

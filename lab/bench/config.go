@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/agent"
 )
 
-// Addresses of the benchmark's small world.
+// Addresses of the benchmark.
 const (
 	accessMAC = "02:00:00:aa:00:01"
 	coreMAC   = "02:00:00:cc:00:01"

@@ -127,7 +127,7 @@ func newLayout(opt Options, huge string) (*layout, error) {
 		return nil, fmt.Errorf("%d CPUs for %d workers", len(cpus), workers)
 	}
 	l := &layout{subscribers: subscribers, workers: workers, cpus: cpus, huge: huge, engine: opt.Scheduler}
-	// Service groups of about 256 homes, the same number for each worker.
+	// Service groups of about 256 subscribers, the same number for each worker.
 	groups := min(max((subscribers+255)/256, workers), 64)
 	l.subports = min((groups+workers-1)/workers*workers, 64/workers*workers)
 	l.flows = max(aclRules/subscribers, 1)

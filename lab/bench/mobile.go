@@ -26,7 +26,7 @@ var MobileProfiles = []Profile{
 // maxSessions is what the data plane takes.
 const maxSessions = 1 << 20
 
-// The mobile world: radio nodes behind a router on the access side, one peer or the packet data network on the core side.
+// The mobile fixture: radio nodes behind a router on the access side, one peer or the packet data network on the core side.
 const (
 	ranIP       = "192.0.3.1" // ours on the access side
 	ranRouterIP = "192.0.3.2"
@@ -129,7 +129,7 @@ func (l *mobileLayout) describe(r *Result) {
 
 // warm sends both ways until every session has had its first packet, which costs more than the others: of n flows in random order,
 // n (ln n + 3) packets leave one untouched in 5 of 100 runs. Slow machines stop after a while.
-func (r *runner) warm(ctx context.Context, l world) error {
+func (r *runner) warm(ctx context.Context, l fixture) error {
 	m, ok := l.(*mobileLayout)
 	if !ok {
 		return nil

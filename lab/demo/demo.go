@@ -29,8 +29,8 @@ type Options struct {
 // Run shows everything; it fails when a packet was wrong or lost.
 func Run(ctx context.Context, opt Options) error {
 	fmt.Fprintf(opt.Out, "Isthmus %s: an access gateway with %d subscribers, half QinQ and half QinQ + PPPoE, on one worker.\n\n"+
-		"  uplink    home -> firewall (blocklist) -> classify, strip tags -> police -> GTP-U -> route -> core\n"+
-		"  downlink  core -> firewall (allowlist) -> strip GTP-U, match flow -> QinQ, PPPoE -> schedule -> home\n\n",
+		"  uplink    subscriber -> firewall (blocklist) -> classify, strip tags -> police -> GTP-U -> route -> core\n"+
+		"  downlink  core -> firewall (allowlist) -> strip GTP-U, match flow -> QinQ, PPPoE -> schedule -> subscriber\n\n",
 		opt.Version, opt.Subscribers)
 	var results []*bench.Result
 	cpus, err := bench.ChooseCPUs("", 1)

@@ -217,9 +217,9 @@ func (r *run) established(s *session, a *answer) {
 	r.seids[s.up] = struct{}{}
 	r.tunnels[s.teid] = struct{}{}
 	r.result.Most = max(r.result.Most, len(r.seids))
-	r.owed += r.opt.ModifyRatio
-	s.pending = uint32(r.owed)
-	r.owed -= float64(s.pending)
+	r.due += r.opt.ModifyRatio
+	s.pending = uint32(r.due)
+	r.due -= float64(s.pending)
 }
 
 // mostRefusals is how often a deletion is tried that the user plane refuses for congestion.

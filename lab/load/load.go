@@ -108,7 +108,7 @@ type run struct {
 	oldest   []uint32 // held sessions, oldest first
 	seids    map[uint64]struct{}
 	tunnels  map[tunnel]struct{}
-	owed     float64 // modifications, by the ratio
+	due      float64 // modifications, by the ratio
 	ending   bool    // no more sessions: delete all
 	drained  chan struct{}
 	result   Result

@@ -36,8 +36,8 @@ func linuxForwarding() *Peer {
 	}
 }
 
-// worlds numbers the namespaces of this process: the name of an interface that goes away may be taken for a moment longer.
-var worlds atomic.Int32
+// namespaces numbers the namespaces of this process: the name of an interface that goes away may be taken for a moment longer.
+var namespaces atomic.Int32
 
 // forwardScript makes a router in a network namespace of its own, which ends with the shell, at the latest when standard
 // input closes. The other ends of its interfaces are in the namespace of process $outer.
@@ -64,7 +64,7 @@ read -r end || true
 `
 
 func startLinux(ctx context.Context, s Setup) (*Running, error) {
-	name := fmt.Sprintf("isp%d-%d", os.Getpid(), worlds.Add(1))
+	name := fmt.Sprintf("isp%d-%d", os.Getpid(), namespaces.Add(1))
 	far := map[string]string{access: name + "a", core: name + "c"}
 	environment := []string{
 		"outer=" + strconv.Itoa(os.Getpid()), "rps=" + cpuMask(s.CPU), "far_access=" + far[access], "far_core=" + far[core],

@@ -12,7 +12,7 @@ from scapy.all import (ARP, BOOTP, DHCP, IP, UDP, DHCP6_Solicit, Dot1Q, Ether, I
                        ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrFragment, PPPoED, PPPoETag, Raw, fragment,
                        fragment6)
 from scapy.contrib.gtp import GTPEchoRequest, GTP_U_Header
-from world import (GATEWAY4, GATEWAY6, HOME, HOMES4, HOMES6, INTERNET4, INTERNET6, UPF4, UPF6, from_upf, inner, payload,
+from subscribers import (GATEWAY4, GATEWAY6, SUBSCRIBER, ACCESS_GATEWAY4, ACCESS_GATEWAY6, INTERNET4, INTERNET6, UPF4, UPF6, from_upf, inner, payload,
                    same_address, silent_gtpu, to_frame)
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -33,7 +33,7 @@ def mac_bytes(mac):
 
 class World:
     def __init__(self):
-        self.home, self.upf = Wire("home0"), Wire("upf0")
+        self.subscriber, self.upf = Wire("home0"), Wire("upf0")
         mac = {port["name"]: port["mac"] for port in show("port")}
         self.access, self.core = mac["access"], mac["core"]
         self.from_access = lambda data: data[6:12] == mac_bytes(self.access)
@@ -44,9 +44,9 @@ class World:
         return bytes(ether / Dot1Q(vlan=vlan) / packet if vlan else ether / packet)
 
 
-def counted(noun, name, before, more, what):
-    wait_until(lambda: rows(noun).get(name, 0) - before.get(name, 0) >= more, f"{name} to count {what}")
-    equal(f"{what}: {name}", rows(noun).get(name, 0) - before.get(name, 0), more)
+def counted(table, name, before, more, what):
+    wait_until(lambda: rows(table).get(name, 0) - before.get(name, 0) >= more, f"{name} to count {what}")
+    equal(f"{what}: {name}", rows(table).get(name, 0) - before.get(name, 0), more)
 
 
 # ---- neighbours -----------------------------------------------------------------------------------------------------------
@@ -55,8 +55,8 @@ def counted(noun, name, before, more, what):
 def gateway_resolves(w):
     """The first packets wait for the UPF's MAC address, and all of them arrive."""
     w.upf.forget()
-    packets = [inner(4, HOME[n].ipv4, INTERNET4, seed=10 + i) for i, n in enumerate(["alice", "bob"] * 3)]
-    w.home.send(*(to_frame(HOME[n], w.access, p) for n, p in zip(["alice", "bob"] * 3, packets)))
+    packets = [inner(4, SUBSCRIBER[n].ipv4, INTERNET4, seed=10 + i) for i, n in enumerate(["alice", "bob"] * 3)]
+    w.subscriber.send(*(to_frame(SUBSCRIBER[n], w.access, p) for n, p in zip(["alice", "bob"] * 3, packets)))
     got = w.upf.receive(lambda d: any(d.endswith(bytes(p)) for p in packets), 6, "packets that waited for a neighbour")
     equal("packets to an unknown neighbour", sorted(d[-50:] for d in got), sorted(bytes(p)[-50:] for p in packets))
     arp = w.upf.frame(lambda d: d[12:14] == b"\x08\x06" and d[20:22] == b"\x00\x01", "an ARP request")
@@ -110,38 +110,38 @@ def scapy_resolves(w):
 def subscribers_ask(w):
     """ARP and ND for the gateway address inside QinQ."""
     for name in ("alice", "bob"):
-        home = HOME[name]
-        w.home.forget()
-        question = ARP(op=1, hwsrc=home.mac, psrc=home.ipv4, pdst=HOMES4)
-        w.home.send(to_frame(home, BROADCAST, question, ethertype=0x0806))
-        arp = w.home.frame(w.from_access, f"the ARP reply to {name}")
-        check_tags(w, f"ARP reply to {name}", arp, home)
+        subscriber = SUBSCRIBER[name]
+        w.subscriber.forget()
+        question = ARP(op=1, hwsrc=subscriber.mac, psrc=subscriber.ipv4, pdst=ACCESS_GATEWAY4)
+        w.subscriber.send(to_frame(subscriber, BROADCAST, question, ethertype=0x0806))
+        arp = w.subscriber.frame(w.from_access, f"the ARP reply to {name}")
+        check_tags(w, f"ARP reply to {name}", arp, subscriber)
         equal(f"ARP reply to {name}", [arp.value("arp", f"arp.{f}") for f in
                                        ("opcode", "src.hw_mac", "src.proto_ipv4", "dst.hw_mac", "dst.proto_ipv4")],
-              ["2", w.access, HOMES4, home.mac, home.ipv4])
-        for source in (home.ipv6, "fe80::1"):
-            question = (IPv6(src=source, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=HOMES6) /
-                        ICMPv6NDOptSrcLLAddr(lladdr=home.mac))
-            w.home.send(to_frame(home, "33:33:ff:00:00:01", question))
-            nd = w.home.frame(w.from_access, f"the advertisement to {name} at {source}")
-            check_tags(w, f"advertisement to {name}", nd, home)
+              ["2", w.access, ACCESS_GATEWAY4, subscriber.mac, subscriber.ipv4])
+        for source in (subscriber.ipv6, "fe80::1"):
+            question = (IPv6(src=source, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=ACCESS_GATEWAY6) /
+                        ICMPv6NDOptSrcLLAddr(lladdr=subscriber.mac))
+            w.subscriber.send(to_frame(subscriber, "33:33:ff:00:00:01", question))
+            nd = w.subscriber.frame(w.from_access, f"the advertisement to {name} at {source}")
+            check_tags(w, f"advertisement to {name}", nd, subscriber)
             equal(f"advertisement to {name}",
                   [nd.value("ipv6", "ipv6.hlim"), nd.value("icmpv6", "icmpv6.type"),
                    nd.value("icmpv6", "icmpv6.nd.na.target_address"), nd.value("icmpv6", "icmpv6.nd.na.flag.s"),
                    nd.value("icmpv6", "icmpv6.nd.na.flag.r"), (nd.value("icmpv6", "icmpv6.opt.linkaddr") or "").replace(":", ""),
                    nd.value("icmpv6", "icmpv6.checksum.status")],
-                  ["255", "136", HOMES6, "1", "1", w.access.replace(":", ""), "1"])
+                  ["255", "136", ACCESS_GATEWAY6, "1", "1", w.access.replace(":", ""), "1"])
             check(same_address(nd.value("ipv6", "ipv6.dst"), source), f"advertisement to {name}: destination")
 
 
-def check_tags(w, what, frame, home):
+def check_tags(w, what, frame, subscriber):
     """Ethernet and tags of a frame to a subscriber, and that tshark finds nothing wrong in it."""
-    equal(f"{what}: MACs", (frame.value("eth", "eth.dst"), frame.value("eth", "eth.src")), (home.mac, w.access))
-    equal(f"{what}: outer TPID", number(frame.value("eth", "eth.type")), home.tpid)
+    equal(f"{what}: MACs", (frame.value("eth", "eth.dst"), frame.value("eth", "eth.src")), (subscriber.mac, w.access))
+    equal(f"{what}: outer TPID", number(frame.value("eth", "eth.type")), subscriber.tpid)
     equal(f"{what}: tags", [number(v) for tag in ("ieee8021ad", "vlan") for layer in frame.layers if layer.name == tag
-                            for v in layer.get(f"{tag}.id", [])], [home.s_tag, home.c_tag])
-    if home.pppoe and "arp" not in frame.names():
-        equal(f"{what}: PPPoE session", number(frame.value("pppoes", "pppoe.session_id")), home.pppoe)
+                            for v in layer.get(f"{tag}.id", [])], [subscriber.s_tag, subscriber.c_tag])
+    if subscriber.pppoe and "arp" not in frame.names():
+        equal(f"{what}: PPPoE session", number(frame.value("pppoes", "pppoe.session_id")), subscriber.pppoe)
     equal(f"{what}: tshark's complaints", frame.expert(), [])
 
 
@@ -150,16 +150,16 @@ def check_tags(w, what, frame, home):
 
 def subscribers_ping(w):
     for name in ("alice", "bob", "carol", "dave"):
-        home = HOME[name]
-        for version, gateway in ((4, HOMES4), (6, HOMES6)):
-            w.home.forget()
-            w.home.send(to_frame(home, w.access, inner(version, home.address(version), gateway, "icmp", 56, seed=60)))
-            frame = w.home.frame(w.from_access, f"the echo reply to {name}, IPv{version}")
+        subscriber = SUBSCRIBER[name]
+        for version, gateway in ((4, ACCESS_GATEWAY4), (6, ACCESS_GATEWAY6)):
+            w.subscriber.forget()
+            w.subscriber.send(to_frame(subscriber, w.access, inner(version, subscriber.address(version), gateway, "icmp", 56, seed=60)))
+            frame = w.subscriber.frame(w.from_access, f"the echo reply to {name}, IPv{version}")
             what = f"echo reply to {name}, IPv{version}"
-            check_tags(w, what, frame, home)
+            check_tags(w, what, frame, subscriber)
             ip, icmp = ("ip", "icmp") if version == 4 else ("ipv6", "icmpv6")
             check(same_address(frame.value(ip, f"{ip}.src"), gateway), f"{what}: source")
-            check(same_address(frame.value(ip, f"{ip}.dst"), home.address(version)), f"{what}: destination")
+            check(same_address(frame.value(ip, f"{ip}.dst"), subscriber.address(version)), f"{what}: destination")
             fields = ["type", "checksum.status"] + (["ident", "seq"] if version == 4 else ["echo.identifier",
                                                                                           "echo.sequence_number"])
             equal(what, [number(frame.value(icmp, f"{icmp}.{f}")) for f in fields],
@@ -191,8 +191,8 @@ def error_indication(w):
     before = rows("drop")
     for version in (4, 6):
         w.upf.forget()
-        home = HOME["alice" if version == 4 else "bob"]
-        w.upf.send(from_upf(home, w.core, w.upf.mac, inner(4, INTERNET4, home.ipv4), teid=0xdeadbee0 + version))
+        subscriber = SUBSCRIBER["alice" if version == 4 else "bob"]
+        w.upf.send(from_upf(subscriber, w.core, w.upf.mac, inner(4, INTERNET4, subscriber.ipv4), teid=0xdeadbee0 + version))
         frame = w.upf.frame(lambda d: w.from_core(d) and has(b"\xde\xad\xbe")(d), f"the Error Indication, IPv{version}")
         what = f"Error Indication, IPv{version}"
         equal(what, [number(frame.value("gtp", f"gtp.{f}")) for f in
@@ -204,14 +204,14 @@ def error_indication(w):
         equal(f"{what}: tshark's complaints", frame.expert(), [])
     counted("drop", "gtpu-teid-unknown", before, 2, "unknown TEIDs")
     w.upf.forget()
-    w.upf.send(from_upf(HOME["alice"], w.core, w.upf.mac, inner(4, INTERNET4, HOME["alice"].ipv4), teid=0))
+    w.upf.send(from_upf(SUBSCRIBER["alice"], w.core, w.upf.mac, inner(4, INTERNET4, SUBSCRIBER["alice"].ipv4), teid=0))
     counted("drop", "gtpu-teid-zero", before, 1, "a G-PDU with TEID 0")
     w.upf.quiet(lambda d: w.from_core(d) and has(b"\x08\x68\x08\x68")(d), 0.3, "an answer to TEID 0")
 
 
 def end_marker(w):
     before = rows("punt"), rows("drop")
-    for teid in (HOME["alice"].teid_down, 0xdeadbeef):
+    for teid in (SUBSCRIBER["alice"].teid_down, 0xdeadbeef):
         w.upf.send(w.core_frame(upf_packet(4, 2152, GTP_U_Header(teid=teid, gtp_type=254))))
     counted("punt", "gtpu-end-marker", before[0], 1, "an End Marker")
     counted("drop", "gtpu-end-marker-unknown", before[1], 1, "an End Marker of no tunnel")
@@ -257,12 +257,12 @@ def join(frames, l2):
 def long_uplink(w):
     """1500 bytes with tunnel headers do not fit into 1500: the outer packet goes in fragments."""
     for name in ("alice", "bob", "carol"):
-        home = HOME[name]
-        size = 1500 - 28 - (8 if home.pppoe else 0)
-        packet = inner(4, home.ipv4, INTERNET4, "udp", size, seed=80)
+        subscriber = SUBSCRIBER[name]
+        size = 1500 - 28 - (8 if subscriber.pppoe else 0)
+        packet = inner(4, subscriber.ipv4, INTERNET4, "udp", size, seed=80)
         w.upf.forget()
-        w.home.send(to_frame(home, w.access, packet))
-        kind = b"\x08\x00" if home.outer == 4 else b"\x86\xdd"
+        w.subscriber.send(to_frame(subscriber, w.access, packet))
+        kind = b"\x08\x00" if subscriber.outer == 4 else b"\x86\xdd"
         frames = w.upf.frames(lambda d: w.from_core(d) and d[12:14] == kind and len(d) > 60, 2, f"fragments of {name}")
         what = f"long packet of {name}"
         if not check(len(frames) == 2, f"{what}: {len(frames)} fragments"):
@@ -274,7 +274,7 @@ def long_uplink(w):
         last = frames[-1]
         equal(f"{what}: tshark's reassembly", [number(last.value("gtp", "gtp.message")), number(last.value("gtp", "gtp.teid")),
                                                last.names().count("udp"), [e for f in frames for e in f.expert()]],
-              [255, home.teid_up, 2, []])
+              [255, subscriber.teid_up, 2, []])
 
 
 def send_as_fragments(w, frame):
@@ -294,35 +294,35 @@ def send_as_fragments(w, frame):
 
 def long_downlink(w):
     """1500 bytes do not fit into PPPoE's 1492: fragments where they may be made, else the sender is told."""
-    for home in (HOME["carol"], HOME["dave"]):
-        free = inner(4, INTERNET4, home.ipv4, "udp", 1472, seed=90)
-        w.home.forget()
-        send_as_fragments(w, from_upf(home, w.core, w.upf.mac, free))
-        frames = w.home.frames(lambda d: w.from_access(d) and has(b"\x88\x64")(d), 2, f"fragments for {home.name}")
-        what = f"fragments for {home.name}"
+    for subscriber in (SUBSCRIBER["carol"], SUBSCRIBER["dave"]):
+        free = inner(4, INTERNET4, subscriber.ipv4, "udp", 1472, seed=90)
+        w.subscriber.forget()
+        send_as_fragments(w, from_upf(subscriber, w.core, w.upf.mac, free))
+        frames = w.subscriber.frames(lambda d: w.from_access(d) and has(b"\x88\x64")(d), 2, f"fragments for {subscriber.name}")
+        what = f"fragments for {subscriber.name}"
         if check(len(frames) == 2, f"{what}: {len(frames)}"):
             check(join(frames, 14 + 8 + 8) == bytes(free)[20:], f"{what}: what they make")
             for frame in frames:
-                check_tags(w, what, frame, home)
+                check_tags(w, what, frame, subscriber)
                 check(number(frame.value("pppoes", "pppoe.payload_length")) <= 1494, f"{what}: one is too long")
             equal(f"{what}: tshark's reassembly", frames[-1].value("udp", "udp.length"), "1480")
-        too_big(w, home, 4, flags="DF")
-        too_big(w, home, 6)
+        too_big(w, subscriber, 4, flags="DF")
+        too_big(w, subscriber, 6)
 
 
-def too_big(w, home, version, **flags):
+def too_big(w, subscriber, version, **flags):
     source, size = (INTERNET4, 1472) if version == 4 else (INTERNET6, 1452)
-    packet = inner(version, source, home.address(version), "udp", size, seed=91, **flags)
+    packet = inner(version, source, subscriber.address(version), "udp", size, seed=91, **flags)
     w.upf.forget()
-    send_as_fragments(w, from_upf(home, w.core, w.upf.mac, packet))
-    what = f"too big for {home.name}, IPv{version}"
+    send_as_fragments(w, from_upf(subscriber, w.core, w.upf.mac, packet))
+    what = f"too big for {subscriber.name}, IPv{version}"
     frame = w.upf.frame(lambda d: w.from_core(d) and has(b"\x08\x68\x08\x68", payload(size, 91)[:16])(d), what)
     icmp, ip = ("icmp", "ip") if version == 4 else ("icmpv6", "ipv6")
-    nth = 1 if version == home.outer else 0  # the outer header is of the same protocol
+    nth = 1 if version == subscriber.outer else 0  # the outer header is of the same protocol
     equal(what, [number(frame.value("gtp", "gtp.teid"))] +
           [number(frame.value(icmp, f"{icmp}.{f}")) for f in ("type", "code", "mtu", "checksum.status")],
-          [home.teid_up] + ([3, 4, 1492, 1] if version == 4 else [2, 0, 1492, 1]))
-    check(same_address(frame.value(ip, f"{ip}.src", nth), HOMES4 if version == 4 else HOMES6), f"{what}: source")
+          [subscriber.teid_up] + ([3, 4, 1492, 1] if version == 4 else [2, 0, 1492, 1]))
+    check(same_address(frame.value(ip, f"{ip}.src", nth), ACCESS_GATEWAY4 if version == 4 else ACCESS_GATEWAY6), f"{what}: source")
     check(same_address(frame.value(ip, f"{ip}.dst", nth), source), f"{what}: destination")
 
 
@@ -331,18 +331,18 @@ def too_big(w, home, version, **flags):
 
 def handed_up(w):
     before = rows("punt")
-    alice, carol = HOME["alice"], HOME["carol"]
-    w.home.send(to_frame(carol, BROADCAST, PPPoED(code=0x09) / PPPoETag(tag_type=0x0101), ethertype=0x8863))
+    alice, carol = SUBSCRIBER["alice"], SUBSCRIBER["carol"]
+    w.subscriber.send(to_frame(carol, BROADCAST, PPPoED(code=0x09) / PPPoETag(tag_type=0x0101), ethertype=0x8863))
     counted("punt", "pppoe-discovery", before, 1, "a PADI")
     echo = Raw(bytes([0x11, 0]) + carol.pppoe.to_bytes(2, "big") + b"\x00\x0a\xc0\x21\x09\x01\x00\x08\x00\x00\x00\x00")
-    w.home.send(to_frame(carol, w.access, echo, ethertype=0x8864))
+    w.subscriber.send(to_frame(carol, w.access, echo, ethertype=0x8864))
     counted("punt", "ppp-control", before, 1, "an LCP echo request")
     discover = (IP(src="0.0.0.0", dst="255.255.255.255") / UDP(sport=68, dport=67) /
                 BOOTP(chaddr=mac_bytes(alice.mac), xid=1) / DHCP(options=[("message-type", "discover"), "end"]))
-    w.home.send(to_frame(alice, BROADCAST, discover))
+    w.subscriber.send(to_frame(alice, BROADCAST, discover))
     counted("punt", "dhcp", before, 1, "a DHCPDISCOVER")
     solicit = IPv6(src="fe80::1", dst="ff02::1:2", hlim=1) / UDP(sport=546, dport=547) / DHCP6_Solicit(trid=1)
-    w.home.send(to_frame(alice, "33:33:00:01:00:02", solicit))
+    w.subscriber.send(to_frame(alice, "33:33:00:01:00:02", solicit))
     counted("punt", "dhcp6", before, 1, "a DHCPv6 Solicit")
 
 

@@ -4,7 +4,7 @@
 # messages, ICMP errors, fragments and reassembly, control packets of subscribers.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 veth_pair veth-access home0
 veth_pair veth-core upf0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packets of every kind in both directions; each frame that comes out is compared field by field.
 
-usage: agf_veth.py [HOME UPF], the interfaces on which the gateway's access and core ports are reached. MAY_DROP names a reason that
+usage: agf_veth.py [SUBSCRIBER UPF], the interfaces on which the gateway's access and core ports are reached. MAY_DROP names a reason that
 is no fault here.
 """
 
@@ -11,7 +11,7 @@ import sys
 from cases import downlink_cases, uplink_cases
 from compare import check_downlink, check_uplink, match
 from frames import Wire, check_sum, done, equal, rows, show, wait_until
-from world import HOMES, silent_gtpu
+from subscribers import SUBSCRIBERS, silent_gtpu
 
 
 def run(direction, cases, enter, leave, mark, compare):
@@ -36,7 +36,7 @@ def main():
     # Multicast listener reports of the kernel are none of the test's.
     equal("drops", {k: v for k, v in rows("drop").items() if k not in ("ip-multicast", os.environ.get("MAY_DROP"))}, {})
     sessions = {s["name"]: (s["uplink_packets"], s["downlink_packets"]) for s in show("session")}
-    equal("session counters", sessions, {h.name: (4, 2 if h.qfi_down else 4) for h in HOMES})
+    equal("session counters", sessions, {h.name: (4, 2 if h.qfi_down else 4) for h in SUBSCRIBERS})
     del silent
     done("agf_veth")
 

@@ -4,9 +4,9 @@
 # and direction, captured and compared field by field as tshark decodes it.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
-veth_world
+veth_fixture
 use_config ""
 start_gateway
 all_traffic home0 upf0

@@ -33,7 +33,7 @@ from hostile import Frames, Messages
 from n4 import ASSOCIATION_RELEASE, DELETE, ESTABLISH, MODIFY, Node, group, node_id, outer_header, rules_of, u8, u32
 from scapy.all import IP, UDP, Ether, Raw
 from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
-from world import silent_gtpu
+from subscribers import silent_gtpu
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)  # what it thinks of our answers to bad messages
 BIN, SECONDS = os.environ["BIN"], int(os.environ.get("CHAOS_SECONDS", "60"))
@@ -302,15 +302,15 @@ class Chaos:
 
     def messages(self, dice):
         bad = Messages(dice, self.other)
-        stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        stranger.bind((n4.STRANGER, 0))
+        unknown = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        unknown.bind((n4.UNKNOWN, 0))
         while self.going.is_set():
             data = bad.message()
             with contextlib.suppress(OSError):
-                (stranger if dice.random() < 0.3 else self.other.socket).sendto(data, (n4.UPF_N4, 8805))
+                (unknown if dice.random() < 0.3 else self.other.socket).sendto(data, (n4.UPF_N4, 8805))
                 self.counts["messages"] += 1
             wait_pass(0.02)
-        stranger.close()
+        unknown.close()
 
     def scrape(self, _):
         """Row M3: a hundred scrapes a second, as far as the machine can."""

@@ -7,9 +7,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
+own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world ""
+upf_fixture ""
 mkdir "$DIR/store"
 mount -t tmpfs -o size=6m tmpfs "$DIR/store"
 "$PYTHON" "$TEST_ROOT/test/e2e/chaos.py"

@@ -4,7 +4,7 @@
 # left. What is wrong with the user plane is found and changes the exit status.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 cat >"$DIR/isthmus.yaml" <<'END'
 engine:

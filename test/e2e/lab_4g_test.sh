@@ -4,10 +4,10 @@
 # nothing left behind however the lab ends.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 # shellcheck source=test/lib/lab.sh
 . "$TEST_ROOT/test/lib/lab.sh"
-lab_world
+lab_fixture
 
 start_lab 4g --ues 200
 ordinary_programs

@@ -4,10 +4,10 @@
 # GTP-U over IPv6; handover under traffic; buffering and paging of an idle UE.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 # shellcheck source=test/lib/lab.sh
 . "$TEST_ROOT/test/lib/lab.sh"
-lab_world
+lab_fixture
 
 start_lab 5g
 ordinary_programs

@@ -4,10 +4,10 @@
 # longest gap is printed, not judged. What ends again and again ends the lab.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 # shellcheck source=test/lib/lab.sh
 . "$TEST_ROOT/test/lib/lab.sh"
-lab_world
+lab_fixture
 
 # usage: process FUNCTION pid|dp_pid
 process() { isthmus --socket "$LAB/$1/isthmus.sock" status -j | jq -e ".$2"; }

@@ -283,18 +283,18 @@ def fragmented(w):
             equal(f"P34: heartbeat of {size} bytes", answer and answer.kind, 2)
 
 
-def strangers(w, stranger, other):
+def unknown_peers(w, unknown, other):
     """A1-A3: who may associate."""
     with w.row("A1", "peer-not-allowed"):
-        answered("A1", stranger.associate(), 64)
-    stranger.name, other.name = w.smf.name, w.smf.name
+        answered("A1", unknown.associate(), 64)
+    unknown.name, other.name = w.smf.name, w.smf.name
     with w.row("A2", "peer-not-allowed", 2):
-        answered("A2: the live SMF's node id from an unknown address", stranger.associate(), 64)
+        answered("A2: the live SMF's node id from an unknown address", unknown.associate(), 64)
         answered("A2: the live SMF's node id from another's address", other.associate(), 64)
     other.name = "smf2.isthmus.test"
     with w.row("A3", "peer-not-allowed", 200):
         for i in range(200):
-            stranger.send(message(ASSOCIATION_SETUP, node_id(f"n{i}.evil.test") + recovery(1.7e9), 10000 + i))
+            unknown.send(message(ASSOCIATION_SETUP, node_id(f"n{i}.evil.test") + recovery(1.7e9), 10000 + i))
     answered("A3: the second SMF still associates", other.associate(), n4.ACCEPTED)
 
 
@@ -312,11 +312,11 @@ def endless(w, other):
     return made
 
 
-def forged(w, stranger, sessions):
+def forged(w, unknown, sessions):
     """A7: a newer time stamp, from an address of nobody's and, spoofed, from the SMF's own, is asked about and not believed."""
     before = show("n4")["events"]
     with w.row("A7", None, 0, sessions):
-        stranger.send(message(HEARTBEAT, recovery(time.time() + 100), 5))
+        unknown.send(message(HEARTBEAT, recovery(time.time() + 100), 5))
         spoofed = message(HEARTBEAT, recovery(time.time() + 100), 6)
         Wire("smf0").send(Ether(src=w.dn.mac, dst=neighbour_mac()) / IP(src=n4.SMF1, dst=n4.UPF_N4) / UDP(sport=5555, dport=8805) / Raw(spoofed))
         unconfirmed = lambda: risen(show("n4")["events"], before).get("restart-not-confirmed", 0)
@@ -345,7 +345,7 @@ def repeated(w, other, made):
         other.send(message(51, u8(19, 1), 70000, 1))
 
 
-def floods(w, stranger, other, made):
+def floods(w, unknown, other, made):
     """A9, A10: each message is carried out, or counted as what became of it."""
     sessions, count = w.sessions + len(made), 3000
     state = lambda: (lambda n: {**n["rejected"], "lost": n["lost"]})(show("n4"))
@@ -358,18 +358,18 @@ def floods(w, stranger, other, made):
     equal("A9: messages counted", sum(rose.values()), count)
     check(set(rose) <= {REASON[73], "congestion", "session-layer-congestion", "queue-full", "transactions-full", "lost"}, f"A9: counted {rose}")
     w.unharmed("A9", sessions)
-    wait_pass(1)  # strangers have a second's worth of answers again
-    stranger.answers.clear()
+    wait_pass(1)  # unknown peers have a second's worth of answers again
+    unknown.answers.clear()
     before, began, count = state(), time.monotonic(), 5000
     for i in range(count):
-        stranger.send(message(HEARTBEAT, recovery(1.7e9), i))
+        unknown.send(message(HEARTBEAT, recovery(1.7e9), i))
     took = time.monotonic() - began
-    fate = lambda: sum(risen(state(), before).values()) + len(stranger.answers)
+    fate = lambda: sum(risen(state(), before).values()) + len(unknown.answers)
     wait_until(lambda: fate() >= count, "A10: all heartbeats to be answered or counted")
     equal("A10: heartbeats answered or counted", fate(), count)
     rose = risen(state(), before)
     check(set(rose) <= {"rate-unknown-peers", "lost"} and "rate-unknown-peers" in rose, f"A10: counted {rose}")
-    check(1000 <= len(stranger.answers) <= 1000 * (1 + took) + 100, f"A10: {len(stranger.answers)} answered in {took:.2f} s at 1000 a second")
+    check(1000 <= len(unknown.answers) <= 1000 * (1 + took) + 100, f"A10: {len(unknown.answers)} answered in {took:.2f} s at 1000 a second")
     w.unharmed("A10", sessions)
 
 
@@ -414,7 +414,7 @@ def connections(w, sessions):
     before, held = descriptors(), []
     for said in (b"", b"GET /metrics HTTP/1.1\r\nHost: x\r\n", b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"):
         for _ in range(100):
-            held.append(socket.create_connection((n4.UPF_N4, 9464), 5, (n4.STRANGER, 0)))
+            held.append(socket.create_connection((n4.UPF_N4, 9464), 5, (n4.UNKNOWN, 0)))
             with contextlib.suppress(OSError):  # closed already
                 held[-1].sendall(said)
     refused = lambda: re.search(r'^isthmus_refused_connections_total{listener="metrics"} (\d+)', scrape(n4.SMF1) or "", re.M)
@@ -444,16 +444,16 @@ def dataplane_clients(w, sessions):
 
 
 def attacks(w):
-    stranger, other = Node(n4.STRANGER, "evil.isthmus.test"), Node(n4.SMF2, "smf2.isthmus.test")
-    strangers(w, stranger, other)
+    unknown, other = Node(n4.UNKNOWN, "evil.isthmus.test"), Node(n4.SMF2, "smf2.isthmus.test")
+    unknown_peers(w, unknown, other)
     with w.row("A4", REASON[65], 2):
         answered("A4 modify", other.request(MODIFY, group(10, u32(108, 2), u8(44, 1)), seid=w.good), 65)
         answered("A4 delete", other.request(DELETE, b"", seid=w.good), 65)
     made = endless(w, other)
     sessions = w.sessions + len(made)
-    forged(w, stranger, sessions)
+    forged(w, unknown, sessions)
     repeated(w, other, made)
-    floods(w, stranger, other, made)
+    floods(w, unknown, other, made)
     from_the_ue(w, sessions)
     guessing(w, sessions)
     connections(w, sessions)
@@ -462,7 +462,7 @@ def attacks(w):
     wait_until(lambda: w.count() == w.sessions, "A12: sessions of the released association to go", 10)
     w.unharmed("A12")
     other.close()
-    stranger.close()
+    unknown.close()
 
 
 def neighbour_mac():

@@ -5,8 +5,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
-upf_world ""
+own_namespaces "$@"
+upf_fixture ""
 capture_n4 src host 10.40.0.1 # what we answer; what is sent to us is wrong on purpose
 GATEWAY_OPTIONS=(--metrics=10.40.0.1:9464 --metrics-public)
 start_gateway

@@ -5,8 +5,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
-upf_world 's/roles: \[upf\]/roles: [sgwu]/; s/, node_id: smf[12].isthmus.test//
+own_namespaces "$@"
+upf_fixture 's/roles: \[upf\]/roles: [sgwu]/; s/, node_id: smf[12].isthmus.test//
 	s/^  - {name: access, .*/  - {name: s1u, interfaces: [n3], endpoints: [10.30.0.1], sources: [access]}/
 	s/^  - {name: internet, .*/  - {name: internet, interfaces: [n6], endpoints: [10.60.0.1], sources: [core]}/'
 kernel_address gnb0 10.30.0.3/24

@@ -4,7 +4,7 @@
 # and a strict priority keep what they promise; and a gateway that takes one subscriber for another is caught.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 # shellcheck source=test/lib/traffic.sh
 . "$TEST_ROOT/test/lib/traffic.sh"
 

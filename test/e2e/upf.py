@@ -21,7 +21,7 @@ from scapy.all import IP, UDP, Ether, IPv6, Raw
 from scapy.contrib import pfcp as p
 from scapy.contrib.gtp import GTP_U_Header, GTPErrorIndication, GTPPDUSessionContainer, IE_GSNAddress, IE_TEIDI
 from scapy.contrib.pfcp import PFCPSessionEstablishmentRequest
-from world import silent_gtpu
+from subscribers import silent_gtpu
 
 HEAD_UDP = 28  # of IPv4 and UDP
 BUFFERED = 64  # engine.limits.buffered_packets (upf_test.sh)

@@ -5,9 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
+own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world '
+upf_fixture '
 s/limits: {sessions: 4096, flows: 4096}/limits: {sessions: 131072, flows: 4096}/
 s|pools: \[10.45.0.0/16, |pools: [10.45.0.0/16, 10.64.0.0/14, |
 s/limits: {sessions: 512.*/limits: {associations: 4}/'

@@ -5,10 +5,10 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
+own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
 # Besides, an access side of plain IP, without endpoints.
-upf_world 's|^  - {name: n6, port.*|&\n  - {name: lan, port: lan, addresses: [10.70.0.1/24]}|
+upf_fixture 's|^  - {name: n6, port.*|&\n  - {name: lan, port: lan, addresses: [10.70.0.1/24]}|
 	s|^  - {name: n6, driver.*|&\n  - {name: lan, driver: net_af_packet, device: veth-lan, role: core}|
 	s|^routes:|&\n  - {prefix: 10.46.0.0/16, via: 10.70.0.2}|
 	s|^instances:|&\n  - {name: lan, interfaces: [lan], lookup: source}|

@@ -5,9 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
+own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world '
+upf_fixture '
 s/\(address: 10.40.0.[23], node_id: smf[12].isthmus.test\)/\1, set: set1.test/
 /smf2.isthmus.test/a\    - {address: 10.40.0.5, node_id: smf3.isthmus.test}
 /smf2.isthmus.test/a\    - {address: 10.40.0.6}

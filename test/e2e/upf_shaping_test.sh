@@ -5,9 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
+own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipes: 2}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
+upf_fixture 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipes: 2}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
 	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, &|'
 capture_n4 ""
 # The kernel's time stamps say when a packet came, however late somebody reads it.

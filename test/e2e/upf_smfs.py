@@ -18,7 +18,7 @@ from scapy.all import ICMPv6ND_RA, ICMPv6ND_RS, IP, UDP, Ether, ICMPv6NDOptPrefi
 from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 import upf
 from upf import gtpu_header, volumes
-from world import silent_gtpu
+from subscribers import silent_gtpu
 
 ACCESS, CORE, SGI_LAN, CP = range(4)
 DROP, FORW, BUFF, NOCP = 1, 2, 4, 8

@@ -5,9 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
+own_namespaces "$@"
 # As in deploy/examples/upf.yaml: the SMF's side has no instance of its own, and peers may have any Node ID.
-upf_world 's|sources: \[access, cp\]|sources: [access]|; s|, node_id: smf[12].isthmus.test||'
+upf_fixture 's|sources: \[access, cp\]|sources: [access]|; s|, node_id: smf[12].isthmus.test||'
 kernel_address gnb0 10.30.0.3/24 10.30.0.4/24
 capture_n4 ""
 start_gateway

@@ -5,9 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
-own_world "$@"
+own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_world 's|flows: 4096|&, buffered_packets: 64|'
+upf_fixture 's|flows: 4096|&, buffered_packets: 64|'
 capture_n4 ""
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/upf.py"

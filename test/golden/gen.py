@@ -12,7 +12,7 @@ from frames import write_pcap
 from scapy.all import (ARP, BOOTP, DHCP, IP, UDP, Dot1Q, Ether, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr,
                        ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrFragment, PPPoED, PPPoETag, Raw, fragment, fragment6)
 from scapy.contrib.gtp import GTPEchoRequest, GTP_U_Header
-from world import (GATEWAY4, GATEWAY6, HOME, HOMES4, HOMES6, INTERNET4, INTERNET6, UPF4, UPF6, from_upf, inner, to_frame)
+from subscribers import (GATEWAY4, GATEWAY6, SUBSCRIBER, ACCESS_GATEWAY4, ACCESS_GATEWAY6, INTERNET4, INTERNET6, UPF4, UPF6, from_upf, inner, to_frame)
 
 ACCESS, CORE, UPF = "02:00:00:00:99:00", "02:00:00:00:99:01", "02:00:00:00:30:02"
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -55,16 +55,16 @@ def upf_message(version, message, port=2152):
 
 
 def control(case):
-    alice, bob, carol = HOME["alice"], HOME["bob"], HOME["carol"]
-    for home in (alice, bob):
-        question = ARP(op=1, hwsrc=home.mac, psrc=home.ipv4, pdst=HOMES4)
-        case.put("access", to_frame(home, BROADCAST, question, tpid=0x8100, ethertype=0x0806))
-        question = (IPv6(src=home.ipv6, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=HOMES6) /
-                    ICMPv6NDOptSrcLLAddr(lladdr=home.mac))
-        case.put("access", to_frame(home, "33:33:ff:00:00:01", question))
-    for home in (alice, bob, carol):
-        for version, gateway in ((4, HOMES4), (6, HOMES6)):
-            case.put("access", to_frame(home, ACCESS, inner(version, home.address(version), gateway, "icmp", 56)))
+    alice, bob, carol = SUBSCRIBER["alice"], SUBSCRIBER["bob"], SUBSCRIBER["carol"]
+    for subscriber in (alice, bob):
+        question = ARP(op=1, hwsrc=subscriber.mac, psrc=subscriber.ipv4, pdst=ACCESS_GATEWAY4)
+        case.put("access", to_frame(subscriber, BROADCAST, question, tpid=0x8100, ethertype=0x0806))
+        question = (IPv6(src=subscriber.ipv6, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=ACCESS_GATEWAY6) /
+                    ICMPv6NDOptSrcLLAddr(lladdr=subscriber.mac))
+        case.put("access", to_frame(subscriber, "33:33:ff:00:00:01", question))
+    for subscriber in (alice, bob, carol):
+        for version, gateway in ((4, ACCESS_GATEWAY4), (6, ACCESS_GATEWAY6)):
+            case.put("access", to_frame(subscriber, ACCESS, inner(version, subscriber.address(version), gateway, "icmp", 56)))
     for version, us, peer in ((4, GATEWAY4, UPF4), (6, GATEWAY6, UPF6)):
         case.put("core", core_frame(inner(version, peer, us, "icmp", 56)))
         case.put("core", upf_message(version, GTP_U_Header(teid=0, gtp_type=1, S=1, seq=0x4711) / GTPEchoRequest(), 50000))
@@ -99,17 +99,17 @@ def in_pieces(frame):
 
 def fragments(case):
     for name in ("alice", "bob", "carol"):
-        home = HOME[name]
-        case.put("access", to_frame(home, ACCESS, inner(4, home.ipv4, INTERNET4, "udp", 1464, seed=80)))
+        subscriber = SUBSCRIBER[name]
+        case.put("access", to_frame(subscriber, ACCESS, inner(4, subscriber.ipv4, INTERNET4, "udp", 1464, seed=80)))
     for name in ("carol", "dave"):
-        home = HOME[name]
-        for packet in (inner(4, INTERNET4, home.ipv4, "udp", 1472, seed=90),
-                       inner(4, INTERNET4, home.ipv4, "udp", 1472, seed=91, flags="DF"),
-                       inner(6, INTERNET6, home.ipv6, "udp", 1452, seed=92)):
-            for piece in reversed(in_pieces(from_upf(home, CORE, UPF, packet))):
+        subscriber = SUBSCRIBER[name]
+        for packet in (inner(4, INTERNET4, subscriber.ipv4, "udp", 1472, seed=90),
+                       inner(4, INTERNET4, subscriber.ipv4, "udp", 1472, seed=91, flags="DF"),
+                       inner(6, INTERNET6, subscriber.ipv6, "udp", 1452, seed=92)):
+            for piece in reversed(in_pieces(from_upf(subscriber, CORE, UPF, packet))):
                 case.put("core", piece)
     # One whose second piece never comes.
-    case.put("core", in_pieces(from_upf(HOME["carol"], CORE, UPF, inner(4, INTERNET4, HOME["carol"].ipv4, "udp", 1472)))[0],
+    case.put("core", in_pieces(from_upf(SUBSCRIBER["carol"], CORE, UPF, inner(4, INTERNET4, SUBSCRIBER["carol"].ipv4, "udp", 1472)))[0],
              "reassembly-timeout")
 
 
@@ -137,7 +137,7 @@ def changed(data, at, new):
 
 
 def bad_input(case):
-    alice, carol = HOME["alice"], HOME["carol"]
+    alice, carol = SUBSCRIBER["alice"], SUBSCRIBER["carol"]
     good = inner(4, alice.ipv4, INTERNET4)
     put = lambda reason, frame: case.put("access", frame, reason)
     put("access-ethernet", to_frame(alice, ACCESS, good)[:13])
@@ -156,20 +156,20 @@ def bad_input(case):
     put("access-ip-version", changed(to_frame(alice, ACCESS, inner(6, alice.ipv6, INTERNET6)), 20, b"\x08\x00"))
     put("access-martian", to_frame(alice, ACCESS, inner(4, "127.0.0.1", INTERNET4)))
     put("access-multicast", to_frame(alice, ACCESS, inner(4, alice.ipv4, "224.0.0.5")))
-    put("source-spoofed", to_frame(alice, ACCESS, inner(4, HOME["bob"].ipv4, INTERNET4)))
-    put("source-spoofed", to_frame(alice, ACCESS, inner(6, HOME["bob"].ipv6, INTERNET6)))
+    put("source-spoofed", to_frame(alice, ACCESS, inner(4, SUBSCRIBER["bob"].ipv4, INTERNET4)))
+    put("source-spoofed", to_frame(alice, ACCESS, inner(6, SUBSCRIBER["bob"].ipv6, INTERNET6)))
     put("subscriber-to-gateway", to_frame(alice, ACCESS, inner(4, alice.ipv4, GATEWAY4)))
     put("subscriber-gtpu", to_frame(alice, ACCESS, IP(src=alice.ipv4, dst=INTERNET4) / UDP(sport=1, dport=2152) / b"12345678"))
-    spoof = ARP(op=1, hwsrc=alice.mac, psrc=HOME["bob"].ipv4, pdst=HOMES4)
+    spoof = ARP(op=1, hwsrc=alice.mac, psrc=SUBSCRIBER["bob"].ipv4, pdst=ACCESS_GATEWAY4)
     put("neighbour-spoof", to_frame(alice, BROADCAST, spoof, ethertype=0x0806))
-    stranger = ARP(op=1, hwsrc="02:00:00:00:00:77", psrc=alice.ipv4, pdst=HOMES4)
-    put("neighbour-unknown-subscriber", to_frame(alice, BROADCAST, stranger, ethertype=0x0806, mac="02:00:00:00:00:77"))
+    unknown = ARP(op=1, hwsrc="02:00:00:00:00:77", psrc=alice.ipv4, pdst=ACCESS_GATEWAY4)
+    put("neighbour-unknown-subscriber", to_frame(alice, BROADCAST, unknown, ethertype=0x0806, mac="02:00:00:00:00:77"))
     bad_core(case)
 
 
 def bad_core(case):
     """Offsets in a core frame: IPv4 at 14, UDP at 34, GTP-U at 42, extension at 54, inner IP at 58."""
-    alice = HOME["alice"]
+    alice = SUBSCRIBER["alice"]
     good = from_upf(alice, CORE, UPF, inner(4, INTERNET4, alice.ipv4))
     put = lambda reason, frame: case.put("core", frame, reason)
     gtpu = lambda packet, **more: from_upf(alice, CORE, UPF, packet, **more)
@@ -192,7 +192,7 @@ def bad_core(case):
     put("gtpu-inner-malformed", gtpu(bytes(inner(4, INTERNET4, alice.ipv4))[:-1]))
     put("gtpu-inner-malformed", gtpu(b"\x45\x00"))
     put("gtpu-inner-martian", gtpu(inner(4, "127.0.0.1", alice.ipv4)))
-    put("destination-not-ue", gtpu(inner(4, INTERNET4, HOME["bob"].ipv4)))
+    put("destination-not-ue", gtpu(inner(4, INTERNET4, SUBSCRIBER["bob"].ipv4)))
     put("gtpu-teid-zero", gtpu(inner(4, INTERNET4, alice.ipv4), teid=0))
     put("gtpu-message-unknown", upf_message(4, GTP_U_Header(teid=1, gtp_type=77)))
     put("gtpu-end-marker-unknown", upf_message(4, GTP_U_Header(teid=0xdead, gtp_type=254)))

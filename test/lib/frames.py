@@ -43,15 +43,15 @@ def done(what):
 # ---- the gateway's own view ---------------------------------------------------------------------------------------------
 
 
-def show(noun):
+def show(table):
     bin_ = os.environ.get("BIN") or os.environ["BUILD"]
-    out = subprocess.run([f"{bin_}/isthmus", "show", noun, "-j"], check=True, capture_output=True, text=True)
+    out = subprocess.run([f"{bin_}/isthmus", "show", table, "-j"], check=True, capture_output=True, text=True)
     return json.loads(out.stdout)
 
 
-def rows(noun):
+def rows(table):
     """Counters of `show drop` or `show punt` by name; rows of zero left out."""
-    return {r["name"]: r["packets"] for r in show(noun) if r["packets"]}
+    return {r["name"]: r["packets"] for r in show(table) if r["packets"]}
 
 
 def wait_until(test, what, seconds=SECONDS):
@@ -252,7 +252,7 @@ def decode(packets, file):
     if not packets:
         return []
     write_pcap(file, packets)
-    # The subscribers' ports of world.py carry plain data; heuristic dissectors would find protocols in random bytes.
+    # The subscribers' ports of subscribers.py carry plain data; heuristic dissectors would find protocols in random bytes.
     command = ["tshark", "-n", "-r", file, "-T", "pdml", "-d", "udp.port==40001,data", "-d", "tcp.port==40001,data"]
     for preference in PREFERENCES:
         command += ["-o", preference]

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the lab share: a lab in a world of its own, programs in its namespaces, and the proof that nothing is
-# left. Sourced after net.sh and own_world.
+# What the tests of the lab share: a lab in namespaces of its own, programs in its namespaces, and the proof that nothing is
+# left. Sourced after net.sh and own_namespaces.
 
 LAB=$DIR/lab
 
@@ -10,7 +10,7 @@ lab() { "$BIN/isthmus" lab "$@" --dir "$LAB"; }
 in_lab() { "$BIN/isthmus" lab exec "$@"; }
 
 # /etc/netns belongs to the machine; the test has its own.
-lab_world() {
+lab_fixture() {
 	mkdir -p /etc/netns
 	mount -t tmpfs tmpfs /etc/netns
 	local tool

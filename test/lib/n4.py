@@ -15,7 +15,7 @@ import time
 from scapy.contrib import pfcp as p
 from scapy.contrib.pfcp import PFCP
 
-UPF_N4, SMF1, SMF2, STRANGER = "10.40.0.1", "10.40.0.2", "10.40.0.3", "10.40.0.4"
+UPF_N4, SMF1, SMF2, UNKNOWN = "10.40.0.1", "10.40.0.2", "10.40.0.3", "10.40.0.4"
 N3, N3_6, GNB, GNB6 = "10.30.0.1", "fd00:30::1", "10.30.0.2", "fd00:30::2"
 DN, DN6 = "10.60.0.2", "fd00:60::2"
 EPOCH = 2208988800  # seconds from 1900 to 1970

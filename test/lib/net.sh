@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests with packets share: a world of their own (network, mount and process namespaces that vanish with the
+# What the tests with packets share: namespaces of their own (network, mount and process namespaces that vanish with the
 # test, however it ends), the gateway inside it, waiting for events, and a dump of the state when a test fails.
 #
-# usage: . test/lib/net.sh; own_world "$@"; then make ports, write $DIR/isthmus.yaml, start_gateway, …, finish.
+# usage: . test/lib/net.sh; own_namespaces "$@"; then make ports, write $DIR/isthmus.yaml, start_gateway, …, finish.
 set -euo pipefail
 
 TEST_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -40,7 +40,7 @@ own_mounts() {
 
 # Starts the calling script again as the first process of new namespaces. When it ends, the kernel ends all its children
 # and takes away its interfaces and files.
-own_world() {
+own_namespaces() {
 	if [[ ${IN_OWN_WORLD:-} != 1 ]]; then
 		((EUID == 0)) || skip "needs root for network namespaces"
 		[[ -x $BIN/isthmus && -x $BIN/isthmus-dp ]] || fail "no isthmus and isthmus-dp in $BIN"
@@ -167,16 +167,16 @@ use_config() {
 	diff "$TEST_ROOT/test/e2e/agf_veth.yaml" "$DIR/isthmus.yaml" | sed -n 's/^>/    /p' || true
 }
 
-veth_world() {
+veth_fixture() {
 	veth_pair veth-access home0
 	veth_pair veth-core upf0
 	kernel_address upf0 10.30.0.2/24 fd00:30::2/64
 }
 
-# veth_world() with a second data plane in between, for drivers that have two ends: it relays (xconnect) between the
+# veth_fixture() with a second data plane in between, for drivers that have two ends: it relays (xconnect) between the
 # veth pairs and two ports of its own. Its control plane's socket is $DIR/relay.sock.
-# usage: relay_world ACCESS_PORT CORE_PORT: driver and settings of these, as YAML
-relay_world() {
+# usage: relay_fixture ACCESS_PORT CORE_PORT: driver and settings of these, as YAML
+relay_fixture() {
 	local access=$1 core=$2
 	cat >"$DIR/relay.yaml" <<-EOF
 		engine: {huge_pages: "off", packet_buffers: 8192, idle_sleep: true}
@@ -187,7 +187,7 @@ relay_world() {
 		  - {name: upf, driver: net_af_packet, device: veth-core, role: core, promiscuous: true, xconnect: core}
 		  - {name: core, $core, role: core, xconnect: upf}
 	EOF
-	veth_world
+	veth_fixture
 	in_gateway "$BIN/isthmus" --socket "$DIR/relay.sock" run -c "$DIR/relay.yaml" \
 		--dp-socket "$DIR/relay-dp.sock" --metrics off --spawn >>"$DIR/relay.log" 2>&1 &
 	isthmus --socket "$DIR/relay.sock" status --wait 20s >"$DIR/relay-status" 2>&1 ||

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of the tester share: running it, a relay with faults beside it, and what its result must say.
 #
-# usage: . test/lib/net.sh; own_world "$@"; . test/lib/traffic.sh
+# usage: . test/lib/net.sh; own_namespaces "$@"; . test/lib/traffic.sh
 TESTER=$BIN/isthmus-traffic
 RELAY=$BIN/traffic/fault-relay
 [[ -x $TESTER ]] || TESTER=$BIN/traffic/isthmus-traffic

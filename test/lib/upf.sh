@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # A UPF between a radio network, a data network and SMFs, all on veth pairs: what the N4 tests share.
-# usage: . test/lib/net.sh; . test/lib/upf.sh; own_world "$@"; upf_world [SED_SCRIPT]; then start_gateway.
+# usage: . test/lib/net.sh; . test/lib/upf.sh; own_namespaces "$@"; upf_fixture [SED_SCRIPT]; then start_gateway.
 
-upf_world() {
+upf_fixture() {
 	veth_pair veth-n3 gnb0
 	veth_pair veth-n6 dn0
 	ip link set gnb0 mtu 1600

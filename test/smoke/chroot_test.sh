@@ -3,7 +3,7 @@
 # The tests run in a chroot whose root is no mount point, as build machines have them.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 root=$DIR/root
 mkdir -p "$root"

@@ -9,7 +9,7 @@ import sys
 
 from frames import Wire, check, check_sum, done, equal, rows, show, wait_pass, wait_until
 from scapy.all import ICMP, IP, UDP, Ether, Raw
-from world import GATEWAY4, HOME, HOMES, INTERNET4, UPF4, from_upf, inner, silent_gtpu, to_frame
+from subscribers import GATEWAY4, SUBSCRIBER, SUBSCRIBERS, INTERNET4, UPF4, from_upf, inner, silent_gtpu, to_frame
 
 # Two workers and the control thread wake a few dozen times a second; polling, they did 10,000 times.
 FEW = 1000
@@ -17,7 +17,7 @@ FEW = 1000
 
 class World:
     def __init__(self):
-        self.home, self.upf = Wire("home0"), Wire("upf0")
+        self.subscriber, self.upf = Wire("home0"), Wire("upf0")
         mac = {port["name"]: port["mac"] for port in show("port")}
         self.access, self.core = mac["access"], mac["core"]
         status = subprocess.check_output([f"{os.environ['BIN']}/isthmus", "status", "-j"])
@@ -44,21 +44,21 @@ def first_packets(w):
     """Each subscriber's packet is the first after a rest. Some live on the worker that the packet did not come to."""
     handed_over = lambda: sum(row["handed_over"] for row in show("worker"))
     before = handed_over()
-    for n, home in enumerate(HOMES):
-        packet = bytes(inner(4, home.ipv4, INTERNET4, seed=n))
-        w.fall_asleep(home.name)
-        w.home.send(to_frame(home, w.access, inner(4, home.ipv4, INTERNET4, seed=n), pad=False))
-        check(w.upf.receive(lambda d, p=packet: d.endswith(p[-80:]), 1, f"the first packet of {home.name}"), home.name)
+    for n, subscriber in enumerate(SUBSCRIBERS):
+        packet = bytes(inner(4, subscriber.ipv4, INTERNET4, seed=n))
+        w.fall_asleep(subscriber.name)
+        w.subscriber.send(to_frame(subscriber, w.access, inner(4, subscriber.ipv4, INTERNET4, seed=n), pad=False))
+        check(w.upf.receive(lambda d, p=packet: d.endswith(p[-80:]), 1, f"the first packet of {subscriber.name}"), subscriber.name)
     check(handed_over() > before, "no packet was handed over")
 
 
 def shaped(w):
     """Packets that wait for their subscriber's rate leave one after the other while no other packet comes."""
-    alice = HOME["alice"]
+    alice = SUBSCRIBER["alice"]
     packets = [inner(4, INTERNET4, alice.ipv4, size=900, seed=100 + n) for n in range(20)]
     w.fall_asleep("before shaped packets")
     w.upf.send(*(from_upf(alice, w.core, w.upf.mac, p) for p in packets))
-    got = w.home.receive(lambda d: any(d.endswith(bytes(p)[-80:]) for p in packets), len(packets), "shaped packets")
+    got = w.subscriber.receive(lambda d: any(d.endswith(bytes(p)[-80:]) for p in packets), len(packets), "shaped packets")
     equal("shaped packets", [d[-80:] for d in got], [bytes(p)[-80:] for p in packets])
 
 

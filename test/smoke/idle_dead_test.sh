@@ -4,9 +4,9 @@
 # awake; traffic comes back with the interface.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
-veth_world
+veth_fixture
 [[ -c /dev/net/tun ]] || skip "no /dev/net/tun"
 use_config 's/^ports:/&\n  - {name: spare, driver: net_tap, device: spare0, role: core}/'
 start_gateway

@@ -3,9 +3,9 @@
 # An idle data plane sleeps; it wakes for first packets, hand-overs, what it holds and timers.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
-veth_world
+veth_fixture
 use_config 's/^engine:/engine:\n  workers: 2/'
 cat >>"$DIR/isthmus.yaml" <<-EOF
 	schedulers:

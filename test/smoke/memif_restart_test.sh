@@ -3,7 +3,7 @@
 # A data plane that is killed leaves the socket of its memif server behind; the next one takes its place all the same.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 cat >"$DIR/isthmus.yaml" <<-EOF
 	engine: {huge_pages: "off", packet_buffers: 8192, idle_sleep: true}

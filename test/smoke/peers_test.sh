@@ -10,7 +10,7 @@ if [[ ${IN_OWN_WORLD:-} != 1 ]]; then
 fi
 # shellcheck source=test/lib/net.sh
 . test/lib/net.sh
-own_world "$@"
+own_namespaces "$@"
 [[ -x $BIN/isthmus-traffic ]] || fail "no isthmus-traffic in $BIN"
 
 check() { # JSON WORD... : its rows; a program that was left out has one of the words in its reason

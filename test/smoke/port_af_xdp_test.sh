@@ -3,10 +3,10 @@
 # net_af_xdp on veth pairs, where the kernel has XDP sockets.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 in_gateway() { ip netns exec gateway "$@"; } # with /sys of that namespace, where the driver looks for its interface
-veth_world
+veth_fixture
 use_config 's/driver: net_af_packet/driver: net_af_xdp/'
 in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" --metrics off --spawn \
 	>>"$DIR/isthmus.log" 2>&1 &

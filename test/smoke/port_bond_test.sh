@@ -4,7 +4,7 @@
 # takes a link out.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 veth_pair veth-access home0
 ip link add upf0 address 02:00:00:00:30:02 type bridge mcast_snooping 0

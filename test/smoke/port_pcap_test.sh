@@ -3,7 +3,7 @@
 # net_pcap: the captures of test/golden/traffic as ports, one line of YAML each.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 golden=$TEST_ROOT/test/golden
 cp "$golden"/traffic/in-*.pcap "$DIR"

@@ -5,9 +5,9 @@
 # packets both sleep.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
-relay_world "driver: share, device: $DIR/access.sock" \
+relay_fixture "driver: share, device: $DIR/access.sock" \
 	"driver: share, device: $DIR/core.sock"
 link='args: "role=client", mac: "02:00:00'
 use_config "s|driver: net_af_packet, device: veth-access|driver: share, device: $DIR/access.sock, $link:aa:00:01\"|

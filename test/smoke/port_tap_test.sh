@@ -3,7 +3,7 @@
 # net_tap: the gateway makes two TAP interfaces, and the kernel is on their other side.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
 in_gateway() { "$@"; } # a TAP interface is where the gateway is
 [[ -c /dev/net/tun ]] || skip "no /dev/net/tun"

@@ -4,9 +4,9 @@
 # gateway's ports.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
-relay_world "driver: net_vhost, device: $DIR/access.sock, promiscuous: true" \
+relay_fixture "driver: net_vhost, device: $DIR/access.sock, promiscuous: true" \
 	"driver: net_vhost, device: $DIR/core.sock, promiscuous: true"
 use_config "s|driver: net_af_packet, device: veth-|driver: net_virtio_user, device: $DIR/|; s|\($DIR/[a-z]*\),|\1.sock,|"
 start_gateway

@@ -4,7 +4,7 @@
 # found, to the packet, under its name, and nothing else. Without a fault, nothing may be found.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 # shellcheck source=test/lib/traffic.sh
 . "$TEST_ROOT/test/lib/traffic.sh"
 

@@ -4,7 +4,7 @@
 # other, every packet compared. memif is in traffic_faults_test.sh.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 # shellcheck source=test/lib/traffic.sh
 . "$TEST_ROOT/test/lib/traffic.sh"
 

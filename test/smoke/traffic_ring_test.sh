@@ -4,7 +4,7 @@
 # more tags than a port's MTU counts.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 # shellcheck source=test/lib/traffic.sh
 . "$TEST_ROOT/test/lib/traffic.sh"
 

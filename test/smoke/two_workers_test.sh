@@ -4,9 +4,9 @@
 # comes to the wrong worker is handed over. All arrive.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
-own_world "$@"
+own_namespaces "$@"
 
-veth_world
+veth_fixture
 use_config 's/^engine:/engine:\n  workers: 2/'
 start_gateway
 all_traffic home0 upf0

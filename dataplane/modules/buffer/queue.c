@@ -280,7 +280,7 @@ static int start(const struct api_engine *e)
 		t->place[i] = (struct place){.queue = QUEUE_NONE, .next = PLACE_IDLE};
 	for (uint32_t w = 0; w < e->workers && error == 0; w++)
 		error = start_worker(w, queues);
-	return error != 0 ? error : owed_start(t->places);
+	return error != 0 ? error : pending_start(t->places);
 }
 
 RTE_INIT(buffer_module)
@@ -291,6 +291,6 @@ RTE_INIT(buffer_module)
 	session_watch(&watcher);
 	module_register("buffer", start);
 	engine_watch(set_longest);
-	buffer_tables.notice_data = event_notice_register(owed_data, owed_lost);
+	buffer_tables.notice_data = event_notice_register(pending_data, pending_lost);
 	buffer_tables.notice_full = event_notice_register(on_full, NULL);
 }

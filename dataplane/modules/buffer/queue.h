@@ -150,10 +150,10 @@ void queue_file(struct worker *w, struct queue *q);
 // is; 0 when the session is gone by now. Control thread.
 int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument);
 
-// DOWNLINK_DATA (owed.c): a worker tells of the first packet of a PDR; the event is raised, now or as soon as one is accepted.
-void owed_data(uint32_t worker, uint32_t session, uint64_t argument);
-void owed_lost(void); // some workers found their rings full: place.unnotified says what they had to tell
-int owed_start(uint32_t sessions);
+// DOWNLINK_DATA (pending.c): a worker notifies of the first packet of a PDR; the event is raised, now or as soon as one is accepted.
+void pending_data(uint32_t worker, uint32_t session, uint64_t argument);
+void pending_lost(void); // some workers found their rings full: place.unnotified says what they had to report
+int pending_start(uint32_t sessions);
 
 // A worker that was notified of the session looked: where the queue is another worker's, that one is notified.
 void queue_owner_notify(uint32_t session, uint32_t worker);

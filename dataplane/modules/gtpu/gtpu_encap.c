@@ -15,7 +15,7 @@ DROP_REASON(drop_long, "gtpu-too-long", "the packet with its outer headers is lo
 
 enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 
-// RFC 8200 §8.1: over IPv6 a UDP checksum is owed. (RFC 6936 lets tunnels do without only where both ends agree.)
+// RFC 8200 §8.1: over IPv6 a UDP checksum is mandatory. (RFC 6936 lets tunnels do without only where both ends agree.)
 static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t class)
 {
 	ip[0] = (uint8_t)(0x60 | class >> 4);

@@ -13,7 +13,7 @@
 #define TICK_MS 100
 #define TICK_ECHOES 128 // in one tick; the workers' inboxes are finite
 
-enum owed { OWED_NOTHING, OWED_DOWN, OWED_UP, OWED_RESTARTED }; // events that were not accepted yet
+enum pending { PENDING_NOTHING, PENDING_DOWN, PENDING_UP, PENDING_RESTARTED }; // events that were not accepted yet
 
 struct echo {
 	uint64_t next_ns; // of the next request that is no repetition
@@ -22,7 +22,7 @@ struct echo {
 	uint8_t tries; // of the outstanding request; 0: none
 	uint8_t down;
 	uint8_t recovery, has_recovery; // the peer's restart counter
-	uint8_t owed;
+	uint8_t pending;
 };
 
 static struct {
@@ -66,17 +66,17 @@ static void send_echo(const struct path *p, uint16_t sequence)
 }
 
 // An event that finds the queue full is raised again, if it is still true then.
-static void raise_owed(const struct path *p, struct echo *e)
+static void raise_pending(const struct path *p, struct echo *e)
 {
 	struct api_event event = {
-		.type = e->owed == OWED_DOWN ? API_EVENT_PATH_DOWN : API_EVENT_PATH_UP,
-		.rule = e->owed == OWED_RESTARTED,
+		.type = e->pending == PENDING_DOWN ? API_EVENT_PATH_DOWN : API_EVENT_PATH_UP,
+		.rule = e->pending == PENDING_RESTARTED,
 		.local = p->want.local,
 		.peer = p->want.peer,
 	};
 
-	if (e->owed != OWED_NOTHING && event_try(&event) == 0)
-		e->owed = OWED_NOTHING;
+	if (e->pending != PENDING_NOTHING && event_try(&event) == 0)
+		e->pending = PENDING_NOTHING;
 }
 
 // Returns 1 when it sent a request.
@@ -92,7 +92,7 @@ static int supervise(const struct path *p, struct echo *e, uint64_t now_ns)
 	} else if (e->tries == N3_REQUESTS) {
 		e->tries = 0;
 		if (!e->down)
-			e->owed = OWED_DOWN;
+			e->pending = PENDING_DOWN;
 		e->down = 1;
 		return 0;
 	}
@@ -118,7 +118,7 @@ static void tick(uint64_t now_ns)
 			sent += (uint32_t)supervise(p, e, now_ns);
 		else if (e->tries != 0 || e->down)
 			path_supervise(i, 1);
-		raise_owed(p, e);
+		raise_pending(p, e);
 	}
 }
 
@@ -134,13 +134,13 @@ void path_answered(uint32_t index, uint16_t sequence, int recovery)
 
 	e->tries = 0;
 	if (e->down || restarted)
-		e->owed = restarted ? OWED_RESTARTED : OWED_UP;
+		e->pending = restarted ? PENDING_RESTARTED : PENDING_UP;
 	e->down = 0;
 	if (recovery >= 0) {
 		e->has_recovery = 1;
 		e->recovery = (uint8_t)recovery;
 	}
-	raise_owed(p, e);
+	raise_pending(p, e);
 }
 
 RTE_INIT(supervision_module)

@@ -69,8 +69,8 @@ RTE_INIT(session_module)
 
 // ---- the object ------------------------------------------------------------------------------------------------------
 
-// Rules and states go back to their pools; `heir`, the version that takes this one's place, keeps the states that it has.
-static void give_back(struct session *s, const struct session *heir)
+// Rules and states go back to their pools; `successor`, the version that takes this one's place, keeps the states that it has.
+static void give_back(struct session *s, const struct session *successor)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
 		if (s->rule[i] == RULE_NONE)
@@ -79,8 +79,9 @@ static void give_back(struct session *s, const struct session *heir)
 		struct rule_match *m = &session_pools.match[s->rule[i]];
 		int kept = 0;
 
-		for (uint16_t k = 0; heir != NULL && k < heir->rules; k++)
-			kept |= heir->rule[k] != RULE_NONE && session_pools.rule[heir->rule[k]].state == r->state;
+		for (uint16_t k = 0; successor != NULL && k < successor->rules; k++)
+			kept |= successor->rule[k] != RULE_NONE &&
+				session_pools.rule[successor->rule[k]].state == r->state;
 		if (!kept)
 			index_pool_give(&session_tables.states, r->state);
 		for (uint8_t k = 0; k < m->meters; k++)

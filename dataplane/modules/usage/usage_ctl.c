@@ -287,10 +287,10 @@ static void answer_linked(struct usage_set *set, uint32_t to, uint64_t now)
 }
 
 // The last owner has left the rules that counted for it: its figures are final.
-static void end(struct urr *u, struct usage_set *heir, uint64_t now)
+static void end(struct urr *u, struct usage_set *successor, uint64_t now)
 {
 	urr_answer(u, API_USAGE_TERMR, now);
-	answer_linked(heir, u->c.id, now);
+	answer_linked(successor, u->c.id, now);
 	timers_clear(&usage_table.timers, &u->timer);
 	usage_table.urr[u->state] = NULL;
 	index_pool_give(&states, u->state);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DOWNLINK_DATA events that are owed to the control plane: the queue of events is full, or engine.event_rate is used up, as when
-// many idle UEs get a packet at once. A worker tells of a PDR once, and a UE that is not paged waits for ever, so each one is kept
-// until it is accepted, in the order of the sessions' first. All of the control thread.
+// Pending notifications: DOWNLINK_DATA events that the control plane has not had yet, because the queue of events is full
+// or engine.event_rate is used up, as when many idle UEs get a packet at once. A worker notifies of a PDR once, and a UE
+// that is not paged waits for ever, so each one is kept until it is accepted, in the order of the sessions' first. All of
+// the control thread.
 #include "buffer/queue.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -15,14 +16,14 @@
 #define PLACES_PER_VISIT 65536
 #define SESSION_NONE UINT32_MAX
 
-struct owed {
-	struct owed *next; // of the same session; one for each PDR at most
+struct pending {
+	struct pending *next; // of the same session; one for each PDR at most
 	uint64_t argument; // of event_notify
 };
 
 static struct {
-	struct debtor {
-		struct owed *first; // NULL: owes nothing, and is in no list
+	struct pending_list {
+		struct pending *first; // NULL: none pends, and the session is in no list
 		uint32_t next; // session; SESSION_NONE at the end
 	} * of; // by session
 	uint32_t first, last;
@@ -42,8 +43,8 @@ static int still_true(uint32_t session, uint64_t argument)
 	return buffer_tables.place[session].generation == argument >> 32 && r != NULL && !(r->flags & RULE_FORWARD);
 }
 
-// 0 when there is nothing left to tell.
-static int try_to_tell(uint32_t session, uint64_t argument)
+// 0 when there is nothing left to say.
+static int try_to_notify(uint32_t session, uint64_t argument)
 {
 	struct api_event e = {
 		.type = API_EVENT_DOWNLINK_DATA,
@@ -55,14 +56,14 @@ static int try_to_tell(uint32_t session, uint64_t argument)
 	return queue_event_of(&e, session, argument) ? event_try(&e) : 0;
 }
 
-// What the session owes no longer goes, so that it owes at most one event for each of its PDRs. Returns the place for another
-// one, or NULL when it is owed already.
-static struct owed **place_for(uint32_t session, uint64_t argument)
+// What no longer holds goes, so that a session has at most one event for each of its PDRs. Returns the place for another
+// one, or NULL when it pends already.
+static struct pending **place_for(uint32_t session, uint64_t argument)
 {
-	struct owed **at = &own.of[session].first;
+	struct pending **at = &own.of[session].first;
 
 	while (*at != NULL) {
-		struct owed *o = *at;
+		struct pending *o = *at;
 
 		if (o->argument >> 16 == argument >> 16)
 			return NULL;
@@ -86,10 +87,10 @@ static void enlist(uint32_t session)
 	own.last = session;
 }
 
-static void owe(uint32_t session, uint64_t argument)
+static void keep_pending(uint32_t session, uint64_t argument)
 {
 	int listed = own.of[session].first != NULL;
-	struct owed *o = malloc(sizeof(*o)), **at;
+	struct pending *o = malloc(sizeof(*o)), **at;
 
 	if (o == NULL) {
 		LOG(ERR, "no memory: the control plane is not notified of downlink data for session %u\n", session);
@@ -100,27 +101,27 @@ static void owe(uint32_t session, uint64_t argument)
 		free(o);
 		return;
 	}
-	*o = (struct owed){.argument = argument};
+	*o = (struct pending){.argument = argument};
 	*at = o;
 	if (!listed)
 		enlist(session);
 }
 
-void owed_data(uint32_t worker, uint32_t session, uint64_t argument)
+void pending_data(uint32_t worker, uint32_t session, uint64_t argument)
 {
 	if (session >= buffer_tables.places)
 		return;
-	// Who is owed something was there before.
-	if (own.first != SESSION_NONE || try_to_tell(session, argument) != 0)
-		owe(session, argument);
+	// Others wait already: in order.
+	if (own.first != SESSION_NONE || try_to_notify(session, argument) != 0)
+		keep_pending(session, argument);
 }
 
-void owed_lost(void)
+void pending_lost(void)
 {
 	own.unseen = buffer_tables.places;
 }
 
-// What workers could not tell while their rings were full.
+// What workers could not report while their rings were full.
 static void look_for_unnotified(void)
 {
 	for (int i = 0; own.unseen != 0 && i < PLACES_PER_VISIT; i++) {
@@ -131,7 +132,7 @@ static void look_for_unnotified(void)
 			continue;
 		uint32_t what = __atomic_exchange_n(&p->unnotified, 0, __ATOMIC_RELAXED);
 		if (what != 0)
-			owed_data(0, session, (uint64_t)p->generation << 32 | (what & ~UNNOTIFIED));
+			pending_data(0, session, (uint64_t)p->generation << 32 | (what & ~UNNOTIFIED));
 	}
 }
 
@@ -139,10 +140,10 @@ static void retry(uint64_t now_ns)
 {
 	look_for_unnotified();
 	for (int i = 0; own.first != SESSION_NONE && i < SESSIONS_PER_VISIT; i++) {
-		struct debtor *d = &own.of[own.first];
+		struct pending_list *d = &own.of[own.first];
 
-		for (struct owed *o = d->first; o != NULL; o = d->first) {
-			if (still_true(own.first, o->argument) && try_to_tell(own.first, o->argument) != 0)
+		for (struct pending *o = d->first; o != NULL; o = d->first) {
+			if (still_true(own.first, o->argument) && try_to_notify(own.first, o->argument) != 0)
 				return;
 			d->first = o->next;
 			free(o);
@@ -153,13 +154,13 @@ static void retry(uint64_t now_ns)
 	}
 }
 
-int owed_start(uint32_t sessions)
+int pending_start(uint32_t sessions)
 {
 	own.of = calloc(RTE_MAX(sessions, 1u), sizeof(*own.of));
 	return own.of == NULL ? object_error(ENOMEM, "no memory for events of %u sessions", sessions) : 0;
 }
 
-RTE_INIT(buffer_owed)
+RTE_INIT(buffer_pending)
 {
-	timer_register("buffer-owed", RETRY_EVERY_MS, retry);
+	timer_register("buffer-pending", RETRY_EVERY_MS, retry);
 }

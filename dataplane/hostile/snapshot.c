@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The books of before, to be compared afterwards.
+// Counters as they were before, to be compared afterwards.
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 // clang-format on
-#include "hostile/books.h"
+#include "hostile/snapshot.h"
 #include <rte_cycles.h>
 #include <string.h>
 
-void books_open(struct books *b)
+void snapshot_take(struct snapshot *b)
 {
 	memset(b, 0, sizeof(*b));
 	for (uint16_t r = 0; r < reason_count(); r++)
@@ -19,7 +19,7 @@ void books_open(struct books *b)
 	b->buffers = kit_buffers_in_use();
 }
 
-void books_close(const struct books *b, const char *reason, uint64_t count)
+void snapshot_compare(const struct snapshot *b, const char *reason, uint64_t count)
 {
 	int wrong = 0;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The subscribers of test/e2e/agf_veth.yaml and the packets that scapy makes for them: as home gateways and as UPF."""
+"""The subscribers of test/e2e/agf_veth.yaml and the packets that scapy makes for them: as subscriber gateways and as UPF."""
 
 import ipaddress
 import random
@@ -12,11 +12,11 @@ from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 INTERNET4, INTERNET6 = "198.51.100.7", "2001:db8:ffff::7"
 GATEWAY4, GATEWAY6 = "10.30.0.1", "fd00:30::1"
 UPF4, UPF6 = "10.30.0.2", "fd00:30::2"
-HOMES4, HOMES6 = "100.64.0.1", "2001:db8:1::1"
+ACCESS_GATEWAY4, ACCESS_GATEWAY6 = "100.64.0.1", "2001:db8:1::1"
 
 
 @dataclass
-class Home:
+class Subscriber:
     name: str
     mac: str
     tpid: int
@@ -36,16 +36,16 @@ class Home:
         return self.ipv4 if version == 4 else self.ipv6
 
 
-HOMES = [
-    Home("alice", "02:00:00:00:00:01", 0x88a8, 100, 1, 0, "100.64.0.2", "2001:db8:101::10", 4, 0x101, 0x201, 9, 9, 10),
-    Home("bob", "02:00:00:00:00:02", 0x8100, 100, 2, 0, "100.64.0.3", "2001:db8:102:ff::1", 6, 0x102, 0x202, 5, 5, 46),
-    Home("carol", "02:00:00:00:00:03", 0x88a8, 4094, 4094, 7, "100.64.0.4", "2001:db8:103::1", 4, 0x103, 0x203, 63, 63,
+SUBSCRIBERS = [
+    Subscriber("alice", "02:00:00:00:00:01", 0x88a8, 100, 1, 0, "100.64.0.2", "2001:db8:101::10", 4, 0x101, 0x201, 9, 9, 10),
+    Subscriber("bob", "02:00:00:00:00:02", 0x8100, 100, 2, 0, "100.64.0.3", "2001:db8:102:ff::1", 6, 0x102, 0x202, 5, 5, 46),
+    Subscriber("carol", "02:00:00:00:00:03", 0x88a8, 4094, 4094, 7, "100.64.0.4", "2001:db8:103::1", 4, 0x103, 0x203, 63, 63,
          10),
-    Home("dave", "02:00:00:00:00:04", 0x8100, 1, 1, 65534, "100.64.0.5", "2001:db8:104:1::1", 6, 0xfffffffe, 0x204, 1, 2,
+    Subscriber("dave", "02:00:00:00:00:04", 0x8100, 1, 1, 65534, "100.64.0.5", "2001:db8:104:1::1", 6, 0xfffffffe, 0x204, 1, 2,
          46),
-    Home("eve", "02:00:00:00:00:05", 0x88a8, 200, 1, 0, "100.64.0.6", "2001:db8:105::1", 4, 0x105, 0x205, 0, 0, 20),
+    Subscriber("eve", "02:00:00:00:00:05", 0x88a8, 200, 1, 0, "100.64.0.6", "2001:db8:105::1", 4, 0x105, 0x205, 0, 0, 20),
 ]
-HOME = {home.name: home for home in HOMES}
+SUBSCRIBER = {subscriber.name: subscriber for subscriber in SUBSCRIBERS}
 
 ICMP4_PROTOCOL, TCP_PROTOCOL, UDP_PROTOCOL, ICMP6_PROTOCOL = 1, 6, 17, 58
 
@@ -70,13 +70,13 @@ def inner(version, source, destination, kind="udp", size=100, tos=0, ttl=17, see
     return type(head)(bytes(packet))
 
 
-def to_frame(home, gateway_mac, packet, tpid=None, pad=True, **change):
-    """What the home gateway sends. `packet` is IP, or scapy layers that go behind the tags as they are."""
-    part = lambda key: change.get(key, getattr(home, key, None))
+def to_frame(subscriber, gateway_mac, packet, tpid=None, pad=True, **change):
+    """What the subscriber gateway sends. `packet` is IP, or scapy layers that go behind the tags as they are."""
+    part = lambda key: change.get(key, getattr(subscriber, key, None))
     version = {IP: 4, IPv6: 6}.get(type(packet))
-    frame = Ether(src=part("mac"), dst=gateway_mac, type=tpid or home.tpid)
+    frame = Ether(src=part("mac"), dst=gateway_mac, type=tpid or subscriber.tpid)
     frame /= Dot1Q(vlan=part("s_tag"), prio=3, type=0x8100)
-    if home.pppoe and version:
+    if subscriber.pppoe and version:
         # Two bytes of PPP protocol: PPPoE has no protocol field compression (RFC 2516 §7), scapy's PPP would compress.
         body = Dot1Q(vlan=part("c_tag"), prio=5, type=0x8864) / PPPoE(sessionid=part("pppoe"))
         body /= Raw(b"\x00\x21" if version == 4 else b"\x00\x57") / packet
@@ -87,17 +87,17 @@ def to_frame(home, gateway_mac, packet, tpid=None, pad=True, **change):
     return data.ljust(60, b"\x00") if pad else data
 
 
-def from_upf(home, core_mac, our_mac, packet, outer=None, container=True, teid=None, qfi=None, **more):
+def from_upf(subscriber, core_mac, our_mac, packet, outer=None, container=True, teid=None, qfi=None, **more):
     """A G-PDU as a UPF sends it. packet: IP or bytes."""
-    version = outer or home.outer
+    version = outer or subscriber.outer
     if version == 4:
         ip = IP(src=UPF4, dst=GATEWAY4, ttl=60, id=77)
     else:
         ip = IPv6(src=UPF6, dst=GATEWAY6, hlim=60)
-    gtpu = GTP_U_Header(teid=home.teid_down if teid is None else teid, gtp_type=255, **more)
+    gtpu = GTP_U_Header(teid=subscriber.teid_down if teid is None else teid, gtp_type=255, **more)
     if container:
         # Downlink PDU SESSION INFORMATION, TS 38.415 §5.5.2.1.
-        gtpu /= GTPPDUSessionContainer(type=0, QFI=home.qfi_down if qfi is None else qfi)
+        gtpu /= GTPPDUSessionContainer(type=0, QFI=subscriber.qfi_down if qfi is None else qfi)
     return bytes(Ether(src=our_mac, dst=core_mac) / ip / UDP(sport=2152, dport=2152) / gtpu / Raw(bytes(packet)))
 
 

@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/dp"
 )
 
-// Noun is something that `isthmus show` can show.
-type Noun struct {
+// Table is something that `isthmus show` can show.
+type Table struct {
 	Name  string
 	Short string // one line of help
 	Key   bool   // takes the name of one object
@@ -28,11 +28,11 @@ type Noun struct {
 	Print func(w io.Writer, data []byte) error
 }
 
-// OfControl tells that the noun needs no data plane.
-func (n *Noun) OfControl() bool { return n.Own != nil }
+// OfControl tells that the table needs no data plane.
+func (n *Table) OfControl() bool { return n.Own != nil }
 
 // Get returns what is encoded as JSON. control is nil when there is no PFCP; c may be nil where OfControl is true.
-func (n *Noun) Get(ctx context.Context, c *dp.Client, control Control, key string, limit uint32) (any, error) {
+func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key string, limit uint32) (any, error) {
 	if n.Own != nil {
 		return n.Own(control, key, limit), nil
 	}
@@ -43,44 +43,44 @@ func (n *Noun) Get(ctx context.Context, c *dp.Client, control Control, key strin
 	return v, err
 }
 
-// Nouns in the order of the help.
-var Nouns = []*Noun{
+// Tables in the order of the help.
+var Tables = []*Table{
 	list[api.PortRow]("port", "ports and their counters", true, api.TablePort, portColumns),
-	sessionNoun(),
+	sessionTable(),
 	list("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns, (*Rule).finish),
 	list("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns, (*URR).finish),
 	list[api.InstanceRow]("instance", "network instances", true, api.TableInstance, instanceColumns),
-	associationNoun,
-	n4Noun,
+	associationTable,
+	n4Table,
 	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),
 	list("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns, (*Route).finish),
 	list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, neighbourColumns),
 	list("acl", "firewall rules and their hits", true, api.TableACL, aclColumns, (*ACL).finish),
 	list("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns, (*Scheduler).finish),
-	graphNoun,
+	graphTable,
 	reasons("drop", "dropped packets by reason", api.TableDrop),
 	reasons("punt", "packets given to the host path, by reason", api.TablePunt),
 	list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker, workerColumns),
 	list[api.PathRow]("path", "GTP-U paths", true, api.TablePath, pathColumns),
 	list("stream", "synth streams", true, api.TableSynth, streamColumns, (*Stream).finish),
-	totalNoun,
+	totalTable,
 }
 
-// Lookup returns a noun by its name, nil when there is none.
-func Lookup(name string) *Noun {
-	i := slices.IndexFunc(Nouns, func(n *Noun) bool { return n.Name == name })
+// Lookup returns a table by its name, nil when there is none.
+func Lookup(name string) *Table {
+	i := slices.IndexFunc(Tables, func(n *Table) bool { return n.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return Nouns[i]
+	return Tables[i]
 }
 
-// list makes the noun of a table whose JSON is an array with one object a row. finish does what is not copying fields.
+// list makes the table whose JSON is an array with one object a row. finish does what is not copying fields.
 func list[R, V any, P api.Row[R]](
 	name, short string, key bool, table uint32, columns []column[V], finish ...func(*V, *R),
-) *Noun {
+) *Table {
 	fill := filler[R, V]()
-	return &Noun{
+	return &Table{
 		Name: name, Short: short, Key: key,
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
 			rows, err := dp.Table[R, P](ctx, c, table, key, limit)
@@ -100,7 +100,7 @@ func list[R, V any, P api.Row[R]](
 	}
 }
 
-// printer makes a noun's Print of what writes the value that the JSON stands for.
+// printer makes a Print of what writes the value that the JSON stands for.
 func printer[T any](name string, print func(w io.Writer, v T) error) func(w io.Writer, data []byte) error {
 	return func(w io.Writer, data []byte) error {
 		var v T

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The books of before, to be compared afterwards: what every row of hostile input has in common.
-#ifndef HOSTILE_BOOKS_H
-#define HOSTILE_BOOKS_H
+// Counters as they were before, to be compared afterwards: what every row of hostile input has in common.
+#ifndef HOSTILE_SNAPSHOT_H
+#define HOSTILE_SNAPSHOT_H
 
 #include "core/engine.h"
 #include "testkit/testkit.h"
 
-struct books {
+struct snapshot {
 	uint64_t reason[MAX_REASONS];
 	struct api_total_row total;
 	uint32_t buffers;
 };
-void books_open(struct books *b);
+void snapshot_take(struct snapshot *b);
 // `reason` (NULL: none) rose by `count` and no other; buffers are back; the sum holds. Returns nothing: fails the test.
-void books_close(const struct books *b, const char *reason, uint64_t count);
+void snapshot_compare(const struct snapshot *b, const char *reason, uint64_t count);
 // Tokens that a full limiter of `rate` per second holds, by the rule in core/worker.h: a tenth of a second's worth.
 uint32_t burst_of(uint32_t rate);
 
