@@ -11,31 +11,32 @@ import (
 	"os"
 	"slices"
 	"strconv"
-
-	"isthmus/controlplane/view"
 )
 
-// Comparison is a vepc profile in both I/O arrangements of the paper, in turn: functions attached to each other directly, and
-// through a virtual switch that relays every hop.
+// Comparison is a profile over memif and over share, in turn; of vepc also with a virtual switch that relays every hop, the other
+// I/O arrangement of the paper.
 type Comparison struct {
 	Profile      string        `json:"profile"`
-	Size         int           `json:"frame_bytes"`
-	Sessions     int           `json:"sessions"`
-	Rounds       int           `json:"rounds"` // wanted
+	Size         int           `json:"frame_bytes"` // vepc
+	Sessions     int           `json:"sessions"`    // vepc
+	Rounds       int           `json:"rounds"`      // wanted
 	Command      string        `json:"command"`
 	Interrupted  bool          `json:"interrupted"`
 	Arrangements []Arrangement `json:"arrangements"`
-	Paper        VEPCPaper     `json:"paper"` // at 128 B
+	Paper        VEPCPaper     `json:"paper"` // vepc, at 128 B
 }
 
-// Arrangement is one of the two.
+// Arrangement is one of them.
 type Arrangement struct {
 	Name    string        `json:"name"`
+	Link    string        `json:"link"`
 	Switch  string        `json:"switch"`
 	Missing string        `json:"missing,omitempty"` // why it was not measured
 	Error   string        `json:"error,omitempty"`   // of the run that failed
-	Median  *VEPC         `json:"median"`            // the run with the median rate
+	Median  *VEPC         `json:"median"`            // vepc: of the run with the median rate
 	Results []*LinkResult `json:"results"`
+
+	middle *LinkResult // the run with the median rate
 }
 
 // missing tells why a switch cannot run here; nil: it can.
@@ -46,29 +47,29 @@ func missing(word string) error {
 	return nil
 }
 
-// Compare measures both arrangements, alternating. A result comes back whenever something was measured, also beside an error.
+// Compare measures all arrangements, alternating. A result comes back whenever something was measured, also beside an error.
 func Compare(ctx context.Context, opt Options, rounds int) (*Comparison, error) {
-	size, ok := vepcSize(opt.Profile)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("%s has no arrangements to compare; vepc profiles have", opt.Profile)
-	case opt.Combined:
-		return nil, errors.New("combined, nothing is between the functions: there is no arrangement to compare")
-	case rounds < 1:
+	if rounds < 1 {
 		return nil, fmt.Errorf("%d rounds: one is the least", rounds)
 	}
 	if _, err := newScene(opt, 0); err != nil {
 		return nil, err
 	}
-	c := &Comparison{
-		Profile: opt.Profile, Size: size, Sessions: opt.Sessions, Rounds: rounds, Command: opt.Command, Paper: vepcPaper(),
-		Arrangements: []Arrangement{{Name: "direct (memif)", Switch: SwitchNone}, {Name: "switch (ovs, vhost-user)", Switch: SwitchOVS}},
+	c := &Comparison{Profile: opt.Profile, Rounds: rounds, Command: opt.Command}
+	for _, link := range []string{LinkMemif, LinkShare} {
+		c.Arrangements = append(c.Arrangements, Arrangement{Name: "direct (" + link + ")", Link: link, Switch: SwitchNone})
 	}
-	err := c.run(ctx, rounds, func(ctx context.Context, word string) (*LinkResult, error) {
+	if size, ok := vepcSize(opt.Profile); ok {
+		c.Size, c.Sessions, c.Paper = size, opt.Sessions, vepcPaper()
+		if !opt.Combined { // combined, nothing is between the functions
+			c.Arrangements = append(c.Arrangements, Arrangement{Name: "switch (ovs, vhost-user)", Link: LinkMemif, Switch: SwitchOVS})
+		}
+	}
+	err := c.run(ctx, rounds, func(ctx context.Context, a *Arrangement) (*LinkResult, error) {
 		one := opt
-		one.Switch = word
+		one.Link, one.Switch = a.Link, a.Switch
 		if one.Keep != "" {
-			one.Keep += "/" + word
+			one.Keep += "/" + fileName(a.Name)
 		}
 		return Measure(ctx, one)
 	})
@@ -76,7 +77,7 @@ func Compare(ctx context.Context, opt Options, rounds int) (*Comparison, error) 
 }
 
 // run fills the arrangements by what measure finds.
-func (c *Comparison) run(ctx context.Context, rounds int, measure func(ctx context.Context, word string) (*LinkResult, error)) error {
+func (c *Comparison) run(ctx context.Context, rounds int, measure func(ctx context.Context, a *Arrangement) (*LinkResult, error)) error {
 	for i := range c.Arrangements {
 		a := &c.Arrangements[i]
 		a.Results = []*LinkResult{}
@@ -90,11 +91,11 @@ func (c *Comparison) run(ctx context.Context, rounds int, measure func(ctx conte
 			if a.Missing != "" || a.Error != "" || ctx.Err() != nil {
 				continue
 			}
-			r, err := measure(ctx, a.Switch)
+			r, err := measure(ctx, a)
 			if r != nil && len(r.Points) > 0 {
 				a.Results = append(a.Results, r)
 			}
-			if err != nil && ctx.Err() == nil { // the other one is still worth its time
+			if err != nil && ctx.Err() == nil { // the others are still worth their time
 				a.Error = err.Error()
 			}
 		}
@@ -118,7 +119,8 @@ func (a *Arrangement) choose() {
 		return 1
 	})
 	if n := len(sorted); n > 0 {
-		a.Median = sorted[(n-1)/2].VEPC
+		a.middle = sorted[(n-1)/2]
+		a.Median = a.middle.VEPC
 	}
 }
 
@@ -142,7 +144,7 @@ func (c *Comparison) Verdict() error {
 	return errors.Join(errs...)
 }
 
-// WriteJSON writes both arrangements' results.
+// WriteJSON writes all arrangements' results.
 func (c *Comparison) WriteJSON(file string) error {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -151,11 +153,74 @@ func (c *Comparison) WriteJSON(file string) error {
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
-// Print writes one table, with the paper's rows. Its columns are the paper's.
+// Print writes a table of rates and costs; of vepc another one, with the paper's rows.
 func (c *Comparison) Print(w io.Writer) error {
-	fmt.Fprintf(w, "UE - eNodeB - SGW-U - PGW-U - PDN and back, %d B, %d sessions, %d round(s), alternating\n\n", c.Size, c.Sessions, c.Rounds)
+	fmt.Fprintf(w, "%s, %d round(s), alternating\n\n", c.Profile, c.Rounds)
+	if err := c.printCosts(w); err != nil {
+		return err
+	}
+	if c.Size > 0 {
+		fmt.Fprintln(w)
+		if err := c.printPaper(w); err != nil {
+			return err
+		}
+	}
+	for i := range c.Arrangements {
+		if a := &c.Arrangements[i]; a.Missing != "" {
+			fmt.Fprintf(w, "%s was not measured: %s\n", a.Name, a.Missing)
+		}
+	}
+	return nil
+}
+
+// printCosts writes what each load gave in each arrangement, in the run with the median rate.
+func (c *Comparison) printCosts(w io.Writer) error {
+	titles := []string{"LOAD", "LINK", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "TESTER/GATEWAY", "P50 US AT 50 %", "P99", "WRONG"}
 	var cells [][]string
-	var notes []string
+	points := 1
+	for i := range c.Arrangements {
+		if m := c.Arrangements[i].middle; m != nil {
+			points = max(points, len(m.Points))
+		}
+	}
+	for k := range points {
+		for i := range c.Arrangements {
+			cells = append(cells, c.Arrangements[i].costs(k, len(titles)))
+		}
+	}
+	return writeTable(w, 2, titles, cells)
+}
+
+// costs is one line of that table, for the k-th load.
+func (a *Arrangement) costs(k, columns int) []string {
+	row := append([]string{"", a.Name}, make([]string, columns-2)...)
+	switch {
+	case a.middle == nil && a.Missing != "":
+		row[2] = "missing"
+		return row
+	case a.middle == nil || k >= len(a.middle.Points):
+		row[2] = "failed"
+		return row
+	}
+	p := &a.middle.Points[k]
+	row[0], row[2], row[3] = p.Name, unknown(p.Mpps, f3), unknown(p.GbpsL2, f2)
+	row[4], row[5], row[6] = unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1), unknown(p.Own, f1)
+	if p.Tester != nil {
+		row[7] = f2(p.Tester.Ratio)
+	}
+	for j := range p.Latency {
+		if l := &p.Latency[j]; l.Load == 0.5 && l.LatencyUS != nil {
+			row[8], row[9] = f1(l.LatencyUS.P50), f1(l.LatencyUS.P99)
+		}
+	}
+	row[10] = fmt.Sprint(p.Wrong)
+	return row
+}
+
+// printPaper writes the table of the paper, with its rows and its columns.
+func (c *Comparison) printPaper(w io.Writer) error {
+	fmt.Fprintf(w, "UE - eNodeB - SGW-U - PGW-U - PDN and back, %d B, %d sessions\n\n", c.Size, c.Sessions)
+	var cells [][]string
 	for i := range c.Arrangements {
 		a := &c.Arrangements[i]
 		row := append([]string{a.Name}, slices.Repeat([]string{"-"}, 9)...)
@@ -167,9 +232,6 @@ func (c *Comparison) Print(w io.Writer) error {
 		default:
 			row[1] = "failed"
 		}
-		if a.Missing != "" {
-			notes = append(notes, a.Name+" was not measured: "+a.Missing)
-		}
 		cells = append(cells, row)
 	}
 	p := &c.Paper
@@ -179,17 +241,14 @@ func (c *Comparison) Print(w io.Writer) error {
 			strconv.Itoa(p.Instances), "-", below(p.RTTp90us), "-"},
 		[]string{"paper, virtual switch *", f1(p.SwitchMpps), f1(p.SwitchGbps), f2(p.SwitchBusy * paperServer), f1(p.SwitchLoad), f2(p.SwitchCores),
 			strconv.Itoa(p.SwitchInstances), "-", below(p.SwitchRTTp90us), "-"})
-	err := view.WriteTable(w, []string{"ARRANGEMENT", "MPPS", "GB/S L2", "CPU LOAD, CORES", "LOAD/MPPS, % OF 24", "CORES/INSTANCE",
-		"INSTANCES/24 CORES", "RTT P50 US", "P90", "P99 (MAX)"}, append([]bool{false}, slices.Repeat([]bool{true}, 9)...), cells)
+	err := writeTable(w, 1, []string{"ARRANGEMENT", "MPPS", "GB/S L2", "CPU LOAD, CORES", "LOAD/MPPS, % OF 24", "CORES/INSTANCE",
+		"INSTANCES/24 CORES", "RTT P50 US", "P90", "P99 (MAX)"}, cells)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nInstances here are scaled: 24 cores divided by those that an instance reserves. RTT is ICMP echo UE - PDN - UE beside the load%s.\n"+
+	_, err = fmt.Fprintf(w, "\nInstances here are scaled: 24 cores divided by those that an instance reserves. RTT is ICMP echo UE - PDN - UE beside the load%s.\n"+
 		"* 128 B, 24 cores, with network cards; here all functions and the tester are on one machine.\n", c.loads())
-	for _, n := range notes {
-		fmt.Fprintln(w, n)
-	}
-	return nil
+	return err
 }
 
 // loads names the parts of the rate at which the RTTs of the table were taken.

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"isthmus/lab/tester"
 )
 
 func comparison() *Comparison {
@@ -24,15 +26,17 @@ func TestCompare(t *testing.T) {
 	c := comparison()
 	var order []string
 	rates := []float64{3, 1, 2}
-	err := c.run(t.Context(), 3, func(_ context.Context, word string) (*LinkResult, error) {
-		order = append(order, word)
-		if word != SwitchNone {
+	err := c.run(t.Context(), 3, func(_ context.Context, a *Arrangement) (*LinkResult, error) {
+		order = append(order, a.Switch)
+		if a.Switch != SwitchNone {
 			return nil, errors.New("no ports")
 		}
 		rate := rates[0]
 		rates = rates[1:]
 		v := &VEPC{Mpps: rate, LoadCores: 1.5, InstancesBy: []InstancesBy{{24, 12}}, RTT: []RoundTrip{{0.1, 1, 2, 3, 4, 5, 0}, {0.5, 10, 20, 30, 40, 50, 0}}}
-		return &LinkResult{Mpps: rate, VEPC: v, Points: []Point{{}}}, nil
+		p := Point{Name: "128 B", Mpps: rate, TicksPerPacket: 321.5, Floor: 99.5, Own: own(321.5, 99.5), Latency: []LoadLatency{{Load: 0.5,
+			LatencyUS: &tester.Histogram{P50: 7.5, P99: 8.5}}}, Tester: &TesterBlock{Ratio: 1.75}}
+		return &LinkResult{Mpps: rate, VEPC: v, Points: []Point{p}}, nil
 	})
 	if err != nil || len(order) != 4 || order[0] != SwitchNone || order[1] == SwitchNone || order[2] != SwitchNone {
 		t.Fatalf("%v: %v", order, err)
@@ -47,7 +51,8 @@ func TestCompare(t *testing.T) {
 	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2.000", "12 (scaled)", "30.0 (40.0)", "at 50 %", "failed", "13.0", "15.5", "12.48", "10.80", "< 1500.0"} {
+	for _, want := range []string{"2.000", "12 (scaled)", "30.0 (40.0)", "at 50 %", "failed", "13.0", "15.5", "12.48", "10.80", "< 1500.0",
+		"321.5   99.5  222.0            1.75             7.5  8.5      0"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -80,8 +85,7 @@ func TestCompareMissing(t *testing.T) {
 func TestCompareRefusals(t *testing.T) {
 	good := Options{Profile: "vepc-128", Link: LinkMemif, Sessions: 10, Workers: 1, Instances: 1, Seconds: 1}
 	for what, change := range map[string]func(*Options) int{
-		"profile":  func(o *Options) int { o.Profile = "rfc2544"; return 1 },
-		"combined": func(o *Options) int { o.Combined = true; return 1 },
+		"profile":  func(o *Options) int { o.Profile = "sgwu"; return 1 },
 		"rounds":   func(*Options) int { return 0 },
 		"sessions": func(o *Options) int { o.Sessions = 0; return 1 },
 	} {

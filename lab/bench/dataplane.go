@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -79,6 +80,11 @@ func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, er
 // tail returns the last lines of the data plane's log. Only after it ended.
 func (d *dataPlane) tail() string {
 	return lastLines(d.log.String())
+}
+
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-12):], "\n")
 }
 
 // explain adds the data plane's last words to an error when it has died.

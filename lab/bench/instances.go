@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"isthmus/controlplane/view"
 	"isthmus/lab/tester"
 )
 
@@ -79,8 +78,8 @@ func measureInstances(ctx context.Context, opt Options) (*LinkResult, error) {
 	if opt.Instances > maxInstances {
 		return nil, fmt.Errorf("%d instances: at most %d are possible", opt.Instances, maxInstances)
 	}
-	if opt.Link != LinkMemif {
-		return nil, fmt.Errorf("instances are measured over memif")
+	if opt.Link != LinkMemif && opt.Link != LinkShare {
+		return nil, fmt.Errorf("instances are measured over memif or share")
 	}
 	n := &Instances{Wanted: opt.Instances, Each: []InstanceRate{}}
 	n.Possible, n.Reason = possible(opt.Instances, opt.Workers, allowedCPUs())
@@ -112,12 +111,26 @@ func measureInstances(ctx context.Context, opt Options) (*LinkResult, error) {
 		n.OneMpps = one.Mpps
 	}
 	all, err := m.sideBySide(ctx, opt.Instances, r)
+	if err == nil && n.Measured && ctx.Err() == nil {
+		err = m.floorOfOne(ctx, s, all)
+	}
 	if all != nil {
 		n.fill(&opt, all)
 		r.Points = append(r.Points, *all)
 	}
 	r.finish(1, ctx.Err() != nil, err)
 	return r, err
+}
+
+// floorOfOne gives the point of all instances the floor of one's links, with the packets of one.
+func (m *outside) floorOfOne(ctx context.Context, s *scene, all *Point) error {
+	one := *m
+	one.opt.CPUs, one.opt.TesterCPUs = m.opt.CPUs[:m.opt.Workers], m.opt.TesterCPUs[:1]
+	r := LinkResult{Points: []Point{{}}}
+	err := one.capability(ctx, s, &r)
+	all.Floor = r.Points[0].Floor
+	all.Own = own(all.TicksPerPacket, all.Floor)
+	return err
 }
 
 // sideBySide measures that many gateways at once with the profile's first load, the same for each.
@@ -234,7 +247,7 @@ func (n *Instances) print(w io.Writer) error {
 	for i, e := range n.Each {
 		cells = append(cells, []string{fmt.Sprint(i), f3(e.Mpps), joinInts(e.CPUs), fmt.Sprint(e.TesterCPU), fmt.Sprint(e.Lost)})
 	}
-	if err := view.WriteTable(w, []string{"INSTANCE", "MPPS", "CPUS", "TESTER CPU", "LOST"}, []bool{true, true, true, true, true}, cells); err != nil {
+	if err := writeTable(w, 0, []string{"INSTANCE", "MPPS", "CPUS", "TESTER CPU", "LOST"}, cells); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "sum %.3f Mpps of %d instances; one alone %.3f; scaling %.2f\n", n.SumMpps, n.Wanted, n.OneMpps, n.Scaling)

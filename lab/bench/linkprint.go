@@ -90,6 +90,15 @@ func (r *LinkResult) WriteJSON(file string) error {
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
+// writeTable prints cells under their titles, all columns but the first ones to the right.
+func writeTable(w io.Writer, left int, titles []string, cells [][]string) error {
+	right := make([]bool, len(titles))
+	for i := range right {
+		right[i] = i >= left
+	}
+	return view.WriteTable(w, titles, right, cells)
+}
+
 func f3(v float64) string { return fmt.Sprintf("%.3f", v) }
 
 // unknown prints a figure, or nothing where there is none.
@@ -140,23 +149,22 @@ func (r *LinkResult) printRates(w io.Writer) error {
 	for i := range r.Points {
 		p := &r.Points[i]
 		row := []string{p.Name, p.rate(0), unknown(p.Mpps, f3)}
-		floor, limited := unknown(p.Floor, f1), ""
+		limited := ""
 		if p.Tester != nil {
 			limited = fmt.Sprintf("%.2f", p.Tester.Ratio)
 			if p.Tester.Limited {
 				limited += " limited"
 			}
 		}
-		row = append(row, unknown(p.GbpsL2, f2), unknown(p.GbpsL1, f2), unknown(p.TicksPerPacket, f1), floor, limited, unknown(r.PaperMpps, f2))
+		row = append(row, unknown(p.GbpsL2, f2), unknown(p.GbpsL1, f2), unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1), unknown(p.Own, f1), limited, unknown(r.PaperMpps, f2))
 		cells = append(cells, row)
 	}
 	goal := fmt.Sprintf("%g %% LOSS", 100*r.Goal)
 	if r.FixedRate > 0 {
 		goal = "FIXED RATE"
 	}
-	titles := []string{"MPPS AT", "0 LOSS", goal, "GB/S L2", "GB/S L1", "TICKS/PACKET", "LINK FLOOR", "TESTER/GATEWAY", "PAPER/CORE"}
-	right := []bool{false, true, true, true, true, true, true, true, true}
-	return view.WriteTable(w, titles, right, cells)
+	titles := []string{"MPPS AT", "0 LOSS", goal, "GB/S L2", "GB/S L1", "TICKS: TOTAL", "FLOOR", "OWN", "TESTER/GATEWAY", "PAPER/CORE"}
+	return writeTable(w, 1, titles, cells)
 }
 
 // rate prints the rate at one loss.
@@ -190,7 +198,7 @@ func (r *LinkResult) printLatency(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	titles := []string{"LATENCY, US", "OF", "P50", "P90", "P99", "P99.9", "MAX", "LOST"}
-	return view.WriteTable(w, titles, []bool{false, false, true, true, true, true, true, true}, cells)
+	return writeTable(w, 2, titles, cells)
 }
 
 func (r *LinkResult) printDirections(w io.Writer) error {
@@ -202,7 +210,8 @@ func (r *LinkResult) printDirections(w io.Writer) error {
 			*LinkDirection
 		}{{"uplink", p.Uplink}, {"downlink", p.Downlink}} {
 			if d.LinkDirection != nil {
-				cells = append(cells, []string{p.Name, d.name, d.FrameBytes, f3(d.Mpps), unknown(d.TicksPerPacket, f1)})
+				cells = append(cells, []string{p.Name, d.name, d.FrameBytes, f3(d.Mpps), unknown(d.TicksPerPacket, f1),
+					unknown(d.FloorTicksPerPacket, f1), unknown(d.OwnTicksPerPacket, f1)})
 			}
 		}
 	}
@@ -210,8 +219,8 @@ func (r *LinkResult) printDirections(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	titles := []string{"ONE DIRECTION ALONE", "WAY", "FRAMES", "MPPS", "TICKS/PACKET"}
-	return view.WriteTable(w, titles, []bool{false, false, true, true, true}, cells)
+	titles := []string{"ONE DIRECTION ALONE", "WAY", "FRAMES", "MPPS", "TICKS: TOTAL", "FLOOR", "OWN"}
+	return writeTable(w, 2, titles, cells)
 }
 
 func (r *LinkResult) printAccounting(w io.Writer) error {

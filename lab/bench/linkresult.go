@@ -24,7 +24,7 @@ type LinkResult struct {
 	TicksPerPacket      float64           `json:"ticks_per_packet"` // busy ticks of the gateway's workers at that rate
 	Uplink              LinkDirection     `json:"uplink"`           // alone
 	Downlink            LinkDirection     `json:"downlink"`
-	FloorTicksPerPacket float64           `json:"floor_ticks_per_packet"` // dpdk-testpmd io at the same link
+	FloorTicksPerPacket float64           `json:"floor_ticks_per_packet"` // of the same program with its ports cross-connected, at the same link
 	TSCHz               uint64            `json:"tsc_hz"`
 	LossRatio           float64           `json:"loss_ratio"` // of the confirmation trial, as are the next three
 	Offered             uint64            `json:"offered"`
@@ -34,6 +34,8 @@ type LinkResult struct {
 	Checked             uint64            `json:"checked"`    // packets compared with what must arrive, all points
 	Wrong               uint64            `json:"wrong"`
 	Peers               any               `json:"peers"`
+
+	OwnTicksPerPacket float64 `json:"own_ticks_per_packet"` // what is above the floor; 0: not known
 
 	Title         string       `json:"title"`
 	Complete      bool         `json:"complete"`
@@ -93,6 +95,7 @@ type Point struct {
 	Received       uint64            `json:"received"`
 	Dropped        map[string]uint64 `json:"dropped"`
 	Floor          float64           `json:"floor_ticks_per_packet"`
+	Own            float64           `json:"own_ticks_per_packet"`
 	Uplink         *LinkDirection    `json:"uplink,omitempty"`
 	Downlink       *LinkDirection    `json:"downlink,omitempty"`
 	Latency        []LoadLatency     `json:"latency"`
@@ -135,13 +138,15 @@ type Rate struct {
 
 // LinkDirection is one direction alone.
 type LinkDirection struct {
-	Mpps           float64           `json:"mpps"`
-	TicksPerPacket float64           `json:"ticks_per_packet"`
-	FrameBytes     string            `json:"frame_bytes"`
-	LossRatio      float64           `json:"loss_ratio"`
-	TesterLimited  bool              `json:"tester_limited"`
-	Dropped        map[string]uint64 `json:"dropped"`
-	Nodes          []NodeCost        `json:"nodes"`
+	Mpps                float64           `json:"mpps"`
+	TicksPerPacket      float64           `json:"ticks_per_packet"`
+	FloorTicksPerPacket float64           `json:"floor_ticks_per_packet"`
+	OwnTicksPerPacket   float64           `json:"own_ticks_per_packet"`
+	FrameBytes          string            `json:"frame_bytes"`
+	LossRatio           float64           `json:"loss_ratio"`
+	TesterLimited       bool              `json:"tester_limited"`
+	Dropped             map[string]uint64 `json:"dropped"`
+	Nodes               []NodeCost        `json:"nodes"`
 }
 
 // LoadLatency is what packets waited at one part of the rate found.
@@ -207,6 +212,7 @@ func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 	}
 	p := &r.Points[0]
 	r.Mpps, r.GbpsL2, r.GbpsL1, r.TicksPerPacket, r.FloorTicksPerPacket = p.Mpps, p.GbpsL2, p.GbpsL1, p.TicksPerPacket, p.Floor
+	r.OwnTicksPerPacket = p.Own
 	r.LossRatio, r.Offered, r.Received, r.Dropped = p.LossRatio, p.Offered, p.Received, p.Dropped
 	if p.Uplink != nil {
 		r.Uplink = *p.Uplink

@@ -97,7 +97,7 @@ func (m *outside) everything(ctx context.Context, s *scene, r *LinkResult) error
 	if s.finish != nil {
 		s.finish(r)
 	}
-	if err != nil || ctx.Err() != nil || m.opt.Rate > 0 {
+	if err != nil || ctx.Err() != nil || len(m.opt.Steps) > 0 {
 		return err
 	}
 	return m.capability(ctx, s, r)

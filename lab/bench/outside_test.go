@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent"
 	"isthmus/lab/tester"
 )
 
@@ -54,27 +55,6 @@ func self(t *testing.T, how string) tester.Options {
 	return tester.Options{Binary: program}
 }
 
-func TestMeasureLinkConnectsTheProfile(t *testing.T) {
-	profile := &tester.Profile{Ports: []tester.Port{{Name: "access", MTU: 1600}, {Name: "core"}}}
-	dut := DUT{Name: "thing", Links: map[string]Link{"access": {"/a.sock", 0}, "core": {"/c.sock", 3}}}
-	r, err := MeasureLink(t.Context(), dut, profile, self(t, "good"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := tester.Port{Name: "access", MTU: 1600, Driver: "net_memif", Device: "/a.sock", Args: "id=0"}
-	if got := r.Wanted.Ports; got[0].Name != want.Name || got[0].Driver != want.Driver || got[0].Device != want.Device || got[0].MTU != 1600 ||
-		got[0].Args != want.Args || got[1].Args != "id=3" {
-		t.Errorf("%+v", got)
-	}
-	if profile.Ports[0].Driver != "" {
-		t.Error("the caller's profile was changed")
-	}
-	delete(dut.Links, "core")
-	if _, err := MeasureLink(t.Context(), dut, profile, self(t, "good")); err == nil || !strings.Contains(err.Error(), `"core"`) {
-		t.Errorf("a port without a link: %v", err)
-	}
-}
-
 func TestADeviceThatEndsIsTold(t *testing.T) {
 	exited := make(chan struct{})
 	opt := self(t, "waits")
@@ -84,8 +64,8 @@ func TestADeviceThatEndsIsTold(t *testing.T) {
 		}
 	}
 	opt.Patience = 20 * time.Second
-	dut := DUT{Name: "thing", Exited: exited, Words: func() string { return "out of buffers" }}
-	_, err := MeasureLink(t.Context(), dut, &tester.Profile{}, opt)
+	end := End{Name: "thing", Exited: exited, Words: func() string { return "out of buffers" }}
+	_, err := RunAgainst(t.Context(), end, &tester.Profile{}, opt)
 	if err == nil || !strings.Contains(err.Error(), "thing ended while it was measured\nout of buffers") {
 		t.Errorf("%v", err)
 	}
@@ -139,6 +119,24 @@ func TestOutsideConfigurationsAreAccepted(t *testing.T) {
 			if sessions != s.subscribers || !strings.Contains(string(text), "net_memif, device: '/tmp/a.sock', args: 'id=0,role=server'") {
 				t.Errorf("%s: %d sessions", opt.Profile, sessions)
 			}
+		}
+	}
+}
+
+// The relay that shows the floor is a configuration that is accepted too, with buffers for the scene's frames.
+func TestRelayConfigurationsAreAccepted(t *testing.T) {
+	access, core := wires(t)
+	for _, opt := range everyProfile() {
+		s, err := newScene(opt, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := relayConfig(&opt, s, access, core)
+		if _, err := agent.MakePlan("relay", text); err != nil {
+			t.Errorf("%s: %v\n%s", opt.Profile, err, text)
+		}
+		if large := strings.Contains(string(text), "buffer_size"); large != (opt.Profile == "jumbo") {
+			t.Errorf("%s:\n%s", opt.Profile, text)
 		}
 	}
 }
@@ -336,7 +334,7 @@ func TestTheTesterMustBeShownFaster(t *testing.T) {
 		limited bool
 	}{{0, true}, {1.29, true}, {1.31, false}} {
 		p, b := Point{Mpps: 1}, TesterBlock{}
-		b.judge(test.mpps, &p, 2600e6)
+		b.judge(test.mpps, &p)
 		if b.Limited != test.limited || b.Ratio != test.mpps {
 			t.Errorf("%g Mpps: %+v", test.mpps, b)
 		}

@@ -17,7 +17,6 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/agent"
 	"isthmus/controlplane/dp"
-	"isthmus/controlplane/view"
 )
 
 type hello = api.Hello
@@ -29,6 +28,7 @@ type Direction struct {
 	Mpps                float64    `json:"mpps"`
 	TicksPerPacket      float64    `json:"ticks_per_packet"`
 	FloorTicksPerPacket float64    `json:"floor_ticks_per_packet"`
+	OwnTicksPerPacket   float64    `json:"own_ticks_per_packet"` // what is above the floor
 	FrameBytes          int        `json:"frame_bytes"`
 	Spread              Spreads    `json:"spread"`
 	Nodes               []NodeCost `json:"nodes"`
@@ -63,6 +63,8 @@ type Result struct {
 	Checked             uint64            `json:"checked"`
 	Wrong               uint64            `json:"wrong"`
 	Peers               []struct{}        `json:"peers"`
+
+	OwnTicksPerPacket float64 `json:"own_ticks_per_packet"`
 
 	Subscribers int        `json:"subscribers"`
 	Sessions    int        `json:"sessions,omitempty"` // of a mobile function
@@ -102,6 +104,7 @@ type Alternate struct {
 	GbpsL2              float64 `json:"gbps_l2"`
 	TicksPerPacket      float64 `json:"ticks_per_packet"`
 	FloorTicksPerPacket float64 `json:"floor_ticks_per_packet"`
+	OwnTicksPerPacket   float64 `json:"own_ticks_per_packet"`
 }
 
 // Versions of what took part.
@@ -129,7 +132,7 @@ func (p *phase) spreads() Spreads {
 
 func (p *phase) direction(size int) Direction {
 	s := p.spreads()
-	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, size, s, p.nodes}
+	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, own(s.Ticks.Median, s.Floor.Median), size, s, p.nodes}
 }
 
 func (m *measurement) result() *Result {
@@ -140,7 +143,8 @@ func (m *measurement) result() *Result {
 		Profile: m.profile.Name, Link: "synth", Workers: m.options.Workers, Seconds: m.options.Seconds,
 		Mpps: s.Mpps.Median, GbpsL2: gbps(m.both, l2), GbpsL1: gbps(m.both, func(s *slice) float64 { return s.wire }),
 		TicksPerPacket: s.Ticks.Median, FloorTicksPerPacket: s.Floor.Median, Spread: s,
-		Uplink: m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
+		OwnTicksPerPacket: own(s.Ticks.Median, s.Floor.Median),
+		Uplink:            m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
 		TSCHz: m.hello.TSCHz, Offered: m.load.offered, Received: m.load.received, Dropped: m.load.dropped,
 		Checked: m.check.checked + m.load.checked, Wrong: m.check.wrong + m.load.wrong, Peers: []struct{}{},
 		Ratio: m.profile.Reading, Nodes: m.both.nodes,
@@ -159,7 +163,8 @@ func (m *measurement) result() *Result {
 	}
 	if m.more != nil {
 		a := m.more.spreads()
-		r.Alternate = &Alternate{m.profile.Alternate, a.Mpps.Median, gbps(m.more, l2), a.Ticks.Median, a.Floor.Median}
+		r.Alternate = &Alternate{m.profile.Alternate, a.Mpps.Median, gbps(m.more, l2), a.Ticks.Median, a.Floor.Median,
+			own(a.Ticks.Median, a.Floor.Median)}
 	}
 	return r
 }
@@ -218,8 +223,8 @@ func (r *Result) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s, TSC %.0f MHz, steal %.1f %%\n\n", r.CPU, float64(r.TSCHz)/1e6, 100*r.StealRatio)
 	line := func(what string, s Spreads, gbps string) []string {
 		return []string{
-			what, f2(s.Mpps.Median), gbps, f1(s.Ticks.Median), f1(s.Ticks.Min) + ".." + f1(s.Ticks.Max), f1(s.Floor.Median),
-			f1(s.Ticks.Median - s.Floor.Median),
+			what, f2(s.Mpps.Median), gbps, f1(s.Ticks.Median), f1(s.Floor.Median), f1(own(s.Ticks.Median, s.Floor.Median)),
+			f1(s.Ticks.Min) + ".." + f1(s.Ticks.Max),
 		}
 	}
 	cells := [][]string{
@@ -229,12 +234,11 @@ func (r *Result) Print(w io.Writer) error {
 	}
 	if a := r.Alternate; a != nil {
 		cells = append(cells, []string{
-			"both, " + a.Ratio, f2(a.Mpps), f2(a.GbpsL2), f1(a.TicksPerPacket), "", f1(a.FloorTicksPerPacket),
-			f1(a.TicksPerPacket - a.FloorTicksPerPacket),
+			"both, " + a.Ratio, f2(a.Mpps), f2(a.GbpsL2), f1(a.TicksPerPacket), f1(a.FloorTicksPerPacket), f1(a.OwnTicksPerPacket), "",
 		})
 	}
-	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS/PACKET", "MIN..MAX", "PORT FLOOR", "GATEWAY"}
-	if err := view.WriteTable(w, titles, []bool{false, true, true, true, true, true, true}, cells); err != nil {
+	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "TOTAL, MIN..MAX"}
+	if err := writeTable(w, 1, titles, cells); err != nil {
 		return err
 	}
 	if err := r.printNodes(w); err != nil {
@@ -256,7 +260,7 @@ func (r *Result) printNodes(w io.Writer) error {
 			cells = append(cells, []string{n.Name, f1(n.TicksPerPacket), f1(n.Share), f1(n.PacketsPerCall)})
 		}
 		titles := []string{strings.ToUpper(d.what) + " NODE", "TICKS/PACKET", "OF EACH RECEIVED", "PACKETS/CALL"}
-		if err := view.WriteTable(w, titles, []bool{false, true, true, true}, cells); err != nil {
+		if err := writeTable(w, 1, titles, cells); err != nil {
 			return err
 		}
 	}

@@ -44,8 +44,8 @@ func routerSides() [2]side {
 
 // routerConfig writes the configuration.
 func routerConfig(opt *Options, mtu int, wires [2]*wire) []byte {
-	var b strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	b := &writer{}
+	p := b.line
 	p("engine:")
 	p("  workers: %d", opt.Workers)
 	if len(opt.CPUs) > 0 {
@@ -55,10 +55,7 @@ func routerConfig(opt *Options, mtu int, wires [2]*wire) []byte {
 	}
 	p("  huge_pages: %s", hugeWord(opt))
 	p("  limits: {sessions: 64, flows: 1024}")
-	if mtu > routerMTU {
-		p("  buffer_size: %d", mtu+284) // a frame in one buffer
-		p("  packet_buffers: 16384")
-	}
+	b.buffers(mtu)
 	p("control: {metrics: ''}")
 	sides := routerSides()
 	p("ports:")
@@ -184,7 +181,7 @@ func jumboScene(opt Options) (*scene, error) {
 }
 
 func newRouter(opt Options, mtu int) *scene {
-	s := &scene{flows: 4 * routerNetworks * routerHosts, memoryMB: 1024}
+	s := &scene{flows: 4 * routerNetworks * routerHosts, memoryMB: 1024, mtu: mtu}
 	s.config = func(access, core *wire) []byte { return routerConfig(&opt, mtu, [2]*wire{access, core}) }
 	s.ports = func(access, core *wire) []tester.Port {
 		sides := routerSides()

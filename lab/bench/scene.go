@@ -26,9 +26,13 @@ type scene struct {
 	paper       float64 // Mpps per physical core, 0: the paper has none
 	paperCycles int
 	memoryMB    int               // of the tester without huge pages
+	mtu         int               // of links that carry all of its frames
 	chain       *chain            // functions one behind the other in place of the one gateway of config
 	finish      func(*LinkResult) // adds what is the scene's own; may be nil
 }
+
+// usualMTU is what tunnels need around an Ethernet frame of 1518 bytes.
+const usualMTU = 1600
 
 // point is one load of a scene.
 type point struct {
@@ -98,7 +102,7 @@ func subscriberScene(opt Options, p Profile, first int) (*scene, error) {
 	l.makeRules()
 	s := &scene{
 		title: p.Title, subscribers: l.subscribers, flows: l.subscribers * l.flows, rules: len(l.rules) + 1, blocklist: blockRules,
-		paper: p.Paper, paperCycles: p.PaperCycles, memoryMB: 1024, echo: l.echoStreams(""),
+		paper: p.Paper, paperCycles: p.PaperCycles, memoryMB: 1024, mtu: usualMTU, echo: l.echoStreams(""),
 		config: func(access, core *wire) []byte {
 			l.ports = gatewayPorts(access, core)
 			return l.yaml()

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"isthmus/controlplane/view"
 	"isthmus/lab/tester"
 )
 
@@ -152,7 +151,7 @@ func vepcScene(opt Options, size int) (*scene, error) {
 	v := &vepc{opt: opt, functions: vepcFunctions(opt.Workers)}
 	s := &scene{
 		title: fmt.Sprintf("UE - eNodeB - SGW-U - PGW-U - PDN and back, %d B", size), flows: 2 * opt.Sessions,
-		memoryMB: 1024, chain: &chain{fabric: opt.Switch}, echo: v.echo(), config: v.combined,
+		memoryMB: 1024, mtu: usualMTU, chain: &chain{fabric: opt.Switch}, echo: v.echo(), config: v.combined,
 		ports: func(access, core *wire) []tester.Port {
 			return []tester.Port{farPort(access, "access", AccessFarMAC, 1600, radioFar), farPort(core, "core", peerMAC, 1600, sgiFar)}
 		},
@@ -212,6 +211,14 @@ func WorkersOf(opt Options) int {
 type writer struct{ strings.Builder }
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+// buffers are large enough for a frame each.
+func (w *writer) buffers(mtu int) {
+	if mtu > usualMTU {
+		w.line("  buffer_size: %d", mtu+284)
+		w.line("  packet_buffers: 16384")
+	}
+}
 
 // head is what every function's file begins with; n is how many functions are in it.
 func (v *vepc) head(w *writer, cpus []int, n int) {
@@ -435,8 +442,7 @@ func (t *VEPC) print(w io.Writer) error {
 		f := &t.Functions[i]
 		cells = append(cells, []string{f.Name, joinInts(f.CPUs), strconv.FormatFloat(f.Mpps, 'f', 3, 64), f1(f.TicksPerPacket), f2(f.BusyCores), f2(f.CPUCores), f2(f.LoadCores)})
 	}
-	err := view.WriteTable(w, []string{"FUNCTION", "CPUS", "MPPS", "TICKS/PACKET", "BUSY CORES", "CPU CORES", "LOAD CORES"},
-		[]bool{false, false, true, true, true, true, true}, cells)
+	err := writeTable(w, 2, []string{"FUNCTION", "CPUS", "MPPS", "TICKS/PACKET", "BUSY CORES", "CPU CORES", "LOAD CORES"}, cells)
 	if err != nil {
 		return err
 	}
@@ -457,5 +463,5 @@ func (t *VEPC) print(w io.Writer) error {
 			"p90 < " + f1(p.RTTp90us), "p90 < " + f1(p.SwitchRTTp90us)})
 	}
 	fmt.Fprintln(w)
-	return view.WriteTable(w, []string{"FIGURE", "HERE", "PAPER, DIRECT", "PAPER, SWITCH"}, []bool{false, true, true, true}, cells)
+	return writeTable(w, 1, []string{"FIGURE", "HERE", "PAPER, DIRECT", "PAPER, SWITCH"}, cells)
 }

@@ -24,7 +24,7 @@ import (
 // benchWords are the options of a benchmark as they stand on the command line.
 type benchWords struct {
 	json, cpus, testerCPUs, controlCPUs, switchCPUs, goal, rate string
-	printConfig, peers, compare                                 bool
+	printConfig, peers, compare, linkGiven                      bool
 	rounds                                                      int
 	seconds                                                     float64
 }
@@ -50,6 +50,7 @@ func benchCommand(e *env) *cobra.Command {
 		if bench.OnlySynth(opt.Profile) && !cmd.Flags().Changed("link") {
 			opt.Link = bench.LinkSynth
 		}
+		words.linkGiven = cmd.Flags().Changed("link")
 		if err := words.read(&opt); err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.StringVar(&opt.Scheduler, "scheduler", "", "scheduler engine: rte or hqos (default: the configuration's)")
 	f.StringVar(&opt.Keep, "keep", "", "keep the gateway's configuration and the tester's profiles and results in this folder")
 	f.BoolVar(&words.peers, "peers", false, "measure other programs in the gateway's place too, in turn with it")
-	f.BoolVar(&words.compare, "compare", false, "vepc: both arrangements, without and with the switch, in turn, and one table")
+	f.BoolVar(&words.compare, "compare", false, "memif and share, of vepc also the switch, in turn, and one table")
 	f.IntVar(&words.rounds, "rounds", 0, "of --peers (default 5) or --compare (default 1)")
 	f.StringVar(&words.json, "json", "", "write the result to this file")
 	f.BoolVar(&words.printConfig, "print-config", false, "print the gateway's configuration, and stop")
@@ -119,8 +120,8 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 	if opt.Rate, err = parseRate(w.rate); err != nil {
 		return err
 	}
-	if w.compare && (w.peers || opt.Switch != bench.SwitchNone) {
-		return errors.New("--compare is instead of --switch and --peers")
+	if w.compare && (w.peers || w.linkGiven || opt.Switch != bench.SwitchNone) {
+		return errors.New("--compare is instead of --link, --switch and --peers")
 	}
 	if w.rounds == 0 {
 		if w.rounds = 5; w.compare {
@@ -234,7 +235,7 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 	return err
 }
 
-// benchCompare measures both arrangements of a chain. One that cannot run here is no failure.
+// benchCompare measures a profile over several links. One that cannot run here is no failure.
 func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWords) error {
 	c, err := bench.Compare(ctx, opt, words.rounds)
 	if err != nil {

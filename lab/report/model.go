@@ -163,6 +163,7 @@ type Run struct {
 	Mix         bool        `json:"mix"`                     // of several sizes
 	Note        string      `json:"note,omitempty"`          // what is special about its packets
 	Ticks       float64     `json:"ticks_per_packet"`        // busy ticks of the gateway's workers at the headline's rate; 0: not known
+	Floor       float64     `json:"floor_ticks_per_packet"`  // of the same ports without a gateway between them; 0: not known
 	TesterTicks float64     `json:"tester_ticks_per_packet"` // to send, receive and check one; 0: not known
 	Directions  []Direction `json:"directions"`
 	Goals       []Goal      `json:"goals"`
@@ -194,6 +195,7 @@ type Direction struct {
 	GbpsL2     float64 `json:"gbps_l2"`
 	LossRatio  float64 `json:"loss_ratio"`
 	Ticks      float64 `json:"ticks_per_packet"` // of the gateway; 0: not known
+	Floor      float64 `json:"floor_ticks_per_packet"`
 }
 
 // Goal is the highest rate found at a loss target.

@@ -20,8 +20,8 @@ func (r *Report) cost() *section {
 	}
 	total := table{
 		Title: "Ticks a packet", Left: 3,
-		Heads: []string{"profile", "link", "direction", "frame B", "ticks", "lowest to highest", "floor", "gateway", "Mpps", "of"},
-		Note:  "Floor: on synth ports the same packets over ports that are connected with each other, over a link dpdk-testpmd io. Gateway: the difference.",
+		Heads: []string{"profile", "link", "direction", "frame B", "ticks: total", "floor", "own", "total, lowest to highest", "Mpps", "of"},
+		Note:  ticksNote,
 	}
 	nodes := table{
 		Title: "Nodes", Left: 4, Fold: true, Heads: []string{"profile", "link", "direction", "node", "ticks of each received", "ticks of its packets", "packets a call"},
@@ -46,21 +46,16 @@ func (r *Report) cost() *section {
 			if line.FrameBytes > 0 {
 				size = bytesOf(line.FrameBytes)
 			}
-			total.Rows = append(total.Rows, []string{name, c.Link, line.Name, size, line.Ticks.text(ticks), line.Ticks.extent(ticks), line.Floor.both(ticks),
-				line.gateway(), line.Mpps.both(mpps), whole(line.Ticks.Runs)})
+			total.Rows = append(total.Rows, []string{name, c.Link, line.Name, size, line.Ticks.text(ticks), line.Floor.both(ticks), line.own(),
+				line.Ticks.extent(ticks), line.Mpps.both(mpps), whole(line.Ticks.Runs)})
 		}
 	}
 	s.Tables = append(newTable(total), newTable(nodes)...)
 	return s
 }
 
-// gateway is the cost without the ports' own.
-func (l *CostLine) gateway() string {
-	if !l.Ticks.has() || !l.Floor.has() {
-		return notApplicable
-	}
-	return ticks(l.Ticks.Median - l.Floor.Median)
-}
+// own is the cost without the ports'.
+func (l *CostLine) own() string { return threeTicks(l.Ticks.Median, l.Floor.Median)[2] }
 
 // nodeChart ranks the nodes of one direction.
 func nodeChart(profile string, line *CostLine) *barChart {
@@ -109,7 +104,7 @@ func (r *Report) population() *section {
 	}
 	t := table{
 		Title: "Cost by subscribers", Left: 1,
-		Heads: []string{"profile", "subscribers", "flows", "ticks", "lowest to highest", "uplink", "downlink", "floor", "Mpps"},
+		Heads: []string{"profile", "subscribers", "flows", "ticks: total", "floor", "own", "total, lowest to highest", "uplink", "downlink", "Mpps"},
 	}
 	for _, set := range r.Subscribers {
 		c := &chart{text: set.Title + ": ticks a packet against subscribers", x: axis{label: "subscribers"}, y: axis{label: "ticks a packet", zero: true}}
@@ -122,8 +117,8 @@ func (r *Report) population() *section {
 						fmt.Sprintf("%s subscribers, %s: %s ticks", whole(p.Subscribers), lines[k].name, v.text(ticks))})
 				}
 			}
-			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows), p.Ticks.text(ticks), p.Ticks.extent(ticks),
-				p.Uplink.both(ticks), p.Downlink.both(ticks), p.Floor.both(ticks), p.Mpps.both(mpps)})
+			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows), p.Ticks.text(ticks), p.Floor.both(ticks),
+				threeTicks(p.Ticks.Median, p.Floor.Median)[2], p.Ticks.extent(ticks), p.Uplink.both(ticks), p.Downlink.both(ticks), p.Mpps.both(mpps)})
 		}
 		for _, l := range lines {
 			if len(l.points) > 0 {

@@ -117,8 +117,8 @@ func (r *Report) sizeChart(runs []*Run, names []string, place map[string]float64
 func (r *Report) sizeTable(runs []*Run) []table {
 	t := table{
 		Title: "Rate by frame size", Left: 2,
-		Heads: []string{"frame B", "result", "Mpps", "lowest to highest", "Gb/s L2", "Gb/s L1", "Mpps, no loss", "floor Mpps", "of the floor", "ticks"},
-		Note:  "Mpps: with at most the headline's loss. Ticks: busy time of the worker for each packet at that rate.",
+		Heads: []string{"frame B", "result", "Mpps", "lowest to highest", "Gb/s L2", "Gb/s L1", "Mpps, no loss", "floor Mpps", "of the floor", "ticks: total", "floor", "own"},
+		Note:  "Mpps: with at most the headline's loss. " + ticksNote,
 	}
 	for _, run := range runs {
 		g := r.Headline(run)
@@ -145,7 +145,7 @@ func (r *Report) sizeTable(runs []*Run) []table {
 				part = percent(g.Mpps.Median / f.Mpps.Median)
 			}
 		}
-		t.Rows = append(t.Rows, append(row, none, floor, part, zeroAsNone(run.Ticks, ticks)))
+		t.Rows = append(t.Rows, append(append(row, none, floor, part), threeTicks(run.Ticks, run.Floor)...))
 	}
 	return newTable(t)
 }

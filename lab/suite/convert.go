@@ -63,7 +63,7 @@ func placed(cpus []int) string {
 func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.Run {
 	run := report.Run{
 		Profile: profile, Title: r.Title, Group: group, Ratio: p.Reading, Link: r.Link, Workers: r.Workers, Subscribers: r.Subscribers, Flows: r.Flows,
-		FrameBytes: p.MeanBytes, Note: p.Note, Ticks: p.TicksPerPacket, TesterTicks: p.TesterTicks, Checked: p.Checked, Decoded: p.Decoded, Wrong: p.Wrong,
+		FrameBytes: p.MeanBytes, Note: p.Note, Ticks: p.TicksPerPacket, Floor: p.Floor, TesterTicks: p.TesterTicks, Checked: p.Checked, Decoded: p.Decoded, Wrong: p.Wrong,
 		Duplicate: p.Duplicate, Reordered: p.Reordered,
 		Directions: []report.Direction{}, Goals: []report.Goal{}, Latency: []report.Load{}, Echo: []report.Load{}, Steps: []report.Step{},
 		Trials: []report.Trial{}, Account: &p.Accounting,
@@ -172,7 +172,8 @@ func directions(p *bench.Point) []report.Direction {
 		if d == nil || d.Mpps == 0 {
 			continue
 		}
-		one := report.Direction{Name: []string{"uplink", "downlink"}[i], Alone: true, Mpps: d.Mpps, LossRatio: d.LossRatio, Ticks: d.TicksPerPacket}
+		one := report.Direction{Name: []string{"uplink", "downlink"}[i], Alone: true, Mpps: d.Mpps, LossRatio: d.LossRatio, Ticks: d.TicksPerPacket,
+			Floor: d.FloorTicksPerPacket}
 		fmt.Sscanf(d.FrameBytes, "%g B", &one.FrameBytes)
 		one.GbpsL2 = one.Mpps * one.FrameBytes * 8 / 1000
 		list = append(list, one)

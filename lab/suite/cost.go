@@ -45,7 +45,8 @@ func spread(r *bench.Result, s bench.Spread) report.Spread {
 // linkCost is the cost over a link, at the rate found: of both directions, and of each alone.
 func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 	line := func(name string, d *bench.LinkDirection) report.CostLine {
-		out := report.CostLine{Name: name, Mpps: report.Once(d.Mpps), Ticks: report.Once(d.TicksPerPacket), Nodes: d.Nodes}
+		out := report.CostLine{Name: name, Mpps: report.Once(d.Mpps), Ticks: report.Once(d.TicksPerPacket), Floor: report.Once(d.FloorTicksPerPacket),
+			Nodes: d.Nodes}
 		fmt.Sscanf(d.FrameBytes, "%g B", &out.FrameBytes)
 		return out
 	}

@@ -61,7 +61,7 @@ func linkPoint(name, reading string, mpps float64) bench.Point {
 		Uplink:   &bench.LinkDirection{Mpps: 5, TicksPerPacket: 300, FrameBytes: "650 B"},
 		Downlink: &bench.LinkDirection{Mpps: 4, TicksPerPacket: 400, FrameBytes: "650 B"},
 		Latency:  []bench.LoadLatency{{Load: 0.5, Mpps: mpps / 2, LatencyUS: histogram(), Echo: histogram(), EchoLost: 2}},
-		Tester:   &bench.TesterBlock{Mpps: mpps * 2, Ratio: 2, Device: "dpdk-testpmd io", Version: "22.11"},
+		Tester:   &bench.TesterBlock{Mpps: mpps * 2, Ratio: 2, Device: "isthmus-dp xconnect", Version: "dp 1"},
 		Accounting: bench.Accounting{
 			Sent: 1000, Received: 990, Refused: 7, Dropped: map[string]uint64{"policed": 3},
 		},

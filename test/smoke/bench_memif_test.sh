@@ -44,6 +44,10 @@ for p in r["points"]:
     assert a["missing"] == 0, (p["name"], a)
     assert a["sent"] == a["received"] + a["refused"] + sum(a["dropped"].values())
     assert p["ticks_per_packet"] > 0 and len(p["latency"]) == 3, p["name"]
+    ways = [w for w in (p.get("uplink"), p.get("downlink")) if w]
+    for one in [p, *ways]:
+        total, floor, own = (one[f"{word}ticks_per_packet"] for word in ("", "floor_", "own_"))
+        assert floor > 0 and abs(own - (total - floor)) < 0.11, (p["name"], total, floor, own)
     if p["name"].startswith(("650", "128 B up")):
         assert all(l["echo_us"]["count"] > 0 for l in p["latency"]), "no echo came back"
         assert p["uplink"]["mpps"] > 0 and p["downlink"]["mpps"] > 0
@@ -75,6 +79,7 @@ r = json.load(open(sys.argv[1], encoding="utf-8"))
 a = r["points"][0]["accounting"]
 assert r["link"] == "share" and r["complete"] and r["wrong"] == 0 and r["checked"] > 200, r
 assert a["missing"] == 0 and a["refused"] == 0 and not a["dropped"] and a["sent"] == a["received"], a
+assert r["floor_ticks_per_packet"] > 0, "no floor"
 PY
 	echo "$profile over share: good"
 done
@@ -91,16 +96,31 @@ assert r["wrong"] == 0 and p["trials"] > 2 and [g["loss"] for g in p["rates"]] =
 assert (sys.argv[2] == "0") == (p["rates"][1]["found"] and p["rates"][1]["confirmed"]), p["rates"]
 assert p["accounting"]["missing"] == 0, p["accounting"]
 if sys.argv[2] == "0":
-    assert p["tester"]["device"] == "dpdk-testpmd io" and p["tester"]["limited"] == (p["tester"]["ratio"] < 1.3), p["tester"]
+    assert p["tester"]["device"] == "isthmus-dp xconnect" and p["tester"]["limited"] == (p["tester"]["ratio"] < 1.3), p["tester"]
 PY
 echo "search: good"
 
+# memif and share in turn, in one table; and what --compare chooses by itself is refused.
+"$bin/isthmus" bench rfc2544 --size 128 --compare --rate 2k --seconds 0.1 "${unpinned[@]}" --json "$dir/compare.json" >"$dir/out" || fail "$(cat "$dir/out")"
+grep -Eq 'TICKS: TOTAL +FLOOR +OWN' "$dir/out"
+python3 - "$dir/compare.json" <<'PY'
+import json, sys
+c = json.load(open(sys.argv[1], encoding="utf-8"))
+assert [(a["link"], len(a["results"])) for a in c["arrangements"]] == [("memif", 1), ("share", 1)], c["arrangements"]
+for a in c["arrangements"]:
+    r = a["results"][0]
+    assert r["link"] == a["link"] and r["wrong"] == 0 and r["points"][0]["floor_ticks_per_packet"] > 0, r
+PY
+! "$bin/isthmus" bench jumbo --compare --link share 2>/dev/null || fail "--compare --link was taken"
+echo "compare: good"
+
 # More instances than there are CPUs for (two here): shown to work side by side, not measured.
 two=$(python3 -c 'import os; print(",".join(map(str, sorted(os.sched_getaffinity(0))[:2])))')
-taskset -c "$two" "$bin/isthmus" bench agf-symmetric --instances 2 --seconds 0.3 --subscribers 10 --json "$dir/two.json" >"$dir/out" ||
-	fail "$(cat "$dir/out")"
-grep -q '2 instances need 4 CPUs' "$dir/out"
-python3 - "$dir/two.json" <<'PY'
+for link in memif share; do
+	taskset -c "$two" "$bin/isthmus" bench agf-symmetric --link "$link" --instances 2 --seconds 0.3 --subscribers 10 --json "$dir/two.json" >"$dir/out" ||
+		fail "$(cat "$dir/out")"
+	grep -q '2 instances need 4 CPUs' "$dir/out"
+	python3 - "$dir/two.json" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1], encoding="utf-8"))
 i = r["instances"]
@@ -108,7 +128,8 @@ assert not i["measured"] and i["instances_possible"] < 2 and "CPUs" in i["reason
 assert len(i["each"]) == 2 and all(e["received"] > 10 and e["lost"] == 0 and e["wrong"] == 0 for e in i["each"]), i["each"]
 assert r["mpps"] == 0 and i["sum_mpps"] == 0 and i["scaling"] == 0, "a speed was claimed"
 PY
-echo "instances: good"
+	echo "instances over $link: good"
+done
 
 # An interrupt in the middle: what was measured is there, and says that it is not the whole.
 "$bin/isthmus" bench rfc2544 --rate 1k --seconds 0.5 "${unpinned[@]}" --keep "$dir/cut" --json "$dir/cut.json" >"$dir/out" 2>&1 &
