@@ -110,9 +110,8 @@ func TestReconcileReachesAnyIntent(t *testing.T) {
 		before, _ := s.Counts()
 		res, err := a.push(t.Context(), a.plan, true)
 		after, _ := s.Counts()
-		if err != nil || res.Put+res.Deleted != 0 || before != after {
-			t.Fatalf("second reconciliation sent %+v, %v", res, err)
-		}
+		testkit.FatalIf(t, err != nil || res.Put+res.Deleted != 0 || before != after,
+			"second reconciliation sent %+v, %v", res, err)
 		c.Close()
 	}
 }
@@ -123,9 +122,7 @@ func TestStreamsAreNoIntent(t *testing.T) {
 	s.SetHeld(map[dptest.ID][]byte{id: {1}})
 	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
 	testkit.Until(t, "ready", ready(a))
-	if s.Held()[id] == nil {
-		t.Error("a test stream was deleted")
-	}
+	testkit.ErrorIf(t, s.Held()[id] == nil, "a test stream was deleted")
 }
 
 func TestDataPlaneRestartsWithNothing(t *testing.T) {
@@ -150,9 +147,7 @@ func TestRunsWhileTheDataPlaneIsAway(t *testing.T) {
 	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
 	want := state(t, map[string]int{"b": 1})
 	res, err := a.Apply(t.Context(), &Plan{Objects: want})
-	if err != nil || res.Note == "" {
-		t.Fatalf("%+v, %v", res, err)
-	}
+	testkit.FatalIf(t, err != nil || res.Note == "", "%+v, %v", res, err)
 	testkit.Must(t, s.Listen())
 	t.Cleanup(s.Kill)
 	testkit.Until(t, "ready", ready(a))
@@ -168,9 +163,7 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	testkit.Until(t, "ready", ready(a))
 	s.Refuse("too much", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
 	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2, "ccc": 1})})
-	if err == nil || !strings.Contains(err.Error(), `"a": too much`) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.Refused(t, err, `"a": too much`)
 	if !holds(s, old) {
 		t.Errorf("held %v", s.Held())
 	}
@@ -196,9 +189,7 @@ func TestLateRefusalGoesBack(t *testing.T) {
 	s.Refuse("no", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
 	s.Listen()
 	testkit.Until(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
-	if got := a.Status().DataPlane; got != StateReady {
-		t.Errorf("state %q", got)
-	}
+	testkit.Equal(t, a.Status().DataPlane, StateReady, "state")
 }
 
 func TestFilesAndSignals(t *testing.T) {
@@ -216,12 +207,10 @@ func TestFilesAndSignals(t *testing.T) {
 	before := s.Held()
 
 	write(small + "nonsense: 1\n")
-	if _, err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), file+":7") {
-		t.Errorf("refused file: got %v", err)
-	}
-	if !maps.EqualFunc(before, s.Held(), func(x, y []byte) bool { return string(x) == string(y) }) {
-		t.Error("a refused file changed the data plane")
-	}
+	_, err = a.Reload(t.Context())
+	testkit.Refused(t, err, file+":7")
+	testkit.ErrorIf(t, !maps.EqualFunc(before, s.Held(), func(x, y []byte) bool { return string(x) == string(y) }),
+		"a refused file changed the data plane")
 	write(small + route)
 	_, sent := s.Counts()
 	hangup <- syscall.SIGHUP
@@ -261,20 +250,15 @@ func TestHTTP(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
 		body, _ := io.ReadAll(w.Body)
-		if w.Code != test.status || !strings.Contains(string(body), test.want) {
-			t.Errorf("%s %s: %d %s", test.method, test.path, w.Code, body)
-		}
+		testkit.ErrorIf(t, w.Code != test.status || !strings.Contains(string(body), test.want),
+			"%s %s: %d %s", test.method, test.path, w.Code, body)
 	}
-	if !s.Running("t") {
-		t.Error("stream not started")
-	}
+	testkit.ErrorIf(t, !s.Running("t"), "stream not started")
 	s.Kill()
 	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/show/port", nil))
-	if w.Code != 503 {
-		t.Errorf("show without a data plane: %d", w.Code)
-	}
+	testkit.ErrorIf(t, w.Code != 503, "show without a data plane: %d", w.Code)
 }
 
 func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
@@ -282,9 +266,8 @@ func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 	a := launch(t, s, &Plan{})
 	testkit.Until(t, "ready", ready(a))
 	first := a.Snapshot(t.Context())
-	if !first.Up || a.Snapshot(t.Context()) != first {
-		t.Error("a second scrape within a second was not served from the cache")
-	}
+	testkit.ErrorIf(t, !first.Up || a.Snapshot(t.Context()) != first,
+		"a second scrape within a second was not served from the cache")
 }
 
 // The data plane outlives the control plane's death, is adopted by the next one and started again when it ends.
@@ -331,13 +314,11 @@ func TestSocketOfALivingAgentIsNotTaken(t *testing.T) {
 	path := t.TempDir() + "/sub/isthmus.sock"
 	l, err := listen(path)
 	testkit.Must(t, err)
-	if _, err := listen(path); err == nil || !strings.Contains(err.Error(), "another control plane") {
-		t.Errorf("got %v", err)
-	}
+	_, err = listen(path)
+	testkit.Refused(t, err, "another control plane")
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o660 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
+	testkit.Must(t, err)
+	testkit.Equal(t, info.Mode().Perm(), 0o660, "mode")
 	l.Close()
 	// What a killed agent leaves behind.
 	stale, err := listen(path)

@@ -72,13 +72,9 @@ func TestMobileLife(t *testing.T) {
 		Peer: &pfcp.FTEID{TEID: 9, IPv4: netip.MustParseAddr("10.1.0.9")}}
 	session, err := association.Establish(t.Context(), anchor.Request(), nil)
 	testkit.Must(t, err)
-	if session.UP().IPv4 != n4.Addr() {
-		t.Errorf("UP F-SEID %+v", session.UP())
-	}
+	testkit.ErrorIf(t, session.UP().IPv4 != n4.Addr(), "UP F-SEID %+v", session.UP())
 	held := len(s.Held())
-	if held <= static {
-		t.Fatal("the data plane holds no session")
-	}
+	testkit.FatalIf(t, held <= static, "the data plane holds no session")
 	for path, want := range map[string]string{
 		"/v1/show/association":          `"id":"smf1.isthmus"`,
 		"/v1/show/n4":                   `"session-establishment-request":1`,

@@ -64,9 +64,7 @@ func TestHostileRequests(t *testing.T) {
 		testkit.Must(t, err)
 		response, err := http.DefaultTransport.RoundTrip(request)
 		if err != nil { // the server may hang up on a body that it does not want
-			if test.body == nil {
-				t.Errorf("%s: %v", test.name, err)
-			}
+			testkit.ErrorIf(t, test.body == nil, "%s: %v", test.name, err)
 			continue
 		}
 		said, _ := io.ReadAll(response.Body)
@@ -80,9 +78,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/config", nil))
-	if w.Body.String() != small {
-		t.Errorf("the running configuration is now %q", w.Body)
-	}
+	testkit.ErrorIf(t, w.Body.String() != small, "the running configuration is now %q", w.Body)
 }
 
 // memory is what the heap holds after a collection.
@@ -100,8 +96,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		body := &counted{fill: ' '}
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(body, 1<<30)))
-		if w.Code < 400 || w.Code >= 500 || body.read > maxUpload+1<<20 {
-			t.Errorf("%s: %d after %d MiB", path, w.Code, body.read>>20)
-		}
+		testkit.ErrorIf(t, w.Code < 400 || w.Code >= 500 || body.read > maxUpload+1<<20,
+			"%s: %d after %d MiB", path, w.Code, body.read>>20)
 	}
 }

@@ -115,9 +115,8 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 		t.Error("not refused")
 	}
 	s.Refuse("", nil)
-	if s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.manager.Count("") != 2 {
-		t.Error("a refused configuration ended a session")
-	}
+	testkit.ErrorIf(t, s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.manager.Count("") != 2,
+		"a refused configuration ended a session")
 	if res, err := apply(""); err != nil || !strings.Contains(res.Note, "1 mobile sessions ended") {
 		t.Errorf("%+v %v", res, err)
 	}
@@ -140,9 +139,8 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	testkit.Until(t, "ready again", ready(a))
 	now := s.Held()
 	for id, body := range held {
-		if string(now[id]) != string(body) && id.Kind == api.KindSession {
-			t.Errorf("%v was not sent again", id)
-		}
+		testkit.ErrorIf(t, string(now[id]) != string(body) && id.Kind == api.KindSession,
+			"%v was not sent again", id)
 	}
 
 	// The control plane restarts: nothing is sent.
@@ -171,9 +169,7 @@ func TestMobileShow(t *testing.T) {
 	s.SetTable(api.TableSession, api.Body(&row))
 	w := httptest.NewRecorder()
 	a.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
-	if !strings.Contains(w.Body.String(), `"association":"smf1"`) {
-		t.Errorf("%s", w.Body)
-	}
+	testkit.ErrorIf(t, !strings.Contains(w.Body.String(), `"association":"smf1"`), "%s", w.Body)
 	if m := a.Snapshot(t.Context()).PFCP; m == nil || m.Sessions != 1 {
 		t.Errorf("%+v", m)
 	}
@@ -202,9 +198,7 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 		}
 		return path.DSCP
 	}
-	if got := dscp(); got != 0 {
-		t.Errorf("DSCP %d", got)
-	}
+	testkit.Equal(t, dscp(), 0, "DSCP")
 	plan, err := MakePlan("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26", 1)))
 	if err == nil {
 		_, err = a.Apply(t.Context(), plan)
@@ -231,9 +225,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	}
 	was := a.mobile.manager.Settings()
 	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
-	if push() == nil {
-		t.Error("not refused")
-	}
+	testkit.ErrorIf(t, push() == nil, "not refused")
 	if a.mobile.manager.Settings() != was || a.mobile.manager.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
 		t.Error("a refused plan was adopted")
 	}

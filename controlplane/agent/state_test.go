@@ -75,15 +75,11 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 		t.Helper()
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/config/apply?name=other.yaml", strings.NewReader(text)))
-		if w.Code != 200 {
-			t.Fatal(w.Body)
-		}
+		testkit.FatalIf(t, w.Code != 200, "%v", w.Body)
 	}
 	a, stop := restart(t, opt)
 	apply(a, ranged("home", 1000))
-	if a.Status().AppliedFile != kept || a.Status().Objects == 0 {
-		t.Errorf("%+v", a.Status())
-	}
+	testkit.ErrorIf(t, a.Status().AppliedFile != kept || a.Status().Objects == 0, "%+v", a.Status())
 	before := len(s.Held())
 	stop()
 
@@ -94,9 +90,8 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	}
 	// The file again: back to it, for good, and still nobody moves.
 	res, err := a.Reload(t.Context())
-	if err != nil || res.Put != 101+1 || a.Status().AppliedFile != "" {
-		t.Errorf("%+v, %v, %+v", res, err, a.Status())
-	}
+	testkit.ErrorIf(t, err != nil || res.Put != 101+1 || a.Status().AppliedFile != "",
+		"%+v, %v, %+v", res, err, a.Status())
 	stop()
 	a, stop = restart(t, opt)
 	if st := a.Status(); st.AppliedFile != "" || st.Changes != 0 {
@@ -118,9 +113,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	os.WriteFile(opt.Socket+".seating.json", []byte("{"), 0o600)
 	a, stop = restart(t, opt)
 	defer stop()
-	if a.Status().AppliedFile != "" {
-		t.Errorf("%+v", a.Status())
-	}
+	testkit.ErrorIf(t, a.Status().AppliedFile != "", "%+v", a.Status())
 }
 
 // What was applied while the data plane was away, and is refused after a restart of ours, gives way to the file.

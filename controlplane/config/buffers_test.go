@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // The shares where the file says nothing: of all buffers, or of a half or less where the ports' descriptors leave no
@@ -23,9 +25,7 @@ func TestBuffers(t *testing.T) {
 		{"least", "engine: {packet_buffers: 1024}\n", Buffers{Scheduled: 256, Paging: 128, Fragments: 64, Neighbour: 32, HandedOver: 128, Punted: 64}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			if got := mustParse(t, r.text).Buffers; got != r.want {
-				t.Errorf("got  %+v\nwant %+v", got, r.want)
-			}
+			testkit.Equal(t, mustParse(t, r.text).Buffers, r.want, "buffers")
 		})
 	}
 }

@@ -192,12 +192,8 @@ func TestRefused(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			_, err := Parse("x.yaml", []byte(r.text))
-			if err == nil {
-				t.Fatal("was accepted")
-			}
-			if !strings.Contains(err.Error(), r.want) {
-				t.Errorf("got:  %v\nwant: %s", err, r.want)
-			}
+			testkit.FatalIf(t, err == nil, "was accepted")
+			testkit.ErrorIf(t, !strings.Contains(err.Error(), r.want), "got:  %v\nwant: %s", err, r.want)
 		})
 	}
 }
@@ -214,9 +210,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 // Aliases may be used, but cannot make a small file expensive.
 func TestAliases(t *testing.T) {
 	c := mustParse(t, strings.Replace(strings.Replace(base, "local: 10.0.0.1", "local: *ours", 1), "[10.0.0.1/24]", "[&ours 10.0.0.1]", 1))
-	if c.Paths[0].Local.String() != "10.0.0.1" {
-		t.Error(c.Paths[0].Local)
-	}
+	testkit.ErrorIf(t, c.Paths[0].Local.String() != "10.0.0.1", "%v", c.Paths[0].Local)
 	var bomb strings.Builder
 	bomb.WriteString("engine:\n  cpus: &a0 [1]\n")
 	for i := 1; i < 40; i++ {
@@ -269,23 +263,17 @@ func TestEnvironment(t *testing.T) {
 		`x.yaml: environment ISTHMUS_ENGINE_WORKER: no such setting; did you mean "ISTHMUS_ENGINE_WORKERS"?`,
 		`x.yaml: environment ISTHMUS_ENGINE_BUFFER_SIZE: needs a whole number, found "no"`,
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		testkit.Refused(t, err, want)
 	}
 }
 
 func TestRange(t *testing.T) {
 	c := mustParse(t, subscriberOf("name: home, count: 5000, ipv4: 10.1.0.250, ipv6: '2001:db8:0:fffe::/64', per_s_tag: 1000, encap: qinq-pppoe, pppoe_session: 65533"))
-	if len(c.Subscribers) != 5000 {
-		t.Fatal(len(c.Subscribers))
-	}
+	testkit.FatalIf(t, len(c.Subscribers) != 5000, "%v", len(c.Subscribers))
 	check := func(i int, want string) {
 		h := c.Subscribers[i]
 		got := fmt.Sprint(h.Name, " ", h.MAC, " ", h.STag, ".", h.CTag, " ", h.PPPoESession, " ", h.IPv4, " ", h.IPv6, " ", h.TEIDUplink, " ", h.TEIDDownlink)
-		if got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		testkit.ErrorIf(t, got != want, "got  %s\nwant %s", got, want)
 	}
 	check(0, "home-00001 02:00:00:00:00:01 1.1 65533 10.1.0.250 2001:db8:0:fffe::/64 1 1")
 	check(2, "home-00003 02:00:00:00:00:03 1.3 1 10.1.0.252 2001:db8:1::/64 3 3")
@@ -332,12 +320,9 @@ func TestScalars(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", ".", "1..2", "-1", "1e9", "Mbit", "99999Tbit", "1 2"} {
-		if (new(Rate)).UnmarshalText([]byte(text)) == nil {
-			t.Errorf("rate %q was accepted", text)
-		}
-		if text != "1e9" && (new(Burst)).UnmarshalText([]byte(text)) == nil {
-			t.Errorf("burst %q was accepted", text)
-		}
+		testkit.ErrorIf(t, (new(Rate)).UnmarshalText([]byte(text)) == nil, "rate %q was accepted", text)
+		testkit.ErrorIf(t, text != "1e9" && (new(Burst)).UnmarshalText([]byte(text)) == nil,
+			"burst %q was accepted", text)
 	}
 }
 
@@ -356,14 +341,10 @@ func TestDevArgs(t *testing.T) {
 		{"synth", "", "", ""},
 	} {
 		p := Port{Driver: r.driver, Device: r.device, Args: r.args}
-		if got := p.DevArgs(); got != r.want {
-			t.Errorf("%+v: %s", r, got)
-		}
+		testkit.Equal(t, p.DevArgs(), r.want, "%+v", r)
 	}
 	p := Port{Driver: "net_bond", Args: "lsc_poll_period_ms=5", Bond: Bond{Mode: "active-standby"}}
-	if got := p.DevArgs(); got != "mode=1,lsc_poll_period_ms=5" {
-		t.Error(got)
-	}
+	testkit.Equal(t, p.DevArgs(), "mode=1,lsc_poll_period_ms=5", "arguments")
 }
 
 // A driver that the schema names is started by a script in test/, or the schema says that it was not tried.
@@ -402,17 +383,13 @@ func TestExamples(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile(schemaFile)
 	testkit.Must(t, err)
 	files, err := filepath.Glob(examples)
-	if err != nil || len(files) == 0 {
-		t.Fatal("no examples", err)
-	}
+	testkit.FatalIf(t, err != nil || len(files) == 0, "no examples %v", err)
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err == nil {
 			_, err = Parse(f, data)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.ErrorIf(t, err != nil, "%v", err)
 		if err := schema.Validate(asJSON(t, f)); err != nil {
 			t.Errorf("%s: %v", f, err)
 		}
@@ -499,11 +476,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("routes: &a [*a]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("x.yaml", data)
-		if (c == nil) != (err != nil) {
-			t.Fatalf("config %v, error %v", c != nil, err)
-		}
-		if err != nil && err.Error() == "" {
-			t.Fatal("refused without a reason")
-		}
+		testkit.FatalIf(t, (c == nil) != (err != nil), "config %v, error %v", c != nil, err)
+		testkit.FatalIf(t, err != nil && err.Error() == "", "refused without a reason")
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // mobile is the least UPF; tests change one line of it.
@@ -30,9 +32,7 @@ pfcp:
 // with replaces what must be there.
 func with(t *testing.T, old, new string) string {
 	t.Helper()
-	if !strings.Contains(mobile, old) {
-		t.Fatalf("no %q to replace", old)
-	}
+	testkit.FatalIf(t, !strings.Contains(mobile, old), "no %q to replace", old)
 	return strings.Replace(mobile, old, new, 1)
 }
 
@@ -97,18 +97,12 @@ func TestMobileRefused(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			_, err := Parse("x.yaml", []byte(with(t, r.old, r.new)))
-			if err == nil {
-				t.Fatal("was accepted")
-			}
-			if !strings.Contains(err.Error(), r.want) {
-				t.Errorf("got:  %v\nwant: %s", err, r.want)
-			}
+			testkit.FatalIf(t, err == nil, "was accepted")
+			testkit.ErrorIf(t, !strings.Contains(err.Error(), r.want), "got:  %v\nwant: %s", err, r.want)
 		})
 	}
 	_, err := Parse("x.yaml", []byte(subscriberOf("name: n4.a, ipv4: 10.1.0.1")))
-	if err == nil || !strings.Contains(err.Error(), `subscribers[0].name: "n4.a": names beginning`) {
-		t.Error(err)
-	}
+	testkit.Refused(t, err, `subscribers[0].name: "n4.a": names beginning`)
 }
 
 func TestMobileValues(t *testing.T) {
@@ -128,32 +122,23 @@ func TestMobileValues(t *testing.T) {
 	c = mustParse(t, with(t, "listen: [10.0.0.1]", `listen: ["[2001:db8::5]:9000", 127.0.0.1]
   node_id: upf1.isthmus
   allow_unknown: true`))
-	if c.PFCP.Listen[0].String() != "[2001:db8::5]:9000" || c.PFCP.Node() != "upf1.isthmus" {
-		t.Errorf("%+v", c.PFCP)
-	}
+	testkit.ErrorIf(t, c.PFCP.Listen[0].String() != "[2001:db8::5]:9000" || c.PFCP.Node() != "upf1.isthmus",
+		"%+v", c.PFCP)
 }
 
 func TestMobileEnvironment(t *testing.T) {
 	c, err := ParseWith("x.yaml", []byte(mobile), []string{"ISTHMUS_PFCP_NODE_ID=upf7.isthmus", "ISTHMUS_PFCP_LIMITS_PDRS=8"}, nil)
-	if err != nil || c.PFCP.Node() != "upf7.isthmus" || c.PFCP.Limits.PDRs != 8 {
-		t.Errorf("%v %+v", err, c)
-	}
+	testkit.ErrorIf(t, err != nil || c.PFCP.Node() != "upf7.isthmus" || c.PFCP.Limits.PDRs != 8, "%v %+v", err, c)
 	_, err = ParseWith("x.yaml", []byte(mobile), []string{"ISTHMUS_PFCP_NODEID=a"}, nil)
-	if err == nil || !strings.Contains(err.Error(), `did you mean "ISTHMUS_PFCP_NODE_ID"?`) {
-		t.Error(err)
-	}
+	testkit.Refused(t, err, `did you mean "ISTHMUS_PFCP_NODE_ID"?`)
 }
 
 // Names come from a map: the same mistake gets the same message each time.
 func TestSuggestOfSeveral(t *testing.T) {
 	for _, known := range [][]string{{"n3", "n6", "core"}, {"core", "n6", "n3"}} {
-		if got := suggest("n7", known); got != `; did you mean "n3"?` {
-			t.Errorf("%v: %s", known, got)
-		}
+		testkit.Equal(t, suggest("n7", known), `; did you mean "n3"?`, "%v", known)
 	}
 	for word, want := range map[string]string{"nn": `; did you mean "n3"?`, "cord": `; did you mean "core"?`, "quite": ""} {
-		if got := suggest(word, []string{"core", "n6", "n3"}); got != want {
-			t.Errorf("%s: %s", word, got)
-		}
+		testkit.Equal(t, suggest(word, []string{"core", "n6", "n3"}), want, "%s", word)
 	}
 }

@@ -40,9 +40,8 @@ func parseAfter(t *testing.T, before *Config, text string) *Config {
 			break
 		}
 		g := c.Schedulers[0].Groups[h.Subport]
-		if h.Pipe >= g.Pipes || int(h.Worker) != g.Worker {
-			t.Fatalf("%s: pipe %d of %d, worker %d of %d", h.Name, h.Pipe, g.Pipes, h.Worker, g.Worker)
-		}
+		testkit.FatalIf(t, h.Pipe >= g.Pipes || int(h.Worker) != g.Worker,
+			"%s: pipe %d of %d, worker %d of %d", h.Name, h.Pipe, g.Pipes, h.Worker, g.Worker)
 		at := [2]uint32{h.Subport, h.Pipe}
 		if other, twice := seen[at]; twice {
 			t.Fatalf("%s and %s share pipe %v", other, h.Name, at)
@@ -79,13 +78,10 @@ func TestNobodyElseMoves(t *testing.T) {
 		"another order":         {late, homes, early, single},
 	} {
 		c := parseAfter(t, all, withScheduler(2, "{count: 4}", entries...))
-		if n := moved(all, c); n != 0 {
-			t.Errorf("%s: %d others moved", name, n)
-		}
+		testkit.Equal(t, moved(all, c), 0, "%s: others moved", name)
 		for g := range c.Schedulers[0].Groups {
-			if c.Schedulers[0].Groups[g].Pipes != all.Schedulers[0].Groups[g].Pipes {
-				t.Errorf("%s: subport %d is resized", name, g)
-			}
+			testkit.ErrorIf(t, c.Schedulers[0].Groups[g].Pipes != all.Schedulers[0].Groups[g].Pipes,
+				"%s: subport %d is resized", name, g)
 		}
 		// Without the placement before, names decide: subport and worker are the same, of pipes most.
 		fresh := parseAfter(t, nil, withScheduler(2, "{count: 4}", entries...))
@@ -99,54 +95,40 @@ func TestNobodyElseMoves(t *testing.T) {
 		more := ", scheduler: {subport: " + text + "}"
 		a := parseAfter(t, nil, withScheduler(2, "{count: 4}", entry("a", 1, 100, more), entry("b", 2, 1000, more)))
 		b := parseAfter(t, a, withScheduler(2, "{count: 4}", entry("b", 2, 1000, more)))
-		if n := moved(a, b); n != 0 {
-			t.Errorf("%s: %d moved", text, n)
-		}
+		testkit.Equal(t, moved(a, b), 0, "%s: moved", text)
 	}
 }
 
 func TestWorkersWithoutScheduler(t *testing.T) {
 	engine := "engine: {workers: 2}\n" + base + "subscribers:\n"
 	all := parseAfter(t, nil, engine+entry("single", 1, 0, "")+entry("home", 2, 1000, ""))
-	if n := moved(all, parseAfter(t, nil, engine+entry("home", 2, 1000, ""))); n != 0 {
-		t.Errorf("%d moved", n)
-	}
+	testkit.Equal(t, moved(all, parseAfter(t, nil, engine+entry("home", 2, 1000, ""))), 0, "moved")
 	on := [2]int{}
 	for _, h := range all.Subscribers {
 		on[h.Worker]++
 	}
-	if on[0] < 450 || on[1] < 450 {
-		t.Errorf("spread: %v", on)
-	}
+	testkit.ErrorIf(t, on[0] < 450 || on[1] < 450, "spread: %v", on)
 }
 
 // Names spread subscribers evenly, sizes follow, and where the file gives sizes they are used to the last pipe.
 func TestPlacementFits(t *testing.T) {
 	c := parseAfter(t, nil, withScheduler(2, "{count: 64}", entry("home", 1, 65536, "")))
 	for _, g := range c.Schedulers[0].Groups {
-		if g.Pipes != 1024 && g.Pipes != 2048 {
-			t.Errorf("%d pipes", g.Pipes)
-		}
+		testkit.ErrorIf(t, g.Pipes != 1024 && g.Pipes != 2048, "%d pipes", g.Pipes)
 	}
 	parseAfter(t, nil, withScheduler(1, "{}", entry("home", 1, 65536, "")))
 	full := parseAfter(t, nil, withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1024, "")))
 	for _, h := range full.Subscribers {
-		if h.Pipe > 255 {
-			t.Fatal(h.Pipe)
-		}
+		testkit.FatalIf(t, h.Pipe > 255, "%v", h.Pipe)
 	}
 	// Some had to go where their names do not say; they stay there when room appears.
 	if n := moved(full, parseAfter(t, full, withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1000, "")))); n != 0 {
 		t.Errorf("%d moved", n)
 	}
 	_, err := Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1025, ""))))
-	if err == nil || !strings.Contains(err.Error(), "x.yaml:10: schedulers[0].subports[0].pipes: 257 subscribers in subport") {
-		t.Errorf("one too many: %v", err)
-	}
+	testkit.Refused(t, err, "x.yaml:10: schedulers[0].subports[0].pipes: 257 subscribers in subport")
 	_, err = Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 300, ", scheduler: {subport: 1}"))))
-	if err == nil || !strings.Contains(err.Error(), "300 subscribers in subport 1, room for 256") {
-		t.Errorf("a full subport of their own choice: %v", err)
-	}
+	testkit.Refused(t, err, "300 subscribers in subport 1, room for 256")
 }
 
 // A placement is a hint: nonsense in it costs nothing but the hint.
@@ -159,8 +141,6 @@ func TestForeignPlacement(t *testing.T) {
 		{},
 	} {
 		c, err := ParseWith("x.yaml", []byte(text), nil, Placement{"access": s})
-		if err != nil || c.Schedulers[0].Groups[0].Pipes != 16 {
-			t.Errorf("%v", err)
-		}
+		testkit.ErrorIf(t, err != nil || c.Schedulers[0].Groups[0].Pipes != 16, "%v", err)
 	}
 }

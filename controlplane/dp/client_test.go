@@ -43,9 +43,7 @@ func TestApplyAndList(t *testing.T) {
 	held, err := dp.Held(t.Context(), c, nil)
 	testkit.Must(t, err)
 	want := map[string]uint64{"access": api.BodyDigest(port), "0.0.0.0/0": api.BodyDigest(route)}
-	if len(held) != len(want) {
-		t.Errorf("%d objects held, want %d", len(held), len(want))
-	}
+	testkit.ErrorIf(t, len(held) != len(want), "%d objects held, want %d", len(held), len(want))
 	for _, h := range held {
 		if key := api.CString(h.Key[:]); want[key] != h.Digest {
 			t.Errorf("%s: digest %#x", key, h.Digest)
@@ -62,9 +60,7 @@ func TestRefusedTransactionNamesTheObject(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Key != "core" || !strings.Contains(err.Error(), `port "core": no such device`) {
 		t.Fatalf("got %v", err)
 	}
-	if len(s.Held()) != 0 {
-		t.Errorf("a refused transaction changed %v", s.Held())
-	}
+	testkit.ErrorIf(t, len(s.Held()) != 0, "a refused transaction changed %v", s.Held())
 	if _, err := dp.Held(t.Context(), c, nil); err != nil {
 		t.Errorf("connection unusable after a refusal: %v", err)
 	}
@@ -117,9 +113,7 @@ func TestTables(t *testing.T) {
 	row := api.TotalRow{In: 5, Out: 4, Dropped: 1}
 	s.SetTable(api.TableTotal, api.Body(&row))
 	got, err := dp.Table[api.TotalRow](t.Context(), c, api.TableTotal, "", 0)
-	if err != nil || len(got) != 1 || got[0] != row {
-		t.Errorf("got %v, %v", got, err)
-	}
+	testkit.ErrorIf(t, err != nil || len(got) != 1 || got[0] != row, "got %v, %v", got, err)
 	s.SetTable(api.TableTotal, api.Body(&row)[:17])
 	if _, err := dp.Table[api.TotalRow](t.Context(), c, api.TableTotal, "", 0); !errors.Is(err, dp.ErrProtocol) {
 		t.Errorf("half a row: got %v", err)
@@ -232,9 +226,7 @@ func TestRefusalsNameTheObjectOnce(t *testing.T) {
 		{"", "text", `refused by the data plane: port "": text`},
 	} {
 		e := &dp.RefusedError{Code: 22, Kind: api.KindPort, Key: r.key, Text: r.text}
-		if got := e.Error(); got != r.want {
-			t.Errorf("got  %s\nwant %s", got, r.want)
-		}
+		testkit.Equal(t, e.Error(), r.want, "error")
 	}
 }
 
@@ -248,13 +240,10 @@ func TestCommitReturnsUsage(t *testing.T) {
 		return nil
 	})
 	rows, err := c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a", Body: port}})
-	if err != nil || len(rows) != 0 {
-		t.Fatalf("%v %v", rows, err)
-	}
+	testkit.FatalIf(t, err != nil || len(rows) != 0, "%v %v", rows, err)
 	rows, err = c.Commit(t.Context(), []dp.Change{{Kind: api.KindSession, Key: "a"}})
-	if err != nil || len(rows) != 2 || rows[0].Bytes[0] != 3 || rows[1].URR != 2 {
-		t.Fatalf("%v %v", rows, err)
-	}
+	testkit.FatalIf(t, err != nil || len(rows) != 2 || rows[0].Bytes[0] != 3 || rows[1].URR != 2,
+		"%v %v", rows, err)
 }
 
 // Events come in their order, those that nobody acknowledged come again to the next subscriber, and a lost connection

@@ -74,9 +74,7 @@ func hello(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") 
 func waitInUse(t *testing.T, l *Listener, n int, otherwise string) {
 	t.Helper()
 	for end := time.Now().Add(limit); l.inUse() > n; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(otherwise)
-		}
+		testkit.FatalIf(t, time.Now().After(end), "%v", otherwise)
 	}
 }
 
@@ -135,9 +133,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatalf("%d refused, want 18", got)
 	}
 	for _, from := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"} {
-		if !ask(client(t, l, from)) {
-			t.Fatalf("%s is not served beside the greedy one", from)
-		}
+		testkit.FatalIf(t, !ask(client(t, l, from)), "%s is not served beside the greedy one", from)
 	}
 	if ended(t, client(t, l, "127.0.0.5")); l.Refused() != 19 {
 		t.Fatalf("%d refused, want 19: six connections of five", l.Refused())
@@ -146,9 +142,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		c.Close()
 	}
 	waitInUse(t, l, 3, "places are not given back")
-	if !ask(client(t, l, "127.0.0.1")) {
-		t.Fatal("not served after the places were given back")
-	}
+	testkit.FatalIf(t, !ask(client(t, l, "127.0.0.1")), "not served after the places were given back")
 }
 
 func (l *Listener) inUse() int {
@@ -166,9 +160,8 @@ func TestNoOtherServers(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for n, line := range strings.Split(string(text), "\n") {
 			for _, bad := range []string{"http.Server{", "http.Serve(", "http.ListenAndServe", "Serve(listener)", "Serve(l)"} {
-				if strings.Contains(line, bad) {
-					t.Errorf("%s:%d: %s: use httpd.Bounds", path, n+1, bad)
-				}
+				testkit.ErrorIf(t, strings.Contains(line, bad),
+					"%s:%d: %s: use httpd.Bounds", path, n+1, bad)
 			}
 		}
 		return err

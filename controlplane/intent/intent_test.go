@@ -69,9 +69,7 @@ func find(t *testing.T, s State, kind uint32, name string) []byte {
 	t.Helper()
 	for i := range s {
 		if s[i].Kind == kind && s[i].Name() == name {
-			if s[i].Digest != api.BodyDigest(s[i].Body) {
-				t.Errorf("%s: digest", name)
-			}
+			testkit.ErrorIf(t, s[i].Digest != api.BodyDigest(s[i].Body), "%s: digest", name)
 			return s[i].Body
 		}
 	}
@@ -89,9 +87,7 @@ func decoded[T any, P api.Row[T]](t *testing.T, body []byte) (T, []byte) {
 
 func equal(t *testing.T, got, want any) {
 	t.Helper()
-	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	testkit.ErrorIf(t, fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want), "got  %+v\nwant %+v", got, want)
 }
 
 // The bytes of a whole session, as the data plane reads them: one long line of hex per part, written out by hand from
@@ -125,17 +121,13 @@ func TestSessionBytes(t *testing.T) {
 		part(77, api.SizeofQER, 2), "01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32), zero(4),
 		"02000000", "00", "01", "05", "00", "00000000", zero(32), name("one"), zero(4),
 	}, "")
-	if got := hex.EncodeToString(body); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	testkit.Equal(t, hex.EncodeToString(body), want, "body")
 }
 
 func TestObjects(t *testing.T) {
 	s := compile(t, text)
 	for i := 1; i < len(s); i++ {
-		if s[i].Kind < s[i-1].Kind {
-			t.Fatalf("kind %d after %d", s[i].Kind, s[i-1].Kind)
-		}
+		testkit.FatalIf(t, s[i].Kind < s[i-1].Kind, "kind %d after %d", s[i].Kind, s[i-1].Kind)
 	}
 	port, _ := decoded[api.Port](t, find(t, s, api.KindPort, "access"))
 	equal(t, []any{api.CString(port.Driver[:]), api.CString(port.Devargs[:]), port.Role, port.MTU, port.MAC},
@@ -184,9 +176,8 @@ func TestInstances(t *testing.T) {
 	list, rules := decoded[api.ACL](t, find(t, s, api.KindACL, "in/internet"))
 	equal(t, []any{list.DefaultAction, list.Count, len(rules) > 0}, []any{uint32(api.ActionDeny), uint32(1), true})
 	for i := range s {
-		if s[i].Kind == api.KindACL && s[i].Name() == "in/access" {
-			t.Error("an instance without rules has a list")
-		}
+		testkit.ErrorIf(t, s[i].Kind == api.KindACL && s[i].Name() == "in/access",
+			"an instance without rules has a list")
 	}
 	in, rest := decoded[api.Instance](t, find(t, s, api.KindInstance, "access"))
 	equal(t, []any{in.Lookup, in.Flags, in.Interfaces, in.Endpoints, in.Pools, in.UDPPort, len(rest)},
@@ -209,9 +200,8 @@ func TestACLs(t *testing.T) {
 	s := compile(t, text)
 	head, rest := decoded[api.ACL](t, find(t, s, api.KindACL, "uplink"))
 	rules, err := api.ReadRows[api.ACLRule](rest)
-	if err != nil || head.DefaultAction != api.ActionPermit || head.Count != 2 || len(rules) != 2 {
-		t.Fatal(head, rules, err)
-	}
+	testkit.FatalIf(t, err != nil || head.DefaultAction != api.ActionPermit || head.Count != 2 || len(rules) != 2,
+		"%v %v %v", head, rules, err)
 	r := rules[0]
 	equal(t, []any{r.Source.Netip(), r.Destination.Family, r.SourcePort, r.DestinationPort, r.Protocol, r.ProtocolMask, r.Action},
 		[]any{"10.1.0.0/16", 0, [2]uint16{0, 65535}, [2]uint16{80, 90}, 6, 0xff, api.ActionDeny})
@@ -220,9 +210,8 @@ func TestACLs(t *testing.T) {
 	}
 	head, rest = decoded[api.ACL](t, find(t, s, api.KindACL, "downlink"))
 	rules, err = api.ReadRows[api.ACLRule](rest)
-	if err != nil || head.DefaultAction != api.ActionDeny || head.Count != 6 || len(rules) != 6 {
-		t.Fatal(head, rules, err)
-	}
+	testkit.FatalIf(t, err != nil || head.DefaultAction != api.ActionDeny || head.Count != 6 || len(rules) != 6,
+		"%v %v %v", head, rules, err)
 	equal(t, []any{rules[2].Destination.String(), rules[3].Destination.Netip(), rules[2].Source.Family},
 		[]any{"10.1.0.2", "2001:db8:9:1::/64", 0})
 }
@@ -243,9 +232,7 @@ func TestScheduler(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../deploy/examples/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no examples", err)
-	}
+	testkit.FatalIf(t, err != nil || len(files) == 0, "no examples %v", err)
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		testkit.Must(t, err)
@@ -270,9 +257,7 @@ func TestUnrelatedChangeKeepsObjects(t *testing.T) {
 		names = append(names, puts[i].Name())
 	}
 	equal(t, names, []string{"downlink", "home-00004"})
-	if len(deletes) != 0 {
-		t.Errorf("%d deletes", len(deletes))
-	}
+	testkit.ErrorIf(t, len(deletes) != 0, "%d deletes", len(deletes))
 }
 
 func digests(s State) []api.Digest {
@@ -323,13 +308,9 @@ func TestDiffProperty(t *testing.T) {
 			}
 			delete(model, objectID{o.Kind, o.Key})
 		}
-		if len(model) != len(want) {
-			t.Fatalf("%d objects, want %d", len(model), len(want))
-		}
+		testkit.FatalIf(t, len(model) != len(want), "%d objects, want %d", len(model), len(want))
 		for _, o := range want {
-			if !bytes.Equal(model[objectID{o.Kind, o.Key}].Body, o.Body) {
-				t.Fatal("wrong body")
-			}
+			testkit.FatalIf(t, !bytes.Equal(model[objectID{o.Kind, o.Key}].Body, o.Body), "wrong body")
 		}
 		if !slices.IsSortedFunc(puts, func(a, b Object) int { return int(a.Kind) - int(b.Kind) }) ||
 			!slices.IsSortedFunc(deletes, func(a, b Object) int { return int(b.Kind) - int(a.Kind) }) {

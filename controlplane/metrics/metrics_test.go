@@ -84,14 +84,10 @@ func TestScrape(t *testing.T) {
 		Handler(test.source, "0.1").ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		body, _ := io.ReadAll(w.Body)
 		for _, line := range test.want {
-			if !strings.Contains(string(body), line+"\n") {
-				t.Errorf("missing %s in\n%s", line, body)
-			}
+			testkit.ErrorIf(t, !strings.Contains(string(body), line+"\n"), "missing %s in\n%s", line, body)
 		}
 		for _, line := range test.absent {
-			if strings.Contains(string(body), line) {
-				t.Errorf("unexpected %s", line)
-			}
+			testkit.ErrorIf(t, strings.Contains(string(body), line), "unexpected %s", line)
 		}
 	}
 }
@@ -103,9 +99,8 @@ func TestOnlyLoopbackUnlessAskedFor(t *testing.T) {
 		ok      bool
 	}{{"127.0.0.1:0", false, true}, {"[::1]:0", false, true}, {"0.0.0.0:0", false, false}, {":0", false, false}, {"0.0.0.0:0", true, true}, {"nonsense", true, false}} {
 		l, err := Listen(test.address, test.public)
-		if (err == nil) != test.ok && !strings.Contains(test.address, "::1") {
-			t.Errorf("%+v: %v", test, err)
-		}
+		testkit.ErrorIf(t, (err == nil) != test.ok && !strings.Contains(test.address, "::1"),
+			"%+v: %v", test, err)
 		if l != nil && err == nil {
 			l.Close()
 		}
@@ -123,9 +118,8 @@ func TestMetricsAreReadOnly(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		Handler(sample, "0.1").ServeHTTP(w, httptest.NewRequest(test.method, test.path, nil))
-		if w.Code != test.status {
-			t.Errorf("%s %s: %d, not %d", test.method, test.path, w.Code, test.status)
-		}
+		testkit.ErrorIf(t, w.Code != test.status,
+			"%s %s: %d, not %d", test.method, test.path, w.Code, test.status)
 	}
 }
 
@@ -145,7 +139,5 @@ func TestNoLabelGrows(t *testing.T) {
 			}
 		}
 	}
-	if labels == 0 {
-		t.Error("no labels at all")
-	}
+	testkit.ErrorIf(t, labels == 0, "no labels at all")
 }

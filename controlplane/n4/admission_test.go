@@ -27,27 +27,21 @@ func TestSetMembers(t *testing.T) {
 	given.mustSetUp(setIE("set9.test"))
 	seid, theirs := a.establish(1), given.establish(2)
 	set := func(id string) string { return h.s.Find(id).Set }
-	if set("smf1") != "set9.test" || set("smf4") != "set1.test" {
-		t.Fatalf("sets %q, %q", set("smf1"), set("smf4"))
-	}
+	testkit.FatalIf(t, set("smf1") != "set9.test" || set("smf4") != "set1.test",
+		"sets %q, %q", set("smf1"), set("smf4"))
 	for i, claim := range []string{"set9.test", "SET9.test", "set1.test", "SeT1.test"} {
 		b.mustSetUp(setIE(claim), alternativeIE(a.addr.Addr()), alternativeIE(given.addr.Addr()))
-		if set("smf2") != "" || h.happened("set-not-admitted") != uint64(i+1) {
-			t.Errorf("%s: set %q, %d refused", claim, set("smf2"), h.happened("set-not-admitted"))
-		}
+		testkit.ErrorIf(t, set("smf2") != "" || h.happened("set-not-admitted") != uint64(i+1),
+			"%s: set %q, %d refused", claim, set("smf2"), h.happened("set-not-admitted"))
 		for _, other := range []uint64{seid, theirs} {
 			b.delete(other).wants(pfcp.CauseContextNotFound, claim+": deletion by another peer")
 		}
 	}
 	c.mustSetUp(setIE("set9.test"))
-	if set("smf3") != "set9.test" {
-		t.Errorf("set of the member that was named: %q", set("smf3"))
-	}
+	testkit.ErrorIf(t, set("smf3") != "set9.test", "set of the member that was named: %q", set("smf3"))
 	// A member that associates again stays one, whoever the others name.
 	a.mustSetUp(setIE("set9.test"), group(183))
-	if set("smf1") != "set9.test" {
-		t.Errorf("set after associating again: %q", set("smf1"))
-	}
+	testkit.ErrorIf(t, set("smf1") != "set9.test", "set after associating again: %q", set("smf1"))
 	c.delete(seid).wants(pfcp.CauseAccepted, "deletion by a member")
 }
 
@@ -68,9 +62,7 @@ func TestSetsAfterARestart(t *testing.T) {
 	}
 	for id, want := range map[string]string{"smf1": "", "smf2": "set1"} {
 		again.fake.with(func() {
-			if got := again.fake.stored[id].Set; got != want {
-				t.Errorf("%s: stored set %q", id, got)
-			}
+			testkit.Equal(t, again.fake.stored[id].Set, want, "%s: stored set", id)
 		})
 	}
 }
@@ -95,9 +87,8 @@ func TestRemovedPeerAfterARestart(t *testing.T) {
 			t.Errorf("stored: %v", again.fake.stored)
 		}
 	})
-	if again.s.Find("smf2") != nil || again.s.Find("smf1") == nil || again.s.Find("smf3") == nil {
-		t.Error("associations are not those of the configuration")
-	}
+	testkit.ErrorIf(t, again.s.Find("smf2") != nil || again.s.Find("smf1") == nil || again.s.Find("smf3") == nil,
+		"associations are not those of the configuration")
 }
 
 // Row A2: a failed association, and its sessions, stay with the addresses that it had, unless the configuration gives

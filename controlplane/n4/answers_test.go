@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // Whatever comes, ends, is asked again, forgotten or driven out: an answer that is given is the one of that request.
@@ -41,9 +42,7 @@ func TestAnswersAreThoseOfTheirRequests(t *testing.T) {
 		was, known := model[k]
 		switch b {
 		case fresh:
-			if known && !was.done {
-				t.Fatal("a request in progress was begun anew")
-			}
+			testkit.FatalIf(t, known && !was.done, "a request in progress was begun anew")
 			model[k] = last{round, false}
 			switch random.IntN(10) {
 			case 0: // stays in progress
@@ -55,9 +54,7 @@ func TestAnswersAreThoseOfTheirRequests(t *testing.T) {
 				model[k] = last{round, true}
 			}
 		case inProgress:
-			if !known || was.done {
-				t.Fatal("in progress, but it ended")
-			}
+			testkit.FatalIf(t, !known || was.done, "in progress, but it ended")
 			a.finish(k, answerTo(k, was.round))
 			model[k] = last{was.round, true}
 		case answered:
@@ -76,9 +73,7 @@ func TestAnswersAreThoseOfTheirRequests(t *testing.T) {
 			}
 		}
 	}
-	if hits < 1000 {
-		t.Errorf("only %d answers were given again: a poor test", hits)
-	}
+	testkit.ErrorIf(t, hits < 1000, "only %d answers were given again: a poor test", hits)
 	a.consistent(t)
 }
 
@@ -97,9 +92,8 @@ func (a *answers) consistent(t *testing.T) {
 			bytes += cap(c)
 		}
 	}
-	if int64(size) != a.size.Load() || int64(bytes) != a.bytes.Load() {
-		t.Errorf("%d answers, %d bytes are there; %d, %d are counted", size, bytes, a.size.Load(), a.bytes.Load())
-	}
+	testkit.ErrorIf(t, int64(size) != a.size.Load() || int64(bytes) != a.bytes.Load(),
+		"%d answers, %d bytes are there; %d, %d are counted", size, bytes, a.size.Load(), a.bytes.Load())
 }
 
 // What is expired is memory no more, and a chunk is used again.
@@ -114,9 +108,7 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 	}
 	a.start = a.start.Add(-time.Second) // all end in the past, whatever the clock's resolution
 	a.sweep()
-	if len(a.peers) != 0 {
-		t.Errorf("%d peers are left", len(a.peers))
-	}
+	testkit.ErrorIf(t, len(a.peers) != 0, "%d peers are left", len(a.peers))
 	a.consistent(t)
 }
 
@@ -141,9 +133,7 @@ func (a *answers) answer(t *testing.T, peer string, sequence uint32, answer []by
 	t.Helper()
 	k := transactionKey{addr: netip.MustParseAddr(peer).As16(), port: 8805, typ: 52, sequence: sequence}
 	b, _, early := a.begin(k, nil)
-	if b != fresh {
-		t.Fatalf("%s, request %d: %d", peer, sequence, b)
-	}
+	testkit.FatalIf(t, b != fresh, "%s, request %d: %d", peer, sequence, b)
 	return early + a.finish(k, answer)
 }
 
@@ -171,9 +161,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		t.Errorf("%d bytes are kept", bytes)
 	}
 	for i := range uint32(100) {
-		if !a.has("192.0.2.1", i) {
-			t.Fatalf("another peer lost answer %d", i)
-		}
+		testkit.FatalIf(t, !a.has("192.0.2.1", i), "another peer lost answer %d", i)
 	}
 	kept := 0
 	for i := range uint32(n) {
@@ -181,9 +169,8 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 			kept++
 		}
 	}
-	if kept+evicted != n || kept < 10 || !a.has("192.0.2.2", n-1) {
-		t.Errorf("%d answers are kept, %d were evicted, of %d", kept, evicted, n)
-	}
+	testkit.ErrorIf(t, kept+evicted != n || kept < 10 || !a.has("192.0.2.2", n-1),
+		"%d answers are kept, %d were evicted, of %d", kept, evicted, n)
 	a.consistent(t)
 }
 
@@ -219,11 +206,7 @@ func TestAnswersOfUnknownPeersAreBounded(t *testing.T) {
 	for i := range 1000 {
 		a.answer(t, fmt.Sprintf("198.51.%d.%d", i/256, i%256), 1, []byte{1})
 	}
-	if len(a.peers) > 5 {
-		t.Errorf("%d peers have a log", len(a.peers))
-	}
-	if !a.has(known.String(), 1) {
-		t.Error("the known peer's answer is lost")
-	}
+	testkit.ErrorIf(t, len(a.peers) > 5, "%d peers have a log", len(a.peers))
+	testkit.ErrorIf(t, !a.has(known.String(), 1), "the known peer's answer is lost")
 	a.consistent(t)
 }

@@ -442,9 +442,7 @@ func (m *smf) wait(d time.Duration) *reply {
 func (m *smf) must(what string) *reply {
 	m.t.Helper()
 	r := m.wait(testkit.Limit)
-	if r == nil {
-		m.t.Fatalf("nothing comes: %s", what)
-	}
+	testkit.FatalIf(m.t, r == nil, "nothing comes: %s", what)
 	return r
 }
 
@@ -482,9 +480,8 @@ func (m *smf) mustSetUp(ies ...[]byte) {
 func (m *smf) establish(cp uint64) uint64 {
 	m.t.Helper()
 	r := m.ask(establishment(m.next(), m.node, cp, m.addr.Addr()))
-	if r.cause() != pfcp.CauseAccepted || r.seid != cp || len(r.ies[57]) < 9 {
-		m.t.Fatalf("establishment: cause %d seid %d", r.cause(), r.seid)
-	}
+	testkit.FatalIf(m.t, r.cause() != pfcp.CauseAccepted || r.seid != cp || len(r.ies[57]) < 9,
+		"establishment: cause %d seid %d", r.cause(), r.seid)
 	return binary.BigEndian.Uint64(r.ies[57][1:])
 }
 
@@ -565,9 +562,7 @@ func (h *harness) rises(reason string, n uint64, do func()) {
 			want[reason] = before.Rejected[reason]
 		}
 	}
-	if !maps.Equal(want, after.Rejected) {
-		h.t.Errorf("rejected %v, not %v", after.Rejected, want)
-	}
+	testkit.ErrorIf(h.t, !maps.Equal(want, after.Rejected), "rejected %v, not %v", after.Rejected, want)
 	if after.Sessions != before.Sessions || len(after.Associations) != len(before.Associations) {
 		h.t.Errorf("%d sessions and %d associations, before %d and %d", after.Sessions, len(after.Associations),
 			before.Sessions, len(before.Associations))

@@ -63,11 +63,7 @@ func FuzzServer(f *testing.F) {
 			s := h.s.Snapshot()
 			return s.InFlight == 0 && s.Queued == 0
 		})
-		if fake.Count("good") != 1 || h.s.Find("good") == nil {
-			t.Fatal("another's association suffered")
-		}
-		if pfcp.Recovered.Load() != 0 {
-			t.Fatal("the decoder panicked")
-		}
+		testkit.FatalIf(t, fake.Count("good") != 1 || h.s.Find("good") == nil, "another's association suffered")
+		testkit.FatalIf(t, pfcp.Recovered.Load() != 0, "the decoder panicked")
 	})
 }

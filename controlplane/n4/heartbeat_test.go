@@ -38,9 +38,7 @@ func TestHeartbeatOfUnknownPeers(t *testing.T) {
 	if most := cfg.UnknownRate * int(time.Since(began)/time.Second+2); int(s.Sent["heartbeat-response"])-22 > most {
 		t.Errorf("%d answered, at most %d wanted", s.Sent["heartbeat-response"]-22, most)
 	}
-	if s.Rejected["rate-peer"] != 0 {
-		t.Errorf("rejected %v", s.Rejected)
-	}
+	testkit.ErrorIf(t, s.Rejected["rate-peer"] != 0, "rejected %v", s.Rejected)
 }
 
 // Rows P3, P4.
@@ -103,15 +101,12 @@ func TestForgedRestart(t *testing.T) {
 	unknown.ask(forged)
 	m.ask(forged) // from the peer's own address, which a forger can write too
 	testkit.Until(t, "asked and denied", func() bool { return h.happened("restart-not-confirmed") == 1 })
-	if h.fake.Count("smf1") != 1 || h.s.Find("smf1") == nil {
-		t.Fatal("a forged heartbeat deleted sessions")
-	}
+	testkit.FatalIf(t, h.fake.Count("smf1") != 1 || h.s.Find("smf1") == nil, "a forged heartbeat deleted sessions")
 	m.set(func() { m.recovery = newer })
 	m.ask(forged)
 	testkit.Until(t, "sessions deleted after a true restart", func() bool { return h.fake.Count("smf1") == 0 })
-	if h.s.Find("smf1") != nil || h.happened("peer-restarted") != 1 {
-		t.Error("the association of before the restart is still there")
-	}
+	testkit.ErrorIf(t, h.s.Find("smf1") != nil || h.happened("peer-restarted") != 1,
+		"the association of before the restart is still there")
 	m.mustSetUp()
 	m.establish(2)
 }
@@ -127,9 +122,7 @@ func TestRestartSeenByHeartbeat(t *testing.T) {
 	other.establish(1)
 	m.set(func() { m.recovery = m.recovery.Add(time.Hour) })
 	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("smf1") == 0 && h.s.Find("smf1") == nil })
-	if h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil {
-		t.Error("another association suffered")
-	}
+	testkit.ErrorIf(t, h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil, "another association suffered")
 }
 
 func TestPathFailure(t *testing.T) {
@@ -139,13 +132,9 @@ func TestPathFailure(t *testing.T) {
 	seid := m.establish(1)
 	m.set(func() { m.silent = true })
 	testkit.Until(t, "path failure", func() bool { return h.s.Snapshot().Associations[0].State == "failed" })
-	if h.fake.Count("smf1") != 1 {
-		t.Error("sessions did not outlive the path")
-	}
+	testkit.ErrorIf(t, h.fake.Count("smf1") != 1, "sessions did not outlive the path")
 	testkit.Until(t, "stored as failed", func() bool { return !h.fake.Associations()[0].FailedAt.IsZero() })
-	if err := <-h.report(1, m); err != ErrPathFailed {
-		t.Errorf("report while the path is down: %v", err)
-	}
+	testkit.Equal(t, <-h.report(1, m), ErrPathFailed, "report while the path is down")
 	m.set(func() { m.silent = false })
 	testkit.Until(t, "path restored", func() bool { return h.s.Snapshot().Associations[0].State == "up" })
 	testkit.Until(t, "stored as up", func() bool { return h.fake.Associations()[0].FailedAt.IsZero() })
@@ -157,9 +146,7 @@ func TestHeadlessExpires(t *testing.T) {
 	m.establish(1)
 	h.failPath("smf1")
 	testkit.Until(t, "sessions deleted", func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 })
-	if len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil {
-		t.Error("the association is still there")
-	}
+	testkit.ErrorIf(t, len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil, "the association is still there")
 }
 
 // TS 29.244 §5.22: a member of an SMF set goes on with the sessions of another.
@@ -191,9 +178,7 @@ func TestSetTakeover(t *testing.T) {
 		h.s.startHeadless(h.s.table.associations["smf1"])
 	})
 	testkit.Until(t, "adopted", func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 })
-	if len(h.fake.seen().released) != 0 {
-		t.Error("sessions were released")
-	}
+	testkit.ErrorIf(t, len(h.fake.seen().released) != 0, "sessions were released")
 	b.delete(seid).wants(pfcp.CauseAccepted, "deletion by the successor")
 }
 

@@ -39,9 +39,7 @@ func TestAssociationLife(t *testing.T) {
 	if f := r.ies[43]; len(f) < 4 || f[0]&(1<<4) == 0 || f[1]&1 == 0 || f[2]&(1<<2|1<<3) != 1<<2|1<<3 || f[3]&1 == 0 {
 		t.Errorf("features %x: FTUP, EMPU, UEIP, SSET, MPAS wanted", f)
 	}
-	if len(r.ies[233]) == 0 {
-		t.Error("no UE IP address pool information")
-	}
+	testkit.ErrorIf(t, len(r.ies[233]) == 0, "no UE IP address pool information")
 	if st := h.fake.Associations(); len(st) != 1 || st[0].Addr != m.addr {
 		t.Errorf("stored %+v", st)
 	}
@@ -56,9 +54,7 @@ func TestAssociationLife(t *testing.T) {
 	m.establish(1)
 	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node))).wants(pfcp.CauseAccepted, "release")
 	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0 })
-	if h.s.Find("smf1.isthmus") != nil {
-		t.Error("the association is still there")
-	}
+	testkit.ErrorIf(t, h.s.Find("smf1.isthmus") != nil, "the association is still there")
 	h.rises("no-association", 1, func() {
 		m.ask(establishment(m.next(), m.node, 2, m.addr.Addr())).wants(pfcp.CauseNoAssociation,
 			"establishment without association")
@@ -142,12 +138,9 @@ func TestAssociationLimit(t *testing.T) {
 			t.Fatalf("cause %d", r.cause())
 		}
 	}
-	if acceptedIDs != 5 || len(h.s.Snapshot().Associations) != 5 {
-		t.Errorf("%d accepted, five wanted", acceptedIDs)
-	}
-	if n := h.s.Snapshot().Rejected["association-limit"]; n != ids-5 {
-		t.Errorf("%d counted", n)
-	}
+	testkit.ErrorIf(t, acceptedIDs != 5 || len(h.s.Snapshot().Associations) != 5,
+		"%d accepted, five wanted", acceptedIDs)
+	testkit.Equal(t, h.s.Snapshot().Rejected["association-limit"], ids-5, "counted")
 	m.mustSetUp()
 	m.establish(1)
 
@@ -165,9 +158,7 @@ func TestReassociation(t *testing.T) {
 	h, m := associated(t)
 	m.establish(1)
 	m.mustSetUp(group(183)) // PFCP Session Retention Information: all
-	if h.fake.Count("smf1") != 1 {
-		t.Error("retained sessions are gone")
-	}
+	testkit.ErrorIf(t, h.fake.Count("smf1") != 1, "retained sessions are gone")
 	m.mustSetUp(group(183, ie(185, append([]byte{2}, m.addr.Addr().AsSlice()...)...)))
 	if h.fake.Count("smf1") != 1 || len(h.fake.seen().retained) != 1 || h.fake.seen().retained[0][0] != m.addr.Addr() {
 		t.Errorf("retained by address: %v", h.fake.seen().retained)
@@ -181,9 +172,8 @@ func TestNodeRequests(t *testing.T) {
 	h, m := associated(t)
 	m.establish(1)
 	r := m.ask(message(pfcp.SessionSetDeletionRequestType, 0, m.next(), nodeIE(m.node), ie(65, 1, 10, 0, 0, 1, 0, 5)))
-	if r.cause() != pfcp.CauseAccepted || h.fake.seen().fqcsid != 1 {
-		t.Errorf("session set deletion: cause %d", r.cause())
-	}
+	testkit.ErrorIf(t, r.cause() != pfcp.CauseAccepted || h.fake.seen().fqcsid != 1,
+		"session set deletion: cause %d", r.cause())
 	pfds := message(pfcp.PFDManagementRequestType, 0, m.next(), group(58, ie(24, []byte("app")...)))
 	if r := m.ask(pfds); r.cause() != pfcp.CauseAccepted || h.fake.seen().pfds != 1 {
 		t.Errorf("PFD management: cause %d", r.cause())
@@ -196,14 +186,10 @@ func TestNodeRequests(t *testing.T) {
 	}
 	m.send(message(pfcp.AssociationUpdateResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
 	testkit.Must(t, <-done)
-	if state := h.s.Snapshot().Associations[0].State; state != "releasing" {
-		t.Errorf("state %s", state)
-	}
+	testkit.Equal(t, h.s.Snapshot().Associations[0].State, "releasing", "state")
 	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: []pfcp.RemotePeer{{Addr: netip.MustParseAddr("192.0.2.1")}}})
 	ask = m.must("a node report")
-	if ask.typ != pfcp.NodeReportRequestType || len(ask.ies[102]) == 0 {
-		t.Fatalf("node report: %+v", ask)
-	}
+	testkit.FatalIf(t, ask.typ != pfcp.NodeReportRequestType || len(ask.ies[102]) == 0, "node report: %+v", ask)
 	m.send(message(pfcp.NodeReportResponseType, 0, ask.sequence, nodeIE(m.node), ie(19, 1)))
 	testkit.Until(t, "node report answered", func() bool { return h.s.Snapshot().Requests == 0 })
 }
@@ -311,9 +297,7 @@ func TestRestartOfOurs(t *testing.T) {
 	}
 	testkit.Until(t, "heartbeats go on", func() bool { return again.s.Snapshot().Associations[0].Heartbeats > 1 })
 	m.delete(seid).wants(pfcp.CauseAccepted, "deletion after the restart")
-	if len(h.fake.seen().released) > 0 {
-		t.Error("sessions were released")
-	}
+	testkit.ErrorIf(t, len(h.fake.seen().released) > 0, "sessions were released")
 }
 
 func TestConnect(t *testing.T) {
@@ -323,9 +307,8 @@ func TestConnect(t *testing.T) {
 	h := start(t, quiet(peer), nil, m)
 	answer := func(cause byte, node string) {
 		r := m.must("an association set-up request")
-		if r.typ != pfcp.AssociationSetupRequestType || len(r.ies[43]) < 4 {
-			t.Fatalf("no association set-up request: %+v", r)
-		}
+		testkit.FatalIf(t, r.typ != pfcp.AssociationSetupRequestType || len(r.ies[43]) < 4,
+			"no association set-up request: %+v", r)
 		m.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, cause), recoveryIE(m.recovery), ie(89, 1)))
 	}
 	answer(64, "smf1") // refused: once more, later
@@ -381,9 +364,7 @@ func TestNodeReportAgain(t *testing.T) {
 		end := time.Now().Add(testkit.Limit)
 		for slices.ContainsFunc(what, func(w string) bool { return len(numbers[w]) < 2 }) {
 			r := m.must("a node report of " + strings.Join(what, " and "))
-			if time.Now().After(end) {
-				t.Fatalf("not told again: %q, but %v", what, numbers)
-			}
+			testkit.FatalIf(t, time.Now().After(end), "not told again: %q, but %v", what, numbers)
 			told := nodeReportOf(r)
 			switch {
 			case slices.Contains(what, told):

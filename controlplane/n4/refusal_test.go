@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // lines is a log that keeps what was written.
@@ -46,18 +47,14 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 	s.refused(0, peer, pfcp.SessionEstablishmentRequestType, e)
 	list := s.count.refusals.newestFirst()
-	if len(list) != refusalsOfPeers+refusalsOfUnknown {
-		t.Fatalf("%d refusals are remembered", len(list))
-	}
+	testkit.FatalIf(t, len(list) != refusalsOfPeers+refusalsOfUnknown, "%d refusals are remembered", len(list))
 	r := list[0]
 	r.Time = r.Time.Truncate(0)
 	if r.Peer != "10.0.0.2" || r.Message != "session-establishment-request" || r.Reason != "rule-failure" || r.Cause != 73 || r.IE != 21 ||
 		r.Rule != "PDR 7" || r.Text != "the F-TEID is another session's" {
 		t.Errorf("%+v", r)
 	}
-	if n := s.count.rejected[causeReject(pfcp.CauseRuleFailure)].Load(); n != 4 {
-		t.Errorf("%d counted", n)
-	}
+	testkit.Equal(t, s.count.rejected[causeReject(pfcp.CauseRuleFailure)].Load(), 4, "counted")
 	if text := log.text.String(); !strings.Contains(text, `rule="PDR 7"`) || !strings.Contains(text, "another session's") ||
 		strings.Count(text, "\n") > 6 {
 		t.Errorf("the log:\n%s", text)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 func heap() uint64 {
@@ -49,12 +50,8 @@ func BenchmarkGuessedSessions(b *testing.B) {
 	inTurns(b, m, pfcp.CauseContextNotFound, func(i uint64) []byte {
 		return message(pfcp.SessionDeletionRequestType, 1<<40+i, m.next())
 	})
-	if b.N > 10000 && h.happened("session-id-guessing") == 0 {
-		b.Error("no alarm")
-	}
-	if h.fake.Count("smf1") != 1 {
-		b.Error("a session was hit")
-	}
+	testkit.ErrorIf(b, b.N > 10000 && h.happened("session-id-guessing") == 0, "no alarm")
+	testkit.ErrorIf(b, h.fake.Count("smf1") != 1, "a session was hit")
 }
 
 // Row A3 in full: -bench NodeIDs -benchtime 2000000x. Unknown peers' names take all places but the configured peer's.

@@ -52,9 +52,8 @@ func TestHeaders(t *testing.T) {
 	}
 	h.rises("version", 1, func() {
 		r := m.ask(with(good(), func(b []byte) { b[0] = 2 << 5 }))
-		if r.typ != pfcp.VersionNotSupportedResponseType || r.sequence != 5 || r.raw[0]>>5 != 1 {
-			t.Errorf("%+v", r)
-		}
+		testkit.ErrorIf(t, r.typ != pfcp.VersionNotSupportedResponseType || r.sequence != 5 || r.raw[0]>>5 != 1,
+			"%+v", r)
 	})
 	h.rises("version", 1, func() { // two that do not know each other's version must not go on for ever
 		m.send(with(message(pfcp.VersionNotSupportedResponseType, 0, 5), func(b []byte) { b[0] = 2 << 5 }))
@@ -126,9 +125,7 @@ func TestQuota(t *testing.T) {
 	h.rises("no-resources", 50, func() {
 		for i := range uint64(50) {
 			r := a.ask(establishment(a.next(), a.node, 100+i, a.addr.Addr()))
-			if r.cause() != pfcp.CauseNoResources || r.seid != 100+i {
-				t.Fatalf("cause %d", r.cause())
-			}
+			testkit.FatalIf(t, r.cause() != pfcp.CauseNoResources || r.seid != 100+i, "cause %d", r.cause())
 		}
 	})
 	b.establish(1)
@@ -149,9 +146,7 @@ func TestKernelLoss(t *testing.T) {
 		m.send(message(pfcp.SessionDeletionRequestType, 1, m.next()))
 	}
 	lost := s.Snapshot().Lost
-	if lost < 1000 {
-		t.Errorf("%d lost", lost)
-	}
+	testkit.ErrorIf(t, lost < 1000, "%d lost", lost)
 	testkit.Run(t, s.Run)
 	testkit.Until(t, "the others are read", func() bool { return s.Snapshot().Received["session-deletion-request"] == 2000-lost })
 	for range 2000 - lost {
@@ -180,12 +175,8 @@ func TestRetransmission(t *testing.T) {
 	first := a.must("the answer")
 	waitOut(20 * cfg.Timeout) // the peer's T1 may be longer than ours times N1
 	again := a.ask(req)
-	if string(again.raw) != string(first.raw) {
-		t.Error("the answer from the cache differs")
-	}
-	if n := h.fake.seen().established; n != 1 {
-		t.Errorf("established %d times", n)
-	}
+	testkit.ErrorIf(t, string(again.raw) != string(first.raw), "the answer from the cache differs")
+	testkit.Equal(t, h.fake.seen().established, 1, "established")
 	if r := b.ask(establishment(100, b.node, 1, b.addr.Addr())); r.cause() != pfcp.CauseAccepted || h.fake.Count("smf2") != 1 {
 		t.Error("the same sequence number of another peer")
 	}
@@ -201,9 +192,7 @@ func TestAnswersExpire(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.AnswerTime = time.Millisecond })
 	m.establish(1)
 	testkit.Until(t, "answers expire", func() bool { return h.s.Snapshot().Answers == 0 })
-	if n := h.s.Snapshot().Received["session-establishment-request"]; n != 1 {
-		t.Errorf("%d requests", n)
-	}
+	testkit.Equal(t, h.s.Snapshot().Received["session-establishment-request"], 1, "requests")
 }
 
 // A CP function that restarted counts its requests from the start: what it says then is no retransmission.
@@ -215,19 +204,14 @@ func TestSequenceNumbersAgain(t *testing.T) {
 		m.mustSetUp()
 		seid := m.establish(1)
 		h.fake.with(func() {
-			if h.fake.sessions[seid] == nil {
-				t.Error("the answer names a session of before the restart")
-			}
+			testkit.ErrorIf(t, h.fake.sessions[seid] == nil,
+				"the answer names a session of before the restart")
 		})
 	}
-	if n := h.fake.seen().established; n != 2 {
-		t.Errorf("established %d times", n)
-	}
+	testkit.Equal(t, h.fake.seen().established, 2, "established")
 	m.sequence--
 	m.establish(2) // another body under the same number
-	if n := h.fake.seen().established; n != 3 {
-		t.Errorf("established %d times", n)
-	}
+	testkit.Equal(t, h.fake.seen().established, 3, "established")
 }
 
 func TestAnswersBounded(t *testing.T) {
@@ -275,9 +259,8 @@ func TestOverload(t *testing.T) {
 		return s.Rejected["queue-full"]+s.Rejected["congestion"]+uint64(s.Sessions) == burst
 	})
 	s := h.s.Snapshot()
-	if s.Rejected["queue-full"] < burst-100 || s.Rejected["congestion"] == 0 || s.Lost != 0 {
-		t.Errorf("rejected %v, lost %d", s.Rejected, s.Lost)
-	}
+	testkit.ErrorIf(t, s.Rejected["queue-full"] < burst-100 || s.Rejected["congestion"] == 0 || s.Lost != 0,
+		"rejected %v, lost %d", s.Rejected, s.Lost)
 	// One more is accepted. Like any peer we repeat the request: our own socket may be full of refusals.
 	sequence := m.next()
 	req := establishment(sequence, m.node, 1<<40, m.addr.Addr())
@@ -366,23 +349,17 @@ func TestReports(t *testing.T) {
 	var answered atomic.Int64
 	send := func(to netip.Addr) {
 		h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: to}}, &pfcp.SessionReportRequest{Inactive: true}, func(r *pfcp.SessionReportResponse, _ *Association, err error) {
-			if err != nil || r.Cause != pfcp.CauseAccepted {
-				t.Errorf("%+v, %v", r, err)
-			}
+			testkit.ErrorIf(t, err != nil || r.Cause != pfcp.CauseAccepted, "%+v, %v", r, err)
 			answered.Add(1)
 		})
 	}
 	send(m.addr.Addr())
 	r := m.must("a session report")
-	if r.typ != pfcp.SessionReportRequestType || r.seid != 77 || r.from != m.server {
-		t.Fatalf("%+v", r)
-	}
+	testkit.FatalIf(t, r.typ != pfcp.SessionReportRequestType || r.seid != 77 || r.from != m.server, "%+v", r)
 	// Row P32: without a cause it is no answer; the request comes again, the same.
 	h.rises("response-malformed", 1, func() { m.send(message(pfcp.SessionReportResponseType, 1, r.sequence)) })
 	again := m.must("the report again")
-	if string(again.raw) != string(r.raw) {
-		t.Fatal("no retransmission")
-	}
+	testkit.FatalIf(t, string(again.raw) != string(r.raw), "no retransmission")
 	h.rises("response-unmatched", 1, func() { // the wrong type
 		m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE("smf1"), ie(19, 1)))
 	})
@@ -394,12 +371,8 @@ func TestReports(t *testing.T) {
 	for range 10 {
 		send(netip.Addr{})
 	}
-	if n := h.s.Snapshot().Associations[0].Reports; n != 10 {
-		t.Errorf("%d reports", n)
-	}
-	if n := h.s.requests.size(); n != 2 {
-		t.Errorf("%d under way", n)
-	}
+	testkit.Equal(t, h.s.Snapshot().Associations[0].Reports, 10, "reports")
+	testkit.Equal(t, h.s.requests.size(), 2, "under way")
 	for seen := map[uint32]bool{r.sequence: true}; len(seen) < 11; { // the first may come again
 		r := m.must("the next report")
 		seen[r.sequence] = true
@@ -424,9 +397,7 @@ func TestReportGivenUp(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if err := <-end; err != ErrTimeout {
-		t.Error(err)
-	}
+	testkit.Equal(t, <-end, ErrTimeout, "end")
 	if s := h.s.Snapshot(); s.Events["request-timed-out"] != 1 || s.Events["request-retransmitted"] != 2 {
 		t.Errorf("%v", s.Events)
 	}
@@ -471,16 +442,12 @@ func TestStats(t *testing.T) {
 	testkit.Until(t, "counted", func() bool { return h.s.Snapshot().Rejected["too-short"] == 1 })
 	m.ask(message(pfcp.SessionDeletionRequestType, 5, m.next()))
 	stats := h.s.Stats()
-	if stats.Associations != 1 || stats.Failed != 0 || stats.Sessions != 1 {
-		t.Errorf("%+v", stats)
-	}
+	testkit.ErrorIf(t, stats.Associations != 1 || stats.Failed != 0 || stats.Sessions != 1, "%+v", stats)
 	for name, list := range map[string][]Count{"received": stats.Received, "sent": stats.Sent, "rejected": stats.Rejected,
 		"events": stats.Events} {
 		seen := map[string]bool{}
 		for _, c := range list {
-			if seen[c.Name] || c.Name == "" {
-				t.Errorf("%s: %q twice", name, c.Name)
-			}
+			testkit.ErrorIf(t, seen[c.Name] || c.Name == "", "%s: %q twice", name, c.Name)
 			seen[c.Name] = true
 		}
 	}
@@ -522,9 +489,7 @@ func TestSharedAddress(t *testing.T) {
 		})
 		third.sequence = 1000
 		for i, r := range []*reply{a.delete(mine), b.delete(his), third.delete(more)} {
-			if r.cause() != pfcp.CauseAccepted {
-				t.Errorf("deletion %d: cause %d", i, r.cause())
-			}
+			testkit.ErrorIf(t, r.cause() != pfcp.CauseAccepted, "deletion %d: cause %d", i, r.cause())
 		}
 		h.stop()
 	}

@@ -26,12 +26,8 @@ func seeds(f *testing.F) {
 func checkDecode(t *testing.T, b []byte) {
 	before := Recovered.Load()
 	h, m, err := Decode(b)
-	if Recovered.Load() != before {
-		t.Fatalf("%x: %v", b, err)
-	}
-	if (m == nil) == (err == nil) {
-		t.Fatalf("%x: message %+v and error %v", b, m, err)
-	}
+	testkit.FatalIf(t, Recovered.Load() != before, "%x: %v", b, err)
+	testkit.FatalIf(t, (m == nil) == (err == nil), "%x: message %+v and error %v", b, m, err)
 	var refusal *Error
 	if !errors.As(err, &refusal) {
 		return
@@ -39,9 +35,7 @@ func checkDecode(t *testing.T, b []byte) {
 	if other, err := DecodeHeader(b); err != nil || other != h {
 		t.Fatalf("%x: header %+v, DecodeHeader %+v %v", b, h, other, err)
 	}
-	if refusal.Cause < CauseRejected || len(refusal.Text) > 4*maxText {
-		t.Fatalf("%x: %v", b, refusal)
-	}
+	testkit.FatalIf(t, refusal.Cause < CauseRejected || len(refusal.Text) > 4*maxText, "%x: %v", b, refusal)
 	if answer := Respond(h.Type, refusal, node4); answer != nil {
 		mustEncode(t, h, answer)
 	}
@@ -243,9 +237,7 @@ func checkRoundTrip(t *testing.T, b []byte) {
 	if errors.Is(err, ErrTooLong) { // several PFDs in one IE take more octets apart
 		return
 	}
-	if err != nil {
-		t.Fatalf("%x: %+v: %v", b, m, err)
-	}
+	testkit.FatalIf(t, err != nil, "%x: %+v: %v", b, m, err)
 	if n := int(binary.BigEndian.Uint16(again[2:])); n != len(again)-uncountedBytes {
 		t.Fatalf("length %d of %d octets", n, len(again))
 	}
@@ -253,9 +245,7 @@ func checkRoundTrip(t *testing.T, b []byte) {
 	if unread := reflect.ValueOf(m).Elem().FieldByName("Unread"); unread.IsValid() {
 		unread.SetZero()
 	}
-	if err != nil || !reflect.DeepEqual(m, back) {
-		t.Fatalf("%x\n%x: %v\n%+v\n%+v", b, again, err, m, back)
-	}
+	testkit.FatalIf(t, err != nil || !reflect.DeepEqual(m, back), "%x\n%x: %v\n%+v\n%+v", b, again, err, m, back)
 }
 
 func FuzzRoundTrip(f *testing.F) {

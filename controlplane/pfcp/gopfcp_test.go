@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/testkit"
+
 	gopfcp "github.com/wmnsk/go-pfcp/ie"
 	"github.com/wmnsk/go-pfcp/message"
 )
@@ -30,9 +32,8 @@ func TestGoPFCPReadsEverySample(t *testing.T) {
 			continue
 		}
 		got, back, err := Decode(b)
-		if err != nil || got != h || !reflect.DeepEqual(m, back) {
-			t.Errorf("%d %T: %v\nheader %+v, want %+v\nsent %+v\ngot  %+v", i, m, err, got, h, m, back)
-		}
+		testkit.ErrorIf(t, err != nil || got != h || !reflect.DeepEqual(m, back),
+			"%d %T: %v\nheader %+v, want %+v\nsent %+v\ngot  %+v", i, m, err, got, h, m, back)
 	}
 }
 

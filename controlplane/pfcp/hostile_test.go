@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // ie is an IE of the given parts.
@@ -273,9 +275,7 @@ func TestHostileRows(t *testing.T) {
 			t.Errorf("%s: names no rule: %+v", row.name, refusal.Rule)
 		}
 	}
-	if n := Recovered.Load(); n != 0 {
-		t.Errorf("%d panics", n)
-	}
+	testkit.Equal(t, Recovered.Load(), 0, "panics")
 }
 
 // Row P22: the refusal names the PDR, wherever its id stands.
@@ -328,12 +328,9 @@ func TestHeaders(t *testing.T) {
 		{"session message without SEID", []byte{0x20, 54, 0, 4, 0, 0, 1, 0}, ErrNoSEID},
 	} {
 		h, _, err := Decode(row.b)
-		if !errors.Is(err, row.want) {
-			t.Errorf("%s: %v", row.name, err)
-		}
-		if row.want == ErrVersion && h.Sequence != maxSequence {
-			t.Errorf("%s: sequence number %d is not there for the answer", row.name, h.Sequence)
-		}
+		testkit.ErrorIf(t, !errors.Is(err, row.want), "%s: %v", row.name, err)
+		testkit.ErrorIf(t, row.want == ErrVersion && h.Sequence != maxSequence,
+			"%s: sequence number %d is not there for the answer", row.name, h.Sequence)
 		if _, err := DecodeHeader(row.b); row.want != ErrUnknownMessage && row.want != ErrNoSEID && !errors.Is(err,
 			row.want) {
 			t.Errorf("%s: DecodeHeader: %v", row.name, err)
@@ -360,7 +357,5 @@ func TestEveryCutAndEveryOctet(t *testing.T) {
 			}
 		}
 	}
-	if n := Recovered.Load(); n != 0 {
-		t.Errorf("%d panics", n)
-	}
+	testkit.Equal(t, Recovered.Load(), 0, "panics")
 }

@@ -6,14 +6,14 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"isthmus/controlplane/testkit"
 )
 
 func mustEncode(t testing.TB, h Header, m Message) []byte {
 	t.Helper()
 	b, err := Encode(h, m)
-	if err != nil {
-		t.Fatalf("%T: %v", m, err)
-	}
+	testkit.FatalIf(t, err != nil, "%T: %v", m, err)
 	return b
 }
 
@@ -29,19 +29,13 @@ func TestEverySampleDecodesToItself(t *testing.T) {
 			t.Errorf("%d %T: %v", i, m, err)
 			continue
 		}
-		if got != h {
-			t.Errorf("%d %T: header %+v, want %+v", i, m, got, h)
-		}
-		if !reflect.DeepEqual(m, back) {
-			t.Errorf("%d %T:\nsent %+v\ngot  %+v", i, m, m, back)
-		}
+		testkit.ErrorIf(t, got != h, "%d %T: header %+v, want %+v", i, m, got, h)
+		testkit.ErrorIf(t, !reflect.DeepEqual(m, back), "%d %T:\nsent %+v\ngot  %+v", i, m, m, back)
 		seen[h.Type] = true
 	}
 	for typ := range messages {
 		decode := messages[typ].decode
-		if decode != nil && !seen[MessageType(typ)] {
-			t.Errorf("no sample of message type %d", typ)
-		}
+		testkit.ErrorIf(t, decode != nil && !seen[MessageType(typ)], "no sample of message type %d", typ)
 	}
 }
 
@@ -75,9 +69,7 @@ func TestTimers(t *testing.T) {
 	for want, d := range map[byte]time.Duration{0: 0, 1: time.Second, 30: time.Minute, 31: 62 * time.Second,
 		0x22: 63 * time.Second,
 		0x3f: 31 * time.Minute, 0x44: 32 * time.Minute, 0x9f: 310 * time.Hour, 0xe0: Forever} {
-		if got := timerValue(d); got != want {
-			t.Errorf("%s: %#x, want %#x", d, got, want)
-		}
+		testkit.Equal(t, timerValue(d), want, "%s", d)
 		if back, _ := readTimer([]byte{want}); back < d {
 			t.Errorf("%s came back as %s", d, back)
 		}
@@ -87,9 +79,8 @@ func TestTimers(t *testing.T) {
 func TestTimesAfter2036(t *testing.T) {
 	for _, want := range []time.Time{time.Unix(0, 0).UTC(), sampleTime, time.Unix(1<<31+1<<30, 0).UTC()} {
 		_, m, err := Decode(mustEncode(t, Header{}, &HeartbeatRequest{Recovery: want}))
-		if err != nil || !m.(*HeartbeatRequest).Recovery.Equal(want) {
-			t.Errorf("%s: %+v %v", want, m, err)
-		}
+		testkit.ErrorIf(t, err != nil || !m.(*HeartbeatRequest).Recovery.Equal(want),
+			"%s: %+v %v", want, m, err)
 	}
 }
 
@@ -98,15 +89,11 @@ func TestRespondAnswersEveryRequest(t *testing.T) {
 	for typ := range MessageType(messageTypes) {
 		m := Respond(typ, e, node4)
 		want := typ.Request() && messages[typ].decode != nil && typ != HeartbeatRequestType
-		if (m != nil) != want {
-			t.Errorf("type %d: %T", typ, m)
-		}
+		testkit.ErrorIf(t, (m != nil) != want, "type %d: %T", typ, m)
 		if m == nil {
 			continue
 		}
-		if m.MessageType() != typ+1 {
-			t.Errorf("type %d is answered with %d", typ, m.MessageType())
-		}
+		testkit.ErrorIf(t, m.MessageType() != typ+1, "type %d is answered with %d", typ, m.MessageType())
 		if _, _, err := Decode(mustEncode(t, Header{}, m)); err != nil {
 			t.Errorf("type %d: the answer is refused: %v", typ, err)
 		}

@@ -45,9 +45,8 @@ func TestMessagesMadeByScapy(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want[name]) {
 			t.Errorf("%s: %v\ngot  %+v\nwant %+v", name, err, got, want[name])
 		}
-		if h.Sequence == 0 || name == "establishment" && h.Priority != 7 {
-			t.Errorf("%s: header %+v", name, h)
-		}
+		testkit.ErrorIf(t, h.Sequence == 0 || name == "establishment" && h.Priority != 7,
+			"%s: header %+v", name, h)
 		delete(want, name)
 	}
 	for name := range want {
@@ -76,7 +75,5 @@ func wantedOfScapy() Message {
 // Heartbeats keep the time whatever second they are of.
 func TestRecoveryIsWholeSeconds(t *testing.T) {
 	_, m, err := Decode(mustEncode(t, Header{}, &HeartbeatResponse{Recovery: sampleTime.Add(999 * time.Millisecond)}))
-	if err != nil || !m.(*HeartbeatResponse).Recovery.Equal(sampleTime) {
-		t.Errorf("%+v %v", m, err)
-	}
+	testkit.ErrorIf(t, err != nil || !m.(*HeartbeatResponse).Recovery.Equal(sampleTime), "%+v %v", m, err)
 }

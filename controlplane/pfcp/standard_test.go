@@ -5,6 +5,8 @@ package pfcp
 import (
 	"slices"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // knows tells what a table does with an IE.
@@ -79,9 +81,8 @@ func TestEveryIEIsReadOrRefused(t *testing.T) {
 			}
 		}
 		for ie := range table.told {
-			if !slices.Contains(table.all, ie) {
-				t.Errorf("%s: IE %d is told and not there", table.name, ie)
-			}
+			testkit.ErrorIf(t, !slices.Contains(table.all, ie),
+				"%s: IE %d is told and not there", table.name, ie)
 		}
 	}
 }

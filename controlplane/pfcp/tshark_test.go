@@ -113,9 +113,7 @@ func TestTsharkReadsEverySample(t *testing.T) {
 			Priority: uint8(i % 2 * 5)}, m))
 	}
 	packets := tshark(t, messages)
-	if len(packets) != len(messages) {
-		t.Fatalf("%d packets of %d", len(packets), len(messages))
-	}
+	testkit.FatalIf(t, len(packets) != len(messages), "%d packets of %d", len(packets), len(messages))
 	for i, layers := range packets {
 		if layers["pfcp"] == nil {
 			t.Errorf("%T: no PFCP", all[i])

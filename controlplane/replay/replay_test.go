@@ -34,9 +34,7 @@ func TestStateFile(t *testing.T) {
 		if h.Type == api.TypePut {
 			var head api.ObjectHead
 			body, err := api.ReadRow(rest[:h.Length], &head)
-			if err != nil {
-				t.Fatalf("object %+v with %d bytes", head, len(body))
-			}
+			testkit.FatalIf(t, err != nil, "object %+v with %d bytes", head, len(body))
 			want := plan.Objects[objects]
 			if head.Kind != want.Kind || head.Key != want.Key || !bytes.Equal(body, want.Body) {
 				t.Errorf("object %d is %+v, want %s", objects, head, want.Name())
@@ -60,9 +58,8 @@ func TestRun(t *testing.T) {
 	opt := Options{File: file, In: []string{"access=a.pcap"}, Out: []string{"core=b.pcap"}, Counters: "c.json", DPBinary: program}
 	code, err := Run(t.Context(), opt, &out, &out)
 	want := "--in access=a.pcap --out core=b.pcap --counters c.json\n"
-	if code != 4 || err != nil || out.String() != want {
-		t.Errorf("status %d, %v, output %q", code, err, out.String())
-	}
+	testkit.ErrorIf(t, code != 4 || err != nil || out.String() != want,
+		"status %d, %v, output %q", code, err, out.String())
 	for _, test := range []struct {
 		change func(*Options)
 		want   string

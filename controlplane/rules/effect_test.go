@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // everyRule is a session with two of each kind of rule, so that what names one may name another.
@@ -112,9 +113,7 @@ var tells = map[string]string{
 // session for the data plane, or is answered with the cause that says so.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	base, refusal := outcomeOf(everyRule(), nil)
-	if refusal != nil {
-		t.Fatal(refusal)
-	}
+	testkit.FatalIf(t, refusal != nil, "%v", refusal)
 	for name, at := range rules {
 		fields := at(everyRule()).Elem().Type()
 		for i := range fields.NumField() {

@@ -14,9 +14,7 @@ import (
 func compiledOf(t *testing.T, set *Settings, req *pfcp.SessionEstablishmentRequest) (Changed, *Compiler) {
 	t.Helper()
 	s, out, refusal := Establish(set, giveNothing{}, req)
-	if refusal != nil {
-		t.Fatal(refusal)
-	}
+	testkit.FatalIf(t, refusal != nil, "%v", refusal)
 	s, err := Decode(encode(s)) // as it is when it is compiled
 	testkit.Must(t, err)
 	c := new(Compiler)
@@ -55,12 +53,8 @@ func TestCPFunctionIsReachedAsTheRadioIs(t *testing.T) {
 	req.FAR = append(req.FAR, pfcp.CreateFAR{ID: 3, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.CPSide),
 		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 7, IPv4: addr("10.0.0.2")}}})
 	r, c := compiledOf(t, testSettings(), req)
-	if len(r.PDRs) != 1 || r.PDRs[0].LocalFTEID.IPv4 != addr("10.1.0.1") {
-		t.Errorf("%+v", r.PDRs)
-	}
-	if c.names[c.fars[2].Instance].Name != "access" {
-		t.Errorf("%+v of %+v", c.fars[2], c.names)
-	}
+	testkit.ErrorIf(t, len(r.PDRs) != 1 || r.PDRs[0].LocalFTEID.IPv4 != addr("10.1.0.1"), "%+v", r.PDRs)
+	testkit.ErrorIf(t, c.names[c.fars[2].Instance].Name != "access", "%+v of %+v", c.fars[2], c.names)
 }
 
 // Open5GS' SGW-C asks for no Outer Header Removal, and means no tunnel in a tunnel.

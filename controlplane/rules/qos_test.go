@@ -8,6 +8,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // MBR, GBR and averaging window as a policer.
@@ -40,9 +41,7 @@ func TestPolicerOfAQER(t *testing.T) {
 		x := Compiler{Context: Context{Set: set}}
 		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)
 		if c.want == nil {
-			if name != "" || len(x.out.Objects) != 0 {
-				t.Errorf("%s: %s", c.name, name)
-			}
+			testkit.ErrorIf(t, name != "" || len(x.out.Objects) != 0, "%s: %s", c.name, name)
 			continue
 		}
 		var got api.Policer
@@ -50,8 +49,7 @@ func TestPolicerOfAQER(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.want.Action = [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}
-		if got != *c.want || name != x.out.Objects[0].Key {
-			t.Errorf("%s: %+v, want %+v", c.name, got, *c.want)
-		}
+		testkit.ErrorIf(t, got != *c.want || name != x.out.Objects[0].Key,
+			"%s: %+v, want %+v", c.name, got, *c.want)
 	}
 }

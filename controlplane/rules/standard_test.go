@@ -309,14 +309,12 @@ func TestEveryFlagIsServedOrRefused(t *testing.T) {
 	for _, row := range flagged {
 		names, served := strings.Fields(row.names), strings.Fields(row.served)
 		base, refusal := outcome(t, row.in(gopfcp.New(row.ie, row.value(-1))))
-		if refusal != nil && row.ie != gopfcp.ReportingTriggers {
-			t.Errorf("IE %d: the base is refused: %v", row.ie, refusal)
-		}
+		testkit.ErrorIf(t, refusal != nil && row.ie != gopfcp.ReportingTriggers,
+			"IE %d: the base is refused: %v", row.ie, refusal)
 		if row.ie != gopfcp.OuterHeaderCreation {
 			for bit, name := range goPFCPNames(row.ie, len(names)/8) {
-				if names[bit] == "-" {
-					t.Errorf("IE %d: go-pfcp calls bit %d %s", row.ie, bit, name)
-				}
+				testkit.ErrorIf(t, names[bit] == "-",
+					"IE %d: go-pfcp calls bit %d %s", row.ie, bit, name)
 			}
 		}
 		for bit, name := range names {
@@ -325,13 +323,10 @@ func TestEveryFlagIsServedOrRefused(t *testing.T) {
 			switch {
 			case name == "-" || string(row.value(bit)) == string(row.value(-1)):
 			case slices.Contains(served, name):
-				if refusal != nil || got == base {
-					t.Errorf("%s: no effect, %v", what, refusal)
-				}
+				testkit.ErrorIf(t, refusal != nil || got == base, "%s: no effect, %v", what, refusal)
 			case row.told[name] != "":
-				if refusal != nil || got != base {
-					t.Errorf("%s: not as it is told here: %v", what, refusal)
-				}
+				testkit.ErrorIf(t, refusal != nil || got != base,
+					"%s: not as it is told here: %v", what, refusal)
 			case refusal == nil:
 				t.Errorf("%s is accepted and ignored", what)
 			case refusal.Offending != row.ie || refusal.Cause != pfcp.CauseServiceNotSupported && refusal.Cause != pfcp.CauseMandatoryIEIncorrect:

@@ -11,6 +11,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 func TestCompile(t *testing.T) {
@@ -92,9 +93,8 @@ func TestProtocolNames(t *testing.T) {
 	for name, number := range map[string]string{"icmp": "1", "tcp": "6", "udp": "17", "icmp6": "58", "sctp": "132"} {
 		named, err1 := Parse("permit out " + name + " from any to assigned")
 		numbered, err2 := Parse("permit out " + number + " from any to assigned")
-		if err1 != nil || err2 != nil || named.Protocol != numbered.Protocol {
-			t.Errorf("%s: %+v %v, %+v %v", name, named, err1, numbered, err2)
-		}
+		testkit.ErrorIf(t, err1 != nil || err2 != nil || named.Protocol != numbered.Protocol,
+			"%s: %+v %v, %+v %v", name, named, err1, numbered, err2)
 	}
 }
 
@@ -103,9 +103,7 @@ func TestCompileFilter(t *testing.T) {
 		SPI: 5, HasSPI: true,
 		FlowLabel: 0xfabcde, HasLabel: true, ID: 9, HasID: true}
 	list, err := Compile(&f)
-	if err != nil || len(list) != 2 {
-		t.Fatalf("%+v %v", list, err)
-	}
+	testkit.FatalIf(t, err != nil || len(list) != 2, "%+v %v", list, err)
 	for _, s := range list {
 		if s.Flags != api.SDFProtocol|api.SDFTOS|api.SDFSPI|api.SDFFlowLabel || s.TOS != 0xb8 || s.TOSMask != 0xfc || s.SPI != 5 ||
 			s.FlowLabel != 0xabcde {
@@ -199,14 +197,10 @@ func TestAlternativesAreTheRule(t *testing.T) {
 		text := rule.String()
 		back, err := Parse(text)
 		if rule.check() != nil {
-			if err == nil {
-				t.Fatalf("%s is taken", text)
-			}
+			testkit.FatalIf(t, err == nil, "%s is taken", text)
 			continue
 		}
-		if err != nil || !reflect.DeepEqual(rule, back) {
-			t.Fatalf("%s: %+v %v", text, back, err)
-		}
+		testkit.FatalIf(t, err != nil || !reflect.DeepEqual(rule, back), "%s: %+v %v", text, back, err)
 		list, err := rule.Compile()
 		if err != nil {
 			continue
@@ -225,9 +219,7 @@ func TestAlternativesAreTheRule(t *testing.T) {
 			}
 		}
 	}
-	if compiled < 5000 {
-		t.Errorf("only %d rules were compared", compiled)
-	}
+	testkit.ErrorIf(t, compiled < 5000, "only %d rules were compared", compiled)
 }
 
 // Whatever is taken has a text that is read as the same rule, and alternatives that the data plane takes.
@@ -253,9 +245,8 @@ func FuzzSDF(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(list) == 0 || len(list) > MaxAlternatives {
-			t.Fatalf("%q: %d alternatives", text, len(list))
-		}
+		testkit.FatalIf(t, len(list) == 0 || len(list) > MaxAlternatives,
+			"%q: %d alternatives", text, len(list))
 		for _, s := range list {
 			if s.RemotePort[0] > s.RemotePort[1] || s.LocalPort[0] > s.LocalPort[1] ||
 				s.Remote.Family != 0 && !s.Remote.Netip().IsValid() || s.Local.Family != 0 && !s.Local.Netip().IsValid() ||

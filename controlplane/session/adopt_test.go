@@ -24,9 +24,7 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 		wants(t, pfcp.CauseAccepted, p.modify(&n4.Association{ID: "smf2"}, other, precedence(i)))
 		served++
 	}
-	if served < 10 {
-		t.Errorf("%d requests were answered meanwhile", served)
-	}
+	testkit.ErrorIf(t, served < 10, "%d requests were answered meanwhile", served)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o := p.x.owners["smf3"]; o.sessions != n || len(p.x.groups[groupKey{owner: o.number}]) != n || p.x.owners["smf1"] != nil {
@@ -94,9 +92,8 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 	// Its id comes back meanwhile: what it establishes then is its own.
 	p.KeepAssociation(n4.StoredAssociation{ID: "smf1", Set: "set1"})
 	own := p.establishNow(t, &n4.Association{ID: "smf1", Set: "set1"}, request(9999, "10.47.0.1"))
-	if p.Count("smf1") != 1 || p.Count("smf2") != len(seids) {
-		t.Errorf("%d and %d sessions", p.Count("smf1"), p.Count("smf2"))
-	}
+	testkit.ErrorIf(t, p.Count("smf1") != 1 || p.Count("smf2") != len(seids),
+		"%d and %d sessions", p.Count("smf1"), p.Count("smf2"))
 	// The successor takes one over before it is moved, and fails itself.
 	answered := make(chan pfcp.Cause, 1)
 	p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, last, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.3")}},
@@ -107,15 +104,12 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 	}
 	p.Adopt("smf2", "smf3")
 	p.ForgetAssociation("smf2")
-	if p.Count("smf3") != len(seids) || p.Count("smf2") != 0 {
-		t.Errorf("%d and %d sessions", p.Count("smf3"), p.Count("smf2"))
-	}
+	testkit.ErrorIf(t, p.Count("smf3") != len(seids) || p.Count("smf2") != 0,
+		"%d and %d sessions", p.Count("smf3"), p.Count("smf2"))
 	// A deletion means all that the last one inherits, wherever it is.
 	p.Release("smf3", [][]byte{{1, 2, 0}}, func(int) {})
 	p.step(t, 20)
-	if p.Count("smf3") != len(seids)/2 || p.adopting() {
-		t.Errorf("%d sessions are left", p.Count("smf3"))
-	}
+	testkit.ErrorIf(t, p.Count("smf3") != len(seids)/2 || p.adopting(), "%d sessions are left", p.Count("smf3"))
 	p.ForgetAssociation("smf3")
 	p.Release("smf3", nil, func(int) {})
 	p.step(t, 20)
@@ -157,12 +151,9 @@ func TestRestartWhileSessionsAreAdopted(t *testing.T) {
 	if a, b := p.Count("smf1"), p.Count("smf2"); a != 2*pace || b != pace {
 		t.Errorf("%d and %d sessions", a, b)
 	}
-	if n := p.Adopt("smf1", "smf2"); n != 2*pace {
-		t.Errorf("%d adopted", n)
-	}
+	testkit.Equal(t, p.Adopt("smf1", "smf2"), 2*pace, "adopted")
 	p.ForgetAssociation("smf1")
 	p.step(t, 5)
-	if len(p.Associations()) != 2 || p.Count("smf2") != 3*pace {
-		t.Errorf("%v, %d sessions", p.Associations(), p.Count("smf2"))
-	}
+	testkit.ErrorIf(t, len(p.Associations()) != 2 || p.Count("smf2") != 3*pace,
+		"%v, %d sessions", p.Associations(), p.Count("smf2"))
 }

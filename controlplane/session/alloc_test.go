@@ -35,9 +35,7 @@ func TestChosenFTEIDs(t *testing.T) {
 	n9.ID, n9.PDI.LocalFTEID, n9.PDI.NetworkInstance = 5, choosing(5), "n9"
 	req.PDR = append(req.PDR, more, other, n9)
 	r := b.establish(smf1, req)
-	if r.Cause != pfcp.CauseAccepted || len(r.Created) != 4 {
-		t.Fatalf("%+v", r)
-	}
+	testkit.FatalIf(t, r.Cause != pfcp.CauseAccepted || len(r.Created) != 4, "%+v", r)
 	f := map[uint16]pfcp.FTEID{}
 	for _, c := range r.Created {
 		f[c.ID] = *c.LocalFTEID
@@ -48,9 +46,7 @@ func TestChosenFTEIDs(t *testing.T) {
 	if f[1].IPv4 != addr("10.1.0.1") || f[1].IPv6 != addr("2001:db8:f::1") || f[5].IPv4 != addr("10.9.0.1") || f[5].IPv6.IsValid() {
 		t.Errorf("%+v", f)
 	}
-	if !req.PDR[0].PDI.LocalFTEID.Choose {
-		t.Error("the request was changed")
-	}
+	testkit.ErrorIf(t, !req.PDR[0].PDI.LocalFTEID.Choose, "the request was changed")
 	b.checkConsistent()
 	// What we chose may be named in a modification, even where only we choose.
 	pdi := req.PDR[0].PDI
@@ -60,9 +56,8 @@ func TestChosenFTEIDs(t *testing.T) {
 	}
 	pdi.LocalFTEID = choosing(1)
 	m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, PDI: &pdi}}})
-	if m.Cause != pfcp.CauseAccepted || len(m.Created) != 1 || *m.Created[0].LocalFTEID == f[1] {
-		t.Errorf("%+v", m)
-	}
+	testkit.ErrorIf(t, m.Cause != pfcp.CauseAccepted || len(m.Created) != 1 || *m.Created[0].LocalFTEID == f[1],
+		"%+v", m)
 	b.checkConsistent()
 }
 
@@ -101,9 +96,7 @@ func TestTrafficEndpoints(t *testing.T) {
 	req.PDR[0].PDI = pfcp.PDI{Source: pfcp.Access, TrafficEndpoint: ptr(uint8(1))}
 	req.PDR[1].PDI = pfcp.PDI{Source: pfcp.Core, TrafficEndpoint: ptr(uint8(2))}
 	r := b.establish(smf1, req)
-	if r.Cause != pfcp.CauseAccepted || len(r.Created) != 0 || len(r.Endpoints) != 2 {
-		t.Fatalf("%+v", r)
-	}
+	testkit.FatalIf(t, r.Cause != pfcp.CauseAccepted || len(r.Created) != 0 || len(r.Endpoints) != 2, "%+v", r)
 	one, two := r.Endpoints[0], r.Endpoints[1]
 	if one.LocalFTEID.TEID == 0 || one.UEIP[0].IPv4 != addr("10.45.0.1") || two.UEIP[0].IPv4 != one.UEIP[0].IPv4 ||
 		two.UEIP[0].IPv6 != netip.MustParsePrefix("2001:db8:1::/64") {
@@ -137,9 +130,8 @@ func TestUEAddresses(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		a := r.Created[0].UEIP[0].IPv4
-		if seen[a] != 0 || a == addr("10.45.0.0") || a == addr("10.45.0.7") {
-			t.Errorf("%v was given out", a)
-		}
+		testkit.ErrorIf(t, seen[a] != 0 || a == addr("10.45.0.0") || a == addr("10.45.0.7"),
+			"%v was given out", a)
 		seen[a] = r.UP.SEID
 	}
 	wants(t, pfcp.CauseAllDynamicAddresses, ask(9))
@@ -199,18 +191,15 @@ func TestSharedMeters(t *testing.T) {
 		workers, numbers = append(workers, uint32(s.Worker)), append(numbers, s.QER[0].Share)
 	}
 	for i := range workers {
-		if workers[i] != workers[0] || numbers[i] != numbers[0] || numbers[i] == 0 {
-			t.Fatalf("workers %v, numbers %v", workers, numbers)
-		}
+		testkit.FatalIf(t, workers[i] != workers[0] || numbers[i] != numbers[0] || numbers[i] == 0,
+			"workers %v, numbers %v", workers, numbers)
 	}
 	spread := map[uint16]int{}
 	for i := range uint32(64) {
 		s := b.Session(b.establish(smf1, request(100+i, netip.AddrFrom4([4]byte{10, 47, 0, byte(i + 1)}).String())).UP.SEID)
 		spread[s.Worker]++
 	}
-	if len(spread) != 4 {
-		t.Errorf("%v", spread)
-	}
+	testkit.ErrorIf(t, len(spread) != 4, "%v", spread)
 	b.checkConsistent()
 }
 
@@ -284,9 +273,7 @@ func TestChooseIDIsRemembered(t *testing.T) {
 			change(&pdr.PDI)
 		}
 		m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{CreatePDR: []pfcp.CreatePDR{pdr}})
-		if m.Cause != pfcp.CauseAccepted || len(m.Created) != 1 {
-			t.Fatalf("%+v", m)
-		}
+		testkit.FatalIf(t, m.Cause != pfcp.CauseAccepted || len(m.Created) != 1, "%+v", m)
 		b.checkConsistent()
 		return *m.Created[0].LocalFTEID
 	}
@@ -296,9 +283,7 @@ func TestChooseIDIsRemembered(t *testing.T) {
 		req.PDR[0].PDI.LocalFTEID = choosing(5)
 		r := b.establish(smf1, req)
 		seid, first = r.UP.SEID, *r.Created[0].LocalFTEID
-		if f := add(b, 3, nil); f != first {
-			t.Errorf("%+v, not %+v", f, first)
-		}
+		testkit.Equal(t, add(b, 3, nil), first, "F-TEID")
 		for id, change := range map[uint16]func(*pfcp.PDI){
 			4: func(p *pfcp.PDI) { p.LocalFTEID = choosing(6) },
 			5: func(p *pfcp.PDI) { p.NetworkInstance = "n9" },
@@ -318,9 +303,7 @@ func TestChooseIDIsRemembered(t *testing.T) {
 	})
 	t.Run("after it", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		if f := add(b, 3, nil); f != first {
-			t.Errorf("%+v, not %+v", f, first)
-		}
+		testkit.Equal(t, add(b, 3, nil), first, "F-TEID")
 		// It ends with the F-TEID.
 		wants(t, pfcp.CauseAccepted,
 			b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemovePDR: []uint16{1, 3}}))

@@ -103,9 +103,8 @@ func TestStoreDamaged(t *testing.T) {
 			path, recovery := stored(t)
 			how(t, path)
 			p := opened(t, path, store.Boot())
-			if p.Count("") != 0 || p.Recovery().Equal(recovery) {
-				t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
-			}
+			testkit.ErrorIf(t, p.Count("") != 0 || p.Recovery().Equal(recovery),
+				"%d sessions, %v", p.Count(""), p.Recovery())
 			if _, err := os.Stat(path + ".bad"); err != nil {
 				t.Error(err)
 			}
@@ -225,9 +224,8 @@ func TestFormerStore(t *testing.T) {
 	for _, name := range []string{"first", "again"} {
 		t.Run(name, func(t *testing.T) {
 			p := opened(t, path, "former-boot")
-			if p.Count("smf1") != 3 || p.Recovery().Unix() != 1795401805 {
-				t.Errorf("%d sessions, %d", p.Count("smf1"), p.Recovery().Unix())
-			}
+			testkit.ErrorIf(t, p.Count("smf1") != 3 || p.Recovery().Unix() != 1795401805,
+				"%d sessions, %d", p.Count("smf1"), p.Recovery().Unix())
 			list := p.Associations()
 			if len(list) != 1 || list[0].ID != "smf1" || list[0].Set != "set1" || list[0].Features != 5 || list[0].Recovery.Unix() != 1700000001 {
 				t.Errorf("%+v", list)

@@ -66,9 +66,7 @@ func TestGroupCommit(t *testing.T) {
 			t.Errorf("%d: %+v", i, r)
 		}
 	}
-	if gate.largest.Load() < 10 {
-		t.Errorf("at most %d changes together", gate.largest.Load())
-	}
+	testkit.ErrorIf(t, gate.largest.Load() < 10, "at most %d changes together", gate.largest.Load())
 	b.checkConsistent()
 }
 
@@ -85,18 +83,14 @@ func TestOrderOfASession(t *testing.T) {
 			all.Add(1)
 			b.Modify([]*n4.Association{smf1}, seid, precedence(uint32(n)),
 				func(r *pfcp.SessionModificationResponse, cp uint64) {
-					if r.Cause != pfcp.CauseAccepted || cp < 0x1000 {
-						t.Errorf("%+v", r)
-					}
+					testkit.ErrorIf(t, r.Cause != pfcp.CauseAccepted || cp < 0x1000, "%+v", r)
 					all.Done()
 				})
 		}
 	}
 	all.Wait()
 	for _, seid := range seids {
-		if p := b.Session(seid).PDR[0].Precedence; p != 49 {
-			t.Errorf("precedence %d", p)
-		}
+		testkit.Equal(t, b.Session(seid).PDR[0].Precedence, 49, "precedence")
 	}
 	b.checkConsistent()
 }
@@ -163,9 +157,7 @@ func TestReleaseIsPaced(t *testing.T) {
 		t.Errorf("%d deleted, %d left", n, b.Count(""))
 	}
 	b.checkConsistent()
-	if b.released("nobody") != 0 {
-		t.Error("of nobody")
-	}
+	testkit.ErrorIf(t, b.released("nobody") != 0, "of nobody")
 }
 
 func TestSetRetention(t *testing.T) {
@@ -205,16 +197,13 @@ func TestApplications(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.PDR[1].PDI.Application = "web"
 	r := b.establish(smf1, req)
-	if r.Cause != pfcp.CauseAccepted || filters(r.UP.SEID) != 1 {
-		t.Fatalf("%+v", r)
-	}
+	testkit.FatalIf(t, r.Cause != pfcp.CauseAccepted || filters(r.UP.SEID) != 1, "%+v", r)
 	testkit.Must(t, b.setPFDs(web("permit out 6 from any 80 to assigned", "permit out 17 from any 443 to assigned")))
 	testkit.Until(t, "two filters", func() bool { return filters(r.UP.SEID) == 2 })
 	for _, bad := range []pfcp.PFD{{URL: "http://example.org"}, {Domain: "example.org"}, {Flow: "permit"}} {
 		err := b.setPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web", PFDs: []pfcp.PFD{bad}}}})
-		if err == nil || bad.Flow == "" && err.Cause != pfcp.CauseServiceNotSupported {
-			t.Errorf("%+v: %v", bad, err)
-		}
+		testkit.ErrorIf(t, err == nil || bad.Flow == "" && err.Cause != pfcp.CauseServiceNotSupported,
+			"%+v: %v", bad, err)
 	}
 	testkit.Must(t, b.setPFDs(&pfcp.PFDManagementRequest{}))
 	testkit.Until(t, "a filter that matches nothing", func() bool { return filters(r.UP.SEID) == 1 })
@@ -289,9 +278,7 @@ func TestDropBuffered(t *testing.T) {
 	drop.UpdateFAR[0].Forwarding = &pfcp.Forwarding{DropBuffered: true}
 	change(drop, pfcp.CauseAccepted)
 	want := []version{{1, byte(both)}, {2, byte(forward)}, {2, byte(both)}, {3, byte(forward)}}
-	if !slices.Equal(versions, want) {
-		t.Errorf("%v, expected %v", versions, want)
-	}
+	testkit.ErrorIf(t, !slices.Equal(versions, want), "%v, expected %v", versions, want)
 	b.checkConsistent()
 }
 
@@ -345,7 +332,5 @@ func TestEveryRequestAnswered(t *testing.T) {
 	b.end()
 	close(stop)
 	all.Wait()
-	if answers.Load() != asked.Load() {
-		t.Errorf("%d of %d requests answered", answers.Load(), asked.Load())
-	}
+	testkit.ErrorIf(t, answers.Load() != asked.Load(), "%d of %d requests answered", answers.Load(), asked.Load())
 }

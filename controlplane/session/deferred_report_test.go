@@ -26,9 +26,7 @@ func TestMonitoringTimeParts(t *testing.T) {
 		rows = mergeUsage(rows, []api.Usage{u})
 	}
 	want := []api.Usage{{URR: 1, Events: 3, Information: api.UsageBefore}, {URR: 2, Events: 100}, {URR: 1, Events: 12, Information: api.UsageAfter}}
-	if !slices.Equal(rows, want) {
-		t.Errorf("%+v", rows)
-	}
+	testkit.ErrorIf(t, !slices.Equal(rows, want), "%+v", rows)
 }
 
 // Usage for a CP function that is away waits in the store, is added up by URR, survives a restart and is reported when
@@ -57,9 +55,8 @@ func TestUsageWaitsForThePath(t *testing.T) {
 			testkit.Until(t, "more acknowledged while the path is down", func() bool { return s.Unacknowledged() < left || len(to.reports) > 0 })
 		}
 		one := testkit.Receive(t, to.reports)
-		if one.association != "smf2" || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5} {
-			t.Errorf("%+v", one)
-		}
+		testkit.ErrorIf(t, one.association != "smf2" || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5},
+			"%+v", one)
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 		testkit.Until(t, "all acknowledged", func() bool { return s.Unacknowledged() == 0 })
 		// A deletion says what waits, beside what was measured last.
@@ -85,9 +82,7 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		}
 		one.done(nil, n4.ErrTimeout)
 		one = testkit.Receive(t, to.reports)
-		if *one.req.Usage[0].Volume != [3]uint64{3 * many, many, 2 * many} {
-			t.Errorf("%+v", one)
-		}
+		testkit.ErrorIf(t, *one.req.Usage[0].Volume != [3]uint64{3 * many, many, 2 * many}, "%+v", one)
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 		testkit.Until(t, "nothing waits", func() bool { return b.waiting() == 0 })
 		if c := b.Counts(); c.ReportsLost != 0 {
@@ -96,8 +91,6 @@ func TestUsageWaitsForThePath(t *testing.T) {
 	})
 	t.Run("nothing is reported twice", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
-		if n := b.waiting(); n != 0 {
-			t.Errorf("%d sessions", n)
-		}
+		testkit.Equal(t, b.waiting(), 0, "sessions")
 	})
 }

@@ -36,9 +36,7 @@ func (d *strict) Commit(_ context.Context, changes []dp.Change) ([]api.Usage, er
 	maps.Copy(next, d.held)
 	for _, ch := range changes {
 		id := dptest.ID{Kind: ch.Kind, Key: ch.Key}
-		if seen[id] {
-			d.t.Fatalf("%v twice in one transaction", id)
-		}
+		testkit.FatalIf(d.t, seen[id], "%v twice in one transaction", id)
 		seen[id] = true
 		if ch.Body != nil {
 			next[id] = bytes.Clone(ch.Body) // its memory is used again
@@ -73,9 +71,8 @@ func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 		need(api.KindPath, f.Path[:])
 	}
 	qers, _, err := api.TakeRows[api.QER](rest)
-	if err != nil || len(fars) != int(head.FARs) || len(qers) != int(head.QERs) {
-		d.t.Fatalf("%d FARs, %d QERs, %v of %+v", len(fars), len(qers), err, head)
-	}
+	testkit.FatalIf(d.t, err != nil || len(fars) != int(head.FARs) || len(qers) != int(head.QERs),
+		"%d FARs, %d QERs, %v of %+v", len(fars), len(qers), err, head)
 	for _, q := range qers {
 		need(api.KindPolicer, q.UplinkPolicer[:])
 		need(api.KindPolicer, q.DownlinkPolicer[:])
@@ -138,9 +135,7 @@ func FuzzManager(f *testing.F) {
 			b.one(one)
 			b.s.SetHeld(d.held)
 			b.checkConsistent()
-			if t.Failed() {
-				t.Fatalf("after %x", one)
-			}
+			testkit.FatalIf(t, t.Failed(), "after %x", one)
 		}
 		for _, seid := range p.inOrder() {
 			b.atOnce(&pfcp.SessionDeletionRequest{}, seid, smf1, &n4.Association{ID: "smf2"})

@@ -79,9 +79,7 @@ func TestOthersAreServedWhilePFDsAreTried(t *testing.T) {
 		}
 	}
 	testkit.Must(t, testkit.Receive(t, over))
-	if served < 10 {
-		t.Errorf("%d requests were answered meanwhile", served)
-	}
+	testkit.ErrorIf(t, served < 10, "%d requests were answered meanwhile", served)
 }
 
 // A session that comes while PFDs are tried, and could not have them, has them refused: all or nothing.
@@ -105,12 +103,9 @@ func TestPFDsAreTriedOnSessionsThatComeMeanwhile(t *testing.T) {
 	made := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	p.Establish(smf1, req, func(r *pfcp.SessionEstablishmentResponse) { made <- r })
 	r, err := testkit.Receive(t, made), testkit.Receive(t, over)
-	if r.Cause == pfcp.CauseAccepted && (err == nil || err.Cause != pfcp.CauseNoResources) {
-		t.Errorf("a session with four filters is there, and PFDs that make twelve of them: %v", err)
-	}
-	if r.Cause != pfcp.CauseAccepted && err != nil {
-		t.Errorf("both are refused: %+v, %v", r, err)
-	}
+	testkit.ErrorIf(t, r.Cause == pfcp.CauseAccepted && (err == nil || err.Cause != pfcp.CauseNoResources),
+		"a session with four filters is there, and PFDs that make twelve of them: %v", err)
+	testkit.ErrorIf(t, r.Cause != pfcp.CauseAccepted && err != nil, "both are refused: %+v, %v", r, err)
 }
 
 // The deletion of a session set costs what is in it.
@@ -142,16 +137,14 @@ func TestReleasesAreBounded(t *testing.T) {
 			refused++
 		}
 	}
-	if len(p.deferredJobs) != maxSetDeletions || refused == 0 || refused == 1000 {
-		t.Errorf("%d deferredJobs wait, %d were refused", len(p.deferredJobs), refused)
-	}
+	testkit.ErrorIf(t, len(p.deferredJobs) != maxSetDeletions || refused == 0 || refused == 1000,
+		"%d deferredJobs wait, %d were refused", len(p.deferredJobs), refused)
 	later := request(2, "10.46.0.2")
 	later.FQCSID = [][]byte{{5}}
 	second := p.establishNow(t, smf1, later) // in the batch that carries the deletion out
 	for len(p.deferredJobs) > 0 {
 		p.runBatch(nil)
 	}
-	if p.Session(first) != nil || p.Session(second) == nil {
-		t.Error("the first session stays, or the second one went")
-	}
+	testkit.ErrorIf(t, p.Session(first) != nil || p.Session(second) == nil,
+		"the first session stays, or the second one went")
 }

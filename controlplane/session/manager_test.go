@@ -173,9 +173,7 @@ func TestSessionComesChangesAndGoes(t *testing.T) {
 	if d.Cause != pfcp.CauseAccepted || len(d.Usage) != 1 || *d.Usage[0].Volume != [3]uint64{30, 10, 20} || d.Usage[0].Packets != nil {
 		t.Fatalf("%+v", d)
 	}
-	if b.s.Held()[key] != nil || b.Count("") != 0 {
-		t.Error("something is left")
-	}
+	testkit.ErrorIf(t, b.s.Held()[key] != nil || b.Count("") != 0, "something is left")
 }
 
 func heldID(seid uint64) dptest.ID { return dptest.ID{Kind: api.KindSession, Key: rules.Key(seid)} }
@@ -192,7 +190,5 @@ func wants(t testing.TB, cause pfcp.Cause, answer pfcp.Message) {
 	case *pfcp.SessionDeletionResponse:
 		is = r.Cause
 	}
-	if is != cause {
-		t.Fatalf("cause %d, not %d: %+v", is, cause, answer)
-	}
+	testkit.FatalIf(t, is != cause, "cause %d, not %d: %+v", is, cause, answer)
 }

@@ -2,7 +2,11 @@
 
 package session
 
-import "testing"
+import (
+	"testing"
+
+	"isthmus/controlplane/testkit"
+)
 
 // The room between two collections is what requests need, whatever the number of sessions.
 func TestRoomOfTheHeap(t *testing.T) {
@@ -12,9 +16,7 @@ func TestRoomOfTheHeap(t *testing.T) {
 		if least, most := heapRoom*8/10, heapRoom*12/10+live*heapShare/100; room < uint64(least) && live < heapRoom || room > most {
 			t.Errorf("%d bytes live, GOGC %d: room for %d, wanted %d to %d", live, percent, room, least, most)
 		}
-		if percent < 5 {
-			t.Errorf("%d bytes live: GOGC %d", live, percent)
-		}
+		testkit.ErrorIf(t, percent < 5, "%d bytes live: GOGC %d", live, percent)
 	}
 }
 
@@ -33,13 +35,9 @@ func TestMemoryGoesBackOnceAfterABurst(t *testing.T) {
 		}
 	}
 	want := []int{5 + quietOnce - 1, 5 + quietLate - 1, 100 + quietOnce, 100 + quietLate}
-	if len(at) != len(want) {
-		t.Fatalf("given back at %v, want %v", at, want)
-	}
+	testkit.FatalIf(t, len(at) != len(want), "given back at %v, want %v", at, want)
 	for i := range at {
-		if at[i] != want[i] {
-			t.Errorf("given back at %v, want %v", at, want)
-		}
+		testkit.ErrorIf(t, at[i] != want[i], "given back at %v, want %v", at, want)
 	}
 	if m := newMemory(); m.idle(0) || m.idle(50) {
 		t.Error("given back without a burst")

@@ -34,7 +34,5 @@ func TestMemoryOfASession(t *testing.T) {
 	}
 	each := (heap() - before) / count
 	t.Logf("%d bytes a session", each)
-	if each > 800 {
-		t.Errorf("%d bytes a session, at most 800", each)
-	}
+	testkit.ErrorIf(t, each > 800, "%d bytes a session, at most 800", each)
 }

@@ -70,9 +70,8 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 			}
 			one.done(nil, n4.ErrNotKnown)
 		}
-		if b.Count("smf1") != 1 || b.Counts().ReportsLost != 0 {
-			t.Errorf("%d sessions, %+v", b.Count("smf1"), b.Counts())
-		}
+		testkit.ErrorIf(t, b.Count("smf1") != 1 || b.Counts().ReportsLost != 0,
+			"%d sessions, %+v", b.Count("smf1"), b.Counts())
 		if n := b.adopt("smf1", "smf2"); n != 1 || !b.Session(seid).Moved {
 			t.Errorf("%d adopted, %+v", n, b.Session(seid))
 		}
@@ -81,9 +80,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
 		to := b.reporting(t, true, "")
 		one := testkit.Receive(t, to.reports)
-		if one.association != "smf2" || !one.to.Moved || one.cp != 0x1001 {
-			t.Errorf("%+v", one)
-		}
+		testkit.ErrorIf(t, one.association != "smf2" || !one.to.Moved || one.cp != 0x1001, "%+v", one)
 		one.by(accepted, member2) // took it, and gave it no F-SEID
 		if x := b.Session(seid); !x.Moved || x.CP.SEID != 0x1001 {
 			t.Errorf("%+v", x)

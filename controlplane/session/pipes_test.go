@@ -51,9 +51,7 @@ func (b *bench) checkPipes(want int) map[uint64]string {
 		}
 		pipes[seid], taken[place] = place, true
 	}
-	if len(pipes) != want {
-		b.t.Errorf("%d sessions, want %d", len(pipes), want)
-	}
+	testkit.ErrorIf(b.t, len(pipes) != want, "%d sessions, want %d", len(pipes), want)
 	return pipes
 }
 
@@ -82,9 +80,8 @@ func TestPipes(t *testing.T) {
 				b.modify(smf1, seid, &pfcp.SessionModificationRequest{QueryAll: true}))
 		}
 		for seid, place := range b.checkPipes(4) {
-			if before[seid] != place {
-				t.Errorf("a modification moves a session from %s to %s", before[seid], place)
-			}
+			testkit.ErrorIf(t, before[seid] != place,
+				"a modification moves a session from %s to %s", before[seid], place)
 		}
 		for seid := range before {
 			b.delete(smf1, seid)
@@ -113,9 +110,7 @@ func TestPipes(t *testing.T) {
 				shaped++
 			}
 		}
-		if shaped != 3 {
-			t.Errorf("%d sessions have one of three pipes", shaped)
-		}
+		testkit.ErrorIf(t, shaped != 3, "%d sessions have one of three pipes", shaped)
 	})
 	t.Run("again enough", func(t *testing.T) {
 		b := startOn(t, s, path, shapedSettings())

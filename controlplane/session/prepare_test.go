@@ -93,9 +93,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 			}
 			return true
 		})
-		if seed%5 != 4 && p.prepared != first {
-			t.Fatal("begun anew without a reason")
-		}
+		testkit.FatalIf(t, seed%5 != 4 && p.prepared != first, "begun anew without a reason")
 		p.mu.Lock()
 		for seid, d := range p.digests {
 			e, there := p.x.at(seid)
@@ -109,9 +107,8 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 			t.Fatalf("seed %d: prepared\n%s\nat once\n%s", seed, got, want)
 		}
 		for _, seid := range atOnce.changed {
-			if !slices.Contains(ahead.changed, seid) {
-				t.Fatalf("seed %d: %#x is not to be sent again", seed, seid)
-			}
+			testkit.FatalIf(t, !slices.Contains(ahead.changed, seid),
+				"seed %d: %#x is not to be sent again", seed, seid)
 		}
 		p.mu.Unlock()
 		p.Close()
@@ -131,9 +128,7 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
 	b.prepare(without)
 	b.mu.Lock()
-	if b.prepared == nil || len(b.prepared.lost) != 1 {
-		t.Error("nobody would be lost: a poor test")
-	}
+	testkit.ErrorIf(t, b.prepared == nil || len(b.prepared.lost) != 1, "nobody would be lost: a poor test")
 	b.mu.Unlock()
 	b.delete(smf1, older)
 	b.mu.Lock()
@@ -157,16 +152,12 @@ func TestComparePrepared(t *testing.T) {
 	b.delete(smf1, seids[4])
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n := len(b.digests); n != 298 {
-		t.Errorf("%d digests are known", n)
-	}
+	testkit.Equal(t, len(b.digests), 298, "known digests")
 	d := b.compare(held)
-	if len(d.After) != 1 || len(d.After[0]) != 1 || d.After[0][0].Key != rules.Key(seids[3]) {
-		t.Errorf("%+v", d)
-	}
-	if len(d.Before) != 1 || len(d.Before[0]) != 1 || d.Before[0][0].Key != rules.Key(seids[4]) {
-		t.Errorf("%+v", d)
-	}
+	testkit.ErrorIf(t, len(d.After) != 1 || len(d.After[0]) != 1 || d.After[0][0].Key != rules.Key(seids[3]),
+		"%+v", d)
+	testkit.ErrorIf(t, len(d.Before) != 1 || len(d.Before[0]) != 1 || d.Before[0][0].Key != rules.Key(seids[4]),
+		"%+v", d)
 	unknown := api.Digest{Kind: api.KindSession}
 	copy(unknown.Key[:], rules.Prefix+"no-seid")
 	if d := b.compare(append(held, unknown)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == rules.Prefix+"no-seid" }) {
@@ -183,9 +174,8 @@ func TestReplanOfLimits(t *testing.T) {
 	b.prepare(set)
 	changes := b.reconfigured(set)
 	b.mu.Lock()
-	if len(changes) != 0 || len(b.deferredJobs) != 0 || b.set != set {
-		t.Errorf("%v %d", changes, len(b.deferredJobs))
-	}
+	testkit.ErrorIf(t, len(changes) != 0 || len(b.deferredJobs) != 0 || b.set != set,
+		"%v %d", changes, len(b.deferredJobs))
 	b.mu.Unlock()
 	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(2, "10.46.0.2")))
 }
@@ -208,9 +198,7 @@ func (b *bench) atOnce(m pfcp.Message, seid uint64, from ...*n4.Association) (ma
 		return 0
 	}
 	b.runBatch(nil)
-	if answered != 1 {
-		b.t.Fatalf("%T answered %d times", m, answered)
-	}
+	testkit.FatalIf(b.t, answered != 1, "%T answered %d times", m, answered)
 	return made
 }
 
@@ -248,7 +236,5 @@ func TestPreparedForNothing(t *testing.T) {
 	set.Instances[2].Name = "n9b"
 	b.prepare(set)
 	b.prepare(testSettings())
-	if b.prepared != nil {
-		t.Error("kept")
-	}
+	testkit.ErrorIf(t, b.prepared != nil, "kept")
 }

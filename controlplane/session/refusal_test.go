@@ -92,12 +92,9 @@ func TestRefusedEstablishmentsLeaveNothing(t *testing.T) {
 		c.change(req)
 		r := b.establish(smf1, req)
 		same := r.Failed == c.failed || r.Failed != nil && c.failed != nil && *r.Failed == *c.failed
-		if r.Cause != c.cause || !same {
-			t.Errorf("%s: cause %d, rule %v; want %d, %v", c.name, r.Cause, r.Failed, c.cause, c.failed)
-		}
-		if !equalHeld(before, b.s.Held()) || b.Count("") != 1 {
-			t.Errorf("%s: something is left", c.name)
-		}
+		testkit.ErrorIf(t, r.Cause != c.cause || !same,
+			"%s: cause %d, rule %v; want %d, %v", c.name, r.Cause, r.Failed, c.cause, c.failed)
+		testkit.ErrorIf(t, !equalHeld(before, b.s.Held()) || b.Count("") != 1, "%s: something is left", c.name)
 	}
 	if r := b.establish(smf1, request(2, "10.45.0.6")); r.Cause != pfcp.CauseAccepted {
 		t.Errorf("after all refusals: %+v", r)
@@ -130,9 +127,7 @@ func TestForeignSessions(t *testing.T) {
 	r = b.establish(in, request(2, "10.45.0.6"))
 	wants(t, pfcp.CauseAccepted,
 		b.modify(mate, r.UP.SEID, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.4")}}))
-	if b.Count("smf3") != 0 || b.Count("smf4") != 1 {
-		t.Error("the session did not change hands")
-	}
+	testkit.ErrorIf(t, b.Count("smf3") != 0 || b.Count("smf4") != 1, "the session did not change hands")
 	wants(t, pfcp.CauseAccepted, b.delete(in, r.UP.SEID))
 }
 
@@ -247,16 +242,13 @@ func TestRandomModifications(t *testing.T) {
 			accepted++
 		} else {
 			refused++
-			if b.data(seid) != data || !equalHeld(held, b.s.Held()) || b.dump() != before {
-				t.Fatalf("%+v was refused with cause %d and changed\n%s\nto\n%s", req, m.Cause, before, b.dump())
-			}
+			testkit.FatalIf(t, b.data(seid) != data || !equalHeld(held, b.s.Held()) || b.dump() != before,
+				"%+v was refused with cause %d and changed\n%s\nto\n%s", req, m.Cause, before, b.dump())
 			continue
 		}
 		b.checkConsistent()
 	}
-	if accepted < 200 || refused < 200 {
-		t.Errorf("%d accepted, %d refused: a poor test", accepted, refused)
-	}
+	testkit.ErrorIf(t, accepted < 200 || refused < 200, "%d accepted, %d refused: a poor test", accepted, refused)
 }
 
 // data is the encoding of a session.
@@ -298,18 +290,14 @@ func (b *bench) checkConsistent() {
 	for range b.x.records.All() {
 		records++
 	}
-	if records != len(b.x.session) {
-		b.t.Errorf("%d records of %d sessions", records, len(b.x.session))
-	}
+	testkit.ErrorIf(b.t, records != len(b.x.session), "%d records of %d sessions", records, len(b.x.session))
 	local, host, users, grouped := 0, 0, map[string]int{}, 0
 	for seid, at := range b.x.session {
 		s, err := rules.Decode(b.x.open(at).data)
 		testkit.Must(b.t, err)
 		testkit.Must(b.t, b.set.Check(s))
 		c, bad := rules.Compile(rules.Context{Set: b.set, PFDs: b.pfds}, s)
-		if bad != nil {
-			b.t.Fatal(bad)
-		}
+		testkit.FatalIf(b.t, bad != nil, "%v", bad)
 		for _, k := range groupsOf(s, b.x.open(at).owner) {
 			if grouped++; b.x.groups[k][seid] == 0 {
 				b.t.Errorf("session %#x is not in group %v", seid, k)
@@ -339,18 +327,12 @@ func (b *bench) checkConsistent() {
 	if len(b.x.local) != local || len(b.x.host) != host {
 		b.t.Errorf("%d F-TEIDs and %d addresses in the indices, %d and %d in sessions", len(b.x.local), len(b.x.host), local, host)
 	}
-	if n := b.x.groupedSessions(); n != grouped {
-		b.t.Errorf("%d members of groups, %d wanted", n, grouped)
-	}
+	testkit.Equal(b.t, b.x.groupedSessions(), grouped, "members of groups")
 	for id, h := range b.objects {
-		if h.users != users[id] {
-			b.t.Errorf("object %s has %d users, counted %d", id, h.users, users[id])
-		}
+		testkit.ErrorIf(b.t, h.users != users[id], "object %s has %d users, counted %d", id, h.users, users[id])
 	}
 	for id := range users {
-		if b.objects[id] == nil {
-			b.t.Errorf("object %s is not counted", id)
-		}
+		testkit.ErrorIf(b.t, b.objects[id] == nil, "object %s is not counted", id)
 	}
 }
 
@@ -370,8 +352,7 @@ func TestRefusedLeavesNoRecord(t *testing.T) {
 		d.refuse = true
 		b.atOnce(m, seid)
 		number := p.x.records.Count
-		if number != 1 || b.data(seid) != was || d.refuse {
-			t.Errorf("request %d: %d records of one session", i, number)
-		}
+		testkit.ErrorIf(t, number != 1 || b.data(seid) != was || d.refuse,
+			"request %d: %d records of one session", i, number)
 	}
 }

@@ -82,9 +82,7 @@ func TestReports(t *testing.T) {
 	req.PDR[0].PDI.LocalFTEID.IPv6 = addr("2001:db8:f::1") // the PDR stands twice in the data plane
 	r := b.establish(smf1, req)
 	seid := r.UP.SEID
-	if r.UP.IPv4 != addr("10.0.0.1") {
-		t.Errorf("%+v", r.UP)
-	}
+	testkit.ErrorIf(t, r.UP.IPv4 != addr("10.0.0.1"), "%+v", r.UP)
 	b.s.Raise(api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Sequence: 3, Triggers: api.UsageVolth, Bytes: [3]uint64{9, 4, 5}}})
 	one := testkit.Receive(t, to.reports)
 	if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || one.req.Usage[0].Sequence != 3 || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5} {
@@ -111,9 +109,7 @@ func TestReports(t *testing.T) {
 	} else {
 		four.done(nil, errors.New("no answer"))
 	}
-	if n := b.s.Unacknowledged(); n != 6 { // the first is not answered yet
-		t.Errorf("%d events wait", n)
-	}
+	testkit.Equal(t, b.s.Unacknowledged(), 6, "waiting events")
 	three.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, UpdateBAR: &pfcp.UpdateBAR{ID: 1, BufferPackets: ptr(uint16(33))}}, nil)
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
@@ -165,13 +161,9 @@ func TestEventsToldAgain(t *testing.T) {
 	go b.reports.listen(t.Context(), from)
 	for sequence := range uint32(2) {
 		r := testkit.Receive(t, to.reports)
-		if len(r.req.Usage) != 1 || r.req.Usage[0].Sequence != sequence+1 {
-			t.Errorf("%+v", r.req.Usage)
-		}
+		testkit.ErrorIf(t, len(r.req.Usage) != 1 || r.req.Usage[0].Sequence != sequence+1, "%+v", r.req.Usage)
 		r.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-		if n := testkit.Receive(t, from.last); n != uint64(sequence)+1 {
-			t.Errorf("%d acknowledged", n)
-		}
+		testkit.Equal(t, testkit.Receive(t, from.last), uint64(sequence)+1, "acknowledged")
 	}
 }
 
@@ -190,15 +182,9 @@ func TestEventsOfANewSubscription(t *testing.T) {
 	from := &repeating{[][]api.Event{{usage(1), usage(2)}}, make(chan uint64, 8)}
 	go b.reports.listen(t.Context(), from)
 	two := testkit.Receive(t, to.reports)
-	if len(two.req.Usage) != 1 || two.req.Usage[0].Sequence != 2 {
-		t.Errorf("%+v", two.req.Usage)
-	}
+	testkit.ErrorIf(t, len(two.req.Usage) != 1 || two.req.Usage[0].Sequence != 2, "%+v", two.req.Usage)
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	if n := testkit.Receive(t, from.last); n != 1 {
-		t.Errorf("%d acknowledged", n)
-	}
+	testkit.Equal(t, testkit.Receive(t, from.last), 1, "acknowledged")
 	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	if n := testkit.Receive(t, from.last); n != 2 {
-		t.Errorf("%d acknowledged", n)
-	}
+	testkit.Equal(t, testkit.Receive(t, from.last), 2, "acknowledged")
 }

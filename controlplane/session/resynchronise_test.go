@@ -11,6 +11,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 )
 
 // between calls fn before each page of sessions but the first.
@@ -55,9 +56,7 @@ func TestResynchronise(t *testing.T) {
 	}
 	b.s.SetHeld(broken)
 	out, err := b.Resynchronise(t.Context(), link)
-	if err != nil || out.Put != 3+paths || out.Deleted != 1 || out.Refused != 0 {
-		t.Fatalf("%+v %v", out, err)
-	}
+	testkit.FatalIf(t, err != nil || out.Put != 3+paths || out.Deleted != 1 || out.Refused != 0, "%+v %v", out, err)
 	held := b.s.Held()
 	if delete(held, dptest.ID{Kind: api.KindSession, Key: "home-1"}); !equalHeld(held, want) {
 		t.Error("the data plane is not in step")

@@ -114,9 +114,7 @@ func TestKilled(t *testing.T) {
 	cmd.Wait()
 	b := start(t, path, testSettings())
 	for _, seid := range made {
-		if b.Session(seid) == nil {
-			t.Fatalf("session %#x is lost", seid)
-		}
+		testkit.FatalIf(t, b.Session(seid) == nil, "session %#x is lost", seid)
 	}
 	b.checkConsistent()
 }
@@ -138,9 +136,7 @@ func TestReplan(t *testing.T) {
 	testkit.Must(t, b.c.Apply(t.Context(), changes))
 	accept()
 	b.mu.Unlock()
-	if b.Session(in) == nil || b.Session(out) != nil {
-		t.Error("the wrong session ended")
-	}
+	testkit.ErrorIf(t, b.Session(in) == nil || b.Session(out) != nil, "the wrong session ended")
 	b.checkConsistent()
 }
 
@@ -170,9 +166,7 @@ func TestReplanSurvivors(t *testing.T) {
 	}
 	testkit.Until(t, "sent again", settled)
 	b.checkConsistent()
-	if equalHeld(before, b.s.Held()) {
-		t.Error("nothing is different: a poor test")
-	}
+	testkit.ErrorIf(t, equalHeld(before, b.s.Held()), "nothing is different: a poor test")
 	if m := b.modify(smf1, seids[3], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2, Forwarding: &pfcp.Forwarding{
 		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 5, IPv4: addr("10.1.0.98")}}}}}); m.Cause != pfcp.CauseAccepted {
 		t.Fatalf("%+v", m)
@@ -190,9 +184,8 @@ func TestReplanSurvivors(t *testing.T) {
 		wants(t, pfcp.CauseAccepted, b.delete(smf1, seid))
 	}
 	b.checkConsistent()
-	if len(b.x.owners) > 1 || len(b.shares.by) != 0 {
-		t.Errorf("%d owners, %d shares are left", len(b.x.owners), len(b.shares.by))
-	}
+	testkit.ErrorIf(t, len(b.x.owners) > 1 || len(b.shares.by) != 0,
+		"%d owners, %d shares are left", len(b.x.owners), len(b.shares.by))
 }
 
 // Two sessions that a configuration gives the same address cannot both stay.
@@ -208,14 +201,10 @@ func TestReplanConflict(t *testing.T) {
 	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
 	b.mu.Lock()
 	changes, accept := b.reconfigure(without)
-	if len(changes) != 1 || changes[0].Key != rules.Key(younger) {
-		t.Errorf("%+v", changes)
-	}
+	testkit.ErrorIf(t, len(changes) != 1 || changes[0].Key != rules.Key(younger), "%+v", changes)
 	testkit.Must(t, b.c.Apply(t.Context(), changes))
 	accept()
 	b.mu.Unlock()
-	if b.Session(older) == nil || b.Session(younger) != nil {
-		t.Error("the wrong session ended")
-	}
+	testkit.ErrorIf(t, b.Session(older) == nil || b.Session(younger) != nil, "the wrong session ended")
 	b.checkConsistent()
 }

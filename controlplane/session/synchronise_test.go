@@ -36,9 +36,7 @@ func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 	over := make(chan Outcome, 1)
 	go func() {
 		out, err := b.Synchronise(t.Context(), link, set, true, func([]api.Digest) []dp.Change { return nil })
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.ErrorIf(t, err != nil, "%v", err)
 		over <- out
 	}()
 	testkit.Receive(t, link.arrived)
@@ -46,14 +44,10 @@ func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 		t.Error(err)
 	}
 	s, req := b.reports.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}})
-	if req == nil || s.to.Association != "smf1" {
-		t.Errorf("%+v", s.to)
-	}
+	testkit.ErrorIf(t, req == nil || s.to.Association != "smf1", "%+v", s.to)
 	answered := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	b.Establish(smf1, request(2, "10.45.0.6"), func(r *pfcp.SessionEstablishmentResponse) { answered <- r })
-	if b.Settings() == set || len(answered) != 0 {
-		t.Error("the configuration counts before it is accepted")
-	}
+	testkit.ErrorIf(t, b.Settings() == set || len(answered) != 0, "the configuration counts before it is accepted")
 	close(link.gate)
 	testkit.Receive(t, over)
 	wants(t, pfcp.CauseNoResources, testkit.Receive(t, answered)) // of the new configuration

@@ -13,6 +13,7 @@ import (
 
 	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
 )
 
 func ueOf(prefix netip.Prefix) rules.UEAddress {
@@ -72,16 +73,12 @@ func TestUEPrefixesOverlap(t *testing.T) {
 			}
 		}
 		got, used := x.ueOwner(u)
-		if used != (len(want) > 0) {
-			t.Fatalf("%v: %x %v, held by %x", u, got, used, want)
-		}
+		testkit.FatalIf(t, used != (len(want) > 0), "%v: %x %v, held by %x", u, got, used, want)
 		ok := !used
 		for _, seid := range want {
 			ok = ok || seid == got
 		}
-		if !ok {
-			t.Fatalf("%v is %x's, held by %x", u, got, want)
-		}
+		testkit.FatalIf(t, !ok, "%v is %x's, held by %x", u, got, want)
 		one := &rules.Compiled{UEs: []rules.UEAddress{u}}
 		switch {
 		case !used:
@@ -93,9 +90,7 @@ func TestUEPrefixesOverlap(t *testing.T) {
 			delete(held, u)
 		}
 	}
-	if len(held) < 5 {
-		t.Fatalf("only %d prefixes are held at the end", len(held))
-	}
+	testkit.FatalIf(t, len(held) < 5, "only %d prefixes are held at the end", len(held))
 }
 
 // BenchmarkUEPrefix is the look-up that each establishment with IPv6 makes.

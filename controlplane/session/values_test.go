@@ -43,9 +43,7 @@ func TestModificationOfTheSessionItself(t *testing.T) {
 	b.checkConsistent()
 	done := make(chan int, 1)
 	b.Release("smf2", [][]byte{{9}}, func(n int) { done <- n })
-	if n := testkit.Receive(t, done); n != 0 {
-		t.Errorf("%d of another FQ-CSID deleted", n)
-	}
+	testkit.Equal(t, testkit.Receive(t, done), 0, "of another FQ-CSID deleted")
 	b.Release("smf2", [][]byte{{1, 2}}, func(n int) { done <- n })
 	if n := testkit.Receive(t, done); n != 1 || b.Count("") != 0 {
 		t.Errorf("%d deleted", n)
@@ -70,9 +68,7 @@ func TestReflectiveQoS(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.QER[0].RQI = ptr(true)
 	seid := b.establish(smf1, req).UP.SEID
-	if f := flags(seid); f != api.QERRqi {
-		t.Errorf("established: %d", f)
-	}
+	testkit.Equal(t, flags(seid), api.QERRqi, "established")
 	for _, on := range []bool{false, true} {
 		m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{UpdateQER: []pfcp.UpdateQER{{ID: 1, RQI: ptr(on)}}})
 		if f := flags(seid); m.Cause != pfcp.CauseAccepted || (f != 0) != on {
@@ -100,14 +96,10 @@ func TestNothingGrows(t *testing.T) {
 	b.mu.Lock()
 	for _, list := range b.x.pools {
 		for _, p := range list {
-			if p.Quarantined() > 6 {
-				t.Errorf("%v: %d in quarantine", p.Prefix, p.Quarantined())
-			}
+			testkit.ErrorIf(t, p.Quarantined() > 6, "%v: %d in quarantine", p.Prefix, p.Quarantined())
 		}
 	}
-	if len(b.x.owners) != 1 || b.x.owners["smf1"] == nil {
-		t.Errorf("%d associations", len(b.x.owners))
-	}
+	testkit.ErrorIf(t, len(b.x.owners) != 1 || b.x.owners["smf1"] == nil, "%d associations", len(b.x.owners))
 	b.mu.Unlock()
 	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	for range 50 { // put by, fetched by a request, put by again, without a turn of the queue in between
@@ -119,9 +111,8 @@ func TestNothingGrows(t *testing.T) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.reports.deferred.queue) > 1 || len(b.reports.deferred.there) > 1 {
-		t.Errorf("%d in the queue", len(b.reports.deferred.queue))
-	}
+	testkit.ErrorIf(t, len(b.reports.deferred.queue) > 1 || len(b.reports.deferred.there) > 1,
+		"%d in the queue", len(b.reports.deferred.queue))
 }
 
 // PFDs are taken all or not at all, and a session whose filters the data plane refuses has those that it had.
@@ -151,9 +142,7 @@ func TestPFDsAllOrNothing(t *testing.T) {
 	testkit.Must(t, b.setPFDs(apps(3, 2)))
 	testkit.Until(t, "refused", func() bool { return b.Counts().FiltersKept == 1 })
 	b.s.Refuse("", nil)
-	if string(b.s.Held()[heldID(seid)]) != before || b.Session(seid) == nil {
-		t.Error("the session changed")
-	}
+	testkit.ErrorIf(t, string(b.s.Held()[heldID(seid)]) != before || b.Session(seid) == nil, "the session changed")
 	testkit.Must(t, b.setPFDs(apps(3, 2)))
 	testkit.Until(t, "new filters", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
 	b.checkConsistent()

@@ -5,6 +5,8 @@ package testkit
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +26,36 @@ func Must[E interface {
 	if err != none {
 		t.Fatal(err)
 	}
+}
+
+// ErrorIf says what is wrong when something is.
+func ErrorIf(t testing.TB, wrong bool, format string, args ...any) {
+	t.Helper()
+	if wrong {
+		t.Errorf(format, args...)
+	}
+}
+
+// FatalIf ends the test, too.
+func FatalIf(t testing.TB, wrong bool, format string, args ...any) {
+	t.Helper()
+	if wrong {
+		t.Fatalf(format, args...)
+	}
+}
+
+// Equal compares; what is compared is said by format and args.
+func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, not %v", fmt.Sprintf(format, args...), got, want)
+	}
+}
+
+// Refused wants an error that says so.
+func Refused(t testing.TB, err error, want string) {
+	t.Helper()
+	ErrorIf(t, err == nil || !strings.Contains(err.Error(), want), "got %v, want %s", err, want)
 }
 
 // Until waits for a condition.

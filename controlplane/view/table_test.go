@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/testkit"
 )
 
 // ones sets every number in a row of the data plane to 1, and every byte of text to "1".
@@ -48,9 +49,8 @@ func filled[R, V any](t *testing.T, made ...string) {
 	fields := reflect.ValueOf(v)
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Name
-		if fields.Field(i).IsZero() != slices.Contains(made, name) {
-			t.Errorf("%T.%s: %v, made elsewhere: %v", v, name, fields.Field(i), slices.Contains(made, name))
-		}
+		testkit.ErrorIf(t, fields.Field(i).IsZero() != slices.Contains(made, name),
+			"%T.%s: %v, made elsewhere: %v", v, name, fields.Field(i), slices.Contains(made, name))
 	}
 }
 

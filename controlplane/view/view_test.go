@@ -251,18 +251,15 @@ commits                         0
 			v, err := table.Get(t.Context(), c, owned{}, "", 0)
 			testkit.Must(t, err)
 			data, err := json.Marshal(v)
-			if err != nil || string(data) != test.json {
-				t.Errorf("JSON %s\nwant %s (%v)", data, test.json, err)
-			}
+			testkit.ErrorIf(t, err != nil || string(data) != test.json,
+				"JSON %s\nwant %s (%v)", data, test.json, err)
 			var b bytes.Buffer
 			if err := table.Print(&b, data); err != nil || b.String() != strings.TrimPrefix(test.table, "\n") {
 				t.Errorf("got\n%swant%s(%v)", b.String(), test.table, err)
 			}
 		})
 	}
-	if len(Tables) != 19 {
-		t.Errorf("%d tables: add the new ones here", len(Tables))
-	}
+	testkit.ErrorIf(t, len(Tables) != 19, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {
@@ -301,7 +298,5 @@ func TestAssociations(t *testing.T) {
 			t.Errorf("%+v: %v %v", test, v, err)
 		}
 	}
-	if !table.OfControl() || Lookup("session").OfControl() {
-		t.Error("who is asked")
-	}
+	testkit.ErrorIf(t, !table.OfControl() || Lookup("session").OfControl(), "who is asked")
 }

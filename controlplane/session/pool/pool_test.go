@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"isthmus/controlplane/testkit"
 )
 
 func TestPoolArithmetic(t *testing.T) {
@@ -42,7 +44,5 @@ func TestQuarantineAfresh(t *testing.T) {
 	if v, ok := p.Take(now.Add(91*time.Second), time.Minute, none); !ok || v != one {
 		t.Errorf("%v %v", v, ok)
 	}
-	if len(p.last) != p.Quarantined() {
-		t.Errorf("%d times of %d", len(p.last), p.Quarantined())
-	}
+	testkit.ErrorIf(t, len(p.last) != p.Quarantined(), "%d times of %d", len(p.last), p.Quarantined())
 }

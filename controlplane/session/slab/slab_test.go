@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"isthmus/controlplane/testkit"
 )
 
 // Records are what was put into them, whatever was freed and used again.
@@ -38,9 +40,8 @@ func TestRecords(t *testing.T) {
 			for range r.All() {
 				count++
 			}
-			if count != len(model) || count != r.Count {
-				t.Fatalf("%d records are passed, %d are there", count, len(model))
-			}
+			testkit.FatalIf(t, count != len(model) || count != r.Count,
+				"%d records are passed, %d are there", count, len(model))
 			for h, want := range model {
 				if number, owner, data := r.Open(h); number != want.number || owner != want.owner || !bytes.Equal(data, want.data) {
 					t.Fatalf("%#x: %d %d %x", h, number, owner, data)
@@ -52,9 +53,8 @@ func TestRecords(t *testing.T) {
 		r.Drop(h)
 	}
 	for class := range r.classes {
-		if len(r.classes[class].pages) > 1 || len(r.long) > 0 {
-			t.Errorf("class %d keeps %d pages", class, len(r.classes[class].pages))
-		}
+		testkit.ErrorIf(t, len(r.classes[class].pages) > 1 || len(r.long) > 0,
+			"class %d keeps %d pages", class, len(r.classes[class].pages))
 	}
 }
 

@@ -101,9 +101,8 @@ func TestCutAnywhere(t *testing.T) {
 			last = state
 		}
 		found, err := contents(path)
-		if err != nil || !maps.Equal(found, last) {
-			t.Fatalf("cut to %d: %v, want %v; %v", n, found, last, err)
-		}
+		testkit.FatalIf(t, err != nil || !maps.Equal(found, last),
+			"cut to %d: %v, want %v; %v", n, found, last, err)
 	}
 	for n := range headSize {
 		testkit.Must(t, os.WriteFile(path, whole[:n], 0o600))
@@ -124,9 +123,7 @@ func TestCutAnywhere(t *testing.T) {
 		for _, state := range states {
 			known = known || maps.Equal(found, state)
 		}
-		if !known {
-			t.Fatalf("byte %d: %v", n, found)
-		}
+		testkit.FatalIf(t, !known, "byte %d: %v", n, found)
 	}
 }
 
@@ -149,9 +146,7 @@ func TestWriteFails(t *testing.T) {
 	s := opened(t, path)
 	testkit.Must(t, s.Write([]Record{session(1, "one")}))
 	end := unwritable(t, s)
-	if s.Write([]Record{session(2, "two")}) == nil || !s.torn {
-		t.Fatal("written")
-	}
+	testkit.FatalIf(t, s.Write([]Record{session(2, "two")}) == nil || !s.torn, "written")
 	end()
 	_, err := s.f.WriteAt([]byte("part of a frame"), s.size) // as a full disk leaves it
 	testkit.Must(t, err)
@@ -173,9 +168,8 @@ func TestCompaction(t *testing.T) {
 		testkit.Must(t, err)
 		testkit.Must(t, os.WriteFile(dir+"/copy", data, 0o600))
 		found, err := contents(dir + "/copy")
-		if err != nil || !maps.Equal(found, model) {
-			t.Fatalf("step %d: %d records, want %d; %v", step, len(found), len(model), err)
-		}
+		testkit.FatalIf(t, err != nil || !maps.Equal(found, model),
+			"step %d: %d records, want %d; %v", step, len(found), len(model), err)
 	}
 	compacted := 0
 	for step := range 12000 {
@@ -200,15 +194,12 @@ func TestCompaction(t *testing.T) {
 		}
 	}
 	check(-1)
-	if compacted < 3 {
-		t.Errorf("compacted %d times: a poor test", compacted)
-	}
+	testkit.ErrorIf(t, compacted < 3, "compacted %d times: a poor test", compacted)
 	s.Close()
 	again := opened(t, dir+"/s")
 	testkit.Must(t, again.Load(func(Record) error { return nil }))
-	if again.kept != s.kept || len(again.places) != len(s.places) {
-		t.Errorf("%d bytes in %d records, want %d in %d", again.kept, len(again.places), s.kept, len(s.places))
-	}
+	testkit.ErrorIf(t, again.kept != s.kept || len(again.places) != len(s.places),
+		"%d bytes in %d records, want %d in %d", again.kept, len(again.places), s.kept, len(s.places))
 }
 
 // A file that was just compacted is not compacted again, whatever was written before: sessions of a former process, and
@@ -234,9 +225,8 @@ func TestCompactionComesToAnEnd(t *testing.T) {
 			compacted++
 		}
 	}
-	if compacted != 1 || uint64(s.size) < live(model)+s.kept {
-		t.Errorf("compacted %d times, %d bytes of %d", compacted, s.size, live(model))
-	}
+	testkit.ErrorIf(t, compacted != 1 || uint64(s.size) < live(model)+s.kept,
+		"compacted %d times, %d bytes of %d", compacted, s.size, live(model))
 }
 
 // After a full disk the file says again what is so, and not what was so before: also of what ended meanwhile.
@@ -274,9 +264,7 @@ func TestWaitsBeforeItIsHealed(t *testing.T) {
 		t.Error("tried again at once")
 	}
 	s.retry = time.Time{}
-	if !s.outdated(0) {
-		t.Error("never tried again")
-	}
+	testkit.ErrorIf(t, !s.outdated(0), "never tried again")
 }
 
 // A process that is killed while it compacts its store loses nothing that was written.
@@ -366,13 +354,11 @@ func FuzzStore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if end < int64(from) || end > int64(len(data)) {
-			t.Fatalf("frames end at %d of %d", end, len(data))
-		}
+		testkit.FatalIf(t, end < int64(from) || end > int64(len(data)),
+			"frames end at %d of %d", end, len(data))
 		for i, at := range found {
-			if at.at < int64(from+prefix) || at.at+int64(at.length) > end {
-				t.Fatalf("record %v at %d, %d long, of %d", i, at.at, at.length, end)
-			}
+			testkit.FatalIf(t, at.at < int64(from+prefix) || at.at+int64(at.length) > end,
+				"record %v at %d, %d long, of %d", i, at.at, at.length, end)
 		}
 	})
 }
