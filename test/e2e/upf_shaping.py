@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """instances[].shaping over PFCP: what exceeds a session's pipe waits and comes at the pipe's rate, what exceeds its
 queue is dropped by the scheduler and by nobody else, other sessions notice nothing, and a pipe is free when its session
-ends.
+ends. Then instances[].access_list: what it denies inside G-PDUs and from the data network.
 
 Rates are bytes over the interval in which they came, by the kernel's time stamps, within wide bounds.
 """
@@ -88,6 +88,20 @@ def overload(w):
     equal("packets of the other session", [m for m in others if m not in b"".join(f[2] for f in arrived(2))], [])
 
 
+def access_lists(w):
+    """Session 5: each instance's list is looked at in its own direction; a packet that it denies is one drop, and nothing else."""
+    ue, before = "10.45.30.5", drops()
+    w.at_dn(w.up(0x3005, ue), "uplink, permitted")
+    w.at_gnb(w.down(ue), "downlink, permitted")
+    w.at_dn(w.up(0x3005, ue, dport=6667), "uplink with what the other list denies")
+    w.at_gnb(w.down(ue, sport=6666), "downlink with what the other list denies")
+    for n, send in enumerate((lambda: w.up(0x3005, ue, dport=6666), lambda: w.down(ue, sport=6667)), 1):
+        mark = send()
+        wait_until(lambda: drops() == {**before, "firewall-instance-deny": n}, f"denied packet {n}")
+        for wire, where in ((w.dn, "data network"), (w.gnb, "gNB")):
+            wire.quiet(lambda d: mark in d, 0.1, f"denied packet {n} at the {where}")
+
+
 def main():
     w = World()
     first = establish(w, 1, "first session")
@@ -103,6 +117,7 @@ def main():
         w.delete(answer.seid, "deletion")
     for n in (5, 6):
         establish(w, n, "a session in a pipe that was given back")
+    access_lists(w)
     check_sum("end")
     remarks = n4.tshark_remarks(f"{DIR}/n4.pcap")
     check(not remarks, f"tshark's remarks about PFCP: {sorted(set(remarks))[:10]}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Shaping on N3: each session over PFCP has a pipe of the scheduler, and a UPF with two pipes has two sessions.
+# Firewall and shaping of a UPF: access lists of its network instances; on N3 each session over PFCP has a pipe of the
+# scheduler, and a UPF with two pipes has two sessions.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
@@ -8,7 +9,8 @@
 own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
 upf_fixture 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipes: 2}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
-	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, &|'
+	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, access_list: {default: permit, rules: [{protocol: udp, destination_port: 6666, action: deny}]}, &|
+	s|lookup: destination|&, access_list: {default: permit, rules: [{protocol: udp, source_port: 6667, action: deny}]}|'
 capture_n4 ""
 # The kernel's time stamps say when a packet came, however late somebody reads it.
 tcpdump -i gnb0 --immediate-mode -U -w "$DIR/n3.pcap" udp port 2152 2>/dev/null &
