@@ -182,9 +182,8 @@ func TestLateRefusalGoesBack(t *testing.T) {
 	testkit.Until(t, "ready", ready(a))
 	s.Kill()
 	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
-	if _, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})})
+	testkit.Must(t, err)
 	s.SetHeld(nil)
 	s.Refuse("no", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
 	s.Listen()
@@ -216,9 +215,8 @@ func TestFilesAndSignals(t *testing.T) {
 	hangup <- syscall.SIGHUP
 	id := dptest.ID{Kind: api.KindRoute, Key: "198.51.100.0/24"}
 	testkit.Until(t, "route after SIGHUP", func() bool { return s.Held()[id] != nil })
-	if _, now := s.Counts(); now != sent+1 {
-		t.Errorf("%d changes sent for one new route", now-sent)
-	}
+	_, now := s.Counts()
+	testkit.ErrorIf(t, now != sent+1, "%d changes sent for one new route", now-sent)
 }
 
 func TestHTTP(t *testing.T) {
@@ -297,9 +295,8 @@ func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	testkit.Until(t, "started again", read(2))
 	pid := pids[1]
 	defer syscall.Kill(pid, syscall.SIGKILL)
-	if sid, err := getsid(pid); err != nil || sid != pid {
-		t.Errorf("not in a session of its own: %d, %v", sid, err)
-	}
+	sid, err := getsid(pid)
+	testkit.ErrorIf(t, err != nil || sid != pid, "not in a session of its own: %d, %v", sid, err)
 }
 
 func getsid(pid int) (int, error) {

@@ -84,9 +84,8 @@ func TestMobileLife(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	if p := a.Snapshot(t.Context()).PFCP; p == nil || p.Associations != 1 || p.Sessions != 1 || len(p.Answers) != 2 {
-		t.Errorf("metrics: %+v", p)
-	}
+	p := a.Snapshot(t.Context()).PFCP
+	testkit.ErrorIf(t, p == nil || p.Associations != 1 || p.Sessions != 1 || len(p.Answers) != 2, "metrics: %+v", p)
 	recovery := association.Recovery()
 	stop()
 
@@ -115,8 +114,7 @@ func TestReleaseWithoutPFCP(t *testing.T) {
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	for _, query := range []string{"id=x", "id=x&graceful=no", "id=x&graceful=4000000000"} {
-		if got := ask(a, "POST", "/v1/association/release?"+query); !strings.Contains(got, "error") {
-			t.Errorf("%s: %s", query, got)
-		}
+		got := ask(a, "POST", "/v1/association/release?"+query)
+		testkit.ErrorIf(t, !strings.Contains(got, "error"), "%s: %s", query, got)
 	}
 }

@@ -73,9 +73,8 @@ func TestHostileRequests(t *testing.T) {
 			t.Errorf("%s: %d %.200s", test.name, response.StatusCode, said)
 		}
 	}
-	if grown := memory() - before; grown > 4<<20 {
-		t.Errorf("%d KiB more in use afterwards", grown>>10)
-	}
+	grown := memory() - before
+	testkit.ErrorIf(t, grown > 4<<20, "%d KiB more in use afterwards", grown>>10)
 	w := httptest.NewRecorder()
 	a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/config", nil))
 	testkit.ErrorIf(t, w.Body.String() != small, "the running configuration is now %q", w.Body)

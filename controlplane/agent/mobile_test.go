@@ -107,9 +107,8 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	if res, err := apply(n9); err != nil || res.Put+res.Deleted != 0 || res.Note != "" {
 		t.Errorf("%+v %v", res, err)
 	}
-	if after, _ := s.Counts(); after != before {
-		t.Error("an equal configuration was sent")
-	}
+	after, _ := s.Counts()
+	testkit.ErrorIf(t, after != before, "an equal configuration was sent")
 	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
 	if _, err := apply(strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")); err == nil {
 		t.Error("not refused")
@@ -170,9 +169,8 @@ func TestMobileShow(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
 	testkit.ErrorIf(t, !strings.Contains(w.Body.String(), `"association":"smf1"`), "%s", w.Body)
-	if m := a.Snapshot(t.Context()).PFCP; m == nil || m.Sessions != 1 {
-		t.Errorf("%+v", m)
-	}
+	m := a.Snapshot(t.Context()).PFCP
+	testkit.ErrorIf(t, m == nil || m.Sessions != 1, "%+v", m)
 	if _, err := MakePlan("test", []byte(upf+"policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n")); err == nil {
 		t.Error("a name of ours was accepted")
 	}

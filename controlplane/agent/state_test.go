@@ -151,9 +151,8 @@ func TestRestartsAreNamed(t *testing.T) {
 	} {
 		plan, err := MakePlan("x", []byte(text+small))
 		testkit.Must(t, err)
-		if got := a.needsRestart(plan); !strings.HasPrefix(got, want) || want == "" && got != "" {
-			t.Errorf("%s: %q", text, got)
-		}
+		got := a.needsRestart(plan)
+		testkit.ErrorIf(t, !strings.HasPrefix(got, want) || want == "" && got != "", "%s: %q", text, got)
 	}
 }
 

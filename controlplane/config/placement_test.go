@@ -43,9 +43,8 @@ func parseAfter(t *testing.T, before *Config, text string) *Config {
 		testkit.FatalIf(t, h.Pipe >= g.Pipes || int(h.Worker) != g.Worker,
 			"%s: pipe %d of %d, worker %d of %d", h.Name, h.Pipe, g.Pipes, h.Worker, g.Worker)
 		at := [2]uint32{h.Subport, h.Pipe}
-		if other, twice := seen[at]; twice {
-			t.Fatalf("%s and %s share pipe %v", other, h.Name, at)
-		}
+		other, twice := seen[at]
+		testkit.FatalIf(t, twice, "%s and %s share pipe %v", other, h.Name, at)
 		seen[at] = h.Name
 	}
 	return c
@@ -122,9 +121,8 @@ func TestPlacementFits(t *testing.T) {
 		testkit.FatalIf(t, h.Pipe > 255, "%v", h.Pipe)
 	}
 	// Some had to go where their names do not say; they stay there when room appears.
-	if n := moved(full, parseAfter(t, full, withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1000, "")))); n != 0 {
-		t.Errorf("%d moved", n)
-	}
+	n := moved(full, parseAfter(t, full, withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1000, ""))))
+	testkit.ErrorIf(t, n != 0, "%d moved", n)
 	_, err := Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1025, ""))))
 	testkit.Refused(t, err, "x.yaml:10: schedulers[0].subports[0].pipes: 257 subscribers in subport")
 	_, err = Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 300, ", scheduler: {subport: 1}"))))

@@ -45,9 +45,8 @@ func TestApplyAndList(t *testing.T) {
 	want := map[string]uint64{"access": api.BodyDigest(port), "0.0.0.0/0": api.BodyDigest(route)}
 	testkit.ErrorIf(t, len(held) != len(want), "%d objects held, want %d", len(held), len(want))
 	for _, h := range held {
-		if key := api.CString(h.Key[:]); want[key] != h.Digest {
-			t.Errorf("%s: digest %#x", key, h.Digest)
-		}
+		key := api.CString(h.Key[:])
+		testkit.ErrorIf(t, want[key] != h.Digest, "%s: digest %#x", key, h.Digest)
 	}
 }
 
@@ -70,9 +69,8 @@ func TestBadNamesNeverReachTheSocket(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
 	for _, key := range []string{"", strings.Repeat("x", api.NameSize), "a\x00b"} {
-		if err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: key, Body: port}}); err == nil {
-			t.Errorf("key %q accepted", key)
-		}
+		err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: key, Body: port}})
+		testkit.ErrorIf(t, err == nil, "key %q accepted", key)
 	}
 	testkit.Must(t, c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "ok", Body: port}}))
 }
@@ -102,9 +100,8 @@ func TestLossIsSeenWhileIdle(t *testing.T) {
 	c := dial(t, s)
 	s.Kill()
 	testkit.Receive(t, c.Done())
-	if _, err := dp.Held(t.Context(), c, nil); err == nil {
-		t.Error("request on a dead connection succeeded")
-	}
+	_, err := dp.Held(t.Context(), c, nil)
+	testkit.ErrorIf(t, err == nil, "request on a dead connection succeeded")
 }
 
 func TestTables(t *testing.T) {
@@ -159,9 +156,8 @@ func TestSilentDataPlaneTimesOut(t *testing.T) {
 	go io.Copy(io.Discard, theirs)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := dp.NewClient(ctx, ours); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
+	_, err := dp.NewClient(ctx, ours)
+	testkit.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "got %v", err)
 }
 
 func TestRepliesWithoutEndTimeOut(t *testing.T) {

@@ -129,9 +129,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for _, c := range greedy[2:] {
 		ended(t, c)
 	}
-	if got := l.Refused(); got != 18 {
-		t.Fatalf("%d refused, want 18", got)
-	}
+	got := l.Refused()
+	testkit.FatalIf(t, got != 18, "%d refused, want 18", got)
 	for _, from := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"} {
 		testkit.FatalIf(t, !ask(client(t, l, from)), "%s is not served beside the greedy one", from)
 	}

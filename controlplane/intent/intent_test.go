@@ -332,22 +332,20 @@ func Test64K(t *testing.T) {
 	var s State
 	cputest.Bound(t, 10*time.Second, "compilation", func() { s = compile(t, large()) }) // the benchmark has the figure
 	cputest.Bound(t, 10*time.Second, "comparison", func() {
-		if puts, deletes := Diff(digests(s), s); len(puts)+len(deletes) != 0 {
-			t.Error("a state differs from itself")
-		}
+		puts, deletes := Diff(digests(s), s)
+		testkit.ErrorIf(t, len(puts)+len(deletes) != 0, "a state differs from itself")
 	})
 	both := strings.Replace(large(), "mru: 1400", `mru: 1400, ipv6: "2001:db8:9::/64"`, 1)
 	_, err := config.Parse("x", []byte(both))
-	if want := "x:17: firewall.downlink: 131070 rules with those per subscriber; at most 65536"; err == nil || err.Error() != want {
-		t.Errorf("the allowlist of 64 K homes with two stacks: %v", err)
-	}
+	want := "x:17: firewall.downlink: 131070 rules with those per subscriber; at most 65536"
+	testkit.ErrorIf(t, err == nil || err.Error() != want, "the allowlist of 64 K homes with two stacks: %v", err)
 }
 
 func BenchmarkParse64K(b *testing.B) {
 	data := []byte(large())
 	for b.Loop() {
 		if _, err := config.Parse("x.yaml", data); err != nil {
-			b.Fatal(err)
+			b.Fatalf("%v", err)
 		}
 	}
 }

@@ -57,9 +57,8 @@ func TestSetsAfterARestart(t *testing.T) {
 	cfg := quiet(a.peer(), pb)
 	cfg.Listen = h.s.Listening()
 	again := start(t, cfg, h.fake, a, b)
-	if x, y := again.s.Find("smf1").Set, again.s.Find("smf2").Set; x != "" || y != "set1" {
-		t.Errorf("sets %q, %q", x, y)
-	}
+	x, y := again.s.Find("smf1").Set, again.s.Find("smf2").Set
+	testkit.ErrorIf(t, x != "" || y != "set1", "sets %q, %q", x, y)
 	for id, want := range map[string]string{"smf1": "", "smf2": "set1"} {
 		again.fake.with(func() {
 			testkit.Equal(t, again.fake.stored[id].Set, want, "%s: stored set", id)
@@ -83,9 +82,8 @@ func TestRemovedPeerAfterARestart(t *testing.T) {
 	cfg.Listen = h.s.Listening()
 	again := start(t, cfg, h.fake, a, b, c)
 	again.fake.with(func() {
-		if _, stored := again.fake.stored["smf2"]; stored || len(again.fake.stored) != 2 {
-			t.Errorf("stored: %v", again.fake.stored)
-		}
+		_, stored := again.fake.stored["smf2"]
+		testkit.ErrorIf(t, stored || len(again.fake.stored) != 2, "stored: %v", again.fake.stored)
 	})
 	testkit.ErrorIf(t, again.s.Find("smf2") != nil || again.s.Find("smf1") == nil || again.s.Find("smf3") == nil,
 		"associations are not those of the configuration")
@@ -154,9 +152,8 @@ func TestDialledNodeID(t *testing.T) {
 	answer("smf1")
 	answer("smf2")
 	testkit.Until(t, "association", func() bool { return h.s.Find("smf2") != nil })
-	if a := h.s.Find("smf2"); a.Set != "" || h.s.Find("smf1").Addr != m.addr {
-		t.Errorf("%+v", a)
-	}
+	a := h.s.Find("smf2")
+	testkit.ErrorIf(t, a.Set != "" || h.s.Find("smf1").Addr != m.addr, "%+v", a)
 	thief.delete(seid).wants(pfcp.CauseContextNotFound)
 }
 

@@ -101,9 +101,8 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 	a := newAnswers(roomy(1<<20, 0))
 	for i := range uint32(50000) {
 		k := transactionKey{sequence: i}
-		if b, _, _ := a.begin(k, nil); b != fresh {
-			t.Fatal("not fresh")
-		}
+		b, _, _ := a.begin(k, nil)
+		testkit.FatalIf(t, b != fresh, "not fresh")
 		a.finish(k, make([]byte, 70))
 	}
 	a.start = a.start.Add(-time.Second) // all end in the past, whatever the clock's resolution
@@ -117,14 +116,12 @@ func TestAnswersOfOneNumberAreBounded(t *testing.T) {
 	a := newAnswers(roomy(64, time.Hour))
 	k := transactionKey{addr: netip.MustParseAddr("192.0.2.1").As16(), port: 8805, typ: 50, sequence: 1}
 	for i := range uint32(10000) {
-		if b, _, _ := a.begin(k, binary.BigEndian.AppendUint32(nil, i)); b != fresh {
-			t.Fatalf("request %d: %d", i, b)
-		}
+		b, _, _ := a.begin(k, binary.BigEndian.AppendUint32(nil, i))
+		testkit.FatalIf(t, b != fresh, "request %d: %d", i, b)
 		a.finish(k, make([]byte, 1000))
 	}
-	if bytes, most := a.bytes.Load(), int64(64*(1000+answerHeader)+3*answerChunk); bytes > most {
-		t.Errorf("%d bytes, at most %d", bytes, most)
-	}
+	bytes, most := a.bytes.Load(), int64(64*(1000+answerHeader)+3*answerChunk)
+	testkit.ErrorIf(t, bytes > most, "%d bytes, at most %d", bytes, most)
 	a.consistent(t)
 }
 
@@ -157,9 +154,8 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 	for i := range uint32(n) {
 		evicted += a.answer(t, "192.0.2.2", i, make([]byte, 60000))
 	}
-	if bytes := a.bytes.Load(); bytes > most+2*answerChunk {
-		t.Errorf("%d bytes are kept", bytes)
-	}
+	bytes := a.bytes.Load()
+	testkit.ErrorIf(t, bytes > most+2*answerChunk, "%d bytes are kept", bytes)
 	for i := range uint32(100) {
 		testkit.FatalIf(t, !a.has("192.0.2.1", i), "another peer lost answer %d", i)
 	}
@@ -184,9 +180,8 @@ func TestAnswersOfAllPeersAreBounded(t *testing.T) {
 			a.answer(t, peer, n, make([]byte, 10000))
 		}
 	}
-	if bytes := a.bytes.Load(); bytes > peers*share {
-		t.Errorf("%d bytes are kept", bytes)
-	}
+	bytes := a.bytes.Load()
+	testkit.ErrorIf(t, bytes > peers*share, "%d bytes are kept", bytes)
 	for i := range uint32(peers) {
 		for n := uint32(290); n < 300; n++ {
 			if peer := fmt.Sprintf("192.0.2.%d", i+1); !a.has(peer, n) {

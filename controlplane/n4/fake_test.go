@@ -418,9 +418,8 @@ func (m *smf) set(do func()) {
 
 func (m *smf) send(b []byte) {
 	m.t.Helper()
-	if _, err := m.conn.WriteToUDPAddrPort(b, m.server); err != nil {
-		m.t.Fatal(err)
-	}
+	_, err := m.conn.WriteToUDPAddrPort(b, m.server)
+	testkit.Must(m.t, err)
 }
 
 func (m *smf) next() uint32 {
@@ -471,9 +470,8 @@ func (m *smf) setUp(ies ...[]byte) *reply {
 
 func (m *smf) mustSetUp(ies ...[]byte) {
 	m.t.Helper()
-	if r := m.setUp(ies...); r.cause() != pfcp.CauseAccepted {
-		m.t.Fatalf("association set-up: cause %d", r.cause())
-	}
+	r := m.setUp(ies...)
+	testkit.FatalIf(m.t, r.cause() != pfcp.CauseAccepted, "association set-up: cause %d", r.cause())
 }
 
 // establish returns the UP SEID.
@@ -492,9 +490,8 @@ func (m *smf) delete(seid uint64) *reply {
 
 func (m *smf) alive() {
 	m.t.Helper()
-	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery))); r.typ != pfcp.HeartbeatResponseType {
-		m.t.Fatalf("no heartbeat response, but %d", r.typ)
-	}
+	r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery)))
+	testkit.FatalIf(m.t, r.typ != pfcp.HeartbeatResponseType, "no heartbeat response, but %d", r.typ)
 }
 
 // harness is a running server.

@@ -74,9 +74,8 @@ func TestHeartbeatResponseMalformed(t *testing.T) {
 	m.send(message(pfcp.HeartbeatResponseType, 0, sequence, recoveryIE(m.recovery)))
 	m.set(func() { m.silent = false })
 	testkit.Until(t, "answered", func() bool { return h.s.Snapshot().Associations[0].Heartbeats > 0 })
-	if a := h.s.Snapshot().Associations[0]; a.State != "up" || a.Recovery.Unix() != m.recovery.Unix() {
-		t.Errorf("%+v", a)
-	}
+	a := h.s.Snapshot().Associations[0]
+	testkit.ErrorIf(t, a.State != "up" || a.Recovery.Unix() != m.recovery.Unix(), "%+v", a)
 }
 
 // asked is the sequence number of the request that waits for an answer, which a silent peer would have seen.
@@ -186,9 +185,8 @@ func TestSetTakeover(t *testing.T) {
 func TestSetFromMessage(t *testing.T) {
 	h, m := served(t)
 	m.mustSetUp(ie(180, append([]byte{0, 4}, "set9"...)...), ie(178, append([]byte{2}, netip.MustParseAddr("127.0.0.9").AsSlice()...)...))
-	if a := h.s.Find("smf1"); a == nil || a.Set != "set9" {
-		t.Fatalf("%+v", a)
-	}
+	a := h.s.Find("smf1")
+	testkit.FatalIf(t, a == nil || a.Set != "set9", "%+v", a)
 	// Its other address may speak for it.
 	second := newSMF(t, "smf1", "127.0.0.9:0")
 	second.server = m.server

@@ -48,9 +48,8 @@ func TestAssociationLife(t *testing.T) {
 	if st := h.fake.Associations(); len(st) != 1 || !slices.Equal(st[0].Others, []netip.Addr{netip.MustParseAddr("10.7.7.7")}) {
 		t.Errorf("alternative addresses after the update: %+v", st)
 	}
-	if a := h.s.Find("smf1.isthmus"); a == nil || a.Features != pfcp.CPLoad|pfcp.CPOvrl {
-		t.Errorf("after the update: %+v", a)
-	}
+	a := h.s.Find("smf1.isthmus")
+	testkit.ErrorIf(t, a == nil || a.Features != pfcp.CPLoad|pfcp.CPOvrl, "after the update: %+v", a)
 	m.establish(1)
 	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node))).wants(pfcp.CauseAccepted, "release")
 	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0 })
@@ -221,9 +220,8 @@ func TestClaims(t *testing.T) {
 	set := ie(180, append([]byte{0, 4}, "set1"...)...)
 	other := ie(178, append([]byte{2}, m.addr.Addr().AsSlice()...)...)
 	thief.mustSetUp(set, other)
-	if a := h.s.Find("smf2"); a.Set != "" {
-		t.Errorf("set %q", a.Set)
-	}
+	a := h.s.Find("smf2")
+	testkit.ErrorIf(t, a.Set != "", "set %q", a.Set)
 	thief.delete(seid).wants(pfcp.CauseContextNotFound)
 	elsewhere := newSMF(t, "smf1", "127.0.0.1:0") // the owner, from another port
 	elsewhere.server = m.server
@@ -243,9 +241,8 @@ func TestUnreadableOptionalIE(t *testing.T) {
 			t.Errorf("%s: cause %d", name, r.cause())
 			continue
 		}
-		if a := h.s.Find("smf1"); a.Set != "" || h.happened("ie-unreadable") != before+1 {
-			t.Errorf("%s: %+v", name, a)
-		}
+		a := h.s.Find("smf1")
+		testkit.ErrorIf(t, a.Set != "" || h.happened("ie-unreadable") != before+1, "%s: %+v", name, a)
 	}
 	r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89)))
 	r.wants(pfcp.CauseAccepted, "update")
@@ -331,9 +328,8 @@ func TestConfigRefused(t *testing.T) {
 		"family":      {Listen: []netip.AddrPort{local}, Peers: []Peer{{Addr: netip.MustParseAddrPort("[::1]:8805"), Connect: true}}},
 		"not ours":    {Listen: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:8805")}},
 	} {
-		if _, err := New(cfg, newFake(), nil); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		_, err := New(cfg, newFake(), nil)
+		testkit.ErrorIf(t, err == nil, "%s: accepted", name)
 	}
 }
 

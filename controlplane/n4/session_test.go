@@ -393,14 +393,12 @@ func TestReportGivenUp(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Timeout, c.Retries = 10*time.Millisecond, 2 })
 	end := h.report(77, m)
 	for range 3 {
-		if r := m.must("the report"); r.typ != pfcp.SessionReportRequestType {
-			t.Errorf("%+v", r)
-		}
+		r := m.must("the report")
+		testkit.ErrorIf(t, r.typ != pfcp.SessionReportRequestType, "%+v", r)
 	}
 	testkit.Equal(t, <-end, ErrTimeout, "end")
-	if s := h.s.Snapshot(); s.Events["request-timed-out"] != 1 || s.Events["request-retransmitted"] != 2 {
-		t.Errorf("%v", s.Events)
-	}
+	s := h.s.Snapshot()
+	testkit.ErrorIf(t, s.Events["request-timed-out"] != 1 || s.Events["request-retransmitted"] != 2, "%v", s.Events)
 }
 
 // Answers leave from the address that the request came to.
@@ -413,16 +411,14 @@ func TestTwoListeners(t *testing.T) {
 	m.mustSetUp()
 	for _, l := range h.s.Listening()[:2] {
 		m.server = l
-		if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery))); r.from != l {
-			t.Errorf("asked %s, answered by %s", l, r.from)
-		}
+		r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery)))
+		testkit.ErrorIf(t, r.from != l, "asked %s, answered by %s", l, r.from)
 	}
 	six := newSMF(t, "smf6", "[::1]:0")
 	six.server = h.s.Listening()[2]
 	six.alive()
-	if v4, v6 := h.s.Address(); v4 != netip.MustParseAddr("127.0.0.1") || v6 != netip.MustParseAddr("::1") {
-		t.Errorf("%s %s", v4, v6)
-	}
+	v4, v6 := h.s.Address()
+	testkit.ErrorIf(t, v4 != netip.MustParseAddr("127.0.0.1") || v6 != netip.MustParseAddr("::1"), "%s %s", v4, v6)
 }
 
 // IPv6 all the way.
@@ -460,9 +456,8 @@ func TestStats(t *testing.T) {
 		{stats.Rejected, "too-short", 1}, {stats.Rejected, "version", 0}, {stats.Rejected, "session-not-found", 1},
 		{stats.Events, "association-up", 1},
 	} {
-		if i := slices.IndexFunc(c.list, func(x Count) bool { return x.Name == c.name }); i < 0 || c.list[i].Value != c.want {
-			t.Errorf("%s: not %d", c.name, c.want)
-		}
+		i := slices.IndexFunc(c.list, func(x Count) bool { return x.Name == c.name })
+		testkit.ErrorIf(t, i < 0 || c.list[i].Value != c.want, "%s: not %d", c.name, c.want)
 	}
 	if want := []AnswerCount{{"association-setup-response", 1, 1}, {"session-establishment-response", 1, 1},
 		{"session-deletion-response", 65, 1}}; !slices.Equal(stats.Answers, want) {
@@ -508,8 +503,7 @@ func TestPeersToldApart(t *testing.T) {
 		{Peer{Addr: addr("127.0.0.2:8805")}, Peer{Addr: addr("127.0.0.3:8805")}, true},
 	} {
 		cfg := Config{Listen: []netip.AddrPort{addr("127.0.0.1:8805")}, Peers: []Peer{c.a, c.b}}.withDefaults()
-		if err := cfg.check(); (err == nil) != c.good {
-			t.Errorf("%v and %v: %v", c.a, c.b, err)
-		}
+		err := cfg.check()
+		testkit.ErrorIf(t, (err == nil) != c.good, "%v and %v: %v", c.a, c.b, err)
 	}
 }

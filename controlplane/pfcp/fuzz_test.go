@@ -238,9 +238,8 @@ func checkRoundTrip(t *testing.T, b []byte) {
 		return
 	}
 	testkit.FatalIf(t, err != nil, "%x: %+v: %v", b, m, err)
-	if n := int(binary.BigEndian.Uint16(again[2:])); n != len(again)-uncountedBytes {
-		t.Fatalf("length %d of %d octets", n, len(again))
-	}
+	n := int(binary.BigEndian.Uint16(again[2:]))
+	testkit.FatalIf(t, n != len(again)-uncountedBytes, "length %d of %d octets", n, len(again))
 	_, back, err := Decode(again)
 	if unread := reflect.ValueOf(m).Elem().FieldByName("Unread"); unread.IsValid() {
 		unread.SetZero()

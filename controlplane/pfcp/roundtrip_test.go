@@ -70,9 +70,8 @@ func TestTimers(t *testing.T) {
 		0x22: 63 * time.Second,
 		0x3f: 31 * time.Minute, 0x44: 32 * time.Minute, 0x9f: 310 * time.Hour, 0xe0: Forever} {
 		testkit.Equal(t, timerValue(d), want, "%s", d)
-		if back, _ := readTimer([]byte{want}); back < d {
-			t.Errorf("%s came back as %s", d, back)
-		}
+		back, _ := readTimer([]byte{want})
+		testkit.ErrorIf(t, back < d, "%s came back as %s", d, back)
 	}
 }
 
@@ -94,8 +93,7 @@ func TestRespondAnswersEveryRequest(t *testing.T) {
 			continue
 		}
 		testkit.ErrorIf(t, m.MessageType() != typ+1, "type %d is answered with %d", typ, m.MessageType())
-		if _, _, err := Decode(mustEncode(t, Header{}, m)); err != nil {
-			t.Errorf("type %d: the answer is refused: %v", typ, err)
-		}
+		_, _, err := Decode(mustEncode(t, Header{}, m))
+		testkit.ErrorIf(t, err != nil, "type %d: the answer is refused: %v", typ, err)
 	}
 }

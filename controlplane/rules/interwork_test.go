@@ -65,9 +65,8 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 	for _, relay := range []bool{false, true} {
 		set := testSettings()
 		set.Relay = relay
-		if _, c := compiledOf(t, set, req); (c.pdrs[0].OuterHeaderRemoval != 0) != relay {
-			t.Errorf("relay %v: %+v", relay, c.pdrs[0])
-		}
+		_, c := compiledOf(t, set, req)
+		testkit.ErrorIf(t, (c.pdrs[0].OuterHeaderRemoval != 0) != relay, "relay %v: %+v", relay, c.pdrs[0])
 	}
 }
 
@@ -78,9 +77,8 @@ func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 		0 | pfcp.RemoveContainer: api.RemovalContainer, 6 | pfcp.RemoveContainer: api.RemovalContainer} {
 		req := request(1, "10.45.0.5")
 		req.PDR[0].OuterHeaderRemoval = ptr(removal)
-		if _, c := compiledOf(t, testSettings(), req); c.pdrs[0].OuterHeaderRemoval != want {
-			t.Errorf("removal %d: %+v", removal, c.pdrs[0])
-		}
+		_, c := compiledOf(t, testSettings(), req)
+		testkit.ErrorIf(t, c.pdrs[0].OuterHeaderRemoval != want, "removal %d: %+v", removal, c.pdrs[0])
 	}
 }
 
@@ -88,7 +86,6 @@ func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[0].Forwarding = &pfcp.Forwarding{Destination: ptr(pfcp.CPSide)}
-	if _, c := compiledOf(t, testSettings(), req); c.fars[0].Action != byte(pfcp.ActionDrop) {
-		t.Errorf("%+v", c.fars)
-	}
+	_, c := compiledOf(t, testSettings(), req)
+	testkit.ErrorIf(t, c.fars[0].Action != byte(pfcp.ActionDrop), "%+v", c.fars)
 }

@@ -45,9 +45,8 @@ func TestPolicerOfAQER(t *testing.T) {
 			continue
 		}
 		var got api.Policer
-		if _, err := api.ReadRow(x.out.Objects[0].Body, &got); err != nil {
-			t.Fatal(err)
-		}
+		_, err := api.ReadRow(x.out.Objects[0].Body, &got)
+		testkit.Must(t, err)
 		c.want.Action = [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}
 		testkit.ErrorIf(t, got != *c.want || name != x.out.Objects[0].Key,
 			"%s: %+v, want %+v", c.name, got, *c.want)

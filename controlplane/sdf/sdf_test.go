@@ -50,9 +50,8 @@ func TestCompile(t *testing.T) {
 		"permit out ip from !128.0.0.0/2 to any": {
 			alternative(0, 0, "0.0.0.0/1", 0, all, "", 0, all), alternative(0, 0, "192.0.0.0/2", 0, all, "", 0, all)},
 	} {
-		if got, err := Flow(text); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v %v", text, got, err)
-		}
+		got, err := Flow(text)
+		testkit.ErrorIf(t, err != nil || !reflect.DeepEqual(got, want), "%s: %+v %v", text, got, err)
 	}
 }
 
@@ -214,9 +213,8 @@ func TestAlternativesAreTheRule(t *testing.T) {
 			for i := range list {
 				got = got || accepts(&list[i], p)
 			}
-			if want := rule.matches(p); got != want {
-				t.Fatalf("%s: %+v: alternatives say %t, the rule %t", text, p, got, want)
-			}
+			want := rule.matches(p)
+			testkit.FatalIf(t, got != want, "%s: %+v: alternatives say %t, the rule %t", text, p, got, want)
 		}
 	}
 	testkit.ErrorIf(t, compiled < 5000, "only %d rules were compared", compiled)

@@ -148,9 +148,8 @@ func TestRestartWhileSessionsAreAdopted(t *testing.T) {
 	if p.ReleaseOrphans(); len(p.Associations()) != 3 {
 		t.Fatalf("%v", p.Associations())
 	}
-	if a, b := p.Count("smf1"), p.Count("smf2"); a != 2*pace || b != pace {
-		t.Errorf("%d and %d sessions", a, b)
-	}
+	a, b := p.Count("smf1"), p.Count("smf2")
+	testkit.ErrorIf(t, a != 2*pace || b != pace, "%d and %d sessions", a, b)
 	testkit.Equal(t, p.Adopt("smf1", "smf2"), 2*pace, "adopted")
 	p.ForgetAssociation("smf1")
 	p.step(t, 5)

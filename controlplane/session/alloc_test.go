@@ -105,9 +105,8 @@ func TestTrafficEndpoints(t *testing.T) {
 	b.checkConsistent()
 	wants(t, pfcp.CauseAccepted,
 		b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{RemoveEndpoint: []uint8{1}}))
-	if s := b.Session(r.UP.SEID); len(s.PDR) != 1 || s.PDR[0].ID != 2 {
-		t.Errorf("%+v", s.PDR)
-	}
+	s := b.Session(r.UP.SEID)
+	testkit.ErrorIf(t, len(s.PDR) != 1 || s.PDR[0].ID != 2, "%+v", s.PDR)
 	b.checkConsistent()
 }
 
@@ -226,9 +225,8 @@ func TestSharedMetersAreReleased(t *testing.T) {
 			change := &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}, CP: &pfcp.FSEID{SEID: 5, IPv4: addr("10.0.0.3")}}
 			wants(t, pfcp.CauseAccepted, b.modify(&member, seid, change))
 		}
-		if r := b.delete(&member, seid); r.Cause != pfcp.CauseAccepted || held() != 0 {
-			t.Errorf("%d: %+v, %d left", i, r, held())
-		}
+		r := b.delete(&member, seid)
+		testkit.ErrorIf(t, r.Cause != pfcp.CauseAccepted || held() != 0, "%d: %+v, %d left", i, r, held())
 	}
 }
 
@@ -242,9 +240,8 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	wants(t, pfcp.CauseAccepted, b.modify(smf1, seid, remove))
 	b.checkConsistent()
 	var head api.Session
-	if _, err := api.ReadRow(b.s.Held()[heldID(seid)], &head); err != nil || head.PDRs != 0 || head.FARs != 2 || head.URRs != 1 {
-		t.Errorf("%+v %v", head, err)
-	}
+	_, err := api.ReadRow(b.s.Held()[heldID(seid)], &head)
+	testkit.ErrorIf(t, err != nil || head.PDRs != 0 || head.FARs != 2 || head.URRs != 1, "%+v %v", head, err)
 	// What it had is free meanwhile.
 	other := b.establish(smf1, request(1, "10.45.0.5"))
 	wants(t, pfcp.CauseAccepted, other)
@@ -252,9 +249,8 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	wants(t, pfcp.CauseRuleFailure, b.modify(smf1, seid, create))
 	b.delete(smf1, other.UP.SEID)
 	wants(t, pfcp.CauseAccepted, b.modify(smf1, seid, create))
-	if after := b.Session(seid); !reflect.DeepEqual(before, after) {
-		t.Errorf("%+v\n%+v", before, after)
-	}
+	after := b.Session(seid)
+	testkit.ErrorIf(t, !reflect.DeepEqual(before, after), "%+v\n%+v", before, after)
 	b.checkConsistent()
 }
 

@@ -105,9 +105,8 @@ func TestStoreDamaged(t *testing.T) {
 			p := opened(t, path, store.Boot())
 			testkit.ErrorIf(t, p.Count("") != 0 || p.Recovery().Equal(recovery),
 				"%d sessions, %v", p.Count(""), p.Recovery())
-			if _, err := os.Stat(path + ".bad"); err != nil {
-				t.Error(err)
-			}
+			_, err := os.Stat(path + ".bad")
+			testkit.ErrorIf(t, err != nil, "%v", err)
 		})
 	}
 }

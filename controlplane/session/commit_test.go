@@ -106,9 +106,8 @@ func TestDataPlaneAway(t *testing.T) {
 	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(3, "10.45.1.1")))
 	wants(t, pfcp.CauseSystemFailure,
 		b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemoveQER: []uint32{1}}))
-	if d := b.delete(smf1, gone); d.Cause != pfcp.CauseAccepted || b.Count("") != 1 {
-		t.Errorf("%+v", d)
-	}
+	d := b.delete(smf1, gone)
+	testkit.ErrorIf(t, d.Cause != pfcp.CauseAccepted || b.Count("") != 1, "%+v", d)
 }
 
 // Row A12: jobOf an association's sessions neither touches others' nor holds up their requests.
@@ -222,15 +221,12 @@ func TestAssociationNumber(t *testing.T) {
 	}
 	alone := func(id, set string) *n4.Association { return &n4.Association{ID: id, Set: set} }
 	first := number(alone("a.test", ""), 1, "10.45.0.1")
-	if again := number(alone("a.test", ""), 2, "10.45.0.2"); first == 0 || again != first {
-		t.Errorf("%#x and %#x of one association", first, again)
-	}
-	if other := number(alone("b.test", ""), 3, "10.45.0.3"); other == first {
-		t.Errorf("%#x of two associations", other)
-	}
-	if one, two := number(alone("c.test", "set"), 4, "10.45.0.4"), number(alone("d.test", "set"), 5, "10.45.0.5"); one != two {
-		t.Errorf("%#x and %#x of one SMF set", one, two)
-	}
+	again := number(alone("a.test", ""), 2, "10.45.0.2")
+	testkit.ErrorIf(t, first == 0 || again != first, "%#x and %#x of one association", first, again)
+	other := number(alone("b.test", ""), 3, "10.45.0.3")
+	testkit.ErrorIf(t, other == first, "%#x of two associations", other)
+	one, two := number(alone("c.test", "set"), 4, "10.45.0.4"), number(alone("d.test", "set"), 5, "10.45.0.5")
+	testkit.ErrorIf(t, one != two, "%#x and %#x of one SMF set", one, two)
 }
 
 // DROBU is in the transaction that changes the FARs: packets that wait are dropped with it, or not at all (TS 29.244

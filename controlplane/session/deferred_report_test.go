@@ -85,9 +85,8 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		testkit.ErrorIf(t, *one.req.Usage[0].Volume != [3]uint64{3 * many, many, 2 * many}, "%+v", one)
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 		testkit.Until(t, "nothing waits", func() bool { return b.waiting() == 0 })
-		if c := b.Counts(); c.ReportsLost != 0 {
-			t.Errorf("%+v", c)
-		}
+		c := b.Counts()
+		testkit.ErrorIf(t, c.ReportsLost != 0, "%+v", c)
 	})
 	t.Run("nothing is reported twice", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())

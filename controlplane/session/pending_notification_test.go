@@ -72,9 +72,8 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		}
 		testkit.ErrorIf(t, b.Count("smf1") != 1 || b.Counts().ReportsLost != 0,
 			"%d sessions, %+v", b.Count("smf1"), b.Counts())
-		if n := b.adopt("smf1", "smf2"); n != 1 || !b.Session(seid).Moved {
-			t.Errorf("%d adopted, %+v", n, b.Session(seid))
-		}
+		n := b.adopt("smf1", "smf2")
+		testkit.ErrorIf(t, n != 1 || !b.Session(seid).Moved, "%d adopted, %+v", n, b.Session(seid))
 	})
 	t.Run("inherited", func(t *testing.T) {
 		b := startOn(t, s, path, testSettings())

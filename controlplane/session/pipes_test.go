@@ -31,9 +31,8 @@ func (b *bench) heads() map[uint64]api.Session {
 		if id.Kind != api.KindSession {
 			continue
 		}
-		if _, err := api.ReadRow(body, &head); err != nil {
-			b.t.Fatal(err)
-		}
+		_, err := api.ReadRow(body, &head)
+		testkit.Must(b.t, err)
 		heads[head.SEID] = head
 	}
 	return heads
@@ -94,9 +93,8 @@ func TestPipes(t *testing.T) {
 	t.Run("kept by the store", func(t *testing.T) {
 		_, sent := s.Counts()
 		b := startOn(t, s, path, shapedSettings())
-		if _, now := s.Counts(); now != sent {
-			t.Errorf("%d changes were sent", now-sent)
-		}
+		_, now := s.Counts()
+		testkit.ErrorIf(t, now != sent, "%d changes were sent", now-sent)
 		b.fill(smf1, 191)
 		b.checkPipes(4)
 	})
@@ -132,9 +130,8 @@ func TestReplanPipes(t *testing.T) {
 		}
 	}
 	for _, set := range []*rules.Settings{shapedSettings(), plain} {
-		if changes := b.reconfigured(set); len(changes) != 0 {
-			t.Errorf("%+v", changes)
-		}
+		changes := b.reconfigured(set)
+		testkit.ErrorIf(t, len(changes) != 0, "%+v", changes)
 		testkit.Until(t, "all are sent again", func() bool {
 			for _, h := range b.heads() {
 				if (h.Port[0] != 0) != (set != plain) {

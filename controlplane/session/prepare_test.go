@@ -103,9 +103,8 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 		}
 		ahead := p.replan(set)
 		atOnce := p.replan(set)
-		if got, want := ahead.shown(p), atOnce.shown(p); got != want {
-			t.Fatalf("seed %d: prepared\n%s\nat once\n%s", seed, got, want)
-		}
+		got, want := ahead.shown(p), atOnce.shown(p)
+		testkit.FatalIf(t, got != want, "seed %d: prepared\n%s\nat once\n%s", seed, got, want)
 		for _, seid := range atOnce.changed {
 			testkit.FatalIf(t, !slices.Contains(ahead.changed, seid),
 				"seed %d: %#x is not to be sent again", seed, seid)
@@ -132,9 +131,8 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	b.mu.Unlock()
 	b.delete(smf1, older)
 	b.mu.Lock()
-	if changes, _ := b.reconfigure(without); len(changes) != 0 {
-		t.Errorf("%+v", changes)
-	}
+	changes, _ := b.reconfigure(without)
+	testkit.ErrorIf(t, len(changes) != 0, "%+v", changes)
 	b.mu.Unlock()
 }
 
@@ -209,9 +207,8 @@ func TestReplanOfRoles(t *testing.T) {
 	set := testSettings()
 	set.Relay = true
 	b.prepare(set)
-	if changes := b.reconfigured(set); len(changes) != 1 {
-		t.Errorf("%v", changes)
-	}
+	changes := b.reconfigured(set)
+	testkit.ErrorIf(t, len(changes) != 1, "%v", changes)
 	b.checkConsistent()
 }
 

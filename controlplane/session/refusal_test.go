@@ -111,9 +111,8 @@ func TestForeignSessions(t *testing.T) {
 	r := b.establish(smf1, request(1, "10.45.0.5"))
 	smf2 := &n4.Association{ID: "smf2"}
 	for _, seid := range []uint64{0, 1 << 63, 1<<64 - 1, r.UP.SEID + 1} {
-		if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{}); m.Cause != pfcp.CauseContextNotFound {
-			t.Errorf("SEID %#x: %d", seid, m.Cause)
-		}
+		m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{})
+		testkit.ErrorIf(t, m.Cause != pfcp.CauseContextNotFound, "SEID %#x: %d", seid, m.Cause)
 		if d := b.delete(smf1, seid); d.Cause != pfcp.CauseContextNotFound {
 			t.Errorf("SEID %#x: %d", seid, d.Cause)
 		}
@@ -166,9 +165,8 @@ func TestQuotas(t *testing.T) {
 		if i == 2 {
 			want = pfcp.CauseNoResources
 		}
-		if r := b.establish(from, request(i+1, fmt.Sprintf("10.45.1.%d", i))); r.Cause != want {
-			t.Errorf("%d: %+v", i, r)
-		}
+		r := b.establish(from, request(i+1, fmt.Sprintf("10.45.1.%d", i)))
+		testkit.ErrorIf(t, r.Cause != want, "%d: %+v", i, r)
 	}
 	wants(t, pfcp.CauseNoResources, b.establish(&n4.Association{ID: "smf3"}, request(9, "10.45.1.9")))
 }
@@ -304,15 +302,13 @@ func (b *bench) checkConsistent() {
 			}
 		}
 		for _, tun := range c.Local {
-			if key, ok := b.x.locals.key(tun, false); !ok || b.x.local[key] != seid {
-				b.t.Errorf("F-TEID %v is not %#x's", tun, seid)
-			}
+			key, ok := b.x.locals.key(tun, false)
+			testkit.ErrorIf(b.t, !ok || b.x.local[key] != seid, "F-TEID %v is not %#x's", tun, seid)
 			local++
 		}
 		for _, u := range c.UEs {
-			if other, _ := b.x.ueOwner(u); other != seid {
-				b.t.Errorf("UE address %v is not %#x's", u, seid)
-			}
+			other, _ := b.x.ueOwner(u)
+			testkit.ErrorIf(b.t, other != seid, "UE address %v is not %#x's", u, seid)
 			if u.Prefix.Addr().Is4() && !u.Framed {
 				host++
 			}

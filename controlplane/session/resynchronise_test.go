@@ -100,8 +100,7 @@ func (e endless) List(ctx context.Context, l api.List) ([]api.Digest, bool, erro
 func TestResynchroniseEnds(t *testing.T) {
 	b := start(t, "", testSettings())
 	for _, held := range [][]api.Digest{nil, make([]api.Digest, 1)} {
-		if _, err := b.Resynchronise(t.Context(), endless{b.c, held}); err == nil {
-			t.Errorf("%d objects, and more: no error", len(held))
-		}
+		_, err := b.Resynchronise(t.Context(), endless{b.c, held})
+		testkit.ErrorIf(t, err == nil, "%d objects, and more: no error", len(held))
 	}
 }

@@ -52,9 +52,8 @@ func TestRestart(t *testing.T) {
 	t.Run("second", func(t *testing.T) {
 		_, before := s.Counts()
 		b := startOn(t, s, path, testSettings())
-		if _, after := s.Counts(); after != before || !equalHeld(held, s.Held()) {
-			t.Errorf("%d changes were sent", after-before)
-		}
+		_, after := s.Counts()
+		testkit.ErrorIf(t, after != before || !equalHeld(held, s.Held()), "%d changes were sent", after-before)
 		if !b.Recovery().Equal(recovery) || b.Count("smf1") != len(seids) || len(b.Associations()) != 1 || b.Associations()[0].Features != 5 {
 			t.Errorf("%v %d %v", b.Recovery(), b.Count("smf1"), b.Associations())
 		}
@@ -156,9 +155,8 @@ func TestReplanSurvivors(t *testing.T) {
 	set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
 		set.Instances...)
 	before := b.s.Held()
-	if changes := b.reconfigured(set); len(changes) != 0 {
-		t.Errorf("%+v", changes)
-	}
+	changes := b.reconfigured(set)
+	testkit.ErrorIf(t, len(changes) != 0, "%+v", changes)
 	settled := func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -176,9 +174,8 @@ func TestReplanSurvivors(t *testing.T) {
 	b.mu.Lock()
 	d := b.compare(nil)
 	b.mu.Unlock()
-	if lost, err := b.send(t.Context(), b.c, d.After); lost != 0 || err != nil {
-		t.Errorf("%d lost, %v", lost, err)
-	}
+	lost, err := b.send(t.Context(), b.c, d.After)
+	testkit.ErrorIf(t, lost != 0 || err != nil, "%d lost, %v", lost, err)
 	b.checkConsistent()
 	for _, seid := range seids {
 		wants(t, pfcp.CauseAccepted, b.delete(smf1, seid))

@@ -42,9 +42,8 @@ func TestLongPrefixCostsOthersNothing(t *testing.T) {
 	x := manyPrefixes(n)
 	cputest.Bound(t, 2*time.Second, "look-ups of UE prefixes", func() {
 		for i := range asked {
-			if seid, used := x.ueOwner(ueOf(slash64(n + i))); used {
-				t.Fatalf("a free prefix is %x's", seid)
-			}
+			seid, used := x.ueOwner(ueOf(slash64(n + i)))
+			testkit.FatalIf(t, used, "a free prefix is %x's", seid)
 		}
 	})
 }
@@ -100,7 +99,7 @@ func BenchmarkUEPrefix(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		if _, used := x.ueOwner(ueOf(slash64(n + i%n))); used {
-			b.Fatal("a free prefix is used")
+			b.Fatalf("a free prefix is used")
 		}
 	}
 }

@@ -71,9 +71,8 @@ func TestReflectiveQoS(t *testing.T) {
 	testkit.Equal(t, flags(seid), api.QERRqi, "established")
 	for _, on := range []bool{false, true} {
 		m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{UpdateQER: []pfcp.UpdateQER{{ID: 1, RQI: ptr(on)}}})
-		if f := flags(seid); m.Cause != pfcp.CauseAccepted || (f != 0) != on {
-			t.Errorf("%v: %d, %+v", on, f, m)
-		}
+		f := flags(seid)
+		testkit.ErrorIf(t, m.Cause != pfcp.CauseAccepted || (f != 0) != on, "%v: %d, %+v", on, f, m)
 	}
 }
 

@@ -294,9 +294,8 @@ func TestAssociations(t *testing.T) {
 		want    int
 	}{{nil, "", 0}, {owned{}, "", 1}, {owned{}, "smf1", 1}, {owned{}, "smf2", 0}} {
 		v, err := table.Get(t.Context(), nil, test.control, test.key, 0)
-		if all, ok := v.([]Association); err != nil || !ok || all == nil || len(all) != test.want {
-			t.Errorf("%+v: %v %v", test, v, err)
-		}
+		all, ok := v.([]Association)
+		testkit.ErrorIf(t, err != nil || !ok || all == nil || len(all) != test.want, "%+v: %v %v", test, v, err)
 	}
 	testkit.ErrorIf(t, !table.OfControl() || Lookup("session").OfControl(), "who is asked")
 }

@@ -31,9 +31,8 @@ func TestRecords(t *testing.T) {
 		}
 		want := held{uint64(step + 1), random.Uint32(), bytes.Repeat([]byte{byte(step)}, random.IntN(1300))}
 		h := r.Add(want.number, want.owner, want.data)
-		if _, twice := model[h]; twice || h == 0 {
-			t.Fatalf("handle %#x is another's", h)
-		}
+		_, twice := model[h]
+		testkit.FatalIf(t, twice || h == 0, "handle %#x is another's", h)
 		model[h] = want
 		if step%1000 == 0 {
 			count := 0
@@ -68,7 +67,6 @@ func TestRecordsCountBytes(t *testing.T) {
 	for _, h := range list[100:] {
 		all.Drop(h)
 	}
-	if want := uint64(99 * 100 / 2); all.Bytes != want || all.Count != 100 {
-		t.Errorf("%d in %d, want %d", all.Bytes, all.Count, want)
-	}
+	want := uint64(99 * 100 / 2)
+	testkit.ErrorIf(t, all.Bytes != want || all.Count != 100, "%d in %d, want %d", all.Bytes, all.Count, want)
 }

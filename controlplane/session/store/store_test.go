@@ -260,9 +260,8 @@ func TestWaitsBeforeItIsHealed(t *testing.T) {
 	s := opened(t, t.TempDir()+"/s")
 	s.lack = true
 	testkit.Must(t, os.Mkdir(s.path+newSuffix, 0o700))
-	if _, err := s.Compact(0, of(nil)); err == nil || s.outdated(0) {
-		t.Error("tried again at once")
-	}
+	_, err := s.Compact(0, of(nil))
+	testkit.ErrorIf(t, err == nil || s.outdated(0), "tried again at once")
 	s.retry = time.Time{}
 	testkit.ErrorIf(t, !s.outdated(0), "never tried again")
 }
@@ -393,8 +392,7 @@ func TestStoreInUseWhileCompacting(t *testing.T) {
 func TestRecoveryNeverGoesBack(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Second, 1000 * time.Hour} {
 		before := time.Now().Truncate(time.Second).Add(ahead)
-		if after := newRecovery(before); !after.After(before) {
-			t.Errorf("%s after %s", after, before)
-		}
+		after := newRecovery(before)
+		testkit.ErrorIf(t, !after.After(before), "%s after %s", after, before)
 	}
 }
