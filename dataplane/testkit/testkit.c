@@ -447,6 +447,7 @@ uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign)
 		{API_TABLE_PORT, sizeof(struct api_port_row)},
 		{API_TABLE_RULE, sizeof(struct api_rule_row)},
 		{API_TABLE_INSTANCE, sizeof(struct api_instance_row)},
+		{API_TABLE_ACL, sizeof(struct api_acl_row)},
 		{API_TABLE_PATH, sizeof(struct api_path_row)},
 	};
 	struct api_total_row t = kit_totals();

@@ -25,10 +25,19 @@
 #define IP_PROTOCOL_ICMP6 58
 #define IP_PROTOCOL_NONE 59
 #define IP_PROTOCOL_DESTINATION 60
+#define IP_PROTOCOL_DCCP 33
 #define IP_PROTOCOL_SCTP 132
 #define IP_PROTOCOL_MOBILITY 135
 #define IP_PROTOCOL_HIP 139
+#define IP_PROTOCOL_UDPLITE 136
 #define IP_PROTOCOL_SHIM6 140
+
+// Transport protocols whose header begins with a source and a destination port.
+static inline int ip_has_ports(uint8_t protocol)
+{
+	return protocol == IP_PROTOCOL_TCP || protocol == IP_PROTOCOL_UDP || protocol == IP_PROTOCOL_SCTP ||
+	       protocol == IP_PROTOCOL_DCCP || protocol == IP_PROTOCOL_UDPLITE;
+}
 
 #define IP_FRAGMENT_LATER 1u // not the first fragment: no transport header
 #define IP_FRAGMENT_MORE 2u // more fragments follow

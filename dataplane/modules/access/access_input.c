@@ -4,6 +4,7 @@
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"
+#include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
 #include "wire/eth.h"
@@ -40,13 +41,6 @@ static int to_us(const struct port *p, const uint8_t *mac)
 	return memcmp(mac, p->mac.addr_bytes, 6) == 0;
 }
 
-// Neighbour discovery: ICMPv6 133 to 137 (RFC 4861 §4) never leave the link.
-static int is_nd(const struct ip_info *info, const uint8_t *ip)
-{
-	return info->version == 6 && info->protocol == IP_PROTOCOL_ICMP6 && info->fragment == 0 &&
-	       ip[info->l4] >= 133 && ip[info->l4] <= 137;
-}
-
 // What does not go to the firewall: control protocols, and addresses that nobody may use.
 static rte_edge_t unusual(struct rte_mbuf *m, const struct ip_info *info, unsigned martian, const uint8_t *ip)
 {
@@ -54,7 +48,7 @@ static rte_edge_t unusual(struct rte_mbuf *m, const struct ip_info *info, unsign
 
 	if (host != HOST_NONE)
 		return packet_leave(m, host_reason_of(host), EDGE_PUNT);
-	if (is_nd(info, ip))
+	if (ip_is_discovery(ip, info))
 		return EDGE_ND;
 	if (martian & (IP_MARTIAN_SOURCE | IP_MARTIAN_DESTINATION))
 		return packet_leave(m, &drop_martian, EDGE_DROP);
@@ -96,7 +90,7 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 		return packet_leave(m, &drop_group, EDGE_DROP);
 	if (unlikely(martian != 0))
 		return unusual(m, &info, martian, ip);
-	if (unlikely(may_be_control(&info)) && (is_nd(&info, ip) || host_protocol_of(ip, &info) != HOST_NONE))
+	if (unlikely(may_be_control(&info)) && (ip_is_discovery(ip, &info) || host_protocol_of(ip, &info) != HOST_NONE))
 		return unusual(m, &info, 0, ip);
 	return EDGE_LOOKUP;
 }
@@ -155,41 +149,6 @@ static rte_edge_t by_ethertype(struct rte_mbuf *m, struct endpoint_view *e)
 	}
 }
 
-// Two tags and IP, with or without PPPoE: what nearly every packet is. *l3 is where IP begins, *total what PPPoE or the frame
-// leaves for it. 0: not that simple. (Masks in place of the choices cost 3 ticks more: bench/README.md.)
-static inline uint8_t double_tagged_ip(
-	struct rte_mbuf *m, const uint8_t *frame, struct endpoint_view *e, uint32_t *l3, uint32_t *total)
-{
-	const uint32_t l2 = ETH_HEADER + 2 * ETH_TAG;
-	uint32_t length = rte_pktmbuf_pkt_len(m);
-
-	if (unlikely(rte_pktmbuf_data_len(m) < l2 + PPPOE_HEADER))
-		return 0;
-	uint16_t outer = load16(frame + 12), type = load16(frame + 20);
-	uint32_t pppoe = type == ETH_TYPE_PPPOE_SESSION ? PPPOE_HEADER : 0;
-	// The ethertype, or the PPP protocol eight bytes behind it.
-	uint16_t protocol = load16(frame + 20 + pppoe);
-	uint8_t v4 = protocol == (pppoe ? PPP_IP4 : ETH_TYPE_IP4), v6 = protocol == (pppoe ? PPP_IP6 : ETH_TYPE_IP6);
-	uint32_t payload = load16(frame + l2 + 4); // PPPoE length, with the two bytes of the PPP protocol
-	// RFC 2516 §4, §6: VER 1, TYPE 1, CODE 0, a length that the frame holds.
-	uint32_t bad =
-		pppoe && (load16(frame + l2) != PPPOE_VERSION_TYPE << 8 || payload < 2 || payload + l2 + 6 > length);
-
-	if (unlikely(!eth_is_tag(outer) || !eth_is_tag(load16(frame + 16)) || bad || !(v4 | v6)))
-		return 0;
-	e->l2_length = (uint16_t)(l2 + pppoe);
-	e->s_tag = load16(frame + 14) & 0x0fff;
-	e->c_tag = load16(frame + 18) & 0x0fff;
-	e->outer_tpid = outer;
-	e->ethertype = type;
-	e->pppoe_session = pppoe ? load16(frame + l2 + 2) : 0;
-	e->encap = pppoe ? API_ENCAP_QINQ_PPPOE : API_ENCAP_QINQ;
-	e->tags = 2;
-	*l3 = e->l2_length;
-	*total = pppoe ? payload - 2 : length - l2;
-	return v4 ? 4 : 6;
-}
-
 static rte_edge_t access_input_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -205,7 +164,7 @@ static rte_edge_t access_input_packet(struct worker *w, struct rte_node *node, s
 		return packet_leave(m, &drop_mac, EDGE_DROP);
 	if (unlikely(to_group(frame + 6)))
 		return packet_leave(m, &drop_source, EDGE_DROP);
-	uint8_t version = double_tagged_ip(m, frame, e, &l3, &total);
+	uint8_t version = endpoint_read(frame, rte_pktmbuf_data_len(m), rte_pktmbuf_pkt_len(m), e, &l3, &total);
 	if (likely(version != 0))
 		return ip_packet(m, l3, total, version);
 	enum eth_status status = eth_parse(frame, rte_pktmbuf_data_len(m), &eth);

@@ -25,12 +25,19 @@ enum acl_place { ACL_UPLINK, ACL_DOWNLINK, ACL_INSTANCE, ACL_PLACES };
 struct acl {
 	struct rte_acl_ctx *trie[2]; // IPv4, IPv6; NULL when no rule can match that version
 	uint32_t default_verdict;
+	uint32_t generation; // of no list before; not 0
 	uint32_t rules;
 	uint32_t workers;
 	uint32_t stride; // of hits, in counters
 	uint64_t *hits; // [worker * stride + slot]
 	uint8_t *permits; // of rule i
 };
+
+// The hits of a worker, by slot.
+static inline uint64_t *acl_hits(const struct acl *a, uint32_t worker)
+{
+	return a->hits + (size_t)worker * a->stride;
+}
 
 // Compiles `body` (count and lengths already checked by acl_check). NULL after object_error(), with the errno in *error.
 // `workers` columns of hit counters. Control thread.

@@ -6,8 +6,8 @@
 #include "core/object.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"
+#include "wire/ip.h"
 #include <errno.h>
-#include <netinet/in.h>
 #include <rte_byteorder.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
@@ -67,13 +67,6 @@ static void define_fields(const struct layout *l, struct rte_acl_config *config)
 
 // ---- checking --------------------------------------------------------------------------------------------------------
 
-// Transport protocols whose header begins with a source and a destination port.
-static inline int has_ports(uint8_t protocol)
-{
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP ||
-	       protocol == IPPROTO_DCCP || protocol == IPPROTO_UDPLITE;
-}
-
 static int any_port(const uint16_t range[2])
 {
 	return range[0] == 0 && range[1] == UINT16_MAX;
@@ -94,7 +87,8 @@ static int check_rule(const struct api_acl_rule *r, uint32_t i)
 		return object_error(EINVAL, "rule %u: a port range ends before it begins", i);
 	if (r->protocol_mask != 0 && r->protocol_mask != 0xff)
 		return object_error(EINVAL, "rule %u: protocol mask is 0x%02x, must be 0 or 0xff", i, r->protocol_mask);
-	if (r->protocol_mask && !has_ports(r->protocol) && !(any_port(r->source_port) && any_port(r->destination_port)))
+	if (r->protocol_mask && !ip_has_ports(r->protocol) &&
+		!(any_port(r->source_port) && any_port(r->destination_port)))
 		return object_error(EINVAL, "rule %u: protocol %u has no ports", i, r->protocol);
 	if (r->action != API_DENY && r->action != API_PERMIT)
 		return object_error(EINVAL, "rule %u: action %u is not known", i, r->action);
@@ -265,6 +259,7 @@ static int fill_list(struct acl *a, const struct api_acl *body)
 
 struct acl *acl_build(const struct api_acl *body, uint32_t workers, int *error)
 {
+	static uint32_t generations; // control thread only
 	struct acl *a = rte_zmalloc("acl", sizeof(*a), RTE_CACHE_LINE_SIZE);
 
 	if (a == NULL) {
@@ -273,6 +268,7 @@ struct acl *acl_build(const struct api_acl *body, uint32_t workers, int *error)
 	}
 	a->default_verdict = body->default_action == API_PERMIT;
 	a->rules = body->count;
+	a->generation = ++generations;
 	a->workers = workers;
 	a->stride = RTE_ALIGN_CEIL(body->count + 1, RTE_CACHE_LINE_SIZE / sizeof(uint64_t));
 	a->hits = rte_zmalloc("acl-hits", (size_t)workers * a->stride * sizeof(uint64_t), RTE_CACHE_LINE_SIZE);
@@ -313,9 +309,9 @@ static const uint8_t *copy_key(const struct rte_mbuf *m, const struct packet *p,
 	key[l->protocol] = p->protocol;
 	if (p->fragment) {
 		uint16_t offset = (uint16_t)((header[6] & 0x1f) << 8 | header[7]); // IPv4, in units of 8 bytes
-		return l->family == 4 && p->protocol == IPPROTO_TCP && offset == 1 ? NULL : key;
+		return l->family == 4 && p->protocol == IP_PROTOCOL_TCP && offset == 1 ? NULL : key;
 	}
-	if (!has_ports(p->protocol))
+	if (!ip_has_ports(p->protocol))
 		return key;
 	if (have < (uint32_t)p->l4 + PORT_BYTES)
 		return NULL;
@@ -327,7 +323,7 @@ static const uint8_t *copy_key(const struct rte_mbuf *m, const struct packet *p,
 static inline const uint8_t *find_key(
 	const struct rte_mbuf *m, const struct packet *p, const struct layout *l, uint8_t *key)
 {
-	if (likely((uint32_t)p->l4 == (uint32_t)p->l3 + l->header && p->fragment == 0 && has_ports(p->protocol) &&
+	if (likely((uint32_t)p->l4 == (uint32_t)p->l3 + l->header && p->fragment == 0 && ip_has_ports(p->protocol) &&
 		    p->length >= (uint32_t)l->header + PORT_BYTES &&
 		    rte_pktmbuf_data_len(m) >= (uint32_t)p->l4 + PORT_BYTES))
 		return rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3);

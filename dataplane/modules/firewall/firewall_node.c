@@ -44,7 +44,7 @@ static __rte_always_inline rte_edge_t apply(
 static __rte_always_inline void filter(
 	const struct acl *a, void **objs, uint16_t n, rte_edge_t *next, enum acl_place direction)
 {
-	uint64_t *hits = a->hits + (size_t)worker_self()->id * a->stride;
+	uint64_t *hits = acl_hits(a, worker_self()->id);
 	uint32_t verdict[ACL_VECTOR];
 
 	for (uint16_t base = 0; base < n; base += ACL_VECTOR) {

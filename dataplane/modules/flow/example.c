@@ -26,7 +26,8 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 {
 	e->local = path_local_id(4, ip + 16);
 	e->instance = instance_of_local(e->local);
-	if (!is_open(e->instance))
+	e->by_tuple = e->instance == INSTANCE_NONE;
+	if (e->local == PATH_LOCAL_NONE || (!e->by_tuple && !is_open(e->instance)))
 		return;
 	e->kind = EXAMPLE_TUNNEL;
 	e->key = flow_entry_key(w, fteid_key(0, e->local));
@@ -70,6 +71,7 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
 	int six = e->version == 6;
 
+	e->is_wide = 1;
 	e->instance = instance_of_lookup(i->index);
 	const struct instance *n = instance_get(e->instance);
 	if (n == NULL || n->lookup != API_LOOKUP_DESTINATION || !is_open(e->instance) || lengths->count[six] == 0)

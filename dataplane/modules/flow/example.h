@@ -14,7 +14,7 @@
 
 enum example_kind {
 	EXAMPLE_OTHER, // takes the full nodes
-	EXAMPLE_PLAIN, // G-PDU over IPv4 to an endpoint of an instance, with at most a container with a QFI
+	EXAMPLE_PLAIN, // G-PDU over IPv4 to one of our endpoints, with at most a container with a QFI
 	EXAMPLE_TUNNEL, // one with another GTP-U header
 	EXAMPLE_UE, // IP packet on an interface where UEs are looked up by destination
 };
@@ -40,6 +40,8 @@ struct example {
 	uint8_t prefix; // EXAMPLE_UE: bits of the longest prefix that some session has
 	uint8_t kind;
 	uint8_t version; // of the IP header at l3
+	uint8_t by_tuple; // endpoint of wireline subscribers: a packet's 5-tuple leads to its entry (flow/tuple.h)
+	uint8_t is_wide; // nothing behind the Ethernet header is compared: G-PDUs are looked for before
 };
 
 struct examples {

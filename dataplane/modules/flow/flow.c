@@ -3,7 +3,9 @@
 #include "flow/flow.h"
 #include "core/control.h"
 #include "core/object.h"
+#include "flow/tuple.h"
 #include "meter/policer.h"
+#include "rule/view.h"
 #include <errno.h>
 #include <rte_malloc.h>
 
@@ -13,6 +15,8 @@ static uint8_t flags_of(const struct rule *r)
 {
 	uint8_t flags = (uint8_t)((r->pdu_type & 3) << FLOW_PDU_SHIFT);
 
+	if (r->outer == API_OUTER_ENDPOINT)
+		flags |= FLOW_SUBSCRIBER;
 	flags |= r->outer == API_OUTER_GTPU ? FLOW_TUNNEL : 0;
 	flags |= r->flags & RULE_UPLINK ? FLOW_UPLINK : 0;
 	flags |= r->flags & RULE_POLICED ? FLOW_POLICED : 0;
@@ -82,6 +86,78 @@ void flow_learn(struct worker *w, uint64_t key, const struct rule *first, const 
 	publish(first, keep);
 }
 
+// ---- 5-tuple entries ------------------------------------------------------------------------------------------------
+
+// The number of the rule's entries, which it gets when it has none.
+static uint32_t number_of(struct worker *w, struct tuples *t, const struct rule *r)
+{
+	struct rule_state *s = rule_state_of(r);
+	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_RELAXED);
+
+	if (s->rule == rule_index(r) && s->usable && key != 0 && key == tuple_key_of(w, (uint32_t)key))
+		return (uint32_t)key;
+	uint32_t number = tuples_number(t);
+	fill(s, r);
+	publish(r, tuple_key_of(w, number));
+	return number;
+}
+
+// Slot of the list's rule that permits the packet; UINT32_MAX: none does, by now.
+static uint32_t permitted_by(const struct acl *list, struct rte_mbuf *m)
+{
+	uint32_t verdict;
+
+	if (list == NULL)
+		return 0;
+	acl_classify(list, &m, 1, &verdict);
+	return verdict != ACL_TOO_SHORT && (verdict & 1) ? verdict >> 1 : UINT32_MAX;
+}
+
+static int key_of(struct tuple *t, struct rte_mbuf *m, int tunnel)
+{
+	const struct packet *pkt = packet_of(m);
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	if (tunnel) {
+		const struct tunnel_view *v = tunnel_view_of(m);
+
+		if (v->outer_version != 4)
+			return 0;
+		tuple_of_tunnel(t, v->teid, v->local, v->qfi);
+	} else {
+		const struct endpoint_view *v = endpoint_view_of(m);
+
+		if (v->tags != 2)
+			return 0;
+		tuple_of_endpoint(t, pkt->port_in, v->s_tag, v->c_tag, v->pppoe_session, frame + 6);
+	}
+	uint32_t l4 = pkt->l4 - pkt->l3;
+	return pkt->fragment == 0 && l4 + pkt->l3 + 4u <= rte_pktmbuf_data_len(m) &&
+	       tuple_of_packet(t, frame + pkt->l3, pkt->ip_version, pkt->protocol, l4, pkt->length);
+}
+
+void flow_keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int tunnel)
+{
+	enum acl_place direction = tunnel ? ACL_DOWNLINK : ACL_UPLINK;
+	const struct acl *list = firewall_list(direction);
+	struct tuples *tuples = &flow_tuples[w->id];
+	uint32_t generation = tuples_enter(tuples, direction, list), slot;
+	struct tuple t;
+
+	if (!key_of(&t, m, tunnel))
+		return;
+	const struct tuple *known = tuple_find(tuples, tuple_hash(&t), &t);
+	if (known != NULL && tuple_state(w, known, generation) == rule_state_of(r))
+		return;
+	slot = permitted_by(list, m);
+	if (slot == UINT32_MAX)
+		return;
+	t.list = generation | slot;
+	t.number = number_of(w, tuples, r);
+	t.state = r->state;
+	tuples_put(w, tuples, &t);
+}
+
 // The n-th number in places as far apart as can be: 0, 1/2, 1/4, 3/4, ... of the whole.
 static uint32_t spread(uint32_t n, uint32_t whole)
 {
@@ -109,6 +185,8 @@ static int start(const struct api_engine *e)
 		if (flow_index.state[w] == NULL)
 			return object_error(ENOMEM, "no memory for the index of flows");
 	}
+	if (tuples_create(e->workers, e->max_flows) != 0)
+		return object_error(ENOMEM, "no memory for 5-tuple entries of %u flows a worker", e->max_flows);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path of mobile sessions: what a rule means for a plain packet lies in the rule's state, one line that the
+// The fast path of sessions: what a rule means for a plain packet lies in the rule's state, one line that the
 // packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed; flow-input uses it.
 //
 //   written by: the owner worker; the control thread takes an entry away (flow_forget)
@@ -20,6 +20,7 @@
 #define FLOW_WITHOUT_CONTAINER 32u // the one that came does not go on
 #define FLOW_DSCP_OF_PATH 0x7fu // rule_state.dscp
 #define FLOW_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
+#define FLOW_SUBSCRIBER (3u << FLOW_PDU_SHIFT) // no such type: the rule's access header goes in front
 
 // What a rule may have: all else takes the full nodes.
 #define FLOW_RULE_FLAGS                                                                                                \
@@ -74,6 +75,20 @@ static inline void flow_offer(struct worker *w, uint64_t key, const struct rule 
 	if ((r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET))
 		flow_learn(w, key, first, r);
 }
+
+// ---- 5-tuple entries of wireline subscribers (flow/tuple.h) ---------------------------------------------------------
+
+// 1 when what decides about packets of the rule is in their 5-tuples, or is looked at packet by packet.
+static inline int flow_may_keep(const struct rule *first, const struct rule *r)
+{
+	return (r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET) &&
+	       (r->outer == API_OUTER_ENDPOINT ||
+		       ((r->outer == API_OUTER_GTPU || r->outer == API_OUTER_NONE) && r->up.shaped == 0));
+}
+
+// A packet has passed the access list of its direction, and is about to pass by the rule r. It has the view of the node
+// that found its session: an endpoint_view, or with `tunnel` a tunnel_view. Owner worker, within a walk.
+void flow_keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int tunnel);
 
 // Packets of the rule take the full nodes from now on, until one is offered again. Control thread; the rule is retired.
 static inline void flow_forget(const struct rule *r)

@@ -2,24 +2,11 @@
 // The fast path against the full nodes: random sessions that change, random vectors of good and bad packets. Each
 // vector passes twice from the same state, with all entries forgotten and with those that earlier packets left: what
 // leaves, every counter, meter and URR are the same, and packets of one flow keep their order.
-#include "flow/flow.h"
-#include "meter/meter.h"
+#include "flow/both_ways.h"
 #include "session/mobile_fixture.h"
-#include "usage/usage.h"
 
 #define SESSIONS 24
-#define MOST 24 // packets of a vector
 #define ROUNDS 6000
-#define STATES 1024
-#define METERS 256
-
-static uint64_t seed = 0x9e3779b97f4a7c15u;
-
-static uint32_t draw(uint32_t below)
-{
-	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-	return (uint32_t)(seed >> 20) % below;
-}
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
 
@@ -202,25 +189,6 @@ static void change(void)
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
-struct sent {
-	struct frame f;
-	const char *port;
-};
-static struct sent sent[MOST];
-
-static uint8_t random_class(void)
-{
-	return (uint8_t)(draw(4) ? 2 : draw(256));
-}
-
-static void set_class(uint8_t *ip, uint8_t class)
-{
-	if (ip[0] >> 4 == 4)
-		ip[1] = class;
-	else
-		ip[0] = (uint8_t)(0x60 | class >> 4), ip[1] = (uint8_t)(class << 4);
-}
-
 static const char *far_address(int six, uint32_t n)
 {
 	static const char *const list[2][6] = {
@@ -229,35 +197,6 @@ static const char *far_address(int six, uint32_t n)
 
 	return list[six][draw(4) ? n % 2 : draw(6)];
 }
-
-// A small fault of the IP header at f->at. Outer ones are no fragments, for what waits for its rest is not of one
-// vector. The destination stays, since another is of another flow.
-static void disturb(struct frame *f, int outer)
-{
-	uint8_t *ip = f->at;
-	uint32_t at = draw(40);
-
-	switch (draw(24)) {
-	case 0:
-		ip[ip[0] >> 4 == 4 ? 8 : 7] = (uint8_t)draw(3); // TTL
-		break;
-	case 1:
-		ip[6] |= outer ? 0 : 0x20; // more fragments
-		break;
-	case 2:
-		ip[3] ^= (uint8_t)draw(4);
-		break;
-	case 3:
-		ip[at] ^= (uint8_t)(at >= (ip[0] >> 4 == 6 ? 24u : 16u) || (outer && (at == 6 || at == 7))
-					    ? 0
-					    : 1 << draw(8));
-		break;
-	}
-	if (ip[0] >> 4 == 4 && draw(40))
-		frame_ip4_sum(f);
-}
-
-#define MAGIC 0xf10f10f1u
 
 // Neighbour discovery, in front of the payload: with an extension header or without.
 static uint8_t discovery(struct frame *f)
@@ -313,176 +252,21 @@ static void make_packet(struct sent *s, uint32_t number)
 		s->f.length -= draw(30);
 }
 
-// ---- what became of a vector ----------------------------------------------------------------------------------------
-
-#define WORDS 4096
-#define MOST_OUT (8 * MOST)
-
-struct left {
-	uint8_t port;
-	uint32_t length;
-	uint8_t bytes[2048];
-};
-
-static uint32_t states, usages; // of the pools, those that are used: low ones come first
-
-// What workers write.
-struct written {
-	struct rule_state state[STATES];
-	struct usage_state usage[STATES];
-	struct meter_state meter[METERS];
-};
-
-static struct outcome {
-	uint64_t words[WORDS];
-	uint32_t counters, count;
-	struct left left[MOST_OUT];
-	struct written written;
-} full, fast;
-
-static void save(struct written *to)
-{
-	memcpy(to->state, session_pools.state, states * sizeof(to->state[0]));
-	memcpy(to->usage, usage_pools.state, usages * sizeof(to->usage[0]));
-	memcpy(to->meter, meter_states, sizeof(to->meter));
-}
-
-static void restore(const struct written *from)
-{
-	memcpy(session_pools.state, from->state, states * sizeof(from->state[0]));
-	memcpy(usage_pools.state, from->usage, usages * sizeof(from->usage[0]));
-	memcpy(meter_states, from->meter, sizeof(from->meter));
-}
-
-// Identifications follow the order of the nodes: they are made equal, after a check of the sum.
-static void keep(struct outcome *o, uint8_t port, const struct kit_frame *k)
-{
-	struct left *l = &o->left[o->count++];
-
-	assert_true(o->count <= MOST_OUT && k->length <= sizeof(l->bytes));
-	l->port = port;
-	l->length = k->length;
-	memcpy(l->bytes, k->bytes, k->length);
-	if (load16(l->bytes + 12) == 0x0800 && port != 2) {
-		assert_true(ip4_checksum_ok(l->bytes + 14));
-		memset(l->bytes + 18, 0, 2);
-		memset(l->bytes + 24, 0, 2);
-	}
-	if (load16(l->bytes + 12) == 0x86dd && l->bytes[20] == 44)
-		memset(l->bytes + 58, 0, 4);
-}
-
-static uint32_t flow_of(const struct left *l)
-{
-	for (uint32_t at = 0; at + 8 <= l->length; at++)
-		if (load32(l->bytes + at) == MAGIC)
-			return load32(l->bytes + at + 4);
-	return 0;
-}
-
-// By flow, the order within a flow as it was (insertion sort).
-static void sort_by_flow(struct outcome *o)
-{
-	for (uint32_t i = 1; i < o->count; i++)
-		for (uint32_t k = i; k > 0 && (flow_of(&o->left[k]) < flow_of(&o->left[k - 1])); k--) {
-			static struct left swap;
-
-			swap = o->left[k];
-			o->left[k] = o->left[k - 1];
-			o->left[k - 1] = swap;
-		}
-}
-
-static void run(struct outcome *o, uint32_t n)
-{
-	memset(o->words, 0, sizeof(o->words));
-	o->count = 0;
-	worker_get(0)->identification = 1;
-	kit_clear();
-	kit_count_words(o->words, WORDS, -1ull);
-	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(kit_send(sent[i].port, sent[i].f.at, sent[i].f.length), 0);
-	kit_run();
-	o->counters = kit_count_words(o->words, WORDS, 1);
-	for (uint8_t p = 0; p < 3; p++)
-		for (uint32_t i = 0; i < kit_count(fixture_port[p]); i++)
-			keep(o, p, kit_frame(fixture_port[p], i));
-	sort_by_flow(o);
-	assert_true(kit_balance());
-	save(&o->written);
-}
-
-static void forget_all(void)
-{
-	for (uint32_t i = 0; i < states; i++)
-		session_pools.state[i].key = 0;
-}
-
-static void compare(uint32_t round)
-{
-	const struct written *a = &full.written, *b = &fast.written;
-
-	assert_int_equal(full.counters, fast.counters);
-	for (uint32_t i = 0; i < full.counters; i++)
-		if (full.words[i] != fast.words[i])
-			fail_msg("round %u: %s (word %u) rose by %ld, by the full nodes %ld", round,
-				i < reason_count() ? reason_get((uint16_t)i)->name : "a counter", i, fast.words[i],
-				full.words[i]);
-	if (full.count != fast.count)
-		fail_msg("round %u: %u frames left, by the full nodes %u", round, fast.count, full.count);
-	for (uint32_t i = 0; i < full.count; i++)
-		if (full.left[i].port != fast.left[i].port || full.left[i].length != fast.left[i].length ||
-			memcmp(full.left[i].bytes, fast.left[i].bytes, full.left[i].length) != 0)
-			fail_msg("round %u: frame %u of flow %x differs", round, i, flow_of(&full.left[i]));
-	for (uint32_t i = 0; i < states; i++)
-		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
-			memcmp(&a->state[i].forwarded, &b->state[i].forwarded, sizeof(struct rule_counts)) != 0)
-			fail_msg("round %u: meter or counters of state %u differ", round, i);
-	if (memcmp(a->usage, b->usage, sizeof(a->usage)) != 0)
-		fail_msg("round %u: URRs differ", round);
-	for (uint32_t i = 0; i < METERS; i++)
-		if (memcmp(&a->meter[i].meter, &b->meter[i].meter, sizeof(struct meter)) != 0 ||
-			a->meter[i].policed != b->meter[i].policed)
-			fail_msg("round %u: meter %u in common differs", round, i);
-}
-
 static void as_the_full_nodes(void **unused)
 {
-	static struct written before_both;
-	const char *more = getenv("FLOW_MODEL_ROUNDS"); // a longer run
-	uint32_t rounds = more != NULL ? (uint32_t)strtoul(more, NULL, 10) : ROUNDS;
-	uint64_t sent_all = 0, before = kit_node_packets("core-input");
+	static const struct both_ways how = {.ports = fixture_port,
+		.outer = 1u << 0 | 1u << 1,
+		.node = {"core-input"},
+		.change = change,
+		.make = make_packet,
+		.rounds = ROUNDS};
 
-	for (uint32_t round = 0; round < rounds; round++) {
-		uint32_t n = 1 + draw(MOST);
-
-		if (draw(24) == 0)
-			change();
-		kit_advance(1000000 / (1 + draw(20)));
-		for (uint32_t i = 0; i < n; i++)
-			make_packet(&sent[i], i);
-		save(&before_both);
-		forget_all();
-		run(&full, n);
-		restore(&before_both);
-		kit_advance(0);
-		run(&fast, n);
-		// What asks for a neighbour does so once in two runs.
-		if (full.words[reason_count() + KIT_HELD] == 0 && fast.words[reason_count() + KIT_HELD] == 0)
-			compare(round);
-		sent_all += n;
-	}
-	// The fast path had its share: of each second run some, of the first runs none.
-	uint64_t slow = kit_node_packets("core-input") - before;
-	print_message("%lu of %lu packets took the fast path\n", 2 * sent_all - slow, sent_all);
-	assert_true(2 * sent_all - slow > sent_all / 10);
+	both_ways(&how);
 }
 
 static int setup(void **unused)
 {
 	fixture_start(NULL);
-	states = RTE_MIN(session_pools.rules, (uint32_t)STATES);
-	usages = RTE_MIN(usage_pools.states, (uint32_t)STATES);
 	put_policers();
 	for (uint32_t n = 1; n < SESSIONS; n++)
 		put_random(n);

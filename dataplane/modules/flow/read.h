@@ -6,6 +6,8 @@
 
 #include "flow/example.h"
 #include "flow/flow.h"
+#include "flow/tuple.h"
+#include "instance/instance.h"
 #include "route/route.h"
 #include "route/ways.h"
 #include "wire/ecn.h"
@@ -13,9 +15,10 @@
 
 #define FRAME_MIN 48u // what makes an example reads
 
-// A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known.
+// A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
+// plain has a key all the same, where it can: what follows of its session takes the full nodes behind it.
 struct lookup {
-	uint64_t key; // flow_entry_key()
+	uint64_t key; // flow_entry_key(); of a packet from the access side, of its traffic endpoint
 	union {
 		const uint32_t *slot;
 		struct rule_state *state;
@@ -23,8 +26,12 @@ struct lookup {
 	const struct example *example;
 	struct user_head user;
 	uint16_t length; // of the user's packet
+	uint16_t l4; // from its IP header
+	uint8_t protocol;
 	uint8_t plain;
 	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
+	uint8_t by_tuple; // it is found by its 5-tuple (flow/tuple.h)
+	uint32_t list_slot; // of the access list's rule, behind that
 };
 
 // What holds for a vector.
@@ -35,10 +42,31 @@ struct walk {
 	const struct example *last;
 	uint32_t ways_generation;
 	uint8_t several; // a key has several PDRs
+	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 	uint64_t full; // bits of keys of which a packet took the full nodes: none behind it overtakes it
+	struct tuples *tuples;
+	uint64_t *hits; // of the access list that permitted what has 5-tuple entries; NULL: no list
+	uint32_t generation; // tuple_generation() of that list
 	struct examples examples;
 };
+
+// `direction`: whose access list packets with 5-tuple entries have passed.
+static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place direction, uint8_t drop_gtpu)
+{
+	const struct acl *list = firewall_list(direction);
+
+	k->w = w;
+	k->ways = ways_of(w);
+	k->ways_generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
+	k->instances = instances_get();
+	k->last = NULL;
+	k->drop_gtpu = drop_gtpu;
+	k->full = 0;
+	k->tuples = &flow_tuples[w->id];
+	k->generation = tuples_enter(k->tuples, direction, list);
+	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
+}
 
 // ip_parse() and ip_martian() for a packet that is whole and, with IPv4, has no options.
 static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, uint32_t rest, int simple)
@@ -66,6 +94,8 @@ static __rte_always_inline int read_user(
 		     (tunnelled ? info.length != rest : ip_is_discovery(ip, &info))))
 		return 0;
 	l->length = (uint16_t)info.length;
+	l->l4 = (uint16_t)info.l4;
+	l->protocol = info.protocol;
 	// The full nodes know whether it may be sent.
 	return !(tunnelled && unlikely(k->drop_gtpu)) || info.protocol != IP_PROTOCOL_UDP ||
 	       info.destination_port != GTPU_PORT;
@@ -99,10 +129,10 @@ static __rte_always_inline void read_plain(
 	const uint8_t *outer = frame + e->l3, *gtpu = outer + PLAIN_OUTER, *ip = frame + e->user.at;
 	uint32_t rest = total - e->user.at;
 
+	read_teid(k, l, e, load32(gtpu + 4));
 	if (unlikely(total < (uint32_t)e->user.at + IP4_HEADER || !plain_outer_good(outer, total - e->l3) ||
 		     load16(gtpu + 2) != total - e->l3 - PLAIN_OUTER - GTPU_HEADER))
 		return;
-	read_teid(k, l, e, load32(gtpu + 4));
 	if (e->user.pdu_type != API_PDU_NONE)
 		l->user.qfi = gtpu[14] & 0x3f;
 	l->plain = e->user.simple ? read_tunnelled(k, l, outer, ip, rest, 1) : read_tunnelled(k, l, outer, ip, rest, 0);
@@ -115,10 +145,12 @@ static __rte_noinline void read_tunnel(
 	uint32_t at = e->l3 + PLAIN_OUTER;
 	struct gtpu_info gtpu;
 
-	if (total < at + GTPU_HEADER || !plain_outer_good(frame + e->l3, total - e->l3) ||
+	if (total < at + GTPU_HEADER)
+		return;
+	read_teid(k, l, e, load32(frame + at + 4));
+	if (!plain_outer_good(frame + e->l3, total - e->l3) ||
 		gtpu_parse(frame + at, total - at, total - at, &gtpu) != GTPU_OK)
 		return;
-	read_teid(k, l, e, gtpu.teid);
 	at += gtpu.header_length;
 	l->user = (struct user_head){.at = (uint16_t)at,
 		.version = at < total ? frame[at] >> 4 : 0,
@@ -153,14 +185,14 @@ static __rte_always_inline void read_ue(
 static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint32_t total = rte_pktmbuf_pkt_len(m);
+	uint32_t total = rte_pktmbuf_data_len(m);
 	const struct example *e = k->last;
 
 	l->key = 0;
-	if (unlikely(rte_pktmbuf_data_len(m) != total || total < FRAME_MIN || m->data_off + PLAIN_BYTES > m->buf_len))
+	if (unlikely(total < FRAME_MIN || m->data_off + PLAIN_BYTES > m->buf_len))
 		return;
 	if (unlikely(e == NULL || !example_holds(e, m, frame) ||
-		     (e->kind == EXAMPLE_UE && e->version == 4 && plain_to_gtpu(frame + e->l3)))) {
+		     (e->is_wide && e->version == 4 && plain_to_gtpu(frame + e->l3)))) {
 		e = example_find(&k->examples, k->w, m);
 		if (e == NULL)
 			return;
@@ -168,13 +200,17 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 	}
 	l->example = e;
 	l->user = e->user;
-	l->mark = 0;
+	l->mark = l->plain = 0;
+	l->by_tuple = e->by_tuple;
 	if (e->kind == EXAMPLE_PLAIN)
 		read_plain(k, l, e, frame, total);
 	else if (e->kind == EXAMPLE_UE)
 		read_ue(k, l, e, frame, total);
 	else if (e->kind == EXAMPLE_TUNNEL)
 		read_tunnel(k, l, e, frame, total);
+	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
+		l->plain = 0;
+	k->by_tuple |= l->by_tuple;
 	if (likely(l->key != 0))
 		rte_prefetch0(l->slot);
 }

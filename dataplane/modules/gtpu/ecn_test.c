@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explicit congestion notification where tunnels begin and end (RFC 6040, normal mode): mobile and wireline, each way, the short one
 // of plain G-PDUs and the long one.
-#include "gtpu/plain_fixture.h"
+#include "gtpu/tunnel_fixture.h"
 
 enum { NOT_ECT, ECT1, ECT0, CE, DROPPED };
 

@@ -2,7 +2,8 @@
 // Nodes that this program inserts, by a registration each and no edit of a neighbour: on an arc that plain G-PDUs
 // leave out on the fast path, and between session and encapsulation, before and after the policer. All packets pass
 // them, and go on as before.
-#include "gtpu/plain_fixture.h"
+#include "gtpu/tunnel_fixture.h"
+#include "rule/view.h"
 
 enum { GTPU, BEFORE, FIRST, SECOND, OUTPUT, STAGES };
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry? Plain G-PDUs, of which
-// most traffic of a user plane consists, take the fast path to their session (gtpu/plain.h).
+// core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry?
 #include "core/control.h"
 #include "core/node.h"
 #include "core/port.h"
-#include "gtpu/plain.h"
 #include "neighbour/neighbour.h"
 #include "route/route.h"
 #include "wire/eth.h"
@@ -18,7 +16,7 @@ DROP_REASON(drop_group, "ethernet-group-unicast",
 DROP_REASON(drop_vlan, "interface-unknown", "no interface is configured on the frame's port and VLAN")
 DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv6 nor ARP")
 
-enum { EDGE_IP, EDGE_TUNNEL, EDGE_DOWNLINK, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 // The last port and interface: frames of a vector mostly come in on one. Lives for one vector, within a walk.
 struct last {
@@ -84,40 +82,16 @@ static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last
 	return packet_leave(m, &drop_type, EDGE_DROP);
 }
 
-static __rte_always_inline rte_edge_t short_or_long(struct rte_mbuf *m, struct last *last, struct plain *plain)
-{
-	static const rte_edge_t edges[] = {[PLAIN_TUNNEL] = EDGE_TUNNEL, [PLAIN_FIREWALL] = EDGE_DOWNLINK};
-	enum plain_way way = plain_take(plain, m);
-
-	if (likely(way != PLAIN_NOT))
-		return edges[way];
-	rte_edge_t edge = core_input(m, last);
-	if (edge != EDGE_IP || plain->looked >= PLAIN_LOOKS || !plain_learn(plain, m))
-		return edge;
-	way = plain_take(plain, m);
-	return way == PLAIN_NOT ? EDGE_IP : edges[way];
-}
-
-// Stages on the arcs that the fast path leaves out must see its packets: no packet is an example then.
-static uint8_t looks_spent;
-
-static int start(const struct api_engine *engine)
-{
-	looks_spent = arc_is_standard("input-ip") && arc_is_standard("input-gtpu") ? 0 : PLAIN_LOOKS;
-	return 0;
-}
-
 static uint16_t core_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct last last = {.port = PORT_NONE};
-	struct plain plain = {.known = 0, .looked = looks_spent};
 	rte_edge_t next[NODE_CHUNK];
 
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
 		for (uint16_t i = 0; i < count; i++)
-			next[i] = short_or_long(objs[base + i], &last, &plain);
+			next[i] = core_input(objs[base + i], &last);
 		node_dispatch(graph, node, objs + base, next, count);
 	}
 	return n;
@@ -127,11 +101,7 @@ static struct rte_node_register core_input_node = {
 	.name = "core-input",
 	.process = core_input_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_IP] = "@input-ip",
-		[EDGE_TUNNEL] = "@lookup-tunnel",
-		[EDGE_DOWNLINK] = "@lookup-downlink",
-		[EDGE_PUNT] = "punt",
-		[EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_IP] = "@input-ip", [EDGE_PUNT] = "punt", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(core_input_node)
 NODE_ARC("input-core", "core-input")
@@ -139,5 +109,4 @@ NODE_ARC("input-core", "core-input")
 RTE_INIT(core_input_of_ports)
 {
 	port_input_register(API_ROLE_CORE, "@input-core");
-	module_register("core-input", start);
 }

@@ -18,7 +18,7 @@ struct endpoint_view {
 };
 PACKET_VIEW(endpoint_view)
 
-// Written by gtpu-input, or core-input for plain G-PDUs; valid until session-downlink, session-tunnel (or gtpu-control).
+// Written by gtpu-input; valid until session-downlink, session-tunnel (or gtpu-control).
 struct tunnel_view {
 	uint32_t teid; // host order
 	uint16_t header_length; // GTP-U header with extensions

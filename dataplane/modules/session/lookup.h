@@ -3,7 +3,7 @@
 // behind the key all packets are treated alike.
 //
 // A batch of packets goes through four stages, each asking for the line that the next one reads:
-//   0 ask for the key's line (which the fast path of plain G-PDUs has asked for already, gtpu/plain.h)
+//   0 ask for the key's line
 //   1 look up, ask for the first rule's   2 ask for the flow's line, or for what the policer will read   3 decide
 #ifndef SESSION_LOOKUP_H
 #define SESSION_LOOKUP_H
@@ -58,6 +58,7 @@ struct session_way {
 	uint8_t tunnel; // packets have a tunnel_view
 	uint8_t by_flow; // ask_rule() asks for a flow: a miss goes by the F-TEID
 	uint8_t entries; // flow-input takes plain packets with this key (flow/flow.h)
+	uint8_t tuples; // flow-input or flow-access takes plain packets with this 5-tuple
 	uint8_t echo; // packets to the gateway address of their port are answered (SESSION_ASIDE)
 };
 
@@ -212,6 +213,8 @@ static __rte_always_inline rte_edge_t session_decide(
 		return session_slow_path(m, r, way->tunnel, came, on);
 	if (way->entries && likely(l->key != 0))
 		flow_offer(w, l->key, l->first, r);
+	if (way->tuples && likely(flow_may_keep(l->first, r)))
+		flow_keep(w, m, r, way->tunnel);
 	session_strip(m, r, ip, came);
 	return on;
 }

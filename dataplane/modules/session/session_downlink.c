@@ -33,7 +33,7 @@ static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m
 static uint16_t session_downlink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	static const struct session_way way = {
-		.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .tunnel = 1, .by_flow = 1};
+		.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .tunnel = 1, .by_flow = 1, .tuples = 1};
 
 	return session_run(graph, node, objs, n, &way, session_tables.flow[worker_self()->id], resume);
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// flow-access: the whole way of plain packets of wireline subscribers in one node, as flow-input: two tags, with PPPoE
+// or without, IPv4 or IPv6, with a 5-tuple entry. All else goes on to access-input as it came.
+//
+// A block of packets goes through three loops, each asking for the line that the next one reads:
+//   0 headers, key; ask for the entry   1 ask for the rule's state, then for the URR   2 check, count, rewrite
+#include "core/control.h"
+#include "core/node.h"
+#include "flow/finish.h"
+
+static struct {
+	uint8_t drop_gtpu;
+	uint8_t off; // a stage that is not ours stands between the nodes that are left out
+} settings;
+
+// As access-input: our MAC address, and not from a group's.
+static __rte_always_inline int is_ours(const struct port *p, const uint8_t *frame)
+{
+	return p != NULL && rte_is_same_ether_addr((const struct rte_ether_addr *)frame, &p->mac) && !(frame[6] & 1);
+}
+
+// What may be for us: access-input looks closer. A renewing DHCP client asks by unicast.
+static __rte_always_inline int may_be_control(const uint8_t *ip, const struct ip_info *info)
+{
+	return (info->protocol == IP_PROTOCOL_UDP && (info->destination_port == 67 || info->destination_port == 547)) ||
+	       ip_is_discovery(ip, info);
+}
+
+// What access-input checks of the IP packet that may fill `rest` bytes; behind it there may be padding.
+static __rte_always_inline int read_packet(const struct walk *k, struct lookup *l, const uint8_t *ip, uint32_t rest)
+{
+	struct ip_info info;
+
+	if (unlikely(rest < IP4_HEADER || !read_ip(&info, ip, rest, ip[0] == 0x45) || info.version != l->user.version ||
+		     may_be_control(ip, &info)))
+		return 0;
+	l->length = (uint16_t)info.length;
+	l->l4 = (uint16_t)info.l4;
+	l->protocol = info.protocol;
+	return likely(!k->drop_gtpu) || info.protocol != IP_PROTOCOL_UDP || info.destination_port != GTPU_PORT;
+}
+
+static __rte_always_inline void read_one(
+	struct walk *k, struct lookup *l, struct tuple_lookup *t, struct rte_mbuf *m, const struct port *p)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m), l3, rest;
+	struct endpoint_view e;
+
+	l->key = 0;
+	if (unlikely(readable < ETH_HEADER || !is_ours(p, frame)))
+		return;
+	uint8_t version = endpoint_read(frame, readable, total, &e, &l3, &rest);
+	if (unlikely(version == 0))
+		return;
+	tuple_of_endpoint(&t->key, packet_of(m)->port_in, e.s_tag, e.c_tag, e.pppoe_session, frame + 6);
+	l->key = (t->key.word[0] ^ t->key.word[1]) | 1ull << 63;
+	l->user = (struct user_head){.at = (uint16_t)l3, .version = version, .qfi = GTPU_NO_QFI};
+	l->mark = 0;
+	l->by_tuple = 1;
+	l->plain =
+		likely(readable == total) && read_packet(k, l, frame + l3, rest) && flow_ask_tuple(k, l, t, frame + l3);
+}
+
+// Functions of their own, for one that has all is short of registers.
+static __rte_noinline void read_block(
+	struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t port = PORT_NONE;
+	const struct port *p = NULL;
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (unlikely(packet_of(pkts[i])->port_in != port)) {
+			port = packet_of(pkts[i])->port_in;
+			p = port_get(port);
+		}
+		read_one(k, &lookup[i], &tuple[i], pkts[i], p);
+	}
+}
+
+static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+{
+	flow_find_tuples(k, lookup, tuple, n);
+}
+
+static __rte_noinline void finish_block(
+	struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+{
+	for (uint16_t i = 0; i < n; i++)
+		next[i] = likely(lookup[i].key != 0) ? flow_finish_tuple(k, &lookup[i], pkts[i]) : FLOW_FULL;
+}
+
+static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+	struct tuple_lookup tuple[FLOW_BLOCK];
+	struct lookup lookup[FLOW_BLOCK];
+	rte_edge_t next[NODE_CHUNK];
+	struct walk k;
+
+	if (settings.off || !flow_tuples[w->id].is_used) {
+		rte_node_next_stream_move(graph, node, FLOW_FULL);
+		return n;
+	}
+	walk_begin(&k, w, ACL_UPLINK, settings.drop_gtpu);
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		for (uint16_t i = 0; i < count; i += FLOW_BLOCK) {
+			struct rte_mbuf **pkts = (struct rte_mbuf **)objs + base + i;
+			uint16_t m = RTE_MIN(count - i, FLOW_BLOCK);
+
+			read_block(&k, lookup, tuple, pkts, m);
+			find_block(&k, lookup, tuple, m);
+			finish_block(&k, lookup, pkts, m, next + i);
+		}
+		node_dispatch(graph, node, objs + base, next, count);
+	}
+	return n;
+}
+
+static struct rte_node_register flow_access_node = {
+	.name = "flow-access",
+	.process = flow_access,
+	.nb_edges = FLOW_EDGES,
+	.next_nodes = {[FLOW_TX] = "@output-core", [FLOW_FULL] = "@input-access", [FLOW_ACCESS] = "@output-access"},
+};
+NODE_STAGE(flow_access_node, "input-access", .standard = 1)
+
+// The arcs whose stages do here what they do for all packets; one that is not ours would be left out.
+static const char *const left_out[] = {"input-access", "lookup-uplink", "uplink"};
+
+static int start(const struct api_engine *e)
+{
+	settings.drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
+	settings.off = 0;
+	for (unsigned i = 0; i < RTE_DIM(left_out); i++)
+		settings.off |= (uint8_t)!arc_is_standard(left_out[i]);
+	return 0;
+}
+
+RTE_INIT(flow_access_start)
+{
+	module_register("flow-access", start);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// 5-tuple entries: where a subscriber's packet is found by all that decided about it. Key in full: traffic endpoint
+// (uplink) or F-TEID and QFI (downlink), and the 5-tuple of its IP packet. What an entry says is one rule's state; the
+// access list of its direction has permitted such packets.
+//
+//   written and read by: the owner worker
+//   invalid at once when: the rule's state has another number (flow_forget()), the list another generation
+//
+// A key has TUPLE_WAYS places, the lines of one aligned group, and its first one is nearly always its own. What is no
+// longer valid is overwritten first, else the key's own place is: an entry is a copy of what the full nodes know.
+#ifndef FLOW_TUPLE_H
+#define FLOW_TUPLE_H
+
+#include "core/packet.h"
+#include "core/worker.h"
+#include "firewall/firewall.h"
+#include "rule/rule.h"
+#include "wire/ip.h"
+
+#define TUPLE_WAYS 4u
+#define TUPLE_TUNNEL 0x80u // beside the version: the key begins with an F-TEID
+#define TUPLE_SLOT_BITS 17 // of tuple.list
+static_assert(ACL_MAX_RULES < 1u << TUPLE_SLOT_BITS, "a rule's slot fits beside the generation");
+
+struct tuple {
+	uint64_t word
+		[2]; // port, S-tag, C-tag, PPPoE id | MAC, protocol, version; TEID, endpoint, QFI | protocol, version
+	uint64_t address[4]; // source, destination
+	uint32_t ports;
+	uint32_t state; // index of rule_state
+	uint32_t number; // of the state's key, when this was written; 0: empty
+	uint32_t list; // generation of the access list << TUPLE_SLOT_BITS | slot of its rule
+} __rte_cache_aligned;
+static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
+
+// Of a worker. Numbers and generations that have come round again would make old entries valid: the table is cleared
+// before (tuples_enter(), tuples_number()).
+struct tuples {
+	struct tuple *line;
+	uint32_t mask;
+	uint32_t number; // the last one that a rule's state got
+	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.list
+	uint8_t is_used;
+} __rte_cache_aligned;
+extern struct tuples flow_tuples[API_MAX_WORKERS];
+extern uint64_t flow_tuple_secret[8];
+
+// Of rule_state.key: no kind of the keys of flow_index.
+static inline uint64_t tuple_key_of(const struct worker *w, uint32_t number)
+{
+	return number | (uint64_t)w->id << 56;
+}
+
+// ---- keys -----------------------------------------------------------------------------------------------------------
+
+static inline void tuple_of_endpoint(
+	struct tuple *t, uint16_t port, uint16_t s_tag, uint16_t c_tag, uint16_t pppoe, const uint8_t mac[6])
+{
+	uint32_t high;
+	uint16_t low;
+
+	memcpy(&high, mac, 4);
+	memcpy(&low, mac + 4, 2);
+	t->word[0] = (uint64_t)port | (uint64_t)s_tag << 16 | (uint64_t)c_tag << 32 | (uint64_t)pppoe << 48;
+	t->word[1] = (uint64_t)high | (uint64_t)low << 32;
+}
+
+static inline void tuple_of_tunnel(struct tuple *t, uint32_t teid, uint16_t local, uint8_t qfi)
+{
+	t->word[0] = (uint64_t)teid | (uint64_t)local << 32 | (uint64_t)qfi << 48;
+	t->word[1] = (uint64_t)TUPLE_TUNNEL << 56;
+}
+
+// The rest of the key: of a packet that is no fragment, whose transport header is `l4` bytes behind `ip`. Returns 0 for
+// one that the access lists look at more closely: its ports are cut off.
+static __rte_always_inline int tuple_of_packet(
+	struct tuple *t, const uint8_t *ip, uint8_t version, uint8_t protocol, uint32_t l4, uint32_t length)
+{
+	uint32_t source, destination;
+
+	t->ports = 0;
+	if (likely(ip_has_ports(protocol))) {
+		if (unlikely(l4 + 4 > length))
+			return 0;
+		memcpy(&t->ports, ip + l4, 4);
+	}
+	t->word[1] |= (uint64_t)protocol << 48 | (uint64_t)version << 56;
+	if (likely(version == 4)) {
+		memcpy(&source, ip + 12, 4);
+		memcpy(&destination, ip + 16, 4);
+		t->address[0] = (uint64_t)source | (uint64_t)destination << 32;
+		t->address[1] = t->address[2] = t->address[3] = 0;
+		return 1;
+	}
+	memcpy(t->address, ip + 8, 32);
+	return 1;
+}
+
+// NH (RFC 4418 §5.2.2) under a secret of the process, as exact_hash(). Of IPv4, three words are known to be zero.
+static __rte_always_inline uint32_t tuple_hash(const struct tuple *t)
+{
+	const uint64_t *secret = flow_tuple_secret;
+	unsigned __int128 sum = (unsigned __int128)(t->word[0] + secret[0]) * (t->word[1] + secret[1]);
+
+	sum += (unsigned __int128)(t->address[0] + secret[2]) * (t->ports + secret[3]);
+	if (unlikely((t->word[1] >> 56 & 0xf) != 4)) {
+		sum += (unsigned __int128)(t->address[1] + secret[4]) * (t->address[2] + secret[5]);
+		sum += (unsigned __int128)(t->address[3] + secret[6]) * secret[7];
+	}
+	uint64_t x = (uint64_t)sum ^ (uint64_t)(sum >> 64);
+	x = (x ^ (x >> 32)) * (secret[0] | 1);
+	return (uint32_t)(x >> 32);
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------------
+
+static inline struct tuple *tuple_place(const struct tuples *t, uint32_t hash, uint32_t way)
+{
+	return &t->line[(hash ^ way) & t->mask];
+}
+
+static __rte_always_inline int tuple_same(const struct tuple *a, const struct tuple *b)
+{
+	return ((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->address[0] ^ b->address[0]) |
+		       (a->address[1] ^ b->address[1]) | (a->address[2] ^ b->address[2]) |
+		       (a->address[3] ^ b->address[3]) | (a->ports ^ b->ports)) == 0;
+}
+
+// The generation of a list as entries have it; `list` NULL: there is none.
+static inline uint32_t tuple_generation(const struct acl *list)
+{
+	return list != NULL ? list->generation << TUPLE_SLOT_BITS : 0;
+}
+
+// The state that the entry leads to, or NULL when it does so no longer. `generation`: tuple_generation() of the list.
+static __rte_always_inline struct rule_state *tuple_state(
+	const struct worker *w, const struct tuple *t, uint32_t generation)
+{
+	struct rule_state *s = &session_pools.state[t->state];
+
+	return likely((t->list ^ generation) >> TUPLE_SLOT_BITS == 0 && t->number != 0 &&
+		       __atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == tuple_key_of(w, t->number))
+		       ? s
+		       : NULL;
+}
+
+// An entry of the key in another place than its own.
+const struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const struct tuple *key);
+
+// The entry with this key, or NULL.
+static __rte_always_inline const struct tuple *tuple_find(
+	const struct tuples *t, uint32_t hash, const struct tuple *key)
+{
+	const struct tuple *e = tuple_place(t, hash, 0);
+
+	return likely(tuple_same(e, key)) ? e : tuple_find_displaced(t, hash, key);
+}
+
+// Before a walk uses the worker's table with this list. `direction`: ACL_UPLINK, ACL_DOWNLINK.
+void tuples_clear(struct tuples *t);
+static inline uint32_t tuples_enter(struct tuples *t, enum acl_place direction, const struct acl *list)
+{
+	uint32_t era = list != NULL ? list->generation >> (32 - TUPLE_SLOT_BITS) : 0;
+
+	if (unlikely(t->era[direction] != era)) {
+		tuples_clear(t);
+		t->era[direction] = era;
+	}
+	return tuple_generation(list);
+}
+
+// A number that no entry has.
+uint32_t tuples_number(struct tuples *t);
+// Writes the entry, its value included.
+void tuples_put(const struct worker *w, struct tuples *t, const struct tuple *entry);
+// Control thread, at start. Returns 0 or ENOMEM.
+int tuples_create(uint32_t workers, uint32_t flows);
+
+#endif

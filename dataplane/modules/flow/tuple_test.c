@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of 5-tuples against a list of what was put; numbers and generations that come round.
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+// clang-format on
+#include "flow/tuple.h"
+#include "testkit/testkit.h"
+#include <string.h>
+
+#define LINES 64u
+
+static struct tuples *t;
+static struct worker *w;
+
+static int setup(void **unused)
+{
+	struct api_engine e = kit_engine();
+
+	e.max_flows = LINES / 2;
+	kit_start(&e);
+	w = worker_get(0);
+	t = &flow_tuples[0];
+	assert_int_equal(t->mask, LINES - 1);
+	return 0;
+}
+
+// Of state n, whose number is `number`.
+static struct tuple entry(uint32_t n, uint32_t number, uint32_t generation)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+	uint8_t ip[24] = {0x45};
+	struct tuple e;
+
+	tuple_of_endpoint(&e, 1, 100, (uint16_t)n, 0, mac);
+	store32(ip + 12, n);
+	store16(ip + 20, (uint16_t)(n * 7));
+	assert_int_equal(tuple_of_packet(&e, ip, 4, 17, 20, 28), 1);
+	e.state = n % 8;
+	e.number = number;
+	e.list = generation << TUPLE_SLOT_BITS | 5;
+	session_pools.state[e.state].key = tuple_key_of(w, number);
+	return e;
+}
+
+static const struct tuple *find(const struct tuple *key)
+{
+	return tuple_find(t, tuple_hash(key), key);
+}
+
+// What was put last is always found, a key once; nothing else comes to light.
+static void put_and_find(void **unused)
+{
+	tuples_clear(t);
+	for (uint32_t n = 1; n < 40 * LINES; n++) {
+		struct tuple e = entry(n, 1 + n % 8, 3);
+
+		tuples_put(w, t, &e);
+		tuples_put(w, t, &e);
+		assert_non_null(find(&e));
+		assert_memory_equal(find(&e), &e, sizeof(e));
+		uint32_t same = 0;
+		for (uint32_t i = 0; i < LINES; i++)
+			same += (uint32_t)tuple_same(&t->line[i], &e);
+		assert_int_equal(same, 1);
+		struct tuple other = entry(n + 100 * LINES, 1, 3);
+		assert_null(find(&other));
+	}
+}
+
+// Invalid ones make room before valid ones do.
+static void room_is_made_by_the_invalid(void **unused)
+{
+	struct tuple kept = entry(1, 9, 3);
+	uint32_t others = 0;
+
+	tuples_clear(t);
+	tuples_put(w, t, &kept);
+	for (uint32_t n = 2; n < 20 * LINES; n++) {
+		struct tuple e = entry(n, 9, 3);
+
+		e.number = 8; // no state has it
+		if (((tuple_hash(&e) ^ tuple_hash(&kept)) & t->mask & ~(TUPLE_WAYS - 1)) != 0)
+			continue;
+		tuples_put(w, t, &e);
+		others++;
+		assert_non_null(find(&kept));
+	}
+	assert_in_range(others, TUPLE_WAYS, UINT32_MAX);
+}
+
+static void leads_to_a_state(void **unused)
+{
+	struct tuple e = entry(3, 7, 3);
+	uint32_t generation = 3 << TUPLE_SLOT_BITS;
+	uint64_t *key = &session_pools.state[e.state].key;
+
+	assert_ptr_equal(tuple_state(w, &e, generation), &session_pools.state[3]);
+	assert_null(tuple_state(w, &e, 4 << TUPLE_SLOT_BITS)); // another list
+	*key = 0; // flow_forget()
+	assert_null(tuple_state(w, &e, generation));
+	*key = tuple_key_of(w, 8); // another rule's
+	assert_null(tuple_state(w, &e, generation));
+	*key = tuple_key_of(w, 7) ^ 1ull << 56; // another worker's
+	assert_null(tuple_state(w, &e, generation));
+	*key = 0;
+	e.number = 0; // empty
+	assert_null(tuple_state(w, &e, generation));
+}
+
+// No old entry becomes valid again.
+static void numbers_come_round(void **unused)
+{
+	struct tuple e = entry(3, 1, 3);
+
+	tuples_put(w, t, &e);
+	t->number = UINT32_MAX;
+	assert_int_equal(tuples_number(t), 1);
+	assert_null(find(&e));
+}
+
+static void generations_come_round(void **unused)
+{
+	struct acl list = {.generation = 3};
+	struct tuple e = entry(3, 1, 3);
+
+	assert_int_equal(tuples_enter(t, ACL_UPLINK, &list), 3 << TUPLE_SLOT_BITS);
+	tuples_put(w, t, &e);
+	list.generation = 4;
+	tuples_enter(t, ACL_UPLINK, &list);
+	assert_non_null(find(&e)); // invalid by its generation
+	list.generation = 3 + (1u << (32 - TUPLE_SLOT_BITS));
+	assert_int_equal(tuples_enter(t, ACL_UPLINK, &list), 3 << TUPLE_SLOT_BITS);
+	assert_null(find(&e));
+	tuples_enter(t, ACL_UPLINK, NULL);
+}
+
+// Row G7: ports that are cut off are not guessed.
+static void ports_cut_off(void **unused)
+{
+	uint8_t ip[24] = {0x45};
+	struct tuple e = {0};
+
+	assert_int_equal(tuple_of_packet(&e, ip, 4, 33, 20, 23), 0);
+	assert_int_equal(tuple_of_packet(&e, ip, 4, 33, 20, 24), 1);
+	assert_int_equal(tuple_of_packet(&e, ip, 4, 47, 20, 20), 1); // GRE has none
+}
+
+int main(void)
+{
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test(put_and_find),
+		cmocka_unit_test(room_is_made_by_the_invalid),
+		cmocka_unit_test(leads_to_a_state),
+		cmocka_unit_test(numbers_come_round),
+		cmocka_unit_test(generations_come_round),
+		cmocka_unit_test(ports_cut_off),
+	};
+
+	return cmocka_run_group_tests(list, setup, NULL);
+}

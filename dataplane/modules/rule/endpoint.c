@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rule/endpoint.h"
+
+uint32_t endpoint_put_any(uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length)
+{
+	uint16_t type = version == 4 ? ETH_TYPE_IP4 : ETH_TYPE_IP6;
+	uint8_t *at = end;
+
+	if (r->down.encap == API_ENCAP_QINQ_PPPOE) {
+		at -= PPPOE_HEADER;
+		pppoe_put_session(at, r->down.pppoe_session, version == 4 ? PPP_IP4 : PPP_IP6, (uint16_t)length);
+		type = ETH_TYPE_PPPOE_SESSION;
+	}
+	at -= 2;
+	store16(at, type);
+	if (r->down.c_tag != 0) {
+		at -= ETH_TAG;
+		store16(at, ETH_TYPE_CTAG);
+		store16(at + 2, r->down.c_tag);
+	}
+	if (r->down.s_tag != 0) {
+		at -= ETH_TAG;
+		store16(at, r->down.tpid);
+		store16(at + 2, r->down.s_tag);
+	}
+	at -= 12;
+	memcpy(at, r->down.mac, 6);
+	memcpy(at + 6, p->mac.addr_bytes, 6);
+	return (uint32_t)(end - at);
+}
