@@ -6,7 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"reflect"
 	"time"
+
+	"isthmus/controlplane/pfcp"
 )
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
@@ -200,21 +203,13 @@ func (c *codec) flag(v *bool) {
 }
 
 // some describes an optional field: a byte that tells whether it is there, then the field.
-func some[T any](c *codec, v **T, field func(*T)) {
+func some[T any](c *codec, v **T) {
 	there := *v != nil
 	c.flag(&there)
-	if c.reading {
-		*v = nil
-		if there {
-			*v = new(T)
-		}
-	}
 	if there {
-		field(*v)
+		c.one(v)
 	}
 }
-
-func someNumber[T integer](c *codec, v **T) { some(c, v, func(x *T) { number(c, x) }) }
 
 func (c *codec) duration(v *time.Duration) {
 	x := uint64(max(*v, 0))
@@ -270,45 +265,64 @@ func list[T any](c *codec, v *[]T, field func(*T)) {
 
 func (c *codec) numbers32(v *[]uint32) { list(c, v, func(x *uint32) { number(c, x) }) }
 
-// present is a bit map of optional fields: what is absent costs a bit.
-type present struct {
-	c    *codec
-	bits uint32
-	at   int
-}
-
-// has takes the next bit when reading; when writing, the caller has set them all.
-func has[T any](p *present, v **T) bool {
-	bit := uint32(1) << p.at
-	p.at++
-	if p.bits&bit == 0 {
-		return false
-	}
-	if p.c.reading {
-		*v = new(T)
-	}
-	return true
-}
-
-func (c *codec) presence(bits ...bool) present {
-	p := present{c: c}
-	for i, b := range bits {
-		if b {
-			p.bits |= 1 << i
+// optional describes fields that may be absent, behind a bit map of what is there: what is absent costs a bit.
+func (c *codec) optional(fields ...any) {
+	var bits uint32
+	for i, f := range fields {
+		if !c.reading && !reflect.ValueOf(f).Elem().IsNil() {
+			bits |= 1 << i
 		}
 	}
-	number(c, &p.bits)
-	return p
-}
-
-func opt[T integer](p *present, v **T) {
-	if has(p, v) {
-		number(p.c, *v)
+	number(c, &bits)
+	for i, f := range fields {
+		if bits>>i&1 != 0 {
+			c.one(f)
+		}
 	}
 }
 
-func optDuration(p *present, v **time.Duration) {
-	if has(p, v) {
-		p.c.duration(*v)
+// one describes an optional field that is there.
+func (c *codec) one(field any) {
+	switch v := field.(type) {
+	case **uint8:
+		number(c, made(c, v))
+	case **uint16:
+		number(c, made(c, v))
+	case **uint32:
+		number(c, made(c, v))
+	case **uint64:
+		number(c, made(c, v))
+	case **pfcp.Interface:
+		number(c, made(c, v))
+	case **bool:
+		c.flag(made(c, v))
+	case **string:
+		c.text(made(c, v))
+	case **time.Duration:
+		c.duration(made(c, v))
+	case **time.Time:
+		c.time(made(c, v))
+	case **pfcp.FTEID:
+		c.fteid(made(c, v))
+	case **pfcp.Volumes:
+		x := made(c, v)
+		c.optional(&x.Total, &x.Uplink, &x.Downlink)
+	case **pfcp.Forwarding:
+		c.forwarding(made(c, v))
+	case **pfcp.Duplicating:
+		c.duplicating(made(c, v))
+	case **pfcp.OuterHeader:
+		c.outer(made(c, v))
+	case **pfcp.Redirect:
+		c.redirect(made(c, v))
+	default:
+		c.fail()
 	}
+}
+
+func made[T any](c *codec, v **T) *T {
+	if c.reading {
+		*v = new(T)
+	}
+	return *v
 }

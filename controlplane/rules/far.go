@@ -24,37 +24,24 @@ func (c *codec) far(f *FAR) {
 	number(c, &f.ID)
 	number(c, &f.Action)
 	number(c, &f.Marker)
-	bits := c.presence(f.Forwarding != nil, f.Duplicating != nil, f.BAR != nil)
-	if has(&bits, &f.Forwarding) {
-		c.forwarding(f.Forwarding)
-	}
-	if has(&bits, &f.Duplicating) {
-		d := f.Duplicating
-		number(c, &d.Destination)
-		some(c, &d.OuterHeader, c.outer)
-		someNumber(c, &d.TransportMarking)
-	}
-	opt(&bits, &f.BAR)
+	c.optional(&f.Forwarding, &f.Duplicating, &f.BAR)
 }
 
 func (c *codec) forwarding(w *pfcp.Forwarding) {
 	c.text(&w.Policy)
-	bits := c.presence(w.Destination != nil, w.NetworkInstance != nil, w.OuterHeader != nil, w.TransportMarking != nil,
-		w.Redirect != nil, w.LinkedEndpoint != nil)
-	opt(&bits, &w.Destination)
-	if has(&bits, &w.NetworkInstance) {
-		c.text(w.NetworkInstance)
-	}
-	if has(&bits, &w.OuterHeader) {
-		c.outer(w.OuterHeader)
-	}
-	opt(&bits, &w.TransportMarking)
-	if has(&bits, &w.Redirect) {
-		number(c, &w.Redirect.Type)
-		c.text(&w.Redirect.Address)
-		c.text(&w.Redirect.Other)
-	}
-	opt(&bits, &w.LinkedEndpoint)
+	c.optional(&w.Destination, &w.NetworkInstance, &w.OuterHeader, &w.TransportMarking, &w.Redirect, &w.LinkedEndpoint)
+}
+
+func (c *codec) duplicating(d *pfcp.Duplicating) {
+	number(c, &d.Destination)
+	some(c, &d.OuterHeader)
+	some(c, &d.TransportMarking)
+}
+
+func (c *codec) redirect(r *pfcp.Redirect) {
+	number(c, &r.Type)
+	c.text(&r.Address)
+	c.text(&r.Other)
 }
 
 func (c *codec) outer(o *pfcp.OuterHeader) {
@@ -67,11 +54,7 @@ func (c *codec) outer(o *pfcp.OuterHeader) {
 
 func (c *codec) bar(b *pfcp.CreateBAR) {
 	number(c, &b.ID)
-	bits := c.presence(b.NotifyDelay != nil, b.SuggestedPackets != nil, b.Duration != nil, b.BufferPackets != nil)
-	optDuration(&bits, &b.NotifyDelay)
-	opt(&bits, &b.SuggestedPackets)
-	optDuration(&bits, &b.Duration)
-	opt(&bits, &b.BufferPackets)
+	c.optional(&b.NotifyDelay, &b.SuggestedPackets, &b.Duration, &b.BufferPackets)
 }
 
 func (s *Session) checkFAR(f *FAR) *pfcp.Error {
@@ -132,26 +115,12 @@ func (f *FAR) forward(u *pfcp.Forwarding, endMarkers bool) {
 	if f.Forwarding != nil {
 		fresh = *f.Forwarding
 	}
-	replace(&fresh.Destination, u.Destination)
-	replace(&fresh.NetworkInstance, u.NetworkInstance)
-	replace(&fresh.OuterHeader, u.OuterHeader)
-	replace(&fresh.TransportMarking, u.TransportMarking)
-	replace(&fresh.Redirect, u.Redirect)
-	replace(&fresh.LinkedEndpoint, u.LinkedEndpoint)
-	if u.Policy != "" {
-		fresh.Policy = u.Policy
-	}
+	merge(&fresh, u)
+	fresh.SendEndMarker, fresh.DropBuffered = false, false // of the message, not of the FAR
 	if u.SendEndMarker || endMarkers && u.OuterHeader != nil {
 		f.Marker++
 	}
 	f.Forwarding = &fresh
-}
-
-func updateBAR(b, u *pfcp.CreateBAR) {
-	replace(&b.NotifyDelay, u.NotifyDelay)
-	replace(&b.SuggestedPackets, u.SuggestedPackets)
-	replace(&b.Duration, u.Duration)
-	replace(&b.BufferPackets, u.BufferPackets)
 }
 
 func (c *Compiler) far(f *FAR) *pfcp.Error {

@@ -5,6 +5,7 @@ package rules
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -143,6 +144,16 @@ func replace[T any](to **T, from *T) {
 	}
 }
 
+// merge takes over what an update has: pointers that are not nil, lists and texts that are not empty, the id, which is the same.
+func merge[T any](to, from *T) {
+	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for i := range f.NumField() {
+		if v := f.Field(i); !v.IsZero() {
+			t.Field(i).Set(v)
+		}
+	}
+}
+
 // update changes the rules that a message names.
 func update[T, U any, R pfcp.Rule[T], V pfcp.Rule[U]](list []T, updates []U, change func(*T, *U)) *pfcp.Error {
 	for i := range updates {
@@ -160,7 +171,7 @@ func (m *mutation) update(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	s := m.s
 	return cmp.Or(
 		update(s.FAR, req.UpdateFAR, func(f *FAR, u *pfcp.UpdateFAR) { f.update(u, req.EndMarkers) }),
-		update(s.BAR, req.UpdateBAR, updateBAR),
+		update(s.BAR, req.UpdateBAR, merge[pfcp.CreateBAR]),
 		update(s.Endpoint, req.UpdateEndpoint, m.updateEndpoint),
 		update(s.PDR, req.UpdatePDR, m.updatePDR),
 		update(s.QER, req.UpdateQER, (*QER).update),
@@ -168,19 +179,7 @@ func (m *mutation) update(req *pfcp.SessionModificationRequest) *pfcp.Error {
 }
 
 func (m *mutation) updateEndpoint(e, u *pfcp.CreateTrafficEndpoint) {
-	replace(&e.LocalFTEID, u.LocalFTEID)
-	if u.NetworkInstance != "" {
-		e.NetworkInstance = u.NetworkInstance
-	}
-	if len(u.UEIP) > 0 {
-		e.UEIP = u.UEIP
-	}
-	if len(u.FramedRoutes) > 0 {
-		e.FramedRoutes = u.FramedRoutes
-	}
-	if len(u.QFI) > 0 {
-		e.QFI = u.QFI
-	}
+	merge(e, u)
 	m.freshEndpoints = append(m.freshEndpoints, u.ID)
 }
 

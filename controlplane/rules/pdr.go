@@ -14,21 +14,14 @@ import (
 func (c *codec) pdr(p *pfcp.CreatePDR) {
 	number(c, &p.ID)
 	number(c, &p.Precedence)
-	bits := c.presence(p.OuterHeaderRemoval != nil, p.FAR != nil)
-	opt(&bits, &p.OuterHeaderRemoval)
-	opt(&bits, &p.FAR)
+	c.optional(&p.OuterHeaderRemoval, &p.FAR)
 	c.numbers32(&p.URR)
 	c.numbers32(&p.QER)
 	i := &p.PDI
 	number(c, &i.Source)
 	c.text(&i.NetworkInstance)
 	c.text(&i.Application)
-	bits = c.presence(i.LocalFTEID != nil, i.TrafficEndpoint != nil, i.InterfaceType != nil)
-	if has(&bits, &i.LocalFTEID) {
-		c.fteid(i.LocalFTEID)
-	}
-	opt(&bits, &i.TrafficEndpoint)
-	opt(&bits, &i.InterfaceType)
+	c.optional(&i.LocalFTEID, &i.TrafficEndpoint, &i.InterfaceType)
 	list(c, &i.UEIP, c.ueip)
 	list(c, &i.SDF, c.sdf)
 	c.qfis(&i.QFI)
@@ -37,7 +30,13 @@ func (c *codec) pdr(p *pfcp.CreatePDR) {
 
 func (c *codec) sdf(f *pfcp.SDFFilter) {
 	c.text(&f.Flow)
-	bits := c.presence(f.HasToS, f.HasSPI, f.HasLabel, f.HasID).bits
+	var bits uint8
+	for i, v := range []*bool{&f.HasToS, &f.HasSPI, &f.HasLabel, &f.HasID} {
+		if *v {
+			bits |= 1 << i
+		}
+	}
+	number(c, &bits)
 	f.HasToS, f.HasSPI, f.HasLabel, f.HasID = bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0
 	if f.HasToS {
 		number(c, &f.ToS)
@@ -76,7 +75,7 @@ func (c *codec) fteid(f *pfcp.FTEID) {
 func (c *codec) endpoint(e *pfcp.CreateTrafficEndpoint) {
 	number(c, &e.ID)
 	c.text(&e.NetworkInstance)
-	some(c, &e.LocalFTEID, c.fteid)
+	some(c, &e.LocalFTEID)
 	list(c, &e.UEIP, c.ueip)
 	c.routes(&e.FramedRoutes)
 	c.qfis(&e.QFI)

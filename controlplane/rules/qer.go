@@ -26,20 +26,8 @@ const (
 func (c *codec) qer(q *QER) {
 	number(c, &q.ID)
 	number(c, &q.Share)
-	bits := c.presence(q.Correlation != nil, q.GateUplink != nil, q.GateDownlink != nil, q.MBRUplink != nil, q.MBRDownlink != nil,
-		q.GBRUplink != nil, q.GBRDownlink != nil, q.QFI != nil, q.AveragingWindow != nil, q.RQI != nil)
-	opt(&bits, &q.Correlation)
-	opt(&bits, &q.GateUplink)
-	opt(&bits, &q.GateDownlink)
-	opt(&bits, &q.MBRUplink)
-	opt(&bits, &q.MBRDownlink)
-	opt(&bits, &q.GBRUplink)
-	opt(&bits, &q.GBRDownlink)
-	opt(&bits, &q.QFI)
-	opt(&bits, &q.AveragingWindow)
-	if has(&bits, &q.RQI) {
-		c.flag(q.RQI)
-	}
+	c.optional(&q.Correlation, &q.GateUplink, &q.GateDownlink, &q.MBRUplink, &q.MBRDownlink, &q.GBRUplink, &q.GBRDownlink,
+		&q.QFI, &q.AveragingWindow, &q.RQI)
 }
 
 func checkQER(q *QER) *pfcp.Error {
@@ -57,18 +45,7 @@ func checkQER(q *QER) *pfcp.Error {
 	return nil
 }
 
-func (q *QER) update(u *pfcp.UpdateQER) {
-	replace(&q.Correlation, u.Correlation)
-	replace(&q.GateUplink, u.GateUplink)
-	replace(&q.GateDownlink, u.GateDownlink)
-	replace(&q.MBRUplink, u.MBRUplink)
-	replace(&q.MBRDownlink, u.MBRDownlink)
-	replace(&q.GBRUplink, u.GBRUplink)
-	replace(&q.GBRDownlink, u.GBRDownlink)
-	replace(&q.QFI, u.QFI)
-	replace(&q.RQI, u.RQI)
-	replace(&q.AveragingWindow, u.AveragingWindow)
-}
+func (q *QER) update(u *pfcp.UpdateQER) { merge(&q.CreateQER, u) }
 
 func (c *Compiler) allQERs() {
 	for i := range c.s.QER {

@@ -23,44 +23,9 @@ func (c *codec) urr(u *URR) {
 	number(c, &u.Query)
 	number(c, &u.Grant)
 	c.numbers32(&u.Linked)
-	bits := c.presence(u.Method != nil, u.Triggers != nil, u.Period != nil, u.VolumeThreshold != nil, u.VolumeQuota != nil,
-		u.TimeThreshold != nil, u.TimeQuota != nil, u.EventThreshold != nil, u.EventQuota != nil, u.HoldingTime != nil,
-		u.ValidityTime != nil, u.InactivityTime != nil, u.MonitoringTime != nil, u.SubsequentVolumeThreshold != nil,
-		u.SubsequentTimeThreshold != nil, u.Information != nil, u.QuotaFAR != nil, u.DroppedPackets != nil, u.DroppedBytes != nil)
-	opt(&bits, &u.Method)
-	opt(&bits, &u.Triggers)
-	optDuration(&bits, &u.Period)
-	if has(&bits, &u.VolumeThreshold) {
-		c.volumes(u.VolumeThreshold)
-	}
-	if has(&bits, &u.VolumeQuota) {
-		c.volumes(u.VolumeQuota)
-	}
-	optDuration(&bits, &u.TimeThreshold)
-	optDuration(&bits, &u.TimeQuota)
-	opt(&bits, &u.EventThreshold)
-	opt(&bits, &u.EventQuota)
-	optDuration(&bits, &u.HoldingTime)
-	optDuration(&bits, &u.ValidityTime)
-	optDuration(&bits, &u.InactivityTime)
-	if has(&bits, &u.MonitoringTime) {
-		c.time(u.MonitoringTime)
-	}
-	if has(&bits, &u.SubsequentVolumeThreshold) {
-		c.volumes(u.SubsequentVolumeThreshold)
-	}
-	optDuration(&bits, &u.SubsequentTimeThreshold)
-	opt(&bits, &u.Information)
-	opt(&bits, &u.QuotaFAR)
-	opt(&bits, &u.DroppedPackets)
-	opt(&bits, &u.DroppedBytes)
-}
-
-func (c *codec) volumes(v *pfcp.Volumes) {
-	bits := c.presence(v.Total != nil, v.Uplink != nil, v.Downlink != nil)
-	opt(&bits, &v.Total)
-	opt(&bits, &v.Uplink)
-	opt(&bits, &v.Downlink)
+	c.optional(&u.Method, &u.Triggers, &u.Period, &u.VolumeThreshold, &u.VolumeQuota, &u.TimeThreshold, &u.TimeQuota,
+		&u.EventThreshold, &u.EventQuota, &u.HoldingTime, &u.ValidityTime, &u.InactivityTime, &u.MonitoringTime,
+		&u.SubsequentVolumeThreshold, &u.SubsequentTimeThreshold, &u.Information, &u.QuotaFAR, &u.DroppedPackets, &u.DroppedBytes)
 }
 
 func (s *Session) checkURR(u *URR) *pfcp.Error {
@@ -95,28 +60,7 @@ func (r *URR) update(u *pfcp.UpdateURR) {
 		u.ValidityTime != nil && r.VolumeQuota == nil && r.TimeQuota == nil && r.EventQuota == nil {
 		r.Grant++
 	}
-	replace(&r.Method, u.Method)
-	replace(&r.Triggers, u.Triggers)
-	replace(&r.Period, u.Period)
-	replace(&r.VolumeThreshold, u.VolumeThreshold)
-	replace(&r.VolumeQuota, u.VolumeQuota)
-	replace(&r.TimeThreshold, u.TimeThreshold)
-	replace(&r.TimeQuota, u.TimeQuota)
-	replace(&r.EventThreshold, u.EventThreshold)
-	replace(&r.EventQuota, u.EventQuota)
-	replace(&r.HoldingTime, u.HoldingTime)
-	replace(&r.ValidityTime, u.ValidityTime)
-	replace(&r.InactivityTime, u.InactivityTime)
-	replace(&r.MonitoringTime, u.MonitoringTime)
-	replace(&r.SubsequentVolumeThreshold, u.SubsequentVolumeThreshold)
-	replace(&r.SubsequentTimeThreshold, u.SubsequentTimeThreshold)
-	replace(&r.Information, u.Information)
-	replace(&r.QuotaFAR, u.QuotaFAR)
-	replace(&r.DroppedPackets, u.DroppedPackets)
-	replace(&r.DroppedBytes, u.DroppedBytes)
-	if u.Linked != nil {
-		r.Linked = u.Linked
-	}
+	merge(&r.CreateURR, u)
 }
 
 func (c *Compiler) allURRs() {
