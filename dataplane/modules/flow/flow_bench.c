@@ -4,10 +4,10 @@
 // other work:  valgrind --tool=callgrind --toggle-collect=flow_input flow-bench upf-up 100
 #include "meter/meter.h"
 #include "session/mobile_fixture.h"
+#include "testkit/bench.h"
 
 #define SESSIONS 64
 #define PAYLOAD 64
-#define ROUNDS_MAX 2000
 
 struct role {
 	const char *name, *port;
@@ -65,55 +65,30 @@ static void fill(const struct role *r, uint32_t n, struct frame *f)
 	link_layer(f, r->port, 1);
 }
 
-static uint64_t ticks(void)
-{
-	uint32_t count;
-	const struct api_node_row *row = kit_rows(API_TABLE_NODE, "", sizeof(*row), &count);
+static struct frame f[SESSIONS];
 
-	for (uint32_t i = 0; i < count; i++)
-		if (strcmp(row[i].name, "flow-input") == 0)
-			return row[i].ticks;
-	return 0;
+static void send_vector(const void *role)
+{
+	const struct role *r = role;
+
+	for (uint32_t n = 0; n < SESSIONS; n++)
+		kit_send(r->port, f[n].at, f[n].length);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
-// Runs one role and prints its median. All packets but the first vector's take the fast path, or the figure is of
-// something else.
 static void measure(const struct role *r, uint32_t rounds)
 {
-	static struct frame f[SESSIONS];
-	static double of[ROUNDS_MAX];
-
 	kit_begin();
 	for (uint32_t n = 0; n < SESSIONS; n++) {
 		put_session(r, n);
 		fill(r, n, &f[n]);
 	}
 	commit();
-	for (uint32_t round = 0; round <= rounds; round++) {
-		uint64_t before = ticks(), full = kit_node_packets("core-input");
-
-		for (uint32_t n = 0; n < SESSIONS; n++)
-			kit_send(r->port, f[n].at, f[n].length);
-		kit_advance(1000);
-		kit_clear();
-		if (round == 0)
-			continue;
-		if (kit_node_packets("core-input") != full)
-			fail_msg("%s: packets took the full nodes", r->name);
-		of[round - 1] = (double)(ticks() - before) / SESSIONS;
-	}
-	qsort(of, rounds, sizeof(of[0]), ascending);
-	printf("%-10s %6.1f  (%.1f .. %.1f)\n", r->name, of[rounds / 2], of[0], of[rounds * 9 / 10]);
+	kit_bench(r->name, "flow-input", "core-input", rounds, SESSIONS, send_vector, r);
 }
 
 int main(int argc, char **argv)
 {
-	uint32_t rounds = argc > 2 ? RTE_MIN((uint32_t)atoi(argv[2]), (uint32_t)ROUNDS_MAX) : ROUNDS_MAX;
+	uint32_t rounds = argc > 2 ? (uint32_t)atoi(argv[2]) : KIT_BENCH_ROUNDS;
 	struct api_policer rate = {
 		.type = API_TRTCM, .cir = 1000000000, .pir = 1000000000, .cbs = 1 << 20, .pbs = 1 << 20};
 
@@ -124,6 +99,6 @@ int main(int argc, char **argv)
 	commit();
 	for (uint32_t i = 0; i < RTE_DIM(roles); i++)
 		if (argc < 2 || strcmp(argv[1], roles[i].name) == 0)
-			measure(&roles[i], rounds > 0 ? rounds : 1);
+			measure(&roles[i], rounds);
 	return 0;
 }

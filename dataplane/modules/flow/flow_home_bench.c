@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What flow-access and flow-input cost a wireline subscriber's packet, all in cache: 64 homes, half of them PPPoE, with
+// a policer, access lists of 150 and 4,096 rules. flow-home-bench [up|down [ROUNDS]], as flow-bench.
+#include "testkit/bench.h"
+#include "testkit/gateway.h"
+#include <rte_common.h>
+#include <rte_meter.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOMES 64
+#define PAYLOAD 64
+#define RULES_MAX 4096
+
+static struct frame f[2][HOMES + 1];
+
+static void commit(void)
+{
+	if (kit_commit() == 0)
+		return;
+	fprintf(stderr, "refused: %s\n", kit_error());
+	exit(1);
+}
+
+// Denies hosts that nobody is.
+static void put_list(const char *key, uint32_t rules)
+{
+	static struct {
+		struct api_acl head;
+		struct api_acl_rule rule[RULES_MAX];
+	} l;
+
+	l.head = (struct api_acl){.default_action = API_PERMIT, .count = rules};
+	for (uint32_t i = 0; i < rules; i++) {
+		char host[32];
+
+		snprintf(host, sizeof(host), "198.19.%u.%u", i >> 8, i & 255);
+		l.rule[i] = (struct api_acl_rule){.source = kit_address(host),
+			.source_port = {0, UINT16_MAX},
+			.destination_port = {(uint16_t)i, UINT16_MAX},
+			.protocol = 17,
+			.protocol_mask = 0xff,
+			.action = API_DENY};
+	}
+	kit_put(API_ACL, key, &l, (uint32_t)(sizeof(l.head) + rules * sizeof(l.rule[0])));
+}
+
+static void put_homes(void)
+{
+	struct api_policer rate = {
+		.type = API_TRTCM, .cir = 1000000000, .pir = 1000000000, .cbs = 1 << 20, .pbs = 1 << 20};
+
+	rate.action[RTE_COLOR_RED] = API_COLOUR_DROP;
+	kit_begin();
+	kit_put(API_POLICER, "rate", &rate, sizeof(rate));
+	put_list("uplink", 150);
+	put_list("downlink", RULES_MAX);
+	for (uint32_t home = 1; home <= HOMES; home++) {
+		struct kit_session k = gateway_home(home);
+
+		snprintf(k.far[0].path, API_NAME, "upf4");
+		k.pdr[1].local = kit_address("10.0.0.1");
+		snprintf(k.qer[0].uplink_policer, API_NAME, "rate");
+		snprintf(k.qer[1].downlink_policer, API_NAME, "rate");
+		kit_put_session(gateway_home_name(home), &k);
+	}
+	commit();
+}
+
+static void fill(int up, uint32_t home)
+{
+	struct frame *to = &f[up][home];
+	const char *ue = gateway_ue(home, 4), *away = "198.51.100.9";
+
+	frame_payload(to, PAYLOAD);
+	frame_udp(to, 4000, 5000);
+	frame_ip(to, up ? ue : away, up ? away : ue, 17);
+	if (up) {
+		gateway_from_home(to, home);
+		return;
+	}
+	frame_gtpu(to, 0x200 + home, 9);
+	gateway_outer(to, 4, 0);
+}
+
+static void send_vector(const void *up)
+{
+	for (uint32_t home = 1; home <= HOMES; home++) {
+		const struct frame *one = &f[*(const int *)up][home];
+
+		kit_send(*(const int *)up ? "access" : "core", one->at, one->length);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const int is_up[2] = {0, 1};
+	uint32_t rounds = argc > 2 ? (uint32_t)atoi(argv[2]) : KIT_BENCH_ROUNDS;
+
+	gateway_start(NULL);
+	put_homes();
+	for (int up = 1; up >= 0; up--) {
+		if (argc > 1 && strcmp(argv[1], up ? "up" : "down") != 0)
+			continue;
+		for (uint32_t home = 1; home <= HOMES; home++)
+			fill(up, home);
+		kit_bench(up ? "up" : "down", up ? "flow-access" : "flow-input", up ? "access-input" : "core-input",
+			rounds, HOMES, send_vector, &is_up[up]);
+	}
+	return 0;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testkit/bench.h"
+#include "testkit/testkit.h"
+#include <rte_common.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t ticks(const char *node)
+{
+	uint32_t count;
+	const struct api_node_row *row = kit_rows(API_TABLE_NODE, "", sizeof(*row), &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (strcmp(row[i].name, node) == 0)
+			return row[i].ticks;
+	return 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+void kit_bench(const char *name, const char *node, const char *full, uint32_t rounds, uint32_t packets,
+	void (*send)(const void *argument), const void *argument)
+{
+	static double of[KIT_BENCH_ROUNDS];
+
+	rounds = RTE_MIN(RTE_MAX(rounds, 1u), (uint32_t)KIT_BENCH_ROUNDS);
+	for (uint32_t round = 0; round <= rounds; round++) {
+		uint64_t before = ticks(node), slow = kit_node_packets(full);
+
+		send(argument);
+		kit_advance(1000);
+		kit_clear();
+		if (round == 0)
+			continue;
+		if (kit_node_packets(full) != slow) {
+			fprintf(stderr, "%s: packets took the full nodes\n", name);
+			exit(1);
+		}
+		of[round - 1] = (double)(ticks(node) - before) / packets;
+	}
+	qsort(of, rounds, sizeof(of[0]), ascending);
+	printf("%-10s %6.1f  (%.1f .. %.1f)\n", name, of[rounds / 2], of[0], of[rounds * 9 / 10]);
+}
