@@ -34,41 +34,40 @@ type Committer interface {
 }
 
 // Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that
-// wait as one transaction. mu guards everything that belongs to it; others (show, reports that need a session) take mu
-// in turn. What is reported is not of it: see reporting.
+// wait as one transaction. mu guards everything below it; others (show, reports that need a session) take mu in turn.
+// Admission and reporting have locks of their own.
 type Manager struct {
-	log *slog.Logger
+	log  *slog.Logger
+	node pfcp.NodeID // ours
 	admission
 	reports *reporting
-	node    pfcp.NodeID // ours
 
 	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken
 	// before mu, which reconciliation does not hold while it waits for the data plane.
-	changing     sync.Mutex
-	mu           sync.Mutex
-	set          *rules.Settings
-	x            *index
-	store        *store.Store
-	last         uint64                          // number of the session that came last
-	associations map[string]n4.StoredAssociation // that are stored
-	pfds         rules.PFDs
-	apps         map[string][]pfcp.PFD
-	objects      holdings
-	shares       shares
+	changing sync.Mutex
+	mu       sync.Mutex
+	set      *rules.Settings
+	x        *index // finds
+	committing
+	storing
+	applications
+	preparation
+	objects holdings
+	shares  shares
+	count   Counters
+	memory  *memory // Run's alone
+}
+
+// committing is the transaction that is being made, and what waits for the next one.
+type committing struct {
 	client       Committer // nil: away
 	deferredJobs []*deferredJob
-	trials       []*trial       // PFDs that are being tried, and those that wait
 	postponed    *job           // waits for the next transaction, because its session is in this one
-	untidy       bool           // the store is being compacted
 	compile      rules.Compiler // its memory is used again and again
-	bodies       rules.Arena    // of the transaction that is being made
+	bodies       rules.Arena    // of the transaction
 	spare        *txn
-	seen         map[uint64]bool   // of gather
-	prepared     *replan           // see prepare.go
-	digests      map[uint64]uint64 // the same
-	count        Counters
+	seen         map[uint64]bool // of gather
 	answers      []func()
-	memory       *memory // Run's alone
 }
 
 // Counters are for show and metrics.
@@ -104,12 +103,14 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set), store: st,
-		associations: map[string]n4.StoredAssociation{}, pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{},
-		objects: holdings{}, seen: map[uint64]bool{},
-		shares: shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1}}
+	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set),
+		committing:   committing{seen: map[uint64]bool{}},
+		storing:      storing{store: st, associations: map[string]n4.StoredAssociation{}},
+		applications: applications{pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}},
+		objects:      holdings{},
+		shares:       shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1},
+		count:        Counters{Refused: map[uint8]uint64{}}}
 	p.reports = newReporting(p, set.Node, log)
-	p.count.Refused = map[uint8]uint64{}
 	return p
 }
 

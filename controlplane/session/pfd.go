@@ -15,6 +15,13 @@ import (
 
 const maxTrials = 16 // PFD requests that wait
 
+// applications are the PFDs in use, and the requests that are to change them.
+type applications struct {
+	pfds   rules.PFDs
+	apps   map[string][]pfcp.PFD
+	trials []*trial // the first one is under way
+}
+
 // trial is a PFD request on its way. All or nothing: it is refused when the filters are too many for a session that is
 // there. So the sessions that use the applications are looked at first, some at a time with requests in between; what
 // those make of a session meanwhile is looked at too.
@@ -106,7 +113,7 @@ func (t *trial) begin(p *Manager) {
 		t.next[a.Application] = t.fresh[a.Application]
 	}
 	t.seid, t.end = iter.Pull(p.x.among(&t.upTo, keys...))
-	t.err = p.roomForPFDs(t.req)
+	t.err = p.roomForPFDs(&p.set.Limits, t.req)
 }
 
 // watch looks at a session that a request makes, or changes, while the others are looked at.
@@ -168,17 +175,17 @@ func (p *Manager) keepsFilters(seid uint64, err *pfcp.Error) {
 	}
 }
 
-func (p *Manager) roomForPFDs(r *pfcp.PFDManagementRequest) *pfcp.Error {
-	limits, more := &p.set.Limits, 0
-	for _, a := range r.Applications {
-		if limits.PFDs > 0 && len(a.PFDs) > limits.PFDs {
-			return rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(a.PFDs), limits.PFDs))
+func (a *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRequest) *pfcp.Error {
+	more := 0
+	for _, given := range r.Applications {
+		if limits.PFDs > 0 && len(given.PFDs) > limits.PFDs {
+			return rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(given.PFDs), limits.PFDs))
 		}
-		if _, known := p.apps[a.Application]; !known && len(a.PFDs) > 0 {
+		if _, known := a.apps[given.Application]; !known && len(given.PFDs) > 0 {
 			more++
 		}
 	}
-	if limits.Applications > 0 && len(p.apps)+more > limits.Applications {
+	if limits.Applications > 0 && len(a.apps)+more > limits.Applications {
 		return rules.Refuse(pfcp.CauseNoResources, 58, fmt.Sprintf("more than %d applications", limits.Applications))
 	}
 	return nil

@@ -15,6 +15,12 @@ import (
 // are a million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a
 // request changes behind our back is put right as it happens. Under the lock only the rest is left.
 
+// preparation is what is ready before its time.
+type preparation struct {
+	prepared *replan           // nil: nothing
+	digests  map[uint64]uint64 // of sessions' bodies; nil: everything looks different now
+}
+
 const someSessions = 128 // looked at without a request in between: about a millisecond
 
 // prepare makes reconfigure short.

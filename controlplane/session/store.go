@@ -19,10 +19,18 @@ func sessionRecord(number uint64, data []byte) store.Record {
 	return store.Record{Kind: store.Session, Number: number, Data: data}
 }
 
+// storing is the file, and what of it is not in the sessions themselves.
+type storing struct {
+	store        *store.Store
+	last         uint64 // number of the session that came last
+	associations map[string]n4.StoredAssociation
+	untidy       bool // the store is being compacted
+}
+
 // number is a session's place in the order in which they come, and its number in the store.
-func (p *Manager) number() uint64 {
-	p.last++
-	return p.last
+func (s *storing) number() uint64 {
+	s.last++
+	return s.last
 }
 
 // compact goes on with compacting the store, when it is worth it.
@@ -55,23 +63,23 @@ func (p *Manager) storeUsage() {
 }
 
 // storeAssociation keeps an association for a restart, or removes it.
-func (p *Manager) storeAssociation(id string, a *n4.StoredAssociation) error {
+func (s *storing) storeAssociation(id string, a *n4.StoredAssociation) error {
 	if a == nil {
-		delete(p.associations, id)
-		return p.store.Write([]store.Record{store.Named(store.Association, id, nil)})
+		delete(s.associations, id)
+		return s.store.Write([]store.Record{store.Named(store.Association, id, nil)})
 	}
-	p.associations[id] = *a
+	s.associations[id] = *a
 	data, err := json.Marshal(a)
 	if err == nil {
-		err = p.store.Write([]store.Record{store.Named(store.Association, id, data)})
+		err = s.store.Write([]store.Record{store.Named(store.Association, id, data)})
 	}
 	return err
 }
 
-func (p *Manager) storeApplication(name string, list []pfcp.PFD) error {
+func (s *storing) storeApplication(name string, list []pfcp.PFD) error {
 	data, err := json.Marshal(list)
 	if err == nil {
-		err = p.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
+		err = s.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
 	}
 	return err
 }
