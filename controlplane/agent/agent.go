@@ -72,7 +72,7 @@ type Status struct {
 	Changes     uint64    `json:"changes"` // sent since start
 }
 
-// Agent is one control manager.
+// Agent is one control plane.
 type Agent struct {
 	opt       Options
 	log       *slog.Logger

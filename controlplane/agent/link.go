@@ -19,7 +19,7 @@ const (
 	dialMost  = time.Second
 )
 
-// link makes connections to the data manager, and has it started when nobody listens.
+// link makes connections to the data plane, and has it started when nobody listens.
 type link struct {
 	path    string
 	spawner *spawner // nil: something else starts the data plane

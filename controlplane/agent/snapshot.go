@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/n4"
 )
 
-// snapshotAge bounds how often scrapes reach the data manager.
+// snapshotAge bounds how often scrapes reach the data plane.
 const snapshotAge = time.Second
 
 // snapshots keeps the last figures for the metrics.
