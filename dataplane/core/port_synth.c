@@ -53,7 +53,8 @@ struct pattern {
 };
 
 struct synth_port {
-	struct pattern *pattern; // published
+	struct pattern *pattern; // published; NULL or one of `room`
+	struct pattern room[2]; // a commit ends with a grace period: then nobody reads the other one
 	struct {
 		uint32_t at; // place in the pattern
 	} __rte_cache_aligned cursor[API_MAX_WORKERS]; // each its worker's
@@ -64,7 +65,6 @@ static struct {
 	struct stream *staged[MAX_STREAMS];
 	uint64_t check_flag; // mbuf ol_flags bit
 	uint64_t rearm; // first fields of a fresh mbuf
-	struct pattern *old[MAX_PORTS];
 } streams;
 
 // ---- making packets --------------------------------------------------------------------------------------------------
@@ -306,10 +306,7 @@ static int synth_open(struct port *p, const struct api_port *want)
 
 static void synth_close(struct port *p)
 {
-	struct synth_port *sp = p->private;
-
-	rte_free(sp->pattern);
-	rte_free(sp);
+	rte_free(p->private);
 }
 
 static const struct port_driver synth_driver = {
@@ -433,10 +430,6 @@ static void commit(struct object_change *c)
 static void release(struct object_change *c)
 {
 	stream_free(c->replaced);
-	for (int i = 0; i < MAX_PORTS; i++) {
-		rte_free(streams.old[i]);
-		streams.old[i] = NULL;
-	}
 }
 
 static void build_pattern(struct pattern *pattern, uint16_t port)
@@ -476,12 +469,10 @@ static void finish_commit(void)
 		if (p == NULL || p->driver != &synth_driver)
 			continue;
 		struct synth_port *sp = p->private;
-		struct pattern *pattern = rte_zmalloc("pattern", sizeof(*pattern), 0);
-		if (pattern == NULL)
-			continue;
+		struct pattern *pattern = &sp->room[sp->pattern == &sp->room[0]];
+
+		pattern->count = 0;
 		build_pattern(pattern, i);
-		rte_free(streams.old[i]);
-		streams.old[i] = sp->pattern;
 		__atomic_store_n(&sp->pattern, pattern, __ATOMIC_RELEASE);
 	}
 }
