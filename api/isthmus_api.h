@@ -74,6 +74,7 @@ enum api_part {
 	API_PART_PATH = 10,
 	API_PART_SESSION = 11,
 	API_PART_SYNTH = 12,
+	API_PART_NAT = 13,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -113,6 +114,8 @@ enum api_part {
 	API_PART_INSTANCE_ROW = 145,
 	API_PART_EVENT_ROW = 146,
 	API_PART_HOLDER_ROW = 147,
+	API_PART_NAT_ROW = 148,
+	API_PART_NAT_BLOCK_ROW = 149,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -170,7 +173,8 @@ enum api_kind {
 	API_PATH = 10,
 	API_SESSION = 11,
 	API_SYNTH = 12,
-	API_KIND_COUNT = 13,
+	API_NAT = 13,
+	API_KIND_COUNT = 14,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -425,6 +429,30 @@ struct api_instance {
 		pool[API_INSTANCE_POOLS]; // UE addresses: a packet to one that no session has is dropped, not routed
 	struct api_address
 		guard[API_INSTANCE_GUARDED]; // hosts that no UE of any instance may send to: N4, CP functions (row A11)
+};
+
+// ---- NAT44 ----------------------------------------------------------------------------------------------------------
+
+enum api_nat_mode {
+	API_NAT_BLOCKS = 1, // a subscriber gets blocks of ports as it needs them
+	API_NAT_DETERMINISTIC = 2, // the n-th inside address has the n-th block (RFC 7422)
+};
+#define API_NAT_INSIDE 8
+#define API_NAT_ADDRESSES 16
+
+// Key: the network instance by whose interfaces the packets leave (of destination look-up).
+struct api_nat {
+	uint32_t mode; // enum api_nat_mode
+	uint16_t inside, addresses; // used entries below
+	uint16_t port[2]; // external ports, first and last
+	uint16_t block; // ports of a block, a power of two from 16 to 4096
+	uint16_t blocks; // most blocks of a subscriber; deterministic: 1
+	uint32_t mappings; // most at a time, evenly among the workers; 0: as many as there are ports
+	// Seconds without a packet from the subscriber: UDP, TCP, TCP before and after the connection, ICMP queries.
+	uint32_t udp, tcp, tcp_transitory, icmp;
+	uint32_t hold; // seconds that a block rests between two subscribers
+	struct api_address inside_prefix[API_NAT_INSIDE]; // IPv4: subscribers that are translated
+	struct api_address address[API_NAT_ADDRESSES]; // IPv4 prefixes: external addresses
 };
 
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
@@ -693,6 +721,10 @@ enum api_event_type {
 	API_EVENT_INACTIVE = 6, // user plane inactivity (UPIR)
 	API_EVENT_BUFFER_FULL = 7, // rule (FAR): packets that wait for the UE were dropped; usage.packets, usage.bytes
 	API_EVENT_MISSED = 8, // usage.packets[0]: events that the limits suppressed
+	// A subscriber has, or has no longer, a block of ports: local is the external address, peer the subscriber's,
+	// rule the first port << 16 | the last one, usage.start_ns when.
+	API_EVENT_NAT_ALLOCATE = 9,
+	API_EVENT_NAT_RELEASE = 10,
 };
 
 // Kept until acknowledged, and sent again to the next subscriber. Of a session that is gone, only USAGE may still come.
@@ -794,7 +826,9 @@ enum api_table {
 	API_TABLE_INSTANCE = 17,
 	API_TABLE_EVENT = 18,
 	API_TABLE_HOLDER = 19, // of packet buffers
-	API_TABLE_COUNT = 20,
+	API_TABLE_NAT = 20,
+	API_TABLE_NAT_BLOCK = 21, // blocks that subscribers have, of one instance (key), or of all
+	API_TABLE_COUNT = 22,
 };
 
 struct api_stats_request {
@@ -892,6 +926,22 @@ struct api_instance_row {
 struct api_event_row {
 	uint32_t type, subscribers;
 	uint64_t raised, acknowledged, suppressed, waiting;
+};
+
+struct api_nat_row {
+	char name[API_NAME]; // instance
+	uint32_t mode, addresses, block, blocks; // blocks: of all addresses
+	uint32_t used, resting, subscribers, pad; // blocks; subscribers that have one
+	uint64_t mappings, made; // now; since start
+	uint64_t unreported; // block events that wait for room in the queue of events
+};
+
+struct api_nat_block_row {
+	char name[API_NAME];
+	char session[API_NAME];
+	struct api_address outside, inside; // inside: whom it was given for
+	uint16_t port[2];
+	uint32_t worker, mappings, pad;
 };
 
 struct api_route_row {

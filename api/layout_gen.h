@@ -78,6 +78,12 @@ static const struct api_layout_step api_synth_steps[] = {
 	{104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a},
 	{128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59},
 };
+static const struct api_layout_step api_nat_steps[] = {
+	{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95},
+	{14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03},
+	{28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd},
+	{200, 0xcaff2ddb}, {520, 0x26a1257a},
+};
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
 	{32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407},
@@ -246,6 +252,15 @@ static const struct api_layout_step api_event_row_steps[] = {
 static const struct api_layout_step api_holder_row_steps[] = {
 	{32, 0xfb7a437b}, {40, 0x93b4f180}, {48, 0xb04ac486},
 };
+static const struct api_layout_step api_nat_row_steps[] = {
+	{32, 0xfb7a437b}, {36, 0xc1bee33f}, {40, 0xe5dd7990}, {44, 0x2a1e46ef},
+	{48, 0x87651c33}, {52, 0x4b8b44d6}, {56, 0x37512b39}, {60, 0x51a84e85},
+	{64, 0x782feeb8}, {72, 0x54926438}, {80, 0x0d85936f}, {88, 0xbc5bd212},
+};
+static const struct api_layout_step api_nat_block_row_steps[] = {
+	{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12},
+	{108, 0xf1c340ba}, {112, 0xc2db631d}, {116, 0x72d2a22e}, {120, 0xb1153b57},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 26},
@@ -260,6 +275,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_path", api_path_steps, API_PART_PATH, 6},
 	{"api_session", api_session_steps, API_PART_SESSION, 28},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
+	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -297,6 +313,8 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_instance_row", api_instance_row_steps, API_PART_INSTANCE_ROW, 7},
 	{"api_event_row", api_event_row_steps, API_PART_EVENT_ROW, 6},
 	{"api_holder_row", api_holder_row_steps, API_PART_HOLDER_ROW, 3},
+	{"api_nat_row", api_nat_row_steps, API_PART_NAT_ROW, 12},
+	{"api_nat_block_row", api_nat_block_row_steps, API_PART_NAT_BLOCK_ROW, 8},
 };
 
 #endif

@@ -28,6 +28,7 @@ const (
 	PartPath                 = 0xa
 	PartSession              = 0xb
 	PartSynth                = 0xc
+	PartNAT                  = 0xd
 	PartHello                = 0x40
 	PartLayout               = 0x41
 	PartStatus               = 0x42
@@ -65,6 +66,8 @@ const (
 	PartInstanceRow          = 0x91
 	PartEventRow             = 0x92
 	PartHolderRow            = 0x93
+	PartNATRow               = 0x94
+	PartNATBlockRow          = 0x95
 	RuleNone                 = 0x0
 	RulePDR                  = 0x1
 	RuleFAR                  = 0x2
@@ -82,7 +85,8 @@ const (
 	KindPath                 = 0xa
 	KindSession              = 0xb
 	KindSynth                = 0xc
-	KindCount                = 0xd
+	KindNAT                  = 0xd
+	KindCount                = 0xe
 	RoleAccess               = 0x1
 	RoleCore                 = 0x2
 	ActionDeny               = 0x0
@@ -97,6 +101,8 @@ const (
 	LookupNone               = 0x0
 	LookupDestination        = 0x1
 	LookupSource             = 0x2
+	NATModeBlocks            = 0x1
+	NATModeDeterministic     = 0x2
 	SourceFromAccess         = 0x0
 	SourceFromCore           = 0x1
 	SourceFromSGILAN         = 0x2
@@ -126,6 +132,8 @@ const (
 	EventTypeInactive        = 0x6
 	EventTypeBufferFull      = 0x7
 	EventTypeMissed          = 0x8
+	EventTypeNATAllocate     = 0x9
+	EventTypeNATRelease      = 0xa
 	FieldNone                = 0x0
 	FieldAdd                 = 0x1
 	FieldIP4Sum              = 0x2
@@ -148,7 +156,9 @@ const (
 	TableInstance            = 0x11
 	TableEvent               = 0x12
 	TableHolder              = 0x13
-	TableCount               = 0x14
+	TableNAT                 = 0x14
+	TableNATBlock            = 0x15
+	TableCount               = 0x16
 	Magic                    = 0x48545349
 	Version                  = 0x3
 	VersionOldest            = 0x3
@@ -177,6 +187,8 @@ const (
 	InstanceGuarded          = 0x40
 	InstanceNoUEToUE         = 0x1
 	InstancePinPeer          = 0x2
+	NATInside                = 0x8
+	NATAddresses             = 0x10
 	MaxPDR                   = 0x20
 	MaxFAR                   = 0x20
 	MaxQER                   = 0x20
@@ -522,6 +534,25 @@ type Instance struct {
 }
 
 const SizeofInstance = 0x7ac
+
+type NAT struct {
+	Mode          uint32
+	Inside        uint16
+	Addresses     uint16
+	Port          [2]uint16
+	Block         uint16
+	Blocks        uint16
+	Mappings      uint32
+	UDP           uint32
+	TCP           uint32
+	TCPTransitory uint32
+	ICMP          uint32
+	Hold          uint32
+	InsidePrefix  [8]Address
+	Address       [16]Address
+}
+
+const SizeofNAT = 0x208
 
 type Path struct {
 	Local        Address
@@ -954,6 +985,36 @@ type EventRow struct {
 
 const SizeofEventRow = 0x28
 
+type NATRow struct {
+	Name        [32]byte
+	Mode        uint32
+	Addresses   uint32
+	Block       uint32
+	Blocks      uint32
+	Used        uint32
+	Resting     uint32
+	Subscribers uint32
+	Pad         uint32
+	Mappings    uint64
+	Made        uint64
+	Unreported  uint64
+}
+
+const SizeofNATRow = 0x58
+
+type NATBlockRow struct {
+	Name     [32]byte
+	Session  [32]byte
+	Outside  Address
+	Inside   Address
+	Port     [2]uint16
+	Worker   uint32
+	Mappings uint32
+	Pad      uint32
+}
+
+const SizeofNATBlockRow = 0x78
+
 type RouteRow struct {
 	Prefix    Address
 	Via       Address
@@ -1054,6 +1115,8 @@ func (*Session) PartNumber() uint16 { return PartSession }
 
 func (*Synth) PartNumber() uint16 { return PartSynth }
 
+func (*NAT) PartNumber() uint16 { return PartNAT }
+
 func (*Hello) PartNumber() uint16 { return PartHello }
 
 func (*Layout) PartNumber() uint16 { return PartLayout }
@@ -1128,6 +1191,10 @@ func (*EventRow) PartNumber() uint16 { return PartEventRow }
 
 func (*HolderRow) PartNumber() uint16 { return PartHolderRow }
 
+func (*NATRow) PartNumber() uint16 { return PartNATRow }
+
+func (*NATBlockRow) PartNumber() uint16 { return PartNATBlockRow }
+
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}}},
@@ -1141,6 +1208,7 @@ var layoutParts = []layoutPart{
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}}},
 	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
+	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
 	{"api_hello", PartHello, []layoutStep{{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b}, {32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407}, {136, 0x2a4f0e62}, {140, 0x5f7b2c01}, {144, 0xbec2d1a7}}},
 	{"api_layout", PartLayout, []layoutStep{{2, 0xe3f449d3}, {4, 0xfbc02988}, {8, 0xdaf6b62d}, {12, 0x3d17e48d}, {16, 0xb863440f}}},
 	{"api_status", PartStatus, []layoutStep{{4, 0xd5de4e10}, {8, 0x60626766}, {40, 0x93d5358e}, {296, 0xcce0478a}, {300, 0xe77d0ab0}, {304, 0x12307aa1}}},
@@ -1178,4 +1246,6 @@ var layoutParts = []layoutPart{
 	{"api_instance_row", PartInstanceRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x86eefa18}, {40, 0x88e23a62}, {44, 0xfa530361}, {48, 0xb128fc0e}, {56, 0x91f38946}, {64, 0xdb755f47}}},
 	{"api_event_row", PartEventRow, []layoutStep{{4, 0x4a755ded}, {8, 0xead1f698}, {16, 0x4a4b220d}, {24, 0x5a401f8d}, {32, 0xf327f4f4}, {40, 0xf6bf5375}}},
 	{"api_holder_row", PartHolderRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x93b4f180}, {48, 0xb04ac486}}},
+	{"api_nat_row", PartNATRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xc1bee33f}, {40, 0xe5dd7990}, {44, 0x2a1e46ef}, {48, 0x87651c33}, {52, 0x4b8b44d6}, {56, 0x37512b39}, {60, 0x51a84e85}, {64, 0x782feeb8}, {72, 0x54926438}, {80, 0x0d85936f}, {88, 0xbc5bd212}}},
+	{"api_nat_block_row", PartNATBlockRow, []layoutStep{{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12}, {108, 0xf1c340ba}, {112, 0xc2db631d}, {116, 0x72d2a22e}, {120, 0xb1153b57}}},
 }

@@ -392,6 +392,7 @@ func (a *Agent) needsRestart(plan *Plan) string {
 func (a *Agent) accepted(plan *Plan) {
 	a.state.Applied = time.Now()
 	a.describe(plan)
+	a.logBlocks(plan)
 	a.publish()
 	if err := a.files.keep(plan); err != nil {
 		a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)

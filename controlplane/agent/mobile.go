@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/natlog"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
@@ -37,6 +39,7 @@ const (
 type mobile struct {
 	manager *session.Manager
 	server  *n4.Server
+	blocks  *natlog.Log
 	group   sync.WaitGroup
 
 	comparing atomic.Bool // resyncSessions is under way
@@ -59,9 +62,28 @@ func (a *Agent) openMobile() error {
 	}
 	manager.SetReporter(server)
 	manager.ReleaseOrphans()
-	a.mobile = &mobile{manager: manager, server: server}
+	a.mobile = &mobile{manager: manager, server: server, blocks: natlog.New(a.log)}
+	manager.SetRecorder(a.mobile.blocks.Event)
+	a.logBlocks(plan)
 	a.control = a.mobile
 	return nil
+}
+
+// logBlocks sends records of NAT44 where the plan says.
+func (a *Agent) logBlocks(plan *Plan) {
+	var syslog, ipfix []netip.AddrPort
+	if a.mobile == nil {
+		return
+	}
+	for _, c := range plan.NATLog.Syslog {
+		syslog = append(syslog, c.Or(514))
+	}
+	for _, c := range plan.NATLog.IPFIX {
+		ipfix = append(ipfix, c.Or(4739))
+	}
+	if err := a.mobile.blocks.Configure(syslog, ipfix); err != nil {
+		a.log.Warn("blocks of NAT44 are not logged everywhere", "error", err)
+	}
 }
 
 // spawn runs fn until stop waits for it.

@@ -23,7 +23,8 @@ type Plan struct {
 	Placement config.Placement // for the plan after this one
 	PFCP      *config.PFCP     // nil: none (tests)
 	Settings  *rules.Settings  // of mobile sessions
-	Applied   bool             // brought by `config apply`, not read from the control plane's own file
+	NATLog    config.NATLog
+	Applied   bool // brought by `config apply`, not read from the control plane's own file
 }
 
 // LoadPlan reads and compiles a file.
@@ -51,7 +52,7 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 	if err := noDynamic(objects); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
+	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), NATLog: c.NATLog, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
 		Placement: c.Placement()}, nil
 }
 

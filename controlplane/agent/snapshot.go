@@ -57,6 +57,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
 	if a.mobile != nil {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
+		err = orRead(err, ctx, c, api.TableNAT, &s.NATs)
 		err = orRead(err, ctx, c, api.TableEvent, &s.Events)
 	}
 	if err != nil {

@@ -56,6 +56,7 @@ func (k *checker) allInstances() {
 			take(k, sources, in, "sources", s)
 		}
 		k.shaping(&in.Shaping)
+		k.nat(in)
 		k.ruleSet(&in.AccessList)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")

@@ -86,6 +86,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.instances()
 	c.paths()
 	c.sessions()
+	c.nats()
 	return c.state, c.err
 }
 

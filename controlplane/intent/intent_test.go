@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,6 +165,7 @@ paths:
 instances:
   - {name: access, interfaces: [n3], endpoints: [10.1.0.1, "2001:db8::1"], pin_peer: true, udp_port: 9000}
   - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/16, "2001:db8:1::/48"], ue_to_ue: drop,
+     nat: {addresses: [203.0.113.0/30], ports: 2048-4095, block: 64, mappings: 99},
      access_list: {default: deny, rules: [{source: 192.0.2.0/24, protocol: udp, source_port: 53, action: permit}]}}
 pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
 `
@@ -187,6 +189,11 @@ func TestInstances(t *testing.T) {
 	in, _ = decoded[api.Instance](t, find(t, s, api.KindInstance, "internet"))
 	equal(t, []any{in.Lookup, in.Flags, in.Endpoints, in.Pools, in.Pool[0].Netip(), in.Pool[1].Netip()},
 		[]any{api.LookupDestination, api.InstanceNoUEToUE, 0, 2, "10.45.0.0/16", "2001:db8:1::/48"})
+	nat, _ := decoded[api.NAT](t, find(t, s, api.KindNAT, "internet"))
+	equal(t, nat, api.NAT{Mode: api.NATModeBlocks, Inside: 1, Addresses: 1, Port: [2]uint16{2048, 4095},
+		Block: 64, Blocks: 4, Mappings: 99, UDP: 300, TCP: 7440, TCPTransitory: 240, ICMP: 60, Hold: 120,
+		InsidePrefix: [api.NATInside]api.Address{api.FromPrefix(netip.MustParsePrefix("10.45.0.0/16"))},
+		Address:      [api.NATAddresses]api.Address{api.FromPrefix(netip.MustParsePrefix("203.0.113.0/30"))}})
 	order := []uint32{}
 	for i := range s {
 		if s[i].Kind == api.KindInstance || s[i].Kind == api.KindPath {

@@ -35,6 +35,8 @@ func sample(context.Context) *Snapshot {
 		Holders: []api.HolderRow{named(api.HolderRow{Held: 3, Limit: 9}, func(r *api.HolderRow) []byte { return r.Name[:] }, "paging")},
 		Instances: []api.InstanceRow{named(api.InstanceRow{Tunnels: 6, UnknownTEID: 1},
 			func(r *api.InstanceRow) []byte { return r.Name[:] }, "access")},
+		NATs: []api.NATRow{named(api.NATRow{Blocks: 252, Used: 3, Mappings: 40, Made: 50},
+			func(r *api.NATRow) []byte { return r.Name[:] }, "internet")},
 		Events: []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
 		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
 			Received: []n4.Count{{Name: "session-establishment-request", Value: 4}},

@@ -26,6 +26,23 @@ var instances = []family[api.InstanceRow]{
 	counter("instance_unknown_teid_packets_total", "G-PDUs to the instance's endpoints with a TEID that no session has.", byInstance, func(r *api.InstanceRow) uint64 { return r.UnknownTEID }),
 }
 
+var nats = []family[api.NATRow]{
+	gauge("nat_blocks", "Blocks of ports of the instance's NAT44.", byInstance,
+		func(r *api.NATRow) uint32 { return r.Blocks }),
+	gauge("nat_blocks_used", "Blocks that subscribers have.", byInstance,
+		func(r *api.NATRow) uint32 { return r.Used }),
+	gauge("nat_blocks_resting", "Blocks that rest between two subscribers.", byInstance,
+		func(r *api.NATRow) uint32 { return r.Resting }),
+	gauge("nat_blocks_unreported", "Blocks of which the log is not told yet.", byInstance,
+		func(r *api.NATRow) uint64 { return r.Unreported }),
+	gauge("nat_subscribers", "Subscribers that have a block.", byInstance,
+		func(r *api.NATRow) uint32 { return r.Subscribers }),
+	gauge("nat_mappings", "Mappings.", byInstance,
+		func(r *api.NATRow) uint64 { return r.Mappings }),
+	counter("nat_mappings_made_total", "Mappings since start.", byInstance,
+		func(r *api.NATRow) uint64 { return r.Made }),
+}
+
 var events = []family[api.EventRow]{
 	counter("events_raised_total", "Reports of the data plane.", byEvent, func(r *api.EventRow) uint64 { return r.Raised }),
 	counter("events_suppressed_total", "Reports that the limits suppressed.", byEvent, func(r *api.EventRow) uint64 { return r.Suppressed }),

@@ -123,6 +123,10 @@ func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []
 		a.begin(a.last)
 		sequences = append(sequences, a.last)
 	}
+	if r.record != nil && r.record(&events[0]) {
+		a.end(sequences...)
+		return nil
+	}
 	to := r.reporter()
 	if to == nil {
 		a.end(sequences...)

@@ -117,6 +117,9 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 // SetReporter tells where reports go.
 func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 
+// SetRecorder tells who takes events of NAT44: before Follow.
+func (p *Manager) SetRecorder(record func(*api.Event) bool) { p.reports.record = record }
+
 // Follow reports what a data plane tells, until ctx ends.
 func (p *Manager) Follow(ctx context.Context, path string) { p.reports.follow(ctx, path) }
 

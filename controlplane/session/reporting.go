@@ -23,7 +23,8 @@ type reporting struct {
 	node     pfcp.NodeID // ours
 	log      *slog.Logger
 	to       atomic.Pointer[n4.Reporter]
-	acks     *acknowledger // listen's alone
+	acks     *acknowledger         // listen's alone
+	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
 
 	lock     sync.Mutex // held for as long as it takes to look at these, never while anybody is called
 	deferred deferredReports

@@ -138,6 +138,40 @@ type Instance struct {
 
 var instanceColumns = columns[Instance]("INSTANCE=Name, LOOKUP, TUNNELS, UE ADDRESSES, UNKNOWN UE, UNKNOWN TEID")
 
+// NAT is the NAT44 of one network instance.
+type NAT struct {
+	Name        string `json:"name"`
+	Mode        string `json:"mode" word:"nat"`
+	Addresses   uint32 `json:"addresses"`
+	Block       uint32 `json:"block"`  // ports
+	Blocks      uint32 `json:"blocks"` // of all addresses
+	Used        uint32 `json:"used"`   // blocks
+	Resting     uint32 `json:"resting"`
+	Subscribers uint32 `json:"subscribers"` // that have a block
+	Mappings    uint64 `json:"mappings"`
+	Made        uint64 `json:"made"`       // mappings, since start
+	Unreported  uint64 `json:"unreported"` // blocks of which the control plane is not told yet
+}
+
+var natColumns = columns[NAT](`INSTANCE=Name, MODE, ADDRESSES, BLOCKS, USED, RESTING, SUBSCRIBERS,
+	PORTS A BLOCK=Block, MAPPINGS, MADE, UNREPORTED`)
+
+// NATBlock is a block of ports that a subscriber has.
+type NATBlock struct {
+	Name     string `json:"name"`
+	Session  string `json:"session"`
+	Outside  string `json:"outside"`
+	Inside   string `json:"inside"` // whom it was given for
+	First    uint16 `json:"first"`
+	Last     uint16 `json:"last"`
+	Worker   uint32 `json:"worker"`
+	Mappings uint32 `json:"mappings"`
+}
+
+func (v *NATBlock) finish(r *api.NATBlockRow) { v.First, v.Last = r.Port[0], r.Port[1] }
+
+var natBlockColumns = columns[NATBlock]("INSTANCE=Name, SESSION, INSIDE, OUTSIDE, FIRST, LAST, MAPPINGS, WORKER")
+
 // Event is one kind of report to the control plane.
 type Event struct {
 	Name         string `json:"name"`

@@ -29,10 +29,12 @@ var words = map[string]map[uint32]string{
 		api.SourceFromAccess: "access", api.SourceFromCore: "core", api.SourceFromSGILAN: "sgi-lan", api.SourceFromCP: "cp",
 	},
 	"lookup": {api.LookupNone: "none", api.LookupDestination: "destination", api.LookupSource: "source"},
+	"nat":    {api.NATModeBlocks: "blocks", api.NATModeDeterministic: "deterministic"},
 	"event": {
 		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data",
 		api.EventTypeErrorIndication: "error-indication", api.EventTypePathDown: "path-down", api.EventTypePathUp: "path-up", api.EventTypeInactive: "inactive",
 		api.EventTypeBufferFull: "buffer-full", api.EventTypeMissed: "missed",
+		api.EventTypeNATAllocate: "nat-allocate", api.EventTypeNATRelease: "nat-release",
 	},
 }
 

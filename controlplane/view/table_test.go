@@ -61,6 +61,8 @@ func TestFieldsAreCopied(t *testing.T) {
 	filled[api.RuleRow, Rule](t, "Action")
 	filled[api.URRRow, URR](t, "Bytes", "Packets", "QuotaLeft")
 	filled[api.InstanceRow, Instance](t)
+	filled[api.NATRow, NAT](t)
+	filled[api.NATBlockRow, NATBlock](t, "First", "Last")
 	filled[api.EventRow, Event](t, "Name")
 	filled[api.RouteRow, Route](t)
 	filled[api.NeighbourRow, Neighbour](t)

@@ -50,6 +50,15 @@ func rows(s *dptest.Server) {
 	instance := api.InstanceRow{Lookup: api.LookupDestination, Tunnels: 2, UEAddresses: 1, UnknownUE: 7}
 	put(instance.Name[:], "internet")
 	s.SetTable(api.TableInstance, api.Body(&instance))
+	nat := api.NATRow{Mode: api.NATModeBlocks, Addresses: 2, Block: 512, Blocks: 252,
+		Used: 1, Subscribers: 1, Mappings: 9, Made: 12}
+	put(nat.Name[:], "internet")
+	s.SetTable(api.TableNAT, api.Body(&nat))
+	block := api.NATBlockRow{Port: [2]uint16{1024, 1535}, Mappings: 9,
+		Outside: api.FromAddr(netip.MustParseAddr("203.0.113.4")), Inside: api.FromAddr(netip.MustParseAddr("10.45.0.1"))}
+	put(block.Name[:], "internet")
+	put(block.Session[:], "n4.000000000000001f")
+	s.SetTable(api.TableNATBlock, api.Body(&block))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -174,6 +183,16 @@ n4.000000000000001f    2         100  core  -        3  buffer notify  access  1
 SESSION              URR  REPORTS  UP BYTES  DOWN BYTES  UP PACKETS  DOWN PACKETS  SECONDS  QUOTA LEFT  EXHAUSTED
 n4.000000000000001f    1        2        10          20           1             2        9          70  no
 `},
+		{"nat", `[{"name":"internet","mode":"blocks","addresses":2,"block":512,` +
+			`"blocks":252,"used":1,"resting":0,"subscribers":1,"mappings":9,"made":12,"unreported":0}]`, `
+INSTANCE  MODE    ADDRESSES  BLOCKS  USED  RESTING  SUBSCRIBERS  PORTS A BLOCK  MAPPINGS  MADE  UNREPORTED
+internet  blocks          2     252     1        0            1            512         9    12           0
+`},
+		{"nat-block", `[{"name":"internet","session":"n4.000000000000001f",` +
+			`"outside":"203.0.113.4","inside":"10.45.0.1","first":1024,"last":1535,"worker":0,"mappings":9}]`, `
+INSTANCE  SESSION              INSIDE     OUTSIDE      FIRST  LAST  MAPPINGS  WORKER
+internet  n4.000000000000001f  10.45.0.1  203.0.113.4   1024  1535         9       0
+`},
 		{"instance", `[{"name":"internet","lookup":"destination","tunnels":2,"ue_addresses":1,"unknown_ue":7,"unknown_teid":0}]`, `
 INSTANCE  LOOKUP       TUNNELS  UE ADDRESSES  UNKNOWN UE  UNKNOWN TEID
 internet  destination        2             1           7             0
@@ -259,7 +278,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 19, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 21, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

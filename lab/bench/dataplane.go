@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,8 +32,8 @@ type dataPlane struct {
 // startTime is how long a data plane may take until it answers; long, for machines that have much else to do.
 const startTime = time.Minute
 
-// start runs isthmus-dp and waits until it answers. memoryMB is what it may have without huge pages; 0: its preset.
-func start(ctx context.Context, binary string, plan *agent.Plan, memoryMB int) (*dataPlane, error) {
+// start runs isthmus-dp and waits until it answers.
+func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, error) {
 	program, err := agent.FindDP(binary)
 	if err != nil {
 		return nil, err
@@ -45,11 +44,7 @@ func start(ctx context.Context, binary string, plan *agent.Plan, memoryMB int) (
 	}
 	d := &dataPlane{dir: dir, exited: make(chan struct{})}
 	socket := filepath.Join(dir, "dp.sock")
-	args := agent.DPArguments(socket, plan)
-	if memoryMB > 0 {
-		args = append(args, "--memory", strconv.Itoa(memoryMB))
-	}
-	d.cmd = exec.Command(program, args...)
+	d.cmd = exec.Command(program, agent.DPArguments(socket, plan)...)
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
 	// A process group of its own: Ctrl-C is ours, and we end it in good order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

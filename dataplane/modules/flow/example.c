@@ -5,13 +5,14 @@
 #include "firewall/firewall.h"
 #include "flow/flow.h"
 #include "instance/instance.h"
+#include "nat/nat.h"
 #include "path/local.h"
 #include "route/route.h"
 
-// The access list of an instance looks at more than a flow of the session says.
+// An access list looks at more than a flow of the session says, NAT44 at other addresses.
 static int is_open(uint16_t instance)
 {
-	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL;
+	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL && nat_of(instance) == NULL;
 }
 
 // 1 when the packet is a G-PDU to one of our endpoints. Row G20: an endpoint serves only the interface that has its

@@ -7,6 +7,7 @@
 #include "flow/count.h"
 #include "flow/read.h"
 #include "instance/instance.h"
+#include "nat/nat.h"
 #include "path/outer.h"
 #include "route/ways.h"
 #include "rule/endpoint.h"
@@ -95,7 +96,8 @@ enum { NOTE_NONE, NOTE_ROUTED, NOTE_OTHER };
 static __rte_noinline int note_way(const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
 	int routed = may_send(version, destination) && !address_is_link_local(version, destination) &&
-		     !may_be_ue(k->instances, version, destination);
+		     !may_be_ue(k->instances, version, destination) &&
+		     !(version == 4 && nat_of_hop(way->index) != NULL);
 
 	if (k->instances->lookers == 0)
 		way->note = routed ? NOTE_ROUTED : NOTE_OTHER;

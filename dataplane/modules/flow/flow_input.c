@@ -232,8 +232,8 @@ static struct rte_node_register flow_input_node = {
 NODE_STAGE(flow_input_node, "input-core", .standard = 1)
 
 // The arcs whose stages do here what they do for all packets; one that is not ours would be left out.
-static const char *const left_out[] = {
-	"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue", "uplink", "downlink", "lookup-downlink"};
+static const char *const left_out[] = {"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue", "uplink",
+	"downlink", "lookup-downlink", "output-ip"};
 
 static int start(const struct api_engine *e)
 {

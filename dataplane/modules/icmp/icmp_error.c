@@ -148,7 +148,7 @@ static struct rte_node_register icmp_error_node = {
 	.next_nodes = {[TO_ACCESS] = "access-encap",
 		[TO_TUNNEL] = "gtpu-encap",
 		[TO_UDP] = "udp-encap",
-		[TO_IP] = "ip-output",
+		[TO_IP] = "@output-ip",
 		[TO_UE] = "session-ue",
 		[DROP] = "drop"},
 };

@@ -134,6 +134,7 @@ static struct rte_node_register ip_output_node = {
 };
 NODE_REGISTER(ip_output_node)
 NODE_ARC("output-core", "port-tx")
+NODE_ARC("output-ip", "ip-output")
 
 RTE_INIT(ip_output_start)
 {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"net/netip"
+
+	"isthmus/api"
+)
+
+// NAT is NAT44 of an instance's subscribers.
+type NAT struct {
+	At        `yaml:""`
+	Addresses []Prefix    `yaml:"addresses" req:"true" maxlen:"16" doc:"External IPv4 addresses; the data network routes them to us."`
+	Inside    []Prefix    `yaml:"inside" maxlen:"8" doc:"Subscribers that are translated; empty: the IPv4 pools of the instance."`
+	Mode      string      `yaml:"mode" default:"blocks" enum:"blocks|deterministic" doc:"blocks: a subscriber gets blocks of ports as it needs them. deterministic: the n-th inside address has the n-th block, which needs no log (RFC 7422)."`
+	Ports     PortRange   `yaml:"ports" default:"1024-65535" doc:"External ports. TCP, UDP and ICMP share them."`
+	Block     uint16      `yaml:"block" default:"512" min:"16" max:"4096" doc:"Ports of a block, a power of two."`
+	Blocks    uint16      `yaml:"blocks" max:"64" doc:"Most blocks of a subscriber; 0: four, deterministic one."`
+	Mappings  uint32      `yaml:"mappings" doc:"Most mappings, evenly among the workers; 0: one a port."`
+	Timeouts  NATTimeouts `yaml:"timeouts" doc:"Seconds without a packet from the subscriber after which a mapping goes."`
+}
+
+// NATTimeouts: no shorter ones than the RFCs allow.
+type NATTimeouts struct {
+	At            `yaml:""`
+	UDP           uint32 `yaml:"udp" default:"300" min:"120" max:"604800" doc:"UDP (RFC 4787 REQ-5)."`
+	TCP           uint32 `yaml:"tcp" default:"7440" min:"7440" max:"604800" doc:"TCP connections (RFC 5382 REQ-5)."`
+	TCPTransitory uint32 `yaml:"tcp_transitory" default:"240" min:"240" max:"604800" doc:"TCP while a connection begins or ends (RFC 5382 REQ-5)."`
+	ICMP          uint32 `yaml:"icmp" default:"60" min:"60" max:"604800" doc:"ICMP queries (RFC 5508 REQ-2)."`
+	Hold          uint32 `yaml:"hold" default:"120" max:"604800" doc:"How long a block rests before another subscriber gets it (RFC 6888 REQ-8)."`
+}
+
+// Enabled tells whether the instance has NAT44.
+func (n *NAT) Enabled() bool { return len(n.Addresses) > 0 }
+
+// NATLog is where blocks are logged that subscribers get and give back.
+type NATLog struct {
+	At     `yaml:""`
+	Syslog []Collector `yaml:"syslog" maxlen:"4" doc:"Hosts that get a message for each block (RFC 5424 over UDP), port 514."`
+	IPFIX  []Collector `yaml:"ipfix" maxlen:"4" doc:"Collectors that get a record for each block (RFC 7011 over UDP, RFC 8158), port 4739."`
+}
+
+// Collector is an address, with a port where it is not the usual one.
+type Collector struct{ Socket }
+
+func (c *Collector) UnmarshalText(b []byte) error {
+	if err := c.Socket.UnmarshalText(b); err != nil {
+		return err
+	}
+	var a Address
+	if a.UnmarshalText(b) == nil {
+		c.AddrPort = netip.AddrPortFrom(a.Addr, 0)
+	}
+	return nil
+}
+
+// Or is where to send to, the usual port filled in.
+func (c Collector) Or(port uint16) netip.AddrPort {
+	if c.Port() == 0 {
+		return netip.AddrPortFrom(c.Addr(), port)
+	}
+	return c.AddrPort
+}
+
+const maxNATPorts = 1 << 26 // of all addresses: the data plane's limit
+
+func size(all []Prefix) uint64 {
+	n := uint64(0)
+	for _, p := range all {
+		n += 1 << (32 - p.Bits())
+	}
+	return n
+}
+
+// nat checks an instance's NAT44, and fills in what the file leaves out.
+func (k *checker) nat(in *Instance) {
+	n := &in.NAT
+	if !n.Enabled() {
+		return
+	}
+	if in.Lookup != "destination" {
+		k.fail(n.At, "addresses", "given with lookup %s: the way back needs destination", in.Lookup)
+	}
+	if len(n.Inside) == 0 {
+		for _, p := range in.Pools {
+			if p.Addr().Is4() && len(n.Inside) < api.NATInside {
+				n.Inside = append(n.Inside, p)
+			}
+		}
+	}
+	if len(n.Inside) == 0 {
+		k.fail(n.At, "inside", "missing: the instance has no IPv4 pool")
+	}
+	if !k.natPrefixes(n, "inside", n.Inside) || !k.natPrefixes(n, "addresses", n.Addresses) {
+		return
+	}
+	for _, p := range n.Addresses {
+		for own, line := range k.addresses {
+			if p.Contains(own) {
+				k.fail(n.At, "addresses", "%s holds %s, which is an interface's, line %d", p, own, line)
+			}
+		}
+		for _, other := range n.Inside {
+			if other.Overlaps(p.Prefix) {
+				k.fail(n.At, "addresses", "%s overlaps %s, where subscribers are", p, other)
+			}
+		}
+	}
+	k.natBlocks(n)
+}
+
+func (k *checker) natPrefixes(n *NAT, key string, all []Prefix) bool {
+	good := true
+	for i, p := range all {
+		switch {
+		case !p.Addr().Is4() || p.Bits() < 8:
+			k.fail(n.At, key, "%s is no IPv4 prefix of 8 bits or more", p)
+		case p.hostBits():
+			k.fail(n.At, key, "%s has host bits set; the network is %s", p, p.Masked())
+		default:
+			for _, other := range all[:i] {
+				if other.Overlaps(p.Prefix) {
+					k.fail(n.At, key, "%s overlaps %s", p, other)
+					good = false
+				}
+			}
+			continue
+		}
+		good = false
+	}
+	return good
+}
+
+func (k *checker) natBlocks(n *NAT) {
+	ports := uint64(n.Ports.High) - uint64(n.Ports.Low) + 1
+	switch {
+	case n.Block&(n.Block-1) != 0:
+		k.fail(n.At, "block", "%d is no power of two", n.Block)
+		return
+	case n.Ports.Low == 0 || ports < uint64(n.Block):
+		k.fail(n.At, "ports", "%s holds port 0, or no block of %d", n.Ports, n.Block)
+		return
+	case size(n.Addresses)*ports > maxNATPorts:
+		k.fail(n.At, "addresses", "%d addresses have more than %d ports", size(n.Addresses), maxNATPorts)
+	}
+	blocks := size(n.Addresses) * (ports / uint64(n.Block))
+	if n.Mode == "deterministic" {
+		if n.Blocks > 1 {
+			k.fail(n.At, "blocks", "deterministic: a subscriber has one block")
+		}
+		if inside := size(n.Inside); inside > blocks {
+			k.fail(n.At, "inside", "%d subscribers, but blocks for %d", inside, blocks)
+		}
+	}
+	if n.Blocks == 0 {
+		n.Blocks = 4
+		if n.Mode == "deterministic" {
+			n.Blocks = 1
+		}
+	}
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intent
+
+import "isthmus/api"
+
+// nats: NAT44 of network instances.
+func (c *compiler) nats() {
+	for i := range c.Instances {
+		n := &c.Instances[i].NAT
+		if !n.Enabled() {
+			continue
+		}
+		body := api.NAT{
+			Mode: api.NATModeBlocks, Inside: uint16(len(n.Inside)), Addresses: uint16(len(n.Addresses)),
+			Port: [2]uint16{n.Ports.Low, n.Ports.High}, Block: n.Block, Blocks: n.Blocks,
+			Mappings: n.Mappings, UDP: n.Timeouts.UDP, TCP: n.Timeouts.TCP,
+			TCPTransitory: n.Timeouts.TCPTransitory, ICMP: n.Timeouts.ICMP, Hold: n.Timeouts.Hold,
+		}
+		if n.Mode == "deterministic" {
+			body.Mode = api.NATModeDeterministic
+		}
+		for k, p := range n.Inside {
+			body.InsidePrefix[k] = api.FromPrefix(p.Prefix)
+		}
+		for k, p := range n.Addresses {
+			body.Address[k] = api.FromPrefix(p.Prefix)
+		}
+		c.put(api.KindNAT, string(c.Instances[i].Name), api.Body(&body))
+	}
+}

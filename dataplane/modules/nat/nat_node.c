@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-age: time-outs.
+#include "core/control.h"
+#include "core/event.h"
+#include "core/node.h"
+#include "nat/nat.h"
+#include "nat/table.h"
+#include "nat/translate.h"
+#include "route/ways.h"
+#include "rule/view.h"
+
+DROP_REASON(drop_protocol, "nat-protocol", "NAT44 translates TCP, UDP, ICMP queries and ICMP errors, nothing else")
+DROP_REASON(drop_malformed, "nat-malformed", "the packet ends before what NAT44 has to translate")
+DROP_REASON(drop_fragment, "nat-fragment", "a later fragment came without, or before, its first one")
+DROP_REASON(drop_limit, "nat-subscriber-limit",
+	"the subscriber uses all ports of all blocks that it may have (RFC 6888 REQ-4)")
+DROP_REASON(drop_exhausted, "nat-pool-exhausted",
+	"no block of ports is free: none at all, or none of the subscriber's external address")
+DROP_REASON(drop_full, "nat-table-full", "as many mappings as the instance's NAT44 may have")
+DROP_REASON(drop_moving, "nat-moving",
+	"the subscriber's ports are still an earlier session's, or another worker's: for a second at most")
+DROP_REASON(drop_no_mapping, "nat-no-mapping", "no subscriber has this external port")
+DROP_REASON(drop_inside, "nat-inside-address",
+	"from the data network to a subscriber's inside address, which is known there by its external one")
+
+#define FRAGMENTS 1024 // first fragments that a worker remembers
+#define FRAGMENT_LIFE (5 * NAT_SECOND)
+#define AGE_MOST 65536 // mappings that are looked at in a sixteenth of a second
+
+// What was done with a first fragment.
+struct first_fragment {
+	uint32_t source, destination; // as it came
+	uint16_t identification;
+	uint8_t protocol;
+	uint8_t owner; // worker that translates the packet
+	uint32_t address; // put in
+	uint32_t expires;
+};
+static struct {
+	struct first_fragment first[FRAGMENTS];
+	uint32_t now; // of this walk, as soon as a node of ours has packets
+	uint32_t aged; // time of nat-age's last visit
+} __rte_cache_aligned own[API_MAX_WORKERS];
+
+static uint16_t resume; // edge of handover-rx that leads to nat-downlink
+
+static uint32_t time_of(const struct worker *w)
+{
+	return (uint32_t)(w->now / (w->tsc_hz / NAT_SECOND));
+}
+
+// ---- fragments ------------------------------------------------------------------------------------------------------
+
+static struct first_fragment *fragment_place(const struct worker *w, const uint8_t *ip, struct first_fragment *key)
+{
+	memcpy(&key->source, ip + 12, 4);
+	memcpy(&key->destination, ip + 16, 4);
+	memcpy(&key->identification, ip + 4, 2);
+	key->protocol = ip[9];
+	uint64_t x = ((uint64_t)key->source << 32 | key->destination) * 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 32 ^ (uint64_t)key->identification << 8 ^ key->protocol) * 0x9e3779b97f4a7c15ull;
+	return &own[w->id].first[x >> 54];
+}
+static_assert(FRAGMENTS == 1 << 10, "ten bits of the hash");
+
+// Before the packet is translated.
+static void fragment_note(const struct worker *w, const uint8_t *ip, uint32_t owner, uint32_t address)
+{
+	struct first_fragment f = {
+		.owner = (uint8_t)owner, .address = address, .expires = own[w->id].now + FRAGMENT_LIFE};
+
+	*fragment_place(w, ip, &f) = f;
+}
+
+static const struct first_fragment *fragment_find(const struct worker *w, const uint8_t *ip)
+{
+	struct first_fragment key;
+	const struct first_fragment *f = fragment_place(w, ip, &key);
+
+	return f->source == key.source && f->destination == key.destination &&
+			       f->identification == key.identification && f->protocol == key.protocol &&
+			       f->expires - own[w->id].now - 1 < FRAGMENT_LIFE
+		       ? f
+		       : NULL;
+}
+
+// ---- nat-uplink -----------------------------------------------------------------------------------------------------
+
+enum { EDGE_NEXT, EDGE_DROP, EDGE_HAIRPIN, EDGE_GONE = EDGE_HAIRPIN };
+
+static rte_edge_t refuse(struct rte_mbuf *m, enum nat_verdict v)
+{
+	static const struct reason *const reason[] = {
+		[NAT_LIMIT] = &drop_limit,
+		[NAT_EXHAUSTED] = &drop_exhausted,
+		[NAT_FULL] = &drop_full,
+		[NAT_MOVING] = &drop_moving,
+	};
+
+	return packet_leave(m, reason[v], EDGE_DROP);
+}
+
+static uint32_t address_of(const uint8_t *p)
+{
+	uint32_t a;
+
+	memcpy(&a, p, 4);
+	return rte_be_to_cpu_32(a);
+}
+
+static int is_inside(const struct nat_table *t, uint32_t address)
+{
+	return nat_range_find(t->inside, t->want.inside, address) != NAT_NONE;
+}
+
+// RFC 4787 REQ-9: a packet to an external address of ours turns round, once, and its receiver sees an external source.
+static rte_edge_t onward(struct rte_mbuf *m, const struct nat_table *t, const uint8_t *ip, uint16_t instance)
+{
+	if (likely(nat_range_find(t->outside, t->want.addresses, address_of(ip + 16)) == NAT_NONE))
+		return EDGE_NEXT;
+	packet_of(m)->instance = instance;
+	return EDGE_HAIRPIN;
+}
+
+// The subscriber's mapping for what was read, or NAT_NONE and *edge. An error neither makes nor keeps one (RFC 5508
+// REQ-6).
+static uint32_t mapping_of(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p,
+	enum nat_kind kind, rte_edge_t *edge)
+{
+	const struct rule *r = session_view_of(m)->rule;
+	struct nat_user u = {
+		.worker = w->id,
+		.session = r->session,
+		.inside = p->address,
+		.port = p->port,
+		.protocol = p->protocol,
+		.now = own[w->id].now,
+		.blocks = n->want.blocks,
+	};
+	uint32_t slot;
+
+	if (unlikely(r->worker != w->id)) {
+		*edge = refuse(m, NAT_MOVING);
+		return NAT_NONE;
+	}
+	if (kind == NAT_ERROR) {
+		slot = nat_find(n->table, &u);
+		if (slot == NAT_NONE)
+			*edge = packet_leave(m, &drop_no_mapping, EDGE_DROP);
+		return slot;
+	}
+	enum nat_verdict v = nat_map(n->table, &u, &slot);
+	if (unlikely(v != NAT_OK)) {
+		*edge = refuse(m, v);
+		return NAT_NONE;
+	}
+	nat_refresh(&n->want, &n->table->slot[slot], u.now, p->tcp_flags, p->data);
+	return slot;
+}
+
+static rte_edge_t later_out(
+	const struct worker *w, const struct nat_table *t, struct rte_mbuf *m, uint8_t *ip, uint16_t instance)
+{
+	const struct first_fragment *f = fragment_find(w, ip);
+
+	if (f == NULL)
+		return packet_leave(m, &drop_fragment, EDGE_DROP);
+	nat_write_address(ip, 1, f->address);
+	return onward(m, t, ip, instance);
+}
+
+static rte_edge_t translate_out(
+	struct worker *w, const struct nat *n, struct rte_mbuf *m, uint8_t *ip, uint16_t instance)
+{
+	struct nat_table *t = n->table;
+	int inside = is_inside(t, address_of(ip + 12));
+	rte_edge_t edge = EDGE_NEXT;
+	struct nat_packet p;
+
+	if (!inside && ip[9] != IP_PROTOCOL_ICMP)
+		return EDGE_NEXT;
+	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1);
+	// An error of ours about a packet to the subscriber: what it quotes has the inside address.
+	if (!inside && (kind != NAT_ERROR || !is_inside(t, rte_be_to_cpu_32(p.address))))
+		return EDGE_NEXT;
+	if (unlikely(kind == NAT_BROKEN || kind == NAT_OTHER))
+		return packet_leave(m, kind == NAT_OTHER ? &drop_protocol : &drop_malformed, EDGE_DROP);
+	if (unlikely(kind == NAT_LATER))
+		return later_out(w, t, m, ip, instance);
+	if (unlikely(!is_inside(t, rte_be_to_cpu_32(p.address))))
+		return packet_leave(m, &drop_no_mapping, EDGE_DROP); // an error about nothing of the subscriber's
+	uint32_t slot = mapping_of(w, n, m, &p, kind, &edge);
+	if (unlikely(slot == NAT_NONE))
+		return edge;
+	uint32_t address = nat_block_of(t, slot)->outside;
+	if (unlikely(p.more))
+		fragment_note(w, ip, w->id, address);
+	nat_write(&p, kind, 1, address, rte_cpu_to_be_16(nat_port_of(t, slot)), inside);
+	return onward(m, t, ip, instance);
+}
+
+struct uplink_walk {
+	struct ways *ways;
+	uint32_t generation;
+};
+
+static __rte_always_inline rte_edge_t uplink(struct worker *w, struct uplink_walk *k, struct rte_mbuf *m)
+{
+	const struct rule *r = session_view_of(m)->rule;
+	struct packet *pkt = packet_of(m);
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
+
+	if (r == NULL || !(r->flags & RULE_UPLINK) || pkt->ip_version != 4)
+		return EDGE_NEXT;
+	const struct next_hop *hop = next_hop_get(ways_find(k->ways, k->generation, 4, ip + 16, pkt->interface)->index);
+	uint16_t instance = hop->kind == NEXT_HOP_NOWHERE ? INSTANCE_NONE : instance_of_interface(hop->interface);
+	const struct nat *n = nat_of(instance);
+	if (n == NULL)
+		return EDGE_NEXT;
+	// ip-output tells the subscriber, who knows its own packet.
+	if (unlikely(__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) && pkt->length > hop->mtu && (ip[6] & 0x40)))
+		return EDGE_NEXT;
+	return translate_out(w, n, m, ip, instance);
+}
+
+static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+	struct uplink_walk k;
+	rte_edge_t next[NODE_CHUNK];
+
+	if (likely(!nat_anywhere())) {
+		rte_node_next_stream_move(graph, node, EDGE_NEXT);
+		return n;
+	}
+	own[w->id].now = time_of(w);
+	k.generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
+	k.ways = ways_of(w);
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = uplink(w, &k, objs[base + i]);
+		node_dispatch(graph, node, objs + base, next, count);
+	}
+	return n;
+}
+
+static struct rte_node_register nat_uplink_node = {
+	.name = "nat-uplink",
+	.process = nat_uplink,
+	.nb_edges = EDGE_HAIRPIN + 1,
+	.next_nodes = {[EDGE_NEXT] = "@output-ip", [EDGE_HAIRPIN] = "nat-downlink", [EDGE_DROP] = "drop"},
+};
+NODE_STAGE(nat_uplink_node, "output-ip", .standard = 1)
+
+// ---- nat-downlink ---------------------------------------------------------------------------------------------------
+
+static rte_edge_t give(struct worker *w, uint32_t owner, struct rte_mbuf *m)
+{
+	worker_hand_over(w, owner, resume, m);
+	return EDGE_GONE;
+}
+
+static rte_edge_t later_in(struct worker *w, struct rte_mbuf *m, uint8_t *ip)
+{
+	const struct first_fragment *f = fragment_find(w, ip);
+
+	if (f == NULL)
+		return packet_leave(m, &drop_fragment, EDGE_DROP);
+	if (f->owner != w->id)
+		return give(w, f->owner, m);
+	nat_write_address(ip, 0, f->address);
+	return EDGE_NEXT;
+}
+
+// RFC 4787 REQ-8: whoever sends to the external port reaches the subscriber.
+static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint8_t *ip, uint32_t address)
+{
+	struct nat_table *t = n->table;
+	struct nat_packet p;
+	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 0);
+
+	if (unlikely(kind == NAT_BROKEN || kind == NAT_OTHER))
+		return packet_leave(m, kind == NAT_OTHER ? &drop_protocol : &drop_malformed, EDGE_DROP);
+	if (unlikely(kind == NAT_LATER))
+		return later_in(w, m, ip);
+	// RFC 5508 REQ-3: an error is about a packet from the address that it comes to.
+	uint32_t slot =
+		memcmp(&p.address, ip + 16, 4) == 0 ? nat_place(t, address, rte_be_to_cpu_16(p.port)) : NAT_NONE;
+	uint32_t owner = slot == NAT_NONE ? NAT_NONE : nat_owner(t, slot);
+	if (unlikely(owner >= t->workers))
+		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
+	if (owner != w->id) {
+		if (unlikely(p.more))
+			fragment_note(w, ip, owner, 0);
+		return give(w, owner, m);
+	}
+	struct nat_slot *s = nat_enter(t, slot, p.protocol, own[w->id].now);
+	if (unlikely(s == NULL))
+		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
+	if (unlikely(p.more))
+		fragment_note(w, ip, w->id, s->inside);
+	if (kind == NAT_FLOW)
+		nat_arrived(&n->want, s, own[w->id].now, p.tcp_flags);
+	nat_write(&p, kind, 0, s->inside, s->port, 1);
+	return EDGE_NEXT;
+}
+
+static inline rte_edge_t downlink(struct worker *w, struct rte_mbuf *m)
+{
+	struct packet *pkt = packet_of(m);
+	const struct nat *n = nat_of(pkt->instance);
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
+
+	if (n == NULL || pkt->ip_version != 4)
+		return EDGE_NEXT;
+	uint32_t to = address_of(ip + 16);
+	uint32_t address = nat_range_find(n->table->outside, n->want.addresses, to);
+	if (likely(address != NAT_NONE))
+		return translate_in(w, n, m, ip, address);
+	// Not from another UE, and not out of a tunnel of UDP/IP, where no address is translated.
+	if (session_view_of(m)->rule == NULL && is_inside(n->table, to) && instance_get(pkt->instance)->udp_port == 0)
+		return packet_leave(m, &drop_inside, EDGE_DROP);
+	return EDGE_NEXT;
+}
+
+static uint16_t nat_downlink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+	rte_edge_t next[NODE_CHUNK];
+
+	if (likely(!nat_anywhere())) {
+		rte_node_next_stream_move(graph, node, EDGE_NEXT);
+		return n;
+	}
+	own[w->id].now = time_of(w);
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = downlink(w, objs[base + i]);
+		node_dispatch_except(graph, node, objs + base, next, count, EDGE_GONE);
+	}
+	return n;
+}
+
+static struct rte_node_register nat_downlink_node = {
+	.name = "nat-downlink",
+	.process = nat_downlink,
+	.nb_edges = EDGE_DROP + 1,
+	.next_nodes = {[EDGE_NEXT] = "@lookup-ue", [EDGE_DROP] = "drop"},
+};
+NODE_STAGE(nat_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
+
+RTE_INIT(nat_downlink_resume)
+{
+	resume = resume_register("nat-downlink");
+}
+
+// ---- nat-age --------------------------------------------------------------------------------------------------------
+
+// All of them in a second.
+static void age(const struct worker *w, const struct nat *n, uint32_t now)
+{
+	const struct nat_part *p = &n->table->part[w->id];
+	uint64_t all = p->mappings + (uint64_t)p->blocks * n->table->words;
+	uint64_t share = all * RTE_MIN(now - own[w->id].aged, NAT_SECOND) / NAT_SECOND + 1;
+
+	nat_age(n->table, w->id, now, (uint32_t)RTE_MIN(share, (uint64_t)AGE_MOST));
+}
+
+static uint16_t nat_age_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct worker *w = worker_self();
+	uint32_t now = nat_anywhere() ? time_of(w) : own[w->id].aged;
+
+	if (now == own[w->id].aged)
+		return 0;
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++)
+		if (nat_of(i) != NULL)
+			age(w, nat_of(i), now);
+	own[w->id].aged = now;
+	return 0;
+}
+
+static struct rte_node_register nat_age_node = {
+	.name = "nat-age",
+	.flags = RTE_NODE_SOURCE_F,
+	.process = nat_age_process,
+	.nb_edges = 1,
+	.next_nodes = {"drop"},
+};
+NODE_REGISTER(nat_age_node)

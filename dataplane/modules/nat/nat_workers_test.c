@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// NAT44 of two workers, walked in turn; packets enter by the first.
+#include "nat/fixture_test.h"
+
+static int setup(void **state)
+{
+	struct api_engine e = kit_engine();
+
+	e.workers = 2;
+	for (int i = 0; i < 2; i++)
+		e.cpu[i] = -1;
+	fixture_start(&e);
+	return 0;
+}
+
+static void put_on(uint32_t n, uint32_t worker)
+{
+	struct kit_mobile *k = upf_session(n);
+	char name[8];
+
+	k->s.worker = worker;
+	snprintf(name, sizeof(name), "s%u", n);
+	put(name, k);
+}
+
+static void prepare(const struct api_nat *n)
+{
+	put_nat(n);
+	for (uint32_t i = 1; i <= 3; i++)
+		put_on(i, i % 2);
+}
+
+static int clean(void **state)
+{
+	kit_begin();
+	kit_delete(API_SESSION, "s1");
+	kit_delete(API_SESSION, "s2");
+	kit_delete(API_SESSION, "s3");
+	commit();
+	kit_advance(2500000);
+	assert_int_equal(row().used, 0);
+	assert_int_equal(row().mappings, 0);
+	kit_begin();
+	kit_delete(API_NAT, "core");
+	commit();
+	kit_run();
+	assert_true(kit_balance());
+	assert_int_equal(kit_buffers_in_use(), 0);
+	return 0;
+}
+
+static void each(void)
+{
+	static const uint8_t protocol[] = {17, 6, 1};
+
+	for (uint32_t i = 1; i <= 3; i++)
+		for (int k = 0; k < 3; k++) {
+			struct external e = out(i, protocol[k], (uint16_t)(4000 + k), FAR4, 53);
+
+			reaches(i, protocol[k], FAR4, 53, &e, (uint16_t)(4000 + k));
+		}
+	assert_int_equal(row().mappings, 9);
+	assert_int_equal(row().subscribers, 3);
+}
+
+static void both(void **state)
+{
+	struct api_nat n = nat_body();
+
+	prepare(&n);
+	each();
+}
+
+static void both_deterministic(void **state)
+{
+	struct api_nat n = nat_body();
+
+	n.mode = API_NAT_DETERMINISTIC;
+	n.blocks = 1;
+	n.inside_prefix[0] = kit_address("10.45.0.0/28");
+	prepare(&n);
+	each();
+}
+
+static void hairpin(void **state)
+{
+	struct api_nat n = nat_body();
+	static struct frame f, want;
+
+	prepare(&n);
+	for (uint32_t from = 1; from <= 2; from++) {
+		struct external b = out(3 - from, 17, 7000, FAR4, 53), a = out(from, 17, 4000, FAR4, 53);
+
+		make(&f, 17, ue(from), 4000, b.address, b.port);
+		up(&f, from);
+		make(&want, 17, a.address, a.port, ue(3 - from), 7000);
+		hop(&want);
+		tunnel(&want, "10.1.0.1", "10.1.0.2", 0x200 + 3 - from, 0xff, API_PDU_DL);
+		link_layer(&want, "ran", 0);
+		expect("ran", &f, "ran", &want);
+	}
+}
+
+// A later fragment has no port that would say whose it is.
+static void fragments(void **state)
+{
+	struct api_nat n = nat_body();
+	static struct frame f, whole, want;
+
+	prepare(&n);
+	for (uint32_t i = 1; i <= 2; i++) {
+		struct external e = out(i, 17, 4000, FAR4, 53);
+
+		for (int later = 0; later < 2; later++) {
+			make(&whole, 17, FAR4, 53, e.address, e.port);
+			split(&f, later ? 25 : 24, later ? 3 : 0, !later, &whole);
+			link_layer(&f, "internet", 1);
+			make(&whole, 17, FAR4, 53, ue(i), 4000);
+			split(&want, later ? 25 : 24, later ? 3 : 0, !later, &whole);
+			tunnel(&want, "10.1.0.1", "10.1.0.2", 0x200 + i, 0xff, API_PDU_DL);
+			link_layer(&want, "ran", 0);
+			expect("internet", &f, "ran", &want);
+		}
+	}
+}
+
+// A session that moves to another worker gets ports there when the old one has let go.
+static void moves(const struct api_nat *n)
+{
+	prepare(n);
+	struct external e = out(1, 17, 4000, FAR4, 53);
+	put_on(1, 0);
+	refused_out(1, 17, 4001, "nat-moving");
+	kit_advance(1100000);
+	unreachable(17, &e);
+	e = out(1, 17, 4000, FAR4, 53);
+	reaches(1, 17, FAR4, 53, &e, 4000);
+	assert_int_equal(row().used, 1);
+}
+
+static void moved(void **state)
+{
+	struct api_nat n = nat_body();
+
+	moves(&n);
+	n.mode = API_NAT_DETERMINISTIC;
+	n.blocks = 1;
+	n.inside_prefix[0] = kit_address("10.45.0.0/28");
+	moves(&n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(both, clean),
+		cmocka_unit_test_teardown(both_deterministic, clean),
+		cmocka_unit_test_teardown(hairpin, clean),
+		cmocka_unit_test_teardown(fragments, clean),
+		cmocka_unit_test_teardown(moved, clean),
+	};
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

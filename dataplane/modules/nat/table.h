@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mappings of one network instance: subscribers, their blocks of ports, what each port stands for. Pure: no packets.
+//
+// A port's mapping is found by its place, so the way in needs no table of keys; the way out has one for each worker.
+// What belongs to a worker (its blocks, its subscribers while they have blocks) is written by that worker alone.
+//   read by others: the owner of a block (workers), counters, blocks (control thread, for `show` and reports)
+#ifndef NAT_TABLE_H
+#define NAT_TABLE_H
+
+#include "exact/narrow.h"
+#include "isthmus_api.h"
+#include "wire/ip.h"
+#include <stdint.h>
+
+#define NAT_NONE UINT32_MAX
+#define NAT_SECOND 16u // units of time in a second
+#define NAT_MAX_PORTS (1u << 26) // of all addresses of an instance
+
+// A port. 12 bytes, five in a line.
+struct nat_slot {
+	uint32_t inside; // as on the wire, as the port
+	uint16_t port;
+	uint8_t protocol; // 0: free. TCP, UDP and ICMP share the ports of a block
+	uint8_t tcp; // NAT_TCP_*
+	uint32_t expires;
+};
+
+#define NAT_TCP_OUT 1u // acknowledged by the subscriber
+#define NAT_TCP_IN 2u // and by the other side
+#define NAT_TCP_FIN_OUT 4u
+#define NAT_TCP_FIN_IN 8u
+#define NAT_TCP_RST 16u
+
+struct nat_block {
+	uint32_t outside; // as on the wire
+	uint16_t first; // port
+	uint16_t used; // ports with a mapping
+	uint32_t subscriber; // its place; NAT_NONE: nobody's
+	uint32_t inside; // whom it was given for
+	uint32_t next; // the subscriber's next block; of a free one: the address's
+	uint32_t older, newer; // free: in the worker's list
+	uint32_t since; // when it was given, or taken back
+	uint32_t place; // in the worker's list of blocks in use
+};
+
+// By the session's index; deterministic: by the inside address.
+struct nat_subscriber {
+	uint32_t session, epoch; // whose the blocks are
+	uint32_t first; // block; valid with an owner
+	uint32_t owner; // worker + 1; 0: has no block
+};
+
+struct nat_part { // a worker's
+	struct narrow *map; // (inside address, port, protocol) -> index of slot
+	uint32_t oldest, newest; // free blocks, by the time since when
+	uint32_t *first_of, *last_of; // the same of each address
+	uint32_t *used; // blocks in use
+	uint32_t blocks, free, cursor;
+	uint32_t subscribers;
+	uint64_t mappings, made;
+} __rte_cache_aligned;
+
+struct nat_range {
+	uint32_t base, size, first; // host order; index of the first one among all ranges
+};
+
+struct nat_table {
+	struct api_nat want; // what it was made for
+	uint32_t workers, sessions;
+	struct nat_range inside[API_NAT_INSIDE], outside[API_NAT_ADDRESSES];
+	uint32_t addresses, per_address, blocks; // blocks of an address, of all
+	uint32_t shift, mask; // of the ports of a block
+	uint32_t words; // of `bits`, a block
+	struct nat_slot *slot; // by block and port
+	struct nat_block *block;
+	uint64_t *bits; // 1: the port has a mapping
+	struct nat_subscriber *subscriber;
+	struct nat_part part[API_MAX_WORKERS];
+	const uint16_t *epoch; // by session: rises when it goes
+	int (*lives)(uint32_t session, uint32_t worker); // the worker has the session
+	void (*told)(const struct nat_table *t, uint32_t worker, uint32_t block); // it was given, or taken back
+	struct nat_report *report; // the control thread's, by block
+	uint32_t id; // of notices
+};
+
+// What asks for a mapping. Times: seconds, of the configuration in force.
+struct nat_user {
+	uint32_t worker, session;
+	uint32_t inside; // as on the wire, as the port
+	uint16_t port;
+	uint8_t protocol;
+	uint32_t now;
+	uint32_t blocks; // most
+};
+
+enum nat_verdict {
+	NAT_OK,
+	NAT_LIMIT, // the subscriber has all blocks that it may have, and uses all ports
+	NAT_EXHAUSTED, // no free block, or none of the subscriber's external address
+	NAT_FULL, // the worker's part of the mappings
+	NAT_MOVING, // another worker, or an earlier session, still has the blocks
+};
+
+// Memory for `want`, which was checked. NULL: none. epoch, lives, told: set before it is used.
+struct nat_table *nat_table_create(const struct api_nat *want, uint32_t workers, uint32_t sessions);
+void nat_table_free(struct nat_table *t);
+// Index of an address among the ranges (host order), or NAT_NONE.
+static inline uint32_t nat_range_find(const struct nat_range *r, uint32_t count, uint32_t address)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (address - r[i].base < r[i].size)
+			return r[i].first + (address - r[i].base);
+	return NAT_NONE;
+}
+uint32_t nat_ranges(struct nat_range *to, const struct api_address *from, uint32_t count); // how many addresses
+
+// The subscriber's mapping: the one that it has, or a new one, whose slot has not expired before the next nat_refresh.
+enum nat_verdict nat_map(struct nat_table *t, const struct nat_user *u, uint32_t *slot);
+// The one that it has, or NAT_NONE. Not refreshed.
+uint32_t nat_find(const struct nat_table *t, const struct nat_user *u);
+// Slot of an external address (index) and port, or NAT_NONE.
+static inline uint32_t nat_place(const struct nat_table *t, uint32_t address, uint16_t port)
+{
+	uint32_t offset = (uint32_t)port - t->want.port[0];
+
+	if (port < t->want.port[0] || offset >> t->shift >= t->per_address)
+		return NAT_NONE;
+	return ((address * t->per_address + (offset >> t->shift)) << t->shift) + (offset & t->mask);
+}
+// The worker of a slot, or NAT_NONE. Any worker.
+uint32_t nat_owner(const struct nat_table *t, uint32_t slot);
+// The mapping that a packet from outside goes by, or NULL. Owner.
+struct nat_slot *nat_enter(struct nat_table *t, uint32_t slot, uint8_t protocol, uint32_t now);
+static inline const struct nat_block *nat_block_of(const struct nat_table *t, uint32_t slot)
+{
+	return &t->block[slot >> t->shift];
+}
+// RFC 6888 REQ-8: a free block that another subscriber had rests for a while.
+static inline int nat_rests(const struct nat_table *t, const struct nat_block *b, uint32_t now)
+{
+	return b->since != 0 && now - b->since < __atomic_load_n(&t->want.hold, __ATOMIC_RELAXED) * NAT_SECOND;
+}
+static inline uint16_t nat_port_of(const struct nat_table *t, uint32_t slot)
+{
+	return (uint16_t)(nat_block_of(t, slot)->first + (slot & t->mask));
+}
+
+// A packet of the mapping. flags: of TCP. `data`: the segment has payload.
+void nat_refresh(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags, int data);
+void nat_arrived(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags);
+
+// Looks at blocks in turn, until `ports` mappings were looked at: what has expired, or whose session is gone, goes.
+void nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t ports);
+
+#endif
