@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"isthmus/controlplane/agent"
@@ -69,11 +70,19 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := start(ctx, opt.DPBinary, plan)
+	var lines *memory
+	if p.Sessions > 0 {
+		if lines, err = flowMemory(l, &opt); err != nil {
+			return nil, err
+		}
+		defer lines.free()
+	}
+	d, err := start(ctx, opt.DPBinary, plan, l.memoryMB())
 	if err != nil {
 		return nil, err
 	}
-	defer d.Stop()
+	stop := sync.OnceFunc(d.Stop)
+	defer stop()
 	began := time.Now()
 	if err := d.Apply(ctx, agentChanges(plan)); err != nil {
 		return nil, d.explain(err)
@@ -94,7 +103,15 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 		return nil, d.explain(err)
 	}
 	m.steal = readSteal().since(m.steal)
-	return m.result(), nil
+	result := m.result()
+	if lines != nil {
+		stop() // its workers leave the CPU
+		if err := lines.measure(opt.CPUs); err != nil {
+			return nil, err
+		}
+		result.MemoryFloor = lines.result(result.TSCHz)
+	}
+	return result, nil
 }
 
 // fixture is what a profile measures with synth ports.
@@ -104,6 +121,7 @@ type fixture interface {
 	load(ctx context.Context, d *dataPlane) error // what is not in the configuration
 	streams(p Profile, share, checkEvery int) ([]*stream, error)
 	describe(r *Result)
+	memoryMB() int // of the data plane without huge pages; 0: its preset
 }
 
 // newFixture is that of the profile.
@@ -126,12 +144,27 @@ type measurement struct {
 	check                        checkResult // every packet compared
 	load                         checkResult // under full load
 	uplink, downlink, both, more *phase
+	fill                         *Fill // of a flow profile
 	steal                        steal
 }
 
 // everything runs every phase in order.
 func (r *runner) everything(ctx context.Context, m *measurement) (err error) {
 	p, seconds := m.profile, m.options.Seconds
+	if p.Sessions > 0 {
+		if err = r.fill(ctx, m); err != nil {
+			return err
+		}
+		before, err := r.settle(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if after, e := r.settle(ctx); e == nil {
+				m.fill.SteadyInserts, m.fill.Evictions = after.inserts-before.inserts, after.evicted
+			}
+		}()
+	}
 	if err = r.load(ctx, m, p.UplinkShare, 1); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func relayConfig(opt *Options, s *scene, access, core *wire) []byte {
 // capability measures, for each point, what comes back from the relay: the tester's own limit, or the link's, whichever is lower.
 func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error {
 	relay := *s
-	relay.chain, relay.echo, relay.finish = nil, nil, nil
+	relay.chain, relay.echo, relay.load, relay.finish = nil, nil, nil, nil
 	relay.config = func(access, core *wire) []byte { return relayConfig(&m.opt, s, access, core) }
 	d, err := m.start(ctx, &relay, "f-")
 	if err != nil {

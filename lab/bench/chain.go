@@ -143,7 +143,7 @@ func (m *outside) startStage(ctx context.Context, d *device, f *chainFunction, l
 			return err
 		}
 	}
-	one, err := start(ctx, m.opt.DPBinary, plan)
+	one, err := start(ctx, m.opt.DPBinary, plan, 0)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,8 +33,8 @@ type dataPlane struct {
 // startTime is how long a data plane may take until it answers; long, for machines that have much else to do.
 const startTime = time.Minute
 
-// start runs isthmus-dp and waits until it answers.
-func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, error) {
+// start runs isthmus-dp and waits until it answers. memoryMB is what it may have without huge pages; 0: its preset.
+func start(ctx context.Context, binary string, plan *agent.Plan, memoryMB int) (*dataPlane, error) {
 	program, err := agent.FindDP(binary)
 	if err != nil {
 		return nil, err
@@ -44,7 +45,11 @@ func start(ctx context.Context, binary string, plan *agent.Plan) (*dataPlane, er
 	}
 	d := &dataPlane{dir: dir, exited: make(chan struct{})}
 	socket := filepath.Join(dir, "dp.sock")
-	d.cmd = exec.Command(program, agent.DPArguments(socket, plan)...)
+	args := agent.DPArguments(socket, plan)
+	if memoryMB > 0 {
+		args = append(args, "--memory", strconv.Itoa(memoryMB))
+	}
+	d.cmd = exec.Command(program, args...)
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
 	// A process group of its own: Ctrl-C is ours, and we end it in good order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

@@ -36,6 +36,7 @@ type Profile struct {
 	Reading        string // how the ratio is read
 	AlternateShare int    // the other reading, 0 none
 	Alternate      string
+	Sessions       int // preset of a flow profile: its rules lead from 5-tuples, of which each session has SessionFlows both ways
 }
 
 // pattern is the number of places in a synth port's pattern of streams (dataplane/core/port_synth.c).
@@ -164,6 +165,8 @@ func (l *layout) makeRules() {
 
 // load: the configuration is all.
 func (l *layout) load(context.Context, *dataPlane) error { return nil }
+
+func (l *layout) memoryMB() int { return 0 }
 
 func (l *layout) describe(r *Result) {
 	r.Subscribers, r.Flows, r.Rules, r.Blocklist, r.CPUs = l.subscribers, l.subscribers*l.flows, len(l.rules), blockRules, l.cpus

@@ -122,6 +122,11 @@ func (r *LinkResult) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s; %s, %d worker(s), %s links, %s\n", r.Profile, r.Title, what, r.Workers, r.Link, huge)
 	fmt.Fprintf(w, "%s, TSC %.0f MHz, clock %.2f to %.2f GHz, worst steal %.2f %%, %d trial(s) discarded as disturbed\n\n", r.CPU,
 		float64(r.TSCHz)/1e6, r.ClockGHz[0], r.ClockGHz[1], 100*r.StealRatio, r.Discarded)
+	if r.Fill != nil {
+		if err := r.Fill.print(w); err != nil {
+			return err
+		}
+	}
 	steps := []func(io.Writer) error{r.printRates, r.printLatency, r.printDirections, r.printAccounting}
 	if r.Instances != nil && !r.Instances.Measured {
 		steps = steps[3:] // no figure may be taken for a speed

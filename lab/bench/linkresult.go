@@ -37,6 +37,7 @@ type LinkResult struct {
 
 	OwnTicksPerPacket float64 `json:"own_ticks_per_packet"` // what is above the floor; 0: not known
 
+	Fill          *LinkFill    `json:"fill,omitempty"` // of a profile whose flows have a table
 	Title         string       `json:"title"`
 	Complete      bool         `json:"complete"`
 	Interrupted   bool         `json:"interrupted"`
@@ -195,6 +196,9 @@ func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 		r.Error = err.Error()
 	}
 	clocks := []float64{}
+	if r.Fill != nil {
+		r.Checked, r.Wrong = r.Checked+r.Fill.Checked, r.Wrong+r.Fill.Wrong
+	}
 	for i := range r.Points {
 		p := &r.Points[i]
 		r.Complete = r.Complete && p.Complete

@@ -18,6 +18,8 @@ type counters struct {
 	streams map[string]api.SynthRow
 	busy    uint64 // ticks
 	packets uint64
+	inserts uint64 // of flows
+	evicted uint64
 	nodes   map[string]api.NodeRow
 	drops   map[string]uint64
 	total   api.TotalRow
@@ -31,6 +33,7 @@ func newCounters() *counters {
 // add joins what another data plane has counted, but for its synth streams.
 func (c *counters) add(o *counters) {
 	c.at, c.busy, c.packets = o.at, c.busy+o.busy, c.packets+o.packets
+	c.inserts, c.evicted = c.inserts+o.inserts, c.evicted+o.evicted
 	for name, n := range o.nodes {
 		sum := c.nodes[name]
 		sum.Calls, sum.Packets, sum.Ticks = sum.Calls+n.Calls, sum.Packets+n.Packets, sum.Ticks+n.Ticks
@@ -80,6 +83,8 @@ func (d *dataPlane) read(ctx context.Context) (*counters, error) {
 	for i := range workers {
 		c.busy += workers[i].BusyTicks
 		c.packets += workers[i].Packets
+		c.inserts += workers[i].FlowInserts
+		c.evicted += workers[i].FlowEvictions
 	}
 	for i := range nodes {
 		n := c.nodes[api.CString(nodes[i].Name[:])]

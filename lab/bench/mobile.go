@@ -21,10 +21,34 @@ var MobileProfiles = []Profile{
 		Downlink: 128, UplinkShare: pattern, Reading: "1:1"},
 	{Name: "upf", Title: "UPF: GTP-U (N3, QFI) to IP (N6) and back, a policer and a volume URR for each session, 128 B", Uplink: 128,
 		Downlink: 128, UplinkShare: pattern, Reading: "1:1"},
+	{Name: "upf-8m-flows",
+		Title:  "UPF, 8,388,608 flows: 131,072 subscribers, 2 bearers each, 32 flows a bearer, a policer and a URR for each bearer, 128 B",
+		Uplink: 128, Downlink: 128, UplinkShare: pattern, Reading: "1:1", Sessions: 1 << 17},
+	{Name: "upf-16m-flows",
+		Title:  "UPF, 16,777,216 flows: 262,144 subscribers; 3 policers (bearer, session, slice) and 2 URRs (bearer, session), 128 B",
+		Uplink: 128, Downlink: 128, UplinkShare: pattern, Reading: "1:1", Sessions: 1 << 18},
 }
 
-// maxSessions is what the data plane takes.
-const maxSessions = 1 << 20
+// A flow is a 5-tuple of one direction: half of a bearer's 32 go up, half down.
+const (
+	bearerFlows  = 16              // each way
+	sessionWays  = 2 * bearerFlows // flows of a session each way
+	SessionFlows = 2 * sessionWays // of both bearers, both ways
+)
+
+// maxSessions is what the data plane takes; maxFlowSessions have as many flows as a worker's table does.
+const (
+	maxSessions     = 1 << 20
+	maxFlowSessions = 1 << 24 / SessionFlows
+)
+
+// most is how many sessions a mobile profile may have.
+func (p *Profile) most() int {
+	if p.Sessions > 0 {
+		return maxFlowSessions
+	}
+	return maxSessions
+}
 
 // The mobile fixture: radio nodes behind a router on the access side, one peer or the packet data network on the core side.
 const (
@@ -43,12 +67,20 @@ type mobileLayout struct {
 	sessions int
 	cpus     []int
 	huge     string
+	ports    []string // of the configuration, a line each; nil: synth ports
+	mtu      int      // above usualMTU: buffers hold such a frame
+	vlans    bool     // on both sides
+	idle     bool     // workers without work sleep
 }
 
 // newMobile makes the layout of a profile, nil for those of the access gateway.
 func newMobile(opt Options, huge string) (*mobileLayout, error) {
-	if opt.Sessions < 1 || opt.Sessions > maxSessions {
-		return nil, fmt.Errorf("%d sessions: 1 to %d are possible", opt.Sessions, maxSessions)
+	p, err := Lookup(opt.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Sessions < 1 || opt.Sessions > p.most() {
+		return nil, fmt.Errorf("%d sessions: 1 to %d are possible", opt.Sessions, p.most())
 	}
 	if opt.Workers < 1 || opt.Workers > 16 {
 		return nil, fmt.Errorf("%d workers: 1 to 16 are possible", opt.Workers)
@@ -71,30 +103,45 @@ func newMobile(opt Options, huge string) (*mobileLayout, error) {
 	case "pgwu":
 		l.usage = true
 	}
+	if p.Sessions > 0 {
+		l.usage, l.qfi, l.flows, l.more = true, qfi, sessionWays, opt.Profile == "upf-16m-flows"
+	}
 	return l, nil
 }
 
 // yaml is the configuration: what a network's operator writes. Sessions and paths are not in it.
 func (l *mobileLayout) yaml() []byte {
-	var b strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	b := &writer{}
+	p := b.line
 	p("engine:")
 	p("  workers: %d", l.workers)
 	if len(l.cpus) > 0 {
 		p("  cpus: [%s]", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(l.cpus)), ", "), "[]"))
 	}
 	p("  huge_pages: %s", l.huge)
-	p("  limits: {sessions: %d, flows: 65536, rules: %d, urrs: %d, shared_meters: 64}", max(l.sessions, 1024), max(2*l.sessions, 2048),
-		max(l.sessions, 1024))
+	b.buffers(l.mtu)
+	if l.idle {
+		p("  idle_sleep: true")
+	}
+	n := max(l.sessions, 1024)
+	if l.flows > 0 {
+		p("  limits: {sessions: %d, flows: %d, rules: %d, urrs: %d, shared_meters: %d}", n,
+			max(2*l.sessions*l.flows, 65536), 4*n, 3*n, 3*n+64)
+	} else {
+		p("  limits: {sessions: %d, flows: 65536, rules: %d, urrs: %d, shared_meters: 64}", n, 2*n, n)
+	}
 	p("control: {metrics: ''}")
 	p("ports:")
-	p("  - {name: access, driver: synth, role: core, mtu: 1600, mac: '%s'}", accessMAC)
-	p("  - {name: core, driver: synth, role: core, mtu: 1600, mac: '%s'}", coreMAC)
-	p("  - {name: floor-access, driver: synth, role: core, mtu: 1600, xconnect: floor-core}")
-	p("  - {name: floor-core, driver: synth, role: core, mtu: 1600, xconnect: floor-access}")
+	for _, line := range l.portLines() {
+		p("  - %s", line)
+	}
+	n3, n6 := "", ""
+	if l.vlans {
+		n3, n6 = fmt.Sprintf("outer_vlan: %d, ", vlanN3), fmt.Sprintf("outer_vlan: %d, ", vlanN6)
+	}
 	p("interfaces:")
-	p("  - {name: access0, port: access, addresses: [%s/24]}", ranIP)
-	p("  - {name: core0, port: core, addresses: [%s/24]}", coreIP)
+	p("  - {name: access0, port: access, %saddresses: [%s/24]}", n3, ranIP)
+	p("  - {name: core0, port: core, %saddresses: [%s/24]}", n6, coreIP)
 	p("routes:")
 	p("  - {prefix: %s, via: %s}", ranNet, ranRouterIP)
 	p("  - {prefix: 198.51.100.0/24, via: %s}", routerIP)
@@ -114,6 +161,18 @@ func (l *mobileLayout) yaml() []byte {
 	return []byte(b.String())
 }
 
+func (l *mobileLayout) portLines() []string {
+	if l.ports != nil {
+		return l.ports
+	}
+	return []string{
+		fmt.Sprintf("{name: access, driver: synth, role: core, mtu: 1600, mac: '%s'}", accessMAC),
+		fmt.Sprintf("{name: core, driver: synth, role: core, mtu: 1600, mac: '%s'}", coreMAC),
+		"{name: floor-access, driver: synth, role: core, mtu: 1600, xconnect: floor-core}",
+		"{name: floor-core, driver: synth, role: core, mtu: 1600, xconnect: floor-access}",
+	}
+}
+
 // uePool holds every address of ue().
 const uePool = "10.64.0.0/10"
 
@@ -123,15 +182,26 @@ func (l *mobileLayout) load(ctx context.Context, d *dataPlane) error {
 	return l.put(ctx, d, l.sessions)
 }
 
+// memoryMB: beside the preset a half full table of flows, and 4 KiB for each session's rules.
+func (l *mobileLayout) memoryMB() int {
+	if l.flows == 0 {
+		return 0
+	}
+	return 2048 + (2*l.sessions*l.flows*2*64+l.sessions*4096)>>20
+}
+
 func (l *mobileLayout) describe(r *Result) {
 	r.Sessions, r.Flows, r.CPUs = l.sessions, l.sessions, l.cpus
+	if l.flows > 0 {
+		r.Flows = 2 * l.sessions * l.flows
+	}
 }
 
 // warm sends both ways until every session has had its first packet, which costs more than the others: of n flows in random order,
 // n (ln n + 3) packets leave one untouched in 5 of 100 runs. Slow machines stop after a while.
 func (r *runner) warm(ctx context.Context, l fixture) error {
 	m, ok := l.(*mobileLayout)
-	if !ok {
+	if !ok || m.flows > 0 { // their first packets are a phase of their own
 		return nil
 	}
 	list, n := selected(r.all, false, true, true), float64(m.sessions)
@@ -194,8 +264,9 @@ func (l *mobileLayout) stream(uplink, floor bool, size, checkEvery int) (*stream
 		s.name, from, to = s.name+"-floor", "floor-"+from, "floor-"+to
 	}
 	s.body = api.Synth{
-		Flows: uint32(l.sessions), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1, Size: [8]uint16{uint16(size)},
-		WorkerModulo: uint32(l.workers), WorkerDivide: 1,
+		Flows: uint32(l.sessions * l.each()), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1,
+		Size:         [8]uint16{uint16(size)},
+		WorkerModulo: uint32(l.workers), WorkerDivide: uint32(l.each()),
 	}
 	copy(s.body.Port[:], from)
 	copy(s.body.Sink[:], to)

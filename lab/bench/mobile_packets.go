@@ -13,10 +13,10 @@ import (
 
 // Packets of the mobile functions, encoded with gopacket as those of the access gateway are: no code is shared with the gateway.
 
-// vary is a field that grows from session to session: base + session / 1 % modulo.
+// vary is a field that grows from flow to flow: base + flow / divide % modulo.
 type vary struct {
-	offset, width int
-	modulo        uint32 // 0: none
+	offset, width  int
+	divide, modulo uint32 // modulo 0: none
 }
 
 // mobileFrame is an encoded frame with what changes in it.
@@ -52,7 +52,8 @@ func (f *mobileFrame) template(strict bool) (api.SynthTemplate, error) {
 		t.Fields++
 	}
 	for _, v := range f.vary {
-		add(api.SynthField{Offset: uint16(v.offset), Width: byte(v.width), Type: api.FieldAdd, Divide: 1, Modulo: v.modulo, Step: 1})
+		add(api.SynthField{Offset: uint16(v.offset), Width: byte(v.width), Type: api.FieldAdd, Divide: v.divide,
+			Modulo: v.modulo, Step: 1})
 	}
 	for _, offset := range sums {
 		add(api.SynthField{Offset: uint16(offset), Type: api.FieldIP4Sum, Width: 2, Divide: 1})
@@ -109,7 +110,14 @@ func (l *mobileLayout) encode(e *leg, uplink, leaving bool, payload int) (*mobil
 	if uplink {
 		at = f.innerIP + 12
 	}
-	f.vary = append(f.vary, vary{at, 4, 0})
+	f.vary = append(f.vary, vary{at, 4, uint32(l.each()), 0})
+	if l.flows > 0 { // the server's port is the flow's
+		port := f.innerIP + 20
+		if uplink {
+			port += 2
+		}
+		f.vary = append(f.vary, vary{port, 2, 1, uint32(l.flows)})
+	}
 	return f, nil
 }
 
@@ -129,10 +137,13 @@ func (l *mobileLayout) outer(e *leg, leaving bool, f *mobileFrame) []gopacket.Se
 		}
 		gtp.GTPExtensionHeaders = []layers.GTPExtensionHeader{{Type: 0x85, Content: []byte{way, l.qfi}}}
 		f.innerIP += 8
+		if l.flows > 0 { // each bearer has its QFI
+			f.vary = append(f.vary, vary{f.innerIP - 2, 1, bearerFlows, 2})
+		}
 	}
-	f.vary = append(f.vary, vary{14 + 20 + 8 + 4, 4, 0})
+	f.vary = append(f.vary, vary{14 + 20 + 8 + 4, 4, uint32(l.each()), 0})
 	if n := len(e.peers); n > 1 {
-		f.vary = append(f.vary, vary{peer, 1, uint32(n)})
+		f.vary = append(f.vary, vary{peer, 1, uint32(l.each()), uint32(n)})
 	}
 	return []gopacket.SerializableLayer{v4, &layers.UDP{SrcPort: 2152, DstPort: 2152}, gtp}
 }

@@ -39,7 +39,12 @@ type function struct {
 	usage        bool // each session has a policer and a volume URR
 	qfi          byte // PDU Session Container on the access side; 0: none
 	workers      int
+	flows        int  // not 0: two bearers a session, so that 5-tuples lead to rules; so many of them each way
+	more         bool // each bearer's packets are policed and counted with the session's too, and policed with the slice's
 }
+
+// each is how many flows each way a session has.
+func (f *function) each() int { return max(f.flows, 1) }
 
 // policerName is the profile of all sessions' MBR, far above what can be sent.
 const policerName = "mbr"
@@ -64,6 +69,10 @@ const (
 	ruleDownlink = 2
 	ruleUsage    = 1
 	noInstance   = 0xff
+	ruleBearer   = 2 // usage of the second bearer
+	ruleSession  = 3
+	ruleSlice    = 4
+	secondPDRs   = 2 // the second bearer's have numbers that much higher
 )
 
 // session is UE i's session.
@@ -85,22 +94,63 @@ func (f *function) session(i int) (dp.Change, error) {
 			return dp.Change{}, err
 		}
 	}
+	pdrs := []api.PDR{f.pdr(0, &f.access, i), f.pdr(1, &f.core, i)}
+	qers, urrs := f.measures(int(s.QERs), int(s.URRs))
+	var sdfs []api.SDF
+	if f.flows > 0 {
+		pdrs = append(pdrs, f.bearer(pdrs[0]), f.bearer(pdrs[1]))
+		// The second half of the server's ports (TS 29.244 §8.2.5, "permit out udp from any PORTS to
+		// assigned").
+		sdfs = []api.SDF{{Protocol: 17, Flags: api.SDFProtocol, LocalPort: [2]uint16{0, 65535},
+			RemotePort: [2]uint16{basePort + bearerFlows, basePort + sessionWays - 1}}}
+		s.PDRs, s.SDFs, s.QERs, s.URRs = uint16(len(pdrs)), uint16(len(sdfs)), uint16(len(qers)),
+			uint16(len(urrs))
+	}
 	body := api.Body(&s)
-	body = api.AppendRows(body, []api.PDR{f.pdr(0, &f.access, i), f.pdr(1, &f.core, i)})
+	body = api.AppendRows(body, pdrs)
 	body = api.AppendRows(body, []api.FAR{f.far(0, &f.core, i), f.far(1, &f.access, i)})
-	if s.QERs > 0 {
-		q := api.QER{ID: ruleUsage, QFI: f.qfi}
-		if f.usage {
-			copy(q.UplinkPolicer[:], policerName)
-			copy(q.DownlinkPolicer[:], policerName)
-		}
-		body = api.AppendRow(body, &q)
-	}
-	if s.URRs > 0 {
-		body = api.AppendRow(body, &api.URR{ID: ruleUsage, Method: api.URRVolume, Triggers: api.URRVolth,
-			VolumeThreshold: [3]uint64{1 << 62, 0, 0}})
-	}
+	body = api.AppendRows(body, qers)
+	body = api.AppendRows(body, urrs)
+	body = api.AppendRows(body, sdfs)
 	return dp.Change{Kind: api.KindSession, Key: fmt.Sprintf("n4.%016x", s.SEID), Body: body}, nil
+}
+
+// measures are a session's QERs and URRs: without flows so many, with them one of each for each bearer, and what is
+// shared.
+func (f *function) measures(qers, urrs int) (q []api.QER, u []api.URR) {
+	policed := func(id uint32, flow byte, share uint32) api.QER {
+		one := api.QER{ID: id, QFI: flow, Share: share}
+		if f.usage {
+			copy(one.UplinkPolicer[:], policerName)
+			copy(one.DownlinkPolicer[:], policerName)
+		}
+		return one
+	}
+	counted := func(id uint32) api.URR {
+		return api.URR{ID: id, Method: api.URRVolume, Triggers: api.URRVolth,
+			VolumeThreshold: [3]uint64{1 << 62, 0, 0}}
+	}
+	if qers > 0 {
+		q = append(q, policed(ruleUsage, f.qfi, 0))
+	}
+	if urrs > 0 {
+		u = append(u, counted(ruleUsage))
+	}
+	if f.flows > 0 {
+		q, u = append(q, policed(ruleBearer, f.qfi+1, 0)), append(u, counted(ruleBearer))
+	}
+	if f.more {
+		q, u = append(q, policed(ruleSession, 0, 0), policed(ruleSlice, 0, 1)), append(u, counted(ruleSession))
+	}
+	return q, u
+}
+
+// bearer is the second bearer's rule, made of the first one's: it is looked at first, and takes what its filter takes.
+func (f *function) bearer(p api.PDR) api.PDR {
+	p.ID, p.Precedence, p.SDFCount = p.ID+secondPDRs, p.Precedence-1, 1
+	p.Match |= api.PDRSDF
+	p.QER[0], p.URR[0] = ruleBearer, ruleBearer
+	return p
 }
 
 // pdr is the rule for packets from side n (0: access, 1: core). The last function of the chain checks the UE's address
@@ -121,6 +171,10 @@ func (f *function) pdr(n int, e *leg, i int) api.PDR {
 	}
 	if f.usage {
 		p.URRs, p.URR[0] = 1, ruleUsage
+	}
+	if f.more {
+		p.QERs, p.URRs = 3, 2
+		p.QER[1], p.QER[2], p.URR[1] = ruleSession, ruleSlice, ruleSession
 	}
 	return p
 }

@@ -82,6 +82,14 @@ func TestMobileFields(t *testing.T) {
 						if v.modulo != ranNodes {
 							t.Errorf("%s: radio nodes count to %d", p.Name, v.modulo)
 						}
+					case "09": // QFI of the first bearer
+						if v.divide != bearerFlows || v.modulo != 2 {
+							t.Errorf("%s: QFIs: %+v", p.Name, v)
+						}
+					case "1388": // the server's port
+						if v.divide != 1 || v.modulo != sessionWays {
+							t.Errorf("%s: ports: %+v", p.Name, v)
+						}
 					default:
 						t.Errorf("%s: field at %d is %s", p.Name, v.offset, got)
 					}
@@ -97,7 +105,7 @@ func TestMobileFields(t *testing.T) {
 // Configurations are accepted, streams are made for the largest number of sessions.
 func TestMobileConfigurations(t *testing.T) {
 	for _, p := range MobileProfiles {
-		for _, n := range []int{1, 65536, maxSessions} {
+		for _, n := range []int{1, 65536, p.most()} {
 			l := mobile(t, p.Name, n)
 			if _, err := l.plan(); err != nil {
 				t.Error(err)
@@ -108,9 +116,11 @@ func TestMobileConfigurations(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range []int{0, -1, maxSessions + 1} {
-		if _, err := newMobile(Options{Profile: "upf", Sessions: n, Workers: 1}, "auto"); err == nil {
-			t.Errorf("%d sessions were accepted", n)
+	for profile, most := range map[string]int{"upf": maxSessions, "upf-8m-flows": maxFlowSessions} {
+		for _, n := range []int{0, -1, most + 1} {
+			if _, err := newMobile(Options{Profile: profile, Sessions: n, Workers: 1}, "auto"); err == nil {
+				t.Errorf("%s: %d sessions were accepted", profile, n)
+			}
 		}
 	}
 }

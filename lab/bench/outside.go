@@ -130,13 +130,16 @@ func (m *outside) start(ctx context.Context, s *scene, prefix string) (*device, 
 			return nil, err
 		}
 	}
-	if d.dataPlane, err = start(ctx, m.opt.DPBinary, plan); err != nil {
+	if d.dataPlane, err = start(ctx, m.opt.DPBinary, plan, s.dpMemoryMB); err != nil {
 		unwire()
 		return nil, err
 	}
 	d.unlink = []func(){unwire}
 	began := time.Now()
-	if err := d.Apply(ctx, agentChanges(plan)); err != nil {
+	if err = d.Apply(ctx, agentChanges(plan)); err == nil && s.load != nil {
+		err = s.load(ctx, d.dataPlane)
+	}
+	if err != nil {
 		err = d.explain(err)
 		d.stop()
 		return nil, err
@@ -300,6 +303,11 @@ func fileName(s string) string {
 // points measures every load of the scene at one gateway.
 func (m *outside) points(ctx context.Context, d *device, r *LinkResult) error {
 	s := d.scene
+	if s.fill != nil {
+		if err := m.fillTable(ctx, d, r); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
 	for i := range s.points {
 		pt := &s.points[i]
 		p := s.profile(m.opt.Profile, &m.opt, ports([]*device{d}, &m.opt), append(append([]tester.Stream(nil), pt.streams...), s.echo...))

@@ -135,7 +135,7 @@ func TestRelayConfigurationsAreAccepted(t *testing.T) {
 		if _, err := agent.MakePlan("relay", text); err != nil {
 			t.Errorf("%s: %v\n%s", opt.Profile, err, text)
 		}
-		if large := strings.Contains(string(text), "buffer_size"); large != (opt.Profile == "jumbo") {
+		if large := strings.Contains(string(text), "buffer_size"); large != (s.mtu > usualMTU) {
 			t.Errorf("%s:\n%s", opt.Profile, text)
 		}
 	}

@@ -66,26 +66,28 @@ type Result struct {
 
 	OwnTicksPerPacket float64 `json:"own_ticks_per_packet"`
 
-	Subscribers int        `json:"subscribers"`
-	Sessions    int        `json:"sessions,omitempty"` // of a mobile function
-	Flows       int        `json:"flows"`
-	Rules       int        `json:"downlink_rules"`
-	Blocklist   int        `json:"uplink_rules"`
-	Ratio       string     `json:"ratio"`
-	Spread      Spreads    `json:"spread"`
-	Nodes       []NodeCost `json:"nodes"`
-	CheckPass   CheckPass  `json:"check_pass"`
-	Alternate   *Alternate `json:"alternate,omitempty"`
-	LoadSeconds float64    `json:"load_seconds"` // to bring the whole state into the data plane
-	CPU         string     `json:"cpu"`
-	CPUs        []int      `json:"cpus"` // of the workers; null: not pinned
-	HugePages   bool       `json:"huge_pages"`
-	StealRatio  float64    `json:"steal_ratio"` // of all CPU time of the machine, during the run
-	Versions    Versions   `json:"versions"`
-	Command     string     `json:"command"`
-	WrongFrame  string     `json:"wrong_frame,omitempty"`
-	PaperMpps   float64    `json:"paper_mpps_per_core"`
-	PaperCycles int        `json:"paper_cycles_per_packet"`
+	Subscribers int          `json:"subscribers"`
+	Sessions    int          `json:"sessions,omitempty"` // of a mobile function
+	Flows       int          `json:"flows"`
+	Rules       int          `json:"downlink_rules"`
+	Blocklist   int          `json:"uplink_rules"`
+	Ratio       string       `json:"ratio"`
+	Spread      Spreads      `json:"spread"`
+	Nodes       []NodeCost   `json:"nodes"`
+	CheckPass   CheckPass    `json:"check_pass"`
+	Alternate   *Alternate   `json:"alternate,omitempty"`
+	Fill        *Fill        `json:"fill,omitempty"` // of a flow profile; what else is here is of known flows
+	MemoryFloor *MemoryFloor `json:"memory_floor,omitempty"`
+	LoadSeconds float64      `json:"load_seconds"` // to bring the whole state into the data plane
+	CPU         string       `json:"cpu"`
+	CPUs        []int        `json:"cpus"` // of the workers; null: not pinned
+	HugePages   bool         `json:"huge_pages"`
+	StealRatio  float64      `json:"steal_ratio"` // of all CPU time of the machine, during the run
+	Versions    Versions     `json:"versions"`
+	Command     string       `json:"command"`
+	WrongFrame  string       `json:"wrong_frame,omitempty"`
+	PaperMpps   float64      `json:"paper_mpps_per_core"`
+	PaperCycles int          `json:"paper_cycles_per_packet"`
 }
 
 // CheckPass is the outcome of the pass that compares every packet.
@@ -154,6 +156,7 @@ func (m *measurement) result() *Result {
 		Versions: Versions{m.options.Version, api.CString(m.hello.Build[:]), kernel()}, Command: m.options.Command,
 		WrongFrame: m.check.example, PaperMpps: m.profile.Paper, PaperCycles: m.profile.PaperCycles,
 	}
+	r.Fill = m.fill
 	m.layout.describe(r)
 	if r.WrongFrame == "" {
 		r.WrongFrame = m.load.example
@@ -171,6 +174,10 @@ func (m *measurement) result() *Result {
 
 // Verdict returns why a result is not good, or nil.
 func (r *Result) Verdict() error {
+	target := lossTarget
+	if r.Fill != nil { // flow profiles lose nothing
+		target = 0
+	}
 	switch {
 	case r.CheckPass.Checked == 0:
 		return fmt.Errorf("no packet came through: dropped %s", reasons(r.CheckPass.Dropped))
@@ -179,8 +186,9 @@ func (r *Result) Verdict() error {
 	case r.CheckPass.Lost > 0:
 		return fmt.Errorf("%d of %d packets were lost while every packet was compared: dropped %s", r.CheckPass.Lost,
 			r.CheckPass.Offered, reasons(r.CheckPass.Dropped))
-	case r.LossRatio > lossTarget:
-		return fmt.Errorf("loss of %.6f %% is above the target of %.3f %%: dropped %s", 100*r.LossRatio, 100*lossTarget, reasons(r.Dropped))
+	case r.LossRatio > target:
+		return fmt.Errorf("loss of %.6f %% is above the target of %.3f %%: dropped %s", 100*r.LossRatio,
+			100*target, reasons(r.Dropped))
 	}
 	return nil
 }
@@ -217,7 +225,7 @@ func (r *Result) Print(w io.Writer) error {
 	}
 	what := fmt.Sprintf("%d subscribers, %d flows, %d + %d firewall rules", r.Subscribers, r.Flows, r.Blocklist, r.Rules)
 	if r.Sessions > 0 {
-		what = fmt.Sprintf("%d sessions in random order", r.Sessions)
+		what = fmt.Sprintf("%d sessions, %d flows in random order", r.Sessions, r.Flows)
 	}
 	fmt.Fprintf(w, "%s: %s, %d worker(s), synth ports, %s\n", r.Profile, what, r.Workers, huge)
 	fmt.Fprintf(w, "%s, TSC %.0f MHz, steal %.1f %%\n\n", r.CPU, float64(r.TSCHz)/1e6, 100*r.StealRatio)
@@ -239,6 +247,9 @@ func (r *Result) Print(w io.Writer) error {
 	}
 	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "TOTAL, MIN..MAX"}
 	if err := writeTable(w, 1, titles, cells); err != nil {
+		return err
+	}
+	if err := r.printFlows(w); err != nil {
 		return err
 	}
 	if err := r.printNodes(w); err != nil {

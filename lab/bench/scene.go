@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,10 +26,13 @@ type scene struct {
 	blocklist   int
 	paper       float64 // Mpps per physical core, 0: the paper has none
 	paperCycles int
-	memoryMB    int               // of the tester without huge pages
-	mtu         int               // of links that carry all of its frames
-	chain       *chain            // functions one behind the other in place of the one gateway of config
-	finish      func(*LinkResult) // adds what is the scene's own; may be nil
+	memoryMB    int                                           // of the tester without huge pages
+	dpMemoryMB  int                                           // of the gateway without huge pages; 0: its preset
+	mtu         int                                           // of links that carry all of its frames
+	load        func(ctx context.Context, d *dataPlane) error // what is not in the configuration; may be nil
+	fill        []tester.Stream                               // each flow's first packet, before the points; nil: no such phase
+	chain       *chain                                        // functions one behind the other in place of the one gateway of config
+	finish      func(*LinkResult)                             // adds what is the scene's own; may be nil
 }
 
 // usualMTU is what tunnels need around an Ethernet frame of 1518 bytes.
@@ -51,6 +55,12 @@ func uplink(port string) bool { return strings.HasSuffix(port, "access") }
 var OutsideProfiles = []Profile{
 	{Name: "rfc2544", Title: "IPv4 and IPv6 router, 64 B to 1518 B and IMIX, both ways"},
 	{Name: "jumbo", Title: "IPv4 and IPv6 router, 9000 B, both ways"},
+	{Name: "upf-1", Title: "UPF, 8,388,608 flows, 25 % of the packets up, 75 % down, 128 to 1528 B"},
+	{Name: "upf-2", Title: "the same, 50 % and 50 %"},
+	{Name: "upf-3", Title: "the same, 75 % and 25 %"},
+	{Name: "upf-4", Title: "25 % and 75 %, 128 to 750 B up, 11 times as large down"},
+	{Name: "upf-5", Title: "the same, 50 % and 50 %"},
+	{Name: "upf-6", Title: "the same, 75 % and 25 %"},
 	{Name: "vepc-128", Title: "UE - eNodeB - SGW-U - PGW-U - PDN and back, 128 B"},
 	{Name: "vepc-256", Title: "the same, 256 B"},
 	{Name: "vepc-512", Title: "the same, 512 B"},
@@ -67,6 +77,9 @@ func newScene(opt Options, first int) (*scene, error) {
 	}
 	if size, ok := vepcSize(opt.Profile); ok {
 		return vepcScene(opt, size)
+	}
+	if mix, ok := upfProfile(opt.Profile); ok {
+		return upfScene(opt, mix)
 	}
 	if OnlySynth(opt.Profile) {
 		return nil, fmt.Errorf("%s is measured with synth ports only (--link %s)", opt.Profile, LinkSynth)

@@ -50,6 +50,13 @@ func benchCommand(e *env) *cobra.Command {
 		if bench.OnlySynth(opt.Profile) && !cmd.Flags().Changed("link") {
 			opt.Link = bench.LinkSynth
 		}
+		sessions, goal := bench.Presets(opt.Profile)
+		if sessions > 0 && !cmd.Flags().Changed("sessions") {
+			opt.Sessions = sessions
+		}
+		if goal != "" && !cmd.Flags().Changed("goal") {
+			words.goal = goal
+		}
 		words.linkGiven = cmd.Flags().Changed("link")
 		if err := words.read(&opt); err != nil {
 			return err

@@ -23,7 +23,10 @@ import (
 )
 
 // reportWords are the options of a report.
-type reportWords struct{ dir, from string }
+type reportWords struct {
+	dir, from string
+	sections  []string
+}
 
 // withReport adds `--report DIR`, which measures everything in place of one profile, to the command bench.
 func withReport(e *env, cmd *cobra.Command, opt *bench.Options, words *benchWords) {
@@ -31,11 +34,14 @@ func withReport(e *env, cmd *cobra.Command, opt *bench.Options, words *benchWord
 	f := cmd.Flags()
 	f.StringVar(&w.dir, "report", "", "no PROFILE: measure everything, and write a page with the figures into this folder")
 	f.StringVar(&w.from, "from", "", "with --report: measure nothing, make the page from this data.json")
+	f.StringSliceVar(&w.sections, "sections", nil, "with --report: measure these alone, for example cost,flows")
 	oneProfile, args := cmd.RunE, cmd.Args
 	cmd.Args = func(cmd *cobra.Command, list []string) error {
 		switch {
-		case w.dir == "" && w.from != "":
-			return errors.New("--from needs --report DIR")
+		case w.dir == "" && (w.from != "" || w.sections != nil):
+			return errors.New("--from and --sections need --report DIR")
+		case w.from != "" && w.sections != nil:
+			return errors.New("--from measures nothing: leave --sections away")
 		case w.dir == "":
 			return args(cmd, list)
 		case len(list) > 0:
@@ -51,7 +57,7 @@ func withReport(e *env, cmd *cobra.Command, opt *bench.Options, words *benchWord
 			if w.from != "" {
 				return reportAgain(e.Out, w)
 			}
-			return reportRun(cmd.Context(), e, w.dir, *opt, words)
+			return reportRun(cmd.Context(), e, &w, *opt, words)
 		})(cmd, list)
 	}
 }
@@ -82,7 +88,7 @@ func printReport(out io.Writer, r *report.Report, dir string) error {
 }
 
 // reportRun measures everything.
-func reportRun(ctx context.Context, e *env, dir string, opt bench.Options, words *benchWords) error {
+func reportRun(ctx context.Context, e *env, w *reportWords, opt bench.Options, words *benchWords) error {
 	if opt.Instances != 1 || opt.Size != 0 || words.rate != "" || words.json != "" || words.seconds != 0 || words.printConfig {
 		return &command.Exit{Code: command.ExitUsage, Err: errors.New("--report chooses --instances, --size, --rate, --seconds and --json itself: leave them away")}
 	}
@@ -96,7 +102,7 @@ func reportRun(ctx context.Context, e *env, dir string, opt bench.Options, words
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r, err := suite.Run(ctx, suite.Options{
-		Base: opt, Quick: opt.Quick, Dir: dir, Progress: e.Err,
+		Base: opt, Sections: w.sections, Quick: opt.Quick, Dir: w.dir, Progress: e.Err,
 		Tools: suite.Tools{
 			Link: bench.Measure, Synth: bench.Run, Place: place,
 			Peers: func(ctx context.Context, opt bench.Options, rounds int) ([]peer.Row, error) {
@@ -105,7 +111,7 @@ func reportRun(ctx context.Context, e *env, dir string, opt bench.Options, words
 		},
 	})
 	if r != nil {
-		if err := printReport(e.Out, r, dir); err != nil {
+		if err := printReport(e.Out, r, w.dir); err != nil {
 			return err
 		}
 	}

@@ -54,6 +54,7 @@ type Report struct {
 	Instances   []Instances  `json:"instances"`   // several gateways at once
 	Costs       []Cost       `json:"costs"`       // ticks of each node
 	Subscribers []Population `json:"subscribers"` // the same with more and more subscribers, on synth ports
+	Flows       []FlowCurve  `json:"flows"`       // and with more and more flows
 	Peers       []PeerGroup  `json:"peers"`
 }
 
@@ -350,6 +351,30 @@ type PopulationPoint struct {
 	Uplink      Spread `json:"uplink_ticks_per_packet"`
 	Downlink    Spread `json:"downlink_ticks_per_packet"`
 	Mpps        Spread `json:"mpps"`
+}
+
+// FlowCurve is the cost of a flow profile with more and more flows, on synth ports, one worker.
+type FlowCurve struct {
+	Profile string      `json:"profile"`
+	Title   string      `json:"title"`
+	Points  []FlowPoint `json:"points"`
+}
+
+// FlowPoint is one number of flows: known ones in random order, and before that each one's first packet.
+type FlowPoint struct {
+	Flows         int     `json:"flows"`
+	Sessions      int     `json:"sessions"`
+	Ticks         Spread  `json:"ticks_per_packet"`
+	Floor         Spread  `json:"floor_ticks_per_packet"`
+	Memory        Spread  `json:"memory_ticks_per_access"` // one random 64-byte read-modify-write over a line for each flow
+	HugePages     bool    `json:"huge_pages"`
+	Mpps          Spread  `json:"mpps"`
+	FillTicks     float64 `json:"fill_ticks_per_packet"`
+	FillFloor     float64 `json:"fill_floor_ticks_per_packet"`
+	InsertsPerSec float64 `json:"inserts_per_second"`
+	LossRatio     float64 `json:"loss_ratio"`
+	Wrong         uint64  `json:"wrong"`
+	Checked       uint64  `json:"checked"`
 }
 
 // PeerGroup is the same traffic through several programs on the same link, in alternating order.

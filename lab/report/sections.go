@@ -13,6 +13,7 @@ const (
 	SectionInstances   = "instances"
 	SectionCost        = "cost"
 	SectionSubscribers = "subscribers"
+	SectionFlows       = "flows"
 	SectionPeers       = "peers"
 	SectionTrials      = "trials"
 	SectionMachine     = "machine"
@@ -67,7 +68,8 @@ func (s *section) Empty() bool { return len(s.Figures) == 0 && len(s.Tables) == 
 // sections makes all of them.
 func (r *Report) sections() []*section {
 	list := []*section{
-		r.headline(), r.sizes(), r.latency(), r.stepLoad(), r.instances(), r.cost(), r.population(), r.peers(), r.trials(), r.machine(),
+		r.headline(), r.sizes(), r.latency(), r.stepLoad(), r.instances(), r.cost(), r.population(), r.flows(),
+		r.peers(), r.trials(), r.machine(),
 	}
 	for _, s := range list {
 		for _, n := range r.Notes {

@@ -67,6 +67,18 @@ func populationPoint(r *bench.Result) report.PopulationPoint {
 	}
 }
 
+func flowPoint(r *bench.Result) report.FlowPoint {
+	return report.FlowPoint{
+		Flows: r.Flows, Sessions: r.Sessions, Ticks: spread(r, r.Spread.Ticks), Floor: spread(r,
+			r.Spread.Floor), Mpps: spread(r, r.Spread.Mpps),
+		Memory: report.Spread{Median: r.MemoryFloor.Ticks.Median, Min: r.MemoryFloor.Ticks.Min,
+			Max: r.MemoryFloor.Ticks.Max, Runs: 6},
+		HugePages: r.MemoryFloor.HugePages, FillTicks: r.Fill.TicksPerPacket,
+		FillFloor:     r.Fill.FloorTicksPerPacket,
+		InsertsPerSec: r.Fill.InsertsPerSecond, LossRatio: r.LossRatio, Wrong: r.Wrong, Checked: r.Checked,
+	}
+}
+
 // peerGroup is a comparison.
 func peerGroup(rows []peer.Row, profile, title, link string, rounds int) report.PeerGroup {
 	g := report.PeerGroup{

@@ -20,10 +20,11 @@ type lengths struct {
 	repeats                     int     // more searches of the headline's profiles, rougher, later in the run
 	rounds                      int     // of the peers
 	subscribers                 []int
+	flows                       []int // powers of two
 	sizes                       []int // of frames; nil: all
 	symmetric, asymmetric       float64
 	repeat, steps, size, jumbo  float64
-	cost, populationPoint       float64
+	cost, populationPoint, flow float64
 	peerRound, instances        float64
 }
 
@@ -31,12 +32,16 @@ func (s *suite) lengths() lengths {
 	if s.opt.Quick {
 		return lengths{
 			trial: 0.5, sizeTrial: 0.4, peerTrial: 0.3, synth: 0.9, population: 0.6, rounds: 1, subscribers: []int{1000, 65536}, sizes: []int{64, 512, 1518},
-			symmetric: 10, asymmetric: 17, steps: 6, size: 7, jumbo: 7, cost: 6, populationPoint: 5, peerRound: 40, instances: 4,
+			symmetric: 10, asymmetric: 17, steps: 6, size: 7, jumbo: 7, cost: 6, populationPoint: 5,
+			flow:  12,
+			flows: []int{10, 12, 14, 16, 18, 20, 22, 24}, peerRound: 40, instances: 4,
 		}
 	}
 	return lengths{
 		trial: 1, sizeTrial: 0.3, peerTrial: 0.5, synth: 3, population: 1.5, repeats: 2, rounds: 5, subscribers: []int{1000, 4096, 16384, 65536},
-		symmetric: 60, asymmetric: 115, repeat: 45, steps: 12, size: 15, jumbo: 15, cost: 15, populationPoint: 8, peerRound: 50, instances: 6,
+		symmetric: 60, asymmetric: 115, repeat: 45, steps: 12, size: 15, jumbo: 15, cost: 15,
+		populationPoint: 8, flow: 20,
+		flows: []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24}, peerRound: 50, instances: 6,
 	}
 }
 
@@ -44,6 +49,8 @@ func (s *suite) lengths() lengths {
 const (
 	symmetric  = "agf-symmetric"
 	asymmetric = "agf-asymmetric"
+
+	flowProfile = "upf-8m-flows"
 )
 
 // stepList are the loads of a step load, in percent of the rate found.
@@ -75,6 +82,8 @@ func (s *suite) parts() []part {
 		part{report.SectionSubscribers, "subscribers", n.populationPoint * float64(len(n.subscribers)), func(ctx context.Context) error {
 			return s.population(ctx, n)
 		}},
+		part{report.SectionFlows, "flows", n.flow * float64(len(n.flows)),
+			func(ctx context.Context) error { return s.flows(ctx, n) }},
 		part{report.SectionInstances, "instances", n.instances, func(ctx context.Context) error { return s.instances(ctx, n.trial) }},
 	)
 }
@@ -165,7 +174,7 @@ func (s *suite) steps(ctx context.Context, seconds float64) error {
 
 // cost measures the gateway's work on synth ports.
 func (s *suite) cost(ctx context.Context, profile string, seconds float64) error {
-	r, err := s.synth(ctx, profile, seconds, s.opt.Base.Subscribers)
+	r, err := s.synth(ctx, s.options(profile, seconds))
 	if err == nil {
 		s.r.Costs = append(s.r.Costs, synthCost(r))
 		s.judge(profile+" on synth ports", r.Verdict())
@@ -173,9 +182,8 @@ func (s *suite) cost(ctx context.Context, profile string, seconds float64) error
 	return err
 }
 
-func (s *suite) synth(ctx context.Context, profile string, seconds float64, subscribers int) (*bench.Result, error) {
-	opt := s.options(profile, seconds)
-	opt.Link, opt.Subscribers = bench.LinkSynth, subscribers
+func (s *suite) synth(ctx context.Context, opt bench.Options) (*bench.Result, error) {
+	opt.Link = bench.LinkSynth
 	r, err := s.opt.Tools.Synth(ctx, opt)
 	if err == nil {
 		s.version("isthmus-dp", r.Versions.DataPlane)
@@ -191,7 +199,9 @@ func (s *suite) population(ctx context.Context, n lengths) error {
 	set := report.Population{Profile: symmetric, Title: "650 B both ways, synth ports", Points: []report.PopulationPoint{}}
 	var failed []error
 	for _, subscribers := range n.subscribers {
-		r, err := s.synth(ctx, symmetric, n.population, subscribers)
+		opt := s.options(symmetric, n.population)
+		opt.Subscribers = subscribers
+		r, err := s.synth(ctx, opt)
 		if ctx.Err() != nil {
 			break
 		}
@@ -204,6 +214,40 @@ func (s *suite) population(ctx context.Context, n lengths) error {
 	}
 	if len(set.Points) > 0 {
 		s.r.Subscribers = append(s.r.Subscribers, set)
+	}
+	return errors.Join(failed...)
+}
+
+// flows measures the cost with more and more flows, the largest number first: where it does not fit into the machine's
+// huge pages, no point has them, so that the curve is of one kind of memory.
+func (s *suite) flows(ctx context.Context, n lengths) error {
+	set := report.FlowCurve{Profile: flowProfile,
+		Title:  "UPF, a policer and a URR for each of two bearers, 128 B both ways",
+		Points: []report.FlowPoint{}}
+	var failed []error
+	noHuge := s.opt.Base.NoHuge
+	for _, power := range slices.Backward(n.flows) {
+		opt := s.options(flowProfile, n.population)
+		opt.Sessions, opt.NoHuge = 1<<power/bench.SessionFlows, noHuge
+		r, err := s.synth(ctx, opt)
+		if err != nil && !noHuge && len(set.Points) == 0 && ctx.Err() == nil {
+			s.say("       2^%d flows: %s; without huge pages, then", power, oneLine(err))
+			noHuge, opt.NoHuge = true, true
+			r, err = s.synth(ctx, opt)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("2^%d flows: %s", power, oneLine(err)))
+			continue
+		}
+		set.Points = append(set.Points, flowPoint(r))
+		s.judge(fmt.Sprintf("2^%d flows", power), r.Verdict())
+	}
+	slices.Reverse(set.Points)
+	if len(set.Points) > 0 {
+		s.r.Flows = append(s.r.Flows, set)
 	}
 	return errors.Join(failed...)
 }

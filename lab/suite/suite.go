@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ const Title = "Isthmus access gateway: measured performance"
 // Options of a suite.
 type Options struct {
 	Base     bench.Options // binaries, huge pages, workers, subscribers, goal, link; CPUs for one gateway
+	Sections []string      // of the report, nil: all
 	Quick    bool          // about a fifth of the time, with rougher figures
 	Dir      string        // of the report
 	Progress io.Writer     // lines about what is going on
@@ -65,10 +67,17 @@ func Run(ctx context.Context, opt Options) (*report.Report, error) {
 		Schema: report.Schema, Title: Title, Started: s.began.UTC().Format(time.RFC3339), Quick: opt.Quick, LossTarget: opt.Base.Goal,
 		Missing: []report.Missing{}, Notes: []report.Note{}, Machine: machine(), Versions: []report.Version{}, Paper: published(),
 		Commands: []report.Command{{What: "this report", Line: opt.Base.Command}}, Runs: []report.Run{}, Floors: []report.Floor{},
-		Instances: []report.Instances{}, Costs: []report.Cost{}, Subscribers: []report.Population{}, Peers: []report.PeerGroup{},
+		Instances: []report.Instances{}, Costs: []report.Cost{}, Subscribers: []report.Population{},
+		Flows: []report.FlowCurve{}, Peers: []report.PeerGroup{},
 	}
 	s.r.Versions = append(s.r.Versions, report.Version{Name: "isthmus", Version: opt.Base.Version})
-	parts := s.parts()
+	parts := slices.DeleteFunc(s.parts(), func(p part) bool {
+		return opt.Sections != nil &&
+			!slices.Contains(opt.Sections, p.section)
+	})
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("no part of the report is measured for %s", strings.Join(opt.Sections, ", "))
+	}
 	for i := range parts {
 		s.r.BudgetSeconds += parts[i].seconds
 	}
@@ -132,7 +141,7 @@ func (s *suite) interrupted(rest []part, here string) {
 
 // found counts what the report holds, to see whether a part has added to it.
 func (s *suite) found() int {
-	n := len(s.r.Runs) + len(s.r.Costs) + len(s.r.Subscribers) + len(s.r.Peers) + len(s.r.Instances)
+	n := len(s.r.Runs) + len(s.r.Costs) + len(s.r.Subscribers) + len(s.r.Flows) + len(s.r.Peers) + len(s.r.Instances)
 	for i := range s.r.Runs {
 		n += len(s.r.Runs[i].Steps)
 	}

@@ -142,7 +142,11 @@ func (w *world) link(ctx context.Context, opt bench.Options) (*bench.LinkResult,
 }
 
 func (w *world) synth(ctx context.Context, opt bench.Options) (*bench.Result, error) {
-	if err := errors.Join(w.call("synth"), ctx.Err()); err != nil {
+	name := "synth"
+	if strings.HasSuffix(opt.Profile, "-flows") && !opt.NoHuge {
+		name = "flows on huge pages"
+	}
+	if err := errors.Join(w.call(name), ctx.Err()); err != nil {
 		return nil, err
 	}
 	some := bench.Spreads{Ticks: bench.Spread{Median: 200, Min: 199, Max: 210}, Mpps: bench.Spread{Median: 13, Min: 12, Max: 14}}
@@ -152,6 +156,11 @@ func (w *world) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 		Downlink: bench.Direction{FrameBytes: 650, Spread: some},
 	}
 	r.CheckPass.Checked = 1
+	if strings.HasSuffix(opt.Profile, "-flows") {
+		r.Sessions, r.Flows = opt.Sessions, opt.Sessions*bench.SessionFlows
+		r.Fill = &bench.Fill{TicksPerPacket: 900, FloorTicksPerPacket: 60, InsertsPerSecond: 2.5e6}
+		r.MemoryFloor = &bench.MemoryFloor{Ticks: bench.Spread{Median: 25, Min: 24, Max: 27}}
+	}
 	return r, nil
 }
 
@@ -237,6 +246,10 @@ func TestWholeSuite(t *testing.T) {
 	if set := r.Instances[0]; len(set.Points) != 1 || !strings.Contains(set.Cannot, "not extrapolated") {
 		t.Errorf("instances: %+v", set)
 	}
+	if c := r.Flows[0].Points; len(c) != 15 || c[0].Flows != 1<<10 || c[14].Flows != 1<<24 ||
+		c[14].Memory.Median != 25 || c[14].FillTicks != 900 {
+		t.Errorf("flows: %+v", c)
+	}
 	imix := slices.IndexFunc(r.Runs, func(run report.Run) bool { return run.Mix })
 	if imix < 0 || r.Runs[imix].Title != "IMIX" {
 		t.Error("no IMIX")
@@ -249,6 +262,32 @@ func TestQuickIsShorter(t *testing.T) {
 	b, _, err := measure(t, quick, true)
 	if err != nil || b.BudgetSeconds > a.BudgetSeconds/3 || !b.Quick {
 		t.Errorf("%v: %v s quick, %v s else", err, b.BudgetSeconds, a.BudgetSeconds)
+	}
+}
+
+// Where the largest number of flows has no room in huge pages, no point of the curve has them.
+func TestFlowsAreOfOneKindOfMemory(t *testing.T) {
+	w := newWorld()
+	w.fail["flows on huge pages"] = errors.New("no memory")
+	r, _, err := measure(t, w, true)
+	if err != nil || len(r.Flows[0].Points) != 8 || strings.Count(strings.Join(w.calls, ","),
+		"flows on huge pages") != 1 {
+		t.Errorf("%v: %v", err, w.calls)
+	}
+}
+
+// Sections choose parts; none that is measured is an error.
+func TestSections(t *testing.T) {
+	w := newWorld()
+	opt := Options{Base: bench.Options{Goal: goalLoss}, Sections: []string{report.SectionFlows}, Quick: true,
+		Dir: t.TempDir(), Tools: Tools{Synth: w.synth}}
+	r, err := Run(t.Context(), opt)
+	if err != nil || !r.Complete || r.Partial() || len(r.Flows) != 1 || len(w.calls) != len(r.Flows[0].Points) {
+		t.Errorf("%v: %d calls", err, len(w.calls))
+	}
+	opt.Sections = []string{"nothing"}
+	if _, err := Run(t.Context(), opt); err == nil {
+		t.Error("a section without parts was taken")
 	}
 }
 

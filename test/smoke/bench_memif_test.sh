@@ -84,6 +84,19 @@ PY
 	echo "$profile over share: good"
 done
 
+# A UPF with frames of the paper's profiles: its table fills with one packet a flow, then no known flow misses.
+"$bin/isthmus" bench upf-4 --size 256 --link share --rate 2k --seconds 0.1 --goal 99% --sessions 16 "${unpinned[@]}" --json "$dir/upf.json" >"$dir/out" 2>&1 ||
+	fail "upf-4 over share: $(cat "$dir/out")"
+python3 - "$dir/upf.json" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1], encoding="utf-8"))
+f, p = r["fill"], r["points"][0]
+assert f["flows"] == f["flow_inserts"] == 16 * 64 and f["wrong"] == 0 and f["accounting"]["missing"] == 0, f
+assert r["wrong"] == 0 and p["name"] == "256 B up, 2816 B down" and p["checked"] > 100 and p["accounting"]["missing"] == 0, p
+assert p["uplink"]["frame_bytes"] == "256 B" and p["downlink"]["frame_bytes"] == "2816 B", p
+PY
+echo "upf-4 over share: good"
+
 # A search, as short as can be: whatever rate this machine gives, it is found or refused in words, never wrong.
 status=0
 "$bin/isthmus" bench rfc2544 --size 128 --seconds 0.05 --quick --goal 20% "${unpinned[@]}" --json "$dir/search.json" >"$dir/out" 2>&1 || status=$?

@@ -39,6 +39,20 @@ for profile in sgwu pgwu upf; do
 	"$bin/isthmus" bench "$profile" --sessions 20000 --seconds 0.3 --workers 2 --no-huge --json "$dir/$profile.json" >/dev/null
 	check "$dir/$profile.json" "$profile"
 done
+# Few of their flows: each one's first packet is a miss, no later one is.
+for profile in upf-8m-flows upf-16m-flows; do
+	"$bin/isthmus" bench "$profile" --sessions 64 --seconds 0.3 --no-huge --json "$dir/$profile.json" >"$dir/out"
+	check "$dir/$profile.json" "$profile"
+	grep -q '^table-fill, every packet a miss' "$dir/out"
+	python3 - "$dir/$profile.json" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1], encoding="utf-8"))
+f, m = r["fill"], r["memory_floor"]
+assert r["flows"] == 64 * 64 and f["packets"] == f["flow_inserts"] == r["flows"], (r["flows"], f)
+assert f["lost"] == f["steady_inserts"] == f["flow_evictions"] == 0 and r["loss_ratio"] == 0, f
+assert m["bytes"] == 64 * r["flows"] and m["ticks_per_access"]["median"] > 0, m
+PY
+done
 
 "$bin/isthmus" demo --seconds 0.3 | tee "$dir/demo"
 grep -q '^agf-asymmetric .*2.80 *608$' "$dir/demo"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: see check_neighbour().
-#include "wire/wire_check.h"
+#include "wire/wire_kit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #ifndef WIRE_TEST_H
 #define WIRE_TEST_H
 
-#include "wire/wire_check.h"
-#include "wire/wire_frames.h"
+#include "wire/frames_fixture.h"
+#include "wire/wire_kit.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include "core/packet.h"
 #include "meter/meter.h"
-#include "meter/rte_check.h"
+#include "meter/rte_kit.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

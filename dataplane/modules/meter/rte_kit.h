@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rte_meter's buckets for the same policer, as a second opinion in tests and a peer in the benchmark.
-#ifndef METER_RTE_CHECK_H
-#define METER_RTE_CHECK_H
+#ifndef METER_RTE_KIT_H
+#define METER_RTE_KIT_H
 
 #include "meter/meter.h"
 #include <rte_meter.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes made by scapy, an encoder that shares no code with this one. The comment above each is the expression that made it.
-#ifndef WIRE_FRAMES_H
-#define WIRE_FRAMES_H
+#ifndef WIRE_FRAMES_FIXTURE_H
+#define WIRE_FRAMES_FIXTURE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariants of the decoders, and decoders against a second, slower reading of the same bytes.
-#include "wire/wire_check.h"
+#include "wire/wire_kit.h"
 #include "wire/arp.h"
 #include "wire/checksum.h"
 #include "wire/eth.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold for any input, decoder by decoder. The fuzz targets and the mutation tests call the same functions; a
 // broken promise aborts. The buffer ends exactly where `size` says, so that a sanitizer sees every byte read beyond it.
-#ifndef WIRE_CHECK_H
-#define WIRE_CHECK_H
+#ifndef WIRE_KIT_H
+#define WIRE_KIT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// flows draws the cost against the number of flows, with what memory alone costs.
+func (r *Report) flows() *section {
+	s := &section{
+		ID: SectionFlows, Title: "Sensitivity to the number of flows",
+		Intro: "A flow is a 5-tuple of one direction that leads to its bearer's rule, policer and counter. First each flow sends one packet, in turn, and misses " +
+			"(table-fill); then known flows send in random order. Memory: one random read-modify-write of 64 bytes over a line for each flow, before and " +
+			"after on the same CPU, in the same kind of pages. On synth ports, one worker.",
+	}
+	t := table{
+		Title: "Cost by flows", Left: 1,
+		Heads: []string{"profile", "flows", "sessions", "ticks: total", "floor", "own",
+			"total, lowest to highest", "memory", "own / memory", "Mpps",
+			"fill: total", "floor", "own", "flows inserted a second", "pages", "compared", "wrong", "loss"},
+	}
+	for _, set := range r.Flows {
+		c := &chart{text: set.Title + ": ticks a packet against flows", x: axis{label: "flows"},
+			y: axis{label: "ticks a packet", log: true}}
+		lines := []series{{name: "table-fill", style: 2}, {name: "total", style: 1}, {name: "own", style: 0},
+			{name: "port floor", style: 5, dashed: true},
+			{name: "memory floor", style: 3, dashed: true}}
+		for i, p := range set.Points {
+			c.x.names = append(c.x.names, power(p.Flows))
+			own := p.Ticks.Median - p.Floor.Median
+			for k, v := range []Spread{Once(p.FillTicks), p.Ticks, Once(own), p.Floor, p.Memory} {
+				if v.has() {
+					lines[k].points = append(lines[k].points, point{float64(i), v.Median, v.Min,
+						v.Max,
+						fmt.Sprintf("%s flows, %s: %s ticks", whole(p.Flows), lines[k].name,
+							v.text(ticks))})
+				}
+			}
+			ratio := notApplicable
+			if p.Memory.Median > 0 {
+				ratio = times(own / p.Memory.Median)
+			}
+			pages := "4 KiB"
+			if p.HugePages {
+				pages = "huge"
+			}
+			row := []string{set.Profile, whole(p.Flows), whole(p.Sessions), p.Ticks.text(ticks),
+				p.Floor.both(ticks), ticks(own)}
+			row = append(row, p.Ticks.extent(ticks), p.Memory.both(ticks), ratio, p.Mpps.both(mpps))
+			row = append(row, threeTicks(p.FillTicks, p.FillFloor)...)
+			t.Rows = append(t.Rows, append(row, count(uint64(p.InsertsPerSec)), pages, count(p.Checked),
+				count(p.Wrong), percent(p.LossRatio)))
+		}
+		for _, l := range lines {
+			if len(l.points) > 0 {
+				c.series = append(c.series, l)
+			}
+		}
+		s.Figures = append(s.Figures, newFigure(set.Title, "", c)...)
+	}
+	s.Tables = newTable(t)
+	return s
+}
+
+// power names a number by its power of two, where it is one.
+func power(n int) string {
+	if n <= 0 || n&(n-1) != 0 {
+		return whole(n)
+	}
+	return "2" + strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷",
+		"8", "⁸", "9", "⁹").
+		Replace(strconv.Itoa(bits.Len(uint(n))-1))
+}
