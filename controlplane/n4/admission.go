@@ -133,7 +133,7 @@ func (s *Server) setOf(id string, peer *Peer, from netip.Addr, claim string) str
 		return claim
 	}
 	if claim != "" && set == "" {
-		s.tell(eventSetRefused, slog.LevelWarn, id, "from", from, "claimed", claim)
+		s.record(eventSetRefused, slog.LevelWarn, id, "from", from, "claimed", claim)
 	}
 	return set
 }

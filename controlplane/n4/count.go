@@ -203,8 +203,8 @@ func (s *Server) unreadable(m pfcp.Message) (ies []uint16) {
 	return ies
 }
 
-// tell counts and logs an event of an association.
-func (s *Server) tell(e event, level slog.Level, id string, args ...any) {
+// record counts and logs an event of an association.
+func (s *Server) record(e event, level slog.Level, id string, args ...any) {
 	s.event(e)
 	s.log.Log(s.ctx, level, "PFCP "+eventNames[e], append([]any{"association", id}, args...)...)
 }

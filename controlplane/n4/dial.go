@@ -93,6 +93,6 @@ func (s *Server) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) e
 	s.answers.forgetPeer(a.Addr.Addr())
 	s.install(a)
 	s.scheduleBeat(a, s.cfg.HeartbeatInterval)
-	s.tell(eventAssociated, slog.LevelInfo, a.ID, "address", a.Addr, "set", a.Set, "dialled", true)
+	s.record(eventAssociated, slog.LevelInfo, a.ID, "address", a.Addr, "set", a.Set, "dialled", true)
 	return nil
 }

@@ -44,7 +44,7 @@ func (s *Server) confirm(id string, counts *associationCounts) {
 	s.askHeartbeat(a, func(a *association, _ time.Duration, recovery int64, err error) {
 		counts.confirming.Store(false)
 		if err == nil && recovery <= counts.recovery.Load() {
-			s.tell(eventHeartbeatUnconfirmed, slog.LevelWarn, id)
+			s.record(eventHeartbeatUnconfirmed, slog.LevelWarn, id)
 		}
 		s.heard(a, recovery, err)
 	})
@@ -85,7 +85,7 @@ func (s *Server) heard(a *association, recovery int64, err error) {
 		a.failedAt.Store(0)
 		stopTimer(a.headless)
 		s.keep(a)
-		s.tell(eventPathRestored, slog.LevelInfo, a.ID)
+		s.record(eventPathRestored, slog.LevelInfo, a.ID)
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *Server) pathFailed(a *association, why error) {
 	a.failedAt.Store(time.Now().Unix())
 	s.keep(a)
 	s.failWaiting(&a.window, ErrPathFailed)
-	s.tell(eventPathFailed, slog.LevelWarn, a.ID, "error", why, "headless", s.cfg.Headless)
+	s.record(eventPathFailed, slog.LevelWarn, a.ID, "error", why, "headless", s.cfg.Headless)
 	s.startHeadless(a)
 }
 

@@ -170,7 +170,7 @@ func (s *Server) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messa
 		a.Addr = peer.Addr
 	}
 	if err := s.sessions.KeepAssociation(a.stored()); err != nil {
-		s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+		s.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 		return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: err.Error()})
 	}
 	retained := false
@@ -180,7 +180,7 @@ func (s *Server) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messa
 	s.answers.forgetPeer(p.from.Addr())
 	s.install(a)
 	s.scheduleBeat(a, s.cfg.HeartbeatInterval)
-	s.tell(eventAssociated, slog.LevelInfo, a.ID, "address", p.from, "set", a.Set, "retained", retained)
+	s.record(eventAssociated, slog.LevelInfo, a.ID, "address", p.from, "set", a.Set, "retained", retained)
 	return &pfcp.AssociationSetupResponse{
 		Node: s.cfg.Node, Cause: pfcp.CauseAccepted, Recovery: s.recovery, FromUP: true, Features: s.cfg.Features,
 		Retained: retained, UEPools: s.cfg.UEPools,
@@ -227,7 +227,7 @@ func (s *Server) update(p *packet, a *association, req *pfcp.AssociationUpdateRe
 			changed.Features = *req.Features
 		}
 		if err := s.sessions.KeepAssociation(changed.stored()); err != nil {
-			s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+			s.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 			return s.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: err.Error()})
 		}
 		s.install(&changed)

@@ -18,25 +18,25 @@ type gtpuPeer struct {
 
 func peerOf(p pfcp.RemotePeer) gtpuPeer { return gtpuPeer{p.Addr, p.NetworkInstance} }
 
-// NodeReport tells all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does not
-// answer is told again, as long as its association lives and nothing newer is known of that GTP-U peer.
+// NodeReport notifies all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does not
+// answer is notified again, as long as its association lives and nothing newer is known of that GTP-U peer.
 func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
 	req.Node = s.cfg.Node
 	s.post(func() {
 		for _, a := range s.table.associations {
-			s.tellNode(a, req)
+			s.notifyNode(a, req)
 		}
 	})
 }
 
-// tellNode notes what the association is to be told, in the place of what it was not told before, and tells it.
-func (s *Server) tellNode(a *association, req *pfcp.NodeReportRequest) {
-	if a.untold == nil {
-		a.untold = make(map[gtpuPeer]*pfcp.NodeReportRequest)
+// notifyNode notes what the association is to be notified of, in the place of what it has not answered, and notifies it.
+func (s *Server) notifyNode(a *association, req *pfcp.NodeReportRequest) {
+	if a.pending == nil {
+		a.pending = make(map[gtpuPeer]*pfcp.NodeReportRequest)
 	}
 	for _, list := range [][]pfcp.RemotePeer{req.Failed, req.Restored} {
 		for _, p := range list {
-			a.untold[peerOf(p)] = req
+			a.pending[peerOf(p)] = req
 		}
 	}
 	s.sendNodeReport(a, req)
@@ -52,8 +52,8 @@ func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 			}
 		})
 	}
-	req := &pfcp.NodeReportRequest{Node: r.Node, Failed: a.stillUntold(r, r.Failed),
-		Restored: a.stillUntold(r, r.Restored)}
+	req := &pfcp.NodeReportRequest{Node: r.Node, Failed: a.stillPending(r, r.Failed),
+		Restored: a.stillPending(r, r.Restored)}
 	switch {
 	case len(req.Failed)+len(req.Restored) == 0:
 		return
@@ -74,9 +74,9 @@ func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 				s.log.Log(s.ctx, slog.LevelWarn, "PFCP node report refused", "association", id, "cause", answer.Cause)
 			}
 			if a := s.current(id, counts); a != nil {
-				for p, of := range a.untold {
+				for p, of := range a.pending {
 					if of == r {
-						delete(a.untold, p)
+						delete(a.pending, p)
 					}
 				}
 			}
@@ -84,10 +84,10 @@ func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 	})
 }
 
-// stillUntold returns the peers of which nothing newer is known.
-func (a *association) stillUntold(r *pfcp.NodeReportRequest, of []pfcp.RemotePeer) (out []pfcp.RemotePeer) {
+// stillPending returns the peers of which nothing newer is known.
+func (a *association) stillPending(r *pfcp.NodeReportRequest, of []pfcp.RemotePeer) (out []pfcp.RemotePeer) {
 	for _, p := range of {
-		if a.untold[peerOf(p)] == r {
+		if a.pending[peerOf(p)] == r {
 			out = append(out, p)
 		}
 	}

@@ -381,7 +381,7 @@ func TestNodeReportAgain(t *testing.T) {
 	again("failed 1 2")
 	h.s.NodeReport(&pfcp.NodeReportRequest{Restored: peer(1)}) // so it is no longer down
 	again("failed 2", "restored 1")
-	// Answers what comes, but for one report, until no more than so many peers are untold.
+	// Answers what comes, but for one report, until no more than so many peers are pending.
 	answer := func(left int, but string) {
 		t.Helper()
 		testkit.Until(t, "answered", func() bool {
@@ -392,7 +392,7 @@ func TestNodeReportAgain(t *testing.T) {
 					m.send(message(pfcp.NodeReportResponseType, 0, r.sequence, nodeIE(m.node), ie(19, 1)))
 				}
 			}
-			return h.untold() == left
+			return h.pending() == left
 		})
 	}
 	// An answer is for the report that it answers, and no other.
@@ -421,11 +421,11 @@ func nodeReportOf(r *reply) (told string) {
 	return told
 }
 
-// untold is how much associations have not acknowledged.
-func (h *harness) untold() (n int) {
+// pending is how much associations have not acknowledged.
+func (h *harness) pending() (n int) {
 	h.own(func() {
 		for _, a := range h.s.table.associations {
-			n += len(a.untold)
+			n += len(a.pending)
 		}
 	})
 	return n

@@ -78,7 +78,7 @@ func (s *Server) restore() {
 		if peer == nil && !s.cfg.AllowUnknown {
 			s.log.Warn("PFCP association ends: its peer is not in the configuration any more", "association", st.ID, "address", st.Addr)
 			if err := s.sessions.ForgetAssociation(st.ID); err != nil {
-				s.tell(eventStoreFailed, slog.LevelError, st.ID, "error", err)
+				s.record(eventStoreFailed, slog.LevelError, st.ID, "error", err)
 			}
 			continue
 		}
@@ -127,7 +127,7 @@ func (s *Server) install(a *association) {
 // keep stores what changed in an association. A store that fails costs what it was for, not the association.
 func (s *Server) keep(a *association) {
 	if err := s.sessions.KeepAssociation(a.stored()); err != nil {
-		s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+		s.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 	}
 }
 
@@ -157,13 +157,13 @@ func (s *Server) remove(a *association, e event, inherit bool, args ...any) {
 		s.event(eventAdopted)
 	}
 	if err := s.sessions.ForgetAssociation(a.ID); err != nil {
-		s.tell(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+		s.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 	}
 	if successor == nil || !inherit {
 		s.release(a.ID)
 	}
 	s.failWaiting(&a.window, ErrNoAssociation)
-	s.tell(e, slog.LevelWarn, a.ID, args...)
+	s.record(e, slog.LevelWarn, a.ID, args...)
 	for _, d := range s.dials {
 		if d.peer == a.configured {
 			s.redial(d)

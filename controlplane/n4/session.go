@@ -173,6 +173,6 @@ func (s *Server) missed(a *association) {
 		a.misses.Store(0)
 	}
 	if a.misses.Add(1) == int64(s.cfg.MissAlarm) {
-		s.tell(eventSEIDAlarm, slog.LevelError, a.ID, "misses", s.cfg.MissAlarm, "within", "1s")
+		s.record(eventSEIDAlarm, slog.LevelError, a.ID, "misses", s.cfg.MissAlarm, "within", "1s")
 	}
 }

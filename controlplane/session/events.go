@@ -113,7 +113,7 @@ func sameSession(events []api.Event) int {
 
 // handleEvents makes a report of events and acknowledges them when it is answered or given up.
 func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []api.Event) error {
-	events = slices.DeleteFunc(events, func(e api.Event) bool { return e.Sequence <= a.last }) // told again
+	events = slices.DeleteFunc(events, func(e api.Event) bool { return e.Sequence <= a.last }) // repeated
 	if len(events) == 0 {
 		return nil
 	}

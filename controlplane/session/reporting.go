@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// reporting tells CP functions what the data plane tells us, and keeps what could not be told. It owns all of that and
+// reporting passes reports of the data plane on to CP functions, and keeps what could not be sent. It owns all of that and
 // guards it with a lock of its own. Manager calls it with mu held; it calls Manager, through sessions, without lock.
 type reporting struct {
 	sessions sessions

@@ -305,7 +305,7 @@ int event_notify(struct worker *w, uint16_t number, uint32_t index, uint64_t arg
 {
 	struct notice_ring *r = events.ring[w->id];
 
-	w->told++;
+	w->notified++;
 	if (r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) == EVENT_RING) {
 		__atomic_store_n(&r->lost, r->lost + 1, __ATOMIC_RELAXED);
 		return -1;

@@ -19,7 +19,7 @@ static struct {
 	} table[API_TABLE_COUNT];
 	uint32_t owner; // client of the open transaction
 	int open;
-	int failed; // a PUT or DELETE was refused; told at COMMIT
+	int failed; // a PUT or DELETE was refused; reported at COMMIT
 	struct api_status failure;
 	int (*stream)(const struct api_stream_command *c);
 } requests;
@@ -267,7 +267,7 @@ static void change(struct reply_sink *sink, const struct api_header *h, const vo
 	struct api_object_head head = {0};
 
 	if (!requests.open || requests.owner != sink->owner || requests.failed)
-		return; // told at COMMIT
+		return; // reported at COMMIT
 	int error = read_change(h, body, &head);
 	if (error != 0) {
 		requests.failed = 1;

@@ -124,7 +124,7 @@ void worker_wake(uint32_t id)
 
 static uint64_t work_done(const struct worker *w)
 {
-	return w->in + w->out + w->originated + w->dropped + w->told;
+	return w->in + w->out + w->originated + w->dropped + w->notified;
 }
 
 uint64_t workers_done(int *all_idle)

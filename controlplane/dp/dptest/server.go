@@ -186,7 +186,7 @@ func (s *Server) Raise(e api.Event) {
 	e.Sequence, e.BootID = s.raised, s.bootID
 	s.events = append(s.events, e)
 	if s.subscriber != nil {
-		s.subscriber.tell(e)
+		s.subscriber.raise(e)
 	}
 }
 
@@ -210,14 +210,14 @@ type session struct {
 
 	conn         net.Conn
 	subscription api.Header    // of the request that events answer
-	untold       []api.Event   // to the subscriber
+	unsent       []api.Event   // to the subscriber
 	more         chan struct{} // there are some
 	ended        chan struct{}
 }
 
 // tell has one event written to the subscriber.
-func (c *session) tell(e api.Event) {
-	c.untold = append(c.untold, e)
+func (c *session) raise(e api.Event) {
+	c.unsent = append(c.unsent, e)
 	select {
 	case c.more <- struct{}{}:
 	default:
@@ -234,8 +234,8 @@ func (c *session) write() {
 			return
 		}
 		c.s.mu.Lock()
-		list := c.untold
-		c.untold = nil
+		list := c.unsent
+		c.unsent = nil
 		c.s.mu.Unlock()
 		for i := range list {
 			h, body := c.subscription, api.Body(&list[i])
@@ -320,7 +320,7 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		}
 		c.subscription, c.s.subscriber = h, c
 		for _, e := range c.s.events {
-			c.tell(e)
+			c.raise(e)
 		}
 		go c.write()
 		return true
