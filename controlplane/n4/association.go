@@ -41,7 +41,7 @@ type associationCounts struct {
 	misses     atomic.Int64  // requests for unknown sessions in missSecond
 	missSecond atomic.Int64
 	window     window
-	pending     map[gtpuPeer]*pfcp.NodeReportRequest // what the peer has not acknowledged; the owner's alone
+	pending    map[gtpuPeer]*pfcp.NodeReportRequest // what the peer has not acknowledged; the owner's alone
 }
 
 func (a *association) failed() bool { return a.failedAt.Load() != 0 }

@@ -215,7 +215,7 @@ type session struct {
 	ended        chan struct{}
 }
 
-// tell has one event written to the subscriber.
+// raise has one event written to the subscriber.
 func (c *session) raise(e api.Event) {
 	c.unsent = append(c.unsent, e)
 	select {
