@@ -8,7 +8,8 @@
 #define KIT_BENCH_ROUNDS 2000 // at most
 
 // Has `send` send `packets` packets in each round, a vector, and prints the median of the TSC ticks that the node took
-// for each. After the first round none of them comes to the node `full`, or the figure were of something else.
+// for each. After two rounds none of them comes to the node `full` (NULL: they may), or the figure were of
+// something else.
 void kit_bench(const char *name, const char *node, const char *full, uint32_t rounds, uint32_t packets,
 	void (*send)(const void *argument), const void *argument);
 

@@ -158,6 +158,7 @@ static rte_edge_t access_input_packet(struct worker *w, struct rte_node *node, s
 	struct eth_info eth;
 
 	packet_of(m)->ip_version = 0;
+	e->permitted = 0;
 	if (unlikely(p == NULL || rte_pktmbuf_data_len(m) < ETH_HEADER))
 		return packet_leave(m, &drop_ethernet, EDGE_DROP);
 	if (unlikely(!to_us(p, frame) && !to_group(frame)))

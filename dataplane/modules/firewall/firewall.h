@@ -8,6 +8,7 @@
 #define FIREWALL_FIREWALL_H
 
 #include "isthmus_api.h"
+#include <assert.h>
 #include <rte_acl.h>
 #include <rte_mbuf.h>
 #include <stdint.h>
@@ -20,6 +21,8 @@
 enum acl_place { ACL_UPLINK, ACL_DOWNLINK, ACL_INSTANCE, ACL_PLACES };
 
 // The verdict on a packet: slot << 1 | permit. Slot 0 is the default action, slot i + 1 is rule i.
+#define ACL_SLOT_BITS 17
+static_assert(ACL_MAX_RULES < 1u << ACL_SLOT_BITS, "a slot fits beside the generation in acl_permission()");
 #define ACL_TOO_SHORT UINT32_MAX // first fragment without its ports, or a fragment that would overwrite them (RFC 1858)
 
 struct acl {
@@ -37,6 +40,12 @@ struct acl {
 static inline uint64_t *acl_hits(const struct acl *a, uint32_t worker)
 {
 	return a->hits + (size_t)worker * a->stride;
+}
+
+// By which rule of which list a packet passed: the list's generation, cut off, and the slot. No list: 0.
+static inline uint32_t acl_permission(const struct acl *a, uint32_t slot)
+{
+	return a != NULL ? a->generation << ACL_SLOT_BITS | slot : 0;
 }
 
 // Compiles `body` (count and lengths already checked by acl_check). NULL after object_error(), with the errno in *error.

@@ -4,6 +4,7 @@
 // the network instance that the packet comes into.
 #include "core/node.h"
 #include "firewall/firewall.h"
+#include "rule/view.h"
 
 enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT };
 
@@ -31,13 +32,18 @@ static const struct {
 };
 
 static __rte_always_inline rte_edge_t apply(
-	uint64_t *hits, struct rte_mbuf *m, uint32_t verdict, enum acl_place direction)
+	const struct acl *a, uint64_t *hits, struct rte_mbuf *m, uint32_t verdict, enum acl_place direction)
 {
 	if (unlikely(verdict == ACL_TOO_SHORT))
 		return packet_leave(m, reasons[direction].too_short, EDGE_DROP);
 	hits[verdict >> 1]++;
-	if (likely(verdict & 1))
+	if (likely(verdict & 1)) {
+		if (direction == ACL_UPLINK)
+			endpoint_view_of(m)->permitted = acl_permission(a, verdict >> 1);
+		else if (direction == ACL_DOWNLINK)
+			tunnel_view_of(m)->permitted = acl_permission(a, verdict >> 1);
 		return EDGE_SESSION;
+	}
 	return packet_leave(m, verdict >> 1 ? reasons[direction].deny : reasons[direction].by_default, EDGE_DROP);
 }
 
@@ -51,7 +57,7 @@ static __rte_always_inline void filter(
 		uint16_t count = RTE_MIN(n - base, ACL_VECTOR);
 		acl_classify(a, (struct rte_mbuf **)&objs[base], count, verdict);
 		for (uint16_t i = 0; i < count; i++)
-			next[base + i] = apply(hits, objs[base + i], verdict[i], direction);
+			next[base + i] = apply(a, hits, objs[base + i], verdict[i], direction);
 	}
 }
 

@@ -57,12 +57,12 @@ static __rte_always_inline void flow_find_tuples(
 
 		if (unlikely(l->key == 0 || !l->by_tuple || !l->plain))
 			continue;
-		struct rule_state *s = tuple_state(k->w, tuple[i].found, k->generation);
+		struct rule_state *s = tuple_state(k->w, tuple[i].found, k->permitted);
 		l->plain = s != NULL;
 		if (unlikely(s == NULL))
 			continue;
 		l->state = s;
-		l->list_slot = tuple[i].found->list & ((1u << TUPLE_SLOT_BITS) - 1);
+		l->list_slot = tuple[i].found->permitted & ((1u << ACL_SLOT_BITS) - 1);
 		if (s->urr != RULE_NONE)
 			rte_prefetch0(&usage_pools.state[s->urr]);
 		if (s->further || (s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)

@@ -102,17 +102,6 @@ static uint32_t number_of(struct worker *w, struct tuples *t, const struct rule 
 	return number;
 }
 
-// Slot of the list's rule that permits the packet; UINT32_MAX: none does, by now.
-static uint32_t permitted_by(const struct acl *list, struct rte_mbuf *m)
-{
-	uint32_t verdict;
-
-	if (list == NULL)
-		return 0;
-	acl_classify(list, &m, 1, &verdict);
-	return verdict != ACL_TOO_SHORT && (verdict & 1) ? verdict >> 1 : UINT32_MAX;
-}
-
 static int key_of(struct tuple *t, struct rte_mbuf *m, int tunnel)
 {
 	const struct packet *pkt = packet_of(m);
@@ -139,23 +128,20 @@ static int key_of(struct tuple *t, struct rte_mbuf *m, int tunnel)
 void flow_keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int tunnel)
 {
 	enum acl_place direction = tunnel ? ACL_DOWNLINK : ACL_UPLINK;
-	const struct acl *list = firewall_list(direction);
 	struct tuples *tuples = &flow_tuples[w->id];
-	uint32_t generation = tuples_enter(tuples, direction, list), slot;
-	struct tuple t;
+	uint32_t permitted = tuples_enter(tuples, direction, firewall_list(direction));
+	struct tuple t = {.permitted = tunnel ? tunnel_view_of(m)->permitted : endpoint_view_of(m)->permitted};
 
-	if (!key_of(&t, m, tunnel))
+	// Another list, since the firewall's node.
+	if (unlikely((t.permitted ^ permitted) >> ACL_SLOT_BITS != 0) || !key_of(&t, m, tunnel))
 		return;
-	const struct tuple *known = tuple_find(tuples, tuple_hash(&t), &t);
-	if (known != NULL && tuple_state(w, known, generation) == rule_state_of(r))
+	uint32_t hash = tuple_hash(&t);
+	const struct tuple *known = tuple_find(tuples, hash, &t);
+	if (known != NULL ? tuple_state(w, known, permitted) == rule_state_of(r) : !tuples_met(tuples, hash))
 		return;
-	slot = permitted_by(list, m);
-	if (slot == UINT32_MAX)
-		return;
-	t.list = generation | slot;
 	t.number = number_of(w, tuples, r);
 	t.state = r->state;
-	tuples_put(w, tuples, &t);
+	tuples_put(w, tuples, hash, &t);
 }
 
 // The n-th number in places as far apart as can be: 0, 1/2, 1/4, 3/4, ... of the whole.

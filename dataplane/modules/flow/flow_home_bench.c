@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What flow-access and flow-input cost a wireline subscriber's packet, all in cache: 64 homes, half of them PPPoE, with
-// a policer, access lists of 150 and 4,096 rules. flow-home-bench [up|down [ROUNDS]], as flow-bench.
+// a policer, access lists of 150 and 4,096 rules. flow-home-bench [up|down|up-new|down-new [ROUNDS]], as flow-bench;
+// "new": every packet is a flow's first, and the figure is of the session node, which makes the entry.
 #include "testkit/bench.h"
 #include "testkit/gateway.h"
+#include "wire/bytes.h"
 #include <rte_common.h>
 #include <rte_meter.h>
 #include <stdio.h>
@@ -84,29 +86,44 @@ static void fill(int up, uint32_t home)
 	gateway_outer(to, 4, 0);
 }
 
-static void send_vector(const void *up)
-{
-	for (uint32_t home = 1; home <= HOMES; home++) {
-		const struct frame *one = &f[*(const int *)up][home];
+struct role {
+	const char *name, *node, *full;
+	int up, is_new;
+};
+static const struct role roles[] = {
+	{"up", "flow-access", "access-input", 1, 0},
+	{"down", "flow-input", "core-input", 0, 0},
+	{"up-new", "session-uplink", NULL, 1, 1},
+	{"down-new", "session-downlink", NULL, 0, 1},
+};
 
-		kit_send(*(const int *)up ? "access" : "core", one->at, one->length);
+static void send_vector(const void *role)
+{
+	const struct role *r = role;
+	static uint32_t flows;
+
+	for (uint32_t home = 1; home <= HOMES; home++) {
+		const struct frame *one = &f[r->up][home];
+		uint8_t *udp = one->at + one->length - PAYLOAD - 8;
+
+		if (r->is_new)
+			store32(udp, ++flows * 0x9e3779b1u);
+		kit_send(r->up ? "access" : "core", one->at, one->length);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	static const int is_up[2] = {0, 1};
 	uint32_t rounds = argc > 2 ? (uint32_t)atoi(argv[2]) : KIT_BENCH_ROUNDS;
 
 	gateway_start(NULL);
 	put_homes();
-	for (int up = 1; up >= 0; up--) {
-		if (argc > 1 && strcmp(argv[1], up ? "up" : "down") != 0)
-			continue;
-		for (uint32_t home = 1; home <= HOMES; home++)
-			fill(up, home);
-		kit_bench(up ? "up" : "down", up ? "flow-access" : "flow-input", up ? "access-input" : "core-input",
-			rounds, HOMES, send_vector, &is_up[up]);
+	for (uint32_t home = 1; home <= HOMES; home++) {
+		fill(1, home);
+		fill(0, home);
 	}
+	for (uint32_t i = 0; i < RTE_DIM(roles); i++)
+		if (argc < 2 || strcmp(argv[1], roles[i].name) == 0)
+			kit_bench(roles[i].name, roles[i].node, roles[i].full, rounds, HOMES, send_vector, &roles[i]);
 	return 0;
 }

@@ -293,7 +293,7 @@ static void as_the_full_nodes(void **unused)
 
 static int setup(void **unused)
 {
-	struct api_engine e = kit_engine();
+	struct api_engine e = both_ways_engine();
 
 	e.max_flows = TUPLES / 2;
 	gateway_start(&e);

@@ -266,7 +266,9 @@ static void as_the_full_nodes(void **unused)
 
 static int setup(void **unused)
 {
-	fixture_start(NULL);
+	struct api_engine e = both_ways_engine();
+
+	fixture_start(&e);
 	put_policers();
 	for (uint32_t n = 1; n < SESSIONS; n++)
 		put_random(n);

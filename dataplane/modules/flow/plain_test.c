@@ -52,7 +52,7 @@ static void fast_for_the_plain(void **state)
 	for (uint32_t i = 0; i < RTE_DIM(cases); i++)
 		for (int k = 0; k < 4; k++) {
 			gpdu(&f, &cases[i], k & 1 ? 6 : 4, k & 2 ? 9 : NO_QFI, 1, 40);
-			full_nodes("ran", &f, 1, out_of(&cases[i])); // they make the entry
+			full_nodes("ran", &f, 2, out_of(&cases[i])); // they make the entry
 			assert_int_equal(full_nodes("ran", &f, 1, out_of(&cases[i])), 0);
 			assert_int_equal(full_nodes("ran", &f, 64, out_of(&cases[i])), 0);
 			f.at[cases[i].vlan != 0 ? 18 + 8 : 14 + 8] ^= 1; // a wrong checksum is for the full nodes

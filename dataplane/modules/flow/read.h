@@ -47,7 +47,7 @@ struct walk {
 	uint64_t full; // bits of keys of which a packet took the full nodes: none behind it overtakes it
 	struct tuples *tuples;
 	uint64_t *hits; // of the access list that permitted what has 5-tuple entries; NULL: no list
-	uint32_t generation; // tuple_generation() of that list
+	uint32_t permitted; // acl_permission() of that list
 	struct examples examples;
 };
 
@@ -64,7 +64,7 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->drop_gtpu = drop_gtpu;
 	k->full = 0;
 	k->tuples = &flow_tuples[w->id];
-	k->generation = tuples_enter(k->tuples, direction, list);
+	k->permitted = tuples_enter(k->tuples, direction, list);
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
 }
 

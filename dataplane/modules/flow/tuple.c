@@ -37,7 +37,7 @@ uint32_t tuples_number(struct tuples *t)
 // Whatever its list: one of another list is written again, or overwritten by a key of this place.
 static int leads_to_rule(const struct worker *w, const struct tuple *e)
 {
-	return tuple_state(w, e, e->list) != NULL;
+	return tuple_state(w, e, e->permitted) != NULL;
 }
 
 // Where the key is, or what is free, or by the key's hash one of others'.
@@ -50,15 +50,18 @@ static struct tuple *place_for(const struct worker *w, const struct tuples *t, u
 
 		if (tuple_same(e, key))
 			return e;
-		if (found == NULL && !leads_to_rule(w, e))
+		if (e->number == 0 && found == NULL)
 			found = e;
 	}
+	for (uint32_t way = 0; found == NULL && way < TUPLE_WAYS; way++)
+		if (!leads_to_rule(w, tuple_place(t, hash, way)))
+			found = tuple_place(t, hash, way);
 	return found != NULL ? found : tuple_place(t, hash, hash >> 30);
 }
 
-void tuples_put(const struct worker *w, struct tuples *t, const struct tuple *entry)
+void tuples_put(const struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry)
 {
-	*place_for(w, t, tuple_hash(entry), entry) = *entry;
+	*place_for(w, t, hash, entry) = *entry;
 }
 
 // Twice as many lines as flows: nearly every key has its own place.
@@ -72,7 +75,8 @@ int tuples_create(uint32_t workers, uint32_t flows)
 		struct tuples *t = &flow_tuples[i];
 
 		t->line = rte_zmalloc("flow-tuples", (size_t)lines * sizeof(*t->line), TUPLE_WAYS * sizeof(*t->line));
-		if (t->line == NULL)
+		t->met = rte_zmalloc("flow-tuples", TUPLE_MARKS, RTE_CACHE_LINE_SIZE);
+		if (t->line == NULL || t->met == NULL)
 			return ENOMEM;
 		t->mask = lines - 1;
 	}

@@ -18,9 +18,8 @@
 #include "wire/ip.h"
 
 #define TUPLE_WAYS 4u
+#define TUPLE_MARKS 65536u
 #define TUPLE_TUNNEL 0x80u // beside the version: the key begins with an F-TEID
-#define TUPLE_SLOT_BITS 17 // of tuple.list
-static_assert(ACL_MAX_RULES < 1u << TUPLE_SLOT_BITS, "a rule's slot fits beside the generation");
 
 struct tuple {
 	uint64_t word
@@ -29,7 +28,7 @@ struct tuple {
 	uint32_t ports;
 	uint32_t state; // index of rule_state
 	uint32_t number; // of the state's key, when this was written; 0: empty
-	uint32_t list; // generation of the access list << TUPLE_SLOT_BITS | slot of its rule
+	uint32_t permitted; // acl_permission()
 } __rte_cache_aligned;
 static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
 
@@ -41,6 +40,7 @@ struct tuples {
 	uint32_t number; // the last one that a rule's state got
 	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.list
 	uint8_t is_used;
+	uint8_t *met; // TUPLE_MARKS of keys that had no entry
 } __rte_cache_aligned;
 extern struct tuples flow_tuples[API_MAX_WORKERS];
 extern uint64_t flow_tuple_secret[8];
@@ -126,19 +126,14 @@ static __rte_always_inline int tuple_same(const struct tuple *a, const struct tu
 		       (a->address[3] ^ b->address[3]) | (a->ports ^ b->ports)) == 0;
 }
 
-// The generation of a list as entries have it; `list` NULL: there is none.
-static inline uint32_t tuple_generation(const struct acl *list)
-{
-	return list != NULL ? list->generation << TUPLE_SLOT_BITS : 0;
-}
-
-// The state that the entry leads to, or NULL when it does so no longer. `generation`: tuple_generation() of the list.
+// The state that the entry leads to, or NULL when it does so no longer. `permitted`: acl_permission() of its list, for
+// any slot.
 static __rte_always_inline struct rule_state *tuple_state(
-	const struct worker *w, const struct tuple *t, uint32_t generation)
+	const struct worker *w, const struct tuple *t, uint32_t permitted)
 {
 	struct rule_state *s = &session_pools.state[t->state];
 
-	return likely((t->list ^ generation) >> TUPLE_SLOT_BITS == 0 && t->number != 0 &&
+	return likely((t->permitted ^ permitted) >> ACL_SLOT_BITS == 0 && t->number != 0 &&
 		       __atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == tuple_key_of(w, t->number))
 		       ? s
 		       : NULL;
@@ -160,19 +155,28 @@ static __rte_always_inline const struct tuple *tuple_find(
 void tuples_clear(struct tuples *t);
 static inline uint32_t tuples_enter(struct tuples *t, enum acl_place direction, const struct acl *list)
 {
-	uint32_t era = list != NULL ? list->generation >> (32 - TUPLE_SLOT_BITS) : 0;
+	uint32_t era = list != NULL ? list->generation >> (32 - ACL_SLOT_BITS) : 0;
 
 	if (unlikely(t->era[direction] != era)) {
 		tuples_clear(t);
 		t->era[direction] = era;
 	}
-	return tuple_generation(list);
+	return acl_permission(list, 0);
 }
 
 // A number that no entry has.
 uint32_t tuples_number(struct tuples *t);
-// Writes the entry, its value included.
-void tuples_put(const struct worker *w, struct tuples *t, const struct tuple *entry);
+// 1 when the key was here not long ago: most flows of a scan have one packet, and are not worth an entry.
+static inline int tuples_met(struct tuples *t, uint32_t hash)
+{
+	uint8_t *mark = &t->met[hash & (TUPLE_MARKS - 1)], now = (uint8_t)(hash >> 24), before = *mark;
+
+	*mark = now;
+	return before == now;
+}
+
+// Writes the entry, its value included. `hash`: of its key.
+void tuples_put(const struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry);
 // Control thread, at start. Returns 0 or ENOMEM.
 int tuples_create(uint32_t workers, uint32_t flows);
 

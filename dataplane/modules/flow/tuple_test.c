@@ -41,7 +41,7 @@ static struct tuple entry(uint32_t n, uint32_t number, uint32_t generation)
 	assert_int_equal(tuple_of_packet(&e, ip, 4, 17, 20, 28), 1);
 	e.state = n % 8;
 	e.number = number;
-	e.list = generation << TUPLE_SLOT_BITS | 5;
+	e.permitted = generation << ACL_SLOT_BITS | 5;
 	session_pools.state[e.state].key = tuple_key_of(w, number);
 	return e;
 }
@@ -58,8 +58,8 @@ static void put_and_find(void **unused)
 	for (uint32_t n = 1; n < 40 * LINES; n++) {
 		struct tuple e = entry(n, 1 + n % 8, 3);
 
-		tuples_put(w, t, &e);
-		tuples_put(w, t, &e);
+		tuples_put(w, t, tuple_hash(&e), &e);
+		tuples_put(w, t, tuple_hash(&e), &e);
 		assert_non_null(find(&e));
 		assert_memory_equal(find(&e), &e, sizeof(e));
 		uint32_t same = 0;
@@ -78,14 +78,14 @@ static void room_is_made_by_the_invalid(void **unused)
 	uint32_t others = 0;
 
 	tuples_clear(t);
-	tuples_put(w, t, &kept);
+	tuples_put(w, t, tuple_hash(&kept), &kept);
 	for (uint32_t n = 2; n < 20 * LINES; n++) {
 		struct tuple e = entry(n, 9, 3);
 
 		e.number = 8; // no state has it
 		if (((tuple_hash(&e) ^ tuple_hash(&kept)) & t->mask & ~(TUPLE_WAYS - 1)) != 0)
 			continue;
-		tuples_put(w, t, &e);
+		tuples_put(w, t, tuple_hash(&e), &e);
 		others++;
 		assert_non_null(find(&kept));
 	}
@@ -95,11 +95,11 @@ static void room_is_made_by_the_invalid(void **unused)
 static void leads_to_a_state(void **unused)
 {
 	struct tuple e = entry(3, 7, 3);
-	uint32_t generation = 3 << TUPLE_SLOT_BITS;
+	uint32_t generation = 3 << ACL_SLOT_BITS;
 	uint64_t *key = &session_pools.state[e.state].key;
 
 	assert_ptr_equal(tuple_state(w, &e, generation), &session_pools.state[3]);
-	assert_null(tuple_state(w, &e, 4 << TUPLE_SLOT_BITS)); // another list
+	assert_null(tuple_state(w, &e, 4 << ACL_SLOT_BITS)); // another list
 	*key = 0; // flow_forget()
 	assert_null(tuple_state(w, &e, generation));
 	*key = tuple_key_of(w, 8); // another rule's
@@ -116,7 +116,7 @@ static void numbers_come_round(void **unused)
 {
 	struct tuple e = entry(3, 1, 3);
 
-	tuples_put(w, t, &e);
+	tuples_put(w, t, tuple_hash(&e), &e);
 	t->number = UINT32_MAX;
 	assert_int_equal(tuples_number(t), 1);
 	assert_null(find(&e));
@@ -127,13 +127,13 @@ static void generations_come_round(void **unused)
 	struct acl list = {.generation = 3};
 	struct tuple e = entry(3, 1, 3);
 
-	assert_int_equal(tuples_enter(t, ACL_UPLINK, &list), 3 << TUPLE_SLOT_BITS);
-	tuples_put(w, t, &e);
+	assert_int_equal(tuples_enter(t, ACL_UPLINK, &list), 3 << ACL_SLOT_BITS);
+	tuples_put(w, t, tuple_hash(&e), &e);
 	list.generation = 4;
 	tuples_enter(t, ACL_UPLINK, &list);
 	assert_non_null(find(&e)); // invalid by its generation
-	list.generation = 3 + (1u << (32 - TUPLE_SLOT_BITS));
-	assert_int_equal(tuples_enter(t, ACL_UPLINK, &list), 3 << TUPLE_SLOT_BITS);
+	list.generation = 3 + (1u << (32 - ACL_SLOT_BITS));
+	assert_int_equal(tuples_enter(t, ACL_UPLINK, &list), 3 << ACL_SLOT_BITS);
 	assert_null(find(&e));
 	tuples_enter(t, ACL_UPLINK, NULL);
 }

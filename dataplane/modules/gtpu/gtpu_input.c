@@ -59,6 +59,7 @@ static inline void gtpu_arrived(struct rte_mbuf *m, const struct gtpu_info *gtpu
 	struct tunnel_view *t = tunnel_view_of(m);
 
 	t->teid = gtpu->teid;
+	t->permitted = 0;
 	t->header_length = gtpu->header_length;
 	t->sequence = gtpu->sequence;
 	t->message = gtpu->message;

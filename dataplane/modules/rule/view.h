@@ -15,6 +15,7 @@ struct endpoint_view {
 	uint16_t pppoe_session;
 	uint8_t encap; // enum api_encap
 	uint8_t tags;
+	uint32_t permitted; // acl_permission() of firewall-uplink; 0: no list
 };
 PACKET_VIEW(endpoint_view)
 
@@ -32,6 +33,7 @@ struct tunnel_view {
 	uint16_t local; // path_local_id() of the outer destination
 	uint8_t more; // GTPU_MORE, GTPU_ENDPOINT (wire/gtpu.h)
 	uint8_t pdu_type; // enum api_pdu_type of the container that came
+	uint32_t permitted; // acl_permission() of firewall-downlink; 0: no list
 };
 PACKET_VIEW(tunnel_view)
 
