@@ -14,8 +14,8 @@ import (
 )
 
 // stateFiles is what outlives the control plane: the text that `config apply` brought, while it runs instead of the
-// control plane's own file, and the placement, so that nobody moves after our restart either. Both are written beside and
-// renamed, so a reader finds a whole file, the old or the new one.
+// control plane's own file, and the placement, so that nobody moves after our restart either. Both are written beside
+// and renamed, so a reader finds a whole file, the old or the new one.
 type stateFiles struct {
 	applied   string
 	placement string

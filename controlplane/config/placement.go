@@ -18,8 +18,8 @@ const (
 // byName as a subport: the subscriber's name decides.
 const byName = ^uint32(0)
 
-// Placement is which pipes of the schedulers subscribers have, by port. A new configuration is made with that of the one before
-// it, so that nobody moves because somebody else comes or goes. Without it names decide, which moves few.
+// Placement is which pipes of the schedulers subscribers have, by port. A new configuration is made with that of the
+// one before it, so that nobody moves because somebody else comes or goes. Without it names decide, which moves few.
 type Placement map[Name]PortPlacement
 
 // PortPlacement is one scheduler's part: the pipes of each subport, and each subscriber's subport and pipe.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cputest measures what work costs, for tests that bound it. Time on the clock also has what the machine did for
-// others meanwhile.
+// Package cputest measures what work costs, for tests that bound it. Time on the clock also has what the machine did
+// for others meanwhile.
 package cputest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bound fails the test when the work takes the process more CPU time than this, garbage collection included. Wrong algorithms
-// take hundreds of times what right ones take: leave room for a machine that is ten times slower.
+// Bound fails the test when the work takes the process more CPU time than this, garbage collection included. Wrong
+// algorithms take hundreds of times what right ones take: leave room for a machine that is ten times slower.
 func Bound(t testing.TB, most time.Duration, what string, work func()) {
 	t.Helper()
 	before := spent(t)

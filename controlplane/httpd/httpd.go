@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpd is how this program listens for streams: every server has timeouts for reading, writing and idling, and every
-// listener a bound on its connections, so that no client can take the descriptors or the memory of the process.
+// Package httpd is how this program listens for streams: every server has timeouts for reading, writing and idling, and
+// every listener a bound on its connections, so that no client can take the descriptors or the memory of the process.
 package httpd
 
 import (
@@ -36,8 +36,8 @@ func (b Bounds) New(h http.Handler) *http.Server {
 		IdleTimeout: cmp.Or(b.Idle, idleTimeout), MaxHeaderBytes: maxHeader}
 }
 
-// Limit bounds the connections of a listener. One too many is closed at once: waiting in the kernel it would keep out those
-// whose address has none yet.
+// Limit bounds the connections of a listener. One too many is closed at once: waiting in the kernel it would keep out
+// those whose address has none yet.
 func (b Bounds) Limit(l net.Listener) *Listener {
 	return &Listener{Listener: l, Bounds: b, by: map[netip.Addr]int{}}
 }

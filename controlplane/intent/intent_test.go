@@ -110,12 +110,14 @@ func TestSessionBytes(t *testing.T) {
 		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
 		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
 		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000", "00000000" /* association */, zero(4),
-		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR, QFIs, QERs, URRs
+		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR,
+		// QFIs, QERs, URRs
 		part(75, api.SizeofPDR, 2), "64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
 		"01000000", zero(12), zero(16),
 		"64000000", "0200", "01", "01", "0600", "ff", "01", "00", zero(3), "01200000", "042000000a000001" + zero(12), zero(4), "02000000", zero(8),
 		"02000000", zero(12), zero(16),
-		// FARs: id, action, destination, outer header, DSCP, TEID, port, instance, PDU type, path, end marker, buffering, more
+		// FARs: id, action, destination, outer header, DSCP, TEID, port, instance, PDU type, path, end marker,
+		// buffering, more
 		part(76, api.SizeofFAR, 2), "01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"), zero(16),
 		"02000000", "02", "00", "02", "ff", "00000000", "0000", "ff", "00", zero(32), zero(16),
 		// QERs: id, gates, QFI, share, policers, padding

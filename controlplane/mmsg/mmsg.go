@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mmsg receives and sends many UDP datagrams with one system call (recvmmsg, sendmmsg), which cost more than what is in
-// them. Go's own net package has one call for each.
+// Package mmsg receives and sends many UDP datagrams with one system call (recvmmsg, sendmmsg), which cost more than
+// what is in them. Go's own net package has one call for each.
 package mmsg
 
 import (
@@ -20,8 +20,8 @@ type header struct {
 	_   [4]byte
 }
 
-// Batch is the memory of one call. The kernel follows pointers from headers to vectors, names and buffers; all of them are kept
-// by this struct, which does not move.
+// Batch is the memory of one call. The kernel follows pointers from headers to vectors, names and buffers; all of them
+// are kept by this struct, which does not move.
 type Batch struct {
 	hdrs    []header
 	iovs    []unix.Iovec

@@ -18,8 +18,8 @@ type gtpuPeer struct {
 
 func peerOf(p pfcp.RemotePeer) gtpuPeer { return gtpuPeer{p.Addr, p.NetworkInstance} }
 
-// NodeReport notifies all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does not
-// answer is notified again, as long as its association lives and nothing newer is known of that GTP-U peer.
+// NodeReport notifies all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does
+// not answer is notified again, as long as its association lives and nothing newer is known of that GTP-U peer.
 func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
 	req.Node = s.cfg.Node
 	s.post(func() {
@@ -29,7 +29,8 @@ func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
 	})
 }
 
-// notifyNode notes what the association is to be notified of, in the place of what it has not answered, and notifies it.
+// notifyNode notes what the association is to be notified of, in the place of what it has not answered, and notifies
+// it.
 func (s *Server) notifyNode(a *association, req *pfcp.NodeReportRequest) {
 	if a.pending == nil {
 		a.pending = make(map[gtpuPeer]*pfcp.NodeReportRequest)

@@ -114,7 +114,8 @@ func (m *mutation) fill() *pfcp.Error {
 	return nil
 }
 
-// choose resolves the F-TEID and the UE addresses of a PDR or traffic endpoint; madeFTEID and madeUE are those that we gave.
+// choose resolves the F-TEID and the UE addresses of a PDR or traffic endpoint; madeFTEID and madeUE are those that we
+// gave.
 func (m *mutation) choose(f **pfcp.FTEID, ue *[]pfcp.UEIP, name string, side pfcp.Interface, madeFTEID **pfcp.FTEID,
 	madeUE *[]pfcp.UEIP) *pfcp.Error {
 	fteid, chosen, err := m.fteid(*f, name, side)

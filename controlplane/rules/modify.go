@@ -144,7 +144,8 @@ func replace[T any](to **T, from *T) {
 	}
 }
 
-// merge takes over what an update has: pointers that are not nil, lists and texts that are not empty, the id, which is the same.
+// merge takes over what an update has: pointers that are not nil, lists and texts that are not empty, the id, which is
+// the same.
 func merge[T any](to, from *T) {
 	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for i := range f.NumField() {

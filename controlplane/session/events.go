@@ -26,8 +26,9 @@ type Events interface {
 	Acknowledge(sequence uint64) error
 }
 
-// acknowledger acknowledges events in their order, whatever the order in which their reports are answered. It outlives a
-// subscription: a new one to the same data plane begins with what is not acknowledged, of which reports may be under way.
+// acknowledger acknowledges events in their order, whatever the order in which their reports are answered. It outlives
+// a subscription: a new one to the same data plane begins with what is not acknowledged, of which reports may be under
+// way.
 type acknowledger struct {
 	mu      sync.Mutex
 	from    Events

@@ -16,8 +16,9 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// reporting passes reports of the data plane on to CP functions, and keeps what could not be sent. It owns all of that and
-// guards it with a lock of its own. Manager calls it with mu held; it calls Manager, through sessions, without lock.
+// reporting passes reports of the data plane on to CP functions, and keeps what could not be sent. It owns all of that
+// and guards it with a lock of its own. Manager calls it with mu held; it calls Manager, through sessions, without
+// lock.
 type reporting struct {
 	sessions sessions
 	node     pfcp.NodeID // ours

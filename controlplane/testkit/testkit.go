@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine anything
-// may take seconds.
+// Limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
+// anything may take seconds.
 const Limit = time.Minute
 
 // Must ends the test when something that it stands on fails; nil is none, of errors with a type of their own too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view turns rows of the data plane into what people and programs see: JSON with stable field names, and aligned
-// tables. The agent fetches and encodes, the CLI decodes and prints; both use the tables defined here.
+// Package view turns rows of the data plane into what people and programs see: JSON with stable field names, and
+// aligned tables. The agent fetches and encodes, the CLI decodes and prints; both use the tables defined here.
 package view
 
 import (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dptest is a data plane for tests: it keeps objects and answers the socket like isthmus-dp, and moves no packets.
+// Package dptest is a data plane for tests: it keeps objects and answers the socket like isthmus-dp, and moves no
+// packets.
 package dptest
 
 import (

@@ -151,8 +151,8 @@ func (s *Store) Renew() error {
 	return err
 }
 
-// newRecovery is a recovery time stamp that is later than another, whatever the clock says: to a peer an earlier one may
-// be that of an old message.
+// newRecovery is a recovery time stamp that is later than another, whatever the clock says: to a peer an earlier one
+// may be that of an old message.
 func newRecovery(after time.Time) time.Time {
 	now := time.Now().Truncate(time.Second)
 	if !now.After(after) {

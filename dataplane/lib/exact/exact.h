@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact-match table: fixed capacity, 64-byte entries with the key inline, one cold cache line per look-up.
 //
-// One writer, many readers: look-ups may run on other threads while the writer adds and deletes; they see an entry either
-// whole or not at all (a sequence number in the entry). Memory is allocated once. Keys of up to EXACT_KEY bytes, zero-padded
-// by the caller to EXACT_KEY. Used for access endpoints, F-TEIDs (writer: control thread) and 5-tuple flows (writer and
-// reader: the worker).
+// One writer, many readers: look-ups may run on other threads while the writer adds and deletes; they see an entry
+// either whole or not at all (a sequence number in the entry). Memory is allocated once. Keys of up to EXACT_KEY bytes,
+// zero-padded by the caller to EXACT_KEY. Used for access endpoints, F-TEIDs (writer: control thread) and 5-tuple flows
+// (writer and reader: the worker).
 //
-// How it works: a key has a home slot, and may lie in any of EXACT_PROBES slots that follow from the home: first the eight
-// of the home's aligned block of 512 bytes (the neighbour line usually arrives with the first), then scattered ones. Each
-// slot keeps, as somebody's home, a bit map of the probes that hold its keys, so a look-up touches only lines that may match,
-// a miss is mostly one line, and a deletion clears one bit: no tombstones, nothing is ever moved.
+// How it works: a key has a home slot, and may lie in any of EXACT_PROBES slots that follow from the home: first the
+// eight of the home's aligned block of 512 bytes (the neighbour line usually arrives with the first), then scattered
+// ones. Each slot keeps, as somebody's home, a bit map of the probes that hold its keys, so a look-up touches only
+// lines that may match, a miss is mostly one line, and a deletion clears one bit: no tombstones, nothing is ever moved.
 #ifndef EXACT_EXACT_H
 #define EXACT_EXACT_H
 
@@ -80,11 +80,11 @@ static inline void exact_key_set(
 	memcpy(k->bytes + 40, &last, 4);
 }
 
-// NH (RFC 4418 §5.2.2, with 64-bit words) under the table's secret, then a mix: unlike a seeded CRC, two keys that collide
-// under one seed do not collide under another, so an attacker on the network learns nothing useful.
+// NH (RFC 4418 §5.2.2, with 64-bit words) under the table's secret, then a mix: unlike a seeded CRC, two keys that
+// collide under one seed do not collide under another, so an attacker on the network learns nothing useful.
 //
-// Keys are best written in 64-bit words (exact_key_set) just before: a wider read than the writes before it would wait for
-// all of them to reach the cache (no store forwarding), 20 ticks and more.
+// Keys are best written in 64-bit words (exact_key_set) just before: a wider read than the writes before it would wait
+// for all of them to reach the cache (no store forwarding), 20 ticks and more.
 static inline uint32_t exact_hash(const struct exact *t, const struct exact_key *k)
 {
 	uint32_t last;
@@ -112,9 +112,9 @@ static inline uint32_t exact_probe(const struct exact *t, uint32_t home, uint32_
 	return (home + (i - EXACT_BLOCK + 1) * stride) & t->mask;
 }
 
-// Optional second step, when the first line has arrived (half a window later): asks for the line of the first key of this
-// home that lies elsewhere in its block, if there is one. A quarter of the keys of a full table do; worth it when the table is larger
-// than the cache.
+// Optional second step, when the first line has arrived (half a window later): asks for the line of the first key of
+// this home that lies elsewhere in its block, if there is one. A quarter of the keys of a full table do; worth it when
+// the table is larger than the cache.
 static inline void exact_prefetch_displaced(const struct exact *t, uint32_t hash)
 {
 	uint32_t home = hash & t->mask;
@@ -159,7 +159,8 @@ static inline int exact_match(const struct exact_entry *e, const struct exact_ke
 // The rest of a look-up whose key is not in its home slot.
 int exact_lookup_displaced(const struct exact *t, uint32_t home, const struct exact_key *k, uint64_t *value);
 
-// Returns 1 and the value, or 0. Bounded number of probes. A look-up that runs into a change misses or finds, never mixes.
+// Returns 1 and the value, or 0. Bounded number of probes. A look-up that runs into a change misses or finds, never
+// mixes.
 static inline int exact_lookup(const struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t *value)
 {
 	uint32_t home = hash & t->mask;
@@ -174,12 +175,12 @@ static inline int exact_lookup(const struct exact *t, uint32_t hash, const struc
 // Writer. As exact_lookup, and stamps the entry as used now, so that exact_add_evict spares it.
 int exact_lookup_stamp(struct exact *t, uint32_t hash, const struct exact_key *k, uint32_t now, uint64_t *value);
 
-// Writer. Adds or replaces. Returns 0, or ENOSPC: `capacity` keys are held, or (about once in 10^8 additions to a table that
-// is at its capacity) all probes of this key are taken.
+// Writer. Adds or replaces. Returns 0, or ENOSPC: `capacity` keys are held, or (about once in 10^8 additions to a table
+// that is at its capacity) all probes of this key are taken.
 int exact_add(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value);
-// Writer. As exact_add, but makes room by evicting an old entry near by. `now` stamps the entry (any monotonic unit, may
-// wrap); *evicted is set to 1 when an entry had to go, else to 0. Never fails; the table may hold a few keys more than its
-// capacity when there is nothing near by to evict.
+// Writer. As exact_add, but makes room by evicting an old entry near by. `now` stamps the entry (any monotonic unit,
+// may wrap); *evicted is set to 1 when an entry had to go, else to 0. Never fails; the table may hold a few keys more
+// than its capacity when there is nothing near by to evict.
 void exact_add_evict(
 	struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted);
 // Writer. Returns 1 when it was there.

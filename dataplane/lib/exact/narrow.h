@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact-match table for keys of 64 bits: four entries in a cache line, so that a million keys take 32 MB where struct exact takes
-// 128 MB, and a look-up is one cold line. Used for F-TEIDs and UE addresses.
+// Exact-match table for keys of 64 bits: four entries in a cache line, so that a million keys take 32 MB where struct
+// exact takes 128 MB, and a look-up is one cold line. Used for F-TEIDs and UE addresses.
 //
-// One writer, many readers, as struct exact. A key lies in one of two blocks of four, the first unless that is full. When both are
-// full, a key of theirs moves from its first block to its other; what then finds no place lies in a small struct exact.
+// One writer, many readers, as struct exact. A key lies in one of two blocks of four, the first unless that is full.
+// When both are full, a key of theirs moves from its first block to its other; what then finds no place lies in a small
+// struct exact.
 //
-// A reader that runs into a change misses or finds, never mixes: the writer stores the value before the key and takes the key away
-// first, and the reader looks at the key again after the value. A key may be deleted and added again only with a grace period
-// between (a transaction has one), else a reader in between could see the value of a third key.
+// A reader that runs into a change misses or finds, never mixes: the writer stores the value before the key and takes
+// the key away first, and the reader looks at the key again after the value. A key may be deleted and added again only
+// with a grace period between (a transaction has one), else a reader in between could see the value of a third key.
 #ifndef EXACT_NARROW_H
 #define EXACT_NARROW_H
 
@@ -40,8 +41,8 @@ struct narrow {
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket);
 void narrow_free(struct narrow *t);
 
-// Both blocks of a key, 32 bits each. Two folded products: after one, keys a fixed distance apart (TEIDs, prefixes) lie unevenly under
-// one secret in three hundred.
+// Both blocks of a key, 32 bits each. Two folded products: after one, keys a fixed distance apart (TEIDs, prefixes) lie
+// unevenly under one secret in three hundred.
 static inline uint64_t narrow_hash(const struct narrow *t, uint64_t key)
 {
 	unsigned __int128 product = (unsigned __int128)(key ^ t->seed[0]) * t->seed[1];
@@ -66,7 +67,8 @@ static inline void narrow_prefetch(const struct narrow *t, uint64_t hash)
 	rte_prefetch0(narrow_block(t, hash));
 }
 
-// Bits of the entries whose key this is: one at most. Without a branch for each: which of the four it is cannot be foretold.
+// Bits of the entries whose key this is: one at most. Without a branch for each: which of the four it is cannot be
+// foretold.
 static inline uint32_t narrow_match(const struct narrow_block *b, uint64_t key)
 {
 #ifdef __AVX512F__
@@ -109,11 +111,11 @@ static inline int narrow_lookup(const struct narrow *t, uint64_t hash, uint64_t 
 	return narrow_lookup_further(t, hash, key, value);
 }
 
-// Writer. Adds or replaces. Returns 0, or ENOSPC when `capacity` keys are held, or there is no place; never for a key that is held or
-// reserved. `key` is not 0, `value` not NARROW_RESERVED.
+// Writer. Adds or replaces. Returns 0, or ENOSPC when `capacity` keys are held, or there is no place; never for a key
+// that is held or reserved. `key` is not 0, `value` not NARROW_RESERVED.
 int narrow_add(struct narrow *t, uint64_t key, uint64_t value);
-// Writer. Takes a place for a key that is to be added: 1. Returns 0 when the key is there, or -1 for want of a place. What was taken and is
-// not used is given back by narrow_delete(), with a grace period behind it.
+// Writer. Takes a place for a key that is to be added: 1. Returns 0 when the key is there, or -1 for want of a place.
+// What was taken and is not used is given back by narrow_delete(), with a grace period behind it.
 int narrow_reserve(struct narrow *t, uint64_t key);
 // Writer. Returns 1 when it was there.
 int narrow_delete(struct narrow *t, uint64_t key);

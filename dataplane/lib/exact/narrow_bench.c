@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look-up of a 64-bit key costs here, in struct exact and in rte_hash (bulk of 64, lock-free readers), with the same keys in
-// alternating runs: narrow-bench [largest table]. Medians, TSC ticks per key, random order, tables filled to their capacity.
+// What a look-up of a 64-bit key costs here, in struct exact and in rte_hash (bulk of 64, lock-free readers), with the
+// same keys in alternating runs: narrow-bench [largest table]. Medians, TSC ticks per key, random order, tables filled
+// to their capacity.
 #include "exact/narrow.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>

@@ -96,7 +96,8 @@ static void overflow(void **state)
 	narrow_free(t);
 }
 
-// A reserved key has its place, in a block or spilled, and is not found before it is added; adding it then needs no further room.
+// A reserved key has its place, in a block or spilled, and is not found before it is added; adding it then needs no
+// further room.
 static void reservation(void **state)
 {
 	struct narrow *t = narrow_create("test", 1500, SOCKET_ID_ANY);
@@ -124,7 +125,8 @@ static void reservation(void **state)
 	narrow_free(t);
 }
 
-// Holds exactly `capacity` keys, whose distances are `step`: all are found, nearly all in their first block, few are spilled.
+// Holds exactly `capacity` keys, whose distances are `step`: all are found, nearly all in their first block, few are
+// spilled.
 static void fill(uint32_t capacity, uint64_t step)
 {
 	struct narrow *t = narrow_create("test", capacity, SOCKET_ID_ANY);
@@ -133,7 +135,8 @@ static void fill(uint32_t capacity, uint64_t step)
 
 	assert_non_null(t);
 	entries = NARROW_BLOCK * (t->mask + 1);
-	// Between three eighths and three quarters full (a key or two more, as blocks are whole), unless the table is tiny.
+	// Between three eighths and three quarters full (a key or two more, as blocks are whole), unless the table is
+	// tiny.
 	assert_true((uint64_t)capacity * 4 <= (uint64_t)entries * 3 + 8);
 	assert_true(t->mask == 15 || (uint64_t)capacity * 8 > (uint64_t)entries * 3);
 	for (uint32_t id = 0; id < capacity; id++)

@@ -43,7 +43,8 @@ struct hqos_params {
 	uint64_t burst; // of the port, bytes; 0: one millisecond at `rate`
 	uint64_t hz; // of `now`: rte_get_tsc_hz(), or 1000000000 for nanoseconds
 	uint64_t start; // `now` at creation; the buckets are full then
-	// Marks a packet that random early detection has chosen; false: it cannot be marked, and is dropped. NULL: none can.
+	// Marks a packet that random early detection has chosen; false: it cannot be marked, and is dropped. NULL: none
+	// can.
 	bool (*mark)(struct rte_mbuf *m);
 };
 
@@ -123,9 +124,9 @@ int hqos_pipe_config(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t p
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
-// Takes `n` packets, each at the place set by hqos_set_place. Those not taken (queue full, early detection, no such place here) are
-// written to `rejected` in their order and stay the caller's; returns how many. `rejected` has room for `n` and may be
-// `packets` itself.
+// Takes `n` packets, each at the place set by hqos_set_place. Those not taken (queue full, early detection, no such
+// place here) are written to `rejected` in their order and stay the caller's; returns how many. `rejected` has room for
+// `n` and may be `packets` itself.
 uint32_t hqos_enqueue(struct hqos *h, struct rte_mbuf **packets, uint32_t n, uint64_t now, struct rte_mbuf **rejected);
 
 // Of a packet that hqos_enqueue just handed back: random early detection chose it.
@@ -138,9 +139,10 @@ static inline bool hqos_early(const struct api_scheduler *s, const struct rte_mb
 // came.
 uint32_t hqos_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_t now);
 
-// Room for others: takes up to `n` packets, the oldest of the longest queues first, and gives them to the caller, who drops them;
-// they count as accepted and as dropped. Queues are compared by powers of two, those of about one length take turns, and none
-// loses its last packet. Returns how many; 0: nothing is longer than one packet, or (API_SCHED_RTE) the engine cannot.
+// Room for others: takes up to `n` packets, the oldest of the longest queues first, and gives them to the caller, who
+// drops them; they count as accepted and as dropped. Queues are compared by powers of two, those of about one length
+// take turns, and none loses its last packet. Returns how many; 0: nothing is longer than one packet, or
+// (API_SCHED_RTE) the engine cannot.
 uint32_t hqos_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n);
 
 // The longest queue has had less than 2 to the power of this many packets; below 2: hqos_push_out() finds none.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our own scheduling engine: which queues are the longest, for a worker whose share of the packet buffers is used up.
 //
-// Level L: no queue of the pipe has reached 2^L packets since the pipe came into the list of that level. A pipe rises when a queue
-// grows beyond its level, at powers of two only, and sinks when it is looked at here, so that a packet that leaves costs nothing.
+// Level L: no queue of the pipe has reached 2^L packets since the pipe came into the list of that level. A pipe rises
+// when a queue grows beyond its level, at powers of two only, and sinks when it is looked at here, so that a packet
+// that leaves costs nothing.
 #include "hqos/hqos_own.h"
 
 #include <rte_common.h>

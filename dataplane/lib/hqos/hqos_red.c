@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own scheduling engine: random early detection (RFC 7567; DPDK's rte_red), for the traffic classes that ask for it.
+// Our own scheduling engine: random early detection (RFC 7567; DPDK's rte_red), for the traffic classes that ask for
+// it.
 #include "hqos/hqos_own.h"
 
 #include <rte_common.h>
@@ -35,8 +36,8 @@ void own_red_empty(struct own *o, uint32_t index, uint32_t q)
 	rte_red_mark_queue_empty(red_of(o, index, q), o->now);
 }
 
-// The average after a time without packets, as if so many had met an empty queue as the pipe could have sent. It halves every
-// 2^weight * ln 2 of them. (rte_red_enqueue_empty() shifts by a negative number when those are few.)
+// The average after a time without packets, as if so many had met an empty queue as the pipe could have sent. It halves
+// every 2^weight * ln 2 of them. (rte_red_enqueue_empty() shifts by a negative number when those are few.)
 static void age(const struct own *o, struct rte_red *red, uint32_t weight, const struct pipe *p)
 {
 	uint64_t packet = RTE_MAX(TYPICAL * o->profile[p->profile].rate.cost >> COST_SHIFT, UINT64_C(1));
@@ -55,7 +56,8 @@ __rte_noinline bool own_red_refuses(struct own *o, uint32_t index, uint32_t q, s
 		age(o, red, config->wq_log2, p);
 		return false;
 	}
-	// The average has 32 bits, RTE_RED_SCALING and the weight's of them behind the point: longer ones would overflow it.
+	// The average has 32 bits, RTE_RED_SCALING and the weight's of them behind the point: longer ones would
+	// overflow it.
 	uint32_t length = RTE_MIN(p->queued[q], UINT32_MAX >> (RTE_RED_SCALING + config->wq_log2));
 	switch (rte_red_enqueue_nonempty(config, red, length)) {
 	case 0:

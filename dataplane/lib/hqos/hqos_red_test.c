@@ -93,8 +93,9 @@ static void pass_time(struct red_bench *b, uint64_t ns)
 	}
 }
 
-// 5 % more than the pipe may send for a second: early drops are enough, and the queue has a length between the thresholds. A
-// queue of another class, one of another pipe and one of the same class that is not overloaded lose nothing.
+// 5 % more than the pipe may send for a second: early drops are enough, and the queue has a length between the
+// thresholds. A queue of another class, one of another pipe and one of the same class that is not overloaded lose
+// nothing.
 void test_red_average(void **state)
 {
 	struct red_bench b = begin((struct api_red){.min = 16, .max = 48, .probability = 10, .weight = 6}, NULL);
@@ -185,8 +186,8 @@ void test_red_idle(void **state)
 	end(&b);
 }
 
-// A queue far longer than rte_red's 32 bits can average with this weight, 1,023: nothing wraps, everything above max is dropped.
-// An average of lengths capped at 1,023 reaches 512 after 3,364 packets.
+// A queue far longer than rte_red's 32 bits can average with this weight, 1,023: nothing wraps, everything above max is
+// dropped. An average of lengths capped at 1,023 reaches 512 after 3,364 packets.
 void test_red_long_queue(void **state)
 {
 	struct red_bench b = begin((struct api_red){.min = 511, .max = 512, .probability = 255, .weight = 12}, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Internet checksum (RFC 1071): IPv4 header, transport with pseudo-header, and the update of one field (RFC 1624).
 //
-// Sums are kept as on the wire, in host order of the 16-bit words as loaded; the functions that store or return a checksum
-// say which. Spans may be given piece by piece; each piece but the last has even length.
+// Sums are kept as on the wire, in host order of the 16-bit words as loaded; the functions that store or return a
+// checksum say which. Spans may be given piece by piece; each piece but the last has even length.
 #ifndef WIRE_CHECKSUM_H
 #define WIRE_CHECKSUM_H
 
@@ -27,15 +27,15 @@ static inline uint16_t checksum_finish32(uint32_t sum)
 // Sum of `length` bytes, added to `sum`. Start with 0 or checksum_pseudo().
 uint64_t checksum_add(uint64_t sum, const void *p, uint32_t length);
 
-// What to store in a checksum field (memcpy, no byte swap) when the field was 0 in the sum. A receiver's sum over a good
-// packet gives 0 here.
+// What to store in a checksum field (memcpy, no byte swap) when the field was 0 in the sum. A receiver's sum over a
+// good packet gives 0 here.
 static inline uint16_t checksum_finish(uint64_t sum)
 {
 	return (uint16_t)~checksum_fold(sum);
 }
 
-// Sum of the pseudo-header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1). version 4 or 6; addresses as on the wire; length of the
-// transport header and data.
+// Sum of the pseudo-header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1). version 4 or 6; addresses as on the wire; length of
+// the transport header and data.
 static inline uint64_t checksum_pseudo(
 	uint8_t version, const uint8_t *source, const uint8_t *destination, uint8_t protocol, uint32_t length)
 {
@@ -88,8 +88,8 @@ static inline int ip4_checksum_ok(const uint8_t *p)
 	return checksum_finish(checksum_add(0, p, length)) == 0;
 }
 
-// RFC 1624 eqn. 3: the checksum field at `sum` (as on the wire) after a 16-bit word that it covers went from `from` to `to`
-// (both as loaded by memcpy).
+// RFC 1624 eqn. 3: the checksum field at `sum` (as on the wire) after a 16-bit word that it covers went from `from` to
+// `to` (both as loaded by memcpy).
 static inline void checksum_update16(uint8_t *sum, uint16_t from, uint16_t to)
 {
 	uint16_t old, fresh;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explicit congestion notification (RFC 3168 §5) in the IP header, and what tunnel ends do with it: normal mode of RFC 6040.
+// Explicit congestion notification (RFC 3168 §5) in the IP header, and what tunnel ends do with it: normal mode of RFC
+// 6040.
 #ifndef WIRE_ECN_H
 #define WIRE_ECN_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes made by scapy, an encoder that shares no code with this one. The comment above each is the expression that made it.
+// Bytes made by scapy, an encoder that shares no code with this one. The comment above each is the expression that made
+// it.
 #ifndef WIRE_FRAMES_FIXTURE_H
 #define WIRE_FRAMES_FIXTURE_H
 

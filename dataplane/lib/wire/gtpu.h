@@ -37,7 +37,8 @@ enum gtpu_status {
 	GTPU_REQUIRED, // an extension that is unknown and that every receiver must understand (§5.2.1): the peer is told what we support (§7.2.3)
 };
 
-// What a header has beside TEID and QFI. Who forwards the packet into another tunnel passes it on; who ends the tunnel must know it.
+// What a header has beside TEID and QFI. Who forwards the packet into another tunnel passes it on; who ends the tunnel
+// must know it.
 #define GTPU_MORE 1u // sequence or N-PDU number, an extension header, or a container that says more than a QFI
 #define GTPU_ENDPOINT 2u // an extension that is unknown and that an end point must understand
 
@@ -55,7 +56,8 @@ struct gtpu_info {
 // Any of E, S, PN set, but not just one container without more: the general path.
 enum gtpu_status gtpu_options_parse(const uint8_t *p, uint32_t available, uint32_t total, struct gtpu_info *out);
 
-// Reads the header at p. `available` bytes may be read; the UDP payload is `total` bytes. *out is valid only after GTPU_OK.
+// Reads the header at p. `available` bytes may be read; the UDP payload is `total` bytes. *out is valid only after
+// GTPU_OK.
 static inline enum gtpu_status gtpu_parse(const uint8_t *p, uint32_t available, uint32_t total, struct gtpu_info *out)
 {
 	if (__builtin_expect(available < GTPU_HEADER || total < GTPU_HEADER, 0))
@@ -110,12 +112,12 @@ static inline unsigned gtpu_put_gpdu(uint8_t *to, uint32_t teid, uint8_t qfi, ui
 	return GTPU_HEADER_CONTAINER;
 }
 
-// What an intermediate node makes of the header that came, whose `length` bytes end at `end` and were read by gtpu_parse(): the
-// header of the G-PDU that goes on, with length and TEID still to be filled in. It ends at `end` too, and takes at most 4 bytes more.
-// Extension headers go along as §5.2.1 says, sequence and N-PDU numbers as they came (§4.3.1). `qfi`, unless it is GTPU_NO_QFI, is the
-// container's octet with the QFI (TS 38.415 §5.5.2): its QFI takes the place of the one that came, its bit above is added. A container
-// is made (pdu_type) when none came. without_container: the one that came does not go on (TS 29.244 §8.2.64).
-// Returns the length.
+// What an intermediate node makes of the header that came, whose `length` bytes end at `end` and were read by
+// gtpu_parse(): the header of the G-PDU that goes on, with length and TEID still to be filled in. It ends at `end` too,
+// and takes at most 4 bytes more. Extension headers go along as §5.2.1 says, sequence and N-PDU numbers as they came
+// (§4.3.1). `qfi`, unless it is GTPU_NO_QFI, is the container's octet with the QFI (TS 38.415 §5.5.2): its QFI takes
+// the place of the one that came, its bit above is added. A container is made (pdu_type) when none came.
+// without_container: the one that came does not go on (TS 29.244 §8.2.64). Returns the length.
 unsigned gtpu_relay(uint8_t *end, unsigned length, uint8_t qfi, uint8_t pdu_type, int without_container);
 
 // Message encoders return the bytes written; `to` has room for GTPU_MESSAGE_MAX.
@@ -141,9 +143,9 @@ struct gtpu_ies {
 	const uint8_t *address; // GTP-U Peer Address, in the packet
 };
 
-// Reads the IEs at p, `length` readable bytes behind the GTP-U header. GTPU_OK; GTPU_SHORT when an IE runs past the end;
-// GTPU_LENGTH when an IE's length is impossible or there are more than 16; GTPU_EXTENSION when a TV element of unknown
-// length occurs. Unknown TLV elements are skipped (§8.1).
+// Reads the IEs at p, `length` readable bytes behind the GTP-U header. GTPU_OK; GTPU_SHORT when an IE runs past the
+// end; GTPU_LENGTH when an IE's length is impossible or there are more than 16; GTPU_EXTENSION when a TV element of
+// unknown length occurs. Unknown TLV elements are skipped (§8.1).
 enum gtpu_status gtpu_ies_parse(const uint8_t *p, uint32_t length, struct gtpu_ies *out);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ICMP (RFC 792, RFC 1812 §4.3) and ICMPv6 (RFC 4443): the errors a router owes, what must not be answered, echo replies.
+// ICMP (RFC 792, RFC 1812 §4.3) and ICMPv6 (RFC 4443): the errors a router owes, what must not be answered, echo
+// replies.
 #ifndef WIRE_ICMP_H
 #define WIRE_ICMP_H
 
@@ -86,8 +87,8 @@ struct icmp_error {
 	const uint8_t *source, *destination; // 4 or 16 bytes; must not lie in the bytes written
 };
 
-// Writes the IP and ICMP headers of an error: ICMP4_ERROR_HEADER or ICMP6_ERROR_HEADER bytes at `to`; `quote` bytes of the
-// offending packet lie directly behind. Returns the length of the whole packet.
+// Writes the IP and ICMP headers of an error: ICMP4_ERROR_HEADER or ICMP6_ERROR_HEADER bytes at `to`; `quote` bytes of
+// the offending packet lie directly behind. Returns the length of the whole packet.
 uint32_t icmp_put_error(uint8_t *to, const struct icmp_error *e, uint32_t quote);
 
 // 1 when the packet that ip_parse() accepted is an echo request in one piece.
@@ -100,8 +101,8 @@ static inline int icmp_is_echo(const uint8_t *p, const struct ip_info *info)
 	return info->fragment == 0 && info->protocol == protocol && p[info->l4] == type && p[info->l4 + 1] == 0;
 }
 
-// Turns the echo request at p into its reply where it lies: addresses swapped, TTL set, checksums updated from the old ones,
-// so data damaged on the way stays detectable. Writes nothing behind the first 8 bytes of the ICMP header.
+// Turns the echo request at p into its reply where it lies: addresses swapped, TTL set, checksums updated from the old
+// ones, so data damaged on the way stays detectable. Writes nothing behind the first 8 bytes of the ICMP header.
 void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info);
 
 #endif

@@ -29,8 +29,8 @@ struct pppoe_info {
 // Codes of discovery packets (RFC 2516 §5).
 enum pppoe_code { PPPOE_PADI = 0x09, PPPOE_PADO = 0x07, PPPOE_PADR = 0x19, PPPOE_PADS = 0x65, PPPOE_PADT = 0xa7 };
 
-// Reads a session packet (ethertype 0x8864) at p. `available` bytes may be read; the frame holds `total` bytes from p on.
-// Ethernet padding behind the payload is legal.
+// Reads a session packet (ethertype 0x8864) at p. `available` bytes may be read; the frame holds `total` bytes from p
+// on. Ethernet padding behind the payload is legal.
 static inline enum pppoe_status pppoe_session_parse(
 	const uint8_t *p, uint32_t available, uint32_t total, struct pppoe_info *out)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer: packets wait, in order, until their FAR says what becomes of them (TS 29.244 §5.2.4). buffer-release: what is due by
-// time or by a change of the session.
+// buffer: packets wait, in order, until their FAR says what becomes of them (TS 29.244 §5.2.4). buffer-release: what is
+// due by time or by a change of the session.
 #include "buffer/queue.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -43,7 +43,8 @@ static int tell_data(struct worker *w, uint32_t session, const struct notice *n)
 	return tell(w, buffer_tables.notice_data, session, n->pdr, (uint16_t)(n->qfi << 8 | n->dscp));
 }
 
-// Tells it, or leaves it where the control thread looks when the ring is full. 0: neither, as another PDR's is there already.
+// Tells it, or leaves it where the control thread looks when the ring is full. 0: neither, as another PDR's is there
+// already.
 static int tell_or_leave(struct worker *w, uint32_t session, const struct notice *n)
 {
 	uint32_t none = 0, what = (uint32_t)n->pdr << 16 | (uint32_t)n->qfi << 8 | n->dscp | UNNOTIFIED;
@@ -59,8 +60,9 @@ static uint32_t second_of(const struct worker *w)
 	return (uint32_t)(buffer_now_ms(w) / 1000) + 1;
 }
 
-// TS 29.244 §5.2.4.1, §7.5.8.2, §8.2.26: the first packet of a PDR that waits is reported: once in the life of a rule, and again where
-// all that waited is gone and that notification is as old as packets may get. It needs no place in a queue.
+// TS 29.244 §5.2.4.1, §7.5.8.2, §8.2.26: the first packet of a PDR that waits is reported: once in the life of a rule,
+// and again where all that waited is gone and that notification is as old as packets may get. It needs no place in a
+// queue.
 static int is_first(const struct worker *w, const struct queue *q, const struct rule *r)
 {
 	uint32_t notified = session_pools.match[rule_index(r)].notified, longest = buffer_longest(far_more_of(r));
@@ -295,7 +297,8 @@ static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_no
 		} else if (was.discard != discard) { // TS 29.244 §8.2.31: before what the FAR says now
 			rte_node_enqueue_x1(graph, node, discarded(r, m), m);
 		} else if (r->flags & RULE_BUFFER) {
-			// The control plane may say how long only when it knows of the packet (DL Buffering Duration, §8.2.29).
+			// The control plane may say how long only when it knows of the packet (DL Buffering Duration,
+			// §8.2.29).
 			was.longest = buffer_longest(far_more_of(r));
 			queue_append(w, q, m, was);
 		} else {

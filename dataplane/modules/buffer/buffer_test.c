@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets that wait for idle UEs: order, notification, bounds, time, and random changes of FARs with the balance after each.
+// Packets that wait for idle UEs: order, notification, bounds, time, and random changes of FARs with the balance after
+// each.
 #include "session/mobile_fixture.h"
 #include "testkit/events.h"
 #include <errno.h>
@@ -370,8 +371,8 @@ static void given_up(void **state)
 	assert_int_equal(kit_totals().held, 0);
 }
 
-// TS 29.244 §8.2.31: what waits is dropped with the change of the FAR. What comes after it, in the walk in which the worker hears of
-// the change too, goes by the new FAR.
+// TS 29.244 §8.2.31: what waits is dropped with the change of the FAR. What comes after it, in the walk in which the
+// worker hears of the change too, goes by the new FAR.
 static void discarded_with_the_change(void **state)
 {
 	uint64_t before = kit_reason("buffer-discarded");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many idle UEs get a packet within 10 ms: each of them is paged, though engine.event_rate lets only so many events through at once.
+// Many idle UEs get a packet within 10 ms: each of them is paged, though engine.event_rate lets only so many events
+// through at once.
 #include "session/mobile_fixture.h"
 #include "testkit/events.h"
 

@@ -126,7 +126,8 @@ static void everybody_is_reachable(void **state)
 	assert_int_equal(kit_count("ran"), 1);
 }
 
-// More news in one walk than the worker's ring to the control thread takes, and most of the packets are gone before it looks.
+// More news in one walk than the worker's ring to the control thread takes, and most of the packets are gone before it
+// looks.
 static void rings_may_be_full(void **state)
 {
 	static uint8_t seen[UES + 1];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pending notifications: DOWNLINK_DATA events that the control plane has not had yet, because the queue of events is full
-// or engine.event_rate is used up, as when many idle UEs get a packet at once. A worker notifies of a PDR once, and a UE
-// that is not paged waits for ever, so each one is kept until it is accepted, in the order of the sessions' first. All of
-// the control thread.
+// Pending notifications: DOWNLINK_DATA events that the control plane has not had yet, because the queue of events is
+// full or engine.event_rate is used up, as when many idle UEs get a packet at once. A worker notifies of a PDR once,
+// and a UE that is not paged waits for ever, so each one is kept until it is accepted, in the order of the sessions'
+// first. All of the control thread.
 #include "buffer/queue.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -56,8 +56,8 @@ static int try_to_notify(uint32_t session, uint64_t argument)
 	return queue_event_of(&e, session, argument) ? event_try(&e) : 0;
 }
 
-// What no longer holds goes, so that a session has at most one event for each of its PDRs. Returns the place for another
-// one, or NULL when it pends already.
+// What no longer holds goes, so that a session has at most one event for each of its PDRs. Returns the place for
+// another one, or NULL when it pends already.
 static struct pending **place_for(uint32_t session, uint64_t argument)
 {
 	struct pending **at = &own.of[session].first;

@@ -152,8 +152,8 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
 
 // ---- the control thread ------------------------------------------------------------------------------------------------
 
-// Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what it finds, and
-// a worker that finds another one's queue passes it on (queue_owner_notify).
+// Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what
+// it finds, and a worker that finds another one's queue passes it on (queue_owner_notify).
 static void push(uint32_t session, uint32_t worker)
 {
 	struct place *p = &buffer_tables.place[session];

@@ -125,18 +125,20 @@ static inline uint64_t buffer_now_ms(const struct worker *w)
 	return w->now / (w->tsc_hz / 1000);
 }
 
-// The session's queue, made when there is none. NULL: no packet may wait at all, or another worker has still to empty the old one.
-// Packets of an earlier session with this index are dropped by then. All of the worker that owns the session.
+// The session's queue, made when there is none. NULL: no packet may wait at all, or another worker has still to empty
+// the old one. Packets of an earlier session with this index are dropped by then. All of the worker that owns the
+// session.
 struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 void queue_free(struct worker *w, struct queue *q); // an empty one
 void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as);
-// Drops the oldest packets of whoever has most, association first and then session, until the worker holds its share. `keep` stays
-// though it may be empty then.
+// Drops the oldest packets of whoever has most, association first and then session, until the worker holds its share.
+// `keep` stays though it may be empty then.
 void queue_make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep);
 // Tells of its notices, though their time has not come, and frees it: one without packets.
 void queue_give_up(struct worker *w, struct queue *q);
-// fair.c: a queue comes, has other buffers, goes. The first queue that has notices only, or NULL. The longest queue, or NULL.
+// fair.c: a queue comes, has other buffers, goes. The first queue that has notices only, or NULL. The longest queue, or
+// NULL.
 void fair_enter(struct buffer_worker *b, struct queue *q);
 void fair_move(struct buffer_worker *b, struct queue *q, uint32_t buffers);
 void fair_leave(struct buffer_worker *b, struct queue *q);
@@ -146,11 +148,12 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q); // NULL at the en
 // Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
 void queue_file(struct worker *w, struct queue *q);
 
-// The argument of event_notify: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in whose event it
-// is; 0 when the session is gone by now. Control thread.
+// The argument of event_notify: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in
+// whose event it is; 0 when the session is gone by now. Control thread.
 int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument);
 
-// DOWNLINK_DATA (pending.c): a worker notifies of the first packet of a PDR; the event is raised, now or as soon as one is accepted.
+// DOWNLINK_DATA (pending.c): a worker notifies of the first packet of a PDR; the event is raised, now or as soon as one
+// is accepted.
 void pending_data(uint32_t worker, uint32_t session, uint64_t argument);
 void pending_lost(void); // some workers found their rings full: place.unnotified says what they had to report
 int pending_start(uint32_t sessions);

@@ -307,7 +307,8 @@ static void test_too_short(void **unused)
 		acl_classify(a, &m, 1, &verdict);
 		assert_int_equal(verdict, ACL_TOO_SHORT);
 	}
-	// A TCP fragment at offset 1 would overwrite the flags (RFC 1858 §4); one at offset 100 is matched without ports.
+	// A TCP fragment at offset 1 would overwrite the flags (RFC 1858 §4); one at offset 100 is matched without
+	// ports.
 	struct flow f = {.family = 4, .protocol = IPPROTO_TCP};
 	make_frame(&frame, &f, 0, 1);
 	acl_classify(a, &m, 1, &verdict);

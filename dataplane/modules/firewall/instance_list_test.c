@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access lists of network instances: which packets they look at, in a UPF's graph, and their life beside the instances'.
+// Access lists of network instances: which packets they look at, in a UPF's graph, and their life beside the
+// instances'.
 #include "firewall/firewall.h"
 #include "instance/instance.h"
 #include "session/mobile_fixture.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of reassembly: the datagrams whose fragments wait, of one worker.
 //
-// rte_ip_frag bounds datagrams, not what they hold, gives up none but those whose time is over, and knows no source. Here every
-// buffer counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can go at any time.
+// rte_ip_frag bounds datagrams, not what they hold, gives up none but those whose time is over, and knows no source.
+// Here every buffer counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can go at
+// any time.
 #ifndef FRAGMENT_DATAGRAM_H
 #define FRAGMENT_DATAGRAM_H
 
@@ -83,8 +84,8 @@ struct datagram *datagram_new(struct datagrams *t, const struct datagram_key *ke
 // Takes it out of the table; its pieces are the caller's by now.
 void datagram_remove(struct datagrams *t, struct datagram *d);
 
-// Adds a piece in the order of offsets. 0 when it contradicts the others: overlap, a second end, data behind the end, or one
-// more than DATAGRAM_PIECES (RFC 5722, RFC 1858: then no packet is made of any of them).
+// Adds a piece in the order of offsets. 0 when it contradicts the others: overlap, a second end, data behind the end,
+// or one more than DATAGRAM_PIECES (RFC 5722, RFC 1858: then no packet is made of any of them).
 int datagram_add(struct datagram *d, const struct piece *p, int more);
 
 static inline int datagram_complete(const struct datagram *d)
@@ -92,8 +93,8 @@ static inline int datagram_complete(const struct datagram *d)
 	return d->total != 0 && d->got == d->total;
 }
 
-// The pieces, all there and in order, become one packet. Each has its headers in its first buffer, and at most HOLD_RING_CHAIN
-// buffers, so that the chain has room for all.
+// The pieces, all there and in order, become one packet. Each has its headers in its first buffer, and at most
+// HOLD_RING_CHAIN buffers, so that the chain has room for all.
 struct rte_mbuf *datagram_join(struct datagram *d);
 
 #endif

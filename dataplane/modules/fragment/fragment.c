@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes fragment-core and fragment-access: packets that are larger than the way ahead takes.
 //
-// The pieces are made by rte_ip_frag: a fresh header, and references into the old packet's buffers behind it. So a fragment
-// has several segments, and the old buffers live until the last fragment was sent.
+// The pieces are made by rte_ip_frag: a fresh header, and references into the old packet's buffers behind it. So a
+// fragment has several segments, and the old buffers live until the last fragment was sent.
 #include "fragment/fragment.h"
 #include "icmp/icmp.h"
 #include "route/route.h"
@@ -29,7 +29,8 @@ static struct {
 	uint32_t next;
 } __rte_cache_aligned identification[API_MAX_WORKERS];
 
-// Leaves just the IP packet in the buffer: no bytes in front of l3, no Ethernet padding behind. 0 when the frame is broken.
+// Leaves just the IP packet in the buffer: no bytes in front of l3, no Ethernet padding behind. 0 when the frame is
+// broken.
 static int strip(struct rte_mbuf *m, struct ip_info *info)
 {
 	struct packet *pkt = packet_of(m);

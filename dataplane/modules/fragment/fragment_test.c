@@ -326,8 +326,8 @@ static void time_out(void **state)
 	fixture_balance();
 }
 
-// Row G22: a flood of first fragments from two sources takes each source's part of the 64 buffers and no more; everything else
-// goes on.
+// Row G22: a flood of first fragments from two sources takes each source's part of the 64 buffers and no more;
+// everything else goes on.
 static void flood(void **state)
 {
 	uint64_t late = kit_reason("reassembly-timeout");
@@ -353,8 +353,8 @@ static void flood(void **state)
 	fixture_balance();
 }
 
-// Row G22: what counts are buffers, not packets: seven of the nine fragments of each packet, from many sources, hold all of the
-// limit and not seven times as much. A new packet still gets through, for the oldest goes.
+// Row G22: what counts are buffers, not packets: seven of the nine fragments of each packet, from many sources, hold
+// all of the limit and not seven times as much. A new packet still gets through, for the oldest goes.
 static void flood_of_many(void **state)
 {
 	struct kit_reasons reasons = kit_reasons();
@@ -473,8 +473,8 @@ static void malformed(void **state)
 	fixture_balance();
 }
 
-// Random packets, cut at random, in random order, with losses, repetitions and damage: what is answered is right, and the
-// counters add up after every frame.
+// Random packets, cut at random, in random order, with losses, repetitions and damage: what is answered is right, and
+// the counters add up after every frame.
 static void random_fragments(void **state)
 {
 	static struct fixture_frame frame[64];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node reassembly: fragments addressed to us wait here for their siblings and go back to ip-input as one packet.
 //
-// Each worker has its own table (datagram.h). Time is worker.now. Every fragment waits as `held`; the packet that they make counts
-// as one of them, the others as `merged`.
+// Each worker has its own table (datagram.h). Time is worker.now. Every fragment waits as `held`; the packet that they
+// make counts as one of them, the others as `merged`.
 #include "core/control.h"
 #include "core/hold.h"
 #include "core/node.h"
@@ -28,8 +28,8 @@ DROP_REASON(broken, "reassembly-malformed",
 	"a fragment that is empty, not a multiple of 8 bytes, past 65535 bytes, or behind other extension headers")
 
 #define TIMEOUT_MS 1000
-// Packets given up in one visit of a node because their time is over, the rest in the next: a stream between two nodes of
-// rte_graph holds 65535 packets, and one more ends the process.
+// Packets given up in one visit of a node because their time is over, the rest in the next: a stream between two nodes
+// of rte_graph holds 65535 packets, and one more ends the process.
 #define EXPIRE_VISIT 512
 
 enum { TO_INPUT, DROP, EDGES };
@@ -99,8 +99,8 @@ static void expire(struct rte_graph *graph, struct rte_node *node, struct worker
 		give_up(graph, node, w, t, d, &timed_out);
 }
 
-// Room for `buffers` of the source: the oldest goes, of the source where its own share is used, else of all. 0 when there can be
-// none.
+// Room for `buffers` of the source: the oldest goes, of the source where its own share is used, else of all. 0 when
+// there can be none.
 static int make_room(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct datagrams *t,
 	uint32_t source, uint32_t buffers)
 {
@@ -154,8 +154,8 @@ static int prepare(struct rte_mbuf *m, struct ip_info *info, struct piece *piece
 	return 1;
 }
 
-// Fragments of one packet may reach different workers (later ones have no ports for the NIC to hash), so all go to the one
-// that addresses and identification choose.
+// Fragments of one packet may reach different workers (later ones have no ports for the NIC to hash), so all go to the
+// one that addresses and identification choose.
 static uint32_t owner_of(const uint8_t *p, const struct ip_info *info)
 {
 	uint32_t size = info->version == 4 ? 4 : 16;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one policed packet costs, here and with rte_meter's checks: with the profile and the buckets in cache, and with the buckets of
-// 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC ticks, medians.
+// What one policed packet costs, here and with rte_meter's checks: with the profile and the buckets in cache, and with
+// the buckets of 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC
+// ticks, medians.
 #include "meter/rte_kit.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>

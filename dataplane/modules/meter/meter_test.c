@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meters against the text of RFC 2697 and RFC 2698 in floating point, over a virtual second; remarking; refused profiles.
+// Meters against the text of RFC 2697 and RFC 2698 in floating point, over a virtual second; remarking; refused
+// profiles.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

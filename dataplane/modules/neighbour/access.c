@@ -44,8 +44,8 @@ static int start(const struct api_engine *engine)
 	return 0;
 }
 
-// Back to where it came from: `mac` of the subscriber, ours as the source. The tags stay, but the outer one's TPID is the
-// subscriber's: a device may have handed up 0x8100 whatever it was (net_af_packet).
+// Back to where it came from: `mac` of the subscriber, ours as the source. The tags stay, but the outer one's TPID is
+// the subscriber's: a device may have handed up 0x8100 whatever it was (net_af_packet).
 static rte_edge_t send_back(struct rte_mbuf *m, const uint8_t mac[6], const struct port *p)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);

@@ -158,8 +158,8 @@ uint32_t neighbour_room(void)
 	return table.room;
 }
 
-// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and must cost
-// those that answer, and those that we need, nothing (RFC 6583 §7.1).
+// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and
+// must cost those that answer, and those that we need, nothing (RFC 6583 §7.1).
 static int expendable(const struct neighbour *n, enum neighbour_purpose purpose)
 {
 	if (n->state == STATIC)
@@ -171,8 +171,8 @@ static int expendable(const struct neighbour *n, enum neighbour_purpose purpose)
 	return n->used ? 1 : n->state == STALE ? 3 : 2;
 }
 
-// 1 when the interface may have no further entry for this purpose, but in the place of one of its own: it has its share of those
-// that do not answer, or leaves no more than an eighth of the table to the others.
+// 1 when the interface may have no further entry for this purpose, but in the place of one of its own: it has its share
+// of those that do not answer, or leaves no more than an eighth of the table to the others.
 static int has_its_share(uint32_t interface, enum neighbour_purpose purpose)
 {
 	return purpose == FOR_ANYONE && (table.of[interface].unresolved >= table.unresolved ||
@@ -261,8 +261,8 @@ static void give_up(struct neighbour *n, uint64_t now_ns)
 	n->due_ns = now_ns + FAILED_NS;
 }
 
-// RFC 6583 §7: who is not known, and is no gateway or peer, is asked for at most so often. Known neighbours are asked again in any
-// case: there are no more of them than the table has.
+// RFC 6583 §7: who is not known, and is no gateway or peer, is asked for at most so often. Known neighbours are asked
+// again in any case: there are no more of them than the table has.
 static int may_solicit(const struct neighbour *n, uint64_t now_ns)
 {
 	uint64_t second = now_ns / 1000000000ull;

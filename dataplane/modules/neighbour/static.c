@@ -106,7 +106,8 @@ static int keep_one(const char *key, const void *body, uint32_t length, void *ar
 	return 0;
 }
 
-// There is room: no more of these are wanted than the table has places, the others may all go, and stage() holds the next hop.
+// There is room: no more of these are wanted than the table has places, the others may all go, and stage() holds the
+// next hop.
 static int set_one(const char *key, const void *body, uint32_t length, void *arg)
 {
 	const struct api_neighbour *want = body;

@@ -51,8 +51,8 @@ enum neighbour_purpose {
 	FOR_US, // gateway of a route, peer of a tunnel
 	FOR_CONFIG, // the operator names it
 };
-// Makes it when it is not there. NULL when the interface has its share of unresolved neighbours, or the table is full of those that
-// may not go for this purpose.
+// Makes it when it is not there. NULL when the interface has its share of unresolved neighbours, or the table is full
+// of those that may not go for this purpose.
 struct neighbour *neighbour_ensure(
 	uint32_t interface, uint8_t family, const uint8_t *address, enum neighbour_purpose purpose);
 void neighbour_set_state(struct neighbour *n, enum neighbour_state state);

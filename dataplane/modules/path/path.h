@@ -20,7 +20,8 @@ struct path {
 	uint16_t local_id;
 	uint32_t ip4_sum; // of the IPv4 header with lengths, identification and DSCP 0; 16 bits
 	struct api_path want;
-	// Each lies at the end of its 64 bytes, so that one store of 64 that ends where the payload begins puts it in place.
+	// Each lies at the end of its 64 bytes, so that one store of 64 that ends where the payload begins puts it in
+	// place.
 	uint8_t header[2][OUTER_LENGTH_MAX] __rte_cache_aligned;
 } __rte_cache_aligned;
 
@@ -68,15 +69,16 @@ static inline const uint8_t *path_header(const struct path *p, int container)
 	return p->header[container] + OUTER_LENGTH_MAX - p->length[container];
 }
 
-// Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front of a
-// GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
+// Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front
+// of a GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
 void path_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length);
 // Sets the DSCP (0xff: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
 // An identification of this worker's in an IPv4 header; nothing in an IPv6 one.
 void path_identify(uint8_t *ip, struct worker *w);
-// Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the metadata that
-// ip-output needs. Returns 0; -1 when there is no room or the packet becomes too long, then m is as before.
+// Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the
+// metadata that ip-output needs. Returns 0; -1 when there is no room or the packet becomes too long, then m is as
+// before.
 int path_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp);
 
 #endif

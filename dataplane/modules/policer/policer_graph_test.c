@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policer nodes in the whole graph: the rate over a virtual second, counters, remarking, and profiles that change while
-// sessions run.
+// The policer nodes in the whole graph: the rate over a virtual second, counters, remarking, and profiles that change
+// while sessions run.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// redirect: packets of a FAR with redirect information (TS 29.244 §8.2.20, §5.4.3). HTTP is answered with 302 in the server's name;
-// everything else is dropped.
+// redirect: packets of a FAR with redirect information (TS 29.244 §8.2.20, §5.4.3). HTTP is answered with 302 in the
+// server's name; everything else is dropped.
 #include "core/control.h"
 #include "core/node.h"
 #include "core/object.h"
@@ -44,7 +44,8 @@ static void prepare(struct rte_mbuf *reply, const struct ip_info *info, const st
 	*session_view_of(reply) = (struct session_view){.rule = (struct rule *)(uintptr_t)r, .qfi = r->qfi};
 }
 
-// The rule that answers go by: the FAR that redirects, where it leads to the UE itself, else the session's downlink rule. NULL: none.
+// The rule that answers go by: the FAR that redirects, where it leads to the UE itself, else the session's downlink
+// rule. NULL: none.
 static const struct rule *way(const struct rule *r, const struct far_more *more)
 {
 	const struct rule *down = session_downlink_rule(r);

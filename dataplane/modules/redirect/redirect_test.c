@@ -277,7 +277,8 @@ static void reference_hash(void **state)
 	assert_true(siphash(&key, input, 15) == 0xa129ca6149be45e5ull);
 }
 
-// Random headers and lengths through the pure part: it reads and writes in bounds (ASan), and answers are sound packets.
+// Random headers and lengths through the pure part: it reads and writes in bounds (ASan), and answers are sound
+// packets.
 static void random_segments(void **state)
 {
 	struct http_server s = {.location = URL, .location_length = sizeof(URL) - 1};

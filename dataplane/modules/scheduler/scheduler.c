@@ -322,8 +322,8 @@ static void subport_rows(struct stats_sink *sink, struct scheduler *s, uint32_t 
 	}
 }
 
-// One subscriber's queues, by a key of PORT/SUBPORT/PIPE. rte_sched clears a pipe's counters when they are read, which only
-// its worker may do: no rows there.
+// One subscriber's queues, by a key of PORT/SUBPORT/PIPE. rte_sched clears a pipe's counters when they are read, which
+// only its worker may do: no rows there.
 static void pipe_rows(struct stats_sink *sink, const char *port, uint32_t subport, uint32_t pipe)
 {
 	const struct port *p = port_by_name(port);

@@ -133,8 +133,8 @@ static void drained(void)
 	assert_true(kit_balance());
 }
 
-// 64 packets to each of 200 homes in one go, six times what the queues may hold: the longest pay, all have about the same, and
-// everything else goes on.
+// 64 packets to each of 200 homes in one go, six times what the queues may hold: the longest pay, all have about the
+// same, and everything else goes on.
 static void greedy_queues_pay(void **state)
 {
 	struct kit_reasons before = kit_reasons();
@@ -218,8 +218,8 @@ static uint32_t with_ecn(uint32_t home, int family, enum ecn ecn)
 	return sum;
 }
 
-// A burst of 40 behind RED between 4 and 64: senders that do not know ECN lose packets under the option's own reason, those of
-// others are marked. Without the option nothing is lost.
+// A burst of 40 behind RED between 4 and 64: senders that do not know ECN lose packets under the option's own reason,
+// those of others are marked. Without the option nothing is lost.
 static void early_detection(void **state)
 {
 	const struct api_red red = {.min = 4, .max = 64, .probability = 1, .weight = 1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shaping on N3: each UE's downlink leaves at the rate of its pipe, counted as frames on the link, and by class; a UE without a
-// pipe passes.
+// Shaping on N3: each UE's downlink leaves at the rate of its pipe, counted as frames on the link, and by class; a UE
+// without a pipe passes.
 #include "core/engine.h"
 #include "session/mobile_fixture.h"
 #include <errno.h>

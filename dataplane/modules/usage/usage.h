@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage reporting rules (URR, TS 29.244 §5.2.2): counts that workers make, and what the session module calls for a session.
+// Usage reporting rules (URR, TS 29.244 §5.2.2): counts that workers make, and what the session module calls for a
+// session.
 //
-// Hot: one line of 64 bytes for each URR. A mark is a count at which the worker looks at the cold part (usage_limits): there are
-// the thresholds and quotas, and what the control thread wants to be told. So a packet below all marks costs an addition.
+// Hot: one line of 64 bytes for each URR. A mark is a count at which the worker looks at the cold part (usage_limits):
+// there are the thresholds and quotas, and what the control thread wants to be told. So a packet below all marks costs
+// an addition.
 //   written by: the owner worker (counts, marks, last), the control thread (limits; marks to 0: "look again")
 //   safe because: usage_limits.version rises with each change; a worker that moved a mark looks at it again afterwards
 #ifndef USAGE_USAGE_H
@@ -82,17 +84,17 @@ void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int
 int usage_rule_below_marks(const struct rule *r, uint32_t length, int uplink);
 const struct reason *usage_quota_reason(void); // why a packet is dropped that a quota stops
 
-// Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it all the
-// same. (What policers drop, the policer nodes count so.)
+// Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it
+// all the same. (What policers drop, the policer nodes count so.)
 void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
-// For the threshold of DROTH: downlink traffic dropped by gate, FAR or buffer. Owner worker, or the control thread for buffers.
-// (What policers drop, the policer nodes tell.)
+// For the threshold of DROTH: downlink traffic dropped by gate, FAR or buffer. Owner worker, or the control thread for
+// buffers. (What policers drop, the policer nodes tell.)
 void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes);
 
 // ---- sessions (control thread) -----------------------------------------------------------------------------------------
 // A set is the URRs of one version of a session. stage: usage_stage, and the indices for the rules by usage_index;
-// commit: usage_commit; release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) lives on from
-// the old set to the new one; one that is not in the new set makes its final report at usage_release (TERMR).
+// commit: usage_commit; release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) lives
+// on from the old set to the new one; one that is not in the new set makes its final report at usage_release (TERMR).
 struct usage_set;
 
 struct usage_session {
@@ -103,7 +105,8 @@ struct usage_session {
 	uint8_t worker;
 };
 
-// Returns 0, or a positive errno after object_error(). `old` may be NULL; a session without URRs and inactivity gets *to = NULL.
+// Returns 0, or a positive errno after object_error(). `old` may be NULL; a session without URRs and inactivity gets
+// *to = NULL.
 int usage_stage(struct usage_set **to, const struct usage_set *old, const struct usage_session *session,
 	const struct api_urr *urr, uint16_t urrs);
 // Index of a URR of the set for rule.urr and rule_match.urr; RULE_NONE: not there, or INAM (no measurement).
@@ -116,14 +119,15 @@ void usage_commit(struct usage_set *set, struct usage_set *old);
 // After the grace period: final and queried reports (event_commit_usage). Frees old.
 void usage_release(struct usage_set *set, struct usage_set *old);
 
-// Quota FAR (api_urr.quota_far). 1 while the quota of the URR is used up and it has one: its PDRs follow the quota FAR then, and
-// their rules leave this URR out. (Without one the rule keeps it, and the policer node drops.) The handler is told when that begins and ends (not from within the calls above: those change the session
-// anyway), so that the session module makes the session's rules again. Packets until then are dropped.
+// Quota FAR (api_urr.quota_far). 1 while the quota of the URR is used up and it has one: its PDRs follow the quota FAR
+// then, and their rules leave this URR out. (Without one the rule keeps it, and the policer node drops.) The handler is
+// told when that begins and ends (not from within the calls above: those change the session anyway), so that the
+// session module makes the session's rules again. Packets until then are dropped.
 int usage_exhausted(const struct usage_set *set, uint32_t urr);
 void usage_quota_register(void (*fn)(const char *session));
 
-// fn: packets forwarded for a session so far, a number that only rises while the session stays on its worker. Needed for
-// api_session.inactivity.
+// fn: packets forwarded for a session so far, a number that only rises while the session stays on its worker. Needed
+// for api_session.inactivity.
 void usage_activity_register(uint64_t (*fn)(uint32_t session));
 
 #endif

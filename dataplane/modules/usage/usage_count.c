@@ -84,8 +84,8 @@ void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 		tell |= l->tell_first;
 	}
 	set_marks(u, l);
-	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark last, a mark of old
-	// limits does not stay.
+	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark
+	// last, a mark of old limits does not stay.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&l->version, __ATOMIC_RELAXED) != version)
 		__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
@@ -95,8 +95,8 @@ void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 
 int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink)
 {
-	// TS 29.244 §5.2.2.2: traffic stops when the quota is used up. The packet that reaches it still passes and is counted, so
-	// the usage reported may exceed the quota by less than one packet.
+	// TS 29.244 §5.2.2.2: traffic stops when the quota is used up. The packet that reaches it still passes and is
+	// counted, so the usage reported may exceed the quota by less than one packet.
 	if (usage_blocked(index))
 		return 0;
 	usage_add(w, index, length, uplink);

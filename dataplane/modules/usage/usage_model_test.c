@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random traffic, changes of sessions, of their workers and of their URRs, against a slow model that only adds up: which packets
-// pass, and that the reports of each URR add up to its bytes and packets, none twice and none missing.
+// Random traffic, changes of sessions, of their workers and of their URRs, against a slow model that only adds up:
+// which packets pass, and that the reports of each URR add up to its bytes and packets, none twice and none missing.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +130,8 @@ static void change(uint32_t home)
 	struct api_urr had = m->c;
 	int was = m->there;
 
-	// What waits for the subscriber first: it must not come behind the reports of this commit, which has a way of its own.
+	// What waits for the subscriber first: it must not come behind the reports of this commit, which has a way of
+	// its own.
 	reports.deaf = 0;
 	settle();
 	check_reports();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage reports in the whole graph: each trigger, quotas, changes and removal, and what must not make a storm of reports.
+// Usage reports in the whole graph: each trigger, quotas, changes and removal, and what must not make a storm of
+// reports.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -268,7 +269,8 @@ static void holding_and_validity_time(void **state)
 	no_report();
 }
 
-// Without a quota there is nothing to take back: the report comes all the same, once for each time that the CP function gives it.
+// Without a quota there is nothing to take back: the report comes all the same, once for each time that the CP function
+// gives it.
 static void validity_time_without_quota(void **state)
 {
 	struct api_urr u = urr(API_URR_QUVTI);
