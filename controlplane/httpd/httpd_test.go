@@ -73,9 +73,7 @@ func hello(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") 
 // waitInUse waits until at most n connections are in use.
 func waitInUse(t *testing.T, l *Listener, n int, otherwise string) {
 	t.Helper()
-	for end := time.Now().Add(limit); l.inUse() > n; time.Sleep(time.Millisecond) {
-		testkit.FatalIf(t, time.Now().After(end), "%v", otherwise)
-	}
+	testkit.Until(t, otherwise, func() bool { return l.inUse() <= n })
 }
 
 // A client that says nothing, stops in the middle, says nothing more, or does not read is done with.
