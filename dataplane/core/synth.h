@@ -6,19 +6,39 @@
 #include "isthmus_api.h"
 #include <rte_reciprocal.h>
 
+// An ADD field, prepared.
+struct synth_add {
+	uint64_t base, mask; // its value in the template, host order; the bits of its width
+	uint32_t step, by_divide, by_modulo; // 0 or 1: no division
+	struct rte_reciprocal divide, modulo;
+	uint16_t offset;
+	uint8_t width;
+	uint8_t sum, shift; // the checksum that covers it (`sums`: none), and where its value stands in words of that
+};
+
+// An IPv4 checksum, prepared: made of the values that are written, since a load of several of them together would wait
+// until the stores have left the CPU.
+struct synth_sum {
+	uint64_t base; // of all words but the fields and the checksum
+	uint16_t offset; // of the header
+	uint8_t from_memory; // fields lie upon each other, or across the header's bounds
+};
+
 // A template with the arithmetic of its fields prepared.
 struct synth_template {
 	struct api_synth_template want;
-	struct rte_reciprocal divide[API_SYNTH_FIELDS], modulo[API_SYNTH_FIELDS];
-	uint64_t base[API_SYNTH_FIELDS]; // value of an ADD field in the template, host order
+	struct synth_add add[API_SYNTH_FIELDS];
+	struct synth_sum sum[API_SYNTH_FIELDS + 1]; // the one behind the last: of no header
+	uint32_t adds, sums;
 };
 
 // Returns NULL, or what is wrong with the template.
 const char *synth_template_check(const struct api_synth_template *t);
 void synth_template_prepare(struct synth_template *t, const struct api_synth_template *want);
-// Writes the header of `flow` (want.length bytes) to `to`, which has room for API_SYNTH_TEMPLATE: what is behind the header in its last
-// 64 bytes is written as well.
-void synth_template_fill(const struct synth_template *t, uint32_t flow, uint8_t *to);
+#define SYNTH_PACKETS 64 // at once
+// Writes the headers of flows (want.length bytes each), which have room for API_SYNTH_TEMPLATE: what is behind a header
+// in its last 64 bytes is written as well.
+void synth_template_fill(const struct synth_template *t, const uint32_t *flow, uint8_t *const *to, uint32_t packets);
 // Compares under the mask. Returns -1 when equal, else the offset of the first difference. `length` bytes are readable.
 int synth_template_differs(const struct synth_template *t, uint32_t flow, const uint8_t *frame, uint32_t length);
 

@@ -57,19 +57,29 @@ static void naive_fill(const struct api_synth_template *t, uint32_t flow, uint8_
 			naive_sum(to + t->field[i].offset);
 }
 
+// Some packets at once, the flow's the last.
 static void same(const struct api_synth_template *want, uint32_t flow)
 {
-	uint8_t expected[API_SYNTH_TEMPLATE], got[API_SYNTH_TEMPLATE + 16];
+	enum { PACKETS = 11 };
+	uint8_t expected[API_SYNTH_TEMPLATE], room[PACKETS][API_SYNTH_TEMPLATE + 16];
+	uint8_t *to[PACKETS];
+	uint32_t flows[PACKETS];
 	struct synth_template t;
 
 	assert_null(synth_template_check(want));
 	synth_template_prepare(&t, want);
-	naive_fill(want, flow, expected);
-	memset(got, GUARD, sizeof(got));
-	synth_template_fill(&t, flow, got);
-	assert_memory_equal(got, expected, want->length);
-	for (uint32_t i = (want->length + 63u) / 64 * 64; i < sizeof(got); i++)
-		assert_int_equal(got[i], GUARD); // the header's last 64 bytes, and no more
+	memset(room, GUARD, sizeof(room));
+	for (uint32_t k = 0; k < PACKETS; k++) {
+		to[k] = room[(k + 2) % PACKETS];
+		flows[k] = k + 1 < PACKETS ? flow / 3 + k * 0x9e3779b9 : flow;
+	}
+	synth_template_fill(&t, flows, to, PACKETS);
+	for (uint32_t k = 0; k < PACKETS; k++) {
+		naive_fill(want, flows[k], expected);
+		assert_memory_equal(to[k], expected, want->length);
+		for (uint32_t i = (want->length + 63u) / 64 * 64; i < sizeof(room[0]); i++)
+			assert_int_equal(to[k][i], GUARD); // the header's last 64 bytes, and no more
+	}
 	memset(t.want.mask, 0xff, sizeof(t.want.mask));
 	assert_int_equal(synth_template_differs(&t, flow, expected, want->length), -1);
 	uint32_t at = flow % want->length;
@@ -137,7 +147,8 @@ static void checksums(void **state)
 	struct api_synth_template t = {.length = 20, .fields = 1, .field = {{.type = API_FIELD_IP4_SUM}}};
 	const uint32_t kinds = sizeof(words) / sizeof(words[0]);
 	struct synth_template made;
-	uint8_t got[API_SYNTH_TEMPLATE];
+	uint8_t got[API_SYNTH_TEMPLATE], *const to = got;
+	const uint32_t flow = 0;
 
 	for (uint32_t fill = 0; fill < kinds; fill++)
 		for (uint32_t one = 0; one < kinds; one++)
@@ -153,11 +164,11 @@ static void checksums(void **state)
 	memset(t.bytes, 0, 20);
 	t.bytes[10] = 0x12; // what the template has there does not count
 	synth_template_prepare(&made, &t);
-	synth_template_fill(&made, 0, got);
+	synth_template_fill(&made, &flow, &to, 1);
 	assert_int_equal(got[10] << 8 | got[11], 0xffff);
 	memset(t.bytes, 0xff, 20);
 	synth_template_prepare(&made, &t);
-	synth_template_fill(&made, 0, got);
+	synth_template_fill(&made, &flow, &to, 1);
 	assert_int_equal(got[10] << 8 | got[11], 0);
 }
 

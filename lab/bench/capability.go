@@ -84,7 +84,8 @@ func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error
 			if one.LinkDirection == nil || err != nil {
 				continue
 			}
-			if _, one.FloorTicksPerPacket, err = m.relayed(ctx, d, pt.name+", one way", one.streams); ctx.Err() != nil {
+			if _, one.FloorTicksPerPacket, err = m.relayed(ctx, d, pt.name+", one way",
+				one.streams); ctx.Err() != nil {
 				return nil
 			}
 			one.OwnTicksPerPacket = own(one.TicksPerPacket, one.FloorTicksPerPacket)
@@ -109,7 +110,8 @@ func (b *TesterBlock) judge(mpps float64, p *Point) {
 }
 
 // relayed measures streams through the relay, from which they come as they went: the rate found, and the relay's ticks for a packet.
-func (m *outside) relayed(ctx context.Context, d *device, name string, list []tester.Stream) (mpps, floor float64, err error) {
+func (m *outside) relayed(ctx context.Context, d *device, name string, list []tester.Stream) (mpps, floor float64,
+	err error) {
 	streams := append([]tester.Stream(nil), list...)
 	for i := range streams {
 		if streams[i].Receive = streams[i].Send; m.opt.Link == LinkAFPacket {

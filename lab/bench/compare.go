@@ -57,12 +57,14 @@ func Compare(ctx context.Context, opt Options, rounds int) (*Comparison, error) 
 	}
 	c := &Comparison{Profile: opt.Profile, Rounds: rounds, Command: opt.Command}
 	for _, link := range []string{LinkMemif, LinkShare} {
-		c.Arrangements = append(c.Arrangements, Arrangement{Name: "direct (" + link + ")", Link: link, Switch: SwitchNone})
+		c.Arrangements = append(c.Arrangements, Arrangement{Name: "direct (" + link + ")", Link: link,
+			Switch: SwitchNone})
 	}
 	if size, ok := vepcSize(opt.Profile); ok {
 		c.Size, c.Sessions, c.Paper = size, opt.Sessions, vepcPaper()
 		if !opt.Combined { // combined, nothing is between the functions
-			c.Arrangements = append(c.Arrangements, Arrangement{Name: "switch (ovs, vhost-user)", Link: LinkMemif, Switch: SwitchOVS})
+			c.Arrangements = append(c.Arrangements, Arrangement{Name: "switch (ovs, vhost-user)",
+				Link: LinkMemif, Switch: SwitchOVS})
 		}
 	}
 	err := c.run(ctx, rounds, func(ctx context.Context, a *Arrangement) (*LinkResult, error) {
@@ -77,7 +79,8 @@ func Compare(ctx context.Context, opt Options, rounds int) (*Comparison, error) 
 }
 
 // run fills the arrangements by what measure finds.
-func (c *Comparison) run(ctx context.Context, rounds int, measure func(ctx context.Context, a *Arrangement) (*LinkResult, error)) error {
+func (c *Comparison) run(ctx context.Context, rounds int, measure func(ctx context.Context,
+	a *Arrangement) (*LinkResult, error)) error {
 	for i := range c.Arrangements {
 		a := &c.Arrangements[i]
 		a.Results = []*LinkResult{}
@@ -104,7 +107,8 @@ func (c *Comparison) run(ctx context.Context, rounds int, measure func(ctx conte
 	for i := range c.Arrangements {
 		c.Arrangements[i].choose()
 	}
-	if c.Interrupted && !slices.ContainsFunc(c.Arrangements, func(a Arrangement) bool { return len(a.Results) > 0 }) {
+	if c.Interrupted && !slices.ContainsFunc(c.Arrangements,
+		func(a Arrangement) bool { return len(a.Results) > 0 }) {
 		return ctx.Err()
 	}
 	return nil
@@ -175,7 +179,8 @@ func (c *Comparison) Print(w io.Writer) error {
 
 // printCosts writes what each load gave in each arrangement, in the run with the median rate.
 func (c *Comparison) printCosts(w io.Writer) error {
-	titles := []string{"LOAD", "LINK", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "TESTER/GATEWAY", "P50 US AT 50 %", "P99", "WRONG"}
+	titles := []string{"LOAD", "LINK", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "TESTER/GATEWAY",
+		"P50 US AT 50 %", "P99", "WRONG"}
 	var cells [][]string
 	points := 1
 	for i := range c.Arrangements {
@@ -237,17 +242,22 @@ func (c *Comparison) printPaper(w io.Writer) error {
 	p := &c.Paper
 	below := func(us float64) string { return "< " + f1(us) }
 	cells = append(cells,
-		[]string{"paper, SR-IOV + offload *", f1(p.Mpps), f1(p.Gbps), f2(p.Load * paperServer), f1(p.LoadPerMpps), f2(p.CoresPerInstance),
+		[]string{"paper, SR-IOV + offload *", f1(p.Mpps), f1(p.Gbps), f2(p.Load * paperServer),
+			f1(p.LoadPerMpps), f2(p.CoresPerInstance),
 			strconv.Itoa(p.Instances), "-", below(p.RTTp90us), "-"},
-		[]string{"paper, virtual switch *", f1(p.SwitchMpps), f1(p.SwitchGbps), f2(p.SwitchBusy * paperServer), f1(p.SwitchLoad), f2(p.SwitchCores),
+		[]string{"paper, virtual switch *", f1(p.SwitchMpps), f1(p.SwitchGbps), f2(p.SwitchBusy * paperServer),
+			f1(p.SwitchLoad), f2(p.SwitchCores),
 			strconv.Itoa(p.SwitchInstances), "-", below(p.SwitchRTTp90us), "-"})
-	err := writeTable(w, 1, []string{"ARRANGEMENT", "MPPS", "GB/S L2", "CPU LOAD, CORES", "LOAD/MPPS, % OF 24", "CORES/INSTANCE",
+	err := writeTable(w, 1, []string{"ARRANGEMENT", "MPPS", "GB/S L2", "CPU LOAD, CORES", "LOAD/MPPS, % OF 24",
+		"CORES/INSTANCE",
 		"INSTANCES/24 CORES", "RTT P50 US", "P90", "P99 (MAX)"}, cells)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\nInstances here are scaled: 24 cores divided by those that an instance reserves. RTT is ICMP echo UE - PDN - UE beside the load%s.\n"+
-		"* 128 B, 24 cores, with network cards; here all functions and the tester are on one machine.\n", c.loads())
+	_, err = fmt.Fprintf(w,
+		"\nInstances here are scaled: 24 cores divided by those that an instance reserves. RTT is ICMP echo UE - PDN - UE beside the load%s.\n"+
+			"* 128 B, 24 cores, with network cards; here all functions and the tester are on one machine.\n",
+		c.loads())
 	return err
 }
 
@@ -284,7 +294,8 @@ func (t *VEPC) row(name string) []string {
 			instances = strconv.Itoa(n.Instances) + " (scaled)"
 		}
 	}
-	row := []string{name, strconv.FormatFloat(t.Mpps, 'f', 3, 64), strconv.FormatFloat(t.GbpsL2, 'f', 3, 64), f2(t.LoadCores),
+	row := []string{name, strconv.FormatFloat(t.Mpps, 'f', 3, 64), strconv.FormatFloat(t.GbpsL2, 'f', 3, 64),
+		f2(t.LoadCores),
 		f2(t.LoadPerMpps), f2(t.CoresPerInstance), instances, "-", "-", "-"}
 	if rtt := t.typical(); rtt != nil {
 		row[7], row[8], row[9] = f1(rtt.P50), f1(rtt.P90), f1(rtt.P99)+" ("+f1(rtt.Max)+")"

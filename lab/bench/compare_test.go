@@ -33,9 +33,11 @@ func TestCompare(t *testing.T) {
 		}
 		rate := rates[0]
 		rates = rates[1:]
-		v := &VEPC{Mpps: rate, LoadCores: 1.5, InstancesBy: []InstancesBy{{24, 12}}, RTT: []RoundTrip{{0.1, 1, 2, 3, 4, 5, 0}, {0.5, 10, 20, 30, 40, 50, 0}}}
-		p := Point{Name: "128 B", Mpps: rate, TicksPerPacket: 321.5, Floor: 99.5, Own: own(321.5, 99.5), Latency: []LoadLatency{{Load: 0.5,
-			LatencyUS: &tester.Histogram{P50: 7.5, P99: 8.5}}}, Tester: &TesterBlock{Ratio: 1.75}}
+		v := &VEPC{Mpps: rate, LoadCores: 1.5, InstancesBy: []InstancesBy{{24, 12}}, RTT: []RoundTrip{{0.1, 1,
+			2, 3, 4, 5, 0}, {0.5, 10, 20, 30, 40, 50, 0}}}
+		p := Point{Name: "128 B", Mpps: rate, TicksPerPacket: 321.5, Floor: 99.5, Own: own(321.5, 99.5),
+			Latency: []LoadLatency{{Load: 0.5,
+				LatencyUS: &tester.Histogram{P50: 7.5, P99: 8.5}}}, Tester: &TesterBlock{Ratio: 1.75}}
 		return &LinkResult{Mpps: rate, VEPC: v, Points: []Point{p}}, nil
 	})
 	if err != nil || len(order) != 4 || order[0] != SwitchNone || order[1] == SwitchNone || order[2] != SwitchNone {
@@ -51,7 +53,8 @@ func TestCompare(t *testing.T) {
 	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2.000", "12 (scaled)", "30.0 (40.0)", "at 50 %", "failed", "13.0", "15.5", "12.48", "10.80", "< 1500.0",
+	for _, want := range []string{"2.000", "12 (scaled)", "30.0 (40.0)", "at 50 %", "failed", "13.0", "15.5",
+		"12.48", "10.80", "< 1500.0",
 		"321.5   99.5  222.0            1.75             7.5  8.5      0"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -63,7 +66,8 @@ func TestCompare(t *testing.T) {
 	}
 	data, err := os.ReadFile(file)
 	var back Comparison
-	if err != nil || json.Unmarshal(data, &back) != nil || len(back.Arrangements) != 2 || len(back.Arrangements[0].Results) != 3 {
+	if err != nil || json.Unmarshal(data, &back) != nil || len(back.Arrangements) != 2 ||
+		len(back.Arrangements[0].Results) != 3 {
 		t.Errorf("%v\n%s", err, data)
 	}
 }
@@ -77,7 +81,8 @@ func TestCompareMissing(t *testing.T) {
 		t.Error(err)
 	}
 	var b bytes.Buffer
-	if err := c.Print(&b); err != nil || !strings.Contains(b.String(), "missing") || !strings.Contains(b.String(), "switch was not measured: not installed") {
+	if err := c.Print(&b); err != nil || !strings.Contains(b.String(), "missing") || !strings.Contains(b.String(),
+		"switch was not measured: not installed") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

@@ -51,8 +51,9 @@ func possible(wanted, workers int, cpus []int) (fit int, missing string) {
 	if fit >= wanted {
 		return wanted, ""
 	}
-	return fit, fmt.Sprintf("%d instances need %d CPUs (%d for workers, %d for the tester's threads); we may use %d (%s), so %d are missing",
-		wanted, wanted*each, wanted*workers, wanted, len(cpus), joinInts(cpus), wanted*each-len(cpus))
+	return fit,
+		fmt.Sprintf("%d instances need %d CPUs (%d for workers, %d for the tester's threads); we may use %d (%s), so %d are missing",
+			wanted, wanted*each, wanted*workers, wanted, len(cpus), joinInts(cpus), wanted*each-len(cpus))
 }
 
 func joinInts(list []int) string {
@@ -88,8 +89,9 @@ func measureInstances(ctx context.Context, opt Options) (*LinkResult, error) {
 		opt.CPUs, opt.TesterCPUs, opt.ControlCPUs = nil, nil, nil
 		opt.Rate = float64(functionalRate * opt.Instances)
 	} else if len(opt.CPUs) != opt.Instances*opt.Workers || len(opt.TesterCPUs) != opt.Instances {
-		return nil, fmt.Errorf("%d instances need %d CPUs for their workers and %d for the tester; given are %d and %d", opt.Instances,
-			opt.Instances*opt.Workers, opt.Instances, len(opt.CPUs), len(opt.TesterCPUs))
+		return nil,
+			fmt.Errorf("%d instances need %d CPUs for their workers and %d for the tester; given are %d and %d", opt.Instances,
+				opt.Instances*opt.Workers, opt.Instances, len(opt.CPUs), len(opt.TesterCPUs))
 	}
 	_, s, err := instance(opt, 0)
 	if err != nil {
@@ -155,7 +157,8 @@ func (m *outside) sideBySide(ctx context.Context, count int, r *LinkResult) (*Po
 			return nil, fmt.Errorf("instance %d: %w", i, err)
 		}
 		devices = append(devices, d)
-		streams = append(streams, prefixed(prefix, append(append([]tester.Stream(nil), s.points[0].streams...), s.echo...))...)
+		streams = append(streams, prefixed(prefix, append(append([]tester.Stream(nil), s.points[0].streams...),
+			s.echo...))...)
 	}
 	m.opt = all
 	r.gateway(devices[0])
@@ -239,18 +242,21 @@ func (n *Instances) print(w io.Writer) error {
 	if !n.Measured {
 		_, err := fmt.Fprintf(w, "%d instances side by side: not measured, because %s.\n"+
 			"They were run unpinned at %d packets per second each, to show that they work side by side: %s.\n"+
-			"Their speed and scaling cannot be shown on this machine, and are not extrapolated.\n", n.Wanted, n.Reason, functionalRate,
+			"Their speed and scaling cannot be shown on this machine, and are not extrapolated.\n",
+			n.Wanted, n.Reason, functionalRate,
 			n.sums())
 		return err
 	}
 	var cells [][]string
 	for i, e := range n.Each {
-		cells = append(cells, []string{fmt.Sprint(i), f3(e.Mpps), joinInts(e.CPUs), fmt.Sprint(e.TesterCPU), fmt.Sprint(e.Lost)})
+		cells = append(cells, []string{fmt.Sprint(i), f3(e.Mpps), joinInts(e.CPUs), fmt.Sprint(e.TesterCPU),
+			fmt.Sprint(e.Lost)})
 	}
 	if err := writeTable(w, 0, []string{"INSTANCE", "MPPS", "CPUS", "TESTER CPU", "LOST"}, cells); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "sum %.3f Mpps of %d instances; one alone %.3f; scaling %.2f\n", n.SumMpps, n.Wanted, n.OneMpps, n.Scaling)
+	_, err := fmt.Fprintf(w, "sum %.3f Mpps of %d instances; one alone %.3f; scaling %.2f\n", n.SumMpps, n.Wanted,
+		n.OneMpps, n.Scaling)
 	return err
 }
 

@@ -147,7 +147,8 @@ func (l *mobileLayout) outside(uplink bool, size, share int) []tester.Stream {
 		s := tester.Stream{
 			Port: "access", Sink: "core", Share: share, Flows: l.sessions * bearerFlows, Block: bearerFlows,
 			Order: "random",
-			Seed:  1 + bearer, Size: tester.Size(size), Send: l.n3(true, bearer, user(63)), Receive: n6(true,
+			Seed:  1 + bearer, Size: tester.Size(size), Send: l.n3(true, bearer, user(63)),
+			Receive: n6(true,
 				user(62)),
 		}
 		if s.Name = name; !uplink {

@@ -85,17 +85,24 @@ func benchCommand(e *env) *cobra.Command {
 
 func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f := cmd.Flags()
-	f.StringVar(&opt.Link, "link", bench.LinkMemif, "between tester and gateway: "+strings.Join(bench.LinkNames, ", "))
-	f.Float64Var(&words.seconds, "seconds", 0, "length of a trial (default 1); --link synth: time for each direction (default 3)")
+	f.StringVar(&opt.Link, "link", bench.LinkMemif, "between tester and gateway: "+strings.Join(bench.LinkNames,
+		", "))
+	f.Float64Var(&words.seconds, "seconds", 0,
+		"length of a trial (default 1); --link synth: time for each direction (default 3)")
 	f.IntVar(&opt.Workers, "workers", 1, "worker threads of a gateway")
 	f.IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers of a gateway, half QinQ and half QinQ + PPPoE")
 	f.IntVar(&opt.Sessions, "sessions", 65536, "sessions of a mobile function, or UEs of vepc, 1 to 1048576")
 	f.BoolVar(&opt.Combined, "combined", false, "vepc: all functions in one process")
-	f.StringVar(&opt.Switch, "switch", bench.SwitchNone, "vepc: between the functions: "+strings.Join(bench.SwitchNames(), ", "))
-	f.StringVar(&words.switchCPUs, "switch-cpus", "", "CPU of each polling thread of the switch (default: one thread, not pinned)")
-	f.StringVar(&words.cpus, "cpus", "", "CPU of each worker, for example 2,3, or none (default: the last ones we may use)")
-	f.StringVar(&words.testerCPUs, "tester-cpus", "", "CPU of each thread of the tester, or none (default: the first ones)")
-	f.StringVar(&words.controlCPUs, "control-cpus", "", "CPUs of all other threads, or none (default: all but the workers')")
+	f.StringVar(&opt.Switch, "switch", bench.SwitchNone,
+		"vepc: between the functions: "+strings.Join(bench.SwitchNames(), ", "))
+	f.StringVar(&words.switchCPUs, "switch-cpus", "",
+		"CPU of each polling thread of the switch (default: one thread, not pinned)")
+	f.StringVar(&words.cpus, "cpus", "",
+		"CPU of each worker, for example 2,3, or none (default: the last ones we may use)")
+	f.StringVar(&words.testerCPUs, "tester-cpus", "",
+		"CPU of each thread of the tester, or none (default: the first ones)")
+	f.StringVar(&words.controlCPUs, "control-cpus", "",
+		"CPUs of all other threads, or none (default: all but the workers')")
 	f.IntVar(&opt.Instances, "instances", 1, "gateways side by side, each with its own CPUs, ports and subscribers")
 	f.IntVar(&opt.Size, "size", 0, "rfc2544 and jumbo: this frame size alone")
 	f.StringVar(&words.goal, "goal", "0.001%", "highest loss that counts as good, measured beside 0")
@@ -103,9 +110,11 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.BoolVar(&opt.Quick, "quick", false, "a rough search, no single directions")
 	f.BoolVar(&opt.NoHuge, "no-huge", false, "do without huge pages; memif then copies at both ends")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
-	f.StringVar(&opt.TesterBin, "traffic-binary", "", "path of isthmus-traffic (default: beside isthmus, then PATH)")
+	f.StringVar(&opt.TesterBin, "traffic-binary", "",
+		"path of isthmus-traffic (default: beside isthmus, then PATH)")
 	f.StringVar(&opt.Scheduler, "scheduler", "", "scheduler engine: rte or hqos (default: the configuration's)")
-	f.StringVar(&opt.Keep, "keep", "", "keep the gateway's configuration and the tester's profiles and results in this folder")
+	f.StringVar(&opt.Keep, "keep", "",
+		"keep the gateway's configuration and the tester's profiles and results in this folder")
 	f.BoolVar(&words.peers, "peers", false, "measure other programs in the gateway's place too, in turn with it")
 	f.BoolVar(&words.compare, "compare", false, "memif and share, of vepc also the switch, in turn, and one table")
 	f.IntVar(&words.rounds, "rounds", 0, "of --peers (default 5) or --compare (default 1)")
@@ -155,7 +164,8 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 		opt.CPUs, err = bench.ChooseCPUs(w.cpus, opt.Workers)
 		return err
 	}
-	opt.CPUs, opt.TesterCPUs, opt.ControlCPUs, err = bench.Placement(w.cpus, w.testerCPUs, w.controlCPUs, bench.WorkersOf(*opt),
+	opt.CPUs, opt.TesterCPUs, opt.ControlCPUs, err = bench.Placement(w.cpus, w.testerCPUs, w.controlCPUs,
+		bench.WorkersOf(*opt),
 		opt.Instances)
 	return err
 }
@@ -275,8 +285,9 @@ func profileHelp() string {
 func demoCommand(e *env) *cobra.Command {
 	opt := demo.Options{}
 	cmd := &cobra.Command{
-		Use: "demo", Short: "show the whole gateway at work: traffic through both pipelines, every packet checked, the cost",
-		Args: cobra.NoArgs,
+		Use:   "demo",
+		Short: "show the whole gateway at work: traffic through both pipelines, every packet checked, the cost",
+		Args:  cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&opt.Seconds, "seconds", 2, "time for each direction of each profile")

@@ -31,15 +31,17 @@ type lengths struct {
 func (s *suite) lengths() lengths {
 	if s.opt.Quick {
 		return lengths{
-			trial: 0.5, sizeTrial: 0.4, peerTrial: 0.3, synth: 0.9, population: 0.6, rounds: 1, subscribers: []int{1000, 65536}, sizes: []int{64, 512, 1518},
+			trial: 0.5, sizeTrial: 0.4, peerTrial: 0.3, synth: 0.9, population: 0.6, rounds: 1,
+			subscribers: []int{1000, 65536}, sizes: []int{64, 512, 1518},
 			symmetric: 10, asymmetric: 17, steps: 6, size: 7, jumbo: 7, cost: 6, populationPoint: 5,
 			flow:  12,
 			flows: []int{10, 12, 14, 16, 18, 20, 22, 24}, peerRound: 40, instances: 4,
 		}
 	}
 	return lengths{
-		trial: 1, sizeTrial: 0.3, peerTrial: 0.5, synth: 3, population: 1.5, repeats: 2, rounds: 5, subscribers: []int{1000, 4096, 16384, 65536},
-		symmetric: 60, asymmetric: 115, repeat: 45, steps: 12, size: 15, jumbo: 15, cost: 15,
+		trial: 1, sizeTrial: 0.3, peerTrial: 0.5, synth: 3, population: 1.5, repeats: 2, rounds: 5,
+		subscribers: []int{1000, 4096, 16384, 65536},
+		symmetric:   60, asymmetric: 115, repeat: 45, steps: 12, size: 15, jumbo: 15, cost: 15,
 		populationPoint: 8, flow: 20,
 		flows: []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24}, peerRound: 50, instances: 6,
 	}
@@ -67,24 +69,33 @@ func (s *suite) parts() []part {
 		{report.SectionHeadline, asymmetric + " over " + link, n.asymmetric, func(ctx context.Context) error {
 			return s.link(ctx, asymmetric, report.GroupAccess, s.options(asymmetric, n.trial))
 		}},
-		{report.SectionSteps, "step load", n.steps, func(ctx context.Context) error { return s.steps(ctx, n.trial/2) }},
-		{report.SectionCost, symmetric + " on synth ports", n.cost, func(ctx context.Context) error { return s.cost(ctx, symmetric, n.synth) }},
-		{report.SectionCost, asymmetric + " on synth ports", n.cost, func(ctx context.Context) error { return s.cost(ctx, asymmetric, n.synth) }},
-		{report.SectionPeers, "peers", n.peerRound * float64(n.rounds), func(ctx context.Context) error { return s.peers(ctx, n) }},
+		{report.SectionSteps, "step load", n.steps, func(ctx context.Context) error {
+			return s.steps(ctx,
+				n.trial/2)
+		}},
+		{report.SectionCost, symmetric + " on synth ports", n.cost,
+			func(ctx context.Context) error { return s.cost(ctx, symmetric, n.synth) }},
+		{report.SectionCost, asymmetric + " on synth ports", n.cost,
+			func(ctx context.Context) error { return s.cost(ctx, asymmetric, n.synth) }},
+		{report.SectionPeers, "peers", n.peerRound * float64(n.rounds),
+			func(ctx context.Context) error { return s.peers(ctx, n) }},
 	}
 	for k := range n.repeats {
-		list = append(list, part{report.SectionHeadline, fmt.Sprintf("headline again, %d of %d", k+1, n.repeats), n.repeat, func(ctx context.Context) error {
+		list = append(list, part{report.SectionHeadline, fmt.Sprintf("headline again, %d of %d", k+1,
+			n.repeats), n.repeat, func(ctx context.Context) error {
 			return s.again(ctx, n.trial/2)
 		}})
 	}
 	list = append(list, s.sizeParts(n)...)
 	return append(list,
-		part{report.SectionSubscribers, "subscribers", n.populationPoint * float64(len(n.subscribers)), func(ctx context.Context) error {
-			return s.population(ctx, n)
-		}},
+		part{report.SectionSubscribers, "subscribers", n.populationPoint * float64(len(n.subscribers)),
+			func(ctx context.Context) error {
+				return s.population(ctx, n)
+			}},
 		part{report.SectionFlows, "flows", n.flow * float64(len(n.flows)),
 			func(ctx context.Context) error { return s.flows(ctx, n) }},
-		part{report.SectionInstances, "instances", n.instances, func(ctx context.Context) error { return s.instances(ctx, n.trial) }},
+		part{report.SectionInstances, "instances", n.instances,
+			func(ctx context.Context) error { return s.instances(ctx, n.trial) }},
 	)
 }
 
@@ -196,7 +207,8 @@ func (s *suite) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 
 // population measures the cost with more and more subscribers.
 func (s *suite) population(ctx context.Context, n lengths) error {
-	set := report.Population{Profile: symmetric, Title: "650 B both ways, synth ports", Points: []report.PopulationPoint{}}
+	set := report.Population{Profile: symmetric, Title: "650 B both ways, synth ports",
+		Points: []report.PopulationPoint{}}
 	var failed []error
 	for _, subscribers := range n.subscribers {
 		opt := s.options(symmetric, n.population)
@@ -278,7 +290,8 @@ func (s *suite) instances(ctx context.Context, seconds float64) error {
 	set := report.Instances{Profile: symmetric, Title: "650 B both ways", Points: []report.InstancePoint{}}
 	if run := s.find(symmetric); run != nil && s.r.Headline(run) != nil {
 		g := s.r.Headline(run)
-		set.Points = append(set.Points, report.InstancePoint{Instances: 1, CPUs: run.Workers + 1, Mpps: g.Mpps, GbpsL2: g.GbpsL2, Scaling: 1})
+		set.Points = append(set.Points, report.InstancePoint{Instances: 1, CPUs: run.Workers + 1, Mpps: g.Mpps,
+			GbpsL2: g.GbpsL2, Scaling: 1})
 	}
 	defer func() {
 		if len(set.Points) > 0 || set.Cannot != "" {
