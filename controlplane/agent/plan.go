@@ -52,7 +52,8 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 	if err := noDynamic(objects); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), NATLog: c.NATLog, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
+	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), NATLog: c.NATLog,
+		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
 		Placement: c.Placement()}, nil
 }
 

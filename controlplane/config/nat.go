@@ -11,14 +11,14 @@ import (
 // NAT is NAT44 of an instance's subscribers.
 type NAT struct {
 	At        `yaml:""`
-	Addresses []Prefix    `yaml:"addresses" req:"true" maxlen:"16" doc:"External IPv4 addresses; the data network routes them to us."`
-	Inside    []Prefix    `yaml:"inside" maxlen:"8" doc:"Subscribers that are translated; empty: the IPv4 pools of the instance."`
-	Mode      string      `yaml:"mode" default:"blocks" enum:"blocks|deterministic" doc:"blocks: a subscriber gets blocks of ports as it needs them. deterministic: the n-th inside address has the n-th block, which needs no log (RFC 7422)."`
+	Addresses []Prefix    `yaml:"addresses" req:"true" maxlen:"16" doc:"External IPv4 addresses, routed to us."`
+	Inside    []Prefix    `yaml:"inside" maxlen:"8" doc:"Who is translated; empty: the IPv4 pools."`
+	Mode      string      `yaml:"mode" default:"blocks" enum:"blocks|deterministic" doc:"Blocks of ports on demand, or by arithmetic (RFC 7422)."`
 	Ports     PortRange   `yaml:"ports" default:"1024-65535" doc:"External ports. TCP, UDP and ICMP share them."`
 	Block     uint16      `yaml:"block" default:"512" min:"16" max:"4096" doc:"Ports of a block, a power of two."`
 	Blocks    uint16      `yaml:"blocks" max:"64" doc:"Most blocks of a subscriber; 0: four, deterministic one."`
 	Mappings  uint32      `yaml:"mappings" doc:"Most mappings, evenly among the workers; 0: one a port."`
-	Timeouts  NATTimeouts `yaml:"timeouts" doc:"Seconds without a packet from the subscriber after which a mapping goes."`
+	Timeouts  NATTimeouts `yaml:"timeouts" doc:"Seconds that a mapping lives without use."`
 }
 
 // NATTimeouts: no shorter ones than the RFCs allow.
@@ -26,9 +26,9 @@ type NATTimeouts struct {
 	At            `yaml:""`
 	UDP           uint32 `yaml:"udp" default:"300" min:"120" max:"604800" doc:"UDP (RFC 4787 REQ-5)."`
 	TCP           uint32 `yaml:"tcp" default:"7440" min:"7440" max:"604800" doc:"TCP connections (RFC 5382 REQ-5)."`
-	TCPTransitory uint32 `yaml:"tcp_transitory" default:"240" min:"240" max:"604800" doc:"TCP while a connection begins or ends (RFC 5382 REQ-5)."`
+	TCPTransitory uint32 `yaml:"tcp_transitory" default:"240" min:"240" max:"604800" doc:"TCP, begin and end."`
 	ICMP          uint32 `yaml:"icmp" default:"60" min:"60" max:"604800" doc:"ICMP queries (RFC 5508 REQ-2)."`
-	Hold          uint32 `yaml:"hold" default:"120" max:"604800" doc:"How long a block rests before another subscriber gets it (RFC 6888 REQ-8)."`
+	Hold          uint32 `yaml:"hold" default:"120" max:"604800" doc:"Rest of a block given back (RFC 6888 REQ-8)."`
 }
 
 // Enabled tells whether the instance has NAT44.
@@ -37,8 +37,8 @@ func (n *NAT) Enabled() bool { return len(n.Addresses) > 0 }
 // NATLog is where blocks are logged that subscribers get and give back.
 type NATLog struct {
 	At     `yaml:""`
-	Syslog []Collector `yaml:"syslog" maxlen:"4" doc:"Hosts that get a message for each block (RFC 5424 over UDP), port 514."`
-	IPFIX  []Collector `yaml:"ipfix" maxlen:"4" doc:"Collectors that get a record for each block (RFC 7011 over UDP, RFC 8158), port 4739."`
+	Syslog []Collector `yaml:"syslog" maxlen:"4" doc:"Hosts told of each block: RFC 5424, UDP port 514."`
+	IPFIX  []Collector `yaml:"ipfix" maxlen:"4" doc:"Collectors told of each block: RFC 8158, UDP port 4739."`
 }
 
 // Collector is an address, with a port where it is not the usual one.

@@ -31,7 +31,8 @@ func TestNATDefaults(t *testing.T) {
 		t.Error("an instance without the section has NAT44")
 	}
 	c, err = Parse("x.yaml", []byte(natFile(t, "{addresses: [203.0.113.0/24], inside: [10.45.0.0/20],"+
-		" mode: deterministic}")+"nat_log: {syslog: [192.0.2.9], ipfix: [\"192.0.2.9:9996\", \"2001:db8::9\"]}\n"))
+		" mode: deterministic}")+
+		"nat_log: {syslog: [192.0.2.9], ipfix: [\"192.0.2.9:9996\", \"2001:db8::9\"]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,8 @@ func rows(s *dptest.Server) {
 	put(nat.Name[:], "internet")
 	s.SetTable(api.TableNAT, api.Body(&nat))
 	block := api.NATBlockRow{Port: [2]uint16{1024, 1535}, Mappings: 9,
-		Outside: api.FromAddr(netip.MustParseAddr("203.0.113.4")), Inside: api.FromAddr(netip.MustParseAddr("10.45.0.1"))}
+		Outside: api.FromAddr(netip.MustParseAddr("203.0.113.4")),
+		Inside:  api.FromAddr(netip.MustParseAddr("10.45.0.1"))}
 	put(block.Name[:], "internet")
 	put(block.Session[:], "n4.000000000000001f")
 	s.SetTable(api.TableNATBlock, api.Body(&block))
@@ -189,7 +190,8 @@ INSTANCE  MODE    ADDRESSES  BLOCKS  USED  RESTING  SUBSCRIBERS  PORTS A BLOCK  
 internet  blocks          2     252     1        0            1            512         9    12           0
 `},
 		{"nat-block", `[{"name":"internet","session":"n4.000000000000001f",` +
-			`"outside":"203.0.113.4","inside":"10.45.0.1","first":1024,"last":1535,"worker":0,"mappings":9}]`, `
+			`"outside":"203.0.113.4","inside":"10.45.0.1",` +
+			`"first":1024,"last":1535,"worker":0,"mappings":9}]`, `
 INSTANCE  SESSION              INSIDE     OUTSIDE      FIRST  LAST  MAPPINGS  WORKER
 internet  n4.000000000000001f  10.45.0.1  203.0.113.4   1024  1535         9       0
 `},

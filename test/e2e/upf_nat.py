@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers behind NAT44: what they say reaches sockets of the kernel, which checks every checksum, and answers them."""
+"""Subscribers behind NAT44: what they say reaches sockets of the kernel, which checks the checksums, and answers."""
 
 import re
 import socket
@@ -161,8 +161,8 @@ def records(subscribers, log):
             got.append(log.recv(2000).decode())
     except TimeoutError:
         pass
-    form = re.compile(r"<134>1 \d{4}-\S+Z \S+ isthmus \d+ NAT44 - block (allocate|release) external=(203\.0\.113\.[45]) "
-                      r"ports=(\d+)-(\d+) inside=(10\.45\.1\.\d+) seid=0x[0-9a-f]+")
+    form = re.compile(r"<134>1 \d{4}-\S+Z \S+ isthmus \d+ NAT44 - block (allocate|release) "
+                      r"external=(203\.0\.113\.[45]) ports=(\d+)-(\d+) inside=(10\.45\.1\.\d+) seid=0x[0-9a-f]+")
     said = [m.groups() for m in map(form.fullmatch, got) if m]
     equal("syslog messages of that form", len(said), len(got))
     given = [x[1:] for x in said if x[0] == "allocate"]
@@ -172,7 +172,8 @@ def records(subscribers, log):
 
     def decoded():
         out = subprocess.run(["tshark", "-r", f"{DIR}/ipfix.pcap", "-T", "fields", "-e", "cflow.nat_event",
-                              "-e", "cflow.post_natsource_ipv4_address", "-e", "cflow.srcaddr", "-Y", "cflow.nat_event"],
+                              "-e", "cflow.post_natsource_ipv4_address", "-e", "cflow.srcaddr",
+                              "-Y", "cflow.nat_event"],
                              capture_output=True, text=True, check=False).stdout
         return [line.split("\t") for line in out.splitlines()]
     wait_until(lambda: len(decoded()) == len(said), f"{len(said)} IPFIX records, there are {len(decoded())}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# NAT44 on N6 with real hosts of the data network: UDP, TCP and ping of the kernel, errors, a subscriber that uses up its
-# ports, a pool that is used up, records of blocks.
+# NAT44 on N6 before sockets of the kernel: UDP, TCP, ping, errors, a subscriber that uses up its ports, a pool that is
+# used up, records of blocks.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh

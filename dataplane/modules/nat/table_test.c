@@ -55,7 +55,7 @@ static void told(const struct nat_table *t, uint32_t worker, uint32_t block)
 	m.block[block].told = t->block[block].subscriber != NAT_NONE;
 }
 
-// ---- the list --------------------------------------------------------------------------------------------------------
+// ---- the list -------------------------------------------------------------------------------------------------------
 
 static uint32_t used_of(uint32_t block)
 {
@@ -133,7 +133,7 @@ static enum nat_verdict expected(uint32_t session, uint32_t worker, int *fresh, 
 	return any[list] && !oldest_rests[list] ? NAT_OK : NAT_EXHAUSTED;
 }
 
-// ---- operations ------------------------------------------------------------------------------------------------------
+// ---- operations -----------------------------------------------------------------------------------------------------
 
 static uint32_t find(uint32_t session, uint16_t port, uint8_t protocol, uint32_t worker)
 {
