@@ -229,7 +229,7 @@ static struct nat_table *make_table(const struct api_nat *want)
 
 	if (t == NULL)
 		return NULL;
-	t->report = calloc(t->blocks, sizeof(*t->report));
+	t->report = calloc(RTE_MAX(t->blocks, 1u), sizeof(*t->report));
 	if (t->report == NULL) {
 		nat_table_free(t);
 		return NULL;

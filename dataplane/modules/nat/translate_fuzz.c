@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// libFuzzer target: any IPv4 packet is read and written within its bytes; what was written is read again; a right header
+// checksum stays right, and so does the checksum of a whole ICMP error.
+#include "nat/translate.h"
+#include "wire/checksum.h"
+#include "wire/ip.h"
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int good)
+{
+	if (!good)
+		abort();
+}
+
+static int icmp_good(const uint8_t *p, const struct ip_info *info)
+{
+	return checksum_finish(checksum_add(0, p + info->l4, info->length - info->l4)) == 0;
+}
+
+static void translate(uint8_t *p, uint32_t readable, const struct ip_info *info, int out)
+{
+	int whole = info->length <= readable, right = ip4_checksum_ok(p), sum = whole && icmp_good(p, info);
+	struct nat_packet was, is;
+	enum nat_kind kind = nat_read(&was, p, readable, out);
+
+	if (kind != NAT_FLOW && kind != NAT_ERROR)
+		return;
+	nat_write(&was, kind, out, 0x05060708, 0x1234, 1);
+	must(nat_read(&is, p, readable, out) == kind && is.address == 0x05060708 && is.port == 0x1234);
+	must(is.protocol == was.protocol && is.l4 == was.l4 && is.more == was.more);
+	must(!right || ip4_checksum_ok(p));
+	must(kind != NAT_ERROR || !sum || icmp_good(p, info));
+}
+
+// The first byte: 1: out; the rest how much of the packet lies in the first segment, in eighths; 0xf8 and more: all.
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ip_info info;
+
+	if (size < 2)
+		return 0;
+	uint32_t total = (uint32_t)size - 1;
+	uint32_t readable = data[0] >= 0xf8 ? total : (uint32_t)((uint64_t)total * (data[0] >> 5) / 8);
+	uint8_t *packet = malloc(readable + 1);
+	memcpy(packet, data + 1, readable);
+	if (ip_parse(packet, readable, total, &info) == IP_OK && info.version == 4)
+		translate(packet, readable, &info, data[0] & 1);
+	free(packet);
+	return 0;
+}
