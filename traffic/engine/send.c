@@ -9,19 +9,20 @@
 
 uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t size, uint32_t time, uint32_t nonce)
 {
-	uint8_t scratch[TEMPLATE_BYTES + LINE];
-	const uint8_t *row = headers_of(&s->headers, size, flow, scratch);
+	const struct headers *h = &s->headers;
 	uint16_t length = s->headers.frame[size];
 	struct tag tag;
 
 	tag_make(&tag, s->index, flow, size, s->sequence[flow], time, nonce);
 	s->sequence[flow] = (s->sequence[flow] + 1) & (TAG_SEQUENCES - 1);
-	if (likely(s->headers.row != NULL)) {
+	if (likely(h->row != NULL)) {
+		const uint8_t *row = h->row + ((size_t)size * h->flows + flow) * h->stride;
+
 		// Whole lines: the row behind the header holds the pattern that belongs there.
-		for (uint32_t at = 0; at < s->headers.stride; at += LINE)
+		for (uint32_t at = 0; at < h->stride; at += LINE)
 			memcpy(frame + at, row + at, LINE);
 	} else {
-		memcpy(frame, row, s->headers.t->length);
+		headers_write(h, size, flow, frame);
 	}
 	memcpy(frame + length - TAG_BYTES, &tag, sizeof(tag));
 	if (s->sum.offset != 0) {
@@ -78,11 +79,6 @@ static inline void make(struct egress *l, struct sender *s, struct rte_mbuf *m, 
 		m->hash.usr = tag_at;
 	}
 	uint16_t length = sender_make(s, frame, flow, size, time, l->nonce);
-
-	if (unlikely(s->headers.row == NULL)) // without a table the row does not restore the pattern behind the header
-		memcpy(frame + s->headers.t->length, pattern->byte + s->headers.t->length,
-			RTE_MIN((uint32_t)tag_at, l->stride) -
-				RTE_MIN((uint32_t)tag_at, (uint32_t)s->headers.t->length));
 	m->data_len = length;
 	m->pkt_len = length;
 }
@@ -185,10 +181,7 @@ static uint32_t group_send(struct egress *l, struct group *g, uint32_t n, uint64
 		g->at = g->at + 1 < g->places ? g->at + 1 : 0;
 		size[i] = sender_size(s);
 		flow[i] = on_queue(l, s, order_next(&s->order));
-		if (s->headers.row != NULL)
-			rte_prefetch0(
-				s->headers.row + ((size_t)size[i] * s->headers.flows + flow[i]) * s->headers.stride);
-		rte_prefetch0(&s->sequence[flow[i]]);
+		sender_prefetch(s, flow[i], size[i]);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		make(l, from[i], m[i], flow[i], size[i], time, pattern);

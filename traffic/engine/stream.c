@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and frees the two halves of a stream: tables of headers, flow state, checksum helpers.
 #include "traffic/engine/stream.h"
+#include <rte_byteorder.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -40,32 +41,148 @@ uint32_t headers_stride(const struct template *t)
 	return RTE_ALIGN_CEIL((uint32_t)t->length, (uint32_t)LINE);
 }
 
-static void write_row(const struct headers *h, uint32_t size, uint32_t flow, const struct pattern *p, uint8_t *row)
+// ceil(2^64 / d): the high half of its product with a number below 2^32 is that number divided by d (D. Lemire, O. Kaser,
+// N. Kurz, "Faster remainder by direct computation", 2019). 0 for 1, where there is nothing to do.
+static uint64_t inverse(uint32_t d)
 {
-	template_write(h->t, flow, h->frame[size], h->payload + (size_t)size * h->payload_stride, row);
-	memcpy(row + h->t->length, p->byte + h->t->length, h->stride - h->t->length);
+	return d <= 1 ? 0 : UINT64_MAX / d + 1;
+}
+
+static inline uint32_t divided(uint32_t n, uint64_t inverse)
+{
+	return inverse == 0 ? n : (uint32_t)((unsigned __int128)inverse * n >> 64);
+}
+
+static uint16_t checksum_at(const uint8_t *row, uint32_t offset)
+{
+	uint16_t sum;
+
+	memcpy(&sum, row + offset, sizeof(sum));
+	return sum % 0xffff;
+}
+
+// Finds what a field does to the checksums, by writing it twice.
+static void prepare_field(struct headers *h, uint32_t index, const uint8_t *payload)
+{
+	const struct template_field *f = &h->t->field[index];
+	struct header_field *to = &h->field[index];
+	struct template alone = *h->t;
+	uint8_t row[2][TEMPLATE_BYTES];
+
+	*to = (struct header_field){.offset = f->offset,
+		.width = f->width,
+		.step = f->step,
+		.count = f->count,
+		.each = inverse(f->each),
+		.wrap = inverse(f->count)};
+	alone.fields = 1;
+	alone.field[0] = *f;
+	alone.field[0].each = 1;
+	alone.field[0].count = 0;
+	if (h->flows <= f->each || f->count == 1)
+		return; // it is always 0, and 1 might be too much for its width
+	for (uint32_t k = 0; k < 2; k++)
+		template_write(&alone, k, h->frame[0], payload, row[k]);
+	for (uint32_t i = 0; i < h->t->sums; i++) {
+		uint32_t offset = h->t->sum[i].offset;
+		uint16_t add =
+			(uint16_t)((checksum_at(row[1], offset) + 0xffffu - checksum_at(row[0], offset)) % 0xffff);
+
+		if (add != 0) {
+			to->sum[to->sums].index = (uint16_t)i;
+			to->sum[to->sums++].add = add;
+		}
+	}
+}
+
+static inline void add_to_field(uint8_t *at, uint32_t width, uint32_t add)
+{
+	uint32_t four;
+	uint16_t two;
+
+	if (width == 4) {
+		memcpy(&four, at, sizeof(four));
+		four = rte_cpu_to_be_32(rte_be_to_cpu_32(four) + add);
+		memcpy(at, &four, sizeof(four));
+	} else if (width == 2) {
+		memcpy(&two, at, sizeof(two));
+		two = rte_cpu_to_be_16((uint16_t)(rte_be_to_cpu_16(two) + add));
+		memcpy(at, &two, sizeof(two));
+	} else {
+		at[0] = (uint8_t)(at[0] + add);
+	}
+}
+
+void headers_write(const struct headers *h, uint32_t size, uint32_t flow, uint8_t *to)
+{
+	const struct template *t = h->t;
+	const uint8_t *first = h->first + (size_t)size * h->stride;
+	uint64_t sum[TEMPLATE_SUMS], each = 0;
+	uint32_t number = flow; // divided by `each`: neighbours often divide by the same
+
+	for (uint32_t at = 0; at < h->stride; at += LINE)
+		memcpy(to + at, first + at, LINE);
+	for (uint32_t i = 0; i < t->sums; i++)
+		sum[i] = checksum_at(first, t->sum[i].offset);
+	for (uint32_t i = 0; i < t->fields; i++) {
+		const struct header_field *f = &h->field[i];
+
+		if (f->each != each) {
+			each = f->each;
+			number = divided(flow, each);
+		}
+		uint32_t k = number;
+
+		if (f->count != 0)
+			k -= divided(k, f->wrap) * f->count;
+		add_to_field(to + f->offset, f->width, f->step * k);
+		for (uint32_t s = 0; s < f->sums; s++)
+			sum[f->sum[s].index] += (uint64_t)f->sum[s].add * k;
+	}
+	for (uint32_t i = 0; i < t->sums; i++) {
+		uint16_t check = (uint16_t)(sum[i] % 0xffff);
+
+		if (t->sum[i].udp && check == 0)
+			check = 0xffff; // RFC 768
+		memcpy(to + t->sum[i].offset, &check, sizeof(check));
+	}
+}
+
+// The first flow's header at each size; the payload that it is summed up with goes again.
+static int make_first(
+	struct headers *h, const struct template *sent, const struct profile_stream *s, const struct pattern *p)
+{
+	uint32_t length = h->t->length;
+	uint8_t *payload = table_alloc(PATTERN_BYTES);
+
+	h->first = table_alloc((size_t)h->sizes * h->stride);
+	if (payload == NULL || h->first == NULL) {
+		free(payload);
+		return -1;
+	}
+	for (uint32_t i = 0; i < h->sizes; i++) {
+		uint8_t *row = h->first + (size_t)i * h->stride;
+
+		memcpy(payload, p->byte + sent->length, s->size[i].bytes - FCS - sent->length);
+		template_write(h->t, 0, h->frame[i], payload, row);
+		memcpy(row + length, p->byte + length, h->stride - length);
+	}
+	for (uint32_t i = 0; i < h->t->fields; i++)
+		prepare_field(h, i, NULL);
+	free(payload);
+	return 0;
 }
 
 int headers_init(struct headers *h, const struct template *t, const struct template *sent,
 	const struct profile_stream *s, const struct pattern *p, uint32_t stride)
 {
 	uint64_t rows = (uint64_t)s->flows * s->sizes;
-	uint32_t largest = 0;
 
 	*h = (struct headers){.t = t, .stride = stride, .flows = s->flows, .sizes = s->sizes};
-	for (uint32_t i = 0; i < s->sizes; i++) {
+	for (uint32_t i = 0; i < s->sizes; i++)
 		h->frame[i] = (uint16_t)(s->size[i].bytes - FCS - sent->length + t->length);
-		largest = RTE_MAX(largest, (uint32_t)s->size[i].bytes);
-	}
-	h->payload_stride = largest;
-	h->payload = table_alloc((size_t)largest * s->sizes);
-	if (h->payload == NULL)
+	if (make_first(h, sent, s, p) != 0)
 		return -1;
-	for (uint32_t i = 0; i < s->sizes; i++) { // the tag's place stays zero
-		uint32_t payload = (uint32_t)(s->size[i].bytes - FCS - sent->length - TAG_BYTES);
-
-		memcpy(h->payload + (size_t)i * largest, p->byte + sent->length, payload);
-	}
 	if (rows * stride > TABLE_BYTES_MAX)
 		return 0;
 	h->row = table_alloc((size_t)rows * stride);
@@ -73,15 +190,15 @@ int headers_init(struct headers *h, const struct template *t, const struct templ
 		return -1;
 	for (uint32_t i = 0; i < s->sizes; i++)
 		for (uint32_t flow = 0; flow < s->flows; flow++)
-			write_row(h, i, flow, p, h->row + ((size_t)i * s->flows + flow) * stride);
+			headers_write(h, i, flow, h->row + ((size_t)i * s->flows + flow) * stride);
 	return 0;
 }
 
 void headers_free(struct headers *h)
 {
 	free(h->row);
-	free(h->payload);
-	h->row = h->payload = NULL;
+	free(h->first);
+	h->row = h->first = NULL;
 }
 
 void payload_sum_init(struct payload_sum *p, const struct headers *h)

@@ -10,10 +10,11 @@
 #include "traffic/engine/order.h"
 #include "traffic/engine/tester.h"
 #include <rte_common.h>
+#include <rte_prefetch.h>
 #include <rte_ring.h>
 
 #define PATTERN_BYTES (FRAME_MAX + 64)
-#define TABLE_BYTES_MAX (64ull << 20)
+#define TABLE_BYTES_MAX (512ull << 10) // a row from behind L2 costs more than one that is computed
 
 // What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It repeats
 // nowhere, so that a payload that slipped is seen.
@@ -22,14 +23,26 @@ struct pattern {
 };
 void pattern_fill(struct pattern *p);
 
-// Headers of all flows at all sizes, made beforehand where they fit into TABLE_BYTES_MAX; else written packet by packet.
+// A field that differs from flow to flow, by step * k with k = flow / each % count, as headers_write() needs it.
+struct header_field {
+	uint16_t offset, width;
+	uint32_t step, count; // count 0: never wraps
+	uint64_t each, wrap; // 2^64 / each and / count, rounded up; 0: by 1
+	uint32_t sums;
+	struct {
+		uint16_t index, add; // what k = 1 adds to a checksum, modulo 65535; those that it changes
+	} sum[TEMPLATE_SUMS];
+};
+
+// Headers of all flows at all sizes, made beforehand where they fit into TABLE_BYTES_MAX; else made of the first flow's. A
+// checksum of one's complement is linear in what it covers, so each field has its part in it, whatever lies in between.
 struct headers {
 	const struct template *t;
 	uint8_t *row; // [size][flow], stride bytes each; NULL: none
+	uint8_t *first; // [size], the first flow's
+	struct header_field field[TEMPLATE_FIELDS];
 	uint32_t stride, flows, sizes;
 	uint16_t frame[PROFILE_SIZES]; // bytes without FCS, of this side
-	uint8_t *payload; // [size]: what template_write() sums up (sizes of them, payload_stride apart)
-	uint32_t payload_stride;
 };
 // `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is filled from the
 // pattern. Returns 0, or -1 without memory.
@@ -37,12 +50,15 @@ int headers_init(struct headers *h, const struct template *t, const struct templ
 	const struct profile_stream *s, const struct pattern *p, uint32_t stride);
 void headers_free(struct headers *h);
 
+// Writes the header of a flow, and the pattern behind it up to `stride`.
+void headers_write(const struct headers *h, uint32_t size, uint32_t flow, uint8_t *to);
+
 // The header of a flow: in the table, or written to `scratch` (TEMPLATE_BYTES rounded up to the stride).
 static inline const uint8_t *headers_of(const struct headers *h, uint32_t size, uint32_t flow, uint8_t *scratch)
 {
 	if (likely(h->row != NULL))
 		return h->row + ((size_t)size * h->flows + flow) * h->stride;
-	template_write(h->t, flow, h->frame[size], h->payload + (size_t)size * h->payload_stride, scratch);
+	headers_write(h, size, flow, scratch);
 	return scratch;
 }
 
@@ -130,6 +146,14 @@ static inline uint32_t sender_size(struct sender *s)
 	return s->mix[at];
 }
 
+// What sender_make() will read of a flow.
+static inline void sender_prefetch(const struct sender *s, uint32_t flow, uint32_t size)
+{
+	if (s->headers.row != NULL)
+		rte_prefetch0(s->headers.row + ((size_t)size * s->headers.flows + flow) * s->headers.stride);
+	rte_prefetch0(&s->sequence[flow]);
+}
+
 int sender_init(
 	struct sender *s, const struct profile_stream *want, uint32_t index, const struct pattern *p, uint32_t stride);
 void sender_free(struct sender *s);
@@ -151,6 +175,27 @@ struct check {
 	uint32_t decode_every, until_decode;
 	uint64_t foreign, control, stray;
 };
+
+// Asks for what check_frame() will read of a packet's flow.
+static inline void check_prefetch(const struct check *c, const uint8_t *frame, uint16_t length)
+{
+	struct tag tag;
+
+	if (unlikely(length < TAG_BYTES))
+		return;
+	memcpy(&tag, frame + length - TAG_BYTES, sizeof(tag)); // good or not
+	uint32_t stream = tag_stream(&tag), flow = tag_flow(&tag), size = tag_size(&tag);
+
+	if (unlikely(stream >= c->streams))
+		return;
+	const struct receiver *r = &c->receivers[stream];
+
+	if (unlikely(flow >= r->want->flows || size >= r->want->sizes))
+		return;
+	rte_prefetch0(&r->flow[flow]);
+	if (r->headers.row != NULL)
+		rte_prefetch0(r->headers.row + ((size_t)size * r->headers.flows + flow) * r->headers.stride);
+}
 
 // Judges one frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when the frame is nobody's; *wrong
 // says whether it should be kept in the capture.

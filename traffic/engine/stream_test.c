@@ -219,6 +219,36 @@ static void tables_change_nothing(void **state)
 	}
 }
 
+// A header that is made of the first flow's is the one that the template says, at any flow and size, on both sides.
+static void headers_are_those_of_the_template(void **state)
+{
+	uint8_t want[TEMPLATE_BYTES + 64], got[TEMPLATE_BYTES + 64];
+	const uint32_t flows = 1u << 15; // what 16-bit fields hold
+	uint64_t seed = 7;
+
+	for (size_t k = 0; k < STREAMS; k++) {
+		char many[2048];
+
+		snprintf(many, sizeof(many), "    flows: %u\n%s", flows, strchr(streams[k], '\n') + 1);
+		struct bench *b = bench_open(many);
+		const struct headers *sides[] = {&b->sender.headers, &b->receiver.headers};
+
+		for (uint32_t i = 0; i < 4000; i++) {
+			const struct headers *h = sides[i % 2];
+			uint32_t flow = i < 200 ? i / 2 : order_random(&seed) % flows, size = i % h->sizes;
+
+			if (h->t == NULL) // anything may arrive
+				continue;
+			template_write(h->t, flow, h->frame[size], b->pattern.byte + b->sender.headers.t->length, want);
+			headers_write(h, size, flow, got);
+			assert_memory_equal(got, want, h->t->length);
+			assert_memory_equal(
+				got + h->t->length, b->pattern.byte + h->t->length, h->stride - h->t->length);
+		}
+		bench_close(b);
+	}
+}
+
 // Each single bit of a frame, but for those that the profile says may be anything.
 static void every_flipped_bit_is_seen(void **state)
 {
@@ -454,6 +484,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_right_gateway_is_not_blamed),
 		cmocka_unit_test(tables_change_nothing),
+		cmocka_unit_test(headers_are_those_of_the_template),
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(open_checksums_are_summed_up),
 		cmocka_unit_test(a_swapped_subscriber_is_named),

@@ -77,28 +77,6 @@ static inline void prefetch_frame(struct rte_mbuf *m)
 	rte_prefetch0(frame + m->data_len - 1);
 }
 
-// Table and flow state of a packet whose tag is good.
-static inline void prefetch_flow(const struct check *c, struct rte_mbuf *m)
-{
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	struct tag tag;
-
-	if (unlikely(m->data_len < TAG_BYTES))
-		return;
-	memcpy(&tag, frame + m->data_len - TAG_BYTES, sizeof(tag));
-	uint32_t stream = tag_stream(&tag), flow = tag_flow(&tag), size = tag_size(&tag);
-
-	if (unlikely(stream >= c->streams))
-		return;
-	const struct receiver *r = &c->receivers[stream];
-
-	if (unlikely(flow >= r->want->flows || size >= r->want->sizes))
-		return;
-	rte_prefetch0(&r->flow[flow]);
-	if (r->headers.row != NULL)
-		rte_prefetch0(r->headers.row + ((size_t)size * r->headers.flows + flow) * r->headers.stride);
-}
-
 static uint32_t receive(struct tester_thread *th, struct tester_port *p, uint64_t now)
 {
 	struct rte_mbuf *m[BURST];
@@ -114,7 +92,8 @@ static uint32_t receive(struct tester_thread *th, struct tester_port *p, uint64_
 			if (i < n)
 				prefetch_frame(m[i]);
 			if (i >= AHEAD && i - AHEAD < n)
-				prefetch_flow(&p->check, m[i - AHEAD]);
+				check_prefetch(&p->check, rte_pktmbuf_mtod(m[i - AHEAD], const uint8_t *),
+					m[i - AHEAD]->data_len);
 			if (i >= 2 * AHEAD)
 				judge(th, p, m[i - 2 * AHEAD], now);
 		}
