@@ -70,7 +70,7 @@ static void ask_flow(const struct walk *k, const struct lookup *l, struct rte_mb
 	struct ip_info info;
 
 	ip_parse(ip, l->length, l->length, &info); // which read_user() did before
-	flow_key(&f->key, l->state->rule, FLOW_OF_RULE, l->user.qfi, info.version, info.protocol, info.l4, ip);
+	flow_key(&f->key, l->state->rule, l->user.qfi, info.version, info.protocol, info.l4, ip);
 	f->hash = exact_hash(flows, &f->key);
 	exact_prefetch(flows, f->hash);
 }

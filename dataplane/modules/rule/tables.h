@@ -60,7 +60,7 @@ struct session_tables {
 	struct exact *endpoint; // (port, tags, PPPoE id, MAC) -> first rule of the chain; writer: control thread
 	struct narrow *key; // F-TEIDs (TEID, local address) and UE addresses (instance, side, prefix) -> the same
 	uint64_t secret[4]; // of the keys of IPv6 prefixes
-	struct exact *flow[API_MAX_WORKERS]; // (TEID, local address, inner 5-tuple, QFI) -> rule; writer: the worker
+	struct exact *flow[API_MAX_WORKERS]; // (first rule of a key, inner 5-tuple, QFI) -> rule; writer: the worker
 	struct session **session; // by index
 	const struct ue_lengths *lengths; // never NULL after start
 	uint32_t capacity, count;
@@ -166,12 +166,13 @@ static inline uint64_t fteid_key(uint32_t teid, uint16_t local)
 	return (uint64_t)teid | (uint64_t)local << 32 | KEY_FTEID;
 }
 
-// 44 bytes: source 16, destination 16, TEID 4, ports 4, local 2, protocol 1, version and QFI 1. `ip` is the inner header;
-// `l4`: offset of its transport header, 0 in a later fragment.
-static inline void flow_key(struct exact_key *k, uint32_t teid, uint16_t local, uint8_t qfi, uint8_t version,
-	uint8_t protocol, uint32_t l4, const uint8_t *ip)
+// A flow of a key with several PDRs, whose first rule is `rule` (its index says instance, TEID and endpoint). 44 bytes:
+// source 16, destination 16, rule 4, ports 4, none 2, protocol 1, version and QFI 1. `ip` is the inner header; `l4`:
+// offset of its transport header, 0 in a later fragment.
+static inline void flow_key(struct exact_key *k, uint32_t rule, uint8_t qfi, uint8_t version, uint8_t protocol,
+	uint32_t l4, const uint8_t *ip)
 {
-	uint32_t last = (uint32_t)local | (uint32_t)protocol << 16 | (uint32_t)(qfi & 0x7f) << 24;
+	uint32_t last = (uint32_t)protocol << 16 | (uint32_t)(qfi & 0x7f) << 24;
 	uint32_t ports = 0, source, destination;
 	uint64_t w[4];
 
@@ -181,15 +182,11 @@ static inline void flow_key(struct exact_key *k, uint32_t teid, uint16_t local, 
 	if (likely(version == 4)) {
 		memcpy(&source, ip + 12, 4);
 		memcpy(&destination, ip + 16, 4);
-		exact_key_set(k, source, 0, destination, 0, (uint64_t)teid | (uint64_t)ports << 32, last);
+		exact_key_set(k, source, 0, destination, 0, (uint64_t)rule | (uint64_t)ports << 32, last);
 		return;
 	}
 	memcpy(w, ip + 8, 32);
-	exact_key_set(k, w[0], w[1], w[2], w[3], (uint64_t)teid | (uint64_t)ports << 32, last | 0x80000000u);
+	exact_key_set(k, w[0], w[1], w[2], w[3], (uint64_t)rule | (uint64_t)ports << 32, last | 0x80000000u);
 }
-
-// Flows of a key with several PDRs are known by its first rule, which stands in the TEID's place: the index says
-// instance, TEID and local address.
-#define FLOW_OF_RULE UINT16_C(0xffff)
 
 #endif

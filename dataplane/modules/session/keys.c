@@ -114,19 +114,23 @@ static int looks_beyond_flow(const struct rule_match *m)
 	return 0;
 }
 
-// Marks the rules of a chain in which the key alone does not say which PDR it is.
+// Marks the rules of a chain in which the key alone does not say which PDR it is, if any.
 static void mark(uint32_t first)
 {
 	struct rule *head = &session_pools.rule[first];
-	int many = session_pools.match[first].next != RULE_NONE, each = 0;
+	int filters = session_pools.match[first].next != RULE_NONE, addresses = 0, each = 0;
 
 	for (uint32_t i = first; i != RULE_NONE; i = session_pools.match[i].next) {
-		many |= (session_pools.match[i].match & (API_PDR_SDF | API_PDR_QFI)) != 0;
-		each |= looks_beyond_flow(&session_pools.match[i]);
+		const struct rule_match *m = &session_pools.match[i];
+
+		filters |= (m->match & (API_PDR_SDF | API_PDR_QFI)) != 0;
+		each |= looks_beyond_flow(m);
+		// A rule with an access header has no place for the UE's addresses.
+		addresses |= session_pools.rule[i].outer == API_OUTER_ENDPOINT && (m->match & API_PDR_UE_IP);
 	}
-	for (uint32_t i = first; many && i != RULE_NONE; i = session_pools.match[i].next)
+	for (uint32_t i = first; (filters | addresses) && i != RULE_NONE; i = session_pools.match[i].next)
 		session_pools.rule[i].flags |= RULE_SEVERAL_PDRS;
-	head->chain = each ? CHAIN_PER_PACKET : 0;
+	head->chain = each ? CHAIN_PER_PACKET : filters ? 0 : CHAIN_ALONE;
 }
 
 // Chains the session's rules by key; first[i] is the first rule of PDR i's chain. Insertion sort: at most API_MAX_PDR.

@@ -40,12 +40,11 @@ enum {
 // A packet on its way through the stages.
 struct lookup {
 	uint64_t key, hash; // in session_tables.key; behind ask_rule() a key of 0 is not one of a flow entry
-	uint64_t value; // of the key, or of the flow; UINT64_MAX: unknown
+	uint64_t value; // of the key; UINT64_MAX: unknown
 	struct rule *first; // of the key; NULL: unknown
 	struct exact_key exact; // of the endpoint; then of the flow
 	uint32_t exact_hash;
 	uint8_t has_flow; // `exact` is the flow's
-	uint8_t is_found; // `first` was found by the flow: it is the packet's rule
 };
 
 // What the nodes do differently. A constant of each node, and its functions are inlined, so none is called through a
@@ -56,7 +55,6 @@ struct session_way {
 	// Of a packet whose key no session has (first NULL); SESSION_UPLINK: go on with the others.
 	rte_edge_t (*admit)(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own);
 	uint8_t tunnel; // packets have a tunnel_view
-	uint8_t by_flow; // ask_rule() asks for a flow: a miss goes by the F-TEID
 	uint8_t entries; // flow-input takes plain packets with this key (flow/flow.h)
 	uint8_t tuples; // flow-input or flow-access takes plain packets with this 5-tuple
 	uint8_t echo; // packets to the gateway address of their port are answered (SESSION_ASIDE)
@@ -64,7 +62,17 @@ struct session_way {
 
 // ---- stages 1 and 2 --------------------------------------------------------------------------------------------------------
 
-static __rte_always_inline uint64_t session_ask_key(const struct lookup *l)
+// ask_key() of an F-TEID; ask_rule() of it and of UE addresses.
+static __rte_always_inline void session_ask_fteid(struct lookup *l, struct rte_mbuf *m, void *own)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+
+	l->key = fteid_key(t->teid, t->local);
+	l->hash = narrow_hash(session_tables.key, l->key);
+	narrow_prefetch(session_tables.key, l->hash);
+}
+
+static __rte_always_inline uint64_t session_ask_rule(struct lookup *l, struct rte_mbuf *m, void *own)
 {
 	uint64_t value;
 
@@ -74,13 +82,13 @@ static __rte_always_inline uint64_t session_ask_key(const struct lookup *l)
 	return value;
 }
 
-// Flows that are asked for first are known by the F-TEID, others by the key's first rule.
+// Flows are known by the key's first rule.
 static __rte_always_inline void session_flow_key(
-	struct lookup *l, const struct exact *flows, struct rte_mbuf *m, uint32_t id, uint16_t local, uint8_t qfi)
+	struct lookup *l, const struct exact *flows, struct rte_mbuf *m, uint32_t rule, uint8_t qfi)
 {
 	const struct packet *pkt = packet_of(m);
 
-	flow_key(&l->exact, id, local, qfi, pkt->ip_version, pkt->protocol,
+	flow_key(&l->exact, rule, qfi, pkt->ip_version, pkt->protocol,
 		pkt->fragment & IP_FRAGMENT_LATER ? 0 : pkt->l4 - pkt->l3,
 		rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3));
 	l->exact_hash = exact_hash(flows, &l->exact);
@@ -92,31 +100,20 @@ static __rte_always_inline void session_ask_flow(
 {
 	struct rule *r = NULL;
 
-	l->has_flow = l->is_found = 0;
-	if (way->by_flow) {
-		const struct tunnel_view *t = tunnel_view_of(m);
-
-		// The rule's generation is known only now that its line is here.
-		r = l->value == UINT64_MAX ? NULL : rule_of_value(l->value);
-		l->is_found = r != NULL;
-		if (unlikely(r == NULL))
-			r = session_fteid_rule(t->teid, t->local);
-	} else if (likely(l->value != UINT64_MAX)) {
+	l->has_flow = 0;
+	if (likely(l->value != UINT64_MAX))
 		r = rule_of_key(l->value);
-	}
 	l->first = r;
 	if (unlikely(r == NULL || r->worker != w->id))
 		return;
-	if (likely(way->by_flow ? l->is_found : !(r->flags & RULE_SEVERAL_PDRS))) {
+	if (likely(!(r->flags & RULE_SEVERAL_PDRS))) {
 		usage_prefetch(r);
 		return;
 	}
-	if (r->chain & CHAIN_PER_PACKET)
+	if (r->chain != 0)
 		return;
 	l->has_flow = 1;
-	if (!way->by_flow)
-		session_flow_key(l, session_tables.flow[w->id], m, rule_index(r), FLOW_OF_RULE,
-			way->tunnel ? tunnel_view_of(m)->qfi : 0xff);
+	session_flow_key(l, session_tables.flow[w->id], m, rule_index(r), way->tunnel ? tunnel_view_of(m)->qfi : 0xff);
 }
 
 // ---- stage 3 ---------------------------------------------------------------------------------------------------------------
@@ -179,7 +176,7 @@ static __rte_always_inline rte_edge_t session_decide(
 	uint8_t qfi = way->tunnel ? tunnel_view_of(m)->qfi : 0xff;
 	struct rule *r = l->first;
 
-	if (way->by_flow ? unlikely(!l->is_found) : unlikely(r->flags & RULE_SEVERAL_PDRS)) {
+	if (unlikely(r->flags & RULE_SEVERAL_PDRS)) {
 		enum session_why why;
 
 		r = session_classify(w, l, pkt, ip, qfi, &why);

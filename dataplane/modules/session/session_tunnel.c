@@ -4,20 +4,6 @@
 
 static uint16_t resume; // edge of handover-rx that leads here
 
-static __rte_always_inline void ask_key(struct lookup *l, struct rte_mbuf *m, void *own)
-{
-	const struct tunnel_view *t = tunnel_view_of(m);
-
-	l->key = fteid_key(t->teid, t->local);
-	l->hash = narrow_hash(session_tables.key, l->key);
-	narrow_prefetch(session_tables.key, l->hash);
-}
-
-static __rte_always_inline uint64_t ask_rule(struct lookup *l, struct rte_mbuf *m, void *own)
-{
-	return session_ask_key(l);
-}
-
 // Row G14: an unknown F-TEID is answered with an Error Indication within the rate limit, and counted, by
 // gtpu-control. One that is known and has no PDR for the packet is not answered: it would kill a live bearer (row
 // G16).
@@ -33,7 +19,7 @@ static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m
 static uint16_t session_tunnel(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	static const struct session_way way = {
-		.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .tunnel = 1, .entries = 1};
+		.ask_key = session_ask_fteid, .ask_rule = session_ask_rule, .admit = admit, .tunnel = 1, .entries = 1};
 
 	return session_run(graph, node, objs, n, &way, NULL, resume);
 }

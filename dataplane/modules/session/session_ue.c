@@ -63,7 +63,7 @@ static __rte_noinline uint64_t prefix_fallback(struct rte_mbuf *m, struct side *
 			l.key = ue_key(any ? 0xff : (uint8_t)side->instance, side->source, six ? 6 : 4, address,
 				lengths->prefix[six][i]);
 			l.hash = narrow_hash(session_tables.key, l.key);
-			l.value = session_ask_key(&l);
+			l.value = session_ask_rule(&l, m, side);
 			if (l.value != UINT64_MAX)
 				return l.value;
 		}
@@ -72,7 +72,7 @@ static __rte_noinline uint64_t prefix_fallback(struct rte_mbuf *m, struct side *
 
 static __rte_always_inline uint64_t ask_rule(struct lookup *l, struct rte_mbuf *m, void *own)
 {
-	uint64_t value = session_ask_key(l);
+	uint64_t value = session_ask_rule(l, m, own);
 
 	// flow-input looks for destinations, and a session with a longer prefix may come.
 	if (unlikely(value == UINT64_MAX || ((const struct side *)own)->source))
