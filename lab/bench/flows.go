@@ -43,7 +43,7 @@ type MemoryFloor struct {
 }
 
 // fillTime is how long one of its stretches may take.
-const fillTime = time.Minute
+const fillTime = 5 * time.Minute
 
 // fill sends each flow's first packet: over the floor's ports, then through the function.
 func (r *runner) fill(ctx context.Context, m *measurement) error {

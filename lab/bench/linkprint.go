@@ -113,7 +113,9 @@ func unknown(v float64, format func(float64) string) string {
 func (r *LinkResult) Print(w io.Writer) error {
 	huge := "huge pages"
 	if !r.HugePages {
-		huge = "no huge pages (packets are copied, slower)"
+		if huge = "no huge pages (slower)"; r.Link == LinkMemif {
+			huge = "no huge pages (packets are copied, slower)"
+		}
 	}
 	what := fmt.Sprintf("%d flows", r.Flows)
 	if r.Subscribers > 0 {

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,6 +46,19 @@ func TestUPFProfiles(t *testing.T) {
 	for _, bad := range []string{"upf-0", "upf-7", "upf-x", "upf"} {
 		if _, ok := upfProfile(bad); ok {
 			t.Errorf("%s is one of the six", bad)
+		}
+	}
+}
+
+// A table that is not full says so, since the loads behind it have misses then.
+func TestFillThatIsNotFull(t *testing.T) {
+	for inserted, want := range map[uint64]bool{1000: false, 990: true} {
+		var b bytes.Buffer
+		if err := (&LinkFill{Flows: 1000, FlowInserts: inserted}).print(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "NOT FULL: 10 flows"); got != want {
+			t.Errorf("%d of 1000: %s", inserted, b.String())
 		}
 	}
 }
