@@ -169,9 +169,9 @@ static rte_edge_t later_out(
 	return onward(m, t, ip, instance);
 }
 
-static rte_edge_t translate_out(
-	struct worker *w, const struct nat *n, struct rte_mbuf *m, uint8_t *ip, uint16_t instance)
+static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint16_t instance)
 {
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, packet_of(m)->l3);
 	struct nat_table *t = n->table;
 	int inside = is_inside(t, address_of(ip + 12));
 	rte_edge_t edge = EDGE_NEXT;
@@ -204,29 +204,37 @@ struct uplink_walk {
 	uint32_t generation;
 };
 
-static __rte_always_inline rte_edge_t uplink(struct worker *w, struct uplink_walk *k, struct rte_mbuf *m)
+// What translates a packet; NULL: it goes on as it is.
+struct uplink {
+	const struct nat *nat;
+	uint16_t instance;
+};
+
+static __rte_always_inline struct uplink ask_uplink(struct worker *w, struct uplink_walk *k, struct rte_mbuf *m)
 {
 	const struct rule *r = session_view_of(m)->rule;
 	struct packet *pkt = packet_of(m);
-	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 
 	if (r == NULL || !(r->flags & RULE_UPLINK) || pkt->ip_version != 4)
-		return EDGE_NEXT;
+		return (struct uplink){.nat = NULL};
 	const struct next_hop *hop = next_hop_get(ways_find(k->ways, k->generation, 4, ip + 16, pkt->interface)->index);
 	uint16_t instance = hop->kind == NEXT_HOP_NOWHERE ? INSTANCE_NONE : instance_of_interface(hop->interface);
 	const struct nat *n = nat_of(instance);
-	if (n == NULL)
-		return EDGE_NEXT;
-	// ip-output tells the subscriber, who knows its own packet.
-	if (unlikely(__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) && pkt->length > hop->mtu && (ip[6] & 0x40)))
-		return EDGE_NEXT;
-	return translate_out(w, n, m, ip, instance);
+	// Too large for the link: ip-output tells the subscriber, who knows its own packet.
+	if (n == NULL ||
+		unlikely(__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) && pkt->length > hop->mtu && (ip[6] & 0x40)))
+		return (struct uplink){.nat = NULL};
+	if (likely(pkt->l4 + 6u <= m->data_len))
+		nat_prefetch(n->table, w->id, ip, ip + (pkt->l4 - pkt->l3));
+	return (struct uplink){.nat = n, .instance = instance};
 }
 
 static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
 	struct uplink_walk k;
+	struct uplink way[NODE_CHUNK];
 	rte_edge_t next[NODE_CHUNK];
 
 	if (likely(!nat_anywhere())) {
@@ -240,7 +248,10 @@ static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void 
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
 		for (uint16_t i = 0; i < count; i++)
-			next[i] = uplink(w, &k, objs[base + i]);
+			way[i] = ask_uplink(w, &k, objs[base + i]);
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = way[i].nat == NULL ? EDGE_NEXT
+						     : translate_out(w, way[i].nat, objs[base + i], way[i].instance);
 		node_dispatch(graph, node, objs + base, next, count);
 	}
 	return n;

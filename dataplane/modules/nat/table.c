@@ -152,11 +152,6 @@ void nat_table_free(struct nat_table *t)
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 
-static uint64_t key_of(uint32_t inside, uint16_t port, uint8_t protocol)
-{
-	return (uint64_t)inside | (uint64_t)port << 32 | (uint64_t)protocol << 48; // a protocol is never 0
-}
-
 static uint64_t *bits_of(const struct nat_table *t, uint32_t block)
 {
 	return &t->bits[(size_t)block * t->words];
@@ -167,7 +162,7 @@ static void unmap(struct nat_table *t, struct nat_part *p, uint32_t slot)
 	struct nat_slot *s = &t->slot[slot];
 	uint32_t block = slot >> t->shift, port = slot & t->mask;
 
-	narrow_delete(p->map, key_of(s->inside, s->port, s->protocol));
+	narrow_delete(p->map, nat_key(s->inside, s->port, s->protocol));
 	s->protocol = 0;
 	bits_of(t, block)[port / 64] &= ~(1ull << port % 64);
 	t->block[block].used--;
@@ -295,7 +290,7 @@ static int is_users(const struct nat_table *t, const struct nat_subscriber *s, c
 uint32_t nat_find(const struct nat_table *t, const struct nat_user *u)
 {
 	const struct narrow *map = t->part[u->worker].map;
-	uint64_t slot, key = key_of(u->inside, u->port, u->protocol);
+	uint64_t slot, key = nat_key(u->inside, u->port, u->protocol);
 
 	if (!narrow_lookup(map, narrow_hash(map, key), key, &slot) ||
 		!is_users(t, &t->subscriber[nat_block_of(t, (uint32_t)slot)->subscriber], u))
@@ -330,7 +325,7 @@ static enum nat_verdict room_for(struct nat_table *t, const struct nat_user *u, 
 enum nat_verdict nat_map(struct nat_table *t, const struct nat_user *u, uint32_t *slot)
 {
 	struct nat_part *p = &t->part[u->worker];
-	uint64_t key = key_of(u->inside, u->port, u->protocol), old;
+	uint64_t key = nat_key(u->inside, u->port, u->protocol), old;
 	uint32_t block;
 
 	*slot = nat_find(t, u);

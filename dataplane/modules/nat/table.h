@@ -114,6 +114,11 @@ static inline uint32_t nat_range_find(const struct nat_range *r, uint32_t count,
 }
 uint32_t nat_ranges(struct nat_range *to, const struct api_address *from, uint32_t count); // how many addresses
 
+static inline uint64_t nat_key(uint32_t inside, uint16_t port, uint8_t protocol)
+{
+	return (uint64_t)inside | (uint64_t)port << 32 | (uint64_t)protocol << 48; // a protocol is never 0
+}
+
 // The subscriber's mapping: the one that it has, or a new one, whose slot has not expired before the next nat_refresh.
 enum nat_verdict nat_map(struct nat_table *t, const struct nat_user *u, uint32_t *slot);
 // The one that it has, or NAT_NONE. Not refreshed.
@@ -126,6 +131,17 @@ static inline uint32_t nat_place(const struct nat_table *t, uint32_t address, ui
 	if (port < t->want.port[0] || offset >> t->shift >= t->per_address)
 		return NAT_NONE;
 	return ((address * t->per_address + (offset >> t->shift)) << t->shift) + (offset & t->mask);
+}
+// Asks for the line with which nat_map() begins. `l4`: six bytes can be read.
+static inline void nat_prefetch(const struct nat_table *t, uint32_t worker, const uint8_t *ip, const uint8_t *l4)
+{
+	const struct narrow *map = t->part[worker].map;
+	uint32_t inside;
+	uint16_t port;
+
+	memcpy(&inside, ip + 12, 4);
+	memcpy(&port, l4 + (ip[9] == IP_PROTOCOL_ICMP ? 4 : 0), 2);
+	narrow_prefetch(map, narrow_hash(map, nat_key(inside, port, ip[9])));
 }
 // The worker of a slot, or NAT_NONE. Any worker.
 uint32_t nat_owner(const struct nat_table *t, uint32_t slot);
