@@ -2,7 +2,7 @@
 // The fast path against the full nodes: random sessions that change, random vectors of good and bad packets. Each
 // vector passes twice from the same state, with all entries forgotten and with those that earlier packets left: what
 // leaves, every counter, meter and URR are the same, and packets of one flow keep their order.
-#include "flow/both_ways.h"
+#include "flow/both_ways_test.h"
 #include "session/mobile_fixture.h"
 
 #define SESSIONS 24

@@ -15,14 +15,11 @@ DROP_REASON(drop_long, "gtpu-too-long", "the packet with its outer headers is lo
 
 enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 
-// RFC 8200 §8.1: over IPv6 a UDP checksum is mandatory. (RFC 6936 lets tunnels do without only where both ends agree.)
 static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t class)
 {
-	ip[0] = (uint8_t)(0x60 | class >> 4);
-	ip[1] = (uint8_t)(class << 4);
-	store16(ip + 4, (uint16_t)(length - 40));
-	uint16_t sum = rte_ipv6_udptcp_cksum_mbuf(m, (const struct rte_ipv6_hdr *)ip, 40);
-	memcpy(ip + 40 + 6, &sum, 2);
+	outer_finish_ip6(ip, length, class);
+	uint16_t sum = rte_ipv6_udptcp_cksum_mbuf(m, (const struct rte_ipv6_hdr *)ip, IP6_HEADER);
+	memcpy(ip + IP6_HEADER + 6, &sum, 2);
 }
 
 // What is not in the path's template, of the outer headers at `ip`, and the metadata that ip-output needs. `length` of the whole.

@@ -2,8 +2,8 @@
 // The fast path against the full nodes, for tests with one worker: random changes, random vectors of good and bad
 // packets. Each vector passes twice from the same state, with all entries forgotten and with those that earlier packets
 // left: what leaves, every counter, meter and URR are the same, and packets of one flow keep their order.
-#ifndef FLOW_BOTH_WAYS_H
-#define FLOW_BOTH_WAYS_H
+#ifndef FLOW_BOTH_WAYS_TEST_H
+#define FLOW_BOTH_WAYS_TEST_H
 
 // clang-format off
 #include <setjmp.h>
