@@ -29,7 +29,7 @@ const char *synth_template_check(const struct api_synth_template *t)
 	return NULL;
 }
 
-#define NO_SUM 0xff // yet
+#define NO_SUM 0xff // covers a field
 
 // What a header's words add up to besides fields and checksum. Returns 0 when the values of fields do not say the rest.
 static int prepare_sum(struct synth_template *t, uint32_t index)
@@ -83,6 +83,7 @@ void synth_template_prepare(struct synth_template *t, const struct api_synth_tem
 		*f = (struct synth_add){.step = from->step,
 			.by_divide = from->divide,
 			.by_modulo = from->modulo,
+			.low = from->modulo > 1 && rte_is_power_of_2(from->modulo) ? from->modulo - 1 : 0,
 			.divide = rte_reciprocal_value(from->divide ? from->divide : 1),
 			.modulo = rte_reciprocal_value(from->modulo ? from->modulo : 1),
 			.offset = from->offset,
@@ -95,9 +96,6 @@ void synth_template_prepare(struct synth_template *t, const struct api_synth_tem
 	}
 	for (uint32_t i = 0; i < t->sums; i++)
 		t->sum[i].from_memory = !prepare_sum(t, i);
-	for (uint32_t i = 0; i < t->adds; i++)
-		if (t->add[i].sum == NO_SUM)
-			t->add[i].sum = (uint8_t)t->sums;
 }
 
 typedef uint8_t line __attribute__((vector_size(64), aligned(1)));
@@ -115,29 +113,32 @@ static __rte_always_inline void column(const struct synth_add *of, uint32_t widt
 		uint32_t n = number[i];
 
 		if (wraps)
-			n -= (f.by_modulo == 1 ? n : rte_reciprocal_divide(n, f.modulo)) * f.by_modulo;
+			n = f.low != 0 ? n & f.low : n - rte_reciprocal_divide(n, f.modulo) * f.by_modulo;
 		uint64_t value = f.base + (uint64_t)n * f.step, wire = rte_cpu_to_be_64(value);
 
 		memcpy(to[i] + f.offset, (const uint8_t *)&wire + 8 - width, width);
-		sum[i] += (value & f.mask) << f.shift;
+		if (sum != NULL)
+			sum[i] += (value & f.mask) << f.shift;
 	}
 }
 
-static void put_column(
+static __rte_always_inline void put_column(
 	const struct synth_add *f, const uint32_t *number, uint8_t *const *to, uint32_t packets, uint64_t *sum)
 {
-	if (f->width == 4 && f->by_modulo == 0)
+	int wraps = f->by_modulo != 0;
+
+	if (f->width == 4 && !wraps)
 		column(f, 4, 0, number, to, packets, sum);
-	else if (f->width == 2 && f->by_modulo == 0)
+	else if (f->width == 2 && !wraps)
 		column(f, 2, 0, number, to, packets, sum);
 	else if (f->width == 2)
 		column(f, 2, 1, number, to, packets, sum);
-	else if (f->width == 6 && f->by_modulo == 0)
+	else if (f->width == 6 && !wraps)
 		column(f, 6, 0, number, to, packets, sum);
 	else if (f->width == 1)
-		column(f, 1, f->by_modulo != 0, number, to, packets, sum);
+		column(f, 1, wraps, number, to, packets, sum);
 	else
-		column(f, f->width, f->by_modulo != 0, number, to, packets, sum);
+		column(f, f->width, wraps, number, to, packets, sum);
 }
 
 // The checksums of words that add up to that, as they are on the wire. RFC 1071.
@@ -166,10 +167,10 @@ static uint64_t sum_from_memory(const uint8_t *header)
 // Field after field, each in all packets.
 void synth_template_fill(const struct synth_template *t, const uint32_t *flow, uint8_t *const *to, uint32_t packets)
 {
-	uint64_t sum[API_SYNTH_FIELDS + 1][SYNTH_PACKETS] __rte_cache_aligned;
+	uint64_t sum[API_SYNTH_FIELDS][SYNTH_PACKETS] __rte_cache_aligned;
 	uint32_t divided[SYNTH_PACKETS], by = 1; // neighbours often divide by the same
 
-	for (uint32_t i = 0; i <= t->sums; i++)
+	for (uint32_t i = 0; i < t->sums; i++)
 		for (uint32_t k = 0; k < packets; k += LANES)
 			*(lanes *)(sum[i] + k) = t->sum[i].base - (lanes){0};
 	for (uint32_t at = 0; at < t->want.length; at += 64) { // whole lines: no call
@@ -184,7 +185,12 @@ void synth_template_fill(const struct synth_template *t, const uint32_t *flow, u
 		for (uint32_t k = 0; f->by_divide > 1 && f->by_divide != by && k < packets; k++)
 			divided[k] = rte_reciprocal_divide(flow[k], f->divide);
 		by = f->by_divide > 1 ? f->by_divide : by;
-		put_column(f, f->by_divide > 1 ? divided : flow, to, packets, sum[f->sum]);
+		const uint32_t *number = f->by_divide > 1 ? divided : flow;
+
+		if (f->sum == NO_SUM)
+			put_column(f, number, to, packets, NULL);
+		else
+			put_column(f, number, to, packets, sum[f->sum]);
 	}
 	for (uint32_t i = 0; i < t->sums; i++) {
 		uint32_t header = t->sum[i].offset;

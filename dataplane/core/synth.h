@@ -9,11 +9,12 @@
 // An ADD field, prepared.
 struct synth_add {
 	uint64_t base, mask; // its value in the template, host order; the bits of its width
-	uint32_t step, by_divide, by_modulo; // 0 or 1: no division
+	uint32_t step, by_divide, by_modulo; // by_divide 0 or 1: no division; by_modulo 0: none
+	uint32_t low; // of a modulo that is a power of two the bits that it keeps; 0: it is none
 	struct rte_reciprocal divide, modulo;
 	uint16_t offset;
 	uint8_t width;
-	uint8_t sum, shift; // the checksum that covers it (`sums`: none), and where its value stands in words of that
+	uint8_t sum, shift; // the checksum that covers it, and where its value stands in words of that
 };
 
 // An IPv4 checksum, prepared: made of the values that are written, since a load of several of them together would wait
@@ -28,7 +29,7 @@ struct synth_sum {
 struct synth_template {
 	struct api_synth_template want;
 	struct synth_add add[API_SYNTH_FIELDS];
-	struct synth_sum sum[API_SYNTH_FIELDS + 1]; // the one behind the last: of no header
+	struct synth_sum sum[API_SYNTH_FIELDS];
 	uint32_t adds, sums;
 };
 

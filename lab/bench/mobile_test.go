@@ -168,6 +168,19 @@ func TestMobileSessions(t *testing.T) {
 	}
 }
 
+// Packets that were made and did not come are missing, in whatever stream.
+func TestMissing(t *testing.T) {
+	c := newCounters()
+	c.streams["up"] = api.SynthRow{Offered: 10, Received: 10}
+	if c.missing() {
+		t.Error("all came")
+	}
+	c.streams["down"] = api.SynthRow{Offered: 64, Received: 0}
+	if !c.missing() {
+		t.Error("a vector is on its way")
+	}
+}
+
 // A packet that came in and is nowhere yet keeps a reading from counting as settled.
 func TestQuiet(t *testing.T) {
 	for _, test := range []struct {
