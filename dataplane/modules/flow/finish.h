@@ -151,21 +151,21 @@ static __rte_always_inline int flow_route(const struct walk *k, struct lookup *l
 	return 1;
 }
 
-static __rte_noinline void finish_ip6(uint8_t *ip, uint32_t length, uint8_t class)
+static inline void finish_ip6(uint8_t *ip, uint32_t length, uint8_t class)
 {
 	outer_finish_ip6(ip, length, class);
 	uint16_t sum = rte_ipv6_udptcp_cksum((const struct rte_ipv6_hdr *)ip, ip + IP6_HEADER);
 	memcpy(ip + IP6_HEADER + 6, &sum, 2);
 }
 
-// As gtpu-encap.
-static __rte_always_inline int flow_encapsulate(const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t *ip)
+// As gtpu-encap. `version`: the path's, a constant.
+static __rte_always_inline int encapsulate(
+	const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t *ip, const struct path *p, uint8_t version)
 {
 	const struct rule_state *s = l->state;
-	const struct path *p = path_get(s->path);
 	uint8_t qfi = s->qfi, type = s->flags >> FLOW_PDU_SHIFT;
 
-	if (unlikely(p == NULL || m->data_off + l->user.at < OUTER_LENGTH_MAX + NEXT_HOP_HEADER))
+	if (unlikely(m->data_off + l->user.at < OUTER_LENGTH_MAX + NEXT_HOP_HEADER))
 		return 0;
 	if (unlikely((s->flags & FLOW_UPLINK) && !may_send(l->user.version, ip + (l->user.version == 4 ? 16 : 24))))
 		return 0;
@@ -178,7 +178,7 @@ static __rte_always_inline int flow_encapsulate(const struct walk *k, struct loo
 	if (unlikely(length > UINT16_MAX))
 		return 0;
 	const struct next_hop *hop =
-		hop_of(ways_find(k->ways, k->ways_generation, p->version, p->want.peer.bytes, UINT32_MAX), length);
+		hop_of(ways_find(k->ways, k->ways_generation, version, p->want.peer.bytes, UINT32_MAX), length);
 	if (unlikely(hop == NULL || !flow_count(k->w, l->state, l->length)))
 		return 0;
 	if (unlikely(l->mark != 0))
@@ -186,17 +186,32 @@ static __rte_always_inline int flow_encapsulate(const struct walk *k, struct loo
 	uint8_t ecn = ip_ecn(l->user.version, ip);
 	memcpy(ip - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
 	ip -= outer;
-	uint32_t ip_length = path_ip_length(p);
+	uint32_t ip_length = version == 4 ? IP4_HEADER : IP6_HEADER;
 	uint8_t class = (uint8_t)((s->dscp == FLOW_DSCP_OF_PATH ? p->want.dscp : s->dscp) << 2 | ecn);
 	if (container)
 		outer_container(ip + ip_length + 8, type, qfi, s->rqi);
 	outer_finish(ip, ip_length, length, s->teid);
-	if (likely(p->version == 4))
+	if (likely(version == 4))
 		outer_finish_ip4(k->w, ip, p, length, class);
 	else
 		finish_ip6(ip, length, class);
-	leave(m, hop, ip, p->version, length);
+	leave(m, hop, ip, version, length);
 	return 1;
+}
+
+static __rte_noinline int encapsulate6(
+	const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t *ip, const struct path *p)
+{
+	return encapsulate(k, l, m, ip, p, 6);
+}
+
+static __rte_always_inline int flow_encapsulate(const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t *ip)
+{
+	const struct path *p = path_get(l->state->path);
+
+	if (unlikely(p == NULL))
+		return 0;
+	return likely(p->version == 4) ? encapsulate(k, l, m, ip, p, 4) : encapsulate6(k, l, m, ip, p);
 }
 
 static __rte_always_inline uint64_t flow_bit(const struct lookup *l)
