@@ -122,6 +122,7 @@ struct written {
 	struct usage_state usage[STATES];
 	struct meter_state meter[METERS];
 	struct tuple tuple[TUPLES];
+	uint32_t era[2]; // of the table: what is cleared in the first run is there again in the second
 };
 
 static struct outcome {
@@ -137,6 +138,7 @@ static void save(struct written *to)
 	memcpy(to->usage, usage_pools.state, usages * sizeof(to->usage[0]));
 	memcpy(to->meter, meter_states, sizeof(to->meter));
 	memcpy(to->tuple, flow_tuples[0].line, lines * sizeof(to->tuple[0]));
+	memcpy(to->era, flow_tuples[0].era, sizeof(to->era));
 }
 
 static void restore(const struct written *from)
@@ -145,6 +147,7 @@ static void restore(const struct written *from)
 	memcpy(usage_pools.state, from->usage, usages * sizeof(from->usage[0]));
 	memcpy(meter_states, from->meter, sizeof(from->meter));
 	memcpy(flow_tuples[0].line, from->tuple, lines * sizeof(from->tuple[0]));
+	memcpy(flow_tuples[0].era, from->era, sizeof(from->era));
 }
 
 // Identifications follow the order of the nodes: they are made equal, after a check of the sum.
@@ -230,7 +233,9 @@ static void compare(uint32_t round)
 	for (uint32_t i = 0; i < states; i++)
 		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
 			memcmp(&a->state[i].forwarded, &b->state[i].forwarded, sizeof(struct rule_counts)) != 0)
-			fail_msg("round %u: meter or counters of state %u differ", round, i);
+			fail_msg("round %u: state %u has %lu B, meter %lu %lu; by the full nodes %lu B, %lu %lu", round,
+				i, b->state[i].forwarded.bytes, b->state[i].meter.full[0], b->state[i].meter.full[1],
+				a->state[i].forwarded.bytes, a->state[i].meter.full[0], a->state[i].meter.full[1]);
 	if (memcmp(a->usage, b->usage, sizeof(a->usage)) != 0)
 		fail_msg("round %u: URRs differ", round);
 	for (uint32_t i = 0; i < METERS; i++)

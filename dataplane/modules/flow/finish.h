@@ -216,7 +216,7 @@ static __rte_always_inline int flow_encapsulate(const struct walk *k, struct loo
 
 static __rte_always_inline uint64_t flow_bit(const struct lookup *l)
 {
-	return 1ull << (l->key * 0x9e3779b97f4a7c15ull >> 58);
+	return 1ull << l->order;
 }
 
 // As access-encap.

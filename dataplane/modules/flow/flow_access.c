@@ -58,6 +58,7 @@ static __rte_always_inline void read_one(
 	l->user = (struct user_head){.at = (uint16_t)l3, .version = version, .qfi = GTPU_NO_QFI};
 	l->mark = 0;
 	l->by_tuple = 1;
+	l->order = order_of(l->key);
 	l->plain =
 		likely(readable == total) && read_packet(k, l, frame + l3, rest) && flow_ask_tuple(k, l, t, frame + l3);
 }

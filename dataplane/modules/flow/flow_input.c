@@ -25,30 +25,32 @@ static __rte_noinline int is_prefix_of(
 	       (uint8_t)(key >> 48) == l->example->instance && (key >> 56 & 63) == w->id;
 }
 
-// Where two keys have one place in the index: the table that the session nodes use.
-static __rte_noinline struct rule_state *find_by_table(const struct worker *w, uint64_t entry_key)
+// Where two keys have one place in the index: the table that the session nodes use. A key that it does not have is
+// nobody's; one without an entry is not plain.
+static __rte_noinline void find_by_table(const struct worker *w, struct lookup *l)
 {
-	uint64_t value, key = flow_entry_key(w, entry_key); // which takes the worker out again
+	uint64_t value, key = flow_entry_key(w, l->key); // which takes the worker out again
 
-	if (!narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value))
-		return NULL;
-	const struct rule *r = rule_of_key(value);
-	struct rule_state *s = rule_state_of(r);
-	return __atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == entry_key ? s : NULL;
+	if (!narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value)) {
+		l->key = 0;
+		return;
+	}
+	l->state = rule_state_of(rule_of_key(value));
+	l->plain &= __atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE) == l->key;
 }
 
 static __rte_always_inline void find_entry(struct walk *k, struct lookup *l)
 {
-	struct rule_state *s = l->state;
+	const struct rule_state *s = l->state;
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
 
 	if (unlikely(key != l->key) && !is_prefix_of(k->w, s, l, key)) {
-		s = l->state = find_by_table(k->w, l->key);
-		if (s == NULL) {
-			l->key = 0;
-			return;
-		}
+		find_by_table(k->w, l);
+		s = l->state;
 	}
+	l->order = order_of((uint64_t)(s - session_pools.state));
+	if (unlikely(!l->plain || l->key == 0))
+		return;
 	k->several |= s->several;
 	if (s->urr != RULE_NONE)
 		rte_prefetch0(&usage_pools.state[s->urr]);

@@ -31,6 +31,7 @@ struct lookup {
 	uint8_t plain;
 	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
 	uint8_t by_tuple; // it is found by its 5-tuple (flow/tuple.h)
+	uint8_t order; // bit of walk.full: of the key's state, which both families of a UE have; else of the key
 	uint32_t list_slot; // of the access list's rule, behind that
 };
 
@@ -44,7 +45,7 @@ struct walk {
 	uint8_t several; // a key has several PDRs
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
-	uint64_t full; // bits of keys of which a packet took the full nodes: none behind it overtakes it
+	uint64_t full; // bits (lookup.order) of which a packet took the full nodes: none behind it overtakes it
 	struct tuples *tuples;
 	uint64_t *hits; // of the access list that permitted what has 5-tuple entries; NULL: no list
 	uint32_t permitted; // acl_permission() of that list
@@ -66,6 +67,11 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->tuples = &flow_tuples[w->id];
 	k->permitted = tuples_enter(k->tuples, direction, list);
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
+}
+
+static __rte_always_inline uint8_t order_of(uint64_t number)
+{
+	return (uint8_t)(number * 0x9e3779b97f4a7c15ull >> 58);
 }
 
 // ip_parse() and ip_martian() for a packet that is whole and, with IPv4, has no options.
@@ -210,6 +216,8 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 		read_tunnel(k, l, e, frame, total);
 	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
 		l->plain = 0;
+	if (unlikely(l->by_tuple))
+		l->order = order_of(l->key);
 	k->by_tuple |= l->by_tuple;
 	if (likely(l->key != 0))
 		rte_prefetch0(l->slot);
