@@ -55,14 +55,6 @@ static rte_edge_t unusual(struct rte_mbuf *m, const struct ip_info *info, unsign
 	return packet_leave(m, &drop_multicast, EDGE_DROP);
 }
 
-// 1 when the packet may be for the host path or for neighbour discovery; a renewing DHCP client asks by unicast.
-static int may_be_control(const struct ip_info *info)
-{
-	if (info->protocol == IP_PROTOCOL_UDP)
-		return info->destination_port == 67 || info->destination_port == 547;
-	return info->protocol == IP_PROTOCOL_ICMP6;
-}
-
 static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t total, uint8_t version)
 {
 	struct packet *pkt = packet_of(m);
@@ -90,7 +82,8 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 		return packet_leave(m, &drop_group, EDGE_DROP);
 	if (unlikely(martian != 0))
 		return unusual(m, &info, martian, ip);
-	if (unlikely(may_be_control(&info)) && (ip_is_discovery(ip, &info) || host_protocol_of(ip, &info) != HOST_NONE))
+	if (unlikely(endpoint_may_be_control(ip, &info)) &&
+		(ip_is_discovery(ip, &info) || host_protocol_of(ip, &info) != HOST_NONE))
 		return unusual(m, &info, 0, ip);
 	return EDGE_LOOKUP;
 }

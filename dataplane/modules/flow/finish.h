@@ -20,6 +20,21 @@ enum { FLOW_TX, FLOW_FULL, FLOW_ACCESS, FLOW_EDGES };
 
 #define FLOW_BLOCK 32 // packets of a loop
 
+struct flow_settings {
+	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
+	uint8_t off; // a stage that is not ours stands between the nodes that are left out
+};
+
+// `left_out`: the arcs whose stages the node does the work of; one that is not ours would be left out.
+static inline struct flow_settings flow_settings(const struct api_engine *e, const char *const *left_out, uint32_t arcs)
+{
+	struct flow_settings s = {.drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0};
+
+	for (uint32_t i = 0; i < arcs; i++)
+		s.off |= (uint8_t)!arc_is_standard(left_out[i]);
+	return s;
+}
+
 // ---- 5-tuple entries ------------------------------------------------------------------------------------------------
 
 struct tuple_lookup {
@@ -40,7 +55,7 @@ static __rte_always_inline int flow_ask_tuple(
 }
 
 // For those that are plain; the others, and those without an entry, are not plain behind it.
-static __rte_always_inline void flow_find_tuples(
+static __rte_noinline void flow_find_tuples(
 	struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {

@@ -8,22 +8,12 @@
 #include "core/node.h"
 #include "flow/finish.h"
 
-static struct {
-	uint8_t drop_gtpu;
-	uint8_t off; // a stage that is not ours stands between the nodes that are left out
-} settings;
+static struct flow_settings settings;
 
 // As access-input: our MAC address, and not from a group's.
 static __rte_always_inline int is_ours(const struct port *p, const uint8_t *frame)
 {
 	return p != NULL && rte_is_same_ether_addr((const struct rte_ether_addr *)frame, &p->mac) && !(frame[6] & 1);
-}
-
-// What may be for us: access-input looks closer. A renewing DHCP client asks by unicast.
-static __rte_always_inline int may_be_control(const uint8_t *ip, const struct ip_info *info)
-{
-	return (info->protocol == IP_PROTOCOL_UDP && (info->destination_port == 67 || info->destination_port == 547)) ||
-	       ip_is_discovery(ip, info);
 }
 
 // What access-input checks of the IP packet that may fill `rest` bytes; behind it there may be padding.
@@ -32,7 +22,7 @@ static __rte_always_inline int read_packet(const struct walk *k, struct lookup *
 	struct ip_info info;
 
 	if (unlikely(rest < IP4_HEADER || !read_ip(&info, ip, rest, ip[0] == 0x45) || info.version != l->user.version ||
-		     may_be_control(ip, &info)))
+		     endpoint_may_be_control(ip, &info)))
 		return 0;
 	l->length = (uint16_t)info.length;
 	l->l4 = (uint16_t)info.l4;
@@ -79,11 +69,6 @@ static __rte_noinline void read_block(
 	}
 }
 
-static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
-{
-	flow_find_tuples(k, lookup, tuple, n);
-}
-
 static __rte_noinline void finish_block(
 	struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {
@@ -112,7 +97,7 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 			uint16_t m = RTE_MIN(count - i, FLOW_BLOCK);
 
 			read_block(&k, lookup, tuple, pkts, m);
-			find_block(&k, lookup, tuple, m);
+			flow_find_tuples(&k, lookup, tuple, m);
 			finish_block(&k, lookup, pkts, m, next + i);
 		}
 		node_dispatch(graph, node, objs + base, next, count);
@@ -128,15 +113,11 @@ static struct rte_node_register flow_access_node = {
 };
 NODE_STAGE(flow_access_node, "input-access", .standard = 1)
 
-// The arcs whose stages do here what they do for all packets; one that is not ours would be left out.
-static const char *const left_out[] = {"input-access", "lookup-uplink", "uplink"};
-
 static int start(const struct api_engine *e)
 {
-	settings.drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
-	settings.off = 0;
-	for (unsigned i = 0; i < RTE_DIM(left_out); i++)
-		settings.off |= (uint8_t)!arc_is_standard(left_out[i]);
+	static const char *const left_out[] = {"input-access", "lookup-uplink", "uplink"};
+
+	settings = flow_settings(e, left_out, RTE_DIM(left_out));
 	return 0;
 }
 

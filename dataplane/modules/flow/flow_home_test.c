@@ -3,7 +3,6 @@
 // changes; packets from homes and to homes.
 #include "flow/both_ways_test.h"
 #include "testkit/gateway.h"
-#include "testkit/mobile.h"
 #include <stdio.h>
 
 #define HOMES 8
@@ -18,39 +17,6 @@ static void commit(void)
 }
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
-
-static void set_rates(struct api_qer *q)
-{
-	static const char *const policer[] = {"", "slow", "fast", "remark"};
-
-	snprintf(q->uplink_policer, sizeof(q->uplink_policer), "%s", policer[draw(4)]);
-	snprintf(q->downlink_policer, sizeof(q->downlink_policer), "%s", policer[draw(4)]);
-	q->gate_uplink = draw(12) == 0;
-	q->gate_downlink = draw(12) == 0;
-}
-
-static void add_rates(struct kit_mobile *k)
-{
-	uint32_t urrs = draw(4) ? draw(2) : 2 + draw(2);
-
-	for (uint16_t i = 0; i < k->s.pdrs; i++) {
-		set_rates(kit_qer(k, 1 + i, draw(4) ? (uint8_t)draw(64) : 0));
-		kit_pdr_qer(&k->pdr[i], 1 + i);
-	}
-	if (draw(3) == 0) {
-		set_rates(kit_qer(k, 60, 0));
-		for (uint16_t i = 0; i < k->s.pdrs; i++)
-			kit_pdr_qer(&k->pdr[i], 60);
-	}
-	for (uint32_t u = 1; u <= urrs; u++) {
-		struct api_urr *urr = kit_urr(k, u);
-
-		urr->triggers = draw(4) ? 0 : API_URR_VOLTH;
-		urr->volume_threshold[API_TOTAL] = urr->triggers ? 2000 : 0;
-		for (uint16_t i = 0; i < k->s.pdrs; i++)
-			kit_pdr_urr(&k->pdr[i], u);
-	}
-}
 
 static struct api_pdr *uplink_pdr(struct kit_mobile *k)
 {
@@ -120,26 +86,6 @@ static void put_random(uint32_t home)
 }
 
 // ---- changes --------------------------------------------------------------------------------------------------------
-
-static void put_policer(const char *name, uint64_t rate, uint8_t yellow)
-{
-	struct api_policer p = {
-		.type = draw(2) ? API_TRTCM : API_SRTCM, .cir = rate, .pir = 2 * rate, .cbs = 3000, .pbs = 6000};
-
-	p.action[RTE_COLOR_YELLOW] = yellow;
-	p.dscp[RTE_COLOR_YELLOW] = 8;
-	p.action[RTE_COLOR_RED] = API_COLOUR_DROP;
-	kit_put(API_POLICER, name, &p, sizeof(p));
-}
-
-static void put_policers(void)
-{
-	kit_begin();
-	put_policer("slow", 20000, API_COLOUR_PASS);
-	put_policer("fast", 100000000, API_COLOUR_PASS);
-	put_policer("remark", 40000, API_COLOUR_REMARK);
-	commit();
-}
 
 static void put_list(const char *key)
 {

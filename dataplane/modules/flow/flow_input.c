@@ -10,10 +10,7 @@
 #include "flow/finish.h"
 #include "flow/tuple.h"
 
-static struct {
-	uint8_t drop_gtpu;
-	uint8_t off; // a stage that is not ours stands between the nodes that are left out
-} settings;
+static struct flow_settings settings;
 
 // ---- 1, 2: the entry ------------------------------------------------------------------------------------------------
 
@@ -233,16 +230,12 @@ static struct rte_node_register flow_input_node = {
 };
 NODE_STAGE(flow_input_node, "input-core", .standard = 1)
 
-// The arcs whose stages do here what they do for all packets; one that is not ours would be left out.
-static const char *const left_out[] = {"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue", "uplink",
-	"downlink", "lookup-downlink", "output-ip"};
-
 static int start(const struct api_engine *e)
 {
-	settings.drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
-	settings.off = 0;
-	for (unsigned i = 0; i < RTE_DIM(left_out); i++)
-		settings.off |= (uint8_t)!arc_is_standard(left_out[i]);
+	static const char *const left_out[] = {"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue",
+		"uplink", "downlink", "lookup-downlink", "output-ip"};
+
+	settings = flow_settings(e, left_out, RTE_DIM(left_out));
 	return 0;
 }
 

@@ -162,7 +162,8 @@ static __rte_noinline void read_tunnel(
 		.version = at < total ? frame[at] >> 4 : 0,
 		.pdu_type = (uint8_t)(gtpu.pdu_type + (gtpu.qfi != GTPU_NO_QFI)),
 		.qfi = gtpu.qfi};
-	l->plain = gtpu.more == 0 && at < total && read_tunnelled(k, l, frame + e->l3, frame + at, total - at, 0);
+	l->plain = gtpu.more == 0 && at + IP4_HEADER <= total &&
+		   read_tunnelled(k, l, frame + e->l3, frame + at, total - at, 0);
 }
 
 static __rte_always_inline void read_ue(

@@ -7,7 +7,7 @@
 //   invalid at once when: the rule's state has another number (flow_forget()), the list another generation
 //
 // A key has TUPLE_WAYS places, the lines of one aligned group, and its first one is nearly always its own. What is no
-// longer valid is overwritten first, else the key's own place is: an entry is a copy of what the full nodes know.
+// longer valid is overwritten first, else what its hash points to: an entry is a copy of what the full nodes know.
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
@@ -19,11 +19,12 @@
 
 #define TUPLE_WAYS 4u
 #define TUPLE_MARKS 65536u
+#define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
 #define TUPLE_TUNNEL 0x80u // beside the version: the key begins with an F-TEID
 
 struct tuple {
-	uint64_t word
-		[2]; // port, S-tag, C-tag, PPPoE id | MAC, protocol, version; TEID, endpoint, QFI | protocol, version
+	// Port, S-tag, C-tag, PPPoE id | MAC, protocol, version; or TEID, endpoint, QFI | protocol, version.
+	uint64_t word[2];
 	uint64_t address[4]; // source, destination
 	uint32_t ports;
 	uint32_t state; // index of rule_state
@@ -38,9 +39,10 @@ struct tuples {
 	struct tuple *line;
 	uint32_t mask;
 	uint32_t number; // the last one that a rule's state got
-	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.list
+	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.permitted
 	uint8_t is_used;
 	uint8_t *met; // TUPLE_MARKS of keys that had no entry
+	uint32_t unmet;
 } __rte_cache_aligned;
 extern struct tuples flow_tuples[API_MAX_WORKERS];
 extern uint64_t flow_tuple_secret[8];
@@ -166,13 +168,14 @@ static inline uint32_t tuples_enter(struct tuples *t, enum acl_place direction, 
 
 // A number that no entry has.
 uint32_t tuples_number(struct tuples *t);
-// 1 when the key was here not long ago: most flows of a scan have one packet, and are not worth an entry.
+// 1 when the key was here not long ago: most flows of a scan have one packet, and are not worth an entry. Now and then 1
+// for any key, so that two whose packets alternate at one mark do not keep each other out.
 static inline int tuples_met(struct tuples *t, uint32_t hash)
 {
 	uint8_t *mark = &t->met[hash & (TUPLE_MARKS - 1)], now = (uint8_t)(hash >> 24), before = *mark;
 
 	*mark = now;
-	return before == now;
+	return before == now || ++t->unmet % TUPLE_UNMET == 0;
 }
 
 // Writes the entry, its value included. `hash`: of its key.

@@ -92,6 +92,20 @@ static void room_is_made_by_the_invalid(void **unused)
 	assert_in_range(others, TUPLE_WAYS, UINT32_MAX);
 }
 
+// Two keys whose packets alternate at one mark.
+static void one_mark_keeps_nobody_out(void **unused)
+{
+	uint32_t met[2] = {0, 0};
+
+	for (uint32_t n = 0; n < 4 * TUPLE_UNMET; n++)
+		met[n & 1] += (uint32_t)tuples_met(t, (n & 1) << 24 | 77);
+	assert_in_range(met[0], 1, 3);
+	assert_in_range(met[1], 1, 3);
+	t->unmet = 0;
+	assert_int_equal(tuples_met(t, 9u << 24 | 78), 0);
+	assert_int_equal(tuples_met(t, 9u << 24 | 78), 1);
+}
+
 static void leads_to_a_state(void **unused)
 {
 	struct tuple e = entry(3, 7, 3);
@@ -154,6 +168,7 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(put_and_find),
 		cmocka_unit_test(room_is_made_by_the_invalid),
+		cmocka_unit_test(one_mark_keeps_nobody_out),
 		cmocka_unit_test(leads_to_a_state),
 		cmocka_unit_test(numbers_come_round),
 		cmocka_unit_test(generations_come_round),

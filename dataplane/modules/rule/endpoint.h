@@ -9,6 +9,7 @@
 #include "rule/view.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
+#include "wire/ip.h"
 #include "wire/pppoe.h"
 #include <string.h>
 
@@ -46,6 +47,13 @@ static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t 
 	*l3 = e->l2_length;
 	*total = pppoe ? payload - 2 : length - l2;
 	return v4 ? 4 : 6;
+}
+
+// What may be for us, and is looked at closer: DHCP, neighbour discovery. A renewing DHCP client asks by unicast.
+static __rte_always_inline int endpoint_may_be_control(const uint8_t *ip, const struct ip_info *info)
+{
+	return (info->protocol == IP_PROTOCOL_UDP && (info->destination_port == 67 || info->destination_port == 547)) ||
+	       ip_is_discovery(ip, info);
 }
 
 // With both tags, whether PPPoE or not, in an order of stores that needs no branch: homes of both kinds come mixed, and a
