@@ -5,6 +5,7 @@
 #include "core/object.h"
 #include "flow/tuple.h"
 #include "meter/policer.h"
+#include "rule/engine.h"
 #include "rule/view.h"
 #include <errno.h>
 #include <rte_malloc.h>
@@ -34,7 +35,7 @@ static uint64_t key_to_keep(const struct rule_state *s, uint64_t key, uint32_t r
 	return FLOW_KIND(before) == KEY_UE4 && FLOW_KIND(key) == KEY_UE6 ? before : key;
 }
 
-// The key is stored last. After that: is the rule retired, and has flow_forget() perhaps been before us?
+// The key is stored last. After that: is the rule retired, and has forget() perhaps been before us?
 static void publish(const struct rule *r, uint64_t key)
 {
 	struct rule_state *s = rule_state_of(r);
@@ -62,12 +63,10 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->flags = flags_of(r);
 }
 
-void flow_learn(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r)
+static void learn(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r)
 {
 	struct rule_state *s = rule_state_of(r), *head = rule_state_of(first);
 
-	if ((r->outer != API_OUTER_GTPU && r->outer != API_OUTER_NONE) || r->up.shaped != 0)
-		return;
 	*flow_slot(w, key) = first->state;
 	flow_index.is_used[w->id] = 1;
 	key = flow_entry_key(w, key);
@@ -125,7 +124,8 @@ static int key_of(struct tuple *t, struct rte_mbuf *m, int tunnel)
 	       tuple_of_packet(t, frame + pkt->l3, pkt->ip_version, pkt->protocol, l4, pkt->length);
 }
 
-void flow_keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int tunnel)
+// A packet has passed the access list of its direction. It has an endpoint_view, or with `tunnel` a tunnel_view.
+static void keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int tunnel)
 {
 	enum acl_place direction = tunnel ? ACL_DOWNLINK : ACL_UPLINK;
 	struct tuples *tuples = &flow_tuples[w->id];
@@ -143,6 +143,27 @@ void flow_keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int t
 	t.state = r->state;
 	tuples_put(w, tuples, hash, &t);
 }
+
+// ---- the engine -----------------------------------------------------------------------------------------------------
+
+static void put(struct worker *w, const struct engine_flow *f)
+{
+	const struct rule *r = f->rule;
+	int to_core = (r->outer == API_OUTER_GTPU || r->outer == API_OUTER_NONE) && r->up.shaped == 0;
+
+	if (f->key != 0 && to_core)
+		learn(w, f->key, f->first, r);
+	if (f->tuple && (to_core || r->outer == API_OUTER_ENDPOINT))
+		keep(w, f->m, r, f->tunnel);
+}
+
+// Packets of the rule take the full nodes from now on, until one is put again.
+static void forget(const struct rule *r)
+{
+	__atomic_store_n(&rule_state_of(r)->key, 0, __ATOMIC_RELEASE);
+}
+
+static const struct flow_engine software = {.put = put, .take = forget};
 
 // The n-th number in places as far apart as can be: 0, 1/2, 1/4, 3/4, ... of the whole.
 static uint32_t spread(uint32_t n, uint32_t whole)
@@ -179,6 +200,7 @@ static int start(const struct api_engine *e)
 RTE_INIT(flow_module)
 {
 	module_register("flow", start);
+	flow_engine_register(&software);
 }
 
 static_assert(POLICER_MAX_PROFILES == 1 << 21, "rule_state.policer has as many bits");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast path of sessions: what a rule means for a plain packet lies in the rule's state, one line that the
-// packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed; flow-input uses it.
+// packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed (rule/engine.h);
+// flow-input uses it.
 //
-//   written by: the owner worker; the control thread takes an entry away (flow_forget)
+//   written by: the owner worker; the control thread takes an entry away (forget())
 //   safe because: the control thread retires the rule, then takes the key away; a worker stores the key, then looks
 //                 whether the rule is retired. So when the transaction's grace period begins, no entry leads to a rule
 //                 that is gone.
@@ -66,34 +67,11 @@ static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 	return flow_slot_at(w, low, flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
 }
 
-void flow_learn(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r);
-
-// A packet with this key, whose first rule is `first`, is about to pass by the rule r, which is another one only where
-// flows are kept of the key. Owner worker, within a walk.
-static inline void flow_offer(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r)
+// 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`: of
+// the key, which is another rule only where flows are kept of the key.
+static inline int flow_may_learn(const struct rule *first, const struct rule *r)
 {
-	if ((r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET))
-		flow_learn(w, key, first, r);
-}
-
-// ---- 5-tuple entries of wireline subscribers (flow/tuple.h) ---------------------------------------------------------
-
-// 1 when what decides about packets of the rule is in their 5-tuples, or is looked at packet by packet.
-static inline int flow_may_keep(const struct rule *first, const struct rule *r)
-{
-	return (r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET) &&
-	       (r->outer == API_OUTER_ENDPOINT ||
-		       ((r->outer == API_OUTER_GTPU || r->outer == API_OUTER_NONE) && r->up.shaped == 0));
-}
-
-// A packet has passed the access list of its direction, and is about to pass by the rule r. It has the view of the node
-// that found its session: an endpoint_view, or with `tunnel` a tunnel_view. Owner worker, within a walk.
-void flow_keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int tunnel);
-
-// Packets of the rule take the full nodes from now on, until one is offered again. Control thread; the rule is retired.
-static inline void flow_forget(const struct rule *r)
-{
-	__atomic_store_n(&rule_state_of(r)->key, 0, __ATOMIC_RELEASE);
+	return (r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET);
 }
 
 #endif

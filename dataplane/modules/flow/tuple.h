@@ -4,7 +4,7 @@
 // access list of its direction has permitted such packets.
 //
 //   written and read by: the owner worker
-//   invalid at once when: the rule's state has another number (flow_forget()), the list another generation
+//   invalid at once when: the rule's state has another number (engines_take()), the list another generation
 //
 // A key has TUPLE_WAYS places, the lines of one aligned group, and its first one is nearly always its own. What is no
 // longer valid is overwritten first, else what its hash points to: an entry is a copy of what the full nodes know.

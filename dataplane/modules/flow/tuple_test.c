@@ -114,7 +114,7 @@ static void leads_to_a_state(void **unused)
 
 	assert_ptr_equal(tuple_state(w, &e, generation), &session_pools.state[3]);
 	assert_null(tuple_state(w, &e, 4 << ACL_SLOT_BITS)); // another list
-	*key = 0; // flow_forget()
+	*key = 0; // engines_take()
 	assert_null(tuple_state(w, &e, generation));
 	*key = tuple_key_of(w, 8); // another rule's
 	assert_null(tuple_state(w, &e, generation));

@@ -14,6 +14,7 @@
 #include "instance/instance.h"
 #include "path/path.h"
 #include "route/route.h"
+#include "rule/engine.h"
 #include "rule/session.h"
 #include "rule/view.h"
 #include "session/match.h"
@@ -208,10 +209,13 @@ static __rte_always_inline rte_edge_t session_decide(
 	}
 	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
 		return session_slow_path(m, r, way->tunnel, came, on);
-	if (way->entries && likely(l->key != 0))
-		flow_offer(w, l->key, l->first, r);
-	if (way->tuples && likely(flow_may_keep(l->first, r)))
-		flow_keep(w, m, r, way->tunnel);
+	if (((way->entries && likely(l->key != 0)) || way->tuples) && likely(flow_may_learn(l->first, r)))
+		engines_put(w, &(struct engine_flow){.key = way->entries ? l->key : 0,
+				       .first = l->first,
+				       .rule = r,
+				       .m = m,
+				       .tunnel = way->tunnel,
+				       .tuple = way->tuples});
 	session_strip(m, r, ip, came);
 	return on;
 }

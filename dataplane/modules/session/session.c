@@ -5,9 +5,9 @@
 #include "core/log.h"
 #include "core/object.h"
 #include "core/port.h"
-#include "flow/flow.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
+#include "rule/engine.h"
 #include "rule/watch.h"
 #include "scheduler/scheduler.h"
 #include "session/compile.h"
@@ -261,7 +261,7 @@ static void retire(const struct session *old)
 		__atomic_or_fetch(&session_pools.rule[old->rule[i]].generation, RULE_RETIRED, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint16_t i = 0; i < old->rules; i++)
-		flow_forget(&session_pools.rule[old->rule[i]]);
+		engines_take(&session_pools.rule[old->rule[i]]);
 }
 
 static void commit(struct object_change *c)
@@ -269,6 +269,8 @@ static void commit(struct object_change *c)
 	struct session *s = c->staged, *old = c->replaced;
 	const struct api_session *want = c->body;
 
+	if (old != NULL && old->usage != NULL)
+		engines_read(old->index); // first: what URRs have counted decides about what they have left
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
 	if (s != NULL) {

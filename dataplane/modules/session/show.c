@@ -3,6 +3,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "path/path.h"
+#include "rule/engine.h"
 #include "rule/watch.h"
 #include "session/compile.h"
 #include <stdio.h>
@@ -97,6 +98,7 @@ static void rows_of(struct stats_sink *sink, const struct session *s, int rules)
 
 	if (body == NULL)
 		return;
+	engines_read(s->index);
 	session_parts(&p, body, s->name);
 	for (uint16_t i = 0; rules && i < s->rules; i++) {
 		struct api_rule_row rule = {0};

@@ -5,6 +5,7 @@
 // quotas go on. When the event queue is full the counts stay, and the triggers wait in `pending`.
 #include "core/control.h"
 #include "core/event.h"
+#include "rule/engine.h"
 #include "usage/urr.h"
 #include <stdio.h>
 
@@ -215,6 +216,7 @@ static void begin_anew(struct urr *u, const struct usage_totals *t, uint32_t tri
 
 static int tell(struct urr *u, uint32_t triggers, uint64_t now_ns)
 {
+	engines_read(u->set->session);
 	struct usage_totals t = urr_totals(u, now_ns);
 	struct api_event e = {.type = API_EVENT_USAGE, .seid = u->set->seid, .usage = row_of(u, &t, triggers)};
 
@@ -277,6 +279,7 @@ void urr_look(struct urr *u, uint64_t now_ns)
 
 void urr_answer(struct urr *u, uint32_t trigger, uint64_t now_ns)
 {
+	engines_read(u->set->session);
 	struct usage_totals t = urr_totals(u, now_ns);
 	struct api_usage row = row_of(u, &t, trigger | u->pending);
 

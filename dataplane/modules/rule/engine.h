@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who forwards plain packets in place of the full nodes: the software engine (flow/), and devices beside it (offload/).
+// Each learns of a packet that the full nodes let pass, and forgets what it made of a rule when that is retired.
+#ifndef RULE_ENGINE_H
+#define RULE_ENGINE_H
+
+#include "core/worker.h"
+#include "rule/rule.h"
+#include <rte_mbuf.h>
+
+// A packet that is about to pass, with the view of the node that found its session.
+struct engine_flow {
+	uint64_t key; // of session_tables.key; 0: packets are not known by it
+	const struct rule *first, *rule; // of the key; of the packet
+	struct rte_mbuf *m;
+	uint8_t tunnel; // it has a tunnel_view, else an endpoint_view or none
+	uint8_t tuple; // packets are known by their 5-tuple
+};
+
+struct flow_engine {
+	void (*put)(struct worker *w, const struct engine_flow *f); // owner worker, within a walk
+	// Control thread: the rule is retired, or is no more what it was; no entry leads to it behind this.
+	void (*take)(const struct rule *r);
+	// Control thread: what is counted elsewhere than in rule_state and usage_state is added up now. NULL: nothing.
+	void (*read)(const struct rule *r);
+};
+
+#define FLOW_ENGINES 2
+extern const struct flow_engine *flow_engines[FLOW_ENGINES + 1]; // in the order of registration; NULL ends them
+void flow_engine_register(const struct flow_engine *e); // from constructors
+
+static inline void engines_put(struct worker *w, const struct engine_flow *f)
+{
+	for (const struct flow_engine *const *e = flow_engines; *e != NULL; e++)
+		(*e)->put(w, f);
+}
+
+void engines_take(const struct rule *r);
+// Of all rules of a session (its index).
+void engines_read(uint32_t session);
+
+#endif
