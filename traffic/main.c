@@ -249,6 +249,8 @@ static void start(struct session *s, struct run_result *r)
 		fflush(stdout);
 	}
 	run_profile(s->p, &(struct trial_source){.trial = run_trial, .arg = s, .tsc_hz = s->tsc_hz}, on_progress, s, r);
+	if (r->trials > 0)
+		tester_end(s->tester, &r->trial[r->trials - 1].trial);
 }
 
 static double now_seconds(void)

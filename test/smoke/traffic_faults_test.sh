@@ -74,6 +74,10 @@ write_profile 64 0.4 20kpps
 fault 0 "no fault" "" 'faults == {}' 'up.sent == up.received > 1000 and down.sent == down.received > 1000' \
 	'relay.received[0] == up.sent and relay.sent[0] == down.sent'
 fault 0 "a delay of 3 ms" "--delay-us 3000" 'faults == {}' 'up.latency_us.min >= 3000 and down.latency_us.min >= 3000'
+sed -i 's/ drain: .*/ drain: 0.1/' "$DIR/faults.yaml"
+fault 1 "too late for the last trial" "--delay-us 300000" \
+	'sum(t.sent for t in r.trials) == sum(t.received + t.stray for t in r.trials)' 'r.trials[-1].stray > 1000'
+write_profile 64 0.4 20kpps
 fault 1 "lost" "--drop-one-in 101" 'faults.pop("up.lost", 0) + faults.pop("down.lost", 0) == relay.dropped > 0' 'faults == {}'
 fault 1 "twice" "--duplicate-one-in 100 --from 0" 'faults == {"up.duplicate": relay.duplicated}' 'relay.duplicated > 10'
 fault 1 "one bit of a VLAN id" "--flip-byte 15 --every 100 --from 0" \

@@ -97,7 +97,9 @@ struct tester {
 	struct capture *capture;
 	double nearest_ns; // shortest round trip to the gateway's CPU so far; 0 unknown
 	uint32_t command; // generation << 3 | enum command
-	uint32_t nonce, last_nonce; // of this trial and the one before
+	uint32_t nonce; // of this trial
+	uint64_t stray_told; // of what the ports have counted, in results
+	uint64_t arrived, silent_since; // frames so far, as the main thread has seen them; ticks
 	uint64_t begin, end; // ticks: when sending starts, and when threads stop sending of themselves
 	const volatile sig_atomic_t *stop; // not 0: interrupted
 };
@@ -131,12 +133,6 @@ uint64_t pacer_target(const struct pacer *p, uint64_t now);
 bool pacer_fell_behind(const struct pacer *p, uint64_t end, double part);
 // How many packets are due, at most BURST.
 uint32_t pacer_due(struct pacer *p, uint64_t now);
-
-// The number of the trial after the one with this number; every number comes once before one comes again.
-static inline uint32_t nonce_after(uint32_t nonce)
-{
-	return nonce * 2654435761u + 1;
-}
 
 // ---- worker.c -------------------------------------------------------------------------------------------------------
 int threads_start(struct tester *t, char *error, size_t n);

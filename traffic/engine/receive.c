@@ -9,6 +9,7 @@
 
 #define PADDED 60 // shortest frame without FCS on a wire; what is shorter may arrive padded
 #define READABLE 64 // bytes at a time
+#define LATE_TRIALS 16 // that a packet may be late by and is known
 
 const char *const wrong_name[WRONG_KINDS] = {
 	[WRONG_PORT] = "port",
@@ -260,10 +261,11 @@ static bool find_tag(struct check *c, const uint8_t *frame, uint16_t *length, st
 			*length = n;
 			return true;
 		}
-	if (*length >= TAG_BYTES && tag_read(frame + *length - TAG_BYTES, c->last_nonce, tag)) {
-		c->stray++;
-		return false;
-	}
+	for (int32_t late = 1; *length >= TAG_BYTES && late <= LATE_TRIALS; late++)
+		if (tag_read(frame + *length - TAG_BYTES, nonce_after(c->nonce, -late), tag)) {
+			c->stray++;
+			return false;
+		}
 	decode_frame(frame, *length, &d);
 	if (d.control)
 		c->control++;

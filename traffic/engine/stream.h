@@ -165,15 +165,22 @@ uint32_t headers_stride(const struct template *t);
 
 // ---- receive.c ------------------------------------------------------------------------------------------------------
 
+// The number of the trial that is `trials` after the one with this number; every number comes once before one comes again.
+static inline uint32_t nonce_after(uint32_t nonce, int32_t trials)
+{
+	return nonce + (uint32_t)trials * 2654435761u;
+}
+
 // What the receiving of one port needs to know.
 struct check {
 	const struct pattern *pattern;
 	struct receiver *receivers; // by stream
 	uint32_t streams;
 	uint16_t port;
-	uint32_t nonce, last_nonce;
+	uint32_t nonce; // of the trial
 	uint32_t decode_every, until_decode;
-	uint64_t foreign, control, stray;
+	uint64_t foreign, control;
+	uint64_t stray; // of all trials together: they come between two as well
 };
 
 // Asks for what check_frame() will read of a packet's flow.

@@ -62,7 +62,7 @@ struct trial {
 	uint64_t
 		foreign; // frames without a tag that nobody asked for: no stream's packet, or one that was damaged in its tag
 	uint64_t control; // ARP, ND, LLDP and the like: counted, answered where we can
-	uint64_t stray; // tagged packets of an earlier trial
+	uint64_t stray; // packets that came when their trial was over; at the end of a run, its own too
 	double offered_pps; // really sent, streams with a share
 	bool tester_limited; // the tester fell behind its schedule: a port or a stream with a rate of its own got less than 99.5 %
 	uint32_t disturbed; // enum disturbance, or 0
@@ -90,6 +90,8 @@ int tester_wait_links(struct tester *t, double seconds, char *error, size_t n);
 // Runs one trial and waits for what is still under way. Returns 0, or -1 with a sentence when a port has failed, which ends
 // the trial too. *stop ends it early, with `interrupted` set.
 int tester_trial(struct tester *t, const struct trial_request *asked, struct trial *result, char *error, size_t n);
+// Waits for what the last trial has not waited for, and counts it there as stray.
+void tester_end(struct tester *t, struct trial *last);
 // Speed of each port's link in Mbit/s, 0 where it has none to tell, to `mbps` (as many as ports).
 void tester_speeds(const struct tester *t, uint32_t *mbps);
 void trial_free(struct trial *t);

@@ -12,6 +12,7 @@
 #define LOOK_NS 20000000 // the main thread looks this often: each look may take the CPU from a tester thread
 #define LINK_NAPS 50 // and at the links every so many times
 #define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be a burst that nobody asked for
+#define LATE_DRAINS 20 // waits of a trial, for what is late at the end of a run
 #define LIMITED 0.995 // of the rate asked for
 #define SWITCHES                                                                                                       \
 	2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
@@ -171,23 +172,45 @@ static bool all_back(const struct tester *t)
 	return true;
 }
 
+static void look(struct tester *t)
+{
+	uint64_t arrived = 0;
+
+	nap(t);
+	if (t->capture != NULL)
+		capture_poll(t->capture);
+	for (uint32_t i = 0; i < t->ports; i++)
+		arrived += t->port[i].received_frames;
+	if (arrived != t->arrived)
+		t->silent_since = rte_rdtsc();
+	t->arrived = arrived;
+}
+
 // Until everything is back, or too long. Silence in between proves nothing: a gateway that the machine has put aside for a
 // while still sends what it holds.
 static void drain(struct tester *t)
 {
 	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.drain * t->tsc_hz);
 
-	while (rte_rdtsc() < end && !all_back(t)) {
-		nap(t);
-		if (t->capture != NULL)
-			capture_poll(t->capture);
-	}
-	nap(t); // what comes twice comes behind the last that was waited for
+	while (rte_rdtsc() < end && !all_back(t))
+		look(t);
+	look(t); // what comes twice comes behind the last that was waited for
 }
 
 // ---- reconciling -----------------------------------------------------------------------------------------------------
 
-static void add_up(const struct tester *t, struct trial *r)
+// Packets of earlier trials that no result has told of yet.
+static uint64_t new_strays(struct tester *t)
+{
+	uint64_t before = t->stray_told;
+
+	t->stray_told = 0;
+	for (uint32_t i = 0; i < t->ports; i++)
+		t->stray_told += t->port[i].check.stray;
+	return t->stray_told - before;
+}
+
+static void add_up(struct tester *t, struct trial *r)
 {
 	for (uint32_t i = 0; i < t->profile->streams; i++) {
 		struct stream_count *c = &r->stream[i];
@@ -215,8 +238,8 @@ static void add_up(const struct tester *t, struct trial *r)
 	for (uint32_t i = 0; i < t->ports; i++) {
 		r->foreign += t->port[i].check.foreign;
 		r->control += t->port[i].check.control;
-		r->stray += t->port[i].check.stray;
 	}
+	r->stray = new_strays(t);
 }
 
 // Each pacer is judged: a port that fell behind is not made up for by others that did not. What became due at the very end may
@@ -334,8 +357,7 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 	}
 	result->clock_ghz = machine_clock_ghz(t->tsc_hz);
 	result->round_trip_ns = round_trip(t);
-	t->last_nonce = t->nonce;
-	t->nonce = nonce_after(t->nonce);
+	t->nonce = nonce_after(t->nonce, 1);
 	double gap = gap_allowed(t, set_rates(t, asked->rate));
 
 	threads_command(t, COMMAND_ARM);
@@ -364,6 +386,21 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 		return 0;
 	snprintf(error, n, "the link went down: %s", names);
 	return -1;
+}
+
+// The links close behind it, and what is on its way then is nobody's: silence as long as a trial waits must do.
+void tester_end(struct tester *t, struct trial *last)
+{
+	uint64_t now = rte_rdtsc(), silence = (uint64_t)(t->profile->run.drain * t->tsc_hz);
+
+	uint64_t end = now + LATE_DRAINS * silence, came = new_strays(t);
+
+	while (came < last->lost && now < end && now - t->silent_since < silence && !*t->stop) {
+		look(t);
+		came += new_strays(t);
+		now = rte_rdtsc();
+	}
+	last->stray += came;
 }
 
 void tester_speeds(const struct tester *t, uint32_t *mbps)

@@ -110,9 +110,8 @@ static void clear_receivers(struct tester_port *p, const struct tester *t)
 {
 	struct check *c = &p->check;
 
-	c->last_nonce = t->last_nonce;
 	c->nonce = t->nonce;
-	c->foreign = c->control = c->stray = 0;
+	c->foreign = c->control = 0;
 	c->until_decode = 1;
 	for (uint32_t i = 0; i < c->streams; i++) {
 		struct receiver *r = &c->receivers[i];
@@ -146,10 +145,8 @@ static void obey(struct tester_thread *th, uint32_t command)
 			egress_end(th->egress[i]);
 		break;
 	case COMMAND_IDLE: // waits for the next trial's number, which nothing carries yet
-		for (uint32_t i = 0; i < th->ports; i++) {
-			th->port[i]->check.last_nonce = t->nonce;
-			th->port[i]->check.nonce = nonce_after(t->nonce);
-		}
+		for (uint32_t i = 0; i < th->ports; i++)
+			th->port[i]->check.nonce = nonce_after(t->nonce, 1);
 		break;
 	}
 	__atomic_store_n(&th->seen, command, __ATOMIC_RELEASE);
