@@ -429,6 +429,8 @@ struct api_instance {
 		pool[API_INSTANCE_POOLS]; // UE addresses: a packet to one that no session has is dropped, not routed
 	struct api_address
 		guard[API_INSTANCE_GUARDED]; // hosts that no UE of any instance may send to: N4, CP functions (row A11)
+	// By QFI: 1 + DSCP of IP packets that leave by the instance without a tunnel, where the FAR has none; 0: as it is.
+	uint8_t qfi_dscp[64];
 };
 
 // ---- NAT44 ----------------------------------------------------------------------------------------------------------
@@ -465,6 +467,7 @@ struct api_path {
 	uint8_t dscp; // of the outer header when the FAR has none
 	uint8_t ttl; // 0: 64
 	uint32_t echo_interval; // seconds between Echo Requests, 0 none (TS 29.281 §7.2.1: not below 60)
+	uint8_t qfi_dscp[64]; // by QFI: 1 + DSCP of the outer header when the FAR has none; 0: dscp
 };
 
 // ---- sessions (words of TS 29.244) -----------------------------------------------------------------------------------
@@ -548,7 +551,7 @@ struct api_far {
 	uint8_t action; // API_FAR_*
 	uint8_t destination; // enum api_source: to access, core, ...
 	uint8_t outer; // enum api_outer: header creation
-	uint8_t dscp; // transport level marking; 0xff: the path's
+	uint8_t dscp; // transport level marking; 0xff: the path's, without outer header the instance's
 	uint32_t teid; // host order
 	uint16_t port; // of the peer, for API_OUTER_UDP
 	uint8_t instance; // index into the session's; 0xff: none

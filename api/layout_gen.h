@@ -58,10 +58,11 @@ static const struct api_layout_step api_instance_steps[] = {
 	{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099},
 	{20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1},
 	{284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6},
+	{2028, 0xf0027820},
 };
 static const struct api_layout_step api_path_steps[] = {
 	{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59},
-	{44, 0x4f236278}, {48, 0x75661d99},
+	{44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95},
 };
 static const struct api_layout_step api_session_steps[] = {
 	{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa},
@@ -271,8 +272,8 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_acl", api_acl_steps, API_PART_ACL, 2},
 	{"api_policer", api_policer_steps, API_PART_POLICER, 9},
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 11},
-	{"api_instance", api_instance_steps, API_PART_INSTANCE, 12},
-	{"api_path", api_path_steps, API_PART_PATH, 6},
+	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
+	{"api_path", api_path_steps, API_PART_PATH, 7},
 	{"api_session", api_session_steps, API_PART_SESSION, 28},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},

@@ -531,9 +531,10 @@ type Instance struct {
 	Endpoint   [4]Address
 	Pool       [16]Address
 	Guard      [64]Address
+	QFIDSCP    [64]byte
 }
 
-const SizeofInstance = 0x7ac
+const SizeofInstance = 0x7ec
 
 type NAT struct {
 	Mode          uint32
@@ -561,9 +562,10 @@ type Path struct {
 	DSCP         byte
 	TTL          byte
 	EchoInterval uint32
+	QFIDSCP      [64]byte
 }
 
-const SizeofPath = 0x30
+const SizeofPath = 0x70
 
 type SDF struct {
 	Remote     Address
@@ -1204,8 +1206,8 @@ var layoutParts = []layoutPart{
 	{"api_acl", PartACL, []layoutStep{{4, 0x5df141c1}, {8, 0x2c890ad8}}},
 	{"api_policer", PartPolicer, []layoutStep{{4, 0x4a755ded}, {8, 0xe8384296}, {16, 0x17248b11}, {24, 0x20f9162d}, {32, 0x8a82a625}, {40, 0x7f1c4cd8}, {43, 0xfbe3f53c}, {46, 0x64154cab}, {48, 0x4531989f}}},
 	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}}},
-	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}}},
-	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}}},
+	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
+	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
 	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},

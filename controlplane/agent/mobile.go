@@ -129,7 +129,7 @@ func sessionSettings(c *config.Config) *rules.Settings {
 	}
 	for _, in := range c.Instances {
 		made := rules.Instance{Name: string(in.Name), Lookup: intent.Lookups[in.Lookup], UDPPort: in.UDPPort, DSCP: in.DSCP,
-			Shaping: shapingOf(c, &in.Shaping)}
+			QFIDSCP: intent.QFIDSCP(in.QFIDSCP), Shaping: shapingOf(c, &in.Shaping)}
 		for _, e := range in.Endpoints {
 			made.Endpoints = append(made.Endpoints, e.Addr)
 		}

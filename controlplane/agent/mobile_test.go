@@ -182,7 +182,7 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	text := pfcpConfig(t) + instances
 	a, _ := launchMobile(t, s, dir, text)
 	seid := establish(t, a, 1, "10.1.0.1", "10.45.0.1").UP.SEID
-	dscp := func() (of uint8) {
+	dscp := func() [2]uint8 { // of all packets, and of QFI 9
 		held := s.Held()
 		_, rest, err := api.TakeRows[api.Session](held[heldSession(seid)])
 		_, rest, err1 := api.TakeRows[api.PDR](rest)
@@ -194,15 +194,15 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 		if _, err := api.ReadRow(held[dptest.ID{Kind: api.KindPath, Key: api.CString(fars[1].Path[:])}], &path); err != nil {
 			t.Fatal(err)
 		}
-		return path.DSCP
+		return [2]uint8{path.DSCP, path.QFIDSCP[9]}
 	}
-	testkit.Equal(t, dscp(), 0, "DSCP")
-	plan, err := MakePlan("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26", 1)))
+	testkit.Equal(t, dscp(), [2]uint8{}, "DSCP")
+	plan, err := MakePlan("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26, qfi_dscp: {9: 0}", 1)))
 	if err == nil {
 		_, err = a.Apply(t.Context(), plan)
 	}
 	testkit.Must(t, err)
-	testkit.Until(t, "DSCP 26", func() bool { return dscp() == 26 })
+	testkit.Until(t, "DSCP 26", func() bool { return dscp() == [2]uint8{26, 1 + 0} })
 }
 
 // A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.

@@ -231,13 +231,14 @@ type Classes struct {
 
 type Path struct {
 	At           `yaml:""`
-	Name         Name    `yaml:"name" req:"true" doc:"The path's name."`
-	Local        Address `yaml:"local" req:"true" doc:"Our address: of a core interface."`
-	Peer         Address `yaml:"peer" req:"true" doc:"The peer's address."`
-	DSCP         uint8   `yaml:"dscp" max:"63" doc:"DSCP of the outer header, where the subscriber has none."`
-	TTL          uint8   `yaml:"ttl" default:"64" min:"1" doc:"TTL or hop limit of the outer header."`
-	SourcePort   uint16  `yaml:"source_port" doc:"UDP source port; 0: 2152."`
-	EchoInterval uint32  `yaml:"echo_interval" max:"86400" doc:"Seconds between Echo Requests: 0 (none) or at least 60 (TS 29.281 clause 7.2.1)."`
+	Name         Name            `yaml:"name" req:"true" doc:"The path's name."`
+	Local        Address         `yaml:"local" req:"true" doc:"Our address: of a core interface."`
+	Peer         Address         `yaml:"peer" req:"true" doc:"The peer's address."`
+	DSCP         uint8           `yaml:"dscp" max:"63" doc:"DSCP of the outer header, where the subscriber has none."`
+	QFIDSCP      map[uint8]uint8 `yaml:"qfi_dscp" max:"63" doc:"QFI to DSCP of the outer header, where the subscriber has none; those not named: dscp."`
+	TTL          uint8           `yaml:"ttl" default:"64" min:"1" doc:"TTL or hop limit of the outer header."`
+	SourcePort   uint16          `yaml:"source_port" doc:"UDP source port; 0: 2152."`
+	EchoInterval uint32          `yaml:"echo_interval" max:"86400" doc:"Seconds between Echo Requests: 0 (none) or at least 60 (TS 29.281 clause 7.2.1)."`
 }
 
 type SubscriberRange struct {

@@ -165,7 +165,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 	case reflect.Array:
 		d.array(n, v, path, tag)
 	case reflect.Map:
-		d.table(n, v, path)
+		d.table(n, v, path, tag)
 	default:
 		d.scalar(n, v, path, tag)
 	}
@@ -311,7 +311,7 @@ func (d *decoder) array(n *yaml.Node, v reflect.Value, path string, tag reflect.
 }
 
 // table decodes a map from small numbers (0 to 63: DSCP, QFI).
-func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) table(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	if isNull(n) {
 		return
 	}
@@ -333,7 +333,7 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
 			continue
 		}
 		one := reflect.New(v.Type().Elem()).Elem()
-		d.value(n.Content[i+1], one, at, "")
+		d.value(n.Content[i+1], one, at, tag)
 		out.SetMapIndex(k, one)
 	}
 	v.Set(out)

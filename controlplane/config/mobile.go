@@ -117,19 +117,20 @@ type SessionLimits struct {
 // Instance is a network instance (TS 29.244 clause 8.2.4).
 type Instance struct {
 	At         `yaml:""`
-	Name       Name      `yaml:"name" req:"true" doc:"The Network Instance that peers name in their rules."`
-	Interfaces []Name    `yaml:"interfaces" req:"true" maxlen:"8" doc:"Its IP interfaces; an interface belongs to one instance."`
-	Endpoints  []Address `yaml:"endpoints" maxlen:"4" doc:"Addresses of our F-TEIDs, each of one of its interfaces."`
-	Lookup     string    `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
-	Pools      []Prefix  `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
-	UEToUE     string    `yaml:"ue_to_ue" default:"allow" enum:"allow|drop" doc:"Packets from one UE to another."`
-	PinPeer    bool      `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
-	DSCP       uint8     `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
-	UDPPort    uint16    `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
-	AccessList RuleSet   `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
-	NAT        NAT       `yaml:"nat" doc:"NAT44 of the subscribers whose packets leave by its interfaces."`
-	Shaping    Shaping   `yaml:"shaping" doc:"Hierarchical scheduling of what the downlink of its sessions sends into tunnels: a pipe for each session."`
-	Sources    []string  `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`
+	Name       Name            `yaml:"name" req:"true" doc:"The Network Instance that peers name in their rules."`
+	Interfaces []Name          `yaml:"interfaces" req:"true" maxlen:"8" doc:"Its IP interfaces; an interface belongs to one instance."`
+	Endpoints  []Address       `yaml:"endpoints" maxlen:"4" doc:"Addresses of our F-TEIDs, each of one of its interfaces."`
+	Lookup     string          `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
+	Pools      []Prefix        `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
+	UEToUE     string          `yaml:"ue_to_ue" default:"allow" enum:"allow|drop" doc:"Packets from one UE to another."`
+	PinPeer    bool            `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
+	DSCP       uint8           `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
+	QFIDSCP    map[uint8]uint8 `yaml:"qfi_dscp" max:"63" doc:"QFI to the DSCP of the outer headers of its tunnels, and of IP packets that leave by it without a tunnel; where the FAR has no Transport Level Marking."`
+	UDPPort    uint16          `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
+	AccessList RuleSet         `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
+	NAT        NAT             `yaml:"nat" doc:"NAT44 of the subscribers whose packets leave by its interfaces."`
+	Shaping    Shaping         `yaml:"shaping" doc:"Hierarchical scheduling of what the downlink of its sessions sends into tunnels: a pipe for each session."`
+	Sources    []string        `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`
 }
 
 // Shaping names a scheduler of a core port.

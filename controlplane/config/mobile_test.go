@@ -66,6 +66,8 @@ func TestMobileRefused(t *testing.T) {
 		{"udp port", "[n6],", "[n6], udp_port: 9000,", "instances[1].udp_port: given without endpoints"},
 		{"DSCP", "[n6],", "[n6], dscp: 26,", "instances[1].dscp: given without endpoints"},
 		{"DSCP of 7 bits", "[n3],", "[n3], dscp: 64,", "instances[0].dscp: "},
+		{"DSCP of 7 bits of a QFI", "[n6],", "[n6], qfi_dscp: {9: 64},", "instances[1].qfi_dscp.9: "},
+		{"QFI of 7 bits", "[n6],", "[n6], qfi_dscp: {64: 9},", "instances[1].qfi_dscp.64: the key must be a number from 0 to 63"},
 		{"udp port of GTP-U", "[n3],", "[n3], udp_port: 2152,", "instances[0].udp_port: 2152 is GTP-U's"},
 		{"ue to ue", "[n6],", "[n6], ue_to_ue: deny,", "is none of allow, drop"},
 		{"listen", "[10.0.0.1]", "[upf1]", `x.yaml:13: pfcp.listen[0]: "upf1" is neither an IP address nor ADDRESS:PORT`},

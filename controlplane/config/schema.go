@@ -69,7 +69,7 @@ func valueSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 			"minItems": t.Len(), "maxItems": t.Len()}
 	case reflect.Map:
 		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": false,
-			"patternProperties": map[string]any{"^([0-9]|[1-5][0-9]|6[0-3])$": valueSchema(t.Elem(), "")}}
+			"patternProperties": map[string]any{"^([0-9]|[1-5][0-9]|6[0-3])$": valueSchema(t.Elem(), tag)}}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.String:

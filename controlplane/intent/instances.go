@@ -16,7 +16,7 @@ func (c *compiler) instances() {
 			Lookup:     Lookups[in.Lookup],
 			Flags:      flag(in.UEToUE == "drop", api.InstanceNoUEToUE) | flag(in.PinPeer, api.InstancePinPeer),
 			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(in.Pools)),
-			UDPPort: in.UDPPort,
+			UDPPort: in.UDPPort, QFIDSCP: QFIDSCP(in.QFIDSCP),
 		}
 		for _, a := range c.PFCP.Infrastructure() {
 			body.Guard[body.Guarded] = api.FromAddr(a)

@@ -49,7 +49,7 @@ schedulers:
     profiles: [{name: gold, rate: 80Mbit, burst: 9000, weights: [4, 3, 2, 1]}]
     classes: {dscp: {0: 3.2}, qfi: {9: 1}}
 paths:
-  - {name: upf, local: 10.0.0.1, peer: 10.0.0.2, dscp: 10}
+  - {name: upf, local: 10.0.0.1, peer: 10.0.0.2, dscp: 10, qfi_dscp: {1: 46}}
 subscribers:
   - {name: home, count: 3, port: access, encap: qinq-pppoe, pppoe_session: 7, mac: 02:00:00:00:00:01, s_tag: 100, c_tag: 5,
      ipv4: 10.1.0.1, ipv6: "2001:db8:9::/64", path: upf, teid_uplink: 0x1000, teid_downlink: 0x2000,
@@ -153,7 +153,7 @@ func TestObjects(t *testing.T) {
 	equal(t, one, api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 5000, PBS: 6000,
 		Action: [3]byte{api.ColourActionRemark, api.ColourActionPass, api.ColourActionPass}, DSCP: [3]byte{46, 0, 0}})
 	path, _ := decoded[api.Path](t, find(t, s, api.KindPath, "upf"))
-	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP}, []any{"10.0.0.1", "10.0.0.2", 64, 10})
+	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP, path.QFIDSCP[1], path.QFIDSCP[9]}, []any{"10.0.0.1", "10.0.0.2", 64, 10, 47, 0})
 }
 
 const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5}, rates: {events: 4}, buffering_time: 3}

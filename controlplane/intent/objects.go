@@ -195,9 +195,17 @@ func (c *compiler) policers() {
 func (c *compiler) paths() {
 	for _, p := range c.Paths {
 		body := api.Path{Local: api.FromAddr(p.Local.Addr), Peer: api.FromAddr(p.Peer.Addr),
-			SourcePort: p.SourcePort, DSCP: p.DSCP, TTL: p.TTL, EchoInterval: p.EchoInterval}
+			SourcePort: p.SourcePort, DSCP: p.DSCP, TTL: p.TTL, EchoInterval: p.EchoInterval, QFIDSCP: QFIDSCP(p.QFIDSCP)}
 		c.put(api.KindPath, string(p.Name), api.Body(&body))
 	}
+}
+
+// QFIDSCP is a table of QFI to DSCP as the contract has it: 0 is none.
+func QFIDSCP(table map[uint8]uint8) (out [64]byte) {
+	for qfi, dscp := range table {
+		out[qfi] = 1 + dscp
+	}
+	return out
 }
 
 // defaultClass is the traffic class and queue of a DSCP that the configuration does not name (RFC 4594's order).

@@ -249,7 +249,7 @@ func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 	if !peer.IsValid() || peer.IsUnspecified() || peer.IsMulticast() {
 		return 0, path, 0, 0, Fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "no address of ours in "+instance.Name+" for this peer")
 	}
-	body := api.Path{Local: api.FromAddr(local), Peer: api.FromAddr(peer), DSCP: instance.DSCP}
+	body := api.Path{Local: api.FromAddr(local), Peer: api.FromAddr(peer), DSCP: instance.DSCP, QFIDSCP: instance.QFIDSCP}
 	outer = api.OuterUDP
 	if form&gtpu != 0 {
 		if o.TEID == 0 {

@@ -29,6 +29,7 @@ type Instance struct {
 	UDPPort   uint16
 	Shaping   *Shaping // of the downlink of its sessions; nil: none
 	DSCP      uint8    // of the outer headers of its tunnels, where the FAR has no Transport Level Marking
+	QFIDSCP   [64]byte // the same by QFI, as in api.Path
 }
 
 // endpoint returns the instance's GTP-U address of a family, invalid when there is none.

@@ -338,6 +338,29 @@ def copies(w):
     w.delete(answer.seid, "deletion of duplicates")
 
 
+def marking(w):
+    """QFI 42 is DSCP 34 on N3 and 18 on N6 (qfi_dscp); a FAR's Transport Level Marking comes first."""
+    qer = group(7, u32(109, 1), u8(25, 0), u8(124, 42))
+    answer = open_session(w, 33, pair(0x3301, "10.45.33.1", links=(u32(109, 1),)) + qer, "marking by QFI")
+    if answer is None:
+        return
+    by_map = dscp(w, "10.45.33.1", 0x3301)
+    w.modify(answer.seid, group(10, u32(108, 1), group(11, u16(30, 0x30fc))) + group(10, u32(108, 2), group(11, u16(30, 0xb8fc))), "marking")
+    equal("DSCP on N3 and N6 by QFI, and by the FARs", (by_map, dscp(w, "10.45.33.1", 0x3301)), ((34, 18), (46, 12)))
+    w.delete(answer.seid, "deletion of marking by QFI")
+
+
+def dscp(w, ue, teid):
+    """DSCP of what a G-PDU carries, twice each way: by the full nodes, and by the fast path."""
+    got = []
+    for _ in range(2):
+        down, up = w.down(ue), w.up(teid, ue)
+        got += [tuple(found and found[0][15] >> 2 for found in (w.gnb.receive(lambda d: down in d, 1, "marked downlink"),
+                                                                w.dn.receive(lambda d: up in d, 1, "marked uplink")))]
+    equal("DSCP by the fast path", got[1], got[0])
+    return got[1]
+
+
 def qos(w):
     """Gates; MBR with GBR; an MBR that two sessions share by QER Correlation ID."""
     qer = lambda kind, gate, *more: group(kind, u32(109, 1), u8(25, gate), *more)
@@ -536,7 +559,7 @@ def plain_access(w):
 def main():
     w = World()
     names = sys.argv[1:]
-    for row in (features, choose, no_pdrs, detection, redirect, paging, endpoints, quota_actions, framed, addresses, copies, qos, inactive, triggers,
+    for row in (features, choose, no_pdrs, detection, redirect, paging, endpoints, quota_actions, framed, addresses, copies, marking, qos, inactive, triggers,
                 uniqueness, malformed, ports, plain_access):
         if not names or row.__name__ in names:
             at = time.monotonic()

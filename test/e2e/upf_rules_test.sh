@@ -12,6 +12,8 @@ upf_fixture 's|^  - {name: n6, port.*|&\n  - {name: lan, port: lan, addresses: [
 	s|^  - {name: n6, driver.*|&\n  - {name: lan, driver: net_af_packet, device: veth-lan, role: core}|
 	s|^routes:|&\n  - {prefix: 10.46.0.0/16, via: 10.70.0.2}|
 	s|^instances:|&\n  - {name: lan, interfaces: [lan], lookup: source}|
+	s|sources: .access, cp.|qfi_dscp: {42: 34}, &|
+	s|lookup: destination|qfi_dscp: {42: 18}, &|
 	s|pools: .10.45.0.0/16|&, 10.46.0.0/16|'
 veth_pair veth-lan lan0
 kernel_address lan0 10.70.0.2/24

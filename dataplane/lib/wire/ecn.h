@@ -36,6 +36,12 @@ static inline void ip_traffic_class_set(uint8_t version, uint8_t *ip, uint8_t cl
 	checksum_update16(ip + 10, before, after);
 }
 
+// Writes a DSCP (RFC 2474) into the header at `ip`; ECN stays (RFC 3168 §5).
+static inline void ip_dscp_set(uint8_t version, uint8_t *ip, uint8_t dscp)
+{
+	ip_traffic_class_set(version, ip, (uint8_t)(dscp << 2 | ip_ecn(version, ip)));
+}
+
 // 1 for the few pairs of RFC 6040 §4.2 by which a packet that leaves its tunnel is changed or dropped.
 static inline int ecn_acts(uint8_t outer, uint8_t inner)
 {

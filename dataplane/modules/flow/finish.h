@@ -143,6 +143,17 @@ static __rte_always_inline void leave(
 	packet_of(m)->port_out = hop->port;
 }
 
+// As ip-forward.
+static __rte_noinline void mark_route(const struct walk *k, const struct lookup *l, uint8_t *ip)
+{
+	const struct rule_state *s = l->state;
+	uint8_t version = l->user.version, qfi = s->qfi != GTPU_NO_QFI ? s->qfi : l->user.qfi;
+	uint8_t dscp = instance_dscp(k->instances, s->path, s->dscp, qfi);
+
+	if (dscp < 64)
+		ip_dscp_set(version, ip, dscp);
+}
+
 static __rte_always_inline int flow_route(const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t *ip)
 {
 	uint8_t version = l->user.version, *destination = ip + (version == 4 ? 16 : 24);
@@ -162,6 +173,8 @@ static __rte_always_inline int flow_route(const struct walk *k, struct lookup *l
 		ip4_decrement_ttl(ip);
 	else
 		ip[7]--;
+	if (unlikely(k->instances->marking || l->state->dscp < 64))
+		mark_route(k, l, ip);
 	leave(m, hop, ip, version, l->length);
 	return 1;
 }
@@ -202,7 +215,7 @@ static __rte_always_inline int encapsulate(
 	memcpy(ip - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
 	ip -= outer;
 	uint32_t ip_length = version == 4 ? IP4_HEADER : IP6_HEADER;
-	uint8_t class = (uint8_t)((s->dscp == FLOW_DSCP_OF_PATH ? p->want.dscp : s->dscp) << 2 | ecn);
+	uint8_t class = (uint8_t)(path_dscp(p, s->dscp, qfi) << 2 | ecn);
 	if (container)
 		outer_container(ip + ip_length + 8, type, qfi, s->rqi);
 	outer_finish(ip, ip_length, length, s->teid);

@@ -58,7 +58,7 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->usable = 1;
 	s->ue4 = r->up.ue4;
 	s->teid = r->teid;
-	s->path = r->path;
+	s->path = r->outer == API_OUTER_NONE ? r->instance : r->path;
 	s->qfi = r->qfi;
 	s->flags = flags_of(r);
 }

@@ -85,6 +85,24 @@ static void put_random(uint32_t n)
 	commit();
 }
 
+// DSCPs of QoS flows, of packets to the data network and to the gNB.
+static void random_marks(uint8_t qfi_dscp[64])
+{
+	for (uint32_t q = 0, n = draw(65); q < n; q++)
+		qfi_dscp[q] = (uint8_t)draw(65);
+}
+
+static void change_path(void)
+{
+	struct api_path p = {
+		.local = kit_address("10.1.0.1"), .peer = kit_address("10.1.0.2"), .dscp = (uint8_t)draw(64)};
+
+	random_marks(p.qfi_dscp);
+	kit_begin();
+	kit_put(API_PATH, "gnb", &p, sizeof(p));
+	commit();
+}
+
 // Who has the addresses of the data network: a UE of a new pool, we, a host that is guarded, or others.
 static void change_owners(void)
 {
@@ -94,6 +112,7 @@ static void change_owners(void)
 	core.pool[core.pools++] = kit_address("2001:db8:1::/48");
 	if (draw(3) == 0)
 		core.pool[core.pools++] = kit_address("203.0.113.0/24");
+	random_marks(core.qfi_dscp);
 	peers.guard[peers.guarded++] = kit_address(draw(3) ? "10.40.0.1" : "203.0.113.7");
 	peers.guard[peers.guarded++] = kit_address(draw(3) ? "2001:db8:40::1" : "2001:db8:fffe::1");
 	peers.endpoint[peers.endpoints++] = kit_address("fd00:9::1");
@@ -108,13 +127,15 @@ static void change_owners(void)
 	commit();
 }
 
-// Something changes: a session, all policers, a neighbour, owners of addresses.
+// Something changes: a session, all policers, a neighbour, a path, owners of addresses.
 static void change(void)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 0xee, 9};
-	uint32_t what = draw(12);
+	uint32_t what = draw(13);
 
-	if (what == 0) {
+	if (what == 12) {
+		change_path();
+	} else if (what == 0) {
 		put_policers();
 	} else if (what > 9) {
 		change_owners();

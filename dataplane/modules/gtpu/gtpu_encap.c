@@ -87,7 +87,7 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	if (unlikely(length > UINT16_MAX))
 		return packet_leave(m, &drop_long, EDGE_DROP);
 	// RFC 6040 §4.1: the congestion field goes along, the DSCP is the path's or the FAR's.
-	uint8_t class = (uint8_t)((r->dscp == 0xff ? p->want.dscp : r->dscp) << 2 |
+	uint8_t class = (uint8_t)(path_dscp(p, r->dscp, qfi) << 2 |
 				  ip_ecn(pkt->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)));
 	if (unlikely(v->relayed != 0))
 		return relay(w, m, r, p, class, qfi == GTPU_NO_QFI ? qfi : outer_qfi(type, qfi, r->rqi));

@@ -185,6 +185,10 @@ static int check(const char *key, const struct api_instance *want)
 	for (uint32_t i = 0; i < want->guarded && error == 0; i++)
 		if (!address_valid(&want->guard[i]))
 			error = object_error(EINVAL, "instance %s: guarded host %u is no address", key, i + 1);
+	for (uint32_t q = 0; q < RTE_DIM(want->qfi_dscp) && error == 0; q++)
+		if (want->qfi_dscp[q] > 64)
+			error = object_error(EINVAL, "instance %s has DSCP %u for QFI %u, at most 63", key,
+				want->qfi_dscp[q] - 1, q);
 	// GTP-U has its port to itself (TS 29.281 §4.4.2).
 	if (error == 0 && want->udp_port == 2152)
 		error = object_error(EINVAL, "instance %s: UDP port 2152 is GTP-U's", key);
@@ -225,6 +229,7 @@ static int fill(struct instance *n, const char *key, const struct api_instance *
 	n->flags = (uint8_t)want->flags;
 	n->pools = (uint8_t)want->pools;
 	memcpy(n->pool, want->pool, sizeof(n->pool));
+	memcpy(n->qfi_dscp, want->qfi_dscp, sizeof(n->qfi_dscp));
 	n->udp_port = want->udp_port;
 	if (n->udp_port != 0)
 		take_port(n->udp_port);
@@ -368,6 +373,8 @@ static void finish_commit(void)
 			continue;
 		map_interfaces(s, n);
 		add_guards(s, n);
+		for (uint32_t q = 0; q < RTE_DIM(n->qfi_dscp); q++)
+			s->marking |= n->qfi_dscp[q] != 0;
 		for (uint8_t e = 0; e < n->endpoints; e++)
 			s->of_local[n->local[e]] = (uint8_t)(i + 1);
 		if (n->lookup == API_LOOKUP_DESTINATION && n->pools != 0)

@@ -25,6 +25,7 @@ struct instance {
 	uint8_t lookup; // enum api_lookup
 	uint8_t flags; // API_INSTANCE_*
 	uint8_t endpoints, pools;
+	uint8_t qfi_dscp[64]; // as in api_instance
 	uint16_t local[API_INSTANCE_ENDPOINTS]; // path_local_id() of each endpoint
 	struct api_address endpoint[API_INSTANCE_ENDPOINTS];
 	struct api_address pool[API_INSTANCE_POOLS];
@@ -40,6 +41,7 @@ struct instances {
 	uint64_t pool_octets[2][256 / 64]; // first octets of their pools' addresses, IPv4 and IPv6
 	uint8_t lookers; // instances without pools that look destinations up
 	uint8_t looker[MAX_INSTANCES];
+	uint8_t marking; // some instance has a DSCP for a QFI
 	struct ip_filter guard_filter; // of all guarded hosts: nearly every packet goes elsewhere
 	uint32_t guarded;
 	struct api_address guard[MAX_INSTANCES * API_INSTANCE_GUARDED];
@@ -85,6 +87,16 @@ static inline uint16_t instance_of_lookup(uint32_t interface)
 	uint8_t i = interface < INSTANCE_INTERFACES ? instances_get()->of_lookup[interface] : 0;
 
 	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
+}
+
+// The DSCP of an IP packet with this QFI that leaves by the instance without a tunnel: the Transport Level Marking of the
+// FAR (up to 63) comes first (TS 29.244 §8.2.12). 0xff: it keeps its own.
+static inline uint8_t instance_dscp(const struct instances *s, uint16_t index, uint8_t marking, uint8_t qfi)
+{
+	if (marking < 64)
+		return marking;
+	const struct instance *n = index < MAX_INSTANCES ? s->instance[index] : NULL;
+	return n == NULL || qfi > 63 ? 0xff : (uint8_t)(n->qfi_dscp[qfi] - 1);
 }
 
 int instance_guards_exactly(const struct instances *s, uint8_t family, const uint8_t *address);

@@ -8,6 +8,7 @@
 #include "rule/session.h"
 #include "rule/view.h"
 #include "wire/checksum.h"
+#include "wire/ecn.h"
 
 DROP_REASON(drop_link_local, "forward-link-local", "link-local addresses are not forwarded")
 DROP_REASON(drop_hops, "forward-hops", "the packet went from UE to UE too often: sessions send it round in a circle")
@@ -42,6 +43,17 @@ static rte_edge_t to_ue(struct rte_mbuf *m, const struct rule *r, const uint8_t 
 	return EDGE_UE;
 }
 
+// What leaves by an instance without a tunnel (N6, SGi) has the DSCP of its QoS flow: of the QER's QFI, else of the one
+// that came, as in gtpu-encap.
+static void mark(struct rte_mbuf *m, const struct rule *r, const struct instances *s, uint8_t *packet)
+{
+	uint8_t qfi = r->qfi != 0xff ? r->qfi : session_view_of(m)->qfi;
+	uint8_t version = packet_of(m)->ip_version, dscp = instance_dscp(s, r->instance, r->dscp, qfi);
+
+	if (dscp < 64)
+		ip_dscp_set(version, packet, dscp);
+}
+
 static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
@@ -64,9 +76,15 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 	else
 		--*ttl;
 	const struct rule *r = session_view_of(m)->rule;
-	if (unlikely(r != NULL && instances_get()->owners + instances_get()->lookers != 0))
-		return to_ue(m, r, packet + (version == 4 ? 16 : 24));
-	return EDGE_OUTPUT;
+	if (r == NULL)
+		return EDGE_OUTPUT;
+	const struct instances *s = instances_get();
+	rte_edge_t edge = EDGE_OUTPUT;
+	if (unlikely(s->owners + s->lookers != 0))
+		edge = to_ue(m, r, packet + (version == 4 ? 16 : 24));
+	if (unlikely((s->marking || r->dscp < 64) && edge == EDGE_OUTPUT && r->outer == API_OUTER_NONE))
+		mark(m, r, s, packet);
+	return edge;
 }
 
 static uint16_t ip_forward_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -147,10 +147,4 @@ static __rte_always_inline enum rte_color meter_colour(
 	return l.colour;
 }
 
-// Writes a DSCP (RFC 2474) into the IP header at `ip`, version 4 or 6; keeps ECN (RFC 3168 §5) and the checksum right.
-static inline void meter_remark(uint8_t *ip, uint8_t version, uint8_t dscp)
-{
-	ip_traffic_class_set(version, ip, (uint8_t)(dscp << 2 | ip_ecn(version, ip)));
-}
-
 #endif

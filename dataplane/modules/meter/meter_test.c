@@ -273,11 +273,11 @@ static void test_remark(void **unused)
 		uint64_t noise = random_next();
 		memcpy(ip + 12, &noise, 8);
 		ip4_checksum_set(ip);
-		meter_remark(ip, 4, dscp);
+		ip_dscp_set(4, ip, dscp);
 		assert_int_equal(ip[1], dscp << 2 | ecn);
 		assert_true(ip4_checksum_ok(ip));
 		uint8_t six[4] = {0x60 | (i & 15), (uint8_t)(i >> 4), 0xaa, 0x55}, before = six[1];
-		meter_remark(six, 6, dscp);
+		ip_dscp_set(6, six, dscp);
 		uint32_t traffic_class = (six[0] & 15u) << 4 | six[1] >> 4;
 		assert_int_equal(six[0] >> 4, 6);
 		assert_int_equal(traffic_class >> 2, dscp);

@@ -189,6 +189,10 @@ static int check(const char *key, const struct api_path *want)
 		return object_error(EINVAL, "path %s: local and peer are two addresses of one family", key);
 	if (want->dscp > 63)
 		return object_error(EINVAL, "path %s has DSCP %u, at most 63", key, want->dscp);
+	for (uint32_t q = 0; q < RTE_DIM(want->qfi_dscp); q++)
+		if (want->qfi_dscp[q] > 64)
+			return object_error(
+				EINVAL, "path %s has DSCP %u for QFI %u, at most 63", key, want->qfi_dscp[q] - 1, q);
 	if (want->echo_interval != 0 && want->echo_interval < 60)
 		return object_error(EINVAL, "path %s: echo_interval is 0 or at least 60 s (TS 29.281 §7.2.1)", key);
 	return 0;
@@ -241,6 +245,8 @@ static struct path *path_new(const char *key, const struct api_path *want, uint3
 	p->index = (uint16_t)index;
 	p->version = want->local.family;
 	p->want = *want;
+	for (uint32_t q = 0; q < RTE_DIM(want->qfi_dscp); q++)
+		p->by_qfi |= want->qfi_dscp[q] != 0;
 	fill_header(p);
 	return p;
 }

@@ -18,6 +18,7 @@ struct path {
 	uint8_t version; // of the outer header: 4 or 6
 	uint8_t length[2]; // of the outer header: [1] with a PDU Session Container, [0] without
 	uint16_t local_id;
+	uint8_t by_qfi; // want.qfi_dscp has some
 	uint32_t ip4_sum; // of the IPv4 header with lengths, identification and DSCP 0; 16 bits
 	struct api_path want;
 	// Each lies at the end of its 64 bytes, so that one store of 64 that ends where the payload begins puts it in
@@ -35,6 +36,17 @@ static inline const struct path *path_get(uint32_t index) // NULL when there is 
 {
 	return likely(index < GTPU_MAX_PATHS) ? __atomic_load_n(&path_table[index], __ATOMIC_ACQUIRE) : NULL;
 }
+
+// Of the outer header of a packet with this QFI. A Transport Level Marking of the FAR (`marking`, up to 63) is the CP
+// function's word, and comes first (TS 29.244 §8.2.12); the map is ours.
+static __rte_always_inline uint8_t path_dscp(const struct path *p, uint8_t marking, uint8_t qfi)
+{
+	if (marking < 64)
+		return marking;
+	return unlikely(p->by_qfi) && qfi < 64 && p->want.qfi_dscp[qfi] != 0 ? (uint8_t)(p->want.qfi_dscp[qfi] - 1)
+									     : p->want.dscp;
+}
+
 // `index` is of a path that path_get() gave. Workers; API_MAX_WORKERS: the control thread's.
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
 // Index of a path by its name as it will be after the open transaction, or -1. Control thread.

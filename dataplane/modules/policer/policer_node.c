@@ -20,7 +20,7 @@ static void remark(struct rte_mbuf *m, uint8_t dscp)
 {
 	struct packet *pkt = packet_of(m);
 
-	meter_remark(rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), pkt->ip_version, dscp);
+	ip_dscp_set(pkt->ip_version, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), dscp);
 	session_view_of(m)->dscp = dscp;
 }
 

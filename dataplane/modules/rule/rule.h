@@ -59,7 +59,7 @@ struct rule {
 	uint32_t policer; // index of the profile
 	uint16_t path; // index of the GTP-U path
 	uint8_t qfi; // put into the PDU Session Container; scheduler class; 0xff: no container
-	uint8_t dscp; // of the outer header; 0xff: the path's
+	uint8_t dscp; // of the outer header, else of the packet; 0xff: the path's or the instance's
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
 	uint8_t pdu_type : 4; // enum api_pdu_type of the container
 	uint8_t without_container : 1; // the one of a removed outer header does not go on (TS 29.244 §8.2.64)
@@ -100,11 +100,11 @@ struct rule_state {
 	struct rule_counts forwarded;
 	uint64_t key; // flow_entry_key() of one in session_tables.key; 0: packets take the full nodes
 	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
-	uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: the path's
+	uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
 	uint32_t further : 1; // meters or URRs: rule_match has them
 	uint32_t several : 1; // of a key's first rule: a flow of the key says which rule its packets follow
 	uint32_t usable : 1; // the fields are the rule's
-	uint16_t path;
+	uint16_t path; // without an outer header: rule.instance
 	uint8_t qfi;
 	uint8_t flags; // FLOW_*
 } __rte_cache_aligned;
