@@ -34,5 +34,6 @@ int gtpu_tests(void);
 int checksum_tests(void);
 int icmp_tests(void);
 int neighbour_tests(void);
+int lanes_tests(void);
 
 #endif

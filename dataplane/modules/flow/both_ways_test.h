@@ -119,6 +119,26 @@ static void put_policers(void)
 	assert_int_equal(kit_commit(), 0);
 }
 
+// DSCPs of QoS flows.
+static void random_marks(uint8_t qfi_dscp[64])
+{
+	for (uint32_t q = 0, n = draw(65); q < n; q++)
+		qfi_dscp[q] = (uint8_t)draw(65);
+}
+
+// Its headers, not its ends.
+static void put_path(const char *name, const char *local, const char *peer)
+{
+	struct api_path p = {.local = kit_address(local), .peer = kit_address(peer), .dscp = (uint8_t)draw(64)};
+
+	p.ttl = (uint8_t)(draw(2) ? 0 : 2 + draw(250));
+	if (draw(2))
+		random_marks(p.qfi_dscp);
+	kit_begin();
+	kit_put(API_PATH, name, &p, sizeof(p));
+	assert_int_equal(kit_commit(), 0);
+}
+
 // ---- packets --------------------------------------------------------------------------------------------------------
 
 #define MAGIC 0xf10f10f1u

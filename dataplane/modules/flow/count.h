@@ -28,7 +28,7 @@ static __rte_always_inline int police(const struct worker *w, struct rule_state 
 
 	if (unlikely(p == NULL))
 		return 0;
-	if (likely(p->action[RTE_COLOR_GREEN] == API_COLOUR_PASS && meter_green(p, &s->meter, time, length)))
+	if (likely(p->quick_pass && meter_green(p, &s->meter, time, length)))
 		return 1;
 	return police_closely(p, &s->meter, time, length);
 }
@@ -56,7 +56,7 @@ static __rte_noinline int count_further(struct worker *w, struct rule_state *s, 
 
 // Meter, URR and counters of a packet that nothing stops. Returns 0, and has changed nothing, when one of them has more
 // to do.
-static __rte_noinline int flow_count(struct worker *w, struct rule_state *s, uint32_t length)
+static __rte_always_inline int flow_count(struct worker *w, struct rule_state *s, uint32_t length)
 {
 	int uplink = (s->flags & FLOW_UPLINK) != 0;
 

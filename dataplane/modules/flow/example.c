@@ -27,8 +27,8 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 {
 	e->local = path_local_id(4, ip + 16);
 	e->instance = instance_of_local(e->local);
-	e->by_tuple = e->instance == INSTANCE_NONE;
-	if (e->local == PATH_LOCAL_NONE || (!e->by_tuple && !is_open(e->instance)))
+	e->user.by_tuple = e->instance == INSTANCE_NONE;
+	if (e->local == PATH_LOCAL_NONE || (!e->user.by_tuple && !is_open(e->instance)))
 		return;
 	e->kind = EXAMPLE_TUNNEL;
 	e->key = flow_entry_key(w, fteid_key(0, e->local));
@@ -62,7 +62,8 @@ static int fill_plain(struct example *e, const uint8_t *frame, uint32_t total)
 		.version = first >> 4,
 		.simple = first == 0x45,
 		.pdu_type = (uint8_t)(g.qfi != GTPU_NO_QFI ? g.pdu_type + 1 : API_PDU_NONE),
-		.qfi = g.qfi};
+		.qfi = g.qfi,
+		.by_tuple = e->user.by_tuple};
 	return 1;
 }
 

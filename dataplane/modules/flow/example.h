@@ -26,7 +26,10 @@ struct user_head {
 	uint8_t simple; // IPv4 without options
 	uint8_t pdu_type; // enum api_pdu_type
 	uint8_t qfi; // GTPU_NO_QFI: none
+	uint8_t by_tuple; // of a wireline subscriber: the packet's 5-tuple leads to its entry (flow/tuple.h)
+	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
 };
+static_assert(sizeof(struct user_head) == 8, "copied in one move");
 
 struct example {
 	struct plain_bytes bytes;
@@ -40,7 +43,6 @@ struct example {
 	uint8_t prefix; // EXAMPLE_UE: bits of the longest prefix that some session has
 	uint8_t kind;
 	uint8_t version; // of the IP header at l3
-	uint8_t by_tuple; // endpoint of wireline subscribers: a packet's 5-tuple leads to its entry (flow/tuple.h)
 	uint8_t is_wide; // nothing behind the Ethernet header is compared: G-PDUs are looked for before
 };
 

@@ -3,6 +3,7 @@
 #include "flow/flow.h"
 #include "core/control.h"
 #include "core/object.h"
+#include "flow/template.h"
 #include "flow/tuple.h"
 #include "meter/policer.h"
 #include "rule/engine.h"
@@ -23,7 +24,8 @@ static uint8_t flags_of(const struct rule *r)
 	flags |= r->flags & RULE_POLICED ? FLOW_POLICED : 0;
 	flags |= r->flags & RULE_UE4 ? FLOW_UE4 : 0;
 	flags |= r->flags & RULE_UE6 ? FLOW_UE6 : 0;
-	flags |= r->without_container ? FLOW_WITHOUT_CONTAINER : 0;
+	if (r->outer == API_OUTER_NONE ? r->dscp < 64 : r->without_container)
+		flags |= r->outer == API_OUTER_NONE ? FLOW_MARKED : FLOW_WITHOUT_CONTAINER;
 	return flags;
 }
 
@@ -192,6 +194,8 @@ static int start(const struct api_engine *e)
 		if (flow_index.state[w] == NULL)
 			return object_error(ENOMEM, "no memory for the index of flows");
 	}
+	if (templates_create(e->workers) != 0)
+		return object_error(ENOMEM, "no memory for header templates");
 	if (tuples_create(e->workers, e->max_flows) != 0)
 		return object_error(ENOMEM, "no memory for 5-tuple entries of %u flows a worker", e->max_flows);
 	return 0;

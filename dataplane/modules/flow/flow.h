@@ -18,7 +18,8 @@
 #define FLOW_POLICED 4u
 #define FLOW_UE4 8u // the UE's address is ue4
 #define FLOW_UE6 16u // the UE's prefix is the rule's
-#define FLOW_WITHOUT_CONTAINER 32u // the one that came does not go on
+#define FLOW_WITHOUT_CONTAINER 32u // with FLOW_TUNNEL: the one that came does not go on
+#define FLOW_MARKED 32u // routed: the FAR has a Transport Level Marking
 #define FLOW_DSCP_OF_PATH 0x7fu // rule_state.dscp
 #define FLOW_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
 #define FLOW_SUBSCRIBER (3u << FLOW_PDU_SHIFT) // no such type: the rule's access header goes in front
@@ -54,17 +55,17 @@ static inline uint32_t flow_offset(uint64_t key)
 	return flow_index.offset[(FLOW_KIND(key) == KEY_FTEID ? key >> 32 : key >> 48) & 0xff];
 }
 
-// `low`: the TEID, or of a UE's key the low half, in host order.
-static __rte_always_inline uint32_t *flow_slot_at(const struct worker *w, uint32_t low, uint32_t offset, int tunnel)
+// `index`: flow_index.state of the worker. `low`: the TEID, or of a UE's key the low half, in host order.
+static __rte_always_inline uint32_t *flow_slot_in(uint32_t *index, uint32_t low, uint32_t offset, int tunnel)
 {
-	return &flow_index.state[w->id][((low + offset) << 1 | (uint32_t)tunnel) & flow_index.mask];
+	return &index[((low + offset) << 1 | (uint32_t)tunnel) & flow_index.mask];
 }
 
 static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 {
 	uint32_t low = FLOW_KIND(key) == KEY_UE4 ? rte_be_to_cpu_32((uint32_t)key) : (uint32_t)key; // as on the wire
 
-	return flow_slot_at(w, low, flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
+	return flow_slot_in(flow_index.state[w->id], low, flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
 }
 
 // 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`: of

@@ -7,6 +7,8 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "flow/finish.h"
+#include "rule/endpoint.h"
+#include "rule/view.h"
 
 static struct flow_settings settings;
 
@@ -21,6 +23,9 @@ static __rte_always_inline int read_packet(const struct walk *k, struct lookup *
 {
 	struct ip_info info;
 
+	if (likely(rest >= LANES_BYTES && ip[0] == 0x45 && lanes_ip4_good(ip, rest)))
+		return read_good(k, l, ip, rest) &&
+		       !(ip[9] == IP_PROTOCOL_UDP && endpoint_is_dhcp(load16(ip + IP4_HEADER + 2)));
 	if (unlikely(rest < IP4_HEADER || !read_ip(&info, ip, rest, ip[0] == 0x45) || info.version != l->user.version ||
 		     endpoint_may_be_control(ip, &info)))
 		return 0;
@@ -37,7 +42,7 @@ static __rte_always_inline void read_one(
 	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m), l3, rest;
 	struct endpoint_view e;
 
-	l->key = 0;
+	l->key = l->plain = 0;
 	if (unlikely(readable < ETH_HEADER || !is_ours(p, frame)))
 		return;
 	uint8_t version = endpoint_read(frame, readable, total, &e, &l3, &rest);
@@ -45,9 +50,7 @@ static __rte_always_inline void read_one(
 		return;
 	tuple_of_endpoint(&t->key, packet_of(m)->port_in, e.s_tag, e.c_tag, e.pppoe_session, frame + 6);
 	l->key = (t->key.word[0] ^ t->key.word[1]) | 1ull << 63;
-	l->user = (struct user_head){.at = (uint16_t)l3, .version = version, .qfi = GTPU_NO_QFI};
-	l->mark = 0;
-	l->by_tuple = 1;
+	l->user = (struct user_head){.at = (uint16_t)l3, .version = version, .qfi = GTPU_NO_QFI, .by_tuple = 1};
 	l->order = order_of(l->key);
 	l->plain =
 		likely(readable == total) && read_packet(k, l, frame + l3, rest) && flow_ask_tuple(k, l, t, frame + l3);
@@ -67,13 +70,6 @@ static __rte_noinline void read_block(
 		}
 		read_one(k, &lookup[i], &tuple[i], pkts[i], p);
 	}
-}
-
-static __rte_noinline void finish_block(
-	struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
-{
-	for (uint16_t i = 0; i < n; i++)
-		next[i] = likely(lookup[i].key != 0) ? flow_finish_tuple(k, &lookup[i], pkts[i]) : FLOW_FULL;
 }
 
 static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -98,7 +94,7 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 
 			read_block(&k, lookup, tuple, pkts, m);
 			flow_find_tuples(&k, lookup, tuple, m);
-			finish_block(&k, lookup, pkts, m, next + i);
+			flow_finish(&k, lookup, pkts, m, next + i);
 		}
 		node_dispatch(graph, node, objs + base, next, count);
 	}

@@ -128,9 +128,11 @@ static void change_owners(void)
 static void change(void)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 0xee, 9};
-	uint32_t what = draw(12);
+	uint32_t what = draw(13);
 
-	if (what == 0) {
+	if (what == 12) {
+		put_path("upf4", "10.0.0.1", "10.0.0.2");
+	} else if (what == 0) {
 		put_policers();
 	} else if (what < 4) {
 		put_list(draw(2) ? "uplink" : "downlink");

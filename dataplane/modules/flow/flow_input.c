@@ -9,6 +9,7 @@
 #include "core/node.h"
 #include "flow/finish.h"
 #include "flow/tuple.h"
+#include "usage/usage.h"
 
 static struct flow_settings settings;
 
@@ -29,7 +30,7 @@ static __rte_noinline void find_by_table(const struct worker *w, struct lookup *
 	uint64_t value, key = flow_entry_key(w, l->key); // which takes the worker out again
 
 	if (!narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value)) {
-		l->key = 0;
+		l->key = l->plain = 0;
 		return;
 	}
 	l->state = rule_state_of(rule_of_key(value));
@@ -46,7 +47,7 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l)
 		s = l->state;
 	}
 	l->order = order_of((uint64_t)(s - session_pools.state));
-	if (unlikely(!l->plain || l->key == 0))
+	if (unlikely(!l->plain))
 		return;
 	k->several |= s->several;
 	if (s->urr != RULE_NONE)
@@ -90,7 +91,7 @@ static void find_flow(const struct walk *k, struct lookup *l, const struct flow_
 
 static int is_of_several(const struct lookup *l)
 {
-	return l->key != 0 && l->plain && !l->by_tuple && l->state->several;
+	return l->key != 0 && l->plain && !l->user.by_tuple && l->state->several;
 }
 
 static __rte_noinline void find_flows(const struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
@@ -115,47 +116,12 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 		struct lookup *l = &lookup[i];
 		const uint8_t *ip = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *, l->user.at);
 
-		if (l->key == 0 || !l->by_tuple || !l->plain)
+		if (l->key == 0 || !l->user.by_tuple || !l->plain)
 			continue;
 		tuple_of_tunnel(&tuple[i].key, (uint32_t)l->key, l->example->local, l->user.qfi);
 		l->plain = (uint8_t)flow_ask_tuple(k, l, &tuple[i], ip);
 	}
 	flow_find_tuples(k, lookup, tuple, n);
-}
-
-// ---- 3: check, count, rewrite ---------------------------------------------------------------------------------------
-
-// Rows G8, G11, G12: the packet is from or to the UE; by its address it is only where no session has a longer prefix.
-static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, int uplink)
-{
-	const struct rule_state *s = l->state;
-
-	if (likely(l->user.version == 4)) {
-		uint32_t ue;
-
-		memcpy(&ue, ip + (uplink ? 12 : 16), 4);
-		return !(s->flags & FLOW_UE4) || ue == s->ue4;
-	}
-	const struct rule *r = &session_pools.rule[s->rule];
-	if (FLOW_KIND(l->key) == KEY_UE6 && r->up.ue6_prefix != l->example->prefix)
-		return 0;
-	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
-}
-
-static __rte_always_inline rte_edge_t finish(struct walk *k, struct lookup *l, struct rte_mbuf *m)
-{
-	if (unlikely(l->key == 0))
-		return FLOW_FULL;
-	if (unlikely(l->by_tuple))
-		return flow_finish_tuple(k, l, m);
-	const struct rule_state *s = l->state;
-	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, l->user.at);
-
-	if (likely(l->plain && (k->full == 0 || !(k->full & flow_bit(l))) && is_ues(l, ip, s->flags & FLOW_UPLINK) &&
-		    (s->flags & FLOW_TUNNEL ? flow_encapsulate(k, l, m, ip) : flow_route(k, l, m, ip))))
-		return FLOW_TX;
-	k->full |= flow_bit(l);
-	return FLOW_FULL;
 }
 
 // ---- the node -------------------------------------------------------------------------------------------------------
@@ -172,25 +138,18 @@ static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, str
 {
 	k->several = 0;
 	for (uint16_t i = 0; i < n; i++) {
-		if (unlikely(lookup[i].key == 0 || lookup[i].by_tuple))
+		if (unlikely(lookup[i].key == 0 || lookup[i].user.by_tuple))
 			continue;
 		lookup[i].state = &session_pools.state[*lookup[i].slot];
 		rte_prefetch0(lookup[i].state);
 	}
 	for (uint16_t i = 0; i < n; i++)
-		if (likely(lookup[i].key != 0 && !lookup[i].by_tuple))
+		if (likely(lookup[i].key != 0 && !lookup[i].user.by_tuple))
 			find_entry(k, &lookup[i]);
 	if (unlikely(k->several))
 		find_flows(k, lookup, pkts, n);
 	if (unlikely(k->by_tuple))
 		find_tuples(k, lookup, pkts, n);
-}
-
-static __rte_noinline void finish_block(
-	struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
-{
-	for (uint16_t i = 0; i < n; i++)
-		next[i] = finish(k, &lookup[i], pkts[i]);
 }
 
 static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -215,7 +174,7 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 
 			read_block(&k, lookup, pkts, m);
 			find_block(&k, lookup, pkts, m);
-			finish_block(&k, lookup, pkts, m, next + i);
+			flow_finish(&k, lookup, pkts, m, next + i);
 		}
 		node_dispatch(graph, node, objs + base, next, count);
 	}

@@ -85,24 +85,6 @@ static void put_random(uint32_t n)
 	commit();
 }
 
-// DSCPs of QoS flows, of packets to the data network and to the gNB.
-static void random_marks(uint8_t qfi_dscp[64])
-{
-	for (uint32_t q = 0, n = draw(65); q < n; q++)
-		qfi_dscp[q] = (uint8_t)draw(65);
-}
-
-static void change_path(void)
-{
-	struct api_path p = {
-		.local = kit_address("10.1.0.1"), .peer = kit_address("10.1.0.2"), .dscp = (uint8_t)draw(64)};
-
-	random_marks(p.qfi_dscp);
-	kit_begin();
-	kit_put(API_PATH, "gnb", &p, sizeof(p));
-	commit();
-}
-
 // Who has the addresses of the data network: a UE of a new pool, we, a host that is guarded, or others.
 static void change_owners(void)
 {
@@ -127,16 +109,17 @@ static void change_owners(void)
 	commit();
 }
 
-// Something changes: a session, all policers, a neighbour, a path, owners of addresses.
+// Something changes: a session, all policers, a neighbour, paths, owners of addresses.
 static void change(void)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 0xee, 9};
 	uint32_t what = draw(13);
 
-	if (what == 12) {
-		change_path();
-	} else if (what == 0) {
+	if (what == 0) {
 		put_policers();
+	} else if (what == 12) {
+		put_path("gnb", "10.1.0.1", "10.1.0.2");
+		put_path("gnb6", "fd00:1::1", "fd00:1::2");
 	} else if (what > 9) {
 		change_owners();
 	} else if (what == 1) {

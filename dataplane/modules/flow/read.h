@@ -6,14 +6,17 @@
 
 #include "flow/example.h"
 #include "flow/flow.h"
+#include "flow/template.h"
 #include "flow/tuple.h"
 #include "instance/instance.h"
 #include "route/route.h"
 #include "route/ways.h"
 #include "wire/ecn.h"
 #include "wire/gtpu.h"
+#include "wire/lanes.h"
 
 #define FRAME_MIN 48u // what makes an example reads
+#define FRAME_READ 96u // what may be read of any, for lanes behind the longest plain headers
 
 // A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
 // plain has a key all the same, where it can: what follows of its session takes the full nodes behind it.
@@ -29,8 +32,6 @@ struct lookup {
 	uint16_t l4; // from its IP header
 	uint8_t protocol;
 	uint8_t plain;
-	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
-	uint8_t by_tuple; // it is found by its 5-tuple (flow/tuple.h)
 	uint8_t order; // bit of walk.full: of the key's state, which both families of a UE have; else of the key
 	uint32_t list_slot; // of the access list's rule, behind that
 };
@@ -38,10 +39,13 @@ struct lookup {
 // What holds for a vector.
 struct walk {
 	struct worker *w;
+	uint32_t *index; // flow_index.state of the worker
 	struct ways *ways;
+	struct template *templates;
 	const struct instances *instances;
 	const struct example *last;
 	uint32_t ways_generation;
+	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
 	uint8_t several; // a key has several PDRs
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
@@ -58,9 +62,12 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	const struct acl *list = firewall_list(direction);
 
 	k->w = w;
+	k->index = flow_index.state[w->id];
 	k->ways = ways_of(w);
+	k->templates = flow_templates[w->id];
 	k->ways_generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	k->instances = instances_get();
+	k->marking = k->instances->marking ? FLOW_MARKED : 0;
 	k->last = NULL;
 	k->drop_gtpu = drop_gtpu;
 	k->full = 0;
@@ -108,13 +115,13 @@ static __rte_always_inline int read_user(
 }
 
 // What comes out of a tunnel: the user's packet, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
-static __rte_always_inline uint8_t read_tunnelled(
+static __rte_noinline uint8_t read_tunnelled(
 	const struct walk *k, struct lookup *l, const uint8_t *outer, const uint8_t *ip, uint32_t rest, int simple)
 {
 	uint8_t ecn = ip_ecn(4, outer), inner = ip_ecn(simple ? 4 : l->user.version, ip);
 
 	if (unlikely(ecn_acts(ecn, inner))) {
-		l->mark = ecn;
+		l->user.mark = ecn;
 		if (inner == ECN_NOT_ECT)
 			return 0;
 	}
@@ -125,7 +132,17 @@ static __rte_always_inline void read_teid(
 	const struct walk *k, struct lookup *l, const struct example *e, uint32_t teid)
 {
 	l->key = e->key | teid;
-	l->slot = flow_slot_at(k->w, teid, e->offset, 1);
+	l->slot = flow_slot_in(k->index, teid, e->offset, 1);
+	rte_prefetch0(l->slot);
+}
+
+// A packet that lanes found good.
+static __rte_always_inline int read_good(const struct walk *k, struct lookup *l, const uint8_t *ip, uint32_t length)
+{
+	l->length = (uint16_t)length;
+	l->l4 = IP4_HEADER;
+	l->protocol = ip[9];
+	return !unlikely(k->drop_gtpu) || ip[9] != IP_PROTOCOL_UDP || load16(ip + IP4_HEADER + 2) != GTPU_PORT;
 }
 
 // What ip-input and gtpu-input check and the example does not say.
@@ -133,15 +150,20 @@ static __rte_always_inline void read_plain(
 	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
 {
 	const uint8_t *outer = frame + e->l3, *gtpu = outer + PLAIN_OUTER, *ip = frame + e->user.at;
-	uint32_t rest = total - e->user.at;
+	uint32_t length = total - e->l3, rest = total - e->user.at;
 
 	read_teid(k, l, e, load32(gtpu + 4));
-	if (unlikely(total < (uint32_t)e->user.at + IP4_HEADER || !plain_outer_good(outer, total - e->l3) ||
-		     load16(gtpu + 2) != total - e->l3 - PLAIN_OUTER - GTPU_HEADER))
-		return;
 	if (e->user.pdu_type != API_PDU_NONE)
 		l->user.qfi = gtpu[14] & 0x3f;
-	l->plain = e->user.simple ? read_tunnelled(k, l, outer, ip, rest, 1) : read_tunnelled(k, l, outer, ip, rest, 0);
+	if (likely(e->user.simple && ip_ecn(4, outer) == ECN_NOT_ECT && lanes_gpdu_good(outer, length, ip) &&
+		    ip4_checksum_ok20(outer))) {
+		l->plain = (uint8_t)read_good(k, l, ip, rest);
+		return;
+	}
+	if (total < (uint32_t)e->user.at + IP4_HEADER || !plain_outer_good(outer, length) ||
+		load16(gtpu + 2) != length - PLAIN_OUTER - GTPU_HEADER)
+		return;
+	l->plain = read_tunnelled(k, l, outer, ip, rest, e->user.simple);
 }
 
 // The same of another GTP-U header.
@@ -161,7 +183,8 @@ static __rte_noinline void read_tunnel(
 	l->user = (struct user_head){.at = (uint16_t)at,
 		.version = at < total ? frame[at] >> 4 : 0,
 		.pdu_type = (uint8_t)(gtpu.pdu_type + (gtpu.qfi != GTPU_NO_QFI)),
-		.qfi = gtpu.qfi};
+		.qfi = gtpu.qfi,
+		.by_tuple = e->user.by_tuple};
 	l->plain = gtpu.more == 0 && at + IP4_HEADER <= total &&
 		   read_tunnelled(k, l, frame + e->l3, frame + at, total - at, 0);
 }
@@ -176,9 +199,11 @@ static __rte_always_inline void read_ue(
 		memcpy(&address, ip + 16, 4);
 		address &= e->address_mask;
 		l->key = e->key | address;
-		l->slot = flow_slot_at(k->w, rte_be_to_cpu_32(address), e->offset, 0);
-		l->plain = ip[0] == 0x45 && ip4_checksum_ok20(ip) && read_user(k, l, ip, rest, 0, 1) &&
-			   !ip_is_local(4, ip + 16);
+		l->slot = flow_slot_in(k->index, rte_be_to_cpu_32(address), e->offset, 0);
+		rte_prefetch0(l->slot);
+		if (likely(ip[0] == 0x45 && ip4_checksum_ok20(ip) && !ip_is_local(4, ip + 16)))
+			l->plain = lanes_ip4_good(ip, rest) ? (uint8_t)read_good(k, l, ip, rest)
+							    : (uint8_t)read_user(k, l, ip, rest, 0, 1);
 		return;
 	}
 	if (unlikely(rest < IP6_HEADER))
@@ -186,6 +211,7 @@ static __rte_always_inline void read_ue(
 	uint64_t key = ue_key((uint8_t)e->instance, 0, 6, ip + 24, e->prefix);
 	l->key = flow_entry_key(k->w, key);
 	l->slot = flow_slot(k->w, key);
+	rte_prefetch0(l->slot);
 	l->plain = read_user(k, l, ip, rest, 0, 0) && !ip_is_local(6, ip + 24);
 }
 
@@ -195,8 +221,8 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 	uint32_t total = rte_pktmbuf_data_len(m);
 	const struct example *e = k->last;
 
-	l->key = 0;
-	if (unlikely(total < FRAME_MIN || m->data_off + PLAIN_BYTES > m->buf_len))
+	l->key = l->plain = 0;
+	if (unlikely(total < FRAME_READ && (total < FRAME_MIN || m->data_off + FRAME_READ > m->buf_len)))
 		return;
 	if (unlikely(e == NULL || !example_holds(e, m, frame) ||
 		     (e->is_wide && e->version == 4 && plain_to_gtpu(frame + e->l3)))) {
@@ -207,8 +233,6 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 	}
 	l->example = e;
 	l->user = e->user;
-	l->mark = l->plain = 0;
-	l->by_tuple = e->by_tuple;
 	if (e->kind == EXAMPLE_PLAIN)
 		read_plain(k, l, e, frame, total);
 	else if (e->kind == EXAMPLE_UE)
@@ -217,11 +241,10 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 		read_tunnel(k, l, e, frame, total);
 	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
 		l->plain = 0;
-	if (unlikely(l->by_tuple))
+	if (unlikely(l->user.by_tuple)) {
 		l->order = order_of(l->key);
-	k->by_tuple |= l->by_tuple;
-	if (likely(l->key != 0))
-		rte_prefetch0(l->slot);
+		k->by_tuple = 1;
+	}
 }
 
 #endif

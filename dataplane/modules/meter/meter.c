@@ -40,6 +40,14 @@ static int compile_trtcm(struct policer_profile *to, const struct api_policer *w
 	return 0;
 }
 
+// A trTCM whose buckets say what any packet costs in 64 bits: those above some 100 kbit/s.
+static int is_quick(const struct policer_profile *p)
+{
+	uint64_t most = (UINT64_MAX - (1u << METER_COST_SHIFT)) / UINT16_MAX;
+
+	return p->type == API_TRTCM && p->committed.cost <= most && p->peak.cost <= most;
+}
+
 int meter_compile(struct policer_profile *to, const struct api_policer *want, uint64_t tsc_hz)
 {
 	if (want->type != API_SRTCM && want->type != API_TRTCM)
@@ -56,5 +64,8 @@ int meter_compile(struct policer_profile *to, const struct api_policer *want, ui
 		to->action[i] = want->action[i];
 		to->dscp[i] = want->dscp[i];
 	}
-	return want->type == API_SRTCM ? compile_srtcm(to, want, tsc_hz) : compile_trtcm(to, want, tsc_hz);
+	int error = want->type == API_SRTCM ? compile_srtcm(to, want, tsc_hz) : compile_trtcm(to, want, tsc_hz);
+	to->quick = error == 0 && is_quick(to);
+	to->quick_pass = to->quick && to->action[RTE_COLOR_GREEN] == API_COLOUR_PASS;
+	return error;
 }

@@ -31,6 +31,8 @@ struct policer_profile {
 	uint8_t type; // enum api_meter
 	uint8_t action[RTE_COLORS]; // enum api_colour_action
 	uint8_t dscp[RTE_COLORS]; // for API_COLOUR_REMARK
+	uint8_t quick; // meter_green() may be asked
+	uint8_t quick_pass; // and what it says is green passes as it is
 } __rte_cache_aligned;
 static_assert(sizeof(struct policer_profile) == 64, "a profile is one cache line");
 
@@ -112,25 +114,28 @@ static __rte_always_inline void meter_pass(
 	s->full[1] = time + l->lack[1] + (l->colour != RTE_COLOR_RED ? l->cost[1] : 0);
 }
 
-// When a bucket will be full that `length` bytes leave; at most its burst after `time` when it has as many.
-static __rte_always_inline uint64_t meter_after(
+// What a bucket lacks after a packet of `length` bytes. Costs fit into 64 bits.
+static __rte_always_inline uint64_t meter_lack_after(
 	const struct meter_bucket *b, uint64_t full, uint64_t time, uint32_t length)
 {
-	return ((int64_t)(full - time) > 0 ? full : time) + meter_cost(b, length);
+	int64_t lack = (int64_t)(full - time);
+
+	return (uint64_t)(lack < 0 ? 0 : lack) +
+	       ((b->cost * length + (1u << (METER_COST_SHIFT - 1))) >> METER_COST_SHIFT);
 }
 
-// meter_look_at() and meter_pass() of a green packet at a trTCM. Returns 0, and has changed nothing, when the packet is
-// another colour's, or the meter another type's.
+// meter_look_at() and meter_pass() of a green packet at a meter that is quick. Returns 0, and has changed nothing, when
+// the packet is another colour's.
 static __rte_always_inline int meter_green(
 	const struct policer_profile *p, struct meter *s, uint64_t time, uint32_t length)
 {
-	uint64_t committed = meter_after(&p->committed, s->full[0], time, length);
-	uint64_t peak = meter_after(&p->peak, s->full[1], time, length);
+	uint64_t committed = meter_lack_after(&p->committed, s->full[0], time, length);
+	uint64_t peak = meter_lack_after(&p->peak, s->full[1], time, length);
 
-	if (unlikely(committed - time > p->committed.burst || peak - time > p->peak.burst || p->type == API_SRTCM))
+	if (unlikely(committed > p->committed.burst || peak > p->peak.burst))
 		return 0;
-	s->full[0] = committed;
-	s->full[1] = peak;
+	s->full[0] = time + committed;
+	s->full[1] = time + peak;
 	return 1;
 }
 
@@ -140,7 +145,7 @@ static __rte_always_inline enum rte_color meter_colour(
 {
 	uint64_t time = now << METER_TIME_SHIFT;
 
-	if (likely(meter_green(p, s, time, length)))
+	if (likely(p->quick && meter_green(p, s, time, length)))
 		return RTE_COLOR_GREEN;
 	struct meter_look l = meter_look_at(p, s, time, length);
 	meter_pass(p, s, time, &l);

@@ -21,10 +21,10 @@ static __rte_always_inline void outer_finish(uint8_t *ip, uint32_t ip_length, ui
 	store32(gtpu + 4, teid);
 }
 
-// `class`: DSCP << 2 | ECN. RFC 6864: an identification is unique per source, destination and protocol for as long as
+// `ip4_sum`: of the path. `class`: DSCP << 2 | ECN. RFC 6864: an identification is unique per source, destination and protocol for as long as
 // fragments may live; each worker counts in its own part of the space.
 static __rte_always_inline void outer_finish_ip4(
-	struct worker *w, uint8_t *ip, const struct path *p, uint32_t length, uint8_t class)
+	struct worker *w, uint8_t *ip, uint32_t ip4_sum, uint32_t length, uint8_t class)
 {
 	uint16_t sum, id = w->identification;
 	uint16_t wire_length = rte_cpu_to_be_16((uint16_t)length);
@@ -33,7 +33,7 @@ static __rte_always_inline void outer_finish_ip4(
 	ip[1] = class;
 	memcpy(ip + 2, &wire_length, 2);
 	memcpy(ip + 4, &id, 2);
-	sum = checksum_finish32(p->ip4_sum + ((uint32_t) class << 8) + wire_length + id);
+	sum = checksum_finish32(ip4_sum + ((uint32_t) class << 8) + wire_length + id);
 	memcpy(ip + 10, &sum, 2);
 }
 
@@ -61,8 +61,7 @@ static inline uint8_t outer_qfi(uint8_t pdu_type, uint8_t qfi, unsigned rqi)
 // The PDU Session Container of the GTP-U header at `gtpu` (TS 38.415 §5.5.2).
 static __rte_always_inline void outer_container(uint8_t *gtpu, uint8_t pdu_type, uint8_t qfi, unsigned rqi)
 {
-	gtpu[13] = (uint8_t)(outer_wire_type(pdu_type) << 4);
-	gtpu[14] = outer_qfi(pdu_type, qfi, rqi);
+	store16(gtpu + 13, (uint16_t)(outer_wire_type(pdu_type) << 12 | outer_qfi(pdu_type, qfi, rqi)));
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include "path/path.h"
 #include "core/control.h"
 #include "core/object.h"
+#include "route/route.h"
 #include "wire/checksum.h"
 #include <errno.h>
 #include <rte_malloc.h>
@@ -330,6 +331,7 @@ static void commit(struct object_change *c)
 	if (old != NULL && (p == NULL || moved))
 		chain_remove(&paths.pair, pair_bucket_of(old), index);
 	__atomic_store_n(&path_table[index], p, __ATOMIC_RELEASE);
+	ip_ways_changed(); // header templates are made of both
 	if (p != NULL && (old == NULL || moved))
 		chain_add(&paths.pair, pair_bucket_of(p), index);
 	if (p == NULL)

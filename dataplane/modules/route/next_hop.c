@@ -177,10 +177,16 @@ void next_hop_release(uint32_t index)
 
 // A worker that saw resolved == 1 may be reading the header until its walk ends; so a header in use is first taken
 // away, and written after a grace period. Packets of the moment between are held like those of any unknown neighbour.
+static void withdraw(struct next_hop *h)
+{
+	__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+	ip_ways_changed(); // what was made of its header holds no longer
+}
+
 static void rewrite(struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
 {
 	if (h->resolved) {
-		__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+		withdraw(h);
 		control_synchronize();
 	}
 	header_fill(h, i, mac);
@@ -195,7 +201,7 @@ void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac)
 	const struct interface *i = interface_get(h->interface);
 
 	if (mac == NULL || i == NULL) {
-		__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+		withdraw(h);
 		memset(&table.mac[index], 0, sizeof(table.mac[index]));
 		return;
 	}
@@ -225,7 +231,7 @@ void next_hops_refresh(const struct interfaces *s)
 			continue;
 		const struct interface *i = h->interface < s->count ? &s->interface[h->interface] : NULL;
 		if (i == NULL || i->name[0] == 0)
-			__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
+			withdraw(h);
 		else if (!header_same(h, i, &table.mac[index]))
 			rewrite(h, i, &table.mac[index]);
 	}

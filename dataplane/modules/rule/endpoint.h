@@ -49,10 +49,15 @@ static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t 
 	return v4 ? 4 : 6;
 }
 
+static inline int endpoint_is_dhcp(uint16_t port)
+{
+	return port == 67 || port == 547;
+}
+
 // What may be for us, and is looked at closer: DHCP, neighbour discovery. A renewing DHCP client asks by unicast.
 static __rte_always_inline int endpoint_may_be_control(const uint8_t *ip, const struct ip_info *info)
 {
-	return (info->protocol == IP_PROTOCOL_UDP && (info->destination_port == 67 || info->destination_port == 547)) ||
+	return (info->protocol == IP_PROTOCOL_UDP && endpoint_is_dhcp(info->destination_port)) ||
 	       ip_is_discovery(ip, info);
 }
 

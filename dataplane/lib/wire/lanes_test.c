@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lanes find good is good field by field; of plain UDP and TCP packets nothing good is missed.
+#include "wire/lanes.h"
+#include "wire/plain.h"
+#include "wire/wire_test.h"
+
+#define ROOM 160u
+
+static uint64_t seed = 0x1234567;
+
+static uint32_t draw(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)(seed >> 32) % below;
+}
+
+// An octet that decides something, or any.
+static uint8_t octet(void)
+{
+	static const uint8_t edges[] = {0, 1, 126, 127, 128, 223, 224, 255};
+
+	return draw(2) ? edges[draw(COUNT(edges))] : (uint8_t)draw(256);
+}
+
+// IPv4 of `rest` bytes at ip, with UDP or TCP.
+static void make_packet(uint8_t *ip, uint32_t rest, int udp)
+{
+	memset(ip, 0, rest);
+	ip[0] = 0x45;
+	store16(ip + 2, (uint16_t)rest);
+	ip[9] = udp ? IP_PROTOCOL_UDP : IP_PROTOCOL_TCP;
+	store32(ip + 12, 0x0a000001 + draw(1000));
+	store32(ip + 16, 0x0a000001 + draw(1000));
+	if (udp)
+		store16(ip + 24, (uint16_t)(8 + draw(rest - 27)));
+	else
+		ip[32] = 5 << 4;
+}
+
+// Changes one field, in every third packet.
+static void change(uint8_t *ip, uint32_t fields)
+{
+	static const uint8_t at[] = {2, 3, 6, 7, 9, 12, 16, 24, 25, 32};
+
+	if (draw(3) == 0)
+		ip[at[draw(fields)]] = octet();
+}
+
+static int is_good(const uint8_t *ip, uint32_t rest)
+{
+	struct ip_info info;
+
+	return ip_parse(ip, rest, rest, &info) == IP_OK && info.length == rest && info.fragment == 0 &&
+	       ip_martian(4, info.source, info.destination) == IP_MARTIAN_NONE &&
+	       (info.protocol == IP_PROTOCOL_UDP || info.protocol == IP_PROTOCOL_TCP);
+}
+
+static void user_packets(void **unused)
+{
+	uint8_t buffer[ROOM];
+	uint32_t found = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		int udp = (int)draw(2);
+		uint32_t rest = (udp ? 28 : 40) + draw(60);
+
+		make_packet(buffer, rest, udp);
+		change(buffer, 10);
+		rest -= draw(10) == 0 ? draw(rest - 20) : 0;
+		int good = is_good(buffer, rest), lanes = lanes_ip4_good(buffer, rest);
+		if (lanes && !good)
+			fail_msg("round %d: bad, and found good", i);
+#ifdef __AVX2__
+		if (good && !lanes)
+			fail_msg("round %d: good, and not found", i);
+#endif
+		found += (uint32_t)lanes;
+	}
+#ifdef __AVX2__
+	assert_in_range(found, 50000, 190000);
+#endif
+}
+
+static void g_pdus(void **unused)
+{
+	uint8_t outer[ROOM];
+	uint32_t found = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		int udp = (int)draw(2);
+		uint32_t rest = (udp ? 28 : 40) + draw(50), gtpu = draw(2) ? 8 : 16, length = 28 + gtpu + rest;
+		uint8_t *ip = outer + length - rest;
+
+		make_packet(outer, length, 1);
+		store16(outer + 24, (uint16_t)(length - 20));
+		store16(outer + 30, (uint16_t)(length - 36));
+		make_packet(ip, rest, udp);
+		if (draw(3) == 0)
+			outer[(uint8_t[]){2, 3, 12, 24, 25, 30, 31}[draw(7)]] = octet();
+		else
+			change(ip, 10);
+		ip4_checksum_set(outer);
+		int good = is_good(ip, rest) && plain_outer_good(outer, length) && load16(outer + 30) == length - 36;
+		int lanes = lanes_gpdu_good(outer, length, ip);
+		if (lanes && !good)
+			fail_msg("round %d: bad, and found good", i);
+#ifdef __AVX2__
+		if (good && !lanes)
+			fail_msg("round %d: good, and not found", i);
+#endif
+		found += (uint32_t)lanes;
+	}
+#ifdef __AVX2__
+	assert_in_range(found, 50000, 190000);
+#endif
+}
+
+int lanes_tests(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(user_packets), cmocka_unit_test(g_pdus)};
+
+	return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last loops of flow-input and flow-access: what the full nodes check, count and write behind the session, of
+// packets whose entry was found.
+#include "flow/finish.h"
+#include "flow/count.h"
+#include "instance/instance.h"
+#include "nat/nat.h"
+#include "path/outer.h"
+#include "route/ways.h"
+#include "rule/endpoint.h"
+#include "rule/session.h"
+#include "rule/view.h"
+#include <rte_ip.h>
+
+// ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
+
+void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		struct tuple_lookup *t = &tuple[i];
+
+		if (unlikely(lookup[i].key == 0 || !lookup[i].user.by_tuple || !lookup[i].plain))
+			continue;
+		t->found = tuple_find(k->tuples, t->hash, &t->key);
+		lookup[i].plain = t->found != NULL;
+		if (likely(t->found != NULL))
+			rte_prefetch0(&session_pools.state[t->found->state]);
+	}
+	for (uint16_t i = 0; i < n; i++) {
+		struct lookup *l = &lookup[i];
+
+		if (unlikely(l->key == 0 || !l->user.by_tuple || !l->plain))
+			continue;
+		struct rule_state *s = tuple_state(k->w, tuple[i].found, k->permitted);
+		l->plain = s != NULL;
+		if (unlikely(s == NULL))
+			continue;
+		l->state = s;
+		l->list_slot = tuple[i].found->permitted & ((1u << ACL_SLOT_BITS) - 1);
+		if (s->urr != RULE_NONE)
+			rte_prefetch0(&usage_pools.state[s->urr]);
+		if (s->further || (s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
+			rte_prefetch0(&session_pools.rule[s->rule]);
+	}
+}
+
+// ---- checks -----------------------------------------------------------------------------------------------------------
+
+// Rows G8, G11, G12: the packet is from or to the UE; by its address it is only where no session has a longer prefix.
+static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, int uplink)
+{
+	const struct rule_state *s = l->state;
+
+	if (likely(l->user.version == 4)) {
+		uint32_t ue;
+
+		memcpy(&ue, ip + (uplink ? 12 : 16), 4);
+		return !(s->flags & FLOW_UE4) || ue == s->ue4;
+	}
+	const struct rule *r = &session_pools.rule[s->rule];
+	if (FLOW_KIND(l->key) == KEY_UE6 && r->up.ue6_prefix != l->example->prefix)
+		return 0;
+	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
+}
+
+// 1 when sessions may send to this destination (rows A11, G13).
+static __rte_always_inline int may_send(uint8_t version, const uint8_t *destination)
+{
+	return !ip_is_local(version, destination) && !instance_guards(version, destination);
+}
+
+// The address may be a UE's: ip-forward looks closer.
+static int may_be_ue(const struct instances *n, uint8_t version, const uint8_t *destination)
+{
+	if (instance_by_pool(INSTANCE_NONE, version, destination) != INSTANCE_NONE)
+		return 1;
+	for (uint8_t i = 0; i < n->lookers; i++)
+		if (session_ue_known(n->looker[i], version, destination))
+			return 1;
+	return 0;
+}
+
+enum { NOTE_NONE, NOTE_ROUTED, NOTE_OTHER };
+
+// 1 when nothing but the route decides about a packet of a UE to this destination. The answer stands as long as the
+// route, unless sessions decide that have no pools.
+static __rte_noinline int note_way(const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
+{
+	int routed = may_send(version, destination) && !address_is_link_local(version, destination) &&
+		     !may_be_ue(k->instances, version, destination) &&
+		     !(version == 4 && nat_of_hop(way->index) != NULL);
+
+	if (k->instances->lookers == 0)
+		way->note = routed ? NOTE_ROUTED : NOTE_OTHER;
+	return routed;
+}
+
+// ---- the ways out. Each returns 0, and has changed nothing, when the full nodes have more to do ----------------------
+
+// Meters, URRs and counters, and behind them the first change of the packet.
+static __rte_always_inline int count(const struct walk *k, const struct lookup *l, uint8_t *ip)
+{
+	if (unlikely(!flow_count(k->w, l->state, l->length)))
+		return 0;
+	if (unlikely(l->user.mark != 0))
+		ecn_leave_tunnel(l->user.mark, l->user.version, ip);
+	return 1;
+}
+
+// `header` bytes stand in front of the packet's IP header, which stands `room` bytes behind the buffer's begin.
+static __rte_always_inline void leave(
+	struct rte_mbuf *m, uint32_t room, uint32_t header, uint32_t length, uint16_t port)
+{
+	m->data_off = (uint16_t)(room - header);
+	m->pkt_len = length + header;
+	m->data_len = (uint16_t)m->pkt_len;
+	packet_of(m)->port_out = port;
+}
+
+// As ip-forward.
+static __rte_noinline void mark_routed(const struct walk *k, const struct lookup *l, uint8_t *ip)
+{
+	const struct rule_state *s = l->state;
+	uint8_t version = l->user.version, qfi = s->qfi != GTPU_NO_QFI ? s->qfi : l->user.qfi;
+	uint8_t dscp = instance_dscp(k->instances, s->path, s->dscp, qfi);
+
+	if (dscp < 64)
+		ip_dscp_set(version, ip, dscp);
+}
+
+static __rte_always_inline int send_routed(
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip)
+{
+	uint8_t version = l->user.version, *destination = ip + (version == 4 ? 16 : 24);
+
+	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
+		     room < NEXT_HOP_HEADER))
+		return 0;
+	struct way *way = ways_find(k->ways, k->ways_generation, version, destination, UINT32_MAX);
+	if (unlikely(way->note != NOTE_ROUTED) && (way->note == NOTE_OTHER || !note_way(k, way, version, destination)))
+		return 0;
+	const struct next_hop *hop = next_hop_get(way->index);
+	if (unlikely(way->version == 0 || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) || l->length > hop->mtu ||
+		     !count(k, l, ip)))
+		return 0;
+	if (likely(version == 4))
+		ip4_decrement_ttl(ip);
+	else
+		ip[7]--;
+	if (unlikely((l->state->flags | k->marking) & FLOW_MARKED))
+		mark_routed(k, l, ip);
+	next_hop_header_put(hop, ip, version);
+	leave(m, room, hop->l2_length, l->length, hop->port);
+	return 1;
+}
+
+static __rte_noinline void finish_ip6(uint8_t *ip, uint32_t length, uint8_t class)
+{
+	outer_finish_ip6(ip, length, class);
+	uint16_t sum = rte_ipv6_udptcp_cksum((const struct rte_ipv6_hdr *)ip, ip + IP6_HEADER);
+	memcpy(ip + IP6_HEADER + 6, &sum, 2);
+}
+
+// As gtpu-encap.
+static __rte_always_inline int send_tunnelled(
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip)
+{
+	const struct rule_state *s = l->state;
+	uint8_t qfi = s->qfi, type = s->flags >> FLOW_PDU_SHIFT, version = l->user.version;
+
+	if (unlikely(room < TEMPLATE_BYTES ||
+		     ((s->flags & FLOW_UPLINK) && !may_send(version, ip + (version == 4 ? 16 : 24)))))
+		return 0;
+	if (likely(!(s->flags & FLOW_WITHOUT_CONTAINER))) {
+		qfi = qfi != GTPU_NO_QFI ? qfi : l->user.qfi;
+		type = l->user.pdu_type != API_PDU_NONE ? l->user.pdu_type : type;
+	}
+	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
+	const struct template *t = template_of(k->templates, k->w, k->ways_generation, s->path);
+	if (unlikely(t == NULL || l->length > t->room[container] || !count(k, l, ip)))
+		return 0;
+	uint32_t header = t->outer[container], length = l->length + header;
+	uint8_t class = likely(s->dscp == FLOW_DSCP_OF_PATH && !t->by_qfi)
+				? t->class
+				: (uint8_t)(path_dscp(t->path, s->dscp, qfi) << 2);
+	uint8_t *outer = ip - header;
+
+	class |= ip_ecn(version, ip);
+
+	template_put(ip, t->header[container]);
+	outer_container(ip - GTPU_HEADER_CONTAINER, type, qfi, s->rqi); // without one, the TEID is written over it
+	if (likely(t->version == 4)) {
+		outer_finish(outer, IP4_HEADER, length, s->teid);
+		outer_finish_ip4(k->w, outer, t->ip4_sum, length, class);
+	} else {
+		outer_finish(outer, IP6_HEADER, length, s->teid);
+		finish_ip6(outer, length, class);
+	}
+	leave(m, room, header + t->l2, l->length, t->port);
+	return 1;
+}
+
+// As access-encap, with the views that the scheduler reads.
+static __rte_always_inline int send_to_subscriber(
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip)
+{
+	const struct rule *r = &session_pools.rule[l->state->rule];
+	const struct port *p = port_get(r->down.port);
+	uint8_t version = l->user.version;
+
+	if (unlikely(l->length > r->mru || p == NULL || room < ENDPOINT_HEADER_MAX || !count(k, l, ip)))
+		return 0;
+	uint32_t header = endpoint_put(ip, r, p, version, l->length);
+	struct packet *pkt = packet_of(m);
+	struct session_view *v = session_view_of(m);
+
+	pkt->l3 = (uint16_t)header;
+	pkt->l4 = (uint16_t)(header + l->l4);
+	pkt->length = l->length;
+	pkt->ip_version = version;
+	pkt->protocol = l->protocol;
+	pkt->fragment = 0;
+	v->rule = (struct rule *)(uintptr_t)r;
+	v->pipe = r->down.pipe;
+	v->qfi = l->user.qfi;
+	v->pdu_type = l->user.pdu_type;
+	v->relayed = 0;
+	v->uplink = 0;
+	v->dscp = ip_traffic_class(version, ip) >> 2;
+	leave(m, room, header, l->length, r->down.port);
+	return 1;
+}
+
+// ---- the loop ---------------------------------------------------------------------------------------------------------
+
+static __rte_always_inline rte_edge_t finish(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)
+{
+	uint32_t room = m->data_off + l->user.at;
+	uint8_t *ip = (uint8_t *)m->buf_addr + room, flags = l->state->flags;
+
+	if (unlikely(k->full & 1ull << l->order))
+		return FLOW_FULL;
+	if (likely(!l->user.by_tuple) && unlikely(!is_ues(l, ip, flags & FLOW_UPLINK)))
+		return FLOW_FULL;
+	if (flags & FLOW_TUNNEL)
+		return likely(send_tunnelled(k, l, m, room, ip)) ? FLOW_TX : FLOW_FULL;
+	if ((flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
+		return likely(send_to_subscriber(k, l, m, room, ip)) ? FLOW_ACCESS : FLOW_FULL;
+	return likely(send_routed(k, l, m, room, ip)) ? FLOW_TX : FLOW_FULL;
+}
+
+void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		const struct lookup *l = &lookup[i];
+
+		next[i] = likely(l->plain) ? finish(k, l, pkts[i]) : FLOW_FULL;
+		if (unlikely(next[i] == FLOW_FULL)) {
+			if (l->key != 0)
+				k->full |= 1ull << l->order;
+			continue;
+		}
+		if (unlikely(l->user.by_tuple && k->hits != NULL))
+			k->hits[l->list_slot]++;
+	}
+}
