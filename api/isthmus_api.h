@@ -262,6 +262,14 @@ struct api_port_member {
 };
 
 // Key: the port's name.
+// What a device does with packets of sessions that it was told of (rte_flow).
+enum api_offload {
+	API_OFFLOAD_NONE = 0,
+	API_OFFLOAD_ENCAPSULATION = 1, // the header of a tunnel comes off, the software does the rest
+	API_OFFLOAD_FULL = 2, // all, from port to port
+	API_OFFLOAD_AUTO = 3, // what it can
+};
+
 struct api_port {
 	char driver
 		[API_NAME]; // "synth", "inject", "share", or a DPDK driver: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, pci
@@ -276,6 +284,8 @@ struct api_port {
 	char xconnect[API_NAME]; // not empty: every packet received here leaves there, untouched (port floor)
 	uint32_t members; // of member; not 0: net_bond is made of them
 	struct api_port_member member[API_MAX_MEMBERS];
+	uint32_t offload; // enum api_offload: the most that the device is used for
+	uint32_t pad2;
 };
 
 // ---- interfaces, routes, neighbours ----------------------------------------------------------------------------------
@@ -840,6 +850,8 @@ struct api_stats_request {
 	char key[API_NAME]; // one object's rows; empty: all
 };
 
+#define API_OFFLOAD_WHY 128
+
 struct api_port_row {
 	char name[API_NAME];
 	char driver[API_NAME];
@@ -848,6 +860,10 @@ struct api_port_row {
 	uint8_t pad[2];
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;
 	uint64_t rx_missed, rx_no_buffer, tx_dropped;
+	uint32_t offload; // enum api_offload: in force
+	uint32_t offload_entries; // that the device has now
+	uint64_t offload_refused; // flows that it, or what they need, left to the software
+	char offload_why[API_OFFLOAD_WHY]; // not more
 };
 
 struct api_node_row {

@@ -30,6 +30,7 @@ static const struct api_layout_step api_port_steps[] = {
 	{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835},
 	{300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18},
 	{312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9},
+	{2656, 0xf21b9ee7}, {2660, 0x9ebf8323},
 };
 static const struct api_layout_step api_interface_steps[] = {
 	{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c},
@@ -175,7 +176,8 @@ static const struct api_layout_step api_port_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337},
 	{76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a},
 	{96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c},
-	{128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897},
+	{128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91},
+	{152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b},
 };
 static const struct api_layout_step api_node_row_steps[] = {
 	{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc},
@@ -265,7 +267,7 @@ static const struct api_layout_step api_nat_block_row_steps[] = {
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 26},
-	{"api_port", api_port_steps, API_PART_PORT, 12},
+	{"api_port", api_port_steps, API_PART_PORT, 14},
 	{"api_interface", api_interface_steps, API_PART_INTERFACE, 5},
 	{"api_route", api_route_steps, API_PART_ROUTE, 3},
 	{"api_neighbour", api_neighbour_steps, API_PART_NEIGHBOUR, 4},
@@ -296,7 +298,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_far_more", api_far_more_steps, API_PART_FAR_MORE, 7},
 	{"api_address", api_address_steps, API_PART_ADDRESS, 4},
 	{"api_list", api_list_steps, API_PART_LIST, 4},
-	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 15},
+	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 19},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
 	{"api_worker_row", api_worker_row_steps, API_PART_WORKER_ROW, 14},

@@ -89,6 +89,10 @@ const (
 	KindCount                = 0xe
 	RoleAccess               = 0x1
 	RoleCore                 = 0x2
+	OffloadNone              = 0x0
+	OffloadEncapsulation     = 0x1
+	OffloadFull              = 0x2
+	OffloadAuto              = 0x3
 	ActionDeny               = 0x0
 	ActionPermit             = 0x1
 	MeterSRTCM               = 0x1
@@ -262,6 +266,7 @@ const (
 	URRStartOfTraffic        = 0x40
 	SynthTemplateSize        = 0xc0
 	SynthFields              = 0xc
+	OffloadWhy               = 0x80
 )
 
 type Header struct {
@@ -405,9 +410,11 @@ type Port struct {
 	Xconnect    [32]byte
 	Members     uint32
 	Member      [8]PortMember
+	Offload     uint32
+	Pad2        uint32
 }
 
-const SizeofPort = 0xa5c
+const SizeofPort = 0xa64
 
 type Interface struct {
 	Port      [32]byte
@@ -815,24 +822,28 @@ type StatsRequest struct {
 const SizeofStatsRequest = 0x28
 
 type PortRow struct {
-	Name       [32]byte
-	Driver     [32]byte
-	Role       uint32
-	MTU        uint32
-	Up         uint32
-	SpeedMbps  uint32
-	MAC        [6]byte
-	Pad        [2]byte
-	RxPackets  uint64
-	RxBytes    uint64
-	TxPackets  uint64
-	TxBytes    uint64
-	RxMissed   uint64
-	RxNoBuffer uint64
-	TxDropped  uint64
+	Name           [32]byte
+	Driver         [32]byte
+	Role           uint32
+	MTU            uint32
+	Up             uint32
+	SpeedMbps      uint32
+	MAC            [6]byte
+	Pad            [2]byte
+	RxPackets      uint64
+	RxBytes        uint64
+	TxPackets      uint64
+	TxBytes        uint64
+	RxMissed       uint64
+	RxNoBuffer     uint64
+	TxDropped      uint64
+	Offload        uint32
+	OffloadEntries uint32
+	OffloadRefused uint64
+	OffloadWhy     [128]byte
 }
 
-const SizeofPortRow = 0x90
+const SizeofPortRow = 0x120
 
 type NodeRow struct {
 	Name    [64]byte
@@ -1199,7 +1210,7 @@ func (*NATBlockRow) PartNumber() uint16 { return PartNATBlockRow }
 
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}}},
-	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}}},
+	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}}},
 	{"api_interface", PartInterface, []layoutStep{{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c}, {200, 0x03b52451}}},
 	{"api_route", PartRoute, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}}},
 	{"api_neighbour", PartNeighbour, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {60, 0x91a19a8a}}},
@@ -1230,7 +1241,7 @@ var layoutParts = []layoutPart{
 	{"api_far_more", PartFARMore, []layoutStep{{1, 0x0cd66394}, {2, 0xabb9a06f}, {3, 0x61408f69}, {4, 0x30685093}, {8, 0x26b1cba3}, {40, 0xe5cb38bf}, {168, 0x226c8806}}},
 	{"api_address", PartAddress, []layoutStep{{1, 0x04300cd5}, {2, 0xdf0a0188}, {4, 0x33d92e24}, {20, 0x33b9415b}}},
 	{"api_list", PartList, []layoutStep{{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779}}},
-	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}}},
+	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}}},
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},
 	{"api_worker_row", PartWorkerRow, []layoutStep{{4, 0xec4408ab}, {8, 0x049b67e2}, {16, 0xbeecb629}, {24, 0x24e31e61}, {32, 0x5283bfff}, {40, 0x74538244}, {48, 0xc1dbcf68}, {56, 0xcc3df350}, {64, 0xaaa9ffd5}, {72, 0x8c20be7d}, {80, 0xb10edd98}, {88, 0x4995fd0a}, {96, 0xd5ecc978}, {104, 0x01b65af6}}},

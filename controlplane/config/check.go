@@ -126,6 +126,9 @@ func (k *checker) allPorts() {
 		if p.Promiscuous && p.Role == "access" && p.Xconnect == "" && p.MAC == (MAC{}) {
 			k.fail(p.At, "promiscuous", "does nothing on an access port: it takes frames to its own and to group addresses only")
 		}
+		if p.Offload != "none" && p.Xconnect != "" {
+			k.fail(p.At, "offload", "of a port that sends everything to %s", p.Xconnect)
+		}
 		if q := p.QueueSize; q != 0 && (q < 64 || q&(q-1) != 0) {
 			k.fail(p.At, "queue_size", "%d is no power of two from 64 up", q)
 		}

@@ -99,6 +99,7 @@ type Port struct {
 	QueueSize   uint32 `yaml:"queue_size" max:"32768" doc:"Descriptors per queue; 0: 1024."`
 	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
 	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC. An access port takes those to its own and to group addresses only; there it serves xconnect, and a mac that the device cannot take."`
+	Offload     string `yaml:"offload" default:"none" enum:"none|encapsulation|full|auto" doc:"What the device may do for sessions that it is told of (rte_flow). encapsulation: it takes the headers of tunnels off; full: everything, between ports of one card; auto: the most that it takes. show port says what it is. Not tried, for want of a card: anything but none."`
 	Xconnect    Name   `yaml:"xconnect" doc:"Port to which everything received here leaves untouched: measures the cost of the ports alone."`
 }
 

@@ -167,6 +167,7 @@ func TestRefused(t *testing.T) {
 			"x.yaml:3: engine.packet_buffers: 8192 are too few: receiving needs 1277 (0 for the ports' descriptors, 1277 for 2 workers), " +
 				"and 7456 may be held (scheduled_packets 2048, buffered_packets 5120, fragments 64, held_packets 32, hand-over 128, punted 64): 8733 together"},
 		{"queues", "ports:\n  - {name: a, driver: synth, role: core, queues: 17}\n", "ports[0].queues: 17 is not between 0 and 16"},
+		{"offload xconnect", strings.Replace(base, "role: access", "role: access, xconnect: access, offload: auto", 1), "x.yaml:2: ports[0].offload: of a port that sends everything to access"},
 		{"promiscuous access", strings.Replace(base, "role: access", "role: access, promiscuous: true", 1), "x.yaml:2: ports[0].promiscuous: does nothing on an access port"},
 		{"route over an access port", access + "routes:\n  - {prefix: 10.1.0.0/16, via: 10.9.0.9}\n", `x.yaml:10: routes[0].via: interface "homes" is on an access port`},
 		{"route to an access interface", access + "routes:\n  - {prefix: 10.1.0.0/16, interface: homes}\n", `interface "homes" is on an access port`},

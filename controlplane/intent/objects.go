@@ -42,11 +42,15 @@ func (c *compiler) engine() {
 	c.put(api.KindEngine, "engine", api.Body(&body))
 }
 
+var offloads = map[string]uint32{
+	"none": api.OffloadNone, "encapsulation": api.OffloadEncapsulation, "full": api.OffloadFull, "auto": api.OffloadAuto,
+}
+
 func (c *compiler) ports() {
 	for _, p := range c.Ports {
 		body := api.Port{
 			Role: api.RoleAccess, MTU: p.MTU, Queues: p.Queues, QueueSize: p.QueueSize, MAC: p.MAC,
-			Promiscuous: byte(flag(p.Promiscuous, 1)),
+			Promiscuous: byte(flag(p.Promiscuous, 1)), Offload: offloads[p.Offload],
 		}
 		if p.Role == "core" {
 			body.Role = api.RoleCore

@@ -84,6 +84,8 @@ var ports = []family[api.PortRow]{
 	counter("port_receive_missed_total", "Packets that the device lost because its queue was full.", byPort, func(r *api.PortRow) uint64 { return r.RxMissed }),
 	counter("port_receive_no_buffer_total", "Packets that the device lost because no buffer was free.", byPort, func(r *api.PortRow) uint64 { return r.RxNoBuffer }),
 	counter("port_transmit_dropped_total", "Packets that the device did not take.", byPort, func(r *api.PortRow) uint64 { return r.TxDropped }),
+	gauge("port_offload_entries", "Flows that the device forwards by itself.", byPort, func(r *api.PortRow) uint32 { return r.OffloadEntries }),
+	counter("port_offload_refused_total", "Flows that the device, or what they need, left to the software.", byPort, func(r *api.PortRow) uint64 { return r.OffloadRefused }),
 	gauge("port_up", "1 when the link is up.", byPort, func(r *api.PortRow) uint32 { return r.Up }),
 }
 

@@ -21,6 +21,9 @@ func word(names map[uint32]string, v uint32) string {
 
 // words are the enums of the contract, by the tag `word` of a field.
 var words = map[string]map[uint32]string{
+	"offload": {
+		api.OffloadNone: "none", api.OffloadEncapsulation: "encapsulation", api.OffloadFull: "full", api.OffloadAuto: "auto",
+	},
 	"role":   {api.RoleAccess: "access", api.RoleCore: "core"},
 	"encap":  {api.EncapNone: "none", api.EncapQinQ: "qinq", api.EncapQinQPPPoE: "qinq-pppoe"},
 	"action": {api.ActionDeny: "deny", api.ActionPermit: "permit"},
@@ -54,10 +57,15 @@ type Port struct {
 	RxMissed   uint64 `json:"rx_missed"`
 	RxNoBuffer uint64 `json:"rx_no_buffer"`
 	TxDropped  uint64 `json:"tx_dropped"`
+
+	Offload        string `json:"offload" word:"offload"`
+	OffloadEntries uint32 `json:"offload_entries"`
+	OffloadRefused uint64 `json:"offload_refused"`
+	OffloadWhy     string `json:"offload_why"` // not more
 }
 
 var portColumns = columns[Port](`PORT=Name, DRIVER, ROLE, STATE=Up:up/down, MTU, MAC, RX PACKETS, RX BYTES,
-	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED`, num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }))
+	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`, num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }))
 
 // Route is one route.
 type Route struct {

@@ -14,7 +14,7 @@ DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room")
 
 // ---- port-rx ---------------------------------------------------------------------------------------------------------
 
-enum { RX_ACCESS, RX_CORE, RX_XCONNECT, RX_EDGES };
+enum { RX_ACCESS, RX_CORE, RX_MARKED, RX_XCONNECT, RX_EDGES };
 
 static void receive(struct rte_graph *graph, struct rte_node *node, struct worker *w, uint16_t port, uint16_t queue)
 {
@@ -40,7 +40,10 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 	w->in += n;
 	p->counters[w->id].rx_packets += n;
 	p->counters[w->id].rx_bytes += bytes;
-	rte_edge_t edge = p->xconnect != PORT_NONE ? RX_XCONNECT : p->role == API_ROLE_ACCESS ? RX_ACCESS : RX_CORE;
+	rte_edge_t edge = p->xconnect != PORT_NONE     ? RX_XCONNECT
+			  : p->role == API_ROLE_ACCESS ? RX_ACCESS
+			  : p->offload.marks           ? RX_MARKED
+						       : RX_CORE;
 	rte_node_enqueue(graph, node, edge, (void **)pkts, n);
 }
 
@@ -78,6 +81,11 @@ NODE_REGISTER(port_rx_node)
 void port_input_register(enum api_role role, const char *node)
 {
 	port_rx_node.next_nodes[role == API_ROLE_ACCESS ? RX_ACCESS : RX_CORE] = node;
+}
+
+void port_marks_register(const char *node)
+{
+	port_rx_node.next_nodes[RX_MARKED] = node;
 }
 
 // ---- drop ------------------------------------------------------------------------------------------------------------

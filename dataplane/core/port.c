@@ -20,12 +20,18 @@ static struct {
 	struct port *staged[MAX_PORTS]; // as it will be after the open transaction
 	struct port_queues *queues[API_MAX_WORKERS];
 	struct port_queues *old_queues[API_MAX_WORKERS];
+	void (*closing)(struct port *p);
 } ports;
 
 struct port *port_table[MAX_PORTS];
 
 DROP_REASON(no_buffer, "receive-no-buffer",
 	"no packet buffer was free for a frame: counted when it was looked for, beside the sum of packets")
+
+void port_closing_watch(void (*fn)(struct port *p))
+{
+	ports.closing = fn;
+}
 
 void port_driver_register(const struct port_driver *d)
 {
@@ -72,6 +78,9 @@ static int check(const char *key, const struct api_port *want)
 		if (memchr(want->member[i].driver, 0, API_NAME) == NULL ||
 			memchr(want->member[i].devargs, 0, API_TEXT) == NULL)
 			return object_error(EINVAL, "port %s has a member whose text does not end", key);
+	if (want->offload > API_OFFLOAD_AUTO)
+		return object_error(
+			EINVAL, "port %s has offload %u, must be 0..%d", key, want->offload, API_OFFLOAD_AUTO);
 	if (want->queues > API_MAX_WORKERS)
 		return object_error(EINVAL, "port %s has %u queues, at most %d", key, want->queues, API_MAX_WORKERS);
 	return 0;
@@ -146,6 +155,7 @@ static int stage(struct object_change *c)
 	p->mtu = want->mtu;
 	p->want = *want;
 	p->xconnect = PORT_NONE;
+	p->device = -1;
 	p->driver = driver_of(want->driver);
 	error = p->driver ? p->driver->open(p, want) : object_error(ENODEV, "no driver %s", want->driver);
 	if (error != 0) {
@@ -211,6 +221,8 @@ static void release(struct object_change *c)
 	struct port *p = c->staged, *old = c->replaced;
 
 	if (old != NULL && old != p) {
+		if (ports.closing != NULL)
+			ports.closing(old);
 		old->driver->close(old);
 		rte_free(old);
 	}
@@ -283,6 +295,10 @@ static void port_rows(struct stats_sink *s, const char *key)
 			row.tx_dropped += p->counters[w].tx_dropped;
 			row.rx_no_buffer += p->counters[w].rx_no_buffer;
 		}
+		row.offload = p->offload.level;
+		row.offload_entries = p->offload.entries;
+		row.offload_refused = p->offload.refused;
+		snprintf(row.offload_why, sizeof(row.offload_why), "%s", p->offload.why);
 		if (p->driver->stats != NULL)
 			p->driver->stats(p, &row);
 		stats_row(s, &row, sizeof(row));

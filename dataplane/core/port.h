@@ -43,6 +43,16 @@ struct port_driver {
 	uint64_t (*no_buffer)(struct port *p);
 };
 
+// What of the sessions is the device's (modules/offload). Written by the control thread.
+struct port_offload {
+	uint8_t level; // enum api_offload, in force; workers
+	uint8_t asked; // the device was
+	uint8_t marks; // frames may have a mark of it
+	uint32_t entries;
+	uint64_t refused;
+	char why[API_OFFLOAD_WHY];
+};
+
 struct port {
 	char name[API_NAME];
 	uint16_t index; // in the port table; struct packet refers to it
@@ -52,6 +62,8 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	struct rte_ether_addr mac;
 	uint8_t up;
+	int32_t device; // rte_ethdev's number; -1: none
+	struct port_offload offload;
 	const struct port_driver *driver;
 	void *private; // of the driver
 	struct api_port want;
@@ -63,10 +75,14 @@ struct port {
 // are no part of the sum of packets; show drop names them receive-no-buffer.
 void port_no_buffer(struct port *p, struct worker *w, uint64_t frames);
 
+// fn is told of a port that is no worker's any more, and about to be closed. From a constructor; one.
+void port_closing_watch(void (*fn)(struct port *p));
 void port_driver_register(const struct port_driver *d); // from constructors
 // The node that gets the frames of ports of this role. From constructors; without one for each role the engine does
 // not start.
 void port_input_register(enum api_role role, const char *node);
+// The node that gets the frames of core ports whose device marks some of them. From a constructor.
+void port_marks_register(const char *node);
 // Published ports; entries are replaced by the control thread and freed after a grace period.
 extern struct port *port_table[MAX_PORTS];
 // NULL when there is none; workers and control thread.

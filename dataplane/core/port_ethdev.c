@@ -53,6 +53,7 @@ static int ethdev_port_open(struct port *p, const struct api_port *want)
 	p->rx_queues = e->dev.rx_queues;
 	p->tx_queues = e->dev.tx_queues;
 	p->mac = e->dev.mac;
+	p->device = e->dev.id;
 	p->up = 1;
 	return 0;
 }

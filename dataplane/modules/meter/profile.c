@@ -95,6 +95,13 @@ int policer_index(const char *name)
 	return i >= 0 && policers.next[i] != NULL ? i : -1;
 }
 
+const struct api_policer *policer_body(uint32_t index)
+{
+	uint32_t length;
+
+	return index < policers.slots ? object_find(API_POLICER, policers.name[index], &length) : NULL;
+}
+
 // ---- object ---------------------------------------------------------------------------------------------------------
 
 static int stage_put(struct object_change *c)

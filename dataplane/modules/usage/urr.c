@@ -359,3 +359,25 @@ void urr_change(struct urr *u, const struct api_urr *want, uint64_t now_ns)
 	t = urr_totals(u, now_ns);
 	urr_schedule(u, &t, now_ns);
 }
+
+// ---- counted elsewhere ----------------------------------------------------------------------------------------------
+
+int usage_may_count_elsewhere(uint32_t index)
+{
+	const struct urr *u = usage_table.urr[index];
+
+	return u != NULL && (u->c.method & ~API_URR_VOLUME) == 0 &&
+	       (u->c.triggers & ~(API_URR_PERIO | API_URR_LIUSA)) == 0 && !urr_has_quota(&u->c) &&
+	       u->c.monitoring_time == 0 && u->c.inactivity == 0;
+}
+
+void usage_count_elsewhere(uint32_t index, uint64_t packets, uint64_t bytes, int uplink)
+{
+	struct urr *u = usage_table.urr[index];
+
+	if (u == NULL)
+		return;
+	u->base.packets[!uplink] += packets;
+	u->base.bytes[!uplink] += bytes;
+	u->last = worker_get(u->set->worker)->now;
+}

@@ -126,6 +126,10 @@ void usage_release(struct usage_set *set, struct usage_set *old);
 int usage_exhausted(const struct usage_set *set, uint32_t urr);
 void usage_quota_register(void (*fn)(const char *session));
 
+// 1 when a URR (index) may be counted by a device, and be told now and then: nothing happens at a packet, or at a time
+// that packets decide.
+int usage_may_count_elsewhere(uint32_t index);
+void usage_count_elsewhere(uint32_t index, uint64_t packets, uint64_t bytes, int uplink);
 // fn: packets forwarded for a session so far, a number that only rises while the session stays on its worker. Needed
 // for api_session.inactivity.
 void usage_activity_register(uint64_t (*fn)(uint32_t session));

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets that a device took the outer header off, and marked: what the header said.
+//
+//   written by: the control thread, before the device may mark with it, and when it no longer does
+//   read by: workers
+//   safe because: a mark says how often its place was given (epoch), and is looked at again behind the copy; what it
+//                 leads to are the words of a header, which the tables of sessions are asked with
+#ifndef OFFLOAD_MARK_H
+#define OFFLOAD_MARK_H
+
+#include "offload/plan.h"
+
+#define MARKS 65536u
+#define MARK_EPOCHS 256u // marks of 24 bits, which all devices have
+
+// A mark that was not in use for long, of the place `index`.
+uint32_t mark_take(uint32_t index, const struct offload_request *q);
+void mark_give(uint32_t index);
+
+#endif

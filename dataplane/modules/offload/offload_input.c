@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// offload-input: frames of core ports whose device takes headers of tunnels off. A marked one goes on behind gtpu-input,
+// all others as they came.
+#include "core/node.h"
+#include "core/port.h"
+#include "instance/instance.h"
+#include "offload/mark.h"
+#include "path/local.h"
+#include "rule/view.h"
+#include "wire/eth.h"
+#include "wire/gtpu.h"
+#include "wire/ip.h"
+#include <string.h>
+
+DROP_REASON(drop_mark, "offload-mark", "the device marked the packet for a flow that it should have no more")
+DROP_REASON(drop_inner, "offload-inner", "what the device left of a tunnel packet is no proper IP packet")
+
+enum { EDGE_PLAIN, EDGE_DOWNLINK, EDGE_TUNNEL, EDGE_DROP, EDGE_COUNT };
+
+static struct {
+	struct offload_request of[MARKS]; // by place; of a tunnel
+	uint32_t mark[MARKS]; // 0: none
+	uint8_t epoch[MARKS];
+} marks; // of places that were never used no page is touched
+
+uint32_t mark_take(uint32_t index, const struct offload_request *q)
+{
+	marks.epoch[index] = (uint8_t)(marks.epoch[index] + 1 == MARK_EPOCHS ? 1 : marks.epoch[index] + 1);
+	marks.of[index] = *q;
+	uint32_t mark = (uint32_t)marks.epoch[index] << 16 | index;
+	__atomic_store_n(&marks.mark[index], mark, __ATOMIC_RELEASE);
+	return mark;
+}
+
+void mark_give(uint32_t index)
+{
+	__atomic_store_n(&marks.mark[index], 0, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); // before the place gets other words
+}
+
+static const struct offload_request *find(uint32_t mark)
+{
+	uint32_t index = mark % MARKS;
+
+	return mark != 0 && __atomic_load_n(&marks.mark[index], __ATOMIC_ACQUIRE) == mark ? &marks.of[index] : NULL;
+}
+
+// The header that was taken off, in front of the packet again, for those behind that look at it: an error indication, a
+// FAR that asks for the peer. Returns 0 without room.
+static int restore(struct rte_mbuf *m, const struct offload_request *q, uint32_t length)
+{
+	uint8_t *frame = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)(q->l3 - ETH_HEADER));
+
+	if (frame == NULL)
+		return 0;
+	uint8_t *ip = frame + q->outer_l3, *gtpu = ip + IP4_HEADER + 8;
+	memcpy(frame, q->header, q->l3);
+	store16(ip + 2, (uint16_t)(length + q->l3 - q->outer_l3));
+	store16(ip + IP4_HEADER + 4, (uint16_t)(length + q->l3 - q->outer_l3 - IP4_HEADER));
+	store16(gtpu + 2, (uint16_t)(length + q->l3 - q->outer_l3 - IP4_HEADER - 16));
+	return 1;
+}
+
+// As gtpu-input leaves it.
+static void arrived(struct rte_mbuf *m, const struct offload_request *q, const struct ip_info *info)
+{
+	struct packet *pkt = packet_of(m);
+	const uint8_t *gtpu = q->header + q->outer_l3 + IP4_HEADER + 8;
+	int container = gtpu[0] == 0x34;
+
+	*tunnel_view_of(m) = (struct tunnel_view){.teid = load32(gtpu + 4),
+		.header_length = container ? GTPU_HEADER_CONTAINER : GTPU_HEADER,
+		.message = GTPU_GPDU,
+		.qfi = container ? gtpu[14] & 0x3f : GTPU_NO_QFI,
+		.outer_version = 4,
+		.outer_l3 = q->outer_l3,
+		.gtpu = (uint16_t)(q->outer_l3 + IP4_HEADER + 8),
+		.local = path_local_id(4, q->header + q->outer_l3 + 16),
+		.pdu_type = (uint8_t)(container ? (gtpu[13] >> 4) + 1 : API_PDU_NONE)};
+	pkt->l3 = q->l3;
+	pkt->l4 = (uint16_t)(q->l3 + info->l4);
+	pkt->ip_version = info->version;
+	pkt->protocol = info->protocol;
+	pkt->fragment = info->fragment;
+	pkt->length = info->length;
+	pkt->interface = q->interface;
+	pkt->instance = q->instance;
+}
+
+static rte_edge_t offload_input_packet(struct rte_mbuf *m)
+{
+	struct ip_info info;
+
+	if (!(m->ol_flags & RTE_MBUF_F_RX_FDIR_ID))
+		return EDGE_PLAIN;
+	const struct offload_request *q = find(m->hash.fdir.hi);
+	uint32_t length = rte_pktmbuf_data_len(m);
+	if (q == NULL)
+		return packet_leave(m, &drop_mark, EDGE_DROP);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, ETH_HEADER);
+	if (length <= ETH_HEADER ||
+		ip_parse(ip, length - ETH_HEADER, rte_pktmbuf_pkt_len(m) - ETH_HEADER, &info) != IP_OK)
+		return packet_leave(m, &drop_inner, EDGE_DROP);
+	int mobile = q->instance != INSTANCE_NONE;
+	if ((ip_martian(info.version, info.source, info.destination) & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0 ||
+		!restore(m, q, info.length))
+		return packet_leave(m, &drop_inner, EDGE_DROP);
+	arrived(m, q, &info);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (find(m->hash.fdir.hi) != q) // given to another meanwhile
+		return packet_leave(m, &drop_mark, EDGE_DROP);
+	return mobile ? EDGE_TUNNEL : EDGE_DOWNLINK;
+}
+
+static uint16_t offload_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	rte_edge_t next[NODE_CHUNK];
+
+	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+
+		for (uint16_t i = 0; i < count; i++)
+			next[i] = offload_input_packet(objs[base + i]);
+		node_dispatch(graph, node, objs + base, next, count);
+	}
+	return n;
+}
+
+static struct rte_node_register offload_input_node = {
+	.name = "offload-input",
+	.process = offload_input,
+	.nb_edges = EDGE_COUNT,
+	.next_nodes = {[EDGE_PLAIN] = "@input-core",
+		[EDGE_DOWNLINK] = "@lookup-downlink",
+		[EDGE_TUNNEL] = "@lookup-tunnel",
+		[EDGE_DROP] = "drop"},
+};
+NODE_REGISTER(offload_input_node)
+
+RTE_INIT(offload_input_marks)
+{
+	port_marks_register("offload-input");
+}

@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: Apache-2.0
+// What devices are told of sessions, with a recording device in place of DPDK's.
+#include "core/event.h"
+#include "offload/fixture_test.h"
+#include "testkit/events.h"
+
+static const struct port_driver *unmarked;
+static struct port_driver marking;
+static uint16_t receive_marked(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n);
+
+static int setup(void **state)
+{
+	start_fixture();
+	unmarked = port_by_name("ran")->driver;
+	marking = *unmarked;
+	marking.rx = receive_marked;
+	set_offload(API_OFFLOAD_AUTO);
+	return 0;
+}
+
+static void expect_out(uint16_t in, const struct frame *f, uint16_t out, const struct frame *want)
+{
+	static uint8_t got[2048];
+
+	assert_int_equal(recorder_receive(in, f->at, f->length), 1);
+	assert_int_equal(recorder.frame_out, out);
+	assert_int_equal(recorder.frame_length, want->length);
+	memcpy(got, recorder.frame, want->length);
+	settle(got, want);
+	assert_memory_equal(got, want->at, want->length);
+}
+
+static const struct rte_flow *entry_flow_of(uint16_t device)
+{
+	for (const struct rte_flow *f = recorder.first; f != NULL; f = f->next)
+		if (f->device == device && f->attr.priority == 1)
+			return f;
+	fail_msg("device %u has no entry", device);
+	return NULL;
+}
+
+static void hex(const uint8_t *bytes, uint32_t length, char *to)
+{
+	for (uint32_t i = 0; i < length; i++)
+		sprintf(to + 2 * i, "%02x", bytes[i]);
+}
+
+static void expect_bytes(const uint8_t *bytes, uint32_t length, const char *want)
+{
+	char got[400] = "";
+
+	hex(bytes, length, got);
+	assert_string_equal(got, want);
+}
+
+// Receives as the port does, and marks as the device.
+static uint16_t receive_marked(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t count = unmarked->rx(p, queue, pkts, n);
+
+	for (uint16_t i = 0; i < count; i++) {
+		pkts[i]->ol_flags |= RTE_MBUF_F_RX_FDIR_ID;
+		pkts[i]->hash.fdir.hi = recorder.mark;
+	}
+	return count;
+}
+
+static struct kit_mobile *counted_session(void)
+{
+	struct kit_mobile *k = upf_session(0x21);
+
+	kit_urr(k, 1);
+	for (int i = 0; i < 2; i++)
+		kit_pdr_urr(&k->pdr[i], 1);
+	return k;
+}
+
+// ---- what is told ---------------------------------------------------------------------------------------------------
+
+static void uplink(void **state)
+{
+	static struct frame f, want, other;
+
+	put("u", upf_session(0x21));
+	teach("ran", uplink_of(&f, "10.45.0.33", FAR4, 0x121, 9));
+	const struct rte_flow *e = entry_flow_of(RAN);
+	assert_string_equal(e->items, "PIIE4UGC4");
+	assert_string_equal(e->actions, "cdteo");
+	assert_true(e->attr.transfer && !e->attr.ingress);
+	assert_int_equal(e->integrity, 1 << 1 | 1 << 2);
+	expect_bytes(e->spec, e->length,
+		"020000009900"
+		"000000000000"
+		"0800"
+		"45000000"
+		"00000000"
+		"00110000"
+		"00000000"
+		"0a010001"
+		"0000"
+		"0868"
+		"00000000"
+		"34ff0000"
+		"00000121"
+		"00000000"
+		"01100000"
+		"45000000"
+		"00000000"
+		"00000000"
+		"0a2d0021"
+		"c6336409");
+	expect_bytes(e->mask, e->length,
+		"ffffffffffff"
+		"000000000000"
+		"ffff"
+		"ff010000"
+		"00003fff"
+		"00ff0000"
+		"00000000"
+		"ffffffff"
+		"0000"
+		"ffff"
+		"00000000"
+		"ffff0000"
+		"ffffffff"
+		"00000000"
+		"ffffc000"
+		"ff000000"
+		"00000000"
+		"00000000"
+		"ffffffff"
+		"ffffffff");
+	expect_bytes(e->goes, e->encap,
+		"02000000ee03"
+		"020000009902"
+		"0800");
+	assert_int_equal(e->decap, 14 + 20 + 8 + 16);
+	expect_out(RAN, &f, INTERNET, routed_out(&want, "10.45.0.33", FAR4));
+	// Another destination may be a UE, or us; a congestion mark, a fragment and an old packet are the software's.
+	assert_int_equal(recorder_receive(RAN, other.at = uplink_of(&other, "10.45.0.33", "10.45.0.1", 0x121, 9)->at,
+				 other.length),
+		-1);
+	f.at[15] = 3;
+	assert_int_equal(recorder_receive(RAN, f.at, f.length), -1);
+	f.at[15] = 0, f.at[20] = 0x20;
+	assert_int_equal(recorder_receive(RAN, f.at, f.length), -1);
+	f.at[20] = 0, f.at[14 + 44 + 8] = 1;
+	assert_int_equal(recorder_receive(RAN, f.at, f.length), -1);
+	gone("u");
+	nothing_left();
+}
+
+static void downlink(void **state)
+{
+	static struct frame f, want;
+
+	put("u", upf_session(0x21));
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	const struct rte_flow *e = entry_flow_of(INTERNET);
+	assert_string_equal(e->items, "PIE4");
+	assert_string_equal(e->actions, "cdeo");
+	expect_bytes(e->mask, e->length,
+		"ffffffffffff"
+		"000000000000"
+		"ffff"
+		"ff030000"
+		"00000000"
+		"00000000"
+		"00000000"
+		"ffffffff");
+	expect_bytes(e->goes, e->encap,
+		"02000000ee01"
+		"020000009900"
+		"0800"
+		"45000024"
+		"00000000"
+		"401166c5"
+		"0a010001"
+		"0a010002"
+		"0868"
+		"0868"
+		"0010"
+		"0000"
+		"30ff0000"
+		"00000221");
+	expect_out(INTERNET, &f, RAN, tunnelled_out(&want, FAR4, "10.45.0.33", 0x221, NO_QFI));
+	downlink_of(&f, "192.0.2.77", "10.45.0.33"); // whoever sends
+	expect_out(INTERNET, &f, RAN, tunnelled_out(&want, "192.0.2.77", "10.45.0.33", 0x221, NO_QFI));
+	ip_packet(&f, FAR4, "10.45.0.33", 10); // its frame is padded
+	link_layer(&f, "internet", 1);
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), -1);
+	gone("u");
+	nothing_left();
+}
+
+// SGW-U, UPF on N9; another QFI has its own container.
+static void tunnel_to_tunnel(void **state)
+{
+	static struct frame f, want;
+	static struct kit_mobile k;
+
+	kit_mobile(&k, 9, NULL, NULL);
+	kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x300, 1);
+	kit_far_gtpu(&k, 1, API_FROM_ACCESS, "gnb", 0x400)->pdu_type = API_PDU_DL;
+	put("bearer", &k);
+	for (uint8_t qfi = 5; qfi < 7; qfi++) {
+		ip_packet(&f, FAR4, UE4, 80);
+		tunnel(&f, "10.9.0.2", "10.9.0.1", 0x300, qfi, API_PDU_DL);
+		link_layer(&f, "peers", 1);
+		assert_int_equal(recorder_receive(PEERS, f.at, f.length), -1);
+		if (qfi == 6) // the rule's packets pass flow-input now
+			break;
+		teach("peers", &f);
+		assert_string_equal(entry_flow_of(PEERS)->items, "PIIE4UGC4");
+		assert_string_equal(entry_flow_of(PEERS)->actions, "cdeo");
+		expect_out(PEERS, &f, RAN, tunnelled_out(&want, FAR4, UE4, 0x400, qfi));
+	}
+	gone("bearer");
+	nothing_left();
+}
+
+static void to_home(void **state)
+{
+	static struct frame f, first;
+
+	gpdu(&f, &cases[2], 4, 9, 1, 40);
+	for (int i = 0; i < 2; i++) // the second packet of a 5-tuple makes its entry
+		teach("ran", &f);
+	const struct rte_flow *e = entry_flow_of(RAN);
+	assert_string_equal(e->items, "PIIE4UGC4U");
+	assert_string_equal(e->actions, "cdeo");
+	const struct kit_frame *k = kit_frame("homes", 0);
+	memcpy(first.room, k->bytes, k->length);
+	first.at = first.room, first.length = k->length;
+	expect_out(RAN, &f, HOMES, &first);
+	gpdu(&f, &cases[2], 4, 9, 1, 40);
+	f.at[14 + 44 + 20 + 1] ^= 1; // another source port
+	assert_int_equal(recorder_receive(RAN, f.at, f.length), -1);
+	kit_begin();
+	kit_delete(API_SESSION, "home-1");
+	commit();
+	nothing_left();
+	kit_begin();
+	put_homes();
+	commit();
+}
+
+static void from_home(void **state)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+	static struct frame f, want;
+
+	kit_begin();
+	kit_neighbour("n3", "10.3.0.2", mac_gnb);
+	commit();
+	for (int i = 0; i < 3; i++) {
+		ip_packet(&f, "100.64.0.2", FAR4, 80);
+		frame_ethernet(&f, port("homes")->mac.addr_bytes, mac, 0x0800);
+		frame_tag(&f, 0x8100, 1);
+		frame_tag(&f, 0x88a8, 100);
+		if (i < 2)
+			teach("homes", &f);
+	}
+	const struct rte_flow *e = entry_flow_of(HOMES);
+	assert_string_equal(e->items, "PIEVV4U");
+	assert_string_equal(e->actions, "cdeo");
+	ip_packet(&want, "100.64.0.2", FAR4, 80);
+	tunnel(&want, "10.3.0.1", "10.3.0.2", 0x10301, 9, API_PDU_UL);
+	link_layer(&want, "ran", 0);
+	expect_out(HOMES, &f, RAN, &want);
+	f.at[11] ^= 1; // another home router
+	assert_int_equal(recorder_receive(HOMES, f.at, f.length), -1);
+	kit_begin();
+	kit_delete(API_SESSION, "home-1");
+	commit();
+	nothing_left();
+	kit_begin();
+	put_homes();
+	commit();
+}
+
+// ---- what devices take ----------------------------------------------------------------------------------------------
+
+static void by_what_it_takes(void **state)
+{
+	static struct frame f;
+
+	recorder.refuses[RTE_FLOW_ACTION_TYPE_DEC_TTL] = 1;
+	set_offload(API_OFFLOAD_AUTO);
+	assert_int_equal(port("ran")->offload.level, API_OFFLOAD_ENCAPSULATION);
+	assert_string_equal(port("ran")->offload.why, "full: the action is not supported");
+	put("u", upf_session(0x21));
+	teach("ran", uplink_of(&f, "10.45.0.33", FAR4, 0x121, 9));
+	const struct rte_flow *e = entry_flow_of(RAN);
+	assert_string_equal(e->items, "IIE4UGC4");
+	assert_string_equal(e->actions, "dekq");
+	assert_true(e->attr.ingress && !e->attr.transfer);
+	expect_bytes(e->goes, e->encap,
+		"020000009900"
+		"02000000ee01"
+		"0800");
+	set_offload(API_OFFLOAD_FULL);
+	assert_int_equal(port("ran")->offload.level, API_OFFLOAD_NONE);
+	nothing_left();
+	recorder.refuses[RTE_FLOW_ACTION_TYPE_MARK] = 1;
+	set_offload(API_OFFLOAD_AUTO);
+	assert_int_equal(port("ran")->offload.level, API_OFFLOAD_NONE);
+	nothing_left();
+	memset(recorder.refuses, 0, sizeof(recorder.refuses));
+	set_offload(API_OFFLOAD_ENCAPSULATION);
+	assert_int_equal(port("ran")->offload.level, API_OFFLOAD_ENCAPSULATION);
+	set_offload(API_OFFLOAD_NONE);
+	nothing_left();
+	set_offload(API_OFFLOAD_AUTO);
+	assert_int_equal(port("ran")->offload.level, API_OFFLOAD_FULL);
+	gone("u");
+	nothing_left();
+}
+
+// A frame as the device gives it to the software.
+static void send_marked(const uint8_t *frame, uint32_t length, uint32_t mark)
+{
+	struct port *p = port_by_name("ran");
+
+	kit_clear();
+	assert_int_equal(kit_send("ran", frame, length), 0);
+	recorder.mark = mark;
+	p->driver = &marking;
+	kit_run();
+	p->driver = unmarked;
+}
+
+// The device takes the outer header off; the software does the rest, counts and thresholds too.
+static void decapsulated(void **state)
+{
+	static struct frame f, want;
+	struct kit_mobile *k = counted_session();
+
+	set_offload(API_OFFLOAD_ENCAPSULATION);
+	k->urr[0].triggers |= API_URR_VOLTH;
+	k->urr[0].volume_threshold[0] = 100000;
+	put("u", k);
+	teach("ran", uplink_of(&f, "10.45.0.33", FAR4, 0x121, 9));
+	for (int i = 1; i < 3; i++) {
+		uplink_of(&f, "10.45.0.33", i == 1 ? FAR4 : "198.51.100.77", 0x121, 9);
+		assert_int_equal(recorder_receive(RAN, f.at, f.length), -2);
+		uint64_t before = kit_node_packets("gtpu-input");
+		send_marked(recorder.frame, recorder.frame_length, recorder.mark);
+		assert_int_equal(kit_node_packets("gtpu-input") - before, 0);
+		assert_int_equal(kit_count("internet"), 1);
+		assert_true(
+			same_frame("internet", 0, routed_out(&want, "10.45.0.33", i == 1 ? FAR4 : "198.51.100.77")));
+		assert_int_equal(kit_session_row("u").uplink_bytes, (i + 1) * 108);
+	}
+	// Cut short by the device; a mark of the past.
+	struct kit_reasons before = kit_reasons();
+	send_marked(recorder.frame, 40, recorder.mark);
+	kit_only_rose(&before, "offload-inner", 1);
+	gone("u");
+	before = kit_reasons();
+	send_marked(recorder.frame, recorder.frame_length, recorder.mark);
+	kit_only_rose(&before, "offload-mark", 1);
+	assert_true(kit_balance());
+	set_offload(API_OFFLOAD_AUTO);
+	nothing_left();
+}
+
+// A device that takes the example, and then not an entry: the next level, and not again for a while.
+static void less_for_an_entry(void **state)
+{
+	static struct frame f;
+
+	recorder.refuses[RTE_FLOW_ACTION_TYPE_DEC_TTL] = 1;
+	put("u", upf_session(0x21));
+	teach("ran", uplink_of(&f, "10.45.0.33", FAR4, 0x121, 9));
+	assert_int_equal(recorder_receive(RAN, f.at, f.length), -2);
+	assert_int_equal(port("ran")->offload.level, API_OFFLOAD_FULL);
+	uint32_t created = recorder.created;
+	kit_advance(1000000);
+	assert_int_equal(recorder.created, created);
+	memset(recorder.refuses, 0, sizeof(recorder.refuses));
+	kit_advance(10000000);
+	settle_entries();
+	assert_int_equal(recorder_receive(RAN, f.at, f.length), 1);
+	gone("u");
+	nothing_left();
+}
+
+static void full_table(void **state)
+{
+	static struct frame f;
+	uint64_t refused = port("internet")->offload.refused;
+
+	put("a", upf_session(0x21));
+	put("b", upf_session(0x22));
+	recorder.room = recorder.flows + 2; // an entry and its guard
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.34"));
+	assert_int_equal(port("internet")->offload.entries, 1);
+	assert_int_equal(port("internet")->offload.refused - refused, 1);
+	assert_string_equal(port("internet")->offload.why, "an entry: the table is full");
+	assert_int_equal(recorder.counters, 1);
+	gone("a");
+	kit_advance(11000000); // it is tried again
+	settle_entries();
+	assert_int_equal(port("internet")->offload.entries, 1);
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	recorder.room = UINT32_MAX;
+	gone("b");
+	nothing_left();
+}
+
+// ---- changes --------------------------------------------------------------------------------------------------------
+
+static void changes(void **state)
+{
+	static const uint8_t moved[6] = {2, 0, 0, 0, 0xee, 9};
+	static struct frame f, want;
+	struct kit_mobile *k = upf_session(0x21);
+
+	put("u", k);
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	kit_begin();
+	kit_neighbour("n3", "10.1.0.2", moved);
+	commit();
+	settle_entries();
+	tunnelled_out(&want, FAR4, "10.45.0.33", 0x221, NO_QFI);
+	memcpy(want.at, moved, 6);
+	expect_out(INTERNET, &f, RAN, &want);
+	kit_begin();
+	kit_neighbour("n3", "10.1.0.2", mac_gnb);
+	struct api_path path = {.local = kit_address("10.1.0.1"), .peer = kit_address("10.1.0.2"), .dscp = 46};
+	kit_put(API_PATH, "gnb", &path, sizeof(path));
+	commit();
+	settle_entries();
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	assert_int_equal(recorder.frame[15], 46 << 2);
+	assert_memory_equal(recorder.frame, mac_gnb, 6);
+	kit_begin();
+	kit_path("gnb", "10.1.0.1", "10.1.0.2");
+	commit();
+	k->far[1].teid = 0x777; // another version of the session: at once
+	put("u", k);
+	assert_int_equal(recorder.flows, 0);
+	teach("internet", &f);
+	expect_out(INTERNET, &f, RAN, tunnelled_out(&want, FAR4, "10.45.0.33", 0x777, NO_QFI));
+	gone("u");
+	assert_int_equal(recorder.flows, 0);
+	nothing_left();
+}
+
+// The destination becomes another's: ours, a UE's, one that is guarded.
+static void destinations(void **state)
+{
+	static struct frame f;
+
+	put("u", upf_session(0x21));
+	teach("ran", uplink_of(&f, "10.45.0.33", FAR4, 0x121, 9));
+	for (int i = 0; i < 3; i++) {
+		struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
+
+		assert_int_equal(recorder_receive(RAN, f.at, f.length), 1);
+		core.pool[core.pools++] = kit_address("2001:db8:1::/48");
+		if (i == 1)
+			core.pool[core.pools++] = kit_address("198.51.100.0/24");
+		if (i == 2)
+			core.guard[core.guarded++] = kit_address(FAR4);
+		kit_begin();
+		struct api_interface n6 = {.port = "internet",
+			.address = {kit_address("192.0.2.1/24"), kit_address("2001:db8:6::1/64"), kit_address(FAR4)},
+			.count = i == 0 ? 3 : 2};
+		kit_put(API_INTERFACE, "n6", &n6, sizeof(n6));
+		kit_put(API_INSTANCE, "core", &core, sizeof(core));
+		commit();
+		settle_entries();
+		assert_int_equal(recorder_receive(RAN, f.at, f.length), -2); // the software decides
+		kit_begin();
+		kit_interface("n6", "internet", "192.0.2.1/24", "2001:db8:6::1/64");
+		fixture_instances(0, 0);
+		commit();
+		settle_entries();
+	}
+	gone("u");
+	nothing_left();
+}
+
+static void lost_and_down(void **state)
+{
+	static struct frame f;
+
+	put("u", upf_session(0x21));
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	recorder.down[INTERNET] = 1;
+	settle_entries();
+	nothing_left();
+	recorder.down[INTERNET] = 0;
+	settle_entries();
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	recorder_reset(INTERNET);
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), -1);
+	settle_entries();
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	assert_int_equal(port("internet")->offload.entries, 1);
+	gone("u");
+	nothing_left();
+}
+
+// ---- counters -------------------------------------------------------------------------------------------------------
+
+// What the URR's report in the reply of a change says, in packets of 108 bytes.
+static void expect_report(const struct kit_mobile *k, uint64_t up, uint64_t down)
+{
+	uint32_t n;
+
+	if (k != NULL)
+		put("u", k);
+	else
+		gone("u");
+	const struct api_usage *row = event_commit_rows(&n);
+	assert_int_equal(n, 1);
+	assert_int_equal(row->bytes[API_UPLINK], up * 108);
+	assert_int_equal(row->bytes[API_DOWNLINK], down * 108);
+}
+
+static void exact_counts(void **state)
+{
+	static struct frame up, down;
+	struct kit_mobile *k = counted_session();
+
+	put("u", k);
+	teach("ran", uplink_of(&up, "10.45.0.33", FAR4, 0x121, 9));
+	teach("internet", downlink_of(&down, FAR4, "10.45.0.33"));
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(recorder_receive(RAN, up.at, up.length), 1);
+		if (i % 3 == 0)
+			assert_int_equal(recorder_receive(INTERNET, down.at, down.length), 1);
+	}
+	struct api_session_row row = kit_session_row("u");
+	assert_int_equal(row.uplink_packets, 1001);
+	assert_int_equal(row.uplink_bytes, 1001 * 108);
+	assert_int_equal(row.downlink_packets, 335);
+	assert_int_equal(row.downlink_bytes, 335 * 108);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(recorder_receive(RAN, up.at, up.length), 1);
+	k->urr[0].query++; // asked, and counted on
+	expect_report(k, 1011, 335);
+	assert_int_equal(kit_session_row("u").uplink_packets, 1011);
+	teach("ran", &up);
+	assert_int_equal(recorder_receive(RAN, up.at, up.length), 1);
+	expect_report(NULL, 2, 0);
+	nothing_left();
+}
+
+// A periodic report has all that was counted until then.
+static void periodic_report(void **state)
+{
+	static struct frame f;
+	struct kit_mobile *k = counted_session();
+	uint64_t bytes = 0;
+
+	k->urr[0].triggers |= API_URR_PERIO;
+	k->urr[0].period = 60;
+	put("u", k);
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	kit_events_clear();
+	kit_advance(59000000);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	for (int i = 0; i < 200 && kit_events(API_EVENT_USAGE) == 0; i++) {
+		kit_advance(9000);
+		assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+		bytes = (uint64_t)(50 + i) * 108; // it is told one step after it was made
+	}
+	assert_int_equal(kit_events(API_EVENT_USAGE), 1);
+	assert_int_equal(kit_event(API_EVENT_USAGE, 0)->usage.bytes[API_DOWNLINK], bytes);
+	gone("u");
+	nothing_left();
+}
+
+// Thresholds and quotas fire at a packet: such rules stay with the software.
+static void not_where_packets_decide(void **state)
+{
+	static struct frame f;
+	struct kit_mobile *k = counted_session();
+
+	k->urr[0].triggers |= API_URR_VOLTH;
+	k->urr[0].volume_threshold[0] = 1000;
+	put("u", k);
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), -1);
+	assert_non_null(strstr(port("internet")->offload.why, "thresholds"));
+	k->urr[0].triggers &= ~(uint32_t)API_URR_VOLTH;
+	memset(k->urr[0].volume_threshold, 0, sizeof(k->urr[0].volume_threshold));
+	put("u", k);
+	teach("internet", &f);
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	gone("u");
+	nothing_left();
+}
+
+static void metered(void **state)
+{
+	static struct frame f;
+	struct api_policer p = {.type = API_TRTCM,
+		.cir = 1000000,
+		.cbs = 20000,
+		.pir = 2000000,
+		.pbs = 40000,
+		.action = {API_COLOUR_PASS, API_COLOUR_PASS, API_COLOUR_DROP}};
+	struct kit_mobile *k = upf_session(0x21);
+
+	kit_begin();
+	kit_put(API_POLICER, "gold", &p, sizeof(p));
+	commit();
+	snprintf(kit_qer(k, 1, 9)->downlink_policer, API_NAME, "gold");
+	kit_pdr_qer(&k->pdr[1], 1);
+	put("u", k);
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	assert_string_equal(entry_flow_of(INTERNET)->actions, "mcdeo");
+	assert_int_equal(recorder.profile.alg, RTE_MTR_TRTCM_RFC2698);
+	assert_int_equal(recorder.profile.trtcm_rfc2698.pir, 2000000);
+	assert_int_equal(recorder.profile.trtcm_rfc2698.cbs, 20000);
+	assert_string_equal(recorder.colours, "ppd");
+	assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+	recorder.red = 1;
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 0);
+	recorder.red = 0;
+	assert_int_equal(kit_session_row("u").downlink_dropped, 7);
+	assert_int_equal(kit_session_row("u").downlink_packets, 2);
+	p.pir = 3000000;
+	kit_begin();
+	kit_put(API_POLICER, "gold", &p, sizeof(p));
+	commit();
+	settle_entries();
+	assert_int_equal(recorder.profile.trtcm_rfc2698.pir, 3000000);
+	assert_int_equal(recorder.meters, 1);
+	gone("u");
+	nothing_left();
+}
+
+int main(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(uplink),
+		cmocka_unit_test(downlink),
+		cmocka_unit_test(tunnel_to_tunnel),
+		cmocka_unit_test(to_home),
+		cmocka_unit_test(from_home),
+		cmocka_unit_test(by_what_it_takes),
+		cmocka_unit_test(decapsulated),
+		cmocka_unit_test(less_for_an_entry),
+		cmocka_unit_test(full_table),
+		cmocka_unit_test(changes),
+		cmocka_unit_test(destinations),
+		cmocka_unit_test(lost_and_down),
+		cmocka_unit_test(exact_counts),
+		cmocka_unit_test(periodic_report),
+		cmocka_unit_test(not_where_packets_decide),
+		cmocka_unit_test(metered),
+	};
+
+	return cmocka_run_group_tests(all, setup, NULL);
+}
