@@ -23,9 +23,10 @@
 #define ENTRIES MARKS // of all devices
 #define OF_RULE 64u // more 5-tuples of one rule are the software's
 #define REQUESTS 4096u
-#define TICK_MS 10
-#define LEARN 256u // requests of a tick
-#define SWEEP 1024u // entries that a tick reads and makes anew where they changed
+#define TICK_MS 4
+#define LEARN 1024u // requests of a tick, about 4 ms
+#define SWEEP 400u // entries that a tick reads and makes anew where they changed: all in a second
+#define LOOK_NS 20000000ull // between two looks at links
 #define RETRY_NS 10000000000ull // after a device refused
 
 struct entry {
@@ -45,12 +46,14 @@ static struct {
 	uint32_t *of_rule; // 1 + index of the first entry, by rule
 	uint32_t at, end; // of the sweep; behind the highest index that was used
 	uint32_t generation; // ip_ways_generation of the last whole sweep
+	uint32_t missed[MAX_PORTS]; // as counted in port.offload.refused
+	uint64_t look_ns;
 	uint8_t down[MAX_PORTS], lost[RTE_MAX_ETHPORTS]; // links; devices that were reset (any thread)
 } o;
 
 // Of a worker.
 static struct {
-	uint64_t missed; // requests that the ring had no room for
+	uint32_t missed[MAX_PORTS]; // requests that the ring had no room for, by port
 	uint32_t rule, generation; // of the last request: a vector asks once
 } __rte_cache_aligned asked[API_MAX_WORKERS];
 
@@ -77,7 +80,7 @@ static __rte_noinline void request(struct worker *w, const struct engine_flow *f
 	q.length = (uint16_t)RTE_MIN(rte_pktmbuf_data_len(f->m), PLAN_HEADER);
 	memcpy(q.header, rte_pktmbuf_mtod(f->m, void *), q.length);
 	if (rte_ring_mp_enqueue_elem(ring, &q, sizeof(q)) != 0) {
-		asked[w->id].missed++;
+		asked[w->id].missed[q.port]++;
 		return;
 	}
 	asked[w->id].rule = q.rule;
@@ -310,6 +313,12 @@ static void closing(struct port *p)
 static void look_at(struct port *p)
 {
 	struct rte_eth_link link;
+	uint32_t missed = 0;
+
+	for (uint32_t w = 0; w < worker_count(); w++)
+		missed += __atomic_load_n(&asked[w].missed[p->index], __ATOMIC_RELAXED);
+	p->offload.refused += missed - o.missed[p->index];
+	o.missed[p->index] = missed;
 
 	if (!p->offload.asked)
 		ask(p);
@@ -349,18 +358,25 @@ static int begin(void)
 	return 0;
 }
 
+static void look_at_ports(uint64_t now)
+{
+	if (now < o.look_ns)
+		return;
+	o.look_ns = now + LOOK_NS;
+	for (uint16_t i = 0; i < MAX_PORTS; i++) {
+		struct port *p = port_get(i);
+
+		if (p != NULL && p->want.offload != API_OFFLOAD_NONE && (o.ring != NULL || begin() == 0))
+			look_at(p);
+	}
+}
+
 static void tick(uint64_t now)
 {
 	struct offload_request q;
 	uint32_t steps = SWEEP;
 
-	for (uint16_t i = 0; i < MAX_PORTS; i++) {
-		struct port *p = port_get(i);
-
-		if (p == NULL || p->want.offload == API_OFFLOAD_NONE || (o.ring == NULL && begin() != 0))
-			continue;
-		look_at(p);
-	}
+	look_at_ports(now);
 	if (o.ring == NULL)
 		return;
 	for (uint32_t i = 0; i < LEARN && rte_ring_sc_dequeue_elem(o.ring, &q, sizeof(q)) == 0; i++)

@@ -58,4 +58,35 @@ static inline void nothing_left(void)
 		assert_int_equal(port(*p)->offload.entries, 0);
 }
 
+static inline void expect_out(uint16_t in, const struct frame *f, uint16_t out, const struct frame *want)
+{
+	static uint8_t got[2048];
+
+	assert_int_equal(recorder_receive(in, f->at, f->length), 1);
+	assert_int_equal(recorder.frame_out, out);
+	assert_int_equal(recorder.frame_length, want->length);
+	memcpy(got, recorder.frame, want->length);
+	settle(got, want);
+	assert_memory_equal(got, want->at, want->length);
+}
+
+static inline const struct rte_flow *entry_flow_of(uint16_t device)
+{
+	for (const struct rte_flow *f = recorder.first; f != NULL; f = f->next)
+		if (f->device == device && f->attr.priority == 1)
+			return f;
+	fail_msg("device %u has no entry", device);
+	return NULL;
+}
+
+static inline struct kit_mobile *counted_session(void)
+{
+	struct kit_mobile *k = upf_session(0x21);
+
+	kit_urr(k, 1);
+	for (int i = 0; i < 2; i++)
+		kit_pdr_urr(&k->pdr[i], 1);
+	return k;
+}
+
 #endif

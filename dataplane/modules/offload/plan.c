@@ -65,6 +65,11 @@ static uint32_t link_layer(struct plan *p, const struct offload_request *q, cons
 	return at;
 }
 
+static int is_whole(const uint8_t *ip4)
+{
+	return ((ip4[6] & 0x3f) | ip4[7]) == 0;
+}
+
 // RFC 6040: a congestion mark is for the software. IPv4 without options, whole.
 static void outer_ip4(struct plan *p, uint32_t at)
 {
@@ -83,8 +88,8 @@ static uint32_t tunnel(struct plan *p, const struct offload_request *q, uint32_t
 	const uint8_t *udp = q->header + at + IP4_HEADER, *gtpu = udp + 8;
 	uint32_t header = gtpu[0] == 0x34 ? GTPU_HEADER_CONTAINER : GTPU_HEADER;
 
-	if (q->outer_l3 != at || q->header[at] != 0x45 || at + IP4_HEADER + 8 + header != q->l3 ||
-		(gtpu[0] != 0x30 && gtpu[0] != 0x34))
+	if (q->outer_l3 != at || q->header[at] != 0x45 || !is_whole(q->header + at) || (q->header[at + 1] & 1) ||
+		at + IP4_HEADER + 8 + header != q->l3 || (gtpu[0] != 0x30 && gtpu[0] != 0x34))
 		return 0;
 	// One container of four bytes without optional parts.
 	if (gtpu[0] == 0x34 && (gtpu[11] != GTPU_EXT_PDU_SESSION || gtpu[12] != 1 || (gtpu[13] & 0xef) != 0 ||
@@ -148,6 +153,8 @@ static int user(struct plan *p, const struct offload_request *q, const struct ru
 		compare(p, other, size);
 	if (!q->by_tuple)
 		return 1;
+	if (!six && !is_whole(ip))
+		return 0;
 	p->mask[at + 6] |= six ? 0xff : 0x3f; // the protocol, of what is whole
 	if (!six)
 		compare(p, at + 7, 1), compare(p, at + 9, 1);
