@@ -107,6 +107,45 @@ static void lost_and_down(void **state)
 	nothing_left();
 }
 
+// The port goes, the session stays: its entry is taken back before the device is closed.
+static void port_gone(void **state)
+{
+	static const struct tunnel_case spare = {"spare", "10.77.0.1", "10.77.0.2", 0x305, 0, 0};
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 5};
+	static struct frame f;
+
+	kit_begin();
+	kit_port("spare", API_ROLE_CORE);
+	commit();
+	kit_begin();
+	kit_interface("spare", "spare", "10.77.0.1/24", NULL);
+	kit_path("spare", "10.77.0.1", "10.77.0.2");
+	struct kit_session home = kit_session("homes", mac, 100, 5, 0, "100.64.0.6", NULL, "spare", 0x305);
+	kit_put_session("home-5", &home);
+	commit();
+	struct port *p = port_by_name("spare");
+	p->device = SPARE;
+	p->want.offload = API_OFFLOAD_FULL;
+	p->mtu = 1444;
+	settle_entries();
+	gpdu(&f, &spare, 4, 9, 1, 40);
+	memcpy(f.at, p->mac.addr_bytes, 6);
+	for (int i = 0; i < 2; i++)
+		teach("spare", &f);
+	assert_int_equal(recorder_receive(SPARE, f.at, f.length), 1);
+	kit_begin();
+	kit_delete(API_INTERFACE, "spare");
+	kit_delete(API_PORT, "spare");
+	commit();
+	assert_int_equal(recorder.flows + recorder.counters, 0);
+	assert_int_equal(kit_session_row("home-5").downlink_packets, 3);
+	kit_begin();
+	kit_delete(API_SESSION, "home-5");
+	kit_delete(API_PATH, "spare");
+	commit();
+	nothing_left();
+}
+
 // ---- counters -------------------------------------------------------------------------------------------------------
 
 // What the URR's report in the reply of a change says, in packets of 108 bytes.
@@ -247,6 +286,7 @@ int main(void)
 		cmocka_unit_test(changes),
 		cmocka_unit_test(destinations),
 		cmocka_unit_test(lost_and_down),
+		cmocka_unit_test(port_gone),
 		cmocka_unit_test(exact_counts),
 		cmocka_unit_test(periodic_report),
 		cmocka_unit_test(not_where_packets_decide),

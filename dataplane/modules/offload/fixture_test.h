@@ -11,6 +11,7 @@
 #define PEERS 1
 #define INTERNET 2
 #define HOMES 3
+#define SPARE 4
 
 // Ports of the fixture become devices; frames that come in fit with another header.
 static inline void set_offload(uint32_t want)
