@@ -184,6 +184,9 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 		return refuse(r, EINVAL,
 			"the device does not chain buffers, so an MTU of %u needs engine.buffer_size %u", want->mtu,
 			want->mtu + L2_ROOM);
+	uint64_t marks = RTE_ETH_RX_METADATA_USER_MARK;
+	if (want->marks)
+		rte_eth_rx_metadata_negotiate(e->id, &marks); // a device that has no such setting delivers them anyway
 	conf.rxmode.mtu = want->mtu;
 	conf.intr_conf.rxq = is_tap(want);
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;

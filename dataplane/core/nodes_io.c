@@ -42,7 +42,7 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 	p->counters[w->id].rx_bytes += bytes;
 	rte_edge_t edge = p->xconnect != PORT_NONE     ? RX_XCONNECT
 			  : p->role == API_ROLE_ACCESS ? RX_ACCESS
-			  : p->offload.marks           ? RX_MARKED
+			  : p->marks                   ? RX_MARKED
 						       : RX_CORE;
 	rte_node_enqueue(graph, node, edge, (void **)pkts, n);
 }

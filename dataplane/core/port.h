@@ -47,7 +47,6 @@ struct port_driver {
 struct port_offload {
 	uint8_t level; // enum api_offload, in force; workers
 	uint8_t asked; // the device was
-	uint8_t marks; // frames may have a mark of it
 	uint32_t entries;
 	uint64_t refused;
 	char why[API_OFFLOAD_WHY];
@@ -62,12 +61,13 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	struct rte_ether_addr mac;
 	uint8_t up;
+	uint8_t marks; // the device marks frames (modules/offload)
 	int32_t device; // rte_ethdev's number; -1: none
-	struct port_offload offload;
 	const struct port_driver *driver;
 	void *private; // of the driver
 	struct api_port want;
 	uint64_t no_buffer_seen; // of the driver's no_buffer(), by the control thread
+	struct port_offload offload;
 	struct port_counters counters[API_MAX_WORKERS];
 };
 

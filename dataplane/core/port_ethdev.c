@@ -32,6 +32,7 @@ static int ethdev_port_open(struct port *p, const struct api_port *want)
 		.tx_queues = (uint16_t)worker_count(),
 		.descriptors = (uint16_t)want->queue_size,
 		.promiscuous = want->promiscuous != 0,
+		.marks = want->offload != API_OFFLOAD_NONE,
 		.pool = engine_pool(),
 	};
 	char text[API_TEXT];

@@ -24,7 +24,7 @@
 #define OF_RULE 64u // more 5-tuples of one rule are the software's
 #define REQUESTS 4096u
 #define TICK_MS 4
-#define LEARN 1024u // requests of a tick, about 4 ms
+#define LEARN 512u // requests of a tick, about 2 ms: a flood of new flows leaves the control thread time
 #define SWEEP 400u // entries that a tick reads and makes anew where they changed: all in a second
 #define LOOK_NS 20000000ull // between two looks at links
 #define RETRY_NS 10000000000ull // after a device refused
@@ -129,7 +129,7 @@ static const char *enter_device(struct entry *e, uint32_t index, const struct pl
 	uint32_t mark = p->level == API_OFFLOAD_FULL ? index + 1 : mark_take(index, &e->q);
 
 	if (p->level != API_OFFLOAD_FULL)
-		in->offload.marks = 1;
+		in->marks = 1;
 	const char *why = program_put(&e->device, p, mark);
 	if (why != NULL) {
 		mark_give(index);
