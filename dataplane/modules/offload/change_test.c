@@ -218,6 +218,28 @@ static void periodic_report(void **state)
 	nothing_left();
 }
 
+// A session whose packets a device forwards is not silent.
+static void not_inactive(void **state)
+{
+	static struct frame f;
+	struct kit_mobile *k = upf_session(0x21);
+
+	k->s.inactivity = 4;
+	put("u", k);
+	teach("internet", downlink_of(&f, FAR4, "10.45.0.33"));
+	kit_events_clear();
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
+		kit_advance(100000);
+	}
+	assert_int_equal(kit_events(API_EVENT_INACTIVE), 0);
+	for (int i = 0; i < 60; i++)
+		kit_advance(100000);
+	assert_int_equal(kit_events(API_EVENT_INACTIVE), 1);
+	gone("u");
+	nothing_left();
+}
+
 // Thresholds and quotas fire at a packet: such rules stay with the software.
 static void not_where_packets_decide(void **state)
 {
@@ -289,6 +311,7 @@ int main(void)
 		cmocka_unit_test(port_gone),
 		cmocka_unit_test(exact_counts),
 		cmocka_unit_test(periodic_report),
+		cmocka_unit_test(not_inactive),
 		cmocka_unit_test(not_where_packets_decide),
 		cmocka_unit_test(metered),
 	};

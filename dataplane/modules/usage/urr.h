@@ -63,7 +63,8 @@ struct urr {
 	uint32_t pending; // API_USAGE_*: reports that found the queue full
 	struct usage_set *set;
 	struct api_urr c; // in force
-	struct usage_totals base; // of earlier owners; dropped by them too; active_ns and events of past stretches
+	// Of earlier owners and of devices; dropped by them too; active_ns and events of past stretches.
+	struct usage_totals base;
 	struct usage_totals reported; // at the last report
 	uint64_t threshold[3], quota[3]; // totals; USAGE_NO_LIMIT: none
 	uint64_t time_threshold, time_quota; // of active_ns
