@@ -19,17 +19,18 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 	for (uint16_t i = 0; i < n; i++) {
 		struct tuple_lookup *t = &tuple[i];
 
-		if (unlikely(lookup[i].key == 0 || !lookup[i].user.by_tuple || !lookup[i].plain))
+		if (unlikely(!lookup[i].plain || !lookup[i].user.by_tuple))
 			continue;
 		t->found = tuple_find(k->tuples, t->hash, &t->key);
-		lookup[i].plain = t->found != NULL;
 		if (likely(t->found != NULL))
 			rte_prefetch0(&session_pools.state[t->found->state]);
+		else
+			lookup[i].plain = 0;
 	}
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
-		if (unlikely(l->key == 0 || !l->user.by_tuple || !l->plain))
+		if (unlikely(!l->plain || !l->user.by_tuple))
 			continue;
 		struct rule_state *s = tuple_state(k->w, tuple[i].found, k->permitted);
 		l->plain = s != NULL;
@@ -47,11 +48,11 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 // ---- checks -----------------------------------------------------------------------------------------------------------
 
 // Rows G8, G11, G12: the packet is from or to the UE; by its address it is only where no session has a longer prefix.
-static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, int uplink)
+static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, uint8_t version, int uplink)
 {
 	const struct rule_state *s = l->state;
 
-	if (likely(l->user.version == 4)) {
+	if (likely(version == 4)) {
 		uint32_t ue;
 
 		memcpy(&ue, ip + (uplink ? 12 : 16), 4);
@@ -63,10 +64,15 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// 1 when sessions may send to this destination (rows A11, G13).
-static __rte_always_inline int may_send(uint8_t version, const uint8_t *destination)
+// 1 when sessions may send to this destination (rows A11, G13): not to us, nor to a guarded host. Nearly all are in
+// neither filter.
+static __rte_always_inline int may_send(const struct walk *k, uint8_t version, const uint8_t *destination)
 {
-	return !ip_is_local(version, destination) && !instance_guards(version, destination);
+	uint32_t bit = ip_filter_bit(version, destination);
+	uint64_t bits = k->local->bits[bit / 64] | k->instances->guard_filter.bits[bit / 64];
+
+	return likely(!(bits >> bit % 64 & 1)) ||
+	       (!ip_is_local(version, destination) && !instance_guards(version, destination));
 }
 
 // The address may be a UE's: ip-forward looks closer.
@@ -86,7 +92,7 @@ enum { NOTE_NONE, NOTE_ROUTED, NOTE_OTHER };
 // route, unless sessions decide that have no pools.
 static __rte_noinline int note_way(const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
-	int routed = may_send(version, destination) && !address_is_link_local(version, destination) &&
+	int routed = may_send(k, version, destination) && !address_is_link_local(version, destination) &&
 		     !may_be_ue(k->instances, version, destination) &&
 		     !(version == 4 && nat_of_hop(way->index) != NULL);
 
@@ -129,9 +135,9 @@ static __rte_noinline void mark_routed(const struct walk *k, const struct lookup
 }
 
 static __rte_always_inline int send_routed(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip)
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
-	uint8_t version = l->user.version, *destination = ip + (version == 4 ? 16 : 24);
+	uint8_t *destination = ip + (version == 4 ? 16 : 24);
 
 	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
 		     room < NEXT_HOP_HEADER))
@@ -163,13 +169,13 @@ static __rte_noinline void finish_ip6(uint8_t *ip, uint32_t length, uint8_t clas
 
 // As gtpu-encap.
 static __rte_always_inline int send_tunnelled(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip)
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
 	const struct rule_state *s = l->state;
-	uint8_t qfi = s->qfi, type = s->flags >> FLOW_PDU_SHIFT, version = l->user.version;
+	uint8_t qfi = s->qfi, type = s->flags >> FLOW_PDU_SHIFT;
 
 	if (unlikely(room < TEMPLATE_BYTES ||
-		     ((s->flags & FLOW_UPLINK) && !may_send(version, ip + (version == 4 ? 16 : 24)))))
+		     ((s->flags & FLOW_UPLINK) && !may_send(k, version, ip + (version == 4 ? 16 : 24)))))
 		return 0;
 	if (likely(!(s->flags & FLOW_WITHOUT_CONTAINER))) {
 		qfi = qfi != GTPU_NO_QFI ? qfi : l->user.qfi;
@@ -202,11 +208,10 @@ static __rte_always_inline int send_tunnelled(
 
 // As access-encap, with the views that the scheduler reads.
 static __rte_always_inline int send_to_subscriber(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip)
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
 	const struct rule *r = &session_pools.rule[l->state->rule];
 	const struct port *p = port_get(r->down.port);
-	uint8_t version = l->user.version;
 
 	if (unlikely(l->length > r->mru || p == NULL || room < ENDPOINT_HEADER_MAX || !count(k, l, ip)))
 		return 0;
@@ -233,20 +238,27 @@ static __rte_always_inline int send_to_subscriber(
 
 // ---- the loop ---------------------------------------------------------------------------------------------------------
 
-static __rte_always_inline rte_edge_t finish(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)
+// `version`: of the user's packet, a constant.
+static __rte_always_inline rte_edge_t finish(
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint8_t version)
 {
 	uint32_t room = m->data_off + l->user.at;
 	uint8_t *ip = (uint8_t *)m->buf_addr + room, flags = l->state->flags;
 
 	if (unlikely(k->full & 1ull << l->order))
 		return FLOW_FULL;
-	if (likely(!l->user.by_tuple) && unlikely(!is_ues(l, ip, flags & FLOW_UPLINK)))
+	if (likely(!l->user.by_tuple) && unlikely(!is_ues(l, ip, version, flags & FLOW_UPLINK)))
 		return FLOW_FULL;
 	if (flags & FLOW_TUNNEL)
-		return likely(send_tunnelled(k, l, m, room, ip)) ? FLOW_TX : FLOW_FULL;
+		return likely(send_tunnelled(k, l, m, room, ip, version)) ? FLOW_TX : FLOW_FULL;
 	if ((flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
-		return likely(send_to_subscriber(k, l, m, room, ip)) ? FLOW_ACCESS : FLOW_FULL;
-	return likely(send_routed(k, l, m, room, ip)) ? FLOW_TX : FLOW_FULL;
+		return likely(send_to_subscriber(k, l, m, room, ip, version)) ? FLOW_ACCESS : FLOW_FULL;
+	return likely(send_routed(k, l, m, room, ip, version)) ? FLOW_TX : FLOW_FULL;
+}
+
+static __rte_noinline rte_edge_t finish6(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)
+{
+	return finish(k, l, m, 6);
 }
 
 void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
@@ -254,7 +266,9 @@ void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **
 	for (uint16_t i = 0; i < n; i++) {
 		const struct lookup *l = &lookup[i];
 
-		next[i] = likely(l->plain) ? finish(k, l, pkts[i]) : FLOW_FULL;
+		next[i] = FLOW_FULL;
+		if (likely(l->plain))
+			next[i] = likely(l->user.version == 4) ? finish(k, l, pkts[i], 4) : finish6(k, l, pkts[i]);
 		if (unlikely(next[i] == FLOW_FULL)) {
 			if (l->key != 0)
 				k->full |= 1ull << l->order;

@@ -33,14 +33,19 @@ struct tuple_lookup {
 	const struct tuple *found;
 };
 
+static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t, int six)
+{
+	t->hash = tuple_hash_of(&t->key, six);
+	rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
+}
+
 // Completes the key by the packet's IP header, and asks for its line. Returns 0 for a packet that has no such key.
 static __rte_always_inline int flow_ask_tuple(
 	const struct walk *k, const struct lookup *l, struct tuple_lookup *t, const uint8_t *ip)
 {
 	if (unlikely(!tuple_of_packet(&t->key, ip, l->user.version, l->protocol, l->l4, l->length)))
 		return 0;
-	t->hash = tuple_hash(&t->key);
-	rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
+	flow_ask_line(k, t, l->user.version == 6);
 	return 1;
 }
 

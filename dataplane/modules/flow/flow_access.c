@@ -19,20 +19,31 @@ static __rte_always_inline int is_ours(const struct port *p, const uint8_t *fram
 }
 
 // What access-input checks of the IP packet that may fill `rest` bytes; behind it there may be padding.
-static __rte_always_inline int read_packet(const struct walk *k, struct lookup *l, const uint8_t *ip, uint32_t rest)
+static __rte_noinline int read_packet(
+	const struct walk *k, struct lookup *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
 {
 	struct ip_info info;
 
-	if (likely(rest >= LANES_BYTES && ip[0] == 0x45 && lanes_ip4_good(ip, rest)))
-		return read_good(k, l, ip, rest) &&
-		       !(ip[9] == IP_PROTOCOL_UDP && endpoint_is_dhcp(load16(ip + IP4_HEADER + 2)));
 	if (unlikely(rest < IP4_HEADER || !read_ip(&info, ip, rest, ip[0] == 0x45) || info.version != l->user.version ||
 		     endpoint_may_be_control(ip, &info)))
 		return 0;
 	l->length = (uint16_t)info.length;
 	l->l4 = (uint16_t)info.l4;
 	l->protocol = info.protocol;
-	return likely(!k->drop_gtpu) || info.protocol != IP_PROTOCOL_UDP || info.destination_port != GTPU_PORT;
+	return (likely(!k->drop_gtpu) || info.protocol != IP_PROTOCOL_UDP || info.destination_port != GTPU_PORT) &&
+	       flow_ask_tuple(k, l, t, ip);
+}
+
+// The same of one that lanes found good.
+static __rte_always_inline int read_plain_packet(
+	const struct walk *k, struct lookup *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
+{
+	if (unlikely(!read_good(k, l, ip, rest) ||
+		     (ip[9] == IP_PROTOCOL_UDP && endpoint_is_dhcp(load16(ip + IP4_HEADER + 2)))))
+		return 0;
+	tuple_of_plain(&t->key, ip);
+	flow_ask_line(k, t, 0);
+	return 1;
 }
 
 static __rte_always_inline void read_one(
@@ -52,8 +63,13 @@ static __rte_always_inline void read_one(
 	l->key = (t->key.word[0] ^ t->key.word[1]) | 1ull << 63;
 	l->user = (struct user_head){.at = (uint16_t)l3, .version = version, .qfi = GTPU_NO_QFI, .by_tuple = 1};
 	l->order = order_of(l->key);
-	l->plain =
-		likely(readable == total) && read_packet(k, l, frame + l3, rest) && flow_ask_tuple(k, l, t, frame + l3);
+	const uint8_t *ip = frame + l3;
+	if (unlikely(readable != total))
+		return;
+	if (likely(rest >= LANES_BYTES && ip[0] == 0x45 && lanes_ip4_good(ip, rest)))
+		l->plain = (uint8_t)read_plain_packet(k, l, t, ip, rest);
+	else
+		l->plain = (uint8_t)read_packet(k, l, t, ip, rest);
 }
 
 // Functions of their own, for one that has all is short of registers.

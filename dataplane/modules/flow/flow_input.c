@@ -91,7 +91,7 @@ static void find_flow(const struct walk *k, struct lookup *l, const struct flow_
 
 static int is_of_several(const struct lookup *l)
 {
-	return l->key != 0 && l->plain && !l->user.by_tuple && l->state->several;
+	return l->plain && !l->user.by_tuple && l->state->several;
 }
 
 static __rte_noinline void find_flows(const struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
@@ -116,7 +116,7 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 		struct lookup *l = &lookup[i];
 		const uint8_t *ip = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *, l->user.at);
 
-		if (l->key == 0 || !l->user.by_tuple || !l->plain)
+		if (!l->plain || !l->user.by_tuple)
 			continue;
 		tuple_of_tunnel(&tuple[i].key, (uint32_t)l->key, l->example->local, l->user.qfi);
 		l->plain = (uint8_t)flow_ask_tuple(k, l, &tuple[i], ip);

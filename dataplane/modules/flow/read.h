@@ -43,6 +43,7 @@ struct walk {
 	struct ways *ways;
 	struct template *templates;
 	const struct instances *instances;
+	const struct ip_filter *local;
 	const struct example *last;
 	uint32_t ways_generation;
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
@@ -67,6 +68,7 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->templates = flow_templates[w->id];
 	k->ways_generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	k->instances = instances_get();
+	k->local = __atomic_load_n(&ip_local_filter, __ATOMIC_ACQUIRE);
 	k->marking = k->instances->marking ? FLOW_MARKED : 0;
 	k->last = NULL;
 	k->drop_gtpu = drop_gtpu;

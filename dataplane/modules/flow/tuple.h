@@ -16,6 +16,9 @@
 #include "firewall/firewall.h"
 #include "rule/rule.h"
 #include "wire/ip.h"
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #define TUPLE_WAYS 4u
 #define TUPLE_MARKS 65536u
@@ -73,13 +76,25 @@ static inline void tuple_of_tunnel(struct tuple *t, uint32_t teid, uint16_t loca
 	t->word[1] = (uint64_t)TUPLE_TUNNEL << 56;
 }
 
+static __rte_always_inline void tuple_addresses4(struct tuple *t, const uint8_t *ip)
+{
+	memcpy(&t->address[0], ip + 12, 8);
+	t->address[1] = t->address[2] = t->address[3] = 0;
+}
+
+// The rest of the key, of UDP or TCP over IPv4 without options.
+static __rte_always_inline void tuple_of_plain(struct tuple *t, const uint8_t *ip)
+{
+	t->word[1] |= (uint64_t)ip[9] << 48 | 4ull << 56;
+	memcpy(&t->ports, ip + IP4_HEADER, 4);
+	tuple_addresses4(t, ip);
+}
+
 // The rest of the key: of a packet that is no fragment, whose transport header is `l4` bytes behind `ip`. Returns 0 for
 // one that the access lists look at more closely: its ports are cut off.
 static __rte_always_inline int tuple_of_packet(
 	struct tuple *t, const uint8_t *ip, uint8_t version, uint8_t protocol, uint32_t l4, uint32_t length)
 {
-	uint32_t source, destination;
-
 	t->ports = 0;
 	if (likely(ip_has_ports(protocol))) {
 		if (unlikely(l4 + 4 > length))
@@ -88,10 +103,7 @@ static __rte_always_inline int tuple_of_packet(
 	}
 	t->word[1] |= (uint64_t)protocol << 48 | (uint64_t)version << 56;
 	if (likely(version == 4)) {
-		memcpy(&source, ip + 12, 4);
-		memcpy(&destination, ip + 16, 4);
-		t->address[0] = (uint64_t)source | (uint64_t)destination << 32;
-		t->address[1] = t->address[2] = t->address[3] = 0;
+		tuple_addresses4(t, ip);
 		return 1;
 	}
 	memcpy(t->address, ip + 8, 32);
@@ -99,19 +111,24 @@ static __rte_always_inline int tuple_of_packet(
 }
 
 // NH (RFC 4418 §5.2.2) under a secret of the process, as exact_hash(). Of IPv4, three words are known to be zero.
-static __rte_always_inline uint32_t tuple_hash(const struct tuple *t)
+static __rte_always_inline uint32_t tuple_hash_of(const struct tuple *t, int six)
 {
 	const uint64_t *secret = flow_tuple_secret;
 	unsigned __int128 sum = (unsigned __int128)(t->word[0] + secret[0]) * (t->word[1] + secret[1]);
 
 	sum += (unsigned __int128)(t->address[0] + secret[2]) * (t->ports + secret[3]);
-	if (unlikely((t->word[1] >> 56 & 0xf) != 4)) {
+	if (unlikely(six)) {
 		sum += (unsigned __int128)(t->address[1] + secret[4]) * (t->address[2] + secret[5]);
 		sum += (unsigned __int128)(t->address[3] + secret[6]) * secret[7];
 	}
 	uint64_t x = (uint64_t)sum ^ (uint64_t)(sum >> 64);
 	x = (x ^ (x >> 32)) * (secret[0] | 1);
 	return (uint32_t)(x >> 32);
+}
+
+static inline uint32_t tuple_hash(const struct tuple *t)
+{
+	return tuple_hash_of(t, (t->word[1] >> 56 & 0xf) != 4);
 }
 
 // ---- the table ------------------------------------------------------------------------------------------------------
@@ -121,11 +138,21 @@ static inline struct tuple *tuple_place(const struct tuples *t, uint32_t hash, u
 	return &t->line[(hash ^ way) & t->mask];
 }
 
+// The same key.
 static __rte_always_inline int tuple_same(const struct tuple *a, const struct tuple *b)
 {
+#ifdef __AVX2__
+	const __m256i *x = (const __m256i *)a, *y = (const __m256i *)b,
+		      key = _mm256_setr_epi32(-1, -1, -1, -1, -1, 0, 0, 0);
+	__m256i differs =
+		_mm256_or_si256(_mm256_xor_si256(x[0], y[0]), _mm256_and_si256(_mm256_xor_si256(x[1], y[1]), key));
+
+	return _mm256_testz_si256(differs, differs);
+#else
 	return ((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->address[0] ^ b->address[0]) |
 		       (a->address[1] ^ b->address[1]) | (a->address[2] ^ b->address[2]) |
 		       (a->address[3] ^ b->address[3]) | (a->ports ^ b->ports)) == 0;
+#endif
 }
 
 // The state that the entry leads to, or NULL when it does so no longer. `permitted`: acl_permission() of its list, for
