@@ -523,6 +523,9 @@ struct api_sdf {
 	uint8_t protocol;
 	uint8_t flags; // API_SDF_*
 	uint8_t tos, tos_mask;
+	// Of a traffic endpoint: bit p, priority code point p of the outer, of the inner VLAN tag matches; 0: any.
+	uint8_t s_pcp, c_pcp;
+	uint8_t pad[2];
 };
 
 // What becomes of what the endpoint, the F-TEID or the UDP tunnel added. Where the FAR makes a new GTP-U header, it gets the extension

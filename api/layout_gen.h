@@ -160,7 +160,8 @@ static const struct api_layout_step api_urr_steps[] = {
 static const struct api_layout_step api_sdf_steps[] = {
 	{20, 0x28541137}, {40, 0x415b2a18}, {44, 0xeb1bed86}, {48, 0x796a5ddd},
 	{52, 0xb7b042fb}, {56, 0x118e4e47}, {57, 0x74c9442a}, {58, 0xafc5bda1},
-	{59, 0x9a818dbe}, {60, 0xa60167fb},
+	{59, 0x9a818dbe}, {60, 0xa60167fb}, {61, 0xd0d6e3e6}, {62, 0x2a3c9408},
+	{64, 0xabedde6a},
 };
 static const struct api_layout_step api_far_more_steps[] = {
 	{1, 0x0cd66394}, {2, 0xabb9a06f}, {3, 0x61408f69}, {4, 0x30685093},
@@ -294,7 +295,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_far", api_far_steps, API_PART_FAR, 16},
 	{"api_qer", api_qer_steps, API_PART_QER, 9},
 	{"api_urr", api_urr_steps, API_PART_URR, 23},
-	{"api_sdf", api_sdf_steps, API_PART_SDF, 10},
+	{"api_sdf", api_sdf_steps, API_PART_SDF, 13},
 	{"api_far_more", api_far_more_steps, API_PART_FAR_MORE, 7},
 	{"api_address", api_address_steps, API_PART_ADDRESS, 4},
 	{"api_list", api_list_steps, API_PART_LIST, 4},

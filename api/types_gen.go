@@ -585,9 +585,12 @@ type SDF struct {
 	Flags      byte
 	TOS        byte
 	TOSMask    byte
+	SPcp       byte
+	CPcp       byte
+	Pad        [2]byte
 }
 
-const SizeofSDF = 0x3c
+const SizeofSDF = 0x40
 
 type PDR struct {
 	Precedence         uint32
@@ -1237,7 +1240,7 @@ var layoutParts = []layoutPart{
 	{"api_far", PartFAR, []layoutStep{{4, 0x2885de7c}, {5, 0xe0449a18}, {6, 0x26b8ef07}, {7, 0x0f8276de}, {8, 0xca0ac439}, {12, 0x96a717b7}, {14, 0x2fa63f2d}, {15, 0xf68c0e4d}, {16, 0x3700d643}, {48, 0xa9e4069e}, {52, 0x2a0485ea}, {54, 0xca6e0ad7}, {56, 0x3117fdf5}, {60, 0x94cc2111}, {61, 0xa17e441e}, {64, 0x96aa40c6}}},
 	{"api_qer", PartQER, []layoutStep{{4, 0x2885de7c}, {5, 0xf8c7ffd5}, {6, 0xeb23f7b2}, {7, 0x6ccafde4}, {8, 0x732406f8}, {12, 0x5a3bb25f}, {44, 0x8040deff}, {76, 0xb3e92629}, {80, 0x35bad9b7}}},
 	{"api_urr", PartURR, []layoutStep{{4, 0x2885de7c}, {6, 0x2fc83081}, {8, 0xd11994b6}, {12, 0x791f8d73}, {16, 0x71abec22}, {40, 0xa5206460}, {64, 0x34755c1a}, {88, 0x7627fbbb}, {96, 0x29ac888e}, {100, 0x16d25294}, {104, 0x540f901b}, {108, 0x0b71485b}, {112, 0x0d073c3f}, {116, 0xad243143}, {120, 0xa1077b52}, {124, 0x2c997c3f}, {128, 0x31963e3e}, {132, 0xb92abdfe}, {136, 0xfc8c6bba}, {144, 0x23e44805}, {148, 0x5f4272e0}, {152, 0x432b7819}, {160, 0x17223034}}},
-	{"api_sdf", PartSDF, []layoutStep{{20, 0x28541137}, {40, 0x415b2a18}, {44, 0xeb1bed86}, {48, 0x796a5ddd}, {52, 0xb7b042fb}, {56, 0x118e4e47}, {57, 0x74c9442a}, {58, 0xafc5bda1}, {59, 0x9a818dbe}, {60, 0xa60167fb}}},
+	{"api_sdf", PartSDF, []layoutStep{{20, 0x28541137}, {40, 0x415b2a18}, {44, 0xeb1bed86}, {48, 0x796a5ddd}, {52, 0xb7b042fb}, {56, 0x118e4e47}, {57, 0x74c9442a}, {58, 0xafc5bda1}, {59, 0x9a818dbe}, {60, 0xa60167fb}, {61, 0xd0d6e3e6}, {62, 0x2a3c9408}, {64, 0xabedde6a}}},
 	{"api_far_more", PartFARMore, []layoutStep{{1, 0x0cd66394}, {2, 0xabb9a06f}, {3, 0x61408f69}, {4, 0x30685093}, {8, 0x26b1cba3}, {40, 0xe5cb38bf}, {168, 0x226c8806}}},
 	{"api_address", PartAddress, []layoutStep{{1, 0x04300cd5}, {2, 0xdf0a0188}, {4, 0x33d92e24}, {20, 0x33b9415b}}},
 	{"api_list", PartList, []layoutStep{{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779}}},

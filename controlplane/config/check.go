@@ -328,19 +328,23 @@ func (k *checker) allNeighbours() {
 
 func (k *checker) ruleSet(s *RuleSet) {
 	for _, r := range s.Rules {
-		if r.Source.IsValid() && r.Destination.IsValid() && r.Source.Addr().Is4() != r.Destination.Addr().Is4() {
-			k.fail(r.At, "destination", "source and destination are not of one family")
-		}
-		if r.Source.hostBits() {
-			k.fail(r.At, "source", "%s has host bits set; the network is %s", r.Source, r.Source.Masked())
-		}
-		if r.Destination.hostBits() {
-			k.fail(r.At, "destination", "%s has host bits set; the network is %s", r.Destination, r.Destination.Masked())
-		}
-		if p := r.Protocol; !(r.SourcePort.Any() && r.DestinationPort.Any()) &&
-			(p.Any() || p.Number != 6 && p.Number != 17 && p.Number != 132) {
-			k.fail(r.At, "protocol", "a rule with ports needs protocol tcp, udp or sctp")
-		}
+		k.tuple(r.At, r.Source, r.Destination, r.SourcePort.Any() && r.DestinationPort.Any(), r.Protocol)
+	}
+}
+
+// tuple checks what a rule says of addresses, ports and protocol.
+func (k *checker) tuple(at At, source, destination Prefix, anyPort bool, p Protocol) {
+	if source.IsValid() && destination.IsValid() && source.Addr().Is4() != destination.Addr().Is4() {
+		k.fail(at, "destination", "source and destination are not of one family")
+	}
+	if source.hostBits() {
+		k.fail(at, "source", "%s has host bits set; the network is %s", source, source.Masked())
+	}
+	if destination.hostBits() {
+		k.fail(at, "destination", "%s has host bits set; the network is %s", destination, destination.Masked())
+	}
+	if !anyPort && (p.Any() || p.Number != 6 && p.Number != 17 && p.Number != 132) {
+		k.fail(at, "protocol", "a rule with ports needs protocol tcp, udp or sctp")
 	}
 }
 

@@ -244,32 +244,49 @@ type Path struct {
 
 type SubscriberRange struct {
 	At              `yaml:""`
-	Name            Name    `yaml:"name" req:"true" doc:"The subscriber's name; of a range: what the names begin with (home gives home-00001 and so on)."`
-	Count           uint32  `yaml:"count" max:"1048576" doc:"Number of subscribers in a range; absent: one subscriber, named as given."`
-	Port            Name    `yaml:"port" req:"true" doc:"Access port."`
-	Encap           string  `yaml:"encap" default:"qinq" enum:"qinq|qinq-pppoe" doc:"Encapsulation on the access side."`
-	TPID            uint16  `yaml:"tpid" default:"0x88a8" doc:"TPID of the outer tag that we send: 0x8100 or 0x88a8. Both are accepted."`
-	MAC             MAC     `yaml:"mac" req:"true" doc:"MAC address of the home gateway (of the first one)."`
-	STag            uint16  `yaml:"s_tag" req:"true" min:"1" max:"4094" doc:"Outer VLAN (first)."`
-	CTag            uint16  `yaml:"c_tag" req:"true" min:"1" max:"4094" doc:"Inner VLAN (first)."`
-	PerSTag         uint32  `yaml:"per_s_tag" max:"4094" doc:"C-tags used on each S-tag before the next S-tag begins; 0: as many as there are up to 4094."`
-	PPPoESession    uint16  `yaml:"pppoe_session" max:"65534" doc:"PPPoE session id (first)."`
-	IPv4            Address `yaml:"ipv4" doc:"IPv4 address (first)."`
-	IPv6            Prefix  `yaml:"ipv6" doc:"IPv6 prefix (first)."`
-	Path            Name    `yaml:"path" req:"true" doc:"GTP-U path to the core."`
-	TEIDUplink      uint32  `yaml:"teid_uplink" req:"true" min:"1" doc:"TEID that the peer gave us, for uplink (first)."`
-	TEIDDownlink    uint32  `yaml:"teid_downlink" req:"true" min:"1" doc:"TEID that we gave the peer, for downlink (first)."`
-	Step            Step    `yaml:"step" doc:"What each further subscriber of a range adds."`
-	QFI             uint8   `yaml:"qfi" max:"63" doc:"QoS flow in both directions; 0: none, no PDU Session Container is sent."`
-	QFIUplink       uint8   `yaml:"qfi_uplink" max:"63" doc:"QoS flow of the uplink, instead of qfi."`
-	QFIDownlink     uint8   `yaml:"qfi_downlink" max:"63" doc:"QoS flow of the downlink, instead of qfi."`
-	DSCP            uint8   `yaml:"dscp" max:"63" doc:"DSCP of the outer header; absent: the path's."`
-	UplinkPolicer   Name    `yaml:"uplink_policer" doc:"Policer profile for the uplink; absent: not policed."`
-	DownlinkPolicer Name    `yaml:"downlink_policer" doc:"Policer profile for the downlink; absent: not policed."`
-	Scheduler       Place   `yaml:"scheduler" doc:"Place in the port's scheduler."`
-	UplinkGate      string  `yaml:"uplink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
-	DownlinkGate    string  `yaml:"downlink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
-	MRU             uint16  `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes, at least 576; 0: the port's MTU (minus 8 for PPPoE)."`
+	Name            Name      `yaml:"name" req:"true" doc:"The subscriber's name; of a range: what the names begin with (home gives home-00001 and so on)."`
+	Count           uint32    `yaml:"count" max:"1048576" doc:"Number of subscribers in a range; absent: one subscriber, named as given."`
+	Port            Name      `yaml:"port" req:"true" doc:"Access port."`
+	Encap           string    `yaml:"encap" default:"qinq" enum:"qinq|qinq-pppoe" doc:"Encapsulation on the access side."`
+	TPID            uint16    `yaml:"tpid" default:"0x88a8" doc:"TPID of the outer tag that we send: 0x8100 or 0x88a8. Both are accepted."`
+	MAC             MAC       `yaml:"mac" req:"true" doc:"MAC address of the home gateway (of the first one)."`
+	STag            uint16    `yaml:"s_tag" req:"true" min:"1" max:"4094" doc:"Outer VLAN (first)."`
+	CTag            uint16    `yaml:"c_tag" req:"true" min:"1" max:"4094" doc:"Inner VLAN (first)."`
+	PerSTag         uint32    `yaml:"per_s_tag" max:"4094" doc:"C-tags used on each S-tag before the next S-tag begins; 0: as many as there are up to 4094."`
+	PPPoESession    uint16    `yaml:"pppoe_session" max:"65534" doc:"PPPoE session id (first)."`
+	IPv4            Address   `yaml:"ipv4" doc:"IPv4 address (first)."`
+	IPv6            Prefix    `yaml:"ipv6" doc:"IPv6 prefix (first)."`
+	Path            Name      `yaml:"path" req:"true" doc:"GTP-U path to the core."`
+	TEIDUplink      uint32    `yaml:"teid_uplink" req:"true" min:"1" doc:"TEID that the peer gave us, for uplink (first)."`
+	TEIDDownlink    uint32    `yaml:"teid_downlink" req:"true" min:"1" doc:"TEID that we gave the peer, for downlink (first)."`
+	Step            Step      `yaml:"step" doc:"What each further subscriber of a range adds."`
+	QFI             uint8     `yaml:"qfi" max:"63" doc:"QoS flow in both directions; 0: none, no PDU Session Container is sent."`
+	QFIUplink       uint8     `yaml:"qfi_uplink" max:"63" doc:"QoS flow of the uplink, instead of qfi."`
+	QFIDownlink     uint8     `yaml:"qfi_downlink" max:"63" doc:"QoS flow of the downlink, instead of qfi."`
+	DSCP            uint8     `yaml:"dscp" max:"63" doc:"DSCP of the outer header; absent: the path's."`
+	QoSRules        []QoSRule `yaml:"qos_rules" maxlen:"30" doc:"Which QoS flow a packet of the uplink belongs to; what no rule matches has qfi_uplink."`
+	UplinkPolicer   Name      `yaml:"uplink_policer" doc:"Policer profile for the uplink; absent: not policed."`
+	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile for the downlink; absent: not policed."`
+	Scheduler       Place     `yaml:"scheduler" doc:"Place in the port's scheduler."`
+	UplinkGate      string    `yaml:"uplink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
+	DownlinkGate    string    `yaml:"downlink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
+	MRU             uint16    `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes, at least 576; 0: the port's MTU (minus 8 for PPPoE)."`
+}
+
+// QoSRule is a QoS rule of TS 23.501 clause 5.7.1.4, with the packet filters of clauses 5.7.6.2 and 5.7.6.3.
+type QoSRule struct {
+	At              `yaml:""`
+	Precedence      uint8     `yaml:"precedence" req:"true" max:"99" doc:"Lower comes first; each of a subscriber has its own."`
+	QFI             uint8     `yaml:"qfi" req:"true" min:"1" max:"63" doc:"QoS flow of the packets that match."`
+	Source          Prefix    `yaml:"source" doc:"Source prefix, in the home; absent: any."`
+	Destination     Prefix    `yaml:"destination" doc:"Destination prefix; absent: any."`
+	SourcePort      PortRange `yaml:"source_port" doc:"Source port or range."`
+	DestinationPort PortRange `yaml:"destination_port" doc:"Destination port or range."`
+	Protocol        Protocol  `yaml:"protocol" doc:"IP protocol, by name or number."`
+	DSCP            []uint8   `yaml:"dscp" maxlen:"64" max:"63" doc:"DSCPs of the home's packet; absent: any."`
+	STagPriority    []uint8   `yaml:"s_tag_priority" maxlen:"8" max:"7" doc:"Priority code points of the outer VLAN tag (IEEE 802.1Q); absent: any."`
+	CTagPriority    []uint8   `yaml:"c_tag_priority" maxlen:"8" max:"7" doc:"Priority code points of the inner VLAN tag; absent: any."`
+	Policer         Name      `yaml:"policer" doc:"Profile of the QoS flow's own meter, beside that of uplink_policer."`
 }
 
 type Step struct {

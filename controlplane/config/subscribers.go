@@ -103,10 +103,29 @@ func (k *checker) rangeOf(s *SubscriberRange) (*Path, bool) {
 	if s.IPv6.hostBits() || s.IPv6.IsValid() && s.IPv6.Bits() < 16 {
 		k.fail(s.At, "ipv6", "%s has host bits set or is shorter than /16", s.IPv6)
 	}
+	k.qosRules(s)
 	if s.MRU != 0 && s.MRU < 576 {
 		k.fail(s.At, "mru", "%d is less than 576", s.MRU)
 	}
 	return path, port != nil && path != nil
+}
+
+func (k *checker) qosRules(s *SubscriberRange) {
+	const mostFilters = 256 // of a session
+	filters, seen := 0, map[uint8]bool{}
+	for i := range s.QoSRules {
+		r := &s.QoSRules[i]
+		k.tuple(r.At, r.Source, r.Destination, r.SourcePort.Any() && r.DestinationPort.Any(), r.Protocol)
+		refer(k, r.At, "policer", "policer", r.Policer, k.policers)
+		if seen[r.Precedence] {
+			k.fail(r.At, "precedence", "%d is another rule's as well", r.Precedence)
+		}
+		seen[r.Precedence] = true
+		filters += max(1, len(r.DSCP))
+	}
+	if filters > mostFilters {
+		k.fail(s.At, "qos_rules", "%d filters, each DSCP counted; at most %d", filters, mostFilters)
+	}
 }
 
 func (k *checker) expand(s *SubscriberRange, path *Path) {

@@ -5,6 +5,7 @@ package intent
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand"
 	"net/netip"
@@ -367,4 +368,36 @@ func BenchmarkCompile64K(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and its own behind it, whose
+// QFI counts.
+func TestQoSRules(t *testing.T) {
+	rules := `qos_rules: [{precedence: 20, qfi: 3, protocol: udp, destination: 192.0.2.0/24, destination_port: 5060}, ` +
+		`{precedence: 10, qfi: 4, dscp: [46, 10], s_tag_priority: [6], c_tag_priority: [0, 5], policer: one}], mru: 1400`
+	body := find(t, compile(t, strings.Replace(text, "mru: 1400", rules, 1)), api.KindSession, "home-00002")
+	_, rest, err := api.TakeRows[api.Session](body)
+	pdrs, rest, err1 := api.TakeRows[api.PDR](rest)
+	fars, rest, err2 := api.TakeRows[api.FAR](rest)
+	qers, rest, err3 := api.TakeRows[api.QER](rest)
+	sdfs, _, err4 := api.TakeRows[api.SDF](rest)
+	testkit.Must(t, errors.Join(err, err1, err2, err3, err4))
+	var got []any
+	for _, p := range pdrs {
+		got = append(got, p.ID, p.Precedence, p.Match, p.FAR, p.QER[:p.QERs], p.SDFFirst, p.SDFCount)
+	}
+	equal(t, got, []any{1, 100, 5, 1, []uint32{1}, 0, 0, 2, 100, 6, 2, []uint32{2}, 0, 0,
+		3, 20, 21, 1, []uint32{1, 3}, 0, 1, 4, 10, 21, 1, []uint32{1, 4}, 1, 2})
+	got = nil
+	for _, q := range qers {
+		got = append(got, q.ID, q.QFI, api.CString(q.UplinkPolicer[:]))
+	}
+	equal(t, append(got, len(fars)), []any{1, 9, "two", 2, 5, "", 3, 3, "", 4, 4, "one", 2})
+	got = nil
+	for _, f := range sdfs {
+		got = append(got, f.Remote.String(), f.RemotePort, f.Protocol, f.Flags, f.TOS, f.TOSMask, f.SPcp, f.CPcp)
+	}
+	any16, none := [2]uint16{0, 65535}, api.Address{}.String()
+	equal(t, got, []any{"192.0.2.0/24", [2]uint16{5060, 5060}, 17, api.SDFProtocol, 0, 0, 0, 0,
+		none, any16, 0, api.SDFTOS, 46 << 2, 0xfc, 0x40, 0x21, none, any16, 0, api.SDFTOS, 10 << 2, 0xfc, 0x40, 0x21})
 }

@@ -275,7 +275,7 @@ func (c *compiler) schedulers() {
 const (
 	uplinkRule   = 1
 	downlinkRule = 2
-	precedence   = 100 // leaves room on both sides for rules that a policy adds
+	precedence   = 100 // leaves room on both sides for rules that a policy adds; QoS rules are before it
 )
 
 var access, core = pfcp.Access, pfcp.Core
@@ -335,6 +335,19 @@ func (c *compiler) subscriber(from *config.SubscriberRange, local netip.Addr) *s
 	}
 	s.Line, s.QER = &s.line, qers(from)
 	s.PDR = []pfcp.CreatePDR{rule(uplinkRule, pfcp.Access, nil), rule(downlinkRule, pfcp.Core, fteid)}
+	for i := range from.QoSRules { // TS 23.501 clause 5.7.1.4: the rest has the default QoS rule
+		r := &from.QoSRules[i]
+		id := uint32(downlinkRule + 1 + i)
+		up := rule(uint16(id), pfcp.Access, nil)
+		up.Precedence, up.FAR = uint32(r.Precedence), s.PDR[0].FAR
+		up.QER = append([]uint32{uplinkRule}, id) // the later QFI counts
+		s.PDR = append(s.PDR, up)
+		s.QER = append(s.QER, qosFlow(id, r))
+		if s.LineFilters == nil {
+			s.LineFilters = map[uint16][]api.SDF{}
+		}
+		s.LineFilters[uint16(id)] = filters(r)
+	}
 	s.FAR = []rules.FAR{far(uplinkRule, from.Path, up), far(downlinkRule, "", pfcp.Forwarding{Destination: &access})}
 	return s
 }
@@ -352,6 +365,38 @@ func (s *subscriber) is(h *config.Subscriber) *rules.Session {
 	s.ue[0] = pfcp.UEIP{IPv4: h.IPv4, IPv6: h.IPv6}
 	*s.teid, s.outer.TEID = h.TEIDDownlink, h.TEIDUplink
 	return &s.Session
+}
+
+// qosFlow is a rule's own QER. Gate and meter of the subscriber's whole uplink are in another.
+func qosFlow(id uint32, r *config.QoSRule) rules.QER {
+	open := uint8(0)
+	return rules.QER{CreateQER: pfcp.CreateQER{ID: id, GateUplink: &open, GateDownlink: &open, QFI: &r.QFI}, UplinkPolicer: string(r.Policer)}
+}
+
+// filters: one for each DSCP.
+func filters(r *config.QoSRule) []api.SDF {
+	bits := func(list []uint8) (mask uint8) {
+		for _, n := range list {
+			mask |= 1 << n
+		}
+		return mask
+	}
+	one := api.SDF{Remote: api.FromPrefix(r.Destination.Prefix), Local: api.FromPrefix(r.Source.Prefix),
+		RemotePort: ports(r.DestinationPort), LocalPort: ports(r.SourcePort),
+		SPcp: bits(r.STagPriority), CPcp: bits(r.CTagPriority)}
+	if !r.Protocol.Any() {
+		one.Flags, one.Protocol = api.SDFProtocol, r.Protocol.Number
+	}
+	if len(r.DSCP) == 0 {
+		return []api.SDF{one}
+	}
+	list := make([]api.SDF, len(r.DSCP))
+	for i, dscp := range r.DSCP {
+		list[i] = one
+		list[i].Flags |= api.SDFTOS
+		list[i].TOS, list[i].TOSMask = dscp<<2, 0xfc
+	}
+	return list
 }
 
 func qers(from *config.SubscriberRange) []rules.QER {

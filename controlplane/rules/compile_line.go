@@ -19,6 +19,11 @@ func (c *Compiler) linePDR(pdi *pfcp.PDI, out api.PDR) {
 			out.Local = api.FromAddr(f.IPv6)
 		}
 	}
+	if list := c.s.LineFilters[out.ID]; list != nil {
+		out.Match |= api.PDRSDF
+		out.SDFFirst, out.SDFCount = uint16(len(c.sdfs)), uint16(len(list))
+		c.sdfs = append(c.sdfs, list...)
+	}
 	c.pdrs = append(c.pdrs, out)
 }
 

@@ -16,15 +16,17 @@ import (
 type Session struct {
 	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP
 	// session. Not stored.
-	Line       *api.Session
-	SEID       uint64 // ours
-	CP         pfcp.FSEID
-	Owner      string // association
-	Moved      bool   // the owner inherited it, and has given it no CP F-SEID yet
-	Worker     uint16
-	Pipe       Pipe   // where the downlink is shaped
-	Inactivity uint32 // seconds
-	Discards   uint16 // requests to drop what waits (DROBU)
+	Line *api.Session
+	// LineFilters are those of the subscriber's PDRs, by id: of VLAN tags, SDF filters know nothing.
+	LineFilters map[uint16][]api.SDF
+	SEID        uint64 // ours
+	CP          pfcp.FSEID
+	Owner       string // association
+	Moved       bool   // the owner inherited it, and has given it no CP F-SEID yet
+	Worker      uint16
+	Pipe        Pipe   // where the downlink is shaped
+	Inactivity  uint32 // seconds
+	Discards    uint16 // requests to drop what waits (DROBU)
 	// Association is the digest of who established the session, association or SMF set. It stays when the session
 	// passes to another member of the set.
 	Association uint32

@@ -35,7 +35,7 @@ static struct api_pdr *downlink_pdr(struct kit_mobile *k, const struct kit_sessi
 	return p;
 }
 
-// Further PDRs of the same keys, by ports, ToS or QFI.
+// Further PDRs of the same keys, by ports, ToS, VLAN priority or QFI.
 static void add_flows(struct kit_mobile *k, const struct kit_session *as)
 {
 	for (uint32_t i = 0; i < draw(4); i++) {
@@ -51,6 +51,8 @@ static void add_flows(struct kit_mobile *k, const struct kit_session *as)
 		struct api_sdf *f = kit_sdf(k, p);
 		f->flags = API_SDF_PROTOCOL | (draw(8) ? 0 : API_SDF_TOS);
 		f->protocol = 17;
+		f->s_pcp = up && draw(8) == 0 ? (uint8_t)draw(256) : 0;
+		f->c_pcp = up && draw(8) == 0 ? (uint8_t)draw(256) : 0;
 		f->remote_port[0] = (uint16_t)(up ? 5000 : 4000);
 		f->remote_port[1] = (uint16_t)(f->remote_port[0] + draw(2));
 	}
@@ -209,6 +211,8 @@ static void make_packet(struct sent *s, uint32_t number)
 	s->port = up ? "access" : "core";
 	if (up) {
 		gateway_from_home(&s->f, home);
+		for (uint32_t tag = 14; tag <= 18 && draw(4) == 0; tag += 4)
+			s->f.at[tag] |= (uint8_t)(draw(8) << 5);
 		break_header(&s->f);
 	} else {
 		frame_gtpu(&s->f, 0x200 + home + (draw(60) ? 0 : 0x1000), draw(3) ? (uint8_t)draw(64) : 0xff);

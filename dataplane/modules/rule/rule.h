@@ -37,7 +37,8 @@
 	(RULE_GATE_CLOSED | RULE_BUFFER | RULE_DRAINING | RULE_DUPLICATE | RULE_REDIRECT | RULE_PIN_PEER |             \
 		RULE_KEEP_OUTER)
 
-#define CHAIN_PER_PACKET 1u // some filter looks at what a flow's key does not hold (ToS, SPI, flow label): no flows
+#define CHAIN_PER_PACKET                                                                                               \
+	1u // some filter looks at what a flow's key does not hold (ToS, SPI, flow label, VLAN priority): no flows
 #define CHAIN_ALONE 2u // one PDR without filters: no flows either, its addresses are compared
 
 struct far_more;

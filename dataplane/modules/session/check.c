@@ -158,6 +158,9 @@ static int check_sdf(const struct parts *p, const struct api_sdf *f)
 		f->remote_port[0] > f->remote_port[1] || f->local_port[0] > f->local_port[1] || f->flow_label > 0xfffff)
 		return object_error(
 			EINVAL, "session %s: filter %ld has a value out of range", p->name, (long)(f - p->sdf) + 1);
+	if ((f->s_pcp != 0 || f->c_pcp != 0) && p->s->encap == API_ENCAP_NONE)
+		return object_error(EINVAL, "session %s: filter %ld looks at VLAN tags, which its packets do not have",
+			p->name, (long)(f - p->sdf) + 1);
 	return 0;
 }
 

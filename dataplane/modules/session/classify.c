@@ -10,6 +10,7 @@ struct fields {
 	uint8_t tos;
 	uint8_t has_spi;
 	uint32_t spi, flow_label;
+	struct front front;
 };
 
 static int read_fields(struct fields *f, const struct packet *pkt, const uint8_t *ip)
@@ -54,6 +55,8 @@ static int sdf_matches(const struct api_sdf *f, const struct fields *x, int upli
 		return 0;
 	if ((f->flags & API_SDF_SPI) && (!x->has_spi || f->spi != x->spi))
 		return 0;
+	if ((f->s_pcp != 0 && !(f->s_pcp & x->front.s_pcp)) || (f->c_pcp != 0 && !(f->c_pcp & x->front.c_pcp)))
+		return 0;
 	if ((f->flags & API_SDF_FLOW_LABEL) && (x->ip.version != 6 || f->flow_label != x->flow_label))
 		return 0;
 	return port_in(f->remote_port, remote_port) && port_in(f->local_port, local_port);
@@ -85,10 +88,11 @@ int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *addre
 	return 0;
 }
 
-struct rule *rule_classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, uint8_t qfi, int *spoofed)
+struct rule *rule_classify(
+	struct rule *first, const struct packet *pkt, const uint8_t *ip, struct front front, int *spoofed)
 {
 	uint32_t i = rule_index(first);
-	struct fields x;
+	struct fields x = {.front = front};
 
 	*spoofed = 0;
 	if (!read_fields(&x, pkt, ip))
@@ -98,7 +102,7 @@ struct rule *rule_classify(struct rule *first, const struct packet *pkt, const u
 		struct rule *r = &session_pools.rule[i];
 		int uplink = (r->flags & RULE_UPLINK) != 0;
 
-		if ((m->match & API_PDR_QFI) && (qfi > 63 || !(m->qfis >> qfi & 1)))
+		if ((m->match & API_PDR_QFI) && (front.qfi > 63 || !(m->qfis >> front.qfi & 1)))
 			continue;
 		if ((m->match & API_PDR_SDF) && !filters_match(m, &x, uplink))
 			continue;

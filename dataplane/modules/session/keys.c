@@ -109,7 +109,8 @@ static int same_key(const struct session_key *a, const struct session_key *b)
 static int looks_beyond_flow(const struct rule_match *m)
 {
 	for (uint16_t i = 0; i < m->sdfs; i++)
-		if (m->sdf[i].flags & (API_SDF_TOS | API_SDF_SPI | API_SDF_FLOW_LABEL))
+		if ((m->sdf[i].flags & (API_SDF_TOS | API_SDF_SPI | API_SDF_FLOW_LABEL)) || m->sdf[i].s_pcp != 0 ||
+			m->sdf[i].c_pcp != 0)
 			return 1;
 	return 0;
 }

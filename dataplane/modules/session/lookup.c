@@ -2,6 +2,7 @@
 // What few packets need; see lookup.h.
 #include "session/lookup.h"
 #include "wire/bytes.h"
+#include "wire/eth.h"
 
 DROP_REASON(
 	drop_peer, "tunnel-peer", "the tunnel packet does not come from the peer that the session sends to (row G13)")
@@ -23,8 +24,19 @@ static void install(struct worker *w, const struct lookup *l, const struct rule 
 	w->flows = exact_count(flows);
 }
 
-struct rule *session_classify(struct worker *w, struct lookup *l, const struct packet *pkt, const uint8_t *ip,
-	uint8_t qfi, enum session_why *why)
+// The access header still lies at the data start, its tags in the same place with one of them as with two.
+static struct front front_of(struct rte_mbuf *m, const struct session_way *way, uint8_t qfi)
+{
+	const uint8_t *tags = rte_pktmbuf_mtod_offset(m, const uint8_t *, ETH_HEADER);
+	uint8_t count = way->endpoint ? endpoint_view_of(m)->tags : 0;
+
+	return (struct front){.qfi = qfi,
+		.s_pcp = count > 0 ? (uint8_t)(1 << (tags[0] >> 5)) : 0,
+		.c_pcp = count > 1 ? (uint8_t)(1 << (tags[ETH_TAG] >> 5)) : 0};
+}
+
+struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way,
+	const uint8_t *ip, uint8_t qfi, enum session_why *why)
 {
 	uint64_t value;
 	int spoofed;
@@ -35,7 +47,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, const struct p
 		if (likely(known != NULL))
 			return known;
 	}
-	struct rule *r = rule_classify(l->first, pkt, ip, qfi, &spoofed);
+	struct rule *r = rule_classify(l->first, packet_of(m), ip, front_of(m, way, qfi), &spoofed);
 	if (r == NULL)
 		*why = spoofed ? WHY_SPOOFED : WHY_NO_PDR;
 	else if (l->has_flow)

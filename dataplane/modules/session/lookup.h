@@ -56,6 +56,7 @@ struct session_way {
 	// Of a packet whose key no session has (first NULL); SESSION_UPLINK: go on with the others.
 	rte_edge_t (*admit)(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own);
 	uint8_t tunnel; // packets have a tunnel_view
+	uint8_t endpoint; // packets have an endpoint_view
 	uint8_t entries; // flow-input takes plain packets with this key (flow/flow.h)
 	uint8_t tuples; // flow-input or flow-access takes plain packets with this 5-tuple
 	uint8_t echo; // packets to the gateway address of their port are answered (SESSION_ASIDE)
@@ -126,8 +127,8 @@ struct removed_header {
 };
 
 // The rule of a packet whose key does not say it, or NULL and *why.
-struct rule *session_classify(struct worker *w, struct lookup *l, const struct packet *pkt, const uint8_t *ip,
-	uint8_t qfi, enum session_why *why);
+struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way,
+	const uint8_t *ip, uint8_t qfi, enum session_why *why);
 // What few packets need: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Takes the place of session_strip().
 // `on`: the way on.
 rte_edge_t session_slow_path(
@@ -180,7 +181,7 @@ static __rte_always_inline rte_edge_t session_decide(
 	if (unlikely(r->flags & RULE_SEVERAL_PDRS)) {
 		enum session_why why;
 
-		r = session_classify(w, l, pkt, ip, qfi, &why);
+		r = session_classify(w, l, m, way, ip, qfi, &why);
 		if (unlikely(r == NULL))
 			return packet_leave(m, session_reason(why, (l->first->flags & RULE_UPLINK) != 0), SESSION_DROP);
 	}

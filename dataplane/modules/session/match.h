@@ -27,9 +27,16 @@ static inline int rule_ue_matches(const struct rule *r, uint8_t version, const u
 	return (r->flags & RULE_FRAMED) && rule_has_address(r, version, ue);
 }
 
+// What PDRs ask for of the headers in front of a packet.
+struct front {
+	uint8_t qfi; // 0xff: none
+	uint8_t s_pcp, c_pcp; // bit p: the VLAN tag's priority code point is p; 0: no tag
+};
+
 // The first rule of the chain that the packet matches, or NULL; *spoofed is then 1 when only the UE's address was wrong. `ip` is
-// its IP header (l3 and l4 of pkt are valid); qfi 0xff: none.
-struct rule *rule_classify(struct rule *first, const struct packet *pkt, const uint8_t *ip, uint8_t qfi, int *spoofed);
+// its IP header (l3 and l4 of pkt are valid).
+struct rule *rule_classify(
+	struct rule *first, const struct packet *pkt, const uint8_t *ip, struct front front, int *spoofed);
 
 // Why a packet whose session is known is dropped (reasons.c).
 enum session_why { WHY_NO_PDR, WHY_GATE, WHY_FAR, WHY_SPOOFED, WHY_GATEWAY, WHY_GTPU, WHY_COUNT };

@@ -36,7 +36,7 @@ static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m
 static uint16_t session_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	static const struct session_way way = {
-		.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .echo = 1, .tuples = 1};
+		.ask_key = ask_key, .ask_rule = ask_rule, .admit = admit, .echo = 1, .tuples = 1, .endpoint = 1};
 
 	return session_run(graph, node, objs, n, &way, NULL, resume);
 }
