@@ -124,6 +124,21 @@ static void changed(void **state)
 		send_row(i);
 }
 
+// A filter on priority and nothing else beyond the 5-tuple: no entry of the one class answers for the other.
+static void priority_alone(void **state)
+{
+	struct kit_mobile *k = home();
+
+	for (uint16_t i = 0; i < k->s.sdfs; i++)
+		if (k->sdf[i].c_pcp == 0 || k->sdf[i].s_pcp != 0) {
+			k->sdf[i].flags = k->sdf[i].s_pcp = k->sdf[i].c_pcp = 0;
+			k->sdf[i].remote_port[0] = k->sdf[i].remote_port[1] = 1;
+		}
+	assert_int_equal(put_mobile(k), 0);
+	for (uint32_t i = 0; i < 24; i++)
+		send_row(i / 4 % 2 ? 4 : 0);
+}
+
 static void refused_without_endpoint(void **state)
 {
 	static struct kit_mobile k;
@@ -140,8 +155,8 @@ static void refused_without_endpoint(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest list[] = {
-		cmocka_unit_test(chosen), cmocka_unit_test(changed), cmocka_unit_test(refused_without_endpoint)};
+	const struct CMUnitTest list[] = {cmocka_unit_test(chosen), cmocka_unit_test(changed),
+		cmocka_unit_test(priority_alone), cmocka_unit_test(refused_without_endpoint)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }
