@@ -3,6 +3,8 @@
 // changes; packets from homes and to homes.
 #include "flow/both_ways_test.h"
 #include "testkit/gateway.h"
+#include "wire/eth.h"
+#include "wire/pppoe.h"
 #include <stdio.h>
 
 #define HOMES 8
@@ -165,6 +167,12 @@ static void break_header(struct frame *f)
 {
 	if (draw(60) == 0)
 		f->at[draw(30)] ^= (uint8_t)(1 << draw(8));
+	if (draw(60) == 0) { // the other family (row G8)
+		int pppoe = load16(f->at + 20) == ETH_TYPE_PPPOE_SESSION;
+		uint8_t *type = f->at + (pppoe ? 28 : 20);
+
+		store16(type, (uint16_t)(load16(type) ^ (pppoe ? PPP_IP4 ^ PPP_IP6 : ETH_TYPE_IP4 ^ ETH_TYPE_IP6)));
+	}
 	if (draw(60) == 0) { // one tag only
 		uint8_t macs[12];
 
