@@ -245,6 +245,8 @@ struct api_engine {
 	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
 	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000
 	uint32_t buffer_seconds; // a packet waits for an idle UE, where the FAR does not say how long; 0: 60
+	uint32_t flow_rate; // new flows per second and worker; 0: no limit
+	uint32_t subscriber_flow_rate; // new flows per second and session; 0: no limit
 };
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
 #define API_ENGINE_IDLE_SLEEP 2u // a worker without work for a millisecond sleeps (shared or small machines)

@@ -65,6 +65,8 @@ type Rates struct {
 	Echo             uint32 `yaml:"echo" default:"1000" doc:"Answered echo requests, ICMP and GTP-U."`
 	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets handed to the host path."`
 	Events           uint32 `yaml:"events" default:"10000" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
+	NewFlows         uint32 `yaml:"new_flows" default:"1000000" doc:"First packets of flows of all subscribers; 0: no limit."`
+	SubscriberFlows  uint32 `yaml:"subscriber_new_flows" default:"20000" doc:"First packets of flows of one subscriber; 0: no limit."`
 	Solicitations    uint32 `yaml:"solicitations" max:"1000000" doc:"ARP requests and neighbour solicitations for unknown hosts, whole process; 0: 1000."`
 }
 

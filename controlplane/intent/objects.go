@@ -29,6 +29,7 @@ func (c *compiler) engine() {
 		ICMPErrorRate: e.Rates.ICMPErrors, ErrorIndicationRate: e.Rates.ErrorIndications,
 		EchoRate: e.Rates.Echo, PuntRate: e.Rates.Punt,
 		MaxNeighbours: e.Limits.Neighbours, MaxUnresolved: e.Limits.Unresolved, SolicitationRate: e.Rates.Solicitations,
+		FlowRate: e.Rates.NewFlows, SubscriberFlowRate: e.Rates.SubscriberFlows,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
 		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),

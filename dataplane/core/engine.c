@@ -81,6 +81,7 @@ static struct api_engine without_rates(const struct api_engine *e)
 
 	fixed.icmp_error_rate = fixed.error_indication_rate = fixed.echo_rate = fixed.punt_rate = 0;
 	fixed.solicitation_rate = fixed.event_rate = fixed.buffer_seconds = 0;
+	fixed.flow_rate = fixed.subscriber_flow_rate = 0;
 	return fixed;
 }
 

@@ -46,6 +46,7 @@ func (l *layout) yaml() []byte {
 	if l.idle {
 		p("  idle_sleep: true")
 	}
+	p("  rates: {new_flows: 0, subscriber_new_flows: 0}") // what the gateway can do
 	p("  limits: {sessions: %d, flows: %d}", max(l.subscribers, 1024), max(4*l.subscribers*l.flows, 65536))
 	p("control: {metrics: ''}")
 	p("ports:")

@@ -123,6 +123,7 @@ func (l *mobileLayout) yaml() []byte {
 	if l.idle {
 		p("  idle_sleep: true")
 	}
+	p("  rates: {new_flows: 0, subscriber_new_flows: 0}") // what the gateway can do
 	n := max(l.sessions, 1024)
 	if l.flows > 0 {
 		p("  limits: {sessions: %d, flows: %d, rules: %d, urrs: %d, shared_meters: %d}", n,

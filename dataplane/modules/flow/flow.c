@@ -127,8 +127,11 @@ static int key_of(struct tuple *t, struct rte_mbuf *m, int tunnel)
 }
 
 // A packet has passed the access list of its direction. It has an endpoint_view, or with `tunnel` a tunnel_view.
-static void keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int tunnel)
+static void keep(struct worker *w, const struct engine_flow *f)
 {
+	int tunnel = f->tunnel;
+	struct rte_mbuf *m = f->m;
+	const struct rule *r = f->rule;
 	enum acl_place direction = tunnel ? ACL_DOWNLINK : ACL_UPLINK;
 	struct tuples *tuples = &flow_tuples[w->id];
 	uint32_t permitted = tuples_enter(tuples, direction, firewall_list(direction));
@@ -139,6 +142,10 @@ static void keep(struct worker *w, struct rte_mbuf *m, const struct rule *r, int
 		return;
 	uint32_t hash = tuple_hash(&t);
 	const struct tuple *known = tuple_find(tuples, hash, &t);
+	if (known == NULL)
+		*f->is_new = 1;
+	if (known == NULL && f->refused)
+		return;
 	if (known != NULL ? tuple_state(w, known, permitted) == rule_state_of(r) : !tuples_met(tuples, hash))
 		return;
 	t.number = number_of(w, tuples, r);
@@ -156,7 +163,7 @@ static void put(struct worker *w, const struct engine_flow *f)
 	if (f->key != 0 && to_core)
 		learn(w, f->key, f->first, r);
 	if (f->tuple && (to_core || r->outer == API_OUTER_ENDPOINT))
-		keep(w, f->m, r, f->tunnel);
+		keep(w, f);
 }
 
 // Packets of the rule take the full nodes from now on, until one is put again.

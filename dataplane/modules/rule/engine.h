@@ -15,6 +15,8 @@ struct engine_flow {
 	struct rte_mbuf *m;
 	uint8_t tunnel; // it has a tunnel_view, else an endpoint_view or none
 	uint8_t tuple; // packets are known by their 5-tuple
+	uint8_t refused; // one that is not known gets no entry: too many are new
+	uint8_t *is_new; // set to 1: its 5-tuple had no entry
 };
 
 struct flow_engine {

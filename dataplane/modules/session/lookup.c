@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What few packets need; see lookup.h.
 #include "session/lookup.h"
+#include "session/new_flows.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
 
@@ -38,21 +39,53 @@ static struct front front_of(struct rte_mbuf *m, const struct session_way *way, 
 struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way,
 	const uint8_t *ip, uint8_t qfi, enum session_why *why)
 {
+	const struct packet *pkt = packet_of(m);
 	uint64_t value;
 	int spoofed;
 
-	if (l->has_flow && exact_lookup(session_tables.flow[w->id], l->exact_hash, &l->exact, &value)) {
-		struct rule *known = rule_of_value(value);
+	int known = l->has_flow && exact_lookup(session_tables.flow[w->id], l->exact_hash, &l->exact, &value);
+	struct rule *of_flow = known ? rule_of_value(value) : NULL;
 
-		if (likely(known != NULL))
-			return known;
-	}
-	struct rule *r = rule_classify(l->first, packet_of(m), ip, front_of(m, way, qfi), &spoofed);
+	if (likely(of_flow != NULL))
+		return of_flow;
+	// What is for the gateway itself begins no flow.
+	uint8_t is_new = l->has_flow && !known && !ip_is_local(pkt->ip_version, ip + (pkt->ip_version == 4 ? 16 : 24));
+	if (is_new && (*why = new_flow_refused(w, l->first->session, session_dscp(pkt->ip_version, ip))) != WHY_COUNT)
+		return NULL;
+	struct rule *r = rule_classify(l->first, pkt, ip, front_of(m, way, qfi), &spoofed);
 	if (r == NULL)
 		*why = spoofed ? WHY_SPOOFED : WHY_NO_PDR;
 	else if (l->has_flow)
 		install(w, l, r);
+	if (is_new)
+		new_flow_count(w, l->first->session);
+	l->is_new = is_new;
 	return r;
+}
+
+rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+	const struct session_way *way, rte_edge_t on)
+{
+	const struct packet *pkt = packet_of(m);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	enum session_why refused =
+		l->is_new ? WHY_COUNT : new_flow_refused(w, r->session, session_dscp(pkt->ip_version, ip));
+	uint8_t is_new = 0;
+
+	engines_put(w, &(struct engine_flow){.key = way->entries ? l->key : 0,
+			       .first = l->first,
+			       .rule = r,
+			       .m = m,
+			       .tunnel = way->tunnel,
+			       .tuple = way->tuples,
+			       .refused = refused != WHY_COUNT,
+			       .is_new = &is_new});
+	if (!is_new || l->is_new)
+		return on;
+	if (refused != WHY_COUNT)
+		return packet_leave(m, session_reason(refused, (r->flags & RULE_UPLINK) != 0), SESSION_DROP);
+	new_flow_count(w, r->session);
+	return on;
 }
 
 // Row G13: the address that the session's own packets go to, where its policy asks for that.

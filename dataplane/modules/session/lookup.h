@@ -46,6 +46,7 @@ struct lookup {
 	struct exact_key exact; // of the endpoint; then of the flow
 	uint32_t exact_hash;
 	uint8_t has_flow; // `exact` is the flow's
+	uint8_t is_new; // it has begun a flow (new_flows.h)
 };
 
 // What the nodes do differently. A constant of each node, and its functions are inlined, so none is called through a
@@ -102,7 +103,7 @@ static __rte_always_inline void session_ask_flow(
 {
 	struct rule *r = NULL;
 
-	l->has_flow = 0;
+	l->has_flow = l->is_new = 0;
 	if (likely(l->value != UINT64_MAX))
 		r = rule_of_key(l->value);
 	l->first = r;
@@ -134,6 +135,15 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
+// Offers a packet's rule to the fast path. SESSION_DROP: it would begin one flow too many; else `on`.
+rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+	const struct session_way *way, rte_edge_t on);
+
+static __rte_always_inline uint8_t session_dscp(uint8_t version, const uint8_t *ip)
+{
+	return version == 4 ? ip[1] >> 2 : (uint8_t)((ip[0] << 2 & 0x3c) | ip[1] >> 6);
+}
+
 // Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.
 static __rte_always_inline void session_strip(
 	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct removed_header came)
@@ -147,7 +157,7 @@ static __rte_always_inline void session_strip(
 	v->pdu_type = came.pdu_type;
 	v->relayed = came.relayed;
 	v->uplink = (r->flags & RULE_UPLINK) != 0;
-	v->dscp = pkt->ip_version == 4 ? ip[1] >> 2 : (uint8_t)((ip[0] << 2 & 0x3c) | ip[1] >> 6);
+	v->dscp = session_dscp(pkt->ip_version, ip);
 	rte_pktmbuf_adj(m, l3);
 	pkt->l3 = 0;
 	pkt->l4 -= l3;
@@ -210,13 +220,11 @@ static __rte_always_inline rte_edge_t session_decide(
 	}
 	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
 		return session_slow_path(m, r, way->tunnel, came, on);
-	if (((way->entries && likely(l->key != 0)) || way->tuples) && likely(flow_may_learn(l->first, r)))
-		engines_put(w, &(struct engine_flow){.key = way->entries ? l->key : 0,
-				       .first = l->first,
-				       .rule = r,
-				       .m = m,
-				       .tunnel = way->tunnel,
-				       .tuple = way->tuples});
+	if (((way->entries && likely(l->key != 0)) || way->tuples) && likely(flow_may_learn(l->first, r)) &&
+		likely(on != SESSION_ASIDE))
+		on = session_learn(w, l, m, r, way, on);
+	if (unlikely(on == SESSION_DROP))
+		return on;
 	session_strip(m, r, ip, came);
 	return on;
 }

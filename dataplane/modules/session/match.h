@@ -39,7 +39,17 @@ struct rule *rule_classify(
 	struct rule *first, const struct packet *pkt, const uint8_t *ip, struct front front, int *spoofed);
 
 // Why a packet whose session is known is dropped (reasons.c).
-enum session_why { WHY_NO_PDR, WHY_GATE, WHY_FAR, WHY_SPOOFED, WHY_GATEWAY, WHY_GTPU, WHY_COUNT };
+enum session_why {
+	WHY_NO_PDR,
+	WHY_GATE,
+	WHY_FAR,
+	WHY_SPOOFED,
+	WHY_GATEWAY,
+	WHY_GTPU,
+	WHY_SUBSCRIBER_FLOWS,
+	WHY_WORKER_FLOWS,
+	WHY_COUNT
+};
 const struct reason *session_reason(enum session_why why, int uplink);
 
 #endif

@@ -14,6 +14,10 @@ DROP_REASON(spoofed, "source-spoofed", "the subscriber sent from an address that
 DROP_REASON(not_ue, "destination-not-ue", "the packet in the tunnel is not for an address of the session's UE")
 DROP_REASON(infrastructure, "subscriber-to-gateway", "the subscriber sent to an address of the gateway's own")
 DROP_REASON(gtpu, "subscriber-gtpu", "the subscriber sent GTP-U, which engine.drop_ue_gtpu forbids")
+DROP_REASON(subscriber_flows, "new-flows-subscriber",
+	"the first packet of a flow: the subscriber begins more than engine.rates.subscriber_new_flows")
+DROP_REASON(worker_flows, "new-flows-worker",
+	"the first packet of a flow: the worker's subscribers together begin more than engine.rates.new_flows")
 
 const struct reason *session_reason(enum session_why why, int uplink)
 {
@@ -24,6 +28,8 @@ const struct reason *session_reason(enum session_why why, int uplink)
 		[WHY_SPOOFED] = {&not_ue, &spoofed},
 		[WHY_GATEWAY] = {&infrastructure, &infrastructure},
 		[WHY_GTPU] = {&gtpu, &gtpu},
+		[WHY_SUBSCRIBER_FLOWS] = {&subscriber_flows, &subscriber_flows},
+		[WHY_WORKER_FLOWS] = {&worker_flows, &worker_flows},
 	};
 
 	return reasons[why][uplink != 0];

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/new_flows.h"
+#include "core/control.h"
+#include "core/object.h"
+#include <errno.h>
+#include <rte_malloc.h>
+
+#define DSCP_EF 46 // RFC 3246
+#define DSCP_CS6 48 // RFC 4594 §3.1: network control, and CS7 above it
+
+// A token bucket as the moment at which it is full: what a packet takes moves the moment away.
+static struct {
+	uint32_t per_subscriber, per_worker; // a second; 0: no limit. Written by the control thread
+	uint64_t *subscriber; // by session; written and read by its owner worker
+	struct {
+		uint64_t full;
+	} __rte_cache_aligned worker[API_MAX_WORKERS]; // its own
+} new_flows;
+
+static uint64_t behind(uint64_t full, uint64_t now)
+{
+	return full > now ? full - now : 0;
+}
+
+// `depth`: ticks until an empty bucket is full.
+static int has_room(const struct worker *w, uint64_t full, uint32_t rate, uint64_t depth, int urgent)
+{
+	uint64_t cost = w->tsc_hz / rate;
+
+	depth = RTE_MAX(depth, 4 * cost);
+	return behind(full, w->now) + cost <= (urgent ? depth : depth - depth / 4);
+}
+
+static void take(const struct worker *w, uint64_t *full, uint32_t rate)
+{
+	if (rate != 0)
+		*full = w->now + behind(*full, w->now) + w->tsc_hz / rate;
+}
+
+enum session_why new_flow_refused(const struct worker *w, uint32_t session, uint8_t dscp)
+{
+	uint32_t subscriber = new_flows.per_subscriber, worker = new_flows.per_worker;
+	int urgent = dscp == DSCP_EF || dscp >= DSCP_CS6;
+
+	if (subscriber != 0 && !has_room(w, new_flows.subscriber[session], subscriber, w->tsc_hz, urgent))
+		return WHY_SUBSCRIBER_FLOWS;
+	if (worker != 0 && !has_room(w, new_flows.worker[w->id].full, worker, w->tsc_hz / 10, urgent))
+		return WHY_WORKER_FLOWS;
+	return WHY_COUNT;
+}
+
+void new_flow_count(const struct worker *w, uint32_t session)
+{
+	take(w, &new_flows.subscriber[session], new_flows.per_subscriber);
+	take(w, &new_flows.worker[w->id].full, new_flows.per_worker);
+}
+
+static void set_rates(const struct api_engine *e)
+{
+	new_flows.per_subscriber = e->subscriber_flow_rate;
+	new_flows.per_worker = e->flow_rate;
+}
+
+static int start(const struct api_engine *e)
+{
+	new_flows.subscriber =
+		rte_zmalloc("new-flows", e->max_sessions * sizeof(*new_flows.subscriber), RTE_CACHE_LINE_SIZE);
+	return new_flows.subscriber != NULL
+		       ? 0
+		       : object_error(ENOMEM, "no memory for the limits of %u sessions", e->max_sessions);
+}
+
+RTE_INIT(session_new_flows)
+{
+	module_register("new-flows", start);
+	engine_watch(set_rates);
+}
