@@ -179,8 +179,8 @@ void next_hop_release(uint32_t index)
 // away, and written after a grace period. Packets of the moment between are held like those of any unknown neighbour.
 static void withdraw(struct next_hop *h)
 {
-	__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
-	ip_ways_changed(); // what was made of its header holds no longer
+	if (__atomic_exchange_n(&h->resolved, 0, __ATOMIC_ACQ_REL))
+		ip_ways_changed(); // what was made of its header holds no longer
 }
 
 static void rewrite(struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
