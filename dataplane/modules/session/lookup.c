@@ -50,7 +50,8 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 		return of_flow;
 	// What is for the gateway itself begins no flow.
 	uint8_t is_new = l->has_flow && !known && !ip_is_local(pkt->ip_version, ip + (pkt->ip_version == 4 ? 16 : 24));
-	if (is_new && (*why = new_flow_refused(w, l->first->session, session_dscp(pkt->ip_version, ip))) != WHY_COUNT)
+	if (is_new && (*why = new_flow_refused(w, l->first->session, ip_traffic_class(pkt->ip_version, ip) >> 2)) !=
+			      WHY_COUNT)
 		return NULL;
 	struct rule *r = rule_classify(l->first, pkt, ip, front_of(m, way, qfi), &spoofed);
 	if (r == NULL)
@@ -69,7 +70,7 @@ rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mb
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	enum session_why refused =
-		l->is_new ? WHY_COUNT : new_flow_refused(w, r->session, session_dscp(pkt->ip_version, ip));
+		l->is_new ? WHY_COUNT : new_flow_refused(w, r->session, ip_traffic_class(pkt->ip_version, ip) >> 2);
 	uint8_t is_new = 0;
 
 	engines_put(w, &(struct engine_flow){.key = way->entries ? l->key : 0,

@@ -19,6 +19,7 @@
 #include "rule/view.h"
 #include "session/match.h"
 #include "usage/usage.h"
+#include "wire/ecn.h"
 
 #define SESSION_BATCH 64
 
@@ -139,11 +140,6 @@ rte_edge_t session_slow_path(
 rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on);
 
-static __rte_always_inline uint8_t session_dscp(uint8_t version, const uint8_t *ip)
-{
-	return version == 4 ? ip[1] >> 2 : (uint8_t)((ip[0] << 2 & 0x3c) | ip[1] >> 6);
-}
-
 // Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.
 static __rte_always_inline void session_strip(
 	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct removed_header came)
@@ -157,7 +153,7 @@ static __rte_always_inline void session_strip(
 	v->pdu_type = came.pdu_type;
 	v->relayed = came.relayed;
 	v->uplink = (r->flags & RULE_UPLINK) != 0;
-	v->dscp = session_dscp(pkt->ip_version, ip);
+	v->dscp = ip_traffic_class(pkt->ip_version, ip) >> 2;
 	rte_pktmbuf_adj(m, l3);
 	pkt->l3 = 0;
 	pkt->l4 -= l3;

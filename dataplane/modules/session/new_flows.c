@@ -17,6 +17,12 @@ static struct {
 	} __rte_cache_aligned worker[API_MAX_WORKERS]; // its own
 } new_flows;
 
+// Read once: it may become 0, which nothing is divided by, while a packet is looked at.
+static uint32_t rate_of(const uint32_t *rate)
+{
+	return __atomic_load_n(rate, __ATOMIC_RELAXED);
+}
+
 static uint64_t behind(uint64_t full, uint64_t now)
 {
 	return full > now ? full - now : 0;
@@ -39,7 +45,7 @@ static void take(const struct worker *w, uint64_t *full, uint32_t rate)
 
 enum session_why new_flow_refused(const struct worker *w, uint32_t session, uint8_t dscp)
 {
-	uint32_t subscriber = new_flows.per_subscriber, worker = new_flows.per_worker;
+	uint32_t subscriber = rate_of(&new_flows.per_subscriber), worker = rate_of(&new_flows.per_worker);
 	int urgent = dscp == DSCP_EF || dscp >= DSCP_CS6;
 
 	if (subscriber != 0 && !has_room(w, new_flows.subscriber[session], subscriber, w->tsc_hz, urgent))
@@ -51,14 +57,14 @@ enum session_why new_flow_refused(const struct worker *w, uint32_t session, uint
 
 void new_flow_count(const struct worker *w, uint32_t session)
 {
-	take(w, &new_flows.subscriber[session], new_flows.per_subscriber);
-	take(w, &new_flows.worker[w->id].full, new_flows.per_worker);
+	take(w, &new_flows.subscriber[session], rate_of(&new_flows.per_subscriber));
+	take(w, &new_flows.worker[w->id].full, rate_of(&new_flows.per_worker));
 }
 
 static void set_rates(const struct api_engine *e)
 {
-	new_flows.per_subscriber = e->subscriber_flow_rate;
-	new_flows.per_worker = e->flow_rate;
+	__atomic_store_n(&new_flows.per_subscriber, e->subscriber_flow_rate, __ATOMIC_RELAXED);
+	__atomic_store_n(&new_flows.per_worker, e->flow_rate, __ATOMIC_RELAXED);
 }
 
 static int start(const struct api_engine *e)
