@@ -26,6 +26,7 @@
 #define TICK_MS 4
 #define LEARN 512u // requests of a tick, about 2 ms: a flood of new flows leaves the control thread time
 #define SWEEP 400u // entries that a tick reads and makes anew where they changed: all in a second
+#define WHOLE_NS 100000000ull // between two whole sweeps: routes and neighbours may change without end
 #define LOOK_NS 20000000ull // between two looks at links
 #define RETRY_NS 10000000000ull // after a device refused
 
@@ -47,7 +48,7 @@ static struct {
 	uint32_t at, end; // of the sweep; behind the highest index that was used
 	uint32_t generation; // ip_ways_generation of the last whole sweep
 	uint32_t missed[MAX_PORTS]; // as counted in port.offload.refused
-	uint64_t look_ns;
+	uint64_t look_ns, whole_ns;
 	uint8_t down[MAX_PORTS], lost[RTE_MAX_ETHPORTS]; // links; devices that were reset (any thread)
 } o;
 
@@ -381,8 +382,9 @@ static void tick(uint64_t now)
 		return;
 	for (uint32_t i = 0; i < LEARN && rte_ring_sc_dequeue_elem(o.ring, &q, sizeof(q)) == 0; i++)
 		learn(&q, now);
-	if (o.generation != ip_ways_generation) {
+	if (o.generation != ip_ways_generation && now >= o.whole_ns) {
 		o.generation = ip_ways_generation;
+		o.whole_ns = now + WHOLE_NS;
 		steps = o.end;
 	}
 	for (uint32_t i = 0; i < RTE_MIN(steps, o.end); i++) {
