@@ -213,6 +213,17 @@ static void bad_examples(void **state)
 	nothing_left();
 }
 
+static void home_goes_and_comes(void)
+{
+	kit_begin();
+	kit_delete(API_SESSION, "home-1");
+	commit();
+	nothing_left();
+	kit_begin();
+	put_homes();
+	commit();
+}
+
 // More 5-tuples at once than are asked for, and than a rule may have.
 static void too_many(void **state)
 {
@@ -232,13 +243,7 @@ static void too_many(void **state)
 		settle_entries();
 	assert_int_equal(port("ran")->offload.entries, 64);
 	assert_int_equal(port("ran")->offload.refused - refused, 2 * FLOWS - 2 * 64);
-	kit_begin();
-	kit_delete(API_SESSION, "home-1");
-	commit();
-	nothing_left();
-	kit_begin();
-	put_homes();
-	commit();
+	home_goes_and_comes();
 }
 
 static void to_home(void **state)
@@ -258,13 +263,7 @@ static void to_home(void **state)
 	gpdu(&f, &cases[2], 4, 9, 1, 40);
 	f.at[14 + 44 + 20 + 1] ^= 1; // another source port
 	assert_int_equal(recorder_receive(RAN, f.at, f.length), -1);
-	kit_begin();
-	kit_delete(API_SESSION, "home-1");
-	commit();
-	nothing_left();
-	kit_begin();
-	put_homes();
-	commit();
+	home_goes_and_comes();
 }
 
 static void from_home(void **state)
@@ -292,13 +291,7 @@ static void from_home(void **state)
 	expect_out(HOMES, &f, RAN, &want);
 	f.at[11] ^= 1; // another home router
 	assert_int_equal(recorder_receive(HOMES, f.at, f.length), -1);
-	kit_begin();
-	kit_delete(API_SESSION, "home-1");
-	commit();
-	nothing_left();
-	kit_begin();
-	put_homes();
-	commit();
+	home_goes_and_comes();
 }
 
 // ---- what devices take ----------------------------------------------------------------------------------------------
