@@ -109,7 +109,7 @@ static void g_pdus(void **unused)
 		else
 			change(ip, 10);
 		ip4_checksum_set(outer);
-		int good = is_good(ip, rest) && plain_outer_good(outer, length) && load16(outer + 30) == length - 36;
+		int good = is_good(ip, rest) && plain_outer_good(4, outer, length) && load16(outer + 30) == length - 36;
 		int lanes = lanes_gpdu_good(outer, length, ip);
 		found += judged(i, good, lanes);
 	}

@@ -14,16 +14,18 @@
 #include <string.h>
 
 #define PLAIN_OUTER 28u // IPv4 and UDP in front of GTP-U
-#define PLAIN_BYTES 64 // compared: to the first byte of the user's packet in a tunnel, with one tag or none
+#define PLAIN_OUTER6 48u // IPv6 and UDP
+#define PLAIN_BYTES                                                                                                    \
+	64 // compared, with one tag or none: to the first byte of the user's packet over IPv4, to UDP over IPv6
 
 struct plain_bytes {
 	uint8_t want[PLAIN_BYTES], mask[PLAIN_BYTES];
 } __attribute__((aligned(64)));
 
-// The frame as the example: Ethernet destination, type and VLAN ids; with `gpdu` (l3 at most 18, plain_is_gpdu()) of
-// IPv4 version, header length, fragmentation, protocol and destination, of UDP the destination port, of GTP-U version,
-// protocol type and message. The frame has PLAIN_BYTES or more.
-void plain_bytes_set(struct plain_bytes *to, const uint8_t *frame, uint16_t l3, int gpdu);
+// The frame as the example: Ethernet destination, type and VLAN ids; with `outer` 4 or 6 (l3 at most 18) of IP what
+// plain_to_gtpu() looks at and the destination, and with IPv4 (plain_is_gpdu()) of GTP-U version, protocol type and
+// message. The frame has PLAIN_BYTES or more.
+void plain_bytes_set(struct plain_bytes *to, const uint8_t *frame, uint16_t l3, uint8_t outer);
 
 // PLAIN_BYTES may be read at `frame`.
 static inline int plain_bytes_same(const struct plain_bytes *p, const uint8_t *frame)
@@ -50,22 +52,28 @@ static inline int plain_bytes_same(const struct plain_bytes *p, const uint8_t *f
 #endif
 }
 
-// IPv4 without options that carries UDP to the port of GTP-U. 24 bytes are readable.
-static inline int plain_to_gtpu(const uint8_t *ip)
+// IPv4 without options, or IPv6 without extension headers, as `version` says, that carries UDP to the port of GTP-U. 24
+// bytes are readable, of IPv6 44.
+static inline int plain_to_gtpu(uint8_t version, const uint8_t *ip)
 {
-	return ip[0] == 0x45 && ip[9] == IP_PROTOCOL_UDP && load16(ip + 22) == GTPU_PORT;
+	if (version == 4)
+		return ip[0] == 0x45 && ip[9] == IP_PROTOCOL_UDP && load16(ip + 22) == GTPU_PORT;
+	return ip[0] >> 4 == 6 && ip[6] == IP_PROTOCOL_UDP && load16(ip + IP6_HEADER + 2) == GTPU_PORT;
 }
 
-// The same, not a fragment, and a G-PDU of version 1 (TS 29.281 §5.1). 30 bytes are readable.
+// Over IPv4, not a fragment, and a G-PDU of version 1 (TS 29.281 §5.1). 30 bytes are readable.
 static inline int plain_is_gpdu(const uint8_t *ip)
 {
-	return plain_to_gtpu(ip) && (load16(ip + 6) & 0x3fff) == 0 && (ip[28] & 0xf0) == 0x30 && ip[29] == GTPU_GPDU;
+	return plain_to_gtpu(4, ip) && (load16(ip + 6) & 0x3fff) == 0 && (ip[28] & 0xf0) == 0x30 && ip[29] == GTPU_GPDU;
 }
 
 // What differs between G-PDUs with the same first bytes and ip-input checks: both lengths are as they must be for
-// `length` bytes at ip, the header's checksum is right, the source may be one.
-static inline int plain_outer_good(const uint8_t *ip, uint32_t length)
+// `length` bytes at ip, the header's checksum is right, the source may be one. Nobody looks at the checksum of UDP.
+static inline int plain_outer_good(uint8_t version, const uint8_t *ip, uint32_t length)
 {
+	if (version == 6)
+		return load16(ip + 4) == length - IP6_HEADER && load16(ip + IP6_HEADER + 4) == length - IP6_HEADER &&
+		       !(ip6_martian(ip + 8, ip + 24) & IP_MARTIAN_SOURCE);
 	return load16(ip + 2) == length && load16(ip + IP4_HEADER + 4) == length - IP4_HEADER &&
 	       ip4_checksum_ok20(ip) && ip4_is_host(load32(ip + 12));
 }

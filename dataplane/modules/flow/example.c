@@ -15,22 +15,27 @@ static int is_open(uint16_t instance)
 	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL && nat_of(instance) == NULL;
 }
 
-// 1 when the packet is a G-PDU to one of our endpoints. Row G20: an endpoint serves only the interface that has its
-// address.
+static const uint8_t *destination_of(const struct example *e, const uint8_t *ip)
+{
+	return ip + (e->version == 4 ? 16 : 24);
+}
+
+// 1 when the packet is a G-PDU to one of our endpoints; over IPv6, GTP-U of any kind. Row G20: an endpoint serves only
+// the interface that has its address.
 static int is_tunnel(const struct example *e, const uint8_t *ip, const struct interface *i)
 {
-	return e->version == 4 && e->l3 <= ETH_HEADER + ETH_TAG && plain_is_gpdu(ip) &&
-	       ip_is_local_on(4, ip + 16, i->index);
+	return e->l3 <= ETH_HEADER + ETH_TAG && (e->version == 4 ? plain_is_gpdu(ip) : plain_to_gtpu(6, ip)) &&
+	       ip_is_local_on(e->version, destination_of(e, ip), i->index);
 }
 
 static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t *ip)
 {
-	e->local = path_local_id(4, ip + 16);
+	e->local = path_local_id(e->version, destination_of(e, ip));
 	e->instance = instance_of_local(e->local);
 	e->user.by_tuple = e->instance == INSTANCE_NONE;
 	if (e->local == PATH_LOCAL_NONE || (!e->user.by_tuple && !is_open(e->instance)))
 		return;
-	e->kind = EXAMPLE_TUNNEL;
+	e->kind = e->version == 4 ? EXAMPLE_TUNNEL : EXAMPLE_TUNNEL6;
 	e->key = flow_entry_key(w, fteid_key(0, e->local));
 	e->offset = flow_offset(e->key);
 }
@@ -119,7 +124,7 @@ static const struct example *make(struct examples *x, const struct worker *w, st
 	if (i == NULL)
 		return NULL;
 	int tunnel = is_tunnel(&e, frame + e.l3, i);
-	plain_bytes_set(&e.bytes, frame, e.l3, tunnel);
+	plain_bytes_set(&e.bytes, frame, e.l3, tunnel ? e.version : 0);
 	if (tunnel) {
 		fill_tunnel(&e, w, frame + e.l3);
 		return keep(x->tunnel, &x->tunnels, &e);
@@ -157,7 +162,7 @@ const struct example *example_find(struct examples *x, const struct worker *w, s
 	e = find(x->tunnel, x->tunnels, m, frame);
 	if (e == NULL) {
 		wide = find(x->wide, x->wides, m, frame);
-		if (wide != NULL && !(wide->version == 4 && plain_to_gtpu(frame + wide->l3)))
+		if (wide != NULL && !plain_to_gtpu(wide->version, frame + wide->l3))
 			return wide;
 		e = x->looks < EXAMPLE_LOOKS ? make(x, w, m, frame) : NULL;
 	}

@@ -15,8 +15,9 @@
 enum example_kind {
 	EXAMPLE_OTHER, // takes the full nodes
 	EXAMPLE_PLAIN, // G-PDU over IPv4 to one of our endpoints, with at most a container with a QFI
-	EXAMPLE_TUNNEL, // one with another GTP-U header
 	EXAMPLE_UE, // IP packet on an interface where UEs are looked up by destination
+	EXAMPLE_TUNNEL, // G-PDU over IPv4 with another GTP-U header
+	EXAMPLE_TUNNEL6, // what comes over IPv6 to one of our endpoints, whatever its GTP-U header
 };
 
 // Of the user's packet and of the container that it came in.

@@ -111,8 +111,6 @@ static int key_of(struct tuple *t, struct rte_mbuf *m, int tunnel)
 	if (tunnel) {
 		const struct tunnel_view *v = tunnel_view_of(m);
 
-		if (v->outer_version != 4)
-			return 0;
 		tuple_of_tunnel(t, v->teid, v->local, v->qfi);
 	} else {
 		const struct endpoint_view *v = endpoint_view_of(m);

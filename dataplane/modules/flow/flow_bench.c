@@ -11,16 +11,28 @@
 
 struct role {
 	const char *name, *port;
-	uint8_t up, sgw, six;
+	uint8_t up, sgw, six, outer6; // six: the user's packets
 };
 static const struct role roles[] = {
-	{"upf-up", "ran", 1, 0, 0},
-	{"upf-down", "internet", 0, 0, 0},
-	{"sgwu-up", "ran", 1, 1, 0},
-	{"sgwu-down", "peers", 0, 1, 0},
-	{"upf-up6", "ran", 1, 0, 1},
-	{"upf-down6", "internet", 0, 0, 1},
+	{"upf-up", "ran", 1, 0, 0, 0},
+	{"upf-down", "internet", 0, 0, 0, 0},
+	{"sgwu-up", "ran", 1, 1, 0, 0},
+	{"sgwu-down", "peers", 0, 1, 0, 0},
+	{"upf-up6", "ran", 1, 0, 1, 0},
+	{"upf-down6", "internet", 0, 0, 1, 0},
+	{"upf-up-over6", "ran", 1, 0, 0, 1},
+	{"upf-up6-over6", "ran", 1, 0, 1, 1},
+	{"sgwu-up-over6", "ran", 1, 1, 0, 1},
 };
+
+// Ends of the tunnel that packets come in by.
+static const char *end_of(const struct role *r, int from_access, int peers)
+{
+	static const char *const ends[2][2][2] = {{{"10.9.0.1", "10.9.0.2"}, {"10.1.0.1", "10.1.0.2"}},
+		{{"fd00:9::1", "fd00:9::2"}, {"fd00:1::1", "fd00:1::2"}}};
+
+	return ends[r->outer6][from_access][peers];
+}
 
 static void put_session(const struct role *r, uint32_t n)
 {
@@ -31,9 +43,9 @@ static void put_session(const struct role *r, uint32_t n)
 	snprintf(ue4, sizeof(ue4), "10.45.0.%u", n + 1);
 	snprintf(ue6, sizeof(ue6), "2001:db8:1:%x::/64", n + 1);
 	kit_mobile(&k, n + 1, ue4, ue6);
-	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, end_of(r, 1, 0), 0x100 + n, 1);
 	if (r->sgw) {
-		kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x300 + n, 2);
+		kit_pdr_fteid(&k, API_FROM_CORE, end_of(r, 0, 0), 0x300 + n, 2);
 		kit_far_gtpu(&k, 1, API_FROM_CORE, "peer", 0x400 + n);
 	} else {
 		k.pdr[0].match |= API_PDR_UE_IP;
@@ -60,8 +72,8 @@ static void fill(const struct role *r, uint32_t n, struct frame *f)
 	snprintf(ue, sizeof(ue), r->six ? "2001:db8:1:%x::5" : "10.45.0.%u", n + 1);
 	ip_packet(f, r->up ? ue : away, r->up ? away : ue, PAYLOAD);
 	if (r->up || r->sgw)
-		tunnel(f, r->up ? "10.1.0.2" : "10.9.0.2", r->up ? "10.1.0.1" : "10.9.0.1", (r->up ? 0x100 : 0x300) + n,
-			9, r->up ? API_PDU_UL : API_PDU_DL);
+		tunnel(f, end_of(r, r->up, 1), end_of(r, r->up, 0), (r->up ? 0x100 : 0x300) + n, 9,
+			r->up ? API_PDU_UL : API_PDU_DL);
 	link_layer(f, r->port, 1);
 }
 

@@ -11,15 +11,24 @@
 // ---- sessions -------------------------------------------------------------------------------------------------------
 
 enum kind { UPF, SGW, FILTERS, KINDS };
-static uint8_t kinds[SESSIONS];
+static uint8_t kinds[SESSIONS], outer6[SESSIONS]; // outer6: its packets come in over IPv6
+
+// Ends of session n's tunnel on its access or core side.
+static const char *endpoint_of(uint32_t n, int from_access, int peers)
+{
+	static const char *const ends[2][2][2] = {{{"10.9.0.1", "10.9.0.2"}, {"10.1.0.1", "10.1.0.2"}},
+		{{"fd00:9::1", "fd00:9::2"}, {"fd00:1::1", "fd00:1::2"}}};
+
+	return ends[outer6[n]][from_access][peers];
+}
 
 // Dedicated flows: further PDRs of the same keys, by ports or by QFI.
 static void add_flows(struct kit_mobile *k, uint32_t n)
 {
 	for (uint32_t i = 0; i < draw(4); i++) {
 		int up = draw(2), ue = kinds[n] != SGW;
-		struct api_pdr *p = !ue && !up ? kit_pdr_fteid(k, API_FROM_CORE, "10.9.0.1", 0x300 + n, 2)
-				    : up       ? kit_pdr_fteid(k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1)
+		struct api_pdr *p = !ue && !up ? kit_pdr_fteid(k, API_FROM_CORE, endpoint_of(n, 0, 0), 0x300 + n, 2)
+				    : up       ? kit_pdr_fteid(k, API_FROM_ACCESS, endpoint_of(n, 1, 0), 0x100 + n, 1)
 					       : kit_pdr_ue(k, API_FROM_CORE, "core", 2);
 		p->match |= up && ue ? API_PDR_UE_IP : 0;
 		p->precedence = 10 + i;
@@ -54,15 +63,16 @@ static void put_random(uint32_t n)
 	snprintf(ue4, sizeof(ue4), "10.45.0.%u", n);
 	snprintf(ue6, sizeof(ue6), "2001:db8:1:%x::/64", n);
 	kinds[n] = (uint8_t)draw(KINDS);
+	outer6[n] = draw(3) == 0;
 	kit_mobile(&k, n + 1, draw(8) ? ue4 : NULL, draw(2) ? ue6 : NULL);
 	if (k.s.ue_ip4.family == 0 && k.s.ue_ip6.family == 0)
 		k.s.ue_ip4 = kit_address(ue4);
 	if (kinds[n] == SGW) {
-		kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1);
-		kit_pdr_fteid(&k, API_FROM_CORE, "10.9.0.1", 0x300 + n, 2);
+		kit_pdr_fteid(&k, API_FROM_ACCESS, endpoint_of(n, 1, 0), 0x100 + n, 1);
+		kit_pdr_fteid(&k, API_FROM_CORE, endpoint_of(n, 0, 0), 0x300 + n, 2);
 		kit_far_gtpu(&k, 1, API_FROM_CORE, draw(8) ? "peer" : "peer6", 0x400 + n);
 	} else {
-		kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1)->match |= API_PDR_UE_IP;
+		kit_pdr_fteid(&k, API_FROM_ACCESS, endpoint_of(n, 1, 0), 0x100 + n, 1)->match |= API_PDR_UE_IP;
 		kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
 		kit_far_ip(&k, 1, API_FROM_CORE, "core");
 	}
@@ -189,7 +199,9 @@ static void make_packet(struct sent *s, uint32_t number)
 		if (draw(30) == 0)
 			s->f.at[draw(4)] ^= (uint8_t)(1 << draw(8));
 		frame_udp(&s->f, 2152, draw(60) ? 2152 : 2153);
-		frame_ip(&s->f, up ? "10.1.0.2" : "10.9.0.2", up ? "10.1.0.1" : "10.9.0.1", 17);
+		if (draw(2))
+			store16(s->f.at + 6, (uint16_t)draw(65536)); // nobody looks at the checksum
+		frame_ip(&s->f, endpoint_of(n, (int)up, 1), endpoint_of(n, (int)up, 0), 17);
 		set_class(s->f.at, random_class());
 		disturb(&s->f, 1);
 	}

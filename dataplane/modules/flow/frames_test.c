@@ -119,6 +119,7 @@ struct subject {
 	const struct tunnel_case *c;
 	struct frame valid, example;
 	uint32_t l3, gtpu, inner; // offsets
+	int six; // the outer header's family
 	uint32_t fasts; // frames that took the fast path
 };
 
@@ -132,7 +133,8 @@ static void make_subject(struct subject *s, const struct tunnel_case *c, int fam
 		kit_send("ran", s->example.at, s->example.length);
 	kit_run();
 	s->l3 = c->vlan != 0 ? 18 : 14;
-	s->gtpu = s->l3 + 28;
+	s->six = strchr(c->local, ':') != NULL;
+	s->gtpu = s->l3 + (s->six ? 48 : 28);
 	s->inner = s->gtpu + (qfi == NO_QFI ? 8 : 16);
 	s->fasts = 0;
 }
@@ -144,7 +146,7 @@ static void try(struct subject *s, const char *what, uint32_t at, const uint8_t 
 
 static void sum_right(const struct subject *s, uint8_t *bytes, uint32_t n)
 {
-	if (n >= s->l3 + 20)
+	if (n >= s->l3 + 20 && !s->six)
 		ip4_checksum_set(bytes + s->l3);
 }
 
@@ -153,8 +155,8 @@ static void lengths_right(const struct subject *s, uint8_t *bytes, uint32_t n)
 {
 	if (n < s->gtpu + 8)
 		return;
-	store16(bytes + s->l3 + 2, (uint16_t)(n - s->l3));
-	store16(bytes + s->l3 + 24, (uint16_t)(n - s->l3 - 20));
+	store16(bytes + s->l3 + (s->six ? 4 : 2), (uint16_t)(n - s->l3 - (s->six ? 40 : 0)));
+	store16(bytes + s->gtpu - 4, (uint16_t)(n - s->gtpu + 8));
 	store16(bytes + s->gtpu + 2, (uint16_t)(n - s->gtpu - 8));
 	sum_right(s, bytes, n);
 }
@@ -175,7 +177,7 @@ static void flip_byte(struct subject *s, uint32_t at)
 {
 	uint8_t bytes[512];
 	uint32_t n = s->valid.length;
-	int in_header = at >= s->l3 && at < s->l3 + 20;
+	int in_header = at >= s->l3 && at < s->l3 + 20 && !s->six;
 
 	for (int i = 0; i < 10; i++) {
 		memcpy(bytes, s->valid.at, n);
@@ -212,7 +214,7 @@ static void scramble(struct subject *s, uint64_t seed)
 {
 	for (uint32_t round = 0; round < 300; round++) {
 		uint8_t bytes[512] = {0};
-		uint32_t n = draw(&seed) % 4 ? s->valid.length : 60 + draw(&seed) % 120, what = draw(&seed);
+		uint32_t n = draw(&seed) % 4 ? s->valid.length : s->gtpu + 18 + draw(&seed) % 120, what = draw(&seed);
 
 		memcpy(bytes, s->valid.at, RTE_MIN(n, s->valid.length));
 		if (what & 1)
@@ -220,7 +222,7 @@ static void scramble(struct subject *s, uint64_t seed)
 		if (what & 2)
 			inner_lengths_right(s, bytes, n);
 		for (uint32_t i = 0; i < 1 + what / 16 % 3; i++)
-			bytes[s->l3 + draw(&seed) % 90] = (uint8_t)draw(&seed);
+			bytes[s->l3 + draw(&seed) % (s->inner - s->l3 + 46)] = (uint8_t)draw(&seed);
 		if (what & 4)
 			sum_right(s, bytes, n);
 		try(s, "round", round, bytes, n);
@@ -233,7 +235,7 @@ static void differential(const struct tunnel_case *c)
 
 	for (int i = 0; i < 4; i++) {
 		make_subject(&s, c, i & 1 ? 6 : 4, i & 2 ? 9 : NO_QFI);
-		for (uint32_t at = 0; at < 110 && (i == 0 || i == 3); at++)
+		for (uint32_t at = 0; at < s.inner + 50 && (i == 0 || i == 3); at++)
 			flip_byte(&s, at);
 		for (uint32_t n = 1; n < s.valid.length + 70; n++)
 			resize(&s, n);
@@ -262,6 +264,26 @@ static void wireline_vlan(void **state)
 	differential(&cases[3]);
 }
 
+static void mobile_over_six(void **state)
+{
+	differential(&cases[4]);
+}
+
+static void mobile_vlan_over_six(void **state)
+{
+	differential(&cases[5]);
+}
+
+static void wireline_over_six(void **state)
+{
+	differential(&cases[6]);
+}
+
+static void wireline_vlan_over_six(void **state)
+{
+	differential(&cases[7]);
+}
+
 // More than one segment.
 static void segments(void **state)
 {
@@ -282,6 +304,10 @@ int main(void)
 		cmocka_unit_test(mobile_vlan),
 		cmocka_unit_test(wireline),
 		cmocka_unit_test(wireline_vlan),
+		cmocka_unit_test(mobile_over_six),
+		cmocka_unit_test(mobile_vlan_over_six),
+		cmocka_unit_test(wireline_over_six),
+		cmocka_unit_test(wireline_vlan_over_six),
 		cmocka_unit_test(segments),
 	};
 

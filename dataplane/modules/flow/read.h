@@ -118,9 +118,9 @@ static __rte_always_inline int read_user(
 
 // What comes out of a tunnel: the user's packet, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
 static __rte_noinline uint8_t read_tunnelled(
-	const struct walk *k, struct lookup *l, const uint8_t *outer, const uint8_t *ip, uint32_t rest, int simple)
+	const struct walk *k, struct lookup *l, uint8_t ecn, const uint8_t *ip, uint32_t rest, int simple)
 {
-	uint8_t ecn = ip_ecn(4, outer), inner = ip_ecn(simple ? 4 : l->user.version, ip);
+	uint8_t inner = ip_ecn(simple ? 4 : l->user.version, ip);
 
 	if (unlikely(ecn_acts(ecn, inner))) {
 		l->user.mark = ecn;
@@ -162,33 +162,41 @@ static __rte_always_inline void read_plain(
 		l->plain = (uint8_t)read_good(k, l, ip, rest);
 		return;
 	}
-	if (total < (uint32_t)e->user.at + IP4_HEADER || !plain_outer_good(outer, length) ||
+	if (total < (uint32_t)e->user.at + IP4_HEADER || !plain_outer_good(4, outer, length) ||
 		load16(gtpu + 2) != length - PLAIN_OUTER - GTPU_HEADER)
 		return;
-	l->plain = read_tunnelled(k, l, outer, ip, rest, e->user.simple);
+	l->plain = read_tunnelled(k, l, ip_ecn(4, outer), ip, rest, e->user.simple);
 }
 
-// The same of another GTP-U header.
+// The same of another GTP-U header, and of all over IPv6.
 static __rte_noinline void read_tunnel(
 	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
 {
-	uint32_t at = e->l3 + PLAIN_OUTER;
+	const uint8_t *outer = frame + e->l3;
+	uint32_t at = e->l3 + (e->version == 4 ? PLAIN_OUTER : PLAIN_OUTER6);
 	struct gtpu_info gtpu;
 
-	if (total < at + GTPU_HEADER)
+	if (unlikely(total < at + GTPU_HEADER || frame[at + 1] != GTPU_GPDU))
 		return;
 	read_teid(k, l, e, load32(frame + at + 4));
-	if (!plain_outer_good(frame + e->l3, total - e->l3) ||
+	if (!plain_outer_good(e->version, outer, total - e->l3) ||
 		gtpu_parse(frame + at, total - at, total - at, &gtpu) != GTPU_OK)
 		return;
 	at += gtpu.header_length;
+	if (gtpu.more != 0 || at + IP4_HEADER > total)
+		return;
+	const uint8_t *ip = frame + at;
+	uint8_t ecn = ip_ecn(e->version, outer);
+	int simple = ip[0] == 0x45;
 	l->user = (struct user_head){.at = (uint16_t)at,
-		.version = at < total ? frame[at] >> 4 : 0,
+		.version = ip[0] >> 4,
 		.pdu_type = (uint8_t)(gtpu.pdu_type + (gtpu.qfi != GTPU_NO_QFI)),
 		.qfi = gtpu.qfi,
 		.by_tuple = e->user.by_tuple};
-	l->plain = gtpu.more == 0 && at + IP4_HEADER <= total &&
-		   read_tunnelled(k, l, frame + e->l3, frame + at, total - at, 0);
+	if (simple && ecn == ECN_NOT_ECT && total - at >= LANES_BYTES && lanes_ip4_good(ip, total - at))
+		l->plain = (uint8_t)read_good(k, l, ip, total - at);
+	else
+		l->plain = read_tunnelled(k, l, ecn, ip, total - at, simple);
 }
 
 static __rte_always_inline void read_ue(
@@ -227,7 +235,7 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 	if (unlikely(total < FRAME_READ && (total < FRAME_MIN || m->data_off + FRAME_READ > m->buf_len)))
 		return;
 	if (unlikely(e == NULL || !example_holds(e, m, frame) ||
-		     (e->is_wide && e->version == 4 && plain_to_gtpu(frame + e->l3)))) {
+		     (e->is_wide && plain_to_gtpu(e->version, frame + e->l3)))) {
 		e = example_find(&k->examples, k->w, m);
 		if (e == NULL)
 			return;
@@ -239,7 +247,7 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 		read_plain(k, l, e, frame, total);
 	else if (e->kind == EXAMPLE_UE)
 		read_ue(k, l, e, frame, total);
-	else if (e->kind == EXAMPLE_TUNNEL)
+	else if (e->kind != EXAMPLE_OTHER)
 		read_tunnel(k, l, e, frame, total);
 	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
 		l->plain = 0;

@@ -13,11 +13,15 @@ struct tunnel_case {
 	uint8_t mobile; // uplink of a UE, else downlink to a home
 };
 
-static const struct tunnel_case cases[4] = {
+static const struct tunnel_case cases[] = {
 	{"mobile", "10.1.0.1", "10.1.0.2", 0x101, 0, 1},
 	{"mobile, VLAN", "10.2.0.1", "10.2.0.2", 0x102, 7, 1},
 	{"wireline", "10.3.0.1", "10.3.0.2", 0x301, 0, 0},
 	{"wireline, VLAN", "10.4.0.1", "10.4.0.2", 0x302, 7, 0},
+	{"mobile over IPv6", "fd00:1::1", "fd00:1::2", 0x104, 0, 1},
+	{"mobile over IPv6, VLAN", "fd00:2::1", "fd00:2::2", 0x106, 7, 1},
+	{"wireline over IPv6", "fd00:3::1", "fd00:3::2", 0x303, 0, 0},
+	{"wireline over IPv6, VLAN", "fd00:4::1", "fd00:4::2", 0x304, 7, 0},
 };
 
 static inline void put_interface(const char *name, const char *port, uint16_t vlan, const char *a, const char *b)
@@ -28,8 +32,11 @@ static inline void put_interface(const char *name, const char *port, uint16_t vl
 	i.address[i.count++] = kit_address(a);
 	if (b != NULL)
 		i.address[i.count++] = kit_address(b);
-	if (strcmp(name, "n3") == 0)
-		i.address[i.count++] = kit_address("fd00:1::1/64");
+	for (uint32_t k = 4; k < RTE_DIM(cases); k++)
+		if (strcmp(name, cases[k].vlan ? "n3.7" : "n3") == 0) {
+			i.address[i.count] = kit_address(cases[k].local);
+			i.address[i.count++].prefix = 64;
+		}
 	kit_put(API_INTERFACE, name, &i, sizeof(i));
 }
 
@@ -51,6 +58,12 @@ static inline void put_homes(void)
 
 	kit_put_session("home-1", &one);
 	kit_put_session("home-2", &two);
+	struct kit_session three =
+		kit_session("homes", mac, 100, 3, 0, "100.64.0.4", "2001:db8:7:3::/64", "wire-six", 0x303);
+	struct kit_session four =
+		kit_session("homes", mac, 100, 4, 0, "100.64.0.5", "2001:db8:7:4::/64", "wire7-six", 0x304);
+	kit_put_session("home-3", &three);
+	kit_put_session("home-4", &four);
 }
 
 static inline void put_ues(void)
@@ -67,6 +80,9 @@ static inline void put_ues(void)
 	k = upf_session(4);
 	k->pdr[0].local = kit_address("fd00:1::1");
 	kit_put_mobile("s4", k);
+	k = upf_session(6);
+	k->pdr[0].local = kit_address("fd00:2::1");
+	kit_put_mobile("s6", k);
 	kit_mobile(k, 5, NULL, NULL); // from tunnel to tunnel
 	kit_pdr_fteid(k, API_FROM_ACCESS, "10.6.0.1", 0x105, 1);
 	kit_far_gtpu(k, 1, API_FROM_CORE, "loose", 0x205);
@@ -86,10 +102,14 @@ static inline void start_fixture(void)
 	put_interface("n3.6", "ran", 6, "10.5.0.1/24", NULL); // VLAN 7 but for one bit
 	put_interface("n3b", "loose", 0, "10.6.0.1/24", NULL);
 	kit_interface("homes", "homes", "100.64.0.1/16", "2001:db8:7::1/48");
-	kit_instance("access7", "n3.7", "10.2.0.1", API_LOOKUP_NONE, NULL);
+	struct api_instance access7 = kit_instance_body("n3.7", "10.2.0.1", API_LOOKUP_NONE, NULL);
+	access7.endpoint[access7.endpoints++] = kit_address("fd00:2::1");
+	kit_put(API_INSTANCE, "access7", &access7, sizeof(access7));
 	kit_instance("loose", "n3b", "10.6.0.1", API_LOOKUP_NONE, NULL);
 	kit_path("wire", "10.3.0.1", "10.3.0.2");
 	kit_path("wire7", "10.4.0.1", "10.4.0.2");
+	kit_path("wire-six", "fd00:3::1", "fd00:3::2");
+	kit_path("wire7-six", "fd00:4::1", "fd00:4::2");
 	kit_path("loose", "10.6.0.1", "10.6.0.2");
 	kit_neighbour("n3b", "10.6.0.2", mac_peer);
 	commit();
