@@ -85,7 +85,7 @@ static int find(const struct exact *t, uint32_t home, const struct exact_key *k)
 }
 
 // Puts a key that the table does not hold into probe i, which is free.
-static void fill(struct exact *t, uint32_t home, uint32_t i, const struct exact_key *k, uint64_t value, uint32_t now)
+static void fill(struct exact *t, uint32_t home, uint32_t i, const struct exact_key *k, uint64_t value)
 {
 	struct exact_entry *e = &t->entries[exact_probe(t, home, i)];
 	struct exact_entry *h = &t->entries[home];
@@ -95,7 +95,6 @@ static void fill(struct exact *t, uint32_t home, uint32_t i, const struct exact_
 	__atomic_thread_fence(__ATOMIC_RELEASE); // no part of the key is seen before the mark
 	memcpy(&e->key, k, sizeof(*k));
 	__atomic_store_n(&e->value, value, __ATOMIC_RELAXED);
-	e->stamp = now;
 	__atomic_store_n(&e->sequence, (sequence + EXACT_CHANGE) | EXACT_USED, __ATOMIC_RELEASE);
 	__atomic_store_n(&h->probes, h->probes | 1u << i, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELAXED);
@@ -111,16 +110,6 @@ static void clear(struct exact *t, uint32_t home, uint32_t i)
 	__atomic_store_n(&t->count, t->count - 1, __ATOMIC_RELAXED);
 }
 
-// Removes whatever key lies in the entry. Its home follows from the key.
-static void evict(struct exact *t, struct exact_entry *e)
-{
-	struct exact_key k = e->key;
-	uint32_t home = exact_hash(t, &k) & t->mask;
-	int i = find(t, home, &k);
-	if (i >= 0)
-		clear(t, home, (uint32_t)i);
-}
-
 // The first free probe of a home, or -1.
 static int find_free(const struct exact *t, uint32_t home)
 {
@@ -128,21 +117,6 @@ static int find_free(const struct exact *t, uint32_t home)
 		if (!is_used(&t->entries[exact_probe(t, home, i)]))
 			return (int)i;
 	return -1;
-}
-
-// The oldest entry of the home's block, or, when the block is empty, the first one beyond it; -1 when all are free.
-static int find_old(const struct exact *t, uint32_t home, uint32_t now)
-{
-	int oldest = -1;
-	uint32_t oldest_age = 0;
-	for (uint32_t i = 0; i < EXACT_PROBES && (i < EXACT_BLOCK || oldest < 0); i++) {
-		const struct exact_entry *e = &t->entries[exact_probe(t, home, i)];
-		if (is_used(e) && (oldest < 0 || now - e->stamp > oldest_age)) {
-			oldest = (int)i;
-			oldest_age = now - e->stamp;
-		}
-	}
-	return oldest;
 }
 
 int exact_add(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value)
@@ -155,49 +129,8 @@ int exact_add(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_
 	}
 	if (t->count >= t->capacity || (i = find_free(t, home)) < 0)
 		return ENOSPC;
-	fill(t, home, (uint32_t)i, k, value, 0);
+	fill(t, home, (uint32_t)i, k, value);
 	return 0;
-}
-
-void exact_add_evict(
-	struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted)
-{
-	uint32_t home = hash & t->mask;
-	int i = find(t, home, k);
-	*evicted = 0;
-	if (i >= 0) {
-		struct exact_entry *e = &t->entries[exact_probe(t, home, (uint32_t)i)];
-		e->stamp = now;
-		__atomic_store_n(&e->value, value, __ATOMIC_RELEASE);
-		return;
-	}
-	int room = find_free(t, home);
-	if (room < 0 || t->count >= t->capacity) {
-		int old = find_old(t, home, now);
-		if (old >= 0) {
-			evict(t, &t->entries[exact_probe(t, home, (uint32_t)old)]);
-			*evicted = 1;
-		}
-		// Not both can be missing: a probe is either free or holds something to evict.
-		room = room < 0 || (old >= 0 && old < room) ? old : room;
-	}
-	fill(t, home, (uint32_t)room, k, value, now);
-}
-
-int exact_lookup_stamp(struct exact *t, uint32_t hash, const struct exact_key *k, uint32_t now, uint64_t *value)
-{
-	uint32_t home = hash & t->mask;
-	struct exact_entry *e = &t->entries[home];
-	if (unlikely(!is_used(e) || !exact_same(e, k))) {
-		int i = find(t, home, k);
-		if (i < 0)
-			return 0;
-		e = &t->entries[exact_probe(t, home, (uint32_t)i)];
-	}
-	if (e->stamp != now)
-		e->stamp = now;
-	*value = e->value;
-	return 1;
 }
 
 int exact_delete(struct exact *t, uint32_t hash, const struct exact_key *k)

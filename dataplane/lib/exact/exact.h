@@ -3,8 +3,7 @@
 //
 // One writer, many readers: look-ups may run on other threads while the writer adds and deletes; they see an entry
 // either whole or not at all (a sequence number in the entry). Memory is allocated once. Keys of up to EXACT_KEY bytes,
-// zero-padded by the caller to EXACT_KEY. Used for access endpoints, F-TEIDs (writer: control thread) and 5-tuple flows
-// (writer and reader: the worker).
+// zero-padded by the caller to EXACT_KEY. Used for access endpoints (writer: the control thread).
 //
 // How it works: a key has a home slot, and may lie in any of EXACT_PROBES slots that follow from the home: first the
 // eight of the home's aligned block of 512 bytes (the neighbour line usually arrives with the first), then scattered
@@ -37,13 +36,12 @@ struct exact_key {
 #define EXACT_USED 2u
 #define EXACT_CHANGE 4u
 
-// Written by the writer; the stamp also by exact_lookup_stamp, which only the writer's thread may call.
+// Written by the writer.
 struct exact_entry {
 	struct exact_key key;
 	uint32_t probes; // bit i: probe i of this slot (as a home) holds one of its keys
 	uint64_t value;
 	uint32_t sequence; // EXACT_*: readers compare it before and after
-	uint32_t stamp;
 } __rte_cache_aligned;
 _Static_assert(sizeof(struct exact_entry) == RTE_CACHE_LINE_SIZE, "an entry is one cache line");
 
@@ -172,17 +170,9 @@ static inline int exact_lookup(const struct exact *t, uint32_t hash, const struc
 	return exact_lookup_displaced(t, home, k, value);
 }
 
-// Writer. As exact_lookup, and stamps the entry as used now, so that exact_add_evict spares it.
-int exact_lookup_stamp(struct exact *t, uint32_t hash, const struct exact_key *k, uint32_t now, uint64_t *value);
-
 // Writer. Adds or replaces. Returns 0, or ENOSPC: `capacity` keys are held, or (about once in 10^8 additions to a table
 // that is at its capacity) all probes of this key are taken.
 int exact_add(struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value);
-// Writer. As exact_add, but makes room by evicting an old entry near by. `now` stamps the entry (any monotonic unit,
-// may wrap); *evicted is set to 1 when an entry had to go, else to 0. Never fails; the table may hold a few keys more
-// than its capacity when there is nothing near by to evict.
-void exact_add_evict(
-	struct exact *t, uint32_t hash, const struct exact_key *k, uint64_t value, uint32_t now, int *evicted);
 // Writer. Returns 1 when it was there.
 int exact_delete(struct exact *t, uint32_t hash, const struct exact_key *k);
 uint32_t exact_count(const struct exact *t);

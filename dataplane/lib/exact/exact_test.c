@@ -147,56 +147,15 @@ static void test_one_home(void **unused)
 	exact_free(t);
 }
 
-// ---- eviction --------------------------------------------------------------------------------------------------------
-
-static void test_evict(void **unused)
-{
-	const uint32_t capacity = 1000, total = 50000, favourite = 123456;
-	struct exact *t = exact_create("evict", capacity, SOCKET_ID_ANY);
-	struct exact_key kept = key_of(favourite);
-	uint32_t evictions = 0, present = 0, recent = 0, lost = 0;
-	uint64_t value;
-	int evicted;
-
-	exact_add_evict(t, exact_hash(t, &kept), &kept, favourite, 0, &evicted);
-	for (uint32_t id = 0; id < total; id++) {
-		struct exact_key k = key_of(id);
-		uint32_t now = UINT32_MAX - total / 2 + id; // wraps on the way
-		exact_add_evict(t, exact_hash(t, &k), &k, id, now, &evicted);
-		evictions += (uint32_t)evicted;
-		assert_int_equal(exact_lookup(t, exact_hash(t, &k), &k, &value), 1);
-		assert_int_equal(value, id);
-		// Hardly ever the oldest: only where it is alone in its block, which the table's secret decides.
-		if (exact_lookup_stamp(t, exact_hash(t, &kept), &kept, now, &value))
-			continue;
-		exact_add_evict(t, exact_hash(t, &kept), &kept, favourite, now, &evicted);
-		evictions += (uint32_t)evicted;
-		lost++;
-	}
-	assert_true(exact_count(t) >= capacity && exact_count(t) <= capacity + capacity / 50);
-	assert_true(lost < total / 50);
-	assert_int_equal(evictions, total + 1 + lost - exact_count(t));
-	for (uint32_t id = 0; id < total; id++) {
-		struct exact_key k = key_of(id);
-		int found = exact_lookup(t, exact_hash(t, &k), &k, &value);
-		present += (uint32_t)found;
-		recent += (uint32_t)(found && id >= total - 3 * capacity);
-	}
-	assert_int_equal(present + 1, exact_count(t));
-	assert_true(recent * 10 > present * 9); // the old ones went
-	exact_free(t);
-}
-
 // A key that is there is replaced, in a full table too.
-static void test_evict_replace(void **unused)
+static void test_replace(void **unused)
 {
 	struct exact *t = exact_create("replace", 10, SOCKET_ID_ANY);
-	int evicted;
 	uint64_t value;
+
 	for (uint32_t i = 0; i < 100; i++) {
 		struct exact_key k = key_of(i % 10);
-		exact_add_evict(t, exact_hash(t, &k), &k, i, i, &evicted);
-		assert_int_equal(evicted, 0);
+		assert_int_equal(exact_add(t, exact_hash(t, &k), &k, i), 0);
 		assert_int_equal(exact_lookup(t, exact_hash(t, &k), &k, &value), 1);
 		assert_int_equal(value, i);
 	}
@@ -278,7 +237,6 @@ static void test_torture(void **unused)
 	uint64_t state = 7654321, end = rte_get_tsc_cycles() + rte_get_tsc_hz();
 	uint32_t version = 0;
 	pthread_t reader;
-	int evicted;
 
 	for (uint32_t id = 0; id < STABLE; id++) {
 		struct exact_key k = key_of(id);
@@ -296,7 +254,7 @@ static void test_torture(void **unused)
 		else if ((r & 3) == 0)
 			exact_delete(s.t, hash, &k);
 		else if (exact_count(s.t) < 900)
-			exact_add_evict(s.t, hash, &k, value, version, &evicted);
+			exact_add(s.t, hash, &k, value);
 		else
 			exact_delete(s.t, hash, &k);
 	}
@@ -317,8 +275,7 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_one_home),
-		cmocka_unit_test(test_evict),
-		cmocka_unit_test(test_evict_replace),
+		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_hash_spread),
 		cmocka_unit_test(test_hash_secret),
 		cmocka_unit_test(test_torture),

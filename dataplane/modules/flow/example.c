@@ -32,7 +32,7 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 {
 	e->local = path_local_id(e->version, destination_of(e, ip));
 	e->instance = instance_of_local(e->local);
-	e->user.by_tuple = e->instance == INSTANCE_NONE;
+	e->user.by_tuple = e->instance == INSTANCE_NONE ? BY_SUBSCRIBER : 0;
 	if (e->local == PATH_LOCAL_NONE || (!e->user.by_tuple && !is_open(e->instance)))
 		return;
 	e->kind = e->version == 4 ? EXAMPLE_TUNNEL : EXAMPLE_TUNNEL6;

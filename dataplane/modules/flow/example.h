@@ -20,6 +20,9 @@ enum example_kind {
 	EXAMPLE_TUNNEL6, // what comes over IPv6 to one of our endpoints, whatever its GTP-U header
 };
 
+#define BY_SUBSCRIBER 1 // of a wireline subscriber
+#define BY_FLOW 2 // of a mobile session, whose key has several PDRs
+
 // Of the user's packet and of the container that it came in.
 struct user_head {
 	uint16_t at; // offset of its IP header
@@ -27,7 +30,7 @@ struct user_head {
 	uint8_t simple; // IPv4 without options
 	uint8_t pdu_type; // enum api_pdu_type
 	uint8_t qfi; // GTPU_NO_QFI: none
-	uint8_t by_tuple; // of a wireline subscriber: the packet's 5-tuple leads to its entry (flow/tuple.h)
+	uint8_t by_tuple; // BY_*: the packet's 5-tuple leads to its entry (flow/tuple.h); 0: its key does
 	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
 };
 static_assert(sizeof(struct user_head) == 8, "copied in one move");

@@ -32,12 +32,15 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 
 		if (unlikely(!l->plain || !l->user.by_tuple))
 			continue;
-		struct rule_state *s = tuple_state(k->w, tuple[i].found, k->permitted);
-		l->plain = s != NULL;
-		if (unlikely(s == NULL))
+		struct tuple *t = tuple[i].found;
+		struct rule_state *s =
+			tuple_state(k->w, t, l->user.by_tuple == BY_SUBSCRIBER ? k->permitted : t->permitted);
+		l->plain = s != NULL && !s->full;
+		if (unlikely(!l->plain))
 			continue;
 		l->state = s;
-		l->list_slot = tuple[i].found->permitted & ((1u << ACL_SLOT_BITS) - 1);
+		tuple_used(t);
+		l->list_slot = t->permitted & ((1u << ACL_SLOT_BITS) - 1);
 		if (s->urr != RULE_NONE)
 			rte_prefetch0(&usage_pools.state[s->urr]);
 		if (s->further || (s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
@@ -274,7 +277,7 @@ void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **
 				k->full |= 1ull << l->order;
 			continue;
 		}
-		if (unlikely(l->user.by_tuple && k->hits != NULL))
+		if (unlikely(l->user.by_tuple == BY_SUBSCRIBER && k->hits != NULL))
 			k->hits[l->list_slot]++;
 	}
 }

@@ -30,7 +30,7 @@ static inline struct flow_settings flow_settings(const struct api_engine *e, con
 struct tuple_lookup {
 	struct tuple key;
 	uint32_t hash;
-	const struct tuple *found;
+	struct tuple *found;
 };
 
 static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t, int six)

@@ -56,8 +56,7 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->dscp = r->dscp & FLOW_DSCP_OF_PATH;
 	s->rqi = r->rqi;
 	s->further = (r->flags & RULE_FURTHER_METERS) != 0;
-	s->several = (r->flags & RULE_SEVERAL_PDRS) != 0;
-	s->usable = 1;
+	s->full = 0;
 	s->ue4 = r->up.ue4;
 	s->teid = r->teid;
 	s->path = r->outer == API_OUTER_NONE ? r->instance : r->path;
@@ -65,102 +64,89 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->flags = flags_of(r);
 }
 
-static void learn(struct worker *w, uint64_t key, const struct rule *first, const struct rule *r)
+static void learn(struct worker *w, uint64_t key, const struct rule *r)
 {
-	struct rule_state *s = rule_state_of(r), *head = rule_state_of(first);
+	struct rule_state *s = rule_state_of(r);
 
-	*flow_slot(w, key) = first->state;
+	*flow_slot(w, key) = r->state;
 	flow_index.is_used[w->id] = 1;
 	key = flow_entry_key(w, key);
 	uint64_t keep = key_to_keep(s, key, rule_index(r));
-	if (s->key != keep || s->rule != rule_index(r) || !s->usable) {
-		fill(s, r);
-		publish(r, keep);
-	}
-	keep = key_to_keep(head, key, rule_index(first));
-	if (head->key == keep && head->rule == rule_index(first))
+	if (s->key == keep && s->rule == rule_index(r))
 		return;
-	head->rule = rule_index(first);
-	head->flags = flags_of(first);
-	head->several = 1;
-	head->usable = 0;
-	publish(first, keep);
+	fill(s, r);
+	publish(r, keep);
 }
 
 // ---- 5-tuple entries ------------------------------------------------------------------------------------------------
 
 // The number of the rule's entries, which it gets when it has none.
-static uint32_t number_of(struct worker *w, struct tuples *t, const struct rule *r)
+static uint32_t number_of(struct worker *w, struct tuples *t, const struct rule *r, int plain)
 {
 	struct rule_state *s = rule_state_of(r);
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_RELAXED);
 
-	if (s->rule == rule_index(r) && s->usable && key != 0 && key == tuple_key_of(w, (uint32_t)key))
+	if (s->rule == rule_index(r) && s->full == !plain && key != 0 && key == tuple_key_of(w, (uint32_t)key))
 		return (uint32_t)key;
 	uint32_t number = tuples_number(t);
 	fill(s, r);
+	s->full = !plain;
 	publish(r, tuple_key_of(w, number));
 	return number;
 }
 
-static int key_of(struct tuple *t, struct rte_mbuf *m, int tunnel)
+void flow_keep(
+	struct worker *w, const struct tuple *key, uint32_t hash, const struct rule *r, uint32_t permitted, int plain)
 {
-	const struct packet *pkt = packet_of(m);
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	struct tuples *tuples = &flow_tuples[w->id];
+	struct tuple t = *key;
 
-	if (tunnel) {
-		const struct tunnel_view *v = tunnel_view_of(m);
-
-		tuple_of_tunnel(t, v->teid, v->local, v->qfi);
-	} else {
-		const struct endpoint_view *v = endpoint_view_of(m);
-
-		if (v->tags != 2)
-			return 0;
-		tuple_of_endpoint(t, pkt->port_in, v->s_tag, v->c_tag, v->pppoe_session, frame + 6);
-	}
-	uint32_t l4 = pkt->l4 - pkt->l3;
-	return pkt->fragment == 0 && l4 + pkt->l3 + 4u <= rte_pktmbuf_data_len(m) &&
-	       tuple_of_packet(t, frame + pkt->l3, pkt->ip_version, pkt->protocol, l4, pkt->length);
+	t.number = number_of(w, tuples, r, plain);
+	t.state = r->state;
+	t.permitted = permitted;
+	t.idle = t.age = 0;
+	tuples_put(w, tuples, hash, &t);
 }
 
-// A packet has passed the access list of its direction. It has an endpoint_view, or with `tunnel` a tunnel_view.
+// A packet that has passed the access list of its direction: it has an endpoint_view, or a tunnel_view.
 static void keep(struct worker *w, const struct engine_flow *f)
 {
-	int tunnel = f->tunnel;
-	struct rte_mbuf *m = f->m;
-	const struct rule *r = f->rule;
-	enum acl_place direction = tunnel ? ACL_DOWNLINK : ACL_UPLINK;
+	enum acl_place direction = f->tunnel ? ACL_DOWNLINK : ACL_UPLINK;
 	struct tuples *tuples = &flow_tuples[w->id];
 	uint32_t permitted = tuples_enter(tuples, direction, firewall_list(direction));
-	struct tuple t = {.permitted = tunnel ? tunnel_view_of(m)->permitted : endpoint_view_of(m)->permitted};
+	uint32_t given = f->tunnel ? tunnel_view_of(f->m)->permitted : endpoint_view_of(f->m)->permitted;
 
 	// Another list, since the firewall's node.
-	if (unlikely((t.permitted ^ permitted) >> ACL_SLOT_BITS != 0) || !key_of(&t, m, tunnel))
+	if (unlikely((given ^ permitted) >> ACL_SLOT_BITS != 0))
 		return;
-	uint32_t hash = tuple_hash(&t);
-	const struct tuple *known = tuple_find(tuples, hash, &t);
+	struct tuple *known = tuple_find(tuples, f->hash, f->flow);
 	if (known == NULL)
 		*f->is_new = 1;
 	if (known == NULL && f->refused)
 		return;
-	if (known != NULL ? tuple_state(w, known, permitted) == rule_state_of(r) : !tuples_met(tuples, hash))
+	if (known != NULL ? tuple_state(w, known, permitted) == rule_state_of(f->rule) : !tuples_met(tuples, f->hash))
 		return;
-	t.number = number_of(w, tuples, r);
-	t.state = r->state;
-	tuples_put(w, tuples, hash, &t);
+	flow_keep(w, f->flow, f->hash, f->rule, given, 1);
 }
 
 // ---- the engine -----------------------------------------------------------------------------------------------------
 
+int flow_may_pass(const struct rule *r, int tuple)
+{
+	return ((r->outer == API_OUTER_GTPU || r->outer == API_OUTER_NONE) && r->up.shaped == 0) ||
+	       (tuple && r->outer == API_OUTER_ENDPOINT);
+}
+
 static void put(struct worker *w, const struct engine_flow *f)
 {
-	const struct rule *r = f->rule;
-	int to_core = (r->outer == API_OUTER_GTPU || r->outer == API_OUTER_NONE) && r->up.shaped == 0;
-
-	if (f->key != 0 && to_core)
-		learn(w, f->key, f->first, r);
-	if (f->tuple && (to_core || r->outer == API_OUTER_ENDPOINT))
+	if (!flow_may_pass(f->rule, f->tuple))
+		return;
+	if (f->key != 0 && flow_has_tuples(f->first)) {
+		*flow_slot(w, f->key) = f->first->state | FLOW_SEVERAL;
+		flow_index.is_used[w->id] = 1;
+	} else if (f->key != 0)
+		learn(w, f->key, f->rule);
+	if (f->tuple && f->flow != NULL)
 		keep(w, f);
 }
 
@@ -201,6 +187,9 @@ static int start(const struct api_engine *e)
 	}
 	if (templates_create(e->workers) != 0)
 		return object_error(ENOMEM, "no memory for header templates");
+	if (e->max_rules > (1u << TUPLE_STATE_BITS) - API_MAX_PDR)
+		return object_error(EINVAL, "max_rules is %u, at most %u are possible", e->max_rules,
+			(1u << TUPLE_STATE_BITS) - API_MAX_PDR);
 	if (tuples_create(e->workers, e->max_flows) != 0)
 		return object_error(ENOMEM, "no memory for 5-tuple entries of %u flows a worker", e->max_flows);
 	return 0;

@@ -29,10 +29,13 @@
 	(RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS |         \
 		RULE_SEVERAL_PDRS)
 
+#define FLOW_SEVERAL 0x80000000u // in the index: the key has several PDRs, and the packet's 5-tuple says which it is of
+
 // Where the entry of a key may be, by the low bits of a TEID or IPv4 address: those of one tunnel endpoint or pool are
 // dense, so that few keys meet; those of different ones are kept apart.
 struct flow_index {
-	uint32_t *state[API_MAX_WORKERS]; // index of rule_state; each written and read by its worker
+	uint32_t
+		*state[API_MAX_WORKERS]; // index of rule_state, of the key's first rule with FLOW_SEVERAL; its worker's
 	uint32_t mask;
 	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
 	uint32_t offset[256]; // by local id of the endpoint, or instance
@@ -68,11 +71,25 @@ static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 	return flow_slot_in(flow_index.state[w->id], low, flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
 }
 
+// 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.
+static inline int flow_has_tuples(const struct rule *first)
+{
+	return (first->flags & RULE_SEVERAL_PDRS) && first->chain == 0;
+}
+
 // 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`: of
 // the key, which is another rule only where flows are kept of the key.
 static inline int flow_may_learn(const struct rule *first, const struct rule *r)
 {
 	return (r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET);
 }
+
+struct tuple;
+// Keeps that a 5-tuple leads to the rule; without `plain`, for the full nodes alone. `key`, `hash`, `permitted`: flow/tuple.h.
+// Owner worker, within a walk.
+void flow_keep(
+	struct worker *w, const struct tuple *key, uint32_t hash, const struct rule *r, uint32_t permitted, int plain);
+// 1 when the fast path has the rule's way out; `tuple`: of a wireline subscriber's packets.
+int flow_may_pass(const struct rule *r, int tuple);
 
 #endif

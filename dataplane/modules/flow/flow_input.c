@@ -24,17 +24,23 @@ static __rte_noinline int is_prefix_of(
 }
 
 // Where two keys have one place in the index: the table that the session nodes use. A key that it does not have is
-// nobody's; one without an entry is not plain.
-static __rte_noinline void find_by_table(const struct worker *w, struct lookup *l)
+// nobody's; one without an entry is not plain. Returns 1 when the packet's 5-tuple leads to its rule.
+static __rte_noinline int find_by_table(const struct worker *w, struct lookup *l)
 {
 	uint64_t value, key = flow_entry_key(w, l->key); // which takes the worker out again
 
 	if (!narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value)) {
 		l->key = l->plain = 0;
-		return;
+		return 0;
 	}
-	l->state = rule_state_of(rule_of_key(value));
+	const struct rule *first = rule_of_key(value);
+	l->state = rule_state_of(first);
+	l->order = order_of(first->state);
+	if (flow_has_tuples(first))
+		return 1;
+	l->user.by_tuple = 0;
 	l->plain &= __atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE) == l->key;
+	return 0;
 }
 
 static __rte_always_inline void find_entry(struct walk *k, struct lookup *l)
@@ -42,86 +48,62 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l)
 	const struct rule_state *s = l->state;
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
 
+	l->order = order_of((uint64_t)(s - session_pools.state));
 	if (unlikely(key != l->key) && !is_prefix_of(k->w, s, l, key)) {
-		find_by_table(k->w, l);
+		if (find_by_table(k->w, l))
+			l->user.by_tuple = k->by_tuple = BY_FLOW;
 		s = l->state;
 	}
-	l->order = order_of((uint64_t)(s - session_pools.state));
-	if (unlikely(!l->plain))
+	if (unlikely(!l->plain || l->user.by_tuple))
 		return;
-	k->several |= s->several;
 	if (s->urr != RULE_NONE)
 		rte_prefetch0(&usage_pools.state[s->urr]);
 	if (unlikely(l->user.version == 6 || s->further))
 		rte_prefetch0(&session_pools.rule[s->rule]);
 }
 
-// ---- keys with several PDRs: the flow's entry ------------------------------------------------------------------------
+// ---- 5-tuple entries: of wireline subscribers, and of keys with several PDRs ---------------------------------------------
 
-struct flow_lookup {
-	struct exact_key key;
-	uint32_t hash;
-};
-
-static void ask_flow(const struct walk *k, const struct lookup *l, struct rte_mbuf *m, struct flow_lookup *f)
+static __rte_always_inline int ask_tuple(
+	const struct walk *k, const struct lookup *l, struct tuple_lookup *t, const uint8_t *ip)
 {
-	const struct exact *flows = session_tables.flow[k->w->id];
-	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at);
-	struct ip_info info;
-
-	ip_parse(ip, l->length, l->length, &info); // which read_user() did before
-	flow_key(&f->key, l->state->rule, l->user.qfi, info.version, info.protocol, info.l4, ip);
-	f->hash = exact_hash(flows, &f->key);
-	exact_prefetch(flows, f->hash);
+	if (likely(FLOW_KIND(l->key) == KEY_FTEID))
+		tuple_of_tunnel(&t->key, (uint32_t)l->key, l->example->local, l->user.qfi);
+	else
+		tuple_of_ue(&t->key, l->key);
+	return flow_ask_tuple(k, l, t, ip);
 }
 
-// The entry of the flow's rule takes the place of the key's. Without one the packet takes the full nodes.
-static void find_flow(const struct walk *k, struct lookup *l, const struct flow_lookup *f)
+// The place of a key in the index may be another key's: what has no entry by its 5-tuple is looked for by its key.
+static __rte_always_inline void settle(
+	const struct walk *k, struct lookup *l, const struct tuple_lookup *t, uint8_t asked)
 {
-	uint64_t value;
-	const struct rule *r = NULL;
-
-	if (exact_lookup(session_tables.flow[k->w->id], f->hash, &f->key, &value))
-		r = rule_of_value(value);
-	struct rule_state *s = r != NULL ? rule_state_of(r) : NULL;
-	l->plain = s != NULL && s->usable && s->rule == rule_index(r) &&
-		   __atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == l->state->key;
-	l->state = l->plain ? s : l->state;
+	if (l->plain) {
+		l->order = order_of(t->found->permitted);
+		return;
+	}
+	l->plain = asked;
+	if (find_by_table(k->w, l))
+		l->plain = 0;
 }
-
-static int is_of_several(const struct lookup *l)
-{
-	return l->plain && !l->user.by_tuple && l->state->several;
-}
-
-static __rte_noinline void find_flows(const struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
-{
-	struct flow_lookup flow[FLOW_BLOCK];
-
-	for (uint16_t i = 0; i < n; i++)
-		if (is_of_several(&lookup[i]))
-			ask_flow(k, &lookup[i], pkts[i], &flow[i]);
-	for (uint16_t i = 0; i < n; i++)
-		if (is_of_several(&lookup[i]))
-			find_flow(k, &lookup[i], &flow[i]);
-}
-
-// ---- wireline subscribers: the 5-tuple's entry ------------------------------------------------------------------------
 
 static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct tuple_lookup tuple[FLOW_BLOCK];
+	uint8_t asked[FLOW_BLOCK];
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 		const uint8_t *ip = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *, l->user.at);
 
-		if (!l->plain || !l->user.by_tuple)
-			continue;
-		tuple_of_tunnel(&tuple[i].key, (uint32_t)l->key, l->example->local, l->user.qfi);
-		l->plain = (uint8_t)flow_ask_tuple(k, l, &tuple[i], ip);
+		asked[i] = l->plain;
+		if (l->plain && l->user.by_tuple)
+			l->plain = (uint8_t)ask_tuple(k, l, &tuple[i], ip);
 	}
 	flow_find_tuples(k, lookup, tuple, n);
+	for (uint16_t i = 0; i < n; i++)
+		if (lookup[i].user.by_tuple == BY_FLOW)
+			settle(k, &lookup[i], &tuple[i], asked[i]);
 }
 
 // ---- the node -------------------------------------------------------------------------------------------------------
@@ -136,18 +118,22 @@ static __rte_noinline void read_block(struct walk *k, struct lookup *lookup, str
 
 static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
 {
-	k->several = 0;
 	for (uint16_t i = 0; i < n; i++) {
-		if (unlikely(lookup[i].key == 0 || lookup[i].user.by_tuple))
+		struct lookup *l = &lookup[i];
+
+		if (unlikely(l->key == 0 || l->user.by_tuple))
 			continue;
-		lookup[i].state = &session_pools.state[*lookup[i].slot];
-		rte_prefetch0(lookup[i].state);
+		uint32_t at = *l->slot;
+		if (unlikely(at & FLOW_SEVERAL)) {
+			l->user.by_tuple = k->by_tuple = BY_FLOW;
+			continue;
+		}
+		l->state = &session_pools.state[at];
+		rte_prefetch0(l->state);
 	}
 	for (uint16_t i = 0; i < n; i++)
 		if (likely(lookup[i].key != 0 && !lookup[i].user.by_tuple))
 			find_entry(k, &lookup[i]);
-	if (unlikely(k->several))
-		find_flows(k, lookup, pkts, n);
 	if (unlikely(k->by_tuple))
 		find_tuples(k, lookup, pkts, n);
 }

@@ -47,7 +47,6 @@ struct walk {
 	const struct example *last;
 	uint32_t ways_generation;
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
-	uint8_t several; // a key has several PDRs
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 	uint64_t full; // bits (lookup.order) of which a packet took the full nodes: none behind it overtakes it

@@ -8,13 +8,19 @@
 struct tuples flow_tuples[API_MAX_WORKERS];
 uint64_t flow_tuple_secret[8];
 
-const struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const struct tuple *key)
+// The places of a key in turn: those of its second group are in use when the first has no empty line.
+#define PLACES (2 * TUPLE_WAYS)
+
+struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
-	for (uint32_t way = 1; way < TUPLE_WAYS; way++) {
-		const struct tuple *e = tuple_place(t, hash, way);
+	int full = tuple_place(t, hash, 0)->number != 0;
+
+	for (uint32_t way = 1; way < (full ? PLACES : TUPLE_WAYS); way++) {
+		struct tuple *e = tuple_place(t, hash, way);
 
 		if (tuple_same(e, key))
 			return e;
+		full &= way >= TUPLE_WAYS || e->number != 0;
 	}
 	return NULL;
 }
@@ -22,6 +28,7 @@ const struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, 
 void tuples_clear(struct tuples *t)
 {
 	memset(t->line, 0, (size_t)(t->mask + 1) * sizeof(*t->line));
+	t->entries = 0;
 }
 
 uint32_t tuples_number(struct tuples *t)
@@ -40,28 +47,70 @@ static int leads_to_rule(const struct worker *w, const struct tuple *e)
 	return tuple_state(w, e, e->permitted) != NULL;
 }
 
+static struct tuple *empty_place(const struct tuples *t, uint32_t hash)
+{
+	for (uint32_t way = 0; way < PLACES; way++)
+		if (tuple_place(t, hash, way)->number == 0)
+			return tuple_place(t, hash, way);
+	return NULL;
+}
+
+// Moves one of the entries in the key's places to another place of its own. Returns what is free then, or NULL.
+static struct tuple *make_room(const struct tuples *t, uint32_t hash)
+{
+	for (uint32_t way = 0; way < PLACES; way++) {
+		struct tuple *e = tuple_place(t, hash, way), *other = empty_place(t, tuple_hash(e));
+
+		if (other != NULL) {
+			*other = *e;
+			e->number = 0;
+			return e;
+		}
+	}
+	return NULL;
+}
+
 // Where the key is, or what is free, or by the key's hash one of others'.
 static struct tuple *place_for(const struct worker *w, const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
-	struct tuple *found = NULL;
+	struct tuple *found = tuple_find(t, hash, key);
 
-	for (uint32_t way = 0; way < TUPLE_WAYS; way++) {
-		struct tuple *e = tuple_place(t, hash, way);
-
-		if (tuple_same(e, key))
-			return e;
-		if (e->number == 0 && found == NULL)
-			found = e;
-	}
-	for (uint32_t way = 0; found == NULL && way < TUPLE_WAYS; way++)
+	found = found != NULL ? found : empty_place(t, hash);
+	for (uint32_t way = 0; found == NULL && way < PLACES; way++)
 		if (!leads_to_rule(w, tuple_place(t, hash, way)))
 			found = tuple_place(t, hash, way);
+	found = found != NULL ? found : make_room(t, hash);
 	return found != NULL ? found : tuple_place(t, hash, hash >> 30);
 }
 
-void tuples_put(const struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry)
+void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry)
 {
-	*place_for(w, t, hash, entry) = *entry;
+	struct tuple *e = place_for(w, t, hash, entry);
+
+	t->entries += e->number == 0;
+	w->flow_inserts++;
+	w->flow_evictions += leads_to_rule(w, e) && !tuple_same(e, entry);
+	w->flows = t->entries;
+	*e = *entry;
+}
+
+// A line at a time, one after the other: what a round costs is the memory that it reads.
+void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime)
+{
+	for (uint32_t i = 0; i < lines; i++) {
+		struct tuple *e = &t->line[t->next++ & t->mask];
+
+		if (e->number == 0)
+			continue;
+		e->age += e->age < 15;
+		if (e->idle == 0 && (lifetime == 0 || e->age < lifetime)) {
+			e->idle = 1;
+			continue;
+		}
+		memset(e, 0, sizeof(*e));
+		t->entries--;
+	}
+	w->flows = t->entries;
 }
 
 // Twice as many lines as flows: nearly every key has its own place.

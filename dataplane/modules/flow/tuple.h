@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// 5-tuple entries: where a subscriber's packet is found by all that decided about it. Key in full: traffic endpoint
-// (uplink) or F-TEID and QFI (downlink), and the 5-tuple of its IP packet. What an entry says is one rule's state; the
-// access list of its direction has permitted such packets.
+// 5-tuple entries: where a packet is found by all that decided about it, when the key of its session does not say that.
+// Key in full: traffic endpoint, F-TEID and QFI, or UE address, and the 5-tuple of the user's packet. What an entry says
+// is one rule's state; of a wireline subscriber, that the access list of its direction has permitted such packets.
 //
 //   written and read by: the owner worker
 //   invalid at once when: the rule's state has another number (engines_take()), the list another generation
 //
-// A key has TUPLE_WAYS places, the lines of one aligned group, and its first one is nearly always its own. What is no
-// longer valid is overwritten first, else what its hash points to: an entry is a copy of what the full nodes know.
+// A key has TUPLE_WAYS places in one aligned group of lines, of which the first is mostly its own, and as many in a second
+// group for when those are taken. What is no longer valid is overwritten first, else what its hash points to: an entry is
+// a copy of what the full nodes know. What no packet used for a round of tuples_age() or two is removed.
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
@@ -21,18 +22,26 @@
 #endif
 
 #define TUPLE_WAYS 4u
+#define TUPLE_STATE_BITS 27
 #define TUPLE_MARKS 65536u
 #define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
-#define TUPLE_TUNNEL 0x80u // beside the version: the key begins with an F-TEID
+// Beside the version, what the key begins with; none: a traffic endpoint. The last one: a fragment's, which only the full
+// nodes look for.
+#define TUPLE_TUNNEL 0x80u
+#define TUPLE_UE 0x40u
+#define TUPLE_RULE 0x20u
+#define TUPLE_FRAGMENT 0x10u
 
 struct tuple {
-	// Port, S-tag, C-tag, PPPoE id | MAC, protocol, version; or TEID, endpoint, QFI | protocol, version.
+	// Port, S-tag, C-tag, PPPoE id | MAC, protocol, version; or TEID, endpoint, QFI or UE's key | protocol, version.
 	uint64_t word[2];
 	uint64_t address[4]; // source, destination
 	uint32_t ports;
-	uint32_t state; // index of rule_state
+	uint32_t state : TUPLE_STATE_BITS; // index of rule_state
+	uint32_t idle : 1; // since the last look no packet used it
+	uint32_t age : 4; // rounds since it was written, at most 15
 	uint32_t number; // of the state's key, when this was written; 0: empty
-	uint32_t permitted; // acl_permission()
+	uint32_t permitted; // acl_permission(); of mobile sessions: index of the state of the key's first rule
 } __rte_cache_aligned;
 static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
 
@@ -41,6 +50,9 @@ static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
 struct tuples {
 	struct tuple *line;
 	uint32_t mask;
+	uint32_t entries; // lines that are not empty
+	uint32_t next; // line that tuples_age() looks at
+	uint64_t aged; // worker.now of its last look
 	uint32_t number; // the last one that a rule's state got
 	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.permitted
 	uint8_t is_used;
@@ -76,6 +88,20 @@ static inline void tuple_of_tunnel(struct tuple *t, uint32_t teid, uint16_t loca
 	t->word[1] = (uint64_t)TUPLE_TUNNEL << 56;
 }
 
+// `key`: flow_entry_key() of a UE's address.
+static inline void tuple_of_ue(struct tuple *t, uint64_t key)
+{
+	t->word[0] = key;
+	t->word[1] = (uint64_t)TUPLE_UE << 56;
+}
+
+// Of a packet that another way led to the key's first rule. `value`: rule_value().
+static inline void tuple_of_rule(struct tuple *t, uint64_t value)
+{
+	t->word[0] = value;
+	t->word[1] = (uint64_t)TUPLE_RULE << 56;
+}
+
 static __rte_always_inline void tuple_addresses4(struct tuple *t, const uint8_t *ip)
 {
 	memcpy(&t->address[0], ip + 12, 8);
@@ -90,13 +116,13 @@ static __rte_always_inline void tuple_of_plain(struct tuple *t, const uint8_t *i
 	tuple_addresses4(t, ip);
 }
 
-// The rest of the key: of a packet that is no fragment, whose transport header is `l4` bytes behind `ip`. Returns 0 for
-// one that the access lists look at more closely: its ports are cut off.
+// The rest of the key, of a packet whose transport header is `l4` bytes behind `ip`; 0: it has none, as later fragments.
+// Returns 0 for one that the access lists look at more closely: its ports are cut off.
 static __rte_always_inline int tuple_of_packet(
 	struct tuple *t, const uint8_t *ip, uint8_t version, uint8_t protocol, uint32_t l4, uint32_t length)
 {
 	t->ports = 0;
-	if (likely(ip_has_ports(protocol))) {
+	if (likely(ip_has_ports(protocol) && l4 != 0)) {
 		if (unlikely(l4 + 4 > length))
 			return 0;
 		memcpy(&t->ports, ip + l4, 4);
@@ -133,9 +159,12 @@ static inline uint32_t tuple_hash(const struct tuple *t)
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
+// `way`: below TUPLE_WAYS of the first group, the others of the second.
 static inline struct tuple *tuple_place(const struct tuples *t, uint32_t hash, uint32_t way)
 {
-	return &t->line[(hash ^ way) & t->mask];
+	uint32_t of_group = way < TUPLE_WAYS ? hash : (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32);
+
+	return &t->line[(of_group ^ (way & (TUPLE_WAYS - 1))) & t->mask];
 }
 
 // The same key.
@@ -169,16 +198,26 @@ static __rte_always_inline struct rule_state *tuple_state(
 }
 
 // An entry of the key in another place than its own.
-const struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const struct tuple *key);
+struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const struct tuple *key);
 
 // The entry with this key, or NULL.
-static __rte_always_inline const struct tuple *tuple_find(
-	const struct tuples *t, uint32_t hash, const struct tuple *key)
+static __rte_always_inline struct tuple *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
-	const struct tuple *e = tuple_place(t, hash, 0);
+	struct tuple *e = tuple_place(t, hash, 0);
 
 	return likely(tuple_same(e, key)) ? e : tuple_find_displaced(t, hash, key);
 }
+
+// A packet used the entry: written once a round at most.
+static __rte_always_inline void tuple_used(struct tuple *t)
+{
+	if (unlikely(t->idle != 0))
+		t->idle = 0;
+}
+
+// Looks at the next `lines` of the table: removes what no packet used since the last look but one, and with `lifetime` (1
+// to 15) what was written so many looks ago.
+void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime);
 
 // Before a walk uses the worker's table with this list. `direction`: ACL_UPLINK, ACL_DOWNLINK.
 void tuples_clear(struct tuples *t);
@@ -206,7 +245,7 @@ static inline int tuples_met(struct tuples *t, uint32_t hash)
 }
 
 // Writes the entry, its value included. `hash`: of its key.
-void tuples_put(const struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry);
+void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry);
 // Control thread, at start. Returns 0 or ENOMEM.
 int tuples_create(uint32_t workers, uint32_t flows);
 

@@ -8,6 +8,8 @@
 #include "rule/rule.h"
 #include <rte_mbuf.h>
 
+struct tuple;
+
 // A packet that is about to pass, with the view of the node that found its session.
 struct engine_flow {
 	uint64_t key; // of session_tables.key; 0: packets are not known by it
@@ -15,6 +17,8 @@ struct engine_flow {
 	struct rte_mbuf *m;
 	uint8_t tunnel; // it has a tunnel_view, else an endpoint_view or none
 	uint8_t tuple; // packets are known by their 5-tuple
+	const struct tuple *flow; // its entry's key (flow/tuple.h), NULL: it has none
+	uint32_t hash; // of that
 	uint8_t refused; // one that is not known gets no entry: too many are new
 	uint8_t *is_new; // set to 1: its 5-tuple had no entry
 };

@@ -99,12 +99,12 @@ struct meter {
 struct rule_state {
 	struct meter meter;
 	struct rule_counts forwarded;
-	uint64_t key; // flow_entry_key() of one in session_tables.key; 0: packets take the full nodes
+	uint64_t
+		key; // flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
 	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
 	uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
 	uint32_t further : 1; // meters or URRs: rule_match has them
-	uint32_t several : 1; // of a key's first rule: a flow of the key says which rule its packets follow
-	uint32_t usable : 1; // the fields are the rule's
+	uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
 	uint16_t path; // without an outer header: rule.instance
 	uint8_t qfi;
 	uint8_t flags; // FLOW_*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions and the tables in which packets find their rules: keys, values.
 //
-//   written by: the control thread (the session module); flows: their worker
+//   written by: the control thread (the session module)
 //   read by: workers, within a walk
 #ifndef RULE_TABLES_H
 #define RULE_TABLES_H
@@ -60,7 +60,6 @@ struct session_tables {
 	struct exact *endpoint; // (port, tags, PPPoE id, MAC) -> first rule of the chain; writer: control thread
 	struct narrow *key; // F-TEIDs (TEID, local address) and UE addresses (instance, side, prefix) -> the same
 	uint64_t secret[4]; // of the keys of IPv6 prefixes
-	struct exact *flow[API_MAX_WORKERS]; // (first rule of a key, inner 5-tuple, QFI) -> rule; writer: the worker
 	struct session **session; // by index
 	const struct ue_lengths *lengths; // never NULL after start
 	uint32_t capacity, count;
@@ -77,21 +76,7 @@ static inline uint64_t rule_value(uint32_t index)
 	return (uint64_t)session_pools.rule[index].generation << 32 | index;
 }
 
-// The rule, or NULL when the slot has another meaning by now.
-static inline struct rule *rule_of_value(uint64_t value)
-{
-	struct rule *r = &session_pools.rule[(uint32_t)value];
-
-	return likely(r->generation == value >> 32) ? r : NULL;
-}
-
-// 1 when a flow may lead to the rule of this value (rule_value() of now).
-static inline int flow_worthy(uint64_t value)
-{
-	return !(value >> 32 & RULE_RETIRED);
-}
-
-// The rule of a value that a table of keys (not of flows) gave in this walk: it is in force, or was until a moment ago. The
+// The rule of a value that a table of keys gave in this walk: it is in force, or was until a moment ago. The
 // generation says nothing then: it rises while the old version of a session may still be found.
 static inline struct rule *rule_of_key(uint64_t value)
 {
@@ -164,29 +149,6 @@ static inline uint64_t ue_key(uint8_t instance, uint32_t side, uint8_t family, c
 static inline uint64_t fteid_key(uint32_t teid, uint16_t local)
 {
 	return (uint64_t)teid | (uint64_t)local << 32 | KEY_FTEID;
-}
-
-// A flow of a key with several PDRs, whose first rule is `rule` (its index says instance, TEID and endpoint). 44 bytes:
-// source 16, destination 16, rule 4, ports 4, none 2, protocol 1, version and QFI 1. `ip` is the inner header; `l4`:
-// offset of its transport header, 0 in a later fragment.
-static inline void flow_key(struct exact_key *k, uint32_t rule, uint8_t qfi, uint8_t version, uint8_t protocol,
-	uint32_t l4, const uint8_t *ip)
-{
-	uint32_t last = (uint32_t)protocol << 16 | (uint32_t)(qfi & 0x7f) << 24;
-	uint32_t ports = 0, source, destination;
-	uint64_t w[4];
-
-	if (likely((protocol == IP_PROTOCOL_UDP || protocol == IP_PROTOCOL_TCP || protocol == IP_PROTOCOL_SCTP) &&
-		    l4 != 0))
-		memcpy(&ports, ip + l4, 4);
-	if (likely(version == 4)) {
-		memcpy(&source, ip + 12, 4);
-		memcpy(&destination, ip + 16, 4);
-		exact_key_set(k, source, 0, destination, 0, (uint64_t)rule | (uint64_t)ports << 32, last);
-		return;
-	}
-	memcpy(w, ip + 8, 32);
-	exact_key_set(k, w[0], w[1], w[2], w[3], (uint64_t)rule | (uint64_t)ports << 32, last | 0x80000000u);
 }
 
 #endif

@@ -11,18 +11,43 @@ DROP_REASON(drop_multicast, "tunnel-multicast", "a UE's packet to a multicast or
 
 int session_drop_gtpu;
 
-static void install(struct worker *w, const struct lookup *l, const struct rule *r)
+int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
 {
-	struct exact *flows = session_tables.flow[w->id];
-	uint64_t value = rule_value(rule_index(r));
-	int evicted;
+	const struct packet *pkt = packet_of(m);
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t l4 = pkt->fragment & IP_FRAGMENT_LATER ? 0 : pkt->l4 - pkt->l3;
 
-	if (unlikely(!flow_worthy(value)))
-		return;
-	exact_add_evict(flows, l->exact_hash, &l->exact, value, (uint32_t)(w->now >> 20), &evicted);
-	w->flow_inserts++;
-	w->flow_evictions += (uint32_t)evicted;
-	w->flows = exact_count(flows);
+	if (way->tunnel) {
+		const struct tunnel_view *t = tunnel_view_of(m);
+
+		tuple_of_tunnel(&l->tuple, t->teid, t->local, t->qfi);
+	} else if (way->endpoint) {
+		const struct endpoint_view *e = endpoint_view_of(m);
+
+		tuple_of_endpoint(&l->tuple, pkt->port_in, e->s_tag, e->c_tag, e->pppoe_session, frame + 6);
+	} else if (l->key != 0) {
+		tuple_of_ue(&l->tuple, flow_entry_key(w, l->key));
+	} else {
+		tuple_of_rule(&l->tuple, rule_value(rule_index(l->first)));
+	}
+	l->tuple.word[1] |= pkt->fragment != 0 ? (uint64_t)TUPLE_FRAGMENT << 56 : 0;
+	if (pkt->l3 + l4 + 4u > rte_pktmbuf_data_len(m) ||
+		!tuple_of_packet(&l->tuple, frame + pkt->l3, pkt->ip_version, pkt->protocol, l4, pkt->length))
+		return 0;
+	l->tuple_hash = tuple_hash(&l->tuple);
+	rte_prefetch0(tuple_place(&flow_tuples[w->id], l->tuple_hash, 0));
+	return 1;
+}
+
+static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+	const struct session_way *way)
+{
+	uint32_t permitted = !way->tuples  ? l->first->state
+			     : way->tunnel ? tunnel_view_of(m)->permitted
+					   : endpoint_view_of(m)->permitted;
+
+	flow_keep(w, &l->tuple, l->tuple_hash, r, permitted,
+		(way->entries || way->tuples) && flow_may_learn(l->first, r) && flow_may_pass(r, way->tuples));
 }
 
 // The access header still lies at the data start, its tags in the same place with one of them as with two.
@@ -40,16 +65,17 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	const uint8_t *ip, uint8_t qfi, enum session_why *why)
 {
 	const struct packet *pkt = packet_of(m);
-	uint64_t value;
+	struct tuple *known = l->has_flow ? tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple) : NULL;
+	const struct rule_state *of_flow = known != NULL ? tuple_state(w, known, known->permitted) : NULL;
 	int spoofed;
 
-	int known = l->has_flow && exact_lookup(session_tables.flow[w->id], l->exact_hash, &l->exact, &value);
-	struct rule *of_flow = known ? rule_of_value(value) : NULL;
-
-	if (likely(of_flow != NULL))
-		return of_flow;
+	if (likely(of_flow != NULL)) {
+		tuple_used(known);
+		return &session_pools.rule[of_flow->rule];
+	}
 	// What is for the gateway itself begins no flow.
-	uint8_t is_new = l->has_flow && !known && !ip_is_local(pkt->ip_version, ip + (pkt->ip_version == 4 ? 16 : 24));
+	uint8_t is_new =
+		l->has_flow && known == NULL && !ip_is_local(pkt->ip_version, ip + (pkt->ip_version == 4 ? 16 : 24));
 	if (is_new && (*why = new_flow_refused(w, l->first->session, ip_traffic_class(pkt->ip_version, ip) >> 2)) !=
 			      WHY_COUNT)
 		return NULL;
@@ -57,14 +83,14 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	if (r == NULL)
 		*why = spoofed ? WHY_SPOOFED : WHY_NO_PDR;
 	else if (l->has_flow)
-		install(w, l, r);
+		install(w, l, m, r, way);
 	if (is_new)
 		new_flow_count(w, l->first->session);
 	l->is_new = is_new;
 	return r;
 }
 
-rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on)
 {
 	const struct packet *pkt = packet_of(m);
@@ -72,6 +98,7 @@ rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mb
 	enum session_why refused =
 		l->is_new ? WHY_COUNT : new_flow_refused(w, r->session, ip_traffic_class(pkt->ip_version, ip) >> 2);
 	uint8_t is_new = 0;
+	int has_tuple = way->tuples && pkt->fragment == 0 && (l->has_flow || session_ask_tuple(w, l, m, way));
 
 	engines_put(w, &(struct engine_flow){.key = way->entries ? l->key : 0,
 			       .first = l->first,
@@ -79,6 +106,8 @@ rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mb
 			       .m = m,
 			       .tunnel = way->tunnel,
 			       .tuple = way->tuples,
+			       .flow = has_tuple ? &l->tuple : NULL,
+			       .hash = l->tuple_hash,
 			       .refused = refused != WHY_COUNT,
 			       .is_new = &is_new});
 	if (!is_new || l->is_new)

@@ -11,6 +11,7 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "flow/flow.h"
+#include "flow/tuple.h"
 #include "instance/instance.h"
 #include "path/path.h"
 #include "route/route.h"
@@ -44,9 +45,10 @@ struct lookup {
 	uint64_t key, hash; // in session_tables.key; behind ask_rule() a key of 0 is not one of a flow entry
 	uint64_t value; // of the key; UINT64_MAX: unknown
 	struct rule *first; // of the key; NULL: unknown
-	struct exact_key exact; // of the endpoint; then of the flow
-	uint32_t exact_hash;
-	uint8_t has_flow; // `exact` is the flow's
+	struct exact_key exact; // of the endpoint
+	struct tuple tuple; // the flow's key
+	uint32_t exact_hash, tuple_hash;
+	uint8_t has_flow; // the key has several PDRs, which `tuple` may tell apart
 	uint8_t is_new; // it has begun a flow (new_flows.h)
 };
 
@@ -86,18 +88,8 @@ static __rte_always_inline uint64_t session_ask_rule(struct lookup *l, struct rt
 	return value;
 }
 
-// Flows are known by the key's first rule.
-static __rte_always_inline void session_flow_key(
-	struct lookup *l, const struct exact *flows, struct rte_mbuf *m, uint32_t rule, uint8_t qfi)
-{
-	const struct packet *pkt = packet_of(m);
-
-	flow_key(&l->exact, rule, qfi, pkt->ip_version, pkt->protocol,
-		pkt->fragment & IP_FRAGMENT_LATER ? 0 : pkt->l4 - pkt->l3,
-		rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3));
-	l->exact_hash = exact_hash(flows, &l->exact);
-	exact_prefetch(flows, l->exact_hash);
-}
+// The packet's key in the table of 5-tuples, and asks for its line. Returns 0 for a packet that has none.
+int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way);
 
 static __rte_always_inline void session_ask_flow(
 	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
@@ -114,10 +106,8 @@ static __rte_always_inline void session_ask_flow(
 		usage_prefetch(r);
 		return;
 	}
-	if (r->chain != 0)
-		return;
-	l->has_flow = 1;
-	session_flow_key(l, session_tables.flow[w->id], m, rule_index(r), way->tunnel ? tunnel_view_of(m)->qfi : 0xff);
+	if (r->chain == 0)
+		l->has_flow = (uint8_t)session_ask_tuple(w, l, m, way);
 }
 
 // ---- stage 3 ---------------------------------------------------------------------------------------------------------------
@@ -137,7 +127,7 @@ rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
 // Offers a packet's rule to the fast path. SESSION_DROP: it would begin one flow too many; else `on`.
-rte_edge_t session_learn(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on);
 
 // Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.

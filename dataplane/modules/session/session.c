@@ -47,17 +47,10 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 
 static int start(const struct api_engine *e)
 {
-	struct session_tables *t = &session_tables;
 	uint32_t rules = (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
-	int good = start_pools(e->max_sessions, rules);
 
-	for (uint32_t w = 0; w < e->workers && good; w++) {
-		t->flow[w] = exact_create("flows", e->max_flows, SOCKET_ID_ANY);
-		good = t->flow[w] != NULL;
-	}
-	if (!good)
-		return object_error(ENOMEM, "no memory for %u sessions, %u rules and %u flows a worker",
-			e->max_sessions, rules, e->max_flows);
+	if (!start_pools(e->max_sessions, rules))
+		return object_error(ENOMEM, "no memory for %u sessions and %u rules", e->max_sessions, rules);
 	session_lengths_publish();
 	return 0;
 }
