@@ -100,6 +100,9 @@ func (k *checker) engine() {
 		}
 		seen[cpu] = true
 	}
+	if e.FlowLifetime > 15*e.FlowIdle {
+		k.fail(e.At, "flow_lifetime", "%d is more than 15 times flow_idle, %d", e.FlowLifetime, e.FlowIdle)
+	}
 	k.buffers()
 }
 

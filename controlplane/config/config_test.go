@@ -85,6 +85,7 @@ func TestRefused(t *testing.T) {
 		{"merge key", "engine: &a {workers: 1}\ncontrol:\n  <<: *a\n", "x.yaml:3: control.<<: unknown key"},
 		{"no number", "engine:\n  workers: many\n", `x.yaml:2: engine.workers: needs a whole number, found "many"`},
 		{"out of bounds", "engine:\n  workers: 17\n", "x.yaml:2: engine.workers: 17 is not between 1 and 16"},
+		{"lifetime of flows", "engine:\n  flow_idle: 2\n  flow_lifetime: 31\n", "x.yaml:3: engine.flow_lifetime: 31 is more than 15 times flow_idle, 2"},
 		{"negative", "engine:\n  workers: -1\n", "not between 1 and 16"},
 		{"huge number", "engine:\n  workers: 99999999999999999999\n", "needs a whole number"},
 		{"null", "engine:\n  workers:\n", "x.yaml:2: engine.workers: needs one value, found nothing"},

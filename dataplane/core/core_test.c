@@ -68,6 +68,11 @@ static void only_rates_may_change(void **state)
 	put_engine();
 	assert_int_equal(kit_commit(), EBUSY);
 	engine.max_flows /= 2;
+	engine.flow_lifetime = 15 * API_FLOW_IDLE + 1;
+	kit_begin();
+	put_engine();
+	assert_int_equal(kit_commit(), EINVAL);
+	engine.flow_lifetime = 0;
 }
 
 static void put_sessions(uint32_t from, uint32_t count)

@@ -74,6 +74,18 @@ static int check(const struct api_engine *e)
 	return hold_start(e);
 }
 
+#define LIFETIME_ROUNDS 15u // of flow_idle: as many as an entry counts (flow/tuple.h)
+
+static int check_times(const struct api_engine *e)
+{
+	uint32_t idle = e->flow_idle ? e->flow_idle : API_FLOW_IDLE;
+
+	if (e->flow_lifetime > (uint64_t)idle * LIFETIME_ROUNDS)
+		return object_error(EINVAL, "flow_lifetime is %u, at most %u times flow_idle, %u, are possible",
+			e->flow_lifetime, LIFETIME_ROUNDS, idle);
+	return 0;
+}
+
 // The rates and times, which may change while the engine runs; everything else is decided once, since tables are sized by it.
 static struct api_engine without_rates(const struct api_engine *e)
 {
@@ -81,7 +93,7 @@ static struct api_engine without_rates(const struct api_engine *e)
 
 	fixed.icmp_error_rate = fixed.error_indication_rate = fixed.echo_rate = fixed.punt_rate = 0;
 	fixed.solicitation_rate = fixed.event_rate = fixed.buffer_seconds = 0;
-	fixed.flow_rate = fixed.subscriber_flow_rate = 0;
+	fixed.flow_rate = fixed.subscriber_flow_rate = fixed.flow_idle = fixed.flow_lifetime = 0;
 	return fixed;
 }
 
@@ -89,8 +101,9 @@ static int stage(struct object_change *c)
 {
 	if (c->body == NULL)
 		return engine.started ? object_error(EBUSY, "the engine cannot be deleted while it runs") : 0;
-	if (!engine.started)
-		return check(c->body);
+	int error = check_times(c->body);
+	if (error != 0 || !engine.started)
+		return error != 0 ? error : check(c->body);
 	// Also after a refused first transaction, which had started the engine by then.
 	struct api_engine have = without_rates(&engine.engine), want = without_rates(c->body);
 	if (memcmp(&have, &want, sizeof(have)) != 0)

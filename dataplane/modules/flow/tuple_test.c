@@ -41,12 +41,13 @@ static struct tuple entry(uint32_t n, uint32_t number, uint32_t generation)
 	assert_int_equal(tuple_of_packet(&e, ip, 4, 17, 20, 28), 1);
 	e.state = n % 8;
 	e.number = number;
+	e.idle = e.age = 0;
 	e.permitted = generation << ACL_SLOT_BITS | 5;
 	session_pools.state[e.state].key = tuple_key_of(w, number);
 	return e;
 }
 
-static const struct tuple *find(const struct tuple *key)
+static struct tuple *find(const struct tuple *key)
 {
 	return tuple_find(t, tuple_hash(key), key);
 }
@@ -90,6 +91,74 @@ static void room_is_made_by_the_invalid(void **unused)
 		assert_non_null(find(&kept));
 	}
 	assert_in_range(others, TUPLE_WAYS, UINT32_MAX);
+}
+
+static uint32_t held(uint32_t n)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 1; i <= n; i++) {
+		struct tuple e = entry(i, 9, 3);
+
+		count += find(&e) != NULL;
+	}
+	return count;
+}
+
+static void fill(uint32_t n)
+{
+	tuples_clear(t);
+	for (uint32_t i = 1; i <= n; i++) {
+		struct tuple e = entry(i, 9, 3);
+
+		tuples_put(w, t, tuple_hash(&e), &e);
+	}
+}
+
+// Keys whose groups are full make room: three eighths of the table are held without one that goes.
+static void full_groups(void **unused)
+{
+	uint64_t evictions = w->flow_evictions;
+
+	fill(LINES * 3 / 8);
+	assert_int_equal(w->flow_evictions, evictions);
+	assert_int_equal(t->entries, LINES * 3 / 8);
+	assert_int_equal(held(LINES * 3 / 8), LINES * 3 / 8);
+}
+
+// Gone after the second look without a packet in between; with a lifetime, in any case.
+static void ageing(void **unused)
+{
+	struct tuple used = entry(1, 9, 3);
+
+	fill(10);
+	tuples_age(w, t, LINES, 0);
+	assert_int_equal(held(10), 10);
+	tuple_used(find(&used));
+	tuples_age(w, t, LINES, 0);
+	assert_int_equal(held(10), 1);
+	assert_int_equal(t->entries, 1);
+	assert_int_equal(w->flows, 1);
+	for (uint32_t look = 2; look < 15; look++) {
+		tuple_used(find(&used));
+		tuples_age(w, t, LINES, 15);
+		assert_int_equal(held(1), look < 14);
+	}
+	assert_int_equal(w->flows, 0);
+}
+
+// The node: a few entries in each millisecond, all in engine.flow_idle seconds.
+static void occupancy_returns_to_zero(void **unused)
+{
+	kit_advance(11000000); // what is behind is made up for
+	fill(10);
+	for (uint32_t ms = 0; ms < 55000; ms += 500)
+		kit_advance(500000);
+	assert_int_equal(held(10), 10);
+	for (uint32_t ms = 0; ms < 67000; ms += 500)
+		kit_advance(500000);
+	assert_int_equal(held(10), 0);
+	assert_int_equal(t->entries, 0);
 }
 
 // Two keys whose packets alternate at one mark.
@@ -168,6 +237,9 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(put_and_find),
 		cmocka_unit_test(room_is_made_by_the_invalid),
+		cmocka_unit_test(full_groups),
+		cmocka_unit_test(ageing),
+		cmocka_unit_test(occupancy_returns_to_zero),
 		cmocka_unit_test(one_mark_keeps_nobody_out),
 		cmocka_unit_test(leads_to_a_state),
 		cmocka_unit_test(numbers_come_round),
