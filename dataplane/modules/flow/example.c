@@ -32,8 +32,8 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 {
 	e->local = path_local_id(e->version, destination_of(e, ip));
 	e->instance = instance_of_local(e->local);
-	e->user.by_tuple = e->instance == INSTANCE_NONE ? BY_SUBSCRIBER : 0;
-	if (e->local == PATH_LOCAL_NONE || (!e->user.by_tuple && !is_open(e->instance)))
+	e->user.by = e->instance == INSTANCE_NONE ? BY_SUBSCRIBER : BY_KEY;
+	if (e->local == PATH_LOCAL_NONE || (e->user.by == BY_KEY && !is_open(e->instance)))
 		return;
 	e->kind = e->version == 4 ? EXAMPLE_TUNNEL : EXAMPLE_TUNNEL6;
 	e->key = flow_entry_key(w, fteid_key(0, e->local));
@@ -68,7 +68,7 @@ static int fill_plain(struct example *e, const uint8_t *frame, uint32_t total)
 		.simple = first == 0x45,
 		.pdu_type = (uint8_t)(g.qfi != GTPU_NO_QFI ? g.pdu_type + 1 : API_PDU_NONE),
 		.qfi = g.qfi,
-		.by_tuple = e->user.by_tuple};
+		.by = e->user.by};
 	return 1;
 }
 
@@ -81,16 +81,22 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->is_wide = 1;
 	e->instance = instance_of_lookup(i->index);
 	const struct instance *n = instance_get(e->instance);
-	if (n == NULL || n->lookup != API_LOOKUP_DESTINATION || !is_open(e->instance) || lengths->count[six] == 0)
+	if (e->instance != INSTANCE_NONE &&
+		(n == NULL || n->lookup != API_LOOKUP_DESTINATION || !is_open(e->instance)))
+		return;
+	e->user.at = e->l3;
+	e->user.version = e->version;
+	e->user.qfi = GTPU_NO_QFI;
+	e->kind = EXAMPLE_ROUTED;
+	e->user.by = BY_ROUTE;
+	if (e->instance == INSTANCE_NONE || lengths->count[six] == 0)
 		return;
 	e->kind = EXAMPLE_UE;
+	e->user.by = BY_KEY;
 	e->prefix = lengths->prefix[six][0];
 	e->key = flow_entry_key(w, ue_key((uint8_t)e->instance, 0, e->version, zero, e->prefix));
 	e->address_mask = e->prefix == 0 ? 0 : rte_cpu_to_be_32(UINT32_MAX << (32 - RTE_MIN(e->prefix, 32)));
 	e->offset = flow_offset(e->key);
-	e->user.at = e->l3;
-	e->user.version = e->version;
-	e->user.qfi = GTPU_NO_QFI;
 }
 
 // As core-input: our MAC address, an interface of ours, IP.

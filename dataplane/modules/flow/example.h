@@ -16,12 +16,15 @@ enum example_kind {
 	EXAMPLE_OTHER, // takes the full nodes
 	EXAMPLE_PLAIN, // G-PDU over IPv4 to one of our endpoints, with at most a container with a QFI
 	EXAMPLE_UE, // IP packet on an interface where UEs are looked up by destination
+	EXAMPLE_ROUTED, // IP packet on an interface where it is of no session
 	EXAMPLE_TUNNEL, // G-PDU over IPv4 with another GTP-U header
 	EXAMPLE_TUNNEL6, // what comes over IPv6 to one of our endpoints, whatever its GTP-U header
 };
 
-#define BY_SUBSCRIBER 1 // of a wireline subscriber
-#define BY_FLOW 2 // of a mobile session, whose key has several PDRs
+// What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber, or of a mobile session
+// whose key has several PDRs; its route, for it is of no session.
+enum { BY_KEY, BY_SUBSCRIBER, BY_FLOW, BY_TUPLE = BY_SUBSCRIBER | BY_FLOW, BY_ROUTE };
+static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
 
 // Of the user's packet and of the container that it came in.
 struct user_head {
@@ -30,7 +33,7 @@ struct user_head {
 	uint8_t simple; // IPv4 without options
 	uint8_t pdu_type; // enum api_pdu_type
 	uint8_t qfi; // GTPU_NO_QFI: none
-	uint8_t by_tuple; // BY_*: the packet's 5-tuple leads to its entry (flow/tuple.h); 0: its key does
+	uint8_t by; // BY_*
 	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
 };
 static_assert(sizeof(struct user_head) == 8, "copied in one move");

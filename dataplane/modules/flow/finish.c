@@ -19,7 +19,7 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 	for (uint16_t i = 0; i < n; i++) {
 		struct tuple_lookup *t = &tuple[i];
 
-		if (unlikely(!lookup[i].plain || !lookup[i].user.by_tuple))
+		if (unlikely(!lookup[i].plain || !(lookup[i].user.by & BY_TUPLE)))
 			continue;
 		t->found = tuple_find(k->tuples, t->hash, &t->key);
 		if (likely(t->found != NULL))
@@ -30,11 +30,11 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
-		if (unlikely(!l->plain || !l->user.by_tuple))
+		if (unlikely(!l->plain || !(l->user.by & BY_TUPLE)))
 			continue;
 		struct tuple *t = tuple[i].found;
 		struct rule_state *s =
-			tuple_state(k->w, t, l->user.by_tuple == BY_SUBSCRIBER ? k->permitted : t->permitted);
+			tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);
 		l->plain = s != NULL && !s->full;
 		if (unlikely(!l->plain))
 			continue;
@@ -91,7 +91,7 @@ static int may_be_ue(const struct instances *n, uint8_t version, const uint8_t *
 
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_OTHER };
 
-// 1 when nothing but the route decides about a packet of a UE to this destination. The answer stands as long as the
+// 1 when nothing but the route decides about a packet to this destination. The answer stands as long as the
 // route, unless sessions decide that have no pools.
 static __rte_noinline int note_way(const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
@@ -248,9 +248,9 @@ static __rte_always_inline rte_edge_t finish(
 	uint32_t room = m->data_off + l->user.at;
 	uint8_t *ip = (uint8_t *)m->buf_addr + room, flags = l->state->flags;
 
-	if (unlikely(k->full & 1ull << l->order))
+	if (unlikely(k->full[l->order]))
 		return FLOW_FULL;
-	if (likely(!l->user.by_tuple) && unlikely(!is_ues(l, ip, version, flags & FLOW_UPLINK)))
+	if (likely(l->user.by == BY_KEY) && unlikely(!is_ues(l, ip, version, flags & FLOW_UPLINK)))
 		return FLOW_FULL;
 	if (flags & FLOW_TUNNEL)
 		return likely(send_tunnelled(k, l, m, room, ip, version)) ? FLOW_TX : FLOW_FULL;
@@ -274,10 +274,10 @@ void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **
 			next[i] = likely(l->user.version == 4) ? finish(k, l, pkts[i], 4) : finish6(k, l, pkts[i]);
 		if (unlikely(next[i] == FLOW_FULL)) {
 			if (l->key != 0)
-				k->full |= 1ull << l->order;
+				k->full[l->order] = 1;
 			continue;
 		}
-		if (unlikely(l->user.by_tuple == BY_SUBSCRIBER && k->hits != NULL))
+		if (unlikely(l->user.by == BY_SUBSCRIBER && k->hits != NULL))
 			k->hits[l->list_slot]++;
 	}
 }

@@ -52,7 +52,7 @@ static __rte_always_inline int flow_ask_tuple(
 // For those that are plain; the others, and those without an entry, are not plain behind it.
 void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
 
-// Sends the plain ones of a block; each has its state in lookup.state, and with by_tuple its rule of the access list. All
+// Sends the plain ones of a block; each has its state in lookup.state, and with BY_TUPLE its rule of the access list. All
 // others, and those of their sessions behind them, are left as they came: next is FLOW_FULL.
 void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 

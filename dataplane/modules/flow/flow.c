@@ -5,13 +5,16 @@
 #include "core/object.h"
 #include "flow/template.h"
 #include "flow/tuple.h"
+#include "instance/instance.h"
 #include "meter/policer.h"
 #include "rule/engine.h"
 #include "rule/view.h"
+#include "wire/gtpu.h"
 #include <errno.h>
 #include <rte_malloc.h>
 
 struct flow_index flow_index;
+struct rule_state flow_routed[API_MAX_WORKERS];
 
 static uint8_t flags_of(const struct rule *r)
 {
@@ -181,6 +184,8 @@ static int start(const struct api_engine *e)
 	for (uint32_t i = 0; i < RTE_DIM(flow_index.offset); i++)
 		flow_index.offset[i] = spread(i, places / 2);
 	for (uint32_t w = 0; w < e->workers; w++) {
+		flow_routed[w] = (struct rule_state){
+			.urr = RULE_NONE, .dscp = FLOW_DSCP_OF_PATH, .path = INSTANCE_NONE, .qfi = GTPU_NO_QFI};
 		flow_index.state[w] = rte_zmalloc("flow-index", places * sizeof(uint32_t), RTE_CACHE_LINE_SIZE);
 		if (flow_index.state[w] == NULL)
 			return object_error(ENOMEM, "no memory for the index of flows");

@@ -42,6 +42,17 @@ struct flow_index {
 };
 extern struct flow_index flow_index;
 
+// Where packets of no session are counted, which are routed: a worker's. It has a key as soon as the full nodes have
+// routed one.
+extern struct rule_state flow_routed[API_MAX_WORKERS];
+#define FLOW_ROUTED 1u
+
+static inline void flow_learn_routed(const struct worker *w)
+{
+	flow_routed[w->id].key = FLOW_ROUTED;
+	flow_index.is_used[w->id] = 1;
+}
+
 // What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same
 // key.
 static_assert(API_MAX_WORKERS <= 64, "a worker's number fits between a key and its kind");

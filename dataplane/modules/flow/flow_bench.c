@@ -12,17 +12,15 @@
 struct role {
 	const char *name, *port;
 	uint8_t up, sgw, six, outer6; // six: the user's packets
+	uint8_t routed; // of no session
 };
 static const struct role roles[] = {
-	{"upf-up", "ran", 1, 0, 0, 0},
-	{"upf-down", "internet", 0, 0, 0, 0},
-	{"sgwu-up", "ran", 1, 1, 0, 0},
-	{"sgwu-down", "peers", 0, 1, 0, 0},
-	{"upf-up6", "ran", 1, 0, 1, 0},
-	{"upf-down6", "internet", 0, 0, 1, 0},
-	{"upf-up-over6", "ran", 1, 0, 0, 1},
-	{"upf-up6-over6", "ran", 1, 0, 1, 1},
-	{"sgwu-up-over6", "ran", 1, 1, 0, 1},
+	{"upf-up", "ran", .up = 1}, {"upf-down", "internet", .up = 0}, {"sgwu-up", "ran", .up = 1, .sgw = 1},
+	{"sgwu-down", "peers", .sgw = 1}, {"upf-up6", "ran", .up = 1, .six = 1}, {"upf-down6", "internet", .six = 1},
+	{"upf-up-over6", "ran", .up = 1, .outer6 = 1}, {"upf-up6-over6", "ran", .up = 1, .six = 1, .outer6 = 1},
+	{"sgwu-up-over6", "ran", .up = 1, .sgw = 1, .outer6 = 1}, {"router", "ran", .routed = 1},
+	{"router6", "ran", .six = 1, .routed = 1},
+	{"router-beside-ues", "internet", .routed = 1}, // where UEs are looked up
 };
 
 // Ends of the tunnel that packets come in by.
@@ -69,7 +67,10 @@ static void fill(const struct role *r, uint32_t n, struct frame *f)
 	char ue[64];
 	const char *away = r->six ? FAR6 : FAR4;
 
-	snprintf(ue, sizeof(ue), r->six ? "2001:db8:1:%x::5" : "10.45.0.%u", n + 1);
+	if (r->six)
+		snprintf(ue, sizeof(ue), "2001:db8:%x:%x::5", r->routed ? 0x18 : 1, n + 1);
+	else
+		snprintf(ue, sizeof(ue), "%s.0.%u", r->routed ? "198.18" : "10.45", n + 1);
 	ip_packet(f, r->up ? ue : away, r->up ? away : ue, PAYLOAD);
 	if (r->up || r->sgw)
 		tunnel(f, end_of(r, r->up, 1), end_of(r, r->up, 0), (r->up ? 0x100 : 0x300) + n, 9,

@@ -202,8 +202,31 @@ static uint8_t transport(struct frame *f)
 	return 17;
 }
 
+// Of no session: to others, or to a home's address or to us, which only routes lead to here.
+static void make_routed(struct sent *s, uint32_t number)
+{
+	uint32_t six = draw(3) == 0, core = draw(2);
+	const char *to = far_address((int)six, number);
+	size_t end = strlen(to) - 1;
+
+	frame_payload(&s->f, 20 + draw(draw(20) ? 200 : 1500));
+	store32(s->f.at, MAGIC);
+	store32(s->f.at + 4, 0x100000 | (uint32_t)end << 12 | (uint32_t)to[end] << 4 | core << 1 | six); // each one's
+	store32(s->f.at + 8, number);
+	frame_udp(&s->f, 4000, 5000);
+	frame_ip(&s->f, six ? "2001:db8:18::7" : "198.18.0.7", to, 17);
+	set_class(s->f.at, random_class());
+	disturb(&s->f, 0);
+	s->port = core ? "core" : "internet";
+	frame_ethernet(&s->f, gateway_mac[core ? 1 : 2], core ? gateway_upf : gateway_router, six ? 0x86dd : 0x0800);
+}
+
 static void make_packet(struct sent *s, uint32_t number)
 {
+	if (draw(8) == 0) {
+		make_routed(s, number);
+		return;
+	}
 	uint32_t home = 1 + draw(HOMES), up = draw(2), six = draw(3) == 0;
 	uint32_t size = 20 + draw(draw(20) ? 200 : 1400), other = draw(16) ? home : 1 + draw(HOMES);
 	const char *ue = gateway_ue(other, six ? 6 : 4), *away = far_address((int)six, number);

@@ -9,6 +9,7 @@
 #include "core/node.h"
 #include "flow/finish.h"
 #include "flow/tuple.h"
+#include "rule/session.h"
 #include "usage/usage.h"
 
 static struct flow_settings settings;
@@ -23,14 +24,34 @@ static __rte_noinline int is_prefix_of(
 	       (uint8_t)(key >> 48) == l->example->instance && (key >> 56 & 63) == w->id;
 }
 
+// A packet to an address that no session has in full, where UEs are looked up: as session-ue, and ip-forward behind it.
+static void find_route(const struct walk *k, struct lookup *l, struct rte_mbuf *m)
+{
+	uint8_t version = l->user.version;
+	const uint8_t *destination =
+		rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at + (version == 4 ? 16 : 24));
+
+	l->key = 0;
+	if (instance_by_pool(INSTANCE_NONE, version, destination) == INSTANCE_NONE &&
+		!session_ue_known(l->example->instance, version, destination))
+		l->key = k->routed->key;
+	l->plain &= l->key != 0;
+	l->user.by = BY_ROUTE;
+	l->state = k->routed;
+	l->order = order_of_destination(version, destination);
+}
+
 // Where two keys have one place in the index: the table that the session nodes use. A key that it does not have is
 // nobody's; one without an entry is not plain. Returns 1 when the packet's 5-tuple leads to its rule.
-static __rte_noinline int find_by_table(const struct worker *w, struct lookup *l)
+static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
-	uint64_t value, key = flow_entry_key(w, l->key); // which takes the worker out again
+	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
 
 	if (!narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value)) {
-		l->key = l->plain = 0;
+		if (l->example->kind == EXAMPLE_UE)
+			find_route(k, l, m);
+		else
+			l->key = l->plain = 0;
 		return 0;
 	}
 	const struct rule *first = rule_of_key(value);
@@ -38,23 +59,23 @@ static __rte_noinline int find_by_table(const struct worker *w, struct lookup *l
 	l->order = order_of(first->state);
 	if (flow_has_tuples(first))
 		return 1;
-	l->user.by_tuple = 0;
+	l->user.by = BY_KEY;
 	l->plain &= __atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE) == l->key;
 	return 0;
 }
 
-static __rte_always_inline void find_entry(struct walk *k, struct lookup *l)
+static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
 	const struct rule_state *s = l->state;
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
 
 	l->order = order_of((uint64_t)(s - session_pools.state));
 	if (unlikely(key != l->key) && !is_prefix_of(k->w, s, l, key)) {
-		if (find_by_table(k->w, l))
-			l->user.by_tuple = k->by_tuple = BY_FLOW;
+		if (find_by_table(k, l, m))
+			l->user.by = k->by_tuple = BY_FLOW;
 		s = l->state;
 	}
-	if (unlikely(!l->plain || l->user.by_tuple))
+	if (unlikely(!l->plain || l->user.by != BY_KEY))
 		return;
 	if (s->urr != RULE_NONE)
 		rte_prefetch0(&usage_pools.state[s->urr]);
@@ -76,14 +97,14 @@ static __rte_always_inline int ask_tuple(
 
 // The place of a key in the index may be another key's: what has no entry by its 5-tuple is looked for by its key.
 static __rte_always_inline void settle(
-	const struct walk *k, struct lookup *l, const struct tuple_lookup *t, uint8_t asked)
+	const struct walk *k, struct lookup *l, struct rte_mbuf *m, const struct tuple_lookup *t, uint8_t asked)
 {
 	if (l->plain) {
 		l->order = order_of(t->found->permitted);
 		return;
 	}
 	l->plain = asked;
-	if (find_by_table(k->w, l))
+	if (find_by_table(k, l, m))
 		l->plain = 0;
 }
 
@@ -97,13 +118,13 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 		const uint8_t *ip = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *, l->user.at);
 
 		asked[i] = l->plain;
-		if (l->plain && l->user.by_tuple)
+		if (l->plain && (l->user.by & BY_TUPLE))
 			l->plain = (uint8_t)ask_tuple(k, l, &tuple[i], ip);
 	}
 	flow_find_tuples(k, lookup, tuple, n);
 	for (uint16_t i = 0; i < n; i++)
-		if (lookup[i].user.by_tuple == BY_FLOW)
-			settle(k, &lookup[i], &tuple[i], asked[i]);
+		if (lookup[i].user.by == BY_FLOW)
+			settle(k, &lookup[i], pkts[i], &tuple[i], asked[i]);
 }
 
 // ---- the node -------------------------------------------------------------------------------------------------------
@@ -121,19 +142,19 @@ static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, str
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
-		if (unlikely(l->key == 0 || l->user.by_tuple))
+		if (unlikely(l->key == 0 || l->user.by != BY_KEY))
 			continue;
 		uint32_t at = *l->slot;
 		if (unlikely(at & FLOW_SEVERAL)) {
-			l->user.by_tuple = k->by_tuple = BY_FLOW;
+			l->user.by = k->by_tuple = BY_FLOW;
 			continue;
 		}
 		l->state = &session_pools.state[at];
 		rte_prefetch0(l->state);
 	}
 	for (uint16_t i = 0; i < n; i++)
-		if (likely(lookup[i].key != 0 && !lookup[i].user.by_tuple))
-			find_entry(k, &lookup[i]);
+		if (likely(lookup[i].key != 0 && lookup[i].user.by == BY_KEY))
+			find_entry(k, &lookup[i], pkts[i]);
 	if (unlikely(k->by_tuple))
 		find_tuples(k, lookup, pkts, n);
 }

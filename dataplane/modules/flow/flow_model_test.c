@@ -119,18 +119,42 @@ static void change_owners(void)
 	commit();
 }
 
-// Something changes: a session, all policers, a neighbour, paths, owners of addresses.
+// Where what is routed goes: to the data network, to peers, or nowhere else than by default.
+static void change_route(void)
+{
+	static const char *const prefix[2] = {"172.16.0.0/12", "2001:db8:172::/48"};
+	static const char *const via[2][2] = {{"192.0.2.2", "10.9.0.2"}, {"2001:db8:6::2", "fd00:9::2"}};
+	uint32_t six = draw(2), what = draw(3);
+	struct api_route r = {.prefix = kit_address(prefix[six])};
+
+	kit_begin();
+	if (what < 2) {
+		r.via = kit_address(via[six][what]);
+		kit_put(API_ROUTE, prefix[six], &r, sizeof(r));
+	} else {
+		kit_delete(API_ROUTE, prefix[six]);
+	}
+	kit_commit(); // one that is not there cannot be deleted
+}
+
+// Something changes: a session, all policers, a neighbour, paths, owners of addresses, a route.
 static void change(void)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 0xee, 9};
-	uint32_t what = draw(13);
+	uint32_t what = draw(16);
 
 	if (what == 0) {
 		put_policers();
+	} else if (what == 13) {
+		change_route();
+	} else if (what == 14) {
+		kit_begin();
+		kit_neighbour("n6", draw(2) ? "192.0.2.2" : "2001:db8:6::2", draw(2) ? mac_router : other);
+		commit();
 	} else if (what == 12) {
 		put_path("gnb", "10.1.0.1", "10.1.0.2");
 		put_path("gnb6", "fd00:1::1", "fd00:1::2");
-	} else if (what > 9) {
+	} else if (what == 10 || what == 11) {
 		change_owners();
 	} else if (what == 1) {
 		kit_begin();
@@ -168,8 +192,57 @@ static uint8_t discovery(struct frame *f)
 	return 0;
 }
 
+static void add_options(struct frame *f)
+{
+	frame_push(f, 4);
+	memmove(f->at, f->at + 4, IP4_HEADER);
+	memset(f->at + IP4_HEADER, 1, 4); // no operation
+	f->at[0] = 0x46;
+	store16(f->at + 2, (uint16_t)f->length);
+	frame_ip4_sum(f);
+}
+
+// A packet that is for no tunnel: to others, or to a UE that there is or is not, to us, to one that is guarded.
+static void make_routed(struct sent *s, uint32_t number)
+{
+	static const char *const list[2][8] = {
+		{"172.16.0.9", FAR4, "203.0.113.7", "10.9.0.2", "10.45.200.1", "10.45.0.3", "10.40.0.1", "169.254.1.1"},
+		{"2001:db8:172::9", FAR6, "2001:db8:fffe::1", "fd00:9::2", "2001:db8:1:fff::1", "2001:db8:1:3::5",
+			"2001:db8:40::1", "fe80::5"}};
+	static const char *const from[2][2] = {{"198.18.0.7", "169.254.7.7"}, {"2001:db8:18::7", "fe80::7"}};
+	uint32_t six = draw(3) == 0, to = draw(4) ? draw(3) : draw(8), port = draw(3);
+
+	frame_payload(&s->f, 20 + draw(draw(20) ? 200 : 1500));
+	store32(s->f.at, MAGIC);
+	store32(s->f.at + 4, 0x100000 | port << 8 | to << 1 | six);
+	store32(s->f.at + 8, number);
+	frame_udp(&s->f, 4000, (uint16_t)(draw(20) ? 5000 : 2152));
+	frame_ip(&s->f, from[six][draw(30) == 0], list[six][to], 17);
+	set_class(s->f.at, random_class());
+	s->f.at[6] |= !six && draw(4) == 0 ? 0x40 : 0; // not to be fragmented
+	disturb(&s->f, 0);
+	if (!six && draw(20) == 0)
+		add_options(&s->f);
+	s->port = fixture_port[port];
+}
+
+static void make_of_session(struct sent *s, uint32_t number);
+
 // The payload begins with MAGIC, flow and number, so that order can be compared.
 static void make_packet(struct sent *s, uint32_t number)
+{
+	if (draw(4))
+		make_of_session(s, number);
+	else
+		make_routed(s, number);
+	link_layer(&s->f, s->port, 1);
+	if (draw(60) == 0)
+		frame_append(&s->f, NULL, 1 + draw(20));
+	if (draw(60) == 0)
+		s->f.length -= draw(30);
+}
+
+static void make_of_session(struct sent *s, uint32_t number)
 {
 	uint32_t n = 1 + draw(SESSIONS - 1), up = draw(2), six = draw(3) == 0, size = 20 + draw(draw(20) ? 200 : 1460);
 	uint32_t other = draw(16) ? n : 1 + draw(SESSIONS - 1);
@@ -205,11 +278,6 @@ static void make_packet(struct sent *s, uint32_t number)
 		set_class(s->f.at, random_class());
 		disturb(&s->f, 1);
 	}
-	link_layer(&s->f, s->port, 1);
-	if (draw(60) == 0)
-		frame_append(&s->f, NULL, 1 + draw(20));
-	if (draw(60) == 0)
-		s->f.length -= draw(30);
 }
 
 static void as_the_full_nodes(void **unused)

@@ -2,8 +2,8 @@
 // The fast path decides as the full nodes do, for every frame: each is sent right behind a plain G-PDU of its session,
 // once when all entries are forgotten and once when both have one. Everything that counts must count the same, and the
 // same frames leave.
+#include "flow/flow.h"
 #include "gtpu/tunnel_fixture.h"
-#include "rule/rule.h"
 
 // ---- what became of a vector ----------------------------------------------------------------------------------------
 
@@ -18,6 +18,16 @@ static struct outcome {
 		uint8_t bytes[9216];
 	} left[MOST_OUT];
 } full, fast;
+
+struct subject {
+	char name[64];
+	const struct tunnel_case *c;
+	const char *port;
+	struct frame valid, example;
+	uint32_t l3, gtpu, inner; // offsets
+	int six; // the outer header's family
+	uint32_t fasts; // frames that took the fast path
+};
 
 static int setup(void **state)
 {
@@ -63,7 +73,7 @@ static int same_frames(void)
 }
 
 // Returns how many packets took the full nodes.
-static uint64_t run(struct outcome *o, const struct frame *example, const uint8_t *bytes, uint32_t n)
+static uint64_t run(struct outcome *o, const char *port, const struct frame *example, const uint8_t *bytes, uint32_t n)
 {
 	struct api_total_row before = kit_totals(), after;
 	uint64_t packets = kit_node_packets("core-input");
@@ -73,8 +83,8 @@ static uint64_t run(struct outcome *o, const struct frame *example, const uint8_
 	worker_get(0)->identification = 1;
 	kit_clear();
 	kit_count_words(o->words, WORDS, -1ull);
-	assert_int_equal(kit_send("ran", example->at, example->length), 0);
-	assert_int_equal(kit_send("ran", bytes, n), 0);
+	assert_int_equal(kit_send(port, example->at, example->length), 0);
+	assert_int_equal(kit_send(port, bytes, n), 0);
 	kit_run();
 	o->counters = kit_count_words(o->words, WORDS, 1);
 	packets = kit_node_packets("core-input") - packets;
@@ -90,15 +100,17 @@ static void forget_all(void)
 {
 	for (uint32_t i = 0; i < session_pools.rules; i++)
 		session_pools.state[i].key = 0;
+	flow_routed[0].key = 0;
 }
 
 // Returns 1 when the frame took the fast path, once it had an entry.
-static int as_the_full_nodes(
-	const char *name, const char *what, uint32_t at, const struct frame *example, const uint8_t *bytes, uint32_t n)
+static int as_the_full_nodes(const struct subject *s, const char *what, uint32_t at, const uint8_t *bytes, uint32_t n)
 {
+	const char *name = s->name;
+
 	forget_all();
-	assert_int_equal(run(&full, example, bytes, n), 2);
-	uint64_t packets = run(&fast, example, bytes, n);
+	assert_int_equal(run(&full, s->port, &s->example, bytes, n), 2);
+	uint64_t packets = run(&fast, s->port, &s->example, bytes, n);
 	if (packets > 1)
 		fail_msg("%s, %s %u: the example took the full nodes", name, what, at);
 	assert_int_equal(full.counters, fast.counters);
@@ -114,19 +126,11 @@ static int as_the_full_nodes(
 
 // ---- the frames ------------------------------------------------------------------------------------------------------------------
 
-struct subject {
-	char name[64];
-	const struct tunnel_case *c;
-	struct frame valid, example;
-	uint32_t l3, gtpu, inner; // offsets
-	int six; // the outer header's family
-	uint32_t fasts; // frames that took the fast path
-};
-
 static void make_subject(struct subject *s, const struct tunnel_case *c, int family, uint8_t qfi)
 {
 	snprintf(s->name, sizeof(s->name), "%s, IPv%d%s", c->name, family, qfi == NO_QFI ? "" : ", container");
 	s->c = c;
+	s->port = "ran";
 	gpdu(&s->valid, c, family, qfi, 1, 40);
 	gpdu(&s->example, c, family, qfi, 1, 40);
 	for (int k = 0; k < 2; k++) // a 5-tuple's second packet makes its entry
@@ -139,9 +143,24 @@ static void make_subject(struct subject *s, const struct tunnel_case *c, int fam
 	s->fasts = 0;
 }
 
+// A packet of no session, where UEs are looked up.
+static void make_routed(struct subject *s, int family)
+{
+	snprintf(s->name, sizeof(s->name), "routed, IPv%d", family);
+	s->port = "internet";
+	ip_packet(&s->valid, family == 4 ? FAR4 : FAR6, family == 4 ? "198.18.0.9" : "2001:db8:18::9", 40);
+	link_layer(&s->valid, s->port, 1);
+	s->example = s->valid;
+	s->example.at = s->example.room + (s->valid.at - s->valid.room);
+	s->l3 = s->inner = 14;
+	s->gtpu = UINT16_MAX; // none
+	s->six = family == 6;
+	s->fasts = 0;
+}
+
 static void try(struct subject *s, const char *what, uint32_t at, const uint8_t *bytes, uint32_t n)
 {
-	s->fasts += (uint32_t)as_the_full_nodes(s->name, what, at, &s->example, bytes, n);
+	s->fasts += (uint32_t)as_the_full_nodes(s, what, at, bytes, n);
 }
 
 static void sum_right(const struct subject *s, uint8_t *bytes, uint32_t n)
@@ -214,7 +233,7 @@ static void scramble(struct subject *s, uint64_t seed)
 {
 	for (uint32_t round = 0; round < 300; round++) {
 		uint8_t bytes[512] = {0};
-		uint32_t n = draw(&seed) % 4 ? s->valid.length : s->gtpu + 18 + draw(&seed) % 120, what = draw(&seed);
+		uint32_t n = draw(&seed) % 4 ? s->valid.length : s->inner + 10 + draw(&seed) % 120, what = draw(&seed);
 
 		memcpy(bytes, s->valid.at, RTE_MIN(n, s->valid.length));
 		if (what & 1)
@@ -284,6 +303,21 @@ static void wireline_vlan_over_six(void **state)
 	differential(&cases[7]);
 }
 
+static void routed(void **state)
+{
+	static struct subject s;
+
+	for (int family = 4; family <= 6; family += 2) {
+		make_routed(&s, family);
+		for (uint32_t at = 0; at < s.valid.length; at++)
+			flip_byte(&s, at);
+		for (uint32_t n = 1; n < s.valid.length + 70; n++)
+			resize(&s, n);
+		scramble(&s, 88172645463325252ull);
+		assert_in_range(s.fasts, 100, UINT32_MAX);
+	}
+}
+
 // More than one segment.
 static void segments(void **state)
 {
@@ -293,7 +327,7 @@ static void segments(void **state)
 	make_subject(&s, &cases[0], 4, 9);
 	for (uint32_t payload = 1400; payload < 6000; payload += 331) {
 		gpdu(&big, &cases[0], 4, 9, 1, payload);
-		as_the_full_nodes(s.name, "payload", payload, &s.example, big.at, big.length);
+		as_the_full_nodes(&s, "payload", payload, big.at, big.length);
 	}
 }
 
@@ -308,6 +342,7 @@ int main(void)
 		cmocka_unit_test(mobile_vlan_over_six),
 		cmocka_unit_test(wireline_over_six),
 		cmocka_unit_test(wireline_vlan_over_six),
+		cmocka_unit_test(routed),
 		cmocka_unit_test(segments),
 	};
 

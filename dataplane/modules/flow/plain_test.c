@@ -88,6 +88,39 @@ static void full_nodes_for_others(void **state)
 	assert_int_equal(kit_node_packets("core-input") - before, STRAYS);
 }
 
+// Of no session, by VLAN or not, where UEs are looked up and where not; as soon as a session has the address, the
+// packet is its.
+static void fast_for_the_routed(void **state)
+{
+	static struct frame f;
+
+	for (int six = 0; six < 2; six++)
+		for (int lookup = 0; lookup < 2; lookup++) {
+			const char *from = lookup ? "internet" : "ran";
+
+			ip_packet(&f, six ? FAR6 : FAR4, six ? "2001:db8:18::9" : "198.18.0.9", 40);
+			link_layer(&f, from, 1);
+			full_nodes(from, &f, 1, "internet"); // the first of all
+			assert_int_equal(full_nodes(from, &f, 64, "internet"), 0);
+		}
+	frame_tag(&f, 0x8100, 0);
+	assert_int_equal(full_nodes("internet", &f, 2, "internet"), 0);
+	struct kit_mobile *k = upf_session(9);
+	k->s.ue_ip4 = kit_address("198.18.0.9"); // of no pool
+	put("s9", k);
+	ip_packet(&f, FAR4, "198.18.0.9", 40);
+	link_layer(&f, "internet", 1);
+	assert_int_equal(full_nodes("internet", &f, 2, "ran"), 2);
+	assert_int_equal(full_nodes("internet", &f, 2, "ran"), 0);
+	gone("s9");
+	assert_int_equal(full_nodes("internet", &f, 2, "internet"), 0);
+	f.at[14 + 8] = 1;
+	f.at = f.at + 14, frame_ip4_sum(&f), f.at = f.at - 14;
+	uint64_t before = kit_node_packets("icmp-error");
+	full_nodes("internet", &f, 1, "internet"); // time exceeded
+	assert_int_equal(kit_node_packets("icmp-error") - before, 1);
+}
+
 // A plain G-PDU to a group's MAC address is no example for others and is dropped, by both ways (RFC 1122 §3.3.6).
 static void none_to_groups(void **state)
 {
@@ -312,6 +345,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(fast_for_the_plain),
 		cmocka_unit_test(full_nodes_for_others),
+		cmocka_unit_test(fast_for_the_routed),
 		cmocka_unit_test(none_to_groups),
 		cmocka_unit_test(two_endpoints),
 		cmocka_unit_test(other_addresses),

@@ -16,6 +16,7 @@
 #include "wire/lanes.h"
 
 #define FRAME_MIN 48u // what makes an example reads
+#define ORDERS 64u
 #define FRAME_READ 96u // what may be read of any, for lanes behind the longest plain headers
 
 // A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
@@ -32,7 +33,7 @@ struct lookup {
 	uint16_t l4; // from its IP header
 	uint8_t protocol;
 	uint8_t plain;
-	uint8_t order; // bit of walk.full: of the key's state, which both families of a UE have; else of the key
+	uint8_t order; // in walk.full: of the key's state, which both families of a UE have; else of key or destination
 	uint32_t list_slot; // of the access list's rule, behind that
 };
 
@@ -49,7 +50,8 @@ struct walk {
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
-	uint64_t full; // bits (lookup.order) of which a packet took the full nodes: none behind it overtakes it
+	struct rule_state *routed; // flow_routed of the worker
+	uint8_t full[2 * ORDERS]; // by lookup.order: a packet took the full nodes, and none behind it overtakes it
 	struct tuples *tuples;
 	uint64_t *hits; // of the access list that permitted what has 5-tuple entries; NULL: no list
 	uint32_t permitted; // acl_permission() of that list
@@ -71,7 +73,8 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->marking = k->instances->marking ? FLOW_MARKED : 0;
 	k->last = NULL;
 	k->drop_gtpu = drop_gtpu;
-	k->full = 0;
+	memset(k->full, 0, sizeof(k->full));
+	k->routed = &flow_routed[w->id];
 	k->tuples = &flow_tuples[w->id];
 	k->permitted = tuples_enter(k->tuples, direction, list);
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
@@ -80,6 +83,15 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 static __rte_always_inline uint8_t order_of(uint64_t number)
 {
 	return (uint8_t)(number * 0x9e3779b97f4a7c15ull >> 58);
+}
+
+// Of packets that are routed, apart from those of sessions: nobody holds these up by sending odd ones.
+static inline uint8_t order_of_destination(uint8_t version, const uint8_t *address)
+{
+	uint64_t half[2] = {0};
+
+	memcpy(half, address, version == 4 ? 4 : 16);
+	return (uint8_t)(ORDERS + order_of(half[0] ^ half[1]));
 }
 
 // ip_parse() and ip_martian() for a packet that is whole and, with IPv4, has no options.
@@ -191,11 +203,37 @@ static __rte_noinline void read_tunnel(
 		.version = ip[0] >> 4,
 		.pdu_type = (uint8_t)(gtpu.pdu_type + (gtpu.qfi != GTPU_NO_QFI)),
 		.qfi = gtpu.qfi,
-		.by_tuple = e->user.by_tuple};
+		.by = e->user.by};
 	if (simple && ecn == ECN_NOT_ECT && total - at >= LANES_BYTES && lanes_ip4_good(ip, total - at))
 		l->plain = (uint8_t)read_good(k, l, ip, total - at);
 	else
 		l->plain = read_tunnelled(k, l, ecn, ip, total - at, simple);
+}
+
+// A packet outside a tunnel, of which all of an IP header can be read.
+static __rte_always_inline uint8_t read_outside(
+	const struct walk *k, struct lookup *l, uint8_t version, const uint8_t *ip, uint32_t rest)
+{
+	if (unlikely(version == 6))
+		return read_user(k, l, ip, rest, 0, 0) && !ip_is_local(6, ip + 24);
+	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip) || ip_is_local(4, ip + 16)))
+		return 0;
+	return likely(lanes_ip4_good(ip, rest)) ? (uint8_t)read_good(k, l, ip, rest)
+						: (uint8_t)read_user(k, l, ip, rest, 0, 1);
+}
+
+static __rte_noinline void read_routed(
+	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+{
+	const uint8_t *ip = frame + e->l3;
+	uint32_t rest = total - e->l3;
+
+	if (unlikely(rest < (e->version == 4 ? IP4_HEADER : IP6_HEADER)))
+		return;
+	l->key = k->routed->key;
+	l->state = k->routed;
+	l->order = order_of_destination(e->version, ip + (e->version == 4 ? 16 : 24));
+	l->plain = l->key != 0 && read_outside(k, l, e->version, ip, rest);
 }
 
 static __rte_always_inline void read_ue(
@@ -210,9 +248,7 @@ static __rte_always_inline void read_ue(
 		l->key = e->key | address;
 		l->slot = flow_slot_in(k->index, rte_be_to_cpu_32(address), e->offset, 0);
 		rte_prefetch0(l->slot);
-		if (likely(ip[0] == 0x45 && ip4_checksum_ok20(ip) && !ip_is_local(4, ip + 16)))
-			l->plain = lanes_ip4_good(ip, rest) ? (uint8_t)read_good(k, l, ip, rest)
-							    : (uint8_t)read_user(k, l, ip, rest, 0, 1);
+		l->plain = read_outside(k, l, 4, ip, rest);
 		return;
 	}
 	if (unlikely(rest < IP6_HEADER))
@@ -221,7 +257,7 @@ static __rte_always_inline void read_ue(
 	l->key = flow_entry_key(k->w, key);
 	l->slot = flow_slot(k->w, key);
 	rte_prefetch0(l->slot);
-	l->plain = read_user(k, l, ip, rest, 0, 0) && !ip_is_local(6, ip + 24);
+	l->plain = read_outside(k, l, 6, ip, rest);
 }
 
 static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)
@@ -246,11 +282,13 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 		read_plain(k, l, e, frame, total);
 	else if (e->kind == EXAMPLE_UE)
 		read_ue(k, l, e, frame, total);
+	else if (e->kind == EXAMPLE_ROUTED)
+		read_routed(k, l, e, frame, total);
 	else if (e->kind != EXAMPLE_OTHER)
 		read_tunnel(k, l, e, frame, total);
 	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
 		l->plain = 0;
-	if (unlikely(l->user.by_tuple)) {
+	if (unlikely(l->user.by & BY_TUPLE)) {
 		l->order = order_of(l->key);
 		k->by_tuple = 1;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ip-forward: what a router does to a packet that it passes on (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
 #include "core/node.h"
+#include "flow/flow.h"
 #include "icmp/icmp.h"
 #include "instance/instance.h"
 #include "route/address.h"
@@ -76,8 +77,10 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 	else
 		--*ttl;
 	const struct rule *r = session_view_of(m)->rule;
-	if (r == NULL)
+	if (r == NULL) {
+		flow_learn_routed(w);
 		return EDGE_OUTPUT;
+	}
 	const struct instances *s = instances_get();
 	rte_edge_t edge = EDGE_OUTPUT;
 	if (unlikely(s->owners + s->lookers != 0))
