@@ -81,8 +81,7 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->is_wide = 1;
 	e->instance = instance_of_lookup(i->index);
 	const struct instance *n = instance_get(e->instance);
-	if (e->instance != INSTANCE_NONE &&
-		(n == NULL || n->lookup != API_LOOKUP_DESTINATION || !is_open(e->instance)))
+	if (e->instance != INSTANCE_NONE && (n == NULL || n->lookup != API_LOOKUP_DESTINATION || !is_open(e->instance)))
 		return;
 	e->user.at = e->l3;
 	e->user.version = e->version;

@@ -33,8 +33,7 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 		if (unlikely(!l->plain || !(l->user.by & BY_TUPLE)))
 			continue;
 		struct tuple *t = tuple[i].found;
-		struct rule_state *s =
-			tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);
+		struct rule_state *s = tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);
 		l->plain = s != NULL && !s->full;
 		if (unlikely(!l->plain))
 			continue;

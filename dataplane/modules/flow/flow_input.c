@@ -28,8 +28,7 @@ static __rte_noinline int is_prefix_of(
 static void find_route(const struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
 	uint8_t version = l->user.version;
-	const uint8_t *destination =
-		rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at + (version == 4 ? 16 : 24));
+	const uint8_t *destination = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at + (version == 4 ? 16 : 24));
 
 	l->key = 0;
 	if (instance_by_pool(INSTANCE_NONE, version, destination) == INSTANCE_NONE &&
