@@ -75,6 +75,7 @@ enum api_part {
 	API_PART_SESSION = 11,
 	API_PART_SYNTH = 12,
 	API_PART_NAT = 13,
+	API_PART_MIRROR = 14,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -116,6 +117,7 @@ enum api_part {
 	API_PART_HOLDER_ROW = 147,
 	API_PART_NAT_ROW = 148,
 	API_PART_NAT_BLOCK_ROW = 149,
+	API_PART_MIRROR_ROW = 150,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -174,7 +176,8 @@ enum api_kind {
 	API_SESSION = 11,
 	API_SYNTH = 12,
 	API_NAT = 13,
-	API_KIND_COUNT = 14,
+	API_MIRROR = 14,
+	API_KIND_COUNT = 15,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -472,6 +475,38 @@ struct api_nat {
 	struct api_address address[API_NAT_ADDRESSES]; // IPv4 prefixes: external addresses
 };
 
+// ---- mirrors --------------------------------------------------------------------------------------------------------
+
+#define API_MAX_MIRRORS 64
+
+enum api_mirror_to {
+	API_MIRROR_PORT = 1, // frames as they came
+	API_MIRROR_GTPU = 2, // IP packets in G-PDUs
+	API_MIRROR_ERSPAN = 3, // frames as they came, ERSPAN type II (draft-foschiano-erspan)
+};
+
+enum api_mirror_direction { API_MIRROR_BOTH = 0, API_MIRROR_UPLINK = 1, API_MIRROR_DOWNLINK = 2 };
+
+// Key: the mirror's name. Copies of packets of sessions that name it, and of those that `ue` and `instance` say. A packet is copied
+// once at most, whichever mirrors its session has.
+struct api_mirror {
+	uint8_t to; // enum api_mirror_to
+	uint8_t direction; // enum api_mirror_direction
+	uint8_t protocol; // of packets; 0: any
+	uint8_t dscp; // of the outer header, GTPU and ERSPAN
+	uint32_t teid; // GTPU, host order
+	char target[API_NAME]; // PORT: the port; GTPU: the path
+	struct api_address collector; // ERSPAN: an address
+	uint16_t session; // ERSPAN: session id, up to 1023
+	uint16_t snap; // bytes of a copy at most; 0: whole
+	uint32_t sample; // one packet in so many; 0: all
+	uint32_t rate; // packets per second at most, all workers; 0: no limit
+	struct api_address ue; // sessions whose UE address lies in this prefix; family 0: any
+	struct api_address remote; // packets to or from these hosts; family 0: any
+	char instance[API_NAME]; // sessions with a rule that leads there, or a UE address there; empty: any
+	uint16_t ue_port[2], remote_port[2]; // low, high (inclusive); 0..65535 any
+};
+
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
 
 // Key: the path's name. A GTP-U peer (TS 29.281) and our end of the tunnel.
@@ -714,6 +749,7 @@ struct api_session {
 	uint32_t
 		association; // a number of the CP function, or set: where packets wait, none of these takes all of the room
 	uint32_t pad2;
+	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------
@@ -849,7 +885,8 @@ enum api_table {
 	API_TABLE_HOLDER = 19, // of packet buffers
 	API_TABLE_NAT = 20,
 	API_TABLE_NAT_BLOCK = 21, // blocks that subscribers have, of one instance (key), or of all
-	API_TABLE_COUNT = 22,
+	API_TABLE_MIRROR = 22,
+	API_TABLE_COUNT = 23,
 };
 
 struct api_stats_request {
@@ -969,6 +1006,16 @@ struct api_nat_block_row {
 	struct api_address outside, inside; // inside: whom it was given for
 	uint16_t port[2];
 	uint32_t worker, mappings, pad;
+};
+
+struct api_mirror_row {
+	char name[API_NAME];
+	char target[API_NAME]; // port or path
+	struct api_address collector;
+	uint32_t to; // enum api_mirror_to
+	uint64_t packets, bytes; // copies, and their bytes without what was put in front
+	uint64_t limited, no_buffer,
+		failed; // not copied: beyond the rate, no packet buffer; copied, and there was no way
 };
 
 struct api_route_row {

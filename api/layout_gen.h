@@ -74,6 +74,7 @@ static const struct api_layout_step api_session_steps[] = {
 	{268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849},
 	{278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a},
 	{286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b},
+	{328, 0x702644d0},
 };
 static const struct api_layout_step api_synth_steps[] = {
 	{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2},
@@ -86,6 +87,12 @@ static const struct api_layout_step api_nat_steps[] = {
 	{14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03},
 	{28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd},
 	{200, 0xcaff2ddb}, {520, 0x26a1257a},
+};
+static const struct api_layout_step api_mirror_steps[] = {
+	{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d},
+	{8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac},
+	{64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3},
+	{112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2},
 };
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
@@ -266,6 +273,11 @@ static const struct api_layout_step api_nat_block_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12},
 	{108, 0xf1c340ba}, {112, 0xc2db631d}, {116, 0x72d2a22e}, {120, 0xb1153b57},
 };
+static const struct api_layout_step api_mirror_row_steps[] = {
+	{32, 0xfb7a437b}, {64, 0x54d36cb2}, {84, 0xd462f659}, {88, 0x2b388d4c},
+	{96, 0x9a0d5cb0}, {104, 0x96fa1363}, {112, 0x4b1aadbf}, {120, 0xa0b2acea},
+	{128, 0xbeb4f6f5},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 30},
@@ -278,9 +290,10 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 11},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
-	{"api_session", api_session_steps, API_PART_SESSION, 28},
+	{"api_session", api_session_steps, API_PART_SESSION, 29},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
+	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -320,6 +333,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_holder_row", api_holder_row_steps, API_PART_HOLDER_ROW, 3},
 	{"api_nat_row", api_nat_row_steps, API_PART_NAT_ROW, 12},
 	{"api_nat_block_row", api_nat_block_row_steps, API_PART_NAT_BLOCK_ROW, 8},
+	{"api_mirror_row", api_mirror_row_steps, API_PART_MIRROR_ROW, 9},
 };
 
 #endif

@@ -29,6 +29,7 @@ const (
 	PartSession              = 0xb
 	PartSynth                = 0xc
 	PartNAT                  = 0xd
+	PartMirror               = 0xe
 	PartHello                = 0x40
 	PartLayout               = 0x41
 	PartStatus               = 0x42
@@ -68,6 +69,7 @@ const (
 	PartHolderRow            = 0x93
 	PartNATRow               = 0x94
 	PartNATBlockRow          = 0x95
+	PartMirrorRow            = 0x96
 	RuleNone                 = 0x0
 	RulePDR                  = 0x1
 	RuleFAR                  = 0x2
@@ -86,7 +88,8 @@ const (
 	KindSession              = 0xb
 	KindSynth                = 0xc
 	KindNAT                  = 0xd
-	KindCount                = 0xe
+	KindMirror               = 0xe
+	KindCount                = 0xf
 	RoleAccess               = 0x1
 	RoleCore                 = 0x2
 	OffloadNone              = 0x0
@@ -107,6 +110,12 @@ const (
 	LookupSource             = 0x2
 	NATModeBlocks            = 0x1
 	NATModeDeterministic     = 0x2
+	MirrorToPort             = 0x1
+	MirrorToGTPU             = 0x2
+	MirrorToERSPAN           = 0x3
+	MirrorDirectionBoth      = 0x0
+	MirrorDirectionUplink    = 0x1
+	MirrorDirectionDownlink  = 0x2
 	SourceFromAccess         = 0x0
 	SourceFromCore           = 0x1
 	SourceFromSGILAN         = 0x2
@@ -162,7 +171,8 @@ const (
 	TableHolder              = 0x13
 	TableNAT                 = 0x14
 	TableNATBlock            = 0x15
-	TableCount               = 0x16
+	TableMirror              = 0x16
+	TableCount               = 0x17
 	Magic                    = 0x48545349
 	Version                  = 0x3
 	VersionOldest            = 0x3
@@ -194,6 +204,7 @@ const (
 	InstancePinPeer          = 0x2
 	NATInside                = 0x8
 	NATAddresses             = 0x10
+	MaxMirrors               = 0x40
 	MaxPDR                   = 0x20
 	MaxFAR                   = 0x20
 	MaxQER                   = 0x20
@@ -567,6 +578,27 @@ type NAT struct {
 
 const SizeofNAT = 0x208
 
+type Mirror struct {
+	To         byte
+	Direction  byte
+	Protocol   byte
+	DSCP       byte
+	TEID       uint32
+	Target     [32]byte
+	Collector  Address
+	Session    uint16
+	Snap       uint16
+	Sample     uint32
+	Rate       uint32
+	UE         Address
+	Remote     Address
+	Instance   [32]byte
+	UEPort     [2]uint16
+	RemotePort [2]uint16
+}
+
+const SizeofMirror = 0x98
+
 type Path struct {
 	Local        Address
 	Peer         Address
@@ -723,9 +755,10 @@ type Session struct {
 	Discard      uint16
 	Association  uint32
 	Pad2         uint32
+	Mirror       [32]byte
 }
 
-const SizeofSession = 0x128
+const SizeofSession = 0x148
 
 type Usage struct {
 	SEID        uint64
@@ -1036,6 +1069,20 @@ type NATBlockRow struct {
 
 const SizeofNATBlockRow = 0x78
 
+type MirrorRow struct {
+	Name      [32]byte
+	Target    [32]byte
+	Collector Address
+	To        uint32
+	Packets   uint64
+	Bytes     uint64
+	Limited   uint64
+	NoBuffer  uint64
+	Failed    uint64
+}
+
+const SizeofMirrorRow = 0x80
+
 type RouteRow struct {
 	Prefix    Address
 	Via       Address
@@ -1138,6 +1185,8 @@ func (*Synth) PartNumber() uint16 { return PartSynth }
 
 func (*NAT) PartNumber() uint16 { return PartNAT }
 
+func (*Mirror) PartNumber() uint16 { return PartMirror }
+
 func (*Hello) PartNumber() uint16 { return PartHello }
 
 func (*Layout) PartNumber() uint16 { return PartLayout }
@@ -1216,6 +1265,8 @@ func (*NATRow) PartNumber() uint16 { return PartNATRow }
 
 func (*NATBlockRow) PartNumber() uint16 { return PartNATBlockRow }
 
+func (*MirrorRow) PartNumber() uint16 { return PartMirrorRow }
+
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}}},
@@ -1227,9 +1278,10 @@ var layoutParts = []layoutPart{
 	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}}},
 	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
-	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}}},
+	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
+	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},
 	{"api_hello", PartHello, []layoutStep{{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b}, {32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407}, {136, 0x2a4f0e62}, {140, 0x5f7b2c01}, {144, 0xbec2d1a7}}},
 	{"api_layout", PartLayout, []layoutStep{{2, 0xe3f449d3}, {4, 0xfbc02988}, {8, 0xdaf6b62d}, {12, 0x3d17e48d}, {16, 0xb863440f}}},
 	{"api_status", PartStatus, []layoutStep{{4, 0xd5de4e10}, {8, 0x60626766}, {40, 0x93d5358e}, {296, 0xcce0478a}, {300, 0xe77d0ab0}, {304, 0x12307aa1}}},
@@ -1269,4 +1321,5 @@ var layoutParts = []layoutPart{
 	{"api_holder_row", PartHolderRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x93b4f180}, {48, 0xb04ac486}}},
 	{"api_nat_row", PartNATRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xc1bee33f}, {40, 0xe5dd7990}, {44, 0x2a1e46ef}, {48, 0x87651c33}, {52, 0x4b8b44d6}, {56, 0x37512b39}, {60, 0x51a84e85}, {64, 0x782feeb8}, {72, 0x54926438}, {80, 0x0d85936f}, {88, 0xbc5bd212}}},
 	{"api_nat_block_row", PartNATBlockRow, []layoutStep{{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12}, {108, 0xf1c340ba}, {112, 0xc2db631d}, {116, 0x72d2a22e}, {120, 0xb1153b57}}},
+	{"api_mirror_row", PartMirrorRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x54d36cb2}, {84, 0xd462f659}, {88, 0x2b388d4c}, {96, 0x9a0d5cb0}, {104, 0x96fa1363}, {112, 0x4b1aadbf}, {120, 0xa0b2acea}, {128, 0xbeb4f6f5}}},
 }

@@ -55,6 +55,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TableWorker, &s.Workers)
 	err = orRead(err, ctx, c, api.TableTotal, &s.Totals)
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
+	err = orRead(err, ctx, c, api.TableMirror, &s.Mirrors)
 	if a.mobile != nil {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
 		err = orRead(err, ctx, c, api.TableNAT, &s.NATs)

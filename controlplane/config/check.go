@@ -22,6 +22,7 @@ type checker struct {
 	schedulers map[Name]*Scheduler // by port
 	paths      map[Name]*Path
 	instances  map[Name]*Instance
+	mirrors    map[Name]*Mirror
 	addresses  map[netip.Addr]int // of interfaces: line
 }
 
@@ -41,6 +42,7 @@ func (k *checker) all() {
 	k.allSchedulers()
 	k.allPaths()
 	k.allInstances()
+	k.allMirrors()
 	k.pfcp()
 	k.subscribers()
 }

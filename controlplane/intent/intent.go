@@ -87,6 +87,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.paths()
 	c.sessions()
 	c.nats()
+	c.mirrors()
 	return c.state, c.err
 }
 

@@ -13,6 +13,7 @@ type stats = n4.Stats
 
 var (
 	byInstance = []string{"instance"}
+	byMirror   = []string{"mirror"}
 	byEvent    = []string{"event"}
 	byMessage  = []string{"message"}
 )
@@ -41,6 +42,17 @@ var nats = []family[api.NATRow]{
 		func(r *api.NATRow) uint64 { return r.Mappings }),
 	counter("nat_mappings_made_total", "Mappings since start.", byInstance,
 		func(r *api.NATRow) uint64 { return r.Made }),
+}
+
+var mirrors = []family[api.MirrorRow]{
+	counter("mirror_packets_total", "Copies of packets.", byMirror, func(r *api.MirrorRow) uint64 { return r.Packets }),
+	counter("mirror_bytes_total", "Bytes of copies, without what was put in front.", byMirror, func(r *api.MirrorRow) uint64 { return r.Bytes }),
+	counter("mirror_limited_packets_total", "Packets that were not copied: beyond the mirror's rate.", byMirror,
+		func(r *api.MirrorRow) uint64 { return r.Limited }),
+	counter("mirror_no_buffer_packets_total", "Packets that were not copied for want of a packet buffer.", byMirror,
+		func(r *api.MirrorRow) uint64 { return r.NoBuffer }),
+	counter("mirror_failed_packets_total", "Copies that could not be sent.", byMirror,
+		func(r *api.MirrorRow) uint64 { return r.Failed }),
 }
 
 var events = []family[api.EventRow]{

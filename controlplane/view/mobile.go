@@ -172,6 +172,21 @@ func (v *NATBlock) finish(r *api.NATBlockRow) { v.First, v.Last = r.Port[0], r.P
 
 var natBlockColumns = columns[NATBlock]("INSTANCE=Name, SESSION, INSIDE, OUTSIDE, FIRST, LAST, MAPPINGS, WORKER")
 
+// Mirror is a mirror and what it copied.
+type Mirror struct {
+	Name      string `json:"name"`
+	To        string `json:"to" word:"mirror"`
+	Target    string `json:"target"` // port or path
+	Collector string `json:"collector"`
+	Packets   uint64 `json:"packets"`
+	Bytes     uint64 `json:"bytes"`
+	Limited   uint64 `json:"limited"`   // not copied: beyond the rate
+	NoBuffer  uint64 `json:"no_buffer"` // not copied
+	Failed    uint64 `json:"failed"`    // copies that could not be sent
+}
+
+var mirrorColumns = columns[Mirror]("MIRROR=Name, TO, TARGET, COLLECTOR, PACKETS, BYTES, LIMITED, NO BUFFER, FAILED")
+
 // Event is one kind of report to the control plane.
 type Event struct {
 	Name         string `json:"name"`

@@ -32,6 +32,7 @@ var words = map[string]map[uint32]string{
 		api.SourceFromAccess: "access", api.SourceFromCore: "core", api.SourceFromSGILAN: "sgi-lan", api.SourceFromCP: "cp",
 	},
 	"lookup": {api.LookupNone: "none", api.LookupDestination: "destination", api.LookupSource: "source"},
+	"mirror": {api.MirrorToPort: "port", api.MirrorToGTPU: "gtpu", api.MirrorToERSPAN: "erspan"},
 	"nat":    {api.NATModeBlocks: "blocks", api.NATModeDeterministic: "deterministic"},
 	"event": {
 		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data",

@@ -53,6 +53,7 @@ var Tables = []*Table{
 	list[api.NATRow]("nat", "NAT44 of network instances", true, api.TableNAT, natColumns),
 	list("nat-block", "blocks of ports that subscribers have", true, api.TableNATBlock, natBlockColumns,
 		(*NATBlock).finish),
+	list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror, mirrorColumns),
 	associationTable,
 	n4Table,
 	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),

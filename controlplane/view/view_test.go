@@ -61,6 +61,9 @@ func rows(s *dptest.Server) {
 	put(block.Name[:], "internet")
 	put(block.Session[:], "n4.000000000000001f")
 	s.SetTable(api.TableNATBlock, api.Body(&block))
+	mirror := api.MirrorRow{To: api.MirrorToERSPAN, Collector: api.FromAddr(netip.MustParseAddr("192.0.2.9")), Packets: 7, Bytes: 700, Limited: 2}
+	put(mirror.Name[:], "tap")
+	s.SetTable(api.TableMirror, api.Body(&mirror))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -196,6 +199,10 @@ internet  blocks          2     252     1        0            1            512  
 INSTANCE  SESSION              INSIDE     OUTSIDE      FIRST  LAST  MAPPINGS  WORKER
 internet  n4.000000000000001f  10.45.0.1  203.0.113.4   1024  1535         9       0
 `},
+		{"mirror", `[{"name":"tap","to":"erspan","target":"","collector":"192.0.2.9","packets":7,"bytes":700,"limited":2,"no_buffer":0,"failed":0}]`, `
+MIRROR  TO      TARGET  COLLECTOR  PACKETS  BYTES  LIMITED  NO BUFFER  FAILED
+tap     erspan  -       192.0.2.9        7    700        2          0       0
+`},
 		{"instance", `[{"name":"internet","lookup":"destination","tunnels":2,"ue_addresses":1,"unknown_ue":7,"unknown_teid":0}]`, `
 INSTANCE  LOOKUP       TUNNELS  UE ADDRESSES  UNKNOWN UE  UNKNOWN TEID
 internet  destination        2             1           7             0
@@ -281,7 +288,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 21, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 22, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

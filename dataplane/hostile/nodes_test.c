@@ -373,7 +373,8 @@ static void fragments_of_one_visit_are_bounded(void **state)
 // The copy has nowhere to go, the original passes.
 static void copies_without_path_are_dropped(void **state)
 {
-	static const struct far_more gone = {.duplicate_outer = API_OUTER_GTPU, .duplicate_path = UINT16_MAX};
+	static const struct far_more gone = {
+		.duplicate = 1, .duplicate_outer = API_OUTER_GTPU, .duplicate_path = UINT16_MAX};
 	uint32_t i = 0;
 	struct snapshot b;
 

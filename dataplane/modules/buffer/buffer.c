@@ -205,6 +205,7 @@ static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_nod
 		.dscp = v->dscp,
 		.pdu_type = v->pdu_type,
 		.relayed = v->relayed,
+		.front = v->front,
 	};
 	rte_edge_t edge = EDGE_HELD;
 
@@ -275,7 +276,8 @@ static struct session_view view_of_waiting(const struct waiting *was)
 		.uplink = was->uplink,
 		.dscp = was->dscp,
 		.pdu_type = was->pdu_type,
-		.relayed = was->relayed};
+		.relayed = was->relayed,
+		.front = was->front};
 }
 
 // Each packet once: kept ones go to the end of the queue again, so their order stays.

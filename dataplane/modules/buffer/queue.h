@@ -34,7 +34,7 @@ struct waiting {
 	uint16_t pdr;
 	uint16_t discard; // api_session.discard when it came
 	uint8_t qfi, uplink, dscp, pdu_type; // of the session view, as the next
-	uint16_t relayed;
+	uint16_t relayed, front;
 };
 PACKET_VIEW(waiting)
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // duplicate: copies of a rule's packets go out by its duplicating parameters (TS 29.244 §5.2.3, DUPL), by GTP-U or as they
-// are; the original goes on to the policer.
+// are; and by mirrors. The original goes on to the policer.
 #include "core/node.h"
+#include "mirror/mirror.h"
 #include "path/path.h"
 #include "rule/far_more.h"
 #include "rule/view.h"
@@ -9,7 +10,7 @@
 DROP_REASON(drop_copy, "duplicate-impossible",
 	"the copy of a packet could not be sent: its path is gone, or it is longer than 65535 bytes with outer headers")
 
-enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_FORWARD, EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_FORWARD, EDGE_OUTPUT, EDGE_PORT, EDGE_DROP, EDGE_COUNT };
 
 // Copies that were not made since there were no packet buffers are no packets, and so in no sum; see `show node`.
 static rte_edge_t send_copy(struct worker *w, struct rte_mbuf *copy, const struct far_more *more)
@@ -26,17 +27,23 @@ static rte_edge_t send_copy(struct worker *w, struct rte_mbuf *copy, const struc
 
 static uint16_t duplicate(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
+	static const rte_edge_t edge_of[] = {
+		[MIRROR_PORT] = EDGE_PORT, [MIRROR_IP] = EDGE_OUTPUT, [MIRROR_FAILED] = EDGE_DROP};
 	struct worker *w = worker_self();
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = objs[i];
 		const struct far_more *more = far_more_of(session_view_of(m)->rule);
-		struct rte_mbuf *copy = more == NULL ? NULL : rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+		struct rte_mbuf *copy =
+			more == NULL || !more->duplicate ? NULL : rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
 
 		if (copy != NULL) {
 			packet_originate_like(w, copy, m);
 			rte_node_enqueue_x1(graph, node, send_copy(w, copy, more), copy);
 		}
+		enum mirror_way way = mirror_copy(w, m, &copy);
+		if (way != MIRROR_NONE)
+			rte_node_enqueue_x1(graph, node, edge_of[way], copy);
 		rte_node_enqueue_x1(graph, node, session_view_of(m)->uplink ? EDGE_UPLINK : EDGE_DOWNLINK, m);
 	}
 	return n;
@@ -50,6 +57,7 @@ static struct rte_node_register duplicate_node = {
 		[EDGE_DOWNLINK] = "@downlink",
 		[EDGE_FORWARD] = "ip-forward",
 		[EDGE_OUTPUT] = "ip-output",
+		[EDGE_PORT] = "port-tx",
 		[EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(duplicate_node)

@@ -12,6 +12,7 @@ struct far_more {
 	uint32_t buffer_ms; // longest wait; 0: no end
 	uint16_t buffer_packets; // 0: BUFFER_PACKETS
 	uint16_t notify_delay; // milliseconds
+	uint8_t duplicate; // the FAR has DUPL
 	uint8_t duplicate_outer; // enum api_outer: GTPU, or NONE
 	uint8_t duplicate_dscp; // 0xff: the path's
 	uint16_t duplicate_path;

@@ -26,7 +26,7 @@
 #define RULE_UPLINK 128u // counts as uplink: the PDR's source interface is access
 #define RULE_BUFFER 256u // FAR: buffer; packets wait in the session's buffer (module buffer)
 #define RULE_DRAINING 512u // packets of an earlier buffering may still wait: they go first
-#define RULE_DUPLICATE 1024u // FAR: copies go out as well (duplicate/duplicate.c)
+#define RULE_DUPLICATE 1024u // FAR, or a mirror: copies go out as well (duplicate/duplicate.c)
 #define RULE_REDIRECT 2048u // FAR: redirect information (redirect/redirect.c)
 #define RULE_NOTIFY 4096u // FAR: the control plane is notified of the first packet that waits or is dropped
 #define RULE_PIN_PEER 8192u // the outer source must be the peer's

@@ -50,6 +50,7 @@ struct session_view {
 	uint8_t pdu_type; // enum api_pdu_type of the container that came; API_PDU_NONE: none, the rule's
 	uint16_t
 		relayed; // bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
+	uint16_t front; // of a rule with RULE_SLOW_PATH: bytes in front of l3 that came with the packet, for mirrors
 };
 PACKET_VIEW(session_view)
 

@@ -74,6 +74,7 @@ int far_more_compile(
 	m->buffer_packets = far->buffer_packets;
 	m->notify_delay = far->notify_delay;
 	if (duplicate) {
+		m->duplicate = 1;
 		m->duplicate_outer = more->duplicate_outer;
 		m->duplicate_dscp = more->duplicate_dscp;
 		m->duplicate_teid = more->duplicate_teid;

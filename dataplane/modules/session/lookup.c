@@ -169,7 +169,9 @@ rte_edge_t session_slow_path(
 		keep_outer(m);
 		came = (struct removed_header){.qfi = r->qfi}; // what came in stays in the header that is kept
 	}
-	session_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), came);
+	uint16_t front = pkt->l3;
+	session_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, front), came);
+	session_view_of(m)->front = front;
 	if ((r->flags & (RULE_BUFFER | RULE_DRAINING)) || !(r->flags & RULE_FORWARD))
 		return SESSION_BUFFER;
 	if (r->flags & RULE_REDIRECT)

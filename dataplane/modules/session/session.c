@@ -7,6 +7,7 @@
 #include "core/port.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
+#include "mirror/mirror.h"
 #include "rule/engine.h"
 #include "rule/watch.h"
 #include "scheduler/scheduler.h"
@@ -92,6 +93,7 @@ static void session_free(struct session *s)
 	free(s->key);
 	free(s->sdf);
 	free(s->route);
+	free(s->mirror);
 	free(s);
 }
 
@@ -116,6 +118,8 @@ static int take_rules(struct session *s)
 
 static int copy_arrays(struct session *s, const struct parts *p)
 {
+	if (p->s->mirror[0] != 0 && (s->mirror = strndup(p->s->mirror, API_NAME)) == NULL)
+		return object_error(ENOMEM, "no memory for session %s", s->name);
 	if (p->s->sdfs != 0) {
 		s->sdf = malloc(p->s->sdfs * sizeof(*s->sdf));
 		if (s->sdf == NULL)
@@ -178,6 +182,8 @@ static int build(struct session *s, const struct api_session *want, const struct
 		error = session_compile(s, &p, old);
 	if (error == 0)
 		error = session_keys(s, &p);
+	if (error == 0)
+		mirror_session(s);
 	for (uint16_t i = 0; i < s->rules && error == 0; i++)
 		s->notifies |=
 			(session_pools.rule[s->rule[i]].flags & (RULE_BUFFER | RULE_DRAINING | RULE_NOTIFY)) != 0;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intent
+
+import "isthmus/api"
+
+var directions = map[string]uint8{
+	"both": api.MirrorDirectionBoth, "uplink": api.MirrorDirectionUplink, "downlink": api.MirrorDirectionDownlink,
+}
+
+// mirrors: copies of packets.
+func (c *compiler) mirrors() {
+	for i := range c.Mirrors {
+		m := &c.Mirrors[i]
+		body := api.Mirror{
+			To: api.MirrorToERSPAN, Direction: directions[m.Direction], DSCP: m.To.DSCP, TEID: m.To.TEID,
+			Collector: api.FromAddr(m.To.ERSPAN.Addr), Session: m.To.Session, Snap: m.Snap, Sample: m.Sample, Rate: m.Rate,
+			UE: api.FromPrefix(m.Match.UE.Prefix), Remote: api.FromPrefix(m.Match.Remote.Prefix),
+			UEPort: ports(m.Match.UEPort), RemotePort: ports(m.Match.RemotePort), Protocol: m.Match.Protocol.Number,
+		}
+		target := m.To.Port
+		switch {
+		case m.To.Port != "":
+			body.To = api.MirrorToPort
+		case m.To.Path != "":
+			body.To, target = api.MirrorToGTPU, m.To.Path
+		}
+		c.text(body.Target[:], string(target))
+		c.text(body.Instance[:], string(m.Match.Instance))
+		c.put(api.KindMirror, string(m.Name), api.Body(&body))
+	}
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// The MIRROR object, and which sessions have mirrors.
+//
+// A session's rules get RULE_DUPLICATE when a mirror comes, and lose it when it goes: in place, so that neither is another
+// version of the session. A mirror that a session names need not be there.
+#include "core/control.h"
+#include "core/object.h"
+#include "core/port.h"
+#include "instance/instance.h"
+#include "mirror/mirror.h"
+#include "path/path.h"
+#include "rule/engine.h"
+#include "rule/far_more.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_SNAP 64
+
+struct mirror mirrors[API_MAX_MIRRORS];
+
+static uint64_t in_force; // bit n: mirrors[n] has a target
+
+// The sessions' rules have their flags, entries of before that are still to be taken away.
+static int to_sweep;
+
+// ---- which sessions -------------------------------------------------------------------------------------------------
+
+static int has_ue(const struct session *s, const struct api_address *prefix)
+{
+	if (prefix->family == 4)
+		return s->has_ue4 && ip_in_prefix(prefix, 4, s->ue4);
+	return s->ue6_prefix <= 128 && s->ue6_prefix >= prefix->prefix && ip_in_prefix(prefix, 6, s->ue6);
+}
+
+static int has_instance(const struct session *s, uint16_t instance)
+{
+	for (uint16_t i = 0; i < s->rules; i++)
+		if (session_pools.rule[s->rule[i]].instance == instance)
+			return 1;
+	for (uint16_t i = 0; i < s->keys; i++)
+		if (s->key[i].table == TABLE_UE && s->key[i].instance == instance)
+			return 1;
+	return 0;
+}
+
+static int is_of(const struct session *s, const struct mirror *x)
+{
+	const struct mirror_target *t = x->target;
+
+	if (s->mirror != NULL && strncmp(s->mirror, x->name, API_NAME) == 0)
+		return 1;
+	if (t->want.ue.family == 0 && t->want.instance[0] == 0)
+		return 0;
+	return (t->want.ue.family == 0 || has_ue(s, &t->want.ue)) &&
+	       (t->want.instance[0] == 0 || has_instance(s, t->instance));
+}
+
+void mirror_session(struct session *s)
+{
+	uint64_t set = 0;
+	int ways = 0; // bit 0: uplink, bit 1: downlink
+
+	for (uint64_t left = in_force; left != 0; left &= left - 1) {
+		const struct mirror *x = &mirrors[__builtin_ctzll(left)];
+		uint8_t direction = x->target->want.direction;
+
+		if (!is_of(s, x))
+			continue;
+		set |= left & -left;
+		ways |= direction == API_MIRROR_BOTH ? 3 : direction == API_MIRROR_UPLINK ? 1 : 2;
+	}
+	if (set == 0 && s->mirrors == 0)
+		return;
+	__atomic_store_n(&s->mirrors, set, __ATOMIC_RELAXED);
+	for (uint16_t i = 0; i < s->rules; i++) {
+		struct rule *r = &session_pools.rule[s->rule[i]];
+		const struct far_more *more = far_more_of(r);
+
+		// Owner workers change other bits of rules in force (buffer).
+		if (ways & (r->flags & RULE_UPLINK ? 1 : 2))
+			__atomic_or_fetch(&r->flags, RULE_DUPLICATE, __ATOMIC_RELAXED);
+		else if (more == NULL || !more->duplicate)
+			__atomic_and_fetch(&r->flags, (uint16_t)~RULE_DUPLICATE, __ATOMIC_RELAXED);
+	}
+}
+
+static void all_sessions(void)
+{
+	for (uint32_t i = 0; i < session_tables.capacity; i++)
+		if (session_tables.session[i] != NULL)
+			mirror_session(session_tables.session[i]);
+	to_sweep = 1;
+}
+
+// After a grace period: every worker sees the flags, and makes no new entry.
+static void sweep(void)
+{
+	if (!to_sweep)
+		return;
+	to_sweep = 0;
+	for (uint32_t i = 0; i < session_tables.capacity; i++) {
+		const struct session *s = session_tables.session[i];
+
+		for (uint16_t k = 0; s != NULL && s->mirrors != 0 && k < s->rules; k++)
+			if (session_pools.rule[s->rule[k]].flags & RULE_DUPLICATE)
+				engines_take(&session_pools.rule[s->rule[k]]);
+	}
+}
+
+// ---- object ---------------------------------------------------------------------------------------------------------
+
+static int check_target(const char *key, const struct api_mirror *want, struct mirror_target *t)
+{
+	const struct port *port;
+	int path;
+
+	switch (want->to) {
+	case API_MIRROR_PORT:
+		port = port_by_name(want->target);
+		if (port == NULL)
+			return object_error(ENOENT, "mirror %s: there is no port %s", key, want->target);
+		t->port = port->index;
+		return 0;
+	case API_MIRROR_GTPU:
+		path = path_index(want->target);
+		if (path < 0)
+			return object_error(ENOENT, "mirror %s: there is no path %s", key, want->target);
+		t->path = (uint16_t)path;
+		return 0;
+	case API_MIRROR_ERSPAN:
+		if (!address_valid(&want->collector) || !address_assignable(&want->collector) || want->session > 1023)
+			return object_error(
+				EINVAL, "mirror %s: the collector is no host, or the session id above 1023", key);
+		return 0;
+	default:
+		return object_error(EINVAL, "mirror %s goes to %u, which is none of its targets", key, want->to);
+	}
+}
+
+static int prefix_ok(const struct api_address *a)
+{
+	return a->family == 0 || (address_valid(a) && prefix_canonical(a));
+}
+
+static int check(const char *key, const struct api_mirror *want)
+{
+	if (want->direction > API_MIRROR_DOWNLINK || want->dscp > 63 || !prefix_ok(&want->ue) ||
+		!prefix_ok(&want->remote) || want->ue_port[0] > want->ue_port[1] ||
+		want->remote_port[0] > want->remote_port[1] || memchr(want->target, 0, API_NAME) == NULL ||
+		memchr(want->instance, 0, API_NAME) == NULL)
+		return object_error(EINVAL, "mirror %s has a value out of range", key);
+	if (want->snap != 0 && want->snap < LEAST_SNAP)
+		return object_error(EINVAL, "mirror %s: copies of %u bytes, at least %d", key, want->snap, LEAST_SNAP);
+	if (want->instance[0] != 0 && instance_index(want->instance) < 0)
+		return object_error(ENOENT, "mirror %s: there is no network instance %s", key, want->instance);
+	return 0;
+}
+
+static struct mirror *find(const char *name) // "": a free one
+{
+	for (uint32_t i = 0; i < API_MAX_MIRRORS; i++)
+		if (strncmp(mirrors[i].name, name, API_NAME) == 0)
+			return &mirrors[i];
+	return NULL;
+}
+
+static void use(const struct api_mirror *x, int difference)
+{
+	if (x == NULL)
+		return;
+	object_use(API_INSTANCE, x->instance, difference);
+	if (x->to == API_MIRROR_PORT)
+		object_use(API_PORT, x->target, difference);
+	if (x->to == API_MIRROR_GTPU)
+		object_use(API_PATH, x->target, difference);
+}
+
+static int stage(struct object_change *c)
+{
+	const struct api_mirror *want = c->body;
+	struct mirror *x = find(c->key);
+
+	if (want != NULL) {
+		struct mirror_target *t = calloc(1, sizeof(*t));
+		int error = t == NULL ? object_error(ENOMEM, "no memory for mirror %s", c->key) : check(c->key, want);
+
+		if (error == 0)
+			error = check_target(c->key, want, t);
+		if (error == 0 && x == NULL && (x = find("")) == NULL)
+			error = object_error(ENOSPC, "more than %d mirrors", API_MAX_MIRRORS);
+		if (error != 0) {
+			free(t);
+			return error;
+		}
+		t->want = *want;
+		t->instance = want->instance[0] ? (uint16_t)instance_index(want->instance) : INSTANCE_NONE;
+		if (x->name[0] == 0) {
+			memset(x, 0, sizeof(*x));
+			snprintf(x->name, sizeof(x->name), "%s", c->key);
+		}
+		c->staged = t;
+	}
+	use(c->old_body, -1);
+	use(want, 1);
+	return 0;
+}
+
+static void discard(struct object_change *c)
+{
+	struct mirror *x = find(c->key);
+
+	use(c->body, -1);
+	use(c->old_body, 1);
+	if (x != NULL && x->target == NULL)
+		x->name[0] = 0;
+	free(c->staged);
+}
+
+static void commit(struct object_change *c)
+{
+	struct mirror *x = find(c->key);
+
+	if (x == NULL)
+		return;
+	c->replaced = (void *)(uintptr_t)x->target;
+	__atomic_store_n(&x->target, c->staged, __ATOMIC_RELEASE);
+	in_force = c->staged != NULL ? in_force | 1ull << (x - mirrors) : in_force & ~(1ull << (x - mirrors));
+}
+
+static void release(struct object_change *c)
+{
+	struct mirror *x = find(c->key);
+
+	sweep();
+	if (x != NULL && x->target == NULL)
+		x->name[0] = 0;
+	free(c->replaced);
+}
+
+static int verify(const char *key, const void *body, uint32_t length)
+{
+	const struct api_mirror *x = body;
+
+	if (x->to == API_MIRROR_PORT && port_by_name(x->target) == NULL)
+		return object_error(EBUSY, "port %s is still used by mirror %s", x->target, key);
+	if (x->to == API_MIRROR_GTPU && path_index(x->target) < 0)
+		return object_error(EBUSY, "path %s is still used by mirror %s", x->target, key);
+	if (x->instance[0] != 0 && instance_index(x->instance) < 0)
+		return object_error(EBUSY, "instance %s is still used by mirror %s", x->instance, key);
+	return 0;
+}
+
+static int counts_use(uint32_t kind)
+{
+	return 1;
+}
+
+static const struct object_ops mirror_ops = {
+	.kind = API_MIRROR,
+	.name = "mirror",
+	.min_length = sizeof(struct api_mirror),
+	.max_length = sizeof(struct api_mirror),
+	.stage = stage,
+	.commit = commit,
+	.discard = discard,
+	.release = release,
+	.finish_commit = all_sessions,
+	.verify = verify,
+	.counts = counts_use,
+};
+OBJECT_REGISTER(mirror_ops)
+
+// ---- show -----------------------------------------------------------------------------------------------------------
+
+static void rows(struct stats_sink *sink, const char *key)
+{
+	for (const struct mirror *x = mirrors; x < mirrors + API_MAX_MIRRORS; x++) {
+		struct api_mirror_row row = {0};
+
+		if (x->target == NULL || (key[0] != 0 && strncmp(key, x->name, API_NAME) != 0))
+			continue;
+		row.to = x->target->want.to;
+		row.collector = x->target->want.collector;
+		memcpy(row.name, x->name, sizeof(row.name));
+		memcpy(row.target, x->target->want.target, sizeof(row.target));
+		for (uint32_t w = 0; w < worker_count(); w++) {
+			row.packets += x->line[w].packets;
+			row.bytes += x->line[w].bytes;
+			row.limited += x->line[w].limited;
+			row.no_buffer += x->line[w].no_buffer;
+			row.failed += x->line[w].failed;
+		}
+		stats_row(sink, &row, sizeof(row));
+	}
+}
+
+RTE_INIT(mirror_module)
+{
+	stats_table_register(API_TABLE_MIRROR, sizeof(struct api_mirror_row), rows);
+}
