@@ -13,6 +13,7 @@ struct role {
 	const char *name, *port;
 	uint8_t up, sgw, six, outer6; // six: the user's packets
 	uint8_t routed; // of no session
+	uint8_t flows; // PDRs have filters
 };
 static const struct role roles[] = {
 	{"upf-up", "ran", .up = 1}, {"upf-down", "internet", .up = 0}, {"sgwu-up", "ran", .up = 1, .sgw = 1},
@@ -21,6 +22,7 @@ static const struct role roles[] = {
 	{"sgwu-up-over6", "ran", .up = 1, .sgw = 1, .outer6 = 1}, {"router", "ran", .routed = 1},
 	{"router6", "ran", .six = 1, .routed = 1},
 	{"router-beside-ues", "internet", .routed = 1}, // where UEs are looked up
+	{"upf-up-flows", "ran", .up = 1, .flows = 1}, {"upf-down-flows", "internet", .flows = 1},
 };
 
 // Ends of the tunnel that packets come in by.
@@ -58,6 +60,9 @@ static void put_session(const struct role *r, uint32_t n)
 		kit_pdr_urr(&k.pdr[0], 1);
 		kit_pdr_urr(&k.pdr[1], 1);
 	}
+	for (uint32_t i = 0; r->flows && i < 2; i++)
+		*kit_sdf(&k, &k.pdr[i]) = (struct api_sdf){
+			.flags = API_SDF_PROTOCOL, .protocol = 17, .remote_port = {0, 65535}, .local_port = {0, 65535}};
 	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200 + n);
 	kit_put_mobile(name, &k);
 }

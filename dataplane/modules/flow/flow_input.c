@@ -91,7 +91,11 @@ static __rte_always_inline int ask_tuple(
 		tuple_of_tunnel(&t->key, (uint32_t)l->key, l->example->local, l->user.qfi);
 	else
 		tuple_of_ue(&t->key, l->key);
-	return flow_ask_tuple(k, l, t, ip);
+	if (unlikely(ip[0] != 0x45 || !ip_has_ports(l->protocol) || l->length < IP4_HEADER + 4))
+		return flow_ask_tuple(k, l, t, ip);
+	tuple_of_plain(&t->key, ip);
+	flow_ask_line(k, t, 0);
+	return 1;
 }
 
 // The place of a key in the index may be another key's: what has no entry by its 5-tuple is looked for by its key.
