@@ -30,7 +30,7 @@ PY
 }
 
 for profile in agf-symmetric agf-asymmetric; do
-	"$bin/isthmus" bench "$profile" --link synth --seconds 0.3 --no-huge --json "$dir/$profile.json"
+	"$bin/isthmus" bench "$profile" --link synth --seconds 1 --no-huge --json "$dir/$profile.json"
 	check "$dir/$profile.json" "$profile"
 done
 "$bin/isthmus" bench agf-symmetric --link synth --seconds 0.3 --workers 2 --subscribers 5000 --json "$dir/two.json" >/dev/null
