@@ -16,13 +16,20 @@ struct role {
 	uint8_t flows; // PDRs have filters
 };
 static const struct role roles[] = {
-	{"upf-up", "ran", .up = 1}, {"upf-down", "internet", .up = 0}, {"sgwu-up", "ran", .up = 1, .sgw = 1},
-	{"sgwu-down", "peers", .sgw = 1}, {"upf-up6", "ran", .up = 1, .six = 1}, {"upf-down6", "internet", .six = 1},
-	{"upf-up-over6", "ran", .up = 1, .outer6 = 1}, {"upf-up6-over6", "ran", .up = 1, .six = 1, .outer6 = 1},
-	{"sgwu-up-over6", "ran", .up = 1, .sgw = 1, .outer6 = 1}, {"router", "ran", .routed = 1},
+	{"upf-up", "ran", .up = 1},
+	{"upf-down", "internet", .up = 0},
+	{"sgwu-up", "ran", .up = 1, .sgw = 1},
+	{"sgwu-down", "peers", .sgw = 1},
+	{"upf-up6", "ran", .up = 1, .six = 1},
+	{"upf-down6", "internet", .six = 1},
+	{"upf-up-over6", "ran", .up = 1, .outer6 = 1},
+	{"upf-up6-over6", "ran", .up = 1, .six = 1, .outer6 = 1},
+	{"sgwu-up-over6", "ran", .up = 1, .sgw = 1, .outer6 = 1},
+	{"router", "ran", .routed = 1},
 	{"router6", "ran", .six = 1, .routed = 1},
 	{"router-beside-ues", "internet", .routed = 1}, // where UEs are looked up
-	{"upf-up-flows", "ran", .up = 1, .flows = 1}, {"upf-down-flows", "internet", .flows = 1},
+	{"upf-up-flows", "ran", .up = 1, .flows = 1},
+	{"upf-down-flows", "internet", .flows = 1},
 };
 
 // Ends of the tunnel that packets come in by.
