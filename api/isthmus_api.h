@@ -76,6 +76,7 @@ enum api_part {
 	API_PART_SYNTH = 12,
 	API_PART_NAT = 13,
 	API_PART_MIRROR = 14,
+	API_PART_COUNTER = 15,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -118,6 +119,7 @@ enum api_part {
 	API_PART_NAT_ROW = 148,
 	API_PART_NAT_BLOCK_ROW = 149,
 	API_PART_MIRROR_ROW = 150,
+	API_PART_COUNTER_ROW = 151,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -177,7 +179,8 @@ enum api_kind {
 	API_SYNTH = 12,
 	API_NAT = 13,
 	API_MIRROR = 14,
-	API_KIND_COUNT = 15,
+	API_COUNTER = 15,
+	API_KIND_COUNT = 16,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -507,6 +510,21 @@ struct api_mirror {
 	uint16_t ue_port[2], remote_port[2]; // low, high (inclusive); 0..65535 any
 };
 
+// ---- counters -------------------------------------------------------------------------------------------------------
+
+#define API_MAX_COUNTERS 64
+
+// Key: the counter's name. What sessions forward that name it, and those that `ue` and `instance` say: their sum, or
+// with `each` that of each session by itself. A count that reaches a watermark is a WATERMARK event, once a period.
+struct api_counter {
+	uint64_t bytes, packets; // watermarks; 0: none. Bytes of IP packets
+	uint32_t period; // seconds; 0: one without end
+	uint32_t each; // 1: a session counts by one of these at most
+	struct api_address ue; // sessions whose UE address lies in this prefix; family 0: any
+	char instance[API_NAME]; // sessions with a rule that leads there, or a UE address there; empty: any
+	uint32_t pad;
+};
+
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
 
 // Key: the path's name. A GTP-U peer (TS 29.281) and our end of the tunnel.
@@ -750,6 +768,7 @@ struct api_session {
 		association; // a number of the CP function, or set: where packets wait, none of these takes all of the room
 	uint32_t pad2;
 	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
+	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------
@@ -782,6 +801,9 @@ enum api_event_type {
 	// rule the first port << 16 | the last one, usage.start_ns when.
 	API_EVENT_NAT_ALLOCATE = 9,
 	API_EVENT_NAT_RELEASE = 10,
+	// A counter (its name) reached a watermark: usage has bytes[0], packets[0] and the period's start_ns. With
+	// `each`: of the session.
+	API_EVENT_WATERMARK = 11,
 };
 
 // Kept until acknowledged, and sent again to the next subscriber. Of a session that is gone, only USAGE may still come.
@@ -797,6 +819,7 @@ struct api_event {
 	uint8_t pad[2];
 	struct api_address local, peer;
 	struct api_usage usage;
+	char counter[API_NAME];
 };
 
 // All events up to this one have been dealt with.
@@ -886,7 +909,8 @@ enum api_table {
 	API_TABLE_NAT = 20,
 	API_TABLE_NAT_BLOCK = 21, // blocks that subscribers have, of one instance (key), or of all
 	API_TABLE_MIRROR = 22,
-	API_TABLE_COUNT = 23,
+	API_TABLE_COUNTER = 23,
+	API_TABLE_COUNT = 24,
 };
 
 struct api_stats_request {
@@ -1016,6 +1040,15 @@ struct api_mirror_row {
 	uint64_t packets, bytes; // copies, and their bytes without what was put in front
 	uint64_t limited, no_buffer,
 		failed; // not copied: beyond the rate, no packet buffer; copied, and there was no way
+};
+
+struct api_counter_row {
+	char name[API_NAME];
+	uint32_t each, sessions; // sessions: that count now
+	uint64_t packets, bytes; // since it came
+	uint64_t period_packets, period_bytes; // 0 with `each`
+	uint64_t reached; // watermarks
+	uint64_t mark_packets, mark_bytes;
 };
 
 struct api_route_row {

@@ -74,7 +74,7 @@ static const struct api_layout_step api_session_steps[] = {
 	{268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849},
 	{278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a},
 	{286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b},
-	{328, 0x702644d0},
+	{328, 0x702644d0}, {360, 0xf01a2b1a},
 };
 static const struct api_layout_step api_synth_steps[] = {
 	{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2},
@@ -93,6 +93,10 @@ static const struct api_layout_step api_mirror_steps[] = {
 	{8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac},
 	{64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3},
 	{112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2},
+};
+static const struct api_layout_step api_counter_steps[] = {
+	{8, 0xe9b8f185}, {16, 0x5feeff47}, {20, 0x7ee8082f}, {24, 0x410565d8},
+	{44, 0x14e5e8e4}, {76, 0x2040341e}, {80, 0x68be69d2},
 };
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
@@ -123,7 +127,7 @@ static const struct api_layout_step api_event_steps[] = {
 	{8, 0x495a92e1}, {16, 0x5ec24dd6}, {20, 0x7b3524bf}, {24, 0xb983a079},
 	{32, 0x7b349539}, {64, 0x72414abb}, {68, 0xa14dc9cd}, {69, 0x5ce66805},
 	{70, 0x3f6b4722}, {72, 0x7844eaf9}, {92, 0x2a698845}, {112, 0x1c9fb31c},
-	{232, 0xd4eeedd6},
+	{232, 0xd4eeedd6}, {264, 0x80e13564},
 };
 static const struct api_layout_step api_acknowledge_steps[] = {
 	{8, 0x495a92e1},
@@ -278,6 +282,11 @@ static const struct api_layout_step api_mirror_row_steps[] = {
 	{96, 0x9a0d5cb0}, {104, 0x96fa1363}, {112, 0x4b1aadbf}, {120, 0xa0b2acea},
 	{128, 0xbeb4f6f5},
 };
+static const struct api_layout_step api_counter_row_steps[] = {
+	{32, 0xfb7a437b}, {36, 0x87f102bd}, {40, 0x1414f39b}, {48, 0x80dfd073},
+	{56, 0xe985db31}, {64, 0x7b592c80}, {72, 0xa219eb52}, {80, 0x1f8e2958},
+	{88, 0xdc665002}, {96, 0x2b633dbe},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 30},
@@ -290,17 +299,18 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 11},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
-	{"api_session", api_session_steps, API_PART_SESSION, 29},
+	{"api_session", api_session_steps, API_PART_SESSION, 30},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
+	{"api_counter", api_counter_steps, API_PART_COUNTER, 7},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
 	{"api_object_head", api_object_head_steps, API_PART_OBJECT_HEAD, 3},
 	{"api_digest", api_digest_steps, API_PART_DIGEST, 4},
 	{"api_usage", api_usage_steps, API_PART_USAGE, 15},
-	{"api_event", api_event_steps, API_PART_EVENT, 13},
+	{"api_event", api_event_steps, API_PART_EVENT, 14},
 	{"api_acknowledge", api_acknowledge_steps, API_PART_ACKNOWLEDGE, 1},
 	{"api_stats_request", api_stats_request_steps, API_PART_STATS_REQUEST, 3},
 	{"api_stream_command", api_stream_command_steps, API_PART_STREAM_COMMAND, 3},
@@ -334,6 +344,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_nat_row", api_nat_row_steps, API_PART_NAT_ROW, 12},
 	{"api_nat_block_row", api_nat_block_row_steps, API_PART_NAT_BLOCK_ROW, 8},
 	{"api_mirror_row", api_mirror_row_steps, API_PART_MIRROR_ROW, 9},
+	{"api_counter_row", api_counter_row_steps, API_PART_COUNTER_ROW, 10},
 };
 
 #endif

@@ -30,6 +30,7 @@ const (
 	PartSynth                = 0xc
 	PartNAT                  = 0xd
 	PartMirror               = 0xe
+	PartCounter              = 0xf
 	PartHello                = 0x40
 	PartLayout               = 0x41
 	PartStatus               = 0x42
@@ -70,6 +71,7 @@ const (
 	PartNATRow               = 0x94
 	PartNATBlockRow          = 0x95
 	PartMirrorRow            = 0x96
+	PartCounterRow           = 0x97
 	RuleNone                 = 0x0
 	RulePDR                  = 0x1
 	RuleFAR                  = 0x2
@@ -89,7 +91,8 @@ const (
 	KindSynth                = 0xc
 	KindNAT                  = 0xd
 	KindMirror               = 0xe
-	KindCount                = 0xf
+	KindCounter              = 0xf
+	KindCount                = 0x10
 	RoleAccess               = 0x1
 	RoleCore                 = 0x2
 	OffloadNone              = 0x0
@@ -147,6 +150,7 @@ const (
 	EventTypeMissed          = 0x8
 	EventTypeNATAllocate     = 0x9
 	EventTypeNATRelease      = 0xa
+	EventTypeWatermark       = 0xb
 	FieldNone                = 0x0
 	FieldAdd                 = 0x1
 	FieldIP4Sum              = 0x2
@@ -172,7 +176,8 @@ const (
 	TableNAT                 = 0x14
 	TableNATBlock            = 0x15
 	TableMirror              = 0x16
-	TableCount               = 0x17
+	TableCounter             = 0x17
+	TableCount               = 0x18
 	Magic                    = 0x48545349
 	Version                  = 0x3
 	VersionOldest            = 0x3
@@ -205,6 +210,7 @@ const (
 	NATInside                = 0x8
 	NATAddresses             = 0x10
 	MaxMirrors               = 0x40
+	MaxCounters              = 0x40
 	MaxPDR                   = 0x20
 	MaxFAR                   = 0x20
 	MaxQER                   = 0x20
@@ -599,6 +605,18 @@ type Mirror struct {
 
 const SizeofMirror = 0x98
 
+type Counter struct {
+	Bytes    uint64
+	Packets  uint64
+	Period   uint32
+	Each     uint32
+	UE       Address
+	Instance [32]byte
+	Pad      uint32
+}
+
+const SizeofCounter = 0x50
+
 type Path struct {
 	Local        Address
 	Peer         Address
@@ -756,9 +774,10 @@ type Session struct {
 	Association  uint32
 	Pad2         uint32
 	Mirror       [32]byte
+	Counter      [32]byte
 }
 
-const SizeofSession = 0x148
+const SizeofSession = 0x168
 
 type Usage struct {
 	SEID        uint64
@@ -794,9 +813,10 @@ type Event struct {
 	Local    Address
 	Peer     Address
 	Usage    Usage
+	Counter  [32]byte
 }
 
-const SizeofEvent = 0xe8
+const SizeofEvent = 0x108
 
 type Acknowledge struct {
 	Sequence uint64
@@ -1083,6 +1103,21 @@ type MirrorRow struct {
 
 const SizeofMirrorRow = 0x80
 
+type CounterRow struct {
+	Name          [32]byte
+	Each          uint32
+	Sessions      uint32
+	Packets       uint64
+	Bytes         uint64
+	PeriodPackets uint64
+	PeriodBytes   uint64
+	Reached       uint64
+	MarkPackets   uint64
+	MarkBytes     uint64
+}
+
+const SizeofCounterRow = 0x60
+
 type RouteRow struct {
 	Prefix    Address
 	Via       Address
@@ -1187,6 +1222,8 @@ func (*NAT) PartNumber() uint16 { return PartNAT }
 
 func (*Mirror) PartNumber() uint16 { return PartMirror }
 
+func (*Counter) PartNumber() uint16 { return PartCounter }
+
 func (*Hello) PartNumber() uint16 { return PartHello }
 
 func (*Layout) PartNumber() uint16 { return PartLayout }
@@ -1267,6 +1304,8 @@ func (*NATBlockRow) PartNumber() uint16 { return PartNATBlockRow }
 
 func (*MirrorRow) PartNumber() uint16 { return PartMirrorRow }
 
+func (*CounterRow) PartNumber() uint16 { return PartCounterRow }
+
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}}},
@@ -1278,17 +1317,18 @@ var layoutParts = []layoutPart{
 	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}}},
 	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
-	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}}},
+	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
 	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},
+	{"api_counter", PartCounter, []layoutStep{{8, 0xe9b8f185}, {16, 0x5feeff47}, {20, 0x7ee8082f}, {24, 0x410565d8}, {44, 0x14e5e8e4}, {76, 0x2040341e}, {80, 0x68be69d2}}},
 	{"api_hello", PartHello, []layoutStep{{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b}, {32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407}, {136, 0x2a4f0e62}, {140, 0x5f7b2c01}, {144, 0xbec2d1a7}}},
 	{"api_layout", PartLayout, []layoutStep{{2, 0xe3f449d3}, {4, 0xfbc02988}, {8, 0xdaf6b62d}, {12, 0x3d17e48d}, {16, 0xb863440f}}},
 	{"api_status", PartStatus, []layoutStep{{4, 0xd5de4e10}, {8, 0x60626766}, {40, 0x93d5358e}, {296, 0xcce0478a}, {300, 0xe77d0ab0}, {304, 0x12307aa1}}},
 	{"api_object_head", PartObjectHead, []layoutStep{{4, 0x7b878647}, {8, 0x650421e8}, {40, 0xa16c3818}}},
 	{"api_digest", PartDigest, []layoutStep{{4, 0x7b878647}, {8, 0x650421e8}, {40, 0xa16c3818}, {48, 0xf11a2a7f}}},
 	{"api_usage", PartUsage, []layoutStep{{8, 0x00cffca9}, {12, 0x2b1d5c64}, {16, 0xf5492a2a}, {20, 0xef87e34c}, {24, 0x4d445056}, {28, 0x56066bb8}, {32, 0x6fe939c9}, {36, 0xab3d6204}, {40, 0x401f9718}, {64, 0xbc88ffc4}, {88, 0xeae8db04}, {96, 0x1d248455}, {104, 0x1035eade}, {112, 0x7a52b5c2}, {120, 0xf53bef59}}},
-	{"api_event", PartEvent, []layoutStep{{8, 0x495a92e1}, {16, 0x5ec24dd6}, {20, 0x7b3524bf}, {24, 0xb983a079}, {32, 0x7b349539}, {64, 0x72414abb}, {68, 0xa14dc9cd}, {69, 0x5ce66805}, {70, 0x3f6b4722}, {72, 0x7844eaf9}, {92, 0x2a698845}, {112, 0x1c9fb31c}, {232, 0xd4eeedd6}}},
+	{"api_event", PartEvent, []layoutStep{{8, 0x495a92e1}, {16, 0x5ec24dd6}, {20, 0x7b3524bf}, {24, 0xb983a079}, {32, 0x7b349539}, {64, 0x72414abb}, {68, 0xa14dc9cd}, {69, 0x5ce66805}, {70, 0x3f6b4722}, {72, 0x7844eaf9}, {92, 0x2a698845}, {112, 0x1c9fb31c}, {232, 0xd4eeedd6}, {264, 0x80e13564}}},
 	{"api_acknowledge", PartAcknowledge, []layoutStep{{8, 0x495a92e1}}},
 	{"api_stats_request", PartStatsRequest, []layoutStep{{4, 0xc19fa4b3}, {8, 0xc5171b7a}, {40, 0xed6f59ca}}},
 	{"api_stream_command", PartStreamCommand, []layoutStep{{32, 0xfb7a437b}, {36, 0x83ed99b4}, {40, 0xf12a27a8}}},
@@ -1322,4 +1362,5 @@ var layoutParts = []layoutPart{
 	{"api_nat_row", PartNATRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xc1bee33f}, {40, 0xe5dd7990}, {44, 0x2a1e46ef}, {48, 0x87651c33}, {52, 0x4b8b44d6}, {56, 0x37512b39}, {60, 0x51a84e85}, {64, 0x782feeb8}, {72, 0x54926438}, {80, 0x0d85936f}, {88, 0xbc5bd212}}},
 	{"api_nat_block_row", PartNATBlockRow, []layoutStep{{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12}, {108, 0xf1c340ba}, {112, 0xc2db631d}, {116, 0x72d2a22e}, {120, 0xb1153b57}}},
 	{"api_mirror_row", PartMirrorRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x54d36cb2}, {84, 0xd462f659}, {88, 0x2b388d4c}, {96, 0x9a0d5cb0}, {104, 0x96fa1363}, {112, 0x4b1aadbf}, {120, 0xa0b2acea}, {128, 0xbeb4f6f5}}},
+	{"api_counter_row", PartCounterRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x87f102bd}, {40, 0x1414f39b}, {48, 0x80dfd073}, {56, 0xe985db31}, {64, 0x7b592c80}, {72, 0xa219eb52}, {80, 0x1f8e2958}, {88, 0xdc665002}, {96, 0x2b633dbe}}},
 }

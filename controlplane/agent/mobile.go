@@ -63,10 +63,20 @@ func (a *Agent) openMobile() error {
 	manager.SetReporter(server)
 	manager.ReleaseOrphans()
 	a.mobile = &mobile{manager: manager, server: server, blocks: natlog.New(a.log)}
-	manager.SetRecorder(a.mobile.blocks.Event)
+	manager.SetRecorder(func(e *api.Event) bool { return a.watermark(e) || a.mobile.blocks.Event(e) })
 	a.logBlocks(plan)
 	a.control = a.mobile
 	return nil
+}
+
+// watermark logs that a counter reached its watermark; false: the event is another.
+func (a *Agent) watermark(e *api.Event) bool {
+	if e.Type != api.EventTypeWatermark {
+		return false
+	}
+	a.log.Info("watermark reached", "counter", api.CString(e.Counter[:]), "session", api.CString(e.Session[:]),
+		"seid", e.SEID, "packets", e.Usage.Packets[0], "bytes", e.Usage.Bytes[0])
+	return true
 }
 
 // logBlocks sends records of NAT44 where the plan says.

@@ -56,6 +56,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TableTotal, &s.Totals)
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
 	err = orRead(err, ctx, c, api.TableMirror, &s.Mirrors)
+	err = orRead(err, ctx, c, api.TableCounter, &s.Counters)
 	if a.mobile != nil {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
 		err = orRead(err, ctx, c, api.TableNAT, &s.NATs)

@@ -23,6 +23,7 @@ type checker struct {
 	paths      map[Name]*Path
 	instances  map[Name]*Instance
 	mirrors    map[Name]*Mirror
+	counters   map[Name]*Counter
 	addresses  map[netip.Addr]int // of interfaces: line
 }
 
@@ -43,6 +44,7 @@ func (k *checker) all() {
 	k.allPaths()
 	k.allInstances()
 	k.allMirrors()
+	k.allCounters()
 	k.pfcp()
 	k.subscribers()
 }

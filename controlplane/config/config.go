@@ -21,6 +21,7 @@ type Config struct {
 	Paths      []Path            `yaml:"paths" doc:"GTP-U paths (TS 29.281): a peer, such as a UPF, and our end of the tunnels to it."`
 	Instances  []Instance        `yaml:"instances" doc:"Network instances (TS 29.244): where mobile sessions have tunnel endpoints and UE addresses."`
 	Mirrors    []Mirror          `yaml:"mirrors" maxlen:"64" doc:"Copies of subscribers' packets, for capture and analysis."`
+	Counters   []Counter         `yaml:"counters" maxlen:"64" doc:"Sums of what sessions forward, and watermarks."`
 	NATLog     NATLog            `yaml:"nat_log" doc:"Who is told of subscribers' blocks of ports."`
 	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
 	Ranges     []SubscriberRange `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
@@ -274,6 +275,7 @@ type SubscriberRange struct {
 	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile for the downlink; absent: not policed."`
 	Scheduler       Place     `yaml:"scheduler" doc:"Place in the port's scheduler."`
 	Mirror          Name      `yaml:"mirror" doc:"Mirror that packets are copied to; absent: none but those that match."`
+	Counter         Name      `yaml:"counter" doc:"Counter that it is a part of, beside those that match."`
 	UplinkGate      string    `yaml:"uplink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
 	DownlinkGate    string    `yaml:"downlink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
 	MRU             uint16    `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes, at least 576; 0: the port's MTU (minus 8 for PPPoE)."`

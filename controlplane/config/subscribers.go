@@ -81,6 +81,7 @@ func (k *checker) rangeOf(s *SubscriberRange) (*Path, bool) {
 	port := refer(k, s.At, "port", "port", s.Port, k.ports)
 	path := refer(k, s.At, "path", "path", s.Path, k.paths)
 	refer(k, s.At, "mirror", "mirror", s.Mirror, k.mirrors)
+	refer(k, s.At, "counter", "counter", s.Counter, k.counters)
 	refer(k, s.At, "uplink_policer", "policer", s.UplinkPolicer, k.policers)
 	refer(k, s.At, "downlink_policer", "policer", s.DownlinkPolicer, k.policers)
 	if port != nil && port.Role != "access" {

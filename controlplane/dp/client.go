@@ -364,7 +364,7 @@ var kindNames = [api.KindCount]string{
 	api.KindEngine: "engine", api.KindPort: "port", api.KindInterface: "interface", api.KindRoute: "route",
 	api.KindNeighbour: "neighbour", api.KindACL: "acl", api.KindPolicer: "policer", api.KindScheduler: "scheduler",
 	api.KindInstance: "instance", api.KindPath: "path", api.KindSession: "session", api.KindSynth: "stream",
-	api.KindNAT: "nat", api.KindMirror: "mirror",
+	api.KindNAT: "nat", api.KindMirror: "mirror", api.KindCounter: "counter",
 }
 
 // KindName returns the word for an object kind.

@@ -88,6 +88,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.sessions()
 	c.nats()
 	c.mirrors()
+	c.counters()
 	return c.state, c.err
 }
 

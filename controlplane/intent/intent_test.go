@@ -110,7 +110,7 @@ func TestSessionBytes(t *testing.T) {
 		part(11, api.SizeofSession, 1), hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00", "a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
 		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
 		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
-		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000", "00000000" /* association */, zero(4), zero(32), /* mirror */
+		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000", "00000000" /* association */, zero(4), zero(64), /* mirror, counter */
 		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR,
 		// QFIs, QERs, URRs
 		part(75, api.SizeofPDR, 2), "64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
@@ -173,6 +173,8 @@ instances:
 mirrors:
   - {name: tap, to: {path: x, teid: 7}, direction: uplink, sample: 4,
      match: {ue: 10.45.0.0/24, instance: internet, protocol: tcp, remote_port: 443}}
+counters:
+  - {name: slice, watermark: {bytes: 7}, period: 60, each: true, match: {ue: 10.45.0.0/24, instance: internet}}
 pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
 `
 
@@ -196,9 +198,15 @@ func TestInstances(t *testing.T) {
 	equal(t, []any{in.Lookup, in.Flags, in.Endpoints, in.Pools, in.Pool[0].Netip(), in.Pool[1].Netip()},
 		[]any{api.LookupDestination, api.InstanceNoUEToUE, 0, 2, "10.45.0.0/16", "2001:db8:1::/48"})
 	mirror, _ := decoded[api.Mirror](t, find(t, s, api.KindMirror, "tap"))
-	equal(t, []any{mirror.To, mirror.Direction, api.CString(mirror.Target[:]), mirror.TEID, mirror.Sample, api.CString(mirror.Instance[:]),
+	equal(t, []any{mirror.To, mirror.Direction, api.CString(mirror.Target[:]), mirror.TEID, mirror.Sample,
+		api.CString(mirror.Instance[:]),
 		mirror.UE.Netip(), mirror.RemotePort, mirror.UEPort, mirror.Protocol},
-		[]any{api.MirrorToGTPU, api.MirrorDirectionUplink, "x", 7, 4, "internet", "10.45.0.0/24", [2]uint16{443, 443}, [2]uint16{0, 65535}, 6})
+		[]any{api.MirrorToGTPU, api.MirrorDirectionUplink, "x", 7, 4, "internet", "10.45.0.0/24",
+			[2]uint16{443, 443}, [2]uint16{0, 65535}, 6})
+	counter, _ := decoded[api.Counter](t, find(t, s, api.KindCounter, "slice"))
+	equal(t, []any{counter.Bytes, counter.Packets, counter.Period, counter.Each, counter.UE.Netip(),
+		api.CString(counter.Instance[:])},
+		[]any{7, 0, 60, 1, "10.45.0.0/24", "internet"})
 	nat, _ := decoded[api.NAT](t, find(t, s, api.KindNAT, "internet"))
 	equal(t, nat, api.NAT{Mode: api.NATModeBlocks, Inside: 1, Addresses: 1, Port: [2]uint16{2048, 4095},
 		Block: 64, Blocks: 4, Mappings: 99, UDP: 300, TCP: 7440, TCPTransitory: 240, ICMP: 60, Hold: 120,

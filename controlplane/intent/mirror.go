@@ -30,3 +30,19 @@ func (c *compiler) mirrors() {
 		c.put(api.KindMirror, string(m.Name), api.Body(&body))
 	}
 }
+
+// counters: sums of sessions, and watermarks.
+func (c *compiler) counters() {
+	for i := range c.Counters {
+		n := &c.Counters[i]
+		body := api.Counter{
+			Bytes: n.Watermark.Bytes, Packets: n.Watermark.Packets, Period: n.Period,
+			UE: api.FromPrefix(n.Match.UE.Prefix),
+		}
+		if n.Each {
+			body.Each = 1
+		}
+		c.text(body.Instance[:], string(n.Match.Instance))
+		c.put(api.KindCounter, string(n.Name), api.Body(&body))
+	}
+}

@@ -323,6 +323,7 @@ func (c *compiler) subscriber(from *config.SubscriberRange, local netip.Addr) *s
 	s.line = api.Session{Encap: api.EncapQinQ, OuterTPID: from.TPID, MRU: from.MRU}
 	c.text(s.line.Port[:], string(from.Port))
 	c.text(s.line.Mirror[:], string(from.Mirror))
+	c.text(s.line.Counter[:], string(from.Counter))
 	rule := func(id uint16, from pfcp.Interface, f *pfcp.FTEID) pfcp.CreatePDR {
 		number := uint32(id)
 		return pfcp.CreatePDR{ID: id, Precedence: precedence, FAR: &number, QER: []uint32{number},

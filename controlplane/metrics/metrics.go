@@ -32,6 +32,7 @@ type Snapshot struct {
 	Instances []api.InstanceRow
 	NATs      []api.NATRow
 	Mirrors   []api.MirrorRow
+	Counters  []api.CounterRow
 	Events    []api.EventRow
 	Refused   []n4.Count // connections that the control plane's own listeners turned away
 	PFCP      *n4.Stats  // nil: there is no PFCP; the data plane may be away and this be here
@@ -170,6 +171,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, totals, s.Totals, func(*api.TotalRow) []string { return nil })
 	emit(ch, holders, s.Holders, func(r *api.HolderRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, counters, s.Counters, func(r *api.CounterRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, mirrors, s.Mirrors, func(r *api.MirrorRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, nats, s.NATs, func(r *api.NATRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })

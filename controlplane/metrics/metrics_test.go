@@ -37,8 +37,11 @@ func sample(context.Context) *Snapshot {
 			func(r *api.InstanceRow) []byte { return r.Name[:] }, "access")},
 		NATs: []api.NATRow{named(api.NATRow{Blocks: 252, Used: 3, Mappings: 40, Made: 50},
 			func(r *api.NATRow) []byte { return r.Name[:] }, "internet")},
-		Mirrors: []api.MirrorRow{named(api.MirrorRow{Packets: 11, Limited: 2}, func(r *api.MirrorRow) []byte { return r.Name[:] }, "tap")},
-		Events:  []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
+		Mirrors: []api.MirrorRow{named(api.MirrorRow{Packets: 11, Limited: 2},
+			func(r *api.MirrorRow) []byte { return r.Name[:] }, "tap")},
+		Counters: []api.CounterRow{named(api.CounterRow{Packets: 12, Reached: 3},
+			func(r *api.CounterRow) []byte { return r.Name[:] }, "slice")},
+		Events: []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
 		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
 			Received: []n4.Count{{Name: "session-establishment-request", Value: 4}},
 			Rejected: []n4.Count{{Name: "rate", Value: 1}},
@@ -69,6 +72,8 @@ func TestScrape(t *testing.T) {
 			`isthmus_dataplane_up 1`, `isthmus_port_receive_packets_total{port="access"} 7`,
 			`isthmus_dropped_packets_total{reason="no-route"} 3`, `isthmus_punted_packets_total{reason="dhcp"} 4`,
 			`isthmus_mirror_packets_total{mirror="tap"} 11`, `isthmus_mirror_limited_packets_total{mirror="tap"} 2`,
+			`isthmus_aggregate_packets_total{counter="slice"} 12`,
+			`isthmus_aggregate_watermarks_reached_total{counter="slice"} 3`,
 			`isthmus_node_ticks_total{node="port-rx",worker="1"} 90`, `isthmus_sessions 2`, `isthmus_packets_in_total 10`,
 			`isthmus_build_info{dataplane="0.1",version="0.1"} 1`, `isthmus_worker_busy_ticks_total{worker="1"} 5`,
 			`isthmus_instance_tunnels{instance="access"} 6`, `isthmus_instance_unknown_teid_packets_total{instance="access"} 1`,
@@ -129,7 +134,8 @@ func TestMetricsAreReadOnly(t *testing.T) {
 
 // Row M4: the labels are those that have few values, whatever peers and subscribers send.
 func TestNoLabelGrows(t *testing.T) {
-	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version", "dataplane", "holder", "mirror"}
+	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version",
+		"dataplane", "holder", "mirror", "counter"}
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

@@ -14,6 +14,7 @@ type stats = n4.Stats
 var (
 	byInstance = []string{"instance"}
 	byMirror   = []string{"mirror"}
+	byCounter  = []string{"counter"}
 	byEvent    = []string{"event"}
 	byMessage  = []string{"message"}
 )
@@ -45,14 +46,27 @@ var nats = []family[api.NATRow]{
 }
 
 var mirrors = []family[api.MirrorRow]{
-	counter("mirror_packets_total", "Copies of packets.", byMirror, func(r *api.MirrorRow) uint64 { return r.Packets }),
-	counter("mirror_bytes_total", "Bytes of copies, without what was put in front.", byMirror, func(r *api.MirrorRow) uint64 { return r.Bytes }),
+	counter("mirror_packets_total", "Copies of packets.", byMirror,
+		func(r *api.MirrorRow) uint64 { return r.Packets }),
+	counter("mirror_bytes_total", "Bytes of copies, without what was put in front.", byMirror,
+		func(r *api.MirrorRow) uint64 { return r.Bytes }),
 	counter("mirror_limited_packets_total", "Packets that were not copied: beyond the mirror's rate.", byMirror,
 		func(r *api.MirrorRow) uint64 { return r.Limited }),
 	counter("mirror_no_buffer_packets_total", "Packets that were not copied for want of a packet buffer.", byMirror,
 		func(r *api.MirrorRow) uint64 { return r.NoBuffer }),
 	counter("mirror_failed_packets_total", "Copies that could not be sent.", byMirror,
 		func(r *api.MirrorRow) uint64 { return r.Failed }),
+}
+
+var counters = []family[api.CounterRow]{
+	counter("aggregate_packets_total", "Packets that the counter's sessions forwarded.", byCounter,
+		func(r *api.CounterRow) uint64 { return r.Packets }),
+	counter("aggregate_bytes_total", "Bytes of them.", byCounter,
+		func(r *api.CounterRow) uint64 { return r.Bytes }),
+	counter("aggregate_watermarks_reached_total", "Watermarks that were reached.", byCounter,
+		func(r *api.CounterRow) uint64 { return r.Reached }),
+	gauge("aggregate_sessions", "Sessions that count.", byCounter,
+		func(r *api.CounterRow) uint32 { return r.Sessions }),
 }
 
 var events = []family[api.EventRow]{

@@ -187,6 +187,23 @@ type Mirror struct {
 
 var mirrorColumns = columns[Mirror]("MIRROR=Name, TO, TARGET, COLLECTOR, PACKETS, BYTES, LIMITED, NO BUFFER, FAILED")
 
+// Counter is what sessions forwarded together.
+type Counter struct {
+	Name          string `json:"name"`
+	Each          bool   `json:"each"` // the watermarks are of each session by itself
+	Sessions      uint32 `json:"sessions"`
+	Packets       uint64 `json:"packets"`
+	Bytes         uint64 `json:"bytes"`
+	PeriodPackets uint64 `json:"period_packets"`
+	PeriodBytes   uint64 `json:"period_bytes"`
+	MarkPackets   uint64 `json:"mark_packets"`
+	MarkBytes     uint64 `json:"mark_bytes"`
+	Reached       uint64 `json:"reached"`
+}
+
+var counterColumns = columns[Counter](`COUNTER=Name, EACH, SESSIONS, PACKETS, BYTES, PERIOD PACKETS, PERIOD BYTES,
+	MARK PACKETS, MARK BYTES, REACHED`)
+
 // Event is one kind of report to the control plane.
 type Event struct {
 	Name         string `json:"name"`

@@ -54,6 +54,7 @@ var Tables = []*Table{
 	list("nat-block", "blocks of ports that subscribers have", true, api.TableNATBlock, natBlockColumns,
 		(*NATBlock).finish),
 	list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror, mirrorColumns),
+	list[api.CounterRow]("counter", "sums of sessions, and watermarks", true, api.TableCounter, counterColumns),
 	associationTable,
 	n4Table,
 	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),

@@ -64,6 +64,10 @@ func rows(s *dptest.Server) {
 	mirror := api.MirrorRow{To: api.MirrorToERSPAN, Collector: api.FromAddr(netip.MustParseAddr("192.0.2.9")), Packets: 7, Bytes: 700, Limited: 2}
 	put(mirror.Name[:], "tap")
 	s.SetTable(api.TableMirror, api.Body(&mirror))
+	counter := api.CounterRow{Sessions: 3, Packets: 90, Bytes: 9000, PeriodPackets: 40, PeriodBytes: 4000,
+		MarkBytes: 5000, Reached: 1}
+	put(counter.Name[:], "slice")
+	s.SetTable(api.TableCounter, api.Body(&counter))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -203,6 +207,10 @@ internet  n4.000000000000001f  10.45.0.1  203.0.113.4   1024  1535         9    
 MIRROR  TO      TARGET  COLLECTOR  PACKETS  BYTES  LIMITED  NO BUFFER  FAILED
 tap     erspan  -       192.0.2.9        7    700        2          0       0
 `},
+		{"counter", `[{"name":"slice","each":false,"sessions":3,"packets":90,"bytes":9000,"period_packets":40,"period_bytes":4000,"mark_packets":0,"mark_bytes":5000,"reached":1}]`, `
+COUNTER  EACH  SESSIONS  PACKETS  BYTES  PERIOD PACKETS  PERIOD BYTES  MARK PACKETS  MARK BYTES  REACHED
+slice    no           3       90   9000              40          4000             0        5000        1
+`},
 		{"instance", `[{"name":"internet","lookup":"destination","tunnels":2,"ue_addresses":1,"unknown_ue":7,"unknown_teid":0}]`, `
 INSTANCE  LOOKUP       TUNNELS  UE ADDRESSES  UNKNOWN UE  UNKNOWN TEID
 internet  destination        2             1           7             0
@@ -288,7 +296,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 22, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 23, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

@@ -11,6 +11,7 @@
 #include "path/path.h"
 #include "rule/engine.h"
 #include "rule/far_more.h"
+#include "rule/session.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,24 +28,6 @@ static int to_sweep;
 
 // ---- which sessions -------------------------------------------------------------------------------------------------
 
-static int has_ue(const struct session *s, const struct api_address *prefix)
-{
-	if (prefix->family == 4)
-		return s->has_ue4 && ip_in_prefix(prefix, 4, s->ue4);
-	return s->ue6_prefix <= 128 && s->ue6_prefix >= prefix->prefix && ip_in_prefix(prefix, 6, s->ue6);
-}
-
-static int has_instance(const struct session *s, uint16_t instance)
-{
-	for (uint16_t i = 0; i < s->rules; i++)
-		if (session_pools.rule[s->rule[i]].instance == instance)
-			return 1;
-	for (uint16_t i = 0; i < s->keys; i++)
-		if (s->key[i].table == TABLE_UE && s->key[i].instance == instance)
-			return 1;
-	return 0;
-}
-
 static int is_of(const struct session *s, const struct mirror *x)
 {
 	const struct mirror_target *t = x->target;
@@ -53,8 +36,7 @@ static int is_of(const struct session *s, const struct mirror *x)
 		return 1;
 	if (t->want.ue.family == 0 && t->want.instance[0] == 0)
 		return 0;
-	return (t->want.ue.family == 0 || has_ue(s, &t->want.ue)) &&
-	       (t->want.instance[0] == 0 || has_instance(s, t->instance));
+	return session_chosen(s, &t->want.ue, t->instance);
 }
 
 void mirror_session(struct session *s)

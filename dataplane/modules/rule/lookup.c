@@ -141,3 +141,24 @@ int session_identity(uint32_t session, char name[API_NAME], uint64_t *seid)
 	*seid = s->seid;
 	return 1;
 }
+
+static int sends_to(const struct session *s, uint16_t instance)
+{
+	for (uint16_t i = 0; i < s->rules; i++)
+		if (session_pools.rule[s->rule[i]].instance == instance)
+			return 1;
+	for (uint16_t i = 0; i < s->keys; i++)
+		if (s->key[i].table == TABLE_UE && s->key[i].instance == instance)
+			return 1;
+	return 0;
+}
+
+int session_chosen(const struct session *s, const struct api_address *ue, uint16_t instance)
+{
+	if (ue->family == 4 && !(s->has_ue4 && ip_prefix_equal(s->ue4, ue->bytes, ue->prefix)))
+		return 0;
+	if (ue->family == 6 &&
+		(s->ue6_prefix > 128 || s->ue6_prefix < ue->prefix || !ip_prefix_equal(s->ue6, ue->bytes, ue->prefix)))
+		return 0;
+	return instance == UINT16_MAX || sends_to(s, instance);
+}

@@ -138,6 +138,7 @@ struct rule_match {
 	uint32_t urr[API_PDR_URRS - 1];
 	uint64_t packets, bytes,
 		policed; // counted elsewhere by earlier versions; added to what the rule counts by `show`
+	struct rule_counts told; // how much of them, and of the state's, went into counters (counter/counter.h)
 };
 
 struct session_pools {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct rule;
+struct session;
 struct endpoint_view;
 // 1 when a session has this traffic endpoint (port, tags, PPPoE id, MAC). Any worker, within a walk.
 int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
@@ -31,6 +32,9 @@ int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address);
 uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
+// 1 when the session has a UE address in the prefix (family 0: any), and sends to the network instance (its index;
+// UINT16_MAX: any) or has a UE address there. Control thread.
+int session_chosen(const struct session *s, const struct api_address *ue, uint16_t instance);
 // Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.
 int session_identity(uint32_t session, char name[API_NAME], uint64_t *seid);
 

@@ -46,7 +46,7 @@ struct session {
 	struct api_sdf *sdf; // of all PDRs; NULL: none
 	struct api_address *route; // NULL: none
 	struct usage_set *usage; // NULL: no URR
-	char *mirror; // api_session.mirror; NULL: none
+	char *mirror, *counter; // as in api_session; NULL: none
 	uint64_t mirrors; // in force, bit n: number n of them (mirror/mirror.h); workers read it
 	uint32_t rule[]; // of each PDR, in the object's order
 };

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/object.h"
 #include "core/port.h"
+#include "counter/counter.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
 #include "mirror/mirror.h"
@@ -94,6 +95,7 @@ static void session_free(struct session *s)
 	free(s->sdf);
 	free(s->route);
 	free(s->mirror);
+	free(s->counter);
 	free(s);
 }
 
@@ -118,7 +120,8 @@ static int take_rules(struct session *s)
 
 static int copy_arrays(struct session *s, const struct parts *p)
 {
-	if (p->s->mirror[0] != 0 && (s->mirror = strndup(p->s->mirror, API_NAME)) == NULL)
+	if ((p->s->mirror[0] != 0 && (s->mirror = strndup(p->s->mirror, API_NAME)) == NULL) ||
+		(p->s->counter[0] != 0 && (s->counter = strndup(p->s->counter, API_NAME)) == NULL))
 		return object_error(ENOMEM, "no memory for session %s", s->name);
 	if (p->s->sdfs != 0) {
 		s->sdf = malloc(p->s->sdfs * sizeof(*s->sdf));
@@ -268,7 +271,7 @@ static void commit(struct object_change *c)
 	struct session *s = c->staged, *old = c->replaced;
 	const struct api_session *want = c->body;
 
-	if (old != NULL && old->usage != NULL)
+	if (old != NULL && (old->usage != NULL || counter_counts(old->index)))
 		engines_read(old->index); // first: what URRs have counted decides about what they have left
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
@@ -308,6 +311,7 @@ static void carry_counters(const struct session *s, const struct session *old)
 			is->packets = was->packets + (moved ? counts->packets : 0);
 			is->bytes = was->bytes + (moved ? counts->bytes : 0);
 			is->policed = was->policed + (moved ? *rule_policed_of(before) : 0);
+			is->told = was->told;
 		}
 }
 
@@ -339,6 +343,7 @@ static void release(struct object_change *c)
 		carry_counters(s, old); // first: usage asks for the session's packets
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_release(s ? s->usage : NULL, old ? old->usage : NULL);
+	counter_session(s, old);
 	if (old == NULL)
 		return;
 	if (s != NULL)

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+// Counter adds up what subscribers or sessions forward.
+type Counter struct {
+	At        `yaml:""`
+	Name      Name         `yaml:"name" req:"true" doc:"The counter's name."`
+	Watermark Watermark    `yaml:"watermark" doc:"What is told of; absent: nothing."`
+	Period    uint32       `yaml:"period" max:"31536000" doc:"Seconds until the watermark counts from 0 again; 0: never."`
+	Each      bool         `yaml:"each" doc:"The watermark is that of each session by itself, not of their sum."`
+	Match     CounterMatch `yaml:"match" doc:"What counts, beside subscribers that name the counter."`
+}
+
+// Watermark: whichever is reached first.
+type Watermark struct {
+	At      `yaml:""`
+	Bytes   uint64 `yaml:"bytes" doc:"Bytes of IP packets, both directions."`
+	Packets uint64 `yaml:"packets" doc:"Packets, both directions."`
+}
+
+// CounterMatch says which sessions count.
+type CounterMatch struct {
+	At       `yaml:""`
+	UE       Prefix `yaml:"ue" doc:"Sessions whose UE address lies in it."`
+	Instance Name   `yaml:"instance" doc:"Sessions that send to this network instance, or have UE addresses there."`
+}
+
+func (k *checker) allCounters() {
+	k.counters = named(k, k.Counters, "name", func(c *Counter) (Name, At) { return c.Name, c.At })
+	for i := range k.Counters {
+		c := &k.Counters[i]
+		k.notDynamic(c.At, c.Name)
+		if marked := c.Watermark.Bytes != 0 || c.Watermark.Packets != 0; !marked && (c.Each || c.Period != 0) {
+			k.fail(c.At, "watermark", "missing: each and period are of a watermark")
+		}
+		if c.Match.UE.hostBits() {
+			k.fail(c.Match.At, "ue", "%s has host bits set; the network is %s", c.Match.UE,
+				c.Match.UE.Masked())
+		}
+		refer(k, c.Match.At, "instance", "network instance", c.Match.Instance, k.instances)
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rules counted is added to counters, all sessions in a second; a sum that reaches a watermark is told once a
+// period.
+#include "counter/counter.h"
+#include "core/control.h"
+#include "core/event.h"
+#include "core/log.h"
+#include "core/object.h"
+#include "rule/session.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_MS 10
+#define SECOND_NS 1000000000ull
+
+struct counter counters[API_MAX_COUNTERS];
+struct counter_member *counter_members; // by session
+
+static uint64_t in_force; // bit n: counters[n]
+static uint32_t next; // session
+static uint64_t looked_ns; // when the tick before was
+
+// ---- adding ---------------------------------------------------------------------------------------------------------
+
+static struct rule_counts total_of(uint32_t rule)
+{
+	const struct rule_counts *now = &rule_state_of(&session_pools.rule[rule])->forwarded;
+	const struct rule_match *m = &session_pools.match[rule];
+
+	return (struct rule_counts){.packets = m->packets + __atomic_load_n(&now->packets, __ATOMIC_RELAXED),
+		.bytes = m->bytes + __atomic_load_n(&now->bytes, __ATOMIC_RELAXED)};
+}
+
+static void add(struct rule_counts *to, struct rule_counts from)
+{
+	to->packets += from.packets;
+	to->bytes += from.bytes;
+}
+
+// What the rule counted and no counter has yet.
+static struct rule_counts fresh(uint32_t rule)
+{
+	struct rule_counts now = total_of(rule), *told = &session_pools.match[rule].told;
+	struct rule_counts more = {.packets = now.packets - told->packets, .bytes = now.bytes - told->bytes};
+
+	*told = now;
+	return more;
+}
+
+static uint32_t period_of(const struct counter *x, uint64_t now_ns)
+{
+	return x->want.period == 0 ? 0 : (uint32_t)((now_ns - x->began_ns) / (x->want.period * SECOND_NS));
+}
+
+static int reaches(const struct counter *x, uint64_t packets, uint64_t bytes)
+{
+	return (x->want.packets != 0 && packets >= x->want.packets) || (x->want.bytes != 0 && bytes >= x->want.bytes);
+}
+
+// 1 when it was told; else the next look tries again.
+static int tell(struct counter *x, const struct session *s, uint64_t packets, uint64_t bytes)
+{
+	struct api_event e = {.type = API_EVENT_WATERMARK};
+
+	memcpy(e.counter, x->name, sizeof(e.counter));
+	if (s != NULL) {
+		e.seid = s->seid;
+		strncpy(e.session, s->name, API_NAME - 1);
+	}
+	e.usage.packets[API_TOTAL] = packets;
+	e.usage.bytes[API_TOTAL] = bytes;
+	e.usage.end_ns = event_realtime_ns();
+	e.usage.start_ns = e.usage.end_ns - (control_now_ns() - x->began_ns) +
+			   (uint64_t)period_of(x, control_now_ns()) * x->want.period * SECOND_NS;
+	if (event_try(&e) != 0)
+		return 0;
+	x->reached++;
+	if (s == NULL)
+		LOG(NOTICE, "counter %s reached its watermark: %" PRIu64 " packets, %" PRIu64 " bytes\n", x->name,
+			packets, bytes);
+	return 1;
+}
+
+static void add_own(struct counter *x, struct counter_member *m, const struct session *s, struct rule_counts more)
+{
+	uint32_t period = period_of(x, control_now_ns());
+
+	if (m->period != period) {
+		m->own = (struct rule_counts){0};
+		m->period = period;
+		m->told = 0;
+	}
+	add(&m->own, more);
+	if (!m->told && reaches(x, m->own.packets, m->own.bytes))
+		m->told = (uint8_t)tell(x, s, m->own.packets, m->own.bytes);
+}
+
+static void count(struct counter_member *m, const struct session *s, struct rule_counts more)
+{
+	for (uint64_t left = m->set; left != 0; left &= left - 1)
+		add(&counters[__builtin_ctzll(left)].sum, more);
+	if (m->each != 0)
+		add_own(&counters[m->each - 1], m, s, more);
+}
+
+static void visit(const struct session *s)
+{
+	struct rule_counts more = {0};
+
+	for (uint16_t i = 0; i < s->rules; i++)
+		add(&more, fresh(s->rule[i]));
+	count(&counter_members[s->index], s, more);
+}
+
+// ---- who counts where -----------------------------------------------------------------------------------------------
+
+static int is_of(const struct session *s, const struct counter *x)
+{
+	if (s->counter != NULL && strncmp(s->counter, x->name, API_NAME) == 0)
+		return 1;
+	return (x->want.ue.family != 0 || x->want.instance[0] != 0) && session_chosen(s, &x->want.ue, x->instance);
+}
+
+static void leave(struct counter_member *m)
+{
+	for (uint64_t left = m->set; left != 0; left &= left - 1)
+		counters[__builtin_ctzll(left)].sessions--;
+	m->set = 0;
+}
+
+static void join(const struct session *s)
+{
+	struct counter_member *m = &counter_members[s->index];
+	int counted = m->set != 0;
+	uint8_t each = 0;
+
+	if (counted)
+		visit(s);
+	leave(m);
+	for (uint64_t left = in_force; left != 0; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(left);
+
+		if (!is_of(s, &counters[i]) || (counters[i].want.each && each != 0))
+			continue;
+		m->set |= 1ull << i;
+		counters[i].sessions++;
+		if (counters[i].want.each)
+			each = (uint8_t)(i + 1);
+	}
+	if (each != m->each) {
+		m->own = (struct rule_counts){0};
+		m->told = 0;
+	}
+	m->each = each;
+	for (uint16_t i = 0; !counted && m->set != 0 && i < s->rules; i++)
+		fresh(s->rule[i]); // what was before is not counted
+}
+
+static int has_pdr(const struct session *s, uint16_t pdr)
+{
+	for (uint16_t i = 0; s != NULL && i < s->rules; i++)
+		if (session_pools.match[s->rule[i]].pdr == pdr)
+			return 1;
+	return 0;
+}
+
+void counter_session(const struct session *s, const struct session *old)
+{
+	struct counter_member *m = &counter_members[old != NULL ? old->index : s->index];
+
+	if (in_force == 0)
+		return;
+	for (uint16_t i = 0; old != NULL && m->set != 0 && i < old->rules; i++)
+		if (!has_pdr(s, session_pools.match[old->rule[i]].pdr))
+			count(m, old, fresh(old->rule[i]));
+	if (s != NULL) {
+		join(s);
+	} else {
+		leave(m);
+		*m = (struct counter_member){0};
+	}
+}
+
+void counter_install(struct counter *x, const struct api_counter *want, uint16_t instance)
+{
+	x->want = *want;
+	x->instance = instance;
+	x->before = x->sum;
+	x->began_ns = control_now_ns();
+	x->period = 0;
+	x->told = 0;
+	in_force |= 1ull << (x - counters);
+	for (uint32_t i = 0; i < session_tables.capacity; i++)
+		if (session_tables.session[i] != NULL) {
+			if (counter_members[i].each == x - counters + 1)
+				counter_members[i].each = 0; // begins anew
+			join(session_tables.session[i]);
+		}
+}
+
+void counter_remove(struct counter *x)
+{
+	uint64_t bit = 1ull << (x - counters);
+
+	in_force &= ~bit;
+	for (uint32_t i = 0; i < session_tables.capacity; i++) {
+		counter_members[i].set &= ~bit;
+		if (counter_members[i].each == x - counters + 1)
+			counter_members[i].each = 0;
+	}
+	memset(x, 0, sizeof(*x));
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+static void look(struct counter *x, uint64_t now_ns)
+{
+	uint32_t period = period_of(x, now_ns);
+
+	if (x->want.each)
+		return;
+	if (period != x->period) {
+		x->period = period;
+		x->before = x->sum;
+		x->told = 0;
+	}
+	uint64_t packets = x->sum.packets - x->before.packets, bytes = x->sum.bytes - x->before.bytes;
+	if (!x->told && reaches(x, packets, bytes))
+		x->told = (uint8_t)tell(x, NULL, packets, bytes);
+}
+
+static void tick(uint64_t now_ns)
+{
+	uint64_t gone = RTE_MIN(now_ns - looked_ns, SECOND_NS);
+	uint64_t some = session_tables.capacity * gone / SECOND_NS + 1; // all in a second
+
+	looked_ns = now_ns;
+	if (in_force == 0)
+		return;
+	for (uint64_t i = 0; i < some; i++) {
+		next = next + 1 < session_tables.capacity ? next + 1 : 0;
+		if (counter_members[next].set != 0 && session_tables.session[next] != NULL)
+			visit(session_tables.session[next]);
+	}
+	for (uint64_t left = in_force; left != 0; left &= left - 1)
+		look(&counters[__builtin_ctzll(left)], now_ns);
+}
+
+static int start(const struct api_engine *e)
+{
+	counter_members = calloc(e->max_sessions, sizeof(*counter_members));
+	return counter_members != NULL ? 0 : object_error(ENOMEM, "no memory for %u sessions", e->max_sessions);
+}
+
+RTE_INIT(counter_module)
+{
+	module_register("counter", start);
+	timer_register("counter", TICK_MS, tick);
+}
