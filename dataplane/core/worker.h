@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define VECTOR 64 // packets taken per port and visit
-#define MAX_REASONS 192 // drop and punt reasons together
+#define MAX_REASONS 256 // drop and punt reasons together
 #define MAX_HOLDERS 8 // of packets (core/hold.h)
 
 struct rte_graph;
