@@ -417,6 +417,9 @@ struct api_scheduler {
 	struct api_red red[API_TRAFFIC_CLASSES]; // API_SCHED_HQOS only
 	struct api_subport subport[API_MAX_SUBPORTS];
 	struct api_pipe_profile profile[API_MAX_PIPE_PROFILES];
+	// Length of a queue from which on packets of a drop precedence (RFC 2597 §6: DSCPs AFx2, AFx3; yellow and red) are dropped, packets;
+	// 0: queue_size. API_SCHED_HQOS only.
+	uint32_t precedence_size[2][API_TRAFFIC_CLASSES];
 };
 
 // ---- network instances (TS 29.244 §8.2.4) ----------------------------------------------------------------------------
@@ -1078,6 +1081,7 @@ struct api_scheduler_row {
 	uint32_t subport, pipe; // pipe 0xffffffff: whole subport
 	uint32_t traffic_class, queued;
 	uint64_t packets, bytes, dropped_packets, dropped_bytes;
+	uint64_t dropped_yellow, dropped_red; // of dropped_packets; of a whole subport
 };
 
 struct api_synth_row {

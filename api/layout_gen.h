@@ -54,7 +54,7 @@ static const struct api_layout_step api_policer_steps[] = {
 static const struct api_layout_step api_scheduler_steps[] = {
 	{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5},
 	{36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f},
-	{200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82},
+	{200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd},
 };
 static const struct api_layout_step api_instance_steps[] = {
 	{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099},
@@ -227,7 +227,7 @@ static const struct api_layout_step api_acl_row_steps[] = {
 static const struct api_layout_step api_scheduler_row_steps[] = {
 	{32, 0x728b76bb}, {36, 0x1ae3dbab}, {40, 0x52a2bb36}, {44, 0xfc4d85d8},
 	{48, 0xb94b71b3}, {56, 0xccff09b3}, {64, 0xbfe0e770}, {72, 0xa099ac4d},
-	{80, 0xe0ba078f},
+	{80, 0xe0ba078f}, {88, 0xff77231f}, {96, 0xe08de992},
 };
 static const struct api_layout_step api_edge_row_steps[] = {
 	{64, 0x03bb9477}, {128, 0x14e6180c},
@@ -296,7 +296,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_neighbour", api_neighbour_steps, API_PART_NEIGHBOUR, 4},
 	{"api_acl", api_acl_steps, API_PART_ACL, 2},
 	{"api_policer", api_policer_steps, API_PART_POLICER, 9},
-	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 11},
+	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 12},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
 	{"api_session", api_session_steps, API_PART_SESSION, 30},
@@ -331,7 +331,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_route_row", api_route_row_steps, API_PART_ROUTE_ROW, 5},
 	{"api_neighbour_row", api_neighbour_row_steps, API_PART_NEIGHBOUR_ROW, 7},
 	{"api_acl_row", api_acl_row_steps, API_PART_ACL_ROW, 4},
-	{"api_scheduler_row", api_scheduler_row_steps, API_PART_SCHEDULER_ROW, 9},
+	{"api_scheduler_row", api_scheduler_row_steps, API_PART_SCHEDULER_ROW, 11},
 	{"api_edge_row", api_edge_row_steps, API_PART_EDGE_ROW, 2},
 	{"api_synth_row", api_synth_row_steps, API_PART_SYNTH_ROW, 12},
 	{"api_total_row", api_total_row_steps, API_PART_TOTAL_ROW, 12},

@@ -532,20 +532,21 @@ type Red struct {
 const SizeofRed = 0x8
 
 type Scheduler struct {
-	Engine        uint32
-	Subports      uint32
-	Rate          uint64
-	FrameOverhead uint32
-	QueueSize     [4]uint32
-	Profiles      uint32
-	DSCPClass     [64]byte
-	QFIClass      [64]byte
-	Red           [4]Red
-	Subport       [64]Subport
-	Profile       [32]PipeProfile
+	Engine         uint32
+	Subports       uint32
+	Rate           uint64
+	FrameOverhead  uint32
+	QueueSize      [4]uint32
+	Profiles       uint32
+	DSCPClass      [64]byte
+	QFIClass       [64]byte
+	Red            [4]Red
+	Subport        [64]Subport
+	Profile        [32]PipeProfile
+	PrecedenceSize [2][4]uint32
 }
 
-const SizeofScheduler = 0x19c8
+const SizeofScheduler = 0x19e8
 
 type Instance struct {
 	Lookup     uint32
@@ -1159,9 +1160,11 @@ type SchedulerRow struct {
 	Bytes          uint64
 	DroppedPackets uint64
 	DroppedBytes   uint64
+	DroppedYellow  uint64
+	DroppedRed     uint64
 }
 
-const SizeofSchedulerRow = 0x50
+const SizeofSchedulerRow = 0x60
 
 type SynthRow struct {
 	Name          [32]byte
@@ -1314,7 +1317,7 @@ var layoutParts = []layoutPart{
 	{"api_neighbour", PartNeighbour, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {60, 0x91a19a8a}}},
 	{"api_acl", PartACL, []layoutStep{{4, 0x5df141c1}, {8, 0x2c890ad8}}},
 	{"api_policer", PartPolicer, []layoutStep{{4, 0x4a755ded}, {8, 0xe8384296}, {16, 0x17248b11}, {24, 0x20f9162d}, {32, 0x8a82a625}, {40, 0x7f1c4cd8}, {43, 0xfbe3f53c}, {46, 0x64154cab}, {48, 0x4531989f}}},
-	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}}},
+	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd}}},
 	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
 	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}}},
@@ -1349,7 +1352,7 @@ var layoutParts = []layoutPart{
 	{"api_route_row", PartRouteRow, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {76, 0xa22fb616}, {80, 0xd625acca}}},
 	{"api_neighbour_row", PartNeighbourRow, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {59, 0x099dc301}, {60, 0x7af6e364}, {64, 0x69c4bc05}, {68, 0x08ac1bd0}}},
 	{"api_acl_row", PartACLRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x0ab78dc8}, {40, 0x616ff801}, {48, 0xe1e2b175}}},
-	{"api_scheduler_row", PartSchedulerRow, []layoutStep{{32, 0x728b76bb}, {36, 0x1ae3dbab}, {40, 0x52a2bb36}, {44, 0xfc4d85d8}, {48, 0xb94b71b3}, {56, 0xccff09b3}, {64, 0xbfe0e770}, {72, 0xa099ac4d}, {80, 0xe0ba078f}}},
+	{"api_scheduler_row", PartSchedulerRow, []layoutStep{{32, 0x728b76bb}, {36, 0x1ae3dbab}, {40, 0x52a2bb36}, {44, 0xfc4d85d8}, {48, 0xb94b71b3}, {56, 0xccff09b3}, {64, 0xbfe0e770}, {72, 0xa099ac4d}, {80, 0xe0ba078f}, {88, 0xff77231f}, {96, 0xe08de992}}},
 	{"api_edge_row", PartEdgeRow, []layoutStep{{64, 0x03bb9477}, {128, 0x14e6180c}}},
 	{"api_synth_row", PartSynthRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x12745e4e}, {48, 0xefa42460}, {56, 0x12c37ff6}, {64, 0xc864c7f9}, {72, 0x57ccac0b}, {80, 0xf36d96a4}, {88, 0x1b270249}, {96, 0x00c8b4c1}, {352, 0xbf1f5373}, {356, 0x80c7d80f}, {360, 0x3aff1a80}}},
 	{"api_total_row", PartTotalRow, []layoutStep{{8, 0x79c4df07}, {16, 0xde02a2f4}, {24, 0xa667f7ce}, {32, 0x79dd16db}, {40, 0x5630ffe0}, {48, 0xf4a90529}, {56, 0x334ef914}, {64, 0xe28c1203}, {72, 0xc4f16fd2}, {80, 0x786a6495}, {88, 0xaf97ab90}, {96, 0xe94f7fc8}}},

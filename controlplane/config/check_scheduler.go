@@ -30,6 +30,8 @@ func (k *checker) allSchedulers() {
 				k.fail(s.At, "queue_size", "%d is no power of two", q)
 			}
 		}
+		k.precedence(s, "yellow_size", s.YellowSize)
+		k.precedence(s, "red_size", s.RedSize)
 		k.red(s)
 		k.profiles(s)
 		k.groups(s)
@@ -37,6 +39,19 @@ func (k *checker) allSchedulers() {
 			if p != nil && p.Role == "core" && s.Groups[n].Pipes == 0 {
 				k.fail(s.Groups[n].At, "pipes", "a core port's subport says for how many sessions it has room")
 			}
+		}
+	}
+}
+
+func (k *checker) precedence(s *Scheduler, key string, sizes [4]uint32) {
+	for class, size := range sizes {
+		switch {
+		case size == 0:
+		case s.Engine != "hqos":
+			k.fail(s.At, key, "the engine %s has none", s.Engine)
+		case size > s.QueueSize[class]:
+			k.fail(s.At, key, "%d is more than the %d packets of a queue of class %d", size,
+				s.QueueSize[class], class)
 		}
 	}
 }

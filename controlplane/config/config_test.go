@@ -120,6 +120,8 @@ func TestRefused(t *testing.T) {
 		{"colour action", base + "policers:\n  - {name: p, type: srtcm, cir: 10Mbit, red: remark 64}\n", "is no action"},
 		{"path local", strings.Replace(base, "local: 10.0.0.1", "local: 10.0.0.3", 1), "x.yaml:7: paths[0].local: 10.0.0.3 is no address of an interface"},
 		{"echo", strings.Replace(base, "peer: 10.0.0.2", "peer: 10.0.0.2, echo_interval: 5", 1), "less than 60 s"},
+		{"yellow size", base + "schedulers:\n  - {port: access, rate: 1Gbit, yellow_size: [0, 0, 0, 65], subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "schedulers[0].yellow_size: 65 is more than the 64 packets"},
+		{"red size of rte", base + "schedulers:\n  - {port: access, engine: rte, rate: 1Gbit, red_size: [1, 0, 0, 0], subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "schedulers[0].red_size: the engine rte has none"},
 		{"scheduler port", base + "schedulers:\n  - {port: core, rate: 1Gbit, subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "a core port's subport says for how many sessions it has room"},
 		{"shaping port", base + "instances:\n  - {name: a, interfaces: [core], shaping: {port: core}}\n", "there is no scheduler of port \"core\""},
 		{"shaping access", base + "schedulers:\n  - {port: access, rate: 1Gbit, subports: {}, profiles: [{name: p, rate: 1Mbit}]}\ninstances:\n  - {name: a, interfaces: [core], shaping: {port: access}}\n", "\"access\" is no core port"},

@@ -239,6 +239,12 @@ func (c *compiler) schedulers() {
 		if s.Engine == "hqos" {
 			body.Engine = api.SchedulerEngineHQOS
 		}
+		body.PrecedenceSize = [2][api.TrafficClasses]uint32{s.YellowSize, s.RedSize}
+		for class, size := range s.RedSize {
+			if size == 0 {
+				body.PrecedenceSize[1][class] = s.YellowSize[class]
+			}
+		}
 		for _, r := range s.RED {
 			body.Red[r.Class] = api.Red{Min: r.Min, Max: r.Max, Probability: r.Probability, Weight: r.Weight}
 		}

@@ -127,6 +127,8 @@ type Scheduler struct {
 	Bytes          uint64  `json:"bytes"`
 	DroppedPackets uint64  `json:"dropped_packets"`
 	DroppedBytes   uint64  `json:"dropped_bytes"`
+	DroppedYellow  uint64  `json:"dropped_yellow"` // of dropped_packets; of a whole subport
+	DroppedRed     uint64  `json:"dropped_red"`
 }
 
 func (v *Scheduler) finish(r *api.SchedulerRow) {
@@ -136,7 +138,8 @@ func (v *Scheduler) finish(r *api.SchedulerRow) {
 }
 
 var schedulerColumns = columns[Scheduler](
-	"PORT, SUBPORT, PIPE, CLASS=TrafficClass, QUEUED, PACKETS, BYTES, DROPPED=DroppedPackets",
+	"PORT, SUBPORT, PIPE, CLASS=TrafficClass, QUEUED, PACKETS, BYTES, DROPPED=DroppedPackets, "+
+		"YELLOW=DroppedYellow, RED=DroppedRed",
 	cellNum("PIPE", func(s *Scheduler) string {
 		if s.Pipe == nil {
 			return "all"

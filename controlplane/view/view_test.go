@@ -236,10 +236,10 @@ ACL        RULE  ACTION  PACKETS
 uplink        3  deny          8
 uplink  default  permit        0
 `},
-		{"scheduler", `[{"port":"access","subport":0,"pipe":5,"traffic_class":3,"queued":0,"packets":2,"bytes":0,"dropped_packets":0,"dropped_bytes":0},{"port":"access","subport":0,"pipe":null,"traffic_class":0,"queued":4,"packets":0,"bytes":0,"dropped_packets":0,"dropped_bytes":0}]`, `
-PORT    SUBPORT  PIPE  CLASS  QUEUED  PACKETS  BYTES  DROPPED
-access        0     5      3       0        2      0        0
-access        0   all      0       4        0      0        0
+		{"scheduler", `[{"port":"access","subport":0,"pipe":5,"traffic_class":3,"queued":0,"packets":2,"bytes":0,"dropped_packets":0,"dropped_bytes":0,"dropped_yellow":0,"dropped_red":0},{"port":"access","subport":0,"pipe":null,"traffic_class":0,"queued":4,"packets":0,"bytes":0,"dropped_packets":0,"dropped_bytes":0,"dropped_yellow":0,"dropped_red":0}]`, `
+PORT    SUBPORT  PIPE  CLASS  QUEUED  PACKETS  BYTES  DROPPED  YELLOW  RED
+access        0     5      3       0        2      0        0       0    0
+access        0   all      0       4        0      0        0       0    0
 `},
 		{"graph", `{"nodes":[{"name":"port-rx","calls":4,"packets":128,"ticks":1920,"packets_per_call":32,"ticks_per_packet":15,"workers":[{"worker":0,"calls":2,"packets":64,"ticks":640},{"worker":1,"calls":2,"packets":64,"ticks":1280}]}],"edges":[{"from":"port-rx","to":"drop"},{"from":"port-rx","to":"access-input"}]}`, `
 NODE     PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET

@@ -88,6 +88,11 @@ static bool check(const struct hqos_params *params, char *error)
 			why = "a queue size is not a power of two up to 16384";
 	if (!why)
 		why = check_red(s);
+	for (int i = 0; !why && i < 2 * API_TRAFFIC_CLASSES; i++) {
+		uint32_t size = s->precedence_size[i / API_TRAFFIC_CLASSES][i % API_TRAFFIC_CLASSES];
+		if (size > s->queue_size[i % API_TRAFFIC_CLASSES] || (size != 0 && s->engine != API_SCHED_HQOS))
+			why = "a drop precedence's size is above the queue size, or the engine is not hqos";
+	}
 	if (why) {
 		snprintf(error, HQOS_ERROR, "%s", why);
 		return false;

@@ -52,6 +52,7 @@ struct hqos_params {
 struct hqos_stats {
 	uint64_t packets, bytes; // accepted
 	uint64_t dropped_packets, dropped_bytes; // handed back, because the queue was full or by random early detection
+	uint64_t dropped_by[2]; // of dropped_packets, those of drop precedence 1, 2; of a subport of API_SCHED_HQOS
 	uint32_t queued; // held now; API_SCHED_RTE does not know it for a subport and says 0
 };
 
@@ -63,6 +64,7 @@ struct hqos_stats {
 
 #define HQOS_PLACE_NONE UINT32_MAX // no such place in any instance
 #define HQOS_PLACE_EARLY 7u // the same (no place has queue 7): of a packet that random early detection handed back
+#define HQOS_PLACE_PRECEDENCE 15u // likewise: of one that was dropped for its precedence, and the queue was not full
 
 // queue: 0..3 within TC3, ignored for the others. Arguments out of range give HQOS_PLACE_NONE.
 static inline uint32_t hqos_place(uint32_t subport, uint32_t pipe, uint32_t traffic_class, uint32_t queue)
@@ -106,6 +108,14 @@ static inline uint32_t hqos_queue_class(uint32_t queue)
 static inline void hqos_set_place(struct rte_mbuf *m, uint32_t place)
 {
 	m->hash.sched.queue_id = place;
+	m->hash.sched.color = 0;
+}
+
+// The same for a packet of drop precedence 0, 1 or 2 (api_scheduler.precedence_size).
+static inline void hqos_set_place_of(struct rte_mbuf *m, uint32_t place, uint8_t precedence)
+{
+	m->hash.sched.queue_id = place;
+	m->hash.sched.color = precedence;
 }
 
 // ---- life -----------------------------------------------------------------------------------------------------------
@@ -133,6 +143,12 @@ uint32_t hqos_enqueue(struct hqos *h, struct rte_mbuf **packets, uint32_t n, uin
 static inline bool hqos_early(const struct api_scheduler *s, const struct rte_mbuf *m)
 {
 	return s->engine == API_SCHED_HQOS && m->hash.sched.queue_id == HQOS_PLACE_EARLY;
+}
+
+// The same of one that was dropped for its precedence.
+static inline bool hqos_preceded(const struct api_scheduler *s, const struct rte_mbuf *m)
+{
+	return s->engine == API_SCHED_HQOS && m->hash.sched.queue_id == HQOS_PLACE_PRECEDENCE;
 }
 
 // Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, also when nothing

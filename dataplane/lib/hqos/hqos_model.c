@@ -155,10 +155,13 @@ static struct entry *queue_head(struct queue *q)
 	return q->count ? &q->entry[q->first] : NULL;
 }
 
-const char *model_enqueued(struct model *m, struct rte_mbuf *packet, uint32_t place, uint64_t now, bool accepted)
+const char *model_enqueued(
+	struct model *m, struct rte_mbuf *packet, uint32_t place, uint8_t precedence, uint64_t now, bool accepted)
 {
 	struct queue *q = queue_at(m, place);
-	uint32_t size = m->scheduler->queue_size[hqos_queue_class(hqos_place_queue(place))], older = 0;
+	uint32_t class = hqos_queue_class(hqos_place_queue(place)), size = m->scheduler->queue_size[class], older = 0;
+	if (precedence > 0 && m->scheduler->precedence_size[precedence - 1][class] != 0)
+		size = m->scheduler->precedence_size[precedence - 1][class];
 	for (uint32_t i = 0; i < q->count; i++)
 		older += q->entry[(q->first + i) % q->room].burst != m->burst;
 	if (!accepted)

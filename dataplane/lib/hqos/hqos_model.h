@@ -16,7 +16,8 @@ void model_free(struct model *m);
 void model_profile(struct model *m, uint32_t subport, uint32_t pipe, uint32_t profile, uint64_t now);
 
 // Each returns NULL, or what is wrong.
-const char *model_enqueued(struct model *m, struct rte_mbuf *packet, uint32_t place, uint64_t now, bool accepted);
+const char *model_enqueued(
+	struct model *m, struct rte_mbuf *packet, uint32_t place, uint8_t precedence, uint64_t now, bool accepted);
 const char *model_left(struct model *m, struct rte_mbuf *packet, uint64_t now);
 const char *model_silent(struct model *m, uint64_t now); // nothing more leaves at this time: is that right?
 

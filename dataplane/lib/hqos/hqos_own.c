@@ -84,7 +84,9 @@ struct hqos *hqos_own_create(const struct hqos_params *params, const struct hqos
 	o->rate = rate_make(rate, params->burst ? params->burst : rate / 1000);
 	o->overhead = s->frame_overhead;
 	for (int c = 0; c < API_TRAFFIC_CLASSES; c++)
-		o->queue_size[c] = s->queue_size[c];
+		for (uint32_t i = 0; i < RTE_DIM(o->queue_size); i++)
+			o->queue_size[i][c] =
+				i > 0 && s->precedence_size[i - 1][c] ? s->precedence_size[i - 1][c] : s->queue_size[c];
 	o->now = EPOCH;
 	o->origin = params->start;
 	o->scale = (uint64_t)(((unsigned __int128)SECOND << 32) / params->hz);
@@ -152,6 +154,7 @@ static void own_subport_stats(struct hqos *h, uint32_t subport, uint32_t c, stru
 		.bytes = sp->accepted[c].bytes,
 		.dropped_packets = sp->dropped[c].packets,
 		.dropped_bytes = sp->dropped[c].bytes,
+		.dropped_by = {sp->dropped_by[c][0], sp->dropped_by[c][1]},
 		.queued = sp->held[c],
 	};
 }
@@ -189,8 +192,11 @@ static inline bool may_pass(const struct own *o, const struct subport *sp, const
 	       o->free_at <= o->now && o->passed_tail - o->passed_head < READY;
 }
 
-static __rte_noinline bool drop(struct own *o, struct subport *sp, uint32_t index, uint32_t c, uint32_t bytes)
+static __rte_noinline bool drop(
+	struct own *o, struct subport *sp, uint32_t index, uint32_t c, uint32_t bytes, uint32_t precedence)
 {
+	if (precedence > 0)
+		sp->dropped_by[c][precedence - 1]++;
 	sp->dropped[c].packets++;
 	sp->dropped[c].bytes += bytes;
 	o->dropped[index][c].packets++;
@@ -235,15 +241,17 @@ static inline bool take(struct own *o, struct rte_mbuf *m)
 	uint32_t index = o->head.first[hqos_place_subport(place)] + hqos_place_pipe(place);
 	struct subport *sp = &o->subport[hqos_place_subport(place)];
 	struct pipe *p = &o->pipe[index];
-	uint32_t bytes = m->pkt_len;
+	uint32_t bytes = m->pkt_len, precedence = RTE_MIN(m->hash.sched.color, 2u);
 	if (likely(may_pass(o, sp, p, c))) {
 		charge_all(o, sp, p, c, bytes + o->overhead);
 		o->passed[o->passed_tail++ % READY] = m;
-	} else if (p->queued[q] >= o->queue_size[c]) {
-		return drop(o, sp, index, c, bytes);
+	} else if (p->queued[q] >= o->queue_size[precedence][c]) {
+		if (p->queued[q] < o->queue_size[0][c])
+			hqos_set_place(m, HQOS_PLACE_PRECEDENCE);
+		return drop(o, sp, index, c, bytes, precedence);
 	} else if (o->red[c] && own_red_refuses(o, index, q, m)) {
 		hqos_set_place(m, HQOS_PLACE_EARLY);
-		return drop(o, sp, index, c, bytes);
+		return drop(o, sp, index, c, bytes, precedence);
 	} else {
 		queue_push(o, sp, index, q, m);
 	}

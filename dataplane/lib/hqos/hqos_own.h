@@ -98,6 +98,7 @@ struct subport {
 	struct {
 		uint64_t packets, bytes;
 	} accepted[API_TRAFFIC_CLASSES], dropped[API_TRAFFIC_CLASSES];
+	uint64_t dropped_by[API_TRAFFIC_CLASSES][2]; // drop precedence 1, 2
 } __rte_cache_aligned;
 
 // Pipes by the length of their longest queue (hqos_longest.c).
@@ -121,7 +122,7 @@ struct own {
 	uint64_t wake_at; // when the first of those may go on
 	uint32_t turn; // subport
 	uint32_t overhead;
-	uint32_t queue_size[API_TRAFFIC_CLASSES];
+	uint32_t queue_size[3][API_TRAFFIC_CLASSES]; // by drop precedence
 	struct rte_red *red[API_TRAFFIC_CLASSES]; // of each queue of the class; NULL: no random early detection
 	uint32_t held; // packets in queues
 	uint32_t passed_head, passed_tail; // free running

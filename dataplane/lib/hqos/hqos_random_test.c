@@ -36,6 +36,8 @@ static struct api_scheduler *any_scheduler(struct chance *c)
 	s->frame_overhead = roll(c, 30);
 	for (int k = 0; k < API_TRAFFIC_CLASSES; k++)
 		s->queue_size[k] = 1u << roll(c, 7);
+	for (int k = 0; k < 2 * API_TRAFFIC_CLASSES; k++)
+		s->precedence_size[k / 4][k % 4] = roll(c, 2) ? 0 : 1 + roll(c, s->queue_size[k % 4]);
 	for (uint32_t i = 0; i < subports; i++) {
 		struct api_subport *p = &s->subport[i];
 		p->pipes = 1u << roll(c, 5);
@@ -63,7 +65,8 @@ static struct api_scheduler *any_scheduler(struct chance *c)
 			fail_msg("round %u step %u: %s", round, (unsigned)(step), wrong);                              \
 	} while (0)
 
-static uint32_t random_burst(struct chance *c, const struct api_scheduler *s, struct rte_mbuf **in, uint32_t *place)
+static uint32_t random_burst(
+	struct chance *c, const struct api_scheduler *s, struct rte_mbuf **in, uint32_t *place, uint8_t *precedence)
 {
 	uint32_t n = roll(c, 3) ? roll(c, 8) : roll(c, 33);
 	for (uint32_t i = 0; i < n; i++) {
@@ -71,7 +74,9 @@ static uint32_t random_burst(struct chance *c, const struct api_scheduler *s, st
 		place[i] = hqos_place(subport, roll(c, s->subport[subport].pipes), roll(c, 4), roll(c, 4));
 		if (i && !roll(c, 3))
 			place[i] = place[i - 1];
+		precedence[i] = (uint8_t)roll(c, 3);
 		in[i] = test_packet(place[i], 40 + roll(c, roll(c, 4) ? 1460 : 9000));
+		hqos_set_place_of(in[i], place[i], precedence[i]);
 	}
 	return n;
 }
@@ -85,7 +90,8 @@ static void differential_round(struct chance *c, uint32_t round, uint32_t steps,
 	uint32_t pause = 1u << (8 + roll(c, 20));
 	for (uint32_t step = 0; step < steps; step++) {
 		struct rte_mbuf *in[64], *rejected[64], *out[80];
-		uint32_t place[64], n = random_burst(c, s, in, place);
+		uint8_t precedence[64];
+		uint32_t place[64], n = random_burst(c, s, in, place, precedence);
 		now += roll(c, 100) ? roll(c, pause) : roll(c, 30000000);
 		if (!roll(c, 500)) {
 			uint32_t subport = roll(c, s->subports), pipe = roll(c, s->subport[subport].pipes),
@@ -99,7 +105,7 @@ static void differential_round(struct chance *c, uint32_t round, uint32_t steps,
 		uint32_t refused = hqos_enqueue(h, in, n, now, rejected);
 		for (uint32_t i = 0, r = 0; i < n; i++) {
 			bool accepted = r == refused || in[i] != rejected[r];
-			CHECK(model_enqueued(model, in[i], place[i], now, accepted), step);
+			CHECK(model_enqueued(model, in[i], place[i], precedence[i], now, accepted), step);
 			if (!accepted)
 				rte_pktmbuf_free(rejected[r++]);
 		}

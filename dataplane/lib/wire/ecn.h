@@ -21,6 +21,14 @@ static inline uint8_t ip_traffic_class(uint8_t version, const uint8_t *ip)
 }
 
 // Writes the traffic class (DSCP << 2 | ECN), and keeps the IPv4 checksum right or as wrong as it was.
+// RFC 2597 §6: the drop precedence of an assured forwarding DSCP (AFx1, AFx2, AFx3), from 0; 0 of any other.
+static inline uint8_t dscp_precedence(uint8_t dscp)
+{
+	uint8_t class = dscp >> 3, precedence = dscp >> 1 & 3;
+
+	return class >= 1 && class <= 4 && !(dscp & 1) && precedence != 0 ? (uint8_t)(precedence - 1) : 0;
+}
+
 static inline void ip_traffic_class_set(uint8_t version, uint8_t *ip, uint8_t class)
 {
 	uint16_t before, after;

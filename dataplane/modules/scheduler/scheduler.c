@@ -306,6 +306,8 @@ static void put_row(struct stats_sink *sink, const struct scheduler *s, struct a
 	row->dropped_packets = stats->dropped_packets;
 	row->dropped_bytes = stats->dropped_bytes;
 	row->queued = stats->queued;
+	row->dropped_yellow = stats->dropped_by[0];
+	row->dropped_red = stats->dropped_by[1];
 	stats_row(sink, row, sizeof(*row));
 }
 

@@ -9,6 +9,9 @@ DROP_REASON(drop_full, "scheduler-queue-full", "the subscriber's queue of this t
 DROP_REASON(drop_red, "scheduler-red",
 	"random early detection chose the packet, for the average length of the subscriber's queue of this traffic "
 	"class")
+DROP_REASON(drop_precedence, "scheduler-precedence",
+	"the subscriber's queue of this traffic class is as long as packets of this drop precedence (AFx2, AFx3) may "
+	"find it")
 DROP_REASON(drop_longest, "scheduler-longest",
 	"schedulers' queues held all buffers that engine max_scheduled gives them: the oldest packet of the longest "
 	"made room")
@@ -104,12 +107,17 @@ static __rte_noinline int make_room(struct rte_graph *graph, struct rte_node *no
 	return 1;
 }
 
-// For `why`, those that random early detection chose for its own reason (s NULL: it chose none).
+// For `why`, those that random early detection or their drop precedence chose for reasons of their own (s NULL: none).
 static void reject(struct rte_graph *graph, struct rte_node *node, const struct scheduler *s, struct rte_mbuf **pkts,
 	uint32_t n, const struct reason *why)
 {
 	for (uint32_t i = 0; i < n; i++)
-		packet_leave(pkts[i], s != NULL && hqos_early(&s->want, pkts[i]) ? &drop_red : why, EDGE_DROP);
+		packet_leave(pkts[i],
+			s == NULL                          ? why
+			: hqos_early(&s->want, pkts[i])    ? &drop_red
+			: hqos_preceded(&s->want, pkts[i]) ? &drop_precedence
+							   : why,
+			EDGE_DROP);
 	if (n > 0)
 		rte_node_enqueue(graph, node, EDGE_DROP, (void **)pkts, (uint16_t)n);
 }
@@ -146,7 +154,7 @@ static void enqueue_run(
 	for (uint16_t i = 0; i < n; i++) {
 		const struct session_view *v = session_view_of(pkts[i]);
 
-		hqos_set_place(pkts[i], hqos_place_class(v->pipe, class_of(s, v)));
+		hqos_set_place_of(pkts[i], hqos_place_class(v->pipe, class_of(s, v)), dscp_precedence(v->dscp));
 	}
 	uint32_t full = hqos_enqueue(h, pkts, n, w->now, rejected);
 	w->held += n - full;

@@ -20,6 +20,8 @@ static void put_scheduler(void)
 	s.subport[0].pipes = 16;
 	for (int i = 0; i < API_TRAFFIC_CLASSES; i++)
 		s.queue_size[i] = 64;
+	s.precedence_size[0][3] = 32;
+	s.precedence_size[1][3] = 16;
 	memset(s.qfi_class, 0xff, sizeof(s.qfi_class));
 	memset(s.dscp_class, 3 << 2, sizeof(s.dscp_class));
 	s.qfi_class[URGENT] = 0;
@@ -165,6 +167,35 @@ static void by_qfi(void **state)
 	put("one", shaped(1, 1, "slow"));
 }
 
+// RFC 2597: as a queue grows, red packets are dropped first (from 16 on), then yellow ones (32), then green ones (64).
+static void by_colour(void **state)
+{
+	static const uint8_t green = 10, yellow = 12, red = 14;
+	const struct api_scheduler_row *r;
+	struct kit_reasons before;
+	struct sums s = {0};
+	uint32_t rows, passed;
+
+	kit_clear();
+	before = kit_reasons();
+	send_to(1, red, 40);
+	passed = kit_count("ran");
+	kit_only_rose(&before, "scheduler-precedence", 40 - 16 - passed);
+	before = kit_reasons();
+	send_to(1, yellow, 40);
+	kit_only_rose(&before, "scheduler-precedence", 40 - 16);
+	before = kit_reasons();
+	send_to(1, green, 40);
+	kit_only_rose(&before, "scheduler-queue-full", 40 - 32);
+	before = kit_reasons();
+	send_to(1, yellow, 1); // full for all
+	kit_only_rose(&before, "scheduler-queue-full", 1);
+	r = kit_rows(API_TABLE_SCHEDULER, "ran", sizeof(*r), &rows);
+	assert_int_equal(r[3].dropped_red, 40 - 16 - passed);
+	assert_int_equal(r[3].dropped_yellow, 40 - 16 + 1);
+	drained(&s);
+}
+
 // A pipe, a profile or a port that is not there is refused. Without the scheduler all passes.
 static void what_is_refused(void **state)
 {
@@ -197,6 +228,7 @@ int main(void)
 		cmocka_unit_test(each_at_its_rate),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(by_qfi),
+		cmocka_unit_test(by_colour),
 		cmocka_unit_test(what_is_refused),
 	};
 
