@@ -6,11 +6,15 @@
 #include "core/node.h"
 #include "rule/view.h"
 #include "usage/usage.h"
+#include "wire/ecn.h"
 
 DROP_REASON(drop_full, "buffer-full",
 	"the session has as many packets waiting as its FAR lets it, or as there may be at all")
 DROP_REASON(drop_crowded, "buffer-crowded-out",
 	"engine.limits.buffered_packets wait: the oldest packet of the UE that had most made room for another one's")
+DROP_REASON(drop_precedence, "buffer-precedence",
+	"the session has as many packets waiting as its FAR lets it: one of a higher drop precedence (AFx2, AFx3) went "
+	"first")
 DROP_REASON(drop_timeout, "buffer-timeout", "the packet waited for the UE as long as it may")
 DROP_REASON(drop_discarded, "buffer-discarded",
 	"the packet waited for a UE, and then its FAR said drop, the control plane had what waits dropped (DROBU), "
@@ -167,6 +171,21 @@ static rte_edge_t full(struct worker *w, struct queue *q, const struct rule *r, 
 	return packet_leave(m, &drop_full, EDGE_DROP);
 }
 
+// No room for the session, but one that waits is of a higher drop precedence than the one that came (RFC 2597 §2).
+static void yield(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q, uint8_t precedence)
+{
+	struct rte_mbuf *m = queue_yield(w, q, precedence);
+
+	if (m == NULL)
+		return;
+	uint16_t pdr = waiting_of(m)->pdr;
+	const struct rule *r = session_rule(q->session, pdr);
+	tell_full(w, q, pdr, packet_of(m)->length);
+	if (r != NULL)
+		usage_dropped(r, 1, packet_of(m)->length);
+	rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_precedence, EDGE_DROP), m);
+}
+
 // No room for all: who holds most gives way, with the packet that is oldest.
 void queue_make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep)
 {
@@ -211,6 +230,8 @@ static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_nod
 
 	if ((r->flags & RULE_BUFFER) && is_first(w, q, r))
 		notify(w, q, r, v, more ? more->notify_delay : 0);
+	if (q != NULL && q->packets >= most)
+		yield(w, graph, node, q, dscp_precedence(v->dscp));
 	if (q == NULL || q->packets >= most || m->nb_segs > buffer_holder.share) {
 		edge = full(w, q, r, m);
 	} else {

@@ -59,7 +59,7 @@ static struct kit_mobile *with_action(uint32_t n, uint8_t action)
 }
 
 // A packet to UE n that carries a number.
-static void arrive(uint32_t n, uint32_t number)
+static void arrive_marked(uint32_t n, uint32_t number, uint8_t dscp)
 {
 	static struct frame f;
 	char ue[32];
@@ -67,8 +67,15 @@ static void arrive(uint32_t n, uint32_t number)
 	snprintf(ue, sizeof(ue), "10.45.%u.%u", n >> 8, n & 255);
 	ip_packet(&f, FAR4, ue, 80);
 	store32(f.at + 28, number);
+	f.at[1] = (uint8_t)(dscp << 2);
+	frame_ip4_sum(&f);
 	link_layer(&f, "internet", 1);
 	assert_int_equal(kit_send("internet", f.at, f.length), 0);
+}
+
+static void arrive(uint32_t n, uint32_t number)
+{
+	arrive_marked(n, number, 0);
 }
 
 // The number of the i-th packet that left towards the gNB.
@@ -228,6 +235,49 @@ static void bound_of_a_session(void **state)
 	k = with_action(3, API_FAR_BUFFER);
 	k->far[1].buffer_packets = 1025;
 	assert_int_equal(refused("s3", k), EINVAL);
+}
+
+// RFC 2597: a full queue gives up red packets before yellow ones, and those before green ones; the rest keeps its
+// order.
+static void bound_by_colour(void **state)
+{
+	static const uint8_t green = 10, yellow = 12, red = 14, other = 13;
+	struct kit_mobile *k = with_action(1, API_FAR_BUFFER);
+	static const uint32_t left[] = {0, 3, 6, 7};
+	struct kit_reasons before;
+
+	k->far[1].buffer_packets = 4;
+	put("s1", k);
+	kit_clear();
+	before = kit_reasons();
+	arrive_marked(1, 0, green);
+	arrive_marked(1, 1, yellow);
+	arrive_marked(1, 2, red);
+	arrive_marked(1, 3, other);
+	kit_run();
+	arrive_marked(1, 4, yellow); // for 2
+	kit_run();
+	kit_only_rose(&before, "buffer-precedence", 1);
+	before = kit_reasons();
+	arrive_marked(1, 5, yellow); // none is worse
+	kit_run();
+	kit_only_rose(&before, "buffer-full", 1);
+	before = kit_reasons();
+	arrive_marked(1, 6, green); // for 1
+	arrive_marked(1, 7, 0); // for 4
+	kit_run();
+	kit_only_rose(&before, "buffer-precedence", 2);
+	before = kit_reasons();
+	arrive_marked(1, 8, green);
+	kit_run();
+	kit_only_rose(&before, "buffer-full", 1);
+	assert_int_equal(kit_totals().held, 4);
+	put("s1", with_action(1, API_FAR_FORWARD));
+	kit_run();
+	assert_int_equal(kit_count("ran"), 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(number_of(i), left[i]);
+	assert_true(kit_balance());
 }
 
 static void bound_of_all(void **state)
@@ -514,6 +564,7 @@ int main(void)
 		cmocka_unit_test_teardown(notified_when_all_expired, clean),
 		cmocka_unit_test_teardown(notified_after_a_delay, clean),
 		cmocka_unit_test_teardown(bound_of_a_session, clean),
+		cmocka_unit_test_teardown(bound_by_colour, clean),
 		cmocka_unit_test_teardown(bound_of_all, clean),
 		cmocka_unit_test_teardown(as_long_as_it_may, clean),
 		cmocka_unit_test_teardown(given_up, clean),

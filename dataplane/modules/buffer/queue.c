@@ -5,6 +5,7 @@
 #include "core/event.h"
 #include "core/object.h"
 #include "rule/watch.h"
+#include "wire/ecn.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <stdlib.h>
@@ -129,25 +130,47 @@ void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct 
 		q->first = m;
 	q->last = m;
 	q->packets++;
+	q->coloured += dscp_precedence(as.dscp) != 0;
 	w->held++;
 	fair_move(buffer_tables.worker[w->id], q, q->buffers + m->nb_segs);
 	hold_add(w, &buffer_holder, m->nb_segs);
 }
 
-struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
+// Takes out the packet behind `before`; NULL: the first one.
+static struct rte_mbuf *take(struct worker *w, struct queue *q, struct rte_mbuf *before)
 {
-	struct rte_mbuf *m = q->first;
+	struct rte_mbuf **link = before == NULL ? &q->first : &waiting_of(before)->next, *m = *link;
 
-	if (m == NULL)
-		return NULL;
-	q->first = waiting_of(m)->next;
-	if (q->first == NULL)
-		q->last = NULL;
+	*link = waiting_of(m)->next;
+	if (q->last == m)
+		q->last = before;
 	q->packets--;
+	q->coloured -= dscp_precedence(waiting_of(m)->dscp) != 0;
 	w->held--;
 	fair_move(buffer_tables.worker[w->id], q, q->buffers - m->nb_segs);
 	hold_give(w, &buffer_holder, m->nb_segs);
 	return m;
+}
+
+struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
+{
+	return q->first == NULL ? NULL : take(w, q, NULL);
+}
+
+// Looked for only where there is one, which then goes: what looking costs, many packets have paid.
+struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t precedence)
+{
+	struct rte_mbuf *before = NULL, *found = NULL, *behind = NULL;
+
+	if (q->coloured == 0)
+		return NULL;
+	for (struct rte_mbuf *m = q->first; m != NULL; behind = m, m = waiting_of(m)->next)
+		if (dscp_precedence(waiting_of(m)->dscp) > precedence) {
+			precedence = dscp_precedence(waiting_of(m)->dscp);
+			before = behind;
+			found = m;
+		}
+	return found == NULL ? NULL : take(w, q, before);
 }
 
 // ---- the control thread ------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ struct queue {
 	uint64_t due; // ms; when something expires or is to be notified
 	uint32_t session, generation; // whose it is
 	uint32_t packets, buffers;
+	uint32_t coloured; // packets of a drop precedence (RFC 2597)
 	uint32_t next, prev, slot; // in its worker's wheel; next also in the list of free ones
 	uint32_t larger, smaller; // neighbours in the list of its rank, see fair.c
 	uint8_t worker;
@@ -145,6 +146,8 @@ void fair_leave(struct buffer_worker *b, struct queue *q);
 struct queue *fair_empty(struct buffer_worker *b);
 struct queue *fair_longest(struct buffer_worker *b);
 struct rte_mbuf *queue_pop(struct worker *w, struct queue *q); // NULL at the end; the packet counts as held no longer
+// The same of the oldest packet of the highest drop precedence that waits, when that is above `precedence`; else NULL.
+struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t precedence);
 // Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
 void queue_file(struct worker *w, struct queue *q);
 
