@@ -102,8 +102,13 @@ static inline void checksum_update16(uint8_t *sum, uint16_t from, uint16_t to)
 // The same for 32 bits (an IPv4 address).
 static inline void checksum_update32(uint8_t *sum, uint32_t from, uint32_t to)
 {
-	checksum_update16(sum, (uint16_t)from, (uint16_t)to);
-	checksum_update16(sum, (uint16_t)(from >> 16), (uint16_t)(to >> 16));
+	uint16_t old, fresh;
+
+	memcpy(&old, sum, 2);
+	from = ~from;
+	fresh = (uint16_t)~checksum_fold(
+		(uint64_t)(uint16_t)~old + (from & 0xffff) + (from >> 16) + (to & 0xffff) + (to >> 16));
+	memcpy(sum, &fresh, 2);
 }
 
 // Takes one from the TTL (> 0) of the IPv4 header at p, and adds it to the checksum (RFC 1141, RFC 1624).

@@ -39,8 +39,14 @@ struct both_ways {
 	const char *node[2]; // first ones of the full nodes; NULL: none
 	void (*change)(void); // something
 	void (*make)(struct sent *s, uint32_t number); // a packet, the payload by payload_of()
+	// What else workers write: BEFORE both runs, by the FULL nodes, by the FAST path. NULL: nothing.
+	void (*save)(int which);
+	void (*restore)(void); // what was saved BEFORE
+	int (*same)(void); // FULL and FAST
 	uint32_t rounds;
 };
+
+enum { BEFORE, FULL, FAST };
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 
@@ -298,7 +304,7 @@ static void forget_all(void)
 	flow_routed[0].key = 0;
 }
 
-static void compare(uint32_t round)
+static void compare(const struct both_ways *how, uint32_t round)
 {
 	const struct written *a = &full.written, *b = &fast.written;
 
@@ -326,6 +332,23 @@ static void compare(uint32_t round)
 		if (memcmp(&a->meter[i].meter, &b->meter[i].meter, sizeof(struct meter)) != 0 ||
 			a->meter[i].policed != b->meter[i].policed)
 			fail_msg("round %u: meter %u in common differs", round, i);
+	if (how->same != NULL && !how->same())
+		fail_msg("round %u: not the same is left", round);
+}
+
+static void run_from_before(const struct both_ways *how, const struct written *before, int fast_path, uint32_t n)
+{
+	if (fast_path) {
+		restore(before);
+		kit_advance(0);
+	} else {
+		forget_all();
+	}
+	if (how->restore != NULL && fast_path)
+		how->restore();
+	run(how, fast_path ? &fast : &full, n);
+	if (how->save != NULL)
+		how->save(fast_path ? FAST : FULL);
 }
 
 static uint64_t full_nodes(const struct both_ways *how)
@@ -356,14 +379,13 @@ static inline void both_ways(const struct both_ways *how)
 		for (uint32_t i = 0; i < n; i++)
 			how->make(&sent[i], i);
 		save(&before_both);
-		forget_all();
-		run(how, &full, n);
-		restore(&before_both);
-		kit_advance(0);
-		run(how, &fast, n);
+		if (how->save != NULL)
+			how->save(BEFORE);
+		run_from_before(how, &before_both, 0, n);
+		run_from_before(how, &before_both, 1, n);
 		// What asks for a neighbour does so once in two runs.
 		if (full.words[reason_count() + KIT_HELD] == 0 && fast.words[reason_count() + KIT_HELD] == 0)
-			compare(round);
+			compare(how, round);
 		sent_all += n;
 	}
 	// The fast path had its share: of each second run some, of the first runs none.

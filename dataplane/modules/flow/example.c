@@ -9,10 +9,10 @@
 #include "path/local.h"
 #include "route/route.h"
 
-// An access list looks at more than a flow of the session says, NAT44 at other addresses.
+// An access list looks at more than a flow of the session says.
 static int is_open(uint16_t instance)
 {
-	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL && nat_of(instance) == NULL;
+	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL;
 }
 
 static const uint8_t *destination_of(const struct example *e, const uint8_t *ip)
@@ -86,10 +86,12 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->user.at = e->l3;
 	e->user.version = e->version;
 	e->user.qfi = GTPU_NO_QFI;
-	e->kind = EXAMPLE_ROUTED;
 	e->user.by = BY_ROUTE;
-	if (e->instance == INSTANCE_NONE || lengths->count[six] == 0)
+	e->nat = nat_of(e->instance);
+	if (e->instance == INSTANCE_NONE || lengths->count[six] == 0) {
+		e->kind = e->nat == NULL || six ? EXAMPLE_ROUTED : EXAMPLE_OTHER;
 		return;
+	}
 	e->kind = EXAMPLE_UE;
 	e->user.by = BY_KEY;
 	e->prefix = lengths->prefix[six][0];

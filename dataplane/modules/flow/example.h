@@ -22,9 +22,11 @@ enum example_kind {
 };
 
 // What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber, or of a mobile session
-// whose key has several PDRs; its route, for it is of no session.
-enum { BY_KEY, BY_SUBSCRIBER, BY_FLOW, BY_TUPLE = BY_SUBSCRIBER | BY_FLOW, BY_ROUTE };
+// whose key has several PDRs; its route, for it is of no session. BY_MAPPING beside that: a mapping led to the key.
+enum { BY_KEY, BY_SUBSCRIBER, BY_FLOW, BY_TUPLE = BY_SUBSCRIBER | BY_FLOW, BY_ROUTE, BY_MAPPING = 8 };
 static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
+
+#define USER_EXTERNAL 4 // no mark: the packet is to an external address (flow/mapping.h)
 
 // Of the user's packet and of the container that it came in.
 struct user_head {
@@ -34,13 +36,14 @@ struct user_head {
 	uint8_t pdu_type; // enum api_pdu_type
 	uint8_t qfi; // GTPU_NO_QFI: none
 	uint8_t by; // BY_*
-	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040)
+	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040); USER_EXTERNAL
 };
 static_assert(sizeof(struct user_head) == 8, "copied in one move");
 
 struct example {
 	struct plain_bytes bytes;
 	uint64_t key; // flow_entry_key() of a packet with TEID or address 0
+	const struct nat *nat; // EXAMPLE_UE: of the instance; NULL: none
 	uint32_t address_mask; // EXAMPLE_UE, IPv4: bits of an address that are of the key, as on the wire
 	uint32_t offset; // flow_index.offset
 	struct user_head user;

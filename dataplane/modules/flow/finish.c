@@ -4,7 +4,6 @@
 #include "flow/finish.h"
 #include "flow/count.h"
 #include "instance/instance.h"
-#include "nat/nat.h"
 #include "path/outer.h"
 #include "route/ways.h"
 #include "rule/endpoint.h"
@@ -88,22 +87,34 @@ static int may_be_ue(const struct instances *n, uint8_t version, const uint8_t *
 	return 0;
 }
 
-enum { NOTE_NONE, NOTE_ROUTED, NOTE_OTHER };
+// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others.
+enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
-// 1 when nothing but the route decides about a packet to this destination. The answer stands as long as the
-// route, unless sessions decide that have no pools.
-static __rte_noinline int note_way(const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
+// The answer stands as long as the route, unless sessions decide that have no pools.
+static __rte_noinline uint8_t note_way(
+	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
-	int routed = may_send(k, version, destination) && !address_is_link_local(version, destination) &&
-		     !may_be_ue(k->instances, version, destination) &&
-		     !(version == 4 && nat_of_hop(way->index) != NULL);
+	const struct nat *n = version == 4 ? nat_of_hop(way->index) : NULL;
+	uint8_t note = n != NULL ? NOTE_TRANSLATED : NOTE_ROUTED;
 
+	if (!may_send(k, version, destination) || address_is_link_local(version, destination) ||
+		may_be_ue(k->instances, version, destination) ||
+		(n != NULL && nat_outside(n->table, load32(destination)) != NAT_NONE))
+		note = NOTE_OTHER;
 	if (k->instances->lookers == 0)
-		way->note = routed ? NOTE_ROUTED : NOTE_OTHER;
-	return routed;
+		way->note = note;
+	return note;
 }
 
 // ---- the ways out. Each returns 0, and has changed nothing, when the full nodes have more to do ----------------------
+
+static __rte_noinline void change_first(const struct walk *k, const struct lookup *l, uint8_t *ip)
+{
+	if (l->user.mark == USER_EXTERNAL)
+		flow_translate(k, l, ip, 0);
+	else
+		ecn_leave_tunnel(l->user.mark, l->user.version, ip);
+}
 
 // Meters, URRs and counters, and behind them the first change of the packet.
 static __rte_always_inline int count(const struct walk *k, const struct lookup *l, uint8_t *ip)
@@ -111,7 +122,7 @@ static __rte_always_inline int count(const struct walk *k, const struct lookup *
 	if (unlikely(!flow_count(k->w, l->state, l->length)))
 		return 0;
 	if (unlikely(l->user.mark != 0))
-		ecn_leave_tunnel(l->user.mark, l->user.version, ip);
+		change_first(k, l, ip);
 	return 1;
 }
 
@@ -136,17 +147,9 @@ static __rte_noinline void mark_routed(const struct walk *k, const struct lookup
 		ip_dscp_set(version, ip, dscp);
 }
 
-static __rte_always_inline int send_routed(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
+static __rte_always_inline int send_by(const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room,
+	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
-	uint8_t *destination = ip + (version == 4 ? 16 : 24);
-
-	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
-		     room < NEXT_HOP_HEADER))
-		return 0;
-	struct way *way = ways_find(k->ways, k->ways_generation, version, destination, UINT32_MAX);
-	if (unlikely(way->note != NOTE_ROUTED) && (way->note == NOTE_OTHER || !note_way(k, way, version, destination)))
-		return 0;
 	const struct next_hop *hop = next_hop_get(way->index);
 	if (unlikely(way->version == 0 || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) || l->length > hop->mtu ||
 		     !count(k, l, ip)))
@@ -157,9 +160,40 @@ static __rte_always_inline int send_routed(
 		ip[7]--;
 	if (unlikely((l->state->flags | k->marking) & FLOW_MARKED))
 		mark_routed(k, l, ip);
+	if (translated)
+		flow_translate(k, l, ip, 1);
 	next_hop_header_put(hop, ip, version);
 	leave(m, room, hop->l2_length, l->length, hop->port);
 	return 1;
+}
+
+// Where a way's note says more than that, or nothing yet.
+static __rte_noinline int send_closely(const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room,
+	uint8_t *ip, uint8_t version, struct way *way)
+{
+	uint8_t note = way->note;
+
+	if (note == NOTE_NONE)
+		note = note_way(k, way, version, ip + (version == 4 ? 16 : 24));
+	if (note == NOTE_ROUTED || (note == NOTE_TRANSLATED && k->translating && l->nat == NULL))
+		return send_by(k, l, m, room, ip, version, way, 0);
+	if (note == NOTE_TRANSLATED && k->translating && l->mapping != NAT_NONE)
+		return send_by(k, l, m, room, ip, version, way, 1);
+	return 0;
+}
+
+static __rte_always_inline int send_routed(
+	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
+{
+	uint8_t *destination = ip + (version == 4 ? 16 : 24);
+
+	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
+		     room < NEXT_HOP_HEADER))
+		return 0;
+	struct way *way = ways_find(k->ways, k->ways_generation, version, destination, UINT32_MAX);
+	if (unlikely(way->note != NOTE_ROUTED))
+		return send_closely(k, l, m, room, ip, version, way);
+	return send_by(k, l, m, room, ip, version, way, 0);
 }
 
 static __rte_noinline void finish_ip6(uint8_t *ip, uint32_t length, uint8_t class)
@@ -263,8 +297,10 @@ static __rte_noinline rte_edge_t finish6(const struct walk *k, const struct look
 	return finish(k, l, m, 6);
 }
 
-void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {
+	if (unlikely(k->translating))
+		flow_find_mappings(k, lookup, pkts, n);
 	for (uint16_t i = 0; i < n; i++) {
 		const struct lookup *l = &lookup[i];
 

@@ -54,6 +54,6 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 
 // Sends the plain ones of a block; each has its state in lookup.state, and with BY_TUPLE its rule of the access list. All
 // others, and those of their sessions behind them, are left as they came: next is FLOW_FULL.
-void flow_finish(struct walk *k, const struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
+void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 #endif

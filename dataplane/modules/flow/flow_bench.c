@@ -5,6 +5,8 @@
 #include "meter/meter.h"
 #include "session/mobile_fixture.h"
 #include "testkit/bench.h"
+#include "wire/eth.h"
+#include "wire/ip.h"
 
 #define SESSIONS 64
 #define PAYLOAD 64
@@ -14,6 +16,7 @@ struct role {
 	uint8_t up, sgw, six, outer6; // six: the user's packets
 	uint8_t routed; // of no session
 	uint8_t flows; // PDRs have filters
+	uint8_t nat; // NAT44
 };
 static const struct role roles[] = {
 	{"upf-up", "ran", .up = 1},
@@ -28,6 +31,8 @@ static const struct role roles[] = {
 	{"router", "ran", .routed = 1},
 	{"router6", "ran", .six = 1, .routed = 1},
 	{"router-beside-ues", "internet", .routed = 1}, // where UEs are looked up
+	{"nat-up", "ran", .up = 1, .nat = 1},
+	{"nat-down", "internet", .nat = 1},
 	{"upf-up-flows", "ran", .up = 1, .flows = 1},
 	{"upf-down-flows", "internet", .flows = 1},
 };
@@ -78,16 +83,55 @@ static void fill(const struct role *r, uint32_t n, struct frame *f)
 {
 	char ue[64];
 	const char *away = r->six ? FAR6 : FAR4;
+	int is_up = r->up || r->nat;
 
 	if (r->six)
 		snprintf(ue, sizeof(ue), "2001:db8:%x:%x::5", r->routed ? 0x18 : 1, n + 1);
 	else
 		snprintf(ue, sizeof(ue), "%s.0.%u", r->routed ? "198.18" : "10.45", n + 1);
-	ip_packet(f, r->up ? ue : away, r->up ? away : ue, PAYLOAD);
-	if (r->up || r->sgw)
-		tunnel(f, end_of(r, r->up, 1), end_of(r, r->up, 0), (r->up ? 0x100 : 0x300) + n, 9,
-			r->up ? API_PDU_UL : API_PDU_DL);
-	link_layer(f, r->port, 1);
+	ip_packet(f, is_up ? ue : away, is_up ? away : ue, PAYLOAD);
+	if (is_up || r->sgw)
+		tunnel(f, end_of(r, is_up, 1), end_of(r, is_up, 0), (is_up ? 0x100 : 0x300) + n, 9,
+			is_up ? API_PDU_UL : API_PDU_DL);
+	link_layer(f, is_up ? "ran" : r->port, 1);
+}
+
+// A frame from a subscriber becomes one to its external address and port, which the full nodes say.
+static void turn_round(struct frame *f)
+{
+	kit_clear();
+	kit_send("ran", f->at, f->length);
+	kit_run();
+	const uint8_t *ip = kit_frame("internet", 0)->bytes + ETH_HEADER;
+	uint8_t source[4];
+	uint16_t port = load16(ip + IP4_HEADER);
+
+	memcpy(source, ip + 12, 4);
+	ip_packet(f, FAR4, UE4, PAYLOAD);
+	memcpy(f->at + 16, source, 4);
+	store16(f->at + IP4_HEADER + 2, port);
+	frame_ip4_sum(f);
+	link_layer(f, "internet", 1);
+}
+
+static void put_nat(void)
+{
+	struct api_nat n = {.mode = API_NAT_BLOCKS,
+		.inside = 1,
+		.addresses = 1,
+		.port = {1024, 65535},
+		.block = 64,
+		.blocks = 4,
+		.udp = 300,
+		.tcp = 7440,
+		.tcp_transitory = 240,
+		.icmp = 60};
+
+	n.inside_prefix[0] = kit_address("10.45.0.0/16");
+	n.address[0] = kit_address("203.0.113.4/31");
+	kit_begin();
+	kit_put(API_NAT, "core", &n, sizeof(n));
+	commit();
 }
 
 static struct frame f[SESSIONS];
@@ -102,12 +146,16 @@ static void send_vector(const void *role)
 
 static void measure(const struct role *r, uint32_t rounds)
 {
+	if (r->nat)
+		put_nat();
 	kit_begin();
 	for (uint32_t n = 0; n < SESSIONS; n++) {
 		put_session(r, n);
 		fill(r, n, &f[n]);
 	}
 	commit();
+	for (uint32_t n = 0; r->nat && !r->up && n < SESSIONS; n++)
+		turn_round(&f[n]);
 	kit_bench(r->name, "flow-input", "core-input", rounds, SESSIONS, send_vector, r);
 }
 

@@ -87,10 +87,13 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 static __rte_always_inline int ask_tuple(
 	const struct walk *k, const struct lookup *l, struct tuple_lookup *t, const uint8_t *ip)
 {
+	uint8_t copy[MAPPING_COPY];
+
 	if (likely(FLOW_KIND(l->key) == KEY_FTEID))
 		tuple_of_tunnel(&t->key, (uint32_t)l->key, l->example->local, l->user.qfi);
 	else
 		tuple_of_ue(&t->key, l->key);
+	ip = flow_inside(l, ip, copy);
 	if (unlikely(ip[0] != 0x45 || !ip_has_ports(l->protocol) || l->length < IP4_HEADER + 4))
 		return flow_ask_tuple(k, l, t, ip);
 	tuple_of_plain(&t->key, ip);
@@ -135,9 +138,11 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 // Functions of their own, for one that has all is short of registers.
 static __rte_noinline void read_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
 {
-	k->by_tuple = 0;
+	k->by_tuple = k->external = 0;
 	for (uint16_t i = 0; i < n; i++)
 		flow_read(k, &lookup[i], pkts[i]);
+	if (unlikely(k->external))
+		flow_enter(k, lookup, n);
 }
 
 static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
@@ -160,6 +165,8 @@ static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, str
 			find_entry(k, &lookup[i], pkts[i]);
 	if (unlikely(k->by_tuple))
 		find_tuples(k, lookup, pkts, n);
+	if (unlikely(k->external))
+		flow_entered(lookup, n);
 }
 
 static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -6,6 +6,7 @@
 
 #include "flow/example.h"
 #include "flow/flow.h"
+#include "flow/mapping.h"
 #include "flow/template.h"
 #include "flow/tuple.h"
 #include "instance/instance.h"
@@ -35,6 +36,8 @@ struct lookup {
 	uint8_t plain;
 	uint8_t order; // in walk.full: of the key's state, which both families of a UE have; else of key or destination
 	uint32_t list_slot; // of the access list's rule, behind that
+	uint32_t mapping; // with nat: its slot there, NAT_NONE: none is known
+	const struct nat *nat; // translates the packet; found where it leaves, or with USER_EXTERNAL
 };
 
 // What holds for a vector.
@@ -50,6 +53,9 @@ struct walk {
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
+	uint8_t translating; // some instance has NAT44
+	uint8_t external; // a packet of the block is to an external address
+	uint32_t nat_now; // nat_time(), when translating
 	struct rule_state *routed; // flow_routed of the worker
 	uint8_t full[2 * ORDERS]; // by lookup.order: a packet took the full nodes, and none behind it overtakes it
 	struct tuples *tuples;
@@ -73,6 +79,8 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->marking = k->instances->marking ? FLOW_MARKED : 0;
 	k->last = NULL;
 	k->drop_gtpu = drop_gtpu;
+	k->translating = (uint8_t)nat_anywhere();
+	k->nat_now = k->translating ? nat_time(w) : 0;
 	memset(k->full, 0, sizeof(k->full));
 	k->routed = &flow_routed[w->id];
 	k->tuples = &flow_tuples[w->id];
@@ -236,19 +244,28 @@ static __rte_noinline void read_routed(
 	l->plain = l->key != 0 && read_outside(k, l, e->version, ip, rest);
 }
 
-static __rte_always_inline void read_ue(
-	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+// Where the entry of a UE's IPv4 address (as on the wire) may be.
+static __rte_always_inline void read_ue4(
+	const struct walk *k, struct lookup *l, const struct example *e, uint32_t address)
 {
-	const uint8_t *ip = frame + e->l3;
+	address &= e->address_mask;
+	l->key = e->key | address;
+	l->slot = flow_slot_in(k->index, rte_be_to_cpu_32(address), e->offset, 0);
+	rte_prefetch0(l->slot);
+}
+
+static __rte_always_inline void read_ue(
+	struct walk *k, struct lookup *l, const struct example *e, uint8_t *frame, uint32_t total)
+{
+	uint8_t *ip = frame + e->l3;
 	uint32_t rest = total - e->l3, address;
 
 	if (likely(e->version == 4)) {
 		memcpy(&address, ip + 16, 4);
-		address &= e->address_mask;
-		l->key = e->key | address;
-		l->slot = flow_slot_in(k->index, rte_be_to_cpu_32(address), e->offset, 0);
-		rte_prefetch0(l->slot);
+		read_ue4(k, l, e, address);
 		l->plain = read_outside(k, l, 4, ip, rest);
+		if (unlikely(e->nat != NULL))
+			flow_ask_mapping(k, l, ip, rest);
 		return;
 	}
 	if (unlikely(rest < IP6_HEADER))
@@ -262,7 +279,7 @@ static __rte_always_inline void read_ue(
 
 static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t total = rte_pktmbuf_data_len(m);
 	const struct example *e = k->last;
 

@@ -6,10 +6,10 @@
 #ifndef NAT_NAT_H
 #define NAT_NAT_H
 
+#include "core/worker.h"
 #include "instance/instance.h"
 #include "isthmus_api.h"
-
-struct nat_table;
+#include "nat/table.h"
 
 // The configuration in force of an instance.
 struct nat {
@@ -38,6 +38,12 @@ static inline const struct nat *nat_of(uint16_t instance)
 
 // Of the instance by whose interface packets leave for a next hop (index), or NULL.
 const struct nat *nat_of_hop(uint32_t next_hop);
+
+// The time of mappings (table.h), in this walk.
+static inline uint32_t nat_time(const struct worker *w)
+{
+	return (uint32_t)(w->now / (w->tsc_hz / NAT_SECOND));
+}
 
 // ---- between the nodes and the control thread -----------------------------------------------------------------------
 

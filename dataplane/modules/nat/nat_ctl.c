@@ -345,8 +345,7 @@ OBJECT_REGISTER(nat_ops)
 
 static void count_blocks(const struct nat_table *t, struct api_nat_row *row)
 {
-	const struct worker *w = worker_get(0);
-	uint32_t now = (uint32_t)(w->now / (w->tsc_hz / NAT_SECOND));
+	uint32_t now = nat_time(worker_get(0));
 
 	for (uint32_t id = 0; id < t->blocks; id++) {
 		int given = __atomic_load_n(&t->block[id].subscriber, __ATOMIC_RELAXED) != NAT_NONE;

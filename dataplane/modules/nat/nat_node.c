@@ -44,11 +44,6 @@ static struct {
 
 static uint16_t resume; // edge of handover-rx that leads to nat-downlink
 
-static uint32_t time_of(const struct worker *w)
-{
-	return (uint32_t)(w->now / (w->tsc_hz / NAT_SECOND));
-}
-
 // ---- fragments ------------------------------------------------------------------------------------------------------
 
 static struct first_fragment *fragment_place(const struct worker *w, const uint8_t *ip, struct first_fragment *key)
@@ -108,15 +103,10 @@ static uint32_t address_of(const uint8_t *p)
 	return rte_be_to_cpu_32(a);
 }
 
-static int is_inside(const struct nat_table *t, uint32_t address)
-{
-	return nat_range_find(t->inside, t->want.inside, address) != NAT_NONE;
-}
-
 // RFC 4787 REQ-9: a packet to an external address of ours turns round, once, and its receiver sees an external source.
 static rte_edge_t onward(struct rte_mbuf *m, const struct nat_table *t, const uint8_t *ip, uint16_t instance)
 {
-	if (likely(nat_range_find(t->outside, t->want.addresses, address_of(ip + 16)) == NAT_NONE))
+	if (likely(nat_outside(t, address_of(ip + 16)) == NAT_NONE))
 		return EDGE_NEXT;
 	packet_of(m)->instance = instance;
 	return EDGE_HAIRPIN;
@@ -173,7 +163,7 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 {
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, packet_of(m)->l3);
 	struct nat_table *t = n->table;
-	int inside = is_inside(t, address_of(ip + 12));
+	int inside = nat_is_inside(t, address_of(ip + 12));
 	rte_edge_t edge = EDGE_NEXT;
 	struct nat_packet p;
 
@@ -181,13 +171,13 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 		return EDGE_NEXT;
 	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1);
 	// An error of ours about a packet to the subscriber: what it quotes has the inside address.
-	if (!inside && (kind != NAT_ERROR || !is_inside(t, rte_be_to_cpu_32(p.address))))
+	if (!inside && (kind != NAT_ERROR || !nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return EDGE_NEXT;
 	if (unlikely(kind == NAT_BROKEN || kind == NAT_OTHER))
 		return packet_leave(m, kind == NAT_OTHER ? &drop_protocol : &drop_malformed, EDGE_DROP);
 	if (unlikely(kind == NAT_LATER))
 		return later_out(w, t, m, ip, instance);
-	if (unlikely(!is_inside(t, rte_be_to_cpu_32(p.address))))
+	if (unlikely(!nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP); // an error about nothing of the subscriber's
 	uint32_t slot = mapping_of(w, n, m, &p, kind, &edge);
 	if (unlikely(slot == NAT_NONE))
@@ -241,7 +231,7 @@ static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void 
 		rte_node_next_stream_move(graph, node, EDGE_NEXT);
 		return n;
 	}
-	own[w->id].now = time_of(w);
+	own[w->id].now = nat_time(w);
 	k.generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	k.ways = ways_of(w);
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
@@ -327,11 +317,12 @@ static inline rte_edge_t downlink(struct worker *w, struct rte_mbuf *m)
 	if (n == NULL || pkt->ip_version != 4)
 		return EDGE_NEXT;
 	uint32_t to = address_of(ip + 16);
-	uint32_t address = nat_range_find(n->table->outside, n->want.addresses, to);
+	uint32_t address = nat_outside(n->table, to);
 	if (likely(address != NAT_NONE))
 		return translate_in(w, n, m, ip, address);
 	// Not from another UE, and not out of a tunnel of UDP/IP, where no address is translated.
-	if (session_view_of(m)->rule == NULL && is_inside(n->table, to) && instance_get(pkt->instance)->udp_port == 0)
+	if (session_view_of(m)->rule == NULL && nat_is_inside(n->table, to) &&
+		instance_get(pkt->instance)->udp_port == 0)
 		return packet_leave(m, &drop_inside, EDGE_DROP);
 	return EDGE_NEXT;
 }
@@ -345,7 +336,7 @@ static uint16_t nat_downlink(struct rte_graph *graph, struct rte_node *node, voi
 		rte_node_next_stream_move(graph, node, EDGE_NEXT);
 		return n;
 	}
-	own[w->id].now = time_of(w);
+	own[w->id].now = nat_time(w);
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
@@ -384,7 +375,7 @@ static void age(const struct worker *w, const struct nat *n, uint32_t now)
 static uint16_t nat_age_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
-	uint32_t now = nat_anywhere() ? time_of(w) : own[w->id].aged;
+	uint32_t now = nat_anywhere() ? nat_time(w) : own[w->id].aged;
 
 	if (now == own[w->id].aged)
 		return 0;

@@ -113,6 +113,16 @@ static inline uint32_t nat_range_find(const struct nat_range *r, uint32_t count,
 	return NAT_NONE;
 }
 uint32_t nat_ranges(struct nat_range *to, const struct api_address *from, uint32_t count); // how many addresses
+// 1 when packets from the address (host order) are translated.
+static inline int nat_is_inside(const struct nat_table *t, uint32_t address)
+{
+	return nat_range_find(t->inside, t->want.inside, address) != NAT_NONE;
+}
+// Index of an external address (host order), or NAT_NONE.
+static inline uint32_t nat_outside(const struct nat_table *t, uint32_t address)
+{
+	return nat_range_find(t->outside, t->want.addresses, address);
+}
 
 static inline uint64_t nat_key(uint32_t inside, uint16_t port, uint8_t protocol)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nat/translate.h"
-#include "wire/checksum.h"
-#include "wire/ip.h"
 
 #define ICMP_HEADER 8
 
@@ -14,17 +12,6 @@ static int is_query(uint8_t type, int out)
 static int is_error(uint8_t type)
 {
 	return type == 3 || type == 11 || type == 12;
-}
-
-// Where the port is that is translated: of a packet's source or destination.
-static uint8_t *port_at(uint8_t protocol, uint8_t *l4, int source)
-{
-	return protocol == IP_PROTOCOL_ICMP ? l4 + 4 : source ? l4 : l4 + 2;
-}
-
-static uint8_t *address_at(uint8_t *ip, int source)
-{
-	return ip + (source ? 12 : 16);
 }
 
 static uint32_t header_of(const uint8_t *ip)
@@ -51,8 +38,8 @@ static enum nat_kind read_error(struct nat_packet *p, uint32_t room, int out)
 	if (p->protocol == IP_PROTOCOL_ICMP ? !is_query(p->inner_l4[0], !out)
 					    : p->protocol != IP_PROTOCOL_TCP && p->protocol != IP_PROTOCOL_UDP)
 		return NAT_OTHER;
-	memcpy(&p->address, address_at(inner, !out), 4);
-	memcpy(&p->port, port_at(p->protocol, p->inner_l4, !out), 2);
+	memcpy(&p->address, nat_address_at(inner, !out), 4);
+	memcpy(&p->port, nat_port_at(p->protocol, p->inner_l4, !out), 2);
 	return NAT_ERROR;
 }
 
@@ -60,12 +47,7 @@ static enum nat_kind read_flow(struct nat_packet *p, uint32_t room, uint32_t len
 {
 	if (room < (p->protocol == IP_PROTOCOL_TCP ? 20u : 8u))
 		return NAT_BROKEN;
-	if (p->protocol == IP_PROTOCOL_TCP) {
-		p->tcp_flags = p->l4[13];
-		p->data = length > (p->l4[12] >> 4) * 4u;
-	}
-	memcpy(&p->address, address_at(p->ip, out), 4);
-	memcpy(&p->port, port_at(p->protocol, p->l4, out), 2);
+	nat_read_flow(p, length, out);
 	return NAT_FLOW;
 }
 
@@ -92,42 +74,6 @@ enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out
 	return is_query(p->l4[0], out) ? read_flow(p, room, length - header, out) : NAT_OTHER;
 }
 
-// The transport's checksum field, or NULL: there is none, or it was cut off.
-static uint8_t *checksum_at(uint8_t protocol, uint8_t *l4, uint32_t room)
-{
-	uint32_t at = protocol == IP_PROTOCOL_TCP ? 16 : protocol == IP_PROTOCOL_UDP ? 6 : 2;
-
-	if (room < at + 2 || (protocol == IP_PROTOCOL_UDP && load16(l4 + 6) == 0)) // RFC 768: without checksum
-		return NULL;
-	return l4 + at;
-}
-
-static void put_address(uint8_t *ip, int source, uint32_t address, uint8_t *sum)
-{
-	uint32_t old;
-
-	memcpy(&old, address_at(ip, source), 4);
-	memcpy(address_at(ip, source), &address, 4);
-	checksum_update32(ip + 10, old, address);
-	if (sum != NULL)
-		checksum_update32(sum, old, address);
-}
-
-static void put(uint8_t *ip, uint8_t *l4, uint32_t room, uint8_t protocol, int source, uint32_t address, uint16_t port)
-{
-	uint8_t *sum = checksum_at(protocol, l4, room), *at = port_at(protocol, l4, source);
-	uint16_t old;
-
-	put_address(ip, source, address, protocol == IP_PROTOCOL_ICMP ? NULL : sum);
-	memcpy(&old, at, 2);
-	memcpy(at, &port, 2);
-	if (sum == NULL)
-		return;
-	checksum_update16(sum, old, port);
-	if (protocol == IP_PROTOCOL_UDP && load16(sum) == 0)
-		store16(sum, 0xffff); // RFC 768: 0 says that there is none
-}
-
 // RFC 5508 §4.2: the quoted packet becomes what its sender knows, and the error's checksum covers it.
 static void put_error(const struct nat_packet *p, int out, uint32_t address, uint16_t port)
 {
@@ -135,22 +81,22 @@ static void put_error(const struct nat_packet *p, int out, uint32_t address, uin
 
 	n = (n < p->inner_room ? n : p->inner_room) & ~1u;
 	uint16_t before = checksum_fold(checksum_add(0, p->inner, n));
-	put(p->inner, p->inner_l4, p->inner_room - header, p->protocol, !out, address, port);
+	nat_put(p->inner, p->inner_l4, p->inner_room - header, p->protocol, !out, address, port);
 	checksum_update16(p->l4 + 2, before, checksum_fold(checksum_add(0, p->inner, n)));
 }
 
 void nat_write(const struct nat_packet *p, enum nat_kind kind, int out, uint32_t address, uint16_t port, int whole)
 {
 	if (kind == NAT_FLOW) {
-		put(p->ip, p->l4, UINT32_MAX, p->protocol, out, address, port);
+		nat_put(p->ip, p->l4, UINT32_MAX, p->protocol, out, address, port);
 		return;
 	}
 	put_error(p, out, address, port);
 	if (whole)
-		put_address(p->ip, out, address, NULL);
+		nat_put_address(p->ip, out, address, NULL);
 }
 
 void nat_write_address(uint8_t *ip, int out, uint32_t address)
 {
-	put_address(ip, out, address, NULL);
+	nat_put_address(ip, out, address, NULL);
 }

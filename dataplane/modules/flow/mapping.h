@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets of NAT44 mappings (nat/README.md). From a subscriber, the mapping is looked for when the session is found, in the
+// other direction before, and says whose packet it is. Packets of no mapping, or of another worker's, take the full nodes.
+#ifndef FLOW_MAPPING_H
+#define FLOW_MAPPING_H
+
+#include "nat/nat.h"
+#include <rte_mbuf.h>
+
+#define MAPPING_TO_COME UINT64_MAX // lookup.key of a packet to an external address, whose mapping is asked for
+
+struct lookup;
+struct walk;
+
+// A packet of an instance with NAT44, when its headers were read: to an external address, it gets no key yet.
+void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t rest);
+// Those get their subscriber's key now.
+void flow_enter(const struct walk *k, struct lookup *lookup, uint16_t n);
+// The IP packet as the session sees it, with what makes its key, in `copy` if need be.
+#define MAPPING_COPY 64
+const uint8_t *flow_inside(const struct lookup *l, const uint8_t *ip, uint8_t copy[MAPPING_COPY]);
+
+// Those whose entry was found: to the UE, or not plain.
+void flow_entered(struct lookup *lookup, uint16_t n);
+
+// Plain packets from subscribers, of a block: lookup.nat of those that are translated, lookup.slot of the mapping.
+void flow_find_mappings(const struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n);
+
+// What nat-uplink (`out`) or nat-downlink does to the packet and its mapping.
+void flow_translate(const struct walk *k, const struct lookup *l, uint8_t *ip, int out);
+
+#endif
