@@ -253,7 +253,8 @@ static void fragments(void **state)
 	expect_drop("ran", &f, "nat-fragment");
 }
 
-// RFC 6888 REQ-4, and what one subscriber uses up is its own.
+// RFC 6888 REQ-4, and what one subscriber uses up is its own (row A14). When all is used up, mappings work on, and what
+// they leave is given again (row A15).
 static void limits(void **state)
 {
 	struct api_nat n = nat_body();
@@ -279,6 +280,12 @@ static void limits(void **state)
 	for (uint16_t i = 0; i < 32; i++)
 		out(2, 17, (uint16_t)(4000 + i), FAR4, 53);
 	refused_out(3, 17, 4000, "nat-pool-exhausted");
+	out(1, 17, 4007, FAR4, 53);
+	out(2, 17, 4007, FAR4, 53);
+	kit_advance(301000000);
+	assert_int_equal(row().used, 0);
+	assert_int_equal(row().mappings, 0);
+	out(3, 17, 4000, FAR4, 53);
 	n.mappings = 5;
 	put_nat(&n);
 	for (uint16_t i = 0; i < 6; i++)
