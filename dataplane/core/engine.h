@@ -59,7 +59,7 @@ void port_assign_queues(void); // after ports or workers changed
 int host_path_start(const struct api_engine *e);
 int nodes_io_start(void); // makes handover-rx, once all modules have asked for resume edges
 void host_path_poll(void);
-int host_path_push(struct worker *w, struct rte_mbuf *m); // worker: 0, or -1 when the ring is full
+int host_path_push(enum host_queue queue, struct rte_mbuf *m); // worker: 0, or -1 when the queue is full
 const char *const *resume_names(uint16_t *count);
 void control_run_timers(void);
 extern struct sleeper control_sleeper; // of the control thread; workers that leave their sleep wake it

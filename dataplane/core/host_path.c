@@ -16,7 +16,7 @@
 DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found the worker's inbox full")
 
 static struct {
-	struct rte_ring *punted; // multi-producer: workers; single consumer: the control thread
+	struct rte_ring *punted[HOST_QUEUES]; // multi-producer: workers; single consumer: the control thread
 	punt_fn handler[MAX_REASONS];
 	const char *resume[MAX_RESUMES];
 	uint16_t resumes;
@@ -62,20 +62,40 @@ const char *const *resume_names(uint16_t *count)
 
 static uint32_t punted_held(void)
 {
-	return host.punted == NULL ? 0 : rte_ring_count(host.punted);
+	uint32_t held = 0;
+
+	for (int q = 0; q < HOST_QUEUES; q++)
+		held += host.punted[q] == NULL ? 0 : rte_ring_count(host.punted[q]);
+	return held;
 }
 
 HOLDER(punted_holder, "punt", max_punted, .held = punted_held)
 
+// Control protocols have half of the room: nobody else takes it from them.
 int host_path_start(const struct api_engine *e)
 {
-	host.punted = hold_ring_create("punted", e->max_punted);
-	return host.punted == NULL ? -1 : 0;
+	static const char *const name[HOST_QUEUES] = {"punted-control", "punted-urgent", "punted"};
+
+	for (int q = 0; q < HOST_QUEUES; q++) {
+		host.punted[q] = hold_ring_create(name[q], e->max_punted / (q == HOST_CONTROL ? 2 : 4));
+		if (host.punted[q] == NULL)
+			return -1;
+	}
+	return 0;
 }
 
-int host_path_push(struct worker *w, struct rte_mbuf *m)
+int host_path_push(enum host_queue queue, struct rte_mbuf *m)
 {
-	return hold_ring_put(host.punted, m) ? 0 : -1;
+	return hold_ring_put(host.punted[queue], m) ? 0 : -1;
+}
+
+// The first queue that has packets; NULL: none has.
+static struct rte_ring *next_queue(void)
+{
+	for (int q = 0; q < HOST_QUEUES; q++)
+		if (host.punted[q] != NULL && !rte_ring_empty(host.punted[q]))
+			return host.punted[q];
+	return NULL;
 }
 
 void punt_handler_register(const struct reason *r, punt_fn fn)
@@ -86,13 +106,13 @@ void punt_handler_register(const struct reason *r, punt_fn fn)
 void host_path_poll(void)
 {
 	struct rte_mbuf *pkts[VECTOR];
+	struct rte_ring *queue;
 	uint32_t n;
 
-	if (host.punted == NULL)
-		return;
-	// Bounded, so that a flood cannot keep the control thread from its sockets.
-	for (int round = 0; round < 16; round++) {
-		n = hold_ring_take(host.punted, pkts, VECTOR);
+	// Bounded, so that a flood cannot keep the control thread from its sockets. What came to an earlier queue meanwhile
+	// goes before the rest of a later one.
+	for (int round = 0; round < 16 && (queue = next_queue()) != NULL; round++) {
+		n = hold_ring_take(queue, pkts, VECTOR);
 		for (uint32_t i = 0; i < n; i++) {
 			punt_fn fn = host.handler[packet_of(pkts[i])->reason];
 
@@ -101,8 +121,6 @@ void host_path_poll(void)
 			else
 				rte_pktmbuf_free(pkts[i]);
 		}
-		if (rte_ring_empty(host.punted))
-			break;
 	}
 }
 

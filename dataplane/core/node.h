@@ -34,20 +34,21 @@ struct reason {
 	const char *text;
 	enum reason_kind kind;
 	uint16_t id;
+	uint8_t control; // REASON_PUNT: of a control protocol; the host path serves it before all others
 };
 
 void reason_register(struct reason *r);
 uint16_t reason_count(void);
 const struct reason *reason_get(uint16_t id); // NULL when id is out of range
 
-#define REASON_DEFINE(var, reason_kind, reason_name, reason_text)                                                      \
-	static struct reason var = {.name = (reason_name), .text = (reason_text), .kind = (reason_kind)};              \
+#define REASON_DEFINE(var, reason_kind, reason_name, reason_text, ...)                                                 \
+	static struct reason var = {.name = (reason_name), .text = (reason_text), .kind = (reason_kind), __VA_ARGS__}; \
 	RTE_INIT(reason_register_##var)                                                                                \
 	{                                                                                                              \
 		reason_register(&(var));                                                                               \
 	}
 #define DROP_REASON(var, name, text) REASON_DEFINE(var, REASON_DROP, name, text)
-#define PUNT_REASON(var, name, text) REASON_DEFINE(var, REASON_PUNT, name, text)
+#define PUNT_REASON(var, name, text, ...) REASON_DEFINE(var, REASON_PUNT, name, text, __VA_ARGS__)
 
 // Marks the packet with a reason and returns the edge to take ("drop" or "punt" of the caller's next_nodes).
 static inline rte_edge_t packet_leave(struct rte_mbuf *m, const struct reason *r, rte_edge_t edge)

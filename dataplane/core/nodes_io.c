@@ -10,7 +10,9 @@ DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room
 DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
 DROP_REASON(
 	drop_punt_rate, "punt-rate-limit", "more packets of one kind for the host path than engine.rates.punt allows")
-DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room")
+DROP_REASON(drop_control_full, "punt-control-full", "the host path had no room for packets of control protocols")
+DROP_REASON(drop_urgent_full, "punt-urgent-full", "the host path had no room for packets with an urgent DSCP")
+DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room for all other packets")
 
 // ---- port-rx ---------------------------------------------------------------------------------------------------------
 
@@ -161,19 +163,38 @@ NODE_REGISTER(port_tx_node)
 
 // ---- punt ------------------------------------------------------------------------------------------------------------
 
+// CS5 to CS7, EF, VOICE-ADMIT (RFC 5865), AF41 to AF43 (RFC 4594 §2.3).
+#define URGENT_DSCPS                                                                                                   \
+	(1ull << 34 | 1ull << 36 | 1ull << 38 | 1ull << 40 | 1ull << 44 | 1ull << 46 | 1ull << 48 | 1ull << 56)
+
+// Of a packet whose reason is no control protocol's: by the DSCP of the IP header at l3, where there is one.
+static enum host_queue queue_by_dscp(const struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of((struct rte_mbuf *)(uintptr_t)m);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+
+	if ((pkt->ip_version != 4 && pkt->ip_version != 6) || pkt->l3 + 2u > rte_pktmbuf_data_len(m))
+		return HOST_OTHER;
+	uint8_t dscp = pkt->ip_version == 4 ? ip[1] >> 2 : (ip[0] << 2 & 0x3c) | ip[1] >> 6;
+	return URGENT_DSCPS >> dscp & 1 ? HOST_URGENT : HOST_OTHER;
+}
+
 static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
+	static const struct reason *const full[HOST_QUEUES] = {&drop_control_full, &drop_urgent_full, &drop_punt_full};
 	struct worker *w = worker_self();
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = objs[i];
 		uint16_t reason = packet_of(m)->reason;
+		const struct reason *r = reason_get(reason);
+		enum host_queue queue = r != NULL && r->control ? HOST_CONTROL : queue_by_dscp(m);
 
 		packet_of(m)->resume = RESUME_PUNTED;
-		if (reason >= MAX_REASONS || !limiter_take(&w->punt[reason], w)) {
+		if (r == NULL || !limiter_take(&w->punt[reason][queue], w)) {
 			drop_for(w, &m, 1, &drop_punt_rate);
-		} else if (host_path_push(w, m) != 0) {
-			drop_for(w, &m, 1, &drop_punt_full);
+		} else if (host_path_push(queue, m) != 0) {
+			drop_for(w, &m, 1, full[queue]);
 		} else {
 			w->reason[reason]++;
 			w->punted++;
@@ -186,7 +207,8 @@ static void set_punt_rate(const struct api_engine *e)
 {
 	for (uint32_t i = 0; i < worker_count(); i++)
 		for (int r = 0; r < MAX_REASONS; r++)
-			worker_get(i)->punt[r].rate = e->punt_rate;
+			for (int q = 0; q < HOST_QUEUES; q++)
+				worker_get(i)->punt[r][q].rate = e->punt_rate;
 }
 
 RTE_INIT(punt_rates)

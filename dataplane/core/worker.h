@@ -15,6 +15,14 @@
 #define MAX_REASONS 256 // drop and punt reasons together
 #define MAX_HOLDERS 8 // of packets (core/hold.h)
 
+// Queues of the host path, each served when those before it are empty.
+enum host_queue {
+	HOST_CONTROL, // control protocols (reason.control)
+	HOST_URGENT, // by DSCP: CS5 to CS7, EF, AF41 to AF43
+	HOST_OTHER,
+	HOST_QUEUES
+};
+
 struct rte_graph;
 struct rte_ring;
 struct port_queues;
@@ -43,8 +51,8 @@ struct worker {
 	struct rte_graph *graph;
 	struct rte_ring *inbox; // packets handed over by other workers and the control thread (multi-producer)
 	const struct port_queues *queues; // receive queues that this worker polls; swapped by the control thread
-	struct limiter
-		punt[MAX_REASONS]; // by punt reason: traffic that waits for a neighbour must not starve its ARP reply
+	// By punt reason and queue: traffic that waits for a neighbour must not starve its ARP reply.
+	struct limiter punt[MAX_REASONS][HOST_QUEUES];
 	// counters; in + originated = out + punted + held + dropped + merged
 	uint64_t in, out, originated, punted, merged, dropped;
 	int64_t held; // in queues of this worker: scheduler, reassembly, inbox

@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/node.h"
 #include "gtpu/gtpu.h"
+#include "host/host.h"
 #include "hostile/hostile.h"
 #include "icmp/icmp.h"
 #include "route/route.h"
@@ -538,30 +539,131 @@ static void host_path_limited(void **state)
 	snapshot_compare(&b, "punt-rate-limit", beyond);
 }
 
-// ARP requests for our address, more in one walk than the control thread's queue takes.
-static void full_host_path(void **state)
+static void add_reason(struct snapshot *b, const char *name, uint64_t packets)
+{
+	for (uint16_t r = 0; r < reason_count(); r++)
+		if (strcmp(reason_get(r)->name, name) == 0)
+			b->reason[r] += packets;
+}
+
+// An ARP request for our address, or with a DSCP UDP to one that nobody serves.
+#define NO_DSCP 0xff
+static void send_to_host(uint8_t dscp, uint16_t port)
 {
 	uint8_t message[ARP_LENGTH];
-	uint64_t punted = kit_reason("arp");
-	struct snapshot b;
 
-	kit_advance(1000003);
-	kit_clear();
-	arp_put(message, ARP_REQUEST, gateway_upf, kit_address("10.0.0.2").bytes, NULL, kit_address("10.0.0.1").bytes);
-	snapshot_take(&b);
-	for (int i = 0; i < VECTOR; i++) {
+	if (dscp == NO_DSCP) {
+		arp_put(message, ARP_REQUEST, gateway_upf, kit_address("10.0.0.2").bytes, NULL,
+			kit_address("10.0.0.1").bytes);
 		frame_payload(&f, 0);
 		frame_append(&f, message, sizeof(message));
 		frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x0806);
-		assert_int_equal(kit_send("core", f.at, f.length), 0);
+	} else {
+		frame_payload(&f, 20);
+		frame_udp(&f, 4000, port);
+		frame_ip(&f, "10.0.0.2", "10.0.0.1", 17);
+		f.at[1] = (uint8_t)(dscp << 2);
+		frame_ip4_sum(&f);
+		frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x0800);
 	}
+	assert_int_equal(kit_send("core", f.at, f.length), 0);
+}
+
+// More in one walk than a queue of the control thread takes: of ARP, with a DSCP that goes first, and of all else.
+static void full_host_path(void **state)
+{
+	static const struct {
+		uint8_t dscp;
+		const char *kind, *full;
+		uint32_t room;
+	} queue[] = {
+		{NO_DSCP, "arp", "punt-control-full", ROOM},
+		{46, "host", "punt-urgent-full", ROOM / 2},
+		{0, "host", "punt-queue-full", ROOM / 2},
+	};
+
+	for (uint32_t q = 0; q < RTE_DIM(queue); q++) {
+		uint64_t punted = kit_reason(queue[q].kind);
+		struct snapshot b;
+
+		kit_advance(1000003);
+		kit_clear();
+		snapshot_take(&b);
+		for (int i = 0; i < VECTOR; i++)
+			send_to_host(queue[q].dscp, 9);
+		kit_run();
+		assert_int_equal(kit_reason(queue[q].kind) - punted, queue[q].room);
+		assert_int_equal(kit_count("core"), queue[q].dscp == NO_DSCP ? ROOM : 0); // answers
+		add_reason(&b, queue[q].kind, queue[q].room);
+		snapshot_compare(&b, queue[q].full, VECTOR - queue[q].room);
+		assert_true(gateway_undisturbed());
+	}
+}
+
+static uint32_t arrivals, first_of[HOST_QUEUES], arrived[HOST_QUEUES];
+
+static void arrive(struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	int control = reason_get(pkt->reason)->control;
+	enum host_queue q = control                                                     ? HOST_CONTROL
+			    : *rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3 + 1) ? HOST_URGENT
+											: HOST_OTHER;
+
+	if (arrived[q]++ == 0)
+		first_of[q] = arrivals;
+	arrivals++;
+	rte_pktmbuf_free(m);
+}
+
+// Behind floods of the other two queues, in the same walk: control protocols lose nothing and come first, the urgent ones
+// second. By rate, too: what one DSCP uses up is no other's.
+static void control_protocols_first(void **state)
+{
+	static const uint8_t urgent[] = {34, 36, 38, 40, 46, 48, 56};
+	uint32_t burst = burst_of(10000), control = 6;
+	uint64_t limited = kit_reason("punt-rate-limit"), arp = kit_reason("arp");
+
+	punt_handler_register(&punt_host, arrive);
+	punt_handler_register(&punt_routing, arrive);
+	kit_advance(1000003);
+	kit_clear();
+	arrivals = 0;
+	memset(arrived, 0, sizeof(arrived));
+	for (uint32_t i = 0; i < VECTOR - RTE_DIM(urgent) - control - 1; i++)
+		send_to_host(0, 9);
+	for (uint32_t i = 0; i < RTE_DIM(urgent); i++)
+		send_to_host(urgent[i], 9);
+	for (uint32_t i = 0; i < control; i++)
+		send_to_host(0, i % 2 ? 3784 : 4784); // BFD
+	send_to_host(NO_DSCP, 0);
 	kit_run();
-	assert_int_equal(kit_reason("arp") - punted, ROOM);
-	assert_int_equal(kit_count("core"), ROOM); // answers
-	for (uint16_t r = 0; r < reason_count(); r++)
-		if (strcmp(reason_get(r)->name, "arp") == 0)
-			b.reason[r] += ROOM;
-	snapshot_compare(&b, "punt-queue-full", VECTOR - ROOM);
+	assert_int_equal(kit_reason("arp") - arp, 1);
+	assert_int_equal(kit_count("core"), 1);
+	assert_int_equal(arrived[HOST_CONTROL], control);
+	assert_int_equal(arrived[HOST_URGENT], RTE_DIM(urgent));
+	assert_int_equal(arrived[HOST_OTHER], ROOM / 2);
+	assert_int_equal(first_of[HOST_CONTROL], 0);
+	assert_int_equal(first_of[HOST_URGENT], control);
+	assert_int_equal(first_of[HOST_OTHER], control + RTE_DIM(urgent));
+	for (uint32_t i = 0; i < burst; i++) { // more than the rate of all others
+		send_to_host(0, 9);
+		kit_run();
+	}
+	assert_true(kit_reason("punt-rate-limit") > limited);
+	limited = kit_reason("punt-rate-limit");
+	for (uint32_t i = 0; i < RTE_DIM(urgent); i++)
+		send_to_host(urgent[i], 9);
+	send_to_host(0, 3784);
+	send_to_host(NO_DSCP, 0);
+	kit_run();
+	assert_int_equal(kit_reason("punt-rate-limit"), limited);
+	assert_int_equal(arrived[HOST_URGENT], 2 * RTE_DIM(urgent));
+	assert_int_equal(arrived[HOST_CONTROL], control + 1);
+	assert_int_equal(kit_count("core"), 2);
+	punt_handler_register(&punt_host, NULL);
+	punt_handler_register(&punt_routing, NULL);
+	assert_true(kit_balance());
 	assert_true(gateway_undisturbed());
 }
 
@@ -572,7 +674,7 @@ static int start(void **state)
 	e.workers = 2;
 	e.packet_buffers = 24576;
 	e.max_handed_over = 2 * ROOM;
-	e.max_punted = ROOM;
+	e.max_punted = 2 * ROOM; // half of it of control protocols
 	gateway_start(&e);
 	gateway_homes(1, GATEWAY_HOMES);
 	struct api_route r = {.prefix = kit_address("198.51.100.0/24"), .via = kit_address("192.0.2.2")};
@@ -595,6 +697,7 @@ int main(void)
 		cmocka_unit_test(full_transmit_queue),
 		cmocka_unit_test(host_path_limited),
 		cmocka_unit_test(full_host_path),
+		cmocka_unit_test(control_protocols_first),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);

@@ -7,7 +7,8 @@
 
 #include "core/node.h"
 
-extern struct reason punt_pppoe_discovery, punt_ppp_control, punt_dhcp, punt_dhcp6, punt_router_solicitation, punt_host;
+extern struct reason punt_pppoe_discovery, punt_ppp_control, punt_dhcp, punt_dhcp6, punt_router_solicitation,
+	punt_routing, punt_host;
 extern struct reason drop_pppoe_discovery; // malformed
 
 enum host_protocol { HOST_NONE, HOST_DHCP, HOST_DHCP6, HOST_ROUTER_SOLICITATION };
@@ -17,6 +18,9 @@ enum host_protocol { HOST_NONE, HOST_DHCP, HOST_DHCP6, HOST_ROUTER_SOLICITATION 
 struct ip_info;
 enum host_protocol host_protocol_of(const uint8_t *packet, const struct ip_info *ip);
 const struct reason *host_reason_of(enum host_protocol protocol); // NULL for HOST_NONE
+
+// Reason for a packet to one of our addresses that no node serves: UDP, TCP or SCTP, whole.
+const struct reason *host_reason_to_us(const struct ip_info *ip);
 
 // Reason for a PPPoE discovery frame whose PPPoE header is at `offset`: to the host path when it is sound (row B1).
 // The kind of the reason says which edge to take.

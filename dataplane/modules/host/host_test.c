@@ -83,6 +83,36 @@ static void protocols_are_told_apart(void **state)
 	assert_ptr_equal(host_reason_of(HOST_ROUTER_SOLICITATION), &punt_router_solicitation);
 }
 
+// BGP by either port, BFD; all others are "host".
+static void routing_is_told_apart(void **state)
+{
+	static const struct {
+		uint8_t protocol;
+		uint16_t source, destination;
+		int routing;
+	} row[] = {
+		{6, 179, 40000, 1},
+		{6, 40000, 179, 1},
+		{6, 40000, 22, 0},
+		{17, 49152, 3784, 1},
+		{17, 49152, 3785, 1},
+		{17, 49152, 4784, 1},
+		{17, 3784, 5000, 0},
+		{17, 40000, 179, 0},
+		{132, 40000, 179, 0},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		struct ip_info ip = {.version = 4,
+			.protocol = row[i].protocol,
+			.source_port = row[i].source,
+			.destination_port = row[i].destination};
+
+		assert_ptr_equal(host_reason_to_us(&ip), row[i].routing ? &punt_routing : &punt_host);
+	}
+	assert_true(punt_routing.control && punt_dhcp.control && punt_pppoe_discovery.control && !punt_host.control);
+}
+
 static void punted_packets_are_counted_and_freed(void **state)
 {
 	uint64_t host = kit_reason("host"), solicitation = kit_reason("router-solicitation");
@@ -108,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(discovery_is_checked),
 		cmocka_unit_test(protocols_are_told_apart),
+		cmocka_unit_test(routing_is_told_apart),
 		cmocka_unit_test(punted_packets_are_counted_and_freed),
 	};
 

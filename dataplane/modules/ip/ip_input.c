@@ -86,12 +86,12 @@ static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 		uint16_t port = ip->destination_port;
 		if (d->open != NULL && (__atomic_load_n(&d->open[port / 64], __ATOMIC_RELAXED) >> port % 64 & 1) != 0)
 			return (rte_edge_t)(EDGE_COUNT - 1 + d->open_node);
-		return packet_leave(m, &punt_host, EDGE_PUNT);
+		return packet_leave(m, host_reason_to_us(ip), EDGE_PUNT);
 	}
 	if (d->protocol[ip->protocol] != 0)
 		return (rte_edge_t)(EDGE_COUNT - 1 + d->protocol[ip->protocol]);
 	if (ip->protocol == IP_PROTOCOL_TCP || ip->protocol == IP_PROTOCOL_SCTP)
-		return packet_leave(m, &punt_host, EDGE_PUNT);
+		return packet_leave(m, host_reason_to_us(ip), EDGE_PUNT);
 	// Tunnels that nobody configured, among others (CVE-2020-10136, row G27).
 	return packet_leave(m, &drop_protocol, EDGE_DROP);
 }

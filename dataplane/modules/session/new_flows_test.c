@@ -5,6 +5,8 @@
 #include "core/worker.h"
 #include "session/new_flows.h"
 #include "testkit/mobile.h"
+#include "wire/arp.h"
+#include "wire/nd.h"
 
 #define RATE 100 // of a subscriber: a bucket of 100, of which 75 for packets that are not urgent
 #define WORKER_RATE 1000 // a tenth of a second: a bucket of 100 as well
@@ -55,11 +57,58 @@ static void send_flow(uint32_t home, uint16_t source, uint8_t dscp)
 	kit_run();
 }
 
+static void message(struct frame *f, const uint8_t *bytes, uint32_t length)
+{
+	frame_payload(f, 0);
+	frame_append(f, bytes, length);
+}
+
+// ARP and neighbour discovery from home 1 for its gateway, from the core for our address: all four are answered. A
+// DHCP message goes to the host path. None comes to the session nodes.
+static void link_control_passes(void)
+{
+	static struct frame f;
+	uint8_t arp[ARP_LENGTH], nd[ND_LENGTH];
+	const uint8_t *home = gateway_home_mac(1);
+	uint64_t looked_up = kit_node_packets("session-uplink") + kit_node_packets("session-downlink"),
+		 dhcp = kit_reason("dhcp");
+
+	kit_clear();
+	arp_put(arp, ARP_REQUEST, home, kit_address(gateway_ue(1, 4)).bytes, NULL, kit_address("100.64.0.1").bytes);
+	message(&f, arp, sizeof(arp));
+	frame_ethernet(&f, gateway_mac[0], home, 0x0806);
+	frame_tag(&f, 0x8100, 1);
+	frame_tag(&f, 0x88a8, 100);
+	assert_int_equal(kit_send("access", f.at, f.length), 0);
+	message(&f, nd, nd_put_ns(nd, kit_address("fe80::1").bytes, NULL, kit_address("2001:db8:1::1").bytes, home));
+	gateway_from_home(&f, 1);
+	assert_int_equal(kit_send("access", f.at, f.length), 0);
+	frame_payload(&f, 240);
+	frame_udp(&f, 68, 67);
+	frame_ip(&f, "0.0.0.0", "255.255.255.255", 17);
+	gateway_from_home(&f, 1);
+	assert_int_equal(kit_send("access", f.at, f.length), 0);
+	arp_put(arp, ARP_REQUEST, gateway_upf, kit_address("10.0.0.2").bytes, NULL, kit_address("10.0.0.1").bytes);
+	message(&f, arp, sizeof(arp));
+	frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x0806);
+	assert_int_equal(kit_send("core", f.at, f.length), 0);
+	message(&f, nd, nd_put_ns(nd, kit_address("fd00::2").bytes, NULL, kit_address("fd00::1").bytes, gateway_upf));
+	frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x86dd);
+	assert_int_equal(kit_send("core", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_count("access"), 2);
+	assert_int_equal(kit_count("core"), 2);
+	assert_int_equal(kit_reason("dhcp") - dhcp, 1);
+	assert_int_equal(kit_node_packets("session-uplink") + kit_node_packets("session-downlink") - looked_up, 0);
+}
+
 // Packets of a known flow from each home, and what is no flow's. All of them go on.
 static void known_and_control_pass(void)
 {
 	static const uint8_t echo[] = {0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0}; // TS 29.281 §7.2.1
 	static struct frame f;
+
+	link_control_passes();
 
 	kit_clear();
 	for (uint32_t home = 1; home <= GATEWAY_HOMES; home++)
