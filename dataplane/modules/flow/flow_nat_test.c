@@ -38,7 +38,7 @@ static uint32_t regions(struct region list[10])
 	list[n++] = (struct region){t->bits, (size_t)t->blocks * t->words * 8};
 	list[n++] = (struct region){t->subscriber, t->sessions * sizeof(*t->subscriber)};
 	list[n++] = (struct region){p, sizeof(*p)};
-	list[n++] = (struct region){p->used, (t->blocks + 1) * sizeof(*p->used)};
+	list[n++] = (struct region){p->used, t->blocks * sizeof(*p->used)};
 	list[n++] = (struct region){p->first_of, t->addresses * sizeof(*p->first_of)};
 	list[n++] = (struct region){p->last_of, t->addresses * sizeof(*p->last_of)};
 	list[n++] = (struct region){p->map, sizeof(*p->map)};
@@ -373,7 +373,7 @@ static int setup(void **unused)
 {
 	struct api_engine e = both_ways_engine();
 
-	e.max_sessions = 64;
+	e.max_sessions = 256;
 	fixture_start(&e);
 	put_policers();
 	return 0;
