@@ -31,7 +31,8 @@ func (c *compiler) engine() {
 		MaxNeighbours: e.Limits.Neighbours, MaxUnresolved: e.Limits.Unresolved, SolicitationRate: e.Rates.Solicitations,
 		FlowRate: e.Rates.NewFlows, SubscriberFlowRate: e.Rates.SubscriberFlows,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
-		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime, FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime,
+		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
+		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
 	for i := range body.CPU {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/command"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/doctor"
+)
+
+func doctorCommand(e *env) *cobra.Command {
+	var file, root string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [-c FILE]",
+		Short: "say what on this machine costs packets or speed, and what changes it",
+		Long: "Say what on this machine costs packets or speed, and what changes it; nothing is changed.\n" +
+			"Ports and CPUs are those of FILE, else of the running configuration, else none.\n" +
+			"Exit status 1 when something costs or is a fault.",
+		Args: cobra.NoArgs,
+		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
+			m, err := e.machine(cmd.Context(), file, root)
+			if err != nil {
+				return err
+			}
+			findings := doctor.Look(m)
+			if asJSON {
+				encoder := json.NewEncoder(e.Out)
+				encoder.SetIndent("", "  ")
+				err = encoder.Encode(findings)
+			} else {
+				err = printFindings(e.Out, findings)
+			}
+			worst := doctor.Worst(findings)
+			if err == nil && (worst == doctor.Costs || worst == doctor.Fault) {
+				err = &command.Exit{Code: command.ExitFailed}
+			}
+			return err
+		}),
+	}
+	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration file (YAML)")
+	cmd.Flags().StringVar(&root, "root", "/", "look at a recorded machine: the folder that holds its sys and proc")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "JSON")
+	return cmd
+}
+
+// machine is the one at root, with the ports and CPUs of the file or of the running configuration.
+func (e *env) machine(ctx context.Context, file, root string) (*doctor.Machine, error) {
+	m := &doctor.Machine{Root: root}
+	if root == "/" {
+		m.Run = func(args ...string) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+			return string(out), err
+		}
+	}
+	name, data, err := file, []byte(nil), error(nil)
+	if file != "" {
+		data, err = os.ReadFile(file)
+	} else {
+		name = "the running configuration"
+		data, err = e.Call(ctx, "GET", "/v1/config", nil, nil)
+		var exit *command.Exit
+		if errors.As(err, &exit) && exit.Code == command.ExitUnreachable {
+			return m, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	m.Workers, m.CPUs, m.HugePages, m.Ports = int(c.Engine.Workers), c.Engine.CPUs, c.Engine.HugePages, c.Ports
+	return m, nil
+}
+
+func printFindings(out io.Writer, findings []doctor.Finding) error {
+	var text strings.Builder
+	for _, f := range findings {
+		subject := f.Check
+		if f.Subject != "" {
+			subject += ", " + f.Subject
+		}
+		fmt.Fprintf(&text, "%-6s %s: %s\n", f.State, subject, f.Found)
+		if f.Cost != "" {
+			fmt.Fprintf(&text, "       costs:  %s\n", f.Cost)
+		}
+		if f.Command != "" {
+			fmt.Fprintf(&text, "       change: %s\n", f.Command)
+		}
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
