@@ -127,7 +127,7 @@ NODE_STAGE(flow_access_node, "input-access", .standard = 1)
 
 static int start(const struct api_engine *e)
 {
-	static const char *const left_out[] = {"input-access", "lookup-uplink", "uplink"};
+	static const char *const left_out[] = {"input-access", "lookup-uplink", "uplink", "output-ip"};
 
 	settings = flow_settings(e, left_out, RTE_DIM(left_out));
 	return 0;

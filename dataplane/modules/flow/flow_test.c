@@ -8,6 +8,7 @@
 
 #define TEID 0x100
 #define STATES 1024 // more than there are
+#define GUESSES 3200
 
 static void put_upf(const char *name, uint64_t seid, uint16_t worker)
 {
@@ -40,17 +41,23 @@ static uint32_t state_index(void)
 	return r->state;
 }
 
+static void receive(uint32_t teid)
+{
+	static struct frame f;
+
+	ip_packet(&f, UE4, FAR4, 40);
+	tunnel(&f, "10.1.0.2", "10.1.0.1", teid, 9, API_PDU_UL);
+	link_layer(&f, "ran", 1);
+	assert_int_equal(kit_send("ran", f.at, f.length), 0);
+}
+
 // Sends a packet of the UE, which leaves. Returns how many the first worker handed over.
 static uint64_t send_one(void)
 {
-	static struct frame f;
 	uint64_t before = worker_get(0)->handed_over;
 
-	ip_packet(&f, UE4, FAR4, 40);
-	tunnel(&f, "10.1.0.2", "10.1.0.1", TEID, 9, API_PDU_UL);
-	link_layer(&f, "ran", 1);
 	kit_clear();
-	assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	receive(TEID);
 	kit_run();
 	assert_int_equal(kit_count("internet"), 1);
 	assert_true(kit_balance());
@@ -78,6 +85,34 @@ static void state_moves_to_another_worker(void **unused)
 		assert_int_equal(send_one(), 1);
 }
 
+// Row G14: a flood of guessed TEIDs, every second one of the known TEID's place in the index. Each misses and is dropped,
+// Error Indications are limited, and the known flow's packets between them take the fast path.
+static void guessed_teids(void **unused)
+{
+	uint32_t known = 0;
+
+	put_upf("a", 1, 0);
+	for (int i = 0; i < 2; i++)
+		send_one();
+	struct kit_reasons before = kit_reasons();
+	uint64_t full = kit_node_packets("core-input");
+	kit_clear();
+	for (uint32_t i = 1; i <= GUESSES; i++) {
+		receive(i & 1 ? TEID | i << 16 : TEID + i * 7919);
+		if (i % 32 == 0) {
+			receive(TEID);
+			known++;
+			kit_run();
+		}
+	}
+	assert_int_equal(kit_count("internet"), known);
+	assert_int_equal(kit_node_packets("core-input") - full, GUESSES);
+	assert_in_range(kit_count("ran"), 1, kit_engine().error_indication_rate);
+	kit_only_rose(&before, "gtpu-teid-unknown", GUESSES);
+	assert_true(kit_balance());
+	delete_session("a");
+}
+
 static int setup(void **unused)
 {
 	struct api_engine e = kit_engine();
@@ -90,7 +125,8 @@ static int setup(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest list[] = {cmocka_unit_test(state_moves_to_another_worker)};
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test(guessed_teids), cmocka_unit_test(state_moves_to_another_worker)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }
