@@ -366,7 +366,8 @@ struct api_policer {
 	uint64_t pbs; // trTCM: peak burst; srTCM: excess burst (EBS)
 	uint8_t action[3]; // green, yellow, red: enum api_colour_action
 	uint8_t dscp[3]; // for REMARK
-	uint8_t pad2[2];
+	uint8_t colour_aware; // 1: the colour that a packet's DSCP says (AFx1, AFx2, AFx3: RFC 2597) counts
+	uint8_t pad2;
 };
 
 // ---- scheduler -------------------------------------------------------------------------------------------------------

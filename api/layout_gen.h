@@ -49,7 +49,7 @@ static const struct api_layout_step api_acl_steps[] = {
 static const struct api_layout_step api_policer_steps[] = {
 	{4, 0x4a755ded}, {8, 0xe8384296}, {16, 0x17248b11}, {24, 0x20f9162d},
 	{32, 0x8a82a625}, {40, 0x7f1c4cd8}, {43, 0xfbe3f53c}, {46, 0x64154cab},
-	{48, 0x4531989f},
+	{47, 0x14637010}, {48, 0x4ec2e042},
 };
 static const struct api_layout_step api_scheduler_steps[] = {
 	{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5},
@@ -295,7 +295,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_route", api_route_steps, API_PART_ROUTE, 3},
 	{"api_neighbour", api_neighbour_steps, API_PART_NEIGHBOUR, 4},
 	{"api_acl", api_acl_steps, API_PART_ACL, 2},
-	{"api_policer", api_policer_steps, API_PART_POLICER, 9},
+	{"api_policer", api_policer_steps, API_PART_POLICER, 10},
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 12},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},

@@ -184,6 +184,7 @@ type Policer struct {
 	Green  ColourAction `yaml:"green" default:"pass" doc:"Within the committed rate."`
 	Yellow ColourAction `yaml:"yellow" default:"pass" doc:"Above the committed rate and within the excess."`
 	Red    ColourAction `yaml:"red" default:"drop" doc:"Above all."`
+	Aware  bool         `yaml:"colour_aware" doc:"What comes as AFx2 is yellow, as AFx3 red."`
 }
 
 type Scheduler struct {

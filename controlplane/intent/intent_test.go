@@ -40,7 +40,7 @@ firewall:
       - {action: permit}
   downlink: {default: deny, per_subscriber: true}
 policers:
-  - {name: two, type: trtcm, cir: 8Mbit, pir: 16Mbit, cbs: 64kB, pbs: 10ms, yellow: remark 10}
+  - {name: two, type: trtcm, cir: 8Mbit, pir: 16Mbit, cbs: 64kB, pbs: 10ms, yellow: remark 10, colour_aware: true}
   - {name: one, type: srtcm, cir: 8Mbit, cbs: 5000, ebs: 6000, green: remark 46, red: pass}
 schedulers:
   - port: access
@@ -151,7 +151,8 @@ func TestObjects(t *testing.T) {
 	equal(t, []any{neighbour.Address.String(), neighbour.MAC}, []any{"10.0.0.9", [6]byte{2, 0, 0, 0, 0, 9}})
 	two, _ := decoded[api.Policer](t, find(t, s, api.KindPolicer, "two"))
 	equal(t, two, api.Policer{Type: api.MeterTRTCM, CIR: 1e6, CBS: 64000, PIR: 2e6, PBS: 20000,
-		Action: [3]byte{api.ColourActionPass, api.ColourActionRemark, api.ColourActionDrop}, DSCP: [3]byte{0, 10, 0}})
+		Action: [3]byte{api.ColourActionPass, api.ColourActionRemark, api.ColourActionDrop},
+		DSCP:   [3]byte{0, 10, 0}, ColourAware: 1})
 	one, _ := decoded[api.Policer](t, find(t, s, api.KindPolicer, "one"))
 	equal(t, one, api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 5000, PBS: 6000,
 		Action: [3]byte{api.ColourActionRemark, api.ColourActionPass, api.ColourActionPass}, DSCP: [3]byte{46, 0, 0}})

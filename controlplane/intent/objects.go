@@ -194,6 +194,9 @@ func (c *compiler) policers() {
 		for n, a := range []config.ColourAction{p.Green, p.Yellow, p.Red} {
 			body.Action[n], body.DSCP[n] = colourAction(a), a.DSCP
 		}
+		if p.Aware {
+			body.ColourAware = 1
+		}
 		c.put(api.KindPolicer, string(p.Name), api.Body(&body))
 	}
 }

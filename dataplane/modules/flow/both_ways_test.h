@@ -112,6 +112,7 @@ static void put_policer(const char *name, uint64_t rate, uint8_t yellow)
 
 	p.action[RTE_COLOR_YELLOW] = yellow;
 	p.dscp[RTE_COLOR_YELLOW] = 8;
+	p.colour_aware = draw(4) == 0;
 	p.action[RTE_COLOR_RED] = API_COLOUR_DROP;
 	kit_put(API_POLICER, name, &p, sizeof(p));
 }
@@ -151,7 +152,9 @@ static void put_path(const char *name, const char *local, const char *peer)
 
 static uint8_t random_class(void)
 {
-	return (uint8_t)(draw(4) ? 2 : draw(256));
+	static const uint8_t af[] = {10 << 2, 12 << 2, 14 << 2}; // green, yellow, red (RFC 2597)
+
+	return (uint8_t)(draw(4) ? 2 : draw(2) ? af[draw(3)] : draw(256));
 }
 
 static void set_class(uint8_t *ip, uint8_t class)

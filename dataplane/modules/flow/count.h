@@ -10,9 +10,9 @@
 
 // A packet that is not green, or whose meter is an srTCM.
 static __rte_noinline int police_closely(
-	const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length)
+	const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length, uint8_t traffic_class)
 {
-	struct meter_look look = meter_look_at(p, meter, time, length);
+	struct meter_look look = meter_look_at(p, meter, time, length, meter_came(traffic_class >> 2));
 
 	if (p->action[look.colour] != API_COLOUR_PASS)
 		return 0;
@@ -21,7 +21,8 @@ static __rte_noinline int police_closely(
 }
 
 // 1: the packet passes, and is not marked.
-static __rte_always_inline int police(const struct worker *w, struct rule_state *s, uint32_t length)
+static __rte_always_inline int police(
+	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
 {
 	const struct policer_profile *p = policer_profile(s->policer);
 	uint64_t time = w->now << METER_TIME_SHIFT;
@@ -30,11 +31,12 @@ static __rte_always_inline int police(const struct worker *w, struct rule_state 
 		return 0;
 	if (likely(p->quick_pass && meter_green(p, &s->meter, time, length)))
 		return 1;
-	return police_closely(p, &s->meter, time, length);
+	return police_closely(p, &s->meter, time, length, ip_traffic_class(version, ip));
 }
 
 // flow_count() for a rule with several meters or URRs.
-static __rte_noinline int count_further(struct worker *w, struct rule_state *s, uint32_t length, int uplink)
+static __rte_noinline int count_further(
+	struct worker *w, struct rule_state *s, uint32_t length, int uplink, uint8_t traffic_class)
 {
 	const struct rule *r = &session_pools.rule[s->rule];
 	uint64_t time = w->now << METER_TIME_SHIFT;
@@ -42,7 +44,7 @@ static __rte_noinline int count_further(struct worker *w, struct rule_state *s, 
 
 	if (!usage_rule_below_marks(r, length, uplink))
 		return 0;
-	uint8_t n = meters_look(r, time, length, meter);
+	uint8_t n = meters_look(r, time, length, meter_came(traffic_class >> 2), meter);
 	for (uint8_t i = 0; i < n; i++)
 		if (meter[i].profile == NULL || meter[i].profile->action[meter[i].colour] != API_COLOUR_PASS)
 			return 0;
@@ -54,22 +56,23 @@ static __rte_noinline int count_further(struct worker *w, struct rule_state *s, 
 	return 1;
 }
 
-// Meter, URR and counters of a packet that nothing stops. Returns 0, and has changed nothing, when one of them has more
-// to do.
-static __rte_always_inline int flow_count(struct worker *w, struct rule_state *s, uint32_t length)
+// Meter, URR and counters of a packet that nothing stops, whose IP header is at `ip`. Returns 0, and has changed
+// nothing, when one of them has more to do.
+static __rte_always_inline int flow_count(
+	struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
 {
 	int uplink = (s->flags & FLOW_UPLINK) != 0;
 
 	if (unlikely(s->further))
-		return count_further(w, s, length, uplink);
+		return count_further(w, s, length, uplink, ip_traffic_class(version, ip));
 	if (s->urr == RULE_NONE) {
-		if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length)))
+		if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length, version, ip)))
 			return 0;
 	} else {
 		struct usage_state *u = &usage_pools.state[s->urr];
 		uint64_t after = usage_look(u, length, uplink);
 
-		if (unlikely(after == 0 || ((s->flags & FLOW_POLICED) && !police(w, s, length))))
+		if (unlikely(after == 0 || ((s->flags & FLOW_POLICED) && !police(w, s, length, version, ip))))
 			return 0;
 		usage_note(w, u, after, uplink);
 	}

@@ -65,7 +65,8 @@ int meter_compile(struct policer_profile *to, const struct api_policer *want, ui
 		to->dscp[i] = want->dscp[i];
 	}
 	int error = want->type == API_SRTCM ? compile_srtcm(to, want, tsc_hz) : compile_trtcm(to, want, tsc_hz);
-	to->quick = error == 0 && is_quick(to);
+	to->aware = want->colour_aware != 0;
+	to->quick = error == 0 && !to->aware && is_quick(to);
 	to->quick_pass = to->quick && to->action[RTE_COLOR_GREEN] == API_COLOUR_PASS;
 	return error;
 }

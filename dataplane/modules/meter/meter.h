@@ -33,6 +33,7 @@ struct policer_profile {
 	uint8_t dscp[RTE_COLORS]; // for API_COLOUR_REMARK
 	uint8_t quick; // meter_green() may be asked
 	uint8_t quick_pass; // and what it says is green passes as it is
+	uint8_t aware; // the colour that a packet came with counts
 } __rte_cache_aligned;
 static_assert(sizeof(struct policer_profile) == 64, "a profile is one cache line");
 
@@ -74,28 +75,28 @@ struct meter_look {
 	enum rte_color colour;
 };
 
-// Colour-blind. RFC 2698 §3; RFC 2697 §3: the excess bucket begins to fill when the committed one is full.
+// RFC 2698 §3; RFC 2697 §3: the excess bucket begins to fill when the committed one is full. `came`: the colour of
+// the packet as it came, which counts when the meter is colour-aware.
 static __rte_always_inline struct meter_look meter_look_at(
-	const struct policer_profile *p, const struct meter *s, uint64_t time, uint32_t length)
+	const struct policer_profile *p, const struct meter *s, uint64_t time, uint32_t length, enum rte_color came)
 {
 	struct meter_look l;
 
+	came = p->aware ? came : RTE_COLOR_GREEN;
 	l.lack[0] = meter_lack(s->full[0], time, p->committed.burst);
 	l.cost[0] = meter_cost(&p->committed, length);
-	int committed = l.lack[0] + l.cost[0] <= p->committed.burst;
+	int committed = came == RTE_COLOR_GREEN && l.lack[0] + l.cost[0] <= p->committed.burst;
 	if (p->type == API_SRTCM) {
 		l.lack[1] = meter_lack(s->full[1], time + l.lack[0], p->peak.burst);
 		l.cost[1] = l.cost[0];
-		l.colour = committed                                ? RTE_COLOR_GREEN
-			   : l.lack[1] + l.cost[1] <= p->peak.burst ? RTE_COLOR_YELLOW
-								    : RTE_COLOR_RED;
+		int excess = came != RTE_COLOR_RED && l.lack[1] + l.cost[1] <= p->peak.burst;
+		l.colour = committed ? RTE_COLOR_GREEN : excess ? RTE_COLOR_YELLOW : RTE_COLOR_RED;
 		return l;
 	}
 	l.lack[1] = meter_lack(s->full[1], time, p->peak.burst);
 	l.cost[1] = meter_cost(&p->peak, length);
-	l.colour = l.lack[1] + l.cost[1] > p->peak.burst ? RTE_COLOR_RED
-		   : committed                           ? RTE_COLOR_GREEN
-							 : RTE_COLOR_YELLOW;
+	int red = came == RTE_COLOR_RED || l.lack[1] + l.cost[1] > p->peak.burst;
+	l.colour = red ? RTE_COLOR_RED : committed ? RTE_COLOR_GREEN : RTE_COLOR_YELLOW;
 	return l;
 }
 
@@ -139,15 +140,23 @@ static __rte_always_inline int meter_green(
 	return 1;
 }
 
-// Colour of a packet of `length` bytes, which leave the buckets. `now` in TSC ticks. Owner worker.
+// The colour that a packet says it has (RFC 2597 §6).
+static inline enum rte_color meter_came(uint8_t dscp)
+{
+	return (enum rte_color)dscp_precedence(dscp);
+}
+static_assert(RTE_COLOR_GREEN == 0 && RTE_COLOR_YELLOW == 1 && RTE_COLOR_RED == 2, "as drop precedences");
+
+// Colour of a packet of `length` bytes, which leave the buckets. `now` in TSC ticks; `came`: see meter_look_at().
+// Owner worker.
 static __rte_always_inline enum rte_color meter_colour(
-	const struct policer_profile *p, struct meter *s, uint64_t now, uint32_t length)
+	const struct policer_profile *p, struct meter *s, uint64_t now, uint32_t length, enum rte_color came)
 {
 	uint64_t time = now << METER_TIME_SHIFT;
 
 	if (likely(p->quick && meter_green(p, s, time, length)))
 		return RTE_COLOR_GREEN;
-	struct meter_look l = meter_look_at(p, s, time, length);
+	struct meter_look l = meter_look_at(p, s, time, length, came);
 	meter_pass(p, s, time, &l);
 	return l.colour;
 }

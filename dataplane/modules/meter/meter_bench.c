@@ -36,7 +36,7 @@ typedef enum rte_color (*colour_fn)(uint32_t profile, struct state *s, uint64_t 
 
 static __rte_always_inline enum rte_color own(uint32_t i, struct state *s, uint64_t now, uint32_t length)
 {
-	return meter_colour(profile[i], &s->own, now, length);
+	return meter_colour(profile[i], &s->own, now, length, RTE_COLOR_GREEN);
 }
 
 static __rte_always_inline enum rte_color library(uint32_t i, struct state *s, uint64_t now, uint32_t length)

@@ -25,8 +25,9 @@ struct model {
 	double last; // seconds
 };
 
-// RFC 2697 §3: tokens go to C while there is room, then to E.
-static enum rte_color model_srtcm(struct model *m, const struct api_policer *p, double now, uint32_t length)
+// RFC 2697 §3: tokens go to C while there is room, then to E. `came`: the packet's colour, green in colour-blind mode.
+static enum rte_color model_srtcm(
+	struct model *m, const struct api_policer *p, double now, uint32_t length, enum rte_color came)
 {
 	double c = m->c + (now - m->last) * (double)p->cir;
 	m->last = now;
@@ -35,11 +36,11 @@ static enum rte_color model_srtcm(struct model *m, const struct api_policer *p, 
 		c = (double)p->cbs;
 	}
 	m->c = c;
-	if (m->c >= length) {
+	if (came == RTE_COLOR_GREEN && m->c >= length) {
 		m->c -= length;
 		return RTE_COLOR_GREEN;
 	}
-	if (m->e >= length) {
+	if (came != RTE_COLOR_RED && m->e >= length) {
 		m->e -= length;
 		return RTE_COLOR_YELLOW;
 	}
@@ -47,15 +48,16 @@ static enum rte_color model_srtcm(struct model *m, const struct api_policer *p, 
 }
 
 // RFC 2698 §3: red when P is short, yellow when C is, else green; P pays for yellow and green.
-static enum rte_color model_trtcm(struct model *m, const struct api_policer *p, double now, uint32_t length)
+static enum rte_color model_trtcm(
+	struct model *m, const struct api_policer *p, double now, uint32_t length, enum rte_color came)
 {
 	m->c = RTE_MIN(m->c + (now - m->last) * (double)p->cir, (double)p->cbs);
 	m->e = RTE_MIN(m->e + (now - m->last) * (double)p->pir, (double)p->pbs);
 	m->last = now;
-	if (m->e < length)
+	if (came == RTE_COLOR_RED || m->e < length)
 		return RTE_COLOR_RED;
 	m->e -= length;
-	if (m->c < length)
+	if (came == RTE_COLOR_YELLOW || m->c < length)
 		return RTE_COLOR_YELLOW;
 	m->c -= length;
 	return RTE_COLOR_GREEN;
@@ -86,9 +88,11 @@ static void compare_second(const struct api_policer *want, uint64_t hz, double l
 	meter_fill(&s, start);
 	while (now < 1.0) {
 		uint32_t length = size ? size : 64 + (uint32_t)(random_next() >> 32) % 1437;
-		enum rte_color a = meter_colour(&p, &s, start + (uint64_t)(now * (double)hz), length);
-		enum rte_color b = want->type == API_SRTCM ? model_srtcm(&m, want, now, length)
-							   : model_trtcm(&m, want, now, length);
+		enum rte_color came = (enum rte_color)((random_next() >> 32) % RTE_COLORS);
+		enum rte_color counts = want->colour_aware ? came : RTE_COLOR_GREEN;
+		enum rte_color a = meter_colour(&p, &s, start + (uint64_t)(now * (double)hz), length, came);
+		enum rte_color b = want->type == API_SRTCM ? model_srtcm(&m, want, now, length, counts)
+							   : model_trtcm(&m, want, now, length, counts);
 		bytes[a] += length;
 		expected[b] += length;
 		now += length / load * (double)(1 + (random_next() >> 32) % 199) / 100;
@@ -112,6 +116,9 @@ static void test_srtcm(void **unused)
 			double load = (double)rates[r];
 			compare_second(&want, clocks[i % RTE_DIM(clocks)], load * 0.5, sizes[i]);
 			compare_second(&want, clocks[r % RTE_DIM(clocks)], load * 1.5, sizes[i]);
+			want.colour_aware = 1;
+			compare_second(&want, clocks[r % RTE_DIM(clocks)], load * 1.5, sizes[i]);
+			want.colour_aware = 0;
 			want.pbs = 0;
 			compare_second(&want, clocks[(i + r) % RTE_DIM(clocks)], load * 4, sizes[i]);
 		}
@@ -132,6 +139,8 @@ static void test_trtcm(void **unused)
 			compare_second(&want, clocks[i % RTE_DIM(clocks)], load * 0.8, sizes[i]);
 			compare_second(&want, clocks[r % RTE_DIM(clocks)], load * 1.3, sizes[i]);
 			compare_second(&want, clocks[(i + r) % RTE_DIM(clocks)], load * 3, sizes[i]);
+			want.colour_aware = 1;
+			compare_second(&want, clocks[r % RTE_DIM(clocks)], load * 1.3, sizes[i]);
 		}
 }
 
@@ -161,11 +170,13 @@ static void test_burst(void **unused)
 			assert_int_equal(meter_compile(&p, &want, clocks[2]), 0);
 			meter_fill(&s, 1000);
 			for (int i = 0; i < 15; i++)
-				assert_int_equal(meter_colour(&p, &s, 1000, length), i < 10   ? RTE_COLOR_GREEN
-										     : i < 13 ? RTE_COLOR_YELLOW
-											      : RTE_COLOR_RED);
+				assert_int_equal(
+					meter_colour(&p, &s, 1000, length, RTE_COLOR_GREEN), i < 10   ? RTE_COLOR_GREEN
+											     : i < 13 ? RTE_COLOR_YELLOW
+												      : RTE_COLOR_RED);
 			meter_fill(&s, 1000);
-			assert_int_equal(meter_colour(&p, &s, 1000, 10 * length + 1 + length / 64), RTE_COLOR_RED);
+			assert_int_equal(meter_colour(&p, &s, 1000, 10 * length + 1 + length / 64, RTE_COLOR_GREEN),
+				RTE_COLOR_RED);
 		}
 }
 
@@ -185,7 +196,7 @@ static void test_type_change(void **unused)
 	for (int round = 0; round < 4; round++) {
 		uint64_t passed = 0;
 		for (uint64_t i = 0; i < 20000; i++, now += hz / 10000)
-			if (meter_colour(round & 1 ? &q : &p, &s.meter, now, 1000) != RTE_COLOR_RED)
+			if (meter_colour(round & 1 ? &q : &p, &s.meter, now, 1000, RTE_COLOR_GREEN) != RTE_COLOR_RED)
 				passed += 1000;
 		// Two seconds at the rate that passes, and the bursts.
 		double expected = round & 1 ? 4000000 : 2000000;
@@ -215,13 +226,13 @@ static void same_as_rte(const struct api_policer *want)
 		random = random * 6364136223846793005ull + 1442695040888963407ull;
 		uint32_t length = 64 + (uint32_t)(random >> 40) % 1437;
 		now += (random >> 33) % 60000;
-		bytes[meter_colour(&p, &a, now, length)] += length;
+		bytes[meter_colour(&p, &a, now, length, RTE_COLOR_GREEN)] += length;
 		bytes[rte_check_colour(&rte, &b, now, length)] -= length;
 	}
 	for (int i = 0; i < RTE_COLORS; i++)
 		assert_in_range(llabs(bytes[i]), 0, 30000); // of 150 MB
 	// Idle for ten years: the buckets are full, not wrapped.
-	assert_int_equal(meter_colour(&p, &a, now + hz * 86400 * 3652 / 64, 1500), RTE_COLOR_GREEN);
+	assert_int_equal(meter_colour(&p, &a, now + hz * 86400 * 3652 / 64, 1500, RTE_COLOR_GREEN), RTE_COLOR_GREEN);
 }
 
 static void test_same_as_rte(void **unused)

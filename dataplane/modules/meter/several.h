@@ -10,12 +10,14 @@ struct metering {
 	const struct policer_profile *profile; // NULL: deleted together with its sessions, under our feet
 	struct meter *meter;
 	uint64_t *policed; // counter of a meter in common
-	enum rte_color colour;
+	enum rte_color came, colour; // that the packet came with; that the meter says
 };
 #define METERS_MAX (1 + API_PDR_QERS)
 
-// The meters of a rule with RULE_FURTHER_METERS, and what each says of the packet. Returns how many. Owner worker.
-static inline uint8_t meters_look(const struct rule *r, uint64_t time, uint32_t length, struct metering to[METERS_MAX])
+// The meters of a rule with RULE_FURTHER_METERS, and what each says of the packet, which came with colour `came`.
+// Returns how many. Owner worker.
+static inline uint8_t meters_look(
+	const struct rule *r, uint64_t time, uint32_t length, enum rte_color came, struct metering to[METERS_MAX])
 {
 	const struct rule_match *m = &session_pools.match[rule_index(r)];
 	uint8_t n = 0;
@@ -29,9 +31,11 @@ static inline uint8_t meters_look(const struct rule *r, uint64_t time, uint32_t 
 			.meter = &shared->meter,
 			.policed = &shared->policed};
 	}
-	for (uint8_t i = 0; i < n; i++)
+	for (uint8_t i = 0; i < n; i++) {
+		to[i].came = came;
 		if (to[i].profile != NULL)
-			to[i].colour = meter_look_at(to[i].profile, to[i].meter, time, length).colour;
+			to[i].colour = meter_look_at(to[i].profile, to[i].meter, time, length, came).colour;
+	}
 	return n;
 }
 
@@ -42,7 +46,7 @@ static inline void meters_pass(const struct metering meter[METERS_MAX], uint8_t 
 		if (meter[i].profile == NULL)
 			continue;
 		// Looked at again: one meter may stand twice in the list.
-		struct meter_look l = meter_look_at(meter[i].profile, meter[i].meter, time, length);
+		struct meter_look l = meter_look_at(meter[i].profile, meter[i].meter, time, length, meter[i].came);
 		meter_pass(meter[i].profile, meter[i].meter, time, &l);
 	}
 }

@@ -298,6 +298,8 @@ static const char *policed(struct plan *p, const struct rule *r)
 		return NULL;
 	if (want == NULL)
 		return "the policer is gone";
+	if (want->colour_aware)
+		return "the policer is colour-aware";
 	for (uint32_t c = 0; c < RTE_DIM(want->action); c++)
 		if (want->action[c] == API_COLOUR_REMARK)
 			return "the policer remarks";

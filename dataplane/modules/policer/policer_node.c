@@ -31,7 +31,8 @@ static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, cons
 
 	if (unlikely(p == NULL))
 		return 1; // deleted together with its sessions, under our feet
-	enum rte_color colour = meter_colour(p, &s->meter, w->now, packet_of(m)->length);
+	enum rte_color colour =
+		meter_colour(p, &s->meter, w->now, packet_of(m)->length, meter_came(session_view_of(m)->dscp));
 	if (likely(p->action[colour] == API_COLOUR_PASS))
 		return 1;
 	if (p->action[colour] == API_COLOUR_DROP)
@@ -48,7 +49,7 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 	struct metering meter[METERS_MAX];
 	uint32_t length = packet_of(m)->length;
 	uint64_t time = w->now << METER_TIME_SHIFT;
-	uint8_t n = meters_look(r, time, length, meter);
+	uint8_t n = meters_look(r, time, length, meter_came(session_view_of(m)->dscp), meter);
 
 	for (uint8_t i = 0; i < n; i++) {
 		if (meter[i].profile == NULL || meter[i].profile->action[meter[i].colour] != API_COLOUR_DROP)
