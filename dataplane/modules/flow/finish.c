@@ -41,8 +41,10 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 		l->list_slot = t->permitted & ((1u << ACL_SLOT_BITS) - 1);
 		if (s->urr != RULE_NONE)
 			rte_prefetch0(&usage_pools.state[s->urr]);
-		if (s->further || (s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
+		if ((s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
 			rte_prefetch0(&session_pools.rule[s->rule]);
+		if (unlikely(s->further))
+			flow_ask_further(k, s);
 	}
 }
 
@@ -297,8 +299,28 @@ static __rte_noinline rte_edge_t finish6(const struct walk *k, const struct look
 	return finish(k, l, m, 6);
 }
 
+// The second step of flow_ask_further(): the meters and URRs that the rules have.
+static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		const struct lookup *l = &lookup[i];
+
+		if (!l->plain || !l->state->further)
+			continue;
+		const struct rule_match *m = &session_pools.match[l->state->rule];
+		for (uint8_t j = 0; j < m->meters && j < API_PDR_QERS; j++)
+			rte_prefetch0(&meter_states[m->meter[j].state]);
+		for (uint8_t j = 0; j < m->urrs && j < API_PDR_URRS - 1; j++)
+			rte_prefetch0(&usage_pools.state[m->urr[j]]);
+	}
+}
+
 void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {
+	if (unlikely(k->further)) {
+		ask_meters(lookup, n);
+		k->further = 0;
+	}
 	if (unlikely(k->translating))
 		flow_find_mappings(k, lookup, pkts, n);
 	for (uint16_t i = 0; i < n; i++) {

@@ -49,6 +49,17 @@ static __rte_always_inline int flow_ask_tuple(
 	return 1;
 }
 
+// A packet of a rule with several meters or URRs: what says which, of the rule that may have changed by now.
+static __rte_always_inline void flow_ask_further(struct walk *k, const struct rule_state *s)
+{
+	const uint8_t *match = (const uint8_t *)&session_pools.match[s->rule];
+
+	k->further = 1;
+	rte_prefetch0(&session_pools.rule[s->rule]);
+	for (uint32_t at = 0; at < sizeof(struct rule_match); at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(match + at);
+}
+
 // For those that are plain; the others, and those without an entry, are not plain behind it.
 void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
 

@@ -16,6 +16,7 @@ struct role {
 	uint8_t up, sgw, six, outer6; // six: the user's packets
 	uint8_t routed; // of no session
 	uint8_t flows; // PDRs have filters
+	uint8_t more; // meters and URRs: three, two
 	uint8_t nat; // NAT44
 };
 static const struct role roles[] = {
@@ -35,6 +36,7 @@ static const struct role roles[] = {
 	{"nat-down", "internet", .nat = 1},
 	{"upf-up-flows", "ran", .up = 1, .flows = 1},
 	{"upf-down-flows", "internet", .flows = 1},
+	{"upf-up-more", "ran", .up = 1, .flows = 1, .more = 1},
 };
 
 // Ends of the tunnel that packets come in by.
@@ -63,14 +65,18 @@ static void put_session(const struct role *r, uint32_t n)
 		k.pdr[0].match |= API_PDR_UE_IP;
 		kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
 		kit_far_ip(&k, 1, API_FROM_CORE, "core");
-		struct api_qer *q = kit_qer(&k, 1, 9);
-		snprintf(q->uplink_policer, sizeof(q->uplink_policer), "rate");
-		snprintf(q->downlink_policer, sizeof(q->downlink_policer), "rate");
-		kit_pdr_qer(&k.pdr[0], 1);
-		kit_pdr_qer(&k.pdr[1], 1);
-		kit_urr(&k, 1);
-		kit_pdr_urr(&k.pdr[0], 1);
-		kit_pdr_urr(&k.pdr[1], 1);
+		for (uint32_t id = 1; id <= (r->more ? 3 : 1); id++) {
+			struct api_qer *q = kit_qer(&k, id, 9);
+			snprintf(q->uplink_policer, sizeof(q->uplink_policer), "rate");
+			snprintf(q->downlink_policer, sizeof(q->downlink_policer), "rate");
+			kit_pdr_qer(&k.pdr[0], id);
+			kit_pdr_qer(&k.pdr[1], id);
+		}
+		for (uint32_t id = 1; id <= (r->more ? 2 : 1); id++) {
+			kit_urr(&k, id);
+			kit_pdr_urr(&k.pdr[0], id);
+			kit_pdr_urr(&k.pdr[1], id);
+		}
 	}
 	for (uint32_t i = 0; r->flows && i < 2; i++)
 		*kit_sdf(&k, &k.pdr[i]) = (struct api_sdf){

@@ -78,8 +78,10 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 		return;
 	if (s->urr != RULE_NONE)
 		rte_prefetch0(&usage_pools.state[s->urr]);
-	if (unlikely(l->user.version == 6 || s->further))
+	if (unlikely(l->user.version == 6))
 		rte_prefetch0(&session_pools.rule[s->rule]);
+	if (unlikely(s->further))
+		flow_ask_further(k, s);
 }
 
 // ---- 5-tuple entries: of wireline subscribers, and of keys with several PDRs ---------------------------------------------

@@ -52,6 +52,7 @@ struct walk {
 	uint32_t ways_generation;
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
+	uint8_t further; // a packet of the block has several meters or URRs
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 	uint8_t translating; // some instance has NAT44
 	uint8_t external; // a packet of the block is to an external address
@@ -78,6 +79,7 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->local = __atomic_load_n(&ip_local_filter, __ATOMIC_ACQUIRE);
 	k->marking = k->instances->marking ? FLOW_MARKED : 0;
 	k->last = NULL;
+	k->further = 0;
 	k->drop_gtpu = drop_gtpu;
 	k->translating = (uint8_t)nat_anywhere();
 	k->nat_now = k->translating ? nat_time(w) : 0;
