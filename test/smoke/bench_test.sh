@@ -48,7 +48,7 @@ for profile in upf-8m-flows upf-16m-flows; do
 import json, sys
 r = json.load(open(sys.argv[1], encoding="utf-8"))
 f, m = r["fill"], r["memory_floor"]
-assert r["flows"] == 64 * 64 and f["packets"] == f["flow_inserts"] == r["flows"], (r["flows"], f)
+assert r["flows"] == 64 * 64 == f["flow_inserts"] <= f["packets"], (r["flows"], f) # Echo Requests are packets, too
 assert f["lost"] == f["steady_inserts"] == f["flow_evictions"] == 0 and r["loss_ratio"] == 0, f
 assert m["bytes"] == 64 * r["flows"] and m["ticks_per_access"]["median"] > 0, m
 PY
