@@ -19,6 +19,7 @@ INITIALISMS = set(
 SPECIAL = {
     "qinq": "QinQ",
     "pppoe": "PPPoE",
+    "nptv6": "NPTv6",
     "API_NAME": "NameSize",
     "API_TEXT": "TextSize",
     "API_SYNTH_TEMPLATE": "SynthTemplateSize",

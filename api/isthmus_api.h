@@ -77,6 +77,7 @@ enum api_part {
 	API_PART_NAT = 13,
 	API_PART_MIRROR = 14,
 	API_PART_COUNTER = 15,
+	API_PART_NPTV6 = 16,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -120,6 +121,7 @@ enum api_part {
 	API_PART_NAT_BLOCK_ROW = 149,
 	API_PART_MIRROR_ROW = 150,
 	API_PART_COUNTER_ROW = 151,
+	API_PART_NPTV6_ROW = 152,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -180,7 +182,8 @@ enum api_kind {
 	API_NAT = 13,
 	API_MIRROR = 14,
 	API_COUNTER = 15,
-	API_KIND_COUNT = 16,
+	API_NPTV6 = 16,
+	API_KIND_COUNT = 17,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -480,6 +483,17 @@ struct api_nat {
 	uint32_t hold; // seconds that a block rests between two subscribers
 	struct api_address inside_prefix[API_NAT_INSIDE]; // IPv4: subscribers that are translated
 	struct api_address address[API_NAT_ADDRESSES]; // IPv4 prefixes: external addresses
+};
+
+// ---- NPTv6 ----------------------------------------------------------------------------------------------------------
+
+#define API_NPTV6_PAIRS 16
+
+// Key: the network instance by whose interfaces the packets leave (of destination look-up). RFC 6296: inside[i] becomes
+// outside[i] and back; both are IPv6 prefixes of one length, 16 to 64 bits, and none overlaps another.
+struct api_nptv6 {
+	uint32_t pairs; // used entries below
+	struct api_address inside[API_NPTV6_PAIRS], outside[API_NPTV6_PAIRS];
 };
 
 // ---- mirrors --------------------------------------------------------------------------------------------------------
@@ -914,7 +928,8 @@ enum api_table {
 	API_TABLE_NAT_BLOCK = 21, // blocks that subscribers have, of one instance (key), or of all
 	API_TABLE_MIRROR = 22,
 	API_TABLE_COUNTER = 23,
-	API_TABLE_COUNT = 24,
+	API_TABLE_NPTV6 = 24, // of one instance (key), or of all: a row for each pair of prefixes
+	API_TABLE_COUNT = 25,
 };
 
 struct api_stats_request {
@@ -1034,6 +1049,12 @@ struct api_nat_block_row {
 	struct api_address outside, inside; // inside: whom it was given for
 	uint16_t port[2];
 	uint32_t worker, mappings, pad;
+};
+
+struct api_nptv6_row {
+	char name[API_NAME]; // instance
+	struct api_address inside, outside;
+	uint64_t packets_out, packets_in; // translated
 };
 
 struct api_mirror_row {

@@ -98,6 +98,9 @@ static const struct api_layout_step api_counter_steps[] = {
 	{8, 0xe9b8f185}, {16, 0x5feeff47}, {20, 0x7ee8082f}, {24, 0x410565d8},
 	{44, 0x14e5e8e4}, {76, 0x2040341e}, {80, 0x68be69d2},
 };
+static const struct api_layout_step api_nptv6_steps[] = {
+	{4, 0xa710425e}, {324, 0xdef2eba9}, {644, 0x2d424472},
+};
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
 	{32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407},
@@ -287,6 +290,10 @@ static const struct api_layout_step api_counter_row_steps[] = {
 	{56, 0xe985db31}, {64, 0x7b592c80}, {72, 0xa219eb52}, {80, 0x1f8e2958},
 	{88, 0xdc665002}, {96, 0x2b633dbe},
 };
+static const struct api_layout_step api_nptv6_row_steps[] = {
+	{32, 0xfb7a437b}, {52, 0x48284d38}, {72, 0x9b990f7a}, {80, 0x5c095c90},
+	{88, 0xa863f718},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 30},
@@ -304,6 +311,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
 	{"api_counter", api_counter_steps, API_PART_COUNTER, 7},
+	{"api_nptv6", api_nptv6_steps, API_PART_NPTV6, 3},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -345,6 +353,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_nat_block_row", api_nat_block_row_steps, API_PART_NAT_BLOCK_ROW, 8},
 	{"api_mirror_row", api_mirror_row_steps, API_PART_MIRROR_ROW, 9},
 	{"api_counter_row", api_counter_row_steps, API_PART_COUNTER_ROW, 10},
+	{"api_nptv6_row", api_nptv6_row_steps, API_PART_NPTV6_ROW, 5},
 };
 
 #endif

@@ -31,6 +31,7 @@ const (
 	PartNAT                  = 0xd
 	PartMirror               = 0xe
 	PartCounter              = 0xf
+	PartNPTv6                = 0x10
 	PartHello                = 0x40
 	PartLayout               = 0x41
 	PartStatus               = 0x42
@@ -72,6 +73,7 @@ const (
 	PartNATBlockRow          = 0x95
 	PartMirrorRow            = 0x96
 	PartCounterRow           = 0x97
+	PartNPTv6Row             = 0x98
 	RuleNone                 = 0x0
 	RulePDR                  = 0x1
 	RuleFAR                  = 0x2
@@ -92,7 +94,8 @@ const (
 	KindNAT                  = 0xd
 	KindMirror               = 0xe
 	KindCounter              = 0xf
-	KindCount                = 0x10
+	KindNPTv6                = 0x10
+	KindCount                = 0x11
 	RoleAccess               = 0x1
 	RoleCore                 = 0x2
 	OffloadNone              = 0x0
@@ -177,7 +180,8 @@ const (
 	TableNATBlock            = 0x15
 	TableMirror              = 0x16
 	TableCounter             = 0x17
-	TableCount               = 0x18
+	TableNPTv6               = 0x18
+	TableCount               = 0x19
 	Magic                    = 0x48545349
 	Version                  = 0x3
 	VersionOldest            = 0x3
@@ -209,6 +213,7 @@ const (
 	InstancePinPeer          = 0x2
 	NATInside                = 0x8
 	NATAddresses             = 0x10
+	NPTv6Pairs               = 0x10
 	MaxMirrors               = 0x40
 	MaxCounters              = 0x40
 	MaxPDR                   = 0x20
@@ -585,6 +590,14 @@ type NAT struct {
 }
 
 const SizeofNAT = 0x208
+
+type NPTv6 struct {
+	Pairs   uint32
+	Inside  [16]Address
+	Outside [16]Address
+}
+
+const SizeofNPTv6 = 0x284
 
 type Mirror struct {
 	To         byte
@@ -1091,6 +1104,16 @@ type NATBlockRow struct {
 
 const SizeofNATBlockRow = 0x78
 
+type NPTv6Row struct {
+	Name       [32]byte
+	Inside     Address
+	Outside    Address
+	PacketsOut uint64
+	PacketsIn  uint64
+}
+
+const SizeofNPTv6Row = 0x58
+
 type MirrorRow struct {
 	Name      [32]byte
 	Target    [32]byte
@@ -1228,6 +1251,8 @@ func (*Mirror) PartNumber() uint16 { return PartMirror }
 
 func (*Counter) PartNumber() uint16 { return PartCounter }
 
+func (*NPTv6) PartNumber() uint16 { return PartNPTv6 }
+
 func (*Hello) PartNumber() uint16 { return PartHello }
 
 func (*Layout) PartNumber() uint16 { return PartLayout }
@@ -1310,6 +1335,8 @@ func (*MirrorRow) PartNumber() uint16 { return PartMirrorRow }
 
 func (*CounterRow) PartNumber() uint16 { return PartCounterRow }
 
+func (*NPTv6Row) PartNumber() uint16 { return PartNPTv6Row }
+
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}}},
@@ -1326,6 +1353,7 @@ var layoutParts = []layoutPart{
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
 	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},
 	{"api_counter", PartCounter, []layoutStep{{8, 0xe9b8f185}, {16, 0x5feeff47}, {20, 0x7ee8082f}, {24, 0x410565d8}, {44, 0x14e5e8e4}, {76, 0x2040341e}, {80, 0x68be69d2}}},
+	{"api_nptv6", PartNPTv6, []layoutStep{{4, 0xa710425e}, {324, 0xdef2eba9}, {644, 0x2d424472}}},
 	{"api_hello", PartHello, []layoutStep{{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b}, {32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407}, {136, 0x2a4f0e62}, {140, 0x5f7b2c01}, {144, 0xbec2d1a7}}},
 	{"api_layout", PartLayout, []layoutStep{{2, 0xe3f449d3}, {4, 0xfbc02988}, {8, 0xdaf6b62d}, {12, 0x3d17e48d}, {16, 0xb863440f}}},
 	{"api_status", PartStatus, []layoutStep{{4, 0xd5de4e10}, {8, 0x60626766}, {40, 0x93d5358e}, {296, 0xcce0478a}, {300, 0xe77d0ab0}, {304, 0x12307aa1}}},
@@ -1367,4 +1395,5 @@ var layoutParts = []layoutPart{
 	{"api_nat_block_row", PartNATBlockRow, []layoutStep{{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12}, {108, 0xf1c340ba}, {112, 0xc2db631d}, {116, 0x72d2a22e}, {120, 0xb1153b57}}},
 	{"api_mirror_row", PartMirrorRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x54d36cb2}, {84, 0xd462f659}, {88, 0x2b388d4c}, {96, 0x9a0d5cb0}, {104, 0x96fa1363}, {112, 0x4b1aadbf}, {120, 0xa0b2acea}, {128, 0xbeb4f6f5}}},
 	{"api_counter_row", PartCounterRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x87f102bd}, {40, 0x1414f39b}, {48, 0x80dfd073}, {56, 0xe985db31}, {64, 0x7b592c80}, {72, 0xa219eb52}, {80, 0x1f8e2958}, {88, 0xdc665002}, {96, 0x2b633dbe}}},
+	{"api_nptv6_row", PartNPTv6Row, []layoutStep{{32, 0xfb7a437b}, {52, 0x48284d38}, {72, 0x9b990f7a}, {80, 0x5c095c90}, {88, 0xa863f718}}},
 }

@@ -60,6 +60,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	if a.mobile != nil {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
 		err = orRead(err, ctx, c, api.TableNAT, &s.NATs)
+		err = orRead(err, ctx, c, api.TableNPTv6, &s.NPTv6s)
 		err = orRead(err, ctx, c, api.TableEvent, &s.Events)
 	}
 	if err != nil {

@@ -57,6 +57,7 @@ func (k *checker) allInstances() {
 		}
 		k.shaping(&in.Shaping)
 		k.nat(in)
+		k.nptv6(in)
 		k.ruleSet(&in.AccessList)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")

@@ -129,6 +129,7 @@ type Instance struct {
 	UDPPort    uint16          `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
 	AccessList RuleSet         `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
 	NAT        NAT             `yaml:"nat" doc:"NAT44 of the subscribers whose packets leave by its interfaces."`
+	NPTv6      []NPTv6         `yaml:"nptv6" maxlen:"16" doc:"NPTv6 of packets that leave by its interfaces."`
 	Shaping    Shaping         `yaml:"shaping" doc:"Hierarchical scheduling of what the downlink of its sessions sends into tunnels: a pipe for each session."`
 	Sources    []string        `yaml:"sources" maxlen:"4" enum:"access|core|sgi-lan|cp" doc:"Source and destination interfaces that it serves when a rule names no network instance."`
 }

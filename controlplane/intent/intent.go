@@ -89,6 +89,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.nats()
 	c.mirrors()
 	c.counters()
+	c.nptv6()
 	return c.state, c.err
 }
 

@@ -172,6 +172,8 @@ instances:
   - {name: access, interfaces: [n3], endpoints: [10.1.0.1, "2001:db8::1"], pin_peer: true, udp_port: 9000}
   - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/16, "2001:db8:1::/48"], ue_to_ue: drop,
      nat: {addresses: [203.0.113.0/30], ports: 2048-4095, block: 64, mappings: 99},
+     nptv6: [{inside: "2001:db8:1::/48", outside: "2001:db8:7::/48"},
+       {inside: "fd00::/64", outside: "2001:db8:8:1::/64"}],
      access_list: {default: deny, rules: [{source: 192.0.2.0/24, protocol: udp, source_port: 53, action: permit}]}}
 mirrors:
   - {name: tap, to: {path: x, teid: 7}, direction: uplink, sample: 4,
@@ -215,6 +217,10 @@ func TestInstances(t *testing.T) {
 		Block: 64, Blocks: 4, Mappings: 99, UDP: 300, TCP: 7440, TCPTransitory: 240, ICMP: 60, Hold: 120,
 		InsidePrefix: [api.NATInside]api.Address{api.FromPrefix(netip.MustParsePrefix("10.45.0.0/16"))},
 		Address:      [api.NATAddresses]api.Address{api.FromPrefix(netip.MustParsePrefix("203.0.113.0/30"))}})
+	nptv6, _ := decoded[api.NPTv6](t, find(t, s, api.KindNPTv6, "internet"))
+	equal(t, []any{nptv6.Pairs, nptv6.Inside[0].Netip(), nptv6.Outside[0].Netip(), nptv6.Inside[1].Netip(),
+		nptv6.Outside[1].Netip(), nptv6.Inside[2].Family},
+		[]any{2, "2001:db8:1::/48", "2001:db8:7::/48", "fd00::/64", "2001:db8:8:1::/64", 0})
 	order := []uint32{}
 	for i := range s {
 		if s[i].Kind == api.KindInstance || s[i].Kind == api.KindPath {

@@ -4,6 +4,22 @@ package intent
 
 import "isthmus/api"
 
+// nptv6: pairs of prefixes of network instances.
+func (c *compiler) nptv6() {
+	for i := range c.Instances {
+		in := &c.Instances[i]
+		if len(in.NPTv6) == 0 {
+			continue
+		}
+		body := api.NPTv6{Pairs: uint32(len(in.NPTv6))}
+		for k, n := range in.NPTv6 {
+			body.Inside[k] = api.FromPrefix(n.Inside.Prefix)
+			body.Outside[k] = api.FromPrefix(n.Outside.Prefix)
+		}
+		c.put(api.KindNPTv6, string(in.Name), api.Body(&body))
+	}
+}
+
 // nats: NAT44 of network instances.
 func (c *compiler) nats() {
 	for i := range c.Instances {

@@ -31,6 +31,7 @@ type Snapshot struct {
 	Holders   []api.HolderRow
 	Instances []api.InstanceRow
 	NATs      []api.NATRow
+	NPTv6s    []api.NPTv6Row
 	Mirrors   []api.MirrorRow
 	Counters  []api.CounterRow
 	Events    []api.EventRow
@@ -174,6 +175,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, counters, s.Counters, func(r *api.CounterRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, mirrors, s.Mirrors, func(r *api.MirrorRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, nats, s.NATs, func(r *api.NATRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, nptv6s, s.NPTv6s, func(r *api.NPTv6Row) []string {
+		return []string{api.CString(r.Name[:]), r.Inside.String()}
+	})
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
 	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,9 @@ func sample(context.Context) *Snapshot {
 			func(r *api.InstanceRow) []byte { return r.Name[:] }, "access")},
 		NATs: []api.NATRow{named(api.NATRow{Blocks: 252, Used: 3, Mappings: 40, Made: 50},
 			func(r *api.NATRow) []byte { return r.Name[:] }, "internet")},
+		NPTv6s: []api.NPTv6Row{named(api.NPTv6Row{PacketsOut: 13, PacketsIn: 14,
+			Inside: api.FromPrefix(netip.MustParsePrefix("fd00::/48"))},
+			func(r *api.NPTv6Row) []byte { return r.Name[:] }, "internet")},
 		Mirrors: []api.MirrorRow{named(api.MirrorRow{Packets: 11, Limited: 2},
 			func(r *api.MirrorRow) []byte { return r.Name[:] }, "tap")},
 		Counters: []api.CounterRow{named(api.CounterRow{Packets: 12, Reached: 3},
@@ -72,6 +76,8 @@ func TestScrape(t *testing.T) {
 			`isthmus_dataplane_up 1`, `isthmus_port_receive_packets_total{port="access"} 7`,
 			`isthmus_dropped_packets_total{reason="no-route"} 3`, `isthmus_punted_packets_total{reason="dhcp"} 4`,
 			`isthmus_mirror_packets_total{mirror="tap"} 11`, `isthmus_mirror_limited_packets_total{mirror="tap"} 2`,
+			`isthmus_nptv6_out_packets_total{inside="fd00::/48",instance="internet"} 13`,
+			`isthmus_nptv6_in_packets_total{inside="fd00::/48",instance="internet"} 14`,
 			`isthmus_aggregate_packets_total{counter="slice"} 12`,
 			`isthmus_aggregate_watermarks_reached_total{counter="slice"} 3`,
 			`isthmus_node_ticks_total{node="port-rx",worker="1"} 90`, `isthmus_sessions 2`, `isthmus_packets_in_total 10`,
@@ -135,7 +141,7 @@ func TestMetricsAreReadOnly(t *testing.T) {
 // Row M4: the labels are those that have few values, whatever peers and subscribers send.
 func TestNoLabelGrows(t *testing.T) {
 	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version",
-		"dataplane", "holder", "mirror", "counter"}
+		"dataplane", "holder", "mirror", "counter", "inside"}
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

@@ -13,6 +13,7 @@ type stats = n4.Stats
 
 var (
 	byInstance = []string{"instance"}
+	byPrefix   = []string{"instance", "inside"} // a row of the configuration
 	byMirror   = []string{"mirror"}
 	byCounter  = []string{"counter"}
 	byEvent    = []string{"event"}
@@ -43,6 +44,13 @@ var nats = []family[api.NATRow]{
 		func(r *api.NATRow) uint64 { return r.Mappings }),
 	counter("nat_mappings_made_total", "Mappings since start.", byInstance,
 		func(r *api.NATRow) uint64 { return r.Made }),
+}
+
+var nptv6s = []family[api.NPTv6Row]{
+	counter("nptv6_out_packets_total", "Packets whose source was translated to the outside.", byPrefix,
+		func(r *api.NPTv6Row) uint64 { return r.PacketsOut }),
+	counter("nptv6_in_packets_total", "Packets whose destination was translated to the inside.", byPrefix,
+		func(r *api.NPTv6Row) uint64 { return r.PacketsIn }),
 }
 
 var mirrors = []family[api.MirrorRow]{

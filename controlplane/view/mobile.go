@@ -156,6 +156,17 @@ type NAT struct {
 var natColumns = columns[NAT](`INSTANCE=Name, MODE, ADDRESSES, BLOCKS, USED, RESTING, SUBSCRIBERS,
 	PORTS A BLOCK=Block, MAPPINGS, MADE, UNREPORTED`)
 
+// NPTv6 is a pair of prefixes of a network instance.
+type NPTv6 struct {
+	Name       string `json:"name"`
+	Inside     string `json:"inside"`
+	Outside    string `json:"outside"`
+	PacketsOut uint64 `json:"packets_out"` // translated
+	PacketsIn  uint64 `json:"packets_in"`
+}
+
+var nptv6Columns = columns[NPTv6]("INSTANCE=Name, INSIDE, OUTSIDE, PACKETS OUT, PACKETS IN")
+
 // NATBlock is a block of ports that a subscriber has.
 type NATBlock struct {
 	Name     string `json:"name"`

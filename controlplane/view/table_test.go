@@ -62,6 +62,7 @@ func TestFieldsAreCopied(t *testing.T) {
 	filled[api.URRRow, URR](t, "Bytes", "Packets", "QuotaLeft")
 	filled[api.InstanceRow, Instance](t)
 	filled[api.NATRow, NAT](t)
+	filled[api.NPTv6Row, NPTv6](t)
 	filled[api.NATBlockRow, NATBlock](t, "First", "Last")
 	filled[api.EventRow, Event](t, "Name")
 	filled[api.RouteRow, Route](t)

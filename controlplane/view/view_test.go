@@ -61,6 +61,10 @@ func rows(s *dptest.Server) {
 	put(block.Name[:], "internet")
 	put(block.Session[:], "n4.000000000000001f")
 	s.SetTable(api.TableNATBlock, api.Body(&block))
+	prefixes := api.NPTv6Row{Inside: api.FromPrefix(netip.MustParsePrefix("fd00::/48")),
+		Outside: api.FromPrefix(netip.MustParsePrefix("2001:db8:7::/48")), PacketsOut: 3, PacketsIn: 2}
+	put(prefixes.Name[:], "internet")
+	s.SetTable(api.TableNPTv6, api.Body(&prefixes))
 	mirror := api.MirrorRow{To: api.MirrorToERSPAN, Collector: api.FromAddr(netip.MustParseAddr("192.0.2.9")), Packets: 7, Bytes: 700, Limited: 2}
 	put(mirror.Name[:], "tap")
 	s.SetTable(api.TableMirror, api.Body(&mirror))
@@ -203,6 +207,11 @@ internet  blocks          2     252     1        0            1            512  
 INSTANCE  SESSION              INSIDE     OUTSIDE      FIRST  LAST  MAPPINGS  WORKER
 internet  n4.000000000000001f  10.45.0.1  203.0.113.4   1024  1535         9       0
 `},
+		{"nptv6", `[{"name":"internet","inside":"fd00::/48","outside":"2001:db8:7::/48",` +
+			`"packets_out":3,"packets_in":2}]`, `
+INSTANCE  INSIDE     OUTSIDE          PACKETS OUT  PACKETS IN
+internet  fd00::/48  2001:db8:7::/48            3           2
+`},
 		{"mirror", `[{"name":"tap","to":"erspan","target":"","collector":"192.0.2.9","packets":7,"bytes":700,"limited":2,"no_buffer":0,"failed":0}]`, `
 MIRROR  TO      TARGET  COLLECTOR  PACKETS  BYTES  LIMITED  NO BUFFER  FAILED
 tap     erspan  -       192.0.2.9        7    700        2          0       0
@@ -296,7 +305,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 23, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 24, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

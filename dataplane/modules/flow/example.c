@@ -6,6 +6,7 @@
 #include "flow/flow.h"
 #include "instance/instance.h"
 #include "nat/nat.h"
+#include "nptv6/nptv6.h"
 #include "path/local.h"
 #include "route/route.h"
 
@@ -82,6 +83,8 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->instance = instance_of_lookup(i->index);
 	const struct instance *n = instance_get(e->instance);
 	if (e->instance != INSTANCE_NONE && (n == NULL || n->lookup != API_LOOKUP_DESTINATION || !is_open(e->instance)))
+		return;
+	if (six && nptv6_of(e->instance) != NULL) // nptv6-downlink says whose the packet is
 		return;
 	e->user.at = e->l3;
 	e->user.version = e->version;

@@ -4,6 +4,7 @@
 #include "flow/finish.h"
 #include "flow/count.h"
 #include "instance/instance.h"
+#include "nptv6/nptv6.h"
 #include "path/outer.h"
 #include "route/ways.h"
 #include "rule/endpoint.h"
@@ -89,7 +90,7 @@ static int may_be_ue(const struct instances *n, uint8_t version, const uint8_t *
 	return 0;
 }
 
-// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others.
+// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 too.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
 // The answer stands as long as the route, unless sessions decide that have no pools.
@@ -101,7 +102,8 @@ static __rte_noinline uint8_t note_way(
 
 	if (!may_send(k, version, destination) || address_is_link_local(version, destination) ||
 		may_be_ue(k->instances, version, destination) ||
-		(n != NULL && nat_outside(n->table, load32(destination)) != NAT_NONE))
+		(n != NULL && nat_outside(n->table, load32(destination)) != NAT_NONE) ||
+		(version == 6 && nptv6_of_hop(way->index)))
 		note = NOTE_OTHER;
 	if (k->instances->lookers == 0)
 		way->note = note;

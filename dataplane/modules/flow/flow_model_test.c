@@ -7,6 +7,7 @@
 
 #define SESSIONS 24
 #define ROUNDS 6000
+#define OUTSIDE6 "2001:db8:8::/48"
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
 
@@ -119,6 +120,20 @@ static void change_owners(void)
 	commit();
 }
 
+// UEs' IPv6 addresses are others outside, or the same.
+static void change_nptv6(void)
+{
+	struct api_nptv6 n = {
+		.pairs = 1, .inside = {kit_address("2001:db8:1::/48")}, .outside = {kit_address(OUTSIDE6)}};
+
+	kit_begin();
+	if (draw(2))
+		kit_put(API_NPTV6, "core", &n, sizeof(n));
+	else
+		kit_delete(API_NPTV6, "core");
+	kit_commit(); // one that is not there cannot be deleted
+}
+
 // Where what is routed goes: to the data network, to peers, or nowhere else than by default.
 static void change_route(void)
 {
@@ -141,10 +156,12 @@ static void change_route(void)
 static void change(void)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 0xee, 9};
-	uint32_t what = draw(16);
+	uint32_t what = draw(17);
 
 	if (what == 0) {
 		put_policers();
+	} else if (what == 16) {
+		change_nptv6();
 	} else if (what == 13) {
 		change_route();
 	} else if (what == 14) {
@@ -173,11 +190,12 @@ static void change(void)
 
 static const char *far_address(int six, uint32_t n)
 {
-	static const char *const list[2][6] = {
-		{FAR4, "203.0.113.7", "10.45.0.3", "10.1.0.1", "10.40.0.1", "169.254.1.1"},
-		{FAR6, "2001:db8:fffe::1", "2001:db8:1:3::5", "fd00:1::1", "2001:db8:40::1", "fe80::5"}};
+	static const char *const list[2][7] = {
+		{FAR4, "203.0.113.7", "10.45.0.3", "10.1.0.1", "10.40.0.1", "169.254.1.1", "10.45.0.4"},
+		{FAR6, "2001:db8:fffe::1", "2001:db8:1:3::5", "fd00:1::1", "2001:db8:40::1", "fe80::5",
+			"2001:db8:8:fffb::5"}};
 
-	return list[six][draw(4) ? n % 2 : draw(6)];
+	return list[six][draw(4) ? n % 2 : draw(7)];
 }
 
 // Neighbour discovery, in front of the payload: with an extension header or without.
@@ -248,11 +266,16 @@ static void make_of_session(struct sent *s, uint32_t number)
 	uint32_t other = draw(16) ? n : 1 + draw(SESSIONS - 1);
 	char ue[64];
 
-	snprintf(ue, sizeof(ue), six ? "2001:db8:1:%x::77" : "10.45.0.%u", other);
+	uint32_t outside = six && !up && draw(2);
+	snprintf(ue, sizeof(ue),
+		outside ? "2001:db8:8:%x::77"
+		: six   ? "2001:db8:1:%x::77"
+			: "10.45.0.%u",
+		outside ? (other + 0xfff8) % 0xffff : other); // its sum is 7 more than the inside prefix's
 	frame_payload(&s->f, size);
 	int tunnelled = up || kinds[n] == SGW;
 	store32(s->f.at, MAGIC);
-	store32(s->f.at + 4, (tunnelled ? n : other) << 8 | up << 4 | six);
+	store32(s->f.at + 4, (tunnelled ? n : other) << 8 | outside << 5 | up << 4 | six);
 	store32(s->f.at + 8, number);
 	uint8_t protocol = 17;
 	if (six && draw(20) == 0)

@@ -9,6 +9,7 @@
 
 #include "isthmus_api.h"
 #include "route/address.h"
+#include "route/route.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <stdint.h>
@@ -79,6 +80,12 @@ static inline uint16_t instance_of_interface(uint32_t interface)
 	uint8_t i = interface < INSTANCE_INTERFACES ? instances_get()->of_interface[interface] : 0;
 
 	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
+}
+
+// The instance by whose interface packets leave for a next hop, or INSTANCE_NONE. Workers.
+static inline uint16_t instance_of_hop(const struct next_hop *hop)
+{
+	return hop->kind == NEXT_HOP_NOWHERE ? INSTANCE_NONE : instance_of_interface(hop->interface);
 }
 
 // As instance_of_interface, but only where packets are looked up by a UE's address.

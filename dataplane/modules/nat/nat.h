@@ -37,7 +37,10 @@ static inline const struct nat *nat_of(uint16_t instance)
 }
 
 // Of the instance by whose interface packets leave for a next hop (index), or NULL.
-const struct nat *nat_of_hop(uint32_t next_hop);
+static inline const struct nat *nat_of_hop(uint32_t next_hop)
+{
+	return nat_of(instance_of_hop(next_hop_get(next_hop)));
+}
 
 // The time of mappings (table.h), in this walk.
 static inline uint32_t nat_time(const struct worker *w)

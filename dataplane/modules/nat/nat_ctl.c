@@ -37,13 +37,6 @@ static struct {
 	int owed;
 } own;
 
-const struct nat *nat_of_hop(uint32_t next_hop)
-{
-	const struct next_hop *hop = next_hop_get(next_hop);
-
-	return hop->kind == NEXT_HOP_NOWHERE ? NULL : nat_of(instance_of_interface(hop->interface));
-}
-
 int nat_session_lives(uint32_t session, uint32_t worker)
 {
 	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);

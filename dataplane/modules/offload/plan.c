@@ -8,6 +8,7 @@
 #include "instance/instance.h"
 #include "meter/policer.h"
 #include "nat/nat.h"
+#include "nptv6/nptv6.h"
 #include "path/outer.h"
 #include "route/ways.h"
 #include "rule/endpoint.h"
@@ -177,7 +178,7 @@ static const char *next_hop(struct plan *p, uint8_t version, const uint8_t *dest
 		return "the port that packets leave by is no device";
 	if (most > hop->mtu)
 		return "what comes in may be too long for the port that it leaves by";
-	if (nat_of_hop(index) != NULL)
+	if (nat_of_hop(index) != NULL || nptv6_of_hop(index))
 		return "addresses are translated";
 	p->out = (uint16_t)out->device;
 	next_hop_header_put(hop, room + NEXT_HOP_HEADER, version);
@@ -277,7 +278,8 @@ static const char *refused(const struct plan *p, const struct offload_request *q
 	if (p->level != API_OFFLOAD_FULL)
 		return q->tunnel && r->outer != API_OUTER_GTPU ? NULL : "only what leaves tunnels is decapsulated";
 	if (wireline ? firewall_list(ACL_UPLINK) != NULL || firewall_list(ACL_DOWNLINK) != NULL
-		     : firewall_instance_list(q->instance) != NULL || nat_of(q->instance) != NULL)
+		     : firewall_instance_list(q->instance) != NULL || nat_of(q->instance) != NULL ||
+				nptv6_of(q->instance) != NULL)
 		return "an access list or address translation looks at the packets";
 	if ((r->flags & RULE_UPLINK) && guarded(q))
 		return "subscribers may not send to the destination";

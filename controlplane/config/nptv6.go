@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+// NPTv6 is a pair of prefixes of one length, whose addresses become each other's (RFC 6296).
+type NPTv6 struct {
+	At      `yaml:""`
+	Inside  Prefix `yaml:"inside" req:"true" doc:"IPv6 prefix of subscribers, /16 to /64."`
+	Outside Prefix `yaml:"outside" req:"true" doc:"What the data network knows it by; as long."`
+}
+
+// nptv6 checks an instance's pairs. No prefix overlaps another one: an address has one translation, in one direction.
+func (k *checker) nptv6(in *Instance) {
+	if len(in.NPTv6) > 0 && in.Lookup != "destination" {
+		k.fail(in.At, "nptv6", "given with lookup %s: the way back needs destination", in.Lookup)
+	}
+	var all []Prefix
+	for i := range in.NPTv6 {
+		n := &in.NPTv6[i]
+		for _, one := range []struct {
+			key string
+			Prefix
+		}{{"inside", n.Inside}, {"outside", n.Outside}} {
+			if !k.nptv6Prefix(n, one.key, one.Prefix) {
+				continue
+			}
+			for _, other := range all {
+				if other.Overlaps(one.Prefix.Prefix) {
+					k.fail(n.At, one.key, "%s overlaps %s", one.Prefix, other)
+				}
+			}
+			all = append(all, one.Prefix)
+		}
+		if a, b := n.Inside.Bits(), n.Outside.Bits(); n.Inside.IsValid() && n.Outside.IsValid() && a != b {
+			// RFC 6296 section 3.1 fills the shorter one up: then not all of it can be translated.
+			k.fail(n.At, "outside", "%s and %s differ in length: write both as /%d", n.Inside, n.Outside,
+				max(a, b))
+		}
+		k.nptv6Outside(n)
+	}
+}
+
+func (k *checker) nptv6Prefix(n *NPTv6, key string, p Prefix) bool {
+	a := p.Addr()
+	switch {
+	case !p.IsValid(): // said already
+	case !a.Is6() || p.Bits() < 16 || p.Bits() > 64:
+		k.fail(n.At, key, "%s is no IPv6 prefix of 16 to 64 bits", p)
+	case p.hostBits():
+		k.fail(n.At, key, "%s has host bits set; the network is %s", p, p.Masked())
+	case a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsUnspecified():
+		k.fail(n.At, key, "%s holds more than unicast addresses that are routed", p)
+	default:
+		return true
+	}
+	return false
+}
+
+// nptv6Outside: outside addresses are nobody's, neither ours nor a UE's.
+func (k *checker) nptv6Outside(n *NPTv6) {
+	for own, line := range k.addresses {
+		if n.Outside.Contains(own) {
+			k.fail(n.At, "outside", "%s holds %s, which is an interface's, line %d", n.Outside, own, line)
+		}
+	}
+	for i := range k.Instances {
+		for _, p := range k.Instances[i].Pools {
+			if n.Outside.Overlaps(p.Prefix) {
+				k.fail(n.At, "outside", "%s overlaps the pool %s, where subscribers are", n.Outside, p)
+			}
+		}
+	}
+}
