@@ -34,23 +34,34 @@ static __rte_always_inline int police(
 	return police_closely(p, &s->meter, time, length, ip_traffic_class(version, ip));
 }
 
-// flow_count() for a rule with several meters or URRs.
-static __rte_noinline int count_further(
-	struct worker *w, struct rule_state *s, uint32_t length, int uplink, uint8_t traffic_class)
+// A packet that some meter of several does not call green, or that has one twice.
+static __rte_noinline int police_all_closely(
+	const struct rule *r, uint64_t time, uint32_t length, uint8_t traffic_class)
 {
-	const struct rule *r = &session_pools.rule[s->rule];
-	uint64_t time = w->now << METER_TIME_SHIFT;
 	struct metering meter[METERS_MAX];
-
-	if (!usage_rule_below_marks(r, length, uplink))
-		return 0;
 	uint8_t n = meters_look(r, time, length, meter_came(traffic_class >> 2), meter);
+
 	for (uint8_t i = 0; i < n; i++)
 		if (meter[i].profile == NULL || meter[i].profile->action[meter[i].colour] != API_COLOUR_PASS)
 			return 0;
 	meters_pass(meter, n, time, length);
-	usage_rule_add(w, r, length, uplink, 1);
-	usage_rule_add(w, r, length, uplink, 0);
+	return 1;
+}
+
+// flow_count() for a rule with several meters or URRs.
+static __rte_noinline int count_further(
+	struct worker *w, struct rule_state *s, uint32_t length, int uplink, uint8_t traffic_class)
+{
+	const struct rule_match *m = &session_pools.match[s->rule];
+	struct meter *own = s->flags & FLOW_POLICED ? &s->meter : NULL;
+	uint64_t time = w->now << METER_TIME_SHIFT;
+
+	if (!usage_all_below_marks(s->urr, m, length, uplink))
+		return 0;
+	if (unlikely(!meters_green(own, s->policer, m, time, length)) &&
+		!police_all_closely(&session_pools.rule[s->rule], time, length, traffic_class))
+		return 0;
+	usage_add_all(w, s->urr, m, length, uplink);
 	s->forwarded.packets++;
 	s->forwarded.bytes += length;
 	return 1;

@@ -55,9 +55,8 @@ static __rte_always_inline void flow_ask_further(struct walk *k, const struct ru
 	const uint8_t *match = (const uint8_t *)&session_pools.match[s->rule];
 
 	k->further = 1;
-	rte_prefetch0(&session_pools.rule[s->rule]);
-	for (uint32_t at = 0; at < sizeof(struct rule_match); at += RTE_CACHE_LINE_SIZE)
-		rte_prefetch0(match + at);
+	rte_prefetch0(match);
+	rte_prefetch0(match + RULE_MATCH_HOT - 1);
 }
 
 // For those that are plain; the others, and those without an entry, are not plain behind it.

@@ -125,18 +125,27 @@ static __rte_always_inline uint64_t meter_lack_after(
 	       ((b->cost * length + (1u << (METER_COST_SHIFT - 1))) >> METER_COST_SHIFT);
 }
 
-// meter_look_at() and meter_pass() of a green packet at a meter that is quick. Returns 0, and has changed nothing, when
-// the packet is another colour's.
-static __rte_always_inline int meter_green(
-	const struct policer_profile *p, struct meter *s, uint64_t time, uint32_t length)
+// meter_look_at() of a packet at a meter that is quick: 1 when it is green, and `after` is what the meter will be.
+static __rte_always_inline int meter_is_green(
+	const struct policer_profile *p, const struct meter *s, uint64_t time, uint32_t length, struct meter *after)
 {
 	uint64_t committed = meter_lack_after(&p->committed, s->full[0], time, length);
 	uint64_t peak = meter_lack_after(&p->peak, s->full[1], time, length);
 
-	if (unlikely(committed > p->committed.burst || peak > p->peak.burst))
+	after->full[0] = time + committed;
+	after->full[1] = time + peak;
+	return likely(committed <= p->committed.burst && peak <= p->peak.burst);
+}
+
+// The same, and meter_pass() of a green one. Returns 0, and has changed nothing, when the packet is another colour's.
+static __rte_always_inline int meter_green(
+	const struct policer_profile *p, struct meter *s, uint64_t time, uint32_t length)
+{
+	struct meter after;
+
+	if (unlikely(!meter_is_green(p, s, time, length, &after)))
 		return 0;
-	s->full[0] = time + committed;
-	s->full[1] = time + peak;
+	*s = after;
 	return 1;
 }
 

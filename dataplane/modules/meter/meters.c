@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meters in common: a pool, and a hash that says who fills which.
 #include "core/control.h"
+#include "core/lazy.h"
 #include "core/object.h"
 #include "meter/meter.h"
 #include "meter/policer.h"
@@ -82,7 +83,7 @@ static int start(const struct api_engine *e)
 	meters.buckets = 64;
 	while (meters.buckets < n)
 		meters.buckets *= 2;
-	meter_states = RTE_PTR_ALIGN(calloc((size_t)n + 1, sizeof(struct meter_state)), RTE_CACHE_LINE_SIZE);
+	meter_states = lazy_alloc((size_t)n * sizeof(struct meter_state));
 	meters.holder = calloc(n, sizeof(*meters.holder));
 	meters.bucket = malloc(meters.buckets * sizeof(*meters.bucket));
 	if (meter_states == NULL || meters.holder == NULL || meters.bucket == NULL ||

@@ -39,6 +39,42 @@ static inline uint8_t meters_look(
 	return n;
 }
 
+// The meter stands in the list before.
+static inline int meter_is_again(const struct rule_match *m, uint8_t i)
+{
+	for (uint8_t j = 0; j < i; j++)
+		if (m->meter[j].state == m->meter[i].state)
+			return 1;
+	return 0;
+}
+
+// meters_look() and meters_pass() of a packet that is green at all meters, where green ones pass as they are. `own`:
+// the rule's meter, of profile `policer`, or NULL. Returns 0, and has changed nothing, for any other packet.
+static inline int meters_green(
+	struct meter *own, uint32_t policer, const struct rule_match *m, uint64_t time, uint32_t length)
+{
+	const struct policer_profile *p;
+	struct meter *meter[METERS_MAX], after[METERS_MAX];
+	uint8_t n = 0;
+
+	if (own != NULL) {
+		p = policer_profile(policer);
+		if (unlikely(p == NULL || !p->quick_pass || !meter_is_green(p, own, time, length, &after[0])))
+			return 0;
+		meter[n++] = own;
+	}
+	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++, n++) {
+		meter[n] = &meter_states[m->meter[i].state].meter;
+		p = policer_profile(m->meter[i].policer);
+		if (unlikely(p == NULL || !p->quick_pass || meter_is_again(m, i) ||
+			     !meter_is_green(p, meter[n], time, length, &after[n])))
+			return 0;
+	}
+	for (uint8_t i = 0; i < n; i++)
+		*meter[i] = after[i];
+	return 1;
+}
+
 // The packet passes: its bytes leave the buckets.
 static inline void meters_pass(const struct metering meter[METERS_MAX], uint8_t n, uint64_t time, uint32_t length)
 {

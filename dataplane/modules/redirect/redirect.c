@@ -64,8 +64,7 @@ static const struct reason *counted(struct worker *w, struct rte_mbuf *m, const 
 	struct rule *r = session_view_of(m)->rule;
 	struct rule_counts *forwarded = &rule_state_of(r)->forwarded;
 
-	usage_rule_add(w, r, length, 1, 1);
-	usage_rule_add(w, r, length, 1, 0);
+	usage_add_all(w, r->urr, &session_pools.match[rule_index(r)], length, 1);
 	forwarded->packets++;
 	forwarded->bytes += length;
 	return why;

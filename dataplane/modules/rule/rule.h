@@ -13,6 +13,7 @@
 #include "isthmus_api.h"
 #include <assert.h>
 #include <rte_common.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -116,6 +117,15 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 // What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs,
 // when a flow is new, or when the rule says RULE_FURTHER_METERS.
 struct rule_match {
+	// Of RULE_FURTHER_METERS, read packet by packet: the first 48 bytes, which are in two lines at most.
+	uint8_t meters, urrs; // further ones
+	uint16_t sdfs;
+	struct {
+		uint32_t policer;
+		uint32_t state; // index of meter_state (meter/policer.h)
+	} meter[API_PDR_QERS];
+	uint32_t urr[API_PDR_URRS - 1];
+
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
@@ -129,17 +139,13 @@ struct rule_match {
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
 	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none
-	uint16_t sdfs;
-	uint8_t meters, urrs; // further ones, with RULE_FURTHER_METERS
-	struct {
-		uint32_t policer;
-		uint32_t state; // index of meter_state (meter/policer.h)
-	} meter[API_PDR_QERS];
-	uint32_t urr[API_PDR_URRS - 1];
 	uint64_t packets, bytes,
 		policed; // counted elsewhere by earlier versions; added to what the rule counts by `show`
 	struct rule_counts told; // how much of them, and of the state's, went into counters (counter/counter.h)
 };
+
+#define RULE_MATCH_HOT 48u
+static_assert(offsetof(struct rule_match, next) == RULE_MATCH_HOT, "what packets read of it");
 
 struct session_pools {
 	struct rule *rule;

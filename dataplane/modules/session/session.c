@@ -2,6 +2,7 @@
 // The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one, then
 // its keys replace the old ones; create and delete are the same steps with one side empty.
 #include "core/control.h"
+#include "core/lazy.h"
 #include "core/log.h"
 #include "core/object.h"
 #include "core/port.h"
@@ -34,7 +35,7 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	session_pools.state =
 		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
 	session_pools.policed = calloc(rules, sizeof(*session_pools.policed));
-	session_pools.match = calloc(rules, sizeof(struct rule_match));
+	session_pools.match = lazy_alloc((size_t)rules * sizeof(struct rule_match));
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
 	t->endpoint = exact_create("endpoints", sessions * 2, SOCKET_ID_ANY);

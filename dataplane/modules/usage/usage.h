@@ -80,8 +80,10 @@ int usage_measures_before_qos(uint32_t index);
 int usage_rule_blocked(const struct rule *r);
 // `before_qos`: those with MBQE, or the others.
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos);
-// 1 when a packet reaches no mark of any of them: none is used up, and none has anything to report.
-int usage_rule_below_marks(const struct rule *r, uint32_t length, int uplink);
+// For a packet that nothing drops. `first`: rule.urr. 1 when it reaches no mark of any of them: none is used up, and
+// none has anything to report; then it is counted for all, before QoS or not.
+int usage_all_below_marks(uint32_t first, const struct rule_match *m, uint32_t length, int uplink);
+void usage_add_all(struct worker *w, uint32_t first, const struct rule_match *m, uint32_t length, int uplink);
 const struct reason *usage_quota_reason(void); // why a packet is dropped that a quota stops
 
 // Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it

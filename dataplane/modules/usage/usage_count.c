@@ -146,16 +146,22 @@ void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int
 			add(w, m->urr[i], length, uplink);
 }
 
-int usage_rule_below_marks(const struct rule *r, uint32_t length, int uplink)
+int usage_all_below_marks(uint32_t first, const struct rule_match *m, uint32_t length, int uplink)
 {
-	const struct rule_match *m = &session_pools.match[rule_index(r)];
-
-	if (r->urr != RULE_NONE && usage_look(&usage_pools.state[r->urr], length, uplink) == 0)
+	if (first != RULE_NONE && usage_look(&usage_pools.state[first], length, uplink) == 0)
 		return 0;
 	for (uint8_t i = 0; i < m->urrs; i++)
 		if (usage_look(&usage_pools.state[m->urr[i]], length, uplink) == 0)
 			return 0;
 	return 1;
+}
+
+void usage_add_all(struct worker *w, uint32_t first, const struct rule_match *m, uint32_t length, int uplink)
+{
+	if (first != RULE_NONE)
+		add(w, first, length, uplink);
+	for (uint8_t i = 0; i < m->urrs; i++)
+		add(w, m->urr[i], length, uplink);
 }
 
 const struct reason *usage_quota_reason(void)

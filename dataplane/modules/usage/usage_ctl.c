@@ -2,6 +2,7 @@
 // Sets of URRs as sessions come, change and go; the timer visit; what workers tell.
 #include "core/control.h"
 #include "core/event.h"
+#include "core/lazy.h"
 #include "core/object.h"
 #include "rule/pool.h"
 #include "usage/urr.h"
@@ -434,14 +435,6 @@ static void visit(uint64_t now)
 
 // ---- set-up ----------------------------------------------------------------------------------------------------------
 
-// Cold, and often mostly unused: memory that is not touched costs nothing.
-static void *lazy_lines(uint32_t count, size_t size)
-{
-	uint8_t *p = calloc((size_t)count + 1, size);
-
-	return p == NULL ? NULL : RTE_PTR_ALIGN(p, RTE_CACHE_LINE_SIZE);
-}
-
 static int start(const struct api_engine *e)
 {
 	uint32_t n = e->max_urrs ? e->max_urrs : e->max_sessions;
@@ -451,7 +444,7 @@ static int start(const struct api_engine *e)
 	n += n / 16 + API_MAX_URR; // a URR that changes its worker has two states for a while
 	usage_pools.states = n;
 	usage_pools.state = rte_zmalloc("usage-states", (size_t)n * sizeof(struct usage_state), RTE_CACHE_LINE_SIZE);
-	usage_table.limits = lazy_lines(n, sizeof(struct usage_limits));
+	usage_table.limits = lazy_alloc((size_t)n * sizeof(struct usage_limits));
 	usage_table.urr = calloc(n, sizeof(struct urr *));
 	if (usage_pools.state == NULL || usage_table.limits == NULL || usage_table.urr == NULL ||
 		index_pool_create(&states, n) != 0)
