@@ -258,8 +258,10 @@ struct api_engine {
 	uint32_t subscriber_flow_rate; // new flows per second and session; 0: no limit
 	uint32_t flow_idle; // seconds; a flow's entry without a packet goes after one to two times that; 0: 60
 	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; so old, an entry goes in any case; 0: no limit
+	uint32_t max_routes; // ROUTE objects, both families; 0: API_ROUTES
 };
 #define API_FLOW_IDLE 60u // what flow_idle 0 means
+#define API_ROUTES (1280u << 10) // what max_routes 0 means: 1 M of IPv4 and 256 K of IPv6
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
 #define API_ENGINE_IDLE_SLEEP 2u // a worker without work for a millisecond sleeps (shared or small machines)
 

@@ -25,7 +25,7 @@ static const struct api_layout_step api_engine_steps[] = {
 	{128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137},
 	{144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c},
 	{160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1},
-	{176, 0x6a794bfa}, {180, 0xeeeb22ca},
+	{176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2},
 };
 static const struct api_layout_step api_port_steps[] = {
 	{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835},
@@ -296,7 +296,7 @@ static const struct api_layout_step api_nptv6_row_steps[] = {
 };
 
 static const struct api_layout_part api_layout_parts[] = {
-	{"api_engine", api_engine_steps, API_PART_ENGINE, 30},
+	{"api_engine", api_engine_steps, API_PART_ENGINE, 31},
 	{"api_port", api_port_steps, API_PART_PORT, 14},
 	{"api_interface", api_interface_steps, API_PART_INTERFACE, 5},
 	{"api_route", api_route_steps, API_PART_ROUTE, 3},

@@ -196,6 +196,7 @@ const (
 	ListMost                 = 0x10000
 	MaxWorkers               = 0x10
 	FlowIdle                 = 0x3c
+	Routes                   = 0x140000
 	EngineDropUEGTPU         = 0x1
 	EngineIdleSleep          = 0x2
 	MaxMembers               = 0x8
@@ -413,9 +414,10 @@ type Engine struct {
 	SubscriberFlowRate  uint32
 	FlowIdle            uint32
 	FlowLifetime        uint32
+	MaxRoutes           uint32
 }
 
-const SizeofEngine = 0xb4
+const SizeofEngine = 0xb8
 
 type PortMember struct {
 	Driver  [32]byte
@@ -1338,7 +1340,7 @@ func (*CounterRow) PartNumber() uint16 { return PartCounterRow }
 func (*NPTv6Row) PartNumber() uint16 { return PartNPTv6Row }
 
 var layoutParts = []layoutPart{
-	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}}},
+	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}}},
 	{"api_interface", PartInterface, []layoutStep{{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c}, {200, 0x03b52451}}},
 	{"api_route", PartRoute, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}}},

@@ -32,7 +32,7 @@ func (c *compiler) engine() {
 		FlowRate: e.Rates.NewFlows, SubscriberFlowRate: e.Rates.SubscriberFlows,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
 		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
-		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime,
+		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime, MaxRoutes: e.Limits.Routes,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
 	for i := range body.CPU {

@@ -1,141 +1,295 @@
 // SPDX-License-Identifier: Apache-2.0
-// One longest-prefix-match table for either family, on rte_fib (DIR24-8) or rte_fib6 (trie), with 2-byte next hops.
+// Longest-prefix match: a trie of 16 bits and then 8 bits at a time, for both families and all tables.
 //
-// The control thread adds and deletes in place while workers look up: entries are 2 bytes and aligned, so a reader sees
-// the old or the new next hop. A deletion may empty a tbl8 group under a reader that is on its way there; it then reads
-// 0, which is NEXT_HOP_NONE, and its packet is dropped for want of a route. Whoever deletes calls control_synchronize()
-// before adding again, so that a group is never given to another prefix while a reader is in it.
+// A slot is 4 bytes: a next hop with the length of its prefix; a group of 256 slots for the next 8 bits; or the one
+// prefix that is longer than the slot, which is compared as a whole (its entry in the RIB also says where the rest of
+// the slot leads). So a look-up of a sparse table is two or three loads, and its memory follows the number of prefixes.
+//
+// The control thread changes slots in place while workers look up: a slot is stored as a whole, and what it refers to
+// is complete before. A group or entry that is given up is used again after a grace period, when no reader is in it.
+//
+// rte_fib's tables need 192 bytes a route beside 32 MB for each table of IPv4, and rte_lpm finds a rule by walking
+// along all of its length: fib_bench.c compares.
 #include "route/tables.h"
-#include <rte_byteorder.h>
-#include <rte_fib.h>
-#include <rte_fib6.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "wire/bytes.h"
+#include "wire/ip.h"
+#include <errno.h>
 
-#define GROUPS4 8192 // tbl8 groups of 512 bytes
-#define GROUPS6 32000 // below 2^15: a 2-byte entry holds the group's number and one flag
-#define GROUPS_SPARE 16 // the library asks for a few more than it takes
+#define ROOT_BITS 16
+#define GROUP_BITS 8
 
-struct fib {
-	uint8_t family;
-	uint32_t routes, groups; // capacity
-	union {
-		struct rte_fib *four;
-		struct rte_fib6 *six;
-	};
+enum { SLOT_HOP, SLOT_GROUP, SLOT_ENTRY };
+#define SLOT_KIND 30 // a slot's two highest bits; below: 8 bits of length and 16 of a next hop, or a number
+
+struct group {
+	uint32_t slot[1 << GROUP_BITS];
 };
 
-uint32_t fib_groups(const struct api_address *prefix)
+static struct {
+	uint32_t *root[MAX_TABLES]; // 1 << ROOT_BITS slots; read by workers
+	struct group *group; // the same; number 0 is none
+	uint32_t *longer; // of each group: how many prefixes are longer than its first bit
+	uint32_t room, end, used;
+	uint32_t unused, retired; // lists, by slot 0
+} own = {.end = 1};
+
+int fib_start(uint32_t routes)
 {
-	if (prefix->prefix <= 24)
+	if (own.group != NULL)
 		return 0;
-	return prefix->family == 4 ? 1 : (prefix->prefix - 24u + 7) / 8;
+	own.room = 2 * routes;
+	own.group = memory_reserve((size_t)own.room * sizeof(struct group));
+	own.longer = memory_reserve((size_t)own.room * sizeof(uint32_t));
+	return own.group != NULL && own.longer != NULL ? 0 : ENOMEM;
 }
 
-uint32_t fib_groups_max(uint8_t family)
+int fib_open(uint8_t table)
 {
-	return family == 4 ? GROUPS4 : GROUPS6;
+	if (own.root[table] != NULL)
+		return 0;
+	uint32_t *root = memory_reserve(sizeof(uint32_t) << ROOT_BITS);
+	if (root == NULL)
+		return ENOMEM;
+	__atomic_store_n(&own.root[table], root, __ATOMIC_RELEASE);
+	return 0;
 }
 
-static int create_four(struct fib *f, const char *name)
-{
-	struct rte_fib_conf conf = {
-		.type = RTE_FIB_DIR24_8,
-		.default_nh = NEXT_HOP_NONE,
-		.max_routes = (int)f->routes,
-		.dir24_8 = {.nh_sz = RTE_FIB_DIR24_8_2B, .num_tbl8 = f->groups + GROUPS_SPARE},
-	};
+// ---- slots ----------------------------------------------------------------------------------------------------------
 
-	f->four = rte_fib_create(name, SOCKET_ID_ANY, &conf);
-	return f->four != NULL ? 0 : -1;
+static inline uint32_t kind_of(uint32_t slot)
+{
+	return slot >> SLOT_KIND;
 }
 
-static int create_six(struct fib *f, const char *name)
+static inline uint32_t number_of(uint32_t slot)
 {
-	struct rte_fib6_conf conf = {
-		.type = RTE_FIB6_TRIE,
-		.default_nh = NEXT_HOP_NONE,
-		.max_routes = (int)f->routes,
-		.trie = {.nh_sz = RTE_FIB6_TRIE_2B, .num_tbl8 = f->groups + GROUPS_SPARE},
-	};
-
-	f->six = rte_fib6_create(name, SOCKET_ID_ANY, &conf);
-	return f->six != NULL ? 0 : -1;
+	return slot & ((1u << SLOT_KIND) - 1);
 }
 
-struct fib *fib_create(uint8_t family, uint32_t routes, uint32_t groups)
+static inline uint32_t slot_hop(uint32_t hop, uint32_t length)
 {
-	static uint32_t generation; // the library wants names of its own for an old and a new table
-	struct fib *f = calloc(1, sizeof(*f));
-	char name[32];
-
-	if (f == NULL)
-		return NULL;
-	f->family = family;
-	f->routes = routes;
-	f->groups = groups;
-	snprintf(name, sizeof(name), "fib%u-%u", family, generation++);
-	if ((family == 4 ? create_four(f, name) : create_six(f, name)) != 0) {
-		free(f);
-		return NULL;
-	}
-	return f;
+	return hop | length << 16;
 }
 
-void fib_free(struct fib *f)
+static inline uint32_t slot_number(uint32_t kind, uint32_t number)
 {
-	if (f == NULL)
-		return;
-	if (f->family == 4)
-		rte_fib_free(f->four);
-	else
-		rte_fib6_free(f->six);
-	free(f);
+	return kind << SLOT_KIND | number;
 }
 
-int fib_fits(const struct fib *f, uint32_t routes, uint32_t groups)
+static inline void put(uint32_t *slot, uint32_t value)
 {
-	return f != NULL && routes <= f->routes && groups <= f->groups;
+	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
 }
 
-static uint32_t host_order4(const uint8_t *address)
+static inline uint32_t get(const uint32_t *slot)
 {
-	uint32_t a;
-
-	memcpy(&a, address, sizeof(a));
-	return rte_be_to_cpu_32(a);
+	return __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 }
 
-int fib_add(struct fib *f, const struct api_address *prefix, uint32_t next_hop)
+uint32_t fib_lookup(uint8_t table, const uint8_t *destination)
 {
-	if (f->family == 4)
-		return -rte_fib_add(f->four, host_order4(prefix->bytes), prefix->prefix, next_hop);
-	return -rte_fib6_add(f->six, prefix->bytes, prefix->prefix, next_hop);
-}
+	const uint32_t *root = __atomic_load_n(&own.root[table], __ATOMIC_ACQUIRE);
 
-int fib_delete(struct fib *f, const struct api_address *prefix)
-{
-	if (f->family == 4)
-		return -rte_fib_delete(f->four, host_order4(prefix->bytes), prefix->prefix);
-	return -rte_fib6_delete(f->six, prefix->bytes, prefix->prefix);
-}
-
-uint32_t fib_lookup(const struct fib *f, const uint8_t *destination)
-{
-	uint64_t next_hop = NEXT_HOP_NONE;
-
-	if (f == NULL)
+	if (root == NULL)
 		return NEXT_HOP_NONE;
-	if (f->family == 4) {
-		uint32_t a = host_order4(destination);
+	uint32_t slot = get(&root[load16(destination)]);
+	// Ends: prefixes are no longer than addresses, so no group is behind an address's last byte.
+	for (uint32_t at = ROOT_BITS / 8; kind_of(slot) == SLOT_GROUP; at++)
+		slot = get(&own.group[number_of(slot)].slot[destination[at]]);
+	if (kind_of(slot) == SLOT_HOP)
+		return slot & UINT16_MAX;
+	const struct rib_entry *r = &rib[number_of(slot)];
+	return __atomic_load_n(
+		ip_prefix_equal(r->address, destination, r->length) ? &r->hop : &r->under, __ATOMIC_RELAXED);
+}
 
-		rte_fib_lookup_bulk(f->four, &a, &next_hop, 1);
-	} else {
-		uint8_t a[1][RTE_FIB6_IPV6_ADDR_SIZE];
+// ---- groups ---------------------------------------------------------------------------------------------------------
 
-		memcpy(a[0], destination, sizeof(a[0]));
-		rte_fib6_lookup_bulk(f->six, a, &next_hop, 1);
+uint32_t fib_groups(const struct rib_entry *r)
+{
+	return r->length <= ROOT_BITS ? 0 : (r->length - ROOT_BITS + GROUP_BITS - 1u) / GROUP_BITS;
+}
+
+uint32_t fib_groups_free(void)
+{
+	return own.room - 1 - own.used;
+}
+
+uint32_t fib_groups_used(void)
+{
+	return own.used;
+}
+
+static uint32_t group_take(uint32_t fill)
+{
+	uint32_t g = own.unused;
+
+	if (g != 0)
+		own.unused = own.group[g].slot[0];
+	else
+		g = own.end++;
+	own.used++;
+	own.longer[g] = 0;
+	for (uint32_t i = 0; i < 1 << GROUP_BITS; i++)
+		own.group[g].slot[i] = fill;
+	return g;
+}
+
+void fib_settle(void)
+{
+	while (own.retired != 0) {
+		uint32_t g = own.retired;
+
+		own.retired = own.longer[g];
+		own.group[g].slot[0] = own.unused;
+		own.unused = g;
+		own.used--;
 	}
-	return (uint32_t)next_hop;
+}
+
+// ---- changes --------------------------------------------------------------------------------------------------------
+
+// Which of the slots below a place get a new value: those with a prefix of the least to the greatest length.
+struct paint {
+	uint32_t value;
+	uint32_t least, most;
+};
+
+static void paint(uint32_t *slot, const struct paint *p)
+{
+	uint32_t old = *slot, length = old >> 16;
+
+	if (kind_of(old) == SLOT_GROUP) {
+		for (uint32_t i = 0; i < 1 << GROUP_BITS; i++)
+			paint(&own.group[number_of(old)].slot[i], p);
+		return;
+	}
+	struct rib_entry *r = kind_of(old) == SLOT_ENTRY ? &rib[number_of(old)] : NULL;
+	if (r != NULL)
+		length = r->under_length;
+	if (length < p->least || length > p->most)
+		return;
+	if (r == NULL) {
+		put(slot, p->value);
+		return;
+	}
+	__atomic_store_n(&r->under, (uint16_t)p->value, __ATOMIC_RELAXED);
+	r->under_length = (uint8_t)(p->value >> 16);
+}
+
+// Where a prefix is in a table: from the root along its bits.
+struct place {
+	uint32_t *slots;
+	uint32_t base, bits; // of the address: those before, those that number the slots
+};
+
+static struct place place_first(const struct rib_entry *r)
+{
+	return (struct place){.slots = own.root[r->table], .bits = ROOT_BITS};
+}
+
+static struct place place_below(const struct place *p, uint32_t group)
+{
+	return (struct place){.slots = own.group[group].slot, .base = p->base + p->bits, .bits = GROUP_BITS};
+}
+
+static uint32_t *slot_at(const struct place *p, const struct rib_entry *r)
+{
+	return &p->slots[p->base == 0 ? load16(r->address) : r->address[p->base / 8]];
+}
+
+// The prefix is a number of slots here.
+static int is_here(const struct place *p, const struct rib_entry *r)
+{
+	return r->length <= p->base + p->bits;
+}
+
+static void paint_here(const struct place *p, const struct rib_entry *r, const struct paint *colour)
+{
+	uint32_t *slot = slot_at(p, r);
+
+	for (uint32_t i = 0; i < 1u << (p->base + p->bits - r->length); i++)
+		paint(&slot[i], colour);
+}
+
+// The prefix alone, in a place where all slots lead to what holds it.
+static void put_first(const struct place *p, uint32_t number)
+{
+	struct rib_entry *r = &rib[number];
+
+	if (is_here(p, r))
+		paint_here(p, r, &(struct paint){.value = slot_hop(r->hop, r->length), .most = r->length});
+	else
+		put(slot_at(p, r), slot_number(SLOT_ENTRY, number));
+}
+
+void fib_add(uint32_t number)
+{
+	struct rib_entry *r = &rib[number];
+	struct place p = place_first(r);
+
+	while (!is_here(&p, r)) {
+		uint32_t *slot = slot_at(&p, r), old = *slot, group = number_of(old);
+
+		if (kind_of(old) == SLOT_HOP) {
+			r->under = (uint16_t)old;
+			r->under_length = (uint8_t)(old >> 16);
+			put(slot, slot_number(SLOT_ENTRY, number));
+			return;
+		}
+		if (kind_of(old) == SLOT_ENTRY) {
+			const struct rib_entry *other = &rib[number_of(old)];
+
+			group = group_take(slot_hop(other->under, other->under_length));
+			own.longer[group] = 1;
+			struct place below = place_below(&p, group);
+			put_first(&below, number_of(old));
+			put(slot, slot_number(SLOT_GROUP, group));
+		}
+		own.longer[group]++;
+		p = place_below(&p, group);
+	}
+	put_first(&p, number);
+}
+
+void fib_replace(uint32_t number)
+{
+	const struct rib_entry *r = &rib[number];
+	struct place p = place_first(r);
+
+	while (!is_here(&p, r)) {
+		uint32_t slot = *slot_at(&p, r);
+
+		if (kind_of(slot) != SLOT_GROUP)
+			return; // its entry says it
+		p = place_below(&p, number_of(slot));
+	}
+	paint_here(&p, r, &(struct paint){slot_hop(r->hop, r->length), r->length, r->length});
+}
+
+void fib_delete(uint32_t number)
+{
+	const struct rib_entry *r = &rib[number];
+	uint32_t cover = rib_cover(number), value = cover != 0 ? slot_hop(rib[cover].hop, rib[cover].length) : 0;
+	struct place p = place_first(r);
+	int gone = 0; // the group above is nobody's any more, and those below, which only this prefix needed
+
+	while (!is_here(&p, r)) {
+		uint32_t *slot = slot_at(&p, r), old = *slot, group = number_of(old);
+
+		if (kind_of(old) == SLOT_ENTRY && !gone)
+			put(slot, slot_hop(r->under, r->under_length));
+		if (kind_of(old) != SLOT_GROUP)
+			return;
+		p = place_below(&p, group);
+		if (--own.longer[group] != 0)
+			continue;
+		if (!gone)
+			put(slot, value);
+		gone = 1;
+		own.longer[group] = own.retired;
+		own.retired = group;
+	}
+	if (!gone)
+		paint_here(&p, r, &(struct paint){value, r->length, r->length});
 }

@@ -160,6 +160,11 @@ uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address)
 	return i == NULL ? NEXT_HOP_NONE : next_hop_hold(i, address);
 }
 
+void next_hop_take(uint32_t index)
+{
+	table.holders[index]++;
+}
+
 void next_hop_release(uint32_t index)
 {
 	if (index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS || table.holders[index] == 0)

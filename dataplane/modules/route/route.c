@@ -1,47 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes: the ROUTE objects and the networks of interfaces, made into forwarding tables.
 //
-// Every transaction that touches interfaces or routes makes a plan: the sorted list of all routes as they will be, each
-// with its next hop. The plan is where everything can be refused. Making it true is then a walk along the old and the
-// new list that adds, replaces and deletes what differs; a table that is too small is replaced by a larger one, built
-// beside.
+// Every transaction that touches interfaces or routes makes a plan: where each prefix that it touches will lead. The
+// plan is where everything can be refused. A transaction of routes alone plans those routes; one of interfaces plans
+// all, as a gateway may be found elsewhere. Making the plan true changes the tables in place, prefix by prefix.
 #include "core/control.h"
 #include "core/object.h"
 #include "route/tables.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <rte_jhash.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CAPACITY 1024
-
-struct route {
-	struct api_address prefix, via;
-	uint32_t next_hop;
-	uint32_t interface;
-	uint8_t connected;
+// What becomes of a prefix.
+struct change {
+	uint32_t entry; // of the RIB
+	uint16_t hop; // to be, which the plan holds; NEXT_HOP_NONE: the prefix goes
+	uint16_t old; // after it was made true: a next hop that the tables no longer need
+	int16_t objects; // that will have the prefix: one at most
+	uint8_t connected; // it will be an interface's own network
 };
 
-struct routes {
-	struct route *list;
+// Where the last gateways were found: many routes have few of them.
+struct gateway {
+	struct api_address via;
+	char interface[API_NAME];
+	uint16_t hop; // NEXT_HOP_NONE: not used yet
+};
+#define GATEWAYS 256
+
+struct plan {
+	struct change *list;
 	uint32_t count, room;
-	uint32_t of_family[2], groups[2]; // IPv4, IPv6
-	struct fib *fresh[2]; // replacements for tables that are too small
+	int full; // of all objects: what is staged behind it is in it already
+	struct gateway gateway[GATEWAYS];
 };
 
 static struct {
-	struct fib *fib[2]; // IPv4, IPv6; read by workers; NULL: no route of that family
-	struct routes now;
-	struct routes *plan;
+	uint32_t routes; // ROUTE objects
+	struct plan *plan;
 } table;
-
-static uint32_t slot_of(uint8_t family)
-{
-	return family == 4 ? 0 : 1;
-}
 
 uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination)
 {
-	uint32_t index = fib_lookup(__atomic_load_n(&table.fib[slot_of(family)], __ATOMIC_ACQUIRE), destination);
+	uint32_t index = fib_lookup(table_of(family), destination);
 	const struct next_hop *h = next_hop_get(index);
 
 	if (h->kind != NEXT_HOP_GLEAN)
@@ -61,22 +64,71 @@ uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interf
 
 // ---- planning -------------------------------------------------------------------------------------------------------
 
-static int plan_add(struct routes *r, const struct route *route)
+static struct plan *plan_open(void)
 {
-	if (r->count == r->room) {
-		uint32_t room = r->room ? 2 * r->room : 64;
-		struct route *list = realloc(r->list, room * sizeof(*list));
+	if (table.plan == NULL)
+		table.plan = calloc(1, sizeof(*table.plan));
+	if (table.plan == NULL)
+		object_error(ENOMEM, "no memory for routes");
+	return table.plan;
+}
 
-		if (list == NULL)
-			return object_error(ENOMEM, "no memory for routes");
-		r->list = list;
-		r->room = room;
+void routes_forget(void)
+{
+	struct plan *p = table.plan;
+
+	if (p == NULL)
+		return;
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct change *c = &p->list[i];
+
+		next_hop_release(c->hop);
+		rib[c->entry].plan = 0;
+		if (!(rib[c->entry].flags & RIB_PRESENT))
+			rib_free(c->entry);
 	}
-	uint32_t slot = slot_of(route->prefix.family);
-	r->of_family[slot]++;
-	r->groups[slot] += fib_groups(&route->prefix);
-	r->list[r->count++] = *route;
-	return 0;
+	free(p->list);
+	free(p);
+	table.plan = NULL;
+}
+
+// The change of an entry; a new one says that it stays whose it is, and leads nowhere. NULL after object_error().
+static struct change *change_of_entry(struct plan *p, uint32_t entry)
+{
+	struct rib_entry *r = &rib[entry];
+
+	if (r->plan != 0)
+		return &p->list[r->plan - 1];
+	if (p->count == p->room) {
+		uint32_t room = p->room ? 2 * p->room : 64;
+		struct change *list = realloc(p->list, room * sizeof(*list));
+
+		if (list == NULL) {
+			object_error(ENOMEM, "no memory for routes");
+			return NULL;
+		}
+		p->list = list;
+		p->room = room;
+	}
+	struct change *c = &p->list[p->count++];
+	*c = (struct change){
+		.entry = entry, .objects = (r->flags & RIB_ROUTE) != 0, .connected = (r->flags & RIB_CONNECTED) != 0};
+	r->plan = p->count;
+	return c;
+}
+
+static struct change *change_of(struct plan *p, const struct api_address *prefix)
+{
+	uint32_t entry = rib_ensure(table_of(prefix->family), prefix);
+
+	if (entry == 0) {
+		object_error(ENOSPC, "no room for so many routes in one transaction");
+		return NULL;
+	}
+	struct change *c = change_of_entry(p, entry);
+	if (c == NULL && !(rib[entry].flags & RIB_PRESENT))
+		rib_free(entry);
+	return c;
 }
 
 static int route_form(const char *key, const struct api_route *want)
@@ -161,255 +213,243 @@ static const struct interface *route_interface(const char *key, const struct api
 	return i;
 }
 
+// The next hop of a route, held; NEXT_HOP_NONE after object_error().
+static uint32_t find_gateway(const char *key, const struct api_route *want)
+{
+	const struct interface *i = route_interface(key, want);
+
+	if (i == NULL)
+		return NEXT_HOP_NONE;
+	struct ip_address via = ip_address_of(want->via.family == 4 ? 4 : 6, want->via.bytes);
+	uint32_t hop = next_hop_hold(i, want->via.family == 0 ? NULL : &via);
+	if (hop == NEXT_HOP_NONE)
+		object_error(ENOSPC, "route %s: more than %d next hops", key, MAX_NEXT_HOPS - 1);
+	return hop;
+}
+
+static uint32_t gateway_of(struct plan *p, const char *key, const struct api_route *want)
+{
+	struct gateway *g =
+		&p->gateway[(rte_jhash(want->interface, API_NAME, 0) ^ rte_jhash(&want->via, sizeof(want->via), 0)) %
+			    GATEWAYS];
+
+	if (g->hop != NEXT_HOP_NONE && memcmp(&g->via, &want->via, sizeof(g->via)) == 0 &&
+		memcmp(g->interface, want->interface, API_NAME) == 0) {
+		next_hop_take(g->hop);
+		return g->hop;
+	}
+	uint32_t hop = find_gateway(key, want);
+	*g = (struct gateway){.via = want->via, .hop = (uint16_t)hop};
+	memcpy(g->interface, want->interface, API_NAME);
+	return hop;
+}
+
 static int plan_route(const char *key, const void *body, uint32_t length, void *arg)
 {
 	const struct api_route *want = body;
-	struct routes *r = arg;
-	struct route route = {.prefix = want->prefix, .via = want->via};
 	// Objects that are not staged yet are checked here too: interfaces finish before routes are staged.
 	int error = route_form(key, want);
 
 	if (error != 0)
 		return error;
-	const struct interface *i = route_interface(key, want);
-	if (i == NULL)
+	struct change *c = change_of(arg, &want->prefix);
+	uint32_t hop = c != NULL ? gateway_of(arg, key, want) : NEXT_HOP_NONE;
+	if (hop == NEXT_HOP_NONE)
 		return EINVAL;
-	struct ip_address via = ip_address_of(want->via.family == 4 ? 4 : 6, want->via.bytes);
-	route.interface = i->index;
-	route.next_hop = next_hop_hold(i, want->via.family == 0 ? NULL : &via);
-	if (route.next_hop == NEXT_HOP_NONE)
-		return object_error(ENOSPC, "route %s: more than %d next hops", key, MAX_NEXT_HOPS - 1);
-	error = plan_add(r, &route);
-	if (error != 0)
-		next_hop_release(route.next_hop);
-	return error;
+	next_hop_release(c->hop); // of a second route of the prefix: refused at the end
+	c->hop = (uint16_t)hop;
+	c->objects++;
+	return 0;
 }
 
-static int plan_connected(struct routes *r, const struct interface *i)
+static int plan_connected(struct plan *p, const struct interface *i)
 {
 	for (uint32_t n = 0; n < i->addresses; n++) {
-		struct route route = {.prefix = i->address[n], .interface = i->index, .connected = 1};
-		uint8_t *bytes = route.prefix.bytes;
+		struct api_address prefix = i->address[n];
 
-		if (address_is_link_local(route.prefix.family, bytes))
+		if (address_is_link_local(prefix.family, prefix.bytes))
 			continue;
-		for (uint32_t bit = route.prefix.prefix; bit < 8 * address_length(route.prefix.family); bit++)
-			bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
-		route.next_hop = next_hop_hold(i, NULL);
-		if (route.next_hop == NEXT_HOP_NONE)
+		for (uint32_t bit = prefix.prefix; bit < 8 * address_length(prefix.family); bit++)
+			prefix.bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
+		struct change *c = change_of(p, &prefix);
+		if (c == NULL)
+			return ENOSPC;
+		if (c->connected)
+			continue; // two addresses in one network
+		c->connected = 1;
+		c->hop = (uint16_t)next_hop_hold(i, NULL);
+		if (c->hop == NEXT_HOP_NONE)
 			return object_error(ENOSPC, "interface %s: more than %d next hops", i->name, MAX_NEXT_HOPS - 1);
-		int error = plan_add(r, &route);
-		if (error != 0) {
-			next_hop_release(route.next_hop);
-			return error;
-		}
 	}
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+// Counts what the plan needs and looks for prefixes that have two owners.
+static int plan_check(struct plan *p)
 {
-	const struct route *x = a, *y = b;
-	int order = prefix_compare(&x->prefix, &y->prefix);
-
-	return order != 0 ? order : (int)y->connected - (int)x->connected;
-}
-
-// Two addresses of one interface in one network give the same connected route twice: that is fine, anything else is
-// not.
-static int drop_doubles(struct routes *r)
-{
-	uint32_t kept = 0;
+	uint32_t routes = table.routes;
+	uint64_t groups = 0;
 	char text[64];
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		const struct route *last = kept > 0 ? &r->list[kept - 1] : NULL;
-		struct route one = r->list[i];
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct change *c = &p->list[i];
+		const struct rib_entry *r = &rib[c->entry];
+		struct api_address prefix = rib_prefix(r);
 
-		if (last != NULL && prefix_compare(&last->prefix, &one.prefix) == 0) {
-			if (!one.connected)
-				return object_error(EEXIST,
-					last->connected ? "route %s is an interface's own network already"
-							: "route %s is there twice",
-					address_text(&one.prefix, text));
-			next_hop_release(one.next_hop);
-			r->of_family[slot_of(one.prefix.family)]--;
-			r->groups[slot_of(one.prefix.family)] -= fib_groups(&one.prefix);
-			r->list[i].next_hop = NEXT_HOP_NONE;
+		if (c->objects > 1 || (c->objects > 0 && c->connected))
+			return object_error(EEXIST,
+				c->connected ? "route %s is an interface's own network already"
+					     : "route %s is there twice",
+				address_text(&prefix, text));
+		routes += (uint32_t)((c->objects > 0) - ((r->flags & RIB_ROUTE) != 0));
+		if (c->hop == NEXT_HOP_NONE || (r->flags & RIB_PRESENT))
 			continue;
-		}
-		r->list[i].next_hop = NEXT_HOP_NONE; // it moves: held once
-		r->list[kept++] = one;
+		groups += fib_groups(r);
+		if (fib_open(r->table) != 0)
+			return object_error(ENOMEM, "no memory for IPv%u routes", prefix.family);
 	}
-	r->count = kept;
+	if (routes > rib_limit())
+		return object_error(ENOSPC, "%u routes, at most %u are possible (max_routes)", routes, rib_limit());
+	if (groups > fib_groups_free())
+		return object_error(ENOSPC,
+			"the routes may need %" PRIu64
+			" groups of the forwarding table, %u are free (max_routes): fewer in one "
+			"transaction need less",
+			groups, fib_groups_free());
 	return 0;
 }
 
-// Calls fn with what is only in the old list, only in the new one, or in both.
-static void compare_lists(const struct routes *old, const struct routes *fresh,
-	void (*fn)(const struct route *was, const struct route *is, void *arg), void *arg)
+static int plan_all(struct plan *p)
 {
-	uint32_t o = 0, n = 0;
+	const struct interfaces *s = interfaces_next();
+	int error = 0;
 
-	while (o < old->count || n < fresh->count) {
-		int order = o == old->count     ? 1
-			    : n == fresh->count ? -1
-						: prefix_compare(&old->list[o].prefix, &fresh->list[n].prefix);
-		const struct route *was = order <= 0 ? &old->list[o++] : NULL;
-		const struct route *is = order >= 0 ? &fresh->list[n++] : NULL;
-
-		fn(was, is, arg);
-	}
-}
-
-struct need {
-	uint32_t routes[2], groups[2];
-};
-
-static void add_need(const struct route *was, const struct route *is, void *arg)
-{
-	const struct api_address *prefix = was ? &was->prefix : &is->prefix;
-	struct need *need = arg;
-
-	need->routes[slot_of(prefix->family)]++; // NOLINT(clang-analyzer-core.NullDereference): one of the two is there
-	need->groups[slot_of(prefix->family)] += fib_groups(prefix);
-}
-
-static int plan_tables(struct routes *r)
-{
-	struct need both = {0}; // while the new routes are in and the old ones not yet out
-
-	compare_lists(&table.now, r, add_need, &both);
-	for (uint32_t slot = 0; slot < 2; slot++) {
-		uint8_t family = slot == 0 ? 4 : 6;
-		uint32_t most = fib_groups_max(family), capacity = FIRST_CAPACITY;
-
-		if (r->of_family[slot] == 0 || fib_fits(table.fib[slot], both.routes[slot], both.groups[slot]))
+	for (uint32_t n = 1; n < rib_end(); n++) {
+		if (!(rib[n].flags & RIB_PRESENT))
 			continue;
-		if (r->of_family[slot] > MAX_ROUTES)
-			return object_error(ENOSPC, "%u IPv%u routes, at most %d are possible", r->of_family[slot],
-				family, MAX_ROUTES);
-		if (r->groups[slot] > most)
-			return object_error(ENOSPC,
-				"the IPv%u routes longer than 24 bits need %u table groups, %u are possible", family,
-				r->groups[slot], most);
-		while (capacity < r->of_family[slot])
-			capacity *= 4;
-		uint32_t groups = RTE_MIN(most, RTE_MAX(capacity, 2 * r->groups[slot]));
-		r->fresh[slot] = fib_create(family, RTE_MIN(capacity, (uint32_t)MAX_ROUTES), groups);
-		if (r->fresh[slot] == NULL)
-			return object_error(ENOMEM, "no memory for %u IPv%u routes", r->of_family[slot], family);
-		for (uint32_t i = 0; i < r->count; i++)
-			if (r->list[i].prefix.family == family &&
-				fib_add(r->fresh[slot], &r->list[i].prefix, r->list[i].next_hop) != 0)
-				return object_error(ENOSPC, "no room in the IPv%u forwarding table", family);
+		struct change *c = change_of_entry(p, n);
+		if (c == NULL)
+			return ENOMEM;
+		c->objects = 0;
+		c->connected = 0;
 	}
-	return 0;
-}
-
-static void routes_free(struct routes *r)
-{
-	for (uint32_t i = 0; i < r->count; i++)
-		next_hop_release(r->list[i].next_hop);
-	free(r->list);
-	fib_free(r->fresh[0]);
-	fib_free(r->fresh[1]);
-	memset(r, 0, sizeof(*r));
-}
-
-void routes_forget(void)
-{
-	if (table.plan == NULL)
-		return;
-	routes_free(table.plan);
-	free(table.plan);
-	table.plan = NULL;
+	for (uint32_t i = 0; i < s->count && error == 0; i++)
+		if (s->interface[i].name[0] != 0 && s->interface[i].role == API_ROLE_CORE)
+			error = plan_connected(p, &s->interface[i]);
+	if (error == 0)
+		error = object_each(API_ROUTE, plan_route, p);
+	return error == 0 ? plan_check(p) : error;
 }
 
 int routes_plan(void)
 {
-	const struct interfaces *s = interfaces_next();
-	struct routes *r = calloc(1, sizeof(*r));
-	int error = r == NULL ? object_error(ENOMEM, "no memory for routes") : 0;
+	routes_forget();
+	struct plan *p = plan_open();
+	int error = p == NULL ? ENOMEM : plan_all(p);
 
-	routes_forget(); // of the interfaces that finished before the routes of the same transaction
-	for (uint32_t i = 0; i < s->count && error == 0; i++)
-		if (s->interface[i].name[0] != 0 && s->interface[i].role == API_ROLE_CORE)
-			error = plan_connected(r, &s->interface[i]);
-	if (error == 0)
-		error = object_each(API_ROUTE, plan_route, r);
-	if (error == 0) {
-		if (r->count > 0)
-			qsort(r->list, r->count, sizeof(r->list[0]), compare);
-		error = drop_doubles(r);
-	}
-	if (error == 0)
-		error = plan_tables(r);
-	if (error == 0) {
-		table.plan = r;
-		return 0;
-	}
-	if (r != NULL)
-		routes_free(r);
-	free(r);
+	if (error != 0)
+		routes_forget();
+	else
+		p->full = 1;
 	return error;
 }
 
-// ---- making it true -------------------------------------------------------------------------------------------------
-
-static void add_fresh(const struct route *was, const struct route *is, void *arg)
-{
-	struct fib *const *in_place = arg;
-
-	if (is != NULL && (was == NULL || was->next_hop != is->next_hop) &&
-		in_place[slot_of(is->prefix.family)] != NULL)
-		fib_add(in_place[slot_of(is->prefix.family)], &is->prefix, is->next_hop);
-}
-
-static void delete_gone(const struct route *was, const struct route *is, void *arg)
-{
-	struct fib *const *in_place = arg;
-
-	if (is == NULL && was != NULL && in_place[slot_of(was->prefix.family)] != NULL)
-		fib_delete(in_place[slot_of(was->prefix.family)], &was->prefix);
-}
-
-void routes_apply(void)
-{
-	struct routes *r = table.plan;
-	struct fib *old[2] = {NULL, NULL};
-	struct fib *in_place[2] = {table.fib[0], table.fib[1]};
-
-	if (r == NULL)
-		return;
-	table.plan = NULL;
-	for (uint32_t slot = 0; slot < 2; slot++)
-		if (r->fresh[slot] != NULL) {
-			old[slot] = table.fib[slot];
-			__atomic_store_n(&table.fib[slot], r->fresh[slot], __ATOMIC_RELEASE);
-			r->fresh[slot] = NULL;
-			in_place[slot] = NULL;
-		}
-	// First in, then out: a reader never misses a route that is only replaced. The plan made sure that there is
-	// room.
-	compare_lists(&table.now, r, add_fresh, in_place);
-	compare_lists(&table.now, r, delete_gone, in_place);
-	ip_ways_changed();
-	control_synchronize();
-	fib_free(old[0]);
-	fib_free(old[1]);
-	routes_free(&table.now);
-	table.now = *r;
-	free(r);
-}
+// ---- the object -----------------------------------------------------------------------------------------------------
 
 static int stage(struct object_change *c)
 {
-	return c->body == NULL ? 0 : route_form(c->key, c->body);
+	const struct api_route *was = c->old_body;
+	struct plan *p = plan_open();
+	int error = p == NULL ? ENOMEM : 0;
+
+	if (error == 0 && !p->full && was != NULL) {
+		struct change *old = change_of(p, &was->prefix);
+
+		if (old != NULL)
+			old->objects--;
+		error = old == NULL ? ENOMEM : 0;
+	}
+	if (error == 0 && c->body != NULL)
+		error = p->full ? route_form(c->key, c->body) : plan_route(c->key, c->body, c->length, p);
+	if (error != 0)
+		routes_forget();
+	return error;
+}
+
+static void discard(struct object_change *c)
+{
+	routes_forget();
+}
+
+static int finish_stage(void)
+{
+	return table.plan == NULL || table.plan->full ? 0 : plan_check(table.plan);
 }
 
 static void commit(struct object_change *c)
 {
+}
+
+// ---- making it true -------------------------------------------------------------------------------------------------
+
+static void lead_to(struct change *c)
+{
+	struct rib_entry *r = &rib[c->entry];
+	int present = r->flags & RIB_PRESENT;
+
+	r->flags = (uint8_t)(present | (c->objects ? RIB_ROUTE : 0) | (c->connected ? RIB_CONNECTED : 0));
+	c->old = r->hop; // the plan's hold is the entry's now
+	if (present && r->hop == c->hop)
+		return;
+	__atomic_store_n(&r->hop, c->hop, __ATOMIC_RELAXED);
+	if (present) {
+		fib_replace(c->entry);
+		return;
+	}
+	rib_present(c->entry, 1);
+	fib_add(c->entry);
+}
+
+static void lead_nowhere(struct change *c)
+{
+	struct rib_entry *r = &rib[c->entry];
+
+	c->old = r->hop;
+	if (!(r->flags & RIB_PRESENT))
+		return;
+	rib_present(c->entry, 0);
+	fib_delete(c->entry);
+}
+
+void routes_apply(void)
+{
+	struct plan *p = table.plan;
+
+	if (p == NULL)
+		return;
+	table.plan = NULL;
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct change *c = &p->list[i];
+
+		rib[c->entry].plan = 0;
+		table.routes += (uint32_t)((c->objects > 0) - ((rib[c->entry].flags & RIB_ROUTE) != 0));
+		// First in, then out: a reader never misses a route that is only replaced by others.
+		if (c->hop != NEXT_HOP_NONE)
+			lead_to(c);
+	}
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->list[i].hop == NEXT_HOP_NONE)
+			lead_nowhere(&p->list[i]);
+	ip_ways_changed();
+	control_synchronize();
+	for (uint32_t i = 0; i < p->count; i++) {
+		next_hop_release(p->list[i].old);
+		if (p->list[i].hop == NEXT_HOP_NONE)
+			rib_free(p->list[i].entry);
+	}
+	fib_settle();
+	free(p->list);
+	free(p);
 }
 
 static const struct object_ops route_ops = {
@@ -417,32 +457,30 @@ static const struct object_ops route_ops = {
 	.name = "route",
 	.min_length = sizeof(struct api_route),
 	.max_length = sizeof(struct api_route),
+	.packed = 1,
 	.stage = stage,
 	.commit = commit,
-	.finish_stage = routes_plan,
+	.discard = discard,
+	.finish_stage = finish_stage,
 	.finish_discard = routes_forget,
 	.finish_commit = routes_apply,
 };
 OBJECT_REGISTER(route_ops)
 
-// ---- show -----------------------------------------------------------------------------------------------------------
+// ---- start ----------------------------------------------------------------------------------------------------------
 
-static void rows(struct stats_sink *s, const char *key)
+static int start(const struct api_engine *engine)
 {
-	for (uint32_t i = 0; i < table.now.count; i++) {
-		const struct route *r = &table.now.list[i];
-		const struct interface *f = interface_get(r->interface);
-		const struct next_hop *h = next_hop_get(r->next_hop);
-		struct api_route_row row = {.prefix = r->prefix, .via = r->via};
+	uint32_t routes = engine->max_routes != 0 ? engine->max_routes : API_ROUTES;
 
-		if (f != NULL)
-			memcpy(row.interface, f->name, sizeof(row.interface));
-		row.resolved = h->kind == NEXT_HOP_GLEAN || h->resolved;
-		stats_row(s, &row, sizeof(row));
-	}
+	if (routes > MAX_ROUTES)
+		return object_error(EINVAL, "max_routes is %u, at most %u", routes, MAX_ROUTES);
+	return rib_start(routes) == 0 && fib_start(routes) == 0
+		       ? 0
+		       : object_error(ENOMEM, "no memory for %u routes", routes);
 }
 
 RTE_INIT(route_start)
 {
-	stats_table_register(API_TABLE_ROUTE, sizeof(struct api_route_row), rows);
+	module_register("route", start);
 }

@@ -109,6 +109,7 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 // The next hop of a neighbour on an interface, or of the attached prefix itself (destination NULL); NEXT_HOP_NONE when
 // there is none. Workers too.
 uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destination);
+void next_hop_take(uint32_t index); // holds once more what is held
 void next_hop_release(uint32_t index);
 // Fills in the neighbour's MAC (or takes it away when mac is NULL) for all workers.
 void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the route module: what its tables share. Other modules include route.h.
 //
-// Everything here is written by the control thread. Workers read the snapshot, the FIBs and the next hops.
+// Everything here is written by the control thread. Workers read the snapshot, the forwarding tables and the next hops.
 #ifndef ROUTE_TABLES_H
 #define ROUTE_TABLES_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define MAX_INTERFACES 1024
-#define MAX_ROUTES 65536 // of one family, those of interfaces not counted
+#define MAX_ROUTES (8u << 20) // most that it may name
 
 // ---- interfaces (interface.c) ---------------------------------------------------------------------------------------
 
@@ -42,23 +42,71 @@ int next_hops_start(void); // makes the tables when they are not there yet; 0 or
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
+// ---- all prefixes (rib.c) -------------------------------------------------------------------------------------------
+
+#define MAX_TABLES 2 // IPv4, IPv6
+static inline uint8_t table_of(uint8_t family)
+{
+	return family == 6;
+}
+static inline uint8_t family_of_table(uint8_t table)
+{
+	return table & 1 ? 6 : 4;
+}
+
+enum { RIB_PRESENT = 1, RIB_ROUTE = 2, RIB_CONNECTED = 4 };
+
+// A prefix with its next hop. Workers read it where it is the only longer one of its slot (fib.c): the first 21 bytes.
+// An entry is used again after a grace period.
+struct rib_entry {
+	uint8_t address[16];
+	uint16_t hop; // atomic: index of the next hop
+	uint16_t under; // atomic: the next hop of the rest of that slot ...
+	uint8_t length;
+	uint8_t under_length; // ... and the length of its prefix (control thread only)
+	uint8_t table;
+	uint8_t flags; // RIB_*: PRESENT: in the forwarding table; whose prefix it is
+	uint32_t next; // of its bucket, or of the unused
+	uint32_t plan; // of the open plan: index of its change + 1
+};
+static_assert(sizeof(struct rib_entry) == 32, "two entries are a cache line");
+
+extern struct rib_entry *rib; // by number; 0 is none
+
+// Zeros for all that may ever be needed; pages are taken when they are written. NULL: the system has no room.
+void *memory_reserve(size_t bytes);
+int rib_start(uint32_t routes); // 0 or ENOMEM
+uint32_t rib_limit(void);
+uint32_t rib_end(void); // one more than the highest number that was ever used
+struct api_address rib_prefix(const struct rib_entry *r);
+uint32_t rib_find(uint8_t table, const struct api_address *prefix); // 0: it is not there
+uint32_t rib_ensure(uint8_t table, const struct api_address *prefix); // 0: there is no room
+void rib_free(uint32_t number);
+// The entry comes into the forwarding table or goes from it, as far as rib_cover() is concerned.
+void rib_present(uint32_t number, int present);
+// The longest prefix in the forwarding table that holds this one and is shorter; 0: none.
+uint32_t rib_cover(uint32_t number);
+
 // ---- forwarding tables (fib.c) --------------------------------------------------------------------------------------
 
-struct fib;
-
-// tbl8 groups that a prefix may need, at most.
-uint32_t fib_groups(const struct api_address *prefix);
-struct fib *fib_create(uint8_t family, uint32_t routes, uint32_t groups);
-void fib_free(struct fib *f);
-int fib_fits(const struct fib *f, uint32_t routes, uint32_t groups);
-int fib_add(struct fib *f, const struct api_address *prefix, uint32_t next_hop); // adds or replaces; 0 or errno
-int fib_delete(struct fib *f, const struct api_address *prefix);
-uint32_t fib_lookup(const struct fib *f, const uint8_t *destination); // NEXT_HOP_NONE
-uint32_t fib_groups_max(uint8_t family);
+int fib_start(uint32_t routes); // 0 or ENOMEM
+// Makes the root of a table that gets its first prefix, while a transaction is staged. 0 or ENOMEM.
+int fib_open(uint8_t table);
+uint32_t fib_groups(const struct rib_entry *r); // that the prefix may need, at most
+uint32_t fib_groups_free(void);
+uint32_t fib_groups_used(void);
+// Neither can fail: fib_open() was called and there are groups. The entry has its next hop already.
+void fib_add(uint32_t number);
+void fib_replace(uint32_t number); // after its next hop changed
+void fib_delete(uint32_t number);
+// After a grace period: what deletions gave up may be used again.
+void fib_settle(void);
+uint32_t fib_lookup(uint8_t table, const uint8_t *destination); // NEXT_HOP_NONE: no route. Workers
 
 // ---- routes (route.c) -----------------------------------------------------------------------------------------------
 
-// Works out the routes as they will be after the open transaction. 0, or errno after object_error().
+// Works out all routes as they will be after the open transaction, which changes interfaces. 0, or errno after
+// object_error().
 int routes_plan(void);
 void routes_apply(void); // makes the plan true; does nothing without one
 void routes_forget(void); // throws the plan away

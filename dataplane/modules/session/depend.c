@@ -13,7 +13,7 @@ static uint32_t wireline;
 
 int session_counts_use(uint32_t kind)
 {
-	return kind == API_POLICER || kind == API_INSTANCE || (kind == API_PATH && wireline == 0);
+	return kind == API_POLICER || kind == API_ROUTE || kind == API_INSTANCE || (kind == API_PATH && wireline == 0);
 }
 
 // What the session depends on, by name; see session_verify().

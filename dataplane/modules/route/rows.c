@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// `show route`.
+#include "core/control.h"
+#include "route/tables.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int compare(const void *a, const void *b)
+{
+	struct api_address x = rib_prefix(&rib[*(const uint32_t *)a]), y = rib_prefix(&rib[*(const uint32_t *)b]);
+
+	return prefix_compare(&x, &y);
+}
+
+static void row(struct stats_sink *s, const struct rib_entry *r)
+{
+	const struct next_hop *h = next_hop_get(r->hop);
+	const struct interface *f = interface_get(h->interface);
+	struct api_route_row row = {.prefix = rib_prefix(r)};
+
+	if (f != NULL)
+		memcpy(row.interface, f->name, sizeof(row.interface));
+	if (h->kind == NEXT_HOP_NEIGHBOUR) {
+		row.via = (struct api_address){
+			.family = row.prefix.family, .prefix = (uint8_t)(8 * address_length(row.prefix.family))};
+		memcpy(row.via.bytes, h->address.bytes + 16 - address_length(row.via.family),
+			address_length(row.via.family));
+	}
+	row.resolved = h->kind == NEXT_HOP_GLEAN || h->resolved;
+	stats_row(s, &row, sizeof(row));
+}
+
+static void rows(struct stats_sink *s, const char *key)
+{
+	uint32_t *list = malloc(rib_end() * sizeof(*list)), count = 0;
+
+	if (list == NULL)
+		return;
+	for (uint32_t n = 1; n < rib_end(); n++)
+		if (rib[n].flags & RIB_PRESENT)
+			list[count++] = n;
+	if (count > 0)
+		qsort(list, count, sizeof(*list), compare);
+	for (uint32_t i = 0; i < count; i++)
+		row(s, &rib[list[i]]);
+	free(list);
+}
+
+RTE_INIT(route_rows)
+{
+	stats_table_register(API_TABLE_ROUTE, sizeof(struct api_route_row), rows);
+}
