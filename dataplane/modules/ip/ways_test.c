@@ -226,6 +226,8 @@ static void static_neighbours(void **state)
 		commit();
 		leads_to(addresses[i], "south", mac_b);
 		neighbour_goes("south", addresses[i]);
+		leads_to(addresses[i], "south", mac_b);
+		router_wait(5); // it does not answer
 		leads_nowhere(addresses[i]);
 	}
 	router_wait(10);

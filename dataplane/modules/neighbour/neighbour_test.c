@@ -393,7 +393,13 @@ static void static_neighbours_stay(void **state)
 	kit_begin();
 	kit_delete(API_NEIGHBOUR, "north|10.1.0.50");
 	assert_int_equal(router_commit(), 0);
-	assert_null(neighbour_at("10.1.0.50"));
+	// It is used as before, but has to answer from now on.
+	assert_int_equal(neighbour_at("10.1.0.50")->state, STALE);
+	kit_clear();
+	packet_to("10.1.0.50");
+	assert_memory_equal(router_out(0)->bytes, peer_north, 6);
+	router_wait(5);
+	assert_int_equal(neighbour_at("10.1.0.50")->state, FAILED);
 }
 
 static const char *numbered(const char *prefix, uint32_t n)

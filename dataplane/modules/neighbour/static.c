@@ -126,10 +126,14 @@ static void forget(struct neighbour *n, void *arg)
 	n->wanted = 0;
 }
 
+// From now on it is asked, and used as long as it answers: what stood there was right until now.
 static void remove_unwanted(struct neighbour *n, void *arg)
 {
-	if (n->state == STATIC && !n->wanted)
-		neighbour_remove(n);
+	if (n->state != STATIC || n->wanted)
+		return;
+	neighbour_set_state(n, STALE);
+	n->probes = 0;
+	n->due_ns = control_now_ns();
 }
 
 static void finish_commit(void)
