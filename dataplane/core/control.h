@@ -47,6 +47,10 @@ void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t 
 void control_stir(void);
 uint64_t control_now_ns(void);
 
+// ---- descriptors -------------------------------------------------------------------------------------------------
+// fn runs on the control thread when fd can be read; one descriptor (epoll(7) makes one of many). Negative: none.
+void control_listen(int fd, void (*fn)(void));
+
 // ---- modules ---------------------------------------------------------------------------------------------------------
 // Called on the control thread after the ENGINE object was applied, before the first walk: allocate tables here.
 // Returns 0, or a positive errno after object_error(). From constructors only.

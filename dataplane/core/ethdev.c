@@ -206,22 +206,42 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 	return 0;
 }
 
-// The Linux interface behind a device (net_af_packet, whose driver refuses more than 1500).
-static int set_interface_mtu(uint16_t id, uint32_t mtu)
+// Asks the Linux interface behind a device: 0, -1 when there is none, or it does not say, 1 when it is gone.
+static int interface_request(uint16_t id, unsigned long what, struct ifreq *request)
 {
 	struct rte_eth_dev_info info;
-	struct ifreq request = {.ifr_mtu = (int)mtu};
 	int error = -1, s;
 
-	if (rte_eth_dev_info_get(id, &info) != 0 || info.if_index == 0 ||
-		if_indextoname(info.if_index, request.ifr_name) == NULL)
+	if (rte_eth_dev_info_get(id, &info) != 0 || info.if_index == 0)
 		return -1;
+	if (if_indextoname(info.if_index, request->ifr_name) == NULL)
+		return 1;
 	s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s >= 0) {
-		error = ioctl(s, SIOCSIFMTU, &request);
+		error = ioctl(s, what, request);
 		close(s);
 	}
 	return error;
+}
+
+// Of net_af_packet, whose driver refuses more than 1500.
+static int set_interface_mtu(uint16_t id, uint32_t mtu)
+{
+	struct ifreq request = {.ifr_mtu = (int)mtu};
+
+	return interface_request(id, SIOCSIFMTU, &request);
+}
+
+// net_af_packet says "up" whatever its interface is.
+int ethdev_link(const struct ethdev *e)
+{
+	struct rte_eth_link link;
+	struct ifreq request = {.ifr_flags = 0};
+
+	if (rte_eth_link_get_nowait(e->id, &link) != 0 || link.link_status == 0)
+		return 0;
+	int answer = interface_request(e->id, SIOCGIFFLAGS, &request);
+	return answer < 0 || (answer == 0 && (request.ifr_flags & IFF_RUNNING) != 0);
 }
 
 // Members first: the bonding device's own is theirs.

@@ -65,6 +65,7 @@ static inline bool mac_given(struct rte_ether_addr *mac, const uint8_t given[RTE
 
 // Opens and starts device DRIVER_NAME. Returns 0; else a positive errno after a sentence in `error`, and nothing stays open.
 int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *want, char *error, size_t n);
+int ethdev_link(const struct ethdev *e); // 1: up
 void ethdev_close(struct ethdev *e);
 
 #endif

@@ -37,6 +37,8 @@ struct port_driver {
 	// Worker, before it sleeps: a descriptor that can be read (poll(2)) as soon as the queue has frames, or one of
 	// these. NULL: PORT_POLLED.
 	int (*rx_fd)(struct port *p, uint16_t queue);
+	// Control thread: 1 while the device has a link. NULL: always.
+	int (*link)(struct port *p);
 	// Control thread: counters that only the device has. May be NULL.
 	void (*stats)(struct port *p, struct api_port_row *row);
 	// Control thread: how often the device found no buffer since it was opened. NULL: rx tells with port_no_buffer().

@@ -152,6 +152,13 @@ static int ethdev_rx_fd(struct port *p, uint16_t queue)
 	return e->dev.rx_fd[queue];
 }
 
+static int ethdev_port_link(struct port *p)
+{
+	const struct ethdev_port *e = p->private;
+
+	return ethdev_link(&e->dev);
+}
+
 static void ethdev_stats(struct port *p, struct api_port_row *row)
 {
 	const struct ethdev_port *e = p->private;
@@ -162,8 +169,8 @@ static void ethdev_stats(struct port *p, struct api_port_row *row)
 		row->rx_missed = s.imissed;
 		row->rx_no_buffer = s.rx_nombuf;
 	}
+	row->up = (uint32_t)ethdev_link(&e->dev);
 	if (rte_eth_link_get_nowait(e->dev.id, &link) == 0) {
-		row->up = link.link_status;
 		row->speed_mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
 	}
 }
@@ -183,6 +190,7 @@ static const struct port_driver ethdev_driver = {
 	.rx = ethdev_rx,
 	.tx = ethdev_tx,
 	.rx_fd = ethdev_rx_fd,
+	.link = ethdev_port_link,
 	.stats = ethdev_stats,
 	.no_buffer = ethdev_no_buffer,
 };

@@ -143,6 +143,13 @@ static void share_port_stats(struct port *p, struct api_port_row *row)
 	row->up = share_up(s->link);
 }
 
+static int share_port_link(struct port *p)
+{
+	const struct share_port *s = p->private;
+
+	return share_up(s->link);
+}
+
 static const struct port_driver share_driver = {
 	.name = "share",
 	.open = share_port_open,
@@ -150,6 +157,7 @@ static const struct port_driver share_driver = {
 	.rx = share_port_rx,
 	.tx = share_port_tx,
 	.rx_fd = share_port_rx_fd,
+	.link = share_port_link,
 	.stats = share_port_stats,
 };
 

@@ -37,7 +37,15 @@ static struct {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct client client[MAX_CLIENTS];
 	uint32_t next_owner;
-} control_socket = {.listener = -1};
+	int other; // of control_listen()
+	void (*other_ready)(void);
+} control_socket = {.listener = -1, .other = -1};
+
+void control_listen(int fd, void (*fn)(void))
+{
+	control_socket.other = fd;
+	control_socket.other_ready = fn;
+}
 
 // One deadline for a whole reply, however slowly the client reads.
 static int write_all(int fd, const void *data, size_t n, uint64_t deadline_ns)
@@ -282,7 +290,7 @@ int socket_open(const char *path)
 	return 0;
 }
 
-enum { FD_SLEEPER, FD_LISTENER, FD_CLIENT, FDS = FD_CLIENT + MAX_CLIENTS };
+enum { FD_SLEEPER, FD_LISTENER, FD_OTHER, FD_CLIENT, FDS = FD_CLIENT + MAX_CLIENTS };
 
 static void serve_ready(const struct pollfd *fds)
 {
@@ -296,6 +304,10 @@ static void serve_ready(const struct pollfd *fds)
 	}
 	if (fds[FD_LISTENER].revents != 0)
 		accept_client();
+	if (fds[FD_OTHER].revents != 0) {
+		control_stir();
+		control_socket.other_ready();
+	}
 }
 
 static void flush_offers(void)
@@ -307,7 +319,8 @@ static void flush_offers(void)
 
 void socket_poll(uint64_t timeout_ns)
 {
-	struct pollfd fds[FDS] = {[FD_LISTENER] = {.fd = control_socket.listener, .events = POLLIN}};
+	struct pollfd fds[FDS] = {[FD_LISTENER] = {.fd = control_socket.listener, .events = POLLIN},
+		[FD_OTHER] = {.fd = control_socket.other, .events = POLLIN}};
 
 	for (int i = 0; i < MAX_CLIENTS; i++) {
 		short what = control_socket.client[i].out != NULL ? POLLIN | POLLOUT : POLLIN;
