@@ -78,6 +78,7 @@ enum api_part {
 	API_PART_MIRROR = 14,
 	API_PART_COUNTER = 15,
 	API_PART_NPTV6 = 16,
+	API_PART_CLONE = 17,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -122,6 +123,7 @@ enum api_part {
 	API_PART_MIRROR_ROW = 150,
 	API_PART_COUNTER_ROW = 151,
 	API_PART_NPTV6_ROW = 152,
+	API_PART_CLONE_ROW = 153,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -183,7 +185,8 @@ enum api_kind {
 	API_MIRROR = 14,
 	API_COUNTER = 15,
 	API_NPTV6 = 16,
-	API_KIND_COUNT = 17,
+	API_CLONE = 17,
+	API_KIND_COUNT = 18,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -316,7 +319,10 @@ struct api_interface {
 	uint16_t inner_vlan; // 0 none
 	uint32_t count; // of address
 	struct api_address address[API_MAX_ADDRESSES];
+	uint32_t mtu; // L3 bytes, not above the port's; 0: the port's
+	uint32_t flags; // API_INTERFACE_*
 };
+#define API_INTERFACE_DOWN 1u // nothing passes; its networks and the routes that leave by it are not there
 
 // Key: prefix as text ("10.0.0.0/8"). Prefixes that belong to an interface are routes of their own accord.
 struct api_route {
@@ -543,6 +549,17 @@ struct api_counter {
 	struct api_address ue; // sessions whose UE address lies in this prefix; family 0: any
 	char instance[API_NAME]; // sessions with a rule that leads there, or a UE address there; empty: any
 	uint32_t pad;
+};
+
+// ---- clones -----------------------------------------------------------------------------------------------------
+
+#define API_DEVICE 16 // IFNAMSIZ
+
+// Key: the name of an interface of a core port. A network device of the kernel (TAP) that stands for it: what no node
+// serves goes there, and what the kernel sends leaves by the interface. It outlives the data plane.
+struct api_clone {
+	char device[API_DEVICE];
+	char netns[API_TEXT]; // file of the network namespace; empty: the data plane's own
 };
 
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
@@ -931,7 +948,8 @@ enum api_table {
 	API_TABLE_MIRROR = 22,
 	API_TABLE_COUNTER = 23,
 	API_TABLE_NPTV6 = 24, // of one instance (key), or of all: a row for each pair of prefixes
-	API_TABLE_COUNT = 25,
+	API_TABLE_CLONE = 25,
+	API_TABLE_COUNT = 26,
 };
 
 struct api_stats_request {
@@ -941,6 +959,7 @@ struct api_stats_request {
 };
 
 #define API_OFFLOAD_WHY 128
+#define API_CLONE_WHY 128
 
 struct api_port_row {
 	char name[API_NAME];
@@ -1076,6 +1095,20 @@ struct api_counter_row {
 	uint64_t period_packets, period_bytes; // 0 with `each`
 	uint64_t reached; // watermarks
 	uint64_t mark_packets, mark_bytes;
+};
+
+struct api_clone_row {
+	char name[API_NAME]; // of the interface
+	char device[API_DEVICE];
+	char netns[API_TEXT];
+	uint32_t attached; // 0: why says what is missing
+	uint32_t link; // of the port, as the kernel is told
+	uint32_t mtu; // of the interface
+	uint32_t pad;
+	uint64_t to_kernel, from_kernel; // frames
+	uint64_t refused; // frames that the kernel did not take
+	uint64_t dropped; // frames of the kernel's that could not leave
+	char why[API_CLONE_WHY];
 };
 
 struct api_route_row {

@@ -35,7 +35,7 @@ static const struct api_layout_step api_port_steps[] = {
 };
 static const struct api_layout_step api_interface_steps[] = {
 	{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c},
-	{200, 0x03b52451},
+	{200, 0x03b52451}, {204, 0x910367c9}, {208, 0xa52b749a},
 };
 static const struct api_layout_step api_route_steps[] = {
 	{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf},
@@ -100,6 +100,9 @@ static const struct api_layout_step api_counter_steps[] = {
 };
 static const struct api_layout_step api_nptv6_steps[] = {
 	{4, 0xa710425e}, {324, 0xdef2eba9}, {644, 0x2d424472},
+};
+static const struct api_layout_step api_clone_steps[] = {
+	{16, 0xf1fc4a8e}, {272, 0x6863d44a},
 };
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
@@ -294,11 +297,16 @@ static const struct api_layout_step api_nptv6_row_steps[] = {
 	{32, 0xfb7a437b}, {52, 0x48284d38}, {72, 0x9b990f7a}, {80, 0x5c095c90},
 	{88, 0xa863f718},
 };
+static const struct api_layout_step api_clone_row_steps[] = {
+	{32, 0xfb7a437b}, {48, 0x7379417b}, {304, 0xe647f95e}, {308, 0xc3a2e9ed},
+	{312, 0xa8a1aad6}, {316, 0x525d1a74}, {320, 0xf1a61d4f}, {328, 0x583bed46},
+	{336, 0x7668ccd6}, {344, 0x862f3fd7}, {352, 0xfe3cfab5}, {480, 0xe3448cd2},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 31},
 	{"api_port", api_port_steps, API_PART_PORT, 14},
-	{"api_interface", api_interface_steps, API_PART_INTERFACE, 5},
+	{"api_interface", api_interface_steps, API_PART_INTERFACE, 7},
 	{"api_route", api_route_steps, API_PART_ROUTE, 3},
 	{"api_neighbour", api_neighbour_steps, API_PART_NEIGHBOUR, 4},
 	{"api_acl", api_acl_steps, API_PART_ACL, 2},
@@ -312,6 +320,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
 	{"api_counter", api_counter_steps, API_PART_COUNTER, 7},
 	{"api_nptv6", api_nptv6_steps, API_PART_NPTV6, 3},
+	{"api_clone", api_clone_steps, API_PART_CLONE, 2},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -354,6 +363,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_mirror_row", api_mirror_row_steps, API_PART_MIRROR_ROW, 9},
 	{"api_counter_row", api_counter_row_steps, API_PART_COUNTER_ROW, 10},
 	{"api_nptv6_row", api_nptv6_row_steps, API_PART_NPTV6_ROW, 5},
+	{"api_clone_row", api_clone_row_steps, API_PART_CLONE_ROW, 12},
 };
 
 #endif

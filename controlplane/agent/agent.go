@@ -20,6 +20,8 @@ import (
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/httpd"
+	"isthmus/controlplane/intent"
+	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/view"
 )
 
@@ -70,6 +72,10 @@ type Status struct {
 	LastError   string    `json:"last_error"`
 	Connects    uint64    `json:"connects"`
 	Changes     uint64    `json:"changes"` // sent since start
+
+	Kernel        []kernel.Status `json:"kernel"`         // namespaces with clones
+	KernelRefused int             `json:"kernel_refused"` // of its objects, by the data plane
+	KernelWhy     string          `json:"kernel_why"`     // one of them
 }
 
 // Agent is one control plane.
@@ -88,6 +94,10 @@ type Agent struct {
 	listeners []*httpd.Listener
 
 	// Owned by Run.
+	life      context.Context // of Run
+	kernel    *kernel.Kernel
+	overlay   *intent.Overlay // what the kernel adds to
+	overlayOf *Plan
 	plan      *Plan // what shall be
 	confirmed *Plan // the last plan that the data plane held whole
 	state     Status
@@ -129,7 +139,8 @@ func New(opt Options) (*Agent, error) {
 }
 
 func newAgent(opt Options, plan *Plan) *Agent {
-	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan}
+	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
+		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan}
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
@@ -164,6 +175,9 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		a.mobile.run(ctx, a.opt.DPSocket)
 		defer a.mobile.group.Wait()
 	}
+	a.life = ctx
+	a.kernel.Follow(ctx, a.plan.Clones)
+	defer a.kernel.Wait()
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period
 	if period := time.Duration(a.plan.Control.ResyncPeriod) * time.Second; period > 0 {
@@ -195,7 +209,10 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 					a.log.Error("configuration refused, running state unchanged", "error", err)
 				}
 			}()
+		case <-a.kernel.Changed():
+			a.followKernel(ctx)
 		case <-resync:
+			a.retryKernel()
 			if a.client.Load() != nil {
 				a.reconcile(ctx, false)
 				a.resyncSessions(ctx)
@@ -284,18 +301,18 @@ func (a *Agent) settled(res Result, err error) {
 	a.publish()
 }
 
-// push sends the difference between what is held and the plan.
-func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) {
+// pushObjects sends the difference between what is held and what is wanted.
+func (a *Agent) pushObjects(ctx context.Context, plan *Plan, want intent.State, all bool) (Result, error) {
 	c := a.client.Load()
 	if a.mobile != nil {
-		return a.pushMobile(ctx, c, plan, all)
+		return a.pushMobile(ctx, c, plan, want, all)
 	}
 	held, err := dp.Held(ctx, c, nil)
 	if err != nil {
 		return Result{}, err
 	}
-	changes := Diff(held, plan.Objects)
-	res := Result{Objects: len(plan.Objects)}
+	changes := Diff(held, want)
+	res := Result{Objects: len(want)}
 	count(&res, changes)
 	return res, c.Apply(ctx, changes)
 }
@@ -392,6 +409,9 @@ func (a *Agent) needsRestart(plan *Plan) string {
 func (a *Agent) accepted(plan *Plan) {
 	a.state.Applied = time.Now()
 	a.describe(plan)
+	if a.life != nil {
+		a.kernel.Follow(a.life, plan.Clones)
+	}
 	a.logBlocks(plan)
 	a.publish()
 	if err := a.files.keep(plan); err != nil {

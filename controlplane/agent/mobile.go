@@ -217,10 +217,10 @@ func restartsPFCP(was, is *Plan) bool {
 // -----------------------------------------------------------------------------------------------------
 
 // pushMobile is push where there are mobile sessions.
-func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, all bool) (Result, error) {
-	res := Result{Objects: len(plan.Objects)}
+func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, want intent.State, all bool) (Result, error) {
+	res := Result{Objects: len(want)}
 	out, err := a.mobile.manager.Synchronise(ctx, c, plan.Settings, all, func(held []api.Digest) []dp.Change {
-		changes := Diff(held, plan.Objects)
+		changes := Diff(held, want)
 		count(&res, changes)
 		return changes
 	})

@@ -218,7 +218,9 @@ func TestMobilePlanRefused(t *testing.T) {
 	held[orphan] = []byte{1}
 	s.SetHeld(held)
 	push := func() error {
-		_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) { return a.pushMobile(ctx, a.client.Load(), plan, true) })
+		_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
+			return a.pushMobile(ctx, a.client.Load(), plan, plan.Objects, true)
+		})
 		return err
 	}
 	was := a.mobile.manager.Settings()

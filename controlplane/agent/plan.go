@@ -10,6 +10,7 @@ import (
 
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/intent"
+	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/rules"
 )
 
@@ -24,6 +25,7 @@ type Plan struct {
 	PFCP      *config.PFCP     // nil: none (tests)
 	Settings  *rules.Settings  // of mobile sessions
 	NATLog    config.NATLog
+	Clones    []kernel.Clone
 	Applied   bool // brought by `config apply`, not read from the control plane's own file
 }
 
@@ -54,7 +56,7 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 	}
 	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), NATLog: c.NATLog,
 		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
-		Placement: c.Placement()}, nil
+		Placement: c.Placement(), Clones: clonesOf(c)}, nil
 }
 
 // DPArguments are the arguments with which this configuration's data plane is started.

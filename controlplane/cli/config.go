@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -130,8 +131,24 @@ func (e *env) printStatus(s *agent.Status) error {
 		}
 		fmt.Fprintf(e.Out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge, s.DPSocket)
 	}
+	for _, k := range s.Kernel {
+		fmt.Fprintf(e.Out, "kernel         namespace %s: %d devices, %d addresses, %d routes, %d neighbours; ",
+			cmp.Or(k.Namespace, "own"), len(k.Devices), k.Addresses, k.Routes, k.Neighbours)
+		fmt.Fprintf(e.Out, "read %d times, %d for lost messages%s\n", k.Read, k.Lost, orNothing("; ", k.Error))
+	}
+	if s.KernelRefused > 0 {
+		fmt.Fprintf(e.Out, "left out       %d objects of the kernel's, as %s\n", s.KernelRefused, s.KernelWhy)
+	}
 	if s.LastError != "" {
 		fmt.Fprintf(e.Out, "last error     %s\n", s.LastError)
 	}
 	return nil
+}
+
+// orNothing puts a word before a text, where there is one.
+func orNothing(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
 }

@@ -218,6 +218,7 @@ func (k *checker) allInterfaces() {
 		outer, inner uint16
 	}
 	places := map[place]int{}
+	devices := map[[2]string]int{}
 	for _, f := range k.Interfaces {
 		port := refer(k, f.At, "port", "port", f.Port, k.ports)
 		p := place{f.Port, f.OuterVLAN, f.InnerVLAN}
@@ -226,6 +227,7 @@ func (k *checker) allInterfaces() {
 		} else {
 			places[p] = f.Line("")
 		}
+		k.clone(&f, port, devices)
 		for _, a := range f.Addresses {
 			addr := a.Addr()
 			if addr.IsMulticast() || addr.IsUnspecified() || addr.IsLoopback() {
@@ -238,6 +240,24 @@ func (k *checker) allInterfaces() {
 			k.addresses[addr] = f.Line("addresses")
 		}
 	}
+}
+
+func (k *checker) clone(f *Interface, port *Port, devices map[[2]string]int) {
+	c := &f.Clone
+	if c.Device == "" {
+		return
+	}
+	if port != nil && port.Role != "core" {
+		k.fail(c.At, "", "interface %q is on an access port; clones are of core ports", f.Name)
+	}
+	if strings.ContainsAny(c.Device, "/: \t\n%") || c.Device == "." || c.Device == ".." {
+		k.fail(c.At, "device", "%q is no name of a network device", c.Device)
+	}
+	n := c.Namespace
+	if strings.Contains(n, "/") && !strings.HasPrefix(n, "/") || strings.HasPrefix(n, ".") {
+		k.fail(c.At, "namespace", "%q is neither a name nor the path of a file", c.Namespace)
+	}
+	once(k, c.At, "device", devices, [2]string{c.File(), c.Device}, "%s is already the clone of line %d", c.Device)
 }
 
 // reaches tells whether an address lies in a prefix of the interface.
@@ -259,6 +279,16 @@ func (k *checker) allRoutes() {
 		}
 		k.gateway(&r, f)
 	}
+}
+
+// RouteInterface is what a route leaves by, nil when there is none.
+func (c *Config) RouteInterface(r *Route) *Interface {
+	for i := range c.Interfaces {
+		if f := &c.Interfaces[i]; f.Name == r.Interface || r.Interface == "" && f.reaches(r.Via.Addr) {
+			return f
+		}
+	}
+	return nil
 }
 
 // gateway checks the next hop; f is the interface that the route names, if any.

@@ -6,6 +6,8 @@
 // ranges of subscribers expanded (subscribers.go).
 package config
 
+import "strings"
+
 // Config is the whole file.
 type Config struct {
 	At         `yaml:""`
@@ -131,6 +133,22 @@ type Interface struct {
 	OuterVLAN uint16   `yaml:"outer_vlan" max:"4094" doc:"Outer or only VLAN; 0: none."`
 	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" with:"outer_vlan" doc:"Inner VLAN; 0: none."`
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
+	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
+}
+
+// Clone is a TAP device.
+type Clone struct {
+	At        `yaml:""`
+	Device    string `yaml:"device" req:"true" max:"15" doc:"The device's name."`
+	Namespace string `yaml:"namespace" max:"200" doc:"Namespace, as of ip netns, or its file; absent: our own."`
+}
+
+// File is the namespace's; empty: the data plane's own.
+func (c *Clone) File() string {
+	if c.Namespace == "" || strings.HasPrefix(c.Namespace, "/") {
+		return c.Namespace
+	}
+	return "/run/netns/" + c.Namespace
 }
 
 type Route struct {

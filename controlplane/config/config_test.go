@@ -240,6 +240,26 @@ func TestAliases(t *testing.T) {
 	}
 }
 
+func TestRefusedClones(t *testing.T) {
+	of := func(clone string) string {
+		return strings.Replace(base, "port: core,", "port: core, clone: "+clone+",", 1)
+	}
+	two := "interfaces:\n  - {name: x, port: core, outer_vlan: 7, clone: {device: d, namespace: n}}\n" +
+		"  - {name: y, port: core, outer_vlan: 8, clone: {device: d, namespace: /run/netns/n}}\n"
+	for _, r := range [][2]string{
+		{strings.Replace(of("{device: a}"), "port: core,", "port: access,", 1), "clones are of core ports"},
+		{of("{namespace: a}"), "interfaces[0].clone.device: missing"},
+		{of("{device: a/b}"), "no name of a network device"},
+		{of("{device: sixteen-letters-}"), "interfaces[0].clone.device"},
+		{of("{device: a, namespace: a/b}"), "neither a name nor the path"},
+		{of("{device: a, namespace: ../a}"), "neither a name nor the path"},
+		{strings.Replace(base, "interfaces:\n", two, 1), "d is already the clone of line"},
+	} {
+		_, err := Parse("x.yaml", []byte(r[0]))
+		testkit.Refused(t, err, r[1])
+	}
+}
+
 // The largest file in the worst shapes: refused in time, without a crash.
 func TestLargest(t *testing.T) {
 	fill := func(unit string) string { return strings.Repeat(unit, (maxFile-1)/len(unit)) }

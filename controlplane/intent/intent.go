@@ -90,6 +90,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.mirrors()
 	c.counters()
 	c.nptv6()
+	c.clones()
 	return c.state, c.err
 }
 

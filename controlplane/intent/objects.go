@@ -82,6 +82,18 @@ func (c *compiler) interfaces() {
 	}
 }
 
+func (c *compiler) clones() {
+	for _, f := range c.Interfaces {
+		if f.Clone.Device == "" {
+			continue
+		}
+		var body api.Clone
+		c.text(body.Device[:], f.Clone.Device)
+		c.text(body.Netns[:], f.Clone.File())
+		c.put(api.KindClone, string(f.Name), api.Body(&body))
+	}
+}
+
 func (c *compiler) routes() {
 	for _, r := range c.Routes {
 		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Via: api.FromAddr(r.Via.Addr)}

@@ -43,6 +43,24 @@ var words = map[string]map[uint32]string{
 	},
 }
 
+// Clone is a network device of the kernel for an interface.
+type Clone struct {
+	Name       string `json:"name"` // of the interface
+	Device     string `json:"device"`
+	Netns      string `json:"namespace"`
+	Attached   bool   `json:"attached"`
+	Link       bool   `json:"link"`
+	MTU        uint32 `json:"mtu"`
+	ToKernel   uint64 `json:"to_kernel"`
+	FromKernel uint64 `json:"from_kernel"`
+	Refused    uint64 `json:"refused"`
+	Dropped    uint64 `json:"dropped"`
+	Why        string `json:"why"`
+}
+
+var cloneColumns = columns[Clone](`INTERFACE=Name, DEVICE, NAMESPACE=Netns, ATTACHED, LINK, MTU,
+	TO KERNEL, FROM KERNEL, REFUSED, DROPPED, WHY`)
+
 // Port is one port of the data plane.
 type Port struct {
 	Name       string `json:"name"`

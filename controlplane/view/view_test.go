@@ -72,6 +72,11 @@ func rows(s *dptest.Server) {
 		MarkBytes: 5000, Reached: 1}
 	put(counter.Name[:], "slice")
 	s.SetTable(api.TableCounter, api.Body(&counter))
+	clone := api.CloneRow{Attached: 1, Link: 1, MTU: 1500, ToKernel: 12, FromKernel: 9, Refused: 1}
+	put(clone.Name[:], "n6")
+	put(clone.Device[:], "n6")
+	put(clone.Netns[:], "/run/netns/fabric")
+	s.SetTable(api.TableClone, api.Body(&clone))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -216,6 +221,10 @@ internet  fd00::/48  2001:db8:7::/48            3           2
 MIRROR  TO      TARGET  COLLECTOR  PACKETS  BYTES  LIMITED  NO BUFFER  FAILED
 tap     erspan  -       192.0.2.9        7    700        2          0       0
 `},
+		{"clone", `[{"name":"n6","device":"n6","namespace":"/run/netns/fabric","attached":true,"link":true,"mtu":1500,"to_kernel":12,"from_kernel":9,"refused":1,"dropped":0,"why":""}]`, `
+INTERFACE  DEVICE  NAMESPACE          ATTACHED  LINK   MTU  TO KERNEL  FROM KERNEL  REFUSED  DROPPED  WHY
+n6         n6      /run/netns/fabric  yes       yes   1500         12            9        1        0  -
+`},
 		{"counter", `[{"name":"slice","each":false,"sessions":3,"packets":90,"bytes":9000,"period_packets":40,"period_bytes":4000,"mark_packets":0,"mark_bytes":5000,"reached":1}]`, `
 COUNTER  EACH  SESSIONS  PACKETS  BYTES  PERIOD PACKETS  PERIOD BYTES  MARK PACKETS  MARK BYTES  REACHED
 slice    no           3       90   9000              40          4000             0        5000        1
@@ -305,7 +314,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 24, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 25, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

@@ -8,7 +8,7 @@
 #include "core/node.h"
 
 extern struct reason punt_pppoe_discovery, punt_ppp_control, punt_dhcp, punt_dhcp6, punt_router_solicitation,
-	punt_routing, punt_host;
+	punt_routing, punt_link, punt_icmp, punt_host;
 extern struct reason drop_pppoe_discovery; // malformed
 
 enum host_protocol { HOST_NONE, HOST_DHCP, HOST_DHCP6, HOST_ROUTER_SOLICITATION };
@@ -19,8 +19,14 @@ struct ip_info;
 enum host_protocol host_protocol_of(const uint8_t *packet, const struct ip_info *ip);
 const struct reason *host_reason_of(enum host_protocol protocol); // NULL for HOST_NONE
 
-// Reason for a packet to one of our addresses that no node serves: UDP, TCP or SCTP, whole.
+// Packets to one of our addresses that no node serves: of a routing protocol? And the reason of UDP, TCP, SCTP.
+int host_is_routing(const struct ip_info *ip);
 const struct reason *host_reason_to_us(const struct ip_info *ip);
+
+// Reason for a packet to a multicast group or broadcast address, on an interface with a clone; NULL: nobody listens.
+const struct reason *host_reason_of_group(const struct ip_info *ip);
+// 1 when a frame that is neither IP nor ARP is of a link protocol: IS-IS, LLDP, spanning tree.
+int host_is_link_protocol(uint16_t ethertype, const uint8_t *payload, uint32_t available);
 
 // Reason for a PPPoE discovery frame whose PPPoE header is at `offset`: to the host path when it is sound (row B1).
 // The kind of the reason says which edge to take.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node icmp-echo: answers echo requests to our own addresses, in place. Other ICMP to us goes to the host path.
 #include "core/port.h"
+#include "host/host.h"
 #include "icmp/icmp.h"
 #include "route/deliver.h"
 #include "route/route.h"
@@ -12,7 +13,6 @@ DROP_REASON(not_answerable, "echo-not-answerable", "an ICMP echo request from no
 DROP_REASON(malformed, "echo-malformed", "an ICMP message to us whose IP header is broken")
 DROP_REASON(no_session, "echo-no-session", "the session has no downlink rule, so its echo request cannot be answered")
 DROP_REASON(shared, "echo-shared", "the echo request's buffer is shared, so it cannot become the answer")
-PUNT_REASON(to_host, "icmp-to-host", "ICMP to one of our addresses other than an echo request")
 
 enum { TO_ACCESS, TO_IP, DROP, PUNT, EDGES };
 
@@ -47,7 +47,7 @@ static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbu
 	if (unlikely(pkt->l3 > available) || ip_parse(p, available - pkt->l3, total - pkt->l3, &info) != IP_OK)
 		return packet_leave(m, &malformed, DROP);
 	if (!icmp_is_echo(p, &info))
-		return packet_leave(m, &to_host, PUNT);
+		return packet_leave(m, &punt_icmp, PUNT);
 	// An answer to a group or broadcast address would make us an amplifier.
 	if (ip_martian(info.version, info.source, info.destination) != IP_MARTIAN_NONE)
 		return packet_leave(m, &not_answerable, DROP);

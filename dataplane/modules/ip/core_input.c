@@ -3,6 +3,8 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "core/port.h"
+#include "host/clone.h"
+#include "host/host.h"
 #include "neighbour/neighbour.h"
 #include "route/route.h"
 #include "wire/eth.h"
@@ -14,6 +16,7 @@ DROP_REASON(drop_mac, "mac-not-ours", "the frame's destination MAC address is an
 DROP_REASON(drop_group, "ethernet-group-unicast",
 	"the frame is for a broadcast or multicast MAC address, its IP packet for one host")
 DROP_REASON(drop_vlan, "interface-unknown", "no interface is configured on the frame's port and VLAN")
+DROP_REASON(drop_down, "interface-down", "the frame's interface is down")
 DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv6 nor ARP")
 
 enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
@@ -23,7 +26,8 @@ struct last {
 	uint16_t port;
 	uint16_t vlan[2];
 	const struct port *p;
-	const struct interface *interface;
+	const struct interface *interface; // NULL also when it is down
+	int down;
 };
 
 static inline void look_up(struct last *last, uint16_t port, const struct eth_info *eth)
@@ -34,6 +38,10 @@ static inline void look_up(struct last *last, uint16_t port, const struct eth_in
 	*last = (struct last){.port = port, .vlan = {eth->vlan[0], eth->vlan[1]}};
 	last->p = port_get(port);
 	last->interface = last->p != NULL ? interface_find(port, eth->vlan[0], eth->vlan[1]) : NULL;
+	if (last->interface != NULL && last->interface->down) {
+		last->interface = NULL;
+		last->down = 1;
+	}
 }
 
 // IEEE 802.3: our own address, or a group. Which groups matter is for IP and the neighbour module to say.
@@ -53,6 +61,18 @@ static __rte_noinline int is_unicast(const struct rte_mbuf *m, const struct pack
 	return rte_pktmbuf_data_len(m) >= pkt->l3 + at + 4 && !ip_is_group(pkt->ip_version, ip + at);
 }
 
+// Neither IP nor ARP.
+static __rte_noinline rte_edge_t other_type(struct rte_mbuf *m, uint16_t ethertype)
+{
+	const struct packet *pkt = packet_of(m);
+
+	if (clone_exists(pkt->interface) &&
+		host_is_link_protocol(ethertype, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3),
+			rte_pktmbuf_data_len(m) - pkt->l3))
+		return packet_leave(m, &punt_link, EDGE_PUNT);
+	return packet_leave(m, &drop_type, EDGE_DROP);
+}
+
 static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last *last)
 {
 	struct packet *pkt = packet_of(m);
@@ -68,7 +88,7 @@ static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last
 	if (unlikely(last->p == NULL || !mac_for_us(last->p, frame)))
 		return packet_leave(m, &drop_mac, EDGE_DROP);
 	if (unlikely(last->interface == NULL))
-		return packet_leave(m, &drop_vlan, EDGE_DROP);
+		return packet_leave(m, last->down ? &drop_down : &drop_vlan, EDGE_DROP);
 	pkt->interface = last->interface->index;
 	pkt->l3 = eth.length;
 	pkt->ip_version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
@@ -79,7 +99,7 @@ static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last
 	}
 	if (eth.ethertype == ETH_TYPE_ARP)
 		return packet_leave(m, &punt_arp, EDGE_PUNT);
-	return packet_leave(m, &drop_type, EDGE_DROP);
+	return other_type(m, eth.ethertype);
 }
 
 static uint16_t core_input_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -4,6 +4,7 @@
 //
 // Checks are in memory-safety order (wire/ip.h), which covers RFC 1812 §5.2.2 and RFC 8200 §3.
 #include "core/node.h"
+#include "host/clone.h"
 #include "host/host.h"
 #include "instance/instance.h"
 #include "neighbour/neighbour.h"
@@ -92,8 +93,18 @@ static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 		return (rte_edge_t)(EDGE_COUNT - 1 + d->protocol[ip->protocol]);
 	if (ip->protocol == IP_PROTOCOL_TCP || ip->protocol == IP_PROTOCOL_SCTP)
 		return packet_leave(m, host_reason_to_us(ip), EDGE_PUNT);
+	if (clone_exists(packet_of(m)->interface) && host_is_routing(ip))
+		return packet_leave(m, &punt_routing, EDGE_PUNT);
 	// Tunnels that nobody configured, among others (CVE-2020-10136, row G27).
 	return packet_leave(m, &drop_protocol, EDGE_DROP);
+}
+
+// Who listens to groups are the kernel's programs, on interfaces with a clone.
+static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_info *ip)
+{
+	const struct reason *r = clone_exists(packet_of(m)->interface) ? host_reason_of_group(ip) : NULL;
+
+	return r == NULL ? packet_leave(m, &drop_multicast, EDGE_DROP) : packet_leave(m, r, EDGE_PUNT);
 }
 
 // The last destination and whether it is ours: traffic of a vector mostly goes to one place.
@@ -152,7 +163,7 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 	if (unlikely(martian & IP_MARTIAN_DESTINATION))
 		return packet_leave(m, &drop_destination, EDGE_DROP);
 	if (unlikely(martian & IP_MULTICAST))
-		return packet_leave(m, &drop_multicast, EDGE_DROP);
+		return to_group(m, &ip);
 	if (is_local(last, &ip))
 		return deliver(m, &ip);
 	pkt->instance = instance_of_lookup(pkt->interface);

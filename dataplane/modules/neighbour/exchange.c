@@ -5,6 +5,7 @@
 // and (3) a gratuitous announcement by a neighbour that is known already, which is how a gateway moves to its standby.
 // Nothing that arrives makes a new entry.
 #include "core/object.h"
+#include "host/clone.h"
 #include "neighbour/table.h"
 #include "wire/arp.h"
 #include "wire/eth.h"
@@ -234,6 +235,14 @@ static const struct reason *nd_packet(const struct interface *i, const struct nd
 	return nd->type == ND_SOLICIT ? solicitation(i, nd, from_mac) : advertisement(i, nd);
 }
 
+// The kernel asks and listens for itself, but we answer for both; what was nothing for us may be an answer to it.
+static const struct reason *tell_kernel(const struct rte_mbuf *m, int answered, const struct reason *drop)
+{
+	if (answered || drop == &drop_conflict || clone_up(m) != CLONE_TAKEN)
+		return drop;
+	return NULL;
+}
+
 // The frame ends here: served, or dropped with a reason.
 static void finish(struct rte_mbuf *m, const struct reason *drop)
 {
@@ -251,10 +260,12 @@ static void arp_arrived(struct rte_mbuf *m)
 
 	if (i == NULL || pkt->l3 > rte_pktmbuf_data_len(m) ||
 		arp_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3), rte_pktmbuf_data_len(m) - pkt->l3,
-			&arp) != ARP_OK)
+			&arp) != ARP_OK) {
 		finish(m, &drop_arp_malformed);
-	else
-		finish(m, arp_packet(i, &arp));
+		return;
+	}
+	int ours = arp.operation == ARP_REQUEST && ip_is_local_on(4, arp.target, i->index);
+	finish(m, tell_kernel(m, ours, arp_packet(i, &arp)));
 }
 
 static void nd_arrived(struct rte_mbuf *m)
@@ -266,10 +277,12 @@ static void nd_arrived(struct rte_mbuf *m)
 	struct nd_info nd;
 
 	if (i == NULL || pkt->l3 > readable || pkt->l3 < ETH_HEADER ||
-		nd_parse(frame + pkt->l3, readable - pkt->l3, total - pkt->l3, &nd) != ND_OK)
+		nd_parse(frame + pkt->l3, readable - pkt->l3, total - pkt->l3, &nd) != ND_OK) {
 		finish(m, &drop_nd_malformed);
-	else
-		finish(m, nd_packet(i, &nd, frame + 6));
+		return;
+	}
+	int ours = nd.type == ND_SOLICIT && ip_is_local_on(6, nd.target, i->index);
+	finish(m, tell_kernel(m, ours, nd_packet(i, &nd, frame + 6)));
 }
 
 void exchange_start(void)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define MAX_WATCHES 8
+#define LEAST_MTU 68 // RFC 791 §3.1
 
 static const struct interfaces nothing = {
 	.vlan = (struct vlan_slot[]){{.key = VLAN_EMPTY}},
@@ -228,6 +229,11 @@ static int check(const char *key, const struct api_interface *want)
 		return object_error(EINVAL, "interface %s: VLAN ids go from 1 to 4094", key);
 	if (want->inner_vlan != 0 && want->outer_vlan == 0)
 		return object_error(EINVAL, "interface %s has an inner VLAN but no outer VLAN", key);
+	if (want->flags & ~API_INTERFACE_DOWN)
+		return object_error(EINVAL, "interface %s: unknown flags %#x", key, want->flags);
+	if (want->mtu != 0 && (want->mtu < LEAST_MTU || want->mtu > port_by_name(want->port)->mtu))
+		return object_error(
+			EINVAL, "interface %s: its MTU %u is below %d or above the port's", key, want->mtu, LEAST_MTU);
 	if (want->count > API_MAX_ADDRESSES)
 		return object_error(EINVAL, "interface %s: %u addresses, at most %d are possible", key, want->count,
 			API_MAX_ADDRESSES);
@@ -286,7 +292,8 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 	f->port = p->index;
 	f->vlan[0] = want->outer_vlan;
 	f->vlan[1] = want->inner_vlan;
-	f->mtu = p->mtu;
+	f->mtu = want->mtu != 0 ? want->mtu : p->mtu;
+	f->down = (want->flags & API_INTERFACE_DOWN) != 0;
 	f->role = p->role;
 	f->l2_length = RTE_ETHER_HDR_LEN + (want->outer_vlan ? 4 : 0) + (want->inner_vlan ? 4 : 0);
 	f->mac = p->mac;

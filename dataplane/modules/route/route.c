@@ -244,6 +244,18 @@ static uint32_t gateway_of(struct plan *p, const char *key, const struct api_rou
 	return hop;
 }
 
+// A route by an interface that is down is not there: no plan counts it.
+static int is_down(const struct api_route *r)
+{
+	const struct interfaces *s = interfaces_next();
+	struct api_address via = r->via;
+
+	via.prefix = (uint8_t)(8 * address_length(via.family));
+	const struct interface *i =
+		r->interface[0] != 0 ? interfaces_by_name(s, r->interface) : interfaces_by_prefix(s, &via);
+	return i != NULL && i->down;
+}
+
 static int plan_route(const char *key, const void *body, uint32_t length, void *arg)
 {
 	const struct api_route *want = body;
@@ -252,6 +264,8 @@ static int plan_route(const char *key, const void *body, uint32_t length, void *
 
 	if (error != 0)
 		return error;
+	if (is_down(want))
+		return route_interface(key, want) != NULL ? 0 : EINVAL;
 	struct change *c = change_of(arg, &want->prefix);
 	uint32_t hop = c != NULL ? gateway_of(arg, key, want) : NEXT_HOP_NONE;
 	if (hop == NEXT_HOP_NONE)
@@ -334,7 +348,7 @@ static int plan_all(struct plan *p)
 		c->connected = 0;
 	}
 	for (uint32_t i = 0; i < s->count && error == 0; i++)
-		if (s->interface[i].name[0] != 0 && s->interface[i].role == API_ROLE_CORE)
+		if (s->interface[i].name[0] != 0 && s->interface[i].role == API_ROLE_CORE && !s->interface[i].down)
 			error = plan_connected(p, &s->interface[i]);
 	if (error == 0)
 		error = object_each(API_ROUTE, plan_route, p);
@@ -362,7 +376,7 @@ static int stage(struct object_change *c)
 	struct plan *p = plan_open();
 	int error = p == NULL ? ENOMEM : 0;
 
-	if (error == 0 && !p->full && was != NULL) {
+	if (error == 0 && !p->full && was != NULL && !is_down(was)) {
 		struct change *old = change_of(p, &was->prefix);
 
 		if (old != NULL)

@@ -22,6 +22,7 @@ struct interface {
 	uint32_t mtu;
 	uint32_t role; // enum api_role of the port
 	uint8_t l2_length; // 14, 18 or 22
+	uint8_t down; // API_INTERFACE_DOWN
 	struct rte_ether_addr mac;
 	uint32_t addresses;
 	struct api_address address[API_MAX_ADDRESSES];

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/intent"
+	"isthmus/controlplane/kernel"
+)
+
+// refusals is how many objects of the kernel's a transaction may lose one by one, before all of them are left out.
+const refusals = 64
+
+// clonesOf lists the interfaces that the kernel has a device for.
+func clonesOf(c *config.Config) []kernel.Clone {
+	mtu := map[config.Name]uint32{}
+	for _, p := range c.Ports {
+		mtu[p.Name] = p.MTU
+	}
+	var list []kernel.Clone
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		if f.Clone.Device == "" {
+			continue
+		}
+		name := string(f.Name)
+		clone := kernel.Clone{
+			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), MTU: mtu[f.Port],
+		}
+		for _, a := range f.Addresses {
+			clone.Addresses = append(clone.Addresses, a.Prefix)
+		}
+		for _, r := range c.Routes {
+			if c.RouteInterface(&r) == f {
+				made := kernel.Route{Prefix: r.Prefix.Prefix, Via: r.Via.Addr, Interface: name}
+				clone.Routes = append(clone.Routes, made)
+			}
+		}
+		list = append(list, clone)
+	}
+	return list
+}
+
+// followKernel gives the data plane what changed in the kernel. While it is away, the next push has it all.
+func (a *Agent) followKernel(ctx context.Context) {
+	a.overlay.Update(a.kernel.Changes())
+	c := a.client.Load()
+	if c != nil && !a.sendOverlay(ctx, c) {
+		a.reconcile(ctx, false)
+	}
+	a.describeKernel()
+	a.publish()
+}
+
+// sendOverlay sends what is pending; false: the data plane must be compared as a whole.
+func (a *Agent) sendOverlay(ctx context.Context, c *dp.Client) bool {
+	for range refusals {
+		deletes, puts := a.overlay.Pending()
+		err := c.Apply(ctx, append(Changes(deletes), Changes(puts)...))
+		if err == nil {
+			a.overlay.Settled()
+			a.state.Changes += uint64(len(deletes) + len(puts))
+			return true
+		}
+		if !a.leaveOut(err) {
+			a.log.Warn("the kernel's state is not in the data plane", "error", err)
+			return false
+		}
+	}
+	return false
+}
+
+// leaveOut leaves an object of the kernel's out that the data plane did not take; false: it was something else.
+func (a *Agent) leaveOut(err error) bool {
+	var refused *dp.RefusedError
+	if !errors.As(err, &refused) || !a.overlay.Refuse(refused.Kind, refused.Key, refused.Text) {
+		return false
+	}
+	a.log.Warn("left out of what the kernel has", "error", err)
+	return true
+}
+
+// push sends the difference between what is held and the plan with what the kernel adds, without what of that is
+// refused.
+func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) {
+	overlay, of := a.overlay, a.overlayOf
+	if plan != of {
+		a.overlay, a.overlayOf = intent.NewOverlay(plan.Objects, overlay), plan
+	}
+	for try := 0; ; try++ {
+		res, err := a.pushObjects(ctx, plan, a.overlay.Over(plan.Objects), all)
+		var refused *dp.RefusedError
+		switch {
+		case err == nil:
+			a.overlay.Settled()
+			return res, nil
+		case !errors.As(err, &refused) || a.overlay.Empty():
+			a.overlay, a.overlayOf = overlay, of
+			return res, err
+		case try < refusals && a.leaveOut(err):
+		default: // the configuration stands by itself
+			a.log.Error("what the kernel has is left out, it contradicts the configuration", "error", err)
+			a.overlay.Clear()
+		}
+	}
+}
+
+// retryKernel gives what was left out another chance.
+func (a *Agent) retryKernel() {
+	if len(a.overlayOf.Clones) > 0 {
+		a.overlay.Update(kernel.Changes{All: true, State: a.kernel.State()})
+	}
+	a.describeKernel()
+}
+
+func (a *Agent) describeKernel() {
+	a.state.Kernel = a.kernel.Status()
+	a.state.KernelRefused, a.state.KernelWhy = a.overlay.Refused()
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/kernel"
+	"isthmus/controlplane/testkit"
+)
+
+const withClone = `
+ports:
+  - {name: core, driver: synth, role: core}
+interfaces:
+  - {name: core0, port: core, addresses: [192.0.2.1/24], clone: {device: core0, namespace: /nowhere}}
+routes:
+  - {prefix: 198.51.100.0/24, via: 192.0.2.2}
+`
+
+// kernelHas gives an agent that runs a state of the kernel's, as netlink would.
+func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
+	t.Helper()
+	st := kernel.State{Routes: map[netip.Prefix]kernel.Route{},
+		Devices: map[string]kernel.Device{"core0": {Up: true, MTU: 1500}}}
+	via := netip.MustParseAddr("192.0.2.3")
+	for _, p := range prefixes {
+		prefix := netip.MustParsePrefix(p)
+		st.Routes[prefix] = kernel.Route{Prefix: prefix, Via: via, Interface: "core0"}
+	}
+	_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
+		a.overlay.Update(kernel.Changes{All: true, State: st})
+		if c := a.client.Load(); c != nil && !a.sendOverlay(ctx, c) {
+			a.reconcile(ctx, false)
+		}
+		a.describeKernel()
+		a.publish()
+		return Result{}, nil
+	})
+	testkit.Must(t, err)
+}
+
+func routesOf(s *dptest.Server) (n int) {
+	for id := range s.Held() {
+		if id.Kind == api.KindRoute {
+			n++
+		}
+	}
+	return n
+}
+
+func TestKernelRoutes(t *testing.T) {
+	s := dptest.Start(t)
+	plan, err := MakePlan("x.yaml", []byte(withClone))
+	testkit.Must(t, err)
+	a := newAgent(outside(s, t.TempDir()), plan)
+	if c := plan.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
+		t.Errorf("clones %+v", c)
+	}
+	// Nobody follows the kernel: it would say that there is no such namespace.
+	a.plan.Clones = nil
+	running(t, a)
+	testkit.Until(t, "ready", ready(a))
+	kernelHas(t, a, "203.0.113.0/24", "100.64.0.0/10")
+	testkit.Equal(t, routesOf(s), 3, "routes")
+
+	// A reconciliation leaves them; it brings them back.
+	held := s.Held()
+	for id := range held {
+		if id.Kind == api.KindRoute {
+			delete(held, id)
+		}
+	}
+	s.SetHeld(held)
+	_, err = a.ask(t.Context(), func(ctx context.Context) (Result, error) {
+		a.reconcile(ctx, false)
+		return Result{}, nil
+	})
+	testkit.Must(t, err)
+	testkit.Equal(t, routesOf(s), 3, "routes after a reconciliation")
+
+	// What is refused is left out by itself.
+	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
+	kernelHas(t, a, "203.0.113.0/25", "100.64.0.0/10")
+	testkit.Equal(t, routesOf(s), 2, "routes without the refused one")
+	st := a.Status()
+	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != StateReady, "%+v", st)
+
+	// Another configuration keeps the kernel's routes, and is not refused for their sake.
+	next, err := MakePlan("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
+	testkit.Must(t, err)
+	next.Clones = nil
+	_, err = a.Apply(t.Context(), next)
+	testkit.Refused(t, err, "no room")
+	testkit.Equal(t, routesOf(s), 2, "routes after a refused configuration")
+	s.Refuse("", nil)
+	_, err = a.Apply(t.Context(), next)
+	testkit.Must(t, err)
+	testkit.Equal(t, routesOf(s), 3, "routes of the new configuration")
+	kernelHas(t, a)
+	testkit.Equal(t, routesOf(s), 2, "routes of the configuration alone")
+
+	// The kernel's state contradicts the configuration in a way that names no object of its own: the
+	// configuration stands.
+	s.Refuse("a contradiction", func(id dptest.ID, body []byte) bool { return id.Key == "192.0.2.77/32" })
+	for range 70 { // more than are left out one by one
+		kernelHas(t, a, "192.0.2.77/32", "100.64.0.0/10")
+	}
+	testkit.Equal(t, a.Status().DataPlane, StateReady, "the data plane is")
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intent
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/kernel"
+	"isthmus/controlplane/testkit"
+)
+
+const cloned = `
+engine: {workers: 1}
+ports:
+  - {name: core, driver: inject, role: core}
+  - {name: far, driver: inject, role: core}
+interfaces:
+  - {name: a, port: core, addresses: [10.1.0.1/24, "2001:db8:1::1/64"], clone: {device: a0, namespace: fabric}}
+  - {name: b, port: far, addresses: [10.2.0.1/24], clone: {device: b0}}
+  - {name: plain, port: far, outer_vlan: 7, addresses: [10.3.0.1/24]}
+routes:
+  - {prefix: 192.0.2.0/24, via: 10.1.0.9}
+neighbours:
+  - {interface: a, address: 10.1.0.9, mac: 02:00:00:00:00:09}
+`
+
+func clonedState(t *testing.T) State {
+	t.Helper()
+	c, err := config.Parse("test.yaml", []byte(cloned))
+	testkit.Must(t, err)
+	s, err := Compile(c)
+	testkit.Must(t, err)
+	return s
+}
+
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+func kernelRoute(p, via, of string) kernel.Route {
+	r := kernel.Route{Prefix: prefix(p), Interface: of}
+	if via != "" {
+		r.Via = netip.MustParseAddr(via)
+	}
+	return r
+}
+
+// kernelState has devices that are as the configuration has them.
+func kernelState(routes ...kernel.Route) kernel.State {
+	st := kernel.State{Devices: map[string]kernel.Device{"a": {Up: true, MTU: 1500}, "b": {Up: true, MTU: 1500}},
+		Routes: map[netip.Prefix]kernel.Route{}, Neighbours: map[kernel.Neighbour]kernel.MAC{}}
+	for _, r := range routes {
+		st.Routes[r.Prefix] = r
+	}
+	return st
+}
+
+func overlayOf(t *testing.T, st kernel.State) *Overlay {
+	t.Helper()
+	o := NewOverlay(clonedState(t), nil)
+	o.Update(kernel.Changes{All: true, State: st})
+	return o
+}
+
+// interfaceOf returns an interface of the overlay, and whether it differs from the configuration's.
+func interfaceOf(t *testing.T, o *Overlay, name string) (f api.Interface, differs bool) {
+	t.Helper()
+	f = o.interfaces[name].body
+	key, err := api.MakeKey(name)
+	testkit.Must(t, err)
+	object, there := o.objects[objectID{api.KindInterface, key}]
+	if there {
+		_, err = api.ReadRow(object.Body, &f)
+		testkit.Must(t, err)
+	}
+	return f, there && object.Digest != o.interfaces[name].own.Digest
+}
+
+// with has addresses.
+func with(addresses ...string) kernel.Device {
+	d := kernel.Device{Up: true, MTU: 1500}
+	for _, a := range addresses {
+		d.Addresses = append(d.Addresses, prefix(a))
+	}
+	return d
+}
+
+func TestOverlayInterfaces(t *testing.T) {
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf("10.1.0.%d/24", 100+i)
+	}
+	for _, row := range []struct {
+		what      string
+		device    kernel.Device
+		addresses uint32 // of a, of which the configuration has 2
+		mtu       uint32
+		down      bool
+	}{
+		{"as configured", with("10.1.0.1/24"), 2, 0, false},
+		{"more addresses", with("10.9.0.1/24", "fe80::1/64"), 4, 0, false},
+		{"more than there is room for", with(many...), api.MaxAddresses, 0, false},
+		{"another interface's", with("10.2.0.1/24", "10.3.0.7/32"), 2, 0, false},
+		{"another length", with("10.1.0.1/16"), 2, 0, false},
+		{"nobody's", with("127.0.0.1/8"), 2, 0, false},
+		{"MTU", kernel.Device{Up: true, MTU: 1400}, 2, 1400, false},
+		{"MTU above the port's", kernel.Device{Up: true, MTU: 9000}, 2, 0, false},
+		{"down", kernel.Device{MTU: 1500}, 2, 0, true},
+	} {
+		st := kernelState()
+		st.Devices["a"] = row.device
+		f, differs := interfaceOf(t, overlayOf(t, st), "a")
+		if f.Count != row.addresses || f.MTU != row.mtu || (f.Flags&api.InterfaceDown != 0) != row.down ||
+			differs != (row.addresses != 2 || row.mtu != 0 || row.down) {
+			t.Errorf("%s: %d addresses, MTU %d, flags %d, %v", row.what, f.Count, f.MTU, f.Flags, differs)
+		}
+	}
+}
+
+func TestOverlayRoutes(t *testing.T) {
+	for _, row := range []struct {
+		route kernel.Route
+		taken bool
+	}{
+		{kernelRoute("198.51.100.0/24", "10.1.0.7", "a"), true},
+		{kernelRoute("198.51.100.0/24", "", "a"), true},
+		{kernelRoute("0.0.0.0/0", "10.2.0.7", "b"), true},
+		{kernelRoute("2001:db8:9::/48", "fe80::7", "a"), true},
+		{kernelRoute("2001:db8:9::/48", "2001:db8:1::7", "a"), true},
+		{kernelRoute("192.0.2.0/24", "10.1.0.7", "a"), false},    // configured
+		{kernelRoute("198.51.100.0/24", "10.2.0.7", "a"), false}, // not reached by it
+		{kernelRoute("198.51.100.0/24", "10.1.0.1", "a"), false}, // our own
+		{kernelRoute("198.51.100.0/24", "fe80::7", "a"), false},  // of another family
+		{kernelRoute("10.1.0.0/24", "", "a"), false},             // its own network
+		{kernelRoute("10.3.0.0/24", "10.1.0.7", "a"), false},     // another's
+		{kernelRoute("fe80::/64", "", "a"), false},
+		{kernelRoute("ff00::/8", "", "a"), false},
+		{kernelRoute("198.51.100.0/24", "10.1.0.7", "nowhere"), false},
+	} {
+		o := overlayOf(t, kernelState(row.route))
+		if _, taken := o.objects[routeID(row.route.Prefix)]; taken != row.taken {
+			t.Errorf("%v: taken %v", row.route, taken)
+		}
+	}
+	st := kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"))
+	st.Devices["a"] = kernel.Device{MTU: 1500}
+	if _, taken := overlayOf(t, st).objects[routeID(prefix("198.51.100.0/24"))]; taken {
+		t.Error("a route by a device that is down")
+	}
+}
+
+// sent applies what is pending to what a data plane holds.
+func sent(o *Overlay, held map[objectID]uint64) {
+	deletes, puts := o.Pending()
+	for _, d := range deletes {
+		delete(held, objectID{d.Kind, d.Key})
+	}
+	for _, p := range puts {
+		held[objectID{p.Kind, p.Key}] = p.Digest
+	}
+	o.Settled()
+}
+
+func heldOf(s State) map[objectID]uint64 {
+	held := map[objectID]uint64{}
+	for _, object := range s {
+		held[objectID{object.Kind, object.Key}] = object.Digest
+	}
+	return held
+}
+
+// randomly changes something of a kernel's state, and returns the change.
+func randomly(random *rand.Rand, st *kernel.State) kernel.Changes {
+	vias := []string{"10.1.0.7", "10.2.0.7", "10.1.0.1", ""}
+	c := kernel.Changes{State: kernelState()}
+	p := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(random.IntN(8)), 0}), 24)
+	host := netip.AddrFrom4([4]byte{10, 1, 0, byte(1 + random.IntN(12))})
+	n := kernel.Neighbour{Interface: "a", Address: host}
+	switch random.IntN(6) {
+	case 0, 1:
+		r := kernelRoute(p.String(), vias[random.IntN(4)], []string{"a", "b"}[random.IntN(2)])
+		st.Routes[p], c.Routes[p] = r, r
+	case 2:
+		delete(st.Routes, p)
+		c.Routes[p] = kernel.Route{}
+	case 3:
+		mac := kernel.MAC{2, 0, 0, 0, 0, byte(random.IntN(2))}
+		st.Neighbours[n], c.Neighbours[n] = mac, mac
+	case 4:
+		delete(st.Neighbours, n)
+		c.Neighbours[n] = kernel.MAC{}
+	case 5:
+		d := with(fmt.Sprintf("10.%d.0.1/24", 1+random.IntN(5)))
+		d.Up, d.MTU = random.IntN(4) > 0, 1400+uint32(random.IntN(2))*100
+		st.Devices["a"] = d
+		c.All = true
+		c.Devices, c.Routes = maps.Clone(st.Devices), maps.Clone(st.Routes)
+		c.Neighbours = maps.Clone(st.Neighbours)
+	}
+	return c
+}
+
+// However the kernel's state came about, the data plane has what it would have at once.
+func TestOverlayModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := clonedState(t)
+	o := NewOverlay(s, nil)
+	st := kernelState()
+	o.Update(kernel.Changes{All: true, State: kernelState()})
+	held := heldOf(s)
+	for step := range 2000 {
+		o.Update(randomly(random, &st))
+		if random.IntN(3) > 0 {
+			continue // the next transaction has more
+		}
+		sent(o, held)
+		if want := heldOf(overlayOf(t, st).Over(s)); !maps.Equal(held, want) {
+			t.Fatalf("step %d: %d objects are held, %d should be", step, len(held), len(want))
+		}
+	}
+}
+
+func TestOverlayRefusals(t *testing.T) {
+	s := clonedState(t)
+	st := kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"),
+		kernelRoute("203.0.113.0/24", "10.9.0.7", "a"))
+	st.Devices["a"] = with("10.9.0.1/24")
+	o := NewOverlay(s, nil)
+	o.Update(kernel.Changes{All: true, State: st})
+	if o.Refuse(api.KindRoute, "192.0.2.0/24", "why") || o.Refuse(api.KindPort, "core", "why") {
+		t.Error("the configuration's objects are not the kernel's to leave out")
+	}
+	if !o.Refuse(api.KindRoute, "198.51.100.0/24", "why") {
+		t.Error("a route of the kernel's is")
+	}
+	held := heldOf(s)
+	sent(o, held)
+	if held[routeID(prefix("198.51.100.0/24"))] != 0 || held[routeID(prefix("203.0.113.0/24"))] == 0 {
+		t.Error("the refused route is there, or the other one is not")
+	}
+	// Without the interface's addresses, what needs them goes.
+	if !o.Refuse(api.KindInterface, "a", "why") {
+		t.Error("an interface of the kernel's is")
+	}
+	sent(o, held)
+	if !maps.Equal(held, heldOf(s)) {
+		t.Error("more is held than the configuration says")
+	}
+	if n, why := o.Refused(); n != 2 || why != "why" {
+		t.Errorf("%d refused: %q", n, why)
+	}
+	// All once more: another chance.
+	o.Update(kernel.Changes{All: true, State: st})
+	sent(o, held)
+	if n, _ := o.Refused(); n != 0 || held[routeID(prefix("203.0.113.0/24"))] == 0 {
+		t.Error("no other chance")
+	}
+	o.Clear()
+	o.Update(kernel.Changes{State: kernelState(kernelRoute("198.51.100.0/24", "10.1.0.6", "a"))})
+	sent(o, held)
+	if !maps.Equal(held, heldOf(s)) || !o.Empty() {
+		t.Error("something is left")
+	}
+}
+
+// Another configuration takes over what the data plane has by the one before.
+func TestOverlayOfAnotherConfiguration(t *testing.T) {
+	s := clonedState(t)
+	o := overlayOf(t, kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"),
+		kernelRoute("203.0.113.0/24", "10.2.0.7", "b")))
+	held := heldOf(s)
+	sent(o, held)
+	without := slices.DeleteFunc(slices.Clone(s), func(object Object) bool {
+		return object.Kind == api.KindClone && object.Name() == "a"
+	})
+	next := NewOverlay(without, o)
+	if _, there := next.objects[routeID(prefix("198.51.100.0/24"))]; !there {
+		t.Error("a route by an interface is forgotten before the kernel says so")
+	}
+	state := kernelState(kernelRoute("203.0.113.0/24", "10.2.0.7", "b"))
+	delete(state.Devices, "a")
+	next.Update(kernel.Changes{All: true, State: state})
+	sent(next, held)
+	if !maps.Equal(held, heldOf(next.Over(s))) {
+		t.Error("the data plane is not as the new configuration has it")
+	}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kernel follows the kernel's network devices that stand for interfaces of the data plane (clones): their
+// state, addresses, neighbours and routes, over netlink, a namespace at a time. After lost messages it reads all
+// again. It puts what the configuration says of these interfaces into the kernel as well.
+package kernel
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+)
+
+// Clone is one interface and its device, and what the configuration says of it.
+type Clone struct {
+	Interface string
+	Device    string
+	Namespace string // file; empty: our own
+	MTU       uint32 // of the port: the device may have less
+	Addresses []netip.Prefix
+	Routes    []Route // that leave by it
+}
+
+// Device is a clone as the kernel has it.
+type Device struct {
+	Up        bool // by the administrator; the carrier is what the data plane says
+	MTU       uint32
+	Addresses []netip.Prefix // sorted
+}
+
+// Route is one of the main table that leaves by a clone.
+type Route struct {
+	Prefix    netip.Prefix
+	Via       netip.Addr // not valid: the destination is on the link
+	Interface string
+}
+
+// Neighbour names one.
+type Neighbour struct {
+	Interface string
+	Address   netip.Addr
+}
+
+// MAC of a neighbour.
+type MAC [6]byte
+
+// State is what the kernel has.
+type State struct {
+	Devices    map[string]Device // by interface; those that are there
+	Routes     map[netip.Prefix]Route
+	Neighbours map[Neighbour]MAC
+}
+
+// Changes since the last ones. All: what is in State replaces what was known. Else the entries that differ; those
+// that are gone are zero (Route.Interface empty, MAC zero).
+type Changes struct {
+	All bool
+	State
+}
+
+// Status of one namespace, for people.
+type Status struct {
+	Namespace  string   `json:"namespace"`
+	Devices    []string `json:"devices"` // interfaces whose device is there
+	Addresses  int      `json:"addresses"`
+	Routes     int      `json:"routes"`
+	Neighbours int      `json:"neighbours"`
+	Read       uint64   `json:"read"` // how often all was read
+	Lost       uint64   `json:"lost"` // of them because messages were lost
+	Error      string   `json:"error"`
+}
+
+// Kernel follows all namespaces. Its methods may be called from one goroutine.
+type Kernel struct {
+	log     *slog.Logger
+	changed chan struct{}
+	group   sync.WaitGroup
+	spaces  map[string]*space
+	order   []string // of spaces: in which of them a prefix counts that several have
+	all     bool     // the next Changes are whole: spaces came or went
+}
+
+// New makes one that follows nothing yet.
+func New(log *slog.Logger) *Kernel {
+	return &Kernel{log: log, changed: make(chan struct{}, 1), spaces: map[string]*space{}}
+}
+
+// Changed can be read when there are Changes.
+func (k *Kernel) Changed() <-chan struct{} { return k.changed }
+
+// Follow makes these the clones. Namespaces are followed until ctx ends.
+func (k *Kernel) Follow(ctx context.Context, clones []Clone) {
+	by := map[string][]Clone{}
+	for _, c := range clones {
+		by[c.Namespace] = append(by[c.Namespace], c)
+	}
+	for name, s := range k.spaces {
+		if by[name] == nil {
+			s.cancel()
+			delete(k.spaces, name)
+			k.all = true
+		}
+	}
+	for name, list := range by {
+		if s := k.spaces[name]; s != nil {
+			s.configure(list)
+			continue
+		}
+		s := newSpace(name, list, k.log, k.changed)
+		k.spaces[name] = s
+		var own context.Context
+		own, s.cancel = context.WithCancel(ctx)
+		k.group.Add(1)
+		go func() {
+			defer k.group.Done()
+			s.run(own)
+		}()
+	}
+	k.order = slices.Sorted(maps.Keys(k.spaces))
+	if k.all {
+		signal(k.changed)
+	}
+}
+
+// Wait returns when nothing is followed any more: after the context of Follow has ended.
+func (k *Kernel) Wait() { k.group.Wait() }
+
+// Changes returns what is new since the last call.
+func (k *Kernel) Changes() Changes {
+	c := Changes{All: k.all, State: newState()}
+	prefixes, neighbours := map[netip.Prefix]bool{}, map[Neighbour]bool{}
+	for _, name := range k.order {
+		c.All = k.spaces[name].take(prefixes, neighbours) || c.All
+	}
+	k.all = false
+	if c.All {
+		c.State = k.State()
+		return c
+	}
+	for p := range prefixes {
+		c.Routes[p] = k.route(p)
+	}
+	for n := range neighbours {
+		c.Neighbours[n] = k.neighbour(n)
+	}
+	return c
+}
+
+// State returns everything.
+func (k *Kernel) State() State {
+	all := newState()
+	for _, name := range k.order {
+		k.spaces[name].addTo(&all)
+	}
+	return all
+}
+
+func (k *Kernel) route(p netip.Prefix) Route {
+	for _, name := range k.order {
+		if r, ok := k.spaces[name].best(p); ok {
+			return r
+		}
+	}
+	return Route{}
+}
+
+func (k *Kernel) neighbour(n Neighbour) MAC {
+	for _, name := range k.order {
+		if mac, ok := k.spaces[name].neighbour(n); ok {
+			return mac
+		}
+	}
+	return MAC{}
+}
+
+// Status of all namespaces.
+func (k *Kernel) Status() []Status {
+	list := make([]Status, 0, len(k.order))
+	for _, name := range k.order {
+		list = append(list, k.spaces[name].status())
+	}
+	return list
+}
+
+func newState() State {
+	return State{map[string]Device{}, map[netip.Prefix]Route{}, map[Neighbour]MAC{}}
+}
+
+// signal makes a channel of one readable.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}

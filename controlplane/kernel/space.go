@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	retry    = 500 * time.Millisecond // also how often a namespace is looked at
+	period   = 30 * time.Second       // all is read again: what the kernel does without telling
+	settling = 20 * time.Millisecond  // after a change, before the kernel is given the configuration's part
+	receive  = 16 << 20               // socket buffer: a table of a million routes overflows it, and is read again
+)
+
+var receiveBuffer = receive // tests make it small
+
+// space follows one namespace. run's goroutine writes the table; the lock is for those who read it.
+type space struct {
+	name    string
+	log     *slog.Logger
+	changed chan<- struct{}
+	cancel  context.CancelFunc
+	wake    chan struct{} // clones changed
+	buffer  int           // of sockets
+
+	mu     sync.Mutex
+	clones []Clone
+	table  *table
+	whole  bool // nothing of what follows counts: everything is new
+	routes map[netip.Prefix]bool
+	others map[Neighbour]bool
+	state  Status
+
+	// Owned by run.
+	added map[string][]netip.Prefix // by interface: addresses that we gave the kernel
+}
+
+func newSpace(name string, clones []Clone, log *slog.Logger, changed chan<- struct{}) *space {
+	s := &space{name: name, log: log.With("namespace", cmp.Or(name, "own")), changed: changed,
+		wake: make(chan struct{}, 1), clones: clones, table: newTable(clones), buffer: receiveBuffer,
+		added: map[string][]netip.Prefix{}}
+	s.forget()
+	return s
+}
+
+func (s *space) forget() {
+	s.whole, s.routes, s.others = true, map[netip.Prefix]bool{}, map[Neighbour]bool{}
+}
+
+// configure makes these the clones; all is read again.
+func (s *space) configure(clones []Clone) {
+	s.mu.Lock()
+	s.clones = clones
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// ---- what others read -----------------------------------------------------------------------------------------------
+
+// take hands over what changed; true: everything did.
+func (s *space) take(routes map[netip.Prefix]bool, neighbours map[Neighbour]bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	whole := s.whole
+	if !whole {
+		for p := range s.routes {
+			routes[p] = true
+		}
+		for n := range s.others {
+			neighbours[n] = true
+		}
+	}
+	s.forget()
+	s.whole = false
+	return whole
+}
+
+func (s *space) best(p netip.Prefix) (Route, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if list := s.table.routes[p]; len(list) > 0 {
+		return list[0].Route, true
+	}
+	return Route{}, false
+}
+
+func (s *space) neighbour(n Neighbour) (MAC, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mac, ok := s.table.neighbours[n]
+	return mac, ok
+}
+
+func (s *space) addTo(all *State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.table.links {
+		d := Device{Up: l.up, MTU: l.mtu}
+		for p := range l.addresses {
+			d.Addresses = append(d.Addresses, p)
+		}
+		slices.SortFunc(d.Addresses, comparePrefixes)
+		all.Devices[l.of] = d
+	}
+	for p, list := range s.table.routes {
+		if _, twice := all.Routes[p]; !twice {
+			all.Routes[p] = list[0].Route
+		}
+	}
+	for n, mac := range s.table.neighbours {
+		all.Neighbours[n] = mac
+	}
+}
+
+func (s *space) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.state
+	st.Namespace = s.name
+	st.Devices = []string{}
+	for _, l := range s.table.links {
+		st.Devices = append(st.Devices, l.of)
+		st.Addresses += len(l.addresses)
+	}
+	slices.Sort(st.Devices)
+	st.Routes, st.Neighbours = len(s.table.routes), len(s.table.neighbours)
+	return st
+}
+
+// ---- following ------------------------------------------------------------------------------------------------------
+
+// errLost: messages were lost, or the socket ended.
+var errLost = errors.New("netlink messages were lost")
+
+func (s *space) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.follow(ctx)
+		lost := errors.Is(err, errLost)
+		s.mu.Lock()
+		if lost {
+			s.state.Lost++
+		} else {
+			s.table = newTable(s.clones)
+			s.forget()
+		}
+		told := s.state.Error
+		s.state.Error = ""
+		if err != nil && !lost {
+			s.state.Error = err.Error()
+		}
+		news := s.state.Error
+		s.mu.Unlock()
+		signal(s.changed)
+		if ctx.Err() != nil {
+			return
+		}
+		if lost {
+			s.log.Warn("netlink messages were lost, reading everything again")
+			continue
+		}
+		if news != told && news != "" {
+			s.log.Warn("the kernel's state is not known", "error", news)
+		}
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// streams are the subscriptions; each channel ends when its socket does.
+type streams struct {
+	links      chan netlink.LinkUpdate
+	addresses  chan netlink.AddrUpdate
+	routes     chan netlink.RouteUpdate
+	neighbours chan netlink.NeighUpdate
+}
+
+// follow reads everything, and then what changes, until something is lost or the namespace is gone.
+func (s *space) follow(ctx context.Context) error {
+	ns, id, err := s.open()
+	if err != nil {
+		return err
+	}
+	if ns.IsOpen() {
+		defer ns.Close()
+	}
+	h, err := handleAt(ns)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	done := make(chan struct{})
+	c, err := s.subscribe(&ns, done)
+	if err != nil {
+		close(done)
+		return err
+	}
+	defer drain(c, done)
+	if err := s.readAll(h); err != nil {
+		return err
+	}
+	return s.loop(ctx, h, c, id)
+}
+
+// open returns the namespace and which one that is.
+func (s *space) open() (netns.NsHandle, string, error) {
+	if s.name == "" {
+		return netns.None(), "", nil
+	}
+	ns, err := netns.GetFromPath(s.name)
+	if err != nil {
+		return ns, "", fmt.Errorf("network namespace %s: %w", s.name, err)
+	}
+	return ns, identity(s.name), nil
+}
+
+func identity(file string) string {
+	info, err := os.Stat(file)
+	if err != nil {
+		return ""
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprint(st.Dev, st.Ino)
+	}
+	return ""
+}
+
+func handleAt(ns netns.NsHandle) (*netlink.Handle, error) {
+	if !ns.IsOpen() {
+		return netlink.NewHandle(unix.NETLINK_ROUTE)
+	}
+	return netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+}
+
+func (s *space) subscribe(ns *netns.NsHandle, done <-chan struct{}) (*streams, error) {
+	// The library enters the namespace on this thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if !ns.IsOpen() {
+		ns = nil
+	}
+	c := &streams{make(chan netlink.LinkUpdate, 64), make(chan netlink.AddrUpdate, 64),
+		make(chan netlink.RouteUpdate, 4096), make(chan netlink.NeighUpdate, 256)}
+	say := func(err error) { s.log.Debug("netlink", "error", err) }
+	o := netlink.RouteSubscribeOptions{Namespace: ns, ErrorCallback: say,
+		ReceiveBufferSize: s.buffer, ReceiveBufferForceSize: mayForce()}
+	err := netlink.LinkSubscribeWithOptions(c.links, done, netlink.LinkSubscribeOptions(o))
+	if err == nil {
+		err = netlink.AddrSubscribeWithOptions(c.addresses, done, netlink.AddrSubscribeOptions(o))
+	}
+	if err == nil {
+		err = netlink.RouteSubscribeWithOptions(c.routes, done, o)
+	}
+	if err == nil {
+		err = netlink.NeighSubscribeWithOptions(c.neighbours, done, netlink.NeighSubscribeOptions(o))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("netlink: %w", err)
+	}
+	return c, nil
+}
+
+// mayForce tells whether we have CAP_NET_ADMIN, which takes buffers beyond net.core.rmem_max.
+func mayForce() bool {
+	var data [2]unix.CapUserData
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0])
+	return err == nil && data[0].Effective>>unix.CAP_NET_ADMIN&1 != 0
+}
+
+// drain ends the subscriptions; their goroutines may be about to send.
+func drain(c *streams, done chan struct{}) {
+	close(done)
+	go func() {
+		for range c.links {
+		}
+	}()
+	go func() {
+		for range c.addresses {
+		}
+	}()
+	go func() {
+		for range c.routes {
+		}
+	}()
+	go func() {
+		for range c.neighbours {
+		}
+	}()
+}
+
+func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id string) error {
+	look, again := time.NewTicker(retry), time.NewTicker(period)
+	defer look.Stop()
+	defer again.Stop()
+	settle := time.NewTimer(0)
+	defer settle.Stop()
+	stale := false // the table is not all that the kernel has
+	for {
+		settled := true
+		select {
+		case <-ctx.Done():
+			return nil
+		case u, ok := <-c.links:
+			if !ok {
+				return errLost
+			}
+			stale, settled = s.linkChanged(&u) || stale, false
+		case u, ok := <-c.addresses:
+			if !ok {
+				return errLost
+			}
+			stale, settled = s.addressChanged(&u) || stale, false
+		case u, ok := <-c.routes:
+			if !ok {
+				return errLost
+			}
+			s.routeChanged(&u)
+		case u, ok := <-c.neighbours:
+			if !ok {
+				return errLost
+			}
+			s.neighbourChanged(&u)
+		case <-s.wake:
+			stale, settled = true, false
+		case <-again.C:
+			stale, settled = true, false
+		case <-look.C:
+			if identity(s.name) != id {
+				return fmt.Errorf("network namespace %s is gone", s.name)
+			}
+		case <-settle.C:
+			if stale {
+				if err := s.readAll(h); err != nil {
+					return err
+				}
+				stale = false
+			}
+			s.giveBack(h)
+		}
+		if !settled {
+			settle.Reset(settling)
+		}
+	}
+}
