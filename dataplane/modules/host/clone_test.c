@@ -301,6 +301,26 @@ static void buffers_run_out(void **state)
 	remove_clone("north");
 }
 
+static void route_is(const char *via, int there)
+{
+	kit_begin();
+	router_put_route("10.9.0.0/16", "10.9.0.0/16", via, "");
+	assert_int_equal(router_commit(), 0);
+	assert_int_equal(ip_route_lookup(4, router_address("10.9.1.1").bytes) != NEXT_HOP_NONE, there);
+}
+
+static void routes_by_a_down_interface(void)
+{
+	route_is("10.1.0.9", 1);
+	route_is("10.2.0.9", 0);
+	kit_begin();
+	kit_delete(API_ROUTE, "10.9.0.0/16");
+	assert_int_equal(router_commit(), 0);
+	route_is("10.2.0.8", 0);
+	route_is("10.1.0.9", 1);
+	route_is("10.2.0.9", 0);
+}
+
 // A down interface takes nothing in, and no route leads there.
 static void interfaces_go_down(void **state)
 {
@@ -323,6 +343,8 @@ static void interfaces_go_down(void **state)
 	before = kit_reasons();
 	router_receive("south", &f);
 	kit_only_rose(&before, "interface-down", 1);
+	// A route may come and go meanwhile, and lead elsewhere and back.
+	routes_by_a_down_interface();
 	i.flags = 0;
 	kit_begin();
 	kit_put(API_INTERFACE, "south", &i, sizeof(i));
