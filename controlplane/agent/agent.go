@@ -176,7 +176,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		defer a.mobile.group.Wait()
 	}
 	a.life = ctx
-	a.kernel.Follow(ctx, a.plan.Clones)
+	a.startKernel(ctx)
 	defer a.kernel.Wait()
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
@@ -14,6 +15,9 @@ import (
 
 // refusals is how many objects of the kernel's a transaction may lose one by one, before all of them are left out.
 const refusals = 64
+
+// firstRead bounds how long the start waits for what the kernel has: a million routes take two seconds.
+const firstRead = 10 * time.Second
 
 // clonesOf lists the interfaces that the kernel has a device for.
 func clonesOf(c *config.Config) []kernel.Clone {
@@ -43,6 +47,15 @@ func clonesOf(c *config.Config) []kernel.Clone {
 		list = append(list, clone)
 	}
 	return list
+}
+
+// startKernel reads what the kernel has before anything is sent: a data plane that has it keeps it.
+func (a *Agent) startKernel(ctx context.Context) {
+	a.kernel.Follow(ctx, a.plan.Clones)
+	wait, cancel := context.WithTimeout(ctx, firstRead)
+	defer cancel()
+	a.kernel.Known(wait)
+	a.overlay.Update(a.kernel.Changes())
 }
 
 // followKernel gives the data plane what changed in the kernel. While it is away, the next push has it all.

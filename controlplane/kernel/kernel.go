@@ -126,6 +126,17 @@ func (k *Kernel) Follow(ctx context.Context, clones []Clone) {
 	}
 }
 
+// Known waits until all namespaces were read, or cannot be: who starts would else think that the kernel has nothing.
+func (k *Kernel) Known(ctx context.Context) {
+	for _, s := range k.spaces {
+		select {
+		case <-s.known:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Wait returns when nothing is followed any more: after the context of Follow has ended.
 func (k *Kernel) Wait() { k.group.Wait() }
 

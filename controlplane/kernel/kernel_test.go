@@ -328,3 +328,21 @@ func TestNamespaceGoes(t *testing.T) {
 	w.device("core0")
 	w.until("another", func() bool { return w.is.Devices["core"].Up && w.Status()[0].Error == "" })
 }
+
+// Who starts waits until it is known what the kernel has, or that it cannot be.
+func TestKnown(t *testing.T) {
+	w := newWorld(t, receive)
+	ctx, cancel := context.WithCancel(t.Context())
+	k := New(slog.New(slog.DiscardHandler))
+	defer k.Wait()
+	defer cancel()
+	clones := append(w.clones(), Clone{Interface: "other", Device: "other0", Namespace: "/nowhere"})
+	k.Follow(ctx, clones)
+	k.Known(ctx)
+	if st := k.State(); !st.Devices["core"].Up || len(st.Devices) != 1 {
+		t.Errorf("known is %v", st.Devices)
+	}
+	if st := k.Status(); len(st) != 2 || st[1].Error+st[0].Error == "" {
+		t.Errorf("status %+v", st)
+	}
+}

@@ -36,6 +36,7 @@ func (s *space) readAll(h *netlink.Handle) error {
 	s.state.Error = ""
 	s.note(old, fresh)
 	s.mu.Unlock()
+	s.once.Do(func() { close(s.known) })
 	signal(s.changed)
 	return nil
 }

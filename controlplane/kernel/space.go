@@ -37,7 +37,9 @@ type space struct {
 	changed chan<- struct{}
 	cancel  context.CancelFunc
 	wake    chan struct{} // clones changed
-	buffer  int           // of sockets
+	known   chan struct{} // closed when all was read, or cannot be
+	once    sync.Once
+	buffer  int // of sockets
 
 	mu     sync.Mutex
 	clones []Clone
@@ -53,7 +55,8 @@ type space struct {
 
 func newSpace(name string, clones []Clone, log *slog.Logger, changed chan<- struct{}) *space {
 	s := &space{name: name, log: log.With("namespace", cmp.Or(name, "own")), changed: changed,
-		wake: make(chan struct{}, 1), clones: clones, table: newTable(clones), buffer: receiveBuffer,
+		wake: make(chan struct{}, 1), known: make(chan struct{}),
+		clones: clones, table: newTable(clones), buffer: receiveBuffer,
 		added: map[string][]netip.Prefix{}}
 	s.forget()
 	return s
@@ -167,6 +170,9 @@ func (s *space) run(ctx context.Context) {
 		news := s.state.Error
 		s.mu.Unlock()
 		signal(s.changed)
+		if !lost {
+			s.once.Do(func() { close(s.known) })
+		}
 		if ctx.Err() != nil {
 			return
 		}

@@ -186,6 +186,14 @@ is "with the device" pings near 10.30.0.1
 is "and what the kernel has" pings far 192.0.2.1
 is "and the way out" pings fabric 10.30.0.2
 
+far ping -q -i 0.02 -c 150 192.0.2.1 >"$DIR/ping" &
+pinging=$!
+kill -9 "$(isthmus status -j | jq .pid)"
+start_gateway
+wait "$pinging" || true
+grep -q ' 0% packet loss' "$DIR/ping" || fail "the control plane came back: $(cat "$DIR/ping")"
+[[ $(isthmus status -j | jq .changes) == 0 ]] || fail "the control plane came back and sent something"
+
 kill -9 "$(isthmus status -j | jq .pid)"
 is "the control plane ends" not isthmus status
 ip -n fabric route del 192.0.2.0/24
