@@ -186,16 +186,20 @@ is "with the device" pings near 10.30.0.1
 is "and what the kernel has" pings far 192.0.2.1
 is "and the way out" pings fabric 10.30.0.2
 
+kill_control() {
+	local pid
+	pid=$(isthmus status -j | jq .pid)
+	kill -9 "$pid"
+	wait_for 10 gone "$pid" # it has its socket until then
+}
 far ping -q -i 0.02 -c 150 192.0.2.1 >"$DIR/ping" &
 pinging=$!
-kill -9 "$(isthmus status -j | jq .pid)"
+kill_control
 start_gateway
 wait "$pinging" || true
 grep -q ' 0% packet loss' "$DIR/ping" || fail "the control plane came back: $(cat "$DIR/ping")"
-[[ $(isthmus status -j | jq .changes) == 0 ]] || fail "the control plane came back and sent something"
 
-kill -9 "$(isthmus status -j | jq .pid)"
-is "the control plane ends" not isthmus status
+kill_control
 ip -n fabric route del 192.0.2.0/24
 start_gateway
 is "what the kernel did meanwhile is known" not pings far 192.0.2.1
