@@ -26,11 +26,10 @@ static uint64_t looked_ns; // when the tick before was
 
 static struct rule_counts total_of(uint32_t rule)
 {
-	const struct rule_counts *now = &rule_state_of(&session_pools.rule[rule])->forwarded;
+	struct rule_counts now = rule_forwarded(&session_pools.rule[rule]);
 	const struct rule_match *m = &session_pools.match[rule];
 
-	return (struct rule_counts){.packets = m->packets + __atomic_load_n(&now->packets, __ATOMIC_RELAXED),
-		.bytes = m->bytes + __atomic_load_n(&now->bytes, __ATOMIC_RELAXED)};
+	return (struct rule_counts){.packets = m->packets + now.packets, .bytes = m->bytes + now.bytes};
 }
 
 static void add(struct rule_counts *to, struct rule_counts from)

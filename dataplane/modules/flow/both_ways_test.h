@@ -17,7 +17,7 @@
 #include "testkit/frame.h"
 #include "testkit/mobile.h"
 #include "testkit/testkit.h"
-#include "usage/usage.h"
+#include "usage/urr.h"
 #include "wire/checksum.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,11 @@ static void add_rates(struct kit_mobile *k)
 
 		urr->flags = draw(4) ? 0 : API_URR_BEFORE_QOS;
 		urr->triggers = draw(4) ? 0 : API_URR_VOLTH;
-		urr->volume_threshold[API_TOTAL] = urr->triggers ? 2000 : 0;
+		urr->volume_threshold[draw(3)] = urr->triggers ? 2000 + draw(2) * draw(100000) : 0;
+		if (draw(4) == 0) {
+			urr->flags |= API_URR_HAS_VOLUME_QUOTA;
+			urr->volume_quota[draw(3)] = 1 + draw(100000);
+		}
 		for (uint16_t i = 0; i < k->s.pdrs; i++)
 			kit_pdr_urr(&k->pdr[i], u);
 	}
@@ -208,7 +212,9 @@ static size_t lines; // of 5-tuple entries
 // What workers write.
 struct written {
 	struct rule_state state[STATES];
+	struct rule_account account[STATES];
 	struct usage_state usage[STATES];
+	struct usage_limits limits[STATES];
 	struct meter_state meter[METERS];
 	struct tuple tuple[TUPLES];
 	uint32_t era[2]; // of the table: what is cleared in the first run is there again in the second
@@ -225,7 +231,9 @@ static struct outcome {
 static void save(struct written *to)
 {
 	memcpy(to->state, session_pools.state, states * sizeof(to->state[0]));
+	memcpy(to->account, session_pools.account, states * sizeof(to->account[0]));
 	memcpy(to->usage, usage_pools.state, usages * sizeof(to->usage[0]));
+	memcpy(to->limits, usage_table.limits, usages * sizeof(to->limits[0]));
 	memcpy(to->meter, meter_states, sizeof(to->meter));
 	memcpy(to->tuple, flow_tuples[0].line, lines * sizeof(to->tuple[0]));
 	memcpy(to->era, flow_tuples[0].era, sizeof(to->era));
@@ -235,7 +243,9 @@ static void save(struct written *to)
 static void restore(const struct written *from)
 {
 	memcpy(session_pools.state, from->state, states * sizeof(from->state[0]));
+	memcpy(session_pools.account, from->account, states * sizeof(from->account[0]));
 	memcpy(usage_pools.state, from->usage, usages * sizeof(from->usage[0]));
+	memcpy(usage_table.limits, from->limits, usages * sizeof(from->limits[0]));
 	memcpy(meter_states, from->meter, sizeof(from->meter));
 	memcpy(flow_tuples[0].line, from->tuple, lines * sizeof(from->tuple[0]));
 	memcpy(flow_tuples[0].era, from->era, sizeof(from->era));
@@ -307,9 +317,50 @@ static void forget_all(void)
 	flow_routed[0].key = 0;
 }
 
+// Counts what the fast path took on loan where the full nodes count.
+static void settle_loans(struct written *w)
+{
+	for (uint32_t i = 0; i < states; i++) {
+		struct rule_account *a = &w->account[i];
+		const struct rule_state *s = &w->state[i];
+		struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
+
+		if (a->loan != 0 && a->urr != RULE_NONE) {
+			struct usage_state *u = &w->usage[a->urr];
+
+			u->bytes[!a->uplink] += used.bytes;
+			u->packets[!a->uplink] += used.packets;
+			u->last = used.packets != 0 ? RTE_MAX(u->last, s->last) : u->last;
+		}
+		a->forwarded.packets += used.packets;
+		a->forwarded.bytes += used.bytes;
+	}
+}
+
+static void compare_counts(const struct written *a, const struct written *b, uint32_t round)
+{
+	for (uint32_t i = 0; i < states; i++)
+		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
+			memcmp(&a->account[i].forwarded, &b->account[i].forwarded, sizeof(struct rule_counts)) != 0 ||
+			a->account[i].policed != b->account[i].policed)
+			fail_msg("round %u: state %u has %lu B, meter %lu %lu; by the full nodes %lu B, %lu %lu", round,
+				i, b->account[i].forwarded.bytes, b->state[i].meter.full[0], b->state[i].meter.full[1],
+				a->account[i].forwarded.bytes, a->state[i].meter.full[0], a->state[i].meter.full[1]);
+	for (uint32_t i = 0; i < usages; i++) {
+		const struct usage_state *u = &a->usage[i], *v = &b->usage[i];
+		const struct usage_limits *l = &a->limits[i], *m = &b->limits[i];
+
+		if (memcmp(u->bytes, v->bytes, sizeof(u->bytes)) != 0 ||
+			memcmp(u->packets, v->packets, sizeof(u->packets)) != 0 || u->last != v->last ||
+			l->raised != m->raised || l->answered != m->answered || l->first != m->first)
+			fail_msg("round %u: URR %u counted %lu, %lu B, raised %x; by the full nodes %lu, %lu B, %x",
+				round, i, v->bytes[0], v->bytes[1], m->raised, u->bytes[0], u->bytes[1], l->raised);
+	}
+}
+
 static void compare(const struct both_ways *how, uint32_t round)
 {
-	const struct written *a = &full.written, *b = &fast.written;
+	struct written *a = &full.written, *b = &fast.written;
 
 	assert_int_equal(full.counters, fast.counters);
 	for (uint32_t i = 0; i < full.counters; i++)
@@ -323,14 +374,9 @@ static void compare(const struct both_ways *how, uint32_t round)
 		if (full.left[i].port != fast.left[i].port || full.left[i].length != fast.left[i].length ||
 			memcmp(full.left[i].bytes, fast.left[i].bytes, full.left[i].length) != 0)
 			fail_msg("round %u: frame %u of flow %x differs", round, i, flow_of(&full.left[i]));
-	for (uint32_t i = 0; i < states; i++)
-		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
-			memcmp(&a->state[i].forwarded, &b->state[i].forwarded, sizeof(struct rule_counts)) != 0)
-			fail_msg("round %u: state %u has %lu B, meter %lu %lu; by the full nodes %lu B, %lu %lu", round,
-				i, b->state[i].forwarded.bytes, b->state[i].meter.full[0], b->state[i].meter.full[1],
-				a->state[i].forwarded.bytes, a->state[i].meter.full[0], a->state[i].meter.full[1]);
-	if (memcmp(a->usage, b->usage, sizeof(a->usage)) != 0)
-		fail_msg("round %u: URRs differ", round);
+	settle_loans(a);
+	settle_loans(b);
+	compare_counts(a, b, round);
 	for (uint32_t i = 0; i < METERS; i++)
 		if (memcmp(&a->meter[i].meter, &b->meter[i].meter, sizeof(struct meter)) != 0 ||
 			a->meter[i].policed != b->meter[i].policed)

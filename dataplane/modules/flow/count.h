@@ -56,15 +56,31 @@ static __rte_noinline int count_further(
 	struct meter *own = s->flags & FLOW_POLICED ? &s->meter : NULL;
 	uint64_t time = w->now << METER_TIME_SHIFT;
 
+	if (s->credit < length && !usage_borrow(&session_pools.rule[s->rule], length, uplink))
+		return 0;
 	if (!usage_all_below_marks(s->urr, m, length, uplink))
 		return 0;
 	if (unlikely(!meters_green(own, s->policer, m, time, length)) &&
 		!police_all_closely(&session_pools.rule[s->rule], time, length, traffic_class))
 		return 0;
 	usage_add_all(w, s->urr, m, length, uplink);
-	s->forwarded.packets++;
-	s->forwarded.bytes += length;
 	return 1;
+}
+
+// A packet whose rule has several meters or URRs, or that needs more credit than there is.
+static __rte_noinline int count_closely(
+	struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
+{
+	int uplink = (s->flags & FLOW_UPLINK) != 0;
+
+	if (s == &flow_routed[w->id]) {
+		s->credit = UINT32_MAX;
+		return 1;
+	}
+	if (s->further)
+		return count_further(w, s, length, uplink, ip_traffic_class(version, ip));
+	return usage_borrow(&session_pools.rule[s->rule], length, uplink) &&
+	       (!(s->flags & FLOW_POLICED) || police(w, s, length, version, ip));
 }
 
 // Meter, URR and counters of a packet that nothing stops, whose IP header is at `ip`. Returns 0, and has changed
@@ -72,23 +88,15 @@ static __rte_noinline int count_further(
 static __rte_always_inline int flow_count(
 	struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
 {
-	int uplink = (s->flags & FLOW_UPLINK) != 0;
-
-	if (unlikely(s->further))
-		return count_further(w, s, length, uplink, ip_traffic_class(version, ip));
-	if (s->urr == RULE_NONE) {
-		if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length, version, ip)))
+	if (unlikely((s->bits & (RULE_STATE_FURTHER | RULE_STATE_LOOK)) != 0 || s->credit < length)) {
+		if (!count_closely(w, s, length, version, ip))
 			return 0;
-	} else {
-		struct usage_state *u = &usage_pools.state[s->urr];
-		uint64_t after = usage_look(u, length, uplink);
-
-		if (unlikely(after == 0 || ((s->flags & FLOW_POLICED) && !police(w, s, length, version, ip))))
-			return 0;
-		usage_note(w, u, after, uplink);
+	} else if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length, version, ip))) {
+		return 0;
 	}
-	s->forwarded.packets++;
-	s->forwarded.bytes += length;
+	s->credit -= length;
+	s->taken++;
+	s->last = w->now;
 	return 1;
 }
 

@@ -40,8 +40,6 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 		l->state = s;
 		tuple_used(t);
 		l->list_slot = t->permitted & ((1u << ACL_SLOT_BITS) - 1);
-		if (s->urr != RULE_NONE)
-			rte_prefetch0(&usage_pools.state[s->urr]);
 		if ((s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
 			rte_prefetch0(&session_pools.rule[s->rule]);
 		if (unlikely(s->further))

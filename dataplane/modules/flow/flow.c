@@ -9,6 +9,7 @@
 #include "meter/policer.h"
 #include "rule/engine.h"
 #include "rule/view.h"
+#include "usage/usage.h"
 #include "wire/gtpu.h"
 #include <errno.h>
 #include <rte_malloc.h>
@@ -62,6 +63,7 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->full = 0;
 	s->ue4 = r->up.ue4;
 	s->teid = r->teid;
+	s->look = 1; // last: the control thread may have written the word
 	s->path = r->outer == API_OUTER_NONE ? r->instance : r->path;
 	s->qfi = r->qfi;
 	s->flags = flags_of(r);
@@ -75,7 +77,7 @@ static void learn(struct worker *w, uint64_t key, const struct rule *r)
 	flow_index.is_used[w->id] = 1;
 	key = flow_entry_key(w, key);
 	uint64_t keep = key_to_keep(s, key, rule_index(r));
-	if (s->key == keep && s->rule == rule_index(r))
+	if ((s->key == keep && s->rule == rule_index(r)) || !usage_has_loan_of(r))
 		return;
 	fill(s, r);
 	publish(r, keep);
@@ -104,6 +106,8 @@ void flow_keep(
 	struct tuples *tuples = &flow_tuples[w->id];
 	struct tuple t = *key;
 
+	if (unlikely(!usage_has_loan_of(r)))
+		return;
 	t.number = number_of(w, tuples, r, plain);
 	t.state = r->state;
 	t.permitted = permitted;

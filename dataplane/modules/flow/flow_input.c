@@ -4,7 +4,7 @@
 // the full nodes decide.
 //
 // A block of packets goes through four loops, each asking for the line that the next one reads:
-//   0 headers, key; ask for the index   1 ask for the entry   2 ask for the URR   3 check, count, rewrite
+//   0 headers, key; ask for the index   1 ask for the entry   2 ask for what few entries have beside it   3 check, count, rewrite
 #include "core/control.h"
 #include "core/node.h"
 #include "flow/finish.h"
@@ -76,8 +76,6 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 	}
 	if (unlikely(!l->plain || l->user.by != BY_KEY))
 		return;
-	if (s->urr != RULE_NONE)
-		rte_prefetch0(&usage_pools.state[s->urr]);
 	if (unlikely(l->user.version == 6))
 		rte_prefetch0(&session_pools.rule[s->rule]);
 	if (unlikely(s->further))

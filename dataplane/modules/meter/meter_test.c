@@ -185,7 +185,7 @@ static void test_type_change(void **unused)
 {
 	struct api_policer one = {.type = API_SRTCM, .cir = 1000000, .cbs = 10000, .pbs = 10000}, two = one;
 	struct policer_profile p, q;
-	struct rule_state s = {.forwarded = {7, 8}};
+	struct rule_state s = {.credit = 7, .taken = 8};
 	uint64_t hz = 2300000000u, now = 1000 * hz;
 
 	two.type = API_TRTCM;
@@ -202,7 +202,7 @@ static void test_type_change(void **unused)
 		double expected = round & 1 ? 4000000 : 2000000;
 		assert_true(fabs((double)passed - expected) < 25000);
 	}
-	assert_int_equal(s.forwarded.packets + s.forwarded.bytes, 15);
+	assert_int_equal(s.credit + s.taken, 15);
 }
 
 // ---- refused profiles ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@
 #include <rte_common.h>
 
 #include "meter/policer.h"
-#include "rule/rule.h"
+#include "rule/session.h"
 #include "testkit/reasons.h"
 #include "testkit/testkit.h"
 #include "wire/checksum.h"
@@ -97,12 +97,13 @@ static uint32_t offer(uint32_t ms)
 }
 
 // The one rule that has seen packets.
-static const struct rule_state *used_state(void)
+static const struct rule *used(void)
 {
-	for (uint32_t i = 0; i < session_pools.rules; i++)
-		if (session_pools.state[i].forwarded.packets != 0)
-			return &session_pools.state[i];
-	return NULL;
+	const struct rule *r;
+
+	for (uint16_t i = 0; (r = session_rule_at(0, i)) != NULL && rule_forwarded(r).packets == 0; i++)
+		;
+	return r;
 }
 
 static void rate(void **state)
@@ -112,9 +113,9 @@ static void rate(void **state)
 
 	assert_in_range(passed, expected * 99 / 100, expected * 101 / 100 + 1);
 	kit_only_rose(&before, "policer-uplink", 2000 - passed);
-	assert_int_equal(used_state()->forwarded.packets, passed);
-	assert_int_equal(used_state()->forwarded.bytes, passed * IP_BYTES);
-	assert_int_equal(session_pools.policed[used_state() - session_pools.state], 2000 - passed);
+	assert_int_equal(rule_forwarded(used()).packets, passed);
+	assert_int_equal(rule_forwarded(used()).bytes, passed * IP_BYTES);
+	assert_int_equal(rule_account_of(used())->policed, 2000 - passed);
 }
 
 // The other direction: a burst that the profile's bucket holds in part.
@@ -161,7 +162,7 @@ static void downlink(void **state)
 static void changed_profile(void **state)
 {
 	struct api_policer faster = profile;
-	uint64_t before = used_state()->forwarded.packets;
+	uint64_t before = rule_forwarded(used()).packets;
 	int index = policer_index("gold");
 
 	faster.cir *= 2;
@@ -169,7 +170,7 @@ static void changed_profile(void **state)
 	assert_int_equal(policer_index("gold"), index);
 	uint32_t passed = offer(1000), expected = 2 * RATE / IP_BYTES;
 	assert_in_range(passed, expected * 99 / 100, expected * 101 / 100 + 7);
-	assert_int_equal(used_state()->forwarded.packets, before + passed);
+	assert_int_equal(rule_forwarded(used()).packets, before + passed);
 }
 
 static void refused_profile(void **state)
@@ -212,11 +213,11 @@ static void remarked(void **state)
 // Without a policer everything passes, and is still counted; then nothing keeps the profile.
 static void unpoliced(void **state)
 {
-	uint64_t before = used_state()->forwarded.packets;
+	uint64_t before = rule_forwarded(used()).packets;
 
 	assert_int_equal(put_session(""), 0);
 	assert_int_equal(offer(100), 200);
-	assert_int_equal(used_state()->forwarded.packets, before + 200);
+	assert_int_equal(rule_forwarded(used()).packets, before + 200);
 	kit_begin();
 	kit_delete(API_POLICER, "gold");
 	assert_int_equal(kit_commit(), 0);

@@ -68,20 +68,20 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 static __rte_noinline rte_edge_t run_more(
 	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct reason *reason, int uplink)
 {
-	struct rule_state *s = rule_state_of(r);
+	struct rule_account *a = rule_account_of(r);
 	uint32_t length = packet_of(m)->length;
 
 	if (usage_rule_blocked(r))
 		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
 	usage_rule_add(w, r, length, uplink, 1);
 	if (!police_all(w, m, r)) {
-		++*rule_policed_of(r);
+		a->policed++;
 		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	usage_rule_add(w, r, length, uplink, 0);
-	s->forwarded.packets++;
-	s->forwarded.bytes += length;
+	a->forwarded.packets++;
+	a->forwarded.bytes += length;
 	return r->outer; // session_exit()
 }
 
@@ -90,21 +90,21 @@ static __rte_noinline rte_edge_t run_more(
 static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, const struct reason *reason, int uplink)
 {
 	struct rule *r = session_view_of(m)->rule;
-	struct rule_counts *forwarded = &rule_state_of(r)->forwarded;
+	struct rule_account *a = rule_account_of(r);
 	uint32_t length = packet_of(m)->length;
 
 	if (unlikely(r->flags & RULE_FURTHER_METERS))
 		return run_more(w, m, r, reason, uplink);
 	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, rule_state_of(r)))) {
-		++*rule_policed_of(r);
+		a->policed++;
 		if (r->urr != RULE_NONE)
 			usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
 		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
-	forwarded->packets++;
-	forwarded->bytes += length;
+	a->forwarded.packets++;
+	a->forwarded.bytes += length;
 	return r->outer; // session_exit()
 }
 

@@ -94,23 +94,46 @@ struct meter {
 	uint64_t full[2]; // TSC ticks << METER_TIME_SHIFT
 };
 
-// Meter and counters of a PDR, which live on from one version of its session to the next; and what the fast path makes
-// of a packet with this key, which the owner worker writes (flow/flow.h) and the control thread takes away (key to 0)
-// with the version.
+// Meter of a PDR, which lives on from one version of its session to the next; and what the fast path makes of a packet
+// with this key, which the owner worker writes (flow/flow.h) and the control thread takes away (key to 0) with the
+// version.
 struct rule_state {
 	struct meter meter;
-	struct rule_counts forwarded;
 	uint64_t
 		key; // flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
+	uint64_t last; // worker.now of the last packet on credit
+	uint32_t
+		credit; // bytes that the fast path forwards without a look at the URR: what is left of the account's loan
+	uint32_t taken; // packets that it forwarded on that loan
 	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
-	uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
-	uint32_t further : 1; // meters or URRs: rule_match has them
-	uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
+	union {
+		struct {
+			uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
+			uint32_t further : 1; // meters or URRs: rule_match has them
+			uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
+			uint32_t
+				look : 1; // the loan is to be looked at before the next packet; set by the control thread
+		};
+		uint32_t bits;
+	};
 	uint16_t path; // without an outer header: rule.instance
 	uint8_t qfi;
 	uint8_t flags; // FLOW_*
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
+#define RULE_STATE_FURTHER (1u << 29) // rule_state.further, .look in .bits
+#define RULE_STATE_LOOK (1u << 31)
+
+// What a state's PDR counted, but for what the fast path took of the loan: that is added when the loan is settled
+// (usage/credit.c).
+struct rule_account {
+	struct rule_counts forwarded;
+	uint64_t policed; // packets dropped by the policer
+	uint32_t loan; // bytes lent; 0: none
+	uint32_t urr; // usage_state that they are of; RULE_NONE: of none, nothing limits them
+	uint32_t version; // odd: a loan is being settled
+	uint8_t uplink; // direction of the loan
+};
 
 #define RULE_NONE UINT32_MAX
 
@@ -151,7 +174,7 @@ struct session_pools {
 	struct rule *rule;
 	struct rule_match *match; // same index as rule
 	struct rule_state *state;
-	uint64_t *policed; // packets dropped by the policer, by state; written by the owner worker
+	struct rule_account *account; // same index as state; written by the owner worker
 	uint32_t rules; // capacity of each
 };
 extern struct session_pools session_pools; // set once at start, read by all
@@ -161,9 +184,28 @@ static inline struct rule_state *rule_state_of(const struct rule *r)
 	return &session_pools.state[r->state];
 }
 
-static inline uint64_t *rule_policed_of(const struct rule *r)
+static inline struct rule_account *rule_account_of(const struct rule *r)
 {
-	return &session_pools.policed[r->state];
+	return &session_pools.account[r->state];
+}
+
+// What the rule's state forwarded, with what is on loan. Owner worker, control thread.
+static inline struct rule_counts rule_forwarded(const struct rule *r)
+{
+	const struct rule_account *a = rule_account_of(r);
+	const struct rule_state *s = rule_state_of(r);
+	struct rule_counts sum;
+	uint32_t version;
+
+	do {
+		version = __atomic_load_n(&a->version, __ATOMIC_ACQUIRE);
+		sum.packets = __atomic_load_n(&a->forwarded.packets, __ATOMIC_RELAXED) +
+			      __atomic_load_n(&s->taken, __ATOMIC_RELAXED);
+		sum.bytes = __atomic_load_n(&a->forwarded.bytes, __ATOMIC_RELAXED) +
+			    __atomic_load_n(&a->loan, __ATOMIC_RELAXED) - __atomic_load_n(&s->credit, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while ((version & 1) != 0 || __atomic_load_n(&a->version, __ATOMIC_RELAXED) != version);
+	return sum;
 }
 
 // 1 when the rule's IPv6 prefix holds the address (16 bytes).

@@ -211,7 +211,7 @@ static int give_state(struct session *s, uint16_t i, const struct session *old)
 	if (r->state == RULE_NONE)
 		return object_error(ENOSPC, "session %s: no more rules", s->name);
 	memset(rule_state_of(r), 0, sizeof(struct rule_state));
-	*rule_policed_of(r) = 0;
+	memset(rule_account_of(r), 0, sizeof(struct rule_account));
 	meter_fill(&rule_state_of(r)->meter, worker_get(r->worker)->now);
 	return 0;
 }

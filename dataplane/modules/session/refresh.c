@@ -48,7 +48,7 @@ static uint64_t activity(uint32_t session)
 
 	for (uint16_t i = 0; s != NULL && i < s->rules; i++)
 		packets += session_pools.match[s->rule[i]].packets +
-			   rule_state_of(&session_pools.rule[s->rule[i]])->forwarded.packets;
+			   rule_forwarded(&session_pools.rule[s->rule[i]]).packets;
 	return packets;
 }
 

@@ -34,7 +34,7 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
 	session_pools.state =
 		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
-	session_pools.policed = calloc(rules, sizeof(*session_pools.policed));
+	session_pools.account = lazy_alloc((size_t)rules * sizeof(struct rule_account));
 	session_pools.match = lazy_alloc((size_t)rules * sizeof(struct rule_match));
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
@@ -42,7 +42,7 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	t->key = narrow_create("session-keys", rules, SOCKET_ID_ANY);
 	for (unsigned i = 0; i < RTE_DIM(t->secret); i++)
 		t->secret[i] = rte_rand() | 1;
-	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.policed != NULL &&
+	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.account != NULL &&
 	       session_pools.match != NULL && t->session != NULL && t->endpoint != NULL && t->key != NULL &&
 	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
 	       index_pool_create(&t->states, rules) == 0;
@@ -304,16 +304,32 @@ static void carry_counters(const struct session *s, const struct session *old)
 			const struct rule_match *was = &session_pools.match[old->rule[k]];
 			struct rule_match *is = &session_pools.match[s->rule[i]];
 			const struct rule *before = &session_pools.rule[old->rule[k]];
-			const struct rule_counts *counts = &rule_state_of(before)->forwarded;
+			struct rule_counts counts = rule_forwarded(before);
 			int moved = session_pools.rule[s->rule[i]].state != before->state;
 
 			if (is->pdr != was->pdr)
 				continue;
-			is->packets = was->packets + (moved ? counts->packets : 0);
-			is->bytes = was->bytes + (moved ? counts->bytes : 0);
-			is->policed = was->policed + (moved ? *rule_policed_of(before) : 0);
+			is->packets = was->packets + (moved ? counts.packets : 0);
+			is->bytes = was->bytes + (moved ? counts.bytes : 0);
+			is->policed = was->policed + (moved ? rule_account_of(before)->policed : 0);
 			is->told = was->told;
 		}
+}
+
+// Loans of URRs that no rule of the new version goes on with.
+static void return_loans(const struct session *s, const struct session *old)
+{
+	for (uint16_t i = 0; i < old->rules; i++) {
+		const struct rule *r = &session_pools.rule[old->rule[i]];
+		int kept = 0;
+
+		for (uint16_t k = 0; s != NULL && k < s->rules; k++) {
+			const struct rule *now = &session_pools.rule[s->rule[k]];
+			kept |= now->state == r->state && usage_has_loan_of(now);
+		}
+		if (!kept)
+			usage_return(r);
+	}
 }
 
 // TS 29.244 §5.2.3.2: the control plane asks for End Markers where it moves a tunnel; one for each FAR, on the old tunnel.
@@ -340,6 +356,8 @@ static void release(struct object_change *c)
 {
 	struct session *old = c->replaced, *s = c->staged;
 
+	if (old != NULL)
+		return_loans(s, old);
 	if (s != NULL && old != NULL)
 		carry_counters(s, old); // first: usage asks for the session's packets
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))

@@ -13,17 +13,17 @@ static void add_counters(struct api_session_row *row, const struct session *s)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
 		const struct rule *r = &session_pools.rule[s->rule[i]];
-		const struct rule_counts *counts = &rule_state_of(r)->forwarded;
+		struct rule_counts counts = rule_forwarded(r);
 		const struct rule_match *before = &session_pools.match[s->rule[i]];
 
 		if (!(r->flags & RULE_UPLINK)) {
-			row->downlink_packets += before->packets + counts->packets;
-			row->downlink_bytes += before->bytes + counts->bytes;
-			row->downlink_dropped += before->policed + *rule_policed_of(r);
+			row->downlink_packets += before->packets + counts.packets;
+			row->downlink_bytes += before->bytes + counts.bytes;
+			row->downlink_dropped += before->policed + rule_account_of(r)->policed;
 		} else {
-			row->uplink_packets += before->packets + counts->packets;
-			row->uplink_bytes += before->bytes + counts->bytes;
-			row->uplink_dropped += before->policed + *rule_policed_of(r);
+			row->uplink_packets += before->packets + counts.packets;
+			row->uplink_bytes += before->bytes + counts.bytes;
+			row->uplink_dropped += before->policed + rule_account_of(r)->policed;
 		}
 	}
 }
@@ -83,9 +83,9 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 	row->teid_peer = r->outer == API_OUTER_GTPU ? r->teid : 0;
 	if (path != NULL)
 		row->peer = path->want.peer;
-	row->packets = m->packets + rule_state_of(r)->forwarded.packets;
-	row->bytes = m->bytes + rule_state_of(r)->forwarded.bytes;
-	row->dropped = m->policed + *rule_policed_of(r);
+	row->packets = m->packets + rule_forwarded(r).packets;
+	row->bytes = m->bytes + rule_forwarded(r).bytes;
+	row->dropped = m->policed + rule_account_of(r)->policed;
 	row->buffered = r->flags & (RULE_BUFFER | RULE_DRAINING) ? session_waiting(s->index) : 0;
 }
 

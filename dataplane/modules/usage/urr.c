@@ -24,13 +24,15 @@ static uint64_t beyond(uint64_t from, uint64_t by)
 
 static void add_state(struct usage_totals *t, uint32_t state)
 {
+	uint64_t last;
+
 	if (state == RULE_NONE)
 		return;
-	const struct usage_state *s = &usage_pools.state[state];
+	struct usage_totals s = usage_counted(state, &last);
 	for (int d = 0; d < 2; d++) {
-		t->bytes[d] += __atomic_load_n(&s->bytes[d], __ATOMIC_RELAXED);
-		t->packets[d] += __atomic_load_n(&s->packets[d], __ATOMIC_RELAXED);
-		t->dropped[d] += __atomic_load_n(&usage_table.limits[state].dropped[d], __ATOMIC_RELAXED);
+		t->bytes[d] += s.bytes[d];
+		t->packets[d] += s.packets[d];
+		t->dropped[d] += s.dropped[d];
 	}
 }
 
@@ -47,11 +49,12 @@ struct usage_totals urr_totals(const struct urr *u, uint64_t now_ns)
 
 uint64_t urr_last(const struct urr *u)
 {
-	uint64_t last = __atomic_load_n(&usage_pools.state[u->state].last, __ATOMIC_RELAXED);
+	uint64_t last, before = 0;
 
+	usage_counted(u->state, &last);
 	if (u->old_state != RULE_NONE)
-		last = RTE_MAX(last, __atomic_load_n(&usage_pools.state[u->old_state].last, __ATOMIC_RELAXED));
-	return RTE_MAX(last, u->last);
+		usage_counted(u->old_state, &before);
+	return RTE_MAX(RTE_MAX(last, before), u->last);
 }
 
 uint64_t urr_monotonic_of(uint64_t ticks)
@@ -191,6 +194,8 @@ static void publish(struct urr *u)
 	__atomic_store_n(&l->version, l->version + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&usage_pools.state[u->state].mark[API_TOTAL], 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	usage_look_again(u->state);
 }
 
 // Whether the first packet after a pause is news at once.

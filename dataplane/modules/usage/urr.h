@@ -26,12 +26,14 @@ struct usage_limits {
 	uint32_t asked; // rises when the next packet is to be notified
 	uint8_t stopped; // nothing passes
 	uint8_t before_qos; // MBQE
+	uint32_t session; // its index
 	uint8_t tell_first; // the packet that was asked for is news at once; else it is found in `first` when a report is made
 	// written by the owner worker
 	uint32_t answered __attribute__((aligned(8))); // follows `asked`
 	uint32_t raised; // USAGE_RAISED_*; the control thread takes them
 	uint64_t first; // worker.now of the packet that was asked for
 	uint64_t dropped[2]; // downlink packets, bytes; also by the control thread (atomic)
+	uint8_t lent; // the fast path has credit of it (credit.c)
 } __rte_cache_aligned;
 static_assert(sizeof(struct usage_limits) == 128, "two cache lines");
 
@@ -117,6 +119,12 @@ struct usage_table {
 };
 extern struct usage_table usage_table;
 
+// usage_count.c: the next counts at which there is something to decide. Where a quota is used up, each packet asks.
+void usage_marks(const struct usage_state *u, const struct usage_limits *l, uint64_t to[3]);
+// credit.c, control thread: what was counted in a state, with what is on loan, and usage_state.last; those with loans look at
+// the limits again.
+struct usage_totals usage_counted(uint32_t state, uint64_t *last);
+void usage_look_again(uint32_t state);
 // urr.c: counts, limits, times
 struct usage_totals urr_totals(const struct urr *u, uint64_t now_ns);
 uint64_t urr_last(const struct urr *u); // worker.now of the last packet; 0: none yet

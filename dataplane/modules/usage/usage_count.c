@@ -39,12 +39,12 @@ int usage_blocked(uint32_t index)
 	const struct usage_limits *l = &usage_table.limits[index];
 	uint64_t have[3];
 
+	usage_recall(index);
 	volumes(&usage_pools.state[index], have);
 	return l->stopped || used_up(l, have);
 }
 
-// The next counts at which there is something to decide. Where a quota is used up, each packet asks.
-static void set_marks(struct usage_state *u, const struct usage_limits *l)
+void usage_marks(const struct usage_state *u, const struct usage_limits *l, uint64_t to[3])
 {
 	uint64_t have[3];
 
@@ -57,7 +57,7 @@ static void set_marks(struct usage_state *u, const struct usage_limits *l)
 			mark = l->threshold[i];
 		if (stop && i == API_TOTAL)
 			mark = 0;
-		__atomic_store_n(&u->mark[i], RTE_MIN(mark, l->quota[i]), __ATOMIC_RELAXED);
+		to[i] = RTE_MIN(mark, l->quota[i]);
 	}
 }
 
@@ -66,9 +66,10 @@ void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 	struct usage_state *u = &usage_pools.state[index];
 	struct usage_limits *l = &usage_table.limits[index];
 	uint32_t version = __atomic_load_n(&l->version, __ATOMIC_ACQUIRE), asked = l->asked, news = 0;
-	uint64_t have[3];
+	uint64_t have[3], mark[3];
 	int tell = 0;
 
+	usage_recall(index);
 	u->bytes[!uplink] += length;
 	u->packets[!uplink]++;
 	u->last = w->now;
@@ -83,7 +84,9 @@ void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 		news |= USAGE_RAISED_FIRST;
 		tell |= l->tell_first;
 	}
-	set_marks(u, l);
+	usage_marks(u, l, mark);
+	for (int i = 0; i < 3; i++)
+		__atomic_store_n(&u->mark[i], mark[i], __ATOMIC_RELAXED);
 	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark
 	// last, a mark of old limits does not stay.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

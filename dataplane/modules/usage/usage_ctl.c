@@ -196,6 +196,7 @@ static void take_state(struct urr *u, uint32_t state)
 {
 	memset(&usage_pools.state[state], 0, sizeof(struct usage_state));
 	memset(&usage_table.limits[state], 0, sizeof(struct usage_limits));
+	usage_table.limits[state].session = u->set->session;
 	if (u->state != RULE_NONE) {
 		const struct usage_limits *l = &usage_table.limits[u->state];
 

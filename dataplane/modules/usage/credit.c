@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Credits: the fast path counts a packet in the rule's state alone, on a loan of its URR. What is lent never reaches a mark
+// of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
+// mark is 0: a packet in the full nodes settles the loans first, and counts by the URR.
+//
+//   a loan is written by: the owner worker; the control thread, when no rule in force goes on with it (usage_return())
+//   read by: the control thread, again when a version changed meanwhile
+#include "core/control.h"
+#include "rule/session.h"
+#include "usage/urr.h"
+
+#define LOAN_MAX (1u << 28)
+#define LOAN_PART 4u // of what is left until the next mark: others of the URR's rules want some, too
+
+// ---- one loan --------------------------------------------------------------------------------------------------------
+
+static uint32_t loan_urr(const struct rule *r)
+{
+	return r->flags & RULE_FURTHER_METERS ? RULE_NONE : r->urr;
+}
+
+int usage_has_loan_of(const struct rule *r)
+{
+	const struct rule_account *a = rule_account_of(r);
+
+	return __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) == 0 || a->urr == RULE_NONE || a->urr == loan_urr(r);
+}
+
+// What the fast path took so far leaves the loan for the account: `used`.
+static struct rule_counts settle(struct rule_account *a, struct rule_state *s)
+{
+	struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
+
+	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&a->forwarded.packets, a->forwarded.packets + used.packets, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->forwarded.bytes, a->forwarded.bytes + used.bytes, __ATOMIC_RELAXED);
+	if (a->urr != RULE_NONE) {
+		struct usage_state *u = &usage_pools.state[a->urr];
+
+		u->packets[!a->uplink] += used.packets;
+		u->bytes[!a->uplink] += used.bytes;
+		u->last = used.packets != 0 ? RTE_MAX(u->last, s->last) : u->last;
+	}
+	__atomic_store_n(&s->taken, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->loan, s->credit, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
+	return used;
+}
+
+static void lend(struct rule_account *a, struct rule_state *s, uint32_t urr, int uplink, uint32_t bytes)
+{
+	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	a->urr = urr;
+	a->uplink = uplink != 0;
+	__atomic_store_n(&a->loan, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->credit, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
+}
+
+static void take_back(struct rule_account *a, struct rule_state *s)
+{
+	settle(a, s);
+	lend(a, s, a->urr, a->uplink, 0);
+}
+
+// ---- all loans of a URR ------------------------------------------------------------------------------------------------
+
+// Settles the loans of a URR; without `keep` nothing is lent behind that. Returns what is lent and not used.
+static uint64_t settle_all(uint32_t index, int keep)
+{
+	uint32_t session = usage_table.limits[index].session;
+	uint64_t unused = 0;
+	const struct rule *r;
+
+	for (uint16_t i = 0; (r = session_rule_at(session, i)) != NULL; i++) {
+		struct rule_account *a = rule_account_of(r);
+
+		if (a->loan == 0 || a->urr != index)
+			continue;
+		if (keep)
+			settle(a, rule_state_of(r));
+		else
+			take_back(a, rule_state_of(r));
+		unused += a->loan;
+	}
+	return unused;
+}
+
+void usage_recall(uint32_t index)
+{
+	struct usage_limits *l = &usage_table.limits[index];
+
+	if (!l->lent)
+		return;
+	settle_all(index, 0);
+	l->lent = 0;
+}
+
+// How many bytes more the URR may count until something is to be decided. 0: at once.
+static uint64_t room_of(const struct usage_state *u, const struct usage_limits *l, int uplink)
+{
+	uint64_t mark[3], total = u->bytes[0] + u->bytes[1], have = u->bytes[!uplink];
+
+	usage_marks(u, l, mark);
+	uint64_t of_all = mark[API_TOTAL] > total ? mark[API_TOTAL] - total : 0;
+	uint64_t of_way = mark[API_UPLINK + !uplink] > have ? mark[API_UPLINK + !uplink] - have : 0;
+	return RTE_MIN(of_all, of_way);
+}
+
+static int borrow_of(struct rule_account *a, struct rule_state *s, uint32_t index, uint32_t length, int uplink)
+{
+	struct usage_state *u = &usage_pools.state[index];
+	struct usage_limits *l = &usage_table.limits[index];
+	uint32_t version = __atomic_load_n(&l->version, __ATOMIC_ACQUIRE);
+
+	if (l->asked != l->answered) // the packet is asked for
+		return 0;
+	uint64_t unused = l->lent ? settle_all(index, 1) : 0, room = room_of(u, l, uplink);
+	if (room <= length)
+		return 0;
+	room--; // a mark is not to be reached
+	if (room < unused + length) {
+		settle_all(index, 0);
+		unused = 0;
+	}
+	uint64_t part = RTE_MIN((room - unused) / LOAN_PART, LOAN_MAX);
+	l->lent = 1;
+	__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
+	lend(a, s, index, uplink, (uint32_t)RTE_MAX(part, length));
+	// The control thread changes limits, then the version, then asks who has a loan: one of us sees the other.
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (likely(__atomic_load_n(&l->version, __ATOMIC_RELAXED) == version))
+		return 1;
+	usage_recall(index);
+	return 0;
+}
+
+int usage_borrow(const struct rule *r, uint32_t length, int uplink)
+{
+	struct rule_account *a = rule_account_of(r);
+	struct rule_state *s = rule_state_of(r);
+	uint32_t index = loan_urr(r);
+
+	__atomic_fetch_and(&s->bits, ~RULE_STATE_LOOK, __ATOMIC_SEQ_CST);
+	if (unlikely(!usage_has_loan_of(r)))
+		return 0;
+	take_back(a, s); // of another URR, or of none, before the rule changed
+	if (index != RULE_NONE)
+		return borrow_of(a, s, index, length, uplink);
+	lend(a, s, RULE_NONE, uplink, UINT32_MAX);
+	return 1;
+}
+
+// ---- control thread ----------------------------------------------------------------------------------------------------
+
+static uint32_t versions_of(uint32_t session)
+{
+	uint32_t sum = 0;
+	const struct rule *r;
+
+	for (uint16_t i = 0; (r = session_rule_at(session, i)) != NULL; i++) {
+		uint32_t version = __atomic_load_n(&rule_account_of(r)->version, __ATOMIC_ACQUIRE);
+
+		if (version & 1)
+			return UINT32_MAX;
+		sum += version;
+	}
+	return sum & (UINT32_MAX >> 1);
+}
+
+static void add_loans(struct usage_totals *t, uint32_t index, uint64_t *last)
+{
+	const struct rule *r;
+
+	for (uint16_t i = 0; (r = session_rule_at(usage_table.limits[index].session, i)) != NULL; i++) {
+		const struct rule_account *a = rule_account_of(r);
+		const struct rule_state *s = rule_state_of(r);
+		uint32_t taken = __atomic_load_n(&s->taken, __ATOMIC_RELAXED);
+
+		if (a->urr != index || a->loan == 0 || taken == 0)
+			continue;
+		t->packets[!a->uplink] += taken;
+		t->bytes[!a->uplink] += a->loan - __atomic_load_n(&s->credit, __ATOMIC_RELAXED);
+		*last = RTE_MAX(*last, __atomic_load_n(&s->last, __ATOMIC_RELAXED));
+	}
+}
+
+struct usage_totals usage_counted(uint32_t index, uint64_t *last)
+{
+	const struct usage_state *u = &usage_pools.state[index];
+	uint32_t session = usage_table.limits[index].session, before;
+	struct usage_totals t;
+
+	do {
+		before = versions_of(session);
+		t = (struct usage_totals){0};
+		*last = __atomic_load_n(&u->last, __ATOMIC_RELAXED);
+		for (int d = 0; d < 2; d++) {
+			t.bytes[d] = __atomic_load_n(&u->bytes[d], __ATOMIC_RELAXED);
+			t.packets[d] = __atomic_load_n(&u->packets[d], __ATOMIC_RELAXED);
+			t.dropped[d] = __atomic_load_n(&usage_table.limits[index].dropped[d], __ATOMIC_RELAXED);
+		}
+		add_loans(&t, index, last);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (before == UINT32_MAX || versions_of(session) != before);
+	return t;
+}
+
+void usage_look_again(uint32_t index)
+{
+	const struct rule *r;
+
+	for (uint16_t i = 0; (r = session_rule_at(usage_table.limits[index].session, i)) != NULL; i++)
+		if (rule_account_of(r)->loan != 0 && rule_account_of(r)->urr == index)
+			__atomic_fetch_or(&rule_state_of(r)->bits, RULE_STATE_LOOK, __ATOMIC_SEQ_CST);
+}
+
+void usage_return(const struct rule *r)
+{
+	struct rule_account *a = rule_account_of(r);
+	struct rule_state *s = rule_state_of(r);
+	struct urr *u = a->loan != 0 && a->urr != RULE_NONE ? usage_table.urr[a->urr] : NULL;
+
+	if (u == NULL)
+		return;
+	struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
+	struct rule_match *m = &session_pools.match[rule_index(r)];
+
+	// The worker may count in the account, and for the URR: both sums have a place of ours.
+	m->packets += used.packets;
+	m->bytes += used.bytes;
+	u->base.packets[!a->uplink] += used.packets;
+	u->base.bytes[!a->uplink] += used.bytes;
+	u->last = RTE_MAX(u->last, used.packets != 0 ? s->last : 0);
+	s->credit = s->taken = 0;
+	__atomic_store_n(&a->loan, 0, __ATOMIC_RELEASE); // from here on the worker may lend again
+	urr_arm(u);
+}
