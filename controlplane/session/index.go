@@ -109,6 +109,7 @@ type index struct {
 	prefix  prefixes           // UE IPv6 prefixes and framed routes -> SEID
 	names   map[string]uint16  // instances
 	locals  addresses
+	slots   slots // of F-TEIDs of ours
 	owners  map[string]*owner
 	owned   map[uint32]*owner // by number
 	groups  groups
@@ -134,7 +135,7 @@ func newIndex(set *rules.Settings) *index {
 	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
 		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: map[string]*owner{},
 		owned: map[uint32]*owner{}, groups: groups{}, random: mrand.NewChaCha8(seed),
-		locals: addresses{map[netip.Addr]uint64{}}, pipes: pipes{}, now: time.Now}
+		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(set.Limits.Sessions), pipes: pipes{}, now: time.Now}
 	x.configure(set)
 	return x
 }
@@ -194,7 +195,7 @@ func (x *index) seid() uint64 {
 // TEID: 64 attempts fail only when the address has billions of tunnels.
 func (x *index) TEID(v4, v6 netip.Addr) uint32 {
 	for range 64 {
-		v := uint32(x.random.Uint64())
+		v := uint32(x.random.Uint64())<<x.slots.bits | x.slots.free()
 		_, four := x.tunnel(rules.Tunnel{Addr: v4, TEID: v})
 		_, six := x.tunnel(rules.Tunnel{Addr: v6, TEID: v})
 		if v != 0 && !four && !six {
@@ -298,6 +299,7 @@ func (x *index) add(seid uint64, c *rules.Compiled) {
 	for _, t := range c.Local {
 		key, _ := x.locals.key(t, true)
 		x.local[key] = seid
+		x.slots.mark(t.TEID, true)
 	}
 	for _, t := range c.Peers {
 		if v4, v6, four := peerOf(t); four {
@@ -325,6 +327,7 @@ func (x *index) remove(seid uint64, c *rules.Compiled) {
 	for _, t := range c.Local {
 		if key, ok := x.locals.key(t, false); ok {
 			drop(x.local, key)
+			x.slots.mark(t.TEID, false)
 		}
 	}
 	for _, t := range c.Peers {

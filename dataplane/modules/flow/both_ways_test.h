@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define MOST 24 // packets of a vector
-#define STATES 1024
+#define STATES 1088
 #define METERS 256
 #define TUPLES 1024
 
@@ -206,7 +206,7 @@ struct left {
 	uint8_t bytes[2048];
 };
 
-static uint32_t states, usages; // of the pools, those that are used: low ones come first
+static uint32_t states, usages; // of the pools: all; those that are used, low ones come first
 static size_t lines; // of 5-tuple entries
 
 // What workers write.
@@ -416,7 +416,8 @@ static inline void both_ways(const struct both_ways *how)
 	uint32_t rounds = more != NULL ? (uint32_t)strtoul(more, NULL, 10) : how->rounds;
 	uint64_t sent_all = 0, before = full_nodes(how);
 
-	states = RTE_MIN(session_pools.rules, (uint32_t)STATES);
+	states = session_pools.rules;
+	assert_in_range(states, 1, STATES);
 	usages = RTE_MIN(usage_pools.states, (uint32_t)STATES);
 	lines = flow_tuples[0].mask < TUPLES ? flow_tuples[0].mask + 1 : 0; // else the test uses none
 	for (uint32_t round = 0; round < rounds; round++) {

@@ -32,15 +32,22 @@
 #define FLOW_SEVERAL 0x80000000u // in the index: the key has several PDRs, and the packet's 5-tuple says which it is of
 
 // Where the entry of a key may be, by the low bits of a TEID or IPv4 address: those of one tunnel endpoint or pool are
-// dense, so that few keys meet; those of different ones are kept apart.
+// dense, so that few keys meet; those of different ones are kept apart. The state of a key's rule lies at that place of
+// the pool, when that was free (flow_place()): a worker asks for it there at once while nearly all that it learns of an
+// endpoint or instance do, else for the index first.
 struct flow_index {
 	uint32_t
 		*state[API_MAX_WORKERS]; // index of rule_state, of the key's first rule with FLOW_SEVERAL; its worker's
 	uint32_t mask;
+	uint32_t place_mask; // of the pool of states
 	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
 	uint32_t offset[256]; // by local id of the endpoint, or instance
+	// Above 0: states lie at their places. By worker, of a tunnel or not, and local id or instance; its worker's.
+	int16_t in_place[API_MAX_WORKERS][2][256];
 };
 extern struct flow_index flow_index;
+#define FLOW_IN_PLACE_MOST 256
+#define FLOW_OUT_OF_PLACE 8 // so many states in their places outweigh one that is not
 
 // Where packets of no session are counted, which are routed: a worker's. It has a key as soon as the full nodes have
 // routed one.
@@ -64,9 +71,14 @@ static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 #define FLOW_KIND(key) ((key) & (3ull << 62))
 
 // Of the endpoint or instance in a key.
+static inline uint32_t flow_id(uint64_t key)
+{
+	return (FLOW_KIND(key) == KEY_FTEID ? key >> 32 : key >> 48) & 0xff;
+}
+
 static inline uint32_t flow_offset(uint64_t key)
 {
-	return flow_index.offset[(FLOW_KIND(key) == KEY_FTEID ? key >> 32 : key >> 48) & 0xff];
+	return flow_index.offset[flow_id(key)];
 }
 
 // `index`: flow_index.state of the worker. `low`: the TEID, or of a UE's key the low half, in host order.
@@ -75,11 +87,32 @@ static __rte_always_inline uint32_t *flow_slot_in(uint32_t *index, uint32_t low,
 	return &index[((low + offset) << 1 | (uint32_t)tunnel) & flow_index.mask];
 }
 
+static inline uint32_t flow_low(uint64_t key)
+{
+	return FLOW_KIND(key) == KEY_UE4 ? rte_be_to_cpu_32((uint32_t)key) : (uint32_t)key; // as on the wire
+}
+
 static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 {
-	uint32_t low = FLOW_KIND(key) == KEY_UE4 ? rte_be_to_cpu_32((uint32_t)key) : (uint32_t)key; // as on the wire
+	return flow_slot_in(
+		flow_index.state[w->id], flow_low(key), flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
+}
 
-	return flow_slot_in(flow_index.state[w->id], low, flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
+static __rte_always_inline uint32_t flow_place_in(uint32_t low, uint32_t offset, int tunnel)
+{
+	return ((low + offset) << 1 | (uint32_t)tunnel) & flow_index.place_mask;
+}
+
+// Index of the state that packets with the key look at first. Any thread.
+static inline uint32_t flow_place(uint64_t key)
+{
+	return flow_place_in(flow_low(key), flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
+}
+
+// `id`: of the endpoint, with `tunnel`, or of the instance.
+static inline int16_t *flow_in_place(const struct worker *w, int tunnel, uint32_t id)
+{
+	return &flow_index.in_place[w->id][tunnel][id & 0xff];
 }
 
 // 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.

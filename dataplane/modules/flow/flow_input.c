@@ -63,6 +63,25 @@ static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, 
 	return 0;
 }
 
+// The state at the key's place is another key's: where the index says, or the table.
+static __rte_noinline void find_elsewhere(struct walk *k, struct lookup *l, struct rte_mbuf *m)
+{
+	if (l->example->in_place) {
+		uint32_t at = *flow_slot(k->w, l->key);
+
+		if (at & FLOW_SEVERAL) {
+			l->user.by = k->by_tuple = BY_FLOW;
+			return;
+		}
+		l->state = &session_pools.state[at];
+		l->order = order_of(at);
+		if (__atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE) == l->key)
+			return;
+	}
+	if (find_by_table(k, l, m))
+		l->user.by = k->by_tuple = BY_FLOW;
+}
+
 static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
 	const struct rule_state *s = l->state;
@@ -70,8 +89,7 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 
 	l->order = order_of((uint64_t)(s - session_pools.state));
 	if (unlikely(key != l->key) && !is_prefix_of(k->w, s, l, key)) {
-		if (find_by_table(k, l, m))
-			l->user.by = k->by_tuple = BY_FLOW;
+		find_elsewhere(k, l, m);
 		s = l->state;
 	}
 	if (unlikely(!l->plain || l->user.by != BY_KEY))
@@ -151,6 +169,8 @@ static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, str
 		struct lookup *l = &lookup[i];
 
 		if (unlikely(l->key == 0 || l->user.by != BY_KEY))
+			continue;
+		if (likely(l->example->in_place))
 			continue;
 		uint32_t at = *l->slot;
 		if (unlikely(at & FLOW_SEVERAL)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of two workers, walked in turn; packets enter by the first.
 #include "core/worker.h"
+#include "flow/flow.h"
 #include "path/local.h"
 #include "rule/rule.h"
 #include "rule/session.h"
@@ -83,6 +84,7 @@ static void state_moves_to_another_worker(void **unused)
 	}
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(send_one(), 1);
+	delete_session("b");
 }
 
 // Row G14: a flood of guessed TEIDs, every second one of the known TEID's place in the index. Each misses and is dropped,
@@ -113,6 +115,65 @@ static void guessed_teids(void **unused)
 	delete_session("a");
 }
 
+static void put_tunnel(const char *name, uint64_t seid, uint32_t teid)
+{
+	static struct kit_mobile k;
+
+	kit_mobile(&k, seid, NULL, NULL);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", teid, 1);
+	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	kit_begin();
+	kit_put_mobile(name, &k);
+	commit();
+}
+
+// The first packet of a TEID takes the full nodes, the second one not.
+static uint32_t state_of(uint32_t teid)
+{
+	static const uint8_t endpoint[4] = {10, 1, 0, 1};
+	uint16_t local = path_local_id(4, endpoint);
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t full = kit_node_packets("core-input");
+
+		kit_clear();
+		receive(teid);
+		kit_run();
+		assert_int_equal(kit_count("internet"), 1);
+		assert_int_equal(kit_node_packets("core-input") - full, i == 0);
+	}
+	return session_fteid_rule(teid, local)->state;
+}
+
+// TEIDs side by side have states side by side, which packets find without the index; a TEID with the low bits of another one
+// has a state elsewhere, and the fast path as well. When many have, packets go by the index again.
+static void states_lie_at_their_places(void **unused)
+{
+	static const uint8_t endpoint[4] = {10, 1, 0, 1};
+	uint16_t local = path_local_id(4, endpoint);
+	int16_t *in_place = flow_in_place(worker_get(0), 1, local);
+	char name[16];
+
+	*in_place = 0;
+	for (uint32_t i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "t%u", i);
+		put_tunnel(name, 10 + i, TEID + i);
+		assert_int_equal(state_of(TEID + i), flow_place(fteid_key(TEID + i, local)));
+	}
+	assert_int_equal(*in_place, 9);
+	put_tunnel("other", 20, 0xabc00000 | TEID);
+	assert_int_not_equal(state_of(0xabc00000 | TEID), flow_place(fteid_key(TEID, local)));
+	assert_int_equal(*in_place, 9 - FLOW_OUT_OF_PLACE);
+	for (uint32_t i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "t%u", i);
+		delete_session(name);
+	}
+	put_tunnel("another", 21, 0xabc00000 | (TEID + 1)); // at a place that is free again
+	assert_int_equal(state_of(0xabc00000 | (TEID + 1)), flow_place(fteid_key(TEID + 1, local)));
+	delete_session("another");
+	delete_session("other");
+}
+
 static int setup(void **unused)
 {
 	struct api_engine e = kit_engine();
@@ -126,7 +187,8 @@ static int setup(void **unused)
 int main(void)
 {
 	const struct CMUnitTest list[] = {
-		cmocka_unit_test(guessed_teids), cmocka_unit_test(state_moves_to_another_worker)};
+		cmocka_unit_test(guessed_teids), cmocka_unit_test(state_moves_to_another_worker),
+		cmocka_unit_test(states_lie_at_their_places)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

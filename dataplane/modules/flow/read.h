@@ -151,12 +151,22 @@ static __rte_noinline uint8_t read_tunnelled(
 	return (uint8_t)read_user(k, l, ip, rest, 1, simple);
 }
 
+// Where the state is: at the key's place, or where the index says.
+static __rte_always_inline void ask_for_entry(
+	const struct walk *k, struct lookup *l, const struct example *e, uint32_t low, int tunnel)
+{
+	if (likely(e->in_place))
+		l->state = &session_pools.state[flow_place_in(low, e->offset, tunnel)];
+	else
+		l->slot = flow_slot_in(k->index, low, e->offset, tunnel);
+	rte_prefetch0(l->slot);
+}
+
 static __rte_always_inline void read_teid(
 	const struct walk *k, struct lookup *l, const struct example *e, uint32_t teid)
 {
 	l->key = e->key | teid;
-	l->slot = flow_slot_in(k->index, teid, e->offset, 1);
-	rte_prefetch0(l->slot);
+	ask_for_entry(k, l, e, teid, 1);
 }
 
 // A packet that lanes found good.
@@ -252,8 +262,7 @@ static __rte_always_inline void read_ue4(
 {
 	address &= e->address_mask;
 	l->key = e->key | address;
-	l->slot = flow_slot_in(k->index, rte_be_to_cpu_32(address), e->offset, 0);
-	rte_prefetch0(l->slot);
+	ask_for_entry(k, l, e, rte_be_to_cpu_32(address), 0);
 }
 
 static __rte_always_inline void read_ue(

@@ -10,10 +10,16 @@
 // Control thread.
 struct index_pool {
 	uint32_t *free;
+	uint32_t *at; // of an index in `free`; NULL: nobody takes a certain one
 	uint32_t count, capacity;
 };
+// Low indices are taken first: neighbours in memory belong together. 0 or ENOMEM.
 int index_pool_create(struct index_pool *p, uint32_t capacity);
+// A pool of which a certain index may be taken. What takes any gets high ones first.
+int index_pool_create_certain(struct index_pool *p, uint32_t capacity);
 uint32_t index_pool_take(struct index_pool *p); // INDEX_NONE when empty
+// The index itself when it is free, else any.
+uint32_t index_pool_take_certain(struct index_pool *p, uint32_t index);
 void index_pool_give(struct index_pool *p, uint32_t index);
 
 #endif

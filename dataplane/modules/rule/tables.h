@@ -69,6 +69,15 @@ struct session_tables {
 };
 extern struct session_tables session_tables;
 
+// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions that change
+// workers take new ones, and every PDR may have a meter.
+#define RULES_PER_SESSION 4
+
+static inline uint32_t rules_of(const struct api_engine *e)
+{
+	return (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
+}
+
 // Bit of a generation: a newer version of the session is in force, the rule may only be used until the end of the walk.
 #define RULE_RETIRED 1u
 

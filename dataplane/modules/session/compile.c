@@ -5,6 +5,7 @@
 #include "core/object.h"
 #include "core/port.h"
 #include "hqos/hqos.h"
+#include "flow/flow.h"
 #include "instance/instance.h"
 #include "meter/meter.h"
 #include "meter/policer.h"
@@ -196,8 +197,21 @@ static uint32_t rule_before(const struct session *old, uint16_t pdr)
 	return RULE_NONE;
 }
 
+// The place of the state that packets of the PDR's key look at first. Of a UE's two addresses that is the IPv4 one.
+static uint32_t place_of(const struct session *s, const struct parts *p, const struct api_pdr *pdr)
+{
+	uint16_t local = path_local_id(pdr->local.family, pdr->local.bytes);
+
+	if ((pdr->match & API_PDR_FTEID) && local != PATH_LOCAL_NONE)
+		return flow_place(fteid_key(pdr->teid, local));
+	if (!(pdr->match & API_PDR_UE_IP) || !s->has_ue4 || pdr->source == API_FROM_ACCESS)
+		return INDEX_NONE;
+	int instance = pdr->instance != 0xff ? instance_index(p->s->instance[pdr->instance]) : 0xff;
+	return flow_place(ue_key((uint8_t)instance, 0, 4, s->ue4, 32));
+}
+
 // A rule whose PDR the old session had keeps its meter and counters: usage is exact across changes.
-static int give_state(struct session *s, uint16_t i, const struct session *old)
+static int give_state(struct session *s, const struct parts *p, uint16_t i, const struct session *old)
 {
 	struct rule *r = &session_pools.rule[s->rule[i]];
 	uint32_t before = rule_before(old, session_pools.match[s->rule[i]].pdr);
@@ -207,7 +221,7 @@ static int give_state(struct session *s, uint16_t i, const struct session *old)
 		r->state = session_pools.rule[before].state;
 		return 0;
 	}
-	r->state = index_pool_take(&session_tables.states);
+	r->state = index_pool_take_certain(&session_tables.states, place_of(s, p, &p->pdr[i]));
 	if (r->state == RULE_NONE)
 		return object_error(ENOSPC, "session %s: no more rules", s->name);
 	memset(rule_state_of(r), 0, sizeof(struct rule_state));
@@ -268,7 +282,7 @@ int session_compile(struct session *s, const struct parts *p, const struct sessi
 					API_RULE_PDR, p->pdr[i].id);
 		error = object_blame(set_rule(s, p, &p->pdr[i], r), API_RULE_PDR, p->pdr[i].id);
 		if (error == 0)
-			error = give_state(s, i, old);
+			error = give_state(s, p, i, old);
 	}
 	if (error != 0)
 		return error;

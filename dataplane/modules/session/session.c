@@ -22,10 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions that change
-// workers take new ones, and every PDR may have a meter.
-#define RULES_PER_SESSION 4
-
 static int start_pools(uint32_t sessions, uint32_t rules)
 {
 	struct session_tables *t = &session_tables;
@@ -45,12 +41,12 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.account != NULL &&
 	       session_pools.match != NULL && t->session != NULL && t->endpoint != NULL && t->key != NULL &&
 	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
-	       index_pool_create(&t->states, rules) == 0;
+	       index_pool_create_certain(&t->states, rules) == 0;
 }
 
 static int start(const struct api_engine *e)
 {
-	uint32_t rules = (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
+	uint32_t rules = rules_of(e);
 
 	if (!start_pools(e->max_sessions, rules))
 		return object_error(ENOMEM, "no memory for %u sessions and %u rules", e->max_sessions, rules);

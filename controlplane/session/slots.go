@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "math/bits"
+
+// slots are the low bits of the TEIDs that are in use: what is chosen takes free ones in turn, so that the data plane finds
+// the rules of chosen TEIDs side by side and without a look-up (dataplane/modules/flow). The bits above are random.
+type slots struct {
+	used []uint64
+	bits int
+	next uint32
+}
+
+// newSlots has two for each session: an SGW-U's has as many F-TEIDs. 0: no limit is known.
+func newSlots(sessions int) slots {
+	if sessions <= 0 {
+		sessions = 1 << 16
+	}
+	n := min(max(bits.Len(uint(2*sessions-1)), 6), 26)
+	return slots{used: make([]uint64, 1<<n/64), bits: n}
+}
+
+func (s *slots) of(teid uint32) uint32 { return teid & (1<<s.bits - 1) }
+
+func (s *slots) mark(teid uint32, used bool) {
+	at, bit := s.of(teid)/64, uint64(1)<<(teid%64)
+	if used {
+		s.used[at] |= bit
+	} else {
+		s.used[at] &^= bit
+	}
+}
+
+// free returns a slot that nothing uses, behind the one before; any, when all are used.
+func (s *slots) free() uint32 {
+	for range len(s.used) + 1 {
+		rest := ^s.used[s.next/64] >> (s.next % 64)
+		if rest != 0 {
+			s.next += uint32(bits.TrailingZeros64(rest))
+			break
+		}
+		s.next = s.of(s.next/64*64 + 64)
+	}
+	slot := s.next
+	s.next = s.of(s.next + 1)
+	return slot
+}
