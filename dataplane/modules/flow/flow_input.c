@@ -55,7 +55,7 @@ static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, 
 	}
 	const struct rule *first = rule_of_key(value);
 	l->state = rule_state_of(first);
-	l->order = order_of(first->state);
+	l->order = order_of_state(l->state);
 	if (flow_has_tuples(first))
 		return 1;
 	l->user.by = BY_KEY;
@@ -74,7 +74,7 @@ static __rte_noinline void find_elsewhere(struct walk *k, struct lookup *l, stru
 			return;
 		}
 		l->state = &session_pools.state[at];
-		l->order = order_of(at);
+		l->order = order_of_state(l->state);
 		if (__atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE) == l->key)
 			return;
 	}
@@ -87,12 +87,14 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 	const struct rule_state *s = l->state;
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
 
-	l->order = order_of((uint64_t)(s - session_pools.state));
+	l->order = order_of_state(s);
 	if (unlikely(key != l->key) && !is_prefix_of(k->w, s, l, key)) {
 		find_elsewhere(k, l, m);
+		if (l->user.by != BY_KEY)
+			return;
 		s = l->state;
 	}
-	if (unlikely(!l->plain || l->user.by != BY_KEY))
+	if (unlikely(!l->plain))
 		return;
 	if (unlikely(l->user.version == 6))
 		rte_prefetch0(&session_pools.rule[s->rule]);
@@ -124,7 +126,7 @@ static __rte_always_inline void settle(
 	const struct walk *k, struct lookup *l, struct rte_mbuf *m, const struct tuple_lookup *t, uint8_t asked)
 {
 	if (l->plain) {
-		l->order = order_of(t->found->permitted);
+		l->order = order_of_state(&session_pools.state[t->found->permitted]);
 		return;
 	}
 	l->plain = asked;
@@ -156,21 +158,19 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 // Functions of their own, for one that has all is short of registers.
 static __rte_noinline void read_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
 {
-	k->by_tuple = k->external = 0;
+	k->by_tuple = k->external = k->indexed = 0;
 	for (uint16_t i = 0; i < n; i++)
 		flow_read(k, &lookup[i], pkts[i]);
 	if (unlikely(k->external))
 		flow_enter(k, lookup, n);
 }
 
-static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
+static __rte_noinline void ask_index(struct walk *k, struct lookup *lookup, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
-		if (unlikely(l->key == 0 || l->user.by != BY_KEY))
-			continue;
-		if (likely(l->example->in_place))
+		if (unlikely(l->key == 0 || l->user.by != BY_KEY || l->example->in_place))
 			continue;
 		uint32_t at = *l->slot;
 		if (unlikely(at & FLOW_SEVERAL)) {
@@ -180,6 +180,12 @@ static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, str
 		l->state = &session_pools.state[at];
 		rte_prefetch0(l->state);
 	}
+}
+
+static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
+{
+	if (unlikely(k->indexed))
+		ask_index(k, lookup, n);
 	for (uint16_t i = 0; i < n; i++)
 		if (likely(lookup[i].key != 0 && lookup[i].user.by == BY_KEY))
 			find_entry(k, &lookup[i], pkts[i]);

@@ -51,7 +51,7 @@ void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t re
 	rte_prefetch0(nat_block_of(t, slot));
 }
 
-void flow_enter(const struct walk *k, struct lookup *lookup, uint16_t n)
+void flow_enter(struct walk *k, struct lookup *lookup, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];

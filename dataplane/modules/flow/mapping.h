@@ -15,7 +15,7 @@ struct walk;
 // A packet of an instance with NAT44, when its headers were read: to an external address, it gets no key yet.
 void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t rest);
 // Those get their subscriber's key now.
-void flow_enter(const struct walk *k, struct lookup *lookup, uint16_t n);
+void flow_enter(struct walk *k, struct lookup *lookup, uint16_t n);
 // The IP packet as the session sees it, with what makes its key, in `copy` if need be.
 #define MAPPING_COPY 64
 const uint8_t *flow_inside(const struct lookup *l, const uint8_t *ip, uint8_t copy[MAPPING_COPY]);

@@ -52,6 +52,7 @@ struct walk {
 	uint32_t ways_generation;
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
+	uint8_t indexed; // a packet of the block is looked for in the index
 	uint8_t further; // a packet of the block has several meters or URRs
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 	uint8_t translating; // some instance has NAT44
@@ -93,6 +94,12 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 static __rte_always_inline uint8_t order_of(uint64_t number)
 {
 	return (uint8_t)(number * 0x9e3779b97f4a7c15ull >> 58);
+}
+
+// Of a state: those of neighbours are apart.
+static __rte_always_inline uint8_t order_of_state(const struct rule_state *s)
+{
+	return (uint8_t)((uintptr_t)s / sizeof(*s) % ORDERS);
 }
 
 // Of packets that are routed, apart from those of sessions: nobody holds these up by sending odd ones.
@@ -153,17 +160,18 @@ static __rte_noinline uint8_t read_tunnelled(
 
 // Where the state is: at the key's place, or where the index says.
 static __rte_always_inline void ask_for_entry(
-	const struct walk *k, struct lookup *l, const struct example *e, uint32_t low, int tunnel)
+	struct walk *k, struct lookup *l, const struct example *e, uint32_t low, int tunnel)
 {
-	if (likely(e->in_place))
+	if (likely(e->in_place)) {
 		l->state = &session_pools.state[flow_place_in(low, e->offset, tunnel)];
-	else
+	} else {
 		l->slot = flow_slot_in(k->index, low, e->offset, tunnel);
+		k->indexed = 1;
+	}
 	rte_prefetch0(l->slot);
 }
 
-static __rte_always_inline void read_teid(
-	const struct walk *k, struct lookup *l, const struct example *e, uint32_t teid)
+static __rte_always_inline void read_teid(struct walk *k, struct lookup *l, const struct example *e, uint32_t teid)
 {
 	l->key = e->key | teid;
 	ask_for_entry(k, l, e, teid, 1);
@@ -180,7 +188,7 @@ static __rte_always_inline int read_good(const struct walk *k, struct lookup *l,
 
 // What ip-input and gtpu-input check and the example does not say.
 static __rte_always_inline void read_plain(
-	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+	struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
 {
 	const uint8_t *outer = frame + e->l3, *gtpu = outer + PLAIN_OUTER, *ip = frame + e->user.at;
 	uint32_t length = total - e->l3, rest = total - e->user.at;
@@ -201,7 +209,7 @@ static __rte_always_inline void read_plain(
 
 // The same of another GTP-U header, and of all over IPv6.
 static __rte_noinline void read_tunnel(
-	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+	struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
 {
 	const uint8_t *outer = frame + e->l3;
 	uint32_t at = e->l3 + (e->version == 4 ? PLAIN_OUTER : PLAIN_OUTER6);
@@ -257,8 +265,7 @@ static __rte_noinline void read_routed(
 }
 
 // Where the entry of a UE's IPv4 address (as on the wire) may be.
-static __rte_always_inline void read_ue4(
-	const struct walk *k, struct lookup *l, const struct example *e, uint32_t address)
+static __rte_always_inline void read_ue4(struct walk *k, struct lookup *l, const struct example *e, uint32_t address)
 {
 	address &= e->address_mask;
 	l->key = e->key | address;
@@ -284,6 +291,7 @@ static __rte_always_inline void read_ue(
 	uint64_t key = ue_key((uint8_t)e->instance, 0, 6, ip + 24, e->prefix);
 	l->key = flow_entry_key(k->w, key);
 	l->slot = flow_slot(k->w, key);
+	k->indexed = 1;
 	rte_prefetch0(l->slot);
 	l->plain = read_outside(k, l, 6, ip, rest);
 }
