@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type Options struct {
 	Workers     int
 	Subscribers int
 	Sessions    int   // of mobile functions
+	Routes      int   // of the profiles router and router6
 	CPUs        []int // of the workers
 	NoHuge      bool
 	DPBinary    string
@@ -130,6 +132,9 @@ func newFixture(opt Options, huge string) (fixture, error) {
 		if MobileProfiles[i].Name == opt.Profile {
 			return newMobile(opt, huge)
 		}
+	}
+	if slices.ContainsFunc(RoutingProfiles, func(p Profile) bool { return p.Name == opt.Profile }) {
+		return newRouting(opt, huge)
 	}
 	return newLayout(opt, huge)
 }

@@ -57,7 +57,7 @@ var Profiles = []Profile{
 // Lookup returns a profile by name.
 func Lookup(name string) (Profile, error) {
 	var names []string
-	for _, p := range slices.Concat(Profiles, MobileProfiles) {
+	for _, p := range slices.Concat(Profiles, MobileProfiles, RoutingProfiles) {
 		if p.Name == name {
 			return p, nil
 		}
@@ -73,7 +73,7 @@ func Lookup(name string) (Profile, error) {
 
 // OnlySynth tells that a profile is measured inside the gateway and in no other way.
 func OnlySynth(name string) bool {
-	return slices.ContainsFunc(MobileProfiles, func(p Profile) bool { return p.Name == name })
+	return slices.ContainsFunc(slices.Concat(MobileProfiles, RoutingProfiles), func(p Profile) bool { return p.Name == name })
 }
 
 // layout places subscribers and their flows: half QinQ, half QinQ with PPPoE.

@@ -24,7 +24,7 @@ type mobileFrame struct {
 	bytes   []byte
 	header  int // bytes before the payload
 	outerIP int // -1: none
-	innerIP int
+	innerIP int // -1: none, or IPv6
 	vary    []vary
 }
 
@@ -38,7 +38,10 @@ func (f *mobileFrame) template(strict bool) (api.SynthTemplate, error) {
 	for i := range f.header {
 		t.Mask[i] = 0xff
 	}
-	sums := []int{f.innerIP}
+	var sums []int
+	if f.innerIP >= 0 {
+		sums = append(sums, f.innerIP)
+	}
 	if f.outerIP >= 0 {
 		sums = append(sums, f.outerIP)
 		if !strict { // the outer header's identification is the gateway's own choice, and its checksum follows

@@ -38,7 +38,7 @@ func benchCommand(e *env) *cobra.Command {
 			"costs inside it, with packets made and taken in the graph.\n\nProfiles:\n" + profileHelp(),
 		Args: cobra.ExactArgs(1),
 	}
-	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.OutsideProfiles} {
+	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.RoutingProfiles, bench.OutsideProfiles} {
 		for _, p := range list {
 			cmd.ValidArgs = append(cmd.ValidArgs, p.Name)
 		}
@@ -91,6 +91,7 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 		"length of a trial (default 1); --link synth: time for each direction (default 3)")
 	f.IntVar(&opt.Workers, "workers", 1, "worker threads of a gateway")
 	f.IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers of a gateway, half QinQ and half QinQ + PPPoE")
+	f.IntVar(&opt.Routes, "routes", 16, "routes of router and router6, 2 to 2097152")
 	f.IntVar(&opt.Sessions, "sessions", 65536, "sessions of a mobile function, or UEs of vepc, 1 to 1048576")
 	f.BoolVar(&opt.Combined, "combined", false, "vepc: all functions in one process")
 	f.StringVar(&opt.Switch, "switch", bench.SwitchNone,
@@ -275,7 +276,7 @@ func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWo
 
 func profileHelp() string {
 	var b strings.Builder
-	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.OutsideProfiles} {
+	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.RoutingProfiles, bench.OutsideProfiles} {
 		for _, p := range list {
 			fmt.Fprintf(&b, "  %-16s %s (frames as received, with 4 B FCS)\n", p.Name, p.Title)
 		}
