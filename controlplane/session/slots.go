@@ -7,9 +7,10 @@ import "math/bits"
 // slots are the low bits of the TEIDs that are in use: what is chosen takes free ones in turn, so that the data plane finds
 // the rules of chosen TEIDs side by side and without a look-up (dataplane/modules/flow). The bits above are random.
 type slots struct {
-	used []uint64
-	bits int
-	next uint32
+	used  []uint64
+	bits  int
+	next  uint32 // no slot before it is free, but for those that were given and not used
+	count int    // used
 }
 
 // newSlots has two for each session: an SGW-U's has as many F-TEIDs. 0: no limit is known.
@@ -24,19 +25,23 @@ func newSlots(sessions int) slots {
 func (s *slots) of(teid uint32) uint32 { return teid & (1<<s.bits - 1) }
 
 func (s *slots) mark(teid uint32, used bool) {
-	at, bit := s.of(teid)/64, uint64(1)<<(teid%64)
-	if used {
-		s.used[at] |= bit
-	} else {
-		s.used[at] &^= bit
+	slot := s.of(teid)
+	word, bit := &s.used[slot/64], uint64(1)<<(slot%64)
+	switch {
+	case used && *word&bit == 0:
+		*word |= bit
+		s.count++
+	case !used && *word&bit != 0:
+		*word &^= bit
+		s.count--
+		s.next = min(s.next, slot) // low ones first: the places of a data plane may be fewer
 	}
 }
 
-// free returns a slot that nothing uses, behind the one before; any, when all are used.
+// free returns a slot that nothing uses; any, when all are used.
 func (s *slots) free() uint32 {
-	for range len(s.used) + 1 {
-		rest := ^s.used[s.next/64] >> (s.next % 64)
-		if rest != 0 {
+	for s.count < 1<<s.bits {
+		if rest := ^s.used[s.next/64] >> (s.next % 64); rest != 0 {
 			s.next += uint32(bits.TrailingZeros64(rest))
 			break
 		}

@@ -69,14 +69,20 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->flags = flags_of(r);
 }
 
-// Whether packets find the state at the key's place.
-static void note_place(const struct worker *w, uint64_t key, uint32_t state)
+// Where the key leads to, and whether packets find the state at the key's place.
+static void note(const struct worker *w, uint64_t key, uint32_t to)
 {
 	int16_t *in_place = flow_in_place(w, FLOW_KIND(key) == KEY_FTEID, flow_id(key));
+	uint32_t *slot = flow_slot(w, key);
 
+	if (!flow_index.is_used[w->id])
+		flow_index.is_used[w->id] = 1;
+	if (*slot == to)
+		return;
+	*slot = to;
 	if (FLOW_KIND(key) == KEY_UE6)
 		return;
-	int now = *in_place + (state == flow_place(key) ? 1 : -FLOW_OUT_OF_PLACE);
+	int now = *in_place + (to == flow_place(key) ? 1 : -FLOW_OUT_OF_PLACE);
 	*in_place = (int16_t)RTE_MIN(RTE_MAX(now, 0), FLOW_IN_PLACE_MOST);
 }
 
@@ -84,9 +90,7 @@ static void learn(struct worker *w, uint64_t key, const struct rule *r)
 {
 	struct rule_state *s = rule_state_of(r);
 
-	*flow_slot(w, key) = r->state;
-	flow_index.is_used[w->id] = 1;
-	note_place(w, key, r->state);
+	note(w, key, r->state);
 	key = flow_entry_key(w, key);
 	uint64_t keep = key_to_keep(s, key, rule_index(r));
 	if ((s->key == keep && s->rule == rule_index(r)) || !usage_has_loan_of(r))
@@ -160,11 +164,9 @@ static void put(struct worker *w, const struct engine_flow *f)
 {
 	if (!flow_may_pass(f->rule, f->tuple))
 		return;
-	if (f->key != 0 && flow_has_tuples(f->first)) {
-		*flow_slot(w, f->key) = f->first->state | FLOW_SEVERAL;
-		flow_index.is_used[w->id] = 1;
-		note_place(w, f->key, INDEX_NONE);
-	} else if (f->key != 0)
+	if (f->key != 0 && flow_has_tuples(f->first))
+		note(w, f->key, f->first->state | FLOW_SEVERAL);
+	else if (f->key != 0)
 		learn(w, f->key, f->rule);
 	if (f->tuple && f->flow != NULL)
 		keep(w, f);
@@ -198,10 +200,7 @@ static int start(const struct api_engine *e)
 	while (places < 4 * e->max_sessions)
 		places *= 2;
 	flow_index.mask = places - 1;
-	while (places > rules_of(e))
-		places /= 2;
-	flow_index.place_mask = places - 1;
-	places = flow_index.mask + 1;
+	flow_index.place_mask = places_of(e) - 1;
 	for (uint32_t i = 0; i < RTE_DIM(flow_index.offset); i++)
 		flow_index.offset[i] = spread(i, places / 2);
 	for (uint32_t w = 0; w < e->workers; w++) {

@@ -40,14 +40,16 @@ struct flow_index {
 		*state[API_MAX_WORKERS]; // index of rule_state, of the key's first rule with FLOW_SEVERAL; its worker's
 	uint32_t mask;
 	uint32_t place_mask; // of the pool of states
-	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
 	uint32_t offset[256]; // by local id of the endpoint, or instance
+	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
 	// Above 0: states lie at their places. By worker, of a tunnel or not, and local id or instance; its worker's.
-	int16_t in_place[API_MAX_WORKERS][2][256];
+	struct {
+		int16_t of[2][256];
+	} __rte_cache_aligned in_place[API_MAX_WORKERS];
 };
 extern struct flow_index flow_index;
 #define FLOW_IN_PLACE_MOST 256
-#define FLOW_OUT_OF_PLACE 8 // so many states in their places outweigh one that is not
+#define FLOW_OUT_OF_PLACE 2 // so many states in their places outweigh one that is not
 
 // Where packets of no session are counted, which are routed: a worker's. It has a key as soon as the full nodes have
 // routed one.
@@ -94,8 +96,7 @@ static inline uint32_t flow_low(uint64_t key)
 
 static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 {
-	return flow_slot_in(
-		flow_index.state[w->id], flow_low(key), flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
+	return flow_slot_in(flow_index.state[w->id], flow_low(key), flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
 }
 
 static __rte_always_inline uint32_t flow_place_in(uint32_t low, uint32_t offset, int tunnel)
@@ -112,7 +113,7 @@ static inline uint32_t flow_place(uint64_t key)
 // `id`: of the endpoint, with `tunnel`, or of the instance.
 static inline int16_t *flow_in_place(const struct worker *w, int tunnel, uint32_t id)
 {
-	return &flow_index.in_place[w->id][tunnel][id & 0xff];
+	return &flow_index.in_place[w->id].of[tunnel][id & 0xff];
 }
 
 // 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.

@@ -160,10 +160,11 @@ static void states_lie_at_their_places(void **unused)
 		put_tunnel(name, 10 + i, TEID + i);
 		assert_int_equal(state_of(TEID + i), flow_place(fteid_key(TEID + i, local)));
 	}
-	assert_int_equal(*in_place, 9);
+	int16_t before = *in_place;
+	assert_in_range(before, 8, 9); // the first TEID's place in the index may know the state
 	put_tunnel("other", 20, 0xabc00000 | TEID);
 	assert_int_not_equal(state_of(0xabc00000 | TEID), flow_place(fteid_key(TEID, local)));
-	assert_int_equal(*in_place, 9 - FLOW_OUT_OF_PLACE);
+	assert_int_equal(*in_place, before - FLOW_OUT_OF_PLACE);
 	for (uint32_t i = 0; i < 9; i++) {
 		snprintf(name, sizeof(name), "t%u", i);
 		delete_session(name);
@@ -186,9 +187,8 @@ static int setup(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest list[] = {
-		cmocka_unit_test(guessed_teids), cmocka_unit_test(state_moves_to_another_worker),
-		cmocka_unit_test(states_lie_at_their_places)};
+	const struct CMUnitTest list[] = {cmocka_unit_test(guessed_teids),
+		cmocka_unit_test(state_moves_to_another_worker), cmocka_unit_test(states_lie_at_their_places)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

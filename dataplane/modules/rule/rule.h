@@ -13,6 +13,7 @@
 #include "isthmus_api.h"
 #include <assert.h>
 #include <rte_common.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -130,7 +131,7 @@ struct rule_account {
 	struct rule_counts forwarded;
 	uint64_t policed; // packets dropped by the policer
 	uint32_t loan; // bytes lent; 0: none
-	uint32_t urr; // usage_state that they are of; RULE_NONE: of none, nothing limits them
+	uint32_t urr; // usage_state that they are of, while some are lent; RULE_NONE: of none, nothing limits them
 	uint32_t version; // odd: a loan is being settled
 	uint8_t uplink; // direction of the loan
 };
@@ -189,15 +190,19 @@ static inline struct rule_account *rule_account_of(const struct rule *r)
 	return &session_pools.account[r->state];
 }
 
+#define RULE_TURNS 64 // of the control thread, for a worker that settles a loan
+
 // What the rule's state forwarded, with what is on loan. Owner worker, control thread.
 static inline struct rule_counts rule_forwarded(const struct rule *r)
 {
 	const struct rule_account *a = rule_account_of(r);
 	const struct rule_state *s = rule_state_of(r);
 	struct rule_counts sum;
-	uint32_t version;
+	uint32_t version, turns = 0;
 
 	do {
+		if (++turns % RULE_TURNS == 0)
+			sched_yield(); // the worker may wait for this CPU
 		version = __atomic_load_n(&a->version, __ATOMIC_ACQUIRE);
 		sum.packets = __atomic_load_n(&a->forwarded.packets, __ATOMIC_RELAXED) +
 			      __atomic_load_n(&s->taken, __ATOMIC_RELAXED);

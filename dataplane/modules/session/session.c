@@ -22,15 +22,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int start_pools(uint32_t sessions, uint32_t rules)
+static int start_pools(uint32_t sessions, uint32_t rules, uint32_t states)
 {
 	struct session_tables *t = &session_tables;
 
 	session_pools.rules = rules;
 	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
 	session_pools.state =
-		rte_zmalloc("rule-states", (size_t)rules * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
-	session_pools.account = lazy_alloc((size_t)rules * sizeof(struct rule_account));
+		rte_zmalloc("rule-states", (size_t)states * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
+	session_pools.account = lazy_alloc((size_t)states * sizeof(struct rule_account));
 	session_pools.match = lazy_alloc((size_t)rules * sizeof(struct rule_match));
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
@@ -41,14 +41,14 @@ static int start_pools(uint32_t sessions, uint32_t rules)
 	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.account != NULL &&
 	       session_pools.match != NULL && t->session != NULL && t->endpoint != NULL && t->key != NULL &&
 	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
-	       index_pool_create_certain(&t->states, rules) == 0;
+	       index_pool_create_certain(&t->states, states) == 0;
 }
 
 static int start(const struct api_engine *e)
 {
-	uint32_t rules = rules_of(e);
+	uint32_t rules = rules_of(e), states = RTE_MAX(rules, places_of(e));
 
-	if (!start_pools(e->max_sessions, rules))
+	if (!start_pools(e->max_sessions, rules, states))
 		return object_error(ENOMEM, "no memory for %u sessions and %u rules", e->max_sessions, rules);
 	session_lengths_publish();
 	return 0;

@@ -3,11 +3,13 @@
 // of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
 // mark is 0: a packet in the full nodes settles the loans first, and counts by the URR.
 //
-//   a loan is written by: the owner worker; the control thread, when no rule in force goes on with it (usage_return())
+//   a loan is written by: the owner worker, through a rule in force whose URR it is; once there is none, and a grace period
+//                         is over, the control thread (usage_return())
 //   read by: the control thread, again when a version changed meanwhile
 #include "core/control.h"
 #include "rule/session.h"
 #include "usage/urr.h"
+#include <sched.h>
 
 #define LOAN_MAX (1u << 28)
 #define LOAN_PART 4u // of what is left until the next mark: others of the URR's rules want some, too
@@ -17,6 +19,14 @@
 static uint32_t loan_urr(const struct rule *r)
 {
 	return r->flags & RULE_FURTHER_METERS ? RULE_NONE : r->urr;
+}
+
+// The state has something on loan from the rule's URR, which is `index`.
+static int has_loan(const struct rule *r, uint32_t index)
+{
+	const struct rule_account *a = rule_account_of(r);
+
+	return loan_urr(r) == index && __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) != 0 && a->urr == index;
 }
 
 int usage_has_loan_of(const struct rule *r)
@@ -35,7 +45,7 @@ static struct rule_counts settle(struct rule_account *a, struct rule_state *s)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&a->forwarded.packets, a->forwarded.packets + used.packets, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->forwarded.bytes, a->forwarded.bytes + used.bytes, __ATOMIC_RELAXED);
-	if (a->urr != RULE_NONE) {
+	if (a->loan != 0 && a->urr != RULE_NONE) {
 		struct usage_state *u = &usage_pools.state[a->urr];
 
 		u->packets[!a->uplink] += used.packets;
@@ -54,8 +64,8 @@ static void lend(struct rule_account *a, struct rule_state *s, uint32_t urr, int
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	a->urr = urr;
 	a->uplink = uplink != 0;
-	__atomic_store_n(&a->loan, bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->credit, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->loan, bytes, __ATOMIC_RELEASE);
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -77,7 +87,7 @@ static uint64_t settle_all(uint32_t index, int keep)
 	for (uint16_t i = 0; (r = session_rule_at(session, i)) != NULL; i++) {
 		struct rule_account *a = rule_account_of(r);
 
-		if (a->loan == 0 || a->urr != index)
+		if (!has_loan(r, index))
 			continue;
 		if (keep)
 			settle(a, rule_state_of(r));
@@ -94,8 +104,11 @@ void usage_recall(uint32_t index)
 
 	if (!l->lent)
 		return;
+	uint32_t version = __atomic_load_n(&l->version, __ATOMIC_ACQUIRE);
+
 	settle_all(index, 0);
 	l->lent = 0;
+	usage_set_marks(index, version);
 }
 
 // How many bytes more the URR may count until something is to be decided. 0: at once.
@@ -179,7 +192,7 @@ static void add_loans(struct usage_totals *t, uint32_t index, uint64_t *last)
 		const struct rule_state *s = rule_state_of(r);
 		uint32_t taken = __atomic_load_n(&s->taken, __ATOMIC_RELAXED);
 
-		if (a->urr != index || a->loan == 0 || taken == 0)
+		if (!has_loan(r, index) || taken == 0)
 			continue;
 		t->packets[!a->uplink] += taken;
 		t->bytes[!a->uplink] += a->loan - __atomic_load_n(&s->credit, __ATOMIC_RELAXED);
@@ -192,8 +205,11 @@ struct usage_totals usage_counted(uint32_t index, uint64_t *last)
 	const struct usage_state *u = &usage_pools.state[index];
 	uint32_t session = usage_table.limits[index].session, before;
 	struct usage_totals t;
+	uint32_t turns = 0;
 
 	do {
+		if (++turns % RULE_TURNS == 0)
+			sched_yield(); // the worker may wait for this CPU
 		before = versions_of(session);
 		t = (struct usage_totals){0};
 		*last = __atomic_load_n(&u->last, __ATOMIC_RELAXED);
@@ -213,7 +229,7 @@ void usage_look_again(uint32_t index)
 	const struct rule *r;
 
 	for (uint16_t i = 0; (r = session_rule_at(usage_table.limits[index].session, i)) != NULL; i++)
-		if (rule_account_of(r)->loan != 0 && rule_account_of(r)->urr == index)
+		if (has_loan(r, index))
 			__atomic_fetch_or(&rule_state_of(r)->bits, RULE_STATE_LOOK, __ATOMIC_SEQ_CST);
 }
 

@@ -61,12 +61,27 @@ void usage_marks(const struct usage_state *u, const struct usage_limits *l, uint
 	}
 }
 
+void usage_set_marks(uint32_t index, uint32_t version)
+{
+	struct usage_state *u = &usage_pools.state[index];
+	uint64_t mark[3];
+
+	usage_marks(u, &usage_table.limits[index], mark);
+	for (int i = 0; i < 3; i++)
+		__atomic_store_n(&u->mark[i], mark[i], __ATOMIC_RELAXED);
+	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark
+	// last, a mark of old limits does not stay.
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&usage_table.limits[index].version, __ATOMIC_RELAXED) != version)
+		__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
+}
+
 void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 {
 	struct usage_state *u = &usage_pools.state[index];
 	struct usage_limits *l = &usage_table.limits[index];
 	uint32_t version = __atomic_load_n(&l->version, __ATOMIC_ACQUIRE), asked = l->asked, news = 0;
-	uint64_t have[3], mark[3];
+	uint64_t have[3];
 	int tell = 0;
 
 	usage_recall(index);
@@ -84,14 +99,7 @@ void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 		news |= USAGE_RAISED_FIRST;
 		tell |= l->tell_first;
 	}
-	usage_marks(u, l, mark);
-	for (int i = 0; i < 3; i++)
-		__atomic_store_n(&u->mark[i], mark[i], __ATOMIC_RELAXED);
-	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark
-	// last, a mark of old limits does not stay.
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&l->version, __ATOMIC_RELAXED) != version)
-		__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
+	usage_set_marks(index, version);
 	if (news != 0)
 		raise_news(w, index, news, tell);
 }
