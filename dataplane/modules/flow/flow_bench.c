@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What flow-input costs a packet, all in cache: 64 sessions with a policer and a URR, vectors of 64 frames of 128 B or
-// so. flow-bench [ROLE [ROUNDS]]; medians, TSC ticks per packet. Instructions, which do not depend on the machine's
+// so; upf-up-rte: the same of DPDK's libraries. flow-bench [ROLE [ROUNDS [SESSIONS]]], the last for upf-up-rte; medians, TSC ticks per packet. Instructions, which do not depend on the machine's
 // other work:  valgrind --tool=callgrind --toggle-collect=flow_input flow-bench upf-up 100
+#include "flow/flow_bench_rte.h"
 #include "meter/meter.h"
 #include "session/mobile_fixture.h"
 #include "testkit/bench.h"
@@ -165,6 +166,15 @@ static void measure(const struct role *r, uint32_t rounds)
 	kit_bench(r->name, "flow-input", "core-input", rounds, SESSIONS, send_vector, r);
 }
 
+// Frames as upf-up's through DPDK's libraries.
+static void measure_rte(uint32_t sessions)
+{
+	static const struct role up = {"upf-up-rte", "ran", .up = 1};
+
+	fill(&up, 0, &f[0]);
+	flow_bench_rte(f[0].at, f[0].length, sessions);
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t rounds = argc > 2 ? (uint32_t)atoi(argv[2]) : KIT_BENCH_ROUNDS;
@@ -179,5 +189,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < RTE_DIM(roles); i++)
 		if (argc < 2 || strcmp(argv[1], roles[i].name) == 0)
 			measure(&roles[i], rounds);
+	if (argc < 2 || strcmp(argv[1], "upf-up-rte") == 0)
+		measure_rte(argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : SESSIONS);
 	return 0;
 }

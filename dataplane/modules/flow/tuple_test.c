@@ -232,6 +232,93 @@ static void ports_cut_off(void **unused)
 	assert_int_equal(tuple_of_packet(&e, ip, 4, 47, 20, 20), 1); // GRE has none
 }
 
+// ---- against a model -------------------------------------------------------------------------------------------------
+
+#define KEYS 512u // some are in the table
+#define STEPS 200000u
+
+// What the table may say of a key: what was put last, unless room was made or the entry became invalid.
+static struct {
+	struct tuple put;
+	uint32_t number; // of its state, when it was put; 0: never, or removed
+} model[KEYS];
+
+static uint64_t seed = 88172645463325252ull;
+
+static uint32_t draw(uint32_t below)
+{
+	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+	return (uint32_t)((seed >> 20) % below);
+}
+
+static uint32_t counted(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < LINES; i++)
+		n += t->line[i].number != 0;
+	return n;
+}
+
+static void put_random(uint32_t n, const uint32_t number[8], uint32_t generation)
+{
+	struct tuple e = entry(n, number[n % 8], generation);
+
+	tuples_put(w, t, tuple_hash(&e), &e);
+	model[n].put = e;
+	model[n].number = e.number;
+}
+
+// Nothing that was not put, and never an earlier value. Returns 1 when the key leads to a state.
+static int check_random(uint32_t n, const uint32_t number[8], uint32_t generation)
+{
+	struct tuple key = entry(n, number[n % 8], generation), *found = find(&key);
+
+	if (found == NULL)
+		return 0;
+	assert_int_not_equal(model[n].number, 0);
+	assert_memory_equal(found->word, model[n].put.word, sizeof(found->word));
+	assert_int_equal(found->number, model[n].number);
+	assert_int_equal(found->permitted, model[n].put.permitted);
+	const struct rule_state *s = tuple_state(w, found, generation << ACL_SLOT_BITS);
+	int valid = found->number == number[n % 8] && found->permitted >> ACL_SLOT_BITS == generation;
+	assert_int_equal(s != NULL, valid);
+	return valid;
+}
+
+// Puts, look-ups, states that become others, lists that change, ageing: half full, what is valid is nearly always found.
+static void random_operations(void **unused)
+{
+	uint32_t number[8], generation = 3, asked = 0, hits = 0;
+
+	tuples_clear(t);
+	memset(model, 0, sizeof(model));
+	for (uint32_t i = 0; i < 8; i++)
+		number[i] = tuples_number(t);
+	for (uint32_t step = 0; step < STEPS; step++) {
+		uint32_t what = draw(1000), n = 1 + draw(step / 1000 % 2 ? KEYS - 1 : LINES / 2);
+
+		if (what < 400) {
+			put_random(n, number, generation);
+			assert_int_equal(check_random(n, number, generation), 1);
+		} else if (what < 990) {
+			asked += model[n].number == number[n % 8] &&
+				 model[n].put.permitted >> ACL_SLOT_BITS == generation;
+			hits += (uint32_t)check_random(n, number, generation);
+		} else if (what < 994) {
+			number[draw(8)] = tuples_number(t);
+		} else if (what < 996) {
+			generation++;
+		} else {
+			tuples_age(w, t, draw(2 * LINES), draw(16));
+		}
+		assert_int_equal(t->entries, counted());
+	}
+	assert_true(hits > asked / 4);
+	tuples_clear(t);
+	assert_int_equal(counted(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest list[] = {
@@ -245,6 +332,7 @@ int main(void)
 		cmocka_unit_test(numbers_come_round),
 		cmocka_unit_test(generations_come_round),
 		cmocka_unit_test(ports_cut_off),
+		cmocka_unit_test(random_operations),
 	};
 
 	return cmocka_run_group_tests(list, setup, NULL);
