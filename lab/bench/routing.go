@@ -121,7 +121,8 @@ func (l *routing) describe(r *Result) {
 
 func (l *routing) flows() int { return (routeHosts + l.routes - 1) / l.routes * l.routes }
 
-// frame is a packet to the first network behind a side; what varies is the network, and the host where networks are few.
+// frame is a packet to the first network behind a side; what varies is the network, and the host where networks are
+// few.
 func (l *routing) frame(from, to *side, toSide, size int, received bool) (*mobileFrame, error) {
 	eth := &layers.Ethernet{SrcMAC: hw(from.peer), DstMAC: hw(from.mac), EthernetType: layers.EthernetTypeIPv4}
 	hops := uint8(64)

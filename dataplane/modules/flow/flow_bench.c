@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What flow-input costs a packet, all in cache: 64 sessions with a policer and a URR, vectors of 64 frames of 128 B or
-// so; upf-up-rte: the same of DPDK's libraries. flow-bench [ROLE [ROUNDS [SESSIONS]]], the last for upf-up-rte; medians, TSC ticks per packet. Instructions, which do not depend on the machine's
-// other work:  valgrind --tool=callgrind --toggle-collect=flow_input flow-bench upf-up 100
-#include "flow/flow_bench_rte.h"
+// so; upf-up-rte: the same of DPDK's libraries. flow-bench [ROLE [ROUNDS [SESSIONS]]], the last for upf-up-rte;
+// medians, TSC ticks per packet. Instructions, which do not depend on the machine's other work: valgrind
+// --tool=callgrind --toggle-collect=flow_input flow-bench upf-up 100
+#include "flow/flow_rte_bench.h"
 #include "meter/meter.h"
 #include "session/mobile_fixture.h"
 #include "testkit/bench.h"

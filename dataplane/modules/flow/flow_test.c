@@ -145,8 +145,8 @@ static uint32_t state_of(uint32_t teid)
 	return session_fteid_rule(teid, local)->state;
 }
 
-// TEIDs side by side have states side by side, which packets find without the index; a TEID with the low bits of another one
-// has a state elsewhere, and the fast path as well. When many have, packets go by the index again.
+// TEIDs side by side have states side by side, which packets find without the index; a TEID with the low bits of
+// another one has a state elsewhere, and the fast path as well. When many have, packets go by the index again.
 static void states_lie_at_their_places(void **unused)
 {
 	static const uint8_t endpoint[4] = {10, 1, 0, 1};

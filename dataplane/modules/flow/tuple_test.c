@@ -232,7 +232,7 @@ static void ports_cut_off(void **unused)
 	assert_int_equal(tuple_of_packet(&e, ip, 4, 47, 20, 20), 1); // GRE has none
 }
 
-// ---- against a model -------------------------------------------------------------------------------------------------
+// ---- against a model ------------------------------------------------------------------------------------------------
 
 #define KEYS 512u // some are in the table
 #define STEPS 200000u
@@ -286,7 +286,8 @@ static int check_random(uint32_t n, const uint32_t number[8], uint32_t generatio
 	return valid;
 }
 
-// Puts, look-ups, states that become others, lists that change, ageing: half full, what is valid is nearly always found.
+// Puts, look-ups, states that become others, lists that change, ageing: half full, what is valid is nearly always
+// found.
 static void random_operations(void **unused)
 {
 	uint32_t number[8], generation = 3, asked = 0, hits = 0;

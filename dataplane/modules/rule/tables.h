@@ -69,8 +69,8 @@ struct session_tables {
 };
 extern struct session_tables session_tables;
 
-// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions that change
-// workers take new ones, and every PDR may have a meter.
+// Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions
+// that change workers take new ones, and every PDR may have a meter.
 #define RULES_PER_SESSION 4
 
 static inline uint32_t rules_of(const struct api_engine *e)

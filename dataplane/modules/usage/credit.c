@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits: the fast path counts a packet in the rule's state alone, on a loan of its URR. What is lent never reaches a mark
-// of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
+// Credits: the fast path counts a packet in the rule's state alone, on a loan of its URR. What is lent never reaches a
+// mark of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
 // mark is 0: a packet in the full nodes settles the loans first, and counts by the URR.
 //
 //   a loan is written by: the owner worker, through a rule in force whose URR it is; once there is none, and a grace period
@@ -14,7 +14,7 @@
 #define LOAN_MAX (1u << 28)
 #define LOAN_PART 4u // of what is left until the next mark: others of the URR's rules want some, too
 
-// ---- one loan --------------------------------------------------------------------------------------------------------
+// ---- one loan -------------------------------------------------------------------------------------------------------
 
 static uint32_t loan_urr(const struct rule *r)
 {
@@ -75,7 +75,7 @@ static void take_back(struct rule_account *a, struct rule_state *s)
 	lend(a, s, a->urr, a->uplink, 0);
 }
 
-// ---- all loans of a URR ------------------------------------------------------------------------------------------------
+// ---- all loans of a URR ---------------------------------------------------------------------------------------------
 
 // Settles the loans of a URR; without `keep` nothing is lent behind that. Returns what is lent and not used.
 static uint64_t settle_all(uint32_t index, int keep)
@@ -166,7 +166,7 @@ int usage_borrow(const struct rule *r, uint32_t length, int uplink)
 	return 1;
 }
 
-// ---- control thread ----------------------------------------------------------------------------------------------------
+// ---- control thread -------------------------------------------------------------------------------------------------
 
 static uint32_t versions_of(uint32_t session)
 {

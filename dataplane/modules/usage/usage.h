@@ -64,7 +64,7 @@ static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uin
 	return 1;
 }
 
-// ---- credits (credit.c) ------------------------------------------------------------------------------------------------
+// ---- credits (credit.c) ---------------------------------------------------------------------------------------------
 
 // More credit for the rule's state, at least `length` bytes. 0: the full nodes decide about the packet. Owner worker,
 // within a walk; the rule's entry leads to it.
@@ -73,7 +73,8 @@ int usage_borrow(const struct rule *r, uint32_t length, int uplink);
 int usage_has_loan_of(const struct rule *r);
 // Owner worker: nothing of the URR is on loan behind this, and all is counted.
 void usage_recall(uint32_t index);
-// Control thread, after the grace period of a rule: the state's loan goes back to its URR. No rule in force has the loan.
+// Control thread, after the grace period of a rule: the state's loan goes back to its URR. No rule in force has the
+// loan.
 void usage_return(const struct rule *r);
 
 // What the policer nodes will read of a rule: session nodes call it where they have found the rule.

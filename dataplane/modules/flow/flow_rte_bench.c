@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline of a UPF's uplink made of DPDK's libraries, as a measure for flow-input: the headers read by our decoders
-// (wire/), rte_hash for the TEID, rte_meter, a count with a mark, rte_fib, the Ethernet header. In vectors, bulk calls
-// where the libraries have them.
-#include "flow/flow_bench_rte.h"
+// The pipeline of a UPF's uplink made of DPDK's libraries, as a measure for flow-input: the headers read by our
+// decoders (wire/), rte_hash for the TEID, rte_meter, a count with a mark, rte_fib, the Ethernet header. In vectors,
+// bulk calls where the libraries have them.
+#include "flow/flow_rte_bench.h"
 #include "wire/checksum.h"
 #include "wire/eth.h"
 #include "wire/gtpu.h"
