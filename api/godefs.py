@@ -19,6 +19,7 @@ INITIALISMS = set(
 SPECIAL = {
     "qinq": "QinQ",
     "pppoe": "PPPoE",
+    "gtsm": "GTSM",
     "nptv6": "NPTv6",
     "API_NAME": "NameSize",
     "API_TEXT": "TextSize",

@@ -79,6 +79,7 @@ enum api_part {
 	API_PART_COUNTER = 15,
 	API_PART_NPTV6 = 16,
 	API_PART_CLONE = 17,
+	API_PART_GTSM = 18,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -124,6 +125,7 @@ enum api_part {
 	API_PART_COUNTER_ROW = 151,
 	API_PART_NPTV6_ROW = 152,
 	API_PART_CLONE_ROW = 153,
+	API_PART_GTSM_ROW = 154,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -186,7 +188,8 @@ enum api_kind {
 	API_COUNTER = 15,
 	API_NPTV6 = 16,
 	API_CLONE = 17,
-	API_KIND_COUNT = 18,
+	API_GTSM = 18,
+	API_KIND_COUNT = 19,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -560,6 +563,16 @@ struct api_counter {
 struct api_clone {
 	char device[API_DEVICE];
 	char netns[API_TEXT]; // file of the network namespace; empty: the data plane's own
+};
+
+// ---- GTSM -------------------------------------------------------------------------------------------------------
+
+#define API_GTSM_HOPS 254
+
+// Key: the name of an interface of a core port. BGP packets to our addresses that come in by it have been sent from at
+// most so many hops away (RFC 5082 §3: TTL or hop limit of 256 - hops at least).
+struct api_gtsm {
+	uint32_t hops; // 1: neighbours on the link
 };
 
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
@@ -949,7 +962,8 @@ enum api_table {
 	API_TABLE_COUNTER = 23,
 	API_TABLE_NPTV6 = 24, // of one instance (key), or of all: a row for each pair of prefixes
 	API_TABLE_CLONE = 25,
-	API_TABLE_COUNT = 26,
+	API_TABLE_GTSM = 26,
+	API_TABLE_COUNT = 27,
 };
 
 struct api_stats_request {
@@ -1109,6 +1123,12 @@ struct api_clone_row {
 	uint64_t refused; // frames that the kernel did not take
 	uint64_t dropped; // frames of the kernel's that could not leave
 	char why[API_CLONE_WHY];
+};
+
+struct api_gtsm_row {
+	char name[API_NAME]; // of the interface
+	uint32_t hops, pad;
+	uint64_t passed, dropped; // BGP packets to our addresses
 };
 
 struct api_route_row {

@@ -104,6 +104,9 @@ static const struct api_layout_step api_nptv6_steps[] = {
 static const struct api_layout_step api_clone_steps[] = {
 	{16, 0xf1fc4a8e}, {272, 0x6863d44a},
 };
+static const struct api_layout_step api_gtsm_steps[] = {
+	{4, 0x8772f341},
+};
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
 	{32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407},
@@ -302,6 +305,10 @@ static const struct api_layout_step api_clone_row_steps[] = {
 	{312, 0xa8a1aad6}, {316, 0x525d1a74}, {320, 0xf1a61d4f}, {328, 0x583bed46},
 	{336, 0x7668ccd6}, {344, 0x862f3fd7}, {352, 0xfe3cfab5}, {480, 0xe3448cd2},
 };
+static const struct api_layout_step api_gtsm_row_steps[] = {
+	{32, 0xfb7a437b}, {36, 0xefca2f02}, {40, 0x07193742}, {48, 0x0ba7499d},
+	{56, 0xc66d6cbc},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 31},
@@ -321,6 +328,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_counter", api_counter_steps, API_PART_COUNTER, 7},
 	{"api_nptv6", api_nptv6_steps, API_PART_NPTV6, 3},
 	{"api_clone", api_clone_steps, API_PART_CLONE, 2},
+	{"api_gtsm", api_gtsm_steps, API_PART_GTSM, 1},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -364,6 +372,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_counter_row", api_counter_row_steps, API_PART_COUNTER_ROW, 10},
 	{"api_nptv6_row", api_nptv6_row_steps, API_PART_NPTV6_ROW, 5},
 	{"api_clone_row", api_clone_row_steps, API_PART_CLONE_ROW, 12},
+	{"api_gtsm_row", api_gtsm_row_steps, API_PART_GTSM_ROW, 5},
 };
 
 #endif

@@ -33,6 +33,7 @@ const (
 	PartCounter              = 0xf
 	PartNPTv6                = 0x10
 	PartClone                = 0x11
+	PartGTSM                 = 0x12
 	PartHello                = 0x40
 	PartLayout               = 0x41
 	PartStatus               = 0x42
@@ -76,6 +77,7 @@ const (
 	PartCounterRow           = 0x97
 	PartNPTv6Row             = 0x98
 	PartCloneRow             = 0x99
+	PartGTSMRow              = 0x9a
 	RuleNone                 = 0x0
 	RulePDR                  = 0x1
 	RuleFAR                  = 0x2
@@ -98,7 +100,8 @@ const (
 	KindCounter              = 0xf
 	KindNPTv6                = 0x10
 	KindClone                = 0x11
-	KindCount                = 0x12
+	KindGTSM                 = 0x12
+	KindCount                = 0x13
 	RoleAccess               = 0x1
 	RoleCore                 = 0x2
 	OffloadNone              = 0x0
@@ -185,7 +188,8 @@ const (
 	TableCounter             = 0x17
 	TableNPTv6               = 0x18
 	TableClone               = 0x19
-	TableCount               = 0x1a
+	TableGTSM                = 0x1a
+	TableCount               = 0x1b
 	Magic                    = 0x48545349
 	Version                  = 0x3
 	VersionOldest            = 0x3
@@ -223,6 +227,7 @@ const (
 	MaxMirrors               = 0x40
 	MaxCounters              = 0x40
 	Device                   = 0x10
+	GTSMHops                 = 0xfe
 	MaxPDR                   = 0x20
 	MaxFAR                   = 0x20
 	MaxQER                   = 0x20
@@ -649,6 +654,12 @@ type Clone struct {
 }
 
 const SizeofClone = 0x110
+
+type GTSM struct {
+	Hops uint32
+}
+
+const SizeofGTSM = 0x4
 
 type Path struct {
 	Local        Address
@@ -1178,6 +1189,16 @@ type CloneRow struct {
 
 const SizeofCloneRow = 0x1e0
 
+type GTSMRow struct {
+	Name    [32]byte
+	Hops    uint32
+	Pad     uint32
+	Passed  uint64
+	Dropped uint64
+}
+
+const SizeofGTSMRow = 0x38
+
 type RouteRow struct {
 	Prefix    Address
 	Via       Address
@@ -1290,6 +1311,8 @@ func (*NPTv6) PartNumber() uint16 { return PartNPTv6 }
 
 func (*Clone) PartNumber() uint16 { return PartClone }
 
+func (*GTSM) PartNumber() uint16 { return PartGTSM }
+
 func (*Hello) PartNumber() uint16 { return PartHello }
 
 func (*Layout) PartNumber() uint16 { return PartLayout }
@@ -1376,6 +1399,8 @@ func (*NPTv6Row) PartNumber() uint16 { return PartNPTv6Row }
 
 func (*CloneRow) PartNumber() uint16 { return PartCloneRow }
 
+func (*GTSMRow) PartNumber() uint16 { return PartGTSMRow }
+
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}}},
@@ -1394,6 +1419,7 @@ var layoutParts = []layoutPart{
 	{"api_counter", PartCounter, []layoutStep{{8, 0xe9b8f185}, {16, 0x5feeff47}, {20, 0x7ee8082f}, {24, 0x410565d8}, {44, 0x14e5e8e4}, {76, 0x2040341e}, {80, 0x68be69d2}}},
 	{"api_nptv6", PartNPTv6, []layoutStep{{4, 0xa710425e}, {324, 0xdef2eba9}, {644, 0x2d424472}}},
 	{"api_clone", PartClone, []layoutStep{{16, 0xf1fc4a8e}, {272, 0x6863d44a}}},
+	{"api_gtsm", PartGTSM, []layoutStep{{4, 0x8772f341}}},
 	{"api_hello", PartHello, []layoutStep{{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b}, {32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407}, {136, 0x2a4f0e62}, {140, 0x5f7b2c01}, {144, 0xbec2d1a7}}},
 	{"api_layout", PartLayout, []layoutStep{{2, 0xe3f449d3}, {4, 0xfbc02988}, {8, 0xdaf6b62d}, {12, 0x3d17e48d}, {16, 0xb863440f}}},
 	{"api_status", PartStatus, []layoutStep{{4, 0xd5de4e10}, {8, 0x60626766}, {40, 0x93d5358e}, {296, 0xcce0478a}, {300, 0xe77d0ab0}, {304, 0x12307aa1}}},
@@ -1437,4 +1463,5 @@ var layoutParts = []layoutPart{
 	{"api_counter_row", PartCounterRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x87f102bd}, {40, 0x1414f39b}, {48, 0x80dfd073}, {56, 0xe985db31}, {64, 0x7b592c80}, {72, 0xa219eb52}, {80, 0x1f8e2958}, {88, 0xdc665002}, {96, 0x2b633dbe}}},
 	{"api_nptv6_row", PartNPTv6Row, []layoutStep{{32, 0xfb7a437b}, {52, 0x48284d38}, {72, 0x9b990f7a}, {80, 0x5c095c90}, {88, 0xa863f718}}},
 	{"api_clone_row", PartCloneRow, []layoutStep{{32, 0xfb7a437b}, {48, 0x7379417b}, {304, 0xe647f95e}, {308, 0xc3a2e9ed}, {312, 0xa8a1aad6}, {316, 0x525d1a74}, {320, 0xf1a61d4f}, {328, 0x583bed46}, {336, 0x7668ccd6}, {344, 0x862f3fd7}, {352, 0xfe3cfab5}, {480, 0xe3448cd2}}},
+	{"api_gtsm_row", PartGTSMRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xefca2f02}, {40, 0x07193742}, {48, 0x0ba7499d}, {56, 0xc66d6cbc}}},
 }

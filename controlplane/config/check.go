@@ -228,6 +228,9 @@ func (k *checker) allInterfaces() {
 			places[p] = f.Line("")
 		}
 		k.clone(&f, port, devices)
+		if f.GTSM != 0 && port != nil && port.Role != "core" {
+			k.fail(f.At, "gtsm", "interface %q is on an access port", f.Name)
+		}
 		for _, a := range f.Addresses {
 			addr := a.Addr()
 			if addr.IsMulticast() || addr.IsUnspecified() || addr.IsLoopback() {

@@ -134,6 +134,7 @@ type Interface struct {
 	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" with:"outer_vlan" doc:"Inner VLAN; 0: none."`
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
+	GTSM      uint8    `yaml:"gtsm" max:"254" doc:"Hops that BGP to us may come from (RFC 5082); 0: any."`
 }
 
 // Clone is a TAP device.

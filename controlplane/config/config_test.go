@@ -260,6 +260,20 @@ func TestRefusedClones(t *testing.T) {
 	}
 }
 
+func TestRefusedGTSM(t *testing.T) {
+	with := func(port, hops string) string {
+		return strings.Replace(base, "port: core,", "port: "+port+", gtsm: "+hops+",", 1)
+	}
+	mustParse(t, with("core", "254"))
+	for _, r := range [][2]string{
+		{with("core", "255"), "x.yaml:5: interfaces[0].gtsm: 255"},
+		{with("access", "1"), `interfaces[0].gtsm: interface "n3" is on an access port`},
+	} {
+		_, err := Parse("x.yaml", []byte(r[0]))
+		testkit.Refused(t, err, r[1])
+	}
+}
+
 // The largest file in the worst shapes: refused in time, without a crash.
 func TestLargest(t *testing.T) {
 	fill := func(unit string) string { return strings.Repeat(unit, (maxFile-1)/len(unit)) }

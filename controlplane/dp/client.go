@@ -365,7 +365,7 @@ var kindNames = [api.KindCount]string{
 	api.KindNeighbour: "neighbour", api.KindACL: "acl", api.KindPolicer: "policer", api.KindScheduler: "scheduler",
 	api.KindInstance: "instance", api.KindPath: "path", api.KindSession: "session", api.KindSynth: "stream",
 	api.KindNAT: "nat", api.KindMirror: "mirror", api.KindCounter: "counter",
-	api.KindNPTv6: "nptv6", api.KindClone: "clone",
+	api.KindNPTv6: "nptv6", api.KindClone: "clone", api.KindGTSM: "gtsm",
 }
 
 // KindName returns the word for an object kind.

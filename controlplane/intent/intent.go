@@ -91,6 +91,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.counters()
 	c.nptv6()
 	c.clones()
+	c.gtsm()
 	return c.state, c.err
 }
 

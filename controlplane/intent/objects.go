@@ -94,6 +94,14 @@ func (c *compiler) clones() {
 	}
 }
 
+func (c *compiler) gtsm() {
+	for _, f := range c.Interfaces {
+		if f.GTSM != 0 {
+			c.put(api.KindGTSM, string(f.Name), api.Body(&api.GTSM{Hops: uint32(f.GTSM)}))
+		}
+	}
+}
+
 func (c *compiler) routes() {
 	for _, r := range c.Routes {
 		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Via: api.FromAddr(r.Via.Addr)}

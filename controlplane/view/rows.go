@@ -61,6 +61,16 @@ type Clone struct {
 var cloneColumns = columns[Clone](`INTERFACE=Name, DEVICE, NAMESPACE=Netns, ATTACHED, LINK, MTU,
 	TO KERNEL, FROM KERNEL, REFUSED, DROPPED, WHY`)
 
+// GTSM is how far away BGP on an interface may come from.
+type GTSM struct {
+	Name    string `json:"name"` // of the interface
+	Hops    uint32 `json:"hops"`
+	Passed  uint64 `json:"passed"` // BGP packets to us
+	Dropped uint64 `json:"dropped"`
+}
+
+var gtsmColumns = columns[GTSM]("INTERFACE=Name, HOPS, PASSED, DROPPED")
+
 // Port is one port of the data plane.
 type Port struct {
 	Name       string `json:"name"`

@@ -47,6 +47,7 @@ func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key stri
 var Tables = []*Table{
 	list[api.PortRow]("port", "ports and their counters", true, api.TablePort, portColumns),
 	list[api.CloneRow]("clone", "interfaces' devices in the kernel", true, api.TableClone, cloneColumns),
+	list[api.GTSMRow]("gtsm", "how far away BGP may come from", true, api.TableGTSM, gtsmColumns),
 	sessionTable(),
 	list("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns, (*Rule).finish),
 	list("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns, (*URR).finish),

@@ -77,6 +77,9 @@ func rows(s *dptest.Server) {
 	put(clone.Device[:], "n6")
 	put(clone.Netns[:], "/run/netns/fabric")
 	s.SetTable(api.TableClone, api.Body(&clone))
+	guard := api.GTSMRow{Hops: 1, Passed: 40, Dropped: 2}
+	put(guard.Name[:], "n6")
+	s.SetTable(api.TableGTSM, api.Body(&guard))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -225,6 +228,10 @@ tap     erspan  -       192.0.2.9        7    700        2          0       0
 INTERFACE  DEVICE  NAMESPACE          ATTACHED  LINK   MTU  TO KERNEL  FROM KERNEL  REFUSED  DROPPED  WHY
 n6         n6      /run/netns/fabric  yes       yes   1500         12            9        1        0  -
 `},
+		{"gtsm", `[{"name":"n6","hops":1,"passed":40,"dropped":2}]`, `
+INTERFACE  HOPS  PASSED  DROPPED
+n6            1      40        2
+`},
 		{"counter", `[{"name":"slice","each":false,"sessions":3,"packets":90,"bytes":9000,"period_packets":40,"period_bytes":4000,"mark_packets":0,"mark_bytes":5000,"reached":1}]`, `
 COUNTER  EACH  SESSIONS  PACKETS  BYTES  PERIOD PACKETS  PERIOD BYTES  MARK PACKETS  MARK BYTES  REACHED
 slice    no           3       90   9000              40          4000             0        5000        1
@@ -314,7 +321,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 25, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 26, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {
