@@ -3,8 +3,8 @@
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck shellcheck vet format score_card reasons whitespace spdx gofmt links shape forbidden sleeps
-	executable circles size)
+CHECKS=(tidy staticcheck shellcheck vet format score_card reasons whitespace spdx gofmt links guide shape forbidden
+	sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -154,6 +154,11 @@ lint_reasons() {
 # What Markdown files link to, and what files they and comments name, is there.
 lint_links() {
 	repo_files | scripts/links.py
+}
+
+# What docs/development.md quotes and tells to do is so.
+lint_guide() {
+	repo_files | scripts/guide.py
 }
 
 # Functions are short; lines that are too wide do not become more.
