@@ -975,6 +975,15 @@ struct api_stats_request {
 #define API_OFFLOAD_WHY 128
 #define API_CLONE_WHY 128
 
+// What brings received packets to the workers of their subscribers. A worker that gets another one's hands it over.
+enum api_steering {
+	API_STEERING_NONE = 0, // there is one worker
+	API_STEERING_SOFTWARE = 1, // nothing else
+	API_STEERING_RSS = 2, // the device hashes the outer IP header
+	API_STEERING_RSS_INNER = 3, // what tells subscribers apart: TEID or inner IP header; PPPoE session, VLANs
+	API_STEERING_FLOW_RULES = 4, // the same, by rules of rte_flow
+};
+
 struct api_port_row {
 	char name[API_NAME];
 	char driver[API_NAME];
@@ -987,6 +996,8 @@ struct api_port_row {
 	uint32_t offload_entries; // that the device has now
 	uint64_t offload_refused; // flows that it, or what they need, left to the software
 	char offload_why[API_OFFLOAD_WHY]; // not more
+	uint32_t steering; // enum api_steering: in force
+	uint32_t pad2;
 };
 
 struct api_node_row {

@@ -24,6 +24,10 @@ var words = map[string]map[uint32]string{
 	"offload": {
 		api.OffloadNone: "none", api.OffloadEncapsulation: "encapsulation", api.OffloadFull: "full", api.OffloadAuto: "auto",
 	},
+	"steering": {
+		api.SteeringNone: "none", api.SteeringSoftware: "software", api.SteeringRSS: "rss",
+		api.SteeringRSSInner: "rss-inner", api.SteeringFlowRules: "flow-rules",
+	},
 	"role":   {api.RoleAccess: "access", api.RoleCore: "core"},
 	"encap":  {api.EncapNone: "none", api.EncapQinQ: "qinq", api.EncapQinQPPPoE: "qinq-pppoe"},
 	"action": {api.ActionDeny: "deny", api.ActionPermit: "permit"},
@@ -92,10 +96,12 @@ type Port struct {
 	OffloadEntries uint32 `json:"offload_entries"`
 	OffloadRefused uint64 `json:"offload_refused"`
 	OffloadWhy     string `json:"offload_why"` // not more
+
+	Steering string `json:"steering" word:"steering"`
 }
 
 var portColumns = columns[Port](`PORT=Name, DRIVER, ROLE, STATE=Up:up/down, MTU, MAC, RX PACKETS, RX BYTES,
-	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`, num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }))
+	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`, num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }))
 
 // Route is one route.
 type Route struct {

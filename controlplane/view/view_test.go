@@ -21,7 +21,8 @@ func put(field []byte, s string) { copy(field, s) }
 
 // rows fills every table of a fake data plane with one or two rows.
 func rows(s *dptest.Server) {
-	port := api.PortRow{Role: api.RoleAccess, Up: 1, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}, RxPackets: 12, RxMissed: 1, Offload: api.OffloadEncapsulation, OffloadEntries: 3, OffloadRefused: 2}
+	port := api.PortRow{Role: api.RoleAccess, Up: 1, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}, RxPackets: 12, RxMissed: 1, Offload: api.OffloadEncapsulation, OffloadEntries: 3, OffloadRefused: 2,
+		Steering: api.SteeringRSSInner}
 	put(port.Name[:], "access")
 	put(port.Driver[:], "synth")
 	put(port.OffloadWhy[:], "full: no")
@@ -166,10 +167,10 @@ func TestTables(t *testing.T) {
 	defer c.Close()
 	for _, test := range []struct{ name, json, table string }{
 		{"port",
-			`[{"name":"access","driver":"synth","role":"access","mtu":1500,"up":true,"speed_mbps":0,"mac":"02:00:00:00:00:01","rx_packets":12,"rx_bytes":0,"tx_packets":0,"tx_bytes":0,"rx_missed":1,"rx_no_buffer":0,"tx_dropped":0,"offload":"encapsulation","offload_entries":3,"offload_refused":2,"offload_why":"full: no"}]`,
+			`[{"name":"access","driver":"synth","role":"access","mtu":1500,"up":true,"speed_mbps":0,"mac":"02:00:00:00:00:01","rx_packets":12,"rx_bytes":0,"tx_packets":0,"tx_bytes":0,"rx_missed":1,"rx_no_buffer":0,"tx_dropped":0,"offload":"encapsulation","offload_entries":3,"offload_refused":2,"offload_why":"full: no","steering":"rss-inner"}]`,
 			`
-PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED  OFFLOAD        ENTRIES  REFUSED  WHY NOT MORE
-access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0  encapsulation        3        2  full: no
+PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED  STEERING   OFFLOAD        ENTRIES  REFUSED  WHY NOT MORE
+access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0  rss-inner  encapsulation        3        2  full: no
 `},
 		{"n4", `{"node_id":"upf1","listen":["10.0.0.1:8805"],"recovery":"2026-01-02T03:04:05Z","features":["FTUP"],"sessions":1,"in_flight":0,"queued":0,"requests":0,"answers":0,"answer_bytes":0,"lost":0,"received":{"heartbeat-request":2},"sent":null,"rejected":{"too-short":1},"events":null,"refusals":[{"time":"2026-01-02T03:04:06Z","count":2,"peer":"10.0.0.2","message":"session-establishment-request","reason":"rule-failure","cause":73,"offending_ie":21,"rule":"PDR 1","text":"the F-TEID is taken"}],"associations":[]}`, `
 N4        NAME               VALUE

@@ -3,6 +3,8 @@
 #include "core/ethdev.h"
 #include "core/fanout.h"
 #include "core/log.h"
+#include "core/steering.h"
+#include "isthmus_api.h"
 #include <errno.h>
 #include <net/if.h>
 #include <rte_bus.h>
@@ -19,6 +21,7 @@
 
 #define L2_ROOM 26 // Ethernet, two tags and FCS
 #define ARGS_BYTES 1024
+#define RULES_PRIORITY 2 // behind those of modules/offload
 
 // Where a refusal is explained.
 struct refusal {
@@ -151,14 +154,25 @@ static uint32_t buffer_room(const struct ethdev_want *want)
 	return rte_pktmbuf_data_room_size(want->pool) - RTE_PKTMBUF_HEADROOM;
 }
 
-static void set_offloads(const struct rte_eth_dev_info *info, const struct ethdev_want *want, struct rte_eth_conf *conf)
+// Of a bonding device: what its members can, which it does not know yet.
+static uint64_t offered_hashes(const struct ethdev *e)
+{
+	uint64_t offered = UINT64_MAX;
+	struct rte_eth_dev_info info;
+
+	for (uint32_t i = 0; i < e->handles; i++)
+		offered &= rte_eth_dev_info_get(e->handle[i].id, &info) == 0 ? info.flow_type_rss_offloads : 0;
+	return offered;
+}
+
+static void set_offloads(const struct ethdev *e, const struct rte_eth_dev_info *info, const struct ethdev_want *want,
+	struct rte_eth_conf *conf)
 {
 	if (want->mtu + L2_ROOM > buffer_room(want))
 		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
 	conf->txmode.offloads |= info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (conf->rxmode.mq_mode == RTE_ETH_MQ_RX_RSS) {
-		// Steer by the IP addresses where the device can see them; the hand-over to the owner corrects the rest.
-		conf->rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_GTPU);
+		conf->rx_adv_conf.rss_conf.rss_hf = steering_hash(offered_hashes(e), want->access);
 		if (conf->rx_adv_conf.rss_conf.rss_hf == 0)
 			conf->rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
 	}
@@ -190,7 +204,8 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 	conf.rxmode.mtu = want->mtu;
 	conf.intr_conf.rxq = is_tap(want);
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
-	set_offloads(&info, want, &conf);
+	set_offloads(e, &info, want, &conf);
+	e->steering = steering_of_hash(conf.rx_adv_conf.rss_conf.rss_hf, want->access);
 	int error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
 	if (error != 0) // some virtual devices refuse an MTU at this point, and take it later or never
 		conf.rxmode.mtu = 0, error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
@@ -319,6 +334,9 @@ int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *wa
 		code = start(e, want, &r);
 	if (code == 0)
 		find_descriptors(e, want);
+	if (code == 0 && e->rx_queues > 1 && e->steering != API_STEERING_RSS_INNER &&
+		steering_rules(e->id, e->rx_queues, want->access, want->marks ? RULES_PRIORITY : 0))
+		e->steering = API_STEERING_FLOW_RULES;
 	if (code != 0)
 		ethdev_close(e);
 	return code;

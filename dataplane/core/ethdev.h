@@ -31,6 +31,7 @@ struct ethdev_want {
 	uint16_t descriptors; // of each queue; 0: ETHDEV_DESCRIPTORS
 	uint8_t mac[6]; // zeros: the device's own
 	uint8_t promiscuous;
+	uint8_t access; // what tells subscribers apart stands before IP
 	uint8_t marks; // of rte_flow are wanted with received frames
 	struct rte_mempool *pool; // for received frames; must outlive the device
 };
@@ -45,6 +46,7 @@ struct ethdev {
 	uint16_t id; // rte_ethdev's port number
 	uint16_t rx_queues, tx_queues; // really made
 	int rx_fd[ETHDEV_QUEUES]; // can be read as long as the queue has frames; -1: the queue must be polled
+	uint8_t steering; // enum api_steering
 	uint8_t multi_segment; // the device sends chained mbufs
 	struct rte_ether_addr mac;
 	struct ethdev_handle

@@ -295,6 +295,7 @@ static void port_rows(struct stats_sink *s, const char *key)
 			row.tx_dropped += p->counters[w].tx_dropped;
 			row.rx_no_buffer += p->counters[w].rx_no_buffer;
 		}
+		row.steering = worker_count() == 1 ? API_STEERING_NONE : RTE_MAX(p->steering, API_STEERING_SOFTWARE);
 		row.offload = p->offload.level;
 		row.offload_entries = p->offload.entries;
 		row.offload_refused = p->offload.refused;

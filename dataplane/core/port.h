@@ -63,6 +63,7 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	struct rte_ether_addr mac;
 	uint8_t up;
+	uint8_t steering; // enum api_steering; of the driver, 0: SOFTWARE
 	uint8_t marks; // the device marks frames (modules/offload)
 	int32_t device; // rte_ethdev's number; -1: none
 	const struct port_driver *driver;

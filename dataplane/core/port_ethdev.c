@@ -32,6 +32,7 @@ static int ethdev_port_open(struct port *p, const struct api_port *want)
 		.tx_queues = (uint16_t)worker_count(),
 		.descriptors = (uint16_t)want->queue_size,
 		.promiscuous = want->promiscuous != 0,
+		.access = want->role == API_ROLE_ACCESS,
 		.marks = want->offload != API_OFFLOAD_NONE,
 		.pool = engine_pool(),
 	};
@@ -53,6 +54,7 @@ static int ethdev_port_open(struct port *p, const struct api_port *want)
 	p->private = e;
 	p->rx_queues = e->dev.rx_queues;
 	p->tx_queues = e->dev.tx_queues;
+	p->steering = e->dev.steering;
 	p->mac = e->dev.mac;
 	p->device = e->dev.id;
 	p->up = 1;
