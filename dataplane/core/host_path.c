@@ -71,13 +71,13 @@ static uint32_t punted_held(void)
 
 HOLDER(punted_holder, "punt", max_punted, .held = punted_held)
 
-// Control protocols have half of the room: nobody else takes it from them.
+// Each has room of its own: nobody else takes it from them.
 int host_path_start(const struct api_engine *e)
 {
-	static const char *const name[HOST_QUEUES] = {"punted-control", "punted-urgent", "punted"};
+	static const char *const name[HOST_QUEUES] = {"punted-neighbour", "punted-control", "punted-urgent", "punted"};
 
 	for (int q = 0; q < HOST_QUEUES; q++) {
-		host.punted[q] = hold_ring_create(name[q], e->max_punted / (q == HOST_CONTROL ? 2 : 4));
+		host.punted[q] = hold_ring_create(name[q], e->max_punted / HOST_QUEUES);
 		if (host.punted[q] == NULL)
 			return -1;
 	}

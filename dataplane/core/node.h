@@ -26,6 +26,7 @@ void node_register(struct rte_node_register *node);
 	}
 
 enum reason_kind { REASON_DROP, REASON_PUNT };
+enum reason_control { CONTROL_NONE, CONTROL_PROTOCOL, CONTROL_NEIGHBOUR };
 
 // A named reason. `name` is the label of metrics and JSON ("ip-length"), never reused for another meaning; `text` is
 // one sentence for the operator. id is given at start-up.
@@ -34,7 +35,7 @@ struct reason {
 	const char *text;
 	enum reason_kind kind;
 	uint16_t id;
-	uint8_t control; // REASON_PUNT: of a control protocol; the host path serves it before all others
+	uint8_t control; // REASON_PUNT: enum reason_control; of core links' neighbours, of other control protocols
 };
 
 void reason_register(struct reason *r);

@@ -10,6 +10,8 @@ DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room
 DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
 DROP_REASON(
 	drop_punt_rate, "punt-rate-limit", "more packets of one kind for the host path than engine.rates.punt allows")
+DROP_REASON(drop_neighbour_full, "punt-neighbour-full",
+	"the host path had no room for packets of routers and other neighbours of core ports")
 DROP_REASON(drop_control_full, "punt-control-full", "the host path had no room for packets of control protocols")
 DROP_REASON(drop_urgent_full, "punt-urgent-full", "the host path had no room for packets with an urgent DSCP")
 DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room for all other packets")
@@ -179,16 +181,24 @@ static enum host_queue queue_by_dscp(const struct rte_mbuf *m)
 	return URGENT_DSCPS >> dscp & 1 ? HOST_URGENT : HOST_OTHER;
 }
 
+static enum host_queue queue_of(const struct rte_mbuf *m, const struct reason *r)
+{
+	if (r == NULL || r->control == CONTROL_NONE)
+		return queue_by_dscp(m);
+	return r->control == CONTROL_NEIGHBOUR ? HOST_NEIGHBOUR : HOST_CONTROL;
+}
+
 static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	static const struct reason *const full[HOST_QUEUES] = {&drop_control_full, &drop_urgent_full, &drop_punt_full};
+	static const struct reason *const full[HOST_QUEUES] = {
+		&drop_neighbour_full, &drop_control_full, &drop_urgent_full, &drop_punt_full};
 	struct worker *w = worker_self();
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = objs[i];
 		uint16_t reason = packet_of(m)->reason;
 		const struct reason *r = reason_get(reason);
-		enum host_queue queue = r != NULL && r->control ? HOST_CONTROL : queue_by_dscp(m);
+		enum host_queue queue = queue_of(m, r);
 
 		packet_of(m)->resume = RESUME_PUNTED;
 		if (r == NULL || !limiter_take(&w->punt[reason][queue], w)) {

@@ -17,7 +17,8 @@
 
 // Queues of the host path, each served when those before it are empty.
 enum host_queue {
-	HOST_CONTROL, // control protocols (reason.control)
+	HOST_NEIGHBOUR, // CONTROL_NEIGHBOUR: routing protocols, and what they stand on
+	HOST_CONTROL, // other control protocols
 	HOST_URGENT, // by DSCP: CS5 to CS7, EF, AF41 to AF43
 	HOST_OTHER,
 	HOST_QUEUES

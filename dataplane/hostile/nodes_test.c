@@ -546,8 +546,9 @@ static void add_reason(struct snapshot *b, const char *name, uint64_t packets)
 			b->reason[r] += packets;
 }
 
-// An ARP request for our address, or with a DSCP UDP to one that nobody serves.
+// An ARP request for our address, PPPoE discovery of a home, or with a DSCP UDP to an address that nobody serves.
 #define NO_DSCP 0xff
+#define DISCOVERY 0xfe
 static void send_to_host(uint8_t dscp, uint16_t port)
 {
 	uint8_t message[ARP_LENGTH];
@@ -558,6 +559,12 @@ static void send_to_host(uint8_t dscp, uint16_t port)
 		frame_payload(&f, 0);
 		frame_append(&f, message, sizeof(message));
 		frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x0806);
+	} else if (dscp == DISCOVERY) {
+		frame_payload(&f, 0);
+		frame_append(&f, (uint8_t[]){0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0}, 10);
+		frame_ethernet(&f, gateway_mac[0], gateway_home_mac(HOME_PPPOE), 0x8863);
+		frame_tag(&f, 0x8100, HOME_PPPOE);
+		frame_tag(&f, 0x88a8, 100);
 	} else {
 		frame_payload(&f, 20);
 		frame_udp(&f, 4000, port);
@@ -566,10 +573,11 @@ static void send_to_host(uint8_t dscp, uint16_t port)
 		frame_ip4_sum(&f);
 		frame_ethernet(&f, gateway_mac[1], gateway_upf, 0x0800);
 	}
-	assert_int_equal(kit_send("core", f.at, f.length), 0);
+	assert_int_equal(kit_send(dscp == DISCOVERY ? "access" : "core", f.at, f.length), 0);
 }
 
-// More in one walk than a queue of the control thread takes: of ARP, with a DSCP that goes first, and of all else.
+// More in one walk than a queue of the control thread takes: of neighbours, of other control
+// protocols, with a DSCP that goes first, and of all else.
 static void full_host_path(void **state)
 {
 	static const struct {
@@ -577,7 +585,8 @@ static void full_host_path(void **state)
 		const char *kind, *full;
 		uint32_t room;
 	} queue[] = {
-		{NO_DSCP, "arp", "punt-control-full", ROOM},
+		{NO_DSCP, "arp", "punt-neighbour-full", ROOM / 2},
+		{DISCOVERY, "pppoe-discovery", "punt-control-full", ROOM / 2},
 		{46, "host", "punt-urgent-full", ROOM / 2},
 		{0, "host", "punt-queue-full", ROOM / 2},
 	};
@@ -593,7 +602,7 @@ static void full_host_path(void **state)
 			send_to_host(queue[q].dscp, 9);
 		kit_run();
 		assert_int_equal(kit_reason(queue[q].kind) - punted, queue[q].room);
-		assert_int_equal(kit_count("core"), queue[q].dscp == NO_DSCP ? ROOM : 0); // answers
+		assert_int_equal(kit_count("core"), queue[q].dscp == NO_DSCP ? ROOM / 2 : 0); // answers
 		add_reason(&b, queue[q].kind, queue[q].room);
 		snapshot_compare(&b, queue[q].full, VECTOR - queue[q].room);
 		assert_true(gateway_undisturbed());
@@ -606,7 +615,7 @@ static void arrive(struct rte_mbuf *m)
 {
 	const struct packet *pkt = packet_of(m);
 	int control = reason_get(pkt->reason)->control;
-	enum host_queue q = control                                                     ? HOST_CONTROL
+	enum host_queue q = control                                                     ? HOST_NEIGHBOUR
 			    : *rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3 + 1) ? HOST_URGENT
 											: HOST_OTHER;
 
@@ -640,10 +649,10 @@ static void control_protocols_first(void **state)
 	kit_run();
 	assert_int_equal(kit_reason("arp") - arp, 1);
 	assert_int_equal(kit_count("core"), 1);
-	assert_int_equal(arrived[HOST_CONTROL], control);
+	assert_int_equal(arrived[HOST_NEIGHBOUR], control);
 	assert_int_equal(arrived[HOST_URGENT], RTE_DIM(urgent));
 	assert_int_equal(arrived[HOST_OTHER], ROOM / 2);
-	assert_int_equal(first_of[HOST_CONTROL], 0);
+	assert_int_equal(first_of[HOST_NEIGHBOUR], 0);
 	assert_int_equal(first_of[HOST_URGENT], control);
 	assert_int_equal(first_of[HOST_OTHER], control + RTE_DIM(urgent));
 	for (uint32_t i = 0; i < burst; i++) { // more than the rate of all others
@@ -659,7 +668,7 @@ static void control_protocols_first(void **state)
 	kit_run();
 	assert_int_equal(kit_reason("punt-rate-limit"), limited);
 	assert_int_equal(arrived[HOST_URGENT], 2 * RTE_DIM(urgent));
-	assert_int_equal(arrived[HOST_CONTROL], control + 1);
+	assert_int_equal(arrived[HOST_NEIGHBOUR], control + 1);
 	assert_int_equal(kit_count("core"), 2);
 	punt_handler_register(&punt_host, NULL);
 	punt_handler_register(&punt_routing, NULL);
@@ -674,7 +683,7 @@ static int start(void **state)
 	e.workers = 2;
 	e.packet_buffers = 24576;
 	e.max_handed_over = 2 * ROOM;
-	e.max_punted = 2 * ROOM; // half of it of control protocols
+	e.max_punted = 2 * ROOM; // a quarter of each queue
 	gateway_start(&e);
 	gateway_homes(1, GATEWAY_HOMES);
 	struct api_route r = {.prefix = kit_address("198.51.100.0/24"), .via = kit_address("192.0.2.2")};

@@ -23,10 +23,11 @@ DROP_REASON(drop_required, "gtpu-extension-unknown",
 	"an extension header must be understood and is not; answered with what is, within the rate limit")
 DROP_REASON(drop_end_marker, "gtpu-end-marker-unknown", "an End Marker for a tunnel that does not exist")
 DROP_REASON(drop_message, "gtpu-message-unknown", "a GTP-U message type that is not served")
-PUNT_REASON(punt_echo, "gtpu-echo-response", "an answer to our Echo Request", .control = 1)
-PUNT_REASON(punt_error, "gtpu-error-indication", "a peer does not know a tunnel that we send to", .control = 1)
+PUNT_REASON(punt_echo, "gtpu-echo-response", "an answer to our Echo Request", .control = CONTROL_PROTOCOL)
+PUNT_REASON(punt_error, "gtpu-error-indication", "a peer does not know a tunnel that we send to",
+	.control = CONTROL_PROTOCOL)
 PUNT_REASON(punt_end, "gtpu-end-marker",
-	"the last packet of a tunnel that moved, whose session has no tunnel behind it", .control = 1)
+	"the last packet of a tunnel that moved, whose session has no tunnel behind it", .control = CONTROL_PROTOCOL)
 
 enum { EDGE_OUTPUT, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 #define EDGE_GONE EDGE_COUNT // handed over to the session's worker

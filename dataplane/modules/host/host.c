@@ -26,28 +26,32 @@
 #define LLC_BPDU 0x4242 // IEEE 802.1D
 
 // Shared by the nodes that punt, so these are not static.
-struct reason punt_pppoe_discovery = {
-	.name = "pppoe-discovery", .text = "a PPPoE discovery packet (RFC 2516 §5)", .kind = REASON_PUNT, .control = 1};
+struct reason punt_pppoe_discovery = {.name = "pppoe-discovery",
+	.text = "a PPPoE discovery packet (RFC 2516 §5)",
+	.kind = REASON_PUNT,
+	.control = CONTROL_PROTOCOL};
 struct reason punt_ppp_control = {.name = "ppp-control",
 	.text = "a PPP control packet: LCP, authentication or a network control protocol",
 	.kind = REASON_PUNT,
-	.control = 1};
+	.control = CONTROL_PROTOCOL};
 struct reason punt_dhcp = {
-	.name = "dhcp", .text = "a DHCP message from a subscriber", .kind = REASON_PUNT, .control = 1};
-struct reason punt_dhcp6 = {
-	.name = "dhcp6", .text = "a DHCPv6 message from a subscriber", .kind = REASON_PUNT, .control = 1};
+	.name = "dhcp", .text = "a DHCP message from a subscriber", .kind = REASON_PUNT, .control = CONTROL_PROTOCOL};
+struct reason punt_dhcp6 = {.name = "dhcp6",
+	.text = "a DHCPv6 message from a subscriber",
+	.kind = REASON_PUNT,
+	.control = CONTROL_PROTOCOL};
 struct reason punt_router_solicitation = {.name = "router-solicitation",
 	.text = "an IPv6 router solicitation or advertisement",
 	.kind = REASON_PUNT,
-	.control = 1};
+	.control = CONTROL_PROTOCOL};
 struct reason punt_routing = {.name = "routing",
 	.text = "a routing protocol's packet to one of our addresses or to a link's routers, which no node serves",
 	.kind = REASON_PUNT,
-	.control = 1};
+	.control = CONTROL_NEIGHBOUR};
 struct reason punt_link = {.name = "link-protocol",
 	.text = "a link protocol's frame (IS-IS, LLDP, spanning tree) on an interface with a clone",
 	.kind = REASON_PUNT,
-	.control = 1};
+	.control = CONTROL_NEIGHBOUR};
 struct reason punt_icmp = {
 	.name = "icmp-to-host", .text = "ICMP to one of our addresses other than an echo request", .kind = REASON_PUNT};
 struct reason punt_host = {

@@ -23,11 +23,11 @@ DROP_REASON(drop_no_host, "neighbour-no-host",
 
 // Shared by the nodes that punt, so these are not static.
 struct reason punt_arp = {
-	.name = "arp", .text = "an ARP packet on a core interface", .kind = REASON_PUNT, .control = 1};
+	.name = "arp", .text = "an ARP packet on a core interface", .kind = REASON_PUNT, .control = CONTROL_NEIGHBOUR};
 struct reason punt_nd = {.name = "nd",
 	.text = "a neighbour solicitation or advertisement on a core interface",
 	.kind = REASON_PUNT,
-	.control = 1};
+	.control = CONTROL_NEIGHBOUR};
 struct reason punt_resolve = {.name = "neighbour-resolve",
 	.text = "a packet whose next hop's MAC address is not known yet",
 	.kind = REASON_PUNT};
