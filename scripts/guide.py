@@ -11,7 +11,7 @@ import sys
 
 GUIDE = "docs/development.md"
 QUOTED = {"c", "go", "meson"}
-COMMANDS = ("cp -r", "cd dataplane/", "for f in", "sed -i", "kill -INT")  # of any machine
+COMMANDS = ("cp -r", "for f in", "sed -i", "kill -INT")  # of any machine
 faults = []
 
 
