@@ -54,6 +54,11 @@ var Profiles = []Profile{
 	},
 }
 
+// AllProfiles are the profiles by kind.
+func AllProfiles() [][]Profile {
+	return [][]Profile{Profiles, MobileProfiles, RoutingProfiles, OutsideProfiles}
+}
+
 // Lookup returns a profile by name.
 func Lookup(name string) (Profile, error) {
 	var names []string
@@ -73,7 +78,8 @@ func Lookup(name string) (Profile, error) {
 
 // OnlySynth tells that a profile is measured inside the gateway and in no other way.
 func OnlySynth(name string) bool {
-	return slices.ContainsFunc(slices.Concat(MobileProfiles, RoutingProfiles), func(p Profile) bool { return p.Name == name })
+	inside := slices.Concat(MobileProfiles, RoutingProfiles)
+	return slices.ContainsFunc(inside, func(p Profile) bool { return p.Name == name })
 }
 
 // layout places subscribers and their flows: half QinQ, half QinQ with PPPoE.

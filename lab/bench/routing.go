@@ -19,9 +19,10 @@ import (
 
 // RoutingProfiles measure forwarding by routes alone, with synth ports. The smallest frames that hold the tester's tag.
 var RoutingProfiles = []Profile{
-	{Name: "router", Title: "IPv4 by --routes routes, half behind each port, random destinations, 64 B", Uplink: 64, Downlink: 64,
-		UplinkShare: pattern, Reading: "1:1"},
-	{Name: "router6", Title: "the same with IPv6, 82 B", Uplink: leastIPv6, Downlink: leastIPv6, UplinkShare: pattern, Reading: "1:1"},
+	{Name: "router", Title: "IPv4 by --routes routes, half behind each port, random destinations, 64 B",
+		Uplink: 64, Downlink: 64, UplinkShare: pattern, Reading: "1:1"},
+	{Name: "router6", Title: "the same with IPv6, 82 B",
+		Uplink: leastIPv6, Downlink: leastIPv6, UplinkShare: pattern, Reading: "1:1"},
 }
 
 const (
@@ -102,7 +103,8 @@ func (l *routing) load(ctx context.Context, d *dataPlane) error {
 			for n := i; n < min(i+routeBatch, l.routes); n++ {
 				p := l.network(side, n)
 				body := api.Route{Prefix: api.FromPrefix(p), Via: address(next)}
-				list = append(list, dp.Change{Kind: api.KindRoute, Key: p.String(), Body: api.Body(&body)})
+				c := dp.Change{Kind: api.KindRoute, Key: p.String(), Body: api.Body(&body)}
+				list = append(list, c)
 			}
 			if err := d.Apply(ctx, list); err != nil {
 				return err
@@ -133,15 +135,18 @@ func (l *routing) frame(from, to *side, toSide, size int, received bool) (*mobil
 	udp := &layers.UDP{SrcPort: userPort, DstPort: 7}
 	f := &mobileFrame{outerIP: -1, innerIP: 14, header: 14 + 20 + 8}
 	at := 14 + 16
-	list := []gopacket.SerializableLayer{eth, &layers.IPv4{Version: 4, IHL: 5, TTL: hops, Protocol: layers.IPProtocolUDP,
-		SrcIP: ip(from.next4()), DstIP: destination.AsSlice()}}
-	f.vary = []vary{{offset: at, width: 3, divide: 1, modulo: uint32(l.routes)}, {offset: at + 3, width: 1, divide: uint32(l.routes)}}
+	v4 := &layers.IPv4{Version: 4, IHL: 5, TTL: hops, Protocol: layers.IPProtocolUDP,
+		SrcIP: ip(from.next4()), DstIP: destination.AsSlice()}
+	list := []gopacket.SerializableLayer{eth, v4}
+	n := uint32(l.routes)
+	f.vary = []vary{{offset: at, width: 3, divide: 1, modulo: n}, {offset: at + 3, width: 1, divide: n}}
 	if l.six {
 		eth.EthernetType = layers.EthernetTypeIPv6
 		f.innerIP, f.header, at = -1, 14+40+8, 14+24
-		list[1] = &layers.IPv6{Version: 6, HopLimit: hops, NextHeader: layers.IPProtocolUDP, SrcIP: ip(from.next6()),
-			DstIP: destination.AsSlice()}
-		f.vary = []vary{{offset: at + 2, width: 4, divide: 1, modulo: uint32(l.routes)}, {offset: at + 14, width: 2, divide: uint32(l.routes)}}
+		list[1] = &layers.IPv6{Version: 6, HopLimit: hops, NextHeader: layers.IPProtocolUDP,
+			SrcIP: ip(from.next6()), DstIP: destination.AsSlice()}
+		f.vary[0].offset, f.vary[0].width = at+2, 4
+		f.vary[1].offset, f.vary[1].width = at+14, 2
 	}
 	b, err := serialize(append(list, udp, gopacket.Payload(make([]byte, size-f.header)))...)
 	f.bytes = b
@@ -168,8 +173,11 @@ func (l *routing) streams(p Profile, share, checkEvery int) ([]*stream, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.body = api.Synth{Flows: uint32(l.flows()), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1, Size: [8]uint16{uint16(size)},
-				Share: uint32(share), Seed: uint64(len(list) + 1), WorkerModulo: uint32(l.opt.Workers), WorkerDivide: 1}
+			s.body = api.Synth{
+				Flows: uint32(l.flows()), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1,
+				Size: [8]uint16{uint16(size)}, Share: uint32(share), Seed: uint64(len(list) + 1),
+				WorkerModulo: uint32(l.opt.Workers), WorkerDivide: 1,
+			}
 			if from == 1 {
 				s.body.Share = pattern
 			}

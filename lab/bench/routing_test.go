@@ -16,7 +16,8 @@ func TestRouting(t *testing.T) {
 			testkit.FatalIf(t, err != nil, "%v", err)
 			_, err = l.plan()
 			testkit.ErrorIf(t, err != nil, "%v", err)
-			testkit.ErrorIf(t, l.flows() < routeHosts || l.flows()%l.routes != 0, "%d flows of %d networks", l.flows(), l.routes)
+			n := l.flows()
+			testkit.ErrorIf(t, n < routeHosts || n%l.routes != 0, "%d flows of %d networks", n, l.routes)
 			first, last := l.network(0, 0), l.network(1, l.routes-1)
 			testkit.ErrorIf(t, first.Overlaps(last) || last != last.Masked(), "%v, %v", first, last)
 			p, err := Lookup(name)
@@ -24,7 +25,8 @@ func TestRouting(t *testing.T) {
 			list, err := l.streams(p, pattern, 1)
 			testkit.FatalIf(t, err != nil || len(list) != 4, "%d streams, %v", len(list), err)
 			for _, s := range list {
-				testkit.ErrorIf(t, s.body.In.Fields < 2 || s.body.In.Length != s.body.Out.Length, "%s: %d fields", s.name, s.body.In.Fields)
+				in, out := &s.body.In, &s.body.Out
+				testkit.ErrorIf(t, in.Fields < 2 || in.Length != out.Length, "%s: %d fields", s.name, in.Fields)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func benchCommand(e *env) *cobra.Command {
 			"costs inside it, with packets made and taken in the graph.\n\nProfiles:\n" + profileHelp(),
 		Args: cobra.ExactArgs(1),
 	}
-	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.RoutingProfiles, bench.OutsideProfiles} {
+	for _, list := range bench.AllProfiles() {
 		for _, p := range list {
 			cmd.ValidArgs = append(cmd.ValidArgs, p.Name)
 		}
@@ -276,7 +276,7 @@ func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWo
 
 func profileHelp() string {
 	var b strings.Builder
-	for _, list := range [][]bench.Profile{bench.Profiles, bench.MobileProfiles, bench.RoutingProfiles, bench.OutsideProfiles} {
+	for _, list := range bench.AllProfiles() {
 		for _, p := range list {
 			fmt.Fprintf(&b, "  %-16s %s (frames as received, with 4 B FCS)\n", p.Name, p.Title)
 		}

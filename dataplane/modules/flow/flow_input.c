@@ -4,7 +4,8 @@
 // the full nodes decide.
 //
 // A block of packets goes through four loops, each asking for the line that the next one reads:
-//   0 headers, key; ask for the index   1 ask for the entry   2 ask for what few entries have beside it   3 check, count, rewrite
+//   0 headers, key; ask for entry or index   1 ask for the entry   2 ask for what few have beside it
+//   3 check, count, rewrite
 #include "core/control.h"
 #include "core/node.h"
 #include "flow/finish.h"

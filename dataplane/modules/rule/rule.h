@@ -103,8 +103,7 @@ struct rule_state {
 	uint64_t
 		key; // flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
 	uint64_t last; // worker.now of the last packet on credit
-	uint32_t
-		credit; // bytes that the fast path forwards without a look at the URR: what is left of the account's loan
+	uint32_t credit; // bytes that pass without a look at the URR: what is left of the account's loan
 	uint32_t taken; // packets that it forwarded on that loan
 	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
 	union {
@@ -112,8 +111,7 @@ struct rule_state {
 			uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
 			uint32_t further : 1; // meters or URRs: rule_match has them
 			uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
-			uint32_t
-				look : 1; // the loan is to be looked at before the next packet; set by the control thread
+			uint32_t look : 1; // before the next packet, at the loan; set by the control thread
 		};
 		uint32_t bits;
 	};

@@ -3,8 +3,8 @@
 // mark of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
 // mark is 0: a packet in the full nodes settles the loans first, and counts by the URR.
 //
-//   a loan is written by: the owner worker, through a rule in force whose URR it is; once there is none, and a grace period
-//                         is over, the control thread (usage_return())
+//   a loan is written by: the owner worker, through a rule in force whose URR it is; once there is none, and a grace
+//                         period is over, the control thread (usage_return())
 //   read by: the control thread, again when a version changed meanwhile
 #include "core/control.h"
 #include "rule/session.h"
