@@ -310,6 +310,7 @@ struct api_port {
 // ---- interfaces, routes, neighbours ----------------------------------------------------------------------------------
 
 #define API_MAX_ADDRESSES 8
+#define API_MAX_VRFS 64 // the default one included
 
 // Key: the interface's name. Core: an L3 interface on a port or on a VLAN of it. Access: the gateway addresses that
 // the port's subscribers see (ARP, ND, echo), in whatever encapsulation the subscriber has.
@@ -321,14 +322,17 @@ struct api_interface {
 	struct api_address address[API_MAX_ADDRESSES];
 	uint32_t mtu; // L3 bytes, not above the port's; 0: the port's
 	uint32_t flags; // API_INTERFACE_*
+	char vrf[API_NAME]; // its addresses, and the routes of what comes in: of this VRF; empty: the default one
 };
 #define API_INTERFACE_DOWN 1u // nothing passes; its networks and the routes that leave by it are not there
 
-// Key: prefix as text ("10.0.0.0/8"). Prefixes that belong to an interface are routes of their own accord.
+// Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
+// routes of their own accord.
 struct api_route {
 	struct api_address prefix;
 	struct api_address via; // family 0: directly attached
 	char interface[API_NAME]; // may be empty when via lies in an interface's prefix
+	char vrf[API_NAME]; // of its interface; empty: the default one
 };
 
 // Key: "interface|address" shortened to fit (FNV-1a 64 in hex). A static neighbour.
@@ -1115,6 +1119,7 @@ struct api_route_row {
 	struct api_address prefix, via;
 	char interface[API_NAME];
 	uint32_t resolved, pad;
+	char vrf[API_NAME];
 };
 
 struct api_neighbour_row {

@@ -114,7 +114,9 @@ static const struct interface *interface_of(struct example *e, const uint8_t *fr
 		return NULL;
 	e->l3 = eth.length;
 	e->version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
-	return e->version != 0 ? interface_find(e->port_in, eth.vlan[0], eth.vlan[1]) : NULL;
+	const struct interface *i = e->version != 0 ? interface_find(e->port_in, eth.vlan[0], eth.vlan[1]) : NULL;
+	e->vrf = i != NULL ? i->vrf : 0;
+	return i;
 }
 
 static const struct example *keep(struct example *list, uint8_t *count, const struct example *e)

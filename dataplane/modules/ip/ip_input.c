@@ -111,10 +111,11 @@ static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_in
 struct last {
 	uint64_t high, low;
 	uint8_t version;
+	uint8_t vrf;
 	uint8_t is_local;
 };
 
-static inline int is_local(struct last *last, const struct ip_info *ip)
+static inline int is_local(struct last *last, uint8_t vrf, const struct ip_info *ip)
 {
 	uint64_t high = 0, low = 0;
 
@@ -124,9 +125,10 @@ static inline int is_local(struct last *last, const struct ip_info *ip)
 		memcpy(&high, ip->destination, 8);
 		memcpy(&low, ip->destination + 8, 8);
 	}
-	if (unlikely(last->low != low || last->high != high || last->version != ip->version)) {
-		*last = (struct last){.high = high, .low = low, .version = ip->version};
-		last->is_local = (uint8_t)ip_is_local(ip->version, ip->destination);
+	if (unlikely(last->low != low || last->high != high || last->version != ip->version ||
+		    last->vrf != vrf)) {
+		*last = (struct last){.high = high, .low = low, .version = ip->version, .vrf = vrf};
+		last->is_local = (uint8_t)ip_is_local(vrf, ip->version, ip->destination);
 	}
 	return last->is_local;
 }
@@ -164,7 +166,7 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 		return packet_leave(m, &drop_destination, EDGE_DROP);
 	if (unlikely(martian & IP_MULTICAST))
 		return to_group(m, &ip);
-	if (is_local(last, &ip))
+	if (is_local(last, pkt->vrf, &ip))
 		return deliver(m, &ip);
 	pkt->instance = instance_of_lookup(pkt->interface);
 	return pkt->instance == INSTANCE_NONE ? EDGE_FORWARD : EDGE_UE;

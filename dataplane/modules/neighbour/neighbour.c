@@ -348,7 +348,7 @@ static void resolve(struct rte_mbuf *m)
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *packet = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	const uint8_t *destination = packet + (pkt->ip_version == 4 ? 16 : 24);
-	const struct next_hop *h = next_hop_get(ip_route_of(pkt->ip_version, destination, pkt->interface));
+	const struct next_hop *h = next_hop_get(ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface));
 	const struct interface *i = interface_get(h->interface);
 	uint8_t address[16];
 

@@ -7,9 +7,10 @@
 
 static int compare(const void *a, const void *b)
 {
-	struct api_address x = rib_prefix(&rib[*(const uint32_t *)a]), y = rib_prefix(&rib[*(const uint32_t *)b]);
+	const struct rib_entry *r = &rib[*(const uint32_t *)a], *s = &rib[*(const uint32_t *)b];
+	struct api_address x = rib_prefix(r), y = rib_prefix(s);
 
-	return prefix_compare(&x, &y);
+	return r->table / 2 != s->table / 2 ? r->table - s->table : prefix_compare(&x, &y);
 }
 
 static void row(struct stats_sink *s, const struct rib_entry *r)
@@ -26,6 +27,7 @@ static void row(struct stats_sink *s, const struct rib_entry *r)
 		memcpy(row.via.bytes, h->address.bytes + 16 - address_length(row.via.family),
 			address_length(row.via.family));
 	}
+	memcpy(row.vrf, vrf_name(r->table / 2), sizeof(row.vrf));
 	row.resolved = h->kind == NEXT_HOP_GLEAN || h->resolved;
 	stats_row(s, &row, sizeof(row));
 }

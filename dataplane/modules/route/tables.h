@@ -24,6 +24,7 @@ struct local_slot {
 	uint32_t interface; // UINT32_MAX: empty
 	uint16_t port;
 	uint8_t access; // of an access port: a gateway address
+	uint8_t vrf;
 };
 
 // All interfaces at one moment: immutable once published, replaced as a whole, freed after a grace period.
@@ -33,6 +34,7 @@ struct interfaces {
 	struct vlan_slot *vlan; // open addressing, at most half full
 	struct local_slot *local; // the same; an address may be there once per access port
 	struct ip_filter filter; // of `local`
+	uint64_t vrfs; // that have interfaces, a bit each
 	struct interface interface[];
 };
 
@@ -44,10 +46,10 @@ void next_hops_refresh(const struct interfaces *s);
 
 // ---- all prefixes (rib.c) -------------------------------------------------------------------------------------------
 
-#define MAX_TABLES 2 // IPv4, IPv6
-static inline uint8_t table_of(uint8_t family)
+#define MAX_TABLES (2 * MAX_VRFS) // IPv4, IPv6
+static inline uint8_t table_of(uint8_t vrf, uint8_t family)
 {
-	return family == 6;
+	return (uint8_t)(2 * vrf + (family == 6));
 }
 static inline uint8_t family_of_table(uint8_t table)
 {
