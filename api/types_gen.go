@@ -205,7 +205,7 @@ const (
 	EngineIdleSleep          = 0x2
 	MaxMembers               = 0x8
 	MaxAddresses             = 0x8
-	MaxVrfs                  = 0x40
+	MaxVRFs                  = 0x40
 	InterfaceDown            = 0x1
 	MaxSubports              = 0x40
 	MaxPipeProfiles          = 0x20
@@ -461,7 +461,7 @@ type Interface struct {
 	Address   [8]Address
 	MTU       uint32
 	Flags     uint32
-	Vrf       [32]byte
+	VRF       [32]byte
 }
 
 const SizeofInterface = 0xf0
@@ -470,7 +470,7 @@ type Route struct {
 	Prefix    Address
 	Via       Address
 	Interface [32]byte
-	Vrf       [32]byte
+	VRF       [32]byte
 }
 
 const SizeofRoute = 0x68
@@ -1187,7 +1187,7 @@ type RouteRow struct {
 	Interface [32]byte
 	Resolved  uint32
 	Pad       uint32
-	Vrf       [32]byte
+	VRF       [32]byte
 }
 
 const SizeofRouteRow = 0x70

@@ -53,9 +53,9 @@ func kernelRoute(p, via, of string) kernel.Route {
 // kernelState has devices that are as the configuration has them.
 func kernelState(routes ...kernel.Route) kernel.State {
 	st := kernel.State{Devices: map[string]kernel.Device{"a": {Up: true, MTU: 1500}, "b": {Up: true, MTU: 1500}},
-		Routes: map[netip.Prefix]kernel.Route{}, Neighbours: map[kernel.Neighbour]kernel.MAC{}}
+		Routes: map[kernel.Destination]kernel.Route{}, Neighbours: map[kernel.Neighbour]kernel.MAC{}}
 	for _, r := range routes {
-		st.Routes[r.Prefix] = r
+		st.Routes[kernel.Destination{Prefix: r.Prefix}] = r
 	}
 	return st
 }
@@ -143,13 +143,13 @@ func TestOverlayRoutes(t *testing.T) {
 		{kernelRoute("198.51.100.0/24", "10.1.0.7", "nowhere"), false},
 	} {
 		o := overlayOf(t, kernelState(row.route))
-		if _, taken := o.objects[routeID(row.route.Prefix)]; taken != row.taken {
+		if _, taken := o.objects[routeID(kernel.Destination{Prefix: row.route.Prefix})]; taken != row.taken {
 			t.Errorf("%v: taken %v", row.route, taken)
 		}
 	}
 	st := kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"))
 	st.Devices["a"] = kernel.Device{MTU: 1500}
-	if _, taken := overlayOf(t, st).objects[routeID(prefix("198.51.100.0/24"))]; taken {
+	if _, taken := overlayOf(t, st).objects[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})]; taken {
 		t.Error("a route by a device that is down")
 	}
 }
@@ -179,15 +179,16 @@ func randomly(random *rand.Rand, st *kernel.State) kernel.Changes {
 	vias := []string{"10.1.0.7", "10.2.0.7", "10.1.0.1", ""}
 	c := kernel.Changes{State: kernelState()}
 	p := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(random.IntN(8)), 0}), 24)
+	d := kernel.Destination{Prefix: p}
 	host := netip.AddrFrom4([4]byte{10, 1, 0, byte(1 + random.IntN(12))})
 	n := kernel.Neighbour{Interface: "a", Address: host}
 	switch random.IntN(6) {
 	case 0, 1:
 		r := kernelRoute(p.String(), vias[random.IntN(4)], []string{"a", "b"}[random.IntN(2)])
-		st.Routes[p], c.Routes[p] = r, r
+		st.Routes[d], c.Routes[d] = r, r
 	case 2:
-		delete(st.Routes, p)
-		c.Routes[p] = kernel.Route{}
+		delete(st.Routes, d)
+		c.Routes[d] = kernel.Route{}
 	case 3:
 		mac := kernel.MAC{2, 0, 0, 0, 0, byte(random.IntN(2))}
 		st.Neighbours[n], c.Neighbours[n] = mac, mac
@@ -240,7 +241,7 @@ func TestOverlayRefusals(t *testing.T) {
 	}
 	held := heldOf(s)
 	sent(o, held)
-	if held[routeID(prefix("198.51.100.0/24"))] != 0 || held[routeID(prefix("203.0.113.0/24"))] == 0 {
+	if held[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})] != 0 || held[routeID(kernel.Destination{Prefix: prefix("203.0.113.0/24")})] == 0 {
 		t.Error("the refused route is there, or the other one is not")
 	}
 	// Without the interface's addresses, what needs them goes.
@@ -257,7 +258,7 @@ func TestOverlayRefusals(t *testing.T) {
 	// All once more: another chance.
 	o.Update(kernel.Changes{All: true, State: st})
 	sent(o, held)
-	if n, _ := o.Refused(); n != 0 || held[routeID(prefix("203.0.113.0/24"))] == 0 {
+	if n, _ := o.Refused(); n != 0 || held[routeID(kernel.Destination{Prefix: prefix("203.0.113.0/24")})] == 0 {
 		t.Error("no other chance")
 	}
 	o.Clear()
@@ -279,7 +280,7 @@ func TestOverlayOfAnotherConfiguration(t *testing.T) {
 		return object.Kind == api.KindClone && object.Name() == "a"
 	})
 	next := NewOverlay(without, o)
-	if _, there := next.objects[routeID(prefix("198.51.100.0/24"))]; !there {
+	if _, there := next.objects[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})]; !there {
 		t.Error("a route by an interface is forgotten before the kernel says so")
 	}
 	state := kernelState(kernelRoute("203.0.113.0/24", "10.2.0.7", "b"))

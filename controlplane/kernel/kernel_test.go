@@ -155,9 +155,9 @@ func (w *world) routeTo(prefix, via string) *netlink.Route {
 }
 
 func (w *world) hasRoute(prefix, via string) func() bool {
-	p := netip.MustParsePrefix(prefix)
+	d := Destination{"", netip.MustParsePrefix(prefix)}
 	return func() bool {
-		r, there := w.is.Routes[p]
+		r, there := w.is.Routes[d]
 		return there == (via != "") && (!there || r.Interface == "core" && r.Via.String() == via)
 	}
 }

@@ -90,6 +90,7 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->user.version = e->version;
 	e->user.qfi = GTPU_NO_QFI;
 	e->user.by = BY_ROUTE;
+	e->routed = &flow_routed[w->id].of_vrf[e->vrf];
 	e->nat = nat_of(e->instance);
 	if (e->instance == INSTANCE_NONE || lengths->count[six] == 0) {
 		e->kind = e->nat == NULL || six ? EXAMPLE_ROUTED : EXAMPLE_OTHER;

@@ -53,8 +53,9 @@ struct example {
 	uint8_t prefix; // EXAMPLE_UE: bits of the longest prefix that some session has
 	uint8_t kind;
 	uint8_t version; // of the IP header at l3
-	uint8_t vrf; // of the interface
 	uint8_t is_wide; // nothing behind the Ethernet header is compared: G-PDUs are looked for before
+	uint8_t vrf; // of the interface
+	struct rule_state *routed; // of the VRF, in flow_routed
 };
 
 struct examples {

@@ -91,7 +91,8 @@ static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, co
 	return 0;
 }
 
-// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 too.
+// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 and
+// link-local destinations, whose ways depend on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
 // The answer stands as long as the route, unless sessions decide that have no pools.
@@ -99,7 +100,7 @@ static __rte_noinline uint8_t note_way(
 	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
 	const struct nat *n = version == 4 ? nat_of_hop(way->index) : NULL;
-	uint8_t vrf = way_vrf(way);
+	uint8_t vrf = way_vrf(way->table);
 	uint8_t note = n != NULL ? NOTE_TRANSLATED : NOTE_ROUTED;
 
 	if (!may_send(k, vrf, version, destination) || address_is_link_local(version, destination) ||
@@ -157,8 +158,7 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
 	const struct next_hop *hop = next_hop_get(way->index);
-	if (unlikely(way->table == 0 || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) || l->length > hop->mtu ||
-		     !count(k, l, ip)))
+	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) || l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
 	if (likely(version == 4))
 		ip4_decrement_ttl(ip);
@@ -196,8 +196,8 @@ static __rte_always_inline int send_routed(
 	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
 		     room < NEXT_HOP_HEADER))
 		return 0;
-	uint8_t vrf = instance_vrf(k->instances, l->state->path);
-	struct way *way = ways_find(k->ways, k->ways_generation, vrf, version, destination, UINT32_MAX);
+	uint8_t table = instance_table(k->instances, l->state->path);
+	struct way *way = ways_find(k->ways, k->ways_generation, table, version, destination, UINT32_MAX);
 	if (unlikely(way->note != NOTE_ROUTED))
 		return send_closely(k, l, m, room, ip, version, way);
 	return send_by(k, l, m, room, ip, version, way, 0);

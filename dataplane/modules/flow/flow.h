@@ -43,17 +43,17 @@ struct flow_index {
 };
 extern struct flow_index flow_index;
 
-// Where packets of no session are counted, which are routed: a worker's, by VRF. The first has a key as soon as the full
-// nodes have routed one.
+// Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full nodes
+// have routed a packet of the VRF.
 struct flow_routes {
 	struct rule_state of_vrf[MAX_VRFS];
 };
 extern struct flow_routes flow_routed[API_MAX_WORKERS];
 #define FLOW_ROUTED 1u
 
-static inline void flow_learn_routed(const struct worker *w)
+static inline void flow_learn_routed(const struct worker *w, uint8_t vrf)
 {
-	flow_routed[w->id].of_vrf[0].key = FLOW_ROUTED;
+	flow_routed[w->id].of_vrf[vrf].key = FLOW_ROUTED;
 	flow_index.is_used[w->id] = 1;
 }
 

@@ -57,7 +57,6 @@ struct walk {
 	uint8_t translating; // some instance has NAT44
 	uint8_t external; // a packet of the block is to an external address
 	uint32_t nat_now; // nat_time(), when translating
-	struct rule_state *routed; // flow_routed of the worker, by VRF
 	uint8_t full[2 * ORDERS]; // by lookup.order: a packet took the full nodes, and none behind it overtakes it
 	struct tuples *tuples;
 	uint64_t *hits; // of the access list that permitted what has 5-tuple entries; NULL: no list
@@ -84,7 +83,6 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->translating = (uint8_t)nat_anywhere();
 	k->nat_now = k->translating ? nat_time(w) : 0;
 	memset(k->full, 0, sizeof(k->full));
-	k->routed = flow_routed[w->id].of_vrf;
 	k->tuples = &flow_tuples[w->id];
 	k->permitted = tuples_enter(k->tuples, direction, list);
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
@@ -220,13 +218,22 @@ static __rte_noinline void read_tunnel(
 		l->plain = read_tunnelled(k, l, ecn, ip, total - at, simple);
 }
 
+// As ip_is_local(), in the VRF of the packet's interface.
+static __rte_always_inline int is_for_us(
+	const struct walk *k, const struct example *e, uint8_t version, const uint8_t *address)
+{
+	uint32_t bit = ip_filter_bit(version, address);
+
+	return unlikely(k->local->bits[bit / 64] >> bit % 64 & 1) && ip_is_local_exactly(e->vrf, version, address);
+}
+
 // A packet outside a tunnel, of which all of an IP header can be read.
 static __rte_always_inline uint8_t read_outside(
-	const struct walk *k, struct lookup *l, uint8_t vrf, uint8_t version, const uint8_t *ip, uint32_t rest)
+	const struct walk *k, struct lookup *l, const struct example *e, uint8_t version, const uint8_t *ip, uint32_t rest)
 {
 	if (unlikely(version == 6))
-		return read_user(k, l, ip, rest, 0, 0) && !ip_is_local(vrf, 6, ip + 24);
-	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip) || ip_is_local(vrf, 4, ip + 16)))
+		return read_user(k, l, ip, rest, 0, 0) && !is_for_us(k, e, 6, ip + 24);
+	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip) || is_for_us(k, e, 4, ip + 16)))
 		return 0;
 	return likely(lanes_ip4_good(ip, rest)) ? (uint8_t)read_good(k, l, ip, rest)
 						: (uint8_t)read_user(k, l, ip, rest, 0, 1);
@@ -240,10 +247,10 @@ static __rte_noinline void read_routed(
 
 	if (unlikely(rest < (e->version == 4 ? IP4_HEADER : IP6_HEADER)))
 		return;
-	l->key = k->routed->key;
-	l->state = &k->routed[e->vrf];
+	l->state = e->routed;
+	l->key = l->state->key;
 	l->order = order_of_destination(e->version, ip + (e->version == 4 ? 16 : 24));
-	l->plain = l->key != 0 && read_outside(k, l, e->vrf, e->version, ip, rest);
+	l->plain = l->key != 0 && read_outside(k, l, e, e->version, ip, rest);
 }
 
 // Where the entry of a UE's IPv4 address (as on the wire) may be.
@@ -265,7 +272,7 @@ static __rte_always_inline void read_ue(
 	if (likely(e->version == 4)) {
 		memcpy(&address, ip + 16, 4);
 		read_ue4(k, l, e, address);
-		l->plain = read_outside(k, l, e->vrf, 4, ip, rest);
+		l->plain = read_outside(k, l, e, 4, ip, rest);
 		if (unlikely(e->nat != NULL))
 			flow_ask_mapping(k, l, ip, rest);
 		return;
@@ -276,7 +283,7 @@ static __rte_always_inline void read_ue(
 	l->key = flow_entry_key(k->w, key);
 	l->slot = flow_slot(k->w, key);
 	rte_prefetch0(l->slot);
-	l->plain = read_outside(k, l, e->vrf, 6, ip, rest);
+	l->plain = read_outside(k, l, e, 6, ip, rest);
 }
 
 static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)

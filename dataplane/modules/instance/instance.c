@@ -329,10 +329,11 @@ static void release(struct object_change *c)
 	instance_free(c->replaced);
 }
 
-static void set_vrfs(struct instances *s)
+static void set_tables(struct instances *s)
 {
+	memset(s->table, way_table(0), sizeof(s->table));
 	for (uint32_t v = 0; v < MAX_VRFS; v++)
-		s->vrf[instance_of_vrf(v) & UINT8_MAX] = (uint8_t)v;
+		s->table[instance_of_vrf(v) & UINT8_MAX] = way_table((uint8_t)v);
 }
 
 static void map_interfaces(struct instances *s, const struct instance *n)
@@ -345,7 +346,7 @@ static void map_interfaces(struct instances *s, const struct instance *n)
 
 		if (f == NULL || f->index >= INSTANCE_INTERFACES)
 			continue;
-		s->vrf[n->index] = f->vrf;
+		s->table[n->index] = way_table(f->vrf);
 		s->of_interface[f->index] = (uint8_t)(n->index + 1);
 		s->of_lookup[f->index] = n->lookup != API_LOOKUP_NONE ? (uint8_t)(n->index + 1) : 0;
 	}
@@ -383,7 +384,7 @@ static void finish_commit(void)
 	struct instances *s = instances_now == &snapshot[0] ? &snapshot[1] : &snapshot[0];
 
 	memset(s, 0, sizeof(*s));
-	set_vrfs(s);
+	set_tables(s);
 	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
 		const struct instance *n = own.staged[i];
 
@@ -416,7 +417,7 @@ static void interfaces_changed(void)
 		const struct interface *f = interface_get(i);
 
 		if (f != NULL && i < INSTANCE_INTERFACES && s->of_interface[i] != 0)
-			__atomic_store_n(&s->vrf[s->of_interface[i] - 1], f->vrf, __ATOMIC_RELAXED);
+			__atomic_store_n(&s->table[s->of_interface[i] - 1], way_table(f->vrf), __ATOMIC_RELAXED);
 	}
 	ip_ways_changed();
 }
@@ -489,9 +490,9 @@ static void instance_rows(struct stats_sink *sink, const char *key)
 	}
 }
 
-RTE_INIT(instance_table)
+RTE_INIT(instance_module)
 {
-	set_vrfs(&snapshot[0]);
+	set_tables(&snapshot[0]);
 	interface_watch(interfaces_changed);
 	stats_table_register(API_TABLE_INSTANCE, sizeof(struct api_instance_row), instance_rows);
 }

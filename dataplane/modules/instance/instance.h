@@ -10,6 +10,7 @@
 #include "isthmus_api.h"
 #include "route/address.h"
 #include "route/route.h"
+#include "route/ways.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ struct instances {
 	uint8_t of_interface[INSTANCE_INTERFACES]; // index + 1; 0: none
 	uint8_t of_lookup[INSTANCE_INTERFACES]; // the same, of instances that look UEs up
 	uint8_t of_local[INSTANCE_LOCALS];
-	uint8_t vrf[UINT8_MAX + 1]; // by the low bits of an instance's index, or of instance_of_vrf()
+	uint8_t table[UINT8_MAX + 1]; // instance_table(), by the low bits of an instance's index or of instance_of_vrf()
 	uint8_t owners; // instances with pools that look destinations up
 	uint8_t owner[MAX_INSTANCES]; // their indices
 	uint64_t pool_octets[2][256 / 64]; // first octets of their pools' addresses, IPv4 and IPv6
@@ -69,10 +70,15 @@ static inline uint16_t instance_of_vrf(uint32_t vrf)
 }
 static_assert(MAX_INSTANCES + MAX_VRFS <= UINT8_MAX + 1, "the low bits tell instances and VRFs apart");
 
-// The VRF whose routes packets leave by that leave by an instance: that of its interfaces. Workers.
-static __rte_always_inline uint8_t instance_vrf(const struct instances *s, uint16_t index)
+// way_table() of the VRF whose routes packets leave by that leave by an instance: that of its interfaces. Workers.
+static __rte_always_inline uint8_t instance_table(const struct instances *s, uint16_t index)
 {
-	return __atomic_load_n(&s->vrf[index & UINT8_MAX], __ATOMIC_RELAXED);
+	return __atomic_load_n(&s->table[index & UINT8_MAX], __ATOMIC_RELAXED);
+}
+
+static inline uint8_t instance_vrf(const struct instances *s, uint16_t index)
+{
+	return way_vrf(instance_table(s, index));
 }
 
 // NULL when there is none. Workers.

@@ -79,7 +79,7 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 		--*ttl;
 	const struct rule *r = session_view_of(m)->rule;
 	if (r == NULL) {
-		flow_learn_routed(w);
+		flow_learn_routed(w, pkt->vrf);
 		return EDGE_OUTPUT;
 	}
 	const struct instances *s = instances_get();

@@ -83,7 +83,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 
 	if (unlikely((!four && pkt->ip_version != 6) || pkt->l3 + (four ? 20u : 40u) > m->data_len))
 		return packet_leave(m, &drop_version, EDGE_DROP);
-	uint32_t index = ways_find(ways, generation, pkt->vrf, pkt->ip_version, destination, pkt->interface)->index;
+	uint32_t index = ways_find(ways, generation, way_table(pkt->vrf), pkt->ip_version, destination, pkt->interface)->index;
 	const struct next_hop *hop = next_hop_get(index);
 	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)))
 		return unresolved(m, hop, packet, destination);
