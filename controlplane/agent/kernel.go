@@ -33,7 +33,8 @@ func clonesOf(c *config.Config) []kernel.Clone {
 		}
 		name := string(f.Name)
 		clone := kernel.Clone{
-			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), VRF: string(f.VRF), MTU: mtu[f.Port],
+			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), VRF: string(f.VRF),
+			MTU: mtu[f.Port],
 		}
 		for _, a := range f.Addresses {
 			clone.Addresses = append(clone.Addresses, a.Prefix)

@@ -30,7 +30,8 @@ func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
 	via := netip.MustParseAddr("192.0.2.3")
 	for _, p := range prefixes {
 		prefix := netip.MustParsePrefix(p)
-		st.Routes[kernel.Destination{Prefix: prefix}] = kernel.Route{Prefix: prefix, Via: via, Interface: "core0"}
+		d := kernel.Destination{Prefix: prefix}
+		st.Routes[d] = kernel.Route{Prefix: prefix, Via: via, Interface: "core0"}
 	}
 	_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
 		a.overlay.Update(kernel.Changes{All: true, State: st})

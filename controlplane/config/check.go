@@ -246,42 +246,6 @@ func (k *checker) allInterfaces() {
 	}
 }
 
-// vrfAddress is an address of ours: those of different VRFs may be equal.
-type vrfAddress struct {
-	vrf  Name
-	addr netip.Addr
-}
-
-// vrf checks an interface's VRF. A namespace of the kernel has one main routing table; spaces has an interface of each.
-func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
-	if f.VRF != "" && port != nil && port.Role != "core" {
-		k.fail(f.At, "vrf", "interface %q is on an access port, whose addresses are of the default VRF", f.Name)
-	}
-	if f.Clone.Device == "" {
-		return
-	}
-	switch first := spaces[f.Clone.File()]; {
-	case first == nil:
-		spaces[f.Clone.File()] = f
-	case first.VRF != f.VRF:
-		k.fail(f.Clone.At, "namespace", "the clone in line %d is in the same namespace, and its interface in another VRF",
-			first.Clone.Line(""))
-	}
-}
-
-// tunnelEnd refuses an address of a tunnel that several VRFs have: the tunnels of one would be open to the other.
-func (k *checker) tunnelEnd(at At, key string, a netip.Addr) {
-	of := map[Name]bool{}
-	for own := range k.addresses {
-		if own.addr == a {
-			of[own.vrf] = true
-		}
-	}
-	if len(of) > 1 {
-		k.fail(at, key, "%s is on interfaces of several VRFs", a)
-	}
-}
-
 func (k *checker) clone(f *Interface, port *Port, devices map[[2]string]int) {
 	c := &f.Clone
 	if c.Device == "" {
@@ -340,21 +304,6 @@ func (c *Config) RouteInterface(r *Route) *Interface {
 	return nil
 }
 
-// RouteVRF is the VRF of a route: an interface that it names says it.
-func (c *Config) RouteVRF(r *Route) Name {
-	if f := c.RouteInterface(r); f != nil {
-		return f.VRF
-	}
-	return r.VRF
-}
-
-func vrfText(vrf Name) string {
-	if vrf == "" {
-		return "the default VRF"
-	}
-	return fmt.Sprintf("VRF %q", vrf)
-}
-
 // gateway checks the next hop; f is the interface that the route names, if any.
 func (k *checker) gateway(r *Route, f *Interface) {
 	via := r.Via.Addr
@@ -371,7 +320,8 @@ func (k *checker) gateway(r *Route, f *Interface) {
 	}
 	if f == nil && r.Interface == "" {
 		if f = k.reachable(r.VRF, via); f == nil {
-			k.fail(r.At, "via", "%s is in no interface's prefix in %s; name the interface", r.Via, vrfText(r.VRF))
+			k.fail(r.At, "via", "%s is in no interface's prefix in %s; name the interface", r.Via,
+				vrfText(r.VRF))
 			return
 		}
 	}
@@ -404,11 +354,6 @@ func (k *checker) reachable(vrf Name, a netip.Addr) *Interface {
 		found = f
 	}
 	return found
-}
-
-// ours tells whether an address is an interface's, of whatever VRF.
-func (k *checker) ours(a netip.Addr) bool {
-	return slices.ContainsFunc(k.Interfaces, func(f Interface) bool { return f.has(a) })
 }
 
 // has tells whether an address is one of the interface's own.

@@ -45,8 +45,8 @@ func (k *checker) allInstances() {
 			}
 			take(k, interfaces, in, "interfaces", name)
 			if f.VRF != k.vrfOf(in) {
-				k.fail(in.At, "interfaces", "interface %q is in %s, the first one in %s: an instance has one", name,
-					vrfText(f.VRF), vrfText(k.vrfOf(in)))
+				k.fail(in.At, "interfaces", "interface %q is in %s, the first one in %s: one VRF each",
+					name, vrfText(f.VRF), vrfText(k.vrfOf(in)))
 			}
 			if p := k.ports[f.Port]; p != nil && p.Role != "core" {
 				k.fail(in.At, "interfaces", "interface %q is on an access port, where wireline subscribers are", name)
@@ -109,16 +109,6 @@ func (k *checker) endpoint(in *Instance, a netip.Addr) {
 	}
 }
 
-// vrfOf is the VRF of an instance: that of its interfaces.
-func (k *checker) vrfOf(in *Instance) Name {
-	for _, name := range in.Interfaces {
-		if f := k.interfaces[name]; f != nil {
-			return f.VRF
-		}
-	}
-	return ""
-}
-
 // pools of all instances: networks, apart from others of the VRF and from our own addresses in it.
 func (k *checker) pools() {
 	type pool struct {
@@ -150,7 +140,8 @@ func (k *checker) pools() {
 			all = append(all, pool{in, p.Prefix})
 			for own, line := range k.addresses {
 				if own.vrf == k.vrfOf(in) && p.Contains(own.addr) {
-					k.fail(in.At, "pools", "%s holds %s, which is an interface's, line %d", p, own.addr, line)
+					k.fail(in.At, "pools", "%s holds %s, which is an interface's, line %d",
+						p, own.addr, line)
 				}
 			}
 		}

@@ -133,7 +133,7 @@ type Interface struct {
 	OuterVLAN uint16   `yaml:"outer_vlan" max:"4094" doc:"Outer or only VLAN; 0: none."`
 	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" with:"outer_vlan" doc:"Inner VLAN; 0: none."`
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
-	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port: its addresses and routes are apart from those of others. It is there as soon as an interface names it; absent: the default one."`
+	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port; absent: the default one."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 }
 

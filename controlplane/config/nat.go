@@ -98,7 +98,8 @@ func (k *checker) nat(in *Instance) {
 	for _, p := range n.Addresses {
 		for own, line := range k.addresses {
 			if own.vrf == k.vrfOf(in) && p.Contains(own.addr) {
-				k.fail(n.At, "addresses", "%s holds %s, which is an interface's, line %d", p, own.addr, line)
+				k.fail(n.At, "addresses", "%s holds %s, which is an interface's, line %d", p, own.addr,
+					line)
 			}
 		}
 		for _, other := range n.Inside {

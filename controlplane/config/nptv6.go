@@ -60,7 +60,8 @@ func (k *checker) nptv6Prefix(n *NPTv6, key string, p Prefix) bool {
 func (k *checker) nptv6Outside(in *Instance, n *NPTv6) {
 	for own, line := range k.addresses {
 		if own.vrf == k.vrfOf(in) && n.Outside.Contains(own.addr) {
-			k.fail(n.At, "outside", "%s holds %s, which is an interface's, line %d", n.Outside, own.addr, line)
+			k.fail(n.At, "outside", "%s holds %s, which is an interface's, line %d", n.Outside,
+				own.addr, line)
 		}
 	}
 	for i := range k.Instances {

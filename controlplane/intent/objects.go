@@ -102,7 +102,8 @@ func (c *compiler) routes() {
 		c.text(body.Interface[:], string(r.Interface))
 		vrf := string(c.RouteVRF(&r))
 		c.text(body.VRF[:], vrf)
-		c.putShort(api.KindRoute, routeName(kernel.Destination{VRF: vrf, Prefix: r.Prefix.Prefix}), api.Body(&body))
+		d := kernel.Destination{VRF: vrf, Prefix: r.Prefix.Prefix}
+		c.putShort(api.KindRoute, routeName(d), api.Body(&body))
 	}
 }
 

@@ -193,8 +193,8 @@ func assignable(a netip.Addr) bool {
 	return a.IsValid() && !a.IsMulticast() && !a.IsUnspecified() && !a.IsLoopback()
 }
 
-// taken tells whether the address, or one of its network, is of another interface of the VRF, or of this one with another
-// length.
+// taken tells whether the address, or one of its network, is of another interface of the VRF, or of this one with
+// another length.
 func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	for _, other := range o.interfaces {
 		if other.body.VRF != f.body.VRF {
@@ -220,7 +220,9 @@ func routeName(d kernel.Destination) string {
 	return d.Prefix.String() + "|" + d.VRF
 }
 
-func routeID(d kernel.Destination) objectID { return objectID{api.KindRoute, api.ShortKey(routeName(d))} }
+func routeID(d kernel.Destination) objectID {
+	return objectID{api.KindRoute, api.ShortKey(routeName(d))}
+}
 
 // route is one of the kernel's that the data plane can have: not of the configuration, no interface's own network, by a
 // gateway that the interface reaches.

@@ -154,6 +154,40 @@ func TestOverlayRoutes(t *testing.T) {
 	}
 }
 
+// The same device, address and route in two VRFs: both are taken, each with its own key; what leads from one into the
+// other is not.
+func TestOverlayVRFs(t *testing.T) {
+	c, err := config.Parse("test.yaml", []byte(`
+ports: [{name: core, driver: inject, role: core}]
+interfaces:
+  - {name: a, port: core, addresses: [10.1.0.1/24], clone: {device: a0, namespace: fabric}}
+  - {name: b, port: core, outer_vlan: 7, vrf: red, clone: {device: a0, namespace: red}}
+`))
+	testkit.Must(t, err)
+	s, err := Compile(c)
+	testkit.Must(t, err)
+	o := NewOverlay(s, nil)
+	p := prefix("192.0.2.0/24")
+	st := kernelState(kernelRoute("192.0.2.0/24", "10.1.0.7", "a"))
+	st.Devices["b"] = with("10.1.0.1/24")
+	st.Routes[kernel.Destination{VRF: "red", Prefix: p}] = kernelRoute("192.0.2.0/24", "10.1.0.9", "b")
+	all := kernel.Destination{VRF: "red", Prefix: prefix("0.0.0.0/0")}
+	st.Routes[all] = kernelRoute("0.0.0.0/0", "10.1.0.7", "a")
+	o.Update(kernel.Changes{All: true, State: st})
+	f, _ := interfaceOf(t, o, "b")
+	testkit.Equal(t, f.Count, 1, "addresses of b")
+	for vrf, via := range map[string]string{"": "10.1.0.7", "red": "10.1.0.9"} {
+		object, there := o.objects[routeID(kernel.Destination{VRF: vrf, Prefix: p})]
+		var r api.Route
+		_, err := api.ReadRow(object.Body, &r)
+		is := there && err == nil && api.CString(r.VRF[:]) == vrf && r.Via.Netip().Addr().String() == via
+		testkit.ErrorIf(t, !is,
+			"route in VRF %q: %v %+v", vrf, there, r)
+	}
+	_, there := o.objects[routeID(all)]
+	testkit.ErrorIf(t, there, "a route in red by an interface of the default VRF")
+}
+
 // sent applies what is pending to what a data plane holds.
 func sent(o *Overlay, held map[objectID]uint64) {
 	deletes, puts := o.Pending()
@@ -241,7 +275,8 @@ func TestOverlayRefusals(t *testing.T) {
 	}
 	held := heldOf(s)
 	sent(o, held)
-	if held[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})] != 0 || held[routeID(kernel.Destination{Prefix: prefix("203.0.113.0/24")})] == 0 {
+	id := func(p string) objectID { return routeID(kernel.Destination{Prefix: prefix(p)}) }
+	if held[id("198.51.100.0/24")] != 0 || held[id("203.0.113.0/24")] == 0 {
 		t.Error("the refused route is there, or the other one is not")
 	}
 	// Without the interface's addresses, what needs them goes.

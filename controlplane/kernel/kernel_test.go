@@ -230,6 +230,23 @@ func TestBestRoute(t *testing.T) {
 	}
 }
 
+// Two namespaces with the same addresses and routes are two VRFs.
+func TestVRFs(t *testing.T) {
+	w, other := newWorld(t, receive), newWorld(t, receive)
+	clones := append(w.clones(),
+		Clone{Interface: "other", Device: "core0", Namespace: other.file, VRF: "red", MTU: 1500})
+	w.Follow(t.Context(), clones)
+	for _, o := range []*world{w, other} {
+		testkit.Must(t, o.h.AddrAdd(o.link(), o.address("10.0.0.1/24")))
+		testkit.Must(t, o.h.RouteAdd(o.routeTo("192.0.2.0/24", "10.0.0.2")))
+	}
+	p := netip.MustParsePrefix("192.0.2.0/24")
+	of := func(vrf string) string { return w.is.Routes[Destination{vrf, p}].Interface }
+	w.until("a route in each", func() bool { return of("") == "core" && of("red") == "other" })
+	testkit.Must(t, w.h.RouteDel(w.routeTo("192.0.2.0/24", "10.0.0.2")))
+	w.until("in one alone", func() bool { return of("") == "" && of("red") == "other" })
+}
+
 // Down, the kernel takes IPv4 routes away without a word.
 func TestLinkDown(t *testing.T) {
 	w := newWorld(t, receive)

@@ -68,10 +68,9 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// 1 when sessions may send to this destination of a VRF (rows A11, G13): not to us, nor to a guarded host. Nearly all are
-// in neither filter.
-static __rte_always_inline int may_send(
-	const struct walk *k, uint8_t vrf, uint8_t version, const uint8_t *destination)
+// 1 when sessions may send to this destination of a VRF (rows A11, G13): not to us, nor to a guarded host. Nearly all
+// are in neither filter.
+static __rte_always_inline int may_send(const struct walk *k, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
 	uint32_t bit = ip_filter_bit(version, destination);
 	uint64_t bits = k->local->bits[bit / 64] | k->instances->guard_filter.bits[bit / 64];

@@ -43,8 +43,8 @@ struct flow_index {
 };
 extern struct flow_index flow_index;
 
-// Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full nodes
-// have routed a packet of the VRF.
+// Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full
+// nodes have routed a packet of the VRF.
 struct flow_routes {
 	struct rule_state of_vrf[MAX_VRFS];
 };

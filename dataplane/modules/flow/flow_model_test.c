@@ -228,7 +228,8 @@ static void change(void)
 		change_route();
 	} else if (what == 14) {
 		kit_begin();
-		kit_neighbour(draw(2) ? "n6" : "n6b", draw(2) ? "192.0.2.2" : "2001:db8:6::2", draw(2) ? mac_router : other);
+		kit_neighbour(
+			draw(2) ? "n6" : "n6b", draw(2) ? "192.0.2.2" : "2001:db8:6::2", draw(2) ? mac_router : other);
 		commit();
 	} else if (what == 12) {
 		put_path("gnb", "10.1.0.1", "10.1.0.2");

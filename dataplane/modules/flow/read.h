@@ -228,8 +228,8 @@ static __rte_always_inline int is_for_us(
 }
 
 // A packet outside a tunnel, of which all of an IP header can be read.
-static __rte_always_inline uint8_t read_outside(
-	const struct walk *k, struct lookup *l, const struct example *e, uint8_t version, const uint8_t *ip, uint32_t rest)
+static __rte_always_inline uint8_t read_outside(const struct walk *k, struct lookup *l, const struct example *e,
+	uint8_t version, const uint8_t *ip, uint32_t rest)
 {
 	if (unlikely(version == 6))
 		return read_user(k, l, ip, rest, 0, 0) && !is_for_us(k, e, 6, ip + 24);

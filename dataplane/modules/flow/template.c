@@ -34,7 +34,8 @@ int template_make(struct template *t, const struct worker *w, uint32_t generatio
 
 	if (p == NULL)
 		return 0;
-	const struct way *way = ways_find(ways_of(w), generation, way_table(path_vrf(p)), p->version, p->want.peer.bytes, UINT32_MAX);
+	const struct way *way =
+		ways_find(ways_of(w), generation, way_table(path_vrf(p)), p->version, p->want.peer.bytes, UINT32_MAX);
 	const struct next_hop *hop = next_hop_get(way->index);
 	if (way->table == 0 || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
 		return 0;

@@ -38,7 +38,8 @@ struct instances {
 	uint8_t of_interface[INSTANCE_INTERFACES]; // index + 1; 0: none
 	uint8_t of_lookup[INSTANCE_INTERFACES]; // the same, of instances that look UEs up
 	uint8_t of_local[INSTANCE_LOCALS];
-	uint8_t table[UINT8_MAX + 1]; // instance_table(), by the low bits of an instance's index or of instance_of_vrf()
+	uint8_t table[UINT8_MAX +
+		      1]; // instance_table(), by the low bits of an instance's index or of instance_of_vrf()
 	uint8_t owners; // instances with pools that look destinations up
 	uint8_t owner[MAX_INSTANCES]; // their indices
 	uint64_t pool_octets[2][256 / 64]; // first octets of their pools' addresses, IPv4 and IPv6
@@ -134,7 +135,8 @@ static inline int instance_guards(uint8_t vrf, uint8_t family, const uint8_t *ad
 	const struct instances *s = instances_get();
 	uint32_t bit = ip_filter_bit(family, address);
 
-	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 && instance_guards_exactly(s, vrf, family, address);
+	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 &&
+	       instance_guards_exactly(s, vrf, family, address);
 }
 
 // UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to
@@ -144,8 +146,8 @@ extern uint64_t instance_udp_open[65536 / 64];
 uint16_t instance_udp_port(uint32_t interface);
 // 1 when one of the instance's pools holds the address.
 int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address);
-// The instance with a pool that holds the address, among those that look destinations up: `index`, or any of the VRF when
-// it is INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
+// The instance with a pool that holds the address, among those that look destinations up: `index`, or any of the VRF
+// when it is INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
 uint16_t instance_by_pool_exactly(
 	const struct instances *s, uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address);
 static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address)

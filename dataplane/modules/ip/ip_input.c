@@ -125,8 +125,7 @@ static inline int is_local(struct last *last, uint8_t vrf, const struct ip_info 
 		memcpy(&high, ip->destination, 8);
 		memcpy(&low, ip->destination + 8, 8);
 	}
-	if (unlikely(last->low != low || last->high != high || last->version != ip->version ||
-		    last->vrf != vrf)) {
+	if (unlikely(last->low != low || last->high != high || last->version != ip->version || last->vrf != vrf)) {
 		*last = (struct last){.high = high, .low = low, .version = ip->version, .vrf = vrf};
 		last->is_local = (uint8_t)ip_is_local(vrf, ip->version, ip->destination);
 	}

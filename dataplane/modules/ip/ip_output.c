@@ -22,7 +22,8 @@ enum { EDGE_TX, EDGE_SCHEDULER, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT
 
 static int is_own(const struct packet *pkt, const uint8_t *packet)
 {
-	return pkt->port_in == PORT_NONE || ip_is_local(pkt->vrf, pkt->ip_version, packet + (pkt->ip_version == 4 ? 12 : 8));
+	return pkt->port_in == PORT_NONE ||
+	       ip_is_local(pkt->vrf, pkt->ip_version, packet + (pkt->ip_version == 4 ? 12 : 8));
 }
 
 static rte_edge_t tell_source(struct rte_mbuf *m, enum icmp_problem problem, uint32_t mtu)
@@ -83,7 +84,8 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 
 	if (unlikely((!four && pkt->ip_version != 6) || pkt->l3 + (four ? 20u : 40u) > m->data_len))
 		return packet_leave(m, &drop_version, EDGE_DROP);
-	uint32_t index = ways_find(ways, generation, way_table(pkt->vrf), pkt->ip_version, destination, pkt->interface)->index;
+	uint32_t index =
+		ways_find(ways, generation, way_table(pkt->vrf), pkt->ip_version, destination, pkt->interface)->index;
 	const struct next_hop *hop = next_hop_get(index);
 	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)))
 		return unresolved(m, hop, packet, destination);

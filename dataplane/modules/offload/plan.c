@@ -267,8 +267,7 @@ static int guarded(const struct offload_request *q)
 	uint8_t version = ip[0] >> 4;
 
 	return destination[0] >= 0xe0 || ip_is_local(VRF_ANY, version, destination) ||
-	       instance_guards(VRF_ANY, version, destination) ||
-	       (engine_get()->flags & API_ENGINE_DROP_UE_GTPU);
+	       instance_guards(VRF_ANY, version, destination) || (engine_get()->flags & API_ENGINE_DROP_UE_GTPU);
 }
 
 static const char *refused(const struct plan *p, const struct offload_request *q, const struct rule *r)

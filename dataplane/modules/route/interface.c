@@ -436,8 +436,11 @@ static void fill_hashes(struct interfaces *s)
 			at = local_hash(&a) & s->local_mask;
 			while (s->local[at].interface != UINT32_MAX)
 				at = (at + 1) & s->local_mask;
-			s->local[at] = (struct local_slot){
-				.address = a, .interface = i, .port = f->port, .access = f->role == API_ROLE_ACCESS, .vrf = f->vrf};
+			s->local[at] = (struct local_slot){.address = a,
+				.interface = i,
+				.port = f->port,
+				.access = f->role == API_ROLE_ACCESS,
+				.vrf = f->vrf};
 		}
 	}
 }

@@ -75,8 +75,9 @@ static inline uint8_t interface_vrf(uint32_t index)
 }
 // Writes the Ethernet header of a frame that leaves by the interface; returns where its ethertype goes.
 uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6]);
-// 1 when the address is one of ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an interface's
-// address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a look-up.
+// 1 when the address is one of ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an
+// interface's address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a
+// look-up.
 extern const struct ip_filter *ip_local_filter; // never NULL; replaced with the tables, read within a walk
 #define VRF_ANY UINT8_MAX
 int ip_is_local_exactly(uint8_t vrf, uint8_t family, const uint8_t *address);

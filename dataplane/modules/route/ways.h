@@ -12,7 +12,7 @@ struct way {
 	uint64_t high, low; // the address as loaded
 	uint32_t generation;
 	uint16_t index; // of the next hop
-	uint8_t table; // way_table() of the VRF, + 1 for IPv6; 0: none, or a link-local address's, which depends on the interface
+	uint8_t table; // way_table(), IPv6: + 1; 0: none, or a link-local address's, which depends on the interface
 	uint8_t note; // what its user found out, which holds as long; 0 when the way is new
 };
 static_assert(sizeof(struct way) == 24, "eight of them are three lines");
@@ -46,9 +46,8 @@ void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, 
 // `table`: way_table() of the VRF.
 // `generation`: of ip_ways_generation, read in this walk before any table: what is found in older tables is not kept
 // beyond it.
-static __rte_always_inline struct way *ways_find(
-	struct ways *ways, uint32_t generation, uint8_t table, uint8_t version, const uint8_t *destination,
-	uint32_t interface)
+static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
+	const uint8_t *destination, uint32_t interface)
 {
 	uint64_t high = 0, low = 0;
 
@@ -60,8 +59,7 @@ static __rte_always_inline struct way *ways_find(
 		table++;
 	}
 	struct way *way = &ways->way[(high ^ low ^ table) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
-	if (unlikely(
-		    way->low != low || way->high != high || way->table != table || way->generation != generation)) {
+	if (unlikely(way->low != low || way->high != high || way->table != table || way->generation != generation)) {
 		*way = (struct way){.high = high, .low = low, .table = table, .generation = generation};
 		ways_look_up(way, version, destination, interface);
 	}

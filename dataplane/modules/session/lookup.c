@@ -74,10 +74,9 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 		return &session_pools.rule[of_flow->rule];
 	}
 	// What is for the gateway itself begins no flow.
-	uint8_t is_new =
-		l->has_flow && known == NULL &&
-		!ip_is_local(instance_vrf(instances_get(), l->first->instance), pkt->ip_version,
-			ip + (pkt->ip_version == 4 ? 16 : 24));
+	uint8_t is_new = l->has_flow && known == NULL &&
+			 !ip_is_local(instance_vrf(instances_get(), l->first->instance), pkt->ip_version,
+				 ip + (pkt->ip_version == 4 ? 16 : 24));
 	if (is_new && (*why = new_flow_refused(w, l->first->session, ip_traffic_class(pkt->ip_version, ip) >> 2)) !=
 			      WHY_COUNT)
 		return NULL;

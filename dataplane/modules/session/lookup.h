@@ -161,8 +161,8 @@ static __rte_always_inline rte_edge_t session_guard(
 
 	// In any VRF: which it is, is asked of the few.
 	if (likely(!ip_is_local(VRF_ANY, pkt->ip_version, destination) &&
-		    !instance_guards(VRF_ANY, pkt->ip_version, destination) &&
-		    !session_drop_gtpu && destination[0] < 0xe0))
+		    !instance_guards(VRF_ANY, pkt->ip_version, destination) && !session_drop_gtpu &&
+		    destination[0] < 0xe0))
 		return SESSION_UPLINK;
 	return session_guard_destination(m, r, destination, way->echo);
 }
