@@ -325,6 +325,9 @@ struct api_interface {
 	char vrf[API_NAME]; // its addresses, and the routes of what comes in: of this VRF; empty: the default one
 };
 #define API_INTERFACE_DOWN 1u // nothing passes; its networks and the routes that leave by it are not there
+// RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
+#define API_INTERFACE_RPF_STRICT 2u
+#define API_INTERFACE_RPF_LOOSE 4u
 
 // Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
 // routes of their own accord.

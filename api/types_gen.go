@@ -207,6 +207,8 @@ const (
 	MaxAddresses             = 0x8
 	MaxVRFs                  = 0x40
 	InterfaceDown            = 0x1
+	InterfaceRPFStrict       = 0x2
+	InterfaceRPFLoose        = 0x4
 	MaxSubports              = 0x40
 	MaxPipeProfiles          = 0x20
 	TrafficClasses           = 0x4

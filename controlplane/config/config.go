@@ -134,6 +134,7 @@ type Interface struct {
 	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" with:"outer_vlan" doc:"Inner VLAN; 0: none."`
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
 	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port; absent: the default one."`
+	Reverse   string   `yaml:"reverse_path" default:"off" enum:"off|loose|strict" doc:"What a packet's source must have (RFC 3704), on core ports: loose: a route; strict: a route by this interface."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 }
 

@@ -14,10 +14,13 @@ type vrfAddress struct {
 	addr netip.Addr
 }
 
-// vrf checks an interface's VRF. A namespace of the kernel has one main routing table; spaces has an interface of each.
+// vrf checks an interface's VRF, and what else core ports alone have. A namespace of the kernel has one main routing table; spaces has an interface of each.
 func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
 	if f.VRF != "" && port != nil && port.Role != "core" {
 		k.fail(f.At, "vrf", "interface %q is on an access port, whose addresses are of the default VRF", f.Name)
+	}
+	if f.Reverse != "off" && port != nil && port.Role != "core" {
+		k.fail(f.At, "reverse_path", "interface %q is on an access port, where sessions say what sources may be", f.Name)
 	}
 	if f.Clone.Device == "" {
 		return

@@ -41,6 +41,8 @@ func TestVRFs(t *testing.T) {
 			`10.45.0.0/16 overlaps 10.45.0.0/16 of instance "red", line 15`},
 		{"access port", "homes, port: p1,", "homes, port: p1, vrf: red,",
 			`interfaces[3].vrf: interface "homes" is on an access port`},
+		{"reverse paths of subscribers", "homes, port: p1,", "homes, port: p1, reverse_path: loose,",
+			`interfaces[3].reverse_path: interface "homes" is on an access port`},
 		{"route of another", "interface: blue}", "interface: blue, vrf: red}",
 			`routes[1].vrf: interface "blue" is in VRF "blue"`},
 		{"route of the default one", "vrf: red}\n", "vrf: red, interface: n3}\n",

@@ -75,6 +75,7 @@ func (c *compiler) interfaces() {
 		body := api.Interface{OuterVLAN: f.OuterVLAN, InnerVLAN: f.InnerVLAN, Count: uint32(len(f.Addresses))}
 		c.text(body.Port[:], string(f.Port))
 		c.text(body.VRF[:], string(f.VRF))
+		body.Flags = flag(f.Reverse == "loose", api.InterfaceRPFLoose) | flag(f.Reverse == "strict", api.InterfaceRPFStrict)
 		for n, a := range f.Addresses {
 			if n < len(body.Address) {
 				body.Address[n] = api.FromPrefix(a.Prefix)

@@ -28,7 +28,7 @@ struct packet {
 	uint8_t ip_version; // of the header at l3: 4, 6, or 0 when not known
 	uint8_t protocol; // transport protocol (after IPv6 extension headers)
 	uint8_t fragment; // 1: not a first fragment, so no transport header
-	uint8_t pad1;
+	uint8_t rpf; // API_INTERFACE_RPF_* of its interface; from core-input to ip-input
 	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
 	uint16_t instance; // index of struct instance; written by the nodes that lead to a session

@@ -127,7 +127,8 @@ static void change_owners(void)
 	kit_begin();
 	kit_put(API_INSTANCE, "core", &core, sizeof(core));
 	kit_put(API_INSTANCE, "peers", &peers, sizeof(peers));
-	struct api_interface n6 = {.port = "internet", .count = draw(3) ? 2 : 3};
+	static const uint32_t rpf[] = {0, 0, API_INTERFACE_RPF_LOOSE, API_INTERFACE_RPF_STRICT};
+	struct api_interface n6 = {.port = "internet", .count = draw(3) ? 2 : 3, .flags = rpf[draw(4)]};
 	n6.address[0] = kit_address("192.0.2.1/24");
 	n6.address[1] = kit_address("2001:db8:6::1/64");
 	n6.address[2] = kit_address("203.0.113.7/32");
@@ -141,6 +142,9 @@ static void change_blue(void)
 	static const char *const of_ours[] = {"203.0.113.7/32", "2001:db8:fffe::1/128", "10.40.0.1/32"};
 	struct api_instance blue = kit_instance_body("n6b", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
 	struct api_interface n6b = {.port = "internet", .outer_vlan = BLUE_VLAN, .count = 2, .vrf = "blue"};
+	static const uint32_t rpf[] = {0, 0, API_INTERFACE_RPF_LOOSE, API_INTERFACE_RPF_STRICT};
+
+	n6b.flags = rpf[draw(4)];
 
 	blue.pool[blue.pools++] = kit_address("2001:db8:1::/48");
 	if (draw(3) == 0)

@@ -286,6 +286,17 @@ static __rte_always_inline void read_ue(
 	l->plain = read_outside(k, l, e, 6, ip, rest);
 }
 
+// As ip-input.
+static __rte_noinline int has_reverse_path(const struct walk *k, const struct example *e, const uint8_t *ip)
+{
+	const uint8_t *source = ip + (e->version == 4 ? 12 : 8);
+	const struct way *way =
+		ways_find(k->ways, k->ways_generation, way_table(e->vrf), e->version, source, UINT32_MAX);
+
+	return way->table != 0 && instance_source_routed(next_hop_get(way->index), e->rpf, e->interface, e->vrf,
+					  e->version, source);
+}
+
 static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
@@ -314,7 +325,13 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 		read_tunnel(k, l, e, frame, total);
 	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
 		l->plain = 0;
-	if (unlikely(l->user.by & BY_TUPLE)) {
+	if (likely(!(l->user.by & (BY_TUPLE | BY_RPF))))
+		return;
+	if (l->user.by & BY_RPF) {
+		l->user.by &= (uint8_t)~BY_RPF;
+		l->plain = l->plain && has_reverse_path(k, e, frame + e->l3);
+	}
+	if (l->user.by & BY_TUPLE) {
 		l->order = order_of(l->key);
 		k->by_tuple = 1;
 	}

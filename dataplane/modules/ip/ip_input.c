@@ -24,6 +24,7 @@ DROP_REASON(drop_transport, "ip-transport-header", "the transport header is trun
 DROP_REASON(drop_checksum, "ip-checksum", "the IPv4 header checksum is wrong")
 DROP_REASON(drop_source, "ip-martian-source", "the source address must not appear on the wire")
 DROP_REASON(drop_destination, "ip-martian-destination", "the destination address must not appear on the wire")
+DROP_REASON(drop_rpf, "ip-reverse-path", "no route leads back to the packet's source, or none by its interface (RFC 3704)")
 DROP_REASON(drop_multicast, "ip-multicast", "nothing here listens to that multicast or broadcast address")
 DROP_REASON(drop_protocol, "ip-protocol-unreachable", "sent to one of our addresses with a protocol that is not served")
 DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")
@@ -99,6 +100,15 @@ static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 	return packet_leave(m, &drop_protocol, EDGE_DROP);
 }
 
+// RFC 3704 §2.2, §2.4. Link-local sources are on the link.
+static __rte_noinline int is_from_elsewhere(const struct packet *pkt, const struct ip_info *ip)
+{
+	if (address_is_link_local(ip->version, ip->source))
+		return 0;
+	const struct next_hop *hop = next_hop_get(ip_route_lookup(pkt->vrf, ip->version, ip->source));
+	return !instance_source_routed(hop, pkt->rpf, pkt->interface, pkt->vrf, ip->version, ip->source);
+}
+
 // Who listens to groups are the kernel's programs, on interfaces with a clone.
 static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_info *ip)
 {
@@ -163,6 +173,8 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 		return packet_leave(m, &drop_source, EDGE_DROP);
 	if (unlikely(martian & IP_MARTIAN_DESTINATION))
 		return packet_leave(m, &drop_destination, EDGE_DROP);
+	if (unlikely(pkt->rpf != 0 && is_from_elsewhere(pkt, &ip)))
+		return packet_leave(m, &drop_rpf, EDGE_DROP);
 	if (unlikely(martian & IP_MULTICAST))
 		return to_group(m, &ip);
 	if (is_local(last, pkt->vrf, &ip))

@@ -40,7 +40,7 @@ static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const 
 
 	if (!is_own(pkt, packet))
 		return packet_leave(m, &drop_own, EDGE_DROP);
-	pkt->shaped = 0;
+	pkt->shaped = pkt->rpf = 0;
 	if (++pkt->hops > PACKET_HOPS)
 		return packet_leave(m, &drop_hops, EDGE_DROP);
 	pkt->interface = ip_local_interface(pkt->vrf, pkt->ip_version, destination);

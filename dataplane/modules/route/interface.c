@@ -14,6 +14,7 @@
 
 #define MAX_WATCHES 8
 #define LEAST_MTU 68 // RFC 791 §3.1
+#define RPF (API_INTERFACE_RPF_STRICT | API_INTERFACE_RPF_LOOSE)
 
 static const struct interfaces nothing = {
 	.vlan = (struct vlan_slot[]){{.key = VLAN_EMPTY}},
@@ -265,8 +266,13 @@ static int check(const char *key, const struct api_interface *want)
 		return object_error(EINVAL, "interface %s: VLAN ids go from 1 to 4094", key);
 	if (want->inner_vlan != 0 && want->outer_vlan == 0)
 		return object_error(EINVAL, "interface %s has an inner VLAN but no outer VLAN", key);
-	if (want->flags & ~API_INTERFACE_DOWN)
+	if (want->flags & ~(API_INTERFACE_DOWN | RPF))
 		return object_error(EINVAL, "interface %s: unknown flags %#x", key, want->flags);
+	if ((want->flags & RPF) == RPF)
+		return object_error(EINVAL, "interface %s: reverse paths are strict or loose, not both", key);
+	if ((want->flags & RPF) != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
+		return object_error(
+			EINVAL, "interface %s is on an access port, where sessions say what sources may be", key);
 	if (memchr(want->vrf, 0, API_NAME) == NULL)
 		return object_error(EINVAL, "interface %s: the name of its VRF has no end", key);
 	if (want->vrf[0] != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
@@ -357,6 +363,7 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 	f->vlan[1] = want->inner_vlan;
 	f->mtu = want->mtu != 0 ? want->mtu : p->mtu;
 	f->vrf = (uint8_t)vrf;
+	f->rpf = (uint8_t)(want->flags & RPF);
 	f->down = (want->flags & API_INTERFACE_DOWN) != 0;
 	f->role = p->role;
 	f->l2_length = RTE_ETHER_HDR_LEN + (want->outer_vlan ? 4 : 0) + (want->inner_vlan ? 4 : 0);

@@ -24,6 +24,7 @@ struct interface {
 	uint8_t l2_length; // 14, 18 or 22
 	uint8_t down; // API_INTERFACE_DOWN
 	uint8_t vrf; // its number
+	uint8_t rpf; // API_INTERFACE_RPF_*
 	struct rte_ether_addr mac;
 	uint32_t addresses;
 	struct api_address address[API_MAX_ADDRESSES];
