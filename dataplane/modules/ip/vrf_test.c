@@ -92,6 +92,8 @@ static void send_udp(int blue, const char *from, const char *to, uint8_t ttl)
 // One frame left, by the VRF's interface to its peer.
 static const uint8_t *left_by(int blue)
 {
+	static uint8_t packet[2048];
+
 	assert_int_equal(router_count(), 1);
 	assert_int_equal(kit_count(ports[blue]), 1);
 	const struct kit_frame *f = router_out(0);
@@ -99,8 +101,9 @@ static const uint8_t *left_by(int blue)
 	assert_memory_equal(f->bytes, peer[blue], 6);
 	assert_int_equal(load16(f->bytes + 12), 0x8100);
 	assert_int_equal(load16(f->bytes + 14) & 0xfff, 20);
+	memcpy(packet, f->bytes + 18, f->length - 18);
 	kit_clear();
-	return f->bytes + 18;
+	return packet;
 }
 
 // ---- packets --------------------------------------------------------------------------------------------------------
