@@ -98,6 +98,7 @@ enum api_part {
 	API_PART_SDF = 79,
 	API_PART_FAR_MORE = 80,
 	API_PART_ADDRESS = 81,
+	API_PART_ROUTE_HOP = 83,
 	API_PART_LIST = 82,
 
 	API_PART_PORT_ROW = 129,
@@ -336,6 +337,14 @@ struct api_route {
 	struct api_address via; // family 0: directly attached
 	char interface[API_NAME]; // may be empty when via lies in an interface's prefix
 	char vrf[API_NAME]; // of its interface; empty: the default one
+	uint32_t further, pad; // next hops of equal cost, of at most API_ROUTE_FURTHER
+	// The part api_route_hop[further] follows.
+};
+#define API_ROUTE_FURTHER 7
+
+struct api_route_hop {
+	struct api_address via;
+	char interface[API_NAME]; // as in api_route
 };
 
 // Key: "interface|address" shortened to fit (FNV-1a 64 in hex). A static neighbour.

@@ -157,6 +157,8 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
 	const struct next_hop *hop = next_hop_get(way->index);
+	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)) && !translated) // which makes another flow of it
+		hop = next_hop_get(next_hop_of_flow(way->index, ip, l->length, l->length));
 	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) || l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
 	if (likely(version == 4))
@@ -225,6 +227,8 @@ static __rte_always_inline int send_tunnelled(
 	}
 	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
 	const struct template *t = template_of(k->templates, k->w, k->ways_generation, s->path);
+	if (unlikely(t == NULL) && l->user.mark != USER_EXTERNAL)
+		t = template_of_flow(k->templates, k->w, k->ways_generation, s->path, ip, l->length);
 	if (unlikely(t == NULL || l->length > t->room[container] || !count(k, l, ip)))
 		return 0;
 	uint32_t header = t->outer[container], length = l->length + header;

@@ -92,7 +92,7 @@ static void put_random(uint32_t n)
 		kit_pdr_ue(&k, API_FROM_CORE, core_of(n), 2);
 		kit_far_ip(&k, 1, API_FROM_CORE, core_of(n));
 	}
-	kit_far_gtpu(&k, 2, API_FROM_ACCESS, draw(8) ? "gnb" : "gnb6", 0x200 + n);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, draw(8) ? (draw(4) ? "gnb" : "far") : draw(2) ? "gnb6" : "far6", 0x200 + n);
 	if (draw(2))
 		add_flows(&k, n);
 	random_far(&k, 0);
@@ -162,14 +162,21 @@ static void change_blue(void)
 	commit();
 }
 
-static void put_route(const char *prefix, const char *via, int blue)
+// `also`: a second next hop of equal cost, or NULL.
+static void put_route(const char *prefix, const char *via, const char *also, int blue)
 {
-	struct api_route r = {.prefix = kit_address(prefix), .via = kit_address(via)};
+	struct {
+		struct api_route r;
+		struct api_route_hop further;
+	} body = {.r = {.prefix = kit_address(prefix), .via = kit_address(via), .further = also != NULL}};
+	struct api_route_hop *hop = &body.further;
 	char key[API_NAME];
 
-	snprintf(r.vrf, sizeof(r.vrf), "%s", blue ? "blue" : "");
+	if (also != NULL)
+		hop->via = kit_address(also);
+	snprintf(body.r.vrf, sizeof(body.r.vrf), "%s", blue ? "blue" : "");
 	snprintf(key, sizeof(key), "%.20s%s", prefix, blue ? "|blue" : "");
-	kit_put(API_ROUTE, key, &r, sizeof(r));
+	kit_put(API_ROUTE, key, &body, sizeof(body.r) + (also != NULL ? sizeof(*hop) : 0));
 }
 
 static void start_blue(void)
@@ -180,8 +187,19 @@ static void start_blue(void)
 	kit_begin();
 	kit_neighbour("n6b", "192.0.2.2", router);
 	kit_neighbour("n6b", "2001:db8:6::2", router);
-	put_route("0.0.0.0/0", "192.0.2.2", 1);
-	put_route("::/0", "2001:db8:6::2", 1);
+	put_route("0.0.0.0/0", "192.0.2.2", NULL, 1);
+	put_route("::/0", "2001:db8:6::2", NULL, 1);
+	commit();
+}
+
+// Base stations to which two ways lead.
+static void start_far(void)
+{
+	kit_begin();
+	put_route("10.77.0.0/16", "10.1.0.2", "10.9.0.2", 0);
+	put_route("fd00:77::/32", "fd00:1::2", "fd00:9::2", 0);
+	kit_path("far", "10.1.0.1", "10.77.0.9");
+	kit_path("far6", "fd00:1::1", "fd00:77::9");
 	commit();
 }
 
@@ -204,13 +222,15 @@ static void change_route(void)
 {
 	static const char *const prefix[2] = {"172.16.0.0/12", "2001:db8:172::/48"};
 	static const char *const via[2][2] = {{"192.0.2.2", "10.9.0.2"}, {"2001:db8:6::2", "fd00:9::2"}};
-	uint32_t six = draw(2), what = draw(3), blue = draw(2);
+	uint32_t six = draw(2), what = draw(4), blue = draw(2);
 	char key[API_NAME];
 
 	snprintf(key, sizeof(key), "%.20s%s", prefix[six], blue ? "|blue" : "");
 	kit_begin();
 	if (what < 2)
-		put_route(prefix[six], via[six][blue ? 0 : what], (int)blue);
+		put_route(prefix[six], via[six][blue ? 0 : what], NULL, (int)blue);
+	else if (what == 2 && !blue)
+		put_route(prefix[six], via[six][0], via[six][1], 0);
 	else
 		kit_delete(API_ROUTE, key);
 	kit_commit(); // one that is not there cannot be deleted
@@ -394,6 +414,7 @@ static int setup(void **unused)
 
 	fixture_start(&e);
 	start_blue();
+	start_far();
 	put_policers();
 	for (uint32_t n = 1; n < SESSIONS; n++)
 		put_random(n);

@@ -132,6 +132,39 @@ static struct change *change_of(struct plan *p, uint8_t vrf, const struct api_ad
 	return c;
 }
 
+// Next hop `n` of a route, the first one or a further one, as a route of its own.
+static struct api_route route_by(const struct api_route *r, uint32_t n)
+{
+	const struct api_route_hop *further = (const struct api_route_hop *)(r + 1);
+	struct api_route one = *r;
+
+	if (n > 0) {
+		one.via = further[n - 1].via;
+		memcpy(one.interface, further[n - 1].interface, API_NAME);
+	}
+	one.further = 0;
+	return one;
+}
+
+static int route_form(const char *key, const struct api_route *want);
+
+static int route_forms(const char *key, const struct api_route *want)
+{
+	int error = 0;
+
+	if (want->further > API_ROUTE_FURTHER)
+		return object_error(EINVAL, "route %s has %u next hops, at most %d are possible", key,
+			1 + want->further, 1 + API_ROUTE_FURTHER);
+	for (uint32_t n = 0; n <= want->further && error == 0; n++) {
+		struct api_route one = route_by(want, n);
+
+		error = want->further != 0 && one.via.family == 0
+				? object_error(EINVAL, "route %s: one of several next hops has no address", key)
+				: route_form(key, &one);
+	}
+	return error;
+}
+
 static int route_form(const char *key, const struct api_route *want)
 {
 	char text[64];
@@ -252,23 +285,52 @@ static uint32_t gateway_of(struct plan *p, const char *key, const struct api_rou
 	return hop;
 }
 
-// A route by an interface that is down is not there: no plan counts it.
+static uint32_t gateways_of(struct plan *p, const char *key, const struct api_route *want, uint8_t vrf)
+{
+	uint32_t hop[1 + API_ROUTE_FURTHER], n = 0, several = NEXT_HOP_NONE;
+
+	if (likely(want->further == 0))
+		return gateway_of(p, key, want, vrf);
+	for (; n <= want->further; n++) {
+		struct api_route one = route_by(want, n);
+
+		hop[n] = gateway_of(p, key, &one, vrf);
+		if (hop[n] == NEXT_HOP_NONE)
+			break;
+	}
+	if (n > want->further) {
+		several = next_hop_several(hop, n);
+		if (several == NEXT_HOP_NONE)
+			object_error(EINVAL, "route %s: a next hop is there twice, or more than %d next hops", key,
+				MAX_NEXT_HOPS - 1);
+	}
+	while (n > 0)
+		next_hop_release(hop[--n]);
+	return several;
+}
+
+// A route by interfaces that are all down is not there: no plan counts it.
 static int is_down(const struct api_route *r, uint8_t vrf)
 {
 	const struct interfaces *s = interfaces_next();
-	struct api_address via = r->via;
 
-	via.prefix = (uint8_t)(8 * address_length(via.family));
-	const struct interface *i =
-		r->interface[0] != 0 ? interfaces_by_name(s, r->interface) : interfaces_by_prefix(s, vrf, &via);
-	return i != NULL && i->down;
+	for (uint32_t n = 0; n <= r->further; n++) {
+		struct api_route one = route_by(r, n);
+
+		one.via.prefix = (uint8_t)(8 * address_length(one.via.family));
+		const struct interface *i = one.interface[0] != 0 ? interfaces_by_name(s, one.interface)
+								  : interfaces_by_prefix(s, vrf, &one.via);
+		if (i == NULL || !i->down)
+			return 0;
+	}
+	return 1;
 }
 
 static int plan_route(const char *key, const void *body, uint32_t length, void *arg)
 {
 	const struct api_route *want = body;
 	// Objects that are not staged yet are checked here too: interfaces finish before routes are staged.
-	int error = route_form(key, want);
+	int error = route_forms(key, want);
 
 	if (error != 0)
 		return error;
@@ -278,7 +340,7 @@ static int plan_route(const char *key, const void *body, uint32_t length, void *
 	if (is_down(want, (uint8_t)vrf))
 		return route_interface(key, want, (uint8_t)vrf) != NULL ? 0 : EINVAL;
 	struct change *c = change_of(arg, (uint8_t)vrf, &want->prefix);
-	uint32_t hop = c != NULL ? gateway_of(arg, key, want, (uint8_t)vrf) : NEXT_HOP_NONE;
+	uint32_t hop = c != NULL ? gateways_of(arg, key, want, (uint8_t)vrf) : NEXT_HOP_NONE;
 	if (hop == NEXT_HOP_NONE)
 		return EINVAL;
 	next_hop_release(c->hop); // of a second route of the prefix: refused at the end
@@ -396,7 +458,7 @@ static int stage(struct object_change *c)
 		error = old == NULL ? ENOMEM : 0;
 	}
 	if (error == 0 && c->body != NULL)
-		error = p->full ? route_form(c->key, c->body) : plan_route(c->key, c->body, c->length, p);
+		error = p->full ? route_forms(c->key, c->body) : plan_route(c->key, c->body, c->length, p);
 	if (error != 0)
 		routes_forget();
 	return error;
@@ -478,11 +540,15 @@ void routes_apply(void)
 	free(p);
 }
 
+static const struct object_array route_arrays[] = {
+	OBJECT_ARRAY(API_PART_ROUTE_HOP, struct api_route_hop, struct api_route, further), {.part = 0}};
+
 static const struct object_ops route_ops = {
 	.kind = API_ROUTE,
 	.name = "route",
 	.min_length = sizeof(struct api_route),
-	.max_length = sizeof(struct api_route),
+	.max_length = sizeof(struct api_route) + API_ROUTE_FURTHER * sizeof(struct api_route_hop),
+	.arrays = route_arrays,
 	.packed = 1,
 	.stage = stage,
 	.commit = commit,

@@ -37,6 +37,7 @@ enum next_hop_kind {
 	NEXT_HOP_NOWHERE, // no route
 	NEXT_HOP_NEIGHBOUR,
 	NEXT_HOP_GLEAN, // attached prefix: the destination itself is the neighbour, and is not known yet
+	NEXT_HOP_SEVERAL, // of equal cost: next_hop_of_flow() says which; interface is the first one's. Never resolved
 };
 
 // One cache line: all that ip-output needs. The array is type-stable: a slot is given to another neighbour only after a
@@ -110,6 +111,11 @@ static inline const struct next_hop *next_hop_get(uint32_t index)
 {
 	return &__atomic_load_n(&next_hops, __ATOMIC_ACQUIRE)[likely(index < MAX_NEXT_HOPS) ? index : NEXT_HOP_NONE];
 }
+// Of several of equal cost the one that the packet's flow takes, of a G-PDU the flow inside; else the index itself.
+// `available` bytes may be read, of `total`. Workers.
+uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total);
+// 1 when it leaves by the interface, of several one of them. Workers.
+int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
 // Rises whenever a destination may have another next hop than before, or be another one's (ours, a UE's), or a next
 // hop's slot is given up: after the tables say so, and before the grace period. Workers read it before the tables.
 extern uint32_t ip_ways_generation;
@@ -126,6 +132,11 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destination);
 void next_hop_take(uint32_t index); // holds once more what is held
 void next_hop_release(uint32_t index);
+// Those of equal cost as one next hop, which holds them. NEXT_HOP_NONE when there is no room, or one is there twice.
+uint32_t next_hop_several(const uint32_t *hops, uint32_t count);
+// The neighbour does not answer: until it is resolved, others of equal cost take its flows.
+void next_hop_fail(uint32_t index);
+int next_hop_is_one_of_several(uint32_t index);
 // Fills in the neighbour's MAC (or takes it away when mac is NULL) for all workers.
 void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac);
 

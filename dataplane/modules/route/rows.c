@@ -13,9 +13,8 @@ static int compare(const void *a, const void *b)
 	return r->table / 2 != s->table / 2 ? r->table - s->table : prefix_compare(&x, &y);
 }
 
-static void row(struct stats_sink *s, const struct rib_entry *r)
+static void row_by(struct stats_sink *s, const struct rib_entry *r, const struct next_hop *h)
 {
-	const struct next_hop *h = next_hop_get(r->hop);
 	const struct interface *f = interface_get(h->interface);
 	struct api_route_row row = {.prefix = rib_prefix(r)};
 
@@ -30,6 +29,22 @@ static void row(struct stats_sink *s, const struct rib_entry *r)
 	memcpy(row.vrf, vrf_name(r->table / 2), sizeof(row.vrf));
 	row.resolved = h->kind == NEXT_HOP_GLEAN || h->resolved;
 	stats_row(s, &row, sizeof(row));
+}
+
+// A row for each next hop.
+static void row(struct stats_sink *s, const struct rib_entry *r)
+{
+	const struct next_hop *h = next_hop_get(r->hop);
+	uint16_t hop[HOPS_MAX];
+
+	if (h->kind != NEXT_HOP_SEVERAL) {
+		row_by(s, r, h);
+		return;
+	}
+	memcpy(hop, &h->address, sizeof(hop));
+	for (uint32_t n = 0; n < HOPS_MAX; n++)
+		if (hop[n] != NEXT_HOP_NONE)
+			row_by(s, r, next_hop_get(hop[n]));
 }
 
 static void rows(struct stats_sink *s, const char *key)
