@@ -290,6 +290,7 @@ func (k *checker) allRoutes() {
 			continue
 		}
 		k.gateway(&r, f)
+		k.furtherGateways(&r)
 	}
 }
 

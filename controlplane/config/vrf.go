@@ -14,13 +14,14 @@ type vrfAddress struct {
 	addr netip.Addr
 }
 
-// vrf checks an interface's VRF, and what else core ports alone have. A namespace of the kernel has one main routing table; spaces has an interface of each.
+// vrf checks an interface's VRF, and what else core ports alone have. A namespace of the kernel has one main routing
+// table; spaces has an interface of each.
 func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
 	if f.VRF != "" && port != nil && port.Role != "core" {
 		k.fail(f.At, "vrf", "interface %q is on an access port, whose addresses are of the default VRF", f.Name)
 	}
 	if f.Reverse != "off" && port != nil && port.Role != "core" {
-		k.fail(f.At, "reverse_path", "interface %q is on an access port, where sessions say what sources may be", f.Name)
+		k.fail(f.At, "reverse_path", "interface %q is on an access port, where sessions have their sources", f.Name)
 	}
 	if f.Clone.Device == "" {
 		return
@@ -29,8 +30,8 @@ func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
 	case first == nil:
 		spaces[f.Clone.File()] = f
 	case first.VRF != f.VRF:
-		k.fail(f.Clone.At, "namespace", "the clone in line %d is in the same namespace, and its interface in another VRF",
-			first.Clone.Line(""))
+		k.fail(f.Clone.At, "namespace",
+			"the clone in line %d is in the same namespace, and its interface in another VRF", first.Clone.Line(""))
 	}
 }
 
@@ -44,6 +45,23 @@ func (k *checker) tunnelEnd(at At, key string, a netip.Addr) {
 	}
 	if len(of) > 1 {
 		k.fail(at, key, "%s is on interfaces of several VRFs", a)
+	}
+}
+
+// furtherGateways checks the next hops beside the first one.
+func (k *checker) furtherGateways(r *Route) {
+	seen := map[netip.Addr]bool{r.Via.Addr: true}
+	for _, a := range r.AlsoVia {
+		one := Route{At: r.At, Prefix: r.Prefix, Via: a, VRF: k.RouteVRF(r)}
+		switch {
+		case seen[a.Addr]:
+			k.fail(r.At, "also_via", "%s is there twice", a)
+		case a.Is4() != r.Prefix.Addr().Is4():
+			k.fail(r.At, "also_via", "%s and %s are not of one family", a, r.Prefix)
+		default:
+			k.gateway(&one, nil)
+		}
+		seen[a.Addr] = true
 	}
 }
 

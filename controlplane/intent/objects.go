@@ -75,7 +75,8 @@ func (c *compiler) interfaces() {
 		body := api.Interface{OuterVLAN: f.OuterVLAN, InnerVLAN: f.InnerVLAN, Count: uint32(len(f.Addresses))}
 		c.text(body.Port[:], string(f.Port))
 		c.text(body.VRF[:], string(f.VRF))
-		body.Flags = flag(f.Reverse == "loose", api.InterfaceRPFLoose) | flag(f.Reverse == "strict", api.InterfaceRPFStrict)
+		body.Flags = flag(f.Reverse == "loose", api.InterfaceRPFLoose) |
+			flag(f.Reverse == "strict", api.InterfaceRPFStrict)
 		for n, a := range f.Addresses {
 			if n < len(body.Address) {
 				body.Address[n] = api.FromPrefix(a.Prefix)
@@ -104,7 +105,12 @@ func (c *compiler) routes() {
 		vrf := string(c.RouteVRF(&r))
 		c.text(body.VRF[:], vrf)
 		d := kernel.Destination{VRF: vrf, Prefix: r.Prefix.Prefix}
-		c.putShort(api.KindRoute, routeName(d), api.Body(&body))
+		var further []api.RouteHop
+		for _, a := range r.AlsoVia {
+			further = append(further, api.RouteHop{Via: api.FromAddr(a.Addr)})
+		}
+		body.Further = uint32(len(further))
+		c.putShort(api.KindRoute, routeName(d), api.AppendRows(api.Body(&body), further))
 	}
 }
 

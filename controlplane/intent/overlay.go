@@ -253,7 +253,26 @@ func (o *Overlay) route(vrf string, r kernel.Route) (Object, bool) {
 	if api.PutCString(body.Interface[:], r.Interface) != nil {
 		return Object{}, false
 	}
-	return newObject(api.KindRoute, id.key, api.Body(&body)), true
+	further := o.further(vrf, &r)
+	body.Further = uint32(len(further))
+	return newObject(api.KindRoute, id.key, api.AppendRows(api.Body(&body), further)), true
+}
+
+// further are the next hops beside the first one that the data plane can have.
+func (o *Overlay) further(vrf string, r *kernel.Route) []api.RouteHop {
+	var list []api.RouteHop
+	for _, h := range r.Further() {
+		f := o.interfaces[h.Interface]
+		if f == nil || api.CString(f.body.VRF[:]) != vrf || h.Via.Is4() != r.Prefix.Addr().Is4() ||
+			!f.reaches(h.Via) {
+			continue
+		}
+		hop := api.RouteHop{Via: api.FromAddr(h.Via)}
+		if api.PutCString(hop.Interface[:], h.Interface) == nil {
+			list = append(list, hop)
+		}
+	}
+	return list
 }
 
 // reaches tells whether an address of another host lies in a network of the interface.

@@ -13,6 +13,9 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"unique"
+
+	"isthmus/api"
 )
 
 // Clone is one interface and its device, and what the configuration says of it.
@@ -44,6 +47,36 @@ type Route struct {
 	Prefix    netip.Prefix
 	Via       netip.Addr // not valid: the destination is on the link
 	Interface string
+	further   unique.Handle[hops] // zero: none
+}
+
+// Hop is a next hop.
+type Hop struct {
+	Via       netip.Addr
+	Interface string
+}
+
+type hops [api.RouteFurther]Hop
+
+// WithFurther returns the route with next hops of equal cost beside its own, as many as the data plane has room for.
+func (r Route) WithFurther(list []Hop) Route {
+	var all hops
+	if copy(all[:], list) > 0 {
+		r.further = unique.Make(all)
+	}
+	return r
+}
+
+// Further are the next hops beside the first one.
+func (r *Route) Further() []Hop {
+	if r.further == (unique.Handle[hops]{}) {
+		return nil
+	}
+	all := r.further.Value()
+	if n := slices.Index(all[:], Hop{}); n >= 0 {
+		return all[:n]
+	}
+	return all[:]
 }
 
 // Neighbour names one.

@@ -225,6 +225,10 @@ func TestBestRoute(t *testing.T) {
 		}}
 	testkit.Must(t, w.h.RouteAdd(several))
 	w.until("of several ways the first", w.hasRoute("100.64.0.0/10", "10.0.0.5"))
+	r := w.is.Routes[Destination{"", netip.MustParsePrefix("100.64.0.0/10")}]
+	if list := r.Further(); len(list) != 1 || list[0] != (Hop{netip.MustParseAddr("10.0.0.6"), "core"}) {
+		t.Errorf("further next hops: %v", list)
+	}
 	if !w.hasRoute("198.51.100.0/24", "")() || !w.hasRoute("203.0.113.0/24", "")() {
 		t.Errorf("routes that are none of ours: %v", w.is.Routes)
 	}
@@ -300,7 +304,9 @@ func TestConfiguration(t *testing.T) {
 	w := newWorld(t, receive)
 	clones := w.clones()
 	a := netip.MustParsePrefix("10.0.0.1/24")
-	r := Route{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParseAddr("10.0.0.2"), "core"}
+	r := Route{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Via: netip.MustParseAddr("10.0.0.2"),
+		Interface: "core"}
+	r = r.WithFurther([]Hop{{netip.MustParseAddr("10.0.0.3"), "core"}})
 	clones[0].Addresses, clones[0].Routes = []netip.Prefix{a}, []Route{r}
 	w.Follow(t.Context(), clones)
 	has := func() (address, route bool) {
@@ -308,7 +314,7 @@ func TestConfiguration(t *testing.T) {
 		testkit.Must(t, err)
 		routes, err := given(w.h)
 		testkit.Must(t, err)
-		return len(addresses) == 1, len(routes) == 1
+		return len(addresses) == 1, len(routes) == 1 && len(routes[0].MultiPath) == 2
 	}
 	all := func() bool { address, route := has(); return address && route }
 	w.until("address and route", all)

@@ -136,6 +136,13 @@ isthmus show route -j | jq -e 'any(.prefix == "203.0.113.0/24" and .vrf == "blue
 ip -n kernel-red route del 203.0.113.0/24
 wait_for 5 has 203.0.113.0/24 blue || fail "it goes from red alone"
 
+ip -n kernel-red route add 192.0.2.0/24 nexthop via 10.60.0.2 nexthop via 10.61.0.2
+of_red() { isthmus show route -j | jq -e '[.[] | select(.prefix == "192.0.2.0/24" and .vrf == "red") | .via] | sort |
+	. == ["10.60.0.2", "10.61.0.2"]'; }
+wait_for 5 of_red || fail "two next hops of the kernel's: $(isthmus show route)"
+ip -n kernel-red route del 192.0.2.0/24
+wait_for 5 has 192.0.2.0/24 "" || fail "they go: $(isthmus show route)"
+
 # ---- what mixes them is refused in words -----------------------------------------------------------------------------
 sed 's/namespace: kernel-blue/namespace: kernel-red/' "$DIR/isthmus.yaml" >"$DIR/mixed.yaml"
 "$BIN/isthmus" config check "$DIR/mixed.yaml" >"$DIR/said" 2>&1 && fail "one namespace of two VRFs is taken"

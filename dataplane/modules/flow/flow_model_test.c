@@ -92,7 +92,11 @@ static void put_random(uint32_t n)
 		kit_pdr_ue(&k, API_FROM_CORE, core_of(n), 2);
 		kit_far_ip(&k, 1, API_FROM_CORE, core_of(n));
 	}
-	kit_far_gtpu(&k, 2, API_FROM_ACCESS, draw(8) ? (draw(4) ? "gnb" : "far") : draw(2) ? "gnb6" : "far6", 0x200 + n);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS,
+		draw(8)   ? (draw(4) ? "gnb" : "far")
+		: draw(2) ? "gnb6"
+			  : "far6",
+		0x200 + n);
 	if (draw(2))
 		add_flows(&k, n);
 	random_far(&k, 0);

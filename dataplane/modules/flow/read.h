@@ -293,8 +293,8 @@ static __rte_noinline int has_reverse_path(const struct walk *k, const struct ex
 	const struct way *way =
 		ways_find(k->ways, k->ways_generation, way_table(e->vrf), e->version, source, UINT32_MAX);
 
-	return way->table != 0 && instance_source_routed(next_hop_get(way->index), e->rpf, e->interface, e->vrf,
-					  e->version, source);
+	return way->table != 0 &&
+	       instance_source_routed(next_hop_get(way->index), e->rpf, e->interface, e->vrf, e->version, source);
 }
 
 static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)

@@ -24,7 +24,8 @@ DROP_REASON(drop_transport, "ip-transport-header", "the transport header is trun
 DROP_REASON(drop_checksum, "ip-checksum", "the IPv4 header checksum is wrong")
 DROP_REASON(drop_source, "ip-martian-source", "the source address must not appear on the wire")
 DROP_REASON(drop_destination, "ip-martian-destination", "the destination address must not appear on the wire")
-DROP_REASON(drop_rpf, "ip-reverse-path", "no route leads back to the packet's source, or none by its interface (RFC 3704)")
+DROP_REASON(
+	drop_rpf, "ip-reverse-path", "no route leads back to the packet's source, or none by its interface (RFC 3704)")
 DROP_REASON(drop_multicast, "ip-multicast", "nothing here listens to that multicast or broadcast address")
 DROP_REASON(drop_protocol, "ip-protocol-unreachable", "sent to one of our addresses with a protocol that is not served")
 DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")

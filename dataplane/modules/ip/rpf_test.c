@@ -42,8 +42,8 @@ static int passes(const char *in, const char *source)
 	struct router_frame f;
 
 	router_ethernet(&f, in, north ? peer_north : peer_south, 0, 0, six ? 0x86dd : 0x0800);
-	router_udp(&f, source, six ? (north ? "2001:db8:64::1" : "2001:db8:c0::1") : (north ? "198.51.100.1" : "192.0.2.1"),
-		64, 20);
+	router_udp(&f, source,
+		six ? (north ? "2001:db8:64::1" : "2001:db8:c0::1") : (north ? "198.51.100.1" : "192.0.2.1"), 64, 20);
 	struct kit_reasons before = kit_reasons();
 	router_receive(in, &f);
 	uint32_t left = router_count();

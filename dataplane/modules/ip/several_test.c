@@ -168,8 +168,8 @@ static void what_is_refused(void **state)
 		struct api_route r;
 		struct api_route_hop hop[API_ROUTE_FURTHER + 1];
 	} body = {.r = {.prefix = router_address("203.0.113.0/24"), .via = router_address("10.1.0.9"), .further = 1}};
-	static const char *const many[] = {"10.1.0.9", "10.1.0.10", "10.1.0.11", "10.1.0.12", "10.1.0.13", "10.1.0.14",
-		"10.1.0.15", "10.1.0.16"};
+	static const char *const many[] = {
+		"10.1.0.9", "10.1.0.10", "10.1.0.11", "10.1.0.12", "10.1.0.13", "10.1.0.14", "10.1.0.15", "10.1.0.16"};
 
 	kit_begin();
 	put_several("x", "203.0.113.0/24", 2, twice);

@@ -194,6 +194,44 @@ static void fragments_stay_apart(void **state)
 	}
 }
 
+// Rows G24, G25, G27.
+static void bad_packets_are_no_better_in_it(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		uint8_t protocol;
+		const char *reason;
+	} row[] = {
+		{"10.50.0.9", "10.50.0.1", 4, "ip-protocol-unreachable"},
+		{"10.50.0.9", "10.50.0.1", 41, "ip-protocol-unreachable"},
+		{"10.50.0.9", "10.50.0.1", 47, "ip-protocol-unreachable"},
+		{"127.0.0.1", "198.51.100.7", 17, "ip-martian-source"},
+		{"10.50.0.9", "127.0.0.1", 17, "ip-martian-destination"},
+		{"10.50.0.9", "240.0.0.1", 17, "ip-martian-destination"},
+		{"10.50.0.9", "224.0.0.9", 17, "ip-multicast"},
+		{"2001:db8:50::9", "::1", 17, "ip-martian-destination"},
+		{"10.50.0.9", "198.51.100.7", 6, "ip-transport-header"},
+	};
+
+	for (int blue = 0; blue < 2; blue++)
+		for (size_t i = 0; i < RTE_DIM(row); i++) {
+			struct kit_reasons before = kit_reasons();
+			struct frame f;
+
+			frame_payload(&f, 20);
+			if (row[i].protocol == 6) {
+				frame_tcp(&f, 4000, 5000);
+				f.at[12] = 0x30; // data offset
+			} else {
+				frame_udp(&f, 4000, 5000);
+			}
+			frame_ip(&f, row[i].from, row[i].to, row[i].protocol);
+			send(blue, &f);
+			kit_only_rose(&before, row[i].reason, 1);
+			assert_int_equal(router_count(), 0);
+		}
+}
+
 static void an_interface_moves(void **state)
 {
 	struct api_interface red = vrf_interface(0, "green");
@@ -325,6 +363,7 @@ int main(void)
 		cmocka_unit_test(what_we_say_stays_in_it),
 		cmocka_unit_test(ours_in_one_is_not_ours_in_another),
 		cmocka_unit_test(fragments_stay_apart),
+		cmocka_unit_test(bad_packets_are_no_better_in_it),
 		cmocka_unit_test(an_interface_moves),
 		cmocka_unit_test(mixtures_are_refused),
 		cmocka_unit_test(instances_have_one),

@@ -228,7 +228,7 @@ static void rewrite(struct next_hop *h, const struct interface *i, const struct 
 	__atomic_store_n(&h->resolved, rte_is_zero_ether_addr(mac) ? 0 : 1, __ATOMIC_RELEASE);
 }
 
-// ---- several of equal cost -------------------------------------------------------------------------------------------
+// ---- several of equal cost ------------------------------------------------------------------------------------------
 
 static void settle(struct hop_buckets *b, const struct interfaces *s)
 {

@@ -44,7 +44,7 @@ int next_hops_start(void); // makes the tables when they are not there yet; 0 or
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
-// ---- next hops of equal cost (several.c) -------------------------------------------------------------------------------
+// ---- next hops of equal cost (several.c) ----------------------------------------------------------------------------
 
 #define HOPS_MAX (1 + API_ROUTE_FURTHER)
 #define HOP_BUCKETS 127 // a prime (several.c)
