@@ -158,7 +158,7 @@ type Route struct {
 	Prefix    Prefix    `yaml:"prefix" req:"true" doc:"Destination."`
 	Via       Address   `yaml:"via" doc:"Next hop; absent: the destination is directly on the interface."`
 	AlsoVia   []Address `yaml:"also_via" maxlen:"7" with:"via" doc:"Further next hops of equal cost."`
-	Interface Name      `yaml:"interface" doc:"Interface to leave by; may be absent when the next hop lies in an interface's prefix."`
+	Interface Name      `yaml:"interface" doc:"Interface to leave by; may be absent when via lies in an interface's prefix."`
 	VRF       Name      `yaml:"vrf" doc:"VRF that the route is of; absent: that of interface, or the default one."`
 }
 

@@ -21,7 +21,8 @@ func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
 		k.fail(f.At, "vrf", "interface %q is on an access port, whose addresses are of the default VRF", f.Name)
 	}
 	if f.Reverse != "off" && port != nil && port.Role != "core" {
-		k.fail(f.At, "reverse_path", "interface %q is on an access port, where sessions have their sources", f.Name)
+		k.fail(f.At, "reverse_path", "interface %q is on an access port, where sessions have their sources",
+			f.Name)
 	}
 	if f.Clone.Device == "" {
 		return
@@ -31,7 +32,8 @@ func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
 		spaces[f.Clone.File()] = f
 	case first.VRF != f.VRF:
 		k.fail(f.Clone.At, "namespace",
-			"the clone in line %d is in the same namespace, and its interface in another VRF", first.Clone.Line(""))
+			"the clone in line %d is in the same namespace, and its interface in another VRF",
+			first.Clone.Line(""))
 	}
 }
 
