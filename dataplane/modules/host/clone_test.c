@@ -376,7 +376,7 @@ static void bad_clones_are_refused(void **state)
 	assert_int_equal(router_commit(), ENOENT);
 	remove_clone("north");
 	remove_clone("south");
-	i.flags = 2;
+	i.flags = 0x80000000; // unknown
 	kit_begin();
 	kit_put(API_INTERFACE, "south", &i, sizeof(i));
 	assert_int_equal(router_commit(), EINVAL);
