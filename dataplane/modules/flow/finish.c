@@ -157,10 +157,12 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
 	const struct next_hop *hop = next_hop_get(way->index);
-	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)) &&
-		!translated) // which makes another flow of it
-		hop = next_hop_get(next_hop_of_flow(way->index, ip, l->length, l->length));
-	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) || l->length > hop->mtu || !count(k, l, ip)))
+	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))) {
+		hop = translated ? hop : next_hop_get(next_hop_of_flow(way->index, ip, l->length, l->length));
+		if (!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
+			return 0;
+	}
+	if (unlikely(l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
 	if (likely(version == 4))
 		ip4_decrement_ttl(ip);

@@ -8,6 +8,7 @@
 #include "wire/gtpu.h"
 #include "wire/ip.h"
 #include <rte_jhash.h>
+#include <string.h>
 
 #define GTPU_UDP 2152
 
@@ -51,9 +52,11 @@ void hop_buckets_settle(struct hop_buckets *b, uint32_t lost)
 // Fragments have no ports: those of a datagram stay together.
 static uint32_t hash_of(const struct ip_info *ip)
 {
-	uint32_t n = address_length(ip->version), h = rte_jhash(ip->source, n, ip->protocol);
+	uint32_t n = address_length(ip->version), address[8], h;
 
-	h = rte_jhash(ip->destination, n, h);
+	memcpy(address, ip->source, n); // aligned
+	memcpy(address + n / 4, ip->destination, n);
+	h = rte_jhash_32b(address, n / 2, ip->protocol);
 	return ip->fragment != 0 ? h : rte_jhash_2words(ip->source_port, ip->destination_port, h);
 }
 
