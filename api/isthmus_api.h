@@ -99,6 +99,7 @@ enum api_part {
 	API_PART_SDF = 79,
 	API_PART_FAR_MORE = 80,
 	API_PART_ADDRESS = 81,
+	API_PART_ROUTE_HOP = 83,
 	API_PART_LIST = 82,
 
 	API_PART_PORT_ROW = 129,
@@ -313,6 +314,7 @@ struct api_port {
 // ---- interfaces, routes, neighbours ----------------------------------------------------------------------------------
 
 #define API_MAX_ADDRESSES 8
+#define API_MAX_VRFS 64 // the default one included
 
 // Key: the interface's name. Core: an L3 interface on a port or on a VLAN of it. Access: the gateway addresses that
 // the port's subscribers see (ARP, ND, echo), in whatever encapsulation the subscriber has.
@@ -324,14 +326,28 @@ struct api_interface {
 	struct api_address address[API_MAX_ADDRESSES];
 	uint32_t mtu; // L3 bytes, not above the port's; 0: the port's
 	uint32_t flags; // API_INTERFACE_*
+	char vrf[API_NAME]; // its addresses, and the routes of what comes in: of this VRF; empty: the default one
 };
 #define API_INTERFACE_DOWN 1u // nothing passes; its networks and the routes that leave by it are not there
+// RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
+#define API_INTERFACE_RPF_STRICT 2u
+#define API_INTERFACE_RPF_LOOSE 4u
 
-// Key: prefix as text ("10.0.0.0/8"). Prefixes that belong to an interface are routes of their own accord.
+// Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
+// routes of their own accord.
 struct api_route {
 	struct api_address prefix;
 	struct api_address via; // family 0: directly attached
 	char interface[API_NAME]; // may be empty when via lies in an interface's prefix
+	char vrf[API_NAME]; // of its interface; empty: the default one
+	uint32_t further, pad; // next hops of equal cost, of at most API_ROUTE_FURTHER
+	// The part api_route_hop[further] follows.
+};
+#define API_ROUTE_FURTHER 7
+
+struct api_route_hop {
+	struct api_address via;
+	char interface[API_NAME]; // as in api_route
 };
 
 // Key: "interface|address" shortened to fit (FNV-1a 64 in hex). A static neighbour.
@@ -1146,6 +1162,7 @@ struct api_route_row {
 	struct api_address prefix, via;
 	char interface[API_NAME];
 	uint32_t resolved, pad;
+	char vrf[API_NAME];
 };
 
 struct api_neighbour_row {

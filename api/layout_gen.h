@@ -35,10 +35,11 @@ static const struct api_layout_step api_port_steps[] = {
 };
 static const struct api_layout_step api_interface_steps[] = {
 	{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c},
-	{200, 0x03b52451}, {204, 0x910367c9}, {208, 0xa52b749a},
+	{200, 0x03b52451}, {204, 0x910367c9}, {208, 0xa52b749a}, {240, 0x4bef2283},
 };
 static const struct api_layout_step api_route_steps[] = {
-	{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf},
+	{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {104, 0x38b35283},
+	{108, 0xefc12992}, {112, 0x93cf105a},
 };
 static const struct api_layout_step api_neighbour_steps[] = {
 	{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {60, 0x91a19a8a},
@@ -191,6 +192,9 @@ static const struct api_layout_step api_far_more_steps[] = {
 static const struct api_layout_step api_address_steps[] = {
 	{1, 0x04300cd5}, {2, 0xdf0a0188}, {4, 0x33d92e24}, {20, 0x33b9415b},
 };
+static const struct api_layout_step api_route_hop_steps[] = {
+	{20, 0x37fe2577}, {52, 0xfff97b61},
+};
 static const struct api_layout_step api_list_steps[] = {
 	{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779},
 };
@@ -225,7 +229,7 @@ static const struct api_layout_step api_session_row_steps[] = {
 };
 static const struct api_layout_step api_route_row_steps[] = {
 	{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {76, 0xa22fb616},
-	{80, 0xd625acca},
+	{80, 0xd625acca}, {112, 0x886107f9},
 };
 static const struct api_layout_step api_neighbour_row_steps[] = {
 	{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {59, 0x099dc301},
@@ -314,8 +318,8 @@ static const struct api_layout_step api_gtsm_row_steps[] = {
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 31},
 	{"api_port", api_port_steps, API_PART_PORT, 14},
-	{"api_interface", api_interface_steps, API_PART_INTERFACE, 7},
-	{"api_route", api_route_steps, API_PART_ROUTE, 3},
+	{"api_interface", api_interface_steps, API_PART_INTERFACE, 8},
+	{"api_route", api_route_steps, API_PART_ROUTE, 6},
 	{"api_neighbour", api_neighbour_steps, API_PART_NEIGHBOUR, 4},
 	{"api_acl", api_acl_steps, API_PART_ACL, 2},
 	{"api_policer", api_policer_steps, API_PART_POLICER, 10},
@@ -348,13 +352,14 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_sdf", api_sdf_steps, API_PART_SDF, 13},
 	{"api_far_more", api_far_more_steps, API_PART_FAR_MORE, 7},
 	{"api_address", api_address_steps, API_PART_ADDRESS, 4},
+	{"api_route_hop", api_route_hop_steps, API_PART_ROUTE_HOP, 2},
 	{"api_list", api_list_steps, API_PART_LIST, 4},
 	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
 	{"api_worker_row", api_worker_row_steps, API_PART_WORKER_ROW, 14},
 	{"api_session_row", api_session_row_steps, API_PART_SESSION_ROW, 22},
-	{"api_route_row", api_route_row_steps, API_PART_ROUTE_ROW, 5},
+	{"api_route_row", api_route_row_steps, API_PART_ROUTE_ROW, 6},
 	{"api_neighbour_row", api_neighbour_row_steps, API_PART_NEIGHBOUR_ROW, 7},
 	{"api_acl_row", api_acl_row_steps, API_PART_ACL_ROW, 4},
 	{"api_scheduler_row", api_scheduler_row_steps, API_PART_SCHEDULER_ROW, 11},

@@ -33,7 +33,8 @@ func clonesOf(c *config.Config) []kernel.Clone {
 		}
 		name := string(f.Name)
 		clone := kernel.Clone{
-			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), MTU: mtu[f.Port],
+			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), VRF: string(f.VRF),
+			MTU: mtu[f.Port],
 		}
 		for _, a := range f.Addresses {
 			clone.Addresses = append(clone.Addresses, a.Prefix)
@@ -41,10 +42,22 @@ func clonesOf(c *config.Config) []kernel.Clone {
 		for _, r := range c.Routes {
 			if c.RouteInterface(&r) == f {
 				made := kernel.Route{Prefix: r.Prefix.Prefix, Via: r.Via.Addr, Interface: name}
-				clone.Routes = append(clone.Routes, made)
+				clone.Routes = append(clone.Routes, made.WithFurther(furtherOf(c, &r)))
 			}
 		}
 		list = append(list, clone)
+	}
+	return list
+}
+
+// furtherOf lists a route's next hops beside the first one.
+func furtherOf(c *config.Config, r *config.Route) []kernel.Hop {
+	var list []kernel.Hop
+	for _, a := range r.AlsoVia {
+		one := config.Route{Via: a, VRF: c.RouteVRF(r)}
+		if f := c.RouteInterface(&one); f != nil {
+			list = append(list, kernel.Hop{Via: a.Addr, Interface: string(f.Name)})
+		}
 	}
 	return list
 }

@@ -25,12 +25,13 @@ routes:
 // kernelHas gives an agent that runs a state of the kernel's, as netlink would.
 func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
 	t.Helper()
-	st := kernel.State{Routes: map[netip.Prefix]kernel.Route{},
+	st := kernel.State{Routes: map[kernel.Destination]kernel.Route{},
 		Devices: map[string]kernel.Device{"core0": {Up: true, MTU: 1500}}}
 	via := netip.MustParseAddr("192.0.2.3")
 	for _, p := range prefixes {
 		prefix := netip.MustParsePrefix(p)
-		st.Routes[prefix] = kernel.Route{Prefix: prefix, Via: via, Interface: "core0"}
+		d := kernel.Destination{Prefix: prefix}
+		st.Routes[d] = kernel.Route{Prefix: prefix, Via: via, Interface: "core0"}
 	}
 	_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
 		a.overlay.Update(kernel.Changes{All: true, State: st})

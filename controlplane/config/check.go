@@ -24,7 +24,7 @@ type checker struct {
 	instances  map[Name]*Instance
 	mirrors    map[Name]*Mirror
 	counters   map[Name]*Counter
-	addresses  map[netip.Addr]int // of interfaces: line
+	addresses  map[vrfAddress]int // of interfaces: line
 }
 
 func (k *checker) fail(at At, key, format string, args ...any) {
@@ -212,14 +212,16 @@ func DevArgs(driver, device, args string) string {
 
 func (k *checker) allInterfaces() {
 	k.interfaces = named(k, k.Interfaces, "name", func(i *Interface) (Name, At) { return i.Name, i.At })
-	k.addresses = map[netip.Addr]int{}
+	k.addresses = map[vrfAddress]int{}
 	type place struct {
 		port         Name
 		outer, inner uint16
 	}
 	places := map[place]int{}
 	devices := map[[2]string]int{}
-	for _, f := range k.Interfaces {
+	spaces := map[string]*Interface{}
+	for i := range k.Interfaces {
+		f := k.Interfaces[i]
 		port := refer(k, f.At, "port", "port", f.Port, k.ports)
 		p := place{f.Port, f.OuterVLAN, f.InnerVLAN}
 		if line, twice := places[p]; twice {
@@ -231,16 +233,18 @@ func (k *checker) allInterfaces() {
 		if f.GTSM != 0 && port != nil && port.Role != "core" {
 			k.fail(f.At, "gtsm", "interface %q is on an access port", f.Name)
 		}
+		k.vrf(&k.Interfaces[i], port, spaces)
 		for _, a := range f.Addresses {
 			addr := a.Addr()
 			if addr.IsMulticast() || addr.IsUnspecified() || addr.IsLoopback() {
 				k.fail(f.At, "addresses", "%s is no unicast address", addr)
 			}
-			if line, twice := k.addresses[addr]; twice && (port == nil || port.Role == "core") {
+			own := vrfAddress{f.VRF, addr}
+			if line, twice := k.addresses[own]; twice && (port == nil || port.Role == "core") {
 				k.fail(f.At, "addresses", "%s is already in line %d", addr, line)
 				continue
 			}
-			k.addresses[addr] = f.Line("addresses")
+			k.addresses[own] = f.Line("addresses")
 		}
 	}
 }
@@ -269,25 +273,35 @@ func (f *Interface) reaches(a netip.Addr) bool {
 }
 
 func (k *checker) allRoutes() {
-	seen := map[netip.Prefix]int{}
+	type id struct {
+		vrf    Name
+		prefix netip.Prefix
+	}
+	seen := map[id]int{}
 	for _, r := range k.Routes {
 		if r.Prefix.hostBits() {
 			k.fail(r.At, "prefix", "%s has host bits set; the network is %s", r.Prefix, r.Prefix.Masked())
 		}
-		once(k, r.At, "prefix", seen, r.Prefix.Prefix, "%s is already in line %d", r.Prefix)
 		f := refer(k, r.At, "interface", "interface", r.Interface, k.interfaces)
+		once(k, r.At, "prefix", seen, id{k.RouteVRF(&r), r.Prefix.Prefix}, "%s is already in line %d", r.Prefix)
+		if f != nil && r.VRF != "" && r.VRF != f.VRF {
+			k.fail(r.At, "vrf", "interface %q is in %s", f.Name, vrfText(f.VRF))
+			continue
+		}
 		if r.Via.IsValid() && r.Via.Is4() != r.Prefix.Addr().Is4() {
 			k.fail(r.At, "via", "%s and %s are not of one family", r.Via, r.Prefix)
 			continue
 		}
 		k.gateway(&r, f)
+		k.furtherGateways(&r)
 	}
 }
 
 // RouteInterface is what a route leaves by, nil when there is none.
 func (c *Config) RouteInterface(r *Route) *Interface {
 	for i := range c.Interfaces {
-		if f := &c.Interfaces[i]; f.Name == r.Interface || r.Interface == "" && f.reaches(r.Via.Addr) {
+		f := &c.Interfaces[i]
+		if f.Name == r.Interface || r.Interface == "" && f.VRF == r.VRF && f.reaches(r.Via.Addr) {
 			return f
 		}
 	}
@@ -309,8 +323,9 @@ func (k *checker) gateway(r *Route, f *Interface) {
 		return
 	}
 	if f == nil && r.Interface == "" {
-		if f = k.reachable(via); f == nil {
-			k.fail(r.At, "via", "%s is in no interface's prefix; name the interface", r.Via)
+		if f = k.reachable(r.VRF, via); f == nil {
+			k.fail(r.At, "via", "%s is in no interface's prefix in %s; name the interface", r.Via,
+				vrfText(r.VRF))
 			return
 		}
 	}
@@ -329,12 +344,12 @@ func (k *checker) gateway(r *Route, f *Interface) {
 	}
 }
 
-// reachable returns the interface in whose networks an address is, those of core ports first.
-func (k *checker) reachable(a netip.Addr) *Interface {
+// reachable returns the interface of a VRF in whose networks an address is, those of core ports first.
+func (k *checker) reachable(vrf Name, a netip.Addr) *Interface {
 	var found *Interface
 	for i := range k.Interfaces {
 		f := &k.Interfaces[i]
-		if !f.reaches(a) {
+		if f.VRF != vrf || !f.reaches(a) {
 			continue
 		}
 		if p := k.ports[f.Port]; p != nil && p.Role == "core" {
@@ -427,9 +442,10 @@ func (k *checker) allPaths() {
 		if p.Peer.IsMulticast() || p.Peer.IsUnspecified() {
 			k.fail(p.At, "peer", "%s is no unicast address", p.Peer)
 		}
-		if _, ours := k.addresses[p.Local.Addr]; !ours {
+		if !k.ours(p.Local.Addr) {
 			k.fail(p.At, "local", "%s is no address of an interface", p.Local)
 		}
+		k.tunnelEnd(p.At, "local", p.Local.Addr)
 		if p.EchoInterval > 0 && p.EchoInterval < 60 {
 			k.fail(p.At, "echo_interval", "%d s is less than 60 s (TS 29.281 clause 7.2.1)", p.EchoInterval)
 		}

@@ -44,6 +44,10 @@ func (k *checker) allInstances() {
 				continue
 			}
 			take(k, interfaces, in, "interfaces", name)
+			if f.VRF != k.vrfOf(in) {
+				k.fail(in.At, "interfaces", "interface %q is in %s, the first one in %s: one VRF each",
+					name, vrfText(f.VRF), vrfText(k.vrfOf(in)))
+			}
 			if p := k.ports[f.Port]; p != nil && p.Role != "core" {
 				k.fail(in.At, "interfaces", "interface %q is on an access port, where wireline subscribers are", name)
 			}
@@ -97,6 +101,7 @@ func (k *checker) endpoint(in *Instance, a netip.Addr) {
 	if !ours {
 		k.fail(in.At, "endpoints", "%s is no address of the instance's interfaces", a)
 	}
+	k.tunnelEnd(in.At, "endpoints", a)
 	for i := range k.Paths {
 		if p := &k.Paths[i]; p.Local.Addr == a { // the data plane tells wireline from mobile tunnels by the address
 			k.fail(in.At, "endpoints", "%s is the local end of path %q, line %d", a, p.Name, p.Line("local"))
@@ -104,7 +109,7 @@ func (k *checker) endpoint(in *Instance, a netip.Addr) {
 	}
 }
 
-// pools of all instances: networks, apart from each other and from our own addresses.
+// pools of all instances: networks, apart from others of the VRF and from our own addresses in it.
 func (k *checker) pools() {
 	type pool struct {
 		in *Instance
@@ -127,15 +132,16 @@ func (k *checker) pools() {
 				k.fail(in.At, "pools", "%s holds more than global unicast addresses", p)
 			}
 			for _, other := range all {
-				if other.Overlaps(p.Prefix) {
+				if other.Overlaps(p.Prefix) && k.vrfOf(other.in) == k.vrfOf(in) {
 					k.fail(in.At, "pools", "%s overlaps %s of instance %q, line %d", p, other.Prefix, other.in.Name,
 						other.in.Line("pools"))
 				}
 			}
 			all = append(all, pool{in, p.Prefix})
 			for own, line := range k.addresses {
-				if p.Contains(own) {
-					k.fail(in.At, "pools", "%s holds %s, which is an interface's, line %d", p, own, line)
+				if own.vrf == k.vrfOf(in) && p.Contains(own.addr) {
+					k.fail(in.At, "pools", "%s holds %s, which is an interface's, line %d",
+						p, own.addr, line)
 				}
 			}
 		}

@@ -133,6 +133,8 @@ type Interface struct {
 	OuterVLAN uint16   `yaml:"outer_vlan" max:"4094" doc:"Outer or only VLAN; 0: none."`
 	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" with:"outer_vlan" doc:"Inner VLAN; 0: none."`
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
+	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port; absent: the default one."`
+	Reverse   string   `yaml:"reverse_path" default:"off" enum:"off|loose|strict" doc:"Core ports: what a packet's source must have (RFC 3704): a route, or one by this interface."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 	GTSM      uint8    `yaml:"gtsm" max:"254" doc:"Hops that BGP to us may come from (RFC 5082); 0: any."`
 }
@@ -154,9 +156,11 @@ func (c *Clone) File() string {
 
 type Route struct {
 	At        `yaml:""`
-	Prefix    Prefix  `yaml:"prefix" req:"true" doc:"Destination."`
-	Via       Address `yaml:"via" doc:"Next hop; absent: the destination is directly on the interface."`
-	Interface Name    `yaml:"interface" doc:"Interface to leave by; may be absent when the next hop lies in an interface's prefix."`
+	Prefix    Prefix    `yaml:"prefix" req:"true" doc:"Destination."`
+	Via       Address   `yaml:"via" doc:"Next hop; absent: the destination is directly on the interface."`
+	AlsoVia   []Address `yaml:"also_via" maxlen:"7" with:"via" doc:"Further next hops of equal cost."`
+	Interface Name      `yaml:"interface" doc:"Interface to leave by; may be absent when via lies in an interface's prefix."`
+	VRF       Name      `yaml:"vrf" doc:"VRF that the route is of; absent: that of interface, or the default one."`
 }
 
 type Neighbour struct {

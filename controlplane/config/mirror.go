@@ -83,7 +83,7 @@ func (k *checker) mirrorTarget(t *MirrorTarget) {
 	if a.IsMulticast() || a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() {
 		k.fail(t.At, "erspan", "%s is no host's address", a)
 	}
-	if line, ours := k.addresses[a]; ours {
+	if line, ours := k.addresses[vrfAddress{"", a}]; ours {
 		k.fail(t.At, "erspan", "%s is an address of ours, line %d", a, line)
 	}
 }

@@ -97,8 +97,9 @@ func (k *checker) nat(in *Instance) {
 	}
 	for _, p := range n.Addresses {
 		for own, line := range k.addresses {
-			if p.Contains(own) {
-				k.fail(n.At, "addresses", "%s holds %s, which is an interface's, line %d", p, own, line)
+			if own.vrf == k.vrfOf(in) && p.Contains(own.addr) {
+				k.fail(n.At, "addresses", "%s holds %s, which is an interface's, line %d", p, own.addr,
+					line)
 			}
 		}
 		for _, other := range n.Inside {

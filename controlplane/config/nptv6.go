@@ -36,7 +36,7 @@ func (k *checker) nptv6(in *Instance) {
 			k.fail(n.At, "outside", "%s and %s differ in length: write both as /%d", n.Inside, n.Outside,
 				max(a, b))
 		}
-		k.nptv6Outside(n)
+		k.nptv6Outside(in, n)
 	}
 }
 
@@ -57,15 +57,16 @@ func (k *checker) nptv6Prefix(n *NPTv6, key string, p Prefix) bool {
 }
 
 // nptv6Outside: outside addresses are nobody's, neither ours nor a UE's.
-func (k *checker) nptv6Outside(n *NPTv6) {
+func (k *checker) nptv6Outside(in *Instance, n *NPTv6) {
 	for own, line := range k.addresses {
-		if n.Outside.Contains(own) {
-			k.fail(n.At, "outside", "%s holds %s, which is an interface's, line %d", n.Outside, own, line)
+		if own.vrf == k.vrfOf(in) && n.Outside.Contains(own.addr) {
+			k.fail(n.At, "outside", "%s holds %s, which is an interface's, line %d", n.Outside,
+				own.addr, line)
 		}
 	}
 	for i := range k.Instances {
 		for _, p := range k.Instances[i].Pools {
-			if n.Outside.Overlaps(p.Prefix) {
+			if n.Outside.Overlaps(p.Prefix) && k.vrfOf(&k.Instances[i]) == k.vrfOf(in) {
 				k.fail(n.At, "outside", "%s overlaps the pool %s, where subscribers are", n.Outside, p)
 			}
 		}

@@ -374,7 +374,7 @@ func (k *checker) uniqueAddresses() {
 		h := &k.Subscribers[i]
 		if h.IPv4.IsValid() {
 			list = append(list, owned{netip.PrefixFrom(h.IPv4, 32), h})
-			if line, ours := k.addresses[h.IPv4]; ours {
+			if line, ours := k.addresses[vrfAddress{"", h.IPv4}]; ours {
 				k.fail(h.From.At, "ipv4", "%s of %s is an interface's, line %d", h.IPv4, h.Name, line)
 			}
 		}

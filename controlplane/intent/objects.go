@@ -8,6 +8,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 )
@@ -73,6 +74,9 @@ func (c *compiler) interfaces() {
 	for _, f := range c.Interfaces {
 		body := api.Interface{OuterVLAN: f.OuterVLAN, InnerVLAN: f.InnerVLAN, Count: uint32(len(f.Addresses))}
 		c.text(body.Port[:], string(f.Port))
+		c.text(body.VRF[:], string(f.VRF))
+		body.Flags = flag(f.Reverse == "loose", api.InterfaceRPFLoose) |
+			flag(f.Reverse == "strict", api.InterfaceRPFStrict)
 		for n, a := range f.Addresses {
 			if n < len(body.Address) {
 				body.Address[n] = api.FromPrefix(a.Prefix)
@@ -106,7 +110,15 @@ func (c *compiler) routes() {
 	for _, r := range c.Routes {
 		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Via: api.FromAddr(r.Via.Addr)}
 		c.text(body.Interface[:], string(r.Interface))
-		c.putShort(api.KindRoute, r.Prefix.String(), api.Body(&body))
+		vrf := string(c.RouteVRF(&r))
+		c.text(body.VRF[:], vrf)
+		d := kernel.Destination{VRF: vrf, Prefix: r.Prefix.Prefix}
+		var further []api.RouteHop
+		for _, a := range r.AlsoVia {
+			further = append(further, api.RouteHop{Via: api.FromAddr(a.Addr)})
+		}
+		body.Further = uint32(len(further))
+		c.putShort(api.KindRoute, routeName(d), api.AppendRows(api.Body(&body), further))
 	}
 }
 

@@ -87,13 +87,13 @@ func (o *Overlay) Update(c kernel.Changes) {
 		o.rebuild()
 		return
 	}
-	for p, r := range c.Routes {
+	for d, r := range c.Routes {
 		if r.Interface == "" {
-			delete(o.state.Routes, p)
+			delete(o.state.Routes, d)
 		} else {
-			o.state.Routes[p] = r
+			o.state.Routes[d] = r
 		}
-		o.renew(routeID(p), func() (Object, bool) { return o.route(o.state.Routes[p]) })
+		o.renew(routeID(d), func() (Object, bool) { return o.route(d.VRF, o.state.Routes[d]) })
 	}
 	for n, mac := range c.Neighbours {
 		if mac == (kernel.MAC{}) {
@@ -145,8 +145,8 @@ func (o *Overlay) build() {
 	for _, name := range o.order {
 		keep(o.device(o.interfaces[name], name))
 	}
-	for _, r := range o.state.Routes {
-		keep(o.route(r))
+	for d, r := range o.state.Routes {
+		keep(o.route(d.VRF, r))
 	}
 	for n, mac := range o.state.Neighbours {
 		keep(o.neighbour(n, mac))
@@ -193,9 +193,13 @@ func assignable(a netip.Addr) bool {
 	return a.IsValid() && !a.IsMulticast() && !a.IsUnspecified() && !a.IsLoopback()
 }
 
-// taken tells whether the address, or one of its network, is of another interface, or of this one with another length.
+// taken tells whether the address, or one of its network, is of another interface of the VRF, or of this one with
+// another length.
 func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	for _, other := range o.interfaces {
+		if other.body.VRF != f.body.VRF {
+			continue
+		}
 		for _, x := range other.now.Address[:other.now.Count] {
 			q := x.Netip()
 			if q.Addr() == p.Addr() && !(p.Addr().IsLinkLocalUnicast() && other != f) {
@@ -209,19 +213,28 @@ func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	return false
 }
 
-func routeID(p netip.Prefix) objectID { return objectID{api.KindRoute, api.ShortKey(p.String())} }
+func routeName(d kernel.Destination) string {
+	if d.VRF == "" {
+		return d.Prefix.String()
+	}
+	return d.Prefix.String() + "|" + d.VRF
+}
+
+func routeID(d kernel.Destination) objectID {
+	return objectID{api.KindRoute, api.ShortKey(routeName(d))}
+}
 
 // route is one of the kernel's that the data plane can have: not of the configuration, no interface's own network, by a
 // gateway that the interface reaches.
-func (o *Overlay) route(r kernel.Route) (Object, bool) {
-	f := o.interfaces[r.Interface]
+func (o *Overlay) route(vrf string, r kernel.Route) (Object, bool) {
+	f, id := o.interfaces[r.Interface], routeID(kernel.Destination{VRF: vrf, Prefix: r.Prefix})
 	a, bits := r.Prefix.Addr(), r.Prefix.Bits()
-	if f == nil || f.now.Flags&api.InterfaceDown != 0 || o.configured[routeID(r.Prefix)] ||
+	if f == nil || api.CString(f.body.VRF[:]) != vrf || f.now.Flags&api.InterfaceDown != 0 || o.configured[id] ||
 		r.Prefix != r.Prefix.Masked() || a.IsLinkLocalUnicast() && bits > 9 || a.IsMulticast() && bits > 0 {
 		return Object{}, false
 	}
 	for _, other := range o.interfaces {
-		if !other.core {
+		if !other.core || other.body.VRF != f.body.VRF {
 			continue
 		}
 		for _, x := range other.now.Address[:other.now.Count] {
@@ -233,14 +246,33 @@ func (o *Overlay) route(r kernel.Route) (Object, bool) {
 	if r.Via.IsValid() && (r.Via.Is4() != r.Prefix.Addr().Is4() || !f.reaches(r.Via)) {
 		return Object{}, false
 	}
-	body := api.Route{Prefix: api.FromPrefix(r.Prefix)}
+	body := api.Route{Prefix: api.FromPrefix(r.Prefix), VRF: f.body.VRF}
 	if r.Via.IsValid() {
 		body.Via = api.FromAddr(r.Via)
 	}
 	if api.PutCString(body.Interface[:], r.Interface) != nil {
 		return Object{}, false
 	}
-	return newObject(api.KindRoute, routeID(r.Prefix).key, api.Body(&body)), true
+	further := o.further(vrf, &r)
+	body.Further = uint32(len(further))
+	return newObject(api.KindRoute, id.key, api.AppendRows(api.Body(&body), further)), true
+}
+
+// further are the next hops beside the first one that the data plane can have.
+func (o *Overlay) further(vrf string, r *kernel.Route) []api.RouteHop {
+	var list []api.RouteHop
+	for _, h := range r.Further() {
+		f := o.interfaces[h.Interface]
+		if f == nil || api.CString(f.body.VRF[:]) != vrf || h.Via.Is4() != r.Prefix.Addr().Is4() ||
+			!f.reaches(h.Via) {
+			continue
+		}
+		hop := api.RouteHop{Via: api.FromAddr(h.Via)}
+		if api.PutCString(hop.Interface[:], h.Interface) == nil {
+			list = append(list, hop)
+		}
+	}
+	return list
 }
 
 // reaches tells whether an address of another host lies in a network of the interface.

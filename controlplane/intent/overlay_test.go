@@ -53,9 +53,9 @@ func kernelRoute(p, via, of string) kernel.Route {
 // kernelState has devices that are as the configuration has them.
 func kernelState(routes ...kernel.Route) kernel.State {
 	st := kernel.State{Devices: map[string]kernel.Device{"a": {Up: true, MTU: 1500}, "b": {Up: true, MTU: 1500}},
-		Routes: map[netip.Prefix]kernel.Route{}, Neighbours: map[kernel.Neighbour]kernel.MAC{}}
+		Routes: map[kernel.Destination]kernel.Route{}, Neighbours: map[kernel.Neighbour]kernel.MAC{}}
 	for _, r := range routes {
-		st.Routes[r.Prefix] = r
+		st.Routes[kernel.Destination{Prefix: r.Prefix}] = r
 	}
 	return st
 }
@@ -143,15 +143,49 @@ func TestOverlayRoutes(t *testing.T) {
 		{kernelRoute("198.51.100.0/24", "10.1.0.7", "nowhere"), false},
 	} {
 		o := overlayOf(t, kernelState(row.route))
-		if _, taken := o.objects[routeID(row.route.Prefix)]; taken != row.taken {
+		if _, taken := o.objects[routeID(kernel.Destination{Prefix: row.route.Prefix})]; taken != row.taken {
 			t.Errorf("%v: taken %v", row.route, taken)
 		}
 	}
 	st := kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"))
 	st.Devices["a"] = kernel.Device{MTU: 1500}
-	if _, taken := overlayOf(t, st).objects[routeID(prefix("198.51.100.0/24"))]; taken {
+	if _, taken := overlayOf(t, st).objects[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})]; taken {
 		t.Error("a route by a device that is down")
 	}
+}
+
+// The same device, address and route in two VRFs: both are taken, each with its own key; what leads from one into the
+// other is not.
+func TestOverlayVRFs(t *testing.T) {
+	c, err := config.Parse("test.yaml", []byte(`
+ports: [{name: core, driver: inject, role: core}]
+interfaces:
+  - {name: a, port: core, addresses: [10.1.0.1/24], clone: {device: a0, namespace: fabric}}
+  - {name: b, port: core, outer_vlan: 7, vrf: red, clone: {device: a0, namespace: red}}
+`))
+	testkit.Must(t, err)
+	s, err := Compile(c)
+	testkit.Must(t, err)
+	o := NewOverlay(s, nil)
+	p := prefix("192.0.2.0/24")
+	st := kernelState(kernelRoute("192.0.2.0/24", "10.1.0.7", "a"))
+	st.Devices["b"] = with("10.1.0.1/24")
+	st.Routes[kernel.Destination{VRF: "red", Prefix: p}] = kernelRoute("192.0.2.0/24", "10.1.0.9", "b")
+	all := kernel.Destination{VRF: "red", Prefix: prefix("0.0.0.0/0")}
+	st.Routes[all] = kernelRoute("0.0.0.0/0", "10.1.0.7", "a")
+	o.Update(kernel.Changes{All: true, State: st})
+	f, _ := interfaceOf(t, o, "b")
+	testkit.Equal(t, f.Count, 1, "addresses of b")
+	for vrf, via := range map[string]string{"": "10.1.0.7", "red": "10.1.0.9"} {
+		object, there := o.objects[routeID(kernel.Destination{VRF: vrf, Prefix: p})]
+		var r api.Route
+		_, err := api.ReadRow(object.Body, &r)
+		is := there && err == nil && api.CString(r.VRF[:]) == vrf && r.Via.Netip().Addr().String() == via
+		testkit.ErrorIf(t, !is,
+			"route in VRF %q: %v %+v", vrf, there, r)
+	}
+	_, there := o.objects[routeID(all)]
+	testkit.ErrorIf(t, there, "a route in red by an interface of the default VRF")
 }
 
 // sent applies what is pending to what a data plane holds.
@@ -179,15 +213,16 @@ func randomly(random *rand.Rand, st *kernel.State) kernel.Changes {
 	vias := []string{"10.1.0.7", "10.2.0.7", "10.1.0.1", ""}
 	c := kernel.Changes{State: kernelState()}
 	p := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(random.IntN(8)), 0}), 24)
+	d := kernel.Destination{Prefix: p}
 	host := netip.AddrFrom4([4]byte{10, 1, 0, byte(1 + random.IntN(12))})
 	n := kernel.Neighbour{Interface: "a", Address: host}
 	switch random.IntN(6) {
 	case 0, 1:
 		r := kernelRoute(p.String(), vias[random.IntN(4)], []string{"a", "b"}[random.IntN(2)])
-		st.Routes[p], c.Routes[p] = r, r
+		st.Routes[d], c.Routes[d] = r, r
 	case 2:
-		delete(st.Routes, p)
-		c.Routes[p] = kernel.Route{}
+		delete(st.Routes, d)
+		c.Routes[d] = kernel.Route{}
 	case 3:
 		mac := kernel.MAC{2, 0, 0, 0, 0, byte(random.IntN(2))}
 		st.Neighbours[n], c.Neighbours[n] = mac, mac
@@ -240,7 +275,8 @@ func TestOverlayRefusals(t *testing.T) {
 	}
 	held := heldOf(s)
 	sent(o, held)
-	if held[routeID(prefix("198.51.100.0/24"))] != 0 || held[routeID(prefix("203.0.113.0/24"))] == 0 {
+	id := func(p string) objectID { return routeID(kernel.Destination{Prefix: prefix(p)}) }
+	if held[id("198.51.100.0/24")] != 0 || held[id("203.0.113.0/24")] == 0 {
 		t.Error("the refused route is there, or the other one is not")
 	}
 	// Without the interface's addresses, what needs them goes.
@@ -257,7 +293,7 @@ func TestOverlayRefusals(t *testing.T) {
 	// All once more: another chance.
 	o.Update(kernel.Changes{All: true, State: st})
 	sent(o, held)
-	if n, _ := o.Refused(); n != 0 || held[routeID(prefix("203.0.113.0/24"))] == 0 {
+	if n, _ := o.Refused(); n != 0 || held[routeID(kernel.Destination{Prefix: prefix("203.0.113.0/24")})] == 0 {
 		t.Error("no other chance")
 	}
 	o.Clear()
@@ -279,7 +315,7 @@ func TestOverlayOfAnotherConfiguration(t *testing.T) {
 		return object.Kind == api.KindClone && object.Name() == "a"
 	})
 	next := NewOverlay(without, o)
-	if _, there := next.objects[routeID(prefix("198.51.100.0/24"))]; !there {
+	if _, there := next.objects[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})]; !there {
 		t.Error("a route by an interface is forgotten before the kernel says so")
 	}
 	state := kernelState(kernelRoute("203.0.113.0/24", "10.2.0.7", "b"))

@@ -13,6 +13,9 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"unique"
+
+	"isthmus/api"
 )
 
 // Clone is one interface and its device, and what the configuration says of it.
@@ -20,6 +23,7 @@ type Clone struct {
 	Interface string
 	Device    string
 	Namespace string // file; empty: our own
+	VRF       string // of the interface, and of all others in the namespace
 	MTU       uint32 // of the port: the device may have less
 	Addresses []netip.Prefix
 	Routes    []Route // that leave by it
@@ -32,11 +36,47 @@ type Device struct {
 	Addresses []netip.Prefix // sorted
 }
 
+// Destination is a prefix of a VRF.
+type Destination struct {
+	VRF    string
+	Prefix netip.Prefix
+}
+
 // Route is one of the main table that leaves by a clone.
 type Route struct {
 	Prefix    netip.Prefix
 	Via       netip.Addr // not valid: the destination is on the link
 	Interface string
+	further   unique.Handle[hops] // zero: none
+}
+
+// Hop is a next hop.
+type Hop struct {
+	Via       netip.Addr
+	Interface string
+}
+
+type hops [api.RouteFurther]Hop
+
+// WithFurther returns the route with next hops of equal cost beside its own, as many as the data plane has room for.
+func (r Route) WithFurther(list []Hop) Route {
+	var all hops
+	if copy(all[:], list) > 0 {
+		r.further = unique.Make(all)
+	}
+	return r
+}
+
+// Further are the next hops beside the first one.
+func (r *Route) Further() []Hop {
+	if r.further == (unique.Handle[hops]{}) {
+		return nil
+	}
+	all := r.further.Value()
+	if n := slices.Index(all[:], Hop{}); n >= 0 {
+		return all[:n]
+	}
+	return all[:]
 }
 
 // Neighbour names one.
@@ -51,7 +91,7 @@ type MAC [6]byte
 // State is what the kernel has.
 type State struct {
 	Devices    map[string]Device // by interface; those that are there
-	Routes     map[netip.Prefix]Route
+	Routes     map[Destination]Route
 	Neighbours map[Neighbour]MAC
 }
 
@@ -80,7 +120,7 @@ type Kernel struct {
 	changed chan struct{}
 	group   sync.WaitGroup
 	spaces  map[string]*space
-	order   []string // of spaces: in which of them a prefix counts that several have
+	order   []string // of spaces: in which of them a destination counts that several have
 	all     bool     // the next Changes are whole: spaces came or went
 }
 
@@ -143,17 +183,17 @@ func (k *Kernel) Wait() { k.group.Wait() }
 // Changes returns what is new since the last call.
 func (k *Kernel) Changes() Changes {
 	c := Changes{All: k.all, State: newState()}
-	prefixes, neighbours := map[netip.Prefix]bool{}, map[Neighbour]bool{}
+	destinations, neighbours := map[Destination]bool{}, map[Neighbour]bool{}
 	for _, name := range k.order {
-		c.All = k.spaces[name].take(prefixes, neighbours) || c.All
+		c.All = k.spaces[name].take(destinations, neighbours) || c.All
 	}
 	k.all = false
 	if c.All {
 		c.State = k.State()
 		return c
 	}
-	for p := range prefixes {
-		c.Routes[p] = k.route(p)
+	for d := range destinations {
+		c.Routes[d] = k.route(d)
 	}
 	for n := range neighbours {
 		c.Neighbours[n] = k.neighbour(n)
@@ -170,9 +210,9 @@ func (k *Kernel) State() State {
 	return all
 }
 
-func (k *Kernel) route(p netip.Prefix) Route {
+func (k *Kernel) route(d Destination) Route {
 	for _, name := range k.order {
-		if r, ok := k.spaces[name].best(p); ok {
+		if r, ok := k.spaces[name].best(d); ok {
 			return r
 		}
 	}
@@ -198,7 +238,7 @@ func (k *Kernel) Status() []Status {
 }
 
 func newState() State {
-	return State{map[string]Device{}, map[netip.Prefix]Route{}, map[Neighbour]MAC{}}
+	return State{map[string]Device{}, map[Destination]Route{}, map[Neighbour]MAC{}}
 }
 
 // signal makes a channel of one readable.

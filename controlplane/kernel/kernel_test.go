@@ -155,9 +155,9 @@ func (w *world) routeTo(prefix, via string) *netlink.Route {
 }
 
 func (w *world) hasRoute(prefix, via string) func() bool {
-	p := netip.MustParsePrefix(prefix)
+	d := Destination{"", netip.MustParsePrefix(prefix)}
 	return func() bool {
-		r, there := w.is.Routes[p]
+		r, there := w.is.Routes[d]
 		return there == (via != "") && (!there || r.Interface == "core" && r.Via.String() == via)
 	}
 }
@@ -225,9 +225,30 @@ func TestBestRoute(t *testing.T) {
 		}}
 	testkit.Must(t, w.h.RouteAdd(several))
 	w.until("of several ways the first", w.hasRoute("100.64.0.0/10", "10.0.0.5"))
+	r := w.is.Routes[Destination{"", netip.MustParsePrefix("100.64.0.0/10")}]
+	if list := r.Further(); len(list) != 1 || list[0] != (Hop{netip.MustParseAddr("10.0.0.6"), "core"}) {
+		t.Errorf("further next hops: %v", list)
+	}
 	if !w.hasRoute("198.51.100.0/24", "")() || !w.hasRoute("203.0.113.0/24", "")() {
 		t.Errorf("routes that are none of ours: %v", w.is.Routes)
 	}
+}
+
+// Two namespaces with the same addresses and routes are two VRFs.
+func TestVRFs(t *testing.T) {
+	w, other := newWorld(t, receive), newWorld(t, receive)
+	clones := append(w.clones(),
+		Clone{Interface: "other", Device: "core0", Namespace: other.file, VRF: "red", MTU: 1500})
+	w.Follow(t.Context(), clones)
+	for _, o := range []*world{w, other} {
+		testkit.Must(t, o.h.AddrAdd(o.link(), o.address("10.0.0.1/24")))
+		testkit.Must(t, o.h.RouteAdd(o.routeTo("192.0.2.0/24", "10.0.0.2")))
+	}
+	p := netip.MustParsePrefix("192.0.2.0/24")
+	of := func(vrf string) string { return w.is.Routes[Destination{vrf, p}].Interface }
+	w.until("a route in each", func() bool { return of("") == "core" && of("red") == "other" })
+	testkit.Must(t, w.h.RouteDel(w.routeTo("192.0.2.0/24", "10.0.0.2")))
+	w.until("in one alone", func() bool { return of("") == "" && of("red") == "other" })
 }
 
 // Down, the kernel takes IPv4 routes away without a word.
@@ -283,7 +304,9 @@ func TestConfiguration(t *testing.T) {
 	w := newWorld(t, receive)
 	clones := w.clones()
 	a := netip.MustParsePrefix("10.0.0.1/24")
-	r := Route{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParseAddr("10.0.0.2"), "core"}
+	r := Route{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Via: netip.MustParseAddr("10.0.0.2"),
+		Interface: "core"}
+	r = r.WithFurther([]Hop{{netip.MustParseAddr("10.0.0.3"), "core"}})
 	clones[0].Addresses, clones[0].Routes = []netip.Prefix{a}, []Route{r}
 	w.Follow(t.Context(), clones)
 	has := func() (address, route bool) {
@@ -291,7 +314,7 @@ func TestConfiguration(t *testing.T) {
 		testkit.Must(t, err)
 		routes, err := given(w.h)
 		testkit.Must(t, err)
-		return len(addresses) == 1, len(routes) == 1
+		return len(addresses) == 1, len(routes) == 1 && len(routes[0].MultiPath) == 2
 	}
 	all := func() bool { address, route := has(); return address && route }
 	w.until("address and route", all)

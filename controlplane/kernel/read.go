@@ -274,6 +274,41 @@ func given(h *netlink.Handle) ([]netlink.Route, error) {
 	return h.RouteListFiltered(netlink.FAMILY_ALL, ours, netlink.RT_FILTER_PROTOCOL)
 }
 
+// routeOf is a route as the kernel is given it; of several next hops those by devices of this namespace.
+func routeOf(r *Route, links map[string]int) *netlink.Route {
+	route := &netlink.Route{Dst: ipNet(r.Prefix), LinkIndex: links[r.Interface], Protocol: protocol}
+	if !r.Via.IsValid() {
+		route.Scope = netlink.SCOPE_LINK
+		return route
+	}
+	route.Gw = r.Via.AsSlice()
+	for _, h := range r.Further() {
+		if index, there := links[h.Interface]; there {
+			next := &netlink.NexthopInfo{LinkIndex: index, Gw: h.Via.AsSlice()}
+			route.MultiPath = append(route.MultiPath, next)
+		}
+	}
+	if len(route.MultiPath) > 0 {
+		first := &netlink.NexthopInfo{LinkIndex: route.LinkIndex, Gw: route.Gw}
+		route.MultiPath = append([]*netlink.NexthopInfo{first}, route.MultiPath...)
+		route.LinkIndex, route.Gw = 0, nil
+	}
+	return route
+}
+
+func sameHops(a, b *netlink.Route) bool {
+	return slices.EqualFunc(hopsOf(a), hopsOf(b), func(x, y *netlink.NexthopInfo) bool {
+		return x.LinkIndex == y.LinkIndex && x.Gw.Equal(y.Gw)
+	})
+}
+
+func hopsOf(r *netlink.Route) []*netlink.NexthopInfo {
+	if len(r.MultiPath) > 0 {
+		return r.MultiPath
+	}
+	return []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw}}
+}
+
 // giveRoutes compares with those that bear our protocol: also what a control plane before this one gave.
 func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, links map[string]int) error {
 	given, err := whole(func() ([]netlink.Route, error) { return given(h) })
@@ -284,20 +319,14 @@ func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, lin
 	for i := range given {
 		p, ok := destination(&given[i])
 		r, want := wanted[p]
-		via, _ := netip.AddrFromSlice(given[i].Gw)
-		if ok && want && given[i].LinkIndex == links[r.Interface] && via.Unmap() == r.Via {
+		if ok && want && sameHops(&given[i], routeOf(&r, links)) {
 			delete(wanted, p)
 			continue
 		}
 		all = errors.Join(all, h.RouteDel(&given[i]))
 	}
 	for p, r := range wanted {
-		route := &netlink.Route{Dst: ipNet(p), LinkIndex: links[r.Interface], Protocol: protocol}
-		if r.Via.IsValid() {
-			route.Gw = r.Via.AsSlice()
-		} else {
-			route.Scope = netlink.SCOPE_LINK
-		}
+		route := routeOf(&r, links)
 		// A device that is down takes none; it is given them when it is up.
 		err := h.RouteReplace(route)
 		if err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENETUNREACH) {

@@ -77,13 +77,13 @@ func (s *space) configure(clones []Clone) {
 // ---- what others read -----------------------------------------------------------------------------------------------
 
 // take hands over what changed; true: everything did.
-func (s *space) take(routes map[netip.Prefix]bool, neighbours map[Neighbour]bool) bool {
+func (s *space) take(routes map[Destination]bool, neighbours map[Neighbour]bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	whole := s.whole
 	if !whole {
 		for p := range s.routes {
-			routes[p] = true
+			routes[Destination{s.vrf(), p}] = true
 		}
 		for n := range s.others {
 			neighbours[n] = true
@@ -94,10 +94,13 @@ func (s *space) take(routes map[netip.Prefix]bool, neighbours map[Neighbour]bool
 	return whole
 }
 
-func (s *space) best(p netip.Prefix) (Route, bool) {
+// vrf is what the namespace's main table is the table of. The lock is held.
+func (s *space) vrf() string { return s.clones[0].VRF }
+
+func (s *space) best(d Destination) (Route, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if list := s.table.routes[p]; len(list) > 0 {
+	if list := s.table.routes[d.Prefix]; len(list) > 0 && s.vrf() == d.VRF {
 		return list[0].Route, true
 	}
 	return Route{}, false
@@ -122,8 +125,9 @@ func (s *space) addTo(all *State) {
 		all.Devices[l.of] = d
 	}
 	for p, list := range s.table.routes {
-		if _, twice := all.Routes[p]; !twice {
-			all.Routes[p] = list[0].Route
+		d := Destination{s.vrf(), p}
+		if _, twice := all.Routes[d]; !twice {
+			all.Routes[d] = list[0].Route
 		}
 	}
 	for n, mac := range s.table.neighbours {

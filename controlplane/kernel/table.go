@@ -95,7 +95,7 @@ func (t *table) setAddress(index int, a net.IPNet, flags int, there bool) bool {
 // ---- routes ---------------------------------------------------------------------------------------------------------
 
 // candidateOf returns what counts of a route: unicast, of the main table, by a clone, not the configuration's own. Of
-// several next hops the first that does.
+// several next hops those that do, whatever their weights; without a gateway, the first alone.
 func (t *table) candidateOf(r *netlink.Route) (netip.Prefix, candidate, bool) {
 	prefix, ok := destination(r)
 	if !ok || r.Type != unix.RTN_UNICAST || r.Table != unix.RT_TABLE_MAIN || r.Protocol == protocol ||
@@ -106,15 +106,24 @@ func (t *table) candidateOf(r *netlink.Route) (netip.Prefix, candidate, bool) {
 	if len(r.MultiPath) > 0 {
 		hops = r.MultiPath
 	}
+	var list []Hop
 	for _, h := range hops {
 		l, known := t.links[h.LinkIndex]
 		if !known || h.Via != nil {
 			continue
 		}
 		via, _ := netip.AddrFromSlice(h.Gw)
-		return prefix, candidate{r.Priority, r.Tos, Route{prefix, via.Unmap(), l.of}}, true
+		hop := Hop{via.Unmap(), l.of}
+		if len(list) > 0 && (!hop.Via.IsValid() || !list[0].Via.IsValid() || slices.Contains(list, hop)) {
+			continue
+		}
+		list = append(list, hop)
 	}
-	return prefix, candidate{}, false
+	if len(list) == 0 {
+		return prefix, candidate{}, false
+	}
+	made := Route{Prefix: prefix, Via: list[0].Via, Interface: list[0].Interface}
+	return prefix, candidate{r.Priority, r.Tos, made.WithFurther(list[1:])}, true
 }
 
 func destination(r *netlink.Route) (netip.Prefix, bool) {

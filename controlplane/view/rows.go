@@ -109,6 +109,7 @@ type Route struct {
 	Via       string `json:"via"` // empty: directly attached
 	Interface string `json:"interface"`
 	Resolved  bool   `json:"resolved"`
+	VRF       string `json:"vrf"` // empty: the default one
 }
 
 // finish writes the prefix with its length, also of a host.
@@ -118,7 +119,7 @@ func (v *Route) finish(r *api.RouteRow) {
 	}
 }
 
-var routeColumns = columns[Route]("PREFIX, VIA, INTERFACE, RESOLVED")
+var routeColumns = columns[Route]("PREFIX, VIA, INTERFACE, RESOLVED, VRF")
 
 // Neighbour is one entry of the neighbour table.
 type Neighbour struct {

@@ -87,6 +87,7 @@ func rows(s *dptest.Server) {
 		Prefix: api.FromPrefix(netip.MustParsePrefix("0.0.0.0/0")), Via: api.FromAddr(netip.MustParseAddr("192.0.2.2")), Resolved: 1,
 	}
 	put(route.Interface[:], "core0")
+	put(route.VRF[:], "red")
 	s.SetTable(api.TableRoute, api.Body(&route))
 
 	neighbour := api.NeighbourRow{Address: api.FromAddr(netip.MustParseAddr("2001:db8::1")), State: 4}
@@ -249,9 +250,10 @@ smf1         -    10.0.0.2:8805  up     2026-01-02T03:04:05Z  -                1
 EVENT  RAISED  ACKNOWLEDGED  WAITING  SUPPRESSED  SUBSCRIBERS
 usage       4             3        1           0            1
 `},
-		{"route", `[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true}]`, `
-PREFIX     VIA        INTERFACE  RESOLVED
-0.0.0.0/0  192.0.2.2  core0      yes
+		{"route",
+			`[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true,"vrf":"red"}]`, `
+PREFIX     VIA        INTERFACE  RESOLVED  VRF
+0.0.0.0/0  192.0.2.2  core0      yes       red
 `},
 		{"neighbour", `[{"interface":"core0","address":"2001:db8::1","mac":"00:00:00:00:00:00","state":"static","age_s":0,"held":0}]`, `
 INTERFACE  ADDRESS      MAC                STATE   AGE S  HELD

@@ -38,6 +38,7 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 		pkt->port_out = p->xconnect;
 		pkt->hops = 0;
 		pkt->shaped = 0;
+		pkt->vrf = pkt->pad3 = 0; // with those before in one store
 		bytes += rte_pktmbuf_pkt_len(pkts[i]);
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 	}

@@ -28,13 +28,15 @@ struct packet {
 	uint8_t ip_version; // of the header at l3: 4, 6, or 0 when not known
 	uint8_t protocol; // transport protocol (after IPv6 extension headers)
 	uint8_t fragment; // 1: not a first fragment, so no transport header
-	uint8_t pad1;
+	uint8_t rpf; // API_INTERFACE_RPF_* of its interface; from core-input to ip-input
 	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
 	uint16_t instance; // index of struct instance; written by the nodes that lead to a session
+	uint8_t pad2[2];
 	uint8_t hops; // times that the routing nodes gave it back to the graph; 0 from port-rx
 	uint8_t shaped; // 1 + index of the port whose scheduler has a pipe for it (the node that encapsulates); 0: none
-	uint8_t pad2[4];
+	uint8_t vrf; // of its interface, then of the instance or path that it leaves by; 0 from port-rx
+	uint8_t pad3;
 	uint8_t view[PACKET_VIEW_SIZE] __attribute__((aligned(8)));
 };
 

@@ -218,7 +218,7 @@ static void icmp_error_shared(void)
 	shared = give(ICMP_ERROR, &f, 128);
 	icmp_error_request_problem(shared, ICMP_PROBLEM_TTL, 0);
 	session_view_of(shared)->rule = NULL;
-	packet_of(shared)->interface = ip_local_interface(4, kit_address("10.0.0.1").bytes);
+	packet_of(shared)->interface = ip_local_interface(0, 4, kit_address("10.0.0.1").bytes);
 	rte_mbuf_refcnt_update(shared, 1);
 }
 

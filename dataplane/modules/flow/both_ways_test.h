@@ -218,7 +218,7 @@ struct written {
 	struct meter_state meter[METERS];
 	struct tuple tuple[TUPLES];
 	uint32_t era[2]; // of the table: what is cleared in the first run is there again in the second
-	uint64_t routed; // key of flow_routed
+	struct flow_routes routed;
 };
 
 static struct outcome {
@@ -237,7 +237,7 @@ static void save(struct written *to)
 	memcpy(to->meter, meter_states, sizeof(to->meter));
 	memcpy(to->tuple, flow_tuples[0].line, lines * sizeof(to->tuple[0]));
 	memcpy(to->era, flow_tuples[0].era, sizeof(to->era));
-	to->routed = flow_routed[0].key;
+	to->routed = flow_routed[0];
 }
 
 static void restore(const struct written *from)
@@ -249,7 +249,7 @@ static void restore(const struct written *from)
 	memcpy(meter_states, from->meter, sizeof(from->meter));
 	memcpy(flow_tuples[0].line, from->tuple, lines * sizeof(from->tuple[0]));
 	memcpy(flow_tuples[0].era, from->era, sizeof(from->era));
-	flow_routed[0].key = from->routed;
+	flow_routed[0] = from->routed;
 }
 
 // Identifications follow the order of the nodes: they are made equal, after a check of the sum.
@@ -314,7 +314,8 @@ static void forget_all(void)
 {
 	for (uint32_t i = 0; i < states; i++)
 		session_pools.state[i].key = 0;
-	flow_routed[0].key = 0;
+	for (uint32_t v = 0; v < MAX_VRFS; v++)
+		flow_routed[0].of_vrf[v].key = 0;
 }
 
 // Counts what the fast path took on loan where the full nodes count.

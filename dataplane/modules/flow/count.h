@@ -73,7 +73,7 @@ static __rte_noinline int count_closely(
 {
 	int uplink = (s->flags & FLOW_UPLINK) != 0;
 
-	if (s == &flow_routed[w->id]) {
+	if (s->key == FLOW_ROUTED) {
 		s->credit = UINT32_MAX;
 		return 1;
 	}

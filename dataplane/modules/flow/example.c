@@ -36,6 +36,7 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 	e->user.by = e->instance == INSTANCE_NONE ? BY_SUBSCRIBER : BY_KEY;
 	if (e->local == PATH_LOCAL_NONE || (e->user.by == BY_KEY && !is_open(e->instance)))
 		return;
+	e->user.by |= e->rpf != 0 ? BY_RPF : 0;
 	e->kind = e->version == 4 ? EXAMPLE_TUNNEL : EXAMPLE_TUNNEL6;
 	e->key = flow_entry_key(w, fteid_key(0, e->local));
 	e->offset = flow_offset(e->key);
@@ -91,6 +92,7 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->user.version = e->version;
 	e->user.qfi = GTPU_NO_QFI;
 	e->user.by = BY_ROUTE;
+	e->routed = &flow_routed[w->id].of_vrf[e->vrf];
 	e->nat = nat_of(e->instance);
 	if (e->instance == INSTANCE_NONE || lengths->count[six] == 0) {
 		e->kind = e->nat == NULL || six ? EXAMPLE_ROUTED : EXAMPLE_OTHER;
@@ -116,7 +118,13 @@ static const struct interface *interface_of(struct example *e, const uint8_t *fr
 		return NULL;
 	e->l3 = eth.length;
 	e->version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
-	return e->version != 0 ? interface_find(e->port_in, eth.vlan[0], eth.vlan[1]) : NULL;
+	const struct interface *i = e->version != 0 ? interface_find(e->port_in, eth.vlan[0], eth.vlan[1]) : NULL;
+	if (i != NULL) {
+		e->vrf = i->vrf;
+		e->rpf = i->rpf;
+		e->interface = i->index;
+	}
+	return i;
 }
 
 static const struct example *keep(struct example *list, uint8_t *count, const struct example *e)
@@ -142,6 +150,7 @@ static const struct example *make(struct examples *x, const struct worker *w, st
 		return keep(x->tunnel, &x->tunnels, &e);
 	}
 	fill_wide(&e, w, i);
+	e.user.by |= e.rpf != 0 ? BY_RPF : 0;
 	return keep(x->wide, &x->wides, &e);
 }
 

@@ -23,7 +23,8 @@ enum example_kind {
 
 // What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber, or of a mobile session
 // whose key has several PDRs; its route, for it is of no session. BY_MAPPING beside that: a mapping led to the key.
-enum { BY_KEY, BY_SUBSCRIBER, BY_FLOW, BY_TUPLE = BY_SUBSCRIBER | BY_FLOW, BY_ROUTE, BY_MAPPING = 8 };
+// BY_RPF too, in the first loop: the interface checks reverse paths.
+enum { BY_KEY, BY_SUBSCRIBER, BY_FLOW, BY_TUPLE = BY_SUBSCRIBER | BY_FLOW, BY_ROUTE, BY_MAPPING = 8, BY_RPF = 16 };
 static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
 
 #define USER_EXTERNAL 4 // no mark: the packet is to an external address (flow/mapping.h)
@@ -55,6 +56,9 @@ struct example {
 	uint8_t version; // of the IP header at l3
 	uint8_t in_place; // states of the endpoint or instance lie at their keys' places (flow/flow.h)
 	uint8_t is_wide; // nothing behind the Ethernet header is compared: G-PDUs are looked for before
+	uint8_t vrf, rpf; // of the interface
+	uint16_t interface;
+	struct rule_state *routed; // of the VRF, in flow_routed
 };
 
 struct examples {

@@ -66,29 +66,30 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// 1 when sessions may send to this destination (rows A11, G13): not to us, nor to a guarded host. Nearly all are in
-// neither filter.
-static __rte_always_inline int may_send(const struct walk *k, uint8_t version, const uint8_t *destination)
+// 1 when sessions may send to this destination of a VRF (rows A11, G13): not to us, nor to a guarded host. Nearly all
+// are in neither filter.
+static __rte_always_inline int may_send(const struct walk *k, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
 	uint32_t bit = ip_filter_bit(version, destination);
 	uint64_t bits = k->local->bits[bit / 64] | k->instances->guard_filter.bits[bit / 64];
 
 	return likely(!(bits >> bit % 64 & 1)) ||
-	       (!ip_is_local(version, destination) && !instance_guards(version, destination));
+	       (!ip_is_local(vrf, version, destination) && !instance_guards(vrf, version, destination));
 }
 
 // The address may be a UE's: ip-forward looks closer.
-static int may_be_ue(const struct instances *n, uint8_t version, const uint8_t *destination)
+static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
-	if (instance_by_pool(INSTANCE_NONE, version, destination) != INSTANCE_NONE)
+	if (instance_by_pool(INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE)
 		return 1;
 	for (uint8_t i = 0; i < n->lookers; i++)
-		if (session_ue_known(n->looker[i], version, destination))
+		if (instance_vrf(n, n->looker[i]) == vrf && session_ue_known(n->looker[i], version, destination))
 			return 1;
 	return 0;
 }
 
-// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 too.
+// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 and
+// link-local destinations, whose ways depend on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
 // The answer stands as long as the route, unless sessions decide that have no pools.
@@ -96,10 +97,11 @@ static __rte_noinline uint8_t note_way(
 	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
 	const struct nat *n = version == 4 ? nat_of_hop(way->index) : NULL;
+	uint8_t vrf = way_vrf(way->table);
 	uint8_t note = n != NULL ? NOTE_TRANSLATED : NOTE_ROUTED;
 
-	if (!may_send(k, version, destination) || address_is_link_local(version, destination) ||
-		may_be_ue(k->instances, version, destination) ||
+	if (!may_send(k, vrf, version, destination) || address_is_link_local(version, destination) ||
+		may_be_ue(k->instances, vrf, version, destination) ||
 		(n != NULL && nat_outside(n->table, load32(destination)) != NAT_NONE) ||
 		(version == 6 && nptv6_of_hop(way->index)))
 		note = NOTE_OTHER;
@@ -153,8 +155,12 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
 	const struct next_hop *hop = next_hop_get(way->index);
-	if (unlikely(way->version == 0 || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) || l->length > hop->mtu ||
-		     !count(k, l, ip)))
+	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))) {
+		hop = translated ? hop : next_hop_get(next_hop_of_flow(way->index, ip, l->length, l->length));
+		if (!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
+			return 0;
+	}
+	if (unlikely(l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
 	if (likely(version == 4))
 		ip4_decrement_ttl(ip);
@@ -192,7 +198,8 @@ static __rte_always_inline int send_routed(
 	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
 		     room < NEXT_HOP_HEADER))
 		return 0;
-	struct way *way = ways_find(k->ways, k->ways_generation, version, destination, UINT32_MAX);
+	uint8_t table = instance_table(k->instances, l->state->path);
+	struct way *way = ways_find(k->ways, k->ways_generation, table, version, destination, UINT32_MAX);
 	if (unlikely(way->note != NOTE_ROUTED))
 		return send_closely(k, l, m, room, ip, version, way);
 	return send_by(k, l, m, room, ip, version, way, 0);
@@ -213,7 +220,7 @@ static __rte_always_inline int send_tunnelled(
 	uint8_t qfi = s->qfi, type = s->flags >> FLOW_PDU_SHIFT;
 
 	if (unlikely(room < TEMPLATE_BYTES ||
-		     ((s->flags & FLOW_UPLINK) && !may_send(k, version, ip + (version == 4 ? 16 : 24)))))
+		     ((s->flags & FLOW_UPLINK) && !may_send(k, VRF_ANY, version, ip + (version == 4 ? 16 : 24)))))
 		return 0;
 	if (likely(!(s->flags & FLOW_WITHOUT_CONTAINER))) {
 		qfi = qfi != GTPU_NO_QFI ? qfi : l->user.qfi;
@@ -221,6 +228,8 @@ static __rte_always_inline int send_tunnelled(
 	}
 	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
 	const struct template *t = template_of(k->templates, k->w, k->ways_generation, s->path);
+	if (unlikely(t == NULL) && l->user.mark != USER_EXTERNAL)
+		t = template_of_flow(k->templates, k->w, k->ways_generation, s->path, ip, l->length);
 	if (unlikely(t == NULL || l->length > t->room[container] || !count(k, l, ip)))
 		return 0;
 	uint32_t header = t->outer[container], length = l->length + header;

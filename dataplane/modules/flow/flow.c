@@ -15,7 +15,7 @@
 #include <rte_malloc.h>
 
 struct flow_index flow_index;
-struct rule_state flow_routed[API_MAX_WORKERS];
+struct flow_routes flow_routed[API_MAX_WORKERS];
 
 static uint8_t flags_of(const struct rule *r)
 {
@@ -204,8 +204,11 @@ static int start(const struct api_engine *e)
 	for (uint32_t i = 0; i < RTE_DIM(flow_index.offset); i++)
 		flow_index.offset[i] = spread(i, places / 2);
 	for (uint32_t w = 0; w < e->workers; w++) {
-		flow_routed[w] = (struct rule_state){
-			.urr = RULE_NONE, .dscp = FLOW_DSCP_OF_PATH, .path = INSTANCE_NONE, .qfi = GTPU_NO_QFI};
+		for (uint32_t v = 0; v < MAX_VRFS; v++)
+			flow_routed[w].of_vrf[v] = (struct rule_state){.urr = RULE_NONE,
+				.dscp = FLOW_DSCP_OF_PATH,
+				.path = (uint16_t)instance_of_vrf(v),
+				.qfi = GTPU_NO_QFI};
 		flow_index.state[w] = rte_zmalloc("flow-index", places * sizeof(uint32_t), RTE_CACHE_LINE_SIZE);
 		if (flow_index.state[w] == NULL)
 			return object_error(ENOMEM, "no memory for the index of flows");

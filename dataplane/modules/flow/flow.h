@@ -11,6 +11,7 @@
 #define FLOW_FLOW_H
 
 #include "core/worker.h"
+#include "route/route.h"
 #include "rule/tables.h"
 
 #define FLOW_TUNNEL 1u // a GTP-U header on `path` goes in front; else the packet is routed
@@ -51,14 +52,17 @@ extern struct flow_index flow_index;
 #define FLOW_IN_PLACE_MOST 256
 #define FLOW_OUT_OF_PLACE 2 // so many states in their places outweigh one that is not
 
-// Where packets of no session are counted, which are routed: a worker's. It has a key as soon as the full nodes have
-// routed one.
-extern struct rule_state flow_routed[API_MAX_WORKERS];
+// Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full
+// nodes have routed a packet of the VRF.
+struct flow_routes {
+	struct rule_state of_vrf[MAX_VRFS];
+};
+extern struct flow_routes flow_routed[API_MAX_WORKERS];
 #define FLOW_ROUTED 1u
 
-static inline void flow_learn_routed(const struct worker *w)
+static inline void flow_learn_routed(const struct worker *w, uint8_t vrf)
 {
-	flow_routed[w->id].key = FLOW_ROUTED;
+	flow_routed[w->id].of_vrf[vrf].key = FLOW_ROUTED;
 	flow_index.is_used[w->id] = 1;
 }
 

@@ -32,12 +32,12 @@ static void find_route(const struct walk *k, struct lookup *l, struct rte_mbuf *
 	const uint8_t *destination = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at + (version == 4 ? 16 : 24));
 
 	l->key = 0;
-	if (instance_by_pool(INSTANCE_NONE, version, destination) == INSTANCE_NONE &&
+	if (instance_by_pool(l->example->instance, l->example->vrf, version, destination) == INSTANCE_NONE &&
 		!session_ue_known(l->example->instance, version, destination))
-		l->key = k->routed->key;
+		l->key = l->example->routed->key;
 	l->plain &= l->key != 0;
 	l->user.by = BY_ROUTE;
-	l->state = k->routed;
+	l->state = l->example->routed;
 	l->order = order_of_destination(version, destination);
 }
 

@@ -14,6 +14,21 @@
 enum kind { UPF, SGW, FILTERS, KINDS };
 static uint8_t kinds[SESSIONS], outer6[SESSIONS]; // outer6: its packets come in over IPv6
 
+// Sessions from here on are of instance blue, whose interface n6b has a VRF and VLAN of its own on the data network's
+// port. Its addresses, pools, UEs and routes are those of the others once more.
+#define BLUE (SESSIONS / 2)
+#define BLUE_VLAN 7
+
+static const char *core_of(uint32_t n)
+{
+	return n >= BLUE ? "blue" : "core";
+}
+
+static uint32_t ue_of(uint32_t n)
+{
+	return n % BLUE;
+}
+
 // Ends of session n's tunnel on its access or core side.
 static const char *endpoint_of(uint32_t n, int from_access, int peers)
 {
@@ -30,7 +45,7 @@ static void add_flows(struct kit_mobile *k, uint32_t n)
 		int up = draw(2), ue = kinds[n] != SGW;
 		struct api_pdr *p = !ue && !up ? kit_pdr_fteid(k, API_FROM_CORE, endpoint_of(n, 0, 0), 0x300 + n, 2)
 				    : up       ? kit_pdr_fteid(k, API_FROM_ACCESS, endpoint_of(n, 1, 0), 0x100 + n, 1)
-					       : kit_pdr_ue(k, API_FROM_CORE, "core", 2);
+					       : kit_pdr_ue(k, API_FROM_CORE, core_of(n), 2);
 		p->match |= up && ue ? API_PDR_UE_IP : 0;
 		p->precedence = 10 + i;
 		if (up && draw(3) == 0) {
@@ -61,8 +76,8 @@ static void put_random(uint32_t n)
 	char name[16], ue4[32], ue6[64];
 
 	snprintf(name, sizeof(name), "s%u", n);
-	snprintf(ue4, sizeof(ue4), "10.45.0.%u", n);
-	snprintf(ue6, sizeof(ue6), "2001:db8:1:%x::/64", n);
+	snprintf(ue4, sizeof(ue4), "10.45.0.%u", ue_of(n));
+	snprintf(ue6, sizeof(ue6), "2001:db8:1:%x::/64", ue_of(n));
 	kinds[n] = (uint8_t)draw(KINDS);
 	outer6[n] = draw(3) == 0;
 	kit_mobile(&k, n + 1, draw(8) ? ue4 : NULL, draw(2) ? ue6 : NULL);
@@ -74,10 +89,14 @@ static void put_random(uint32_t n)
 		kit_far_gtpu(&k, 1, API_FROM_CORE, draw(8) ? "peer" : "peer6", 0x400 + n);
 	} else {
 		kit_pdr_fteid(&k, API_FROM_ACCESS, endpoint_of(n, 1, 0), 0x100 + n, 1)->match |= API_PDR_UE_IP;
-		kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
-		kit_far_ip(&k, 1, API_FROM_CORE, "core");
+		kit_pdr_ue(&k, API_FROM_CORE, core_of(n), 2);
+		kit_far_ip(&k, 1, API_FROM_CORE, core_of(n));
 	}
-	kit_far_gtpu(&k, 2, API_FROM_ACCESS, draw(8) ? "gnb" : "gnb6", 0x200 + n);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS,
+		draw(8)   ? (draw(4) ? "gnb" : "far")
+		: draw(2) ? "gnb6"
+			  : "far6",
+		0x200 + n);
 	if (draw(2))
 		add_flows(&k, n);
 	random_far(&k, 0);
@@ -112,11 +131,79 @@ static void change_owners(void)
 	kit_begin();
 	kit_put(API_INSTANCE, "core", &core, sizeof(core));
 	kit_put(API_INSTANCE, "peers", &peers, sizeof(peers));
-	struct api_interface n6 = {.port = "internet", .count = draw(3) ? 2 : 3};
+	static const uint32_t rpf[] = {0, 0, API_INTERFACE_RPF_LOOSE, API_INTERFACE_RPF_STRICT};
+	struct api_interface n6 = {.port = "internet", .count = draw(3) ? 2 : 3, .flags = rpf[draw(4)]};
 	n6.address[0] = kit_address("192.0.2.1/24");
 	n6.address[1] = kit_address("2001:db8:6::1/64");
 	n6.address[2] = kit_address("203.0.113.7/32");
 	kit_put(API_INTERFACE, "n6", &n6, sizeof(n6));
+	commit();
+}
+
+// The same of instance blue.
+static void change_blue(void)
+{
+	static const char *const of_ours[] = {"203.0.113.7/32", "2001:db8:fffe::1/128", "10.40.0.1/32"};
+	struct api_instance blue = kit_instance_body("n6b", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
+	struct api_interface n6b = {.port = "internet", .outer_vlan = BLUE_VLAN, .count = 2, .vrf = "blue"};
+	static const uint32_t rpf[] = {0, 0, API_INTERFACE_RPF_LOOSE, API_INTERFACE_RPF_STRICT};
+
+	n6b.flags = rpf[draw(4)];
+
+	blue.pool[blue.pools++] = kit_address("2001:db8:1::/48");
+	if (draw(3) == 0)
+		blue.pool[blue.pools++] = kit_address("198.51.100.0/24");
+	if (draw(2))
+		blue.guard[blue.guarded++] = kit_address(draw(2) ? "203.0.113.7" : FAR6);
+	random_marks(blue.qfi_dscp);
+	n6b.address[0] = kit_address("192.0.2.1/24");
+	n6b.address[1] = kit_address("2001:db8:6::1/64");
+	if (draw(2))
+		n6b.address[n6b.count++] = kit_address(of_ours[draw(3)]);
+	kit_begin();
+	kit_put(API_INTERFACE, "n6b", &n6b, sizeof(n6b));
+	kit_put(API_INSTANCE, "blue", &blue, sizeof(blue));
+	commit();
+}
+
+// `also`: a second next hop of equal cost, or NULL.
+static void put_route(const char *prefix, const char *via, const char *also, int blue)
+{
+	struct {
+		struct api_route r;
+		struct api_route_hop further;
+	} body = {.r = {.prefix = kit_address(prefix), .via = kit_address(via), .further = also != NULL}};
+	struct api_route_hop *hop = &body.further;
+	char key[API_NAME];
+
+	if (also != NULL)
+		hop->via = kit_address(also);
+	snprintf(body.r.vrf, sizeof(body.r.vrf), "%s", blue ? "blue" : "");
+	snprintf(key, sizeof(key), "%.20s%s", prefix, blue ? "|blue" : "");
+	kit_put(API_ROUTE, key, &body, sizeof(body.r) + (also != NULL ? sizeof(*hop) : 0));
+}
+
+static void start_blue(void)
+{
+	static const uint8_t router[6] = {2, 0, 0, 0, 0xee, 7};
+
+	change_blue();
+	kit_begin();
+	kit_neighbour("n6b", "192.0.2.2", router);
+	kit_neighbour("n6b", "2001:db8:6::2", router);
+	put_route("0.0.0.0/0", "192.0.2.2", NULL, 1);
+	put_route("::/0", "2001:db8:6::2", NULL, 1);
+	commit();
+}
+
+// Base stations to which two ways lead.
+static void start_far(void)
+{
+	kit_begin();
+	put_route("10.77.0.0/16", "10.1.0.2", "10.9.0.2", 0);
+	put_route("fd00:77::/32", "fd00:1::2", "fd00:9::2", 0);
+	kit_path("far", "10.1.0.1", "10.77.0.9");
+	kit_path("far6", "fd00:1::1", "fd00:77::9");
 	commit();
 }
 
@@ -139,16 +226,17 @@ static void change_route(void)
 {
 	static const char *const prefix[2] = {"172.16.0.0/12", "2001:db8:172::/48"};
 	static const char *const via[2][2] = {{"192.0.2.2", "10.9.0.2"}, {"2001:db8:6::2", "fd00:9::2"}};
-	uint32_t six = draw(2), what = draw(3);
-	struct api_route r = {.prefix = kit_address(prefix[six])};
+	uint32_t six = draw(2), what = draw(4), blue = draw(2);
+	char key[API_NAME];
 
+	snprintf(key, sizeof(key), "%.20s%s", prefix[six], blue ? "|blue" : "");
 	kit_begin();
-	if (what < 2) {
-		r.via = kit_address(via[six][what]);
-		kit_put(API_ROUTE, prefix[six], &r, sizeof(r));
-	} else {
-		kit_delete(API_ROUTE, prefix[six]);
-	}
+	if (what < 2)
+		put_route(prefix[six], via[six][blue ? 0 : what], NULL, (int)blue);
+	else if (what == 2 && !blue)
+		put_route(prefix[six], via[six][0], via[six][1], 0);
+	else
+		kit_delete(API_ROUTE, key);
 	kit_commit(); // one that is not there cannot be deleted
 }
 
@@ -156,17 +244,20 @@ static void change_route(void)
 static void change(void)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 0xee, 9};
-	uint32_t what = draw(17);
+	uint32_t what = draw(18);
 
 	if (what == 0) {
 		put_policers();
+	} else if (what == 17) {
+		change_blue();
 	} else if (what == 16) {
 		change_nptv6();
 	} else if (what == 13) {
 		change_route();
 	} else if (what == 14) {
 		kit_begin();
-		kit_neighbour("n6", draw(2) ? "192.0.2.2" : "2001:db8:6::2", draw(2) ? mac_router : other);
+		kit_neighbour(
+			draw(2) ? "n6" : "n6b", draw(2) ? "192.0.2.2" : "2001:db8:6::2", draw(2) ? mac_router : other);
 		commit();
 	} else if (what == 12) {
 		put_path("gnb", "10.1.0.1", "10.1.0.2");
@@ -220,6 +311,8 @@ static void add_options(struct frame *f)
 	frame_ip4_sum(f);
 }
 
+static int tagged; // the packet that is being made comes in by n6b
+
 // A packet that is for no tunnel: to others, or to a UE that there is or is not, to us, to one that is guarded.
 static void make_routed(struct sent *s, uint32_t number)
 {
@@ -232,7 +325,8 @@ static void make_routed(struct sent *s, uint32_t number)
 
 	frame_payload(&s->f, 20 + draw(draw(20) ? 200 : 1500));
 	store32(s->f.at, MAGIC);
-	store32(s->f.at + 4, 0x100000 | port << 8 | to << 1 | six);
+	tagged = port == 2 && draw(2);
+	store32(s->f.at + 4, 0x100000 | (uint32_t)tagged << 16 | port << 8 | to << 1 | six);
 	store32(s->f.at + 8, number);
 	frame_udp(&s->f, 4000, (uint16_t)(draw(20) ? 5000 : 2152));
 	frame_ip(&s->f, from[six][draw(30) == 0], list[six][to], 17);
@@ -254,6 +348,8 @@ static void make_packet(struct sent *s, uint32_t number)
 	else
 		make_routed(s, number);
 	link_layer(&s->f, s->port, 1);
+	if (tagged)
+		frame_tag(&s->f, 0x8100, BLUE_VLAN);
 	if (draw(60) == 0)
 		frame_append(&s->f, NULL, 1 + draw(20));
 	if (draw(60) == 0)
@@ -263,7 +359,7 @@ static void make_packet(struct sent *s, uint32_t number)
 static void make_of_session(struct sent *s, uint32_t number)
 {
 	uint32_t n = 1 + draw(SESSIONS - 1), up = draw(2), six = draw(3) == 0, size = 20 + draw(draw(20) ? 200 : 1460);
-	uint32_t other = draw(16) ? n : 1 + draw(SESSIONS - 1);
+	uint32_t other = draw(16) ? n : 1 + draw(SESSIONS - 1), ue_number = ue_of(other);
 	char ue[64];
 
 	uint32_t outside = six && !up && draw(2);
@@ -271,11 +367,12 @@ static void make_of_session(struct sent *s, uint32_t number)
 		outside ? "2001:db8:8:%x::77"
 		: six   ? "2001:db8:1:%x::77"
 			: "10.45.0.%u",
-		outside ? (other + 0xfff8) % 0xffff : other); // its sum is 7 more than the inside prefix's
+		outside ? (ue_number + 0xfff8) % 0xffff : ue_number); // its sum is 7 more than the inside prefix's
 	frame_payload(&s->f, size);
 	int tunnelled = up || kinds[n] == SGW;
+	tagged = !tunnelled && (other >= BLUE) != (draw(30) == 0);
 	store32(s->f.at, MAGIC);
-	store32(s->f.at + 4, (tunnelled ? n : other) << 8 | outside << 5 | up << 4 | six);
+	store32(s->f.at + 4, (tunnelled ? n : (uint32_t)tagged * BLUE + ue_number) << 8 | outside << 5 | up << 4 | six);
 	store32(s->f.at + 8, number);
 	uint8_t protocol = 17;
 	if (six && draw(20) == 0)
@@ -320,6 +417,8 @@ static int setup(void **unused)
 	struct api_engine e = both_ways_engine();
 
 	fixture_start(&e);
+	start_blue();
+	start_far();
 	put_policers();
 	for (uint32_t n = 1; n < SESSIONS; n++)
 		put_random(n);

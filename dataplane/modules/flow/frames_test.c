@@ -100,7 +100,7 @@ static void forget_all(void)
 {
 	for (uint32_t i = 0; i < session_pools.rules; i++)
 		session_pools.state[i].key = 0;
-	flow_routed[0].key = 0;
+	flow_routed[0].of_vrf[0].key = 0;
 }
 
 // Returns 1 when the frame took the fast path, once it had an entry.

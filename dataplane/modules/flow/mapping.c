@@ -101,7 +101,8 @@ static const struct nat *nat_for(const struct walk *k, const struct lookup *l, c
 {
 	if (!l->plain || l->user.version != 4 || (l->state->flags & (FLOW_TUNNEL | FLOW_UPLINK)) != FLOW_UPLINK)
 		return NULL;
-	const struct nat *n = nat_of_hop(ways_find(k->ways, k->ways_generation, 4, ip + 16, UINT32_MAX)->index);
+	uint8_t table = instance_table(k->instances, l->state->path);
+	const struct nat *n = nat_of_hop(ways_find(k->ways, k->ways_generation, table, 4, ip + 16, UINT32_MAX)->index);
 	// ICMP errors of others are translated by what they quote.
 	return n != NULL && (nat_is_inside(n->table, load32(ip + 12)) || l->protocol == IP_PROTOCOL_ICMP) ? n : NULL;
 }

@@ -58,7 +58,6 @@ struct walk {
 	uint8_t translating; // some instance has NAT44
 	uint8_t external; // a packet of the block is to an external address
 	uint32_t nat_now; // nat_time(), when translating
-	struct rule_state *routed; // flow_routed of the worker
 	uint8_t full[2 * ORDERS]; // by lookup.order: a packet took the full nodes, and none behind it overtakes it
 	struct tuples *tuples;
 	uint64_t *hits; // of the access list that permitted what has 5-tuple entries; NULL: no list
@@ -85,7 +84,6 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->translating = (uint8_t)nat_anywhere();
 	k->nat_now = k->translating ? nat_time(w) : 0;
 	memset(k->full, 0, sizeof(k->full));
-	k->routed = &flow_routed[w->id];
 	k->tuples = &flow_tuples[w->id];
 	k->permitted = tuples_enter(k->tuples, direction, list);
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
@@ -238,13 +236,22 @@ static __rte_noinline void read_tunnel(
 		l->plain = read_tunnelled(k, l, ecn, ip, total - at, simple);
 }
 
+// As ip_is_local(), in the VRF of the packet's interface.
+static __rte_always_inline int is_for_us(
+	const struct walk *k, const struct example *e, uint8_t version, const uint8_t *address)
+{
+	uint32_t bit = ip_filter_bit(version, address);
+
+	return unlikely(k->local->bits[bit / 64] >> bit % 64 & 1) && ip_is_local_exactly(e->vrf, version, address);
+}
+
 // A packet outside a tunnel, of which all of an IP header can be read.
-static __rte_always_inline uint8_t read_outside(
-	const struct walk *k, struct lookup *l, uint8_t version, const uint8_t *ip, uint32_t rest)
+static __rte_always_inline uint8_t read_outside(const struct walk *k, struct lookup *l, const struct example *e,
+	uint8_t version, const uint8_t *ip, uint32_t rest)
 {
 	if (unlikely(version == 6))
-		return read_user(k, l, ip, rest, 0, 0) && !ip_is_local(6, ip + 24);
-	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip) || ip_is_local(4, ip + 16)))
+		return read_user(k, l, ip, rest, 0, 0) && !is_for_us(k, e, 6, ip + 24);
+	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip) || is_for_us(k, e, 4, ip + 16)))
 		return 0;
 	return likely(lanes_ip4_good(ip, rest)) ? (uint8_t)read_good(k, l, ip, rest)
 						: (uint8_t)read_user(k, l, ip, rest, 0, 1);
@@ -258,10 +265,10 @@ static __rte_noinline void read_routed(
 
 	if (unlikely(rest < (e->version == 4 ? IP4_HEADER : IP6_HEADER)))
 		return;
-	l->key = k->routed->key;
-	l->state = k->routed;
+	l->state = e->routed;
+	l->key = l->state->key;
 	l->order = order_of_destination(e->version, ip + (e->version == 4 ? 16 : 24));
-	l->plain = l->key != 0 && read_outside(k, l, e->version, ip, rest);
+	l->plain = l->key != 0 && read_outside(k, l, e, e->version, ip, rest);
 }
 
 // Where the entry of a UE's IPv4 address (as on the wire) may be.
@@ -281,7 +288,7 @@ static __rte_always_inline void read_ue(
 	if (likely(e->version == 4)) {
 		memcpy(&address, ip + 16, 4);
 		read_ue4(k, l, e, address);
-		l->plain = read_outside(k, l, 4, ip, rest);
+		l->plain = read_outside(k, l, e, 4, ip, rest);
 		if (unlikely(e->nat != NULL))
 			flow_ask_mapping(k, l, ip, rest);
 		return;
@@ -293,7 +300,18 @@ static __rte_always_inline void read_ue(
 	l->slot = flow_slot(k->w, key);
 	k->indexed = 1;
 	rte_prefetch0(l->slot);
-	l->plain = read_outside(k, l, 6, ip, rest);
+	l->plain = read_outside(k, l, e, 6, ip, rest);
+}
+
+// As ip-input.
+static __rte_noinline int has_reverse_path(const struct walk *k, const struct example *e, const uint8_t *ip)
+{
+	const uint8_t *source = ip + (e->version == 4 ? 12 : 8);
+	const struct way *way =
+		ways_find(k->ways, k->ways_generation, way_table(e->vrf), e->version, source, UINT32_MAX);
+
+	return way->table != 0 &&
+	       instance_source_routed(next_hop_get(way->index), e->rpf, e->interface, e->vrf, e->version, source);
 }
 
 static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)
@@ -324,7 +342,13 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 		read_tunnel(k, l, e, frame, total);
 	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
 		l->plain = 0;
-	if (unlikely(l->user.by & BY_TUPLE)) {
+	if (likely(!(l->user.by & (BY_TUPLE | BY_RPF))))
+		return;
+	if (l->user.by & BY_RPF) {
+		l->user.by &= (uint8_t)~BY_RPF;
+		l->plain = l->plain && has_reverse_path(k, e, frame + e->l3);
+	}
+	if (l->user.by & BY_TUPLE) {
 		l->order = order_of(l->key);
 		k->by_tuple = 1;
 	}

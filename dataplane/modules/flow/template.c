@@ -34,13 +34,36 @@ int template_make(struct template *t, const struct worker *w, uint32_t generatio
 
 	if (p == NULL)
 		return 0;
-	const struct way *way = ways_find(ways_of(w), generation, p->version, p->want.peer.bytes, UINT32_MAX);
+	const struct way *way =
+		ways_find(ways_of(w), generation, way_table(path_vrf(p)), p->version, p->want.peer.bytes, UINT32_MAX);
 	const struct next_hop *hop = next_hop_get(way->index);
-	if (way->version == 0 || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
+	if (way->table == 0 || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
 		return 0;
 	fill(t, p, hop);
 	t->made = template_made(generation, path);
 	return 1;
+}
+
+const struct template *template_of_flow(struct template *templates, const struct worker *w, uint32_t generation,
+	uint16_t path, const uint8_t *ip, uint32_t length)
+{
+	const struct path *p = path_get(path);
+
+	if (p == NULL)
+		return NULL;
+	const struct way *way =
+		ways_find(ways_of(w), generation, way_table(path_vrf(p)), p->version, p->want.peer.bytes, UINT32_MAX);
+	uint32_t index = way->table == 0 ? NEXT_HOP_NONE : next_hop_of_flow(way->index, ip, length, length);
+	const struct next_hop *hop = next_hop_get(index);
+	uint64_t made = template_made(generation, path) | (uint64_t)index << 17;
+	struct template *t = &templates[(path + 97 * index) % TEMPLATES];
+
+	if (index == way->index || !__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
+		return NULL;
+	if (t->made != made)
+		fill(t, p, hop);
+	t->made = made;
+	return t;
 }
 
 int templates_create(uint32_t workers)

@@ -47,6 +47,11 @@ static __rte_always_inline const struct template *template_of(
 	return likely(t->made == template_made(generation, path)) || template_make(t, w, generation, path) ? t : NULL;
 }
 
+// The same where the way to the peer has next hops of equal cost: of the one that the user's packet of `length` bytes
+// takes.
+const struct template *template_of_flow(struct template *templates, const struct worker *w, uint32_t generation,
+	uint16_t path, const uint8_t *ip, uint32_t length);
+
 typedef uint8_t template_piece __attribute__((vector_size(32), aligned(1), may_alias));
 
 // Puts the header in front of `end`; TEMPLATE_BYTES may be written there.

@@ -17,7 +17,7 @@
 struct datagram_key {
 	uint8_t source[16], destination[16];
 	uint32_t id;
-	uint8_t version, protocol, pad[2];
+	uint8_t version, protocol, vrf, pad;
 };
 
 struct piece {

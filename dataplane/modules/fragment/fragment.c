@@ -130,7 +130,7 @@ static rte_edge_t decide(struct rte_mbuf *m, uint32_t mtu, struct ip_info *info)
 {
 	if (!strip(m, info))
 		return packet_leave(m, &broken, DROP);
-	if (ip_is_local(info->version, info->source)) {
+	if (ip_is_local(packet_of(m)->vrf, info->version, info->source)) {
 		if (info->version == 4)
 			rte_pktmbuf_mtod(m, uint8_t *)[6] &=
 				~0x40; // DF; gtpu-encap counts the identification (RFC 6864)

@@ -166,7 +166,7 @@ static uint32_t owner_of(const uint8_t *p, const struct ip_info *info)
 }
 
 // RFC 791 §3.2 and RFC 8200 §4.5: what the fragments of one packet have in common.
-static void key_of(struct datagram_key *key, const uint8_t *p, const struct ip_info *info)
+static void key_of(struct datagram_key *key, uint8_t vrf, const uint8_t *p, const struct ip_info *info)
 {
 	uint32_t size = info->version == 4 ? 4 : 16;
 
@@ -174,6 +174,7 @@ static void key_of(struct datagram_key *key, const uint8_t *p, const struct ip_i
 	memcpy(key->source, info->source, size);
 	memcpy(key->destination, info->destination, size);
 	key->version = info->version;
+	key->vrf = vrf;
 	key->protocol = info->version == 4 ? p[9] : 0;
 	key->id = info->version == 4 ? load16(p + 4) : load32(p + IP6_HEADER + 4);
 }
@@ -249,7 +250,7 @@ static void take(
 		worker_hand_over(w, owner, resume, m);
 		return;
 	}
-	key_of(&key, p, &info);
+	key_of(&key, packet_of(m)->vrf, p, &info);
 	wait(graph, node, w, t, &key, &piece, info.fragment & IP_FRAGMENT_MORE);
 }
 

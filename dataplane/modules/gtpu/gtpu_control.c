@@ -42,6 +42,7 @@ static struct {
 // Outer addresses of the packet that is being answered: ours and the peer's.
 struct ends {
 	uint8_t version, length; // of an address
+	uint8_t vrf; // that it came in by
 	uint8_t local[16], peer[16];
 };
 
@@ -51,6 +52,7 @@ static void read_ends(struct rte_mbuf *m, struct ends *e)
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, t->outer_l3);
 
 	e->version = t->outer_version;
+	e->vrf = packet_of(m)->vrf;
 	e->length = e->version == 4 ? 4 : 16;
 	memcpy(e->peer, ip + (e->version == 4 ? 12 : 8), e->length);
 	memcpy(e->local, ip + (e->version == 4 ? 16 : 24), e->length);
@@ -80,7 +82,7 @@ static int wrap(struct rte_mbuf *m, const struct ends *e, uint32_t length, uint1
 	memcpy(ip + (e->version == 4 ? 16 : 24), e->peer, e->length);
 	store16(ip + header, GTPU_PORT);
 	store16(ip + header + 2, port);
-	path_finish_outer(m, e->version, header + 8 + length);
+	path_finish_outer(m, e->vrf, e->version, header + 8 + length);
 	memset(session_view_of(m), 0, sizeof(struct session_view));
 	return 0;
 }

@@ -36,6 +36,7 @@ static __rte_always_inline rte_edge_t finish(
 	pkt->l3 = 0;
 	pkt->l4 = (uint16_t)ip_length;
 	pkt->ip_version = p->version;
+	pkt->vrf = path_vrf(p);
 	pkt->protocol = 17;
 	pkt->fragment = 0;
 	pkt->length = length;

@@ -79,7 +79,7 @@ int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const s
 	uint8_t qfi = r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi; // as gtpu-encap
 	unsigned length = gtpu_put_end_marker(ip + ip_length + 8, r->teid, qfi, type);
 	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - length));
-	path_finish_outer(m, p->version, ip_length + 8 + length);
+	path_finish_outer(m, path_vrf(p), p->version, ip_length + 8 + length);
 	memset(session_view_of(m), 0, sizeof(struct session_view));
 	return 0;
 }

@@ -47,7 +47,7 @@ static int is_bgp_to_us(struct rte_mbuf *m, struct ip_info *ip)
 	       ip_parse(rte_pktmbuf_mtod_offset(m, const uint8_t *, l3), readable - l3, rte_pktmbuf_pkt_len(m) - l3,
 		       ip) == IP_OK &&
 	       ip->protocol == IP_PROTOCOL_TCP && (ip->destination_port == BGP || ip->source_port == BGP) &&
-	       ip->fragment == 0 && ip_is_local(ip->version, ip->destination);
+	       ip->fragment == 0 && ip_is_local(packet_of(m)->vrf, ip->version, ip->destination);
 }
 
 static inline rte_edge_t look(struct worker *w, struct rte_node *node, struct rte_mbuf *m)

@@ -306,7 +306,7 @@ static void route_is(const char *via, int there)
 	kit_begin();
 	router_put_route("10.9.0.0/16", "10.9.0.0/16", via, "");
 	assert_int_equal(router_commit(), 0);
-	assert_int_equal(ip_route_lookup(4, router_address("10.9.1.1").bytes) != NEXT_HOP_NONE, there);
+	assert_int_equal(ip_route_lookup(0, 4, router_address("10.9.1.1").bytes) != NEXT_HOP_NONE, there);
 }
 
 static void routes_by_a_down_interface(void)
@@ -331,13 +331,13 @@ static void interfaces_go_down(void **state)
 	kit_begin();
 	router_put_route("10.9.0.0/16", "10.9.0.0/16", "10.2.0.9", "");
 	assert_int_equal(router_commit(), 0);
-	assert_int_not_equal(ip_route_lookup(4, router_address("10.9.1.1").bytes), NEXT_HOP_NONE);
+	assert_int_not_equal(ip_route_lookup(0, 4, router_address("10.9.1.1").bytes), NEXT_HOP_NONE);
 	i.flags = API_INTERFACE_DOWN;
 	kit_begin();
 	kit_put(API_INTERFACE, "south", &i, sizeof(i));
 	assert_int_equal(router_commit(), 0);
-	assert_int_equal(ip_route_lookup(4, router_address("10.9.1.1").bytes), NEXT_HOP_NONE);
-	assert_int_equal(ip_route_lookup(4, router_address("10.2.0.77").bytes), NEXT_HOP_NONE);
+	assert_int_equal(ip_route_lookup(0, 4, router_address("10.9.1.1").bytes), NEXT_HOP_NONE);
+	assert_int_equal(ip_route_lookup(0, 4, router_address("10.2.0.77").bytes), NEXT_HOP_NONE);
 	router_ethernet(&f, "south", peer_south, 0, 0, 0x0800);
 	router_udp(&f, "10.2.0.5", "10.1.0.1", 64, 20);
 	before = kit_reasons();
@@ -349,7 +349,7 @@ static void interfaces_go_down(void **state)
 	kit_begin();
 	kit_put(API_INTERFACE, "south", &i, sizeof(i));
 	assert_int_equal(router_commit(), 0);
-	assert_int_not_equal(ip_route_lookup(4, router_address("10.9.1.1").bytes), NEXT_HOP_NONE);
+	assert_int_not_equal(ip_route_lookup(0, 4, router_address("10.9.1.1").bytes), NEXT_HOP_NONE);
 	router_receive("south", &f);
 	kit_only_dropped(&before, "interface-down", 1);
 	kit_begin();
@@ -376,7 +376,7 @@ static void bad_clones_are_refused(void **state)
 	assert_int_equal(router_commit(), ENOENT);
 	remove_clone("north");
 	remove_clone("south");
-	i.flags = 2;
+	i.flags = 0x80000000; // unknown
 	kit_begin();
 	kit_put(API_INTERFACE, "south", &i, sizeof(i));
 	assert_int_equal(router_commit(), EINVAL);

@@ -31,8 +31,10 @@ enum {
 static rte_edge_t by_address(struct rte_mbuf *m, const struct rule *back, uint8_t version, const uint8_t *to)
 {
 	struct packet *pkt = packet_of(m);
-	uint16_t instance = instance_by_pool(back->instance, version, to);
+	uint16_t instance;
 
+	pkt->vrf = instance_vrf(instances_get(), back->instance);
+	instance = instance_by_pool(back->instance, pkt->vrf, version, to);
 	if (instance == INSTANCE_NONE || ++pkt->hops > PACKET_HOPS)
 		return TO_IP;
 	pkt->instance = instance;
@@ -117,7 +119,8 @@ static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbu
 	struct ip_info info;
 
 	if (unlikely(pkt->l3 > available) || ip_parse(p, available - pkt->l3, total - pkt->l3, &info) != IP_OK ||
-		icmp_answerable(p, &info, want.type) != ICMP_ANSWER_OK || ip_is_local(info.version, info.source))
+		icmp_answerable(p, &info, want.type) != ICMP_ANSWER_OK ||
+		ip_is_local(pkt->vrf, info.version, info.source))
 		return packet_leave(m, &not_answerable, DROP);
 	// RFC 1812 §4.3.2.8, RFC 4443 §2.4 (f)
 	if (!limiter_take(icmp_error_limiter(w), w))

@@ -55,18 +55,20 @@ int instance_owns(const struct instance *n, uint8_t family, const uint8_t *addre
 	return 0;
 }
 
-int instance_guards_exactly(const struct instances *s, uint8_t family, const uint8_t *address)
+int instance_guards_exactly(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	for (uint32_t i = 0; i < s->guarded; i++)
-		if (s->guard[i].family == family && memcmp(s->guard[i].bytes, address, address_length(family)) == 0)
+		if (s->guard[i].family == family && (vrf == VRF_ANY || instance_vrf(s, s->guard_of[i]) == vrf) &&
+			memcmp(s->guard[i].bytes, address, address_length(family)) == 0)
 			return 1;
 	return 0;
 }
 
-uint16_t instance_by_pool_exactly(const struct instances *s, uint16_t index, uint8_t family, const uint8_t *address)
+uint16_t instance_by_pool_exactly(
+	const struct instances *s, uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	for (uint8_t i = 0; i < s->owners; i++)
-		if ((index == INSTANCE_NONE || index == s->owner[i]) &&
+		if ((index == INSTANCE_NONE ? instance_vrf(s, s->owner[i]) == vrf : index == s->owner[i]) &&
 			instance_owns(s->instance[s->owner[i]], family, address))
 			return s->owner[i];
 	return INSTANCE_NONE;
@@ -128,6 +130,8 @@ void instance_count(uint16_t index, int tunnels, int ue_addresses)
 
 static int check_interfaces(const char *key, const struct api_instance *want)
 {
+	const struct interface *first = NULL;
+
 	for (uint32_t i = 0; i < want->interfaces; i++) {
 		uint32_t length;
 
@@ -139,6 +143,10 @@ static int check_interfaces(const char *key, const struct api_instance *want)
 		if (f == NULL || f->role != API_ROLE_CORE)
 			return object_error(
 				EINVAL, "instance %s: interface %s is not on a core port", key, want->interface[i]);
+		first = first != NULL ? first : f;
+		if (f->vrf != first->vrf)
+			return object_error(EINVAL, "instance %s: its interfaces %s and %s are in different VRFs", key,
+				first->name, f->name);
 	}
 	return 0;
 }
@@ -148,6 +156,10 @@ static int check_endpoint(const char *key, const struct api_instance *want, cons
 {
 	char text[64];
 
+	// The tunnels of one would be open to the other.
+	if (interfaces_vrf_of(interfaces_next(), a) < 0)
+		return object_error(EINVAL, "instance %s: endpoint %s is on interfaces of several VRFs", key,
+			address_text(a, text));
 	for (uint32_t i = 0; i < want->interfaces; i++) {
 		const struct interface *f = interfaces_by_name(interfaces_next(), want->interface[i]);
 
@@ -317,6 +329,13 @@ static void release(struct object_change *c)
 	instance_free(c->replaced);
 }
 
+static void set_tables(struct instances *s)
+{
+	memset(s->table, way_table(0), sizeof(s->table));
+	for (uint32_t v = 0; v < MAX_VRFS; v++)
+		s->table[instance_of_vrf(v) & UINT8_MAX] = way_table((uint8_t)v);
+}
+
 static void map_interfaces(struct instances *s, const struct instance *n)
 {
 	uint32_t length;
@@ -327,6 +346,7 @@ static void map_interfaces(struct instances *s, const struct instance *n)
 
 		if (f == NULL || f->index >= INSTANCE_INTERFACES)
 			continue;
+		s->table[n->index] = way_table(f->vrf);
 		s->of_interface[f->index] = (uint8_t)(n->index + 1);
 		s->of_lookup[f->index] = n->lookup != API_LOOKUP_NONE ? (uint8_t)(n->index + 1) : 0;
 	}
@@ -341,9 +361,8 @@ static void add_guards(struct instances *s, const struct instance *n)
 		const struct api_address *a = &want->guard[i];
 		uint32_t bit = ip_filter_bit(a->family, a->bytes);
 
-		if (instance_guards_exactly(s, a->family, a->bytes))
-			continue;
 		s->guard_filter.bits[bit / 64] |= 1ull << bit % 64;
+		s->guard_of[s->guarded] = (uint8_t)n->index;
 		s->guard[s->guarded++] = *a;
 	}
 }
@@ -365,6 +384,7 @@ static void finish_commit(void)
 	struct instances *s = instances_now == &snapshot[0] ? &snapshot[1] : &snapshot[0];
 
 	memset(s, 0, sizeof(*s));
+	set_tables(s);
 	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
 		const struct instance *n = own.staged[i];
 
@@ -386,6 +406,20 @@ static void finish_commit(void)
 	ip_ways_changed(); // addresses of UEs, and guarded ones
 	for (uint32_t i = 0; i < own.watchers; i++)
 		own.watcher[i]();
+}
+
+// Interfaces that came or moved to another VRF, with the instances as they were.
+static void interfaces_changed(void)
+{
+	struct instances *s = instances_now == &snapshot[0] ? &snapshot[0] : &snapshot[1];
+
+	for (uint32_t i = 0; i < interface_count(); i++) {
+		const struct interface *f = interface_get(i);
+
+		if (f != NULL && i < INSTANCE_INTERFACES && s->of_interface[i] != 0)
+			__atomic_store_n(&s->table[s->of_interface[i] - 1], way_table(f->vrf), __ATOMIC_RELAXED);
+	}
+	ip_ways_changed();
 }
 
 static int one_interface(const char *key, const void *body, uint32_t length, void *arg)
@@ -456,7 +490,9 @@ static void instance_rows(struct stats_sink *sink, const char *key)
 	}
 }
 
-RTE_INIT(instance_table)
+RTE_INIT(instance_module)
 {
+	set_tables(&snapshot[0]);
+	interface_watch(interfaces_changed);
 	stats_table_register(API_TABLE_INSTANCE, sizeof(struct api_instance_row), instance_rows);
 }

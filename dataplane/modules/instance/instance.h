@@ -10,6 +10,7 @@
 #include "isthmus_api.h"
 #include "route/address.h"
 #include "route/route.h"
+#include "route/ways.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <stdint.h>
@@ -37,6 +38,8 @@ struct instances {
 	uint8_t of_interface[INSTANCE_INTERFACES]; // index + 1; 0: none
 	uint8_t of_lookup[INSTANCE_INTERFACES]; // the same, of instances that look UEs up
 	uint8_t of_local[INSTANCE_LOCALS];
+	uint8_t table[UINT8_MAX +
+		      1]; // instance_table(), by the low bits of an instance's index or of instance_of_vrf()
 	uint8_t owners; // instances with pools that look destinations up
 	uint8_t owner[MAX_INSTANCES]; // their indices
 	uint64_t pool_octets[2][256 / 64]; // first octets of their pools' addresses, IPv4 and IPv6
@@ -46,6 +49,7 @@ struct instances {
 	struct ip_filter guard_filter; // of all guarded hosts: nearly every packet goes elsewhere
 	uint32_t guarded;
 	struct api_address guard[MAX_INSTANCES * API_INSTANCE_GUARDED];
+	uint8_t guard_of[MAX_INSTANCES * API_INSTANCE_GUARDED]; // the instance whose it is
 };
 extern const struct instances *instances_now; // never NULL
 
@@ -58,6 +62,24 @@ extern struct instance_counters instance_counters[API_MAX_WORKERS];
 static inline const struct instances *instances_get(void)
 {
 	return __atomic_load_n(&instances_now, __ATOMIC_ACQUIRE);
+}
+
+// No instance, but the packet is of a VRF.
+static inline uint16_t instance_of_vrf(uint32_t vrf)
+{
+	return (uint16_t)(UINT16_MAX - vrf);
+}
+static_assert(MAX_INSTANCES + MAX_VRFS <= UINT8_MAX + 1, "the low bits tell instances and VRFs apart");
+
+// way_table() of the VRF whose routes packets leave by that leave by an instance: that of its interfaces. Workers.
+static __rte_always_inline uint8_t instance_table(const struct instances *s, uint16_t index)
+{
+	return __atomic_load_n(&s->table[index & UINT8_MAX], __ATOMIC_RELAXED);
+}
+
+static inline uint8_t instance_vrf(const struct instances *s, uint16_t index)
+{
+	return way_vrf(instance_table(s, index));
 }
 
 // NULL when there is none. Workers.
@@ -106,14 +128,15 @@ static inline uint8_t instance_dscp(const struct instances *s, uint16_t index, u
 	return n == NULL || qfi > 63 ? 0xff : (uint8_t)(n->qfi_dscp[qfi] - 1);
 }
 
-int instance_guards_exactly(const struct instances *s, uint8_t family, const uint8_t *address);
-// 1 when no UE may send to this host (row A11). Workers.
-static inline int instance_guards(uint8_t family, const uint8_t *address)
+int instance_guards_exactly(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address);
+// 1 when no UE may send to this host of the VRF (row A11); VRF_ANY: of some. Workers.
+static inline int instance_guards(uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	const struct instances *s = instances_get();
 	uint32_t bit = ip_filter_bit(family, address);
 
-	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 && instance_guards_exactly(s, family, address);
+	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 &&
+	       instance_guards_exactly(s, vrf, family, address);
 }
 
 // UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to
@@ -123,16 +146,26 @@ extern uint64_t instance_udp_open[65536 / 64];
 uint16_t instance_udp_port(uint32_t interface);
 // 1 when one of the instance's pools holds the address.
 int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address);
-// The instance with a pool that holds the address, among those that look destinations up: `index`, or any when it is
-// INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
-uint16_t instance_by_pool_exactly(const struct instances *s, uint16_t index, uint8_t family, const uint8_t *address);
-static inline uint16_t instance_by_pool(uint16_t index, uint8_t family, const uint8_t *address)
+// The instance with a pool that holds the address, among those that look destinations up: `index`, or any of the VRF
+// when it is INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
+uint16_t instance_by_pool_exactly(
+	const struct instances *s, uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address);
+static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	const struct instances *s = instances_get();
 
 	if (likely(!(s->pool_octets[family == 6][address[0] / 64] >> address[0] % 64 & 1)))
 		return INSTANCE_NONE;
-	return instance_by_pool_exactly(s, index, family, address);
+	return instance_by_pool_exactly(s, index, vrf, family, address);
+}
+// 1 when a packet with this source may come in by an interface with `rpf` (RFC 3704). `hop`: of the route to the
+// source. A UE's address comes in by its tunnel alone. Workers.
+static inline int instance_source_routed(
+	const struct next_hop *hop, uint8_t rpf, uint32_t interface, uint8_t vrf, uint8_t family, const uint8_t *source)
+{
+	return hop->kind != NEXT_HOP_NOWHERE &&
+	       (rpf != API_INTERFACE_RPF_STRICT || next_hop_leaves_by(hop, interface)) &&
+	       instance_by_pool(INSTANCE_NONE, vrf, family, source) == INSTANCE_NONE;
 }
 // An address of ours to speak to UEs from: of an interface of the instance (INSTANCE_NONE: of any). NULL: none. Workers.
 const uint8_t *instance_source(uint16_t index, uint8_t family);

@@ -90,6 +90,8 @@ static __rte_always_inline rte_edge_t core_input(struct rte_mbuf *m, struct last
 	if (unlikely(last->interface == NULL))
 		return packet_leave(m, last->down ? &drop_down : &drop_vlan, EDGE_DROP);
 	pkt->interface = last->interface->index;
+	pkt->vrf = last->interface->vrf;
+	pkt->rpf = last->interface->rpf;
 	pkt->l3 = eth.length;
 	pkt->ip_version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
 	if (likely(pkt->ip_version != 0)) {

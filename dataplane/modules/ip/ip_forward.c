@@ -19,13 +19,14 @@ enum { EDGE_OUTPUT, EDGE_UE, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
 
 // The instance in which a packet to this address is a UE's. Where pools do not say whose addresses are UEs', the sessions do: a packet must
 // not pass a UE's downlink rules by because a route leads to an access side of plain IP.
-static uint16_t ue_instance(const struct rule *r, uint8_t version, const uint8_t *destination)
+static uint16_t ue_instance(const struct rule *r, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
 	const struct instances *s = instances_get();
-	uint16_t found = s->owners != 0 ? instance_by_pool(r->instance, version, destination) : INSTANCE_NONE;
+	uint16_t found = s->owners != 0 ? instance_by_pool(r->instance, vrf, version, destination) : INSTANCE_NONE;
 
 	for (uint8_t i = 0; found == INSTANCE_NONE && i < s->lookers; i++)
-		if ((r->instance == INSTANCE_NONE || r->instance == s->looker[i]) &&
+		if ((r->instance == INSTANCE_NONE ? instance_vrf(s, s->looker[i]) == vrf
+						  : r->instance == s->looker[i]) &&
 			session_ue_known(s->looker[i], version, destination))
 			found = s->looker[i];
 	return found;
@@ -36,7 +37,7 @@ static rte_edge_t to_ue(struct rte_mbuf *m, const struct rule *r, const uint8_t 
 {
 	struct packet *pkt = packet_of(m);
 
-	pkt->instance = ue_instance(r, pkt->ip_version, destination);
+	pkt->instance = ue_instance(r, pkt->vrf, pkt->ip_version, destination);
 	if (likely(pkt->instance == INSTANCE_NONE))
 		return EDGE_OUTPUT;
 	if (unlikely(++pkt->hops > PACKET_HOPS))
@@ -78,10 +79,11 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 		--*ttl;
 	const struct rule *r = session_view_of(m)->rule;
 	if (r == NULL) {
-		flow_learn_routed(w);
+		flow_learn_routed(w, pkt->vrf);
 		return EDGE_OUTPUT;
 	}
 	const struct instances *s = instances_get();
+	pkt->vrf = instance_vrf(s, r->instance);
 	rte_edge_t edge = EDGE_OUTPUT;
 	if (unlikely(s->owners + s->lookers != 0))
 		edge = to_ue(m, r, packet + (version == 4 ? 16 : 24));

@@ -24,6 +24,8 @@ DROP_REASON(drop_transport, "ip-transport-header", "the transport header is trun
 DROP_REASON(drop_checksum, "ip-checksum", "the IPv4 header checksum is wrong")
 DROP_REASON(drop_source, "ip-martian-source", "the source address must not appear on the wire")
 DROP_REASON(drop_destination, "ip-martian-destination", "the destination address must not appear on the wire")
+DROP_REASON(
+	drop_rpf, "ip-reverse-path", "no route leads back to the packet's source, or none by its interface (RFC 3704)")
 DROP_REASON(drop_multicast, "ip-multicast", "nothing here listens to that multicast or broadcast address")
 DROP_REASON(drop_protocol, "ip-protocol-unreachable", "sent to one of our addresses with a protocol that is not served")
 DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")
@@ -99,6 +101,15 @@ static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 	return packet_leave(m, &drop_protocol, EDGE_DROP);
 }
 
+// RFC 3704 §2.2, §2.4. Link-local sources are on the link.
+static __rte_noinline int is_from_elsewhere(const struct packet *pkt, const struct ip_info *ip)
+{
+	if (address_is_link_local(ip->version, ip->source))
+		return 0;
+	const struct next_hop *hop = next_hop_get(ip_route_lookup(pkt->vrf, ip->version, ip->source));
+	return !instance_source_routed(hop, pkt->rpf, pkt->interface, pkt->vrf, ip->version, ip->source);
+}
+
 // Who listens to groups are the kernel's programs, on interfaces with a clone.
 static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_info *ip)
 {
@@ -111,10 +122,11 @@ static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_in
 struct last {
 	uint64_t high, low;
 	uint8_t version;
+	uint8_t vrf;
 	uint8_t is_local;
 };
 
-static inline int is_local(struct last *last, const struct ip_info *ip)
+static inline int is_local(struct last *last, uint8_t vrf, const struct ip_info *ip)
 {
 	uint64_t high = 0, low = 0;
 
@@ -124,9 +136,9 @@ static inline int is_local(struct last *last, const struct ip_info *ip)
 		memcpy(&high, ip->destination, 8);
 		memcpy(&low, ip->destination + 8, 8);
 	}
-	if (unlikely(last->low != low || last->high != high || last->version != ip->version)) {
-		*last = (struct last){.high = high, .low = low, .version = ip->version};
-		last->is_local = (uint8_t)ip_is_local(ip->version, ip->destination);
+	if (unlikely(last->low != low || last->high != high || last->version != ip->version || last->vrf != vrf)) {
+		*last = (struct last){.high = high, .low = low, .version = ip->version, .vrf = vrf};
+		last->is_local = (uint8_t)ip_is_local(vrf, ip->version, ip->destination);
 	}
 	return last->is_local;
 }
@@ -162,9 +174,11 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 		return packet_leave(m, &drop_source, EDGE_DROP);
 	if (unlikely(martian & IP_MARTIAN_DESTINATION))
 		return packet_leave(m, &drop_destination, EDGE_DROP);
+	if (unlikely(pkt->rpf != 0 && is_from_elsewhere(pkt, &ip)))
+		return packet_leave(m, &drop_rpf, EDGE_DROP);
 	if (unlikely(martian & IP_MULTICAST))
 		return to_group(m, &ip);
-	if (is_local(last, &ip))
+	if (is_local(last, pkt->vrf, &ip))
 		return deliver(m, &ip);
 	pkt->instance = instance_of_lookup(pkt->interface);
 	return pkt->instance == INSTANCE_NONE ? EDGE_FORWARD : EDGE_UE;

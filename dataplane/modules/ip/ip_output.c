@@ -22,7 +22,8 @@ enum { EDGE_TX, EDGE_SCHEDULER, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT
 
 static int is_own(const struct packet *pkt, const uint8_t *packet)
 {
-	return pkt->port_in == PORT_NONE || ip_is_local(pkt->ip_version, packet + (pkt->ip_version == 4 ? 12 : 8));
+	return pkt->port_in == PORT_NONE ||
+	       ip_is_local(pkt->vrf, pkt->ip_version, packet + (pkt->ip_version == 4 ? 12 : 8));
 }
 
 static rte_edge_t tell_source(struct rte_mbuf *m, enum icmp_problem problem, uint32_t mtu)
@@ -39,10 +40,10 @@ static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const 
 
 	if (!is_own(pkt, packet))
 		return packet_leave(m, &drop_own, EDGE_DROP);
-	pkt->shaped = 0;
+	pkt->shaped = pkt->rpf = 0;
 	if (++pkt->hops > PACKET_HOPS)
 		return packet_leave(m, &drop_hops, EDGE_DROP);
-	pkt->interface = ip_local_interface(pkt->ip_version, destination);
+	pkt->interface = ip_local_interface(pkt->vrf, pkt->ip_version, destination);
 	return pkt->interface == UINT32_MAX ? packet_leave(m, &drop_own, EDGE_DROP) : EDGE_INPUT;
 }
 
@@ -56,7 +57,7 @@ static rte_edge_t unresolved(
 			return packet_leave(m, &drop_no_route, EDGE_DROP);
 		return tell_source(m, ICMP_PROBLEM_NO_ROUTE, 0); // RFC 1812 §5.2.7.1
 	}
-	if (ip_is_local(pkt->ip_version, destination))
+	if (ip_is_local(pkt->vrf, pkt->ip_version, destination))
 		return to_ourselves(m, packet, destination);
 	return packet_leave(m, &punt_resolve, EDGE_PUNT);
 }
@@ -83,10 +84,15 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 
 	if (unlikely((!four && pkt->ip_version != 6) || pkt->l3 + (four ? 20u : 40u) > m->data_len))
 		return packet_leave(m, &drop_version, EDGE_DROP);
-	uint32_t index = ways_find(ways, generation, pkt->ip_version, destination, pkt->interface)->index;
+	uint32_t index =
+		ways_find(ways, generation, way_table(pkt->vrf), pkt->ip_version, destination, pkt->interface)->index;
 	const struct next_hop *hop = next_hop_get(index);
-	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)))
-		return unresolved(m, hop, packet, destination);
+	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))) {
+		index = next_hop_of_flow(index, packet, m->data_len - pkt->l3, m->pkt_len - pkt->l3);
+		hop = next_hop_get(index);
+		if (!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
+			return unresolved(m, hop, packet, destination);
+	}
 	if (unlikely(pkt->length > hop->mtu))
 		return too_big(m, packet, index, hop->mtu);
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))

@@ -74,7 +74,7 @@ static void routes_that_are_refused(void **state)
 		if (strstr(kit_error(), row[i].text) == NULL)
 			fail_msg("row %zu: \"%s\" does not say \"%s\"", i, kit_error(), row[i].text);
 		// All or nothing: the good route of the same transaction is not there either.
-		assert_int_equal(ip_route_lookup(4, router_address("10.60.0.1").bytes), NEXT_HOP_NONE);
+		assert_int_equal(ip_route_lookup(0, 4, router_address("10.60.0.1").bytes), NEXT_HOP_NONE);
 	}
 	kit_begin();
 	router_put_route("one", "10.60.0.0/16", "10.1.0.9", "");
@@ -87,7 +87,7 @@ static const struct next_hop *hop_to(const char *destination)
 {
 	struct api_address a = router_address(destination);
 
-	return next_hop_get(ip_route_lookup(a.family, a.bytes));
+	return next_hop_get(ip_route_lookup(0, a.family, a.bytes));
 }
 
 static void assert_via(const char *destination, const char *via)
@@ -193,9 +193,9 @@ static void addresses_are_ours_where_they_are(void **state)
 	uint32_t south = interfaces_by_name(interfaces_now(), "south")->index;
 	uint16_t homes = port_by_name("homes")->index;
 
-	assert_true(ip_is_local(4, router_address("10.1.0.1").bytes));
-	assert_true(ip_is_local(6, router_address("fe80::1").bytes));
-	assert_false(ip_is_local(4, router_address("10.1.0.2").bytes));
+	assert_true(ip_is_local(0, 4, router_address("10.1.0.1").bytes));
+	assert_true(ip_is_local(0, 6, router_address("fe80::1").bytes));
+	assert_false(ip_is_local(0, 4, router_address("10.1.0.2").bytes));
 	assert_true(ip_is_local_on(4, router_address("10.1.0.1").bytes, north));
 	assert_false(ip_is_local_on(4, router_address("10.1.0.1").bytes, south));
 	assert_true(ip_is_gateway(4, router_address("100.64.0.1").bytes, homes));

@@ -73,7 +73,7 @@ static void model_compare(const struct model *m)
 				best = i;
 				length = m->prefix[i].prefix;
 			}
-		const struct next_hop *h = next_hop_get(ip_route_lookup(a.family, a.bytes));
+		const struct next_hop *h = next_hop_get(ip_route_lookup(0, a.family, a.bytes));
 		if (ip_in_prefix(&m->connected, a.family, a.bytes) && m->connected.prefix > length) {
 			assert_int_equal(h->kind, NEXT_HOP_GLEAN);
 			continue;
@@ -170,13 +170,13 @@ static void prefixes_change_hands(void **state)
 	router_put_route("a", "10.81.0.0/16", "10.1.0.9", "");
 	router_put_route("b", "10.80.0.0/16", "10.1.0.10", "");
 	assert_int_equal(kit_commit(), 0);
-	assert_int_equal(next_hop_get(ip_route_lookup(4, kit_address("10.80.0.1").bytes))->address.bytes[15], 10);
-	assert_int_equal(next_hop_get(ip_route_lookup(4, kit_address("10.81.0.1").bytes))->address.bytes[15], 9);
+	assert_int_equal(next_hop_get(ip_route_lookup(0, 4, kit_address("10.80.0.1").bytes))->address.bytes[15], 10);
+	assert_int_equal(next_hop_get(ip_route_lookup(0, 4, kit_address("10.81.0.1").bytes))->address.bytes[15], 9);
 	kit_begin();
 	kit_delete(API_ROUTE, "a");
 	router_put_route("c", "10.81.0.0/16", "10.1.0.11", "");
 	assert_int_equal(kit_commit(), 0);
-	assert_int_equal(next_hop_get(ip_route_lookup(4, kit_address("10.81.0.1").bytes))->address.bytes[15], 11);
+	assert_int_equal(next_hop_get(ip_route_lookup(0, 4, kit_address("10.81.0.1").bytes))->address.bytes[15], 11);
 }
 
 static void more_than_the_limit(void **state)
@@ -191,7 +191,7 @@ static void more_than_the_limit(void **state)
 	}
 	assert_int_not_equal(kit_commit(), 0);
 	assert_non_null(strstr(kit_error(), "61 routes, at most 60"));
-	assert_int_equal(ip_route_lookup(4, kit_address("10.90.0.1").bytes), NEXT_HOP_NONE);
+	assert_int_equal(ip_route_lookup(0, 4, kit_address("10.90.0.1").bytes), NEXT_HOP_NONE);
 }
 
 static int setup(void **state)

@@ -19,7 +19,7 @@
 // Our address on the interface that the route to the collector leaves by.
 static const uint8_t *source_towards(uint8_t family, const uint8_t *collector)
 {
-	const struct next_hop *hop = next_hop_get(ip_route_lookup(family, collector));
+	const struct next_hop *hop = next_hop_get(ip_route_lookup(0, family, collector));
 
 	return hop->kind == NEXT_HOP_NOWHERE ? NULL : ip_source_towards(family, hop->interface, collector);
 }
@@ -85,6 +85,7 @@ int mirror_erspan(struct worker *w, struct rte_mbuf *m, struct mirror *x, const 
 	pkt->fragment = 0;
 	pkt->length = length;
 	pkt->interface = UINT32_MAX;
+	pkt->vrf = 0; // the collector is there
 	pkt->shaped = 0;
 	return 0;
 }

@@ -208,7 +208,8 @@ static __rte_always_inline struct uplink ask_uplink(struct worker *w, struct upl
 
 	if (r == NULL || !(r->flags & RULE_UPLINK) || pkt->ip_version != 4)
 		return (struct uplink){.nat = NULL};
-	const struct next_hop *hop = next_hop_get(ways_find(k->ways, k->generation, 4, ip + 16, pkt->interface)->index);
+	const struct next_hop *hop =
+		next_hop_get(ways_find(k->ways, k->generation, way_table(pkt->vrf), 4, ip + 16, pkt->interface)->index);
 	uint16_t instance = instance_of_hop(hop);
 	const struct nat *n = nat_of(instance);
 	// Too large for the link: ip-output tells the subscriber, who knows its own packet.

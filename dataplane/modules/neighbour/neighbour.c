@@ -261,6 +261,7 @@ static void give_up(struct neighbour *n, uint64_t now_ns)
 {
 	drop_held(n, &drop_unresolved);
 	next_hop_resolve(n->next_hop, NULL);
+	next_hop_fail(n->next_hop);
 	neighbour_set_state(n, FAILED);
 	n->due_ns = now_ns + FAILED_NS;
 }
@@ -310,7 +311,14 @@ static void tick_one(struct neighbour *n, void *arg)
 		exchange_probe(n);
 		return;
 	default: // FAILED
-		neighbour_remove(n);
+		if (!next_hop_is_one_of_several(n->next_hop)) {
+			neighbour_remove(n);
+			return;
+		}
+		// No packet asks for it while others have its flows.
+		neighbour_set_state(n, INCOMPLETE);
+		n->probes = 0;
+		n->since_ns = n->due_ns = now_ns;
 	}
 }
 
@@ -349,7 +357,9 @@ static void resolve(struct rte_mbuf *m)
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *packet = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	const uint8_t *destination = packet + (pkt->ip_version == 4 ? 16 : 24);
-	const struct next_hop *h = next_hop_get(ip_route_of(pkt->ip_version, destination, pkt->interface));
+	uint32_t route = ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface);
+	const struct next_hop *h = next_hop_get(
+		next_hop_of_flow(route, packet, rte_pktmbuf_data_len(m) - pkt->l3, rte_pktmbuf_pkt_len(m) - pkt->l3));
 	const struct interface *i = interface_get(h->interface);
 	uint8_t address[16];
 

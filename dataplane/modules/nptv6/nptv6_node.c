@@ -69,7 +69,8 @@ static inline rte_edge_t uplink(const struct worker *w, struct ways *ways, uint3
 
 	if (pkt->ip_version != 6)
 		return EDGE_NEXT;
-	const struct next_hop *hop = next_hop_get(ways_find(ways, generation, 6, ip + 24, pkt->interface)->index);
+	const struct next_hop *hop =
+		next_hop_get(ways_find(ways, generation, way_table(pkt->vrf), 6, ip + 24, pkt->interface)->index);
 	uint16_t instance = instance_of_hop(hop);
 	struct nptv6 *n = nptv6_of(instance);
 	// Too large for the link: ip-output tells the sender, who knows its own packet.

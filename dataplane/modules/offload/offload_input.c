@@ -84,6 +84,7 @@ static void arrived(struct rte_mbuf *m, const struct offload_request *q, const s
 	pkt->fragment = info->fragment;
 	pkt->length = info->length;
 	pkt->interface = q->interface;
+	pkt->vrf = interface_vrf(q->interface);
 	pkt->instance = q->instance;
 }
 

@@ -165,9 +165,9 @@ static int user(struct plan *p, const struct offload_request *q, const struct ru
 // ---- what goes in front ---------------------------------------------------------------------------------------------
 
 // The frame's header towards a next hop, and the device that it leaves by. `most`: of the packets behind it.
-static const char *next_hop(struct plan *p, uint8_t version, const uint8_t *destination, uint32_t most)
+static const char *next_hop(struct plan *p, uint8_t vrf, uint8_t version, const uint8_t *destination, uint32_t most)
 {
-	uint32_t index = ip_route_lookup(version, destination);
+	uint32_t index = ip_route_lookup(vrf, version, destination);
 	const struct next_hop *hop = next_hop_get(index);
 	uint8_t room[NEXT_HOP_HEADER];
 
@@ -202,7 +202,7 @@ static const char *into_tunnel(struct plan *p, const struct offload_request *q, 
 	}
 	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
 	uint32_t length = path->length[container];
-	const char *why = next_hop(p, 4, path->want.peer.bytes, most + length);
+	const char *why = next_hop(p, path_vrf(path), 4, path->want.peer.bytes, most + length);
 
 	if (why != NULL)
 		return why;
@@ -225,10 +225,11 @@ static const char *routed(struct plan *p, const struct offload_request *q, const
 	uint8_t version = ip[0] >> 4, hops = version == 4 ? 8 : 7;
 	const uint8_t *source = ip + (version == 4 ? 12 : 8), *destination = source + (version == 4 ? 4 : 16);
 	const struct instances *n = instances_get();
-	int ue = instance_by_pool(INSTANCE_NONE, version, destination) != INSTANCE_NONE;
+	uint8_t vrf = instance_vrf(n, r->instance);
+	int ue = instance_by_pool(INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE;
 
 	for (uint8_t i = 0; i < n->lookers; i++)
-		ue |= session_ue_known(n->looker[i], version, destination);
+		ue |= instance_vrf(n, n->looker[i]) == vrf && session_ue_known(n->looker[i], version, destination);
 	if (ue || address_is_link_local(version, source) || address_is_link_local(version, destination))
 		return "the destination may be a UE";
 	if (n->marking || r->dscp < 64)
@@ -236,7 +237,7 @@ static const char *routed(struct plan *p, const struct offload_request *q, const
 	p->counts_hops = 1;
 	p->guard_at = (uint8_t)(q->l3 + hops);
 	p->guard_mask[0] = 0xfe;
-	return next_hop(p, version, destination, most);
+	return next_hop(p, vrf, version, destination, most);
 }
 
 // As access-encap.
@@ -265,8 +266,8 @@ static int guarded(const struct offload_request *q)
 	const uint8_t *ip = q->header + q->l3, *destination = ip + (ip[0] >> 4 == 4 ? 16 : 24);
 	uint8_t version = ip[0] >> 4;
 
-	return destination[0] >= 0xe0 || ip_is_local(version, destination) || instance_guards(version, destination) ||
-	       (engine_get()->flags & API_ENGINE_DROP_UE_GTPU);
+	return destination[0] >= 0xe0 || ip_is_local(VRF_ANY, version, destination) ||
+	       instance_guards(VRF_ANY, version, destination) || (engine_get()->flags & API_ENGINE_DROP_UE_GTPU);
 }
 
 static const char *refused(const struct plan *p, const struct offload_request *q, const struct rule *r)

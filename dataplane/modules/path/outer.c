@@ -5,7 +5,7 @@
 #include "wire/ecn.h"
 #include <rte_ip.h>
 
-void path_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
+void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_t length)
 {
 	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t header = version == 4 ? 20 : 40;
@@ -24,6 +24,7 @@ void path_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length)
 	pkt->l3 = 0;
 	pkt->l4 = (uint16_t)header;
 	pkt->ip_version = version;
+	pkt->vrf = vrf;
 	pkt->protocol = 17;
 	pkt->fragment = 0;
 	pkt->length = length;
@@ -58,6 +59,6 @@ int path_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32
 	store16(ip + ip_length + 8 + 2, (uint16_t)(length - ip_length - 16));
 	store32(ip + ip_length + 8 + 4, teid);
 	path_identify(ip, w);
-	path_finish_outer(m, p->version, length);
+	path_finish_outer(m, path_vrf(p), p->version, length);
 	return 0;
 }

@@ -188,6 +188,8 @@ static int check(const char *key, const struct api_path *want)
 		return object_error(EINVAL, "path %s comes before the engine", key);
 	if ((family != 4 && family != 6) || want->peer.family != family)
 		return object_error(EINVAL, "path %s: local and peer are two addresses of one family", key);
+	if (interfaces_vrf_of(interfaces_next(), &want->local) < 0)
+		return object_error(EINVAL, "path %s: its local address is on interfaces of several VRFs", key);
 	if (want->dscp > 63)
 		return object_error(EINVAL, "path %s has DSCP %u, at most 63", key, want->dscp);
 	for (uint32_t q = 0; q < RTE_DIM(want->qfi_dscp); q++)
@@ -230,6 +232,13 @@ static uint32_t take_index(const char *key)
 	return i;
 }
 
+static uint8_t vrf_of(const struct path *p)
+{
+	int vrf = interfaces_vrf_of(interfaces_next(), &p->want.local);
+
+	return (uint8_t)RTE_MAX(vrf, 0);
+}
+
 static struct path *path_new(const char *key, const struct api_path *want, uint32_t index)
 {
 	struct path *p = rte_zmalloc("path", sizeof(*p), RTE_CACHE_LINE_SIZE);
@@ -248,6 +257,7 @@ static struct path *path_new(const char *key, const struct api_path *want, uint3
 	p->want = *want;
 	for (uint32_t q = 0; q < RTE_DIM(want->qfi_dscp); q++)
 		p->by_qfi |= want->qfi_dscp[q] != 0;
+	p->vrf = vrf_of(p);
 	fill_header(p);
 	return p;
 }
@@ -364,6 +374,23 @@ const struct path *path_before(uint32_t index)
 	return path_table[index] != NULL ? path_table[index] : paths.gone[index];
 }
 
+static int verify(const char *key, const void *body, uint32_t length)
+{
+	return check(key, body);
+}
+
+// Templates of headers are made of next hops in the path's VRF.
+static void interfaces_changed(void)
+{
+	for (uint32_t i = 0; i < paths.used; i++) {
+		struct path *p = path_table[i];
+
+		if (p != NULL)
+			__atomic_store_n(&p->vrf, vrf_of(p), __ATOMIC_RELAXED);
+	}
+	ip_ways_changed();
+}
+
 static const struct object_ops path_ops = {
 	.kind = API_PATH,
 	.name = "path",
@@ -373,6 +400,7 @@ static const struct object_ops path_ops = {
 	.commit = commit,
 	.discard = discard,
 	.release = release,
+	.verify = verify,
 };
 OBJECT_REGISTER(path_ops)
 
@@ -412,5 +440,6 @@ static void path_rows(struct stats_sink *s, const char *key)
 
 RTE_INIT(path_module)
 {
+	interface_watch(interfaces_changed);
 	stats_table_register(API_TABLE_PATH, sizeof(struct api_path_row), path_rows);
 }

@@ -19,6 +19,7 @@ struct path {
 	uint8_t length[2]; // of the outer header: [1] with a PDU Session Container, [0] without
 	uint16_t local_id;
 	uint8_t by_qfi; // want.qfi_dscp has some
+	uint8_t vrf; // of the interface that has the local address; written by the control thread alone, atomic
 	uint32_t ip4_sum; // of the IPv4 header with lengths, identification and DSCP 0; 16 bits
 	struct api_path want;
 	// Each lies at the end of its 64 bytes, so that one store of 64 that ends where the payload begins puts it in
@@ -81,9 +82,14 @@ static inline const uint8_t *path_header(const struct path *p, int container)
 	return p->header[container] + OUTER_LENGTH_MAX - p->length[container];
 }
 
+static inline uint8_t path_vrf(const struct path *p)
+{
+	return __atomic_load_n(&p->vrf, __ATOMIC_RELAXED);
+}
+
 // Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front
 // of a GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
-void path_finish_outer(struct rte_mbuf *m, uint8_t version, uint32_t length);
+void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_t length);
 // Sets the DSCP (0xff: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
 // An identification of this worker's in an IPv4 header; nothing in an IPv6 one.

@@ -177,7 +177,7 @@ __rte_noinline uint64_t look_up_ours(uint32_t first)
 	uint64_t sum = 0;
 
 	for (uint32_t i = first; i < LOOKUPS; i += 2)
-		sum += fib_lookup(table_of(first == 0 ? 4 : 6), destinations[i]);
+		sum += fib_lookup(table_of(0, first == 0 ? 4 : 6), destinations[i]);
 	return sum;
 }
 
@@ -200,7 +200,7 @@ __rte_noinline uint64_t look_up_library(uint32_t first)
 static int add_ours(uint32_t i)
 {
 	const struct api_address *p = &prefixes[i];
-	uint32_t n = rib_ensure(table_of(p->family), p);
+	uint32_t n = rib_ensure(table_of(0, p->family), p);
 
 	rib[n].hop = (uint16_t)(1 + i % 5000);
 	rib_present(n, 1);
@@ -210,7 +210,7 @@ static int add_ours(uint32_t i)
 
 static int delete_ours(uint32_t i)
 {
-	uint32_t n = rib_find(table_of(prefixes[i].family), &prefixes[i]);
+	uint32_t n = rib_find(table_of(0, prefixes[i].family), &prefixes[i]);
 
 	rib_present(n, 0);
 	fib_delete(n);
@@ -268,7 +268,7 @@ static int tables(void)
 		.trie = {.nh_sz = RTE_FIB6_TRIE_4B, .num_tbl8 = 1000000}};
 
 	if (rte_eal_init(RTE_DIM(args), args) < 0 || rib_start(API_ROUTES) != 0 || fib_start(API_ROUTES) != 0 ||
-		fib_open(table_of(4)) != 0 || fib_open(table_of(6)) != 0)
+		fib_open(table_of(0, 4)) != 0 || fib_open(table_of(0, 6)) != 0)
 		return 1;
 	make();
 	each("add", add_ours);

@@ -71,7 +71,7 @@ static void model_compare(const struct model *m, uint8_t family)
 		if (m->count > 0 && i % 2 == 0)
 			memcpy(a.bytes, m->prefix[(uint32_t)rand() % m->count].bytes, 16);
 		a.bytes[address_length(family) - 1] ^= (uint8_t)(rand() % 3);
-		assert_int_equal(fib_lookup(table_of(family), a.bytes), model_lookup(m, a.bytes));
+		assert_int_equal(fib_lookup(table_of(0, family), a.bytes), model_lookup(m, a.bytes));
 	}
 }
 
@@ -79,7 +79,7 @@ static void model_add(struct model *m, uint8_t family)
 {
 	struct api_address p = random_prefix(family);
 	int at = model_find(m, &p);
-	uint32_t n = rib_ensure(table_of(family), &p);
+	uint32_t n = rib_ensure(table_of(0, family), &p);
 
 	assert_int_not_equal(n, 0);
 	assert_int_equal(at >= 0, (rib[n].flags & RIB_PRESENT) != 0);
@@ -97,7 +97,7 @@ static void model_add(struct model *m, uint8_t family)
 
 static void model_delete(struct model *m, uint32_t at)
 {
-	uint32_t n = rib_find(table_of(m->prefix[at].family), &m->prefix[at]);
+	uint32_t n = rib_find(table_of(0, m->prefix[at].family), &m->prefix[at]);
 
 	rib_present(n, 0);
 	fib_delete(n);
@@ -112,7 +112,7 @@ static void fib_is_like_the_model(uint8_t family)
 	struct model *m = calloc(1, sizeof(*m));
 	uint32_t groups = fib_groups_used();
 
-	assert_int_equal(fib_open(table_of(family)), 0);
+	assert_int_equal(fib_open(table_of(0, family)), 0);
 	srand(family);
 	for (int round = 0; round < 12; round++) {
 		for (int i = 0; i < 200; i++)

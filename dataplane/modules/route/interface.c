@@ -14,6 +14,7 @@
 
 #define MAX_WATCHES 8
 #define LEAST_MTU 68 // RFC 791 §3.1
+#define RPF (API_INTERFACE_RPF_STRICT | API_INTERFACE_RPF_LOOSE)
 
 static const struct interfaces nothing = {
 	.vlan = (struct vlan_slot[]){{.key = VLAN_EMPTY}},
@@ -24,6 +25,7 @@ static struct {
 	const struct interfaces *now; // read by workers
 	const struct interfaces *next; // of the open transaction, or NULL
 	char name[MAX_INTERFACES][API_NAME]; // index -> name; control thread
+	char vrf[MAX_VRFS][API_NAME]; // number -> name; the same
 	void (*watch[MAX_WATCHES])(void);
 	uint32_t watches;
 } table = {.now = &nothing};
@@ -99,9 +101,10 @@ uint32_t interface_count(void)
 	return interfaces_now()->count;
 }
 
-// Which of the slots of an address count: any, those of an interface, or those of an access port.
-enum local_match { LOCAL_ANY, LOCAL_INTERFACE, LOCAL_GATEWAY };
+// Which of the slots of an address count: those of a VRF, of an interface, or of an access port.
+enum local_match { LOCAL_VRF, LOCAL_INTERFACE, LOCAL_GATEWAY };
 
+// `where`: of the VRF, interface or port.
 static int local_find(const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
 {
 	for (uint32_t i = local_hash(a) & s->local_mask; s->local[i].interface != UINT32_MAX;
@@ -110,18 +113,19 @@ static int local_find(const struct interfaces *s, const struct ip_address *a, en
 
 		if (memcmp(&slot->address, a, sizeof(*a)) != 0)
 			continue;
-		if (match == LOCAL_ANY || (match == LOCAL_INTERFACE && slot->interface == where) ||
+		if ((match == LOCAL_VRF && (slot->vrf == where || where == VRF_ANY)) ||
+			(match == LOCAL_INTERFACE && slot->interface == where) ||
 			(match == LOCAL_GATEWAY && slot->access && slot->port == where))
 			return 1;
 	}
 	return 0;
 }
 
-int ip_is_local_exactly(uint8_t family, const uint8_t *address)
+int ip_is_local_exactly(uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	struct ip_address a = ip_address_of(family, address);
 
-	return local_find(interfaces_now(), &a, LOCAL_ANY, 0);
+	return local_find(interfaces_now(), &a, LOCAL_VRF, vrf);
 }
 
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface)
@@ -131,13 +135,14 @@ int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface)
 	return local_find(interfaces_now(), &a, LOCAL_INTERFACE, interface);
 }
 
-uint32_t ip_local_interface(uint8_t family, const uint8_t *address)
+uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	const struct interfaces *s = interfaces_now();
 
 	for (uint32_t i = 0; i < s->count; i++)
 		for (uint32_t n = 0; s->interface[i].name[0] != 0 && n < s->interface[i].addresses; n++)
-			if (s->interface[i].role == API_ROLE_CORE && s->interface[i].address[n].family == family &&
+			if (s->interface[i].role == API_ROLE_CORE && s->interface[i].vrf == vrf &&
+				s->interface[i].address[n].family == family &&
 				memcmp(s->interface[i].address[n].bytes, address, address_length(family)) == 0)
 				return i;
 	return UINT32_MAX;
@@ -202,14 +207,46 @@ const struct interface *interfaces_by_name(const struct interfaces *s, const cha
 	return NULL;
 }
 
-const struct interface *interfaces_by_prefix(const struct interfaces *s, const struct api_address *a)
+const char *vrf_name(uint8_t vrf)
+{
+	return table.vrf[vrf];
+}
+
+int interfaces_vrf(const struct interfaces *s, const char *name)
+{
+	for (int v = 0; v < MAX_VRFS; v++)
+		if ((v == 0 || s->vrfs >> v & 1) && strncmp(table.vrf[v], name, API_NAME) == 0)
+			return v;
+	return -1;
+}
+
+int interfaces_vrf_of(const struct interfaces *s, const struct api_address *a)
+{
+	int found = -1;
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct interface *f = get(s, i);
+
+		for (uint32_t n = 0; f != NULL && f->role == API_ROLE_CORE && n < f->addresses; n++) {
+			if (f->address[n].family != a->family ||
+				memcmp(f->address[n].bytes, a->bytes, address_length(a->family)) != 0)
+				continue;
+			if (found >= 0 && found != f->vrf)
+				return -1;
+			found = f->vrf;
+		}
+	}
+	return RTE_MAX(found, 0);
+}
+
+const struct interface *interfaces_by_prefix(const struct interfaces *s, uint8_t vrf, const struct api_address *a)
 {
 	if (address_is_link_local(a->family, a->bytes))
 		return NULL;
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct interface *f = get(s, i);
 
-		for (uint32_t n = 0; f != NULL && f->role == API_ROLE_CORE && n < f->addresses; n++)
+		for (uint32_t n = 0; f != NULL && f->role == API_ROLE_CORE && f->vrf == vrf && n < f->addresses; n++)
 			if (f->address[n].family == a->family &&
 				ip_prefix_equal(f->address[n].bytes, a->bytes, f->address[n].prefix))
 				return f;
@@ -229,8 +266,18 @@ static int check(const char *key, const struct api_interface *want)
 		return object_error(EINVAL, "interface %s: VLAN ids go from 1 to 4094", key);
 	if (want->inner_vlan != 0 && want->outer_vlan == 0)
 		return object_error(EINVAL, "interface %s has an inner VLAN but no outer VLAN", key);
-	if (want->flags & ~API_INTERFACE_DOWN)
+	if (want->flags & ~(API_INTERFACE_DOWN | RPF))
 		return object_error(EINVAL, "interface %s: unknown flags %#x", key, want->flags);
+	if ((want->flags & RPF) == RPF)
+		return object_error(EINVAL, "interface %s: reverse paths are strict or loose, not both", key);
+	if ((want->flags & RPF) != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
+		return object_error(
+			EINVAL, "interface %s is on an access port, where sessions say what sources may be", key);
+	if (memchr(want->vrf, 0, API_NAME) == NULL)
+		return object_error(EINVAL, "interface %s: the name of its VRF has no end", key);
+	if (want->vrf[0] != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
+		return object_error(
+			EINVAL, "interface %s is on an access port, whose addresses are of the default VRF", key);
 	if (want->mtu != 0 && (want->mtu < LEAST_MTU || want->mtu > port_by_name(want->port)->mtu))
 		return object_error(
 			EINVAL, "interface %s: its MTU %u is below %d or above the port's", key, want->mtu, LEAST_MTU);
@@ -273,6 +320,25 @@ static int index_of(const struct build *b, const char *key)
 	return empty;
 }
 
+// The number of a VRF that is there already, or a free one, as index_of(); -1: none is.
+static int vrf_number(const struct build *b, const char *name)
+{
+	uint64_t used = 1 | table.now->vrfs | interfaces_next()->vrfs;
+
+	for (uint32_t i = 0; i < MAX_INTERFACES; i++)
+		if (b->list[i].name[0] != 0)
+			used |= 1ull << b->list[i].vrf;
+	for (int v = 0; v < MAX_VRFS; v++)
+		if (strcmp(table.vrf[v], name) == 0)
+			return v;
+	for (int v = 0; v < MAX_VRFS; v++)
+		if (!(used >> v & 1)) {
+			memcpy(table.vrf[v], name, API_NAME);
+			return v;
+		}
+	return -1;
+}
+
 static int build_one(const char *key, const void *body, uint32_t length, void *arg)
 {
 	const struct api_interface *want = body;
@@ -285,6 +351,9 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 		return error;
 	if (index < 0)
 		return object_error(ENOSPC, "interface %s: more than %d interfaces", key, MAX_INTERFACES);
+	int vrf = vrf_number(b, want->vrf);
+	if (vrf < 0)
+		return object_error(ENOSPC, "interface %s: more than %d VRFs", key, MAX_VRFS);
 	const struct port *p = port_by_name(want->port);
 	struct interface *f = &b->list[index];
 	memcpy(f->name, key, API_NAME);
@@ -293,6 +362,8 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 	f->vlan[0] = want->outer_vlan;
 	f->vlan[1] = want->inner_vlan;
 	f->mtu = want->mtu != 0 ? want->mtu : p->mtu;
+	f->vrf = (uint8_t)vrf;
+	f->rpf = (uint8_t)(want->flags & RPF);
 	f->down = (want->flags & API_INTERFACE_DOWN) != 0;
 	f->role = p->role;
 	f->l2_length = RTE_ETHER_HDR_LEN + (want->outer_vlan ? 4 : 0) + (want->inner_vlan ? 4 : 0);
@@ -310,7 +381,7 @@ static int overlap(
 	char text[64];
 	int both_core = a->role == API_ROLE_CORE && b->role == API_ROLE_CORE;
 
-	if (x->family != y->family)
+	if (x->family != y->family || a->vrf != b->vrf)
 		return 0;
 	if (address_is_link_local(x->family, x->bytes) && a != b)
 		return 0; // every link has its own
@@ -358,6 +429,7 @@ static void fill_hashes(struct interfaces *s)
 
 		if (f == NULL)
 			continue;
+		s->vrfs |= 1ull << f->vrf;
 		uint64_t key = vlan_key(f->port, f->vlan[0], f->vlan[1]);
 		uint32_t at = hash_of(key) & s->vlan_mask;
 		while (s->vlan[at].key != VLAN_EMPTY)
@@ -371,8 +443,11 @@ static void fill_hashes(struct interfaces *s)
 			at = local_hash(&a) & s->local_mask;
 			while (s->local[at].interface != UINT32_MAX)
 				at = (at + 1) & s->local_mask;
-			s->local[at] = (struct local_slot){
-				.address = a, .interface = i, .port = f->port, .access = f->role == API_ROLE_ACCESS};
+			s->local[at] = (struct local_slot){.address = a,
+				.interface = i,
+				.port = f->port,
+				.access = f->role == API_ROLE_ACCESS,
+				.vrf = f->vrf};
 		}
 	}
 }
@@ -460,9 +535,13 @@ RTE_INIT(interface_start)
 
 static int stage(struct object_change *c)
 {
-	// Endpoints of network instances lie on addresses of interfaces.
-	c->narrows = c->body != NULL && c->old_body != NULL &&
-		     memcmp(c->body, c->old_body, sizeof(struct api_interface)) != 0;
+	const struct api_interface *want = c->body;
+
+	// Endpoints of network instances lie on addresses of interfaces, of one VRF alone.
+	if (want != NULL && c->old_body != NULL)
+		c->narrows = memcmp(want, c->old_body, sizeof(*want)) != 0;
+	else
+		c->narrows = want != NULL && (want->vrf[0] != 0 || (table.now->vrfs & ~1ull) != 0);
 	return c->body == NULL ? 0 : check(c->key, c->body);
 }
 

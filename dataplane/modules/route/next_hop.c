@@ -12,7 +12,9 @@
 #include "wire/bytes.h"
 #include "wire/eth.h"
 #include <errno.h>
+#include <rte_jhash.h>
 #include <rte_malloc.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct {
@@ -23,6 +25,10 @@ static struct {
 	uint16_t spare[MAX_NEXT_HOPS]; // may be given out
 	uint16_t retired[MAX_NEXT_HOPS]; // free, but a worker may still read them
 	uint32_t spares, retirees;
+	struct hop_buckets *buckets[MAX_NEXT_HOPS]; // of SEVERAL; read by workers, freed when the slot is another's
+	uint16_t shared[MAX_NEXT_HOPS]; // by how many of SEVERAL it is held
+	uint8_t failed[MAX_NEXT_HOPS];
+	uint32_t several;
 } table;
 
 uint32_t ip_ways_generation = 1;
@@ -120,28 +126,28 @@ static uint32_t slot_take(void)
 	return table.spares > 0 ? table.spare[--table.spares] : NEXT_HOP_NONE;
 }
 
-uint32_t next_hop_hold(const struct interface *i, const struct ip_address *address)
+static struct exact_key key_of_hop(const struct next_hop *h)
 {
-	if (next_hops_start() != 0)
-		return NEXT_HOP_NONE;
-	struct exact_key k = key_of(i->index, address);
+	// Those of equal cost are on no one interface; their indices stand in place of the address.
+	return key_of(h->kind == NEXT_HOP_SEVERAL ? UINT32_MAX : h->interface,
+		h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
+}
+
+// The one that is there, or a new one; held once more.
+static uint32_t hold(const struct next_hop *h)
+{
+	struct exact_key k = key_of_hop(h);
 	uint32_t index = find(&k);
 
 	if (index == NEXT_HOP_NONE) {
 		index = slot_take();
 		if (index == NEXT_HOP_NONE)
 			return NEXT_HOP_NONE;
-		struct next_hop *h = &next_hops[index];
-
-		memset(h, 0, sizeof(*h));
-		h->kind = address != NULL ? NEXT_HOP_NEIGHBOUR : NEXT_HOP_GLEAN;
-		h->interface = i->index;
-		h->port = i->port;
-		h->mtu = i->mtu;
-		h->l2_length = i->l2_length;
-		if (address != NULL)
-			h->address = *address;
+		next_hops[index] = *h;
 		table.holders[index] = 0;
+		table.failed[index] = 0;
+		free(table.buckets[index]);
+		table.buckets[index] = NULL;
 		memset(&table.mac[index], 0, sizeof(table.mac[index]));
 		if (exact_add(table.by_address, exact_hash(table.by_address, &k), &k, index) != 0) {
 			table.spare[table.spares++] = (uint16_t)index;
@@ -151,6 +157,19 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 	}
 	table.holders[index]++;
 	return index;
+}
+
+uint32_t next_hop_hold(const struct interface *i, const struct ip_address *address)
+{
+	struct next_hop h = {.kind = address != NULL ? NEXT_HOP_NEIGHBOUR : NEXT_HOP_GLEAN,
+		.interface = i->index,
+		.port = i->port,
+		.mtu = i->mtu,
+		.l2_length = i->l2_length};
+
+	if (address != NULL)
+		h.address = *address;
+	return next_hops_start() == 0 ? hold(&h) : NEXT_HOP_NONE;
 }
 
 uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address)
@@ -165,6 +184,15 @@ void next_hop_take(uint32_t index)
 	table.holders[index]++;
 }
 
+static void give_members(const struct hop_buckets *b)
+{
+	table.several--;
+	for (uint32_t m = 0; m < b->members; m++) {
+		table.shared[b->member[m]]--;
+		next_hop_release(b->member[m]);
+	}
+}
+
 void next_hop_release(uint32_t index)
 {
 	if (index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS || table.holders[index] == 0)
@@ -172,8 +200,10 @@ void next_hop_release(uint32_t index)
 	if (--table.holders[index] > 0)
 		return;
 	struct next_hop *h = &next_hops[index];
-	struct exact_key k = key_of(h->interface, h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
+	struct exact_key k = key_of_hop(h);
 
+	if (h->kind == NEXT_HOP_SEVERAL)
+		give_members(table.buckets[index]);
 	exact_delete(table.by_address, exact_hash(table.by_address, &k), &k);
 	__atomic_store_n(&h->resolved, 0, __ATOMIC_RELEASE);
 	table.retired[table.retirees++] = (uint16_t)index;
@@ -198,6 +228,107 @@ static void rewrite(struct next_hop *h, const struct interface *i, const struct 
 	__atomic_store_n(&h->resolved, rte_is_zero_ether_addr(mac) ? 0 : 1, __ATOMIC_RELEASE);
 }
 
+// ---- several of equal cost ------------------------------------------------------------------------------------------
+
+static void settle(struct hop_buckets *b, const struct interfaces *s)
+{
+	uint32_t lost = 0;
+
+	for (uint32_t m = 0; m < b->members; m++) {
+		uint32_t i = next_hops[b->member[m]].interface;
+
+		if (table.failed[b->member[m]] || i >= s->count || s->interface[i].name[0] == 0 || s->interface[i].down)
+			lost |= 1u << m;
+	}
+	hop_buckets_settle(b, lost);
+}
+
+static void settle_all(const struct interfaces *s)
+{
+	for (uint32_t i = 1; table.several != 0 && i < MAX_NEXT_HOPS; i++)
+		if (table.holders[i] != 0 && table.buckets[i] != NULL)
+			settle(table.buckets[i], s);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+// NULL: no memory, or one is there twice.
+static struct hop_buckets *buckets_make(const uint32_t *hops, uint32_t count)
+{
+	struct hop_buckets *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return NULL;
+	for (b->members = 0; b->members < count; b->members++)
+		b->member[b->members] = (uint16_t)hops[b->members];
+	qsort(b->member, count, sizeof(b->member[0]), by_number);
+	for (uint32_t m = 0; m < count; m++) {
+		const struct next_hop *h = &next_hops[b->member[m]];
+		const struct interface *i = &interfaces_next()->interface[h->interface];
+
+		b->identity[m] = rte_jhash(&h->address, sizeof(h->address), rte_jhash(i->name, API_NAME, 0));
+		if (m > 0 && b->member[m] == b->member[m - 1]) {
+			free(b);
+			return NULL;
+		}
+	}
+	hop_buckets_share(b);
+	return b;
+}
+
+uint32_t next_hop_several(const uint32_t *hops, uint32_t count)
+{
+	struct hop_buckets *b = buckets_make(hops, count);
+
+	if (b == NULL)
+		return NEXT_HOP_NONE;
+	struct next_hop h = next_hops[hops[0]];
+	h.kind = NEXT_HOP_SEVERAL;
+	h.resolved = 0;
+	memset(h.header, 0, sizeof(h.header));
+	static_assert(sizeof(b->member) == sizeof(h.address), "indices in place of an address");
+	memcpy(&h.address, b->member, sizeof(h.address));
+	uint32_t index = hold(&h);
+	if (index == NEXT_HOP_NONE || table.buckets[index] != NULL) {
+		free(b);
+		return index;
+	}
+	table.several++;
+	for (uint32_t m = 0; m < count; m++) {
+		table.shared[b->member[m]]++;
+		next_hop_take(b->member[m]);
+	}
+	settle(b, interfaces_next());
+	__atomic_store_n(&table.buckets[index], b, __ATOMIC_RELEASE);
+	return index;
+}
+
+uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total)
+{
+	if (likely(next_hop_get(index)->kind != NEXT_HOP_SEVERAL))
+		return index;
+	const struct hop_buckets *b = __atomic_load_n(&table.buckets[index], __ATOMIC_ACQUIRE);
+	uint32_t bucket = (uint32_t)((uint64_t)flow_hash(ip, available, total) * HOP_BUCKETS >> 32);
+
+	return b == NULL ? NEXT_HOP_NONE : __atomic_load_n(&b->hop[bucket], __ATOMIC_RELAXED);
+}
+
+int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface)
+{
+	const struct hop_buckets *b;
+
+	if (likely(hop->kind != NEXT_HOP_SEVERAL))
+		return hop->interface == interface;
+	b = __atomic_load_n(&table.buckets[hop - next_hops], __ATOMIC_ACQUIRE);
+	for (uint32_t m = 0; b != NULL && m < b->members; m++)
+		if (next_hop_get(b->member[m])->interface == interface)
+			return 1;
+	return 0;
+}
+
 void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac)
 {
 	if (next_hops == &nowhere || index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS)
@@ -214,6 +345,23 @@ void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac)
 		return;
 	table.mac[index] = *mac;
 	rewrite(h, i, mac);
+	if (table.failed[index]) {
+		table.failed[index] = 0;
+		settle_all(interfaces_now());
+	}
+}
+
+void next_hop_fail(uint32_t index)
+{
+	if (index == NEXT_HOP_NONE || index >= MAX_NEXT_HOPS || table.failed[index])
+		return;
+	table.failed[index] = 1;
+	settle_all(interfaces_now());
+}
+
+int next_hop_is_one_of_several(uint32_t index)
+{
+	return index < MAX_NEXT_HOPS && table.shared[index] != 0;
 }
 
 static int header_same(const struct next_hop *h, const struct interface *i, const struct rte_ether_addr *mac)
@@ -235,11 +383,14 @@ void next_hops_refresh(const struct interfaces *s)
 		if (table.holders[index] == 0)
 			continue;
 		const struct interface *i = h->interface < s->count ? &s->interface[h->interface] : NULL;
+		if (h->kind == NEXT_HOP_SEVERAL)
+			continue;
 		if (i == NULL || i->name[0] == 0)
 			withdraw(h);
 		else if (!header_same(h, i, &table.mac[index]))
 			rewrite(h, i, &table.mac[index]);
 	}
+	settle_all(s);
 }
 
 // ---- what workers know of destinations -------------------------------------------------------------------------------
@@ -248,8 +399,8 @@ struct ways ways_known[API_MAX_WORKERS];
 
 void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface)
 {
-	way->index = (uint16_t)ip_route_of(version, destination, interface);
+	way->index = (uint16_t)ip_route_of(way_vrf(way->table), version, destination, interface);
 	// What depends on more than the destination is not kept.
 	if (address_is_link_local(version, destination))
-		way->version = 0;
+		way->table = 0;
 }

@@ -27,6 +27,7 @@ struct gateway {
 	struct api_address via;
 	char interface[API_NAME];
 	uint16_t hop; // NEXT_HOP_NONE: not used yet
+	uint8_t vrf;
 };
 #define GATEWAYS 256
 
@@ -42,9 +43,9 @@ static struct {
 	struct plan *plan;
 } table;
 
-uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination)
+uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination)
 {
-	uint32_t index = fib_lookup(table_of(family), destination);
+	uint32_t index = fib_lookup(table_of(vrf, family), destination);
 	const struct next_hop *h = next_hop_get(index);
 
 	if (h->kind != NEXT_HOP_GLEAN)
@@ -53,11 +54,11 @@ uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination)
 	return neighbour != NEXT_HOP_NONE ? neighbour : index;
 }
 
-uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interface)
+uint32_t ip_route_of(uint8_t vrf, uint8_t family, const uint8_t *destination, uint32_t interface)
 {
 	// A link-local destination is on the link that the packet came from: an answer to a neighbour.
 	if (likely(!address_is_link_local(family, destination) || interface == UINT32_MAX))
-		return ip_route_lookup(family, destination);
+		return ip_route_lookup(vrf, family, destination);
 	uint32_t neighbour = next_hop_find(interface, family, destination);
 	return neighbour != NEXT_HOP_NONE ? neighbour : next_hop_find(interface, family, NULL);
 }
@@ -117,9 +118,9 @@ static struct change *change_of_entry(struct plan *p, uint32_t entry)
 	return c;
 }
 
-static struct change *change_of(struct plan *p, const struct api_address *prefix)
+static struct change *change_of(struct plan *p, uint8_t vrf, const struct api_address *prefix)
 {
-	uint32_t entry = rib_ensure(table_of(prefix->family), prefix);
+	uint32_t entry = rib_ensure(table_of(vrf, prefix->family), prefix);
 
 	if (entry == 0) {
 		object_error(ENOSPC, "no room for so many routes in one transaction");
@@ -129,6 +130,39 @@ static struct change *change_of(struct plan *p, const struct api_address *prefix
 	if (c == NULL && !(rib[entry].flags & RIB_PRESENT))
 		rib_free(entry);
 	return c;
+}
+
+// Next hop `n` of a route, the first one or a further one, as a route of its own.
+static struct api_route route_by(const struct api_route *r, uint32_t n)
+{
+	const struct api_route_hop *further = (const struct api_route_hop *)(r + 1);
+	struct api_route one = *r;
+
+	if (n > 0) {
+		one.via = further[n - 1].via;
+		memcpy(one.interface, further[n - 1].interface, API_NAME);
+	}
+	one.further = 0;
+	return one;
+}
+
+static int route_form(const char *key, const struct api_route *want);
+
+static int route_forms(const char *key, const struct api_route *want)
+{
+	int error = 0;
+
+	if (want->further > API_ROUTE_FURTHER)
+		return object_error(EINVAL, "route %s has %u next hops, at most %d are possible", key,
+			1 + want->further, 1 + API_ROUTE_FURTHER);
+	for (uint32_t n = 0; n <= want->further && error == 0; n++) {
+		struct api_route one = route_by(want, n);
+
+		error = want->further != 0 && one.via.family == 0
+				? object_error(EINVAL, "route %s: one of several next hops has no address", key)
+				: route_form(key, &one);
+	}
+	return error;
 }
 
 static int route_form(const char *key, const struct api_route *want)
@@ -142,6 +176,8 @@ static int route_form(const char *key, const struct api_route *want)
 			address_text(&want->prefix, text));
 	if (memchr(want->interface, 0, API_NAME) == NULL)
 		return object_error(EINVAL, "route %s: the interface's name has no end", key);
+	if (memchr(want->vrf, 0, API_NAME) == NULL)
+		return object_error(EINVAL, "route %s: the VRF's name has no end", key);
 	if (address_is_link_local(want->prefix.family, want->prefix.bytes) && want->prefix.prefix > 9)
 		return object_error(EINVAL, "route %s: link-local destinations are never forwarded", key);
 	if (want->via.family == 0)
@@ -175,7 +211,7 @@ static int is_address_of(const struct interface *i, const struct api_address *a)
 }
 
 // The interface that the route leaves by, or NULL after object_error().
-static const struct interface *route_interface(const char *key, const struct api_route *want)
+static const struct interface *route_interface(const char *key, const struct api_route *want, uint8_t vrf)
 {
 	const struct interfaces *s = interfaces_next();
 	const struct interface *i;
@@ -188,7 +224,7 @@ static const struct interface *route_interface(const char *key, const struct api
 		if (i == NULL)
 			object_error(ENOENT, "route %s: there is no interface \"%s\"", key, want->interface);
 	} else {
-		i = interfaces_by_prefix(s, &via);
+		i = interfaces_by_prefix(s, vrf, &via);
 		if (i == NULL)
 			object_error(ENOENT, "route %s: gateway %s is in no interface's network", key,
 				address_text(&via, text));
@@ -197,6 +233,11 @@ static const struct interface *route_interface(const char *key, const struct api
 		return NULL;
 	if (i->role != API_ROLE_CORE) {
 		object_error(EINVAL, "route %s: interface %s is on an access port", key, i->name);
+		return NULL;
+	}
+	if (i->vrf != vrf) {
+		object_error(EINVAL, "route %s: interface %s is in %s%s", key, i->name,
+			i->vrf != 0 ? "VRF " : "the default VRF", vrf_name(i->vrf));
 		return NULL;
 	}
 	if (via.family == 0)
@@ -214,9 +255,9 @@ static const struct interface *route_interface(const char *key, const struct api
 }
 
 // The next hop of a route, held; NEXT_HOP_NONE after object_error().
-static uint32_t find_gateway(const char *key, const struct api_route *want)
+static uint32_t find_gateway(const char *key, const struct api_route *want, uint8_t vrf)
 {
-	const struct interface *i = route_interface(key, want);
+	const struct interface *i = route_interface(key, want, vrf);
 
 	if (i == NULL)
 		return NEXT_HOP_NONE;
@@ -227,47 +268,79 @@ static uint32_t find_gateway(const char *key, const struct api_route *want)
 	return hop;
 }
 
-static uint32_t gateway_of(struct plan *p, const char *key, const struct api_route *want)
+static uint32_t gateway_of(struct plan *p, const char *key, const struct api_route *want, uint8_t vrf)
 {
 	struct gateway *g =
-		&p->gateway[(rte_jhash(want->interface, API_NAME, 0) ^ rte_jhash(&want->via, sizeof(want->via), 0)) %
+		&p->gateway[(rte_jhash(want->interface, API_NAME, vrf) ^ rte_jhash(&want->via, sizeof(want->via), 0)) %
 			    GATEWAYS];
 
-	if (g->hop != NEXT_HOP_NONE && memcmp(&g->via, &want->via, sizeof(g->via)) == 0 &&
+	if (g->hop != NEXT_HOP_NONE && g->vrf == vrf && memcmp(&g->via, &want->via, sizeof(g->via)) == 0 &&
 		memcmp(g->interface, want->interface, API_NAME) == 0) {
 		next_hop_take(g->hop);
 		return g->hop;
 	}
-	uint32_t hop = find_gateway(key, want);
-	*g = (struct gateway){.via = want->via, .hop = (uint16_t)hop};
+	uint32_t hop = find_gateway(key, want, vrf);
+	*g = (struct gateway){.via = want->via, .hop = (uint16_t)hop, .vrf = vrf};
 	memcpy(g->interface, want->interface, API_NAME);
 	return hop;
 }
 
-// A route by an interface that is down is not there: no plan counts it.
-static int is_down(const struct api_route *r)
+static uint32_t gateways_of(struct plan *p, const char *key, const struct api_route *want, uint8_t vrf)
+{
+	uint32_t hop[1 + API_ROUTE_FURTHER], n = 0, several = NEXT_HOP_NONE;
+
+	if (likely(want->further == 0))
+		return gateway_of(p, key, want, vrf);
+	for (; n <= want->further; n++) {
+		struct api_route one = route_by(want, n);
+
+		hop[n] = gateway_of(p, key, &one, vrf);
+		if (hop[n] == NEXT_HOP_NONE)
+			break;
+	}
+	if (n > want->further) {
+		several = next_hop_several(hop, n);
+		if (several == NEXT_HOP_NONE)
+			object_error(EINVAL, "route %s: a next hop is there twice, or more than %d next hops", key,
+				MAX_NEXT_HOPS - 1);
+	}
+	while (n > 0)
+		next_hop_release(hop[--n]);
+	return several;
+}
+
+// A route by interfaces that are all down is not there: no plan counts it.
+static int is_down(const struct api_route *r, uint8_t vrf)
 {
 	const struct interfaces *s = interfaces_next();
-	struct api_address via = r->via;
 
-	via.prefix = (uint8_t)(8 * address_length(via.family));
-	const struct interface *i =
-		r->interface[0] != 0 ? interfaces_by_name(s, r->interface) : interfaces_by_prefix(s, &via);
-	return i != NULL && i->down;
+	for (uint32_t n = 0; n <= r->further; n++) {
+		struct api_route one = route_by(r, n);
+
+		one.via.prefix = (uint8_t)(8 * address_length(one.via.family));
+		const struct interface *i = one.interface[0] != 0 ? interfaces_by_name(s, one.interface)
+								  : interfaces_by_prefix(s, vrf, &one.via);
+		if (i == NULL || !i->down)
+			return 0;
+	}
+	return 1;
 }
 
 static int plan_route(const char *key, const void *body, uint32_t length, void *arg)
 {
 	const struct api_route *want = body;
 	// Objects that are not staged yet are checked here too: interfaces finish before routes are staged.
-	int error = route_form(key, want);
+	int error = route_forms(key, want);
 
 	if (error != 0)
 		return error;
-	if (is_down(want))
-		return route_interface(key, want) != NULL ? 0 : EINVAL;
-	struct change *c = change_of(arg, &want->prefix);
-	uint32_t hop = c != NULL ? gateway_of(arg, key, want) : NEXT_HOP_NONE;
+	int vrf = interfaces_vrf(interfaces_next(), want->vrf);
+	if (vrf < 0)
+		return object_error(ENOENT, "route %s: no interface is in VRF %s", key, want->vrf);
+	if (is_down(want, (uint8_t)vrf))
+		return route_interface(key, want, (uint8_t)vrf) != NULL ? 0 : EINVAL;
+	struct change *c = change_of(arg, (uint8_t)vrf, &want->prefix);
+	uint32_t hop = c != NULL ? gateways_of(arg, key, want, (uint8_t)vrf) : NEXT_HOP_NONE;
 	if (hop == NEXT_HOP_NONE)
 		return EINVAL;
 	next_hop_release(c->hop); // of a second route of the prefix: refused at the end
@@ -285,7 +358,7 @@ static int plan_connected(struct plan *p, const struct interface *i)
 			continue;
 		for (uint32_t bit = prefix.prefix; bit < 8 * address_length(prefix.family); bit++)
 			prefix.bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
-		struct change *c = change_of(p, &prefix);
+		struct change *c = change_of(p, i->vrf, &prefix);
 		if (c == NULL)
 			return ENOSPC;
 		if (c->connected)
@@ -376,15 +449,16 @@ static int stage(struct object_change *c)
 	struct plan *p = plan_open();
 	int error = p == NULL ? ENOMEM : 0;
 
-	if (error == 0 && !p->full && was != NULL && !is_down(was)) {
-		struct change *old = change_of(p, &was->prefix);
+	int vrf = was != NULL ? interfaces_vrf(interfaces_next(), was->vrf) : -1;
+	if (error == 0 && !p->full && vrf >= 0 && !is_down(was, (uint8_t)vrf)) {
+		struct change *old = change_of(p, (uint8_t)vrf, &was->prefix);
 
 		if (old != NULL)
 			old->objects--;
 		error = old == NULL ? ENOMEM : 0;
 	}
 	if (error == 0 && c->body != NULL)
-		error = p->full ? route_form(c->key, c->body) : plan_route(c->key, c->body, c->length, p);
+		error = p->full ? route_forms(c->key, c->body) : plan_route(c->key, c->body, c->length, p);
 	if (error != 0)
 		routes_forget();
 	return error;
@@ -466,11 +540,15 @@ void routes_apply(void)
 	free(p);
 }
 
+static const struct object_array route_arrays[] = {
+	OBJECT_ARRAY(API_PART_ROUTE_HOP, struct api_route_hop, struct api_route, further), {.part = 0}};
+
 static const struct object_ops route_ops = {
 	.kind = API_ROUTE,
 	.name = "route",
 	.min_length = sizeof(struct api_route),
-	.max_length = sizeof(struct api_route),
+	.max_length = sizeof(struct api_route) + API_ROUTE_FURTHER * sizeof(struct api_route_hop),
+	.arrays = route_arrays,
 	.packed = 1,
 	.stage = stage,
 	.commit = commit,

@@ -23,6 +23,8 @@ struct interface {
 	uint32_t role; // enum api_role of the port
 	uint8_t l2_length; // 14, 18 or 22
 	uint8_t down; // API_INTERFACE_DOWN
+	uint8_t vrf; // its number
+	uint8_t rpf; // API_INTERFACE_RPF_*
 	struct rte_ether_addr mac;
 	uint32_t addresses;
 	struct api_address address[API_MAX_ADDRESSES];
@@ -35,6 +37,7 @@ enum next_hop_kind {
 	NEXT_HOP_NOWHERE, // no route
 	NEXT_HOP_NEIGHBOUR,
 	NEXT_HOP_GLEAN, // attached prefix: the destination itself is the neighbour, and is not known yet
+	NEXT_HOP_SEVERAL, // of equal cost: next_hop_of_flow() says which; interface is the first one's. Never resolved
 };
 
 // One cache line: all that ip-output needs. The array is type-stable: a slot is given to another neighbour only after a
@@ -58,27 +61,39 @@ struct next_hop {
 static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 
 // `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
+// `vrf` is the number of a VRF, 0 the default one: what it has of addresses and routes is its own.
+#define MAX_VRFS API_MAX_VRFS
+static_assert(MAX_VRFS <= 64, "a bit each");
+const char *vrf_name(uint8_t vrf); // empty: the default one. Control thread
 
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
 const struct interface *interface_get(uint32_t index); // NULL when there is none
+static inline uint8_t interface_vrf(uint32_t index)
+{
+	const struct interface *i = interface_get(index);
+
+	return i != NULL ? i->vrf : 0;
+}
 // Writes the Ethernet header of a frame that leaves by the interface; returns where its ethertype goes.
 uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6]);
-// 1 when the address is one of ours on any interface. Workers. (The local end of a GTP-U path is an interface's
-// address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a look-up.
+// 1 when the address is one of ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an
+// interface's address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a
+// look-up.
 extern const struct ip_filter *ip_local_filter; // never NULL; replaced with the tables, read within a walk
-int ip_is_local_exactly(uint8_t family, const uint8_t *address);
-static inline int ip_is_local(uint8_t family, const uint8_t *address)
+#define VRF_ANY UINT8_MAX
+int ip_is_local_exactly(uint8_t vrf, uint8_t family, const uint8_t *address);
+static inline int ip_is_local(uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	uint32_t bit = ip_filter_bit(family, address);
 	const struct ip_filter *f = __atomic_load_n(&ip_local_filter, __ATOMIC_ACQUIRE);
 
-	return (f->bits[bit / 64] >> bit % 64 & 1) != 0 && ip_is_local_exactly(family, address);
+	return (f->bits[bit / 64] >> bit % 64 & 1) != 0 && ip_is_local_exactly(vrf, family, address);
 }
 // 1 when it is ours on this interface (TS 29.281 tunnel endpoints are bound to their interface, row G20).
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
-// The interface of a core port that has the address, or UINT32_MAX. Workers.
-uint32_t ip_local_interface(uint8_t family, const uint8_t *address);
+// The interface of a core port that has the address in the VRF, or UINT32_MAX. Workers.
+uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address);
 // 1 when the access port `port` answers for this gateway address towards its subscribers. Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
@@ -87,15 +102,20 @@ const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface);
 // The one whose prefix holds `towards`, else as ip_source_on_interface.
 const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards);
 // Longest-prefix match; NEXT_HOP_NONE when there is no route. Workers.
-uint32_t ip_route_lookup(uint8_t family, const uint8_t *destination);
+uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination);
 // The same for a packet that came in on `interface` (UINT32_MAX: none), where a link-local destination is looked for.
-uint32_t ip_route_of(uint8_t family, const uint8_t *destination, uint32_t interface);
+uint32_t ip_route_of(uint8_t vrf, uint8_t family, const uint8_t *destination, uint32_t interface);
 #define MAX_NEXT_HOPS 8192
 extern struct next_hop *next_hops; // MAX_NEXT_HOPS, as soon as there is another one than NEXT_HOP_NONE
 static inline const struct next_hop *next_hop_get(uint32_t index)
 {
 	return &__atomic_load_n(&next_hops, __ATOMIC_ACQUIRE)[likely(index < MAX_NEXT_HOPS) ? index : NEXT_HOP_NONE];
 }
+// Of several of equal cost the one that the packet's flow takes, of a G-PDU the flow inside; else the index itself.
+// `available` bytes may be read, of `total`. Workers.
+uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total);
+// 1 when it leaves by the interface, of several one of them. Workers.
+int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
 // Rises whenever a destination may have another next hop than before, or be another one's (ours, a UE's), or a next
 // hop's slot is given up: after the tables say so, and before the grace period. Workers read it before the tables.
 extern uint32_t ip_ways_generation;
@@ -112,6 +132,11 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destination);
 void next_hop_take(uint32_t index); // holds once more what is held
 void next_hop_release(uint32_t index);
+// Those of equal cost as one next hop, which holds them. NEXT_HOP_NONE when there is no room, or one is there twice.
+uint32_t next_hop_several(const uint32_t *hops, uint32_t count);
+// The neighbour does not answer: until it is resolved, others of equal cost take its flows.
+void next_hop_fail(uint32_t index);
+int next_hop_is_one_of_several(uint32_t index);
 // Fills in the neighbour's MAC (or takes it away when mac is NULL) for all workers.
 void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac);
 
@@ -120,8 +145,13 @@ void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac);
 struct interfaces;
 const struct interfaces *interfaces_now(void);
 const struct interface *interfaces_by_name(const struct interfaces *s, const char *name);
-// The interface of a core port with the prefix that holds the address, or NULL. Link-local prefixes do not count.
-const struct interface *interfaces_by_prefix(const struct interfaces *s, const struct api_address *a);
+// The interface of a core port of the VRF with the prefix that holds the address, or NULL. Link-local prefixes do not
+// count.
+const struct interface *interfaces_by_prefix(const struct interfaces *s, uint8_t vrf, const struct api_address *a);
+// The number of a VRF with interfaces, or -1.
+int interfaces_vrf(const struct interfaces *s, const char *name);
+// The only VRF with an interface of a core port that has the address; 0 when there is none, -1 when there are several.
+int interfaces_vrf_of(const struct interfaces *s, const struct api_address *a);
 // The set as it will be after the open transaction, or the current one when that does not touch it.
 const struct interfaces *interfaces_next(void);
 

@@ -7,14 +7,14 @@
 
 static int compare(const void *a, const void *b)
 {
-	struct api_address x = rib_prefix(&rib[*(const uint32_t *)a]), y = rib_prefix(&rib[*(const uint32_t *)b]);
+	const struct rib_entry *r = &rib[*(const uint32_t *)a], *s = &rib[*(const uint32_t *)b];
+	struct api_address x = rib_prefix(r), y = rib_prefix(s);
 
-	return prefix_compare(&x, &y);
+	return r->table / 2 != s->table / 2 ? r->table - s->table : prefix_compare(&x, &y);
 }
 
-static void row(struct stats_sink *s, const struct rib_entry *r)
+static void row_by(struct stats_sink *s, const struct rib_entry *r, const struct next_hop *h)
 {
-	const struct next_hop *h = next_hop_get(r->hop);
 	const struct interface *f = interface_get(h->interface);
 	struct api_route_row row = {.prefix = rib_prefix(r)};
 
@@ -26,8 +26,25 @@ static void row(struct stats_sink *s, const struct rib_entry *r)
 		memcpy(row.via.bytes, h->address.bytes + 16 - address_length(row.via.family),
 			address_length(row.via.family));
 	}
+	memcpy(row.vrf, vrf_name(r->table / 2), sizeof(row.vrf));
 	row.resolved = h->kind == NEXT_HOP_GLEAN || h->resolved;
 	stats_row(s, &row, sizeof(row));
+}
+
+// A row for each next hop.
+static void row(struct stats_sink *s, const struct rib_entry *r)
+{
+	const struct next_hop *h = next_hop_get(r->hop);
+	uint16_t hop[HOPS_MAX];
+
+	if (h->kind != NEXT_HOP_SEVERAL) {
+		row_by(s, r, h);
+		return;
+	}
+	memcpy(hop, &h->address, sizeof(hop));
+	for (uint32_t n = 0; n < HOPS_MAX; n++)
+		if (hop[n] != NEXT_HOP_NONE)
+			row_by(s, r, next_hop_get(hop[n]));
 }
 
 static void rows(struct stats_sink *s, const char *key)

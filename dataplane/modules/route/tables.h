@@ -24,6 +24,7 @@ struct local_slot {
 	uint32_t interface; // UINT32_MAX: empty
 	uint16_t port;
 	uint8_t access; // of an access port: a gateway address
+	uint8_t vrf;
 };
 
 // All interfaces at one moment: immutable once published, replaced as a whole, freed after a grace period.
@@ -33,6 +34,7 @@ struct interfaces {
 	struct vlan_slot *vlan; // open addressing, at most half full
 	struct local_slot *local; // the same; an address may be there once per access port
 	struct ip_filter filter; // of `local`
+	uint64_t vrfs; // that have interfaces, a bit each
 	struct interface interface[];
 };
 
@@ -42,12 +44,29 @@ int next_hops_start(void); // makes the tables when they are not there yet; 0 or
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
+// ---- next hops of equal cost (several.c) ----------------------------------------------------------------------------
+
+#define HOPS_MAX (1 + API_ROUTE_FURTHER)
+#define HOP_BUCKETS 127 // a prime (several.c)
+
+// Flows by hash: buckets of equal number for each, and those of one that is lost among the others.
+struct hop_buckets {
+	uint16_t hop[HOP_BUCKETS]; // atomic; read by workers
+	uint8_t owner[HOP_BUCKETS]; // which of `member` has it as long as that is well
+	uint16_t member[HOPS_MAX];
+	uint32_t identity[HOPS_MAX]; // a hash that stays the same when it comes again
+	uint32_t members;
+};
+void hop_buckets_share(struct hop_buckets *b); // fills in owner, of member and identity
+void hop_buckets_settle(struct hop_buckets *b, uint32_t lost); // lost: a bit for each member
+uint32_t flow_hash(const uint8_t *ip, uint32_t available, uint32_t total);
+
 // ---- all prefixes (rib.c) -------------------------------------------------------------------------------------------
 
-#define MAX_TABLES 2 // IPv4, IPv6
-static inline uint8_t table_of(uint8_t family)
+#define MAX_TABLES (2 * MAX_VRFS) // IPv4, IPv6
+static inline uint8_t table_of(uint8_t vrf, uint8_t family)
 {
-	return family == 6;
+	return (uint8_t)(2 * vrf + (family == 6));
 }
 static inline uint8_t family_of_table(uint8_t table)
 {

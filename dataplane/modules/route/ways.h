@@ -12,7 +12,7 @@ struct way {
 	uint64_t high, low; // the address as loaded
 	uint32_t generation;
 	uint16_t index; // of the next hop
-	uint8_t version; // 0: none yet, or of a link-local address, whose way depends on the interface
+	uint8_t table; // way_table(), IPv6: + 1; 0: none, or a link-local address's, which depends on the interface
 	uint8_t note; // what its user found out, which holds as long; 0 when the way is new
 };
 static_assert(sizeof(struct way) == 24, "eight of them are three lines");
@@ -28,14 +28,26 @@ static inline struct ways *ways_of(const struct worker *w)
 	return &ways_known[w->id % API_MAX_WORKERS];
 }
 
+// What ways are known by of a VRF: of IPv4, and the next number of IPv6.
+static inline uint8_t way_table(uint8_t vrf)
+{
+	return (uint8_t)(2 * vrf + 1);
+}
+
+static inline uint8_t way_vrf(uint8_t table)
+{
+	return (uint8_t)((table - 1) / 2);
+}
+
 // The rest of ways_find(): asks the tables.
 void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
 
 // The way to a destination (4 or 16 bytes) of a packet that came in on `interface`; valid until the next call.
+// `table`: way_table() of the VRF.
 // `generation`: of ip_ways_generation, read in this walk before any table: what is found in older tables is not kept
 // beyond it.
-static __rte_always_inline struct way *ways_find(
-	struct ways *ways, uint32_t generation, uint8_t version, const uint8_t *destination, uint32_t interface)
+static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
+	const uint8_t *destination, uint32_t interface)
 {
 	uint64_t high = 0, low = 0;
 
@@ -44,11 +56,11 @@ static __rte_always_inline struct way *ways_find(
 	} else {
 		memcpy(&high, destination, 8);
 		memcpy(&low, destination + 8, 8);
+		table++;
 	}
-	struct way *way = &ways->way[(high ^ low) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
-	if (unlikely(
-		    way->low != low || way->high != high || way->version != version || way->generation != generation)) {
-		*way = (struct way){.high = high, .low = low, .version = version, .generation = generation};
+	struct way *way = &ways->way[(high ^ low ^ table) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
+	if (unlikely(way->low != low || way->high != high || way->table != table || way->generation != generation)) {
+		*way = (struct way){.high = high, .low = low, .table = table, .generation = generation};
 		ways_look_up(way, version, destination, interface);
 	}
 	return way;

@@ -74,8 +74,9 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 		return &session_pools.rule[of_flow->rule];
 	}
 	// What is for the gateway itself begins no flow.
-	uint8_t is_new =
-		l->has_flow && known == NULL && !ip_is_local(pkt->ip_version, ip + (pkt->ip_version == 4 ? 16 : 24));
+	uint8_t is_new = l->has_flow && known == NULL &&
+			 !ip_is_local(instance_vrf(instances_get(), l->first->instance), pkt->ip_version,
+				 ip + (pkt->ip_version == 4 ? 16 : 24));
 	if (is_new && (*why = new_flow_refused(w, l->first->session, ip_traffic_class(pkt->ip_version, ip) >> 2)) !=
 			      WHY_COUNT)
 		return NULL;
@@ -192,7 +193,9 @@ rte_edge_t session_guard_destination(struct rte_mbuf *m, const struct rule *r, c
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *ip = destination - (pkt->ip_version == 4 ? 16 : 24);
 
-	if (ip_is_local(pkt->ip_version, destination) || instance_guards(pkt->ip_version, destination)) {
+	uint8_t vrf = instance_vrf(instances_get(), r->instance);
+
+	if (ip_is_local(vrf, pkt->ip_version, destination) || instance_guards(vrf, pkt->ip_version, destination)) {
 		int icmp = pkt->protocol == IP_PROTOCOL_ICMP || pkt->protocol == IP_PROTOCOL_ICMP6;
 
 		if (echo && icmp && ip_is_gateway(pkt->ip_version, destination, pkt->port_in))

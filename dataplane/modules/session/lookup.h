@@ -159,8 +159,10 @@ static __rte_always_inline rte_edge_t session_guard(
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *destination = ip + (pkt->ip_version == 4 ? 16 : 24);
 
-	if (likely(!ip_is_local(pkt->ip_version, destination) && !instance_guards(pkt->ip_version, destination) &&
-		    !session_drop_gtpu && destination[0] < 0xe0))
+	// In any VRF: which it is, is asked of the few.
+	if (likely(!ip_is_local(VRF_ANY, pkt->ip_version, destination) &&
+		    !instance_guards(VRF_ANY, pkt->ip_version, destination) && !session_drop_gtpu &&
+		    destination[0] < 0xe0))
 		return SESSION_UPLINK;
 	return session_guard_destination(m, r, destination, way->echo);
 }

@@ -33,7 +33,7 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
 	store16(ip + header + 2, r->port);
 	path_identify(ip, w);
-	path_finish_outer(m, p->version, length);
+	path_finish_outer(m, path_vrf(p), p->version, length);
 	return EDGE_OUTPUT;
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// vrfAddress is an address of ours: those of different VRFs may be equal.
+type vrfAddress struct {
+	vrf  Name
+	addr netip.Addr
+}
+
+// vrf checks an interface's VRF, and what else core ports alone have. A namespace of the kernel has one main routing
+// table; spaces has an interface of each.
+func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
+	if f.VRF != "" && port != nil && port.Role != "core" {
+		k.fail(f.At, "vrf", "interface %q is on an access port, whose addresses are of the default VRF", f.Name)
+	}
+	if f.Reverse != "off" && port != nil && port.Role != "core" {
+		k.fail(f.At, "reverse_path", "interface %q is on an access port, where sessions have their sources",
+			f.Name)
+	}
+	if f.Clone.Device == "" {
+		return
+	}
+	switch first := spaces[f.Clone.File()]; {
+	case first == nil:
+		spaces[f.Clone.File()] = f
+	case first.VRF != f.VRF:
+		k.fail(f.Clone.At, "namespace",
+			"the clone in line %d is in the same namespace, and its interface in another VRF",
+			first.Clone.Line(""))
+	}
+}
+
+// tunnelEnd refuses an address of a tunnel that several VRFs have: the tunnels of one would be open to the other.
+func (k *checker) tunnelEnd(at At, key string, a netip.Addr) {
+	of := map[Name]bool{}
+	for own := range k.addresses {
+		if own.addr == a {
+			of[own.vrf] = true
+		}
+	}
+	if len(of) > 1 {
+		k.fail(at, key, "%s is on interfaces of several VRFs", a)
+	}
+}
+
+// furtherGateways checks the next hops beside the first one.
+func (k *checker) furtherGateways(r *Route) {
+	seen := map[netip.Addr]bool{r.Via.Addr: true}
+	for _, a := range r.AlsoVia {
+		one := Route{At: r.At, Prefix: r.Prefix, Via: a, VRF: k.RouteVRF(r)}
+		switch {
+		case seen[a.Addr]:
+			k.fail(r.At, "also_via", "%s is there twice", a)
+		case a.Is4() != r.Prefix.Addr().Is4():
+			k.fail(r.At, "also_via", "%s and %s are not of one family", a, r.Prefix)
+		default:
+			k.gateway(&one, nil)
+		}
+		seen[a.Addr] = true
+	}
+}
+
+// RouteVRF is the VRF of a route: an interface that it names says it.
+func (c *Config) RouteVRF(r *Route) Name {
+	if f := c.RouteInterface(r); f != nil {
+		return f.VRF
+	}
+	return r.VRF
+}
+
+func vrfText(vrf Name) string {
+	if vrf == "" {
+		return "the default VRF"
+	}
+	return fmt.Sprintf("VRF %q", vrf)
+}
+
+// vrfOf is the VRF of an instance: that of its interfaces.
+func (k *checker) vrfOf(in *Instance) Name {
+	for _, name := range in.Interfaces {
+		if f := k.interfaces[name]; f != nil {
+			return f.VRF
+		}
+	}
+	return ""
+}
+
+// ours tells whether an address is an interface's, of whatever VRF.
+func (k *checker) ours(a netip.Addr) bool {
+	return slices.ContainsFunc(k.Interfaces, func(f Interface) bool { return f.has(a) })
+}
