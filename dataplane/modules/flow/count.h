@@ -73,7 +73,7 @@ static __rte_noinline int count_closely(
 {
 	int uplink = (s->flags & FLOW_UPLINK) != 0;
 
-	if (s->key == FLOW_ROUTED) {
+	if (s->rule == RULE_NONE) { // routed, of no session
 		s->credit = UINT32_MAX;
 		return 1;
 	}

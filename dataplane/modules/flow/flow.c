@@ -205,7 +205,8 @@ static int start(const struct api_engine *e)
 		flow_index.offset[i] = spread(i, places / 2);
 	for (uint32_t w = 0; w < e->workers; w++) {
 		for (uint32_t v = 0; v < MAX_VRFS; v++)
-			flow_routed[w].of_vrf[v] = (struct rule_state){.urr = RULE_NONE,
+			flow_routed[w].of_vrf[v] = (struct rule_state){.rule = RULE_NONE,
+				.urr = RULE_NONE,
 				.dscp = FLOW_DSCP_OF_PATH,
 				.path = (uint16_t)instance_of_vrf(v),
 				.qfi = GTPU_NO_QFI};
