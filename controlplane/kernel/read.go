@@ -280,9 +280,17 @@ func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, lin
 	if err != nil {
 		return err
 	}
+	announced, decided := s.announcements()
 	var all error
 	for i := range given {
 		p, ok := destination(&given[i])
+		if given[i].Type == unix.RTN_BLACKHOLE {
+			if decided && (!ok || !announced[p]) {
+				all = errors.Join(all, h.RouteDel(&given[i]))
+			}
+			delete(announced, p)
+			continue
+		}
 		r, want := wanted[p]
 		via, _ := netip.AddrFromSlice(given[i].Gw)
 		if ok && want && given[i].LinkIndex == links[r.Interface] && via.Unmap() == r.Via {
@@ -303,6 +311,9 @@ func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, lin
 		if err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENETUNREACH) {
 			all = errors.Join(all, fmt.Errorf("%s: %w", p, err))
 		}
+	}
+	for p := range announced {
+		all = errors.Join(all, announceOne(h, p, true))
 	}
 	return all
 }
