@@ -8,7 +8,7 @@ PACKAGES=(
 	libcmocka-dev libpcap-dev libyaml-dev libjansson-dev tshark tcpdump python3-scapy
 	shellcheck jq git ca-certificates curl
 	iproute2 iputils-ping ethtool procps util-linux
-	iperf3 bind9-dnsutils # programs that the tests of the lab run
+	iperf3 bind9-dnsutils frr # programs that the lab and its tests run
 )
 GO_MINOR=24 # Go 1.24 or later
 
@@ -90,6 +90,21 @@ apt_install() {
 	fi
 }
 
+# The lab runs FRR in namespaces of its own; the package would run it on this machine, now (policy-rc.d denies it) and
+# after each start (a masked unit).
+# usage: without_services COMMAND...
+without_services() (
+	policy=/usr/sbin/policy-rc.d service=/etc/systemd/system/frr.service
+	mkdir -p "${service%/*}"
+	[[ -e $service || -L $service ]] || ln -s /dev/null "$service"
+	if [[ ! -e $policy ]]; then
+		trap 'rm -f "$policy"' EXIT
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
+	fi
+	"$@"
+)
+
 install_packages() {
 	local missing=("$@")
 	if ! command -v apt-get >/dev/null; then
@@ -102,7 +117,11 @@ install_packages() {
 		warn "this is not Debian 12; trying Debian 12's package names all the same"
 	fi
 	say "installing Debian packages (a minute or two): ${missing[*]}"
-	apt_install "${missing[@]}"
+	if [[ " ${missing[*]} " == *" frr "* ]]; then
+		without_services apt_install "${missing[@]}"
+	else
+		apt_install "${missing[@]}"
+	fi
 }
 
 # Everything that any verb needs. Quick and silent when all is there.

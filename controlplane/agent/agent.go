@@ -177,6 +177,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	}
 	a.life = ctx
 	a.startKernel(ctx)
+	reachable, absent := a.reachableChanged(), time.After(absence)
 	defer a.kernel.Wait()
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period
@@ -211,6 +212,12 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 			}()
 		case <-a.kernel.Changed():
 			a.followKernel(ctx)
+		case <-reachable:
+			a.followSessions()
+		case <-absent:
+			if a.client.Load() == nil {
+				a.kernel.Announce(false)
+			}
 		case <-resync:
 			a.retryKernel()
 			if a.client.Load() != nil {
@@ -233,6 +240,7 @@ func (a *Agent) connected(ctx context.Context, c *dp.Client) {
 
 func (a *Agent) disconnected() {
 	a.client.Store(nil)
+	a.kernel.Announce(false) // nobody forwards
 	a.detachMobile()
 	a.state.DataPlane = StateAway
 	a.publish()
@@ -290,6 +298,7 @@ func (a *Agent) before() *Plan {
 func (a *Agent) settled(res Result, err error) {
 	if err == nil {
 		a.confirmed = a.plan
+		a.kernel.Announce(true)
 		a.state.DataPlane, a.state.LastError, a.state.Reconciled = StateReady, "", time.Now()
 		a.state.Changes += uint64(res.Put + res.Deleted)
 	} else {
@@ -411,6 +420,7 @@ func (a *Agent) accepted(plan *Plan) {
 	a.describe(plan)
 	if a.life != nil {
 		a.kernel.Follow(a.life, plan.Clones)
+		a.announceSessions(plan)
 	}
 	a.logBlocks(plan)
 	a.publish()

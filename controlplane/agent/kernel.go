@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"isthmus/controlplane/config"
@@ -45,6 +46,11 @@ func clonesOf(c *config.Config) []kernel.Clone {
 				clone.Routes = append(clone.Routes, made.WithFurther(furtherOf(c, &r)))
 			}
 		}
+		if in := instanceOf(c, f.Name); in != nil && in.Announce == "pool" {
+			for _, p := range in.Pools {
+				clone.Announced = append(clone.Announced, p.Prefix)
+			}
+		}
 		list = append(list, clone)
 	}
 	return list
@@ -62,9 +68,20 @@ func furtherOf(c *config.Config, r *config.Route) []kernel.Hop {
 	return list
 }
 
+// instanceOf is the network instance that has an interface.
+func instanceOf(c *config.Config, name config.Name) *config.Instance {
+	for i := range c.Instances {
+		if slices.Contains(c.Instances[i].Interfaces, name) {
+			return &c.Instances[i]
+		}
+	}
+	return nil
+}
+
 // startKernel reads what the kernel has before anything is sent: a data plane that has it keeps it.
 func (a *Agent) startKernel(ctx context.Context) {
 	a.kernel.Follow(ctx, a.plan.Clones)
+	a.announceSessions(a.plan)
 	wait, cancel := context.WithTimeout(ctx, firstRead)
 	defer cancel()
 	a.kernel.Known(wait)

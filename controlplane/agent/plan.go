@@ -16,17 +16,18 @@ import (
 
 // Plan is one accepted configuration: its text and the objects it compiles to. Never changed once it runs.
 type Plan struct {
-	File      string
-	Text      []byte
-	Control   config.Control
-	HugePages string // auto, on, off
-	Objects   intent.State
-	Placement config.Placement // for the plan after this one
-	PFCP      *config.PFCP     // nil: none (tests)
-	Settings  *rules.Settings  // of mobile sessions
-	NATLog    config.NATLog
-	Clones    []kernel.Clone
-	Applied   bool // brought by `config apply`, not read from the control plane's own file
+	File       string
+	Text       []byte
+	Control    config.Control
+	HugePages  string // auto, on, off
+	Objects    intent.State
+	Placement  config.Placement // for the plan after this one
+	PFCP       *config.PFCP     // nil: none (tests)
+	Settings   *rules.Settings  // of mobile sessions
+	NATLog     config.NATLog
+	Clones     []kernel.Clone
+	Announcing map[string]announcing // by instance
+	Applied    bool                  // brought by `config apply`, not read from the control plane's own file
 }
 
 // LoadPlan reads and compiles a file.
@@ -56,7 +57,7 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 	}
 	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), NATLog: c.NATLog,
 		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
-		Placement: c.Placement(), Clones: clonesOf(c)}, nil
+		Placement: c.Placement(), Clones: clonesOf(c), Announcing: announcingOf(c)}, nil
 }
 
 // DPArguments are the arguments with which this configuration's data plane is started.

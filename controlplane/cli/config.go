@@ -129,12 +129,14 @@ func (e *env) printStatus(s *agent.Status) error {
 		if s.DPHuge {
 			huge = "with huge pages"
 		}
-		fmt.Fprintf(e.Out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge, s.DPSocket)
+		fmt.Fprintf(e.Out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge,
+			s.DPSocket)
 	}
 	for _, k := range s.Kernel {
-		fmt.Fprintf(e.Out, "kernel         namespace %s: %d devices, %d addresses, %d routes, %d neighbours; ",
+		fmt.Fprintf(e.Out, "kernel         namespace %s: %d devices, %d addresses, %d routes, %d neighbours, ",
 			cmp.Or(k.Namespace, "own"), len(k.Devices), k.Addresses, k.Routes, k.Neighbours)
-		fmt.Fprintf(e.Out, "read %d times, %d for lost messages%s\n", k.Read, k.Lost, orNothing("; ", k.Error))
+		fmt.Fprintf(e.Out, "%d announced; read %d times, %d for lost messages%s\n", k.Announced, k.Read, k.Lost,
+			orNothing("; ", k.Error))
 	}
 	if s.KernelRefused > 0 {
 		fmt.Fprintf(e.Out, "left out       %d objects of the kernel's, as %s\n", s.KernelRefused, s.KernelWhy)

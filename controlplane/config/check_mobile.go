@@ -62,6 +62,7 @@ func (k *checker) allInstances() {
 		k.shaping(&in.Shaping)
 		k.nat(in)
 		k.nptv6(in)
+		k.announce(in)
 		k.ruleSet(&in.AccessList)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")
@@ -74,6 +75,23 @@ func (k *checker) allInstances() {
 		}
 	}
 	k.pools()
+}
+
+func (k *checker) announce(in *Instance) {
+	if in.Announce == "none" {
+		return
+	}
+	if in.Lookup != "destination" {
+		k.fail(in.At, "announce", "given with lookup %s: packets to UEs come in by lookup destination",
+			in.Lookup)
+	}
+	cloned := func(n Name) bool { return k.interfaces[n] != nil && k.interfaces[n].Clone.Device != "" }
+	if !slices.ContainsFunc(in.Interfaces, cloned) {
+		k.fail(in.At, "announce", "none of the instance's interfaces has a clone, so there is nobody to tell")
+	}
+	if in.Announce == "pool" && len(in.Pools) == 0 {
+		k.fail(in.At, "announce", "pool, and there are no pools; host announces each session's addresses")
+	}
 }
 
 func (k *checker) shaping(h *Shaping) {

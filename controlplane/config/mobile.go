@@ -122,6 +122,7 @@ type Instance struct {
 	Endpoints  []Address       `yaml:"endpoints" maxlen:"4" doc:"Addresses of our F-TEIDs, each of one of its interfaces."`
 	Lookup     string          `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
 	Pools      []Prefix        `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
+	Announce   string          `yaml:"announce" default:"none" enum:"none|pool|host" doc:"What routing daemons in the namespaces of its interfaces' clones are told: pool (its pools, and framed routes of sessions), host (the addresses and framed routes of sessions)."`
 	UEToUE     string          `yaml:"ue_to_ue" default:"allow" enum:"allow|drop" doc:"Packets from one UE to another."`
 	PinPeer    bool            `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
 	DSCP       uint8           `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`

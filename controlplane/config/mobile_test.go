@@ -144,3 +144,24 @@ func TestSuggestOfSeveral(t *testing.T) {
 		testkit.Equal(t, suggest(word, []string{"core", "n6", "n3"}), want, "%s", word)
 	}
 }
+
+func TestAnnounce(t *testing.T) {
+	text := func(instance, clone string) string {
+		return "ports:\n  - {name: core, driver: synth, role: core}\n" +
+			"interfaces:\n  - {name: n6, port: core, addresses: [10.6.0.1/24]" + clone + "}\n" +
+			"instances:\n  - {name: internet, interfaces: [n6], " + instance + "}\n"
+	}
+	const clone = ", clone: {device: n6}"
+	c, err := Parse("x.yaml", []byte(text("lookup: destination, announce: host", clone)))
+	testkit.Must(t, err)
+	testkit.Equal(t, c.Instances[0].Announce, "host", "announce")
+	for _, r := range [][3]string{
+		{"announce: host", clone, "given with lookup none"},
+		{"lookup: destination, announce: pool", clone, "there are no pools"},
+		{"lookup: destination, announce: host", "", "none of the instance's interfaces has a clone"},
+		{"lookup: destination, announce: all", clone, "announce"},
+	} {
+		_, err := Parse("x.yaml", []byte(text(r[0], r[1])))
+		testkit.Refused(t, err, r[2])
+	}
+}

@@ -26,7 +26,8 @@ type Clone struct {
 	VRF       string // of the interface, and of all others in the namespace
 	MTU       uint32 // of the port: the device may have less
 	Addresses []netip.Prefix
-	Routes    []Route // that leave by it
+	Routes    []Route        // that leave by it
+	Announced []netip.Prefix // to those whom its namespace's routing daemons tell
 }
 
 // Device is a clone as the kernel has it.
@@ -109,8 +110,9 @@ type Status struct {
 	Addresses  int      `json:"addresses"`
 	Routes     int      `json:"routes"`
 	Neighbours int      `json:"neighbours"`
-	Read       uint64   `json:"read"` // how often all was read
-	Lost       uint64   `json:"lost"` // of them because messages were lost
+	Announced  int      `json:"announced"` // prefixes
+	Read       uint64   `json:"read"`      // how often all was read
+	Lost       uint64   `json:"lost"`      // of them because messages were lost
 	Error      string   `json:"error"`
 }
 
@@ -122,6 +124,8 @@ type Kernel struct {
 	spaces  map[string]*space
 	order   []string // of spaces: in which of them a destination counts that several have
 	all     bool     // the next Changes are whole: spaces came or went
+	decided bool     // Announce was called
+	on      bool     // by it
 }
 
 // New makes one that follows nothing yet.
@@ -151,6 +155,7 @@ func (k *Kernel) Follow(ctx context.Context, clones []Clone) {
 			continue
 		}
 		s := newSpace(name, list, k.log, k.changed)
+		s.announced.decided, s.announced.on = k.decided, k.on
 		k.spaces[name] = s
 		var own context.Context
 		own, s.cancel = context.WithCancel(ctx)

@@ -315,9 +315,17 @@ func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, lin
 	if err != nil {
 		return err
 	}
+	announced, decided := s.announcements()
 	var all error
 	for i := range given {
 		p, ok := destination(&given[i])
+		if given[i].Type == unix.RTN_BLACKHOLE {
+			if decided && (!ok || !announced[p]) {
+				all = errors.Join(all, h.RouteDel(&given[i]))
+			}
+			delete(announced, p)
+			continue
+		}
 		r, want := wanted[p]
 		if ok && want && sameHops(&given[i], routeOf(&r, links)) {
 			delete(wanted, p)
@@ -332,6 +340,9 @@ func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, lin
 		if err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENETUNREACH) {
 			all = errors.Join(all, fmt.Errorf("%s: %w", p, err))
 		}
+	}
+	for p := range announced {
+		all = errors.Join(all, announceOne(h, p, true))
 	}
 	return all
 }

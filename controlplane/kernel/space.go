@@ -41,13 +41,14 @@ type space struct {
 	once    sync.Once
 	buffer  int // of sockets
 
-	mu     sync.Mutex
-	clones []Clone
-	table  *table
-	whole  bool // nothing of what follows counts: everything is new
-	routes map[netip.Prefix]bool
-	others map[Neighbour]bool
-	state  Status
+	mu        sync.Mutex
+	clones    []Clone
+	table     *table
+	whole     bool // nothing of what follows counts: everything is new
+	routes    map[netip.Prefix]bool
+	others    map[Neighbour]bool
+	state     Status
+	announced announcements
 
 	// Owned by run.
 	added map[string][]netip.Prefix // by interface: addresses that we gave the kernel
@@ -56,7 +57,7 @@ type space struct {
 func newSpace(name string, clones []Clone, log *slog.Logger, changed chan<- struct{}) *space {
 	s := &space{name: name, log: log.With("namespace", cmp.Or(name, "own")), changed: changed,
 		wake: make(chan struct{}, 1), known: make(chan struct{}),
-		clones: clones, table: newTable(clones), buffer: receiveBuffer,
+		clones: clones, table: newTable(clones), buffer: receiveBuffer, announced: newAnnouncements(),
 		added: map[string][]netip.Prefix{}}
 	s.forget()
 	return s
@@ -347,6 +348,8 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 				return errLost
 			}
 			s.neighbourChanged(&u)
+		case <-s.announced.told:
+			settled = s.giveAnnouncements(h)
 		case <-s.wake:
 			stale, settled = true, false
 		case <-again.C:

@@ -122,6 +122,8 @@ type index struct {
 	taken   []taking // by the request that is being worked on
 	set     *rules.Settings
 	now     func() time.Time
+	// reachable is told what comes and goes; nil: the index is in the making
+	reachable *reachable
 }
 
 type taking struct {
@@ -316,6 +318,7 @@ func (x *index) add(seid uint64, c *rules.Compiled) {
 			x.prefix.of(u).Insert(u.Prefix, seid)
 		}
 	}
+	x.reachable.note(c.UEs)
 }
 
 func (x *index) remove(seid uint64, c *rules.Compiled) {
@@ -345,6 +348,7 @@ func (x *index) remove(seid uint64, c *rules.Compiled) {
 			x.prefix.of(u).Delete(u.Prefix)
 		}
 	}
+	x.reachable.note(c.UEs)
 }
 
 // released puts UE addresses that nobody has any more into quarantine.

@@ -110,6 +110,7 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 		objects:      holdings{},
 		shares:       shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1},
 		count:        Counters{Refused: map[uint8]uint64{}}}
+	p.x.reachable = newReachable()
 	p.reports = newReporting(p, set.Node, log)
 	return p
 }

@@ -170,6 +170,7 @@ func (p *Manager) adopt(r *replan) {
 	x, made := p.x, r.index
 	x.local, x.peer, x.peer6, x.host, x.prefix = made.local, made.peer, made.peer6, made.host, made.prefix
 	x.names, x.locals, x.slots, x.pipes = made.names, made.locals, made.slots, made.pipes
+	x.reachable.everything()
 	x.configure(r.set)
 	p.set = r.set
 	p.objects.recount(r.objects, r.users, x.now().UnixNano())

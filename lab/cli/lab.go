@@ -22,12 +22,12 @@ import (
 func labCommand(e *env) *cobra.Command {
 	dir := network.DefaultDir
 	cmd := &cobra.Command{
-		Use: "lab", Short: "a whole mobile network on this machine, to try it with ordinary programs",
+		Use: "lab", Short: "a whole network on this machine, to try it with ordinary programs",
 		Long: "A whole mobile network on this machine: UE, eNodeB, SGW-U, PGW-U, PDN (4g) or UE, gNB, UPF, DN (5g), each in a network\n" +
 			"namespace of its own, with emulated MME, SGW-C, PGW-C, AMF, SMF that speak PFCP to them. Needs root.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("lab what? 4g, 5g, show, exec, handover, idle, wake or clean")
+				return errors.New("lab what? 4g, 5g, isp, show, exec, handover, idle, wake or clean")
 			}
 			return fmt.Errorf("unknown command %q for \"isthmus lab\"", args[0])
 		},
@@ -37,6 +37,7 @@ func labCommand(e *env) *cobra.Command {
 	cmd.AddCommand(
 		labStart(e, "4g", "UE – eNodeB – SGW-U – PGW-U – PDN", &dir),
 		labStart(e, "5g", "UE – gNB – UPF [– UPF] – DN", &dir),
+		labISP(e, &dir),
 		labShow(e, &dir), labExec(e), labClean(e, &dir),
 		labMove(e, "handover", "move a UE to the other radio node, with end markers (a lab with --handover)", &dir),
 		labMove(e, "idle", "let a UE become idle; the next packet to it pages it", &dir),
@@ -141,7 +142,8 @@ func labShow(e *env, dir *string) *cobra.Command {
 
 func labExec(*env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "exec NODE COMMAND...", Short: "run a program in a namespace of the lab: ue, pdn, dn, cp or a function's name",
+		Use:   "exec NODE COMMAND...",
+		Short: "run a program in a namespace of the lab: ue, home, pdn, dn, cp, a function's or router's name",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return errors.New("lab exec where, and what? For example: isthmus lab exec ue ping 198.51.100.1")

@@ -4,6 +4,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 )
 
 // configText is the configuration of a function, as a user would write it.
-var configText = template.Must(template.New("").Funcs(template.FuncMap{"list": quotedList, "quote": quoted}).Parse(
+var configText = template.Must(template.New("").Funcs(template.FuncMap{
+	"list": quotedList, "quote": quoted, "join": func(names []string) string { return strings.Join(names, ", ") },
+}).Parse(
 	`# {{.Title}} of the lab, written by ` + "`isthmus lab`" + `; read it, change a copy.
 engine:
   huge_pages: "off"
@@ -27,12 +30,12 @@ control:
 
 ports:
 {{- range .Interfaces}}
-  - {name: {{.Name}}, driver: net_af_packet, device: {{.Name}}, role: core, mtu: {{.MTU}}}
+  - {name: {{.Name}}, driver: net_af_packet, device: {{.Name}}, role: {{.Role}}, mtu: {{.MTU}}}
 {{- end}}
 
 interfaces:
 {{- range .Interfaces}}
-  - {name: {{.Name}}, port: {{.Name}}, addresses: {{list .Addresses}}}
+  - {name: {{.Name}}, port: {{.Name}}, addresses: {{list .Addresses}}{{.Clone}}}
 {{- end}}
 {{with .Routes}}
 routes:
@@ -40,11 +43,28 @@ routes:
   - {prefix: {{quote .Prefix}}, via: {{quote .Via}}}
 {{- end}}
 {{end}}
+{{- if .Homes}}
+paths:
+  - {name: core, local: {{.Service}}, peer: {{.Peer}}}
+
+subscribers:
+  - name: home
+    count: {{.Homes}}
+    port: access
+    mac: {{.First.MAC}}
+    s_tag: {{.First.STag}}
+    c_tag: {{.First.CTag}}
+    ipv4: {{.First.IPv4}}
+    ipv6: {{quote .First.IPv6}}
+    path: core
+    teid_uplink: {{.First.Uplink}}
+    teid_downlink: {{.First.Downlink}}
+{{end}}
 instances:
-{{- range .Interfaces}}
+{{- range .Instances}}
   - name: {{.Name}}
-    interfaces: [{{.Name}}]
-{{- if .Endpoint}}
+    interfaces: [{{join .Interfaces}}]
+{{- if .Endpoints}}
     endpoints: {{list .Endpoints}}
 {{- end}}
 {{- if .Lookup}}
@@ -52,6 +72,9 @@ instances:
 {{- if .Pools}}
     pools: {{list .Pools}}
 {{- end}}
+{{- end}}
+{{- if .Announce}}
+    announce: {{.Announce}}
 {{- end}}
 {{- if .Sources}}
     sources: [{{.Sources}}]
@@ -64,17 +87,26 @@ pfcp:
   roles: [{{.Role}}]
   peers: [{address: {{.Controller}}, node_id: {{.ControllerName}}.lab}]
   heartbeat: {interval: 10, retries: 3, timeout: 1}
+{{- if .Announces}}
+  takeover: true
+{{- end}}
 `))
 
 type configInterface struct {
-	Name      string
-	MTU       int
-	Addresses []netip.Prefix
-	Endpoints []netip.Addr
-	Endpoint  bool
-	Lookup    string
-	Pools     []netip.Prefix
-	Sources   string
+	Name, Role string
+	MTU        int
+	Addresses  []netip.Prefix
+	Clone      string // key and value
+}
+
+type configInstance struct {
+	Name       string
+	Interfaces []string
+	Endpoints  []netip.Addr
+	Lookup     string
+	Pools      []netip.Prefix
+	Announce   string
+	Sources    string
 }
 
 type configRoute struct {
@@ -88,26 +120,28 @@ func (l *Lab) config(f *function) ([]byte, error) {
 		Title, Name, Role, Dir string
 		Sessions, Rules        int
 		Interfaces             []configInterface
+		Instances              []*configInstance
 		Routes                 []configRoute
 		N4, Controller         netip.Addr
 		ControllerName         string
+		Homes                  int
+		Announces              bool
+		First                  home
+		Service, Peer          netip.Addr
 	}{
 		Title: f.title, Name: f.name, Role: f.role, Dir: filepath.Join(l.opt.Dir, f.name), N4: f.n4,
-		Sessions: 2*l.opt.UEs + 64, Rules: 4 * (2*l.opt.UEs + 64),
+		Sessions: 2*l.opt.UEs + 64 + f.homes, Rules: 4 * (2*l.opt.UEs + 64 + f.homes),
 		Controller: l.top.cores[f.core].addr, ControllerName: l.top.cores[f.core].name,
+		Homes: f.homes, Announces: f.announce != "", First: homeOf(0), Service: serviceIPv4, Peer: serverIPv4,
 	}
-	pooled := false // a pool belongs to one instance
+	data.Instances = f.instances()
 	for _, i := range f.interfaces {
-		c := configInterface{
-			Name: i.name, MTU: i.mtu, Addresses: i.addresses, Endpoint: i.endpoint, Lookup: i.lookup, Sources: i.sources,
+		c := configInterface{Name: i.name, Role: "core", MTU: i.mtu, Addresses: i.addresses}
+		if i.access {
+			c.Role = "access"
 		}
-		if i.endpoint {
-			for _, a := range i.addresses {
-				c.Endpoints = append(c.Endpoints, a.Addr())
-			}
-		}
-		if i.lookup != "" && !pooled {
-			c.Pools, pooled = []netip.Prefix{poolIPv4, poolIPv6}, true
+		if i.clone != "" {
+			c.Clone = fmt.Sprintf(", clone: {device: %s, namespace: %s}", i.name, Prefix+i.clone)
 		}
 		data.Interfaces = append(data.Interfaces, c)
 	}
@@ -117,6 +151,34 @@ func (l *Lab) config(f *function) ([]byte, error) {
 	var b bytes.Buffer
 	err := configText.Execute(&b, data)
 	return b.Bytes(), err
+}
+
+// instances are the network instances of a function: one for each interface of a core port, unless some share one.
+func (f *function) instances() []*configInstance {
+	var list []*configInstance
+	by := map[string]*configInstance{}
+	pooled := false // a pool belongs to one instance
+	for _, i := range f.interfaces {
+		if i.access {
+			continue
+		}
+		name := cmp.Or(i.instance, i.name)
+		in := by[name]
+		if in == nil {
+			in = &configInstance{Name: name, Lookup: i.lookup, Sources: i.sources}
+			by[name], list = in, append(list, in)
+		}
+		in.Interfaces = append(in.Interfaces, i.name)
+		if i.endpoint {
+			for _, a := range i.addresses {
+				in.Endpoints = append(in.Endpoints, a.Addr())
+			}
+		}
+		if i.lookup != "" && !pooled {
+			in.Pools, in.Announce, pooled = []netip.Prefix{poolIPv4, poolIPv6}, f.announce, true
+		}
+	}
+	return list
 }
 
 // quoted puts what YAML would take apart between quotes.

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	"isthmus/controlplane/pfcp"
 	"isthmus/lab/smf"
@@ -45,6 +44,8 @@ func (l *Lab) associate(ctx context.Context) error {
 		l.mu.Unlock()
 		part := smf.Function{Name: f.name, Association: a, Access: f.access, Core: f.coreSide, LocalCore: f.local}
 		switch {
+		case f.standby:
+			l.standby = part
 		case f.access == "radio":
 			l.network.Radios = append(l.network.Radios, part)
 		case f == l.top.functions[len(l.top.functions)-1]:
@@ -68,13 +69,15 @@ func (l *Lab) client(c *core) (*smf.Client, error) {
 		return nil, fmt.Errorf("%s: %w", c.title, err)
 	}
 	conn.SetReadBuffer(4 << 20)
+	heartbeat, t1 := l.timers()
 	return smf.New(smf.Options{
-		Node: pfcp.NodeID{FQDN: c.name + ".lab"}, Conn: conn, Heartbeat: 10 * time.Second,
+		Node: pfcp.NodeID{FQDN: c.name + ".lab"}, Conn: conn, Heartbeat: heartbeat, T1: t1,
 		Handlers: smf.Handlers{
 			Downlink:        l.network.Downlink,
 			ErrorIndication: l.network.ErrorIndication,
 			Lost: func(a *smf.Association, reason error) {
 				l.problem("%s lost the association with %s: %v", c.title, a.ID, reason)
+				l.gatewayLost(a)
 			},
 			Node: func(a *smf.Association, r *pfcp.NodeReportRequest) {
 				for _, p := range r.Failed {

@@ -10,6 +10,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,15 @@ const DefaultDir = "/run/isthmus-lab"
 
 // Options of a lab.
 type Options struct {
-	Generation string // "4g" or "5g"
+	Generation string // "4g", "5g" or "isp"
 	Dir        string
 	UEs        int
-	N9         bool // 5g: a second UPF behind the first, which also has a network beside it (uplink classifier)
-	Handover   bool // a second radio node
-	IPv6       bool // GTP-U over IPv6
+	N9         bool   // 5g: a second UPF behind the first, which also has a network beside it (uplink classifier)
+	Handover   bool   // a second radio node
+	IPv6       bool   // GTP-U over IPv6
+	Homes      int    // isp: wireline subscribers
+	IGP        string // isp: "ospf", "isis"; empty: BGP
+	Announce   string // isp: pool, host
 	DPBinary   string
 	Out        io.Writer // what the user reads
 }
@@ -61,8 +65,10 @@ type Lab struct {
 	closers  []io.Closer
 	clients  []*smf.Client
 	network  *smf.Network
+	standby  smf.Function  // isp: takes over from the network's anchor
 	ended    chan *process // the first process that ended for good, and not by us
-	running  atomic.Bool   // all functions have been ready: who ends now is started again
+	closing  atomic.Bool
+	running  atomic.Bool // all functions have been ready: who ends now is started again
 	started  time.Time
 	mu       sync.Mutex
 	bearers  []*smf.Bearer
@@ -72,12 +78,18 @@ type Lab struct {
 
 func (opt *Options) check() error {
 	switch {
-	case opt.Generation != "4g" && opt.Generation != "5g":
-		return fmt.Errorf("no lab %q; there are 4g and 5g", opt.Generation)
+	case generations[opt.Generation].anchor == "":
+		return fmt.Errorf("no lab %q; there are 4g, 5g and isp", opt.Generation)
 	case opt.UEs < 1 || opt.UEs > MaxUEs:
 		return fmt.Errorf("%d UEs are not between 1 and %d", opt.UEs, MaxUEs)
 	case opt.N9 && opt.Generation == "4g":
 		return errors.New("N9 is an interface of 5G: isthmus lab 5g --n9")
+	case opt.Generation == "isp" && (opt.Homes < 1 || opt.Homes > MaxHomes):
+		return fmt.Errorf("%d homes are not between 1 and %d", opt.Homes, MaxHomes)
+	case opt.IGP != "" && opt.IGP != "ospf" && opt.IGP != "isis":
+		return fmt.Errorf("no interior protocol %q; there are ospf and isis", opt.IGP)
+	case opt.Generation == "isp" && opt.Announce != "pool" && opt.Announce != "host":
+		return fmt.Errorf("%q cannot be announced; pool or host can", opt.Announce)
 	case os.Geteuid() != 0:
 		return errors.New("the lab makes network namespaces and needs root for it: sudo isthmus lab " + opt.Generation)
 	}
@@ -86,6 +98,9 @@ func (opt *Options) check() error {
 			return fmt.Errorf("the lab needs the program %q (Debian: iproute2, util-linux, ethtool)", tool)
 		}
 	}
+	if opt.Generation == "isp" {
+		return checkFRR()
+	}
 	return nil
 }
 
@@ -93,6 +108,9 @@ func (opt *Options) check() error {
 func Start(ctx context.Context, opt Options) (*Lab, error) {
 	if opt.Dir == "" {
 		opt.Dir = DefaultDir
+	}
+	if opt.Generation == "isp" {
+		opt.Announce = cmp.Or(opt.Announce, "pool")
 	}
 	if err := opt.check(); err != nil {
 		return nil, err
@@ -128,19 +146,26 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 	return l, nil
 }
 
+type buildStep struct {
+	what string
+	do   func(context.Context) error
+}
+
 // build does the steps of a start in their order.
 func (l *Lab) build(ctx context.Context) error {
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
+	steps := []buildStep{
 		{"namespaces and links", l.makeNetwork},
 		{"functions", l.startFunctions},
 		{"servers", l.startServers},
 		{"associations", l.associate},
 		{"UEs", l.attach},
 		{"control", l.serveControl},
-	} {
+	}
+	if l.opt.Generation == "isp" {
+		steps = slices.Insert(steps, len(steps)-1, buildStep{"routing daemons", l.startRouting},
+			buildStep{"homes", l.startHomes}, buildStep{"convergence", l.converge})
+	}
+	for _, step := range steps {
 		began := time.Now()
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w%s", step.what, err, l.refusals())
@@ -162,6 +187,13 @@ func (l *Lab) summary(step string) string {
 	case "servers":
 		iperf := map[bool]string{true: ", iperf3"}[l.hasIperf()]
 		return fmt.Sprintf("HTTP, DNS%s at %s and %s", iperf, serverIPv4, serverIPv6)
+	case "routing daemons":
+		igp := map[string]string{"": "BGP", "ospf": "OSPF", "isis": "IS-IS"}
+		return fmt.Sprintf("FRR with %s and BFD at %d nodes", igp[l.opt.IGP], len(l.top.routers))
+	case "homes":
+		return fmt.Sprintf("%d wireline subscribers", l.opt.Homes)
+	case "convergence":
+		return "subscribers and the data network reach each other"
 	case "associations":
 		return fmt.Sprintf("%d over PFCP", len(l.assocs))
 	case "UEs":
@@ -207,6 +239,7 @@ func (l *Lab) Close() error {
 	if l.lock == nil {
 		return nil
 	}
+	l.closing.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	for _, c := range l.clients {
 		for _, a := range c.Associations() {

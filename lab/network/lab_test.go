@@ -19,6 +19,8 @@ import (
 var variants = []Options{
 	{Generation: "4g", UEs: 1}, {Generation: "4g", UEs: 5000, Handover: true}, {Generation: "5g", UEs: 1},
 	{Generation: "5g", UEs: MaxUEs, N9: true, Handover: true, IPv6: true},
+	{Generation: "isp", UEs: 5000, Homes: MaxHomes, Announce: "pool"},
+	{Generation: "isp", UEs: 1, Homes: 1, Announce: "host"},
 }
 
 // Every configuration that a lab writes is accepted, and every link leads to nodes that there are.
@@ -77,7 +79,10 @@ func TestAddresses(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, opt := range []Options{
-		{Generation: "3g", UEs: 1}, {Generation: "4g"}, {Generation: "4g", UEs: MaxUEs + 1}, {Generation: "4g", UEs: 1, N9: true},
+		{Generation: "3g", UEs: 1}, {Generation: "isp", UEs: 1, Announce: "pool"},
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "none"},
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", IGP: "rip"}, {Generation: "4g"},
+		{Generation: "4g", UEs: MaxUEs + 1}, {Generation: "4g", UEs: 1, N9: true},
 	} {
 		if opt.check() == nil {
 			t.Errorf("%+v accepted", opt)

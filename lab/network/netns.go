@@ -91,12 +91,13 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 			return err
 		}
 	}
-	if l.opt.Handover {
-		if err := command(ctx, "ip", "-n", Prefix+"ran", "link", "add", "name", "bridge", "mtu", fmt.Sprint(tunnelMTU),
+	for _, node := range l.top.bridges {
+		if err := command(ctx, "ip", "-n", Prefix+node, "link", "add", "name", "bridge", "mtu",
+			fmt.Sprint(tunnelMTU),
 			"type", "bridge", "mcast_snooping", "0"); err != nil {
 			return err
 		}
-		if err := command(ctx, "ip", "-n", Prefix+"ran", "link", "set", "bridge", "up"); err != nil {
+		if err := command(ctx, "ip", "-n", Prefix+node, "link", "set", "bridge", "up"); err != nil {
 			return err
 		}
 	}
@@ -153,7 +154,12 @@ func (e *end) prepare(ctx context.Context, far *end) error {
 	if err != nil {
 		return err
 	}
-	if e.node == "ran" {
+	if e.mac != "" {
+		if err := command(ctx, "ip", "-n", ns, "link", "set", e.name, "address", e.mac); err != nil {
+			return err
+		}
+	}
+	if e.bridged {
 		if err := command(ctx, "ip", "-n", ns, "link", "set", e.name, "master", "bridge"); err != nil {
 			return err
 		}
@@ -191,6 +197,10 @@ func (l *Lab) makeHosts(ctx context.Context) error {
 	for _, line := range l.camp(0) {
 		ue("%s", line)
 	}
+	if l.opt.Generation == "isp" {
+		lines = append(lines, l.ispHosts()...)
+		return l.configureHosts(ctx, lines)
+	}
 	// Servers that are bound to no address answer from the one that they were asked at.
 	server := func(node string, address netip.Addr, pool netip.Prefix, via netip.Prefix) {
 		nodad := map[bool]string{true: " nodad"}[address.Is6()]
@@ -202,6 +212,11 @@ func (l *Lab) makeHosts(ctx context.Context) error {
 	if l.opt.N9 {
 		server("edge", edgeIPv4, poolIPv4, net4(netEdge, 1))
 	}
+	return l.configureHosts(ctx, lines)
+}
+
+// configureHosts runs ip in nodes, which the lines begin with.
+func (l *Lab) configureHosts(ctx context.Context, lines []string) error {
 	for _, line := range lines {
 		words := strings.Fields(line)
 		if err := command(ctx, "ip", append([]string{"-n", Prefix + words[0]}, words[1:]...)...); err != nil {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,8 @@ type process struct {
 	done    chan struct{} // nothing runs any more, and nothing will
 	restart bool
 	state   *os.ProcessState // of the last end
+	pid     atomic.Int64
+	held    atomic.Bool // not to be started again for now
 }
 
 const (
@@ -64,7 +67,11 @@ func (l *Lab) start(p *process) (*exec.Cmd, error) {
 	cmd.Stdout, cmd.Stderr = file, file
 	// A group of its own: Ctrl-C reaches us alone, and we end it. When we are killed, the kernel ends it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	return cmd, l.starter.do(cmd.Start)
+	if err := l.starter.do(cmd.Start); err != nil {
+		return nil, err
+	}
+	p.pid.Store(int64(cmd.Process.Pid))
+	return cmd, nil
 }
 
 // supervise keeps a program running until stop. What ends again and again is told to Wait.
@@ -90,11 +97,15 @@ func (l *Lab) supervise(p *process, cmd *exec.Cmd) {
 			l.tell(p)
 			return
 		}
-		l.problem("%s ended (%s) and is started again", p.name, p.state)
-		select {
-		case <-p.quit:
-			return
-		case <-time.After(restartDelay):
+		if !p.held.Load() {
+			l.problem("%s ended (%s) and is started again", p.name, p.state)
+		}
+		for wait := true; wait; wait = p.held.Load() {
+			select {
+			case <-p.quit:
+				return
+			case <-time.After(restartDelay):
+			}
 		}
 		var err error
 		if cmd, err = l.start(p); err != nil {

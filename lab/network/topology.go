@@ -13,6 +13,8 @@ type topology struct {
 	links     []link
 	functions []*function // in the order of the path, radio nodes first
 	cores     []core
+	bridges   []string // nodes that are a bridge
+	routers   []*router
 }
 
 // link joins an interface of one node to one of another. A bridge port has no addresses.
@@ -25,6 +27,8 @@ type end struct {
 	node, name string
 	addresses  []netip.Prefix // of the kernel; those of functions are in their own files
 	port       bool           // a function's data plane has it: the kernel keeps its hands off
+	bridged    bool           // a port of the node's bridge
+	mac        string         // empty: whatever the kernel gives
 }
 
 // function is one pair of isthmus and isthmus-dp.
@@ -38,6 +42,9 @@ type function struct {
 	access     string // network instances
 	coreSide   string
 	local      string // beside an uplink classifier
+	standby    bool   // takes over from the anchor
+	homes      int    // wireline subscribers
+	announce   string
 }
 
 type iface struct {
@@ -47,6 +54,9 @@ type iface struct {
 	endpoint  bool   // GTP-U ends here
 	lookup    string // empty: none
 	sources   string
+	instance  string // empty: one of its own, named alike
+	access    bool   // wireline subscribers are there
+	clone     string // node with its device; empty: none
 }
 
 type route struct {
@@ -96,10 +106,16 @@ type words struct {
 var generations = map[string]words{
 	"4g": {"enb", "enb", "eNodeB", "s1u", "s5u", "sgi", "sgw", "sgwu", "SGW-U", "pgw", "pgwu", "PGW-U", "pdn"},
 	"5g": {"gnb", "gnb", "gNB", "n3", "n9", "n6", "upf1", "upf", "UPF (N9)", "upf", "upf", "UPF", "dn"},
+	"isp": {radio: "gnb", radioRole: "gnb", radioTitle: "gNB", access: "n3", core: "core", anchor: "gw1",
+		anchorRole:  "upf",
+		anchorTitle: "gateway", pdn: "dn"},
 }
 
 func newTopology(opt *Options) *topology {
 	w := generations[opt.Generation]
+	if opt.Generation == "isp" {
+		return newISP(opt, w)
+	}
 	t := &topology{nodes: []string{"cp", "ue", w.pdn}}
 	relay := opt.Generation == "4g" || opt.N9
 	if opt.Generation == "4g" {
@@ -112,7 +128,7 @@ func newTopology(opt *Options) *topology {
 	radios := 1
 	if opt.Handover {
 		radios = 2
-		t.nodes = append(t.nodes, "ran")
+		t.nodes, t.bridges = append(t.nodes, "ran"), []string{"ran"}
 	}
 	for i := range radios {
 		t.addRadio(w, i)
@@ -210,7 +226,8 @@ func (t *topology) joinAccess(w words, radios int, first string) {
 		return
 	}
 	for i, f := range append(t.functions[:radios:radios], t.find(first)) {
-		t.join(port(f.name, w.access), end{node: "ran", name: fmt.Sprintf("port%d", i)}, tunnelMTU)
+		t.join(port(f.name, w.access), end{node: "ran", name: fmt.Sprintf("port%d", i), bridged: true},
+			tunnelMTU)
 	}
 }
 

@@ -42,15 +42,16 @@ type Bearer struct {
 	UE      UE
 	network *Network
 
-	mu    sync.Mutex
-	radio *Session // nil: idle
-	at    int      // which radio node
-	chain []*Session
+	mu     sync.Mutex
+	radio  *Session // nil: idle
+	at     int      // which radio node
+	chain  []*Session
+	anchor *Function // the last of the chain's
 }
 
 // Attach makes a UE's sessions in the order of TS 23.401 §5.3.2.1: towards the network first, then to the radio.
 func (n *Network) Attach(ctx context.Context, ue UE) (*Bearer, error) {
-	b := &Bearer{UE: ue, network: n}
+	b := &Bearer{UE: ue, network: n, anchor: &n.Anchor}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	err := b.attach(ctx)
@@ -84,7 +85,7 @@ func (b *Bearer) attach(ctx context.Context) error {
 		down = &t
 	}
 	a := Anchor{Access: n.Anchor.Access, Core: n.Anchor.Core, UE: b.UE, Measure: n.Measure, IPv6: n.IPv6, Peer: down}
-	s, err := b.establish(ctx, &n.Anchor, a.Request())
+	s, err := b.establish(ctx, b.anchor, a.Request())
 	if err != nil {
 		return err
 	}
@@ -111,25 +112,18 @@ func (b *Bearer) establish(ctx context.Context, f *Function, req *pfcp.SessionEs
 	return s, nil
 }
 
-// first is the function next to the radio, where downlink packets wait for idle UEs.
-func (n *Network) first() *Function {
-	if len(n.Relays) > 0 {
-		return &n.Relays[0]
+// hop is a function of the chain. The first is next to the radio, where downlink packets wait for idle UEs.
+func (b *Bearer) hop(i int) *Function {
+	if i < len(b.network.Relays) {
+		return &b.network.Relays[i]
 	}
-	return &n.Anchor
-}
-
-func (n *Network) hop(i int) *Function {
-	if i < len(n.Relays) {
-		return &n.Relays[i]
-	}
-	return &n.Anchor
+	return b.anchor
 }
 
 func (b *Bearer) modify(ctx context.Context, hop int, far pfcp.UpdateFAR) error {
 	_, err := b.chain[hop].Modify(ctx, &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{far}})
 	if err != nil {
-		return fmt.Errorf("%s: %w", b.network.hop(hop).Name, err)
+		return fmt.Errorf("%s: %w", b.hop(hop).Name, err)
 	}
 	return nil
 }
@@ -151,7 +145,7 @@ func (b *Bearer) activate(ctx context.Context, radio int, endMarker bool) error 
 	b.radio = s
 	down, err := s.FTEID(Downlink)
 	if err == nil {
-		err = b.modify(ctx, 0, Redirect(Downlink, pfcp.Access, n.first().Access, down, endMarker))
+		err = b.modify(ctx, 0, Redirect(Downlink, pfcp.Access, b.hop(0).Access, down, endMarker))
 	}
 	if err != nil {
 		b.radio = old
@@ -181,6 +175,57 @@ func (b *Bearer) Handover(ctx context.Context, radio int, move func() error) err
 	err := move()
 	_, e := old.Delete(ctx)
 	return errors.Join(err, e)
+}
+
+// Restore makes the session of a UE that is next to its anchor anew at another one, with the UE's addresses (TS 23.527
+// §4.2: the anchor that it had is lost, or is back), and leads the radio's packets there once ready, where given,
+// returns.
+func (b *Bearer) Restore(ctx context.Context, anchor *Function, ready func() error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.network
+	if len(n.Relays) > 0 || len(b.chain) != 1 {
+		return errors.New("only a bearer with its radio node next to its anchor is restored")
+	}
+	a := Anchor{Access: anchor.Access, Core: anchor.Core, UE: b.UE, Measure: n.Measure, IPv6: n.IPv6}
+	if b.radio != nil {
+		down, err := b.radio.FTEID(Downlink)
+		if err != nil {
+			return err
+		}
+		a.Peer = &down
+	}
+	s, err := b.establish(ctx, anchor, a.Request())
+	if err != nil {
+		return err
+	}
+	if ready != nil {
+		err = ready()
+	}
+	if b.radio != nil && err == nil {
+		var up pfcp.FTEID
+		if up, err = s.FTEID(Uplink); err == nil {
+			far := Redirect(Uplink, pfcp.Core, n.Radios[b.at].Core, up, false)
+			_, err = b.radio.Modify(ctx, &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{far}})
+		}
+	}
+	if err != nil {
+		s.Delete(context.WithoutCancel(ctx))
+		return err
+	}
+	old := b.chain[0]
+	b.chain[0], b.anchor = s, anchor
+	if old.Association.Alive() {
+		_, err = old.Delete(ctx)
+	}
+	return err
+}
+
+// AnchoredAt names the function that anchors the UE's traffic.
+func (b *Bearer) AnchoredAt() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.anchor.Name
 }
 
 // Idle releases the radio side (TS 23.401 §5.3.5, TS 23.502 §4.2.6): packets to the UE wait from now on, the first one pages it.

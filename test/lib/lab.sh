@@ -35,7 +35,10 @@ stop_lab() {
 	nothing_left
 }
 
-no_processes() { ps -eo stat=,comm= | awk '$1 !~ /^Z/ && $2 ~ /^(isthmus-dp|iperf3)$/ { left = 1 } END { exit left }'; }
+no_processes() {
+	ps -eo stat=,comm= |
+		awk '$1 !~ /^Z/ && $2 ~ /^(isthmus-dp|iperf3|zebra|staticd|bfdd|bgpd)$/ { left = 1 } END { exit left }'
+}
 
 # No process, namespace, interface or file of a lab.
 nothing_left() {

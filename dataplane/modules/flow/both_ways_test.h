@@ -269,8 +269,9 @@ static void keep(struct outcome *o, uint8_t port, int outer, const struct kit_fr
 		memset(l->bytes + 18, 0, 2);
 		memset(l->bytes + 24, 0, 2);
 	}
-	if (load16(l->bytes + 12) == 0x86dd && l->bytes[20] == 44)
-		memset(l->bytes + 58, 0, 4);
+	uint32_t tag = load16(l->bytes + 12) == 0x8100 ? 4 : 0;
+	if (load16(l->bytes + 12 + tag) == 0x86dd && l->bytes[20 + tag] == 44)
+		memset(l->bytes + 58 + tag, 0, 4);
 }
 
 static uint32_t flow_of(const struct left *l)

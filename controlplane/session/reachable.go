@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"isthmus/controlplane/rules"
+)
+
+// maxNews is how many changes are kept one by one for who announces them; beyond that everything is told again.
+const maxNews = 65536
+
+// reachable notes which prefixes of sessions come and go, for routing daemons. Guarded by Manager.mu.
+type reachable struct {
+	modes   map[string]string // config's instances[].announce, by instance
+	all     bool
+	changed map[rules.UEAddress]struct{}
+	signal  chan struct{}
+}
+
+func newReachable() *reachable {
+	return &reachable{changed: map[rules.UEAddress]struct{}{}, signal: make(chan struct{}, 1)}
+}
+
+// announced tells whether a session's prefix is announced by itself: framed routes lie in no pool.
+func (r *reachable) announced(u rules.UEAddress) bool {
+	mode := r.modes[u.Instance]
+	return mode == "host" || mode == "pool" && u.Framed
+}
+
+// note marks what a session occupies, or does not any more. An index in the making has nobody to tell.
+func (r *reachable) note(list []rules.UEAddress) {
+	if r == nil || len(r.modes) == 0 {
+		return
+	}
+	for _, u := range list {
+		if r.announced(u) && !r.all {
+			r.changed[u] = struct{}{}
+			r.tell()
+		}
+	}
+	if len(r.changed) > maxNews {
+		r.everything()
+	}
+}
+
+func (r *reachable) everything() {
+	r.all = true
+	clear(r.changed)
+	r.tell()
+}
+
+func (r *reachable) tell() {
+	select {
+	case r.signal <- struct{}{}:
+	default:
+	}
+}
+
+// Announce says of which instances the sessions' prefixes are announced ("pool", "host"); all are told anew.
+func (p *Manager) Announce(modes map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.x.reachable.modes = modes
+	p.x.reachable.everything()
+}
+
+// ReachableChanged can be read when Reachable has news.
+func (p *Manager) ReachableChanged() <-chan struct{} { return p.x.reachable.signal }
+
+// Reachable returns, by instance, which prefixes of sessions came (true) and went since the last call; all: those that
+// are there, and no others.
+func (p *Manager) Reachable() (all bool, news map[string]map[netip.Prefix]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.x.reachable
+	news = map[string]map[netip.Prefix]bool{}
+	for name := range r.modes {
+		news[name] = map[netip.Prefix]bool{}
+	}
+	if all = r.all; all {
+		p.x.eachUE(func(u rules.UEAddress) {
+			if r.announced(u) {
+				news[u.Instance][u.Prefix] = true
+			}
+		})
+	}
+	for u := range r.changed {
+		news[u.Instance][u.Prefix] = p.x.has(u)
+	}
+	r.all = false
+	clear(r.changed)
+	return all, news
+}
+
+// has tells whether a session has exactly this, as a UE address or as a framed route where these are announced.
+func (x *index) has(u rules.UEAddress) bool {
+	for _, framed := range []bool{false, true} {
+		u.Framed = framed
+		if !x.reachable.announced(u) {
+			continue
+		}
+		if key, four := x.hostKey(u); four {
+			if _, used := x.host[key]; used {
+				return true
+			}
+		} else if _, used := x.prefix.of(u).Get(u.Prefix); used {
+			return true
+		}
+	}
+	return false
+}
+
+// eachUE calls fn for all UE addresses and framed routes.
+func (x *index) eachUE(fn func(rules.UEAddress)) {
+	names := make([]string, len(x.names))
+	for name, n := range x.names {
+		names[n] = name
+	}
+	for key := range x.host {
+		var a [4]byte
+		binary.BigEndian.PutUint32(a[:], uint32(key))
+		fn(rules.UEAddress{Instance: names[key>>32], Prefix: netip.PrefixFrom(netip.AddrFrom4(a), 32)})
+	}
+	for kind, t := range x.prefix {
+		for prefix := range t.All() {
+			fn(rules.UEAddress{Instance: kind.instance, Prefix: prefix, Framed: kind.framed})
+		}
+	}
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/command"
+	"isthmus/lab/network"
+)
+
+func labISP(e *env, dir *string) *cobra.Command {
+	opt := network.Options{Generation: "isp", UEs: 1, Homes: 8}
+	var keep, takeover, restarts bool
+	var routes int
+	var script string
+	cmd := &cobra.Command{
+		Use: "isp", Short: "two gateways with wireline and mobile subscribers, two FRR routers, DN",
+		Args: cobra.NoArgs,
+		Long: "Two gateways, each with wireline and mobile subscribers and FRR in the namespace of its clones,\n" +
+			"two FRR routers, a data network: makes it, runs until Ctrl-C and takes it away again. The first gateway is preferred.",
+	}
+	f := cmd.Flags()
+	f.IntVar(&opt.UEs, "ues", opt.UEs, "UEs with sessions")
+	f.IntVar(&opt.Homes, "homes", opt.Homes, "wireline subscribers, configured in both gateways")
+	f.StringVar(&opt.IGP, "igp", "", "OSPF (ospf) or IS-IS (isis) between gateways and routers, instead of BGP")
+	f.StringVar(&opt.Announce, "announce", "pool", "what the gateways announce of mobile sessions: pool or host")
+	f.StringVar(&script, "exec", "",
+		"run this shell command in the data network's namespace; its exit status is ours")
+	f.BoolVar(&takeover, "takeover", false,
+		"kill the first gateway under traffic and bring it back; tells how long there was none")
+	f.BoolVar(&restarts, "restarts", false,
+		"kill the first gateway's processes and daemons one by one, under traffic")
+	f.IntVar(&routes, "routes", 0,
+		"feed so many routes by BGP, and withdraw them; tells how long they take into the data plane")
+	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --routes, --takeover, --restarts and --exec")
+	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+		opt.Dir, opt.Out = *dir, e.Out
+		l, err := network.Start(ctx, opt)
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				return errors.New("interrupted; everything is removed")
+			}
+			return err
+		}
+		defer l.Close()
+		status := 0
+		if routes != 0 {
+			err = l.DemonstrateRoutes(ctx, routes)
+		}
+		if err == nil && restarts {
+			err = l.DemonstrateRestarts(ctx)
+		}
+		if err == nil && takeover {
+			err = l.DemonstrateTakeover(ctx)
+		}
+		if err == nil && script != "" {
+			status, err = network.Exec(ctx, "dn", []string{"sh", "-c", script}, os.Stdin, os.Stdout,
+				os.Stderr)
+		}
+		if err == nil && (keep || script == "" && !takeover && !restarts && routes == 0) {
+			fmt.Fprint(e.Out, l.Hints(), "\nCtrl-C ends the lab and removes everything.\n")
+			err = l.Wait(ctx)
+		}
+		if err = errors.Join(err, l.Close()); err != nil {
+			return err
+		}
+		if status != 0 {
+			return &command.Exit{Code: status}
+		}
+		return nil
+	})
+	return cmd
+}

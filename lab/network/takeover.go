@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"isthmus/controlplane/pfcp"
+	"isthmus/lab/smf"
+)
+
+// timers are how often control functions ask, and how long they wait for each of the four answers: gateways that stand
+// in for each other are missed sooner.
+func (l *Lab) timers() (heartbeat, t1 time.Duration) {
+	if l.opt.Generation == "isp" {
+		return time.Second, 500 * time.Millisecond
+	}
+	return 10 * time.Second, time.Second
+}
+
+// ---- mobile sessions ------------------------------------------------------------------------------------------------
+
+// gateway is the part with an association, and the one that stands in for it; nil: it is none of two gateways.
+func (l *Lab) gateway(a *smf.Association) (lost, other *smf.Function) {
+	if l.opt.Generation != "isp" {
+		return nil, nil
+	}
+	switch a {
+	case l.network.Anchor.Association:
+		return &l.network.Anchor, &l.standby
+	case l.standby.Association:
+		return &l.standby, &l.network.Anchor
+	}
+	return nil, nil
+}
+
+// gatewayLost restores the sessions of a gateway at the other one, and has them back when it is there again.
+func (l *Lab) gatewayLost(a *smf.Association) {
+	l.mu.Lock()
+	lost, other := l.gateway(a)
+	l.mu.Unlock()
+	if lost == nil || l.closing.Load() {
+		return
+	}
+	l.restore(lost, other, nil)
+	for !l.closing.Load() {
+		again, err := l.smf().Associate(context.Background(), a.Peer)
+		if err != nil {
+			pause(context.Background(), restartDelay)
+			continue
+		}
+		l.mu.Lock()
+		lost.Association, l.assocs[lost.Name] = again, again
+		l.mu.Unlock()
+		l.say("%s is associated again", lost.Name)
+		if lost == &l.network.Anchor {
+			ctx, cancel := context.WithTimeout(context.Background(), convergence)
+			l.restore(other, lost, func() error { return l.waitRouted(ctx) })
+			cancel()
+		}
+		return
+	}
+}
+
+// smf is the client that has the gateways.
+func (l *Lab) smf() *smf.Client { return l.clients[len(l.clients)-1] }
+
+// restore moves all sessions from one gateway to another. ready, where given, waits until routing leads there; until
+// then both have them.
+func (l *Lab) restore(from, to *smf.Function, ready func() error) {
+	began := time.Now()
+	l.mu.Lock()
+	bearers := l.bearers
+	l.mu.Unlock()
+	work := make(chan *smf.Bearer)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	moved := 0
+	for range min(attachers, len(bearers)) {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for b := range work {
+				err := restoreOne(b, to, ready)
+				mu.Lock()
+				if moved++; err != nil {
+					moved--
+					failed = errors.Join(failed, err)
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	for _, b := range bearers {
+		if b.AnchoredAt() == from.Name {
+			work <- b
+		}
+	}
+	close(work)
+	group.Wait()
+	if failed != nil {
+		l.problem("sessions of %s are not restored at %s: %v", from.Name, to.Name, failed)
+	}
+	l.say("%d sessions restored at %s in %d ms", moved, to.Name, time.Since(began).Milliseconds())
+}
+
+// restoreOne repeats what a gateway refuses that has just been started: its data plane is away (TS 29.244 §8.2.1,
+// cause 75).
+func restoreOne(b *smf.Bearer, to *smf.Function, ready func() error) error {
+	for until := time.Now().Add(convergence); ; {
+		err := b.Restore(context.Background(), to, ready)
+		var refusal *smf.Refusal
+		if !errors.As(err, &refusal) || refusal.Cause != pfcp.CauseNoResources || time.Now().After(until) {
+			return err
+		}
+		time.Sleep(restartDelay)
+	}
+}
+
+// ---- what is killed -------------------------------------------------------------------------------------------------
+
+// named are the processes with a name, or of a node ("* of gw1").
+func (l *Lab) named(name string) []*process {
+	var list []*process
+	node, all := strings.CutPrefix(name, "* ")
+	for _, p := range l.procs {
+		if p.name == name || all && strings.HasSuffix(p.name, " "+node) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func kill(list []*process) {
+	for _, p := range list {
+		syscall.Kill(int(p.pid.Load()), syscall.SIGKILL)
+	}
+}
+
+func hold(list []*process, on bool) {
+	for _, p := range list {
+		p.held.Store(on)
+	}
+}
+
+// settled waits until the first gateway has all traffic and sessions, and everybody answers.
+func (l *Lab) settled(ctx context.Context, probes []*probe) error {
+	ctx, cancel := context.WithTimeout(ctx, convergence)
+	defer cancel()
+	for {
+		err := l.preferred(ctx)
+		if err == nil && l.answered(ctx, probes, settledAnswers) {
+			return nil
+		}
+		if e := pause(ctx, 100*time.Millisecond); e != nil {
+			return fmt.Errorf("%s does not have its traffic again: %w", gatewayName(0), errors.Join(err, e))
+		}
+	}
+}
+
+const settledAnswers = 300 // in a row, of each probe, within ten times as many milliseconds
+
+// waitRouted waits until routing leads to the first gateway, and that has a way back.
+func (l *Lab) waitRouted(ctx context.Context) error {
+	for {
+		err := l.routed(ctx)
+		if err == nil {
+			return nil
+		}
+		if e := pause(ctx, 100*time.Millisecond); e != nil {
+			return errors.Join(err, e)
+		}
+	}
+}
+
+// routed tells whether routing leads to the first gateway.
+func (l *Lab) routed(ctx context.Context) error {
+	for _, target := range []netip.Addr{serviceIPv4, ueAddresses(1).IPv4, host(ueAddresses(1).IPv6)} {
+		out, err := inNode(ctx, l.top.routers[0].name, "ip", "route", "get", target.String()).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), " dev "+gatewayName(0)+" ") {
+			return fmt.Errorf("%s goes elsewhere: %s", target, out)
+		}
+	}
+	return nil
+}
+
+// preferred tells whether routing and sessions are at the first gateway.
+func (l *Lab) preferred(ctx context.Context) error {
+	if err := l.routed(ctx); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	bearers := l.bearers
+	l.mu.Unlock()
+	for _, b := range bearers {
+		if at := b.AnchoredAt(); at != gatewayName(0) {
+			return fmt.Errorf("UE %s is at %s", b.UE.IPv4, at)
+		}
+	}
+	return nil
+}
+
+// answered waits until all probes have so many more answers.
+func (l *Lab) answered(ctx context.Context, probes []*probe, count uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(10*count)*time.Millisecond)
+	defer cancel()
+	for _, p := range probes {
+		for from := p.count(); p.count() < from+count; {
+			if pause(ctx, 5*time.Millisecond) != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// DemonstrateTakeover kills everything of the first gateway under traffic, and brings it back.
+func (l *Lab) DemonstrateTakeover(ctx context.Context) error {
+	probes, err := l.startProbes()
+	if err != nil {
+		return err
+	}
+	defer stopProbes(probes)
+	if err := l.settled(ctx, probes); err != nil {
+		return err
+	}
+	all := l.named("* of " + gatewayName(0))
+	reset(probes)
+	hold(all, true)
+	kill(all)
+	again := l.answered(ctx, probes, 3*settledAnswers) || l.answered(ctx, probes, settledAnswers)
+	l.report(fmt.Sprintf("%s killed", gatewayName(0)), probes)
+	if !again {
+		return errors.New("nobody took over")
+	}
+	reset(probes)
+	hold(all, false)
+	if err := l.settled(ctx, probes); err != nil {
+		return err
+	}
+	l.report(gatewayName(0)+" back", probes)
+	return nil
+}
+
+// DemonstrateRestarts kills the first gateway's processes one by one; each is started again.
+func (l *Lab) DemonstrateRestarts(ctx context.Context) error {
+	probes, err := l.startProbes()
+	if err != nil {
+		return err
+	}
+	defer stopProbes(probes)
+	programs := append(l.daemons(), "isthmus-dp", "isthmus")
+	slices.Reverse(programs)
+	for _, program := range programs {
+		if err := l.settled(ctx, probes); err != nil {
+			return err
+		}
+		reset(probes)
+		name := program + " of " + gatewayName(0)
+		list := l.named(name)
+		before := list[0].pid.Load()
+		kill(list)
+		for list[0].pid.Load() == before {
+			if err := pause(ctx, 5*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		l.answered(ctx, probes, 2*settledAnswers)
+		if err := l.settled(ctx, probes); err != nil {
+			return fmt.Errorf("%s was killed: %w", name, err)
+		}
+		l.report(name+" killed", probes)
+	}
+	return nil
+}
