@@ -973,6 +973,8 @@ struct api_port_row {
 	uint32_t offload_entries; // that the device has now
 	uint64_t offload_refused; // flows that it, or what they need, left to the software
 	char offload_why[API_OFFLOAD_WHY]; // not more
+	uint32_t gone; // 1: its device was taken away
+	uint32_t pad2;
 };
 
 struct api_node_row {

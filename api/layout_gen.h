@@ -196,7 +196,8 @@ static const struct api_layout_step api_port_row_steps[] = {
 	{76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a},
 	{96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c},
 	{128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91},
-	{152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b},
+	{152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0xec8bb4be},
+	{296, 0x3609858c},
 };
 static const struct api_layout_step api_node_row_steps[] = {
 	{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc},
@@ -340,7 +341,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_far_more", api_far_more_steps, API_PART_FAR_MORE, 7},
 	{"api_address", api_address_steps, API_PART_ADDRESS, 4},
 	{"api_list", api_list_steps, API_PART_LIST, 4},
-	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 19},
+	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
 	{"api_worker_row", api_worker_row_steps, API_PART_WORKER_ROW, 14},
