@@ -169,6 +169,17 @@ static int is_tap(const struct ethdev_want *want)
 	return strcmp(want->source.driver, "net_tap") == 0;
 }
 
+// The link interrupts of a bonding device are its members'. Those without are polled, those with them are not.
+static int members_interrupt(const struct ethdev *e)
+{
+	struct rte_eth_dev_info info;
+
+	for (uint32_t i = 0; i + 1 < e->handles; i++)
+		if (rte_eth_dev_info_get(e->handle[i].id, &info) == 0 && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC))
+			return 1;
+	return 0;
+}
+
 static int configure(struct ethdev *e, const struct ethdev_want *want, const struct refusal *r)
 {
 	struct rte_eth_dev_info info;
@@ -189,6 +200,7 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 		rte_eth_rx_metadata_negotiate(e->id, &marks); // a device that has no such setting delivers them anyway
 	conf.rxmode.mtu = want->mtu;
 	conf.intr_conf.rxq = is_tap(want);
+	conf.intr_conf.lsc = members_interrupt(e);
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(&info, want, &conf);
 	int error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
