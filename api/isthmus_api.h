@@ -1013,7 +1013,7 @@ struct api_port_row {
 	uint64_t offload_refused; // flows that it, or what they need, left to the software
 	char offload_why[API_OFFLOAD_WHY]; // not more
 	uint32_t steering; // enum api_steering: in force
-	uint32_t pad2;
+	uint32_t gone; // 1: its device was taken away
 };
 
 struct api_node_row {

@@ -204,7 +204,7 @@ static const struct api_layout_step api_port_row_steps[] = {
 	{96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c},
 	{128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91},
 	{152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae},
-	{296, 0x45dff89c},
+	{296, 0xbe4a2b4a},
 };
 static const struct api_layout_step api_node_row_steps[] = {
 	{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc},

@@ -968,7 +968,7 @@ type PortRow struct {
 	OffloadRefused uint64
 	OffloadWhy     [128]byte
 	Steering       uint32
-	Pad2           uint32
+	Gone           uint32
 }
 
 const SizeofPortRow = 0x128
@@ -1466,7 +1466,7 @@ var layoutParts = []layoutPart{
 	{"api_address", PartAddress, []layoutStep{{1, 0x04300cd5}, {2, 0xdf0a0188}, {4, 0x33d92e24}, {20, 0x33b9415b}}},
 	{"api_route_hop", PartRouteHop, []layoutStep{{20, 0x37fe2577}, {52, 0xfff97b61}}},
 	{"api_list", PartList, []layoutStep{{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779}}},
-	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae}, {296, 0x45dff89c}}},
+	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae}, {296, 0xbe4a2b4a}}},
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},
 	{"api_worker_row", PartWorkerRow, []layoutStep{{4, 0xec4408ab}, {8, 0x049b67e2}, {16, 0xbeecb629}, {24, 0x24e31e61}, {32, 0x5283bfff}, {40, 0x74538244}, {48, 0xc1dbcf68}, {56, 0xcc3df350}, {64, 0xaaa9ffd5}, {72, 0x8c20be7d}, {80, 0xb10edd98}, {88, 0x4995fd0a}, {96, 0xd5ecc978}, {104, 0x01b65af6}}},

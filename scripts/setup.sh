@@ -8,6 +8,7 @@ PACKAGES=(
 	libcmocka-dev libpcap-dev libyaml-dev libjansson-dev tshark tcpdump python3-scapy
 	shellcheck jq git ca-certificates curl
 	iproute2 iputils-ping ethtool procps util-linux
+	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
 	iperf3 bind9-dnsutils frr # programs that the lab and its tests run
 )
 GO_MINOR=24 # Go 1.24 or later

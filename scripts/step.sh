@@ -13,6 +13,8 @@ set -euo pipefail
 . scripts/fuzz.sh
 # shellcheck source=scripts/lint.sh
 . scripts/lint.sh
+# shellcheck source=scripts/vm.sh
+. scripts/vm.sh
 # shellcheck source=scripts/test.sh
 . scripts/test.sh
 
@@ -48,6 +50,13 @@ step_unit() {
 		| "\($ok) \(length - $ok - $skip) \($skip)"' "$dir/meson-logs/testlog.json")
 	jq -rs -f scripts/unit_faults.jq "$dir/meson-logs/testlog.json" >"$LOGS/$name.faults"
 	return "$status"
+}
+
+# What virtual machines boot and run.
+step_vm() {
+	vm_kernel
+	vm_initrd
+	vm_build
 }
 
 # All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a package that hangs: on a busy

@@ -74,7 +74,8 @@ show_faults() {
 			tail -n "+$((lines + 1))" "$faults" | grep '^FAILED ' || true
 		fi
 	else
-		printf '%s--- %s failed; the end of %s:%s\n' "$RED" "$1" "$LOGS/$1.log" "$PLAIN"
+		printf '%s--- %s failed; what %s says is wrong, and its end:%s\n' "$RED" "$1" "$LOGS/$1.log" "$PLAIN"
+		grep -E '^(FAIL|WRONG|waited in vain|out of time)' "$LOGS/$1.log" | head -n 20 || true
 		tail -n 40 "$LOGS/$1.log"
 	fi
 	printf '%s---%s\n' "$RED" "$PLAIN"
@@ -97,8 +98,8 @@ suite_scripts() {
 	for script in test/e2e/{chaos,upf_restore,upf}_test.sh \
 		test/smoke/{peers,bench,bench_vepc,bench_memif,traffic_faults}_test.sh \
 		test/e2e/{traffic_agf,upf_many,pfcp_hostile,lab_heal,lab_isp,upf_rules,lab_5g}_test.sh \
-		test/smoke/{restart,port_share,port_bond}_test.sh \
-		test/golden/*_test.sh test/e2e/*_test.sh test/smoke/*_test.sh; do
+		test/vm/{cards,bond}_test.sh test/smoke/{restart,port_share,port_bond}_test.sh \
+		test/golden/*_test.sh test/e2e/*_test.sh test/smoke/*_test.sh test/vm/*_test.sh; do
 		[[ ! -x $script ]] || printf '%s\n' "$script"
 	done | awk '!seen[$0]++'
 }
@@ -107,12 +108,21 @@ suite_name() {
 	printf '%s-%s\n' "$(basename "$(dirname "$1")")" "$(basename "$1" _test.sh)"
 }
 
+# Whether a script of that folder is to run. usage: suites_of FOLDER
+suites_of() {
+	local script
+	while IFS= read -r script; do
+		[[ $script != "test/$1/"* ]] || ! wanted "$(suite_name "$script")" "${TEST_WORDS[@]}" || return 0
+	done < <(suite_scripts)
+	return 1
+}
+
 # How much of CAPACITY a script takes: most of it, where pollers take both CPUs for seconds, workers may not stand
 # still, or a rate must be kept up with; little, where nearly all is waiting.
 weight_of() {
 	case $1 in
 	e2e-chaos | e2e-lab_isp | e2e-traffic_agf | e2e-upf_many) printf '5\n' ;;
-	smoke-bench* | smoke-peers | smoke-traffic_faults) printf '5\n' ;;
+	smoke-bench* | smoke-peers | smoke-traffic_faults | vm-*) printf '5\n' ;;
 	e2e-upf_restore | e2e-control_load | smoke-traffic_errors) printf '1\n' ;;
 	*) printf '2\n' ;;
 	esac
@@ -130,8 +140,8 @@ pick_suite() {
 	return 1
 }
 
-# Every executable test/{golden,smoke,e2e}/*_test.sh, some at a time. Each works in its own namespaces and folders, and
-# finds the programs in $BUILD. Exit status 77 means skipped, and the output says why.
+# Every executable test/{golden,smoke,e2e,vm}/*_test.sh, some at a time. Each works in its own namespaces and folders,
+# and finds the programs in $BUILD. Exit status 77 means skipped, and the output says why.
 run_suites() {
 	local script name next pid
 	local -A scripts=() running=()
@@ -217,6 +227,9 @@ verb_test() {
 	step unit-sanitizers step_unit build-asan
 	step go step_go
 	trap 'warn interrupted; jobs -p | xargs --no-run-if-empty kill; wait; exit 130' INT TERM
+	if suites_of vm; then
+		STEP_ALWAYS=1 step vm step_vm
+	fi
 	run_suites
 	trap - INT TERM
 	record_suites

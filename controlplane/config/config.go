@@ -98,7 +98,7 @@ type Restart struct {
 type Port struct {
 	At          `yaml:""`
 	Name        Name   `yaml:"name" req:"true" doc:"The port's name."`
-	Driver      string `yaml:"driver" req:"true" enum:"synth|inject|share|net_af_packet|net_af_xdp|net_tap|net_memif|net_pcap|net_virtio_user|net_vhost|net_bond|pci" doc:"synth: source and sink inside the graph; inject: memory queues (replay, tests); share: another program of ours on this machine, without copies; pci: a DPDK network card or VF; net_bond: several devices as one (bond); otherwise DPDK's virtual device of that name. Not tried, for want of a card: pci."`
+	Driver      string `yaml:"driver" req:"true" enum:"synth|inject|share|net_af_packet|net_af_xdp|net_tap|net_memif|net_pcap|net_virtio_user|net_vhost|net_bond|pci" doc:"synth: source and sink inside the graph; inject: memory queues (replay, tests); share: another program of ours on this machine, without copies; pci: a DPDK network card or VF; net_bond: several devices as one (bond); otherwise DPDK's virtual device of that name."`
 	Device      string `yaml:"device" max:"128" doc:"What the driver opens: a Linux interface (net_af_packet, net_af_xdp, net_pcap), the name of the TAP interface to make (net_tap), a socket path (share, net_memif, net_vhost, net_virtio_user), or a PCI address (pci)."`
 	Args        string `yaml:"args" max:"255" doc:"Further DPDK device arguments, passed on as they are."`
 	Bond        Bond   `yaml:"bond" doc:"What a port of driver net_bond is made of."`

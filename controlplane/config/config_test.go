@@ -394,7 +394,8 @@ func TestDriversAreTried(t *testing.T) {
 	field, _ := reflect.TypeOf(Port{}).FieldByName("Driver")
 	_, untried, _ := strings.Cut(field.Tag.Get("doc"), "Not tried")
 	tried := ""
-	for _, pattern := range []string{"smoke/port_*_test.sh", "golden/*.yaml", "e2e/*_test.sh", "e2e/*.yaml"} {
+	places := []string{"smoke/port_*_test.sh", "vm/*_test.sh", "golden/*.yaml", "e2e/*_test.sh", "e2e/*.yaml"}
+	for _, pattern := range places {
 		files, _ := filepath.Glob("../../test/" + pattern)
 		for _, f := range files {
 			b, err := os.ReadFile(f)

@@ -82,6 +82,7 @@ type Port struct {
 	Role       string `json:"role" word:"role"`
 	MTU        uint32 `json:"mtu"`
 	Up         bool   `json:"up"`
+	Gone       bool   `json:"gone"` // its device was taken away
 	SpeedMbps  uint32 `json:"speed_mbps"`
 	MAC        string `json:"mac"`
 	RxPackets  uint64 `json:"rx_packets"`
@@ -100,8 +101,20 @@ type Port struct {
 	Steering string `json:"steering" word:"steering"`
 }
 
-var portColumns = columns[Port](`PORT=Name, DRIVER, ROLE, STATE=Up:up/down, MTU, MAC, RX PACKETS, RX BYTES,
-	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`, num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }))
+func (p *Port) state() string {
+	switch {
+	case p.Gone:
+		return "gone"
+	case p.Up:
+		return "up"
+	}
+	return "down"
+}
+
+var portColumns = columns[Port](`PORT=Name, DRIVER, ROLE, STATE, MTU, MAC, RX PACKETS, RX BYTES,
+	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`,
+	num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }),
+	str("STATE", (*Port).state))
 
 // Route is one route.
 type Route struct {

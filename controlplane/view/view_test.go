@@ -168,7 +168,7 @@ func TestTables(t *testing.T) {
 	defer c.Close()
 	for _, test := range []struct{ name, json, table string }{
 		{"port",
-			`[{"name":"access","driver":"synth","role":"access","mtu":1500,"up":true,"speed_mbps":0,"mac":"02:00:00:00:00:01","rx_packets":12,"rx_bytes":0,"tx_packets":0,"tx_bytes":0,"rx_missed":1,"rx_no_buffer":0,"tx_dropped":0,"offload":"encapsulation","offload_entries":3,"offload_refused":2,"offload_why":"full: no","steering":"rss-inner"}]`,
+			`[{"name":"access","driver":"synth","role":"access","mtu":1500,"up":true,"gone":false,"speed_mbps":0,"mac":"02:00:00:00:00:01","rx_packets":12,"rx_bytes":0,"tx_packets":0,"tx_bytes":0,"rx_missed":1,"rx_no_buffer":0,"tx_dropped":0,"offload":"encapsulation","offload_entries":3,"offload_refused":2,"offload_why":"full: no","steering":"rss-inner"}]`,
 			`
 PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED  STEERING   OFFLOAD        ENTRIES  REFUSED  WHY NOT MORE
 access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0  rss-inner  encapsulation        3        2  full: no

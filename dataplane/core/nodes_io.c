@@ -5,7 +5,8 @@
 #include <rte_ring.h>
 #include <string.h>
 
-DROP_REASON(drop_no_port, "port-gone", "the port that the packet was to leave by does not exist any more")
+DROP_REASON(drop_no_port, "port-gone",
+	"the port that the packet was to leave by does not exist any more, or its device was taken away")
 DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room")
 DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
 DROP_REASON(
@@ -139,7 +140,7 @@ static void transmit(struct worker *w, uint16_t port, struct rte_mbuf **pkts, ui
 		for (uint16_t i = sent; i < n; i++)
 			bytes -= rte_pktmbuf_pkt_len(pkts[i]);
 		p->counters[w->id].tx_dropped += n - sent;
-		drop_for(w, pkts + sent, n - sent, &drop_tx_full);
+		drop_for(w, pkts + sent, n - sent, p->gone ? &drop_no_port : &drop_tx_full);
 	}
 	p->counters[w->id].tx_bytes += bytes;
 }

@@ -33,6 +33,12 @@ void port_closing_watch(void (*fn)(struct port *p))
 	ports.closing = fn;
 }
 
+void port_closing(struct port *p)
+{
+	if (ports.closing != NULL)
+		ports.closing(p);
+}
+
 void port_driver_register(const struct port_driver *d)
 {
 	if (ports.drivers == MAX_DRIVERS)
@@ -221,8 +227,7 @@ static void release(struct object_change *c)
 	struct port *p = c->staged, *old = c->replaced;
 
 	if (old != NULL && old != p) {
-		if (ports.closing != NULL)
-			ports.closing(old);
+		port_closing(old);
 		old->driver->close(old);
 		rte_free(old);
 	}
@@ -286,6 +291,7 @@ static void port_rows(struct stats_sink *s, const char *key)
 		row.role = p->role;
 		row.mtu = p->mtu;
 		row.up = p->up;
+		row.gone = p->gone;
 		memcpy(row.mac, p->mac.addr_bytes, 6);
 		for (uint32_t w = 0; w < worker_count(); w++) {
 			row.rx_packets += p->counters[w].rx_packets;

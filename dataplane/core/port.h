@@ -65,8 +65,9 @@ struct port {
 	uint8_t up;
 	uint8_t steering; // enum api_steering; of the driver, 0: SOFTWARE
 	uint8_t marks; // the device marks frames (modules/offload)
+	uint8_t gone; // the device was taken away; written by the control thread
 	int32_t device; // rte_ethdev's number; -1: none
-	const struct port_driver *driver;
+	const struct port_driver *driver; // another one, without a device, once that is gone
 	void *private; // of the driver
 	struct api_port want;
 	uint64_t no_buffer_seen; // of the driver's no_buffer(), by the control thread
@@ -80,6 +81,7 @@ void port_no_buffer(struct port *p, struct worker *w, uint64_t frames);
 
 // fn is told of a port that is no worker's any more, and about to be closed. From a constructor; one.
 void port_closing_watch(void (*fn)(struct port *p));
+void port_closing(struct port *p); // tells it
 void port_driver_register(const struct port_driver *d); // from constructors
 // The node that gets the frames of ports of this role. From constructors; without one for each role the engine does
 // not start.

@@ -2,8 +2,10 @@
 // Port driver for every DPDK device: PCI, net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, …
 #include "core/engine.h"
 #include "core/ethdev.h"
+#include "core/log.h"
 #include "core/object.h"
 #include <errno.h>
+#include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 #include <rte_spinlock.h>
@@ -185,6 +187,77 @@ static uint64_t ethdev_no_buffer(struct port *p)
 	return rte_eth_stats_get(e->dev.id, &s) == 0 ? s.rx_nombuf : p->no_buffer_seen;
 }
 
+// ---- a device that is taken away --------------------------------------------------------------------------------
+
+static uint8_t taken[RTE_MAX_ETHPORTS]; // by device; written by EAL's interrupt thread, cleared by the control thread
+
+// A card is pulled, or vfio-pci asks for it: the kernel waits until we have closed it.
+static void on_device_event(const char *device, enum rte_dev_event_type event, void *arg)
+{
+	uint16_t id;
+
+	if (event == RTE_DEV_EVENT_REMOVE && rte_eth_dev_get_port_by_name(device, &id) == 0)
+		__atomic_store_n(&taken[id], 1, __ATOMIC_RELEASE);
+}
+
+static uint16_t no_burst(struct port *p, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	return 0;
+}
+
+static int no_rx_fd(struct port *p, uint16_t queue)
+{
+	return PORT_SILENT;
+}
+
+static int no_link(struct port *p)
+{
+	return 0;
+}
+
+static void forget_port(struct port *p)
+{
+	rte_free(p->private);
+}
+
+static const struct port_driver gone_driver = {
+	.name = "gone",
+	.close = forget_port,
+	.rx = no_burst,
+	.tx = no_burst,
+	.rx_fd = no_rx_fd,
+	.link = no_link,
+};
+
+// The port stays, without a device, until the configuration takes it away.
+static void lose_device(struct port *p)
+{
+	struct ethdev_port *e = p->private;
+
+	LOG(WARNING, "port %s: device %s is taken away\n", p->name, e->dev.handle[0].device);
+	p->gone = 1;
+	__atomic_store_n(&p->driver, &gone_driver, __ATOMIC_RELEASE);
+	control_synchronize();
+	port_closing(p);
+	ethdev_close(&e->dev);
+	p->device = -1;
+	p->up = 0;
+}
+
+static void look_for_taken(uint64_t now_ns)
+{
+	for (uint16_t i = 0; i < MAX_PORTS; i++) {
+		struct port *p = port_get(i);
+
+		if (p == NULL || p->device < 0 || !__atomic_load_n(&taken[p->device], __ATOMIC_ACQUIRE))
+			continue;
+		uint8_t *flag = &taken[p->device];
+
+		lose_device(p);
+		__atomic_store_n(flag, 0, __ATOMIC_RELEASE);
+	}
+}
+
 static const struct port_driver ethdev_driver = {
 	.name = "*",
 	.open = ethdev_port_open,
@@ -200,4 +273,6 @@ static const struct port_driver ethdev_driver = {
 RTE_INIT(ethdev_register)
 {
 	port_driver_register(&ethdev_driver);
+	timer_register("port-taken", 100, look_for_taken);
+	rte_dev_event_callback_register(NULL, on_device_event, NULL);
 }

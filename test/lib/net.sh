@@ -4,7 +4,9 @@
 # test, however it ends), the gateway inside it, waiting for events, and a dump of the state when a test fails.
 #
 # usage: . test/lib/net.sh; own_namespaces "$@"; then make ports, write $DIR/isthmus.yaml, start_gateway, …, finish.
-set -euo pipefail
+set -Eeuo pipefail
+ends_at() { echo "FAIL: ${0##*/} ends at its line ${BASH_LINENO[-2]}: $1" >&2; }
+trap 'ends_at "$BASH_COMMAND"' ERR
 
 TEST_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BIN=$(realpath "${BUILD:-$TEST_ROOT/build}")
@@ -136,6 +138,7 @@ show_state() {
 		timeout 5 "$BIN/isthmus" show "$what" 2>&1 | awk -v what="$what" \
 			'NR == 1 || $2 > 0 || what !~ /^(drop|punt|graph)$/' || true
 	done
+	! declare -F vm_log >/dev/null || vm_log
 	echo "--- log"
 	tail -n 40 "$DIR/isthmus.log" 2>/dev/null || true
 	for what in "$DIR"/*.pcap; do

@@ -16,6 +16,9 @@ for i in 0 1; do
 	ip link set "link-$i" type bridge_slave isolated on # links of one aggregate, not two ports of a network
 done
 
+# Announcements of our own addresses, before DPDK has found the links (a timer of 10 ms) or there is a partner.
+export MAY_DROP=port-tx-full
+
 # What the partner heard last of a link.
 partner_says() { [[ $(grep "^$1:" "$DIR/lacp.log" | tail -n 1) == "$1: $2" ]]; }
 for mode in static active-standby lacp; do
@@ -32,7 +35,6 @@ device: veth-0}, {driver: net_af_packet, device: veth-1}]}|"
 		for i in 0 1; do
 			wait_for 20 partner_says "link-$i" "collecting, distributing" || fail "the partner hears: $(cat "$DIR/lacp.log")"
 		done
-		export MAY_DROP=port-tx-full # before there was a partner: the announcements of our own addresses
 	fi
 	all_traffic home0 upf0
 	if [[ $mode == lacp ]]; then

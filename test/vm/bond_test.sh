@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# net_bond over cards, against the bonding driver of Linux, which this machine's kernel may lack: all traffic,
+# frames of 9000 bytes, and a cable that is cut, in each mode.
+# usage: bond_test.sh [MODE...]
+#
+#   home0 ── access [ gateway ] gw0, gw1 ══ sw0, sw1 [ bond0 ── bridge ] ── upf0   both in one machine
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/vm.sh
+. "$TEST_ROOT/test/lib/vm.sh"
+own_namespaces "$@"
+
+vm_card virtio-net-pci home0
+vm_card virtio-net-pci upf0
+speed=speed=10000,duplex=full # IEEE 802.1AX joins no links without
+for i in 0 1; do
+	vm_cabled_card virtio-net-pci "gw$i" "$speed" "$(vm_cable "$i")"
+	vm_cabled_card virtio-net-pci "sw$i" "$speed" "$(vm_cable "$i")"
+done
+vm_start
+vm_bind vfio-pci home0 gw0 gw1
+vm_give virtio_net upf0 sw0 sw1
+ip link set upf0 mtu 9000
+kernel_address upf0 10.30.0.2/24 fd00:30::2/64
+in_vm bash -c 'ip link add core type bridge mcast_snooping 0 && ip link set core mtu 9000 up &&
+	ip link set upf0 master core'
+
+# usage: kernel_bond MODE OPTION...
+kernel_bond() {
+	in_vm bash -c "ip link del bond0 2>/dev/null; ip link add bond0 type bond mode $* miimon 100 &&
+		for i in 0 1; do ip link set sw\$i down && ip link set sw\$i master bond0; done &&
+		ip link set bond0 mtu 9000 up && ip link set bond0 master core"
+}
+# usage: cable NUMBER on|off
+cable() {
+	vm_monitor set_link "gw$1" "$2"
+	vm_monitor set_link "sw$1" "$2"
+}
+# Announcements of our own addresses before there is a link; those of the kernel when its links change.
+export MAY_DROP="port-tx-full nd-unsolicited ip-martian-source"
+pings() { ping -q -c 1 -W 1 10.30.0.1; }
+large_pings() { ping -q -c 1 -W 1 -M "do" -s 8972 10.30.0.1; }
+# What the kernel's bond says of its links. usage: bond_says TEXT
+bond_says() { in_vm grep -q "$1" /proc/net/bonding/bond0; }
+
+declare -A KERNEL=([active-standby]="active-backup" [static]="balance-xor xmit_hash_policy layer3+4"
+	[lacp]="802.3ad lacp_rate fast xmit_hash_policy layer3+4")
+(($#)) || set -- active-standby static lacp
+first=$1
+for mode; do
+	echo "--- $mode"
+	use_config "s|net_af_packet, device: veth-access|pci, device: \"${VM_ADDRESS[home0]}\"|
+		s|net_af_packet, device: veth-core|net_bond, mtu: 9000, bond: {mode: $mode, members: [\
+{driver: pci, device: \"${VM_ADDRESS[gw0]}\"}, {driver: pci, device: \"${VM_ADDRESS[gw1]}\"}]}|
+		s|huge_pages: \"off\"|huge_pages: \"on\"|
+		s|packet_buffers: 8192|packet_buffers: 16384\n  buffer_size: 9216|"
+	# shellcheck disable=SC2086 # words are wanted
+	kernel_bond ${KERNEL[$mode]}
+	if [[ $mode == "$first" ]]; then vm_start_gateway; else vm_apply; fi
+	if [[ $mode == lacp ]]; then
+		wait_for 5 bond_says "Number of ports: 2" ||
+			fail "the kernel does not join the links: $(in_vm cat /proc/net/bonding/bond0)"
+	fi
+	all_traffic home0 upf0
+	wait_for 2 large_pings || fail "no frames of 9000 bytes"
+	for i in 0 1; do
+		cable "$i" off
+		wait_for 2 pings || fail "link $i is cut, and the other one does not carry all"
+		cable "$i" on
+		wait_for 2 pings || fail "link $i came back, and nothing is received"
+	done
+done
+echo PASS
