@@ -39,8 +39,8 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 	e->user.by |= e->rpf != 0 ? BY_RPF : 0;
 	e->kind = e->version == 4 ? EXAMPLE_TUNNEL : EXAMPLE_TUNNEL6;
 	e->key = flow_entry_key(w, fteid_key(0, e->local));
-	e->offset = flow_offset(e->key);
 	e->in_place = *flow_in_place(w, 1, e->local) > 0;
+	e->offset = e->in_place ? flow_place_offset(e->key) : flow_offset(e->key);
 }
 
 // Makes of a tunnel's example one of this packet's GTP-U header: of that, all that is not of one packet alone is
@@ -103,8 +103,8 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->prefix = lengths->prefix[six][0];
 	e->key = flow_entry_key(w, ue_key((uint8_t)e->instance, 0, e->version, zero, e->prefix));
 	e->address_mask = e->prefix == 0 ? 0 : rte_cpu_to_be_32(UINT32_MAX << (32 - RTE_MIN(e->prefix, 32)));
-	e->offset = flow_offset(e->key);
 	e->in_place = !six && *flow_in_place(w, 0, e->instance) > 0;
+	e->offset = e->in_place ? flow_place_offset(e->key) : flow_offset(e->key);
 }
 
 // As core-input: our MAC address, an interface of ours, IP.

@@ -46,7 +46,7 @@ struct example {
 	uint64_t key; // flow_entry_key() of a packet with TEID or address 0
 	const struct nat *nat; // EXAMPLE_UE: of the instance; NULL: none
 	uint32_t address_mask; // EXAMPLE_UE, IPv4: bits of an address that are of the key, as on the wire
-	uint32_t offset; // flow_index.offset
+	uint32_t offset; // flow_index.offset, or with in_place .place
 	struct user_head user;
 	uint16_t port_in, l3;
 	uint16_t local; // path_local_id() of the endpoint

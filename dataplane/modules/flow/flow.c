@@ -201,8 +201,11 @@ static int start(const struct api_engine *e)
 		places *= 2;
 	flow_index.mask = places - 1;
 	flow_index.place_mask = places_of(e) - 1;
-	for (uint32_t i = 0; i < RTE_DIM(flow_index.offset); i++)
+	for (uint32_t i = 0; i < RTE_DIM(flow_index.offset); i++) {
 		flow_index.offset[i] = spread(i, places / 2);
+		flow_index.place[1][i] = spread(2 * i, places_of(e));
+		flow_index.place[0][i] = spread(2 * i + 1, places_of(e));
+	}
 	for (uint32_t w = 0; w < e->workers; w++) {
 		for (uint32_t v = 0; v < MAX_VRFS; v++)
 			flow_routed[w].of_vrf[v] = (struct rule_state){.rule = RULE_NONE,

@@ -42,6 +42,7 @@ struct flow_index {
 	uint32_t mask;
 	uint32_t place_mask; // of the pool of states
 	uint32_t offset[256]; // by local id of the endpoint, or instance
+	uint32_t place[2][256]; // offset of places: of a tunnel or not, and the same
 	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
 	// Above 0: states lie at their places. By worker, of a tunnel or not, and local id or instance; its worker's.
 	struct {
@@ -103,15 +104,20 @@ static inline uint32_t *flow_slot(const struct worker *w, uint64_t key)
 	return flow_slot_in(flow_index.state[w->id], flow_low(key), flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
 }
 
-static __rte_always_inline uint32_t flow_place_in(uint32_t low, uint32_t offset, int tunnel)
+static __rte_always_inline uint32_t flow_place_in(uint32_t low, uint32_t offset)
 {
-	return ((low + offset) << 1 | (uint32_t)tunnel) & flow_index.place_mask;
+	return (low + offset) & flow_index.place_mask;
+}
+
+static inline uint32_t flow_place_offset(uint64_t key)
+{
+	return flow_index.place[FLOW_KIND(key) == KEY_FTEID][flow_id(key)];
 }
 
 // Index of the state that packets with the key look at first. Any thread.
 static inline uint32_t flow_place(uint64_t key)
 {
-	return flow_place_in(flow_low(key), flow_offset(key), FLOW_KIND(key) == KEY_FTEID);
+	return flow_place_in(flow_low(key), flow_place_offset(key));
 }
 
 // `id`: of the endpoint, with `tunnel`, or of the instance.

@@ -161,7 +161,7 @@ static __rte_always_inline void ask_for_entry(
 	struct walk *k, struct lookup *l, const struct example *e, uint32_t low, int tunnel)
 {
 	if (likely(e->in_place)) {
-		l->state = &session_pools.state[flow_place_in(low, e->offset, tunnel)];
+		l->state = &session_pools.state[flow_place_in(low, e->offset)];
 	} else {
 		l->slot = flow_slot_in(k->index, low, e->offset, tunnel);
 		k->indexed = 1;

@@ -78,10 +78,11 @@ static inline uint32_t rules_of(const struct api_engine *e)
 	return (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
 }
 
-// Places of states that keys name, of the pool of states: the next power of two.
+// Places of states that keys name, of the pool of states: twice as many as sessions of two PDRs have keys, so that those
+// of one endpoint or instance lie side by side, and apart from others'.
 static inline uint32_t places_of(const struct api_engine *e)
 {
-	return rte_align32pow2(rules_of(e) - API_MAX_PDR);
+	return rte_align32pow2(RTE_MAX(e->max_sessions, 256u) * RULES_PER_SESSION);
 }
 
 // Bit of a generation: a newer version of the session is in force, the rule may only be used until the end of the walk.
