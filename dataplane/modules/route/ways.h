@@ -17,7 +17,7 @@ struct way {
 };
 static_assert(sizeof(struct way) == 24, "eight of them are three lines");
 
-#define WAY_BITS 8
+#define WAY_BITS 12
 struct ways {
 	struct way way[1 << WAY_BITS];
 } __rte_cache_aligned;
