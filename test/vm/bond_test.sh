@@ -20,6 +20,7 @@ for i in 0 1; do
 done
 vm_start
 vm_bind vfio-pci home0 gw0 gw1
+in_vm sysctl -qw net.ipv6.conf.default.disable_ipv6=1 net.ipv6.conf.all.disable_ipv6=1 # it says nothing of its own
 vm_give virtio_net upf0 sw0 sw1
 ip link set upf0 mtu 9000
 kernel_address upf0 10.30.0.2/24 fd00:30::2/64
@@ -56,9 +57,10 @@ for mode; do
 {driver: pci, device: \"${VM_ADDRESS[gw0]}\"}, {driver: pci, device: \"${VM_ADDRESS[gw1]}\"}]}|
 		s|huge_pages: \"off\"|huge_pages: \"on\"|
 		s|packet_buffers: 8192|packet_buffers: 16384\n  buffer_size: 9216|"
+	if [[ $mode == "$first" ]]; then vm_start_gateway; else vm_apply; fi
+	# Behind the gateway's, so that no LACPDU meets a port that knows none.
 	# shellcheck disable=SC2086 # words are wanted
 	kernel_bond ${KERNEL[$mode]}
-	if [[ $mode == "$first" ]]; then vm_start_gateway; else vm_apply; fi
 	if [[ $mode == lacp ]]; then
 		wait_for 5 bond_says "Number of ports: 2" ||
 			fail "the kernel does not join the links: $(in_vm cat /proc/net/bonding/bond0)"
