@@ -2,7 +2,6 @@
 // The table of neighbours: states, timers, and packets that wait. Control thread only.
 #include "core/hold.h"
 #include "core/object.h"
-#include "core/port.h"
 #include "neighbour/table.h"
 #include "path/path.h"
 #include "rule/view.h"
@@ -406,14 +405,6 @@ static void check_interface(struct neighbour *n, void *arg)
 
 static struct interface *announced; // what the links were told, by index
 static uint32_t announced_count;
-static uint8_t unheard; // some interface's link was down: what it has is announced when it comes up
-
-static int has_link(const struct interface *i)
-{
-	struct port *p = port_get(i->port);
-
-	return p != NULL && (p->driver->link == NULL || p->driver->link(p));
-}
 
 static void announce_new(const struct interface *i, const struct interface *before)
 {
@@ -428,24 +419,20 @@ static void announce_new(const struct interface *i, const struct interface *befo
 	}
 }
 
-static void announce_all(void)
+static void interfaces_changed(void)
 {
 	uint32_t count = RTE_MAX(interface_count(), announced_count);
 	struct interface *now = calloc(count + 1, sizeof(*now));
 	static const struct interface none;
 
+	neighbour_each(check_interface, NULL);
 	if (now == NULL)
 		return;
-	unheard = 0;
 	for (uint32_t k = 0; k < count; k++) {
 		const struct interface *i = interface_get(k);
 
 		if (i == NULL)
 			continue;
-		if (i->role == API_ROLE_CORE && !has_link(i)) {
-			unheard = 1;
-			continue;
-		}
 		now[k] = *i;
 		if (i->role == API_ROLE_CORE)
 			announce_new(i, k < announced_count ? &announced[k] : &none);
@@ -453,18 +440,6 @@ static void announce_all(void)
 	free(announced);
 	announced = now;
 	announced_count = count;
-}
-
-static void interfaces_changed(void)
-{
-	neighbour_each(check_interface, NULL);
-	announce_all();
-}
-
-static void announce_late(uint64_t now_ns)
-{
-	if (unheard)
-		announce_all();
 }
 
 // ---- start, show ----------------------------------------------------------------------------------------------------
@@ -516,7 +491,6 @@ RTE_INIT(neighbour_module)
 	module_register("neighbour", start);
 	engine_watch(set_rate);
 	timer_register("neighbour", TIMER_MS, tick);
-	timer_register("announcements", TIMER_MS, announce_late);
 	interface_watch(interfaces_changed);
 	stats_table_register(API_TABLE_NEIGHBOUR, sizeof(struct api_neighbour_row), rows);
 	resume_register("port-tx"); // for our own messages
