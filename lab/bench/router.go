@@ -42,6 +42,20 @@ func routerSides() [2]side {
 	}
 }
 
+// sides writes the interfaces of both sides and their next routers.
+func (b *writer) sides(sides [2]side) {
+	p := b.line
+	p("interfaces:")
+	for _, s := range sides {
+		p("  - {name: %s0, port: %s, addresses: [%s/24, '%s/64']}", s.port, s.port, s.ip4, s.ip6)
+	}
+	p("neighbours:")
+	for _, s := range sides {
+		p("  - {interface: %s0, address: %s, mac: '%s'}", s.port, s.next4(), s.peer)
+		p("  - {interface: %s0, address: '%s', mac: '%s'}", s.port, s.next6(), s.peer)
+	}
+}
+
 // routerConfig writes the configuration.
 func routerConfig(opt *Options, mtu int, wires [2]*wire) []byte {
 	b := &writer{}
@@ -62,15 +76,7 @@ func routerConfig(opt *Options, mtu int, wires [2]*wire) []byte {
 	for i, s := range sides {
 		p("  - {name: %s, %s, role: core, mtu: %d, mac: '%s'}", s.port, wires[i].gateway, mtu, s.mac)
 	}
-	p("interfaces:")
-	for _, s := range sides {
-		p("  - {name: %s0, port: %s, addresses: [%s/24, '%s/64']}", s.port, s.port, s.ip4, s.ip6)
-	}
-	p("neighbours:")
-	for _, s := range sides {
-		p("  - {interface: %s0, address: %s, mac: '%s'}", s.port, s.next4(), s.peer)
-		p("  - {interface: %s0, address: '%s', mac: '%s'}", s.port, s.next6(), s.peer)
-	}
+	b.sides(sides)
 	p("routes:")
 	for _, s := range sides {
 		for i := range routerNetworks {

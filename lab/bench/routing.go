@@ -64,16 +64,7 @@ func (l *routing) yaml() []byte {
 	for _, line := range (&mobileLayout{}).portLines() {
 		p("  - %s", line)
 	}
-	sides := routerSides()
-	p("interfaces:")
-	for _, s := range sides {
-		p("  - {name: %s0, port: %s, addresses: [%s/24, '%s/64']}", s.port, s.port, s.ip4, s.ip6)
-	}
-	p("neighbours:")
-	for _, s := range sides {
-		p("  - {interface: %s0, address: %s, mac: '%s'}", s.port, s.next4(), s.peer)
-		p("  - {interface: %s0, address: '%s', mac: '%s'}", s.port, s.next6(), s.peer)
-	}
+	b.sides(routerSides())
 	return []byte(b.String())
 }
 

@@ -4,11 +4,7 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -43,42 +39,25 @@ func labISP(e *env, dir *string) *cobra.Command {
 	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --routes, --takeover, --restarts and --exec")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-		defer stop()
 		opt.Dir, opt.Out = *dir, e.Out
-		l, err := network.Start(ctx, opt)
-		if err != nil {
-			if errors.Is(err, context.Canceled) {
-				return errors.New("interrupted; everything is removed")
+		stay := keep || script == "" && !takeover && !restarts && routes == 0
+		perform := func(ctx context.Context, l *network.Lab) (status int, err error) {
+			if routes != 0 {
+				err = l.DemonstrateRoutes(ctx, routes)
 			}
-			return err
+			if err == nil && restarts {
+				err = l.DemonstrateRestarts(ctx)
+			}
+			if err == nil && takeover {
+				err = l.DemonstrateTakeover(ctx)
+			}
+			if err == nil && script != "" {
+				shell := []string{"sh", "-c", script}
+				status, err = network.Exec(ctx, "dn", shell, os.Stdin, os.Stdout, os.Stderr)
+			}
+			return status, err
 		}
-		defer l.Close()
-		status := 0
-		if routes != 0 {
-			err = l.DemonstrateRoutes(ctx, routes)
-		}
-		if err == nil && restarts {
-			err = l.DemonstrateRestarts(ctx)
-		}
-		if err == nil && takeover {
-			err = l.DemonstrateTakeover(ctx)
-		}
-		if err == nil && script != "" {
-			status, err = network.Exec(ctx, "dn", []string{"sh", "-c", script}, os.Stdin, os.Stdout,
-				os.Stderr)
-		}
-		if err == nil && (keep || script == "" && !takeover && !restarts && routes == 0) {
-			fmt.Fprint(e.Out, l.Hints(), "\nCtrl-C ends the lab and removes everything.\n")
-			err = l.Wait(ctx)
-		}
-		if err = errors.Join(err, l.Close()); err != nil {
-			return err
-		}
-		if status != 0 {
-			return &command.Exit{Code: status}
-		}
-		return nil
+		return labLife(cmd.Context(), opt, stay, perform)
 	})
 	return cmd
 }

@@ -68,31 +68,42 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 		f.MarkHidden("n9") // known, so that it can be refused in words
 	}
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-		defer stop()
 		opt.Dir, opt.Out = *dir, e.Out
-		l, err := network.Start(ctx, opt)
-		if err != nil {
-			if errors.Is(err, context.Canceled) {
-				return errors.New("interrupted; everything is removed")
-			}
-			return err
-		}
-		defer l.Close()
-		status, err := labPerform(ctx, l, opt.Handover, idle, script)
-		if err == nil && (keep || script == "" && !opt.Handover && !idle) {
-			fmt.Fprint(e.Out, l.Hints(), "\nCtrl-C ends the lab and removes everything.\n")
-			err = l.Wait(ctx)
-		}
-		if err = errors.Join(err, l.Close()); err != nil {
-			return err
-		}
-		if status != 0 {
-			return &command.Exit{Code: status}
-		}
-		return nil
+		stay := keep || script == "" && !opt.Handover && !idle
+		return labLife(cmd.Context(), opt, stay, func(ctx context.Context, l *network.Lab) (int, error) {
+			return labPerform(ctx, l, opt.Handover, idle, script)
+		})
 	})
 	return cmd
+}
+
+// labLife makes a lab, performs, stays until Ctrl-C where that is wanted, and removes everything. What perform returns
+// beside an error is the exit status.
+func labLife(
+	ctx context.Context, opt network.Options, stay bool, perform func(context.Context, *network.Lab) (int, error),
+) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	l, err := network.Start(ctx, opt)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return errors.New("interrupted; everything is removed")
+		}
+		return err
+	}
+	defer l.Close()
+	status, err := perform(ctx, l)
+	if err == nil && stay {
+		fmt.Fprint(opt.Out, l.Hints(), "\nCtrl-C ends the lab and removes everything.\n")
+		err = l.Wait(ctx)
+	}
+	if err = errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	if status != 0 {
+		return &command.Exit{Code: status}
+	}
+	return nil
 }
 
 // labPerform does what flags ask for, one after the other.

@@ -36,8 +36,8 @@ int usage_has_loan_of(const struct rule *r)
 	return __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) == 0 || a->urr == RULE_NONE || a->urr == loan_urr(r);
 }
 
-// What the fast path took so far leaves the loan for the account: `used`.
-static struct rule_counts settle(struct rule_account *a, struct rule_state *s)
+// What the fast path took so far leaves the loan for the account.
+static void settle(struct rule_account *a, struct rule_state *s)
 {
 	struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
 
@@ -55,7 +55,6 @@ static struct rule_counts settle(struct rule_account *a, struct rule_state *s)
 	__atomic_store_n(&s->taken, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->loan, s->credit, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
-	return used;
 }
 
 static void lend(struct rule_account *a, struct rule_state *s, uint32_t urr, int uplink, uint32_t bytes)
