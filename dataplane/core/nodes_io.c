@@ -39,7 +39,7 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 		pkt->port_out = p->xconnect;
 		pkt->hops = 0;
 		pkt->shaped = 0;
-		pkt->vrf = pkt->pad3 = 0; // with those before in one store
+		pkt->vrf = pkt->handed = 0; // with those before in one store
 		bytes += rte_pktmbuf_pkt_len(pkts[i]);
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 	}
@@ -238,11 +238,30 @@ static uint32_t inboxes_held(void)
 	uint32_t held = 0;
 
 	for (uint32_t i = 0; i < worker_count(); i++)
-		held += rte_ring_count(worker_get(i)->inbox);
+		held += rte_ring_count(worker_get(i)->inbox) + worker_get(i)->late.count;
 	return held;
 }
 
 HOLDER(inbox_holder, "hand-over", max_handed_over, .held = inboxes_held)
+
+static uint32_t take(struct worker *w, struct rte_mbuf **pkts)
+{
+	uint32_t count = w->late.count;
+
+	if (likely(count == 0))
+		return hold_ring_take(w->inbox, pkts, VECTOR);
+	memcpy(pkts, w->late.pkts, count * sizeof(*pkts));
+	w->late.count = 0;
+	return count;
+}
+
+// Frames as they came take the fast path, or all of the full nodes; others are half way through those. So that none
+// overtakes another of its session, what follows behind a change from one kind to the other waits for the next walk.
+static void hold_late(struct worker *w, struct rte_mbuf **pkts, uint32_t count)
+{
+	memcpy(w->late.pkts, pkts, count * sizeof(*pkts));
+	w->late.count = count;
+}
 
 // Its edges are the nodes that asked for packets by resume_register(): filled in by host_path_start() before the graph
 // is built.
@@ -250,17 +269,21 @@ static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void
 {
 	struct worker *w = worker_self();
 	struct rte_mbuf *pkts[VECTOR];
-	uint32_t count = hold_ring_take(w->inbox, pkts, VECTOR);
+	uint32_t count = take(w, pkts), first = 0, next;
 
-	for (uint32_t first = 0, next; first < count; first = next) {
-		uint16_t edge = packet_of(pkts[first])->resume;
+	for (; first < count; first = next) {
+		const struct packet *pkt = packet_of(pkts[first]);
 
-		for (next = first + 1; next < count && packet_of(pkts[next])->resume == edge;)
+		if (unlikely(pkt->handed != packet_of(pkts[0])->handed)) {
+			hold_late(w, pkts + first, count - first);
+			break;
+		}
+		for (next = first + 1; next < count && packet_of(pkts[next])->resume == pkt->resume;)
 			next++;
-		rte_node_enqueue(graph, node, edge, (void **)pkts + first, (uint16_t)(next - first));
+		rte_node_enqueue(graph, node, pkt->resume, (void **)pkts + first, (uint16_t)(next - first));
 	}
-	w->held -= count;
-	return (uint16_t)count;
+	w->held -= first;
+	return (uint16_t)first;
 }
 
 // All that waits for worker `to`, in order; what does not fit into its inbox is dropped.

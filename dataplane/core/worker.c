@@ -236,7 +236,7 @@ void engine_run(void)
 		host_path_poll();
 		for (uint32_t k = 0; k < workers.count; k++)
 			after += work_done(workers.worker[k]) + workers.worker[k]->punted +
-				 rte_ring_count(workers.worker[k]->inbox);
+				 rte_ring_count(workers.worker[k]->inbox) + workers.worker[k]->late.count;
 		if (before == after)
 			return;
 	}

@@ -66,6 +66,7 @@ struct worker {
 	uint64_t due; // ticks; earliest of worker_due() in this walk
 	struct outbox *outbox; // by worker
 	uint32_t outboxes; // bits: those with packets
+	struct outbox late; // out of the inbox, for the next walk (handover-rx)
 	struct sleeper *sleeper;
 	struct watch *watch; // what it sleeps on
 	uint32_t

@@ -430,13 +430,19 @@ struct api_session_row kit_session_row(const char *name)
 
 uint64_t kit_node_packets(const char *node)
 {
-	uint32_t count;
+	uint32_t count, found = 0;
 	const struct api_node_row *r = kit_rows(API_TABLE_NODE, "", sizeof(*r), &count);
+	uint64_t packets = 0;
 
-	for (uint32_t i = 0; i < count; i++)
-		if (strcmp(r[i].name, node) == 0)
-			return r[i].packets;
-	fatal("no such node", node);
+	for (uint32_t i = 0; i < count; i++) {
+		if (strcmp(r[i].name, node) != 0)
+			continue;
+		packets += r[i].packets;
+		found++;
+	}
+	if (found == 0)
+		fatal("no such node", node);
+	return packets;
 }
 
 uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign)
@@ -455,7 +461,7 @@ uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign)
 	uint32_t at = 0, rows;
 
 	for (uint16_t r = 0; r < reason_count(); r++)
-		words[at++] += sign * worker_get(0)->reason[r];
+		words[at++] += sign * kit_reason(reason_get(r)->name);
 	for (uint32_t i = 0; i < KIT_TOTALS; i++)
 		words[at++] += sign * totals[i];
 	for (uint32_t i = 0; i < RTE_DIM(tables); i++) {

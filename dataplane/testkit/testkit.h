@@ -72,9 +72,9 @@ uint32_t kit_buffers_in_use(void);
 // Rows of a table (enum api_table), good until the next call; key "" for all.
 const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint32_t *count);
 struct api_session_row kit_session_row(const char *name); // fails the test when there is no such session
-// Packets that came to a graph node; fails the test when there is none.
+// Packets that came to a graph node, of all workers; fails the test when there is none.
 uint64_t kit_node_packets(const char *node);
-// Adds (sign 1) or takes away (-1) all that counts, as words of 8 bytes: the first worker's reasons, totals (enum
+// Adds (sign 1) or takes away (-1) all that counts, as words of 8 bytes: reasons, totals (enum
 // kit_total), rows of ports, rules, instances, access lists and paths; what does not count cancels out. `most`: the room. Returns how
 // many words.
 enum kit_total { KIT_IN, KIT_ORIGINATED, KIT_OUT, KIT_PUNTED, KIT_DROPPED, KIT_MERGED, KIT_HELD, KIT_TOTALS };

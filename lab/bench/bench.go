@@ -19,6 +19,7 @@ type Options struct {
 	Profile     string
 	Seconds     float64 // synth: for each direction; else the length of a trial
 	Workers     int
+	AnyWorker   bool // synth: packets come to any worker, and what is another's is handed over
 	Subscribers int
 	Sessions    int   // of mobile functions
 	Routes      int   // of the profiles router and router6
@@ -45,6 +46,14 @@ type Options struct {
 	ControlCPUs []int    // where everything else may run; nil: anywhere
 	TesterBin   string   // isthmus-traffic
 	Keep        string   // folder for the tester's profiles and results and the gateway's configuration; empty: not kept
+}
+
+// steered is api.Synth.WorkerModulo.
+func (o Options) steered() int {
+	if o.AnyWorker {
+		return 0
+	}
+	return o.Workers
 }
 
 // lossTarget is the vAGF paper's: at most 0.001 %.

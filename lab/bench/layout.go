@@ -86,6 +86,7 @@ func OnlySynth(name string) bool {
 type layout struct {
 	subscribers int
 	workers     int
+	steered     int // as in mobileLayout
 	cpus        []int
 	subports    int
 	flows       int // downlink and uplink flows of one subscriber
@@ -134,6 +135,7 @@ func newLayout(opt Options, huge string) (*layout, error) {
 		return nil, fmt.Errorf("%d CPUs for %d workers", len(cpus), workers)
 	}
 	l := &layout{subscribers: subscribers, workers: workers, cpus: cpus, huge: huge, engine: opt.Scheduler}
+	l.steered = opt.steered()
 	// Service groups of about 256 subscribers, the same number for each worker.
 	groups := min(max((subscribers+255)/256, workers), 64)
 	l.subports = min((groups+workers-1)/workers*workers, 64/workers*workers)

@@ -71,6 +71,7 @@ type mobileLayout struct {
 	mtu      int      // above usualMTU: buffers hold such a frame
 	vlans    bool     // on both sides
 	idle     bool     // workers without work sleep
+	steered  int      // workers among whom packets come to their own; 0: to any
 }
 
 // newMobile makes the layout of a profile, nil for those of the access gateway.
@@ -88,7 +89,7 @@ func newMobile(opt Options, huge string) (*mobileLayout, error) {
 	if len(opt.CPUs) > 0 && len(opt.CPUs) != opt.Workers {
 		return nil, fmt.Errorf("%d CPUs for %d workers", len(opt.CPUs), opt.Workers)
 	}
-	l := &mobileLayout{sessions: opt.Sessions, cpus: opt.CPUs, huge: huge}
+	l := &mobileLayout{sessions: opt.Sessions, cpus: opt.CPUs, huge: huge, steered: opt.steered()}
 	l.name, l.workers = opt.Profile, opt.Workers
 	l.access = leg{instance: "access", local: ranIP, teid: teidUp, peerTEID: teidRAN}
 	for i := range ranNodes {
@@ -267,7 +268,7 @@ func (l *mobileLayout) stream(uplink, floor bool, size, checkEvery int) (*stream
 	s.body = api.Synth{
 		Flows: uint32(l.sessions * l.each()), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1,
 		Size:         [8]uint16{uint16(size)},
-		WorkerModulo: uint32(l.workers), WorkerDivide: uint32(l.each()),
+		WorkerModulo: uint32(l.steered), WorkerDivide: uint32(l.each()),
 	}
 	copy(s.body.Port[:], from)
 	copy(s.body.Sink[:], to)

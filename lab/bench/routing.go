@@ -167,7 +167,7 @@ func (l *routing) streams(p Profile, share, checkEvery int) ([]*stream, error) {
 			s.body = api.Synth{
 				Flows: uint32(l.flows()), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1,
 				Size: [8]uint16{uint16(size)}, Share: uint32(share), Seed: uint64(len(list) + 1),
-				WorkerModulo: uint32(l.opt.Workers), WorkerDivide: 1,
+				WorkerModulo: uint32(l.opt.steered()), WorkerDivide: 1,
 			}
 			if from == 1 {
 				s.body.Share = pattern

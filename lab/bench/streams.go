@@ -133,7 +133,7 @@ func (l *layout) stream(h half, uplink, floor bool, size, share, checkEvery int)
 	}
 	s.body = api.Synth{
 		Flows: uint32(h.count * l.flows), Share: uint32(share), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1,
-		Size: [8]uint16{uint16(size)}, WorkerModulo: uint32(l.workers), WorkerDivide: uint32(l.flows),
+		Size: [8]uint16{uint16(size)}, WorkerModulo: uint32(l.steered), WorkerDivide: uint32(l.flows),
 	}
 	copy(s.body.Port[:], from)
 	copy(s.body.Sink[:], to)

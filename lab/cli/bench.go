@@ -90,6 +90,8 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.Float64Var(&words.seconds, "seconds", 0,
 		"length of a trial (default 1); --link synth: time for each direction (default 3)")
 	f.IntVar(&opt.Workers, "workers", 1, "worker threads of a gateway")
+	f.BoolVar(&opt.AnyWorker, "any-worker", false,
+		"--link synth: packets come to any worker; what is another's is handed over")
 	f.IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers of a gateway, half QinQ and half QinQ + PPPoE")
 	f.IntVar(&opt.Routes, "routes", 16, "routes of router and router6, 2 to 2097152")
 	f.IntVar(&opt.Sessions, "sessions", 65536, "sessions of a mobile function, or UEs of vepc, 1 to 1048576")
@@ -130,6 +132,9 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 	}
 	if opt.Instances < 1 || opt.Workers < 1 {
 		return fmt.Errorf("%d instances with %d workers: one of each is the least", opt.Instances, opt.Workers)
+	}
+	if opt.AnyWorker && opt.Link != bench.LinkSynth {
+		return errors.New("--any-worker is for --link synth: other links bring packets as their queues do")
 	}
 	if opt.Goal, err = parseLoss(w.goal); err != nil {
 		return err

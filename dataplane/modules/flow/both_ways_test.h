@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path against the full nodes, for tests with one worker: random changes, random vectors of good and bad
-// packets. Each vector passes twice from the same state, with all entries forgotten and with those that earlier packets
-// left: what leaves, every counter, meter and URR are the same, and packets of one flow keep their order.
+// The fast path against the full nodes: random changes, random vectors of good and bad packets. They enter by the
+// first of two workers; sessions live on either. Each vector passes twice from the same state, with all entries
+// forgotten and with those that earlier packets left: what leaves, every counter, meter and URR are the same, and
+// packets of one flow keep their order.
 #ifndef FLOW_BOTH_WAYS_TEST_H
 #define FLOW_BOTH_WAYS_TEST_H
 
@@ -27,6 +28,9 @@
 #define STATES 1088
 #define METERS 256
 #define TUPLES 1024
+#ifndef WORKERS
+#define WORKERS 2
+#endif
 
 struct sent {
 	struct frame f;
@@ -63,6 +67,7 @@ static inline struct api_engine both_ways_engine(void)
 {
 	struct api_engine e = kit_engine();
 
+	e.workers = WORKERS;
 	e.icmp_error_rate = e.error_indication_rate = e.echo_rate = e.punt_rate = 1000000;
 	return e;
 }
@@ -204,6 +209,7 @@ static void disturb(struct frame *f, int outer)
 #define MOST_OUT (8 * MOST)
 
 struct left {
+	uint64_t flow; // 0: of none
 	uint8_t port;
 	uint32_t length;
 	uint8_t bytes[2048];
@@ -219,9 +225,9 @@ struct written {
 	struct usage_state usage[STATES];
 	struct usage_limits limits[STATES];
 	struct meter_state meter[METERS];
-	struct tuple tuple[TUPLES];
-	uint32_t era[2]; // of the table: what is cleared in the first run is there again in the second
-	struct flow_routes routed;
+	struct tuple tuple[WORKERS][TUPLES];
+	uint32_t era[WORKERS][2]; // of the table: what is cleared in the first run is there again in the second
+	struct flow_routes routed[WORKERS];
 };
 
 static struct outcome {
@@ -238,9 +244,11 @@ static void save(struct written *to)
 	memcpy(to->usage, usage_pools.state, usages * sizeof(to->usage[0]));
 	memcpy(to->limits, usage_table.limits, usages * sizeof(to->limits[0]));
 	memcpy(to->meter, meter_states, sizeof(to->meter));
-	memcpy(to->tuple, flow_tuples[0].line, lines * sizeof(to->tuple[0]));
-	memcpy(to->era, flow_tuples[0].era, sizeof(to->era));
-	to->routed = flow_routed[0];
+	for (int w = 0; w < WORKERS; w++) {
+		memcpy(to->tuple[w], flow_tuples[w].line, lines * sizeof(to->tuple[w][0]));
+		memcpy(to->era[w], flow_tuples[w].era, sizeof(to->era[w]));
+		to->routed[w] = flow_routed[w];
+	}
 }
 
 static void restore(const struct written *from)
@@ -250,9 +258,28 @@ static void restore(const struct written *from)
 	memcpy(usage_pools.state, from->usage, usages * sizeof(from->usage[0]));
 	memcpy(usage_table.limits, from->limits, usages * sizeof(from->limits[0]));
 	memcpy(meter_states, from->meter, sizeof(from->meter));
-	memcpy(flow_tuples[0].line, from->tuple, lines * sizeof(from->tuple[0]));
-	memcpy(flow_tuples[0].era, from->era, sizeof(from->era));
-	flow_routed[0] = from->routed;
+	for (int w = 0; w < WORKERS; w++) {
+		memcpy(flow_tuples[w].line, from->tuple[w], lines * sizeof(from->tuple[w][0]));
+		memcpy(flow_tuples[w].era, from->era[w], sizeof(from->era[w]));
+		flow_routed[w] = from->routed[w];
+	}
+}
+
+static int is_first_fragment(const uint8_t *ip)
+{
+	return (ip[0] == 0x45 && (load16(ip + 6) & 0x2000)) || (ip[0] >> 4 == 6 && ip[6] == 44);
+}
+
+// What the payload says, and 4 bytes of the header, which a fault may have changed. Fragments are of no flow: what is
+// fragmented takes another node.
+static uint64_t flow_of(const uint8_t *frame, uint32_t length)
+{
+	for (const uint8_t *at = frame + 54; at + 8 <= frame + length; at++)
+		if (load32(at) == MAGIC)
+			return is_first_fragment(frame + 14) || is_first_fragment(at - 28) || is_first_fragment(at - 40)
+				       ? 0
+				       : (uint64_t)load32(at + 4) << 32 | load32(at - 16);
+	return 0;
 }
 
 // Identifications follow the order of the nodes: they are made equal, after a check of the sum.
@@ -263,6 +290,7 @@ static void keep(struct outcome *o, uint8_t port, int outer, const struct kit_fr
 	assert_true(o->count <= MOST_OUT && k->length <= sizeof(l->bytes));
 	l->port = port;
 	l->length = k->length;
+	l->flow = flow_of(k->bytes, k->length);
 	memcpy(l->bytes, k->bytes, k->length);
 	if (load16(l->bytes + 12) == 0x0800 && outer) {
 		assert_true(ip4_checksum_ok(l->bytes + 14));
@@ -274,19 +302,18 @@ static void keep(struct outcome *o, uint8_t port, int outer, const struct kit_fr
 		memset(l->bytes + 58 + tag, 0, 4);
 }
 
-static uint32_t flow_of(const struct left *l)
+static int is_before(const struct left *a, const struct left *b)
 {
-	for (uint32_t at = 0; at + 8 <= l->length; at++)
-		if (load32(l->bytes + at) == MAGIC)
-			return load32(l->bytes + at + 4);
-	return 0;
+	if (a->flow != b->flow || a->flow != 0)
+		return a->flow < b->flow;
+	return a->length != b->length ? a->length < b->length : memcmp(a->bytes, b->bytes, a->length) < 0;
 }
 
 // By flow, the order within a flow as it was (insertion sort).
 static void sort_by_flow(struct outcome *o)
 {
 	for (uint32_t i = 1; i < o->count; i++)
-		for (uint32_t k = i; k > 0 && (flow_of(&o->left[k]) < flow_of(&o->left[k - 1])); k--) {
+		for (uint32_t k = i; k > 0 && is_before(&o->left[k], &o->left[k - 1]); k--) {
 			static struct left swap;
 
 			swap = o->left[k];
@@ -299,7 +326,8 @@ static void run(const struct both_ways *how, struct outcome *o, uint32_t n)
 {
 	memset(o->words, 0, sizeof(o->words));
 	o->count = 0;
-	worker_get(0)->identification = 1;
+	for (uint32_t w = 0; w < WORKERS; w++)
+		worker_get(w)->identification = 1;
 	kit_clear();
 	kit_count_words(o->words, WORDS, -1ull);
 	for (uint32_t i = 0; i < n; i++)
@@ -318,8 +346,11 @@ static void forget_all(void)
 {
 	for (uint32_t i = 0; i < states; i++)
 		session_pools.state[i].key = 0;
-	for (uint32_t v = 0; v < MAX_VRFS; v++)
-		flow_routed[0].of_vrf[v].key = 0;
+	for (uint32_t w = 0; w < WORKERS; w++) {
+		memset(flow_index.state[w], 0, (flow_index.mask + 1) * sizeof(uint32_t)); // whose session it is, too
+		for (uint32_t v = 0; v < MAX_VRFS; v++)
+			flow_routed[w].of_vrf[v].key = 0;
+	}
 }
 
 // Counts what the fast path took on loan where the full nodes count.
@@ -395,7 +426,7 @@ static void compare(const struct both_ways *how, struct written *before, uint32_
 	for (uint32_t i = 0; i < full.count; i++)
 		if (full.left[i].port != fast.left[i].port || full.left[i].length != fast.left[i].length ||
 			memcmp(full.left[i].bytes, fast.left[i].bytes, full.left[i].length) != 0)
-			fail_msg("round %u: frame %u of flow %x differs", round, i, flow_of(&full.left[i]));
+			fail_msg("round %u: frame %u of flow %lx differs", round, i, full.left[i].flow);
 	settle_loans(before);
 	settle_loans(a);
 	settle_loans(b);

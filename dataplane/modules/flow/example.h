@@ -23,8 +23,17 @@ enum example_kind {
 
 // What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber, or of a mobile session
 // whose key has several PDRs; its route, for it is of no session. BY_MAPPING beside that: a mapping led to the key.
-// BY_RPF too, in the first loop: the interface checks reverse paths.
-enum { BY_KEY, BY_SUBSCRIBER, BY_FLOW, BY_TUPLE = BY_SUBSCRIBER | BY_FLOW, BY_ROUTE, BY_MAPPING = 8, BY_RPF = 16 };
+// BY_RPF too, in the first loop: the interface checks reverse paths. BY_OWNER: to the worker that its session lives on.
+enum {
+	BY_KEY,
+	BY_SUBSCRIBER,
+	BY_FLOW,
+	BY_TUPLE = BY_SUBSCRIBER | BY_FLOW,
+	BY_ROUTE,
+	BY_MAPPING = 8,
+	BY_RPF = 16,
+	BY_OWNER = 32
+};
 static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
 
 #define USER_EXTERNAL 4 // no mark: the packet is to an external address (flow/mapping.h)

@@ -2,6 +2,7 @@
 // The last loops of flow-input and flow-access: what the full nodes check, count and write behind the session, of
 // packets whose entry was found.
 #include "flow/finish.h"
+#include "core/control.h"
 #include "flow/count.h"
 #include "instance/instance.h"
 #include "nptv6/nptv6.h"
@@ -285,6 +286,16 @@ static __rte_always_inline int send_to_subscriber(
 
 // ---- the loop ---------------------------------------------------------------------------------------------------------
 
+// The owner's node of the same name decides.
+static __rte_noinline rte_edge_t hand_over(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)
+{
+	if (packet_of(m)->handed)
+		return FLOW_FULL;
+	packet_of(m)->handed = 1;
+	worker_hand_over(k->w, l->list_slot, k->resume, m);
+	return FLOW_GONE;
+}
+
 // `version`: of the user's packet, a constant.
 static __rte_always_inline rte_edge_t finish(
 	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint8_t version)
@@ -296,6 +307,8 @@ static __rte_always_inline rte_edge_t finish(
 		return FLOW_FULL;
 	if (likely(l->user.by == BY_KEY) && unlikely(!is_ues(l, ip, version, flags & FLOW_UPLINK)))
 		return FLOW_FULL;
+	if (unlikely(l->user.by == BY_OWNER))
+		return hand_over(k, l, m);
 	if (flags & FLOW_TUNNEL)
 		return likely(send_tunnelled(k, l, m, room, ip, version)) ? FLOW_TX : FLOW_FULL;
 	if ((flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)

@@ -5,8 +5,8 @@
 
 #include "flow/read.h"
 
-// Edges of both nodes.
-enum { FLOW_TX, FLOW_FULL, FLOW_ACCESS, FLOW_EDGES };
+// Edges of both nodes; FLOW_GONE: handed over.
+enum { FLOW_TX, FLOW_FULL, FLOW_ACCESS, FLOW_EDGES, FLOW_GONE = FLOW_EDGES };
 
 #define FLOW_BLOCK 32 // packets of a loop
 
@@ -59,11 +59,25 @@ static __rte_always_inline void flow_ask_further(struct walk *k, const struct ru
 	rte_prefetch0(match + RULE_MATCH_HOT - 1);
 }
 
+// The key's session lives on the worker that the index's word says. Returns 0 when the word does not.
+static __rte_always_inline int flow_owned(struct walk *k, struct lookup *l, uint64_t key, uint32_t word)
+{
+	uint32_t owner = flow_owner(word, key);
+
+	if (owner == UINT32_MAX)
+		return 0;
+	l->user.by = BY_OWNER;
+	l->state = &flow_routed[k->w->id].of_vrf[0]; // nobody's
+	l->list_slot = owner;
+	return 1;
+}
+
 // For those that are plain; the others, and those without an entry, are not plain behind it.
 void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
 
 // Sends the plain ones of a block; each has its state in lookup.state, and with BY_TUPLE its rule of the access list. All
-// others, and those of their sessions behind them, are left as they came: next is FLOW_FULL.
+// others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other workers'
+// sessions go there as they came, to the edge walk.resume of handover-rx.
 void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 #endif

@@ -99,6 +99,22 @@ static void learn(struct worker *w, uint64_t key, const struct rule *r)
 	publish(r, keep);
 }
 
+// A word that leads to a live state stays: two keys with one word would take turns.
+void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner)
+{
+	uint32_t at = *flow_slot(w, key), word = flow_elsewhere(key, owner);
+
+	if (at == word)
+		return;
+	if (!(at & (FLOW_SEVERAL | FLOW_ELSEWHERE))) {
+		uint64_t there = __atomic_load_n(&session_pools.state[at].key, __ATOMIC_RELAXED);
+
+		if (there != 0 && (there >> 56 & 63) == w->id && flow_slot(w, there) == flow_slot(w, key))
+			return;
+	}
+	note(w, key, word);
+}
+
 // ---- 5-tuple entries ------------------------------------------------------------------------------------------------
 
 // The number of the rule's entries, which it gets when it has none.

@@ -30,7 +30,10 @@
 	(RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS |         \
 		RULE_SEVERAL_PDRS)
 
-#define FLOW_SEVERAL 0x80000000u // in the index: the key has several PDRs, and the packet's 5-tuple says which it is of
+// In the index, in place of a state: the key has several PDRs, and the packet's 5-tuple says which it is of;
+// flow_elsewhere(): the key's session lives on another worker.
+#define FLOW_SEVERAL 0x80000000u
+#define FLOW_ELSEWHERE 0x40000000u
 
 // Where the entry of a key may be, by the low bits of a TEID or IPv4 address: those of one tunnel endpoint or pool are
 // dense, so that few keys meet; those of different ones are kept apart. The state of a key's rule lies at that place of
@@ -125,6 +128,25 @@ static inline int16_t *flow_in_place(const struct worker *w, int tunnel, uint32_
 {
 	return &flow_index.in_place[w->id].of[tunnel][id & 0xff];
 }
+
+static_assert(API_MAX_WORKERS <= 64, "a worker's number is 6 bits of a word, its check 24");
+// The index's word of a key whose session lives on `worker`. It is a hint: who has another key with this word takes the
+// full nodes there, which give the packet to the right worker. `key`: flow_entry_key() of the worker that looks.
+static inline uint32_t flow_elsewhere(uint64_t key, uint32_t worker)
+{
+	return FLOW_ELSEWHERE | (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) << 6 | worker;
+}
+
+// The worker, or UINT32_MAX.
+static inline uint32_t flow_owner(uint32_t word, uint64_t key)
+{
+	uint32_t worker = word & 63;
+
+	return word == flow_elsewhere(key, worker) ? worker : UINT32_MAX;
+}
+
+// Packets with the key go there at once from now on. Owner worker of the index, within a walk.
+void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner);
 
 // 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.
 static inline int flow_has_tuples(const struct rule *first)

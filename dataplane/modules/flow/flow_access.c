@@ -11,6 +11,7 @@
 #include "rule/view.h"
 
 static struct flow_settings settings;
+static uint16_t resume; // edge of handover-rx that leads here
 
 // As access-input: our MAC address, and not from a group's.
 static __rte_always_inline int is_ours(const struct port *p, const uint8_t *frame)
@@ -88,6 +89,31 @@ static __rte_noinline void read_block(
 	}
 }
 
+// What is good and has no entry may be of a subscriber who lives on another worker.
+static __rte_noinline void find_with_owners(
+	struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+{
+	uint64_t key[FLOW_BLOCK];
+	uint32_t *word[FLOW_BLOCK], asked = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (!lookup[i].plain)
+			continue;
+		asked |= 1u << i;
+		key[i] = tuple_endpoint_key(&tuple[i].key);
+		word[i] = flow_slot(k->w, key[i]);
+		rte_prefetch0(word[i]);
+	}
+	flow_find_tuples(k, lookup, tuple, n);
+	for (; asked != 0; asked &= asked - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(asked);
+
+		if (!lookup[i].plain)
+			lookup[i].plain = (uint8_t)flow_owned(k, &lookup[i], key[i], *word[i]);
+	}
+}
+static_assert(FLOW_BLOCK <= 32, "a bit each");
+
 static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
@@ -96,11 +122,11 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 	rte_edge_t next[NODE_CHUNK];
 	struct walk k;
 
-	if (settings.off || !flow_tuples[w->id].is_used) {
+	if (settings.off || !(flow_tuples[w->id].is_used | flow_index.is_used[w->id])) {
 		rte_node_next_stream_move(graph, node, FLOW_FULL);
 		return n;
 	}
-	walk_begin(&k, w, ACL_UPLINK, settings.drop_gtpu);
+	walk_begin(&k, w, ACL_UPLINK, settings.drop_gtpu, resume);
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
@@ -109,10 +135,13 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 			uint16_t m = RTE_MIN(count - i, FLOW_BLOCK);
 
 			read_block(&k, lookup, tuple, pkts, m);
-			flow_find_tuples(&k, lookup, tuple, m);
+			if (likely(!flow_index.is_used[w->id]))
+				flow_find_tuples(&k, lookup, tuple, m);
+			else
+				find_with_owners(&k, lookup, tuple, m);
 			flow_finish(&k, lookup, pkts, m, next + i);
 		}
-		node_dispatch(graph, node, objs + base, next, count);
+		node_dispatch_except(graph, node, objs + base, next, count, FLOW_GONE);
 	}
 	return n;
 }
@@ -135,5 +164,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(flow_access_start)
 {
+	resume = resume_register("flow-access");
 	module_register("flow-access", start);
 }

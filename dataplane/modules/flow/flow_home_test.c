@@ -85,6 +85,7 @@ static void put_random(uint32_t home)
 		k.far[0].dscp = 46;
 	add_rates(&k);
 	kit_begin();
+	k.s.worker = draw(WORKERS);
 	kit_put_mobile(gateway_home_name(home), &k);
 	commit();
 }

@@ -14,6 +14,7 @@
 #include "usage/usage.h"
 
 static struct flow_settings settings;
+static uint16_t resume; // edge of handover-rx that leads here
 
 // ---- 1, 2: the entry ------------------------------------------------------------------------------------------------
 
@@ -64,17 +65,30 @@ static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, 
 	return 0;
 }
 
+// What the index has in the key's place. Returns 0 when that is no state.
+static __rte_always_inline int ask_word(struct walk *k, struct lookup *l, uint32_t word)
+{
+	if (likely(!(word & (FLOW_SEVERAL | FLOW_ELSEWHERE)))) {
+		l->state = &session_pools.state[word];
+		return 1;
+	}
+	if (word & FLOW_SEVERAL)
+		l->user.by = k->by_tuple = BY_FLOW;
+	else if (flow_owned(k, l, l->key, word))
+		l->order = order_of(l->key);
+	else
+		l->state = &flow_routed[k->w->id].of_vrf[0]; // which is not the key's
+	return l->user.by == BY_KEY;
+}
+
 // The state at the key's place is another key's: where the index says, or the table.
 static __rte_noinline void find_elsewhere(struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
 	if (l->example->in_place) {
 		uint32_t at = *flow_slot(k->w, l->key);
 
-		if (at & FLOW_SEVERAL) {
-			l->user.by = k->by_tuple = BY_FLOW;
+		if (!ask_word(k, l, at))
 			return;
-		}
-		l->state = &session_pools.state[at];
 		l->order = order_of_state(l->state);
 		if (__atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE) == l->key)
 			return;
@@ -149,9 +163,14 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 			l->plain = (uint8_t)ask_tuple(k, l, &tuple[i], ip);
 	}
 	flow_find_tuples(k, lookup, tuple, n);
-	for (uint16_t i = 0; i < n; i++)
-		if (lookup[i].user.by == BY_FLOW)
-			settle(k, &lookup[i], pkts[i], &tuple[i], asked[i]);
+	for (uint16_t i = 0; i < n; i++) {
+		struct lookup *l = &lookup[i];
+
+		if (l->user.by == BY_FLOW)
+			settle(k, l, pkts[i], &tuple[i], asked[i]);
+		else if (l->user.by == BY_SUBSCRIBER && asked[i] && !l->plain)
+			l->plain = (uint8_t)flow_owned(k, l, l->key, *flow_slot(k->w, l->key));
+	}
 }
 
 // ---- the node -------------------------------------------------------------------------------------------------------
@@ -174,12 +193,8 @@ static __rte_noinline void ask_index(struct walk *k, struct lookup *lookup, uint
 		if (unlikely(l->key == 0 || l->user.by != BY_KEY || l->example->in_place))
 			continue;
 		uint32_t at = *l->slot;
-		if (unlikely(at & FLOW_SEVERAL)) {
-			l->user.by = k->by_tuple = BY_FLOW;
-			continue;
-		}
-		l->state = &session_pools.state[at];
-		rte_prefetch0(l->state);
+		if (likely(ask_word(k, l, at)))
+			rte_prefetch0(l->state);
 	}
 }
 
@@ -207,7 +222,7 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 		rte_node_next_stream_move(graph, node, FLOW_FULL);
 		return n;
 	}
-	walk_begin(&k, w, ACL_DOWNLINK, settings.drop_gtpu);
+	walk_begin(&k, w, ACL_DOWNLINK, settings.drop_gtpu, resume);
 	k.examples.plains = k.examples.tunnels = k.examples.wides = k.examples.looks = 0;
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
@@ -220,7 +235,7 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 			find_block(&k, lookup, pkts, m);
 			flow_finish(&k, lookup, pkts, m, next + i);
 		}
-		node_dispatch(graph, node, objs + base, next, count);
+		node_dispatch_except(graph, node, objs + base, next, count, FLOW_GONE);
 	}
 	return n;
 }
@@ -244,5 +259,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(flow_input_start)
 {
+	resume = resume_register("flow-input");
 	module_register("flow-input", start);
 }

@@ -110,6 +110,7 @@ static void put_random(uint32_t n)
 		f->protocol = 17;
 	}
 	add_rates(&k);
+	k.s.worker = draw(WORKERS);
 	kit_begin();
 	kit_put_mobile(name, &k);
 	commit();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As flow_model_test.c, with NAT44: mappings that come, go and are used by the fast path and by the full nodes in turn.
 // What is left of them, and of their blocks and subscribers, is the same too.
+#define WORKERS 1 // two draw their ports in another order
 #include "flow/both_ways_test.h"
 #include "instance/instance.h"
 #include "nat/fixture_test.h"
@@ -127,6 +128,7 @@ static void put_random(uint32_t n)
 	if (draw(6) == 0)
 		k->far[0].dscp = 46;
 	add_rates(k);
+	k->s.worker = draw(WORKERS);
 	put(name, k);
 }
 

@@ -87,6 +87,24 @@ static void state_moves_to_another_worker(void **unused)
 	delete_session("b");
 }
 
+// The worker that a packet came to knows from the second one on whose it is; there it takes the fast path. A hint that
+// is old leads to the full nodes of a worker that is not the owner, which hand it over once more.
+static void goes_to_its_worker_at_once(void **unused)
+{
+	put_upf("a", 1, 1);
+	assert_int_equal(send_one(), 1);
+	uint64_t full = kit_node_packets("core-input");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(send_one(), 1);
+	assert_int_equal(kit_node_packets("core-input"), full);
+	put_upf("a", 1, 0);
+	assert_int_equal(send_one(), 1);
+	assert_int_equal(kit_node_packets("core-input"), full + 1);
+	assert_int_equal(send_one(), 0);
+	assert_int_equal(kit_node_packets("core-input"), full + 1);
+	delete_session("a");
+}
+
 // Row G14: a flood of guessed TEIDs, every second one of the known TEID's place in the index. Each misses and is dropped,
 // Error Indications are limited, and the known flow's packets between them take the fast path.
 static void guessed_teids(void **unused)
@@ -145,6 +163,8 @@ static uint32_t state_of(uint32_t teid)
 	return session_fteid_rule(teid, local)->state;
 }
 
+#define FIRST_TEID (TEID + 0x100)
+
 // TEIDs side by side have states side by side, which packets find without the index; a TEID with the low bits of
 // another one has a state elsewhere, and the fast path as well. When many have, packets go by the index again.
 static void states_lie_at_their_places(void **unused)
@@ -157,20 +177,20 @@ static void states_lie_at_their_places(void **unused)
 	*in_place = 0;
 	for (uint32_t i = 0; i < 9; i++) {
 		snprintf(name, sizeof(name), "t%u", i);
-		put_tunnel(name, 10 + i, TEID + i);
-		assert_int_equal(state_of(TEID + i), flow_place(fteid_key(TEID + i, local)));
+		put_tunnel(name, 10 + i, FIRST_TEID + i);
+		assert_int_equal(state_of(FIRST_TEID + i), flow_place(fteid_key(FIRST_TEID + i, local)));
 	}
 	int16_t before = *in_place;
 	assert_in_range(before, 8, 9); // the first TEID's place in the index may know the state
-	put_tunnel("other", 20, 0xabc00000 | TEID);
-	assert_int_not_equal(state_of(0xabc00000 | TEID), flow_place(fteid_key(TEID, local)));
+	put_tunnel("other", 20, 0xabc00000 | FIRST_TEID);
+	assert_int_not_equal(state_of(0xabc00000 | FIRST_TEID), flow_place(fteid_key(FIRST_TEID, local)));
 	assert_int_equal(*in_place, before - FLOW_OUT_OF_PLACE);
 	for (uint32_t i = 0; i < 9; i++) {
 		snprintf(name, sizeof(name), "t%u", i);
 		delete_session(name);
 	}
-	put_tunnel("another", 21, 0xabc00000 | (TEID + 1)); // at a place that is free again
-	assert_int_equal(state_of(0xabc00000 | (TEID + 1)), flow_place(fteid_key(TEID + 1, local)));
+	put_tunnel("another", 21, 0xabc00000 | (FIRST_TEID + 1)); // at a place that is free again
+	assert_int_equal(state_of(0xabc00000 | (FIRST_TEID + 1)), flow_place(fteid_key(FIRST_TEID + 1, local)));
 	delete_session("another");
 	delete_session("other");
 }
@@ -188,7 +208,8 @@ static int setup(void **unused)
 int main(void)
 {
 	const struct CMUnitTest list[] = {cmocka_unit_test(guessed_teids),
-		cmocka_unit_test(state_moves_to_another_worker), cmocka_unit_test(states_lie_at_their_places)};
+		cmocka_unit_test(state_moves_to_another_worker), cmocka_unit_test(goes_to_its_worker_at_once),
+		cmocka_unit_test(states_lie_at_their_places)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

@@ -35,7 +35,7 @@ struct lookup {
 	uint8_t protocol;
 	uint8_t plain;
 	uint8_t order; // in walk.full: of the key's state, which both families of a UE have; else of key or destination
-	uint32_t list_slot; // of the access list's rule, behind that
+	uint32_t list_slot; // of the access list's rule, behind that; BY_OWNER: the worker
 	uint32_t mapping; // with nat: its slot there, NAT_NONE: none is known
 	const struct nat *nat; // translates the packet; found where it leaves, or with USER_EXTERNAL
 };
@@ -50,6 +50,7 @@ struct walk {
 	const struct ip_filter *local;
 	const struct example *last;
 	uint32_t ways_generation;
+	uint16_t resume; // edge of handover-rx that leads to the node
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t indexed; // a packet of the block is looked for in the index
@@ -65,8 +66,9 @@ struct walk {
 	struct examples examples;
 };
 
-// `direction`: whose access list packets with 5-tuple entries have passed.
-static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place direction, uint8_t drop_gtpu)
+// `direction`: whose access list packets with 5-tuple entries have passed. `resume`: of the node.
+static inline void walk_begin(
+	struct walk *k, struct worker *w, enum acl_place direction, uint8_t drop_gtpu, uint16_t resume)
 {
 	const struct acl *list = firewall_list(direction);
 
@@ -81,6 +83,7 @@ static inline void walk_begin(struct walk *k, struct worker *w, enum acl_place d
 	k->last = NULL;
 	k->further = 0;
 	k->drop_gtpu = drop_gtpu;
+	k->resume = resume;
 	k->translating = (uint8_t)nat_anywhere();
 	k->nat_now = k->translating ? nat_time(w) : 0;
 	memset(k->full, 0, sizeof(k->full));

@@ -15,7 +15,7 @@
 #include "core/packet.h"
 #include "core/worker.h"
 #include "firewall/firewall.h"
-#include "rule/rule.h"
+#include "rule/tables.h"
 #include "wire/ip.h"
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -86,6 +86,13 @@ static inline void tuple_of_tunnel(struct tuple *t, uint32_t teid, uint16_t loca
 {
 	t->word[0] = (uint64_t)teid | (uint64_t)local << 32 | (uint64_t)qfi << 48;
 	t->word[1] = (uint64_t)TUPLE_TUNNEL << 56;
+}
+
+// In the index (flow/flow.h), of the traffic endpoint that `t` begins with.
+static inline uint64_t tuple_endpoint_key(const struct tuple *t)
+{
+	return ((t->word[0] ^ (t->word[1] & 0xffffffffffff) * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull) >> 4 |
+	       KEY_UE6;
 }
 
 // `key`: flow_entry_key() of a UE's address.

@@ -39,6 +39,23 @@ int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, co
 	return 1;
 }
 
+void session_note_owner(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
+{
+	uint64_t key = flow_entry_key(w, l->key);
+
+	if (way->endpoint) {
+		const struct endpoint_view *e = endpoint_view_of(m);
+		struct tuple t;
+
+		tuple_of_endpoint(&t, packet_of(m)->port_in, e->s_tag, e->c_tag, e->pppoe_session,
+			rte_pktmbuf_mtod(m, const uint8_t *) + 6);
+		key = tuple_endpoint_key(&t);
+	} else if (l->key == 0 || !(way->entries || way->tuples)) {
+		return;
+	}
+	flow_note_owner(w, key, l->first->worker);
+}
+
 static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way)
 {

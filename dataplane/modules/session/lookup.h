@@ -126,6 +126,9 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
+// Tells the fast path of this worker that packets with the key are another worker's.
+void session_note_owner(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way);
+
 // Offers a packet's rule to the fast path. SESSION_DROP: it would begin one flow too many; else `on`.
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on);
@@ -237,6 +240,7 @@ static __rte_always_inline void session_batch(struct worker *w, struct rte_mbuf 
 		if (unlikely(next[i] != SESSION_UPLINK))
 			continue;
 		if (unlikely(first->worker != w->id)) {
+			session_note_owner(w, &lookup[i], pkts[i], way);
 			worker_hand_over(w, first->worker, resume, pkts[i]);
 			next[i] = SESSION_GONE;
 			continue;
