@@ -37,9 +37,9 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 
 		pkt->port_in = p->index;
 		pkt->port_out = p->xconnect;
-		pkt->hops = 0;
+		pkt->hops = pkt->handed = 0;
 		pkt->shaped = 0;
-		pkt->vrf = pkt->handed = 0; // with those before in one store
+		pkt->vrf = pkt->pad3 = 0; // with those before in one store
 		bytes += rte_pktmbuf_pkt_len(pkts[i]);
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 	}
