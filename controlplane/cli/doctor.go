@@ -29,7 +29,8 @@ func doctorCommand(e *env) *cobra.Command {
 		Long: "Say what on this machine costs packets or speed, and what changes it; nothing is changed.\n" +
 			"Ports and CPUs are those of FILE, else of the running configuration, else none.\n" +
 			"Exit status 1 when something costs or is a fault.",
-		Args: cobra.NoArgs,
+		Example: "  isthmus doctor -c /etc/isthmus/isthmus.yaml\n  isthmus doctor -j",
+		Args:    cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			m, err := e.machine(cmd.Context(), file, root)
 			if err != nil {

@@ -14,7 +14,9 @@ func replayCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay -c FILE --in PORT=FILE.pcap --out PORT=FILE.pcap",
 		Short: "run packet captures through the gateway; no root, no huge pages, same result every time",
-		Args:  cobra.NoArgs,
+		Example: "  isthmus replay -c gateway.yaml --in access=subscribers.pcap " +
+			"--out core=upf.pcap --counters counters.json",
+		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")

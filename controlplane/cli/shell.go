@@ -15,7 +15,8 @@ import (
 
 func shellCommand(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use: "shell", Short: "interactive: one command a line, without the word isthmus", Args: cobra.NoArgs,
+		Use: "shell", Short: "interactive: one command a line, without the word isthmus",
+		Example: "  isthmus shell\n  echo show drop | isthmus shell", Args: cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			prompt := ""
 			if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {

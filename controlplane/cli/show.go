@@ -17,7 +17,9 @@ import (
 )
 
 func showCommand(e *env) *cobra.Command {
-	show := command.Group(&cobra.Command{Use: "show", Short: "show the state of the data plane, and of the PFCP server"})
+	show := command.Group(&cobra.Command{
+		Use: "show", Short: "show the state of the data plane, and of the PFCP server",
+		Example: "  isthmus show port\n  isthmus show drop -j"})
 	for _, table := range view.Tables {
 		show.AddCommand(tableCommand(e, table))
 	}
@@ -32,6 +34,7 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 		cmd.Use += " [NAME]"
 		cmd.Args = cobra.MaximumNArgs(1)
 	}
+	cmd.Example = fmt.Sprintf("  isthmus show %s\n  isthmus show %[1]s -j", table.Name)
 	cmd.ValidArgsFunction = e.completeNames(table)
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().Uint32Var(&limit, "limit", 0, "show at most so many rows (0: all)")
