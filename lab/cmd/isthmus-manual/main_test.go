@@ -80,7 +80,8 @@ func TestDocumentsNameAll(t *testing.T) {
 		testkit.ErrorIf(t, !regexp.MustCompile(`\b`+regexp.QuoteMeta(cmd.Name())+`\b`).MatchString(text),
 			"%s is not in docs/cli.md", cmd.CommandPath())
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Hidden || f.Name == "help" || f.Shorthand != "" && strings.Contains(text, "-"+f.Shorthand) {
+			short := f.Shorthand != "" && strings.Contains(text, "-"+f.Shorthand)
+			if f.Hidden || f.Name == "help" || short {
 				return
 			}
 			testkit.ErrorIf(t, !regexp.MustCompile("--"+f.Name+`\b`).MatchString(text),
@@ -102,7 +103,8 @@ func TestPagesAreClean(t *testing.T) {
 	out, _ := exec.Command(mandoc, append([]string{"-Tlint"}, pages...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		// mandoc looks for pages in the system's folders alone.
-		if _, name, missing := strings.Cut(strings.TrimSpace(line), "referenced manual not found: Xr "); missing {
+		line = strings.TrimSpace(line)
+		if _, name, missing := strings.Cut(line, "referenced manual not found: Xr "); missing {
 			name, section, _ := strings.Cut(name, " ")
 			_, err := os.Stat(filepath.Join(dir, "man/man"+section[:1], name+"."+section[:1]))
 			testkit.ErrorIf(t, err != nil, "%s", line)

@@ -39,7 +39,9 @@ func (p *page) heading(title string) { p.line(".Sh %s", title) }
 
 // escape makes text of what troff would take for its own.
 func escape(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\t", "    ", "…", "...", "–", `\(en`, "→", `\(->`).Replace(s)
+	s = strings.NewReplacer(
+		`\`, `\e`, "-", `\-`, "\t", "    ", "…", "...", "–", `\(en`, "→", `\(->`,
+	).Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
 		s = `\&` + s
 	}
@@ -131,7 +133,7 @@ func (p *page) flags(title string, set *pflag.FlagSet) {
 		}
 		p.line("%s", tag)
 		p.text(usage)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "[]" && f.DefValue != "0s" {
+		if !slices.Contains([]string{"", "false", "0", "[]", "0s"}, f.DefValue) {
 			p.text("(default: " + f.DefValue + ")")
 		}
 	})

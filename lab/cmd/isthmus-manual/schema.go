@@ -33,7 +33,8 @@ func schemaPage(e edition, schema []byte) []byte {
 	p := newPage(e, "isthmus.yaml", "5", "configuration of Isthmus")
 	p.heading("DESCRIPTION")
 	p.prose("The configuration is a YAML file, which isthmus run reads. " +
-		"A key that is not named here is refused, with its line.\n\nisthmus config check says whether a file would be accepted.")
+		"A key that is not named here is refused, with its line.\n\n" +
+		"isthmus config check says whether a file would be accepted.")
 	p.heading("KEYS")
 	p.keys("", root)
 	p.heading("EXAMPLES")
