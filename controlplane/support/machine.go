@@ -78,7 +78,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 func Machine() []Part {
 	var parts []Part
 	for _, path := range []string{"/etc/os-release", "/proc/version", "/proc/cmdline", "/proc/cpuinfo",
-		"/proc/meminfo", "/proc/interrupts", "/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/memory", "/proc/net/dev",
+		"/proc/meminfo", "/proc/interrupts", "/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/memory",
+		"/proc/net/dev",
 		"/proc/net/snmp", "/proc/sys/kernel/perf_event_paranoid"} {
 		parts = append(parts, File("machine"+strings.ReplaceAll(path, "/proc/", "/"), path))
 	}
