@@ -38,7 +38,8 @@ func newRoot(e *env) *cobra.Command {
 	}
 	e.AddSocket(root)
 	root.AddCommand(
-		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e), replayCommand(e), storeCommand(e),
+		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e),
+		topCommand(e), replayCommand(e), storeCommand(e),
 		doctorCommand(e), supportCommand(e), versionCommand(e), shellCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)

@@ -211,11 +211,17 @@ func (e *env) page(text string) error {
 }
 
 // terminalSize is that of the terminal that w is; false: it is none.
-func terminalSize(w io.Writer) (width, height int, ok bool) {
+func terminalSize(w any) (width, height int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, 0, false
 	}
 	width, height, err := term.GetSize(int(f.Fd()))
 	return width, height, err == nil && width > 0 && height > 0
+}
+
+// coloured tells whether what is written to w may have colours: a terminal, and no NO_COLOR (https://no-color.org).
+func coloured(w io.Writer) bool {
+	_, _, ok := terminalSize(w)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

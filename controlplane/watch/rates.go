@@ -43,14 +43,15 @@ var tables = map[string]watched{
 	"punt":      fields("name", "", "packets"),
 	"worker": fields("worker", "cpu sessions flows", "packets busy_ticks idle_ticks handed_over "+
 		"flow_inserts stalls"),
-	"path": fields("name", "peer alive", "echo_sent echo_received error_indications_sent "+
+	"path": fields("name", "alive local peer", "echo_sent echo_received error_indications_sent "+
 		"error_indications_received"),
-	"stream": fields("name", "", "offered received offered_bytes received_bytes lost wrong"),
-	"total":  fields("", "sessions held buffers_free", "in originated out punted dropped commits"),
+	"stream":      fields("name", "", "offered received offered_bytes received_bytes lost wrong"),
+	"association": fields("id", "state sessions address heartbeat_us since", ""),
+	"total":       fields("", "sessions held buffers_free", "in originated out punted dropped commits"),
 }
 
 // HasRates tells whether a table has counters.
-func HasRates(table string) bool { _, ok := tables[table]; return ok }
+func HasRates(table string) bool { return len(tables[table].counters) > 0 }
 
 // Rate is one row's counters per second; NaN where there is none yet: a new row, a counter that began anew.
 type Rate struct {
@@ -140,7 +141,7 @@ func Table(table string, rates []Rate) (titles []string, right []bool, cells [][
 		counters = slices.DeleteFunc(counters, func(name string) bool {
 			return strings.HasSuffix(name, "_ticks")
 		})
-		counters = append(counters, Busy)
+		counters = append([]string{Busy}, counters...)
 	}
 	words := append(slices.Clone(w.key), w.beside...)
 	for i, name := range words {
