@@ -20,7 +20,8 @@ func TestTopOnce(t *testing.T) {
 	testkit.ErrorIf(t, code != 0 || !strings.Contains(out, "data plane ready") || !strings.Contains(out, "n6") ||
 		strings.Contains(out, "\x1b"), "%d\n%s\n%s", code, out, stderr)
 	code, _, stderr = run(t, "", "--socket", socket, "top")
-	testkit.ErrorIf(t, code != command.ExitFailed || !strings.Contains(stderr, "needs a terminal"), "%d %s", code, stderr)
+	testkit.ErrorIf(t, code != command.ExitFailed || !strings.Contains(stderr, "needs a terminal"), "%d %s", code,
+		stderr)
 	code, _, stderr = run(t, "", "--socket", socket, "top", "--interval", "1ms")
 	testkit.ErrorIf(t, code != command.ExitFailed || !strings.Contains(stderr, "250ms"), "%d %s", code, stderr)
 	code, _, _ = run(t, "", "--socket", "/nonexistent/s", "top", "--once")

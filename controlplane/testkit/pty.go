@@ -3,7 +3,6 @@
 package testkit
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"testing"
@@ -29,8 +28,8 @@ func Pty(t testing.TB) (keys, terminal *os.File) {
 	return keys, terminal
 }
 
-// Screen collects what a program writes to a pseudo terminal, until it is closed.
-func Screen(t testing.TB, keys *os.File) (sees func(text string) bool) {
+// Screen collects what a program writes to a pseudo terminal, until that is closed; it returns all of it so far.
+func Screen(keys *os.File) (text func() string) {
 	got := make(chan []byte, 1)
 	got <- nil
 	go func() {
@@ -43,9 +42,9 @@ func Screen(t testing.TB, keys *os.File) (sees func(text string) bool) {
 			got <- append(<-got, buffer[:n]...)
 		}
 	}()
-	return func(text string) bool {
+	return func() string {
 		all := <-got
-		defer func() { got <- all }()
-		return bytes.Contains(all, []byte(text))
+		got <- all
+		return string(all)
 	}
 }

@@ -5,6 +5,7 @@ package top
 import (
 	"context"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 // On a terminal: it draws, takes keys, and leaves the terminal as it was.
 func TestOnATerminal(t *testing.T) {
 	keys, terminal := testkit.Pty(t)
-	sees := testkit.Screen(t, keys)
+	screen := testkit.Screen(keys)
+	sees := func(text string) bool { return strings.Contains(screen(), text) }
 	get := func(_ context.Context, path string, _ url.Values) ([]byte, error) {
 		if path == "/v1/status" {
 			return []byte(`{"data_plane":"ready","version":"v1.2"}`), nil
