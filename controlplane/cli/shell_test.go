@@ -87,7 +87,10 @@ func TestShellOnATerminal(t *testing.T) {
 		{"vers\t\r", "isthmus " + command.Version}, {"half\x03", "half"}, {"\x1b[A\x1b[A\r", "no-route"},
 		{"run\r", "does not work inside the shell"},
 	} {
-		testkit.Until(t, "a prompt", func() bool { return strings.HasSuffix(screen(), prompt) }) // raw from then on
+		testkit.Until(t, "a prompt", func() bool {
+			return strings.HasSuffix(screen(),
+				prompt)
+		}) // raw from then on
 		_, err := keys.WriteString(step.keys)
 		testkit.Must(t, err)
 		testkit.Until(t, step.see, func() bool { return strings.Contains(screen(), step.see) })

@@ -87,7 +87,10 @@ func labLife(
 ) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	bar := command.NewProgress(os.Stderr, "lab")
+	opt.Progress, opt.Out = bar.Set, bar.Around(opt.Out)
 	l, err := network.Start(ctx, opt)
+	bar.Done()
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return errors.New("interrupted; everything is removed")

@@ -77,7 +77,10 @@ func loadCommand(e *env) *cobra.Command {
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
+		bar := command.NewProgress(e.Err, "association")
+		opt.Progress = bar.Set
 		r, err := load.Run(ctx, opt)
+		bar.Done()
 		if r != nil {
 			if e := printLoad(e.Out, r, asJSON); e != nil {
 				return e
