@@ -19,10 +19,10 @@ type Set struct {
 	collectors    []prometheus.Collector
 }
 
-// Classic buckets: of seconds 100 µs to 13 s, of requests 1 to 65,536. A series has 16 of them, and the native one is
+// Classic buckets: of seconds 100 µs to 10 s, of requests 1 to 65,536. A series has 16 of them, and the native one is
 // bounded.
 var (
-	seconds = prometheus.ExponentialBuckets(100e-6, 2.2, 16)
+	seconds = []float64{1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 	counts  = append([]float64{0}, prometheus.ExponentialBuckets(1, 4, 9)...)
 )
 
