@@ -56,6 +56,7 @@ func TestCommands(t *testing.T) {
 		"GET /v1/show/drop":                  drops,
 		"GET /v1/show/session?key=h&limit=2": `[]`,
 		"GET /v1/show/session":               `[{"name":"home-1"},{"name":"home-2"}]`,
+		"GET /v1/show/session?limit=1":       `[{"name":"home-1","dnn":"ims"}]`,
 		"GET /v1/show/session?limit=200":     `[{"name":"home-1"},{"name":"home-2"}]`,
 		"GET /v1/show/graph":                 graph,
 		"GET /v1/show/association":           `[{"id":"smf1","state":"up"}]`,
@@ -112,6 +113,7 @@ func TestCommands(t *testing.T) {
 		{"replay -c " + file, command.ExitFailed, "", ":2:"},
 		{"__complete show session ", 0, "home-1\nhome-2\n", ""},
 		{"__complete show ", 0, "neighbour", ""},
+		{"__complete show session --where", 0, "dnn=\nname=\n", ""},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			args := append([]string{"--socket", socket}, strings.Fields(test.args)...)

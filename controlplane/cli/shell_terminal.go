@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
 
@@ -53,7 +54,11 @@ func (e *env) shellOnTerminal(ctx context.Context, in, out *os.File) error {
 		case err != nil && !errors.Is(err, term.ErrPasteIndicator):
 			return err
 		}
-		if e.shellLine(ctx, line) {
+		// Ctrl-C ends a command, here and in a child, and not the shell.
+		one, stop := signal.NotifyContext(ctx, os.Interrupt)
+		end := e.shellLine(one, line)
+		stop()
+		if end {
 			return nil
 		}
 	}

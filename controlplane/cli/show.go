@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -64,6 +65,8 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	f.IntVar(&w.count, "count", 0, "with --watch: end after so many times (0: Ctrl-C)")
 	if table.List {
 		w.choice.flags(f)
+		e.completeFields(cmd, table, "sort", "")
+		e.completeFields(cmd, table, "where", "=")
 	}
 	if table.Name == "graph" {
 		f.BoolVar(&w.edges, "edges", false, "show where each node's packets can go")
@@ -130,6 +133,27 @@ func (e *env) printJSON(data []byte) error {
 	}
 	_, err := fmt.Fprintln(e.Out, b.String())
 	return err
+}
+
+// completeFields offers the fields of the table's first row, each with what follows it, for a flag.
+func (e *env) completeFields(cmd *cobra.Command, table *view.Table, flag, behind string) {
+	offer := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, url.Values{"limit": {"1"}}, nil)
+		if err != nil {
+			return nil, directive
+		}
+		rows, err := watch.Rows(data)
+		if err != nil || len(rows) == 0 {
+			return nil, directive
+		}
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(rows[0].Fields)) {
+			names = append(names, name+behind)
+		}
+		return names, directive
+	}
+	_ = cmd.RegisterFlagCompletionFunc(flag, offer) // the flag is there
 }
 
 // completeNames offers the names that the running data plane has.

@@ -10,6 +10,16 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
+func TestColoured(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	_, terminal := testkit.Pty(t)
+	t.Setenv("NO_COLOR", "")
+	testkit.ErrorIf(t, !coloured(terminal), "none on a terminal")
+	testkit.ErrorIf(t, coloured(&strings.Builder{}), "colours in a pipe")
+	t.Setenv("NO_COLOR", "1")
+	testkit.ErrorIf(t, coloured(terminal), "colours with NO_COLOR")
+}
+
 func TestTopOnce(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	socket := control(t, map[string]string{
