@@ -36,7 +36,7 @@ var tables = map[string]watched{
 	"mirror":    fields("name", "target", "packets bytes limited no_buffer failed"),
 	"counter":   fields("name", "sessions", "packets bytes"),
 	"event":     fields("name", "waiting", "raised acknowledged suppressed"),
-	"acl":       fields("name rule", "action", "packets"),
+	"acl":       fields("name rule default", "action", "packets"),
 	"scheduler": fields("port subport pipe traffic_class", "queued", "packets bytes dropped_packets dropped_bytes"),
 	"graph":     fields("name", "", "packets calls ticks"),
 	"drop":      fields("name", "", "packets"),
