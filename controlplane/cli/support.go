@@ -132,10 +132,6 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 			return support.Config(text, reflect.TypeFor[config.Config]())
 		}},
 		{Name: "doctor.json", Get: func(ctx context.Context) ([]byte, error) { return e.findings(ctx, text) }},
-		{Name: "metrics", Get: func(ctx context.Context) ([]byte, error) { return metricsOf(ctx, text) }},
-	}
-	for _, table := range view.Tables {
-		parts = append(parts, support.Part{Name: "show/" + table.Name + ".json", Get: e.tablePart(table.Name)})
 	}
 	parts = append(parts, support.Journal("isthmus"), support.Journal("isthmus-dp"))
 	for _, path := range logs {
@@ -143,11 +139,23 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 	}
 	parts = append(parts, support.Process("isthmus", status.PID)...)
 	parts = append(parts, support.Process("isthmus-dp", int(status.DPPID))...)
-	return append(parts, support.Machine()...)
+	parts = append(parts, support.Machine()...)
+	// Last what a control plane that hangs may keep for long; one that has not said how it is is not asked again.
+	hangs := err != nil && short.Err() != nil
+	parts = append(parts, support.Part{Name: "metrics", Get: func(ctx context.Context) ([]byte, error) {
+		return metricsOf(ctx, text)
+	}})
+	for _, table := range view.Tables {
+		parts = append(parts, support.Part{Name: "show/" + table.Name + ".json", Get: e.tablePart(table.Name, hangs)})
+	}
+	return parts
 }
 
-func (e *env) tablePart(table string) func(context.Context) ([]byte, error) {
+func (e *env) tablePart(table string, hangs bool) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
+		if hangs {
+			return nil, errors.New("the control plane does not answer")
+		}
 		data, err := e.Call(ctx, "GET", "/v1/show/"+table, url.Values{"limit": {supportRows}}, nil)
 		if err != nil {
 			return nil, err

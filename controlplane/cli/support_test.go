@@ -3,13 +3,18 @@
 package cli
 
 import (
+	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"isthmus/controlplane/command"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/view"
 )
 
 // unpack makes the archive, which names what is missing, and returns all of its text.
@@ -51,4 +56,24 @@ func TestSupportWithNothingRunning(t *testing.T) {
 		testkit.ErrorIf(t, !strings.Contains(all, word), "%q is missing in\n%s", word, all)
 	}
 	testkit.ErrorIf(t, strings.Count(stderr, "no control plane") > 1, "one reason, many lines:\n%s", stderr)
+}
+
+// A control plane that takes connections and never answers: nobody waits for each table.
+func TestSupportOfOneThatHangs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	testkit.Must(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	e := &env{Env: command.Env{Socket: path}}
+	tables := 0
+	for _, part := range e.supportParts(ctx, "/nonexistent/gateway.yaml", nil) {
+		if strings.HasPrefix(part.Name, "show/") {
+			_, err := part.Get(ctx)
+			testkit.Refused(t, err, "does not answer")
+			tables++
+		}
+	}
+	testkit.Equal(t, tables, len(view.Tables), "tables")
 }
