@@ -14,6 +14,8 @@ require (
 	golang.org/x/sys v0.41.0
 )
 
+require golang.org/x/term v0.40.0
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -22,8 +24,8 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.65.0 // indirect
-	github.com/prometheus/procfs v0.16.1 // indirect
-	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/prometheus/procfs v0.16.1
+	github.com/spf13/pflag v1.0.10
 	github.com/wmnsk/go-pfcp v0.0.24
 	go.etcd.io/bbolt v1.4.3
 	golang.org/x/text v0.25.0 // indirect

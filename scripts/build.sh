@@ -88,6 +88,15 @@ build_go() {
 	version=$(git_here describe --always --dirty 2>/dev/null || printf 'unknown')
 	"${GO_BUILD[@]}" -ldflags "-X isthmus/controlplane/command.Version=$version" -o build/ \
 		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab
+	build_manual "$version"
+}
+
+# Manual pages and completion, as they lie below /usr/share: build/share.
+build_manual() {
+	local date
+	date=$(git_here log -1 --format=%cs 2>/dev/null || printf '2026-01-01')
+	rm -rf build/share
+	go run -buildvcs=false ./lab/cmd/isthmus-manual build/share "$1" "$date"
 }
 
 # meson puts a program into the folder of its meson.build; people find it in build/.

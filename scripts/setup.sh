@@ -6,7 +6,7 @@ PACKAGES=(
 	gcc g++ libc6-dev pkg-config meson ninja-build libdpdk-dev dpdk-dev
 	clang clang-format clang-tidy libclang-rt-14-dev
 	libcmocka-dev libpcap-dev libyaml-dev libjansson-dev tshark tcpdump python3-scapy
-	shellcheck jq git ca-certificates curl
+	shellcheck jq git ca-certificates curl mandoc
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
 	iperf3 bind9-dnsutils frr # programs that the lab and its tests run
@@ -125,6 +125,25 @@ install_packages() {
 	fi
 }
 
+# Gets promtool, which checks the alerts, out of Debian's package: installed, that would start a server. Without it the
+# test is skipped.
+get_promtool() {
+	local dir=.tools/prometheus tmp
+	[[ ! -x $dir/usr/bin/promtool && ! -e $dir.log ]] || return 0 # once: whoever removes the log tries again
+	command -v apt-get >/dev/null || return 0
+	say "getting promtool into $dir"
+	mkdir -p .tools
+	tmp=$(mktemp -d "$dir.XXXXXX")
+	if (cd "$tmp" && apt-get -q download prometheus && dpkg --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool &&
+		rm prometheus_*.deb) >"$dir.log" 2>&1; then
+		rm -rf "$dir" "$dir.log"
+		mv "$tmp" "$dir"
+	else
+		warn "no promtool: the alerts are not checked ($dir.log)"
+		rm -rf "$tmp"
+	fi
+}
+
 # Everything that any verb needs. Quick and silent when all is there.
 ensure_setup() {
 	local missing staticcheck
@@ -134,6 +153,7 @@ ensure_setup() {
 		install_go
 		use_go || die "the Go that was fetched does not run"
 	fi
+	get_promtool
 	staticcheck=$(staticcheck_path)
 	if [[ ! -x $staticcheck ]]; then
 		say "building staticcheck"

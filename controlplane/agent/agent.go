@@ -22,6 +22,7 @@ import (
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/view"
 )
 
@@ -83,6 +84,7 @@ type Agent struct {
 	opt       Options
 	log       *slog.Logger
 	requests  chan request
+	measures  *measure.Set
 	client    atomic.Pointer[dp.Client] // nil while the data plane is away
 	status    atomic.Pointer[Status]
 	placement atomic.Pointer[config.Placement] // of the running plan
@@ -140,7 +142,8 @@ func New(opt Options) (*Agent, error) {
 
 func newAgent(opt Options, plan *Plan) *Agent {
 	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
-		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan}
+		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
+		measures: measure.New()}
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)

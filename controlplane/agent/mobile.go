@@ -40,6 +40,7 @@ type mobile struct {
 	manager *session.Manager
 	server  *n4.Server
 	blocks  *natlog.Log
+	store   string // path of the sessions' file
 	group   sync.WaitGroup
 
 	comparing atomic.Bool // resyncSessions is under way
@@ -55,14 +56,17 @@ func (a *Agent) openMobile() error {
 	if err != nil {
 		return err
 	}
-	server, err := n4.New(serverConfig(plan), manager, a.log)
+	cfg := serverConfig(plan)
+	cfg.Measures = a.measures
+	manager.SetMeasures(a.measures)
+	server, err := n4.New(cfg, manager, a.log)
 	if err != nil {
 		manager.Close()
 		return err
 	}
 	manager.SetReporter(server)
 	manager.ReleaseOrphans()
-	a.mobile = &mobile{manager: manager, server: server, blocks: natlog.New(a.log)}
+	a.mobile = &mobile{manager: manager, server: server, store: a.storePath(plan), blocks: natlog.New(a.log)}
 	manager.SetRecorder(func(e *api.Event) bool { return a.watermark(e) || a.mobile.blocks.Event(e) })
 	a.logBlocks(plan)
 	a.control = a.mobile

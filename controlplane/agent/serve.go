@@ -93,7 +93,7 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 			listener.Close()
 			return nil, err
 		}
-		open(m, metricsBounds, metrics.Handler(a.Snapshot, a.opt.Version))
+		open(m, metricsBounds, metrics.Handler(a.Snapshot, a.opt.Version, a.measures))
 		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
 	}
 	return servers, nil

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
@@ -44,10 +45,17 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	if a.mobile != nil {
 		s.PFCP = a.mobile.server.Stats()
 	}
+	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
+	if a.mobile != nil {
+		if info, err := os.Stat(a.mobile.store); err == nil {
+			s.StoreBytes = uint64(info.Size())
+		}
+	}
 	c := a.client.Load()
 	if c == nil {
 		return s
 	}
+	alone := *s
 	err := read(ctx, c, api.TablePort, &s.Ports)
 	err = orRead(err, ctx, c, api.TableNode, &s.Nodes)
 	err = orRead(err, ctx, c, api.TableDrop, &s.Drops)
@@ -57,6 +65,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
 	err = orRead(err, ctx, c, api.TableMirror, &s.Mirrors)
 	err = orRead(err, ctx, c, api.TableCounter, &s.Counters)
+	err = orRead(err, ctx, c, api.TableScheduler, &s.Schedulers)
 	if a.mobile != nil {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
 		err = orRead(err, ctx, c, api.TableNAT, &s.NATs)
@@ -65,10 +74,11 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	}
 	if err != nil {
 		a.log.Warn("no figures for the metrics", "error", err)
-		return &metrics.Snapshot{PFCP: s.PFCP, Refused: s.Refused}
+		return &alone
 	}
 	s.Up = true
 	hello := c.Hello()
+	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus-dp", int(hello.PID)))
 	s.Build = api.CString(hello.Build[:])
 	return s
 }

@@ -12,11 +12,14 @@ import (
 )
 
 func associationCommand(e *env) *cobra.Command {
-	association := command.Group(&cobra.Command{Use: "association", Short: "PFCP associations (see also show association)"})
+	association := command.Group(&cobra.Command{
+		Use: "association", Short: "PFCP associations (see also show association)",
+		Example: "  isthmus association release smf1.example --graceful 60"})
 	var graceful uint32
 	release := &cobra.Command{
 		Use: "release NODE_ID", Short: "ask a CP function to release its association, before a user plane goes out of service",
-		Args: cobra.ExactArgs(1),
+		Example: "  isthmus association release smf1.example --graceful 60",
+		Args:    cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			query := url.Values{"id": args, "graceful": {strconv.FormatUint(uint64(graceful), 10)}}
 			_, err := e.Call(cmd.Context(), "POST", "/v1/association/release", query, nil)

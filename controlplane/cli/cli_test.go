@@ -55,6 +55,8 @@ func TestCommands(t *testing.T) {
 	socket := control(t, map[string]string{
 		"GET /v1/show/drop":                  drops,
 		"GET /v1/show/session?key=h&limit=2": `[]`,
+		"GET /v1/show/session":               `[{"name":"home-1"},{"name":"home-2"}]`,
+		"GET /v1/show/session?limit=1":       `[{"name":"home-1","dnn":"ims"}]`,
 		"GET /v1/show/session?limit=200":     `[{"name":"home-1"},{"name":"home-2"}]`,
 		"GET /v1/show/graph":                 graph,
 		"GET /v1/show/association":           `[{"id":"smf1","state":"up"}]`,
@@ -81,6 +83,18 @@ func TestCommands(t *testing.T) {
 		{"show associations", 0, "ASSOCIATION  SET  ADDRESS  STATE", ""},
 		{"__complete show association ", 0, "smf1\n", ""},
 		{"__complete show rules ", 0, "n4.1\nn4.2\n", ""},
+		{"show session --where name=home-2 -j", 0, "[\n  {\n    \"name\": \"home-2\"\n  }\n]\n", ""},
+		{"show session --where x=1", command.ExitFailed, "", `no field "x"; there are name`},
+		{"show session --where x", command.ExitFailed, "", "no condition"},
+		{"show session --sort -name --limit 1", 0, "home-2", ""},
+		{"show session --top 1 -j", 0, "home-1\"\n  }\n]\n", ""},
+		{"show session --top -1", command.ExitFailed, "", "--top -1"},
+		{"show drop --watch 100ms --count 2", 0, "NAME      PACKETS/S\nno-route          0\n\nNAME ", ""},
+		{"show drop --watch 100ms --count 1 -j", 0, `"packets_per_second":0`, ""},
+		{"show association --watch 100ms --count 1 --where state=up", 0, "smf1", ""},
+		{"show drop --watch 1ms", command.ExitFailed, "", "at least 100ms"},
+		{"show port --watch 1s", command.ExitFailed, "", "asked for GET /v1/show/port"},
+		{"show total --top 1", command.ExitUsage, "", "unknown flag"},
 		{"show port", command.ExitFailed, "", "asked for GET /v1/show/port"},
 		{"show drop x", command.ExitUsage, "", "unknown command"},
 		{"show drop --nonsense", command.ExitUsage, "", "unknown flag"},
@@ -99,6 +113,7 @@ func TestCommands(t *testing.T) {
 		{"replay -c " + file, command.ExitFailed, "", ":2:"},
 		{"__complete show session ", 0, "home-1\nhome-2\n", ""},
 		{"__complete show ", 0, "neighbour", ""},
+		{"__complete show session --where", 0, "dnn=\nname=\n", ""},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			args := append([]string{"--socket", socket}, strings.Fields(test.args)...)

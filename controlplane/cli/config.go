@@ -17,9 +17,11 @@ import (
 )
 
 func configCommand(e *env) *cobra.Command {
-	config := command.Group(&cobra.Command{Use: "config", Short: "check, apply and show the configuration"})
+	config := command.Group(&cobra.Command{Use: "config", Short: "check, apply and show the configuration",
+		Example: "  isthmus config check gateway.yaml\n  isthmus config apply gateway.yaml"})
 	config.AddCommand(&cobra.Command{
-		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running", Args: cobra.ExactArgs(1),
+		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running",
+		Example: "  isthmus config check gateway.yaml", Args: cobra.ExactArgs(1),
 		RunE: command.Failed(func(_ *cobra.Command, args []string) error {
 			plan, err := agent.LoadPlan(args[0])
 			if err != nil {
@@ -29,7 +31,10 @@ func configCommand(e *env) *cobra.Command {
 			return err
 		}),
 	}, applyCommand(e), &cobra.Command{
-		Use: "show", Short: "print the running configuration", Args: cobra.NoArgs,
+		Use:     "show",
+		Short:   "print the running configuration",
+		Example: "  isthmus config show >running.yaml",
+		Args:    cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			data, err := e.Call(cmd.Context(), "GET", "/v1/config", nil, nil)
 			if err != nil {
@@ -48,7 +53,8 @@ func applyCommand(e *env) *cobra.Command {
 		Short: "make a file the running configuration; without FILE, read the control plane's own file again",
 		Long: "Make a file the running configuration. Only what differs is sent to the data plane, as one transaction.\n" +
 			"A refused file changes nothing.",
-		Args: cobra.MaximumNArgs(1),
+		Example: "  isthmus config apply gateway.yaml\n  isthmus config apply",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			path, query := "/v1/config/reload", url.Values{}
 			var body []byte
@@ -82,7 +88,8 @@ func statusCommand(e *env) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use: "status", Short: "state of the control plane and of its data plane; fails unless both are ready",
-		Args: cobra.NoArgs,
+		Example: "  isthmus status --wait 10s\n  isthmus status -j | jq .data_plane",
+		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for both to be ready")

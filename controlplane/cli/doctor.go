@@ -29,7 +29,8 @@ func doctorCommand(e *env) *cobra.Command {
 		Long: "Say what on this machine costs packets or speed, and what changes it; nothing is changed.\n" +
 			"Ports and CPUs are those of FILE, else of the running configuration, else none.\n" +
 			"Exit status 1 when something costs or is a fault.",
-		Args: cobra.NoArgs,
+		Example: "  isthmus doctor -c /etc/isthmus/isthmus.yaml\n  isthmus doctor -j",
+		Args:    cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			m, err := e.machine(cmd.Context(), file, root)
 			if err != nil {
@@ -60,12 +61,7 @@ func doctorCommand(e *env) *cobra.Command {
 func (e *env) machine(ctx context.Context, file, root string) (*doctor.Machine, error) {
 	m := &doctor.Machine{Root: root}
 	if root == "/" {
-		m.Run = func(args ...string) (string, error) {
-			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-			defer cancel()
-			out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
-			return string(out), err
-		}
+		m = liveMachine(ctx)
 	}
 	name, data, err := file, []byte(nil), error(nil)
 	if file != "" {
@@ -85,8 +81,23 @@ func (e *env) machine(ctx context.Context, file, root string) (*doctor.Machine, 
 	if err != nil {
 		return nil, err
 	}
-	m.Workers, m.CPUs, m.HugePages, m.Ports = int(c.Engine.Workers), c.Engine.CPUs, c.Engine.HugePages, c.Ports
+	configure(m, c)
 	return m, nil
+}
+
+// liveMachine is this one.
+func liveMachine(ctx context.Context) *doctor.Machine {
+	return &doctor.Machine{Root: "/", Run: func(args ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+		return string(out), err
+	}}
+}
+
+// configure says which ports and CPUs the gateway has.
+func configure(m *doctor.Machine, c *config.Config) {
+	m.Workers, m.CPUs, m.HugePages, m.Ports = int(c.Engine.Workers), c.Engine.CPUs, c.Engine.HugePages, c.Ports
 }
 
 func printFindings(out io.Writer, findings []doctor.Finding) error {

@@ -14,7 +14,9 @@ func replayCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay -c FILE --in PORT=FILE.pcap --out PORT=FILE.pcap",
 		Short: "run packet captures through the gateway; no root, no huge pages, same result every time",
-		Args:  cobra.NoArgs,
+		Example: "  isthmus replay -c gateway.yaml --in access=subscribers.pcap " +
+			"--out core=upf.pcap --counters counters.json",
+		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")
@@ -24,7 +26,12 @@ func replayCommand(e *env) *cobra.Command {
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	cmd.MarkFlagRequired("config")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
-		code, err := replay.Run(cmd.Context(), opt, e.Out, e.Err)
+		bar := command.NewProgress(e.Err, "replay")
+		opt.Started = func(pid int, bytes uint64) {
+			bar.Follow(func() float64 { return command.ReadShare(pid, 0, bytes) })
+		}
+		code, err := replay.Run(cmd.Context(), opt, bar.Around(e.Out), bar.Around(e.Err))
+		bar.Done()
 		if err != nil {
 			return err
 		}

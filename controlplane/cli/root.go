@@ -24,18 +24,23 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return command.Main(newRoot(e), args, stdin, stdout, stderr)
 }
 
+// Root is the tree of commands, for the manual; they are not to be run.
+func Root() *cobra.Command { return newRoot(&env{Env: command.Env{Out: io.Discard, Err: io.Discard}}) }
+
 func newRoot(e *env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "isthmus",
-		Short: "Control plane and command line of the Isthmus gateway",
+		Short: "control plane and command line of the Isthmus gateway",
 		Long: "Control plane and command line of the Isthmus gateway.\n\n" +
 			"`isthmus run` is the control plane; the other commands talk to it, but for replay, store and config check. bench, demo,\n" +
 			"lab, control-load and stream belong to isthmus-lab, the laboratory's program; isthmus hands them over.",
+		Example: "  isthmus run -c gateway.yaml\n  isthmus status --wait 5s\n  isthmus show drop",
 	}
 	e.AddSocket(root)
 	root.AddCommand(
-		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e), replayCommand(e), storeCommand(e),
-		doctorCommand(e), versionCommand(e), shellCommand(e),
+		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e),
+		topCommand(e), replayCommand(e), storeCommand(e),
+		doctorCommand(e), supportCommand(e), versionCommand(e), shellCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)
 	return root
@@ -43,7 +48,7 @@ func newRoot(e *env) *cobra.Command {
 
 func versionCommand(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "print the version", Example: "  isthmus version", Args: cobra.NoArgs,
 		RunE: command.Failed(func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(e.Out, "isthmus", command.Version)
 			return err

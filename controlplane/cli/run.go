@@ -21,6 +21,7 @@ func runCommand(e *env) *cobra.Command {
 			"What `isthmus config apply` brings outlives a restart; SIGHUP reads FILE again and forgets it. SIGTERM stops\n" +
 			"the control plane and leaves the data plane forwarding; SIGINT (Ctrl-C) also stops a data plane that the control plane supervises.",
 	}
+	cmd.Example = "  isthmus run -c gateway.yaml\n  isthmus run -c gateway.yaml --metrics 127.0.0.1:9465 --log-json"
 	f := cmd.Flags()
 	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")
 	f.StringVar(&opt.DPSocket, "dp-socket", "", "socket of the data plane (overrides the file)")

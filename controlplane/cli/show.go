@@ -4,63 +4,112 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/view"
+	"isthmus/controlplane/watch"
 )
 
 func showCommand(e *env) *cobra.Command {
-	show := command.Group(&cobra.Command{Use: "show", Short: "show the state of the data plane, and of the PFCP server"})
+	show := command.Group(&cobra.Command{
+		Use: "show", Short: "show the state of the data plane, and of the PFCP server",
+		Example: "  isthmus show port\n  isthmus show drop -j"})
 	for _, table := range view.Tables {
 		show.AddCommand(tableCommand(e, table))
 	}
 	return show
 }
 
+// showWords are the options of a table.
+type showWords struct {
+	asJSON, edges, dot, perWorker bool
+	limit                         uint32
+	choice                        choice
+	watch                         time.Duration
+	count                         int
+}
+
 func tableCommand(e *env, table *view.Table) *cobra.Command {
-	var asJSON, edges, dot, perWorker bool
-	var limit uint32
+	var w showWords
 	cmd := &cobra.Command{Use: table.Name, Aliases: []string{table.Name + "s"}, Short: table.Short, Args: cobra.NoArgs}
 	if table.Key {
 		cmd.Use += " [NAME]"
 		cmd.Args = cobra.MaximumNArgs(1)
 	}
+	cmd.Example = fmt.Sprintf("  isthmus show %s\n  isthmus show %[1]s -j", table.Name)
+	if watch.HasRates(table.Name) {
+		cmd.Example += fmt.Sprintf("\n  isthmus show %s --watch 1s", table.Name)
+	}
+	if example := map[string]string{
+		"session": "--where dnn=internet --where ue_ip4=10.45.0.0/16 --sort downlink_bytes --top 10",
+		"rule":    "--where session=n4.1 --where 'packets>0'",
+		"port":    "--watch 1s --sort rx_bytes",
+	}[table.Name]; example != "" {
+		cmd.Example += fmt.Sprintf("\n  isthmus show %s %s", table.Name, example)
+	}
 	cmd.ValidArgsFunction = e.completeNames(table)
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
-	cmd.Flags().Uint32Var(&limit, "limit", 0, "show at most so many rows (0: all)")
+	f := cmd.Flags()
+	f.BoolVarP(&w.asJSON, "json", "j", false, "print JSON")
+	f.Uint32Var(&w.limit, "limit", 0, "show at most so many rows (0: all)")
+	f.DurationVar(&w.watch, "watch", 0, "show it again each `interval`, counters as rates per second")
+	f.IntVar(&w.count, "count", 0, "with --watch: end after so many times (0: Ctrl-C)")
+	if table.List {
+		w.choice.flags(f)
+		e.completeFields(cmd, table, "sort", "")
+		e.completeFields(cmd, table, "where", "=")
+	}
 	if table.Name == "graph" {
-		cmd.Flags().BoolVar(&edges, "edges", false, "show where each node's packets can go")
-		cmd.Flags().BoolVar(&dot, "dot", false, "print the graph for graphviz")
-		cmd.Flags().BoolVar(&perWorker, "workers", false, "one line for each node and worker")
+		f.BoolVar(&w.edges, "edges", false, "show where each node's packets can go")
+		f.BoolVar(&w.dot, "dot", false, "print the graph for graphviz")
+		f.BoolVar(&w.perWorker, "workers", false, "one line for each node and worker")
 	}
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
-		query := url.Values{}
-		if len(args) > 0 {
-			query.Set("key", args[0])
-		}
-		if limit > 0 {
-			query.Set("limit", strconv.FormatUint(uint64(limit), 10))
-		}
-		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, query, nil)
-		if err != nil {
-			return err
-		}
-		switch {
-		case asJSON:
-			return e.printJSON(data)
-		case edges || dot || perWorker:
-			return e.printGraph(data, dot, perWorker)
-		}
-		return table.Print(e.Out, data)
+		return e.show(cmd.Context(), table, &w, args)
 	})
 	return cmd
+}
+
+func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []string) error {
+	query := url.Values{}
+	if len(args) > 0 {
+		query.Set("key", args[0])
+	}
+	if err := w.choice.read(w.limit); err != nil {
+		return err
+	}
+	if w.limit > 0 && !w.choice.chooses() {
+		query.Set("limit", strconv.FormatUint(uint64(w.limit), 10))
+	}
+	fetch := func(ctx context.Context) ([]byte, error) {
+		return e.Call(ctx, "GET", "/v1/show/"+table.Name, query, nil)
+	}
+	if w.watch != 0 {
+		return e.watchTable(ctx, table, w, fetch)
+	}
+	data, err := fetch(ctx)
+	if err == nil && w.choice.chooses() {
+		data, err = w.choice.of(data)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case w.asJSON:
+		return e.printJSON(data)
+	case w.edges || w.dot || w.perWorker:
+		return e.printGraph(data, w.dot, w.perWorker)
+	}
+	return table.Print(e.Out, data)
 }
 
 func (e *env) printGraph(data []byte, dot, perWorker bool) error {
@@ -84,6 +133,27 @@ func (e *env) printJSON(data []byte) error {
 	}
 	_, err := fmt.Fprintln(e.Out, b.String())
 	return err
+}
+
+// completeFields offers the fields of the table's first row, each with what follows it, for a flag.
+func (e *env) completeFields(cmd *cobra.Command, table *view.Table, flag, behind string) {
+	offer := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, url.Values{"limit": {"1"}}, nil)
+		if err != nil {
+			return nil, directive
+		}
+		rows, err := watch.Rows(data)
+		if err != nil || len(rows) == 0 {
+			return nil, directive
+		}
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(rows[0].Fields)) {
+			names = append(names, name+behind)
+		}
+		return names, directive
+	}
+	_ = cmd.RegisterFlagCompletionFunc(flag, offer) // the flag is there
 }
 
 // completeNames offers the names that the running data plane has.

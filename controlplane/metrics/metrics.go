@@ -20,23 +20,26 @@ import (
 
 // Snapshot is the figures of one moment. Up is false, and the rest empty, while the data plane is away.
 type Snapshot struct {
-	Up        bool
-	Build     string // version of the data plane
-	Ports     []api.PortRow
-	Nodes     []api.NodeRow
-	Drops     []api.DropRow
-	Punts     []api.DropRow
-	Workers   []api.WorkerRow
-	Totals    []api.TotalRow
-	Holders   []api.HolderRow
-	Instances []api.InstanceRow
-	NATs      []api.NATRow
-	NPTv6s    []api.NPTv6Row
-	Mirrors   []api.MirrorRow
-	Counters  []api.CounterRow
-	Events    []api.EventRow
-	Refused   []n4.Count // connections that the control plane's own listeners turned away
-	PFCP      *n4.Stats  // nil: there is no PFCP; the data plane may be away and this be here
+	Up         bool
+	Build      string // version of the data plane
+	Ports      []api.PortRow
+	Nodes      []api.NodeRow
+	Drops      []api.DropRow
+	Punts      []api.DropRow
+	Workers    []api.WorkerRow
+	Totals     []api.TotalRow
+	Holders    []api.HolderRow
+	Instances  []api.InstanceRow
+	NATs       []api.NATRow
+	NPTv6s     []api.NPTv6Row
+	Mirrors    []api.MirrorRow
+	Counters   []api.CounterRow
+	Events     []api.EventRow
+	Schedulers []api.SchedulerRow // of whole subports
+	Processes  []Process          // ours; the data plane's while it is connected
+	StoreBytes uint64             // of the sessions' store; 0: there is none
+	Refused    []n4.Count         // connections that the control plane's own listeners turned away
+	PFCP       *n4.Stats          // nil: there is no PFCP; the data plane may be away and this be here
 }
 
 // Source returns a recent snapshot; it is expected to bound how often it asks the data plane.
@@ -49,7 +52,9 @@ type family[R any] struct {
 	value func(*R) float64
 }
 
-type number interface{ int | uint32 | uint64 }
+type number interface {
+	int | uint32 | uint64 | float64
+}
 
 func counter[R any, N number](name, help string, labels []string, value func(*R) N) family[R] {
 	desc := prometheus.NewDesc("isthmus_"+name, help, labels, nil)
@@ -150,7 +155,7 @@ type collector struct {
 	version string
 }
 
-// Describe names no metric beforehand: those that there are depend on the snapshot. No other collector is registered.
+// Describe names no metric beforehand: those that there are depend on the snapshot.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
@@ -179,6 +184,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return []string{api.CString(r.Name[:]), r.Inside.String()}
 	})
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
+	emit(ch, schedulers, byClass(s.Schedulers), func(q *schedulerClass) []string {
+		return []string{q.port, text(q.class)}
+	})
+	emit(ch, processes, s.Processes, func(p *Process) []string { return []string{p.Name} })
+	if s.PFCP != nil {
+		ch <- prometheus.MustNewConstMetric(storeDesc, prometheus.GaugeValue, float64(s.StoreBytes))
+	}
 	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {
 		emitPFCP(ch, s)
@@ -187,17 +199,19 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 func text(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
-// Registry returns a registry that holds the collector alone.
-func Registry(source Source, version string) *prometheus.Registry {
+// Registry returns a registry of what the source tells, and of what was measured beside it.
+func Registry(source Source, version string, measured ...prometheus.Collector) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&collector{source, version})
+	r.MustRegister(measured...)
 	return r
 }
 
 // Handler serves /metrics.
-func Handler(source Source, version string) http.Handler {
+func Handler(source Source, version string, measured ...prometheus.Collector) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(Registry(source, version), promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	registry := Registry(source, version, measured...)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	return mux
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"isthmus/api"
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/testkit"
 )
@@ -41,20 +42,33 @@ func sample(context.Context) *Snapshot {
 		NPTv6s: []api.NPTv6Row{named(api.NPTv6Row{PacketsOut: 13, PacketsIn: 14,
 			Inside: api.FromPrefix(netip.MustParsePrefix("fd00::/48"))},
 			func(r *api.NPTv6Row) []byte { return r.Name[:] }, "internet")},
+		Schedulers: []api.SchedulerRow{
+			named(api.SchedulerRow{Subport: 0, Pipe: 0xffffffff, TrafficClass: 3, Queued: 5,
+				DroppedPackets: 7},
+				func(r *api.SchedulerRow) []byte { return r.Port[:] }, "access"),
+			named(api.SchedulerRow{Subport: 1, Pipe: 0xffffffff, TrafficClass: 3, Queued: 6},
+				func(r *api.SchedulerRow) []byte { return r.Port[:] }, "access")},
+		Processes: []Process{{Name: "isthmus", Resident: 4096, CPU: 1.5, Files: 9}}, StoreBytes: 64,
 		Mirrors: []api.MirrorRow{named(api.MirrorRow{Packets: 11, Limited: 2},
 			func(r *api.MirrorRow) []byte { return r.Name[:] }, "tap")},
 		Counters: []api.CounterRow{named(api.CounterRow{Packets: 12, Reached: 3},
 			func(r *api.CounterRow) []byte { return r.Name[:] }, "slice")},
-		Events: []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
+		Events:  []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
+		Refused: []n4.Count{{Name: "metrics", Value: 1}},
 		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
 			Received: []n4.Count{{Name: "session-establishment-request", Value: 4}},
+			Sent:     []n4.Count{{Name: "session-establishment-response", Value: 1}},
+			Events:   []n4.Count{{Name: "associated", Value: 1}},
 			Rejected: []n4.Count{{Name: "rate", Value: 1}},
 			Answers:  []n4.AnswerCount{{Message: "session-establishment-request", Cause: 64, Value: 1}}},
 	}
 }
 
 func TestMetricsAreWellFormed(t *testing.T) {
-	families, err := Registry(sample, "0.1").Gather()
+	measured := measure.New()
+	measured.Request("x", 1)
+	measured.OwnRequest("x", 1)
+	families, err := Registry(sample, "0.1", measured).Gather()
 	testkit.Must(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	testkit.Must(t, err)
@@ -79,6 +93,11 @@ func TestScrape(t *testing.T) {
 			`isthmus_nptv6_out_packets_total{inside="fd00::/48",instance="internet"} 13`,
 			`isthmus_nptv6_in_packets_total{inside="fd00::/48",instance="internet"} 14`,
 			`isthmus_aggregate_packets_total{counter="slice"} 12`,
+			`isthmus_scheduler_queued_packets{port="access",traffic_class="3"} 11`,
+			`isthmus_scheduler_dropped_packets_total{port="access",traffic_class="3"} 7`,
+			`isthmus_process_resident_bytes{process="isthmus"} 4096`,
+			`isthmus_process_open_files{process="isthmus"} 9`,
+			`isthmus_process_busy_seconds_total{process="isthmus"} 1.5`, `isthmus_store_bytes 64`,
 			`isthmus_aggregate_watermarks_reached_total{counter="slice"} 3`,
 			`isthmus_node_ticks_total{node="port-rx",worker="1"} 90`, `isthmus_sessions 2`, `isthmus_packets_in_total 10`,
 			`isthmus_build_info{dataplane="0.1",version="0.1"} 1`, `isthmus_worker_busy_ticks_total{worker="1"} 5`,
@@ -141,7 +160,8 @@ func TestMetricsAreReadOnly(t *testing.T) {
 // Row M4: the labels are those that have few values, whatever peers and subscribers send.
 func TestNoLabelGrows(t *testing.T) {
 	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version",
-		"dataplane", "holder", "mirror", "counter", "inside"}
+		"dataplane", "holder", "mirror", "counter", "inside", "process", "traffic_class",
+		"listener"}
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -47,6 +48,8 @@ type Config struct {
 	// MissAlarm is how many requests per second for sessions that do not exist an association may make before it is
 	// called guessing (row A13).
 	MissAlarm int
+
+	Measures *measure.Set // nil: nothing is measured
 }
 
 // Peer is a CP function that may associate.

@@ -36,6 +36,7 @@ type request struct {
 	b     []byte
 	left  int // retransmissions
 	timer *time.Timer
+	at    time.Time // when it was sent first
 	done  func(pfcp.Message, error)
 }
 
@@ -49,7 +50,7 @@ type requests struct {
 // request sends a message and repeats it N1 times, T1 apart (TS 29.244 §6.4).
 func (s *Server) request(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message, done func(pfcp.Message, error)) {
 	h.Type = m.MessageType()
-	r := &request{k: k, typ: h.Type, left: s.cfg.Retries, done: done}
+	r := &request{k: k, typ: h.Type, left: s.cfg.Retries, done: done, at: time.Now()}
 	q := &s.requests
 	q.lock.Lock()
 	if q.stopped {
@@ -162,6 +163,7 @@ func (s *Server) response(p *packet) {
 		r.done(nil, ErrVersion)
 		return
 	}
+	s.cfg.Measures.OwnRequest(messageNames[r.typ], time.Since(r.at))
 	s.unreadable(m)
 	r.done(m, nil)
 }

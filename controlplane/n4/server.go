@@ -49,6 +49,7 @@ type packet struct {
 	from   netip.AddrPort
 	h      pfcp.Header
 	b      []byte
+	at     time.Time // when it was read
 	memory [2048]byte
 }
 
@@ -198,7 +199,7 @@ func (s *Server) sortResponse(k *socket, from netip.AddrPort, h pfcp.Header, b [
 // packet copies a message out of the reader's memory.
 func (s *Server) packet(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) *packet {
 	p := s.packets.Get().(*packet)
-	p.k, p.from, p.h = k, from, h
+	p.k, p.from, p.h, p.at = k, from, h, time.Now()
 	if len(b) <= len(p.memory) {
 		p.b = p.memory[:copy(p.memory[:], b)]
 	} else {

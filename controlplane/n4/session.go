@@ -21,6 +21,7 @@ type call struct {
 	from  netip.AddrPort
 	h     pfcp.Header
 	key   transactionKey
+	at    time.Time // when it was read
 	ended atomic.Bool
 }
 
@@ -33,7 +34,7 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 		return
 	}
 	a.requests.Add(1)
-	c := &call{s: s, a: a, k: p.k, from: p.from, h: p.h, key: keyOf(p.k, p.from, p.h)}
+	c := &call{s: s, a: a, k: p.k, from: p.from, h: p.h, key: keyOf(p.k, p.from, p.h), at: p.at}
 	if !s.begin(p, c.key) {
 		return
 	}
@@ -139,6 +140,7 @@ func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 		}
 	}
 	c.h.SEID, c.h.HasSEID = seid, true
+	s.cfg.Measures.Request(messageNames[c.key.typ], time.Since(c.at))
 	s.conclude(c.k, c.from, c.h, c.key, m)
 }
 
@@ -162,6 +164,7 @@ func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 	c.a.refused.Add(1)
 	c.s.refused(why, c.from, c.h.Type, e)
 	c.h.SEID = seid
+	c.s.cfg.Measures.Request(messageNames[c.key.typ], time.Since(c.at))
 	c.s.conclude(c.k, c.from, c.h, c.key, c.s.refusal(c.h.Type, e))
 }
 

@@ -24,6 +24,7 @@ type Options struct {
 	In, Out  []string
 	Counters string
 	DPBinary string
+	Started  func(pid int, bytes uint64) // the data plane reads so many bytes of captures; nil: nobody looks
 }
 
 // WriteState compiles a configuration and writes it as one transaction.
@@ -67,12 +68,28 @@ func Run(ctx context.Context, opt Options, stdout, stderr io.Writer) (int, error
 	}
 	cmd := exec.CommandContext(ctx, program, arguments(opt, state.Name())...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err = cmd.Run()
+	if err = cmd.Start(); err == nil {
+		if opt.Started != nil {
+			opt.Started(cmd.Process.Pid, captured(opt.In))
+		}
+		err = cmd.Wait()
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// captured is the size of all captures that ports receive.
+func captured(pairs []string) (bytes uint64) {
+	for _, pair := range pairs {
+		_, file, _ := strings.Cut(pair, "=")
+		if info, err := os.Stat(file); err == nil {
+			bytes += uint64(info.Size())
+		}
+	}
+	return bytes
 }
 
 func arguments(opt Options, state string) []string {

@@ -13,6 +13,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
@@ -56,6 +57,8 @@ type Manager struct {
 	shares  shares
 	count   Counters
 	memory  *memory // Run's alone
+
+	measures *measure.Set
 }
 
 // committing is the transaction that is being made, and what waits for the next one.
@@ -118,6 +121,9 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 // SetReporter tells where reports go.
 func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 
+// SetMeasures tells where it counts how long things take: before Run.
+func (p *Manager) SetMeasures(m *measure.Set) { p.measures = m }
+
 // SetRecorder tells who takes events of NAT44: before Follow.
 func (p *Manager) SetRecorder(record func(*api.Event) bool) { p.reports.record = record }
 
@@ -145,6 +151,7 @@ func (p *Manager) runBatch(first *job) {
 	p.changing.Lock()
 	p.mu.Lock()
 	if batch := p.gather(first); len(batch) > 0 {
+		p.measures.Batch(len(batch), len(p.jobs))
 		p.work(batch)
 	}
 	p.try()
@@ -277,13 +284,19 @@ func (p *Manager) commit(t *txn) ([]api.Usage, error) {
 	p.count.Transactions++
 	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
 	defer cancel()
-	return p.client.Commit(ctx, t.changes)
+	begin := time.Now()
+	usage, err := p.client.Commit(ctx, t.changes)
+	p.measures.Commit(time.Since(begin))
+	return usage, err
 }
 
 // keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and
 // are lost with the process.
 func (p *Manager) keep(t *txn) {
-	if err := p.store.Write(t.records); err != nil {
+	begin := time.Now()
+	err := p.store.Write(t.records)
+	p.measures.Write(time.Since(begin))
+	if err != nil {
 		if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
 			p.log.Error("sessions are not kept for a restart of the control plane", "error", err, "times", p.count.StoreErrors)
 		}

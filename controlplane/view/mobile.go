@@ -273,7 +273,7 @@ func stamp(t time.Time) string {
 
 // associationTable asks the control plane alone.
 var associationTable = &Table{
-	Name: "association", Short: "PFCP associations with CP functions", Key: true,
+	Name: "association", Short: "PFCP associations with CP functions", Key: true, List: true,
 	Own: func(c Control, key string, limit uint32) any {
 		all := []Association{}
 		if c != nil {

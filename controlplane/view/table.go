@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"isthmus/api"
@@ -144,7 +145,7 @@ func WriteTable(w io.Writer, titles []string, right []bool, cells [][]string) er
 	lines := append([][]string{titles}, cells...)
 	for _, line := range lines {
 		for i := range line {
-			if line[i] == "" {
+			if line[i] = printable(line[i]); line[i] == "" {
 				line[i] = "-"
 			}
 			width[i] = max(width[i], utf8.RuneCountInString(line[i]))
@@ -168,6 +169,16 @@ func WriteTable(w io.Writer, titles []string, right []bool, cells [][]string) er
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// printable keeps what peers and subscribers chose from speaking to the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 // ratio is a / b with one decimal, "-" when there is nothing to divide by.

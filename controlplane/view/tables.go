@@ -18,6 +18,7 @@ type Table struct {
 	Name  string
 	Short string // one line of help
 	Key   bool   // takes the name of one object
+	List  bool   // its JSON is an array
 	// Fetch asks the data plane and returns what is encoded as JSON.
 	Fetch func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error)
 	// Join adds what only the control plane knows to what Fetch returned; nil: nothing.
@@ -89,7 +90,7 @@ func list[R, V any, P api.Row[R]](
 ) *Table {
 	fill := filler[R, V]()
 	return &Table{
-		Name: name, Short: short, Key: key,
+		Name: name, Short: short, Key: key, List: true,
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
 			rows, err := dp.Table[R, P](ctx, c, table, key, limit)
 			if err != nil {

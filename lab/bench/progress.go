@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"isthmus/controlplane/command"
 )
 
 // progress draws a bar while time passes, on terminals only.
@@ -50,9 +52,7 @@ func (p *progress) draw() {
 	if !p.on || p.total <= 0 {
 		return
 	}
-	const width = 32
-	n := min(int(float64(width)*p.spent.Seconds()/p.total.Seconds()), width)
-	fmt.Fprintf(p.w, "\r%-28s [%s%s] %3d %%", p.title, strings.Repeat("#", n), strings.Repeat(".", width-n), n*100/width)
+	fmt.Fprint(p.w, "\r", command.Bar(p.title, p.spent.Seconds()/p.total.Seconds(), p.spent))
 }
 
 // done clears the line.

@@ -36,6 +36,8 @@ func benchCommand(e *env) *cobra.Command {
 		Short: "measure the gateway; starts a data plane, and a tester, of its own",
 		Long: "Measure the gateway: from outside, with isthmus-traffic over memif or another link, or (--link synth) what a packet\n" +
 			"costs inside it, with packets made and taken in the graph.\n\nProfiles:\n" + profileHelp(),
+		Example: "  isthmus bench agf-symmetric --quick\n  isthmus bench upf --sessions 1000 --seconds 1\n" +
+			"  isthmus bench --report report",
 		Args: cobra.ExactArgs(1),
 	}
 	for _, list := range bench.AllProfiles() {
@@ -291,9 +293,10 @@ func profileHelp() string {
 func demoCommand(e *env) *cobra.Command {
 	opt := demo.Options{}
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "show the whole gateway at work: traffic through both pipelines, every packet checked, the cost",
-		Args:  cobra.NoArgs,
+		Use:     "demo",
+		Short:   "show the whole gateway at work: traffic through both pipelines, every packet checked, the cost",
+		Example: "  isthmus demo --seconds 1",
+		Args:    cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&opt.Seconds, "seconds", 2, "time for each direction of each profile")

@@ -19,7 +19,8 @@ func labISP(e *env, dir *string) *cobra.Command {
 	var script string
 	cmd := &cobra.Command{
 		Use: "isp", Short: "two gateways with wireline and mobile subscribers, two FRR routers, DN",
-		Args: cobra.NoArgs,
+		Example: "  isthmus lab isp --takeover\n  isthmus lab isp --routes 1000000",
+		Args:    cobra.NoArgs,
 		Long: "Two gateways, each with wireline and mobile subscribers and FRR in the namespace of its clones,\n" +
 			"two FRR routers, a data network: makes it, runs until Ctrl-C and takes it away again. The first gateway is preferred.",
 	}

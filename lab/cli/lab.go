@@ -25,6 +25,7 @@ func labCommand(e *env) *cobra.Command {
 		Use: "lab", Short: "a whole network on this machine, to try it with ordinary programs",
 		Long: "A whole mobile network on this machine: UE, eNodeB, SGW-U, PGW-U, PDN (4g) or UE, gNB, UPF, DN (5g), each in a network\n" +
 			"namespace of its own, with emulated MME, SGW-C, PGW-C, AMF, SMF that speak PFCP to them. Needs root.",
+		Example: "  isthmus lab 5g\n  isthmus lab exec ue ping 198.51.100.1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("lab what? 4g, 5g, isp, show, exec, handover, idle, wake or clean")
@@ -54,6 +55,8 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 		Use: generation, Short: short, Args: cobra.NoArgs,
 		Long: short + ": makes it, runs until Ctrl-C and takes it away again.\n\n" +
 			"With --exec, --handover or --idle it ends by itself after that, unless --keep is given too.",
+		Example: fmt.Sprintf("  isthmus lab %s\n  isthmus lab %[1]s --ues 100 --exec 'ping -c 3 198.51.100.1'",
+			generation),
 	}
 	f := cmd.Flags()
 	f.IntVar(&opt.UEs, "ues", 1, "UEs with sessions; the first eight have their addresses in the UE namespace")
@@ -84,7 +87,10 @@ func labLife(
 ) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	bar := command.NewProgress(os.Stderr, "lab")
+	opt.Progress, opt.Out = bar.Set, bar.Around(opt.Out)
 	l, err := network.Start(ctx, opt)
+	bar.Done()
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return errors.New("interrupted; everything is removed")
@@ -128,7 +134,10 @@ func labShow(e *env, dir *string) *cobra.Command {
 	var asJSON bool
 	limit := 10
 	cmd := &cobra.Command{
-		Use: "show", Short: "functions, associations and sessions of the running lab", Args: cobra.NoArgs,
+		Use:     "show",
+		Short:   "functions, associations and sessions of the running lab",
+		Example: "  isthmus lab show --limit 20",
+		Args:    cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			b, err := network.Ask(cmd.Context(), *dir, http.MethodGet, "/v1/show?limit="+strconv.Itoa(limit))
 			if err != nil {
@@ -153,8 +162,9 @@ func labShow(e *env, dir *string) *cobra.Command {
 
 func labExec(*env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "exec NODE COMMAND...",
-		Short: "run a program in a namespace of the lab: ue, home, pdn, dn, cp, a function's or router's name",
+		Use:     "exec NODE COMMAND...",
+		Short:   "run a program in a namespace of the lab: ue, home, pdn, dn, cp, a function's or router's name",
+		Example: "  isthmus lab exec ue ping 198.51.100.1\n  isthmus lab exec dn tcpdump -ni eth0",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return errors.New("lab exec where, and what? For example: isthmus lab exec ue ping 198.51.100.1")
@@ -178,7 +188,7 @@ func labExec(*env) *cobra.Command {
 
 func labMove(e *env, verb, short string, dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " [UE]", Short: short, Args: cobra.MaximumNArgs(1),
+		Use: verb + " [UE]", Short: short, Example: "  isthmus lab " + verb + " 1", Args: cobra.MaximumNArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			ue := 1
 			if len(args) > 0 {
@@ -198,7 +208,10 @@ func labMove(e *env, verb, short string, dir *string) *cobra.Command {
 
 func labClean(e *env, dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "clean", Short: "end a running lab, or remove what one left that was killed", Args: cobra.NoArgs,
+		Use:     "clean",
+		Short:   "end a running lab, or remove what one left that was killed",
+		Example: "  isthmus lab clean",
+		Args:    cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			text, err := network.Clean(cmd.Context(), *dir)
 			if err == nil {

@@ -35,7 +35,8 @@ func loadCommand(e *env) *cobra.Command {
 		Long: "Establish, modify and delete PFCP sessions of 2 PDRs, 2 FARs, 1 QER and 1 URR at a user plane, at a given rate.\n\n" +
 			"Every answer is checked: type, cause, SEIDs, F-TEIDs (each unique among live sessions), final usage reports. The\n" +
 			"exit status is 0 only when every request was answered and every answer was right. In the end all sessions are deleted.",
-		Args: cobra.NoArgs,
+		Example: "  isthmus control-load --peer 127.0.0.8 --rate 2000 --sessions 10000",
+		Args:    cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVar(&peer, "peer", "", "the user plane: ADDRESS or ADDRESS:PORT (port 8805)")
@@ -76,7 +77,10 @@ func loadCommand(e *env) *cobra.Command {
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
+		bar := command.NewProgress(e.Err, "association")
+		opt.Progress = bar.Set
 		r, err := load.Run(ctx, opt)
+		bar.Done()
 		if r != nil {
 			if e := printLoad(e.Out, r, asJSON); e != nil {
 				return e

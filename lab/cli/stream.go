@@ -15,13 +15,16 @@ import (
 )
 
 func streamCommand(e *env) *cobra.Command {
-	stream := command.Group(&cobra.Command{Use: "stream", Short: "test traffic on synth ports: load, start, stop, clear (see also show stream)"})
+	stream := command.Group(&cobra.Command{
+		Use: "stream", Short: "test traffic on synth ports: load, start, stop, clear (see also show stream)",
+		Example: "  isthmus stream load agf-symmetric --rate 10000\n  isthmus stream start"})
 	opt := bench.Options{}
 	var every int
 	var rate uint64
 	load := &cobra.Command{
 		Use: "load PROFILE", Short: "load a benchmark's streams; the running configuration must be that of bench --print-config",
-		Args: cobra.ExactArgs(1),
+		Example: "  isthmus stream load agf-symmetric --rate 10000",
+		Args:    cobra.ExactArgs(1),
 	}
 	load.Flags().IntVar(&opt.Workers, "workers", 1, "worker threads of the running configuration")
 	load.Flags().IntVar(&opt.Subscribers, "subscribers", 1000, "subscribers of the running configuration")
@@ -40,7 +43,7 @@ func streamCommand(e *env) *cobra.Command {
 		return e.sendStreams(cmd, list)
 	})
 	clear := &cobra.Command{
-		Use: "clear", Short: "remove all streams", Args: cobra.NoArgs,
+		Use: "clear", Short: "remove all streams", Example: "  isthmus stream clear", Args: cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			data, err := e.Call(cmd.Context(), "GET", "/v1/show/stream", nil, nil)
 			if err != nil {
@@ -71,7 +74,10 @@ func (e *env) sendStreams(cmd *cobra.Command, list []agent.Stream) error {
 
 func startStop(e *env, verb string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " [NAME]", Short: verb + " a stream, or all", Args: cobra.MaximumNArgs(1),
+		Use:     verb + " [NAME]",
+		Short:   verb + " a stream, or all",
+		Example: "  isthmus stream " + verb,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			query := url.Values{}
 			if len(args) > 0 {

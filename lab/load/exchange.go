@@ -33,6 +33,13 @@ func (r *run) offer(ctx context.Context) error {
 			sent++
 		}
 		out.flush()
+		if r.opt.Progress != nil {
+			share := float64(sent) / float64(r.opt.Sessions)
+			if end > 0 {
+				share = float64(elapsed) / float64(end)
+			}
+			r.opt.Progress("sessions", share)
+		}
 		if end == 0 && sent == r.opt.Sessions || end > 0 && elapsed >= end {
 			break
 		}
@@ -321,6 +328,7 @@ func (r *run) drain() error {
 	r.mu.Lock()
 	r.ending = true
 	r.finished()
+	held := len(r.oldest)
 	r.mu.Unlock()
 	buffer := make([]byte, 0, 2048)
 	patience := r.opt.T1*time.Duration(r.opt.N1+1) + time.Second
@@ -337,8 +345,20 @@ func (r *run) drain() error {
 			}
 			last = time.Now()
 		}
+		r.tellDrained(held)
 	}
 	return errors.New("the last sessions were not deleted in time")
+}
+
+// tellDrained says how many of the held sessions were sent off.
+func (r *run) tellDrained(held int) {
+	if r.opt.Progress == nil || held == 0 {
+		return
+	}
+	r.mu.Lock()
+	left := len(r.oldest)
+	r.mu.Unlock()
+	r.opt.Progress("deleting sessions", 1-float64(left)/float64(held))
 }
 
 // remove sends the deletion of the oldest session. It returns false when none is held or the window is full.

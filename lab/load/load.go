@@ -37,6 +37,8 @@ type Options struct {
 	Access, Core string     // network instances
 	FirstUE      netip.Addr // IPv4; one for each session from here on
 	AccessPeer   netip.Addr // IPv4; where the downlink FAR sends to
+
+	Progress func(what string, share float64) // called often; nil: nobody looks
 }
 
 type kind uint8

@@ -47,7 +47,8 @@ type Options struct {
 	IGP        string // isp: "ospf", "isis"; empty: BGP
 	Announce   string // isp: pool, host
 	DPBinary   string
-	Out        io.Writer // what the user reads
+	Out        io.Writer                        // what the user reads
+	Progress   func(what string, share float64) // the step of a start that begins; nil: nobody looks
 }
 
 // MaxUEs is the room of the address pools.
@@ -165,7 +166,10 @@ func (l *Lab) build(ctx context.Context) error {
 		steps = slices.Insert(steps, len(steps)-1, buildStep{"routing daemons", l.startRouting},
 			buildStep{"homes", l.startHomes}, buildStep{"convergence", l.converge})
 	}
-	for _, step := range steps {
+	for i, step := range steps {
+		if l.opt.Progress != nil {
+			l.opt.Progress(step.what, float64(i)/float64(len(steps)))
+		}
 		began := time.Now()
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w%s", step.what, err, l.refusals())

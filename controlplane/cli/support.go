@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/agent"
+	"isthmus/controlplane/command"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/doctor"
+	"isthmus/controlplane/support"
+	"isthmus/controlplane/view"
+)
+
+const (
+	supportRows = "1000"          // of a table
+	supportTime = 2 * time.Minute // for everything
+)
+
+func supportCommand(e *env) *cobra.Command {
+	var file, out string
+	var logs []string
+	cmd := &cobra.Command{
+		Use:   "support",
+		Short: "make one archive for a bug report: configuration, tables, logs, metrics, machine",
+		Args:  cobra.NoArgs,
+		Long: "Make one archive for a bug report: configuration, status, all tables of show\n" +
+			"(1,000 rows each), metrics, logs, versions, the machine, what doctor finds.\n" +
+			"What cannot be had is named, and the rest is written all the same.\n\n" +
+			"Passwords, keys, tokens and names of users (IMSI, MSISDN, NAI) are removed;\n" +
+			"addresses and names of sessions, ports and peers are not. Look into it before you send it.",
+		Example: "  isthmus support\n  isthmus support -o report.tar.gz --log /var/log/isthmus.log",
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "",
+		"file to write, - for standard output (default: isthmus-support-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&file, "config", "c", "/etc/isthmus/isthmus.yaml",
+		"configuration file, when no control plane answers")
+	cmd.Flags().StringArrayVar(&logs, "log", nil, "a log file to take in (may be repeated)")
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), supportTime)
+		defer cancel()
+		now := time.Now()
+		folder := "isthmus-support-" + now.UTC().Format("20060102T150405Z")
+		if out == "" {
+			out = folder + ".tar.gz"
+		}
+		w := io.Writer(e.Out)
+		if out != "-" {
+			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			w = f
+		}
+		outcomes, err := support.Write(ctx, w, folder, now, e.supportParts(ctx, file, logs))
+		if err != nil {
+			return err
+		}
+		e.tellOutcomes(out, outcomes)
+		return nil
+	})
+	return cmd
+}
+
+// tellOutcomes says on standard error what is missing, a line for each reason.
+func (e *env) tellOutcomes(out string, outcomes []support.Outcome) {
+	here, missing, reasons := 0, map[string][]string{}, []string{}
+	for _, o := range outcomes {
+		if o.Bytes > 0 {
+			here++
+		}
+		if o.Err == nil {
+			continue
+		}
+		why := strings.ReplaceAll(o.Err.Error(), "\n", "; ")
+		if missing[why] == nil {
+			reasons = append(reasons, why)
+		}
+		missing[why] = append(missing[why], o.Name)
+	}
+	for _, why := range reasons {
+		names := missing[why]
+		if len(names) > 4 {
+			names = append(names[:3:3], fmt.Sprintf("%d more", len(names)-3))
+		}
+		fmt.Fprintf(e.Err, "missing: %s: %s\n", strings.Join(names, ", "), why)
+	}
+	fmt.Fprintf(e.Err, "%s: %d of %d parts (MANIFEST lists them). Secrets are removed, addresses are not: "+
+		"look into it before you send it\n", out, here, len(outcomes))
+}
+
+// supportParts is what the archive is made of.
+func (e *env) supportParts(ctx context.Context, file string, logs []string) []support.Part {
+	var status agent.Status
+	short, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	data, err := e.Call(short, "GET", "/v1/status", nil, nil)
+	if err == nil {
+		err = json.Unmarshal(data, &status)
+	}
+	text, from := e.configuration(ctx, file)
+	parts := []support.Part{
+		{Name: "status.json", Get: func(context.Context) ([]byte, error) {
+			if err != nil {
+				return nil, err
+			}
+			return support.JSON(data)
+		}},
+		{Name: "version", Get: func(context.Context) ([]byte, error) { return e.versions(&status), nil }},
+		{Name: "configuration.yaml", Get: func(context.Context) ([]byte, error) {
+			if text == nil {
+				return nil, from
+			}
+			return support.Config(text, reflect.TypeFor[config.Config]())
+		}},
+		{Name: "doctor.json", Get: func(ctx context.Context) ([]byte, error) { return e.findings(ctx, text) }},
+	}
+	parts = append(parts, support.Journal("isthmus"), support.Journal("isthmus-dp"))
+	for _, path := range logs {
+		parts = append(parts, support.Tail("log/"+strings.TrimLeft(filepath.Clean(path), "./"), path))
+	}
+	parts = append(parts, support.Process("isthmus", status.PID)...)
+	parts = append(parts, support.Process("isthmus-dp", int(status.DPPID))...)
+	parts = append(parts, support.Machine()...)
+	// Last what a control plane that hangs may keep for long; one that has not said how it is is not asked again.
+	hangs := err != nil && short.Err() != nil
+	parts = append(parts, support.Part{Name: "metrics", Get: func(ctx context.Context) ([]byte, error) {
+		return metricsOf(ctx, text)
+	}})
+	for _, table := range view.Tables {
+		parts = append(parts, support.Part{Name: "show/" + table.Name + ".json", Get: e.tablePart(table.Name, hangs)})
+	}
+	return parts
+}
+
+func (e *env) tablePart(table string, hangs bool) func(context.Context) ([]byte, error) {
+	return func(ctx context.Context) ([]byte, error) {
+		if hangs {
+			return nil, errors.New("the control plane does not answer")
+		}
+		data, err := e.Call(ctx, "GET", "/v1/show/"+table, url.Values{"limit": {supportRows}}, nil)
+		if err != nil {
+			return nil, err
+		}
+		return support.JSON(data)
+	}
+}
+
+// configuration is the running one, or the file's when no control plane answers; nil: neither, and why.
+func (e *env) configuration(ctx context.Context, file string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	text, err := e.Call(ctx, "GET", "/v1/config", nil, nil)
+	if err == nil {
+		return text, nil
+	}
+	text, fault := os.ReadFile(file)
+	return text, errors.Join(err, fault)
+}
+
+func (e *env) versions(s *agent.Status) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "isthmus %s\n", command.Version)
+	fmt.Fprintf(&b, "running control plane %s\nrunning data plane %s\n", s.Version, s.DPVersion)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		fmt.Fprint(&b, info)
+	}
+	return b.Bytes()
+}
+
+func (e *env) findings(ctx context.Context, text []byte) ([]byte, error) {
+	m := liveMachine(ctx)
+	var fault error
+	if text == nil {
+		fault = errors.New("without ports and CPUs: there is no configuration")
+	} else if c, err := config.Parse("the configuration", text); err != nil {
+		fault = fmt.Errorf("without ports and CPUs: %w", err)
+	} else {
+		configure(m, c)
+	}
+	data, err := json.MarshalIndent(doctor.Look(m), "", "  ")
+	return data, errors.Join(fault, err)
+}
+
+// metricsOf asks the metrics endpoint that the configuration names.
+func metricsOf(ctx context.Context, text []byte) ([]byte, error) {
+	if text == nil {
+		return nil, errors.New("without a configuration nobody knows where they are")
+	}
+	c, err := config.Parse("the configuration", text)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := net.SplitHostPort(c.Control.Metrics); err != nil {
+		return nil, fmt.Errorf("no metrics endpoint is configured (control.metrics: %s)", c.Control.Metrics)
+	}
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+c.Control.Metrics+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.New(res.Status)
+	}
+	return io.ReadAll(io.LimitReader(res.Body, 16<<20))
+}

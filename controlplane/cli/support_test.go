@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/command"
+	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/view"
+)
+
+// unpack makes the archive, which names what is missing, and returns all of its text.
+func unpack(t *testing.T, args ...string) (text, stderr string) {
+	t.Helper()
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "a.tar.gz")
+	code, _, stderr := run(t, "", append(args, "-o", archive)...)
+	testkit.FatalIf(t, code != 0, "status %d: %s", code, stderr)
+	info, err := os.Stat(archive)
+	testkit.FatalIf(t, err != nil || info.Mode().Perm() != 0o600, "%v %v", info, err)
+	out, err := exec.Command("tar", "-xOzf", archive).Output()
+	testkit.Must(t, err)
+	return string(out), stderr
+}
+
+func TestSupport(t *testing.T) {
+	socket := control(t, map[string]string{
+		"GET /v1/config":                  "control: {metrics: \"off\", api_token: hush1}\nports: []\n",
+		"GET /v1/status":                  `{"data_plane":"away","version":"0.1","pid":1}`,
+		"GET /v1/show/session?limit=1000": `[{"name":"home-1","user":"hush2"}]`,
+	})
+	text, stderr := unpack(t, "--socket", socket, "support")
+	for _, word := range []string{"home-1", `"data_plane": "away"`, "here     configuration.yaml",
+		"in part  doctor.json",
+		"missing  show/port.json: asked for", "missing  metrics:", "running control plane 0.1"} {
+		testkit.ErrorIf(t, !strings.Contains(text, word), "%q is missing", word)
+	}
+	testkit.ErrorIf(t, strings.Contains(text, "hush"), "a secret is in the archive")
+	testkit.ErrorIf(t, !strings.Contains(stderr, "look into it before you send it"), "%s", stderr)
+}
+
+func TestSupportWithNothingRunning(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	text := "control: {metrics: \"127.0.0.1:1\"}\nports: [{name: n6, driver: synth}]\n"
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+	all, stderr := unpack(t, "--socket", "/nonexistent/s", "support", "-c", file)
+	for _, word := range []string{"driver: synth", "missing  status.json: no control plane at /nonexistent/s"} {
+		testkit.ErrorIf(t, !strings.Contains(all, word), "%q is missing in\n%s", word, all)
+	}
+	testkit.ErrorIf(t, strings.Count(stderr, "no control plane") > 1, "one reason, many lines:\n%s", stderr)
+}
+
+// A control plane that takes connections and never answers: nobody waits for each table.
+func TestSupportOfOneThatHangs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	testkit.Must(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	e := &env{Env: command.Env{Socket: path}}
+	tables := 0
+	for _, part := range e.supportParts(ctx, "/nonexistent/gateway.yaml", nil) {
+		if strings.HasPrefix(part.Name, "show/") {
+			_, err := part.Get(ctx)
+			testkit.Refused(t, err, "does not answer")
+			tables++
+		}
+	}
+	testkit.Equal(t, tables, len(view.Tables), "tables")
+}

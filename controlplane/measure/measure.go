@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package measure has the histograms of the control plane: how long requests take, how many are carried out together,
+// how many wait. They are native histograms of Prometheus, and classic ones for who scrapes text. A nil Set measures
+// nothing, so that who measures need not ask.
+package measure
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Set is the histograms of one process. Observations may come from any goroutine.
+type Set struct {
+	requests, own *prometheus.HistogramVec
+	commit, write prometheus.Histogram
+	batch, queue  prometheus.Histogram
+	collectors    []prometheus.Collector
+}
+
+// Classic buckets: of seconds 100 µs to 10 s, of requests 1 to 65,536. A series has 16 of them, and the native one is
+// bounded.
+var (
+	seconds = []float64{1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+	counts  = append([]float64{0}, prometheus.ExponentialBuckets(1, 4, 9)...)
+)
+
+func options(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: "isthmus_" + name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+// New makes a set of which nothing was measured.
+func New() *Set {
+	message := []string{"message"}
+	s := &Set{
+		requests: prometheus.NewHistogramVec(options("pfcp_request_seconds",
+			"Time from reading a session request to its answer.", seconds), message),
+		own: prometheus.NewHistogramVec(options("pfcp_own_request_seconds",
+			"Time from sending a request of ours, such as a session report, to its answer.",
+			seconds), message),
+		commit: prometheus.NewHistogram(options("transaction_seconds",
+			"Time that the data plane takes for one transaction of session requests.", seconds)),
+		write: prometheus.NewHistogram(options("store_write_seconds",
+			"Time for writing one transaction to the sessions' store.", seconds)),
+		batch: prometheus.NewHistogram(options("transaction_requests", "Session requests in one transaction.",
+			counts)),
+		queue: prometheus.NewHistogram(options("session_queue_requests",
+			"Session requests that wait when a transaction begins.", counts)),
+	}
+	s.collectors = []prometheus.Collector{s.requests, s.own, s.commit, s.write, s.batch, s.queue}
+	return s
+}
+
+// Request is a session request of a peer, answered after d. message is one of PFCP's names.
+func (s *Set) Request(message string, d time.Duration) {
+	if s != nil {
+		s.requests.WithLabelValues(message).Observe(d.Seconds())
+	}
+}
+
+// OwnRequest is a request of ours, answered after d.
+func (s *Set) OwnRequest(message string, d time.Duration) {
+	if s != nil {
+		s.own.WithLabelValues(message).Observe(d.Seconds())
+	}
+}
+
+// Batch is a transaction of so many requests that begins, while others wait.
+func (s *Set) Batch(requests, waiting int) {
+	if s != nil {
+		s.batch.Observe(float64(requests))
+		s.queue.Observe(float64(waiting))
+	}
+}
+
+// Commit is a transaction that the data plane took or refused after d.
+func (s *Set) Commit(d time.Duration) {
+	if s != nil {
+		s.commit.Observe(d.Seconds())
+	}
+}
+
+// Write is one transaction's write to the store.
+func (s *Set) Write(d time.Duration) {
+	if s != nil {
+		s.write.Observe(d.Seconds())
+	}
+}
+
+// Describe is of prometheus.Collector.
+func (s *Set) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range s.collectors {
+		c.Describe(ch)
+	}
+}
+
+// Collect is of prometheus.Collector.
+func (s *Set) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range s.collectors {
+		c.Collect(ch)
+	}
+}

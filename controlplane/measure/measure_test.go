@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"isthmus/controlplane/testkit"
+)
+
+func TestHistograms(t *testing.T) {
+	var none *Set
+	none.Request("x", time.Second)
+	none.OwnRequest("x", time.Second)
+	none.Batch(1, 2)
+	none.Commit(time.Second)
+	none.Write(time.Second)
+
+	s := New()
+	s.Request("session-deletion-request", 3*time.Millisecond)
+	s.OwnRequest("session-report-request", time.Second)
+	s.Batch(256, 1000)
+	s.Commit(time.Millisecond)
+	s.Write(time.Microsecond)
+	r := prometheus.NewPedanticRegistry()
+	testkit.Must(t, r.Register(s))
+	families, err := r.Gather()
+	testkit.Must(t, err)
+	testkit.Equal(t, len(families), 6, "families")
+	for _, f := range families {
+		h := f.GetMetric()[0].GetHistogram()
+		testkit.Equal(t, h.GetSampleCount(), 1, "%s", f.GetName())
+		testkit.ErrorIf(t, len(h.GetPositiveSpan()) != 1, "%s has no native histogram", f.GetName())
+		testkit.ErrorIf(t, len(h.GetBucket()) > 17, "%s has %d classic buckets", f.GetName(),
+			len(h.GetBucket()))
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	s := New()
+	for b.Loop() {
+		s.Request("session-establishment-request", 3*time.Millisecond)
+	}
+}

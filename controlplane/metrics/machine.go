@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/procfs"
+
+	"isthmus/api"
+)
+
+var byProcess = []string{"process"}
+
+// Process is what the kernel says of one of our processes.
+type Process struct {
+	Name     string
+	Resident uint64  // bytes, without huge pages
+	CPU      float64 // seconds
+	Files    int     // open
+}
+
+// ReadProcess asks the kernel; what it does not tell is 0.
+func ReadProcess(name string, pid int) Process {
+	p := Process{Name: name}
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return p
+	}
+	if stat, err := proc.Stat(); err == nil {
+		p.Resident, p.CPU = uint64(stat.ResidentMemory()), stat.CPUTime()
+	}
+	p.Files, _ = proc.FileDescriptorsLen() // of another user's process it may not be told
+	return p
+}
+
+var processes = []family[Process]{
+	gauge("process_resident_bytes", "Memory of the process, without huge pages.", byProcess,
+		func(p *Process) uint64 { return p.Resident }),
+	counter("process_busy_seconds_total", "CPU time of the process.", byProcess,
+		func(p *Process) float64 { return p.CPU }),
+	gauge("process_open_files", "Open files and sockets of the process.", byProcess,
+		func(p *Process) int { return p.Files }),
+}
+
+var storeDesc = prometheus.NewDesc("isthmus_store_bytes", "Size of the sessions' store.", nil, nil)
+
+// schedulerClass is the queues of a traffic class at a port, all subports.
+type schedulerClass struct {
+	port  string
+	class uint32
+	api.SchedulerRow
+}
+
+var byQueue = []string{"port", "traffic_class"}
+
+var schedulers = []family[schedulerClass]{
+	gauge("scheduler_queued_packets", "Packets that wait in the scheduler.", byQueue,
+		func(q *schedulerClass) uint32 { return q.Queued }),
+	counter("scheduler_packets_total", "Packets that left the scheduler.", byQueue,
+		func(q *schedulerClass) uint64 { return q.Packets }),
+	counter("scheduler_bytes_total", "Bytes of them.", byQueue,
+		func(q *schedulerClass) uint64 { return q.Bytes }),
+	counter("scheduler_dropped_packets_total", "Packets that the scheduler's queues had no room for.", byQueue,
+		func(q *schedulerClass) uint64 { return q.DroppedPackets }),
+}
+
+// byClass adds up the subports' rows, in the order of port and class.
+func byClass(rows []api.SchedulerRow) []schedulerClass {
+	var list []schedulerClass
+	for i := range rows {
+		r := &rows[i]
+		port := api.CString(r.Port[:])
+		at := slices.IndexFunc(list, func(q schedulerClass) bool {
+			return q.port == port && q.class == r.TrafficClass
+		})
+		if at < 0 {
+			list = append(list, schedulerClass{port: port, class: r.TrafficClass})
+			at = len(list) - 1
+		}
+		q := &list[at]
+		q.Queued, q.Packets, q.Bytes = q.Queued+r.Queued, q.Packets+r.Packets, q.Bytes+r.Bytes
+		q.DroppedPackets += r.DroppedPackets
+	}
+	slices.SortFunc(list, func(a, b schedulerClass) int {
+		return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.class, b.class))
+	})
+	return list
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package top is the full-screen view of a running gateway: what was asked for at two moments becomes rates, a model
+// takes samples and keys, a screen is drawn from it. Only terminal.go knows a terminal.
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"time"
+
+	"isthmus/controlplane/watch"
+)
+
+// mostSessions bounds what one look at sessions costs, here and in the gateway.
+const mostSessions = 20000
+
+// Get asks the control plane for a path of its API.
+type Get func(ctx context.Context, path string, query url.Values) ([]byte, error)
+
+// Status is what is shown of /v1/status.
+type Status struct {
+	Version   string    `json:"version"`
+	File      string    `json:"file"`
+	Started   time.Time `json:"started"`
+	DataPlane string    `json:"data_plane"`
+	LastError string    `json:"last_error"`
+}
+
+// Sample is what one moment's questions brought.
+type Sample struct {
+	Time   time.Time              `json:"time"`
+	Status Status                 `json:"status"`
+	Tables map[string][]watch.Row `json:"-"`
+	Err    error                  `json:"-"` // no status: the control plane is away
+}
+
+// Take asks for the status and for the tables; one that is refused, as while the data plane is away, is left out.
+func Take(ctx context.Context, get Get, tables []string) *Sample {
+	s := &Sample{Time: time.Now(), Tables: map[string][]watch.Row{}}
+	data, err := get(ctx, "/v1/status", nil)
+	if err == nil {
+		err = json.Unmarshal(data, &s.Status)
+	}
+	if s.Err = err; err != nil {
+		return s
+	}
+	for _, table := range tables {
+		query := url.Values{}
+		if table == "session" {
+			query.Set("limit", strconv.Itoa(mostSessions))
+		}
+		data, err := get(ctx, "/v1/show/"+table, query)
+		if err != nil {
+			continue
+		}
+		if rows, err := watch.Rows(data); err == nil {
+			s.Tables[table] = rows
+		}
+	}
+	return s
+}

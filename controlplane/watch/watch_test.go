@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/testkit"
+)
+
+const sessions = `[
+ {"name":"home-1","ue_ip4":"10.1.2.3","ue_ip6":"2001:db8::1","dnn":"internet",
+  "teid_local":16,"uplink_bytes":10,"quota":{"total":null,"uplink":7},"up":true},
+ {"name":"home-2","ue_ip4":"10.1.2.20","ue_ip6":"","dnn":"ims",
+  "teid_local":17,"uplink_bytes":9000,"quota":{"total":5,"uplink":7},"up":false},
+ {"name":"n4.1","ue_ip4":"10.2.0.1","ue_ip6":"","dnn":"Internet",
+  "teid_local":18,"uplink_bytes":200,"quota":{"total":6,"uplink":7},"up":true}]`
+
+func names(rows []Row) string {
+	var list []string
+	for _, r := range rows {
+		list = append(list, r.Text("name"))
+	}
+	return strings.Join(list, " ")
+}
+
+func rowsOf(t testing.TB, text string) []Row {
+	t.Helper()
+	rows, err := Rows([]byte(text))
+	testkit.Must(t, err)
+	return rows
+}
+
+func TestFilter(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                               "home-1 home-2 n4.1",
+		"dnn=internet":                   "home-1 n4.1",
+		"dnn!=internet":                  "home-2",
+		"ue_ip4=10.1.2.3":                "home-1",
+		"ue_ip4=10.1.0.0/16":             "home-1 home-2",
+		"ue_ip6=2001:0db8:0::1":          "home-1",
+		"ue_ip6=":                        "home-2 n4.1",
+		"ue_ip6!=":                       "home-1",
+		"teid_local=0x11":                "home-2",
+		"name=home-*":                    "home-1 home-2",
+		"name=home-[2-9] dnn=IMS":        "home-2",
+		"uplink_bytes>199":               "home-2 n4.1",
+		"uplink_bytes>=9000":             "home-2",
+		"uplink_bytes<200":               "home-1",
+		"uplink_bytes<=200 dnn=internet": "home-1 n4.1",
+		"quota.total>1":                  "home-2 n4.1",
+		"quota.total=":                   "home-1",
+		"up=true":                        "home-1 n4.1",
+	} {
+		conditions, err := ParseConditions(strings.Fields(words))
+		testkit.Must(t, err)
+		rows, err := Filter(rowsOf(t, sessions), conditions)
+		testkit.Must(t, err)
+		testkit.Equal(t, names(rows), want, "%s", words)
+	}
+}
+
+func TestRefusedConditions(t *testing.T) {
+	for word, want := range map[string]string{
+		"dnn": "no condition", "=x": "no condition", "dnn!x": "no operator", "name=[a": "syntax error",
+		strings.Repeat("x", 300) + "=1": "at most 256",
+	} {
+		_, err := ParseConditions([]string{word})
+		testkit.Refused(t, err, want)
+	}
+	_, err := ParseConditions(make([]string, 17))
+	testkit.Refused(t, err, "at most 16")
+	for word, want := range map[string]string{"colour=red": `no field "colour"; there are dnn, name`,
+		"uplink_bytes>x": "compare numbers"} {
+		conditions, err := ParseConditions([]string{word})
+		testkit.Must(t, err)
+		_, err = Filter(rowsOf(t, sessions), conditions)
+		testkit.Refused(t, err, want)
+	}
+	testkit.Refused(t, Sort(rowsOf(t, sessions), "colour"), "no field")
+}
+
+func TestSort(t *testing.T) {
+	for field, want := range map[string]string{
+		"uplink_bytes": "home-2 n4.1 home-1", "-uplink_bytes": "home-1 n4.1 home-2",
+		"ue_ip4": "home-1 home-2 n4.1",
+		"-name":  "n4.1 home-2 home-1",
+	} {
+		rows := rowsOf(t, sessions)
+		testkit.Must(t, Sort(rows, field))
+		testkit.Equal(t, names(rows), want, "%s", field)
+	}
+}
+
+// What is chosen is printed as it was: the same fields, in their order.
+func TestRowsKeepTheirText(t *testing.T) {
+	rows := rowsOf(t, sessions)
+	text := string(JSON(rows[1:2]))
+	testkit.ErrorIf(t, !strings.HasPrefix(text, `[{"name":"home-2","ue_ip4":"10.1.2.20","ue_ip6":""`), "%s", text)
+	testkit.Equal(t, string(JSON(nil)), "[]", "none")
+}
+
+func TestRates(t *testing.T) {
+	before := rowsOf(t, `[{"name":"a","rx_packets":100,"rx_bytes":1000},{"name":"b","rx_packets":50,"rx_bytes":5}]`)
+	after := rowsOf(t, `[{"name":"b","rx_packets":10,"rx_bytes":6},{"name":"a","rx_packets":2100,"rx_bytes":251000},
+		{"name":"new","rx_packets":1,"rx_bytes":1}]`)
+	rates := Rates("port", before, after, 2*time.Second)
+	testkit.Must(t, SortRates("port", rates, "rx_packets"))
+	titles, right, cells := Table("port", rates)
+	testkit.Equal(t, strings.Join(titles, "|"), "NAME|RX PACKETS/S|RX BIT/S", "titles")
+	testkit.Equal(t, fmt.Sprint(right), "[false true true]", "right")
+	testkit.Equal(t, fmt.Sprint(cells), "[[a 1k 1M] [b  4] [new  ]]", "b began anew, new has no past")
+	report, err := json.Marshal(Report("port", rates[:2], 2*time.Second))
+	testkit.Must(t, err)
+	testkit.ErrorIf(t, !strings.Contains(string(report), `"rx_packets_per_second":1000`) ||
+		!strings.Contains(string(report), `"rx_packets_per_second":null`), "%s", report)
+}
+
+func TestGraphAndTotal(t *testing.T) {
+	rows := rowsOf(t, `{"nodes":[{"name":"port-rx","packets":3}],"edges":[]}`)
+	testkit.Equal(t, names(rows), "port-rx", "nodes")
+	rows = rowsOf(t, `{"in":5,"holders":[{"name":"x"}]}`)
+	testkit.Equal(t, rows[0].Text("in"), "5", "total")
+	_, err := Rows([]byte(`"x"`))
+	testkit.ErrorIf(t, err == nil, "a text is no table")
+}
+
+func TestSI(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 7: "7", 1.234: "1.23", 12.34: "12.3", 999.4: "999",
+		999.9: "1.00k",
+		1000:  "1k", 1234: "1.23k", 45.6e6: "45.6M", 1e10: "10G", 2.5e13: "25T"} {
+		testkit.Equal(t, SI(v), want, "%g", v)
+	}
+	testkit.Equal(t, RateText("x", math.NaN()), "", "none yet")
+}
+
+// Whatever is asked for and answered: refused or a subset of the rows.
+func FuzzFilter(f *testing.F) {
+	f.Add("ue_ip4=10.1.0.0/16", sessions)
+	f.Add("name=[", `[{"name":null}]`)
+	f.Fuzz(func(t *testing.T, word, data string) {
+		rows, err := Rows([]byte(data))
+		conditions, refused := ParseConditions([]string{word})
+		if err != nil || refused != nil {
+			return
+		}
+		kept, err := Filter(rows, conditions)
+		if err == nil && len(kept) > len(rows) {
+			t.Errorf("%d of %d rows", len(kept), len(rows))
+		}
+		if len(rows) > 0 {
+			_ = Sort(rows, conditions[0].Field)
+		}
+		if !json.Valid(JSON(rows)) {
+			t.Error("no JSON")
+		}
+	})
+}
+
+// What is watched are tables and fields that the manual tells of.
+func TestFieldsExist(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/cli.md")
+	testkit.Must(t, err)
+	for name, w := range tables {
+		row := regexp.MustCompile("(?m)^\\| `" + name + "(| \\[.*?\\])` \\| (.*)$").FindSubmatch(manual)
+		testkit.FatalIf(t, row == nil, "no row for %s", name)
+		text := string(row[2])
+		if strings.HasPrefix(text, "the same") { // as the row of drop
+			text = "name text packets"
+		}
+		for _, field := range slices.Concat(w.key, w.beside, w.counters) {
+			testkit.ErrorIf(t, !regexp.MustCompile(`\b`+field+`\b`).MatchString(text), "%s has no %s", name, field)
+		}
+	}
+}

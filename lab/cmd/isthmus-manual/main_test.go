@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"isthmus/controlplane/testkit"
+)
+
+// ours are the commands that are not cobra's own.
+func ours() []*cobra.Command {
+	var list []*cobra.Command
+	for _, cmd := range all(tree()) {
+		if !strings.Contains(cmd.CommandPath(), "completion") {
+			list = append(list, cmd)
+		}
+	}
+	return list
+}
+
+func TestEachCommandIsExplained(t *testing.T) {
+	for _, cmd := range ours() {
+		path := cmd.CommandPath()
+		testkit.ErrorIf(t, cmd.Short == "", "%s has no Short", path)
+		testkit.ErrorIf(t, !strings.Contains(cmd.Example, path), "%s has no example of itself", path)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			testkit.ErrorIf(t, f.Usage == "", "%s --%s has no usage", path, f.Name)
+		})
+		for line := range strings.Lines(cmd.Example) {
+			testkit.ErrorIf(t, !strings.HasPrefix(line, "  "), "%s: example %q is not indented", path, line)
+		}
+	}
+}
+
+// The examples' command lines have only flags that exist, and as many words as the command takes.
+func TestExamplesParse(t *testing.T) {
+	for _, cmd := range ours() {
+		for line := range strings.Lines(cmd.Example) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
+			words := strings.Fields(strings.Split(line, " >")[0])
+			if len(words) < 2 || words[0] != "isthmus" || strings.Contains(line, "'") ||
+				strings.Contains(line, "lab exec") {
+				continue
+			}
+			root := tree()
+			found, rest, err := root.Find(words[1:])
+			if err == nil {
+				err = found.ParseFlags(rest)
+			}
+			if err == nil && found.Args != nil && !found.HasSubCommands() {
+				err = found.Args(found, found.Flags().Args())
+			}
+			testkit.ErrorIf(t, err != nil, "%s: %v", line, err)
+		}
+	}
+}
+
+// docs/cli.md names each command and flag; those of the laboratory may be in docs/lab.md.
+func TestDocumentsNameAll(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("../../../docs", name))
+		testkit.Must(t, err)
+		return string(text)
+	}
+	manual := read("cli.md")
+	for _, cmd := range ours() {
+		text := manual
+		if strings.HasPrefix(cmd.CommandPath(), "isthmus lab") || cmd.Name() == "control-load" {
+			text += read("lab.md")
+		}
+		testkit.ErrorIf(t, !regexp.MustCompile(`\b`+regexp.QuoteMeta(cmd.Name())+`\b`).MatchString(text),
+			"%s is not in docs/cli.md", cmd.CommandPath())
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			short := f.Shorthand != "" && strings.Contains(text, "-"+f.Shorthand)
+			if f.Hidden || f.Name == "help" || short {
+				return
+			}
+			testkit.ErrorIf(t, !regexp.MustCompile("--"+f.Name+`\b`).MatchString(text),
+				"%s --%s is not in docs/cli.md", cmd.CommandPath(), f.Name)
+		})
+	}
+}
+
+func TestPagesAreClean(t *testing.T) {
+	mandoc, err := exec.LookPath("mandoc")
+	if err != nil {
+		t.Skip("mandoc is not installed")
+	}
+	dir := t.TempDir()
+	testkit.Must(t, run([]string{dir, "v1.2", "2026-01-31"}))
+	pages, err := filepath.Glob(dir + "/man/man?/*")
+	testkit.Must(t, err)
+	testkit.ErrorIf(t, len(pages) < 50, "only %d pages", len(pages))
+	out, _ := exec.Command(mandoc, append([]string{"-Tlint"}, pages...)...).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		// mandoc looks for pages in the system's folders alone.
+		line = strings.TrimSpace(line)
+		if _, name, missing := strings.Cut(line, "referenced manual not found: Xr "); missing {
+			name, section, _ := strings.Cut(name, " ")
+			_, err := os.Stat(filepath.Join(dir, "man/man"+section[:1], name+"."+section[:1]))
+			testkit.ErrorIf(t, err != nil, "%s", line)
+			continue
+		}
+		t.Error(line)
+	}
+	for _, name := range []string{"bash-completion/completions/isthmus", "zsh/site-functions/_isthmus-lab",
+		"fish/vendor_completions.d/isthmus.fish"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		testkit.ErrorIf(t, err != nil || len(data) < 1000, "%s: %d bytes, %v", name, len(data), err)
+	}
+}
+
+func TestEscape(t *testing.T) {
+	for from, want := range map[string]string{
+		".x": `\&.x`, "'x": `\&'x`, `a\b`: `a\eb`, "--wait": `\-\-wait`,
+	} {
+		testkit.Equal(t, escape(from), want, "%s", from)
+	}
+}

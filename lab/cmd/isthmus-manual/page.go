@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// edition is what a page's head and foot say.
+type edition struct {
+	version string
+	date    time.Time
+}
+
+// page is a manual page in the words of mdoc(7).
+type page struct{ bytes.Buffer }
+
+func newPage(e edition, name, section, short string) *page {
+	p := &page{}
+	p.line(".Dd %s", e.date.Format("January 2, 2006"))
+	p.line(".Dt %s %s", strings.ToUpper(name), section)
+	p.line(".Os")
+	p.heading("NAME")
+	p.line(".Nm %s", name)
+	p.line(".Nd %s", escape(strings.TrimSuffix(short, ".")))
+	return p
+}
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+func (p *page) heading(title string) { p.line(".Sh %s", title) }
+
+// escape makes text of what troff would take for its own.
+func escape(s string) string {
+	s = strings.NewReplacer(
+		`\`, `\e`, "-", `\-`, "\t", "    ", "…", "...", "–", `\(en`, "→", `\(->`,
+	).Replace(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = `\&` + s
+	}
+	return s
+}
+
+// prose prints paragraphs; lines that begin with spaces stand as they are.
+func (p *page) prose(text string) {
+	literal, first := false, true
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		line = strings.TrimRight(line, "\n ")
+		switch indented := strings.HasPrefix(line, "  "); {
+		case line == "":
+			continue
+		case indented && !literal:
+			p.line(".Bd -literal -offset indent")
+			literal = true
+		case !indented && literal:
+			p.line(".Ed")
+			literal = false
+		}
+		if !literal && !first && paragraph(text, line) {
+			p.line(".Pp")
+		}
+		if literal {
+			p.line("%s", escape(strings.TrimPrefix(line, "  ")))
+		} else {
+			p.text(line)
+		}
+		first = false
+	}
+	if literal {
+		p.line(".Ed")
+	}
+}
+
+// text prints words, each sentence on a line of its own, as mdoc wants it, lines no wider than 78 columns.
+func (p *page) text(s string) {
+	var line string
+	for _, word := range strings.Fields(s) {
+		word = escape(word)
+		if line != "" && len(line)+1+len(word) > 78 {
+			p.line("%s", line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+		if strings.HasSuffix(word, ".") || strings.HasSuffix(word, "?") || strings.HasSuffix(word, ".)") {
+			p.line("%s", line)
+			line = ""
+		}
+	}
+	if line != "" {
+		p.line("%s", line)
+	}
+}
+
+// paragraph tells that an empty line stands before the line.
+func paragraph(text, line string) bool { return strings.Contains(text, "\n\n"+line) }
+
+func (p *page) examples(text string) {
+	p.heading("EXAMPLES")
+	p.line(".Bd -literal")
+	for line := range strings.Lines(strings.Trim(text, "\n")) {
+		p.line("%s", escape(strings.TrimPrefix(strings.TrimRight(line, "\n "), "  ")))
+	}
+	p.line(".Ed")
+}
+
+func (p *page) flags(title string, set *pflag.FlagSet) {
+	if !set.HasAvailableFlags() {
+		return
+	}
+	p.heading(title)
+	p.line(".Bl -tag -width Ds")
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		tag := ".It Fl \\-" + escape(f.Name)
+		if f.Shorthand != "" {
+			tag = ".It Fl " + f.Shorthand + " , Fl \\-" + escape(f.Name)
+		}
+		if value != "" {
+			tag += " Ar " + value
+		}
+		p.line("%s", tag)
+		p.text(usage)
+		if !slices.Contains([]string{"", "false", "0", "[]", "0s"}, f.DefValue) {
+			p.text("(default: " + f.DefValue + ")")
+		}
+	})
+	p.line(".El")
+}
+
+// commandPage is the manual page of one command.
+func commandPage(e edition, cmd *cobra.Command) []byte {
+	p := newPage(e, pageName(cmd), "1", cmd.Short)
+	p.heading("SYNOPSIS")
+	use := strings.TrimPrefix(cmd.UseLine(), cmd.CommandPath())
+	p.line(".Nm %s", escape(cmd.CommandPath()))
+	if use = strings.TrimSuffix(strings.TrimSpace(use), "[flags]"); strings.TrimSpace(use) != "" {
+		p.line("%s", escape(strings.TrimSpace(use)))
+	}
+	if cmd.HasAvailableLocalFlags() {
+		p.line(".Op Ar options")
+	}
+	p.heading("DESCRIPTION")
+	text := cmd.Long
+	if text == "" {
+		text = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+	}
+	p.prose(text)
+	if len(cmd.Aliases) > 0 {
+		p.line(".Pp")
+		p.text("Also called " + strings.Join(cmd.Aliases, ", ") + ".")
+	}
+	see := []string{}
+	if cmd.HasParent() {
+		see = append(see, pageName(cmd.Parent()))
+	}
+	if cmd.HasAvailableSubCommands() {
+		p.heading("COMMANDS")
+		p.line(".Bl -tag -width Ds")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				p.line(".It Ic %s", escape(strings.TrimSuffix(c.Use, " [flags]")))
+				p.text(c.Short)
+				see = append(see, pageName(c))
+			}
+		}
+		p.line(".El")
+	}
+	p.flags("OPTIONS", cmd.LocalFlags())
+	p.flags("OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	if !cmd.HasParent() {
+		p.surroundings()
+	}
+	if cmd.Example != "" {
+		p.examples(cmd.Example)
+	}
+	p.seeAlso(see)
+	return p.Bytes()
+}
+
+// surroundings is what all commands have in common.
+func (p *page) surroundings() {
+	p.heading("ENVIRONMENT")
+	p.line(".Bl -tag -width Ds")
+	p.line(".It Ev ISTHMUS_SOCKET\nSocket of the control plane, where\n.Fl \\-socket\nis not given.")
+	p.line(".It Ev NO_COLOR\nWithout colours, also on a terminal.")
+	p.line(".El")
+	p.heading("FILES")
+	p.line(".Bl -tag -width Ds")
+	p.line(".It Pa /run/isthmus/isthmus.sock\nSocket of the control plane.")
+	p.line(".It Pa /run/isthmus/dp.sock\nSocket of the data plane.")
+	p.line(".El")
+	p.heading("EXIT STATUS")
+	p.line("0: done.\n1: understood and failed.\n2: wrong command line.\n3: no control plane answers.")
+	p.line("130: interrupted.")
+	p.line(".Pp")
+	p.text("Commands that try the gateway, such as bench, demo and lab, are those of a second program, " +
+		"isthmus-lab, which isthmus starts.")
+}
+
+func (p *page) seeAlso(names []string) {
+	p.heading("SEE ALSO")
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		p.line(".Xr %s 1 ,", name)
+	}
+	p.line(".Xr isthmus.yaml 5")
+}
