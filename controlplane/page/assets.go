@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"strings"
+)
+
+// The folder vendor is filled by ./dev, from Debian's packages; it is not in the repository.
+//
+//go:embed assets
+var files embed.FS
+
+// assets serves the files that the page is made of. They are the same as long as the process runs.
+type assets struct {
+	root   fs.FS
+	server http.Handler
+	tag    string // of all of them
+}
+
+func loadAssets() *assets {
+	root, err := fs.Sub(files, "assets")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	sum := sha256.New()
+	fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			data, _ := fs.ReadFile(root, name)
+			sum.Write(data)
+		}
+		return err
+	})
+	return &assets{root, http.FileServerFS(root), `"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`}
+}
+
+func (a *assets) index(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("ETag", a.tag)
+	http.ServeFileFS(w, r, a.root, "page.html")
+}
+
+func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/") {
+		http.NotFound(w, r) // no listing
+		return
+	}
+	w.Header().Set("ETag", a.tag)
+	http.StripPrefix("/page/assets/", a.server).ServeHTTP(w, r)
+}
