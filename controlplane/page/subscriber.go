@@ -4,6 +4,7 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -126,17 +127,12 @@ func (w *watch) take(now time.Time, session *view.Session, rules []view.Rule, ur
 
 // subscriberAnswer is what a subscriber's page shows. History is as history.encode writes it.
 type subscriberAnswer struct {
-	Session *view.Session `json:"session"`
-	Rules   []view.Rule   `json:"rules"`
-	URRs    []view.URR    `json:"urrs"`
-	Error   string        `json:"error"`
-	History raw           `json:"history"`
+	Session *view.Session   `json:"session"`
+	Rules   []view.Rule     `json:"rules"`
+	URRs    []view.URR      `json:"urrs"`
+	Error   string          `json:"error"`
+	History json.RawMessage `json:"history"`
 }
-
-// raw is JSON.
-type raw []byte
-
-func (r raw) MarshalJSON() ([]byte, error) { return r, nil }
 
 func (p *Page) subscriber(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")

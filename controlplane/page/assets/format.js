@@ -19,7 +19,7 @@ export function si(v, unit) {
 		at++;
 	}
 	const scaled = v < 0 ? -a : a;
-	const text = at === 0 && Number.isInteger(v) ? String(v) : digits(scaled);
+	const text = at === 0 && Number.isInteger(v) && (v === 0 || unit === "B") ? String(v) : digits(scaled);
 	return [text, prefixes[at] + unit];
 }
 
@@ -33,7 +33,7 @@ export const octets = (v) => join(si(v, "B"));
 export const messages = (v) => join(si(v, "/s"));
 export const percent = (v) => (v === null || Number.isNaN(v) ? "–" : `${v.toFixed(1)} %`);
 export const milli = (v) => (v === null || Number.isNaN(v) ? "–" : `${digits(v)} ms`);
-export const ticks = (v) => (v === null || Number.isNaN(v) ? "–" : digits(v));
+export const ticks = (v) => (v === null || Number.isNaN(v) ? "–" : v >= 999.5 ? count(v) : digits(v));
 
 /** A count with a thin space between thousands. */
 export function count(v) {

@@ -4,7 +4,7 @@ import { svg, say, byId, fill, el } from "./dom.js";
 import { si, ticks, join } from "./format.js";
 import { place } from "./layout.js";
 
-const WIDE = 122, HIGH = 34, ALONG = 30, ACROSS = 12, THIN = 14;
+const WIDE = 122, HIGH = 34, ALONG = 44, ACROSS = 12, THIN = 14;
 const flow = (v) => (v === null ? "?" : join(si(v, "")).replace(" ", "\u2009"));
 
 export class Graph {
@@ -82,7 +82,8 @@ export class Graph {
 		const path = svg("path", { d: curve([start, ...points.slice(1, -1), end], axis), class: "edge" });
 		// A label stands where the edge has left the others of its node.
 		const spot = points.length > 2 ? points[1] : [(start[0] + end[0]) / 2, (start[1] + end[1]) / 2];
-		const label = svg("text", { class: "flow", x: spot[0], y: spot[1] + 3, "text-anchor": "middle" });
+		const beside = end[1] < start[1] ? -4 : 11;
+		const label = svg("text", { class: "flow", x: spot[0], y: spot[1] + (across ? beside : 3), "text-anchor": "middle" });
 		this.lines.push({ ...e, path, label });
 		return path;
 	}
@@ -105,7 +106,7 @@ export class Graph {
 		for (const n of this.nodes) {
 			const pps = store.last("node", n.name), cost = store.last("ticks", n.name);
 			n.group.setAttribute("class", `node${pps > 0 ? " busy" : ""}${lost(n.name) ? " lost" : ""}`);
-			say(n.second, pps > 0 && cost !== null ? `${flow(pps)} · ${ticks(cost)} t` : flow(pps));
+			say(n.second, pps > 0 && cost !== null ? `${flow(pps)} · ${ticks(cost)} ticks` : flow(pps));
 			say(n.title, `${n.name}: ${join(si(pps, "p/s"))}, ${ticks(cost)} ticks per packet`);
 		}
 		const ways = new Map();

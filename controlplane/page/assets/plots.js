@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A panel: one plot of ten minutes, and under it the table of its lines with the same figures.
 import { el, say, fill, colour } from "./dom.js";
-import { si, clock } from "./format.js";
+import { si, clock, count } from "./format.js";
+
+// Its legend writes inline style, which the page's policy forbids; the table is the legend.
+if (typeof Dygraph !== "undefined") Dygraph.PLUGINS = Dygraph.PLUGINS.filter((p) => p !== Dygraph.Plugins.Legend);
 
 const WINDOW = 600_000;
+const order = new Intl.Collator("en", { numeric: true });
 const DRAWN = 8; // lines in one plot; the table has them all
 
 /** The colour and the dashes of the n-th line. Ways out of a port are dashed, in the colour of its way in. */
@@ -37,6 +41,19 @@ export class Panel {
 				el("table", {}, el("thead", {}, head), this.body)));
 	}
 
+	// The plot follows the size of its panel, whatever made it another.
+	follow() {
+		this.watch ??= new ResizeObserver(() => this.graph?.resize());
+		this.watch.disconnect();
+		this.watch.observe(this.plot);
+	}
+
+	end() {
+		this.watch?.disconnect();
+		this.graph?.destroy();
+		this.graph = null;
+	}
+
 	/** The lines, those with the highest peak first where there are more than can be drawn. */
 	lines() {
 		const list = this.store.group(this.options.group).filter((s) => s.values);
@@ -51,8 +68,7 @@ export class Panel {
 			s.mean = n ? sum / n : null;
 			s.peak = peak;
 		}
-		const order = new Intl.Collator("en", { numeric: true });
-		list.sort((a, b) => order.compare(a.name, b.name));
+		list.sort((a, b) => Boolean(b.peak) - Boolean(a.peak) || order.compare(a.name, b.name));
 		if (list.length > DRAWN) list.sort((a, b) => (b.peak ?? -1) - (a.peak ?? -1));
 		return list;
 	}
@@ -62,6 +78,8 @@ export class Panel {
 		this.element.hidden = lines.length === 0 && !this.options.always;
 		if (this.element.hidden) return;
 		this.table(lines);
+		say(this.unit, lines.length ? "" : this.options.none ?? "");
+		this.plot.classList.toggle("none", lines.length === 0);
 		if (typeof Dygraph !== "undefined") this.curves(lines.slice(0, DRAWN));
 	}
 
@@ -92,7 +110,7 @@ export class Panel {
 		const data = store.times.map((t, i) => [new Date(t), ...lines.map((s) => s.values[i])]);
 		if (!data.length || !lines.length) return;
 		const key = lines.map((s) => s.name).join("\n");
-		const changing = { file: data, dateWindow: [end - WINDOW, end], valueRange: [0, this.top(lines)] };
+		const changing = { file: data, dateWindow: [end - WINDOW, end], valueRange: [0, 1.04 * this.top(lines)] };
 		if (this.graph && key === this.key) {
 			this.graph.updateOptions(changing);
 			return;
@@ -112,11 +130,12 @@ export class Panel {
 			series, legend: "never", interactionModel: {}, strokeWidth: 1.25, highlightCircleSize: 2.5, rightGap: 4,
 			axes: {
 				x: { ...axis, axisLabelFormatter: (d) => clock(d.getTime()).slice(0, 5), pixelsPerLabel: 70 },
-				y: { ...axis, axisLabelFormatter: (v) => axisWord(v, options.unit), axisLabelWidth: 58, pixelsPerLabel: 28 },
+				y: { ...axis, axisLabelFormatter: (v) => axisWord(v, options.unit), axisLabelWidth: 58, pixelsPerLabel: 24 },
 			},
 			highlightCallback: (_e, _x, _points, row) => this.point(row),
 			unhighlightCallback: () => this.point(null),
 		});
+		this.follow();
 	}
 
 	/** The end of the axis: a round number above the peak that stays while the peak moves little. */
@@ -146,6 +165,7 @@ function css(name) {
 
 function axisWord(v, unit) {
 	if (v === 0) return "0";
+	if (unit === "") return count(v);
 	const [number, word] = si(v, unit);
 	return `${number.replace(/\.0+$|(\.\d*[1-9])0+$/, "$1")} ${word}`;
 }

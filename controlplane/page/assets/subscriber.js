@@ -83,7 +83,7 @@ export class Subscriber {
 		this.seen = false;
 		clearTimeout(this.again);
 		this.untrace();
-		for (const p of this.panels) p.graph?.destroy();
+		for (const p of this.panels) p.end();
 	}
 
 	async ask() {
