@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"time"
+
+	"isthmus/controlplane/sheet"
 )
 
 // The folder vendor is filled by ./dev, from Debian's packages; it is not in the repository.
@@ -29,6 +32,7 @@ func loadAssets() *assets {
 		panic(err) // the folder is part of the program
 	}
 	sum := sha256.New()
+	sum.Write([]byte(sheet.Palette))
 	fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			data, _ := fs.ReadFile(root, name)
@@ -42,6 +46,12 @@ func loadAssets() *assets {
 func (a *assets) index(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ETag", a.tag)
 	http.ServeFileFS(w, r, a.root, "page.html")
+}
+
+// palette is that of the pages that people keep, too.
+func (a *assets) palette(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("ETag", a.tag)
+	http.ServeContent(w, r, "palette.css", time.Time{}, strings.NewReader(sheet.Palette))
 }
 
 func (a *assets) serve(w http.ResponseWriter, r *http.Request) {

@@ -129,9 +129,11 @@ func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.assets.index)
 	mux.HandleFunc("GET /page/assets/", p.assets.serve)
+	mux.HandleFunc("GET /page/assets/palette.css", p.assets.palette)
 	mux.HandleFunc("GET /page/stream", p.stream)
 	mux.HandleFunc("GET /page/table/{name}", p.table)
 	mux.HandleFunc("GET /page/subscriber", p.subscriber)
+	mux.HandleFunc("GET /page/report.html", p.report)
 	return secured(mux)
 }
 

@@ -389,3 +389,27 @@ func TestRun(t *testing.T) {
 	}
 	testkit.Equal(t, name, "bye", "the last event")
 }
+
+// The report is one file: every line of every plot with its figures, nothing asked of anybody, names as text.
+func TestReport(t *testing.T) {
+	g := &gateway{sessions: 3, mobile: true}
+	l := newLive(t, g, Options{})
+	code, body := get(t, l, "/page/report.html")
+	testkit.ErrorIf(t, code != 200 || !strings.Contains(body, "no sample yet"), "before the first sample: %d %.200s", code, body)
+	l.seconds(samples + 60)
+	g.set(func() { g.away = true })
+	l.seconds(30)
+	code, body = get(t, l, "/page/report.html")
+	testkit.FatalIf(t, code != 200, "%d %s", code, body)
+	for _, want := range []string{"ten minutes of gateway", "AWAY", "connection refused", "n6 out", "policer-red", "worker 1", "smf-1", "Gb/s", "curve s1"} {
+		testkit.ErrorIf(t, !strings.Contains(body, want), "the report does not have %q", want)
+	}
+	testkit.Equal(t, strings.Count(body, `class="plot wide"`), len(reportGroups), "plots")
+	for _, not := range []string{"<script", "src=", "href=", "http://g", "NaN", "%!"} {
+		testkit.ErrorIf(t, strings.Contains(body, not), "the report has %q", not)
+	}
+	hostileName := &kept{times: []int64{0, 1000}, groups: map[string][]line{"bps": {{hostile, []float32{1, 2}, 2}}}}
+	var b strings.Builder
+	testkit.Must(t, reportTemplate.Execute(&b, hostileName.data(Status{Host: hostile, DataPlane: "ready"}, "{}")))
+	testkit.ErrorIf(t, strings.Contains(b.String(), "<script") || strings.Contains(b.String(), "<img"), "a name became part of the report")
+}
