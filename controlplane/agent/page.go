@@ -29,6 +29,7 @@ func (s source) Table(ctx context.Context, name, key string, limit uint32) (any,
 func (s source) Status() page.Status {
 	now := s.Agent.Status()
 	host, _ := os.Hostname()
-	return page.Status{Host: host, Version: now.Version, DPVersion: now.DPVersion, DataPlane: now.DataPlane, Error: now.LastError,
+	return page.Status{Host: host, Version: now.Version, DPVersion: now.DPVersion, DataPlane: now.DataPlane,
+		Error:   now.LastError,
 		Started: now.Started, Objects: now.Objects}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ListenLocal opens an address that nothing protects. One that other machines can reach must be asked for by the option.
-// what is for messages.
+// ListenLocal opens an address that nothing protects. One that other machines can reach must be asked for by the
+// option. what is for messages.
 func ListenLocal(what, address string, public bool, option string) (net.Listener, error) {
 	a, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -23,22 +23,26 @@ func open(t *testing.T, g *gateway, opt Options) (*live, *chromium) {
 	return l, b
 }
 
-// Everything is drawn at both widths in both colour schemes, nothing is wider than the window, and the console is empty.
+// Everything is drawn at both widths in both colour schemes, nothing is wider than the window, and the console is
+// empty.
 func TestBrowserShowsEverything(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 300, mobile: true}, Options{})
 	for _, width := range []int{375, 1600} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.size(width, 1000, scheme)
 			l.seconds(1)
-			b.until("plots, graph and tables are drawn", `document.querySelectorAll(".plot canvas").length >= 12 &&
-				document.querySelectorAll("#graph .node").length === 10 && document.querySelectorAll("#top tbody tr").length === 12 &&
+			b.until("plots, graph and tables are drawn",
+				`document.querySelectorAll(".plot canvas").length >= 12 &&
+				document.querySelectorAll("#graph .node").length === 10 &&
+					document.querySelectorAll("#top tbody tr").length === 12 &&
 				[...document.querySelectorAll(".plot canvas")].every((c) => c.clientWidth <= c.closest(".plot").clientWidth + 1)`)
 			overflow := eval[int](b, "document.documentElement.scrollWidth - innerWidth")
 			testkit.ErrorIf(t, overflow > 0, "%d columns: the page is %d columns wider", width, overflow)
 			b.shot(fmt.Sprintf("page-%d-%s", width, scheme))
 		}
 	}
-	lines := eval[[]string](b, `[...document.querySelectorAll(".lines tbody tr td:first-child")].map((c) => c.textContent)`)
+	lines := eval[[]string](b, `[...document.querySelectorAll(".lines tbody tr td:first-child")].map((c) =>
+		c.textContent)`)
 	testkit.ErrorIf(t, len(lines) < 14, "lines under the plots: %q", lines)
 	for _, view := range []string{"session", "peers", "route"} {
 		eval[string](b, `location.hash = "#/`+view+`"`)
@@ -53,13 +57,17 @@ func TestBrowserEscapesNames(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 20, mobile: true}, Options{})
 	eval[string](b, `location.hash = "#/session"`)
 	b.until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 20`)
-	b.until("the name as text", `document.getElementById("view-tables").textContent.includes("<script>document.title")`)
-	eval[string](b, `[...document.querySelectorAll("#view-tables a")].find((a) => a.textContent.startsWith("<b")).click() ?? ""`)
+	b.until("the name as text",
+		`document.getElementById("view-tables").textContent.includes("<script>document.title")`)
+	eval[string](b, `[...document.querySelectorAll("#view-tables a")].find((a) =>
+		a.textContent.startsWith("<b")).click() ?? ""`)
 	b.until("its own page", `document.querySelector("#view-subscriber h2")`)
 	l.seconds(2)
-	b.until("its own figures", `document.querySelector("#view-subscriber h2")?.textContent === '<b onclick="x">&amp;"' &&
+	b.until("its own figures", `document.querySelector("#view-subscriber h2")?.textContent ===
+		'<b onclick="x">&amp;"' &&
 		document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
-	testkit.ErrorIf(t, eval[bool](b, `document.querySelector("main script, main img, main b") !== null || document.title === "owned"`),
+	testkit.ErrorIf(t, eval[bool](b, `document.querySelector("main script, main img, main b") !== null ||
+		document.title === "owned"`),
 		"a name became part of the page")
 	b.quiet()
 }
@@ -69,7 +77,8 @@ func TestBrowserSearchAndSubscriber(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 5000, mobile: true}, Options{})
 	eval[string](b, `location.hash = "#/session"`)
 	b.until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 50`)
-	eval[string](b, `(() => { const i = document.querySelector("input[type=search]"); i.value = "UE-0432"; i.form.requestSubmit(); return ""; })()`)
+	eval[string](b, `(() => { const i = document.querySelector("input[type=search]"); i.value = "UE-0432";
+		i.form.requestSubmit(); return ""; })()`)
 	b.until("ten are found", `document.querySelectorAll("#view-tables tbody tr").length === 10`)
 	eval[string](b, `document.querySelector("#view-tables th button").click() ?? ""`)
 	b.until("sorted by name", `document.querySelector("#view-tables tbody a").textContent === "ue-04320" &&
@@ -82,11 +91,13 @@ func TestBrowserSearchAndSubscriber(t *testing.T) {
 			document.querySelectorAll("#view-subscriber [aria-label=Rules] tbody tr").length === 2`)
 	})
 	b.shot("page-subscriber")
-	testkit.ErrorIf(t, eval[bool](b, `document.querySelector(".trace") !== null`), "a trace is offered that the server has not")
+	testkit.ErrorIf(t, eval[bool](b, `document.querySelector(".trace") !== null`),
+		"a trace is offered that the server has not")
 	b.quiet()
 }
 
-// The control plane restarts: a banner says so, and the page comes back by itself. So it does when only the data plane is away.
+// The control plane restarts: a banner says so, and the page comes back by itself. So it does when only the data
+// plane is away.
 func TestBrowserSurvivesRestart(t *testing.T) {
 	b := startChromium(t)
 	l := newLive(t, &gateway{sessions: 10}, Options{})
@@ -94,10 +105,12 @@ func TestBrowserSurvivesRestart(t *testing.T) {
 	l.seconds(5)
 	b.size(1600, 1000, "light")
 	b.open(l.server.URL + "/")
-	b.until("connected", `document.getElementById("state").classList.contains("good") && document.getElementById("banner").hidden`)
+	b.until("connected", `document.getElementById("state").classList.contains("good") &&
+		document.getElementById("banner").hidden`)
 	l.gateway.set(func() { l.gateway.away = true })
 	l.seconds(2)
-	b.until("the data plane is away", `document.getElementById("banner").textContent.includes("connection refused")`)
+	b.until("the data plane is away",
+		`document.getElementById("banner").textContent.includes("connection refused")`)
 	l.gateway.set(func() { l.gateway.away = false })
 	l.seconds(2)
 	b.until("it is back", `document.getElementById("banner").hidden`)
@@ -105,7 +118,8 @@ func TestBrowserSurvivesRestart(t *testing.T) {
 
 	l.server.CloseClientConnections()
 	l.server.Close()
-	b.until("the control plane is away", `document.getElementById("banner").textContent.includes("does not answer") &&
+	b.until("the control plane is away",
+		`document.getElementById("banner").textContent.includes("does not answer") &&
 		document.getElementById("state").classList.contains("bad")`)
 	b.shot("page-away")
 	again := newLive(t, &gateway{sessions: 11}, Options{})
@@ -118,7 +132,8 @@ func TestBrowserSurvivesRestart(t *testing.T) {
 	defer server.Close()
 	defer server.CloseClientConnections()
 	again.seconds(3)
-	b.until("the new one is shown", `document.getElementById("banner").hidden && document.getElementById("tiles").textContent.includes("11")`)
+	b.until("the new one is shown", `document.getElementById("banner").hidden &&
+		document.getElementById("tiles").textContent.includes("11")`)
 }
 
 // A page is drawn within a second, and what it loads is small.
@@ -129,10 +144,12 @@ func TestBrowserFirstPaint(t *testing.T) {
 	t.Logf("first paint after %.0f ms", paint)
 	// The bound is that of a quiet machine, times what others may do to this one.
 	testkit.ErrorIf(t, paint > 10_000, "first paint after %.0f ms", paint)
-	size := eval[int](b, `performance.getEntriesByType("resource").filter((e) => /\.(js|css)$/.test(e.name)).reduce((a, e) => a + e.decodedBodySize, 0)`)
+	size := eval[int](b, `performance.getEntriesByType("resource").filter((e) =>
+		/\.(js|css)$/.test(e.name)).reduce((a, e) => a + e.decodedBodySize, 0)`)
 	t.Logf("%d octets of script and style", size)
 	testkit.ErrorIf(t, size < 100_000 || size > 250_000, "%d octets of script and style", size)
-	others := eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin))`)
+	others := eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) =>
+		!n.startsWith(location.origin))`)
 	testkit.ErrorIf(t, len(others) > 0, "asked of others: %q", others)
 }
 
@@ -163,7 +180,8 @@ func TestBrowserDay(t *testing.T) {
 	t.Logf("%d samples in %v", day, time.Since(begin).Round(time.Second))
 	l.gateway.set(func() { l.gateway.sessions = 51 })
 	l.seconds(1)
-	b.until("the last sample is shown", `[...document.querySelectorAll(".tile dd")].some((d) => d.textContent.trim() === "51")`)
+	b.until("the last sample is shown", `[...document.querySelectorAll(".tile dd")].some((d) =>
+		d.textContent.trim() === "51")`)
 	grown, more := b.heap()-heap, allocated()-process
 	t.Logf("JavaScript heap %.1f MB, %+.2f MB; process %+.2f MB", heap/1e6, grown/1e6, float64(more)/1e6)
 	testkit.ErrorIf(t, grown > 3e6, "the page grew by %.1f MB", grown/1e6)

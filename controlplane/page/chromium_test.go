@@ -51,7 +51,8 @@ func startChromium(t testing.TB) *chromium {
 	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testkit.Limit)
 	cmd := exec.CommandContext(ctx, program, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--disable-dev-shm-usage",
 		"--js-flags=--expose-gc", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
 	cmd.ExtraFiles = []*os.File{theirs, mine}
 	testkit.Must(t, cmd.Start())
@@ -109,7 +110,8 @@ func (b *chromium) read(from *os.File, done chan<- struct{}) {
 				}
 				c <- m.Result
 			}
-		case m.Method == "Runtime.consoleAPICalled", m.Method == "Runtime.exceptionThrown", m.Method == "Log.entryAdded":
+		case m.Method == "Runtime.consoleAPICalled", m.Method == "Runtime.exceptionThrown",
+			m.Method == "Log.entryAdded":
 			b.console = append(b.console, string(m.Params))
 		}
 		b.lock.Unlock()
@@ -150,7 +152,8 @@ func eval[T any](b *chromium, script string) T {
 		} `json:"result"`
 		ExceptionDetails json.RawMessage `json:"exceptionDetails"`
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &answer)
+	b.call("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true},
+		&answer)
 	var v T
 	testkit.FatalIf(b.t, answer.ExceptionDetails != nil, "%s: %s", script, answer.ExceptionDetails)
 	testkit.Must(b.t, json.Unmarshal(answer.Result.Value, &v))

@@ -38,7 +38,8 @@ func (g *gateway) set(change func()) {
 func (g *gateway) Status() Status {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	s := Status{Host: "gateway", Started: time.Now().Add(-5 * time.Hour).Truncate(time.Hour), Version: "1.2.3", DPVersion: "1.2.3", DataPlane: "ready", Objects: 1013}
+	s := Status{Host: "gateway", Started: time.Now().Add(-5 * time.Hour).Truncate(time.Hour), Version: "1.2.3",
+		DPVersion: "1.2.3", DataPlane: "ready", Objects: 1013}
 	if g.away {
 		s.DataPlane, s.Error = "away", "dial unix /run/isthmus/dp.sock: connection refused"
 	}
@@ -69,44 +70,57 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 	switch name {
 	case "port":
 		return []view.Port{
-			{Name: "n3", RxPackets: g.at(1.1e6), RxBytes: g.at(1.3e8), TxPackets: g.at(2.4e6), TxBytes: g.at(2.9e9)},
-			{Name: "n6", RxPackets: g.at(2.4e6), RxBytes: g.at(2.8e9), TxPackets: g.at(1.1e6), TxBytes: g.at(1.2e8)},
+			{Name: "n3", RxPackets: g.at(1.1e6), RxBytes: g.at(1.3e8), TxPackets: g.at(2.4e6),
+				TxBytes: g.at(2.9e9)},
+			{Name: "n6", RxPackets: g.at(2.4e6), RxBytes: g.at(2.8e9), TxPackets: g.at(1.1e6),
+				TxBytes: g.at(1.2e8)},
 		}, nil
 	case "total":
-		return view.Total{In: g.at(3.5e6), Out: g.at(3.49e6), Dropped: g.at(9e3), Buffers: 65536, BuffersFree: 60000,
-			Sessions: uint64(g.sessions)}, nil
+		return view.Total{In: g.at(3.5e6), Out: g.at(3.49e6), Dropped: g.at(9e3), Buffers: 65536,
+			BuffersFree: 60000,
+			Sessions:    uint64(g.sessions)}, nil
 	case "drop":
-		return []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed", Packets: g.at(900)}, {Name: "no-route"}}, nil
+		return []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
+			Packets: g.at(900)}, {Name: "no-route"}}, nil
 	case "worker":
-		return []view.Worker{{Worker: 0, BusyTicks: g.at(1.1e9), IdleTicks: g.at(1e9)}, {Worker: 1, BusyTicks: g.at(1.6e9), IdleTicks: g.at(5e8)}}, nil
+		return []view.Worker{{Worker: 0, BusyTicks: g.at(1.1e9), IdleTicks: g.at(1e9)}, {Worker: 1,
+			BusyTicks: g.at(1.6e9), IdleTicks: g.at(5e8)}}, nil
 	case "graph":
 		return g.graph(), nil
 	case "session":
 		return g.sessionRows(key, int(limit)), nil
 	case "rule":
 		return []view.Rule{
-			{Session: key, PDR: 1, FAR: 1, Precedence: 100, Source: "access", Destination: "core", Action: "forward", Packets: g.at(60), Bytes: g.at(6e4)},
-			{Session: key, PDR: 2, FAR: 2, Precedence: 100, Source: "core", Destination: "access", Action: "forward", TEIDPeer: 0x1000, Peer: "10.3.0.7",
+			{Session: key, PDR: 1, FAR: 1, Precedence: 100, Source: "access", Destination: "core",
+				Action: "forward", Packets: g.at(60), Bytes: g.at(6e4)},
+			{Session: key, PDR: 2, FAR: 2, Precedence: 100, Source: "core", Destination: "access",
+				Action: "forward", TEIDPeer: 0x1000, Peer: "10.3.0.7",
 				Packets: g.at(90), Bytes: g.at(1.2e5)},
 		}, nil
 	case "urr":
-		return []view.URR{{Session: key, URR: 1, Sequence: 3, Bytes: view.Volume{Uplink: g.at(6e4), Downlink: g.at(1.2e5)}}}, nil
+		return []view.URR{{Session: key, URR: 1, Sequence: 3, Bytes: view.Volume{Uplink: g.at(6e4),
+			Downlink: g.at(1.2e5)}}}, nil
 	case "association":
 		return g.n4().Associations, nil
 	case "route":
-		return []view.Route{{Prefix: "0.0.0.0/0", Via: "10.6.0.254", Interface: "n6", Resolved: true}, {Prefix: "10.6.0.0/24", Interface: "n6", Resolved: true}}, nil
+		return []view.Route{{Prefix: "0.0.0.0/0", Via: "10.6.0.254", Interface: "n6", Resolved: true},
+			{Prefix: "10.6.0.0/24", Interface: "n6", Resolved: true}}, nil
 	case "path":
-		return []view.Path{{Name: "gnb-1", Local: "10.3.0.1", Peer: "10.3.0.7", Alive: true, EchoSent: 12, EchoReceived: 12}}, nil
+		return []view.Path{{Name: "gnb-1", Local: "10.3.0.1", Peer: "10.3.0.7", Alive: true, EchoSent: 12,
+			EchoReceived: 12}}, nil
 	case "neighbour":
-		return []view.Neighbour{{Interface: "n6", Address: "10.6.0.254", MAC: "02:00:00:00:00:01", State: "reachable", AgeS: 12}}, nil
+		return []view.Neighbour{{Interface: "n6", Address: "10.6.0.254", MAC: "02:00:00:00:00:01",
+			State: "reachable", AgeS: 12}}, nil
 	}
 	return nil, fmt.Errorf("nothing called %q to show", name)
 }
 
 func (g *gateway) n4() *n4.Snapshot {
 	return &n4.Snapshot{NodeID: "upf", Received: map[string]uint64{"session-establishment-request": g.at(1.9e3)},
-		Sent: map[string]uint64{"session-establishment-response": g.at(1.9e3)}, Rejected: map[string]uint64{"no-resources": g.at(3)},
-		Associations: []n4.AssociationRow{{ID: "smf-1", Address: "10.4.0.9", State: "up", Sessions: g.sessions, Heartbeats: 10, RoundTrip: 0.42}}}
+		Sent:     map[string]uint64{"session-establishment-response": g.at(1.9e3)},
+		Rejected: map[string]uint64{"no-resources": g.at(3)},
+		Associations: []n4.AssociationRow{{ID: "smf-1", Address: "10.4.0.9", State: "up",
+			Sessions: g.sessions, Heartbeats: 10, RoundTrip: 0.42}}}
 }
 
 func (g *gateway) graph() *view.Graph {
@@ -126,9 +140,12 @@ func (g *gateway) graph() *view.Graph {
 	node("drop", 1e4, 30)
 	node("icmp-echo", 0, 0)
 	for _, e := range [][2]string{
-		{"port-rx", "core-input"}, {"port-rx", "flow-input"}, {"core-input", "ip-input"}, {"core-input", "drop"}, {"ip-input", "gtpu-input"},
-		{"ip-input", "icmp-echo"}, {"gtpu-input", "session-tunnel"}, {"session-tunnel", "policer-uplink"}, {"policer-uplink", "ip-output"},
-		{"policer-uplink", "drop"}, {"ip-output", "port-tx"}, {"ip-output", "ip-input"}, {"flow-input", "port-tx"}, {"icmp-echo", "ip-output"},
+		{"port-rx", "core-input"}, {"port-rx", "flow-input"}, {"core-input", "ip-input"}, {"core-input",
+			"drop"}, {"ip-input", "gtpu-input"},
+		{"ip-input", "icmp-echo"}, {"gtpu-input", "session-tunnel"}, {"session-tunnel", "policer-uplink"},
+		{"policer-uplink", "ip-output"},
+		{"policer-uplink", "drop"}, {"ip-output", "port-tx"}, {"ip-output", "ip-input"}, {"flow-input",
+			"port-tx"}, {"icmp-echo", "ip-output"},
 	} {
 		graph.Edges = append(graph.Edges, view.Edge{From: e[0], To: e[1]})
 	}
@@ -138,8 +155,10 @@ func (g *gateway) graph() *view.Graph {
 func (g *gateway) sessionRows(key string, limit int) []view.Session {
 	rows := make([]view.Session, 0, g.sessions)
 	for i := range g.sessions {
-		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: uint64(i + 1), Encap: "none", UEIP4: fmt.Sprintf("10.%d.%d.%d", 45+i>>16, i>>8&255, i&255),
-			TEIDLocal: uint32(0x1000 + i), UplinkBytes: g.at(float64(100 + i)), DownlinkBytes: g.at(float64(1000 + 2*i)), UplinkPackets: g.at(float64(i % 7)),
+		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: uint64(i + 1), Encap: "none",
+			UEIP4:     fmt.Sprintf("10.%d.%d.%d", 45+i>>16, i>>8&255, i&255),
+			TEIDLocal: uint32(0x1000 + i), UplinkBytes: g.at(float64(100 + i)),
+			DownlinkBytes: g.at(float64(1000 + 2*i)), UplinkPackets: g.at(float64(i % 7)),
 			DNN: "internet", User: fmt.Sprintf("208930000%06d", i)}
 		if i == 0 {
 			s.Name, s.User = `<b onclick="x">&amp;"`, hostile

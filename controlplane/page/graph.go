@@ -10,9 +10,10 @@ type edgeFlow struct {
 	pps float32
 }
 
-// edgeFlows infers what flows on each edge from what flows through the nodes. What enters a node is what its edges bring,
-// so where all but one are known the last one is, too. What leaves it is as much only where no packet ends, waits or is
-// copied: that is used last. Each pass over the edges settles some, until none does. An edge that comes twice is one.
+// edgeFlows infers what flows on each edge from what flows through the nodes. What enters a node is what its edges
+// bring, so where all but one are known the last one is, too. What leaves it is as much only where no packet ends,
+// waits or is copied: that is used last. Each pass over the edges settles some, until none does. An edge that comes
+// twice is one.
 func edgeFlows(edges []view.Edge, rate map[string]float64) []edgeFlow {
 	g := &flowGraph{rate: rate, in: map[string][]int{}, out: map[string][]int{}}
 	seen := make(map[view.Edge]bool, len(edges))
@@ -34,12 +35,16 @@ func edgeFlows(edges []view.Edge, rate map[string]float64) []edgeFlow {
 		for settled := true; settled; {
 			settled = false
 			for _, f := range g.flows {
-				settled = g.last(f.To, g.in[f.To]) || leaving && g.last(f.From, g.out[f.From]) || settled
+				settled = g.last(f.To, g.in[f.To]) || leaving && g.last(f.From, g.out[f.From]) ||
+					settled
 			}
 		}
 	}
 	return g.flows
 }
+
+// sampleNoise is how much of a node's rate may be missing because nodes are not counted at the same moment.
+const sampleNoise = 0.001
 
 type flowGraph struct {
 	rate    map[string]float64
@@ -67,6 +72,9 @@ func (g *flowGraph) last(node string, list []int) bool {
 	if open < 0 {
 		return false
 	}
-	g.flows[open].pps = float32(max(left, 0))
+	if left < sampleNoise*g.rate[node] {
+		left = 0
+	}
+	g.flows[open].pps = float32(left)
 	return true
 }

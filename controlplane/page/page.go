@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page is the live page: it samples the gateway once a second, keeps ten minutes, and serves them with the tables
-// of `isthmus show` to browsers. It changes nothing. Everything that a client can make it hold is bounded.
+// Package page is the live page: it samples the gateway once a second, keeps ten minutes, and serves them with the
+// tables of `isthmus show` to browsers. It changes nothing. Everything that a client can make it hold is bounded.
 package page
 
 import (
@@ -65,8 +65,9 @@ type Page struct {
 // New makes a page; Run fills it.
 func New(src Source, opt Options) *Page {
 	opt.Streams = cmp.Or(opt.Streams, 32)
-	p := &Page{src: src, opt: opt, log: opt.Log, assets: loadAssets(), history: newHistory(), sampler: sampler{src: src},
-		tables: newTables(src), watches: watches{src: src, of: map[string]*watch{}}}
+	p := &Page{src: src, opt: opt, log: opt.Log, assets: loadAssets(), history: newHistory(),
+		sampler: sampler{src: src},
+		tables:  newTables(src), watches: watches{src: src, of: map[string]*watch{}}}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -142,8 +143,9 @@ func (p *Page) Handler() http.Handler {
 func secured(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
-		head.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
-			"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		head.Set("Content-Security-Policy",
+			"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
+				"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -127,7 +127,8 @@ func TestTicksAddUpToTheHistory(t *testing.T) {
 			last = s.V[len(s.V)-1]
 		}
 		have := values[s.ID]
-		testkit.ErrorIf(t, (last == nil) != (have == nil) || last != nil && *last != *have, "%s %s: %v, not %v", s.G, s.N, have, last)
+		testkit.ErrorIf(t, (last == nil) != (have == nil) || last != nil && *last != *have,
+			"%s %s: %v, not %v", s.G, s.N, have, last)
 	}
 }
 
@@ -154,7 +155,8 @@ func TestRates(t *testing.T) {
 	}{{1000, unknown}, {3000, 1000}, {3000, 0}, {10, unknown}, {30, 10}} {
 		r.begin(now.Add(time.Duration(2*i) * time.Second))
 		got := r.rate("x", c.count)
-		testkit.ErrorIf(t, got != c.want && !(isUnknown(got) && isUnknown(c.want)), "sample %d: %v, not %v", i, got, c.want)
+		testkit.ErrorIf(t, got != c.want && !(isUnknown(got) && isUnknown(c.want)), "sample %d: %v, not %v",
+			i, got, c.want)
 	}
 	l := newLive(t, &gateway{sessions: 3}, Options{})
 	l.seconds(3)
@@ -189,7 +191,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	testkit.Equal(t, len(data.T), samples, "samples")
 	for i := range 3 * maxSeries {
 		add(figure{"g", fmt.Sprint("kept ", i), 1, true}, figure{"g", fmt.Sprint("not ", i), 1, false})
-		testkit.FatalIf(t, h.kept > maxKept || len(h.series) > maxSeries, "%d kept of %d", h.kept, len(h.series))
+		testkit.FatalIf(t, h.kept > maxKept || len(h.series) > maxSeries, "%d kept of %d", h.kept,
+			len(h.series))
 		if i > 2*maxKept && i < maxSeries {
 			testkit.FatalIf(t, h.ignored == 0, "nothing is ignored")
 		}
@@ -197,23 +200,28 @@ func TestHistoryIsBounded(t *testing.T) {
 }
 
 func TestRound(t *testing.T) {
-	for in, want := range map[float32]string{0: "0", 123456: "123456", 1234567.5: "1.235e+06", 0.000123456: "0.0001235", 12.3456: "12.35", -98765.43: "-98770"} {
+	for in, want := range map[float32]string{0: "0", 123456: "123456", 1234567.5: "1.235e+06",
+		0.000123456: "0.0001235", 12.3456: "12.35", -98765.43: "-98770"} {
 		testkit.Equal(t, string(number(nil, round(in))), want, "%v", in)
 	}
 }
 
 // What flows on an edge follows from the nodes where it can be known, and is not made up where it cannot.
 func TestEdgeFlows(t *testing.T) {
-	edges := []view.Edge{{From: "rx", To: "a"}, {From: "rx", To: "b"}, {From: "rx", To: "b"}, {From: "a", To: "tx"}, {From: "b", To: "tx"}, {From: "a", To: "drop"},
+	edges := []view.Edge{{From: "rx", To: "a"}, {From: "rx", To: "b"}, {From: "rx", To: "b"}, {From: "a",
+		To: "tx"}, {From: "b", To: "tx"}, {From: "a", To: "drop"},
 		{From: "b", To: "drop"}, {From: "a", To: "idle"}, {From: "hold", To: "wait"}, {From: "wait", To: "tx2"}}
-	rate := map[string]float64{"rx": 100, "a": 70, "b": 30, "tx": 95, "drop": 5, "idle": 0, "hold": 10, "wait": 10, "tx2": 4}
-	want := map[string]float32{"rx > a": 70, "rx > b": 30, "a > tx": unknown, "b > tx": unknown, "a > drop": unknown, "b > drop": unknown, "a > idle": 0,
+	rate := map[string]float64{"rx": 100, "a": 70, "b": 30, "tx": 95, "drop": 5, "idle": 0, "hold": 10,
+		"wait": 10, "tx2": 4}
+	want := map[string]float32{"rx > a": 70, "rx > b": 30, "a > tx": unknown, "b > tx": unknown,
+		"a > drop": unknown, "b > drop": unknown, "a > idle": 0,
 		"hold > wait": 10, "wait > tx2": 4}
 	flows := edgeFlows(edges, rate)
 	testkit.Equal(t, len(flows), len(want), "edges")
 	for _, f := range flows {
 		w := want[f.From+" > "+f.To]
-		testkit.ErrorIf(t, f.pps != w && !(isUnknown(f.pps) && isUnknown(w)), "%s > %s: %v, not %v", f.From, f.To, f.pps, w)
+		testkit.ErrorIf(t, f.pps != w && !(isUnknown(f.pps) && isUnknown(w)), "%s > %s: %v, not %v", f.From,
+			f.To, f.pps, w)
 	}
 	rate["drop"] = 0
 	for _, f := range edgeFlows(edges, rate) {
@@ -264,7 +272,8 @@ func TestThousandConnections(t *testing.T) {
 		case http.StatusServiceUnavailable:
 			refused++
 			text, _ := io.ReadAll(res.Body)
-			testkit.FatalIf(t, !strings.Contains(string(text), "8 pages of this gateway are open"), "refused with %q", text)
+			testkit.FatalIf(t, !strings.Contains(string(text), "8 pages of this gateway are open"),
+				"refused with %q", text)
 		}
 	}
 	testkit.Equal(t, served, 8, "served")
@@ -281,7 +290,8 @@ func TestTables(t *testing.T) {
 	ask := func(name, query string) tableAnswer { return getJSON[tableAnswer](t, l, "/page/table/"+name+"?"+query) }
 	name := func(a tableAnswer, i int) any { return a.Rows[i].(map[string]any)["name"] }
 	a := ask("session", "sort=-downlink_bytes&limit=3")
-	testkit.FatalIf(t, len(a.Rows) != 3 || a.Total != 1000 || a.Matched != 1000 || name(a, 0) != "ue-00999", "%+v", a)
+	testkit.FatalIf(t, len(a.Rows) != 3 || a.Total != 1000 || a.Matched != 1000 || name(a, 0) != "ue-00999",
+		"%+v", a)
 	a = ask("session", "q=UE-0001&limit=20")
 	testkit.FatalIf(t, len(a.Rows) != 10 || a.Matched != 10, "%d rows, %d found", len(a.Rows), a.Matched)
 	a = ask("session", "q=0x1005")
@@ -294,8 +304,10 @@ func TestTables(t *testing.T) {
 	a = ask("route", "q=254")
 	testkit.FatalIf(t, len(a.Rows) != 1, "routes: %+v", a)
 	for path, want := range map[string]string{
-		"/page/table/config": "no such table", "/page/table/session?sort=x": "no field", "/page/table/session?offset=-1": "numbers",
-		"/page/table/session?q=" + strings.Repeat("x", 65): "at most 64", "/page/table/instance": "nothing called", "/page/subscriber": "1 to 31",
+		"/page/table/config": "no such table", "/page/table/session?sort=x": "no field",
+		"/page/table/session?offset=-1":                    "numbers",
+		"/page/table/session?q=" + strings.Repeat("x", 65): "at most 64",
+		"/page/table/instance":                             "nothing called", "/page/subscriber": "1 to 31",
 	} {
 		code, body := get(t, l, path)
 		testkit.ErrorIf(t, code < 400 || !strings.Contains(body, want), "%s: %d %s", path, code, body)
@@ -338,9 +350,11 @@ func TestPolicyAndFiles(t *testing.T) {
 		testkit.Must(t, err)
 		r.Body.Close()
 		policy := r.Header.Get("Content-Security-Policy")
-		testkit.ErrorIf(t, !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || strings.Contains(policy, "unsafe"), "%s: policy %q", path, policy)
+		testkit.ErrorIf(t, !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") ||
+			strings.Contains(policy, "unsafe"), "%s: policy %q", path, policy)
 	}
-	for _, path := range []string{"/page/assets/", "/page/assets/vendor/", "/page/assets/../page.go", "/page/assets/%2e%2e/page.go", "/page/assets/vendor"} {
+	for _, path := range []string{"/page/assets/", "/page/assets/vendor/", "/page/assets/../page.go",
+		"/page/assets/%2e%2e/page.go", "/page/assets/vendor"} {
 		code, body := get(t, l, path)
 		testkit.ErrorIf(t, code == 200, "%s: %d %.80s", path, code, body)
 	}
@@ -395,13 +409,15 @@ func TestReport(t *testing.T) {
 	g := &gateway{sessions: 3, mobile: true}
 	l := newLive(t, g, Options{})
 	code, body := get(t, l, "/page/report.html")
-	testkit.ErrorIf(t, code != 200 || !strings.Contains(body, "no sample yet"), "before the first sample: %d %.200s", code, body)
+	testkit.ErrorIf(t, code != 200 || !strings.Contains(body, "no sample yet"),
+		"before the first sample: %d %.200s", code, body)
 	l.seconds(samples + 60)
 	g.set(func() { g.away = true })
 	l.seconds(30)
 	code, body = get(t, l, "/page/report.html")
 	testkit.FatalIf(t, code != 200, "%d %s", code, body)
-	for _, want := range []string{"ten minutes of gateway", "AWAY", "connection refused", "n6 out", "policer-red", "worker 1", "smf-1", "Gb/s", "curve s1"} {
+	for _, want := range []string{"ten minutes of gateway", "AWAY", "connection refused", "n6 out", "policer-red",
+		"worker 1", "smf-1", "Gb/s", "curve s1"} {
 		testkit.ErrorIf(t, !strings.Contains(body, want), "the report does not have %q", want)
 	}
 	testkit.Equal(t, strings.Count(body, `class="plot wide"`), len(reportGroups), "plots")
@@ -411,5 +427,6 @@ func TestReport(t *testing.T) {
 	hostileName := &kept{times: []int64{0, 1000}, groups: map[string][]line{"bps": {{hostile, []float32{1, 2}, 2}}}}
 	var b strings.Builder
 	testkit.Must(t, reportTemplate.Execute(&b, hostileName.data(Status{Host: hostile, DataPlane: "ready"}, "{}")))
-	testkit.ErrorIf(t, strings.Contains(b.String(), "<script") || strings.Contains(b.String(), "<img"), "a name became part of the report")
+	testkit.ErrorIf(t, strings.Contains(b.String(), "<script") || strings.Contains(b.String(), "<img"),
+		"a name became part of the report")
 }

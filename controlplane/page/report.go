@@ -96,13 +96,15 @@ func (p *Page) report(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="isthmus-%s.html"`, time.Now().UTC().Format("20060102-150405")))
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="isthmus-%s.html"`,
+		time.Now().UTC().Format("20060102-150405")))
 	w.Write(b.Bytes()) // the client is gone when this fails
 }
 
 func (k *kept) data(s Status, raw string) reportData {
-	d := reportData{Title: "Isthmus: ten minutes of " + s.Host, Where: fmt.Sprintf("control plane %s · data plane %s · %d objects",
-		s.Version, s.DPVersion, s.Objects), When: "no sample yet", JSON: raw}
+	d := reportData{Title: "Isthmus: ten minutes of " + s.Host,
+		Where: fmt.Sprintf("control plane %s · data plane %s · %d objects",
+			s.Version, s.DPVersion, s.Objects), When: "no sample yet", JSON: raw}
 	if s.DataPlane != "ready" {
 		d.Away = strings.TrimSuffix("The data plane is "+s.DataPlane+": "+s.Error, ": ")
 	}
@@ -112,7 +114,8 @@ func (k *kept) data(s Status, raw string) reportData {
 	}
 	for _, c := range []struct{ title, group, ending, unit string }{
 		{"In", "bps", " in", "b/s"}, {"Out", "bps", " out", "b/s"}, {"Packets in", "total", "in", "p/s"},
-		{"Packets out", "total", "out", "p/s"}, {"Dropped", "total", "dropped", "p/s"}, {"Sessions", "sessions", "sessions", ""},
+		{"Packets out", "total", "out", "p/s"}, {"Dropped", "total", "dropped", "p/s"}, {"Sessions",
+			"sessions", "sessions", ""},
 	} {
 		number, unit := si(k.sum(c.group, c.ending), c.unit)
 		d.Cards = append(d.Cards, reportCard{c.title, number, unit})
@@ -126,7 +129,8 @@ func (k *kept) data(s Status, raw string) reportData {
 		slices.SortStableFunc(lines, func(a, b line) int { return strings.Compare(a.name, b.name) })
 		for i := range lines {
 			mean, peak := lines[i].summary()
-			f.Rows = append(f.Rows, reportRow{lines[i].name, word(lines[i].last, g.unit), word(mean, g.unit), word(peak, g.unit)})
+			f.Rows = append(f.Rows, reportRow{lines[i].name, word(lines[i].last, g.unit), word(mean,
+				g.unit), word(peak, g.unit)})
 		}
 		plot := plot{k.times, lines, g.unit, g.most}
 		f.Wide, f.Slim = plot.draw(g.title, 560, "plot wide"), plot.draw(g.title, 350, "plot slim")

@@ -30,7 +30,8 @@ func columnsOf(row reflect.Type) tableColumns {
 	for _, f := range reflect.VisibleFields(row) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch f.Type.Kind() {
-		case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16,
+		case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8,
+			reflect.Uint16,
 			reflect.Uint32, reflect.Uint64, reflect.Float64:
 			if name != "" {
 				list = append(list, column{name, f.Index, f.Type.Kind(), slices.Contains(known, name)})

@@ -72,8 +72,8 @@ func event(name string, data []byte) []byte {
 	return append(append(b, data...), "\n\n"...)
 }
 
-// helloMessage is what a stream begins with: status, then everything there is. Clients that come within one sample share
-// it. The caller holds the lock.
+// helloMessage is what a stream begins with: status, then everything there is. Clients that come within one sample
+// share it. The caller holds the lock.
 func (p *Page) helloMessage() []byte {
 	if p.hello == nil || p.helloAt != p.history.tick {
 		b := append([]byte(`{"period":1000,"samples":`), strconv.Itoa(samples)...)

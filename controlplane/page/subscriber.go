@@ -145,10 +145,12 @@ func (p *Page) subscriber(w http.ResponseWriter, r *http.Request) {
 	watch := p.watches.get(name, now)
 	if watch == nil {
 		p.watches.lock.Unlock()
-		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d subscribers are being looked at, which is the limit", maxWatches))
+		refuse(w, http.StatusServiceUnavailable,
+			fmt.Sprintf("%d subscribers are being looked at, which is the limit", maxWatches))
 		return
 	}
-	a := subscriberAnswer{watch.session, slices.Clone(watch.rules), slices.Clone(watch.urrs), watch.err, watch.history.encode(nil)}
+	a := subscriberAnswer{watch.session, slices.Clone(watch.rules), slices.Clone(watch.urrs), watch.err,
+		watch.history.encode(nil)}
 	p.watches.lock.Unlock()
 	answer(w, a)
 }

@@ -18,7 +18,7 @@ const (
 	maxRows   = 131072 // of a table that are looked at
 	maxPage   = 500    // rows of one answer
 	maxSearch = 64     // characters
-	rest      = 100    // a table is fetched again after so many times what fetching took: 1 % of a core
+	rest      = 40     // a table is fetched again after so many times what fetching took
 	keepRows  = time.Minute
 )
 
@@ -172,7 +172,8 @@ func (p *Page) table(w http.ResponseWriter, r *http.Request) {
 	limit, errLimit := strconv.ParseUint("0"+query.Get("limit"), 10, 31)
 	search := query.Get("q")
 	if errOffset != nil || errLimit != nil || len(search) > maxSearch {
-		refuse(w, http.StatusBadRequest, fmt.Sprintf("offset and limit are numbers, a search has at most %d octets", maxSearch))
+		refuse(w, http.StatusBadRequest,
+			fmt.Sprintf("offset and limit are numbers, a search has at most %d octets", maxSearch))
 		return
 	}
 	select {

@@ -42,7 +42,8 @@ func coordinate(v float64) string {
 }
 
 func (c *Canvas) Line(class string, x1, y1, x2, y2 float64) {
-	fmt.Fprintf(&c.b, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`+"\n", class, coordinate(x1), coordinate(y1), coordinate(x2), coordinate(y2))
+	fmt.Fprintf(&c.b, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`+"\n", class, coordinate(x1),
+		coordinate(y1), coordinate(x2), coordinate(y2))
 }
 
 func (c *Canvas) Rect(class string, x, y, w, h float64, title string) {
@@ -56,12 +57,14 @@ func (c *Canvas) Rect(class string, x, y, w, h float64, title string) {
 
 // Text writes a line of text; anchor is start, middle or end.
 func (c *Canvas) Text(class, anchor string, x, y float64, s string) {
-	fmt.Fprintf(&c.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`+"\n", class, anchor, coordinate(x), coordinate(y), escape(s))
+	fmt.Fprintf(&c.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`+"\n", class, anchor,
+		coordinate(x), coordinate(y), escape(s))
 }
 
 // Turned writes text that is turned about its own place.
 func (c *Canvas) Turned(class, anchor string, x, y, degrees float64, s string) {
-	fmt.Fprintf(&c.b, `<text class="%s" text-anchor="%s" transform="translate(%s %s) rotate(%s)">%s</text>`+"\n", class, anchor,
+	fmt.Fprintf(&c.b, `<text class="%s" text-anchor="%s" transform="translate(%s %s) rotate(%s)">%s</text>`+"\n",
+		class, anchor,
 		coordinate(x), coordinate(y), coordinate(degrees), escape(s))
 }
 
@@ -103,7 +106,8 @@ func (c *Canvas) Marker(class string, n int, x, y float64, title string) {
 	case 0:
 		fmt.Fprintf(&c.b, `<circle class="%s" cx="%s" cy="%s" r="%d"/>`, class, coordinate(x), coordinate(y), r)
 	case 1:
-		fmt.Fprintf(&c.b, `<rect class="%s" x="%s" y="%s" width="%d" height="%d"/>`, class, coordinate(x-3.7), coordinate(y-3.7), 7, 7)
+		fmt.Fprintf(&c.b, `<rect class="%s" x="%s" y="%s" width="%d" height="%d"/>`, class, coordinate(x-3.7),
+			coordinate(y-3.7), 7, 7)
 	case 2:
 		c.Path(class, []Place{{x, y - r - 1}, {x + r + .6, y + r - .6}, {x - r - .6, y + r - .6}}, true)
 	default:

@@ -32,9 +32,11 @@ func TestTicksCover(t *testing.T) {
 	for range 2000 {
 		low := math.Pow(10, random.Float64()*12-6)
 		high := low * (1 + math.Pow(10, random.Float64()*6-3))
-		for name, list := range map[string][]float64{"linear": LinearTicks(low, high, 6), "log": LogTicks(low, high)} {
+		for name, list := range map[string][]float64{"linear": LinearTicks(low, high, 6), "log": LogTicks(low,
+			high)} {
 			n := len(list)
-			if n < 2 || n > 16 || list[0] > low*(1+1e-6) || list[n-1] < high*(1-1e-6) || !slices.IsSorted(list) {
+			if n < 2 || n > 16 || list[0] > low*(1+1e-6) || list[n-1] < high*(1-1e-6) ||
+				!slices.IsSorted(list) {
 				t.Fatalf("%s %v to %v: %v", name, low, high, list)
 			}
 		}

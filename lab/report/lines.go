@@ -192,7 +192,8 @@ func (c *chart) draw(slim bool) string {
 func (c *chart) crowded(width float64) bool {
 	for i := 1; i < len(c.x.ticks); i++ {
 		room := (c.x.part(c.x.ticks[i]) - c.x.part(c.x.ticks[i-1])) * width
-		if (sheet.TextWidth(c.x.word(c.x.ticks[i-1]), typeSize)+sheet.TextWidth(c.x.word(c.x.ticks[i]), typeSize))/2+5 > room {
+		if (sheet.TextWidth(c.x.word(c.x.ticks[i-1]), typeSize)+sheet.TextWidth(c.x.word(c.x.ticks[i]),
+			typeSize))/2+5 > room {
 			return true
 		}
 	}
@@ -229,7 +230,8 @@ func (c *chart) endsApart() bool {
 		}
 	}
 	for _, s := range c.series {
-		if len(s.points) == 0 || s.alone || s.points[len(s.points)-1].x != last || sheet.TextWidth(s.name, typeSize) > 150 {
+		if len(s.points) == 0 || s.alone || s.points[len(s.points)-1].x != last || sheet.TextWidth(s.name,
+			typeSize) > 150 {
 			return false
 		}
 	}

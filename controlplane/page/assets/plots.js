@@ -68,7 +68,9 @@ export class Panel {
 			s.mean = n ? sum / n : null;
 			s.peak = peak;
 		}
-		list.sort((a, b) => Boolean(b.peak) - Boolean(a.peak) || order.compare(a.name, b.name));
+		const base = (s) => s.name.replace(/ (in|out)$/, "");
+		const busy = new Set(list.filter((s) => s.peak).map(base));
+		list.sort((a, b) => busy.has(base(b)) - busy.has(base(a)) || order.compare(a.name, b.name));
 		if (list.length > DRAWN) list.sort((a, b) => (b.peak ?? -1) - (a.peak ?? -1));
 		return list;
 	}

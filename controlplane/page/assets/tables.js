@@ -145,6 +145,7 @@ export class Table {
 		say(this.note, `${part}${found}${data.cut ? " and more" : ""}; looked at ${clock(data.at)}, every ${Math.round(data.every_s)} s`);
 		this.back.disabled = data.offset === 0;
 		this.next.disabled = end >= data.matched;
+		this.back.hidden = this.next.hidden = this.back.disabled && this.next.disabled;
 		fill(this.body, data.rows, (r) => columns.map((c) => c.get(r)), (row) => {
 			columns.forEach((c, i) => { row.cells[i].className = c.num ? "num" : ""; });
 		});
