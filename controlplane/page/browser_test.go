@@ -4,6 +4,7 @@ package page
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"testing"
@@ -44,6 +45,15 @@ func TestBrowserShowsEverything(t *testing.T) {
 	lines := eval[[]string](b, `[...document.querySelectorAll(".lines tbody tr td:first-child")].map((c) =>
 		c.textContent)`)
 	testkit.ErrorIf(t, len(lines) < 14, "lines under the plots: %q", lines)
+	// A keyboard reaches everything, a screen reader has a name for it and a table for each picture.
+	nameless := eval[[]string](b,
+		`[...document.querySelectorAll("a, button, input, [tabindex='0'], [role=img]")].filter((e) => e.offsetParent &&
+		!(e.textContent.trim() || e.ariaLabel || e.labels?.length ||
+			e.getAttribute("aria-labelledby"))).map((e) => e.outerHTML)`)
+	testkit.ErrorIf(t, len(nameless) > 0, "without a name: %q", nameless)
+	bare := eval[int](b, `[...document.querySelectorAll(".plot")].filter((p) =>
+		!p.closest("section").querySelector("table")).length`)
+	testkit.ErrorIf(t, bare > 0, "%d plots have no table", bare)
 	for _, view := range []string{"session", "peers", "route"} {
 		eval[string](b, `location.hash = "#/`+view+`"`)
 		b.until("table of "+view, `document.querySelectorAll("#view-tables tbody tr").length > 0`)
@@ -63,7 +73,8 @@ func TestBrowserEscapesNames(t *testing.T) {
 		a.textContent.startsWith("<b")).click() ?? ""`)
 	testkit.Until(t, "its own page", func() bool {
 		l.seconds(1)
-		return eval[bool](b, `document.querySelector("#view-subscriber h2")?.textContent === '<b onclick="x">&amp;"' &&
+		return eval[bool](b, `document.querySelector("#view-subscriber h2")?.textContent ===
+			'<b onclick="x">&amp;"' &&
 			document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
 	})
 	testkit.ErrorIf(t, eval[bool](b, `document.querySelector("main script, main img, main b") !== null ||
@@ -93,6 +104,37 @@ func TestBrowserSearchAndSubscriber(t *testing.T) {
 	b.shot("page-subscriber")
 	testkit.ErrorIf(t, eval[bool](b, `document.querySelector(".trace") !== null`),
 		"a trace is offered that the server has not")
+	b.quiet()
+}
+
+// Where the server offers traces, a button shows a subscriber's packets as they go, as text, and ends the trace.
+func TestBrowserTrace(t *testing.T) {
+	b := startChromium(t)
+	l := newLive(t, &gateway{sessions: 5}, Options{Trace: "/v1/trace"})
+	l.seconds(3)
+	mux := http.NewServeMux()
+	mux.Handle("/", l.Handler())
+	ended := make(chan string, 1)
+	mux.HandleFunc("GET /v1/trace", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 700 {
+			fmt.Fprintf(w, "data: packet %d %s\n\n", i, hostile)
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		ended <- r.URL.Query().Get("session")
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	b.size(375, 800, "dark")
+	b.open(server.URL + "/#/subscriber/ue-00003")
+	b.until("a button", `document.querySelector("[aria-label=Trace] button")`)
+	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	b.until("the last lines", `document.querySelector(".trace").childElementCount === 500 &&
+		document.querySelector(".trace").lastElementChild.textContent.startsWith("packet 699 <script>")`)
+	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	testkit.Equal(t, <-ended, "ue-00003", "session of the trace that ended")
 	b.quiet()
 }
 

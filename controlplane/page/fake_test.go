@@ -155,6 +155,9 @@ func (g *gateway) graph() *view.Graph {
 func (g *gateway) sessionRows(key string, limit int) []view.Session {
 	rows := make([]view.Session, 0, g.sessions)
 	for i := range g.sessions {
+		if i > 0 && key != "" && key != fmt.Sprintf("ue-%05d", i) {
+			continue
+		}
 		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: uint64(i + 1), Encap: "none",
 			UEIP4:     fmt.Sprintf("10.%d.%d.%d", 45+i>>16, i>>8&255, i&255),
 			TEIDLocal: uint32(0x1000 + i), UplinkBytes: g.at(float64(100 + i)),

@@ -87,8 +87,11 @@ function banner(text) {
 
 open({
 	hello(data) {
-		trace = data.trace;
 		status = data.status;
+		if (data.trace !== trace) {
+			trace = data.trace;
+			route();
+		}
 		store.load(data.history);
 		head();
 		draw();

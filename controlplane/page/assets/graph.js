@@ -40,7 +40,9 @@ export class Graph {
 		}
 		const shown = nodes.filter((s) => this.all.checked || this.seen.has(s.name)).map((s) => s.name);
 		const there = new Set(shown);
-		const ways = edges.filter((e) => there.has(e.from) && there.has(e.to) && (this.all.checked || this.seen.has(e.key)));
+		// Nearly every node has a way to drop: those at rest would hide all else.
+		const ways = edges.filter((e) => there.has(e.from) && there.has(e.to) &&
+			(this.seen.has(e.key) || this.all.checked && e.to !== "drop"));
 		this.table(nodes);
 		const across = this.box.clientWidth >= 700;
 		const key = JSON.stringify([across, shown, ways.map((e) => e.key)]);
@@ -59,12 +61,13 @@ export class Graph {
 			this.box.replaceChildren(el("p", { class: "empty" }, "No packets flow."));
 			return;
 		}
-		const [size, thin, step] = across ? [HIGH + ACROSS, THIN, WIDE + ALONG] : [WIDE + ACROSS, THIN, HIGH + ALONG];
+		const thin = ways.length > 60 ? THIN / 3 : THIN;
+		const [size, step] = across ? [HIGH + ACROSS, WIDE + ALONG] : [WIDE + ACROSS, HIGH + ALONG];
 		const plan = place(shown, ways, size, thin);
 		const at = ({ layer, y }) => (across ? [4 + layer * step + WIDE / 2, 4 + y] : [4 + y, 4 + layer * step + HIGH / 2]);
 		const along = 8 + plan.layers * step - ALONG, breadth = 8 + plan.breadth;
 		const [w, h] = across ? [along, breadth] : [breadth, along];
-		const scale = Math.min(1, Math.max(0.72, this.box.clientWidth / w));
+		const scale = Math.min(1, Math.max(0.6, this.box.clientWidth / w));
 		const picture = svg("svg", { viewBox: `0 0 ${w} ${h}`, width: w * scale, height: h * scale, "aria-hidden": "true" });
 		for (const e of ways) picture.append(this.line(e, plan.edges.get(e).map(at), across));
 		for (const e of this.lines) picture.append(e.label);
