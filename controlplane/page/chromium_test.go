@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,6 +216,6 @@ func (b *chromium) quiet() {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	for _, line := range b.console {
-		b.t.Error(fmt.Sprintf("console: %.400s", line))
+		b.t.Errorf("console: %.400s", line)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -70,6 +71,9 @@ func New(src Source, opt Options) *Page {
 		tables:  newTables(src), watches: watches{src: src, of: map[string]*watch{}}}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
+	}
+	if _, err := fs.Stat(p.assets.root, "vendor/dygraph.min.js"); err != nil {
+		p.log.Warn("the page has tables but no plots: the program was built without ./dev, which brings the charting library")
 	}
 	p.hub.limit = opt.Streams
 	p.status = src.Status()
