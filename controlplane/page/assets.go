@@ -21,9 +21,8 @@ var files embed.FS
 
 // assets serves the files that the page is made of. They are the same as long as the process runs.
 type assets struct {
-	root   fs.FS
-	server http.Handler
-	tag    string // of all of them
+	root fs.FS
+	tag  string // of all of them
 }
 
 func loadAssets() *assets {
@@ -40,7 +39,7 @@ func loadAssets() *assets {
 		}
 		return err
 	})
-	return &assets{root, http.FileServerFS(root), `"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`}
+	return &assets{root, `"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`}
 }
 
 func (a *assets) index(w http.ResponseWriter, r *http.Request) {
@@ -55,10 +54,11 @@ func (a *assets) palette(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/") {
-		http.NotFound(w, r) // no listing
+	name := strings.TrimPrefix(r.URL.Path, "/page/assets/")
+	if info, err := fs.Stat(a.root, name); err != nil || info.IsDir() {
+		http.NotFound(w, r) // no listing, and no name that no file can have
 		return
 	}
 	w.Header().Set("ETag", a.tag)
-	http.StripPrefix("/page/assets/", a.server).ServeHTTP(w, r)
+	http.ServeFileFS(w, r, a.root, name)
 }
