@@ -37,7 +37,8 @@ func TestBrowserShowsEverything(t *testing.T) {
 				document.querySelectorAll("#graph .node").length === 10 &&
 					document.querySelectorAll("#top tbody tr").length === 12 &&
 				[...document.querySelectorAll(".plot canvas")].every((c) => c.clientWidth <= c.closest(".plot").clientWidth + 1)`)
-			overflow := eval[int](b, "document.documentElement.scrollWidth - innerWidth")
+			overflow := eval[int](b,
+				"document.documentElement.scrollWidth - document.documentElement.clientWidth")
 			testkit.ErrorIf(t, overflow > 0, "%d columns: the page is %d columns wider", width, overflow)
 			b.shot(fmt.Sprintf("page-%d-%s", width, scheme))
 		}
@@ -47,7 +48,8 @@ func TestBrowserShowsEverything(t *testing.T) {
 	testkit.ErrorIf(t, len(lines) < 14, "lines under the plots: %q", lines)
 	// A keyboard reaches everything, a screen reader has a name for it and a table for each picture.
 	nameless := eval[[]string](b,
-		`[...document.querySelectorAll("a, button, input, [tabindex='0'], [role=img]")].filter((e) => e.offsetParent &&
+		`[...document.querySelectorAll("a, button, input, [tabindex='0'], [role=img]")].filter((e) =>
+			e.offsetParent &&
 		!(e.textContent.trim() || e.ariaLabel || e.labels?.length ||
 			e.getAttribute("aria-labelledby"))).map((e) => e.outerHTML)`)
 	testkit.ErrorIf(t, len(nameless) > 0, "without a name: %q", nameless)
@@ -134,6 +136,14 @@ func TestBrowserTrace(t *testing.T) {
 	b.until("the last lines", `document.querySelector(".trace").childElementCount === 500 &&
 		document.querySelector(".trace").lastElementChild.textContent.startsWith("packet 699 <script>")`)
 	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	l.seconds(3)
+	b.until("figures", `document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
+	for _, view := range []string{"subscriber/ue-00003", "session", "peers", "route"} {
+		eval[string](b, `location.hash = "#/`+view+`"`)
+		b.until(view, `document.querySelector("main > section:not([hidden]) td")`)
+		overflow := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+		testkit.ErrorIf(t, overflow > 0, "%s: the page is %d columns wider than a telephone", view, overflow)
+	}
 	testkit.Equal(t, <-ended, "ue-00003", "session of the trace that ended")
 	b.quiet()
 }
