@@ -3,8 +3,9 @@
 package page
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"testing"
@@ -112,25 +113,25 @@ func TestBrowserSearchAndSubscriber(t *testing.T) {
 // Where the server offers traces, a button shows a subscriber's packets as they go, as text, and ends the trace.
 func TestBrowserTrace(t *testing.T) {
 	b := startChromium(t)
-	l := newLive(t, &gateway{sessions: 5}, Options{Trace: "/v1/trace"})
-	l.seconds(3)
-	mux := http.NewServeMux()
-	mux.Handle("/", l.Handler())
 	ended := make(chan string, 1)
-	mux.HandleFunc("GET /v1/trace", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i := range 700 {
-			fmt.Fprintf(w, "data: packet %d %s\n\n", i, hostile)
-		}
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		ended <- r.URL.Query().Get("session")
+	l := newLive(t, &gateway{sessions: 5}, Options{
+		Trace: func(ctx context.Context, session string, give func(string) error) error {
+			for i := range 700 {
+				if err := give(fmt.Sprintf("packet %d %s\n  port-rx\n", i, hostile)); err != nil {
+					return err
+				}
+			}
+			if session == "ue-00004" {
+				return errors.New("the data plane is away")
+			}
+			<-ctx.Done()
+			ended <- session
+			return nil
+		},
 	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
+	l.seconds(3)
 	b.size(375, 800, "dark")
-	b.open(server.URL + "/#/subscriber/ue-00003")
+	b.open(l.server.URL + "/#/subscriber/ue-00003")
 	b.until("a button", `document.querySelector("[aria-label=Trace] button")`)
 	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
 	b.until("the last lines", `document.querySelector(".trace").childElementCount === 500 &&
@@ -145,6 +146,12 @@ func TestBrowserTrace(t *testing.T) {
 		testkit.ErrorIf(t, overflow > 0, "%s: the page is %d columns wider than a telephone", view, overflow)
 	}
 	testkit.Equal(t, <-ended, "ue-00003", "session of the trace that ended")
+	eval[string](b, `location.hash = "#/subscriber/ue-00004"`)
+	b.until("another subscriber", `document.querySelector("#view-subscriber h2")?.textContent === "ue-00004"`)
+	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	b.until("why it ended", `document.querySelector(".trace").lastElementChild?.textContent ===
+		"the data plane is away" &&
+		document.querySelector("[aria-label=Trace] button").ariaPressed === "false"`)
 	b.quiet()
 }
 

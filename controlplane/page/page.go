@@ -36,8 +36,10 @@ type Status struct {
 // Options are limits and what other parts of the program offer. Zero values are the defaults.
 type Options struct {
 	Log     *slog.Logger
-	Streams int    // pages open at a time; 0: 32
-	Trace   string // path that streams a session's packets as server-sent events; empty: there is none
+	Streams int // pages open at a time; 0: 32
+	// Trace gives the packets of a session as they go, each as text of one or more lines, until it has no more, ctx
+	// ends or give fails; nil: there are no traces.
+	Trace func(ctx context.Context, session string, give func(text string) error) error
 }
 
 const (
@@ -53,7 +55,8 @@ type Page struct {
 	assets  *assets
 	tables  tables
 	watches watches
-	sampler sampler // of Run
+	traces  chan struct{} // those that run
+	sampler sampler       // of Run
 
 	lock    sync.Mutex
 	history *history
@@ -68,7 +71,8 @@ func New(src Source, opt Options) *Page {
 	opt.Streams = cmp.Or(opt.Streams, 32)
 	p := &Page{src: src, opt: opt, log: opt.Log, assets: loadAssets(), history: newHistory(),
 		sampler: sampler{src: src},
-		tables:  newTables(src), watches: watches{src: src, of: map[string]*watch{}}}
+		tables:  newTables(src), watches: watches{src: src, of: map[string]*watch{}},
+		traces: make(chan struct{}, maxTraces)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -139,6 +143,9 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /page/table/{name}", p.table)
 	mux.HandleFunc("GET /page/subscriber", p.subscriber)
 	mux.HandleFunc("GET /page/report.html", p.report)
+	if p.opt.Trace != nil {
+		mux.HandleFunc("GET /page/trace", p.trace)
+	}
 	return secured(mux)
 }
 

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -44,7 +45,7 @@ func getJSON[T any](t testing.TB, l *live, path string) T {
 }
 
 type helloData struct {
-	Trace   string
+	Trace   bool
 	Status  Status
 	History struct {
 		T      []int64
@@ -429,4 +430,37 @@ func TestReport(t *testing.T) {
 	testkit.Must(t, reportTemplate.Execute(&b, hostileName.data(Status{Host: hostile, DataPlane: "ready"}, "{}")))
 	testkit.ErrorIf(t, strings.Contains(b.String(), "<script") || strings.Contains(b.String(), "<img"),
 		"a name became part of the report")
+}
+
+// As many traces as may be run; a session's text is sent line by line, and the end has a reason.
+func TestTraces(t *testing.T) {
+	begun := make(chan struct{}, maxTraces)
+	l := newLive(t, &gateway{}, Options{Trace: func(ctx context.Context, session string,
+		give func(string) error) error {
+		if session == "short" {
+			give("packet\n  port-rx\r\n")
+			return errors.New("the data plane is away")
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil
+	}})
+	_, body := get(t, l, "/page/trace?session=short")
+	want := "event: begin\ndata: {}\n\ndata: packet\ndata:   port-rx\n\nevent: bye\ndata: \"the data plane is away\"\n\n"
+	testkit.Equal(t, body, want, "trace")
+	ctx, stop := context.WithCancel(context.Background())
+	for range maxTraces {
+		r, err := http.NewRequestWithContext(ctx, "GET", l.server.URL+"/page/trace?session=x", nil)
+		testkit.Must(t, err)
+		answer, err := l.server.Client().Do(r)
+		testkit.Must(t, err)
+		defer answer.Body.Close()
+		<-begun
+	}
+	code, body := get(t, l, "/page/trace?session=x")
+	testkit.ErrorIf(t, code != 503 || !strings.Contains(body, "2 traces run"), "one more: %d %s", code, body)
+	stop()
+	testkit.Until(t, "the traces end", func() bool { return len(l.traces) == 0 })
+	code, _ = get(t, newLive(t, &gateway{}, Options{}), "/page/trace?session=x")
+	testkit.Equal(t, code, 404, "where there are no traces")
 }

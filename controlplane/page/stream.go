@@ -77,12 +77,25 @@ func event(name string, data []byte) []byte {
 func (p *Page) helloMessage() []byte {
 	if p.hello == nil || p.helloAt != p.history.tick {
 		b := append([]byte(`{"period":1000,"samples":`), strconv.Itoa(samples)...)
-		b = append(append(b, `,"trace":`...), quote(p.opt.Trace)...)
+		b = strconv.AppendBool(append(b, `,"trace":`...), p.opt.Trace != nil)
 		b = append(append(b, `,"status":`...), p.statusJSON()...)
 		b = p.history.encode(append(b, `,"history":`...))
 		p.hello, p.helloAt = event("hello", append(b, '}')), p.history.tick
 	}
 	return p.hello
+}
+
+// eventStream begins an answer of server-sent events, which lasts as long as the client reads. write sends one, and
+// tells whether it went.
+func eventStream(w http.ResponseWriter) (write func(message []byte) bool) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Time{})
+	return func(message []byte) bool {
+		control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_, err := w.Write(message)
+		return err == nil && control.Flush() == nil
+	}
 }
 
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
@@ -100,14 +113,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 		p.hub.leave(c)
 		p.lock.Unlock()
 	}()
-	w.Header().Set("Content-Type", "text/event-stream")
-	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Time{})
-	write := func(message []byte) bool {
-		control.SetWriteDeadline(time.Now().Add(writeTimeout))
-		_, err := w.Write(message)
-		return err == nil && control.Flush() == nil
-	}
+	write := eventStream(w)
 	for ok := write(append([]byte("retry: 1000\n\n"), hello...)); ok; {
 		select {
 		case message, open := <-c.queue:

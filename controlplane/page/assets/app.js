@@ -21,7 +21,7 @@ const panels = [
 ].map((options) => new Panel(store, options));
 byId("panels").prepend(...panels.map((p) => p.element));
 const graph = new Graph(store);
-let trace = "";
+let trace = false;
 let status = null;
 
 // Tiles: the gateway in one line.

@@ -9,7 +9,7 @@ const FACTS = [["worker", "worker"], ["port", "port"], ["encapsulation", "encap"
 	["PPPoE session", "pppoe_session"], ["MAC", "mac"], ["IPv4", "ue_ip4"], ["IPv6", "ue_ip6"], ["user", "user"], ["DNN", "dnn"],
 	["PFCP peer", "association"], ["buffered packets", "buffered"]];
 const HEX = [["SEID", "seid"], ["SEID of the CP", "cp_seid"], ["TEID here", "teid_local"], ["TEID of the peer", "teid_peer"]];
-const TRACED = 500; // lines of a trace that are kept
+const TRACED = 500; // packets of a trace that are kept
 
 function table(heads) {
 	const body = el("tbody");
@@ -39,30 +39,39 @@ export class Subscriber {
 				el("div", { class: "head" }, el("h2", {}, name), this.note), this.facts),
 			el("div", { class: "panels" }, ...this.panels.map((p) => p.element)),
 			el("section", { class: "panel", "aria-label": "Rules" }, el("div", { class: "head" }, el("h2", {}, "Rules")), rules), this.usage);
-		if (trace) this.element.append(this.tracer(trace));
+		if (trace) this.element.append(this.tracer());
 	}
 
-	tracer(path) {
+	tracer() {
 		this.lines = el("div", { class: "trace", tabindex: "0", role: "log", "aria-label": "Packets as they go" });
-		this.button = el("button", { class: "plain", type: "button", "aria-pressed": "false", onclick: () => this.trace(path) }, "Trace its packets");
+		this.button = el("button", { class: "plain", type: "button", "aria-pressed": "false", onclick: () => this.trace() }, "Trace its packets");
 		return el("section", { class: "panel", "aria-label": "Trace" },
 			el("div", { class: "head" }, el("h2", {}, "Trace"), this.button), this.lines);
 	}
 
-	trace(path) {
+	trace() {
 		if (this.source) {
 			this.untrace();
 			return;
 		}
 		say(this.button, "Stop");
 		this.button.setAttribute("aria-pressed", "true");
-		this.source = new EventSource(`${path}?${new URLSearchParams({ session: this.name })}`);
-		this.source.onmessage = (e) => {
-			this.lines.append(el("div", {}, e.data));
-			while (this.lines.childElementCount > TRACED) this.lines.firstElementChild.remove();
-			this.lines.scrollTop = this.lines.scrollHeight;
+		this.source = new EventSource(`/page/trace?${new URLSearchParams({ session: this.name })}`);
+		this.source.onmessage = (e) => this.line(e.data);
+		this.source.addEventListener("bye", (e) => {
+			this.line(JSON.parse(e.data));
+			this.untrace();
+		});
+		this.source.onerror = () => {
+			this.line("The trace broke off, or the gateway runs as many as it may.");
+			this.untrace();
 		};
-		this.source.onerror = () => this.untrace();
+	}
+
+	line(text) {
+		this.lines.append(el("div", {}, text));
+		while (this.lines.childElementCount > TRACED) this.lines.firstElementChild.remove();
+		this.lines.scrollTop = this.lines.scrollHeight;
 	}
 
 	untrace() {
