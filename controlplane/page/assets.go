@@ -42,9 +42,11 @@ func loadAssets() *assets {
 	return &assets{root, `"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`}
 }
 
-func (a *assets) index(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("ETag", a.tag)
-	http.ServeFileFS(w, r, a.root, "page.html")
+func (a *assets) file(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", a.tag)
+		http.ServeFileFS(w, r, a.root, name)
+	}
 }
 
 // palette is that of the pages that people keep, too.
@@ -54,11 +56,10 @@ func (a *assets) palette(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/page/assets/")
+	name := strings.TrimPrefix(r.URL.Path, "/assets/")
 	if info, err := fs.Stat(a.root, name); err != nil || info.IsDir() {
 		http.NotFound(w, r) // no listing, and no name that no file can have
 		return
 	}
-	w.Header().Set("ETag", a.tag)
-	http.ServeFileFS(w, r, a.root, name)
+	a.file(name)(w, r)
 }

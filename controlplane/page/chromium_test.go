@@ -155,7 +155,9 @@ func eval[T any](b *chromium, script string) T {
 		&answer)
 	var v T
 	testkit.FatalIf(b.t, answer.ExceptionDetails != nil, "%s: %s", script, answer.ExceptionDetails)
-	testkit.Must(b.t, json.Unmarshal(answer.Result.Value, &v))
+	if answer.Result.Value != nil { // undefined, or the page went meanwhile
+		testkit.Must(b.t, json.Unmarshal(answer.Result.Value, &v))
+	}
 	return v
 }
 

@@ -14,7 +14,7 @@ import (
 // the limits.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
-		"/", "/page/assets/app.js", "/page/assets/../../page.go", "/page/assets/0\xdc", "/page/stream",
+		"/", "/assets/app.js", "/assets/../../page.go", "/assets/0\xdc", "/page/stream",
 		"/page/report.html",
 		"/page/table/session?q=0x10&sort=-bps&offset=3&limit=2", "/page/table/route?sort=-resolved",
 		"/page/table/neighbour?sort=age_s",

@@ -136,9 +136,10 @@ func (p *Page) statusJSON() []byte {
 // Handler serves the page at / and what it is made of below /page/.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", p.assets.index)
-	mux.HandleFunc("GET /page/assets/", p.assets.serve)
-	mux.HandleFunc("GET /page/assets/palette.css", p.assets.palette)
+	mux.HandleFunc("GET /{$}", p.assets.file("page.html"))
+	mux.HandleFunc("GET /login", p.assets.file("login.html"))
+	mux.HandleFunc("GET /assets/", p.assets.serve)
+	mux.HandleFunc("GET /assets/palette.css", p.assets.palette)
 	mux.HandleFunc("GET /page/stream", p.stream)
 	mux.HandleFunc("GET /page/table/{name}", p.table)
 	mux.HandleFunc("GET /page/subscriber", p.subscriber)
@@ -156,7 +157,7 @@ func secured(h http.Handler) http.Handler {
 		head := w.Header()
 		head.Set("Content-Security-Policy",
 			"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
-				"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+				"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("Cross-Origin-Opener-Policy", "same-origin")

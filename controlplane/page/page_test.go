@@ -346,7 +346,7 @@ func TestWatchesAreBounded(t *testing.T) {
 // Every answer forbids what the page does not need, and no file is served but the page's own.
 func TestPolicyAndFiles(t *testing.T) {
 	l := newLive(t, &gateway{}, Options{})
-	for _, path := range []string{"/", "/page/assets/app.js", "/page/table/route", "/nothing"} {
+	for _, path := range []string{"/", "/assets/app.js", "/page/table/route", "/nothing"} {
 		r, err := l.server.Client().Get(l.server.URL + path)
 		testkit.Must(t, err)
 		r.Body.Close()
@@ -354,8 +354,8 @@ func TestPolicyAndFiles(t *testing.T) {
 		testkit.ErrorIf(t, !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") ||
 			strings.Contains(policy, "unsafe"), "%s: policy %q", path, policy)
 	}
-	for _, path := range []string{"/page/assets/", "/page/assets/vendor/", "/page/assets/../page.go",
-		"/page/assets/%2e%2e/page.go", "/page/assets/vendor"} {
+	for _, path := range []string{"/assets/", "/assets/vendor/", "/assets/../page.go",
+		"/assets/%2e%2e/page.go", "/assets/vendor"} {
 		code, body := get(t, l, path)
 		testkit.ErrorIf(t, code == 200, "%s: %d %.80s", path, code, body)
 	}

@@ -25,7 +25,7 @@ export function open(handlers) {
 			const answer = await fetch("/page/stream", { signal: stop.signal });
 			const why = answer.ok ? "" : (await answer.text()).trim();
 			stop.abort();
-			if (answer.status === 401) return location.reload(); // whoever guards the page asks who we are
+			if (answer.status === 401) return location.assign("/login");
 			if (!why) return start();
 			handlers.away(why);
 		} catch {
