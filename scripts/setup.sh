@@ -10,6 +10,8 @@ PACKAGES=(
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
 	iperf3 bind9-dnsutils frr # programs that the lab and its tests run
+	libjs-dygraphs                             # part of the live page
+	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
 GO_MINOR=24 # Go 1.24 or later
 
@@ -154,6 +156,7 @@ ensure_setup() {
 		use_go || die "the Go that was fetched does not run"
 	fi
 	get_promtool
+	page_vendor
 	staticcheck=$(staticcheck_path)
 	if [[ ! -x $staticcheck ]]; then
 		say "building staticcheck"
@@ -161,6 +164,15 @@ ensure_setup() {
 		(cd scripts/tools && go build -buildvcs=false -o "$ROOT/$staticcheck" honnef.co/go/tools/cmd/staticcheck 2>&1 |
 			{ grep -v '^go: downloading' || true; })
 	fi
+}
+
+# Copies what the live page embeds of Debian's packages to where Go's compiler takes it from.
+page_vendor() {
+	local from=/usr/share/javascript/dygraphs to=controlplane/page/assets/vendor file
+	mkdir -p "$to"
+	for file in dygraph.min.js dygraph.min.css; do
+		cmp -s "$from/$file" "$to/$file" || install -m 644 "$from/$file" "$to/$file"
+	done
 }
 
 verb_setup() {

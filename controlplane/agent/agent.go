@@ -23,6 +23,7 @@ import (
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/measure"
+	"isthmus/controlplane/page"
 	"isthmus/controlplane/view"
 )
 
@@ -34,6 +35,8 @@ type Options struct {
 	DPBinary      string
 	Metrics       string // "off": none
 	MetricsPublic bool   // allow an address that is not of this machine alone
+	Page          string // address of the live page; "off": none
+	PagePublic    bool   // allow an address that is not of this machine alone
 	Restart       string // policy, instead of the file's
 	State         string // folder of what outlives us, instead of the file's
 	Version       string
@@ -92,7 +95,8 @@ type Agent struct {
 	cache     snapshots
 	control   view.Control // what the PFCP server knows; nil: there is none
 	mobile    *mobile      // the same, for us; set before Run serves anything
-	// listeners are those of Serve; set before it serves anything
+	page      *page.Page   // nil: there is none
+	// listeners are those of Serve; set before it serves anything, as is page
 	listeners []*httpd.Listener
 
 	// Owned by Run.
@@ -147,6 +151,7 @@ func newAgent(opt Options, plan *Plan) *Agent {
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
+	a.opt.Page = cmp.Or(opt.Page, plan.Control.Page)
 	a.opt.Restart = cmp.Or(opt.Restart, plan.Control.Restart.Policy)
 	now := time.Now()
 	a.state = Status{
@@ -394,6 +399,7 @@ func (a *Agent) needsRestart(plan *Plan) string {
 		{"socket", was.Socket == is.Socket},
 		{"state", was.State == is.State},
 		{"metrics", was.Metrics == is.Metrics},
+		{"page", was.Page == is.Page},
 		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
 		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
 		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},

@@ -14,12 +14,14 @@ import (
 
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/metrics"
+	"isthmus/controlplane/page"
 )
 
 // What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a
 // few times a minute.
 var (
 	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
+	pageBounds    = httpd.Bounds{Name: "page", Connections: 1024, Read: 10 * time.Second, Write: time.Minute}
 	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second, Write: 30 * time.Second}
 )
 
@@ -32,6 +34,9 @@ func (a *Agent) Serve(ctx context.Context) error {
 	servers, err := a.listenAll()
 	if err != nil {
 		return err
+	}
+	if a.page != nil {
+		go a.page.Run(ctx)
 	}
 	fail := make(chan error, len(servers))
 	for i, server := range servers {
@@ -95,6 +100,18 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 		}
 		open(m, metricsBounds, metrics.Handler(a.Snapshot, a.opt.Version, a.measures))
 		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
+	}
+	if addr := a.opt.Page; addr != "" && addr != "off" {
+		l, err := httpd.ListenLocal("page", addr, a.opt.PagePublic, "--page-public")
+		if err != nil {
+			for _, opened := range a.listeners {
+				opened.Close()
+			}
+			return nil, err
+		}
+		a.page = page.New(source{a}, page.Options{Log: a.log})
+		open(l, pageBounds, httpd.OwnNames(a.page.Handler(), a.opt.PagePublic))
+		a.log.Info("page", "address", "http://"+l.Addr().String()+"/")
 	}
 	return servers, nil
 }

@@ -5,7 +5,6 @@ package metrics
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"isthmus/api"
+	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/view"
 )
@@ -218,13 +218,5 @@ func Handler(source Source, version string, measured ...prometheus.Collector) ht
 // Listen opens the metrics address. Counters tell much about a network, and there is no password: an address that other
 // machines can reach must be asked for.
 func Listen(address string, public bool) (net.Listener, error) {
-	a, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("metrics address %q: %w", address, err)
-	}
-	if !public && !a.IP.IsLoopback() {
-		return nil, fmt.Errorf("metrics address %q can be reached from other machines, and nothing protects it: "+
-			"use a loopback address, or allow it with --metrics-public", address)
-	}
-	return net.ListenTCP("tcp", a)
+	return httpd.ListenLocal("metrics", address, public, "--metrics-public")
 }

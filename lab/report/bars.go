@@ -5,6 +5,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"isthmus/controlplane/sheet"
 )
 
 // bar is one row of a bar chart: a name, a value with its spread, and what stands at its end.
@@ -34,9 +36,9 @@ func (c *barChart) draw(slim bool) string {
 	left, tail, most := 10.0, 0.0, 0.0
 	for _, b := range c.bars {
 		if !slim {
-			left = max(left, 14+textWidth(b.name, typeSize))
+			left = max(left, 14+sheet.TextWidth(b.name, typeSize))
 		}
-		tail = max(tail, textWidth(b.label, typeSize))
+		tail = max(tail, sheet.TextWidth(b.label, typeSize))
 		most = max(most, b.value, b.high)
 	}
 	scale := &axis{zero: true}
@@ -48,37 +50,37 @@ func (c *barChart) draw(slim bool) string {
 	right := width - tail - 16
 	f := &frame{left: left, right: right, x: scale}
 	at := func(v float64) float64 { return f.left + scale.part(v)*(f.right-f.left) }
-	out := newCanvas(width, height, class, c.text)
+	out := sheet.NewCanvas(width, height, class, c.text)
 	c.legend(out)
 	for _, t := range scale.ticks {
-		out.line("grid", at(t), top, at(t), bottom)
-		out.text("tick", "middle", at(t), bottom+16, plain(t))
+		out.Line("grid", at(t), top, at(t), bottom)
+		out.Text("tick", "middle", at(t), bottom+16, plain(t))
 	}
-	out.text("label", "middle", (left+right)/2, height-6, c.label)
+	out.Text("label", "middle", (left+right)/2, height-6, c.label)
 	for i, b := range c.bars {
 		y := top + step*float64(i) + (step-thick)/2
 		if slim {
 			y = top + step*float64(i) + step - thick - 3
-			out.text("name", "start", left, y-4, b.name)
+			out.Text("name", "start", left, y-4, b.name)
 		} else {
-			out.text("name", "end", left-8, y+thick-3.5, b.name)
+			out.Text("name", "end", left-8, y+thick-3.5, b.name)
 		}
-		out.rect("bar "+styleName(b.style), left, y, at(b.value)-left, thick, b.title)
+		out.Rect("bar "+styleName(b.style), left, y, at(b.value)-left, thick, b.title)
 		end := at(b.value)
 		if b.high > b.low && at(b.high)-at(b.low) > 2 {
 			middle := y + thick/2
-			out.line("spread", at(b.low), middle, at(b.high), middle)
-			out.line("spread", at(b.low), middle-4, at(b.low), middle+4)
-			out.line("spread", at(b.high), middle-4, at(b.high), middle+4)
+			out.Line("spread", at(b.low), middle, at(b.high), middle)
+			out.Line("spread", at(b.low), middle-4, at(b.low), middle+4)
+			out.Line("spread", at(b.high), middle-4, at(b.high), middle+4)
 			end = max(end, at(b.high))
 		}
-		out.text("value", "start", end+6, y+thick-3.5, b.label)
+		out.Text("value", "start", end+6, y+thick-3.5, b.label)
 	}
-	out.line("axis", left, top, left, bottom)
+	out.Line("axis", left, top, left, bottom)
 	return out.String()
 }
 
-func (c *barChart) legend(out *canvas) {
+func (c *barChart) legend(out *sheet.Canvas) {
 	if len(c.key) < 2 {
 		return
 	}
@@ -87,9 +89,9 @@ func (c *barChart) legend(out *canvas) {
 		if name == "" {
 			continue
 		}
-		out.rect("bar "+styleName(style), x, 5, 11, 11, "")
-		out.text("name", "start", x+16, 15, name)
-		x += 30 + textWidth(name, typeSize)
+		out.Rect("bar "+styleName(style), x, 5, 11, 11, "")
+		out.Text("name", "start", x+16, 15, name)
+		x += 30 + sheet.TextWidth(name, typeSize)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"isthmus/controlplane/sheet"
 )
 
 // axis of a chart. With Names it has places 0, 1, 2 … that are called so; else it is a scale of numbers.
@@ -65,13 +67,13 @@ func (a *axis) fit(low, high float64, n int) {
 			a.ticks = append(a.ticks, float64(i))
 		}
 	case a.log && low > 0:
-		a.ticks = logTicks(low, high)
+		a.ticks = sheet.LogTicks(low, high)
 	default:
 		a.log = false
 		if a.zero {
 			low = min(low, 0)
 		}
-		a.ticks = linearTicks(low, high, n)
+		a.ticks = sheet.LinearTicks(low, high, n)
 	}
 }
 
@@ -87,8 +89,8 @@ func (a *axis) part(v float64) float64 {
 	return (v - low) / (high - low)
 }
 
-func (f *frame) at(x, y float64) place {
-	return place{f.left + f.x.part(x)*(f.right-f.left), f.bottom - f.y.part(y)*(f.bottom-f.top)}
+func (f *frame) at(x, y float64) sheet.Place {
+	return sheet.Place{X: f.left + f.x.part(x)*(f.right-f.left), Y: f.bottom - f.y.part(y)*(f.bottom-f.top)}
 }
 
 func (a *axis) word(v float64) string {
@@ -158,21 +160,21 @@ func (c *chart) draw(slim bool) string {
 		height += float64(len(legend))*18 + 6
 	}
 	for _, t := range cc.y.ticks {
-		f.left = max(f.left, 12+textWidth(cc.y.word(t), typeSize))
+		f.left = max(f.left, 12+sheet.TextWidth(cc.y.word(t), typeSize))
 	}
 	if direct {
 		for _, s := range c.series {
-			f.right = min(f.right, width-20-textWidth(s.name, typeSize))
+			f.right = min(f.right, width-20-sheet.TextWidth(s.name, typeSize))
 		}
 	} else {
-		f.right -= textWidth(cc.x.word(cc.x.ticks[len(cc.x.ticks)-1]), typeSize) / 3
+		f.right -= sheet.TextWidth(cc.x.word(cc.x.ticks[len(cc.x.ticks)-1]), typeSize) / 3
 	}
 	turn := cc.crowded(f.right - f.left)
 	f.bottom = height - 42
 	if turn {
 		f.bottom -= 16
 	}
-	out := newCanvas(width, height, class, c.text)
+	out := sheet.NewCanvas(width, height, class, c.text)
 	cc.axes(out, f, turn, height)
 	for row, list := range legend {
 		cc.legend(out, list, 10, 18+float64(row)*18)
@@ -190,7 +192,8 @@ func (c *chart) draw(slim bool) string {
 func (c *chart) crowded(width float64) bool {
 	for i := 1; i < len(c.x.ticks); i++ {
 		room := (c.x.part(c.x.ticks[i]) - c.x.part(c.x.ticks[i-1])) * width
-		if (textWidth(c.x.word(c.x.ticks[i-1]), typeSize)+textWidth(c.x.word(c.x.ticks[i]), typeSize))/2+5 > room {
+		if (sheet.TextWidth(c.x.word(c.x.ticks[i-1]), typeSize)+sheet.TextWidth(c.x.word(c.x.ticks[i]),
+			typeSize))/2+5 > room {
 			return true
 		}
 	}
@@ -198,24 +201,24 @@ func (c *chart) crowded(width float64) bool {
 }
 
 // axes draws the grid, the ticks and the labels.
-func (c *chart) axes(out *canvas, f *frame, turn bool, height float64) {
+func (c *chart) axes(out *sheet.Canvas, f *frame, turn bool, height float64) {
 	for _, t := range c.y.ticks {
-		y := f.at(0, t).y
-		out.line("grid", f.left, y, f.right, y)
-		out.text("tick", "end", f.left-6, y+4, c.y.word(t))
+		y := f.at(0, t).Y
+		out.Line("grid", f.left, y, f.right, y)
+		out.Text("tick", "end", f.left-6, y+4, c.y.word(t))
 	}
 	for _, t := range c.x.ticks {
-		x := f.at(t, c.y.ticks[0]).x
-		out.line("stub", x, f.bottom, x, f.bottom+4)
+		x := f.at(t, c.y.ticks[0]).X
+		out.Line("stub", x, f.bottom, x, f.bottom+4)
 		if turn {
-			out.turned("tick", "end", x+4, f.bottom+14, -38, c.x.word(t))
+			out.Turned("tick", "end", x+4, f.bottom+14, -38, c.x.word(t))
 		} else {
-			out.text("tick", "middle", x, f.bottom+17, c.x.word(t))
+			out.Text("tick", "middle", x, f.bottom+17, c.x.word(t))
 		}
 	}
-	out.line("axis", f.left, f.bottom, f.right, f.bottom)
-	out.text("label", "middle", (f.left+f.right)/2, height-6, c.x.label)
-	out.text("label", "start", 4, f.top-12, c.y.label)
+	out.Line("axis", f.left, f.bottom, f.right, f.bottom)
+	out.Text("label", "middle", (f.left+f.right)/2, height-6, c.x.label)
+	out.Text("label", "start", 4, f.top-12, c.y.label)
 }
 
 // endsApart says whether all lines run to the right edge, so that their names fit there.
@@ -227,7 +230,8 @@ func (c *chart) endsApart() bool {
 		}
 	}
 	for _, s := range c.series {
-		if len(s.points) == 0 || s.alone || s.points[len(s.points)-1].x != last || textWidth(s.name, typeSize) > 150 {
+		if len(s.points) == 0 || s.alone || s.points[len(s.points)-1].x != last || sheet.TextWidth(s.name,
+			typeSize) > 150 {
 			return false
 		}
 	}
@@ -235,7 +239,7 @@ func (c *chart) endsApart() bool {
 }
 
 // endLabels names each line at its end, moved apart where they would overlap.
-func (c *chart) endLabels(out *canvas, f *frame) {
+func (c *chart) endLabels(out *sheet.Canvas, f *frame) {
 	type label struct {
 		y float64
 		s *series
@@ -244,7 +248,7 @@ func (c *chart) endLabels(out *canvas, f *frame) {
 	for i := range c.series {
 		s := &c.series[i]
 		end := s.points[len(s.points)-1]
-		list = append(list, label{f.at(end.x, end.y).y + 4, s})
+		list = append(list, label{f.at(end.x, end.y).Y + 4, s})
 	}
 	slices.SortStableFunc(list, func(a, b label) int { return int(math.Copysign(1, a.y-b.y)) })
 	for i := 1; i < len(list); i++ {
@@ -258,7 +262,7 @@ func (c *chart) endLabels(out *canvas, f *frame) {
 	}
 	for _, l := range list {
 		end := l.s.points[len(l.s.points)-1]
-		out.text("name t"+styleName(l.s.style), "start", f.at(end.x, end.y).x+11, l.y, l.s.name)
+		out.Text("name t"+styleName(l.s.style), "start", f.at(end.x, end.y).X+11, l.y, l.s.name)
 	}
 }
 
@@ -267,7 +271,7 @@ func (c *chart) legendRows(width float64) [][]int {
 	var rows [][]int
 	used := width
 	for i, s := range c.series {
-		w := 34 + textWidth(s.name, typeSize)
+		w := 34 + sheet.TextWidth(s.name, typeSize)
 		if used+w > width {
 			rows, used = append(rows, nil), 0
 		}
@@ -277,18 +281,18 @@ func (c *chart) legendRows(width float64) [][]int {
 	return rows
 }
 
-func (c *chart) legend(out *canvas, row []int, x, y float64) {
+func (c *chart) legend(out *sheet.Canvas, row []int, x, y float64) {
 	for _, i := range row {
 		s := &c.series[i]
 		class := styleName(s.style)
 		if !s.alone {
-			out.line("curve "+class+dash(s.dashed), x, y-4, x+18, y-4)
+			out.Line("curve "+class+dash(s.dashed), x, y-4, x+18, y-4)
 		}
 		if !s.bare {
-			out.marker(class, s.style, x+9, y-4, "")
+			out.Marker(class, s.style, x+9, y-4, "")
 		}
-		out.text("name", "start", x+23, y, s.name)
-		x += 34 + textWidth(s.name, typeSize)
+		out.Text("name", "start", x+23, y, s.name)
+		x += 34 + sheet.TextWidth(s.name, typeSize)
 	}
 }
 
@@ -302,9 +306,9 @@ func dash(on bool) string {
 }
 
 // draw draws one series: its area, its line, its spreads, its markers.
-func (s *series) draw(out *canvas, f *frame) {
+func (s *series) draw(out *sheet.Canvas, f *frame) {
 	class := styleName(s.style)
-	var line []place
+	var line []sheet.Place
 	for _, p := range s.points {
 		if f.y.log && p.y <= 0 {
 			continue // has no place on this axis
@@ -315,10 +319,11 @@ func (s *series) draw(out *canvas, f *frame) {
 		return
 	}
 	if s.area {
-		out.path("area "+class, append(append([]place{{line[0].x, f.bottom}}, line...), place{line[len(line)-1].x, f.bottom}), true)
+		area := append([]sheet.Place{{X: line[0].X, Y: f.bottom}}, line...)
+		out.Path("area "+class, append(area, sheet.Place{X: line[len(line)-1].X, Y: f.bottom}), true)
 	}
 	if !s.alone && len(line) > 1 {
-		out.path("curve "+class+dash(s.dashed), line, false)
+		out.Path("curve "+class+dash(s.dashed), line, false)
 	}
 	if s.bare {
 		return
@@ -329,13 +334,13 @@ func (s *series) draw(out *canvas, f *frame) {
 		}
 		at := f.at(p.x, p.y)
 		if p.high > p.low {
-			low, high := f.at(p.x, p.low).y, f.at(p.x, p.high).y
+			low, high := f.at(p.x, p.low).Y, f.at(p.x, p.high).Y
 			if low-high > 2 {
-				out.line("whisker "+class, at.x, low, at.x, high)
-				out.line("whisker "+class, at.x-4, low, at.x+4, low)
-				out.line("whisker "+class, at.x-4, high, at.x+4, high)
+				out.Line("whisker "+class, at.X, low, at.X, high)
+				out.Line("whisker "+class, at.X-4, low, at.X+4, low)
+				out.Line("whisker "+class, at.X-4, high, at.X+4, high)
 			}
 		}
-		out.marker(class, s.style, at.x, at.y, p.title)
+		out.Marker(class, s.style, at.X, at.Y, p.title)
 	}
 }

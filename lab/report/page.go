@@ -4,22 +4,21 @@ package report
 
 import (
 	"bytes"
-	_ "embed" // the page's own two files
+	_ "embed" // the page's own file
 	"html/template"
 	"regexp"
 	"strings"
+
+	"isthmus/controlplane/sheet"
 )
 
 //go:embed page.html
 var pageSource string
 
-//go:embed page.css
-var pageStyle string
-
 // pageTemplate escapes everything but the pictures, which escape for themselves, and the style sheet.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"svg":   func(s string) template.HTML { return template.HTML(s) },
-	"style": func() template.CSS { return template.CSS(pageStyle) },
+	"style": func() template.CSS { return template.CSS(sheet.Style()) },
 	"class": cellClass,
 }).Parse(pageSource))
 

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"isthmus/controlplane/sheet"
 )
 
 func fixture(t *testing.T) *Report {
@@ -186,7 +188,7 @@ func readPicture(t *testing.T, svg string) (width, height float64, list []box) {
 			if last == nil {
 				continue
 			}
-			w, anchor := textWidth(string(x), typeSize), last.text
+			w, anchor := sheet.TextWidth(string(x), typeSize), last.text
 			last.text = string(x)
 			switch anchor {
 			case "end":

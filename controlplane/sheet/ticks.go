@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package sheet
 
 import "math"
 
@@ -18,8 +18,8 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// linearTicks returns about n round values that cover low to high: the first is at most low, the last at least high.
-func linearTicks(low, high float64, n int) []float64 {
+// LinearTicks returns about n round values that cover low to high: the first is at most low, the last at least high.
+func LinearTicks(low, high float64, n int) []float64 {
 	if !finite(low) || !finite(high) {
 		return []float64{0, 1}
 	}
@@ -47,9 +47,9 @@ func roundTo(v, step float64) float64 {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// logTicks returns round values that cover low to high, both above 0: powers of ten, and 2 and 5 times them where less
+// LogTicks returns round values that cover low to high, both above 0: powers of ten, and 2 and 5 times them where less
 // than about two decades are covered.
-func logTicks(low, high float64) []float64 {
+func LogTicks(low, high float64) []float64 {
 	if !finite(low) || !finite(high) || low <= 0 || high <= 0 {
 		return []float64{1, 10}
 	}

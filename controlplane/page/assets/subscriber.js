@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// One subscriber: what its session is, what flows, its rules, its packets as they go.
+import { el, say, fill } from "./dom.js";
+import { bits, packets, octets, count, hex } from "./format.js";
+import { Panel } from "./plots.js";
+import { Store } from "./store.js";
+
+const FACTS = [["worker", "worker"], ["port", "port"], ["encapsulation", "encap"], ["S-tag", "s_tag"], ["C-tag", "c_tag"],
+	["PPPoE session", "pppoe_session"], ["MAC", "mac"], ["IPv4", "ue_ip4"], ["IPv6", "ue_ip6"], ["user", "user"], ["DNN", "dnn"],
+	["PFCP peer", "association"], ["buffered packets", "buffered"]];
+const HEX = [["SEID", "seid"], ["SEID of the CP", "cp_seid"], ["TEID here", "teid_local"], ["TEID of the peer", "teid_peer"]];
+const TRACED = 500; // packets of a trace that are kept
+
+function table(heads) {
+	const body = el("tbody");
+	const head = el("tr", {}, ...heads.map(([title, num]) => el("th", { scope: "col", class: num ? "num" : "" }, title)));
+	return [el("div", { class: "scroll", tabindex: "0", role: "group" }, el("table", {}, el("thead", {}, head), body)), body];
+}
+
+export class Subscriber {
+	constructor(name, trace) {
+		this.name = name;
+		this.store = new Store();
+		this.note = el("span", { class: "unit", role: "status" });
+		this.facts = el("dl", { class: "facts" });
+		this.panels = [
+			new Panel(this.store, { group: "bps", key: "subscriber", title: "Throughput", unit: "b/s", format: bits }),
+			new Panel(this.store, { group: "pps", key: "subscriber", title: "Packets", unit: "p/s", format: packets }),
+			new Panel(this.store, { group: "drop", key: "subscriber", title: "Policed", unit: "p/s", format: packets }),
+		];
+		const [rules, rows] = table([["PDR", 1], ["precedence", 1], ["from", 0], ["FAR", 1], ["action", 0], ["to", 0], ["peer", 0],
+			["packets", 1], ["bytes", 1], ["dropped", 1], ["buffered", 1]]);
+		const [usage, urrs] = table([["URR", 1], ["reports", 1], ["up", 1], ["down", 1], ["quota left", 1], ["state", 0]]);
+		this.rules = rows;
+		this.urrs = urrs;
+		this.usage = el("section", { class: "panel", "aria-label": "Usage" }, el("div", { class: "head" }, el("h2", {}, "Usage since the last report")), usage);
+		this.element = el("div", { class: "stack" },
+			el("section", { class: "panel", "aria-label": "Session" },
+				el("div", { class: "head" }, el("h2", {}, name), this.note), this.facts),
+			el("div", { class: "panels" }, ...this.panels.map((p) => p.element)),
+			el("section", { class: "panel", "aria-label": "Rules" }, el("div", { class: "head" }, el("h2", {}, "Rules")), rules), this.usage);
+		if (trace) this.element.append(this.tracer());
+	}
+
+	tracer() {
+		this.lines = el("div", { class: "trace", tabindex: "0", role: "log", "aria-label": "Packets as they go" });
+		this.button = el("button", { class: "plain", type: "button", "aria-pressed": "false", onclick: () => this.trace() }, "Trace its packets");
+		return el("section", { class: "panel", "aria-label": "Trace" },
+			el("div", { class: "head" }, el("h2", {}, "Trace"), this.button), this.lines);
+	}
+
+	trace() {
+		if (this.source) {
+			this.untrace();
+			return;
+		}
+		say(this.button, "Stop");
+		this.button.setAttribute("aria-pressed", "true");
+		this.source = new EventSource(`/page/trace?${new URLSearchParams({ session: this.name })}`);
+		this.source.onmessage = (e) => this.line(e.data);
+		this.source.addEventListener("bye", (e) => {
+			this.line(JSON.parse(e.data));
+			this.untrace();
+		});
+		this.source.onerror = () => {
+			this.line("The trace broke off, or the gateway runs as many as it may.");
+			this.untrace();
+		};
+	}
+
+	line(text) {
+		this.lines.append(el("div", {}, text));
+		while (this.lines.childElementCount > TRACED) this.lines.firstElementChild.remove();
+		this.lines.scrollTop = this.lines.scrollHeight;
+	}
+
+	untrace() {
+		this.source?.close();
+		this.source = null;
+		if (this.button) {
+			say(this.button, "Trace its packets");
+			this.button.setAttribute("aria-pressed", "false");
+		}
+	}
+
+	show() {
+		this.seen = true;
+		this.ask();
+	}
+
+	hide() {
+		this.seen = false;
+		clearTimeout(this.again);
+		this.untrace();
+		for (const p of this.panels) p.end();
+	}
+
+	async ask() {
+		let why = "";
+		try {
+			const answer = await fetch(`/page/subscriber?${new URLSearchParams({ name: this.name })}`);
+			if (!this.seen) return;
+			if (answer.ok) this.fill(await answer.json());
+			else why = (await answer.text()).trim();
+		} catch {
+			why = "the gateway's control plane does not answer";
+		}
+		if (!this.seen) return;
+		if (why) say(this.note, why);
+		this.again = setTimeout(() => this.ask(), 1000);
+	}
+
+	fill(data) {
+		say(this.note, data.error);
+		if (data.session) this.about(data.session);
+		this.store.load(data.history);
+		for (const p of this.panels) p.draw();
+		fill(this.rules, data.rules ?? [], (r) => [String(r.pdr), String(r.precedence), r.source, String(r.far), r.action, r.destination,
+			[r.peer, hex(r.teid_peer)].filter((t) => t && !/^(0\.0\.0\.0|::)$/.test(t)).join(" "), count(r.packets), octets(r.bytes), count(r.dropped), count(r.buffered)],
+		(row) => { for (const i of [0, 1, 3, 7, 8, 9, 10]) row.cells[i].className = "num"; });
+		this.usage.hidden = !data.urrs?.length;
+		fill(this.urrs, data.urrs ?? [], (u) => [String(u.urr), String(u.sequence), octets(u.bytes.uplink), octets(u.bytes.downlink),
+			u.quota_left.total === null ? "none set" : octets(u.quota_left.total), u.exhausted ? "used up" : "measuring"],
+		(row) => { for (const i of [0, 1, 2, 3, 4]) row.cells[i].className = "num"; });
+	}
+
+	about(s) {
+		const facts = [...FACTS.map(([title, key]) => [title, String(s[key] ?? "")]), ...HEX.map(([title, key]) => [title, hex(s[key])])]
+			.filter(([, v]) => v && !["0", "none", "::", "0.0.0.0", "00:00:00:00:00:00"].includes(v));
+		const text = JSON.stringify(facts);
+		if (text === this.said) return;
+		this.said = text;
+		this.facts.replaceChildren(...facts.map(([title, v]) => el("div", {}, el("dt", {}, title), el("dd", {}, v))));
+	}
+}

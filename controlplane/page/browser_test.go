@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/testkit"
+)
+
+// open starts a browser that looks at a gateway with ten minutes behind it.
+func open(t *testing.T, g *gateway, opt Options) (*live, *chromium) {
+	b := startChromium(t)
+	l := newLive(t, g, opt)
+	l.seconds(samples + 20)
+	b.size(1600, 1000, "light")
+	b.open(l.server.URL + "/")
+	b.until("the figures are there", `document.querySelector(".tile dd").textContent.includes("b/s")`)
+	return l, b
+}
+
+// Everything is drawn at both widths in both colour schemes, nothing is wider than the window, and the console is
+// empty.
+func TestBrowserShowsEverything(t *testing.T) {
+	l, b := open(t, &gateway{sessions: 300, mobile: true}, Options{})
+	for _, width := range []int{375, 1600} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.size(width, 1000, scheme)
+			l.seconds(1)
+			b.until("plots, graph and tables are drawn",
+				`document.querySelectorAll(".plot canvas").length >= 12 &&
+				document.querySelectorAll("#graph .node").length === 10 &&
+					document.querySelectorAll("#top tbody tr").length === 12 &&
+				[...document.querySelectorAll(".plot canvas")].every((c) => c.clientWidth <= c.closest(".plot").clientWidth + 1)`)
+			overflow := eval[int](b,
+				"document.documentElement.scrollWidth - document.documentElement.clientWidth")
+			testkit.ErrorIf(t, overflow > 0, "%d columns: the page is %d columns wider", width, overflow)
+			b.shot(fmt.Sprintf("page-%d-%s", width, scheme))
+		}
+	}
+	lines := eval[[]string](b, `[...document.querySelectorAll(".lines tbody tr td:first-child")].map((c) =>
+		c.textContent)`)
+	testkit.ErrorIf(t, len(lines) < 14, "lines under the plots: %q", lines)
+	// A keyboard reaches everything, a screen reader has a name for it and a table for each picture.
+	nameless := eval[[]string](b,
+		`[...document.querySelectorAll("a, button, input, [tabindex='0'], [role=img]")].filter((e) =>
+			e.offsetParent &&
+		!(e.textContent.trim() || e.ariaLabel || e.labels?.length ||
+			e.getAttribute("aria-labelledby"))).map((e) => e.outerHTML)`)
+	testkit.ErrorIf(t, len(nameless) > 0, "without a name: %q", nameless)
+	bare := eval[int](b, `[...document.querySelectorAll(".plot")].filter((p) =>
+		!p.closest("section").querySelector("table")).length`)
+	testkit.ErrorIf(t, bare > 0, "%d plots have no table", bare)
+	for _, view := range []string{"session", "peers", "route"} {
+		eval[string](b, `location.hash = "#/`+view+`"`)
+		b.until("table of "+view, `document.querySelectorAll("#view-tables tbody tr").length > 0`)
+		b.shot("page-" + view)
+	}
+	b.quiet()
+}
+
+// What subscribers call themselves is text, wherever it is shown.
+func TestBrowserEscapesNames(t *testing.T) {
+	l, b := open(t, &gateway{sessions: 20, mobile: true}, Options{})
+	eval[string](b, `location.hash = "#/session"`)
+	b.until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 20`)
+	b.until("the name as text",
+		`document.getElementById("view-tables").textContent.includes("<script>document.title")`)
+	eval[string](b, `[...document.querySelectorAll("#view-tables a")].find((a) =>
+		a.textContent.startsWith("<b")).click() ?? ""`)
+	testkit.Until(t, "its own page", func() bool {
+		l.seconds(1)
+		return eval[bool](b, `document.querySelector("#view-subscriber h2")?.textContent ===
+			'<b onclick="x">&amp;"' &&
+			document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
+	})
+	testkit.ErrorIf(t, eval[bool](b, `document.querySelector("main script, main img, main b") !== null ||
+		document.title === "owned"`),
+		"a name became part of the page")
+	b.quiet()
+}
+
+// A search and a sort go to the server; a subscriber's page has figures, rules, usage.
+func TestBrowserSearchAndSubscriber(t *testing.T) {
+	l, b := open(t, &gateway{sessions: 5000, mobile: true}, Options{})
+	eval[string](b, `location.hash = "#/session"`)
+	b.until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 50`)
+	eval[string](b, `(() => { const i = document.querySelector("input[type=search]"); i.value = "UE-0432";
+		i.form.requestSubmit(); return ""; })()`)
+	b.until("ten are found", `document.querySelectorAll("#view-tables tbody tr").length === 10`)
+	eval[string](b, `document.querySelector("#view-tables th button").click() ?? ""`)
+	b.until("sorted by name", `document.querySelector("#view-tables tbody a").textContent === "ue-04320" &&
+		document.querySelector("#view-tables th").getAttribute("aria-sort") === "ascending"`)
+	eval[string](b, `document.querySelector("#view-tables tbody a").click() ?? ""`)
+	b.until("asked for", `document.querySelector("#view-subscriber h2")?.textContent === "ue-04320"`)
+	testkit.Until(t, "the subscriber is sampled", func() bool {
+		l.seconds(1)
+		return eval[bool](b, `document.querySelectorAll("#view-subscriber .panels tbody tr").length >= 6 &&
+			document.querySelectorAll("#view-subscriber [aria-label=Rules] tbody tr").length === 2`)
+	})
+	b.shot("page-subscriber")
+	testkit.ErrorIf(t, eval[bool](b, `document.querySelector(".trace") !== null`),
+		"a trace is offered that the server has not")
+	b.quiet()
+}
+
+// Where the server offers traces, a button shows a subscriber's packets as they go, as text, and ends the trace.
+func TestBrowserTrace(t *testing.T) {
+	b := startChromium(t)
+	ended := make(chan string, 1)
+	l := newLive(t, &gateway{sessions: 5}, Options{
+		Trace: func(ctx context.Context, session string, give func(string) error) error {
+			for i := range 700 {
+				if err := give(fmt.Sprintf("packet %d %s\n  port-rx\n", i, hostile)); err != nil {
+					return err
+				}
+			}
+			if session == "ue-00004" {
+				return errors.New("the data plane is away")
+			}
+			<-ctx.Done()
+			ended <- session
+			return nil
+		},
+	})
+	l.seconds(3)
+	b.size(375, 800, "dark")
+	b.open(l.server.URL + "/#/subscriber/ue-00003")
+	b.until("a button", `document.querySelector("[aria-label=Trace] button")`)
+	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	b.until("the last lines", `document.querySelector(".trace").childElementCount === 500 &&
+		document.querySelector(".trace").lastElementChild.textContent.startsWith("packet 699 <script>")`)
+	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	l.seconds(3)
+	b.until("figures", `document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
+	for _, view := range []string{"subscriber/ue-00003", "session", "peers", "route"} {
+		eval[string](b, `location.hash = "#/`+view+`"`)
+		b.until(view, `document.querySelector("main > section:not([hidden]) td")`)
+		overflow := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+		testkit.ErrorIf(t, overflow > 0, "%s: the page is %d columns wider than a telephone", view, overflow)
+	}
+	testkit.Equal(t, <-ended, "ue-00003", "session of the trace that ended")
+	eval[string](b, `location.hash = "#/subscriber/ue-00004"`)
+	b.until("another subscriber", `document.querySelector("#view-subscriber h2")?.textContent === "ue-00004"`)
+	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	b.until("why it ended", `document.querySelector(".trace").lastElementChild?.textContent ===
+		"the data plane is away" &&
+		document.querySelector("[aria-label=Trace] button").ariaPressed === "false"`)
+	b.quiet()
+}
+
+// Where somebody guards the page, it leads to the form for a token, which posts it, and is itself without fault.
+func TestBrowserLogin(t *testing.T) {
+	b := startChromium(t)
+	l := newLive(t, &gateway{sessions: 5}, Options{})
+	l.seconds(3)
+	mux := http.NewServeMux()
+	mux.Handle("/", l.Handler())
+	mux.HandleFunc("/page/", func(w http.ResponseWriter, r *http.Request) {
+		if c, err := r.Cookie("login"); err != nil || c.Value != "secret" {
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			return
+		}
+		l.Handler().ServeHTTP(w, r)
+	})
+	mux.HandleFunc("POST /v1/login", func(w http.ResponseWriter, r *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "login", Value: r.FormValue("token"), HttpOnly: true, Path: "/"})
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	b.size(375, 800, "light")
+	b.open(server.URL + "/")
+	b.until("the form", `location.pathname === "/login" && document.getElementById("token")`)
+	b.shot("page-login")
+	eval[string](b, `(() => { const i = document.getElementById("token"); i.value = "secret";
+		i.form.requestSubmit(); return ""; })()`)
+	b.until("the page", `location.pathname === "/" && document.getElementById("state")?.classList.contains("good")`)
+}
+
+// The control plane restarts: a banner says so, and the page comes back by itself. So it does when only the data
+// plane is away.
+func TestBrowserSurvivesRestart(t *testing.T) {
+	b := startChromium(t)
+	l := newLive(t, &gateway{sessions: 10}, Options{})
+	address := l.server.Listener.Addr().String()
+	l.seconds(5)
+	b.size(1600, 1000, "light")
+	b.open(l.server.URL + "/")
+	b.until("connected", `document.getElementById("state").classList.contains("good") &&
+		document.getElementById("banner").hidden`)
+	l.gateway.set(func() { l.gateway.away = true })
+	l.seconds(2)
+	b.until("the data plane is away",
+		`document.getElementById("banner").textContent.includes("connection refused")`)
+	l.gateway.set(func() { l.gateway.away = false })
+	l.seconds(2)
+	b.until("it is back", `document.getElementById("banner").hidden`)
+	b.quiet()
+
+	l.server.CloseClientConnections()
+	l.server.Close()
+	b.until("the control plane is away",
+		`document.getElementById("banner").textContent.includes("does not answer") &&
+		document.getElementById("state").classList.contains("bad")`)
+	b.shot("page-away")
+	again := newLive(t, &gateway{sessions: 11}, Options{})
+	listener, err := listenAt(address)
+	testkit.Must(t, err)
+	server := httptest.NewUnstartedServer(again.Handler())
+	server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	defer server.Close()
+	defer server.CloseClientConnections()
+	again.seconds(3)
+	b.until("the new one is shown", `document.getElementById("banner").hidden &&
+		document.getElementById("tiles").textContent.includes("11")`)
+}
+
+// A page is drawn within a second, and what it loads is small.
+func TestBrowserFirstPaint(t *testing.T) {
+	_, b := open(t, &gateway{sessions: 1000, mobile: true}, Options{})
+	b.until("painted", `performance.getEntriesByName("first-contentful-paint").length === 1`)
+	paint := eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
+	t.Logf("first paint after %.0f ms", paint)
+	// The bound is that of a quiet machine, times what others may do to this one.
+	testkit.ErrorIf(t, paint > 10_000, "first paint after %.0f ms", paint)
+	size := eval[int](b, `performance.getEntriesByType("resource").filter((e) =>
+		/\.(js|css)$/.test(e.name)).reduce((a, e) => a + e.decodedBodySize, 0)`)
+	t.Logf("%d octets of script and style", size)
+	testkit.ErrorIf(t, size < 100_000 || size > 250_000, "%d octets of script and style", size)
+	others := eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) =>
+		!n.startsWith(location.origin))`)
+	testkit.ErrorIf(t, len(others) > 0, "asked of others: %q", others)
+}
+
+// A day of samples makes neither the page nor the process grow.
+func TestBrowserDay(t *testing.T) {
+	l, b := open(t, &gateway{sessions: 50, mobile: true}, Options{})
+	day := 86_400
+	if testing.Short() {
+		day = 3600
+	}
+	pass := func(n int) {
+		for i := range n {
+			testkit.Until(t, "the browser reads", func() bool {
+				l.lock.Lock()
+				defer l.lock.Unlock()
+				return len(l.hub.clients) == 1 && len(l.hub.clients[0].queue) < queued/2
+			})
+			l.seconds(1)
+			if i%1000 == 0 {
+				b.until("it draws", `document.querySelector("#graph .node") !== null`)
+			}
+		}
+	}
+	pass(2 * samples)
+	heap, process := b.heap(), allocated()
+	begin := time.Now()
+	pass(day)
+	t.Logf("%d samples in %v", day, time.Since(begin).Round(time.Second))
+	l.gateway.set(func() { l.gateway.sessions = 51 })
+	l.seconds(1)
+	b.until("the last sample is shown", `[...document.querySelectorAll(".tile dd")].some((d) =>
+		d.textContent.trim() === "51")`)
+	grown, more := b.heap()-heap, allocated()-process
+	t.Logf("JavaScript heap %.1f MB, %+.2f MB; process %+.2f MB", heap/1e6, grown/1e6, float64(more)/1e6)
+	testkit.ErrorIf(t, grown > 3e6, "the page grew by %.1f MB", grown/1e6)
+	testkit.ErrorIf(t, more > 3<<20, "the process grew by %d octets", more)
+	b.quiet()
+}
+
+// allocated is what the process holds after a collection.
+func allocated() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

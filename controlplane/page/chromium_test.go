@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"isthmus/controlplane/testkit"
+)
+
+// chromium is a real browser without a window, driven by the DevTools protocol over a pipe: messages of JSON, each with
+// a zero octet behind it, on descriptors 3 (to it) and 4 (from it).
+type chromium struct {
+	t       testing.TB
+	to      *os.File
+	session string
+
+	lock    sync.Mutex
+	last    int
+	waiting map[int]chan json.RawMessage
+	console []string // errors and warnings, and whatever scripts wrote
+}
+
+type cdpMessage struct {
+	ID        int             `json:"id,omitempty"`
+	SessionID string          `json:"sessionId,omitempty"`
+	Method    string          `json:"method,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     json.RawMessage `json:"error,omitempty"`
+}
+
+// startChromium starts a browser with one empty tab, and ends it with the test.
+func startChromium(t testing.TB) *chromium {
+	t.Helper()
+	program, err := exec.LookPath("chromium-headless-shell")
+	if err != nil {
+		t.Skip("no chromium-headless-shell here; ./dev setup installs it")
+	}
+	theirs, to, err := os.Pipe()
+	testkit.Must(t, err)
+	from, mine, err := os.Pipe()
+	testkit.Must(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*testkit.Limit)
+	cmd := exec.CommandContext(ctx, program, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--disable-dev-shm-usage",
+		"--js-flags=--expose-gc", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
+	cmd.ExtraFiles = []*os.File{theirs, mine}
+	testkit.Must(t, cmd.Start())
+	theirs.Close()
+	mine.Close()
+	b := &chromium{t: t, to: to, waiting: map[int]chan json.RawMessage{}}
+	done := make(chan struct{})
+	go b.read(from, done)
+	t.Cleanup(func() {
+		to.Close() // which ends it
+		<-done
+		cmd.Wait()
+		cancel()
+	})
+	var target struct {
+		TargetID  string `json:"targetId"`
+		SessionID string `json:"sessionId"`
+	}
+	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
+	b.session = target.SessionID
+	for _, domain := range []string{"Page", "Runtime", "Log", "Performance", "HeapProfiler"} {
+		b.call(domain+".enable", nil, nil)
+	}
+	return b
+}
+
+func (b *chromium) read(from *os.File, done chan<- struct{}) {
+	defer close(done)
+	defer from.Close()
+	r := bufio.NewReader(from)
+	for {
+		data, err := r.ReadBytes(0)
+		if err != nil {
+			b.lock.Lock()
+			defer b.lock.Unlock()
+			for id, c := range b.waiting {
+				close(c)
+				delete(b.waiting, id)
+			}
+			b.waiting = nil
+			return
+		}
+		var m cdpMessage
+		if json.Unmarshal(data[:len(data)-1], &m) != nil {
+			continue
+		}
+		b.lock.Lock()
+		switch {
+		case m.ID != 0:
+			if c := b.waiting[m.ID]; c != nil {
+				delete(b.waiting, m.ID)
+				if m.Error != nil {
+					m.Result = m.Error
+				}
+				c <- m.Result
+			}
+		case m.Method == "Runtime.consoleAPICalled", m.Method == "Runtime.exceptionThrown",
+			m.Method == "Log.entryAdded":
+			b.console = append(b.console, string(m.Params))
+		}
+		b.lock.Unlock()
+	}
+}
+
+// call sends one command and waits for its answer.
+func (b *chromium) call(method string, params, result any) {
+	b.t.Helper()
+	raw, err := json.Marshal(params)
+	testkit.Must(b.t, err)
+	answer := make(chan json.RawMessage, 1)
+	b.lock.Lock()
+	if b.waiting == nil {
+		b.lock.Unlock()
+		b.t.Fatal("the browser has ended")
+	}
+	b.last++
+	message, err := json.Marshal(cdpMessage{ID: b.last, SessionID: b.session, Method: method, Params: raw})
+	b.waiting[b.last] = answer
+	b.lock.Unlock()
+	testkit.Must(b.t, err)
+	_, err = b.to.Write(append(message, 0))
+	testkit.Must(b.t, err)
+	data, ok := <-answer
+	testkit.FatalIf(b.t, !ok, "%s: the browser has ended", method)
+	if result != nil {
+		testkit.Must(b.t, json.Unmarshal(data, result))
+	}
+}
+
+// eval runs a script in the page and returns its value; a promise is waited for.
+func eval[T any](b *chromium, script string) T {
+	b.t.Helper()
+	var answer struct {
+		Result struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"result"`
+		ExceptionDetails json.RawMessage `json:"exceptionDetails"`
+	}
+	b.call("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true},
+		&answer)
+	var v T
+	testkit.FatalIf(b.t, answer.ExceptionDetails != nil, "%s: %s", script, answer.ExceptionDetails)
+	if answer.Result.Value != nil { // undefined, or the page went meanwhile
+		testkit.Must(b.t, json.Unmarshal(answer.Result.Value, &v))
+	}
+	return v
+}
+
+// until waits until a script's value is true.
+func (b *chromium) until(what, script string) {
+	b.t.Helper()
+	testkit.Until(b.t, what, func() bool { return eval[bool](b, "Boolean("+script+")") })
+}
+
+// size makes the window so large, light or dark.
+func (b *chromium) size(width, height int, scheme string) {
+	b.call("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.call("Emulation.setEmulatedMedia",
+		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
+func (b *chromium) open(url string) {
+	b.call("Page.navigate", map[string]any{"url": url}, nil)
+	b.until("the page is loaded", `document.readyState === "complete" && document.getElementById("main")`)
+}
+
+// shot keeps a picture among the artifacts of the run, if somebody wants them.
+func (b *chromium) shot(name string) {
+	folder := os.Getenv("ARTIFACTS")
+	if folder == "" {
+		return
+	}
+	var picture struct {
+		Data []byte `json:"data"`
+	}
+	b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &picture)
+	testkit.Must(b.t, os.WriteFile(filepath.Join(folder, name+".png"), picture.Data, 0o644))
+}
+
+// heap is what scripts hold after a collection, in octets.
+func (b *chromium) heap() float64 {
+	b.call("HeapProfiler.collectGarbage", nil, nil)
+	var answer struct {
+		Metrics []struct {
+			Name  string  `json:"name"`
+			Value float64 `json:"value"`
+		} `json:"metrics"`
+	}
+	b.call("Performance.getMetrics", nil, &answer)
+	for _, m := range answer.Metrics {
+		if m.Name == "JSHeapUsedSize" {
+			return m.Value
+		}
+	}
+	b.t.Fatal("the browser does not say how large its heap is")
+	return 0
+}
+
+// quiet fails when the console has anything.
+func (b *chromium) quiet() {
+	b.t.Helper()
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	for _, line := range b.console {
+		b.t.Errorf("console: %.400s", line)
+	}
+}

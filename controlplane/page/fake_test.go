@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/view"
+)
+
+// gateway is a source whose counters go on by the second.
+type gateway struct {
+	lock     sync.Mutex
+	seconds  float64
+	away     bool
+	sessions int
+	mobile   bool
+	asked    map[string]int // by table
+}
+
+// hostile is what a subscriber may call itself.
+const hostile = `<script>document.title="owned"</script><img src=x onerror="document.title='owned'">`
+
+func (g *gateway) set(change func()) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	change()
+}
+
+func (g *gateway) Status() Status {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	s := Status{Host: "gateway", Started: time.Now().Add(-5 * time.Hour).Truncate(time.Hour), Version: "1.2.3",
+		DPVersion: "1.2.3", DataPlane: "ready", Objects: 1013}
+	if g.away {
+		s.DataPlane, s.Error = "away", "dial unix /run/isthmus/dp.sock: connection refused"
+	}
+	return s
+}
+
+// at is a counter that grows by so much a second, with a wave.
+func (g *gateway) at(rate float64) uint64 {
+	return uint64(rate * (g.seconds + 8*math.Sin(g.seconds/9)/2 + 5))
+}
+
+func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any, error) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	if g.asked == nil {
+		g.asked = map[string]int{}
+	}
+	g.asked[name]++
+	if name == "n4" {
+		if g.mobile {
+			return g.n4(), nil
+		}
+		return struct{}{}, nil
+	}
+	if g.away {
+		return nil, errors.New("the data plane is away; the control plane is connecting to it")
+	}
+	switch name {
+	case "port":
+		return []view.Port{
+			{Name: "n3", RxPackets: g.at(1.1e6), RxBytes: g.at(1.3e8), TxPackets: g.at(2.4e6),
+				TxBytes: g.at(2.9e9)},
+			{Name: "n6", RxPackets: g.at(2.4e6), RxBytes: g.at(2.8e9), TxPackets: g.at(1.1e6),
+				TxBytes: g.at(1.2e8)},
+		}, nil
+	case "total":
+		return view.Total{In: g.at(3.5e6), Out: g.at(3.49e6), Dropped: g.at(9e3), Buffers: 65536,
+			BuffersFree: 60000,
+			Sessions:    uint64(g.sessions)}, nil
+	case "drop":
+		return []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
+			Packets: g.at(900)}, {Name: "no-route"}}, nil
+	case "worker":
+		return []view.Worker{{Worker: 0, BusyTicks: g.at(1.1e9), IdleTicks: g.at(1e9)}, {Worker: 1,
+			BusyTicks: g.at(1.6e9), IdleTicks: g.at(5e8)}}, nil
+	case "graph":
+		return g.graph(), nil
+	case "session":
+		return g.sessionRows(key, int(limit)), nil
+	case "rule":
+		return []view.Rule{
+			{Session: key, PDR: 1, FAR: 1, Precedence: 100, Source: "access", Destination: "core",
+				Action: "forward", Packets: g.at(60), Bytes: g.at(6e4)},
+			{Session: key, PDR: 2, FAR: 2, Precedence: 100, Source: "core", Destination: "access",
+				Action: "forward", TEIDPeer: 0x1000, Peer: "10.3.0.7",
+				Packets: g.at(90), Bytes: g.at(1.2e5)},
+		}, nil
+	case "urr":
+		return []view.URR{{Session: key, URR: 1, Sequence: 3, Bytes: view.Volume{Uplink: g.at(6e4),
+			Downlink: g.at(1.2e5)}}}, nil
+	case "association":
+		return g.n4().Associations, nil
+	case "route":
+		return []view.Route{{Prefix: "0.0.0.0/0", Via: "10.6.0.254", Interface: "n6", Resolved: true},
+			{Prefix: "10.6.0.0/24", Interface: "n6", Resolved: true}}, nil
+	case "path":
+		return []view.Path{{Name: "gnb-1", Local: "10.3.0.1", Peer: "10.3.0.7", Alive: true, EchoSent: 12,
+			EchoReceived: 12}}, nil
+	case "neighbour":
+		return []view.Neighbour{{Interface: "n6", Address: "10.6.0.254", MAC: "02:00:00:00:00:01",
+			State: "reachable", AgeS: 12}}, nil
+	}
+	return nil, fmt.Errorf("nothing called %q to show", name)
+}
+
+func (g *gateway) n4() *n4.Snapshot {
+	return &n4.Snapshot{NodeID: "upf", Received: map[string]uint64{"session-establishment-request": g.at(1.9e3)},
+		Sent:     map[string]uint64{"session-establishment-response": g.at(1.9e3)},
+		Rejected: map[string]uint64{"no-resources": g.at(3)},
+		Associations: []n4.AssociationRow{{ID: "smf-1", Address: "10.4.0.9", State: "up",
+			Sessions: g.sessions, Heartbeats: 10, RoundTrip: 0.42}}}
+}
+
+func (g *gateway) graph() *view.Graph {
+	graph := &view.Graph{}
+	node := func(name string, rate, ticks float64) {
+		graph.Nodes = append(graph.Nodes, view.Node{Name: name, Packets: g.at(rate), Ticks: g.at(rate * ticks)})
+	}
+	node("port-rx", 3.5e6, 22)
+	node("core-input", 1.1e6, 9)
+	node("flow-input", 2.4e6, 61)
+	node("ip-input", 1.1e6, 14)
+	node("gtpu-input", 1.1e6, 20)
+	node("session-tunnel", 1.1e6, 33)
+	node("policer-uplink", 1.1e6, 17)
+	node("ip-output", 1.09e6, 15)
+	node("port-tx", 3.49e6, 12)
+	node("drop", 1e4, 30)
+	node("icmp-echo", 0, 0)
+	for _, e := range [][2]string{
+		{"port-rx", "core-input"}, {"port-rx", "flow-input"}, {"core-input", "ip-input"}, {"core-input",
+			"drop"}, {"ip-input", "gtpu-input"},
+		{"ip-input", "icmp-echo"}, {"gtpu-input", "session-tunnel"}, {"session-tunnel", "policer-uplink"},
+		{"policer-uplink", "ip-output"},
+		{"policer-uplink", "drop"}, {"ip-output", "port-tx"}, {"ip-output", "ip-input"}, {"flow-input",
+			"port-tx"}, {"icmp-echo", "ip-output"},
+	} {
+		graph.Edges = append(graph.Edges, view.Edge{From: e[0], To: e[1]})
+	}
+	return graph
+}
+
+func (g *gateway) sessionRows(key string, limit int) []view.Session {
+	rows := make([]view.Session, 0, g.sessions)
+	for i := range g.sessions {
+		if i > 0 && key != "" && key != fmt.Sprintf("ue-%05d", i) {
+			continue
+		}
+		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: uint64(i + 1), Encap: "none",
+			UEIP4:     fmt.Sprintf("10.%d.%d.%d", 45+i>>16, i>>8&255, i&255),
+			TEIDLocal: uint32(0x1000 + i), UplinkBytes: g.at(float64(100 + i)),
+			DownlinkBytes: g.at(float64(1000 + 2*i)), UplinkPackets: g.at(float64(i % 7)),
+			DNN: "internet", User: fmt.Sprintf("208930000%06d", i)}
+		if i == 0 {
+			s.Name, s.User = `<b onclick="x">&amp;"`, hostile
+		}
+		if key == "" || key == s.Name {
+			rows = append(rows, s)
+		}
+	}
+	return rows[:min(len(rows), limit)]
+}
+
+// live is a page on a server of its own.
+type live struct {
+	*Page
+	gateway *gateway
+	server  *httptest.Server
+	clock   time.Time
+}
+
+func newLive(t testing.TB, g *gateway, opt Options) *live {
+	l := &live{Page: New(g, opt), gateway: g, clock: time.Now().Add(-time.Hour)}
+	l.server = httptest.NewServer(l.Handler())
+	t.Cleanup(func() {
+		l.lock.Lock()
+		l.hub.closeAll("the test ends")
+		l.lock.Unlock()
+		l.server.Close()
+	})
+	return l
+}
+
+// seconds lets time pass.
+func (l *live) seconds(n int) {
+	for range n {
+		l.gateway.set(func() { l.gateway.seconds++ })
+		l.clock = l.clock.Add(time.Second)
+		l.step(context.Background(), l.clock)
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/view"
+)
+
+const maxAssociations = 16 // whose round trips are drawn
+
+// rates makes figures per second of counters. A counter's first value, and one that went back because the data plane
+// began anew, give none.
+type rates struct {
+	before, now map[string]uint64
+	at          time.Time
+	seconds     float64
+}
+
+func (r *rates) begin(now time.Time) {
+	r.seconds = now.Sub(r.at).Seconds()
+	r.at, r.before, r.now = now, r.now, make(map[string]uint64, len(r.now))
+}
+
+// delta is how far a counter went since the sample before.
+func (r *rates) delta(key string, count uint64) (uint64, bool) {
+	r.now[key] = count
+	before, ok := r.before[key]
+	return count - before, ok && count >= before
+}
+
+func (r *rates) rate(key string, count uint64) float32 {
+	d, ok := r.delta(key, count)
+	if !ok || r.seconds <= 0 {
+		return unknown
+	}
+	return float32(float64(d) / r.seconds)
+}
+
+// fetch asks the source for a table whose rows have a type.
+func fetch[T any](ctx context.Context, src Source, table, key string, limit uint32) (T, error) {
+	var none T
+	v, err := src.Table(ctx, table, key, limit)
+	if err != nil {
+		return none, err
+	}
+	t, ok := v.(T)
+	if !ok {
+		return none, fmt.Errorf("table %s has rows of %T", table, v)
+	}
+	return t, nil
+}
+
+// sampler turns the tables of one moment into figures. Run owns it.
+type sampler struct {
+	src   Source
+	rates rates
+	list  []figure
+}
+
+func (s *sampler) put(keep bool, group, name string, v float32) {
+	s.list = append(s.list, figure{group, name, v, keep})
+}
+
+// sample returns the figures of now, which are good until the next call.
+func (s *sampler) sample(ctx context.Context, now time.Time) ([]figure, error) {
+	s.list = s.list[:0]
+	s.rates.begin(now)
+	s.pfcp(ctx)
+	for _, part := range []func(context.Context) error{s.ports, s.total, s.drops, s.workers, s.graph} {
+		if err := part(ctx); err != nil {
+			return s.list, err
+		}
+	}
+	return s.list, nil
+}
+
+func (s *sampler) ports(ctx context.Context) error {
+	rows, err := fetch[[]view.Port](ctx, s.src, "port", "", 0)
+	for i := range rows {
+		p := &rows[i]
+		for _, way := range []struct {
+			name           string
+			packets, bytes uint64
+		}{{p.Name + " in", p.RxPackets, p.RxBytes}, {p.Name + " out", p.TxPackets, p.TxBytes}} {
+			s.put(true, "bps", way.name, 8*s.rates.rate("b "+way.name, way.bytes))
+			s.put(true, "pps", way.name, s.rates.rate("p "+way.name, way.packets))
+		}
+		lost := s.rates.rate("lost "+p.Name, p.RxMissed+p.RxNoBuffer+p.TxDropped)
+		if lost > 0 || p.RxMissed+p.RxNoBuffer+p.TxDropped > 0 {
+			s.put(true, "drop", "port "+p.Name+": ring full or no buffer", lost)
+		}
+	}
+	return err
+}
+
+func (s *sampler) total(ctx context.Context) error {
+	t, err := fetch[view.Total](ctx, s.src, "total", "", 0)
+	if err != nil {
+		return err
+	}
+	s.put(true, "total", "in", s.rates.rate("t in", t.In))
+	s.put(true, "total", "out", s.rates.rate("t out", t.Out))
+	s.put(true, "total", "dropped", s.rates.rate("t dropped", t.Dropped))
+	s.put(true, "sessions", "sessions", float32(t.Sessions))
+	if t.Buffers > 0 {
+		s.put(true, "buffers", "in use", 100*float32(t.Buffers-t.BuffersFree)/float32(t.Buffers))
+	}
+	return nil
+}
+
+// drops leaves out the reasons that never happened.
+func (s *sampler) drops(ctx context.Context) error {
+	rows, err := fetch[[]view.Reason](ctx, s.src, "drop", "", 0)
+	for i := range rows {
+		if r := &rows[i]; r.Packets > 0 {
+			s.put(true, "drop", r.Name, s.rates.rate("d "+r.Name, r.Packets))
+		} else {
+			s.rates.delta("d "+r.Name, 0)
+		}
+	}
+	return err
+}
+
+func (s *sampler) workers(ctx context.Context) error {
+	rows, err := fetch[[]view.Worker](ctx, s.src, "worker", "", 0)
+	for i := range rows {
+		w, load := &rows[i], unknown
+		name := strconv.Itoa(int(w.Worker))
+		busy, ok := s.rates.delta("busy "+name, w.BusyTicks)
+		idle, also := s.rates.delta("idle "+name, w.IdleTicks)
+		if ok && also && busy+idle > 0 {
+			load = float32(100 * float64(busy) / float64(busy+idle))
+		}
+		s.put(true, "load", "worker "+name, load)
+	}
+	return err
+}
+
+func (s *sampler) graph(ctx context.Context) error {
+	g, err := fetch[*view.Graph](ctx, s.src, "graph", "", 0)
+	if err != nil {
+		return err
+	}
+	rate := make(map[string]float64, len(g.Nodes))
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		pps := s.rates.rate("n "+n.Name, n.Packets)
+		packets, _ := s.rates.delta("n "+n.Name, n.Packets)
+		ticks, ok := s.rates.delta("nt "+n.Name, n.Ticks)
+		cost := unknown
+		if ok && packets > 0 {
+			cost = float32(float64(ticks) / float64(packets))
+		}
+		if !isUnknown(pps) {
+			rate[n.Name] = float64(pps)
+		}
+		s.put(false, "node", n.Name, pps)
+		s.put(false, "ticks", n.Name, cost)
+	}
+	for _, f := range edgeFlows(g.Edges, rate) {
+		s.put(false, "edge", f.From+" > "+f.To, f.pps)
+	}
+	return nil
+}
+
+// pfcp is known while the data plane is away, too.
+func (s *sampler) pfcp(ctx context.Context) {
+	v, err := fetch[*n4.Snapshot](ctx, s.src, "n4", "", 0)
+	if err != nil {
+		return // this gateway speaks no PFCP
+	}
+	sum := func(m map[string]uint64) (n uint64) {
+		for _, c := range m {
+			n += c
+		}
+		return n
+	}
+	s.put(true, "pfcp", "received", s.rates.rate("pfcp received", sum(v.Received)))
+	s.put(true, "pfcp", "sent", s.rates.rate("pfcp sent", sum(v.Sent)))
+	s.put(true, "pfcp", "refused", s.rates.rate("pfcp refused", sum(v.Rejected)))
+	for i := range v.Associations[:min(len(v.Associations), maxAssociations)] {
+		if a := &v.Associations[i]; a.Heartbeats > 0 {
+			s.put(true, "rtt", a.ID, float32(a.RoundTrip))
+		}
+	}
+}

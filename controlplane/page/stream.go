@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	queued       = 16 // messages that wait for a client; one that is further behind is let go
+	writeTimeout = 10 * time.Second
+)
+
+// client is one open page. Its queue is closed, by the hub, after why was set.
+type client struct {
+	queue chan []byte
+	why   string
+}
+
+// hub knows the open pages. Page.lock guards it. A client is never waited for.
+type hub struct {
+	limit   int
+	clients []*client
+	refused uint64 // beyond the limit
+	slow    uint64 // let go because they did not read
+}
+
+func (h *hub) join() *client {
+	if len(h.clients) >= h.limit {
+		h.refused++
+		return nil
+	}
+	c := &client{queue: make(chan []byte, queued)}
+	h.clients = append(h.clients, c)
+	return c
+}
+
+func (h *hub) leave(c *client) {
+	h.clients = slices.DeleteFunc(h.clients, func(o *client) bool { return o == c })
+}
+
+func (h *hub) send(message []byte) {
+	h.clients = slices.DeleteFunc(h.clients, func(c *client) bool {
+		select {
+		case c.queue <- message:
+			return false
+		default:
+			h.slow++
+			c.why = fmt.Sprintf("this page is %d seconds behind", queued)
+			close(c.queue)
+			return true
+		}
+	})
+}
+
+func (h *hub) closeAll(why string) {
+	for _, c := range h.clients {
+		c.why = why
+		close(c.queue)
+	}
+	h.clients = nil
+}
+
+// event writes one server-sent event. Neither name nor data has a line feed: data is JSON.
+func event(name string, data []byte) []byte {
+	b := make([]byte, 0, len(name)+len(data)+16)
+	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
+	return append(append(b, data...), "\n\n"...)
+}
+
+// helloMessage is what a stream begins with: status, then everything there is. Clients that come within one sample
+// share it. The caller holds the lock.
+func (p *Page) helloMessage() []byte {
+	if p.hello == nil || p.helloAt != p.history.tick {
+		b := append([]byte(`{"period":1000,"samples":`), strconv.Itoa(samples)...)
+		b = strconv.AppendBool(append(b, `,"trace":`...), p.opt.Trace != nil)
+		b = append(append(b, `,"status":`...), p.statusJSON()...)
+		b = p.history.encode(append(b, `,"history":`...))
+		p.hello, p.helloAt = event("hello", append(b, '}')), p.history.tick
+	}
+	return p.hello
+}
+
+// eventStream begins an answer of server-sent events, which lasts as long as the client reads. write sends one, and
+// tells whether it went.
+func eventStream(w http.ResponseWriter) (write func(message []byte) bool) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Time{})
+	return func(message []byte) bool {
+		control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_, err := w.Write(message)
+		return err == nil && control.Flush() == nil
+	}
+}
+
+func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
+	p.lock.Lock()
+	c := p.hub.join()
+	hello := p.helloMessage()
+	p.lock.Unlock()
+	if c == nil {
+		refuse(w, http.StatusServiceUnavailable,
+			fmt.Sprintf("%d pages of this gateway are open, which is the limit; close one", p.hub.limit))
+		return
+	}
+	defer func() {
+		p.lock.Lock()
+		p.hub.leave(c)
+		p.lock.Unlock()
+	}()
+	write := eventStream(w)
+	for ok := write(append([]byte("retry: 1000\n\n"), hello...)); ok; {
+		select {
+		case message, open := <-c.queue:
+			if !open {
+				write(event("bye", quote(c.why)))
+				return
+			}
+			ok = write(message)
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

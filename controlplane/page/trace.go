@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+const maxTraces = 2 // at a time: a trace is work for every worker
+
+var errGone = errors.New("the browser does not read")
+
+// trace sends a session's packets as they go.
+func (p *Page) trace(w http.ResponseWriter, r *http.Request) {
+	session := r.URL.Query().Get("session")
+	if session == "" || len(session) >= maxName {
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("the name of a session has 1 to %d octets", maxName-1))
+		return
+	}
+	select {
+	case p.traces <- struct{}{}:
+		defer func() { <-p.traces }()
+	default:
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d traces run, which is the limit; stop one",
+			maxTraces))
+		return
+	}
+	write := eventStream(w)
+	if !write([]byte("event: begin\ndata: {}\n\n")) {
+		return
+	}
+	err := p.opt.Trace(r.Context(), session, func(text string) error {
+		if !write(textEvent(text)) {
+			return errGone
+		}
+		return nil
+	})
+	why := "The trace has ended."
+	if err != nil {
+		why = err.Error()
+	}
+	write(event("bye", quote(why)))
+}
+
+// textEvent writes one server-sent event whose data is text of any number of lines.
+func textEvent(text string) []byte {
+	var b strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "")) {
+		b.WriteString("data: " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	b.WriteString("\n")
+	return []byte(b.String())
+}
