@@ -339,7 +339,8 @@ func (o *Overlay) Settled() {
 			delete(o.held, id)
 		}
 	}
-	clear(o.dirty)
+	// A new one: a map keeps the size of the largest burst, and walking it takes as long as that had.
+	o.dirty = map[objectID]bool{}
 }
 
 // Refuse leaves an object out that the data plane did not take; false: it is none of the kernel's.
