@@ -109,13 +109,13 @@ func (o *Overlay) Update(c kernel.Changes) {
 func (o *Overlay) renew(id objectID, make func() (Object, bool)) {
 	delete(o.refused, id)
 	o.dirty[id] = true
+	if !o.off {
+		if object, ok := make(); ok && object.Key == id.key {
+			o.objects[id] = object
+			return
+		}
+	}
 	delete(o.objects, id)
-	if o.off {
-		return
-	}
-	if object, ok := make(); ok && object.Key == id.key {
-		o.objects[id] = object
-	}
 }
 
 // rebuild makes all objects again.

@@ -345,7 +345,7 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 			if !ok {
 				return errLost
 			}
-			s.routeChanged(&u)
+			s.routesChanged(&u, c.routes)
 			told = time.Now()
 		case u, ok := <-c.neighbours:
 			if !ok {
