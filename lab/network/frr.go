@@ -292,7 +292,9 @@ func (l *Lab) frrConfig(r *router, daemon string) ([]byte, error) {
 	}
 	a := r.id.As4()
 	data.NET = fmt.Sprintf("49.0001.%02x%02x.%02x%02x.0000.00", a[0], a[1], a[2], a[3])
-	data.Static = r.static()
+	if !r.gateway || !l.opt.Graceful {
+		data.Static = r.static()
+	}
 	if r.gateway && l.opt.IGP == "" {
 		// Routers watch gateways by BFD, which goes on without the gateway's bgpd: for that one they wait (RFC 4724).
 		data.Steady = r.peers
