@@ -95,7 +95,7 @@ own=$(in_lab site ip -j addr show dev bridge | jq -r ".[].addr_info[].local" | g
 ((own == 1)) || fail "the site does not have the UE's address"
 for gateway in gw1 gw2; do
 	gateway "$gateway" show route -j >"$DIR/routes"
-	of() { jq -e "[.[] | select(.prefix == \"198.51.100.0/24\") | .vrf] | unique == [\"\", \"vpn\"]" "$DIR/routes"; }
+	of() { jq -e '[.[] | select(.prefix == "198.51.100.0/24") | .vrf] | unique == ["", "vpn"]' "$DIR/routes"; }
 	of >/dev/null || fail "$gateway has not both VRFs' routes: $(jq -c '.[]' "$DIR/routes")"
 done
 ip -n ilab-r3 route show 10.45.0.0/24 | grep -q 'dev gw1 ' || fail "r3 goes elsewhere: $(ip -n ilab-r3 route)"
