@@ -75,7 +75,7 @@ done
 echo "--- two VRFs with the same addresses"
 # usage: serves NODE WORD: what a server at 198.51.100.1 says there
 serves() {
-	in_lab "$1" socat TCP-LISTEN:8080,fork,reuseaddr "SYSTEM:echo $2" &
+	in_lab "$1" socat TCP-LISTEN:8080,fork,reuseaddr "SYSTEM:echo $2" || true & # until the lab ends
 	wait_for 10 eval "in_lab $1 ss -Hltn | grep -q :8080" || fail "socat of $1 does not listen"
 }
 # usage: says NODE WORD
