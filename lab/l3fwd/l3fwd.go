@@ -276,10 +276,12 @@ func (r *Result) add(ports, size int, rows []peer.Row) {
 		row := Row{Row: rows[i]}
 		if row.Mpps > 0 {
 			row.LineShare = row.Mpps * float64(size+20) * 8 / 1000 / figure.gbps
-			row.CPUPerMpps = 100 / row.Mpps
 		}
-		if linux > 0 {
-			row.OfLinuxVeth = row.Mpps / linux
+		if row.Mpps > 0 && !row.FixedRate { // which is what was offered, not what it can do
+			row.CPUPerMpps = 100 / row.Mpps
+			if linux > 0 {
+				row.OfLinuxVeth = row.Mpps / linux
+			}
 		}
 		p.Rows = append(p.Rows, row)
 	}

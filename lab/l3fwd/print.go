@@ -33,18 +33,21 @@ func (p *Point) print(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\t\n", row.Name, row.Link)
 			continue
 		}
-		more, p50, p99, linux := "", "-", "-", "-"
+		more, p50, p99, linux, ticks, cpu := "", "-", "-", "-", "-", "-"
 		if row.TesterLimited {
 			more = ">="
 		}
 		if row.Latency != nil {
 			p50, p99 = fmt.Sprintf("%.1f", row.Latency.P50), fmt.Sprintf("%.1f", row.Latency.P99)
 		}
+		if !row.FixedRate {
+			ticks, cpu = fmt.Sprintf("%.0f", row.TicksPerPacket), fmt.Sprintf("%.0f %%", row.CPUPerMpps)
+		}
 		if row.OfLinuxVeth > 0 {
 			linux = fmt.Sprintf("%.2f", row.OfLinuxVeth)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s%.3f\t%.2f\t%.1f %%\t%.0f\t%.0f %%\t%s\t%s\t%s\t\n", row.Name, row.Link, more,
-			row.Mpps, row.GbpsL2, 100*row.LineShare, row.TicksPerPacket, row.CPUPerMpps, linux, p50, p99)
+		fmt.Fprintf(t, "%s\t%s\t%s%.3f\t%.2f\t%.1f %%\t%s\t%s\t%s\t%s\t%s\t\n", row.Name, row.Link, more, row.Mpps,
+			row.GbpsL2, 100*row.LineShare, ticks, cpu, linux, p50, p99)
 	}
 	if err := t.Flush(); err != nil {
 		return err
