@@ -96,7 +96,7 @@ CAPACITY=8
 suite_scripts() {
 	local script
 	for script in test/e2e/{chaos,upf_restore,upf}_test.sh \
-		test/smoke/{peers,bench,bench_vepc,bench_memif,traffic_faults}_test.sh \
+		test/smoke/{peers,l3fwd,bench,bench_vepc,bench_memif,traffic_faults}_test.sh \
 		test/e2e/{traffic_agf,upf_many,pfcp_hostile,lab_heal,lab_isp,upf_rules,lab_5g}_test.sh \
 		test/vm/{cards,bond}_test.sh test/smoke/{restart,port_share,port_bond}_test.sh \
 		test/golden/*_test.sh test/e2e/*_test.sh test/smoke/*_test.sh test/vm/*_test.sh; do
@@ -122,7 +122,7 @@ suites_of() {
 weight_of() {
 	case $1 in
 	e2e-chaos | e2e-lab_isp | e2e-traffic_agf | e2e-upf_many) printf '5\n' ;;
-	smoke-bench* | smoke-peers | smoke-traffic_faults | vm-*) printf '5\n' ;;
+	smoke-bench* | smoke-peers | smoke-l3fwd | smoke-traffic_faults | vm-*) printf '5\n' ;;
 	e2e-upf_restore | e2e-control_load | smoke-traffic_errors) printf '1\n' ;;
 	*) printf '2\n' ;;
 	esac

@@ -109,13 +109,13 @@ func (o *Overlay) Update(c kernel.Changes) {
 func (o *Overlay) renew(id objectID, make func() (Object, bool)) {
 	delete(o.refused, id)
 	o.dirty[id] = true
+	if !o.off {
+		if object, ok := make(); ok && object.Key == id.key {
+			o.objects[id] = object
+			return
+		}
+	}
 	delete(o.objects, id)
-	if o.off {
-		return
-	}
-	if object, ok := make(); ok && object.Key == id.key {
-		o.objects[id] = object
-	}
 }
 
 // rebuild makes all objects again.
@@ -339,7 +339,8 @@ func (o *Overlay) Settled() {
 			delete(o.held, id)
 		}
 	}
-	clear(o.dirty)
+	// A new one: a map keeps the size of the largest burst, and walking it takes as long as that had.
+	o.dirty = map[objectID]bool{}
 }
 
 // Refuse leaves an object out that the data plane did not take; false: it is none of the kernel's.

@@ -197,6 +197,7 @@ func (k *Kernel) Changes() Changes {
 		c.State = k.State()
 		return c
 	}
+	c.Routes = make(map[Destination]Route, len(destinations))
 	for d := range destinations {
 		c.Routes[d] = k.route(d)
 	}

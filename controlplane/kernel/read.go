@@ -180,9 +180,26 @@ func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 	return !u.NewAddr
 }
 
-func (s *space) routeChanged(u *netlink.RouteUpdate) {
+// routesChanged takes a message and those that wait behind it: in a storm, a lock and a signal for many of them.
+func (s *space) routesChanged(u *netlink.RouteUpdate, more <-chan netlink.RouteUpdate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.routeChanged(u)
+	for range cap(more) {
+		select {
+		case next, ok := <-more:
+			if !ok {
+				return // the loop finds out
+			}
+			s.routeChanged(&next)
+		default:
+			return
+		}
+	}
+}
+
+// routeChanged takes one. The lock is held.
+func (s *space) routeChanged(u *netlink.RouteUpdate) {
 	var p netip.Prefix
 	var news bool
 	if u.Type == unix.RTM_DELROUTE {

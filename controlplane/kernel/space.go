@@ -24,6 +24,8 @@ import (
 const (
 	retry    = 500 * time.Millisecond // also how often a namespace is looked at
 	period   = 30 * time.Second       // all is read again: what the kernel does without telling
+	calm     = time.Second            // without messages of routes, before that: a table of a million takes seconds
+	patience = 10 * period            // however many messages there are
 	settling = 20 * time.Millisecond  // after a change, before the kernel is given the configuration's part
 	receive  = 16 << 20               // socket buffer: a table of a million routes overflows it, and is read again
 )
@@ -323,6 +325,7 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 	settle := time.NewTimer(0)
 	defer settle.Stop()
 	stale := false // the table is not all that the kernel has
+	read, told := time.Now(), time.Time{}
 	for {
 		settled := true
 		select {
@@ -342,7 +345,8 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 			if !ok {
 				return errLost
 			}
-			s.routeChanged(&u)
+			s.routesChanged(&u, c.routes)
+			told = time.Now()
 		case u, ok := <-c.neighbours:
 			if !ok {
 				return errLost
@@ -353,6 +357,11 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 		case <-s.wake:
 			stale, settled = true, false
 		case <-again.C:
+			if time.Since(told) < calm && time.Since(read) < patience {
+				again.Reset(calm)
+				break
+			}
+			again.Reset(period)
 			stale, settled = true, false
 		case <-look.C:
 			if identity(s.name) != id {
@@ -363,7 +372,7 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 				if err := s.readAll(h); err != nil {
 					return err
 				}
-				stale = false
+				stale, read = false, time.Now()
 			}
 			s.giveBack(h)
 		}

@@ -2,6 +2,7 @@
 // Starts DPDK's environment: one EAL thread (the control thread, not pinned), no devices but those that PORT objects name.
 #include "core/engine.h"
 #include "core/log.h"
+#include <glob.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -42,6 +43,16 @@ static unsigned long free_huge_pages(void)
 	return n;
 }
 
+// A card that a uio driver has knows physical addresses alone, as no IOMMU translates for it.
+static int uio_cards(void)
+{
+	glob_t found;
+	int there = glob("/sys/bus/pci/drivers/{uio_pci_generic,igb_uio}/*:*", GLOB_BRACE, NULL, &found) == 0;
+
+	globfree(&found);
+	return there;
+}
+
 // huge: 1 yes, 0 no, -1 when at least HUGE_PAGES_WANTED are free.
 int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc, char **argv)
 {
@@ -57,7 +68,7 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 	args[n++] = name;
 	args[n++] = cores;
 	args[n++] = "--no-telemetry";
-	args[n++] = "--iova-mode=va";
+	args[n++] = huge && uio_cards() ? "--iova-mode=pa" : "--iova-mode=va";
 	args[n++] = "--log-level=lib.eal:4";
 	args[n++] = "--allow=0000:00:00.0"; // an allow-list that no device meets: PCI ports are added by name
 	if (huge) {

@@ -46,6 +46,11 @@ void port_driver_register(const struct port_driver *d)
 	ports.driver[ports.drivers++] = d;
 }
 
+int port_linked(struct port *p)
+{
+	return p != NULL && (p->driver->link == NULL || p->driver->link(p));
+}
+
 struct port *port_by_name(const char *name)
 {
 	for (int i = 0; i < MAX_PORTS; i++)

@@ -95,6 +95,7 @@ static inline struct port *port_get(uint16_t index)
 {
 	return likely(index < MAX_PORTS) ? __atomic_load_n(&port_table[index], __ATOMIC_ACQUIRE) : NULL;
 }
+int port_linked(struct port *p); // control thread: 1 while its device has a link; NULL has none
 struct port *port_by_name(const char *name); // control thread; sees ports of the open transaction
 
 #endif

@@ -13,6 +13,7 @@ struct inject {
 	uint32_t in_head, in_tail; // free-running
 	inject_output_fn output;
 	void *arg;
+	int unlinked;
 };
 
 static int inject_open(struct port *p, const struct api_port *want)
@@ -59,12 +60,20 @@ static uint16_t inject_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts
 	return n;
 }
 
+static int inject_port_link(struct port *p)
+{
+	const struct inject *j = p->private;
+
+	return !j->unlinked;
+}
+
 static const struct port_driver inject_driver = {
 	.name = "inject",
 	.open = inject_open,
 	.close = inject_close,
 	.rx = inject_rx,
 	.tx = inject_tx,
+	.link = inject_port_link,
 };
 
 static int is_inject(const struct port *p)
@@ -114,6 +123,15 @@ int inject_on_output(struct port *p, inject_output_fn fn, void *arg)
 	struct inject *j = p->private;
 	j->output = fn;
 	j->arg = arg;
+	return 0;
+}
+
+int inject_link(struct port *p, int up)
+{
+	if (!is_inject(p))
+		return EINVAL;
+	struct inject *j = p->private;
+	j->unlinked = !up;
 	return 0;
 }
 

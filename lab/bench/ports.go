@@ -5,10 +5,7 @@ package bench
 import (
 	"context"
 	"fmt"
-	"net"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"isthmus/lab/tester"
@@ -19,12 +16,13 @@ const (
 	LinkSynth    = "synth"
 	LinkMemif    = "memif"
 	LinkShare    = "share"
+	LinkVirtio   = "virtio"
 	LinkAFPacket = "af_packet"
 	LinkAFXDP    = "af_xdp"
 )
 
 // LinkNames are what --link takes.
-var LinkNames = []string{LinkMemif, LinkShare, LinkSynth, LinkAFPacket, LinkAFXDP}
+var LinkNames = []string{LinkMemif, LinkShare, LinkVirtio, LinkSynth, LinkAFPacket, LinkAFXDP}
 
 // memifRing is the size of a memif link's rings (and of a share link's), as large as many a network card's: on a
 // virtual machine a CPU pauses for a millisecond now and then, and a smaller ring makes each of these pauses a loss.
@@ -57,6 +55,14 @@ func makeWire(ctx context.Context, kind, dir, name string) (*wire, error) {
 			far:     tester.Port{Driver: "share", Device: socket, Descriptors: memifRing},
 			remove:  func() {},
 		}, nil
+	case LinkVirtio:
+		socket := filepath.Join(dir, name+".sock")
+		return &wire{
+			gateway: fmt.Sprintf("driver: net_vhost, device: '%s', promiscuous: true", socket),
+			socket:  socket,
+			far:     tester.Port{Driver: "net_virtio_user", Device: socket},
+			remove:  func() {},
+		}, nil
 	case LinkAFPacket, LinkAFXDP:
 		return vethWire(ctx, "net_"+kind, name)
 	}
@@ -71,42 +77,16 @@ func sharedPort(kind, socket, role string) string {
 	return fmt.Sprintf("driver: net_memif, device: '%s', args: 'id=0,role=%s'", socket, role)
 }
 
-// highIndex returns an interface number that is free and far from the kernel's own. net_af_packet makes the number of its fanout
-// group from process and interface number (pid ^ index), so two processes on neighbouring interfaces may ask for the same
-// group, which the kernel refuses.
-func highIndex() int {
-	index := 1 << 14
-	if list, err := net.Interfaces(); err == nil {
-		for _, i := range list {
-			index = max(index, i.Index+1)
-		}
-	}
-	return index
-}
-
-// vethWire makes a pair of veth interfaces, both ends silent and without an address.
+// vethWire makes a pair of veth interfaces.
 func vethWire(ctx context.Context, driver, name string) (*wire, error) {
-	near, far, mtu := "isb-"+name, "ist-"+name, "9200"
+	v := &tester.Veth{Near: "isb-" + name, Far: "ist-" + name, MTU: tester.VethMTU}
+	gateway := fmt.Sprintf("driver: %s, device: %s", driver, v.Near)
 	if driver == "net_af_xdp" {
-		mtu = "3000" // XDP frames lie in one page
+		v.MTU = tester.XDPMTU
+		gateway += ", args: '" + tester.XDPNear + "'"
 	}
-	steps := [][]string{
-		{"ip", "link", "add", near, "index", strconv.Itoa(highIndex()), "type", "veth", "peer", "name", far},
-		{"ip", "link", "set", near, "mtu", mtu, "addrgenmode", "none", "up"},
-		{"ip", "link", "set", far, "mtu", mtu, "addrgenmode", "none", "up"},
+	if err := v.Make(ctx); err != nil {
+		return nil, err
 	}
-	remove := func() { exec.Command("ip", "link", "del", near).Run() }
-	for i, step := range steps {
-		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
-			if i > 0 {
-				remove()
-			}
-			return nil, fmt.Errorf("%s: %w: %s", strings.Join(step, " "), err, strings.TrimSpace(string(out)))
-		}
-	}
-	return &wire{
-		gateway: fmt.Sprintf("driver: %s, device: %s", driver, near),
-		far:     tester.Port{Driver: driver, Device: far},
-		remove:  remove,
-	}, nil
+	return &wire{gateway: gateway, far: tester.Port{Driver: driver, Device: v.Far}, remove: v.Remove}, nil
 }

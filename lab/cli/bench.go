@@ -18,6 +18,7 @@ import (
 	"isthmus/controlplane/command"
 	"isthmus/lab/bench"
 	"isthmus/lab/demo"
+	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 )
 
@@ -25,7 +26,7 @@ import (
 type benchWords struct {
 	json, cpus, testerCPUs, controlCPUs, switchCPUs, goal, rate string
 	printConfig, peers, compare, linkGiven                      bool
-	rounds                                                      int
+	rounds, ports                                               int
 	seconds                                                     float64
 }
 
@@ -76,6 +77,9 @@ func benchCommand(e *env) *cobra.Command {
 		if words.compare {
 			return benchCompare(ctx, e, opt, &words)
 		}
+		if opt.Profile == l3fwd.Profile {
+			return benchL3fwd(ctx, e, opt, &words)
+		}
 		if opt.Link == bench.LinkSynth {
 			return benchInside(ctx, e, opt, words.json)
 		}
@@ -122,7 +126,8 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 		"keep the gateway's configuration and the tester's profiles and results in this folder")
 	f.BoolVar(&words.peers, "peers", false, "measure other programs in the gateway's place too, in turn with it")
 	f.BoolVar(&words.compare, "compare", false, "memif and share, of vepc also the switch, in turn, and one table")
-	f.IntVar(&words.rounds, "rounds", 0, "of --peers (default 5) or --compare (default 1)")
+	f.IntVar(&words.rounds, "rounds", 0, "of --peers (default 5), --compare and l3fwd (default 1)")
+	f.IntVar(&words.ports, "ports", 0, "l3fwd: 2, 4 or 6 (default: each)")
 	f.StringVar(&words.json, "json", "", "write the result to this file")
 	f.BoolVar(&words.printConfig, "print-config", false, "print the gateway's configuration, and stop")
 }
@@ -144,11 +149,14 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 	if opt.Rate, err = parseRate(w.rate); err != nil {
 		return err
 	}
+	if w.ports != 0 && opt.Profile != l3fwd.Profile {
+		return errors.New("--ports is for l3fwd")
+	}
 	if w.compare && (w.peers || w.linkGiven || opt.Switch != bench.SwitchNone) {
 		return errors.New("--compare is instead of --link, --switch and --peers")
 	}
 	if w.rounds == 0 {
-		if w.rounds = 5; w.compare {
+		if w.rounds = 5; w.compare || opt.Profile == l3fwd.Profile {
 			w.rounds = 1
 		}
 	}
@@ -288,8 +296,11 @@ func profileHelp() string {
 			fmt.Fprintf(&b, "  %-16s %s (frames as received, with 4 B FCS)\n", p.Name, p.Title)
 		}
 	}
+	fmt.Fprintf(&b, "  %-16s %s\n", l3fwd.Profile, "a router of 2, 4 and 6 ports, 64 B to 1518 B, over each link; "+
+		"--peers: Linux, DPDK's l3fwd and l3fwd-graph beside it")
 	return b.String()
 }
+
 func demoCommand(e *env) *cobra.Command {
 	opt := demo.Options{}
 	cmd := &cobra.Command{

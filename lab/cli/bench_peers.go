@@ -46,7 +46,10 @@ func comparePeers(ctx context.Context, opt bench.Options, rounds int, say func(f
 	}
 	setup := peer.Setup{
 		CPU: opt.CPUs[0], Descriptors: 1024, NoHuge: opt.NoHuge, Flows: base.Streams[0].Flows,
-		AccessMAC: bench.AccessMAC, CoreMAC: bench.CoreMAC, AccessFarMAC: bench.AccessFarMAC, CoreFarMAC: bench.CoreFarMAC,
+		Ends: []peer.End{
+			{Name: "access", MAC: bench.AccessMAC, FarMAC: bench.AccessFarMAC},
+			{Name: "core", MAC: bench.CoreMAC, FarMAC: bench.CoreFarMAC},
+		},
 	}
 	if len(opt.TesterCPUs) > 0 {
 		setup.MainCPU = opt.TesterCPUs[0]

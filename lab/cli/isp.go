@@ -35,6 +35,8 @@ func labISP(e *env, dir *string) *cobra.Command {
 		"kill the first gateway under traffic and bring it back; tells how long there was none")
 	f.BoolVar(&restarts, "restarts", false,
 		"kill the first gateway's processes and daemons one by one, under traffic")
+	f.BoolVar(&opt.Graceful, "graceful", false,
+		"gateways without static defaults: bgpd's restart is graceful alone; --restarts then waits two minutes before")
 	f.IntVar(&routes, "routes", 0,
 		"feed so many routes by BGP, and withdraw them; tells how long they take into the data plane")
 	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --routes, --takeover, --restarts and --exec")

@@ -35,7 +35,7 @@ ports:
 
 interfaces:
 {{- range .Interfaces}}
-  - {name: {{.Name}}, port: {{.Name}}, addresses: {{list .Addresses}}{{.Clone}}}
+  - {name: {{.Name}}, port: {{.Name}}, addresses: {{list .Addresses}}{{.VRF}}{{.Clone}}}
 {{- end}}
 {{with .Routes}}
 routes:
@@ -96,7 +96,7 @@ type configInterface struct {
 	Name, Role string
 	MTU        int
 	Addresses  []netip.Prefix
-	Clone      string // key and value
+	VRF, Clone string // keys and values
 }
 
 type configInstance struct {
@@ -142,6 +142,9 @@ func (l *Lab) config(f *function) ([]byte, error) {
 		}
 		if i.clone != "" {
 			c.Clone = fmt.Sprintf(", clone: {device: %s, namespace: %s}", i.name, Prefix+i.clone)
+		}
+		if i.vrf != "" {
+			c.VRF = ", vrf: " + i.vrf
 		}
 		data.Interfaces = append(data.Interfaces, c)
 	}

@@ -28,7 +28,8 @@ type router struct {
 	gateway     bool
 	prepend     int // of our AS: the more, the less preferred
 	peers       []routerPeer
-	stub        int // network of the servers
+	stub        int  // network of the servers
+	site        bool // announces the site of the second VRF
 }
 
 // routerPeer is a link to another one.
@@ -81,7 +82,13 @@ exit
 
 {{define "maps"}}
 hostname {{.Title}}
-ip prefix-list service permit {{.Service}}/32
+ip prefix-list service permit {{.Service}}
+{{- if .Service6.IsValid}}
+ipv6 prefix-list service permit {{.Service6}}
+route-map SERVICE6 permit 10
+ match ipv6 address prefix-list service
+{{- .Metric}}
+{{- end}}
 ip prefix-list servers permit 198.51.100.0/24
 ipv6 prefix-list servers permit 2001:db8:100::/48
 route-map ANNOUNCE4 permit 10
@@ -146,6 +153,9 @@ router bgp {{.AS}}
  address-family ipv6 unicast
 {{- if .Gateway}}
   redistribute kernel route-map ANNOUNCE6
+{{- if .Service6.IsValid}}
+  redistribute connected route-map SERVICE6
+{{- end}}
 {{- else}}
   redistribute static route-map SERVERS6
 {{- end}}
@@ -261,15 +271,20 @@ func (l *Lab) frrConfig(r *router, daemon string) ([]byte, error) {
 	data := struct {
 		Title, Metric, NET string
 		AS, BFD, Cost      int
-		ID, Service        netip.Addr
+		ID                 netip.Addr
+		Service, Service6  netip.Prefix // of interfaces, that are announced
 		Gateway            bool
 		Prepend            []int
 		Peers, Steady      []routerPeer
 		Static             []string
 	}{
-		Title: r.title, AS: r.as, BFD: bfdPeriod, ID: r.id, Service: serviceIPv4, Gateway: r.gateway,
+		Title: r.title, AS: r.as, BFD: bfdPeriod, ID: r.id, Gateway: r.gateway,
+		Service: netip.PrefixFrom(serviceIPv4, serviceIPv4.BitLen()),
 		Peers:   r.peers,
 		Prepend: slices.Repeat([]int{r.as}, 2*r.prepend),
+	}
+	if r.site {
+		data.Service, data.Service6 = siteIPv4, siteIPv6
 	}
 	data.Cost = 10 + 100*r.prepend // of an interior protocol
 	if r.gateway && l.opt.IGP != "" {
@@ -277,7 +292,9 @@ func (l *Lab) frrConfig(r *router, daemon string) ([]byte, error) {
 	}
 	a := r.id.As4()
 	data.NET = fmt.Sprintf("49.0001.%02x%02x.%02x%02x.0000.00", a[0], a[1], a[2], a[3])
-	data.Static = r.static()
+	if !r.gateway || !l.opt.Graceful {
+		data.Static = r.static()
+	}
 	if r.gateway && l.opt.IGP == "" {
 		// Routers watch gateways by BFD, which goes on without the gateway's bgpd: for that one they wait (RFC 4724).
 		data.Steady = r.peers

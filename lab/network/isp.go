@@ -46,6 +46,9 @@ func newISP(opt *Options, w words) *topology {
 		t.addGateway(opt, w, i)
 	}
 	t.joinRouters(w)
+	if opt.IGP == "" {
+		t.addVPN(0)
+	}
 	t.joinCores()
 	return t
 }
@@ -126,6 +129,9 @@ func (l *Lab) ispHosts() []string {
 		lines = append(lines, fmt.Sprintf("%s %s route add default src %s nexthop via %s nexthop via %s",
 			w.pdn, family.option, family.from, a, b))
 	}
+	if l.opt.IGP == "" {
+		lines = append(lines, vpnHosts()...)
+	}
 	return lines
 }
 
@@ -141,6 +147,8 @@ func (l *Lab) ispHints() string {
 		fmt.Sprintf("isthmus lab exec %s ip route                   # clones of the first gateway, with FRR",
 			fabric(0)),
 		fmt.Sprintf("isthmus --socket %s/isthmus.sock status", filepath.Join(l.opt.Dir, gatewayName(0))),
+		fmt.Sprintf("isthmus lab exec %s ping %s             # in the second VRF: %s has the UE's address",
+			vpnServers, ueAddresses(1).IPv4, vpnSite),
 		"isthmus lab show",
 	} {
 		fmt.Fprintf(b, "  sudo %s\n", line)
@@ -162,14 +170,24 @@ func (l *Lab) converge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, convergence)
 	defer cancel()
 	ue, first := ueAddresses(1), homeOf(0)
-	for _, target := range []netip.Addr{ue.IPv4, host(ue.IPv6), first.IPv4, host(first.IPv6)} {
+	targets := []netip.Addr{ue.IPv4, host(ue.IPv6), first.IPv4, host(first.IPv6)}
+	err := reached(ctx, w.pdn, targets)
+	if err == nil && l.opt.IGP == "" {
+		err = reached(ctx, vpnServers, targets[:2]) // the site has the UE's
+	}
+	return err
+}
+
+// reached waits until all answer a node.
+func reached(ctx context.Context, node string, targets []netip.Addr) error {
+	for _, target := range targets {
 		for {
-			_, received, _, err := pings(ctx, w.pdn, target.String(), 1, time.Second)
+			_, received, _, err := pings(ctx, node, target.String(), 1, time.Second)
 			if err == nil && received == 1 {
 				break
 			}
 			if err := pause(ctx, 100*time.Millisecond); err != nil {
-				return fmt.Errorf("%s does not answer %s: %w", target, w.pdn, err)
+				return fmt.Errorf("%s does not answer %s: %w", target, node, err)
 			}
 		}
 	}

@@ -46,6 +46,7 @@ type Options struct {
 	Homes      int    // isp: wireline subscribers
 	IGP        string // isp: "ospf", "isis"; empty: BGP
 	Announce   string // isp: pool, host
+	Graceful   bool   // isp: no static defaults in gateways
 	DPBinary   string
 	Out        io.Writer                        // what the user reads
 	Progress   func(what string, share float64) // the step of a start that begins; nil: nobody looks

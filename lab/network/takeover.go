@@ -251,6 +251,10 @@ func (l *Lab) DemonstrateTakeover(ctx context.Context) error {
 	return nil
 }
 
+// startupTime is how long FRR's bgpd says that it is restarting itself (its preset restart time, counted from its start):
+// a neighbour that restarts meanwhile does not wait for its routes (RFC 4724 section 4.1), and gives up its own.
+const startupTime = 125 * time.Second
+
 // DemonstrateRestarts kills the first gateway's processes one by one; each is started again.
 func (l *Lab) DemonstrateRestarts(ctx context.Context) error {
 	probes, err := l.startProbes()
@@ -258,6 +262,12 @@ func (l *Lab) DemonstrateRestarts(ctx context.Context) error {
 		return err
 	}
 	defer stopProbes(probes)
+	if l.opt.Graceful {
+		l.say("waiting until the routers' bgpd have been up for %s", startupTime)
+		if err := pause(ctx, startupTime); err != nil {
+			return err
+		}
+	}
 	programs := append(l.daemons(), "isthmus-dp", "isthmus")
 	slices.Reverse(programs)
 	for _, program := range programs {

@@ -57,6 +57,7 @@ type iface struct {
 	instance  string // empty: one of its own, named alike
 	access    bool   // wireline subscribers are there
 	clone     string // node with its device; empty: none
+	vrf       string
 }
 
 type route struct {

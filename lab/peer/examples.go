@@ -14,6 +14,9 @@ import (
 	"strings"
 )
 
+// exactMatch is l3fwd with a table of flows.
+const exactMatch = "l3fwd-em"
+
 // exactFlows is the most flows of a direction that a table of l3fwd's exact match is filled with.
 const exactFlows = 65536
 
@@ -84,7 +87,7 @@ func examples() []*Peer {
 	return []*Peer{
 		newExample("l3fwd", "l3fwd-lpm", fmt.Sprintf(routes, "rte_lpm"), soft, Plain, NewMACsTTL, l3fwd("lpm")),
 		newExample("l3fwd", "l3fwd-fib", fmt.Sprintf(routes, "rte_fib"), soft, Plain, NewMACsTTL, l3fwd("fib")),
-		newExample("l3fwd", "l3fwd-em", "looks the five-tuple up in rte_hash (every flow is an entry), checks the IPv4 header, decrements TTL, "+
+		newExample("l3fwd", exactMatch, "looks the five-tuple up in rte_hash (every flow is an entry), checks the IPv4 header, decrements TTL, "+
 			"writes both MAC addresses", soft, Plain, NewMACsTTL, l3fwd("em")),
 		newExample("l3fwd-graph", "l3fwd-graph", "l3fwd on rte_graph with DPDK's own nodes, rte_lpm, node statistics on",
 			"its main thread, which spins beside the forwarding, is patched to sleep", Plain, NewMACsTTL,
@@ -100,7 +103,9 @@ func examples() []*Peer {
 func newExample(program, name, does, note string, packets Packets, change Change, d *dpdk) *Peer {
 	d.program = func(s *Setup) (string, error) { return example(program, s.ProgramsFolder) }
 	p := &Peer{Name: name, Does: does, Note: note, Link: LinkMemif, Packets: packets, Change: change}
-	p.Start = d.start
+	p.Start = d.start(LinkMemif)
+	p.over = func(link string) { p.Link, p.Start = link, d.start(link) }
+	p.queues = !d.oneCPU
 	p.Version = func(ctx context.Context, s *Setup) (string, error) {
 		if _, err := example(program, s.ProgramsFolder); err != nil {
 			return "", err
@@ -112,7 +117,20 @@ func newExample(program, name, does, note string, packets Packets, change Change
 
 // nextHops are the tester's MAC addresses as l3fwd takes them.
 func nextHops(s *Setup) []string {
-	return []string{"--eth-dest=0," + s.AccessFarMAC, "--eth-dest=1," + s.CoreFarMAC}
+	var list []string
+	for i, e := range s.Ends {
+		list = append(list, fmt.Sprintf("--eth-dest=%d,%s", i, e.FarMAC))
+	}
+	return list
+}
+
+// portsOnCore are all ports, with one queue each that an lcore polls.
+func portsOnCore(s *Setup, lcore int) []string {
+	var list []string
+	for i := range s.Ends {
+		list = append(list, fmt.Sprintf("(%d,0,%d)", i, lcore))
+	}
+	return []string{"-p", fmt.Sprintf("%#x", 1<<len(s.Ends)-1), "-P", "--config=" + strings.Join(list, ",")}
 }
 
 // l3fwd with one of its look-up methods.
@@ -121,15 +139,17 @@ func l3fwd(lookup string) *dpdk {
 		oneCPU: true,
 		arguments: func(s *Setup) ([]string, error) {
 			descriptors := strconv.Itoa(s.Descriptors)
-			args := append([]string{
-				"-p", "0x3", "-P", "--config=(0,0,0),(1,0,0)", "--parse-ptype", "--lookup=" + lookup, "--rx-queue-size=" + descriptors,
-				"--tx-queue-size=" + descriptors,
-			}, nextHops(s)...)
+			args := append(portsOnCore(s, 0), "--parse-ptype", "--lookup="+lookup,
+				"--rx-queue-size="+descriptors, "--tx-queue-size="+descriptors)
+			args = append(args, nextHops(s)...)
+			if len(s.Ends) > 2 {
+				args = append(args, "--per-port-pool") // net_af_xdp takes many buffers
+			}
 			if lookup != "em" {
 				return args, nil // its built-in routes are those of plain packets
 			}
 			rules4, rules6 := filepath.Join(s.Dir, "em-v4.cfg"), filepath.Join(s.Dir, "em-v6.cfg")
-			if err := writeExactRules(rules4, s.Flows); err != nil {
+			if err := writeExactRules(rules4, len(s.Ends), s.Flows); err != nil {
 				return nil, err
 			}
 			// It takes both files or none.
@@ -142,16 +162,16 @@ func l3fwd(lookup string) *dpdk {
 	}
 }
 
-// writeExactRules writes l3fwd's exact-match entries of all plain flows in both directions.
-func writeExactRules(file string, flows int) error {
+// writeExactRules writes l3fwd's exact-match entries of all plain flows to all ports.
+func writeExactRules(file string, ports, flows int) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	for out, net := range []string{toAccess, toCore} {
-		source, to := netip.MustParseAddr(plainSource), netip.MustParseAddr(net).As4()
+	for out := range ports {
+		source, to := netip.MustParseAddr(plainSource), netip.MustParseAddr(Network(out)).As4()
 		for flow := range max(1, min(flows, exactFlows)) {
 			to[3] = byte(flow % plainNet)
 			// Destination, source, their ports, protocol, output port.
@@ -168,7 +188,7 @@ func writeExactRules(file string, flows int) error {
 func l3fwdGraph() *dpdk {
 	return &dpdk{
 		arguments: func(s *Setup) ([]string, error) {
-			return append([]string{"-p", "0x3", "-P", "--config=(0,0,1),(1,0,1)"}, nextHops(s)...), nil
+			return append(portsOnCore(s, 1), nextHops(s)...), nil
 		},
 		ready: "Checking link status", memoryMB: 512,
 	}
@@ -249,8 +269,10 @@ func pipelineScript(s *Setup) string {
 		p("pipeline PIPELINE0 port in %d table 0", n)
 	}
 	p("pipeline PIPELINE0 table 0 rule add match default action fwd port 2")
-	p("pipeline PIPELINE0 table 0 rule add match lpm ipv4 %s 24 action fwd port 0 encap ether %s %s", toAccess, s.AccessFarMAC, s.AccessMAC)
-	p("pipeline PIPELINE0 table 0 rule add match lpm ipv4 %s 24 action fwd port 1 encap ether %s %s", toCore, s.CoreFarMAC, s.CoreMAC)
+	for n, e := range s.Ends {
+		p("pipeline PIPELINE0 table 0 rule add match lpm ipv4 %s 24 action fwd port %d encap ether %s %s",
+			Network(n), n, e.FarMAC, e.MAC)
+	}
 	p("thread 1 pipeline PIPELINE0 enable")
 	return b.String()
 }

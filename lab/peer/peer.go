@@ -9,6 +9,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -49,9 +50,19 @@ const (
 
 // Links between tester and peer.
 const (
-	LinkMemif = "memif"
-	LinkVeth  = "veth" // the tester's end is a net_af_packet port
+	LinkMemif  = "memif"
+	LinkShare  = "share"
+	LinkVirtio = "virtio"
+	LinkVeth   = "veth"   // the tester's end, and of a program of DPDK the other one too, is a net_af_packet port
+	LinkAFXDP  = "af_xdp" // the same with net_af_xdp
 )
+
+// End is one port of a program, and the tester's at the other end of its link.
+type End struct {
+	Name   string // of the tester's port
+	MAC    string // of the program's port
+	FarMAC string // of the tester's
+}
 
 // Setup is what every program of a comparison is started with.
 type Setup struct {
@@ -61,10 +72,7 @@ type Setup struct {
 	Descriptors    int    // of each memif ring; a power of two
 	NoHuge         bool
 	Flows          int    // in each direction, of plain packets
-	AccessMAC      string // of the program's ports
-	CoreMAC        string
-	AccessFarMAC   string // of the tester's ports
-	CoreFarMAC     string
+	Ends           []End  // pairs: what comes in at one of a pair leaves at the other
 	ProgramsFolder string // of the examples; empty: as FindPrograms says
 }
 
@@ -84,12 +92,15 @@ type Peer struct {
 	Version func(ctx context.Context, s *Setup) (string, error)
 	// Start starts it. The caller stops what was started.
 	Start func(ctx context.Context, s Setup) (*Running, error)
+	over  func(link string) // has it take another link; nil: it has one alone
+	// queues: it sends on a queue for each thread, of which veth's drivers have one.
+	queues bool
 }
 
 // Running is a program in the gateway's place. Its ports wait for the tester.
 type Running struct {
 	Command []string
-	Ports   map[string]tester.Port // the tester's ends, by the names "access" and "core": driver, device, arguments
+	Ports   map[string]tester.Port // the tester's ends, by their names: driver, device, arguments
 	Exited  <-chan struct{}        // closed when the program has ended
 	Words   func() string          // its last words
 	Stop    func()                 // ends it and removes what it left; may be called again
@@ -102,7 +113,25 @@ func All() []*Peer {
 		testpmd("macswap", "moves packets from port to port, swaps their MAC addresses", SwapMACs),
 	}
 	list = append(list, examples()...)
-	return append(list, linuxForwarding())
+	return append(list, linuxForwarding(LinkVeth))
+}
+
+// Forwarders returns those that forward by routes, over one link.
+func Forwarders(link string) []*Peer {
+	var list []*Peer
+	switch link {
+	case LinkMemif, LinkVeth, LinkAFXDP:
+		for _, p := range examples() {
+			if p.Change == NewMACsTTL && p.Name != exactMatch && (link == LinkMemif || !p.queues) {
+				p.over(link)
+				list = append(list, p)
+			}
+		}
+	}
+	if link == LinkVeth || link == LinkAFXDP {
+		list = append(list, linuxForwarding(link))
+	}
+	return list
 }
 
 // ports are the tester's two ends, and the streams' names for them.
@@ -119,9 +148,10 @@ func (r *Running) connect(p *tester.Profile) (*tester.Profile, error) {
 		to := &copied.Ports[i]
 		far, ok := r.Ports[to.Name]
 		if !ok {
-			return nil, fmt.Errorf("a comparison has the ports %q and %q, not %q", access, core, to.Name)
+			return nil, fmt.Errorf("a comparison has no port %q", to.Name)
 		}
 		to.Driver, to.Device, to.Args = far.Driver, far.Device, far.Args
+		to.Descriptors = cmp.Or(far.Descriptors, to.Descriptors)
 	}
 	return &copied, nil
 }

@@ -90,8 +90,8 @@ func TestConfigurations(t *testing.T) {
 	setup := testSetup()
 	script := pipelineScript(&setup)
 	for _, want := range []string{
-		"link LINK0 dev net_memif0 rxq 1 1024 MEMPOOL0 txq 1 1024 promiscuous on\n", toAccess + " 24 action fwd port 0 encap ether " + setup.AccessFarMAC,
-		toCore + " 24 action fwd port 1 encap ether " + setup.CoreFarMAC,
+		"link LINK0 dev net_memif0 rxq 1 1024 MEMPOOL0 txq 1 1024 promiscuous on\n", Network(0) + " 24 action fwd port 0 encap ether " + setup.Ends[0].FarMAC,
+		Network(1) + " 24 action fwd port 1 encap ether " + setup.Ends[1].FarMAC,
 	} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the pipeline's script lacks %q:\n%s", want, script)
@@ -104,15 +104,15 @@ func TestConfigurations(t *testing.T) {
 		t.Errorf("%d of 28 rates are the port's", n)
 	}
 	d := ipPipeline()
-	sockets := map[string]string{access: "/tmp/a", core: "/tmp/c"}
-	eal := strings.Join(d.eal(&setup, sockets), " ")
-	for _, want := range []string{"--in-memory", "rsize=10,", "socket=/tmp/c,mac=" + setup.CoreMAC, "--lcores 0@0,1@1"} {
+	links := []dpdkLink{memifLink(&setup, 0, "/tmp/a"), memifLink(&setup, 1, "/tmp/c")}
+	eal := strings.Join(d.eal(&setup, links), " ")
+	for _, want := range []string{"--in-memory", "rsize=10,", "socket=/tmp/c,mac=" + setup.Ends[1].MAC, "--lcores 0@0,1@1"} {
 		if !strings.Contains(eal, want) {
 			t.Errorf("EAL options lack %q: %s", want, eal)
 		}
 	}
 	setup.NoHuge = true
-	if eal = strings.Join(d.eal(&setup, sockets), " "); strings.Contains(eal, "--in-memory") || !strings.Contains(eal, "--no-huge") {
+	if eal = strings.Join(d.eal(&setup, links), " "); strings.Contains(eal, "--in-memory") || !strings.Contains(eal, "--no-huge") {
 		t.Errorf("without huge pages: %s", eal)
 	}
 }

@@ -25,6 +25,8 @@ type Options struct {
 	// Base is what the gateway is measured with: its streams, its two ports "access" and "core", and what to do: a search, or a
 	// fixed rate, which shows that every program works and tells nothing about its speed.
 	Base *tester.Profile
+	// Latency asks for trials at parts of the rate that was found, of which the first is in the row; nil: none.
+	Latency *tester.Latency
 	// Say is told what is about to be done; may be nil.
 	Say func(format string, args ...any)
 }
@@ -58,11 +60,13 @@ type Row struct {
 	Repetitions    int       `json:"repetitions"`
 	Runs           []float64 `json:"runs"` // Mpps, in the order of time
 	LossRatio      float64   `json:"loss_ratio"`
-	Link           string    `json:"link"`
-	Command        string    `json:"command"`
-	Packets        string    `json:"packets"`
-	TesterLimited  bool      `json:"tester_limited,omitempty"` // in any repetition: the program can do more
-	WhyNot         string    `json:"why_not,omitempty"`        // why there is no figure, or not of every repetition
+	// Latency at the part of the rate that was asked for, in the repetition of the median.
+	Latency       *tester.Histogram `json:"latency_us,omitempty"`
+	Link          string            `json:"link"`
+	Command       string            `json:"command"`
+	Packets       string            `json:"packets"`
+	TesterLimited bool              `json:"tester_limited,omitempty"` // in any repetition: the program can do more
+	WhyNot        string            `json:"why_not,omitempty"`        // why there is no figure, or not of every repetition
 }
 
 // subject is a peer that takes part, and what it gave so far.
@@ -78,6 +82,7 @@ type subject struct {
 type run struct {
 	pps, gbps, loss, tscHz float64
 	limited                bool
+	latency                *tester.Histogram
 }
 
 // defaultRepetitions are what a median is made of.
@@ -138,8 +143,11 @@ func (s *Setup) check() error {
 	if s.Descriptors < 64 || s.Descriptors > 16384 || s.Descriptors&(s.Descriptors-1) != 0 {
 		return fmt.Errorf("%d descriptors: a memif ring has a power of two of them, 64 to 16384", s.Descriptors)
 	}
-	for _, mac := range []string{s.AccessMAC, s.CoreMAC, s.AccessFarMAC, s.CoreFarMAC} {
-		if mac == "" {
+	if len(s.Ends) < 2 || len(s.Ends) > plainNetworks || len(s.Ends)%2 != 0 {
+		return fmt.Errorf("%d ports: a comparison has pairs of them, up to %d", len(s.Ends), plainNetworks)
+	}
+	for _, e := range s.Ends {
+		if e.Name == "" || e.MAC == "" || e.FarMAC == "" {
 			return errors.New("the set-up of a comparison lacks a MAC address")
 		}
 	}
@@ -197,7 +205,7 @@ func (p *Peer) profile(opt *Options) (*tester.Profile, error) {
 		return nil, err
 	}
 	profile.Name, profile.Title, profile.Streams, profile.Capture = p.Name, opt.Base.Name+": "+p.Name, streams, nil
-	profile.Run.Latency = &tester.Latency{}
+	profile.Run.Latency = cmp.Or(opt.Latency, &tester.Latency{})
 	if profile.Run.Warmup == nil || *profile.Run.Warmup < warmup {
 		profile.Run.Warmup = tester.Pointer(warmup)
 	}
@@ -305,6 +313,11 @@ func readSearch(r *tester.Result) (*run, error) {
 			nearest, one.gbps, one.loss = away, t.GbpsL2, t.LossRatio
 		}
 	}
+	if trials := r.Of(tester.PurposeLatency); len(trials) > 0 && trials[0].Latency != nil {
+		latency := *trials[0].Latency
+		latency.Buckets = nil
+		one.latency = &latency
+	}
 	return one, nil
 }
 
@@ -336,7 +349,7 @@ func (s *subject) result() Row {
 	n := len(sorted)
 	middle := sorted[n/2]
 	pps := (sorted[(n-1)/2].pps + middle.pps) / 2
-	row.Mpps, row.GbpsL2 = pps/1e6, middle.gbps
+	row.Mpps, row.GbpsL2, row.Latency = pps/1e6, middle.gbps, middle.latency
 	if row.FixedRate = s.profile.Run.Mode == tester.ModeFixed; !row.FixedRate {
 		row.TicksPerPacket = middle.tscHz / pps
 	}

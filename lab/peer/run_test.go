@@ -204,7 +204,7 @@ func TestInterruptKeepsRows(t *testing.T) {
 func TestBadSetup(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"descriptors": func(o *Options) { o.Setup.Descriptors = 1000 },
-		"no address":  func(o *Options) { o.Setup.CoreMAC = "" },
+		"no address":  func(o *Options) { o.Setup.Ends[1].MAC = "" },
 	} {
 		opt := Options{Setup: testSetup(), Base: baseProfile()}
 		change(&opt)

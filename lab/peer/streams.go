@@ -5,16 +5,16 @@ package peer
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"isthmus/lab/tester"
 )
 
-// Addresses of plain packets. 198.18.0.0/24 and 198.18.1.0/24 are what the DPDK examples route to their ports 0 and 1 by
-// themselves (RFC 2544 appendix C has 198.18.0.0/15 for benchmarks).
+// Addresses of plain packets. 198.18.N.0/24 is what the DPDK examples route to their port N by themselves (RFC 2544
+// appendix C has 198.18.0.0/15 for benchmarks).
 const (
-	plainSource   = "10.64.0.0"  // counts from flow to flow
-	toAccess      = "198.18.0.0" // the last octet counts from flow to flow
-	toCore        = "198.18.1.0"
+	plainSource   = "10.64.0.0" // counts from flow to flow
+	plainNetworks = 8           // ports that the examples have routes to
 	plainNet      = 256
 	plainPort     = 4000 // UDP, source
 	plainService  = 5000 // UDP, destination
@@ -22,6 +22,14 @@ const (
 	taggedSubport = 1    // S-tag
 	taggedPipes   = 4094 // C-tags 1 to 4094
 )
+
+// Network is the network behind a port, without its length: a /24, whose last octet counts from flow to flow.
+func Network(port int) string { return fmt.Sprintf("198.18.%d.0", port) }
+
+// port is the number of the port with a name; -1: there is none.
+func (s *Setup) port(name string) int {
+	return slices.IndexFunc(s.Ends, func(e End) bool { return e.Name == name })
+}
 
 // streams returns what the tester sends to a peer, and what must come out, made from the gateway's own streams: the same
 // number of flows, order, sizes and shares. Streams that need the gateway's answers or have a rate of their own (ICMP echo)
@@ -37,8 +45,8 @@ func (p *Peer) streams(base []tester.Stream, s *Setup) ([]tester.Stream, error) 
 		return nil, fmt.Errorf("the profile has no stream with a share of the rate")
 	}
 	for i := range list {
-		if name := list[i].Port; name != access && name != core {
-			return nil, fmt.Errorf("a comparison has the ports %q and %q, not %q", access, core, name)
+		if name := list[i].Port; s.port(name) < 0 {
+			return nil, fmt.Errorf("a comparison has no port %q", name)
 		}
 	}
 	if p.Packets == Same {
@@ -75,10 +83,10 @@ func with(l tester.Layer, fields tester.Fields) tester.Layer {
 // plain makes one stream of plain packets for each direction that the list has.
 func (p *Peer) plain(list []tester.Stream, s *Setup) []tester.Stream {
 	var plain []tester.Stream
-	for _, from := range []string{access, core} {
+	for from := range s.Ends {
 		var one *tester.Stream
 		for i := range list {
-			if list[i].Port != from {
+			if list[i].Port != s.Ends[from].Name {
 				continue
 			}
 			if one == nil {
@@ -92,7 +100,7 @@ func (p *Peer) plain(list []tester.Stream, s *Setup) []tester.Stream {
 		if one == nil {
 			continue
 		}
-		one.Name = "plain-" + from
+		one.Name = "plain-" + s.Ends[from].Name
 		one.Flows = p.flows(one.Flows)
 		one.Size = p.sizes(one.Size)
 		one.Send, one.Receive = p.plainStacks(from, s)
@@ -124,16 +132,12 @@ func (p *Peer) sizes(s tester.Sizes) tester.Sizes {
 	return raised
 }
 
-// plainStacks are a plain packet as sent from a port and as it must arrive at the other.
-func (p *Peer) plainStacks(from string, s *Setup) (send, receive tester.Stack) {
-	ethernet := tester.Fields{"source": s.AccessFarMAC, "destination": s.AccessMAC}
-	arrives := tester.Fields{"source": s.CoreMAC, "destination": s.CoreFarMAC}
-	net := toCore
-	if from == core {
-		ethernet, arrives = tester.Fields{"source": s.CoreFarMAC, "destination": s.CoreMAC},
-			tester.Fields{"source": s.AccessMAC, "destination": s.AccessFarMAC}
-		net = toAccess
-	}
+// plainStacks are a plain packet as sent from a port and as it must arrive at the other of the pair.
+func (p *Peer) plainStacks(from int, s *Setup) (send, receive tester.Stack) {
+	near, to := &s.Ends[from], &s.Ends[from^1]
+	ethernet := tester.Fields{"source": near.FarMAC, "destination": near.MAC}
+	arrives := tester.Fields{"source": to.MAC, "destination": to.FarMAC}
+	net := Network(from ^ 1)
 	ipv4 := tester.Layer{Name: "ipv4", Fields: tester.Fields{
 		"source": tester.Count{Base: plainSource, Each: 1}, "destination": tester.Count{Base: net, Each: 1, Count: plainNet},
 		"ttl": plainTTL, "df": 1,

@@ -17,8 +17,9 @@ import (
 
 func testSetup() Setup {
 	return Setup{
-		CPU: 1, Descriptors: 1024, AccessMAC: "02:00:00:aa:00:01", CoreMAC: "02:00:00:cc:00:01", AccessFarMAC: "02:00:00:00:01:00",
-		CoreFarMAC: "02:00:00:cc:00:02",
+		CPU: 1, Descriptors: 1024, Ends: []End{
+			{access, "02:00:00:aa:00:01", "02:00:00:00:01:00"}, {core, "02:00:00:cc:00:01", "02:00:00:cc:00:02"},
+		},
 	}
 }
 
@@ -81,13 +82,13 @@ func TestPlainPackets(t *testing.T) {
 		t.Errorf("downlink: %+v", down)
 	}
 	ethernet, ipv4 := up.Receive[0].Fields, up.Receive[1].Fields
-	if ethernet["source"] != setup.CoreMAC || ethernet["destination"] != setup.CoreFarMAC || ipv4["ttl"] != plainTTL-1 {
+	if ethernet["source"] != setup.Ends[1].MAC || ethernet["destination"] != setup.Ends[1].FarMAC || ipv4["ttl"] != plainTTL-1 {
 		t.Errorf("uplink must arrive as %v", up.Receive)
 	}
-	if up.Send[1].Fields["ttl"] != plainTTL || up.Send[0].Fields["destination"] != setup.AccessMAC {
+	if up.Send[1].Fields["ttl"] != plainTTL || up.Send[0].Fields["destination"] != setup.Ends[0].MAC {
 		t.Errorf("uplink is sent as %v", up.Send)
 	}
-	if down.Receive[0].Fields["destination"] != setup.AccessFarMAC {
+	if down.Receive[0].Fields["destination"] != setup.Ends[0].FarMAC {
 		t.Errorf("downlink must arrive as %v", down.Receive)
 	}
 	tagged, err := (&Peer{Packets: Tagged, Change: Nothing}).streams(baseStreams(), &setup)
@@ -133,7 +134,7 @@ func nth(t *testing.T, c tester.Count, flow int) string {
 func TestExactRulesAreTheFlows(t *testing.T) {
 	const flows = 600
 	file := filepath.Join(t.TempDir(), "rules")
-	if err := writeExactRules(file, flows); err != nil {
+	if err := writeExactRules(file, 2, flows); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -146,14 +147,14 @@ func TestExactRulesAreTheFlows(t *testing.T) {
 	}
 	setup := testSetup()
 	p := &Peer{Packets: Plain, Change: NewMACsTTL}
-	for out, from := range []string{core, access} { // port 0 is the access side
+	for out, from := range []int{1, 0} { // port 0 is the access side
 		send, _ := p.plainStacks(from, &setup)
 		ipv4, udp := send[1].Fields, send[2].Fields
 		for flow := range flows {
 			rule := fmt.Sprintf("R%s %s %d %d 0x11 %d", nth(t, ipv4["destination"].(tester.Count), flow),
 				nth(t, ipv4["source"].(tester.Count), flow), udp["destination"], udp["source"], out)
 			if !rules[rule] {
-				t.Fatalf("flow %d from %s has no rule %q", flow, from, rule)
+				t.Fatalf("flow %d from port %d has no rule %q", flow, from, rule)
 			}
 		}
 	}

@@ -56,6 +56,7 @@ type Report struct {
 	Subscribers []Population `json:"subscribers"` // the same with more and more subscribers, on synth ports
 	Flows       []FlowCurve  `json:"flows"`       // and with more and more flows
 	Peers       []PeerGroup  `json:"peers"`
+	Routers     []PeerGroup  `json:"routers"` // one for each number of ports and frame size
 }
 
 // Missing is a part that was not measured, or not to its end.

@@ -11,12 +11,26 @@ import (
 
 // peers draws other programs beside ours.
 func (r *Report) peers() *section {
-	s := &section{
+	return peerSection(&section{
 		ID: SectionPeers, Title: "Other programs on the same link",
 		Intro: "The same packets, the same link, the same tester, in the same run and in alternating order. They do less work for a packet than the " +
 			"gateway, some almost none: read what each does. The ratio is their rate to ours.",
-	}
-	for _, g := range r.Peers {
+	}, r.Peers)
+}
+
+// routers draws routers of several ports.
+func (r *Report) routers() *section {
+	return peerSection(&section{
+		ID: SectionRouters, Title: "Routers of two to six ports",
+		Intro: "Figures 5 to 7 of the paper on the aTCA-6200A, without its cards: all ports send to their neighbour " +
+			"and back, each program has one CPU and static neighbours, and every packet is compared. The ratio is " +
+			"to the product over the same link.",
+	}, r.Routers)
+}
+
+// peerSection adds groups to a section.
+func peerSection(s *section, groups []PeerGroup) *section {
+	for _, g := range groups {
 		c := &barChart{text: g.Title + ": rates of other programs", label: "Mpps", key: []string{"this gateway", "peer", "", "", "", "floor"}}
 		t := table{
 			Title: "Rates: " + g.Title, Left: 3, Note: words("Order: %s; %d rounds. Ratio: to this gateway on the same link.", g.Order, g.Rounds),

@@ -15,6 +15,7 @@ const (
 	SectionSubscribers = "subscribers"
 	SectionFlows       = "flows"
 	SectionPeers       = "peers"
+	SectionRouters     = "routers"
 	SectionTrials      = "trials"
 	SectionMachine     = "machine"
 )
@@ -69,7 +70,7 @@ func (s *section) Empty() bool { return len(s.Figures) == 0 && len(s.Tables) == 
 func (r *Report) sections() []*section {
 	list := []*section{
 		r.headline(), r.sizes(), r.latency(), r.stepLoad(), r.instances(), r.cost(), r.population(), r.flows(),
-		r.peers(), r.trials(), r.machine(),
+		r.peers(), r.routers(), r.trials(), r.machine(),
 	}
 	for _, s := range list {
 		for _, n := range r.Notes {

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/l3fwd"
+	"isthmus/lab/peer"
 	"isthmus/lab/report"
 )
 
@@ -26,6 +28,7 @@ type lengths struct {
 	repeat, steps, size, jumbo  float64
 	cost, populationPoint, flow float64
 	peerRound, instances        float64
+	routers                     float64
 }
 
 func (s *suite) lengths() lengths {
@@ -36,6 +39,7 @@ func (s *suite) lengths() lengths {
 			symmetric: 10, asymmetric: 17, steps: 6, size: 7, jumbo: 7, cost: 6, populationPoint: 5,
 			flow:  12,
 			flows: []int{10, 12, 14, 16, 18, 20, 22, 24}, peerRound: 40, instances: 4,
+			routers: 700,
 		}
 	}
 	return lengths{
@@ -44,6 +48,7 @@ func (s *suite) lengths() lengths {
 		symmetric:   60, asymmetric: 115, repeat: 45, steps: 12, size: 15, jumbo: 15, cost: 15,
 		populationPoint: 8, flow: 20,
 		flows: []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24}, peerRound: 50, instances: 6,
+		routers: 3600,
 	}
 }
 
@@ -87,6 +92,10 @@ func (s *suite) parts() []part {
 		}})
 	}
 	list = append(list, s.sizeParts(n)...)
+	named := slices.Contains(s.opt.Sections, report.SectionRouters)
+	if s.opt.Tools.Routers != nil && (named || !s.opt.Quick) {
+		list = append(list, part{report.SectionRouters, "routers", n.routers, s.routers})
+	}
 	return append(list,
 		part{report.SectionSubscribers, "subscribers", n.populationPoint * float64(len(n.subscribers)),
 			func(ctx context.Context) error {
@@ -283,6 +292,28 @@ func (s *suite) peers(ctx context.Context, n lengths) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// routers compares routers of several ports.
+func (s *suite) routers(ctx context.Context) error {
+	opt := s.options(l3fwd.Profile, s.lengths().peerTrial)
+	r, err := s.opt.Tools.Routers(ctx, opt)
+	if r == nil {
+		return err
+	}
+	for i := range r.Points {
+		p := &r.Points[i]
+		var rows []peer.Row
+		for k := range p.Rows {
+			rows = append(rows, p.Rows[k].Row)
+		}
+		title := fmt.Sprintf("%d ports, %d B (figure %s)", p.Ports, p.Bytes, p.Figure)
+		s.r.Routers = append(s.r.Routers, peerGroup(rows, l3fwd.Profile, title, r.Link, r.Rounds))
+	}
+	if err == nil && !r.Interrupted {
+		s.judge(l3fwd.Profile, r.Verdict())
+	}
+	return err
 }
 
 // instances measures as many gateways as the machine has CPUs for, and says what it cannot show.

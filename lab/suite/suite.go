@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
 )
@@ -39,6 +40,8 @@ type Tools struct {
 	Synth func(ctx context.Context, opt bench.Options) (*bench.Result, error)
 	Peers func(ctx context.Context, opt bench.Options, rounds int) ([]peer.Row, error)
 	Place func(opt *bench.Options) (fits bool, err error) // gives so many instances their CPUs
+	// Routers compares routers of several ports; nil: that part is left out.
+	Routers func(ctx context.Context, opt bench.Options) (*l3fwd.Result, error)
 }
 
 // part is a step of the suite.
@@ -69,6 +72,7 @@ func Run(ctx context.Context, opt Options) (*report.Report, error) {
 		Commands: []report.Command{{What: "this report", Line: opt.Base.Command}}, Runs: []report.Run{}, Floors: []report.Floor{},
 		Instances: []report.Instances{}, Costs: []report.Cost{}, Subscribers: []report.Population{},
 		Flows: []report.FlowCurve{}, Peers: []report.PeerGroup{},
+		Routers: []report.PeerGroup{},
 	}
 	s.r.Versions = append(s.r.Versions, report.Version{Name: "isthmus", Version: opt.Base.Version})
 	parts := slices.DeleteFunc(s.parts(), func(p part) bool {
@@ -141,7 +145,8 @@ func (s *suite) interrupted(rest []part, here string) {
 
 // found counts what the report holds, to see whether a part has added to it.
 func (s *suite) found() int {
-	n := len(s.r.Runs) + len(s.r.Costs) + len(s.r.Subscribers) + len(s.r.Flows) + len(s.r.Peers) + len(s.r.Instances)
+	n := len(s.r.Runs) + len(s.r.Costs) + len(s.r.Subscribers) + len(s.r.Flows) + len(s.r.Peers) +
+		len(s.r.Instances) + len(s.r.Routers)
 	for i := range s.r.Runs {
 		n += len(s.r.Runs[i].Steps)
 	}

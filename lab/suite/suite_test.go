@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
 	"isthmus/lab/tester"
@@ -288,6 +289,31 @@ func TestSections(t *testing.T) {
 	opt.Sections = []string{"nothing"}
 	if _, err := Run(t.Context(), opt); err == nil {
 		t.Error("a section without parts was taken")
+	}
+}
+
+// Routers are a section of their own, which a quick run has when it is asked for.
+func TestRouters(t *testing.T) {
+	row := l3fwd.Row{Row: peer.Row{Name: "isthmus", Link: peer.LinkMemif, Ours: true, Mpps: 6, Repetitions: 1}}
+	routers := func(_ context.Context, o bench.Options) (*l3fwd.Result, error) {
+		if o.Profile != l3fwd.Profile {
+			t.Errorf("profile %q", o.Profile)
+		}
+		point := l3fwd.Point{Ports: 6, Bytes: 64, Figure: "7", Rows: []l3fwd.Row{row}}
+		return &l3fwd.Result{Goal: goalLoss, Rounds: 1, Complete: true, Points: []l3fwd.Point{point}}, nil
+	}
+	opt := Options{Base: bench.Options{Goal: goalLoss}, Sections: []string{report.SectionRouters}, Quick: true,
+		Dir: t.TempDir(), Tools: Tools{Routers: routers}}
+	r, err := Run(t.Context(), opt)
+	if err != nil || len(r.Routers) != 1 || len(r.Routers[0].Peers) != 1 {
+		t.Fatalf("%v: %+v", err, r.Routers)
+	}
+	if title := r.Routers[0].Title; title != "6 ports, 64 B (figure 7)" {
+		t.Errorf("title %q", title)
+	}
+	page, err := os.ReadFile(filepath.Join(opt.Dir, report.PageFile))
+	if err != nil || !strings.Contains(string(page), "Routers of two to six ports") {
+		t.Errorf("%v: the page has no such section", err)
 	}
 }
 

@@ -177,6 +177,29 @@ is "5000 routes are the data plane's" same_routes
 ip -n fabric -batch "$DIR/del"
 is "and go" same_routes
 
+# A storm: every route goes and comes again, as fast as the kernel takes it; messages get lost.
+# usage: write VERB ROUNDS
+write() { fabric "$PYTHON" "$TEST_ROOT/test/lib/routes.py" "$1" 20000 10.30.0.2 core0 "${2:-1}" | cut -d' ' -f2; }
+write add >/dev/null
+echo "flaps: $(write flap 5) changes/s"
+wait_for 20 same_routes || fail "after a storm they differ: $(head "$DIR/routes")"
+isthmus status | grep '^kernel'
+write del >/dev/null
+is "all go" same_routes
+# Next hops that no neighbour can be: behind themselves, our own address, an address of another network.
+for route in "198.51.100.0/24 via 198.51.100.1 dev core0 onlink" "198.51.101.0/24 via 10.40.0.2 dev core0 onlink"; do
+	# shellcheck disable=SC2086 # words
+	ip -n fabric route add $route
+done
+refused() { isthmus show route -j | jq -e 'all(.prefix | startswith("198.51.10") | not)'; }
+ip -n fabric route add 198.52.0.0/16 via 10.30.0.2
+is "a route behind them comes" shows route 'any(.prefix == "198.52.0.0/16")'
+refused || fail "the data plane has a route by a next hop that is no neighbour"
+ip -n fabric route del 198.52.0.0/16
+ip -n fabric route del 198.51.100.0/24
+ip -n fabric route del 198.51.101.0/24
+is "and go" same_routes
+
 # ---- what ends, and comes again --------------------------------------------------------------------------------------
 ip -n fabric addr add 10.32.0.1/24 dev core0
 kill -9 "$(isthmus status -j | jq .dp_pid)"

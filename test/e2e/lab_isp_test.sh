@@ -72,6 +72,34 @@ for node in ue home; do
 	((bytes == 1000000)) || fail "curl of $node brought $bytes bytes"
 done
 
+echo "--- two VRFs with the same addresses"
+# usage: serves NODE WORD: what a server at 198.51.100.1 says there
+serves() {
+	in_lab "$1" socat TCP-LISTEN:8080,fork,reuseaddr "SYSTEM:echo $2" || true & # until the lab ends
+	wait_for 10 eval "in_lab $1 ss -Hltn | grep -q :8080" || fail "socat of $1 does not listen"
+}
+# usage: says NODE WORD
+says() { [[ $(in_lab "$1" socat -T 5 - TCP:198.51.100.1:8080,connect-timeout=5 </dev/null) == "$2" ]]; }
+serves dn internet
+serves vdn company
+wait_for 10 says ue internet || fail "the UE has another server"
+wait_for 10 says site company || fail "the site has another server"
+for target in 10.45.0.1 2001:db8:45:1::1; do
+	reaches vdn "$target"
+done
+for target in 198.51.100.1 2001:db8:100::1; do
+	reaches site "$target"
+	reaches site "$target" -s 1400
+done
+own=$(in_lab site ip -j addr show dev bridge | jq -r ".[].addr_info[].local" | grep -c "^10.45.0.1\$")
+((own == 1)) || fail "the site does not have the UE's address"
+for gateway in gw1 gw2; do
+	gateway "$gateway" show route -j >"$DIR/routes"
+	of() { jq -e '[.[] | select(.prefix == "198.51.100.0/24") | .vrf] | unique == ["", "vpn"]' "$DIR/routes"; }
+	of >/dev/null || fail "$gateway has not both VRFs' routes: $(jq -c '.[]' "$DIR/routes")"
+done
+ip -n ilab-r3 route show 10.45.0.0/24 | grep -q 'dev gw1 ' || fail "r3 goes elsewhere: $(ip -n ilab-r3 route)"
+
 echo "--- what was killed"
 # usage: told PATTERN
 told() { grep "$1" "$DIR/isthmus.log" || fail "the lab does not tell: $1"; }

@@ -10,6 +10,7 @@ VM_TOOLS=$TEST_ROOT/.tools/vm
 VM_BIN=$TEST_ROOT/build-portable # QEMU emulates no AVX-512
 VM_SECONDS=90 # one command in it, at most
 VM_OPTIONS=()
+VM_IOMMU=(-device intel-iommu) # none: VM_IOMMU=()
 declare -A VM_ADDRESS=() # PCI address of a card
 
 # A card in the machine, in a slot of its own; the other end of its cable is a TAP interface here, or in the
@@ -50,7 +51,7 @@ vm_start() {
 		-kernel "$VM_TOOLS/vmlinuz" -initrd "$VM_TOOLS/initrd" \
 		-append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check intel_iommu=on iommu=pt \
 hugepages=192 TOOLS=$VM_TOOLS GUEST=$TEST_ROOT/test/vm/guest.sh" \
-		-device intel-iommu \
+		"${VM_IOMMU[@]}" \
 		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
 		-netdev tap,id=vm,ifname=vm,script=no,downscript=no,vnet_hdr=off \
 		-device virtio-net-pci,netdev=vm,mac=02:00:00:00:fe:02,addr=0x1e \

@@ -64,13 +64,6 @@ static int listen_to(struct clone *c)
 	return table.epoll == 0 ? -1 : epoll_ctl(table.epoll, EPOLL_CTL_ADD, c->tap.fd, &event);
 }
 
-static int link_of(const struct interface *i)
-{
-	struct port *p = port_get(i->port);
-
-	return p != NULL && (p->driver->link == NULL || p->driver->link(p));
-}
-
 static void open_clone(struct clone *c, const struct interface *i, uint64_t now)
 {
 	if (now < c->retry_ns || engine_without_threads())
@@ -99,7 +92,7 @@ static void look_after(struct clone *c, int check_alive, uint64_t now)
 		tap_close(&c->tap);
 	if (c->tap.fd < 0)
 		open_clone(c, i, now);
-	int link = link_of(i);
+	int link = port_linked(port_get(i->port));
 	if (c->tap.fd >= 0 && link != c->linked)
 		tap_link(&c->tap, link);
 	c->linked = (uint8_t)link;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes with several next hops of equal cost: flows stay where they are, unless theirs is lost.
+#include "core/port_inject.h"
 #include "ip/router_test.h"
 #include "route/route.h"
 #include "testkit/frame.h"
@@ -143,6 +144,23 @@ static void an_interface_that_is_down(void **state)
 	assert_memory_equal(way, before, sizeof(way));
 }
 
+// At once: not when the neighbours behind it fail to answer.
+static void a_link_that_goes(void **state)
+{
+	uint8_t before[FLOWS], way[FLOWS];
+
+	ways_of(before, 1, 0);
+	assert_int_equal(count_of(before, 2), 0);
+	assert_int_equal(inject_link(port_by_name("north"), 0), 0);
+	router_wait(0.1);
+	ways_of(way, 1, 0);
+	assert_int_equal(count_of(way, 1), FLOWS);
+	assert_int_equal(inject_link(port_by_name("north"), 1), 0);
+	router_wait(0.1);
+	ways_of(way, 1, 0);
+	assert_memory_equal(way, before, sizeof(way));
+}
+
 // The outer headers are the same for all.
 static void the_flow_in_a_tunnel(void **state)
 {
@@ -220,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(an_interface_that_is_down),
+		cmocka_unit_test(a_link_that_goes),
 		cmocka_unit_test(the_flow_in_a_tunnel),
 		cmocka_unit_test(a_neighbour_that_fails),
 		cmocka_unit_test(what_is_refused),

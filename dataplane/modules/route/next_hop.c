@@ -6,6 +6,7 @@
 // and a scan of a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after
 // a grace period.
 #include "core/control.h"
+#include "core/port.h"
 #include "exact/exact.h"
 #include "route/tables.h"
 #include "route/ways.h"
@@ -16,6 +17,8 @@
 #include <rte_malloc.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LINKS_MS 10
 
 static struct {
 	struct exact *by_address; // read by workers, written by the control thread
@@ -28,6 +31,7 @@ static struct {
 	struct hop_buckets *buckets[MAX_NEXT_HOPS]; // of SEVERAL; read by workers, freed when the slot is another's
 	uint16_t shared[MAX_NEXT_HOPS]; // by how many of SEVERAL it is held
 	uint8_t failed[MAX_NEXT_HOPS];
+	uint8_t unlinked[MAX_PORTS];
 	uint32_t several;
 } table;
 
@@ -235,9 +239,11 @@ static void settle(struct hop_buckets *b, const struct interfaces *s)
 	uint32_t lost = 0;
 
 	for (uint32_t m = 0; m < b->members; m++) {
-		uint32_t i = next_hops[b->member[m]].interface;
+		uint32_t n = next_hops[b->member[m]].interface;
+		const struct interface *i = n < s->count ? &s->interface[n] : NULL;
 
-		if (table.failed[b->member[m]] || i >= s->count || s->interface[i].name[0] == 0 || s->interface[i].down)
+		if (table.failed[b->member[m]] || i == NULL || i->name[0] == 0 || i->down ||
+			(i->port < MAX_PORTS && table.unlinked[i->port]))
 			lost |= 1u << m;
 	}
 	hop_buckets_settle(b, lost);
@@ -248,6 +254,27 @@ static void settle_all(const struct interfaces *s)
 	for (uint32_t i = 1; table.several != 0 && i < MAX_NEXT_HOPS; i++)
 		if (table.holders[i] != 0 && table.buckets[i] != NULL)
 			settle(table.buckets[i], s);
+}
+
+// A link that goes moves its flows at once: its neighbours would fail to answer half a minute later.
+static void watch_links(uint64_t now)
+{
+	int changed = 0;
+
+	for (uint16_t n = 0; table.several != 0 && n < MAX_PORTS; n++) {
+		struct port *p = port_get(n);
+		uint8_t unlinked = p != NULL && !port_linked(p);
+
+		changed |= unlinked != table.unlinked[n];
+		table.unlinked[n] = unlinked;
+	}
+	if (changed)
+		settle_all(interfaces_now());
+}
+
+RTE_INIT(next_hop_start)
+{
+	timer_register("route-links", LINKS_MS, watch_links);
 }
 
 static int by_number(const void *a, const void *b)
@@ -301,6 +328,7 @@ uint32_t next_hop_several(const uint32_t *hops, uint32_t count)
 		table.shared[b->member[m]]++;
 		next_hop_take(b->member[m]);
 	}
+	watch_links(0); // not since the last one of several went
 	settle(b, interfaces_next());
 	__atomic_store_n(&table.buckets[index], b, __ATOMIC_RELEASE);
 	return index;
