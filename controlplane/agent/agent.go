@@ -11,14 +11,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/config"
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
@@ -31,10 +33,11 @@ type Options struct {
 	Socket        string
 	DPSocket      string
 	DPBinary      string
-	Metrics       string // "off": none
-	MetricsPublic bool   // allow an address that is not of this machine alone
-	Restart       string // policy, instead of the file's
-	State         string // folder of what outlives us, instead of the file's
+	Metrics       string       // "off": none
+	MetricsPublic bool         // allow an address that is not of this machine alone
+	Page          http.Handler // served below / of the API by TCP where control.page is true; nil: none
+	Restart       string       // policy, instead of the file's
+	State         string       // folder of what outlives us, instead of the file's
 	Version       string
 	Log           *slog.Logger
 }
@@ -80,18 +83,23 @@ type Status struct {
 
 // Agent is one control plane.
 type Agent struct {
-	opt       Options
-	log       *slog.Logger
-	requests  chan request
-	client    atomic.Pointer[dp.Client] // nil while the data plane is away
-	status    atomic.Pointer[Status]
-	placement atomic.Pointer[config.Placement] // of the running plan
-	files     stateFiles                       // without names: nothing is kept
-	cache     snapshots
-	control   view.Control // what the PFCP server knows; nil: there is none
-	mobile    *mobile      // the same, for us; set before Run serves anything
+	opt      Options
+	log      *slog.Logger
+	requests chan request
+	client   atomic.Pointer[dp.Client] // nil while the data plane is away
+	status   atomic.Pointer[Status]
+	current  atomic.Pointer[Plan] // the running one, as the owner published it
+	files    stateFiles           // without names: nothing is kept
+	cache    snapshots
+	events   *events.Log
+	guard    *auth.Guard // of the API by TCP
+	shows    room
+	control  view.Control // what the PFCP server knows; nil: there is none
+	mobile   *mobile      // the same, for us; set before Run serves anything
 	// listeners are those of Serve; set before it serves anything
-	listeners []*httpd.Listener
+	listeners   []*httpd.Listener
+	watchPeriod time.Duration
+	indications events.Gate // of what the data plane tells; one goroutine's
 
 	// Owned by Run.
 	life      context.Context // of Run
@@ -140,11 +148,14 @@ func New(opt Options) (*Agent, error) {
 
 func newAgent(opt Options, plan *Plan) *Agent {
 	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
-		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan}
+		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
+		events: newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod, shows: make(room, maxShows),
+		indications: events.Gate{Most: 5, Window: 10 * time.Second}}
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
 	a.opt.Restart = cmp.Or(opt.Restart, plan.Control.Restart.Policy)
+	a.guard = auth.NewGuard(a.events)
 	now := time.Now()
 	a.state = Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
@@ -176,6 +187,10 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		defer a.mobile.group.Wait()
 	}
 	a.life = ctx
+	a.events.Publish("control.started", a.opt.Version, "pid", a.state.PID, "file", a.opt.File)
+	watched := make(chan struct{})
+	go func() { defer close(watched); a.watch(ctx) }()
+	defer func() { cancel(); <-watched }()
 	a.startKernel(ctx)
 	reachable, absent := a.reachableChanged(), time.After(absence)
 	defer a.kernel.Wait()
@@ -206,7 +221,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		case <-hangup:
 			// A goroutine, because it asks the owner in turn.
 			go func() {
-				if _, err := a.Reload(ctx); err != nil {
+				if _, err := a.Reload(bySignal(ctx, "SIGHUP")); err != nil {
 					a.log.Error("configuration refused, running state unchanged", "error", err)
 				}
 			}()
@@ -234,6 +249,7 @@ func (a *Agent) connected(ctx context.Context, c *dp.Client) {
 	a.state.DPPID, a.state.DPBootID, a.state.DPVersion = h.PID, h.BootID, api.CString(h.Build[:])
 	a.state.DPHuge = h.Flags&api.HelloHuge != 0
 	a.client.Store(c)
+	a.events.Publish("dataplane.up", a.state.DPVersion, "pid", h.PID, "boot", h.BootID, "objects", h.Objects)
 	a.log.Info("data plane connected", "pid", h.PID, "objects", h.Objects, "version", a.state.DPVersion)
 	a.reconcile(ctx, true)
 }
@@ -244,6 +260,7 @@ func (a *Agent) disconnected() {
 	a.detachMobile()
 	a.state.DataPlane = StateAway
 	a.publish()
+	a.events.Publish("dataplane.down", a.state.DPVersion, "pid", a.state.DPPID)
 	a.log.Warn("data plane connection lost, connecting again")
 }
 
@@ -304,6 +321,9 @@ func (a *Agent) settled(res Result, err error) {
 	} else {
 		a.state.LastError = err.Error()
 		if a.client.Load() != nil {
+			if a.state.DataPlane != StateRefused {
+				a.events.Publish("dataplane.refused", a.state.DPVersion, "error", err)
+			}
 			a.state.DataPlane = StateRefused
 		}
 	}
@@ -344,8 +364,9 @@ func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (Result, e
 
 // Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
 func (a *Agent) Reload(ctx context.Context) (Result, error) {
-	plan, err := makePlan(a.opt.File, nil, os.Environ(), *a.placement.Load())
+	plan, err := makePlan(a.opt.File, nil, os.Environ(), a.current.Load().Placement)
 	if err != nil {
+		a.by(ctx, "config.refused", a.opt.File, err)
 		return Result{}, err
 	}
 	return a.Apply(ctx, plan)
@@ -353,30 +374,41 @@ func (a *Agent) Reload(ctx context.Context) (Result, error) {
 
 // Apply makes a plan the running one. When it is refused, nothing has changed.
 func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
-	return a.ask(ctx, func(ctx context.Context) (Result, error) {
-		if a.client.Load() == nil {
-			note := "data plane is away; sent when it returns"
-			if more := a.needsRestart(plan); more != "" {
-				note += "; " + more
-			}
-			a.plan = plan
-			a.adoptSettings(plan)
-			a.accepted(plan)
-			return Result{Objects: len(plan.Objects), Note: note}, nil
-		}
-		res, err := a.push(ctx, plan, false)
-		if err != nil {
-			return Result{}, err
-		}
-		if note := a.needsRestart(plan); note != "" {
-			res.Note = strings.TrimPrefix(res.Note+"; "+note, "; ")
+	var was atomic.Pointer[Plan] // the owner may come to it after we gave up
+	res, err := a.ask(ctx, func(ctx context.Context) (Result, error) {
+		was.Store(a.plan)
+		return a.apply(ctx, plan)
+	})
+	if before := was.Load(); before != nil {
+		a.toldApply(ctx, before, plan, res, err)
+	}
+	return res, err
+}
+
+// apply is Apply in the owner.
+func (a *Agent) apply(ctx context.Context, plan *Plan) (Result, error) {
+	if a.client.Load() == nil {
+		note := "data plane is away; sent when it returns"
+		if more := a.needsRestart(plan); more != "" {
+			note += "; " + more
 		}
 		a.plan = plan
+		a.adoptSettings(plan)
 		a.accepted(plan)
-		a.settled(res, nil)
-		a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
-		return res, nil
-	})
+		return Result{Objects: len(plan.Objects), Note: note}, nil
+	}
+	res, err := a.push(ctx, plan, false)
+	if err != nil {
+		return Result{}, err
+	}
+	if note := a.needsRestart(plan); note != "" {
+		res.Note = strings.TrimPrefix(res.Note+"; "+note, "; ")
+	}
+	a.plan = plan
+	a.accepted(plan)
+	a.settled(res, nil)
+	a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
+	return res, nil
 }
 
 // needsRestart tells which changes wait for a restart, and of what; "" when there are none.
@@ -391,6 +423,8 @@ func (a *Agent) needsRestart(plan *Plan) string {
 		{"socket", was.Socket == is.Socket},
 		{"state", was.State == is.State},
 		{"metrics", was.Metrics == is.Metrics},
+		{"api", was.API.Static() == is.API.Static()},
+		{"page", was.Page == is.Page},
 		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
 		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
 		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},
@@ -430,7 +464,8 @@ func (a *Agent) accepted(plan *Plan) {
 }
 
 func (a *Agent) describe(plan *Plan) {
-	a.placement.Store(&plan.Placement)
+	a.current.Store(plan)
+	a.guard.Configure(guardSettings(&plan.Control.API))
 	a.state.Objects, a.state.AppliedFile = len(plan.Objects), ""
 	if plan.Applied {
 		a.state.AppliedFile = a.files.applied

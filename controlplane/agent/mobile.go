@@ -19,6 +19,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/events"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/natlog"
@@ -40,6 +41,7 @@ type mobile struct {
 	manager *session.Manager
 	server  *n4.Server
 	blocks  *natlog.Log
+	tally   *events.Sessions
 	group   sync.WaitGroup
 
 	comparing atomic.Bool // resyncSessions is under way
@@ -63,7 +65,11 @@ func (a *Agent) openMobile() error {
 	manager.SetReporter(server)
 	manager.ReleaseOrphans()
 	a.mobile = &mobile{manager: manager, server: server, blocks: natlog.New(a.log)}
-	manager.SetRecorder(func(e *api.Event) bool { return a.watermark(e) || a.mobile.blocks.Event(e) })
+	a.mobile.observe(a.events)
+	manager.SetRecorder(func(e *api.Event) bool {
+		a.heard(e)
+		return a.watermark(e) || a.mobile.blocks.Event(e)
+	})
 	a.logBlocks(plan)
 	a.control = a.mobile
 	return nil

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/metrics"
 )
@@ -36,7 +37,7 @@ func (a *Agent) Serve(ctx context.Context) error {
 	fail := make(chan error, len(servers))
 	for i, server := range servers {
 		defer server.Close()
-		go func() { fail <- server.Serve(a.listeners[i]) }()
+		go func() { fail <- a.listeners[i].Serve(server) }()
 	}
 
 	hangup := make(chan os.Signal, 1)
@@ -54,6 +55,7 @@ func (a *Agent) Serve(ctx context.Context) error {
 	select {
 	case sig := <-stop:
 		a.log.Info("stopping", "signal", sig.String())
+		a.events.Publish("control.stopping", a.opt.Version, "signal", sig.String())
 		pid := 0
 		if sig == syscall.SIGINT && a.spawns() {
 			pid = int(a.Status().DPPID)
@@ -76,24 +78,35 @@ func (a *Agent) Serve(ctx context.Context) error {
 	}
 }
 
-// listenAll opens the agent's own socket and the metrics' address, and makes a server for each.
+// listenAll opens the agent's own socket, the addresses of the API and that of the metrics, and makes a server for each.
 func (a *Agent) listenAll() (servers []*http.Server, err error) {
-	open := func(l net.Listener, b httpd.Bounds, h http.Handler) {
+	open := func(b httpd.Bounds, l net.Listener, server *http.Server) {
 		a.listeners = append(a.listeners, b.Limit(l))
-		servers = append(servers, b.New(h))
+		servers = append(servers, server)
 	}
+	defer func() {
+		for i := range a.listeners {
+			if err != nil {
+				a.listeners[i].Close()
+			}
+		}
+	}()
 	listener, err := listen(a.opt.Socket)
 	if err != nil {
 		return nil, err
 	}
-	open(listener, controlBounds, a.Handler())
+	local := controlBounds.New(a.Handler())
+	local.ConnContext = auth.Peer
+	open(controlBounds, listener, local)
+	if err := a.listenTCP(func(l net.Listener, s *http.Server) { open(apiBounds, l, s) }); err != nil {
+		return nil, err
+	}
 	if addr := a.opt.Metrics; addr != "" && addr != "off" {
 		m, err := metrics.Listen(addr, a.opt.MetricsPublic)
 		if err != nil {
-			listener.Close()
 			return nil, err
 		}
-		open(m, metricsBounds, metrics.Handler(a.Snapshot, a.opt.Version))
+		open(metricsBounds, m, metricsBounds.New(metrics.Handler(a.Snapshot, a.opt.Version)))
 		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
 	}
 	return servers, nil

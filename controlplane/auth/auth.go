@@ -78,6 +78,16 @@ func Peer(ctx context.Context, c net.Conn) context.Context {
 	return With(ctx, Identity{Operate, who})
 }
 
+// Local gives clients whose connection said nothing of them (Peer) what those of the Unix socket may do.
+func Local(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if From(r.Context()).Who == nil {
+			r = r.WithContext(With(r.Context(), Identity{Operate, &events.Who{Via: "unix"}}))
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 func credentials(c net.Conn) (cred *unix.Ucred, err error) {
 	for {
 		w, ok := c.(interface{ NetConn() net.Conn })

@@ -18,6 +18,14 @@ import (
 // LoginPath takes a token from a browser's form, or as JSON {"token": …}, and gives a cookie for it.
 const LoginPath = "/v1/login"
 
+// LogoutPath ends the life of a browser's cookie.
+const LogoutPath = "/v1/logout"
+
+// Given is the body of a login.
+type Given struct {
+	Token string `json:"token"`
+}
+
 const (
 	cookieName   = "isthmus"
 	loginTime    = 12 * time.Hour
@@ -116,7 +124,7 @@ func givenToken(w http.ResponseWriter, r *http.Request) (token string, form bool
 		return strings.TrimSpace(r.PostForm.Get("token")), true, err
 	}
 	body, err := io.ReadAll(r.Body)
-	var given struct{ Token string }
+	var given Given
 	if err == nil {
 		err = json.Unmarshal(body, &given)
 	}

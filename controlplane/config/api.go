@@ -4,6 +4,7 @@ package config
 
 import (
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 )
 
@@ -37,6 +38,9 @@ func (p *API) Addresses() (list []netip.AddrPort) {
 	}
 	return list
 }
+
+// Static is what is in effect when the control plane is started again; the rest is so at once.
+func (p *API) Static() string { return fmt.Sprint(p.Addresses(), p.TLS, p.Certificate, p.Key) }
 
 func (k *checker) api() {
 	p := &k.Control.API

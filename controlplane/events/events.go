@@ -45,7 +45,7 @@ func cursor(boot string, id uint64) string { return boot + "-" + strconv.FormatU
 const (
 	sessionRing   = 4096
 	otherRing     = 4096
-	maxFollowers  = 64
+	maxFollowers  = 32
 	followerQueue = 256
 	maxText       = 512 // of a field
 )

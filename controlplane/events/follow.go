@@ -10,7 +10,7 @@ import (
 // Why a follower ends.
 var (
 	ErrBehind  = errors.New("the reader is too slow: more than 256 events wait; go on after the last id")
-	ErrTooMany = errors.New("64 readers follow the events already")
+	ErrTooMany = errors.New("32 readers follow the events already")
 )
 
 // Follower gets events as they come, until it falls behind. One goroutine calls Next.

@@ -10,26 +10,27 @@ import (
 // Sessions tells of sessions one by one while that is few, and counts the others: thousands a second cost an addition
 // each.
 type Sessions struct {
-	log *Log
+	log  *Log
+	name func(seid uint64) string
 
 	lock                           sync.Mutex
 	gate                           Gate
 	established, modified, deleted uint64 // not told
 }
 
-// NewSessions tells a log of up to 20 sessions a second.
-func NewSessions(log *Log) *Sessions {
-	return &Sessions{log: log, gate: Gate{Most: 20, Window: time.Second}}
+// NewSessions tells a log of up to 20 sessions a second, by what name calls them.
+func NewSessions(log *Log, name func(seid uint64) string) *Sessions {
+	return &Sessions{log: log, name: name, gate: Gate{Most: 20, Window: time.Second}}
 }
 
-// Established is called for each session that was made; name is only called when it is told.
-func (s *Sessions) Established(name func() string, association string) {
-	s.one("session.established", &s.established, name, association)
+// Established is called for each session that was made.
+func (s *Sessions) Established(seid uint64, association string) {
+	s.one("session.established", &s.established, seid, association)
 }
 
 // Deleted is called for each session that went.
-func (s *Sessions) Deleted(name func() string, association string) {
-	s.one("session.deleted", &s.deleted, name, association)
+func (s *Sessions) Deleted(seid uint64, association string) {
+	s.one("session.deleted", &s.deleted, seid, association)
 }
 
 // Modified is called for each change.
@@ -39,7 +40,7 @@ func (s *Sessions) Modified() {
 	s.lock.Unlock()
 }
 
-func (s *Sessions) one(kind string, count *uint64, name func() string, association string) {
+func (s *Sessions) one(kind string, count *uint64, seid uint64, association string) {
 	s.lock.Lock()
 	_, open := s.gate.Open(s.log.now())
 	if !open {
@@ -47,7 +48,7 @@ func (s *Sessions) one(kind string, count *uint64, name func() string, associati
 	}
 	s.lock.Unlock()
 	if open {
-		s.log.Publish(kind, name(), "association", association)
+		s.log.Publish(kind, s.name(seid), "association", association)
 	}
 }
 

@@ -28,12 +28,14 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 30 * time.Second
 	maxHeader     = 16 << 10
+	maxStreams    = 32 // requests at a time of a connection of HTTP/2
 )
 
 // New returns a server for what Limit returns.
 func (b Bounds) New(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: cmp.Or(b.Header, headerTimeout), ReadTimeout: b.Read, WriteTimeout: b.Write,
-		IdleTimeout: cmp.Or(b.Idle, idleTimeout), MaxHeaderBytes: maxHeader}
+	return &http.Server{Handler: h, ReadHeaderTimeout: cmp.Or(b.Header, headerTimeout), ReadTimeout: b.Read,
+		WriteTimeout: b.Write, IdleTimeout: cmp.Or(b.Idle, idleTimeout), MaxHeaderBytes: maxHeader,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams}}
 }
 
 // Limit bounds the connections of a listener. One too many is closed at once: waiting in the kernel it would keep out
@@ -51,6 +53,14 @@ type Listener struct {
 	open    int
 	by      map[netip.Addr]int
 	refused uint64
+}
+
+// Serve serves until the server is closed; by TLS where it has certificates.
+func (l *Listener) Serve(s *http.Server) error {
+	if s.TLSConfig != nil {
+		return s.ServeTLS(l, "", "")
+	}
+	return s.Serve(l)
 }
 
 // Refused counts the connections that were closed at once.
@@ -109,6 +119,9 @@ type conn struct {
 	net.Conn
 	give func()
 }
+
+// NetConn is the connection below.
+func (c *conn) NetConn() net.Conn { return c.Conn }
 
 func (c *conn) Close() error {
 	defer c.give()

@@ -56,6 +56,8 @@ type Manager struct {
 	shares  shares
 	count   Counters
 	memory  *memory // Run's alone
+
+	observer Observer
 }
 
 // committing is the transaction that is being made, and what waits for the next one.
@@ -103,7 +105,7 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set),
+	p := &Manager{log: log, set: set, observer: unobserved{}, node: set.Node, admission: newAdmission(), x: newIndex(set),
 		committing:   committing{seen: map[uint64]bool{}},
 		storing:      storing{store: st, associations: map[string]n4.StoredAssociation{}},
 		applications: applications{pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}},
@@ -117,6 +119,23 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 
 // SetReporter tells where reports go.
 func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
+
+// Observer hears of sessions. Calls come with the manager's lock held: they must not wait.
+type Observer interface {
+	Established(seid uint64, association string)
+	Modified()
+	Deleted(seid uint64, association string)
+}
+
+// unobserved hears nothing.
+type unobserved struct{}
+
+func (unobserved) Established(uint64, string) {}
+func (unobserved) Modified()                  {}
+func (unobserved) Deleted(uint64, string)     {}
+
+// SetObserver tells who hears of sessions: before Run.
+func (p *Manager) SetObserver(o Observer) { p.observer = o }
 
 // SetRecorder tells who takes events of NAT44: before Follow.
 func (p *Manager) SetRecorder(record func(*api.Event) bool) { p.reports.record = record }

@@ -16,6 +16,7 @@ type Figures struct {
 	Boot   uint64 // of the data plane: its counters are of one boot
 	Ports  []api.PortRow
 	Drops  []api.DropRow
+	Paths  []api.PathRow // nil: they were not looked at
 	Limits []Limit
 }
 
@@ -44,11 +45,17 @@ type Watcher struct {
 	boot  uint64
 	last  time.Time
 	ports map[string]link
+	paths map[string]path
 	drops map[string]*reason
 	near  map[string]bool
 }
 
 type link struct{ up, gone bool }
+
+type path struct {
+	alive    bool
+	recovery uint32
+}
 
 type reason struct {
 	packets uint64
@@ -66,6 +73,9 @@ func New() *Watcher {
 func (w *Watcher) Look(now time.Time, f *Figures, tell Tell) {
 	fresh := f.Boot != w.boot || w.last.IsZero() || !now.After(w.last)
 	w.lookAtPorts(f.Ports, tell)
+	if f.Paths != nil {
+		w.lookAtPaths(f.Paths, tell)
+	}
 	w.lookAtDrops(now, f.Drops, fresh, tell)
 	w.lookAtLimits(f.Limits, tell)
 	w.boot, w.last = f.Boot, now
@@ -89,6 +99,28 @@ func (w *Watcher) lookAtPorts(rows []api.PortRow, tell Tell) {
 		}
 	}
 	w.ports = seen
+}
+
+// lookAtPaths tells of peers whose state is another; what they were before the first look is not known.
+func (w *Watcher) lookAtPaths(rows []api.PathRow, tell Tell) {
+	seen := make(map[string]path, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		name, peer := api.CString(r.Name[:]), r.Peer.String()
+		is := path{r.Alive != 0, r.Recovery}
+		was, known := w.paths[name]
+		seen[name] = is
+		switch {
+		case !known:
+		case is.alive != was.alive && is.alive:
+			tell("peer.up", peer, "local", r.Local.String())
+		case is.alive != was.alive:
+			tell("peer.down", peer, "local", r.Local.String())
+		case is.recovery != was.recovery && r.EchoReceived > 1:
+			tell("peer.restarted", peer, "local", r.Local.String())
+		}
+	}
+	w.paths = seen
 }
 
 func (w *Watcher) lookAtDrops(now time.Time, rows []api.DropRow, fresh bool, tell Tell) {
