@@ -81,7 +81,7 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 	defer a.shows.leave()
 	v, next, err := table.Select(r.Context(), c, a.control, query)
 	if next > 0 {
-		w.Header().Set(nextAfter, strconv.FormatUint(uint64(next), 10))
+		w.Header().Set(NextAfter, strconv.FormatUint(uint64(next), 10))
 	}
 	answer(w, v, err)
 }

@@ -74,8 +74,8 @@ func (a *Agent) routes(document []byte) []endpoint {
 	}
 }
 
-// nextAfter is the header of answers that are a part: `after` of the next part.
-const nextAfter = "Next-After"
+// NextAfter is the header of answers that are a part: `after` of the next part.
+const NextAfter = "Next-After"
 
 // showOperation is the operation of a table; they share one handler.
 func showOperation(t *view.Table) openapi.Operation {
@@ -91,8 +91,8 @@ func showOperation(t *view.Table) openapi.Operation {
 	if len(fields) == 0 {
 		return o
 	}
-	o.Headers = map[string]string{nextAfter: "There are more rows: `after` for the next request."}
-	o.Query = append(o.Query, whole("limit", "rows at most; 0: all"), whole("after", "rows to pass over, from "+nextAfter))
+	o.Headers = map[string]string{NextAfter: "There are more rows: `after` for the next request."}
+	o.Query = append(o.Query, whole("limit", "rows at most; 0: all"), whole("after", "rows to pass over, from "+NextAfter))
 	for _, f := range fields {
 		o.Query = append(o.Query, openapi.Parameter{Name: f, Type: "string", Many: true,
 			Text: "VALUE, TEXT*, *TEXT, *TEXT*, !VALUE, <NUMBER or >NUMBER; all conditions hold"})

@@ -35,7 +35,7 @@ func shellCommand(e *env) *cobra.Command {
 					continue
 				}
 				root := newRoot(&env{Env: command.Env{Out: e.Out, Err: e.Err}, interactive: true})
-				root.SetArgs(append([]string{"--socket", e.Socket}, words...))
+				root.SetArgs(append(e.Where(), words...))
 				root.SetOut(e.Out)
 				root.SetErr(e.Err)
 				root.SetContext(cmd.Context())

@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/agent"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/view"
 )
@@ -26,7 +28,8 @@ func showCommand(e *env) *cobra.Command {
 
 func tableCommand(e *env, table *view.Table) *cobra.Command {
 	var asJSON, edges, dot, perWorker bool
-	var limit uint32
+	var limit, after uint32
+	var where []string
 	cmd := &cobra.Command{Use: table.Name, Aliases: []string{table.Name + "s"}, Short: table.Short, Args: cobra.NoArgs}
 	if table.Key {
 		cmd.Use += " [NAME]"
@@ -35,6 +38,13 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	cmd.ValidArgsFunction = e.completeNames(table)
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().Uint32Var(&limit, "limit", 0, "show at most so many rows (0: all)")
+	if len(table.Fields()) > 0 {
+		cmd.Flags().Uint32Var(&after, "after", 0, "pass over so many rows")
+		cmd.Flags().StringArrayVar(&where, "where", nil, whereHelp)
+		cmd.RegisterFlagCompletionFunc("where", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return table.Fields(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		})
+	}
 	if table.Name == "graph" {
 		cmd.Flags().BoolVar(&edges, "edges", false, "show where each node's packets can go")
 		cmd.Flags().BoolVar(&dot, "dot", false, "print the graph for graphviz")
@@ -48,9 +58,20 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 		if limit > 0 {
 			query.Set("limit", strconv.FormatUint(uint64(limit), 10))
 		}
-		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, query, nil)
+		if after > 0 {
+			query.Set("after", strconv.FormatUint(uint64(after), 10))
+		}
+		for _, condition := range where {
+			if err := addCondition(query, condition); err != nil {
+				return err
+			}
+		}
+		data, head, err := e.CallHead(cmd.Context(), "GET", "/v1/show/"+table.Name, query, nil)
 		if err != nil {
 			return err
+		}
+		if next := head.Get(agent.NextAfter); next != "" {
+			defer fmt.Fprintf(e.Err, "(there are more rows: --after %s)\n", next)
 		}
 		switch {
 		case asJSON:
@@ -61,6 +82,27 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 		return table.Print(e.Out, data)
 	})
 	return cmd
+}
+
+const whereHelp = "only rows with FIELD=VALUE, FIELD!=VALUE, FIELD<NUMBER, FIELD>NUMBER, or * before or after a VALUE; all of several hold"
+
+// addCondition turns FIELD=VALUE and its like into a parameter of the query.
+func addCondition(query url.Values, condition string) error {
+	at := strings.IndexAny(condition, "=!<>")
+	if at <= 0 {
+		return &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--where %q: FIELD=VALUE is needed", condition)}
+	}
+	field, value := condition[:at], condition[at:]
+	switch {
+	case field == "key" || field == "limit" || field == "after":
+		return &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--where: %s is no field", field)}
+	case strings.HasPrefix(value, "!="):
+		value = "!" + value[2:]
+	case value[0] == '=':
+		value = value[1:]
+	}
+	query.Add(field, value)
+	return nil
 }
 
 func (e *env) printGraph(data []byte, dot, perWorker bool) error {
