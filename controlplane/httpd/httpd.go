@@ -6,6 +6,9 @@ package httpd
 
 import (
 	"cmp"
+	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -35,7 +38,31 @@ const (
 func (b Bounds) New(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: cmp.Or(b.Header, headerTimeout), ReadTimeout: b.Read,
 		WriteTimeout: b.Write, IdleTimeout: cmp.Or(b.Idle, idleTimeout), MaxHeaderBytes: maxHeader,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams}}
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog: log.New(&brief{to: log.Writer()}, b.Name+": ", log.LstdFlags)}
+}
+
+// brief lets one line a second through: what a client does wrong shall not fill the log.
+type brief struct {
+	to   io.Writer
+	lock sync.Mutex
+	last time.Time
+	held int
+}
+
+func (q *brief) Write(line []byte) (int, error) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	now := time.Now()
+	if now.Sub(q.last) < time.Second {
+		q.held++
+		return len(line), nil
+	}
+	if q.held > 0 {
+		fmt.Fprintf(q.to, "(%d lines like the next were left out)\n", q.held)
+	}
+	q.last, q.held = now, 0
+	return q.to.Write(line)
 }
 
 // Limit bounds the connections of a listener. One too many is closed at once: waiting in the kernel it would keep out

@@ -17,8 +17,9 @@ import (
 // Parameter is one of the query.
 type Parameter struct {
 	Name, Text string
-	Type       string // JSON Schema's: string, integer, boolean
-	Many       bool   // it may be there several times
+	Type       string   // JSON Schema's: string, integer, boolean
+	Many       bool     // it may be there several times
+	Names      []string // instead of Type: any of these are names of parameters of their own
 	Required   bool
 }
 
@@ -116,6 +117,10 @@ func (g *generator) operation(o *Operation, bad object) object {
 	parameters := []any{}
 	for _, p := range o.Query {
 		schema := object{"type": p.Type}
+		if len(p.Names) > 0 { // each property is a parameter (style form, explode)
+			schema = object{"type": "object", "propertyNames": object{"enum": p.Names},
+				"additionalProperties": object{"type": "string"}}
+		}
 		if p.Many {
 			schema = object{"type": "array", "items": schema}
 		}
