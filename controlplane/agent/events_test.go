@@ -138,6 +138,7 @@ func TestEventsOfChanges(t *testing.T) {
 	}
 	testkit.Equal(t, strings.Join(got, ", "), "config.applied new.yaml alice, config.refused bad.yaml bob, "+
 		"stream.changed  carol, association.release-requested smf1 dave, config.refused  SIGHUP", "audit file")
+	testkit.Equal(t, len(told(t, a, "association.release-requested")), 1, "requests of a release")
 	e := told(t, a, "config.applied")[0]
 	testkit.Equal(t, fmt.Sprint(e.Fields["changes"]),
 		"[delete interface core0 add interface core1 add route 198.51.100.0/24]", "changes")

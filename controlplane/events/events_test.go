@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -228,4 +230,21 @@ func TestDocument(t *testing.T) {
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", k.Name, k.Subject, names, k.Text)
 	}
 	testkit.ErrorIf(t, !strings.Contains(string(text), want.String()), "docs/events.md: the table is to be\n%s", want.String())
+}
+
+// Each kind is named by a test that produces it.
+func TestEveryKindIsTested(t *testing.T) {
+	var text strings.Builder
+	testkit.Must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, "events/events_test.go") {
+			b, err := os.ReadFile(path)
+			text.Write(b)
+			return err
+		}
+		return err
+	}))
+	for _, k := range Kinds {
+		named := regexp.MustCompile(`["` + "`" + `]` + regexp.QuoteMeta(k.Name) + `["` + "` " + `]`)
+		testkit.ErrorIf(t, !named.MatchString(text.String()), "no test names %s", k.Name)
+	}
 }
