@@ -113,7 +113,8 @@ func (a *Agent) heard(e *api.Event) {
 		a.events.Publish(kind, peer, "local", local)
 	case api.EventTypeErrorIndication:
 		if more, ok := a.indications.Open(time.Now()); ok {
-			a.events.Publish("peer.error-indication", peer, "teid", e.TEID, "session", api.CString(e.Session[:]), "more", more)
+			a.events.Publish("peer.error-indication", peer, "teid", e.TEID, "session",
+				api.CString(e.Session[:]), "more", more)
 		}
 	case api.EventTypeWatermark:
 		a.events.Publish("counter.watermark", api.CString(e.Counter[:]), "session", api.CString(e.Session[:]),

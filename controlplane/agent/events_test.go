@@ -44,7 +44,8 @@ func declared(t *testing.T, e *events.Event) {
 	at := slices.IndexFunc(events.Kinds, func(k events.Kind) bool { return k.Name == e.Kind })
 	testkit.FatalIf(t, at < 0, "no kind %s", e.Kind)
 	for name := range e.Fields {
-		testkit.ErrorIf(t, !slices.Contains(strings.Fields(events.Kinds[at].Fields), name), "%s has a field %s", e.Kind, name)
+		testkit.ErrorIf(t, !slices.Contains(strings.Fields(events.Kinds[at].Fields), name),
+			"%s has a field %s", e.Kind, name)
 	}
 }
 
@@ -116,7 +117,8 @@ func TestEventsOfChanges(t *testing.T) {
 	as := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who := &events.Who{Via: "tcp", Token: name}
-			a.Handler().ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Identity{Role: auth.Operate, Who: who})))
+			a.Handler().ServeHTTP(w,
+				r.WithContext(auth.With(r.Context(), auth.Identity{Role: auth.Operate, Who: who})))
 		})
 	}
 	ask := func(who, path, body string) {
@@ -154,7 +156,8 @@ func TestEventsOfSessions(t *testing.T) {
 		last = establish(t, a, i+1, "10.1.0.1", fmt.Sprintf("10.45.0.%d", i+1)).UP.SEID
 	}
 	gone := make(chan *pfcp.SessionDeletionResponse, 1)
-	a.mobile.manager.Delete([]*n4.Association{smf}, last, func(r *pfcp.SessionDeletionResponse, _ uint64) { gone <- r })
+	a.mobile.manager.Delete([]*n4.Association{smf}, last,
+		func(r *pfcp.SessionDeletionResponse, _ uint64) { gone <- r })
 	testkit.Receive(t, gone)
 	a.mobile.tally.Flush()
 	told1, counted := told(t, a, "session.established"), told(t, a, "session.count")
@@ -185,7 +188,8 @@ func TestEventOfADeletedSession(t *testing.T) {
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances)
 	seid := establish(t, a, 1, "10.1.0.1", "10.45.0.1").UP.SEID
 	gone := make(chan uint64, 1)
-	a.mobile.manager.Delete([]*n4.Association{{ID: "smf1"}}, seid, func(*pfcp.SessionDeletionResponse, uint64) { gone <- 1 })
+	a.mobile.manager.Delete([]*n4.Association{{ID: "smf1"}}, seid,
+		func(*pfcp.SessionDeletionResponse, uint64) { gone <- 1 })
 	testkit.Receive(t, gone)
 	e := told(t, a, "session.deleted")
 	testkit.ErrorIf(t, len(e) != 1 || e[0].Subject != heldSession(seid).Key, "%+v", e)
@@ -249,7 +253,8 @@ func TestEventStream(t *testing.T) {
 	a.events.Publish("session.count", "")
 	a.events.Publish("port.gone", "core")
 	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), `port.gone`), "not live, or not of the kind")
-	for _, bad := range []string{"after=x", "kind=nonsense", "kind=" + strings.Repeat("port,", 17) + "port", "limit=x"} {
+	for _, bad := range []string{"after=x", "kind=nonsense", "kind=" + strings.Repeat("port,", 17) + "port",
+		"limit=x"} {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/events?"+bad, nil))
 		testkit.Equal(t, w.Code, 422, "%s", bad)
@@ -277,7 +282,8 @@ func TestEventStreamOfAClientThatNeverReads(t *testing.T) {
 	close(blocked.go1)
 	<-ended
 	text := blocked.text.String()
-	testkit.ErrorIf(t, !strings.Contains(text, "event: end\ndata: {\"error\":\"the reader is too slow"), "it ends with %.200q",
+	testkit.ErrorIf(t, !strings.Contains(text, "event: end\ndata: {\"error\":\"the reader is too slow"),
+		"it ends with %.200q",
 		text[max(0, len(text)-200):])
 	testkit.ErrorIf(t, strings.Count(text, "id: ") > 300, "%d events were kept for it", strings.Count(text, "id: "))
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"net/http/httptest"
 	"os"
 	"reflect"
@@ -34,7 +33,8 @@ func TestOpenAPIFile(t *testing.T) {
 	}
 	text, err := os.ReadFile(documentFile)
 	testkit.Must(t, err)
-	testkit.ErrorIf(t, !bytes.Equal(text, doc), "docs/openapi.json is old: go test ./controlplane/agent -run OpenAPI -update")
+	testkit.ErrorIf(t, !bytes.Equal(text, doc),
+		"docs/openapi.json is old: go test ./controlplane/agent -run OpenAPI -update")
 }
 
 // answers holds answers against the schemas of the document.
@@ -60,8 +60,8 @@ func newAnswers(t *testing.T) *answers {
 func (a *answers) validate(t *testing.T, method, path, status string, body []byte) error {
 	t.Helper()
 	escaped := strings.ReplaceAll(path, "/", "~1")
-	s, err := a.compiler.Compile(fmt.Sprintf("openapi.json#/paths/%s/%s/responses/%s/content/application~1json/schema",
-		escaped, strings.ToLower(method), status))
+	at := "openapi.json#/paths/" + escaped + "/" + strings.ToLower(method) + "/responses/" + status
+	s, err := a.compiler.Compile(at + "/content/application~1json/schema")
 	testkit.Must(t, err)
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	testkit.Must(t, err)
@@ -149,8 +149,10 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	seen := map[string]bool{}
 	for _, test := range []struct{ method, path, query, body string }{
 		{"GET", "/v1/status", "", ""}, {"GET", "/v1/events", "", ""}, {"GET", "/v1/whoami", "", ""},
-		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) + instances},
-		{"POST", "/v1/stream", "", "[]"}, {"POST", "/v1/stream/start", "?name=t", ""}, {"POST", "/v1/stream/stop", "?name=t", ""},
+		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) +
+			instances},
+		{"POST", "/v1/stream", "", "[]"}, {"POST", "/v1/stream/start", "?name=t", ""},
+		{"POST", "/v1/stream/stop", "?name=t", ""},
 	} {
 		w := ask(test.method, test.path+test.query, test.body)
 		testkit.FatalIf(t, w.Code != 200, "%s: %d %s", test.path, w.Code, w.Body)
@@ -163,7 +165,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		doc.check(t, "GET", "/v1/show/"+n.Name, "200", w.Body.Bytes())
 		var rows []any
 		json.Unmarshal(w.Body.Bytes(), &rows)
-		testkit.ErrorIf(t, n.Fields() != nil && len(rows) == 0 && n.Name != "association", "%s has no row to look at", n.Name)
+		testkit.ErrorIf(t, n.Fields() != nil && len(rows) == 0 && n.Name != "association",
+			"%s has no row to look at", n.Name)
 		seen["GET /v1/show/"+n.Name] = true
 	}
 	w := ask("POST", "/v1/association/release?id=nobody", "")
@@ -176,9 +179,11 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	}
 	for path, item := range doc.doc["paths"].(map[string]any) {
 		for method := range item.(map[string]any) {
-			testkit.ErrorIf(t, !seen[strings.ToUpper(method)+" "+path], "%s %s was not asked for", method, path)
+			testkit.ErrorIf(t, !seen[strings.ToUpper(method)+" "+path], "%s %s was not asked for", method,
+				path)
 		}
 	}
 	testkit.Equal(t, ask("GET", "/v1/openapi.json", "").Code, 200, "the document itself")
-	testkit.ErrorIf(t, doc.validate(t, "GET", "/v1/status", "200", []byte(`{"version":1}`)) == nil, "another answer is taken")
+	testkit.ErrorIf(t, doc.validate(t, "GET", "/v1/status", "200", []byte(`{"version":1}`)) == nil,
+		"another answer is taken")
 }

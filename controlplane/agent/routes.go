@@ -30,7 +30,8 @@ func whole(name, says string) openapi.Parameter {
 // routes are all but those of tables. document is what /v1/openapi.json answers.
 func (a *Agent) routes(document []byte) []endpoint {
 	op := func(method, path, id, summary string, answer any, query ...openapi.Parameter) openapi.Operation {
-		return openapi.Operation{Method: method, Path: path, ID: id, Summary: summary, Answer: answer, Query: query}
+		return openapi.Operation{Method: method, Path: path, ID: id, Summary: summary, Answer: answer,
+			Query: query}
 	}
 	media := func(o openapi.Operation, body, answer string) openapi.Operation {
 		o.BodyMedia, o.Media = body, answer
@@ -39,34 +40,48 @@ func (a *Agent) routes(document []byte) []endpoint {
 	streams := op("POST", "/v1/stream", "loadStreams", "add or remove test traffic on synth ports", Result{})
 	streams.Body = []Stream{}
 	verb := func(verb string) endpoint {
-		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", Result{}, text("name", "of one stream; absent: all"))
-		return endpoint{o, auth.Operate, func(w http.ResponseWriter, r *http.Request) { a.handleStream(w, r, verb) }}
+		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", Result{},
+			text("name", "of one stream; absent: all"))
+		return endpoint{o, auth.Operate, func(w http.ResponseWriter,
+			r *http.Request) {
+			a.handleStream(w, r, verb)
+		}}
 	}
 	return []endpoint{
 		{op("GET", "/v1/status", "status", "the state of control plane and data plane", Status{}), auth.Read,
 			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Status(), nil) }},
 		{op("GET", "/v1/events", "events",
-			"what happened, oldest first; with Accept: text/event-stream a stream of server-sent events", events.Page{},
+			"what happened, oldest first; with Accept: text/event-stream a stream of server-sent events",
+			events.Page{},
 			text("after", "id or BOOT-ID of the last event known; the header Last-Event-ID does the same"),
-			openapi.Parameter{Name: "kind", Text: "a kind of event, or its first word", Type: "string", Many: true},
+			openapi.Parameter{Name: "kind", Text: "a kind of event, or its first word", Type: "string",
+				Many: true},
 			whole("limit", "events at most; 0: all in memory"),
-			openapi.Parameter{Name: "live", Text: "of a stream: only what comes from now on", Type: "boolean"}),
+			openapi.Parameter{Name: "live", Text: "of a stream: only what comes from now on",
+				Type: "boolean"}),
 			auth.Read, a.handleEvents},
-		{media(op("GET", "/v1/config", "config", "the text of the running configuration", nil), "", "application/yaml"),
+		{media(op("GET", "/v1/config", "config", "the text of the running configuration", nil), "",
+			"application/yaml"),
 			auth.Read, a.handleConfig},
-		{media(op("POST", "/v1/config/apply", "applyConfig", "make a text the running configuration, or change nothing",
-			Result{}, text("name", "of the text, for messages")), "application/yaml", ""), auth.Operate, a.handleApply},
-		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again", Result{}), auth.Operate,
+		{media(op("POST", "/v1/config/apply", "applyConfig",
+			"make a text the running configuration, or change nothing",
+			Result{}, text("name", "of the text, for messages")), "application/yaml", ""), auth.Operate,
+			a.handleApply},
+		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again", Result{}),
+			auth.Operate,
 			func(w http.ResponseWriter, r *http.Request) {
 				res, err := a.Reload(r.Context())
 				answer(w, res, err)
 			}},
-		{op("POST", "/v1/association/release", "releaseAssociation", "ask a CP function to release its association",
-			Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate, a.handleRelease},
+		{op("POST", "/v1/association/release", "releaseAssociation",
+			"ask a CP function to release its association",
+			Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,
+			a.handleRelease},
 		{streams, auth.Operate, a.handleStreams},
 		verb("start"), verb("stop"),
 		{op("GET", "/v1/whoami", "whoami", "what the client may do", auth.Self{}), auth.None, auth.WhoAmI},
-		{media(op("GET", "/v1/openapi.json", "openapi", "this document", nil), "", "application/openapi+json"), auth.None,
+		{media(op("GET", "/v1/openapi.json", "openapi", "this document", nil), "",
+			"application/openapi+json"), auth.None,
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/openapi+json")
 				w.Write(document)
@@ -79,7 +94,8 @@ const NextAfter = "Next-After"
 
 // showOperation is the operation of a table; they share one handler.
 func showOperation(t *view.Table) openapi.Operation {
-	o := openapi.Operation{Method: "GET", Path: "/v1/show/" + t.Name, Summary: t.Short, Answer: t.Answer, Role: auth.Read.String()}
+	o := openapi.Operation{Method: "GET", Path: "/v1/show/" + t.Name, Summary: t.Short, Answer: t.Answer,
+		Role: auth.Read.String()}
 	for _, word := range strings.Split(t.Name, "-") {
 		o.ID += strings.ToUpper(word[:1]) + word[1:]
 	}
@@ -92,7 +108,8 @@ func showOperation(t *view.Table) openapi.Operation {
 		return o
 	}
 	o.Headers = map[string]string{NextAfter: "There are more rows: `after` for the next request."}
-	o.Query = append(o.Query, whole("limit", "rows at most; 0: all"), whole("after", "rows to pass over, from "+NextAfter))
+	o.Query = append(o.Query, whole("limit", "rows at most; 0: all"),
+		whole("after", "rows to pass over, from "+NextAfter))
 	o.Query = append(o.Query, openapi.Parameter{Name: "where", Names: fields,
 		Text: "FIELD=VALUE, with VALUE, TEXT*, *TEXT, *TEXT*, !VALUE, <NUMBER or >NUMBER; all conditions hold"})
 	return o
@@ -102,7 +119,8 @@ func showOperation(t *view.Table) openapi.Operation {
 func OpenAPI() ([]byte, error) {
 	operations := []openapi.Operation{{Method: "POST", Path: auth.LoginPath, ID: "login", Answer: auth.Self{},
 		Summary: "exchange a token for a cookie, by TCP; also as a form", Body: auth.Given{}},
-		{Method: "POST", Path: auth.LogoutPath, ID: "logout", Answer: auth.Self{}, Summary: "end the cookie's life"}}
+		{Method: "POST", Path: auth.LogoutPath, ID: "logout", Answer: auth.Self{},
+			Summary: "end the cookie's life"}}
 	for _, r := range new(Agent).routes(nil) {
 		if r.role != auth.None {
 			r.Role = r.role.String()

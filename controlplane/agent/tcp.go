@@ -46,7 +46,8 @@ func (a *Agent) tcpHandler(page http.Handler) http.Handler {
 	mux.HandleFunc("POST "+auth.LogoutPath, a.guard.Logout)
 	if page == nil {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-			auth.Refuse(w, http.StatusNotFound, "there is no page here; the API is below /v1/, described in /v1/openapi.json")
+			auth.Refuse(w, http.StatusNotFound,
+				"there is no page here; the API is below /v1/, described in /v1/openapi.json")
 		})
 	} else {
 		mux.Handle("/", openFiles(page))
@@ -93,7 +94,8 @@ func (a *Agent) tlsConfig(plan *Plan) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control.api: %w", err)
 	}
-	a.log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until", cert.Leaf.NotAfter)
+	a.log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
+		cert.Leaf.NotAfter)
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 

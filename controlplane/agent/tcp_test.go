@@ -81,7 +81,8 @@ func serveAPI(t *testing.T, more string, page http.Handler) *served {
 
 // client trusts whatever certificate there is.
 func client() *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		ForceAttemptHTTP2: true}}
 }
 
 func (s *served) ask(t *testing.T, c *http.Client, method, path, token, body string) (int, string) {
@@ -102,7 +103,10 @@ func (s *served) ask(t *testing.T, c *http.Client, method, path, token, body str
 }
 
 func TestAPIByTCP(t *testing.T) {
-	s := serveAPI(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page "+r.URL.Path) }))
+	s := serveAPI(t, "", http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		io.WriteString(w, "page "+r.URL.Path)
+	}))
 	c := client()
 	for _, test := range []struct {
 		method, path, token string
@@ -127,10 +131,12 @@ func TestAPIByTCP(t *testing.T) {
 		{"POST", "/", "", 401, ""},
 	} {
 		code, said := s.ask(t, c, test.method, test.path, test.token, "x: y")
-		testkit.ErrorIf(t, code != test.code || !strings.Contains(said, test.want), "%s %s: %d %s", test.method, test.path, code, said)
+		testkit.ErrorIf(t, code != test.code || !strings.Contains(said, test.want), "%s %s: %d %s",
+			test.method, test.path, code, said)
 	}
 	refused := told(t, s.Agent, "config.refused")
-	testkit.ErrorIf(t, len(refused) != 1 || refused[0].Who.Token != "admin" || !strings.HasPrefix(refused[0].Who.Address, "127.0.0.1:"),
+	testkit.ErrorIf(t, len(refused) != 1 || refused[0].Who.Token != "admin" ||
+		!strings.HasPrefix(refused[0].Who.Address, "127.0.0.1:"),
 		"%+v", refused)
 	testkit.ErrorIf(t, len(told(t, s.Agent, "access.refused")) == 0, "a bad token is not told of")
 	testkit.ErrorIf(t, !strings.Contains(s.log.String(), "fingerprint="), "the fingerprint is not logged")
@@ -139,7 +145,8 @@ func TestAPIByTCP(t *testing.T) {
 // Tokens that the configuration does not have any more are nobody's at once.
 func TestTokensFollowTheConfiguration(t *testing.T) {
 	s := serveAPI(t, "", nil)
-	plan, err := MakePlan("x", []byte(strings.Replace(string(s.current.Load().Text), "name: noc, role: read", "name: noc, role: operate", 1)))
+	plan, err := MakePlan("x", []byte(strings.Replace(string(s.current.Load().Text), "name: noc, role: read",
+		"name: noc, role: operate", 1)))
 	testkit.Must(t, err)
 	_, err = s.Apply(t.Context(), plan)
 	testkit.Must(t, err)
@@ -208,18 +215,23 @@ func TestEnormousRequests(t *testing.T) {
 	for _, test := range []struct{ name, head, want string }{
 		{"a long path", "GET /v1/" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\n" + host + "\r\n", " 431 "},
 		{"many headers", "GET /v1/status HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", 50_000) + "\r\n", " 431 "},
-		{"many conditions", "GET /v1/show/port?" + strings.Repeat("name=a*&", 1000) + " HTTP/1.1\r\n" + host + "\r\n", "more than 8 conditions"},
-		{"a long condition", "GET /v1/show/port?name=" + strings.Repeat("a", 9000) + " HTTP/1.1\r\n" + host + "\r\n", "more than 128 bytes"},
+		{"many conditions", "GET /v1/show/port?" + strings.Repeat("name=a*&", 1000) + " HTTP/1.1\r\n" + host +
+			"\r\n", "more than 8 conditions"},
+		{"a long condition", "GET /v1/show/port?name=" + strings.Repeat("a", 9000) + " HTTP/1.1\r\n" + host +
+			"\r\n", "more than 128 bytes"},
 		{"no HTTP", strings.Repeat("\x00", 70_000), " 431 "},
-		{"two lengths", "POST /v1/stream HTTP/1.1\r\n" + host + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", " 400 "},
+		{"two lengths", "POST /v1/stream HTTP/1.1\r\n" + host +
+			"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", " 400 "},
 	} {
 		got := send(test.head, nil)
 		testkit.ErrorIf(t, !strings.Contains(got, test.want), "%s: %.200q", test.name, got)
 	}
-	post := "POST /v1/stream HTTP/1.1\r\n" + host + "Content-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n"
+	post := "POST /v1/stream HTTP/1.1\r\n" + host +
+		"Content-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n"
 	endless := &counted{fill: '['}
 	got := send(post, io.LimitReader(endless, 1<<30))
-	testkit.ErrorIf(t, !strings.Contains(got, " 422 ") && got != "" || endless.read > 80<<20, "1 GB: %.100q after %d MiB", got, endless.read>>20)
+	testkit.ErrorIf(t, !strings.Contains(got, " 422 ") && got != "" || endless.read > 80<<20,
+		"1 GB: %.100q after %d MiB", got, endless.read>>20)
 	code, _ := 0, ""
 	res, err := http.Get("http://" + s.address + "/v1/whoami")
 	testkit.Must(t, err)

@@ -85,7 +85,8 @@ func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []ap
 	}
 	for i := range nats {
 		n := &nats[i]
-		list = append(list, watch.Limit{Name: "nat-blocks/" + api.CString(n.Name[:]), Used: uint64(n.Used), Of: uint64(n.Blocks)})
+		list = append(list, watch.Limit{Name: "nat-blocks/" + api.CString(n.Name[:]), Used: uint64(n.Used),
+			Of: uint64(n.Blocks)})
 	}
 	if a.mobile == nil {
 		return list
@@ -96,7 +97,8 @@ func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []ap
 	var disk unix.Statfs_t
 	if unix.Statfs(filepath.Dir(a.storePath(plan)), &disk) == nil {
 		// What root alone may fill does not count as free.
-		list = append(list, watch.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail), Of: disk.Blocks})
+		list = append(list, watch.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
+			Of: disk.Blocks})
 	}
 	return list
 }

@@ -72,7 +72,8 @@ func Peer(ctx context.Context, c net.Conn) context.Context {
 	who := &events.Who{Via: "unix"}
 	if cred, err := credentials(c); err == nil {
 		who.UID, who.PID = cred.Uid, cred.Pid
-		comm, _ := os.ReadFile("/proc/" + strconv.Itoa(int(cred.Pid)) + "/comm") // it may be gone, or of another namespace
+		comm, _ := os.ReadFile("/proc/" + strconv.Itoa(int(cred.Pid)) +
+			"/comm") // it may be gone, or of another namespace
 		who.Program = strings.TrimSpace(string(comm))
 	}
 	return With(ctx, Identity{Operate, who})
@@ -104,7 +105,10 @@ func credentials(c net.Conn) (cred *unix.Ucred, err error) {
 	if err != nil {
 		return nil, err
 	}
-	failed := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	failed := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET,
+			unix.SO_PEERCRED)
+	})
 	return cred, errors.Join(failed, err)
 }
 
@@ -118,7 +122,8 @@ func Require(role Role, h http.Handler) http.Handler {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="isthmus"`)
 			Refuse(w, http.StatusUnauthorized, "a token is needed: Authorization: Bearer TOKEN")
 		default:
-			Refuse(w, http.StatusForbidden, "the role "+id.Role.String()+" may not do that; "+role.String()+" may")
+			Refuse(w, http.StatusForbidden,
+				"the role "+id.Role.String()+" may not do that; "+role.String()+" may")
 		}
 	})
 }

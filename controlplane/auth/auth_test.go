@@ -88,7 +88,8 @@ func TestRoles(t *testing.T) {
 		{"GET /read", far, []string{"Authorization: " + strings.Repeat("x", 8000)}, 401},
 		{"POST /change", far, []string{"Authorization: Bearer " + read, json}, 403},
 		{"POST /change", far, []string{"Authorization: Bearer " + operate, json}, 200},
-		{"POST /change", far, []string{"Authorization: Bearer " + operate, "Content-Type: Application/YAML; charset=utf-8"}, 200},
+		{"POST /change", far, []string{"Authorization: Bearer " + operate,
+			"Content-Type: Application/YAML; charset=utf-8"}, 200},
 		{"POST /change", far, []string{"Authorization: Bearer " + operate, "Isthmus-Client: 1"}, 200},
 	} {
 		w := ask(h, test.request, test.from, "", test.head...)
@@ -128,11 +129,14 @@ func TestForeignPages(t *testing.T) {
 		{"a form", "POST /change", []string{token, "Content-Type: application/x-www-form-urlencoded"}, 403},
 		{"text", "POST /change", []string{token, "Content-Type: text/plain"}, 403},
 		{"no type", "POST /change", []string{token}, 403},
-		{"another site's script", "GET /read", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors"}, 403},
+		{"another site's script", "GET /read", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors"},
+			403},
 		{"another port's script", "POST /change", []string{token, json, "Sec-Fetch-Site: same-site"}, 403},
-		{"a link from another site", "GET /read", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, 200},
+		{"a link from another site", "GET /read",
+			[]string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, 200},
 		{"our own script", "POST /change", []string{token, json, "Sec-Fetch-Site: same-origin"}, 200},
-		{"a login form of another page", "POST /v1/login", []string{"Content-Type: application/x-www-form-urlencoded"}, 403},
+		{"a login form of another page", "POST /v1/login",
+			[]string{"Content-Type: application/x-www-form-urlencoded"}, 403},
 	} {
 		g.failures = newFailures()
 		w := ask(h, test.request, "", "", test.head...)
@@ -148,15 +152,18 @@ func TestLogin(t *testing.T) {
 	w := ask(h, "POST /v1/login", "", string(body), "Content-Type: application/json")
 	testkit.FatalIf(t, w.Code != 200 || len(w.Result().Cookies()) != 1, "%d %s", w.Code, w.Body)
 	c := w.Result().Cookies()[0]
-	testkit.ErrorIf(t, !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || strings.Contains(c.Value, read), "%+v", c)
+	testkit.ErrorIf(t, !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || strings.Contains(c.Value, read),
+		"%+v", c)
 	cookie := "Cookie: isthmus=" + c.Value
 	w = ask(h, "GET /read", "", "", cookie)
 	testkit.Equal(t, strings.TrimSpace(w.Body.String()), `{"role":"read","token":"noc"}`, "whoever has the cookie")
-	testkit.Equal(t, ask(h, "POST /change", "", "", cookie, "Isthmus-Client: 1").Code, 403, "a change by a reader's cookie")
+	testkit.Equal(t, ask(h, "POST /change", "", "", cookie, "Isthmus-Client: 1").Code, 403,
+		"a change by a reader's cookie")
 	form := []string{"Content-Type: application/x-www-form-urlencoded", "Origin: https://127.0.0.1:9443"}
 	w = ask(h, "POST /v1/login", "", "token="+read, form...)
 	testkit.ErrorIf(t, w.Code != 303 || w.Header().Get("Location") != "/", "by a form: %d %s", w.Code, w.Body)
-	for _, bad := range []string{"", "{", `{"token":""}`, `{"token":"isthmus_x"}`, strings.Repeat("x", 2000), "[1]"} {
+	for _, bad := range []string{"", "{", `{"token":""}`, `{"token":"isthmus_x"}`, strings.Repeat("x", 2000),
+		"[1]"} {
 		w := ask(h, "POST /v1/login", "", bad, "Content-Type: application/json")
 		testkit.ErrorIf(t, w.Code != 401, "%.20q: %d", bad, w.Code)
 	}
@@ -190,7 +197,8 @@ func TestGuessing(t *testing.T) {
 		codes[ask(h, "GET /read", far, "", "Authorization: Bearer isthmus_no").Code]++
 	}
 	testkit.Equal(t, fmt.Sprint(codes), "map[401:10 429:10]", "answers")
-	testkit.Equal(t, ask(h, "GET /read", far, "", "Authorization: Bearer "+read).Code, 200, "a good token from there")
+	testkit.Equal(t, ask(h, "GET /read", far, "", "Authorization: Bearer "+read).Code, 200,
+		"a good token from there")
 	cputest.Bound(t, 20*time.Second, "100,000 bad tokens from as many networks", func() {
 		r := httptest.NewRequest("GET", "/read", nil)
 		r.Header.Set("Authorization", "Bearer isthmus_"+strings.Repeat("x", 43))
@@ -241,7 +249,8 @@ func TestFind(t *testing.T) {
 	for i, text := range texts {
 		testkit.ErrorIf(t, find(tokens, text) != &tokens[i], "token %d", i)
 	}
-	testkit.ErrorIf(t, find(tokens, "") != nil || find(nil, texts[0]) != nil || find(tokens, texts[0]+"x") != nil, "found")
+	testkit.ErrorIf(t, find(tokens, "") != nil || find(nil, texts[0]) != nil || find(tokens, texts[0]+"x") != nil,
+		"found")
 }
 
 func TestPeer(t *testing.T) {
@@ -254,7 +263,8 @@ func TestPeer(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	id := From(Peer(t.Context(), c))
-	testkit.ErrorIf(t, id.Role != Operate || id.Who.PID != int32(os.Getpid()) || id.Who.UID != uint32(os.Getuid()) ||
+	testkit.ErrorIf(t, id.Role != Operate || id.Who.PID != int32(os.Getpid()) ||
+		id.Who.UID != uint32(os.Getuid()) ||
 		id.Who.Program == "", "%+v", id.Who)
 }
 
@@ -267,7 +277,8 @@ func TestCertificate(t *testing.T) {
 	testkit.Equal(t, Fingerprint(again.Leaf.Raw), Fingerprint(made.Leaf.Raw), "fingerprint at the next start")
 	info, err := os.Stat(dir + "/a.key")
 	testkit.Must(t, err)
-	testkit.ErrorIf(t, info.Mode().Perm() != 0o600 || made.Leaf.VerifyHostname("192.0.2.1") != nil, "%v", info.Mode())
+	testkit.ErrorIf(t, info.Mode().Perm() != 0o600 || made.Leaf.VerifyHostname("192.0.2.1") != nil, "%v",
+		info.Mode())
 	_, err = Certificate(dir+"/b.crt", dir+"/b.key", false, nil)
 	testkit.Refused(t, err, "no such file")
 	testkit.Must(t, os.WriteFile(dir+"/a.key", []byte("nonsense"), 0o600))
@@ -278,7 +289,8 @@ func TestCertificate(t *testing.T) {
 // FuzzGuard: whatever the head of a request, no panic, and no change without a token.
 func FuzzGuard(f *testing.F) {
 	_, h, _, _ := guarded(f)
-	f.Add("POST", "/change", "127.0.0.1", "Bearer x", "https://127.0.0.1", "same-origin", "application/json", "isthmus=x")
+	f.Add("POST", "/change", "127.0.0.1", "Bearer x", "https://127.0.0.1", "same-origin", "application/json",
+		"isthmus=x")
 	f.Add("GET", "/read", "[::1", "Bearer", "null", "cross-site", "", "a=b; isthmus=\"")
 	f.Add("POST", "/v1/login", "localhost:", "", "://", "", "application/x-www-form-urlencoded; x=", "")
 	f.Fuzz(func(t *testing.T, method, path, host, authorization, origin, site, media, cookie string) {
@@ -287,12 +299,14 @@ func FuzzGuard(f *testing.F) {
 			return
 		}
 		r.URL.Path, r.Host, r.RemoteAddr = "/"+strings.TrimPrefix(path, "/"), host, "127.0.0.1:1"
-		for name, value := range map[string]string{"Authorization": authorization, "Origin": origin, "Sec-Fetch-Site": site,
-			"Content-Type": media, "Cookie": cookie} {
+		for name, value := range map[string]string{"Authorization": authorization, "Origin": origin,
+			"Sec-Fetch-Site": site,
+			"Content-Type":   media, "Cookie": cookie} {
 			r.Header.Set(name, value)
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, at(r, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}))
-		testkit.FatalIf(t, w.Code == 200 && (r.URL.Path == "/change" || r.URL.Path == "/read"), "%s %s: %s", method, path, w.Body)
+		testkit.FatalIf(t, w.Code == 200 && (r.URL.Path == "/change" || r.URL.Path == "/read"), "%s %s: %s",
+			method, path, w.Body)
 	})
 }

@@ -43,7 +43,8 @@ func Certificate(certFile, keyFile string, own bool, names []string) (tls.Certif
 	return c, nil
 }
 
-// Fingerprint is the SHA-256 of a certificate in DER, in hexadecimal digits: what --fingerprint of the command line takes.
+// Fingerprint is the SHA-256 of a certificate in DER, in hexadecimal digits: what --fingerprint of the command line
+// takes.
 func Fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])
@@ -60,9 +61,11 @@ func makeCertificate(certFile, keyFile string, names []string) error {
 	}
 	now := time.Now().Add(-time.Hour)
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "isthmus"}, NotBefore: now, NotAfter: now.Add(ownTime),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "isthmus"}, NotBefore: now,
+		NotAfter: now.Add(ownTime),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true,
+		BasicConstraintsValid: true,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, n := range names {
 		if ip := net.ParseIP(n); ip != nil {
@@ -79,7 +82,8 @@ func makeCertificate(certFile, keyFile string, names []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writePEM(keyFile, "PRIVATE KEY", private, 0o600), writePEM(certFile, "CERTIFICATE", der, 0o644))
+	return errors.Join(writePEM(keyFile, "PRIVATE KEY", private, 0o600),
+		writePEM(certFile, "CERTIFICATE", der, 0o644))
 }
 
 func writePEM(path, kind string, der []byte, mode os.FileMode) error {

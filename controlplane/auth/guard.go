@@ -67,7 +67,8 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 
 // harden keeps browsers from what this program never needs: other hosts, frames, guesses at types.
 func harden(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
+	h.Set("Content-Security-Policy",
+		"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -96,7 +97,8 @@ func (g *Guard) foreign(r *http.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get("Isthmus-Client") != "" {
 		return ""
 	}
-	switch media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.ToLower(strings.TrimSpace(media)) {
+	switch media, _, _ := strings.Cut(r.Header.Get("Content-Type"),
+		";"); strings.ToLower(strings.TrimSpace(media)) {
 	case "application/json", "application/yaml":
 		return ""
 	case "application/x-www-form-urlencoded":

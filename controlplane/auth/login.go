@@ -141,7 +141,8 @@ func (g *Guard) Logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func cookie(r *http.Request, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: r.TLS != nil,
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, HttpOnly: true,
+		Secure:   r.TLS != nil,
 		SameSite: http.SameSiteStrictMode}
 }
 

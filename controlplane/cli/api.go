@@ -36,19 +36,22 @@ func tokenCommand(e *env) *cobra.Command {
 	token := command.Group(&cobra.Command{Use: "token", Short: "tokens of the HTTP API by TCP"})
 	var role string
 	make := &cobra.Command{
-		Use: "make NAME", Short: "make a token: itself, and the line for the configuration", Args: cobra.ExactArgs(1),
-		Long: "Make a token. It is printed on standard output and kept nowhere; the line for control.api.tokens, with its hash,\n" +
-			"on standard error.",
+		Use: "make NAME", Short: "make a token: itself, and the line for the configuration",
+		Args: cobra.ExactArgs(1),
+		Long: "Make a token. It is printed on standard output and kept nowhere; the line for control.api,\n" +
+			"with its hash, on standard error.",
 		RunE: command.Failed(func(_ *cobra.Command, args []string) error {
 			if !tokenName.MatchString(args[0]) {
-				return &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("%q is no name: letters, digits, . _ -", args[0])}
+				return &command.Exit{Code: command.ExitUsage,
+					Err: fmt.Errorf("%q is no name: letters, digits, . _ -", args[0])}
 			}
 			r, err := auth.ParseRole(role)
 			if err != nil {
 				return &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--role: %w", err)}
 			}
 			secret, hash := auth.Make()
-			fmt.Fprintf(e.Err, "control.api.tokens:\n  - {name: %s, role: %s, sha256: \"%s\"}\n", args[0], r, hex.EncodeToString(hash[:]))
+			fmt.Fprintf(e.Err, "control.api.tokens:\n  - {name: %s, role: %s, sha256: \"%s\"}\n", args[0],
+				r, hex.EncodeToString(hash[:]))
 			_, err = fmt.Fprintln(e.Out, secret)
 			return err
 		}),

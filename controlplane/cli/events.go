@@ -38,8 +38,10 @@ func eventsCommand(e *env) *cobra.Command {
 	var kinds []string
 	var limit uint32
 	cmd := &cobra.Command{
-		Use: "events", Short: "what happened: sessions, peers, ports, drops, limits, who changed what", Args: cobra.NoArgs,
-		Long: "What happened, oldest first: what the control plane has in memory, and with -f what comes. docs/events.md has the kinds.",
+		Use: "events", Short: "what happened: sessions, peers, ports, drops, limits, who changed what",
+		Args: cobra.NoArgs,
+		Long: "What happened, oldest first: what the control plane has in memory, and with -f what comes.\n" +
+			"docs/events.md has the kinds.",
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes, also after a restart of the control plane")
@@ -48,7 +50,8 @@ func eventsCommand(e *env) *cobra.Command {
 	f.StringVar(&after, "after", "", "only what came after the event with this id")
 	f.StringSliceVar(&kinds, "kind", nil, "kinds, or their first words (port, config.applied)")
 	f.Uint32Var(&limit, "limit", 0, "at most so many (0: all in memory)")
-	cmd.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	cmd.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		var names []string
 		for _, k := range events.Kinds {
 			names = append(names, k.Name)
@@ -106,7 +109,8 @@ func (r *eventReader) print(e *events.Event) error {
 	if r.asJSON {
 		return json.NewEncoder(r.Out).Encode(e)
 	}
-	line := []string{strconv.FormatUint(e.ID, 10), e.Time.Format("2006-01-02T15:04:05.000Z"), e.Kind, printable(e.Subject)}
+	line := []string{strconv.FormatUint(e.ID, 10), e.Time.Format("2006-01-02T15:04:05.000Z"), e.Kind,
+		printable(e.Subject)}
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
 		line = append(line, name+"="+printable(fieldText(e.Fields[name])))
 	}

@@ -41,7 +41,8 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	if len(table.Fields()) > 0 {
 		cmd.Flags().Uint32Var(&after, "after", 0, "pass over so many rows")
 		cmd.Flags().StringArrayVar(&where, "where", nil, whereHelp)
-		cmd.RegisterFlagCompletionFunc("where", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		cmd.RegisterFlagCompletionFunc("where", func(*cobra.Command, []string, string) ([]string,
+			cobra.ShellCompDirective) {
 			return table.Fields(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 		})
 	}
@@ -84,13 +85,15 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	return cmd
 }
 
-const whereHelp = "only rows with FIELD=VALUE, FIELD!=VALUE, FIELD<NUMBER, FIELD>NUMBER, or * before or after a VALUE; all of several hold"
+const whereHelp = "only rows with FIELD=VALUE, FIELD!=VALUE, FIELD<NUMBER, FIELD>NUMBER; " +
+	"* stands before or after a VALUE; all of several hold"
 
 // addCondition turns FIELD=VALUE and its like into a parameter of the query.
 func addCondition(query url.Values, condition string) error {
 	at := strings.IndexAny(condition, "=!<>")
 	if at <= 0 {
-		return &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--where %q: FIELD=VALUE is needed", condition)}
+		return &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--where %q: FIELD=VALUE is needed",
+			condition)}
 	}
 	field, value := condition[:at], condition[at:]
 	switch {

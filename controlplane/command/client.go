@@ -33,7 +33,8 @@ func (e *Env) Call(ctx context.Context, method, path string, query url.Values, b
 }
 
 // CallHead is Call that returns the answer's header, too.
-func (e *Env) CallHead(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, http.Header, error) {
+func (e *Env) CallHead(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, http.Header,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	res, err := e.Open(ctx, method, path, query, body, nil)
@@ -47,7 +48,8 @@ func (e *Env) CallHead(ctx context.Context, method, path string, query url.Value
 
 // Open sends one request and returns the answer, which the caller closes, when it is a good one. head is added to the
 // request's header.
-func (e *Env) Open(ctx context.Context, method, path string, query url.Values, body []byte, head http.Header) (*http.Response, error) {
+func (e *Env) Open(ctx context.Context, method, path string, query url.Values, body []byte,
+	head http.Header) (*http.Response, error) {
 	base, transport, err := e.transport()
 	if err != nil {
 		return nil, err
@@ -72,7 +74,8 @@ func (e *Env) Open(ctx context.Context, method, path string, query url.Values, b
 		}
 	}
 	// A token goes to nobody but the server that was named.
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
 	if err != nil {
 		return nil, e.unreachable(err)
@@ -106,12 +109,15 @@ func (e *Env) transport() (*url.URL, *http.Transport, error) {
 		}, nil
 	}
 	u, err := url.Parse(e.Server)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		return nil, nil, &Exit{Code: ExitUsage, Err: fmt.Errorf("--server %q: https://HOST:PORT is needed", e.Server)}
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+		strings.Trim(u.Path, "/") != "" || u.User != nil {
+		return nil, nil, &Exit{Code: ExitUsage, Err: fmt.Errorf("--server %q: https://HOST:PORT is needed",
+			e.Server)}
 	}
 	if u.Scheme == "http" && !loopback(u.Hostname()) {
 		return nil, nil, &Exit{Code: ExitUsage,
-			Err: fmt.Errorf("--server %s: a token is sent by plain HTTP to this machine alone; use https", e.Server)}
+			Err: fmt.Errorf("--server %s: a token is sent by plain HTTP to this machine alone; use https",
+				e.Server)}
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	switch {
@@ -121,7 +127,8 @@ func (e *Env) transport() (*url.URL, *http.Transport, error) {
 		secure.InsecureSkipVerify = true
 		secure.VerifyConnection = func(s tls.ConnectionState) error {
 			if got := auth.Fingerprint(s.PeerCertificates[0].Raw); got != want {
-				return fmt.Errorf("its certificate has the fingerprint %s, not that of --fingerprint", got)
+				return fmt.Errorf("its certificate has the fingerprint %s, not that of --fingerprint",
+					got)
 			}
 			return nil
 		}
@@ -135,8 +142,9 @@ func (e *Env) transport() (*url.URL, *http.Transport, error) {
 			return nil, nil, &Exit{Code: ExitUsage, Err: err}
 		}
 	}
-	return &url.URL{Scheme: u.Scheme, Host: u.Host}, &http.Transport{DisableKeepAlives: true, TLSClientConfig: secure,
-		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second}, nil
+	return &url.URL{Scheme: u.Scheme, Host: u.Host},
+		&http.Transport{DisableKeepAlives: true, TLSClientConfig: secure,
+			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second}, nil
 }
 
 func loopback(host string) bool {
@@ -162,7 +170,8 @@ func (e *Env) unreachable(err error) error {
 	var unknown *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &unknown):
-		hint = fmt.Sprintf("%v; name its authority with --ca, or itself with --fingerprint (the control plane's log has it)", unknown.Err)
+		hint = fmt.Sprintf("%v; name its authority with --ca, or itself with --fingerprint, "+
+			"which the control plane's log has", unknown.Err)
 	case e.remote():
 		var whole *url.Error
 		if errors.As(err, &whole) {

@@ -49,7 +49,8 @@ type Env struct {
 	Socket   string
 	Out, Err io.Writer
 
-	// Server, instead of Socket, is the https://HOST:PORT of a control plane, TokenFile the file of the token for it,
+	// Server, instead of Socket, is the https://HOST:PORT of a control plane, TokenFile the file of the token for
+	// it,
 	// CA the file of its authority's certificate, Fingerprint the SHA-256 of its own.
 	Server, TokenFile, CA, Fingerprint string
 }
@@ -62,7 +63,8 @@ func (e *Env) AddSocket(root *cobra.Command) {
 	f.StringVar(&e.Server, "server", os.Getenv("ISTHMUS_SERVER"),
 		"https://HOST:PORT of a control plane, instead of a socket ($ISTHMUS_SERVER)")
 	f.StringVar(&e.TokenFile, "token-file", "", "file of the token for --server (else $ISTHMUS_TOKEN)")
-	f.StringVar(&e.CA, "ca", os.Getenv("ISTHMUS_CA"), "file of certificates that --server is verified by ($ISTHMUS_CA)")
+	f.StringVar(&e.CA, "ca", os.Getenv("ISTHMUS_CA"),
+		"file of certificates that --server is verified by ($ISTHMUS_CA)")
 	f.StringVar(&e.Fingerprint, "fingerprint", os.Getenv("ISTHMUS_FINGERPRINT"),
 		"SHA-256 of the certificate of --server, instead of --ca ($ISTHMUS_FINGERPRINT)")
 }
@@ -70,7 +72,8 @@ func (e *Env) AddSocket(root *cobra.Command) {
 // Where are the flags that give another command line the same control plane.
 func (e *Env) Where() []string {
 	flags := []string{"--socket", e.Socket}
-	for _, f := range [][2]string{{"--server", e.Server}, {"--token-file", e.TokenFile}, {"--ca", e.CA}, {"--fingerprint", e.Fingerprint}} {
+	for _, f := range [][2]string{{"--server", e.Server}, {"--token-file", e.TokenFile}, {"--ca", e.CA},
+		{"--fingerprint", e.Fingerprint}} {
 		if f[1] != "" {
 			flags = append(flags, f[0], f[1])
 		}

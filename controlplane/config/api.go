@@ -14,20 +14,20 @@ const APIPort = 9443
 // API is the control plane's HTTP API by TCP; by the Unix socket it is always there.
 type API struct {
 	At          `yaml:""`
-	Listen      []Collector `yaml:"listen" maxlen:"8" doc:"Addresses, with a port where it is not 9443. Empty: no API by TCP."`
-	TLS         string      `yaml:"tls" default:"on" enum:"on|off" doc:"off: plain HTTP, on loopback addresses alone."`
-	Certificate string      `yaml:"certificate" max:"255" with:"key" doc:"File of the certificate and those that it hangs on, PEM; absent: a self-signed one, made at the first start."`
-	Key         string      `yaml:"key" max:"255" with:"certificate" doc:"File of its key, PEM."`
-	Hosts       []string    `yaml:"hosts" maxlen:"16" doc:"Further names by which browsers may call loopback addresses, and which stand in a self-signed certificate."`
-	Anonymous   string      `yaml:"anonymous" default:"none" enum:"none|read" doc:"What clients of loopback addresses may do without a token."`
-	Tokens      []Token     `yaml:"tokens" maxlen:"64" doc:"Who may do what: isthmus token make prints such a line."`
+	Listen      []Collector `yaml:"listen" maxlen:"8" doc:"Addresses, port 9443 or as given."`
+	TLS         string      `yaml:"tls" default:"on" enum:"on|off" doc:"off: on loopback addresses alone."`
+	Certificate string      `yaml:"certificate" max:"255" with:"key" doc:"PEM file; absent: we make one."`
+	Key         string      `yaml:"key" max:"255" with:"certificate" doc:"PEM file."`
+	Hosts       []string    `yaml:"hosts" maxlen:"16" doc:"Further names of ours, for browsers."`
+	Anonymous   string      `yaml:"anonymous" default:"none" enum:"none|read" doc:"What loopback may without token."`
+	Tokens      []Token     `yaml:"tokens" maxlen:"64" doc:"Who may do what (isthmus token make)."`
 }
 
 // Token is a secret of a client, of which we know the hash.
 type Token struct {
 	At     `yaml:""`
 	Name   Name   `yaml:"name" req:"true" doc:"What logs call who has it."`
-	Role   string `yaml:"role" req:"true" enum:"read|operate" doc:"read: look at everything; operate: change the configuration, too."`
+	Role   string `yaml:"role" req:"true" enum:"read|operate" doc:"operate: change things, too."`
 	SHA256 string `yaml:"sha256" req:"true" max:"64" doc:"SHA-256 of the token, 64 hexadecimal digits."`
 }
 
@@ -61,7 +61,7 @@ func (k *checker) api() {
 		once(k, t.At, "sha256", hashes, t.SHA256, "is that of the token in line %d")
 	}
 	if len(p.Listen) > 0 && len(p.Tokens) == 0 && p.Anonymous == "none" {
-		k.fail(p.At, "tokens", "missing: nobody could use the addresses of listen; isthmus token make NAME --role read")
+		k.fail(p.At, "tokens", "missing: nobody could use listen; isthmus token make NAME --role read")
 	}
 	if k.Control.Page && len(p.Listen) == 0 {
 		k.fail(k.Control.At, "page", "needs an address in control.api.listen")

@@ -32,7 +32,8 @@ func TestReadAndResume(t *testing.T) {
 	testkit.ErrorIf(t, first.ID != 1 || first.Fields["error"] != "why" || first.Fields["wait"] != 2.0, "%+v", first)
 	page, err = l.Read(first.Cursor(), 1, Filter{})
 	testkit.Must(t, err)
-	testkit.ErrorIf(t, len(page.Events) != 1 || page.Events[0].ID != 2 || page.Next != page.Events[0].Cursor(), "%+v", page)
+	testkit.ErrorIf(t, len(page.Events) != 1 || page.Events[0].ID != 2 || page.Next != page.Events[0].Cursor(),
+		"%+v", page)
 	page, err = l.Read("2", 0, Filter{})
 	testkit.Must(t, err)
 	testkit.ErrorIf(t, len(page.Events) != 1 || page.Events[0].Kind != "port.down", "%+v", page)
@@ -57,7 +58,8 @@ func TestRings(t *testing.T) {
 	}
 	page, err := l.Read("1", 0, Filter{})
 	testkit.Must(t, err)
-	testkit.ErrorIf(t, len(page.Events) != sessionRing || page.Lost != 2*sessionRing, "%d, lost %d", len(page.Events), page.Lost)
+	testkit.ErrorIf(t, len(page.Events) != sessionRing || page.Lost != 2*sessionRing, "%d, lost %d",
+		len(page.Events), page.Lost)
 	for i := range page.Events {
 		testkit.FatalIf(t, page.Events[i].ID != page.Events[0].ID+uint64(i), "out of order at %d", i)
 	}
@@ -185,7 +187,8 @@ func TestAuditFileIsBounded(t *testing.T) {
 	for _, name := range []string{".3", ".2", ".1", ""} {
 		info, err := os.Stat(path + name)
 		testkit.Must(t, err)
-		testkit.ErrorIf(t, info.Size() > a.size || info.Mode().Perm() != 0o600, "%s: %d bytes, %v", name, info.Size(), info.Mode())
+		testkit.ErrorIf(t, info.Size() > a.size || info.Mode().Perm() != 0o600, "%s: %d bytes, %v", name,
+			info.Size(), info.Mode())
 		f, err := os.Open(path + name)
 		testkit.Must(t, err)
 		defer f.Close()
@@ -229,14 +232,16 @@ func TestDocument(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", k.Name, k.Subject, names, k.Text)
 	}
-	testkit.ErrorIf(t, !strings.Contains(string(text), want.String()), "docs/events.md: the table is to be\n%s", want.String())
+	testkit.ErrorIf(t, !strings.Contains(string(text), want.String()), "docs/events.md: the table is to be\n%s",
+		want.String())
 }
 
 // Each kind is named by a test that produces it.
 func TestEveryKindIsTested(t *testing.T) {
 	var text strings.Builder
 	testkit.Must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, "events/events_test.go") {
+		if err == nil && strings.HasSuffix(path, "_test.go") &&
+			!strings.HasSuffix(path, "events/events_test.go") {
 			b, err := os.ReadFile(path)
 			text.Write(b)
 			return err

@@ -132,7 +132,8 @@ var eventNames = [events]string{
 
 // toldAs are the kinds under which events of associations are told to who asked for them (SetTell).
 var toldAs = map[event]string{
-	eventAssociated: "association.up", eventReleased: "association.released", eventPathFailed: "association.path-failed",
+	eventAssociated: "association.up", eventReleased: "association.released",
+	eventPathFailed:   "association.path-failed",
 	eventPathRestored: "association.path-restored", eventRestarted: "association.restarted",
 	eventHeadlessExpired: "association.headless-expired", eventStoreFailed: "association.store-failed",
 	eventSEIDAlarm: "association.guessing", eventSetRefused: "association.set-refused",

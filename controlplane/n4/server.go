@@ -93,7 +93,8 @@ func (s *Server) close() {
 	}
 }
 
-// SetTell tells who hears of associations (toldAs): before Run. Calls come from any goroutine of the server and must not
+// SetTell tells who hears of associations (toldAs): before Run. Calls come from any goroutine of the server and must
+// not
 // wait; args are names and values in turn.
 func (s *Server) SetTell(tell func(kind, association string, args ...any)) { s.tell = tell }
 

@@ -42,7 +42,8 @@ type object = map[string]any
 // Document makes the document. failure is a value of the type of all answers that are not 200.
 func Document(title, version string, operations []Operation, failure any) ([]byte, error) {
 	g := generator{schemas: object{}, types: map[string]reflect.Type{}}
-	bad := object{"description": "Refused or failed; the reason in words.", "content": content("", g.schema(typeOf(failure)))}
+	bad := object{"description": "Refused or failed; the reason in words.",
+		"content": content("", g.schema(typeOf(failure)))}
 	paths := object{}
 	for i := range operations {
 		o := &operations[i]
@@ -213,6 +214,7 @@ func (g *generator) reference(t reflect.Type) object {
 		}
 	}
 	slices.Sort(required)
-	g.schemas[name] = object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	g.schemas[name] = object{"type": "object", "properties": properties, "required": required,
+		"additionalProperties": false}
 	return ref
 }

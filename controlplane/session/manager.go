@@ -105,7 +105,8 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{log: log, set: set, observer: unobserved{}, node: set.Node, admission: newAdmission(), x: newIndex(set),
+	p := &Manager{log: log, set: set, observer: unobserved{}, node: set.Node, admission: newAdmission(),
+		x:            newIndex(set),
 		committing:   committing{seen: map[uint64]bool{}},
 		storing:      storing{store: st, associations: map[string]n4.StoredAssociation{}},
 		applications: applications{pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}},

@@ -31,7 +31,8 @@ type Query struct {
 	Where []Term // all of them hold
 }
 
-// Term is a condition on a field: =, !=, < or > a number, or a text in which a leading or closing * stands for anything.
+// Term is a condition on a field: =, !=, < or > a number, or a text in which a leading or closing * stands for
+// anything.
 type Term struct {
 	Field string
 	Op    byte // '=', '!', '<', '>'
@@ -66,7 +67,10 @@ func ParseQuery(v url.Values) (q Query, err error) {
 			}
 		}
 	}
-	slices.SortFunc(q.Where, func(a, b Term) int { return cmp.Compare(a.Field, b.Field) }) // the first fault is always the same
+	slices.SortFunc(q.Where, func(a,
+		b Term) int {
+		return cmp.Compare(a.Field, b.Field)
+	}) // the first fault is always the same
 	return q, nil
 }
 
@@ -165,7 +169,8 @@ func matcher(row reflect.Type, where []Term) (func(row reflect.Value) bool, erro
 			}
 		}
 		if at < 0 {
-			return nil, fmt.Errorf("there is no field %.40q; there are %s", t.Field, strings.Join(known, " "))
+			return nil, fmt.Errorf("there is no field %.40q; there are %s", t.Field,
+				strings.Join(known, " "))
 		}
 		holds := comparer(row.Field(at).Type, t)
 		if holds == nil {

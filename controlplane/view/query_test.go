@@ -137,6 +137,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		n := len(got.([]Session))
-		testkit.FatalIf(t, n > 3 || q.Limit > 0 && n > int(q.Limit) || int(next) > 3, "%d rows, next %d", n, next)
+		testkit.FatalIf(t, n > 3 || q.Limit > 0 && n > int(q.Limit) || int(next) > 3, "%d rows, next %d", n,
+			next)
 	})
 }

@@ -130,5 +130,6 @@ func TestMemory(t *testing.T) {
 		s.Limits = []Limit{{fmt.Sprint(i), 1, 1}}
 		s.Look(s.now, &s.Figures, func(string, string, ...any) {})
 	}
-	testkit.ErrorIf(t, len(s.ports) != 1 || len(s.near) != 1 || len(s.drops) != 0, "%d %d", len(s.ports), len(s.near))
+	testkit.ErrorIf(t, len(s.ports) != 1 || len(s.near) != 1 || len(s.drops) != 0, "%d %d", len(s.ports),
+		len(s.near))
 }
