@@ -79,6 +79,11 @@ type Status struct {
 	Kernel        []kernel.Status `json:"kernel"`         // namespaces with clones
 	KernelRefused int             `json:"kernel_refused"` // of its objects, by the data plane
 	KernelWhy     string          `json:"kernel_why"`     // one of them
+
+	RefusedRequests  uint64 `json:"refused_requests"`  // of the API by TCP: bad tokens, foreign pages
+	Events           uint64 `json:"events"`            // since start
+	Followers        int    `json:"followers"`         // of events
+	DroppedFollowers uint64 `json:"dropped_followers"` // that were too slow
 }
 
 // Agent is one control plane.
@@ -173,7 +178,11 @@ func (a *Agent) publish() {
 }
 
 // Status returns the last published status.
-func (a *Agent) Status() Status { return *a.status.Load() }
+func (a *Agent) Status() Status {
+	s, e := *a.status.Load(), a.events.Stats()
+	s.RefusedRequests, s.Events, s.Followers, s.DroppedFollowers = a.guard.Refused(), e.Published, e.Followers, e.Dropped
+	return s
+}
 
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
 func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {

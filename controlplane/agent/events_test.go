@@ -209,13 +209,13 @@ func TestEventOfTheEnd(t *testing.T) {
 }
 
 // stream opens a stream of server-sent events.
-func stream(t *testing.T, url string, head http.Header) *bufio.Scanner {
+func stream(t *testing.T, c *http.Client, url string, head http.Header) *bufio.Scanner {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
 	testkit.Must(t, err)
 	r.Header = head.Clone()
 	r.Header.Set("Accept", "text/event-stream")
-	res, err := http.DefaultClient.Do(r)
+	res, err := c.Do(r)
 	testkit.Must(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	testkit.Equal(t, res.StatusCode, 200, "status")
@@ -239,16 +239,16 @@ func TestEventStream(t *testing.T) {
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
 	a.events.Publish("port.up", "core", "driver", "synth")
-	s := stream(t, server.URL+"/v1/events", http.Header{})
+	s := stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
 	testkit.Equal(t, line(t, s, "data: "), `{"lost":0}`, "lost")
 	first := line(t, s, "id: ")
 	a.events.Publish("port.down", "core")
 	a.events.Publish("session.count", "")
 	second := line(t, s, "id: ")
 	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: "), `"kind":"port.down"`), "another event")
-	s = stream(t, server.URL+"/v1/events?kind=port", http.Header{"Last-Event-Id": {first}})
+	s = stream(t, http.DefaultClient, server.URL+"/v1/events?kind=port", http.Header{"Last-Event-Id": {first}})
 	testkit.Equal(t, line(t, s, "id: "), second, "resumed")
-	s = stream(t, server.URL+"/v1/events?live=true&kind=port", http.Header{})
+	s = stream(t, http.DefaultClient, server.URL+"/v1/events?live=true&kind=port", http.Header{})
 	line(t, s, "event: lost")
 	a.events.Publish("session.count", "")
 	a.events.Publish("port.gone", "core")
@@ -314,7 +314,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
 	for range 32 {
-		stream(t, server.URL+"/v1/events", http.Header{})
+		stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
 	}
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/events", nil)
 	r.Header.Set("Accept", "text/event-stream")
@@ -324,18 +324,21 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	testkit.Equal(t, res.StatusCode, http.StatusServiceUnavailable, "status")
 }
 
-// A stream lasts longer than the time that a request may take to be read or answered.
+// A stream lasts longer than the time that a request may take to be read or answered, by either version of HTTP.
 func TestEventStreamOutlivesTimeouts(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
-	server := httptest.NewUnstartedServer(a.Handler())
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
-	server.Start()
-	t.Cleanup(server.Close)
-	s := stream(t, server.URL+"/v1/events", http.Header{})
-	line(t, s, "event: lost")
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	<-ctx.Done()
-	a.events.Publish("port.up", "late")
-	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), "late"), "another event")
+	for _, two := range []bool{false, true} {
+		a := newAgent(Options{}, &Plan{})
+		server := httptest.NewUnstartedServer(a.Handler())
+		server.Config.ReadTimeout, server.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+		server.EnableHTTP2 = two
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		s := stream(t, server.Client(), server.URL+"/v1/events", http.Header{})
+		line(t, s, "event: lost")
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		<-ctx.Done()
+		a.events.Publish("port.up", "late")
+		testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), "late"), "another event")
+	}
 }
