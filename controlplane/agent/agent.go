@@ -88,19 +88,19 @@ type Status struct {
 
 // Agent is one control plane.
 type Agent struct {
-	opt      Options
-	log      *slog.Logger
-	requests chan request
-	client   atomic.Pointer[dp.Client] // nil while the data plane is away
-	status   atomic.Pointer[Status]
-	current  atomic.Pointer[Plan] // the running one, as the owner published it
-	files    stateFiles           // without names: nothing is kept
-	cache    snapshots
-	events   *events.Log
-	guard    *auth.Guard // of the API by TCP
-	shows    room
-	control  view.Control // what the PFCP server knows; nil: there is none
-	mobile   *mobile      // the same, for us; set before Run serves anything
+	opt                Options
+	log                *slog.Logger
+	requests           chan request
+	client             atomic.Pointer[dp.Client] // nil while the data plane is away
+	status             atomic.Pointer[Status]
+	current            atomic.Pointer[Plan] // the running one, as the owner published it
+	files              stateFiles           // without names: nothing is kept
+	cache              snapshots
+	events             *events.Log
+	guard              *auth.Guard  // of the API by TCP
+	shows, remoteShows room         // of what reads tables for clients of the Unix socket, of TCP
+	control            view.Control // what the PFCP server knows; nil: there is none
+	mobile             *mobile      // the same, for us; set before Run serves anything
 	// listeners are those of Serve; set before it serves anything
 	listeners   []*httpd.Listener
 	watchPeriod time.Duration
@@ -154,7 +154,8 @@ func New(opt Options) (*Agent, error) {
 func newAgent(opt Options, plan *Plan) *Agent {
 	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
 		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
-		events: newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod, shows: make(room, maxShows),
+		events: newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod,
+		shows: make(room, maxShows), remoteShows: make(room, maxShows),
 		indications: events.Gate{Most: 5, Window: 10 * time.Second}}
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
@@ -180,7 +181,8 @@ func (a *Agent) publish() {
 // Status returns the last published status.
 func (a *Agent) Status() Status {
 	s, e := *a.status.Load(), a.events.Stats()
-	s.RefusedRequests, s.Events, s.Followers, s.DroppedFollowers = a.guard.Refused(), e.Published, e.Followers, e.Dropped
+	s.RefusedRequests, s.Events = a.guard.Refused(), e.Published
+	s.Followers, s.DroppedFollowers = e.Followers, e.Dropped
 	return s
 }
 

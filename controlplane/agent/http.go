@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/view"
 )
@@ -73,12 +74,18 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	if !a.shows.enter(r.Context()) {
+	places := a.shows
+	if who := auth.From(r.Context()).Who; who != nil && who.Via == "tcp" {
+		places = a.remoteShows
+		// A recorder of tests has no deadlines.
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(remoteShow))
+	}
+	if !places.enter(r.Context()) {
 		w.Header().Set("Retry-After", "1")
 		answer(w, nil, busyError{errors.New("too many tables are being read")})
 		return
 	}
-	defer a.shows.leave()
+	defer places.leave()
 	v, next, err := table.Select(r.Context(), c, a.control, query)
 	if next > 0 {
 		w.Header().Set(NextAfter, strconv.FormatUint(uint64(next), 10))
@@ -92,8 +99,13 @@ type busyError struct{ error }
 // room bounds how many do something at a time.
 type room chan struct{}
 
-// maxShows is how many tables are read and written out at a time: a million sessions are some hundred megabytes.
-const maxShows = 4
+// maxShows is how many tables are read and written out at a time, for clients of the Unix socket and as many for those
+// of TCP: a million sessions are some hundred megabytes. remoteShow is how long those of TCP may take to fetch one, for
+// who is slow keeps others from its place.
+const (
+	maxShows   = 4
+	remoteShow = 30 * time.Second
+)
 
 // patience is how long who finds no room waits for it.
 const patience = 5 * time.Second

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/testkit"
 )
@@ -192,6 +194,30 @@ func TestThousandConnections(t *testing.T) {
 	testkit.Until(t, "all given back", func() bool { return runtime.NumGoroutine() <= started+5 })
 	code, _ := s.ask(t, client(), "GET", "/v1/status", s.read, "")
 	testkit.Equal(t, code, 200, "status afterwards")
+}
+
+// Clients that ask for tables and do not take them keep nobody else from those of the Unix socket.
+func TestSlowReadersOfTables(t *testing.T) {
+	a := newAgent(Options{}, &Plan{})
+	began, release := make(chan bool), make(chan bool)
+	ended := make(chan bool, maxShows)
+	for range maxShows {
+		r := httptest.NewRequest("GET", "/v1/show/association", nil)
+		r = r.WithContext(auth.With(r.Context(), auth.Identity{Role: auth.Read, Who: &events.Who{Via: "tcp"}}))
+		go func() {
+			a.Handler().ServeHTTP(&stuck{header: http.Header{}, began: began, go1: release}, r)
+			ended <- true
+		}()
+		<-began
+		began = make(chan bool)
+	}
+	testkit.ErrorIf(t, ask(a, "GET", "/v1/show/association") != "[]\n", "the Unix socket's client is kept out")
+	testkit.Equal(t, len(a.remoteShows), maxShows, "places taken")
+	close(release)
+	for range maxShows {
+		<-ended
+	}
+	testkit.Equal(t, len(a.remoteShows), 0, "places taken afterwards")
 }
 
 // Enormous heads, queries and bodies are refused with a reason.

@@ -19,7 +19,7 @@ type API struct {
 	Certificate string      `yaml:"certificate" max:"255" with:"key" doc:"PEM file; absent: we make one."`
 	Key         string      `yaml:"key" max:"255" with:"certificate" doc:"PEM file."`
 	Hosts       []string    `yaml:"hosts" maxlen:"16" doc:"Further names of ours, for browsers."`
-	Anonymous   string      `yaml:"anonymous" default:"none" enum:"none|read" doc:"What loopback may without token."`
+	Anonymous   string      `yaml:"anonymous" default:"none" enum:"none|read" doc:"Loopback clients, tokenless."`
 	Tokens      []Token     `yaml:"tokens" maxlen:"64" doc:"Who may do what (isthmus token make)."`
 }
 
