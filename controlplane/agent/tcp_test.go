@@ -226,9 +226,11 @@ func TestEnormousRequests(t *testing.T) {
 	send := func(head string, body io.Reader) string {
 		c, err := net.Dial("tcp", s.address)
 		testkit.Must(t, err)
-		defer c.Close()
 		c.SetDeadline(time.Now().Add(30 * time.Second))
+		sent := make(chan bool)
+		defer func() { c.Close(); <-sent }()
 		go func() {
+			defer close(sent)
 			io.WriteString(c, head)
 			if body != nil {
 				io.Copy(c, body) // until the other end closes

@@ -72,6 +72,7 @@ func TestRemote(t *testing.T) {
 			"its certificate has the fingerprint " + print},
 		{"--server https://127.0.0.1:1 show drop", command.ExitUnreachable, "",
 			"no control plane at https://127.0.0.1:1: dial tcp"},
+		{"--server https://gateway:9443 run -c x", command.ExitUsage, "", "run takes no --server"},
 		{"--server gateway:9443 show drop", command.ExitUsage, "", "https://HOST:PORT is needed"},
 		{"--server http://192.0.2.1:9443 show drop", command.ExitUsage, "", "use https"},
 	} {

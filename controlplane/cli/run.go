@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 
@@ -35,6 +36,9 @@ func runCommand(e *env) *cobra.Command {
 	cmd.MarkFlagRequired("config")
 	cmd.MarkFlagsMutuallyExclusive("spawn", "no-spawn")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("server") {
+			return &command.Exit{Code: command.ExitUsage, Err: errors.New("run takes no --server")}
+		}
 		opt.Log = newLog(e.Err, asJSON, debug)
 		opt.Version = command.Version
 		if cmd.Flags().Changed("socket") || e.Socket != command.DefaultSocket {
