@@ -47,8 +47,10 @@ func TestSchema(t *testing.T) {
 		`"pointer":{"anyOf":[{"$ref":"#/components/schemas/inner"},{"type":"null"}]}`,
 		`"many":{"items":{"$ref":"#/components/schemas/inner"},"type":["array","null"]}`,
 		`"bytes":{"contentEncoding":"base64","type":["string","null"]}`,
-		`"any":{"additionalProperties":{},"type":["object","null"]}`, `"ratio":{"type":"number"}`, `"yes":{"type":"boolean"}`,
-		`"required":["any","bytes","many","maybe","one","pointer","ratio","yes"]`, `"additionalProperties":false`,
+		`"any":{"additionalProperties":{},"type":["object","null"]}`, `"ratio":{"type":"number"}`,
+		`"yes":{"type":"boolean"}`,
+		`"required":["any","bytes","many","maybe","one","pointer","ratio","yes"]`,
+		`"additionalProperties":false`,
 	} {
 		testkit.ErrorIf(t, !strings.Contains(string(got), want), "no %s in\n%s", want, got)
 	}
@@ -66,8 +68,10 @@ func TestRefused(t *testing.T) {
 
 func TestOperations(t *testing.T) {
 	text, err := Document("x", "1", []Operation{
-		{Method: "GET", Path: "/a", ID: "a", Answer: []Cookie{}, Role: "read", Headers: map[string]string{"Next": "more"},
-			Query: []Parameter{{Name: "n", Type: "integer", Required: true}, {Name: "k", Type: "string", Many: true}}},
+		{Method: "GET", Path: "/a", ID: "a", Answer: []Cookie{}, Role: "read",
+			Headers: map[string]string{"Next": "more"},
+			Query: []Parameter{{Name: "n", Type: "integer", Required: true},
+				{Name: "k", Type: "string", Many: true}}},
 		{Method: "POST", Path: "/a", ID: "b", Body: inner{}, Answer: inner{}},
 		{Method: "PUT", Path: "/a", ID: "c", BodyMedia: "application/yaml", Media: "text/plain"},
 	}, inner{})
@@ -85,7 +89,9 @@ func TestOperations(t *testing.T) {
 	}
 	testkit.Must(t, json.Unmarshal(text, &doc))
 	get, put := doc.Paths["/a"]["get"], doc.Paths["/a"]["put"]
-	testkit.Equal(t, fmt.Sprint(get.Responses["200"].Content["application/json"].Schema["type"]), "array", "a list at the top")
+	testkit.Equal(t, fmt.Sprint(get.Responses["200"].Content["application/json"].Schema["type"]), "array",
+		"a list at the top")
 	testkit.ErrorIf(t, len(get.Parameters) != 2 || len(get.Security) != 2 || len(put.Security) != 0, "%+v", get)
-	testkit.ErrorIf(t, put.RequestBody.Content["application/yaml"] == nil || doc.Paths["/a"]["post"].OperationID != "b", "%+v", put)
+	testkit.ErrorIf(t, put.RequestBody.Content["application/yaml"] == nil ||
+		doc.Paths["/a"]["post"].OperationID != "b", "%+v", put)
 }
