@@ -26,6 +26,7 @@ func (a *Agent) watch(ctx context.Context) {
 	w := watch.New()
 	ticker := time.NewTicker(a.watchPeriod)
 	defer ticker.Stop()
+	looks := 0 // at a data plane
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -39,13 +40,14 @@ func (a *Agent) watch(ctx context.Context) {
 		if c == nil {
 			continue
 		}
-		f, err := a.figures(ctx, c, n%slowPeriod == 0)
+		f, err := a.figures(ctx, c, looks%slowPeriod == 0)
 		if err != nil {
 			if ctx.Err() == nil {
 				a.log.Debug("no figures to find events in", "error", err)
 			}
 			continue
 		}
+		looks++
 		w.Look(time.Now(), f, a.events.Publish)
 	}
 }
