@@ -50,7 +50,8 @@ refuses() {
 start_dp
 start_cp
 isthmus status --wait 60s >/dev/null
-remote read events -f -j >"$dir/follower" 2>"$dir/follower.log" &
+"$bin/isthmus" --server "https://127.0.0.1:$port" --fingerprint "$(fingerprint)" --token-file "$dir/read.token" \
+	events -f -j >"$dir/follower" 2>"$dir/follower.log" &
 other=$!
 wait_until "the follower has the first events" followed port.up 1
 
