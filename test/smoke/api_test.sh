@@ -47,6 +47,7 @@ refuses() {
 	fi
 }
 
+: >"$dir/follower"
 start_dp
 start_cp
 isthmus status --wait 60s >/dev/null
