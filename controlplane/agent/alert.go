@@ -11,7 +11,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
-	"isthmus/controlplane/watch"
+	"isthmus/controlplane/alert"
 )
 
 // How often the data plane is looked at for events, and paths and counts of sessions are; the tables are short.
@@ -23,7 +23,7 @@ const (
 
 // watch looks for events until ctx ends, beside everything else.
 func (a *Agent) watch(ctx context.Context) {
-	w := watch.New()
+	w := alert.New()
 	ticker := time.NewTicker(a.watchPeriod)
 	defer ticker.Stop()
 	looks := 0 // at a data plane
@@ -53,8 +53,8 @@ func (a *Agent) watch(ctx context.Context) {
 }
 
 // figures reads what events are found in. slow: the tables too that may be longer.
-func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*watch.Figures, error) {
-	f := &watch.Figures{Boot: c.Hello().BootID}
+func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.Figures, error) {
+	f := &alert.Figures{Boot: c.Hello().BootID}
 	var totals []api.TotalRow
 	var holders []api.HolderRow
 	var nats []api.NATRow
@@ -74,32 +74,32 @@ func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*watch.Fi
 	return f, nil
 }
 
-func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []api.NATRow) (list []watch.Limit) {
+func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []api.NATRow) (list []alert.Limit) {
 	plan := a.current.Load()
 	for i := range totals {
 		t := &totals[i]
-		list = append(list, watch.Limit{Name: "sessions", Used: t.Sessions, Of: uint64(plan.Limits.Sessions)},
-			watch.Limit{Name: "buffers", Used: t.Buffers - min(t.Buffers, t.BuffersFree), Of: t.Buffers})
+		list = append(list, alert.Limit{Name: "sessions", Used: t.Sessions, Of: uint64(plan.Limits.Sessions)},
+			alert.Limit{Name: "buffers", Used: t.Buffers - min(t.Buffers, t.BuffersFree), Of: t.Buffers})
 	}
 	for i := range holders {
 		h := &holders[i]
-		list = append(list, watch.Limit{Name: "held/" + api.CString(h.Name[:]), Used: h.Held, Of: h.Limit})
+		list = append(list, alert.Limit{Name: "held/" + api.CString(h.Name[:]), Used: h.Held, Of: h.Limit})
 	}
 	for i := range nats {
 		n := &nats[i]
-		list = append(list, watch.Limit{Name: "nat-blocks/" + api.CString(n.Name[:]), Used: uint64(n.Used),
+		list = append(list, alert.Limit{Name: "nat-blocks/" + api.CString(n.Name[:]), Used: uint64(n.Used),
 			Of: uint64(n.Blocks)})
 	}
 	if a.mobile == nil {
 		return list
 	}
 	for _, u := range a.mobile.manager.PoolUse() {
-		list = append(list, watch.Limit{Name: "pool/" + u.Instance + "/" + u.Family, Used: u.Used, Of: u.Size})
+		list = append(list, alert.Limit{Name: "pool/" + u.Instance + "/" + u.Family, Used: u.Used, Of: u.Size})
 	}
 	var disk unix.Statfs_t
 	if unix.Statfs(filepath.Dir(a.storePath(plan)), &disk) == nil {
 		// What root alone may fill does not count as free.
-		list = append(list, watch.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
+		list = append(list, alert.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
 			Of: disk.Blocks})
 	}
 	return list

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch finds what is worth an event in figures of the data plane that are looked at again and again: links,
+// Package alert finds what is worth an event in figures of the data plane that are looked at again and again: links,
 // drops that rise, limits that are near. It remembers a row for each port, reason and limit, and nothing else.
-package watch
+package alert
 
 import (
 	"math"
