@@ -17,8 +17,9 @@ import (
 	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/config"
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
@@ -35,8 +36,6 @@ type Options struct {
 	DPBinary      string
 	Metrics       string // "off": none
 	MetricsPublic bool   // allow an address that is not of this machine alone
-	Page          string // address of the live page; "off": none
-	PagePublic    bool   // allow an address that is not of this machine alone
 	Restart       string // policy, instead of the file's
 	State         string // folder of what outlives us, instead of the file's
 	Version       string
@@ -80,24 +79,34 @@ type Status struct {
 	Kernel        []kernel.Status `json:"kernel"`         // namespaces with clones
 	KernelRefused int             `json:"kernel_refused"` // of its objects, by the data plane
 	KernelWhy     string          `json:"kernel_why"`     // one of them
+
+	RefusedRequests  uint64 `json:"refused_requests"`  // of the API by TCP: bad tokens, foreign pages
+	Events           uint64 `json:"events"`            // since start
+	Followers        int    `json:"followers"`         // of events
+	DroppedFollowers uint64 `json:"dropped_followers"` // that were too slow
 }
 
 // Agent is one control plane.
 type Agent struct {
-	opt       Options
-	log       *slog.Logger
-	requests  chan request
-	measures  *measure.Set
-	client    atomic.Pointer[dp.Client] // nil while the data plane is away
-	status    atomic.Pointer[Status]
-	placement atomic.Pointer[config.Placement] // of the running plan
-	files     stateFiles                       // without names: nothing is kept
-	cache     snapshots
-	control   view.Control // what the PFCP server knows; nil: there is none
-	mobile    *mobile      // the same, for us; set before Run serves anything
-	page      *page.Page   // nil: there is none
-	// listeners are those of Serve; set before it serves anything, as is page
-	listeners []*httpd.Listener
+	opt                Options
+	log                *slog.Logger
+	requests           chan request
+	measures           *measure.Set
+	client             atomic.Pointer[dp.Client] // nil while the data plane is away
+	status             atomic.Pointer[Status]
+	current            atomic.Pointer[Plan] // the running one, as the owner published it
+	files              stateFiles           // without names: nothing is kept
+	cache              snapshots
+	events             *events.Log
+	guard              *auth.Guard  // of the API by TCP
+	shows, remoteShows room         // of what reads tables for clients of the Unix socket, of TCP
+	control            view.Control // what the PFCP server knows; nil: there is none
+	mobile             *mobile      // the same, for us; set before Run serves anything
+	page               *page.Page   // nil: there is none; set with the listeners
+	// listeners are those of Serve; set before it serves anything
+	listeners   []*httpd.Listener
+	watchPeriod time.Duration
+	indications events.Gate // of what the data plane tells; one goroutine's
 
 	// Owned by Run.
 	life      context.Context // of Run
@@ -147,12 +156,15 @@ func New(opt Options) (*Agent, error) {
 func newAgent(opt Options, plan *Plan) *Agent {
 	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
 		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
-		measures: measure.New()}
+		measures: measure.New(),
+		events:   newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod,
+		shows: make(room, maxShows), remoteShows: make(room, maxShows),
+		indications: events.Gate{Most: 5, Window: 10 * time.Second}}
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
-	a.opt.Page = cmp.Or(opt.Page, plan.Control.Page)
 	a.opt.Restart = cmp.Or(opt.Restart, plan.Control.Restart.Policy)
+	a.guard = auth.NewGuard(a.events)
 	now := time.Now()
 	a.state = Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
@@ -170,7 +182,12 @@ func (a *Agent) publish() {
 }
 
 // Status returns the last published status.
-func (a *Agent) Status() Status { return *a.status.Load() }
+func (a *Agent) Status() Status {
+	s, e := *a.status.Load(), a.events.Stats()
+	s.RefusedRequests, s.Events = a.guard.Refused(), e.Published
+	s.Followers, s.DroppedFollowers = e.Followers, e.Dropped
+	return s
+}
 
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
 func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
@@ -184,6 +201,10 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		defer a.mobile.group.Wait()
 	}
 	a.life = ctx
+	a.events.Publish("control.started", a.opt.Version, "pid", a.state.PID, "file", a.opt.File)
+	watched := make(chan struct{})
+	go func() { defer close(watched); a.watch(ctx) }()
+	defer func() { cancel(); <-watched }()
 	a.startKernel(ctx)
 	reachable, absent := a.reachableChanged(), time.After(absence)
 	defer a.kernel.Wait()
@@ -214,7 +235,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		case <-hangup:
 			// A goroutine, because it asks the owner in turn.
 			go func() {
-				if _, err := a.Reload(ctx); err != nil {
+				if _, err := a.Reload(bySignal(ctx, "SIGHUP")); err != nil {
 					a.log.Error("configuration refused, running state unchanged", "error", err)
 				}
 			}()
@@ -242,6 +263,7 @@ func (a *Agent) connected(ctx context.Context, c *dp.Client) {
 	a.state.DPPID, a.state.DPBootID, a.state.DPVersion = h.PID, h.BootID, api.CString(h.Build[:])
 	a.state.DPHuge = h.Flags&api.HelloHuge != 0
 	a.client.Store(c)
+	a.events.Publish("dataplane.up", a.state.DPVersion, "pid", h.PID, "boot", h.BootID, "objects", h.Objects)
 	a.log.Info("data plane connected", "pid", h.PID, "objects", h.Objects, "version", a.state.DPVersion)
 	a.reconcile(ctx, true)
 }
@@ -252,6 +274,7 @@ func (a *Agent) disconnected() {
 	a.detachMobile()
 	a.state.DataPlane = StateAway
 	a.publish()
+	a.events.Publish("dataplane.down", a.state.DPVersion, "pid", a.state.DPPID)
 	a.log.Warn("data plane connection lost, connecting again")
 }
 
@@ -312,6 +335,9 @@ func (a *Agent) settled(res Result, err error) {
 	} else {
 		a.state.LastError = err.Error()
 		if a.client.Load() != nil {
+			if a.state.DataPlane != StateRefused {
+				a.events.Publish("dataplane.refused", a.state.DPVersion, "error", err)
+			}
 			a.state.DataPlane = StateRefused
 		}
 	}
@@ -352,8 +378,9 @@ func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (Result, e
 
 // Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
 func (a *Agent) Reload(ctx context.Context) (Result, error) {
-	plan, err := makePlan(a.opt.File, nil, os.Environ(), *a.placement.Load())
+	plan, err := makePlan(a.opt.File, nil, os.Environ(), a.current.Load().Placement)
 	if err != nil {
+		a.by(ctx, "config.refused", a.opt.File, err)
 		return Result{}, err
 	}
 	return a.Apply(ctx, plan)
@@ -361,30 +388,41 @@ func (a *Agent) Reload(ctx context.Context) (Result, error) {
 
 // Apply makes a plan the running one. When it is refused, nothing has changed.
 func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
-	return a.ask(ctx, func(ctx context.Context) (Result, error) {
-		if a.client.Load() == nil {
-			note := "data plane is away; sent when it returns"
-			if more := a.needsRestart(plan); more != "" {
-				note += "; " + more
-			}
-			a.plan = plan
-			a.adoptSettings(plan)
-			a.accepted(plan)
-			return Result{Objects: len(plan.Objects), Note: note}, nil
-		}
-		res, err := a.push(ctx, plan, false)
-		if err != nil {
-			return Result{}, err
-		}
-		if note := a.needsRestart(plan); note != "" {
-			res.Note = strings.TrimPrefix(res.Note+"; "+note, "; ")
+	var was atomic.Pointer[Plan] // the owner may come to it after we gave up
+	res, err := a.ask(ctx, func(ctx context.Context) (Result, error) {
+		was.Store(a.plan)
+		return a.apply(ctx, plan)
+	})
+	if before := was.Load(); before != nil {
+		a.toldApply(ctx, before, plan, res, err)
+	}
+	return res, err
+}
+
+// apply is Apply in the owner.
+func (a *Agent) apply(ctx context.Context, plan *Plan) (Result, error) {
+	if a.client.Load() == nil {
+		note := "data plane is away; sent when it returns"
+		if more := a.needsRestart(plan); more != "" {
+			note += "; " + more
 		}
 		a.plan = plan
+		a.adoptSettings(plan)
 		a.accepted(plan)
-		a.settled(res, nil)
-		a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
-		return res, nil
-	})
+		return Result{Objects: len(plan.Objects), Note: note}, nil
+	}
+	res, err := a.push(ctx, plan, false)
+	if err != nil {
+		return Result{}, err
+	}
+	if note := a.needsRestart(plan); note != "" {
+		res.Note = strings.TrimPrefix(res.Note+"; "+note, "; ")
+	}
+	a.plan = plan
+	a.accepted(plan)
+	a.settled(res, nil)
+	a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
+	return res, nil
 }
 
 // needsRestart tells which changes wait for a restart, and of what; "" when there are none.
@@ -399,6 +437,7 @@ func (a *Agent) needsRestart(plan *Plan) string {
 		{"socket", was.Socket == is.Socket},
 		{"state", was.State == is.State},
 		{"metrics", was.Metrics == is.Metrics},
+		{"api", was.API.Static() == is.API.Static()},
 		{"page", was.Page == is.Page},
 		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
 		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
@@ -439,7 +478,8 @@ func (a *Agent) accepted(plan *Plan) {
 }
 
 func (a *Agent) describe(plan *Plan) {
-	a.placement.Store(&plan.Placement)
+	a.current.Store(plan)
+	a.guard.Configure(guardSettings(&plan.Control.API))
 	a.state.Objects, a.state.AppliedFile = len(plan.Objects), ""
 	if plan.Applied {
 		a.state.AppliedFile = a.files.applied

@@ -242,7 +242,7 @@ func TestHTTP(t *testing.T) {
 		{"POST", "/v1/config/apply?name=x.yaml", "ports: 7", 422, "x.yaml:1"},
 		{"POST", "/v1/stream", `[{"name":"t","body":"AQ=="}]`, 200, `"put":1`},
 		{"POST", "/v1/stream/start?name=t", "", 200, ""},
-		{"POST", "/v1/stream/jump", "", 422, "neither"},
+		{"POST", "/v1/stream/jump", "", 404, "no such request"},
 		{"GET", "/v1/config", "", 200, "198.51.100.0/24"},
 	} {
 		w := httptest.NewRecorder()

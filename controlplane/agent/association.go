@@ -24,6 +24,7 @@ func (a *Agent) handleRelease(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = a.requestRelease(r.Context(), r.URL.Query().Get("id"), time.Duration(seconds)*time.Second)
 	}
+	a.by(r.Context(), "association.release-requested", r.URL.Query().Get("id"), err, "graceful", seconds)
 	answer(w, Result{}, err)
 }
 

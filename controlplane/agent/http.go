@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/view"
 )
@@ -32,29 +33,12 @@ type Failure struct {
 	Error string `json:"error"`
 }
 
-// Handler serves the agent's API (docs/cli.md lists the paths).
-func (a *Agent) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Status(), nil) })
-	mux.HandleFunc("GET /v1/show/{table}", a.handleShow)
-	mux.HandleFunc("GET /v1/config", a.handleConfig)
-	mux.HandleFunc("POST /v1/config/apply", a.handleApply)
-	mux.HandleFunc("POST /v1/config/reload", func(w http.ResponseWriter, r *http.Request) {
-		res, err := a.Reload(r.Context())
-		answer(w, res, err)
-	})
-	mux.HandleFunc("POST /v1/association/release", a.handleRelease)
-	mux.HandleFunc("POST /v1/stream", a.handleStreams)
-	mux.HandleFunc("POST /v1/stream/{verb}", a.handleStream)
-	return mux
-}
-
 func answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		var refused *dp.RefusedError
 		switch {
-		case errors.Is(err, ErrAway), errors.Is(err, dp.ErrClosed):
+		case errors.Is(err, ErrAway), errors.Is(err, dp.ErrClosed), errors.As(err, new(busyError)):
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case errors.As(err, &refused):
 			w.WriteHeader(http.StatusConflict)
@@ -80,15 +64,65 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, fmt.Errorf("nothing called %q to show", r.PathValue("table")))
 		return
 	}
-	limit, _ := strconv.ParseUint(r.URL.Query().Get("limit"), 10, 32)
+	query, err := view.ParseQuery(r.URL.Query())
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
 	c, err := a.dataPlane()
 	if err != nil && !table.OfControl() {
 		answer(w, nil, err)
 		return
 	}
-	v, err := table.Get(r.Context(), c, a.control, r.URL.Query().Get("key"), uint32(limit))
+	places := a.shows
+	if who := auth.From(r.Context()).Who; who != nil && who.Via == "tcp" {
+		places = a.remoteShows
+		// A recorder of tests has no deadlines.
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(remoteShow))
+	}
+	if !places.enter(r.Context()) {
+		w.Header().Set("Retry-After", "1")
+		answer(w, nil, busyError{errors.New("too many tables are being read")})
+		return
+	}
+	defer places.leave()
+	v, next, err := table.Select(r.Context(), c, a.control, query)
+	if next > 0 {
+		w.Header().Set(NextAfter, strconv.FormatUint(uint64(next), 10))
+	}
 	answer(w, v, err)
 }
+
+// busyError says that one may ask again later.
+type busyError struct{ error }
+
+// room bounds how many do something at a time.
+type room chan struct{}
+
+// maxShows is how many tables are read and written out at a time, for clients of the Unix socket and as many for those
+// of TCP: a million sessions are some hundred megabytes. remoteShow is how long those of TCP may take to fetch one, for
+// who is slow keeps others from its place.
+const (
+	maxShows   = 4
+	remoteShow = 30 * time.Second
+)
+
+// patience is how long who finds no room waits for it.
+const patience = 5 * time.Second
+
+func (m room) enter(ctx context.Context) bool {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case m <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-late.C:
+	}
+	return false
+}
+
+func (m room) leave() { <-m }
 
 func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
 	plan, err := a.running(r.Context())
@@ -108,8 +142,9 @@ func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := cmp.Or(r.URL.Query().Get("name"), "configuration")
-	plan, err := makePlan(name, text, os.Environ(), *a.placement.Load())
+	plan, err := makePlan(name, text, os.Environ(), a.current.Load().Placement)
 	if err != nil {
+		a.by(r.Context(), "config.refused", name, err)
 		answer(w, nil, err)
 		return
 	}
@@ -146,19 +181,17 @@ func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
 		}
 		return Result{Put: len(list)}, c.Apply(ctx, list)
 	})
+	a.by(r.Context(), "stream.changed", "", err, "verb", "load", "count", len(streams))
 	answer(w, res, err)
 }
 
-func (a *Agent) handleStream(w http.ResponseWriter, r *http.Request) {
+func (a *Agent) handleStream(w http.ResponseWriter, r *http.Request, verb string) {
 	c, err := a.dataPlane()
+	name := r.URL.Query().Get("name")
 	if err == nil {
-		switch verb := r.PathValue("verb"); verb {
-		case "start", "stop":
-			err = c.Stream(r.Context(), r.URL.Query().Get("name"), verb == "start")
-		default:
-			err = fmt.Errorf("%q is neither start nor stop", verb)
-		}
+		err = c.Stream(r.Context(), name, verb == "start")
 	}
+	a.by(r.Context(), "stream.changed", name, err, "verb", verb)
 	answer(w, Result{}, err)
 }
 

@@ -19,6 +19,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/events"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/natlog"
@@ -41,6 +42,7 @@ type mobile struct {
 	server  *n4.Server
 	blocks  *natlog.Log
 	store   string // path of the sessions' file
+	tally   *events.Sessions
 	group   sync.WaitGroup
 
 	comparing atomic.Bool // resyncSessions is under way
@@ -67,7 +69,11 @@ func (a *Agent) openMobile() error {
 	manager.SetReporter(server)
 	manager.ReleaseOrphans()
 	a.mobile = &mobile{manager: manager, server: server, store: a.storePath(plan), blocks: natlog.New(a.log)}
-	manager.SetRecorder(func(e *api.Event) bool { return a.watermark(e) || a.mobile.blocks.Event(e) })
+	a.mobile.observe(a.events)
+	manager.SetRecorder(func(e *api.Event) bool {
+		a.heard(e)
+		return a.watermark(e) || a.mobile.blocks.Event(e)
+	})
 	a.logBlocks(plan)
 	a.control = a.mobile
 	return nil

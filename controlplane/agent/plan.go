@@ -20,6 +20,7 @@ type Plan struct {
 	Text       []byte
 	Control    config.Control
 	HugePages  string // auto, on, off
+	Limits     config.Limits
 	Objects    intent.State
 	Placement  config.Placement // for the plan after this one
 	PFCP       *config.PFCP     // nil: none (tests)
@@ -56,7 +57,8 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), NATLog: c.NATLog,
-		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Objects: objects,
+		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
+		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c), Announcing: announcingOf(c)}, nil
 }
 

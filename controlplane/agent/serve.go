@@ -12,16 +12,15 @@ import (
 	"syscall"
 	"time"
 
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/metrics"
-	"isthmus/controlplane/page"
 )
 
 // What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a
 // few times a minute.
 var (
 	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
-	pageBounds    = httpd.Bounds{Name: "page", Connections: 1024, Read: 10 * time.Second, Write: time.Minute}
 	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second, Write: 30 * time.Second}
 )
 
@@ -41,7 +40,7 @@ func (a *Agent) Serve(ctx context.Context) error {
 	fail := make(chan error, len(servers))
 	for i, server := range servers {
 		defer server.Close()
-		go func() { fail <- server.Serve(a.listeners[i]) }()
+		go func() { fail <- a.listeners[i].Serve(server) }()
 	}
 
 	hangup := make(chan os.Signal, 1)
@@ -59,6 +58,7 @@ func (a *Agent) Serve(ctx context.Context) error {
 	select {
 	case sig := <-stop:
 		a.log.Info("stopping", "signal", sig.String())
+		a.events.Publish("control.stopping", a.opt.Version, "signal", sig.String())
 		pid := 0
 		if sig == syscall.SIGINT && a.spawns() {
 			pid = int(a.Status().DPPID)
@@ -81,37 +81,37 @@ func (a *Agent) Serve(ctx context.Context) error {
 	}
 }
 
-// listenAll opens the agent's own socket and the metrics' address, and makes a server for each.
+// listenAll opens the agent's own socket, the addresses of the API and that of the metrics, and makes a server for
+// each.
 func (a *Agent) listenAll() (servers []*http.Server, err error) {
-	open := func(l net.Listener, b httpd.Bounds, h http.Handler) {
+	open := func(b httpd.Bounds, l net.Listener, server *http.Server) {
 		a.listeners = append(a.listeners, b.Limit(l))
-		servers = append(servers, b.New(h))
+		servers = append(servers, server)
 	}
+	defer func() {
+		for i := range a.listeners {
+			if err != nil {
+				a.listeners[i].Close()
+			}
+		}
+	}()
 	listener, err := listen(a.opt.Socket)
 	if err != nil {
 		return nil, err
 	}
-	open(listener, controlBounds, a.Handler())
+	local := controlBounds.New(a.Handler())
+	local.ConnContext = auth.Peer
+	open(controlBounds, listener, local)
+	if err := a.listenTCP(func(l net.Listener, s *http.Server) { open(apiBounds, l, s) }); err != nil {
+		return nil, err
+	}
 	if addr := a.opt.Metrics; addr != "" && addr != "off" {
 		m, err := metrics.Listen(addr, a.opt.MetricsPublic)
 		if err != nil {
-			listener.Close()
 			return nil, err
 		}
-		open(m, metricsBounds, metrics.Handler(a.Snapshot, a.opt.Version, a.measures))
+		open(metricsBounds, m, metricsBounds.New(metrics.Handler(a.Snapshot, a.opt.Version, a.measures)))
 		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
-	}
-	if addr := a.opt.Page; addr != "" && addr != "off" {
-		l, err := httpd.ListenLocal("page", addr, a.opt.PagePublic, "--page-public")
-		if err != nil {
-			for _, opened := range a.listeners {
-				opened.Close()
-			}
-			return nil, err
-		}
-		a.page = page.New(source{a}, page.Options{Log: a.log})
-		open(l, pageBounds, httpd.OwnNames(a.page.Handler(), a.opt.PagePublic))
-		a.log.Info("page", "address", "http://"+l.Addr().String()+"/")
 	}
 	return servers, nil
 }

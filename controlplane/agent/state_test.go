@@ -148,6 +148,8 @@ func TestRestartsAreNamed(t *testing.T) {
 		"control: {socket: /x}\nengine: {huge_pages: 'on'}\n":       "control.socket: in effect when the control plane is started again; engine.huge_pages: in effect",
 		"control: {dp_socket: /x, restart: {policy: external}}\n":   "control.dp_socket, control.restart.policy: in effect",
 		"control: {restart: {policy: always}, resync_period: 30}\n": "",
+		"control: {api: {listen: [127.0.0.1], anonymous: read}}\n":  "control.api: in effect",
+		"control: {api: {anonymous: read, hosts: [gw.lab]}}\n":      "",
 	} {
 		plan, err := MakePlan("x", []byte(text+small))
 		testkit.Must(t, err)

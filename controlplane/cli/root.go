@@ -39,7 +39,7 @@ func newRoot(e *env) *cobra.Command {
 	e.AddSocket(root)
 	root.AddCommand(
 		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e),
-		topCommand(e), replayCommand(e), storeCommand(e),
+		topCommand(e), eventsCommand(e), replayCommand(e), storeCommand(e), tokenCommand(e), apiCommand(e),
 		doctorCommand(e), supportCommand(e), versionCommand(e), shellCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)

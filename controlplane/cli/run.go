@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 
@@ -29,8 +30,6 @@ func runCommand(e *env) *cobra.Command {
 	f.StringVar(&opt.State, "state", "", "folder of what outlives the control plane (overrides the file)")
 	f.StringVar(&opt.Metrics, "metrics", "", "address of the Prometheus endpoint, or off (overrides the file)")
 	f.BoolVar(&opt.MetricsPublic, "metrics-public", false, "allow a metrics address that other machines can reach")
-	f.StringVar(&opt.Page, "page", "", "address of the live page, or off (overrides the file)")
-	f.BoolVar(&opt.PagePublic, "page-public", false, "allow a page address that other machines can reach")
 	f.BoolVar(&spawn, "spawn", false, "start the data plane, and start it again when it ends (overrides the file)")
 	f.BoolVar(&external, "no-spawn", false, "never start the data plane (overrides the file)")
 	f.BoolVar(&asJSON, "log-json", false, "log as JSON")
@@ -38,6 +37,9 @@ func runCommand(e *env) *cobra.Command {
 	cmd.MarkFlagRequired("config")
 	cmd.MarkFlagsMutuallyExclusive("spawn", "no-spawn")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("server") {
+			return &command.Exit{Code: command.ExitUsage, Err: errors.New("run takes no --server")}
+		}
 		opt.Log = newLog(e.Err, asJSON, debug)
 		opt.Version = command.Version
 		if cmd.Flags().Changed("socket") || e.Socket != command.DefaultSocket {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,9 +75,9 @@ func (e *env) shellLine(ctx context.Context, line string) (end bool) {
 func (e *env) inner(ctx context.Context, out io.Writer, words ...string) *cobra.Command {
 	root := newRoot(&env{Env: command.Env{Out: out, Err: e.Err}, interactive: true})
 	if len(words) > 0 && words[0] == cobra.ShellCompNoDescRequestCmd {
-		words = append([]string{words[0], "--socket", e.Socket}, words[1:]...)
+		words = slices.Concat(words[:1], e.Where(), words[1:])
 	} else {
-		words = append([]string{"--socket", e.Socket}, words...)
+		words = append(e.Where(), words...)
 	}
 	root.SetArgs(words)
 	root.SetOut(out)
@@ -92,7 +93,7 @@ func (e *env) runSelf(words []string) {
 		fmt.Fprintln(e.Err, "isthmus:", err)
 		return
 	}
-	cmd := exec.Command(path, append([]string{"--socket", e.Socket}, words...)...)
+	cmd := exec.Command(path, append(e.Where(), words...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, e.Out, e.Err
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // a child that failed has said why

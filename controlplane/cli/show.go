@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"isthmus/controlplane/agent"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/view"
 	"isthmus/controlplane/watch"
@@ -63,10 +63,10 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	f.Uint32Var(&w.limit, "limit", 0, "show at most so many rows (0: all)")
 	f.DurationVar(&w.watch, "watch", 0, "show it again each `interval`, counters as rates per second")
 	f.IntVar(&w.count, "count", 0, "with --watch: end after so many times (0: Ctrl-C)")
-	if table.List {
+	if fields := table.Fields(); len(fields) > 0 {
 		w.choice.flags(f)
-		e.completeFields(cmd, table, "sort", "")
-		e.completeFields(cmd, table, "where", "=")
+		offerFields(cmd, fields, "sort", "")
+		offerFields(cmd, fields, "where", "=")
 	}
 	if table.Name == "graph" {
 		f.BoolVar(&w.edges, "edges", false, "show where each node's packets can go")
@@ -80,28 +80,39 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 }
 
 func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []string) error {
-	query := url.Values{}
+	query, err := w.choice.query()
+	if err != nil {
+		return err
+	}
 	if len(args) > 0 {
 		query.Set("key", args[0])
+	}
+	if w.limit > 0 && !w.choice.orders() {
+		query.Set("limit", strconv.FormatUint(uint64(w.limit), 10))
 	}
 	if err := w.choice.read(w.limit); err != nil {
 		return err
 	}
-	if w.limit > 0 && !w.choice.chooses() {
-		query.Set("limit", strconv.FormatUint(uint64(w.limit), 10))
-	}
+	var more string
 	fetch := func(ctx context.Context) ([]byte, error) {
-		return e.Call(ctx, "GET", "/v1/show/"+table.Name, query, nil)
+		data, head, err := e.CallHead(ctx, "GET", "/v1/show/"+table.Name, query, nil)
+		if err == nil {
+			more = head.Get(agent.NextAfter)
+		}
+		return data, err
 	}
 	if w.watch != 0 {
 		return e.watchTable(ctx, table, w, fetch)
 	}
 	data, err := fetch(ctx)
-	if err == nil && w.choice.chooses() {
+	if err == nil && w.choice.orders() {
 		data, err = w.choice.of(data)
 	}
 	if err != nil {
 		return err
+	}
+	if more != "" {
+		defer fmt.Fprintf(e.Err, "(there are more rows: --after %s)\n", more)
 	}
 	switch {
 	case w.asJSON:
@@ -135,23 +146,14 @@ func (e *env) printJSON(data []byte) error {
 	return err
 }
 
-// completeFields offers the fields of the table's first row, each with what follows it, for a flag.
-func (e *env) completeFields(cmd *cobra.Command, table *view.Table, flag, behind string) {
-	offer := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, url.Values{"limit": {"1"}}, nil)
-		if err != nil {
-			return nil, directive
-		}
-		rows, err := watch.Rows(data)
-		if err != nil || len(rows) == 0 {
-			return nil, directive
-		}
-		var names []string
-		for _, name := range slices.Sorted(maps.Keys(rows[0].Fields)) {
-			names = append(names, name+behind)
-		}
-		return names, directive
+// offerFields completes a flag's value by the table's fields, each with what follows it.
+func offerFields(cmd *cobra.Command, fields []string, flag, behind string) {
+	var names []string
+	for _, name := range fields {
+		names = append(names, name+behind)
+	}
+	offer := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	_ = cmd.RegisterFlagCompletionFunc(flag, offer) // the flag is there
 }

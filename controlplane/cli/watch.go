@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,32 +19,60 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"isthmus/controlplane/command"
 	"isthmus/controlplane/view"
 	"isthmus/controlplane/watch"
 )
 
 const leastInterval = 100 * time.Millisecond
 
-// choice is which rows are shown, and in which order.
+// choice is which rows are shown, and in which order. The server looks for those; the order is ours.
 type choice struct {
-	where      []string
-	conditions []watch.Condition
-	sort       string
-	top        int
-	most       int // rows
+	where []string
+	after uint32
+	sort  string
+	top   int
+	most  int // rows
 }
 
 func (c *choice) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.where, "where", nil,
-		"only rows so: dnn=internet, ue_ip4=10.1.0.0/16, packets>1000, name=home-*, user!= "+
+		"only rows so: dnn=internet, ue_ip4=10.1.0.0/16, 'packets>1000', name=home-*, user!= "+
 			"(a JSON `field`; may be repeated)")
+	f.Uint32Var(&c.after, "after", 0, "pass over so many rows")
 	f.StringVar(&c.sort, "sort", "",
 		"order by this JSON `field`, the largest first, with --watch by its rate; -FIELD: turned round")
 	f.IntVar(&c.top, "top", 0, "only the first so many rows (0: all)")
 }
 
+// query is what the server is asked for.
+func (c *choice) query() (url.Values, error) {
+	query := url.Values{}
+	if c.after > 0 {
+		query.Set("after", strconv.FormatUint(uint64(c.after), 10))
+	}
+	for _, condition := range c.where {
+		at := strings.IndexAny(condition, "=!<>")
+		if at <= 0 || condition[at:] == "!" || (condition[at] == '!' && condition[at+1] != '=') {
+			return nil, &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf(
+				"--where %q is no condition such as dnn=internet, ue_ip4=10.1.0.0/16, packets>9", condition)}
+		}
+		field, value := condition[:at], condition[at:]
+		switch {
+		case field == "key" || field == "limit" || field == "after":
+			return nil, &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--where: %s is no field", field)}
+		case value[0] == '!':
+			value = "!" + value[2:]
+		case value[0] == '=':
+			value = value[1:]
+		}
+		query.Add(field, value)
+	}
+	return query, nil
+}
+
 // read checks the words; limit is that of --limit.
-func (c *choice) read(limit uint32) (err error) {
+func (c *choice) read(limit uint32) error {
 	if c.top < 0 {
 		return fmt.Errorf("--top %d: a number of rows", c.top)
 	}
@@ -52,16 +82,15 @@ func (c *choice) read(limit uint32) (err error) {
 			c.most = min(c.most, n)
 		}
 	}
-	c.conditions, err = watch.ParseConditions(c.where)
-	return err
+	return nil
 }
 
-// chooses tells whether rows are chosen here and not by the server.
-func (c *choice) chooses() bool { return len(c.where) > 0 || c.sort != "" || c.top > 0 }
+// orders tells whether there is more to do than to show what the server sends.
+func (c *choice) orders() bool { return c.sort != "" || c.top > 0 }
 
-// of returns the JSON of the rows that are chosen.
+// of returns the JSON of the rows in order.
 func (c *choice) of(data []byte) ([]byte, error) {
-	rows, err := c.filter(data)
+	rows, err := watch.Rows(data)
 	if err == nil && c.sort != "" {
 		err = watch.Sort(rows, c.sort)
 	}
@@ -69,14 +98,6 @@ func (c *choice) of(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return watch.JSON(rows[:min(len(rows), c.most)]), nil
-}
-
-func (c *choice) filter(data []byte) ([]watch.Row, error) {
-	rows, err := watch.Rows(data)
-	if err != nil {
-		return nil, err
-	}
-	return watch.Filter(rows, c.conditions)
 }
 
 // rates are those of the chosen rows, in their order.
@@ -142,7 +163,7 @@ func (s *watcher) step(data []byte) (printed bool, err error) {
 		return true, s.e.watchPlain(s.table, s.words, data)
 	}
 	now := time.Now()
-	rows, err := s.words.choice.filter(data)
+	rows, err := watch.Rows(data)
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +176,7 @@ func (s *watcher) step(data []byte) (printed bool, err error) {
 }
 
 func (e *env) watchPlain(table *view.Table, w *showWords, data []byte) error {
-	if w.choice.chooses() {
+	if w.choice.orders() {
 		var err error
 		if data, err = w.choice.of(data); err != nil {
 			return err

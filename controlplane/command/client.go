@@ -5,6 +5,8 @@ package command
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,56 +14,176 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
 	"syscall"
 	"time"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/auth"
 )
+
+// callTime bounds a call that is no stream.
+const callTime = 2 * time.Minute
 
 // Call sends one request to the control plane and returns the body of its answer.
 func (e *Env) Call(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
-	client := &http.Client{
-		Timeout: 2 * time.Minute,
-		Transport: &http.Transport{
+	data, _, err := e.CallHead(ctx, method, path, query, body)
+	return data, err
+}
+
+// CallHead is Call that returns the answer's header, too.
+func (e *Env) CallHead(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, http.Header,
+	error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	res, err := e.Open(ctx, method, path, query, body, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	return data, res.Header, err
+}
+
+// Open sends one request and returns the answer, which the caller closes, when it is a good one. head is added to the
+// request's header.
+func (e *Env) Open(ctx context.Context, method, path string, query url.Values, body []byte,
+	head http.Header) (*http.Response, error) {
+	base, transport, err := e.transport()
+	if err != nil {
+		return nil, err
+	}
+	u := *base
+	u.Path, u.RawQuery = path, query.Encode()
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range head {
+		req.Header[name] = values
+	}
+	req.Header.Set("Isthmus-Client", Version)
+	if e.remote() {
+		token, err := e.token()
+		if err != nil {
+			return nil, err
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	// A token goes to nobody but the server that was named.
+	client := &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, e.unreachable(err)
+	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
+	defer res.Body.Close()
+	data, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	var failure agent.Failure
+	if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
+		failure.Error = res.Status
+	}
+	if res.StatusCode == http.StatusUnauthorized {
+		failure.Error += " (--token-file FILE or ISTHMUS_TOKEN)"
+	}
+	return nil, errors.New(failure.Error)
+}
+
+func (e *Env) remote() bool { return e.Server != "" }
+
+// transport says where requests go, and how.
+func (e *Env) transport() (*url.URL, *http.Transport, error) {
+	if !e.remote() {
+		return &url.URL{Scheme: "http", Host: "isthmus"}, &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				var d net.Dialer
 				return d.DialContext(ctx, "unix", e.Socket)
 			},
-		},
+		}, nil
 	}
-	u := url.URL{Scheme: "http", Host: "isthmus", Path: path, RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	u, err := url.Parse(e.Server)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+		strings.Trim(u.Path, "/") != "" || u.User != nil {
+		return nil, nil, &Exit{Code: ExitUsage, Err: fmt.Errorf("--server %q: https://HOST:PORT is needed",
+			e.Server)}
+	}
+	if u.Scheme == "http" && !loopback(u.Hostname()) {
+		return nil, nil, &Exit{Code: ExitUsage,
+			Err: fmt.Errorf("--server %s: a token is sent by plain HTTP to this machine alone; use https",
+				e.Server)}
+	}
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	switch {
+	case e.Fingerprint != "":
+		want := strings.ToLower(strings.ReplaceAll(e.Fingerprint, ":", ""))
+		// The certificate itself is known: nobody else's signature and no name say more.
+		secure.InsecureSkipVerify = true
+		secure.VerifyConnection = func(s tls.ConnectionState) error {
+			if got := auth.Fingerprint(s.PeerCertificates[0].Raw); got != want {
+				return fmt.Errorf("its certificate has the fingerprint %s, not that of --fingerprint",
+					got)
+			}
+			return nil
+		}
+	case e.CA != "":
+		pem, err := os.ReadFile(e.CA)
+		secure.RootCAs = x509.NewCertPool()
+		if err == nil && !secure.RootCAs.AppendCertsFromPEM(pem) {
+			err = fmt.Errorf("%s: no certificate in PEM", e.CA)
+		}
+		if err != nil {
+			return nil, nil, &Exit{Code: ExitUsage, Err: err}
+		}
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host},
+		&http.Transport{DisableKeepAlives: true, TLSClientConfig: secure,
+			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second}, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// token is that of the file, or of the environment; empty: none.
+func (e *Env) token() (string, error) {
+	if e.TokenFile == "" {
+		return os.Getenv("ISTHMUS_TOKEN"), nil
+	}
+	data, err := os.ReadFile(e.TokenFile)
 	if err != nil {
-		return nil, err
+		return "", &Exit{Code: ExitUsage, Err: err}
 	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, e.unreachable(err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode == http.StatusOK {
-		return data, nil
-	}
-	var failure agent.Failure
-	if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
-		failure.Error = res.Status
-	}
-	return nil, errors.New(failure.Error)
+	return strings.TrimSpace(string(data)), nil
 }
 
 // unreachable explains why no control plane answered and what to do.
 func (e *Env) unreachable(err error) error {
-	hint := err.Error()
+	hint, where := err.Error(), e.Socket
+	var unknown *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &unknown):
+		hint = fmt.Sprintf("%v; name its authority with --ca, or itself with --fingerprint, "+
+			"which the control plane's log has", unknown.Err)
+	case e.remote():
+		var whole *url.Error
+		if errors.As(err, &whole) {
+			hint = whole.Err.Error()
+		}
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
 		hint = "it is not running there; start it with `isthmus run -c FILE`, or name its socket with --socket"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		hint = "permission denied; run as root or as a member of the socket's group"
 	}
-	return &Exit{Code: ExitUnreachable, Err: fmt.Errorf("no control plane at %s: %s", e.Socket, hint)}
+	if e.remote() {
+		where = e.Server
+	}
+	return &Exit{Code: ExitUnreachable, Err: fmt.Errorf("no control plane at %s: %s", where, hint)}
 }

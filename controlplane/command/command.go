@@ -5,6 +5,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,15 +48,37 @@ const DefaultSocket = "/run/isthmus/isthmus.sock"
 type Env struct {
 	Socket   string
 	Out, Err io.Writer
+
+	// Server, instead of Socket, is the https://HOST:PORT of a control plane, TokenFile the file of the token for
+	// it,
+	// CA the file of its authority's certificate, Fingerprint the SHA-256 of its own.
+	Server, TokenFile, CA, Fingerprint string
 }
 
-// AddSocket gives a root command the flag --socket.
+// AddSocket gives a root command the flags that say where the control plane is.
 func (e *Env) AddSocket(root *cobra.Command) {
-	socket := os.Getenv("ISTHMUS_SOCKET")
-	if socket == "" {
-		socket = DefaultSocket
+	f := root.PersistentFlags()
+	f.StringVar(&e.Socket, "socket", cmp.Or(os.Getenv("ISTHMUS_SOCKET"), DefaultSocket),
+		"socket of the control plane ($ISTHMUS_SOCKET)")
+	f.StringVar(&e.Server, "server", os.Getenv("ISTHMUS_SERVER"),
+		"https://HOST:PORT of a control plane, instead of a socket ($ISTHMUS_SERVER)")
+	f.StringVar(&e.TokenFile, "token-file", "", "file of the token for --server (else $ISTHMUS_TOKEN)")
+	f.StringVar(&e.CA, "ca", os.Getenv("ISTHMUS_CA"),
+		"file of certificates that --server is verified by ($ISTHMUS_CA)")
+	f.StringVar(&e.Fingerprint, "fingerprint", os.Getenv("ISTHMUS_FINGERPRINT"),
+		"SHA-256 of the certificate of --server, instead of --ca ($ISTHMUS_FINGERPRINT)")
+}
+
+// Where are the flags that give another command line the same control plane.
+func (e *Env) Where() []string {
+	flags := []string{"--socket", e.Socket}
+	for _, f := range [][2]string{{"--server", e.Server}, {"--token-file", e.TokenFile}, {"--ca", e.CA},
+		{"--fingerprint", e.Fingerprint}} {
+		if f[1] != "" {
+			flags = append(flags, f[0], f[1])
+		}
 	}
-	root.PersistentFlags().StringVar(&e.Socket, "socket", socket, "socket of the control plane ($ISTHMUS_SOCKET)")
+	return flags
 }
 
 // Main runs a command line and returns its exit status.

@@ -33,6 +33,7 @@ func (k *checker) fail(at At, key, format string, args ...any) {
 
 func (k *checker) all() {
 	k.engine()
+	k.api()
 	k.allPorts()
 	k.allInterfaces()
 	k.allRoutes()

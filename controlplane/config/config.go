@@ -83,7 +83,8 @@ type Control struct {
 	Socket       string  `yaml:"socket" default:"/run/isthmus/isthmus.sock" max:"107" doc:"Unix socket that the command line talks to."`
 	State        string  `yaml:"state" max:"255" doc:"Folder of what outlives the control plane: the file that config apply brought, and which pipes subscribers have. Empty: files beside socket."`
 	Metrics      string  `yaml:"metrics" default:"127.0.0.1:9464" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
-	Page         string  `yaml:"page" default:"off" max:"255" doc:"Listen address of the live page, host:port; off: none."`
+	API          API     `yaml:"api" doc:"The HTTP API by TCP."`
+	Page         bool    `yaml:"page" doc:"Serve the live page on the addresses of api.listen."`
 	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
 	ResyncPeriod uint32  `yaml:"resync_period" default:"30" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
 }

@@ -6,6 +6,9 @@ package httpd
 
 import (
 	"cmp"
+	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,12 +31,38 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 30 * time.Second
 	maxHeader     = 16 << 10
+	maxStreams    = 32 // requests at a time of a connection of HTTP/2
 )
 
 // New returns a server for what Limit returns.
 func (b Bounds) New(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: cmp.Or(b.Header, headerTimeout), ReadTimeout: b.Read, WriteTimeout: b.Write,
-		IdleTimeout: cmp.Or(b.Idle, idleTimeout), MaxHeaderBytes: maxHeader}
+	return &http.Server{Handler: h, ReadHeaderTimeout: cmp.Or(b.Header, headerTimeout), ReadTimeout: b.Read,
+		WriteTimeout: b.Write, IdleTimeout: cmp.Or(b.Idle, idleTimeout), MaxHeaderBytes: maxHeader,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog: log.New(&brief{to: log.Writer()}, b.Name+": ", log.LstdFlags)}
+}
+
+// brief lets one line a second through: what a client does wrong shall not fill the log.
+type brief struct {
+	to   io.Writer
+	lock sync.Mutex
+	last time.Time
+	held int
+}
+
+func (q *brief) Write(line []byte) (int, error) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	now := time.Now()
+	if now.Sub(q.last) < time.Second {
+		q.held++
+		return len(line), nil
+	}
+	if q.held > 0 {
+		fmt.Fprintf(q.to, "(%d lines like the next were left out)\n", q.held)
+	}
+	q.last, q.held = now, 0
+	return q.to.Write(line)
 }
 
 // Limit bounds the connections of a listener. One too many is closed at once: waiting in the kernel it would keep out
@@ -51,6 +80,14 @@ type Listener struct {
 	open    int
 	by      map[netip.Addr]int
 	refused uint64
+}
+
+// Serve serves until the server is closed; by TLS where it has certificates.
+func (l *Listener) Serve(s *http.Server) error {
+	if s.TLSConfig != nil {
+		return s.ServeTLS(l, "", "")
+	}
+	return s.Serve(l)
 }
 
 // Refused counts the connections that were closed at once.
@@ -109,6 +146,9 @@ type conn struct {
 	net.Conn
 	give func()
 }
+
+// NetConn is the connection below.
+func (c *conn) NetConn() net.Conn { return c.Conn }
 
 func (c *conn) Close() error {
 	defer c.give()

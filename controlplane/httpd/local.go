@@ -5,9 +5,6 @@ package httpd
 import (
 	"fmt"
 	"net"
-	"net/http"
-	"net/netip"
-	"strings"
 )
 
 // ListenLocal opens an address that nothing protects. One that other machines can reach must be asked for by the
@@ -22,24 +19,4 @@ func ListenLocal(what, address string, public bool, option string) (net.Listener
 			"use a loopback address, or allow it with %s", what, address, option)
 	}
 	return net.ListenTCP("tcp", a)
-}
-
-// OwnNames refuses requests for a host that is not this machine by name or address: a browser that was told a wrong
-// address for somebody's name sends that name (DNS rebinding). public asks nothing, for it knows no names.
-func OwnNames(h http.Handler, public bool) http.Handler {
-	if public {
-		return h
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		a, err := netip.ParseAddr(strings.Trim(host, "[]"))
-		if host != "localhost" && (err != nil || !a.IsLoopback()) {
-			http.Error(w, "this address serves localhost alone", http.StatusMisdirectedRequest)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }

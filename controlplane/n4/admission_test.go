@@ -33,6 +33,7 @@ func TestSetMembers(t *testing.T) {
 		b.mustSetUp(setIE(claim), alternativeIE(a.addr.Addr()), alternativeIE(given.addr.Addr()))
 		testkit.ErrorIf(t, set("smf2") != "" || h.happened("set-not-admitted") != uint64(i+1),
 			"%s: set %q, %d refused", claim, set("smf2"), h.happened("set-not-admitted"))
+		h.told("association.set-refused")
 		for _, other := range []uint64{seid, theirs} {
 			b.delete(other).wants(pfcp.CauseContextNotFound, claim+": deletion by another peer")
 		}

@@ -130,6 +130,16 @@ var eventNames = [events]string{
 	"restart-not-confirmed", "ie-unreadable", "set-not-admitted",
 }
 
+// toldAs are the kinds under which events of associations are told to who asked for them (SetTell).
+var toldAs = map[event]string{
+	eventAssociated: "association.up", eventReleased: "association.released",
+	eventPathFailed:   "association.path-failed",
+	eventPathRestored: "association.path-restored", eventRestarted: "association.restarted",
+	eventHeadlessExpired: "association.headless-expired", eventStoreFailed: "association.store-failed",
+	eventSEIDAlarm: "association.guessing", eventSetRefused: "association.set-refused",
+	eventHeartbeatUnconfirmed: "association.restart-unconfirmed",
+}
+
 // counters is what the whole server counts; any goroutine adds.
 type counters struct {
 	received [256]atomic.Uint64 // by message type, header good
@@ -206,6 +216,9 @@ func (s *Server) unreadable(m pfcp.Message) (ies []uint16) {
 // record counts and logs an event of an association.
 func (s *Server) record(e event, level slog.Level, id string, args ...any) {
 	s.event(e)
+	if told, ok := toldAs[e]; ok && s.tell != nil {
+		s.tell(told, id, args...)
+	}
 	s.log.Log(s.ctx, level, "PFCP "+eventNames[e], append([]any{"association", id}, args...)...)
 }
 

@@ -500,6 +500,20 @@ type harness struct {
 	fake *fakeSessions
 	s    *Server
 	stop func()
+
+	lock  sync.Mutex
+	heard map[string]int // by kind: what the server told (SetTell)
+	odd   bool           // a name came without its value
+}
+
+// told waits until the server has told of a kind of event.
+func (h *harness) told(kind string) {
+	h.t.Helper()
+	testkit.Until(h.t, kind, func() bool {
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		return h.heard[kind] > 0 && !h.odd
+	})
 }
 
 func (m *smf) peer() Peer { return Peer{Addr: m.addr, Node: m.node} }
@@ -538,7 +552,15 @@ func start(t testing.TB, cfg Config, fake *fakeSessions, smfs ...*smf) *harness 
 	for _, m := range smfs {
 		m.server = s.Listening()[0]
 	}
-	return &harness{t: t, fake: fake, s: s, stop: testkit.Run(t, s.Run)}
+	h := &harness{t: t, fake: fake, s: s, heard: map[string]int{}}
+	s.SetTell(func(kind, _ string, args ...any) {
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		h.heard[kind]++
+		h.odd = h.odd || len(args)%2 != 0
+	})
+	h.stop = testkit.Run(t, s.Run)
+	return h
 }
 
 // rises runs do, and wants exactly n messages refused, all for one reason; nothing else may have changed afterwards.

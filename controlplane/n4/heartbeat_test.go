@@ -100,12 +100,14 @@ func TestForgedRestart(t *testing.T) {
 	unknown.ask(forged)
 	m.ask(forged) // from the peer's own address, which a forger can write too
 	testkit.Until(t, "asked and denied", func() bool { return h.happened("restart-not-confirmed") == 1 })
+	h.told("association.restart-unconfirmed")
 	testkit.FatalIf(t, h.fake.Count("smf1") != 1 || h.s.Find("smf1") == nil, "a forged heartbeat deleted sessions")
 	m.set(func() { m.recovery = newer })
 	m.ask(forged)
 	testkit.Until(t, "sessions deleted after a true restart", func() bool { return h.fake.Count("smf1") == 0 })
 	testkit.ErrorIf(t, h.s.Find("smf1") != nil || h.happened("peer-restarted") != 1,
 		"the association of before the restart is still there")
+	h.told("association.restarted")
 	m.mustSetUp()
 	m.establish(2)
 }
@@ -137,6 +139,9 @@ func TestPathFailure(t *testing.T) {
 	m.set(func() { m.silent = false })
 	testkit.Until(t, "path restored", func() bool { return h.s.Snapshot().Associations[0].State == "up" })
 	testkit.Until(t, "stored as up", func() bool { return h.fake.Associations()[0].FailedAt.IsZero() })
+	h.told("association.up")
+	h.told("association.path-failed")
+	h.told("association.path-restored")
 	m.delete(seid).wants(pfcp.CauseAccepted)
 }
 
@@ -145,6 +150,7 @@ func TestHeadlessExpires(t *testing.T) {
 	m.establish(1)
 	h.failPath("smf1")
 	testkit.Until(t, "sessions deleted", func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 })
+	h.told("association.headless-expired")
 	testkit.ErrorIf(t, len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil, "the association is still there")
 }
 

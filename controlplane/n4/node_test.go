@@ -54,6 +54,7 @@ func TestAssociationLife(t *testing.T) {
 	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node))).wants(pfcp.CauseAccepted, "release")
 	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0 })
 	testkit.ErrorIf(t, h.s.Find("smf1.isthmus") != nil, "the association is still there")
+	h.told("association.released")
 	h.rises("no-association", 1, func() {
 		m.ask(establishment(m.next(), m.node, 2, m.addr.Addr())).wants(pfcp.CauseNoAssociation,
 			"establishment without association")
@@ -275,6 +276,7 @@ func TestStoreFails(t *testing.T) {
 	m.establish(1)
 	h.fake.with(func() { h.fake.failKeep = true })
 	h.rises("system-failure", 1, func() { m.setUp().wants(pfcp.CauseSystemFailure) })
+	h.told("association.store-failed")
 	h.fake.with(func() { h.fake.failKeep = false })
 	m.mustSetUp()
 }

@@ -34,7 +34,8 @@ type Server struct {
 	stopping atomic.Bool
 
 	workers []chan *packet
-	nodes   chan *packet // node messages, for the owner
+	nodes   chan *packet                                // node messages, for the owner
+	tell    func(kind, association string, args ...any) // of events; nil: nobody
 	jobs    jobs
 	packets sync.Pool
 
@@ -92,6 +93,11 @@ func (s *Server) close() {
 		k.conn.Close()
 	}
 }
+
+// SetTell tells who hears of associations (toldAs): before Run. Calls come from any goroutine of the server and must
+// not
+// wait; args are names and values in turn.
+func (s *Server) SetTell(tell func(kind, association string, args ...any)) { s.tell = tell }
 
 // Run serves until ctx ends. Associations and sessions stay: whoever comes after us goes on with them.
 func (s *Server) Run(ctx context.Context) error {

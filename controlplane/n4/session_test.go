@@ -108,6 +108,7 @@ func TestGuessing(t *testing.T) {
 		guess()
 		return false
 	})
+	h.told("association.guessing")
 }
 
 // Row A6, as far as it is ours: what the session layer refuses is told to the one who asked, and to nobody else.

@@ -59,6 +59,7 @@ type Manager struct {
 	memory  *memory // Run's alone
 
 	measures *measure.Set
+	observer Observer
 }
 
 // committing is the transaction that is being made, and what waits for the next one.
@@ -106,7 +107,8 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{log: log, set: set, node: set.Node, admission: newAdmission(), x: newIndex(set),
+	p := &Manager{log: log, set: set, observer: unobserved{}, node: set.Node, admission: newAdmission(),
+		x:            newIndex(set),
 		committing:   committing{seen: map[uint64]bool{}},
 		storing:      storing{store: st, associations: map[string]n4.StoredAssociation{}},
 		applications: applications{pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}},
@@ -123,6 +125,23 @@ func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 
 // SetMeasures tells where it counts how long things take: before Run.
 func (p *Manager) SetMeasures(m *measure.Set) { p.measures = m }
+
+// Observer hears of sessions. Calls come with the manager's lock held: they must not wait.
+type Observer interface {
+	Established(seid uint64, association string)
+	Modified()
+	Deleted(seid uint64, association string)
+}
+
+// unobserved hears nothing.
+type unobserved struct{}
+
+func (unobserved) Established(uint64, string) {}
+func (unobserved) Modified()                  {}
+func (unobserved) Deleted(uint64, string)     {}
+
+// SetObserver tells who hears of sessions: before Run.
+func (p *Manager) SetObserver(o Observer) { p.observer = o }
 
 // SetRecorder tells who takes events of NAT44: before Follow.
 func (p *Manager) SetRecorder(record func(*api.Event) bool) { p.reports.record = record }

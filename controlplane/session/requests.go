@@ -28,6 +28,7 @@ func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishment
 				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Established++
+				p.observer.Established(made.SEID, made.Owner)
 				r.UP.SEID, r.Created, r.Endpoints = made.SEID, out.PDRs, out.Endpoints
 			}
 			p.identify(r)
@@ -198,6 +199,7 @@ func (p *Manager) dropThis(t *txn, e entry, s *rules.Session) *pfcp.Error {
 		p.looksDifferent(e.number, s, nil)
 		p.x.records.Drop(e.at)
 		p.x.released(c)
+		p.observer.Deleted(seid, e.owner.id)
 		p.x.part(e.owner)
 		p.reports.ended(seid)
 	})
@@ -248,6 +250,7 @@ func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionM
 				r.Cause, r.Offending, r.Failed, r.Text = err.Cause, err.Offending, err.Rule, err.Text
 			} else {
 				p.count.Modified++
+				p.observer.Modified()
 				r.Created, r.Endpoints = out.PDRs, out.Endpoints
 				r.Usage = rules.Reports(old, p.reports.join(seid, rows, false))
 				rules.AnswerQuery(r.Usage, req.QueryReference)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,7 @@ type Edge struct {
 
 var graphTable = &Table{
 	Name: "graph", Short: "nodes of the packet graph with their cost (--edges, --dot)",
+	Answer: reflect.TypeFor[Graph](),
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		nodes, err := dp.Table[api.NodeRow](ctx, c, api.TableNode, "", 0)
 		if err != nil {

@@ -5,6 +5,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,7 +274,8 @@ func stamp(t time.Time) string {
 
 // associationTable asks the control plane alone.
 var associationTable = &Table{
-	Name: "association", Short: "PFCP associations with CP functions", Key: true, List: true,
+	Name: "association", Short: "PFCP associations with CP functions", Key: true,
+	Answer: reflect.TypeFor[[]Association](),
 	Own: func(c Control, key string, limit uint32) any {
 		all := []Association{}
 		if c != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +17,10 @@ import (
 // n4Table is the PFCP server itself; its associations are in its JSON too, and have a table of their own.
 var n4Table = &Table{
 	Name: "n4", Short: "the PFCP server: messages, refusals, events",
+	Answer: reflect.TypeFor[n4.Snapshot](),
 	Own: func(c Control, _ string, _ uint32) any {
 		if c == nil {
-			return struct{}{}
+			return new(n4.Snapshot)
 		}
 		return c.N4()
 	},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 
 	"isthmus/api"
@@ -18,7 +19,8 @@ type Table struct {
 	Name  string
 	Short string // one line of help
 	Key   bool   // takes the name of one object
-	List  bool   // its JSON is an array
+	// Answer is the type of what Fetch or Own returns, without pointers: a slice of rows in most tables.
+	Answer reflect.Type
 	// Fetch asks the data plane and returns what is encoded as JSON.
 	Fetch func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error)
 	// Join adds what only the control plane knows to what Fetch returned; nil: nothing.
@@ -90,7 +92,7 @@ func list[R, V any, P api.Row[R]](
 ) *Table {
 	fill := filler[R, V]()
 	return &Table{
-		Name: name, Short: short, Key: key, List: true,
+		Name: name, Short: short, Key: key, Answer: reflect.TypeFor[[]V](),
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
 			rows, err := dp.Table[R, P](ctx, c, table, key, limit)
 			if err != nil {

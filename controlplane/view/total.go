@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 
 	"isthmus/api"
@@ -53,6 +54,7 @@ func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
 
 var totalTable = &Table{
 	Name: "total", Short: "balance of all packets, buffers and commits",
+	Answer: reflect.TypeFor[Total](),
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		rows, err := dp.Table[api.TotalRow](ctx, c, api.TableTotal, "", 0)
 		if err != nil {

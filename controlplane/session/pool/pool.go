@@ -151,3 +151,6 @@ func (p *Pool) Release(v netip.Prefix, now time.Time) {
 
 // Quarantined is how many wait to be given out again.
 func (p *Pool) Quarantined() int { return len(p.free) - p.head }
+
+// Use tells how many prefixes are given out, of how many. What CP functions chose themselves does not count.
+func (p *Pool) Use() (used, size uint64) { return p.next - uint64(p.Quarantined()), p.size }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"isthmus/api"
+	"isthmus/controlplane/alert"
+	"isthmus/controlplane/dp"
+)
+
+// How often the data plane is looked at for events, and paths and counts of sessions are; the tables are short.
+const (
+	watchPeriod = 2 * time.Second
+	slowPeriod  = 5 // looks
+	maxPaths    = 1024
+)
+
+// watch looks for events until ctx ends, beside everything else.
+func (a *Agent) watch(ctx context.Context) {
+	w := alert.New()
+	ticker := time.NewTicker(a.watchPeriod)
+	defer ticker.Stop()
+	looks := 0 // at a data plane
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if a.mobile != nil && n%slowPeriod == 0 {
+			a.mobile.tally.Flush()
+		}
+		c := a.client.Load()
+		if c == nil {
+			continue
+		}
+		f, err := a.figures(ctx, c, looks%slowPeriod == 0)
+		if err != nil {
+			if ctx.Err() == nil {
+				a.log.Debug("no figures to find events in", "error", err)
+			}
+			continue
+		}
+		looks++
+		w.Look(time.Now(), f, a.events.Publish)
+	}
+}
+
+// figures reads what events are found in. slow: the tables too that may be longer.
+func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.Figures, error) {
+	f := &alert.Figures{Boot: c.Hello().BootID}
+	var totals []api.TotalRow
+	var holders []api.HolderRow
+	var nats []api.NATRow
+	err := read(ctx, c, api.TablePort, &f.Ports)
+	err = orRead(err, ctx, c, api.TableDrop, &f.Drops)
+	err = orRead(err, ctx, c, api.TableTotal, &totals)
+	err = orRead(err, ctx, c, api.TableHolder, &holders)
+	err = orRead(err, ctx, c, api.TableNAT, &nats)
+	// Where there is PFCP the data plane's events tell of paths.
+	if err == nil && slow && a.mobile == nil {
+		f.Paths, err = dp.Table[api.PathRow](ctx, c, api.TablePath, "", maxPaths)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.Limits = a.limits(totals, holders, nats)
+	return f, nil
+}
+
+func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []api.NATRow) (list []alert.Limit) {
+	plan := a.current.Load()
+	for i := range totals {
+		t := &totals[i]
+		list = append(list, alert.Limit{Name: "sessions", Used: t.Sessions, Of: uint64(plan.Limits.Sessions)},
+			alert.Limit{Name: "buffers", Used: t.Buffers - min(t.Buffers, t.BuffersFree), Of: t.Buffers})
+	}
+	for i := range holders {
+		h := &holders[i]
+		list = append(list, alert.Limit{Name: "held/" + api.CString(h.Name[:]), Used: h.Held, Of: h.Limit})
+	}
+	for i := range nats {
+		n := &nats[i]
+		list = append(list, alert.Limit{Name: "nat-blocks/" + api.CString(n.Name[:]), Used: uint64(n.Used),
+			Of: uint64(n.Blocks)})
+	}
+	if a.mobile == nil {
+		return list
+	}
+	for _, u := range a.mobile.manager.PoolUse() {
+		list = append(list, alert.Limit{Name: "pool/" + u.Instance + "/" + u.Family, Used: u.Used, Of: u.Size})
+	}
+	var disk unix.Statfs_t
+	if unix.Statfs(filepath.Dir(a.storePath(plan)), &disk) == nil {
+		// What root alone may fill does not count as free.
+		list = append(list, alert.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
+			Of: disk.Blocks})
+	}
+	return list
+}

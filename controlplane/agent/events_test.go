@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/auth"
+	"isthmus/controlplane/cputest"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/events"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
+)
+
+// told returns the events of a kind that an agent knows.
+func told(t *testing.T, a *Agent, kind string) []events.Event {
+	t.Helper()
+	page, err := a.events.Read("", 0, events.Filter{Kinds: []string{kind}})
+	testkit.Must(t, err)
+	for i := range page.Events {
+		declared(t, &page.Events[i])
+	}
+	return page.Events
+}
+
+// declared: what an event has is what its kind's row says.
+func declared(t *testing.T, e *events.Event) {
+	t.Helper()
+	at := slices.IndexFunc(events.Kinds, func(k events.Kind) bool { return k.Name == e.Kind })
+	testkit.FatalIf(t, at < 0, "no kind %s", e.Kind)
+	for name := range e.Fields {
+		testkit.ErrorIf(t, !slices.Contains(strings.Fields(events.Kinds[at].Fields), name),
+			"%s has a field %s", e.Kind, name)
+	}
+}
+
+// until waits for events of kinds.
+func until(t *testing.T, a *Agent, kinds ...string) {
+	t.Helper()
+	for _, kind := range kinds {
+		testkit.Until(t, kind, func() bool { return len(told(t, a, kind)) > 0 })
+	}
+}
+
+func named(b []byte, name string) { copy(b, name) }
+
+// watched runs an agent that looks for events all the time.
+func watched(t *testing.T, s *dptest.Server, plan *Plan, opt Options) *Agent {
+	a := newAgent(opt, plan)
+	a.watchPeriod = 5 * time.Millisecond
+	running(t, a)
+	testkit.Until(t, "ready", ready(a))
+	return a
+}
+
+func TestEventsOfTheDataPlane(t *testing.T) {
+	s := dptest.Start(t)
+	port := api.PortRow{Up: 1}
+	named(port.Name[:], "core")
+	drop := api.DropRow{}
+	named(drop.Name[:], "no-route")
+	path := api.PathRow{Alive: 1, Recovery: 3, EchoReceived: 5, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2"))}
+	total := api.TotalRow{Buffers: 1000, BuffersFree: 50}
+	set := func() {
+		s.SetTable(api.TablePort, api.Body(&port))
+		s.SetTable(api.TableDrop, api.Body(&drop))
+		s.SetTable(api.TablePath, api.Body(&path))
+		s.SetTable(api.TableTotal, api.Body(&total))
+	}
+	set()
+	plan, err := MakePlan("small.yaml", []byte(small))
+	testkit.Must(t, err)
+	a := watched(t, s, plan, outside(s, t.TempDir()))
+	until(t, a, "control.started", "dataplane.up", "port.up", "limit.near")
+	near := told(t, a, "limit.near")[0]
+	testkit.ErrorIf(t, near.Subject != "buffers" || near.Fields["used"] != uint64(950), "%+v", near)
+	port.Up, drop.Packets, path.Alive, total.BuffersFree = 0, 1_000_000, 0, 900
+	set()
+	until(t, a, "port.down", "drop.rising", "drop.settled", "peer.down", "limit.released")
+	port.Gone, path.Alive = 1, 1
+	set()
+	until(t, a, "port.gone", "peer.up")
+	path.Recovery = 4
+	set()
+	until(t, a, "peer.restarted")
+	s.Kill()
+	until(t, a, "dataplane.down")
+	s.Refuse("no", func(dptest.ID, []byte) bool { return true })
+	s.SetHeld(nil)
+	testkit.Must(t, s.Listen())
+	until(t, a, "dataplane.refused")
+}
+
+// Who changes something is known, and stands in the file before the answer.
+func TestEventsOfChanges(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	plan, err := MakePlan("small.yaml", []byte(small))
+	testkit.Must(t, err)
+	opt := outside(s, dir)
+	opt.State = dir
+	a := watched(t, s, plan, opt)
+	as := func(name string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			who := &events.Who{Via: "tcp", Token: name}
+			a.Handler().ServeHTTP(w,
+				r.WithContext(auth.With(r.Context(), auth.Identity{Role: auth.Operate, Who: who})))
+		})
+	}
+	ask := func(who, path, body string) {
+		as(who).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", path, strings.NewReader(body)))
+	}
+	ask("alice", "/v1/config/apply?name=new.yaml", strings.Replace(small, "core0", "core1", 1)+route)
+	ask("bob", "/v1/config/apply?name=bad.yaml", "nonsense: 1")
+	ask("carol", "/v1/stream", `[{"name":"t","body":"AQ=="}]`)
+	ask("dave", "/v1/association/release?id=smf1", "")
+	_, err = a.Reload(bySignal(t.Context(), "SIGHUP")) // there is no file
+	testkit.ErrorIf(t, err == nil, "nothing was read and applied")
+	text, err := os.ReadFile(dir + "/audit.log")
+	testkit.Must(t, err)
+	var got []string
+	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
+		var e events.Event
+		testkit.Must(t, json.Unmarshal(lines.Bytes(), &e))
+		got = append(got, fmt.Sprintf("%s %s %s%s", e.Kind, e.Subject, e.Who.Token, e.Who.Program))
+	}
+	testkit.Equal(t, strings.Join(got, ", "), "config.applied new.yaml alice, config.refused bad.yaml bob, "+
+		"stream.changed  carol, association.release-requested smf1 dave, config.refused  SIGHUP", "audit file")
+	testkit.Equal(t, len(told(t, a, "association.release-requested")), 1, "requests of a release")
+	e := told(t, a, "config.applied")[0]
+	testkit.Equal(t, fmt.Sprint(e.Fields["changes"]),
+		"[delete interface core0 add interface core1 add route 198.51.100.0/24]", "changes")
+}
+
+// Sessions and peers, from messages of the data plane and of a CP function.
+func TestEventsOfSessions(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	a, _ := launchMobile(t, s, dir, pfcpConfig(t)+instances)
+	smf := &n4.Association{ID: "smf1"}
+	var last uint64
+	for i := range uint32(40) {
+		last = establish(t, a, i+1, "10.1.0.1", fmt.Sprintf("10.45.0.%d", i+1)).UP.SEID
+	}
+	gone := make(chan *pfcp.SessionDeletionResponse, 1)
+	a.mobile.manager.Delete([]*n4.Association{smf}, last,
+		func(r *pfcp.SessionDeletionResponse, _ uint64) { gone <- r })
+	testkit.Receive(t, gone)
+	a.mobile.tally.Flush()
+	told1, counted := told(t, a, "session.established"), told(t, a, "session.count")
+	testkit.FatalIf(t, len(told1) == 0 || told1[0].Fields["association"] != "smf1", "%+v", told1)
+	sum := uint64(len(told1))
+	for i := range counted {
+		sum += counted[i].Fields["established"].(uint64)
+	}
+	testkit.Equal(t, sum, 40, "sessions told or counted")
+
+	peer := api.FromAddr(netip.MustParseAddr("10.1.0.9"))
+	raise := func(kind, rule uint32) { s.Raise(api.Event{Type: kind, Rule: rule, Peer: peer}) }
+	raise(api.EventTypePathDown, 0)
+	raise(api.EventTypePathUp, 0)
+	raise(api.EventTypePathUp, 1)
+	for range 20 {
+		raise(api.EventTypeErrorIndication, 0)
+	}
+	raise(api.EventTypeWatermark, 0)
+	until(t, a, "peer.down", "peer.up", "peer.restarted", "peer.error-indication", "counter.watermark")
+	testkit.Equal(t, len(told(t, a, "peer.error-indication")), 5, "error indications told")
+	testkit.Equal(t, told(t, a, "peer.down")[0].Subject, "10.1.0.9", "peer")
+}
+
+// A session that ends soon after a pause is told by its name.
+func TestEventOfADeletedSession(t *testing.T) {
+	s := dptest.Start(t)
+	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances)
+	seid := establish(t, a, 1, "10.1.0.1", "10.45.0.1").UP.SEID
+	gone := make(chan uint64, 1)
+	a.mobile.manager.Delete([]*n4.Association{{ID: "smf1"}}, seid,
+		func(*pfcp.SessionDeletionResponse, uint64) { gone <- 1 })
+	testkit.Receive(t, gone)
+	e := told(t, a, "session.deleted")
+	testkit.ErrorIf(t, len(e) != 1 || e[0].Subject != heldSession(seid).Key, "%+v", e)
+}
+
+func TestEventOfTheEnd(t *testing.T) {
+	s := dptest.Start(t)
+	plan, err := MakePlan("small.yaml", []byte(small))
+	testkit.Must(t, err)
+	a := newAgent(outside(s, t.TempDir()), plan)
+	ended := make(chan error, 1)
+	go func() { ended <- a.Serve(t.Context()) }()
+	testkit.Until(t, "ready", ready(a)) // signals are caught before Run begins
+	testkit.Must(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	testkit.Must(t, testkit.Receive(t, ended))
+	testkit.Equal(t, len(told(t, a, "control.stopping")), 1, "events of the end")
+}
+
+// stream opens a stream of server-sent events.
+func stream(t *testing.T, c *http.Client, url string, head http.Header) *bufio.Scanner {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	testkit.Must(t, err)
+	r.Header = head.Clone()
+	r.Header.Set("Accept", "text/event-stream")
+	res, err := c.Do(r)
+	testkit.Must(t, err)
+	t.Cleanup(func() { res.Body.Close() })
+	testkit.Equal(t, res.StatusCode, 200, "status")
+	return bufio.NewScanner(res.Body)
+}
+
+// line reads until a line that begins with something, and returns what follows.
+func line(t *testing.T, s *bufio.Scanner, begin string) string {
+	t.Helper()
+	for s.Scan() {
+		if rest, ok := strings.CutPrefix(s.Text(), begin); ok {
+			return rest
+		}
+	}
+	t.Fatalf("no %q before the end: %v", begin, s.Err())
+	return ""
+}
+
+func TestEventStream(t *testing.T) {
+	a := newAgent(Options{}, &Plan{})
+	server := httptest.NewServer(a.Handler())
+	t.Cleanup(server.Close)
+	a.events.Publish("port.up", "core", "driver", "synth")
+	s := stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
+	testkit.Equal(t, line(t, s, "data: "), `{"lost":0}`, "lost")
+	first := line(t, s, "id: ")
+	a.events.Publish("port.down", "core")
+	a.events.Publish("session.count", "")
+	second := line(t, s, "id: ")
+	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: "), `"kind":"port.down"`), "another event")
+	s = stream(t, http.DefaultClient, server.URL+"/v1/events?kind=port", http.Header{"Last-Event-Id": {first}})
+	testkit.Equal(t, line(t, s, "id: "), second, "resumed")
+	s = stream(t, http.DefaultClient, server.URL+"/v1/events?live=true&kind=port", http.Header{})
+	line(t, s, "event: lost")
+	a.events.Publish("session.count", "")
+	a.events.Publish("port.gone", "core")
+	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), `port.gone`), "not live, or not of the kind")
+	for _, bad := range []string{"after=x", "kind=nonsense", "kind=" + strings.Repeat("port,", 17) + "port",
+		"limit=x"} {
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/events?"+bad, nil))
+		testkit.Equal(t, w.Code, 422, "%s", bad)
+	}
+}
+
+// A client that does not read is cut off with a reason, while whoever publishes goes on.
+func TestEventStreamOfAClientThatNeverReads(t *testing.T) {
+	a := newAgent(Options{}, &Plan{})
+	blocked := &stuck{header: http.Header{}, began: make(chan bool), go1: make(chan bool)}
+	ended := make(chan bool)
+	go func() {
+		r := httptest.NewRequest("GET", "/v1/events", nil)
+		r.Header.Set("Accept", "text/event-stream")
+		a.Handler().ServeHTTP(blocked, r)
+		close(ended)
+	}()
+	<-blocked.began
+	cputest.Bound(t, 5*time.Second, "publishing", func() {
+		for i := range 100_000 {
+			a.events.Publish("session.count", fmt.Sprint(i))
+		}
+	})
+	testkit.Equal(t, a.events.Stats().Dropped, 1, "followers that were dropped")
+	close(blocked.go1)
+	<-ended
+	text := blocked.text.String()
+	testkit.ErrorIf(t, !strings.Contains(text, "event: end\ndata: {\"error\":\"the reader is too slow"),
+		"it ends with %.200q",
+		text[max(0, len(text)-200):])
+	testkit.ErrorIf(t, strings.Count(text, "id: ") > 300, "%d events were kept for it", strings.Count(text, "id: "))
+}
+
+// stuck is a client that takes nothing until go1 is closed.
+type stuck struct {
+	header     http.Header
+	text       strings.Builder
+	began, go1 chan bool
+	once       bool
+}
+
+func (s *stuck) Header() http.Header { return s.header }
+func (s *stuck) WriteHeader(int)     {}
+func (s *stuck) Flush()              {}
+func (s *stuck) Write(b []byte) (int, error) {
+	if !s.once {
+		s.once = true
+		close(s.began)
+	}
+	<-s.go1
+	return s.text.Write(b)
+}
+
+// More streams than places are refused; the others live on.
+func TestEventStreamsAreBounded(t *testing.T) {
+	a := newAgent(Options{}, &Plan{})
+	server := httptest.NewServer(a.Handler())
+	t.Cleanup(server.Close)
+	for range 32 {
+		stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/events", nil)
+	r.Header.Set("Accept", "text/event-stream")
+	res, err := http.DefaultClient.Do(r)
+	testkit.Must(t, err)
+	defer res.Body.Close()
+	testkit.Equal(t, res.StatusCode, http.StatusServiceUnavailable, "status")
+}
+
+// A stream lasts longer than the time that a request may take to be read or answered, by either version of HTTP.
+func TestEventStreamOutlivesTimeouts(t *testing.T) {
+	a := newAgent(Options{}, &Plan{})
+	const limit = 2 * time.Second // for the handshake, too, on a machine that has other things to do
+	var streams []*bufio.Scanner
+	for _, two := range []bool{false, true} {
+		server := httptest.NewUnstartedServer(a.Handler())
+		server.Config.ReadTimeout, server.Config.WriteTimeout = limit, limit
+		server.EnableHTTP2 = two
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		s := stream(t, server.Client(), server.URL+"/v1/events", http.Header{})
+		line(t, s, "event: lost")
+		streams = append(streams, s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit+limit/4)
+	defer cancel()
+	<-ctx.Done()
+	a.events.Publish("port.up", "late")
+	for _, s := range streams {
+		testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), "late"), "another event")
+	}
+}

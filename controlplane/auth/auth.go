@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package auth decides who may do what over HTTP: peers of the Unix socket by their credentials, others by tokens, and
+// browsers by a cookie that a token was exchanged for. It bounds what guessing costs, and refuses requests that a
+// foreign page had a browser send.
+package auth
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"isthmus/controlplane/events"
+)
+
+// Role is what a client may do; a higher one may do all that a lower one may.
+type Role uint8
+
+// Roles. Their words are in the configuration.
+const (
+	None Role = iota
+	Read
+	Operate
+)
+
+var roleNames = [...]string{None: "none", Read: "read", Operate: "operate"}
+
+func (r Role) String() string { return roleNames[r] }
+
+// MarshalText is for JSON.
+func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// ParseRole reads a role that a token can have.
+func ParseRole(s string) (Role, error) {
+	switch s {
+	case "read":
+		return Read, nil
+	case "operate":
+		return Operate, nil
+	}
+	return None, errors.New("a role is read or operate, not " + strconv.Quote(s))
+}
+
+// Identity is a client.
+type Identity struct {
+	Role Role
+	Who  *events.Who
+}
+
+type identityKey struct{}
+
+// From returns the client of a request; one without identity may do nothing.
+func From(ctx context.Context) Identity {
+	id, _ := ctx.Value(identityKey{}).(Identity)
+	return id
+}
+
+// With gives a context a client.
+func With(ctx context.Context, id Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, id)
+}
+
+// Peer is for http.Server.ConnContext of a Unix socket's server: who may open the socket may operate, and is known by
+// its credentials at that moment.
+func Peer(ctx context.Context, c net.Conn) context.Context {
+	who := &events.Who{Via: "unix"}
+	if cred, err := credentials(c); err == nil {
+		who.UID, who.PID = cred.Uid, cred.Pid
+		comm, _ := os.ReadFile("/proc/" + strconv.Itoa(int(cred.Pid)) +
+			"/comm") // it may be gone, or of another namespace
+		who.Program = strings.TrimSpace(string(comm))
+	}
+	return With(ctx, Identity{Operate, who})
+}
+
+// Local gives clients whose connection said nothing of them (Peer) what those of the Unix socket may do.
+func Local(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if From(r.Context()).Who == nil {
+			r = r.WithContext(With(r.Context(), Identity{Operate, &events.Who{Via: "unix"}}))
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func credentials(c net.Conn) (cred *unix.Ucred, err error) {
+	for {
+		w, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		c = w.NetConn()
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errors.New("no Unix socket")
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET,
+			unix.SO_PEERCRED)
+	})
+	return cred, errors.Join(failed, err)
+}
+
+// Require lets requests of clients with a role pass.
+func Require(role Role, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch id := From(r.Context()); {
+		case id.Role >= role:
+			h.ServeHTTP(w, r)
+		case id.Role == None:
+			w.Header().Set("WWW-Authenticate", `Bearer realm="isthmus"`)
+			Refuse(w, http.StatusUnauthorized, "a token is needed: Authorization: Bearer TOKEN")
+		default:
+			Refuse(w, http.StatusForbidden,
+				"the role "+id.Role.String()+" may not do that; "+role.String()+" may")
+		}
+	})
+}

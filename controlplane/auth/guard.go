@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/events"
+)
+
+// Guard stands before what is served by TCP.
+type Guard struct {
+	settings atomic.Pointer[Settings]
+	failures *failures
+	logins   logins
+	log      *events.Log
+	pause    time.Duration // before guessers are answered
+}
+
+// Settings are what the configuration says; they may change while requests come.
+type Settings struct {
+	Tokens    []Token
+	Anonymous Role // of clients of loopback addresses without a token
+	Hosts     []string
+}
+
+// NewGuard makes a guard without tokens. log hears who is turned away; nil: nobody.
+func NewGuard(log *events.Log) *Guard {
+	g := &Guard{failures: newFailures(), log: log, pause: time.Second}
+	g.settings.Store(&Settings{})
+	return g
+}
+
+// Configure takes settings over; logins by tokens that are gone end.
+func (g *Guard) Configure(s Settings) {
+	g.settings.Store(&s)
+	g.logins.keep(s.Tokens)
+}
+
+// Refused counts the requests that were turned away: bad tokens, foreign pages.
+func (g *Guard) Refused() uint64 { return g.failures.all.Load() }
+
+// Handler finds out who asks, and gives the request on with that (From). What somebody without a role may ask for is
+// decided behind it, by Require.
+func (g *Guard) Handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		harden(w.Header())
+		if why := g.foreign(r); why != "" {
+			g.turnAway(w, r, http.StatusForbidden, why)
+			return
+		}
+		id, ok := g.identify(r)
+		if !ok {
+			g.turnAway(w, r, http.StatusUnauthorized, "the token is not known")
+			return
+		}
+		h.ServeHTTP(w, r.WithContext(With(r.Context(), id)))
+	})
+}
+
+// harden keeps browsers from what this program never needs: other hosts, frames, guesses at types.
+func harden(h http.Header) {
+	h.Set("Content-Security-Policy",
+		"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// foreign tells why a request may be another page's: a name of a loopback address that is none (DNS rebinding), another
+// origin, or a change in a form that a page can send without being asked (CSRF).
+func (g *Guard) foreign(r *http.Request) string {
+	local, loopback := localAddr(r)
+	if loopback && !g.isUs(r.Host, local) {
+		return "this address is not called " + quote(r.Host)
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return "requests of pages of " + quote(origin) + " are not taken"
+		}
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		if r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+			return "requests of other sites' pages are not taken"
+		}
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get("Isthmus-Client") != "" {
+		return ""
+	}
+	switch media, _, _ := strings.Cut(r.Header.Get("Content-Type"),
+		";"); strings.ToLower(strings.TrimSpace(media)) {
+	case "application/json", "application/yaml":
+		return ""
+	case "application/x-www-form-urlencoded":
+		// A form that logs in needs the token itself, and comes from our own page.
+		if r.URL.Path == LoginPath && r.Header.Get("Origin") != "" {
+			return ""
+		}
+	}
+	return "a change needs the type application/json or application/yaml, or a header Isthmus-Client"
+}
+
+func quote(s string) string {
+	if len(s) > 100 {
+		s = s[:100]
+	}
+	return `"` + strings.ToValidUTF8(s, "?") + `"`
+}
+
+// localAddr is the address that the client connected to.
+func localAddr(r *http.Request) (netip.Addr, bool) {
+	a, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	addr := a.AddrPort().Addr().Unmap()
+	return addr, addr.IsLoopback()
+}
+
+// isUs tells whether a Host header can be a loopback address's.
+func (g *Guard) isUs(host string, local netip.Addr) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.Trim(name, "[]")
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a.Unmap() == local || a.Unmap().IsLoopback()
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	for _, h := range g.settings.Load().Hosts {
+		if strings.EqualFold(name, h) {
+			return true
+		}
+	}
+	return false
+}
+
+// identify finds the client; false: it showed a token or cookie that is not one.
+func (g *Guard) identify(r *http.Request) (Identity, bool) {
+	s := g.settings.Load()
+	who := &events.Who{Via: "tcp", Address: short(r.RemoteAddr)}
+	if head := r.Header.Get("Authorization"); head != "" {
+		scheme, token, _ := strings.Cut(head, " ")
+		t := find(s.Tokens, strings.TrimSpace(token))
+		if t == nil || !strings.EqualFold(scheme, "Bearer") {
+			return Identity{}, false
+		}
+		who.Token = t.Name
+		return Identity{t.Role, who}, true
+	}
+	if c, err := r.Cookie(cookieName); err == nil {
+		if l := g.logins.find(c.Value); l != nil {
+			who.Token = l.token.Name
+			return Identity{l.token.Role, who}, true
+		}
+		// A cookie of before a restart is no guess: who has it logs in again.
+	}
+	if _, loopback := localAddr(r); loopback {
+		return Identity{s.Anonymous, who}, true
+	}
+	return Identity{None, who}, true
+}
+
+func short(s string) string { return s[:min(len(s), 64)] }
+
+// turnAway answers, counts and tells. Who does it often waits for the answer.
+func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, status int, why string) {
+	from := source(r.RemoteAddr)
+	more, tell, often := g.failures.add(from, time.Now())
+	if tell {
+		g.log.Publish("access.refused", from.Addr().String(), "reason", why, "more", more)
+	}
+	if often {
+		select {
+		case <-time.After(g.pause):
+		case <-r.Context().Done():
+			return
+		}
+		w.Header().Set("Retry-After", "60")
+		Refuse(w, http.StatusTooManyRequests, "too many refused requests from this address: "+why)
+		return
+	}
+	Refuse(w, status, why)
+}
+
+// Refuse writes an answer that says why not.
+func Refuse(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(map[string]string{"error": why}) // the client is gone when this fails
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+)
+
+// APIPort is where the API listens when an address has no port.
+const APIPort = 9443
+
+// API is the control plane's HTTP API by TCP; by the Unix socket it is always there.
+type API struct {
+	At          `yaml:""`
+	Listen      []Collector `yaml:"listen" maxlen:"8" doc:"Addresses, port 9443 or as given."`
+	TLS         string      `yaml:"tls" default:"on" enum:"on|off" doc:"off: on loopback addresses alone."`
+	Certificate string      `yaml:"certificate" max:"255" with:"key" doc:"PEM file; absent: we make one."`
+	Key         string      `yaml:"key" max:"255" with:"certificate" doc:"PEM file."`
+	Hosts       []string    `yaml:"hosts" maxlen:"16" doc:"Further names of ours, for browsers."`
+	Anonymous   string      `yaml:"anonymous" default:"none" enum:"none|read" doc:"Loopback clients, tokenless."`
+	Tokens      []Token     `yaml:"tokens" maxlen:"64" doc:"Who may do what (isthmus token make)."`
+}
+
+// Token is a secret of a client, of which we know the hash.
+type Token struct {
+	At     `yaml:""`
+	Name   Name   `yaml:"name" req:"true" doc:"What logs call who has it."`
+	Role   string `yaml:"role" req:"true" enum:"read|operate" doc:"operate: change things, too."`
+	SHA256 string `yaml:"sha256" req:"true" max:"64" doc:"SHA-256 of the token, 64 hexadecimal digits."`
+}
+
+// Addresses are those to listen on.
+func (p *API) Addresses() (list []netip.AddrPort) {
+	for _, l := range p.Listen {
+		list = append(list, l.Or(APIPort))
+	}
+	return list
+}
+
+// Static is what is in effect when the control plane is started again; the rest is so at once.
+func (p *API) Static() string { return fmt.Sprint(p.Addresses(), p.TLS, p.Certificate, p.Key) }
+
+func (k *checker) api() {
+	p := &k.Control.API
+	seen := map[netip.AddrPort]int{}
+	for _, a := range p.Addresses() {
+		once(k, p.At, "listen", seen, a, "%s is there twice, line %d", a)
+		if p.TLS == "off" && !a.Addr().IsLoopback() {
+			k.fail(p.At, "tls", "off, but %s can be reached from other machines", a)
+		}
+	}
+	named(k, p.Tokens, "name", func(t *Token) (Name, At) { return t.Name, t.At })
+	hashes := map[string]int{}
+	for i := range p.Tokens {
+		t := &p.Tokens[i]
+		if b, err := hex.DecodeString(t.SHA256); err != nil || len(b) != 32 {
+			k.fail(t.At, "sha256", "is not 64 hexadecimal digits")
+		}
+		once(k, t.At, "sha256", hashes, t.SHA256, "is that of the token in line %d")
+	}
+	if len(p.Listen) > 0 && len(p.Tokens) == 0 && p.Anonymous == "none" {
+		k.fail(p.At, "tokens", "missing: nobody could use listen; isthmus token make NAME --role read")
+	}
+	if k.Control.Page && len(p.Listen) == 0 {
+		k.fail(k.Control.At, "page", "needs an address in control.api.listen")
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+)
+
+const (
+	auditSize  = 8 << 20 // bytes of a file
+	auditFiles = 4       // PATH and PATH.1 to PATH.3
+)
+
+// Audit is a file of lines of JSON, an event each: what somebody changed. It is closed between writes, so that other
+// programs may move it.
+type Audit struct {
+	path string
+	size int64
+	log  *slog.Logger
+	lock sync.Mutex
+}
+
+// NewAudit appends to path, whose folder is there or is made at the first event. What the file does not take is logged.
+func NewAudit(path string, log *slog.Logger) *Audit {
+	return &Audit{path: path, size: auditSize, log: log}
+}
+
+func (a *Audit) write(e *Event) {
+	line, err := json.Marshal(e)
+	if err == nil {
+		err = a.append(append(line, '\n'))
+	}
+	if err != nil {
+		a.log.Error("an event is not in the audit file", "error", err, "kind", e.Kind, "who", e.Who)
+	}
+}
+
+func (a *Audit) append(line []byte) error {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if err := a.rotate(int64(len(line))); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(a.path), 0o755); err == nil {
+			f, err = os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	return errors.Join(err, f.Close())
+}
+
+// rotate makes room for n bytes: the oldest file goes.
+func (a *Audit) rotate(n int64) error {
+	info, err := os.Stat(a.path)
+	if err != nil || info.Size()+n <= a.size {
+		return nil
+	}
+	name := func(i int) string {
+		if i == 0 {
+			return a.path
+		}
+		return a.path + "." + strconv.Itoa(i)
+	}
+	for i := auditFiles - 1; i > 0; i-- {
+		if err := os.Rename(name(i-1), name(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

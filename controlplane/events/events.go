@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package events keeps what happened to the gateway: a ring in memory, whoever follows it, and a file of what somebody
+// changed. Publishing never waits for a reader.
+package events
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Event is one thing that happened. It is never changed after it was published.
+type Event struct {
+	ID      uint64         `json:"id"` // rises by one with each event, from 1
+	Boot    string         `json:"boot"`
+	Time    time.Time      `json:"time"`
+	Kind    string         `json:"kind"`
+	Subject string         `json:"subject"`
+	Fields  map[string]any `json:"fields"` // text, numbers, bools, lists of text
+	Who     *Who           `json:"who,omitempty"`
+}
+
+// Who asked for a change.
+type Who struct {
+	Via     string `json:"via"` // unix, tcp, signal
+	UID     uint32 `json:"uid"` // unix
+	PID     int32  `json:"pid"`
+	Program string `json:"program"`
+	Token   string `json:"token"`   // its name; tcp
+	Address string `json:"address"` // tcp
+}
+
+// Cursor is the event's place in the stream: boot and id.
+func (e *Event) Cursor() string { return cursor(e.Boot, e.ID) }
+
+func cursor(boot string, id uint64) string { return boot + "-" + strconv.FormatUint(id, 10) }
+
+// Sizes of the rings: what sessions do must not push out what is rarer.
+const (
+	sessionRing   = 4096
+	otherRing     = 4096
+	maxFollowers  = 32
+	followerQueue = 256
+	maxText       = 512 // of a field
+)
+
+// Log is the ring. Methods may be called from any goroutine.
+type Log struct {
+	boot  string
+	now   func() time.Time
+	audit *Audit // nil: none
+
+	lock      sync.Mutex
+	last      uint64 // id
+	rings     [2]ring
+	followers map[*Follower]bool
+	dropped   uint64 // followers that were too slow
+}
+
+// ring keeps the last events, oldest first from `at` once it is full.
+type ring struct {
+	list []Event
+	at   int
+	size int
+}
+
+func (r *ring) add(e Event) {
+	if len(r.list) < r.size {
+		r.list = append(r.list, e)
+		return
+	}
+	r.list[r.at] = e
+	r.at = (r.at + 1) % r.size
+}
+
+// after appends the events with a higher id.
+func (r *ring) after(id uint64, to []Event) []Event {
+	for i := range r.list {
+		if e := &r.list[(r.at+i)%len(r.list)]; e.ID > id {
+			to = append(to, *e)
+		}
+	}
+	return to
+}
+
+// New makes an empty log. audit takes the events that have a Who; nil: nobody.
+func New(audit *Audit) *Log {
+	var boot [8]byte
+	rand.Read(boot[:]) // never fails (crypto/rand)
+	return &Log{boot: hex.EncodeToString(boot[:]), now: time.Now, audit: audit, followers: map[*Follower]bool{},
+		rings: [2]ring{{size: otherRing}, {size: sessionRing}}}
+}
+
+// Publish enters an event. args are names and values in turn, as slog has them. A nil log takes nothing.
+func (l *Log) Publish(kind, subject string, args ...any) { l.By(nil, kind, subject, args...) }
+
+// By is Publish of what somebody asked for; it returns after it was written to the audit file.
+func (l *Log) By(who *Who, kind, subject string, args ...any) {
+	if l == nil {
+		return
+	}
+	e := Event{Boot: l.boot, Kind: kind, Subject: short(subject), Fields: fields(args), Who: who}
+	l.lock.Lock()
+	l.last++
+	e.ID, e.Time = l.last, l.now().UTC()
+	at := 0
+	if strings.HasPrefix(kind, "session.") {
+		at = 1
+	}
+	l.rings[at].add(e)
+	for f := range l.followers {
+		l.give(f, e)
+	}
+	l.lock.Unlock()
+	if who != nil && l.audit != nil {
+		l.audit.write(&e)
+	}
+}
+
+func fields(args []any) map[string]any {
+	m := make(map[string]any, len(args)/2)
+	for i := 0; i+1 < len(args); i += 2 {
+		m[fmt.Sprint(args[i])] = plain(args[i+1])
+	}
+	return m
+}
+
+// plain is a value as JSON has it: what is no number, bool or list of text is text.
+func plain(v any) any {
+	switch v := v.(type) {
+	case bool, int, int64, uint16, uint32, uint64, float64:
+		return v
+	case time.Duration:
+		return v.Seconds()
+	case time.Time:
+		return v.UTC().Format(time.RFC3339)
+	case []string:
+		return v
+	}
+	return short(fmt.Sprint(v))
+}
+
+func short(s string) string {
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "") + "…"
+	}
+	return strings.ToValidUTF8(s, "�")
+}
+
+// Filter chooses events by kind.
+type Filter struct {
+	Kinds []string // names or first words of kinds; none: all
+}
+
+func (f *Filter) takes(kind string) bool {
+	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return matches(kind, k) })
+}
+
+// Page is what a reader gets at once.
+type Page struct {
+	Boot   string  `json:"boot"`   // of the control plane
+	Events []Event `json:"events"` // oldest first
+	Lost   uint64  `json:"lost"`   // events of any kind after the cursor that are not in memory any more
+	Next   string  `json:"next"`   // cursor for what comes after these
+}
+
+// Read returns the events after a cursor, at most limit of them (0: all in memory); an empty cursor means the oldest
+// in memory. A cursor of another start of the control plane is one, and means the first event of this start.
+func (l *Log) Read(after string, limit int, f Filter) (Page, error) {
+	id, err := l.place(after)
+	if err != nil {
+		return Page{}, err
+	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.read(id, after != "", limit, f), nil
+}
+
+// place is the id that a cursor stands for: BOOT-ID, or the ID alone.
+func (l *Log) place(after string) (uint64, error) {
+	if after == "" {
+		return 0, nil
+	}
+	boot, text, named := strings.Cut(after, "-")
+	if !named {
+		boot, text = l.boot, after
+	}
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || len(after) > 40 {
+		return 0, fmt.Errorf("after: %q is no id of an event", short(after))
+	}
+	if boot != l.boot {
+		return 0, nil
+	}
+	return id, nil
+}
+
+func (l *Log) read(id uint64, resumed bool, limit int, f Filter) Page {
+	id = min(id, l.last)
+	var all []Event
+	for i := range l.rings {
+		all = l.rings[i].after(id, all)
+	}
+	slices.SortFunc(all, func(a, b Event) int { return int(int64(a.ID - b.ID)) })
+	page := Page{Boot: l.boot, Events: []Event{}, Next: cursor(l.boot, l.last)}
+	if resumed {
+		page.Lost = l.last - id - uint64(len(all)) // ids have no gaps
+	}
+	for i := range all {
+		if !f.takes(all[i].Kind) {
+			continue
+		}
+		if limit > 0 && len(page.Events) == limit {
+			page.Next = page.Events[limit-1].Cursor()
+			break
+		}
+		page.Events = append(page.Events, all[i])
+	}
+	return page
+}
+
+// Stats are for the metrics.
+type Stats struct {
+	Published uint64
+	Followers int
+	Dropped   uint64 // followers that did not keep up
+}
+
+// Stats returns counts.
+func (l *Log) Stats() Stats {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return Stats{l.last, len(l.followers), l.dropped}
+}

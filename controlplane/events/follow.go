@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"context"
+	"errors"
+)
+
+// Why a follower ends.
+var (
+	ErrBehind  = errors.New("the reader is too slow: more than 256 events wait; go on after the last id")
+	ErrTooMany = errors.New("32 readers follow the events already")
+)
+
+// Follower gets events as they come, until it falls behind. One goroutine calls Next.
+type Follower struct {
+	log    *Log
+	filter Filter
+	queue  chan Event
+	behind chan struct{} // closed when the queue was full
+}
+
+// Follow begins with the page of what is in memory after a cursor; live: none of that, what comes from now on. Nothing
+// is lost between page and follower. Who stops following calls Close.
+func (l *Log) Follow(after string, live bool, f Filter) (*Follower, Page, error) {
+	id, err := l.place(after)
+	if err != nil {
+		return nil, Page{}, err
+	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if len(l.followers) >= maxFollowers {
+		return nil, Page{}, ErrTooMany
+	}
+	page := Page{Boot: l.boot, Events: []Event{}, Next: cursor(l.boot, l.last)}
+	if !live {
+		page = l.read(id, after != "", 0, f)
+	}
+	w := &Follower{log: l, filter: f, queue: make(chan Event, followerQueue), behind: make(chan struct{})}
+	l.followers[w] = true
+	return w, page, nil
+}
+
+// give hands an event over without waiting; the lock is held.
+func (l *Log) give(f *Follower, e Event) {
+	if !f.filter.takes(e.Kind) {
+		return
+	}
+	select {
+	case f.queue <- e:
+	default:
+		delete(l.followers, f)
+		l.dropped++
+		close(f.behind)
+	}
+}
+
+// Next waits for an event. What was queued before the follower fell behind comes before ErrBehind.
+func (f *Follower) Next(ctx context.Context) (Event, error) {
+	select {
+	case e := <-f.queue:
+		return e, nil
+	default:
+	}
+	select {
+	case e := <-f.queue:
+		return e, nil
+	case <-f.behind:
+		select {
+		case e := <-f.queue:
+			return e, nil
+		default:
+			return Event{}, ErrBehind
+		}
+	case <-ctx.Done():
+		return Event{}, ctx.Err()
+	}
+}
+
+// Close ends following.
+func (f *Follower) Close() {
+	f.log.lock.Lock()
+	defer f.log.lock.Unlock()
+	delete(f.log.followers, f)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is one kind of event: what docs/events.md says of it.
+type Kind struct {
+	Name    string
+	Subject string // what the event's subject is
+	Fields  string // names of its fields; not each is in each event
+	Text    string
+}
+
+// Kinds are all that there are. Test in this order: events_test.go compares docs/events.md.
+var Kinds = []Kind{
+	{"control.started", "the control plane's version", "pid file", "The control plane runs."},
+	{"control.stopping", "the control plane's version", "signal", "A signal asked it to end."},
+	{"dataplane.up", "its version", "pid boot objects", "A connection to the data plane."},
+	{"dataplane.down", "its version", "pid", "The connection was lost."},
+	{"dataplane.refused", "its version", "error", "The data plane does not take the configuration."},
+	{"config.applied", "the file", "objects put deleted changes more note",
+		"Another configuration runs. `changes`: up to 64, `add`, `change`, `delete` with kind and name."},
+	{"config.refused", "the file", "error", "A configuration was asked for and refused."},
+	{"association.release-requested", "node id", "graceful error", "An operator asked for its release."},
+	{"stream.changed", "name, or empty", "verb count error", "Test traffic was loaded, started or stopped."},
+	{"association.up", "node id", "address set retained dialled", "Set up, or set up again."},
+	{"association.released", "node id", "", "The CP function released it."},
+	{"association.path-failed", "node id", "error headless", "Heartbeats are not answered."},
+	{"association.path-restored", "node id", "", "They are again."},
+	{"association.restarted", "node id", "recovery successor sessions",
+		"The CP function restarted: its sessions go."},
+	{"association.headless-expired", "node id", "successor sessions",
+		"Its path failed for too long: its sessions go."},
+	{"association.guessing", "node id", "misses within", "Many requests for sessions that do not exist."},
+	{"association.set-refused", "node id", "from claimed", "It claimed an SMF set that it is no member of."},
+	{"association.restart-unconfirmed", "node id", "", "A newer time stamp that the peer did not confirm."},
+	{"association.store-failed", "node id", "error", "The store does not take it."},
+	{"session.established", "name", "association", "A session over PFCP, while few are made."},
+	{"session.deleted", "name", "association", "A session over PFCP went, while few go."},
+	{"session.count", "", "established modified deleted",
+		"What was not told one by one since the last such event; at most one in ten seconds."},
+	{"peer.up", "address of a GTP-U peer", "local", "It answers again."},
+	{"peer.down", "address of a GTP-U peer", "local", "It does not answer."},
+	{"peer.restarted", "address of a GTP-U peer", "local", "Its recovery counter changed."},
+	{"peer.error-indication", "address of a GTP-U peer", "teid session more",
+		"It does not know a tunnel; `more`: others of the last seconds that are not told."},
+	{"port.up", "port", "driver speed_mbps", "The link is up."},
+	{"port.down", "port", "driver", "The link is down."},
+	{"port.gone", "port", "driver", "The device was taken away."},
+	{"drop.rising", "reason", "rate before text", "Ten packets a second or more, and four times what was usual."},
+	{"drop.settled", "reason", "rate before steady",
+		"Below twice what was usual; `steady`: ten minutes passed, the rate is the usual one now."},
+	{"limit.near", "table", "used of", "Nine tenths are in use."},
+	{"limit.released", "table", "used of", "Less than eight tenths are."},
+	{"counter.watermark", "counter", "session seid packets bytes", "Sessions reached a watermark."},
+	{"access.refused", "address", "reason more",
+		"A client was turned away; `more`: others of the last seconds that are not told."},
+}
+
+// Known tells whether a name is a kind, or the first word of some.
+func Known(name string) bool {
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return matches(k.Name, name) })
+}
+
+// matches tells whether a kind is asked for by its name or its first word.
+func matches(kind, asked string) bool {
+	return kind == asked || strings.HasPrefix(kind, asked) && kind[len(asked)] == '.'
+}
