@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which frames a trace follows: by its keys and its programs. A frame is looked at as it came: Ethernet, tags, PPPoE, IP, and the
+// packet inside where that is a G-PDU.
+#include "core/object.h"
+#include "core/trace.h"
+#include "trace/program.h"
+#include "wire/eth.h"
+#include "wire/gtpu.h"
+#include "wire/ip.h"
+#include "wire/pppoe.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct trace_filter {
+	struct rte_bpf *frame, *packet;
+	uint32_t keys;
+	struct api_trace_key key[];
+};
+
+// Headers of one frame.
+struct headers {
+	const uint8_t *frame;
+	struct eth_info eth;
+	uint16_t pppoe_session;
+	uint32_t at[2]; // offsets of IP packets: the outer one, the one of a G-PDU
+	uint32_t packets;
+	uint8_t is_gpdu;
+	uint32_t teid;
+};
+
+static uint32_t ip_header(const uint8_t *ip, uint32_t readable, uint8_t *protocol)
+{
+	if (readable >= IP4_HEADER && ip[0] >> 4 == 4 && (ip[0] & 15) >= 5) {
+		*protocol = ip[9];
+		return (ip[0] & 15u) * 4;
+	}
+	if (readable < IP6_HEADER || ip[0] >> 4 != 6)
+		return 0;
+	*protocol = ip[6];
+	return IP6_HEADER;
+}
+
+// What is malformed has fewer headers; what the nodes say of it is not asked here.
+static void read_headers(struct headers *h, const struct rte_mbuf *m)
+{
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t readable = m->data_len, at;
+	struct pppoe_info ppp;
+	struct gtpu_info gtpu;
+	uint8_t protocol;
+
+	*h = (struct headers){.frame = p};
+	if (eth_parse(p, readable, &h->eth) != ETH_OK) {
+		h->frame = NULL;
+		return;
+	}
+	at = h->eth.length;
+	if (h->eth.ethertype == ETH_TYPE_PPPOE_SESSION &&
+		pppoe_session_parse(p + at, readable - at, m->pkt_len - at, &ppp) == PPPOE_OK) {
+		h->pppoe_session = ppp.session;
+		at += PPPOE_HEADER;
+	}
+	uint32_t header = ip_header(p + at, readable - at, &protocol);
+	if (header == 0)
+		return;
+	h->at[h->packets++] = at;
+	at += header;
+	if (protocol != IP_PROTOCOL_UDP || readable < at + 8 + GTPU_HEADER || load16(p + at + 2) != GTPU_PORT)
+		return;
+	uint32_t total = load16(p + at + 4);
+	at += 8;
+	if (total < 8 || gtpu_parse(p + at, readable - at, total - 8, &gtpu) != GTPU_OK)
+		return;
+	h->is_gpdu = 1;
+	h->teid = gtpu.teid;
+	at += gtpu.header_length;
+	if (gtpu.message == GTPU_GPDU && at < readable && ip_header(p + at, readable - at, &protocol) != 0)
+		h->at[h->packets++] = at;
+}
+
+static int address_matches(const struct api_address *a, const uint8_t *ip)
+{
+	if (ip[0] >> 4 != a->family)
+		return 0;
+	const uint8_t *source = ip + (a->family == 4 ? 12 : 8), *destination = ip + (a->family == 4 ? 16 : 24);
+
+	return ip_prefix_equal(source, a->bytes, a->prefix) || ip_prefix_equal(destination, a->bytes, a->prefix);
+}
+
+static int endpoint_matches(const struct api_trace_key *k, const struct headers *h)
+{
+	return h->frame != NULL && h->eth.vlan[0] == k->s_tag && h->eth.vlan[1] == k->c_tag &&
+	       (k->pppoe_session == 0 || h->pppoe_session == k->pppoe_session) &&
+	       (memcmp(h->frame + 6, k->mac, 6) == 0 || memcmp(h->frame, k->mac, 6) == 0);
+}
+
+static int key_matches(const struct api_trace_key *k, const struct headers *h)
+{
+	if (k->by == API_TRACE_BY_TEID)
+		return h->is_gpdu && h->teid == k->teid;
+	if (k->by == API_TRACE_BY_ENDPOINT)
+		return endpoint_matches(k, h);
+	for (uint32_t i = 0; i < h->packets; i++)
+		if (address_matches(&k->address, h->frame + h->at[i]))
+			return 1;
+	return 0;
+}
+
+static int some_key_matches(const struct trace_filter *f, const struct headers *h)
+{
+	for (uint32_t i = 0; i < f->keys; i++)
+		if (key_matches(&f->key[i], h))
+			return 1;
+	return f->keys == 0;
+}
+
+static int some_program_takes(const struct trace_filter *f, const struct headers *h, struct rte_mbuf *m)
+{
+	if (f->frame == NULL && f->packet == NULL)
+		return 1;
+	if (f->frame != NULL && program_takes(f->frame, m, 0))
+		return 1;
+	for (uint32_t i = 0; f->packet != NULL && i < h->packets; i++)
+		if (program_takes(f->packet, m, h->at[i]))
+			return 1;
+	return 0;
+}
+
+static int takes(const struct trace_filter *f, struct rte_mbuf *m)
+{
+	struct headers h;
+
+	read_headers(&h, m);
+	return some_key_matches(f, &h) && some_program_takes(f, &h, m);
+}
+
+static int check_key(const struct api_trace_key *k)
+{
+	if (k->by < API_TRACE_BY_ADDRESS || k->by > API_TRACE_BY_ENDPOINT)
+		return object_error(EINVAL, "a trace by %u, which is not known", k->by);
+	if (k->by != API_TRACE_BY_ADDRESS)
+		return 0;
+	if ((k->address.family != 4 && k->address.family != 6) ||
+		k->address.prefix > (k->address.family == 4 ? 32 : 128))
+		return object_error(EINVAL, "a trace by an address of family %u with %u bits", k->address.family,
+			k->address.prefix);
+	return 0;
+}
+
+static void release(struct trace_filter *f)
+{
+	program_free(f->frame);
+	program_free(f->packet);
+	free(f);
+}
+
+static int make(struct trace_filter **to, const struct api_trace *want, const struct api_trace_key *keys,
+	const struct api_trace_instruction *frame, const struct api_trace_instruction *packet)
+{
+	struct trace_filter *f = calloc(1, sizeof(*f) + want->keys * sizeof(*keys));
+	int error = f == NULL ? object_error(ENOMEM, "no memory for a filter") : 0;
+
+	for (uint32_t i = 0; error == 0 && i < want->keys; i++) {
+		error = check_key(&keys[i]);
+		f->key[f->keys++] = keys[i];
+	}
+	if (error == 0)
+		error = program_load(&f->frame, frame, want->frame_code);
+	if (error == 0)
+		error = program_load(&f->packet, packet, want->packet_code);
+	if (error != 0 && f != NULL)
+		release(f);
+	if (error == 0)
+		*to = f;
+	return error;
+}
+
+static const struct trace_chooser chooser = {.make = make, .free = release, .takes = takes};
+
+RTE_INIT(trace_filter_start)
+{
+	trace_chooser_register(&chooser);
+}
