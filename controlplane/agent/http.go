@@ -38,6 +38,7 @@ func (a *Agent) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Status(), nil) })
 	mux.HandleFunc("GET /v1/show/{table}", a.handleShow)
 	mux.HandleFunc("GET /v1/config", a.handleConfig)
+	mux.HandleFunc("POST /v1/trace", a.handleTrace)
 	mux.HandleFunc("POST /v1/config/apply", a.handleApply)
 	mux.HandleFunc("POST /v1/config/reload", func(w http.ResponseWriter, r *http.Request) {
 		res, err := a.Reload(r.Context())
