@@ -39,6 +39,9 @@ type sessionRow struct {
 	TEIDLocal    uint32 `json:"teid_local"`
 }
 
+// wireline tells that it has an endpoint with tags.
+func (s *sessionRow) wireline() bool { return s.STag != 0 || s.CTag != 0 || s.PPPoESession != 0 }
+
 type ruleRow struct {
 	Session   string `json:"session"`
 	TEIDLocal uint32 `json:"teid_local"`
@@ -90,9 +93,9 @@ func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
 	}
 	s := find(sessions, ue)
 	switch {
-	case s != nil && s.MAC != "" && s.Port != "" && !h.Downlink:
+	case s != nil && s.wireline() && !h.Downlink:
 		return h.fromSubscriber(s, ports, packet)
-	case s != nil && s.TEIDLocal != 0 && (!h.Downlink || s.Port != ""):
+	case s != nil && s.TEIDLocal != 0 && s.wireline() == h.Downlink: // towards the UPF's subscriber, from the gNB's UE
 		return h.inTunnel(s, rows, ports, packet)
 	case h.TEID != "" && !h.Downlink:
 		return h.inTunnel(&sessionRow{}, rows, ports, packet)
@@ -324,7 +327,10 @@ func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet 
 	if err != nil {
 		return nil, err
 	}
-	gtpu := []byte{0x34, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 1, 0x10, 1, 0}
+	gtpu := []byte{0x34, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 1, 0x10, 1, 0} // with a container, QFI 1
+	if h.Downlink {
+		gtpu[13] = 0
+	}
 	binary.BigEndian.PutUint16(gtpu[2:], uint16(len(packet)+8))
 	binary.BigEndian.PutUint32(gtpu[4:], teid)
 	header := 20

@@ -74,8 +74,9 @@ type Assembler struct {
 	ready   []Packet
 }
 
-// Add takes rows in the order in which they were polled.
+// Add takes the rows of a poll. One worker's follow another's there: what a packet's first worker said may stand behind.
 func (a *Assembler) Add(rows []api.TraceRow, now time.Time) {
+	slices.SortStableFunc(rows, func(x, y api.TraceRow) int { return cmp.Compare(x.Ns, y.Ns) })
 	if a.packets == nil {
 		a.packets = map[uint32]*pending{}
 	}

@@ -355,7 +355,7 @@ static uint16_t run_followed(struct tracer *t, struct worker *w, const struct tr
 		handed = is_handed_over(w, p->m) || w->handed_over != handed_before;
 		if (handed && p->outcome == API_TRACE_NOWHERE) {
 			p->outcome = API_TRACE_HANDED;
-			trace_say(&p->text, "its session is another worker's");
+			trace_say(&p->text, "%shanded over to another worker", p->text.used != 0 ? "; " : "");
 		}
 		end(t, w, node, p, ticks, NULL);
 	}

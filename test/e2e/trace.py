@@ -83,7 +83,7 @@ def faults(w):
     says("quota used up", text, "the quota of a URR is used up", "usage-quota: ")
 
     _, name = session(w, 4, 0x5004, ue(4), (u32(109, 1),), qer(mbr=8))
-    text = while_it_runs(trace("--session", name, "--until-drop"), lambda: [w.up(0x5004, ue(4), 1000) for _ in range(20)])
+    text = while_it_runs(["trace", "--session", name, "--until-drop", "--for", "12s"], lambda: [w.up(0x5004, ue(4), 1000) for _ in range(20)])
     says("policer", text, "meter: red, drop", "tokens for a packet of 1028", "policer-uplink: ")
 
     text = run("explain", "--ue", ue(1), "--to", "203.0.113.9:443")
@@ -114,7 +114,7 @@ def faults(w):
          "it would be queued")
 
     indication = IP(src=n4.GNB, dst=n4.N3) / UDP(sport=2152, dport=2152) / GTP_U_Header(gtp_type=26, teid=0, S=1) / GTPErrorIndication(
-        IE_list=[IE_TEIDI(TEIDI=0x9001), IE_GSNAddress(address=n4.GNB)])
+        IE_list=[IE_TEIDI(TEIDI=0x9001), IE_GSNAddress(length=4, ipv4_address=n4.GNB)])
     frame = Ether(src=w.gnb.mac, dst=w.mac["n3"]) / indication
     text = while_it_runs(trace("--filter", "udp port 2152 and udp[9] = 26"), lambda: w.gnb.send(frame))
     says("peer's error indication", text, "message 26", "= punted", "gtpu-error-indication")

@@ -9,7 +9,7 @@
 own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
 # No default route: what has no route has none. Pipes of N3, access lists, two workers.
-upf_fixture 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipes: 64}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
+upf_fixture 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {count: 2, pipes: 64}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
 	s|prefix: 0.0.0.0/0|prefix: 198.51.100.0/24|
 	s|idle_sleep: true|&, workers: 2|
 	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, access_list: {default: permit, rules: [{protocol: udp, destination_port: 6666, action: deny}]}, &|'

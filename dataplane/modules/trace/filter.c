@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 struct trace_filter {
-	struct rte_bpf *frame, *packet;
+	struct bpf_insn *frame, *packet;
 	uint32_t keys;
 	struct api_trace_key key[];
 };
@@ -114,14 +114,16 @@ static int some_key_matches(const struct trace_filter *f, const struct headers *
 	return f->keys == 0;
 }
 
-static int some_program_takes(const struct trace_filter *f, const struct headers *h, struct rte_mbuf *m)
+static int some_program_takes(const struct trace_filter *f, const struct headers *h, const struct rte_mbuf *m)
 {
 	if (f->frame == NULL && f->packet == NULL)
 		return 1;
-	if (f->frame != NULL && program_takes(f->frame, m, 0))
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	if (f->frame != NULL && program_takes(f->frame, p, m->pkt_len, m->data_len))
 		return 1;
 	for (uint32_t i = 0; f->packet != NULL && i < h->packets; i++)
-		if (program_takes(f->packet, m, h->at[i]))
+		if (program_takes(f->packet, p + h->at[i], m->pkt_len - h->at[i], m->data_len - h->at[i]))
 			return 1;
 	return 0;
 }
@@ -149,8 +151,8 @@ static int check_key(const struct api_trace_key *k)
 
 static void release(struct trace_filter *f)
 {
-	program_free(f->frame);
-	program_free(f->packet);
+	free(f->frame);
+	free(f->packet);
 	free(f);
 }
 

@@ -324,6 +324,17 @@ static void test_programs(void **unused)
 	send_frame("internet", &f);
 	poll_it(1);
 	assert_int_equal(state.packets, 0);
+	// udp port 2152 and udp[9] = 255, of IPv4, as libpcap compiles it: loads by index.
+	static const struct api_trace_instruction gtpu[] = {{48, 0, 0, 9}, {21, 0, 10, 17}, {40, 0, 0, 6},
+		{69, 8, 0, 8191}, {177, 0, 0, 0}, {72, 0, 0, 0}, {21, 2, 0, 2152}, {72, 0, 0, 2}, {21, 0, 3, 2152},
+		{80, 0, 0, 9}, {21, 0, 1, 255}, {6, 0, 0, 65535}, {6, 0, 0, 0}};
+	uplink(&f, 0x100, UE4);
+	memcpy(o->packet, gtpu, sizeof(gtpu));
+	o->want.packet_code = RTE_DIM(gtpu);
+	begin(o);
+	send_frame("ran", &f);
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
 	memcpy(o->packet, backwards, sizeof(backwards));
 	o->want.packet_code = RTE_DIM(backwards);
 	assert_int_equal(trace_begin(o, &state), EINVAL);
