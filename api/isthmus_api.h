@@ -1016,8 +1016,8 @@ struct api_stats_request {
 #define API_TRACE_HYPOTHETICAL 32u // nothing but the frame that follows, which is not sent
 #define API_TRACE_EDGES 64u // nothing but the counts of api_edge_row
 
-// Begins a trace. A packet is chosen that came by the port, has one of the keys (where there are any), and that one of the programs
-// takes (where there are any): the frame's, or that of an IP packet in it, the outer or the inner one.
+// Begins a trace. A packet is chosen that came by the port, has one of the keys (where there are any), and that one of
+// the programs takes (where there are any): the frame's, or that of an IP packet in it, the outer or the inner one.
 struct api_trace {
 	uint32_t flags; // API_TRACE_*
 	uint32_t seconds; // it lasts at most
@@ -1026,7 +1026,8 @@ struct api_trace {
 	uint32_t sample; // one packet of so many; 0: all
 	uint32_t snap; // bytes of a frame's row at most
 	uint32_t keys; // of api_trace_key
-	uint32_t frame_code, packet_code; // of api_trace_instruction: classic BPF for frames of Ethernet, for IP packets
+	uint32_t frame_code,
+		packet_code; // of api_trace_instruction: classic BPF for frames of Ethernet, for IP packets
 	uint32_t octets; // of the hypothetical frame
 	char port[API_NAME]; // empty: any
 	// The parts api_trace_key[keys], api_trace_instruction[frame_code], api_trace_instruction[packet_code],

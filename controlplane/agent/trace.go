@@ -17,8 +17,8 @@ const maxTraceQuery = 64 << 10
 // traceWrite is how long a client may leave an update unread.
 const traceWrite = 5 * time.Second
 
-// handleTrace follows packets for as long as the client reads: lines of JSON, each a trace.Update. The trace has a connection to the
-// data plane of its own, so that no transaction holds it up.
+// handleTrace follows packets for as long as the client reads: lines of JSON, each a trace.Update. The trace has a
+// connection to the data plane of its own, so that no transaction holds it up.
 func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 	var q trace.Query
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTraceQuery)).Decode(&q); err != nil {

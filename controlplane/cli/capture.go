@@ -11,12 +11,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/trace"
@@ -71,7 +70,8 @@ func (o *output) name() string {
 func (o *output) open() error {
 	w := o.out
 	if o.path != "-" {
-		f, err := os.OpenFile(o.name(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // subscribers' traffic is in it
+		// Subscribers' traffic is in it.
+		f, err := os.OpenFile(o.name(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
 		}
@@ -119,26 +119,33 @@ func (o *output) write(p *trace.Packet) error {
 	return nil
 }
 
+const captureLong = `Writes chosen packets to a file, or with -w - to standard output:
+  isthmus capture -w - | wireshark -k -i -
+Each port is an interface of the capture. A comment at each packet says how it ended and by which
+nodes it went; one at the beginning has the configuration that was in force. Ends by itself after
+--for (a minute), --count, --size.`
+
 func captureCommand(e *env) *cobra.Command {
 	var s selection
 	o := output{out: e.Out}
 	var stages []string
 	var megabytes int64
 	cmd := &cobra.Command{
-		Use: "capture -w FILE", Short: "write chosen packets as they came, inside their tunnels, and as they left, as pcapng", Args: cobra.NoArgs,
-		Long: "Writes chosen packets to a file, or with -w - to standard output: isthmus capture -w - | wireshark -k -i -\n" +
-			"Each port is an interface of the capture. A comment at each packet says how it ended and by which nodes it went; one at the\n" +
-			"beginning has the configuration that was in force. Ends by itself after --for (a minute), --count, --size.",
+		Use: "capture -w FILE", Args: cobra.NoArgs,
+		Short: "write chosen packets as they came, inside their tunnels, and as they left, as pcapng",
+		Long:  captureLong,
 	}
 	f := cmd.Flags()
 	s.flags(f, time.Minute)
 	f.StringVarP(&o.path, "write", "w", "", "file; -: standard output")
-	f.StringSliceVar(&stages, "stage", []string{"received", "sent"}, "which bytes: received (rx), inside (decap), sent (tx)")
+	f.StringSliceVar(&stages, "stage", []string{"received", "sent"},
+		"which bytes: received (rx), inside (decap), sent (tx)")
 	f.Uint32Var(&s.query.Count, "count", 0, "end after so many packets (0: no limit)")
 	f.Uint32Var(&s.query.Snap, "snap", 9216, "bytes of a packet at most")
 	f.StringVar(&s.query.Drop, "drop", "", "packets that are dropped for this reason; any: for whichever")
 	f.Int64Var(&megabytes, "size", 100, "megabytes of the file at most (0: no limit)")
-	f.IntVar(&o.files, "files", 1, "at that size begin the next of so many files, FILE.0, FILE.1, ..., and again the first")
+	f.IntVar(&o.files, "files", 1,
+		"at that size begin the next of so many files, FILE.0, FILE.1, ..., and again the first")
 	cmd.MarkFlagRequired("write")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		if err := s.finish(); err != nil {
@@ -165,7 +172,15 @@ func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
 	if err != nil {
 		return err
 	}
-	o.comment = configComment(config)
+	var ports []struct{ Name, MAC string }
+	if err := e.rows(cmd.Context(), "port", &ports); err != nil {
+		return err
+	}
+	macs := map[string]string{}
+	for _, p := range ports {
+		macs[p.Name] = p.MAC
+	}
+	o.comment = trace.ConfigComment(config, macs, time.Now())
 	if err := o.open(); err != nil {
 		return err
 	}
@@ -198,16 +213,4 @@ func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
 	}
 	fmt.Fprintf(e.Err, "%d packets\n", packets)
 	return sayEnd(e, last, 1, false)
-}
-
-// configBegins marks the configuration in a capture's first comment.
-const configBegins = "configuration:\n"
-
-func configComment(config []byte) string {
-	const most = 60000 // of an option
-	text := string(config)
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "\n# ... cut"
-	}
-	return "captured at " + time.Now().UTC().Format(time.RFC3339) + "; " + configBegins + text
 }

@@ -9,6 +9,11 @@ import (
 	"isthmus/controlplane/trace"
 )
 
+const explainLong = `Sends a hypothetical packet through the live tables and prints its trace. It is not sent, takes no
+tokens of meters, is not counted by URRs, is not queued, buffered, copied or translated, and ends where
+that would be. It does begin a flow of its session where a first packet would, counts as a hit of its
+access list's rule, and as a packet that ends under the reason "explained".`
+
 func explainCommand(e *env) *cobra.Command {
 	var want trace.Hypothesis
 	var asJSON bool
@@ -16,9 +21,7 @@ func explainCommand(e *env) *cobra.Command {
 		Use:   "explain [FILE.pcap|FILE.pcapng] [--ue ADDRESS --to ADDRESS:PORT]",
 		Short: "what would become of a packet now, and why; nothing is sent",
 		Args:  cobra.MaximumNArgs(1),
-		Long: "Sends a hypothetical packet through the live tables and prints its trace. It is not sent, takes no tokens of meters, is not counted by\n" +
-			"URRs, is not queued, buffered, copied or translated, and ends where that would be. It does begin a flow of its session where a\n" +
-			"first packet would, counts as a hit of its access list's rule, and as a packet that ends under the reason \"explained\".",
+		Long:  explainLong,
 	}
 	f := cmd.Flags()
 	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber")
@@ -28,7 +31,8 @@ func explainCommand(e *env) *cobra.Command {
 	f.Uint16Var(&want.Length, "length", 100, "bytes of the IP packet")
 	f.Uint8Var(&want.DSCP, "dscp", 0, "DSCP")
 	f.BoolVar(&want.Downlink, "downlink", false, "a packet to the UE, in place of one from it")
-	f.StringVar(&want.Port, "port", "", "port by which it comes (default: the session's, or the one that leads to the other end)")
+	f.StringVar(&want.Port, "port", "",
+		"port by which it comes (default: the session's, or the one that leads to the other end)")
 	f.StringVar(&want.TEID, "teid", "", "TEID, in place of the session's")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
@@ -37,7 +41,9 @@ func explainCommand(e *env) *cobra.Command {
 		if len(args) > 0 {
 			frame, err = trace.FirstFrame(args[0], &want.Port)
 		} else {
-			frame, err = want.Frame(func(table string, rows any) error { return e.rows(cmd.Context(), table, rows) })
+			frame, err = want.Frame(func(table string, rows any) error {
+				return e.rows(cmd.Context(), table, rows)
+			})
 		}
 		if err != nil {
 			return err

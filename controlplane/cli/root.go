@@ -35,7 +35,8 @@ func newRoot(e *env) *cobra.Command {
 	e.AddSocket(root)
 	root.AddCommand(
 		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e), replayCommand(e), storeCommand(e),
-		doctorCommand(e), traceCommand(e), explainCommand(e), captureCommand(e), versionCommand(e), shellCommand(e),
+		doctorCommand(e), versionCommand(e), shellCommand(e), traceCommand(e), explainCommand(e),
+		captureCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)
 	return root

@@ -34,9 +34,11 @@ func (s *selection) flags(f *pflag.FlagSet, duration time.Duration) {
 	f.StringVar(&s.teid, "teid", "", "G-PDUs with this TEID (0x...)")
 	f.StringVar(&s.query.Port, "port", "", "packets that came in by this port")
 	f.StringVar(&s.flow, "flow", "", "packets of this flow, both ways: PROTOCOL,ADDRESS:PORT,ADDRESS:PORT")
-	f.StringVar(&s.query.Filter, "filter", "", "packets that this expression of pcap-filter(7) takes, of the frame, the IP packet, or the one in the tunnel")
+	f.StringVar(&s.query.Filter, "filter", "",
+		"packets that this expression of pcap-filter(7) takes: frame, IP packet, or the one in the tunnel")
 	f.Uint32Var(&s.query.Sample, "sample", 0, "one packet of so many (0: all)")
-	f.Uint32Var(&s.query.Rate, "rate", 0, "packets per second and worker at most; more are counted as missed (0: 10000)")
+	f.Uint32Var(&s.query.Rate, "rate", 0,
+		"packets per second and worker at most; more are counted as missed (0: 10000)")
 	f.DurationVar(&s.duration, "for", duration, "how long, at most an hour")
 }
 
@@ -92,21 +94,28 @@ func flowFilter(flow string) (string, error) {
 	return fmt.Sprintf("%s and (%s or %s)", proto, way(a, aPort, b, bPort), way(b, bPort, a, aPort)), nil
 }
 
+const traceLong = `Follows chosen packets through the live data plane and prints, for each, the stages that it passed,
+what each decided and why, the ticks that it took, and how the packet ended. Ends by itself after
+--for, --count or --until-drop. What was too much is counted.`
+
 func traceCommand(e *env) *cobra.Command {
 	var s selection
 	var asJSON, workers bool
 	cmd := &cobra.Command{
-		Use: "trace", Short: "the way of chosen packets: each stage, what it decided and why, ticks, how it ended", Args: cobra.NoArgs,
-		Long: "Follows chosen packets through the live data plane and prints, for each, the stages that it passed, what each decided and why, the\n" +
-			"ticks that it took, and how the packet ended. Ends by itself after --for, --count or --until-drop. What was too much is counted.",
+		Use: "trace", Args: cobra.NoArgs,
+		Short: "the way of chosen packets: each stage, what it decided and why, ticks, how it ended",
+		Long:  traceLong,
 	}
 	f := cmd.Flags()
 	s.flags(f, 30*time.Second)
-	f.StringVar(&s.query.Drop, "drop", "", "packets that are dropped for this reason (show drop); any: for whichever")
+	f.StringVar(&s.query.Drop, "drop", "",
+		"packets that are dropped for this reason (show drop); any: for whichever")
 	f.Uint32Var(&s.query.Count, "count", 0, "end after so many packets (0: no limit)")
 	f.BoolVar(&s.query.UntilDrop, "until-drop", false, "end with the first packet that is dropped")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON, a line for each packet")
 	f.BoolVar(&workers, "workers", false, "say at each stage which worker it was")
+	f.BoolVar(&s.query.Edges, "edges", false,
+		"follow no packets, but count those from node to node for show graph --edges")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		if err := s.finish(); err != nil {
 			return err
@@ -142,7 +151,7 @@ func (e *env) followPackets(cmd *cobra.Command, q *trace.Query, asJSON, workers 
 	if err != nil {
 		return err
 	}
-	return sayEnd(e, last, shown, asJSON)
+	return sayEnd(e, last, shown, asJSON || q.Edges)
 }
 
 func sayEnd(e *env, s trace.State, shown int, asJSON bool) error {
@@ -151,11 +160,12 @@ func sayEnd(e *env, s trace.State, shown int, asJSON bool) error {
 	default:
 		return errors.New(s.Ended)
 	}
-	if !asJSON && shown == 0 {
+	if !asJSON && shown == 0 && s.Packets == 0 {
 		fmt.Fprintln(e.Out, "no packet was chosen")
 	}
 	if s.Missed != 0 || s.Lost != 0 {
-		fmt.Fprintf(e.Err, "missed: %d packets above --rate, %d lines of packets that found no room\n", s.Missed, s.Lost)
+		fmt.Fprintf(e.Err, "missed: %d packets above --rate, %d lines of packets that found no room\n",
+			s.Missed, s.Lost)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"isthmus/controlplane/agent"
 )
 
-// Stream sends one request to the control plane and decodes the lines of its answer one by one. It returns when the answer ends, ctx
-// does (no error), or take fails.
+// Stream sends one request to the control plane and decodes the lines of its answer one by one. It returns when the
+// answer ends, ctx does (no error), or take fails.
 func Stream[T any](ctx context.Context, e *Env, path string, body any, take func(T) error) error {
 	text, err := json.Marshal(body)
 	if err != nil {

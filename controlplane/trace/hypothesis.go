@@ -23,7 +23,8 @@ type Hypothesis struct {
 	Downlink                     bool
 }
 
-// Rows reads a table of `show`, or the list of that name in the running configuration (interface), into a slice of structs.
+// Rows reads a table of `show`, or the list of that name in the running configuration (interface), into a slice of
+// structs.
 type Rows func(table string, rows any) error
 
 type sessionRow struct {
@@ -95,14 +96,14 @@ func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
 	switch {
 	case s != nil && s.wireline() && !h.Downlink:
 		return h.fromSubscriber(s, ports, packet)
-	case s != nil && s.TEIDLocal != 0 && s.wireline() == h.Downlink: // towards the UPF's subscriber, from the gNB's UE
+	case s != nil && s.TEIDLocal != 0 && s.wireline() == h.Downlink: // from the UPF to a subscriber, from a UE
 		return h.inTunnel(s, rows, ports, packet)
 	case h.TEID != "" && !h.Downlink:
 		return h.inTunnel(&sessionRow{}, rows, ports, packet)
 	case h.Downlink:
 		return h.plain(rows, ports, packet)
 	}
-	return nil, fmt.Errorf("no session has the address %s (show session); with --teid, or --downlink, the packet can be asked about all the same", ue)
+	return nil, fmt.Errorf("no session has the address %s (show session); --teid asks all the same", ue)
 }
 
 func (h *Hypothesis) target() (netip.Addr, uint16, error) {
@@ -278,7 +279,9 @@ func (h *Hypothesis) fromSubscriber(s *sessionRow, ports []portRow, packet []byt
 		ppp = []byte{0, 0x57}
 	}
 	length := len(packet) + 2
-	pppoe := []byte{0x88, 0x64, 0x11, 0, byte(s.PPPoESession >> 8), byte(s.PPPoESession), byte(length >> 8), byte(length)}
+	pppoe := []byte{0x88, 0x64, 0x11, 0}
+	pppoe = binary.BigEndian.AppendUint16(pppoe, s.PPPoESession)
+	pppoe = binary.BigEndian.AppendUint16(pppoe, uint16(length))
 	return ethernet(to, from, tags, pppoe, ppp, packet), nil
 }
 
@@ -414,7 +417,8 @@ func towards(rows Rows, to netip.Addr) (string, error) {
 	return "", fmt.Errorf("no route leads to %s: say by which port the packet comes: --port", to)
 }
 
-// FirstFrame reads the first frame of a capture, pcap or pcapng; of a pcapng with names of interfaces, *port is filled in.
+// FirstFrame reads the first frame of a capture, pcap or pcapng; of a pcapng with names of interfaces, *port is
+// filled in.
 func FirstFrame(path string, port *string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -460,4 +464,3 @@ func FirstFrame(path string, port *string) ([]byte, error) {
 	}
 	return frame, nil
 }
-

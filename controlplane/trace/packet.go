@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trace puts the rows of the data plane's traces together to packets: the way of each through the graph, in the words of its
-// stages, and its bytes; asks for traces; and writes them as text and as captures (pcapng).
+// Package trace puts the rows of the data plane's traces together to packets: the way of each through the graph, in
+// the words of its stages, and its bytes; asks for traces; and writes them as text and as captures (pcapng).
 package trace
 
 import (
@@ -46,7 +46,9 @@ type Packet struct {
 }
 
 var (
-	outcomes = map[uint16]string{api.TraceOutcomeNowhere: "held", api.TraceOutcomeLeft: "sent", api.TraceOutcomeDropped: "dropped", api.TraceOutcomePunted: "punted",
+	outcomes = map[uint16]string{
+		api.TraceOutcomeNowhere: "held", api.TraceOutcomeLeft: "sent", api.TraceOutcomeDropped: "dropped",
+		api.TraceOutcomePunted: "punted",
 		api.TraceOutcomeHanded: "handed over"}
 	stages = map[uint16]string{api.TraceReceived: "received", api.TraceInside: "inside", api.TraceSent: "sent"}
 )
@@ -59,11 +61,10 @@ const (
 
 // pending is a packet whose way has not ended.
 type pending struct {
-	rows   []api.TraceRow
-	order  int
-	seen   time.Time // when its last row came
-	ended  bool
-	frames int
+	rows  []api.TraceRow
+	order int
+	seen  time.Time // when its last row came
+	ended bool
 }
 
 // Assembler makes packets of rows. It belongs to one goroutine.
@@ -74,7 +75,8 @@ type Assembler struct {
 	ready   []Packet
 }
 
-// Add takes the rows of a poll. One worker's follow another's there: what a packet's first worker said may stand behind.
+// Add takes the rows of a poll. One worker's follow another's there: what a packet's first worker said may stand
+// behind.
 func (a *Assembler) Add(rows []api.TraceRow, now time.Time) {
 	slices.SortStableFunc(rows, func(x, y api.TraceRow) int { return cmp.Compare(x.Ns, y.Ns) })
 	if a.packets == nil {
@@ -104,7 +106,8 @@ func (a *Assembler) Add(rows []api.TraceRow, now time.Time) {
 	}
 }
 
-// Take gives the packets whose way has ended, and those of which nothing was heard for `silence`, in the order of their beginning.
+// Take gives the packets whose way has ended, and those of which nothing was heard for `silence`, in the order of
+// their beginning.
 func (a *Assembler) Take(now time.Time, silence time.Duration) []Packet {
 	var numbers []uint32
 	for n, p := range a.packets {
@@ -138,7 +141,8 @@ func assemble(number uint32, rows []api.TraceRow) Packet {
 
 func (p *Packet) add(row *api.TraceRow) {
 	text := strings.ToValidUTF8(string(row.Data[:min(int(row.Length), len(row.Data))]), "?")
-	step := Step{Node: api.CString(row.Node[:]), Next: api.CString(row.Next[:]), Worker: row.Worker, Ticks: row.Ticks, Text: text}
+	step := Step{Worker: row.Worker, Ticks: row.Ticks, Text: text}
+	step.Node, step.Next = api.CString(row.Node[:]), api.CString(row.Next[:])
 	port := api.CString(row.Port[:])
 	switch row.What {
 	case api.TraceWhatEntered:
@@ -169,13 +173,13 @@ func (p *Packet) end(outcome, port, text string) {
 }
 
 func (p *Packet) addFrame(row *api.TraceRow) {
-	stage := stages[row.Of]
+	stage, at := stages[row.Of], time.Unix(0, int64(row.Ns))
 	data := row.Data[:min(int(row.Length), len(row.Data))]
-	if n := len(p.Frames); n > 0 && p.Frames[n-1].Stage == stage && p.Frames[n-1].Time.Equal(time.Unix(0, int64(row.Ns))) {
+	if n := len(p.Frames); n > 0 && p.Frames[n-1].Stage == stage && p.Frames[n-1].Time.Equal(at) {
 		p.Frames[n-1].Bytes = append(p.Frames[n-1].Bytes, data...)
 		return
 	}
-	p.Frames = append(p.Frames, Frame{Stage: stage, Port: api.CString(row.Port[:]), Time: time.Unix(0, int64(row.Ns)), Length: row.Frame,
+	p.Frames = append(p.Frames, Frame{Stage: stage, Port: api.CString(row.Port[:]), Time: at, Length: row.Frame,
 		Bytes: slices.Clone(data)})
 }
 

@@ -27,7 +27,8 @@ const (
 	flagOutbound = 2
 )
 
-// Writer writes captures: an interface block for each port (and one for packets inside tunnels), packets with direction and a comment.
+// Writer writes captures: an interface block for each port (and one for packets inside tunnels), packets with
+// direction and a comment.
 type Writer struct {
 	w          io.Writer
 	snap       uint32
@@ -131,8 +132,8 @@ func comment(p *Packet) string {
 	return text + "\n" + p.Path()
 }
 
-// ReadFrames reads the frames that were received by a port (empty: any) from a capture of ours, in their order, with their ports.
-// Any pcapng in this byte order with frames of Ethernet is read.
+// ReadFrames reads the frames that were received by a port (empty: any) from a capture of ours, in their order, with
+// their ports. Any pcapng in this byte order with frames of Ethernet is read.
 func ReadFrames(r io.Reader, fn func(port string, at time.Time, frame []byte) error) error {
 	type iface struct {
 		name string
@@ -166,7 +167,8 @@ func ReadFrames(r io.Reader, fn func(port string, at time.Time, frame []byte) er
 		case kind == blockInterface && len(body) >= 8:
 			o := options(body[8:])
 			nano := len(o[optTSResol]) == 1 && o[optTSResol][0] == 9
-			interfaces = append(interfaces, iface{string(o[optIfName]), binary.LittleEndian.Uint16(body), nano})
+			link := binary.LittleEndian.Uint16(body)
+			interfaces = append(interfaces, iface{string(o[optIfName]), link, nano})
 		case kind == blockPacket && len(body) >= 20:
 			i, size := binary.LittleEndian.Uint32(body), int(binary.LittleEndian.Uint32(body[12:]))
 			if int64(i) >= int64(len(interfaces)) || size > len(body)-20 {
@@ -177,7 +179,8 @@ func ReadFrames(r io.Reader, fn func(port string, at time.Time, frame []byte) er
 			if interfaces[i].link != linkEthernet || sent {
 				continue
 			}
-			stamp := int64(uint64(binary.LittleEndian.Uint32(body[4:]))<<32 | uint64(binary.LittleEndian.Uint32(body[8:])))
+			high, low := binary.LittleEndian.Uint32(body[4:]), binary.LittleEndian.Uint32(body[8:])
+			stamp := int64(uint64(high)<<32 | uint64(low))
 			if !interfaces[i].nano {
 				stamp *= 1000
 			}

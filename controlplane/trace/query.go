@@ -34,6 +34,11 @@ type Query struct {
 	Snap         uint32   `json:"snap,omitempty"`
 	Stages       []string `json:"stages,omitempty"` // of frames: received, inside, sent
 	Hypothetical []byte   `json:"hypothetical,omitempty"`
+	Edges        bool     `json:"edges,omitempty"` // follow none, count packets from node to node
+}
+
+var stageFlags = map[string]uint32{
+	"received": api.TraceReceived, "inside": api.TraceInside, "sent": api.TraceSent,
 }
 
 const (
@@ -43,19 +48,22 @@ const (
 
 // Order makes the data plane's order of a query. program is isthmus-dp, which compiles filters.
 func (q *Query) Order(ctx context.Context, c *dp.Client, program string) (*dp.TraceOrder, error) {
-	o := &dp.TraceOrder{Want: api.Trace{Flags: api.TraceSteps, Seconds: q.Seconds, Rate: q.Rate, Sample: q.Sample, Snap: q.Snap},
-		Hypothetical: q.Hypothetical}
+	o := &dp.TraceOrder{Hypothetical: q.Hypothetical}
+	o.Want = api.Trace{Flags: api.TraceSteps, Seconds: q.Seconds, Rate: q.Rate, Sample: q.Sample, Snap: q.Snap}
 	if err := api.PutCString(o.Want.Port[:], q.Port); err != nil {
 		return nil, fmt.Errorf("port: %w", err)
 	}
 	for _, s := range q.Stages {
-		flag, ok := map[string]uint32{"received": api.TraceReceived, "inside": api.TraceInside, "sent": api.TraceSent}[s]
+		flag, ok := stageFlags[s]
 		if !ok {
 			return nil, fmt.Errorf("stage %q is none of received, inside, sent", s)
 		}
 		o.Want.Flags |= flag
 	}
 	switch {
+	case q.Edges:
+		o.Want.Flags = api.TraceEdges
+		return o, nil
 	case q.Hypothetical != nil:
 		o.Want.Flags |= api.TraceHypothetical
 		return o, nil
@@ -111,7 +119,8 @@ func (q *Query) keys(ctx context.Context, c *dp.Client, o *dp.TraceOrder) error 
 func sessionKeys(s *api.SessionRow, rules []api.RuleRow) []api.TraceKey {
 	var keys []api.TraceKey
 	if s.Encap != api.EncapNone {
-		keys = append(keys, api.TraceKey{By: api.TraceByEndpoint, STag: s.STag, CTag: s.CTag, PPPoESession: s.PPPoESession, MAC: s.MAC})
+		keys = append(keys, api.TraceKey{By: api.TraceByEndpoint, STag: s.STag, CTag: s.CTag,
+			PPPoESession: s.PPPoESession, MAC: s.MAC})
 	}
 	teids := map[uint32]bool{}
 	for _, r := range rules {
@@ -153,7 +162,8 @@ func compile(ctx context.Context, program, text string) (frame, packet []api.Tra
 	cmd.Stdout, cmd.Stderr = &limited{&out, filterOutput}, &limited{&why, 4096}
 	if err := cmd.Run(); err != nil {
 		var exit *exec.ExitError
-		if said := strings.TrimSpace(why.String()); errors.As(err, &exit) && exit.ExitCode() == 1 && said != "" {
+		said := strings.TrimSpace(why.String())
+		if errors.As(err, &exit) && exit.ExitCode() == 1 && said != "" {
 			return nil, nil, fmt.Errorf("filter: %s", said)
 		}
 		return nil, nil, fmt.Errorf("the filter cannot be compiled: %w", err)
@@ -187,7 +197,7 @@ func readProgram(r *bufio.Reader) ([]api.TraceInstruction, error) {
 		return nil, fmt.Errorf("no program from the filter's compiler: %w", err)
 	}
 	if n > api.TraceInstructions {
-		return nil, fmt.Errorf("the filter has %d instructions, at most %d are possible", n, api.TraceInstructions)
+		return nil, fmt.Errorf("a filter of %d instructions, at most %d are possible", n, api.TraceInstructions)
 	}
 	code := make([]api.TraceInstruction, n)
 	for i := range code {

@@ -45,7 +45,8 @@ void stream_handler_register(int (*fn)(const struct api_stream_command *c))
 	requests.stream = fn;
 }
 
-// ---- replies ---------------------------------------------------------------------------------------------------------
+// ---- replies
+// ---------------------------------------------------------------------------------------------------------
 
 static int reply(struct reply_sink *sink, const struct api_header *request, uint16_t flags,
 	const struct api_part_head *part, const void *rows)
@@ -116,7 +117,8 @@ static int sink_open(struct stats_sink *s, struct reply_sink *reply_sink, const 
 	return s->bytes == NULL ? -1 : 0;
 }
 
-// ---- requests --------------------------------------------------------------------------------------------------------
+// ---- requests
+// --------------------------------------------------------------------------------------------------------
 
 static uint64_t start_ns(void)
 {
@@ -424,7 +426,8 @@ static void acknowledge(struct reply_sink *sink, const struct api_header *h, con
 		event_acknowledge(sink, a.sequence);
 }
 
-// ---- traces ----------------------------------------------------------------------------------------------------------
+// ---- traces
+// ----------------------------------------------------------------------------------------------------------
 
 // The part that is to be next: `count` structs of at most `room`.
 static int read_array(struct part_reader *r, uint16_t number, uint32_t count, uint32_t room, uint32_t size, void *to)
@@ -434,7 +437,8 @@ static int read_array(struct part_reader *r, uint16_t number, uint32_t count, ui
 	if (count == 0)
 		return 0;
 	if (count > room)
-		return object_error(EINVAL, "%u of %s in a trace, at most %u are possible", count, part_name(number), room);
+		return object_error(
+			EINVAL, "%u of %s in a trace, at most %u are possible", count, part_name(number), room);
 	int more = part_next(r, &p);
 	if (more == EPROTO)
 		return EPROTO;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces: the way of chosen packets through the graph, in the words of its stages.
 //
-// A packet that a trace follows is marked in its metadata (packet.traced, packet.trace), which goes with it from node to node and
-// from worker to worker. While nothing is traced, no node does anything for it: each node's function is replaced when the first
-// trace begins, and put back when the last one ends (trace_follow.c). What a stage decided it says by a TRACE_STAGE.
+// A packet that a trace follows is marked in its metadata (packet.traced, packet.trace), which goes with it from node
+// to node and from worker to worker. While nothing is traced, no node does anything for it: each node's function is
+// replaced when the first trace begins, and put back when the last one ends (trace_follow.c). What a stage decided it
+// says by a TRACE_STAGE.
 #ifndef CORE_TRACE_H
 #define CORE_TRACE_H
 
@@ -29,14 +30,20 @@ struct trace_stage {
 	void (*before)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
 	// Behind the node, of a packet that went on (to `next`, a node's name).
 	void (*after)(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next);
-	// Of a hypothetical packet, which the node does not see: says what the node would do, changes nothing but the packet and
-	// returns the edge that it takes, or TRACE_ENDS.
+	// Of a hypothetical packet, which the node does not see: says what the node would do, changes nothing but the
+	// packet and returns the edge that it takes, or TRACE_ENDS.
 	int (*foresee)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
+	uint8_t single; // what it decides about a packet depends on those before it in the vector (node_each() runs it)
 	uint8_t pure; // the node changes nothing but the packet: it may see hypothetical ones
 	uint8_t inside; // behind it the packet is without the encapsulation that it came with
 	uint8_t fast; // a fast path, which leaves marked packets and those behind them to the edge `full`
 	rte_edge_t full;
-	enum { TRACE_GOES, TRACE_SENDS, TRACE_DROPS, TRACE_PUNTS } end; // what has become of a packet that does not go on
+	enum {
+		TRACE_GOES,
+		TRACE_SENDS,
+		TRACE_DROPS,
+		TRACE_PUNTS
+	} end; // what has become of a packet that does not go on
 	struct trace_stage *next;
 };
 

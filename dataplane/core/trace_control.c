@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it followed as many
-// packets as it was to, and when nobody polls it, so that a client that went away, or a control plane, leaves nothing behind.
+// Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it
+// followed as many packets as it was to, and when nobody polls it, so that a client that went away, or a control
+// plane, leaves nothing behind.
 #include "core/trace_inside.h"
 #include <errno.h>
 #include <rte_errno.h>
@@ -51,7 +52,8 @@ const struct trace_stage *trace_stage_of(const char *node)
 	return s != NULL ? s : &none;
 }
 
-// ---- the workers' part -----------------------------------------------------------------------------------------------
+// ---- the workers' part
+// -----------------------------------------------------------------------------------------------
 
 static int make_tracer(struct tracer *t, uint32_t i)
 {
@@ -60,8 +62,8 @@ static int make_tracer(struct tracer *t, uint32_t i)
 	snprintf(name, sizeof(name), "trace-%u", i);
 	t->live = UINT64_MAX;
 	t->edge = calloc(TRACE_NODES, sizeof(*t->edge));
-	t->ring = rte_ring_create_elem(name, sizeof(struct api_trace_row), TRACE_ROWS, SOCKET_ID_ANY,
-		RING_F_SP_ENQ | RING_F_SC_DEQ);
+	t->ring = rte_ring_create_elem(
+		name, sizeof(struct api_trace_row), TRACE_ROWS, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	return t->edge == NULL || t->ring == NULL ? ENOMEM : 0;
 }
 
@@ -83,8 +85,8 @@ static void learn_nodes(struct tracer *t, struct rte_graph *graph)
 		nt->stage = trace_stage_of(list[i]->name);
 		nt->source = (list[i]->flags & RTE_NODE_SOURCE_F) != 0;
 		nt->entry = strcmp(list[i]->name, "port-rx") == 0;
-		for (uint16_t e = 0; e < RTE_MIN(node->nb_edges, (rte_edge_t)TRACE_EDGES); e++)
-			for (uint16_t f = 0; f < e; f++)
+		for (uint32_t e = 0; e < node->nb_edges && e < TRACE_EDGES; e++)
+			for (uint32_t f = 0; f < e; f++)
 				if (node->nodes[f] == node->nodes[e])
 					nt->twice |= 1ull << e;
 	}
@@ -116,7 +118,8 @@ static int prepare(void)
 	return 0;
 }
 
-// A node's function is one pointer, which the worker reads before each vector: it sees the one or the other, and both do right.
+// A node's function is one pointer, which the worker reads before each vector: it sees the one or the other, and both
+// do right.
 static void arm(int on)
 {
 	struct rte_node_register *const *list;
@@ -162,7 +165,8 @@ static void tell_workers(uint32_t k, const struct trace *tr)
 	}
 }
 
-// ---- life ------------------------------------------------------------------------------------------------------------
+// ---- life
+// ------------------------------------------------------------------------------------------------------------
 
 static void stop(uint32_t k)
 {
@@ -187,14 +191,13 @@ static void keep(struct trace *tr, const struct api_trace_row *row)
 }
 
 // Of each ring at most so many rows: those of trace k go to fn, others' to their queues.
-static void take_rows(
-	uint32_t k, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row), void *arg)
+static void take_rows(uint32_t k, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row), void *arg)
 {
 	struct api_trace_row row;
 
 	for (uint32_t i = 0; i < worker_total(); i++)
-		for (uint32_t n = 0;
-			n < most && rte_ring_sc_dequeue_elem(tracer_at(i)->ring, &row, sizeof(row)) == 0; n++) {
+		for (uint32_t n = 0; n < most && rte_ring_sc_dequeue_elem(tracer_at(i)->ring, &row, sizeof(row)) == 0;
+			n++) {
 			if (row.traces >> k & 1)
 				fn(arg, &row);
 			for (uint32_t j = 0; j < API_MAX_TRACES; j++)
@@ -257,7 +260,8 @@ static int check(struct api_trace *w)
 	if (w->rate == 0)
 		w->rate = API_TRACE_RATE;
 	if ((w->flags & API_TRACE_HYPOTHETICAL) && (w->octets < 14 || w->octets > API_TRACE_FRAME))
-		return object_error(EINVAL, "a hypothetical packet has 14..%u bytes, not %u", API_TRACE_FRAME, w->octets);
+		return object_error(
+			EINVAL, "a hypothetical packet has 14..%u bytes, not %u", API_TRACE_FRAME, w->octets);
 	if (!(w->flags & API_TRACE_HYPOTHETICAL) && w->octets != 0)
 		return object_error(EINVAL, "a frame in a trace that has no hypothetical packet");
 	return 0;
@@ -353,7 +357,8 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 	if (!engine_started())
 		return object_error(EAGAIN, "the data plane has no configuration yet");
 	if (k == API_MAX_TRACES)
-		return object_error(EBUSY, "%u traces run already; each ends by itself, or with its client", API_MAX_TRACES);
+		return object_error(
+			EBUSY, "%u traces run already; each ends by itself, or with its client", API_MAX_TRACES);
 	int error = check(&order->want);
 	error = error != 0 ? error : prepare();
 	error = error != 0 ? error : make(&tr, o);
@@ -376,7 +381,8 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 	return error;
 }
 
-// ---- poll ------------------------------------------------------------------------------------------------------------
+// ---- poll
+// ------------------------------------------------------------------------------------------------------------
 
 int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row),
 	void *arg, struct api_trace_state *to)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in for each node's function while something is traced: it looks for marked packets before the node sees them, lets the
-// node do its work, and looks where they went.
+// What stands in for each node's function while something is traced: it looks for marked packets before the node sees
+// them, lets the node do its work, and looks where they went.
 //
-// A vector without marked packets costs a comparison: packets are marked behind port-rx, behind the fast path, or came marked out of
-// a source node (handover-rx, scheduler-tx), and only then has the walk any.
+// A vector without marked packets costs a comparison: packets are marked behind port-rx, behind the fast path, or
+// came marked out of a source node (handover-rx, scheduler-tx), and only then has the walk any.
 #include "core/trace_inside.h"
 #include <rte_cycles.h>
 #include <string.h>
@@ -12,7 +12,8 @@ struct tracer *tracers;
 struct trace *traces_now[API_MAX_TRACES];
 const struct trace_chooser *trace_chooser;
 
-// ---- choosing --------------------------------------------------------------------------------------------------------
+// ---- choosing
+// --------------------------------------------------------------------------------------------------------
 
 void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, uint8_t traces)
 {
@@ -33,8 +34,7 @@ static int follows(struct tracer *t, const struct worker *w, struct trace *tr, u
 		t->of[k].missed++;
 		return 0;
 	}
-	return tr->want.packets == 0 ||
-	       __atomic_fetch_add(&tr->followed, 1, __ATOMIC_RELAXED) < tr->want.packets;
+	return tr->want.packets == 0 || __atomic_fetch_add(&tr->followed, 1, __ATOMIC_RELAXED) < tr->want.packets;
 }
 
 static uint8_t choose(struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among)
@@ -63,7 +63,8 @@ static const char *port_name(uint16_t index)
 }
 
 // Chooses a packet that no trace follows yet.
-static void enter(struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among, const struct trace_row *at)
+static void enter(
+	struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among, const struct trace_row *at)
 {
 	struct packet *pkt = packet_of(m);
 	uint8_t by = choose(t, w, m, among);
@@ -80,7 +81,8 @@ static void enter(struct tracer *t, const struct worker *w, struct rte_mbuf *m, 
 	trace_record(t, w, trace_number(pkt), pkt->traced, &row);
 }
 
-// ---- where packets went ----------------------------------------------------------------------------------------------
+// ---- where packets went
+// ----------------------------------------------------------------------------------------------
 
 static inline uint16_t edges_of(const struct rte_node *node)
 {
@@ -114,11 +116,8 @@ static void step(struct tracer *t, struct worker *w, const struct trace_node *nt
 	const struct rte_node *next, struct trace_packet *p, uint32_t ticks)
 {
 	struct packet *pkt = packet_of(p->m);
-	struct trace_row row = {.what = API_TRACE_STEP,
-		.ticks = ticks,
-		.node = node->name,
-		.next = next->name,
-		.text = &p->text};
+	struct trace_row row = {
+		.what = API_TRACE_STEP, .ticks = ticks, .node = node->name, .next = next->name, .text = &p->text};
 
 	p->went_on = 1;
 	if (nt->stage->after != NULL)
@@ -155,12 +154,13 @@ static void look_behind(struct tracer *t, struct worker *w, const struct trace_n
 	}
 }
 
-// ---- nodes -----------------------------------------------------------------------------------------------------------
+// ---- nodes
+// -----------------------------------------------------------------------------------------------------------
 
 static uint16_t run_source(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {
-	uint16_t before[TRACE_EDGES];
+	uint16_t before[TRACE_EDGES] = {0};
 
 	note_edges(node, before);
 	uint64_t start = rte_rdtsc();
@@ -190,7 +190,7 @@ static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_
 {
 	const struct rte_node *full = node->nodes[nt->stage->full];
 	const struct trace_row at = {.node = node->name, .next = full->name};
-	uint16_t before[TRACE_EDGES], first = 0;
+	uint16_t before[TRACE_EDGES] = {0}, first = 0;
 
 	note_edges(node, before);
 	while (first < n && (t->live != w->walks || packet_of(objs[first])->traced == 0))
@@ -242,7 +242,8 @@ static void foresee(struct tracer *t, struct worker *w, const struct trace_node 
 	if (nt->stage->foresee != NULL)
 		edge = nt->stage->foresee(&p->text, w, m);
 	else
-		trace_say(&p->text, "it would be given to %s, which is not asked about hypothetical packets", node->name);
+		trace_say(
+			&p->text, "it would be given to %s, which is not asked about hypothetical packets", node->name);
 	if (edge == TRACE_ENDS) {
 		end(t, w, node, p, 0, nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS ? m : NULL);
 		packet_of(m)->traced = 0;
@@ -270,7 +271,7 @@ static void begin(struct tracer *t, struct worker *w, const struct trace_node *n
 	p->outcome = outcome[nt->stage->end];
 	p->text.used = 0;
 	snprintf(p->port, sizeof(p->port), "%s", port != NULL ? port : "");
-	if (nt->stage->before != NULL)
+	if (nt->stage->before != NULL && (!nt->stage->single || trace_is_hypothetical(m)))
 		nt->stage->before(&p->text, w, m);
 }
 
@@ -290,9 +291,11 @@ static uint16_t gather(struct tracer *t, struct worker *w, const struct trace_no
 		t->packets = RTE_MIN(t->packets, TRACE_FOLLOWED - 1u);
 		begin(t, w, nt, m);
 		struct trace_packet *p = &t->packet[t->packets - 1];
+		p->at = (uint16_t)(kept - 1);
 		if (!trace_is_hypothetical(m) || nt->stage->pure) {
 			if (nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS) {
-				// The frame may be gone behind the node, and so the end is told now; trace_dropped() says more.
+				// The frame may be gone behind the node, and so the end is told now; trace_dropped()
+				// says more.
 				end(t, w, node, p, 0, m);
 				p->went_on = 1;
 			}
@@ -317,9 +320,10 @@ static int is_handed_over(const struct worker *w, const struct rte_mbuf *m)
 	return 0;
 }
 
-// Packets that no trace followed, on their way to be dropped: of traces that ask for drops, those that the fast path sent.
-static void look_at_dropped(struct tracer *t, struct worker *w, const struct trace_node *nt, const struct rte_node *node,
-	void **objs, uint16_t n)
+// Packets that no trace followed, on their way to be dropped: of traces that ask for drops, those that the fast path
+// sent.
+static void look_at_dropped(struct tracer *t, struct worker *w, const struct trace_node *nt,
+	const struct rte_node *node, void **objs, uint16_t n)
 {
 	const struct trace_row at = {.node = node->name};
 
@@ -328,10 +332,27 @@ static void look_at_dropped(struct tracer *t, struct worker *w, const struct tra
 			enter(t, w, objs[i], t->late, &at);
 }
 
+// Each marked packet begins a vector of its own, so that what is said of meters and queues is what the packet finds.
+static void run_pieces(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
+	struct rte_node *node, void **objs, uint16_t n)
+{
+	uint16_t done = 0;
+
+	for (uint32_t i = 0; i < t->packets; i++) {
+		struct trace_packet *p = &t->packet[i];
+
+		if (p->at > done)
+			nt->process(graph, node, objs + done, p->at - done);
+		done = p->at;
+		nt->stage->before(&p->text, w, p->m);
+	}
+	nt->process(graph, node, objs + done, n - done);
+}
+
 static uint16_t run_followed(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {
-	uint16_t before[TRACE_EDGES], handed = 0;
+	uint16_t before[TRACE_EDGES] = {0}, handed = 0;
 	uint64_t handed_before = w->handed_over;
 
 	if (nt->stage->end == TRACE_DROPS && t->late != 0)
@@ -340,7 +361,9 @@ static uint16_t run_followed(struct tracer *t, struct worker *w, const struct tr
 	note_edges(node, before);
 	node->idx = kept;
 	uint64_t start = rte_rdtsc();
-	if (kept > 0)
+	if (kept > 0 && nt->stage->single)
+		run_pieces(t, w, nt, graph, node, objs, kept);
+	else if (kept > 0)
 		nt->process(graph, node, objs, kept);
 	uint32_t ticks = (uint32_t)((rte_rdtsc() - start) / n);
 	node->idx = n;
@@ -377,7 +400,7 @@ uint16_t trace_process(struct rte_graph *graph, struct rte_node *node, void **ob
 		return run_followed(t, w, nt, graph, node, objs, n);
 	if (likely(!t->edges))
 		return nt->process(graph, node, objs, n);
-	uint16_t before[TRACE_EDGES];
+	uint16_t before[TRACE_EDGES] = {0};
 	note_edges(node, before);
 	n = nt->process(graph, node, objs, n);
 	count_edges(t, nt, node, before);

@@ -32,6 +32,7 @@ struct trace {
 struct trace_packet {
 	struct rte_mbuf *m;
 	uint32_t number;
+	uint16_t at; // in the vector
 	uint8_t traced;
 	uint8_t went_on;
 	uint16_t outcome; // enum api_trace_outcome
@@ -51,7 +52,8 @@ struct tracer {
 	struct rte_ring *ring; // of struct api_trace_row; single producer, single consumer
 	uint64_t live; // walk (worker.walks) in which some packet may be marked
 	uint32_t sequence;
-	uint8_t early, late, only; // bits: traces that choose at port-rx; behind the fast path; nothing but their own frame
+	uint8_t early, late,
+		only; // bits: traces that choose at port-rx; behind the fast path; nothing but their own frame
 	uint8_t edges; // counts are kept
 	struct {
 		uint64_t missed, lost, seen;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What buffer, redirect, duplicate say of traced packets is that they have them: hypothetical ones end there.
+#include "rule/words.h"
 #include "core/trace.h"
 #include "rule/view.h"
-#include "rule/words.h"
 
 static void say(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-age: time-outs.
-#include "core/trace.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
+#include "core/trace.h"
 #include "nat/nat.h"
 #include "nat/table.h"
 #include "nat/translate.h"

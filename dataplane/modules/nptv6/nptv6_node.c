@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nptv6-uplink: inside source addresses become outside ones. nptv6-downlink: destinations, the way back.
-#include "core/trace.h"
 #include "core/node.h"
+#include "core/trace.h"
 #include "nptv6/nptv6.h"
 #include "route/ways.h"
 #include "rule/view.h"

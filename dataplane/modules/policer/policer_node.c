@@ -5,10 +5,10 @@
 // Every packet passes, policed or not, because this is where packets and bytes are counted: what is forwarded, in bytes
 // of IP packets as packet.length says. One meter and one URR are the straight way; more are one branch away
 // (RULE_FURTHER_METERS).
+#include "policer/policer_node.h"
 #include "core/node.h"
 #include "meter/policer.h"
 #include "meter/several.h"
-#include "policer/policer_node.h"
 #include "rule/view.h"
 #include "usage/usage.h"
 

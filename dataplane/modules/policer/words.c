@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the policer nodes say of traced packets: colour and tokens of each meter, quotas. A hypothetical packet takes no tokens and is
-// not counted.
+// What the policer nodes say of traced packets: colour and tokens of each meter, quotas. A hypothetical packet takes
+// no tokens and is not counted.
+#include "rule/words.h"
 #include "core/node.h"
 #include "meter/several.h"
 #include "policer/policer_node.h"
 #include "rule/view.h"
-#include "rule/words.h"
 #include "usage/usage.h"
 
 static const char *const colour_name[RTE_COLORS] = {"green", "yellow", "red"};
@@ -17,14 +17,14 @@ static uint64_t tokens(const struct meter_bucket *b, uint64_t lack)
 {
 	return b->cost == 0 ? 0
 			    : (uint64_t)(((unsigned __int128)(b->burst - RTE_MIN(lack, b->burst)) << METER_COST_SHIFT) /
-				      b->cost);
+					 b->cost);
 }
 
-static int say_meter(
-	struct trace_text *to, const struct policer_profile *p, const struct meter *meter, struct worker *w, struct rte_mbuf *m)
+static int say_meter(struct trace_text *to, const struct policer_profile *p, const struct meter *meter,
+	struct worker *w, struct rte_mbuf *m)
 {
-	struct meter_look l = meter_look_at(p, meter, w->now << METER_TIME_SHIFT, packet_of(m)->length,
-		meter_came(session_view_of(m)->dscp));
+	struct meter_look l = meter_look_at(
+		p, meter, w->now << METER_TIME_SHIFT, packet_of(m)->length, meter_came(session_view_of(m)->dscp));
 
 	trace_say(to, "; meter: %s, %s; %lu bytes of committed and %lu of %s tokens for a packet of %u",
 		colour_name[l.colour], action_name[p->action[l.colour]], tokens(&p->committed, l.lack[0]),
@@ -43,8 +43,8 @@ static int say_meters(struct trace_text *to, struct worker *w, struct rte_mbuf *
 
 		return (r->flags & RULE_POLICED) && p != NULL && say_meter(to, p, &rule_state_of(r)->meter, w, m);
 	}
-	uint8_t n = meters_look(r, w->now << METER_TIME_SHIFT, packet_of(m)->length,
-		meter_came(session_view_of(m)->dscp), meter);
+	uint8_t n = meters_look(
+		r, w->now << METER_TIME_SHIFT, packet_of(m)->length, meter_came(session_view_of(m)->dscp), meter);
 	for (uint8_t i = 0; i < n; i++)
 		drops |= meter[i].profile != NULL && say_meter(to, meter[i].profile, meter[i].meter, w, m);
 	return drops;
@@ -52,8 +52,8 @@ static int say_meters(struct trace_text *to, struct worker *w, struct rte_mbuf *
 
 static int say_quota(struct trace_text *to, const struct rule *r)
 {
-	int blocked = r->flags & RULE_FURTHER_METERS ? usage_rule_blocked(r)
-						     : r->urr != RULE_NONE && usage_blocked(r->urr);
+	int blocked =
+		r->flags & RULE_FURTHER_METERS ? usage_rule_blocked(r) : r->urr != RULE_NONE && usage_blocked(r->urr);
 
 	if (r->urr == RULE_NONE)
 		trace_say(to, "; no URR");
@@ -97,5 +97,5 @@ static int foresee_downlink(struct trace_text *to, struct worker *w, struct rte_
 	return foresee(to, w, m, 0);
 }
 
-TRACE_STAGE("policer-uplink", .before = before, .foresee = foresee_uplink)
-TRACE_STAGE("policer-downlink", .before = before, .foresee = foresee_downlink)
+TRACE_STAGE("policer-uplink", .before = before, .foresee = foresee_uplink, .single = 1)
+TRACE_STAGE("policer-downlink", .before = before, .foresee = foresee_downlink, .single = 1)

@@ -12,13 +12,13 @@ void rule_say_session(struct trace_text *to, const struct rule *r)
 
 static const char *action_of(const struct rule *r)
 {
-	return r->flags & RULE_BUFFER             ? "buffer"
-	       : r->flags & RULE_REDIRECT         ? "redirect"
-	       : (r->flags & RULE_FORWARD) == 0   ? "drop"
-	       : r->outer == API_OUTER_GTPU       ? "forward into a GTP-U tunnel"
-	       : r->outer == API_OUTER_ENDPOINT   ? "forward to the subscriber's endpoint"
-	       : r->outer == API_OUTER_UDP        ? "forward in UDP"
-						  : "forward as IP";
+	return r->flags & RULE_BUFFER           ? "buffer"
+	       : r->flags & RULE_REDIRECT       ? "redirect"
+	       : (r->flags & RULE_FORWARD) == 0 ? "drop"
+	       : r->outer == API_OUTER_GTPU     ? "forward into a GTP-U tunnel"
+	       : r->outer == API_OUTER_ENDPOINT ? "forward to the subscriber's endpoint"
+	       : r->outer == API_OUTER_UDP      ? "forward in UDP"
+						: "forward as IP";
 }
 
 void rule_say(struct trace_text *to, const struct rule *r)
@@ -33,5 +33,6 @@ void rule_say(struct trace_text *to, const struct rule *r)
 	if (r->flags & RULE_GATE_CLOSED)
 		trace_say(to, "; the QER's gate is closed");
 	if ((r->flags & RULE_SEVERAL_PDRS) == 0)
-		trace_say(to, "; fast path: %s", __atomic_load_n(&s->key, __ATOMIC_RELAXED) != 0 ? "entry" : "no entry");
+		trace_say(
+			to, "; fast path: %s", __atomic_load_n(&s->key, __ATOMIC_RELAXED) != 0 ? "entry" : "no entry");
 }

@@ -147,7 +147,8 @@ static void enqueue_run(
 	for (uint16_t i = 0; i < n; i++) {
 		const struct session_view *v = session_view_of(pkts[i]);
 
-		hqos_set_place_of(pkts[i], hqos_place_class(v->pipe, scheduler_class_of(s, v)), dscp_precedence(v->dscp));
+		hqos_set_place_of(
+			pkts[i], hqos_place_class(v->pipe, scheduler_class_of(s, v)), dscp_precedence(v->dscp));
 	}
 	uint32_t full = hqos_enqueue(h, pkts, n, w->now, rejected);
 	w->held += n - full;

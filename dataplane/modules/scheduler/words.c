@@ -29,6 +29,5 @@ static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 	return TRACE_ENDS;
 }
 
-TRACE_STAGE("scheduler", .before = say, .foresee = foresee)
+TRACE_STAGE("scheduler", .before = say, .foresee = foresee, .single = 1)
 TRACE_STAGE("scheduler-tx", .pure = 1)
-

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the session nodes say of traced packets.
+#include "rule/words.h"
 #include "path/path.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/tables.h"
 #include "rule/view.h"
-#include "rule/words.h"
 #include <string.h>
 
 static void say_first(struct trace_text *to, const struct rule *first, const struct worker *w)

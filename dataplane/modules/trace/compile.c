@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus-dp filter`: compiles an expression of pcap-filter(7) and prints the programs. A process of its own, with little memory and
-// time: whatever an expression does to the compiler, it does it there.
+// `isthmus-dp filter`: compiles an expression of pcap-filter(7) and prints the programs. A process of its own, with
+// little memory and time: whatever an expression does to the compiler, it does it there.
 #include "trace/compile.h"
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@ int filter_compile(const char *text, int link, FILE *to, char *error, size_t roo
 
 	if (p == NULL || strlen(text) > FILTER_TEXT || pcap_compile(p, &program, text, 1, PCAP_NETMASK_UNKNOWN) != 0) {
 		snprintf(error, room, "%s",
-			p == NULL                      ? "no memory"
+			p == NULL                    ? "no memory"
 			: strlen(text) > FILTER_TEXT ? "the expression is too long"
-						       : pcap_geterr(p));
+						     : pcap_geterr(p));
 		if (p != NULL)
 			pcap_close(p);
 		return -1;

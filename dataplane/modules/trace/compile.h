@@ -8,8 +8,8 @@
 
 #define FILTER_TEXT 4096 // characters
 
-// Writes the program for a link type (DLT_*): the number of its instructions, then a line of four numbers each. Returns 0, or -1 and
-// why not.
+// Writes the program for a link type (DLT_*): the number of its instructions, then a line of four numbers each.
+// Returns 0, or -1 and why not.
 int filter_compile(const char *text, int link, FILE *to, char *error, size_t room);
 int filter_main(const char *text); // exit status
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of classic BPF. What is let through ends, and reads nothing but the packet: jumps stay inside, the last instruction is a
-// return, words of memory are there (libpcap's check), and jumps go forward (ours: libpcap takes those that wrap around).
+// Programs of classic BPF. What is let through ends, and reads nothing but the packet: jumps stay inside, the last
+// instruction is a return, words of memory are there (libpcap's check), and jumps go forward (ours: libpcap takes
+// those that wrap around).
 #include "trace/program.h"
 #include "core/object.h"
 #include <errno.h>
@@ -23,8 +24,8 @@ int program_load(struct bpf_insn **to, const struct api_trace_instruction *code,
 	if (count == 0)
 		return 0;
 	if (count > API_TRACE_INSTRUCTIONS)
-		return object_error(EINVAL, "a filter of %u instructions, at most %u are possible", count,
-			API_TRACE_INSTRUCTIONS);
+		return object_error(
+			EINVAL, "a filter of %u instructions, at most %u are possible", count, API_TRACE_INSTRUCTIONS);
 	if (jumps_back(code, count) || !bpf_validate((const struct bpf_insn *)(const void *)code, (int)count))
 		return object_error(EINVAL, "a filter that is no program of classic BPF");
 	*to = malloc(count * sizeof(**to));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of a UPF's packets: the way, the words, how it ends; the same frames, counters and usage with and without a trace; what is
-// bounded; hypothetical packets, which leave nothing behind but their count.
+// Traces of a UPF's packets: the way, the words, how it ends; the same frames, counters and usage with and without a
+// trace; what is bounded; hypothetical packets, which leave nothing behind but their count.
 #include "core/trace_inside.h"
 #include "session/mobile_fixture.h"
 
@@ -34,7 +34,8 @@ static void begin(const struct trace_order *o)
 static void poll_it(int stop)
 {
 	count = 0;
-	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, (uint32_t)stop}, ROWS, take, NULL, &state), 0);
+	assert_int_equal(
+		trace_poll(&(struct api_trace_poll){state.trace, (uint32_t)stop}, ROWS, take, NULL, &state), 0);
 }
 
 static const struct api_trace_row *row_of(const char *node, enum api_trace_what what)
@@ -340,6 +341,36 @@ static void test_programs(void **unused)
 	assert_int_equal(trace_begin(o, &state), EINVAL);
 }
 
+static uint64_t edge_packets(const char *from, const char *to)
+{
+	uint32_t n;
+	const struct api_edge_row *r = kit_rows(API_TABLE_EDGE, "", sizeof(*r), &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(r[i].from, from) == 0 && strcmp(r[i].to, to) == 0 && r[i].packets != 0)
+			return r[i].packets;
+	return 0;
+}
+
+static void test_edges(void **unused)
+{
+	struct frame f, wrong;
+	uint64_t fast = edge_packets("flow-input", "port-tx"), full = edge_packets("flow-input", "core-input");
+
+	uplink(&f, 0x100, UE4);
+	uplink(&wrong, 0x778, UE4);
+	send_frame("ran", &f); // counted by nobody
+	assert_int_equal(edge_packets("flow-input", "port-tx"), fast);
+	begin(order(API_TRACE_EDGES));
+	send_frame("ran", &f);
+	send_frame("ran", &f);
+	send_frame("ran", &wrong);
+	assert_int_equal(edge_packets("flow-input", "port-tx"), fast + 2);
+	assert_int_equal(edge_packets("flow-input", "core-input"), full + 1);
+	poll_it(1);
+	assert_int_equal(count, 0);
+}
+
 static int setup(void **unused)
 {
 	fixture_start(NULL);
@@ -357,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_life),
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_edges),
 	};
 
 	return cmocka_run_group_tests(all, setup, NULL);
