@@ -21,10 +21,6 @@ static struct {
 	const char *entry[API_ROLE_CORE + 1];
 } control;
 
-struct reason trace_explained = {.name = "explained",
-	.text = "no packet of the wire: what `isthmus explain` asked about ends here",
-	.kind = REASON_DROP};
-
 void trace_stage_register(struct trace_stage *s)
 {
 	s->next = (struct trace_stage *)(uintptr_t)control.stages;
@@ -270,16 +266,14 @@ static int check(struct api_trace *w)
 static int inject(const struct trace *tr, uint32_t k, const struct trace_order *o)
 {
 	struct port *p = port_get(tr->port);
-	struct rte_mbuf *m = control_originate();
-	char *at = m == NULL ? NULL : rte_pktmbuf_append(m, (uint16_t)o->want.octets);
+	struct rte_mbuf *m;
 
+	if (o->want.octets > rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM)
+		return object_error(EMSGSIZE, "the packet does not fit into one buffer (engine buffer_size)");
+	m = control_originate();
 	if (m == NULL)
 		return object_error(ENOMEM, "no packet buffer is free");
-	if (at == NULL) {
-		control_drop(m, &trace_explained);
-		return object_error(EMSGSIZE, "the packet does not fit into one buffer (engine buffer_size)");
-	}
-	memcpy(at, o->octets, o->want.octets);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)o->want.octets), o->octets, o->want.octets);
 	packet_of(m)->port_in = p->index;
 	struct tracer *t = &tracers[API_MAX_WORKERS];
 	trace_mark(t, &control_worker, packet_of(m), (uint8_t)(1u << k | TRACED_HYPOTHETICAL));
@@ -424,6 +418,5 @@ uint64_t trace_edge_packets(uint32_t node, uint16_t edge)
 
 RTE_INIT(trace_start)
 {
-	reason_register(&trace_explained);
 	timer_register("trace", TIMER_MS, tick);
 }

@@ -8,6 +8,8 @@
 #include <rte_cycles.h>
 #include <string.h>
 
+DROP_REASON(drop_explained, "explained", "no packet of the wire: what `isthmus explain` asked about ends here")
+
 struct tracer *tracers;
 struct trace *traces_now[API_MAX_TRACES];
 const struct trace_chooser *trace_chooser;
@@ -247,7 +249,7 @@ static void foresee(struct tracer *t, struct worker *w, const struct trace_node 
 	if (edge == TRACE_ENDS) {
 		end(t, w, node, p, 0, nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS ? m : NULL);
 		packet_of(m)->traced = 0;
-		worker_drop(w, m, &trace_explained);
+		worker_drop(w, m, &drop_explained);
 		return;
 	}
 	rte_node_enqueue_x1(graph, node, (rte_edge_t)edge, m);

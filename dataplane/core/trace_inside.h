@@ -68,7 +68,6 @@ struct tracer {
 extern struct tracer *tracers; // API_MAX_WORKERS, and the control thread's; NULL until the first trace
 extern struct trace *traces_now[API_MAX_TRACES]; // published
 extern const struct trace_chooser *trace_chooser;
-extern struct reason trace_explained;
 
 static inline struct tracer *tracer_of(const struct worker *w)
 {
