@@ -268,7 +268,7 @@ static int inject(const struct trace *tr, uint32_t k, const struct trace_order *
 	struct port *p = port_get(tr->port);
 	struct rte_mbuf *m;
 
-	if (o->want.octets > rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM)
+	if (o->want.octets > (uint32_t)rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM)
 		return object_error(EMSGSIZE, "the packet does not fit into one buffer (engine buffer_size)");
 	m = control_originate();
 	if (m == NULL)

@@ -11,7 +11,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define QUICK_KEYS 4
+
 struct trace_filter {
+	uint32_t quick; // of quick_key: all there is to match are these; 0: headers are read in any case
+	uint32_t quick_key[QUICK_KEYS]; // IPv4 addresses and TEIDs, as on the wire
 	struct bpf_insn *frame, *packet;
 	uint32_t keys;
 	struct api_trace_key key[];
@@ -128,10 +132,46 @@ static int some_program_takes(const struct trace_filter *f, const struct headers
 	return 0;
 }
 
+static inline uint32_t word_at(const uint8_t *p)
+{
+	uint32_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+static inline int is_quick_key(const struct trace_filter *f, uint32_t word)
+{
+	for (uint32_t i = 0; i < f->quick; i++)
+		if (f->quick_key[i] == word)
+			return 1;
+	return 0;
+}
+
+#define QUICK_BYTES (ETH_HEADER + IP4_HEADER + 8 + GTPU_HEADER_CONTAINER + IP4_HEADER)
+
+// 0 when no key can be in the frame: what nearly every packet is, IPv4 without tags, as it is or in a G-PDU over IPv4.
+static inline int may_match(const struct trace_filter *f, const struct rte_mbuf *m)
+{
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *), *udp = p + ETH_HEADER + IP4_HEADER, *inside = udp + 16;
+
+	if (unlikely(f->quick == 0 || m->data_len < QUICK_BYTES || load16(p + 12) != ETH_TYPE_IP4 || p[14] != 0x45))
+		return 1;
+	if (unlikely(is_quick_key(f, word_at(p + 26)) || is_quick_key(f, word_at(p + 30))))
+		return 1;
+	if (p[23] != IP_PROTOCOL_UDP || load16(udp + 2) != GTPU_PORT)
+		return 0;
+	inside += (udp[8] & 7) != 0 ? 8 : 0; // one container, or it is looked at closer
+	return inside[0] != 0x45 || is_quick_key(f, word_at(udp + 12)) || is_quick_key(f, word_at(inside + 12)) ||
+	       is_quick_key(f, word_at(inside + 16));
+}
+
 static int takes(const struct trace_filter *f, struct rte_mbuf *m)
 {
 	struct headers h;
 
+	if (likely(!may_match(f, m)))
+		return 0;
 	read_headers(&h, m);
 	return some_key_matches(f, &h) && some_program_takes(f, &h, m);
 }
@@ -147,6 +187,21 @@ static int check_key(const struct api_trace_key *k)
 		return object_error(EINVAL, "a trace by an address of family %u with %u bits", k->address.family,
 			k->address.prefix);
 	return 0;
+}
+
+static void make_quick(struct trace_filter *f)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < f->keys; i++) {
+		const struct api_trace_key *k = &f->key[i];
+		int address = k->by == API_TRACE_BY_ADDRESS && k->address.family == 4 && k->address.prefix == 32;
+
+		if (n == QUICK_KEYS || (!address && k->by != API_TRACE_BY_TEID))
+			return;
+		f->quick_key[n++] = address ? word_at(k->address.bytes) : rte_cpu_to_be_32(k->teid);
+	}
+	f->quick = n;
 }
 
 static void release(struct trace_filter *f)
@@ -172,6 +227,8 @@ static int make(struct trace_filter **to, const struct api_trace *want, const st
 		error = program_load(&f->packet, packet, want->packet_code);
 	if (error != 0 && f != NULL)
 		release(f);
+	if (error == 0)
+		make_quick(f);
 	if (error == 0)
 		*to = f;
 	return error;
