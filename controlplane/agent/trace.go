@@ -4,6 +4,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -60,6 +61,13 @@ func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 		}
 		return client.Flush()
 	})
+	select {
+	case <-c.Done():
+		if err != nil {
+			err = fmt.Errorf("the data plane went away, and the trace with it: %w", err)
+		}
+	default:
+	}
 	switch {
 	case err != nil && !begun:
 		answer(w, nil, err)

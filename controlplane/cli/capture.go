@@ -198,6 +198,9 @@ func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
 		}
 		return o.buffer.Flush() // who reads it live sees it
 	})
+	if err == nil && last.Ended == "" && ctx.Err() == nil {
+		err = errGone
+	}
 	if again := o.close(); err == nil {
 		err = again
 	}

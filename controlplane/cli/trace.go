@@ -148,11 +148,17 @@ func (e *env) followPackets(cmd *cobra.Command, q *trace.Query, asJSON, workers 
 		}
 		return nil
 	})
+	if err == nil && last.Ended == "" && ctx.Err() == nil {
+		err = errGone
+	}
 	if err != nil {
 		return err
 	}
 	return sayEnd(e, last, shown, asJSON || q.Edges)
 }
+
+// errGone ends a command whose control plane ended before its trace did.
+var errGone = errors.New("the control plane went away, and the trace with it")
 
 func sayEnd(e *env, s trace.State, shown int, asJSON bool) error {
 	switch s.Ended {

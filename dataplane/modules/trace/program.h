@@ -5,7 +5,7 @@
 #define TRACE_PROGRAM_H
 
 #include "isthmus_api.h"
-#include <pcap/bpf.h>
+#include <pcap/pcap.h>
 
 // Copies a program. Returns 0 and *to (NULL: no instructions), or a positive errno after object_error(). Control
 // thread.
