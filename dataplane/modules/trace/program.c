@@ -4,6 +4,7 @@
 // those that wrap around).
 #include "trace/program.h"
 #include "core/object.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
