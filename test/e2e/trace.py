@@ -169,14 +169,20 @@ def hostile(w):
 def restarts(w):
     """The data plane dies below a trace: it ends with a reason, and the next one works."""
     p = subprocess.Popen([BIN, "trace", "--for", "60s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: p.poll() is not None or w.up(0x5001, "10.45.50.1") and bool(select.select([p.stdout], [], [], 0.1)[0]),
-               "packets of the trace")
+
+    def traced():
+        w.up(0x5001, "10.45.50.1")
+        return p.poll() is not None or bool(select.select([p.stdout], [], [], 0.1)[0])
+
+    wait_until(traced, "packets of the trace")
     status = json.loads(subprocess.run([BIN, "status", "-j"], capture_output=True, text=True).stdout)
     os.kill(status["dp_pid"], signal.SIGKILL)
     _, why = p.communicate(timeout=20)
-    check(p.returncode == 1 and "the data plane went away" in why, f"a trace whose data plane died: {p.returncode} {why}")
-    wait_until(lambda: b"n4." in subprocess.run([BIN, "show", "session", "-j"], capture_output=True).stdout, "its sessions")
-    says("after a restart", while_it_runs(trace("--ue", "10.45.50.1"), lambda: w.up(0x5001, "10.45.50.1")), "session n4.")
+    check(p.returncode == 1 and "the data plane went away" in why, f"its data plane died: {p.returncode} {why}")
+    wait_until(lambda: b"n4." in subprocess.run([BIN, "show", "session", "-j"], capture_output=True).stdout,
+               "its sessions")
+    text = while_it_runs(trace("--ue", "10.45.50.1"), lambda: w.up(0x5001, "10.45.50.1"))
+    says("after a restart", text, "session n4.")
 
 
 def main():

@@ -25,8 +25,8 @@ static void put_session(void)
 static void begin(const char *mode)
 {
 	// udp port 53, of IPv4
-	static const struct api_trace_instruction port[] = {{48, 0, 0, 9}, {21, 0, 6, 17}, {177, 0, 0, 0}, {72, 0, 0, 0},
-		{21, 2, 0, 53}, {72, 0, 0, 2}, {21, 0, 1, 53}, {6, 0, 0, 65535}, {6, 0, 0, 0}};
+	static const struct api_trace_instruction port[] = {{48, 0, 0, 9}, {21, 0, 6, 17}, {177, 0, 0, 0},
+		{72, 0, 0, 0}, {21, 2, 0, 53}, {72, 0, 0, 2}, {21, 0, 1, 53}, {6, 0, 0, 65535}, {6, 0, 0, 0}};
 	static struct trace_order o;
 	struct api_trace_state s;
 
