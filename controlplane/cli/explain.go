@@ -11,7 +11,7 @@ import (
 
 const explainLong = `Sends a hypothetical packet through the live tables and prints its trace. It is not sent, takes no
 tokens of meters, is not counted by URRs, is not queued, buffered, copied or translated, and ends where
-that would be. It does begin a flow of its session where a first packet would, counts as a hit of its
+that would be. It may begin a flow of a session with several PDRs, counts as a hit of its
 access list's rule, and as a packet that ends under the reason "explained".`
 
 func explainCommand(e *env) *cobra.Command {

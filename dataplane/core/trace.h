@@ -11,7 +11,8 @@
 #include "core/node.h"
 
 #define TRACED_BY 0x0fu // of packet.traced: bits of the traces that follow the packet
-#define TRACED_NUMBER 0x70u // the highest bits of its number
+#define TRACED_NUMBER 0x30u // the highest bits of its number
+#define TRACED_AWAY 0x40u // followed by none: only kept from the fast path, with others of its session
 #define TRACED_HYPOTHETICAL 0x80u // of `isthmus explain`: it is not sent, and nothing is counted for it
 #define TRACE_ENDS (-1)
 
@@ -70,6 +71,10 @@ struct trace_chooser {
 	void (*free)(struct trace_filter *f);
 	// 1 when a frame as it was received is to be followed. Workers.
 	int (*takes)(const struct trace_filter *f, struct rte_mbuf *m);
+	// Takes the sessions that have the keys from the fast path. Returns 1 when each key is a session's, so that
+	// their packets come behind the fast path from now on, as long as none of them makes an entry. Control
+	// thread.
+	int (*withdraw)(const struct trace_filter *f);
 };
 void trace_chooser_register(const struct trace_chooser *c);
 

@@ -155,8 +155,10 @@ static void tell_workers(uint32_t k, const struct trace *tr)
 		int only = (flags & (API_TRACE_HYPOTHETICAL | API_TRACE_EDGES)) != 0;
 
 		set_bit(&t->only, k, tr != NULL && only);
-		set_bit(&t->late, k, tr != NULL && !only && (flags & API_TRACE_LATE));
-		set_bit(&t->early, k, tr != NULL && !only && !(flags & API_TRACE_LATE));
+		int late = (flags & API_TRACE_LATE) != 0 || (tr != NULL && tr->away);
+
+		set_bit(&t->late, k, tr != NULL && !only && late);
+		set_bit(&t->early, k, tr != NULL && !only && !late);
 		__atomic_store_n(&t->edges, (uint8_t)edges, __ATOMIC_RELAXED);
 	}
 }
@@ -333,6 +335,13 @@ static void describe(const struct trace *tr, uint32_t k, struct api_trace_state 
 	}
 }
 
+// Whoever began an entry before it saw the trace has ended its walk.
+static int withdraw(const struct trace *tr)
+{
+	control_synchronize();
+	return trace_chooser->withdraw(tr->filter);
+}
+
 static uint32_t free_place(void)
 {
 	uint32_t k = 0;
@@ -366,8 +375,15 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 	control.trace[k] = tr;
 	control.running |= 1u << k;
 	__atomic_store_n(&traces_now[k], tr, __ATOMIC_RELEASE);
+	// Of sessions, and nothing but them: kept from the fast path, so that nobody looks at others' packets. First,
+	// so that none of their packets makes an entry that was taken.
+	tr->away = o->want.keys != 0 && (o->want.frame_code | o->want.packet_code) == 0 && tr->port == PORT_NONE;
 	tell_workers(k, tr);
 	arm(1);
+	if (tr->away && !withdraw(tr)) {
+		__atomic_store_n(&tr->away, 0, __ATOMIC_RELAXED);
+		tell_workers(k, tr);
+	}
 	describe(tr, k, to);
 	error = o->want.flags & API_TRACE_HYPOTHETICAL ? inject(tr, k, o) : 0;
 	if (error != 0)

@@ -39,7 +39,7 @@ static int follows(struct tracer *t, const struct worker *w, struct trace *tr, u
 	return tr->want.packets == 0 || __atomic_fetch_add(&tr->followed, 1, __ATOMIC_RELAXED) < tr->want.packets;
 }
 
-static uint8_t choose(struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among)
+static uint8_t choose(struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among, uint8_t *away)
 {
 	uint8_t by = 0;
 
@@ -48,13 +48,21 @@ static uint8_t choose(struct tracer *t, const struct worker *w, struct rte_mbuf 
 		struct trace *tr = __atomic_load_n(&traces_now[k], __ATOMIC_ACQUIRE);
 
 		if (tr == NULL || (tr->port != PORT_NONE && tr->port != packet_of(m)->port_in) ||
-			(tr->filter != NULL && !trace_chooser->takes(tr->filter, m)) || !follows(t, w, tr, k))
+			(tr->filter != NULL && !trace_chooser->takes(tr->filter, m)))
+			continue;
+		*away |= tr->away;
+		if (!follows(t, w, tr, k))
 			continue;
 		if (tr->want.packets == 0)
 			__atomic_fetch_add(&tr->followed, 1, __ATOMIC_RELAXED);
 		by |= (uint8_t)(1u << k);
 	}
 	return by;
+}
+
+static inline int is_followed(struct rte_mbuf *m)
+{
+	return (packet_of(m)->traced & TRACED_BY) != 0;
 }
 
 static const char *port_name(uint16_t index)
@@ -69,10 +77,12 @@ static void enter(
 	struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among, const struct trace_row *at)
 {
 	struct packet *pkt = packet_of(m);
-	uint8_t by = choose(t, w, m, among);
+	uint8_t away = 0, by = choose(t, w, m, among, &away);
 
-	if (likely(by == 0))
+	if (likely(by == 0)) {
+		pkt->traced = away ? TRACED_AWAY : 0;
 		return;
+	}
 	trace_mark(t, w, pkt, by);
 	t->live = w->walks;
 	struct trace_row row = *at;
@@ -143,7 +153,7 @@ static void look_behind(struct tracer *t, struct worker *w, const struct trace_n
 			struct rte_mbuf *m = next->objs[i];
 			struct trace_packet *p, one;
 
-			if (likely(packet_of(m)->traced == 0))
+			if (likely(!is_followed(m)))
 				continue;
 			p = find(t, m, packet_of(m));
 			if (p == NULL) { // out of a source node, or a copy
@@ -195,7 +205,7 @@ static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_
 	uint16_t before[TRACE_EDGES] = {0}, first = 0;
 
 	note_edges(node, before);
-	while (first < n && (t->live != w->walks || packet_of(objs[first])->traced == 0))
+	while (first < n && (t->live != w->walks || !is_followed(objs[first])))
 		first++;
 	if (first < n)
 		rte_node_enqueue(graph, node, nt->stage->full, objs + first, n - first);
@@ -288,7 +298,7 @@ static uint16_t gather(struct tracer *t, struct worker *w, const struct trace_no
 		struct rte_mbuf *m = objs[i];
 
 		objs[kept++] = m;
-		if (likely(packet_of(m)->traced == 0) || (t->packets == TRACE_FOLLOWED && !trace_is_hypothetical(m)))
+		if (likely(!is_followed(m)) || (t->packets == TRACE_FOLLOWED && !trace_is_hypothetical(m)))
 			continue;
 		t->packets = RTE_MIN(t->packets, TRACE_FOLLOWED - 1u);
 		begin(t, w, nt, m);

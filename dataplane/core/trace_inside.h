@@ -19,6 +19,7 @@ struct trace {
 	struct api_trace want;
 	uint32_t number; // api_trace_state.trace
 	uint16_t port; // PORT_NONE: any
+	uint8_t away; // its packets are kept from the fast path: it chooses behind that
 	uint64_t ends_ns, polled_ns;
 	struct trace_filter *filter; // NULL: every packet
 	uint64_t followed; // atomic, workers add

@@ -93,6 +93,8 @@ static void copy_name(char *to, size_t size, const char *from)
 
 void trace_record(struct tracer *t, const struct worker *w, uint32_t number, uint8_t traced, const struct trace_row *r)
 {
+	if ((traced & TRACED_BY & (t->early | t->late | t->only)) == 0)
+		return;
 	struct api_trace_row row = {.packet = number,
 		.what = r->what,
 		.worker = (uint8_t)RTE_MIN(w->id, (uint32_t)API_MAX_WORKERS),
@@ -101,8 +103,6 @@ void trace_record(struct tracer *t, const struct worker *w, uint32_t number, uin
 		.outcome = r->outcome};
 
 	row.traces = traced & TRACED_BY & (t->early | t->late | t->only);
-	if (row.traces == 0)
-		return;
 	copy_name(row.node, sizeof(row.node), r->node);
 	copy_name(row.next, sizeof(row.next), r->next);
 	copy_name(row.port, sizeof(row.port), r->port);

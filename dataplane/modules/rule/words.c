@@ -24,7 +24,6 @@ static const char *action_of(const struct rule *r)
 void rule_say(struct trace_text *to, const struct rule *r)
 {
 	const struct rule_match *m = &session_pools.match[rule_index(r)];
-	const struct rule_state *s = rule_state_of(r);
 
 	rule_say_session(to, r);
 	trace_say(to, ", PDR %u (precedence %u), FAR %u: %s", m->pdr, m->precedence, m->far, action_of(r));
@@ -32,7 +31,6 @@ void rule_say(struct trace_text *to, const struct rule *r)
 		trace_say(to, ", with a copy");
 	if (r->flags & RULE_GATE_CLOSED)
 		trace_say(to, "; the QER's gate is closed");
-	if ((r->flags & RULE_SEVERAL_PDRS) == 0)
-		trace_say(
-			to, "; fast path: %s", __atomic_load_n(&s->key, __ATOMIC_RELAXED) != 0 ? "entry" : "no entry");
+	if ((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) == RULE_FORWARD && !(r->chain & CHAIN_PER_PACKET))
+		trace_say(to, "; untraced, plain packets of it take the fast path");
 }

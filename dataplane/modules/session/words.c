@@ -62,7 +62,7 @@ static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, c
 	rule_say(to, session_view_of(m)->rule);
 }
 
-// A hypothetical packet begins a flow as a first packet does, where there is none.
+// A hypothetical packet of a session with several PDRs begins a flow as a first packet does, where there is none.
 TRACE_STAGE("session-tunnel", .before = before_tunnel, .after = after, .pure = 1, .inside = 1)
 TRACE_STAGE("session-downlink", .before = before_tunnel, .after = after, .pure = 1, .inside = 1)
 TRACE_STAGE("session-uplink", .before = before_endpoint, .after = after, .pure = 1, .inside = 1)

@@ -4,6 +4,7 @@
 #include "core/object.h"
 #include "core/trace.h"
 #include "trace/program.h"
+#include "trace/sessions.h"
 #include "wire/eth.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"
@@ -235,7 +236,12 @@ static int make(struct trace_filter **to, const struct api_trace *want, const st
 	return error;
 }
 
-static const struct trace_chooser chooser = {.make = make, .free = release, .takes = takes};
+static int withdraw(const struct trace_filter *f)
+{
+	return sessions_withdraw(f->key, f->keys);
+}
+
+static const struct trace_chooser chooser = {.make = make, .free = release, .takes = takes, .withdraw = withdraw};
 
 RTE_INIT(trace_filter_start)
 {

@@ -114,15 +114,16 @@ static void test_way(void **unused)
 	assert_int_equal(kit_count("internet"), 1);
 	poll_it(0);
 	assert_int_equal(state.packets, 1);
-	says("flow-input", API_TRACE_STEP, "fast path leaves");
+	assert_non_null(
+		row_of("flow-input", API_TRACE_ENTERED)); // behind the fast path, from which its session was taken
 	says("session-tunnel", API_TRACE_STEP, "F-TEID 0x00000100, QFI 9: session s1; session s1, PDR 1");
 	says("policer-uplink", API_TRACE_STEP, "URRs count it");
 	says("ip-output", API_TRACE_STEP, "by the neighbour 192.0.2.2 on n6, MTU");
 	says("port-tx", API_TRACE_WENT, "bytes on internet");
 	assert_int_equal(row_of("port-tx", API_TRACE_WENT)->outcome, API_TRACE_LEFT);
-	assert_string_equal(row_of("port-rx", API_TRACE_ENTERED)->port, "ran");
+	assert_string_equal(row_of("flow-input", API_TRACE_ENTERED)->port, "ran");
 	// The frame as received, as the IP packet inside, as sent.
-	const struct api_trace_row *data = row_of("port-rx", API_TRACE_DATA);
+	const struct api_trace_row *data = row_of("flow-input", API_TRACE_DATA);
 	assert_memory_equal(data->data, f.at, data->length);
 	assert_int_equal(row_of("session-tunnel", API_TRACE_DATA)->frame, f.length - 14 - 20 - 8 - 16);
 	assert_memory_equal(row_of("port-tx", API_TRACE_DATA)->data, kit_frame("internet", 0)->bytes,
@@ -205,20 +206,34 @@ static void test_hypothetical(void **unused)
 	says("session-tunnel", API_TRACE_STEP, "no session has it");
 }
 
-// Twice the same traffic: the same frames, counters, usage.
+static uint64_t urr_bytes(void)
+{
+	uint32_t n;
+	const struct api_urr_row *r = kit_rows(API_TABLE_URR, "s1", sizeof(*r), &n);
+
+	assert_int_equal(n, 1);
+	return r->bytes[0];
+}
+
+// The same traffic, traced by nobody, with all packets, by its UE: the same frames, counters, usage.
 static void test_same(void **unused)
 {
-	static uint64_t with[4096], without[4096];
+	static uint64_t words[3][4096];
+	uint64_t usage[3];
 	struct frame up, down;
-	uint64_t *words[2] = {without, with};
 	uint32_t n = 0;
 
 	uplink(&up, 0x100, UE4);
 	downlink(&down);
-	for (int traced = 0; traced < 2; traced++) {
+	for (int traced = 0; traced < 3; traced++) {
+		struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_RECEIVED | API_TRACE_SENT);
+
 		n = kit_count_words(words[traced], 4096, (uint64_t)-1);
-		if (traced)
-			begin(order(API_TRACE_STEPS | API_TRACE_RECEIVED | API_TRACE_SENT));
+		usage[traced] = -urr_bytes();
+		if (traced == 2)
+			key_of_ue(o);
+		if (traced != 0)
+			begin(o);
 		for (int i = 0; i < 50; i++) {
 			send_frame("ran", &up);
 			assert_int_equal(kit_count("internet"), 1);
@@ -226,10 +241,15 @@ static void test_same(void **unused)
 			assert_int_equal(kit_count("ran"), 1);
 		}
 		kit_count_words(words[traced], 4096, 1);
+		usage[traced] += urr_bytes();
+		assert_int_equal(usage[traced], 100 * 92);
+		if (traced == 0)
+			continue;
+		assert_memory_equal(words[traced], words[0], n * sizeof(words[0][0]));
+		poll_it(1);
+		assert_int_equal(state.packets, 100);
+		assert_true(kit_balance());
 	}
-	assert_memory_equal(with, without, n * sizeof(with[0]));
-	poll_it(1);
-	assert_true(kit_balance());
 }
 
 static void test_bounded(void **unused)
@@ -317,6 +337,7 @@ static void test_programs(void **unused)
 	send_frame("internet", &f);
 	poll_it(0);
 	assert_int_equal(state.packets, 1);
+	says("flow-input", API_TRACE_STEP, "fast path leaves");
 	assert_int_equal(kit_count("ran"), 1);
 	poll_it(1);
 	memcpy(o->packet, udp, sizeof(udp));
