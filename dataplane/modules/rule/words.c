@@ -25,8 +25,7 @@ void rule_say(struct trace_text *to, const struct rule *r)
 {
 	const struct rule_match *m = &session_pools.match[rule_index(r)];
 
-	rule_say_session(to, r);
-	trace_say(to, ", PDR %u (precedence %u), FAR %u: %s", m->pdr, m->precedence, m->far, action_of(r));
+	trace_say(to, "PDR %u (precedence %u), FAR %u: %s", m->pdr, m->precedence, m->far, action_of(r));
 	if (r->flags & RULE_DUPLICATE)
 		trace_say(to, ", with a copy");
 	if (r->flags & RULE_GATE_CLOSED)

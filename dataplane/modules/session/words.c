@@ -53,17 +53,31 @@ static void before_ue(struct trace_text *to, struct worker *w, struct rte_mbuf *
 		trace_say(to, ": no session has it");
 }
 
+static int has_rule(struct rte_mbuf *m, const char *next)
+{
+	return !(strcmp(next, "drop") == 0 || strcmp(next, "ip-forward") == 0 || strcmp(next, "gtpu-control") == 0 ||
+		 strcmp(next, "icmp-echo") == 0 || session_view_of(m)->rule == NULL);
+}
+
 static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
 {
-	if (strcmp(next, "drop") == 0 || strcmp(next, "ip-forward") == 0 || strcmp(next, "gtpu-control") == 0 ||
-		strcmp(next, "icmp-echo") == 0 || session_view_of(m)->rule == NULL)
+	if (!has_rule(m, next))
 		return;
 	trace_say(to, "; ");
 	rule_say(to, session_view_of(m)->rule);
+}
+
+static void after_ue(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
+{
+	if (!has_rule(m, next))
+		return;
+	trace_say(to, ": ");
+	rule_say_session(to, session_view_of(m)->rule);
+	after(to, w, m, next);
 }
 
 // A hypothetical packet of a session with several PDRs begins a flow as a first packet does, where there is none.
 TRACE_STAGE("session-tunnel", .before = before_tunnel, .after = after, .pure = 1, .inside = 1)
 TRACE_STAGE("session-downlink", .before = before_tunnel, .after = after, .pure = 1, .inside = 1)
 TRACE_STAGE("session-uplink", .before = before_endpoint, .after = after, .pure = 1, .inside = 1)
-TRACE_STAGE("session-ue", .before = before_ue, .after = after, .pure = 1, .inside = 1)
+TRACE_STAGE("session-ue", .before = before_ue, .after = after_ue, .pure = 1, .inside = 1)

@@ -116,7 +116,7 @@ static void test_way(void **unused)
 	assert_int_equal(state.packets, 1);
 	assert_non_null(
 		row_of("flow-input", API_TRACE_ENTERED)); // behind the fast path, from which its session was taken
-	says("session-tunnel", API_TRACE_STEP, "F-TEID 0x00000100, QFI 9: session s1; session s1, PDR 1");
+	says("session-tunnel", API_TRACE_STEP, "F-TEID 0x00000100, QFI 9: session s1; PDR 1");
 	says("policer-uplink", API_TRACE_STEP, "URRs count it");
 	says("ip-output", API_TRACE_STEP, "by the neighbour 192.0.2.2 on n6, MTU");
 	says("port-tx", API_TRACE_WENT, "bytes on internet");
