@@ -39,6 +39,8 @@ enum api_type {
 	API_SUBSCRIBE =
 		10, // empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
+	API_TRACE = 12, // api_trace, its keys, programs and frame -> api_trace_state
+	API_TRACE_POLL = 13, // api_trace_poll -> api_trace_row[] in any number of replies, then api_trace_state
 };
 
 #define API_F_LAST 1u // last reply to a request
@@ -101,6 +103,13 @@ enum api_part {
 	API_PART_ADDRESS = 81,
 	API_PART_ROUTE_HOP = 83,
 	API_PART_LIST = 82,
+	API_PART_TRACE = 84,
+	API_PART_TRACE_KEY = 85,
+	API_PART_TRACE_INSTRUCTION = 86,
+	API_PART_TRACE_OCTETS = 87,
+	API_PART_TRACE_POLL = 88,
+	API_PART_TRACE_STATE = 89,
+	API_PART_TRACE_ROW = 90,
 
 	API_PART_PORT_ROW = 129,
 	API_PART_NODE_ROW = 130,
@@ -988,6 +997,117 @@ struct api_stats_request {
 	char key[API_NAME]; // one object's rows; empty: all
 };
 
+// ---- traces ------------------------------------------------------------------------------------------------------
+
+#define API_MAX_TRACES 4u
+#define API_TRACE_SECONDS 3600u // most that one lasts
+#define API_TRACE_SILENCE 5u // seconds after which a trace that nobody polls ends
+#define API_TRACE_RATE 10000u // what rate 0 means
+#define API_TRACE_INSTRUCTIONS 4096u // of one program
+#define API_TRACE_KEYS 256u
+#define API_TRACE_FRAME 9216u // bytes of a hypothetical packet
+#define API_TRACE_SNAP 9216u
+
+#define API_TRACE_STEPS 1u // rows of each stage with its words; else only of frames
+#define API_TRACE_RECEIVED 2u // frames as received,
+#define API_TRACE_INSIDE 4u // as IP packets behind what took the encapsulation off,
+#define API_TRACE_SENT 8u // as sent or dropped
+#define API_TRACE_LATE 16u // only packets that the fast path leaves: all that are dropped are among them
+#define API_TRACE_HYPOTHETICAL 32u // nothing but the frame that follows, which is not sent
+#define API_TRACE_EDGES 64u // nothing but the counts of api_edge_row
+
+// Begins a trace. A packet is chosen that came by the port, has one of the keys (where there are any), and that one of
+// the programs takes (where there are any): the frame's, or that of an IP packet in it, the outer or the inner one.
+struct api_trace {
+	uint32_t flags; // API_TRACE_*
+	uint32_t seconds; // it lasts at most
+	uint32_t packets; // that it follows at most; 0: no limit
+	uint32_t rate; // packets per second and worker that it follows at most; more are counted as missed
+	uint32_t sample; // one packet of so many; 0: all
+	uint32_t snap; // bytes of a frame's row at most
+	uint32_t keys; // of api_trace_key
+	uint32_t frame_code,
+		packet_code; // of api_trace_instruction: classic BPF for frames of Ethernet, for IP packets
+	uint32_t octets; // of the hypothetical frame
+	char port[API_NAME]; // empty: any
+	// The parts api_trace_key[keys], api_trace_instruction[frame_code], api_trace_instruction[packet_code],
+	// api_trace_octets[] follow.
+};
+
+enum api_trace_by { API_TRACE_BY_ADDRESS = 1, API_TRACE_BY_TEID = 2, API_TRACE_BY_ENDPOINT = 3 };
+
+struct api_trace_key {
+	uint32_t by; // enum api_trace_by
+	uint32_t teid; // of a G-PDU, host order
+	struct api_address address; // prefix of an IP packet's source or destination, the outer or the inner one
+	uint16_t s_tag, c_tag; // of a subscriber's endpoint
+	uint16_t pppoe_session; // 0: none
+	uint8_t mac[6]; // its source or destination
+};
+
+struct api_trace_instruction { // struct sock_filter
+	uint16_t code;
+	uint8_t jt, jf;
+	uint32_t k;
+};
+
+struct api_trace_octets {
+	uint8_t octet[64];
+};
+
+struct api_trace_poll {
+	uint32_t trace; // api_trace_state.trace
+	uint32_t stop; // 1: it ends
+};
+
+enum api_trace_end {
+	API_TRACE_RUNS = 0,
+	API_TRACE_TIME = 1,
+	API_TRACE_PACKETS = 2,
+	API_TRACE_STOPPED = 3, // by the client, or nobody polled
+};
+
+struct api_trace_state {
+	uint32_t trace; // its number
+	uint32_t end; // enum api_trace_end
+	uint64_t packets; // followed
+	uint64_t missed; // chosen, and not followed: more than `rate`
+	uint64_t lost; // rows for which there was no room
+	uint64_t tsc_hz;
+};
+
+enum api_trace_what {
+	API_TRACE_ENTERED = 1, // by a port, or it was chosen behind the fast path
+	API_TRACE_STEP = 2, // a stage, and to where it led
+	API_TRACE_WENT = 3, // nothing follows: sent, dropped, punted, held
+	API_TRACE_DATA = 4, // bytes of the row before it of the same packet and worker: a frame
+};
+
+// Rows of one packet come in order from one worker; a packet that is handed over goes on among those of another one.
+struct api_trace_row {
+	uint32_t packet; // number
+	uint8_t what; // enum api_trace_what
+	uint8_t worker;
+	uint16_t length; // bytes of data
+	uint64_t ns; // CLOCK_REALTIME
+	uint32_t ticks; // per packet of the stage's vector
+	uint32_t frame; // bytes that the frame had, DATA: what of it this is
+	uint16_t of; // DATA: API_TRACE_RECEIVED, _INSIDE, _SENT
+	uint16_t outcome; // WENT: enum api_trace_outcome
+	uint32_t traces; // bits: those that follow it
+	char node[32], next[32];
+	char port[API_NAME]; // by which it came or leaves
+	uint8_t data[352]; // words: UTF-8
+};
+
+enum api_trace_outcome {
+	API_TRACE_NOWHERE = 0, // held or consumed by the stage
+	API_TRACE_LEFT = 1,
+	API_TRACE_DROPPED = 2,
+	API_TRACE_PUNTED = 3,
+	API_TRACE_HANDED = 4, // to another worker
+};
+
 #define API_OFFLOAD_WHY 128
 #define API_CLONE_WHY 128
 
@@ -1025,6 +1145,7 @@ struct api_node_row {
 struct api_edge_row {
 	char from[64];
 	char to[64];
+	uint64_t packets; // while somebody watches (API_TRACE_EDGES); they only rise
 };
 
 struct api_drop_row { // also the punt table

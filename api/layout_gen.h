@@ -198,6 +198,34 @@ static const struct api_layout_step api_route_hop_steps[] = {
 static const struct api_layout_step api_list_steps[] = {
 	{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779},
 };
+static const struct api_layout_step api_trace_steps[] = {
+	{4, 0xd5d5bbe8}, {8, 0xc7b2c541}, {12, 0xd0bafd0a}, {16, 0xbc0ca4c1},
+	{20, 0x63aafd3c}, {24, 0x41939ca6}, {28, 0x05681b48}, {32, 0xfd4f85c7},
+	{36, 0xe2b331fc}, {40, 0xeab86c7b}, {72, 0xd9a4b51d},
+};
+static const struct api_layout_step api_trace_key_steps[] = {
+	{4, 0x9a022130}, {8, 0x7b6d06d2}, {28, 0xa87faa12}, {30, 0x9110cefa},
+	{32, 0x7cfaeb31}, {34, 0xe3df855f}, {40, 0x5db17098},
+};
+static const struct api_layout_step api_trace_instruction_steps[] = {
+	{2, 0x55bab77c}, {3, 0x720687e2}, {4, 0x341fed9f}, {8, 0x99067974},
+};
+static const struct api_layout_step api_trace_octets_steps[] = {
+	{64, 0xe00ad963},
+};
+static const struct api_layout_step api_trace_poll_steps[] = {
+	{4, 0xb5ced6e6}, {8, 0x2edd84ba},
+};
+static const struct api_layout_step api_trace_state_steps[] = {
+	{4, 0xb5ced6e6}, {8, 0x9a67fa53}, {16, 0xb3ee6c3d}, {24, 0x3faa0f9e},
+	{32, 0x546375e9}, {40, 0x48dcb68c},
+};
+static const struct api_layout_step api_trace_row_steps[] = {
+	{4, 0x551f8eb1}, {5, 0x40bcc063}, {6, 0x296892d4}, {8, 0x15620576},
+	{16, 0xe9de8138}, {20, 0xef4b53cb}, {24, 0xb6a6968e}, {26, 0xf0c32dcf},
+	{28, 0xeee00bf3}, {32, 0x2400b3d1}, {64, 0xde8974bd}, {96, 0x9cc2ea5b},
+	{128, 0x9343c386}, {480, 0x980f8104},
+};
 static const struct api_layout_step api_port_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337},
 	{76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a},
@@ -244,7 +272,7 @@ static const struct api_layout_step api_scheduler_row_steps[] = {
 	{80, 0xe0ba078f}, {88, 0xff77231f}, {96, 0xe08de992},
 };
 static const struct api_layout_step api_edge_row_steps[] = {
-	{64, 0x03bb9477}, {128, 0x14e6180c},
+	{64, 0x03bb9477}, {128, 0x14e6180c}, {136, 0xa4292803},
 };
 static const struct api_layout_step api_synth_row_steps[] = {
 	{32, 0xfb7a437b}, {40, 0x12745e4e}, {48, 0xefa42460}, {56, 0x12c37ff6},
@@ -354,6 +382,13 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_address", api_address_steps, API_PART_ADDRESS, 4},
 	{"api_route_hop", api_route_hop_steps, API_PART_ROUTE_HOP, 2},
 	{"api_list", api_list_steps, API_PART_LIST, 4},
+	{"api_trace", api_trace_steps, API_PART_TRACE, 11},
+	{"api_trace_key", api_trace_key_steps, API_PART_TRACE_KEY, 7},
+	{"api_trace_instruction", api_trace_instruction_steps, API_PART_TRACE_INSTRUCTION, 4},
+	{"api_trace_octets", api_trace_octets_steps, API_PART_TRACE_OCTETS, 1},
+	{"api_trace_poll", api_trace_poll_steps, API_PART_TRACE_POLL, 2},
+	{"api_trace_state", api_trace_state_steps, API_PART_TRACE_STATE, 6},
+	{"api_trace_row", api_trace_row_steps, API_PART_TRACE_ROW, 14},
 	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
@@ -363,7 +398,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_neighbour_row", api_neighbour_row_steps, API_PART_NEIGHBOUR_ROW, 7},
 	{"api_acl_row", api_acl_row_steps, API_PART_ACL_ROW, 4},
 	{"api_scheduler_row", api_scheduler_row_steps, API_PART_SCHEDULER_ROW, 11},
-	{"api_edge_row", api_edge_row_steps, API_PART_EDGE_ROW, 2},
+	{"api_edge_row", api_edge_row_steps, API_PART_EDGE_ROW, 3},
 	{"api_synth_row", api_synth_row_steps, API_PART_SYNTH_ROW, 12},
 	{"api_total_row", api_total_row_steps, API_PART_TOTAL_ROW, 12},
 	{"api_path_row", api_path_row_steps, API_PART_PATH_ROW, 9},

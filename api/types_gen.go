@@ -16,6 +16,8 @@ const (
 	TypeAbort                = 0x9
 	TypeSubscribe            = 0xa
 	TypeAcknowledge          = 0xb
+	TypeTrace                = 0xc
+	TypeTracePoll            = 0xd
 	PartEngine               = 0x1
 	PartPort                 = 0x2
 	PartInterface            = 0x3
@@ -54,6 +56,13 @@ const (
 	PartAddress              = 0x51
 	PartRouteHop             = 0x53
 	PartList                 = 0x52
+	PartTrace                = 0x54
+	PartTraceKey             = 0x55
+	PartTraceInstruction     = 0x56
+	PartTraceOctets          = 0x57
+	PartTracePoll            = 0x58
+	PartTraceState           = 0x59
+	PartTraceRow             = 0x5a
 	PartPortRow              = 0x81
 	PartNodeRow              = 0x82
 	PartDropRow              = 0x83
@@ -191,6 +200,22 @@ const (
 	TableClone               = 0x19
 	TableGTSM                = 0x1a
 	TableCount               = 0x1b
+	TraceByAddress           = 0x1
+	TraceByTEID              = 0x2
+	TraceByEndpoint          = 0x3
+	TraceEndRuns             = 0x0
+	TraceEndTime             = 0x1
+	TraceEndPackets          = 0x2
+	TraceEndStopped          = 0x3
+	TraceWhatEntered         = 0x1
+	TraceWhatStep            = 0x2
+	TraceWhatWent            = 0x3
+	TraceWhatData            = 0x4
+	TraceOutcomeNowhere      = 0x0
+	TraceOutcomeLeft         = 0x1
+	TraceOutcomeDropped      = 0x2
+	TraceOutcomePunted       = 0x3
+	TraceOutcomeHanded       = 0x4
 	SteeringNone             = 0x0
 	SteeringSoftware         = 0x1
 	SteeringRSS              = 0x2
@@ -311,6 +336,21 @@ const (
 	URRStartOfTraffic        = 0x40
 	SynthTemplateSize        = 0xc0
 	SynthFields              = 0xc
+	MaxTraces                = 0x4
+	TraceSeconds             = 0xe10
+	TraceSilence             = 0x5
+	TraceRate                = 0x2710
+	TraceInstructions        = 0x1000
+	TraceKeys                = 0x100
+	TraceFrame               = 0x2400
+	TraceSnap                = 0x2400
+	TraceSteps               = 0x1
+	TraceReceived            = 0x2
+	TraceInside              = 0x4
+	TraceSent                = 0x8
+	TraceLate                = 0x10
+	TraceHypothetical        = 0x20
+	TraceEdges               = 0x40
 	OffloadWhy               = 0x80
 	CloneWhy                 = 0x80
 )
@@ -947,6 +987,86 @@ type StatsRequest struct {
 
 const SizeofStatsRequest = 0x28
 
+type Trace struct {
+	Flags      uint32
+	Seconds    uint32
+	Packets    uint32
+	Rate       uint32
+	Sample     uint32
+	Snap       uint32
+	Keys       uint32
+	FrameCode  uint32
+	PacketCode uint32
+	Octets     uint32
+	Port       [32]byte
+}
+
+const SizeofTrace = 0x48
+
+type TraceKey struct {
+	By           uint32
+	TEID         uint32
+	Address      Address
+	STag         uint16
+	CTag         uint16
+	PPPoESession uint16
+	MAC          [6]byte
+}
+
+const SizeofTraceKey = 0x28
+
+type TraceInstruction struct {
+	Code uint16
+	Jt   byte
+	Jf   byte
+	K    uint32
+}
+
+const SizeofTraceInstruction = 0x8
+
+type TraceOctets struct {
+	Octet [64]byte
+}
+
+const SizeofTraceOctets = 0x40
+
+type TracePoll struct {
+	Trace uint32
+	Stop  uint32
+}
+
+const SizeofTracePoll = 0x8
+
+type TraceState struct {
+	Trace   uint32
+	End     uint32
+	Packets uint64
+	Missed  uint64
+	Lost    uint64
+	TSCHz   uint64
+}
+
+const SizeofTraceState = 0x28
+
+type TraceRow struct {
+	Packet  uint32
+	What    byte
+	Worker  byte
+	Length  uint16
+	Ns      uint64
+	Ticks   uint32
+	Frame   uint32
+	Of      uint16
+	Outcome uint16
+	Traces  uint32
+	Node    [32]byte
+	Next    [32]byte
+	Port    [32]byte
+	Data    [352]byte
+}
+
+const SizeofTraceRow = 0x1e0
+
 type PortRow struct {
 	Name           [32]byte
 	Driver         [32]byte
@@ -985,11 +1105,12 @@ type NodeRow struct {
 const SizeofNodeRow = 0x60
 
 type EdgeRow struct {
-	From [64]byte
-	To   [64]byte
+	From    [64]byte
+	To      [64]byte
+	Packets uint64
 }
 
-const SizeofEdgeRow = 0x80
+const SizeofEdgeRow = 0x88
 
 type DropRow struct {
 	Name    [64]byte
@@ -1377,6 +1498,20 @@ func (*RouteHop) PartNumber() uint16 { return PartRouteHop }
 
 func (*List) PartNumber() uint16 { return PartList }
 
+func (*Trace) PartNumber() uint16 { return PartTrace }
+
+func (*TraceKey) PartNumber() uint16 { return PartTraceKey }
+
+func (*TraceInstruction) PartNumber() uint16 { return PartTraceInstruction }
+
+func (*TraceOctets) PartNumber() uint16 { return PartTraceOctets }
+
+func (*TracePoll) PartNumber() uint16 { return PartTracePoll }
+
+func (*TraceState) PartNumber() uint16 { return PartTraceState }
+
+func (*TraceRow) PartNumber() uint16 { return PartTraceRow }
+
 func (*PortRow) PartNumber() uint16 { return PartPortRow }
 
 func (*NodeRow) PartNumber() uint16 { return PartNodeRow }
@@ -1466,6 +1601,13 @@ var layoutParts = []layoutPart{
 	{"api_address", PartAddress, []layoutStep{{1, 0x04300cd5}, {2, 0xdf0a0188}, {4, 0x33d92e24}, {20, 0x33b9415b}}},
 	{"api_route_hop", PartRouteHop, []layoutStep{{20, 0x37fe2577}, {52, 0xfff97b61}}},
 	{"api_list", PartList, []layoutStep{{4, 0x7b878647}, {8, 0x4131bd96}, {16, 0xb488bb4d}, {24, 0x69cf3779}}},
+	{"api_trace", PartTrace, []layoutStep{{4, 0xd5d5bbe8}, {8, 0xc7b2c541}, {12, 0xd0bafd0a}, {16, 0xbc0ca4c1}, {20, 0x63aafd3c}, {24, 0x41939ca6}, {28, 0x05681b48}, {32, 0xfd4f85c7}, {36, 0xe2b331fc}, {40, 0xeab86c7b}, {72, 0xd9a4b51d}}},
+	{"api_trace_key", PartTraceKey, []layoutStep{{4, 0x9a022130}, {8, 0x7b6d06d2}, {28, 0xa87faa12}, {30, 0x9110cefa}, {32, 0x7cfaeb31}, {34, 0xe3df855f}, {40, 0x5db17098}}},
+	{"api_trace_instruction", PartTraceInstruction, []layoutStep{{2, 0x55bab77c}, {3, 0x720687e2}, {4, 0x341fed9f}, {8, 0x99067974}}},
+	{"api_trace_octets", PartTraceOctets, []layoutStep{{64, 0xe00ad963}}},
+	{"api_trace_poll", PartTracePoll, []layoutStep{{4, 0xb5ced6e6}, {8, 0x2edd84ba}}},
+	{"api_trace_state", PartTraceState, []layoutStep{{4, 0xb5ced6e6}, {8, 0x9a67fa53}, {16, 0xb3ee6c3d}, {24, 0x3faa0f9e}, {32, 0x546375e9}, {40, 0x48dcb68c}}},
+	{"api_trace_row", PartTraceRow, []layoutStep{{4, 0x551f8eb1}, {5, 0x40bcc063}, {6, 0x296892d4}, {8, 0x15620576}, {16, 0xe9de8138}, {20, 0xef4b53cb}, {24, 0xb6a6968e}, {26, 0xf0c32dcf}, {28, 0xeee00bf3}, {32, 0x2400b3d1}, {64, 0xde8974bd}, {96, 0x9cc2ea5b}, {128, 0x9343c386}, {480, 0x980f8104}}},
 	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae}, {296, 0xbe4a2b4a}}},
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},
@@ -1475,7 +1617,7 @@ var layoutParts = []layoutPart{
 	{"api_neighbour_row", PartNeighbourRow, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {59, 0x099dc301}, {60, 0x7af6e364}, {64, 0x69c4bc05}, {68, 0x08ac1bd0}}},
 	{"api_acl_row", PartACLRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x0ab78dc8}, {40, 0x616ff801}, {48, 0xe1e2b175}}},
 	{"api_scheduler_row", PartSchedulerRow, []layoutStep{{32, 0x728b76bb}, {36, 0x1ae3dbab}, {40, 0x52a2bb36}, {44, 0xfc4d85d8}, {48, 0xb94b71b3}, {56, 0xccff09b3}, {64, 0xbfe0e770}, {72, 0xa099ac4d}, {80, 0xe0ba078f}, {88, 0xff77231f}, {96, 0xe08de992}}},
-	{"api_edge_row", PartEdgeRow, []layoutStep{{64, 0x03bb9477}, {128, 0x14e6180c}}},
+	{"api_edge_row", PartEdgeRow, []layoutStep{{64, 0x03bb9477}, {128, 0x14e6180c}, {136, 0xa4292803}}},
 	{"api_synth_row", PartSynthRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x12745e4e}, {48, 0xefa42460}, {56, 0x12c37ff6}, {64, 0xc864c7f9}, {72, 0x57ccac0b}, {80, 0xf36d96a4}, {88, 0x1b270249}, {96, 0x00c8b4c1}, {352, 0xbf1f5373}, {356, 0x80c7d80f}, {360, 0x3aff1a80}}},
 	{"api_total_row", PartTotalRow, []layoutStep{{8, 0x79c4df07}, {16, 0xde02a2f4}, {24, 0xa667f7ce}, {32, 0x79dd16db}, {40, 0x5630ffe0}, {48, 0xf4a90529}, {56, 0x334ef914}, {64, 0xe28c1203}, {72, 0xc4f16fd2}, {80, 0x786a6495}, {88, 0xaf97ab90}, {96, 0xe94f7fc8}}},
 	{"api_path_row", PartPathRow, []layoutStep{{32, 0xfb7a437b}, {52, 0x0b86f53f}, {72, 0x8c79b892}, {80, 0x63ea2926}, {88, 0xf642948a}, {96, 0x9c7fa822}, {104, 0xf5e52fd4}, {108, 0x7b0d8f46}, {112, 0x521b3246}}},

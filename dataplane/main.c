@@ -3,6 +3,7 @@
 // keeps doing that when the control plane goes away.
 #include "core/engine.h"
 #include "core/log.h"
+#include "trace/compile.h"
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -25,6 +26,7 @@ static int usage(int status)
 	fprintf(status ? stderr : stdout,
 		"usage: isthmus-dp [--socket PATH] [--huge auto|yes|no] [--memory MB] [-- EAL OPTIONS]\n"
 		"       isthmus-dp replay --state FILE --in PORT=FILE... --out PORT=FILE...\n"
+		"       isthmus-dp filter EXPRESSION   prints programs of classic BPF: for frames, for IP packets\n"
 		"  --socket PATH  control socket (default " DEFAULT_SOCKET ")\n"
 		"  --huge         use huge pages: auto (default) takes them when 256 MB are free\n"
 		"  --memory MB    memory without huge pages (default 2048; only what is used becomes resident)\n"
@@ -79,6 +81,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "replay") == 0)
 		return replay_main(argc - 1, argv + 1);
+	if (argc == 3 && strcmp(argv[1], "filter") == 0)
+		return filter_main(argv[2]);
 	while ((k = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (k == 's')
 			path = optarg;

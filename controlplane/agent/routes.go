@@ -9,6 +9,7 @@ import (
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/openapi"
+	"isthmus/controlplane/trace"
 	"isthmus/controlplane/view"
 )
 
@@ -39,6 +40,9 @@ func (a *Agent) routes(document []byte) []endpoint {
 	}
 	streams := op("POST", "/v1/stream", "loadStreams", "add or remove test traffic on synth ports", Result{})
 	streams.Body = []Stream{}
+	follow := op("POST", "/v1/trace", "trace", "follow packets: lines of JSON until the trace or the connection ends",
+		trace.Update{})
+	follow.Body, follow.Media = trace.Query{}, "application/jsonl"
 	verb := func(verb string) endpoint {
 		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", Result{},
 			text("name", "of one stream; absent: all"))
@@ -77,6 +81,7 @@ func (a *Agent) routes(document []byte) []endpoint {
 			"ask a CP function to release its association",
 			Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,
 			a.handleRelease},
+		{follow, auth.Operate, a.handleTrace},
 		{streams, auth.Operate, a.handleStreams},
 		verb("start"), verb("stop"),
 		{op("GET", "/v1/whoami", "whoami", "what the client may do", auth.Self{}), auth.None, auth.WhoAmI},

@@ -3,16 +3,21 @@
 package cli
 
 import (
+	"cmp"
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/replay"
+	"isthmus/controlplane/trace"
 )
 
 func replayCommand(e *env) *cobra.Command {
 	var opt replay.Options
+	var capture string
 	cmd := &cobra.Command{
-		Use:   "replay -c FILE --in PORT=FILE.pcap --out PORT=FILE.pcap",
+		Use:   "replay -c FILE --in PORT=FILE.pcap --out PORT=FILE.pcap | --capture FILE.pcapng",
 		Short: "run packet captures through the gateway; no root, no huge pages, same result every time",
 		Example: "  isthmus replay -c gateway.yaml --in access=subscribers.pcap " +
 			"--out core=upf.pcap --counters counters.json",
@@ -24,8 +29,21 @@ func replayCommand(e *env) *cobra.Command {
 	f.StringArrayVar(&opt.Out, "out", nil, "PORT=FILE: where packets that the port sends are written (may be repeated)")
 	f.StringVar(&opt.Counters, "counters", "", "write totals, drops by reason and port counters to this file (JSON)")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
-	cmd.MarkFlagRequired("config")
+	f.StringVar(&capture, "capture", "",
+		"a file of isthmus capture, whose configuration and received packets take the place of -c, --in")
+	cmd.MarkFlagsOneRequired("config", "capture")
+	cmd.MarkFlagsMutuallyExclusive("in", "capture")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		if capture != "" {
+			dir, err := os.MkdirTemp("", "isthmus-capture-")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			if err := fromCapture(&opt, capture, dir); err != nil {
+				return err
+			}
+		}
 		bar := command.NewProgress(e.Err, "replay")
 		opt.Started = func(pid int, bytes uint64) {
 			bar.Follow(func() float64 { return command.ReadShare(pid, 0, bytes) })
@@ -41,4 +59,17 @@ func replayCommand(e *env) *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// fromCapture takes configuration and packets out of a capture. A configuration that is given comes first.
+func fromCapture(opt *replay.Options, capture, dir string) error {
+	config, in, err := trace.Split(capture, dir)
+	if err != nil {
+		return err
+	}
+	opt.File = cmp.Or(opt.File, config)
+	for port, file := range in {
+		opt.In = append(opt.In, port+"="+file)
+	}
+	return nil
 }

@@ -39,8 +39,9 @@ func newRoot(e *env) *cobra.Command {
 	e.AddSocket(root)
 	root.AddCommand(
 		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e),
-		topCommand(e), eventsCommand(e), replayCommand(e), storeCommand(e), tokenCommand(e), apiCommand(e),
-		doctorCommand(e), supportCommand(e), versionCommand(e), shellCommand(e),
+		topCommand(e), traceCommand(e), explainCommand(e), captureCommand(e), eventsCommand(e), replayCommand(e),
+		storeCommand(e), tokenCommand(e), apiCommand(e), doctorCommand(e), supportCommand(e), versionCommand(e),
+		shellCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)
 	return root

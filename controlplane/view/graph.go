@@ -43,8 +43,9 @@ type NodeWorker struct {
 
 // Edge is one way a packet can take.
 type Edge struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Packets uint64 `json:"packets"` // counted while somebody watches (isthmus trace --edges)
 }
 
 var graphTable = &Table{
@@ -85,7 +86,8 @@ func NewGraph(nodes []api.NodeRow, edges []api.EdgeRow) *Graph {
 		n.PacketsPerCall, n.TicksPerPacket = per(n.Packets, n.Calls), per(n.Ticks, n.Packets)
 	}
 	for i := range edges {
-		g.Edges[i] = Edge{api.CString(edges[i].From[:]), api.CString(edges[i].To[:])}
+		r := &edges[i]
+		g.Edges[i] = Edge{api.CString(r.From[:]), api.CString(r.To[:]), r.Packets}
 	}
 	return g
 }
@@ -132,7 +134,11 @@ func (g *Graph) WriteEdges(w io.Writer) error {
 		if to[e.From] == nil {
 			names = append(names, e.From)
 		}
-		to[e.From] = append(to[e.From], e.To)
+		next := e.To
+		if e.Packets > 0 {
+			next = fmt.Sprintf("%s (%d)", e.To, e.Packets)
+		}
+		to[e.From] = append(to[e.From], next)
 	}
 	return write(w, []column[string]{
 		str("NODE", func(n *string) string { return *n }),
@@ -156,8 +162,11 @@ func (g *Graph) WriteDot(w io.Writer) error {
 		fmt.Fprintf(&b, "\t%s [label=%s%s];\n", strconv.Quote(n.Name), strconv.Quote(label), style)
 	}
 	edges := slices.Clone(g.Edges)
-	slices.SortFunc(edges, func(a, b Edge) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
-	for _, e := range slices.Compact(edges) {
+	slices.SortFunc(edges, func(a, b Edge) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(b.Packets, a.Packets))
+	})
+	same := func(a, b Edge) bool { return a.From == b.From && a.To == b.To }
+	for _, e := range slices.CompactFunc(edges, same) {
 		fmt.Fprintf(&b, "\t%s -> %s;\n", strconv.Quote(e.From), strconv.Quote(e.To))
 	}
 	b.WriteString("}\n")

@@ -112,6 +112,7 @@ func rows(s *dptest.Server) {
 	put(e0.From[:], "port-rx")
 	put(e0.To[:], "drop")
 	put(e1.From[:], "port-rx")
+	e1.Packets = 5
 	put(e1.To[:], "access-input")
 	s.SetTable(api.TableEdge, api.AppendRow(api.Body(&e0), &e1))
 
@@ -269,7 +270,7 @@ PORT    SUBPORT  PIPE  CLASS  QUEUED  PACKETS  BYTES  DROPPED  YELLOW  RED
 access        0     5      3       0        2      0        0       0    0
 access        0   all      0       4        0      0        0       0    0
 `},
-		{"graph", `{"nodes":[{"name":"port-rx","calls":4,"packets":128,"ticks":1920,"packets_per_call":32,"ticks_per_packet":15,"workers":[{"worker":0,"calls":2,"packets":64,"ticks":640},{"worker":1,"calls":2,"packets":64,"ticks":1280}]}],"edges":[{"from":"port-rx","to":"drop"},{"from":"port-rx","to":"access-input"}]}`, `
+		{"graph", `{"nodes":[{"name":"port-rx","calls":4,"packets":128,"ticks":1920,"packets_per_call":32,"ticks_per_packet":15,"workers":[{"worker":0,"calls":2,"packets":64,"ticks":640},{"worker":1,"calls":2,"packets":64,"ticks":1280}]}],"edges":[{"from":"port-rx","to":"drop","packets":0},{"from":"port-rx","to":"access-input","packets":5}]}`, `
 NODE     PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET
 port-rx      128      4          32.0          15.0
 `},
@@ -330,7 +331,7 @@ commits                         0
 func TestGraphForms(t *testing.T) {
 	g := &Graph{
 		Nodes: []Node{{Name: "port-rx", Packets: 2, TicksPerPacket: 1.5, Workers: []NodeWorker{{Worker: 1, Calls: 1, Packets: 2, Ticks: 3}}}, {Name: "drop"}},
-		Edges: []Edge{{"port-rx", "drop"}, {"port-rx", "access-input"}, {"drop", "x"}},
+		Edges: []Edge{{"port-rx", "drop", 0}, {"port-rx", "access-input", 0}, {"drop", "x", 0}},
 	}
 	for _, test := range []struct {
 		name  string

@@ -50,12 +50,16 @@ uint64_t workers_done(int *all_idle); // changes when a worker did something; al
 // Node registry (node.c)
 int graph_register_nodes(void);
 struct rte_graph *graph_create(uint32_t worker);
-uint32_t graph_nodes(const char *const **names);
+uint32_t graph_nodes(struct rte_node_register *const **list);
 
 // Ports (port.c)
 void port_assign_queues(void); // after ports or workers changed
 
+// Traces (trace_control.c); edges: packets from node to node while somebody watches
+uint64_t trace_edge_packets(uint32_t node, uint16_t edge);
+
 // Host path (host_path.c)
+void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r); // a packet of this worker
 int host_path_start(const struct api_engine *e);
 int nodes_io_start(void); // makes handover-rx, once all modules have asked for resume edges
 void host_path_poll(void);

@@ -3,6 +3,7 @@
 #include "core/engine.h"
 #include "core/hold.h"
 #include "core/log.h"
+#include "core/trace.h"
 #include <rte_cycles.h>
 #include <rte_ring.h>
 #include <string.h>
@@ -164,6 +165,7 @@ static int was_punted(struct rte_mbuf *m)
 
 void control_drop(struct rte_mbuf *m, const struct reason *r)
 {
+	trace_dropped(&control_worker, m, r);
 	if (was_punted(m))
 		control_worker.punted--;
 	control_worker.reason[r->id]++;

@@ -76,6 +76,12 @@ static void streams_make(struct rte_graph *graph)
 		__rte_node_stream_alloc_size(graph, node, STREAM_PACKETS);
 }
 
+uint32_t graph_nodes(struct rte_node_register *const **list)
+{
+	*list = nodes.list;
+	return nodes.count;
+}
+
 struct rte_graph *graph_create(uint32_t worker)
 {
 	char name[RTE_GRAPH_NAMESIZE];
@@ -127,6 +133,7 @@ static void edge_rows(struct stats_sink *s, const char *key)
 
 			snprintf(row.from, sizeof(row.from), "%s", nodes.list[i]->name);
 			snprintf(row.to, sizeof(row.to), "%s", nodes.list[i]->next_nodes[e]);
+			row.packets = trace_edge_packets(nodes.list[i]->id, e);
 			stats_row(s, &row, sizeof(row));
 		}
 }

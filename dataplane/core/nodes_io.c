@@ -2,6 +2,7 @@
 // Where packets enter and leave a worker's graph: port-rx, port-tx, handover-rx, punt, drop.
 #include "core/engine.h"
 #include "core/hold.h"
+#include "core/trace.h"
 #include <rte_ring.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 		pkt->port_out = p->xconnect;
 		pkt->hops = pkt->handed = 0;
 		pkt->shaped = 0;
-		pkt->vrf = pkt->pad3 = 0; // with those before in one store
+		pkt->vrf = pkt->traced = 0; // with those before in one store
 		bytes += rte_pktmbuf_pkt_len(pkts[i]);
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 	}
@@ -115,9 +116,16 @@ NODE_REGISTER(drop_node)
 
 static void drop_for(struct worker *w, struct rte_mbuf **pkts, uint16_t n, const struct reason *r)
 {
-	for (uint16_t i = 0; i < n; i++)
+	for (uint16_t i = 0; i < n; i++) {
 		packet_of(pkts[i])->reason = r->id;
+		trace_dropped(w, pkts[i], r);
+	}
 	drop_packets(w, pkts, n);
+}
+
+void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r)
+{
+	drop_for(w, &m, 1, r);
 }
 
 // ---- port-tx ---------------------------------------------------------------------------------------------------------

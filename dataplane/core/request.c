@@ -2,6 +2,7 @@
 // Requests of the contract: one message in, replies out. Used by the socket and by replay's state file alike.
 #include "core/engine.h"
 #include "core/log.h"
+#include "core/trace_inside.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <stdio.h>
@@ -44,7 +45,8 @@ void stream_handler_register(int (*fn)(const struct api_stream_command *c))
 	requests.stream = fn;
 }
 
-// ---- replies ---------------------------------------------------------------------------------------------------------
+// ---- replies
+// ---------------------------------------------------------------------------------------------------------
 
 static int reply(struct reply_sink *sink, const struct api_header *request, uint16_t flags,
 	const struct api_part_head *part, const void *rows)
@@ -115,7 +117,8 @@ static int sink_open(struct stats_sink *s, struct reply_sink *reply_sink, const 
 	return s->bytes == NULL ? -1 : 0;
 }
 
-// ---- requests --------------------------------------------------------------------------------------------------------
+// ---- requests
+// --------------------------------------------------------------------------------------------------------
 
 static uint64_t start_ns(void)
 {
@@ -423,6 +426,100 @@ static void acknowledge(struct reply_sink *sink, const struct api_header *h, con
 		event_acknowledge(sink, a.sequence);
 }
 
+// ---- traces
+// ----------------------------------------------------------------------------------------------------------
+
+// The part that is to be next: `count` structs of at most `room`.
+static int read_array(struct part_reader *r, uint16_t number, uint32_t count, uint32_t room, uint32_t size, void *to)
+{
+	struct part p;
+
+	if (count == 0)
+		return 0;
+	if (count > room)
+		return object_error(
+			EINVAL, "%u of %s in a trace, at most %u are possible", count, part_name(number), room);
+	int more = part_next(r, &p);
+	if (more == EPROTO)
+		return EPROTO;
+	if (more == 0 || p.number != number || p.count != count)
+		return object_error(EPROTO, "a trace has not the %u of %s that it says", count, part_name(number));
+	return part_fit(&p, size, to, "a trace");
+}
+
+static int read_trace(const struct api_header *h, const void *body, struct trace_order *o)
+{
+	struct part_reader r = {.at = body, .left = h->length};
+	struct api_trace *w = &o->want;
+	int error = read_array(&r, API_PART_TRACE, 1, 1, sizeof(*w), w);
+
+	if (error == 0)
+		error = read_array(&r, API_PART_TRACE_KEY, w->keys, RTE_DIM(o->key), sizeof(o->key[0]), o->key);
+	if (error == 0)
+		error = read_array(&r, API_PART_TRACE_INSTRUCTION, w->frame_code, RTE_DIM(o->frame),
+			sizeof(o->frame[0]), o->frame);
+	if (error == 0)
+		error = read_array(&r, API_PART_TRACE_INSTRUCTION, w->packet_code, RTE_DIM(o->packet),
+			sizeof(o->packet[0]), o->packet);
+	if (error == 0 && w->octets > API_TRACE_FRAME)
+		error = object_error(EINVAL, "a hypothetical packet of %u bytes", w->octets);
+	if (error == 0)
+		error = read_array(&r, API_PART_TRACE_OCTETS,
+			(w->octets + sizeof(o->octets[0]) - 1) / sizeof(o->octets[0]), RTE_DIM(o->octets),
+			sizeof(o->octets[0]), o->octets);
+	return error == 0 && r.left != 0 ? object_error(EPROTO, "a trace with more parts than it says") : error;
+}
+
+static void reply_trace(struct reply_sink *sink, const struct api_header *h, const struct api_trace_state *s)
+{
+	const struct api_part_head part = {.part = API_PART_TRACE_STATE, .size = sizeof(*s), .count = 1};
+
+	reply(sink, h, API_F_LAST, &part, s);
+}
+
+static void trace(struct reply_sink *sink, const struct api_header *h, const void *body)
+{
+	struct trace_order *o = calloc(1, sizeof(*o));
+	struct api_trace_state s;
+	int error = o == NULL ? object_error(ENOMEM, "no memory for a trace") : read_trace(h, body, o);
+
+	if (error == 0)
+		error = trace_begin(o, &s);
+	free(o);
+	if (error != 0)
+		reply_refusal(sink, h, error);
+	else
+		reply_trace(sink, h, &s);
+}
+
+static void trace_row(void *arg, const struct api_trace_row *row)
+{
+	stats_row(arg, row, sizeof(*row));
+}
+
+#define TRACE_ROWS_OF_POLL 2048 // of each worker
+
+static void poll_trace(struct reply_sink *sink, const struct api_header *h, const void *body)
+{
+	struct api_trace_state state;
+	struct api_trace_poll p;
+	struct stats_sink s;
+	int error = part_only(body, h->length, API_PART_TRACE_POLL, &p, sizeof(p), "a poll of a trace");
+
+	if (error == 0) {
+		if (sink_open(&s, sink, h, API_PART_TRACE_ROW, sizeof(struct api_trace_row), 0) != 0)
+			return;
+		error = trace_poll(&p, TRACE_ROWS_OF_POLL, trace_row, &s, &state);
+		if (error == 0)
+			sink_flush(&s, 0);
+		free(s.bytes);
+	}
+	if (error != 0)
+		reply_refusal(sink, h, error);
+	else
+		reply_trace(sink, h, &state);
+}
+
 void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	switch (h->type) {
@@ -456,6 +553,12 @@ void request_handle(struct reply_sink *sink, const struct api_header *h, const v
 		break;
 	case API_ACKNOWLEDGE:
 		acknowledge(sink, h, body);
+		break;
+	case API_TRACE:
+		trace(sink, h, body);
+		break;
+	case API_TRACE_POLL:
+		poll_trace(sink, h, body);
 		break;
 	default:
 		reply_error(sink, h, ENOSYS, "no such request");

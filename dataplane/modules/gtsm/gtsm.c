@@ -7,6 +7,7 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "core/object.h"
+#include "core/trace.h"
 #include "route/route.h"
 #include "wire/ip.h"
 #include <errno.h>
@@ -205,3 +206,5 @@ RTE_INIT(gtsm_module)
 	interface_watch(bind);
 	stats_table_register(API_TABLE_GTSM, sizeof(struct api_gtsm_row), rows);
 }
+
+TRACE_STAGE("gtsm", .pure = 1)

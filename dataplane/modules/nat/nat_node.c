@@ -3,6 +3,7 @@
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
+#include "core/trace.h"
 #include "nat/nat.h"
 #include "nat/table.h"
 #include "nat/translate.h"
@@ -247,6 +248,20 @@ static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void 
 	}
 	return n;
 }
+
+// A hypothetical packet takes no mapping; it goes on as it is.
+static int foresee_uplink(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	struct uplink_walk k = {
+		.generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE), .ways = ways_of(w)};
+
+	if (nat_anywhere() && ask_uplink(w, &k, m).nat != NULL)
+		trace_say(to, "NAT44 would translate it; what follows is said of its inside address");
+	return EDGE_NEXT;
+}
+
+TRACE_STAGE("nat-uplink", .foresee = foresee_uplink)
+TRACE_STAGE("nat-downlink", .pure = 1)
 
 static struct rte_node_register nat_uplink_node = {
 	.name = "nat-uplink",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nptv6-uplink: inside source addresses become outside ones. nptv6-downlink: destinations, the way back.
 #include "core/node.h"
+#include "core/trace.h"
 #include "nptv6/nptv6.h"
 #include "route/ways.h"
 #include "rule/view.h"
@@ -146,3 +147,6 @@ static struct rte_node_register nptv6_downlink_node = {
 	.next_nodes = {[EDGE_NEXT] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
 NODE_STAGE(nptv6_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
+
+TRACE_STAGE("nptv6-uplink", .pure = 1)
+TRACE_STAGE("nptv6-downlink", .pure = 1)

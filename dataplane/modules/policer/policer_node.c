@@ -5,6 +5,7 @@
 // Every packet passes, policed or not, because this is where packets and bytes are counted: what is forwarded, in bytes
 // of IP packets as packet.length says. One meter and one URR are the straight way; more are one branch away
 // (RULE_FURTHER_METERS).
+#include "policer/policer_node.h"
 #include "core/node.h"
 #include "meter/policer.h"
 #include "meter/several.h"
@@ -15,6 +16,16 @@ enum { EDGE_DROP = SESSION_EXIT_COUNT, EDGE_COUNT };
 
 DROP_REASON(drop_uplink, "policer-uplink", "the uplink policer drops packets of this colour")
 DROP_REASON(drop_downlink, "policer-downlink", "the downlink policer drops packets of this colour")
+
+rte_edge_t policer_leave(struct rte_mbuf *m, int uplink)
+{
+	return packet_leave(m, uplink ? &drop_uplink : &drop_downlink, EDGE_DROP);
+}
+
+rte_edge_t policer_leave_quota(struct rte_mbuf *m)
+{
+	return packet_leave(m, usage_quota_reason(), EDGE_DROP);
+}
 
 static void remark(struct rte_mbuf *m, uint8_t dscp)
 {

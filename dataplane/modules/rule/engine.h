@@ -4,6 +4,7 @@
 #ifndef RULE_ENGINE_H
 #define RULE_ENGINE_H
 
+#include "core/packet.h"
 #include "core/worker.h"
 #include "rule/rule.h"
 #include <rte_mbuf.h>
@@ -37,6 +38,8 @@ void flow_engine_register(const struct flow_engine *e); // from constructors
 
 static inline void engines_put(struct worker *w, const struct engine_flow *f)
 {
+	if (unlikely(packet_of(f->m)->traced != 0)) // so that the next one can be traced, too (core/trace.h)
+		return;
 	for (const struct flow_engine *const *e = flow_engines; *e != NULL; e++)
 		(*e)->put(w, f);
 }

@@ -3,6 +3,7 @@
 #include "core/node.h"
 #include "rule/view.h"
 #include "scheduler/instance.h"
+#include "scheduler/queue.h"
 #include "wire/ecn.h"
 
 DROP_REASON(drop_full, "scheduler-queue-full", "the subscriber's queue of this traffic class is full")
@@ -28,14 +29,6 @@ static rte_edge_t towards(uint16_t port)
 	const struct port *p = port_get(port);
 
 	return p != NULL && p->role == API_ROLE_CORE ? EDGE_CORE : EDGE_ACCESS;
-}
-
-// The QFI decides the class where the operator gave it one, else the DSCP.
-static uint8_t class_of(const struct scheduler *s, const struct session_view *v)
-{
-	uint8_t by_qfi = v->qfi < 64 ? s->want.qfi_class[v->qfi] : 0xff;
-
-	return by_qfi != 0xff ? by_qfi : s->want.dscp_class[v->dscp & 63];
 }
 
 bool scheduler_mark(struct rte_mbuf *m)
@@ -154,7 +147,8 @@ static void enqueue_run(
 	for (uint16_t i = 0; i < n; i++) {
 		const struct session_view *v = session_view_of(pkts[i]);
 
-		hqos_set_place_of(pkts[i], hqos_place_class(v->pipe, class_of(s, v)), dscp_precedence(v->dscp));
+		hqos_set_place_of(
+			pkts[i], hqos_place_class(v->pipe, scheduler_class_of(s, v)), dscp_precedence(v->dscp));
 	}
 	uint32_t full = hqos_enqueue(h, pkts, n, w->now, rejected);
 	w->held += n - full;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"isthmus/controlplane/command"
+	"isthmus/controlplane/trace"
+)
+
+const explainLong = `Sends a hypothetical packet through the live tables and prints its trace. It is not sent, takes no
+tokens of meters, is not counted by URRs, is not queued, buffered, copied or translated, and ends where
+that would be. It may begin a flow of a session with several PDRs, counts as a hit of its
+access list's rule, and as a packet that ends under the reason "explained".`
+
+func explainCommand(e *env) *cobra.Command {
+	var want trace.Hypothesis
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain [FILE.pcap|FILE.pcapng] [--ue ADDRESS --to ADDRESS:PORT]",
+		Short: "what would become of a packet now, and why; nothing is sent",
+		Args:  cobra.MaximumNArgs(1),
+		Long:  explainLong,
+	}
+	f := cmd.Flags()
+	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber")
+	f.StringVar(&want.To, "to", "", "the other end, ADDRESS[:PORT]")
+	f.StringVar(&want.Protocol, "protocol", "udp", "udp, tcp or icmp")
+	f.Uint16Var(&want.UEPort, "ue-port", 40000, "port of the UE")
+	f.Uint16Var(&want.Length, "length", 100, "bytes of the IP packet")
+	f.Uint8Var(&want.DSCP, "dscp", 0, "DSCP")
+	f.BoolVar(&want.Downlink, "downlink", false, "a packet to the UE, in place of one from it")
+	f.StringVar(&want.Port, "port", "",
+		"port by which it comes (default: the session's, or the one that leads to the other end)")
+	f.StringVar(&want.TEID, "teid", "", "TEID, in place of the session's")
+	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
+		var frame []byte
+		var err error
+		if len(args) > 0 {
+			frame, err = trace.FirstFrame(args[0], &want.Port)
+		} else {
+			frame, err = want.Frame(func(table string, rows any) error {
+				return e.rows(cmd.Context(), table, rows)
+			})
+		}
+		if err != nil {
+			return err
+		}
+		q := &trace.Query{Hypothetical: frame, Port: want.Port, Seconds: 5}
+		return e.followPackets(cmd, q, asJSON, false)
+	})
+	return cmd
+}

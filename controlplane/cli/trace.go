@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"isthmus/controlplane/command"
+	"isthmus/controlplane/trace"
+)
+
+// selection is what trace and capture choose packets by.
+type selection struct {
+	subscriber, session, teid, flow string
+	query                           trace.Query
+	duration                        time.Duration
+}
+
+func (s *selection) flags(f *pflag.FlagSet, duration time.Duration) {
+	f.StringVar(&s.subscriber, "subscriber", "", "packets of this subscriber of the file")
+	f.StringVar(&s.session, "session", "", "packets of this session, as show session names it")
+	f.StringVar(&s.query.UE, "ue", "", "packets from or to this address or prefix, inside a tunnel too")
+	f.StringVar(&s.teid, "teid", "", "G-PDUs with this TEID (0x...)")
+	f.StringVar(&s.query.Port, "port", "", "packets that came in by this port")
+	f.StringVar(&s.flow, "flow", "", "packets of this flow, both ways: PROTOCOL,ADDRESS:PORT,ADDRESS:PORT")
+	f.StringVar(&s.query.Filter, "filter", "",
+		"packets that this expression of pcap-filter(7) takes: frame, IP packet, or the one in the tunnel")
+	f.Uint32Var(&s.query.Sample, "sample", 0, "one packet of so many (0: all)")
+	f.Uint32Var(&s.query.Rate, "rate", 0,
+		"packets per second and worker at most; more are counted as missed (0: 10000)")
+	f.DurationVar(&s.duration, "for", duration, "how long, at most an hour")
+}
+
+// finish makes the query of the flags.
+func (s *selection) finish() error {
+	q := &s.query
+	if q.Session = s.session; s.subscriber != "" {
+		q.Session = s.subscriber
+	}
+	if s.session != "" && s.subscriber != "" {
+		return errors.New("give --session or --subscriber, not both")
+	}
+	if s.teid != "" {
+		teid, err := strconv.ParseUint(s.teid, 0, 32)
+		if err != nil || teid == 0 {
+			return fmt.Errorf("--teid %q is no TEID", s.teid)
+		}
+		q.TEID = uint32(teid)
+	}
+	if s.duration < time.Second || s.duration > time.Hour {
+		return fmt.Errorf("--for %v: give 1s to 1h", s.duration)
+	}
+	q.Seconds = uint32(s.duration / time.Second)
+	if s.flow == "" {
+		return nil
+	}
+	text, err := flowFilter(s.flow)
+	if err == nil && q.Filter != "" {
+		text = "(" + q.Filter + ") and " + text
+	}
+	q.Filter = text
+	return err
+}
+
+// flowFilter is a 5-tuple as an expression.
+func flowFilter(flow string) (string, error) {
+	part := strings.Split(flow, ",")
+	if len(part) != 3 {
+		return "", fmt.Errorf("--flow %q is not PROTOCOL,ADDRESS:PORT,ADDRESS:PORT", flow)
+	}
+	a, aPort, errA := net.SplitHostPort(part[1])
+	b, bPort, errB := net.SplitHostPort(part[2])
+	if errA != nil || errB != nil || net.ParseIP(a) == nil || net.ParseIP(b) == nil {
+		return "", fmt.Errorf("--flow %q: its ends are ADDRESS:PORT", flow)
+	}
+	proto := part[0]
+	if proto != "tcp" && proto != "udp" && proto != "sctp" {
+		return "", fmt.Errorf("--flow %q: tcp, udp or sctp", flow)
+	}
+	way := func(x, xp, y, yp string) string {
+		return fmt.Sprintf("(src host %s and src port %s and dst host %s and dst port %s)", x, xp, y, yp)
+	}
+	return fmt.Sprintf("%s and (%s or %s)", proto, way(a, aPort, b, bPort), way(b, bPort, a, aPort)), nil
+}
+
+const traceLong = `Follows chosen packets through the live data plane and prints, for each, the stages that it passed,
+what each decided and why, the ticks that it took, and how the packet ended. Ends by itself after
+--for, --count or --until-drop. What was too much is counted.`
+
+func traceCommand(e *env) *cobra.Command {
+	var s selection
+	var asJSON, workers bool
+	cmd := &cobra.Command{
+		Use: "trace", Args: cobra.NoArgs,
+		Short: "the way of chosen packets: each stage, what it decided and why, ticks, how it ended",
+		Long:  traceLong,
+	}
+	f := cmd.Flags()
+	s.flags(f, 30*time.Second)
+	f.StringVar(&s.query.Drop, "drop", "",
+		"packets that are dropped for this reason (show drop); any: for whichever")
+	f.Uint32Var(&s.query.Count, "count", 0, "end after so many packets (0: no limit)")
+	f.BoolVar(&s.query.UntilDrop, "until-drop", false, "end with the first packet that is dropped")
+	f.BoolVarP(&asJSON, "json", "j", false, "print JSON, a line for each packet")
+	f.BoolVar(&workers, "workers", false, "say at each stage which worker it was")
+	f.BoolVar(&s.query.Edges, "edges", false,
+		"follow no packets, but count those from node to node for show graph --edges")
+	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		if err := s.finish(); err != nil {
+			return err
+		}
+		return e.followPackets(cmd, &s.query, asJSON, workers)
+	})
+	return cmd
+}
+
+// followPackets prints packets until the trace ends or the user interrupts it, and then how it stood.
+func (e *env) followPackets(cmd *cobra.Command, q *trace.Query, asJSON, workers bool) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var last trace.State
+	lines := json.NewEncoder(e.Out)
+	shown := 0
+	err := command.Stream(ctx, &e.Env, "/v1/trace", q, func(u trace.Update) error {
+		last = u.State
+		for i := range u.Packets {
+			shown++
+			var err error
+			if asJSON {
+				err = lines.Encode(&u.Packets[i])
+			} else {
+				err = u.Packets[i].WriteText(e.Out, workers)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && last.Ended == "" && ctx.Err() == nil {
+		err = errGone
+	}
+	if err != nil {
+		return err
+	}
+	return sayEnd(e, last, shown, asJSON || q.Edges)
+}
+
+// errGone ends a command whose control plane ended before its trace did.
+var errGone = errors.New("the control plane went away, and the trace with it")
+
+func sayEnd(e *env, s trace.State, shown int, asJSON bool) error {
+	switch s.Ended {
+	case "", "time", "count", "stopped":
+	default:
+		return errors.New(s.Ended)
+	}
+	if !asJSON && shown == 0 && s.Packets == 0 {
+		fmt.Fprintln(e.Out, "no packet was chosen")
+	}
+	if s.Missed != 0 || s.Lost != 0 {
+		fmt.Fprintf(e.Err, "missed: %d packets above --rate, %d lines of packets that found no room\n",
+			s.Missed, s.Lost)
+	}
+	return nil
+}

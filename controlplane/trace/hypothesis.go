@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Hypothesis is a packet to ask about, in an operator's words.
+type Hypothesis struct {
+	UE, To, Protocol, Port, TEID string
+	UEPort, Length               uint16
+	DSCP                         uint8
+	Downlink                     bool
+}
+
+// Rows reads a table of `show`, or the list of that name in the running configuration (interface), into a slice of
+// structs.
+type Rows func(table string, rows any) error
+
+type sessionRow struct {
+	Name         string `json:"name"`
+	Port         string `json:"port"`
+	Encap        string `json:"encap"`
+	STag         uint16 `json:"s_tag"`
+	CTag         uint16 `json:"c_tag"`
+	PPPoESession uint16 `json:"pppoe_session"`
+	MAC          string `json:"mac"`
+	UEIP4        string `json:"ue_ip4"`
+	UEIP6        string `json:"ue_ip6"`
+	TEIDLocal    uint32 `json:"teid_local"`
+}
+
+// wireline tells that it has an endpoint with tags.
+func (s *sessionRow) wireline() bool { return s.STag != 0 || s.CTag != 0 || s.PPPoESession != 0 }
+
+type ruleRow struct {
+	Session   string `json:"session"`
+	TEIDLocal uint32 `json:"teid_local"`
+	Local     string `json:"local"`
+	Peer      string `json:"peer"`
+}
+
+type portRow struct {
+	Name string `json:"name"`
+	Role string `json:"role"`
+	MAC  string `json:"mac"`
+}
+
+type routeRow struct {
+	Prefix    string `json:"prefix"`
+	Interface string `json:"interface"`
+}
+
+type interfaceRow struct { // of the configuration
+	Name      string   `yaml:"name"`
+	Port      string   `yaml:"port"`
+	Addresses []string `yaml:"addresses"`
+}
+
+// Frame makes the frame of a packet from or to a UE, as it would come by its port, and fills in h.Port.
+func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
+	ue, err := netip.ParseAddr(h.UE)
+	if err != nil {
+		return nil, fmt.Errorf("--ue %q is no address (or name a capture)", h.UE)
+	}
+	to, port, err := h.target()
+	if err != nil {
+		return nil, err
+	}
+	if to.Is4() != ue.Is4() {
+		return nil, errors.New("--ue and --to are of different IP versions")
+	}
+	packet, err := h.packet(ue, to, port)
+	if err != nil {
+		return nil, err
+	}
+	var sessions []sessionRow
+	if err := rows("session", &sessions); err != nil {
+		return nil, err
+	}
+	var ports []portRow
+	if err := rows("port", &ports); err != nil {
+		return nil, err
+	}
+	s := find(sessions, ue)
+	switch {
+	case s != nil && s.wireline() && !h.Downlink:
+		return h.fromSubscriber(s, ports, packet)
+	case s != nil && s.TEIDLocal != 0 && s.wireline() == h.Downlink: // from the UPF to a subscriber, from a UE
+		return h.inTunnel(s, rows, ports, packet)
+	case h.TEID != "" && !h.Downlink:
+		return h.inTunnel(&sessionRow{}, rows, ports, packet)
+	case h.Downlink:
+		return h.plain(rows, ports, packet)
+	}
+	return nil, fmt.Errorf("no session has the address %s (show session); --teid asks all the same", ue)
+}
+
+func (h *Hypothesis) target() (netip.Addr, uint16, error) {
+	host, text, err := net.SplitHostPort(h.To)
+	if err != nil {
+		host, text = h.To, "80"
+	}
+	to, err := netip.ParseAddr(host)
+	port, again := strconv.ParseUint(text, 10, 16)
+	if err != nil || again != nil {
+		return to, 0, fmt.Errorf("--to %q is not ADDRESS[:PORT]", h.To)
+	}
+	return to, uint16(port), nil
+}
+
+func find(sessions []sessionRow, ue netip.Addr) *sessionRow {
+	for i := range sessions {
+		for _, text := range []string{sessions[i].UEIP4, sessions[i].UEIP6} {
+			if a, err := netip.ParseAddr(text); err == nil && a == ue {
+				return &sessions[i]
+			}
+			if p, err := netip.ParsePrefix(text); err == nil && p.Contains(ue) {
+				return &sessions[i]
+			}
+		}
+	}
+	return nil
+}
+
+// packet is the IP packet inside.
+func (h *Hypothesis) packet(ue, to netip.Addr, port uint16) ([]byte, error) {
+	from, dport, sport := ue, port, h.UEPort
+	if h.Downlink {
+		from, to, dport, sport = to, ue, h.UEPort, port
+	}
+	protocol, ok := map[string]byte{"udp": 17, "tcp": 6, "icmp": 1}[h.Protocol]
+	if !ok {
+		return nil, fmt.Errorf("--protocol %q is none of udp, tcp, icmp", h.Protocol)
+	}
+	if protocol == 1 && !ue.Is4() {
+		protocol = 58
+	}
+	header := 20
+	if !ue.Is4() {
+		header = 40
+	}
+	if int(h.Length) < header+20 || h.Length > 9000 {
+		return nil, fmt.Errorf("--length %d: give %d to 9000", h.Length, header+20)
+	}
+	p := make([]byte, h.Length)
+	if ue.Is4() {
+		ip4(p, from, to, protocol, h.DSCP)
+	} else {
+		ip6(p, from, to, protocol, h.DSCP)
+	}
+	transport(p[header:], protocol, sport, dport)
+	if protocol == 1 || protocol == 58 || protocol == 6 {
+		fixSum(p, header, protocol)
+	}
+	return p, nil
+}
+
+func ip4(p []byte, from, to netip.Addr, protocol, dscp byte) {
+	p[0], p[1], p[8], p[9] = 0x45, dscp<<2, 64, protocol
+	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
+	copy(p[12:], from.AsSlice())
+	copy(p[16:], to.AsSlice())
+	binary.BigEndian.PutUint16(p[10:], checksum(0, p[:20]))
+}
+
+func ip6(p []byte, from, to netip.Addr, protocol, dscp byte) {
+	p[0], p[1], p[6], p[7] = 0x60|dscp>>2, dscp<<6, protocol, 64
+	binary.BigEndian.PutUint16(p[4:], uint16(len(p)-40))
+	copy(p[8:], from.AsSlice())
+	copy(p[24:], to.AsSlice())
+}
+
+func transport(t []byte, protocol byte, sport, dport uint16) {
+	switch protocol {
+	case 1:
+		t[0] = 8
+		return
+	case 58:
+		t[0] = 128
+		return
+	}
+	binary.BigEndian.PutUint16(t, sport)
+	binary.BigEndian.PutUint16(t[2:], dport)
+	if protocol == 17 {
+		binary.BigEndian.PutUint16(t[4:], uint16(len(t)))
+		return
+	}
+	t[12], t[13] = 5<<4, 2 // SYN
+}
+
+// fixSum is the transport's checksum (RFC 1071), with the pseudo-header where it has one.
+func fixSum(p []byte, header int, protocol byte) {
+	at := header + map[byte]int{1: 2, 58: 2, 6: 16}[protocol]
+	sum := uint32(0)
+	if protocol != 1 {
+		addresses := p[12:20]
+		if header == 40 {
+			addresses = p[8:40]
+		}
+		for i := 0; i < len(addresses); i += 2 {
+			sum += uint32(binary.BigEndian.Uint16(addresses[i:]))
+		}
+		sum += uint32(protocol) + uint32(len(p)-header)
+	}
+	binary.BigEndian.PutUint16(p[at:], checksum(sum, p[header:]))
+}
+
+func checksum(sum uint32, b []byte) uint16 {
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	if len(b)%2 == 1 {
+		sum += uint32(b[len(b)-1]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
+var someone = [6]byte{2, 0, 0, 0, 0, 1}
+
+func ethernet(to, from [6]byte, rest ...[]byte) []byte {
+	b := append(append([]byte{}, to[:]...), from[:]...)
+	for _, r := range rest {
+		b = append(b, r...)
+	}
+	for len(b) < 60 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func ethertype(packet []byte) []byte {
+	if packet[0]>>4 == 4 {
+		return []byte{8, 0}
+	}
+	return []byte{0x86, 0xdd}
+}
+
+func portMAC(ports []portRow, name string) ([6]byte, error) {
+	for _, p := range ports {
+		if p.Name == name {
+			return ParseMAC(p.MAC)
+		}
+	}
+	return [6]byte{}, fmt.Errorf("there is no port %q", name)
+}
+
+func (h *Hypothesis) fromSubscriber(s *sessionRow, ports []portRow, packet []byte) ([]byte, error) {
+	if h.Port == "" {
+		h.Port = s.Port
+	}
+	to, err := portMAC(ports, h.Port)
+	if err != nil {
+		return nil, err
+	}
+	from, err := ParseMAC(s.MAC)
+	if err != nil {
+		return nil, err
+	}
+	tags := []byte{0x88, 0xa8, byte(s.STag >> 8), byte(s.STag), 0x81, 0, byte(s.CTag >> 8), byte(s.CTag)}
+	if s.PPPoESession == 0 {
+		return ethernet(to, from, tags, ethertype(packet), packet), nil
+	}
+	ppp := []byte{0, 0x21}
+	if packet[0]>>4 == 6 {
+		ppp = []byte{0, 0x57}
+	}
+	length := len(packet) + 2
+	pppoe := []byte{0x88, 0x64, 0x11, 0}
+	pppoe = binary.BigEndian.AppendUint16(pppoe, s.PPPoESession)
+	pppoe = binary.BigEndian.AppendUint16(pppoe, uint16(length))
+	return ethernet(to, from, tags, pppoe, ppp, packet), nil
+}
+
+// inTunnel is a G-PDU to the F-TEID of the session's first rule that has one.
+func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet []byte) ([]byte, error) {
+	var rules []ruleRow
+	if err := rows("rule", &rules); err != nil {
+		return nil, err
+	}
+	teid, local, peer := s.TEIDLocal, netip.Addr{}, netip.Addr{}
+	for _, r := range rules {
+		if s.Name != "" && r.Session != s.Name {
+			continue
+		}
+		if a, err := netip.ParseAddr(r.Local); err == nil && !local.IsValid() && r.TEIDLocal != 0 {
+			local = a
+			if s.Name != "" {
+				teid = r.TEIDLocal
+			}
+		}
+		if a, err := netip.ParseAddr(r.Peer); err == nil && !peer.IsValid() {
+			peer = a
+		}
+	}
+	if h.TEID != "" {
+		t, err := strconv.ParseUint(h.TEID, 0, 32)
+		if err != nil {
+			return nil, fmt.Errorf("--teid %q is no TEID", h.TEID)
+		}
+		teid = uint32(t)
+	}
+	if !local.IsValid() {
+		return nil, errors.New("no session has a tunnel (show rule)")
+	}
+	if !peer.IsValid() || peer.Is4() != local.Is4() {
+		peer = local.Next()
+	}
+	var interfaces []interfaceRow
+	if h.Port == "" {
+		if err := rows("interface", &interfaces); err != nil {
+			return nil, err
+		}
+		h.Port = portOf(interfaces, local)
+	}
+	to, err := portMAC(ports, h.Port)
+	if err != nil {
+		return nil, err
+	}
+	gtpu := []byte{0x34, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 1, 0x10, 1, 0} // with a container, QFI 1
+	if h.Downlink {
+		gtpu[13] = 0
+	}
+	binary.BigEndian.PutUint16(gtpu[2:], uint16(len(packet)+8))
+	binary.BigEndian.PutUint32(gtpu[4:], teid)
+	header := 20
+	if !local.Is4() {
+		header = 40
+	}
+	outer := make([]byte, header+8, header+8+len(gtpu)+len(packet))
+	outer = append(append(outer, gtpu...), packet...)
+	if local.Is4() {
+		ip4(outer, peer, local, 17, 0)
+	} else {
+		ip6(outer, peer, local, 17, 0)
+	}
+	transport(outer[header:], 17, 2152, 2152)
+	if header == 40 {
+		binary.BigEndian.PutUint16(outer[46:], 0)
+		fixUDP6(outer)
+	}
+	return ethernet(to, someone, ethertype(outer), outer), nil
+}
+
+// fixUDP6: over IPv6 the checksum is no choice (RFC 8200 section 8.1).
+func fixUDP6(p []byte) {
+	sum := uint32(17) + uint32(len(p)-40)
+	for i := 8; i < 40; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(p[i:]))
+	}
+	binary.BigEndian.PutUint16(p[46:], checksum(sum, p[40:]))
+}
+
+func portOf(interfaces []interfaceRow, address netip.Addr) string {
+	for _, i := range interfaces {
+		for _, text := range i.Addresses {
+			if p, err := netip.ParsePrefix(text); err == nil && p.Addr() == address {
+				return i.Port
+			}
+		}
+	}
+	return ""
+}
+
+// plain is a packet of the data network, by the port that leads there.
+func (h *Hypothesis) plain(rows Rows, ports []portRow, packet []byte) ([]byte, error) {
+	if h.Port == "" {
+		host, _, err := h.target()
+		if err != nil {
+			return nil, err
+		}
+		if h.Port, err = towards(rows, host); err != nil {
+			return nil, err
+		}
+	}
+	to, err := portMAC(ports, h.Port)
+	if err != nil {
+		return nil, err
+	}
+	return ethernet(to, someone, ethertype(packet), packet), nil
+}
+
+// towards is the port of the longest route to an address.
+func towards(rows Rows, to netip.Addr) (string, error) {
+	var routes []routeRow
+	var interfaces []interfaceRow
+	if err := rows("route", &routes); err != nil {
+		return "", err
+	}
+	if err := rows("interface", &interfaces); err != nil {
+		return "", err
+	}
+	best, name := -1, ""
+	for _, r := range routes {
+		if p, err := netip.ParsePrefix(r.Prefix); err == nil && p.Contains(to) && p.Bits() > best {
+			best, name = p.Bits(), r.Interface
+		}
+	}
+	for _, i := range interfaces {
+		if i.Name == name {
+			return i.Port, nil
+		}
+	}
+	return "", fmt.Errorf("no route leads to %s: say by which port the packet comes: --port", to)
+}
+
+// FirstFrame reads the first frame of a capture, pcap or pcapng; of a pcapng with names of interfaces, *port is
+// filled in.
+func FirstFrame(path string, port *string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var magic [24]byte
+	if _, err := io.ReadFull(f, magic[:]); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var frame []byte
+	enough := errors.New("enough")
+	switch hex.EncodeToString(magic[:4]) {
+	case "d4c3b2a1", "4d3cb2a1":
+		var head [16]byte
+		if _, err := io.ReadFull(f, head[:]); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		size := binary.LittleEndian.Uint32(head[8:])
+		if size > 65535 {
+			return nil, fmt.Errorf("%s: a packet of %d bytes", path, size)
+		}
+		frame = make([]byte, size)
+		_, err = io.ReadFull(f, frame)
+	default:
+		f.Seek(0, io.SeekStart)
+		err = ReadFrames(f, func(name string, _ time.Time, b []byte) error {
+			frame = b
+			if *port == "" {
+				*port = name
+			}
+			return enough
+		})
+	}
+	if err != nil && !errors.Is(err, enough) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if frame == nil {
+		return nil, fmt.Errorf("%s: no received frame of Ethernet in it", path)
+	}
+	if *port == "" {
+		return nil, errors.New("say by which port the packet comes: --port")
+	}
+	return frame, nil
+}

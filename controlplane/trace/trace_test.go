@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/testkit"
+)
+
+func row(packet uint32, what uint8, ns uint64, node, text string) api.TraceRow {
+	r := api.TraceRow{Packet: packet, What: what, Ns: ns, Length: uint16(len(text))}
+	api.PutCString(r.Node[:], node)
+	copy(r.Data[:], text)
+	return r
+}
+
+// Rows of two workers come in whichever order the rings were read; a packet that the port dropped has two ends.
+func TestAssemble(t *testing.T) {
+	var a Assembler
+	now := time.Now()
+	left := row(7, api.TraceWhatWent, 40, "port-tx", "on n6")
+	dropped := row(7, api.TraceWhatWent, 41, "drop", "port-tx-full: no room")
+	left.Outcome, dropped.Outcome = api.TraceOutcomeLeft, api.TraceOutcomeDropped
+	handed := row(7, api.TraceWhatWent, 20, "session-tunnel", "handed over")
+	handed.Outcome = api.TraceOutcomeHanded
+	received := row(7, api.TraceWhatData, 10, "port-rx", "frame")
+	received.Of = api.TraceReceived
+	a.Add([]api.TraceRow{row(7, api.TraceWhatStep, 30, "handover-rx", ""), left, dropped,
+		row(7, api.TraceWhatEntered, 10, "port-rx", ""), received, received, handed}, now)
+	testkit.Equal(t, len(a.Take(now, time.Second)), 0, "packets whose last row has just come")
+	packets := a.Take(now.Add(time.Millisecond), time.Second)
+	testkit.FatalIf(t, len(packets) != 1, "%d packets", len(packets))
+	p := packets[0]
+	testkit.Equal(t, p.Path(), "port-rx > session-tunnel > handover-rx > port-tx > drop", "path")
+	testkit.Equal(t, p.Outcome+" "+p.Reason, "dropped port-tx-full", "outcome")
+	testkit.Equal(t, string(p.Frames[0].Bytes), "frameframe", "bytes of two rows")
+}
+
+// What has no beginning or never ends is bounded.
+func TestAssemblerIsBounded(t *testing.T) {
+	var a Assembler
+	now := time.Now()
+	a.Add([]api.TraceRow{row(1, api.TraceWhatStep, 1, "drop", "")}, now)
+	testkit.Equal(t, a.Lost, 1, "rows without a beginning")
+	for i := range uint32(mostPackets + 10) {
+		a.Add([]api.TraceRow{row(i, api.TraceWhatEntered, 1, "port-rx", "")}, now)
+	}
+	testkit.Equal(t, a.Lost, 11, "rows above the limit")
+	for range 2 * mostRows {
+		a.Add([]api.TraceRow{row(5, api.TraceWhatStep, 1, "ip-input", "")}, now)
+	}
+	packets := a.Take(now.Add(2*time.Second), time.Second)
+	testkit.Equal(t, len(packets), mostPackets, "packets of which nothing was heard")
+	testkit.Equal(t, len(packets[5].Steps), mostRows, "steps of a packet")
+	testkit.Equal(t, packets[0].Outcome, "on its way", "outcome")
+}
+
+// Names that others chose do not move a terminal's cursor.
+func TestTextIsClean(t *testing.T) {
+	var b bytes.Buffer
+	p := assemble(1, []api.TraceRow{row(1, api.TraceWhatStep, 1, "session-tunnel", "session \x1b[2Jevil\n\u009b")})
+	testkit.Must(t, p.WriteText(&b, true))
+	testkit.ErrorIf(t, strings.ContainsAny(b.String(), "\x1b\u009b"), "%q", b.String())
+}
+
+const small = "ports: [{name: n3}]\n"
+
+func TestCaptureAndSplit(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.pcapng")
+	var b bytes.Buffer
+	at := time.Unix(1700000000, 123456789)
+	macs := map[string]string{"n3": "02:00:00:00:00:03"}
+	w, err := NewWriter(&b, "test", ConfigComment([]byte(small), macs, at), 128)
+	testkit.Must(t, err)
+	whole := make([]byte, 60)
+	p := Packet{Port: "n3", OutPort: "n6", Outcome: "sent", Frames: []Frame{
+		{Stage: "received", Time: at, Length: 60, Bytes: whole},
+		{Stage: "inside", Time: at, Length: 3, Bytes: []byte("abc")},
+		{Stage: "sent", Time: at, Length: 60, Bytes: whole}}}
+	for i := range p.Frames {
+		testkit.Must(t, w.Frame(&p, &p.Frames[i]))
+	}
+	testkit.Equal(t, w.Written, int64(b.Len()), "bytes written")
+	testkit.Must(t, os.WriteFile(file, b.Bytes(), 0o600))
+	config, in, err := Split(file, dir)
+	testkit.Must(t, err)
+	text, _ := os.ReadFile(config)
+	testkit.Equal(t, string(text), "ports:\n    - mac: \"02:00:00:00:00:03\"\n      name: n3\n", "configuration")
+	testkit.Equal(t, len(in), 1, "ports that received")
+	pcap, _ := os.ReadFile(in["n3"])
+	testkit.Equal(t, len(pcap), 24+16+60, "bytes of the pcap file")
+	port := ""
+	frame, err := FirstFrame(file, &port)
+	testkit.Must(t, err)
+	testkit.Equal(t, len(frame), 60, "first frame of %s", port)
+}
+
+// A damaged capture is refused, whatever is in it.
+func FuzzReadFrames(f *testing.F) {
+	var b bytes.Buffer
+	w, _ := NewWriter(&b, "test", "x", 64)
+	p := Packet{Port: "a", Frames: []Frame{{Stage: "received", Bytes: []byte("frame")}}}
+	w.Frame(&p, &p.Frames[0])
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ReadFrames(bytes.NewReader(data), func(string, time.Time, []byte) error { return nil })
+		configOf(data)
+	})
+}
+
+// sessions, rules, ports, routes and interfaces of a UPF and a subscriber.
+func rows(table string, to any) error {
+	switch v := to.(type) {
+	case *[]sessionRow:
+		*v = []sessionRow{
+			{Name: "n4.1", UEIP4: "10.45.0.2", TEIDLocal: 0x100, Port: "n3", MAC: "00:00:00:00:00:00"},
+			{Name: "home", UEIP4: "100.64.0.7", Port: "access", STag: 100, CTag: 7, PPPoESession: 9,
+				MAC: "02:00:00:00:00:07"}}
+	case *[]ruleRow:
+		*v = []ruleRow{{Session: "n4.1", TEIDLocal: 0x101, Local: "10.30.0.1", Peer: "10.30.0.2"}}
+	case *[]portRow:
+		*v = []portRow{{"n3", "core", "02:00:00:00:00:03"}, {"n6", "core", "02:00:00:00:00:06"},
+			{"access", "access", "02:00:00:00:00:0a"}}
+	case *[]interfaceRow:
+		*v = []interfaceRow{{"n3", "n3", []string{"10.30.0.1/24"}}, {"n6", "n6", []string{"10.60.0.1/24"}}}
+	case *[]routeRow:
+		*v = []routeRow{{"10.30.0.0/24", "n3"}, {"0.0.0.0/0", "n6"}}
+	}
+	return nil
+}
+
+func TestHypothesis(t *testing.T) {
+	for _, test := range []struct {
+		h         Hypothesis
+		port, hex string // a piece of the frame
+	}{
+		{Hypothesis{UE: "10.45.0.2", To: "8.8.8.8:53"}, "n3", "\x34\xff\x00\x6c\x00\x00\x01\x01"},
+		{Hypothesis{UE: "10.45.0.2", To: "8.8.8.8:53", TEID: "0x999"}, "n3", "\x00\x00\x09\x99"},
+		{Hypothesis{UE: "10.45.0.2", To: "8.8.8.8:53", Downlink: true}, "n6",
+			"\x08\x08\x08\x08\x0a\x2d\x00\x02\x00\x35\x9c\x40"},
+		{Hypothesis{UE: "100.64.0.7", To: "8.8.8.8:53", Protocol: "icmp"}, "access",
+			"\x00\x64\x81\x00\x00\x07\x88\x64\x11\x00\x00\x09\x00\x66\x00\x21"},
+	} {
+		h := test.h
+		h.UEPort, h.Length = 40000, 100
+		if h.Protocol == "" {
+			h.Protocol = "udp"
+		}
+		frame, err := h.Frame(rows)
+		testkit.Must(t, err)
+		testkit.Equal(t, h.Port, test.port, "port of %+v", test.h)
+		testkit.ErrorIf(t, !bytes.Contains(frame, []byte(test.hex)), "%+v: %x", test.h, frame)
+	}
+	for want, h := range map[string]Hypothesis{
+		"is no address": {UE: "x", To: "8.8.8.8"}, "is not ADDRESS": {UE: "10.45.0.2", To: "8.8.8.8:x"},
+		"of different IP": {UE: "10.45.0.2", To: "2001:db8::1"},
+		"no session has":  {UE: "10.1.1.1", To: "8.8.8.8"},
+	} {
+		h.Protocol, h.Length = "udp", 100
+		_, err := h.Frame(rows)
+		testkit.Refused(t, err, want)
+	}
+}
+
+func TestQueryOrder(t *testing.T) {
+	for want, q := range map[string]Query{
+		"neither an address": {UE: "x"}, "is none of received": {Stages: []string{"x"}},
+		"cannot be compiled": {Filter: "udp"}, "port": {Port: strings.Repeat("x", 40)},
+	} {
+		_, err := q.Order(t.Context(), nil, "/nonexistent")
+		testkit.Refused(t, err, want)
+	}
+	q := Query{UE: "10.45.0.0/16", TEID: 5, Drop: "any", Count: 3, Seconds: 9}
+	o, err := q.Order(t.Context(), nil, "")
+	testkit.Must(t, err)
+	testkit.Equal(t, len(o.Keys), 2, "keys")
+	testkit.Equal(t, o.Want.Flags, uint32(api.TraceSteps|api.TraceLate), "flags")
+	testkit.Equal(t, o.Want.Packets, 0, "packets: those that are dropped count")
+}

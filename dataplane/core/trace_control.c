@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it
+// followed as many packets as it was to, and when nobody polls it, so that a client that went away, or a control
+// plane, leaves nothing behind.
+#include "core/trace_inside.h"
+#include <errno.h>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMER_MS 100
+#define QUEUE_ROWS 4096 // rows of a trace that another one's poll took from the rings
+
+static struct {
+	struct trace *trace[API_MAX_TRACES]; // running, or ended and not polled yet
+	uint32_t sequence;
+	uint32_t running; // bits
+	int armed;
+	const struct trace_stage *stages;
+	const char *entry[API_ROLE_CORE + 1];
+} control;
+
+void trace_stage_register(struct trace_stage *s)
+{
+	s->next = (struct trace_stage *)(uintptr_t)control.stages;
+	control.stages = s;
+}
+
+void trace_chooser_register(const struct trace_chooser *c)
+{
+	trace_chooser = c;
+}
+
+void trace_entry_register(enum api_role role, const char *node)
+{
+	control.entry[role] = node;
+	resume_register(node);
+}
+
+const struct trace_stage *trace_stage_of(const char *node)
+{
+	static const struct trace_stage none = {.node = ""};
+	const struct trace_stage *s = control.stages;
+
+	while (s != NULL && strcmp(s->node, node) != 0)
+		s = s->next;
+	return s != NULL ? s : &none;
+}
+
+// ---- the workers' part
+// -----------------------------------------------------------------------------------------------
+
+static int make_tracer(struct tracer *t, uint32_t i)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "trace-%u", i);
+	t->live = UINT64_MAX;
+	t->edge = calloc(TRACE_NODES, sizeof(*t->edge));
+	t->ring = rte_ring_create_elem(
+		name, sizeof(struct api_trace_row), TRACE_ROWS, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return t->edge == NULL || t->ring == NULL ? ENOMEM : 0;
+}
+
+static struct rte_node *graph_node_of(struct rte_graph *graph, rte_node_t id)
+{
+	return rte_graph_node_get(graph->id, id);
+}
+
+static void learn_nodes(struct tracer *t, struct rte_graph *graph)
+{
+	struct rte_node_register *const *list;
+	uint32_t count = graph_nodes(&list);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_node *node = graph_node_of(graph, list[i]->id);
+		struct trace_node *nt = &t->node[list[i]->id];
+
+		nt->process = node->process;
+		nt->stage = trace_stage_of(list[i]->name);
+		nt->source = (list[i]->flags & RTE_NODE_SOURCE_F) != 0;
+		nt->entry = strcmp(list[i]->name, "port-rx") == 0;
+		for (uint32_t e = 0; e < node->nb_edges && e < TRACE_EDGES; e++)
+			for (uint32_t f = 0; f < e; f++)
+				if (node->nodes[f] == node->nodes[e])
+					nt->twice |= 1ull << e;
+	}
+}
+
+// Once: what follows packets stays for the next trace.
+static int prepare(void)
+{
+	struct rte_node_register *const *list;
+	uint32_t count = graph_nodes(&list);
+
+	if (tracers != NULL)
+		return 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i]->id >= TRACE_NODES)
+			return object_error(ENOSPC, "the graph has too many nodes to be traced");
+	struct tracer *all = rte_zmalloc("tracers", (API_MAX_WORKERS + 1) * sizeof(*all), RTE_CACHE_LINE_SIZE);
+	int error = all == NULL ? ENOMEM : 0;
+	for (uint32_t i = 0; error == 0 && i <= worker_count(); i++) {
+		struct tracer *t = &all[i < worker_count() ? i : API_MAX_WORKERS];
+
+		error = make_tracer(t, i);
+		if (error == 0 && i < worker_count())
+			learn_nodes(t, worker_get(i)->graph);
+	}
+	if (error != 0)
+		return object_error(ENOMEM, "no memory for a trace");
+	__atomic_store_n(&tracers, all, __ATOMIC_RELEASE);
+	return 0;
+}
+
+// A node's function is one pointer, which the worker reads before each vector: it sees the one or the other, and both
+// do right.
+static void arm(int on)
+{
+	struct rte_node_register *const *list;
+	uint32_t count = graph_nodes(&list);
+
+	if (control.armed == on)
+		return;
+	control.armed = on;
+	for (uint32_t i = 0; i < worker_count(); i++)
+		for (uint32_t n = 0; n < count; n++) {
+			struct rte_node *node = graph_node_of(worker_get(i)->graph, list[n]->id);
+			rte_node_process_t own = tracers[i].node[list[n]->id].process;
+
+			__atomic_store_n(&node->process, on ? trace_process : own, __ATOMIC_RELEASE);
+		}
+}
+
+static struct tracer *tracer_at(uint32_t i) // the workers', then the control thread's
+{
+	return &tracers[i < worker_count() ? i : API_MAX_WORKERS];
+}
+
+static void set_bit(uint8_t *bits, uint32_t k, int on)
+{
+	__atomic_store_n(bits, (uint8_t)(on ? *bits | 1u << k : *bits & ~(1u << k)), __ATOMIC_RELAXED);
+}
+
+static void tell_workers(uint32_t k, const struct trace *tr)
+{
+	uint32_t flags = tr != NULL ? tr->want.flags : 0;
+	int edges = 0;
+
+	for (uint32_t i = 0; i < API_MAX_TRACES; i++)
+		edges |= traces_now[i] != NULL && (traces_now[i]->want.flags & API_TRACE_EDGES);
+	for (uint32_t i = 0; i < worker_total(); i++) {
+		struct tracer *t = tracer_at(i);
+		int only = (flags & (API_TRACE_HYPOTHETICAL | API_TRACE_EDGES)) != 0;
+
+		set_bit(&t->only, k, tr != NULL && only);
+		int late = (flags & API_TRACE_LATE) != 0 || (tr != NULL && tr->away);
+
+		set_bit(&t->late, k, tr != NULL && !only && late);
+		set_bit(&t->early, k, tr != NULL && !only && !late);
+		__atomic_store_n(&t->edges, (uint8_t)edges, __ATOMIC_RELAXED);
+	}
+}
+
+// ---- life
+// ------------------------------------------------------------------------------------------------------------
+
+static void stop(uint32_t k)
+{
+	if (!(control.running >> k & 1))
+		return;
+	control.running &= ~(1u << k);
+	__atomic_store_n(&traces_now[k], NULL, __ATOMIC_RELEASE);
+	tell_workers(k, NULL);
+	if (control.running == 0)
+		arm(0);
+	control_synchronize();
+}
+
+static void keep(struct trace *tr, const struct api_trace_row *row)
+{
+	if (tr->queue == NULL)
+		tr->queue = calloc(QUEUE_ROWS, sizeof(*tr->queue));
+	if (tr->queue == NULL || tr->queued == QUEUE_ROWS)
+		tr->lost_before++;
+	else
+		tr->queue[tr->queued++] = *row;
+}
+
+// Of each ring at most so many rows: those of trace k go to fn, others' to their queues.
+static void take_rows(uint32_t k, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row), void *arg)
+{
+	struct api_trace_row row;
+
+	for (uint32_t i = 0; i < worker_total(); i++)
+		for (uint32_t n = 0; n < most && rte_ring_sc_dequeue_elem(tracer_at(i)->ring, &row, sizeof(row)) == 0;
+			n++) {
+			if (row.traces >> k & 1)
+				fn(arg, &row);
+			for (uint32_t j = 0; j < API_MAX_TRACES; j++)
+				if (j != k && (row.traces >> j & 1) && control.trace[j] != NULL)
+					keep(control.trace[j], &row);
+		}
+}
+
+static void leave_out(void *arg, const struct api_trace_row *row)
+{
+}
+
+static void forget(uint32_t k)
+{
+	struct trace *tr = control.trace[k];
+
+	stop(k);
+	if (tr == NULL)
+		return;
+	take_rows(k, TRACE_ROWS, leave_out, NULL); // so that the next trace with this bit does not get them
+	control.trace[k] = NULL;
+	if (tr->filter != NULL)
+		trace_chooser->free(tr->filter);
+	free(tr->queue);
+	free(tr);
+}
+
+static enum api_trace_end end_of(const struct trace *tr, uint64_t now)
+{
+	if (now >= tr->ends_ns)
+		return API_TRACE_TIME;
+	if (now - tr->polled_ns > API_TRACE_SILENCE * NS_PER_S)
+		return API_TRACE_STOPPED;
+	return API_TRACE_RUNS;
+}
+
+// A trace that ended waits for its last poll, for as long as a silent one runs.
+static void tick(uint64_t now)
+{
+	for (uint32_t k = 0; k < API_MAX_TRACES; k++) {
+		struct trace *tr = control.trace[k];
+
+		if (tr == NULL)
+			continue;
+		if (end_of(tr, now) != API_TRACE_RUNS)
+			stop(k);
+		if (now - tr->polled_ns > 2 * API_TRACE_SILENCE * NS_PER_S)
+			forget(k);
+	}
+}
+
+static int check(struct api_trace *w)
+{
+	if (w->seconds == 0 || w->seconds > API_TRACE_SECONDS)
+		return object_error(EINVAL, "a trace lasts 1..%u seconds, not %u", API_TRACE_SECONDS, w->seconds);
+	if (w->snap > API_TRACE_SNAP)
+		return object_error(EINVAL, "a trace has at most %u bytes of a frame, not %u", API_TRACE_SNAP, w->snap);
+	if (memchr(w->port, 0, sizeof(w->port)) == NULL)
+		return object_error(EINVAL, "the port of a trace has no name");
+	if (w->rate == 0)
+		w->rate = API_TRACE_RATE;
+	if ((w->flags & API_TRACE_HYPOTHETICAL) && (w->octets < 14 || w->octets > API_TRACE_FRAME))
+		return object_error(
+			EINVAL, "a hypothetical packet has 14..%u bytes, not %u", API_TRACE_FRAME, w->octets);
+	if (!(w->flags & API_TRACE_HYPOTHETICAL) && w->octets != 0)
+		return object_error(EINVAL, "a frame in a trace that has no hypothetical packet");
+	return 0;
+}
+
+static int inject(const struct trace *tr, uint32_t k, const struct trace_order *o)
+{
+	struct port *p = port_get(tr->port);
+	struct rte_mbuf *m;
+
+	if (o->want.octets > (uint32_t)rte_pktmbuf_data_room_size(engine_pool()) - RTE_PKTMBUF_HEADROOM)
+		return object_error(EMSGSIZE, "the packet does not fit into one buffer (engine buffer_size)");
+	m = control_originate();
+	if (m == NULL)
+		return object_error(ENOMEM, "no packet buffer is free");
+	memcpy(rte_pktmbuf_append(m, (uint16_t)o->want.octets), o->octets, o->want.octets);
+	packet_of(m)->port_in = p->index;
+	struct tracer *t = &tracers[API_MAX_WORKERS];
+	trace_mark(t, &control_worker, packet_of(m), (uint8_t)(1u << k | TRACED_HYPOTHETICAL));
+	const struct trace_row row = {.what = API_TRACE_ENTERED,
+		.node = "port-rx",
+		.next = control.entry[p->role],
+		.port = p->name,
+		.frame = m,
+		.of = API_TRACE_RECEIVED};
+	trace_record(t, &control_worker, trace_number(packet_of(m)), packet_of(m)->traced, &row);
+	control_inject(0, control.entry[p->role], m);
+	return 0;
+}
+
+static int find_port(struct trace *tr, const struct trace_order *o)
+{
+	const struct port *p = o->want.port[0] != 0 ? port_by_name(o->want.port) : NULL;
+
+	tr->port = p != NULL ? p->index : PORT_NONE;
+	if (o->want.port[0] != 0 && p == NULL)
+		return object_error(ENOENT, "there is no port %s", o->want.port);
+	if (p == NULL && (o->want.flags & API_TRACE_HYPOTHETICAL))
+		return object_error(EINVAL, "a hypothetical packet comes by a port, and none is named");
+	return 0;
+}
+
+static int make(struct trace **to, const struct trace_order *o)
+{
+	struct trace *tr = calloc(1, sizeof(*tr));
+	int error = tr == NULL ? object_error(ENOMEM, "no memory for a trace") : find_port(tr, o);
+
+	if (error == 0 && (o->want.keys | o->want.frame_code | o->want.packet_code) != 0)
+		error = trace_chooser->make(&tr->filter, &o->want, o->key, o->frame, o->packet);
+	if (error != 0) {
+		free(tr);
+		return error;
+	}
+	tr->want = o->want;
+	tr->number = ++control.sequence;
+	tr->polled_ns = control_now_ns();
+	tr->ends_ns = tr->polled_ns + o->want.seconds * NS_PER_S;
+	*to = tr;
+	return 0;
+}
+
+static void describe(const struct trace *tr, uint32_t k, struct api_trace_state *to)
+{
+	*to = (struct api_trace_state){.trace = tr->number,
+		.packets = __atomic_load_n(&tr->followed, __ATOMIC_RELAXED),
+		.lost = tr->lost_before,
+		.tsc_hz = rte_get_tsc_hz()};
+	if (tr->want.packets != 0)
+		to->packets = RTE_MIN(to->packets, (uint64_t)tr->want.packets);
+	for (uint32_t i = 0; i < worker_total(); i++) {
+		to->missed += tracer_at(i)->of[k].missed;
+		to->lost += tracer_at(i)->of[k].lost;
+	}
+}
+
+// Whoever began an entry before it saw the trace has ended its walk.
+static int withdraw(const struct trace *tr)
+{
+	control_synchronize();
+	return trace_chooser->withdraw(tr->filter);
+}
+
+static uint32_t free_place(void)
+{
+	uint32_t k = 0;
+
+	while (k < API_MAX_TRACES && control.trace[k] != NULL)
+		k++;
+	return k;
+}
+
+int trace_begin(const struct trace_order *o, struct api_trace_state *to)
+{
+	struct trace_order *order = (struct trace_order *)(uintptr_t)o;
+	uint32_t k = free_place();
+	struct trace *tr;
+
+	if (!engine_started())
+		return object_error(EAGAIN, "the data plane has no configuration yet");
+	if (k == API_MAX_TRACES)
+		return object_error(
+			EBUSY, "%u traces run already; each ends by itself, or with its client", API_MAX_TRACES);
+	int error = check(&order->want);
+	error = error != 0 ? error : prepare();
+	error = error != 0 ? error : make(&tr, o);
+	if (error != 0)
+		return error;
+	for (uint32_t i = 0; i < worker_total(); i++) {
+		memset(&tracer_at(i)->of[k], 0, sizeof(tracer_at(i)->of[k]));
+		tracer_at(i)->of[k].limiter =
+			(struct limiter){.rate = o->want.rate, .stamp = worker_any(i)->now, .tokens = UINT64_MAX / 2};
+	}
+	control.trace[k] = tr;
+	control.running |= 1u << k;
+	__atomic_store_n(&traces_now[k], tr, __ATOMIC_RELEASE);
+	// Of sessions, and nothing but them: kept from the fast path, so that nobody looks at others' packets. First,
+	// so that none of their packets makes an entry that was taken.
+	tr->away = o->want.keys != 0 && (o->want.frame_code | o->want.packet_code) == 0 && tr->port == PORT_NONE;
+	tell_workers(k, tr);
+	arm(1);
+	if (tr->away && !withdraw(tr)) {
+		__atomic_store_n(&tr->away, 0, __ATOMIC_RELAXED);
+		tell_workers(k, tr);
+	}
+	describe(tr, k, to);
+	error = o->want.flags & API_TRACE_HYPOTHETICAL ? inject(tr, k, o) : 0;
+	if (error != 0)
+		forget(k);
+	return error;
+}
+
+// ---- poll
+// ------------------------------------------------------------------------------------------------------------
+
+int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row),
+	void *arg, struct api_trace_state *to)
+{
+	uint64_t now = control_now_ns();
+	uint32_t k = 0;
+
+	while (k < API_MAX_TRACES && (control.trace[k] == NULL || control.trace[k]->number != p->trace))
+		k++;
+	if (k == API_MAX_TRACES)
+		return object_error(ENOENT, "there is no trace %u any more", p->trace);
+	struct trace *tr = control.trace[k];
+	enum api_trace_end end = p->stop ? API_TRACE_STOPPED : end_of(tr, now);
+	tr->polled_ns = now;
+	if (end != API_TRACE_RUNS)
+		stop(k);
+	for (uint32_t i = 0; i < tr->queued; i++)
+		fn(arg, &tr->queue[i]);
+	tr->queued = 0;
+	take_rows(k, most, fn, arg);
+	describe(tr, k, to);
+	to->end = end;
+	// Its last packets have had a poll's time to come through.
+	if (end == API_TRACE_RUNS && tr->want.packets != 0 && to->packets >= tr->want.packets)
+		to->end = API_TRACE_PACKETS;
+	if (end != API_TRACE_RUNS)
+		forget(k);
+	return 0;
+}
+
+uint64_t trace_edge_packets(uint32_t node, uint16_t edge)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; tracers != NULL && node < TRACE_NODES && edge < TRACE_EDGES && i < worker_count(); i++)
+		sum += __atomic_load_n(&tracers[i].edge[node][edge], __ATOMIC_RELAXED);
+	return sum;
+}
+
+RTE_INIT(trace_start)
+{
+	timer_register("trace", TIMER_MS, tick);
+}

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of a UPF's packets: the way, the words, how it ends; the same frames, counters and usage with and without a
+// trace; what is bounded; hypothetical packets, which leave nothing behind but their count.
+#include "core/trace_inside.h"
+#include "session/mobile_fixture.h"
+
+#define ROWS 512
+
+static struct api_trace_row rows[ROWS];
+static uint32_t count;
+static struct api_trace_state state;
+
+static void take(void *arg, const struct api_trace_row *row)
+{
+	if (count < ROWS)
+		rows[count++] = *row;
+}
+
+static struct trace_order *order(uint32_t flags)
+{
+	static struct trace_order o;
+
+	memset(&o, 0, sizeof(o));
+	o.want = (struct api_trace){.flags = flags, .seconds = 30, .snap = 128};
+	return &o;
+}
+
+static void begin(const struct trace_order *o)
+{
+	if (trace_begin(o, &state) != 0)
+		fail_msg("refused: %s", kit_error());
+}
+
+static void poll_it(int stop)
+{
+	count = 0;
+	assert_int_equal(
+		trace_poll(&(struct api_trace_poll){state.trace, (uint32_t)stop}, ROWS, take, NULL, &state), 0);
+}
+
+static const struct api_trace_row *row_of(const char *node, enum api_trace_what what)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (strcmp(rows[i].node, node) == 0 && rows[i].what == what)
+			return &rows[i];
+	return NULL;
+}
+
+static void says(const char *node, enum api_trace_what what, const char *words)
+{
+	const struct api_trace_row *r = row_of(node, what);
+
+	for (uint32_t i = 0; r == NULL && i < count; i++)
+		print_message("%u %s > %s: %.*s\n", rows[i].what, rows[i].node, rows[i].next, rows[i].length,
+			rows[i].what == API_TRACE_DATA ? "" : (const char *)rows[i].data);
+	if (r == NULL)
+		fail_msg("%s is not in the trace", node);
+	else if (memmem(r->data, r->length, words, strlen(words)) == NULL)
+		fail_msg("%s says \"%.*s\", and not \"%s\"", node, r->length, (const char *)r->data, words);
+}
+
+static void uplink(struct frame *f, uint32_t teid, const char *from)
+{
+	ip_packet(f, from, FAR4, 64);
+	tunnel(f, "10.1.0.2", "10.1.0.1", teid, 9, API_PDU_UL);
+	link_layer(f, "ran", 1);
+}
+
+static void downlink(struct frame *f)
+{
+	ip_packet(f, FAR4, UE4, 64);
+	link_layer(f, "internet", 1);
+}
+
+static void put_session(uint8_t gates)
+{
+	struct kit_mobile k;
+
+	kit_begin();
+	kit_mobile(&k, 1, UE4, NULL);
+	struct api_pdr *up = kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);
+	up->match |= API_PDR_UE_IP;
+	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	struct api_pdr *down = kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
+	struct api_qer *q = kit_qer(&k, 1, 9);
+	q->gate_uplink = gates;
+	kit_pdr_qer(up, 1);
+	kit_urr(&k, 1);
+	kit_pdr_urr(up, 1);
+	kit_pdr_urr(down, 1);
+	kit_put_mobile("s1", &k);
+	commit();
+}
+
+static void key_of_ue(struct trace_order *o)
+{
+	o->want.keys = 1;
+	o->key[0] = (struct api_trace_key){.by = API_TRACE_BY_ADDRESS, .address = kit_address(UE4)};
+}
+
+static void test_way(void **unused)
+{
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_RECEIVED | API_TRACE_INSIDE | API_TRACE_SENT);
+	struct frame f, other;
+
+	uplink(&f, 0x100, UE4);
+	uplink(&other, 0x101, "10.45.0.3");
+	send_frame("ran", &f); // the fast path knows it now
+	key_of_ue(o);
+	begin(o);
+	send_frame("ran", &other);
+	send_frame("ran", &f);
+	assert_int_equal(kit_count("internet"), 1);
+	poll_it(0);
+	assert_int_equal(state.packets, 1);
+	assert_non_null(
+		row_of("flow-input", API_TRACE_ENTERED)); // behind the fast path, from which its session was taken
+	says("session-tunnel", API_TRACE_STEP, "F-TEID 0x00000100, QFI 9: session s1; PDR 1");
+	says("policer-uplink", API_TRACE_STEP, "URRs count it");
+	says("ip-output", API_TRACE_STEP, "by the neighbour 192.0.2.2 on n6, MTU");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	assert_int_equal(row_of("port-tx", API_TRACE_WENT)->outcome, API_TRACE_LEFT);
+	assert_string_equal(row_of("flow-input", API_TRACE_ENTERED)->port, "ran");
+	// The frame as received, as the IP packet inside, as sent.
+	const struct api_trace_row *data = row_of("flow-input", API_TRACE_DATA);
+	assert_memory_equal(data->data, f.at, data->length);
+	assert_int_equal(row_of("session-tunnel", API_TRACE_DATA)->frame, f.length - 14 - 20 - 8 - 16);
+	assert_memory_equal(row_of("port-tx", API_TRACE_DATA)->data, kit_frame("internet", 0)->bytes,
+		kit_frame("internet", 0)->length);
+	downlink(&f);
+	send_frame("internet", &f);
+	poll_it(1);
+	says("gtpu-encap", API_TRACE_STEP, "to 10.1.0.2, TEID 0x00000200");
+	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 0}, ROWS, take, NULL, &state), ENOENT);
+	send_frame("internet", &f);
+	assert_int_equal(kit_count("ran"), 1);
+}
+
+// What is dropped is among what the fast path leaves.
+static void test_late(void **unused)
+{
+	struct frame f, spoofed, good;
+
+	uplink(&f, 0x999, UE4);
+	uplink(&spoofed, 0x100, "10.45.9.9");
+	uplink(&good, 0x100, UE4);
+	send_frame("ran", &good);
+	begin(order(API_TRACE_STEPS | API_TRACE_LATE));
+	send_frame("ran", &good);
+	poll_it(0);
+	assert_int_equal(count, 0);
+	send_frame("ran", &f);
+	poll_it(0);
+	says("session-tunnel", API_TRACE_STEP, "F-TEID 0x00000999, QFI 9: no session has it");
+	send_frame("ran", &spoofed);
+	assert_int_equal(kit_reason("source-spoofed"), 1);
+	poll_it(0);
+	says("drop", API_TRACE_WENT, "source-spoofed: ");
+	put_session(1);
+	send_frame("ran", &good);
+	poll_it(1);
+	says("drop", API_TRACE_WENT, "uplink-gate-closed: ");
+	put_session(0);
+}
+
+static void hypothetical(const struct frame *f, const char *port)
+{
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_HYPOTHETICAL | API_TRACE_SENT);
+
+	o->want.octets = f->length;
+	memcpy(o->octets, f->at, f->length);
+	snprintf(o->want.port, sizeof(o->want.port), "%s", port);
+	begin(o);
+	kit_run();
+	poll_it(1);
+}
+
+static void test_hypothetical(void **unused)
+{
+	static uint64_t words[4096];
+	struct frame f;
+	struct api_total_row before;
+
+	uplink(&f, 0x100, UE4);
+	send_frame("ran", &f);
+	kit_clear();
+	before = kit_totals();
+	struct kit_reasons reasons = kit_reasons();
+	uint32_t n = kit_count_words(words, 4096, 1);
+	hypothetical(&f, "ran");
+	says("policer-uplink", API_TRACE_STEP, "URRs count it");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	assert_int_equal(all_out(), 0);
+	kit_only_rose(&reasons, "explained", 1);
+	assert_int_equal(kit_totals().out, before.out);
+	assert_true(kit_balance());
+	kit_count_words(words, 4096, (uint64_t)-1);
+	// One originated and one dropped, both counted in the worker's reasons and totals, and nothing else.
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < n; i++)
+		sum += words[i] != 0;
+	assert_in_range(sum, 0, 3);
+	uplink(&f, 0x777, UE4);
+	hypothetical(&f, "ran");
+	says("session-tunnel", API_TRACE_STEP, "no session has it");
+}
+
+static uint64_t urr_bytes(void)
+{
+	uint32_t n;
+	const struct api_urr_row *r = kit_rows(API_TABLE_URR, "s1", sizeof(*r), &n);
+
+	assert_int_equal(n, 1);
+	return r->bytes[0];
+}
+
+// The same traffic, traced by nobody, with all packets, by its UE: the same frames, counters, usage.
+static void test_same(void **unused)
+{
+	static uint64_t words[3][4096];
+	uint64_t usage[3];
+	struct frame up, down;
+	uint32_t n = 0;
+
+	uplink(&up, 0x100, UE4);
+	downlink(&down);
+	for (int traced = 0; traced < 3; traced++) {
+		struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_RECEIVED | API_TRACE_SENT);
+
+		n = kit_count_words(words[traced], 4096, (uint64_t)-1);
+		usage[traced] = -urr_bytes();
+		if (traced == 2)
+			key_of_ue(o);
+		if (traced != 0)
+			begin(o);
+		for (int i = 0; i < 50; i++) {
+			send_frame("ran", &up);
+			assert_int_equal(kit_count("internet"), 1);
+			send_frame("internet", &down);
+			assert_int_equal(kit_count("ran"), 1);
+		}
+		kit_count_words(words[traced], 4096, 1);
+		usage[traced] += urr_bytes();
+		assert_int_equal(usage[traced], 100 * 92);
+		if (traced == 0)
+			continue;
+		assert_memory_equal(words[traced], words[0], n * sizeof(words[0][0]));
+		poll_it(1);
+		assert_int_equal(state.packets, 100);
+		assert_true(kit_balance());
+	}
+}
+
+static void test_bounded(void **unused)
+{
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_RECEIVED);
+	struct frame f;
+
+	uplink(&f, 0x100, UE4);
+	o->want.rate = 10;
+	begin(o);
+	for (int i = 0; i < 100; i++)
+		send_frame("ran", &f);
+	poll_it(1);
+	assert_in_range(state.packets, 1, 2);
+	assert_int_equal(state.missed, 100 - state.packets);
+	o = order(API_TRACE_STEPS | API_TRACE_RECEIVED);
+	o->want.rate = 1000000;
+	begin(o);
+	for (int i = 0; i < 2000; i++) {
+		kit_advance(10);
+		send_frame("ran", &f);
+		assert_int_equal(kit_count("internet"), 1);
+	}
+	poll_it(1);
+	assert_true(state.lost > 0);
+	// The number of packets, one of so many.
+	o = order(API_TRACE_STEPS);
+	o->want.sample = 10;
+	o->want.packets = 3;
+	begin(o);
+	for (int i = 0; i < 100; i++) {
+		kit_advance(1000);
+		send_frame("ran", &f);
+	}
+	poll_it(0);
+	assert_int_equal(state.packets, 3);
+	assert_int_equal(state.end, API_TRACE_PACKETS);
+	poll_it(1);
+}
+
+static void test_life(void **unused)
+{
+	struct frame f;
+	struct api_trace_state s[API_MAX_TRACES];
+	const struct rte_node *node = rte_graph_node_get_by_name("worker-0", "port-rx");
+	rte_node_process_t own = node->process;
+
+	uplink(&f, 0x100, UE4);
+	for (uint32_t i = 0; i < API_MAX_TRACES; i++)
+		assert_int_equal(trace_begin(order(API_TRACE_STEPS), &s[i]), 0);
+	assert_ptr_not_equal(node->process, own);
+	assert_int_equal(trace_begin(order(API_TRACE_STEPS), &state), EBUSY);
+	send_frame("ran", &f);
+	for (uint32_t i = 0; i < API_MAX_TRACES; i++) {
+		state = s[i];
+		poll_it(i > 0);
+		says("port-tx", API_TRACE_WENT, "on internet");
+	}
+	// Nobody polls the first one any more.
+	for (int i = 0; i < 12; i++)
+		kit_advance(1000000);
+	assert_int_equal(trace_poll(&(struct api_trace_poll){s[0].trace, 0}, ROWS, take, NULL, &state), ENOENT);
+	assert_ptr_equal(node->process, own);
+	struct trace_order *o = order(API_TRACE_STEPS);
+	o->want.seconds = 0;
+	assert_int_equal(trace_begin(o, &state), EINVAL);
+	o = order(API_TRACE_STEPS);
+	strcpy(o->want.port, "nowhere");
+	assert_int_equal(trace_begin(o, &state), ENOENT);
+}
+
+// tcp or udp port 5000 (0x1388), as tcpdump -y RAW makes it, shortened: accept a UDP packet of IPv4.
+static void test_programs(void **unused)
+{
+	static const struct api_trace_instruction udp[] = {
+		{0x30, 0, 0, 9}, {0x15, 0, 1, 17}, {0x06, 0, 0, 65535}, {0x06, 0, 0, 0}};
+	static const struct api_trace_instruction backwards[] = {{0x05, 0, 0, 0xffffffff}, {0x06, 0, 0, 0}};
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct frame f;
+
+	downlink(&f);
+	memcpy(o->packet, udp, sizeof(udp));
+	o->want.packet_code = RTE_DIM(udp);
+	begin(o);
+	send_frame("internet", &f);
+	poll_it(0);
+	assert_int_equal(state.packets, 1);
+	says("flow-input", API_TRACE_STEP, "fast path leaves");
+	assert_int_equal(kit_count("ran"), 1);
+	poll_it(1);
+	memcpy(o->packet, udp, sizeof(udp));
+	o->packet[1].k = 6;
+	begin(o);
+	send_frame("internet", &f);
+	poll_it(1);
+	assert_int_equal(state.packets, 0);
+	// udp port 2152 and udp[9] = 255, of IPv4, as libpcap compiles it: loads by index.
+	static const struct api_trace_instruction gtpu[] = {{48, 0, 0, 9}, {21, 0, 10, 17}, {40, 0, 0, 6},
+		{69, 8, 0, 8191}, {177, 0, 0, 0}, {72, 0, 0, 0}, {21, 2, 0, 2152}, {72, 0, 0, 2}, {21, 0, 3, 2152},
+		{80, 0, 0, 9}, {21, 0, 1, 255}, {6, 0, 0, 65535}, {6, 0, 0, 0}};
+	uplink(&f, 0x100, UE4);
+	memcpy(o->packet, gtpu, sizeof(gtpu));
+	o->want.packet_code = RTE_DIM(gtpu);
+	begin(o);
+	send_frame("ran", &f);
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
+	memcpy(o->packet, backwards, sizeof(backwards));
+	o->want.packet_code = RTE_DIM(backwards);
+	assert_int_equal(trace_begin(o, &state), EINVAL);
+}
+
+static uint64_t edge_packets(const char *from, const char *to)
+{
+	uint32_t n;
+	const struct api_edge_row *r = kit_rows(API_TABLE_EDGE, "", sizeof(*r), &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(r[i].from, from) == 0 && strcmp(r[i].to, to) == 0 && r[i].packets != 0)
+			return r[i].packets;
+	return 0;
+}
+
+static void test_edges(void **unused)
+{
+	struct frame f, wrong;
+	uint64_t fast = edge_packets("flow-input", "port-tx"), full = edge_packets("flow-input", "core-input");
+
+	uplink(&f, 0x100, UE4);
+	uplink(&wrong, 0x778, UE4);
+	send_frame("ran", &f); // counted by nobody
+	assert_int_equal(edge_packets("flow-input", "port-tx"), fast);
+	begin(order(API_TRACE_EDGES));
+	send_frame("ran", &f);
+	send_frame("ran", &f);
+	send_frame("ran", &wrong);
+	assert_int_equal(edge_packets("flow-input", "port-tx"), fast + 2);
+	assert_int_equal(edge_packets("flow-input", "core-input"), full + 1);
+	poll_it(1);
+	assert_int_equal(count, 0);
+}
+
+static int setup(void **unused)
+{
+	fixture_start(NULL);
+	put_session(0);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_way),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_hypothetical),
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_edges),
+	};
+
+	return cmocka_run_group_tests(all, setup, NULL);
+}
