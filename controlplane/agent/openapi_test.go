@@ -173,6 +173,10 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	testkit.Equal(t, w.Code, 422, "release of nobody")
 	doc.check(t, "POST", "/v1/association/release", "default", w.Body.Bytes())
 	seen["POST /v1/association/release"] = true
+	w = ask("POST", "/v1/trace", `{"stages":["nowhere"]}`)
+	testkit.Equal(t, w.Code, 422, "trace of no stage")
+	doc.check(t, "POST", "/v1/trace", "default", w.Body.Bytes())
+	seen["POST /v1/trace"] = true
 	// Texts, and what the tests of the guard look at.
 	for _, other := range []string{"GET /v1/config", "GET /v1/openapi.json", "POST /v1/login", "POST /v1/logout"} {
 		seen[other] = true

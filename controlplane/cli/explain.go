@@ -18,10 +18,11 @@ func explainCommand(e *env) *cobra.Command {
 	var want trace.Hypothesis
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "explain [FILE.pcap|FILE.pcapng] [--ue ADDRESS --to ADDRESS:PORT]",
-		Short: "what would become of a packet now, and why; nothing is sent",
-		Args:  cobra.MaximumNArgs(1),
-		Long:  explainLong,
+		Use:     "explain [FILE.pcap|FILE.pcapng] [--ue ADDRESS --to ADDRESS:PORT]",
+		Short:   "what would become of a packet now, and why; nothing is sent",
+		Example: "  isthmus explain --ue 10.45.0.7 --to 198.51.100.7:443",
+		Args:    cobra.MaximumNArgs(1),
+		Long:    explainLong,
 	}
 	f := cmd.Flags()
 	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber")

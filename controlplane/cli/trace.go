@@ -103,8 +103,9 @@ func traceCommand(e *env) *cobra.Command {
 	var asJSON, workers bool
 	cmd := &cobra.Command{
 		Use: "trace", Args: cobra.NoArgs,
-		Short: "the way of chosen packets: each stage, what it decided and why, ticks, how it ended",
-		Long:  traceLong,
+		Example: "  isthmus trace --ue 10.45.0.7 --count 1\n  isthmus trace --drop any --for 10s",
+		Short:   "the way of chosen packets: each stage, what it decided and why, ticks, how it ended",
+		Long:    traceLong,
 	}
 	f := cmd.Flags()
 	s.flags(f, 30*time.Second)
