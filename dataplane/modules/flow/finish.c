@@ -289,7 +289,7 @@ static __rte_always_inline int send_to_subscriber(
 // The owner's node of the same name decides.
 static __rte_noinline rte_edge_t hand_over(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)
 {
-	if (packet_of(m)->handed)
+	if (packet_of(m)->handed || l->list_slot >= worker_count())
 		return FLOW_FULL;
 	packet_of(m)->handed = 1;
 	worker_hand_over(k->w, l->list_slot, k->resume, m);

@@ -3,6 +3,7 @@
 #ifndef FLOW_FINISH_H
 #define FLOW_FINISH_H
 
+#include "core/node.h"
 #include "flow/read.h"
 
 // Edges of both nodes; FLOW_GONE: handed over.
@@ -57,6 +58,16 @@ static __rte_always_inline void flow_ask_further(struct walk *k, const struct ru
 	k->further = 1;
 	rte_prefetch0(match);
 	rte_prefetch0(match + RULE_MATCH_HOT - 1);
+}
+
+// What flow_finish() handed over is in an outbox.
+static __rte_always_inline void flow_dispatch(const struct worker *w, struct rte_graph *graph, struct rte_node *node,
+	void **objs, rte_edge_t *next, uint16_t n)
+{
+	if (likely(w->outboxes == 0))
+		node_dispatch(graph, node, objs, next, n);
+	else
+		node_dispatch_except(graph, node, objs, next, n, FLOW_GONE);
 }
 
 // The key's session lives on the worker that the index's word says. Returns 0 when the word does not.

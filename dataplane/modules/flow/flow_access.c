@@ -141,7 +141,7 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 				find_with_owners(&k, lookup, tuple, m);
 			flow_finish(&k, lookup, pkts, m, next + i);
 		}
-		node_dispatch_except(graph, node, objs + base, next, count, FLOW_GONE);
+		flow_dispatch(w, graph, node, objs + base, next, count);
 	}
 	return n;
 }

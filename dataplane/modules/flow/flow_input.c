@@ -235,7 +235,7 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 			find_block(&k, lookup, pkts, m);
 			flow_finish(&k, lookup, pkts, m, next + i);
 		}
-		node_dispatch_except(graph, node, objs + base, next, count, FLOW_GONE);
+		flow_dispatch(w, graph, node, objs + base, next, count);
 	}
 	return n;
 }
