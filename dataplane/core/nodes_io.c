@@ -271,27 +271,61 @@ static void hold_late(struct worker *w, struct rte_mbuf **pkts, uint32_t count)
 	w->late.count = count;
 }
 
+// Another CPU wrote these lines.
+static void ask_for(struct rte_mbuf *const *pkts, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		rte_prefetch0(pkts[i]);
+		rte_prefetch0(packet_of(pkts[i]));
+	}
+	for (uint32_t i = 0; i < count; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
+}
+
+// Enqueues packets as long as they are of one kind with the first of this walk. Returns how many.
+static uint32_t resume_packets(
+	struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, uint32_t count, uint8_t handed)
+{
+	uint32_t first = 0, next;
+
+	for (; first < count; first = next) {
+		const struct packet *pkt = packet_of(pkts[first]);
+
+		if (unlikely(pkt->handed != handed))
+			break;
+		for (next = first + 1; next < count && packet_of(pkts[next])->resume == pkt->resume;)
+			next++;
+		rte_node_enqueue(graph, node, pkt->resume, (void **)pkts + first, (uint16_t)(next - first));
+	}
+	return first;
+}
+
+// A walk takes no more, so that a worker that was held up catches up, and its ports have their turn.
+#define INBOX_MOST (8 * VECTOR)
+
 // Its edges are the nodes that asked for packets by resume_register(): filled in by host_path_start() before the graph
 // is built.
 static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
 	struct rte_mbuf *pkts[VECTOR];
-	uint32_t count = take(w, pkts), first = 0, next;
+	uint32_t taken = 0, count, done;
+	uint8_t handed = 0;
 
-	for (; first < count; first = next) {
-		const struct packet *pkt = packet_of(pkts[first]);
-
-		if (unlikely(pkt->handed != packet_of(pkts[0])->handed)) {
-			hold_late(w, pkts + first, count - first);
+	do {
+		count = take(w, pkts);
+		if (count == 0)
 			break;
-		}
-		for (next = first + 1; next < count && packet_of(pkts[next])->resume == pkt->resume;)
-			next++;
-		rte_node_enqueue(graph, node, pkt->resume, (void **)pkts + first, (uint16_t)(next - first));
-	}
-	w->held -= first;
-	return (uint16_t)first;
+		ask_for(pkts, count);
+		if (taken == 0)
+			handed = packet_of(pkts[0])->handed;
+		done = resume_packets(graph, node, pkts, count, handed);
+		taken += done;
+		if (unlikely(done < count))
+			hold_late(w, pkts + done, count - done);
+	} while (done == count && count == VECTOR && taken < INBOX_MOST);
+	w->held -= taken;
+	return (uint16_t)taken;
 }
 
 // All that waits for worker `to`, in order; what does not fit into its inbox is dropped.

@@ -83,7 +83,12 @@ static void note(const struct worker *w, uint64_t key, uint32_t to)
 	if (FLOW_KIND(key) == KEY_UE6)
 		return;
 	int now = *in_place + (to == flow_place(key) ? 1 : -FLOW_OUT_OF_PLACE);
-	*in_place = (int16_t)RTE_MIN(RTE_MAX(now, 0), FLOW_IN_PLACE_MOST);
+	// At the key's place of another worker's session lies what that worker writes all the time.
+	if (to & FLOW_ELSEWHERE)
+		now = -FLOW_IN_PLACE_MOST;
+	else
+		now = RTE_MAX(now, RTE_MIN(*in_place, 0));
+	*in_place = (int16_t)RTE_MIN(now, FLOW_IN_PLACE_MOST);
 }
 
 static void learn(struct worker *w, uint64_t key, const struct rule *r)
