@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 5}
+ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 6}
 faults = []
 
 

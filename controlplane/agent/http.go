@@ -74,12 +74,7 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	places := a.shows
-	if who := auth.From(r.Context()).Who; who != nil && who.Via == "tcp" {
-		places = a.remoteShows
-		// A recorder of tests has no deadlines.
-		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(remoteShow))
-	}
+	places := a.placesOf(w, r)
 	if !places.enter(r.Context()) {
 		w.Header().Set("Retry-After", "1")
 		answer(w, nil, busyError{errors.New("too many tables are being read")})
@@ -91,6 +86,16 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(NextAfter, strconv.FormatUint(uint64(next), 10))
 	}
 	answer(w, v, err)
+}
+
+// placesOf are those of the client's kind; one of TCP has so long to read the answer.
+func (a *Agent) placesOf(w http.ResponseWriter, r *http.Request) room {
+	if who := auth.From(r.Context()).Who; who == nil || who.Via != "tcp" {
+		return a.shows
+	}
+	// A recorder of tests has no deadlines.
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(remoteShow))
+	return a.remoteShows
 }
 
 // busyError says that one may ask again later.

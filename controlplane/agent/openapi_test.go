@@ -173,6 +173,10 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	testkit.Equal(t, w.Code, 422, "release of nobody")
 	doc.check(t, "POST", "/v1/association/release", "default", w.Body.Bytes())
 	seen["POST /v1/association/release"] = true
+	w = ask("POST", "/v1/trace", `{"eu":"10.45.0.1"}`)
+	testkit.ErrorIf(t, w.Code != 422 || !strings.Contains(w.Body.String(), "unknown field"), "%d %s", w.Code, w.Body)
+	ask("POST", "/v1/trace", `{"port":"access","seconds":1}`) // which the test's data plane does not know
+	testkit.Equal(t, told(t, a, "trace.begun")[0].Fields["query"], any(`{"port":"access","seconds":1}`), "query")
 	w = ask("POST", "/v1/trace", `{"stages":["nowhere"]}`)
 	testkit.Equal(t, w.Code, 422, "trace of no stage")
 	doc.check(t, "POST", "/v1/trace", "default", w.Body.Bytes())

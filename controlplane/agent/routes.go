@@ -60,7 +60,7 @@ func (a *Agent) routes(document []byte) []endpoint {
 			text("after", "id or BOOT-ID of the last event known; the header Last-Event-ID does the same"),
 			openapi.Parameter{Name: "kind", Text: "a kind of event, or its first word", Type: "string",
 				Many: true},
-			whole("limit", "events at most; 0: all in memory"),
+			whole("limit", "events at most, 1,000 in any case; next leads on"),
 			openapi.Parameter{Name: "live", Text: "of a stream: only what comes from now on",
 				Type: "boolean"}),
 			auth.Read, a.handleEvents},

@@ -19,6 +19,7 @@ import (
 
 const (
 	maxKinds    = 16
+	maxEvents   = 1000             // in one answer; `next` leads on
 	streamQuiet = 15 * time.Second // a comment shows that the stream lives
 	streamWrite = 10 * time.Second // a client that takes nothing for so long is cut off
 )
@@ -41,6 +42,15 @@ func (a *Agent) handleEvents(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, fmt.Errorf("limit: %.40q is no number", q.Get("limit")))
 		return
 	}
+	if limit == 0 || limit > maxEvents {
+		limit = maxEvents
+	}
+	places := a.placesOf(w, r)
+	if !places.enter(r.Context()) {
+		answer(w, nil, busyError{errors.New("too many tables are being read")})
+		return
+	}
+	defer places.leave()
 	page, err := a.events.Read(after, int(limit), filter)
 	answer(w, page, err)
 }

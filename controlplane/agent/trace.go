@@ -17,13 +17,18 @@ import (
 // maxTraceQuery bounds what a client asks of a trace: a frame and a filter.
 const maxTraceQuery = 64 << 10
 
+// maxTraces is the data plane's own bound: each has one of its clients, and a program that compiles a filter.
+const maxTraces = 4
+
 // traceWrite is how long a client may leave an update unread.
 const traceWrite = 5 * time.Second
 
 // handleTrace follows packets for as long as the client reads: lines of JSON, each a trace.Update.
 func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 	var q trace.Query
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTraceQuery)).Decode(&q); err != nil {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTraceQuery))
+	body.DisallowUnknownFields() // a selector that is not known would choose everybody
+	if err := body.Decode(&q); err != nil {
 		answer(w, nil, err)
 		return
 	}
@@ -53,9 +58,18 @@ func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 // trace follows packets until ctx ends or give fails. It has a connection to the data plane of its own, so that no
 // transaction holds it up.
 func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Update) error) error {
-	program, err := FindDP(a.opt.DPBinary)
-	if err != nil {
-		return err
+	select {
+	case a.traces <- struct{}{}:
+		defer func() { <-a.traces }()
+	default:
+		return busyError{fmt.Errorf("%d traces run already, which is all that there may be", maxTraces)}
+	}
+	program := ""
+	if q.Filter != "" {
+		var err error
+		if program, err = FindDP(a.opt.DPBinary); err != nil {
+			return err
+		}
 	}
 	if _, err := a.dataPlane(); err != nil {
 		return err
@@ -69,6 +83,10 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 	if err != nil {
 		return err
 	}
+	if !q.Edges && q.Hypothetical == nil { // somebody reads subscribers' packets
+		asked, _ := json.Marshal(q) // of plain fields
+		a.by(ctx, "trace.begun", q.Session, nil, "query", string(asked))
+	}
 	err = trace.Run(ctx, c, order, q, give)
 	select {
 	case <-c.Done():
@@ -80,16 +98,24 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 	return err
 }
 
-// pageTraceSeconds bounds a trace of the live page, which somebody may forget.
-const pageTraceSeconds = 300
+// Bounds of a trace of the live page, which somebody may forget, and reads as it goes.
+const (
+	pageTraceSeconds = 300
+	pageTraceRate    = 20 // packets a second and worker
+)
 
 // traceText gives a session's packets as text, for the live page.
 func (a *Agent) traceText(ctx context.Context, session string, give func(text string) error) error {
-	q := trace.Query{Session: session, Seconds: pageTraceSeconds}
+	q := trace.Query{Session: session, Seconds: pageTraceSeconds, Rate: pageTraceRate}
+	missed := uint64(0)
 	return a.trace(ctx, &q, func(u trace.Update) error {
 		var b strings.Builder
 		for i := range u.Packets {
 			u.Packets[i].WriteText(&b, false) // a strings.Builder takes all
+		}
+		if n := u.State.Missed + u.State.Lost; n > missed {
+			fmt.Fprintf(&b, "%d packets more than can be shown\n", n-missed)
+			missed = n
 		}
 		if b.Len() == 0 {
 			return nil

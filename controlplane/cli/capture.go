@@ -162,6 +162,9 @@ func captureCommand(e *env) *cobra.Command {
 		if megabytes < 0 || o.files < 1 || o.files > 10000 {
 			return errors.New("--size is 0 or more, --files 1 to 10000")
 		}
+		if o.files > 1 && (megabytes == 0 || o.path == "-") {
+			return errors.New("--files needs a --size, and a file to write to")
+		}
 		o.size, o.snap = megabytes<<20, s.query.Snap
 		return e.capture(cmd, &s.query, &o)
 	})

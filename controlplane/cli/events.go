@@ -66,11 +66,11 @@ func eventsCommand(e *env) *cobra.Command {
 		if after != "" {
 			r.query.Set("after", after)
 		}
+		if live && !follow || limit > 0 && follow {
+			return &command.Exit{Code: command.ExitUsage, Err: errors.New("--live goes with -f, --limit without")}
+		}
 		if !follow {
-			if limit > 0 {
-				r.query.Set("limit", strconv.FormatUint(uint64(limit), 10))
-			}
-			return r.once(cmd.Context())
+			return r.all(cmd.Context(), uint64(limit))
 		}
 		if live {
 			r.query.Set("live", "true")
@@ -80,20 +80,31 @@ func eventsCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-func (r *eventReader) once(ctx context.Context) error {
-	data, err := r.Call(ctx, "GET", "/v1/events", r.query, nil)
-	if err != nil {
-		return err
-	}
-	var page events.Page
-	if err := json.Unmarshal(data, &page); err != nil {
-		return err
-	}
-	r.lost(page.Lost)
-	for i := range page.Events {
-		if err := r.print(&page.Events[i]); err != nil {
+// all prints what is in memory, limit events at most (0: all of them), answer by answer.
+func (r *eventReader) all(ctx context.Context, limit uint64) error {
+	for printed := uint64(0); limit == 0 || printed < limit; {
+		if limit > 0 {
+			r.query.Set("limit", strconv.FormatUint(limit-printed, 10))
+		}
+		data, err := r.Call(ctx, "GET", "/v1/events", r.query, nil)
+		if err != nil {
 			return err
 		}
+		var page events.Page
+		if err := json.Unmarshal(data, &page); err != nil {
+			return err
+		}
+		r.lost(page.Lost)
+		for i := range page.Events {
+			if err := r.print(&page.Events[i]); err != nil {
+				return err
+			}
+		}
+		if len(page.Events) == 0 || page.Next == "" {
+			return nil
+		}
+		printed += uint64(len(page.Events))
+		r.query.Set("after", page.Next)
 	}
 	return nil
 }

@@ -274,13 +274,30 @@ func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, 
 	return body, err
 }
 
+// turn waits for the connection, which is the caller's until done. Who gave up before that sends nothing. Behind it the
+// request is carried out whoever waits: a stream that is left in the middle is of no use to the others, so the time limit
+// alone ends it. Not so of the first request, before there are others.
+func (c *Client) turn(ctx context.Context, limit time.Duration) (own context.Context, done func(), err error) {
+	c.mu.Lock()
+	if err := ctx.Err(); err != nil {
+		c.mu.Unlock()
+		return nil, nil, fmt.Errorf("the data plane was not asked: %w", err)
+	}
+	if c.version != 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
+	own, cancel := context.WithTimeout(ctx, limit)
+	c.conn.SetWriteDeadline(time.Now().Add(limit))
+	return own, func() { cancel(); c.mu.Unlock() }, nil
+}
+
 // exchange is request that returns the flags of the last reply, too.
 func (c *Client) exchange(ctx context.Context, typ uint16, body []byte) ([]byte, uint16, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conn.SetWriteDeadline(time.Now().Add(requestTimeout))
+	ctx, done, err := c.turn(ctx, requestTimeout)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
 	sequence, err := c.send(typ, body)
 	if err != nil {
 		return nil, 0, err
@@ -311,11 +328,11 @@ func (c *Client) Commit(ctx context.Context, changes []Change) ([]api.Usage, err
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conn.SetWriteDeadline(time.Now().Add(commitTimeout))
+	ctx, done, err := c.turn(ctx, commitTimeout)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	first, err := c.send(api.TypeBegin)
 	if err != nil {
 		return nil, err

@@ -160,6 +160,29 @@ func TestSilentDataPlaneTimesOut(t *testing.T) {
 	testkit.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "got %v", err)
 }
 
+// A caller who gives up, as a browser that is closed, ends neither the request nor the connection that all share.
+func TestWhoGivesUpLeavesTheConnection(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	s.Refuse("no", func(dptest.ID, []byte) bool {
+		close(entered)
+		<-goOn
+		return false
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	change := []dp.Change{{Kind: api.KindPort, Key: "p", Body: port}}
+	applied := make(chan error)
+	go func() { applied <- c.Apply(ctx, change) }()
+	<-entered
+	cancel()
+	close(goOn)
+	testkit.Must(t, <-applied)
+	testkit.ErrorIf(t, !errors.Is(c.Apply(ctx, change), context.Canceled), "who has given up before is served")
+	_, err := dp.Held(t.Context(), c, nil)
+	testkit.Must(t, err)
+}
+
 func TestRepliesWithoutEndTimeOut(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()

@@ -26,6 +26,7 @@ var Kinds = []Kind{
 		"Another configuration runs. `changes`: up to 64, `add`, `change`, `delete` with kind and name."},
 	{"config.refused", "the file", "error", "A configuration was asked for and refused."},
 	{"association.release-requested", "node id", "graceful error", "An operator asked for its release."},
+	{"trace.begun", "session, or empty", "query", "Somebody follows packets, or captures them."},
 	{"stream.changed", "name, or empty", "verb count error", "Test traffic was loaded, started or stopped."},
 	{"association.up", "node id", "address set retained dialled", "Set up, or set up again."},
 	{"association.released", "node id", "", "The CP function released it."},

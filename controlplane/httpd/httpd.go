@@ -115,7 +115,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 // addressOf is the zero Addr for a client of a Unix socket.
 func addressOf(c net.Conn) netip.Addr {
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
+		addr := a.AddrPort().Addr().Unmap().WithZone("")
+		if addr.Is6() { // a host has a network of its own
+			p, _ := addr.Prefix(64)
+			return p.Addr()
+		}
+		return addr
 	}
 	return netip.Addr{}
 }

@@ -167,6 +167,11 @@ func secured(h http.Handler) http.Handler {
 	})
 }
 
+// inTime cuts off who has one of few places and does not read.
+func inTime(w http.ResponseWriter) {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // a recorder of tests has none
+}
+
 // refuse answers with words.
 func refuse(w http.ResponseWriter, code int, why string) {
 	if code == http.StatusServiceUnavailable {

@@ -87,6 +87,7 @@ func (p *Page) report(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "too much is asked for at once; ask again")
 		return
 	}
+	inTime(w)
 	p.lock.Lock()
 	k, status, raw := p.history.keep(), p.status, p.history.encode(nil)
 	p.lock.Unlock()

@@ -183,6 +183,7 @@ func (p *Page) table(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "too many tables are asked for at once; ask again")
 		return
 	}
+	inTime(w)
 	all, every, err := t.get(r.Context(), p.src)
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, err.Error())

@@ -5,6 +5,7 @@ package trace
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -178,6 +179,9 @@ func ReadFrames(r io.Reader, fn func(port string, at time.Time, frame []byte) er
 			sent := len(o[optFlags]) == 4 && binary.LittleEndian.Uint32(o[optFlags])&3 == flagOutbound
 			if interfaces[i].link != linkEthernet || sent {
 				continue
+			}
+			if int64(binary.LittleEndian.Uint32(body[16:])) > int64(size) {
+				return fmt.Errorf("a packet of the capture was cut to %d bytes (--snap)", size)
 			}
 			high, low := binary.LittleEndian.Uint32(body[4:]), binary.LittleEndian.Uint32(body[8:])
 			stamp := int64(uint64(high)<<32 | uint64(low))

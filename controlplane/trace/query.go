@@ -63,14 +63,17 @@ func (q *Query) Order(ctx context.Context, c *dp.Client, program string) (*dp.Tr
 	switch {
 	case q.Edges:
 		o.Want.Flags = api.TraceEdges
-		return o, nil
+		return o, q.chooses("edges are counted of all packets")
 	case q.Hypothetical != nil:
 		o.Want.Flags |= api.TraceHypothetical
-		return o, nil
+		return o, q.chooses("a hypothetical packet is the only one")
 	case q.Drop != "":
 		o.Want.Flags |= api.TraceLate
 	case !q.UntilDrop:
 		o.Want.Packets = q.Count
+	}
+	if err := q.knownReason(ctx, c); err != nil {
+		return nil, err
 	}
 	if err := q.keys(ctx, c, o); err != nil {
 		return nil, err
@@ -81,6 +84,32 @@ func (q *Query) Order(ctx context.Context, c *dp.Client, program string) (*dp.Tr
 	var err error
 	o.FrameCode, o.PacketCode, err = compile(ctx, program, q.Filter)
 	return o, err
+}
+
+// chooses refuses selectors where nothing is chosen.
+func (q *Query) chooses(why string) error {
+	if q.Session != "" || q.UE != "" || q.TEID != 0 || q.Port != "" && q.Edges || q.Filter != "" || q.Drop != "" ||
+		q.UntilDrop || q.Count != 0 || q.Sample != 0 || q.Rate != 0 && q.Edges {
+		return fmt.Errorf("%s: choose none", why)
+	}
+	return nil
+}
+
+// knownReason refuses a reason that nothing is dropped for.
+func (q *Query) knownReason(ctx context.Context, c *dp.Client) error {
+	if q.Drop == "" || q.Drop == "any" {
+		return nil
+	}
+	reasons, err := dp.Table[api.DropRow](ctx, c, api.TableDrop, "", 0)
+	if err != nil {
+		return err
+	}
+	for i := range reasons {
+		if api.CString(reasons[i].Name[:]) == q.Drop {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing is dropped for a reason %q; isthmus show drop has all", q.Drop)
 }
 
 func (q *Query) keys(ctx context.Context, c *dp.Client, o *dp.TraceOrder) error {

@@ -55,21 +55,28 @@ func Split(path, dir string) (config string, in map[string]string, err error) {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return "", nil, err
 	}
-	files := map[string]*bytes.Buffer{}
+	type received struct {
+		at    time.Time
+		frame []byte
+	}
+	files := map[string][]received{}
 	err = ReadFrames(bytes.NewReader(data), func(port string, at time.Time, frame []byte) error {
-		if files[port] == nil {
-			files[port] = bytes.NewBuffer(pcapHeader())
-		}
-		files[port].Write(pcapRecord(at, frame))
+		files[port] = append(files[port], received{at, frame})
 		return nil
 	})
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}
 	in = map[string]string{}
-	for port, b := range files {
+	for port, frames := range files {
+		// In the file they stand as they ended.
+		slices.SortStableFunc(frames, func(a, b received) int { return a.at.Compare(b.at) })
+		b := pcapHeader()
+		for _, f := range frames {
+			b = append(b, pcapRecord(f.at, f.frame)...)
+		}
 		in[port] = filepath.Join(dir, fmt.Sprintf("in-%d.pcap", len(in)))
-		if err := os.WriteFile(in[port], b.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(in[port], b, 0o600); err != nil {
 			return "", nil, err
 		}
 	}

@@ -107,7 +107,9 @@ func (r *run) poll(ctx context.Context, stop bool) (done bool, err error) {
 	state := State{Packets: s.Packets, Missed: s.Missed, Lost: s.Lost + r.a.Lost, Hz: s.TSCHz}
 	wait := silence
 	// The data plane ended it, a hypothetical packet has come to its end: the rest is what there is.
-	over := s.End == api.TraceEndTime || s.End == api.TraceEndStopped || r.q.Hypothetical != nil && r.quiet >= 4
+	over := s.End == api.TraceEndTime || s.End == api.TraceEndStopped || r.q.Hypothetical != nil && r.quiet >= 4 ||
+		// Of a packet whose first row was lost nothing more will be heard.
+		s.End == api.TraceEndPackets && r.quiet >= int(2*silence/pollEvery)
 	if over {
 		wait, now = 0, now.Add(time.Nanosecond)
 	}

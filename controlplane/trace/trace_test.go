@@ -103,6 +103,32 @@ func TestCaptureAndSplit(t *testing.T) {
 	testkit.Equal(t, len(frame), 60, "first frame of %s", port)
 }
 
+// Packets stand in a capture as they ended, and are replayed as they came; one that was cut is not replayed.
+func TestReplayInOrder(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.pcapng")
+	write := func(frames ...Frame) {
+		var b bytes.Buffer
+		w, err := NewWriter(&b, "test", ConfigComment([]byte(small), nil, time.Unix(1, 0)), 128)
+		testkit.Must(t, err)
+		for i := range frames {
+			testkit.Must(t, w.Frame(&Packet{Port: "n3"}, &frames[i]))
+		}
+		testkit.Must(t, os.WriteFile(file, b.Bytes(), 0o600))
+	}
+	late := Frame{Stage: "received", Time: time.Unix(9, 0), Length: 60, Bytes: bytes.Repeat([]byte{9}, 60)}
+	early := Frame{Stage: "received", Time: time.Unix(8, 0), Length: 60, Bytes: bytes.Repeat([]byte{8}, 60)}
+	write(late, early)
+	_, in, err := Split(file, dir)
+	testkit.Must(t, err)
+	pcap, _ := os.ReadFile(in["n3"])
+	testkit.Equal(t, pcap[24+16], byte(8), "the first frame")
+	early.Length = 200
+	write(late, early)
+	_, _, err = Split(file, dir)
+	testkit.Refused(t, err, "cut to 60 bytes")
+}
+
 // A damaged capture is refused, whatever is in it.
 func FuzzReadFrames(f *testing.F) {
 	var b bytes.Buffer

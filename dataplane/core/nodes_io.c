@@ -263,14 +263,6 @@ static uint32_t take(struct worker *w, struct rte_mbuf **pkts)
 	return count;
 }
 
-// Frames as they came take the fast path, or all of the full nodes; others are half way through those. So that none
-// overtakes another of its session, what follows behind a change from one kind to the other waits for the next walk.
-static void hold_late(struct worker *w, struct rte_mbuf **pkts, uint32_t count)
-{
-	memcpy(w->late.pkts, pkts, count * sizeof(*pkts));
-	w->late.count = count;
-}
-
 // Another CPU wrote these lines.
 static void ask_for(struct rte_mbuf *const *pkts, uint32_t count)
 {
@@ -282,22 +274,41 @@ static void ask_for(struct rte_mbuf *const *pkts, uint32_t count)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 }
 
-// Enqueues packets as long as they are of one kind with the first of this walk. Returns how many.
-static uint32_t resume_packets(
-	struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, uint32_t count, uint8_t handed)
+// What a walk has taken, by packet.order: of frames as they came, of packets half way through the full nodes.
+struct resumed {
+	uint64_t orders[2], held;
+};
+
+// Frames as they came take the fast path, or all of the full nodes; others are half way through those. So that none
+// overtakes another of its session, one behind such of the other kind waits for the next walk, and so do those behind it.
+static uint32_t keep_in_order(struct worker *w, struct resumed *r, struct rte_mbuf **pkts, uint32_t count)
 {
-	uint32_t first = 0, next;
+	uint32_t kept = 0;
 
-	for (; first < count; first = next) {
-		const struct packet *pkt = packet_of(pkts[first]);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct packet *pkt = packet_of(pkts[i]);
+		uint64_t order = 1ull << (pkt->reason % ORDERS);
 
-		if (unlikely(pkt->handed != handed))
-			break;
-		for (next = first + 1; next < count && packet_of(pkts[next])->resume == pkt->resume;)
-			next++;
-		rte_node_enqueue(graph, node, pkt->resume, (void **)pkts + first, (uint16_t)(next - first));
+		if (unlikely((r->orders[!pkt->handed] | r->held) & order)) {
+			r->held |= order;
+			w->late.pkts[w->late.count++] = pkts[i];
+			continue;
+		}
+		r->orders[pkt->handed] |= order;
+		pkts[kept++] = pkts[i];
 	}
-	return first;
+	return kept;
+}
+
+static void resume_packets(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, uint32_t count)
+{
+	for (uint32_t first = 0, next; first < count; first = next) {
+		uint16_t edge = packet_of(pkts[first])->resume;
+
+		for (next = first + 1; next < count && packet_of(pkts[next])->resume == edge;)
+			next++;
+		rte_node_enqueue(graph, node, edge, (void **)pkts + first, (uint16_t)(next - first));
+	}
 }
 
 // A walk takes no more, so that a worker that was held up catches up, and its ports have their turn.
@@ -309,21 +320,23 @@ static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void
 {
 	struct worker *w = worker_self();
 	struct rte_mbuf *pkts[VECTOR];
-	uint32_t taken = 0, count, done;
-	uint8_t handed = 0;
+	struct resumed r = {0};
+	uint32_t taken = 0, count;
+	int more;
 
 	do {
+		more = w->late.count != 0;
 		count = take(w, pkts);
 		if (count == 0)
 			break;
 		ask_for(pkts, count);
-		if (taken == 0)
-			handed = packet_of(pkts[0])->handed;
-		done = resume_packets(graph, node, pkts, count, handed);
-		taken += done;
-		if (unlikely(done < count))
-			hold_late(w, pkts + done, count - done);
-	} while (done == count && count == VECTOR && taken < INBOX_MOST);
+		uint32_t kept = keep_in_order(w, &r, pkts, count);
+		resume_packets(graph, node, pkts, kept);
+		taken += kept;
+		more |= count == VECTOR;
+	} while (more && w->late.count == 0 && taken < INBOX_MOST);
+	if (unlikely(w->late.count != 0 || taken >= INBOX_MOST))
+		worker_due(w, w->now); // no sleep before the next walk
 	w->held -= taken;
 	return (uint16_t)taken;
 }
@@ -353,9 +366,10 @@ void worker_give_all(struct worker *w)
 		give(w, (uint32_t)__builtin_ctz(w->outboxes));
 }
 
-void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, struct rte_mbuf *m)
+void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m)
 {
 	packet_of(m)->resume = resume;
+	packet_of(m)->reason = order;
 	if (unlikely(to >= worker_count())) {
 		drop_for(w, &m, 1, &drop_inbox_full);
 		return;

@@ -15,6 +15,7 @@
 #define PACKET_PRIVATE 64
 #define PACKET_VIEW_SIZE 32
 #define PORT_NONE UINT16_MAX
+#define ORDERS 64u // packets are kept in order by so many groups of sessions
 #define PACKET_HOPS 4 // most times that a packet goes back into the graph (packet.hops)
 #define RESUME_PUNTED UINT16_MAX // packet.resume of a packet that the control thread holds and that counts as punted
 
@@ -23,7 +24,7 @@ struct packet {
 	uint16_t port_out; // written by the node that chose the way out; read by port-tx
 	uint16_t l3; // offset from data start of the IP header under work (nodes that move data keep it right)
 	uint16_t l4; // offset of its transport header; valid when ip_version != 0
-	uint16_t reason; // id of a drop or punt reason, written just before the edge to drop or punt
+	uint16_t reason; // id of a drop or punt reason, written just before the edge to drop or punt; in an inbox its order
 	uint16_t resume; // edge of handover-rx that a handed-over packet takes on its new worker
 	uint8_t ip_version; // of the header at l3: 4, 6, or 0 when not known
 	uint8_t protocol; // transport protocol (after IPv6 extension headers)

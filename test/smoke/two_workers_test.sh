@@ -26,9 +26,8 @@ for w in (0, 1):
     for node, direction in (("gtpu-encap", "uplink_packets"), ("access-encap", "downlink_packets")):
         want = sum(s[direction] for s in own)
         assert packets[node][w] == want > 0, f"worker {w}, {node}: {packets[node][w]} packets, expected {want}"
-    # The firewall sees a packet once, where it came in; the session is looked up there and, after a hand-over, again.
-    handed = sum(packets[f"session-{d}"][w] - packets[f"firewall-{d}"][w] for d in ("uplink", "downlink"))
-    got = workers[1 - w]["handed_over"]
-    assert got == handed, f"worker {1 - w} handed over {got} packets, {handed} came to worker {w}"
+    # All came, beside those of the control thread.
+    came, got = packets["handover-rx"][w], workers[1 - w]["handed_over"]
+    assert 0 < got <= came, f"worker {1 - w} handed over {got} packets, {came} came to worker {w}"
 EOF
 echo PASS

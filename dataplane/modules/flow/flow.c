@@ -111,13 +111,22 @@ void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner)
 
 	if (at == word)
 		return;
-	if (!(at & (FLOW_SEVERAL | FLOW_ELSEWHERE))) {
-		uint64_t there = __atomic_load_n(&session_pools.state[at].key, __ATOMIC_RELAXED);
+	if (!(at & FLOW_ELSEWHERE)) {
+		uint64_t there = __atomic_load_n(&session_pools.state[at & ~FLOW_SEVERAL].key, __ATOMIC_RELAXED);
 
-		if (there != 0 && (there >> 56 & 63) == w->id && flow_slot(w, there) == flow_slot(w, key))
+		if (there != 0 && (there >> 56 & 63) == w->id &&
+			((at & FLOW_SEVERAL) || flow_slot(w, there) == flow_slot(w, key)))
 			return;
 	}
 	note(w, key, word);
+}
+
+void flow_forget_owner(struct worker *w, uint64_t key)
+{
+	uint32_t *at = flow_slot(w, key);
+
+	if (flow_owner(*at, key) != UINT32_MAX)
+		*at = 0;
 }
 
 // ---- 5-tuple entries ------------------------------------------------------------------------------------------------

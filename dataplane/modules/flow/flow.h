@@ -70,14 +70,6 @@ static inline void flow_learn_routed(const struct worker *w, uint8_t vrf)
 	flow_index.is_used[w->id] = 1;
 }
 
-// What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same
-// key.
-static_assert(API_MAX_WORKERS <= 64, "a worker's number fits between a key and its kind");
-static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
-{
-	return key ^ (uint64_t)w->id << 56;
-}
-
 #define FLOW_KIND(key) ((key) & (3ull << 62))
 
 // Of the endpoint or instance in a key.
@@ -147,6 +139,7 @@ static inline uint32_t flow_owner(uint32_t word, uint64_t key)
 
 // Packets with the key go there at once from now on. Owner worker of the index, within a walk.
 void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner);
+void flow_forget_owner(struct worker *w, uint64_t key); // its session is this worker's
 
 // 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.
 static inline int flow_has_tuples(const struct rule *first)

@@ -61,7 +61,7 @@ static __rte_always_inline void read_one(
 	if (unlikely(version == 0))
 		return;
 	tuple_of_endpoint(&t->key, packet_of(m)->port_in, e.s_tag, e.c_tag, e.pppoe_session, frame + 6);
-	l->key = (t->key.word[0] ^ t->key.word[1]) | 1ull << 63;
+	l->key = tuple_endpoint(&t->key);
 	l->user = (struct user_head){.at = (uint16_t)l3, .version = version, .qfi = GTPU_NO_QFI, .by = BY_SUBSCRIBER};
 	l->order = order_of(l->key);
 	const uint8_t *ip = frame + l3;

@@ -17,7 +17,6 @@
 #include "wire/lanes.h"
 
 #define FRAME_MIN 48u // what makes an example reads
-#define ORDERS 64u
 #define FRAME_READ 96u // what may be read of any, for lanes behind the longest plain headers
 
 // A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
@@ -90,11 +89,6 @@ static inline void walk_begin(
 	k->tuples = &flow_tuples[w->id];
 	k->permitted = tuples_enter(k->tuples, direction, list);
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
-}
-
-static __rte_always_inline uint8_t order_of(uint64_t number)
-{
-	return (uint8_t)(number * 0x9e3779b97f4a7c15ull >> 58);
 }
 
 // Of a state: those of neighbours are apart.

@@ -88,6 +88,12 @@ static inline void tuple_of_tunnel(struct tuple *t, uint32_t teid, uint16_t loca
 	t->word[1] = (uint64_t)TUPLE_TUNNEL << 56;
 }
 
+// Of packets of a traffic endpoint with which `t` begins, in walk.full.
+static inline uint64_t tuple_endpoint(const struct tuple *t)
+{
+	return (t->word[0] ^ (t->word[1] & 0xffffffffffff)) | 1ull << 63;
+}
+
 // In the index (flow/flow.h), of the traffic endpoint that `t` begins with.
 static inline uint64_t tuple_endpoint_key(const struct tuple *t)
 {

@@ -247,7 +247,7 @@ static void take(
 	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, m->l2_len);
 	uint32_t owner = owner_of(p, &info);
 	if (owner != w->id) {
-		worker_hand_over(w, owner, resume, m);
+		worker_hand_over(w, owner, resume, 0, m);
 		return;
 	}
 	key_of(&key, packet_of(m)->vrf, p, &info);

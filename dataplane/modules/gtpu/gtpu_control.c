@@ -7,6 +7,7 @@
 #include "path/path.h"
 #include "rule/rule.h"
 #include "rule/session.h"
+#include "rule/tables.h"
 #include "rule/view.h"
 #include <string.h>
 
@@ -224,7 +225,7 @@ static int ended_already(const struct rule *first, const struct rule *r)
 // One End Marker for each tunnel behind the F-TEID: the received packet becomes the first, the others are originated. Returns 1
 // when m was used.
 static int pass_end_marker(
-	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m, struct rule *first)
+	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m, struct rule *first, uint8_t order)
 {
 	uint8_t hops = packet_of(m)->hops;
 	uint32_t next, used = 0;
@@ -245,7 +246,7 @@ static int pass_end_marker(
 		packet_of(out)->hops = hops; // as the first's: sessions may send them round in a circle
 		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes before it.
 		if (gtpu_put_end_marker_packet(out, p, r) == 0)
-			worker_hand_over(w, w->id, output, out);
+			worker_hand_over(w, w->id, output, order, out);
 		else
 			rte_node_enqueue_x1(graph, node, packet_leave(out, &drop_echo, EDGE_DROP), out);
 	}
@@ -256,17 +257,18 @@ static rte_edge_t end_marker(struct rte_graph *graph, struct rte_node *node, str
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
 	struct rule *first = session_fteid_rule(t->teid, t->local);
+	uint8_t order = order_of(flow_entry_key(w, fteid_key(t->teid, t->local)));
 
 	if (first == NULL)
 		return packet_leave(m, &drop_end_marker, EDGE_DROP);
 	if (first->worker != w->id) {
-		worker_hand_over(w, first->worker, resume, m);
+		worker_hand_over(w, first->worker, resume, order, m);
 		return EDGE_GONE;
 	}
 	const struct path *p = path_of(m);
 	if (p != NULL)
 		path_counters_of(p->index, w->id)->end_markers++;
-	if (m->nb_segs == 1 && pass_end_marker(graph, node, w, m, first))
+	if (m->nb_segs == 1 && pass_end_marker(graph, node, w, m, first, order))
 		return EDGE_GONE;
 	return packet_leave(m, &punt_end, EDGE_PUNT);
 }

@@ -275,7 +275,7 @@ NODE_STAGE(nat_uplink_node, "output-ip", .standard = 1)
 
 static rte_edge_t give(struct worker *w, uint32_t owner, struct rte_mbuf *m)
 {
-	worker_hand_over(w, owner, resume, m);
+	worker_hand_over(w, owner, resume, 0, m);
 	return EDGE_GONE;
 }
 

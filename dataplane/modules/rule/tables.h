@@ -169,4 +169,18 @@ static inline uint64_t fteid_key(uint32_t teid, uint16_t local)
 	return (uint64_t)teid | (uint64_t)local << 32 | KEY_FTEID;
 }
 
+// What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same
+// key.
+static_assert(API_MAX_WORKERS <= 64, "a worker's number fits between a key and its kind");
+static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
+{
+	return key ^ (uint64_t)w->id << 56;
+}
+
+// Which packets keep their order, by a session's key: below ORDERS.
+static __rte_always_inline uint8_t order_of(uint64_t number)
+{
+	return (uint8_t)(number * 0x9e3779b97f4a7c15ull >> 58);
+}
+
 #endif

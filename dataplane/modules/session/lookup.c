@@ -39,21 +39,43 @@ int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, co
 	return 1;
 }
 
-void session_note_owner(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
+// In the index of the fast path, 0: it has none. *order: as flow-input and flow-access have it.
+static uint64_t index_key(
+	const struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint8_t *order)
 {
 	uint64_t key = flow_entry_key(w, l->key);
 
+	*order = order_of(key);
 	if (way->endpoint) {
 		const struct endpoint_view *e = endpoint_view_of(m);
 		struct tuple t;
 
 		tuple_of_endpoint(&t, packet_of(m)->port_in, e->s_tag, e->c_tag, e->pppoe_session,
 			rte_pktmbuf_mtod(m, const uint8_t *) + 6);
-		key = tuple_endpoint_key(&t);
-	} else if (l->key == 0 || !(way->entries || way->tuples)) {
-		return;
+		*order = order_of(tuple_endpoint(&t));
+		return tuple_endpoint_key(&t);
 	}
-	flow_note_owner(w, key, l->first->worker);
+	return l->key != 0 && (way->entries || way->tuples) ? key : 0;
+}
+
+void session_give(
+	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume)
+{
+	uint8_t order;
+	uint64_t key = index_key(w, l, m, way, &order);
+
+	if (key != 0)
+		flow_note_owner(w, key, l->first->worker);
+	worker_hand_over(w, l->first->worker, resume, order, m);
+}
+
+void session_come_back(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
+{
+	uint8_t order;
+	uint64_t key = index_key(w, l, m, way, &order);
+
+	if (key != 0)
+		flow_forget_owner(w, key);
 }
 
 static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,

@@ -126,8 +126,12 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
-// Tells the fast path of this worker that packets with the key are another worker's.
-void session_note_owner(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way);
+// Of a packet whose key is another worker's session's: the fast path of this worker knows it from now on, and the packet
+// goes there.
+void session_give(
+	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
+// A packet came back from a worker that the fast path believed to be the owner.
+void session_come_back(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way);
 
 // Offers a packet's rule to the fast path. SESSION_DROP: it would begin one flow too many; else `on`.
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
@@ -240,11 +244,12 @@ static __rte_always_inline void session_batch(struct worker *w, struct rte_mbuf 
 		if (unlikely(next[i] != SESSION_UPLINK))
 			continue;
 		if (unlikely(first->worker != w->id)) {
-			session_note_owner(w, &lookup[i], pkts[i], way);
-			worker_hand_over(w, first->worker, resume, pkts[i]);
+			session_give(w, &lookup[i], pkts[i], way, resume);
 			next[i] = SESSION_GONE;
 			continue;
 		}
+		if (unlikely(packet_of(pkts[i])->handed))
+			session_come_back(w, &lookup[i], pkts[i], way);
 		next[i] = session_decide(w, &lookup[i], pkts[i], way);
 	}
 }
