@@ -224,8 +224,8 @@ static int ended_already(const struct rule *first, const struct rule *r)
 
 // One End Marker for each tunnel behind the F-TEID: the received packet becomes the first, the others are originated. Returns 1
 // when m was used.
-static int pass_end_marker(
-	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m, struct rule *first, uint8_t order)
+static int pass_end_marker(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m,
+	struct rule *first, uint8_t order)
 {
 	uint8_t hops = packet_of(m)->hops;
 	uint32_t next, used = 0;

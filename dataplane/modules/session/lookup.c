@@ -40,8 +40,8 @@ int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, co
 }
 
 // In the index of the fast path, 0: it has none. *order: as flow-input and flow-access have it.
-static uint64_t index_key(
-	const struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint8_t *order)
+static uint64_t index_key(const struct worker *w, const struct lookup *l, struct rte_mbuf *m,
+	const struct session_way *way, uint8_t *order)
 {
 	uint64_t key = flow_entry_key(w, l->key);
 
