@@ -107,6 +107,8 @@ def faults(w):
     says("firewall, explained", run("explain", "--ue", ue(1), "--to", "198.51.100.7:6666"), "firewall-instance-deny: ")
 
     says("MTU", run("explain", "--ue", ue(1), "--to", FAR, "--length", "1540"), "MTU 1500: longer than the MTU")
+    text = run("explain", "--ue", ue(1), "--to", FAR, "--length", "1580", "--downlink")
+    says("MTU below the tunnel", text, "MTU 1600: longer than the MTU")
 
     session(w, 5, 0x5005, ue(5), extra_far=far_up() + far_down(teid=0x9005, action=12))
     text = run("explain", "--ue", ue(5), "--to", FAR, "--downlink")
