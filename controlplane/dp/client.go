@@ -274,9 +274,9 @@ func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, 
 	return body, err
 }
 
-// turn waits for the connection, which is the caller's until done. Who gave up before that sends nothing. Behind it the
-// request is carried out whoever waits: a stream that is left in the middle is of no use to the others, so the time limit
-// alone ends it. Not so of the first request, before there are others.
+// turn waits for the connection, which is the caller's until done. Who gave up before that sends nothing. Behind
+// it the request is carried out whoever waits: a stream that is left in the middle is of no use to the others, so
+// the time limit alone ends it. Not so of the first request, before there are others.
 func (c *Client) turn(ctx context.Context, limit time.Duration) (own context.Context, done func(), err error) {
 	c.mu.Lock()
 	if err := ctx.Err(); err != nil {

@@ -32,8 +32,8 @@ type Query struct {
 	Where []Term // all of them hold
 }
 
-// Term is a condition on a field: on a number (0x10 is one, too), or on a text in which a leading or closing * stands for
-// anything. An address is equal to prefixes that have it, and however it is written.
+// Term is a condition on a field: on a number (0x10 is one, too), or on a text in which a leading or closing *
+// stands for anything. An address is equal to prefixes that have it, and however it is written.
 type Term struct {
 	Field string
 	Op    string // one of operators

@@ -35,8 +35,8 @@ int engine_without_threads(void);
 // Lets nodes receive packets from handover-rx (handed over by a worker, or injected by the control thread). Returns the
 // edge number to put into packet.resume. From constructors only.
 uint16_t resume_register(const char *node);
-// Worker: hands a packet to another worker. Takes the edge that `resume` names there. Always consumes it. `order`: the same
-// for all packets that keep their order, below ORDERS.
+// Worker: hands a packet to another worker. Takes the edge that `resume` names there. Always consumes it. `order`:
+// the same for all packets that keep their order, below ORDERS.
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
 
 // ---- time ------------------------------------------------------------------------------------------------------------

@@ -279,8 +279,9 @@ struct resumed {
 	uint64_t orders[2], held;
 };
 
-// Frames as they came take the fast path, or all of the full nodes; others are half way through those. So that none
-// overtakes another of its session, one behind such of the other kind waits for the next walk, and so do those behind it.
+// Frames as they came take the fast path, or all of the full nodes; others are half way through those. So that
+// none overtakes another of its session, one behind such of the other kind waits for the next walk, and so do
+// those behind it.
 static uint32_t keep_in_order(struct worker *w, struct resumed *r, struct rte_mbuf **pkts, uint32_t count)
 {
 	uint32_t kept = 0;

@@ -251,8 +251,9 @@ func (l *Lab) DemonstrateTakeover(ctx context.Context) error {
 	return nil
 }
 
-// startupTime is how long FRR's bgpd says that it is restarting itself (its preset restart time, counted from its start):
-// a neighbour that restarts meanwhile does not wait for its routes (RFC 4724 section 4.1), and gives up its own.
+// startupTime is how long FRR's bgpd says that it is restarting itself (its preset restart time, counted from its
+// start): a neighbour that restarts meanwhile does not wait for its routes (RFC 4724 section 4.1), and gives up
+// its own.
 const startupTime = 125 * time.Second
 
 // DemonstrateRestarts kills the first gateway's processes one by one; each is started again.

@@ -126,8 +126,8 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
-// Of a packet whose key is another worker's session's: the fast path of this worker knows it from now on, and the packet
-// goes there.
+// Of a packet whose key is another worker's session's: the fast path of this worker knows it from now on, and the
+// packet goes there.
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 // A packet came back from a worker that the fast path believed to be the owner.
