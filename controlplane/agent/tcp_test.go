@@ -144,6 +144,18 @@ func TestAPIByTCP(t *testing.T) {
 // Tokens that the configuration does not have any more are nobody's at once.
 func TestTokensFollowTheConfiguration(t *testing.T) {
 	s := serveAPI(t, "", false)
+	stream, err := http.NewRequest("GET", "https://"+s.address+"/v1/events", nil)
+	testkit.Must(t, err)
+	stream.Header.Set("Authorization", "Bearer "+s.read)
+	stream.Header.Set("Accept", "text/event-stream")
+	followed, err := client().Do(stream)
+	testkit.Must(t, err)
+	defer followed.Body.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, followed.Body)
+		ended <- err
+	}()
 	plan, err := MakePlan("x", []byte(strings.Replace(string(s.current.Load().Text), "name: noc, role: read",
 		"name: noc, role: operate", 1)))
 	testkit.Must(t, err)
@@ -153,6 +165,11 @@ func TestTokensFollowTheConfiguration(t *testing.T) {
 	testkit.ErrorIf(t, code != 422, "%d %s", code, said)
 	code, said = s.ask(t, client(), "GET", "/", "", "")
 	testkit.ErrorIf(t, code != 404 || !strings.Contains(said, "no page"), "%d %s", code, said)
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Error("a stream outlives its token")
+	}
 }
 
 // A thousand connections that say nothing, half a request, or do not speak TLS: those of one address are bounded, the

@@ -49,8 +49,9 @@ func ParseRole(s string) (Role, error) {
 
 // Identity is a client.
 type Identity struct {
-	Role Role
-	Who  *events.Who
+	Role  Role
+	Who   *events.Who
+	token *Token // nil: it showed none
 }
 
 type identityKey struct{}
@@ -76,14 +77,14 @@ func Peer(ctx context.Context, c net.Conn) context.Context {
 			"/comm") // it may be gone, or of another namespace
 		who.Program = strings.TrimSpace(string(comm))
 	}
-	return With(ctx, Identity{Operate, who})
+	return With(ctx, Identity{Role: Operate, Who: who})
 }
 
 // Local gives clients whose connection said nothing of them (Peer) what those of the Unix socket may do.
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if From(r.Context()).Who == nil {
-			r = r.WithContext(With(r.Context(), Identity{Operate, &events.Who{Via: "unix"}}))
+			r = r.WithContext(With(r.Context(), Identity{Role: Operate, Who: &events.Who{Via: "unix"}}))
 		}
 		h.ServeHTTP(w, r)
 	})

@@ -20,6 +20,7 @@ type Guard struct {
 	settings atomic.Pointer[Settings]
 	failures *failures
 	logins   logins
+	open     open
 	log      *events.Log
 	pause    time.Duration // before guessers are answered
 }
@@ -38,10 +39,11 @@ func NewGuard(log *events.Log) *Guard {
 	return g
 }
 
-// Configure takes settings over; logins by tokens that are gone end.
+// Configure takes settings over; logins by tokens that are gone end, and so do their requests that go on.
 func (g *Guard) Configure(s Settings) {
 	g.settings.Store(&s)
 	g.logins.keep(s.Tokens)
+	g.open.keep(s.Tokens)
 }
 
 // Refused counts the requests that were turned away: bad tokens, foreign pages.
@@ -61,7 +63,13 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 			g.turnAway(w, r, http.StatusUnauthorized, "the token is not known")
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(With(r.Context(), id)))
+		ctx := With(r.Context(), id)
+		if id.token != nil {
+			var done func()
+			ctx, done = g.open.enter(ctx, *id.token)
+			defer done()
+		}
+		h.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -159,19 +167,19 @@ func (g *Guard) identify(r *http.Request) (Identity, bool) {
 			return Identity{}, false
 		}
 		who.Token = t.Name
-		return Identity{t.Role, who}, true
+		return Identity{t.Role, who, t}, true
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
 		if l := g.logins.find(c.Value); l != nil {
 			who.Token = l.token.Name
-			return Identity{l.token.Role, who}, true
+			return Identity{l.token.Role, who, &l.token}, true
 		}
 		// A cookie of before a restart is no guess: who has it logs in again.
 	}
 	if _, loopback := localAddr(r); loopback {
-		return Identity{s.Anonymous, who}, true
+		return Identity{Role: s.Anonymous, Who: who}, true
 	}
-	return Identity{None, who}, true
+	return Identity{Role: None, Who: who}, true
 }
 
 func short(s string) string { return s[:min(len(s), 64)] }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// open are the requests that are being answered, by the token that they showed: a stream ends with its token. The zero
+// value is ready.
+type open struct {
+	lock sync.Mutex
+	last uint64
+	by   map[uint64]opened
+}
+
+type opened struct {
+	token  Token
+	cancel context.CancelFunc
+}
+
+// enter returns the context in which a request of the token is answered, and what ends that.
+func (o *open) enter(ctx context.Context, t Token) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	if o.by == nil {
+		o.by = map[uint64]opened{}
+	}
+	o.last++
+	id := o.last
+	o.by[id] = opened{t, cancel}
+	return ctx, func() {
+		cancel()
+		o.lock.Lock()
+		defer o.lock.Unlock()
+		delete(o.by, id)
+	}
+}
+
+// grace is for a request that changed its own token: it is answered.
+const grace = time.Second
+
+// keep ends the requests of tokens that are not there any more, or have another role. Requests without a token are not
+// its business.
+func (o *open) keep(tokens []Token) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	for _, r := range o.by {
+		if !slices.Contains(tokens, r.token) {
+			time.AfterFunc(grace, r.cancel)
+		}
+	}
+}
