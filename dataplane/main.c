@@ -81,9 +81,9 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "replay") == 0)
 		return replay_main(argc - 1, argv + 1);
-	if (argc == 3 && strcmp(argv[1], "filter") == 0)
-		return filter_main(argv[2]);
-	while ((k = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	if (argc > 1 && strcmp(argv[1], "filter") == 0)
+		return argc == 3 ? filter_main(argv[2]) : usage(2);
+	while ((k = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		if (k == 's')
 			path = optarg;
 		else if (k == 'm')
@@ -96,6 +96,11 @@ int main(int argc, char **argv)
 			return puts(ISTHMUS_VERSION) < 0;
 		else
 			return usage(k == 'h' ? 0 : 2);
+	}
+	// EAL options stand behind "--". Any other word is a mistake, and no reason to start a server.
+	if (optind < argc && strcmp(argv[optind - 1], "--") != 0) {
+		fprintf(stderr, "isthmus-dp: there is no command \"%s\"\n", argv[optind]);
+		return usage(2);
 	}
 	return serve(path, huge, memory, argc - optind, argv + optind);
 }

@@ -23,7 +23,7 @@ import (
 
 // rows reads a table of show, or a list of the running configuration.
 func (e *env) rows(ctx context.Context, table string, to any) error {
-	if table != "interface" {
+	if table != "interfaces" && table != "instances" {
 		data, err := e.Call(ctx, "GET", "/v1/show/"+table, nil, nil)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (e *env) rows(ctx context.Context, table string, to any) error {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		return err
 	}
-	list, err := yaml.Marshal(file["interfaces"])
+	list, err := yaml.Marshal(file[table])
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/command"
@@ -18,14 +20,17 @@ func explainCommand(e *env) *cobra.Command {
 	var want trace.Hypothesis
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "explain [FILE.pcap|FILE.pcapng] [--ue ADDRESS --to ADDRESS:PORT]",
-		Short:   "what would become of a packet now, and why; nothing is sent",
-		Example: "  isthmus explain --ue 10.45.0.7 --to 198.51.100.7:443",
-		Args:    cobra.MaximumNArgs(1),
-		Long:    explainLong,
+		Use:   "explain [FILE.pcap|FILE.pcapng] [--ue ADDRESS|--session NAME --to ADDRESS:PORT]",
+		Short: "what would become of a packet now, and why; nothing is sent",
+		Example: "  isthmus explain --ue 10.45.0.7 --to 198.51.100.7:443\n" +
+			"  isthmus explain --session home-17 --to 198.51.100.7:443",
+		Args: cobra.MaximumNArgs(1),
+		Long: explainLong,
 	}
 	f := cmd.Flags()
-	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber")
+	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber (default: the session's)")
+	f.StringVar(&want.Session, "session", "",
+		"session or subscriber, as show session names it (default: the one that has the address)")
 	f.StringVar(&want.To, "to", "", "the other end, ADDRESS[:PORT]")
 	f.StringVar(&want.Protocol, "protocol", "udp", "udp, tcp or icmp")
 	f.Uint16Var(&want.UEPort, "ue-port", 40000, "port of the UE")
@@ -34,12 +39,17 @@ func explainCommand(e *env) *cobra.Command {
 	f.BoolVar(&want.Downlink, "downlink", false, "a packet to the UE, in place of one from it")
 	f.StringVar(&want.Port, "port", "",
 		"port by which it comes (default: the session's, or the one that leads to the other end)")
+	f.StringVar(&want.Interface, "interface", "",
+		"interface of the configuration by which it comes, with its VLANs and VRF, in place of a port")
 	f.StringVar(&want.TEID, "teid", "", "TEID, in place of the session's")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
 		var frame []byte
 		var err error
 		if len(args) > 0 {
+			if want.UE != "" || want.Session != "" || want.Interface != "" || want.TEID != "" {
+				return errors.New("give a capture, or --ue, --session, --interface, --teid")
+			}
 			frame, err = trace.FirstFrame(args[0], &want.Port)
 		} else {
 			frame, err = want.Frame(func(table string, rows any) error {

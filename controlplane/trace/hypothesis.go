@@ -11,19 +11,24 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // Hypothesis is a packet to ask about, in an operator's words.
 type Hypothesis struct {
-	UE, To, Protocol, Port, TEID string
-	UEPort, Length               uint16
-	DSCP                         uint8
-	Downlink                     bool
+	Session            string // absent: the one that has the address
+	UE                 string // absent: the session's address
+	Port, Interface    string // by which it comes; absent: as the session or the routes say
+	To, Protocol, TEID string
+	UEPort, Length     uint16
+	DSCP               uint8
+	Downlink           bool
 }
 
-// Rows reads a table of `show`, or the list of that name in the running configuration (interface), into a slice of
+// Rows reads a table of `show`, or a list of the running configuration (interfaces, instances), into a slice of
 // structs.
 type Rows func(table string, rows any) error
 
@@ -56,31 +61,9 @@ type portRow struct {
 	MAC  string `json:"mac"`
 }
 
-type routeRow struct {
-	Prefix    string `json:"prefix"`
-	Interface string `json:"interface"`
-}
-
-type interfaceRow struct { // of the configuration
-	Name      string   `yaml:"name"`
-	Port      string   `yaml:"port"`
-	Addresses []string `yaml:"addresses"`
-}
-
 // Frame makes the frame of a packet from or to a UE, as it would come by its port, and fills in h.Port.
 func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
-	ue, err := netip.ParseAddr(h.UE)
-	if err != nil {
-		return nil, fmt.Errorf("--ue %q is no address (or name a capture)", h.UE)
-	}
 	to, port, err := h.target()
-	if err != nil {
-		return nil, err
-	}
-	if to.Is4() != ue.Is4() {
-		return nil, errors.New("--ue and --to are of different IP versions")
-	}
-	packet, err := h.packet(ue, to, port)
 	if err != nil {
 		return nil, err
 	}
@@ -88,20 +71,36 @@ func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
 	if err := rows("session", &sessions); err != nil {
 		return nil, err
 	}
+	ue, meant, err := h.subscriber(sessions, to)
+	if err != nil {
+		return nil, err
+	}
+	packet, err := h.packet(ue, to, port)
+	if err != nil {
+		return nil, err
+	}
 	var ports []portRow
 	if err := rows("port", &ports); err != nil {
 		return nil, err
 	}
-	s := find(sessions, ue)
+	s, err := h.one(meant)
 	switch {
+	case err != nil:
+		return nil, err
 	case s != nil && s.wireline() && !h.Downlink:
 		return h.fromSubscriber(s, ports, packet)
 	case s != nil && s.TEIDLocal != 0 && s.wireline() == h.Downlink: // from the UPF to a subscriber, from a UE
 		return h.inTunnel(s, rows, ports, packet)
 	case h.TEID != "" && !h.Downlink:
 		return h.inTunnel(&sessionRow{}, rows, ports, packet)
+	case h.TEID != "":
+		return nil, errors.New("a packet of the data network has no tunnel: --teid says nothing of it")
 	case h.Downlink:
-		return h.plain(rows, ports, packet)
+		return h.enter(rows, ports, packet, func(all []interfaceRow) (*interfaceRow, error) {
+			return towards(rows, all, to, ue)
+		})
+	case s != nil:
+		return nil, fmt.Errorf("session %s has no tunnel (show rule); --teid asks all the same", s.Name)
 	}
 	return nil, fmt.Errorf("no session has the address %s (show session); --teid asks all the same", ue)
 }
@@ -119,18 +118,74 @@ func (h *Hypothesis) target() (netip.Addr, uint16, error) {
 	return to, uint16(port), nil
 }
 
-func find(sessions []sessionRow, ue netip.Addr) *sessionRow {
-	for i := range sessions {
-		for _, text := range []string{sessions[i].UEIP4, sessions[i].UEIP6} {
-			if a, err := netip.ParseAddr(text); err == nil && a == ue {
-				return &sessions[i]
-			}
-			if p, err := netip.ParsePrefix(text); err == nil && p.Contains(ue) {
-				return &sessions[i]
-			}
+// subscriber is the UE's address, and the sessions that may be meant: the named one, or those that have the address.
+func (h *Hypothesis) subscriber(sessions []sessionRow, to netip.Addr) (ue netip.Addr, meant []*sessionRow, err error) {
+	if h.UE != "" {
+		if ue, err = netip.ParseAddr(h.UE); err != nil {
+			return ue, nil, fmt.Errorf("--ue %q is no address", h.UE)
 		}
 	}
-	return nil
+	for i := range sessions {
+		if s := &sessions[i]; h.Session == "" && s.has(ue) || h.Session != "" && s.Name == h.Session {
+			meant = append(meant, s)
+		}
+	}
+	switch {
+	case h.Session == "" && h.UE == "":
+		return ue, nil, errors.New("give --ue, --session or a capture")
+	case h.Session != "" && len(meant) == 0:
+		return ue, nil, fmt.Errorf("there is no session %s (show session)", h.Session)
+	case h.UE == "":
+		if ue = meant[0].address(to.Is4()); !ue.IsValid() {
+			return ue, nil, fmt.Errorf("session %s has no address of the IP version of --to", h.Session)
+		}
+	}
+	if to.Is4() != ue.Is4() {
+		return ue, nil, errors.New("--ue and --to are of different IP versions")
+	}
+	return ue, meant, nil
+}
+
+// has tells whether an address is the session's.
+func (s *sessionRow) has(ue netip.Addr) bool {
+	return slices.ContainsFunc([]string{s.UEIP4, s.UEIP6}, func(text string) bool {
+		p, err := parsePrefix(text)
+		return err == nil && p.Contains(ue)
+	})
+}
+
+// address is an address of the session: the first one of a prefix that is no router's (RFC 4291 section 2.6.1).
+func (s *sessionRow) address(four bool) netip.Addr {
+	text := s.UEIP6
+	if four {
+		text = s.UEIP4
+	}
+	p, err := parsePrefix(text)
+	switch {
+	case err != nil || p.Addr().Is4() != four:
+		return netip.Addr{}
+	case p.IsSingleIP() || p.Masked().Addr() != p.Addr():
+		return p.Addr()
+	}
+	return p.Addr().Next()
+}
+
+// one is the session that is meant, or nil. A packet of the data network needs none: its interface says the VRF.
+func (h *Hypothesis) one(meant []*sessionRow) (*sessionRow, error) {
+	switch {
+	case len(meant) == 0:
+		return nil, nil
+	case len(meant) == 1 || h.Downlink && !slices.ContainsFunc(meant, (*sessionRow).wireline):
+		return meant[0], nil
+	}
+	var names []string
+	for _, s := range meant {
+		names = append(names, s.Name)
+	}
+	if len(names) > 8 {
+		names = append(names[:8], "…")
+	}
+	return nil, fmt.Errorf("sessions %s have the address %s: say which: --session", strings.Join(names, ", "), h.UE)
 }
 
 // packet is the IP packet inside.
@@ -259,6 +314,10 @@ func portMAC(ports []portRow, name string) ([6]byte, error) {
 }
 
 func (h *Hypothesis) fromSubscriber(s *sessionRow, ports []portRow, packet []byte) ([]byte, error) {
+	if h.Interface != "" || h.TEID != "" {
+		return nil, fmt.Errorf("session %s is on an access port: --interface and --teid say nothing of it",
+			s.Name)
+	}
 	if h.Port == "" {
 		h.Port = s.Port
 	}
@@ -319,17 +378,6 @@ func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet 
 	if !peer.IsValid() || peer.Is4() != local.Is4() {
 		peer = local.Next()
 	}
-	var interfaces []interfaceRow
-	if h.Port == "" {
-		if err := rows("interface", &interfaces); err != nil {
-			return nil, err
-		}
-		h.Port = portOf(interfaces, local)
-	}
-	to, err := portMAC(ports, h.Port)
-	if err != nil {
-		return nil, err
-	}
 	gtpu := []byte{0x34, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 1, 0x10, 1, 0} // with a container, QFI 1
 	if h.Downlink {
 		gtpu[13] = 0
@@ -352,7 +400,9 @@ func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet 
 		binary.BigEndian.PutUint16(outer[46:], 0)
 		fixUDP6(outer)
 	}
-	return ethernet(to, someone, ethertype(outer), outer), nil
+	return h.enter(rows, ports, outer, func(all []interfaceRow) (*interfaceRow, error) {
+		return withAddress(all, local)
+	})
 }
 
 // fixUDP6: over IPv6 the checksum is no choice (RFC 8200 section 8.1).
@@ -362,59 +412,6 @@ func fixUDP6(p []byte) {
 		sum += uint32(binary.BigEndian.Uint16(p[i:]))
 	}
 	binary.BigEndian.PutUint16(p[46:], checksum(sum, p[40:]))
-}
-
-func portOf(interfaces []interfaceRow, address netip.Addr) string {
-	for _, i := range interfaces {
-		for _, text := range i.Addresses {
-			if p, err := netip.ParsePrefix(text); err == nil && p.Addr() == address {
-				return i.Port
-			}
-		}
-	}
-	return ""
-}
-
-// plain is a packet of the data network, by the port that leads there.
-func (h *Hypothesis) plain(rows Rows, ports []portRow, packet []byte) ([]byte, error) {
-	if h.Port == "" {
-		host, _, err := h.target()
-		if err != nil {
-			return nil, err
-		}
-		if h.Port, err = towards(rows, host); err != nil {
-			return nil, err
-		}
-	}
-	to, err := portMAC(ports, h.Port)
-	if err != nil {
-		return nil, err
-	}
-	return ethernet(to, someone, ethertype(packet), packet), nil
-}
-
-// towards is the port of the longest route to an address.
-func towards(rows Rows, to netip.Addr) (string, error) {
-	var routes []routeRow
-	var interfaces []interfaceRow
-	if err := rows("route", &routes); err != nil {
-		return "", err
-	}
-	if err := rows("interface", &interfaces); err != nil {
-		return "", err
-	}
-	best, name := -1, ""
-	for _, r := range routes {
-		if p, err := netip.ParsePrefix(r.Prefix); err == nil && p.Contains(to) && p.Bits() > best {
-			best, name = p.Bits(), r.Interface
-		}
-	}
-	for _, i := range interfaces {
-		if i.Name == name {
-			return i.Port, nil
-		}
-	}
-	return "", fmt.Errorf("no route leads to %s: say by which port the packet comes: --port", to)
 }
 
 // FirstFrame reads the first frame of a capture, pcap or pcapng; of a pcapng with names of interfaces, *port is

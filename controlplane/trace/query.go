@@ -171,15 +171,23 @@ func sessionKeys(s *api.SessionRow, rules []api.RuleRow) []api.TraceKey {
 }
 
 func prefix(text string) (api.Address, error) {
-	p, err := netip.ParsePrefix(text)
+	p, err := parsePrefix(text)
 	if err != nil {
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			return api.Address{}, fmt.Errorf("%q is neither an address nor a prefix", text)
-		}
-		p = netip.PrefixFrom(a, a.BitLen())
+		return api.Address{}, err
 	}
 	return api.FromPrefix(p), nil
+}
+
+// parsePrefix reads a prefix, or an address as the prefix of itself.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p, nil
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a prefix", text)
+	}
+	return netip.PrefixFrom(a, a.BitLen()), nil
 }
 
 // compile has an expression compiled by a process of its own, which has little memory and time.

@@ -142,60 +142,6 @@ func FuzzReadFrames(f *testing.F) {
 	})
 }
 
-// sessions, rules, ports, routes and interfaces of a UPF and a subscriber.
-func rows(table string, to any) error {
-	switch v := to.(type) {
-	case *[]sessionRow:
-		*v = []sessionRow{
-			{Name: "n4.1", UEIP4: "10.45.0.2", TEIDLocal: 0x100, Port: "n3", MAC: "00:00:00:00:00:00"},
-			{Name: "home", UEIP4: "100.64.0.7", Port: "access", STag: 100, CTag: 7, PPPoESession: 9,
-				MAC: "02:00:00:00:00:07"}}
-	case *[]ruleRow:
-		*v = []ruleRow{{Session: "n4.1", TEIDLocal: 0x101, Local: "10.30.0.1", Peer: "10.30.0.2"}}
-	case *[]portRow:
-		*v = []portRow{{"n3", "core", "02:00:00:00:00:03"}, {"n6", "core", "02:00:00:00:00:06"},
-			{"access", "access", "02:00:00:00:00:0a"}}
-	case *[]interfaceRow:
-		*v = []interfaceRow{{"n3", "n3", []string{"10.30.0.1/24"}}, {"n6", "n6", []string{"10.60.0.1/24"}}}
-	case *[]routeRow:
-		*v = []routeRow{{"10.30.0.0/24", "n3"}, {"0.0.0.0/0", "n6"}}
-	}
-	return nil
-}
-
-func TestHypothesis(t *testing.T) {
-	for _, test := range []struct {
-		h         Hypothesis
-		port, hex string // a piece of the frame
-	}{
-		{Hypothesis{UE: "10.45.0.2", To: "8.8.8.8:53"}, "n3", "\x34\xff\x00\x6c\x00\x00\x01\x01"},
-		{Hypothesis{UE: "10.45.0.2", To: "8.8.8.8:53", TEID: "0x999"}, "n3", "\x00\x00\x09\x99"},
-		{Hypothesis{UE: "10.45.0.2", To: "8.8.8.8:53", Downlink: true}, "n6",
-			"\x08\x08\x08\x08\x0a\x2d\x00\x02\x00\x35\x9c\x40"},
-		{Hypothesis{UE: "100.64.0.7", To: "8.8.8.8:53", Protocol: "icmp"}, "access",
-			"\x00\x64\x81\x00\x00\x07\x88\x64\x11\x00\x00\x09\x00\x66\x00\x21"},
-	} {
-		h := test.h
-		h.UEPort, h.Length = 40000, 100
-		if h.Protocol == "" {
-			h.Protocol = "udp"
-		}
-		frame, err := h.Frame(rows)
-		testkit.Must(t, err)
-		testkit.Equal(t, h.Port, test.port, "port of %+v", test.h)
-		testkit.ErrorIf(t, !bytes.Contains(frame, []byte(test.hex)), "%+v: %x", test.h, frame)
-	}
-	for want, h := range map[string]Hypothesis{
-		"is no address": {UE: "x", To: "8.8.8.8"}, "is not ADDRESS": {UE: "10.45.0.2", To: "8.8.8.8:x"},
-		"of different IP": {UE: "10.45.0.2", To: "2001:db8::1"},
-		"no session has":  {UE: "10.1.1.1", To: "8.8.8.8"},
-	} {
-		h.Protocol, h.Length = "udp", 100
-		_, err := h.Frame(rows)
-		testkit.Refused(t, err, want)
-	}
-}
-
 func TestQueryOrder(t *testing.T) {
 	for want, q := range map[string]Query{
 		"neither an address": {UE: "x"}, "is none of received": {Stages: []string{"x"}},

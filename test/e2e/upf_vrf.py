@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """UEs with one address in two network instances, whose VRFs have the same addresses: each hears its own network."""
 
+import os
+import subprocess
+
 import n4
-from frames import Wire, check_sum, done, equal, rows, show, wait_until
+from frames import Wire, check, check_sum, done, equal, rows, show, wait_until
 from n4 import DELETE, Node, far_down, fteid, group, instance, pdr_up, u8, u16, u32, ue_ip
 from scapy.all import ICMP, UDP, Ether, IP, Raw
 from subscribers import silent_gtpu
@@ -40,6 +43,30 @@ class Subscriber:
         self.send(ICMP(id=7, seq=1) / Raw(b"guarded"), to)
 
 
+def explain(*arguments):
+    command = [os.environ["BIN"] + "/isthmus", "explain", *arguments]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return out.returncode, out.stdout + out.stderr
+
+
+def asked_about(both):
+    """Packets to ask about: of the session, VRF and VLAN that are meant, and refused where several may be."""
+    names = {s.network: f"n4.{s.seid:016x}" for s in both}
+    up, down = ["--to", f"{BEHIND}:53"], ["--to", f"{BEHIND}:53", "--downlink"]
+    for said, words in ((["--ue", UE, *up], list(names.values())), (["--ue", UE, *down], ["blue-dn, red-dn"])):
+        status, text = explain(*said)
+        check(status == 1 and all(word in text for word in words), f"explain {said}: {status} {text}")
+    for network, name in names.items():
+        asked = ((["--session", name, *up], [f"session {name}", f"; VRF {network}", f"on {network}-dn"]),
+                 (["--session", name, *down, "--interface", f"{network}-dn"],
+                  [f"interface {network}-dn", f"session {name}", "= sent on n3"]))
+        for said, words in asked:
+            status, text = explain(*said)
+            check(status == 0 and all(word in text for word in words), f"explain {said}: {status} {text}")
+    status, text = explain("--ue", UE, "--to", "10.62.0.9", "--downlink", "--interface", "red-site")
+    check(status == 0 and "interface red-site, VLAN 30" in text and names["red"] in text, f"by a VLAN: {text}")
+
+
 class World:
     def __init__(self):
         self.gnb = Wire("gnb0")
@@ -60,6 +87,7 @@ def main():
         s.pings("10.60.0.1")
         s.pings("10.30.0.1")
     wait_until(lambda: rows("drop").get("subscriber-to-gateway", 0) == 2, "what is for us to be dropped")
+    asked_about(both)
     equal("UE addresses", {r["name"]: r["ue_addresses"] for r in show("instance")}, {"access": 0, "red": 1, "blue": 1})
     for s in both:
         answer = w.smf.request(DELETE, b"", seid=s.seid)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two data networks in VRFs of their own, with the same addresses, and UEs with the same address in both: each speaks to
 # its own network, by sessions and as a router; the kernel's routes in a namespace are those of its clones' VRF.
+# A packet to ask about is of the session and VRF that are meant.
 #
 #   gnb0 ── n3 [gateway] red.. ── namespace red: 10.60.0.2, 198.51.100.1, 10.61.0.2
 #                        blue.. ── namespace blue: the same
@@ -59,6 +60,7 @@ cat >"$DIR/isthmus.yaml" <<-'EOF'
 	     clone: {device: dn, namespace: kernel-red}}
 	  - {name: red-host, port: red-host, vrf: red, addresses: [10.61.0.1/24],
 	     clone: {device: host, namespace: kernel-red}}
+	  - {name: red-site, port: red-host, outer_vlan: 30, vrf: red, addresses: [10.62.0.1/24]}
 	  - {name: blue-dn, port: blue-dn, vrf: blue, addresses: [10.60.0.1/24],
 	     clone: {device: dn, namespace: kernel-blue}}
 	  - {name: blue-host, port: blue-host, vrf: blue, addresses: [10.61.0.1/24],
@@ -68,7 +70,7 @@ cat >"$DIR/isthmus.yaml" <<-'EOF'
 	  - {prefix: 0.0.0.0/0, via: 10.60.0.2, vrf: blue}
 	instances:
 	  - {name: access, interfaces: [n3], endpoints: [10.30.0.1], sources: [access, cp]}
-	  - {name: red, interfaces: [red-dn], lookup: destination, pools: [10.45.0.0/16]}
+	  - {name: red, interfaces: [red-dn, red-site], lookup: destination, pools: [10.45.0.0/16]}
 	  - {name: blue, interfaces: [blue-dn], lookup: destination, pools: [10.45.0.0/16]}
 	pfcp:
 	  listen: [10.40.0.1]

@@ -80,7 +80,7 @@ static void before_output(struct trace_text *to, struct worker *w, struct rte_mb
 	if (hop->kind == NEXT_HOP_SEVERAL)
 		hop = next_hop_get(next_hop_of_flow(index, ip, m->data_len - pkt->l3, m->pkt_len - pkt->l3));
 	if (pkt->vrf != 0)
-		trace_say(to, "; VRF %u", pkt->vrf);
+		trace_say(to, "; VRF %.*s", API_NAME - 1, vrf_name(pkt->vrf));
 	say_hop(to, hop, destination, pkt->ip_version);
 	if (hop->kind != NEXT_HOP_NOWHERE && pkt->length > hop->mtu)
 		trace_say(to, ": longer than the MTU");

@@ -25,7 +25,7 @@ static struct {
 	const struct interfaces *now; // read by workers
 	const struct interfaces *next; // of the open transaction, or NULL
 	char name[MAX_INTERFACES][API_NAME]; // index -> name; control thread
-	char vrf[MAX_VRFS][API_NAME]; // number -> name; the same
+	char vrf[MAX_VRFS][API_NAME]; // number -> name; written while no snapshot has the number
 	void (*watch[MAX_WATCHES])(void);
 	uint32_t watches;
 } table = {.now = &nothing};

@@ -64,7 +64,8 @@ static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 // `vrf` is the number of a VRF, 0 the default one: what it has of addresses and routes is its own.
 #define MAX_VRFS API_MAX_VRFS
 static_assert(MAX_VRFS <= 64, "a bit each");
-const char *vrf_name(uint8_t vrf); // empty: the default one. Control thread
+// Empty: the default one. API_NAME bytes. Control thread; workers, inside a walk, of a number that an interface has.
+const char *vrf_name(uint8_t vrf);
 
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
