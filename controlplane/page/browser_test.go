@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"testing"
@@ -155,36 +154,6 @@ func TestBrowserTrace(t *testing.T) {
 		"the data plane is away" &&
 		document.querySelector("[aria-label=Trace] button").ariaPressed === "false"`)
 	b.Quiet()
-}
-
-// Where somebody guards the page, it leads to the form for a token, which posts it, and is itself without fault.
-func TestBrowserLogin(t *testing.T) {
-	b := pagetest.Start(t)
-	l := newLive(t, &gateway{sessions: 5}, Options{})
-	l.seconds(3)
-	mux := http.NewServeMux()
-	mux.Handle("/", l.Handler())
-	mux.HandleFunc("/page/", func(w http.ResponseWriter, r *http.Request) {
-		if c, err := r.Cookie("login"); err != nil || c.Value != "secret" {
-			http.Error(w, "a token is needed", http.StatusUnauthorized)
-			return
-		}
-		l.Handler().ServeHTTP(w, r)
-	})
-	mux.HandleFunc("POST /v1/login", func(w http.ResponseWriter, r *http.Request) {
-		http.SetCookie(w, &http.Cookie{Name: "login", Value: r.FormValue("token"), HttpOnly: true, Path: "/"})
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	b.Size(375, 800, "light")
-	b.Open(server.URL + "/")
-	b.Until("the form", `location.pathname === "/login" && document.getElementById("token")`)
-	b.Shot("page-login")
-	pagetest.Eval[string](b, `(() => { const i = document.getElementById("token"); i.value = "secret";
-		i.form.requestSubmit(); return ""; })()`)
-	b.Until("the page", `location.pathname === "/" && document.getElementById("state")?.classList.contains("good")`)
 }
 
 // The control plane restarts: a banner says so, and the page comes back by itself. So it does when only the data

@@ -60,7 +60,7 @@ type Page struct {
 
 	lock    sync.Mutex
 	history *history
-	hello   []byte // the message that opens a stream; made at most once a sample
+	hello   []byte // of the message that opens a stream, what all clients share; made at most once a sample
 	helloAt uint64
 	status  Status
 	hub     hub
@@ -159,7 +159,7 @@ func secured(h http.Handler) http.Handler {
 			"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
 				"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		head.Set("X-Content-Type-Options", "nosniff")
-		head.Set("Referrer-Policy", "no-referrer")
+		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cross-Origin-Opener-Policy", "same-origin")
 		head.Set("Cross-Origin-Resource-Policy", "same-origin")
 		head.Set("Cache-Control", "no-cache")

@@ -38,7 +38,7 @@ type cdpMessage struct {
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 
-// Start starts a browser with one empty tab, and ends it with the test.
+// Start starts a browser with one empty tab, and ends it with the test. It takes certificates of anybody.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium-headless-shell")
@@ -77,6 +77,7 @@ func Start(t testing.TB) *Browser {
 	for _, domain := range []string{"Page", "Runtime", "Log", "Performance", "HeapProfiler"} {
 		b.call(domain+".enable", nil, nil)
 	}
+	b.call("Security.setIgnoreCertificateErrors", map[string]any{"ignore": true}, nil)
 	return b
 }
 
