@@ -19,7 +19,8 @@ func signIn(b *pagetest.Browser, token string) {
 	b.Until("the page", `location.pathname === "/" && document.getElementById("state")?.classList.contains("good")`)
 }
 
-// As somebody comes: by TLS, with no cookie, to the form, by a token to the page, and out again.
+// As somebody comes: by TLS, with no cookie, to the form, by a token to the page, and out again. Who may only read is
+// offered no trace.
 func TestBrowserSignsInAndOut(t *testing.T) {
 	s := serveAPI(t, "", true)
 	b := pagetest.Start(t)
@@ -27,13 +28,16 @@ func TestBrowserSignsInAndOut(t *testing.T) {
 	b.Open("https://" + s.address + "/")
 	for _, test := range []struct {
 		token, name string
-	}{{s.read, "noc"}, {s.operate, "admin"}} {
+		traces      bool
+	}{{s.read, "noc", false}, {s.operate, "admin", true}} {
 		signIn(b, test.token)
 		b.Until("who is signed in",
 			`document.getElementById("logout").textContent === "Sign out `+test.name+`"`)
 		testkit.Equal(t, b.Overflow(), 0, "columns wider than a telephone")
 		pagetest.Eval[string](b, `location.hash = "#/subscriber/ue-1"`)
 		b.Until("a subscriber's page", `document.querySelector("#view-subscriber h2")?.textContent === "ue-1"`)
+		testkit.Equal(t, pagetest.Eval[bool](b, `document.querySelector("[aria-label=Trace] button") !== null`),
+			test.traces, "a trace is offered to %s", test.name)
 		pagetest.Eval[string](b, `document.getElementById("logout").click() ?? ""`)
 		b.Until("signed out", `location.pathname === "/login"`)
 		testkit.Equal(t, pagetest.Eval[int](b, `fetch("/page/table/route").then((r) => r.status)`), 401,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package page is the live page: it samples the gateway once a second, keeps ten minutes, and serves them with the
-// tables of `isthmus show` to browsers. It changes nothing. Everything that a client can make it hold is bounded.
+// tables of `isthmus show` to browsers. It changes nothing; traces, which take a session off the fast path, need a role
+// of their own. Everything that a client can make it hold is bounded.
 package page
 
 import (
@@ -13,6 +14,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"isthmus/controlplane/auth"
 )
 
 // Source is the gateway that is looked at. Its methods are called from several goroutines.
@@ -145,7 +148,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /page/subscriber", p.subscriber)
 	mux.HandleFunc("GET /page/report.html", p.report)
 	if p.opt.Trace != nil {
-		mux.HandleFunc("GET /page/trace", p.trace)
+		mux.Handle("GET /page/trace", auth.Require(traceRole, http.HandlerFunc(p.trace)))
 	}
 	return secured(mux)
 }

@@ -76,7 +76,7 @@ func event(name string, data []byte) []byte {
 
 // greeting is what a stream begins with: the hello's head, with what is the client's own. helloRest comes behind it.
 func (p *Page) greeting(client auth.Identity) []byte {
-	b := strconv.AppendBool([]byte("retry: 1000\n\nevent: hello\ndata: {\"trace\":"), p.opt.Trace != nil)
+	b := strconv.AppendBool([]byte("retry: 1000\n\nevent: hello\ndata: {\"trace\":"), p.mayTrace(client))
 	return append(append(b, `,"token":`...), quote(client.Token())...)
 }
 
