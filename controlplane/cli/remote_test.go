@@ -73,6 +73,8 @@ func TestRemote(t *testing.T) {
 		{"--server https://127.0.0.1:1 show drop", command.ExitUnreachable, "",
 			"no control plane at https://127.0.0.1:1: dial tcp"},
 		{"--server https://gateway:9443 run -c x", command.ExitUsage, "", "run takes no --server"},
+		{"--server https://gateway:9443 doctor", command.ExitUsage, "", "run it there"},
+		{"--server https://gateway:9443 doctor -c x", command.ExitUsage, "", "with -c FILE alone"},
 		{"--server gateway:9443 show drop", command.ExitUsage, "", "https://HOST:PORT is needed"},
 		{"--server http://192.0.2.1:9443 show drop", command.ExitUsage, "", "use https"},
 	} {
@@ -84,7 +86,10 @@ func TestRemote(t *testing.T) {
 	t.Setenv("ISTHMUS_SERVER", server.URL)
 	t.Setenv("ISTHMUS_TOKEN", "secret")
 	t.Setenv("ISTHMUS_FINGERPRINT", print)
-	code, stdout, stderr := run(t, "show drop\n", "shell")
+	code, stdout, stderr := run(t, "", "doctor")
+	testkit.ErrorIf(t, code != command.ExitUsage || !strings.Contains(stderr, "ISTHMUS_SERVER"), "doctor: %d %s%s",
+		code, stdout, stderr)
+	code, stdout, stderr = run(t, "show drop\n", "shell")
 	testkit.ErrorIf(t, code != 0 || !strings.Contains(stdout, "no-route"), "in the shell: %d %s %s", code, stdout,
 		stderr)
 }
