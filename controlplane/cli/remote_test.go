@@ -116,6 +116,11 @@ func TestTokenMake(t *testing.T) {
 	testkit.ErrorIf(t, code != 0 ||
 		!strings.Contains(stderr, "{name: noc, role: operate, sha256: \""+hex.EncodeToString(hash[:])+"\"}"),
 		"%d %q %q", code, stdout, stderr)
+	for command, want := range map[string]string{"token make": "operate: change things, trace, explain and capture",
+		"trace": "of the role operate", "explain": "of the role operate", "capture": "of the role operate"} {
+		_, stdout, _ := run(t, "", append(strings.Fields(command), "--help")...)
+		testkit.ErrorIf(t, !strings.Contains(stdout, want), "%s --help: %s", command, stdout)
+	}
 	for _, bad := range [][]string{{"a b"}, {"noc", "--role", "root"}, {}} {
 		code, stdout, _ := run(t, "", append([]string{"token", "make"}, bad...)...)
 		testkit.ErrorIf(t, code != command.ExitUsage || stdout != "", "%v: %d", bad, code)
