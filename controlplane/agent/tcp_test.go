@@ -118,6 +118,7 @@ func TestAPIByTCP(t *testing.T) {
 		{"GET", "/v1/show/port?limit=1", s.read, 200, "[]"},
 		{"GET", "/v1/whoami", s.read, 200, `{"role":"read","token":"noc"}`},
 		{"POST", "/v1/config/apply", s.read, 403, "the role read may not"},
+		{"POST", "/v1/trace", s.read, 403, "the role read may not"},
 		{"POST", "/v1/config/apply?name=a.yaml", s.operate, 422, "a.yaml:1"},
 		{"GET", "/v1/openapi.json", "", 200, "3.1.0"},
 		{"GET", "/v1/nothing", s.read, 404, "no such request"},
@@ -128,6 +129,9 @@ func TestAPIByTCP(t *testing.T) {
 		{"GET", "/page/table/route", "", 401, "a token is needed"},
 		{"GET", "/page/table/route", s.read, 200, "rows"},
 		{"POST", "/", "", 401, ""},
+		{"GET", "/page/trace?session=x", "", 401, "a token is needed"},
+		{"GET", "/page/trace?session=x", s.read, 403, "the role read may not"},
+		{"GET", "/page/trace?session=x", s.operate, 200, "event: bye"},
 	} {
 		code, said := s.ask(t, c, test.method, test.path, test.token, "x: y")
 		testkit.ErrorIf(t, code != test.code || !strings.Contains(said, test.want), "%s %s: %d %s",

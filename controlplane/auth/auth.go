@@ -54,6 +54,14 @@ type Identity struct {
 	token *Token // nil: it showed none
 }
 
+// Token is the name of the token that the client showed; empty: none.
+func (id Identity) Token() string {
+	if id.Who == nil {
+		return ""
+	}
+	return id.Who.Token
+}
+
 type identityKey struct{}
 
 // From returns the client of a request; one without identity may do nothing.

@@ -73,12 +73,14 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// harden keeps browsers from what this program never needs: other hosts, frames, guesses at types.
+// harden keeps browsers from what this program never needs: other hosts, frames, guesses at types. With the policy
+// no-referrer they would call the origin of the page's own form null (Fetch Standard, Origin header), and foreign would
+// refuse it.
 func harden(h http.Header) {
 	h.Set("Content-Security-Policy",
 		"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }

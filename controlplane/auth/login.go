@@ -155,11 +155,7 @@ type Self struct {
 // WhoAmI tells a client what it may do.
 func WhoAmI(w http.ResponseWriter, r *http.Request) {
 	id := From(r.Context())
-	name := ""
-	if id.Who != nil {
-		name = id.Who.Token
-	}
-	answerIdentity(w, id, name)
+	answerIdentity(w, id, id.Token())
 }
 
 func answerIdentity(w http.ResponseWriter, id Identity, token string) {

@@ -60,7 +60,8 @@ func tokenCommand(e *env) *cobra.Command {
 			return err
 		}),
 	}
-	make.Flags().StringVar(&role, "role", "read", "read, or operate: change the configuration, too")
+	make.Flags().StringVar(&role, "role", "read",
+		"read, or operate: change things, trace, explain and capture, too")
 	token.AddCommand(make)
 	return token
 }

@@ -135,7 +135,7 @@ func captureCommand(e *env) *cobra.Command {
 		Example: "  isthmus capture --ue 10.45.0.7 -w ue.pcapng\n" +
 			"  isthmus capture --subscriber home-17 -w - | wireshark -k -i -",
 		Short: "write chosen packets as they came, inside their tunnels, and as they left, as pcapng",
-		Long:  captureLong,
+		Long:  captureLong + ofOperate,
 	}
 	f := cmd.Flags()
 	s.flags(f, time.Minute)

@@ -32,6 +32,11 @@ func doctorCommand(e *env) *cobra.Command {
 		Example: "  isthmus doctor -c /etc/isthmus/isthmus.yaml\n  isthmus doctor -j",
 		Args:    cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("server") || e.Server != "" && file == "" {
+				return &command.Exit{Code: command.ExitUsage, Err: errors.New(
+					"doctor looks at the machine that it runs on, not at that of --server or " +
+						"ISTHMUS_SERVER: run it there, or here with -c FILE alone")}
+			}
 			m, err := e.machine(cmd.Context(), file, root)
 			if err != nil {
 				return err

@@ -25,7 +25,7 @@ func explainCommand(e *env) *cobra.Command {
 		Example: "  isthmus explain --ue 10.45.0.7 --to 198.51.100.7:443\n" +
 			"  isthmus explain --session home-17 --to 198.51.100.7:443",
 		Args: cobra.MaximumNArgs(1),
-		Long: explainLong,
+		Long: explainLong + ofOperate,
 	}
 	f := cmd.Flags()
 	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber (default: the session's)")

@@ -73,6 +73,8 @@ func TestRemote(t *testing.T) {
 		{"--server https://127.0.0.1:1 show drop", command.ExitUnreachable, "",
 			"no control plane at https://127.0.0.1:1: dial tcp"},
 		{"--server https://gateway:9443 run -c x", command.ExitUsage, "", "run takes no --server"},
+		{"--server https://gateway:9443 doctor", command.ExitUsage, "", "run it there"},
+		{"--server https://gateway:9443 doctor -c x", command.ExitUsage, "", "with -c FILE alone"},
 		{"--server gateway:9443 show drop", command.ExitUsage, "", "https://HOST:PORT is needed"},
 		{"--server http://192.0.2.1:9443 show drop", command.ExitUsage, "", "use https"},
 	} {
@@ -84,7 +86,10 @@ func TestRemote(t *testing.T) {
 	t.Setenv("ISTHMUS_SERVER", server.URL)
 	t.Setenv("ISTHMUS_TOKEN", "secret")
 	t.Setenv("ISTHMUS_FINGERPRINT", print)
-	code, stdout, stderr := run(t, "show drop\n", "shell")
+	code, stdout, stderr := run(t, "", "doctor")
+	testkit.ErrorIf(t, code != command.ExitUsage || !strings.Contains(stderr, "ISTHMUS_SERVER"), "doctor: %d %s%s",
+		code, stdout, stderr)
+	code, stdout, stderr = run(t, "show drop\n", "shell")
 	testkit.ErrorIf(t, code != 0 || !strings.Contains(stdout, "no-route"), "in the shell: %d %s %s", code, stdout,
 		stderr)
 }
@@ -111,6 +116,11 @@ func TestTokenMake(t *testing.T) {
 	testkit.ErrorIf(t, code != 0 ||
 		!strings.Contains(stderr, "{name: noc, role: operate, sha256: \""+hex.EncodeToString(hash[:])+"\"}"),
 		"%d %q %q", code, stdout, stderr)
+	for command, want := range map[string]string{"token make": "operate: change things, trace, explain and capture",
+		"trace": "of the role operate", "explain": "of the role operate", "capture": "of the role operate"} {
+		_, stdout, _ := run(t, "", append(strings.Fields(command), "--help")...)
+		testkit.ErrorIf(t, !strings.Contains(stdout, want), "%s --help: %s", command, stdout)
+	}
 	for _, bad := range [][]string{{"a b"}, {"noc", "--role", "root"}, {}} {
 		code, stdout, _ := run(t, "", append([]string{"token", "make"}, bad...)...)
 		testkit.ErrorIf(t, code != command.ExitUsage || stdout != "", "%v: %d", bad, code)

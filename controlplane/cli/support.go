@@ -43,7 +43,8 @@ func supportCommand(e *env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		Long: "Make one archive for a bug report: configuration, status, all tables of show\n" +
 			"(1,000 rows each), metrics, logs, versions, the machine, what doctor finds.\n" +
-			"What cannot be had is named, and the rest is written all the same.\n\n" +
+			"What cannot be had is named, and the rest is written all the same: with --server,\n" +
+			"what only the gateway's machine knows (logs, metrics, machine, doctor).\n\n" +
 			"Passwords, keys, tokens and names of users (IMSI, MSISDN, NAI) are removed;\n" +
 			"addresses and names of sessions, ports and peers are not. Look into it before you send it.",
 		Example: "  isthmus support\n  isthmus support -o report.tar.gz --log /var/log/isthmus.log",
@@ -107,6 +108,9 @@ func (e *env) tellOutcomes(out string, outcomes []support.Outcome) {
 		"look into it before you send it\n", out, here, len(outcomes))
 }
 
+// errElsewhere stands for what this machine says of itself, where the control plane is on another.
+var errElsewhere = errors.New("only its own machine knows: run `isthmus support` there, without --server")
+
 // supportParts is what the archive is made of.
 func (e *env) supportParts(ctx context.Context, file string, logs []string) []support.Part {
 	var status agent.Status
@@ -131,20 +135,26 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 			}
 			return support.Config(text, reflect.TypeFor[config.Config]())
 		}},
-		{Name: "doctor.json", Get: func(ctx context.Context) ([]byte, error) { return e.findings(ctx, text) }},
 	}
-	parts = append(parts, support.Journal("isthmus"), support.Journal("isthmus-dp"))
+	machine := []support.Part{
+		{Name: "doctor.json", Get: func(ctx context.Context) ([]byte, error) { return e.findings(ctx, text) }},
+		support.Journal("isthmus"), support.Journal("isthmus-dp"),
+	}
+	machine = append(machine, support.Process("isthmus", status.PID)...)
+	machine = append(machine, support.Process("isthmus-dp", int(status.DPPID))...)
+	machine = append(append(machine, support.Machine()...), support.Part{Name: "metrics",
+		Get: func(ctx context.Context) ([]byte, error) { return metricsOf(ctx, text) }})
+	for i := range machine {
+		if e.Server != "" {
+			machine[i].Get = func(context.Context) ([]byte, error) { return nil, errElsewhere }
+		}
+	}
 	for _, path := range logs {
 		parts = append(parts, support.Tail("log/"+strings.TrimLeft(filepath.Clean(path), "./"), path))
 	}
-	parts = append(parts, support.Process("isthmus", status.PID)...)
-	parts = append(parts, support.Process("isthmus-dp", int(status.DPPID))...)
-	parts = append(parts, support.Machine()...)
+	parts = append(parts, machine...)
 	// Last what a control plane that hangs may keep for long; one that has not said how it is is not asked again.
 	hangs := err != nil && short.Err() != nil
-	parts = append(parts, support.Part{Name: "metrics", Get: func(ctx context.Context) ([]byte, error) {
-		return metricsOf(ctx, text)
-	}})
 	for _, table := range view.Tables {
 		parts = append(parts, support.Part{Name: "show/" + table.Name + ".json", Get: e.tablePart(table.Name, hangs)})
 	}
@@ -164,13 +174,16 @@ func (e *env) tablePart(table string, hangs bool) func(context.Context) ([]byte,
 	}
 }
 
-// configuration is the running one, or the file's when no control plane answers; nil: neither, and why.
+// configuration is the running one, or the file's when no control plane of this machine answers; nil: neither, and why.
 func (e *env) configuration(ctx context.Context, file string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	text, err := e.Call(ctx, "GET", "/v1/config", nil, nil)
 	if err == nil {
 		return text, nil
+	}
+	if e.Server != "" {
+		return nil, err
 	}
 	text, fault := os.ReadFile(file)
 	return text, errors.Join(err, fault)

@@ -4,7 +4,11 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +60,39 @@ func TestSupportWithNothingRunning(t *testing.T) {
 		testkit.ErrorIf(t, !strings.Contains(all, word), "%q is missing in\n%s", word, all)
 	}
 	testkit.ErrorIf(t, strings.Count(stderr, "no control plane") > 1, "one reason, many lines:\n%s", stderr)
+}
+
+// Of a control plane on another machine the archive has what that says, and nothing of this machine.
+func TestSupportFromAfar(t *testing.T) {
+	asked := 0
+	metrics := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(metrics.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/config":
+			fmt.Fprintf(w, "control: {metrics: %q}\nports: []\n", metrics.Listener.Addr())
+		case "/v1/status":
+			fmt.Fprintf(w, `{"data_plane":"ready","pid":%d,"dp_pid":%[1]d}`, os.Getpid())
+		default:
+			io.WriteString(w, "[]")
+		}
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	testkit.Must(t, os.WriteFile(file, []byte("ports: [{name: mine, driver: synth}]\n"), 0o600))
+	text, stderr := unpack(t, "--server", server.URL, "support", "--log", file)
+	why := "only its own machine knows: run `isthmus support` there"
+	for _, word := range []string{"here     status.json", "here     configuration.yaml", "here     show/port.json",
+		"missing  doctor.json: " + why, "missing  metrics: " + why, "missing  log/isthmus-dp.journal: " + why,
+		"missing  process/isthmus/status: " + why, "missing  process/isthmus-dp/limits: " + why,
+		"missing  machine/cpuinfo: " + why, "driver: synth"} {
+		testkit.ErrorIf(t, !strings.Contains(text, word), "%q is missing in\n%s", word, text)
+	}
+	testkit.Equal(t, asked, 0, "times that metrics of this machine were asked for")
+	testkit.Equal(t, strings.Count(stderr, why), 1, "times that it is said why:\n%s", stderr)
+	text, _ = unpack(t, "--server", "http://127.0.0.1:1", "support", "-c", file)
+	testkit.ErrorIf(t, !strings.Contains(text, "missing  configuration.yaml: no control plane at http") ||
+		strings.Contains(text, "driver: synth"), "this machine's file stands for another's:\n%s", text)
 }
 
 // A control plane that takes connections and never answers: nobody waits for each table.

@@ -98,6 +98,9 @@ const traceLong = `Follows chosen packets through the live data plane and prints
 what each decided and why, the ticks that it took, and how the packet ended. Ends by itself after
 --for, --count or --until-drop. What was too much is counted.`
 
+// ofOperate says which token trace, explain and capture take: they are one request, POST /v1/trace.
+const ofOperate = "\nOf another machine's control plane (--server) it is asked with a token of the role operate."
+
 func traceCommand(e *env) *cobra.Command {
 	var s selection
 	var asJSON, workers bool
@@ -105,7 +108,7 @@ func traceCommand(e *env) *cobra.Command {
 		Use: "trace", Args: cobra.NoArgs,
 		Example: "  isthmus trace --ue 10.45.0.7 --count 1\n  isthmus trace --drop any --for 10s",
 		Short:   "the way of chosen packets: each stage, what it decided and why, ticks, how it ended",
-		Long:    traceLong,
+		Long:    traceLong + ofOperate,
 	}
 	f := cmd.Flags()
 	s.flags(f, 30*time.Second)

@@ -6,23 +6,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"testing"
 	"time"
 
+	"isthmus/controlplane/page/pagetest"
 	"isthmus/controlplane/testkit"
 )
 
 // open starts a browser that looks at a gateway with ten minutes behind it.
-func open(t *testing.T, g *gateway, opt Options) (*live, *chromium) {
-	b := startChromium(t)
+func open(t *testing.T, g *gateway, opt Options) (*live, *pagetest.Browser) {
+	b := pagetest.Start(t)
 	l := newLive(t, g, opt)
 	l.seconds(samples + 20)
-	b.size(1600, 1000, "light")
-	b.open(l.server.URL + "/")
-	b.until("the figures are there", `document.querySelector(".tile dd").textContent.includes("b/s")`)
+	b.Size(1600, 1000, "light")
+	b.Open(l.server.URL + "/")
+	b.Until("the figures are there", `document.querySelector(".tile dd").textContent.includes("b/s")`)
 	return l, b
 }
 
@@ -32,88 +32,88 @@ func TestBrowserShowsEverything(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 300, mobile: true}, Options{})
 	for _, width := range []int{375, 1600} {
 		for _, scheme := range []string{"light", "dark"} {
-			b.size(width, 1000, scheme)
+			b.Size(width, 1000, scheme)
 			l.seconds(1)
-			b.until("plots, graph and tables are drawn",
+			b.Until("plots, graph and tables are drawn",
 				`document.querySelectorAll(".plot canvas").length >= 12 &&
 				document.querySelectorAll("#graph .node").length === 10 &&
 					document.querySelectorAll("#top tbody tr").length === 12 &&
 				[...document.querySelectorAll(".plot canvas")].every((c) => c.clientWidth <= c.closest(".plot").clientWidth + 1)`)
-			overflow := eval[int](b,
-				"document.documentElement.scrollWidth - document.documentElement.clientWidth")
+			overflow := b.Overflow()
 			testkit.ErrorIf(t, overflow > 0, "%d columns: the page is %d columns wider", width, overflow)
-			b.shot(fmt.Sprintf("page-%d-%s", width, scheme))
+			b.Shot(fmt.Sprintf("page-%d-%s", width, scheme))
 		}
 	}
-	lines := eval[[]string](b, `[...document.querySelectorAll(".lines tbody tr td:first-child")].map((c) =>
+	lines := pagetest.Eval[[]string](b, `[...document.querySelectorAll(".lines tbody tr td:first-child")].map((c) =>
 		c.textContent)`)
 	testkit.ErrorIf(t, len(lines) < 14, "lines under the plots: %q", lines)
 	// A keyboard reaches everything, a screen reader has a name for it and a table for each picture.
-	nameless := eval[[]string](b,
+	nameless := pagetest.Eval[[]string](b,
 		`[...document.querySelectorAll("a, button, input, [tabindex='0'], [role=img]")].filter((e) =>
 			e.offsetParent &&
 		!(e.textContent.trim() || e.ariaLabel || e.labels?.length ||
 			e.getAttribute("aria-labelledby"))).map((e) => e.outerHTML)`)
 	testkit.ErrorIf(t, len(nameless) > 0, "without a name: %q", nameless)
-	bare := eval[int](b, `[...document.querySelectorAll(".plot")].filter((p) =>
+	bare := pagetest.Eval[int](b, `[...document.querySelectorAll(".plot")].filter((p) =>
 		!p.closest("section").querySelector("table")).length`)
 	testkit.ErrorIf(t, bare > 0, "%d plots have no table", bare)
 	for _, view := range []string{"session", "peers", "route"} {
-		eval[string](b, `location.hash = "#/`+view+`"`)
-		b.until("table of "+view, `document.querySelectorAll("#view-tables tbody tr").length > 0`)
-		b.shot("page-" + view)
+		pagetest.Eval[string](b, `location.hash = "#/`+view+`"`)
+		b.Until("table of "+view, `document.querySelectorAll("#view-tables tbody tr").length > 0`)
+		b.Shot("page-" + view)
 	}
-	b.quiet()
+	b.Quiet()
 }
 
 // What subscribers call themselves is text, wherever it is shown.
 func TestBrowserEscapesNames(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 20, mobile: true}, Options{})
-	eval[string](b, `location.hash = "#/session"`)
-	b.until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 20`)
-	b.until("the name as text",
+	pagetest.Eval[string](b, `location.hash = "#/session"`)
+	b.Until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 20`)
+	b.Until("the name as text",
 		`document.getElementById("view-tables").textContent.includes("<script>document.title")`)
-	eval[string](b, `[...document.querySelectorAll("#view-tables a")].find((a) =>
+	pagetest.Eval[string](b, `[...document.querySelectorAll("#view-tables a")].find((a) =>
 		a.textContent.startsWith("<b")).click() ?? ""`)
 	testkit.Until(t, "its own page", func() bool {
 		l.seconds(1)
-		return eval[bool](b, `document.querySelector("#view-subscriber h2")?.textContent ===
+		return pagetest.Eval[bool](b, `document.querySelector("#view-subscriber h2")?.textContent ===
 			'<b onclick="x">&amp;"' &&
 			document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
 	})
-	testkit.ErrorIf(t, eval[bool](b, `document.querySelector("main script, main img, main b") !== null ||
+	testkit.ErrorIf(t, pagetest.Eval[bool](b, `document.querySelector("main script, main img, main b") !== null ||
 		document.title === "owned"`),
 		"a name became part of the page")
-	b.quiet()
+	b.Quiet()
 }
 
 // A search and a sort go to the server; a subscriber's page has figures, rules, usage.
 func TestBrowserSearchAndSubscriber(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 5000, mobile: true}, Options{})
-	eval[string](b, `location.hash = "#/session"`)
-	b.until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 50`)
-	eval[string](b, `(() => { const i = document.querySelector("input[type=search]"); i.value = "UE-0432";
+	pagetest.Eval[string](b, `location.hash = "#/session"`)
+	b.Until("the sessions", `document.querySelectorAll("#view-tables tbody tr").length === 50`)
+	pagetest.Eval[string](b, `(() => { const i = document.querySelector("input[type=search]"); i.value = "UE-0432";
 		i.form.requestSubmit(); return ""; })()`)
-	b.until("ten are found", `document.querySelectorAll("#view-tables tbody tr").length === 10`)
-	eval[string](b, `document.querySelector("#view-tables th button").click() ?? ""`)
-	b.until("sorted by name", `document.querySelector("#view-tables tbody a").textContent === "ue-04320" &&
+	b.Until("ten are found", `document.querySelectorAll("#view-tables tbody tr").length === 10`)
+	pagetest.Eval[string](b, `document.querySelector("#view-tables th button").click() ?? ""`)
+	b.Until("sorted by name", `document.querySelector("#view-tables tbody a").textContent === "ue-04320" &&
 		document.querySelector("#view-tables th").getAttribute("aria-sort") === "ascending"`)
-	eval[string](b, `document.querySelector("#view-tables tbody a").click() ?? ""`)
-	b.until("asked for", `document.querySelector("#view-subscriber h2")?.textContent === "ue-04320"`)
+	pagetest.Eval[string](b, `document.querySelector("#view-tables tbody a").click() ?? ""`)
+	b.Until("asked for", `document.querySelector("#view-subscriber h2")?.textContent === "ue-04320"`)
 	testkit.Until(t, "the subscriber is sampled", func() bool {
 		l.seconds(1)
-		return eval[bool](b, `document.querySelectorAll("#view-subscriber .panels tbody tr").length >= 6 &&
+		return pagetest.Eval[bool](b,
+			`document.querySelectorAll("#view-subscriber .panels tbody tr").length >= 6 &&
 			document.querySelectorAll("#view-subscriber [aria-label=Rules] tbody tr").length === 2`)
 	})
-	b.shot("page-subscriber")
-	testkit.ErrorIf(t, eval[bool](b, `document.querySelector(".trace") !== null`),
+	b.Shot("page-subscriber")
+	testkit.ErrorIf(t, pagetest.Eval[bool](b, `document.querySelector(".trace") !== null`),
 		"a trace is offered that the server has not")
-	b.quiet()
+	b.Quiet()
 }
 
 // Where the server offers traces, a button shows a subscriber's packets as they go, as text, and ends the trace.
 func TestBrowserTrace(t *testing.T) {
-	b := startChromium(t)
+	b := pagetest.Start(t)
 	ended := make(chan string, 1)
 	l := newLive(t, &gateway{sessions: 5}, Options{
 		Trace: func(ctx context.Context, session string, give func(string) error) error {
@@ -131,87 +131,57 @@ func TestBrowserTrace(t *testing.T) {
 		},
 	})
 	l.seconds(3)
-	b.size(375, 800, "dark")
-	b.open(l.server.URL + "/#/subscriber/ue-00003")
-	b.until("a button", `document.querySelector("[aria-label=Trace] button")`)
-	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
-	b.until("the last lines", `document.querySelector(".trace").childElementCount === 500 &&
+	b.Size(375, 800, "dark")
+	b.Open(l.server.URL + "/#/subscriber/ue-00003")
+	b.Until("a button", `document.querySelector("[aria-label=Trace] button")`)
+	pagetest.Eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	b.Until("the last lines", `document.querySelector(".trace").childElementCount === 500 &&
 		document.querySelector(".trace").lastElementChild.textContent.startsWith("packet 699 <script>")`)
-	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	pagetest.Eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
 	l.seconds(3)
-	b.until("figures", `document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
+	b.Until("figures", `document.querySelectorAll("#view-subscriber .facts dd").length > 3`)
 	for _, view := range []string{"subscriber/ue-00003", "session", "peers", "route"} {
-		eval[string](b, `location.hash = "#/`+view+`"`)
-		b.until(view, `document.querySelector("main > section:not([hidden]) td")`)
-		overflow := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+		pagetest.Eval[string](b, `location.hash = "#/`+view+`"`)
+		b.Until(view, `document.querySelector("main > section:not([hidden]) td")`)
+		overflow := b.Overflow()
 		testkit.ErrorIf(t, overflow > 0, "%s: the page is %d columns wider than a telephone", view, overflow)
 	}
 	testkit.Equal(t, <-ended, "ue-00003", "session of the trace that ended")
-	eval[string](b, `location.hash = "#/subscriber/ue-00004"`)
-	b.until("another subscriber", `document.querySelector("#view-subscriber h2")?.textContent === "ue-00004"`)
-	eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
-	b.until("why it ended", `document.querySelector(".trace").lastElementChild?.textContent ===
+	pagetest.Eval[string](b, `location.hash = "#/subscriber/ue-00004"`)
+	b.Until("another subscriber", `document.querySelector("#view-subscriber h2")?.textContent === "ue-00004"`)
+	pagetest.Eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	b.Until("why it ended", `document.querySelector(".trace").lastElementChild?.textContent ===
 		"the data plane is away" &&
 		document.querySelector("[aria-label=Trace] button").ariaPressed === "false"`)
-	b.quiet()
-}
-
-// Where somebody guards the page, it leads to the form for a token, which posts it, and is itself without fault.
-func TestBrowserLogin(t *testing.T) {
-	b := startChromium(t)
-	l := newLive(t, &gateway{sessions: 5}, Options{})
-	l.seconds(3)
-	mux := http.NewServeMux()
-	mux.Handle("/", l.Handler())
-	mux.HandleFunc("/page/", func(w http.ResponseWriter, r *http.Request) {
-		if c, err := r.Cookie("login"); err != nil || c.Value != "secret" {
-			http.Error(w, "a token is needed", http.StatusUnauthorized)
-			return
-		}
-		l.Handler().ServeHTTP(w, r)
-	})
-	mux.HandleFunc("POST /v1/login", func(w http.ResponseWriter, r *http.Request) {
-		http.SetCookie(w, &http.Cookie{Name: "login", Value: r.FormValue("token"), HttpOnly: true, Path: "/"})
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	b.size(375, 800, "light")
-	b.open(server.URL + "/")
-	b.until("the form", `location.pathname === "/login" && document.getElementById("token")`)
-	b.shot("page-login")
-	eval[string](b, `(() => { const i = document.getElementById("token"); i.value = "secret";
-		i.form.requestSubmit(); return ""; })()`)
-	b.until("the page", `location.pathname === "/" && document.getElementById("state")?.classList.contains("good")`)
+	b.Quiet()
 }
 
 // The control plane restarts: a banner says so, and the page comes back by itself. So it does when only the data
 // plane is away.
 func TestBrowserSurvivesRestart(t *testing.T) {
-	b := startChromium(t)
+	b := pagetest.Start(t)
 	l := newLive(t, &gateway{sessions: 10}, Options{})
 	address := l.server.Listener.Addr().String()
 	l.seconds(5)
-	b.size(1600, 1000, "light")
-	b.open(l.server.URL + "/")
-	b.until("connected", `document.getElementById("state").classList.contains("good") &&
+	b.Size(1600, 1000, "light")
+	b.Open(l.server.URL + "/")
+	b.Until("connected", `document.getElementById("state").classList.contains("good") &&
 		document.getElementById("banner").hidden`)
 	l.gateway.set(func() { l.gateway.away = true })
 	l.seconds(2)
-	b.until("the data plane is away",
+	b.Until("the data plane is away",
 		`document.getElementById("banner").textContent.includes("connection refused")`)
 	l.gateway.set(func() { l.gateway.away = false })
 	l.seconds(2)
-	b.until("it is back", `document.getElementById("banner").hidden`)
-	b.quiet()
+	b.Until("it is back", `document.getElementById("banner").hidden`)
+	b.Quiet()
 
 	l.server.CloseClientConnections()
 	l.server.Close()
-	b.until("the control plane is away",
+	b.Until("the control plane is away",
 		`document.getElementById("banner").textContent.includes("does not answer") &&
 		document.getElementById("state").classList.contains("bad")`)
-	b.shot("page-away")
+	b.Shot("page-away")
 	again := newLive(t, &gateway{sessions: 11}, Options{})
 	listener, err := listenAt(address)
 	testkit.Must(t, err)
@@ -222,23 +192,23 @@ func TestBrowserSurvivesRestart(t *testing.T) {
 	defer server.Close()
 	defer server.CloseClientConnections()
 	again.seconds(3)
-	b.until("the new one is shown", `document.getElementById("banner").hidden &&
+	b.Until("the new one is shown", `document.getElementById("banner").hidden &&
 		document.getElementById("tiles").textContent.includes("11")`)
 }
 
 // A page is drawn within a second, and what it loads is small.
 func TestBrowserFirstPaint(t *testing.T) {
 	_, b := open(t, &gateway{sessions: 1000, mobile: true}, Options{})
-	b.until("painted", `performance.getEntriesByName("first-contentful-paint").length === 1`)
-	paint := eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
+	b.Until("painted", `performance.getEntriesByName("first-contentful-paint").length === 1`)
+	paint := pagetest.Eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
 	t.Logf("first paint after %.0f ms", paint)
 	// The bound is that of a quiet machine, times what others may do to this one.
 	testkit.ErrorIf(t, paint > 10_000, "first paint after %.0f ms", paint)
-	size := eval[int](b, `performance.getEntriesByType("resource").filter((e) =>
+	size := pagetest.Eval[int](b, `performance.getEntriesByType("resource").filter((e) =>
 		/\.(js|css)$/.test(e.name)).reduce((a, e) => a + e.decodedBodySize, 0)`)
 	t.Logf("%d octets of script and style", size)
 	testkit.ErrorIf(t, size < 100_000 || size > 250_000, "%d octets of script and style", size)
-	others := eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) =>
+	others := pagetest.Eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) =>
 		!n.startsWith(location.origin))`)
 	testkit.ErrorIf(t, len(others) > 0, "asked of others: %q", others)
 }
@@ -259,24 +229,24 @@ func TestBrowserDay(t *testing.T) {
 			})
 			l.seconds(1)
 			if i%1000 == 0 {
-				b.until("it draws", `document.querySelector("#graph .node") !== null`)
+				b.Until("it draws", `document.querySelector("#graph .node") !== null`)
 			}
 		}
 	}
 	pass(2 * samples)
-	heap, process := b.heap(), allocated()
+	heap, process := b.Heap(), allocated()
 	begin := time.Now()
 	pass(day)
 	t.Logf("%d samples in %v", day, time.Since(begin).Round(time.Second))
 	l.gateway.set(func() { l.gateway.sessions = 51 })
 	l.seconds(1)
-	b.until("the last sample is shown", `[...document.querySelectorAll(".tile dd")].some((d) =>
+	b.Until("the last sample is shown", `[...document.querySelectorAll(".tile dd")].some((d) =>
 		d.textContent.trim() === "51")`)
-	grown, more := b.heap()-heap, allocated()-process
+	grown, more := b.Heap()-heap, allocated()-process
 	t.Logf("JavaScript heap %.1f MB, %+.2f MB; process %+.2f MB", heap/1e6, grown/1e6, float64(more)/1e6)
 	testkit.ErrorIf(t, grown > 3e6, "the page grew by %.1f MB", grown/1e6)
 	testkit.ErrorIf(t, more > 3<<20, "the process grew by %d octets", more)
-	b.quiet()
+	b.Quiet()
 }
 
 // allocated is what the process holds after a collection.

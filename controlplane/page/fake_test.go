@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/view"
 )
@@ -183,7 +184,7 @@ type live struct {
 
 func newLive(t testing.TB, g *gateway, opt Options) *live {
 	l := &live{Page: New(g, opt), gateway: g, clock: time.Now().Add(-time.Hour)}
-	l.server = httptest.NewServer(l.Handler())
+	l.server = httptest.NewServer(auth.Local(l.Handler()))
 	t.Cleanup(func() {
 		l.lock.Lock()
 		l.hub.closeAll("the test ends")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package page is the live page: it samples the gateway once a second, keeps ten minutes, and serves them with the
-// tables of `isthmus show` to browsers. It changes nothing. Everything that a client can make it hold is bounded.
+// tables of `isthmus show` to browsers. It changes nothing; traces, which take a session off the fast path, need a role
+// of their own. Everything that a client can make it hold is bounded.
 package page
 
 import (
@@ -13,6 +14,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"isthmus/controlplane/auth"
 )
 
 // Source is the gateway that is looked at. Its methods are called from several goroutines.
@@ -60,7 +63,7 @@ type Page struct {
 
 	lock    sync.Mutex
 	history *history
-	hello   []byte // the message that opens a stream; made at most once a sample
+	hello   []byte // of the message that opens a stream, what all clients share; made at most once a sample
 	helloAt uint64
 	status  Status
 	hub     hub
@@ -145,7 +148,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /page/subscriber", p.subscriber)
 	mux.HandleFunc("GET /page/report.html", p.report)
 	if p.opt.Trace != nil {
-		mux.HandleFunc("GET /page/trace", p.trace)
+		mux.Handle("GET /page/trace", auth.Require(traceRole, http.HandlerFunc(p.trace)))
 	}
 	return secured(mux)
 }
@@ -159,7 +162,7 @@ func secured(h http.Handler) http.Handler {
 			"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
 				"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		head.Set("X-Content-Type-Options", "nosniff")
-		head.Set("Referrer-Policy", "no-referrer")
+		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cross-Origin-Opener-Policy", "same-origin")
 		head.Set("Cross-Origin-Resource-Policy", "same-origin")
 		head.Set("Cache-Control", "no-cache")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"isthmus/controlplane/auth"
 )
 
 const (
@@ -72,15 +74,20 @@ func event(name string, data []byte) []byte {
 	return append(append(b, data...), "\n\n"...)
 }
 
-// helloMessage is what a stream begins with: status, then everything there is. Clients that come within one sample
-// share it. The caller holds the lock.
-func (p *Page) helloMessage() []byte {
+// greeting is what a stream begins with: the hello's head, with what is the client's own. helloRest comes behind it.
+func (p *Page) greeting(client auth.Identity) []byte {
+	b := strconv.AppendBool([]byte("retry: 1000\n\nevent: hello\ndata: {\"trace\":"), p.mayTrace(client))
+	return append(append(b, `,"token":`...), quote(client.Token())...)
+}
+
+// helloRest is the hello's rest: status, then everything there is. Clients that come within one sample share it. The
+// caller holds the lock.
+func (p *Page) helloRest() []byte {
 	if p.hello == nil || p.helloAt != p.history.tick {
-		b := append([]byte(`{"period":1000,"samples":`), strconv.Itoa(samples)...)
-		b = strconv.AppendBool(append(b, `,"trace":`...), p.opt.Trace != nil)
+		b := append([]byte(`,"period":1000,"samples":`), strconv.Itoa(samples)...)
 		b = append(append(b, `,"status":`...), p.statusJSON()...)
 		b = p.history.encode(append(b, `,"history":`...))
-		p.hello, p.helloAt = event("hello", append(b, '}')), p.history.tick
+		p.hello, p.helloAt = append(b, "}\n\n"...), p.history.tick
 	}
 	return p.hello
 }
@@ -101,7 +108,7 @@ func eventStream(w http.ResponseWriter) (write func(message []byte) bool) {
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	p.lock.Lock()
 	c := p.hub.join()
-	hello := p.helloMessage()
+	rest := p.helloRest()
 	p.lock.Unlock()
 	if c == nil {
 		refuse(w, http.StatusServiceUnavailable,
@@ -114,7 +121,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 		p.lock.Unlock()
 	}()
 	write := eventStream(w)
-	for ok := write(append([]byte("retry: 1000\n\n"), hello...)); ok; {
+	for ok := write(append(p.greeting(auth.From(r.Context())), rest...)); ok; {
 		select {
 		case message, open := <-c.queue:
 			if !open {

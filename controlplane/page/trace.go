@@ -7,9 +7,18 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"isthmus/controlplane/auth"
 )
 
 const maxTraces = 2 // at a time: a trace is work for every worker
+
+// traceRole is who may trace here, as by the API.
+const traceRole = auth.Operate
+
+func (p *Page) mayTrace(client auth.Identity) bool {
+	return p.opt.Trace != nil && client.Role >= traceRole
+}
 
 var errGone = errors.New("the browser does not read")
 

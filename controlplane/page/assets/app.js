@@ -92,6 +92,9 @@ open({
 			trace = data.trace;
 			route();
 		}
+		byId("login").hidden = data.token !== "";
+		byId("logout").hidden = data.token === "";
+		say(byId("logout"), `Sign out ${data.token}`);
 		store.load(data.history);
 		head();
 		draw();
@@ -164,6 +167,11 @@ function decode(text) {
 	}
 }
 
+byId("logout").addEventListener("click", async () => {
+	const answer = await fetch("/v1/logout", { method: "POST", headers: { "Isthmus-Client": "page" } }).catch(() => null);
+	if (answer?.ok) location.assign("/login");
+	else banner("You are still signed in: the gateway's control plane does not answer.");
+});
 addEventListener("hashchange", () => {
 	route();
 	byId("main").focus({ preventScroll: true });

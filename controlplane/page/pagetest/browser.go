@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package page
+// Package pagetest is a browser for tests of the live page and of what serves it.
+package pagetest
 
 import (
 	"bufio"
@@ -15,9 +16,9 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// chromium is a real browser without a window, driven by the DevTools protocol over a pipe: messages of JSON, each with
-// a zero octet behind it, on descriptors 3 (to it) and 4 (from it).
-type chromium struct {
+// Browser is Chromium without a window, driven by the DevTools protocol over a pipe: messages of JSON, each with a zero
+// octet behind it, on descriptors 3 (to it) and 4 (from it).
+type Browser struct {
 	t       testing.TB
 	to      *os.File
 	session string
@@ -37,8 +38,8 @@ type cdpMessage struct {
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 
-// startChromium starts a browser with one empty tab, and ends it with the test.
-func startChromium(t testing.TB) *chromium {
+// Start starts a browser with one empty tab, and ends it with the test. It takes certificates of anybody.
+func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
@@ -57,7 +58,7 @@ func startChromium(t testing.TB) *chromium {
 	testkit.Must(t, cmd.Start())
 	theirs.Close()
 	mine.Close()
-	b := &chromium{t: t, to: to, waiting: map[int]chan json.RawMessage{}}
+	b := &Browser{t: t, to: to, waiting: map[int]chan json.RawMessage{}}
 	done := make(chan struct{})
 	go b.read(from, done)
 	t.Cleanup(func() {
@@ -76,10 +77,11 @@ func startChromium(t testing.TB) *chromium {
 	for _, domain := range []string{"Page", "Runtime", "Log", "Performance", "HeapProfiler"} {
 		b.call(domain+".enable", nil, nil)
 	}
+	b.call("Security.setIgnoreCertificateErrors", map[string]any{"ignore": true}, nil)
 	return b
 }
 
-func (b *chromium) read(from *os.File, done chan<- struct{}) {
+func (b *Browser) read(from *os.File, done chan<- struct{}) {
 	defer close(done)
 	defer from.Close()
 	r := bufio.NewReader(from)
@@ -118,7 +120,7 @@ func (b *chromium) read(from *os.File, done chan<- struct{}) {
 }
 
 // call sends one command and waits for its answer.
-func (b *chromium) call(method string, params, result any) {
+func (b *Browser) call(method string, params, result any) {
 	b.t.Helper()
 	raw, err := json.Marshal(params)
 	testkit.Must(b.t, err)
@@ -142,8 +144,8 @@ func (b *chromium) call(method string, params, result any) {
 	}
 }
 
-// eval runs a script in the page and returns its value; a promise is waited for.
-func eval[T any](b *chromium, script string) T {
+// Eval runs a script in the page and returns its value; a promise is waited for.
+func Eval[T any](b *Browser, script string) T {
 	b.t.Helper()
 	var answer struct {
 		Result struct {
@@ -161,27 +163,33 @@ func eval[T any](b *chromium, script string) T {
 	return v
 }
 
-// until waits until a script's value is true.
-func (b *chromium) until(what, script string) {
+// Until waits until a script's value is true.
+func (b *Browser) Until(what, script string) {
 	b.t.Helper()
-	testkit.Until(b.t, what, func() bool { return eval[bool](b, "Boolean("+script+")") })
+	testkit.Until(b.t, what, func() bool { return Eval[bool](b, "Boolean("+script+")") })
 }
 
-// size makes the window so large, light or dark.
-func (b *chromium) size(width, height int, scheme string) {
+// Size makes the window so large, light or dark.
+func (b *Browser) Size(width, height int, scheme string) {
 	b.call("Emulation.setDeviceMetricsOverride",
 		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.call("Emulation.setEmulatedMedia",
 		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-func (b *chromium) open(url string) {
+// Open goes to a page, and waits until it is there.
+func (b *Browser) Open(url string) {
 	b.call("Page.navigate", map[string]any{"url": url}, nil)
-	b.until("the page is loaded", `document.readyState === "complete" && document.getElementById("main")`)
+	b.Until("the page is loaded", `document.readyState === "complete" && document.getElementById("main")`)
 }
 
-// shot keeps a picture among the artifacts of the run, if somebody wants them.
-func (b *chromium) shot(name string) {
+// Overflow is by how many columns the page is wider than the window.
+func (b *Browser) Overflow() int {
+	return Eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+}
+
+// Shot keeps a picture among the artifacts of the run, if somebody wants them.
+func (b *Browser) Shot(name string) {
 	folder := os.Getenv("ARTIFACTS")
 	if folder == "" {
 		return
@@ -193,8 +201,8 @@ func (b *chromium) shot(name string) {
 	testkit.Must(b.t, os.WriteFile(filepath.Join(folder, name+".png"), picture.Data, 0o644))
 }
 
-// heap is what scripts hold after a collection, in octets.
-func (b *chromium) heap() float64 {
+// Heap is what scripts hold after a collection, in octets.
+func (b *Browser) Heap() float64 {
 	b.call("HeapProfiler.collectGarbage", nil, nil)
 	var answer struct {
 		Metrics []struct {
@@ -212,8 +220,8 @@ func (b *chromium) heap() float64 {
 	return 0
 }
 
-// quiet fails when the console has anything.
-func (b *chromium) quiet() {
+// Quiet fails when the console has anything.
+func (b *Browser) Quiet() {
 	b.t.Helper()
 	b.lock.Lock()
 	defer b.lock.Unlock()
