@@ -3,6 +3,7 @@
 // trace; what is bounded; hypothetical packets, which leave nothing behind but their count.
 #include "core/trace_inside.h"
 #include "session/mobile_fixture.h"
+#include "trace/program.h"
 
 #define ROWS 512
 
@@ -362,6 +363,35 @@ static void test_programs(void **unused)
 	assert_int_equal(trace_begin(o, &state), EINVAL);
 }
 
+// Each code there is: what is let through, bpf_filter() has, which ends the process at others.
+static void test_instructions(void **unused)
+{
+	static const uint8_t packet[40] = {0x45};
+	static const struct api_trace_instruction bad[] = {
+		{0x0106, 0, 0, 0}, {0x000e, 0, 0, 0}, {0x34, 0, 0, 0}, {0x94, 0, 0, 0}, {0x64, 0, 0, 32}};
+	struct api_trace_instruction code[3] = {{0}, {0x06, 0, 0, 0}, {0x06, 0, 0, 0}};
+	uint32_t taken = 0;
+	struct bpf_insn *p;
+
+	for (uint32_t i = 0; i <= UINT16_MAX; i++) {
+		code[0] = (struct api_trace_instruction){(uint16_t)i, 0, 0, (i & 7) == BPF_JMP ? 0 : 1};
+		if (program_load(&p, code, RTE_DIM(code)) != 0)
+			continue;
+		taken++;
+		program_takes(p, packet, sizeof(packet), sizeof(packet));
+		free(p);
+	}
+	assert_int_equal(taken, 49);
+	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
+		struct trace_order *o = order(API_TRACE_STEPS);
+
+		o->packet[0] = bad[i];
+		o->packet[1] = code[1];
+		o->want.packet_code = 2;
+		assert_int_equal(trace_begin(o, &state), EINVAL);
+	}
+}
+
 static uint64_t edge_packets(const char *from, const char *to)
 {
 	uint32_t n;
@@ -409,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_life),
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_instructions),
 		cmocka_unit_test(test_edges),
 	};
 
