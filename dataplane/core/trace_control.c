@@ -166,6 +166,13 @@ static void tell_workers(uint32_t k, const struct trace *tr)
 // ---- life
 // ------------------------------------------------------------------------------------------------------------
 
+// Hypothetical packets may outlive their trace, in an inbox: tick() asks again.
+static void disarm(void)
+{
+	if (control.running == 0 && __atomic_load_n(&trace_hypothetical, __ATOMIC_ACQUIRE) == 0)
+		arm(0);
+}
+
 static void stop(uint32_t k)
 {
 	if (!(control.running >> k & 1))
@@ -173,8 +180,7 @@ static void stop(uint32_t k)
 	control.running &= ~(1u << k);
 	__atomic_store_n(&traces_now[k], NULL, __ATOMIC_RELEASE);
 	tell_workers(k, NULL);
-	if (control.running == 0)
-		arm(0);
+	disarm();
 	control_synchronize();
 }
 
@@ -245,6 +251,7 @@ static void tick(uint64_t now)
 		if (now - tr->polled_ns > 2 * API_TRACE_SILENCE * NS_PER_S)
 			forget(k);
 	}
+	disarm();
 }
 
 static int check(struct api_trace *w)
@@ -275,6 +282,8 @@ static int inject(const struct trace *tr, uint32_t k, const struct trace_order *
 	m = control_originate();
 	if (m == NULL)
 		return object_error(ENOMEM, "no packet buffer is free");
+	control_synchronize(); // no worker runs a node's own function any more
+	__atomic_fetch_add(&trace_hypothetical, 1, __ATOMIC_RELAXED);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)o->want.octets), o->octets, o->want.octets);
 	packet_of(m)->port_in = p->index;
 	struct tracer *t = &tracers[API_MAX_WORKERS];

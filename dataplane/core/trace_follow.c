@@ -13,6 +13,7 @@ DROP_REASON(drop_explained, "explained", "no packet of the wire: what `isthmus e
 struct tracer *tracers;
 struct trace *traces_now[API_MAX_TRACES];
 const struct trace_chooser *trace_chooser;
+uint32_t trace_hypothetical;
 
 // ---- choosing
 // --------------------------------------------------------------------------------------------------------
@@ -260,6 +261,7 @@ static void foresee(struct tracer *t, struct worker *w, const struct trace_node 
 		end(t, w, node, p, 0, nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS ? m : NULL);
 		packet_of(m)->traced = 0;
 		worker_drop(w, m, &drop_explained);
+		__atomic_fetch_sub(&trace_hypothetical, 1, __ATOMIC_RELEASE);
 		return;
 	}
 	rte_node_enqueue_x1(graph, node, (rte_edge_t)edge, m);
@@ -435,4 +437,6 @@ void trace_dropped_marked(struct worker *w, struct rte_mbuf *m, const struct rea
 	if (p != NULL)
 		p->went_on = 1;
 	trace_record(t, w, trace_number(pkt), pkt->traced, &row);
+	if (trace_is_hypothetical(m))
+		__atomic_fetch_sub(&trace_hypothetical, 1, __ATOMIC_RELEASE);
 }

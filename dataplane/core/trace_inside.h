@@ -68,6 +68,9 @@ struct tracer {
 
 extern struct tracer *tracers; // API_MAX_WORKERS, and the control thread's; NULL until the first trace
 extern struct trace *traces_now[API_MAX_TRACES]; // published
+// Hypothetical packets on their way; atomic. As long as there are some, every node's function is replaced, whatever has
+// become of their traces: else a node would send, or count, what is none of the wire.
+extern uint32_t trace_hypothetical;
 extern const struct trace_chooser *trace_chooser;
 
 static inline struct tracer *tracer_of(const struct worker *w)

@@ -216,6 +216,31 @@ static uint64_t urr_bytes(void)
 	return r->bytes[0];
 }
 
+// Its trace ends while the packet still waits in an inbox: it is not sent all the same.
+static void test_hypothetical_late(void **unused)
+{
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_HYPOTHETICAL);
+	const struct rte_node *node = rte_graph_node_get_by_name("worker-0", "port-tx");
+	rte_node_process_t own = node->process;
+	struct kit_reasons reasons = kit_reasons();
+	struct frame f;
+
+	uplink(&f, 0x100, UE4);
+	o->want.octets = f.length;
+	memcpy(o->octets, f.at, f.length);
+	strcpy(o->want.port, "ran");
+	begin(o);
+	poll_it(1);
+	assert_ptr_not_equal(node->process, own);
+	kit_clear();
+	kit_run();
+	assert_int_equal(all_out(), 0);
+	kit_only_rose(&reasons, "explained", 1);
+	kit_advance(200000);
+	assert_ptr_equal(node->process, own);
+	assert_true(kit_balance());
+}
+
 // The same traffic, traced by nobody, with all packets, by its UE: the same frames, counters, usage.
 static void test_same(void **unused)
 {
@@ -435,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_way),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_hypothetical),
+		cmocka_unit_test(test_hypothetical_late),
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_life),
