@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What few packets need; see lookup.h.
 #include "session/lookup.h"
+#include "core/trace.h"
 #include "session/new_flows.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
@@ -56,9 +57,26 @@ void session_note_owner(struct worker *w, const struct lookup *l, struct rte_mbu
 	flow_note_owner(w, key, l->first->worker);
 }
 
-static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
-	const struct session_way *way)
+// An entry that leads nowhere: the flow is known, and each of its packets is classified until one is not traced.
+static void install_for_trace(struct worker *w, const struct lookup *l, const struct rule *r)
 {
+	struct tuple t = l->tuple;
+
+	t.number = tuples_number(&flow_tuples[w->id]);
+	t.state = r->state;
+	t.permitted = t.idle = t.age = 0;
+	tuples_put(w, &flow_tuples[w->id], l->tuple_hash, &t);
+}
+
+// `known`: the flow has an entry, which leads to no rule in force.
+static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+	const struct session_way *way, int known)
+{
+	if (unlikely(trace_keeps(m))) {
+		if (!known)
+			install_for_trace(w, l, r);
+		return;
+	}
 	uint32_t permitted = !way->tuples  ? l->first->state
 			     : way->tunnel ? tunnel_view_of(m)->permitted
 					   : endpoint_view_of(m)->permitted;
@@ -101,7 +119,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	if (r == NULL)
 		*why = spoofed ? WHY_SPOOFED : WHY_NO_PDR;
 	else if (l->has_flow)
-		install(w, l, m, r, way);
+		install(w, l, m, r, way, known != NULL);
 	if (is_new)
 		new_flow_count(w, l->first->session);
 	l->is_new = is_new;

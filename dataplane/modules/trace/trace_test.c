@@ -73,7 +73,8 @@ static void downlink(struct frame *f)
 	link_layer(f, "internet", 1);
 }
 
-static void put_session(uint8_t gates)
+// A second PDR for one remote port makes the fast path know the session's flows, and not its key.
+static void put_session_of(uint8_t gates, int several)
 {
 	struct kit_mobile k;
 
@@ -90,8 +91,21 @@ static void put_session(uint8_t gates)
 	kit_urr(&k, 1);
 	kit_pdr_urr(up, 1);
 	kit_pdr_urr(down, 1);
+	if (several) {
+		struct api_pdr *other = kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);
+
+		other->match |= API_PDR_UE_IP;
+		other->precedence = 10;
+		struct api_sdf *sdf = kit_sdf(&k, other);
+		sdf->remote_port[0] = sdf->remote_port[1] = 9;
+	}
 	kit_put_mobile("s1", &k);
 	commit();
+}
+
+static void put_session(uint8_t gates)
+{
+	put_session_of(gates, 0);
 }
 
 static void key_of_ue(struct trace_order *o)
@@ -136,6 +150,41 @@ static void test_way(void **unused)
 	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 0}, ROWS, take, NULL, &state), ENOENT);
 	send_frame("internet", &f);
 	assert_int_equal(kit_count("ran"), 1);
+}
+
+// Flows that the fast path knew before, and one that begins meanwhile: all packets of both, and the fast path has them
+// again behind it.
+static void test_several(void **unused)
+{
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct frame f, new;
+
+	put_session_of(0, 1);
+	uplink(&f, 0x100, UE4);
+	frame_payload(&new, 64);
+	frame_udp(&new, 4001, 5001);
+	frame_ip(&new, UE4, FAR4, 17);
+	tunnel(&new, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
+	link_layer(&new, "ran", 1);
+	for (int i = 0; i < 3; i++)
+		send_frame("ran", &f);
+	key_of_ue(o);
+	begin(o);
+	for (int i = 0; i < 10; i++) {
+		send_frame("ran", &f);
+		assert_int_equal(kit_count("internet"), 1);
+		send_frame("ran", &new);
+		assert_int_equal(kit_count("internet"), 1);
+	}
+	poll_it(1);
+	assert_int_equal(state.packets, 20);
+	send_frame("ran", &f);
+	send_frame("ran", &new);
+	uint64_t full = kit_node_packets("session-tunnel");
+	send_frame("ran", &f);
+	send_frame("ran", &new);
+	assert_int_equal(kit_node_packets("session-tunnel"), full);
+	put_session(0);
 }
 
 // What is dropped is among what the fast path leaves.
@@ -458,6 +507,7 @@ int main(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_way),
+		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_hypothetical),
 		cmocka_unit_test(test_hypothetical_late),
