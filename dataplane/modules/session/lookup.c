@@ -44,6 +44,8 @@ void session_note_owner(struct worker *w, const struct lookup *l, struct rte_mbu
 {
 	uint64_t key = flow_entry_key(w, l->key);
 
+	if (trace_is_hypothetical(m))
+		return;
 	if (way->endpoint) {
 		const struct endpoint_view *e = endpoint_view_of(m);
 		struct tuple t;
@@ -73,7 +75,7 @@ static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m
 	const struct session_way *way, int known)
 {
 	if (unlikely(trace_keeps(m))) {
-		if (!known)
+		if (!known && !trace_is_hypothetical(m))
 			install_for_trace(w, l, r);
 		return;
 	}
@@ -105,7 +107,8 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	int spoofed;
 
 	if (likely(of_flow != NULL)) {
-		tuple_used(known);
+		if (likely(!trace_is_hypothetical(m)))
+			tuple_used(known);
 		return &session_pools.rule[of_flow->rule];
 	}
 	// What is for the gateway itself begins no flow.
@@ -120,7 +123,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 		*why = spoofed ? WHY_SPOOFED : WHY_NO_PDR;
 	else if (l->has_flow)
 		install(w, l, m, r, way, known != NULL);
-	if (is_new)
+	if (is_new && !trace_is_hypothetical(m))
 		new_flow_count(w, l->first->session);
 	l->is_new = is_new;
 	return r;
@@ -183,6 +186,12 @@ static void keep_outer(struct rte_mbuf *m)
 	pkt->fragment = 0;
 }
 
+static void count_dropped(struct rte_mbuf *m, const struct rule *r)
+{
+	if (!trace_is_hypothetical(m))
+		usage_dropped(r, 1, packet_of(m)->length);
+}
+
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on)
 {
@@ -192,13 +201,13 @@ rte_edge_t session_slow_path(
 	if (tunnel && (r->flags & RULE_PIN_PEER) && !from_peer(m, r))
 		return packet_leave(m, &drop_peer, SESSION_DROP);
 	if (r->flags & RULE_GATE_CLOSED) {
-		if (r->flags & RULE_FURTHER_METERS)
+		if ((r->flags & RULE_FURTHER_METERS) && !trace_is_hypothetical(m))
 			usage_before_qos(worker_self(), r, pkt->length);
-		usage_dropped(r, 1, pkt->length);
+		count_dropped(m, r);
 		return packet_leave(m, session_reason(WHY_GATE, uplink), SESSION_DROP);
 	}
 	if (!(r->flags & (RULE_FORWARD | RULE_BUFFER | RULE_NOTIFY))) {
-		usage_dropped(r, 1, pkt->length);
+		count_dropped(m, r);
 		return packet_leave(m, session_reason(WHY_FAR, uplink), SESSION_DROP);
 	}
 	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {

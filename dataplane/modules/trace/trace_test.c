@@ -226,36 +226,6 @@ static void hypothetical(const struct frame *f, const char *port)
 	poll_it(1);
 }
 
-static void test_hypothetical(void **unused)
-{
-	static uint64_t words[4096];
-	struct frame f;
-	struct api_total_row before;
-
-	uplink(&f, 0x100, UE4);
-	send_frame("ran", &f);
-	kit_clear();
-	before = kit_totals();
-	struct kit_reasons reasons = kit_reasons();
-	uint32_t n = kit_count_words(words, 4096, 1);
-	hypothetical(&f, "ran");
-	says("policer-uplink", API_TRACE_STEP, "URRs count it");
-	says("port-tx", API_TRACE_WENT, "bytes on internet");
-	assert_int_equal(all_out(), 0);
-	kit_only_rose(&reasons, "explained", 1);
-	assert_int_equal(kit_totals().out, before.out);
-	assert_true(kit_balance());
-	kit_count_words(words, 4096, (uint64_t)-1);
-	// One originated and one dropped, both counted in the worker's reasons and totals, and nothing else.
-	uint64_t sum = 0;
-	for (uint32_t i = 0; i < n; i++)
-		sum += words[i] != 0;
-	assert_in_range(sum, 0, 3);
-	uplink(&f, 0x777, UE4);
-	hypothetical(&f, "ran");
-	says("session-tunnel", API_TRACE_STEP, "no session has it");
-}
-
 static uint64_t urr_bytes(void)
 {
 	uint32_t n;
@@ -263,6 +233,90 @@ static uint64_t urr_bytes(void)
 
 	assert_int_equal(n, 1);
 	return r->bytes[0];
+}
+
+static uint64_t flows_made(void)
+{
+	uint32_t n;
+	const struct api_worker_row *r = kit_rows(API_TABLE_WORKER, "", sizeof(*r), &n);
+
+	return r->flow_inserts;
+}
+
+// One originated and one dropped, "explained", and nothing else.
+static void leaves_nothing(const struct frame *f, const char *port)
+{
+	static uint64_t words[4096];
+	struct kit_reasons reasons = kit_reasons();
+	uint64_t changed = 0, flows = flows_made();
+
+	memset(words, 0, sizeof(words));
+	kit_clear();
+	kit_count_words(words, RTE_DIM(words), (uint64_t)-1);
+	hypothetical(f, port);
+	kit_count_words(words, RTE_DIM(words), 1);
+	for (uint32_t i = 0; i < RTE_DIM(words); i++)
+		changed += words[i] != 0;
+	assert_int_equal(changed, 3);
+	assert_int_equal(flows_made(), flows);
+	kit_only_rose(&reasons, "explained", 1);
+	assert_int_equal(all_out(), 0);
+	assert_true(kit_balance());
+}
+
+static void test_hypothetical(void **unused)
+{
+	struct frame f;
+
+	uplink(&f, 0x100, UE4);
+	send_frame("ran", &f);
+	leaves_nothing(&f, "ran");
+	says("policer-uplink", API_TRACE_STEP, "URRs count it");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	uplink(&f, 0x777, UE4);
+	leaves_nothing(&f, "ran");
+	says("session-tunnel", API_TRACE_STEP, "no session has it");
+	downlink(&f);
+	leaves_nothing(&f, "internet");
+	says("port-tx", API_TRACE_WENT, "bytes on ran");
+	ip_packet(&f, FAR4, "10.45.7.7", 64);
+	link_layer(&f, "internet", 1);
+	leaves_nothing(&f, "internet");
+	says("drop", API_TRACE_WENT, "ue-unknown: ");
+}
+
+// What it is asked about by a session with several PDRs, an access list, a closed gate.
+static void test_hypothetical_rules(void **unused)
+{
+	struct {
+		struct api_acl head;
+		struct api_acl_rule rule;
+	} list = {{API_PERMIT, 1}, {.source = kit_address(UE4 "/32"), .action = API_DENY}};
+	struct frame f;
+
+	uplink(&f, 0x100, UE4);
+	put_session_of(0, 1);
+	leaves_nothing(&f, "ran");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	uint64_t flows = flows_made();
+	send_frame("ran", &f);
+	assert_int_equal(flows_made(), flows + 1);
+	put_session(1);
+	uint64_t bytes = urr_bytes();
+	leaves_nothing(&f, "ran");
+	says("drop", API_TRACE_WENT, "uplink-gate-closed: ");
+	assert_int_equal(urr_bytes(), bytes);
+	put_session(0);
+	list.rule.source_port[1] = list.rule.destination_port[1] = UINT16_MAX;
+	kit_begin();
+	kit_put(API_ACL, "in/access", &list, sizeof(list));
+	commit();
+	leaves_nothing(&f, "ran");
+	says("firewall-tunnel", API_TRACE_STEP, "the access list refuses it");
+	says("drop", API_TRACE_WENT, "firewall-instance-deny: ");
+	kit_begin();
+	kit_delete(API_ACL, "in/access");
+	commit();
 }
 
 // Its trace ends while the packet still waits in an inbox: it is not sent all the same.
@@ -510,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_hypothetical),
+		cmocka_unit_test(test_hypothetical_rules),
 		cmocka_unit_test(test_hypothetical_late),
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_bounded),
