@@ -197,26 +197,47 @@ static uint16_t run_source(struct tracer *t, struct worker *w, const struct trac
 	return got;
 }
 
+static void reverse(void **objs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n / 2; i++) {
+		void *one = objs[i];
+
+		objs[i] = objs[n - 1 - i];
+		objs[n - 1 - i] = one;
+	}
+}
+
+// The first k of n go behind the others; each part keeps its order.
+static void put_behind(void **objs, uint32_t k, uint32_t n)
+{
+	reverse(objs, n);
+	reverse(objs, n - k);
+	reverse(objs + n - k, k);
+}
+
 // The fast path: from the first marked packet on all take the full nodes, so that none overtakes another.
 static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {
 	const struct rte_node *full = node->nodes[nt->stage->full];
 	const struct trace_row at = {.node = node->name, .next = full->name};
-	uint16_t before[TRACE_EDGES] = {0}, first = 0;
+	uint16_t before[TRACE_EDGES] = {0}, first = 0, from = full->idx;
 
 	note_edges(node, before);
 	while (first < n && (t->live != w->walks || !is_followed(objs[first])))
 		first++;
+	// Now, since the node may give objs away; behind what it leaves of those before, afterwards.
 	if (first < n)
 		rte_node_enqueue(graph, node, nt->stage->full, objs + first, n - first);
 	node->idx = first;
 	if (first > 0)
 		nt->process(graph, node, objs, first);
 	node->idx = n;
+	if (first < n)
+		put_behind(full->objs + from, n - first, full->idx - from);
 	if (t->edges)
 		count_edges(t, nt, node, before);
-	for (uint16_t i = before[nt->stage->full]; (t->late != 0 || first < n) && i < full->idx; i++) {
+	for (uint16_t i = from; (t->late != 0 || first < n) && i < full->idx; i++) {
 		struct rte_mbuf *m = full->objs[i];
 
 		if (packet_of(m)->traced == 0) {

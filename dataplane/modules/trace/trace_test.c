@@ -67,6 +67,15 @@ static void uplink(struct frame *f, uint32_t teid, const char *from)
 	link_layer(f, "ran", 1);
 }
 
+static void put_udp(struct frame *f, uint16_t port)
+{
+	frame_payload(f, 64);
+	frame_udp(f, 4001, port);
+	frame_ip(f, UE4, FAR4, 17);
+	tunnel(f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
+	link_layer(f, "ran", 1);
+}
+
 static void downlink(struct frame *f)
 {
 	ip_packet(f, FAR4, UE4, 64);
@@ -161,11 +170,7 @@ static void test_several(void **unused)
 
 	put_session_of(0, 1);
 	uplink(&f, 0x100, UE4);
-	frame_payload(&new, 64);
-	frame_udp(&new, 4001, 5001);
-	frame_ip(&new, UE4, FAR4, 17);
-	tunnel(&new, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
-	link_layer(&new, "ran", 1);
+	put_udp(&new, 5001);
 	for (int i = 0; i < 3; i++)
 		send_frame("ran", &f);
 	key_of_ue(o);
@@ -212,6 +217,31 @@ static void test_late(void **unused)
 	poll_it(1);
 	says("drop", API_TRACE_WENT, "uplink-gate-closed: ");
 	put_session(0);
+}
+
+// What the fast path leaves by itself, in front of a traced packet of the same vector, stays in front of it.
+static void test_order(void **unused)
+{
+	static const struct api_trace_instruction port[] = {
+		{0x30, 0, 0, 9}, {0x15, 0, 3, 17}, {0x28, 0, 0, 22}, {0x15, 0, 1, 5001}, {6, 0, 0, 1}, {6, 0, 0, 0}};
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct frame f;
+
+	memcpy(o->packet, port, sizeof(port));
+	o->want.packet_code = RTE_DIM(port);
+	begin(o);
+	put_session(0); // the fast path does not know it yet
+	kit_clear();
+	for (uint16_t i = 0; i < 5; i++) {
+		put_udp(&f, i < 3 ? 6000 + i : 4998 + i);
+		assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	}
+	kit_run();
+	assert_int_equal(kit_count("internet"), 5);
+	for (uint16_t i = 0; i < 5; i++)
+		assert_int_equal(load16(kit_frame("internet", i)->bytes + 14 + 20 + 2), i < 3 ? 6000 + i : 4998 + i);
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
 }
 
 static void hypothetical(const struct frame *f, const char *port)
@@ -563,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_way),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_hypothetical),
 		cmocka_unit_test(test_hypothetical_rules),
 		cmocka_unit_test(test_hypothetical_late),
