@@ -421,7 +421,7 @@ int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *a
 	for (uint32_t i = 0; i < tr->queued; i++)
 		fn(arg, &tr->queue[i]);
 	tr->queued = 0;
-	take_rows(k, most, fn, arg);
+	take_rows(k, end == API_TRACE_RUNS ? most : TRACE_ROWS, fn, arg);
 	describe(tr, k, to);
 	to->end = end;
 	// Its last packets have had a poll's time to come through.

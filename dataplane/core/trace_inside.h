@@ -93,7 +93,7 @@ struct trace_order {
 };
 // Returns 0, or a positive errno after object_error().
 int trace_begin(const struct trace_order *o, struct api_trace_state *to);
-// Gives rows to fn, at most `most`; and says how it stands.
+// Gives rows to fn, at most `most` of each worker, the last time all; and says how it stands.
 int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row),
 	void *arg, struct api_trace_state *to);
 
