@@ -63,6 +63,15 @@ static int make_tracer(struct tracer *t, uint32_t i)
 	return t->edge == NULL || t->ring == NULL ? ENOMEM : 0;
 }
 
+static void free_tracers(struct tracer *all)
+{
+	for (uint32_t i = 0; all != NULL && i <= API_MAX_WORKERS; i++) {
+		rte_ring_free(all[i].ring);
+		free(all[i].edge);
+	}
+	rte_free(all);
+}
+
 static struct rte_node *graph_node_of(struct rte_graph *graph, rte_node_t id)
 {
 	return rte_graph_node_get(graph->id, id);
@@ -108,8 +117,10 @@ static int prepare(void)
 		if (error == 0 && i < worker_count())
 			learn_nodes(t, worker_get(i)->graph);
 	}
-	if (error != 0)
+	if (error != 0) {
+		free_tracers(all); // the next try finds no ring of this one's names
 		return object_error(ENOMEM, "no memory for a trace");
+	}
 	__atomic_store_n(&tracers, all, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -123,6 +123,18 @@ static void key_of_ue(struct trace_order *o)
 	o->key[0] = (struct api_trace_key){.by = API_TRACE_BY_ADDRESS, .address = kit_address(UE4)};
 }
 
+// What a first trace finds no room for is given back: another one finds it.
+static void test_no_room(void **unused)
+{
+	struct rte_ring *taken = rte_ring_create("trace-1", 64, SOCKET_ID_ANY, 0);
+
+	assert_non_null(taken);
+	assert_int_equal(trace_begin(order(API_TRACE_STEPS), &state), ENOMEM);
+	rte_ring_free(taken);
+	begin(order(API_TRACE_STEPS));
+	poll_it(1);
+}
+
 static void test_way(void **unused)
 {
 	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_RECEIVED | API_TRACE_INSIDE | API_TRACE_SENT);
@@ -596,6 +608,7 @@ static int setup(void **unused)
 int main(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_way),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
