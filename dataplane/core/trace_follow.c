@@ -73,7 +73,7 @@ static const char *port_name(uint16_t index)
 	return p != NULL ? p->name : NULL;
 }
 
-// Chooses a packet that no trace follows yet.
+// Asks traces that do not follow the packet yet.
 static void enter(
 	struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among, const struct trace_row *at)
 {
@@ -81,17 +81,21 @@ static void enter(
 	uint8_t away = 0, by = choose(t, w, m, among, &away);
 
 	if (likely(by == 0)) {
-		pkt->traced = away ? TRACED_AWAY : 0;
+		if (!is_followed(m))
+			pkt->traced = away ? TRACED_AWAY : 0;
 		return;
 	}
-	trace_mark(t, w, pkt, by);
+	if (is_followed(m))
+		pkt->traced |= by; // under its number
+	else
+		trace_mark(t, w, pkt, by);
 	t->live = w->walks;
 	struct trace_row row = *at;
 	row.what = API_TRACE_ENTERED;
 	row.port = port_name(pkt->port_in);
 	row.frame = m;
 	row.of = API_TRACE_RECEIVED;
-	trace_record(t, w, trace_number(pkt), pkt->traced, &row);
+	trace_record(t, w, trace_number(pkt), by, &row);
 }
 
 // ---- where packets went
@@ -240,13 +244,15 @@ static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_
 	for (uint16_t i = from; (t->late != 0 || first < n) && i < full->idx; i++) {
 		struct rte_mbuf *m = full->objs[i];
 
-		if (packet_of(m)->traced == 0) {
-			if (t->late != 0)
-				enter(t, w, m, t->late, &at);
-			continue;
+		uint8_t traced = packet_of(m)->traced, others = t->late & ~traced;
+
+		if (traced & TRACED_BY) {
+			struct trace_packet p = {.m = m};
+
+			step(t, w, nt, node, full, &p, 0);
 		}
-		struct trace_packet p = {.m = m};
-		step(t, w, nt, node, full, &p, 0);
+		if (others != 0 && !(traced & TRACED_HYPOTHETICAL))
+			enter(t, w, m, others, &at);
 	}
 	return n;
 }

@@ -231,6 +231,35 @@ static void test_late(void **unused)
 	put_session(0);
 }
 
+// One that follows all, one that follows what the fast path leaves: the way of the packet is in both, under one number.
+static void test_both(void **unused)
+{
+	struct api_trace_state all, late;
+	struct frame spoofed;
+	uint32_t number;
+
+	uplink(&spoofed, 0x100, "10.45.9.9");
+	begin(order(API_TRACE_STEPS));
+	all = state;
+	begin(order(API_TRACE_STEPS | API_TRACE_LATE));
+	late = state;
+	send_frame("ran", &spoofed);
+	state = all;
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
+	says("drop", API_TRACE_WENT, "source-spoofed: ");
+	assert_non_null(row_of("port-rx", API_TRACE_ENTERED));
+	assert_null(row_of("flow-input", API_TRACE_ENTERED));
+	number = rows[0].packet;
+	state = late;
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
+	says("drop", API_TRACE_WENT, "source-spoofed: ");
+	assert_int_equal(rows[0].what, API_TRACE_ENTERED);
+	assert_string_equal(rows[0].node, "flow-input");
+	assert_int_equal(rows[0].packet, number);
+}
+
 // What the fast path leaves by itself, in front of a traced packet of the same vector, stays in front of it.
 static void test_order(void **unused)
 {
@@ -612,6 +641,7 @@ int main(void)
 		cmocka_unit_test(test_way),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_hypothetical),
 		cmocka_unit_test(test_hypothetical_rules),
