@@ -4,6 +4,7 @@
 #include "core/trace_inside.h"
 #include "session/mobile_fixture.h"
 #include "trace/program.h"
+#include "trace/sessions.h"
 
 #define ROWS 512
 
@@ -229,6 +230,16 @@ static void test_late(void **unused)
 	poll_it(1);
 	says("drop", API_TRACE_WENT, "uplink-gate-closed: ");
 	put_session(0);
+}
+
+// Many keys and many sessions do not hold the control thread up: the trace looks at frames instead.
+static void test_withdraw(void **unused)
+{
+	const struct api_trace_key key[2] = {
+		{.by = API_TRACE_BY_ADDRESS, .address = kit_address(UE4)}, {.by = API_TRACE_BY_TEID, .teid = 0x100}};
+
+	assert_int_equal(sessions_withdraw(key, 2, 1000), 1);
+	assert_int_equal(sessions_withdraw(key, 2, 5), 0);
 }
 
 // One that follows all, one that follows what the fast path leaves: the way of the packet is in both, under one number.
@@ -641,6 +652,7 @@ int main(void)
 		cmocka_unit_test(test_way),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_withdraw),
 		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_hypothetical),
