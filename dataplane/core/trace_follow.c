@@ -251,8 +251,11 @@ static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_
 
 			step(t, w, nt, node, full, &p, 0);
 		}
-		if (others != 0 && !(traced & TRACED_HYPOTHETICAL))
-			enter(t, w, m, others, &at);
+		if (others == 0 || (traced & TRACED_HYPOTHETICAL))
+			continue;
+		enter(t, w, m, others, &at);
+		if (packet_of(m)->traced == 0)
+			packet_of(m)->traced = TRACED_ASKED;
 	}
 	return n;
 }

@@ -232,6 +232,27 @@ static void test_late(void **unused)
 	put_session(0);
 }
 
+// What a trace behind the fast path saw and left is the fast path's, as without a trace.
+static void test_left(void **unused)
+{
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_LATE);
+	struct frame f, unknown;
+
+	uplink(&f, 0x100, UE4);
+	uplink(&unknown, 0x999, UE4);
+	o->want.sample = 1000;
+	begin(o);
+	put_session(0);
+	send_frame("ran", &unknown); // the one of a thousand
+	send_frame("ran", &f);
+	uint64_t full = kit_node_packets("session-tunnel");
+	send_frame("ran", &f);
+	assert_int_equal(kit_count("internet"), 1);
+	assert_int_equal(kit_node_packets("session-tunnel"), full);
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
+}
+
 // Many keys and many sessions do not hold the control thread up: the trace looks at frames instead.
 static void test_withdraw(void **unused)
 {
@@ -492,6 +513,17 @@ static void test_bounded(void **unused)
 	}
 	poll_it(1);
 	assert_true(state.lost > 0);
+	// Of what is dropped, too, nothing is counted twice.
+	o = order(API_TRACE_STEPS | API_TRACE_LATE);
+	o->want.rate = 10;
+	begin(o);
+	put_session(1); // a closed gate
+	for (int i = 0; i < 100; i++)
+		send_frame("ran", &f);
+	put_session(0);
+	poll_it(1);
+	assert_in_range(state.packets, 1, 2);
+	assert_int_equal(state.missed, 100 - state.packets);
 	// The number of packets, one of so many.
 	o = order(API_TRACE_STEPS);
 	o->want.sample = 10;
@@ -652,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_way),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_withdraw),
 		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_order),
