@@ -36,7 +36,7 @@ struct trace_stage {
 	// packet and returns the edge that it takes, or TRACE_ENDS.
 	int (*foresee)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
 	uint8_t single; // what it decides about a packet depends on those before it in the vector (node_each() runs it)
-	uint8_t pure; // the node changes nothing but the packet: it may see hypothetical ones
+	uint8_t pure; // it may see hypothetical packets, of which it changes nothing but them (trace_is_hypothetical())
 	uint8_t inside; // behind it the packet is without the encapsulation that it came with
 	uint8_t fast; // a fast path, which leaves marked packets and those behind them to the edge `full`
 	rte_edge_t full;

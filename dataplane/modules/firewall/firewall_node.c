@@ -163,7 +163,7 @@ static struct rte_node_register firewall_ue = {
 };
 NODE_STAGE(firewall_ue, "lookup-ue", .standard = 1)
 
-// ---- words of traced packets ------------------------------------------------------------------------------------------
+// ---- words of traced packets ----------------------------------------------------------------------------------------
 
 static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
 {
