@@ -1,128 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of a UPF's packets: the way, the words, how it ends; the same frames, counters and usage with and without a
-// trace; what is bounded; hypothetical packets, which leave nothing behind but their count.
-#include "core/trace_inside.h"
-#include "session/mobile_fixture.h"
+// trace; what is bounded.
+#include "trace/trace_test.h"
 #include "trace/program.h"
 #include "trace/sessions.h"
-
-#define ROWS 512
-
-static struct api_trace_row rows[ROWS];
-static uint32_t count;
-static struct api_trace_state state;
-
-static void take(void *arg, const struct api_trace_row *row)
-{
-	if (count < ROWS)
-		rows[count++] = *row;
-}
-
-static struct trace_order *order(uint32_t flags)
-{
-	static struct trace_order o;
-
-	memset(&o, 0, sizeof(o));
-	o.want = (struct api_trace){.flags = flags, .seconds = 30, .snap = 128};
-	return &o;
-}
-
-static void begin(const struct trace_order *o)
-{
-	if (trace_begin(o, &state) != 0)
-		fail_msg("refused: %s", kit_error());
-}
-
-static void poll_it(int stop)
-{
-	count = 0;
-	assert_int_equal(
-		trace_poll(&(struct api_trace_poll){state.trace, (uint32_t)stop}, ROWS, take, NULL, &state), 0);
-}
-
-static const struct api_trace_row *row_of(const char *node, enum api_trace_what what)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (strcmp(rows[i].node, node) == 0 && rows[i].what == what)
-			return &rows[i];
-	return NULL;
-}
-
-static void says(const char *node, enum api_trace_what what, const char *words)
-{
-	const struct api_trace_row *r = row_of(node, what);
-
-	for (uint32_t i = 0; r == NULL && i < count; i++)
-		print_message("%u %s > %s: %.*s\n", rows[i].what, rows[i].node, rows[i].next, rows[i].length,
-			rows[i].what == API_TRACE_DATA ? "" : (const char *)rows[i].data);
-	if (r == NULL)
-		fail_msg("%s is not in the trace", node);
-	else if (memmem(r->data, r->length, words, strlen(words)) == NULL)
-		fail_msg("%s says \"%.*s\", and not \"%s\"", node, r->length, (const char *)r->data, words);
-}
-
-static void uplink(struct frame *f, uint32_t teid, const char *from)
-{
-	ip_packet(f, from, FAR4, 64);
-	tunnel(f, "10.1.0.2", "10.1.0.1", teid, 9, API_PDU_UL);
-	link_layer(f, "ran", 1);
-}
-
-static void put_udp(struct frame *f, uint16_t port)
-{
-	frame_payload(f, 64);
-	frame_udp(f, 4001, port);
-	frame_ip(f, UE4, FAR4, 17);
-	tunnel(f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
-	link_layer(f, "ran", 1);
-}
-
-static void downlink(struct frame *f)
-{
-	ip_packet(f, FAR4, UE4, 64);
-	link_layer(f, "internet", 1);
-}
-
-// A second PDR for one remote port makes the fast path know the session's flows, and not its key.
-static void put_session_of(uint8_t gates, int several)
-{
-	struct kit_mobile k;
-
-	kit_begin();
-	kit_mobile(&k, 1, UE4, NULL);
-	struct api_pdr *up = kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);
-	up->match |= API_PDR_UE_IP;
-	kit_far_ip(&k, 1, API_FROM_CORE, "core");
-	struct api_pdr *down = kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
-	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
-	struct api_qer *q = kit_qer(&k, 1, 9);
-	q->gate_uplink = gates;
-	kit_pdr_qer(up, 1);
-	kit_urr(&k, 1);
-	kit_pdr_urr(up, 1);
-	kit_pdr_urr(down, 1);
-	if (several) {
-		struct api_pdr *other = kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);
-
-		other->match |= API_PDR_UE_IP;
-		other->precedence = 10;
-		struct api_sdf *sdf = kit_sdf(&k, other);
-		sdf->remote_port[0] = sdf->remote_port[1] = 9;
-	}
-	kit_put_mobile("s1", &k);
-	commit();
-}
-
-static void put_session(uint8_t gates)
-{
-	put_session_of(gates, 0);
-}
-
-static void key_of_ue(struct trace_order *o)
-{
-	o->want.keys = 1;
-	o->key[0] = (struct api_trace_key){.by = API_TRACE_BY_ADDRESS, .address = kit_address(UE4)};
-}
 
 // What a first trace finds no room for is given back: another one finds it.
 static void test_no_room(void **unused)
@@ -315,136 +196,6 @@ static void test_order(void **unused)
 		assert_int_equal(load16(kit_frame("internet", i)->bytes + 14 + 20 + 2), i < 3 ? 6000 + i : 4998 + i);
 	poll_it(1);
 	assert_int_equal(state.packets, 1);
-}
-
-static void hypothetical(const struct frame *f, const char *port)
-{
-	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_HYPOTHETICAL | API_TRACE_SENT);
-
-	o->want.octets = f->length;
-	memcpy(o->octets, f->at, f->length);
-	snprintf(o->want.port, sizeof(o->want.port), "%s", port);
-	begin(o);
-	kit_run();
-	poll_it(1);
-}
-
-static uint64_t urr_bytes(void)
-{
-	uint32_t n;
-	const struct api_urr_row *r = kit_rows(API_TABLE_URR, "s1", sizeof(*r), &n);
-
-	assert_int_equal(n, 1);
-	return r->bytes[0];
-}
-
-static uint64_t flows_made(void)
-{
-	uint32_t n;
-	const struct api_worker_row *r = kit_rows(API_TABLE_WORKER, "", sizeof(*r), &n);
-
-	return r->flow_inserts;
-}
-
-// One originated and one dropped, "explained", and nothing else.
-static void leaves_nothing(const struct frame *f, const char *port)
-{
-	static uint64_t words[4096];
-	struct kit_reasons reasons = kit_reasons();
-	uint64_t changed = 0, flows = flows_made();
-
-	memset(words, 0, sizeof(words));
-	kit_clear();
-	kit_count_words(words, RTE_DIM(words), (uint64_t)-1);
-	hypothetical(f, port);
-	kit_count_words(words, RTE_DIM(words), 1);
-	for (uint32_t i = 0; i < RTE_DIM(words); i++)
-		changed += words[i] != 0;
-	assert_int_equal(changed, 3);
-	assert_int_equal(flows_made(), flows);
-	kit_only_rose(&reasons, "explained", 1);
-	assert_int_equal(all_out(), 0);
-	assert_true(kit_balance());
-}
-
-static void test_hypothetical(void **unused)
-{
-	struct frame f;
-
-	uplink(&f, 0x100, UE4);
-	send_frame("ran", &f);
-	leaves_nothing(&f, "ran");
-	says("policer-uplink", API_TRACE_STEP, "URRs count it");
-	says("port-tx", API_TRACE_WENT, "bytes on internet");
-	uplink(&f, 0x777, UE4);
-	leaves_nothing(&f, "ran");
-	says("session-tunnel", API_TRACE_STEP, "no session has it");
-	downlink(&f);
-	leaves_nothing(&f, "internet");
-	says("port-tx", API_TRACE_WENT, "bytes on ran");
-	ip_packet(&f, FAR4, "10.45.7.7", 64);
-	link_layer(&f, "internet", 1);
-	leaves_nothing(&f, "internet");
-	says("drop", API_TRACE_WENT, "ue-unknown: ");
-}
-
-// What it is asked about by a session with several PDRs, an access list, a closed gate.
-static void test_hypothetical_rules(void **unused)
-{
-	struct {
-		struct api_acl head;
-		struct api_acl_rule rule;
-	} list = {{API_PERMIT, 1}, {.source = kit_address(UE4 "/32"), .action = API_DENY}};
-	struct frame f;
-
-	uplink(&f, 0x100, UE4);
-	put_session_of(0, 1);
-	leaves_nothing(&f, "ran");
-	says("port-tx", API_TRACE_WENT, "bytes on internet");
-	uint64_t flows = flows_made();
-	send_frame("ran", &f);
-	assert_int_equal(flows_made(), flows + 1);
-	put_session(1);
-	uint64_t bytes = urr_bytes();
-	leaves_nothing(&f, "ran");
-	says("drop", API_TRACE_WENT, "uplink-gate-closed: ");
-	assert_int_equal(urr_bytes(), bytes);
-	put_session(0);
-	list.rule.source_port[1] = list.rule.destination_port[1] = UINT16_MAX;
-	kit_begin();
-	kit_put(API_ACL, "in/access", &list, sizeof(list));
-	commit();
-	leaves_nothing(&f, "ran");
-	says("firewall-tunnel", API_TRACE_STEP, "the access list refuses it");
-	says("drop", API_TRACE_WENT, "firewall-instance-deny: ");
-	kit_begin();
-	kit_delete(API_ACL, "in/access");
-	commit();
-}
-
-// Its trace ends while the packet still waits in an inbox: it is not sent all the same.
-static void test_hypothetical_late(void **unused)
-{
-	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_HYPOTHETICAL);
-	const struct rte_node *node = rte_graph_node_get_by_name("worker-0", "port-tx");
-	rte_node_process_t own = node->process;
-	struct kit_reasons reasons = kit_reasons();
-	struct frame f;
-
-	uplink(&f, 0x100, UE4);
-	o->want.octets = f.length;
-	memcpy(o->octets, f.at, f.length);
-	strcpy(o->want.port, "ran");
-	begin(o);
-	poll_it(1);
-	assert_ptr_not_equal(node->process, own);
-	kit_clear();
-	kit_run();
-	assert_int_equal(all_out(), 0);
-	kit_only_rose(&reasons, "explained", 1);
-	kit_advance(200000);
-	assert_ptr_equal(node->process, own);
-	assert_true(kit_balance());
 }
 
 // The same traffic, traced by nobody, with all packets, by its UE: the same frames, counters, usage.
@@ -670,13 +421,6 @@ static void test_edges(void **unused)
 	assert_int_equal(count, 0);
 }
 
-static int setup(void **unused)
-{
-	fixture_start(NULL);
-	put_session(0);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest all[] = {
@@ -688,9 +432,6 @@ int main(void)
 		cmocka_unit_test(test_withdraw),
 		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_hypothetical),
-		cmocka_unit_test(test_hypothetical_rules),
-		cmocka_unit_test(test_hypothetical_late),
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_life),
