@@ -12,6 +12,7 @@
 
 #define TRACED_BY 0x0fu // of packet.traced: bits of the traces that follow the packet
 #define TRACED_NUMBER 0x30u // the highest bits of its number
+#define TRACED_ASKED 0x10u // without TRACED_BY: the traces behind the fast path saw it, and left it
 #define TRACED_AWAY 0x40u // followed by none: only kept from the fast path, with others of its session
 #define TRACED_HYPOTHETICAL 0x80u // of `isthmus explain`: it is not sent, and nothing is counted for it
 #define TRACE_ENDS (-1)
@@ -35,7 +36,7 @@ struct trace_stage {
 	// packet and returns the edge that it takes, or TRACE_ENDS.
 	int (*foresee)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
 	uint8_t single; // what it decides about a packet depends on those before it in the vector (node_each() runs it)
-	uint8_t pure; // the node changes nothing but the packet: it may see hypothetical ones
+	uint8_t pure; // it may see hypothetical packets, of which it changes nothing but them (trace_is_hypothetical())
 	uint8_t inside; // behind it the packet is without the encapsulation that it came with
 	uint8_t fast; // a fast path, which leaves marked packets and those behind them to the edge `full`
 	rte_edge_t full;
@@ -81,6 +82,12 @@ void trace_chooser_register(const struct trace_chooser *c);
 static inline int trace_is_hypothetical(struct rte_mbuf *m)
 {
 	return (packet_of(m)->traced & TRACED_HYPOTHETICAL) != 0;
+}
+
+// It makes no entry in the fast path, so that the next one of its session can be traced, too.
+static inline int trace_keeps(struct rte_mbuf *m)
+{
+	return (packet_of(m)->traced & (TRACED_BY | TRACED_AWAY)) != 0;
 }
 
 // A packet is dropped elsewhere than in the node `drop`: its way ends. Workers, the control thread.

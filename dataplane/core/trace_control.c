@@ -63,6 +63,15 @@ static int make_tracer(struct tracer *t, uint32_t i)
 	return t->edge == NULL || t->ring == NULL ? ENOMEM : 0;
 }
 
+static void free_tracers(struct tracer *all)
+{
+	for (uint32_t i = 0; all != NULL && i <= API_MAX_WORKERS; i++) {
+		rte_ring_free(all[i].ring);
+		free(all[i].edge);
+	}
+	rte_free(all);
+}
+
 static struct rte_node *graph_node_of(struct rte_graph *graph, rte_node_t id)
 {
 	return rte_graph_node_get(graph->id, id);
@@ -108,8 +117,10 @@ static int prepare(void)
 		if (error == 0 && i < worker_count())
 			learn_nodes(t, worker_get(i)->graph);
 	}
-	if (error != 0)
+	if (error != 0) {
+		free_tracers(all); // the next try finds no ring of this one's names
 		return object_error(ENOMEM, "no memory for a trace");
+	}
 	__atomic_store_n(&tracers, all, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -166,6 +177,13 @@ static void tell_workers(uint32_t k, const struct trace *tr)
 // ---- life
 // ------------------------------------------------------------------------------------------------------------
 
+// Hypothetical packets may outlive their trace, in an inbox: tick() asks again.
+static void disarm(void)
+{
+	if (control.running == 0 && __atomic_load_n(&trace_hypothetical, __ATOMIC_ACQUIRE) == 0)
+		arm(0);
+}
+
 static void stop(uint32_t k)
 {
 	if (!(control.running >> k & 1))
@@ -173,8 +191,7 @@ static void stop(uint32_t k)
 	control.running &= ~(1u << k);
 	__atomic_store_n(&traces_now[k], NULL, __ATOMIC_RELEASE);
 	tell_workers(k, NULL);
-	if (control.running == 0)
-		arm(0);
+	disarm();
 	control_synchronize();
 }
 
@@ -245,6 +262,7 @@ static void tick(uint64_t now)
 		if (now - tr->polled_ns > 2 * API_TRACE_SILENCE * NS_PER_S)
 			forget(k);
 	}
+	disarm();
 }
 
 static int check(struct api_trace *w)
@@ -275,6 +293,8 @@ static int inject(const struct trace *tr, uint32_t k, const struct trace_order *
 	m = control_originate();
 	if (m == NULL)
 		return object_error(ENOMEM, "no packet buffer is free");
+	control_synchronize(); // no worker runs a node's own function any more
+	__atomic_fetch_add(&trace_hypothetical, 1, __ATOMIC_RELAXED);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)o->want.octets), o->octets, o->want.octets);
 	packet_of(m)->port_in = p->index;
 	struct tracer *t = &tracers[API_MAX_WORKERS];
@@ -412,7 +432,7 @@ int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *a
 	for (uint32_t i = 0; i < tr->queued; i++)
 		fn(arg, &tr->queue[i]);
 	tr->queued = 0;
-	take_rows(k, most, fn, arg);
+	take_rows(k, end == API_TRACE_RUNS ? most : TRACE_ROWS, fn, arg);
 	describe(tr, k, to);
 	to->end = end;
 	// Its last packets have had a poll's time to come through.

@@ -13,6 +13,7 @@ DROP_REASON(drop_explained, "explained", "no packet of the wire: what `isthmus e
 struct tracer *tracers;
 struct trace *traces_now[API_MAX_TRACES];
 const struct trace_chooser *trace_chooser;
+uint32_t trace_hypothetical;
 
 // ---- choosing
 // --------------------------------------------------------------------------------------------------------
@@ -72,7 +73,7 @@ static const char *port_name(uint16_t index)
 	return p != NULL ? p->name : NULL;
 }
 
-// Chooses a packet that no trace follows yet.
+// Asks traces that do not follow the packet yet.
 static void enter(
 	struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among, const struct trace_row *at)
 {
@@ -80,17 +81,21 @@ static void enter(
 	uint8_t away = 0, by = choose(t, w, m, among, &away);
 
 	if (likely(by == 0)) {
-		pkt->traced = away ? TRACED_AWAY : 0;
+		if (!is_followed(m))
+			pkt->traced = away ? TRACED_AWAY : 0;
 		return;
 	}
-	trace_mark(t, w, pkt, by);
+	if (is_followed(m))
+		pkt->traced |= by; // under its number
+	else
+		trace_mark(t, w, pkt, by);
 	t->live = w->walks;
 	struct trace_row row = *at;
 	row.what = API_TRACE_ENTERED;
 	row.port = port_name(pkt->port_in);
 	row.frame = m;
 	row.of = API_TRACE_RECEIVED;
-	trace_record(t, w, trace_number(pkt), pkt->traced, &row);
+	trace_record(t, w, trace_number(pkt), by, &row);
 }
 
 // ---- where packets went
@@ -196,35 +201,61 @@ static uint16_t run_source(struct tracer *t, struct worker *w, const struct trac
 	return got;
 }
 
+static void reverse(void **objs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n / 2; i++) {
+		void *one = objs[i];
+
+		objs[i] = objs[n - 1 - i];
+		objs[n - 1 - i] = one;
+	}
+}
+
+// The first k of n go behind the others; each part keeps its order.
+static void put_behind(void **objs, uint32_t k, uint32_t n)
+{
+	reverse(objs, n);
+	reverse(objs, n - k);
+	reverse(objs + n - k, k);
+}
+
 // The fast path: from the first marked packet on all take the full nodes, so that none overtakes another.
 static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {
 	const struct rte_node *full = node->nodes[nt->stage->full];
 	const struct trace_row at = {.node = node->name, .next = full->name};
-	uint16_t before[TRACE_EDGES] = {0}, first = 0;
+	uint16_t before[TRACE_EDGES] = {0}, first = 0, from = full->idx;
 
 	note_edges(node, before);
 	while (first < n && (t->live != w->walks || !is_followed(objs[first])))
 		first++;
+	// Now, since the node may give objs away; behind what it leaves of those before, afterwards.
 	if (first < n)
 		rte_node_enqueue(graph, node, nt->stage->full, objs + first, n - first);
 	node->idx = first;
 	if (first > 0)
 		nt->process(graph, node, objs, first);
 	node->idx = n;
+	if (first < n)
+		put_behind(full->objs + from, n - first, full->idx - from);
 	if (t->edges)
 		count_edges(t, nt, node, before);
-	for (uint16_t i = before[nt->stage->full]; (t->late != 0 || first < n) && i < full->idx; i++) {
+	for (uint16_t i = from; (t->late != 0 || first < n) && i < full->idx; i++) {
 		struct rte_mbuf *m = full->objs[i];
 
-		if (packet_of(m)->traced == 0) {
-			if (t->late != 0)
-				enter(t, w, m, t->late, &at);
-			continue;
+		uint8_t traced = packet_of(m)->traced, others = t->late & ~traced;
+
+		if (traced & TRACED_BY) {
+			struct trace_packet p = {.m = m};
+
+			step(t, w, nt, node, full, &p, 0);
 		}
-		struct trace_packet p = {.m = m};
-		step(t, w, nt, node, full, &p, 0);
+		if (others == 0 || (traced & TRACED_HYPOTHETICAL))
+			continue;
+		enter(t, w, m, others, &at);
+		if (packet_of(m)->traced == 0)
+			packet_of(m)->traced = TRACED_ASKED;
 	}
 	return n;
 }
@@ -260,6 +291,7 @@ static void foresee(struct tracer *t, struct worker *w, const struct trace_node 
 		end(t, w, node, p, 0, nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS ? m : NULL);
 		packet_of(m)->traced = 0;
 		worker_drop(w, m, &drop_explained);
+		__atomic_fetch_sub(&trace_hypothetical, 1, __ATOMIC_RELEASE);
 		return;
 	}
 	rte_node_enqueue_x1(graph, node, (rte_edge_t)edge, m);
@@ -435,4 +467,6 @@ void trace_dropped_marked(struct worker *w, struct rte_mbuf *m, const struct rea
 	if (p != NULL)
 		p->went_on = 1;
 	trace_record(t, w, trace_number(pkt), pkt->traced, &row);
+	if (trace_is_hypothetical(m))
+		__atomic_fetch_sub(&trace_hypothetical, 1, __ATOMIC_RELEASE);
 }

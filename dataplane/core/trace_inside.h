@@ -68,6 +68,9 @@ struct tracer {
 
 extern struct tracer *tracers; // API_MAX_WORKERS, and the control thread's; NULL until the first trace
 extern struct trace *traces_now[API_MAX_TRACES]; // published
+// Hypothetical packets on their way; atomic. As long as there are some, every node's function is replaced, whatever has
+// become of their traces: else a node would send, or count, what is none of the wire.
+extern uint32_t trace_hypothetical;
 extern const struct trace_chooser *trace_chooser;
 
 static inline struct tracer *tracer_of(const struct worker *w)
@@ -90,7 +93,7 @@ struct trace_order {
 };
 // Returns 0, or a positive errno after object_error().
 int trace_begin(const struct trace_order *o, struct api_trace_state *to);
-// Gives rows to fn, at most `most`; and says how it stands.
+// Gives rows to fn, at most `most` of each worker, the last time all; and says how it stands.
 int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row),
 	void *arg, struct api_trace_state *to);
 

@@ -3,8 +3,10 @@
 // looked up: firewall-uplink and firewall-downlink with wireline's list of the direction, firewall-tunnel and firewall-ue with the list of
 // the network instance that the packet comes into.
 #include "core/node.h"
+#include "core/trace.h"
 #include "firewall/firewall.h"
 #include "rule/view.h"
+#include <string.h>
 
 enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT };
 
@@ -31,12 +33,11 @@ static const struct {
 	[ACL_INSTANCE] = {&instance_deny, &instance_default, &instance_short},
 };
 
-static __rte_always_inline rte_edge_t apply(
-	const struct acl *a, uint64_t *hits, struct rte_mbuf *m, uint32_t verdict, enum acl_place direction)
+static __rte_always_inline rte_edge_t decide(
+	const struct acl *a, struct rte_mbuf *m, uint32_t verdict, enum acl_place direction)
 {
 	if (unlikely(verdict == ACL_TOO_SHORT))
 		return packet_leave(m, reasons[direction].too_short, EDGE_DROP);
-	hits[verdict >> 1]++;
 	if (likely(verdict & 1)) {
 		if (direction == ACL_UPLINK)
 			endpoint_view_of(m)->permitted = acl_permission(a, verdict >> 1);
@@ -56,8 +57,11 @@ static __rte_always_inline void filter(
 	for (uint16_t base = 0; base < n; base += ACL_VECTOR) {
 		uint16_t count = RTE_MIN(n - base, ACL_VECTOR);
 		acl_classify(a, (struct rte_mbuf **)&objs[base], count, verdict);
-		for (uint16_t i = 0; i < count; i++)
-			next[base + i] = apply(a, hits, objs[base + i], verdict[i], direction);
+		for (uint16_t i = 0; i < count; i++) {
+			if (likely(verdict[i] != ACL_TOO_SHORT))
+				hits[verdict[i] >> 1]++;
+			next[base + i] = decide(a, objs[base + i], verdict[i], direction);
+		}
 	}
 }
 
@@ -158,3 +162,41 @@ static struct rte_node_register firewall_ue = {
 	.next_nodes = {[EDGE_SESSION] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
 NODE_STAGE(firewall_ue, "lookup-ue", .standard = 1)
+
+// ---- words of traced packets ----------------------------------------------------------------------------------------
+
+static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
+{
+	trace_say(to, "%s", strcmp(next, "drop") == 0 ? "the access list refuses it" : "no access list refuses it");
+}
+
+// A hypothetical packet is no hit of its rule.
+static int foresee(const struct acl *a, struct rte_mbuf *m, enum acl_place place)
+{
+	uint32_t verdict;
+
+	if (a == NULL)
+		return EDGE_SESSION;
+	acl_classify(a, &m, 1, &verdict);
+	return decide(a, m, verdict, place);
+}
+
+static int foresee_uplink(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	return foresee(firewall_list(ACL_UPLINK), m, ACL_UPLINK);
+}
+
+static int foresee_downlink(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	return foresee(firewall_list(ACL_DOWNLINK), m, ACL_DOWNLINK);
+}
+
+static int foresee_instance(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	return foresee(firewall_instance_list(packet_of(m)->instance), m, ACL_INSTANCE);
+}
+
+TRACE_STAGE("firewall-uplink", .after = after, .foresee = foresee_uplink)
+TRACE_STAGE("firewall-downlink", .after = after, .foresee = foresee_downlink)
+TRACE_STAGE("firewall-tunnel", .after = after, .foresee = foresee_instance)
+TRACE_STAGE("firewall-ue", .after = after, .foresee = foresee_instance)

@@ -61,10 +61,10 @@ static inline rte_edge_t look(struct worker *w, struct rte_node *node, struct rt
 		return EDGE_NEXT;
 	// §3: sent with 255, each router on the way takes 1 off.
 	if (ip.ttl + __atomic_load_n(&g->hops, __ATOMIC_RELAXED) > UINT8_MAX) {
-		g->counts[w->id].passed++;
+		g->counts[w->id].passed += !trace_is_hypothetical(m);
 		return EDGE_NEXT;
 	}
-	g->counts[w->id].dropped++;
+	g->counts[w->id].dropped += !trace_is_hypothetical(m);
 	return packet_leave(m, &drop_ttl, EDGE_DROP);
 }
 

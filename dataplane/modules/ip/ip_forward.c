@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ip-forward: what a router does to a packet that it passes on (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
 #include "core/node.h"
+#include "core/trace.h"
 #include "flow/flow.h"
 #include "icmp/icmp.h"
 #include "instance/instance.h"
@@ -79,7 +80,8 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 		--*ttl;
 	const struct rule *r = session_view_of(m)->rule;
 	if (r == NULL) {
-		flow_learn_routed(w, pkt->vrf);
+		if (likely(!trace_is_hypothetical(m)))
+			flow_learn_routed(w, pkt->vrf);
 		return EDGE_OUTPUT;
 	}
 	const struct instances *s = instances_get();

@@ -309,16 +309,16 @@ static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte
 	if (unlikely(owner >= t->workers))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
 	if (owner != w->id) {
-		if (unlikely(p.more))
+		if (unlikely(p.more) && !trace_is_hypothetical(m))
 			fragment_note(w, ip, owner, 0);
 		return give(w, owner, m);
 	}
 	struct nat_slot *s = nat_enter(t, slot, p.protocol, own[w->id].now);
 	if (unlikely(s == NULL))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
-	if (unlikely(p.more))
+	if (unlikely(p.more) && !trace_is_hypothetical(m))
 		fragment_note(w, ip, w->id, s->inside);
-	if (kind == NAT_FLOW)
+	if (kind == NAT_FLOW && likely(!trace_is_hypothetical(m)))
 		nat_arrived(&n->want, s, own[w->id].now, p.tcp_flags);
 	nat_write(&p, kind, 0, s->inside, s->port, 1);
 	return EDGE_NEXT;

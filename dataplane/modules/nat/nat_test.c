@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NAT44 in the graph: what leaves and comes back, byte by byte; hairpins, fragments, ICMP errors, limits, time.
+#include "core/trace_inside.h"
 #include "nat/fixture_test.h"
 
 static int setup(void **state)
@@ -353,6 +354,35 @@ static void ageing(void **state)
 	after(240, 0);
 }
 
+static void no_row(void *arg, const struct api_trace_row *row)
+{
+}
+
+// What `isthmus explain --downlink` asks about goes through the mapping, and does not close it.
+static void hypothetical(void **state)
+{
+	static struct trace_order o = {.want = {.flags = API_TRACE_HYPOTHETICAL, .seconds = 30, .port = "internet"}};
+	struct external e = out(1, 6, 4000, FAR4, 53);
+	struct kit_reasons before;
+	struct api_trace_state s;
+	static struct frame f;
+
+	tcp(1, &e, 0x12);
+	tcp(1, NULL, 0x10);
+	make(&f, 6, FAR4, 53, e.address, e.port);
+	checksum_update16(f.at + 36, 2 << 8, 0x14 << 8); // RST
+	f.at[33] = 0x14;
+	link_layer(&f, "internet", 1);
+	before = kit_reasons();
+	o.want.octets = f.length;
+	memcpy(o.octets, f.at, f.length);
+	assert_int_equal(trace_begin(&o, &s), 0);
+	kit_run();
+	assert_int_equal(trace_poll(&(struct api_trace_poll){s.trace, 1}, 1, no_row, NULL, &s), 0);
+	kit_only_rose(&before, "explained", 1);
+	after(7440, 0);
+}
+
 // RFC 6888 REQ-8.
 static void rest(void **state)
 {
@@ -480,6 +510,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(fragments, fresh, clean),
 		cmocka_unit_test_setup_teardown(limits, fresh, clean),
 		cmocka_unit_test_setup_teardown(ageing, fresh, clean),
+		cmocka_unit_test_setup_teardown(hypothetical, fresh, clean),
 		cmocka_unit_test_setup_teardown(rest, fresh, clean),
 		cmocka_unit_test_setup_teardown(deterministic, fresh, clean),
 		cmocka_unit_test_setup_teardown(reports, fresh, clean),

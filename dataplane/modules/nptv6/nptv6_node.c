@@ -28,13 +28,15 @@ static void translate_quoted(const struct nptv6 *n, struct rte_mbuf *m, enum npt
 }
 
 // Returns 0 when the address has no counterpart. `i`: its pair, -1: none.
-static int translate(const struct worker *w, struct nptv6 *n, int i, enum nptv6_direction d, uint8_t *address)
+static int translate(
+	const struct worker *w, struct nptv6 *n, int i, enum nptv6_direction d, struct rte_mbuf *m, uint8_t *address)
 {
 	if (i < 0)
 		return 1;
 	if (unlikely(!nptv6_map(&n->pair[i], d, address)))
 		return 0;
-	n->counts[w->id].packets[d][i]++;
+	if (likely(!trace_is_hypothetical(m)))
+		n->counts[w->id].packets[d][i]++;
 	return 1;
 }
 
@@ -53,7 +55,7 @@ static rte_edge_t to_outside(const struct worker *w, struct nptv6 *n, struct rte
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, packet_of(m)->l3);
 	int i = comes_from_inside(m, instance) ? nptv6_find(n->pair, n->pairs, NPTV6_OUT, ip + 8) : -1;
 
-	if (unlikely(!translate(w, n, i, NPTV6_OUT, ip + 8)))
+	if (unlikely(!translate(w, n, i, NPTV6_OUT, m, ip + 8)))
 		return packet_leave(m, &drop_unmapped, EDGE_DROP);
 	translate_quoted(n, m, NPTV6_OUT);
 	// §4.3 (hairpinning): it turns round, translated in both directions, as if it had been outside.
@@ -126,7 +128,7 @@ static inline rte_edge_t downlink(struct worker *w, struct rte_node *node, struc
 			return packet_leave(m, &drop_inside, EDGE_DROP);
 		return EDGE_NEXT;
 	}
-	if (unlikely(!translate(w, n, i, NPTV6_IN, ip + 24)))
+	if (unlikely(!translate(w, n, i, NPTV6_IN, m, ip + 24)))
 		return packet_leave(m, &drop_unmapped, EDGE_DROP);
 	translate_quoted(n, m, NPTV6_IN);
 	return EDGE_NEXT;

@@ -4,7 +4,7 @@
 #ifndef RULE_ENGINE_H
 #define RULE_ENGINE_H
 
-#include "core/packet.h"
+#include "core/trace.h"
 #include "core/worker.h"
 #include "rule/rule.h"
 #include <rte_mbuf.h>
@@ -38,7 +38,7 @@ void flow_engine_register(const struct flow_engine *e); // from constructors
 
 static inline void engines_put(struct worker *w, const struct engine_flow *f)
 {
-	if (unlikely(packet_of(f->m)->traced != 0)) // so that the next one can be traced, too (core/trace.h)
+	if (unlikely(trace_keeps(f->m)))
 		return;
 	for (const struct flow_engine *const *e = flow_engines; *e != NULL; e++)
 		(*e)->put(w, f);

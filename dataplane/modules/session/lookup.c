@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What few packets need; see lookup.h.
 #include "session/lookup.h"
+#include "core/trace.h"
 #include "session/new_flows.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
@@ -64,7 +65,7 @@ void session_give(
 	uint8_t order;
 	uint64_t key = index_key(w, l, m, way, &order);
 
-	if (key != 0)
+	if (key != 0 && !trace_is_hypothetical(m))
 		flow_note_owner(w, key, l->first->worker);
 	worker_hand_over(w, l->first->worker, resume, order, m);
 }
@@ -74,13 +75,30 @@ void session_come_back(struct worker *w, const struct lookup *l, struct rte_mbuf
 	uint8_t order;
 	uint64_t key = index_key(w, l, m, way, &order);
 
-	if (key != 0)
+	if (key != 0 && !trace_is_hypothetical(m))
 		flow_forget_owner(w, key);
 }
 
-static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
-	const struct session_way *way)
+// An entry that leads nowhere: the flow is known, and each of its packets is classified until one is not traced.
+static void install_for_trace(struct worker *w, const struct lookup *l, const struct rule *r)
 {
+	struct tuple t = l->tuple;
+
+	t.number = tuples_number(&flow_tuples[w->id]);
+	t.state = r->state;
+	t.permitted = t.idle = t.age = 0;
+	tuples_put(w, &flow_tuples[w->id], l->tuple_hash, &t);
+}
+
+// `known`: the flow has an entry, which leads to no rule in force.
+static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+	const struct session_way *way, int known)
+{
+	if (unlikely(trace_keeps(m))) {
+		if (!known && !trace_is_hypothetical(m))
+			install_for_trace(w, l, r);
+		return;
+	}
 	uint32_t permitted = !way->tuples  ? l->first->state
 			     : way->tunnel ? tunnel_view_of(m)->permitted
 					   : endpoint_view_of(m)->permitted;
@@ -109,7 +127,8 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	int spoofed;
 
 	if (likely(of_flow != NULL)) {
-		tuple_used(known);
+		if (likely(!trace_is_hypothetical(m)))
+			tuple_used(known);
 		return &session_pools.rule[of_flow->rule];
 	}
 	// What is for the gateway itself begins no flow.
@@ -123,8 +142,8 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	if (r == NULL)
 		*why = spoofed ? WHY_SPOOFED : WHY_NO_PDR;
 	else if (l->has_flow)
-		install(w, l, m, r, way);
-	if (is_new)
+		install(w, l, m, r, way, known != NULL);
+	if (is_new && !trace_is_hypothetical(m))
 		new_flow_count(w, l->first->session);
 	l->is_new = is_new;
 	return r;
@@ -187,6 +206,12 @@ static void keep_outer(struct rte_mbuf *m)
 	pkt->fragment = 0;
 }
 
+static void count_dropped(struct rte_mbuf *m, const struct rule *r)
+{
+	if (!trace_is_hypothetical(m))
+		usage_dropped(r, 1, packet_of(m)->length);
+}
+
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on)
 {
@@ -196,13 +221,13 @@ rte_edge_t session_slow_path(
 	if (tunnel && (r->flags & RULE_PIN_PEER) && !from_peer(m, r))
 		return packet_leave(m, &drop_peer, SESSION_DROP);
 	if (r->flags & RULE_GATE_CLOSED) {
-		if (r->flags & RULE_FURTHER_METERS)
+		if ((r->flags & RULE_FURTHER_METERS) && !trace_is_hypothetical(m))
 			usage_before_qos(worker_self(), r, pkt->length);
-		usage_dropped(r, 1, pkt->length);
+		count_dropped(m, r);
 		return packet_leave(m, session_reason(WHY_GATE, uplink), SESSION_DROP);
 	}
 	if (!(r->flags & (RULE_FORWARD | RULE_BUFFER | RULE_NOTIFY))) {
-		usage_dropped(r, 1, pkt->length);
+		count_dropped(m, r);
 		return packet_leave(m, session_reason(WHY_FAR, uplink), SESSION_DROP);
 	}
 	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {

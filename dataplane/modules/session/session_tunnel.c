@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // session-tunnel: finds the mobile session of a G-PDU by its F-TEID; strips the outer headers.
+#include "core/trace.h"
 #include "session/lookup.h"
 
 static uint16_t resume; // edge of handover-rx that leads here
@@ -11,7 +12,7 @@ static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m
 {
 	if (likely(first != NULL))
 		return SESSION_UPLINK;
-	if (packet_of(m)->instance < MAX_INSTANCES)
+	if (packet_of(m)->instance < MAX_INSTANCES && !trace_is_hypothetical(m))
 		instance_counters[w->id].unknown_teid[packet_of(m)->instance]++;
 	return SESSION_ASIDE;
 }

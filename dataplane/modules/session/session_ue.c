@@ -2,6 +2,7 @@
 // session-ue: finds the mobile session of an IP packet by its UE's address: the destination, or the source where the instance
 // emulates a radio network. The longest prefix that some session has wins. A packet of nobody's is routed, unless its address is of the
 // instance's own pools.
+#include "core/trace.h"
 #include "session/lookup.h"
 
 DROP_REASON(drop_unknown, "ue-unknown", "no session has this UE address, which is of the network instance's own")
@@ -89,7 +90,8 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *sid
 	session_view_of(m)->rule = NULL;
 	if (n == NULL || !instance_owns(n, pkt->ip_version, ue_address(m, side)))
 		return SESSION_ASIDE;
-	instance_counters[w->id].unknown_ue[pkt->instance]++;
+	if (!trace_is_hypothetical(m))
+		instance_counters[w->id].unknown_ue[pkt->instance]++;
 	return packet_leave(m, &drop_unknown, SESSION_DROP);
 }
 

@@ -76,7 +76,7 @@ static void after_ue(struct trace_text *to, struct worker *w, struct rte_mbuf *m
 	after(to, w, m, next);
 }
 
-// A hypothetical packet of a session with several PDRs begins a flow as a first packet does, where there is none.
+// A hypothetical packet begins no flow, and is counted by nothing.
 TRACE_STAGE("session-tunnel", .before = before_tunnel, .after = after, .pure = 1, .inside = 1)
 TRACE_STAGE("session-downlink", .before = before_tunnel, .after = after, .pure = 1, .inside = 1)
 TRACE_STAGE("session-uplink", .before = before_endpoint, .after = after, .pure = 1, .inside = 1)

@@ -50,16 +50,22 @@ static void withdraw(const struct session *s)
 		engines_take(&session_pools.rule[s->rule[i]]);
 }
 
-int sessions_withdraw(const struct api_trace_key *key, uint32_t keys)
+int sessions_withdraw(const struct api_trace_key *key, uint32_t keys, uint64_t most)
 {
 	uint8_t found[API_TRACE_KEYS] = {0};
 	uint32_t missing = keys;
+	uint64_t compared = 0;
 
 	for (uint32_t i = 0; i < session_tables.capacity; i++) {
 		const struct session *s = session_tables.session[i];
 		int is_one = 0;
 
-		for (uint32_t k = 0; s != NULL && k < keys; k++) {
+		if (s == NULL)
+			continue;
+		compared += (uint64_t)keys * (s->keys + 1u);
+		if (compared > most)
+			return 0;
+		for (uint32_t k = 0; k < keys; k++) {
 			if (!has_key(s, &key[k]))
 				continue;
 			is_one = 1;

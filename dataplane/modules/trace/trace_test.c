@@ -1,102 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of a UPF's packets: the way, the words, how it ends; the same frames, counters and usage with and without a
-// trace; what is bounded; hypothetical packets, which leave nothing behind but their count.
-#include "core/trace_inside.h"
-#include "session/mobile_fixture.h"
+// trace; what is bounded.
+#include "trace/trace_test.h"
+#include "trace/program.h"
+#include "trace/sessions.h"
 
-#define ROWS 512
-
-static struct api_trace_row rows[ROWS];
-static uint32_t count;
-static struct api_trace_state state;
-
-static void take(void *arg, const struct api_trace_row *row)
+// What a first trace finds no room for is given back: another one finds it.
+static void test_no_room(void **unused)
 {
-	if (count < ROWS)
-		rows[count++] = *row;
-}
+	struct rte_ring *taken = rte_ring_create("trace-1", 64, SOCKET_ID_ANY, 0);
 
-static struct trace_order *order(uint32_t flags)
-{
-	static struct trace_order o;
-
-	memset(&o, 0, sizeof(o));
-	o.want = (struct api_trace){.flags = flags, .seconds = 30, .snap = 128};
-	return &o;
-}
-
-static void begin(const struct trace_order *o)
-{
-	if (trace_begin(o, &state) != 0)
-		fail_msg("refused: %s", kit_error());
-}
-
-static void poll_it(int stop)
-{
-	count = 0;
-	assert_int_equal(
-		trace_poll(&(struct api_trace_poll){state.trace, (uint32_t)stop}, ROWS, take, NULL, &state), 0);
-}
-
-static const struct api_trace_row *row_of(const char *node, enum api_trace_what what)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (strcmp(rows[i].node, node) == 0 && rows[i].what == what)
-			return &rows[i];
-	return NULL;
-}
-
-static void says(const char *node, enum api_trace_what what, const char *words)
-{
-	const struct api_trace_row *r = row_of(node, what);
-
-	for (uint32_t i = 0; r == NULL && i < count; i++)
-		print_message("%u %s > %s: %.*s\n", rows[i].what, rows[i].node, rows[i].next, rows[i].length,
-			rows[i].what == API_TRACE_DATA ? "" : (const char *)rows[i].data);
-	if (r == NULL)
-		fail_msg("%s is not in the trace", node);
-	else if (memmem(r->data, r->length, words, strlen(words)) == NULL)
-		fail_msg("%s says \"%.*s\", and not \"%s\"", node, r->length, (const char *)r->data, words);
-}
-
-static void uplink(struct frame *f, uint32_t teid, const char *from)
-{
-	ip_packet(f, from, FAR4, 64);
-	tunnel(f, "10.1.0.2", "10.1.0.1", teid, 9, API_PDU_UL);
-	link_layer(f, "ran", 1);
-}
-
-static void downlink(struct frame *f)
-{
-	ip_packet(f, FAR4, UE4, 64);
-	link_layer(f, "internet", 1);
-}
-
-static void put_session(uint8_t gates)
-{
-	struct kit_mobile k;
-
-	kit_begin();
-	kit_mobile(&k, 1, UE4, NULL);
-	struct api_pdr *up = kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);
-	up->match |= API_PDR_UE_IP;
-	kit_far_ip(&k, 1, API_FROM_CORE, "core");
-	struct api_pdr *down = kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
-	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
-	struct api_qer *q = kit_qer(&k, 1, 9);
-	q->gate_uplink = gates;
-	kit_pdr_qer(up, 1);
-	kit_urr(&k, 1);
-	kit_pdr_urr(up, 1);
-	kit_pdr_urr(down, 1);
-	kit_put_mobile("s1", &k);
-	commit();
-}
-
-static void key_of_ue(struct trace_order *o)
-{
-	o->want.keys = 1;
-	o->key[0] = (struct api_trace_key){.by = API_TRACE_BY_ADDRESS, .address = kit_address(UE4)};
+	assert_non_null(taken);
+	assert_int_equal(trace_begin(order(API_TRACE_STEPS), &state), ENOMEM);
+	rte_ring_free(taken);
+	begin(order(API_TRACE_STEPS));
+	poll_it(1);
 }
 
 static void test_way(void **unused)
@@ -137,6 +55,37 @@ static void test_way(void **unused)
 	assert_int_equal(kit_count("ran"), 1);
 }
 
+// Flows that the fast path knew before, and one that begins meanwhile: all packets of both, and the fast path has them
+// again behind it.
+static void test_several(void **unused)
+{
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct frame f, new;
+
+	put_session_of(0, 1);
+	uplink(&f, 0x100, UE4);
+	put_udp(&new, 5001);
+	for (int i = 0; i < 3; i++)
+		send_frame("ran", &f);
+	key_of_ue(o);
+	begin(o);
+	for (int i = 0; i < 10; i++) {
+		send_frame("ran", &f);
+		assert_int_equal(kit_count("internet"), 1);
+		send_frame("ran", &new);
+		assert_int_equal(kit_count("internet"), 1);
+	}
+	poll_it(1);
+	assert_int_equal(state.packets, 20);
+	send_frame("ran", &f);
+	send_frame("ran", &new);
+	uint64_t full = kit_node_packets("session-tunnel");
+	send_frame("ran", &f);
+	send_frame("ran", &new);
+	assert_int_equal(kit_node_packets("session-tunnel"), full);
+	put_session(0);
+}
+
 // What is dropped is among what the fast path leaves.
 static void test_late(void **unused)
 {
@@ -164,55 +113,89 @@ static void test_late(void **unused)
 	put_session(0);
 }
 
-static void hypothetical(const struct frame *f, const char *port)
+// What a trace behind the fast path saw and left is the fast path's, as without a trace.
+static void test_left(void **unused)
 {
-	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_HYPOTHETICAL | API_TRACE_SENT);
-
-	o->want.octets = f->length;
-	memcpy(o->octets, f->at, f->length);
-	snprintf(o->want.port, sizeof(o->want.port), "%s", port);
-	begin(o);
-	kit_run();
-	poll_it(1);
-}
-
-static void test_hypothetical(void **unused)
-{
-	static uint64_t words[4096];
-	struct frame f;
-	struct api_total_row before;
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_LATE);
+	struct frame f, unknown;
 
 	uplink(&f, 0x100, UE4);
+	uplink(&unknown, 0x999, UE4);
+	o->want.sample = 1000;
+	begin(o);
+	put_session(0);
+	send_frame("ran", &unknown); // the one of a thousand
 	send_frame("ran", &f);
-	kit_clear();
-	before = kit_totals();
-	struct kit_reasons reasons = kit_reasons();
-	uint32_t n = kit_count_words(words, 4096, 1);
-	hypothetical(&f, "ran");
-	says("policer-uplink", API_TRACE_STEP, "URRs count it");
-	says("port-tx", API_TRACE_WENT, "bytes on internet");
-	assert_int_equal(all_out(), 0);
-	kit_only_rose(&reasons, "explained", 1);
-	assert_int_equal(kit_totals().out, before.out);
-	assert_true(kit_balance());
-	kit_count_words(words, 4096, (uint64_t)-1);
-	// One originated and one dropped, both counted in the worker's reasons and totals, and nothing else.
-	uint64_t sum = 0;
-	for (uint32_t i = 0; i < n; i++)
-		sum += words[i] != 0;
-	assert_in_range(sum, 0, 3);
-	uplink(&f, 0x777, UE4);
-	hypothetical(&f, "ran");
-	says("session-tunnel", API_TRACE_STEP, "no session has it");
+	uint64_t full = kit_node_packets("session-tunnel");
+	send_frame("ran", &f);
+	assert_int_equal(kit_count("internet"), 1);
+	assert_int_equal(kit_node_packets("session-tunnel"), full);
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
 }
 
-static uint64_t urr_bytes(void)
+// Many keys and many sessions do not hold the control thread up: the trace looks at frames instead.
+static void test_withdraw(void **unused)
 {
-	uint32_t n;
-	const struct api_urr_row *r = kit_rows(API_TABLE_URR, "s1", sizeof(*r), &n);
+	const struct api_trace_key key[2] = {
+		{.by = API_TRACE_BY_ADDRESS, .address = kit_address(UE4)}, {.by = API_TRACE_BY_TEID, .teid = 0x100}};
 
-	assert_int_equal(n, 1);
-	return r->bytes[0];
+	assert_int_equal(sessions_withdraw(key, 2, 1000), 1);
+	assert_int_equal(sessions_withdraw(key, 2, 5), 0);
+}
+
+// One that follows all, one that follows what the fast path leaves: the way of the packet is in both, under one number.
+static void test_both(void **unused)
+{
+	struct api_trace_state all, late;
+	struct frame spoofed;
+	uint32_t number;
+
+	uplink(&spoofed, 0x100, "10.45.9.9");
+	begin(order(API_TRACE_STEPS));
+	all = state;
+	begin(order(API_TRACE_STEPS | API_TRACE_LATE));
+	late = state;
+	send_frame("ran", &spoofed);
+	state = all;
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
+	says("drop", API_TRACE_WENT, "source-spoofed: ");
+	assert_non_null(row_of("port-rx", API_TRACE_ENTERED));
+	assert_null(row_of("flow-input", API_TRACE_ENTERED));
+	number = rows[0].packet;
+	state = late;
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
+	says("drop", API_TRACE_WENT, "source-spoofed: ");
+	assert_int_equal(rows[0].what, API_TRACE_ENTERED);
+	assert_string_equal(rows[0].node, "flow-input");
+	assert_int_equal(rows[0].packet, number);
+}
+
+// What the fast path leaves by itself, in front of a traced packet of the same vector, stays in front of it.
+static void test_order(void **unused)
+{
+	static const struct api_trace_instruction port[] = {
+		{0x30, 0, 0, 9}, {0x15, 0, 3, 17}, {0x28, 0, 0, 22}, {0x15, 0, 1, 5001}, {6, 0, 0, 1}, {6, 0, 0, 0}};
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct frame f;
+
+	memcpy(o->packet, port, sizeof(port));
+	o->want.packet_code = RTE_DIM(port);
+	begin(o);
+	put_session(0); // the fast path does not know it yet
+	kit_clear();
+	for (uint16_t i = 0; i < 5; i++) {
+		put_udp(&f, i < 3 ? 6000 + i : 4998 + i);
+		assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	}
+	kit_run();
+	assert_int_equal(kit_count("internet"), 5);
+	for (uint16_t i = 0; i < 5; i++)
+		assert_int_equal(load16(kit_frame("internet", i)->bytes + 14 + 20 + 2), i < 3 ? 6000 + i : 4998 + i);
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
 }
 
 // The same traffic, traced by nobody, with all packets, by its UE: the same frames, counters, usage.
@@ -262,7 +245,13 @@ static void test_bounded(void **unused)
 	begin(o);
 	for (int i = 0; i < 100; i++)
 		send_frame("ran", &f);
-	poll_it(1);
+	// A poll takes what there is room for; the last one all.
+	count = 0;
+	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 0}, 1, take, NULL, &state), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 1}, 1, take, NULL, &state), 0);
+	assert_in_range(count, 6, ROWS - 1);
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
 	assert_in_range(state.packets, 1, 2);
 	assert_int_equal(state.missed, 100 - state.packets);
 	o = order(API_TRACE_STEPS | API_TRACE_RECEIVED);
@@ -275,6 +264,17 @@ static void test_bounded(void **unused)
 	}
 	poll_it(1);
 	assert_true(state.lost > 0);
+	// Of what is dropped, too, nothing is counted twice.
+	o = order(API_TRACE_STEPS | API_TRACE_LATE);
+	o->want.rate = 10;
+	begin(o);
+	put_session(1); // a closed gate
+	for (int i = 0; i < 100; i++)
+		send_frame("ran", &f);
+	put_session(0);
+	poll_it(1);
+	assert_in_range(state.packets, 1, 2);
+	assert_int_equal(state.missed, 100 - state.packets);
 	// The number of packets, one of so many.
 	o = order(API_TRACE_STEPS);
 	o->want.sample = 10;
@@ -362,6 +362,35 @@ static void test_programs(void **unused)
 	assert_int_equal(trace_begin(o, &state), EINVAL);
 }
 
+// Each code there is: what is let through, bpf_filter() has, which ends the process at others.
+static void test_instructions(void **unused)
+{
+	static const uint8_t packet[40] = {0x45};
+	static const struct api_trace_instruction bad[] = {
+		{0x0106, 0, 0, 0}, {0x000e, 0, 0, 0}, {0x34, 0, 0, 0}, {0x94, 0, 0, 0}, {0x64, 0, 0, 32}};
+	struct api_trace_instruction code[3] = {{0}, {0x06, 0, 0, 0}, {0x06, 0, 0, 0}};
+	uint32_t taken = 0;
+	struct bpf_insn *p;
+
+	for (uint32_t i = 0; i <= UINT16_MAX; i++) {
+		code[0] = (struct api_trace_instruction){(uint16_t)i, 0, 0, (i & 7) == BPF_JMP ? 0 : 1};
+		if (program_load(&p, code, RTE_DIM(code)) != 0)
+			continue;
+		taken++;
+		program_takes(p, packet, sizeof(packet), sizeof(packet));
+		free(p);
+	}
+	assert_int_equal(taken, 49);
+	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
+		struct trace_order *o = order(API_TRACE_STEPS);
+
+		o->packet[0] = bad[i];
+		o->packet[1] = code[1];
+		o->want.packet_code = 2;
+		assert_int_equal(trace_begin(o, &state), EINVAL);
+	}
+}
+
 static uint64_t edge_packets(const char *from, const char *to)
 {
 	uint32_t n;
@@ -392,23 +421,22 @@ static void test_edges(void **unused)
 	assert_int_equal(count, 0);
 }
 
-static int setup(void **unused)
-{
-	fixture_start(NULL);
-	put_session(0);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_way),
+		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_hypothetical),
+		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_withdraw),
+		cmocka_unit_test(test_both),
+		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_life),
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_instructions),
 		cmocka_unit_test(test_edges),
 	};
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hypothetical packets of `isthmus explain`: what is said of them, and that they leave nothing behind but their count.
+#include "trace/trace_test.h"
+
+static void hypothetical(const struct frame *f, const char *port)
+{
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_HYPOTHETICAL | API_TRACE_SENT);
+
+	o->want.octets = f->length;
+	memcpy(o->octets, f->at, f->length);
+	snprintf(o->want.port, sizeof(o->want.port), "%s", port);
+	begin(o);
+	kit_run();
+	poll_it(1);
+}
+
+static uint64_t flows_made(void)
+{
+	uint32_t n;
+	const struct api_worker_row *r = kit_rows(API_TABLE_WORKER, "", sizeof(*r), &n);
+
+	return r->flow_inserts;
+}
+
+// One originated and one dropped, "explained", and nothing else.
+static void leaves_nothing(const struct frame *f, const char *port)
+{
+	static uint64_t words[4096];
+	struct kit_reasons reasons = kit_reasons();
+	uint64_t changed = 0, flows = flows_made();
+
+	memset(words, 0, sizeof(words));
+	kit_clear();
+	kit_count_words(words, RTE_DIM(words), (uint64_t)-1);
+	hypothetical(f, port);
+	kit_count_words(words, RTE_DIM(words), 1);
+	for (uint32_t i = 0; i < RTE_DIM(words); i++)
+		changed += words[i] != 0;
+	assert_int_equal(changed, 3);
+	assert_int_equal(flows_made(), flows);
+	kit_only_rose(&reasons, "explained", 1);
+	assert_int_equal(all_out(), 0);
+	assert_true(kit_balance());
+}
+
+static void test_hypothetical(void **unused)
+{
+	struct frame f;
+
+	uplink(&f, 0x100, UE4);
+	send_frame("ran", &f);
+	leaves_nothing(&f, "ran");
+	says("policer-uplink", API_TRACE_STEP, "URRs count it");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	uplink(&f, 0x777, UE4);
+	leaves_nothing(&f, "ran");
+	says("session-tunnel", API_TRACE_STEP, "no session has it");
+	downlink(&f);
+	leaves_nothing(&f, "internet");
+	says("port-tx", API_TRACE_WENT, "bytes on ran");
+	ip_packet(&f, FAR4, "10.45.7.7", 64);
+	link_layer(&f, "internet", 1);
+	leaves_nothing(&f, "internet");
+	says("drop", API_TRACE_WENT, "ue-unknown: ");
+}
+
+// What it is asked about by a session with several PDRs, an access list, a closed gate.
+static void test_hypothetical_rules(void **unused)
+{
+	struct {
+		struct api_acl head;
+		struct api_acl_rule rule;
+	} list = {{API_PERMIT, 1}, {.source = kit_address(UE4 "/32"), .action = API_DENY}};
+	struct frame f;
+
+	uplink(&f, 0x100, UE4);
+	put_session_of(0, 1);
+	leaves_nothing(&f, "ran");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	uint64_t flows = flows_made();
+	send_frame("ran", &f);
+	assert_int_equal(flows_made(), flows + 1);
+	put_session(1);
+	uint64_t bytes = urr_bytes();
+	leaves_nothing(&f, "ran");
+	says("drop", API_TRACE_WENT, "uplink-gate-closed: ");
+	assert_int_equal(urr_bytes(), bytes);
+	put_session(0);
+	list.rule.source_port[1] = list.rule.destination_port[1] = UINT16_MAX;
+	kit_begin();
+	kit_put(API_ACL, "in/access", &list, sizeof(list));
+	commit();
+	leaves_nothing(&f, "ran");
+	says("firewall-tunnel", API_TRACE_STEP, "the access list refuses it");
+	says("drop", API_TRACE_WENT, "firewall-instance-deny: ");
+	kit_begin();
+	kit_delete(API_ACL, "in/access");
+	commit();
+}
+
+// Its trace ends while the packet still waits in an inbox: it is not sent all the same.
+static void test_hypothetical_late(void **unused)
+{
+	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_HYPOTHETICAL);
+	const struct rte_node *node = rte_graph_node_get_by_name("worker-0", "port-tx");
+	rte_node_process_t own = node->process;
+	struct kit_reasons reasons = kit_reasons();
+	struct frame f;
+
+	uplink(&f, 0x100, UE4);
+	o->want.octets = f.length;
+	memcpy(o->octets, f.at, f.length);
+	strcpy(o->want.port, "ran");
+	begin(o);
+	poll_it(1);
+	assert_ptr_not_equal(node->process, own);
+	kit_clear();
+	kit_run();
+	assert_int_equal(all_out(), 0);
+	kit_only_rose(&reasons, "explained", 1);
+	kit_advance(200000);
+	assert_ptr_equal(node->process, own);
+	assert_true(kit_balance());
+}
+
+int main(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_hypothetical),
+		cmocka_unit_test(test_hypothetical_rules),
+		cmocka_unit_test(test_hypothetical_late),
+	};
+
+	return cmocka_run_group_tests(all, setup, NULL);
+}
