@@ -227,12 +227,7 @@ func benchInside(ctx context.Context, e *env, opt bench.Options, jsonFile string
 	if err := r.Print(e.Out); err != nil {
 		return err
 	}
-	if jsonFile != "" {
-		if err := r.WriteJSON(jsonFile); err != nil {
-			return err
-		}
-	}
-	return r.Verdict()
+	return conclude(r, false, jsonFile, nil)
 }
 
 // benchOutside measures with the tester. What was measured is printed and written also when it ended early.
@@ -254,15 +249,23 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 			return err
 		}
 	}
-	if words.json != "" {
-		if err := r.WriteJSON(words.json); err != nil {
+	return conclude(r, r.Interrupted, words.json, err)
+}
+
+// conclude writes a result to the file that was named, and says how the benchmark ended: by err, else by its verdict.
+func conclude(r interface {
+	WriteJSON(file string) error
+	Verdict() error
+}, interrupted bool, file string, err error) error {
+	if file != "" {
+		if err := r.WriteJSON(file); err != nil {
 			return err
 		}
 	}
 	if err == nil {
 		err = r.Verdict()
 	}
-	if r.Interrupted && err != nil {
+	if interrupted && err != nil {
 		return &command.Exit{Code: command.ExitInterrupted, Err: err}
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"isthmus/controlplane/command"
 	"isthmus/lab/bench"
 	"isthmus/lab/l3fwd"
 )
@@ -32,16 +31,5 @@ func benchL3fwd(ctx context.Context, e *env, opt bench.Options, words *benchWord
 	if err := r.Print(e.Out); err != nil {
 		return err
 	}
-	if words.json != "" {
-		if err := r.WriteJSON(words.json); err != nil {
-			return err
-		}
-	}
-	if err == nil {
-		err = r.Verdict()
-	}
-	if r.Interrupted && err != nil {
-		return &command.Exit{Code: command.ExitInterrupted, Err: err}
-	}
-	return err
+	return conclude(r, r.Interrupted, words.json, err)
 }
