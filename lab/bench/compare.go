@@ -4,11 +4,9 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 )
@@ -150,11 +148,7 @@ func (c *Comparison) Verdict() error {
 
 // WriteJSON writes all arrangements' results.
 func (c *Comparison) WriteJSON(file string) error {
-	data, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
+	return WriteJSON(file, c)
 }
 
 // Print writes a table of rates and costs; of vepc another one, with the paper's rows.

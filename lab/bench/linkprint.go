@@ -3,10 +3,8 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"isthmus/controlplane/view"
@@ -83,11 +81,7 @@ func (r *LinkResult) complete() (n int) {
 
 // WriteJSON writes the machine-readable result.
 func (r *LinkResult) WriteJSON(file string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
+	return WriteJSON(file, r)
 }
 
 // writeTable prints cells under their titles, all columns but the first ones to the right.

@@ -207,7 +207,12 @@ func reasons(dropped map[string]uint64) string {
 
 // WriteJSON writes the machine-readable result.
 func (r *Result) WriteJSON(file string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
+	return WriteJSON(file, r)
+}
+
+// WriteJSON writes a result for programs.
+func WriteJSON(file string, result any) error {
+	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,11 @@
 package l3fwd
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
+
+	"isthmus/lab/bench"
 )
 
 // Print writes a table for each number of ports and size.
@@ -63,9 +63,5 @@ func (p *Point) print(w io.Writer) error {
 
 // WriteJSON writes the result.
 func (r *Result) WriteJSON(file string) error {
-	data, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
+	return bench.WriteJSON(file, r)
 }
