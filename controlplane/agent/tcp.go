@@ -97,6 +97,9 @@ func (a *Agent) tlsConfig(plan *Plan) (*tls.Config, error) {
 	}
 	a.log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
 		cert.Leaf.NotAfter)
+	if time.Now().After(cert.Leaf.NotAfter) { // its clients say no; all else goes on
+		a.log.Error("the certificate of control.api has ended", "file", certFile)
+	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 

@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math/big"
 	"net"
@@ -34,13 +33,7 @@ func Certificate(certFile, keyFile string, own bool, names []string) (tls.Certif
 			c, err = tls.LoadX509KeyPair(certFile, keyFile)
 		}
 	}
-	if err != nil {
-		return c, err
-	}
-	if now := time.Now(); now.After(c.Leaf.NotAfter) {
-		return c, fmt.Errorf("%s: the certificate ended at %s", certFile, c.Leaf.NotAfter.Format(time.RFC3339))
-	}
-	return c, nil
+	return c, err
 }
 
 // Fingerprint is the SHA-256 of a certificate in DER, in hexadecimal digits: what --fingerprint of the command line
@@ -90,5 +83,9 @@ func writePEM(path, kind string, der []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
+	// Whole or not at all: half a key would keep us from starting for good.
+	if err := os.WriteFile(path+".new", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,11 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 			var done func()
 			ctx, done = g.open.enter(ctx, *id.token)
 			defer done()
+			// Configure may have been since identify; behind enter it ends what has a token that is gone.
+			if !slices.Contains(g.settings.Load().Tokens, *id.token) {
+				g.turnAway(w, r, http.StatusUnauthorized, "the token is not known")
+				return
+			}
 		}
 		h.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -172,7 +178,7 @@ func (g *Guard) identify(r *http.Request) (Identity, bool) {
 		return Identity{t.Role, who, t}, true
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
-		if l := g.logins.find(c.Value); l != nil {
+		if l := g.logins.find(c.Value); l != nil && slices.Contains(s.Tokens, l.token) {
 			who.Token = l.token.Name
 			return Identity{l.token.Role, who, &l.token}, true
 		}

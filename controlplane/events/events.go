@@ -178,8 +178,9 @@ func (l *Log) Read(after string, limit int, f Filter) (Page, error) {
 		return Page{}, err
 	}
 	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.read(id, after != "", limit, f), nil
+	all := l.copyAfter(&id)
+	l.lock.Unlock()
+	return all.page(id, after != "", limit, f), nil
 }
 
 // place is the id that a cursor stands for: BOOT-ID, or the ID alone.
@@ -201,16 +202,29 @@ func (l *Log) place(after string) (uint64, error) {
 	return id, nil
 }
 
-func (l *Log) read(id uint64, resumed bool, limit int, f Filter) Page {
-	id = min(id, l.last)
-	var all []Event
+// copied is what was in memory at one moment, so that nobody who publishes waits while a page is made of it.
+type copied struct {
+	boot   string
+	last   uint64
+	events []Event
+}
+
+// copyAfter copies what is behind *id, which it puts right. The lock is held.
+func (l *Log) copyAfter(id *uint64) (all copied) {
+	all.boot, all.last = l.boot, l.last
+	*id = min(*id, l.last)
 	for i := range l.rings {
-		all = l.rings[i].after(id, all)
+		all.events = l.rings[i].after(*id, all.events)
 	}
+	return all
+}
+
+func (c copied) page(id uint64, resumed bool, limit int, f Filter) Page {
+	all := c.events
 	slices.SortFunc(all, func(a, b Event) int { return int(int64(a.ID - b.ID)) })
-	page := Page{Boot: l.boot, Events: []Event{}, Next: cursor(l.boot, l.last)}
+	page := Page{Boot: c.boot, Events: []Event{}, Next: cursor(c.boot, c.last)}
 	if resumed {
-		page.Lost = l.last - id - uint64(len(all)) // ids have no gaps
+		page.Lost = c.last - id - uint64(len(all)) // ids have no gaps
 	}
 	for i := range all {
 		if !f.takes(all[i].Kind) {

@@ -28,18 +28,25 @@ func (l *Log) Follow(after string, live bool, f Filter) (*Follower, Page, error)
 	if err != nil {
 		return nil, Page{}, err
 	}
+	w := &Follower{log: l, filter: f, queue: make(chan Event, followerQueue), behind: make(chan struct{})}
+	all, ok := l.register(w, &id)
+	if !ok {
+		return nil, Page{}, ErrTooMany
+	}
+	if live {
+		all.events, after = nil, ""
+	}
+	return w, all.page(id, after != "", 0, f), nil
+}
+
+func (l *Log) register(w *Follower, id *uint64) (copied, bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	if len(l.followers) >= maxFollowers {
-		return nil, Page{}, ErrTooMany
+		return copied{}, false
 	}
-	page := Page{Boot: l.boot, Events: []Event{}, Next: cursor(l.boot, l.last)}
-	if !live {
-		page = l.read(id, after != "", 0, f)
-	}
-	w := &Follower{log: l, filter: f, queue: make(chan Event, followerQueue), behind: make(chan struct{})}
 	l.followers[w] = true
-	return w, page, nil
+	return l.copyAfter(id), true
 }
 
 // give hands an event over without waiting; the lock is held.

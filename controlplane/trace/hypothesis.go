@@ -35,7 +35,6 @@ type Rows func(table string, rows any) error
 type sessionRow struct {
 	Name         string `json:"name"`
 	Port         string `json:"port"`
-	Encap        string `json:"encap"`
 	STag         uint16 `json:"s_tag"`
 	CTag         uint16 `json:"c_tag"`
 	PPPoESession uint16 `json:"pppoe_session"`
@@ -256,7 +255,7 @@ func transport(t []byte, protocol byte, sport, dport uint16) {
 
 // fixSum is the transport's checksum (RFC 1071), with the pseudo-header where it has one.
 func fixSum(p []byte, header int, protocol byte) {
-	at := header + map[byte]int{1: 2, 58: 2, 6: 16}[protocol]
+	at := header + map[byte]int{1: 2, 58: 2, 6: 16, 17: 6}[protocol]
 	sum := uint32(0)
 	if protocol != 1 {
 		addresses := p[12:20]
@@ -329,7 +328,7 @@ func (h *Hypothesis) fromSubscriber(s *sessionRow, ports []portRow, packet []byt
 	if err != nil {
 		return nil, err
 	}
-	tags := []byte{0x88, 0xa8, byte(s.STag >> 8), byte(s.STag), 0x81, 0, byte(s.CTag >> 8), byte(s.CTag)}
+	tags := (&interfaceRow{OuterVLAN: s.STag, InnerVLAN: s.CTag}).tags()
 	if s.PPPoESession == 0 {
 		return ethernet(to, from, tags, ethertype(packet), packet), nil
 	}
@@ -396,22 +395,12 @@ func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet 
 		ip6(outer, peer, local, 17, 0)
 	}
 	transport(outer[header:], 17, 2152, 2152)
-	if header == 40 {
-		binary.BigEndian.PutUint16(outer[46:], 0)
-		fixUDP6(outer)
+	if header == 40 { // over IPv6 the checksum is no choice (RFC 8200 section 8.1)
+		fixSum(outer, header, 17)
 	}
 	return h.enter(rows, ports, outer, func(all []interfaceRow) (*interfaceRow, error) {
 		return withAddress(all, local)
 	})
-}
-
-// fixUDP6: over IPv6 the checksum is no choice (RFC 8200 section 8.1).
-func fixUDP6(p []byte) {
-	sum := uint32(17) + uint32(len(p)-40)
-	for i := 8; i < 40; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(p[i:]))
-	}
-	binary.BigEndian.PutUint16(p[46:], checksum(sum, p[40:]))
 }
 
 // FirstFrame reads the first frame of a capture, pcap or pcapng; of a pcapng with names of interfaces, *port is

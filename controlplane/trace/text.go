@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // WriteText writes a packet for people: a line for the packet, one for each stage, one for the end.
@@ -46,7 +47,7 @@ func (p *Packet) WriteText(w io.Writer, workers bool) error {
 // clean takes what would move a terminal's cursor out of names that others chose.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
