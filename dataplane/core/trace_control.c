@@ -244,7 +244,7 @@ static enum api_trace_end end_of(const struct trace *tr, uint64_t now)
 {
 	if (now >= tr->ends_ns)
 		return API_TRACE_TIME;
-	if (now - tr->polled_ns > API_TRACE_SILENCE * NS_PER_S)
+	if (now - tr->polled_ns > (uint64_t)API_TRACE_SILENCE * NS_PER_S)
 		return API_TRACE_STOPPED;
 	return API_TRACE_RUNS;
 }
@@ -259,7 +259,7 @@ static void tick(uint64_t now)
 			continue;
 		if (end_of(tr, now) != API_TRACE_RUNS)
 			stop(k);
-		if (now - tr->polled_ns > 2 * API_TRACE_SILENCE * NS_PER_S)
+		if (now - tr->polled_ns > 2 * (uint64_t)API_TRACE_SILENCE * NS_PER_S)
 			forget(k);
 	}
 	disarm();
@@ -336,7 +336,7 @@ static int make(struct trace **to, const struct trace_order *o)
 	tr->want = o->want;
 	tr->number = ++control.sequence;
 	tr->polled_ns = control_now_ns();
-	tr->ends_ns = tr->polled_ns + o->want.seconds * NS_PER_S;
+	tr->ends_ns = tr->polled_ns + (uint64_t)o->want.seconds * NS_PER_S;
 	*to = tr;
 	return 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of traces: words, frames, and the ring in which they wait for the control thread. A worker never waits here.
+#include "core/event.h"
 #include "core/trace_inside.h"
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 void trace_say(struct trace_text *to, const char *format, ...)
 {
@@ -25,16 +25,6 @@ void trace_say_address(struct trace_text *to, uint8_t version, const uint8_t *ad
 
 	inet_ntop(version == 4 ? AF_INET : AF_INET6, address, text, sizeof(text));
 	trace_say(to, "%s", text);
-}
-
-static uint64_t real_ns(void)
-{
-	struct timespec t;
-
-	if (!engine_mode.threads)
-		return control_now_ns();
-	clock_gettime(CLOCK_REALTIME, &t); // no system call
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static void put(struct tracer *t, const struct api_trace_row *row)
@@ -98,7 +88,7 @@ void trace_record(struct tracer *t, const struct worker *w, uint32_t number, uin
 	struct api_trace_row row = {.packet = number,
 		.what = r->what,
 		.worker = (uint8_t)RTE_MIN(w->id, (uint32_t)API_MAX_WORKERS),
-		.ns = real_ns(),
+		.ns = event_realtime_ns(),
 		.ticks = r->ticks,
 		.outcome = r->outcome};
 

@@ -83,7 +83,7 @@ static __rte_noinline rte_edge_t run_more(
 	uint32_t length = packet_of(m)->length;
 
 	if (usage_rule_blocked(r))
-		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
+		return policer_leave_quota(m);
 	usage_rule_add(w, r, length, uplink, 1);
 	if (!police_all(w, m, r)) {
 		a->policed++;
@@ -113,7 +113,7 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
-		return packet_leave(m, usage_quota_reason(), EDGE_DROP);
+		return policer_leave_quota(m);
 	a->forwarded.packets++;
 	a->forwarded.bytes += length;
 	return r->outer; // session_exit()

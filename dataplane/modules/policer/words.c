@@ -80,6 +80,9 @@ static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m, 
 	const struct rule *r = session_view_of(m)->rule;
 	struct trace_text unsaid = {0};
 
+	// As the node: of several meters and URRs, the quotas first.
+	if ((r->flags & RULE_FURTHER_METERS) && usage_rule_blocked(r))
+		return policer_leave_quota(m);
 	if (say_meters(&unsaid, w, m, r))
 		return policer_leave(m, uplink);
 	if (say_quota(&unsaid, r))

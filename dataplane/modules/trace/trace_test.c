@@ -314,6 +314,16 @@ static void test_life(void **unused)
 	assert_int_equal(trace_poll(&(struct api_trace_poll){s[0].trace, 0}, ROWS, take, NULL, &state), ENOENT);
 	assert_ptr_equal(node->process, own);
 	struct trace_order *o = order(API_TRACE_STEPS);
+	o->want.seconds = 10;
+	begin(o);
+	for (int i = 1; i <= 11; i++) {
+		kit_advance(1000000);
+		if (i < 4 || i == 10) // nobody asks for four seconds
+			continue;
+		poll_it(0);
+		assert_int_equal(state.end, i < 10 ? API_TRACE_RUNS : API_TRACE_TIME);
+	}
+	o = order(API_TRACE_STEPS);
 	o->want.seconds = 0;
 	assert_int_equal(trace_begin(o, &state), EINVAL);
 	o = order(API_TRACE_STEPS);
