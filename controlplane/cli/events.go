@@ -29,6 +29,7 @@ type eventReader struct {
 	asJSON bool
 	query  url.Values
 	last   string // cursor
+	there  bool   // a stream has begun
 }
 
 func eventsCommand(e *env) *cobra.Command {
@@ -177,7 +178,7 @@ func (r *eventReader) follow(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case r.last == "" && errors.As(err, &exit): // it never was there, or the command line is wrong
+		case !r.there && errors.As(err, &exit): // it never was there, or the command line is wrong
 			return err
 		case err != nil && !errors.As(err, &exit) && !errors.Is(err, errStreamEnded):
 			return err // refused
@@ -202,6 +203,7 @@ func (r *eventReader) stream(ctx context.Context) error {
 		return err
 	}
 	defer res.Body.Close()
+	r.there = true
 	in := bufio.NewReaderSize(res.Body, 1<<20) // an event is some kilobytes
 	name := ""
 	for {

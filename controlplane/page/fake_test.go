@@ -102,7 +102,12 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 		return []view.URR{{Session: key, URR: 1, Sequence: 3, Bytes: view.Volume{Uplink: g.at(6e4),
 			Downlink: g.at(1.2e5)}}}, nil
 	case "association":
-		return g.n4().Associations, nil
+		var list []view.Association
+		for _, a := range g.n4().Associations {
+			list = append(list, view.Association{ID: a.ID, Address: a.Address, State: a.State, Since: a.Since,
+				Sessions: int(a.Sessions), Heartbeat: int64(a.RoundTrip * 1000)})
+		}
+		return list, nil
 	case "route":
 		return []view.Route{{Prefix: "0.0.0.0/0", Via: "10.6.0.254", Interface: "n6", Resolved: true},
 			{Prefix: "10.6.0.0/24", Interface: "n6", Resolved: true}}, nil

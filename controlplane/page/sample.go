@@ -172,7 +172,7 @@ func (s *sampler) graph(ctx context.Context) error {
 // pfcp is known while the data plane is away, too.
 func (s *sampler) pfcp(ctx context.Context) {
 	v, err := fetch[*n4.Snapshot](ctx, s.src, "n4", "", 0)
-	if err != nil {
+	if err != nil || v.NodeID == "" {
 		return // this gateway speaks no PFCP
 	}
 	sum := func(m map[string]uint64) (n uint64) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // column is a field of a row that can be sorted by.
@@ -29,6 +30,9 @@ func columnsOf(row reflect.Type) tableColumns {
 	var list tableColumns
 	for _, f := range reflect.VisibleFields(row) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && f.Type == reflect.TypeFor[time.Time]() {
+			list = append(list, column{name, f.Index, reflect.Struct, false})
+		}
 		switch f.Type.Kind() {
 		case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8,
 			reflect.Uint16,
@@ -102,6 +106,8 @@ func compare(a, b reflect.Value) int {
 		return cmp.Compare(a.Float(), b.Float())
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return cmp.Compare(a.Int(), b.Int())
+	case reflect.Struct: // the one that columnsOf takes
+		return a.Interface().(time.Time).Compare(b.Interface().(time.Time))
 	}
 	return cmp.Compare(a.Uint(), b.Uint())
 }

@@ -31,9 +31,9 @@ export const bits = (v) => join(si(v, "b/s"));
 export const packets = (v) => join(si(v, "p/s"));
 export const octets = (v) => join(si(v, "B"));
 export const messages = (v) => join(si(v, "/s"));
-export const percent = (v) => (v === null || Number.isNaN(v) ? "–" : `${v.toFixed(1)} %`);
-export const milli = (v) => (v === null || Number.isNaN(v) ? "–" : `${digits(v)} ms`);
-export const ticks = (v) => (v === null || Number.isNaN(v) ? "–" : v >= 999.5 ? count(v) : digits(v));
+export const percent = (v) => (v == null || Number.isNaN(v) ? "–" : `${v.toFixed(1)} %`);
+export const milli = (v) => (v == null || Number.isNaN(v) ? "–" : `${digits(v)} ms`);
+export const ticks = (v) => (v == null || Number.isNaN(v) ? "–" : v >= 999.5 ? count(v) : digits(v));
 
 /** A count with a thin space between thousands. */
 export function count(v) {

@@ -36,8 +36,7 @@ export const tables = {
 	association: {
 		title: "PFCP associations", hint: "id, address, state", sort: "id", columns: [{ title: "peer", ...text("id") },
 			{ title: "address", ...text("address") }, { title: "state", ...text("state") }, { title: "sessions", ...number("sessions") },
-			{ title: "requests", ...number("requests") }, { title: "refused", ...number("refused") },
-			{ title: "round trip", ...number("round_trip_ms", milli) }, { title: "unanswered", ...number("unanswered") },
+			{ title: "round trip", ...number("heartbeat_us", (v) => (v ? milli(v / 1000) : "–")) },
 			{ title: "since", key: "since", get: (r) => span((Date.now() - Date.parse(r.since)) / 1000) }],
 	},
 	path: {
