@@ -297,6 +297,8 @@ func TestTables(t *testing.T) {
 	testkit.FatalIf(t, len(a.Rows) != 10 || a.Matched != 10, "%d rows, %d found", len(a.Rows), a.Matched)
 	a = ask("session", "q=0x1005")
 	testkit.FatalIf(t, len(a.Rows) != 1 || name(a, 0) != "ue-00005", "by TEID: %+v", a)
+	a = ask("association", "sort=-since")
+	testkit.FatalIf(t, len(a.Rows) != 1 || a.Rows[0].(map[string]any)["heartbeat_us"] == nil, "peers: %+v", a)
 	a = ask("session", "offset=990")
 	testkit.FatalIf(t, len(a.Rows) != 10 || a.Offset != 990, "the last page: %d rows at %d", len(a.Rows), a.Offset)
 	a = ask("session", "limit=100000")

@@ -252,7 +252,8 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 	return conclude(r, r.Interrupted, words.json, err)
 }
 
-// conclude writes a result to the file that was named, and says how the benchmark ended: by err, else by its verdict.
+// conclude writes a result to the file that was named, and says how the benchmark ended: by err, else by its
+// verdict.
 func conclude(r interface {
 	WriteJSON(file string) error
 	Verdict() error
