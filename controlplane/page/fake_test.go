@@ -104,8 +104,8 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 	case "association":
 		var list []view.Association
 		for _, a := range g.n4().Associations {
-			list = append(list, view.Association{ID: a.ID, Address: a.Address, State: a.State, Since: a.Since,
-				Sessions: int(a.Sessions), Heartbeat: int64(a.RoundTrip * 1000)})
+			list = append(list, view.Association{ID: a.ID, Address: a.Address, State: a.State,
+				Since: a.Since, Sessions: a.Sessions, Heartbeat: int64(a.RoundTrip * 1000)})
 		}
 		return list, nil
 	case "route":
