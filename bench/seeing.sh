@@ -21,6 +21,9 @@ control=$!
 "$bin/isthmus" stream start
 name=$("$bin/isthmus" show session --limit 1 -j 2>/dev/null | jq -r '.[0].name')
 
+# The time that is measured, as in idle.sh.
+quiet() { sleep "$1"; }
+
 # Prints busy ticks and packets of the worker, and the control plane's CPU time in ticks of 10 ms.
 figures() {
 	"$bin/isthmus" show worker -j | jq -r '.[0] | "\(.busy_ticks) \(.packets)"'
@@ -29,9 +32,9 @@ figures() {
 # usage: measure WHAT
 measure() {
 	local was now
-	sleep 2
+	quiet 2
 	mapfile -t was < <(figures | tr ' ' '\n')
-	sleep 8
+	quiet 8
 	mapfile -t now < <(figures | tr ' ' '\n')
 	awk -v what="$1" -v t="$((now[0] - was[0]))" -v n="$((now[1] - was[1]))" -v c="$((now[2] - was[2]))" \
 		'BEGIN { printf "%-16s %.1f ticks a packet, control plane %.1f %%\n", what, t / n, c / 8 }'
@@ -39,7 +42,7 @@ measure() {
 scrape() {
 	while :; do
 		curl --silent http://127.0.0.1:9591/metrics >/dev/null
-		sleep 1
+		quiet 1
 	done
 }
 # usage: end PID...
