@@ -21,7 +21,7 @@ control=$!
 "$bin/isthmus" stream start
 name=$("$bin/isthmus" show session --limit 1 -j 2>/dev/null | jq -r '.[0].name')
 
-# The time that is measured, as in idle.sh.
+# Lets time pass that is measured: there is no event to wait for.
 quiet() { sleep "$1"; }
 
 # Prints busy ticks and packets of the worker, and the control plane's CPU time in ticks of 10 ms.
