@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access has the words that subscribers' protocols (pppoe, dhcp), authentication (aaa, radius) and the owner of
+// signed-in subscribers (subscriber) share. Types alone: no state, no goroutine.
+//
+// One goroutine, subscriber's loop, calls front ends and is called by them: no type here has a lock.
+package access
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Line is where a subscriber is attached: what its frames have in common.
+type Line struct {
+	Port       string // access port of the configuration
+	TPID       uint16 // of the outer tag: 0x8100 or 0x88a8; 0 without tags
+	STag, CTag uint16 // 0: none
+	MAC        [6]byte
+}
+
+// Reason is why the data plane punted a frame.
+type Reason uint8
+
+const (
+	PPPoEDiscovery     Reason = iota + 1 // EtherType 0x8863
+	PPPControl                           // 0x8864: LCP, PAP, CHAP, IPCP, IPv6CP
+	DHCP                                 // UDP to port 67
+	DHCPv6                               // UDP to port 547
+	RouterSolicitation                   // ICMPv6 133
+	FirstPacket                          // of nobody whom the data plane knows, where the port asks for it
+)
+
+// Frame is an Ethernet frame without its addresses and tags, up (Line.MAC is its source) or down (its destination; the
+// data plane adds the port's own address).
+type Frame struct {
+	Line      Line
+	Reason    Reason // up only
+	EtherType uint16
+	Payload   []byte // behind EtherType, without padding where its own length says so; valid until the call returns
+	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: nobody's
+}
+
+// Kind is how a subscriber signs in.
+type Kind uint8
+
+const (
+	PPPoE  Kind = iota + 1
+	IPoE4       // DHCPv4
+	IPoE6       // DHCPv6, or a router solicitation
+	Packet      // its first packet
+)
+
+// Agent is what the access node says of the line (TR-101: option 82, PPPoE tag 0x0105, DHCPv6 options 18 and 37).
+// Rates in kbit/s, 0: unknown.
+type Agent struct {
+	CircuitID, RemoteID []byte
+	Up, Down            uint32 // actual data rates
+	MinUp, MinDown      uint32
+	MaxUp, MaxDown      uint32 // attainable
+}
+
+// Method is how a subscriber proves who it is.
+type Method uint8
+
+const (
+	None Method = iota // the line is the proof
+	PAP
+	CHAP     // RFC 1994, MD5
+	MSCHAPv2 // RFC 2759
+)
+
+// Credentials of one sign-in. A front end checks none of them.
+type Credentials struct {
+	Method     Method
+	User       string // empty with None: made of the line by configuration
+	Password   []byte // PAP
+	Identifier uint8  // of CHAP
+	Challenge  []byte // 16 octets with MSCHAPv2
+	Response   []byte // CHAP: 16 octets; MSCHAPv2: 49 (RFC 2759 §4)
+}
+
+// Request asks to let a subscriber in.
+type Request struct {
+	Kind  Kind
+	Line  Line
+	PPPoE uint16 // session id; 0 with IPoE
+	Agent Agent
+	Credentials
+	HostName string
+	ClientID []byte // DHCPv4 option 61, DHCPv6 DUID
+	Service  string // PPPoE Service-Name
+	Wants    Families
+}
+
+// Families of addresses.
+type Families struct{ V4, V6, Delegated bool }
+
+// Verdict is the answer to a request.
+type Verdict struct {
+	Accept  bool
+	Why     string // words for log and `show subscriber` when refused
+	Silent  bool   // nobody could decide (servers away): the subscriber is not told "no", and may try again
+	Message string // Reply-Message
+	Success string // MSCHAPv2: "S=..." of the Success packet
+	Failure string // MSCHAPv2: "E=... R=..." of the Failure packet
+	Plan    Plan
+}
+
+// Rate polices one direction: trTCM with a peak, else srTCM. kbit/s and bytes; zero CIR: no limit.
+type Rate struct {
+	CIR, PIR uint64
+	CBS, PBS uint32 // 0: 100 ms of the rate
+}
+
+// Plan is a subscriber's service: a profile of the configuration, changed by what authentication says.
+type Plan struct {
+	Profile         string // of `access.profiles`; empty: the default one
+	Up, Down        Rate
+	Scheduler       string // pipe profile of the port's scheduler
+	ACLUp, ACLDown  string // access lists
+	Instance        string // network instance: VRF, pools; empty: the profile's
+	Path            string // core side is GTP-U by this path; empty: IP
+	Pool4, Pool6    string
+	PoolPD          string // of delegated prefixes
+	IPv4            netip.Addr
+	IPv6, Delegated netip.Prefix
+	InterfaceID     uint64 // RFC 3162; 0: ours to choose
+	DNS             []netip.Addr
+	Routes          []netip.Prefix // framed routes
+	SessionTimeout  time.Duration  // 0: none
+	IdleTimeout     time.Duration
+	Quota           uint64 // bytes, both directions; 0: none
+	Interim         time.Duration
+	Redirect        string   // captive: URL for HTTP until a change takes it away
+	Class           [][]byte // RADIUS Class, given back in accounting
+	CUI             []byte   // Chargeable-User-Identity (RFC 4372)
+	Max             uint32   // sign-ins of one user name at once; 0: the profile's
+}
+
+// Addresses are what a subscriber got.
+type Addresses struct {
+	IPv4        netip.Addr
+	Mask        int        // of IPv4's subnet, for IPoE
+	Gateway     netip.Addr // ours, in that subnet; the PPP peer's address
+	IPv6        netip.Prefix
+	Delegated   netip.Prefix
+	InterfaceID uint64 // of the subscriber's link-local address by PPP
+	DNS         []netip.Addr
+}
+
+// Cause is why a session ended (RFC 2866 §5.10, Acct-Terminate-Cause).
+type Cause uint32
+
+const (
+	UserRequest        Cause = 1
+	LostCarrier        Cause = 2 // keep-alive failed
+	LostService        Cause = 3
+	IdleTimeout        Cause = 4
+	SessionTimeout     Cause = 5
+	AdminReset         Cause = 6 // clear subscriber, Disconnect-Request
+	AdminReboot        Cause = 7 // planned shutdown
+	PortError          Cause = 8
+	NASError           Cause = 9
+	NASRequest         Cause = 10
+	NASReboot          Cause = 11
+	ServiceUnavailable Cause = 15
+	UserError          Cause = 17
+)
+
+// KeepAlive is LCP echo, which the data plane answers and sends (RFC 1661 §5.8).
+type KeepAlive struct {
+	Magic    uint32        // ours; the data plane answers with it
+	Interval time.Duration // 0: none are sent
+	Count    uint8         // unanswered ones after which Client.Silent is called
+}
+
+// Session is one subscriber who was let in, as its front end sees it.
+type Session interface {
+	ID() string // Acct-Session-Id
+	Plan() *Plan
+	Addresses() *Addresses
+	// Up has packets of these families pass; again for another family later. done: nil when the data plane has it.
+	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
+	// Keep stores what the front end needs to go on after a restart. It is copied.
+	Keep(state []byte)
+	// Down ends it; the front end has told the subscriber, or need not. Client.Ended is not called.
+	Down(cause Cause)
+}
+
+// Client is the front end's side of a session.
+type Client interface {
+	Ended(cause Cause) // somebody else ended it: tell the subscriber. Session is dead already.
+	Replanned()        // Session.Plan changed
+	Silent()           // keep-alive failed: the front end ends it
+}
+
+// Timer is stopped by Stop; stopping twice is harmless.
+type Timer interface{ Stop() }
+
+// Host is what a front end has done. Every call comes from the loop's goroutine, and so does every callback.
+type Host interface {
+	Now() time.Time
+	After(d time.Duration, fn func()) Timer
+	Send(f *Frame) // copied; dropped and counted when the channel is full
+	PortMAC(port string) [6]byte
+	// SignIn authenticates, and gives addresses. done is called once, later: with a session, or with why not.
+	// cancel: the subscriber is gone; done is not called any more.
+	SignIn(r *Request, c Client, done func(Session, *Verdict)) (cancel func())
+	// Failed notes an attempt that ended before SignIn (for `show subscriber` and metrics).
+	Failed(r *Request, why string)
+}
+
+// FrontEnd is one protocol of subscribers: pppoe, dhcp.
+type FrontEnd interface {
+	Frame(f *Frame) // punted
+	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot.
+	Restore(s Session, line Line, pppoe uint16, state []byte) Client
+}
