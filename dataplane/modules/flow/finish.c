@@ -364,6 +364,30 @@ static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 	}
 }
 
+// The first rule of a packet that takes the full nodes, or NULL where its key does not say that.
+static const struct rule *rule_held_back(const struct walk *k, const struct lookup *l)
+{
+	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
+
+	if (l->user.by != BY_KEY && l->user.by != BY_FLOW)
+		return NULL;
+	if (l->plain && l->state->rule != RULE_NONE)
+		return &session_pools.rule[l->state->rule];
+	return narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value)
+		       ? rule_of_key(value)
+		       : NULL;
+}
+
+// What follows of its session takes the full nodes, too, by whatever key it comes: they share URRs and meters.
+static __rte_noinline void hold_back(struct walk *k, const struct lookup *l)
+{
+	const struct rule *held = rule_held_back(k, l), *r;
+
+	k->full[l->order] = 1;
+	for (uint16_t i = 0; held != NULL && (r = session_rule_at(held->session, i)) != NULL; i++)
+		k->full[order_of_state(rule_state_of(r))] = 1;
+}
+
 void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {
 	if (unlikely(k->further)) {
@@ -380,7 +404,7 @@ void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, 
 			next[i] = likely(l->user.version == 4) ? finish(k, l, pkts[i], 4) : finish6(k, l, pkts[i]);
 		if (unlikely(next[i] == FLOW_FULL)) {
 			if (l->key != 0)
-				k->full[l->order] = 1;
+				hold_back(k, l);
 			continue;
 		}
 		if (unlikely(l->user.by == BY_SUBSCRIBER && k->hits != NULL))
