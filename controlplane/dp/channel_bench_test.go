@@ -18,8 +18,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// realDataPlane starts the program that ISTHMUS_DP names, with one worker and an access port inside the graph that makes
-// PADIs of 4,096 subscribers, at most so many a second.
+// realDataPlane starts the program that ISTHMUS_DP names, with one worker and an access port inside the graph that
+// makes PADIs of 4,096 subscribers, at most so many a second.
 func realDataPlane(b *testing.B, rate uint64) (socket string, pid int) {
 	b.Helper()
 	program := os.Getenv("ISTHMUS_DP")
@@ -40,8 +40,9 @@ func realDataPlane(b *testing.B, rate uint64) (socket string, pid int) {
 	c, err := dp.Dial(b.Context(), socket)
 	testkit.Must(b, err)
 	defer c.Close()
-	engine := api.Engine{Workers: 1, PacketBuffers: 32768, MaxSessions: 65536, MaxFlows: 1024, MaxHeld: 512, MaxFragments: 512,
-		MaxBuffered: 512, MaxScheduled: 512, MaxHandedOver: 8192, MaxPunted: 8192, Flags: api.EngineIdleSleep,
+	engine := api.Engine{Workers: 1, PacketBuffers: 32768, MaxSessions: 65536, MaxFlows: 1024,
+		MaxHeld: 512, MaxFragments: 512, MaxBuffered: 512, MaxScheduled: 512,
+		MaxHandedOver: 8192, MaxPunted: 8192, Flags: api.EngineIdleSleep,
 		PuntSubscriberRate: 1e7, PuntLineRate: 1e7, PuntSTagRate: 1e7, PuntPortRate: 1e7}
 	for i := range engine.CPU {
 		engine.CPU[i] = -1
@@ -50,15 +51,19 @@ func realDataPlane(b *testing.B, rate uint64) (socket string, pid int) {
 	copy(port.Driver[:], "synth")
 	padi := []byte{255, 255, 255, 255, 255, 255, 2, 2, 0, 0, 0, 0, 0x88, 0xa8, 0, 100, 0x81, 0, 0, 0, 0x88, 0x63,
 		0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0}
-	stream := api.Synth{Flows: 4096, Share: 1, Sizes: 1, Rate: rate, In: api.SynthTemplate{Length: uint16(len(padi)), Fields: 1}}
+	stream := api.Synth{Flows: 4096, Share: 1, Sizes: 1, Rate: rate,
+		In: api.SynthTemplate{Length: uint16(len(padi)), Fields: 1}}
 	copy(stream.Port[:], "access")
 	copy(stream.Sink[:], "access")
 	stream.Size[0] = 64
 	copy(stream.In.Bytes[:], padi)
 	stream.In.Field[0] = api.SynthField{Offset: 18, Width: 2, Type: api.FieldAdd, Divide: 1, Modulo: 4000, Step: 1}
 	stream.Out = stream.In
-	testkit.Must(b, c.Apply(b.Context(), []dp.Change{{Kind: api.KindEngine, Key: "engine", Body: api.Body(&engine)},
-		{Kind: api.KindPort, Key: "access", Body: api.Body(&port)}, {Kind: api.KindSynth, Key: "padi", Body: api.Body(&stream)}}))
+	testkit.Must(b, c.Apply(b.Context(), []dp.Change{
+		{Kind: api.KindEngine, Key: "engine", Body: api.Body(&engine)},
+		{Kind: api.KindPort, Key: "access", Body: api.Body(&port)},
+		{Kind: api.KindSynth, Key: "padi", Body: api.Body(&stream)},
+	}))
 	return socket, cmd.Process.Pid
 }
 
@@ -136,13 +141,13 @@ func BenchmarkChannelDown(b *testing.B) {
 	}
 	perFrame(b, pid, func() {
 		for n := 0; n < b.N; n += len(batch) {
-			for ch.Send(batch[:min(len(batch), b.N-n)]) != nil {
-				time.Sleep(time.Millisecond)
-			}
+			few := batch[:min(len(batch), b.N-n)]
+			testkit.Until(b, "there is room", func() bool { return ch.Send(few) == nil })
 		}
-		for frames, full := done(); frames+full < uint64(b.N); frames, full = done() {
-			time.Sleep(time.Millisecond)
-		}
+		testkit.Until(b, "all have gone", func() bool {
+			frames, full := done()
+			return frames+full+ch.Dropped() >= uint64(b.N)
+		})
 	})
 	_, full := done()
 	b.ReportMetric(100*float64(full)/float64(b.N), "%lost")

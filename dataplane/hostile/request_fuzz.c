@@ -41,7 +41,8 @@ static int parts_are_wrong(const struct api_header *h, const struct api_part_hea
 
 	if (part->size == 0 || (part->count != 0 && rows == NULL) || h->length < sizeof(*part) + first)
 		return 1;
-	struct part_reader r = {.at = (const uint8_t *)rows + first, .left = h->length - (uint32_t)(sizeof(*part) + first)};
+	struct part_reader r = {
+		.at = (const uint8_t *)rows + first, .left = h->length - (uint32_t)(sizeof(*part) + first)};
 	if (h->type != API_CHANNEL && r.left != 0)
 		return 1;
 	while ((more = part_next(&r, &p)) == 1)

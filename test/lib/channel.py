@@ -93,4 +93,5 @@ class Channel:
         mac = bytes.fromhex(mac.replace(":", ""))
         head = FRAME.pack(port.encode(), 0, len(octets), ethertype, tpid, s_tag, c_tag, mac, 0)
         padded = octets + bytes(-len(octets) % 8)
-        self._write(SEND, HEAD.pack(PART_FRAME, FRAME.size, 1) + head + HEAD.pack(PART_OCTETS, 8, len(padded) // 8) + padded)
+        frame = HEAD.pack(PART_FRAME, FRAME.size, 1) + head
+        self._write(SEND, frame + HEAD.pack(PART_OCTETS, 8, len(padded) // 8) + padded)

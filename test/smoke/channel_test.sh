@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Frames of subscribers come up to a control plane with port, tags, MAC address and session, its answers go down; limits.
+# Frames of subscribers come up to a control plane with port, tags, MAC address, session; its answers go down; limits.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
