@@ -90,7 +90,8 @@ int host_within_limits(struct worker *w, struct rte_mbuf *m, int known)
 		uint64_t depth = RTE_MAX(w->tsc_hz / level[i].depth, 4 * cost[i]);
 		bucket[i] = bucket_of(w, m, i, known);
 		if (behind(*bucket[i], w->now) + cost[i] > depth) {
-			host_count_limited(w, packet_of(m)->reason, (enum limit_level)i);
+			if (!trace_is_hypothetical(m))
+				host_count_limited(w, packet_of(m)->reason, (enum limit_level)i);
 			packet_of(m)->reason = level[i].reason->id;
 			return 0;
 		}
