@@ -259,6 +259,36 @@ static void one_line_starves_nobody(void **state)
 	assert_int_equal(kit_reason("punt-line-limit") - limited, 2000 * seconds - flood);
 }
 
+// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs.
+static void many_lines_starve_nobody(void **state)
+{
+	uint64_t limited = kit_reason("punt-s-tag-limit");
+	static struct frame f;
+	uint32_t quiet = 0;
+
+	for (uint32_t ms = 0; ms < 3000; ms++) {
+		for (uint32_t line = 1; line <= 100; line++) {
+			uint8_t mac[6] = {2, 9, 0, (uint8_t)(ms >> 8), (uint8_t)ms, (uint8_t)line};
+
+			put_discovery(&f, mac, 100, (uint16_t)line);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+			if (line % 32 == 0)
+				kit_run();
+		}
+		if (ms % 100 == 99) {
+			put_discovery(&f, stranger, 100, 1000);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+		}
+		kit_run();
+		for (uint32_t i = 0; i < kit_channel.frames; i++)
+			quiet += kit_channel.frame[i].h.c_tag == 1000;
+		kit_channel.frames = 0;
+		kit_advance(1000);
+	}
+	assert_int_equal(quiet, 30);
+	assert_true(kit_reason("punt-s-tag-limit") > limited);
+}
+
 struct flood {
 	const char *what, *reason;
 	uint8_t macs; // that it comes from
@@ -547,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(long_frames_stay_here, open_channel, check),
 		cmocka_unit_test_setup_teardown(another_takes_over, open_channel, check),
 		cmocka_unit_test_setup_teardown(one_line_starves_nobody, open_channel, check),
+		cmocka_unit_test_setup_teardown(many_lines_starve_nobody, open_channel, check),
 		cmocka_unit_test_setup_teardown(each_level_is_limited, open_channel, check),
 		cmocka_unit_test_setup_teardown(a_port_is_limited, open_channel, check),
 		cmocka_unit_test_setup_teardown(sessions_begin_with_pads, open_channel, check),

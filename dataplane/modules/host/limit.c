@@ -2,11 +2,12 @@
 // Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its
 // S-tag, of its port.
 //
-// A packet takes from all of its buckets, or, when one is empty, from none: a line with random MAC addresses has
-// spent its own bucket, and costs no other line and no subscriber anything. Known subscribers have buckets of their
-// own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the S-tag's bucket is the next
-// wider one, without tags the port's. A level's buckets are a table without keys, and those of one place are shared;
-// a port has its own.
+// A packet takes from all of its buckets, or, when one is empty, from the line's and S-tag's that are narrower: so these
+// say what a line would like to have. Who has used more than half of one leaves the last quarter of wider ones to those
+// who have not: one line or many spend what is theirs, and leave a good one its way. A subscriber's bucket is spared, as
+// random MAC addresses would empty those of others. Known subscribers have buckets of their own at each level, which
+// strangers cannot empty. Where no C-tag tells lines apart, the S-tag's bucket is the next wider one, without tags the
+// port's. A level's buckets are a table without keys, and those of one place are shared; a port has its own.
 #include "host/limit.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -77,29 +78,49 @@ static int applies(const struct endpoint_view *e, int i)
 	return i == LIMIT_LINE ? e->c_tag != 0 : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
 }
 
-int host_within_limits(struct worker *w, struct rte_mbuf *m, int known)
+struct taken {
+	uint64_t *bucket[LIMIT_LEVELS], cost[LIMIT_LEVELS]; // bucket NULL: the level does not apply
+};
+
+static void take(const struct worker *w, const struct taken *t, int first, int end)
 {
-	const struct endpoint_view *e = endpoint_view_of(m);
-	uint64_t *bucket[LIMIT_LEVELS], cost[LIMIT_LEVELS];
+	for (int i = first; i < end; i++)
+		if (t->bucket[i] != NULL)
+			*t->bucket[i] = w->now + behind(*t->bucket[i], w->now) + t->cost[i];
+}
+
+// The level whose bucket has not enough; LIMIT_LEVELS: none.
+static int level_over(const struct worker *w, struct rte_mbuf *m, int known, struct taken *t)
+{
+	int heavy = 0;
 
 	for (int i = 0; i < LIMIT_LEVELS; i++) {
-		bucket[i] = NULL;
-		if (!applies(e, i))
+		if (!applies(endpoint_view_of(m), i))
 			continue;
-		cost[i] = w->tsc_hz / __atomic_load_n(&limits.rate[i], __ATOMIC_RELAXED);
-		uint64_t depth = RTE_MAX(w->tsc_hz / level[i].depth, 4 * cost[i]);
-		bucket[i] = bucket_of(w, m, i, known);
-		if (behind(*bucket[i], w->now) + cost[i] > depth) {
-			if (!trace_is_hypothetical(m))
-				host_count_limited(w, packet_of(m)->reason, (enum limit_level)i);
-			packet_of(m)->reason = level[i].reason->id;
-			return 0;
-		}
+		t->cost[i] = w->tsc_hz / __atomic_load_n(&limits.rate[i], __ATOMIC_RELAXED);
+		t->bucket[i] = bucket_of(w, m, i, known);
+		uint64_t depth = RTE_MAX(w->tsc_hz / level[i].depth, 4 * t->cost[i]);
+		uint64_t used = behind(*t->bucket[i], w->now);
+		if (used + t->cost[i] > (heavy ? depth - depth / 4 : depth))
+			return i;
+		heavy |= used > depth / 2;
 	}
-	for (int i = 0; i < LIMIT_LEVELS && !trace_is_hypothetical(m); i++)
-		if (bucket[i] != NULL)
-			*bucket[i] = w->now + behind(*bucket[i], w->now) + cost[i];
-	return 1;
+	return LIMIT_LEVELS;
+}
+
+int host_within_limits(struct worker *w, struct rte_mbuf *m, int known)
+{
+	struct taken t = {0};
+	int over = level_over(w, m, known, &t), counts = !trace_is_hypothetical(m);
+
+	if (counts)
+		take(w, &t, over == LIMIT_LEVELS ? LIMIT_SUBSCRIBER : LIMIT_LINE, over);
+	if (over == LIMIT_LEVELS)
+		return 1;
+	if (counts)
+		host_count_limited(w, packet_of(m)->reason, (enum limit_level)over);
+	packet_of(m)->reason = level[over].reason->id;
+	return 0;
 }
 
 static void set_rates(const struct api_engine *e)
