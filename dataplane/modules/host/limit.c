@@ -2,13 +2,13 @@
 // Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its
 // S-tag, of its port.
 //
-// A packet takes from all of its buckets, or, when one is empty, from the line's and S-tag's that are narrower: so these
-// say what a line would like to have. Who has used more than half of one leaves the last quarter of wider ones to those
-// who have not: one line or many spend what is theirs, and leave a good one its way. A subscriber's bucket is asked last,
-// so a flood costs no cold line of memory, and what finds it empty takes nothing. Known subscribers have buckets of their
-// own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the S-tag's bucket is the next wider
-// one, without tags the port's. A level's buckets are a table without keys, and those of one place are shared; a port has
-// its own.
+// A packet takes from all of its buckets, or, when one is empty, from the line's and S-tag's that are narrower: so
+// these say what a line would like to have. Who has used more than half of one leaves the last quarter of wider ones
+// to those who have not: one line or many spend what is theirs, and leave a good one its way. A subscriber's bucket
+// is asked last, so a flood costs no cold line of memory, and what finds it empty takes nothing. Known subscribers
+// have buckets of their own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the
+// S-tag's bucket is the next wider one, without tags the port's. A level's buckets are a table without keys, and
+// those of one place are shared; a port has its own.
 #include "host/limit.h"
 #include "core/control.h"
 #include "core/object.h"
