@@ -373,9 +373,8 @@ static const struct rule *rule_held_back(const struct walk *k, const struct look
 		return NULL;
 	if (l->plain && l->state->rule != RULE_NONE)
 		return &session_pools.rule[l->state->rule];
-	return narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value)
-		       ? rule_of_key(value)
-		       : NULL;
+	return narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value) ? rule_of_key(value)
+												    : NULL;
 }
 
 // What follows of its session takes the full nodes, too, by whatever key it comes: they share URRs and meters.
