@@ -7,6 +7,28 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
+// line is the stored form of a subscriber's traffic endpoint.
+func (c *codec) line(l *api.Session) {
+	number(c, &l.Encap)
+	number(c, &l.OuterTPID)
+	number(c, &l.STag)
+	number(c, &l.CTag)
+	number(c, &l.PPPoESession)
+	for i := range l.MAC {
+		number(c, &l.MAC[i])
+	}
+	number(c, &l.MRU)
+	number(c, &l.Subport)
+	number(c, &l.Pipe)
+	for _, name := range [][]byte{l.Port[:], l.PipeProfile[:], l.Mirror[:], l.Counter[:]} {
+		text := api.CString(name)
+		c.text(&text)
+		if c.reading && api.PutCString(name, text) != nil {
+			c.fail()
+		}
+	}
+}
+
 // What a wireline subscriber's rules say in place of a network instance: its packets are found by the traffic endpoint,
 // or by the F-TEID, and go out by a path of the configuration, or by the endpoint (TS 23.316 §4.10: one session with a
 // rule for each side).

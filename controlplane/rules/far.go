@@ -25,6 +25,9 @@ func (c *codec) far(f *FAR) {
 	number(c, &f.Action)
 	number(c, &f.Marker)
 	c.optional(&f.Forwarding, &f.Duplicating, &f.BAR)
+	if c.version >= 6 {
+		c.text(&f.Path)
+	}
 }
 
 func (c *codec) forwarding(w *pfcp.Forwarding) {
@@ -127,10 +130,8 @@ func (c *Compiler) far(f *FAR) *pfcp.Error {
 	out := api.FAR{ID: f.ID, Action: byte(f.Action), DSCP: pathDSCP, Instance: noIndex, EndMarker: f.Marker}
 	c.bar(f, &out)
 	var more api.FARMore
-	if w := f.Forwarding; w != nil && c.s.Line != nil {
-		lineFAR(f, w, &out)
-	} else if w != nil {
-		if err := c.forwarding(f, w, &out); err != nil {
+	if w := f.Forwarding; w != nil {
+		if err := c.forwardingOf(f, w, &out); err != nil {
 			return err
 		}
 		if r := w.Redirect; r != nil {
@@ -175,6 +176,14 @@ func (c *Compiler) bar(f *FAR, out *api.FAR) {
 	if b.Duration != nil {
 		out.BufferMs = uint32(min(*b.Duration/time.Millisecond, 1<<32-1))
 	}
+}
+
+func (c *Compiler) forwardingOf(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {
+	if c.s.Line != nil {
+		lineFAR(f, w, out)
+		return nil
+	}
+	return c.forwarding(f, w, out)
 }
 
 func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {

@@ -10,7 +10,7 @@ import (
 )
 
 // QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
-// The policers are the configuration's, for a wireline subscriber.
+// The policers are the configuration's, for a wireline subscriber; without them rates count.
 type QER struct {
 	pfcp.CreateQER
 	Share                          uint32
@@ -28,6 +28,10 @@ func (c *codec) qer(q *QER) {
 	number(c, &q.Share)
 	c.optional(&q.Correlation, &q.GateUplink, &q.GateDownlink, &q.MBRUplink, &q.MBRDownlink, &q.GBRUplink, &q.GBRDownlink,
 		&q.QFI, &q.AveragingWindow, &q.RQI)
+	if c.version >= 6 {
+		c.text(&q.UplinkPolicer)
+		c.text(&q.DownlinkPolicer)
+	}
 }
 
 func checkQER(q *QER) *pfcp.Error {
@@ -58,8 +62,11 @@ func (c *Compiler) allQERs() {
 			out.Flags |= api.QERRqi
 		}
 		up, down := q.UplinkPolicer, q.DownlinkPolicer
-		if c.s.Line == nil {
-			up, down = c.policer(q, q.MBRUplink, q.GBRUplink), c.policer(q, q.MBRDownlink, q.GBRDownlink)
+		if up == "" {
+			up = c.policer(q, q.MBRUplink, q.GBRUplink)
+		}
+		if down == "" {
+			down = c.policer(q, q.MBRDownlink, q.GBRDownlink)
 		}
 		copy(out.UplinkPolicer[:api.NameSize-1], up)
 		copy(out.DownlinkPolicer[:api.NameSize-1], down)

@@ -128,6 +128,12 @@ func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []
 		a.end(sequences...)
 		return nil
 	}
+	if lines := r.lines.Load(); lines != nil && r.sessions.ofLine(&events[0]) {
+		for i := range events {
+			(*lines).LineEvent(&events[i], func() { a.end(sequences[i]) })
+		}
+		return nil
+	}
 	to := r.reporter()
 	if to == nil {
 		a.end(sequences...)

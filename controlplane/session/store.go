@@ -154,6 +154,8 @@ func (p *Manager) loadRecord(r store.Record) error {
 			return err
 		}
 		return p.restore(s, r.Number)
+	case store.Line:
+		p.loadLine(r)
 	case store.Usage:
 		rows, err := api.DecodeAll[api.Usage](r.Data)
 		if err != nil {
