@@ -14,6 +14,7 @@ import (
 // Set is the histograms of one process. Observations may come from any goroutine.
 type Set struct {
 	requests, own *prometheus.HistogramVec
+	signIn        *prometheus.HistogramVec
 	commit, write prometheus.Histogram
 	batch, queue  prometheus.Histogram
 	collectors    []prometheus.Collector
@@ -67,6 +68,13 @@ func (s *Set) Request(message string, d time.Duration) {
 func (s *Set) OwnRequest(message string, d time.Duration) {
 	if s != nil {
 		s.own.WithLabelValues(message).Observe(d.Seconds())
+	}
+}
+
+// SignIn is a phase of a sign-in that took d.
+func (s *Set) SignIn(phase string, d time.Duration) {
+	if s != nil {
+		s.signIn.WithLabelValues(phase).Observe(d.Seconds())
 	}
 }
 
