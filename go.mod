@@ -16,6 +16,8 @@ require (
 
 require golang.org/x/term v0.40.0
 
+require github.com/insomniacslk/dhcp v0.0.0-20260220084031-5adc3eb26f91 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

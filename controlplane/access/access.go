@@ -225,3 +225,9 @@ type FrontEnd interface {
 	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot.
 	Restore(s Session, line Line, pppoe uint16, state []byte) Client
 }
+
+// LinkLocal is the address of an access port that its subscribers see as their router: of its MAC (RFC 4291 appendix A).
+func LinkLocal(mac [6]byte) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe,
+		13: mac[3], 14: mac[4], 15: mac[5]})
+}
