@@ -82,6 +82,7 @@ func (c *codec) session(s *Session) {
 	list(c, &s.Endpoint, c.endpoint)
 	if c.version >= 6 {
 		some(c, &s.Line)
+		c.filters(&s.LineFilters)
 	}
 }
 
@@ -321,6 +322,8 @@ func (c *codec) one(field any) {
 		c.redirect(made(c, v))
 	case **api.Session:
 		c.line(made(c, v))
+	case **api.Policer:
+		row(c, made(c, v))
 	default:
 		c.fail()
 	}

@@ -106,7 +106,8 @@ func clean(s *Session) {
 	if l := s.Line; l != nil { // what the compiler fills in
 		*l = api.Session{Encap: l.Encap, OuterTPID: l.OuterTPID, STag: l.STag, CTag: l.CTag, MAC: l.MAC, MRU: l.MRU,
 			PPPoESession: l.PPPoESession, Port: l.Port, Subport: l.Subport, Pipe: l.Pipe, PipeProfile: l.PipeProfile,
-			Mirror: l.Mirror, Counter: l.Counter}
+			Mirror: l.Mirror, Counter: l.Counter, LCPMagic: l.LCPMagic, LCPInterval: l.LCPInterval, LCPCount: l.LCPCount,
+			LCPOpened: l.LCPOpened}
 	}
 	for i := range s.FAR {
 		if w := s.FAR[i].Forwarding; w != nil {

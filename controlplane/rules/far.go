@@ -131,7 +131,11 @@ func (c *Compiler) far(f *FAR) *pfcp.Error {
 	c.bar(f, &out)
 	var more api.FARMore
 	if w := f.Forwarding; w != nil {
-		if err := c.forwardingOf(f, w, &out); err != nil {
+		forwarding := c.forwarding
+		if c.s.Line != nil {
+			forwarding = c.lineFAR
+		}
+		if err := forwarding(f, w, &out); err != nil {
 			return err
 		}
 		if r := w.Redirect; r != nil {
@@ -176,14 +180,6 @@ func (c *Compiler) bar(f *FAR, out *api.FAR) {
 	if b.Duration != nil {
 		out.BufferMs = uint32(min(*b.Duration/time.Millisecond, 1<<32-1))
 	}
-}
-
-func (c *Compiler) forwardingOf(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {
-	if c.s.Line != nil {
-		lineFAR(f, w, out)
-		return nil
-	}
-	return c.forwarding(f, w, out)
 }
 
 func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {

@@ -17,8 +17,7 @@ type Session struct {
 	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP
 	// session.
 	Line *api.Session
-	// LineFilters are those of the subscriber's PDRs, by id: of VLAN tags, SDF filters know nothing. Not stored: who
-	// signed in has none.
+	// LineFilters are those of the subscriber's PDRs, by id: of VLAN tags, SDF filters know nothing.
 	LineFilters map[uint16][]api.SDF
 	SEID        uint64 // ours
 	CP          pfcp.FSEID

@@ -133,14 +133,14 @@ func (t *attempt) decided(v *access.Verdict) {
 	s.request.ClientID = slices.Clone(s.request.ClientID)
 	began := l.opt.Now()
 	if err := s.want(t.request.Wants); err != nil {
-		s.release(access.NASError)
+		s.release()
 		no("address", err)
 		return
 	}
 	l.opt.Measures.SignIn(phaseAddress, l.opt.Now().Sub(began))
 	t.over = true
 	l.by.add(s)
-	s.limit = l.timers.add(l.opt.Now().Add(untilUp), func() { s.end(access.UserError) })
+	s.limit = l.timers.add(l.opt.Now().Add(untilUp), func() { s.end(access.LostService) })
 	l.noteAttempt(t.request, t.user, "")
 	answer := *v
 	answer.Plan = plan

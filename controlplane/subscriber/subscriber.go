@@ -36,10 +36,12 @@ type Subscriber struct {
 
 	put    bool // the session layer has it
 	ending bool
-	busy   bool // a request to the session layer is under way
-	dirty  bool // the record is to be written
-	ops    []func()
-	acks   []func() // of events that are counted, and not in the store yet
+	// declined: somebody whom we do not know uses the IPv4 address
+	declined bool
+	busy     bool // a request to the session layer is under way
+	dirty    bool // the record is to be written
+	ops      []func()
+	acks     []func() // of events that are counted, and not in the store yet
 
 	used  [2]counters // all, IPv6
 	seen  [2]seen     // reports of the URRs
@@ -243,12 +245,12 @@ func hostOf(a netip.Addr) netip.Prefix {
 }
 
 // release gives all addresses back.
-func (s *Subscriber) release(cause access.Cause) {
+func (s *Subscriber) release() {
 	pools := s.loop.opt.Pools
 	for i, v := range []netip.Prefix{hostOf(s.addresses.IPv4), s.addresses.IPv6, s.addresses.Delegated} {
 		switch {
 		case !v.IsValid():
-		case i == 0 && cause == access.UserError:
+		case i == 0 && s.declined:
 			pools.Decline(s.plan.Instance, v)
 		default:
 			pools.Release(s.plan.Instance, v)
@@ -323,6 +325,7 @@ func (s *Subscriber) Keep(state []byte) {
 // Down is access.Session's.
 func (s *Subscriber) Down(cause access.Cause) {
 	s.client = nil
+	s.declined = cause == access.UserError && s.request.Kind == access.IPoE4
 	s.end(cause)
 }
 
@@ -371,7 +374,7 @@ func (s *Subscriber) drop(cause access.Cause) {
 				s.put = false
 				s.stored(acks)
 				s.measured(usage)
-				s.release(cause)
+				s.release()
 				s.whenCounted(func() { s.stopped(cause, ended) })
 			})
 		})
@@ -404,7 +407,7 @@ func (l *Loop) removeRecord(seid uint64) {
 
 // gone is the end of one whose packets never passed.
 func (s *Subscriber) gone(cause access.Cause) {
-	s.release(cause)
+	s.release()
 	s.loop.by.forget(s)
 	s.loop.stats.ended[cause]++
 }
