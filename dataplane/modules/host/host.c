@@ -44,6 +44,9 @@ struct reason punt_router_solicitation = {.name = "router-solicitation",
 	.text = "an IPv6 router solicitation or advertisement",
 	.kind = REASON_PUNT,
 	.control = CONTROL_PROTOCOL};
+struct reason punt_first_packet = {.name = "first-packet",
+	.text = "a packet of nobody who is known, on a port where the first packet signs in",
+	.kind = REASON_PUNT};
 struct reason punt_routing = {.name = "routing",
 	.text = "a routing protocol's packet to one of our addresses or to a link's routers, which no node serves",
 	.kind = REASON_PUNT,
@@ -63,7 +66,8 @@ struct reason drop_pppoe_discovery = {.name = "pppoe-discovery-malformed",
 RTE_INIT(host_reasons)
 {
 	struct reason *const all[] = {&punt_pppoe_discovery, &punt_ppp_control, &punt_dhcp, &punt_dhcp6,
-		&punt_router_solicitation, &punt_routing, &punt_link, &punt_icmp, &punt_host, &drop_pppoe_discovery};
+		&punt_router_solicitation, &punt_routing, &punt_link, &punt_icmp, &punt_host, &punt_first_packet,
+		&drop_pppoe_discovery};
 
 	for (unsigned i = 0; i < RTE_DIM(all); i++)
 		reason_register(all[i]);
