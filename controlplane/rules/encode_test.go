@@ -98,6 +98,10 @@ func clean(s *Session) {
 	s.Line = nil // of wireline subscribers, which the configuration has
 	for i := range s.QER {
 		s.QER[i].UplinkPolicer, s.QER[i].DownlinkPolicer = "", ""
+		s.QER[i].Uplink, s.QER[i].Downlink = nil, nil
+	}
+	for i := range s.URR {
+		s.URR[i].IPv6 = false
 	}
 	for i := range s.FAR {
 		s.FAR[i].Path = ""

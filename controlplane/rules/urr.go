@@ -11,11 +11,12 @@ import (
 )
 
 // URR is a URR as the CP function gave it. Query counts the immediate reports that were asked for, Grant how often
-// thresholds and quotas were given.
+// thresholds and quotas were given. IPv6: of a subscriber whose core side is IP, IPv6 packets alone; not stored.
 type URR struct {
 	pfcp.CreateURR
 	Query uint32
 	Grant uint32
+	IPv6  bool
 }
 
 func (c *codec) urr(u *URR) {
@@ -104,6 +105,9 @@ func urrFlags(u *URR) uint16 {
 	}
 	if u.EventQuota != nil {
 		flags |= api.URRHasEventQuota
+	}
+	if u.IPv6 {
+		flags |= api.URRIP6
 	}
 	if u.Information == nil {
 		return flags
