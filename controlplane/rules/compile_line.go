@@ -69,9 +69,6 @@ func row[T any, P api.Row[T]](c *codec, v *T) {
 	}
 }
 
-// What a wireline subscriber's rules say in place of a network instance: its packets are found by the traffic endpoint,
-// or by the F-TEID, and go out by a path of the configuration, or by the endpoint (TS 23.316 §4.10: one session with a
-// rule for each side).
 // What a wireline subscriber's rules say: its packets are found by the traffic endpoint, and by the F-TEID, or by its
 // addresses in a network instance where the core side is IP (a BNG). They go out by a path of the configuration, by the
 // instance, or by the endpoint (TS 23.316 §4.10: one session with a rule for each side).
