@@ -143,7 +143,7 @@ func (l *Link) configureAnswer(n int, p packet) Discard {
 		}
 		a.waits = false
 		if p.code() != configureAck {
-			l.learn(y, p.code() == configureReject, in, ours)
+			l.learn(a, y, p.code() == configureReject, in, ours)
 		}
 	}
 	if l.over {
@@ -157,9 +157,9 @@ func (l *Link) configureAnswer(n int, p packet) Discard {
 	return Taken
 }
 
-// learn changes what is asked for next.
-func (l *Link) learn(y layer, reject bool, in, ours options) {
-	for len(in) > 0 {
+// learn changes what is asked for next. ours is in the buffer, which is another's when the link is closed by that.
+func (l *Link) learn(a *automaton, y layer, reject bool, in, ours options) {
+	for len(in) > 0 && a.state >= reqSent {
 		var kind uint8
 		var value []byte
 		kind, value, _, in = in.next()
