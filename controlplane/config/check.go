@@ -47,6 +47,8 @@ func (k *checker) all() {
 	k.allMirrors()
 	k.allCounters()
 	k.pfcp()
+	k.radius()
+	k.aaa()
 	k.subscribers()
 }
 

@@ -4,6 +4,7 @@ package radius
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -27,7 +28,7 @@ type ServerConfig struct {
 	Address  netip.AddrPort
 	Source   netip.Addr // of our packets; zero: the kernel's choice
 	Secret   []byte
-	TLS      *tls.Config // RADIUS over TLS (RFC 6614); nil: over UDP
+	Security *Security // RADIUS over TLS (RFC 6614); nil: over UDP
 	Timeout  time.Duration
 	Tries    int           // of one request at this server
 	DeadTime time.Duration // for which a server that does not answer gets no requests
@@ -36,6 +37,21 @@ type ServerConfig struct {
 	Policy   Policy
 	Sockets  int // sockets or connections, each for 256 requests at a time
 	Queue    int // requests that wait for one of them
+}
+
+// Security is TLS with certificates on both sides, in PEM.
+type Security struct {
+	Name                 string // in the server's certificate; an address is looked for among its addresses
+	CA, Certificate, Key []byte
+}
+
+func (s *Security) config() (*tls.Config, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(s.CA) {
+		return nil, errors.New("no certificate of an authority")
+	}
+	own, err := tls.X509KeyPair(s.Certificate, s.Key)
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.Name, RootCAs: pool, Certificates: []tls.Certificate{own}}, err
 }
 
 // Client sends requests to several servers that stand for each other, and matches answers.
@@ -56,7 +72,14 @@ func NewClient(configs []ServerConfig, alive func()) (*Client, error) {
 		if !one.Address.IsValid() || one.Timeout <= 0 || one.Tries < 1 || one.Sockets < 1 {
 			return nil, fmt.Errorf("RADIUS server %s: needs an address, time-out, tries and sockets", one.Name)
 		}
-		c.servers = append(c.servers, newServer(c, one, alive))
+		s := newServer(c, one, alive)
+		if one.Security != nil {
+			var err error
+			if s.tls, err = one.Security.config(); err != nil {
+				return nil, fmt.Errorf("RADIUS server %s: %w", one.Name, err)
+			}
+		}
+		c.servers = append(c.servers, s)
 	}
 	slices.SortStableFunc(c.servers, func(a, b *server) int { return a.Priority - b.Priority })
 	for i, s := range c.servers {

@@ -72,6 +72,20 @@ func (p *Packet) Encode(dst, secret []byte, request *[16]byte) ([]byte, error) {
 	return dst, nil
 }
 
+// AppendAttributes encodes attributes of which none is hidden by a secret.
+func AppendAttributes(dst []byte, list []Attribute) ([]byte, error) {
+	var err error
+	for i := range list {
+		if list[i].Type == UserPassword {
+			return nil, errors.New("a password is not kept")
+		}
+		if dst, err = appendAttribute(dst, &list[i], nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
 // seal is Request Authenticator of accounting and Response Authenticator: MD5 of the packet and the secret.
 func seal(b, secret []byte) (out [16]byte) {
 	h := md5.New()

@@ -17,7 +17,7 @@ func (s *server) die(last *exchange) {
 			s.probes = time.AfterFunc(s.Probe, s.probe)
 		}
 		moved = s.evict()
-		if s.TLS != nil { // the next ones get a connection that works
+		if s.tls != nil { // the next ones get a connection that works
 			broken, s.lanes = s.lanes, nil
 		}
 	}

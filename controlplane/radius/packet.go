@@ -68,6 +68,9 @@ func Trim(b []byte) ([]byte, error) {
 	return b[:n], nil
 }
 
+// ParseAttributes reads what AppendAttributes wrote; values stay in b.
+func ParseAttributes(b []byte) ([]Attribute, error) { return split(b, nil) }
+
 // split appends the attributes of body, those of vendors whom we know one by one.
 func split(body []byte, list []Attribute) ([]Attribute, error) {
 	for len(body) > 0 {

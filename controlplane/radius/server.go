@@ -4,6 +4,7 @@ package radius
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/binary"
 	mathrand "math/rand/v2"
 	"net/netip"
@@ -17,8 +18,9 @@ import (
 type server struct {
 	ServerConfig
 	client  *Client
-	index   int    // in client.servers
-	revived func() // nil: nobody asks
+	index   int         // in client.servers
+	tls     *tls.Config // nil: UDP
+	revived func()      // nil: nobody asks
 	living  atomic.Bool
 
 	mu       sync.Mutex
@@ -94,7 +96,7 @@ func (s *server) sendFirst(e *exchange, l *lane) error {
 	e.first = time.Now()
 	e.tries = 1
 	s.counts.Requests++
-	if s.TLS != nil { // the transport sends again what is lost
+	if s.tls != nil { // the transport sends again what is lost
 		e.arm(s.patience())
 	} else {
 		e.arm(about(e.wait))
@@ -133,7 +135,7 @@ func (s *server) lane() *lane {
 	if len(s.lanes) >= s.Sockets || s.dialling {
 		return nil
 	}
-	if s.TLS != nil {
+	if s.tls != nil {
 		s.dialling = true
 		go s.dial()
 		return nil
@@ -182,7 +184,7 @@ func (s *server) expired(e *exchange) {
 	}
 	if len(e.slots) == 0 { // it never got an identifier
 		s.unqueue(e)
-		if s.TLS != nil && len(s.lanes) == 0 {
+		if s.tls != nil && len(s.lanes) == 0 {
 			s.die(e) // unlocks
 			return
 		}
@@ -192,7 +194,7 @@ func (s *server) expired(e *exchange) {
 		s.client.next(e)
 		return
 	}
-	if e.tries < s.Tries && s.TLS == nil {
+	if e.tries < s.Tries && s.tls == nil {
 		s.again(e) // unlocks
 		return
 	}
@@ -310,7 +312,7 @@ func (s *server) state() ServerState {
 		c.Outstanding += 256 - l.count
 	}
 	transport := "udp"
-	if s.TLS != nil {
+	if s.tls != nil {
 		transport = "tls"
 	}
 	return ServerState{Name: s.Name, Address: s.Address.String(), Transport: transport, Priority: s.Priority,

@@ -57,7 +57,7 @@ func (s *server) receive(conn *net.UDPConn, l *lane) {
 func (s *server) dial() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
 	defer cancel()
-	dialer := &tls.Dialer{NetDialer: &net.Dialer{}, Config: s.TLS}
+	dialer := &tls.Dialer{NetDialer: &net.Dialer{}, Config: s.tls}
 	if s.Source.IsValid() {
 		dialer.NetDialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Source, 0))
 	}
