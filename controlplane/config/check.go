@@ -48,6 +48,8 @@ func (k *checker) all() {
 	k.allCounters()
 	k.pfcp()
 	k.access()
+	k.radius()
+	k.aaa()
 	k.subscribers()
 }
 
