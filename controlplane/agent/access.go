@@ -10,6 +10,7 @@ import (
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/dhcp"
 	"isthmus/controlplane/lease"
 	"isthmus/controlplane/pppoe"
 	"isthmus/controlplane/session"
@@ -23,6 +24,7 @@ type signIns struct {
 	aaa     *aaa.AAA
 	pools   *lease.Pools
 	pppoe   *pppoe.Server
+	dhcp    *dhcp.Server
 	records []session.LineRecord // of the store, until the loop has them
 }
 
@@ -54,8 +56,12 @@ func (a *Agent) openAccess() error {
 		Auth: s.aaa, Pools: s.pools, Measures: a.measures, Log: a.log,
 		Notify: func(kind, about string, args ...any) { a.events.Publish(kind, about, args...) }})
 	sessions.loop = s.loop
-	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), nil)
-	s.loop.FrontEnds(s.pppoe, nil)
+	s.dhcp = dhcp.New(s.loop, dhcpConfig(c))
+	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line, send func([]byte),
+		up func(access.Families, func(error))) pppoe.Link6 {
+		return s.dhcp.OverPPP(of, line, send, up)
+	})
+	s.loop.FrontEnds(s.pppoe, s.dhcp)
 	s.records = a.mobile.manager.SetLines(s.loop)
 	for _, r := range a.mobile.manager.AccountRecords() {
 		if err := s.aaa.Restore(r.Number, r.Data); err != nil {
@@ -99,12 +105,13 @@ func (a *Agent) configureAccess(plan *Plan) {
 	if err := s.aaa.Replace(c); err != nil {
 		a.log.Error("authentication goes on as it was", "error", err)
 	}
-	set, over := subscriber.SettingsOf(c), pppoeConfig(c)
+	set, dial, leased := subscriber.SettingsOf(c), pppoeConfig(c), dhcpConfig(c)
 	s.loop.Post(func() {
 		if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil {
 			a.log.Error("pools go on as they were", "error", err)
 		}
-		s.pppoe.Configure(over)
+		s.pppoe.Configure(dial)
+		s.dhcp.Configure(leased)
 		s.loop.Configure(set)
 	})
 }
@@ -142,6 +149,23 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 			// Its MTU is that of the IP packet with PPPoE's 8 bytes (RFC 4638).
 			made.MaxPayload[string(port.Name)] = uint16(min(port.MTU-8, uint32(p.MRU)))
 		}
+	}
+	return made
+}
+
+func dhcpConfig(c *config.Config) dhcp.Config {
+	made := dhcp.DefaultConfig()
+	packet := map[string]bool{}
+	for i := range c.Ports {
+		packet[string(c.Ports[i].Name)] = c.Ports[i].SignIn.Packet
+	}
+	set := subscriber.SettingsOf(c)
+	made.PortOf = func(l *access.Line) (dhcp.Port, bool) {
+		p := set.Port(l)
+		if p == nil || !p.IPoE {
+			return dhcp.Port{}, false
+		}
+		return dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted, FirstPacket: packet[l.Port]}, true
 	}
 	return made
 }

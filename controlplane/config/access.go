@@ -24,16 +24,15 @@ func (a *Access) Enabled() bool { return len(a.Ports) > 0 }
 
 // AccessPort is where subscribers sign in.
 type AccessPort struct {
-	At          `yaml:""`
-	Port        Name     `yaml:"port" req:"true" doc:"Access port."`
-	STags       TagRange `yaml:"s_tags" doc:"Outer VLAN tags, one or a range; absent: all, and frames without tags."`
-	CTags       TagRange `yaml:"c_tags" doc:"Inner VLAN tags; absent: all, and none."`
-	PPPoE       bool     `yaml:"pppoe" doc:"PPPoE is served."`
-	IPoE        bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
-	VLANs       string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
-	Trusted     bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else it is taken out."`
-	FirstPacket bool     `yaml:"first_packet" with:"ipoe" doc:"A packet of nobody known signs in, too."`
-	Profile     Name     `yaml:"profile" doc:"Profile in place of default_profile."`
+	At      `yaml:""`
+	Port    Name     `yaml:"port" req:"true" doc:"Access port."`
+	STags   TagRange `yaml:"s_tags" doc:"Outer VLAN tags, one or a range; absent: all, and frames without tags."`
+	CTags   TagRange `yaml:"c_tags" doc:"Inner VLAN tags; absent: all, and none."`
+	PPPoE   bool     `yaml:"pppoe" doc:"PPPoE is served."`
+	IPoE    bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
+	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
+	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else it is taken out."`
+	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
 
 // AccessProfile is a service.
