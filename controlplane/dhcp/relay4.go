@@ -113,19 +113,20 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 		return
 	}
 	key := relayKey{dhcpv4.TransactionID(packet[4:8]), [6]byte(packet[28:34])}
-	u := s.relays[key]
-	if u == nil || address4(packet[24:28]) != s.c.Address ||
-		!slices.ContainsFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }) {
+	u, i := s.relays[key], -1
+	if u != nil && address4(packet[24:28]) == s.c.Address {
+		i = slices.IndexFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() })
+	}
+	if i < 0 {
 		s.count(unknownUpstream)
 		return
 	}
-	i := slices.IndexFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() })
 	from := u.port().Upstream[i]
 	if u.busy || u.cancel != nil { // the first answer wins
 		s.count(waits)
 		return
 	}
-	u.four.server = from
+	u.answering = from
 	s.answer4(u, append([]byte(nil), packet...))
 }
 
@@ -159,9 +160,9 @@ func (s *Server) answer4(u *subscriber, packet []byte) {
 			s.count(otherServer)
 			return
 		}
-		server, relayed := u.four.server, u.relayed
+		server, relayed := u.answering, u.relayed
 		u.restart(access.LostService) // it has another address now
-		u.four.server, u.relayed, u.relay = server, relayed, relayKey{m.TransactionID, u.line.MAC}
+		u.answering, u.relayed, u.relay = server, relayed, relayKey{m.TransactionID, u.line.MAC}
 		s.relays[u.relay] = u
 	}
 	u.upstream = packet
@@ -204,7 +205,7 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 	if lease <= 0 || lease > 1<<31*time.Second { // "infinite" (RFC 2131 §3.3) is asked for again
 		lease = 1 << 31 * time.Second
 	}
-	u.four.id = address4(m.Options[54])
+	u.four.server, u.four.id = u.answering, address4(m.Options[54])
 	u.four.xid = m.TransactionID
 	held := now.Add(lease)
 	if p := u.port(); p.Proxy {

@@ -41,6 +41,7 @@ type subscriber struct {
 	upstream           []byte // an upstream server's message
 	relayed            []byte // the client's message that upstream servers work at
 	relay              relayKey
+	answering          netip.AddrPort // who sent upstream
 
 	four   lease4
 	peer   netip.Addr // its link-local address; invalid: not known
