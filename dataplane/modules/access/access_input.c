@@ -29,7 +29,7 @@ DROP_REASON(drop_martian, "access-martian",
 	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
 DROP_REASON(drop_multicast, "access-multicast", "multicast and broadcast from subscribers is not forwarded")
 
-enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_LCP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 static int to_group(const uint8_t *mac)
 {
@@ -88,6 +88,13 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 	return EDGE_LOOKUP;
 }
 
+static int is_lcp_echo(const struct rte_mbuf *m, uint32_t at)
+{
+	uint8_t code = at < rte_pktmbuf_data_len(m) ? *rte_pktmbuf_mtod_offset(m, const uint8_t *, at) : 0;
+
+	return code >= LCP_ECHO_REQUEST && code <= LCP_DISCARD_REQUEST;
+}
+
 static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 {
 	uint32_t at = e->l2_length;
@@ -105,6 +112,8 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 	// Row B4: the right session id from the wrong MAC or tags is nobody's.
 	if (!session_endpoint_known(packet_of(m)->port_in, e, rte_pktmbuf_mtod(m, const uint8_t *) + 6))
 		return packet_leave(m, &drop_ppp, EDGE_DROP);
+	if (info.protocol == PPP_LCP && is_lcp_echo(m, e->l2_length))
+		return EDGE_LCP;
 	return packet_leave(m, &punt_ppp_control, EDGE_PUNT);
 }
 
@@ -189,6 +198,7 @@ static struct rte_node_register access_input_node = {
 			[EDGE_LOOKUP] = "@lookup-uplink",
 			[EDGE_ARP] = "arp-access",
 			[EDGE_ND] = "nd-access",
+			[EDGE_LCP] = "lcp-echo",
 			[EDGE_PUNT] = "punt",
 			[EDGE_DROP] = "drop",
 		},

@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rule/endpoint.h"
 
+void endpoint_turn_back(struct rte_mbuf *m, const struct port *p, const struct rule *down)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	if (down != NULL && endpoint_view_of(m)->tags > 0)
+		store16(frame + ETH_HEADER - 2, down->down.tpid);
+	memmove(frame, frame + 6, 6);
+	memcpy(frame + 6, &p->mac, 6);
+	packet_of(m)->port_out = p->index;
+}
+
 uint32_t endpoint_put_any(uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length)
 {
 	uint16_t type = version == 4 ? ETH_TYPE_IP4 : ETH_TYPE_IP6;

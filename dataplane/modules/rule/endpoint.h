@@ -83,6 +83,10 @@ static __rte_always_inline uint32_t endpoint_put_double_tagged(
 	return ETH_HEADER + 2 * ETH_TAG + pppoe;
 }
 
+// Makes of a frame from an endpoint one that goes back there by port `p`: the tags stay, but the outer one's TPID is the
+// subscriber's, that of its downlink rule `down` (or NULL): a device may have handed up 0x8100 whatever it was (net_af_packet).
+void endpoint_turn_back(struct rte_mbuf *m, const struct port *p, const struct rule *down);
+
 // Any mix of tags and PPPoE.
 uint32_t endpoint_put_any(uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length);
 

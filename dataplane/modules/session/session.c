@@ -8,6 +8,7 @@
 #include "core/port.h"
 #include "counter/counter.h"
 #include "instance/instance.h"
+#include "lcp/lcp.h"
 #include "meter/policer.h"
 #include "mirror/mirror.h"
 #include "rule/engine.h"
@@ -304,12 +305,14 @@ static void commit(struct object_change *c)
 	if (s != NULL) {
 		session_lengths_add(s, 1);
 		__atomic_store_n(&session_tables.session[s->index], s, __ATOMIC_RELEASE);
+		lcp_session(s->index, want, c->old_body);
 		publish(s);
 		worker_get(s->worker)->sessions++;
 		session_tables.count++;
 		if (want->port[0] != 0)
 			scheduler_pipe_profile(want->port, want->subport, want->pipe, want->pipe_profile);
 	} else if (old != NULL) {
+		lcp_session(old->index, NULL, c->old_body);
 		__atomic_store_n(&session_tables.session[old->index], NULL, __ATOMIC_RELEASE);
 	}
 	if (old != NULL) {
