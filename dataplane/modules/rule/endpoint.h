@@ -49,6 +49,10 @@ static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t 
 	return v4 ? 4 : 6;
 }
 
+// The same of any frame from a subscriber that has an IP packet in it, as access-input takes them.
+uint8_t endpoint_read_any(const uint8_t *frame, uint32_t readable, uint32_t length, struct endpoint_view *e, uint32_t *l3,
+	uint32_t *total);
+
 static inline int endpoint_is_dhcp(uint16_t port)
 {
 	return port == 67 || port == 547;
