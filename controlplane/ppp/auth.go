@@ -104,7 +104,8 @@ func (l *Link) authPacket(protocol uint16, b []byte) Discard {
 		return Malformed
 	}
 	a := l.auth
-	if l.layers[nLCP].state != opened || a == nil || (protocol == PAP) != (a.method == access.PAP) || a.method == access.None {
+	if l.layers[nLCP].state != opened || a == nil || (protocol == PAP) != (a.method == access.PAP) ||
+		a.method == access.None {
 		return Unexpected // RFC 1661 §3.5; row B5
 	}
 	if l.role == Client {
@@ -129,7 +130,8 @@ func (l *Link) papRequest(a *auth, p packet) Discard {
 		return Taken
 	}
 	a.identifier = p.id()
-	l.judgeProof(a, &access.Credentials{Method: access.PAP, User: string(user), Password: append([]byte{}, password...)})
+	secret := append([]byte{}, password...)
+	l.judgeProof(a, &access.Credentials{Method: access.PAP, User: string(user), Password: secret})
 	return Taken
 }
 

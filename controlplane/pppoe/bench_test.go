@@ -89,9 +89,10 @@ func (o *one) Up(_ *dialer.Client, f access.Families) {
 }
 
 func newPlain() *plain {
-	p := &plain{clients: map[[6]byte]*dialer.Client{}, random: rand.New(rand.NewPCG(1, 2)), member: &member{access.Addresses{
-		IPv4: netip.MustParseAddr("10.0.0.2"), Gateway: netip.MustParseAddr("10.0.0.1"), InterfaceID: 2,
-		IPv6: netip.MustParsePrefix("fd00::/64"), DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}}}
+	p := &plain{clients: map[[6]byte]*dialer.Client{}, random: rand.New(rand.NewPCG(1, 2)),
+		member: &member{access.Addresses{
+			IPv4: netip.MustParseAddr("10.0.0.2"), Gateway: netip.MustParseAddr("10.0.0.1"), InterfaceID: 2,
+			IPv6: netip.MustParsePrefix("fd00::/64"), DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}}}
 	c := pppoe.DefaultConfig()
 	c.PPP.Methods = []access.Method{access.CHAP}
 	p.server = pppoe.New(p, c, nil)

@@ -115,7 +115,7 @@ func (x *session) end(cause access.Cause, why string) {
 	x.Closed(cause, why)
 }
 
-// ---- ppp.Env ---------------------------------------------------------------------------------------------------------
+// ---- ppp.Env --------------------------------------------------------------------------------------------------------
 
 // Now is time since shortly before the server was made.
 func (x *session) Now() time.Duration { return x.server.now() }
@@ -173,7 +173,8 @@ func (x *session) signedIn(s access.Session, v *access.Verdict) {
 		return
 	}
 	x.pending.cancel = nil
-	r := ppp.Result{Accept: s != nil, Silent: v.Silent, Why: v.Why, Message: v.Message, Success: v.Success, Failure: v.Failure}
+	r := ppp.Result{Accept: s != nil, Silent: v.Silent, Why: v.Why, Message: v.Message, Success: v.Success,
+		Failure: v.Failure}
 	if s != nil {
 		x.session = s
 		r.Network = x.network()
@@ -306,7 +307,7 @@ func (x *session) sendPADT() {
 	s.send(&line, Finish(AppendTag(s.packet(PADT, x.id), TagRelay, x.relay)))
 }
 
-// ---- access.Client ---------------------------------------------------------------------------------------------------
+// ---- access.Client --------------------------------------------------------------------------------------------------
 
 // Ended by somebody else: the session is gone already.
 func (x *session) Ended(access.Cause) {
