@@ -107,7 +107,8 @@ type automaton struct {
 	id      uint8 // of the last Configure- or Terminate-Request; of the next answer that is taken
 	waits   bool  // for an answer with that id: what comes again, or too late, is no answer
 	counter uint8 // sendings left (§4.6)
-	naks    uint8 // sent in a row
+	naks    uint8 // sent in a row, the last one to nakID
+	nakID   uint8
 	rounds  uint8 // Configure-Requests since the protocol was last open for a while
 	asks    uint8 // options that go into our Configure-Request: bits of the protocol
 	wasUp   bool

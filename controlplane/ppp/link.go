@@ -164,6 +164,9 @@ func (l *Link) Receive(protocol uint16, b []byte) Discard {
 		if l.layers[n].state > starting {
 			return l.control(n, b)
 		}
+		if a := l.auth; a != nil && a.keeps(n, b) {
+			return Taken
+		}
 	}
 	if l.layers[nLCP].state != opened || !l.admitted || protocol == IPv4 || protocol == IPv6 {
 		return Unexpected // RFC 1661 §3.4, §3.5
@@ -288,6 +291,10 @@ func (l *Link) finish(cause access.Cause, why string) {
 
 // openNetwork starts the network control protocols, which wait for LCP, authentication and addresses.
 func (l *Link) openNetwork() {
+	early := [3][]byte{}
+	if l.auth != nil {
+		early, l.auth.early = l.auth.early, early
+	}
 	for n, on := range [3]bool{nIPCP: l.network.V4, nIPv6CP: l.network.V6} {
 		if a := &l.layers[n]; on && a.state <= starting {
 			if a.state == initial {
@@ -298,6 +305,11 @@ func (l *Link) openNetwork() {
 			}
 			l.run(n, open, nil, nil)
 			l.run(n, up, nil, nil)
+		}
+	}
+	for n, b := range early {
+		if b != nil && l.layers[n].state > starting {
+			l.control(n, b)
 		}
 	}
 }

@@ -46,6 +46,25 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// A peer that speaks of addresses while its line is still being looked at need not come again; one that has to prove who
+// it is has to wait.
+func TestEarly(t *testing.T) {
+	for _, m := range []access.Method{access.None, access.PAP} {
+		w := newWorld(1)
+		var methods []access.Method
+		if m != access.None {
+			methods = []access.Method{m}
+		}
+		s := alone(w, methods...)
+		s.delay = time.Second
+		openLCP(t, s)
+		got := s.Receive(IPCP, octets(t, "01 07 000a 0306 0a010203"))
+		testkit.Equal(t, got == Taken, m == access.None, "method %d: taken", m)
+		w.run(t, w.now+2*time.Second)
+		testkit.Equal(t, s.sent(IPCP, configureAck) == 1, m == access.None, "method %d: acknowledged", m)
+	}
+}
+
 // The server ends the link: the client hears it.
 func TestServerEnds(t *testing.T) {
 	w := newWorld(1)

@@ -237,8 +237,9 @@ func (l *Link) answer(a *automaton, y layer, s step, p packet, reply []byte) {
 		l.send(y.protocol(), reply)
 		y.accept(options(p.data()))
 	case s&scn != 0:
-		if reply[0] == configureNak {
+		if reply[0] == configureNak && (a.naks == 0 || a.nakID != p.id()) { // one that came again counts once
 			a.naks++
+			a.nakID = p.id()
 		}
 		l.send(y.protocol(), reply)
 	case s&sta != 0:

@@ -43,6 +43,8 @@ func (*member) Plan() *access.Plan             { return &onePlan }
 func (m *member) Addresses() *access.Addresses { return &m.addresses }
 func (*member) Keep([]byte)                    {}
 func (*member) Down(access.Cause)              {}
+func (*member) Want(access.Families, *access.Addresses, func(error)) {
+}
 func (*member) Up(access.Families, uint16, access.KeepAlive, func(error)) {
 }
 

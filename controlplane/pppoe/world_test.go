@@ -126,6 +126,8 @@ func (u *user) ID() string                   { return u.id }
 func (u *user) Plan() *access.Plan           { return &u.plan }
 func (u *user) Addresses() *access.Addresses { return &u.addresses }
 func (u *user) Keep(state []byte)            { u.state = bytes.Clone(state) }
+func (u *user) Want(access.Families, *access.Addresses, func(error)) {
+}
 func (u *user) Up(f access.Families, mtu uint16, alive access.KeepAlive, done func(error)) {
 	u.families, u.mtu, u.alive = f, mtu, alive
 	u.ups++

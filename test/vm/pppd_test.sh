@@ -26,6 +26,7 @@ vm_write /mnt/home.sh <<-'EOF'
 	online() { # MTU: both families, with packets of full size
 		until_so "ip addr show dev ppp0 | grep -E 'inet 10\.64\.0\.[0-9]+ peer 10\.64\.0\.1'"
 		until_so "ip addr show dev ppp0 | grep -E 'inet6 fe80::[0-9a-f:]+ peer fe80::1'"
+		until_so "ip addr show dev ppp0 | grep 'inet6 fd00:64::'" # by router advertisement
 		ip addr show dev ppp0 | grep -q "mtu $1 "
 		until_so "ping -q -c 1 -W 2 -M do -s $(($1 - 28)) 10.64.0.1"
 		until_so "ping -q -c 1 -W 2 fe80::1%ppp0"

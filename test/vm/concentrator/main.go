@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/dhcp"
 	"isthmus/controlplane/ppp"
 	"isthmus/controlplane/ppp/chap"
 	"isthmus/controlplane/pppoe"
@@ -35,6 +36,7 @@ type host struct {
 	mac    [6]byte
 	calls  chan func()
 	server *pppoe.Server
+	dhcp   *dhcp.Server
 	config pppoe.Config
 	guests map[*guest]bool
 	n      byte
@@ -55,7 +57,8 @@ func main() {
 	if err := h.open(*name); err != nil {
 		log.Fatal(err)
 	}
-	h.server = pppoe.New(h, h.config, nil)
+	h.dhcp = dhcp.New(h, dhcp.DefaultConfig())
+	h.server = pppoe.New(h, h.config, h.ipv6)
 	go h.read()
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -68,6 +71,11 @@ func main() {
 			h.restart()
 		}
 	}
+}
+
+func (h *host) ipv6(s access.Session, line access.Line, send func([]byte),
+	up func(access.Families, func(error))) pppoe.Link6 {
+	return h.dhcp.OverPPP(s, line, send, up)
 }
 
 func (h *host) open(name string) error {
@@ -141,7 +149,7 @@ func answer(b []byte, kind byte) {
 
 // restart loses what the server knows, but for what it had kept.
 func (h *host) restart() {
-	h.server = pppoe.New(h, h.config, nil)
+	h.server = pppoe.New(h, h.config, h.ipv6)
 	for g := range h.guests {
 		g.client = h.server.Restore(g, g.request.Line, g.request.PPPoE, g.state)
 		fmt.Println("restored", g.client != nil)
@@ -196,7 +204,7 @@ func (h *host) SignIn(r *access.Request, c access.Client, done func(access.Sessi
 		h.n++
 		g := &guest{host: h, request: *r, client: c, addresses: access.Addresses{
 			IPv4: netip.AddrFrom4([4]byte{10, 64, 0, 1 + h.n}), Gateway: netip.MustParseAddr("10.64.0.1"),
-			IPv6: netip.MustParsePrefix("fd00:64::/64"), DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}}
+			IPv6: netip.MustParsePrefix("fd00:64::/64"), Delegated: netip.MustParsePrefix("fd00:6400::/56"), DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}}
 		h.guests[g] = true
 		done(g, v)
 	}).Stop
@@ -231,6 +239,10 @@ func (g *guest) ID() string                   { return g.request.User }
 func (g *guest) Plan() *access.Plan           { return &g.plan }
 func (g *guest) Addresses() *access.Addresses { return &g.addresses }
 func (g *guest) Keep(state []byte)            { g.state = bytes.Clone(state) }
+
+func (g *guest) Want(_ access.Families, _ *access.Addresses, done func(error)) {
+	g.host.After(0, func() { done(nil) })
+}
 
 func (g *guest) Up(f access.Families, mtu uint16, _ access.KeepAlive, done func(error)) {
 	fmt.Println("up", g.request.User, "ipv4", f.V4, "ipv6", f.V6, "mtu", mtu)
