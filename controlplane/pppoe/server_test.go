@@ -231,6 +231,33 @@ func TestLimits(t *testing.T) {
 	testkit.Equal(t, all, 1, "sessions")
 }
 
+// Row B17: 20,000 homes of one VLAN dial after a power cut. Those that are not let in at once come again, all are on
+// line in the end, and who is on line stays there.
+func TestStorm(t *testing.T) {
+	w := newWorld(t, func(c *pppoe.Config) { c.HalfOpen, c.HalfOpenPerLine = 2000, 1000 })
+	before := w.homeAt(0, 100, homer(access.CHAP))
+	before.Dial()
+	w.run(5 * time.Second)
+	for n := range 20_000 {
+		h := w.homeAt(n+1, 100, homer(access.CHAP))
+		h.stubborn = true
+		h.Dial()
+	}
+	half := 0
+	for range 600 {
+		w.run(200 * time.Millisecond)
+		_, now := w.server.Sessions()
+		half = max(half, now)
+	}
+	all, now := w.server.Sessions()
+	testkit.Equal(t, all, 20_001, "sessions")
+	testkit.Equal(t, now, 0, "half-open sessions in the end")
+	testkit.ErrorIf(t, half > 1000, "%d half-open sessions", half)
+	testkit.ErrorIf(t, w.count("limit-half-open") == 0, "nobody had to wait")
+	testkit.Equal(t, before.open, both, "families of who was on line: %s", before.ended)
+	testkit.Equal(t, len(w.users), 20_001, "sign-ins")
+}
+
 func frameOf(line access.Line, code uint8, id uint16, tags ...[]byte) *access.Frame {
 	b := pppoe.AppendHeader(nil, code, id)
 	for _, tag := range tags {

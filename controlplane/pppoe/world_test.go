@@ -188,12 +188,13 @@ func (w *world) knows(r *access.Request) bool {
 // home is a subscriber and its Env.
 type home struct {
 	*dialer.Client
-	w     *world
-	line  access.Line
-	wakes int
-	open  access.Families
-	ended string
-	got   [][]byte // IPv6 packets
+	w        *world
+	line     access.Line
+	wakes    int
+	open     access.Families
+	ended    string
+	stubborn bool     // dials again
+	got      [][]byte // IPv6 packets
 }
 
 // homeAt makes a home with a MAC and an outer tag.
@@ -236,6 +237,9 @@ func (h *home) Up(_ *dialer.Client, f access.Families) { h.open = f }
 func (h *home) Packet(_ *dialer.Client, ipv6 []byte)   { h.got = append(h.got, bytes.Clone(ipv6)) }
 func (h *home) Ended(_ *dialer.Client, _ access.Cause, why string) {
 	h.ended, h.open = why, access.Families{}
+	if h.stubborn {
+		h.w.After(time.Second, h.Dial)
+	}
 }
 
 // run lets happen what happens within a time.
