@@ -70,7 +70,7 @@ var table = [events][10]step{
 	down: {none, none, initial, tls | starting, initial, starting, starting, starting, starting, tld | starting},
 	open: {tls | starting, starting, irc | scr | reqSent, stopped, stopping, stopping, reqSent, ackRcvd,
 		ackSent, opened},
-	closeIt: {initial, tlf | initial, closed, closed, closing, closing, bye, bye, bye, tld | bye},
+	closeIt: {initial, tlf /* and initial */, closed, closed, closing, closing, bye, bye, bye, tld | bye},
 
 	timeout: {none, none, none, none, str | closing, str | stopping, scr | reqSent, scr | reqSent, scr | ackSent,
 		none},

@@ -63,7 +63,6 @@ type Client struct {
 	attempts int
 	uniq     uint64
 	offer    []byte // tags of the PADR
-	at       time.Duration
 }
 
 // New makes a client that is idle.

@@ -18,7 +18,14 @@ vm_give virtio_net home
 # The machine is slow, and so is asking it: one script for what a home does.
 vm_write /mnt/home.sh <<-'EOF'
 	set -e
-	until_so() { for _ in $(seq 100); do eval "$1" >/dev/null && return; sleep 0.1; done; echo "never: $1"; return 1; }
+	until_so() {
+		for _ in $(seq 100); do
+			eval "$1" >/dev/null && return
+			sleep 0.1
+		done
+		echo "never: $1"
+		return 1
+	}
 	dial() { # PASSWORD [OPTION...]: until IPCP is open, or pppd ends
 		pppd plugin pppoe.so home user homer password "$1" noauth noipdefault usepeerdns +ipv6 maxfail 1 \
 			lcp-echo-interval 1 lcp-echo-failure 3 logfile /mnt/pppd.log debug updetach "${@:2}"
