@@ -11,6 +11,7 @@ require (
 	github.com/vishvananda/netlink v1.3.1
 	github.com/vishvananda/netns v0.0.5
 	go.yaml.in/yaml/v3 v3.0.4
+	golang.org/x/crypto v0.48.0
 	golang.org/x/sys v0.41.0
 )
 
@@ -35,6 +36,6 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/wmnsk/go-pfcp v0.0.24
 	go.etcd.io/bbolt v1.4.3
-	golang.org/x/text v0.25.0 // indirect
+	golang.org/x/text v0.34.0 // indirect
 	google.golang.org/protobuf v1.36.6 // indirect
 )

@@ -140,6 +140,8 @@ type Plan struct {
 	Class           [][]byte // RADIUS Class, given back in accounting
 	CUI             []byte   // Chargeable-User-Identity (RFC 4372)
 	Max             uint32   // sign-ins of one user name at once; 0: the profile's
+	MTU             uint16   // Framed-MTU; 0: the profile's
+	User            string   // name to account by, where authentication changed it
 }
 
 // Addresses are what a subscriber got.

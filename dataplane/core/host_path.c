@@ -18,7 +18,7 @@ DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found 
 
 static struct {
 	struct rte_ring *punted[HOST_QUEUES]; // multi-producer: workers; single consumer: the control thread
-	punt_fn handler[MAX_REASONS];
+	punt_fn handler[MAX_REASONS], access_handler[MAX_REASONS];
 	const char *resume[MAX_RESUMES];
 	uint16_t resumes;
 	struct {
@@ -104,6 +104,21 @@ void punt_handler_register(const struct reason *r, punt_fn fn)
 	host.handler[r->id] = fn;
 }
 
+void punt_access_handler_register(const struct reason *r, punt_fn fn)
+{
+	host.access_handler[r->id] = fn;
+}
+
+static punt_fn handler_of(struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	const struct port *p = port_get(pkt->port_in);
+
+	if (p != NULL && p->role == API_ROLE_ACCESS && host.access_handler[pkt->reason] != NULL)
+		return host.access_handler[pkt->reason];
+	return host.handler[pkt->reason];
+}
+
 void host_path_poll(void)
 {
 	struct rte_mbuf *pkts[VECTOR];
@@ -115,7 +130,7 @@ void host_path_poll(void)
 	for (int round = 0; round < 16 && (queue = next_queue()) != NULL; round++) {
 		n = hold_ring_take(queue, pkts, VECTOR);
 		for (uint32_t i = 0; i < n; i++) {
-			punt_fn fn = host.handler[packet_of(pkts[i])->reason];
+			punt_fn fn = handler_of(pkts[i]);
 
 			if (fn != NULL)
 				fn(pkts[i]);
@@ -123,6 +138,7 @@ void host_path_poll(void)
 				rte_pktmbuf_free(pkts[i]);
 		}
 	}
+	channel_flush();
 }
 
 struct rte_mbuf *control_originate(void)

@@ -103,12 +103,12 @@ static int client_offer(
 		c->dead = left < 0;
 		return left;
 	}
-	c->out = calloc(1, sizeof(*h) + h->length);
+	c->out = malloc(sizeof(*h) + h->length);
 	if (c->out == NULL)
 		return 1;
 	memcpy(c->out, h, sizeof(*h));
 	memcpy(c->out + sizeof(*h), part, sizeof(*part));
-	memcpy(c->out + sizeof(*h) + sizeof(*part), rows, (size_t)part->size * part->count);
+	memcpy(c->out + sizeof(*h) + sizeof(*part), rows, h->length - sizeof(*part));
 	c->out_used = (uint32_t)sizeof(*h) + h->length;
 	c->dead = flush_offer(c) < 0;
 	return c->dead ? -1 : 0;

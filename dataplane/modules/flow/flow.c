@@ -161,14 +161,20 @@ void flow_keep(
 	tuples_put(w, tuples, hash, &t);
 }
 
-// A packet that has passed the access list of its direction: it has an endpoint_view, or a tunnel_view.
+// A packet that has passed the access list of its direction: it has an endpoint_view, or a tunnel_view; or it is of an
+// instance, whose list is none where flow-input serves it.
 static void keep(struct worker *w, const struct engine_flow *f)
 {
 	enum acl_place direction = f->tunnel ? ACL_DOWNLINK : ACL_UPLINK;
 	struct tuples *tuples = &flow_tuples[w->id];
-	uint32_t permitted = tuples_enter(tuples, direction, firewall_list(direction));
-	uint32_t given = f->tunnel ? tunnel_view_of(f->m)->permitted : endpoint_view_of(f->m)->permitted;
+	uint32_t permitted, given;
 
+	if (f->home) {
+		permitted = given = f->first->state;
+	} else {
+		permitted = tuples_enter(tuples, direction, firewall_list(direction));
+		given = f->tunnel ? tunnel_view_of(f->m)->permitted : endpoint_view_of(f->m)->permitted;
+	}
 	// Another list, since the firewall's node.
 	if (unlikely((given ^ permitted) >> ACL_SLOT_BITS != 0))
 		return;

@@ -44,6 +44,15 @@ const struct api_qer *parts_qer(const struct parts *p, uint32_t id)
 	return NULL;
 }
 
+uint16_t parts_instance(const struct parts *p, uint8_t place)
+{
+	int index = -1;
+
+	if (place < API_SESSION_INSTANCES && p->s->instance[place][0] != 0)
+		index = instance_index(p->s->instance[place]);
+	return index < 0 ? INSTANCE_NONE : (uint16_t)index;
+}
+
 // ---- the head --------------------------------------------------------------------------------------------------------
 
 static int check_counts(const struct parts *p, uint32_t length)
@@ -116,7 +125,7 @@ static int check_head(const struct parts *p)
 
 // ---- rules -----------------------------------------------------------------------------------------------------------
 
-// Wireline rules have no network instance, and leave the octet alone.
+// Wireline rules with a tunnel have no network instance, and leave the octet alone.
 static int instance_named(const struct parts *p, uint8_t index)
 {
 	return p->s->encap != API_ENCAP_NONE || index == 0xff ||

@@ -359,6 +359,8 @@ static void release(struct object_change *c)
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_release(s ? s->usage : NULL, old ? old->usage : NULL);
 	counter_session(s, old);
+	if (s != NULL)
+		session_homes_renew(s, old);
 	if (old == NULL)
 		return;
 	if (s != NULL)
