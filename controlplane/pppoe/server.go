@@ -170,6 +170,7 @@ func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
 			x.v6.Packet(payload[2:])
 			return
 		}
+		x.speak()
 		switch x.link.Receive(protocol, payload[2:]) {
 		case ppp.Malformed:
 			s.counts[pppMalformed]++
@@ -214,7 +215,7 @@ func (s *Server) turn() {
 		if x == nil {
 			break
 		}
-		x.link.Expire()
+		x.expire()
 	}
 	s.ticks()
 }

@@ -67,6 +67,28 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// The subscriber speaks first, unless it is silent for half a second.
+func TestFirstWord(t *testing.T) {
+	w := newWorld(t, nil)
+	line := access.Line{Port: "access", MAC: [6]byte{2, 1, 1, 1, 1, 1}}
+	service := tag(pppoe.TagService)
+	cookie := tag(pppoe.TagCookie, w.cookie(line)...)
+	w.server.Frame(frameOf(line, pppoe.PADR, 0, service, cookie))
+	w.run(400 * time.Millisecond)
+	last := w.seen[len(w.seen)-1]
+	testkit.Equal(t, last.Payload[1], pppoe.PADS, "code of the last frame")
+	w.run(200 * time.Millisecond)
+	testkit.Equal(t, w.seen[len(w.seen)-1].EtherType, pppoe.EtherSession, "after half a second")
+	w.server.Frame(frameOf(line, pppoe.PADT, binary.BigEndian.Uint16(last.Payload[2:])))
+	w.server.Frame(frameOf(line, pppoe.PADR, 0, service, cookie, tag(pppoe.TagHostUniq, 1)))
+	id := w.seen[len(w.seen)-1].Payload[2:4]
+	w.server.Frame(&access.Frame{Line: line, EtherType: pppoe.EtherSession,
+		Payload: append([]byte{0x11, 0, id[0], id[1], 0, 6}, 0xc0, 0x21, 1, 1, 0, 4)})
+	got := w.seen[len(w.seen)-2:]
+	testkit.ErrorIf(t, got[0].EtherType != pppoe.EtherSession || got[1].EtherType != pppoe.EtherSession ||
+		got[0].Payload[8] != 1 || got[1].Payload[8] != 2, "no request and answer at once: %x", got)
+}
+
 // Retransmissions get on over a way that loses frames.
 func TestLossyWay(t *testing.T) {
 	w := newWorld(t, nil)
@@ -316,7 +338,7 @@ func TestCookies(t *testing.T) {
 	testkit.Equal(t, all, 0, "sessions")
 	padr := frameOf(line, pppoe.PADR, 0, service, tag(pppoe.TagCookie, good...))
 	w.server.Frame(padr)
-	first := w.seen[len(w.seen)-2].Payload // then LCP
+	first := w.seen[len(w.seen)-1].Payload
 	w.server.Frame(padr)
 	testkit.ErrorIf(t, !bytes.Equal(w.seen[len(w.seen)-1].Payload, first),
 		"the same PADR does not get the same PADS")

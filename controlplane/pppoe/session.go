@@ -37,6 +37,8 @@ type session struct {
 type pending struct {
 	agent   access.Agent
 	service string
+	mru     uint16
+	quiet   bool // not a word of PPP yet, from either end
 	cancel  func()
 	request *access.Request
 }
@@ -59,6 +61,20 @@ func (s *Server) add(x *session, halfOpen bool) {
 		at.halfOpen++
 	}
 	s.lines[x.lineKey] = at
+}
+
+// speak begins PPP.
+func (x *session) speak() {
+	if p := x.pending; p != nil && p.quiet {
+		p.quiet = false
+		x.link.Start(x, &x.config.PPP, ppp.Server, p.mru)
+	}
+}
+
+// expire is called when the time has come that Wake was asked for.
+func (x *session) expire() {
+	x.speak()
+	x.link.Expire()
 }
 
 // settled: it is half open no more.
