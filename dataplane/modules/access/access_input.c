@@ -93,8 +93,7 @@ static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
 {
 	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
 
-	return session_endpoint_known(packet_of(m)->port_in, e, mac) ||
-	       host_ppp_begins(packet_of(m)->port_in, e, mac);
+	return session_endpoint_known(packet_of(m)->port_in, e, mac) || host_ppp_begins(packet_of(m)->port_in, e, mac);
 }
 
 static int is_lcp_echo(const struct rte_mbuf *m, uint32_t at)
