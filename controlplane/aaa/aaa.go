@@ -162,8 +162,7 @@ func (a *AAA) Authenticate(r *access.Request, session string, done func(*access.
 	s := a.now.Load()
 	name := s.userName(r)
 	if name == "" || len(name) > 253 {
-		a.decided(&access.Verdict{Why: fmt.Sprintf("a user name of %d bytes: 1 to 253", len(name)),
-			Failure: failure(r.Challenge)}, done)
+		a.decided(refuse(r, fmt.Sprintf("a user name of %d bytes: 1 to 253", len(name))), done)
 		return
 	}
 	t := &attempt{a, s, r, name, session, done}
@@ -200,18 +199,22 @@ func (t *attempt) try(methods []string, away error) {
 		verdict(&access.Verdict{Silent: true, Why: away.Error()})
 		return
 	}
-	v := &access.Verdict{Why: "unknown user"}
-	if t.r.Method == access.MSCHAPv2 {
-		v.Failure = failure(t.r.Challenge)
+	verdict(refuse(t.r, "unknown user"))
+}
+
+// refuse is a verdict, for MS-CHAPv2 with what its Failure packet says.
+func refuse(r *access.Request, why string) *access.Verdict {
+	v := &access.Verdict{Why: why}
+	if r.Method == access.MSCHAPv2 {
+		v.Failure = failure(r.Challenge)
 	}
-	verdict(v)
+	return v
 }
 
 // accept lets everybody in who does not want a proof of ours: MS-CHAPv2 is mutual, and we do not know the password.
 func (t *attempt) accept() *access.Verdict {
 	if t.r.Method == access.MSCHAPv2 {
-		return &access.Verdict{Why: "MS-CHAPv2 needs to know the password, and method accept does not",
-			Failure: failure(t.r.Challenge)}
+		return refuse(t.r, "MS-CHAPv2 needs to know the password, and method accept does not")
 	}
 	return &access.Verdict{Accept: true}
 }

@@ -102,11 +102,7 @@ func (l *local) check(u *config.User, r *access.Request) *access.Verdict {
 		err = errors.New("an unknown method of authentication")
 	}
 	if err != nil {
-		v.Why = err.Error()
-		if r.Method == access.MSCHAPv2 {
-			v.Failure = failure(r.Challenge)
-		}
-		return v
+		return refuse(r, err.Error())
 	}
 	v.Accept = true
 	v.Plan = access.Plan{Profile: string(u.Profile), IPv4: u.IPv4.Addr, IPv6: u.IPv6.Prefix, Delegated: u.Delegated.Prefix}

@@ -24,10 +24,11 @@ const (
 
 // planner lays the attributes of one packet over a plan.
 type planner struct {
-	plan    *access.Plan
-	unknown func(t radius.Type) error
-	seen    map[string]bool
-	ranks   [2]int // of the attribute that Up and Down are of: several vendors' may be sent for one rate
+	plan     *access.Plan
+	unknown  func(t radius.Type) error
+	seen     map[string]bool
+	gateways []netip.Addr // of framed routes
+	ranks    [2]int       // of the attribute that Up and Down are of: several vendors' may be sent for one rate
 }
 
 // field is how an attribute changes a plan. An error refuses the sign-in or the change, in words.
@@ -80,6 +81,11 @@ func apply(plan *access.Plan, list []radius.Attribute, unknown func(t radius.Typ
 		}
 		if err != nil {
 			return err
+		}
+	}
+	for _, via := range p.gateways {
+		if via != plan.IPv4 {
+			return fmt.Errorf("a framed route by %s: only the subscriber, 0.0.0.0 or ::, can be the gateway", via)
 		}
 	}
 	return nil
@@ -220,8 +226,12 @@ func (p *planner) route(a *radius.Attribute) error {
 		return fmt.Errorf("%s %q: needs a prefix with its length, such as 10.0.0.0/24", a.Type, clip(word[0]))
 	}
 	if len(word) > 1 {
-		if via, err := netip.ParseAddr(word[1]); err != nil || !via.IsUnspecified() && via != p.plan.IPv4 {
-			return fmt.Errorf("%s by %s: only the subscriber, 0.0.0.0 or ::, can be the gateway", a.Type, clip(word[1]))
+		via, err := netip.ParseAddr(word[1])
+		if err != nil {
+			return fmt.Errorf("%s by %q: is no address", a.Type, clip(word[1]))
+		}
+		if !via.IsUnspecified() {
+			p.gateways = append(p.gateways, via)
 		}
 	}
 	if err := grow(p, "framed routes", &p.plan.Routes); err != nil {
