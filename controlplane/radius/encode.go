@@ -136,6 +136,9 @@ func Hide(password, secret []byte, authenticator *[16]byte) []byte {
 
 // Verify checks that b, cut to its length, answers the request whose authenticator is given. secret is shared.
 func Verify(b, secret []byte, request *[16]byte, policy Policy) error {
+	if len(b) < headerLen {
+		return malformed("%d octets, shorter than a header", len(b))
+	}
 	c := append(make([]byte, 0, len(b)), b...)
 	copy(c[4:], request[:])
 	want := seal(c, secret)
