@@ -24,7 +24,8 @@ type owner struct {
 	log  []string
 }
 
-var ownerAddresses = access.Addresses{IPv4: netip.MustParseAddr("100.64.0.7"), IPv6: netip.MustParsePrefix("2001:db8:1::/64")}
+var ownerAddresses = access.Addresses{IPv4: netip.MustParseAddr("100.64.0.7"),
+	IPv6: netip.MustParsePrefix("2001:db8:1::/64")}
 
 func (o *owner) matches(s *Selector) bool {
 	return s.Matches(&home().Line, "s1", "anna", &ownerAddresses, []byte("me"))
@@ -89,11 +90,14 @@ func TestRadclient(t *testing.T) {
 	now := fmt.Sprintf(", Event-Timestamp = %d", time.Now().Unix())
 	for _, row := range []struct{ kind, attributes, want string }{
 		{"coa", `Acct-Session-Id = "s1", Cisco-AVPair = "subscriber:up=1Mbit"`, "Received CoA-ACK"},
-		{"coa", `User-Name = "anna", Framed-IP-Address = 100.64.0.7, WISPr-Bandwidth-Max-Down = 2000000`, "Received CoA-ACK"},
-		{"coa", `Framed-IPv6-Prefix = 2001:db8:1::/64, Session-Timeout = 60`, "Received CoA-ACK"},
-		{"coa", `NAS-Port-Id = "a1:100.7", NAS-Port = 409607, Calling-Station-Id = "02-00-00-00-00-09", Idle-Timeout = 60`,
+		{"coa", `User-Name = "anna", Framed-IP-Address = 100.64.0.7, WISPr-Bandwidth-Max-Down = 2000000`,
 			"Received CoA-ACK"},
-		{"coa", `Chargeable-User-Identity = "me", NAS-Identifier = "bng-1", NAS-IP-Address = 127.0.0.1, Filter-Id = "strict.in"`,
+		{"coa", `Framed-IPv6-Prefix = 2001:db8:1::/64, Session-Timeout = 60`, "Received CoA-ACK"},
+		{"coa", `NAS-Port-Id = "a1:100.7", NAS-Port = 409607, Calling-Station-Id = "02-00-00-00-00-09",
+Idle-Timeout = 60`,
+			"Received CoA-ACK"},
+		{"coa", `Chargeable-User-Identity = "me", NAS-Identifier = "bng-1", NAS-IP-Address = 127.0.0.1,
+Filter-Id = "strict.in"`,
 			"Received CoA-ACK"},
 		{"coa", `Acct-Session-Id = "s2", Session-Timeout = 60`, "Error-Cause = Session-Context-Not-Found"},
 		{"coa", `Acct-Session-Id = "s1", Calling-Station-Id = "02-00-00-00-00-08", Session-Timeout = 60`,
@@ -103,7 +107,8 @@ func TestRadclient(t *testing.T) {
 		{"coa", `Acct-Session-Id = "s1", NAS-IP-Address = 192.0.2.1, Session-Timeout = 60`,
 			"Error-Cause = NAS-Identification-Mismatch"},
 		{"coa", `Acct-Session-Id = "s1", Tunnel-Type = L2TP`, "Error-Cause = Unsupported-Attribute"},
-		{"coa", `Acct-Session-Id = "s1", Cisco-AVPair = "subscriber:up=quick"`, "Error-Cause = Invalid-Attribute-Value"},
+		{"coa", `Acct-Session-Id = "s1", Cisco-AVPair = "subscriber:up=quick"`,
+			"Error-Cause = Invalid-Attribute-Value"},
 		{"coa", `Acct-Session-Id = "s1", Service-Type = Authorize-Only`, "Error-Cause = Unsupported-Service"},
 		{"coa", `Acct-Session-Id = "s1"`, "Error-Cause = Missing-Attribute"},
 		{"coa", `Session-Timeout = 60`, "Error-Cause = Missing-Attribute"},
@@ -113,10 +118,12 @@ func TestRadclient(t *testing.T) {
 		{"disconnect", `Acct-Session-Id = "s1", Acct-Terminate-Cause = Admin-Reset`, "Received Disconnect-ACK"},
 	} {
 		out := radclient(t, to, row.kind, row.attributes+now)
-		testkit.ErrorIf(t, !strings.Contains(out, row.want), "%s %s: no %s in %s", row.kind, row.attributes, row.want, out)
+		testkit.ErrorIf(t, !strings.Contains(out, row.want), "%s %s: no %s in %s", row.kind, row.attributes,
+			row.want, out)
 	}
 	out := radclient(t, to, "coa", `Acct-Session-Id = "s1", Session-Timeout = 60`)
-	testkit.ErrorIf(t, !strings.Contains(out, "Error-Cause = Missing-Attribute"), "without Event-Timestamp: %s", out)
+	testkit.ErrorIf(t, !strings.Contains(out, "Error-Cause = Missing-Attribute"), "without Event-Timestamp: %s",
+		out)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	want := access.Plan{Up: access.Rate{CIR: 1000}, Down: access.Rate{CIR: 2000}, SessionTimeout: time.Minute,
@@ -135,7 +142,8 @@ func TestReplace(t *testing.T) {
 	broken.AAA.UsersFile = "/nowhere"
 	testkit.Refused(t, a.Replace(&broken), "aaa.users_file")
 	testkit.ErrorIf(t, a.now.Load() != old, "it was taken")
-	out := radclient(t, to, "disconnect", fmt.Sprintf(`User-Name = "anna", Event-Timestamp = %d`, time.Now().Unix()))
+	out := radclient(t, to, "disconnect", fmt.Sprintf(`User-Name = "anna", Event-Timestamp = %d`,
+		time.Now().Unix()))
 	testkit.ErrorIf(t, !strings.Contains(out, "Received Disconnect-ACK"), "%s", out)
 	none := *old.config
 	none.RADIUS.CoA.Listen = nil

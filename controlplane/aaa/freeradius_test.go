@@ -33,8 +33,8 @@ type freeRADIUS struct {
 	ownCert, ownPriv string // the client's
 }
 
-// server starts FreeRADIUS with users in the format of its module files. signs: it puts Message-Authenticator into answers,
-// which 3.2.1 does not of its own accord.
+// server starts FreeRADIUS with users in the format of its module files. signs: it puts Message-Authenticator into
+// answers, which 3.2.1 does not of its own accord.
 func server(t testing.TB, users string, signs bool) *freeRADIUS {
 	t.Helper()
 	if _, err := exec.LookPath("freeradius"); err != nil {
@@ -169,7 +169,8 @@ func (f *freeRADIUS) certificates(t testing.TB) {
 	t.Helper()
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	testkit.Must(t, err)
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		IsCA:                  true,
 		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageCertSign}
 	save := func(name, kind string, der []byte) string {

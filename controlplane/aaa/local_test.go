@@ -63,7 +63,8 @@ func decide(t testing.TB, a *AAA, r *access.Request) *access.Verdict {
 }
 
 func pap(user, password string) *access.Request {
-	return &access.Request{Credentials: access.Credentials{Method: access.PAP, User: user, Password: []byte(password)}}
+	return &access.Request{Credentials: access.Credentials{Method: access.PAP, User: user,
+		Password: []byte(password)}}
 }
 
 func chap(user, password string) *access.Request {
@@ -116,7 +117,8 @@ func TestLocal(t *testing.T) {
 		{"no name", pap("", "pw"), "a user name of 0 bytes: 1 to 253"},
 		{"CHAP", chap("plain", "pw"), ""},
 		{"CHAP, wrong", chap("plain", "x"), "wrong password"},
-		{"CHAP, hash", chap("argon", "pw"), "the user's password is kept in a form that CHAP cannot be checked with"},
+		{"CHAP, hash", chap("argon", "pw"),
+			"the user's password is kept in a form that CHAP cannot be checked with"},
 		{"MS-CHAPv2", exampleMSCHAP(t), ""},
 		{"MS-CHAPv2, wrong", wrong, "wrong password"},
 		{"MS-CHAPv2, unknown", unknown, "unknown user"},
@@ -140,7 +142,8 @@ func TestLocal(t *testing.T) {
 func TestHashRefused(t *testing.T) {
 	for _, hash := range []string{"$argon2id$v=19$m=1,t=1$a$b", "$argon2id$v=18$m=64,t=1,p=1$c2l4dGVlbg$c2l4dGVlbg",
 		"$argon2id$v=19$m=9999999,t=1,p=1$c2l4dGVlbmJ5dGVzLi4u$c2l4dGVlbmJ5dGVzLi4uLi4u"} {
-		c, err := config.Parse("x", []byte("ports: []\naaa: {methods: [local], users: [{name: a, password_hash: \""+hash+"\"}]}\n"))
+		c, err := config.Parse("x",
+			[]byte("ports: []\naaa: {methods: [local], users: [{name: a, password_hash: \""+hash+"\"}]}\n"))
 		testkit.Must(t, err)
 		_, err = New(c, Options{})
 		testkit.Refused(t, err, `user "a": password_hash`)
@@ -150,7 +153,8 @@ func TestHashRefused(t *testing.T) {
 // Everybody is let in, by a name made of the line.
 func TestAccept(t *testing.T) {
 	a := aaaOf(t, `aaa: {name: "{port}:{svlan}.{cvlan}/{mac}/{circuit}/{remote}/{host}"}`, Options{})
-	r := &access.Request{Kind: access.IPoE4, Line: access.Line{Port: "a1", STag: 100, CTag: 7, MAC: [6]byte{2, 0, 0, 0, 0, 9}},
+	r := &access.Request{Kind: access.IPoE4, Line: access.Line{Port: "a1", STag: 100, CTag: 7, MAC: [6]byte{2, 0,
+		0, 0, 0, 9}},
 		Agent: access.Agent{CircuitID: []byte("olt1 0/1"), RemoteID: []byte{0, 1, 0xff}}, HostName: "tv"}
 	testkit.Equal(t, a.UserName(r), "a1:100.7/02:00:00:00:00:09/olt1 0/1/0001ff/tv", "name")
 	testkit.ErrorIf(t, !decide(t, a, r).Accept, "refused")

@@ -35,9 +35,10 @@ type planner struct {
 type field func(p *planner, a *radius.Attribute) error
 
 var fields = map[radius.Type]field{
-	radius.FramedIPAddress:         (*planner).ipv4,
-	radius.FramedIPv6Prefix:        prefix("an IPv6 prefix", func(p *access.Plan) *netip.Prefix { return &p.IPv6 }),
-	radius.DelegatedIPv6Prefix:     prefix("a delegated prefix", func(p *access.Plan) *netip.Prefix { return &p.Delegated }),
+	radius.FramedIPAddress:  (*planner).ipv4,
+	radius.FramedIPv6Prefix: prefix("an IPv6 prefix", func(p *access.Plan) *netip.Prefix { return &p.IPv6 }),
+	radius.DelegatedIPv6Prefix: prefix("a delegated prefix",
+		func(p *access.Plan) *netip.Prefix { return &p.Delegated }),
 	radius.FramedIPv6Address:       (*planner).ipv6,
 	radius.FramedInterfaceId:       (*planner).interfaceID,
 	radius.FramedPool:              name("pool", func(p *access.Plan) *string { return &p.Pool4 }),
@@ -66,8 +67,8 @@ var fields = map[radius.Type]field{
 	radius.UserName:                (*planner).user,
 }
 
-// apply lays attributes over a plan. unknown says what to do about one that is no part of a plan. On an error the plan is
-// of no use.
+// apply lays attributes over a plan. unknown says what to do about one that is no part of a plan. On an error the
+// plan is of no use.
 func apply(plan *access.Plan, list []radius.Attribute, unknown func(t radius.Type) error) error {
 	p := &planner{plan: plan, unknown: unknown, seen: map[string]bool{}}
 	for i := range list {
@@ -85,7 +86,7 @@ func apply(plan *access.Plan, list []radius.Attribute, unknown func(t radius.Typ
 	}
 	for _, via := range p.gateways {
 		if via != plan.IPv4 {
-			return fmt.Errorf("a framed route by %s: only the subscriber, 0.0.0.0 or ::, can be the gateway", via)
+			return fmt.Errorf("a framed route by %s: only the subscriber can be the gateway", via)
 		}
 	}
 	return nil
@@ -119,7 +120,8 @@ func (p *planner) ipv4(a *radius.Attribute) error {
 		return err
 	}
 	// RFC 2865 §5.8: the user, or we, choose.
-	if addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || addr == netip.AddrFrom4([4]byte{255, 255, 255, 254}) {
+	if addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || addr == netip.AddrFrom4([4]byte{255, 255, 255,
+		254}) {
 		return nil
 	}
 	if addr.IsUnspecified() || addr.IsMulticast() || addr.IsLoopback() {
@@ -335,8 +337,8 @@ func (p *planner) rate(direction, rank int, to *access.Rate, v access.Rate) {
 // kilobits rounds up: a rate above nothing is no "no limit".
 func kilobits(bits uint64) uint64 { return (bits + 999) / 1000 }
 
-// rateLimit is "rx[/tx] [rx-burst[/tx-burst]]": rx is what the subscriber sends. What Mikrotik has behind those two, times
-// and thresholds, is no part of a two-rate meter.
+// rateLimit is "rx[/tx] [rx-burst[/tx-burst]]": rx is what the subscriber sends. What Mikrotik has behind those two,
+// times and thresholds, is no part of a two-rate meter.
 func (p *planner) rateLimit(a *radius.Attribute) error {
 	word := strings.Fields(string(a.Value))
 	if len(word) == 0 || len(word) > 2 {
@@ -362,7 +364,8 @@ func (p *planner) rateLimit(a *radius.Attribute) error {
 	}
 	for i := range rates {
 		if rates[i].PIR != 0 && rates[i].PIR < rates[i].CIR {
-			return fmt.Errorf("%s %q: the burst's rate is lower than the rate", a.Type, clip(string(a.Value)))
+			return fmt.Errorf("%s %q: the burst's rate is lower than the rate", a.Type,
+				clip(string(a.Value)))
 		}
 	}
 	p.rate(up, 0, &p.plan.Up, rates[up])

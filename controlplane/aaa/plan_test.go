@@ -46,50 +46,66 @@ func TestPlan(t *testing.T) {
 		list attrs
 		want access.Plan
 	}{
-		{attrs{address(radius.FramedIPAddress, "100.64.0.7")}, access.Plan{IPv4: netip.MustParseAddr("100.64.0.7")}},
+		{attrs{address(radius.FramedIPAddress, "100.64.0.7")},
+			access.Plan{IPv4: netip.MustParseAddr("100.64.0.7")}},
 		{attrs{address(radius.FramedIPAddress, "255.255.255.254")}, access.Plan{}},
 		{attrs{text(radius.FramedPool, "homes")}, access.Plan{Pool4: "homes"}},
 		{attrs{network(radius.FramedIPv6Prefix, "2001:db8:1::/64")}, access.Plan{IPv6: p("2001:db8:1::/64")}},
 		{attrs{address(radius.FramedIPv6Address, "2001:db8::7")}, access.Plan{IPv6: p("2001:db8::7/128")}},
 		{attrs{text(radius.FramedIPv6Pool, "six")}, access.Plan{Pool6: "six"}},
 		{attrs{text(radius.StatefulIPv6AddressPool, "na")}, access.Plan{Pool6: "na"}},
-		{attrs{network(radius.DelegatedIPv6Prefix, "2001:db8:aa00::/56")}, access.Plan{Delegated: p("2001:db8:aa00::/56")}},
+		{attrs{network(radius.DelegatedIPv6Prefix, "2001:db8:aa00::/56")},
+			access.Plan{Delegated: p("2001:db8:aa00::/56")}},
 		{attrs{text(radius.DelegatedIPv6PrefixPool, "pd")}, access.Plan{PoolPD: "pd"}},
-		{attrs{{Type: radius.FramedInterfaceId, Value: []byte{0, 0, 0, 0, 0, 0, 1, 2}}}, access.Plan{InterfaceID: 0x102}},
-		{attrs{address(radius.DNSServerIPv6Address, "2001:db8::53"), address(radius.MSPrimaryDNSServer, "9.9.9.9"),
+		{attrs{{Type: radius.FramedInterfaceId, Value: []byte{0, 0, 0, 0, 0, 0, 1, 2}}},
+			access.Plan{InterfaceID: 0x102}},
+		{attrs{address(radius.DNSServerIPv6Address, "2001:db8::53"), address(radius.MSPrimaryDNSServer,
+			"9.9.9.9"),
 			text(radius.CiscoAVPair, "ip:dns-servers=1.1.1.1 8.8.8.8")}, access.Plan{DNS: []netip.Addr{
-			netip.MustParseAddr("2001:db8::53"), netip.MustParseAddr("9.9.9.9"), netip.MustParseAddr("1.1.1.1"),
+			netip.MustParseAddr("2001:db8::53"), netip.MustParseAddr("9.9.9.9"),
+			netip.MustParseAddr("1.1.1.1"),
 			netip.MustParseAddr("8.8.8.8")}}},
-		{attrs{text(radius.FramedRoute, "10.9.0.0/16 0.0.0.0 1"), text(radius.FramedIPv6Route, "2001:db8:9::/48 :: 1")},
+		{attrs{text(radius.FramedRoute, "10.9.0.0/16 0.0.0.0 1"), text(radius.FramedIPv6Route,
+			"2001:db8:9::/48 :: 1")},
 			access.Plan{Routes: []netip.Prefix{p("10.9.0.0/16"), p("2001:db8:9::/48")}}},
-		{attrs{address(radius.FramedIPAddress, "100.64.0.7"), text(radius.FramedRoute, "10.9.0.0/16 100.64.0.7")},
+		{attrs{address(radius.FramedIPAddress, "100.64.0.7"), text(radius.FramedRoute,
+			"10.9.0.0/16 100.64.0.7")},
 			access.Plan{IPv4: netip.MustParseAddr("100.64.0.7"), Routes: []netip.Prefix{p("10.9.0.0/16")}}},
 		{attrs{number(radius.SessionTimeout, 3600), number(radius.IdleTimeout, 300)},
 			access.Plan{SessionTimeout: time.Hour, IdleTimeout: 5 * time.Minute}},
 		{attrs{number(radius.AcctInterimInterval, 300)}, access.Plan{Interim: 5 * time.Minute}},
 		{attrs{number(radius.AcctInterimInterval, 5)}, access.Plan{Interim: time.Minute}},
-		{attrs{text(radius.Class, "a"), text(radius.Class, "b")}, access.Plan{Class: [][]byte{[]byte("a"), []byte("b")}}},
+		{attrs{text(radius.Class, "a"), text(radius.Class, "b")}, access.Plan{Class: [][]byte{[]byte("a"),
+			[]byte("b")}}},
 		{attrs{text(radius.ChargeableUserIdentity, "me")}, access.Plan{CUI: []byte("me")}},
 		{attrs{text(radius.UserName, "real")}, access.Plan{User: "real"}},
 		{attrs{text(radius.FilterId, "strict")}, access.Plan{ACLUp: "strict", ACLDown: "strict"}},
-		{attrs{text(radius.FilterId, "a.in"), text(radius.FilterId, "b.out")}, access.Plan{ACLUp: "a", ACLDown: "b"}},
-		{attrs{text(radius.FilterId, "in=a"), text(radius.FilterId, "out=b"), text(radius.FilterId, "profile=gold"),
+		{attrs{text(radius.FilterId, "a.in"), text(radius.FilterId, "b.out")}, access.Plan{ACLUp: "a",
+			ACLDown: "b"}},
+		{attrs{text(radius.FilterId, "in=a"), text(radius.FilterId, "out=b"), text(radius.FilterId,
+			"profile=gold"),
 			text(radius.FilterId, "scheduler=pipe")},
 			access.Plan{ACLUp: "a", ACLDown: "b", Profile: "gold", Scheduler: "pipe"}},
 		{attrs{number(radius.PortLimit, 2), number(radius.FramedMTU, 1492)}, access.Plan{Max: 2, MTU: 1492}},
 		{attrs{number(radius.WISPrBandwidthMaxUp, 10_000_000), number(radius.WISPrBandwidthMaxDown, 64_001)},
 			access.Plan{Up: access.Rate{CIR: 10_000}, Down: access.Rate{CIR: 65}}},
 		{attrs{text(radius.MikrotikRateLimit, "2M/10M 4M/20M")},
-			access.Plan{Up: access.Rate{CIR: 2000, PIR: 4000}, Down: access.Rate{CIR: 10_000, PIR: 20_000}}},
-		{attrs{text(radius.MikrotikRateLimit, "512k")}, access.Plan{Up: access.Rate{CIR: 512}, Down: access.Rate{CIR: 512}}},
+			access.Plan{Up: access.Rate{CIR: 2000, PIR: 4000}, Down: access.Rate{CIR: 10_000,
+				PIR: 20_000}}},
+		{attrs{text(radius.MikrotikRateLimit, "512k")}, access.Plan{Up: access.Rate{CIR: 512},
+			Down: access.Rate{CIR: 512}}},
 		{attrs{pair("up=1Mbit/2Mbit"), pair("up-burst=64kB/128kB"), number(radius.WISPrBandwidthMaxUp, 5),
 			text(radius.MikrotikRateLimit, "9M/8M")},
-			access.Plan{Up: access.Rate{CIR: 1000, PIR: 2000, CBS: 64_000, PBS: 128_000}, Down: access.Rate{CIR: 8000}}},
-		{attrs{pair("profile=gold"), pair("instance=red"), pair("path=upf"), pair("pool=a"), pair("pool6=b"), pair("pool-pd=c")},
-			access.Plan{Profile: "gold", Instance: "red", Path: "upf", Pool4: "a", Pool6: "b", PoolPD: "c"}},
+			access.Plan{Up: access.Rate{CIR: 1000, PIR: 2000, CBS: 64_000, PBS: 128_000},
+				Down: access.Rate{CIR: 8000}}},
+		{attrs{pair("profile=gold"), pair("instance=red"), pair("path=upf"), pair("pool=a"), pair("pool6=b"),
+			pair("pool-pd=c")},
+			access.Plan{Profile: "gold", Instance: "red", Path: "upf", Pool4: "a", Pool6: "b",
+				PoolPD: "c"}},
 		{attrs{pair("quota=50GB"), pair("max=3"), pair("redirect=https://pay.example/x?a=b")},
 			access.Plan{Quota: 50e9, Max: 3, Redirect: "https://pay.example/x?a=b"}},
-		{attrs{text(radius.CiscoAVPair, "lcp:interface-config=x"), text(radius.TunnelType, "x")}, access.Plan{}},
+		{attrs{text(radius.CiscoAVPair, "lcp:interface-config=x"), text(radius.TunnelType, "x")},
+			access.Plan{}},
 	} {
 		var got access.Plan
 		testkit.Must(t, apply(&got, row.list, ignore))
@@ -105,8 +121,10 @@ func TestPlanRefused(t *testing.T) {
 	}{
 		{attrs{{Type: radius.FramedIPAddress, Value: make([]byte, 3)}}, "Framed-IP-Address of 3 octets"},
 		{attrs{address(radius.FramedIPAddress, "224.0.0.1")}, "no host's address"},
-		{attrs{address(radius.FramedIPAddress, "10.0.0.1"), address(radius.FramedIPAddress, "10.0.0.2")}, "given twice"},
-		{attrs{{Type: radius.FramedIPv6Prefix, Value: []byte{0, 64, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 1}}}, "bits behind its length"},
+		{attrs{address(radius.FramedIPAddress, "10.0.0.1"), address(radius.FramedIPAddress, "10.0.0.2")},
+			"given twice"},
+		{attrs{{Type: radius.FramedIPv6Prefix, Value: []byte{0, 64, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 1}}},
+			"bits behind its length"},
 		{attrs{{Type: radius.FramedIPv6Prefix, Value: []byte{0, 129}}}, "of 2 octets"},
 		{attrs{{Type: radius.FramedIPv6Prefix, Value: []byte{0, 0}}}, "::/0 is no subscriber's"},
 		{attrs{{Type: radius.DelegatedIPv6Prefix, Value: make([]byte, 32)}}, "of 32 octets"},
@@ -155,7 +173,8 @@ func TestChange(t *testing.T) {
 	testkit.Equal(t, string(plan.Class[0]), "new", "class")
 	testkit.Equal(t, plan.Redirect, "", "redirect")
 	testkit.Equal(t, string(old.Class[0]), "old", "the old plan's class")
-	testkit.Equal(t, ResultOf((&Change{attrs{text(radius.CiscoAVPair, "other:x=y")}}).Apply(&plan)), radius.UnsupportedAttribute, "other")
+	testkit.Equal(t, ResultOf((&Change{attrs{text(radius.CiscoAVPair, "other:x=y")}}).Apply(&plan)),
+		radius.UnsupportedAttribute, "other")
 	testkit.Equal(t, ResultOf((&Change{attrs{pair("up=x")}}).Apply(&plan)), BadValue, "bad")
 }
 
@@ -172,7 +191,8 @@ func FuzzPlan(f *testing.F) {
 		if apply(&p, list, ignore) != nil {
 			return
 		}
-		if p.IPv6.IsValid() && p.IPv6.Masked() != p.IPv6 || len(p.Class) > maxLists || len(p.Routes) > maxLists {
+		if p.IPv6.IsValid() && p.IPv6.Masked() != p.IPv6 || len(p.Class) > maxLists ||
+			len(p.Routes) > maxLists {
 			t.Fatalf("%+v", p)
 		}
 	})

@@ -132,7 +132,8 @@ func TestLateRatherThanLost(t *testing.T) {
 				own = append(own, one)
 			}
 		}
-		want := map[string][]string{"s1": {"s1 start", "s1 interim"}, "s2": {"s2 start", "s2 stop"}, "s3": {"s3 interim"}}[session]
+		want := map[string][]string{"s1": {"s1 start", "s1 interim"}, "s2": {"s2 start", "s2 stop"},
+			"s3": {"s3 interim"}}[session]
 		testkit.ErrorIf(t, !slices.Equal(own, want), "%v, not %v", own, want)
 	}
 	testkit.Until(t, "nothing kept", func() bool { return store.len() == 0 })

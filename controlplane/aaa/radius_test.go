@@ -38,8 +38,9 @@ DEFAULT Auth-Type := Reject
 
 func home() *access.Request {
 	return &access.Request{Kind: access.PPPoE, PPPoE: 5, Service: "internet",
-		Line:  access.Line{Port: "a1", TPID: 0x88a8, STag: 100, CTag: 7, MAC: [6]byte{2, 0, 0, 0, 0, 9}},
-		Agent: access.Agent{CircuitID: []byte("olt1"), RemoteID: []byte("modem"), Up: 40_000, Down: 100_000, MaxUp: 5_000_000}}
+		Line: access.Line{Port: "a1", TPID: 0x88a8, STag: 100, CTag: 7, MAC: [6]byte{2, 0, 0, 0, 0, 9}},
+		Agent: access.Agent{CircuitID: []byte("olt1"), RemoteID: []byte("modem"), Up: 40_000, Down: 100_000,
+			MaxUp: 5_000_000}}
 }
 
 func with(c access.Credentials) *access.Request {
@@ -54,9 +55,11 @@ func TestFreeRADIUS(t *testing.T) {
 	a := aaaOf(t, f.yaml(", message_authenticator: anywhere"), Options{})
 	v := decide(t, a, with(pap("anna", "pw").Credentials))
 	testkit.FatalIf(t, !v.Accept, "%s %+v", v.Why, a.State().Authentication)
-	want := access.Plan{IPv4: netip.MustParseAddr("100.64.0.7"), Delegated: netip.MustParsePrefix("2001:db8:aa00::/56"),
-		IPv6: netip.MustParsePrefix("2001:db8:1::/64"), Pool4: "homes", SessionTimeout: time.Hour, Class: [][]byte{[]byte("abc")},
-		Down: access.Rate{CIR: 50_000}, Up: access.Rate{CIR: 5000, PIR: 10_000}, Profile: "gold", Max: 2}
+	want := access.Plan{IPv4: netip.MustParseAddr("100.64.0.7"),
+		Delegated: netip.MustParsePrefix("2001:db8:aa00::/56"),
+		IPv6:      netip.MustParsePrefix("2001:db8:1::/64"), Pool4: "homes", SessionTimeout: time.Hour,
+		Class: [][]byte{[]byte("abc")},
+		Down:  access.Rate{CIR: 50_000}, Up: access.Rate{CIR: 5000, PIR: 10_000}, Profile: "gold", Max: 2}
 	testkit.Equal(t, fmt.Sprintf("%+v", v.Plan), fmt.Sprintf("%+v", want), "plan")
 	testkit.Equal(t, v.Message, "welcome", "message")
 	testkit.Equal(t, a.State().Ignored["Tunnel-Type"], 1, "ignored")
@@ -73,7 +76,8 @@ func TestFreeRADIUS(t *testing.T) {
 		{"MS-CHAPv2", with(exampleMSCHAP(t).Credentials), ""},
 		{"unknown", with(pap("nobody", "pw").Credentials), "refused by RADIUS: no contract"},
 		{"line", home(), ""},
-		{"impossible", with(pap("broken", "pw").Credentials), "RADIUS: Framed-Route \"10.0.0.0\": needs a prefix"},
+		{"impossible", with(pap("broken", "pw").Credentials),
+			"RADIUS: Framed-Route \"10.0.0.0\": needs a prefix"},
 	} {
 		v := decide(t, a, row.r)
 		testkit.Equal(t, v.Accept, row.why == "", "%s: %s", row.name, v.Why)
@@ -118,7 +122,8 @@ func TestRadSec(t *testing.T) {
 func sample(kind Kind, session string) *Record {
 	now := time.Now()
 	r := &Record{Kind: kind, Session: session, At: now, Began: now.Add(-time.Hour), User: "anna", Request: home(),
-		Addresses: access.Addresses{IPv4: netip.MustParseAddr("100.64.0.7"), IPv6: netip.MustParsePrefix("2001:db8:1::/64"),
+		Addresses: access.Addresses{IPv4: netip.MustParseAddr("100.64.0.7"),
+			IPv6:      netip.MustParsePrefix("2001:db8:1::/64"),
 			Delegated: netip.MustParsePrefix("2001:db8:aa00::/56"), InterfaceID: 0x102},
 		Class: [][]byte{[]byte("abc")}, CUI: []byte("me"), Cause: access.UserRequest,
 		Total: Counters{UpBytes: 5<<32 + 7, DownBytes: 6<<32 + 8, UpPackets: 9, DownPackets: 10},
@@ -140,10 +145,12 @@ func TestAccountingFreeRADIUS(t *testing.T) {
 	got := f.detail()
 	for _, want := range []string{"Acct-Status-Type = Accounting-On", "Acct-Status-Type = Start",
 		"Acct-Status-Type = Interim-Update", "Acct-Status-Type = Stop", "Acct-Status-Type = Accounting-Off",
-		"Acct-Authentic = RADIUS", "Acct-Session-Id = \"s1\"", "NAS-Identifier = \"bng-1\"", "NAS-IP-Address = 127.0.0.1",
+		"Acct-Authentic = RADIUS", "Acct-Session-Id = \"s1\"", "NAS-Identifier = \"bng-1\"",
+		"NAS-IP-Address = 127.0.0.1",
 		"NAS-Port-Type = PPPoEoQinQ", "NAS-Port-Id = \"a1:100.7\"", "NAS-Port = 409607",
 		"Calling-Station-Id = \"02:00:00:00:00:09\"", "Acct-Session-Time = 3600", "Acct-Input-Octets = 7",
-		"Acct-Input-Gigawords = 5", "Acct-Output-Octets = 8", "Acct-Output-Gigawords = 6", "Acct-Input-Packets = 9",
+		"Acct-Input-Gigawords = 5", "Acct-Output-Octets = 8", "Acct-Output-Gigawords = 6",
+		"Acct-Input-Packets = 9",
 		"Acct-Output-Packets = 10", "ERX-IPv6-Acct-Input-Octets = 1", "ERX-IPv6-Acct-Input-Gigawords = 1",
 		"Acct-Terminate-Cause = User-Request", "Class = 0x616263", "Chargeable-User-Identity = 0x6d65",
 		"Framed-IP-Address = 100.64.0.7", "Framed-IPv6-Prefix = 2001:db8:1::/64",

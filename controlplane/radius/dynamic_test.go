@@ -162,7 +162,8 @@ func TestChangeDropped(t *testing.T) {
 		b    []byte
 		of   func(c DynamicCounters) uint64
 	}{
-		{"other secret", change(1, time.Now(), "wrong"), func(c DynamicCounters) uint64 { return c.WrongAuthenticator }},
+		{"other secret", change(1, time.Now(), "wrong"),
+			func(c DynamicCounters) uint64 { return c.WrongAuthenticator }},
 		{"signature", signed, func(c DynamicCounters) uint64 { return c.WrongSignature }},
 		{"code", access, func(c DynamicCounters) uint64 { return c.UnexpectedCode }},
 		{"cut", cut[:len(cut)-1], func(c DynamicCounters) uint64 { return c.Malformed }},
@@ -172,7 +173,8 @@ func TestChangeDropped(t *testing.T) {
 		d.send(row.b)
 		testkit.Until(t, row.name, func() bool { return row.of(d.Counters()) == before+1 })
 	}
-	d.Configure(DynamicConfig{Clients: []DynamicClient{{netip.MustParsePrefix("10.0.0.0/8"), []byte(secret), Optional}}})
+	d.Configure(DynamicConfig{Clients: []DynamicClient{{netip.MustParsePrefix("10.0.0.0/8"), []byte(secret),
+		Optional}}})
 	d.send(change(1, time.Now(), secret))
 	testkit.Until(t, "unlisted", func() bool { return d.Counters().Unlisted == 1 })
 	testkit.Equal(t, d.asked.Load(), 0, "carried out")

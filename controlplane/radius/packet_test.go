@@ -25,8 +25,9 @@ func unhex(t testing.TB, s string) []byte {
 
 // RFC 2865 §7.1.
 func TestExampleOfRFC2865(t *testing.T) {
-	request := unhex(t, "01000038 0f403f9473978057bd83d5cb98f4227a 01066e656d6f 02120dbe708d93d413ce3196e43f782a0aee "+
-		"0406c0a80110 050600000003")
+	request := unhex(t,
+		"01000038 0f403f9473978057bd83d5cb98f4227a 01066e656d6f 02120dbe708d93d413ce3196e43f782a0aee "+
+			"0406c0a80110 050600000003")
 	answer := unhex(t, "02000026 86fe220e7624ba2a1005f6bf9b55e0b2 060600000001 0f0600000000 0e06c0a80103")
 	p, err := Parse(request)
 	testkit.Must(t, err)
@@ -101,7 +102,8 @@ func sample(code Code) *Packet {
 	p.Integer(EventTimestamp, 1_764_000_000)
 	switch code {
 	case AccessRequest:
-		p.Attributes = append(p.Attributes, Attribute{UserPassword, []byte("a password of more than sixteen octets")})
+		p.Attributes = append(p.Attributes, Attribute{UserPassword,
+			[]byte("a password of more than sixteen octets")})
 		p.Add(MSCHAPChallenge, make([]byte, 16))
 		p.Add(MSCHAP2Response, make([]byte, 50))
 	case AccountingRequest:
@@ -126,7 +128,8 @@ func TestThereAndBack(t *testing.T) {
 	for _, code := range []Code{AccountingRequest, CoARequest, DisconnectRequest} {
 		p := sample(code)
 		b := encoded(t, p)
-		testkit.Must(t, VerifyRequest(b, []byte(secret), map[bool]Policy{true: Optional, false: First}[code == AccountingRequest]))
+		testkit.Must(t, VerifyRequest(b, []byte(secret), map[bool]Policy{true: Optional,
+			false: First}[code == AccountingRequest]))
 		got, err := Parse(b)
 		testkit.Must(t, err)
 		testkit.Must(t, got.Check())
@@ -138,8 +141,10 @@ func TestThereAndBack(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for want, typ := range map[string]Type{"User-Name": UserName, "Cisco-AVPair": CiscoAVPair, "Attr-26.9.240": 9<<32 | 240,
-		"Attr-200": 200, "Delegated-IPv6-Prefix": 123, "Message-Authenticator": 80, "MS-CHAP2-Response": 311<<32 | 25} {
+	for want, typ := range map[string]Type{"User-Name": UserName, "Cisco-AVPair": CiscoAVPair,
+		"Attr-26.9.240": 9<<32 | 240,
+		"Attr-200":      200, "Delegated-IPv6-Prefix": 123, "Message-Authenticator": 80,
+		"MS-CHAP2-Response": 311<<32 | 25} {
 		testkit.Equal(t, typ.String(), want, "name")
 	}
 	testkit.Equal(t, CoANAK.String()+Code(99).String(), "CoA-NAKcode 99", "codes")
@@ -152,7 +157,8 @@ func TestDictionaryGenerated(t *testing.T) {
 		t.Skip("freeradius-common is not installed: ./dev setup")
 	}
 	for typ, e := range dictionary {
-		testkit.ErrorIf(t, !bytes.Contains(out, []byte(`{"`+e.name+`", `)), "%s is not in FreeRADIUS' dictionaries", typ)
+		testkit.ErrorIf(t, !bytes.Contains(out, []byte(`{"`+e.name+`", `)),
+			"%s is not in FreeRADIUS' dictionaries", typ)
 	}
 	testkit.ErrorIf(t, bytes.Count(out, []byte(`{"`)) != len(dictionary), "go generate makes another dictionary")
 }
@@ -175,7 +181,8 @@ func TestPyrad(t *testing.T) {
 	out, err := command.Output()
 	testkit.FatalIf(t, err != nil, "pyrad: %v %s", err, complaints.Bytes())
 	got := string(out)
-	for want, count := range map[string]int{"password a password of more than sixteen octets\n": 1, "signed True\n": 2,
+	for want, count := range map[string]int{"password a password of more than sixteen octets\n": 1,
+		"signed True\n":    2,
 		"authentic True\n": 2, "NAS-Port-Id ['a1:100.7']\n": 3, "Framed-IPv6-Prefix ['2001:db8:1::/64']\n": 3,
 		"ADSL-Agent-Circuit-Id ['olt1 0/1']\n": 3, "Actual-Data-Rate-Upstream [40000000]\n": 3, "end\n": 3} {
 		testkit.Equal(t, strings.Count(got, want), count, "%q", want)
@@ -241,7 +248,8 @@ func FuzzParse(f *testing.F) {
 		testkit.Must(t, err)
 		list, err := ParseAttributes(again)
 		testkit.Must(t, err)
-		testkit.ErrorIf(t, len(list) != len(p.Attributes) || len(list) > 0 && !reflect.DeepEqual(list, p.Attributes),
+		testkit.ErrorIf(t, len(list) != len(p.Attributes) || len(list) > 0 && !reflect.DeepEqual(list,
+			p.Attributes),
 			"%v, not %v", list, p.Attributes)
 	})
 }

@@ -48,8 +48,8 @@ func writePcap(t testing.TB, port uint16, messages [][]byte) string {
 	return path
 }
 
-// Dissect has tshark read messages of a UDP port: every field of each, expert remarks among them. It skips the test where
-// there is no tshark.
+// Dissect has tshark read messages of a UDP port: every field of each, expert remarks among them. It skips the test
+// where there is no tshark.
 func Dissect(t testing.TB, port uint16, messages [][]byte, options ...string) []map[string]any {
 	t.Helper()
 	program, err := exec.LookPath("tshark")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads packets of ours, one a line in hexadecimal digits, with pyrad: prints what is in them and, of an Access-Request,
-an answer. For pyrad_test.go."""
+"""Reads packets of ours, one a line in hexadecimal digits, with pyrad: prints what is in them and, of an
+Access-Request, an answer. For pyrad_test.go."""
 import hashlib
 import hmac
 import io
