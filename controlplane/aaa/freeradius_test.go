@@ -3,21 +3,13 @@
 package aaa
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus/controlplane/testkit"
 )
@@ -164,35 +156,18 @@ func (f *freeRADIUS) detail() string {
 	return string(b)
 }
 
-// certificates makes an authority, a server's and a client's certificate.
+// certificates makes an authority's, the server's and our own.
 func (f *freeRADIUS) certificates(t testing.TB) {
 	t.Helper()
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testkit.Must(t, err)
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		IsCA:                  true,
-		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageCertSign}
-	save := func(name, kind string, der []byte) string {
+	ca := testkit.NewAuthority(t)
+	save := func(name string, text []byte) string {
 		path := filepath.Join(f.dir, name)
-		testkit.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+		testkit.Must(t, os.WriteFile(path, text, 0o600))
 		return path
 	}
-	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
-	testkit.Must(t, err)
-	f.ca = save("ca.pem", "CERTIFICATE", der)
-	issue := func(serial int64, name string) (cert, key string) {
-		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		testkit.Must(t, err)
-		c := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-		der, err := x509.CreateCertificate(rand.Reader, c, ca, &private.PublicKey, caKey)
-		testkit.Must(t, err)
-		secret, err := x509.MarshalPKCS8PrivateKey(private)
-		testkit.Must(t, err)
-		return save(name+".pem", "CERTIFICATE", der), save(name+".key", "PRIVATE KEY", secret)
-	}
-	f.cert, f.key = issue(2, "server")
-	f.ownCert, f.ownPriv = issue(3, "client")
+	f.ca = save("ca.pem", ca.PEM)
+	cert, key := ca.Issue(t, "server")
+	f.cert, f.key = save("server.pem", cert), save("server.key", key)
+	cert, key = ca.Issue(t, "client")
+	f.ownCert, f.ownPriv = save("client.pem", cert), save("client.key", key)
 }
