@@ -10,6 +10,7 @@ PACKAGES=(
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
 	iperf3 bind9-dnsutils frr # programs that the lab and its tests run
+	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # clients of the DHCP tests
 	libjs-dygraphs                             # part of the live page
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
