@@ -20,6 +20,7 @@ type Row struct {
 	Profile, Instance          string
 	Since                      time.Time
 	Up, Down                   access.Rate
+	Quota                      uint64 // of the plan
 	UpBytes, DownBytes         uint64 // reported so far
 	UpPackets, DownPackets     uint64
 	SEID                       uint64
@@ -66,7 +67,7 @@ func (s *Subscriber) row() Row {
 	return Row{User: s.user, Session: s.id, Kind: KindText(r.Kind), State: state, Line: LineText(&r.Line),
 		MAC: macText(r.Line.MAC), PPPoE: r.PPPoE, Circuit: string(r.Agent.CircuitID), Remote: string(r.Agent.RemoteID),
 		IPv4: addrText(a.IPv4), IPv6: prefixText(a.IPv6), Delegated: prefixText(a.Delegated), Profile: s.plan.Profile,
-		Instance: s.plan.Instance, Since: since, Up: s.plan.Up, Down: s.plan.Down, UpBytes: s.used[0].bytes[0],
+		Instance: s.plan.Instance, Since: since, Up: s.plan.Up, Down: s.plan.Down, Quota: s.plan.Quota, UpBytes: s.used[0].bytes[0],
 		DownBytes: s.used[0].bytes[1], UpPackets: s.used[0].packets[0], DownPackets: s.used[0].packets[1], SEID: s.seid}
 }
 

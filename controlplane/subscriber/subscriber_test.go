@@ -190,6 +190,7 @@ func TestQuota(t *testing.T) {
 	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 1000, "bytes")
 	b.reports(h, usage(1, 0, 600, 400, api.UsageVolqu))
 	o := b.object(h)
+	testkit.ErrorIf(t, !slices.Contains(b.events, "subscriber.quota a"), "%v", b.events)
 	testkit.ErrorIf(t, h.plans != 1 || o.FAR[0].Forwarding.Redirect == nil || o.URR[0].VolumeQuota != nil || len(o.LineFilters) != 1, "%+v", o)
 	b.judge.verdict.Plan = access.Plan{Profile: "quota", Quota: 500}
 	b.set.profiles["quota"].Exhausted = "end"
