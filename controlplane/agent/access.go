@@ -66,8 +66,9 @@ func (a *Agent) openAccess() error {
 		return err
 	}
 	gate := map[string]*events.Gate{}
-	s.loop = subscriber.New(subscriber.SettingsOf(c), subscriber.Options{Frames: s.frames, Sessions: a.mobile.manager,
-		Auth: s.aaa, Pools: s.pools, Measures: a.measures, Log: a.log,
+	s.loop = subscriber.New(subscriber.SettingsOf(c), subscriber.Options{Frames: s.frames,
+		Sessions: a.mobile.manager,
+		Auth:     s.aaa, Pools: s.pools, Measures: a.measures, Log: a.log,
 		Notify: func(kind, about string, args ...any) {
 			if gate[kind] == nil {
 				gate[kind] = &events.Gate{Most: toldAtOnce, Window: time.Second}
@@ -156,7 +157,8 @@ func signInOf(c *config.Config) *config.Config {
 	return &part
 }
 
-var methods = map[string]access.Method{"none": access.None, "pap": access.PAP, "chap": access.CHAP, "mschapv2": access.MSCHAPv2}
+var methods = map[string]access.Method{"none": access.None, "pap": access.PAP, "chap": access.CHAP,
+	"mschapv2": access.MSCHAPv2}
 
 func pppoeConfig(c *config.Config) pppoe.Config {
 	p := &c.Access.PPPoE
@@ -196,7 +198,8 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 		if p == nil || !p.IPoE {
 			return dhcp.Port{}, false
 		}
-		port := dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted, FirstPacket: packet[l.Port]}
+		port := dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted,
+			FirstPacket: packet[l.Port]}
 		if p.DHCP != "server" {
 			port.Upstream, port.Proxy = servers, p.DHCP == "proxy"
 		}
@@ -211,7 +214,8 @@ func (s *signIns) openUpstream(c *config.Config) (err error) {
 		return nil
 	}
 	const port = 67 // of relays, too (RFC 2131 §4.1)
-	s.upstream, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Access.DHCP.Address.Addr, port)))
+	s.upstream, err = net.ListenUDP("udp4",
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Access.DHCP.Address.Addr, port)))
 	if err != nil {
 		return fmt.Errorf("access.dhcp.address: %w", err)
 	}

@@ -45,7 +45,8 @@ func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
 		for i := range list {
 			r := &list[i]
 			n := &r.Counters
-			m.Requests = append(m.Requests, one(n.Accepts, r.Name, use, "accept"), one(n.Rejects, r.Name, use, "reject"),
+			m.Requests = append(m.Requests, one(n.Accepts, r.Name, use, "accept"), one(n.Rejects, r.Name,
+				use, "reject"),
 				one(n.Responses, r.Name, use, "accounted"), one(n.Timeouts, r.Name, use, "timeout"))
 			m.RoundTrips = append(m.RoundTrips, roundTripsOf(r, use))
 		}

@@ -34,8 +34,10 @@ func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id stri
 	answer := make(chan string, 1)
 	loop := a.signedIn().loop
 	loop.Post(func() {
-		r := &access.Request{Kind: access.PPPoE, PPPoE: uint16(n), Line: access.Line{Port: "access", MAC: [6]byte{2, 5: n}},
-			Credentials: access.Credentials{Method: access.PAP, User: user}, Wants: access.Families{V4: true}}
+		r := &access.Request{Kind: access.PPPoE, PPPoE: uint16(n), Line: access.Line{Port: "access",
+			MAC: [6]byte{2, 5: n}},
+			Credentials: access.Credentials{Method: access.PAP,
+				User: user}, Wants: access.Families{V4: true}}
 		loop.SignIn(r, c, func(s access.Session, _ *access.Verdict) {
 			if s == nil {
 				answer <- ""
@@ -60,7 +62,8 @@ func TestSubscribersSignIn(t *testing.T) {
 	}
 	anna, id := dialIn(t, a, "anna", 1)
 	up := told(t, a, "subscriber.up")
-	testkit.ErrorIf(t, id == "" || len(up) != 1 || up[0].Subject != "anna" || up[0].Fields["ipv4"] != "10.64.0.1", "%q %+v", id, up)
+	testkit.ErrorIf(t, id == "" || len(up) != 1 || up[0].Subject != "anna" || up[0].Fields["ipv4"] != "10.64.0.1",
+		"%q %+v", id, up)
 	dialIn(t, a, "bob", 2)
 	testkit.ErrorIf(t, len(told(t, a, "pool.watermark")) == 0, "the pool is full, and nobody says so")
 	_, id = dialIn(t, a, "carl", 3)
@@ -70,16 +73,20 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].IPv4 != "10.64.0.1" || len(rows[0].Attempts) != 1, "%+v", rows)
 	rows = control{a}.Subscribers("carl", 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].State != "away" || rows[0].Attempts[0].Why == "", "%+v", rows)
-	testkit.ErrorIf(t, a.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v", a.Snapshot(t.Context()).SignIns)
+	testkit.ErrorIf(t, a.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
+		a.Snapshot(t.Context()).SignIns)
 
-	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=nobody"), "no subscriber"), "nobody is cleared")
-	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=anna&cause=x"), "none of"), "a cause of no name")
+	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=nobody"), "no subscriber"),
+		"nobody is cleared")
+	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=anna&cause=x"), "none of"),
+		"a cause of no name")
 	testkit.Equal(t, strings.TrimSpace(ask("/v1/subscriber/clear?subscriber=anna")), `{"ended":1}`, "cleared")
 	testkit.Equal(t, testkit.Receive(t, anna.ended), access.AdminReset, "cause")
 	testkit.Until(t, "anna's end", func() bool { return len(told(t, a, "subscriber.down")) == 1 })
 	testkit.Equal(t, len(told(t, a, "subscriber.cleared")), 3, "clearings")
 
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1", "quota: 5", 1)))
+	plan, err := MakePlan("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1",
+		"quota: 5", 1)))
 	testkit.Must(t, err)
 	_, err = a.Apply(t.Context(), plan)
 	testkit.Must(t, err)

@@ -28,8 +28,10 @@ type control struct{ *Agent }
 func (c control) Associations() []view.Association {
 	list := []view.Association{}
 	for _, r := range c.N4().Associations {
-		list = append(list, view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State, Since: r.Since, Recovery: r.Recovery,
-			Sessions: r.Sessions, Features: strings.Join(r.Features, " "), Heartbeat: int64(r.RoundTrip * 1000)})
+		list = append(list, view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State,
+			Since: r.Since, Recovery: r.Recovery,
+			Sessions: r.Sessions, Features: strings.Join(r.Features,
+				" "), Heartbeat: int64(r.RoundTrip * 1000)})
 	}
 	return list
 }
@@ -91,7 +93,8 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 		list = append(list, subscriberOf(&rows[i], live))
 	}
 	for _, r := range live { // the configuration's
-		if v := staticOf(r); key == "" || v.User == key || v.MAC == strings.ToLower(key) || v.IPv4 == key || v.IPv6 == key || v.Line == key {
+		if v := staticOf(r); key == "" || v.User == key || v.MAC == strings.ToLower(key) || v.IPv4 == key ||
+			v.IPv6 == key || v.Line == key {
 			list = append(list, v)
 		}
 	}
@@ -106,10 +109,12 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 	}
 	if len(list) == 0 { // they were never let in, or have left
 		one := &attempts[0]
-		list = append(list, view.Subscriber{User: one.User, State: "away", Kind: one.Kind, Line: one.Line, MAC: one.MAC})
+		list = append(list, view.Subscriber{User: one.User, State: "away", Kind: one.Kind, Line: one.Line,
+			MAC: one.MAC})
 	}
 	for _, t := range attempts {
-		list[0].Attempts = append(list[0].Attempts, view.Attempt{User: t.User, Kind: t.Kind, First: t.First, Last: t.Last, Count: t.Count,
+		list[0].Attempts = append(list[0].Attempts, view.Attempt{User: t.User, Kind: t.Kind, First: t.First,
+			Last: t.Last, Count: t.Count,
 			Why: t.Why})
 	}
 	return list
@@ -136,7 +141,8 @@ func (c control) lines(ctx context.Context) map[string]*api.SessionRow {
 
 // subscriberOf takes what it finds out of live.
 func subscriberOf(r *subscriber.Row, live map[string]*api.SessionRow) view.Subscriber {
-	v := view.Subscriber{User: r.User, State: r.State, Kind: r.Kind, Line: r.Line, MAC: r.MAC, PPPoESession: r.PPPoE, Circuit: r.Circuit,
+	v := view.Subscriber{User: r.User, State: r.State, Kind: r.Kind, Line: r.Line, MAC: r.MAC,
+		PPPoESession: r.PPPoE, Circuit: r.Circuit,
 		Remote: r.Remote, IPv4: r.IPv4, IPv6: r.IPv6, Delegated: r.Delegated, Profile: r.Profile, Instance: r.Instance,
 		UpRate: r.Up.CIR, DownRate: r.Down.CIR, Since: r.Since, Session: r.Session, Object: rules.Key(r.SEID),
 		UplinkPackets: r.UpPackets, UplinkBytes: r.UpBytes, DownlinkPackets: r.DownPackets, DownlinkBytes: r.DownBytes}
@@ -194,7 +200,8 @@ func (c control) RADIUS() (list []view.RADIUSServer) {
 		for i := range servers {
 			r := &servers[i]
 			n := &r.Counters
-			v := view.RADIUSServer{Name: r.Name, Use: use, Address: r.Address, Transport: r.Transport, State: "dead", Since: r.Since,
+			v := view.RADIUSServer{Name: r.Name, Use: use, Address: r.Address, Transport: r.Transport,
+				State: "dead", Since: r.Since,
 				LastAnswer: r.LastAnswer, Requests: n.Requests, Repeated: n.Retransmitted, Accepts: n.Accepts, Rejects: n.Rejects,
 				Responses: n.Responses, Timeouts: n.Timeouts, Waiting: n.Outstanding + n.Queued,
 				Bad: n.WrongAddress + n.UnknownID + n.WrongAuthenticator + n.Unsigned + n.WrongSignature + n.SignatureLate +

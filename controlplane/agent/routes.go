@@ -40,7 +40,8 @@ func (a *Agent) routes(document []byte) []endpoint {
 	}
 	streams := op("POST", "/v1/stream", "loadStreams", "add or remove test traffic on synth ports", Result{})
 	streams.Body = []Stream{}
-	follow := op("POST", "/v1/trace", "trace", "follow packets: lines of JSON until the trace or the connection ends",
+	follow := op("POST", "/v1/trace", "trace",
+		"follow packets: lines of JSON until the trace or the connection ends",
 		trace.Update{})
 	follow.Body, follow.Media = trace.Query{}, "application/jsonl"
 	verb := func(verb string) endpoint {
@@ -81,7 +82,8 @@ func (a *Agent) routes(document []byte) []endpoint {
 			"ask a CP function to release its association",
 			Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,
 			a.handleRelease},
-		{op("POST", "/v1/subscriber/clear", "clearSubscriber", "end the sessions of subscribers who signed in", Cleared{},
+		{op("POST", "/v1/subscriber/clear", "clearSubscriber",
+			"end the sessions of subscribers who signed in", Cleared{},
 			text("subscriber", "name, MAC, IP address, circuit id, line or Acct-Session-Id"),
 			text("cause", "of accounting (RFC 2866), such as admin-reset, the default")), auth.Operate, a.handleClear},
 		{op("POST", "/v1/subscriber/drain", "drainSubscribers",

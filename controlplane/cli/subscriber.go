@@ -27,7 +27,8 @@ func clearCommand(e *env) *cobra.Command {
 		}),
 	}
 	one.Flags().StringVar(&cause, "cause", "admin-reset", "what accounting is told (RFC 2866)")
-	one.RegisterFlagCompletionFunc("cause", cobra.FixedCompletions(subscriber.Causes(), cobra.ShellCompDirectiveNoFileComp))
+	one.RegisterFlagCompletionFunc("cause", cobra.FixedCompletions(subscriber.Causes(),
+		cobra.ShellCompDirectiveNoFileComp))
 	group.AddCommand(one)
 	return group
 }

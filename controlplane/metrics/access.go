@@ -40,24 +40,33 @@ var (
 		family family[Labelled]
 		of     func(*SignIns) []Labelled
 	}{
-		{labelledGauge("subscribers", "Subscribers who signed in.", "kind", "state"), func(s *SignIns) []Labelled { return s.On }},
+		{labelledGauge("subscribers", "Subscribers who signed in.", "kind", "state"),
+			func(s *SignIns) []Labelled { return s.On }},
 		{labelled("signins_total", "Subscribers whose packets passed for the first time."),
 			func(s *SignIns) []Labelled { return s.SignedIn }},
 		{labelled("signin_failures_total", "Attempts to sign in that came to nothing.", "reason"),
 			func(s *SignIns) []Labelled { return s.Failures }},
-		{labelled("subscribers_ended_total", "Sessions of subscribers that ended, by cause (RFC 2866).", "cause"),
+		{labelled("subscribers_ended_total", "Sessions of subscribers that ended, by cause (RFC 2866).",
+			"cause"),
 			func(s *SignIns) []Labelled { return s.Ended }},
-		{labelledGauge("signins_waiting", "Sign-ins that wait for their turn."), func(s *SignIns) []Labelled { return s.Waiting }},
-		{labelledGauge("signins_running", "Sign-ins that are being authenticated."), func(s *SignIns) []Labelled { return s.Running }},
-		{labelled("signin_frames_total", "Frames of subscribers that came up.", "served"), func(s *SignIns) []Labelled { return s.Frames }},
-		{labelledGauge("pool_used", "Addresses or prefixes of a pool in use.", "pool"), func(s *SignIns) []Labelled { return s.PoolUsed }},
-		{labelledGauge("pool_size", "Addresses or prefixes of a pool.", "pool"), func(s *SignIns) []Labelled { return s.PoolSize }},
-		{labelled("radius_requests_total", "Requests to a RADIUS server, by what became of them.", "server", "use", "outcome"),
+		{labelledGauge("signins_waiting", "Sign-ins that wait for their turn."),
+			func(s *SignIns) []Labelled { return s.Waiting }},
+		{labelledGauge("signins_running", "Sign-ins that are being authenticated."),
+			func(s *SignIns) []Labelled { return s.Running }},
+		{labelled("signin_frames_total", "Frames of subscribers that came up.", "served"),
+			func(s *SignIns) []Labelled { return s.Frames }},
+		{labelledGauge("pool_used", "Addresses or prefixes of a pool in use.", "pool"),
+			func(s *SignIns) []Labelled { return s.PoolUsed }},
+		{labelledGauge("pool_size", "Addresses or prefixes of a pool.", "pool"),
+			func(s *SignIns) []Labelled { return s.PoolSize }},
+		{labelled("radius_requests_total", "Requests to a RADIUS server, by what became of them.", "server",
+			"use", "outcome"),
 			func(s *SignIns) []Labelled { return s.Requests }},
 		{labelledGauge("accounting_records_waiting", "Records of accounting that no server has taken yet."),
 			func(s *SignIns) []Labelled { return s.AccountingWaiting }},
 	}
-	roundTrips = prometheus.NewDesc("isthmus_radius_round_trip_seconds", "From the first sending of a request to its answer.",
+	roundTrips = prometheus.NewDesc("isthmus_radius_round_trip_seconds",
+		"From the first sending of a request to its answer.",
 		[]string{"server", "use"}, nil)
 )
 

@@ -27,7 +27,8 @@ func lineOf(seid uint64, ue string) *rules.Session {
 		return rules.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: w}}
 	}
 	s := &rules.Session{SEID: seid, Line: &api.Session{Encap: api.EncapQinQ, STag: 5, CTag: 6, MAC: [6]byte{2, 1}},
-		PDR: []pfcp.CreatePDR{pdr(1, pfcp.Access), pdr(2, pfcp.Core)}, FAR: []rules.FAR{far(1, pfcp.Core), far(2, pfcp.Access)}}
+		PDR: []pfcp.CreatePDR{pdr(1, pfcp.Access), pdr(2, pfcp.Core)}, FAR: []rules.FAR{far(1, pfcp.Core),
+			far(2, pfcp.Access)}}
 	copy(s.Line.Port[:], "access")
 	return s
 }

@@ -95,7 +95,8 @@ func (l *Loop) LineEvent(e *api.Event, done func()) {
 func (l *Loop) LineEnded(seid uint64) {
 	l.Post(func() {
 		if s := l.by.seid[seid]; s != nil && !s.ending {
-			l.log.Warn("a subscriber's session was ended by the session layer", "subscriber", s.about(), "session", s.id)
+			l.log.Warn("a subscriber's session was ended by the session layer", "subscriber", s.about(),
+				"session", s.id)
 			s.end(access.NASError)
 		}
 	})
@@ -223,7 +224,8 @@ func (s *Subscriber) accountAt(kind recordKind, cause access.Cause, at time.Time
 }
 
 func (c *counters) record() aaa.Counters {
-	return aaa.Counters{UpBytes: c.bytes[0], DownBytes: c.bytes[1], UpPackets: c.packets[0], DownPackets: c.packets[1]}
+	return aaa.Counters{UpBytes: c.bytes[0], DownBytes: c.bytes[1], UpPackets: c.packets[0],
+		DownPackets: c.packets[1]}
 }
 
 // bill hands a record to accounting.

@@ -72,7 +72,8 @@ func (l *Loop) Configure(set *Settings) {
 	for s := range l.by.all {
 		plan, err := set.plan(&s.request.Line, &s.auth)
 		if err != nil || plan.Instance != s.plan.Instance {
-			l.log.Warn("a subscriber goes on as it was under the former configuration", "subscriber", s.about(),
+			l.log.Warn("a subscriber goes on as it was under the former configuration", "subscriber",
+				s.about(),
 				"session", s.id, "error", err)
 			continue
 		}
@@ -131,7 +132,8 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 
 // sameAddresses tells whether a session can go from one plan to another: it keeps its addresses.
 func sameAddresses(was, is *access.Plan) bool {
-	return was.Instance == is.Instance && was.IPv4 == is.IPv4 && was.IPv6 == is.IPv6 && was.Delegated == is.Delegated &&
+	return was.Instance == is.Instance && was.IPv4 == is.IPv4 && was.IPv6 == is.IPv6 &&
+		was.Delegated == is.Delegated &&
 		was.InterfaceID == is.InterfaceID
 }
 
@@ -167,7 +169,8 @@ func (s *Subscriber) replan(said, plan access.Plan, done func(error)) {
 		s.commit(func(err error) {
 			if err != nil {
 				s.auth, s.plan, s.quota, s.grant = formerAuth, former, quota, grant
-				s.loop.log.Warn("a subscriber's plan is not changed", "subscriber", s.about(), "session", s.id, "error", err)
+				s.loop.log.Warn("a subscriber's plan is not changed", "subscriber", s.about(),
+					"session", s.id, "error", err)
 				answer(err)
 				return
 			}

@@ -214,7 +214,8 @@ func (b *bench) pass(d time.Duration) {
 
 func request(user string, n byte) *access.Request {
 	return &access.Request{Kind: access.PPPoE, PPPoE: uint16(n) + 1, Wants: access.Families{V4: true, V6: true},
-		Line:        access.Line{Port: "access", TPID: 0x88a8, STag: 100, CTag: 1 + uint16(n), MAC: [6]byte{2, 0, 0, 0, 0, n}},
+		Line: access.Line{Port: "access", TPID: 0x88a8, STag: 100, CTag: 1 + uint16(n), MAC: [6]byte{2,
+			0, 0, 0, 0, n}},
 		Agent:       access.Agent{CircuitID: []byte("dslam 1/" + user)},
 		Credentials: access.Credentials{Method: access.PAP, User: user, Password: []byte("secret")}}
 }
@@ -234,7 +235,8 @@ func (b *bench) up(r *access.Request) *home {
 		b.t.Fatalf("refused: %+v", h.verdict)
 	}
 	var failed error = errors.New("no answer")
-	h.session.Up(access.Families{V4: true, V6: true}, 1492, access.KeepAlive{Magic: 7, Interval: 10 * time.Second, Count: 3},
+	h.session.Up(access.Families{V4: true, V6: true}, 1492, access.KeepAlive{Magic: 7, Interval: 10 * time.Second,
+		Count: 3},
 		func(err error) { failed = err })
 	b.turn()
 	testkit.Must(b.t, failed)

@@ -56,7 +56,8 @@ func (g *gateway) signInUp(r *access.Request) *home {
 	up := false
 	g.SignIn(r, h, func(s access.Session, v *access.Verdict) {
 		if h.session, h.verdict = s, v; s != nil {
-			s.Up(access.Families{V4: true, V6: true}, 1492, access.KeepAlive{}, func(err error) { up = err == nil })
+			s.Up(access.Families{V4: true, V6: true}, 1492, access.KeepAlive{},
+				func(err error) { up = err == nil })
 			s.Keep([]byte("state"))
 		}
 	})
@@ -77,15 +78,18 @@ func TestOnTheSessionLayer(t *testing.T) {
 	var head api.Session
 	_, err := api.ReadRow(s.Held()[key], &head)
 	testkit.Must(t, err)
-	testkit.ErrorIf(t, head.STag != 100 || head.PPPoESession != 2 || api.CString(head.Instance[0][:]) != "internet" || head.LCPOpened != 1,
+	testkit.ErrorIf(t, head.STag != 100 || head.PPPoESession != 2 ||
+		api.CString(head.Instance[0][:]) != "internet" || head.LCPOpened != 1,
 		"%+v", head)
-	s.Raise(api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Bytes: [3]uint64{3, 1, 2}}})
+	s.Raise(api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1,
+		Bytes: [3]uint64{3, 1, 2}}})
 	g.until("the event is in the store", func() bool { return s.Unacknowledged() == 0 })
 	before := s.Held()[key]
 
 	g.end() // the control plane restarts
 	g.run(t, s, store)
-	testkit.ErrorIf(t, len(g.front.restored) != 1 || string(s.Held()[key]) != string(before), "%d restored", len(g.front.restored))
+	testkit.ErrorIf(t, len(g.front.restored) != 1 || string(s.Held()[key]) != string(before), "%d restored",
+		len(g.front.restored))
 
 	s.SetHeld(map[dptest.ID][]byte{}) // and again, with a data plane that has nothing
 	g.end()
@@ -129,5 +133,6 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	g.until("all up", func() bool { return up == homes })
-	testkit.ErrorIf(t, g.manager.Counts().Transactions > homes/4, "%d transactions", g.manager.Counts().Transactions)
+	testkit.ErrorIf(t, g.manager.Counts().Transactions > homes/4, "%d transactions",
+		g.manager.Counts().Transactions)
 }

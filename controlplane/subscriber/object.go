@@ -50,7 +50,8 @@ func (s *Subscriber) object() *rules.Session {
 		pdi.FramedRoutes = append(pdi.FramedRoutes, routesOf(s.plan.Routes, false)...)
 	}
 	pdr := func(id uint16, first uint32, from pfcp.Interface) pfcp.CreatePDR {
-		p := pfcp.CreatePDR{ID: id, Precedence: first, PDI: pdi, FAR: new(uint32), URR: []uint32{allURR, ipv6URR}}
+		p := pfcp.CreatePDR{ID: id, Precedence: first, PDI: pdi, FAR: new(uint32), URR: []uint32{allURR,
+			ipv6URR}}
 		*p.FAR, p.PDI.Source = uint32(id), from
 		return p
 	}
@@ -98,7 +99,8 @@ func routesOf(list []netip.Prefix, v4 bool) (routes []netip.Prefix) {
 }
 
 func dns(protocol uint8) api.SDF {
-	return api.SDF{Flags: api.SDFProtocol, Protocol: protocol, RemotePort: [2]uint16{53, 53}, LocalPort: [2]uint16{0, 65535}}
+	return api.SDF{Flags: api.SDFProtocol, Protocol: protocol, RemotePort: [2]uint16{53, 53},
+		LocalPort: [2]uint16{0, 65535}}
 }
 
 // policer is that of a rate, nil without one.
@@ -144,7 +146,8 @@ func (s *Subscriber) lineObject() *api.Session {
 // urrs count for accounting. A record in between is asked for by raising Query, or comes each period.
 func (s *Subscriber) urrs() []rules.URR {
 	const volume = 2 // TS 29.244 §8.2.40: VOLUM
-	all := rules.URR{CreateURR: pfcp.CreateURR{ID: allURR, Method: new(uint8), Triggers: new(uint32)}, Query: s.query,
+	all := rules.URR{CreateURR: pfcp.CreateURR{ID: allURR, Method: new(uint8), Triggers: new(uint32)},
+		Query: s.query,
 		Grant: s.grant}
 	*all.Method = volume
 	information := uint8(1 << 4) // MNOP: packets, too (TS 29.244 §8.2.68)

@@ -48,7 +48,8 @@ type storedUsage struct {
 }
 
 func (s *Subscriber) toStore() *stored {
-	r := &stored{User: s.user, Request: &s.request, Plan: &s.auth, Redirect: s.plan.Redirect, Instance: s.plan.Instance,
+	r := &stored{User: s.user, Request: &s.request, Plan: &s.auth, Redirect: s.plan.Redirect,
+		Instance:  s.plan.Instance,
 		Addresses: s.addresses, Families: s.families, MTU: s.mtu, Alive: s.alive, Keep: s.keep, Up: s.up,
 		Boot: s.boot, Query: s.query, Grant: s.grant, Quota: s.quota}
 	for i := range r.Used {
@@ -75,8 +76,9 @@ func (s *Subscriber) recordEnded(cause access.Cause, at time.Time) []byte {
 
 // fromStore is a subscriber of a record, without what only lives in memory.
 func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
-	s := &Subscriber{loop: l, seid: seid, id: sessionID(seid), user: r.User, addresses: r.Addresses, families: r.Families,
-		mtu: r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot, query: r.Query,
+	s := &Subscriber{loop: l, seid: seid, id: sessionID(seid), user: r.User, addresses: r.Addresses,
+		families: r.Families,
+		mtu:      r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot, query: r.Query,
 		grant: r.Grant, quota: r.Quota, put: true}
 	if r.Request != nil {
 		s.request = *r.Request

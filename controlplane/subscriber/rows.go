@@ -99,12 +99,14 @@ func (l *Loop) Attempts(what string, most int) []Attempt {
 		}
 	}
 	list := l.history.attempts(most, func(p *past) bool {
-		return what == "" || p.user == what || macText(p.line.MAC) == what || LineText(&p.line) == what || lines[p.line]
+		return what == "" || p.user == what || macText(p.line.MAC) == what || LineText(&p.line) == what ||
+			lines[p.line]
 	})
 	out := make([]Attempt, len(list))
 	for i := range list {
 		p := &list[i]
-		out[i] = Attempt{p.user, KindText(p.kind), LineText(&p.line), macText(p.line.MAC), p.first, p.last, p.count, p.why}
+		out[i] = Attempt{p.user, KindText(p.kind), LineText(&p.line), macText(p.line.MAC), p.first, p.last,
+			p.count, p.why}
 	}
 	return out
 }
@@ -123,7 +125,8 @@ type Counts struct {
 // Counts copies the counters. Loop's goroutine (Ask).
 func (l *Loop) Counts() Counts {
 	t := &l.stats
-	c := Counts{On: map[[2]string]int{}, Waiting: len(l.admission.queue), Running: l.admission.running, SignedIn: t.signedIn,
+	c := Counts{On: map[[2]string]int{}, Waiting: len(l.admission.queue), Running: l.admission.running,
+		SignedIn: t.signedIn,
 		Replaced: t.replaced, ReportsLost: t.reportsLost, Failures: map[string]uint64{}, Ended: map[string]uint64{},
 		PPPoE: t.frames[framePPPoE], IPoE: t.frames[frameIPoE], NobodyThere: t.frames[frameNoPort],
 		NotServed: t.frames[frameNotServed]}

@@ -77,7 +77,8 @@ func (t *attempt) refuse(reason string, v *access.Verdict) {
 	}
 	t.loop.stats.failed(reason)
 	t.loop.noteAttempt(t.request, t.user, v.Why)
-	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line", LineText(&t.request.Line))
+	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line",
+		LineText(&t.request.Line))
 	t.over = true
 	t.loop.Post(func() { t.done(nil, v) })
 }
@@ -125,7 +126,8 @@ func (t *attempt) decided(v *access.Verdict) {
 		no("limit", err)
 		return
 	}
-	s := &Subscriber{loop: l, seid: t.seid, id: t.id, user: cmp.Or(v.Plan.User, t.user), request: *t.request, auth: v.Plan, plan: plan,
+	s := &Subscriber{loop: l, seid: t.seid, id: t.id, user: cmp.Or(v.Plan.User, t.user), request: *t.request,
+		auth: v.Plan, plan: plan,
 		client: t.client, began: t.began, let: l.opt.Now(), quota: plan.Quota}
 	s.request.Credentials = access.Credentials{Method: t.request.Method, User: t.request.User}
 	s.request.Agent.CircuitID = slices.Clone(s.request.Agent.CircuitID)

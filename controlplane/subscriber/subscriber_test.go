@@ -20,23 +20,28 @@ func TestComesAndGoes(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
 	a := h.session.Addresses()
-	testkit.ErrorIf(t, a.IPv4.String() != "10.64.0.2" || a.Gateway.String() != "10.64.0.1" || !a.IPv6.IsValid(), "%+v", a)
+	testkit.ErrorIf(t, a.IPv4.String() != "10.64.0.2" || a.Gateway.String() != "10.64.0.1" || !a.IPv6.IsValid(),
+		"%+v", a)
 	o := b.object(h)
 	l := o.Line
-	testkit.ErrorIf(t, l.STag != 100 || l.CTag != 2 || l.PPPoESession != 2 || l.LCPMagic != 7 || l.LCPInterval != 10 || l.MRU != 1492 ||
+	testkit.ErrorIf(t, l.STag != 100 || l.CTag != 2 || l.PPPoESession != 2 || l.LCPMagic != 7 ||
+		l.LCPInterval != 10 || l.MRU != 1492 ||
 		l.Encap != api.EncapQinQPPPoE, "%+v", l)
-	testkit.ErrorIf(t, len(o.PDR) != 2 || o.PDR[0].PDI.UEIP[0].IPv4 != a.IPv4 || o.QER[0].UplinkPolicer != "slow", "%+v", o)
+	testkit.ErrorIf(t, len(o.PDR) != 2 || o.PDR[0].PDI.UEIP[0].IPv4 != a.IPv4 || o.QER[0].UplinkPolicer != "slow",
+		"%+v", o)
 	testkit.ErrorIf(t, !slices.Equal(b.judge.of(h.session.ID()), []aaa.Kind{aaa.Start}), "%v", b.judge.records)
 	b.layer.usage = []api.Usage{usage(1, 0, 100, 200, api.UsageTermr), usage(2, 0, 30, 40, api.UsageTermr)}
 	h.session.Down(access.UserRequest)
 	b.turn()
 	stop := b.judge.last()
-	testkit.ErrorIf(t, stop.Kind != aaa.Stop || stop.Total.UpBytes != 100 || stop.Total.DownBytes != 200 || stop.V6.UpBytes != 30 ||
+	testkit.ErrorIf(t, stop.Kind != aaa.Stop || stop.Total.UpBytes != 100 || stop.Total.DownBytes != 200 ||
+		stop.V6.UpBytes != 30 ||
 		stop.Cause != access.UserRequest, "%+v", stop)
 	b.pass(time.Minute)
 	testkit.ErrorIf(t, len(b.layer.sessions)+len(b.layer.records)+len(b.by.seid)+len(b.by.user)+len(b.by.line) != 0, "something is left")
 	testkit.Equal(t, b.pools.Rows()[0].Used, 0, "addresses")
-	testkit.ErrorIf(t, !slices.Equal(b.events, []string{"subscriber.up anna", "subscriber.down anna"}), "%v", b.events)
+	testkit.ErrorIf(t, !slices.Equal(b.events, []string{"subscriber.up anna", "subscriber.down anna"}), "%v",
+		b.events)
 }
 
 // Who is let in and never comes up leaves nothing; neither does one whom the data plane refuses.
@@ -44,7 +49,8 @@ func TestNeverUp(t *testing.T) {
 	b := start(t, nil)
 	h := b.signIn(request("anna", 1))
 	b.pass(2 * time.Minute)
-	testkit.ErrorIf(t, h.cause != access.LostService || len(b.by.seid) != 0 || b.pools.Rows()[0].Used != 0, "%v", h.cause)
+	testkit.ErrorIf(t, h.cause != access.LostService || len(b.by.seid) != 0 || b.pools.Rows()[0].Used != 0, "%v",
+		h.cause)
 	h = b.signIn(request("anna", 1))
 	b.layer.refuse = errors.New("no room")
 	var failed error
@@ -53,7 +59,8 @@ func TestNeverUp(t *testing.T) {
 	testkit.ErrorIf(t, failed == nil, "a refused session is up")
 	h.session.Down(access.NASError)
 	b.turn()
-	testkit.ErrorIf(t, len(b.by.seid) != 0 || b.pools.Rows()[0].Used != 0 || len(b.judge.records) != 0, "something is left")
+	testkit.ErrorIf(t, len(b.by.seid) != 0 || b.pools.Rows()[0].Used != 0 || len(b.judge.records) != 0,
+		"something is left")
 	testkit.ErrorIf(t, len(b.Attempts("anna", 10)) != 3, "%+v", b.Attempts("anna", 10))
 }
 
@@ -72,7 +79,8 @@ func TestRefused(t *testing.T) {
 	} {
 		b.judge.verdict = c.v
 		h := b.signIn(request("bob", 2))
-		testkit.ErrorIf(t, h.session != nil || h.verdict == nil || h.verdict.Silent != c.silent || b.stats.failures[c.reason] == 0, "%s: %+v",
+		testkit.ErrorIf(t, h.session != nil || h.verdict == nil || h.verdict.Silent != c.silent ||
+			b.stats.failures[c.reason] == 0, "%s: %+v",
 			c.reason, h.verdict)
 		b.stats.failures = map[string]uint64{}
 	}
@@ -98,7 +106,8 @@ func TestAdmission(t *testing.T) {
 		})
 	}
 	b.turn()
-	testkit.ErrorIf(t, len(b.judge.late) != 10 || silent != 20000-10-mostWaiting, "%d under way, %d silent", len(b.judge.late), silent)
+	testkit.ErrorIf(t, len(b.judge.late) != 10 || silent != 20000-10-mostWaiting, "%d under way, %d silent",
+		len(b.judge.late), silent)
 	for range 1000 { // 10 s
 		late := b.judge.late
 		b.judge.late = nil
@@ -125,7 +134,8 @@ func TestOneUserName(t *testing.T) {
 		b.pass(10 * time.Second)
 		testkit.Equal(t, len(b.by.user["shared"]), 2, "sessions")
 		first, last := homes[0], homes[9999]
-		testkit.ErrorIf(t, replace != (first.cause == access.NASRequest) || replace != (last.session != nil), "%v: %+v %+v", replace, first, last)
+		testkit.ErrorIf(t, replace != (first.cause == access.NASRequest) || replace != (last.session != nil),
+			"%v: %+v %+v", replace, first, last)
 		testkit.Equal(t, b.pools.Rows()[0].Used, 2, "addresses")
 	}
 }
@@ -134,7 +144,8 @@ func TestLimitOfALine(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Limits.PerLine = 1 })
 	one := b.up(request("a", 1))
 	two := b.up(request("b", 1))
-	testkit.ErrorIf(t, one.cause != access.NASRequest || two.cause != 0 || len(b.layer.sessions) != 1, "%v %v", one.cause, two.cause)
+	testkit.ErrorIf(t, one.cause != access.NASRequest || two.cause != 0 || len(b.layer.sessions) != 1, "%v %v",
+		one.cause, two.cause)
 }
 
 // Reports are counted once, by whichever way they come, and acknowledged when the store has them.
@@ -180,7 +191,8 @@ func TestTimeouts(t *testing.T) {
 	testkit.Equal(t, b.object(one).Inactivity, 60, "seconds")
 	b.LineEvent(&api.Event{Type: api.EventTypeInactive, SEID: seidOf(two.session.ID())}, func() {})
 	b.pass(time.Hour + time.Minute)
-	testkit.ErrorIf(t, one.cause != access.SessionTimeout || two.cause != access.IdleTimeout, "%v %v", one.cause, two.cause)
+	testkit.ErrorIf(t, one.cause != access.SessionTimeout || two.cause != access.IdleTimeout, "%v %v", one.cause,
+		two.cause)
 }
 
 func TestQuota(t *testing.T) {
@@ -191,7 +203,8 @@ func TestQuota(t *testing.T) {
 	b.reports(h, usage(1, 0, 600, 400, api.UsageVolqu))
 	o := b.object(h)
 	testkit.ErrorIf(t, !slices.Contains(b.events, "subscriber.quota a"), "%v", b.events)
-	testkit.ErrorIf(t, h.plans != 1 || o.FAR[0].Forwarding.Redirect == nil || o.URR[0].VolumeQuota != nil || len(o.LineFilters) != 1, "%+v", o)
+	testkit.ErrorIf(t, h.plans != 1 || o.FAR[0].Forwarding.Redirect == nil || o.URR[0].VolumeQuota != nil ||
+		len(o.LineFilters) != 1, "%+v", o)
 	b.judge.verdict.Plan = access.Plan{Profile: "quota", Quota: 500}
 	b.set.profiles["quota"].Exhausted = "end"
 	h = b.up(request("b", 2))
@@ -211,8 +224,10 @@ func TestPlanChanges(t *testing.T) {
 	s.replan(said, plan, nil)
 	b.turn()
 	o := b.object(h)
-	testkit.ErrorIf(t, h.plans != 1 || o.QER[0].Downlink == nil || o.QER[0].Downlink.CIR != 625000 || o.URR[0].Query != 1, "%+v", o.QER)
-	testkit.ErrorIf(t, b.judge.last().Kind != aaa.Interim || b.judge.last().Total.UpBytes != 5, "%+v", b.judge.last())
+	testkit.ErrorIf(t, h.plans != 1 || o.QER[0].Downlink == nil || o.QER[0].Downlink.CIR != 625000 ||
+		o.URR[0].Query != 1, "%+v", o.QER)
+	testkit.ErrorIf(t, b.judge.last().Kind != aaa.Interim || b.judge.last().Total.UpBytes != 5, "%+v",
+		b.judge.last())
 	b.layer.refuse = errors.New("no room")
 	said.Down.CIR = 6000
 	plan.Down.CIR = 6000
@@ -242,7 +257,8 @@ func TestRestart(t *testing.T) {
 	b.open(nil)
 	b.Restore(records)
 	b.turn()
-	testkit.ErrorIf(t, len(b.front.restored) != 1 || b.layer.puts != puts, "%d restored, %d sent again", len(b.front.restored), b.layer.puts-puts)
+	testkit.ErrorIf(t, len(b.front.restored) != 1 || b.layer.puts != puts, "%d restored, %d sent again",
+		len(b.front.restored), b.layer.puts-puts)
 	testkit.Equal(t, len(b.judge.of(g.session.ID())), 1, "last record of who is gone")
 	testkit.Equal(t, len(b.judge.of(ended.session.ID())), 1, "last record of who had ended")
 	again := b.front.restored[0]
@@ -253,7 +269,8 @@ func TestRestart(t *testing.T) {
 	b.Clear("anna", access.AdminReset)
 	b.turn()
 	stop := b.judge.last()
-	testkit.ErrorIf(t, stop.Kind != aaa.Stop || stop.Total.UpBytes != 111 || again.cause != access.AdminReset, "%+v", stop)
+	testkit.ErrorIf(t, stop.Kind != aaa.Stop || stop.Total.UpBytes != 111 || again.cause != access.AdminReset,
+		"%+v", stop)
 }
 
 func TestFindsAndDrains(t *testing.T) {
@@ -261,22 +278,26 @@ func TestFindsAndDrains(t *testing.T) {
 	h := b.up(request("anna", 1))
 	b.up(request("bob", 2))
 	a := h.session.Addresses()
-	for _, what := range []string{"anna", "02:00:00:00:00:01", a.IPv4.String(), a.IPv6.Addr().Next().String(), a.IPv6.String(),
+	for _, what := range []string{"anna", "02:00:00:00:00:01", a.IPv4.String(), a.IPv6.Addr().Next().String(),
+		a.IPv6.String(),
 		"dslam 1/anna", "access:100.2", h.session.ID()} {
 		rows := b.Rows(what)
-		testkit.ErrorIf(t, len(rows) != 1 || rows[0].User != "anna" || rows[0].State != "up", "%q: %+v", what, rows)
+		testkit.ErrorIf(t, len(rows) != 1 || rows[0].User != "anna" || rows[0].State != "up", "%q: %+v", what,
+			rows)
 	}
 	testkit.ErrorIf(t, len(b.Rows("nobody")) != 0 || len(b.Rows("")) != 2, "%+v", b.Rows(""))
 	testkit.Equal(t, b.Drain(), 2, "ended")
 	late := b.signIn(request("late", 3))
 	b.pass(time.Minute)
-	testkit.ErrorIf(t, !late.verdict.Silent || b.judge.last().Kind != aaa.Off || len(b.layer.sessions) != 0, "%+v", b.judge.last())
+	testkit.ErrorIf(t, !late.verdict.Silent || b.judge.last().Kind != aaa.Off || len(b.layer.sessions) != 0,
+		"%+v", b.judge.last())
 }
 
 func TestFramesGoWhereTheyAreServed(t *testing.T) {
 	b := start(t, nil)
 	for _, f := range []access.Frame{{Line: access.Line{Port: "access", STag: 5}, EtherType: 0x8863},
-		{Line: access.Line{Port: "access", STag: 4005}, EtherType: 0x8863}, {Line: access.Line{Port: "other"}, EtherType: 0x0800}} {
+		{Line: access.Line{Port: "access", STag: 4005}, EtherType: 0x8863}, {Line: access.Line{Port: "other"},
+			EtherType: 0x0800}} {
 		b.Frame(&f)
 	}
 	testkit.ErrorIf(t, b.front.frames != 1 || b.Counts().NobodyThere != 2, "%+v", b.Counts())
