@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What dhclient has done with a lease: the address and the default route of an interface, nothing else of the machine.
+# shellcheck disable=SC2154 # dhclient sets the variables
 case "${reason:?}" in
 BOUND | RENEW | REBIND | REBOOT)
 	ip addr flush dev "$interface"
