@@ -363,8 +363,9 @@ struct api_interface {
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u
-// Access ports: who asks for an address of the interface's networks is answered with our MAC address, so that subscribers of one
-// network reach each other through the gateway (local proxy ARP, and the same by neighbour discovery).
+// Access ports: who asks for an address of the interface's networks is answered with our MAC address, so that
+// subscribers of one network reach each other through the gateway (local proxy ARP, and the same by neighbour
+// discovery).
 #define API_INTERFACE_LOCAL_PROXY 8u
 
 // Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
@@ -870,8 +871,9 @@ struct api_session {
 	uint32_t pad2;
 	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
 	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
-	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). Requests are answered with our magic number; each interval one is
-	// sent, and after so many without an answer there is an LCP_DOWN event. Any echo of the peer counts as an answer.
+	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). Requests are answered with our magic number; each interval
+	// one is sent, and after so many without an answer there is an LCP_DOWN event. Any echo of the peer counts as
+	// an answer.
 	uint32_t lcp_magic; // ours; 0: none was negotiated
 	uint16_t lcp_interval; // seconds; 0: none are sent
 	uint8_t lcp_count; // 0 with an interval: 3

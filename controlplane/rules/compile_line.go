@@ -130,7 +130,7 @@ func (c *Compiler) lineInstance(name string) (*Instance, *pfcp.Error) {
 			fmt.Sprintf("no network instance %q in which subscribers are looked up", name))
 	}
 	if _, ok := c.instance(i); !ok {
-		return nil, Refuse(pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
+		return nil, Refuse(pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances")
 	}
 	return i, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a router owes subscribers whose core side is IP: errors towards the home and away from it, fragments both ways, access lists,
-// reverse paths, captive subscribers, address translation.
+// What a router owes subscribers whose core side is IP: errors towards the home and away from it, fragments both
+// ways, access lists, reverse paths, captive subscribers, address translation.
 #include "access/bng_test.h"
 #include "wire/bytes.h"
 #include <rte_ip.h>
@@ -267,8 +267,16 @@ static void reverse_path(void **state)
 // Both ways through address translation, on the fast path too; home to home is not translated.
 static void translated(void **state)
 {
-	struct api_nat nat = {.mode = API_NAT_BLOCKS, .inside = 1, .addresses = 1, .port = {1024, 65535}, .block = 64, .blocks = 4,
-		.udp = 300, .tcp = 7200, .tcp_transitory = 240, .icmp = 60};
+	struct api_nat nat = {.mode = API_NAT_BLOCKS,
+		.inside = 1,
+		.addresses = 1,
+		.port = {1024, 65535},
+		.block = 64,
+		.blocks = 4,
+		.udp = 300,
+		.tcp = 7200,
+		.tcp_transitory = 240,
+		.icmp = 60};
 	static struct frame in, out;
 
 	put_both();

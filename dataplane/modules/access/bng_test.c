@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers whose core side is IP through the real graph: every encapsulation, both families, all their prefixes, both ways; and
-// what a router owes them.
+// Subscribers whose core side is IP through the real graph: every encapsulation, both families, all their prefixes,
+// both ways; and what a router owes them.
 #include "access/bng_test.h"
 
 static const struct bng one = {1, BNG_QINQ, 0}, two = {2, BNG_QINQ, 1};
@@ -41,8 +41,8 @@ static void matrix(void **state)
 
 static void spoofed(void **state)
 {
-	static const char *const sources[] = {"100.64.0.9", "8.8.8.8", "203.0.113.3", "203.0.113.16", "2001:db8:1:9::77",
-		"2001:db8:f002::1", "fd00::2"};
+	static const char *const sources[] = {"100.64.0.9", "8.8.8.8", "203.0.113.3", "203.0.113.16",
+		"2001:db8:1:9::77", "2001:db8:f002::1", "fd00::2"};
 	static struct frame f;
 
 	bng_put(&one);
@@ -86,7 +86,8 @@ static void home_to_home(void **state)
 	for (int i = 0; i < 8; i++) {
 		int family = i & 1 ? 6 : 4, framed = i >> 1 & 1, back = i >> 2;
 		const struct bng *from = back ? &two : &one, *to = back ? &one : &two;
-		const char *source = address_of(from->home, family, framed), *target = address_of(to->home, family, !framed);
+		const char *source = address_of(from->home, family, framed),
+			   *target = address_of(to->home, family, !framed);
 		struct api_session_row up = kit_session_row(gateway_home_name(from->home));
 		struct api_session_row down = kit_session_row(gateway_home_name(to->home));
 
@@ -98,7 +99,8 @@ static void home_to_home(void **state)
 		for (int n = 0; n < 3; n++)
 			expect("access", &in, "access", &out);
 		assert_int_equal(kit_session_row(gateway_home_name(from->home)).uplink_packets - up.uplink_packets, 3);
-		assert_int_equal(kit_session_row(gateway_home_name(to->home)).downlink_packets - down.downlink_packets, 3);
+		assert_int_equal(
+			kit_session_row(gateway_home_name(to->home)).downlink_packets - down.downlink_packets, 3);
 	}
 }
 

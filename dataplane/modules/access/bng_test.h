@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers whose core side is IP, for tests: the homes of testkit/gateway.h in network instance "internet", which looks UEs up
-// on interface n6. Beside its addresses, home n has 2001:db8:f00n::/48 delegated and 203.0.113.(8n)/29 routed to it.
+// Subscribers whose core side is IP, for tests: the homes of testkit/gateway.h in network instance "internet", which
+// looks UEs up on interface n6. Beside its addresses, home n has 2001:db8:f00n::/48 delegated and 203.0.113.(8n)/29
+// routed to it.
 //
-// The encapsulation is the fixture's, not the home's number's: S-tag 100 and C-tag n, the S-tag 200 + n alone, or none; with PPPoE
-// or without.
+// The encapsulation is the fixture's, not the home's number's: S-tag 100 and C-tag n, the S-tag 200 + n alone, or
+// none; with PPPoE or without.
 #ifndef ACCESS_BNG_TEST_H
 #define ACCESS_BNG_TEST_H
 
@@ -130,8 +131,7 @@ static inline void bng_way(struct frame *in, struct frame *out, const struct bng
 }
 
 // Three times, so that the fast path has the flow, or would have it.
-static inline void bng_expect(
-	const struct bng *b, int uplink, const char *from, const char *to, uint32_t payload)
+static inline void bng_expect(const struct bng *b, int uplink, const char *from, const char *to, uint32_t payload)
 {
 	static struct frame in, out;
 

@@ -21,9 +21,10 @@ enum example_kind {
 	EXAMPLE_TUNNEL6, // what comes over IPv6 to one of our endpoints, whatever its GTP-U header
 };
 
-// What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber's endpoint or F-TEID, or of
-// a mobile session whose key has several PDRs, or of an instance with wireline subscribers; its route, for it is of no session. BY_MAPPING beside that: a mapping led to the key.
-// BY_RPF too, in the first loop: the interface checks reverse paths. BY_OWNER: to the worker that its session lives on.
+// What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber's endpoint or
+// F-TEID, or of a mobile session whose key has several PDRs, or of an instance with wireline subscribers; its route,
+// for it is of no session. BY_MAPPING beside that: a mapping led to the key. BY_RPF too, in the first loop: the
+// interface checks reverse paths. BY_OWNER: to the worker that its session lives on.
 enum {
 	BY_KEY,
 	BY_SUBSCRIBER,

@@ -96,8 +96,8 @@ static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, co
 // link-local destinations, whose ways depend on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
-// The answer stands as long as the route, unless sessions decide that have no pools. (A wireline subscriber's network outside
-// of the pools makes the routes anew: session_homes_renew().)
+// The answer stands as long as the route, unless sessions decide that have no pools. (A wireline subscriber's network
+// outside of the pools makes the routes anew: session_homes_renew().)
 static __rte_noinline uint8_t note_way(
 	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {

@@ -155,16 +155,16 @@ static inline int flow_has_tuples(const struct rule *first)
 	return (first->flags & RULE_SEVERAL_PDRS) && first->chain == 0;
 }
 
-// 1 when packets to the UE's addresses, whose first rule this is, go to a traffic endpoint: a wireline subscriber whose core
-// side is IP. They are known by their 5-tuple, whichever of its prefixes the address is of.
+// 1 when packets to the UE's addresses, whose first rule this is, go to a traffic endpoint: a wireline subscriber
+// whose core side is IP. They are known by their 5-tuple, whichever of its prefixes the address is of.
 static inline int flow_is_home(const struct rule *first)
 {
 	return first->outer == API_OUTER_ENDPOINT;
 }
 
 // 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`: of
-// the key, which is another rule only where flows are kept of the key. `tuple`: packets are known by their 5-tuple alone, so
-// framed routes are no matter.
+// the key, which is another rule only where flows are kept of the key. `tuple`: packets are known by their 5-tuple
+// alone, so framed routes are no matter.
 static inline int flow_may_learn(const struct rule *first, const struct rule *r, int tuple)
 {
 	uint16_t most = FLOW_RULE_FLAGS | (tuple ? RULE_FRAMED : 0);

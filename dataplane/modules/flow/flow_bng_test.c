@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wireline subscribers whose core side is IP on the fast path against the full nodes (both_ways_test.h): random sessions in every
-// encapsulation, prefixes inside others', filters, meters, usage by family; packets from homes, to homes, from home to home.
+// Wireline subscribers whose core side is IP on the fast path against the full nodes (both_ways_test.h): random
+// sessions in every encapsulation, prefixes inside others', filters, meters, usage by family; packets from homes, to
+// homes, from home to home.
 #include "access/bng_test.h"
 #include "flow/both_ways_test.h"
 
@@ -58,7 +59,7 @@ static void put_random(uint32_t home)
 	bng_session(&k, &b);
 	k.s.mru = draw(4) ? 0 : 600;
 	if (draw(8) == 0)
-		k.pdr[0].match &= (uint16_t)~(API_PDR_UE_IP | API_PDR_FRAMED);
+		k.pdr[0].match &= (uint16_t) ~(API_PDR_UE_IP | API_PDR_FRAMED);
 	if (draw(2))
 		add_flows(&k);
 	if (draw(3) == 0)
@@ -121,7 +122,8 @@ static const char *home_address(uint32_t home, int six)
 static const char *far_address(int six)
 {
 	// None of them is a home's.
-	static const char *const list[2][5] = {{"198.51.100.9", "203.0.113.200", "100.64.77.4", "192.0.2.1", "100.64.0.1"},
+	static const char *const list[2][5] = {
+		{"198.51.100.9", "203.0.113.200", "100.64.77.4", "192.0.2.1", "100.64.0.1"},
 		{"2001:db8:ffff::9", "2001:db8:fffe::1", "2001:db8:1:77::5", "2001:db8:6::1", "fe80::5"}};
 
 	return list[six][draw(8) ? draw(2) : draw(5)];
@@ -154,8 +156,8 @@ static uint32_t flow_number(const char *ue, const char *away)
 
 static void make_packet(struct sent *s, uint32_t number)
 {
-	// What comes to a home from others, and from the data network, has no order, and meters and quotas see it: a vector has one of
-	// them.
+	// What comes to a home from others, and from the data network, has no order, and meters and quotas see it: a
+	// vector has one of them.
 	static uint32_t among_homes;
 	if (number == 0)
 		among_homes = draw(4) == 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What flow-access and flow-input cost a wireline subscriber's packet, all in cache: 64 homes, half of them PPPoE, with
 // a policer, access lists of 150 and 4,096 rules. flow-home-bench [up|down|up-new|down-new [ROUNDS]], as flow-bench;
-// "new": every packet is a flow's first, and the figure is of the session node, which makes the entry. With "ip-" in front the
-// core side is IP in place of GTP-U, with a URR of all packets and one of IPv6; ip6-: IPv6 packets.
+// "new": every packet is a flow's first, and the figure is of the session node, which makes the entry. With "ip-" in
+// front the core side is IP in place of GTP-U, with a URR of all packets and one of IPv6; ip6-: IPv6 packets.
 #include "testkit/bench.h"
 #include "testkit/gateway.h"
 #include "testkit/mobile.h"

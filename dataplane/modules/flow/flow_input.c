@@ -138,14 +138,13 @@ static __rte_always_inline int ask_tuple(
 	return 1;
 }
 
-// A packet to a wireline subscriber, of which no entry is known: the full nodes of its worker make one. Returns 0 when it is to
-// nobody of them.
+// A packet to a wireline subscriber, of which no entry is known: the full nodes of its worker make one. Returns 0
+// when it is to nobody of them.
 static __rte_noinline int is_to_home(const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t asked)
 {
 	uint8_t copy[MAPPING_COPY], version = l->user.version;
 	const uint8_t *ip = flow_inside(l, rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at), copy);
-	const struct rule *first =
-		session_ue_rule(l->example->instance, version, ip + (version == 4 ? 16 : 24));
+	const struct rule *first = session_ue_rule(l->example->instance, version, ip + (version == 4 ? 16 : 24));
 
 	if (first == NULL || !flow_is_home(first))
 		return 0;

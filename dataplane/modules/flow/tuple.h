@@ -25,8 +25,8 @@
 #define TUPLE_STATE_BITS 27
 #define TUPLE_MARKS 65536u
 #define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
-// Beside the version, what the key begins with; none: a traffic endpoint. TUPLE_FRAGMENT beside it: a fragment's, which only
-// the full nodes look for.
+// Beside the version, what the key begins with; none: a traffic endpoint. TUPLE_FRAGMENT beside it: a fragment's,
+// which only the full nodes look for.
 #define TUPLE_TUNNEL 0x80u
 #define TUPLE_UE 0x40u
 #define TUPLE_RULE 0x20u
@@ -42,7 +42,7 @@ struct tuple {
 	uint32_t idle : 1; // since the last look no packet used it
 	uint32_t age : 4; // rounds since it was written, at most 15
 	uint32_t number; // of the state's key, when this was written; 0: empty
-	uint32_t permitted; // acl_permission(); of UEs' addresses and mobile sessions: index of the state of the key's first rule
+	uint32_t permitted; // acl_permission(); by F-TEID or UE address: state of the key's first rule
 } __rte_cache_aligned;
 static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
 
@@ -109,8 +109,8 @@ static inline void tuple_of_ue(struct tuple *t, uint64_t key)
 	t->word[1] = (uint64_t)TUPLE_UE << 56;
 }
 
-// Of packets to wireline subscribers in an instance (its index): the destination says which, as long as no session with a longer
-// prefix comes, which begins a new era.
+// Of packets to wireline subscribers in an instance (its index): the destination says which, as long as no session
+// with a longer prefix comes, which begins a new era.
 static inline void tuple_of_home(struct tuple *t, uint16_t instance)
 {
 	t->word[0] = instance | (uint64_t)__atomic_load_n(&session_tables.home_era, __ATOMIC_RELAXED) << 16;

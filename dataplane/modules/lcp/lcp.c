@@ -18,7 +18,8 @@ int lcp_check(const struct api_session *want, const char *name)
 {
 	if (want->lcp_opened > 1)
 		return object_error(EINVAL, "session %s: LCP is open or not, not %u", name, want->lcp_opened);
-	if ((want->lcp_opened || want->lcp_magic != 0 || want->lcp_interval != 0) && want->encap != API_ENCAP_QINQ_PPPOE)
+	if ((want->lcp_opened || want->lcp_magic != 0 || want->lcp_interval != 0) &&
+		want->encap != API_ENCAP_QINQ_PPPOE)
 		return object_error(EINVAL, "session %s has LCP and no PPPoE", name);
 	return 0;
 }
@@ -53,7 +54,8 @@ void lcp_session(uint32_t session, const struct api_session *want, const struct 
 	l->count = want->lcp_count ? want->lcp_count : COUNT;
 	l->worker = (uint8_t)want->worker;
 	__atomic_store_n(&l->interval, interval, __ATOMIC_RELEASE);
-	if (interval != before || old == NULL || want->lcp_magic != old->lcp_magic || want->pppoe_session != old->pppoe_session)
+	if (interval != before || old == NULL || want->lcp_magic != old->lcp_magic ||
+		want->pppoe_session != old->pppoe_session)
 		begin(l, session, lcp_clock(worker_get(want->worker)));
 	__atomic_store_n(&l->opened, want->lcp_opened, __ATOMIC_RELEASE);
 }

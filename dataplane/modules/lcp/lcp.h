@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // LCP echo of PPPoE subscribers (RFC 1661 §5.8): answers, requests, and who does not answer.
 //
-//   written by: the control thread (what the session says); the owner worker (sent, waiting); any worker (heard, answers)
-//   safe because: single aligned fields, each of which is right by itself; a place is given to another session after a grace period
+//   written by: the control thread (what the session says); the owner worker (sent, waiting); any worker (heard,
+// answers)
+//   safe because: single aligned fields, each of which is right by itself; a place is given to another session after
+// a grace period
 #ifndef LCP_LCP_H
 #define LCP_LCP_H
 
@@ -47,7 +49,8 @@ static inline int lcp_reached(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) >= 0;
 }
 
-// Echoes of the session (its index) are answered by the data plane: LCP is open (RFC 1661 §5.8). Workers, within a walk.
+// Echoes of the session (its index) are answered by the data plane: LCP is open (RFC 1661 §5.8). Workers, within a
+// walk.
 static inline int lcp_is_open(uint32_t session)
 {
 	return session < lcp_table.sessions && __atomic_load_n(&lcp_table.of[session].opened, __ATOMIC_ACQUIRE);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LCP echo of 65,536 subscribers costs: each sends a request in 10 seconds, and answers one of ours, for a minute of virtual
-// time. The figure is the share of one CPU's time, less that of the same walks without LCP. lcp-bench [SECONDS]
+// What LCP echo of 65,536 subscribers costs: each sends a request in 10 seconds, and answers one of ours, for a
+// minute of virtual time. The figure is the share of one CPU's time, less that of the same walks without LCP.
+// lcp-bench [SECONDS]
 #include "testkit/frame.h"
 #include "testkit/mobile.h"
 #include "wire/bytes.h"
@@ -121,7 +122,7 @@ int main(int argc, char **argv)
 	double without = run(seconds, 0, &idle);
 	put_all(INTERVAL);
 	double with = run(seconds, 1, &out);
-	printf("%u subscribers, %u s: %u frames to them; CPU %.2f %% with LCP echo, %.2f %% without\n", SUBSCRIBERS, seconds,
-		out, 100 * with / seconds, 100 * without / seconds);
+	printf("%u subscribers, %u s: %u frames to them; CPU %.2f %% with LCP echo, %.2f %% without\n", SUBSCRIBERS,
+		seconds, out, 100 * with / seconds, 100 * without / seconds);
 	return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lcp-echo: LCP echoes of known subscribers. A request becomes its answer in place, an answer says that the subscriber is alive.
+// lcp-echo: LCP echoes of known subscribers. A request becomes its answer in place, an answer says that the
+// subscriber is alive.
 #include "core/node.h"
 #include "core/port.h"
 #include "lcp/lcp.h"
@@ -8,10 +9,12 @@
 #include "rule/view.h"
 #include "wire/pppoe.h"
 
-DROP_REASON(drop_malformed, "lcp-echo-malformed", "an LCP echo whose length does not fit its frame, or has no magic number")
+DROP_REASON(
+	drop_malformed, "lcp-echo-malformed", "an LCP echo whose length does not fit its frame, or has no magic number")
 DROP_REASON(drop_loop, "lcp-echo-loop", "an LCP echo with our own magic number: the line is looped (RFC 1661 §6.4)")
 DROP_REASON(drop_rate, "lcp-echo-rate-limit", "more LCP Echo-Requests of one subscriber than are answered")
-DROP_REASON(drop_heard, "lcp-echo-heard", "an LCP Echo-Reply or Discard-Request: the subscriber is alive, and nothing is left to do")
+DROP_REASON(drop_heard, "lcp-echo-heard",
+	"an LCP Echo-Reply or Discard-Request: the subscriber is alive, and nothing is left to do")
 
 enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
 

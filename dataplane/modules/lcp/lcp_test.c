@@ -27,7 +27,8 @@ static void open_home(uint32_t home, uint16_t interval, uint8_t count, int opene
 }
 
 // An LCP packet of `length` bytes with `more` bytes of PPP padding behind, in the home's encapsulation.
-static void lcp(struct frame *f, uint32_t home, uint8_t code, uint8_t id, uint16_t length, uint32_t magic, int from_home)
+static void lcp(
+	struct frame *f, uint32_t home, uint8_t code, uint8_t id, uint16_t length, uint32_t magic, int from_home)
 {
 	struct bng b;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // arp-access and nd-access: a subscriber asks for its gateway, and is answered in its own encapsulation.
 //
-// Only known subscribers are answered, and only about the gateway addresses of their access port, and where its interface says
-// so, about others of its networks (local proxy ARP). The question becomes
-// the answer in place: addresses change sides, tags stay. Whoever claims an address that is not its session's is
-// dropped (row B11).
+// Only known subscribers are answered, and only about the gateway addresses of their access port, and where its
+// interface says so, about others of its networks (local proxy ARP). The question becomes the answer in place:
+// addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped (row B11).
 #include "core/control.h"
 #include "core/port.h"
 #include "neighbour/neighbour.h"
@@ -60,8 +59,8 @@ static rte_edge_t unknown(struct rte_mbuf *m, const struct port *p, const struct
 					      : packet_leave(m, &drop_unknown, EDGE_DROP);
 }
 
-// The gateway's address, or that of somebody else of its network: a probe for an address of one's own (RFC 5227, RFC 4862 §5.4)
-// finds it free.
+// The gateway's address, or that of somebody else of its network: a probe for an address of one's own (RFC 5227, RFC
+// 4862 §5.4) finds it free.
 static int may_answer(
 	const struct port *p, const struct endpoint_view *e, const uint8_t *mac, uint8_t family, const uint8_t *target)
 {

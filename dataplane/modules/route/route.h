@@ -98,8 +98,8 @@ int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
 uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address);
 // 1 when the access port `port` answers for this gateway address towards its subscribers. Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
-// 1 when the address is in a network of an access port's interface that answers for it (API_INTERFACE_LOCAL_PROXY), and no
-// broadcast address of one.
+// 1 when the address is in a network of an access port's interface that answers for it (API_INTERFACE_LOCAL_PROXY),
+// and no broadcast address of one.
 int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
 const uint8_t *ip_source_on_port(uint8_t family, uint16_t port);

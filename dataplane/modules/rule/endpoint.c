@@ -13,8 +13,8 @@ RTE_INIT(endpoint_reasons)
 	reason_register(&punt_first_packet);
 }
 
-uint8_t endpoint_read_any(const uint8_t *frame, uint32_t readable, uint32_t length, struct endpoint_view *e, uint32_t *l3,
-	uint32_t *total)
+uint8_t endpoint_read_any(const uint8_t *frame, uint32_t readable, uint32_t length, struct endpoint_view *e,
+	uint32_t *l3, uint32_t *total)
 {
 	struct pppoe_info pppoe = {0};
 	struct eth_info eth;

@@ -154,7 +154,8 @@ static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct r
 		if (usage_is_of_ip6(s->usage, pdr->urr[i])) {
 			if (s->encap == API_ENCAP_NONE || r->outer == API_OUTER_GTPU || m->urr6 != RULE_NONE)
 				return object_error(EINVAL,
-					"session %s: PDR %u has URR %u of IPv6 alone beside another, or no IP core side",
+					"session %s: PDR %u has URR %u of IPv6 alone beside another, or no IP core "
+					"side",
 					s->name, pdr->id, pdr->urr[i]);
 			m->urr6 = index;
 			continue;

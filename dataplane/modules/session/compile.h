@@ -60,7 +60,8 @@ void session_key_publish(const struct session_key *k, uint64_t value); // of a k
 void session_key_delete(const struct session_key *k);
 void session_lengths_add(const struct session *s, int difference); // its keys come (1) or go (-1)
 void session_lengths_publish(void);
-// After the grace period of the session's keys, in place of `old` or NULL: fast paths forget what was true of its addresses before.
+// After the grace period of the session's keys, in place of `old` or NULL: fast paths forget what was true of its
+// addresses before.
 void session_homes_renew(const struct session *s, const struct session *old);
 
 #endif

@@ -95,8 +95,7 @@ int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rul
 			EINVAL, "session %s: PDR %u refers to FAR %u, which is not there", p->name, pdr->id, id);
 	int error = check_action(p, far);
 	if (error == 0)
-		error = p->s->encap == API_ENCAP_NONE ? set_mobile(p, pdr, far, r)
-							: set_wireline(p, pdr, far, r);
+		error = p->s->encap == API_ENCAP_NONE ? set_mobile(p, pdr, far, r) : set_wireline(p, pdr, far, r);
 	if (error == 0)
 		error = set_special(p, far, r, m);
 	if (error != 0)

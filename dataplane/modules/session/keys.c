@@ -282,8 +282,7 @@ void session_lengths_add(const struct session *s, int difference)
 		if (k->table != TABLE_UE)
 			continue;
 		if (s->encap != API_ENCAP_NONE)
-			__atomic_add_fetch(
-				&session_tables.homes[k->instance], (uint32_t)difference, __ATOMIC_RELAXED);
+			__atomic_add_fetch(&session_tables.homes[k->instance], (uint32_t)difference, __ATOMIC_RELAXED);
 		uint32_t *users = &own.users[k->family == 6][k->prefix];
 		uint32_t before = *users;
 		*users += (uint32_t)difference;

@@ -187,7 +187,8 @@ static __rte_always_inline rte_edge_t session_guard(
 	return session_guard_destination(m, r, destination, way->echo);
 }
 
-// 1: the packet's hop limit is one less, or was made so by ip-forward, as of a UE's packet; 0: ip-forward tells its sender.
+// 1: the packet's hop limit is one less, or was made so by ip-forward, as of a UE's packet; 0: ip-forward tells its
+// sender.
 int session_route_home(struct rte_mbuf *m);
 
 // Of a packet whose key is known and whose session lives on this worker.

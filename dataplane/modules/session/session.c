@@ -269,8 +269,10 @@ static void move_counts6(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++)
 		for (uint16_t k = 0; k < old->rules; k++) {
-			const struct rule *is = &session_pools.rule[s->rule[i]], *was = &session_pools.rule[old->rule[k]];
-			uint32_t from = session_pools.match[old->rule[k]].urr6, to = session_pools.match[s->rule[i]].urr6;
+			const struct rule *is = &session_pools.rule[s->rule[i]],
+					  *was = &session_pools.rule[old->rule[k]];
+			uint32_t from = session_pools.match[old->rule[k]].urr6,
+				 to = session_pools.match[s->rule[i]].urr6;
 
 			if (is->state == was->state && from != to)
 				usage_counts6_move(from, to, was);

@@ -131,8 +131,8 @@ uint32_t usage_index(const struct usage_set *set, uint32_t urr);
 int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
 // 1: of IPv6 alone. It is rule_match.urr6 of its rules, and among no others.
 int usage_is_of_ip6(const struct usage_set *set, uint32_t urr);
-// What the rule's state counted of IPv6 is from now on not of URR `from` (its index, or RULE_NONE) through a rule in force, but
-// of `to`, which begins with nothing. Control thread.
+// What the rule's state counted of IPv6 is from now on not of URR `from` (its index, or RULE_NONE) through a rule in
+// force, but of `to`, which begins with nothing. Control thread.
 void usage_counts6_move(uint32_t from, uint32_t to, const struct rule *r);
 void usage_discard(struct usage_set *staged);
 // Either may be NULL: no URRs, or the session goes. Before its rules are published.

@@ -53,9 +53,9 @@ static int check_one(const struct usage_session *session, const struct api_urr *
 	if (urr[i].triggers & ~KNOWN_TRIGGERS)
 		return object_error(EINVAL, "session %s: URR %u has reporting triggers %#x", session->name, urr[i].id,
 			urr[i].triggers);
-	if ((urr[i].flags & API_URR_IP6) && (urr[i].method != API_URR_VOLUME ||
-						    (urr[i].flags & ~(API_URR_IP6 | API_URR_COUNT_PACKETS)) != 0 ||
-						    (urr[i].triggers & ~(API_URR_PERIO | API_URR_LIUSA)) != 0))
+	if ((urr[i].flags & API_URR_IP6) &&
+		(urr[i].method != API_URR_VOLUME || (urr[i].flags & ~(API_URR_IP6 | API_URR_COUNT_PACKETS)) != 0 ||
+			(urr[i].triggers & ~(API_URR_PERIO | API_URR_LIUSA)) != 0))
 		return object_error(EINVAL,
 			"session %s: URR %u of IPv6 alone has another method than volume, a quota or a threshold",
 			session->name, urr[i].id);
