@@ -36,7 +36,7 @@ const (
 type Frame struct {
 	Line      Line
 	Reason    Reason // up only
-	EtherType uint16
+	EtherType uint16 // 0x8864 also of DHCPv6 and router solicitations in PPP: Payload begins with the PPPoE header
 	Payload   []byte // behind EtherType, without padding where its own length says so; valid until the call returns
 	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: nobody's
 }

@@ -118,6 +118,13 @@ func BenchmarkChannelUp(b *testing.B) {
 			n += len(frames)
 		}
 	})
+	nodes, err := dp.Table[api.NodeRow](b.Context(), c, api.TableNode, "", 0)
+	testkit.Must(b, err)
+	for _, n := range nodes {
+		if api.CString(n.Name[:]) == "access-punt" {
+			b.ReportMetric(float64(n.Ticks)/float64(n.Packets), "access-punt-ticks/frame")
+		}
+	}
 }
 
 func BenchmarkChannelDown(b *testing.B) {

@@ -4,6 +4,7 @@ package dp
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -47,6 +48,9 @@ func ReadFrames(body []byte, list []access.Frame, name func(*api.Key) string) ([
 		}
 		h = api.Frame{}
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)), p.Rows)
+		if h.Port[len(h.Port)-1] != 0 {
+			return list, errors.New("a frame whose port's name does not end")
+		}
 		f := access.Frame{Session: h.SEID, EtherType: h.Ethertype, Reason: access.Reason(h.Reason),
 			Line: access.Line{TPID: h.TPID, STag: h.STag, CTag: h.CTag, MAC: h.MAC}}
 		if f.Payload, rest, err = octets(rest, h.Length); err != nil {

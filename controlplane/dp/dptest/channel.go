@@ -31,7 +31,7 @@ func (s *Server) Punt(frames ...access.Frame) bool {
 	if s.channel == nil {
 		return false
 	}
-	s.channel.push(s.channel.subscription, body)
+	s.channel.push(s.channel.subscription, 0, body)
 	return true
 }
 
@@ -52,7 +52,7 @@ func (c *session) tellPorts() {
 		body = body[:api.SizeofPartHead]
 		clear(body[4:])
 	}
-	c.push(c.subscription, body)
+	c.push(c.subscription, 0, body)
 }
 
 // Hold calls fn while the data plane answers nobody.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"isthmus/api"
@@ -223,12 +224,12 @@ type session struct {
 
 // raise has one event written to the subscriber.
 func (c *session) raise(e api.Event) {
-	c.push(c.subscription, api.Body(&e))
+	c.push(c.subscription, 0, api.Body(&e))
 }
 
 // push has one more answer to a request written.
-func (c *session) push(h api.Header, body []byte) {
-	h.Flags, h.Length = 0, uint32(len(body))
+func (c *session) push(h api.Header, flags uint16, body []byte) {
+	h.Flags, h.Length = flags, uint32(len(body))
 	c.unsent = append(c.unsent, append(api.Encode(&h), body...))
 	select {
 	case c.more <- struct{}{}:
@@ -339,7 +340,9 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		return true
 	case api.TypeChannel:
 		if old := c.s.channel; old != nil && old != c {
-			old.conn.Close()
+			taken := api.Status{Code: uint32(syscall.ECANCELED)}
+			copy(taken.Text[:], "another control plane took the channel over")
+			old.push(old.subscription, api.FLast|api.FError, api.Body(&taken))
 		}
 		c.subscription, c.s.channel = h, c
 		c.tellPorts()

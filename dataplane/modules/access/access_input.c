@@ -22,7 +22,7 @@ DROP_REASON(drop_source, "access-source-mac", "the frame's source MAC address is
 DROP_REASON(drop_ethertype, "access-ethertype", "no such ethertype is served on the access side")
 DROP_REASON(drop_pppoe, "pppoe-malformed", "the PPPoE header is cut short, or its length does not fit the frame")
 DROP_REASON(drop_padt, "pppoe-padt-unknown", "PADT for a session that this subscriber does not have")
-DROP_REASON(drop_ppp, "ppp-unknown-subscriber", "PPP control packet of no known session")
+DROP_REASON(drop_ppp, "ppp-unknown-subscriber", "PPP control packet, or DHCP in PPP, of no known session")
 DROP_REASON(
 	drop_ip, "access-ip-malformed", "the subscriber's IP header is malformed, or its lengths do not fit the frame")
 DROP_REASON(drop_ip_type, "access-ip-version", "the IP version does not fit the ethertype or PPP protocol")
@@ -42,11 +42,15 @@ static int to_us(const struct port *p, const uint8_t *mac)
 	return memcmp(mac, p->mac.addr_bytes, 6) == 0;
 }
 
+static int is_session(struct rte_mbuf *m, const struct endpoint_view *e);
+
 // What does not go to the firewall: control protocols, and addresses that nobody may use.
 static rte_edge_t unusual(struct rte_mbuf *m, const struct ip_info *info, unsigned martian, const uint8_t *ip)
 {
 	enum host_protocol host = host_protocol_of(ip, info);
 
+	if (host != HOST_NONE && endpoint_view_of(m)->pppoe_session != 0 && !is_session(m, endpoint_view_of(m)))
+		return packet_leave(m, &drop_ppp, EDGE_DROP);
 	if (host != HOST_NONE)
 		return packet_leave(m, host_reason_of(host), EDGE_PUNT);
 	if (ip_is_discovery(ip, info))

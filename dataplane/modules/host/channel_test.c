@@ -251,12 +251,42 @@ static void one_line_starves_nobody(void **state)
 		kit_run();
 		kit_advance(1000);
 	}
-	for (uint16_t c = 1000; c < 1000 + seconds * 10; c++)
-		others += came_from(100, c);
+	for (uint32_t c = 1000; c < 1000 + seconds * 10; c++)
+		others += came_from(100, (uint16_t)c);
 	assert_int_equal(others, seconds * 10);
 	uint32_t flood = came_from(100, HOME_PPPOE) - seconds * 10; // but the subscriber's own
 	assert_in_range(flood, API_PUNT_LINE * seconds - 5, API_PUNT_LINE * (seconds + 1) + 5);
 	assert_int_equal(kit_reason("punt-line-limit") - limited, 2000 * seconds - flood);
+}
+
+// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs.
+static void many_lines_starve_nobody(void **state)
+{
+	uint64_t limited = kit_reason("punt-s-tag-limit");
+	static struct frame f;
+	uint32_t quiet = 0;
+
+	for (uint32_t ms = 0; ms < 3000; ms++) {
+		for (uint32_t line = 1; line <= 100; line++) {
+			uint8_t mac[6] = {2, 9, 0, (uint8_t)(ms >> 8), (uint8_t)ms, (uint8_t)line};
+
+			put_discovery(&f, mac, 100, (uint16_t)line);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+			if (line % 32 == 0)
+				kit_run();
+		}
+		if (ms % 100 == 99) {
+			put_discovery(&f, stranger, 100, 1000);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+		}
+		kit_run();
+		for (uint32_t i = 0; i < kit_channel.frames; i++)
+			quiet += kit_channel.frame[i].h.c_tag == 1000;
+		kit_channel.frames = 0;
+		kit_advance(1000);
+	}
+	assert_int_equal(quiet, 30);
+	assert_true(kit_reason("punt-s-tag-limit") > limited);
 }
 
 struct flood {
@@ -326,6 +356,19 @@ static void send_ppp(const uint8_t *mac, uint16_t c, uint16_t id)
 	send(&f);
 }
 
+// A router solicitation in PPP.
+static void send_solicitation(const uint8_t *mac, uint16_t id)
+{
+	static struct frame f;
+
+	frame_payload(&f, 8);
+	f.at[0] = 133, f.at[1] = 0;
+	frame_ip(&f, "fe80::1", "ff02::2", 58);
+	frame_pppoe(&f, id, PPP_IP6);
+	put_tags(&f, gateway_mac[0], mac, ETH_TYPE_PPPOE_SESSION, 100, 200);
+	send(&f);
+}
+
 static void say(uint8_t code, uint16_t ethertype, uint16_t id)
 {
 	uint8_t pppoe[] = {0x11, code, (uint8_t)(id >> 8), (uint8_t)id, 0, 4, 1, 1, 0, 0};
@@ -353,8 +396,13 @@ static void sessions_begin_with_pads(void **state)
 	send_ppp(stranger, 200, 77);
 	assert_int_equal(came(0)->reason, API_FRAME_PPP_CONTROL);
 	assert_int_equal(came(0)->seid, 0);
+	send_solicitation(stranger, 77);
+	assert_int_equal(came(1)->reason, API_FRAME_ROUTER_SOLICITATION);
+	assert_int_equal(came(1)->ethertype, ETH_TYPE_PPPOE_SESSION);
+	kit_channel.frames = 1;
 	send_ppp(other, 200, 77);
 	send_ppp(stranger, 201, 77);
+	send_solicitation(other, 77);
 	send_ppp(stranger, 200, 78);
 	assert_int_equal(kit_channel.frames, 1);
 	// A refusal (RFC 2516 §5.4) begins none.
@@ -364,7 +412,7 @@ static void sessions_begin_with_pads(void **state)
 	say(PPPOE_PADT, ETH_TYPE_PPPOE_DISCOVERY, 77);
 	send_ppp(stranger, 200, 77);
 	assert_int_equal(kit_channel.frames, 1);
-	assert_int_equal(kit_reason("ppp-unknown-subscriber") - unknown, 6);
+	assert_int_equal(kit_reason("ppp-unknown-subscriber") - unknown, 7);
 }
 
 static void wait_seconds(uint32_t seconds)
@@ -529,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(long_frames_stay_here, open_channel, check),
 		cmocka_unit_test_setup_teardown(another_takes_over, open_channel, check),
 		cmocka_unit_test_setup_teardown(one_line_starves_nobody, open_channel, check),
+		cmocka_unit_test_setup_teardown(many_lines_starve_nobody, open_channel, check),
 		cmocka_unit_test_setup_teardown(each_level_is_limited, open_channel, check),
 		cmocka_unit_test_setup_teardown(a_port_is_limited, open_channel, check),
 		cmocka_unit_test_setup_teardown(sessions_begin_with_pads, open_channel, check),

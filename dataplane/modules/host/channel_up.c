@@ -42,12 +42,12 @@ static struct kind {
 	const struct reason *reason;
 	uint64_t frames, full, refused;
 } kinds[] = {
-	[API_FRAME_PPPOE_DISCOVERY] = {&punt_pppoe_discovery},
-	[API_FRAME_PPP_CONTROL] = {&punt_ppp_control},
-	[API_FRAME_DHCP] = {&punt_dhcp},
-	[API_FRAME_DHCP6] = {&punt_dhcp6},
-	[API_FRAME_ROUTER_SOLICITATION] = {&punt_router_solicitation},
-	[API_FRAME_FIRST_PACKET] = {&punt_first_packet},
+	[API_FRAME_PPPOE_DISCOVERY] = {.reason = &punt_pppoe_discovery},
+	[API_FRAME_PPP_CONTROL] = {.reason = &punt_ppp_control},
+	[API_FRAME_DHCP] = {.reason = &punt_dhcp},
+	[API_FRAME_DHCP6] = {.reason = &punt_dhcp6},
+	[API_FRAME_ROUTER_SOLICITATION] = {.reason = &punt_router_solicitation},
+	[API_FRAME_FIRST_PACKET] = {.reason = &punt_first_packet},
 };
 
 static struct {
@@ -56,9 +56,9 @@ static struct {
 
 uint8_t channel_kind(uint16_t reason)
 {
-	for (uint8_t i = 1; i < RTE_DIM(kinds); i++)
+	for (uint32_t i = 1; i < RTE_DIM(kinds); i++)
 		if (kinds[i].reason->id == reason)
-			return i;
+			return (uint8_t)i;
 	return 0;
 }
 
@@ -71,6 +71,11 @@ static void up(struct rte_mbuf *m)
 {
 	const struct port *p = port_get(packet_of(m)->port_in);
 	const struct endpoint_view *e = endpoint_view_of(m);
+
+	if (p == NULL) { // host_path.c asked for its role just now
+		rte_pktmbuf_free(m);
+		return;
+	}
 	uint8_t reason = channel_kind(packet_of(m)->reason);
 	uint32_t offset = ETH_HEADER + e->tags * ETH_TAG;
 	struct kind *k = &kinds[reason];
@@ -81,7 +86,7 @@ static void up(struct rte_mbuf *m)
 		.c_tag = e->c_tag,
 		.length = octets_of(m, e, offset)};
 
-	memcpy(h.port, p->name, API_NAME); // it is there: host_path.c asked its role
+	memcpy(h.port, p->name, API_NAME);
 	memcpy(h.mac, rte_pktmbuf_mtod(m, const uint8_t *) + 6, 6);
 	h.seid = seid_of(p->index, e, h.mac);
 	if (h.length > API_FRAME_MOST) {
@@ -105,7 +110,7 @@ static void up(struct rte_mbuf *m)
 
 static void rows(struct stats_sink *s, const char *key)
 {
-	for (uint8_t i = 1; i < RTE_DIM(kinds); i++) {
+	for (uint32_t i = 1; i < RTE_DIM(kinds); i++) {
 		struct api_channel_row row = {
 			.frames = kinds[i].frames, .full = kinds[i].full, .refused = kinds[i].refused};
 
@@ -124,7 +129,7 @@ static void rows(struct stats_sink *s, const char *key)
 
 static int start(const struct api_engine *engine)
 {
-	for (uint8_t i = 1; i < RTE_DIM(kinds); i++)
+	for (uint32_t i = 1; i < RTE_DIM(kinds); i++)
 		punt_access_handler_register(kinds[i].reason, up);
 	return 0;
 }

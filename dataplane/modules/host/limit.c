@@ -2,11 +2,13 @@
 // Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its
 // S-tag, of its port.
 //
-// A packet takes from all of its buckets, or, when one is empty, from none: a line with random MAC addresses has
-// spent its own bucket, and costs no other line and no subscriber anything. Known subscribers have buckets of their
-// own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the S-tag's bucket is the next
-// wider one, without tags the port's. A level's buckets are a table without keys, and those of one place are shared;
-// a port has its own.
+// A packet takes from all of its buckets, or, when one is empty, from the line's and S-tag's that are narrower: so
+// these say what a line would like to have. Who has used more than half of one leaves the last quarter of wider ones
+// to those who have not: one line or many spend what is theirs, and leave a good one its way. A subscriber's bucket
+// is asked last, so a flood costs no cold line of memory, and what finds it empty takes nothing. Known subscribers
+// have buckets of their own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the
+// S-tag's bucket is the next wider one, without tags the port's. A level's buckets are a table without keys, and
+// those of one place are shared; a port has its own.
 #include "host/limit.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -18,6 +20,7 @@
 #include "rule/view.h"
 #include "wire/bytes.h"
 #include <errno.h>
+#include <rte_cycles.h>
 #include <rte_malloc.h>
 
 #define BUCKETS_LEAST (1u << 14)
@@ -47,7 +50,7 @@ static const struct {
 
 // A bucket is the moment at which it is full: what a packet takes moves it away.
 static struct {
-	uint32_t rate[LIMIT_LEVELS]; // written by the control thread
+	uint64_t cost[LIMIT_LEVELS], depth[LIMIT_LEVELS]; // ticks; written by the control thread, words of their own
 	uint32_t mask[LIMIT_LEVELS];
 	uint64_t *bucket[API_MAX_WORKERS][LIMIT_LEVELS]; // its worker's
 } limits;
@@ -57,7 +60,7 @@ static uint64_t *bucket_of(const struct worker *w, struct rte_mbuf *m, int i, in
 	const struct packet *pkt = packet_of(m);
 	const struct endpoint_view *e = endpoint_view_of(m);
 	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
-	uint64_t kind = channel_kind(pkt->reason) * 2u + (uint32_t)known, c_tag = i <= LIMIT_LINE ? e->c_tag : 0;
+	uint64_t kind = channel_kind(pkt->reason) * 2u + (uint32_t)known, c_tag = i != LIMIT_S_TAG ? e->c_tag : 0;
 	struct exact_key k;
 
 	if (i == LIMIT_PORT)
@@ -77,28 +80,45 @@ static int applies(const struct endpoint_view *e, int i)
 	return i == LIMIT_LINE ? e->c_tag != 0 : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
 }
 
-int host_within_limits(struct worker *w, struct rte_mbuf *m, int known)
+// Adds what a packet takes of each bucket from `first` on, before `end`. NULL: the level does not apply.
+static void take(const struct worker *w, uint64_t *const bucket[LIMIT_LEVELS], int first, int end)
 {
-	const struct endpoint_view *e = endpoint_view_of(m);
-	uint64_t *bucket[LIMIT_LEVELS], cost[LIMIT_LEVELS];
+	for (int i = first; i < end; i++)
+		if (bucket[i] != NULL)
+			*bucket[i] = w->now + behind(*bucket[i], w->now) + limits.cost[i];
+}
+
+// The first level whose bucket has not enough; LIMIT_LEVELS: none.
+static int level_over(const struct worker *w, struct rte_mbuf *m, int known, uint64_t *bucket[LIMIT_LEVELS])
+{
+	int heavy = 0;
 
 	for (int i = 0; i < LIMIT_LEVELS; i++) {
 		bucket[i] = NULL;
-		if (!applies(e, i))
+		if (!applies(endpoint_view_of(m), i))
 			continue;
-		cost[i] = w->tsc_hz / __atomic_load_n(&limits.rate[i], __ATOMIC_RELAXED);
-		uint64_t depth = RTE_MAX(w->tsc_hz / level[i].depth, 4 * cost[i]);
 		bucket[i] = bucket_of(w, m, i, known);
-		if (behind(*bucket[i], w->now) + cost[i] > depth) {
-			host_count_limited(w, packet_of(m)->reason, (enum limit_level)i);
-			packet_of(m)->reason = level[i].reason->id;
-			return 0;
-		}
+		uint64_t used = behind(*bucket[i], w->now), depth = limits.depth[i];
+		if (used + limits.cost[i] > (heavy && i != LIMIT_SUBSCRIBER ? depth - depth / 4 : depth))
+			return i;
+		heavy |= used > depth / 2;
 	}
-	for (int i = 0; i < LIMIT_LEVELS && !trace_is_hypothetical(m); i++)
-		if (bucket[i] != NULL)
-			*bucket[i] = w->now + behind(*bucket[i], w->now) + cost[i];
-	return 1;
+	return LIMIT_LEVELS;
+}
+
+int host_within_limits(struct worker *w, struct rte_mbuf *m, int known)
+{
+	uint64_t *bucket[LIMIT_LEVELS];
+	int over = level_over(w, m, known, bucket), counts = !trace_is_hypothetical(m);
+
+	if (counts && over != LIMIT_SUBSCRIBER)
+		take(w, bucket, 0, over);
+	if (over == LIMIT_LEVELS)
+		return 1;
+	if (counts)
+		host_count_limited(w, packet_of(m)->reason, (enum limit_level)over);
+	packet_of(m)->reason = level[over].reason->id;
+	return 0;
 }
 
 static void set_rates(const struct api_engine *e)
@@ -107,7 +127,8 @@ static void set_rates(const struct api_engine *e)
 		uint32_t rate;
 
 		memcpy(&rate, (const uint8_t *)e + level[i].field, sizeof(rate));
-		__atomic_store_n(&limits.rate[i], rate != 0 ? rate : level[i].usual, __ATOMIC_RELAXED);
+		limits.cost[i] = rte_get_tsc_hz() / (rate != 0 ? rate : level[i].usual);
+		limits.depth[i] = RTE_MAX(rte_get_tsc_hz() / level[i].depth, 4 * limits.cost[i]);
 	}
 }
 
@@ -116,8 +137,11 @@ static int start(const struct api_engine *e)
 	uint64_t wanted = (uint64_t)e->max_sessions * BUCKETS_OF_SESSION;
 	uint32_t buckets = (uint32_t)RTE_MIN(RTE_MAX(wanted, (uint64_t)BUCKETS_LEAST), (uint64_t)BUCKETS_MOST);
 
-	const uint32_t count[LIMIT_LEVELS] = {
-		rte_align32pow2(buckets), rte_align32pow2(buckets), BUCKETS_S_TAG, BUCKETS_PORT};
+	buckets = rte_align32pow2(buckets);
+	const uint32_t count[LIMIT_LEVELS] = {[LIMIT_LINE] = buckets,
+		[LIMIT_S_TAG] = BUCKETS_S_TAG,
+		[LIMIT_PORT] = BUCKETS_PORT,
+		[LIMIT_SUBSCRIBER] = buckets};
 	for (int i = 0; i < LIMIT_LEVELS; i++) {
 		limits.mask[i] = count[i] - 1;
 		for (uint32_t w = 0; w < e->workers; w++) {

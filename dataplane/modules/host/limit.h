@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum limit_level { LIMIT_SUBSCRIBER, LIMIT_LINE, LIMIT_S_TAG, LIMIT_PORT, LIMIT_LEVELS };
+enum limit_level { LIMIT_LINE, LIMIT_S_TAG, LIMIT_PORT, LIMIT_SUBSCRIBER, LIMIT_LEVELS }; // as they are asked
 
 struct worker;
 // A packet of the worker with this punt reason is over a limit; for `show channel` (channel_up.c).

@@ -2,19 +2,28 @@
 // access-punt: what access ports have for the control plane, as much of it as the limits allow.
 #include "core/trace.h"
 #include "host/host.h"
+#include "rule/endpoint.h"
 #include "rule/session.h"
-#include "rule/view.h"
 
 enum { EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
-static rte_edge_t limit(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+// Without a look-up where the reason says it: access-input and session-uplink have asked, and newcomers are nobody yet.
+static int is_known(struct rte_mbuf *m)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);
 	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
-	uint16_t port = packet_of(m)->port_in;
-	int known = session_endpoint_known(port, e, mac) || host_ppp_begins(port, e, mac);
+	uint16_t reason = packet_of(m)->reason, port = packet_of(m)->port_in;
 
-	return host_within_limits(w, m, known) ? EDGE_PUNT : EDGE_DROP;
+	if (reason == punt_ppp_control.id)
+		return 1;
+	if (reason == punt_first_packet.id || (reason == punt_pppoe_discovery.id && e->pppoe_session == 0))
+		return 0;
+	return session_endpoint_known(port, e, mac) || host_ppp_begins(port, e, mac);
+}
+
+static rte_edge_t limit(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	return host_within_limits(w, m, is_known(m)) ? EDGE_PUNT : EDGE_DROP;
 }
 
 static uint16_t access_punt(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
