@@ -19,6 +19,7 @@ const sharedSecret = "testing123"
 // freeRADIUS is a real server on loopback ports, with a folder of its own.
 type freeRADIUS struct {
 	dir              string
+	process          *os.Process
 	auth, acct, tls  int
 	signs            bool // answers have Message-Authenticator
 	ca, cert, key    string
@@ -42,6 +43,7 @@ func server(t testing.TB, users string, signs bool) *freeRADIUS {
 	write("radiusd.conf", f.config())
 	cmd := exec.Command("freeradius", "-f", "-l", filepath.Join(f.dir, "log"), "-d", f.dir, "-n", "radiusd")
 	testkit.Must(t, cmd.Start())
+	f.process = cmd.Process
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,6 +103,24 @@ func TestUnsignedServer(t *testing.T) {
 	testkit.Equal(t, a.State().Authentication[0].Counters.Unsigned, 2, "unsigned")
 	b := aaaOf(t, f.yaml(", message_authenticator: optional"), Options{})
 	testkit.ErrorIf(t, !decide(t, b, with(pap("anna", "pw").Credentials)).Accept, "the opt-out has no effect")
+}
+
+// A server that hangs: the subscriber is told nothing; what it answers too late is nobody's; Status-Server finds it back.
+func TestHangingServer(t *testing.T) {
+	f := server(t, users, true)
+	a := aaaOf(t, f.yaml(", message_authenticator: anywhere, timeout_ms: 50, tries: 2, status: 1, dead_time: 3600"), Options{})
+	testkit.Must(t, f.process.Signal(syscall.SIGSTOP))
+	v := decide(t, a, with(pap("anna", "pw").Credentials))
+	testkit.ErrorIf(t, v.Accept || !v.Silent, "%+v", v)
+	testkit.Equal(t, v.Why, "no RADIUS server answers", "why")
+	testkit.ErrorIf(t, a.State().Authentication[0].Alive, "alive")
+	testkit.Must(t, f.process.Signal(syscall.SIGCONT))
+	alive := func() bool { return a.State().Authentication[0].Alive }
+	testkit.Until(t, "it is back", alive)
+	s := a.State().Authentication[0].Counters
+	testkit.ErrorIf(t, s.Late == 0 || s.ProbeAnswers == 0, "%+v", s)
+	v = decide(t, a, with(pap("anna", "pw").Credentials))
+	testkit.ErrorIf(t, !v.Accept, "%+v", v)
 }
 
 // RadSec: the same over TLS, with certificates on both sides.

@@ -210,11 +210,11 @@ func TestAllSilentAndBack(t *testing.T) {
 			accept(p, reply)
 		}
 	})
-	back := make(chan struct{}, 10)
+	back := make(chan bool, 10)
 	c, err := NewClient([]ServerConfig{{Name: "a", Address: r.address, Secret: []byte(secret),
 		Timeout: 20 * time.Millisecond,
 		Tries:   1, DeadTime: time.Hour, Probe: 5 * time.Millisecond, Sockets: 1, Queue: 10}},
-		func() { back <- struct{}{} })
+		func(_ string, alive bool) { back <- alive })
 	testkit.Must(t, err)
 	defer c.Close()
 	results := make(chan error, 300)
@@ -235,7 +235,8 @@ func TestAllSilentAndBack(t *testing.T) {
 	testkit.ErrorIf(t, busy < 34-5 || away < 256, "%d busy, %d away", busy, away)
 	testkit.ErrorIf(t, !errors.Is(ask(t, c, request()).err, ErrAway), "asked a dead server")
 	up.Store(true)
-	testkit.Receive(t, back)
+	testkit.ErrorIf(t, testkit.Receive(t, back), "back before it was gone")
+	testkit.ErrorIf(t, !testkit.Receive(t, back), "not back")
 	testkit.Must(t, ask(t, c, request()).err)
 	testkit.ErrorIf(t, c.State()[0].Counters.ProbeAnswers == 0, "no probe was answered")
 }
