@@ -466,10 +466,12 @@ static uint64_t full_nodes(const struct both_ways *how)
 static inline void both_ways(const struct both_ways *how)
 {
 	static struct written before_both;
-	const char *more = getenv("FLOW_MODEL_ROUNDS"); // a longer run
+	const char *more = getenv("FLOW_MODEL_ROUNDS"), *other = getenv("FLOW_MODEL_SEED"); // a longer run, another one
 	uint32_t rounds = more != NULL ? (uint32_t)strtoul(more, NULL, 10) : how->rounds;
 	uint64_t sent_all = 0, before = full_nodes(how);
 
+	if (other != NULL)
+		seed += strtoull(other, NULL, 10) << 1; // stays odd: never 0
 	states = session_pools.rules;
 	assert_in_range(states, 1, STATES);
 	usages = RTE_MIN(usage_pools.states, (uint32_t)STATES);
