@@ -64,7 +64,7 @@ func (a *Agent) routes(document []byte) []endpoint {
 			openapi.Parameter{Name: "live", Text: "of a stream: only what comes from now on",
 				Type: "boolean"}),
 			auth.Read, a.handleEvents},
-		{media(op("GET", "/v1/config", "config", "the text of the running configuration", nil), "",
+		{media(op("GET", "/v1/config", "config", "the text of the running configuration, without secrets", nil), "",
 			"application/yaml"),
 			auth.Read, a.handleConfig},
 		{media(op("POST", "/v1/config/apply", "applyConfig",

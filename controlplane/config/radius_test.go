@@ -83,3 +83,29 @@ func TestParseUsers(t *testing.T) {
 		testkit.Refused(t, err, row.want)
 	}
 }
+
+// A text is shown without its secrets, wherever they are, is read by who looks at it, and cannot be applied.
+func TestShown(t *testing.T) {
+	text := base + `radius: # a comment
+  servers: [{address: 10.0.0.9, secret: &s hush}, {address: 10.0.0.8, secret: *s, use: accounting}]
+  coa: {clients: [{address: 10.0.0.9, secret: "hush"}]}
+aaa:
+  password: hush
+  users: [{name: a, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}, {name: b, password: 'hush'}]
+`
+	mustParse(t, text)
+	shown, err := Shown([]byte(text))
+	testkit.Must(t, err)
+	for _, secret := range []string{"hush", "8846f7"} {
+		testkit.ErrorIf(t, strings.Contains(string(shown), secret), "%s", shown)
+	}
+	testkit.ErrorIf(t, !strings.Contains(string(shown), "# a comment"), "%s", shown)
+	_, err = ParseShown("x", shown)
+	testkit.Must(t, err)
+	_, err = Parse("x", shown)
+	testkit.Refused(t, err, "secret: is what we show in place of a secret")
+	testkit.Refused(t, err, "nt_password_hash: is what we show")
+	same, err := Shown([]byte(base))
+	testkit.Must(t, err)
+	testkit.Equal(t, string(same), base, "a text without secrets")
+}
