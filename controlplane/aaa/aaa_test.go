@@ -5,6 +5,7 @@ package aaa
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"testing"
 
 	"isthmus/controlplane/access"
@@ -90,6 +91,39 @@ func TestReplaceServers(t *testing.T) {
 	testkit.Until(t, "sent", func() bool { return a.State().Queue.Sent == 2 })
 	got := there.list()
 	testkit.ErrorIf(t, len(got) != 2 || got[0] != "s1 start" || got[1] != "s1 stop", "%v", got)
+}
+
+// tshark reads what is sent about every kind of subscriber without a remark.
+func TestTshark(t *testing.T) {
+	a := aaaOf(t, answering(t, nil, "[radius]"), Options{})
+	s := a.now.Load()
+	line := home()
+	line.Kind = access.IPoE4
+	six := sample(Interim, "s1")
+	six.Addresses.IPv6 = netip.MustParsePrefix("2001:db8::7/128")
+	var requests, records [][]byte
+	for _, r := range []*access.Request{with(pap("anna", "pw").Credentials), with(chap("anna", "pw").Credentials),
+		with(exampleMSCHAP(t).Credentials), line} {
+		b, err := s.accessRequest(r, a.UserName(r), "s1").Encode(nil, []byte(sharedSecret), nil)
+		testkit.Must(t, err)
+		requests = append(requests, b)
+	}
+	for _, r := range []*Record{sample(On, ""), sample(Start, "s1"), six, sample(Stop, "s1"), sample(Off, "")} {
+		one, err := encode(r, s)
+		testkit.Must(t, err)
+		p, err := one.packet()
+		testkit.Must(t, err)
+		b, err := p.Encode(nil, []byte(sharedSecret), nil)
+		testkit.Must(t, err)
+		records = append(records, b)
+	}
+	for port, messages := range map[uint16][][]byte{1812: requests, 1813: records} {
+		for i, layers := range testkit.Dissect(t, port, messages, "-o", "radius.shared_secret:"+sharedSecret) {
+			for _, r := range testkit.Remarks("", layers) {
+				t.Errorf("port %d, %d: %s", port, i, r)
+			}
+		}
+	}
 }
 
 // BenchmarkFreeRADIUS is CHAP by a real server on this machine, 256 at a time: it takes most of the time.

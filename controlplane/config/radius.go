@@ -170,6 +170,9 @@ func (k *checker) coa(c *CoA) {
 	seen := map[netip.AddrPort]int{}
 	for _, l := range c.Listen {
 		once(k, c.At, "listen", seen, l.Or(3799), "%s is there twice, line %d", l.Or(3799))
+		if l.Addr().IsUnspecified() {
+			k.fail(c.At, "listen", "%s is no single address: an answer leaves from where the request came to", l.Addr())
+		}
 	}
 	prefixes := map[netip.Prefix]int{}
 	for i := range c.Clients {

@@ -52,6 +52,7 @@ func TestRefusedRADIUS(t *testing.T) {
 		{coa("clients: [{address: 10.0.0.9}]"), "either secret or secret_file"},
 		{coa("clients: [{address: 10.0.0.9/24, secret: a}]"), "bits behind its length"},
 		{coa("listen: [10.0.0.1, 10.0.0.1], clients: [{address: 10.0.0.9, secret: a}]"), "there twice"},
+		{coa("listen: [0.0.0.0], clients: [{address: 10.0.0.9, secret: a}]"), "no single address"},
 		{aaa("methods: [radius]"), "radius.servers has none"},
 		{aaa("methods: [local]"), "neither users nor users_file"},
 		{aaa("methods: [accept, local], users: [{name: a}]"), "leaves nothing to it"},
