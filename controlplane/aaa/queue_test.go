@@ -73,7 +73,7 @@ func (k *taker) set(away bool) {
 
 func (k *taker) yaml(limit, drain int) string {
 	return fmt.Sprintf(`radius:
-  servers: [{address: 127.0.0.1, accounting_port: %d, secret: %s, timeout_ms: 20, tries: 1, status: 1, dead_time: 1}]
+  servers: [{address: 127.0.0.1, accounting_port: %d, secret: %s, timeout_ms: 300, tries: 1, status: 1, dead_time: 1}]
   accounting: {queue: %d, drain: %d}
 `, k.conn.LocalAddr().(*net.UDPAddr).Port, sharedSecret, limit, drain)
 }
