@@ -108,8 +108,10 @@ func TestAnswersDropped(t *testing.T) {
 				}
 				conn.WriteToUDPAddrPort(sign(&Packet{Code: AccessAccept}, p, secret), from)
 			})
-			c := clientOf(t, func(_ int, s *ServerConfig) { s.Timeout, s.Tries = 200*time.Millisecond,
-				4 }, r)
+			c := clientOf(t, func(_ int, s *ServerConfig) {
+				s.Timeout, s.Tries = 200*time.Millisecond,
+					4
+			}, r)
 			testkit.Must(t, ask(t, c, request()).err)
 			counters := c.State()[0].Counters
 			testkit.Equal(t, row.count(&counters), 1, "counted")
