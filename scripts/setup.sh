@@ -159,8 +159,8 @@ get_freeradius() {
 	mkdir -p .tools
 	tmp=$(mktemp -d "$PWD/$dir.XXXXXX")
 	mkdir -p "$tmp"/{parts,lists/partial,cache/archives/partial}
-	printf 'Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm-backports\nComponents: main\nSigned-By: %s\n' \
-		/usr/share/keyrings/debian-archive-keyring.gpg >"$tmp/parts/backports.sources"
+	printf '%s\n' 'Types: deb' 'URIs: http://deb.debian.org/debian' 'Suites: bookworm-backports' \
+		'Components: main' "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" >"$tmp/parts/backports.sources"
 	if (cd "$tmp" && backports update && backports download freeradius freeradius-common libfreeradius3 &&
 		for deb in *.deb; do dpkg-deb -x "$deb" root || exit 1; done) >"$dir.log" 2>&1; then
 		rm -rf "$dir" "$dir.log"
@@ -173,8 +173,9 @@ get_freeradius() {
 
 # apt-get with the sources, lists and cache of this folder.
 backports() {
-	apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$PWD/parts" -o Dir::State::Lists="$PWD/lists" \
-		-o Dir::Cache="$PWD/cache" -o APT::Sandbox::User= -o Acquire::Retries=3 -o Acquire::Languages=none "$@"
+	apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$PWD/parts" \
+		-o Dir::State::Lists="$PWD/lists" -o Dir::Cache="$PWD/cache" -o APT::Sandbox::User= \
+		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
 }
 
 # Everything that any verb needs. Quick and silent when all is there.

@@ -60,8 +60,10 @@ func TestMethods(t *testing.T) {
 		{"silent, then local", "[radius, local]", nil, pap("known", "pw"), true, false},
 		{"silent, local does not know", "[radius, local]", nil, pap("other", "pw"), false, true},
 		{"silent, then accept", "[radius, accept]", nil, pap("other", "pw"), true, false},
-		{"challenge", "[radius]", &radius.Packet{Code: radius.AccessChallenge}, pap("known", "pw"), false, false},
-		{"MS-CHAPv2 without proof", "[radius]", &radius.Packet{Code: radius.AccessAccept}, exampleMSCHAP(t), false, false},
+		{"challenge", "[radius]", &radius.Packet{Code: radius.AccessChallenge}, pap("known", "pw"), false,
+			false},
+		{"MS-CHAPv2 without proof", "[radius]", &radius.Packet{Code: radius.AccessAccept}, exampleMSCHAP(t),
+			false, false},
 	} {
 		a := aaaOf(t, answering(t, row.answer, row.methods), Options{})
 		v := decide(t, a, row.r)

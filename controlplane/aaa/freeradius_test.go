@@ -42,7 +42,8 @@ func server(t testing.TB, users string, signs bool) *freeRADIUS {
 // start runs the FreeRADIUS below a folder; empty: the installed one.
 func start(t testing.TB, users string, signs bool, root string) *freeRADIUS {
 	t.Helper()
-	f := &freeRADIUS{dir: t.TempDir(), root: root, auth: freePort(t), acct: freePort(t), tls: freePort(t), signs: signs}
+	f := &freeRADIUS{dir: t.TempDir(), root: root, auth: freePort(t), acct: freePort(t), tls: freePort(t),
+		signs: signs}
 	f.certificates(t)
 	write := func(name, text string) {
 		testkit.Must(t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
@@ -52,7 +53,8 @@ func start(t testing.TB, users string, signs bool, root string) *freeRADIUS {
 	write("radiusd.conf", f.config())
 	cmd := exec.Command("freeradius")
 	if root != "" {
-		cmd = exec.Command(filepath.Join(root, "usr/sbin/freeradius"), "-D", filepath.Join(root, "usr/share/freeradius"))
+		cmd = exec.Command(filepath.Join(root, "usr/sbin/freeradius"), "-D", filepath.Join(root,
+			"usr/share/freeradius"))
 		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(root, "usr/lib/freeradius"))
 	}
 	cmd.Args = append(cmd.Args, "-f", "-l", filepath.Join(f.dir, "log"), "-d", f.dir, "-n", "radiusd")

@@ -57,7 +57,8 @@ func TestFreeRADIUS(t *testing.T) {
 	realServer(t, server(t, users, true), ", message_authenticator: anywhere")
 }
 
-// One that signs, with the defaults of ours: its Message-Authenticator is right and the first attribute, of every answer.
+// One that signs, with the defaults of ours: its Message-Authenticator is right and the first attribute, of every
+// answer.
 func TestSigningFreeRADIUS(t *testing.T) {
 	root, err := filepath.Abs(signing)
 	testkit.Must(t, err)
@@ -121,10 +122,13 @@ func TestUnsignedServer(t *testing.T) {
 	testkit.ErrorIf(t, !decide(t, b, with(pap("anna", "pw").Credentials)).Accept, "the opt-out has no effect")
 }
 
-// A server that hangs: the subscriber is told nothing; what it answers too late is nobody's; Status-Server finds it back.
+// A server that hangs: the subscriber is told nothing; what it answers too late is nobody's; Status-Server finds it
+// back.
 func TestHangingServer(t *testing.T) {
 	f := server(t, users, true)
-	a := aaaOf(t, f.yaml(", message_authenticator: anywhere, timeout_ms: 50, tries: 2, status: 1, dead_time: 3600"), Options{})
+	a := aaaOf(t,
+		f.yaml(", message_authenticator: anywhere, timeout_ms: 50, tries: 2, status: 1, dead_time: 3600"),
+		Options{})
 	testkit.Must(t, f.process.Signal(syscall.SIGSTOP))
 	v := decide(t, a, with(pap("anna", "pw").Credentials))
 	testkit.ErrorIf(t, v.Accept || !v.Silent, "%+v", v)

@@ -171,7 +171,8 @@ func (k *checker) coa(c *CoA) {
 	for _, l := range c.Listen {
 		once(k, c.At, "listen", seen, l.Or(3799), "%s is there twice, line %d", l.Or(3799))
 		if l.Addr().IsUnspecified() {
-			k.fail(c.At, "listen", "%s is no single address: an answer leaves from where the request came to", l.Addr())
+			k.fail(c.At, "listen",
+				"%s is no single address: an answer leaves from where the request came to", l.Addr())
 		}
 	}
 	prefixes := map[netip.Prefix]int{}
@@ -254,7 +255,8 @@ func (k *checker) users(list []User, seen map[string]int) {
 			!strings.HasPrefix(string(u.Hash), "$2") {
 			k.fail(u.At, "password_hash", "is neither argon2id nor bcrypt")
 		}
-		if b, err := hex.DecodeString(string(u.NTHash)); u.NTHash != "" && u.NTHash != Hidden && (err != nil || len(b) != 16) {
+		if b, err := hex.DecodeString(string(u.NTHash)); u.NTHash != "" && u.NTHash != Hidden &&
+			(err != nil || len(b) != 16) {
 			k.fail(u.At, "nt_password_hash", "is not 32 hexadecimal digits")
 		}
 		if u.IPv4.IsValid() && !u.IPv4.Is4() {
