@@ -160,7 +160,8 @@ get_freeradius() {
 	tmp=$(mktemp -d "$PWD/$dir.XXXXXX")
 	mkdir -p "$tmp"/{parts,lists/partial,cache/archives/partial}
 	printf '%s\n' 'Types: deb' 'URIs: http://deb.debian.org/debian' 'Suites: bookworm-backports' \
-		'Components: main' "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" >"$tmp/parts/backports.sources"
+		'Components: main' "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" \
+		>"$tmp/parts/backports.sources"
 	if (cd "$tmp" && backports update && backports download freeradius freeradius-common libfreeradius3 &&
 		for deb in *.deb; do dpkg-deb -x "$deb" root || exit 1; done) >"$dir.log" 2>&1; then
 		rm -rf "$dir" "$dir.log"
