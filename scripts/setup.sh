@@ -150,6 +150,36 @@ get_promtool() {
 	fi
 }
 
+# Gets a FreeRADIUS that signs its answers (CVE-2024-3596) out of Debian's backports, beside the installed one that does
+# not. apt works in folders of its own: the system's package sources are not changed. Without it that test is skipped.
+get_freeradius() {
+	local dir=.tools/freeradius tmp deb
+	[[ ! -x $dir/usr/sbin/freeradius && ! -e $dir.log ]] || return 0 # once, as promtool
+	command -v apt-get >/dev/null || return 0
+	say "getting FreeRADIUS of Debian's backports into $dir"
+	mkdir -p .tools
+	tmp=$(mktemp -d "$PWD/$dir.XXXXXX")
+	mkdir -p "$tmp"/{parts,lists/partial,cache/archives/partial}
+	printf '%s\n' 'Types: deb' 'URIs: http://deb.debian.org/debian' 'Suites: bookworm-backports' \
+		'Components: main' "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" \
+		>"$tmp/parts/backports.sources"
+	if (cd "$tmp" && backports update && backports download freeradius freeradius-common libfreeradius3 &&
+		for deb in *.deb; do dpkg-deb -x "$deb" root || exit 1; done) >"$dir.log" 2>&1; then
+		rm -rf "$dir" "$dir.log"
+		mv "$tmp/root" "$dir"
+	else
+		warn "no FreeRADIUS of the backports: its test is skipped ($dir.log)"
+	fi
+	rm -rf "$tmp"
+}
+
+# apt-get with the sources, lists and cache of this folder.
+backports() {
+	apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$PWD/parts" \
+		-o Dir::State::Lists="$PWD/lists" -o Dir::Cache="$PWD/cache" -o APT::Sandbox::User= \
+		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
+}
+
 # Everything that any verb needs. Quick and silent when all is there.
 ensure_setup() {
 	local missing staticcheck
@@ -160,6 +190,7 @@ ensure_setup() {
 		use_go || die "the Go that was fetched does not run"
 	fi
 	get_promtool
+	get_freeradius
 	page_vendor
 	staticcheck=$(staticcheck_path)
 	if [[ ! -x $staticcheck ]]; then

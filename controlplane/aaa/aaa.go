@@ -71,7 +71,7 @@ func (a *AAA) Replace(c *config.Config) error {
 	if old != nil {
 		s.ignored = old.ignored
 	}
-	if err := s.methods(old, a.queue.wake); err != nil {
+	if err := s.methods(old, a.changed); err != nil {
 		return err
 	}
 	if err := a.changes.use(&c.RADIUS); err != nil {
@@ -87,7 +87,10 @@ func (a *AAA) Replace(c *config.Config) error {
 }
 
 // methods makes local users and clients; clients whose servers did not change are taken over.
-func (s *setup) methods(old *setup, revived func()) (err error) {
+func (s *setup) methods(old *setup, changed func(use, name string, alive bool)) (err error) {
+	of := func(use string) func(string, bool) {
+		return func(name string, alive bool) { changed(use, name, alive) }
+	}
 	for _, m := range s.config.AAA.Methods {
 		if m == "local" {
 			if s.local, err = newLocal(&s.config.AAA); err != nil {
@@ -104,16 +107,28 @@ func (s *setup) methods(old *setup, revived func()) (err error) {
 	if old != nil && reflect.DeepEqual(old.authOf, s.authOf) {
 		s.auth = old.auth
 	} else if len(s.authOf) > 0 {
-		if s.auth, err = radius.NewClient(s.authOf, nil); err != nil {
+		if s.auth, err = radius.NewClient(s.authOf, of("authentication")); err != nil {
 			return err
 		}
 	}
 	if old != nil && reflect.DeepEqual(old.acctOf, s.acctOf) {
 		s.acct = old.acct
 	} else if len(s.acctOf) > 0 {
-		s.acct, err = radius.NewClient(s.acctOf, revived)
+		s.acct, err = radius.NewClient(s.acctOf, of("accounting"))
 	}
 	return err
+}
+
+// changed is told of servers that are given up, and of those that are back.
+func (a *AAA) changed(use, name string, alive bool) {
+	if !alive {
+		a.Log("RADIUS server %s does not answer (%s)", name, use)
+		return
+	}
+	a.Log("RADIUS server %s answers again, or is tried again (%s)", name, use)
+	if use == "accounting" {
+		a.queue.wake()
+	}
 }
 
 // discard closes clients of a configuration that is not taken.

@@ -18,21 +18,32 @@ const sharedSecret = "testing123"
 
 // freeRADIUS is a real server on loopback ports, with a folder of its own.
 type freeRADIUS struct {
-	dir              string
+	dir, root        string
+	process          *os.Process
 	auth, acct, tls  int
 	signs            bool // answers have Message-Authenticator
 	ca, cert, key    string
 	ownCert, ownPriv string // the client's
 }
 
-// server starts FreeRADIUS with users in the format of its module files. signs: it puts Message-Authenticator into
-// answers, which 3.2.1 does not of its own accord.
+// signing is where setup puts a version that signs its answers of its own accord; Debian 12's does not.
+const signing = "../../.tools/freeradius"
+
+// server starts the installed FreeRADIUS with users in the format of its module files. signs: it is told to put
+// Message-Authenticator into answers.
 func server(t testing.TB, users string, signs bool) *freeRADIUS {
 	t.Helper()
 	if _, err := exec.LookPath("freeradius"); err != nil {
 		t.Skip("freeradius is not installed: ./dev setup")
 	}
-	f := &freeRADIUS{dir: t.TempDir(), auth: freePort(t), acct: freePort(t), tls: freePort(t), signs: signs}
+	return start(t, users, signs, "")
+}
+
+// start runs the FreeRADIUS below a folder; empty: the installed one.
+func start(t testing.TB, users string, signs bool, root string) *freeRADIUS {
+	t.Helper()
+	f := &freeRADIUS{dir: t.TempDir(), root: root, auth: freePort(t), acct: freePort(t), tls: freePort(t),
+		signs: signs}
 	f.certificates(t)
 	write := func(name, text string) {
 		testkit.Must(t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
@@ -40,8 +51,15 @@ func server(t testing.TB, users string, signs bool) *freeRADIUS {
 	write("dictionary", "")
 	write("users", users)
 	write("radiusd.conf", f.config())
-	cmd := exec.Command("freeradius", "-f", "-l", filepath.Join(f.dir, "log"), "-d", f.dir, "-n", "radiusd")
+	cmd := exec.Command("freeradius")
+	if root != "" {
+		cmd = exec.Command(filepath.Join(root, "usr/sbin/freeradius"), "-D", filepath.Join(root,
+			"usr/share/freeradius"))
+		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(root, "usr/lib/freeradius"))
+	}
+	cmd.Args = append(cmd.Args, "-f", "-l", filepath.Join(f.dir, "log"), "-d", f.dir, "-n", "radiusd")
 	testkit.Must(t, cmd.Start())
+	f.process = cmd.Process
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -74,7 +92,7 @@ func (f *freeRADIUS) config() string {
 	// A brace ends its line, or has its own.
 	return strings.NewReplacer("{ ", "{\n", " }", "\n}").Replace(fmt.Sprintf(`
 prefix = /usr
-libdir = /usr/lib/freeradius
+libdir = %[10]s/usr/lib/freeradius
 confdir = %[1]s
 raddbdir = %[1]s
 logdir = %[1]s
@@ -130,7 +148,7 @@ accounting { detail }
 post-auth { %[6]s
  Post-Auth-Type REJECT { %[6]s } }
 }
-`, f.dir, sharedSecret, f.auth, f.acct, f.tls, sign, f.key, f.cert, f.ca))
+`, f.dir, sharedSecret, f.auth, f.acct, f.tls, sign, f.key, f.cert, f.ca, f.root))
 }
 
 // yaml is the configuration of a client; extra goes into the server's entry.

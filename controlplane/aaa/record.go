@@ -54,7 +54,8 @@ func (r *Record) attributes(s *setup) []radius.Attribute {
 	p.Integer(radius.AcctStatusType, uint32(r.Kind))
 	identify(p, s.config.RADIUS.NAS.Identifier, s.config.RADIUS.NAS.Address.Addr)
 	p.Integer(radius.EventTimestamp, uint32(r.At.Unix()))
-	if r.Kind == On || r.Kind == Off {
+	if r.Kind == On || r.Kind == Off { // RFC 2866 §5.5: every record has one
+		p.Text(radius.AcctSessionId, fmt.Sprintf("%s-%x", r.Kind, r.At.Unix()))
 		return p.Attributes
 	}
 	p.Text(radius.AcctSessionId, r.Session)

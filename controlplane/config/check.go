@@ -14,6 +14,7 @@ type checker struct {
 	*Config
 	file   string
 	before Placement // of the running configuration; may be nil
+	shown  bool      // of a text without its secrets
 	errs   Errors
 
 	ports      map[Name]*Port

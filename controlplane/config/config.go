@@ -367,12 +367,16 @@ func Parse(file string, data []byte) (*Config, error) {
 // ParseWith is Parse with the overrides of an environment ("NAME=value", environment.go) and the placement of the
 // configuration before.
 func ParseWith(file string, data []byte, environ []string, before Placement) (*Config, error) {
+	return parse(file, data, environ, &checker{before: before})
+}
+
+func parse(file string, data []byte, environ []string, k *checker) (*Config, error) {
 	c, d := decode(file, data)
 	d.environment(c, environ)
 	if err := d.errs.result(); err != nil {
 		return nil, err
 	}
-	k := &checker{Config: c, file: file, before: before}
+	k.Config, k.file = c, file
 	k.all()
 	if err := k.errs.result(); err != nil {
 		return nil, err

@@ -6,20 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
-	"os"
 	"reflect"
 	"strings"
 )
-
-// Secret is a word that nothing prints: neither logs nor show.
-type Secret string
-
-// String hides it, and so does every format of package fmt.
-func (s Secret) String() string   { return s.GoString() }
-func (s Secret) GoString() string { return map[bool]string{true: "", false: "..."}[s == ""] }
-
-// MarshalText hides it from JSON and YAML.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.GoString()), nil }
 
 // RADIUS is the servers that know subscribers, and those that may change sessions.
 type RADIUS struct {
@@ -121,23 +110,6 @@ type User struct {
 	Delegated Prefix  `yaml:"delegated" doc:"Absent: of the pool."`
 }
 
-// Load returns a secret, of its file where it has one.
-func Load(secret Secret, file string) ([]byte, error) {
-	if file == "" {
-		return []byte(secret), nil
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	line = strings.TrimRight(line, "\r")
-	if line == "" || len(line) > 128 {
-		return nil, fmt.Errorf("%s: the first line has %d bytes, not 1 to 128", file, len(line))
-	}
-	return []byte(line), nil
-}
-
 // ParseUsers reads a file of users.
 func ParseUsers(file string, data []byte) ([]User, error) {
 	d := &decoder{file: file}
@@ -173,6 +145,7 @@ func (k *checker) radius() {
 }
 
 func (k *checker) radiusServer(s *RADIUSServer) {
+	k.given(s.At, "secret", s.Secret)
 	switch {
 	case s.Secret != "" && s.SecretFile != "":
 		k.fail(s.At, "secret_file", "given beside secret")
@@ -197,10 +170,15 @@ func (k *checker) coa(c *CoA) {
 	seen := map[netip.AddrPort]int{}
 	for _, l := range c.Listen {
 		once(k, c.At, "listen", seen, l.Or(3799), "%s is there twice, line %d", l.Or(3799))
+		if l.Addr().IsUnspecified() {
+			k.fail(c.At, "listen",
+				"%s is no single address: an answer leaves from where the request came to", l.Addr())
+		}
 	}
 	prefixes := map[netip.Prefix]int{}
 	for i := range c.Clients {
 		one := &c.Clients[i]
+		k.given(one.At, "secret", one.Secret)
 		if (one.Secret == "") == (one.SecretFile == "") {
 			k.fail(one.At, "secret", "give either secret or secret_file")
 		}
@@ -216,6 +194,7 @@ const nameFields = "{port} {svlan} {cvlan} {mac} {circuit} {remote} {host}"
 
 func (k *checker) aaa() {
 	a := &k.AAA
+	k.given(a.At, "password", a.Password)
 	methods := map[string]int{}
 	for i, m := range a.Methods {
 		once(k, a.At, "methods", methods, m, "%s is there twice, line %d", m)
@@ -269,11 +248,15 @@ func (k *checker) users(list []User, seen map[string]int) {
 		if u.Name == "" {
 			k.fail(u.At, "name", "empty")
 		}
-		if u.Hash != "" && !strings.HasPrefix(string(u.Hash), "$argon2id$") &&
+		k.given(u.At, "password", u.Password)
+		k.given(u.At, "password_hash", u.Hash)
+		k.given(u.At, "nt_password_hash", u.NTHash)
+		if u.Hash != "" && u.Hash != Hidden && !strings.HasPrefix(string(u.Hash), "$argon2id$") &&
 			!strings.HasPrefix(string(u.Hash), "$2") {
 			k.fail(u.At, "password_hash", "is neither argon2id nor bcrypt")
 		}
-		if b, err := hex.DecodeString(string(u.NTHash)); u.NTHash != "" && (err != nil || len(b) != 16) {
+		if b, err := hex.DecodeString(string(u.NTHash)); u.NTHash != "" && u.NTHash != Hidden &&
+			(err != nil || len(b) != 16) {
 			k.fail(u.At, "nt_password_hash", "is not 32 hexadecimal digits")
 		}
 		if u.IPv4.IsValid() && !u.IPv4.Is4() {

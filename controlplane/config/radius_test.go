@@ -52,6 +52,7 @@ func TestRefusedRADIUS(t *testing.T) {
 		{coa("clients: [{address: 10.0.0.9}]"), "either secret or secret_file"},
 		{coa("clients: [{address: 10.0.0.9/24, secret: a}]"), "bits behind its length"},
 		{coa("listen: [10.0.0.1, 10.0.0.1], clients: [{address: 10.0.0.9, secret: a}]"), "there twice"},
+		{coa("listen: [0.0.0.0], clients: [{address: 10.0.0.9, secret: a}]"), "no single address"},
 		{aaa("methods: [radius]"), "radius.servers has none"},
 		{aaa("methods: [local]"), "neither users nor users_file"},
 		{aaa("methods: [accept, local], users: [{name: a}]"), "leaves nothing to it"},
@@ -82,4 +83,30 @@ func TestParseUsers(t *testing.T) {
 		_, err := ParseUsers("u", []byte(row.text))
 		testkit.Refused(t, err, row.want)
 	}
+}
+
+// A text is shown without its secrets, wherever they are, is read by who looks at it, and cannot be applied.
+func TestShown(t *testing.T) {
+	text := base + `radius: # a comment
+  servers: [{address: 10.0.0.9, secret: &s hush}, {address: 10.0.0.8, secret: *s, use: accounting}]
+  coa: {clients: [{address: 10.0.0.9, secret: "hush"}]}
+aaa:
+  password: hush
+  users: [{name: a, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}, {name: b, password: 'hush'}]
+`
+	mustParse(t, text)
+	shown, err := Shown([]byte(text))
+	testkit.Must(t, err)
+	for _, secret := range []string{"hush", "8846f7"} {
+		testkit.ErrorIf(t, strings.Contains(string(shown), secret), "%s", shown)
+	}
+	testkit.ErrorIf(t, !strings.Contains(string(shown), "# a comment"), "%s", shown)
+	_, err = ParseShown("x", shown)
+	testkit.Must(t, err)
+	_, err = Parse("x", shown)
+	testkit.Refused(t, err, "secret: is what we show in place of a secret")
+	testkit.Refused(t, err, "nt_password_hash: is what we show")
+	same, err := Shown([]byte(base))
+	testkit.Must(t, err)
+	testkit.Equal(t, string(same), base, "a text without secrets")
 }

@@ -62,19 +62,22 @@ type Client struct {
 	closed  atomic.Bool
 }
 
-// NewClient opens nothing: sockets are opened when they are needed. At most 32 servers. alive, which may be nil, is
-// called when a server answers again, from a goroutine of the client.
-func NewClient(configs []ServerConfig, alive func()) (*Client, error) {
+// NewClient opens nothing: sockets are opened when they are needed. At most 32 servers. changed, which may be nil, is
+// called when a server is given up or answers again, from a goroutine of the client.
+func NewClient(configs []ServerConfig, changed func(name string, alive bool)) (*Client, error) {
 	if len(configs) == 0 || len(configs) > 32 {
 		return nil, fmt.Errorf("%d RADIUS servers: 1 to 32", len(configs))
 	}
 	c := &Client{}
+	if changed == nil {
+		changed = func(string, bool) {}
+	}
 	for _, one := range configs {
 		if !one.Address.IsValid() || one.Timeout <= 0 || one.Tries < 1 || one.Sockets < 1 {
 			return nil, fmt.Errorf("RADIUS server %s: needs an address, time-out, tries and sockets",
 				one.Name)
 		}
-		s := newServer(c, one, alive)
+		s := newServer(c, one, changed)
 		if one.Security != nil {
 			var err error
 			if s.tls, err = one.Security.config(); err != nil {

@@ -108,12 +108,15 @@ func TestAnswersDropped(t *testing.T) {
 				}
 				conn.WriteToUDPAddrPort(sign(&Packet{Code: AccessAccept}, p, secret), from)
 			})
-			c := clientOf(t, nil, r)
+			c := clientOf(t, func(_ int, s *ServerConfig) {
+				s.Timeout, s.Tries = 200*time.Millisecond,
+					4
+			}, r)
 			testkit.Must(t, ask(t, c, request()).err)
 			counters := c.State()[0].Counters
 			testkit.Equal(t, row.count(&counters), 1, "counted")
 			testkit.Equal(t, counters.Accepts, 1, "accepts")
-			testkit.Equal(t, counters.Retransmitted, 1, "sent again")
+			testkit.ErrorIf(t, counters.Retransmitted == 0, "not sent again")
 		})
 	}
 }
@@ -174,7 +177,7 @@ func TestWrongAddress(t *testing.T) {
 	})
 	c := clientOf(t, nil, r)
 	testkit.ErrorIf(t, !errors.Is(ask(t, c, request()).err, ErrAway), "taken")
-	testkit.Equal(t, c.State()[0].Counters.WrongAddress, 2, "wrong address")
+	testkit.Until(t, "both were counted", func() bool { return c.State()[0].Counters.WrongAddress == 2 })
 }
 
 // A silent server: its requests go to the next one, those under way too, and new ones do not wait for it.
@@ -182,7 +185,8 @@ func TestFailover(t *testing.T) {
 	asked := atomic.Int32{}
 	first := respond(t, func(p *Packet, _ func(*Packet)) { asked.Add(1) })
 	second := respond(t, accept)
-	c := clientOf(t, nil, first, second)
+	c := clientOf(t, func(i int, s *ServerConfig) { s.Timeout, s.Tries = 200*time.Millisecond, 1+4*i }, first,
+		second)
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Add(1)
@@ -210,11 +214,11 @@ func TestAllSilentAndBack(t *testing.T) {
 			accept(p, reply)
 		}
 	})
-	back := make(chan struct{}, 10)
+	back := make(chan bool, 10)
 	c, err := NewClient([]ServerConfig{{Name: "a", Address: r.address, Secret: []byte(secret),
-		Timeout: 20 * time.Millisecond,
+		Timeout: 3 * time.Second,
 		Tries:   1, DeadTime: time.Hour, Probe: 5 * time.Millisecond, Sockets: 1, Queue: 10}},
-		func() { back <- struct{}{} })
+		func(_ string, alive bool) { back <- alive })
 	testkit.Must(t, err)
 	defer c.Close()
 	results := make(chan error, 300)
@@ -232,10 +236,11 @@ func TestAllSilentAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkit.ErrorIf(t, busy < 34-5 || away < 256, "%d busy, %d away", busy, away)
+	testkit.ErrorIf(t, busy != 34 || away != 266, "%d busy, %d away", busy, away)
 	testkit.ErrorIf(t, !errors.Is(ask(t, c, request()).err, ErrAway), "asked a dead server")
 	up.Store(true)
-	testkit.Receive(t, back)
+	testkit.ErrorIf(t, testkit.Receive(t, back), "back before it was gone")
+	testkit.ErrorIf(t, !testkit.Receive(t, back), "not back")
 	testkit.Must(t, ask(t, c, request()).err)
 	testkit.ErrorIf(t, c.State()[0].Counters.ProbeAnswers == 0, "no probe was answered")
 }

@@ -60,6 +60,7 @@ type Dynamic struct {
 	// handle carries out a request and calls answer once, from anywhere; 0 is ACK. It must not wait.
 	handle func(p *Packet, answer func(Cause))
 	now    func() time.Time
+	began  time.Time
 
 	mu     sync.Mutex
 	config DynamicConfig
@@ -70,8 +71,8 @@ type Dynamic struct {
 	conns  []*net.UDPConn
 }
 
+// seenKey is a packet, wherever it comes from: its authenticator is a hash of all of it and the secret.
 type seenKey struct {
-	from netip.Addr
 	id   uint8
 	auth [16]byte
 }
@@ -103,7 +104,7 @@ func (b *bucket) take(now time.Time, rate int) bool {
 
 // NewDynamic makes a server that listens nowhere yet.
 func NewDynamic(handle func(p *Packet, answer func(Cause))) *Dynamic {
-	return &Dynamic{handle: handle, now: time.Now, limits: map[netip.Prefix]*bucket{},
+	return &Dynamic{handle: handle, now: time.Now, began: time.Now(), limits: map[netip.Prefix]*bucket{},
 		seen:   map[seenKey]*seenRequest{},
 		counts: DynamicCounters{Causes: map[Cause]uint64{}}}
 }
@@ -211,7 +212,7 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 		d.mu.Unlock()
 		return
 	}
-	key := seenKey{from.Addr().Unmap(), p.ID, p.Authenticator}
+	key := seenKey{p.ID, p.Authenticator}
 	d.mu.Lock()
 	now := d.now()
 	d.expire(now)
@@ -323,14 +324,18 @@ func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, fresh bool) {
 	if err != nil {
 		return InvalidValue, true
 	}
-	age := now.Sub(time.Unix(int64(seconds), 0))
-	return 0, age.Abs() <= d.config.Window+time.Second // the clock's second may have begun earlier
+	at := time.Unix(int64(seconds), 0)
+	// What was sent before we began may have been carried out by who ran before.
+	return 0, now.Sub(at).Abs() <= d.config.Window+clockSecond && !at.Before(d.began.Add(-clockSecond))
 }
+
+// clockSecond: a time stamp of whole seconds may be that much too early.
+const clockSecond = time.Second
 
 // expire forgets what could not be sent again any more: twice the window covers a clock ahead of ours.
 func (d *Dynamic) expire(now time.Time) {
 	n := 0
-	for n < len(d.order) && now.Sub(d.order[n].at) > 2*(d.config.Window+time.Second) {
+	for n < len(d.order) && now.Sub(d.order[n].at) > 2*(d.config.Window+clockSecond) {
 		delete(d.seen, d.order[n].key)
 		d.order[n] = nil
 		n++

@@ -130,6 +130,23 @@ func TestChangeReplayed(t *testing.T) {
 	testkit.Equal(t, len(d.seen), 0, "remembered")
 }
 
+// The same packet from elsewhere is no other one, and what is older than the process may have been carried out before.
+func TestChangeFromElsewhere(t *testing.T) {
+	d := newChanger(t, DynamicConfig{Window: time.Minute, Rate: 100, Clients: []DynamicClient{
+		{netip.MustParsePrefix("127.0.0.0/8"), []byte(secret), Optional}}}, obey)
+	b := change(1, time.Now(), secret)
+	d.ask(b)
+	other, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 3)})
+	testkit.Must(t, err)
+	defer other.Close()
+	_, err = other.WriteToUDPAddrPort(b, d.to)
+	testkit.Must(t, err)
+	testkit.Until(t, "duplicate", func() bool { return d.Counters().Duplicates == 1 })
+	d.send(change(2, time.Now().Add(-30*time.Second), secret))
+	testkit.Until(t, "replayed", func() bool { return d.Counters().Replayed == 1 })
+	testkit.Equal(t, d.asked.Load(), 1, "carried out")
+}
+
 // A clock ahead of ours cannot make a request outlive what is remembered of it.
 func TestChangeFromTheFuture(t *testing.T) {
 	d := newChanger(t, DynamicConfig{}, obey)

@@ -8,9 +8,10 @@ import "time"
 func (s *server) die(last *exchange) {
 	var moved []*exchange
 	var broken []*lane
+	died := false
 	if s.living.CompareAndSwap(true, false) && !s.shut {
-		now := time.Now()
-		s.since = now
+		died = true
+		s.since = time.Now()
 		s.counts.Deaths++
 		s.revival = time.AfterFunc(s.DeadTime, s.revive)
 		if s.Probe > 0 {
@@ -24,6 +25,9 @@ func (s *server) die(last *exchange) {
 	s.mu.Unlock()
 	for _, l := range broken {
 		l.close()
+	}
+	if died {
+		s.changed(s.Name, false)
 	}
 	if last != nil {
 		last.server.Store(nil)
@@ -76,8 +80,8 @@ func (s *server) revive() {
 		}
 	}
 	s.mu.Unlock()
-	if changed && s.revived != nil {
-		s.revived()
+	if changed {
+		s.changed(s.Name, true)
 	}
 }
 

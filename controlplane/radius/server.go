@@ -21,7 +21,7 @@ type server struct {
 	client  *Client
 	index   int         // in client.servers
 	tls     *tls.Config // nil: UDP
-	revived func()      // nil: nobody asks
+	changed func(name string, alive bool)
 	living  atomic.Bool
 
 	mu       sync.Mutex
@@ -37,8 +37,8 @@ type server struct {
 	shut     bool
 }
 
-func newServer(c *Client, config ServerConfig, revived func()) *server {
-	s := &server{ServerConfig: config, client: c, revived: revived, since: time.Now()}
+func newServer(c *Client, config ServerConfig, changed func(string, bool)) *server {
+	s := &server{ServerConfig: config, client: c, changed: changed, since: time.Now()}
 	s.living.Store(true)
 	return s
 }
@@ -185,7 +185,7 @@ func (s *server) expired(e *exchange) {
 	}
 	if len(e.slots) == 0 { // it never got an identifier
 		s.unqueue(e)
-		if s.tls != nil && len(s.lanes) == 0 {
+		if len(s.lanes) == 0 { // no socket, no connection
 			s.die(e) // unlocks
 			return
 		}
@@ -257,8 +257,8 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 
 	// Hashing needs no lock.
 	code, policy := Code(b[0]), s.Policy
-	if code == AccountingResponse {
-		policy = Optional // its authenticator signs it, and nobody gains by a forged one
+	if code == AccountingResponse || e != nil && e.p.Code == StatusServer {
+		policy = Optional // nobody gains by a forged one
 	}
 	err = Verify(b, s.Secret, &auth, policy)
 

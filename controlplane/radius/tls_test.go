@@ -37,7 +37,8 @@ func respondTLS(t testing.TB, answer func(p *Packet) *Packet) *secure {
 	pool.AppendCertsFromPEM(ca.PEM)
 	s := &secure{security: &Security{Name: "127.0.0.1", CA: ca.PEM}}
 	s.security.Certificate, s.security.Key = ca.Issue(t, "client")
-	s.listener, err = tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool,
+	s.listener, err = tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair},
+		ClientCAs:  pool,
 		ClientAuth: tls.RequireAndVerifyClientCert})
 	testkit.Must(t, err)
 	t.Cleanup(func() {

@@ -27,8 +27,9 @@ func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Must(t, err)
-	a := &Authority{key: key, cert: &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
-		Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour),
+	a := &Authority{key: key, cert: &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true,
+		BasicConstraintsValid: true,
+		Subject:               pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}}
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &key.PublicKey, key)
 	Must(t, err)
