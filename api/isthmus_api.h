@@ -363,6 +363,10 @@ struct api_interface {
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u
+// Access ports: who asks for an address of the interface's networks is answered with our MAC address, so that
+// subscribers of one network reach each other through the gateway (local proxy ARP, and the same by neighbour
+// discovery).
+#define API_INTERFACE_LOCAL_PROXY 8u
 
 // Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
 // routes of their own accord.
@@ -810,6 +814,7 @@ struct api_qer {
 #define API_URR_COUNT_PACKETS 16u // MNOP: packets are reported too
 #define API_URR_BEFORE_QOS 32u // MBQE: counted before the QERs
 #define API_URR_START_OF_TRAFFIC 64u // ISTM: measurement of time begins at once, not at the first packet
+#define API_URR_IP6 128u // of a session whose core side is IP: IPv6 packets alone, without thresholds and quotas
 
 enum { API_TOTAL = 0, API_UPLINK = 1, API_DOWNLINK = 2 }; // indices of volumes
 
@@ -866,6 +871,13 @@ struct api_session {
 	uint32_t pad2;
 	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
 	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
+	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). Requests are answered with our magic number; each interval
+	// one is sent, and after so many without an answer there is an LCP_DOWN event. Any echo of the peer counts as
+	// an answer.
+	uint32_t lcp_magic; // ours; 0: none was negotiated
+	uint16_t lcp_interval; // seconds; 0: none are sent
+	uint8_t lcp_count; // 0 with an interval: 3
+	uint8_t lcp_opened; // 1: LCP is open, the data plane answers; 0: its echoes go to the control plane
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------
@@ -901,6 +913,7 @@ enum api_event_type {
 	// A counter (its name) reached a watermark: usage has bytes[0], packets[0] and the period's start_ns. With
 	// `each`: of the session.
 	API_EVENT_WATERMARK = 11,
+	API_EVENT_LCP_DOWN = 12, // LCP echo of the session is not answered; once, until an echo comes
 };
 
 // Kept until acknowledged, and sent again to the next subscriber. Of a session that is gone, only USAGE may still come.

@@ -76,7 +76,8 @@ static const struct api_layout_step api_session_steps[] = {
 	{268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849},
 	{278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a},
 	{286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b},
-	{328, 0x702644d0}, {360, 0xf01a2b1a},
+	{328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc},
+	{367, 0x0af6f1a8}, {368, 0x1259da77},
 };
 static const struct api_layout_step api_synth_steps[] = {
 	{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2},
@@ -370,7 +371,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 12},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
-	{"api_session", api_session_steps, API_PART_SESSION, 30},
+	{"api_session", api_session_steps, API_PART_SESSION, 34},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},

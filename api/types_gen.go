@@ -176,6 +176,7 @@ const (
 	EventTypeNATAllocate          = 0x9
 	EventTypeNATRelease           = 0xa
 	EventTypeWatermark            = 0xb
+	EventTypeLCPDown              = 0xc
 	FieldNone                     = 0x0
 	FieldAdd                      = 0x1
 	FieldIP4Sum                   = 0x2
@@ -263,6 +264,7 @@ const (
 	InterfaceDown                 = 0x1
 	InterfaceRPFStrict            = 0x2
 	InterfaceRPFLoose             = 0x4
+	InterfaceLocalProxy           = 0x8
 	RouteFurther                  = 0x7
 	MaxSubports                   = 0x40
 	MaxPipeProfiles               = 0x20
@@ -353,6 +355,7 @@ const (
 	URRCountPackets               = 0x10
 	URRBeforeQos                  = 0x20
 	URRStartOfTraffic             = 0x40
+	URRIP6                        = 0x80
 	SynthTemplateSize             = 0xc0
 	SynthFields                   = 0xc
 	MaxTraces                     = 0x4
@@ -908,9 +911,13 @@ type Session struct {
 	Pad2         uint32
 	Mirror       [32]byte
 	Counter      [32]byte
+	LCPMagic     uint32
+	LCPInterval  uint16
+	LCPCount     byte
+	LCPOpened    byte
 }
 
-const SizeofSession = 0x168
+const SizeofSession = 0x170
 
 type Usage struct {
 	SEID        uint64
@@ -1651,7 +1658,7 @@ var layoutParts = []layoutPart{
 	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd}}},
 	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
-	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}}},
+	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
 	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},

@@ -14,6 +14,7 @@ type checker struct {
 	*Config
 	file   string
 	before Placement // of the running configuration; may be nil
+	shown  bool      // of a text without its secrets
 	errs   Errors
 
 	ports      map[Name]*Port
@@ -47,6 +48,10 @@ func (k *checker) all() {
 	k.allMirrors()
 	k.allCounters()
 	k.pfcp()
+	k.addressPools()
+	k.access()
+	k.radius()
+	k.aaa()
 	k.subscribers()
 }
 

@@ -26,6 +26,10 @@ type Config struct {
 	Counters   []Counter         `yaml:"counters" maxlen:"64" doc:"Sums of what sessions forward, and watermarks."`
 	NATLog     NATLog            `yaml:"nat_log" doc:"Who is told of subscribers' blocks of ports."`
 	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
+	Pools      []AddressPool     `yaml:"pools" maxlen:"256" doc:"Addresses and prefixes for subscribers who sign in."`
+	Access     Access            `yaml:"access" doc:"Subscribers who sign in, by PPPoE or DHCP."`
+	RADIUS     RADIUS            `yaml:"radius" doc:"RADIUS servers: authentication, accounting, changes."`
+	AAA        AAA               `yaml:"aaa" doc:"Who decides whether subscribers that sign in are let in."`
 	Ranges     []SubscriberRange `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
 
 	Subscribers []Subscriber `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
@@ -149,6 +153,7 @@ type Interface struct {
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
 	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port; absent: the default one."`
 	Reverse   string   `yaml:"reverse_path" default:"off" enum:"off|loose|strict" doc:"Core ports: what a packet's source must have (RFC 3704): a route, or one by this interface."`
+	Proxy     bool     `yaml:"local_proxy" doc:"Access: answer ARP and ND for all of its networks' addresses."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 	GTSM      uint8    `yaml:"gtsm" max:"254" doc:"Hops that BGP to us may come from (RFC 5082); 0: any."`
 }
@@ -362,12 +367,16 @@ func Parse(file string, data []byte) (*Config, error) {
 // ParseWith is Parse with the overrides of an environment ("NAME=value", environment.go) and the placement of the
 // configuration before.
 func ParseWith(file string, data []byte, environ []string, before Placement) (*Config, error) {
+	return parse(file, data, environ, &checker{before: before})
+}
+
+func parse(file string, data []byte, environ []string, k *checker) (*Config, error) {
 	c, d := decode(file, data)
 	d.environment(c, environ)
 	if err := d.errs.result(); err != nil {
 		return nil, err
 	}
-	k := &checker{Config: c, file: file, before: before}
+	k.Config, k.file = c, file
 	k.all()
 	if err := k.errs.result(); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"
+#include "lcp/lcp.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
@@ -29,7 +30,7 @@ DROP_REASON(drop_martian, "access-martian",
 	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
 DROP_REASON(drop_multicast, "access-multicast", "multicast and broadcast from subscribers is not forwarded")
 
-enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_LCP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 static int to_group(const uint8_t *mac)
 {
@@ -100,6 +101,13 @@ static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
 	return session_endpoint_known(packet_of(m)->port_in, e, mac) || host_ppp_begins(packet_of(m)->port_in, e, mac);
 }
 
+static int is_lcp_echo(const struct rte_mbuf *m, uint32_t at)
+{
+	uint8_t code = at < rte_pktmbuf_data_len(m) ? *rte_pktmbuf_mtod_offset(m, const uint8_t *, at) : 0;
+
+	return code >= LCP_ECHO_REQUEST && code <= LCP_DISCARD_REQUEST;
+}
+
 static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 {
 	uint32_t at = e->l2_length;
@@ -114,8 +122,12 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 	e->l2_length += PPPOE_HEADER;
 	if (likely(info.protocol == PPP_IP4 || info.protocol == PPP_IP6))
 		return ip_packet(m, e->l2_length, info.payload, info.protocol == PPP_IP4 ? 4 : 6);
-	if (!is_session(m, e))
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
+	const struct rule *r = session_endpoint_rule(packet_of(m)->port_in, e, mac);
+	if (r == NULL && !host_ppp_begins(packet_of(m)->port_in, e, mac)) // row B4
 		return packet_leave(m, &drop_ppp, EDGE_DROP);
+	if (r != NULL && info.protocol == PPP_LCP && is_lcp_echo(m, e->l2_length) && lcp_is_open(r->session))
+		return EDGE_LCP;
 	return packet_leave(m, &punt_ppp_control, EDGE_PUNT);
 }
 
@@ -199,6 +211,7 @@ static struct rte_node_register access_input_node = {
 			[EDGE_LOOKUP] = "@lookup-uplink",
 			[EDGE_ARP] = "arp-access",
 			[EDGE_ND] = "nd-access",
+			[EDGE_LCP] = "lcp-echo",
 			[EDGE_PUNT] = "access-punt",
 			[EDGE_DROP] = "drop",
 		},

@@ -113,6 +113,9 @@ static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, co
 	for (uint8_t i = 0; i < n->lookers; i++)
 		if (instance_vrf(n, n->looker[i]) == vrf && session_ue_known(n->looker[i], version, destination))
 			return 1;
+	for (uint8_t i = 0; i < n->owners; i++)
+		if (instance_vrf(n, n->owner[i]) == vrf && session_home_known(n->owner[i], version, destination))
+			return 1;
 	return 0;
 }
 
@@ -120,7 +123,8 @@ static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, co
 // link-local destinations, whose ways depend on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
-// The answer stands as long as the route, unless sessions decide that have no pools.
+// The answer stands as long as the route, unless sessions decide that have no pools. (A wireline subscriber's network
+// outside of the pools makes the routes anew: session_homes_renew().)
 static __rte_noinline uint8_t note_way(
 	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
@@ -168,6 +172,14 @@ static __rte_always_inline void leave(
 	packet_of(m)->port_out = port;
 }
 
+static __rte_always_inline void decrement_hops(uint8_t *ip, uint8_t version)
+{
+	if (likely(version == 4))
+		ip4_decrement_ttl(ip);
+	else
+		ip[7]--;
+}
+
 // As ip-forward.
 static __rte_noinline void mark_routed(const struct walk *k, const struct lookup *l, uint8_t *ip)
 {
@@ -190,10 +202,7 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 	}
 	if (unlikely(l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
-	if (likely(version == 4))
-		ip4_decrement_ttl(ip);
-	else
-		ip[7]--;
+	decrement_hops(ip, version);
 	if (unlikely((l->state->flags | k->marking) & FLOW_MARKED))
 		mark_routed(k, l, ip);
 	if (translated)
@@ -287,9 +296,13 @@ static __rte_always_inline int send_to_subscriber(
 {
 	const struct rule *r = &session_pools.rule[l->state->rule];
 	const struct port *p = port_get(r->down.port);
+	int routed = (l->user.by & BY_FLOW) != 0; // not out of a tunnel
 
-	if (unlikely(l->length > r->mru || p == NULL || room < ENDPOINT_HEADER_MAX || !count(k, l, ip)))
+	if (unlikely(l->length > r->mru || p == NULL || room < ENDPOINT_HEADER_MAX ||
+		     (routed && ip[version == 4 ? 8 : 7] <= 1) || !count(k, l, ip)))
 		return 0;
+	if (routed)
+		decrement_hops(ip, version);
 	uint32_t header = endpoint_put(ip, r, p, version, l->length);
 	struct packet *pkt = packet_of(m);
 	struct session_view *v = session_view_of(m);
