@@ -10,6 +10,7 @@ PACKAGES=(
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
 	iperf3 bind9-dnsutils frr isc-dhcp-client # programs that the lab and its tests run
+	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
 	libjs-dygraphs                             # part of the live page
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
@@ -93,13 +94,16 @@ apt_install() {
 	fi
 }
 
-# The lab runs FRR in namespaces of its own; the package would run it on this machine, now (policy-rc.d denies it) and
-# after each start (a masked unit).
+# The lab and the tests run FRR and FreeRADIUS on their own; the packages would run them on this machine, now
+# (policy-rc.d denies it) and after each start (masked units).
 # usage: without_services COMMAND...
 without_services() (
-	policy=/usr/sbin/policy-rc.d service=/etc/systemd/system/frr.service
-	mkdir -p "${service%/*}"
-	[[ -e $service || -L $service ]] || ln -s /dev/null "$service"
+	policy=/usr/sbin/policy-rc.d
+	mkdir -p /etc/systemd/system
+	for service in frr freeradius; do
+		service=/etc/systemd/system/$service.service
+		[[ -e $service || -L $service ]] || ln -s /dev/null "$service"
+	done
 	if [[ ! -e $policy ]]; then
 		trap 'rm -f "$policy"' EXIT
 		printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -120,11 +124,10 @@ install_packages() {
 		warn "this is not Debian 12; trying Debian 12's package names all the same"
 	fi
 	say "installing Debian packages (a minute or two): ${missing[*]}"
-	if [[ " ${missing[*]} " == *" frr "* ]]; then
-		without_services apt_install "${missing[@]}"
-	else
-		apt_install "${missing[@]}"
-	fi
+	case " ${missing[*]} " in
+	*" frr "* | *" freeradius "*) without_services apt_install "${missing[@]}" ;;
+	*) apt_install "${missing[@]}" ;;
+	esac
 }
 
 # Gets promtool, which checks the alerts, out of Debian's package: installed, that would start a server. Without it the

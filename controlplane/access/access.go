@@ -140,6 +140,8 @@ type Plan struct {
 	Class           [][]byte // RADIUS Class, given back in accounting
 	CUI             []byte   // Chargeable-User-Identity (RFC 4372)
 	Max             uint32   // sign-ins of one user name at once; 0: the profile's
+	MTU             uint16   // Framed-MTU; 0: the profile's
+	User            string   // name to account by, where authentication changed it
 }
 
 // Addresses are what a subscriber got.
@@ -186,7 +188,8 @@ type Session interface {
 	Addresses() *Addresses
 	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's pools, what
 	// is left out goes back to them. done: nil when Addresses has all that could be had; SignIn did it for Request.Wants.
-	Want(f Families, done func(error))
+	// given: as of Request, may be nil.
+	Want(f Families, given *Addresses, done func(error))
 	// Up has packets of exactly these families pass. done: nil when the data plane has it.
 	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
 	// Keep stores what the front end needs to go on after a restart. It is copied.

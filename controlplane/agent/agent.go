@@ -457,6 +457,9 @@ func (a *Agent) needsRestart(plan *Plan) string {
 	if restartsPFCP(a.plan, plan) {
 		notes = append(notes, "pfcp: addresses, peers, roles, timers, rates and store are in effect when the control plane is started again")
 	}
+	if (a.plan.SignIn == nil) != (plan.SignIn == nil) {
+		notes = append(notes, "access: that subscribers sign in is in effect when the control plane is started again")
+	}
 	if a.plan.HugePages != plan.HugePages {
 		notes = append(notes, "engine.huge_pages: in effect when the control plane and then the data plane are started again")
 	}
@@ -472,6 +475,7 @@ func (a *Agent) accepted(plan *Plan) {
 		a.announceSessions(plan)
 	}
 	a.logBlocks(plan)
+	a.configureAccess(plan)
 	a.publish()
 	if err := a.files.keep(plan); err != nil {
 		a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)

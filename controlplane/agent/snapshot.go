@@ -42,7 +42,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	for _, l := range a.listeners {
 		s.Refused = append(s.Refused, n4.Count{Name: l.Name, Value: l.Refused()})
 	}
-	if a.mobile != nil {
+	if a.mobile != nil && a.mobile.server != nil {
 		s.PFCP = a.mobile.server.Stats()
 	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))

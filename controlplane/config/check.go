@@ -48,6 +48,8 @@ func (k *checker) all() {
 	k.allCounters()
 	k.pfcp()
 	k.access()
+	k.radius()
+	k.aaa()
 	k.subscribers()
 }
 
@@ -131,6 +133,9 @@ func (k *checker) allPorts() {
 		}
 		if len(p.DevArgs()) > 255 {
 			k.fail(p.At, "args", "device and args together are longer than 255 bytes")
+		}
+		if p.SignIn.Packet && p.Role != "access" {
+			k.fail(p.SignIn.At, "packet", "port %q is a core port", p.Name)
 		}
 		if p.Promiscuous && p.Role == "access" && p.Xconnect == "" && p.MAC == (MAC{}) {
 			k.fail(p.At, "promiscuous", "does nothing on an access port: it takes frames to its own and to group addresses only")

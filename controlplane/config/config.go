@@ -27,6 +27,8 @@ type Config struct {
 	NATLog     NATLog            `yaml:"nat_log" doc:"Who is told of subscribers' blocks of ports."`
 	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
 	Access     Access            `yaml:"access" doc:"Subscribers who sign in, by PPPoE or DHCP."`
+	RADIUS     RADIUS            `yaml:"radius" doc:"RADIUS servers: authentication, accounting, changes."`
+	AAA        AAA               `yaml:"aaa" doc:"Who decides whether subscribers that sign in are let in."`
 	Ranges     []SubscriberRange `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
 
 	Subscribers []Subscriber `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
@@ -61,6 +63,7 @@ type Limits struct {
 	BufferedPackets  uint32 `yaml:"buffered_packets" max:"1048576" doc:"Packet buffers that hold downlink packets waiting for idle UEs; 0: a share of packet_buffers."`
 	ScheduledPackets uint32 `yaml:"scheduled_packets" max:"4194304" doc:"Packet buffers that hold packets in schedulers' queues; 0: a share of packet_buffers."`
 	Events           uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
+	Channel          uint32 `yaml:"channel" max:"1048576" doc:"KiB of subscribers' frames that wait for the control plane; 0: 4096."`
 	Neighbours       uint32 `yaml:"neighbours" max:"8000" doc:"Neighbours (ARP, ND); 0: 4096."`
 	Unresolved       uint32 `yaml:"unresolved_neighbours" max:"8000" doc:"Neighbours of one interface that do not answer; 0: an eighth of neighbours."`
 	Routes           uint32 `yaml:"routes" max:"8388608" doc:"Routes, IPv4 and IPv6 together; 0: 1,310,720."`
@@ -71,7 +74,11 @@ type Rates struct {
 	ICMPErrors       uint32 `yaml:"icmp_errors" default:"100" doc:"ICMP and ICMPv6 errors."`
 	ErrorIndications uint32 `yaml:"error_indications" default:"100" doc:"GTP-U Error Indications (unknown TEID)."`
 	Echo             uint32 `yaml:"echo" default:"1000" doc:"Answered echo requests, ICMP and GTP-U."`
-	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets handed to the host path."`
+	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets of a kind handed to the host path, but those of subscribers to the control plane."`
+	PuntSubscriber   uint32 `yaml:"punt_subscriber" max:"10000000" doc:"Frames of a kind of one subscriber to the control plane; 0: 40."`
+	PuntLine         uint32 `yaml:"punt_line" max:"10000000" doc:"The same of all that is behind two VLAN tags; 0: 100."`
+	PuntSTag         uint32 `yaml:"punt_s_tag" max:"10000000" doc:"The same of an S-tag; 0: 5000."`
+	PuntPort         uint32 `yaml:"punt_port" max:"10000000" doc:"The same of an access port; 0: 50000."`
 	Events           uint32 `yaml:"events" default:"10000" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
 	NewFlows         uint32 `yaml:"new_flows" default:"1000000" doc:"First packets of flows of all subscribers; 0: no limit."`
 	SubscriberFlows  uint32 `yaml:"subscriber_new_flows" default:"20000" doc:"First packets of flows of one subscriber; 0: no limit."`
@@ -112,7 +119,14 @@ type Port struct {
 	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
 	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC. An access port takes those to its own and to group addresses only; there it serves xconnect, and a mac that the device cannot take."`
 	Offload     string `yaml:"offload" default:"none" enum:"none|encapsulation|full|auto" doc:"What the device may do for sessions that it is told of (rte_flow). encapsulation: it takes the headers of tunnels off; full: everything, between ports of one card; auto: the most that it takes. show port says what it is. Not tried, for want of a card: anything but none."`
+	SignIn      SignIn `yaml:"sign_in" doc:"How subscribers of an access port sign in, beside PPPoE and DHCP."`
 	Xconnect    Name   `yaml:"xconnect" doc:"Port to which everything received here leaves untouched: measures the cost of the ports alone."`
+}
+
+// SignIn is what of strangers is a sign-in.
+type SignIn struct {
+	At     `yaml:""`
+	Packet bool `yaml:"packet" doc:"Any IP packet or ARP request of nobody who is known (first sign of life); else they are dropped."`
 }
 
 // Bond is link aggregation: IEEE 802.1AX with LACP, without it, or one link and its reserves.

@@ -88,12 +88,12 @@ func (s *Subscriber) whenCounted(fn func()) {
 // LineEvent is session.Lines'. Any goroutine.
 func (l *Loop) LineEvent(e *api.Event, done func()) {
 	event := *e
-	l.post(func() { l.event(&event, done) })
+	l.Post(func() { l.event(&event, done) })
 }
 
 // LineEnded is session.Lines'. Any goroutine.
 func (l *Loop) LineEnded(seid uint64) {
-	l.post(func() {
+	l.Post(func() {
 		if s := l.by.seid[seid]; s != nil && !s.ending {
 			l.log.Warn("a subscriber's session was ended by the session layer", "subscriber", s.about(), "session", s.id)
 			s.end(access.NASError)

@@ -78,7 +78,7 @@ func (l *Loop) Configure(set *Settings) {
 
 // Disconnect is aaa.Sessions'. Any goroutine.
 func (l *Loop) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
-	l.post(func() {
+	l.Post(func() {
 		list := l.selected(sel)
 		if len(list) == 0 {
 			done(aaa.NoSession)
@@ -93,7 +93,7 @@ func (l *Loop) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
 
 // Change is aaa.Sessions'. Any goroutine.
 func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
-	l.post(func() {
+	l.Post(func() {
 		list := l.selected(sel)
 		switch {
 		case len(list) == 0:

@@ -101,8 +101,8 @@ type mail struct {
 	wake chan struct{}
 }
 
-// post has fn called by the loop's goroutine.
-func (l *Loop) post(fn func()) {
+// Post has fn called by the loop's goroutine.
+func (l *Loop) Post(fn func()) {
 	m := &l.mail
 	m.lock.Lock()
 	m.list = append(m.list, fn)
@@ -128,7 +128,7 @@ func (l *Loop) deliver() {
 // Ask has fn called by the loop's goroutine, and waits for it.
 func (l *Loop) Ask(ctx context.Context, fn func()) error {
 	done := make(chan struct{})
-	l.post(func() { fn(); close(done) })
+	l.Post(func() { fn(); close(done) })
 	select {
 	case <-done:
 		return nil

@@ -79,7 +79,7 @@ func (t *attempt) refuse(reason string, v *access.Verdict) {
 	t.loop.noteAttempt(t.request, t.user, v.Why)
 	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line", lineText(&t.request.Line))
 	t.over = true
-	t.loop.post(func() { t.done(nil, v) })
+	t.loop.Post(func() { t.done(nil, v) })
 }
 
 // about is how an event names who it is about.
@@ -92,7 +92,7 @@ func (t *attempt) authenticate() {
 	l.opt.Measures.SignIn(phaseQueue, t.let.Sub(t.began))
 	t.user = l.opt.Auth.UserName(t.request)
 	l.opt.Auth.Authenticate(t.request, t.id, func(v *access.Verdict) {
-		l.post(func() {
+		l.Post(func() {
 			l.admission.leave()
 			if !t.over {
 				l.opt.Measures.SignIn(phaseAuth, l.opt.Now().Sub(t.let))

@@ -97,7 +97,7 @@ func (s *Subscriber) commit(done func(error)) {
 	object, record := s.object(), s.record()
 	l.window.enter(func() {
 		l.opt.Sessions.PutLine(object, record, func(usage []api.Usage, err error) {
-			l.post(func() {
+			l.Post(func() {
 				l.window.leave()
 				s.busy = false
 				if err != nil {
@@ -123,7 +123,7 @@ func (s *Subscriber) write() {
 	record := s.record()
 	l.window.enter(func() {
 		l.opt.Sessions.KeepLine(s.seid, record, func(err error) {
-			l.post(func() {
+			l.Post(func() {
 				l.window.leave()
 				s.busy = false
 				if err != nil { // the next record has it
@@ -153,14 +153,14 @@ func (s *Subscriber) changed() {
 // Want is access.Session's.
 func (s *Subscriber) Want(f access.Families, done func(error)) {
 	if s.ending {
-		s.loop.post(func() { done(errEnded) })
+		s.loop.Post(func() { done(errEnded) })
 		return
 	}
 	err := s.want(f)
 	if s.put {
 		s.changed()
 	}
-	s.loop.post(func() { done(err) })
+	s.loop.Post(func() { done(err) })
 }
 
 func (s *Subscriber) who() lease.Who {
@@ -262,7 +262,7 @@ func (s *Subscriber) release() {
 func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, done func(error)) {
 	s.do(func() {
 		if s.ending {
-			s.loop.post(func() { done(errEnded) })
+			s.loop.Post(func() { done(errEnded) })
 			return
 		}
 		before := [3]any{s.families, s.mtu, s.alive}
@@ -363,7 +363,7 @@ func (s *Subscriber) drop(cause access.Cause) {
 	s.acks = nil
 	l.window.enter(func() {
 		l.opt.Sessions.DropLine(s.seid, record, func(usage []api.Usage, err error) {
-			l.post(func() {
+			l.Post(func() {
 				l.window.leave()
 				s.busy = false
 				if err != nil { // the session layer is full: it is tried again
@@ -401,7 +401,7 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 // removeRecord has the store forget a session.
 func (l *Loop) removeRecord(seid uint64) {
 	l.window.enter(func() {
-		l.opt.Sessions.KeepLine(seid, nil, func(error) { l.post(l.window.leave) })
+		l.opt.Sessions.KeepLine(seid, nil, func(error) { l.Post(l.window.leave) })
 	})
 }
 

@@ -71,6 +71,8 @@ var Tables = []*Table{
 	graphTable,
 	reasons("drop", "dropped packets by reason", api.TableDrop),
 	reasons("punt", "packets given to the host path, by reason", api.TablePunt),
+	list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false, api.TableChannel,
+		channelColumns),
 	list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker, workerColumns),
 	list[api.PathRow]("path", "GTP-U paths", true, api.TablePath, pathColumns),
 	list("stream", "synth streams", true, api.TableSynth, streamColumns, (*Stream).finish),

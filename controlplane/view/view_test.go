@@ -81,6 +81,9 @@ func rows(s *dptest.Server) {
 	guard := api.GTSMRow{Hops: 1, Passed: 40, Dropped: 2}
 	put(guard.Name[:], "n6")
 	s.SetTable(api.TableGTSM, api.Body(&guard))
+	ppp := api.ChannelRow{Frames: 900, OverSubscriber: 1, OverLine: 20, OverSTag: 3, OverPort: 4, Full: 5}
+	put(ppp.Name[:], "ppp-control")
+	s.SetTable(api.TableChannel, api.Body(&ppp))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -235,6 +238,11 @@ n6         n6      /run/netns/fabric  yes       yes   1500         12           
 INTERFACE  HOPS  PASSED  DROPPED
 n6            1      40        2
 `},
+		{"channel", `[{"name":"ppp-control","frames":900,"over_subscriber":1,"over_line":20,"over_s_tag":3,` +
+			`"over_port":4,"full":5,"refused":0}]`, `
+REASON       FRAMES  OVER SUBSCRIBER  OVER LINE  OVER S-TAG  OVER PORT  FULL  REFUSED
+ppp-control     900                1         20           3          4     5        0
+`},
 		{"counter", `[{"name":"slice","each":false,"sessions":3,"packets":90,"bytes":9000,"period_packets":40,"period_bytes":4000,"mark_packets":0,"mark_bytes":5000,"reached":1}]`, `
 COUNTER  EACH  SESSIONS  PACKETS  BYTES  PERIOD PACKETS  PERIOD BYTES  MARK PACKETS  MARK BYTES  REACHED
 slice    no           3       90   9000              40          4000             0        5000        1
@@ -325,7 +333,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 26, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 27, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

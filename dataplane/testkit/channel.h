@@ -9,7 +9,7 @@
 #include "testkit/testkit.h"
 #include <string.h>
 
-#define KIT_UP 4096
+#define KIT_UP 4096 // frames that are kept
 #define KIT_UP_OCTETS 2048u // of a frame that are kept
 
 static struct {
@@ -28,11 +28,12 @@ static struct {
 
 static inline void kit_channel_part(const struct part *p)
 {
-	if (p->number == API_PART_FRAME && p->count == 1 && kit_channel.frames < KIT_UP)
-		memcpy(&kit_channel.frame[kit_channel.frames++].h, p->rows, sizeof(struct api_frame));
+	uint32_t last = (kit_channel.frames - 1) % KIT_UP;
+
+	if (p->number == API_PART_FRAME && p->count == 1)
+		memcpy(&kit_channel.frame[kit_channel.frames++ % KIT_UP].h, p->rows, sizeof(struct api_frame));
 	else if (p->number == API_PART_FRAME_OCTETS && kit_channel.frames != 0)
-		memcpy(kit_channel.frame[kit_channel.frames - 1].octets, p->rows,
-			RTE_MIN(p->count * p->size, KIT_UP_OCTETS));
+		memcpy(kit_channel.frame[last].octets, p->rows, RTE_MIN(p->count * p->size, KIT_UP_OCTETS));
 	else if (p->number == API_PART_FRAME_PORT)
 		memcpy(kit_channel.port, p->rows, (kit_channel.ports = p->count) * sizeof(struct api_frame_port));
 	else if (p->number == API_PART_STATUS)

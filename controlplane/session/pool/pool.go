@@ -23,8 +23,8 @@ type Pool struct {
 	first      uint64
 	next       uint64
 	size       uint64 // offset behind the last address or prefix
-	free   []released
-	head   int // first of free
+	free       []released
+	head       int // first of free
 	// last is when what is in free was released last: a CP function may name an address that is in quarantine, and
 	// give it back again, any number of times
 	last map[uint64]int64

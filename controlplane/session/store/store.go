@@ -31,7 +31,8 @@ const (
 	Application
 	Session
 	Usage
-	Line // of a subscriber who signed in, beside the session
+	Line    // of a subscriber who signed in, beside the session
+	Account // of accounting, until a server has it
 )
 
 // Record is what is kept under a number, which is a kind's own; without data it is a removal.

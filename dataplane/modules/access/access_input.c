@@ -88,6 +88,15 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 	return EDGE_LOOKUP;
 }
 
+// Row B4: the right session id from the wrong MAC or tags is nobody's.
+static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
+{
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
+
+	return session_endpoint_known(packet_of(m)->port_in, e, mac) ||
+	       host_ppp_begins(packet_of(m)->port_in, e, mac);
+}
+
 static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 {
 	uint32_t at = e->l2_length;
@@ -102,8 +111,7 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 	e->l2_length += PPPOE_HEADER;
 	if (likely(info.protocol == PPP_IP4 || info.protocol == PPP_IP6))
 		return ip_packet(m, e->l2_length, info.payload, info.protocol == PPP_IP4 ? 4 : 6);
-	// Row B4: the right session id from the wrong MAC or tags is nobody's.
-	if (!session_endpoint_known(packet_of(m)->port_in, e, rte_pktmbuf_mtod(m, const uint8_t *) + 6))
+	if (!is_session(m, e))
 		return packet_leave(m, &drop_ppp, EDGE_DROP);
 	return packet_leave(m, &punt_ppp_control, EDGE_PUNT);
 }
@@ -117,8 +125,7 @@ static rte_edge_t pppoe_discovery(struct rte_mbuf *m, struct endpoint_view *e)
 	if (reason->kind == REASON_DROP)
 		return packet_leave(m, reason, EDGE_DROP);
 	e->pppoe_session = (uint16_t)(p[2] << 8 | p[3]);
-	if (p[1] == PPPOE_PADT &&
-		!session_endpoint_known(packet_of(m)->port_in, e, rte_pktmbuf_mtod(m, const uint8_t *) + 6))
+	if (p[1] == PPPOE_PADT && !is_session(m, e))
 		return packet_leave(m, &drop_padt, EDGE_DROP);
 	return packet_leave(m, reason, EDGE_PUNT);
 }
@@ -189,7 +196,7 @@ static struct rte_node_register access_input_node = {
 			[EDGE_LOOKUP] = "@lookup-uplink",
 			[EDGE_ARP] = "arp-access",
 			[EDGE_ND] = "nd-access",
-			[EDGE_PUNT] = "punt",
+			[EDGE_PUNT] = "access-punt",
 			[EDGE_DROP] = "drop",
 		},
 };

@@ -2,8 +2,11 @@
 // Frames of the control plane for subscribers: checked, put into packets with addresses and tags, sent by their port.
 #include "core/channel.h"
 #include "core/control.h"
+#include "core/node.h"
 #include "core/port.h"
+#include "host/channel.h"
 #include "host/host.h"
+#include "host/ppp_begins.h"
 #include "wire/eth.h"
 #include "wire/pppoe.h"
 #include <string.h>
@@ -55,21 +58,47 @@ static uint32_t worker_of(const struct api_frame *h)
 	return hash % worker_count();
 }
 
+static struct {
+	uint64_t frames, full, refused;
+} counts;
+
+static int possible(const struct api_frame *h, const struct port *p)
+{
+	uint32_t least = h->ethertype == ETH_TYPE_PPPOE_DISCOVERY || h->ethertype == ETH_TYPE_PPPOE_SESSION
+				 ? PPPOE_DISCOVERY_HEADER
+				 : 1;
+
+	return p != NULL && p->role == API_ROLE_ACCESS && ethertype_served(h->ethertype) && tags_possible(h) &&
+	       h->length >= least && h->length <= p->mtu + MTU_PPPOE;
+}
+
 static void down(const struct api_frame *h, const uint8_t *octets)
 {
 	static uint8_t frame[HEADER_MOST + API_FRAME_MOST];
 	const struct port *p = port_by_name(h->port);
 
-	if (p == NULL || p->role != API_ROLE_ACCESS || !ethertype_served(h->ethertype) || !tags_possible(h) ||
-		h->length > p->mtu + MTU_PPPOE || h->length == 0)
+	if (!possible(h, p)) {
+		counts.refused++;
 		return;
+	}
+	if (h->ethertype == ETH_TYPE_PPPOE_DISCOVERY || h->ethertype == ETH_TYPE_PPPOE_SESSION)
+		host_ppp_sent(p->index, h, octets);
 	uint32_t header = put_header(frame, h, p);
 	memcpy(frame + header, octets, h->length);
 	struct rte_mbuf *m = host_packet(frame, header + h->length);
-	if (m == NULL)
+	if (m == NULL) {
+		counts.full++;
 		return;
+	}
 	packet_of(m)->port_out = p->index;
-	control_inject(worker_of(h), "port-tx", m);
+	control_inject(worker_of(h), "port-tx", m); // dropped when the inbox is full
+	counts.frames++;
+}
+
+struct api_channel_row channel_down_row(void)
+{
+	return (struct api_channel_row){
+		.name = "down", .frames = counts.frames, .full = counts.full, .refused = counts.refused};
 }
 
 RTE_INIT(channel_down)

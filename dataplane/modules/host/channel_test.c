@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 // clang-format on
+#include "core/object.h"
 #include "testkit/channel.h"
 #include "testkit/gateway.h"
 #include "testkit/reasons.h"
@@ -176,6 +177,252 @@ static void another_takes_over(void **state)
 	assert_int_equal(kit_channel.frames, 1);
 }
 
+// ---- limits ----------------------------------------------------------------------------------------------------------
+
+static void put_discovery(struct frame *f, const uint8_t *from, uint16_t s, uint16_t c)
+{
+	frame_payload(f, 0);
+	frame_append(f, padi, sizeof(padi));
+	put_tags(f, broadcast, from, ETH_TYPE_PPPOE_DISCOVERY, s, c);
+}
+
+static uint32_t came_from(uint16_t s, uint16_t c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < kit_channel.frames; i++)
+		n += kit_channel.frame[i].h.s_tag == s && kit_channel.frame[i].h.c_tag == c;
+	return n;
+}
+
+// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share comes up; PADIs of other lines, and
+// what subscribers of the same line say, all do.
+static void one_line_starves_nobody(void **state)
+{
+	static const uint8_t echo[] = {9, 1, 0, 8, 1, 2, 3, 4};
+	uint64_t limited = kit_reason("punt-line-limit"), others = 0;
+	static struct frame f;
+	uint32_t seconds = 5;
+
+	kit_channel.frames = 0;
+	for (uint32_t ms = 0; ms < seconds * 1000; ms++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			uint8_t random[6] = {2, 7, (uint8_t)i, (uint8_t)(ms >> 8), (uint8_t)ms, 1};
+
+			put_discovery(&f, random, 100, HOME_PPPOE);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+		}
+		if (ms % 100 == 50) {
+			put_discovery(&f, stranger, 100, (uint16_t)(1000 + ms / 100));
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+			frame_payload(&f, 0);
+			frame_append(&f, echo, sizeof(echo));
+			frame_pppoe(&f, HOME_PPPOE, 0xc021);
+			put_tags(&f, gateway_mac[0], gateway_home_mac(HOME_PPPOE), ETH_TYPE_PPPOE_SESSION, 100,
+				HOME_PPPOE);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+		}
+		kit_run();
+		kit_advance(1000);
+	}
+	for (uint16_t c = 1000; c < 1000 + seconds * 10; c++)
+		others += came_from(100, c);
+	assert_int_equal(others, seconds * 10);
+	uint32_t flood = came_from(100, HOME_PPPOE) - seconds * 10; // but the subscriber's own
+	assert_in_range(flood, API_PUNT_LINE * seconds - 5, API_PUNT_LINE * (seconds + 1) + 5);
+	assert_int_equal(kit_reason("punt-line-limit") - limited, 2000 * seconds - flood);
+}
+
+struct flood {
+	const char *what, *reason;
+	uint8_t macs; // that it comes from
+	uint16_t lines; // C-tags; 0: no C-tag
+	uint16_t s_tags; // 0: no tags
+	uint32_t most; // that come up at once
+};
+
+// Each level by itself: as many as its bucket holds come up at one moment.
+static void each_level_is_limited(void **state)
+{
+	static const struct flood row[] = {
+		{"one MAC address", "punt-subscriber-limit", 1, 1, 1, API_PUNT_SUBSCRIBER},
+		{"one line", "punt-line-limit", 200, 1, 1, API_PUNT_LINE},
+		{"one S-tag", "punt-s-tag-limit", 2, 2000, 1, API_PUNT_S_TAG / 10},
+		{"one S-tag without C-tags", "punt-s-tag-limit", 200, 0, 1, API_PUNT_S_TAG / 10},
+		{"without tags", "punt-subscriber-limit", 1, 0, 0, API_PUNT_SUBSCRIBER},
+	};
+	static struct frame f;
+
+	for (uint32_t r = 0; r < RTE_DIM(row); r++) {
+		uint32_t sent = row[r].most * 2 + 100;
+		uint64_t limited = kit_reason(row[r].reason);
+
+		kit_advance(2000000);
+		kit_channel.frames = 0;
+		for (uint32_t i = 0; i < sent; i++) {
+			uint8_t mac[6] = {2, 8, 0, 0, (uint8_t)r, (uint8_t)(i % row[r].macs)};
+			uint16_t c = row[r].lines != 0 ? (uint16_t)(1 + i / row[r].macs % row[r].lines) : 0;
+
+			put_discovery(&f, mac, row[r].s_tags, c);
+			send(&f);
+		}
+		if (kit_channel.frames != row[r].most || kit_reason(row[r].reason) - limited != sent - row[r].most)
+			fail_msg("%s: %u came up, %lu were limited", row[r].what, kit_channel.frames,
+				kit_reason(row[r].reason) - limited);
+	}
+}
+
+static void a_port_is_limited(void **state)
+{
+	uint64_t limited = kit_reason("punt-port-limit");
+	static struct frame f;
+
+	for (uint32_t i = 0; i < API_PUNT_PORT / 10 + 500; i++) {
+		put_discovery(&f, stranger, (uint16_t)(1 + i % 20), (uint16_t)(1 + i / 20));
+		assert_int_equal(kit_send("access", f.at, f.length), 0);
+		if (i % 32 == 31)
+			kit_run();
+	}
+	kit_run();
+	assert_int_equal(kit_reason("punt-port-limit") - limited, 500);
+}
+
+// ---- PPPoE sessions that begin ---------------------------------------------------------------------------------------
+
+static void send_ppp(const uint8_t *mac, uint16_t c, uint16_t id)
+{
+	static struct frame f;
+
+	frame_payload(&f, 0);
+	frame_append(&f, (const uint8_t[]){1, 1, 0, 4}, 4); // LCP Configure-Request
+	frame_pppoe(&f, id, 0xc021);
+	put_tags(&f, gateway_mac[0], mac, ETH_TYPE_PPPOE_SESSION, 100, c);
+	send(&f);
+}
+
+static void say(uint8_t code, uint16_t ethertype, uint16_t id)
+{
+	uint8_t pppoe[] = {0x11, code, (uint8_t)(id >> 8), (uint8_t)id, 0, 4, 1, 1, 0, 0};
+	struct api_frame h = {.port = "access",
+		.length = sizeof(pppoe),
+		.ethertype = ethertype,
+		.tpid = 0x88a8,
+		.s_tag = 100,
+		.c_tag = 200,
+		.mac = {2, 0, 0, 0, 9, 9}};
+
+	kit_channel_send(NULL, &h, pppoe);
+	kit_run();
+}
+
+// Between PADS and SESSION object PPP frames come up from the very subscriber, row B4 holds for all others.
+static void sessions_begin_with_pads(void **state)
+{
+	static const uint8_t other[6] = {2, 0, 0, 0, 9, 8};
+	uint64_t unknown = kit_reason("ppp-unknown-subscriber");
+
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 0);
+	say(PPPOE_PADS, ETH_TYPE_PPPOE_DISCOVERY, 77);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(came(0)->reason, API_FRAME_PPP_CONTROL);
+	assert_int_equal(came(0)->seid, 0);
+	send_ppp(other, 200, 77);
+	send_ppp(stranger, 201, 77);
+	send_ppp(stranger, 200, 78);
+	assert_int_equal(kit_channel.frames, 1);
+	// A refusal (RFC 2516 §5.4) begins none.
+	say(PPPOE_PADS, ETH_TYPE_PPPOE_DISCOVERY, 0);
+	send_ppp(stranger, 200, 0);
+	assert_int_equal(kit_channel.frames, 1);
+	say(PPPOE_PADT, ETH_TYPE_PPPOE_DISCOVERY, 77);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 1);
+	assert_int_equal(kit_reason("ppp-unknown-subscriber") - unknown, 6);
+}
+
+static void wait_seconds(uint32_t seconds)
+{
+	for (uint32_t i = 0; i < seconds * 20; i++)
+		kit_advance(50000);
+}
+
+static void sessions_that_go_nowhere_are_forgotten(void **state)
+{
+	say(PPPOE_PADS, ETH_TYPE_PPPOE_DISCOVERY, 77);
+	wait_seconds(50);
+	say(0, ETH_TYPE_PPPOE_SESSION, 77); // the control plane goes on
+	wait_seconds(50);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 1);
+	wait_seconds(30);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 1);
+}
+
+// ---- first sign of life ----------------------------------------------------------------------------------------------
+
+static void put_port(uint32_t sign_in)
+{
+	uint32_t length;
+	struct api_port p = *(const struct api_port *)object_find(API_PORT, "access", &length);
+
+	p.sign_in = sign_in;
+	kit_begin();
+	kit_put(API_PORT, "access", &p, sizeof(p));
+	assert_int_equal(kit_commit(), 0);
+}
+
+static void send_signs_of_life(uint16_t s, uint16_t c)
+{
+	static const uint8_t arp[28] = {0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 9, 9, 100, 64, 0, 77, [24] = 100, 64, 0, 1};
+	static struct frame f;
+
+	frame_payload(&f, 20);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, "100.64.0.77", "198.51.100.9", 17);
+	put_tags(&f, gateway_mac[0], stranger, ETH_TYPE_IP4, s, c);
+	send(&f);
+	frame_payload(&f, 20);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, "2001:db8:1:77::1", "2001:db8:ffff::9", 17);
+	put_tags(&f, gateway_mac[0], stranger, ETH_TYPE_IP6, s, c);
+	send(&f);
+	frame_payload(&f, 0);
+	frame_append(&f, arp, sizeof(arp));
+	put_tags(&f, broadcast, stranger, ETH_TYPE_ARP, s, c);
+	send(&f);
+}
+
+static void first_packets_come_up(void **state)
+{
+	static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {100, 200}}, type[] = {ETH_TYPE_IP4, ETH_TYPE_IP6, ETH_TYPE_ARP};
+	uint64_t unknown = kit_reason("subscriber-unknown"), arp = kit_reason("neighbour-unknown-subscriber");
+
+	send_signs_of_life(100, 200);
+	assert_int_equal(kit_channel.frames, 0);
+	assert_int_equal(kit_reason("subscriber-unknown") - unknown, 2);
+	assert_int_equal(kit_reason("neighbour-unknown-subscriber") - arp, 1);
+	put_port(API_SIGN_IN_PACKET);
+	for (uint32_t i = 0; i < RTE_DIM(tags); i++) {
+		send_signs_of_life(tags[i][0], tags[i][1]);
+		for (uint32_t k = 0; k < RTE_DIM(type); k++) {
+			const struct api_frame *h = came(3 * i + k);
+
+			assert_int_equal(h->reason, API_FRAME_FIRST_PACKET);
+			assert_int_equal(h->ethertype, type[k]);
+			assert_int_equal(h->s_tag, tags[i][0]);
+			assert_int_equal(h->c_tag, tags[i][1]);
+			assert_memory_equal(h->mac, stranger, 6);
+		}
+	}
+	assert_int_equal(kit_channel.frame[0].octets[0], 0x45);
+	assert_true(gateway_undisturbed());
+	put_port(0);
+	send_signs_of_life(100, 200);
+	assert_int_equal(kit_channel.frames, 9);
+}
+
 // ---- down ------------------------------------------------------------------------------------------------------------
 
 static const struct api_frame answer = {.port = "access",
@@ -253,6 +500,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(subscribers_are_known, open_channel, check),
 		cmocka_unit_test_setup_teardown(slow_reader_costs_frames_alone, open_channel, check),
 		cmocka_unit_test_setup_teardown(another_takes_over, open_channel, check),
+		cmocka_unit_test_setup_teardown(one_line_starves_nobody, open_channel, check),
+		cmocka_unit_test_setup_teardown(each_level_is_limited, open_channel, check),
+		cmocka_unit_test_setup_teardown(a_port_is_limited, open_channel, check),
+		cmocka_unit_test_setup_teardown(sessions_begin_with_pads, open_channel, check),
+		cmocka_unit_test_setup_teardown(sessions_that_go_nowhere_are_forgotten, open_channel, check),
+		cmocka_unit_test_setup_teardown(first_packets_come_up, open_channel, check),
 		cmocka_unit_test_setup_teardown(answers_go_down, open_channel, check),
 		cmocka_unit_test_setup_teardown(impossible_frames_stay_here, open_channel, check),
 	};

@@ -146,7 +146,7 @@ static int start(const struct api_engine *engine)
 	punt_handler_register(&punt_host, up);
 	punt_handler_register(&punt_link, up);
 	punt_handler_register(&punt_icmp, up);
-	punt_handler_register(&punt_router_solicitation, up);
+	punt_handler_register(&punt_router_discovery, up);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "core/port.h"
 #include "neighbour/neighbour.h"
 #include "route/route.h"
-#include "rule/rule.h"
+#include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
 #include "wire/arp.h"
@@ -30,7 +30,7 @@ DROP_REASON(
 DROP_REASON(drop_ppp, "neighbour-on-ppp", "neighbour discovery inside PPP, where there are no link-layer addresses")
 DROP_REASON(drop_room, "neighbour-no-room", "the frame's buffer has no room for the answer")
 
-enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_TX, EDGE_DROP, EDGE_PUNT, EDGE_COUNT };
 
 // Each entry is used by its own worker only.
 static struct {
@@ -60,6 +60,12 @@ static rte_edge_t send_back(struct rte_mbuf *m, const uint8_t mac[6], const stru
 	return EDGE_TX;
 }
 
+static rte_edge_t unknown(struct rte_mbuf *m, const struct port *p, const struct endpoint_view *e)
+{
+	return endpoint_signs_in(p->index, e) ? packet_leave(m, &punt_first_packet, EDGE_PUNT)
+					      : packet_leave(m, &drop_unknown, EDGE_DROP);
+}
+
 static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);
@@ -73,7 +79,7 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 		arp_parse(frame + e->l2_length, rte_pktmbuf_data_len(m) - e->l2_length, &arp) != ARP_OK)
 		return packet_leave(m, &drop_arp_malformed, EDGE_DROP);
 	if (!session_endpoint_known(p->index, e, frame + 6))
-		return packet_leave(m, &drop_unknown, EDGE_DROP);
+		return unknown(m, p, e);
 	if (memcmp(arp.sender_mac, frame + 6, 6) != 0)
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
 	// 0.0.0.0 asks whether an address is free (RFC 5227): for the gateway's the answer is no.
@@ -130,7 +136,7 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 	if (e->encap == API_ENCAP_QINQ_PPPOE)
 		return packet_leave(m, &drop_ppp, EDGE_DROP); // RFC 5072 §5
 	if (!session_endpoint_known(p->index, e, frame + 6))
-		return packet_leave(m, &drop_unknown, EDGE_DROP);
+		return unknown(m, p, e);
 	if (nd.type != ND_SOLICIT)
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
 	if (!sender_allowed(p, e, frame + 6, &nd))
@@ -164,7 +170,7 @@ static struct rte_node_register arp_access_node = {
 	.name = "arp-access",
 	.process = arp_access_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop", [EDGE_PUNT] = "access-punt"},
 };
 NODE_REGISTER(arp_access_node)
 
@@ -172,7 +178,7 @@ static struct rte_node_register nd_access_node = {
 	.name = "nd-access",
 	.process = nd_access_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop", [EDGE_PUNT] = "access-punt"},
 };
 NODE_REGISTER(nd_access_node)
 

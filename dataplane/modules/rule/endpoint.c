@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rule/endpoint.h"
+#include "core/node.h"
+
+// Shared by the nodes that punt, so this is not static.
+struct reason punt_first_packet = {.name = "first-packet",
+	.text = "a packet of nobody who is known, on a port where the first packet signs in",
+	.kind = REASON_PUNT,
+	.limited = 1};
+
+RTE_INIT(endpoint_reasons)
+{
+	reason_register(&punt_first_packet);
+}
 
 uint32_t endpoint_put_any(uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length)
 {

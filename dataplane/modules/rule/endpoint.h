@@ -49,6 +49,16 @@ static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t 
 	return v4 ? 4 : 6;
 }
 
+// On a port whose subscribers sign in by their first packet, IP packets and ARP of nobody who is known go up with this
+// reason: to access-punt.
+extern struct reason punt_first_packet;
+static inline int endpoint_signs_in(uint16_t port, const struct endpoint_view *e)
+{
+	const struct port *p = port_get(port);
+
+	return p != NULL && (p->sign_in & API_SIGN_IN_PACKET) && e->pppoe_session == 0;
+}
+
 static inline int endpoint_is_dhcp(uint16_t port)
 {
 	return port == 67 || port == 547;

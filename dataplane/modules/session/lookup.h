@@ -32,13 +32,14 @@ enum {
 	SESSION_REDIRECT,
 	SESSION_DROP,
 	SESSION_ASIDE, // of the node's own: icmp-echo, gtpu-control, ip-forward
+	SESSION_PUNT, // session-uplink: access-punt
 	SESSION_GONE,
 	SESSION_EDGES = SESSION_GONE,
 };
 #define SESSION_NEXT_NODES(aside)                                                                                      \
 	[SESSION_UPLINK] = "@uplink", [SESSION_DOWNLINK] = "@downlink", [SESSION_BUFFER] = "buffer",                   \
 	[SESSION_DUPLICATE] = "duplicate", [SESSION_REDIRECT] = "redirect", [SESSION_DROP] = "drop",                   \
-	[SESSION_ASIDE] = (aside)
+	[SESSION_ASIDE] = (aside), [SESSION_PUNT] = "access-punt"
 
 // A packet on its way through the stages.
 struct lookup {
