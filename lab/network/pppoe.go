@@ -17,6 +17,7 @@ import (
 	"isthmus/controlplane/ppp"
 	"isthmus/controlplane/pppoe"
 	"isthmus/lab/dialer"
+	"isthmus/lab/frames"
 )
 
 // modem is a home's PPPoE client: frames on its wire, packets on a TUN device, as the kernel's pppoe would have them, which
@@ -46,7 +47,7 @@ func (l *Lab) startPPPoE(ctx context.Context, i int) error {
 			return err
 		}
 		l.closers = append(l.closers, m.device)
-		if m.wire, err = packetSocket("wan"); err == nil {
+		if m.wire, err = frames.Open("wan"); err == nil {
 			l.closers = append(l.closers, m.wire)
 		}
 		return err

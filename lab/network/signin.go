@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
+
+	"isthmus/lab/frames"
 )
 
 // `lab home`: homes that sign in by PPPoE or DHCP, an access switch that puts each into its VLANs, the access gateway, a
@@ -161,12 +163,12 @@ func (l *Lab) startSwitch(context.Context) error {
 	var uplink *os.File
 	lines := make([]*os.File, l.opt.Homes)
 	err := inside(switchNode, func() (err error) {
-		if uplink, err = packetSocket("uplink"); err != nil {
+		if uplink, err = frames.Open("uplink"); err != nil {
 			return err
 		}
 		l.closers = append(l.closers, uplink)
 		for i := range lines {
-			if lines[i], err = packetSocket(fmt.Sprintf("line%d", i)); err != nil {
+			if lines[i], err = frames.Open(fmt.Sprintf("line%d", i)); err != nil {
 				return err
 			}
 			l.closers = append(l.closers, lines[i])
