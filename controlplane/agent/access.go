@@ -4,12 +4,19 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
 	"time"
 
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/dhcp"
+	"isthmus/controlplane/events"
 	"isthmus/controlplane/lease"
 	"isthmus/controlplane/pppoe"
 	"isthmus/controlplane/session"
@@ -18,13 +25,18 @@ import (
 
 // signIns is what subscribers who sign in take: the loop, and whom it asks.
 type signIns struct {
-	loop    *subscriber.Loop
-	frames  *subscriber.Channel
-	aaa     *aaa.AAA
-	pools   *lease.Pools
-	pppoe   *pppoe.Server
-	records []session.LineRecord // of the store, until the loop has them
+	loop     *subscriber.Loop
+	frames   *subscriber.Channel
+	aaa      *aaa.AAA
+	pools    *lease.Pools
+	pppoe    *pppoe.Server
+	dhcp     *dhcp.Server
+	upstream *net.UDPConn         // to DHCP servers; nil: there are none
+	records  []session.LineRecord // of the store, until the loop has them
 }
+
+// toldAtOnce are the events of a kind in a second; the next one says how many more there were.
+const toldAtOnce = 20
 
 // accountingEnd is how long we wait for accounting when we end; what is left is in the store.
 const accountingEnd = 2 * time.Second
@@ -50,12 +62,27 @@ func (a *Agent) openAccess() error {
 	if err != nil {
 		return err
 	}
+	gate := map[string]*events.Gate{}
 	s.loop = subscriber.New(subscriber.SettingsOf(c), subscriber.Options{Frames: s.frames, Sessions: a.mobile.manager,
 		Auth: s.aaa, Pools: s.pools, Measures: a.measures, Log: a.log,
-		Notify: func(kind, about string, args ...any) { a.events.Publish(kind, about, args...) }})
+		Notify: func(kind, about string, args ...any) {
+			if gate[kind] == nil {
+				gate[kind] = &events.Gate{Most: toldAtOnce, Window: time.Second}
+			}
+			if more, ok := gate[kind].Open(time.Now()); ok {
+				a.events.Publish(kind, about, append(args, "more", more)...)
+			}
+		}})
 	sessions.loop = s.loop
-	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), nil)
-	s.loop.FrontEnds(s.pppoe, nil)
+	s.dhcp = dhcp.New(s.loop, dhcpConfig(c))
+	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line, send func([]byte),
+		up func(access.Families, func(error))) pppoe.Link6 {
+		return s.dhcp.OverPPP(of, line, send, up)
+	})
+	s.loop.FrontEnds(s.pppoe, s.dhcp)
+	if err := s.openUpstream(c); err != nil {
+		return err
+	}
 	s.records = a.mobile.manager.SetLines(s.loop)
 	for _, r := range a.mobile.manager.AccountRecords() {
 		if err := s.aaa.Restore(r.Number, r.Data); err != nil {
@@ -81,8 +108,14 @@ func (s *lateSessions) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Re
 func (s *signIns) run(ctx context.Context, m *mobile) {
 	s.loop.Restore(s.records)
 	s.records = nil
+	if s.upstream != nil {
+		m.spawn(s.readUpstream)
+	}
 	m.spawn(func() {
 		s.loop.Run(ctx)
+		if s.upstream != nil {
+			s.upstream.Close()
+		}
 		late, cancel := context.WithTimeout(context.Background(), accountingEnd)
 		defer cancel()
 		s.aaa.Close(late)
@@ -99,12 +132,13 @@ func (a *Agent) configureAccess(plan *Plan) {
 	if err := s.aaa.Replace(c); err != nil {
 		a.log.Error("authentication goes on as it was", "error", err)
 	}
-	set, over := subscriber.SettingsOf(c), pppoeConfig(c)
+	set, dial, leased := subscriber.SettingsOf(c), pppoeConfig(c), dhcpConfig(c)
 	s.loop.Post(func() {
 		if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil {
 			a.log.Error("pools go on as they were", "error", err)
 		}
-		s.pppoe.Configure(over)
+		s.pppoe.Configure(dial)
+		s.dhcp.Configure(leased)
 		s.loop.Configure(set)
 	})
 }
@@ -144,4 +178,66 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 		}
 	}
 	return made
+}
+
+func dhcpConfig(c *config.Config) dhcp.Config {
+	machine, _ := os.ReadFile("/etc/machine-id") // without one, all such machines are one
+	made := dhcp.FromConfig(&c.Access.DHCP, &c.Access.RA, string(machine))
+	packet := map[string]bool{}
+	for i := range c.Ports {
+		packet[string(c.Ports[i].Name)] = c.Ports[i].SignIn.Packet
+	}
+	set, servers := subscriber.SettingsOf(c), dhcp.Servers(&c.Access.DHCP)
+	made.PortOf = func(l *access.Line) (dhcp.Port, bool) {
+		p := set.Port(l)
+		if p == nil || !p.IPoE {
+			return dhcp.Port{}, false
+		}
+		port := dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted, FirstPacket: packet[l.Port]}
+		if p.DHCP != "server" {
+			port.Upstream, port.Proxy = servers, p.DHCP == "proxy"
+		}
+		return port, true
+	}
+	return made
+}
+
+// openUpstream makes the socket to DHCP servers, where there are some.
+func (s *signIns) openUpstream(c *config.Config) (err error) {
+	if len(c.Access.DHCP.Servers) == 0 {
+		return nil
+	}
+	const port = 67 // of relays, too (RFC 2131 §4.1)
+	s.upstream, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Access.DHCP.Address.Addr, port)))
+	if err != nil {
+		return fmt.Errorf("access.dhcp.address: %w", err)
+	}
+	s.dhcp.Upstream = func(server netip.AddrPort, packet []byte) {
+		s.upstream.WriteToUDPAddrPort(packet, server) // a packet that is lost is sent again by who asks
+	}
+	return nil
+}
+
+// mostUpstream bounds the packets of servers that wait for the loop; more are lost, as on a network.
+const mostUpstream = 1024
+
+// readUpstream gives the loop what servers send, until the socket is closed.
+func (s *signIns) readUpstream() {
+	buffer, room := make([]byte, 65536), make(chan struct{}, mostUpstream)
+	for {
+		n, from, err := s.upstream.ReadFromUDPAddrPort(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		select {
+		case room <- struct{}{}:
+		default:
+			continue
+		}
+		packet := slices.Clone(buffer[:n])
+		s.loop.Post(func() {
+			<-room
+			s.dhcp.FromUpstream(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
+		})
+	}
 }

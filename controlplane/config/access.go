@@ -15,6 +15,8 @@ type Access struct {
 	Profiles   []AccessProfile `yaml:"profiles" maxlen:"1024" doc:"Services. Authentication names one, and may change all that it says."`
 	Profile    Name            `yaml:"default_profile" doc:"Profile of who is let in without a word about it; absent: the first."`
 	PPPoE      AccessPPPoE     `yaml:"pppoe" doc:"PPPoE server (RFC 2516)."`
+	DHCP       AccessDHCP      `yaml:"dhcp" doc:"DHCP of subscribers."`
+	RA         AccessRA        `yaml:"ra" doc:"Router advertisements to subscribers."`
 	Duplicates string          `yaml:"duplicates" default:"replace" enum:"replace|refuse" doc:"What happens when a user or a line has as many sessions as it may: the oldest ends, or the new one is refused."`
 	Limits     AccessLimits    `yaml:"limits" doc:"How many may sign in."`
 }
@@ -24,16 +26,16 @@ func (a *Access) Enabled() bool { return len(a.Ports) > 0 }
 
 // AccessPort is where subscribers sign in.
 type AccessPort struct {
-	At          `yaml:""`
-	Port        Name     `yaml:"port" req:"true" doc:"Access port."`
-	STags       TagRange `yaml:"s_tags" doc:"Outer VLAN tags, one or a range; absent: all, and frames without tags."`
-	CTags       TagRange `yaml:"c_tags" doc:"Inner VLAN tags; absent: all, and none."`
-	PPPoE       bool     `yaml:"pppoe" doc:"PPPoE is served."`
-	IPoE        bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
-	VLANs       string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
-	Trusted     bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else it is taken out."`
-	FirstPacket bool     `yaml:"first_packet" with:"ipoe" doc:"A packet of nobody known signs in, too."`
-	Profile     Name     `yaml:"profile" doc:"Profile in place of default_profile."`
+	At      `yaml:""`
+	Port    Name     `yaml:"port" req:"true" doc:"Access port."`
+	STags   TagRange `yaml:"s_tags" doc:"Outer VLAN tags, one or a range; absent: all, and frames without tags."`
+	CTags   TagRange `yaml:"c_tags" doc:"Inner VLAN tags; absent: all, and none."`
+	PPPoE   bool     `yaml:"pppoe" doc:"PPPoE is served."`
+	IPoE    bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
+	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
+	DHCP    string   `yaml:"dhcp" default:"server" enum:"server|relay|proxy" doc:"server: from our pools; relay, proxy: from the servers of access.dhcp, of which a proxy hides them."`
+	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else it is taken out."`
+	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
 
 // AccessProfile is a service.
@@ -128,10 +130,14 @@ func (k *checker) access() {
 		if !p.PPPoE && !p.IPoE {
 			k.fail(p.At, "", "neither pppoe nor ipoe is served")
 		}
+		if p.DHCP != "server" && len(a.DHCP.Servers) == 0 {
+			k.fail(p.At, "dhcp", "%s without servers in access.dhcp", p.DHCP)
+		}
 		if p.STags.First == 0 && p.CTags.First != 0 {
 			k.fail(p.At, "c_tags", "given without s_tags")
 		}
 	}
+	k.accessDHCP(&a.DHCP, &a.RA)
 	for i := range a.Profiles {
 		k.accessProfile(&a.Profiles[i])
 	}

@@ -47,6 +47,7 @@ func (k *checker) all() {
 	k.allMirrors()
 	k.allCounters()
 	k.pfcp()
+	k.addressPools()
 	k.access()
 	k.radius()
 	k.aaa()

@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"net/netip"
 
 	"isthmus/controlplane/access"
@@ -39,7 +40,7 @@ func (l *PPP) Opened(local, peer netip.Addr) {
 // Packet takes an IPv6 packet that was punted.
 func (l *PPP) Packet(b []byte) {
 	u := l.u
-	d, ok := ipv6(b)
+	d, ok := ipv6(bytes.Clone(b))
 	switch {
 	case u.dead || !l.local.IsValid():
 	case !ok:
@@ -51,13 +52,13 @@ func (l *PPP) Packet(b []byte) {
 	default:
 		r, w, ok := parse6(false, &d)
 		if ok {
-			w, ok = u.s.valid6(&r)
+			w, ok = u.s.valid6(r)
 		}
 		if !ok {
 			u.s.count(w)
 			return
 		}
-		u.s.serve6(u, &r, b)
+		u.s.serve6(u, r)
 	}
 }
 

@@ -4,6 +4,7 @@ package dhcp
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -28,7 +29,7 @@ func (s *Server) forget(u *subscriber) {
 
 // relay4 passes a client's message on to the upstream servers, or answers it where the lease that we hold is young
 // (proxy).
-func (s *Server) relay4(u *subscriber, p *Port, r *request4, b []byte) {
+func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 	if u.denied && s.host.Now().Before(u.until) {
 		s.count(refusedBefore)
 		return
@@ -45,7 +46,7 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4, b []byte) {
 			return
 		}
 		if p.Proxy && u.four.bound && claim(r) == mine && s.host.Now().Before(u.four.renew) {
-			u.waiting4 = append([]byte(nil), b...)
+			u.waiting4 = r
 			if u.ready(access.Families{V4: true}, true, u.request(r)) {
 				u.waiting4 = nil
 				s.acknowledge(u, r, false)
@@ -66,7 +67,7 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4, b []byte) {
 		s.count(malformed)
 		return
 	}
-	s.toUpstream(u, p, r, b)
+	s.toUpstream(u, p, r)
 	switch r.kind {
 	case dhcpv4.MessageTypeRelease:
 		u.four = lease4{}
@@ -77,14 +78,15 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4, b []byte) {
 	}
 }
 
-func (s *Server) toUpstream(u *subscriber, p *Port, r *request4, b []byte) {
+func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
 	s.forget(u)
-	u.relay, u.relayed = relayKey{r.TransactionID, u.line.MAC}, append([]byte(nil), b...)
+	u.relay, u.relayed = relayKey{r.TransactionID, u.line.MAC}, r
 	s.relays[u.relay] = u
 	if u.session == nil && u.cancel == nil {
 		u.until = s.host.Now().Add(s.c.Limits.Offer)
 	}
 	m := *r.DHCPv4
+	m.Options = maps.Clone(m.Options)
 	m.HopCount++
 	m.GatewayIPAddr = slice4(s.c.Address)
 	if !m.Options.Has(dhcpv4.OptionRelayAgentInformation) {
@@ -113,27 +115,28 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 		return
 	}
 	key := relayKey{dhcpv4.TransactionID(packet[4:8]), [6]byte(packet[28:34])}
-	u := s.relays[key]
-	if u == nil || address4(packet[24:28]) != s.c.Address ||
-		!slices.ContainsFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }) {
+	u, i := s.relays[key], -1
+	if u != nil && address4(packet[24:28]) == s.c.Address {
+		i = slices.IndexFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() })
+	}
+	if i < 0 {
 		s.count(unknownUpstream)
 		return
 	}
-	i := slices.IndexFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() })
 	from := u.port().Upstream[i]
 	if u.busy || u.cancel != nil { // the first answer wins
 		s.count(waits)
 		return
 	}
-	u.four.server = from
+	u.answering = from
 	s.answer4(u, append([]byte(nil), packet...))
 }
 
 // answer4 lets in whom an upstream server gives an address, and passes the answer on.
 func (s *Server) answer4(u *subscriber, packet []byte) {
 	m, err := dhcpv4.FromBytes(packet)
-	r, _, ok := s.parse4(u.port(), u.relayed)
-	if err != nil || !ok {
+	r := u.relayed
+	if err != nil || r == nil {
 		s.count(malformed)
 		return
 	}
@@ -143,13 +146,13 @@ func (s *Server) answer4(u *subscriber, packet []byte) {
 		if u.port().Proxy {
 			m.Options[54] = s.c.Address.AsSlice()
 		}
-		s.passOn(u, &r, m)
+		s.passOn(u, r, m)
 		if u.four = (lease4{}); u.session != nil {
 			u.drop(access.Families{V4: true}, access.UserRequest)
 		}
 		return
 	case kind == dhcpv4.MessageTypeAck && !yours.IsValid() && r.kind == dhcpv4.MessageTypeInform:
-		s.passOn(u, &r, m)
+		s.passOn(u, r, m)
 		return
 	case !yours.IsValid() || kind != dhcpv4.MessageTypeOffer && kind != dhcpv4.MessageTypeAck:
 		s.count(malformed)
@@ -159,13 +162,13 @@ func (s *Server) answer4(u *subscriber, packet []byte) {
 			s.count(otherServer)
 			return
 		}
-		server, relayed := u.four.server, u.relayed
+		server, relayed := u.answering, u.relayed
 		u.restart(access.LostService) // it has another address now
-		u.four.server, u.relayed, u.relay = server, relayed, relayKey{m.TransactionID, u.line.MAC}
+		u.answering, u.relayed, u.relay = server, relayed, relayKey{m.TransactionID, u.line.MAC}
 		s.relays[u.relay] = u
 	}
 	u.upstream = packet
-	request := u.request(&r)
+	request := u.request(r)
 	request.Given = given(m)
 	ack := m.MessageType() == dhcpv4.MessageTypeAck
 	if !u.ready(access.Families{V4: true}, ack, request) {
@@ -177,7 +180,7 @@ func (s *Server) answer4(u *subscriber, packet []byte) {
 		return
 	}
 	s.lend(u, m, ack)
-	s.passOn(u, &r, m)
+	s.passOn(u, r, m)
 }
 
 // given is what a server's message gives.
@@ -204,7 +207,7 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 	if lease <= 0 || lease > 1<<31*time.Second { // "infinite" (RFC 2131 §3.3) is asked for again
 		lease = 1 << 31 * time.Second
 	}
-	u.four.id = address4(m.Options[54])
+	u.four.server, u.four.id = u.answering, address4(m.Options[54])
 	u.four.xid = m.TransactionID
 	held := now.Add(lease)
 	if p := u.port(); p.Proxy {

@@ -36,11 +36,13 @@ type subscriber struct {
 	wants, asked, passing access.Families // asked: Want came back
 	again                 time.Time       // when what was asked in vain may be asked again
 
-	waiting4, waiting6 []byte // frames' payloads
-	waitingRS          bool
-	upstream           []byte // an upstream server's message
-	relayed            []byte // the client's message that upstream servers work at
-	relay              relayKey
+	waiting4  *request4
+	waiting6  *request6
+	waitingRS bool
+	upstream  []byte    // an upstream server's message
+	relayed   *request4 // the client's message that upstream servers work at
+	relay     relayKey
+	answering netip.AddrPort // who sent upstream
 
 	four   lease4
 	peer   netip.Addr // its link-local address; invalid: not known
@@ -192,13 +194,17 @@ func (u *subscriber) resume() {
 		u.s.answer4(u, answer)
 	}
 	if four != nil && !u.dead {
-		u.s.message4(u, four)
+		if p := u.port(); len(p.Upstream) > 0 {
+			u.s.relay4(u, p, four)
+		} else {
+			u.s.serve4(u, four)
+		}
 	}
 	if rs && !u.dead {
 		u.solicited()
 	}
 	if six != nil && !u.dead {
-		u.s.message6(u, six)
+		u.s.serve6(u, six)
 	}
 	if !u.dead {
 		u.sleep()

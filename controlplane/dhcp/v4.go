@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"time"
@@ -82,7 +83,8 @@ func sound(b []byte, op byte) bool {
 	return false // no end (RFC 2132 §3.2)
 }
 
-func (s *Server) parse4(p *Port, b []byte) (r request4, w why, ok bool) {
+// parse4 reads a frame's payload, which the request keeps.
+func (s *Server) parse4(p *Port, b []byte) (r *request4, w why, ok bool) {
 	d, ok := ipv4(b)
 	if !ok || d.dest != serverPort4 || !sound(d.body, 1) {
 		return r, malformed, false
@@ -91,7 +93,7 @@ func (s *Server) parse4(p *Port, b []byte) (r request4, w why, ok bool) {
 	if err != nil {
 		return r, malformed, false
 	}
-	r = request4{DHCPv4: m, kind: m.MessageType(), from: d.from, to: d.to}
+	r = &request4{DHCPv4: m, kind: m.MessageType(), from: d.from, to: d.to}
 	option := m.Options.Get(dhcpv4.OptionRelayAgentInformation)
 	switch {
 	case m.HopCount > mostHops:
@@ -114,7 +116,7 @@ func (s *Server) frame4(p *Port, f *access.Frame) {
 		s.count(disabled)
 		return
 	}
-	r, w, ok := s.parse4(p, f.Payload)
+	r, w, ok := s.parse4(p, bytes.Clone(f.Payload))
 	if ok && [6]byte(r.ClientHWAddr) != f.Line.MAC {
 		w, ok = foreignMAC, false
 	}
@@ -131,23 +133,10 @@ func (s *Server) frame4(p *Port, f *access.Frame) {
 		return
 	}
 	if len(p.Upstream) > 0 {
-		s.relay4(u, p, &r, f.Payload)
+		s.relay4(u, p, r)
 		return
 	}
-	s.serve4(u, &r, f.Payload)
-}
-
-// message4 is one that waited.
-func (s *Server) message4(u *subscriber, b []byte) {
-	r, _, ok := s.parse4(u.port(), b)
-	if !ok {
-		return
-	}
-	if p := u.port(); len(p.Upstream) > 0 {
-		s.relay4(u, p, &r, b)
-		return
-	}
-	s.serve4(u, &r, b)
+	s.serve4(u, r)
 }
 
 func (u *subscriber) request(r *request4) *access.Request {
@@ -159,14 +148,14 @@ func (u *subscriber) request(r *request4) *access.Request {
 		ClientID: r.Options.Get(dhcpv4.OptionClientIdentifier)}
 }
 
-// serve4 is RFC 2131 §4.3. b is kept while something must be waited for.
-func (s *Server) serve4(u *subscriber, r *request4, b []byte) {
+// serve4 is RFC 2131 §4.3. r is kept while something must be waited for.
+func (s *Server) serve4(u *subscriber, r *request4) {
 	four := access.Families{V4: true}
 	rapid := false
 	switch r.kind {
 	case dhcpv4.MessageTypeDiscover:
 		rapid = s.c.RapidCommit && r.Options.Has(dhcpv4.GenericOptionCode(80))
-		u.waiting4 = append([]byte(nil), b...)
+		u.waiting4 = r
 		if !u.ready(four, rapid, u.request(r)) {
 			return
 		}
@@ -174,7 +163,7 @@ func (s *Server) serve4(u *subscriber, r *request4, b []byte) {
 		if !s.forUs(u, r) {
 			return
 		}
-		u.waiting4 = append([]byte(nil), b...)
+		u.waiting4 = r
 		if !u.ready(four, false, u.request(r)) {
 			return
 		}

@@ -134,9 +134,8 @@ func (s *Server) inform(u *subscriber, r *request4) {
 
 // refuse4 denies what waits, where it is about an address: a DISCOVER is answered by silence.
 func (s *Server) refuse4(u *subscriber) {
-	r, _, ok := s.parse4(u.port(), u.waiting4)
-	if ok && r.kind == dhcpv4.MessageTypeRequest {
-		s.refuse4With(u, &r)
+	if r := u.waiting4; r.kind == dhcpv4.MessageTypeRequest {
+		s.refuse4With(u, r)
 	}
 }
 

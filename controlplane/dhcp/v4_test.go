@@ -37,9 +37,7 @@ func (h *home) four(kind dhcpv4.MessageType, change ...dhcpv4.Modifier) []byte {
 			dhcpv4.OptionDomainName, dhcpv4.OptionInterfaceMTU, dhcpv4.OptionClasslessStaticRoute),
 		dhcpv4.WithOption(dhcpv4.OptClientIdentifier(append([]byte{1}, h.line.MAC[:]...)))}, change...)...)
 	testkit.Must(h.w.t, err)
-	d := datagram{from: netip.IPv4Unspecified(), to: broadcast, source: 68, dest: 67, protocol: protocolUDP,
-		body: m.ToBytes()}
-	return d.packet()
+	return wrap4(m.ToBytes())
 }
 
 func (h *home) put(packet []byte) {

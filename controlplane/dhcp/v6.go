@@ -137,8 +137,9 @@ func option16(b []byte, code uint16, v []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(v))), v...)
 }
 
-func parse6(trusted bool, d *datagram) (r request6, w why, ok bool) {
-	r = request6{from: d.from, to: d.to, port: clientPort6}
+// parse6 reads a datagram, whose body the request keeps.
+func parse6(trusted bool, d *datagram) (r *request6, w why, ok bool) {
+	r = &request6{from: d.from, to: d.to, port: clientPort6}
 	if d.dest != serverPort6 || !d.from.IsLinkLocalUnicast() {
 		return r, malformed, false
 	}
@@ -181,7 +182,7 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 		s.count(disabled)
 		return
 	}
-	d, ok := ipv6(f.Payload)
+	d, ok := ipv6(bytes.Clone(f.Payload))
 	if !ok {
 		s.count(malformed)
 		return
@@ -197,7 +198,7 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 	}
 	r, w, ok := parse6(p.Trusted, &d)
 	if ok {
-		w, ok = s.valid6(&r)
+		w, ok = s.valid6(r)
 	}
 	if !ok {
 		s.count(w)
@@ -216,16 +217,7 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 		return
 	}
 	u.hears(r.from)
-	s.serve6(u, &r, f.Payload)
-}
-
-// message6 is one that waited.
-func (s *Server) message6(u *subscriber, b []byte) {
-	if d, ok := ipv6(b); ok {
-		if r, _, ok := parse6(u.port().Trusted || u.ppp != nil, &d); ok {
-			s.serve6(u, &r, b)
-		}
-	}
+	s.serve6(u, r)
 }
 
 func (u *subscriber) hears(from netip.Addr) {

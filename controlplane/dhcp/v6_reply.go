@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// serve6 is RFC 8415 §18.3. b is kept while something must be waited for.
-func (s *Server) serve6(u *subscriber, r *request6, b []byte) {
+// serve6 is RFC 8415 §18.3. r is kept while something must be waited for.
+func (s *Server) serve6(u *subscriber, r *request6) {
 	f := access.Families{V6: len(r.Options.IANA()) > 0, Delegated: len(r.Options.IAPD()) > 0}
 	if r.to != relaysAndServers { // RFC 8415 §18.3.2: we never said that a client may
 		m := s.reply6(r, dhcpv6.MessageTypeReply)
@@ -38,7 +38,7 @@ func (s *Server) serve6(u *subscriber, r *request6, b []byte) {
 		s.count(malformed)
 		return
 	}
-	u.waiting6 = append([]byte(nil), b...)
+	u.waiting6 = r
 	request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client}
 	if !u.ready(f, pass, request) {
 		return

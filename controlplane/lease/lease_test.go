@@ -34,7 +34,7 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 func user(n int) Who { return Who{User: fmt.Sprint("u", n)} }
 
 var four = Pool{Name: "four", Network: prefix("192.0.2.0/29"), Gateway: addr("192.0.2.1"), Length: 32,
-	Hold: time.Minute, Excluded:     []Range{{addr("192.0.2.3"), addr("192.0.2.3")}},
+	Hold: time.Minute, Excluded: []Range{{addr("192.0.2.3"), addr("192.0.2.3")}},
 	Reservations: []Reservation{{User: "boss", Address: addr("192.0.2.6")}}}
 
 func (w *world) take(t testing.TB, pool string, who Who) netip.Prefix {
@@ -99,6 +99,21 @@ func TestThis(t *testing.T) {
 	w.Release("", prefix("2001:db8:0:200::/60"))
 	testkit.Equal(t, w.take(t, "pd", user(2)), prefix("2001:db8::/56"), "first")
 	testkit.Equal(t, w.take(t, "pd", user(3)), prefix("2001:db8:0:200::/56"), "past what was asked for")
+}
+
+// What somebody has who did not ask here is passed over, and there again when it is free.
+func TestLive(t *testing.T) {
+	w := pools(t, Pool{Name: "p", Network: prefix("10.0.0.0/30"), Length: 32, Hold: time.Second})
+	theirs := prefix("10.0.0.1/32")
+	w.o.Live = func(_ string, v netip.Prefix) bool { return v == theirs }
+	testkit.Equal(t, w.take(t, "p", user(1)), prefix("10.0.0.2/32"), "the other one")
+	_, err := w.Take("p", user(2))
+	testkit.Refused(t, err, "nothing free")
+	_, err = w.TakeThis("", theirs, user(2))
+	testkit.Refused(t, err, "in use")
+	theirs = netip.Prefix{}
+	w.now = w.now.Add(time.Second)
+	testkit.Equal(t, w.take(t, "p", user(2)), prefix("10.0.0.1/32"), "free again")
 }
 
 // Somebody who declines everything takes an eighth of the pool away, for an hour.

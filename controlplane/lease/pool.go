@@ -137,12 +137,21 @@ func (o *pool) take(p *Pools, w Who) (n uint64, ok bool) {
 		o.again++
 		return n, o.hold(n, who)
 	}
+	var theirs []netip.Prefix // of somebody who did not ask here: they may be free another time
 	live := func(v netip.Prefix) bool {
 		n, _ := o.number(v)
+		if p.o.Live(o.Instance, v) {
+			theirs = append(theirs, v)
+			return true
+		}
 		return !free(n) || o.reserved[n] || o.excludes(v.Addr()) || v.Addr() == o.Gateway
 	}
 	for _, r := range o.ranges {
-		if v, ok := r.Take(now, o.Hold, live); ok {
+		v, ok := r.Take(now, o.Hold, live)
+		for _, one := range theirs {
+			r.Release(one, now)
+		}
+		if theirs = theirs[:0]; ok {
 			n, _ = o.number(v)
 			return n, o.hold(n, who)
 		}

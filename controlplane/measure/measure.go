@@ -52,8 +52,10 @@ func New() *Set {
 			counts)),
 		queue: prometheus.NewHistogram(options("session_queue_requests",
 			"Session requests that wait when a transaction begins.", counts)),
+		signIn: prometheus.NewHistogramVec(options("signin_seconds",
+			"Time that subscribers' sign-ins take, by phase.", seconds), []string{"phase"}),
 	}
-	s.collectors = []prometheus.Collector{s.requests, s.own, s.commit, s.write, s.batch, s.queue}
+	s.collectors = []prometheus.Collector{s.requests, s.own, s.signIn, s.commit, s.write, s.batch, s.queue}
 	return s
 }
 

@@ -105,10 +105,8 @@ func (p *Manager) PutLine(s *rules.Session, record []byte, done func(usage []api
 				return func() { done(nil, err) }
 			case fresh:
 				p.count.Established++
-				p.observer.Established(s.SEID, LineOwner)
 			default:
 				p.count.Modified++
-				p.observer.Modified()
 			}
 			usage := measured(s.SEID, rows)
 			return func() { done(usage, nil) }
@@ -196,9 +194,12 @@ func (p *Manager) KeepLine(seid uint64, record []byte, done func(err error)) {
 	})
 }
 
-// lineGone tells that a session which was a line's ended without DropLine.
-func (p *Manager) lineGone(o *owner, seid uint64) {
-	if to := p.lines.to; to != nil && o.id == LineOwner {
+// gone tells who hears of it that a session ended.
+func (p *Manager) gone(o *owner, seid uint64) {
+	switch to := p.lines.to; {
+	case o.id != LineOwner:
+		p.observer.Deleted(seid, o.id)
+	case to != nil:
 		p.answers = append(p.answers, func() { to.LineEnded(seid) })
 	}
 }

@@ -217,11 +217,18 @@ func (s *Subscriber) account(kind recordKind, cause access.Cause) {
 
 // accountAt tells accounting.
 func (s *Subscriber) accountAt(kind recordKind, cause access.Cause, at time.Time) {
-	s.loop.opt.Auth.Account(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: &s.request,
+	s.loop.bill(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: &s.request,
 		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(), V6: s.used[1].record(),
 		Cause: cause})
 }
 
 func (c *counters) record() aaa.Counters {
 	return aaa.Counters{UpBytes: c.bytes[0], DownBytes: c.bytes[1], UpPackets: c.packets[0], DownPackets: c.packets[1]}
+}
+
+// bill hands a record to accounting.
+func (l *Loop) bill(r *aaa.Record) {
+	if err := l.opt.Auth.Account(r); err != nil {
+		l.log.Error("a record of accounting is lost", "session", r.Session, "error", err)
+	}
 }

@@ -48,7 +48,7 @@ func (l *Loop) Drain() int {
 		s.end(access.AdminReboot)
 		count++
 	}
-	l.whenEmpty(func() { l.opt.Auth.Account(&aaa.Record{Kind: aaa.Off, At: l.opt.Now()}) })
+	l.whenEmpty(func() { l.bill(&aaa.Record{Kind: aaa.Off, At: l.opt.Now()}) })
 	return count
 }
 

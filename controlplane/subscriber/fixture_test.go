@@ -90,7 +90,10 @@ func (j *judge) Authenticate(_ *access.Request, _ string, done func(*access.Verd
 }
 
 func (j *judge) UserName(r *access.Request) string { return r.User }
-func (j *judge) Account(r *aaa.Record)             { j.records = append(j.records, *r) }
+func (j *judge) Account(r *aaa.Record) error {
+	j.records = append(j.records, *r)
+	return nil
+}
 
 // of are the kinds of the records of a session.
 func (j *judge) of(id string) (kinds []aaa.Kind) {

@@ -109,7 +109,7 @@ func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool 
 // selected are the subscribers that a RADIUS server means.
 func (l *Loop) selected(sel *aaa.Selector) (list []*Subscriber) {
 	match := func(s *Subscriber) bool {
-		return sel.Matches(s.request.Line, s.id, s.user, &s.addresses, s.plan.CUI)
+		return sel.Matches(&s.request.Line, s.id, s.user, &s.addresses, s.plan.CUI)
 	}
 	if sel.Session != "" {
 		if s := l.by.seid[seidOf(sel.Session)]; s != nil && !s.ending && match(s) {

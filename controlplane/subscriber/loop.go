@@ -38,7 +38,7 @@ type Sessions interface {
 type Auth interface {
 	Authenticate(r *access.Request, session string, done func(*access.Verdict))
 	UserName(r *access.Request) string
-	Account(r *aaa.Record)
+	Account(r *aaa.Record) error
 }
 
 // Options are what a loop works with.
@@ -199,7 +199,7 @@ const (
 
 // Frame gives a frame to the protocol that it is of, if the configuration has that there.
 func (l *Loop) Frame(f *access.Frame) {
-	port := l.set.port(&f.Line)
+	port := l.set.Port(&f.Line)
 	ppp := f.EtherType == etherPPPoEDiscovery || f.EtherType == etherPPPoESession
 	switch {
 	case port == nil:

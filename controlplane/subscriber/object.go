@@ -134,8 +134,8 @@ func (s *Subscriber) lineObject() *api.Session {
 		o.Encap, o.LCPOpened = api.EncapQinQPPPoE, 1
 		o.LCPMagic, o.LCPInterval, o.LCPCount = s.alive.Magic, uint16(s.alive.Interval/time.Second), s.alive.Count
 	}
-	if p := s.loop.set.profiles[s.plan.Profile]; p != nil && p.MRU != 0 && (o.MRU == 0 || p.MRU < o.MRU) {
-		o.MRU = p.MRU
+	if m := s.plan.MTU; m != 0 && (o.MRU == 0 || m < o.MRU) {
+		o.MRU = m
 	}
 	api.PutCString(o.Port[:], l.Port)
 	return o

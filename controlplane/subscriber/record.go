@@ -96,7 +96,7 @@ func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
 // The first record of accounting says that we are new, when nobody was here before.
 func (l *Loop) Restore(records []session.LineRecord) {
 	if len(records) == 0 {
-		l.opt.Auth.Account(&aaa.Record{Kind: aaa.On, At: l.opt.Now()})
+		l.bill(&aaa.Record{Kind: aaa.On, At: l.opt.Now()})
 		return
 	}
 	restored := 0

@@ -48,8 +48,8 @@ func SettingsOf(c *config.Config) *Settings {
 	return s
 }
 
-// port is the first entry that a line fits, nil when nobody signs in there.
-func (s *Settings) port(l *access.Line) *config.AccessPort {
+// Port is the first entry that a line fits, nil when nobody signs in there.
+func (s *Settings) Port(l *access.Line) *config.AccessPort {
 	for _, p := range s.ports[l.Port] {
 		if p.STags.Has(l.STag) && p.CTags.Has(l.CTag) {
 			return p
@@ -63,7 +63,7 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	name := said.Profile
 	if name == "" {
 		name = s.profile
-		if p := s.port(l); p != nil && p.Profile != "" {
+		if p := s.Port(l); p != nil && p.Profile != "" {
 			name = string(p.Profile)
 		}
 	}
@@ -80,6 +80,9 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 		if *to == "" {
 			*to = string(profile)
 		}
+	}
+	if plan.MTU == 0 {
+		plan.MTU = p.MRU
 	}
 	text(&plan.Instance, p.Instance)
 	text(&plan.Pool4, p.PoolIPv4)

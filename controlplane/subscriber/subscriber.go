@@ -151,12 +151,12 @@ func (s *Subscriber) changed() {
 }
 
 // Want is access.Session's.
-func (s *Subscriber) Want(f access.Families, done func(error)) {
+func (s *Subscriber) Want(f access.Families, given *access.Addresses, done func(error)) {
 	if s.ending {
 		s.loop.Post(func() { done(errEnded) })
 		return
 	}
-	err := s.want(f)
+	err := s.want(f, given)
 	if s.put {
 		s.changed()
 	}
@@ -168,9 +168,9 @@ func (s *Subscriber) who() lease.Who {
 }
 
 // want takes addresses of these families and gives others back.
-func (s *Subscriber) want(f access.Families) error {
+func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 	a, p := &s.addresses, &s.plan
-	if g := s.request.Given; g != nil && g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
+	if g != nil && g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
 		if _, err := s.loop.opt.Pools.TakeThis(p.Instance, netip.PrefixFrom(g.IPv4, 32), s.who()); err != nil {
 			return err
 		}
