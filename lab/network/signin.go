@@ -78,7 +78,6 @@ ports:
   - {name: n6, driver: net_af_packet, device: n6, role: core}
 
 interfaces:
-  - {name: homes, port: access, addresses: [{{.Gateway}}]}
   - {name: n6, port: n6, addresses: {{list .Core}}}
 
 routes:
@@ -90,14 +89,13 @@ instances:
   - name: internet
     interfaces: [n6]
     lookup: destination
-    pools: [{{.PoolIPv4}}, {{quote .PoolIPv6}}, {{quote .PoolPD}}]
 
 pools:
 {{- if .IPv4}}
-  - {name: homes4, instance: internet, ranges: [{{.PoolIPv4}}], gateway: {{.Gateway.Addr}}}
+  - {name: homes4, instance: internet, prefix: {{.PoolIPv4}}, gateway: {{.Gateway.Addr}}}
 {{- end}}
-  - {name: homes6, instance: internet, ranges: [{{quote .PoolIPv6}}], length: 64}
-  - {name: delegated, instance: internet, ranges: [{{quote .PoolPD}}], length: 56}
+  - {name: homes6, instance: internet, prefix: {{quote .PoolIPv6}}}
+  - {name: delegated, instance: internet, prefix: {{quote .PoolPD}}, length: 56}
 
 access:
   ports:
