@@ -41,8 +41,8 @@ enum api_type {
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 	API_TRACE = 12, // api_trace, its keys, programs and frame -> api_trace_state
 	API_TRACE_POLL = 13, // api_trace_poll -> api_trace_row[] in any number of replies, then api_trace_state
-	// empty -> replies without end: api_frame_port[] first and when it changes, and subscribers' frames, each api_frame and
-	// its api_frame_octets; one channel at a time
+	// empty -> replies without end: api_frame_port[] first and when it changes, and subscribers' frames, each
+	// api_frame and its api_frame_octets; one channel at a time
 	API_CHANNEL = 14,
 	API_CHANNEL_SEND = 15, // frames in the same form, on the connection that has the channel; no reply
 };
@@ -1139,7 +1139,7 @@ enum api_trace_outcome {
 	API_TRACE_HANDED = 4, // to another worker
 };
 
-// ---- frames of subscribers -------------------------------------------------------------------------------------------
+// ---- frames of subscribers ------------------------------------------------------------------------------------------
 
 #define API_FRAME_MOST 9216u // octets of one
 #define API_CHANNEL_MOST 32768u // bytes of one message's body, either way
@@ -1154,8 +1154,8 @@ enum api_frame_reason {
 	API_FRAME_FIRST_PACKET = 6,
 };
 
-// A frame of an access port without its addresses and tags. The part api_frame_octets[(length + 7) / 8] follows, none when
-// length is 0.
+// A frame of an access port without its addresses and tags. The part api_frame_octets[(length + 7) / 8] follows, none
+// when length is 0.
 struct api_frame {
 	char port[API_NAME];
 	uint64_t seid; // up: of the session at this endpoint; 0: nobody's

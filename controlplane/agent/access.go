@@ -3,13 +3,16 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"isthmus/controlplane/aaa"
@@ -240,4 +243,43 @@ func (s *signIns) readUpstream() {
 			s.dhcp.FromUpstream(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
 		})
 	}
+}
+
+// Cleared is how many subscribers were ended.
+type Cleared struct {
+	Ended int `json:"ended"`
+}
+
+var errNobodySignsIn = errors.New("nobody signs in here: the configuration has no access.ports")
+
+func (a *Agent) handleClear(w http.ResponseWriter, r *http.Request) {
+	who, word := r.URL.Query().Get("subscriber"), cmp.Or(r.URL.Query().Get("cause"), "admin-reset")
+	cause, known := subscriber.CauseOf(word)
+	s, out := a.signedIn(), Cleared{}
+	var err error
+	switch {
+	case s == nil:
+		err = errNobodySignsIn
+	case who == "":
+		err = errors.New("subscriber: which one?")
+	case !known:
+		err = fmt.Errorf("cause: %q is none of %s", word, strings.Join(subscriber.Causes(), ", "))
+	default:
+		err = s.loop.Ask(r.Context(), func() { out.Ended = s.loop.Clear(who, cause) })
+		if err == nil && out.Ended == 0 {
+			err = fmt.Errorf("no subscriber who signed in is %q", who)
+		}
+	}
+	a.by(r.Context(), "subscriber.cleared", who, err, "cause", word, "ended", out.Ended)
+	answer(w, out, err)
+}
+
+func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
+	s, out := a.signedIn(), Cleared{}
+	err := errNobodySignsIn
+	if s != nil {
+		err = s.loop.Ask(r.Context(), func() { out.Ended = s.loop.Drain() })
+	}
+	a.by(r.Context(), "subscriber.drained", "", err, "ended", out.Ended)
+	answer(w, out, err)
 }

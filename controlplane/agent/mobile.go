@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,6 @@ import (
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
-	"isthmus/controlplane/view"
 )
 
 // What the configuration does not say of mobile sessions.
@@ -84,7 +82,6 @@ func (a *Agent) openMobile() error {
 		return a.watermark(e) || a.mobile.blocks.Event(e)
 	})
 	a.logBlocks(plan)
-	a.control = a.mobile
 	return nil
 }
 
@@ -308,37 +305,4 @@ func noDynamic(objects intent.State) error {
 		}
 	}
 	return nil
-}
-
-// ---- show and metrics
-// ------------------------------------------------------------------------------------------------
-
-// Associations is view.Control's.
-func (m *mobile) Associations() []view.Association {
-	list := []view.Association{}
-	if m.server == nil {
-		return list
-	}
-	for _, r := range m.server.Snapshot().Associations {
-		list = append(list, view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State, Since: r.Since, Recovery: r.Recovery,
-			Sessions: r.Sessions, Features: strings.Join(r.Features, " "), Heartbeat: int64(r.RoundTrip * 1000)})
-	}
-	return list
-}
-
-// N4 is view.Control's.
-func (m *mobile) N4() *n4.Snapshot {
-	if m.server == nil {
-		return new(n4.Snapshot)
-	}
-	return m.server.Snapshot()
-}
-
-// Owner is view.Control's.
-func (m *mobile) Owner(seid uint64) (view.Owner, bool) {
-	s := m.manager.Session(seid)
-	if s == nil {
-		return view.Owner{}, false
-	}
-	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
 }

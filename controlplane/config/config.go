@@ -64,7 +64,7 @@ type Limits struct {
 	BufferedPackets  uint32 `yaml:"buffered_packets" max:"1048576" doc:"Packet buffers that hold downlink packets waiting for idle UEs; 0: a share of packet_buffers."`
 	ScheduledPackets uint32 `yaml:"scheduled_packets" max:"4194304" doc:"Packet buffers that hold packets in schedulers' queues; 0: a share of packet_buffers."`
 	Events           uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
-	Channel          uint32 `yaml:"channel" max:"1048576" doc:"KiB of subscribers' frames that wait for the control plane; 0: 4096."`
+	Channel          uint32 `yaml:"channel" max:"1048576" doc:"KiB of control frames that wait; 0: 4096."`
 	Neighbours       uint32 `yaml:"neighbours" max:"8000" doc:"Neighbours (ARP, ND); 0: 4096."`
 	Unresolved       uint32 `yaml:"unresolved_neighbours" max:"8000" doc:"Neighbours of one interface that do not answer; 0: an eighth of neighbours."`
 	Routes           uint32 `yaml:"routes" max:"8388608" doc:"Routes, IPv4 and IPv6 together; 0: 1,310,720."`
@@ -75,9 +75,9 @@ type Rates struct {
 	ICMPErrors       uint32 `yaml:"icmp_errors" default:"100" doc:"ICMP and ICMPv6 errors."`
 	ErrorIndications uint32 `yaml:"error_indications" default:"100" doc:"GTP-U Error Indications (unknown TEID)."`
 	Echo             uint32 `yaml:"echo" default:"1000" doc:"Answered echo requests, ICMP and GTP-U."`
-	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets of a kind handed to the host path, but those of subscribers to the control plane."`
-	PuntSubscriber   uint32 `yaml:"punt_subscriber" max:"10000000" doc:"Frames of a kind of one subscriber to the control plane; 0: 40."`
-	PuntLine         uint32 `yaml:"punt_line" max:"10000000" doc:"The same of all that is behind two VLAN tags; 0: 100."`
+	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets of a kind handed to the host path."`
+	PuntSubscriber   uint32 `yaml:"punt_subscriber" max:"10000000" doc:"Frames of a kind of one subscriber; 0: 40."`
+	PuntLine         uint32 `yaml:"punt_line" max:"10000000" doc:"The same behind two VLAN tags; 0: 100."`
 	PuntSTag         uint32 `yaml:"punt_s_tag" max:"10000000" doc:"The same of an S-tag; 0: 5000."`
 	PuntPort         uint32 `yaml:"punt_port" max:"10000000" doc:"The same of an access port; 0: 50000."`
 	Events           uint32 `yaml:"events" default:"10000" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
@@ -127,7 +127,7 @@ type Port struct {
 // SignIn is what of strangers is a sign-in.
 type SignIn struct {
 	At     `yaml:""`
-	Packet bool `yaml:"packet" doc:"Any IP packet or ARP request of nobody who is known (first sign of life); else they are dropped."`
+	Packet bool `yaml:"packet" doc:"Any IP packet or ARP of nobody who is known (first sign of life)."`
 }
 
 // Bond is link aggregation: IEEE 802.1AX with LACP, without it, or one link and its reserves.

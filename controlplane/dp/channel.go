@@ -139,7 +139,8 @@ func (ch *Channel) Send(frames []access.Frame) error {
 		switch {
 		case len(f.Line.Port) >= api.NameSize || len(f.Payload) > api.FrameMost:
 			ch.dropped.Add(1)
-			refused = fmt.Errorf("a frame of %d bytes for port %q cannot be sent", len(f.Payload), f.Line.Port)
+			refused = fmt.Errorf("a frame of %d bytes for port %q cannot be sent",
+				len(f.Payload), f.Line.Port)
 			continue
 		case len(ch.waiting)+len(ch.body)+need > channelWaits:
 			ch.dropped.Add(uint64(len(frames) - i))

@@ -29,8 +29,12 @@ func open(t testing.TB, s *dptest.Server) *dp.Channel {
 func someFrames(count int) []access.Frame {
 	list := make([]access.Frame, count)
 	for i := range list {
-		list[i] = access.Frame{Line: access.Line{Port: "access", TPID: 0x88a8, STag: 100, CTag: uint16(i), MAC: [6]byte{2, 5: byte(i)}},
-			Reason: access.PPPControl, EtherType: 0x8864, Session: uint64(i), Payload: bytes.Repeat([]byte{byte(i)}, i%50)}
+		list[i] = access.Frame{
+			Line: access.Line{Port: "access", TPID: 0x88a8, STag: 100, CTag: uint16(i),
+				MAC: [6]byte{2, 5: byte(i)}},
+			Reason: access.PPPControl, EtherType: 0x8864, Session: uint64(i),
+			Payload: bytes.Repeat([]byte{byte(i)}, i%50),
+		}
 		if i%50 == 0 {
 			list[i].Payload = nil
 		}

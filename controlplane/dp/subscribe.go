@@ -82,7 +82,8 @@ func (c *Client) streamed(ctx context.Context, typ uint16, first uint32) (frame,
 			continue
 		}
 		if f.Type != typ || f.Sequence != first {
-			return frame{}, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d", ErrProtocol, f.Type, typ))
+			return frame{}, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d",
+				ErrProtocol, f.Type, typ))
 		}
 		return f, nil
 	}

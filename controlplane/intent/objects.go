@@ -33,8 +33,8 @@ func (c *compiler) engine() {
 		FlowRate: e.Rates.NewFlows, SubscriberFlowRate: e.Rates.SubscriberFlows,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
 		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
-		ChannelKib: e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber, PuntLineRate: e.Rates.PuntLine,
-		PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
+		ChannelKib: e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber,
+		PuntLineRate: e.Rates.PuntLine, PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
 		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime, MaxRoutes: e.Limits.Routes,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}

@@ -41,8 +41,19 @@ type auth struct {
 	challenge  [chap.ChallengeSize]byte
 	outcome    []byte        // server: the packet that says it; client: the Response
 	expected   string        // client: of MS-CHAPv2's Success
+	early      [3][]byte     // server without authentication: what the peer said of addresses meanwhile
 	at         time.Duration // when something is sent again; 0: nothing is
 	deadline   time.Duration
+}
+
+// keeps a request of a network control protocol until the line was looked at. The peer cannot know that somebody looks,
+// and would come again in three seconds. Who has to prove who it is has to wait (row B5).
+func (a *auth) keeps(n int, b []byte) bool {
+	if a.method != access.None || !a.judged || a.done || len(b) > 256 {
+		return false
+	}
+	a.early[n] = append([]byte{}, b...)
+	return true
 }
 
 // beginAuth follows LCP.
@@ -104,7 +115,8 @@ func (l *Link) authPacket(protocol uint16, b []byte) Discard {
 		return Malformed
 	}
 	a := l.auth
-	if l.layers[nLCP].state != opened || a == nil || (protocol == PAP) != (a.method == access.PAP) || a.method == access.None {
+	if l.layers[nLCP].state != opened || a == nil || (protocol == PAP) != (a.method == access.PAP) ||
+		a.method == access.None {
 		return Unexpected // RFC 1661 §3.5; row B5
 	}
 	if l.role == Client {
@@ -129,7 +141,8 @@ func (l *Link) papRequest(a *auth, p packet) Discard {
 		return Taken
 	}
 	a.identifier = p.id()
-	l.judgeProof(a, &access.Credentials{Method: access.PAP, User: string(user), Password: append([]byte{}, password...)})
+	secret := append([]byte{}, password...)
+	l.judgeProof(a, &access.Credentials{Method: access.PAP, User: string(user), Password: secret})
 	return Taken
 }
 

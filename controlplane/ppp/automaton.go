@@ -66,13 +66,16 @@ const (
 // table is RFC 1661 §4.1: rows are events, columns the states of `initial` to `opened`. The options r, p and x of the
 // printed table (restart, passive, crossed connection) change nothing here.
 var table = [events][10]step{
-	up:      {closed, irc | scr | reqSent, none, none, none, none, none, none, none, none},
-	down:    {none, none, initial, tls | starting, initial, starting, starting, starting, starting, tld | starting},
-	open:    {tls | starting, starting, irc | scr | reqSent, stopped, stopping, stopping, reqSent, ackRcvd, ackSent, opened},
-	closeIt: {initial, tlf | initial, closed, closed, closing, closing, bye, bye, bye, tld | bye},
+	up:   {closed, irc | scr | reqSent, none, none, none, none, none, none, none, none},
+	down: {none, none, initial, tls | starting, initial, starting, starting, starting, starting, tld | starting},
+	open: {tls | starting, starting, irc | scr | reqSent, stopped, stopping, stopping, reqSent, ackRcvd,
+		ackSent, opened},
+	closeIt: {initial, tlf /* and initial */, closed, closed, closing, closing, bye, bye, bye, tld | bye},
 
-	timeout: {none, none, none, none, str | closing, str | stopping, scr | reqSent, scr | reqSent, scr | ackSent, none},
-	expired: {none, none, none, none, tlf | closed, tlf | stopped, tlf | stopped, tlf | stopped, tlf | stopped, none},
+	timeout: {none, none, none, none, str | closing, str | stopping, scr | reqSent, scr | reqSent, scr | ackSent,
+		none},
+	expired: {none, none, none, none, tlf | closed, tlf | stopped, tlf | stopped, tlf | stopped, tlf | stopped,
+		none},
 
 	goodReq: {none, none, sta | closed, irc | scr | sca | ackSent, closing, stopping,
 		sca | ackSent, sca | tlu | opened, sca | ackSent, tld | scr | sca | ackSent},
@@ -85,7 +88,8 @@ var table = [events][10]step{
 
 	termReq: {none, none, sta | closed, sta | stopped, sta | closing, sta | stopping,
 		sta | reqSent, sta | reqSent, sta | reqSent, tld | zrc | sta | stopping},
-	termAck: {none, none, closed, stopped, tlf | closed, tlf | stopped, reqSent, reqSent, ackSent, tld | scr | reqSent},
+	termAck: {none, none, closed, stopped, tlf | closed, tlf | stopped, reqSent, reqSent, ackSent,
+		tld | scr | reqSent},
 
 	unknown: {none, none, scj | closed, scj | stopped, scj | closing, scj | stopping,
 		scj | reqSent, scj | ackRcvd, scj | ackSent, scj | opened},
@@ -103,7 +107,8 @@ type automaton struct {
 	id      uint8 // of the last Configure- or Terminate-Request; of the next answer that is taken
 	waits   bool  // for an answer with that id: what comes again, or too late, is no answer
 	counter uint8 // sendings left (§4.6)
-	naks    uint8 // sent in a row
+	naks    uint8 // sent in a row, the last one to nakID
+	nakID   uint8
 	rounds  uint8 // Configure-Requests since the protocol was last open for a while
 	asks    uint8 // options that go into our Configure-Request: bits of the protocol
 	wasUp   bool

@@ -47,9 +47,11 @@ const printed = `
 `
 
 var (
-	eventNames = [events]string{"Up", "Down", "Open", "Close", "TO+", "TO-", "RCR+", "RCR-", "RCA", "RCN", "RTR", "RTA",
+	eventNames = [events]string{"Up", "Down", "Open", "Close", "TO+", "TO-", "RCR+", "RCR-", "RCA", "RCN", "RTR",
+		"RTA",
 		"RUC", "RXJ+", "RXJ-", "RXR"}
-	actionNames = map[string]step{"sca": sca, "scn": scn, "sta": sta, "scj": scj, "ser": ser, "tld": tld, "irc": irc,
+	actionNames = map[string]step{"sca": sca, "scn": scn, "sta": sta, "scj": scj, "ser": ser, "tld": tld,
+		"irc": irc,
 		"zrc": zrc, "scr": scr, "str": str, "tls": tls, "tlf": tlf, "tlu": tlu}
 )
 
@@ -78,7 +80,8 @@ func TestTableIsRFC1661s(t *testing.T) {
 			name, cells, _ := strings.Cut(line, "|")
 			testkit.Equal(t, strings.TrimSpace(name), eventNames[row], "row %d", row)
 			for column, c := range strings.Fields(cells) {
-				testkit.Equal(t, table[row][6*half+column], cell(t, c), "%s in state %d", eventNames[row], 6*half+column)
+				testkit.Equal(t, table[row][6*half+column], cell(t, c), "%s in state %d",
+					eventNames[row], 6*half+column)
 				seen++
 			}
 		}

@@ -21,7 +21,7 @@ const (
 
 // Config is what links have in common. It does not change while a link uses it.
 type Config struct {
-	Methods      []access.Method // server: offered in this order, none: the line is the proof; client: what it answers to
+	Methods      []access.Method // server: in this order, none: the line is the proof; client: what it answers to
 	Restart      time.Duration   // RFC 1661 §4.6, as the three below
 	MaxConfigure uint8
 	MaxTerminate uint8
@@ -38,13 +38,14 @@ type Config struct {
 // DefaultConfig has RFC 1661's values.
 func DefaultConfig() Config {
 	return Config{Methods: []access.Method{access.CHAP, access.MSCHAPv2, access.PAP}, Restart: 3 * time.Second,
-		MaxConfigure: 10, MaxTerminate: 2, MaxFailure: 5, AuthTimeout: 30 * time.Second, Retries: 2, Name: "isthmus", ID: 1}
+		MaxConfigure: 10, MaxTerminate: 2, MaxFailure: 5, AuthTimeout: 30 * time.Second, Retries: 2,
+		Name: "isthmus", ID: 1}
 }
 
 // Env is a link's owner. Calls come from within the link's methods.
 type Env interface {
 	Now() time.Duration                  // monotonic, of any origin; not zero
-	Buffer() []byte                      // empty, with room for one packet of 1,500 octets and its answer's additions
+	Buffer() []byte                      // empty, with room for one packet of 1,500 octets and 300 more
 	Send(protocol uint16, packet []byte) // what was written there; packet is not used behind it
 	Wake(at time.Duration)               // calls Expire then, in place of what was asked before; 0: not at all
 	Random() uint64
@@ -91,7 +92,7 @@ type Link struct {
 	mru       uint16 // the largest that this end takes; what the peer may send
 	peerMRU   uint16
 	role      Role
-	method    uint8 // server: 1 + index in Methods of what it asks for; client: the access.Method that the peer asked for
+	method    uint8 // server: 1 + index in Methods of what it asks for; client: access.Method that is asked for
 	proven    bool  // authenticated
 	admitted  bool  // network is known
 	over      bool
@@ -162,6 +163,9 @@ func (l *Link) Receive(protocol uint16, b []byte) Discard {
 		l.impliedSuccess()
 		if l.layers[n].state > starting {
 			return l.control(n, b)
+		}
+		if a := l.auth; a != nil && a.keeps(n, b) {
+			return Taken
 		}
 	}
 	if l.layers[nLCP].state != opened || !l.admitted || protocol == IPv4 || protocol == IPv6 {
@@ -287,6 +291,10 @@ func (l *Link) finish(cause access.Cause, why string) {
 
 // openNetwork starts the network control protocols, which wait for LCP, authentication and addresses.
 func (l *Link) openNetwork() {
+	early := [3][]byte{}
+	if l.auth != nil {
+		early, l.auth.early = l.auth.early, early
+	}
 	for n, on := range [3]bool{nIPCP: l.network.V4, nIPv6CP: l.network.V6} {
 		if a := &l.layers[n]; on && a.state <= starting {
 			if a.state == initial {
@@ -297,6 +305,11 @@ func (l *Link) openNetwork() {
 			}
 			l.run(n, open, nil, nil)
 			l.run(n, up, nil, nil)
+		}
+	}
+	for n, b := range early {
+		if b != nil && l.layers[n].state > starting {
+			l.control(n, b)
 		}
 	}
 }
@@ -359,8 +372,8 @@ func (l *Link) State() State {
 // Resume makes a server's link that is open, without a word to the peer. Network protocols of n that were not open are
 // left for the peer to open.
 func (l *Link) Resume(env Env, c *Config, s State, n Network) {
-	*l = Link{env: env, config: c, role: Server, mru: s.MRU, peerMRU: s.PeerMRU, magic: s.Magic, peerMagic: s.PeerMagic,
-		network: n, proven: true, admitted: true}
+	*l = Link{env: env, config: c, role: Server, mru: s.MRU, peerMRU: s.PeerMRU, magic: s.Magic,
+		peerMagic: s.PeerMagic, network: n, proven: true, admitted: true}
 	l.layers[nLCP] = automaton{state: opened, at: env.Now(), asks: askMRU | askMagic}
 	for i, on := range [3]bool{nIPCP: s.Open.V4, nIPv6CP: s.Open.V6} {
 		if i == nLCP || i == nIPCP && !n.V4 || i == nIPv6CP && !n.V6 {

@@ -46,6 +46,25 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// A peer that speaks of addresses while its line is still being looked at need not come again; one that has to prove who
+// it is has to wait.
+func TestEarly(t *testing.T) {
+	for _, m := range []access.Method{access.None, access.PAP} {
+		w := newWorld(1)
+		var methods []access.Method
+		if m != access.None {
+			methods = []access.Method{m}
+		}
+		s := alone(w, methods...)
+		s.delay = time.Second
+		openLCP(t, s)
+		got := s.Receive(IPCP, octets(t, "01 07 000a 0306 0a010203"))
+		testkit.Equal(t, got == Taken, m == access.None, "method %d: taken", m)
+		w.run(t, w.now+2*time.Second)
+		testkit.Equal(t, s.sent(IPCP, configureAck) == 1, m == access.None, "method %d: acknowledged", m)
+	}
+}
+
 // The server ends the link: the client hears it.
 func TestServerEnds(t *testing.T) {
 	w := newWorld(1)
@@ -73,7 +92,8 @@ func TestRefused(t *testing.T) {
 		s.verdict = Result{Why: "no such user", Message: "go away"}
 		w.run(t, time.Minute)
 		testkit.Equal(t, s.cause, access.UserError, "cause")
-		testkit.ErrorIf(t, !strings.Contains(c.ended, "refused"), "method %d: the client ends by %q", m, c.ended)
+		testkit.ErrorIf(t, !strings.Contains(c.ended, "refused"), "method %d: the client ends by %q", m,
+			c.ended)
 		testkit.ErrorIf(t, s.network != access.Families{}, "method %d: families are open", m)
 	}
 }
@@ -107,7 +127,8 @@ func TestMethods(t *testing.T) {
 		s, c := pair(w, serverConfig(r.server...), clientConfig(r.client...))
 		w.run(t, 2*time.Minute)
 		if r.want == access.None {
-			testkit.ErrorIf(t, s.ended == "" || c.ended == "" || len(s.asked) > 0, "%v with %v: %q, %q", r.server, r.client, s.ended, c.ended)
+			testkit.ErrorIf(t, s.ended == "" || c.ended == "" || len(s.asked) > 0, "%v with %v: %q, %q",
+				r.server, r.client, s.ended, c.ended)
 			continue
 		}
 		testkit.FatalIf(t, len(s.asked) != 1, "%v with %v: %s", r.server, r.client, s.ended)
@@ -141,7 +162,8 @@ func TestLossyWay(t *testing.T) {
 		testkit.ErrorIf(t, !up && s.ended == "" && len(w.queue) == 0 && !s.network.V4 && !s.network.V6,
 			"seed %d: the server waits for nothing", seed)
 		testkit.ErrorIf(t, len(w.log) > 600, "seed %d: %d packets", seed, len(w.log))
-		testkit.ErrorIf(t, w.loss == 0 && (!up || len(w.log) > 30), "seed %d: without loss: %q, %d packets", seed, s.ended, len(w.log))
+		testkit.ErrorIf(t, w.loss == 0 && (!up || len(w.log) > 30), "seed %d: without loss: %q, %d packets",
+			seed, s.ended, len(w.log))
 	}
 	testkit.ErrorIf(t, met < rounds*85/100, "only %d of %d meet", met, rounds)
 	t.Logf("%d of %d pairs met", met, rounds)
@@ -186,7 +208,8 @@ func TestResume(t *testing.T) {
 	c.run(nIPCP, down, nil, nil) // it negotiates IPCP again
 	c.run(nIPCP, up, nil, nil)
 	w.run(t, w.now+10*time.Second)
-	testkit.ErrorIf(t, heir.layers[nIPCP].state != opened || c.layers[nIPCP].state != opened, "IPCP does not open again")
+	testkit.ErrorIf(t, heir.layers[nIPCP].state != opened || c.layers[nIPCP].state != opened,
+		"IPCP does not open again")
 	c.Close(access.UserRequest, "")
 	w.run(t, w.now+10*time.Second)
 	testkit.Equal(t, heir.ended, "the peer ended the link", "end")

@@ -22,7 +22,7 @@ const (
 type layer interface {
 	protocol() uint16
 	request(b []byte) []byte // appends the options of our Configure-Request
-	// judge looks at an option of the peer's; a bad one gets another in its place, appended to b. It changes nothing.
+	// judge looks at an option of the peer's, and changes nothing. A bad one gets another in its place: in b.
 	judge(kind uint8, value, b []byte) (grade, []byte)
 	missing(in options, b []byte) []byte // appends options that the peer has to send
 	accept(in options)                   // the peer's request is acknowledged
@@ -47,7 +47,8 @@ func (l *Link) control(n int, b []byte) Discard {
 	case c == terminateRequest:
 		l.run(n, termReq, p, nil)
 		if n == nLCP {
-			l.finish(access.UserRequest, "the peer ended the link") // it heard our Terminate-Ack, or does not care
+			// it heard our Terminate-Ack, or does not care
+			l.finish(access.UserRequest, "the peer ended the link")
 		}
 	case c == terminateAck:
 		l.run(n, termAck, p, nil)
@@ -68,8 +69,8 @@ func (l *Link) configureRequest(n int, p packet) Discard {
 	}
 	a := &l.layers[n]
 	if a.state == opened && a.agreed == crc32.ChecksumIEEE(p) {
-		// Our Configure-Ack was lost, or the request came late: the same answer, and nothing begins anew. RFC 1661 would
-		// leave Opened, and two ends with a slow way between them might never meet.
+		// Our Configure-Ack was lost, or the request came late: the same answer, and nothing begins anew.
+		// RFC 1661 would leave Opened, and two ends with a slow way between them might never meet.
 		l.send(l.layer(n).protocol(), append(l.begin(configureAck, p.id()), in...))
 		return Taken
 	}
@@ -236,8 +237,9 @@ func (l *Link) answer(a *automaton, y layer, s step, p packet, reply []byte) {
 		l.send(y.protocol(), reply)
 		y.accept(options(p.data()))
 	case s&scn != 0:
-		if reply[0] == configureNak {
+		if reply[0] == configureNak && (a.naks == 0 || a.nakID != p.id()) { // one that came again counts once
 			a.naks++
+			a.nakID = p.id()
 		}
 		l.send(y.protocol(), reply)
 	case s&sta != 0:

@@ -28,7 +28,11 @@ func (l ipcp) request(b []byte) []byte {
 		ask  uint8
 		kind uint8
 		ours *[4]byte
-	}{{askAddress, optAddress, &l.network.Local}, {askDNS1, optDNS1, &l.network.DNS[0]}, {askDNS2, optDNS2, &l.network.DNS[1]}} {
+	}{
+		{askAddress, optAddress, &l.network.Local},
+		{askDNS1, optDNS1, &l.network.DNS[0]},
+		{askDNS2, optDNS2, &l.network.DNS[1]},
+	} {
 		if asks&o.ask != 0 {
 			b = option(b, o.kind, o.ours[:]...)
 		}

@@ -58,12 +58,14 @@ func TestAnswers(t *testing.T) {
 		want     string // protocol and packet; empty: none
 		discard  Discard
 	}{
-		{"request with all that is rejected", false, LCP, "01 07 0018 0206000a0000 0702 0802 0506 01020304 1104 05dc",
+		{"request with all that is rejected", false, LCP,
+			"01 07 0018 0206000a0000 0702 0802 0506 01020304 1104 05dc",
 			"c021 0407 0012 0206000a0000 0702 0802 110405dc", Taken},
 		{"MRU above the line's", false, LCP, "01 07 0008 0104 05dc", "c021 0307 0008 0104 05d4", Taken},
 		{"MRU of 16", false, LCP, "01 07 0008 0104 0010", "c021 0307 0008 0104 0080", Taken},
 		{"MRU of three octets", false, LCP, "01 07 0009 0105 000010", "c021 0407 0009 0105 000010", Taken},
-		{"a request for us to authenticate", false, LCP, "01 07 0008 0304 c023", "c021 0407 0008 0304 c023", Taken},
+		{"a request for us to authenticate", false, LCP, "01 07 0008 0304 c023", "c021 0407 0008 0304 c023",
+			Taken},
 		{"option of length 0", false, LCP, "01 07 0008 0100 05dc", "", Malformed},
 		{"option of length 1", false, LCP, "01 07 0008 0101 05dc", "", Malformed},
 		{"option longer than its packet", false, LCP, "01 07 0008 0105 05dc", "", Malformed},
@@ -81,21 +83,26 @@ func TestAnswers(t *testing.T) {
 		{"echo before LCP is open", false, LCP, "09 05 0008 00000000", "", Taken},
 		{"unknown protocol", true, 0x80fd, "01 01 0004", "c021 0802 000a 80fd 01010004", Taken},
 		{"PAP that nobody asked for", true, PAP, "01 01 0008 0161 0162", "", Unexpected},
-		{"echo of four octets and data", true, LCP, "09 05 000a 00000000 abcd", "c021 0a05 000a MAGIC abcd", Taken},
+		{"echo of four octets and data", true, LCP, "09 05 000a 00000000 abcd", "c021 0a05 000a MAGIC abcd",
+			Taken},
 		{"echo without magic number", true, LCP, "09 05 0004", "", Malformed},
 		{"Protocol-Reject of one octet", true, LCP, "08 05 0005 80", "", Malformed},
 		{"Code-Reject of nothing", true, LCP, "07 05 0004", "", Malformed},
 		{"Identification", true, LCP, "0c 05 0008 00000000", "", Taken},
-		{"the address of another", true, IPCP, "01 07 000a 0306 0a010204", "8021 0307 000a 0306 0a010203", Taken},
+		{"the address of another", true, IPCP, "01 07 000a 0306 0a010204", "8021 0307 000a 0306 0a010203",
+			Taken},
 		{"0.0.0.0 and name servers", true, IPCP, "01 07 0016 0306 00000000 8106 00000000 8306 00000000",
 			"8021 0307 0016 0306 0a010203 8106 09090909 8306 08080808", Taken},
 		{"WINS and compression", true, IPCP, "01 07 0016 0306 00000000 8206 00000000 0206 002d 0f01",
 			"8021 0407 0010 8206 00000000 0206 002d 0f01", Taken},
 		{"no address", true, IPCP, "01 07 0004", "8021 0307 000a 0306 0a010203", Taken},
 		{"address of three octets", true, IPCP, "01 07 0009 0305 0a0102", "8021 0407 0009 0305 0a0102", Taken},
-		{"interface identifier 0", true, IPv6CP, "01 07 000e 010a 0000000000000000", "8057 0307 000e 010a 0000000000abcdef", Taken},
-		{"our interface identifier", true, IPv6CP, "01 07 000e 010a 0000000000000001", "8057 0307 000e 010a 0000000000abcdef", Taken},
-		{"an interface identifier", true, IPv6CP, "01 07 000e 010a 0000000000000002", "8057 0207 000e 010a 0000000000000002", Taken},
+		{"interface identifier 0", true, IPv6CP, "01 07 000e 010a 0000000000000000",
+			"8057 0307 000e 010a 0000000000abcdef", Taken},
+		{"our interface identifier", true, IPv6CP, "01 07 000e 010a 0000000000000001",
+			"8057 0307 000e 010a 0000000000abcdef", Taken},
+		{"an interface identifier", true, IPv6CP, "01 07 000e 010a 0000000000000002",
+			"8057 0207 000e 010a 0000000000000002", Taken},
 	} {
 		w := newWorld(1)
 		s := alone(w)
@@ -134,12 +141,16 @@ func TestBadProofs(t *testing.T) {
 		{"PAP: name of 254 octets", access.PAP, PAP, "01 01 0105 fe" + long + "0162", Malformed},
 		{"PAP: acknowledgement", access.PAP, PAP, "02 01 0005 00", Unexpected},
 		{"CHAP while PAP was agreed", access.PAP, CHAP, "02 01 0005 00", Unexpected},
-		{"CHAP: response of 15 octets", access.CHAP, CHAP, "02 ID 0015 0f 000102030405060708090a0b0c0d0e 61", Malformed},
+		{"CHAP: response of 15 octets", access.CHAP, CHAP, "02 ID 0015 0f 000102030405060708090a0b0c0d0e 61",
+			Malformed},
 		{"CHAP: response behind the end", access.CHAP, CHAP, "02 ID 0005 10", Malformed},
-		{"CHAP: name of 254 octets", access.CHAP, CHAP, "02 ID 0113 10 000102030405060708090a0b0c0d0e0f" + long, Malformed},
-		{"CHAP: another identifier", access.CHAP, CHAP, "02 OTHER 0016 10 000102030405060708090a0b0c0d0e0f 61", Stale},
+		{"CHAP: name of 254 octets", access.CHAP, CHAP,
+			"02 ID 0113 10 000102030405060708090a0b0c0d0e0f" + long, Malformed},
+		{"CHAP: another identifier", access.CHAP, CHAP, "02 OTHER 0016 10 000102030405060708090a0b0c0d0e0f 61",
+			Stale},
 		{"CHAP: challenge", access.CHAP, CHAP, "01 ID 0016 10 000102030405060708090a0b0c0d0e0f 61", Unexpected},
-		{"MS-CHAPv2: response of 16 octets", access.MSCHAPv2, CHAP, "02 ID 0016 10 000102030405060708090a0b0c0d0e0f 61", Malformed},
+		{"MS-CHAPv2: response of 16 octets", access.MSCHAPv2, CHAP,
+			"02 ID 0016 10 000102030405060708090a0b0c0d0e0f 61", Malformed},
 		{"IPCP before authentication", access.PAP, IPCP, "01 01 0004", Unexpected},
 	} {
 		w := newWorld(1)
@@ -163,7 +174,8 @@ func TestMSCHAPv2Again(t *testing.T) {
 			failure = bytes.Clone(b) // as a client does that asks its user again
 			text := string(b[4:])
 			at := strings.Index(text, "C=") + 2
-			again := append(append([]byte{chapChallenge, b[1] + 1, 0, 21, 16}, octets(t, text[at:at+32])...), b[4+len(text):]...)
+			again := append(append([]byte{chapChallenge, b[1] + 1, 0, 21, 16}, octets(t,
+				text[at:at+32])...), b[4+len(text):]...)
 			return again
 		}
 		return b
@@ -314,6 +326,7 @@ func FuzzLink(f *testing.F) {
 		}
 		testkit.ErrorIf(t, len(w.log) > 40+6*packets, "%d packets in, %d out", packets, len(w.log))
 		w.run(t, w.now+10*time.Minute)
-		testkit.ErrorIf(t, s.ended == "" && s.network == access.Families{} && s.layers[nLCP].state != opened, "it neither ends nor opens")
+		testkit.ErrorIf(t, s.ended == "" && s.network == access.Families{} && s.layers[nLCP].state != opened,
+			"it neither ends nor opens")
 	})
 }

@@ -43,6 +43,8 @@ func (*member) Plan() *access.Plan             { return &onePlan }
 func (m *member) Addresses() *access.Addresses { return &m.addresses }
 func (*member) Keep([]byte)                    {}
 func (*member) Down(access.Cause)              {}
+func (*member) Want(access.Families, *access.Addresses, func(error)) {
+}
 func (*member) Up(access.Families, uint16, access.KeepAlive, func(error)) {
 }
 
@@ -89,9 +91,10 @@ func (o *one) Up(_ *dialer.Client, f access.Families) {
 }
 
 func newPlain() *plain {
-	p := &plain{clients: map[[6]byte]*dialer.Client{}, random: rand.New(rand.NewPCG(1, 2)), member: &member{access.Addresses{
-		IPv4: netip.MustParseAddr("10.0.0.2"), Gateway: netip.MustParseAddr("10.0.0.1"), InterfaceID: 2,
-		IPv6: netip.MustParsePrefix("fd00::/64"), DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}}}
+	p := &plain{clients: map[[6]byte]*dialer.Client{}, random: rand.New(rand.NewPCG(1, 2)),
+		member: &member{access.Addresses{
+			IPv4: netip.MustParseAddr("10.0.0.2"), Gateway: netip.MustParseAddr("10.0.0.1"), InterfaceID: 2,
+			IPv6: netip.MustParsePrefix("fd00::/64"), DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}}}
 	c := pppoe.DefaultConfig()
 	c.PPP.Methods = []access.Method{access.CHAP}
 	p.server = pppoe.New(p, c, nil)

@@ -61,5 +61,6 @@ func (c *cookies) good(cookie []byte, line *access.Line, now time.Time) bool {
 		return false
 	}
 	b := bucket(now)
-	return hmac.Equal(cookie[4:], c.over(cookie[:4], line, b)) || hmac.Equal(cookie[4:], c.over(cookie[:4], line, b-1))
+	made := func(in uint64) bool { return hmac.Equal(cookie[4:], c.over(cookie[:4], line, in)) }
+	return made(b) || made(b-1)
 }

@@ -13,6 +13,10 @@ import (
 
 const maxDelayed = 4096 // PADOs
 
+// firstWord is how long a subscriber is waited for. Linux hears nothing of a session before pppd has read the PADS, so
+// that a request sent right behind it is lost, and comes again in three seconds only.
+const firstWord = 500 * time.Millisecond
+
 // discovery takes PADI, PADR and PADT. Until a PADR with a cookie of ours comes, nothing is remembered (row B2).
 func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byte) {
 	t, ok := ParseTags(payload)
@@ -120,7 +124,7 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		return
 	}
 	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, padr: hash}
-	x.pending = &pending{service: string(t.Service)}
+	x.pending = &pending{service: string(t.Service), quiet: true}
 	if t.Relay != nil {
 		x.relay = append(x.relay, t.Relay...)
 	}
@@ -134,7 +138,8 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 	s.add(x, true)
 	s.counts[padsSent]++
 	s.sendPADS(x, line, t)
-	x.link.Start(x, &x.config.PPP, 0, s.payload(line.Port, t))
+	x.pending.mru = s.payload(line.Port, t)
+	x.Wake(s.now() + firstWord)
 }
 
 func (s *Server) sendPADS(x *session, line *access.Line, t *Tags) {

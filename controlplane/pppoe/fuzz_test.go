@@ -44,7 +44,8 @@ func FuzzServer(f *testing.F) {
 				}
 				w.server.Frame(&access.Frame{Line: line, EtherType: pppoe.EtherSession, Payload: b})
 			case 2:
-				w.server.Frame(frameOf(line, pppoe.PADR, 0, tag(pppoe.TagService), tag(pppoe.TagCookie, cookie...), b))
+				w.server.Frame(frameOf(line, pppoe.PADR, 0, tag(pppoe.TagService), tag(pppoe.TagCookie,
+					cookie...), b))
 				id = w.seen[len(w.seen)-1].Payload[2]
 			case 3:
 				w.run(time.Duration(story[1]) * 50 * time.Millisecond)

@@ -56,7 +56,8 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 	}
 	s.add(x, false)
 	x.link.Resume(x, &x.config.PPP, ppp.State{Magic: get.Uint32(state[2:]), PeerMagic: get.Uint32(state[6:]),
-		MRU: get.Uint16(state[10:]), PeerMRU: get.Uint16(state[12:]), RemoteID: get.Uint64(state[14:]), Open: open}, x.network())
+		MRU: get.Uint16(state[10:]), PeerMRU: get.Uint16(state[12:]), RemoteID: get.Uint64(state[14:]),
+		Open: open}, x.network())
 	x.serve6(open.V6)
 	return x
 }

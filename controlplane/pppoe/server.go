@@ -41,8 +41,10 @@ type Config struct {
 
 // DefaultConfig has values for a large concentrator.
 func DefaultConfig() Config {
-	return Config{PPP: ppp.DefaultConfig(), Name: "isthmus", Families: access.Families{V4: true, V6: true, Delegated: true},
-		KeepAlive: 30 * time.Second, Unanswered: 3, Sessions: 131072, PerMAC: 1, HalfOpen: 16384, HalfOpenPerLine: 4096,
+	return Config{PPP: ppp.DefaultConfig(), Name: "isthmus",
+		Families:  access.Families{V4: true, V6: true, Delegated: true},
+		KeepAlive: 30 * time.Second, Unanswered: 3,
+		Sessions: 131072, PerMAC: 1, HalfOpen: 16384, HalfOpenPerLine: 4096,
 		Quarantine: 10 * time.Second, Strangers: 2000}
 }
 
@@ -107,8 +109,9 @@ type Server struct {
 func New(host access.Host, c Config, v6 IPv6) *Server {
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
-	s := &Server{host: host, v6: v6, began: host.Now().Add(-time.Second), random: rand.NewChaCha8(seed), seed: maphash.MakeSeed(),
-		cookies: newCookies(), ports: map[string]*port{}, sessions: map[key]*session{}, peers: map[peer]*session{},
+	s := &Server{host: host, v6: v6, began: host.Now().Add(-time.Second),
+		random: rand.NewChaCha8(seed), seed: maphash.MakeSeed(), cookies: newCookies(),
+		ports: map[string]*port{}, sessions: map[key]*session{}, peers: map[peer]*session{},
 		lines: map[lineKey]lineCount{}}
 	s.lastID = uint16(s.random.Uint64())
 	s.Configure(c)
@@ -167,6 +170,7 @@ func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
 			x.v6.Packet(payload[2:])
 			return
 		}
+		x.speak()
 		switch x.link.Receive(protocol, payload[2:]) {
 		case ppp.Malformed:
 			s.counts[pppMalformed]++
@@ -211,7 +215,7 @@ func (s *Server) turn() {
 		if x == nil {
 			break
 		}
-		x.link.Expire()
+		x.expire()
 	}
 	s.ticks()
 }

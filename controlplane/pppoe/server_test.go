@@ -42,12 +42,14 @@ func TestSignIn(t *testing.T) {
 		u := w.users[0]
 		testkit.Equal(t, u.families, both, "families")
 		testkit.Equal(t, u.mtu, 1500, "MTU")
-		testkit.Equal(t, u.alive, access.KeepAlive{Magic: u.alive.Magic, Interval: 30 * time.Second, Count: 3}, "keep-alive")
+		testkit.Equal(t, u.alive, access.KeepAlive{Magic: u.alive.Magic, Interval: 30 * time.Second, Count: 3},
+			"keep-alive")
 		testkit.ErrorIf(t, u.alive.Magic == 0, "no magic number")
 		testkit.Equal(t, u.request.Line, h.line, "line")
 		testkit.Equal(t, u.request.PPPoE, h.ID, "session id")
 		testkit.Equal(t, u.request.Service, "voice", "service")
-		testkit.Equal(t, string(u.request.Agent.CircuitID)+string(u.request.Agent.RemoteID), "cidrid", "ids of the line")
+		testkit.Equal(t, string(u.request.Agent.CircuitID)+string(u.request.Agent.RemoteID), "cidrid",
+			"ids of the line")
 		testkit.Equal(t, u.request.Agent.Down, 512, "rate of the line")
 		testkit.Equal(t, h.Network().Local, u.addresses.IPv4.As4(), "address")
 		testkit.Equal(t, h.Network().DNS, [2][4]byte{{9, 9, 9, 9}}, "name servers")
@@ -63,6 +65,28 @@ func TestSignIn(t *testing.T) {
 		testkit.ErrorIf(t, h.ID == id, "the id is used again at once")
 		testkit.Equal(t, h.open, both, "families of the second session")
 	}
+}
+
+// The subscriber speaks first, unless it is silent for half a second.
+func TestFirstWord(t *testing.T) {
+	w := newWorld(t, nil)
+	line := access.Line{Port: "access", MAC: [6]byte{2, 1, 1, 1, 1, 1}}
+	service := tag(pppoe.TagService)
+	cookie := tag(pppoe.TagCookie, w.cookie(line)...)
+	w.server.Frame(frameOf(line, pppoe.PADR, 0, service, cookie))
+	w.run(400 * time.Millisecond)
+	last := w.seen[len(w.seen)-1]
+	testkit.Equal(t, last.Payload[1], pppoe.PADS, "code of the last frame")
+	w.run(200 * time.Millisecond)
+	testkit.Equal(t, w.seen[len(w.seen)-1].EtherType, pppoe.EtherSession, "after half a second")
+	w.server.Frame(frameOf(line, pppoe.PADT, binary.BigEndian.Uint16(last.Payload[2:])))
+	w.server.Frame(frameOf(line, pppoe.PADR, 0, service, cookie, tag(pppoe.TagHostUniq, 1)))
+	id := w.seen[len(w.seen)-1].Payload[2:4]
+	w.server.Frame(&access.Frame{Line: line, EtherType: pppoe.EtherSession,
+		Payload: append([]byte{0x11, 0, id[0], id[1], 0, 6}, 0xc0, 0x21, 1, 1, 0, 4)})
+	got := w.seen[len(w.seen)-2:]
+	testkit.ErrorIf(t, got[0].EtherType != pppoe.EtherSession || got[1].EtherType != pppoe.EtherSession ||
+		got[0].Payload[8] != 1 || got[1].Payload[8] != 2, "no request and answer at once: %x", got)
 }
 
 // Retransmissions get on over a way that loses frames.
@@ -160,7 +184,8 @@ func TestRestore(t *testing.T) {
 	for _, u := range w.users[:2] {
 		u.client = w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state)
 		testkit.FatalIf(t, u.client == nil, "not restored from %x", u.state)
-		testkit.ErrorIf(t, w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state) != nil, "restored twice")
+		testkit.ErrorIf(t, w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state) != nil,
+			"restored twice")
 	}
 	w.keep = true
 	w.run(time.Minute)
@@ -179,7 +204,8 @@ func TestRestore(t *testing.T) {
 	w.run(time.Second)
 	testkit.Equal(t, w.users[0].cause, access.UserRequest, "cause")
 	for n, bad := range [][]byte{nil, {1}, make([]byte, 22), append([]byte{9}, w.users[2].state[1:]...)} {
-		testkit.ErrorIf(t, w.server.Restore(w.users[2], w.users[2].request.Line, 9, bad) != nil, "state %d is taken", n)
+		testkit.ErrorIf(t, w.server.Restore(w.users[2], w.users[2].request.Line, 9, bad) != nil,
+			"state %d is taken", n)
 	}
 }
 
@@ -227,6 +253,33 @@ func TestLimits(t *testing.T) {
 	testkit.Equal(t, all, 1, "sessions")
 }
 
+// Row B17: 20,000 homes of one VLAN dial after a power cut. Those that are not let in at once come again, all are on
+// line in the end, and who is on line stays there.
+func TestStorm(t *testing.T) {
+	w := newWorld(t, func(c *pppoe.Config) { c.HalfOpen, c.HalfOpenPerLine = 2000, 1000 })
+	before := w.homeAt(0, 100, homer(access.CHAP))
+	before.Dial()
+	w.run(5 * time.Second)
+	for n := range 20_000 {
+		h := w.homeAt(n+1, 100, homer(access.CHAP))
+		h.stubborn = true
+		h.Dial()
+	}
+	half := 0
+	for range 600 {
+		w.run(200 * time.Millisecond)
+		_, now := w.server.Sessions()
+		half = max(half, now)
+	}
+	all, now := w.server.Sessions()
+	testkit.Equal(t, all, 20_001, "sessions")
+	testkit.Equal(t, now, 0, "half-open sessions in the end")
+	testkit.ErrorIf(t, half > 1000, "%d half-open sessions", half)
+	testkit.ErrorIf(t, w.count("limit-half-open") == 0, "nobody had to wait")
+	testkit.Equal(t, before.open, both, "families of who was on line: %s", before.ended)
+	testkit.Equal(t, len(w.users), 20_001, "sign-ins")
+}
+
 func frameOf(line access.Line, code uint8, id uint16, tags ...[]byte) *access.Frame {
 	b := pppoe.AppendHeader(nil, code, id)
 	for _, tag := range tags {
@@ -267,10 +320,14 @@ func TestCookies(t *testing.T) {
 		frameOf(line, pppoe.PADR, 0, service, tag(pppoe.TagCookie)),
 		frameOf(line, pppoe.PADR, 0, service, tag(pppoe.TagCookie, good[:19]...)),
 		frameOf(line, pppoe.PADR, 0, service, tag(pppoe.TagCookie, wrong...)),
-		frameOf(other(func(l *access.Line) { l.MAC[5]++ }), pppoe.PADR, 0, service, tag(pppoe.TagCookie, good...)),
-		frameOf(other(func(l *access.Line) { l.STag++ }), pppoe.PADR, 0, service, tag(pppoe.TagCookie, good...)),
-		frameOf(other(func(l *access.Line) { l.CTag++ }), pppoe.PADR, 0, service, tag(pppoe.TagCookie, good...)),
-		frameOf(other(func(l *access.Line) { l.Port = "else" }), pppoe.PADR, 0, service, tag(pppoe.TagCookie, good...)),
+		frameOf(other(func(l *access.Line) { l.MAC[5]++ }), pppoe.PADR, 0, service, tag(pppoe.TagCookie,
+			good...)),
+		frameOf(other(func(l *access.Line) { l.STag++ }), pppoe.PADR, 0, service, tag(pppoe.TagCookie,
+			good...)),
+		frameOf(other(func(l *access.Line) { l.CTag++ }), pppoe.PADR, 0, service, tag(pppoe.TagCookie,
+			good...)),
+		frameOf(other(func(l *access.Line) { l.Port = "else" }), pppoe.PADR, 0, service, tag(pppoe.TagCookie,
+			good...)),
 	} {
 		before := len(w.seen)
 		w.server.Frame(f)
@@ -281,9 +338,10 @@ func TestCookies(t *testing.T) {
 	testkit.Equal(t, all, 0, "sessions")
 	padr := frameOf(line, pppoe.PADR, 0, service, tag(pppoe.TagCookie, good...))
 	w.server.Frame(padr)
-	first := w.seen[len(w.seen)-2].Payload // then LCP
+	first := w.seen[len(w.seen)-1].Payload
 	w.server.Frame(padr)
-	testkit.ErrorIf(t, !bytes.Equal(w.seen[len(w.seen)-1].Payload, first), "the same PADR does not get the same PADS")
+	testkit.ErrorIf(t, !bytes.Equal(w.seen[len(w.seen)-1].Payload, first),
+		"the same PADR does not get the same PADS")
 	all, _ = w.server.Sessions()
 	testkit.Equal(t, all, 1, "sessions of one cookie")
 	w.server.Frame(frameOf(line, pppoe.PADT, binary.BigEndian.Uint16(first[2:])))
@@ -306,14 +364,20 @@ func TestBadDiscovery(t *testing.T) {
 	for i, f := range []*access.Frame{
 		raw(), raw(0x11, 9), raw(0x11, 9, 0, 0, 0, 1), raw(0x21, 9, 0, 0, 0, 0), raw(0x11, 9, 0, 0, 0xff, 0xff),
 		raw(0x11, 9, 0, 0, 0, 0), // no tags
-		raw(0x11, 9, 0, 0, 0, 4, 1, 1, 0, 1), raw(0x11, 9, 0, 0, 0, 3, 1, 1, 0), raw(0x11, 9, 0, 0, 0, 4, 1, 1, 0xff, 0xff),
+		raw(0x11, 9, 0, 0, 0, 4, 1, 1, 0, 1), raw(0x11, 9, 0, 0, 0, 3, 1, 1, 0), raw(0x11, 9, 0, 0, 0, 4, 1, 1,
+			0xff, 0xff),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), many),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), tag(pppoe.TagHostUniq, make([]byte, 257)...)),
-		frameOf(h.line, pppoe.PADI, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADO, 0, tag(pppoe.TagService)),
-		frameOf(h.line, pppoe.PADS, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADT, 0), frameOf(h.line, 0, 0),
-		{Line: h.line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 0, byte(h.ID >> 8), byte(h.ID), 0, 1, 0xc0}},
-		{Line: h.line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 0, byte(h.ID >> 8), byte(h.ID), 0, 9, 0xc0, 0x21}},
-		{Line: h.line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 9, byte(h.ID >> 8), byte(h.ID), 0, 2, 0xc0, 0x21}},
+		frameOf(h.line, pppoe.PADI, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADO, 0,
+			tag(pppoe.TagService)),
+		frameOf(h.line, pppoe.PADS, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADT, 0), frameOf(h.line,
+			0, 0),
+		{Line: h.line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 0, byte(h.ID >> 8), byte(h.ID), 0,
+			1, 0xc0}},
+		{Line: h.line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 0, byte(h.ID >> 8), byte(h.ID), 0,
+			9, 0xc0, 0x21}},
+		{Line: h.line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 9, byte(h.ID >> 8), byte(h.ID), 0,
+			2, 0xc0, 0x21}},
 	} {
 		before := w.count("malformed")
 		w.keep, w.seen = true, nil
@@ -322,7 +386,8 @@ func TestBadDiscovery(t *testing.T) {
 		testkit.Equal(t, len(w.seen), 0, "row %d: frames", i)
 	}
 	for i, change := range []func(*access.Line){
-		func(l *access.Line) { l.MAC[0] ^= 4 }, func(l *access.Line) { l.STag++ }, func(l *access.Line) { l.CTag++ },
+		func(l *access.Line) { l.MAC[0] ^= 4 }, func(l *access.Line) { l.STag++ },
+		func(l *access.Line) { l.CTag++ },
 		func(l *access.Line) { l.Port = "else" }} {
 		line := h.line
 		change(&line)
@@ -334,7 +399,8 @@ func TestBadDiscovery(t *testing.T) {
 	w.keep = false
 	all, _ := w.server.Sessions()
 	for n := range 100_000 {
-		line := access.Line{Port: "access", STag: uint16(n % 4096), MAC: [6]byte{6, 0, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}}
+		line := access.Line{Port: "access", STag: uint16(n % 4096), MAC: [6]byte{6, 0, byte(n >> 24),
+			byte(n >> 16), byte(n >> 8), byte(n)}}
 		w.server.Frame(frameOf(line, pppoe.PADI, 0, tag(pppoe.TagService)))
 	}
 	now, _ := w.server.Sessions()
@@ -348,7 +414,8 @@ func TestStrangers(t *testing.T) {
 	w.keep = true
 	for n := range 1000 {
 		line := access.Line{Port: "access", MAC: [6]byte{2, 2, 2, 2, byte(n >> 8), byte(n)}}
-		w.server.Frame(&access.Frame{Line: line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 0, 0, 9, 0, 2, 0xc0, 0x21}})
+		w.server.Frame(&access.Frame{Line: line, EtherType: pppoe.EtherSession, Payload: []byte{0x11, 0, 0, 9,
+			0, 2, 0xc0, 0x21}})
 	}
 	testkit.Equal(t, len(w.seen), 50, "PADTs in no time")
 	testkit.Equal(t, w.seen[0].Payload[1], pppoe.PADT, "code")
@@ -372,11 +439,13 @@ func TestServices(t *testing.T) {
 	line := h.line
 	line.MAC[5] = 99
 	cookie := w.cookieAfter(line, time.Second)
-	w.server.Frame(frameOf(line, pppoe.PADR, 0, tag(pppoe.TagService, 'x'), tag(pppoe.TagCookie, cookie...), tag(pppoe.TagRelay, 1, 2)))
+	w.server.Frame(frameOf(line, pppoe.PADR, 0, tag(pppoe.TagService, 'x'), tag(pppoe.TagCookie, cookie...),
+		tag(pppoe.TagRelay, 1, 2)))
 	_, id, payload, _ := pppoe.Header(w.seen[len(w.seen)-1].Payload)
 	tags, _ := pppoe.ParseTags(payload)
 	testkit.Equal(t, id, 0, "session id of a refusal")
-	testkit.ErrorIf(t, tags.Error == nil || !bytes.Equal(tags.Relay, []byte{1, 2}), "no Service-Name-Error, or no Relay-Session-Id: %x", payload)
+	testkit.ErrorIf(t, tags.Error == nil || !bytes.Equal(tags.Relay, []byte{1, 2}),
+		"no Service-Name-Error, or no Relay-Session-Id: %x", payload)
 }
 
 func (w *world) cookieAfter(line access.Line, d time.Duration) []byte {
@@ -397,7 +466,8 @@ func TestTshark(t *testing.T) {
 		c.MaxPayload, c.Services = map[string]uint16{"access": 1500}, []string{"internet", "voice"}
 	})
 	w.pcap = &bytes.Buffer{}
-	for _, v := range []uint32{0xa1b2c3d4, 4<<16 | 2, 0, 0, 65535, 1} { // magic, 2.4, zone, accuracy, length, Ethernet
+	// magic, 2.4, zone, accuracy, length, Ethernet
+	for _, v := range []uint32{0xa1b2c3d4, 4<<16 | 2, 0, 0, 65535, 1} {
 		testkit.Must(t, binary.Write(w.pcap, binary.LittleEndian, v))
 	}
 	for n, m := range []access.Method{access.PAP, access.CHAP, access.MSCHAPv2, access.PAP, access.MSCHAPv2} {
@@ -416,7 +486,8 @@ func TestTshark(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "pppoe.pcap")
 	testkit.Must(t, os.WriteFile(file, w.pcap.Bytes(), 0o600))
-	out, err := exec.Command("tshark", "-n", "-r", file, "-Y", "_ws.malformed || _ws.expert.severity >= 6291456", "-V").CombinedOutput()
+	out, err := exec.Command("tshark", "-n", "-r", file, "-Y", "_ws.malformed || _ws.expert.severity >= 6291456",
+		"-V").CombinedOutput()
 	testkit.Must(t, err)
 	testkit.ErrorIf(t, bytes.Contains(out, []byte("Frame ")), "tshark's remarks:\n%s", out)
 	out, err = exec.Command("tshark", "-n", "-r", file, "-Y", "pppoes && ipcp").CombinedOutput()

@@ -37,6 +37,8 @@ type session struct {
 type pending struct {
 	agent   access.Agent
 	service string
+	mru     uint16
+	quiet   bool // not a word of PPP yet, from either end
 	cancel  func()
 	request *access.Request
 }
@@ -59,6 +61,20 @@ func (s *Server) add(x *session, halfOpen bool) {
 		at.halfOpen++
 	}
 	s.lines[x.lineKey] = at
+}
+
+// speak begins PPP.
+func (x *session) speak() {
+	if p := x.pending; p != nil && p.quiet {
+		p.quiet = false
+		x.link.Start(x, &x.config.PPP, ppp.Server, p.mru)
+	}
+}
+
+// expire is called when the time has come that Wake was asked for.
+func (x *session) expire() {
+	x.speak()
+	x.link.Expire()
 }
 
 // settled: it is half open no more.
@@ -115,7 +131,7 @@ func (x *session) end(cause access.Cause, why string) {
 	x.Closed(cause, why)
 }
 
-// ---- ppp.Env ---------------------------------------------------------------------------------------------------------
+// ---- ppp.Env --------------------------------------------------------------------------------------------------------
 
 // Now is time since shortly before the server was made.
 func (x *session) Now() time.Duration { return x.server.now() }
@@ -173,7 +189,8 @@ func (x *session) signedIn(s access.Session, v *access.Verdict) {
 		return
 	}
 	x.pending.cancel = nil
-	r := ppp.Result{Accept: s != nil, Silent: v.Silent, Why: v.Why, Message: v.Message, Success: v.Success, Failure: v.Failure}
+	r := ppp.Result{Accept: s != nil, Silent: v.Silent, Why: v.Why, Message: v.Message, Success: v.Success,
+		Failure: v.Failure}
 	if s != nil {
 		x.session = s
 		r.Network = x.network()
@@ -306,7 +323,7 @@ func (x *session) sendPADT() {
 	s.send(&line, Finish(AppendTag(s.packet(PADT, x.id), TagRelay, x.relay)))
 }
 
-// ---- access.Client ---------------------------------------------------------------------------------------------------
+// ---- access.Client --------------------------------------------------------------------------------------------------
 
 // Ended by somebody else: the session is gone already.
 func (x *session) Ended(access.Cause) {

@@ -66,7 +66,8 @@ func (h *happenings) Pop() any {
 }
 
 func newWorld(t testing.TB, change func(*pppoe.Config)) *world {
-	w := &world{t: t, now: 1, random: rand.New(rand.NewPCG(1, 2)), homes: map[[6]byte]*home{}, online: map[*user]bool{},
+	w := &world{t: t, now: 1, random: rand.New(rand.NewPCG(1, 2)), homes: map[[6]byte]*home{},
+		online: map[*user]bool{},
 		config: pppoe.DefaultConfig(), wait: 10 * time.Millisecond}
 	if change != nil {
 		change(&w.config)
@@ -75,7 +76,7 @@ func newWorld(t testing.TB, change func(*pppoe.Config)) *world {
 	return w
 }
 
-// ---- access.Host -----------------------------------------------------------------------------------------------------
+// ---- access.Host ----------------------------------------------------------------------------------------------------
 
 func (w *world) Now() time.Time { return time.Unix(1_800_000_000, 0).Add(w.now) }
 
@@ -125,6 +126,8 @@ func (u *user) ID() string                   { return u.id }
 func (u *user) Plan() *access.Plan           { return &u.plan }
 func (u *user) Addresses() *access.Addresses { return &u.addresses }
 func (u *user) Keep(state []byte)            { u.state = bytes.Clone(state) }
+func (u *user) Want(access.Families, *access.Addresses, func(error)) {
+}
 func (u *user) Up(f access.Families, mtu uint16, alive access.KeepAlive, done func(error)) {
 	u.families, u.mtu, u.alive = f, mtu, alive
 	u.ups++
@@ -147,13 +150,16 @@ func (w *world) SignIn(r *access.Request, c access.Client, done func(access.Sess
 		if r.Method == access.MSCHAPv2 {
 			response, _ := chap.ParseResponse(r.Response)
 			challenge := [16]byte(r.Challenge)
-			v.Success = chap.AuthenticatorResponse(chap.NTHash("secret"), &response.NT, &challenge, &response.PeerChallenge, r.User)
+			v.Success = chap.AuthenticatorResponse(chap.NTHash("secret"), &response.NT, &challenge,
+				&response.PeerChallenge, r.User)
 		}
 		n := uint32(len(w.users) + 2)
 		u := &user{w: w, id: fmt.Sprint(n), request: *r, client: c, addresses: access.Addresses{
-			IPv4: netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), Gateway: netip.MustParseAddr("10.0.0.1"),
-			IPv6: netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 1, byte(n >> 16), byte(n >> 8), byte(n)}), 64),
-			DNS:  []netip.Addr{netip.MustParseAddr("9.9.9.9"), netip.MustParseAddr("2620:fe::fe")}}}
+			IPv4:    netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}),
+			Gateway: netip.MustParseAddr("10.0.0.1"),
+			IPv6: netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 1, byte(n >> 16), byte(n >> 8),
+				byte(n)}), 64),
+			DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9"), netip.MustParseAddr("2620:fe::fe")}}}
 		w.users = append(w.users, u)
 		w.online[u] = true
 		done(u, v)
@@ -173,20 +179,22 @@ func (w *world) knows(r *access.Request) bool {
 	}
 	response, _ := chap.ParseResponse(r.Response)
 	challenge := [16]byte(r.Challenge)
-	return r.User == "homer" && response.NT == chap.NTResponse(&challenge, &response.PeerChallenge, r.User, chap.NTHash("secret"))
+	return r.User == "homer" && response.NT == chap.NTResponse(&challenge, &response.PeerChallenge, r.User,
+		chap.NTHash("secret"))
 }
 
-// ---- homes -----------------------------------------------------------------------------------------------------------
+// ---- homes ----------------------------------------------------------------------------------------------------------
 
 // home is a subscriber and its Env.
 type home struct {
 	*dialer.Client
-	w     *world
-	line  access.Line
-	wakes int
-	open  access.Families
-	ended string
-	got   [][]byte // IPv6 packets
+	w        *world
+	line     access.Line
+	wakes    int
+	open     access.Families
+	ended    string
+	stubborn bool     // dials again
+	got      [][]byte // IPv6 packets
 }
 
 // homeAt makes a home with a MAC and an outer tag.
@@ -229,6 +237,9 @@ func (h *home) Up(_ *dialer.Client, f access.Families) { h.open = f }
 func (h *home) Packet(_ *dialer.Client, ipv6 []byte)   { h.got = append(h.got, bytes.Clone(ipv6)) }
 func (h *home) Ended(_ *dialer.Client, _ access.Cause, why string) {
 	h.ended, h.open = why, access.Families{}
+	if h.stubborn {
+		h.w.After(time.Second, h.Dial)
+	}
 }
 
 // run lets happen what happens within a time.

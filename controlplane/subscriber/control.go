@@ -3,7 +3,9 @@
 package subscriber
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"isthmus/controlplane/aaa"
@@ -20,6 +22,9 @@ var causes = map[access.Cause]string{
 
 // CauseText is Acct-Terminate-Cause in words (RFC 2866 §5.10).
 func CauseText(c access.Cause) string { return causes[c] }
+
+// Causes are all in words.
+func Causes() []string { return slices.Sorted(maps.Values(causes)) }
 
 // CauseOf is CauseText's inverse.
 func CauseOf(text string) (access.Cause, bool) {

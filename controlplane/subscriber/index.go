@@ -103,7 +103,7 @@ func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool 
 		return a.IPv6 == prefix || a.Delegated == prefix || hostOf(a.IPv4) == prefix
 	}
 	return macText(s.request.Line.MAC) == word || strings.ToLower(string(s.request.Agent.CircuitID)) == word ||
-		lineText(&s.request.Line) == word || strings.ToLower(s.user) == word
+		LineText(&s.request.Line) == word || strings.ToLower(s.user) == word
 }
 
 // selected are the subscribers that a RADIUS server means.
@@ -144,8 +144,8 @@ func macText(mac [6]byte) string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5])
 }
 
-// lineText is a line as people write it: PORT:STAG.CTAG.
-func lineText(l *access.Line) string {
+// LineText is a line as people write it: PORT:STAG.CTAG.
+func LineText(l *access.Line) string {
 	switch {
 	case l.STag == 0:
 		return l.Port

@@ -63,7 +63,7 @@ func (s *Subscriber) row() Row {
 	if since.IsZero() {
 		since = s.let
 	}
-	return Row{User: s.user, Session: s.id, Kind: KindText(r.Kind), State: state, Line: lineText(&r.Line),
+	return Row{User: s.user, Session: s.id, Kind: KindText(r.Kind), State: state, Line: LineText(&r.Line),
 		MAC: macText(r.Line.MAC), PPPoE: r.PPPoE, Circuit: string(r.Agent.CircuitID), Remote: string(r.Agent.RemoteID),
 		IPv4: addrText(a.IPv4), IPv6: prefixText(a.IPv6), Delegated: prefixText(a.Delegated), Profile: s.plan.Profile,
 		Instance: s.plan.Instance, Since: since, Up: s.plan.Up, Down: s.plan.Down, UpBytes: s.used[0].bytes[0],
@@ -98,12 +98,12 @@ func (l *Loop) Attempts(what string, most int) []Attempt {
 		}
 	}
 	list := l.history.attempts(most, func(p *past) bool {
-		return what == "" || p.user == what || macText(p.line.MAC) == what || lineText(&p.line) == what || lines[p.line]
+		return what == "" || p.user == what || macText(p.line.MAC) == what || LineText(&p.line) == what || lines[p.line]
 	})
 	out := make([]Attempt, len(list))
 	for i := range list {
 		p := &list[i]
-		out[i] = Attempt{p.user, KindText(p.kind), lineText(&p.line), macText(p.line.MAC), p.first, p.last, p.count, p.why}
+		out[i] = Attempt{p.user, KindText(p.kind), LineText(&p.line), macText(p.line.MAC), p.first, p.last, p.count, p.why}
 	}
 	return out
 }

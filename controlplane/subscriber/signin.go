@@ -77,7 +77,7 @@ func (t *attempt) refuse(reason string, v *access.Verdict) {
 	}
 	t.loop.stats.failed(reason)
 	t.loop.noteAttempt(t.request, t.user, v.Why)
-	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line", lineText(&t.request.Line))
+	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line", LineText(&t.request.Line))
 	t.over = true
 	t.loop.Post(func() { t.done(nil, v) })
 }

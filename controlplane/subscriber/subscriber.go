@@ -277,6 +277,7 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 			case err != nil && fresh:
 				s.up = time.Time{}
 				s.loop.stats.failed("session")
+				s.loop.log.Warn("a subscriber's session is refused", "subscriber", s.about(), "session", s.id, "error", err)
 				s.loop.noteAttempt(&s.request, s.user, "the session is refused: "+err.Error())
 			case err != nil:
 				s.families, s.mtu = before[0].(access.Families), before[1].(uint16)
@@ -299,7 +300,7 @@ func (s *Subscriber) cameUp() {
 	l.opt.Measures.SignIn(phaseTotal, l.opt.Now().Sub(s.began))
 	s.watch()
 	s.account(startRecord, 0)
-	l.opt.Notify("subscriber.up", s.about(), "session", s.id, "line", lineText(&s.request.Line), "ipv4", addrText(s.addresses.IPv4),
+	l.opt.Notify("subscriber.up", s.about(), "session", s.id, "line", LineText(&s.request.Line), "ipv4", addrText(s.addresses.IPv4),
 		"ipv6", prefixText(s.addresses.IPv6), "profile", s.plan.Profile)
 }
 
@@ -393,7 +394,7 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	s.accountAt(stopRecord, cause, ended)
 	l.by.forget(s)
 	l.stats.ended[cause]++
-	l.opt.Notify("subscriber.down", s.about(), "session", s.id, "cause", CauseText(cause), "line", lineText(&s.request.Line),
+	l.opt.Notify("subscriber.down", s.about(), "session", s.id, "cause", CauseText(cause), "line", LineText(&s.request.Line),
 		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes", s.used[0].bytes[1])
 	l.timers.add(l.opt.Now().Add(keepStopped), func() { l.removeRecord(s.seid) })
 }

@@ -52,6 +52,7 @@ var Tables = []*Table{
 	list[api.CloneRow]("clone", "interfaces' devices in the kernel", true, api.TableClone, cloneColumns),
 	list[api.GTSMRow]("gtsm", "how far away BGP may come from", true, api.TableGTSM, gtsmColumns),
 	sessionTable(),
+	subscriberTable, poolTable, radiusTable,
 	list("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns, (*Rule).finish),
 	list("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns, (*URR).finish),
 	list[api.InstanceRow]("instance", "network instances", true, api.TableInstance, instanceColumns),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The channel's queue of frames, and its one reader.
 //
-// Frames are copied into batches of one message each, a ring that is allocated once: a reader that is slow fills it, and
-// holds no packet buffer. A message is a sequence of parts: api_frame, then its octets.
+// Frames are copied into batches of one message each, a ring that is allocated once: a reader that is slow fills it,
+// and holds no packet buffer. A message is a sequence of parts: api_frame, then its octets.
 #include "core/channel.h"
 #include "core/engine.h"
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct {
 	void (*handler)(const struct api_frame *h, const uint8_t *octets);
 } channel;
 
-// ---- up --------------------------------------------------------------------------------------------------------------
+// ---- up -------------------------------------------------------------------------------------------------------------
 
 static uint8_t *batch(uint32_t i)
 {
@@ -152,7 +152,7 @@ static void visit(uint64_t now_ns)
 		control_stir();
 }
 
-// ---- the reader ------------------------------------------------------------------------------------------------------
+// ---- the reader -----------------------------------------------------------------------------------------------------
 
 void channel_open(struct reply_sink *sink, const struct api_header *h)
 {
@@ -177,7 +177,7 @@ void channel_client_gone(uint32_t owner)
 	channel.used = 0; // the next one would answer questions that nobody asks any more
 }
 
-// ---- down ------------------------------------------------------------------------------------------------------------
+// ---- down -----------------------------------------------------------------------------------------------------------
 
 static int read_frame(struct part_reader *r, const struct part *p, struct api_frame *h, const uint8_t **octets)
 {
@@ -219,7 +219,7 @@ int channel_send(const struct reply_sink *sink, const struct api_header *h, cons
 	return more;
 }
 
-// ---- set-up ----------------------------------------------------------------------------------------------------------
+// ---- set-up ---------------------------------------------------------------------------------------------------------
 
 void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets))
 {

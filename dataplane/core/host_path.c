@@ -189,24 +189,25 @@ void control_drop(struct rte_mbuf *m, const struct reason *r)
 	rte_pktmbuf_free(m);
 }
 
-void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
+int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 {
 	int resume = resume_find(node), punted = was_punted(m);
 
 	if (worker >= worker_count() || resume < 0) {
 		control_drop(m, &drop_inject_full);
-		return;
+		return 0;
 	}
 	packet_of(m)->resume = (uint16_t)resume;
 	if (!hold_ring_put(worker_get(worker)->inbox, m)) {
 		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint16_t)resume;
 		control_drop(m, &drop_inject_full);
-		return;
+		return 0;
 	}
 	worker_wake(worker);
 	if (punted)
 		control_worker.punted--;
 	control_worker.held++;
+	return 1;
 }
 
 void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns))

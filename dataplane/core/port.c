@@ -157,7 +157,9 @@ static int stage(struct object_change *c)
 	}
 	if (old != NULL)
 		return object_error(EBUSY,
-			"port %s: only xconnect and sign_in can change while it exists; give the new settings a new name", c->key);
+			"port %s: only xconnect and sign_in can change while it exists; give the new settings a new "
+			"name",
+			c->key);
 	struct port *p = rte_zmalloc("port", sizeof(*p), RTE_CACHE_LINE_SIZE);
 	if (p == NULL)
 		return object_error(ENOMEM, "no memory for port %s", c->key);

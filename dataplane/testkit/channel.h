@@ -47,8 +47,7 @@ static inline int kit_channel_offered(
 {
 	struct part p = {.number = part->part, .size = part->size, .count = part->count, .rows = rest};
 	uint32_t first = (uint32_t)part_padded((uint64_t)part->size * part->count);
-	struct part_reader r = {
-		.at = p.rows + first, .left = h->length - (uint32_t)sizeof(*part) - first};
+	struct part_reader r = {.at = p.rows + first, .left = h->length - (uint32_t)sizeof(*part) - first};
 
 	if (kit_channel.busy)
 		return 1;
@@ -65,8 +64,7 @@ static inline int kit_channel_offered(
 static inline void kit_channel_open(void)
 {
 	memset(&kit_channel, 0, sizeof(kit_channel));
-	kit_channel.sink =
-		(struct reply_sink){.send = kit_channel_offered, .offer = kit_channel_offered, .owner = 8};
+	kit_channel.sink = (struct reply_sink){.send = kit_channel_offered, .offer = kit_channel_offered, .owner = 8};
 	kit_request(&kit_channel.sink, API_CHANNEL, 0, NULL, 0);
 }
 
@@ -76,7 +74,8 @@ static inline void kit_channel_send(struct reply_sink *sink, const struct api_fr
 	uint8_t body[2 * sizeof(struct api_part_head) + sizeof(*h) + API_FRAME_MOST + 8] = {0};
 	uint32_t count = (h->length + 7) / 8;
 	const struct api_part_head head[2] = {{API_PART_FRAME, sizeof(*h), 1}, {API_PART_FRAME_OCTETS, 8, count}};
-	struct api_header request = {.magic = API_MAGIC, .type = API_CHANNEL_SEND, .length = sizeof(head[0]) + sizeof(*h)};
+	struct api_header request = {
+		.magic = API_MAGIC, .type = API_CHANNEL_SEND, .length = sizeof(head[0]) + sizeof(*h)};
 
 	memcpy(body, &head[0], sizeof(head[0]));
 	memcpy(body + sizeof(head[0]), h, sizeof(*h));

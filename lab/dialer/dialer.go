@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialer is a subscriber's end of PPPoE: discovery, and the client's part of ppp. Like the server it has no I/O,
-// no clock and no goroutine; thousands of clients are a Config, and an Env each or together.
+// Package dialer is a subscriber's end of PPPoE: discovery, and the client's part of ppp. Like the server it has no
+// I/O, no clock and no goroutine; thousands of clients are a Config, and an Env each or together.
 package dialer
 
 import (
@@ -38,7 +38,7 @@ type Env interface {
 	Now() time.Duration // monotonic, not zero
 	Random() uint64
 	Send(c *Client, etherType uint16, payload []byte) // behind EtherType; copied
-	Wake(c *Client, at time.Duration)                 // calls Expire then, in place of what was asked before; 0: not at all
+	Wake(c *Client, at time.Duration)                 // as of ppp.Env
 	Up(c *Client, f access.Families)                  // open now
 	Packet(c *Client, ipv6 []byte)                    // an IPv6 packet came
 	Ended(c *Client, cause access.Cause, why string)
@@ -63,7 +63,6 @@ type Client struct {
 	attempts int
 	uniq     uint64
 	offer    []byte // tags of the PADR
-	at       time.Duration
 }
 
 // New makes a client that is idle.
@@ -189,9 +188,14 @@ func (c *Client) Vanish() {
 func (c *Client) HangUp() {
 	if c.phase == session {
 		c.Link.Abort()
-		c.env.Send(c, pppoe.EtherDiscovery, pppoe.Finish(pppoe.AppendHeader(c.config.buffer[:0], pppoe.PADT, c.ID)))
+		c.padt()
 	}
 	c.end(access.UserRequest, "hung up")
+}
+
+func (c *Client) padt() {
+	b := pppoe.AppendHeader(c.config.buffer[:0], pppoe.PADT, c.ID)
+	c.env.Send(c, pppoe.EtherDiscovery, pppoe.Finish(b))
 }
 
 func (c *Client) end(cause access.Cause, why string) {
@@ -222,7 +226,7 @@ func (l link) Network(f access.Families) { l.env.Up(l.Client, f) }
 
 func (l link) Closed(cause access.Cause, why string) {
 	if l.phase == session {
-		l.env.Send(l.Client, pppoe.EtherDiscovery, pppoe.Finish(pppoe.AppendHeader(l.config.buffer[:0], pppoe.PADT, l.ID)))
+		l.padt()
 	}
 	l.end(cause, why)
 }

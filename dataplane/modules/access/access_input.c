@@ -29,7 +29,7 @@ DROP_REASON(drop_martian, "access-martian",
 	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
 DROP_REASON(drop_multicast, "access-multicast", "multicast and broadcast from subscribers is not forwarded")
 
-enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_LCP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 static int to_group(const uint8_t *mac)
 {
@@ -93,8 +93,14 @@ static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
 {
 	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
 
-	return session_endpoint_known(packet_of(m)->port_in, e, mac) ||
-	       host_ppp_begins(packet_of(m)->port_in, e, mac);
+	return session_endpoint_known(packet_of(m)->port_in, e, mac) || host_ppp_begins(packet_of(m)->port_in, e, mac);
+}
+
+static int is_lcp_echo(const struct rte_mbuf *m, uint32_t at)
+{
+	uint8_t code = at < rte_pktmbuf_data_len(m) ? *rte_pktmbuf_mtod_offset(m, const uint8_t *, at) : 0;
+
+	return code >= LCP_ECHO_REQUEST && code <= LCP_DISCARD_REQUEST;
 }
 
 static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
@@ -113,6 +119,8 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 		return ip_packet(m, e->l2_length, info.payload, info.protocol == PPP_IP4 ? 4 : 6);
 	if (!is_session(m, e))
 		return packet_leave(m, &drop_ppp, EDGE_DROP);
+	if (info.protocol == PPP_LCP && is_lcp_echo(m, e->l2_length))
+		return EDGE_LCP;
 	return packet_leave(m, &punt_ppp_control, EDGE_PUNT);
 }
 
@@ -196,6 +204,7 @@ static struct rte_node_register access_input_node = {
 			[EDGE_LOOKUP] = "@lookup-uplink",
 			[EDGE_ARP] = "arp-access",
 			[EDGE_ND] = "nd-access",
+			[EDGE_LCP] = "lcp-echo",
 			[EDGE_PUNT] = "access-punt",
 			[EDGE_DROP] = "drop",
 		},

@@ -142,11 +142,11 @@ static inline void bng_expect(
 		expect(uplink ? "access" : "internet", &in, uplink ? "internet" : "access", &out);
 }
 
-static inline int bng_setup(void **state)
+static inline void bng_start(const struct api_engine *e)
 {
 	struct api_route r = {.prefix = kit_address("0.0.0.0/0"), .via = kit_address("192.0.2.2")};
 
-	gateway_start(NULL);
+	gateway_start(e);
 	kit_begin();
 	kit_put(API_ROUTE, "0.0.0.0/0", &r, sizeof(r));
 	r = (struct api_route){.prefix = kit_address("::/0"), .via = kit_address("2001:db8:6::2")};
@@ -155,6 +155,11 @@ static inline int bng_setup(void **state)
 	commit();
 	kit_run();
 	kit_clear();
+}
+
+static inline int bng_setup(void **state)
+{
+	bng_start(NULL);
 	return 0;
 }
 

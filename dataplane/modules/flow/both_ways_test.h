@@ -146,7 +146,7 @@ static void random_marks(uint8_t qfi_dscp[64])
 }
 
 // Its headers, not its ends.
-static void put_path(const char *name, const char *local, const char *peer)
+static inline void put_path(const char *name, const char *local, const char *peer)
 {
 	struct api_path p = {.local = kit_address(local), .peer = kit_address(peer), .dscp = (uint8_t)draw(64)};
 
@@ -251,7 +251,7 @@ static void save(struct written *to)
 	}
 }
 
-static void restore(const struct written *from)
+static void restore_written(const struct written *from)
 {
 	memcpy(session_pools.state, from->state, states * sizeof(from->state[0]));
 	memcpy(session_pools.account, from->account, states * sizeof(from->account[0]));
@@ -370,6 +370,8 @@ static void settle_loans(struct written *w)
 		}
 		a->forwarded.packets += used.packets;
 		a->forwarded.bytes += used.bytes;
+		a->six.packets += rule_state_counts6(s) ? s->packets6 : 0;
+		a->six.bytes += rule_state_counts6(s) ? s->bytes6 : 0;
 	}
 }
 
@@ -392,6 +394,8 @@ static void compare_counts(
 	for (uint32_t i = 0; i < states; i++)
 		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
 			memcmp(&a->account[i].forwarded, &b->account[i].forwarded, sizeof(struct rule_counts)) != 0 ||
+			(rule_state_counts6(&b->state[i]) && memcmp(&a->account[i].six, &b->account[i].six,
+								     sizeof(struct rule_counts)) != 0) ||
 			a->account[i].policed != b->account[i].policed)
 			fail_msg("round %u: state %u has %lu B, meter %lu %lu; by the full nodes %lu B, %lu %lu", round,
 				i, b->account[i].forwarded.bytes, b->state[i].meter.full[0], b->state[i].meter.full[1],
@@ -442,7 +446,7 @@ static void compare(const struct both_ways *how, struct written *before, uint32_
 static void run_from_before(const struct both_ways *how, const struct written *before, int fast_path, uint32_t n)
 {
 	if (fast_path) {
-		restore(before);
+		restore_written(before);
 		kit_advance(0);
 	} else {
 		forget_all();

@@ -23,6 +23,8 @@
 #define FLOW_MARKED 32u // routed: the FAR has a Transport Level Marking
 #define FLOW_DSCP_OF_PATH 0x7fu // rule_state.dscp
 #define FLOW_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
+#define FLOW_HOME RULE_STATE_HOME // without a tunnel: of a wireline subscriber, IPv6 is counted apart
+static_assert(RULE_STATE_HOME_BITS == (FLOW_HOME | FLOW_TUNNEL), "rule_state_counts6()");
 #define FLOW_SUBSCRIBER (3u << FLOW_PDU_SHIFT) // no such type: the rule's access header goes in front
 
 // What a rule may have: all else takes the full nodes.

@@ -91,8 +91,10 @@ static void down(const struct api_frame *h, const uint8_t *octets)
 		return;
 	}
 	packet_of(m)->port_out = p->index;
-	control_inject(worker_of(h), "port-tx", m); // dropped when the inbox is full
-	counts.frames++;
+	if (control_inject(worker_of(h), "port-tx", m))
+		counts.frames++;
+	else
+		counts.full++;
 }
 
 struct api_channel_row channel_down_row(void)

@@ -62,7 +62,7 @@ static const struct api_frame *came(uint32_t i)
 	return &kit_channel.frame[i].h;
 }
 
-// ---- up --------------------------------------------------------------------------------------------------------------
+// ---- up -------------------------------------------------------------------------------------------------------------
 
 static void discovery_comes_up(void **state)
 {
@@ -156,6 +156,32 @@ static void slow_reader_costs_frames_alone(void **state)
 	// 25 frames of about 1,300 bytes in each message.
 	assert_int_equal(kit_channel.frames, 4000 - (kit_reason("channel-full") - full));
 	assert_true(kit_channel.frames > 3000);
+	// The first that finds no room, alone.
+	struct kit_reasons before;
+	kit_channel.busy = 1;
+	for (uint32_t i = 0; kit_reason("channel-full") == full || i == 0; i++) {
+		before = kit_reasons();
+		full = i == 0 ? kit_reason("channel-full") : full;
+		send(&f);
+		kit_advance(30000);
+	}
+	kit_only_dropped(&before, "channel-full", 1);
+	kit_channel.busy = 0;
+	kit_advance(2000);
+}
+
+static void long_frames_stay_here(void **state)
+{
+	static struct frame f;
+
+	frame_payload(&f, API_FRAME_MOST - 27);
+	frame_udp(&f, 68, 67);
+	frame_ip(&f, "0.0.0.0", "255.255.255.255", 17);
+	put_tags(&f, broadcast, stranger, ETH_TYPE_IP4, 100, 200);
+	struct kit_reasons before = kit_reasons();
+	send(&f);
+	kit_only_dropped(&before, "channel-too-long", 1);
+	assert_int_equal(kit_channel.frames, 0);
 }
 
 static void another_takes_over(void **state)
@@ -177,7 +203,7 @@ static void another_takes_over(void **state)
 	assert_int_equal(kit_channel.frames, 1);
 }
 
-// ---- limits ----------------------------------------------------------------------------------------------------------
+// ---- limits ---------------------------------------------------------------------------------------------------------
 
 static void put_discovery(struct frame *f, const uint8_t *from, uint16_t s, uint16_t c)
 {
@@ -195,8 +221,8 @@ static uint32_t came_from(uint16_t s, uint16_t c)
 	return n;
 }
 
-// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share comes up; PADIs of other lines, and
-// what subscribers of the same line say, all do.
+// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share comes up; PADIs of other lines,
+// and what subscribers of the same line say, all do.
 static void one_line_starves_nobody(void **state)
 {
 	static const uint8_t echo[] = {9, 1, 0, 8, 1, 2, 3, 4};
@@ -274,7 +300,7 @@ static void each_level_is_limited(void **state)
 
 static void a_port_is_limited(void **state)
 {
-	uint64_t limited = kit_reason("punt-port-limit");
+	struct kit_reasons before = kit_reasons();
 	static struct frame f;
 
 	for (uint32_t i = 0; i < API_PUNT_PORT / 10 + 500; i++) {
@@ -284,10 +310,10 @@ static void a_port_is_limited(void **state)
 			kit_run();
 	}
 	kit_run();
-	assert_int_equal(kit_reason("punt-port-limit") - limited, 500);
+	kit_only_dropped(&before, "punt-port-limit", 500);
 }
 
-// ---- PPPoE sessions that begin ---------------------------------------------------------------------------------------
+// ---- PPPoE sessions that begin --------------------------------------------------------------------------------------
 
 static void send_ppp(const uint8_t *mac, uint16_t c, uint16_t id)
 {
@@ -360,7 +386,7 @@ static void sessions_that_go_nowhere_are_forgotten(void **state)
 	assert_int_equal(kit_channel.frames, 1);
 }
 
-// ---- first sign of life ----------------------------------------------------------------------------------------------
+// ---- first sign of life ---------------------------------------------------------------------------------------------
 
 static void put_port(uint32_t sign_in)
 {
@@ -396,7 +422,8 @@ static void send_signs_of_life(uint16_t s, uint16_t c)
 
 static void first_packets_come_up(void **state)
 {
-	static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {100, 200}}, type[] = {ETH_TYPE_IP4, ETH_TYPE_IP6, ETH_TYPE_ARP};
+	static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {100, 200}},
+			      type[] = {ETH_TYPE_IP4, ETH_TYPE_IP6, ETH_TYPE_ARP};
 	uint64_t unknown = kit_reason("subscriber-unknown"), arp = kit_reason("neighbour-unknown-subscriber");
 
 	send_signs_of_life(100, 200);
@@ -423,7 +450,7 @@ static void first_packets_come_up(void **state)
 	assert_int_equal(kit_channel.frames, 9);
 }
 
-// ---- down ------------------------------------------------------------------------------------------------------------
+// ---- down -----------------------------------------------------------------------------------------------------------
 
 static const struct api_frame answer = {.port = "access",
 	.length = sizeof(padi),
@@ -499,6 +526,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(discovery_comes_up, open_channel, check),
 		cmocka_unit_test_setup_teardown(subscribers_are_known, open_channel, check),
 		cmocka_unit_test_setup_teardown(slow_reader_costs_frames_alone, open_channel, check),
+		cmocka_unit_test_setup_teardown(long_frames_stay_here, open_channel, check),
 		cmocka_unit_test_setup_teardown(another_takes_over, open_channel, check),
 		cmocka_unit_test_setup_teardown(one_line_starves_nobody, open_channel, check),
 		cmocka_unit_test_setup_teardown(each_level_is_limited, open_channel, check),

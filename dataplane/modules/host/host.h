@@ -29,16 +29,16 @@ const struct reason *host_reason_of_group(const struct ip_info *ip);
 // 1 when a frame that is neither IP nor ARP is of a link protocol: IS-IS, LLDP, spanning tree.
 int host_is_link_protocol(uint16_t ethertype, const uint8_t *payload, uint32_t available);
 
-// 1 when the control plane has lately given this PPPoE session id, by the PADS that it sent, and there may be no SESSION yet.
-// Workers and the control thread.
+// 1 when the control plane has lately given this PPPoE session id, by the PADS that it sent, and there may be no
+// SESSION yet. Workers and the control thread.
 struct endpoint_view;
 int host_ppp_begins(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // 1 when the packet, which goes to the host path with packet.reason, stays below all limits, else the drop reason is in
 // its place. `known`: of a subscriber, whom floods of others cost nothing.
 int host_within_limits(struct worker *w, struct rte_mbuf *m, int known);
 
-// A frame of the control thread's in a chain of buffers, originated; NULL when they are used up. Of a long one that does not
-// fit the drop is counted.
+// A frame of the control thread's in a chain of buffers, originated; NULL when they are used up. Of a long one that
+// does not fit the drop is counted.
 struct rte_mbuf *host_packet(const uint8_t *frame, uint32_t length);
 
 // Reason for a PPPoE discovery frame whose PPPoE header is at `offset`: to the host path when it is sound (row B1).

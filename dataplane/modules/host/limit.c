@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its S-tag, of
-// its port.
+// Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its
+// S-tag, of its port.
 //
-// A packet takes from all of its buckets, or, when one is empty, from none: a line with random MAC addresses has spent its
-// own bucket, and costs no other line and no subscriber anything. Known subscribers have buckets of their own at each
-// level, which strangers cannot empty. Where no C-tag tells lines apart, the S-tag's bucket is the next wider one, without
-// tags the port's. A level's buckets are a table without keys, and those of one place are shared; a port has its own.
+// A packet takes from all of its buckets, or, when one is empty, from none: a line with random MAC addresses has
+// spent its own bucket, and costs no other line and no subscriber anything. Known subscribers have buckets of their
+// own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the S-tag's bucket is the next
+// wider one, without tags the port's. A level's buckets are a table without keys, and those of one place are shared;
+// a port has its own.
+#include "host/limit.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
 #include "core/trace.h"
 #include "host/channel.h"
 #include "host/host.h"
-#include "host/limit.h"
 #include "host/ppp_begins.h"
 #include "rule/view.h"
 #include "wire/bytes.h"
@@ -37,7 +38,8 @@ static const struct {
 	uint32_t usual;
 	uint32_t depth; // parts of a second that a full bucket is worth
 } level[LIMIT_LEVELS] = {
-	[LIMIT_SUBSCRIBER] = {&drop_subscriber, offsetof(struct api_engine, punt_subscriber_rate), API_PUNT_SUBSCRIBER, 1},
+	[LIMIT_SUBSCRIBER] = {&drop_subscriber, offsetof(struct api_engine, punt_subscriber_rate), API_PUNT_SUBSCRIBER,
+		1},
 	[LIMIT_LINE] = {&drop_line, offsetof(struct api_engine, punt_line_rate), API_PUNT_LINE, 1},
 	[LIMIT_S_TAG] = {&drop_s_tag, offsetof(struct api_engine, punt_s_tag_rate), API_PUNT_S_TAG, 10},
 	[LIMIT_PORT] = {&drop_port, offsetof(struct api_engine, punt_port_rate), API_PUNT_PORT, 10},
@@ -114,11 +116,13 @@ static int start(const struct api_engine *e)
 	uint64_t wanted = (uint64_t)e->max_sessions * BUCKETS_OF_SESSION;
 	uint32_t buckets = (uint32_t)RTE_MIN(RTE_MAX(wanted, (uint64_t)BUCKETS_LEAST), (uint64_t)BUCKETS_MOST);
 
-	const uint32_t count[LIMIT_LEVELS] = {rte_align32pow2(buckets), rte_align32pow2(buckets), BUCKETS_S_TAG, BUCKETS_PORT};
+	const uint32_t count[LIMIT_LEVELS] = {
+		rte_align32pow2(buckets), rte_align32pow2(buckets), BUCKETS_S_TAG, BUCKETS_PORT};
 	for (int i = 0; i < LIMIT_LEVELS; i++) {
 		limits.mask[i] = count[i] - 1;
 		for (uint32_t w = 0; w < e->workers; w++) {
-			limits.bucket[w][i] = rte_zmalloc("punt-limits", count[i] * sizeof(uint64_t), RTE_CACHE_LINE_SIZE);
+			limits.bucket[w][i] =
+				rte_zmalloc("punt-limits", count[i] * sizeof(uint64_t), RTE_CACHE_LINE_SIZE);
 			if (limits.bucket[w][i] == NULL)
 				return object_error(
 					ENOMEM, "no memory for the limits of %u subscribers", e->max_sessions);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// PPPoE sessions between PADS and SESSION object: the subscriber negotiates and signs in, and its PPP frames must come up.
+// PPPoE sessions between PADS and SESSION object: the subscriber negotiates and signs in, and its PPP frames must
+// come up.
 //
-// The control plane says so by what it sends: its PADS makes an entry, its PADT ends it, and its PPP frames keep it. So
-// nobody else's frames get past row B4, and who guesses session ids finds nothing. One to which the control plane has not
-// sent for a minute goes.
+// The control plane says so by what it sends: its PADS makes an entry, its PADT ends it, and its PPP frames keep it.
+// So nobody else's frames get past row B4, and who guesses session ids finds nothing. One to which the control plane
+// has not sent for a minute goes.
+#include "host/ppp_begins.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "host/host.h"
-#include "host/ppp_begins.h"
 #include "rule/tables.h"
 #include "rule/view.h"
 #include "wire/eth.h"

@@ -9,6 +9,7 @@
 #include "neighbour/neighbour.h"
 #include "route/route.h"
 #include "rule/endpoint.h"
+#include "rule/rule.h"
 #include "rule/session.h"
 #include "rule/view.h"
 #include "wire/arp.h"
@@ -44,19 +45,11 @@ static int start(const struct api_engine *engine)
 	return 0;
 }
 
-// Back to where it came from: `mac` of the subscriber, ours as the source. The tags stay, but the outer one's TPID is
-// the subscriber's: a device may have handed up 0x8100 whatever it was (net_af_packet).
-static rte_edge_t send_back(struct rte_mbuf *m, const uint8_t mac[6], const struct port *p)
+static rte_edge_t send_back(struct rte_mbuf *m, const struct port *p)
 {
-	const struct endpoint_view *e = endpoint_view_of(m);
-	const struct rule *down = session_endpoint_downlink(p->index, e, mac);
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
 
-	if (down != NULL && e->tags > 0)
-		store16(frame + ETH_HEADER - 2, down->down.tpid);
-	memmove(frame, mac, 6);
-	memcpy(frame + 6, &p->mac, 6);
-	packet_of(m)->port_out = p->index;
+	endpoint_turn_back(m, p, session_endpoint_downlink(p->index, endpoint_view_of(m), mac));
 	return EDGE_TX;
 }
 
@@ -93,7 +86,7 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	memcpy(asker, arp.sender, 4);
 	memcpy(gateway, arp.target, 4);
-	rte_edge_t edge = send_back(m, frame + 6, p);
+	rte_edge_t edge = send_back(m, p);
 	arp_put(frame + e->l2_length, ARP_REPLY, p->mac.addr_bytes, gateway, frame, asker);
 	return edge;
 }
@@ -150,7 +143,7 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 	memcpy(gateway, nd.target, 16);
 	if (!resize(m, e->l2_length + ND_LENGTH))
 		return packet_leave(m, &drop_room, EDGE_DROP);
-	rte_edge_t edge = send_back(m, frame + 6, p);
+	rte_edge_t edge = send_back(m, p);
 	nd_put_na(frame + e->l2_length, gateway, asker, gateway, p->mac.addr_bytes,
 		ND_ROUTER | ND_OVERRIDE | (nd.probe ? 0 : ND_SOLICITED));
 	return edge;

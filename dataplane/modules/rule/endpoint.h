@@ -59,6 +59,10 @@ static inline int endpoint_signs_in(uint16_t port, const struct endpoint_view *e
 	return p != NULL && (p->sign_in & API_SIGN_IN_PACKET) && e->pppoe_session == 0;
 }
 
+// The same of any frame from a subscriber that has an IP packet in it, as access-input takes them.
+uint8_t endpoint_read_any(const uint8_t *frame, uint32_t readable, uint32_t length, struct endpoint_view *e, uint32_t *l3,
+	uint32_t *total);
+
 static inline int endpoint_is_dhcp(uint16_t port)
 {
 	return port == 67 || port == 547;
@@ -92,6 +96,10 @@ static __rte_always_inline uint32_t endpoint_put_double_tagged(
 	store16(at + 20, type);
 	return ETH_HEADER + 2 * ETH_TAG + pppoe;
 }
+
+// Makes of a frame from an endpoint one that goes back there by port `p`: the tags stay, but the outer one's TPID is the
+// subscriber's, that of its downlink rule `down` (or NULL): a device may have handed up 0x8100 whatever it was (net_af_packet).
+void endpoint_turn_back(struct rte_mbuf *m, const struct port *p, const struct rule *down);
 
 // Any mix of tags and PPPoE.
 uint32_t endpoint_put_any(uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length);

@@ -3,6 +3,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "instance/instance.h"
+#include "lcp/lcp.h"
 #include "meter/policer.h"
 #include "path/path.h"
 #include "route/address.h"
@@ -120,7 +121,8 @@ static int check_head(const struct parts *p)
 	for (uint16_t i = 0; i < s->routes; i++)
 		if (!address_valid(&p->route[i]) || !prefix_canonical(&p->route[i]))
 			return object_error(EINVAL, "session %s: framed route %u is no proper prefix", p->name, i + 1);
-	return s->encap == API_ENCAP_NONE ? 0 : check_access(p);
+	int error = lcp_check(s, p->name);
+	return error != 0 || s->encap == API_ENCAP_NONE ? error : check_access(p);
 }
 
 // ---- rules -----------------------------------------------------------------------------------------------------------

@@ -147,10 +147,18 @@ static int set_mobile(const struct session *s, const struct parts *p, const stru
 
 static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct rule *r, struct rule_match *m)
 {
-	r->urr = RULE_NONE;
+	r->urr = m->urr6 = RULE_NONE;
 	for (uint8_t i = 0; i < pdr->urrs; i++) {
 		uint32_t index = usage_index(s->usage, pdr->urr[i]);
 
+		if (usage_is_of_ip6(s->usage, pdr->urr[i])) {
+			if (s->encap == API_ENCAP_NONE || r->outer == API_OUTER_GTPU || m->urr6 != RULE_NONE)
+				return object_error(EINVAL,
+					"session %s: PDR %u has URR %u of IPv6 alone beside another, or no IP core side",
+					s->name, pdr->id, pdr->urr[i]);
+			m->urr6 = index;
+			continue;
+		}
 		// A quota that is used up has done its work: the packet follows the quota FAR.
 		if (index == RULE_NONE || usage_exhausted(s->usage, pdr->urr[i]))
 			continue;
