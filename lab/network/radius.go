@@ -121,7 +121,9 @@ func (l *Lab) startRADIUS(ctx context.Context) error {
 		if l.opt.PPPoE {
 			password = HomePassword(HomeUser(i))
 		}
-		fmt.Fprintf(users, "%s\tCleartext-Password := %q\n\tAcct-Interim-Interval = 60,\n\tClass = 0x%02x\n\n",
+		// Debian 12's version signs only answers that it is told to sign, and with the attribute where it stands.
+		fmt.Fprintf(users, "%s\tCleartext-Password := %q\n\tMessage-Authenticator = 0x00,\n"+
+			"\tAcct-Interim-Interval = 60,\n\tClass = 0x%02x\n\n",
 			HomeUser(i), password, i+1)
 	}
 	for name, text := range map[string]string{"radiusd.conf": b.String(), "users": users.String()} {

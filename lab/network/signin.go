@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
+	"time"
 
 	"isthmus/lab/frames"
 )
@@ -78,6 +79,7 @@ ports:
   - {name: n6, driver: net_af_packet, device: n6, role: core}
 
 interfaces:
+  - {name: homes, port: access, addresses: [{{.Gateway}}]}
   - {name: n6, port: n6, addresses: {{list .Core}}}
 
 routes:
@@ -276,6 +278,12 @@ func (l *Lab) startIPoE(ctx context.Context, i int) error {
 			return err
 		}
 	}
+	// dhclient -6 gives up without a link-local address.
+	for !hasLinkLocal(node) {
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("no link-local address: %w", err)
+		}
+	}
 	file := func(name string) string { return filepath.Join(l.opt.Dir, node+"."+name) }
 	script := filepath.Join(l.opt.Dir, "dhclient-script")
 	if !l.opt.IPv6Only {
@@ -287,6 +295,15 @@ func (l *Lab) startIPoE(ctx context.Context, i int) error {
 	}
 	return l.spawn(node, "dhclient -6 of "+node, file("dhclient6.log"), true, "dhclient", "-6", "-P", "-d", "-sf", script,
 		"-cf", "/dev/null", "-lf", file("leases6"), "-pf", file("pid6"), "wan")
+}
+
+func hasLinkLocal(node string) (has bool) {
+	inside(node, func() error {
+		b, err := os.ReadFile("/proc/thread-self/net/if_inet6")
+		has = bytes.Contains(b, []byte(" 20 ")) // scope; behind it the flags, 80 of which say permanent
+		return err
+	})
+	return has
 }
 
 // signInHints are what a user may type next.
