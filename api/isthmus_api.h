@@ -363,6 +363,9 @@ struct api_interface {
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u
+// Access ports: who asks for an address of the interface's networks is answered with our MAC address, so that subscribers of one
+// network reach each other through the gateway (local proxy ARP, and the same by neighbour discovery).
+#define API_INTERFACE_LOCAL_PROXY 8u
 
 // Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
 // routes of their own accord.

@@ -264,6 +264,7 @@ const (
 	InterfaceDown                 = 0x1
 	InterfaceRPFStrict            = 0x2
 	InterfaceRPFLoose             = 0x4
+	InterfaceLocalProxy           = 0x8
 	RouteFurther                  = 0x7
 	MaxSubports                   = 0x40
 	MaxPipeProfiles               = 0x20

@@ -11,6 +11,7 @@ PACKAGES=(
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
 	iperf3 bind9-dnsutils frr isc-dhcp-client ppp # programs that the lab and its tests run
 	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
+	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # clients of the DHCP tests
 	libjs-dygraphs                             # part of the live page
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )

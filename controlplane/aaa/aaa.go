@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aaa decides whether subscribers are let in, by local users, RADIUS, or without a question; makes plans of what
-// RADIUS says; accounts sessions; and passes on what RADIUS servers want changed.
+// Package aaa decides whether subscribers are let in, by local users, RADIUS, or without a question; makes plans of
+// what RADIUS says; accounts sessions; and passes on what RADIUS servers want changed.
 package aaa
 
 import (
@@ -46,7 +46,7 @@ type setup struct {
 	ignored    *tally
 }
 
-type counts struct{ accepted, refused, undecided, records atomic.Uint64 }
+type counts struct{ accepted, refused, undecided atomic.Uint64 }
 
 // New starts what a configuration asks for.
 func New(c *config.Config, o Options) (*AAA, error) {
@@ -155,15 +155,14 @@ func (s *setup) userName(r *access.Request) string {
 	return fill(s.config.AAA.Name, r)
 }
 
-// Authenticate decides on a request by the methods in turn. session is the Acct-Session-Id that it would have. Request and
-// what it points to must not change until done, which is called once, perhaps before Authenticate returns, perhaps from
-// another goroutine.
+// Authenticate decides on a request by the methods in turn. session is the Acct-Session-Id that it would have.
+// Request and what it points to must not change until done, which is called once, perhaps before Authenticate
+// returns, perhaps from another goroutine.
 func (a *AAA) Authenticate(r *access.Request, session string, done func(*access.Verdict)) {
 	s := a.now.Load()
 	name := s.userName(r)
 	if name == "" || len(name) > 253 {
-		a.decided(&access.Verdict{Why: fmt.Sprintf("a user name of %d bytes: 1 to 253", len(name)),
-			Failure: failure(r.Challenge)}, done)
+		a.decided(refuse(r, fmt.Sprintf("a user name of %d bytes: 1 to 253", len(name))), done)
 		return
 	}
 	t := &attempt{a, s, r, name, session, done}
@@ -200,18 +199,22 @@ func (t *attempt) try(methods []string, away error) {
 		verdict(&access.Verdict{Silent: true, Why: away.Error()})
 		return
 	}
-	v := &access.Verdict{Why: "unknown user"}
-	if t.r.Method == access.MSCHAPv2 {
-		v.Failure = failure(t.r.Challenge)
+	verdict(refuse(t.r, "unknown user"))
+}
+
+// refuse is a verdict, for MS-CHAPv2 with what its Failure packet says.
+func refuse(r *access.Request, why string) *access.Verdict {
+	v := &access.Verdict{Why: why}
+	if r.Method == access.MSCHAPv2 {
+		v.Failure = failure(r.Challenge)
 	}
-	verdict(v)
+	return v
 }
 
 // accept lets everybody in who does not want a proof of ours: MS-CHAPv2 is mutual, and we do not know the password.
 func (t *attempt) accept() *access.Verdict {
 	if t.r.Method == access.MSCHAPv2 {
-		return &access.Verdict{Why: "MS-CHAPv2 needs to know the password, and method accept does not",
-			Failure: failure(t.r.Challenge)}
+		return refuse(t.r, "MS-CHAPv2 needs to know the password, and method accept does not")
 	}
 	return &access.Verdict{Accept: true}
 }
@@ -265,8 +268,10 @@ type State struct {
 // State of the moment.
 func (a *AAA) State() State {
 	s := a.now.Load()
-	out := State{Methods: s.config.AAA.Methods, Accepted: a.counts.accepted.Load(), Refused: a.counts.refused.Load(),
-		Undecided: a.counts.undecided.Load(), Queue: a.queue.state(), Changes: a.changes.counters(), Ignored: s.ignored.names()}
+	out := State{Methods: s.config.AAA.Methods, Accepted: a.counts.accepted.Load(),
+		Refused:   a.counts.refused.Load(),
+		Undecided: a.counts.undecided.Load(), Queue: a.queue.state(), Changes: a.changes.counters(),
+		Ignored: s.ignored.names()}
 	if s.auth != nil {
 		out.Authentication = s.auth.State()
 	}

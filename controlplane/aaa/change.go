@@ -65,7 +65,8 @@ func (s *Selector) Matches(line *access.Line, session, user string, at *access.A
 
 // none tells that no field is given.
 func (s *Selector) none() bool {
-	return s.Session == "" && s.User == "" && s.PortID == "" && s.CallingStation == "" && s.Port == 0 && !s.IPv4.IsValid() &&
+	return s.Session == "" && s.User == "" && s.PortID == "" && s.CallingStation == "" && s.Port == 0 &&
+		!s.IPv4.IsValid() &&
 		!s.IPv6.IsValid() && !s.Delegated.IsValid() && s.InterfaceID == 0 && len(s.CUI) == 0
 }
 
@@ -81,8 +82,8 @@ func hexDigits(mac string) string {
 // Change is what a CoA-Request wants of a session's plan.
 type Change struct{ list []radius.Attribute }
 
-// Apply lays the change over the plan that authentication gave, not the one with the profile. On an error the plan is of no
-// use, and ResultOf says what to answer.
+// Apply lays the change over the plan that authentication gave, not the one with the profile. On an error the plan is
+// of no use, and ResultOf says what to answer.
 func (c *Change) Apply(p *access.Plan) error { return apply(p, c.list, unsupported) }
 
 type unsupportedError struct{ t radius.Type }
@@ -124,7 +125,8 @@ func (c *changes) use(r *config.RADIUS) error {
 		if one.Policy == "required" {
 			policy = radius.Anywhere
 		}
-		d.Clients = append(d.Clients, radius.DynamicClient{Prefix: one.Address.Masked(), Secret: secret, Policy: policy})
+		d.Clients = append(d.Clients, radius.DynamicClient{Prefix: one.Address.Masked(), Secret: secret,
+			Policy: policy})
 	}
 	var listen []netip.AddrPort
 	for _, l := range r.CoA.Listen {

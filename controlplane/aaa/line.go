@@ -37,8 +37,10 @@ func fill(template string, r *access.Request) string {
 		return template
 	}
 	return strings.NewReplacer(
-		"{port}", r.Line.Port, "{svlan}", strconv.Itoa(int(r.Line.STag)), "{cvlan}", strconv.Itoa(int(r.Line.CTag)),
-		"{mac}", StationID(r.Line.MAC), "{circuit}", readable(r.Agent.CircuitID), "{remote}", readable(r.Agent.RemoteID),
+		"{port}", r.Line.Port, "{svlan}", strconv.Itoa(int(r.Line.STag)), "{cvlan}",
+		strconv.Itoa(int(r.Line.CTag)),
+		"{mac}", StationID(r.Line.MAC), "{circuit}", readable(r.Agent.CircuitID), "{remote}",
+		readable(r.Agent.RemoteID),
 		"{host}", readable([]byte(r.HostName)),
 	).Replace(template)
 }

@@ -102,14 +102,11 @@ func (l *local) check(u *config.User, r *access.Request) *access.Verdict {
 		err = errors.New("an unknown method of authentication")
 	}
 	if err != nil {
-		v.Why = err.Error()
-		if r.Method == access.MSCHAPv2 {
-			v.Failure = failure(r.Challenge)
-		}
-		return v
+		return refuse(r, err.Error())
 	}
 	v.Accept = true
-	v.Plan = access.Plan{Profile: string(u.Profile), IPv4: u.IPv4.Addr, IPv6: u.IPv6.Prefix, Delegated: u.Delegated.Prefix}
+	v.Plan = access.Plan{Profile: string(u.Profile), IPv4: u.IPv4.Addr, IPv6: u.IPv6.Prefix,
+		Delegated: u.Delegated.Prefix}
 	return v
 }
 
@@ -198,7 +195,8 @@ func parseArgon(text string) (*argon, error) {
 		return nil, errors.New("password_hash is not $argon2id$v=19$m=...,t=...,p=...$salt$hash")
 	}
 	// What one sign-in may cost.
-	if a.memory > 256<<10 || a.time == 0 || a.time > 16 || a.threads == 0 || a.threads > 16 || len(a.sum) < 16 || len(a.sum) > 64 {
+	if a.memory > 256<<10 || a.time == 0 || a.time > 16 || a.threads == 0 || a.threads > 16 || len(a.sum) < 16 ||
+		len(a.sum) > 64 {
 		return nil, errors.New("password_hash: at most m=262144, t=16, p=16, and a hash of 16 to 64 bytes")
 	}
 	return a, nil

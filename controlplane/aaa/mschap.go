@@ -50,7 +50,8 @@ func (m *mschap) challengeHash() []byte {
 	return h.Sum(nil)[:8]
 }
 
-// verify tells whether the response was made of the password that has this hash; success is for the Success packet (§5).
+// verify tells whether the response was made of the password that has this hash; success is for the Success packet
+// (§5).
 func (m *mschap) verify(hash [16]byte) (success string, ok bool) {
 	if len(m.challenge) != 16 || len(m.response) != 49 {
 		return "", false

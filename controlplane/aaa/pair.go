@@ -14,7 +14,8 @@ import (
 	"isthmus/controlplane/radius"
 )
 
-// pair is a Cisco-AVPair: "subscriber:KEY=VALUE" is ours, "ip:dns-servers=ADDRESS ADDRESS" is known; others are left alone.
+// pair is a Cisco-AVPair: "subscriber:KEY=VALUE" is ours, "ip:dns-servers=ADDRESS ADDRESS" is known; others are left
+// alone.
 func (p *planner) pair(a *radius.Attribute) error {
 	text := string(a.Value)
 	if servers, ok := strings.CutPrefix(text, "ip:dns-servers="); ok {

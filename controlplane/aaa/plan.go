@@ -24,19 +24,21 @@ const (
 
 // planner lays the attributes of one packet over a plan.
 type planner struct {
-	plan    *access.Plan
-	unknown func(t radius.Type) error
-	seen    map[string]bool
-	ranks   [2]int // of the attribute that Up and Down are of: several vendors' may be sent for one rate
+	plan     *access.Plan
+	unknown  func(t radius.Type) error
+	seen     map[string]bool
+	gateways []netip.Addr // of framed routes
+	ranks    [2]int       // of the attribute that Up and Down are of: several vendors' may be sent for one rate
 }
 
 // field is how an attribute changes a plan. An error refuses the sign-in or the change, in words.
 type field func(p *planner, a *radius.Attribute) error
 
 var fields = map[radius.Type]field{
-	radius.FramedIPAddress:         (*planner).ipv4,
-	radius.FramedIPv6Prefix:        prefix("an IPv6 prefix", func(p *access.Plan) *netip.Prefix { return &p.IPv6 }),
-	radius.DelegatedIPv6Prefix:     prefix("a delegated prefix", func(p *access.Plan) *netip.Prefix { return &p.Delegated }),
+	radius.FramedIPAddress:  (*planner).ipv4,
+	radius.FramedIPv6Prefix: prefix("an IPv6 prefix", func(p *access.Plan) *netip.Prefix { return &p.IPv6 }),
+	radius.DelegatedIPv6Prefix: prefix("a delegated prefix",
+		func(p *access.Plan) *netip.Prefix { return &p.Delegated }),
 	radius.FramedIPv6Address:       (*planner).ipv6,
 	radius.FramedInterfaceId:       (*planner).interfaceID,
 	radius.FramedPool:              name("pool", func(p *access.Plan) *string { return &p.Pool4 }),
@@ -65,8 +67,8 @@ var fields = map[radius.Type]field{
 	radius.UserName:                (*planner).user,
 }
 
-// apply lays attributes over a plan. unknown says what to do about one that is no part of a plan. On an error the plan is
-// of no use.
+// apply lays attributes over a plan. unknown says what to do about one that is no part of a plan. On an error the
+// plan is of no use.
 func apply(plan *access.Plan, list []radius.Attribute, unknown func(t radius.Type) error) error {
 	p := &planner{plan: plan, unknown: unknown, seen: map[string]bool{}}
 	for i := range list {
@@ -80,6 +82,11 @@ func apply(plan *access.Plan, list []radius.Attribute, unknown func(t radius.Typ
 		}
 		if err != nil {
 			return err
+		}
+	}
+	for _, via := range p.gateways {
+		if via != plan.IPv4 {
+			return fmt.Errorf("a framed route by %s: only the subscriber can be the gateway", via)
 		}
 	}
 	return nil
@@ -113,7 +120,8 @@ func (p *planner) ipv4(a *radius.Attribute) error {
 		return err
 	}
 	// RFC 2865 §5.8: the user, or we, choose.
-	if addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || addr == netip.AddrFrom4([4]byte{255, 255, 255, 254}) {
+	if addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || addr == netip.AddrFrom4([4]byte{255, 255, 255,
+		254}) {
 		return nil
 	}
 	if addr.IsUnspecified() || addr.IsMulticast() || addr.IsLoopback() {
@@ -220,8 +228,12 @@ func (p *planner) route(a *radius.Attribute) error {
 		return fmt.Errorf("%s %q: needs a prefix with its length, such as 10.0.0.0/24", a.Type, clip(word[0]))
 	}
 	if len(word) > 1 {
-		if via, err := netip.ParseAddr(word[1]); err != nil || !via.IsUnspecified() && via != p.plan.IPv4 {
-			return fmt.Errorf("%s by %s: only the subscriber, 0.0.0.0 or ::, can be the gateway", a.Type, clip(word[1]))
+		via, err := netip.ParseAddr(word[1])
+		if err != nil {
+			return fmt.Errorf("%s by %q: is no address", a.Type, clip(word[1]))
+		}
+		if !via.IsUnspecified() {
+			p.gateways = append(p.gateways, via)
 		}
 	}
 	if err := grow(p, "framed routes", &p.plan.Routes); err != nil {
@@ -325,8 +337,8 @@ func (p *planner) rate(direction, rank int, to *access.Rate, v access.Rate) {
 // kilobits rounds up: a rate above nothing is no "no limit".
 func kilobits(bits uint64) uint64 { return (bits + 999) / 1000 }
 
-// rateLimit is "rx[/tx] [rx-burst[/tx-burst]]": rx is what the subscriber sends. What Mikrotik has behind those two, times
-// and thresholds, is no part of a two-rate meter.
+// rateLimit is "rx[/tx] [rx-burst[/tx-burst]]": rx is what the subscriber sends. What Mikrotik has behind those two,
+// times and thresholds, is no part of a two-rate meter.
 func (p *planner) rateLimit(a *radius.Attribute) error {
 	word := strings.Fields(string(a.Value))
 	if len(word) == 0 || len(word) > 2 {
@@ -352,7 +364,8 @@ func (p *planner) rateLimit(a *radius.Attribute) error {
 	}
 	for i := range rates {
 		if rates[i].PIR != 0 && rates[i].PIR < rates[i].CIR {
-			return fmt.Errorf("%s %q: the burst's rate is lower than the rate", a.Type, clip(string(a.Value)))
+			return fmt.Errorf("%s %q: the burst's rate is lower than the rate", a.Type,
+				clip(string(a.Value)))
 		}
 	}
 	p.rate(up, 0, &p.plan.Up, rates[up])

@@ -22,7 +22,7 @@ type QueueCounts struct {
 	Away                                         bool // no server takes records: they wait
 	Draining                                     bool // a server is back, and gets what waits at a pace
 	Queued, Sent, Restored                       uint64
-	Merged                                       uint64 // interims that a later record of their session made needless
+	Merged                                       uint64 // interims that a later record made needless
 	DroppedInterims, DroppedStarts, DroppedStops uint64 // the queue was full
 	Refused                                      uint64 // records that no server could take
 }
@@ -202,7 +202,8 @@ func (q *queue) makeRoom(r *record) (victim *record, full bool) {
 	return nil, true
 }
 
-// dropOf removes a record of a line, if it is not on its way. A line without records leaves the queue when its turn comes.
+// dropOf removes a record of a line, if it is not on its way. A line without records leaves the queue when its turn
+// comes.
 func (q *queue) dropOf(l *line, r *record) bool {
 	for i, one := range l.records {
 		if one == r && (i > 0 || !l.flying) {

@@ -144,7 +144,8 @@ func encode(r *Record, s *setup) (*record, error) {
 		return nil, err
 	}
 	if len(kept) > maxKept {
-		return nil, fmt.Errorf("a record of %d octets: the classes of session %s are too long", len(kept), clip(r.Session))
+		return nil, fmt.Errorf("a record of %d octets: the classes of session %s are too long", len(kept),
+			clip(r.Session))
 	}
 	return &record{kind: r.Kind, at: r.At, session: r.Session, kept: kept}, nil
 }

@@ -21,7 +21,8 @@ func (s *setup) accessRequest(r *access.Request, name, session string) *radius.P
 		if password == "" {
 			password = name
 		}
-		p.Attributes = append(p.Attributes, radius.Attribute{Type: radius.UserPassword, Value: []byte(password)})
+		p.Attributes = append(p.Attributes, radius.Attribute{Type: radius.UserPassword,
+			Value: []byte(password)})
 	case access.PAP:
 		p.Attributes = append(p.Attributes, radius.Attribute{Type: radius.UserPassword, Value: r.Password})
 	case access.CHAP:
@@ -55,7 +56,8 @@ func (s *setup) remote(r *access.Request, name, session string, done func(*acces
 
 // notPlan are attributes of an answer that say nothing about the plan.
 var notPlan = map[radius.Type]bool{
-	radius.MessageAuthenticator: true, radius.ReplyMessage: true, radius.ServiceType: true, radius.FramedProtocol: true,
+	radius.MessageAuthenticator: true, radius.ReplyMessage: true, radius.ServiceType: true,
+	radius.FramedProtocol: true,
 	radius.MSCHAP2Success: true, radius.MSCHAPError: true, radius.ProxyState: true, radius.EventTimestamp: true,
 	radius.FramedCompression: true, // none, or what we do not offer
 	// Keys and policy of MPPE (RFC 3079), which PPP over Ethernet has no use for.

@@ -18,7 +18,8 @@ const (
 	portTLS            = 2083
 )
 
-var policies = map[string]radius.Policy{"required": radius.First, "anywhere": radius.Anywhere, "optional": radius.Optional}
+var policies = map[string]radius.Policy{"required": radius.First, "anywhere": radius.Anywhere,
+	"optional": radius.Optional}
 
 // servers makes a client's servers of the configuration: all but those of one use.
 func servers(r *config.RADIUS, not string) (list []radius.ServerConfig, err error) {
@@ -31,8 +32,10 @@ func servers(r *config.RADIUS, not string) (list []radius.ServerConfig, err erro
 		if name == "" {
 			name = s.Address.String()
 		}
-		one := radius.ServerConfig{Name: name, Address: netip.AddrPortFrom(s.Address.Addr, port(s, not)), Source: s.Source.Addr,
-			Timeout: time.Duration(s.TimeoutMS) * time.Millisecond, Tries: int(s.Tries), Priority: int(s.Priority),
+		one := radius.ServerConfig{Name: name, Address: netip.AddrPortFrom(s.Address.Addr, port(s, not)),
+			Source:  s.Source.Addr,
+			Timeout: time.Duration(s.TimeoutMS) * time.Millisecond, Tries: int(s.Tries),
+			Priority: int(s.Priority),
 			DeadTime: time.Duration(s.DeadTime) * time.Second, Probe: time.Duration(s.Status) * time.Second,
 			Policy: policies[s.Policy], Sockets: int(s.Sockets), Queue: int(s.Queue)}
 		if one.Secret, err = secretOf(s.Secret, s.SecretFile, s.TLS.On()); err != nil {
@@ -73,7 +76,8 @@ func secretOf(secret config.Secret, file string, tls bool) ([]byte, error) {
 	return b, err
 }
 
-// security reads the certificates of a server. They are compared by what was read, so that a new one on disk takes effect.
+// security reads the certificates of a server. They are compared by what was read, so that a new one on disk takes
+// effect.
 func security(s *config.RADIUSServer) (*radius.Security, error) {
 	ca, err := os.ReadFile(s.TLS.CA)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/lease"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/radius"
 	"isthmus/controlplane/rules"
@@ -74,12 +75,15 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 	var rows []subscriber.Row
 	var attempts []subscriber.Attempt
 	if s := c.signedIn(); s != nil {
-		s.loop.Ask(ctx, func() { // when time is up there are none
+		err := s.loop.Ask(ctx, func() {
 			rows = s.loop.Rows(key)
 			if key != "" {
 				attempts = s.loop.Attempts(key, attemptsShown)
 			}
 		})
+		if err != nil { // Ask may still write both
+			return nil
+		}
 	}
 	live := c.lines(ctx)
 	list := make([]view.Subscriber, 0, len(rows))
@@ -169,11 +173,13 @@ func (c control) AddressPools() (list []view.AddressPool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	s.loop.Ask(ctx, func() {
-		for _, r := range s.pools.Rows() {
-			list = append(list, view.AddressPool(r))
-		}
-	})
+	var rows []lease.Row
+	if s.loop.Ask(ctx, func() { rows = s.pools.Rows() }) != nil {
+		return nil
+	}
+	for _, r := range rows {
+		list = append(list, view.AddressPool(r))
+	}
 	return list
 }
 

@@ -45,6 +45,9 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	if a.mobile != nil && a.mobile.server != nil {
 		s.PFCP = a.mobile.server.Stats()
 	}
+	if a.signedIn() != nil {
+		s.SignIns = a.signInFigures(ctx)
+	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
 	if a.mobile != nil {
 		if info, err := os.Stat(a.mobile.store); err == nil {

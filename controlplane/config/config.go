@@ -153,6 +153,7 @@ type Interface struct {
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
 	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port; absent: the default one."`
 	Reverse   string   `yaml:"reverse_path" default:"off" enum:"off|loose|strict" doc:"Core ports: what a packet's source must have (RFC 3704): a route, or one by this interface."`
+	Proxy     bool     `yaml:"local_proxy" doc:"Access ports: answer ARP and ND for all addresses of its networks; subscribers meet through us."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 	GTSM      uint8    `yaml:"gtsm" max:"254" doc:"Hops that BGP to us may come from (RFC 5082); 0: any."`
 }

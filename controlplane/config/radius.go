@@ -166,7 +166,8 @@ func (k *checker) radius() {
 		}
 	}
 	if r.NAS.Identifier == "" && !r.NAS.Address.IsValid() && len(r.Servers) > 0 {
-		k.fail(r.NAS.At, "identifier", "missing, and so is address: RADIUS needs one of them (RFC 2865 section 4.1)")
+		k.fail(r.NAS.At, "identifier",
+			"missing, and so is address: RADIUS needs one of them (RFC 2865 section 4.1)")
 	}
 	k.coa(&r.CoA)
 }
@@ -268,7 +269,8 @@ func (k *checker) users(list []User, seen map[string]int) {
 		if u.Name == "" {
 			k.fail(u.At, "name", "empty")
 		}
-		if u.Hash != "" && !strings.HasPrefix(string(u.Hash), "$argon2id$") && !strings.HasPrefix(string(u.Hash), "$2") {
+		if u.Hash != "" && !strings.HasPrefix(string(u.Hash), "$argon2id$") &&
+			!strings.HasPrefix(string(u.Hash), "$2") {
 			k.fail(u.At, "password_hash", "is neither argon2id nor bcrypt")
 		}
 		if b, err := hex.DecodeString(string(u.NTHash)); u.NTHash != "" && (err != nil || len(b) != 16) {

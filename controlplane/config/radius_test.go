@@ -46,7 +46,8 @@ func TestRefusedRADIUS(t *testing.T) {
 		{server("secret: a, tries: 0"), "not between 1 and 10"},
 		{server("secret: a, message_authenticator: never"), "none of required, anywhere, optional"},
 		{server("secret: a}, {address: 10.0.0.9, secret: b"), "is that of the server in line"},
-		{base + "radius: {nas: {identifier: \"\"}, servers: [{address: 10.0.0.9, secret: a}]}\n", "RADIUS needs one of them"},
+		{base + "radius: {nas: {identifier: \"\"}, servers: [{address: 10.0.0.9, secret: a}]}\n",
+			"RADIUS needs one of them"},
 		{coa("listen: [10.0.0.1]"), "nobody could use listen"},
 		{coa("clients: [{address: 10.0.0.9}]"), "either secret or secret_file"},
 		{coa("clients: [{address: 10.0.0.9/24, secret: a}]"), "bits behind its length"},
@@ -70,11 +71,13 @@ func TestRefusedRADIUS(t *testing.T) {
 }
 
 func TestParseUsers(t *testing.T) {
-	users, err := ParseUsers("u", []byte("- {name: a, password: b}\n- {name: c, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}\n"))
+	users, err := ParseUsers("u",
+		[]byte("- {name: a, password: b}\n- {name: c, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}\n"))
 	testkit.Must(t, err)
 	testkit.Equal(t, len(users), 2, "users")
 	for _, row := range []struct{ text, want string }{
-		{"- {name: a}\n- {name: a}\n", "u:2: "}, {"- {nam: a}\n", "unknown key"}, {"", "the file is empty"}, {"x: y", "needs a list"},
+		{"- {name: a}\n- {name: a}\n", "u:2: "}, {"- {nam: a}\n", "unknown key"}, {"", "the file is empty"},
+		{"x: y", "needs a list"},
 	} {
 		_, err := ParseUsers("u", []byte(row.text))
 		testkit.Refused(t, err, row.want)

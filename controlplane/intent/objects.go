@@ -79,7 +79,7 @@ func (c *compiler) interfaces() {
 		c.text(body.Port[:], string(f.Port))
 		c.text(body.VRF[:], string(f.VRF))
 		body.Flags = flag(f.Reverse == "loose", api.InterfaceRPFLoose) |
-			flag(f.Reverse == "strict", api.InterfaceRPFStrict)
+			flag(f.Reverse == "strict", api.InterfaceRPFStrict) | flag(f.Proxy, api.InterfaceLocalProxy)
 		for n, a := range f.Addresses {
 			if n < len(body.Address) {
 				body.Address[n] = api.FromPrefix(a.Prefix)

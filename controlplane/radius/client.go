@@ -51,7 +51,8 @@ func (s *Security) config() (*tls.Config, error) {
 		return nil, errors.New("no certificate of an authority")
 	}
 	own, err := tls.X509KeyPair(s.Certificate, s.Key)
-	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.Name, RootCAs: pool, Certificates: []tls.Certificate{own}}, err
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.Name, RootCAs: pool,
+		Certificates: []tls.Certificate{own}}, err
 }
 
 // Client sends requests to several servers that stand for each other, and matches answers.
@@ -61,8 +62,8 @@ type Client struct {
 	closed  atomic.Bool
 }
 
-// NewClient opens nothing: sockets are opened when they are needed. At most 32 servers. alive, which may be nil, is called
-// when a server answers again, from a goroutine of the client.
+// NewClient opens nothing: sockets are opened when they are needed. At most 32 servers. alive, which may be nil, is
+// called when a server answers again, from a goroutine of the client.
 func NewClient(configs []ServerConfig, alive func()) (*Client, error) {
 	if len(configs) == 0 || len(configs) > 32 {
 		return nil, fmt.Errorf("%d RADIUS servers: 1 to 32", len(configs))
@@ -70,7 +71,8 @@ func NewClient(configs []ServerConfig, alive func()) (*Client, error) {
 	c := &Client{}
 	for _, one := range configs {
 		if !one.Address.IsValid() || one.Timeout <= 0 || one.Tries < 1 || one.Sockets < 1 {
-			return nil, fmt.Errorf("RADIUS server %s: needs an address, time-out, tries and sockets", one.Name)
+			return nil, fmt.Errorf("RADIUS server %s: needs an address, time-out, tries and sockets",
+				one.Name)
 		}
 		s := newServer(c, one, alive)
 		if one.Security != nil {
@@ -88,10 +90,10 @@ func NewClient(configs []ServerConfig, alive func()) (*Client, error) {
 	return c, nil
 }
 
-// Exchange sends a request, and again, and to others, until somebody answers. done is called once from a goroutine of the
-// client, or before Exchange returns: with an answer whose authenticity was checked, or with ErrAway, ErrBusy, ErrClosed,
-// an error that wraps ErrMalformed (the answer's authenticity is right, its contents are not), or why the request cannot
-// be encoded. The packet's attributes must not change until then.
+// Exchange sends a request, and again, and to others, until somebody answers. done is called once from a goroutine of
+// the client, or before Exchange returns: with an answer whose authenticity was checked, or with ErrAway, ErrBusy,
+// ErrClosed, an error that wraps ErrMalformed (the answer's authenticity is right, its contents are not), or why the
+// request cannot be encoded. The packet's attributes must not change until then.
 func (c *Client) Exchange(p *Packet, done func(*Packet, error)) {
 	e := &exchange{p: p, done: done}
 	e.timer = time.AfterFunc(time.Hour, e.expired)

@@ -86,7 +86,10 @@ func TestAnswersDropped(t *testing.T) {
 			b[1]++
 			return b
 		}, func(c *Counters) uint64 { return c.UnknownID }},
-		{"code of accounting", func(p *Packet) []byte { return sign(&Packet{Code: AccountingResponse}, p, secret) },
+		{"code of accounting", func(p *Packet) []byte {
+			return sign(&Packet{Code: AccountingResponse}, p,
+				secret)
+		},
 			func(c *Counters) uint64 { return c.UnexpectedCode }},
 		{"length beyond the datagram", func(p *Packet) []byte {
 			b := sign(&Packet{Code: AccessAccept}, p, secret)
@@ -137,7 +140,8 @@ func TestPolicies(t *testing.T) {
 		policy Policy
 		signed bool
 		ok     bool
-	}{{First, false, false}, {Anywhere, false, false}, {Optional, false, true}, {First, true, false}, {Anywhere, true, true},
+	}{{First, false, false}, {Anywhere, false, false}, {Optional, false, true}, {First, true, false}, {Anywhere,
+		true, true},
 		{Optional, true, true}} {
 		r := respondRaw(t, func(p *Packet, from netip.AddrPort, conn *net.UDPConn) {
 			b := signedLate(p)
@@ -149,7 +153,10 @@ func TestPolicies(t *testing.T) {
 			}
 			conn.WriteToUDPAddrPort(b, from)
 		})
-		c := clientOf(t, func(_ int, s *ServerConfig) { s.Policy, s.Timeout = row.policy, 5*time.Millisecond }, r)
+		c := clientOf(t, func(_ int, s *ServerConfig) {
+			s.Policy, s.Timeout = row.policy,
+				5*time.Millisecond
+		}, r)
 		err := ask(t, c, request()).err
 		testkit.Equal(t, err == nil, row.ok, "policy %d, signed %t: %v", row.policy, row.signed, err)
 	}
@@ -204,8 +211,10 @@ func TestAllSilentAndBack(t *testing.T) {
 		}
 	})
 	back := make(chan struct{}, 10)
-	c, err := NewClient([]ServerConfig{{Name: "a", Address: r.address, Secret: []byte(secret), Timeout: 20 * time.Millisecond,
-		Tries: 1, DeadTime: time.Hour, Probe: 5 * time.Millisecond, Sockets: 1, Queue: 10}}, func() { back <- struct{}{} })
+	c, err := NewClient([]ServerConfig{{Name: "a", Address: r.address, Secret: []byte(secret),
+		Timeout: 20 * time.Millisecond,
+		Tries:   1, DeadTime: time.Hour, Probe: 5 * time.Millisecond, Sockets: 1, Queue: 10}},
+		func() { back <- struct{}{} })
 	testkit.Must(t, err)
 	defer c.Close()
 	results := make(chan error, 300)

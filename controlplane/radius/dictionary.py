@@ -7,7 +7,8 @@ import os
 import sys
 
 FILES = ["rfc2865", "rfc2866", "rfc2867", "rfc2868", "rfc2869", "rfc3162", "rfc3576", "rfc4372", "rfc4675", "rfc4679",
-         "rfc4818", "rfc4849", "rfc5176", "rfc5580", "rfc6519", "rfc6911", "microsoft", "wispr", "cisco", "erx", "mikrotik"]
+         "rfc4818", "rfc4849", "rfc5176", "rfc5580", "rfc6519", "rfc6911", "microsoft", "wispr", "cisco", "erx",
+         "mikrotik"]
 KINDS = {"string": "Text", "integer": "Integer", "ipaddr": "IPv4", "ipv6addr": "IPv6", "ipv6prefix": "IPv6Prefix",
          "ifid": "InterfaceID", "date": "Date"}
 # Vendors that appear in one attribute of their dictionaries, and are not used.

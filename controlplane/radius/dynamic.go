@@ -103,7 +103,8 @@ func (b *bucket) take(now time.Time, rate int) bool {
 
 // NewDynamic makes a server that listens nowhere yet.
 func NewDynamic(handle func(p *Packet, answer func(Cause))) *Dynamic {
-	return &Dynamic{handle: handle, now: time.Now, limits: map[netip.Prefix]*bucket{}, seen: map[seenKey]*seenRequest{},
+	return &Dynamic{handle: handle, now: time.Now, limits: map[netip.Prefix]*bucket{},
+		seen:   map[seenKey]*seenRequest{},
 		counts: DynamicCounters{Causes: map[Cause]uint64{}}}
 }
 
@@ -150,7 +151,8 @@ func (d *Dynamic) Listen(addresses []netip.AddrPort) error {
 
 func (d *Dynamic) listening(a netip.AddrPort) *net.UDPConn {
 	for _, c := range d.conns {
-		if local := c.LocalAddr().(*net.UDPAddr).AddrPort(); netip.AddrPortFrom(local.Addr().Unmap(), local.Port()) == a {
+		if local := c.LocalAddr().(*net.UDPAddr).AddrPort(); netip.AddrPortFrom(local.Addr().Unmap(),
+			local.Port()) == a {
 			return c
 		}
 	}

@@ -28,9 +28,10 @@ var (
 	ErrSignatureLate = errors.New("Message-Authenticator is not the first attribute")
 )
 
-// Encode appends the packet to dst, signed by the secret. request is the authenticator of the request that it answers, nil
-// of a request. Of an Access-Request and Status-Server, p.Authenticator must be random; of other requests and of answers
-// it is made here and set. Message-Authenticator comes first in all but accounting, whose authenticator signs.
+// Encode appends the packet to dst, signed by the secret. request is the authenticator of the request that it
+// answers, nil of a request. Of an Access-Request and Status-Server, p.Authenticator must be random; of other
+// requests and of answers it is made here and set. Message-Authenticator comes first in all but accounting, whose
+// authenticator signs.
 func (p *Packet) Encode(dst, secret []byte, request *[16]byte) ([]byte, error) {
 	start := len(dst)
 	sealed := request != nil || p.Code != AccessRequest && p.Code != StatusServer // the authenticator is a hash
@@ -136,6 +137,9 @@ func Hide(password, secret []byte, authenticator *[16]byte) []byte {
 
 // Verify checks that b, cut to its length, answers the request whose authenticator is given. secret is shared.
 func Verify(b, secret []byte, request *[16]byte, policy Policy) error {
+	if len(b) < headerLen {
+		return malformed("%d octets, shorter than a header", len(b))
+	}
 	c := append(make([]byte, 0, len(b)), b...)
 	copy(c[4:], request[:])
 	want := seal(c, secret)

@@ -17,8 +17,8 @@ const (
 	vendorHeader = 4 + 2 // of an attribute's value: vendor, then type and length of the vendor's attribute
 )
 
-// Attribute is one of a packet. A vendor's attribute has that vendor's type; several of one Vendor-Specific attribute are
-// several here. Those of vendors whom we do not know are of type VendorSpecific, with the whole value.
+// Attribute is one of a packet. A vendor's attribute has that vendor's type; several of one Vendor-Specific attribute
+// are several here. Those of vendors whom we do not know are of type VendorSpecific, with the whole value.
 type Attribute struct {
 	Type  Type
 	Value []byte

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// server is one server of a client. It is alive until a request that was sent Tries times got no answer while nothing else
-// did either; then for DeadTime, or until it answers a probe, it gets no requests, and those it had go to others.
+// server is one server of a client. It is alive until a request that was sent Tries times got no answer while nothing
+// else did either; then for DeadTime, or until it answers a probe, it gets no requests, and those it had go to
+// others.
 type server struct {
 	ServerConfig
 	client  *Client
@@ -218,8 +219,8 @@ func (s *server) unqueue(e *exchange) {
 	}
 }
 
-// again sends a request once more: the same packet, or, where Acct-Delay-Time changed, under another identifier (RFC 2866
-// §4.1). It is called with the lock, and returns without.
+// again sends a request once more: the same packet, or, where Acct-Delay-Time changed, under another identifier (RFC
+// 2866 §4.1). It is called with the lock, and returns without.
 func (s *server) again(e *exchange) {
 	at := e.slots[len(e.slots)-1].lane
 	if !e.p.Since.IsZero() {
@@ -316,5 +317,6 @@ func (s *server) state() ServerState {
 		transport = "tls"
 	}
 	return ServerState{Name: s.Name, Address: s.Address.String(), Transport: transport, Priority: s.Priority,
-		Alive: s.living.Load(), Since: s.since, LastAnswer: s.answered, Sockets: len(s.lanes), Counters: c, RTT: s.rtt}
+		Alive: s.living.Load(), Since: s.since, LastAnswer: s.answered, Sockets: len(s.lanes), Counters: c,
+		RTT: s.rtt}
 }

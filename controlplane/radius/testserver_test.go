@@ -57,8 +57,9 @@ func clientOf(t testing.TB, change func(i int, c *ServerConfig), servers ...*res
 	t.Helper()
 	var configs []ServerConfig
 	for i, r := range servers {
-		c := ServerConfig{Name: string(rune('a' + i)), Address: r.address, Secret: []byte(secret), Timeout: 50 * time.Millisecond,
-			Tries: 2, DeadTime: time.Hour, Priority: i, Sockets: 4, Queue: 100}
+		c := ServerConfig{Name: string(rune('a' + i)), Address: r.address, Secret: []byte(secret),
+			Timeout: 50 * time.Millisecond,
+			Tries:   2, DeadTime: time.Hour, Priority: i, Sockets: 4, Queue: 100}
 		if change != nil {
 			change(i, &c)
 		}

@@ -123,7 +123,7 @@ func (s *server) read(conn net.Conn, l *lane, over chan<- struct{}) {
 			break
 		}
 		n := int(binary.BigEndian.Uint16(buffer[2:]))
-		if n < headerLen || n > maxPacket { // where the next one begins is not known any more (RFC 6613 §2.6.4)
+		if n < headerLen || n > maxPacket { // where the next one begins is not known (RFC 6613 §2.6.4)
 			s.mu.Lock()
 			s.counts.Malformed++
 			s.mu.Unlock()

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package radius is the client side of RADIUS (RFC 2865, 2866, 2869), over UDP and TLS (RFC 6614), and the server side of
-// its dynamic authorisation (RFC 5176). The codec is pure: bytes in, packets or errors out.
+// Package radius is the client side of RADIUS (RFC 2865, 2866, 2869), over UDP and TLS (RFC 6614), and the server
+// side of its dynamic authorisation (RFC 5176). The codec is pure: bytes in, packets or errors out.
 package radius
 
 import "fmt"
 
 //go:generate sh -c "python3 dictionary.py > dictionary_gen.go"
 
-// Type names an attribute: the vendor's private enterprise number above bit 32 (0: the standard space), its number below.
+// Type names an attribute: the vendor's private enterprise number above bit 32 (0: the standard space), its number
+// below.
 type Type uint64
 
 // Vendor of the attribute; 0: none.

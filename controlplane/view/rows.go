@@ -42,7 +42,7 @@ var words = map[string]map[uint32]string{
 		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data",
 		api.EventTypeErrorIndication: "error-indication", api.EventTypePathDown: "path-down", api.EventTypePathUp: "path-up", api.EventTypeInactive: "inactive",
 		api.EventTypeBufferFull: "buffer-full", api.EventTypeMissed: "missed",
-		api.EventTypeWatermark:   "watermark",
+		api.EventTypeWatermark: "watermark", api.EventTypeLCPDown: "lcp-down",
 		api.EventTypeNATAllocate: "nat-allocate", api.EventTypeNATRelease: "nat-release",
 	},
 }

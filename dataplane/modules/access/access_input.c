@@ -4,6 +4,7 @@
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"
+#include "lcp/lcp.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
@@ -117,9 +118,11 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 	e->l2_length += PPPOE_HEADER;
 	if (likely(info.protocol == PPP_IP4 || info.protocol == PPP_IP6))
 		return ip_packet(m, e->l2_length, info.payload, info.protocol == PPP_IP4 ? 4 : 6);
-	if (!is_session(m, e))
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
+	const struct rule *r = session_endpoint_rule(packet_of(m)->port_in, e, mac);
+	if (r == NULL && !host_ppp_begins(packet_of(m)->port_in, e, mac)) // row B4
 		return packet_leave(m, &drop_ppp, EDGE_DROP);
-	if (info.protocol == PPP_LCP && is_lcp_echo(m, e->l2_length))
+	if (r != NULL && info.protocol == PPP_LCP && is_lcp_echo(m, e->l2_length) && lcp_is_open(r->session))
 		return EDGE_LCP;
 	return packet_leave(m, &punt_ppp_control, EDGE_PUNT);
 }

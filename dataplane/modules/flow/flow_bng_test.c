@@ -120,6 +120,7 @@ static const char *home_address(uint32_t home, int six)
 
 static const char *far_address(int six)
 {
+	// None of them is a home's.
 	static const char *const list[2][5] = {{"198.51.100.9", "203.0.113.200", "100.64.77.4", "192.0.2.1", "100.64.0.1"},
 		{"2001:db8:ffff::9", "2001:db8:fffe::1", "2001:db8:1:77::5", "2001:db8:6::1", "fe80::5"}};
 
@@ -153,9 +154,15 @@ static uint32_t flow_number(const char *ue, const char *away)
 
 static void make_packet(struct sent *s, uint32_t number)
 {
-	uint32_t home = 1 + draw(HOMES), up = draw(2), six = draw(3) == 0, other = draw(16) ? home : 1 + draw(HOMES);
+	// What comes to a home from others, and from the data network, has no order, and meters and quotas see it: a vector has one of
+	// them.
+	static uint32_t among_homes;
+	if (number == 0)
+		among_homes = draw(4) == 0;
+	uint32_t home = 1 + draw(HOMES), up = among_homes || draw(2), six = draw(3) == 0;
+	uint32_t other = draw(16) ? home : 1 + draw(HOMES);
 	const char *ue = home_address(other, (int)six);
-	const char *away = draw(8) ? far_address((int)six) : home_address(1 + draw(HOMES), (int)six);
+	const char *away = among_homes && draw(2) ? home_address(1 + draw(HOMES), (int)six) : far_address((int)six);
 	struct bng b = bng_of(home);
 
 	frame_payload(&s->f, 20 + draw(draw(20) ? 200 : 1400));

@@ -47,6 +47,12 @@ static inline int lcp_reached(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) >= 0;
 }
 
+// Echoes of the session (its index) are answered by the data plane: LCP is open (RFC 1661 §5.8). Workers, within a walk.
+static inline int lcp_is_open(uint32_t session)
+{
+	return session < lcp_table.sessions && __atomic_load_n(&lcp_table.of[session].opened, __ATOMIC_ACQUIRE);
+}
+
 // A session object is in force, in place of `old` or NULL; `want` NULL: it is gone. Control thread, at a commit.
 void lcp_session(uint32_t session, const struct api_session *want, const struct api_session *old);
 // Refuses what no session can have. 0, or EINVAL after object_error().

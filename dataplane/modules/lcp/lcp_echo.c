@@ -2,7 +2,6 @@
 // lcp-echo: LCP echoes of known subscribers. A request becomes its answer in place, an answer says that the subscriber is alive.
 #include "core/node.h"
 #include "core/port.h"
-#include "host/host.h"
 #include "lcp/lcp.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
@@ -14,7 +13,7 @@ DROP_REASON(drop_loop, "lcp-echo-loop", "an LCP echo with our own magic number: 
 DROP_REASON(drop_rate, "lcp-echo-rate-limit", "more LCP Echo-Requests of one subscriber than are answered")
 DROP_REASON(drop_heard, "lcp-echo-heard", "an LCP Echo-Reply or Discard-Request: the subscriber is alive, and nothing is left to do")
 
-enum { EDGE_TX, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
 
 // 1: the answer is one of those that a subscriber gets in a second. Two workers at once may give one too many.
 static int may_answer(struct lcp *l, uint32_t clock)
@@ -56,8 +55,8 @@ static rte_edge_t lcp_echo(struct worker *w, struct rte_node *node, struct rte_m
 	struct lcp *l = r == NULL || r->session >= lcp_table.sessions ? NULL : &lcp_table.of[r->session];
 	uint32_t clock = lcp_clock(w);
 
-	if (l == NULL || !__atomic_load_n(&l->opened, __ATOMIC_ACQUIRE)) // RFC 1661 §5.8: in the Opened state alone
-		return packet_leave(m, &punt_ppp_control, EDGE_PUNT);
+	if (l == NULL) // it went in this walk
+		return packet_leave(m, &drop_heard, EDGE_DROP);
 	if (!is_whole(m, e->l2_length))
 		return packet_leave(m, &drop_malformed, EDGE_DROP);
 	uint32_t magic = __atomic_load_n(&l->magic, __ATOMIC_RELAXED);
@@ -83,6 +82,6 @@ static struct rte_node_register lcp_echo_node = {
 	.name = "lcp-echo",
 	.process = process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_PUNT] = "access-punt", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(lcp_echo_node)

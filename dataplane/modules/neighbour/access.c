@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // arp-access and nd-access: a subscriber asks for its gateway, and is answered in its own encapsulation.
 //
-// Only known subscribers are answered, and only about the gateway addresses of their access port. The question becomes
+// Only known subscribers are answered, and only about the gateway addresses of their access port, and where its interface says
+// so, about others of its networks (local proxy ARP). The question becomes
 // the answer in place: addresses change sides, tags stay. Whoever claims an address that is not its session's is
 // dropped (row B11).
 #include "core/control.h"
@@ -59,6 +60,15 @@ static rte_edge_t unknown(struct rte_mbuf *m, const struct port *p, const struct
 					      : packet_leave(m, &drop_unknown, EDGE_DROP);
 }
 
+// The gateway's address, or that of somebody else of its network: a probe for an address of one's own (RFC 5227, RFC 4862 §5.4)
+// finds it free.
+static int may_answer(
+	const struct port *p, const struct endpoint_view *e, const uint8_t *mac, uint8_t family, const uint8_t *target)
+{
+	return ip_is_gateway(family, target, p->index) ||
+	       (ip_is_proxied(family, target, p->index) && !session_owns_address(p->index, e, mac, family, target));
+}
+
 static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);
@@ -80,7 +90,7 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
 	if (arp.operation != ARP_REQUEST || memcmp(arp.sender, arp.target, 4) == 0)
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
-	if (!ip_is_gateway(4, arp.target, p->index))
+	if (!may_answer(p, e, frame + 6, 4, arp.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
 	if (!limiter_take(&limits[w->id].limiter, w))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
@@ -134,8 +144,10 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
 	if (!sender_allowed(p, e, frame + 6, &nd))
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
-	if (!ip_is_gateway(6, nd.target, p->index))
+	if (!may_answer(p, e, frame + 6, 6, nd.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
+	// RFC 4389 §4.1.3.3: what we answer for others overrides nothing, and says of no router.
+	uint8_t flags = ip_is_gateway(6, nd.target, p->index) ? ND_ROUTER | ND_OVERRIDE : 0;
 	if (!limiter_take(&limits[w->id].limiter, w))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	// RFC 4861 §7.2.4: who has no address yet is answered through the group.
@@ -145,7 +157,7 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	rte_edge_t edge = send_back(m, p);
 	nd_put_na(frame + e->l2_length, gateway, asker, gateway, p->mac.addr_bytes,
-		ND_ROUTER | ND_OVERRIDE | (nd.probe ? 0 : ND_SOLICITED));
+		flags | (nd.probe ? 0 : ND_SOLICITED));
 	return edge;
 }
 

@@ -36,8 +36,13 @@ int session_owns_address(
 	const struct session *s = __atomic_load_n(&session_tables.session[r->session], __ATOMIC_ACQUIRE);
 	if (s == NULL)
 		return 0;
-	return family == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
-			   : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix);
+	if (family == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
+			: s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix))
+		return 1;
+	for (uint8_t i = 0; i < s->routes; i++)
+		if (s->route[i].family == family && ip_prefix_equal(s->route[i].bytes, address, s->route[i].prefix))
+			return 1;
+	return 0;
 }
 
 int session_teid_known(uint32_t teid, uint16_t local)

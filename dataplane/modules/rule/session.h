@@ -13,7 +13,7 @@ struct endpoint_view;
 int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation of what is sent back to it.
 const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
-// 1 when that session's UE addresses include this one (family 4 or 6, bytes in network order).
+// 1 when that session's UE addresses or framed routes include this one (family 4 or 6, bytes in network order).
 int session_owns_address(
 	uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family, const uint8_t *address);
 // The uplink rule of an endpoint, or NULL.
