@@ -86,14 +86,15 @@ type protocol interface {
 // home is one subscriber.
 type home struct {
 	protocol
-	began  time.Duration
-	wakes  time.Duration // 0: not
-	online bool
-	had    access.Families
-	ipv4   netip.Addr
-	ipv6   netip.Prefix
-	asked  time.Duration // ping
-	peer   [6]byte       // gateway
+	began    time.Duration
+	wakes    time.Duration // 0: not
+	online   bool
+	had      access.Families
+	ipv4     netip.Addr
+	ipv6     netip.Prefix
+	asked    time.Duration // ping
+	answered bool
+	peer     [6]byte // gateway
 }
 
 // crowd is all of them: one goroutine, one socket.
@@ -280,18 +281,11 @@ func (c *crowd) progress(what string, share float64) {
 }
 
 func (c *crowd) hold(ctx context.Context) error {
-	began, flaps := c.Now(), 0
-	if c.opt.Ping.IsValid() {
-		for i := range c.homes {
-			c.ping(uint32(i))
-			if i%64 == 63 {
-				if err := c.turn(ctx, 0); err != nil {
-					return err
-				}
-			}
-		}
+	if err := c.pingAll(ctx); err != nil {
+		return err
 	}
-	for c.Now()-began < c.opt.Hold || c.waitsForPings(began) {
+	began, flaps := c.Now(), 0
+	for c.Now()-began < c.opt.Hold {
 		for ; flaps < int((c.Now()-began).Seconds()*c.opt.Flaps); flaps++ {
 			i := uint32(c.random.IntN(len(c.homes)))
 			c.vanish(i)
@@ -303,15 +297,36 @@ func (c *crowd) hold(ctx context.Context) error {
 		}
 		c.progress("on line", min((c.Now()-began).Seconds()/max(c.opt.Hold.Seconds(), 1), 1))
 	}
-	if c.opt.Ping.IsValid() {
-		c.result.Answered = c.pings.count
-		c.result.Unanswered = uint64(len(c.homes)) - min(c.pings.count, uint64(len(c.homes)))
-	}
 	return nil
 }
 
-func (c *crowd) waitsForPings(began time.Duration) bool {
-	return c.opt.Ping.IsValid() && c.pings.count < uint64(c.online) && c.Now()-began < c.opt.Hold+2*time.Second
+const pingTries = 3 // a second apart: as with any ping, the first ones may wait for a neighbour
+
+// pingAll has everybody ask, some each millisecond.
+func (c *crowd) pingAll(ctx context.Context) error {
+	if !c.opt.Ping.IsValid() {
+		return nil
+	}
+	for range pingTries {
+		for i := range c.homes {
+			if !c.homes[i].answered {
+				c.ping(uint32(i))
+			}
+			if i%32 == 31 {
+				if err := c.turn(ctx, time.Millisecond); err != nil {
+					return err
+				}
+			}
+		}
+		for began := c.Now(); c.pings.count < uint64(c.online) && c.Now()-began < time.Second; {
+			if err := c.turn(ctx, 10*time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	c.result.Answered = c.pings.count
+	c.result.Unanswered = uint64(len(c.homes)) - min(c.pings.count, uint64(len(c.homes)))
+	return nil
 }
 
 func (c *crowd) dial(i uint32) {

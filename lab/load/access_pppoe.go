@@ -110,9 +110,9 @@ func (c *crowd) isEcho(i uint32, p []byte) bool {
 	switch {
 	case !to.IsValid() || [4]byte(p[16:20]) != to.As4() || binary.BigEndian.Uint32(p[28:]) != i:
 		c.wrong("an echo came to another subscriber than asked")
-	case h.asked != 0:
+	case !h.answered:
 		c.pings.add(c.Now() - h.asked)
-		h.asked = 0
+		h.answered = true
 	}
 	return true
 }
