@@ -155,7 +155,8 @@ func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) 
 // retryKernel gives what was left out another chance.
 func (a *Agent) retryKernel() {
 	if len(a.overlayOf.Clones) > 0 {
-		a.overlay.Update(kernel.Changes{All: true, State: a.kernel.State()})
+		st := a.kernel.State()
+		a.overlay.Update(kernel.Changes{All: &st})
 	}
 	a.describeKernel()
 }
