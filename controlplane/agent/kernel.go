@@ -163,5 +163,9 @@ func (a *Agent) retryKernel() {
 
 func (a *Agent) describeKernel() {
 	a.state.Kernel = a.kernel.Status()
+	before := a.state.KernelRefused
 	a.state.KernelRefused, a.state.KernelWhy = a.overlay.Refused()
+	if before == 0 && a.state.KernelRefused > 0 {
+		a.log.Warn("a part of what the kernel has is left out", "objects", a.state.KernelRefused, "why", a.state.KernelWhy)
+	}
 }

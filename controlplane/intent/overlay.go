@@ -4,6 +4,7 @@ package intent
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -21,21 +22,30 @@ type Overlay struct {
 	networks   map[kernel.Destination]bool // of interfaces, as they are now
 
 	items   map[objectID]*item
-	dirty   []*item // what the data plane has may differ
-	added   int     // items that are there
-	refused int     // items
-	why     string  // of the last one
-	off     bool    // until the kernel's state comes as a whole
+	dirty   []*item        // what the data plane has may differ
+	added   int            // items that are there
+	left    map[uint32]int // objects of a kind that the data plane has room for beside these
+	refused int            // items
+	why     string         // of the last one
+	off     bool           // until the kernel's state comes as a whole
 }
 
 const leastMTU = 68 // RFC 791 section 3.1
+
+// What the data plane has room for where engine.limits says 0 (API_ROUTES; neighbour.c).
+const (
+	defaultRoutes     = 1280 << 10
+	defaultNeighbours = 4096
+)
+
+var limits = map[uint32]string{api.KindRoute: "routes", api.KindNeighbour: "neighbours"}
 
 // item is an object that the kernel adds, or would add if it could be had. There may be a million.
 type item struct {
 	id       objectID
 	source   source // nil: the kernel has it no more
 	is, held version
-	refused  bool // by the data plane
+	refused  bool // by the data plane, or for lack of room
 	dirty    bool
 }
 
@@ -80,10 +90,17 @@ type kernelNeighbour struct {
 // NewOverlay makes the overlay of a configuration's objects; before is that of the one before, whose objects the data
 // plane has.
 func NewOverlay(s State, before *Overlay) *Overlay {
-	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[objectID]*item{}}
+	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[objectID]*item{},
+		left: map[uint32]int{api.KindRoute: defaultRoutes, api.KindNeighbour: defaultNeighbours}}
 	ports := map[string]api.Port{}
 	for i := range s {
 		switch s[i].Kind {
+		case api.KindEngine:
+			var e api.Engine
+			if _, err := api.ReadRow(s[i].Body, &e); err == nil {
+				o.left[api.KindRoute] = int(cmp.Or(e.MaxRoutes, defaultRoutes))
+				o.left[api.KindNeighbour] = int(cmp.Or(e.MaxNeighbours, defaultNeighbours))
+			}
 		case api.KindPort:
 			var p api.Port
 			if _, err := api.ReadRow(s[i].Body, &p); err == nil {
@@ -101,6 +118,7 @@ func NewOverlay(s State, before *Overlay) *Overlay {
 			o.item(objectID{api.KindInterface, s[i].Key}).source = f
 		case api.KindRoute, api.KindNeighbour:
 			o.configured[objectID{s[i].Kind, s[i].Key}] = true
+			o.left[s[i].Kind]--
 		case api.KindClone:
 			if f := o.interfaces[s[i].Name()]; f != nil {
 				f.cloned = true
@@ -198,7 +216,15 @@ func (o *Overlay) set(id objectID, s source) {
 	it := o.item(id)
 	it.source = s
 	o.forgive(it)
+	if s == nil { // now: others may need the room
+		o.become(it, version{})
+	}
 	o.renew(it)
+}
+
+func (o *Overlay) refuse(it *item, why string) {
+	it.refused, o.why = true, why
+	o.refused++
 }
 
 // forgive gives an item another chance.
@@ -226,6 +252,11 @@ func (o *Overlay) replace(st *kernel.State) {
 	for n, mac := range st.Neighbours {
 		o.set(neighbourID(n), &kernelNeighbour{n, mac})
 	}
+	for _, it := range o.items {
+		if it.source == nil {
+			o.become(it, version{})
+		}
+	}
 	o.renewAll()
 }
 
@@ -235,19 +266,31 @@ func newObject(id objectID, body []byte) (Object, bool) {
 	return Object{id.kind, id.key, body, api.BodyDigest(body)}, true
 }
 
-// make makes an item's object, and keeps which one it is.
+// make makes an item's object, and keeps which one it is. What there is no room for is left out.
 func (o *Overlay) make(it *item) (object Object, there bool) {
 	if it.source != nil && !it.refused && (!o.off || it.id.kind == api.KindInterface) {
 		object, there = it.source.object(o, it.id)
 	}
-	if it.is.there {
-		o.added--
+	word, limited := limits[it.id.kind]
+	if there && !it.is.there && limited && o.left[it.id.kind] <= 0 {
+		o.refuse(it, fmt.Sprintf("more %s than engine.limits.%s allows", word, word))
+		object, there = Object{}, false
 	}
-	it.is = version{there, object.Digest}
-	if there {
-		o.added++
-	}
+	o.become(it, version{there, object.Digest})
 	return object, there
+}
+
+// become makes this an item's version.
+func (o *Overlay) become(it *item, is version) {
+	if it.is.there != is.there {
+		step := 1
+		if !is.there {
+			step = -1
+		}
+		o.added += step
+		o.left[it.id.kind] -= step
+	}
+	it.is = is
 }
 
 func (f *overlaid) object(_ *Overlay, id objectID) (Object, bool) {
@@ -447,8 +490,7 @@ func (o *Overlay) Refuse(kind uint32, key, why string) bool {
 	if _, there := o.make(it); !there {
 		return false
 	}
-	it.refused, o.why = true, why
-	o.refused++
+	o.refuse(it, why)
 	o.renew(it)
 	if kind == api.KindInterface { // what needs its addresses goes, too
 		o.renewAll()
@@ -468,7 +510,7 @@ func (o *Overlay) Clear() {
 // Empty tells whether nothing is added.
 func (o *Overlay) Empty() bool { return o.added == 0 }
 
-// Refused is how many objects the data plane did not take, and why the last one.
+// Refused is how many objects are left out, and why the last one.
 func (o *Overlay) Refused() (n int, why string) {
 	if o.refused == 0 {
 		return 0, ""

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"isthmus/api"
@@ -310,6 +311,62 @@ func TestOverlayRefusals(t *testing.T) {
 	sent(o, held)
 	if !maps.Equal(held, heldOf(s)) || !o.Empty() {
 		t.Error("something is left")
+	}
+}
+
+// More than there is room for: the others stay, and who goes makes room in the same transaction.
+func TestOverlayRoom(t *testing.T) {
+	const room = 8
+	c, err := config.Parse("test.yaml", []byte(strings.Replace(cloned, "{workers: 1}",
+		fmt.Sprintf("{workers: 1, limits: {routes: %d, neighbours: %d}}", room+1, room+1), 1)))
+	testkit.Must(t, err)
+	s, err := Compile(c)
+	testkit.Must(t, err)
+	o, held := NewOverlay(s, nil), heldOf(s)
+	count := func(kind uint32) (n int) {
+		for id := range held {
+			if id.kind == kind {
+				n++
+			}
+		}
+		return n
+	}
+	nth := func(i int) kernel.Destination {
+		return kernel.Destination{Prefix: prefix(fmt.Sprintf("198.18.%d.0/24", i))}
+	}
+	st := kernelState()
+	for i := range 3 * room {
+		st.Routes[nth(i)] = routeVia(nth(i).Prefix.String(), "10.1.0.7", "a")
+		host := netip.AddrFrom4([4]byte{10, 1, 0, byte(100 + i)})
+		st.Neighbours[kernel.Neighbour{Interface: "a", Address: host}] = kernel.MAC{2, 0, 0, 0, 0, byte(i)}
+	}
+	o.Update(kernel.Changes{All: &st})
+	for _, step := range []string{"a storm", "all once more"} {
+		sent(o, held)
+		testkit.Equal(t, count(api.KindRoute), room+1, "routes after "+step)
+		testkit.Equal(t, count(api.KindNeighbour), room+1, "neighbours after "+step)
+		n, why := o.Refused()
+		testkit.ErrorIf(t, n != 4*room || !strings.Contains(why, "engine.limits."), "%d refused: %q", n, why)
+		o.Update(kernel.Changes{All: &st})
+	}
+	sent(o, held)
+	// Half of those that are there go, and others come, in one transaction and in whatever order.
+	var changes []kernel.RouteChange
+	for i := range 3 * room {
+		if id := routeID(nth(i)); held[id] != 0 && len(changes) < room/2 {
+			changes = append(changes, kernel.RouteChange{At: nth(i)})
+		}
+	}
+	for i := range room / 2 {
+		d := kernel.Destination{Prefix: prefix(fmt.Sprintf("198.19.%d.0/24", i))}
+		changes = slices.Insert(changes, 0, kernel.RouteChange{At: d, Route: routeVia(d.Prefix.String(), "10.1.0.7", "a")})
+	}
+	o.Update(kernel.Changes{Routes: changes})
+	sent(o, held)
+	testkit.Equal(t, count(api.KindRoute), room+1, "routes")
+	for i := range room / 2 {
+		d := kernel.Destination{Prefix: prefix(fmt.Sprintf("198.19.%d.0/24", i))}
+		testkit.ErrorIf(t, held[routeID(d)] == 0, "%v found no room", d.Prefix)
 	}
 }
 
