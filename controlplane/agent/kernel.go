@@ -166,6 +166,7 @@ func (a *Agent) describeKernel() {
 	before := a.state.KernelRefused
 	a.state.KernelRefused, a.state.KernelWhy = a.overlay.Refused()
 	if before == 0 && a.state.KernelRefused > 0 {
-		a.log.Warn("a part of what the kernel has is left out", "objects", a.state.KernelRefused, "why", a.state.KernelWhy)
+		a.log.Warn("a part of what the kernel has is left out", "objects", a.state.KernelRefused,
+			"why", a.state.KernelWhy)
 	}
 }

@@ -359,7 +359,8 @@ func TestOverlayRoom(t *testing.T) {
 	}
 	for i := range room / 2 {
 		d := kernel.Destination{Prefix: prefix(fmt.Sprintf("198.19.%d.0/24", i))}
-		changes = slices.Insert(changes, 0, kernel.RouteChange{At: d, Route: routeVia(d.Prefix.String(), "10.1.0.7", "a")})
+		r := routeVia(d.Prefix.String(), "10.1.0.7", "a")
+		changes = slices.Insert(changes, 0, kernel.RouteChange{At: d, Route: r})
 	}
 	o.Update(kernel.Changes{Routes: changes})
 	sent(o, held)

@@ -62,10 +62,12 @@ func TestMessages(t *testing.T) {
 		{"default", routeMessage(unix.AF_INET, 0, unix.RTN_UNICAST, gateway, by3), "0.0.0.0/0 10.0.0.2a"},
 		{"IPv6 default", routeMessage(unix.AF_INET6, 0, unix.RTN_UNICAST, attribute(unix.RTA_GATEWAY, v6), by3),
 			"::/0 2001:db8::2a"},
-		{"several", of(unix.RTN_UNICAST, to4, multi(path(3, gateway), path(4, attribute(unix.RTA_GATEWAY, ip4(9))),
-			path(3, gateway), path(99, gateway))), "192.0.2.0/24 10.0.0.2a 10.0.0.9b"},
+		{"several", of(unix.RTN_UNICAST, to4, multi(path(3, gateway),
+			path(4, attribute(unix.RTA_GATEWAY, ip4(9))), path(3, gateway), path(99, gateway))),
+			"192.0.2.0/24 10.0.0.2a 10.0.0.9b"},
 		{"more than the data plane has room for", of(unix.RTN_UNICAST, to4, multi(many...)),
-			"192.0.2.0/24 10.0.0.10a 10.0.0.11a 10.0.0.12a 10.0.0.13a 10.0.0.14a 10.0.0.15a 10.0.0.16a 10.0.0.17a"},
+			"192.0.2.0/24 10.0.0.10a 10.0.0.11a 10.0.0.12a 10.0.0.13a 10.0.0.14a 10.0.0.15a 10.0.0.16a " +
+				"10.0.0.17a"},
 		{"table in an attribute", of(unix.RTN_UNICAST, to4, gateway, by3,
 			attribute(unix.RTA_TABLE, u32(unix.RT_TABLE_MAIN))), "192.0.2.0/24 10.0.0.2a"},
 		{"another table", of(unix.RTN_UNICAST, to4, gateway, by3, attribute(unix.RTA_TABLE, u32(100))), ""},
@@ -74,7 +76,8 @@ func TestMessages(t *testing.T) {
 			attribute(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, v6...))), ""},
 		{"blackhole", of(unix.RTN_BLACKHOLE, to4), ""},
 		{"33 bits", routeMessage(unix.AF_INET, 33, unix.RTN_UNICAST, to4, gateway, by3), ""},
-		{"another family's destination", routeMessage(unix.AF_INET6, 24, unix.RTN_UNICAST, to4, gateway, by3), ""},
+		{"another family's destination", routeMessage(unix.AF_INET6, 24, unix.RTN_UNICAST, to4, gateway, by3),
+			""},
 		{"of MPLS", routeMessage(unix.AF_MPLS, 20, unix.RTN_UNICAST, by3), ""},
 		{"an attribute longer than the message", of(unix.RTN_UNICAST, to4, gateway, by3[:6]), ""},
 		{"an attribute without length", of(unix.RTN_UNICAST, to4, []byte{0, 0, 4, 0}), ""},
@@ -90,6 +93,27 @@ func TestMessages(t *testing.T) {
 			}
 		}
 		testkit.Equal(t, is, row.want, row.what)
+	}
+}
+
+// An address is ours when duplicate address detection has ended well (RFC 4862 section 5.4), and no more when another
+// host turns out to have it.
+func TestDuplicateAddress(t *testing.T) {
+	p := netip.MustParsePrefix("2001:db8::1/64")
+	table := twoDevices()
+	for _, row := range []struct {
+		what          string
+		flags         int
+		changes, ours bool
+	}{
+		{"tentative", unix.IFA_F_TENTATIVE, false, false},
+		{"found to be another host's", unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED, false, false},
+		{"unique", unix.IFA_F_PERMANENT, true, true},
+		{"told again", unix.IFA_F_PERMANENT, false, true},
+		{"found later", unix.IFA_F_PERMANENT | unix.IFA_F_DADFAILED, true, false},
+	} {
+		testkit.Equal(t, table.setAddress(3, *ipNet(p), row.flags, true), row.changes, row.what)
+		testkit.Equal(t, table.links[3].addresses[p], row.ours, row.what)
 	}
 }
 
@@ -117,6 +141,7 @@ func FuzzMessages(f *testing.F) {
 			testkit.ErrorIf(t, !p.IsValid(), "a route to %v", p)
 		}
 		testkit.Equal(t, s.table.prefixes, there, "prefixes")
-		testkit.ErrorIf(t, there > len(datagram)/unix.SizeofNlMsghdr, "%d routes of %d bytes", there, len(datagram))
+		testkit.ErrorIf(t, there > len(datagram)/unix.SizeofNlMsghdr, "%d routes of %d bytes", there,
+			len(datagram))
 	})
 }

@@ -40,8 +40,8 @@ func labISP(e *env, dir *string) *cobra.Command {
 		"gateways without static defaults: bgpd's restart is graceful alone; --restarts then waits two minutes before")
 	f.IntVar(&routes, "routes", 0,
 		"feed so many routes by BGP, and withdraw them; tells how long they take into the data plane")
-	f.IntVar(&flood, "flood", 0, "for so many seconds subscribers send for the first gateway's control plane as fast as they can;\n"+
-		"tells what BGP and BFD lost")
+	f.IntVar(&flood, "flood", 0,
+		"for so many seconds subscribers flood the first gateway's control plane; tells what BGP and BFD lost")
 	f.BoolVar(&keep, "keep", false,
 		"run until Ctrl-C also after --routes, --flood, --takeover, --restarts and --exec")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")

@@ -19,8 +19,8 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// A flood: subscribers of the first gateway send for its control plane as fast as its worker takes packets, from a source
-// inside the graph. Routing is to stay as it is: that is told by what sees it from outside.
+// A flood: subscribers of the first gateway send for its control plane as fast as its worker takes packets, from a
+// source inside the graph. Routing is to stay as it is: that is told by what sees it from outside.
 
 // floodPort is a port of the first gateway, where there is to be a flood.
 const floodPort = "flood"
@@ -30,9 +30,10 @@ const (
 	floodFrame = 96
 )
 
-// floodHeader is a frame of a line, whose C-tag follows from the stream: with 0x88a8 100 and 0x8100 before what is given.
+// floodHeader is a broadcast frame of a line, S-tag 100; what is given follows its C-tag, which is the stream's.
 func floodHeader(rest ...byte) []byte {
-	return append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0x66, 0, 1, 0x88, 0xa8, 0, 100, 0x81, 0, 0, 1}, rest...)
+	head := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0x66, 0, 1, 0x88, 0xa8, 0, 100, 0x81, 0, 0, 1}
+	return append(head, rest...)
 }
 
 // floodStreams: PPPoE discovery (PADI, RFC 2516 section 5.1) and DHCP of clients without address (RFC 2131).
@@ -53,7 +54,8 @@ func floodStreams() []agent.Stream {
 		copy(s.Sink[:], floodPort)
 		s.In.Length = uint16(copy(s.In.Bytes[:], header))
 		s.In.Fields = 1
-		s.In.Field[0] = api.SynthField{Offset: 18, Width: 2, Type: api.FieldAdd, Divide: 1, Modulo: floodLines - 2, Step: 1}
+		s.In.Field[0] = api.SynthField{Offset: 18, Width: 2, Type: api.FieldAdd, Divide: 1,
+			Modulo: floodLines - 2, Step: 1}
 		s.Out = s.In // of what never comes
 		list = append(list, agent.Stream{Name: name, Body: api.Body(&s)})
 	}
@@ -103,11 +105,16 @@ func (l *Lab) sessionsLost(ctx context.Context) (bfd, bgp uint64, err error) {
 		for _, q := range []struct {
 			command, field string
 			to             *uint64
-		}{{"show bfd peers counters json", "session-down", &bfd}, {"show bgp neighbors json", "connectionsDropped", &bgp}} {
-			out, failed := inNode(ctx, node, "vtysh", "--vty_socket", l.frrFolder(node), "-c", q.command).Output()
+		}{
+			{"show bfd peers counters json", "session-down", &bfd},
+			{"show bgp neighbors json", "connectionsDropped", &bgp},
+		} {
+			shell := []string{"vtysh", "--vty_socket", l.frrFolder(node), "-c", q.command}
+			out, failed := inNode(ctx, node, shell...).Output()
 			var v any
 			if failed = errors.Join(failed, json.Unmarshal(out, &v)); failed != nil {
-				err = errors.Join(err, fmt.Errorf("%s: %w: %s", q.command, failed, out[:min(len(out), 200)]))
+				out = out[:min(len(out), 200)]
+				err = errors.Join(err, fmt.Errorf("%s: %w: %s", q.command, failed, out))
 			}
 			*q.to += sumOf(v, q.field)
 		}
@@ -188,8 +195,8 @@ func (l *Lab) DemonstrateFlood(ctx context.Context, lasts time.Duration) error {
 		return err
 	}
 	l.say("%s flooded for %.0f s with %.2f million packets a second for its control plane: "+
-		"%d BFD and %d BGP sessions lost, %d routes withdrawn", gatewayName(0), seconds, float64(rate)/seconds/1e6,
-		bfdNow-bfd, bgpNow-bgp, withdrawn())
+		"%d BFD and %d BGP sessions lost, %d routes withdrawn", gatewayName(0), seconds,
+		float64(rate)/seconds/1e6, bfdNow-bfd, bgpNow-bgp, withdrawn())
 	l.report(gatewayName(0)+" flooded", probes)
 	for i := range streams {
 		streams[i].Body = nil

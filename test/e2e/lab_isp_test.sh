@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # `isthmus lab isp`: two gateways and two FRR routers find each other; pools are announced, preferred at the first
 # gateway, and no routes of the data plane; ordinary programs reach wireline and mobile subscribers and back; routes
-# come by BGP; a flood of subscribers for the control plane takes no routing session. Each process of the first gateway is killed under a counted stream: forwarding goes on while its control
-# plane, zebra, staticd and bgpd are away. Then all of it is: the other one takes over, and gives back. How long that
-# takes is printed, not judged.
+# come by BGP; a flood of subscribers for the control plane takes no routing session. Each process of the first gateway
+# is killed under a counted stream: forwarding goes on while its control plane, zebra, staticd and bgpd are away. Then
+# all of it is: the other one takes over, and gives back. How long that takes is printed, not judged.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -127,8 +127,8 @@ stop_gateway() {
 	done
 }
 
-# Not there any more, or only its exit status (this script is the init of its namespace): all its threads have ended, and
-# with the last one its sockets.
+# Not there any more, or only its exit status (this script is the init of its namespace): all its threads have ended,
+# and with the last one its sockets.
 gone() {
 	local threads=("/proc/$1/task/"*)
 	((${#threads[@]} <= 1)) && ! grep -q '^State:.[^Z]' "/proc/$1/status"
