@@ -27,8 +27,13 @@ struct rule *session_rule(uint32_t session, uint16_t pdr);
 struct rule *session_rule_at(uint32_t session, uint16_t i);
 // api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
 uint16_t session_discard(uint32_t session);
-// 1 when a session has a PDR for packets to this UE address in the instance. Any worker, within a walk.
-int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address);
+// 1 when a session has a PDR for packets to this UE address in the instance. Any worker, within a walk. `absent`: a key
+// that the caller has looked for in vain; 0: none.
+int session_ue_known_beside(uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address);
+static inline int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address)
+{
+	return session_ue_known_beside(0, instance, family, address);
+}
 uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
