@@ -128,6 +128,13 @@ static __rte_always_inline int read_user(
 {
 	struct ip_info info;
 
+	if (!simple && l->user.version == 6 && likely(ip6_plain_good(ip, rest))) {
+		l->length = (uint16_t)rest;
+		l->l4 = IP6_HEADER;
+		l->protocol = ip[6];
+		return !(tunnelled && unlikely(k->drop_gtpu)) || ip[6] != IP_PROTOCOL_UDP ||
+		       load16(ip + IP6_HEADER + 2) != GTPU_PORT;
+	}
 	if (unlikely(!read_ip(&info, ip, rest, simple) || info.version != l->user.version ||
 		     (tunnelled ? info.length != rest : ip_is_discovery(ip, &info))))
 		return 0;
@@ -246,14 +253,8 @@ static __rte_always_inline int is_for_us(
 static __rte_always_inline uint8_t read_outside(
 	const struct walk *k, struct lookup *l, uint8_t version, const uint8_t *ip, uint32_t rest)
 {
-	if (version == 6) {
-		if (unlikely(!ip6_plain_good(ip, rest)))
-			return (uint8_t)read_user(k, l, ip, rest, 0, 0);
-		l->length = (uint16_t)rest;
-		l->l4 = IP6_HEADER;
-		l->protocol = ip[6];
-		return 1;
-	}
+	if (version == 6)
+		return (uint8_t)read_user(k, l, ip, rest, 0, 0);
 	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip)))
 		return 0;
 	return likely(lanes_ip4_good(ip, rest)) ? (uint8_t)read_good(k, l, ip, rest)
