@@ -121,7 +121,7 @@ func (c *compiler) routes() {
 			further = append(further, api.RouteHop{Via: api.FromAddr(a.Addr)})
 		}
 		body.Further = uint32(len(further))
-		c.putShort(api.KindRoute, routeName(d), api.AppendRows(api.Body(&body), further))
+		c.putShort(api.KindRoute, string(appendRouteName(nil, d)), api.AppendRows(api.Body(&body), further))
 	}
 }
 

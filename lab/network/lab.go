@@ -49,6 +49,7 @@ type Options struct {
 	IGP        string // isp: "ospf", "isis"; empty: BGP
 	Announce   string // isp: pool, host
 	Graceful   bool   // isp: no static defaults in gateways
+	Flood      bool   // isp: the first gateway has a port for it
 	DPBinary   string
 	Out        io.Writer                        // what the user reads
 	Progress   func(what string, share float64) // the step of a start that begins; nil: nobody looks
