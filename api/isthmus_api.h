@@ -136,6 +136,7 @@ enum api_part {
 	API_PART_NPTV6_ROW = 152,
 	API_PART_CLONE_ROW = 153,
 	API_PART_GTSM_ROW = 154,
+	API_PART_TRAFFIC_ROW = 155,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -275,7 +276,9 @@ struct api_engine {
 	uint32_t flow_idle; // seconds; a flow's entry without a packet goes after one to two times that; 0: 60
 	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; so old, an entry goes in any case; 0: no limit
 	uint32_t max_routes; // ROUTE objects, both families; 0: API_ROUTES
+	uint32_t max_traffic; // rows of API_TABLE_TRAFFIC; 0: API_TRAFFIC
 };
+#define API_TRAFFIC 256u // what max_traffic 0 means
 #define API_FLOW_IDLE 60u // what flow_idle 0 means
 #define API_ROUTES (1280u << 10) // what max_routes 0 means: 1 M of IPv4 and 256 K of IPv6
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
@@ -844,6 +847,7 @@ struct api_session {
 	uint32_t pad2;
 	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
 	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
+	char dnn[API_NAME]; // under which they count in API_TABLE_TRAFFIC; cut, where it is longer
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------
@@ -988,7 +992,8 @@ enum api_table {
 	API_TABLE_NPTV6 = 24, // of one instance (key), or of all: a row for each pair of prefixes
 	API_TABLE_CLONE = 25,
 	API_TABLE_GTSM = 26,
-	API_TABLE_COUNT = 27,
+	API_TABLE_TRAFFIC = 27,
+	API_TABLE_COUNT = 28,
 };
 
 struct api_stats_request {
@@ -1277,6 +1282,17 @@ struct api_gtsm_row {
 	char name[API_NAME]; // of the interface
 	uint32_t hops, pad;
 	uint64_t passed, dropped; // BGP packets to our addresses
+};
+
+#define API_TRAFFIC_NO_QFI UINT32_MAX
+
+// What rules forwarded, gone sessions' included: each packet is in one row. Counts are some seconds old.
+struct api_traffic_row {
+	char instance[API_NAME]; // by which packets came; empty: none, or any
+	char dnn[API_NAME]; // of the session; empty: none
+	uint32_t qfi; // of the rule; API_TRAFFIC_NO_QFI: none
+	uint32_t other; // 1: what found no row of its own; the names are empty
+	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 };
 
 struct api_route_row {

@@ -25,7 +25,7 @@ static const struct api_layout_step api_engine_steps[] = {
 	{128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137},
 	{144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c},
 	{160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1},
-	{176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2},
+	{176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0xb76d770b},
 };
 static const struct api_layout_step api_port_steps[] = {
 	{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835},
@@ -75,7 +75,7 @@ static const struct api_layout_step api_session_steps[] = {
 	{268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849},
 	{278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a},
 	{286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b},
-	{328, 0x702644d0}, {360, 0xf01a2b1a},
+	{328, 0x702644d0}, {360, 0xf01a2b1a}, {392, 0x49be8ab0},
 };
 static const struct api_layout_step api_synth_steps[] = {
 	{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2},
@@ -342,9 +342,13 @@ static const struct api_layout_step api_gtsm_row_steps[] = {
 	{32, 0xfb7a437b}, {36, 0xefca2f02}, {40, 0x07193742}, {48, 0x0ba7499d},
 	{56, 0xc66d6cbc},
 };
+static const struct api_layout_step api_traffic_row_steps[] = {
+	{32, 0x5e6a843f}, {64, 0xfad41f2d}, {68, 0x31838495}, {72, 0x96e67a51},
+	{80, 0xf206fe96}, {88, 0xce223922}, {96, 0xad9033c3}, {104, 0xdbe3f407},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
-	{"api_engine", api_engine_steps, API_PART_ENGINE, 31},
+	{"api_engine", api_engine_steps, API_PART_ENGINE, 32},
 	{"api_port", api_port_steps, API_PART_PORT, 14},
 	{"api_interface", api_interface_steps, API_PART_INTERFACE, 8},
 	{"api_route", api_route_steps, API_PART_ROUTE, 6},
@@ -354,7 +358,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 12},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
-	{"api_session", api_session_steps, API_PART_SESSION, 30},
+	{"api_session", api_session_steps, API_PART_SESSION, 31},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
@@ -414,6 +418,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_nptv6_row", api_nptv6_row_steps, API_PART_NPTV6_ROW, 5},
 	{"api_clone_row", api_clone_row_steps, API_PART_CLONE_ROW, 12},
 	{"api_gtsm_row", api_gtsm_row_steps, API_PART_GTSM_ROW, 5},
+	{"api_traffic_row", api_traffic_row_steps, API_PART_TRAFFIC_ROW, 8},
 };
 
 #endif

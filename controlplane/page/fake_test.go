@@ -23,6 +23,7 @@ type gateway struct {
 	seconds  float64
 	away     bool
 	sessions int
+	dnns     int // beside "internet"
 	mobile   bool
 	asked    map[string]int // by table
 }
@@ -80,6 +81,14 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 		return view.Total{In: g.at(3.5e6), Out: g.at(3.49e6), Dropped: g.at(9e3), Buffers: 65536,
 			BuffersFree: 60000,
 			Sessions:    uint64(g.sessions)}, nil
+	case "traffic":
+		nine := uint32(9)
+		list := []view.Traffic{{Other: true}, {Instance: "n3", DNN: "internet", QFI: &nine,
+			UplinkBytes: g.at(1e8)}, {Instance: "n6", DNN: "internet", QFI: &nine, DownlinkBytes: g.at(2e9)}}
+		for i := range g.dnns {
+			list = append(list, view.Traffic{DNN: fmt.Sprintf("dnn-%03d", i), UplinkBytes: g.at(1e3)})
+		}
+		return list, nil
 	case "drop":
 		return []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
 			Packets: g.at(900)}, {Name: "no-route"}}, nil

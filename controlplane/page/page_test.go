@@ -166,6 +166,13 @@ func TestRates(t *testing.T) {
 	testkit.FatalIf(t, busy == nil || *busy < 52 || *busy > 53, "worker 0: %v %%", busy)
 	testkit.ErrorIf(t, last(t, l, "pfcp", "received") != nil, "PFCP is shown by a gateway that has none")
 	testkit.ErrorIf(t, last(t, l, "drop", "no-route") != nil, "a reason is shown that never was one")
+	up, down := last(t, l, "dnn", "internet up"), last(t, l, "dnn", "internet down")
+	testkit.FatalIf(t, up == nil || down == nil || *up < 7e8 || *up > 2e9 || *down < 10**up,
+		"internet: %v b/s up, %v b/s down", up, down)
+	l.gateway.set(func() { l.gateway.dnns = 200 })
+	l.seconds(2)
+	other := last(t, l, "dnn", "other up")
+	testkit.ErrorIf(t, other == nil || last(t, l, "dnn", "dnn-199 up") != nil, "DNNs without end: other %v", other)
 	l.gateway.set(func() { l.gateway.away = true })
 	l.seconds(1)
 	testkit.ErrorIf(t, last(t, l, "bps", "n6 in") != nil, "a rate while the data plane is away")

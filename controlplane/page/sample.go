@@ -3,6 +3,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -12,7 +13,10 @@ import (
 	"isthmus/controlplane/view"
 )
 
-const maxAssociations = 16 // whose round trips are drawn
+const (
+	maxAssociations = 16 // whose round trips are drawn
+	maxDNNs         = 16 // that are drawn; more are one line, "other"
+)
 
 // rates makes figures per second of counters. A counter's first value, and one that went back because the data plane
 // began anew, give none.
@@ -72,7 +76,8 @@ func (s *sampler) sample(ctx context.Context, now time.Time) ([]figure, error) {
 	s.list = s.list[:0]
 	s.rates.begin(now)
 	s.pfcp(ctx)
-	for _, part := range []func(context.Context) error{s.ports, s.total, s.drops, s.workers, s.graph} {
+	for _, part := range []func(context.Context) error{s.ports, s.total, s.dnns, s.drops,
+		s.workers, s.graph} {
 		if err := part(ctx); err != nil {
 			return s.list, err
 		}
@@ -112,6 +117,31 @@ func (s *sampler) total(ctx context.Context) error {
 		s.put(true, "buffers", "in use", 100*float32(t.Buffers-t.BuffersFree)/float32(t.Buffers))
 	}
 	return nil
+}
+
+// dnns are sums of the rows of traffic, whose order stays.
+func (s *sampler) dnns(ctx context.Context) error {
+	rows, err := fetch[[]view.Traffic](ctx, s.src, "traffic", "", 0)
+	var names []string
+	up, down := map[string]uint64{}, map[string]uint64{}
+	for i := range rows {
+		name := cmp.Or(rows[i].DNN, "no DNN")
+		if _, known := up[name]; rows[i].Other || !known && len(names) == maxDNNs {
+			name = "other"
+		}
+		if _, known := up[name]; !known {
+			names = append(names, name)
+		}
+		up[name] += rows[i].UplinkBytes
+		down[name] += rows[i].DownlinkBytes
+	}
+	for _, name := range names {
+		if up[name]+down[name] > 0 {
+			s.put(true, "dnn", name+" up", 8*s.rates.rate("dnn up "+name, up[name]))
+			s.put(true, "dnn", name+" down", 8*s.rates.rate("dnn down "+name, down[name]))
+		}
+	}
+	return err
 }
 
 // drops leaves out the reasons that never happened.

@@ -216,6 +216,50 @@ type Counter struct {
 var counterColumns = columns[Counter](`COUNTER=Name, EACH, SESSIONS, PACKETS, BYTES, PERIOD PACKETS, PERIOD BYTES,
 	MARK PACKETS, MARK BYTES, REACHED`)
 
+// Traffic is what rules forwarded whose packets came by one network instance, of sessions with one DNN, with one QFI.
+type Traffic struct {
+	Instance        string  `json:"instance"`
+	DNN             string  `json:"dnn"`
+	QFI             *uint32 `json:"qfi"`   // null: none
+	Other           bool    `json:"other"` // all that found no row of its own
+	UplinkPackets   uint64  `json:"uplink_packets"`
+	UplinkBytes     uint64  `json:"uplink_bytes"`
+	DownlinkPackets uint64  `json:"downlink_packets"`
+	DownlinkBytes   uint64  `json:"downlink_bytes"`
+}
+
+func (v *Traffic) finish(r *api.TrafficRow) {
+	if r.QFI != api.TrafficNoQFI {
+		v.QFI = &r.QFI
+	}
+}
+
+// NewTraffic makes a row of the contract one that is shown.
+func NewTraffic(r *api.TrafficRow) (v Traffic) {
+	fillTraffic(r, &v)
+	v.finish(r)
+	return v
+}
+
+var fillTraffic = filler[api.TrafficRow, Traffic]()
+
+// Words are the row's network instance, DNN and QFI: "other" of those that share one, no QFI "none".
+func (v *Traffic) Words() (instance, dnn, qfi string) {
+	switch {
+	case v.Other:
+		return "other", "other", "other"
+	case v.QFI == nil:
+		return v.Instance, v.DNN, "none"
+	}
+	return v.Instance, v.DNN, strconv.FormatUint(uint64(*v.QFI), 10)
+}
+
+var classColumns = columns[Traffic](`INSTANCE, DNN, QFI, UP PACKETS=UplinkPackets, UP BYTES=UplinkBytes,
+	DOWN PACKETS=DownlinkPackets, DOWN BYTES=DownlinkBytes`,
+	str("INSTANCE", func(t *Traffic) string { instance, _, _ := t.Words(); return instance }),
+	str("DNN", func(t *Traffic) string { _, dnn, _ := t.Words(); return dnn }),
+	cellNum("QFI", func(t *Traffic) string { _, _, qfi := t.Words(); return qfi }))
+
 // Event is one kind of report to the control plane.
 type Event struct {
 	Name         string `json:"name"`

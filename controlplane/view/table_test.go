@@ -65,6 +65,7 @@ func TestFieldsAreCopied(t *testing.T) {
 	filled[api.NATRow, NAT](t)
 	filled[api.NPTv6Row, NPTv6](t)
 	filled[api.NATBlockRow, NATBlock](t, "First", "Last")
+	filled[api.TrafficRow, Traffic](t, "QFI")
 	filled[api.EventRow, Event](t, "Name")
 	filled[api.RouteRow, Route](t)
 	filled[api.NeighbourRow, Neighbour](t)

@@ -81,6 +81,11 @@ func rows(s *dptest.Server) {
 	guard := api.GTSMRow{Hops: 1, Passed: 40, Dropped: 2}
 	put(guard.Name[:], "n6")
 	s.SetTable(api.TableGTSM, api.Body(&guard))
+	other := api.TrafficRow{Other: 1, QFI: api.TrafficNoQFI, UplinkPackets: 2, UplinkBytes: 128}
+	traffic := api.TrafficRow{QFI: 9, DownlinkPackets: 3, DownlinkBytes: 300}
+	put(traffic.Instance[:], "internet")
+	put(traffic.DNN[:], "ims")
+	s.SetTable(api.TableTraffic, api.AppendRow(api.Body(&other), &traffic))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -239,6 +244,14 @@ n6            1      40        2
 COUNTER  EACH  SESSIONS  PACKETS  BYTES  PERIOD PACKETS  PERIOD BYTES  MARK PACKETS  MARK BYTES  REACHED
 slice    no           3       90   9000              40          4000             0        5000        1
 `},
+		{"traffic", `[{"instance":"","dnn":"","qfi":null,"other":true,"uplink_packets":2,` +
+			`"uplink_bytes":128,"downlink_packets":0,"downlink_bytes":0},` +
+			`{"instance":"internet","dnn":"ims","qfi":9,"other":false,"uplink_packets":0,` +
+			`"uplink_bytes":0,"downlink_packets":3,"downlink_bytes":300}]`, `
+INSTANCE  DNN      QFI  UP PACKETS  UP BYTES  DOWN PACKETS  DOWN BYTES
+other     other  other           2       128             0           0
+internet  ims        9           0         0             3         300
+`},
 		{"instance", `[{"name":"internet","lookup":"destination","tunnels":2,"ue_addresses":1,"unknown_ue":7,"unknown_teid":0}]`, `
 INSTANCE  LOOKUP       TUNNELS  UE ADDRESSES  UNKNOWN UE  UNKNOWN TEID
 internet  destination        2             1           7             0
@@ -325,7 +338,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 26, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 27, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

@@ -12,6 +12,7 @@ const store = new Store();
 const panels = [
 	{ group: "bps", title: "Throughput", unit: "b/s", format: format.bits, always: true },
 	{ group: "pps", title: "Packets", unit: "p/s", format: format.packets, always: true },
+	{ group: "dnn", title: "Throughput by DNN", unit: "b/s", format: format.bits },
 	{ group: "drop", title: "Drops by reason", unit: "p/s", format: format.packets, always: true, none: "none since the data plane started" },
 	{ group: "load", title: "Workers' load", unit: "%", format: format.percent, most: 100 },
 	{ group: "sessions", title: "Sessions", unit: "", format: format.count, always: true },

@@ -158,6 +158,7 @@ struct rule_match {
 	// yet.
 	uint32_t notified;
 	uint32_t pipe; // scheduler place without class and queue, with up.shaped
+	uint32_t traffic; // row in which it counts (counter/traffic.h)
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
 	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none

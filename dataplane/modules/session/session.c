@@ -7,6 +7,7 @@
 #include "core/object.h"
 #include "core/port.h"
 #include "counter/counter.h"
+#include "counter/traffic.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
 #include "mirror/mirror.h"
@@ -268,7 +269,7 @@ static void commit(struct object_change *c)
 	struct session *s = c->staged, *old = c->replaced;
 	const struct api_session *want = c->body;
 
-	if (old != NULL && (old->usage != NULL || counter_counts(old->index)))
+	if (old != NULL)
 		engines_read(old->index); // first: what URRs have counted decides about what they have left
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
@@ -348,6 +349,17 @@ static void end_markers(const struct object_change *c, const struct session *old
 	}
 }
 
+static void give_traffic(const struct session *s, const struct api_session *body)
+{
+	struct parts p;
+
+	session_parts(&p, body, s->name);
+	for (uint16_t i = 0; i < s->rules; i++)
+		session_pools.match[s->rule[i]].traffic =
+			traffic_row(p.pdr[i].instance < API_SESSION_INSTANCES ? body->instance[p.pdr[i].instance] : "",
+				body->dnn, session_pools.rule[s->rule[i]].qfi);
+}
+
 static void release(struct object_change *c)
 {
 	struct session *old = c->replaced, *s = c->staged;
@@ -358,6 +370,8 @@ static void release(struct object_change *c)
 		carry_counters(s, old); // first: usage asks for the session's packets
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_release(s ? s->usage : NULL, old ? old->usage : NULL);
+	if (s != NULL)
+		give_traffic(s, c->body);
 	counter_session(s, old);
 	if (old == NULL)
 		return;
