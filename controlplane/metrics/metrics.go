@@ -194,8 +194,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return []string{api.CString(r.Name[:]), r.Inside.String()}
 	})
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
-	emit(ch, schedulers, byClass(s.Schedulers), func(q *schedulerClass) []string {
-		return []string{q.port, text(q.class)}
+	emit(ch, schedulers, ByClass(s.Schedulers), func(q *SchedulerClass) []string {
+		return []string{q.Port, q.Class}
 	})
 	emit(ch, processes, s.Processes, func(p *Process) []string { return []string{p.Name} })
 	if s.PFCP != nil {

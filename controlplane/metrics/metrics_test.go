@@ -71,6 +71,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	measured := measure.New()
 	measured.Request("x", 1)
 	measured.OwnRequest("x", 1)
+	measured.Depth("x", "0", 1)
 	families, err := Registry(sample, "0.1", measured).Gather()
 	testkit.Must(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()

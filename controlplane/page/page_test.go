@@ -169,6 +169,11 @@ func TestRates(t *testing.T) {
 	up, down := last(t, l, "dnn", "internet up"), last(t, l, "dnn", "internet down")
 	testkit.FatalIf(t, up == nil || down == nil || *up < 7e8 || *up > 2e9 || *down < 10**up,
 		"internet: %v b/s up, %v b/s down", up, down)
+	l.gateway.set(func() { l.gateway.mobile = true })
+	l.seconds(2)
+	mean, most := last(t, l, "latency", "establishment, mean"), last(t, l, "latency", "99 % of all")
+	testkit.ErrorIf(t, mean == nil || *mean < 0.39 || *mean > 0.41, "mean latency %v", mean)
+	testkit.ErrorIf(t, most == nil || *most != 1, "of 99 %%: %v", most)
 	l.gateway.set(func() { l.gateway.dnns = 200 })
 	l.seconds(2)
 	other := last(t, l, "dnn", "other up")
@@ -427,7 +432,7 @@ func TestReport(t *testing.T) {
 	code, body = get(t, l, "/page/report.html")
 	testkit.FatalIf(t, code != 200, "%d %s", code, body)
 	for _, want := range []string{"ten minutes of gateway", "AWAY", "connection refused", "n6 out", "policer-red",
-		"worker 1", "smf-1", "Gb/s", "curve s1"} {
+		"worker 1", "establishment, mean", "Gb/s", "curve s1"} {
 		testkit.ErrorIf(t, !strings.Contains(body, want), "the report does not have %q", want)
 	}
 	testkit.Equal(t, strings.Count(body, `class="plot wide"`), len(reportGroups), "plots")

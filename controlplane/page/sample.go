@@ -7,16 +7,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/view"
 )
 
-const (
-	maxAssociations = 16 // whose round trips are drawn
-	maxDNNs         = 16 // that are drawn; more are one line, "other"
-)
+const maxDNNs = 16 // that are drawn; more are one line, "other"
 
 // rates makes figures per second of counters. A counter's first value, and one that went back because the data plane
 // began anew, give none.
@@ -214,9 +213,41 @@ func (s *sampler) pfcp(ctx context.Context) {
 	s.put(true, "pfcp", "received", s.rates.rate("pfcp received", sum(v.Received)))
 	s.put(true, "pfcp", "sent", s.rates.rate("pfcp sent", sum(v.Sent)))
 	s.put(true, "pfcp", "refused", s.rates.rate("pfcp refused", sum(v.Rejected)))
-	for i := range v.Associations[:min(len(v.Associations), maxAssociations)] {
-		if a := &v.Associations[i]; a.Heartbeats > 0 {
-			s.put(true, "rtt", a.ID, float32(a.RoundTrip))
+	s.took(v.Took)
+}
+
+// took are mean times of requests by message, in ms, and the time that 99 % of all did not exceed: the end of a bucket.
+func (s *sampler) took(all map[string]measure.Timing) {
+	var buckets []measure.Bucket // of this second, all messages
+	var requests uint64
+	for message, t := range all {
+		name := strings.TrimSuffix(strings.TrimPrefix(message, "session-"), "-request")
+		n, ok := s.rates.delta("took n "+name, t.Requests)
+		us, _ := s.rates.delta("took us "+name, uint64(1e6*t.Seconds))
+		mean := unknown
+		if ok && n > 0 {
+			mean, requests = float32(us)/float32(n)/1000, requests+n
+		}
+		s.put(true, "latency", name+", mean", mean)
+		for i, b := range t.Buckets {
+			if i == len(buckets) {
+				buckets = append(buckets, measure.Bucket{Seconds: b.Seconds})
+			}
+			n, ok := s.rates.delta("took "+name+strconv.Itoa(i), b.Requests)
+			if ok {
+				buckets[i].Requests += n
+			}
 		}
 	}
+	if len(all) == 0 {
+		return
+	}
+	most := unknown
+	for _, b := range buckets {
+		if requests > 0 && 100*b.Requests >= 99*requests {
+			most = float32(1000 * b.Seconds)
+			break
+		}
+	}
+	s.put(true, "latency", "99 % of all", most)
 }

@@ -17,7 +17,7 @@ const panels = [
 	{ group: "load", title: "Workers' load", unit: "%", format: format.percent, most: 100 },
 	{ group: "sessions", title: "Sessions", unit: "", format: format.count, always: true },
 	{ group: "pfcp", title: "PFCP messages", unit: "/s", format: format.messages },
-	{ group: "rtt", title: "PFCP round trip of heartbeats", unit: "ms", format: format.milli },
+	{ group: "latency", title: "PFCP requests, from reading to answer", unit: "ms", format: format.milli },
 	{ group: "buffers", title: "Packet buffers", unit: "%", format: format.percent, most: 100 },
 ].map((options) => new Panel(store, options));
 byId("panels").prepend(...panels.map((p) => p.element));
