@@ -1201,6 +1201,9 @@ struct api_rule_row {
 	uint32_t teid_local, teid_peer;
 	struct api_address local, peer;
 	uint64_t packets, bytes, dropped, buffered;
+	uint32_t qers, urrs; // used entries below: ids
+	uint32_t qer[API_PDR_QERS];
+	uint32_t urr[API_PDR_URRS];
 };
 
 // Counts since the last report, and what is left of the quota (UINT64_MAX: no quota).

@@ -103,9 +103,10 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 	case "rule":
 		return []view.Rule{
 			{Session: key, PDR: 1, FAR: 1, Precedence: 100, Source: "access", Destination: "core",
-				Action: "forward", Packets: g.at(60), Bytes: g.at(6e4)},
+				Action: "forward", Packets: g.at(60), Bytes: g.at(6e4), QERs: []uint32{1},
+				URRs: []uint32{1, 2}},
 			{Session: key, PDR: 2, FAR: 2, Precedence: 100, Source: "core", Destination: "access",
-				Action: "forward", TEIDPeer: 0x1000, Peer: "10.3.0.7",
+				Action: "forward", TEIDPeer: 0x1000, Peer: "10.3.0.7", QERs: []uint32{}, URRs: []uint32{},
 				Packets: g.at(90), Bytes: g.at(1.2e5)},
 		}, nil
 	case "urr":

@@ -31,24 +31,39 @@ func farAction(bits uint32) string {
 
 // Rule is one PDR with its FAR.
 type Rule struct {
-	Session     string `json:"session"`
-	PDR         uint32 `json:"pdr"`
-	FAR         uint32 `json:"far"`
-	Precedence  uint32 `json:"precedence"`
-	Source      string `json:"source" word:"source"`
-	Destination string `json:"destination" word:"source"`
-	Action      string `json:"action"`
-	TEIDLocal   uint32 `json:"teid_local"`
-	TEIDPeer    uint32 `json:"teid_peer"`
-	Local       string `json:"local"`
-	Peer        string `json:"peer"`
-	Packets     uint64 `json:"packets"`
-	Bytes       uint64 `json:"bytes"`
-	Dropped     uint64 `json:"dropped"`
-	Buffered    uint64 `json:"buffered"`
+	Session     string   `json:"session"`
+	PDR         uint32   `json:"pdr"`
+	FAR         uint32   `json:"far"`
+	Precedence  uint32   `json:"precedence"`
+	Source      string   `json:"source" word:"source"`
+	Destination string   `json:"destination" word:"source"`
+	Action      string   `json:"action"`
+	TEIDLocal   uint32   `json:"teid_local"`
+	TEIDPeer    uint32   `json:"teid_peer"`
+	Local       string   `json:"local"`
+	Peer        string   `json:"peer"`
+	Packets     uint64   `json:"packets"`
+	Bytes       uint64   `json:"bytes"`
+	Dropped     uint64   `json:"dropped"`
+	Buffered    uint64   `json:"buffered"`
+	QERs        []uint32 `json:"qers"` // ids
+	URRs        []uint32 `json:"urrs"`
 }
 
-func (v *Rule) finish(r *api.RuleRow) { v.Action = farAction(r.Action) }
+func (v *Rule) finish(r *api.RuleRow) {
+	v.Action = farAction(r.Action)
+	v.QERs, v.URRs = ids(r.QER[:], r.QERs), ids(r.URR[:], r.URRs)
+}
+
+// ids are the used ones, never nil.
+func ids(list []uint32, used uint32) []uint32 {
+	return append([]uint32{}, list[:min(int(used), len(list))]...)
+}
+
+// joined are numbers as one word: "1,2".
+func joined(list []uint32) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ",")
+}
 
 // tunnel prints one end: "10.0.0.1 0x10".
 func tunnel(address string, teid uint32) string {
@@ -58,8 +73,10 @@ func tunnel(address string, teid uint32) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %#x", address, teid))
 }
 
-var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, ACTION, TO=Destination, PEER,
-	PACKETS, BYTES, DROPPED, BUFFERED`,
+var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, QER, URR, ACTION, TO=Destination,
+	PEER, PACKETS, BYTES, DROPPED, BUFFERED`,
+	cellNum("QER", func(r *Rule) string { return joined(r.QERs) }),
+	cellNum("URR", func(r *Rule) string { return joined(r.URRs) }),
 	str("LOCAL", func(r *Rule) string { return tunnel(r.Local, r.TEIDLocal) }),
 	str("PEER", func(r *Rule) string { return tunnel(r.Peer, r.TEIDPeer) }))
 

@@ -201,6 +201,18 @@ static void undo(struct session *s, const struct session *old)
 	session_free(s);
 }
 
+// Entries of session.rule: a rule of each PDR, and ids.
+static uint32_t places(const struct api_session *want)
+{
+	struct parts p;
+	uint32_t count = want->pdrs;
+
+	session_parts(&p, want, "");
+	for (uint16_t i = 0; i < want->pdrs; i++)
+		count += p.pdr[i].qers + p.pdr[i].urrs;
+	return count;
+}
+
 static int stage(struct object_change *c)
 {
 	const struct api_session *want = c->body;
@@ -219,7 +231,7 @@ static int stage(struct object_change *c)
 	int error = session_check(want, c->length, c->key);
 	if (error != 0)
 		return error;
-	struct session *s = calloc(1, sizeof(*s) + want->pdrs * sizeof(s->rule[0]));
+	struct session *s = calloc(1, sizeof(*s) + places(want) * sizeof(s->rule[0]));
 	if (s == NULL)
 		return object_error(ENOMEM, "no memory for session %s", c->key);
 	s->name = c->key;

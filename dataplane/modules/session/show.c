@@ -71,6 +71,10 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 	row->pdr = m->pdr;
 	row->far = m->far;
 	row->precedence = m->precedence;
+	row->qers = p->pdr[i].qers;
+	row->urrs = p->pdr[i].urrs;
+	memcpy(row->qer, p->pdr[i].qer, row->qers * sizeof(row->qer[0]));
+	memcpy(row->urr, p->pdr[i].urr, row->urrs * sizeof(row->urr[0]));
 	row->source = p->pdr[i].source;
 	if (far != NULL) {
 		row->destination = far->destination;

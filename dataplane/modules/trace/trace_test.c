@@ -34,9 +34,16 @@ static void test_way(void **unused)
 	assert_int_equal(state.packets, 1);
 	assert_non_null(
 		row_of("flow-input", API_TRACE_ENTERED)); // behind the fast path, from which its session was taken
-	says("session-tunnel", API_TRACE_STEP, "F-TEID 0x00000100, QFI 9: session s1; PDR 1");
+	says("session-tunnel", API_TRACE_STEP,
+		"F-TEID 0x00000100, QFI 9: session s1; PDR 1 (precedence 100), FAR 1, QER 1, URR 1: ");
 	says("policer-uplink", API_TRACE_STEP, "URRs count it");
 	says("ip-output", API_TRACE_STEP, "by the neighbour 192.0.2.2 on n6, MTU");
+	uint32_t count;
+	const struct api_rule_row *rule = kit_rows(API_TABLE_RULE, "s1", sizeof(*rule), &count);
+	assert_int_equal(rule->qers, 1);
+	assert_int_equal(rule->urrs, 1);
+	assert_int_equal(rule->qer[0], 1);
+	assert_int_equal(rule->urr[0], 1);
 	says("port-tx", API_TRACE_WENT, "bytes on internet");
 	assert_int_equal(row_of("port-tx", API_TRACE_WENT)->outcome, API_TRACE_LEFT);
 	assert_string_equal(row_of("flow-input", API_TRACE_ENTERED)->port, "ran");
