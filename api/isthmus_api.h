@@ -999,7 +999,9 @@ enum api_table {
 struct api_stats_request {
 	uint32_t table; // enum api_table
 	uint32_t limit; // rows, 0: all
-	char key[API_NAME]; // one object's rows; empty: all
+	// One object's rows; empty: all. SESSION, RULE: a UE address, too. ROUTE: a prefix, or an address that it leads
+	// to.
+	char key[API_NAME];
 };
 
 // ---- traces ------------------------------------------------------------------------------------------------------
@@ -1195,6 +1197,8 @@ struct api_session_row {
 	uint64_t buffered; // packets that wait now
 };
 
+#define API_NO_QFI UINT32_MAX // in rows
+
 struct api_rule_row {
 	char session[API_NAME];
 	uint32_t pdr, far, precedence, source, destination, action;
@@ -1204,6 +1208,8 @@ struct api_rule_row {
 	uint32_t qers, urrs; // used entries below: ids
 	uint32_t qer[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS];
+	uint32_t qfi; // API_NO_QFI: none
+	uint32_t pad;
 };
 
 // Counts since the last report, and what is left of the quota (UINT64_MAX: no quota).
@@ -1287,13 +1293,11 @@ struct api_gtsm_row {
 	uint64_t passed, dropped; // BGP packets to our addresses
 };
 
-#define API_TRAFFIC_NO_QFI UINT32_MAX
-
 // What rules forwarded, gone sessions' included: each packet is in one row. Counts are some seconds old.
 struct api_traffic_row {
 	char instance[API_NAME]; // by which packets came; empty: none, or any
 	char dnn[API_NAME]; // of the session; empty: none
-	uint32_t qfi; // of the rule; API_TRAFFIC_NO_QFI: none
+	uint32_t qfi; // of the rule; API_NO_QFI: none
 	uint32_t other; // 1: what found no row of its own; the names are empty
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 };

@@ -53,7 +53,7 @@ func sample(context.Context) *Snapshot {
 			func(r *api.MirrorRow) []byte { return r.Name[:] }, "tap")},
 		Counters: []api.CounterRow{named(api.CounterRow{Packets: 12, Reached: 3},
 			func(r *api.CounterRow) []byte { return r.Name[:] }, "slice")},
-		Traffic: []api.TrafficRow{{Other: 1, QFI: api.TrafficNoQFI, UplinkBytes: 5},
+		Traffic: []api.TrafficRow{{Other: 1, QFI: api.NoQFI, UplinkBytes: 5},
 			named(api.TrafficRow{QFI: 9, DownlinkPackets: 4, DownlinkBytes: 600, DNN: [32]byte{'i'}},
 				func(r *api.TrafficRow) []byte { return r.Instance[:] }, "internet")},
 		Events:  []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},

@@ -48,11 +48,21 @@ type Rule struct {
 	Buffered    uint64   `json:"buffered"`
 	QERs        []uint32 `json:"qers"` // ids
 	URRs        []uint32 `json:"urrs"`
+	QFI         *uint32  `json:"qfi"` // null: none
 }
 
 func (v *Rule) finish(r *api.RuleRow) {
 	v.Action = farAction(r.Action)
+	v.QFI = qfi(&r.QFI)
 	v.QERs, v.URRs = ids(r.QER[:], r.QERs), ids(r.URR[:], r.URRs)
+}
+
+// qfi is nil where there is none.
+func qfi(v *uint32) *uint32 {
+	if *v == api.NoQFI {
+		return nil
+	}
+	return v
 }
 
 // ids are the used ones, never nil.
@@ -246,9 +256,7 @@ type Traffic struct {
 }
 
 func (v *Traffic) finish(r *api.TrafficRow) {
-	if r.QFI != api.TrafficNoQFI {
-		v.QFI = &r.QFI
-	}
+	v.QFI = qfi(&r.QFI)
 }
 
 // NewTraffic makes a row of the contract one that is shown.

@@ -59,7 +59,7 @@ func TestFieldsAreCopied(t *testing.T) {
 	filled[api.PortRow, Port](t)
 	filled[api.GTSMRow, GTSM](t)
 	filled[api.SessionRow, Session](t, "Association", "CPSEID", "DNN", "User")
-	filled[api.RuleRow, Rule](t, "Action", "QERs", "URRs")
+	filled[api.RuleRow, Rule](t, "Action", "QERs", "URRs", "QFI")
 	filled[api.URRRow, URR](t, "Bytes", "Packets", "QuotaLeft")
 	filled[api.InstanceRow, Instance](t)
 	filled[api.NATRow, NAT](t)

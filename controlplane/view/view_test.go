@@ -42,7 +42,7 @@ func rows(s *dptest.Server) {
 	s.SetTable(api.TableSession, api.AppendRow(api.Body(&session), &mobile))
 
 	detection := api.RuleRow{QERs: 2, QER: [4]uint32{7, 1}, URRs: 1, URR: [4]uint32{9},
-		PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
+		QFI: 9, PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
 		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4}
 	put(detection.Session[:], "n4.000000000000001f")
 	s.SetTable(api.TableRule, api.Body(&detection))
@@ -82,7 +82,7 @@ func rows(s *dptest.Server) {
 	guard := api.GTSMRow{Hops: 1, Passed: 40, Dropped: 2}
 	put(guard.Name[:], "n6")
 	s.SetTable(api.TableGTSM, api.Body(&guard))
-	other := api.TrafficRow{Other: 1, QFI: api.TrafficNoQFI, UplinkPackets: 2, UplinkBytes: 128}
+	other := api.TrafficRow{Other: 1, QFI: api.NoQFI, UplinkPackets: 2, UplinkBytes: 128}
 	traffic := api.TrafficRow{QFI: 9, DownlinkPackets: 3, DownlinkBytes: 300}
 	put(traffic.Instance[:], "internet")
 	put(traffic.DNN[:], "ims")
@@ -205,7 +205,7 @@ SESSION              PORT    ENCAP       TAGS           MAC                ASSOC
 home-00001           access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  -            0x1/0x0     -         -                     0  10.64.0.1  -                0x10/0x11                 5             0        2         0
 n4.000000000000001f  -       none        -              -                  smf1         0x1f/0x7    internet  001010000000001       0  10.45.0.1  2001:db8:1::/64  0x3/0x4                   0             0        0         6
 `},
-		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4,"qers":[7,1],"urrs":[9]}]`, `
+		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4,"qers":[7,1],"urrs":[9],"qfi":9}]`, `
 SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  QER  URR  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED
 n4.000000000000001f    2         100  core  -        3  7,1    9  buffer notify  access  10.1.0.2 0x11        5    500        1         4
 `},

@@ -25,7 +25,7 @@ int traffic_start(uint32_t rows)
 	if (traffic.row == NULL || traffic.slot == NULL)
 		return object_error(ENOMEM, "no memory for %u rows of traffic", rows);
 	traffic.row[OTHER].other = 1;
-	traffic.row[OTHER].qfi = API_TRAFFIC_NO_QFI;
+	traffic.row[OTHER].qfi = API_NO_QFI;
 	traffic.rows = 1;
 	return 0;
 }
@@ -47,7 +47,7 @@ static uint32_t find(const struct api_traffic_row *want)
 
 uint32_t traffic_row(const char *instance, const char *dnn, uint8_t qfi)
 {
-	struct api_traffic_row want = {.qfi = qfi == 0xff ? API_TRAFFIC_NO_QFI : qfi};
+	struct api_traffic_row want = {.qfi = qfi == 0xff ? API_NO_QFI : qfi};
 
 	strncpy(want.instance, instance, API_NAME - 1);
 	strncpy(want.dnn, dnn, API_NAME - 1);

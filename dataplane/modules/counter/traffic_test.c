@@ -92,7 +92,7 @@ static void packets(uint32_t n, int up)
 
 static uint64_t expected_of(const struct api_traffic_row *r)
 {
-	uint32_t qfi = r->qfi == API_TRAFFIC_NO_QFI ? 0 : r->qfi;
+	uint32_t qfi = r->qfi == API_NO_QFI ? 0 : r->qfi;
 
 	for (uint32_t d = 0; d < DNNS; d++)
 		if (strcmp(r->dnn, dnn_name[d]) == 0)

@@ -40,6 +40,7 @@ static void test_way(void **unused)
 	says("ip-output", API_TRACE_STEP, "by the neighbour 192.0.2.2 on n6, MTU");
 	uint32_t count;
 	const struct api_rule_row *rule = kit_rows(API_TABLE_RULE, "s1", sizeof(*rule), &count);
+	assert_int_equal(rule->qfi, 9);
 	assert_int_equal(rule->qers, 1);
 	assert_int_equal(rule->urrs, 1);
 	assert_int_equal(rule->qer[0], 1);
@@ -60,6 +61,31 @@ static void test_way(void **unused)
 	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 0}, ROWS, take, NULL, &state), ENOENT);
 	send_frame("internet", &f);
 	assert_int_equal(kit_count("ran"), 1);
+}
+
+static uint32_t rows_with(uint32_t table, const char *key, uint32_t size)
+{
+	uint32_t count;
+
+	kit_rows(table, key, size, &count);
+	return count;
+}
+
+// What explain asks for: sessions by an address, routes that may lead to one.
+static void test_keys(void **unused)
+{
+	const uint32_t session = sizeof(struct api_session_row), route = sizeof(struct api_route_row);
+
+	assert_int_equal(rows_with(API_TABLE_SESSION, "", session), 1);
+	assert_int_equal(rows_with(API_TABLE_SESSION, "s1", session), 1);
+	assert_int_equal(rows_with(API_TABLE_SESSION, UE4, session), 1);
+	assert_int_equal(rows_with(API_TABLE_RULE, UE4, sizeof(struct api_rule_row)), 2);
+	assert_int_equal(rows_with(API_TABLE_SESSION, "10.45.9.9", session), 0);
+	assert_true(rows_with(API_TABLE_ROUTE, "", route) > 3);
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "0.0.0.0/0", route), 1);
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "192.0.2.77", route), 2); // the network and the default route
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "2001:db8:6::9", route), 2);
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "192.0.2.0/25", route), 0);
 }
 
 // Flows that the fast path knew before, and one that begins meanwhile: all packets of both, and the fast path has them
@@ -443,6 +469,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_way),
+		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_left),
