@@ -52,7 +52,8 @@ func tracer(t *testing.T, asked *trace.Query, packets ...trace.Packet) string {
 // packet has a frame of so many octets, whose number they are.
 func packet(number uint32, octets int) trace.Packet {
 	at := time.Unix(1000, int64(number))
-	return trace.Packet{Number: number, Time: at, Port: "n3", Length: uint32(octets), Outcome: "sent", OutPort: "n6",
+	return trace.Packet{Number: number, Time: at, Port: "n3", Length: uint32(octets), Outcome: "sent",
+		OutPort: "n6",
 		Steps: []trace.Step{{Node: "ip-input", Next: "ip-output", Worker: 3, Text: "for us"}},
 		Frames: []trace.Frame{{Stage: "received", Port: "n3", Time: at, Length: uint32(octets),
 			Bytes: bytes.Repeat([]byte{byte(number)}, octets)}}}
@@ -74,7 +75,8 @@ func TestTraceAsksFor(t *testing.T) {
 		{"trace --ue 10.45.0.0/24 --drop any --until-drop",
 			trace.Query{UE: "10.45.0.0/24", Drop: "any", UntilDrop: true, Seconds: 30}},
 		{"trace --flow udp,10.45.0.2:4000,[2001:db8::1]:53 --filter ip", trace.Query{Seconds: 30,
-			Filter: "(ip) and udp and ((src host 10.45.0.2 and src port 4000 and dst host 2001:db8::1 and dst port 53)" +
+			Filter: "(ip) and udp and ((src host 10.45.0.2 and src port 4000 and " +
+				"dst host 2001:db8::1 and dst port 53)" +
 				" or (src host 2001:db8::1 and src port 53 and dst host 10.45.0.2 and dst port 4000))"}},
 		{"capture -w - --snap 64 --for 90s --stage rx,decap,tx",
 			trace.Query{Snap: 64, Seconds: 90, Stages: []string{"received", "inside", "sent"}}},

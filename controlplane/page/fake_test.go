@@ -136,8 +136,10 @@ func (g *gateway) n4() *n4.Snapshot {
 	return &n4.Snapshot{NodeID: "upf", Received: map[string]uint64{"session-establishment-request": g.at(1.9e3)},
 		Sent:     map[string]uint64{"session-establishment-response": g.at(1.9e3)},
 		Rejected: map[string]uint64{"no-resources": g.at(3)},
-		Took: map[string]measure.Timing{"session-establishment-request": {Requests: g.at(1900), Seconds: 0.0004 * float64(g.at(1900)),
-			Buckets: []measure.Bucket{{Seconds: 0.0005, Requests: g.at(1800)}, {Seconds: 0.001, Requests: g.at(1900)}}}},
+		Took: map[string]measure.Timing{"session-establishment-request": {Requests: g.at(1900),
+			Seconds: 0.0004 * float64(g.at(1900)),
+			Buckets: []measure.Bucket{{Seconds: 0.0005, Requests: g.at(1800)},
+				{Seconds: 0.001, Requests: g.at(1900)}}}},
 		Associations: []n4.AssociationRow{{ID: "smf-1", Address: "10.4.0.9", State: "up",
 			Sessions: g.sessions, Heartbeats: 10, RoundTrip: 0.42}}}
 }
