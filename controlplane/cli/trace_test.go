@@ -54,7 +54,7 @@ func packet(number uint32, octets int) trace.Packet {
 	at := time.Unix(1000, int64(number))
 	return trace.Packet{Number: number, Time: at, Port: "n3", Length: uint32(octets), Outcome: "sent",
 		OutPort: "n6",
-		Steps: []trace.Step{{Node: "ip-input", Next: "ip-output", Worker: 3, Text: "for us"}},
+		Steps:   []trace.Step{{Node: "ip-input", Next: "ip-output", Worker: 3, Text: "for us"}},
 		Frames: []trace.Frame{{Stage: "received", Port: "n3", Time: at, Length: uint32(octets),
 			Bytes: bytes.Repeat([]byte{byte(number)}, octets)}}}
 }

@@ -179,7 +179,8 @@ func (g *gateway) sessionRows(key string, limit int) []view.Session {
 		if i > 0 && key != "" && key != fmt.Sprintf("ue-%05d", i) {
 			continue
 		}
-		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: uint64(i + 1), Encap: "none",
+		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: 1<<60 + uint64(i) + 1,
+			SEIDHex: fmt.Sprintf("0x%x", 1<<60+uint64(i)+1), Encap: "none",
 			UEIP4:     fmt.Sprintf("10.%d.%d.%d", 45+i>>16, i>>8&255, i&255),
 			TEIDLocal: uint32(0x1000 + i), UplinkBytes: g.at(float64(100 + i)),
 			DownlinkBytes: g.at(float64(1000 + 2*i)), UplinkPackets: g.at(float64(i % 7)),

@@ -58,7 +58,8 @@ func filled[R, V any](t *testing.T, made ...string) {
 func TestFieldsAreCopied(t *testing.T) {
 	filled[api.PortRow, Port](t)
 	filled[api.GTSMRow, GTSM](t)
-	filled[api.SessionRow, Session](t, "Association", "CPSEID", "DNN", "User")
+	filled[api.SessionRow, Session](t, "Association", "CPSEID", "DNN", "User", "SEIDHex",
+		"CPSEIDHex")
 	filled[api.RuleRow, Rule](t, "Action", "QERs", "URRs", "QFI")
 	filled[api.URRRow, URR](t, "Bytes", "Packets", "QuotaLeft")
 	filled[api.InstanceRow, Instance](t)

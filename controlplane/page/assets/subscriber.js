@@ -7,8 +7,9 @@ import { Store } from "./store.js";
 
 const FACTS = [["worker", "worker"], ["port", "port"], ["encapsulation", "encap"], ["S-tag", "s_tag"], ["C-tag", "c_tag"],
 	["PPPoE session", "pppoe_session"], ["MAC", "mac"], ["IPv4", "ue_ip4"], ["IPv6", "ue_ip6"], ["user", "user"], ["DNN", "dnn"],
+	["SEID", "seid_hex"], ["SEID of the CP", "cp_seid_hex"],
 	["PFCP peer", "association"], ["buffered packets", "buffered"]];
-const HEX = [["SEID", "seid"], ["SEID of the CP", "cp_seid"], ["TEID here", "teid_local"], ["TEID of the peer", "teid_peer"]];
+const HEX = [["TEID here", "teid_local"], ["TEID of the peer", "teid_peer"]];
 const TRACED = 500; // packets of a trace that are kept
 
 function table(heads) {
