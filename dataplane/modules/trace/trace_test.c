@@ -119,6 +119,36 @@ static void test_several(void **unused)
 	put_session(0);
 }
 
+// A subscriber's packets of one port: the program looks at that session's packets alone, which are kept from the fast path
+// whether it takes them or not.
+static void test_filtered(void **unused)
+{
+	static const struct api_trace_instruction port[] = {{48, 0, 0, 9}, {21, 0, 6, 17}, {177, 0, 0, 0},
+		{72, 0, 0, 0}, {21, 2, 0, 5001}, {72, 0, 0, 2}, {21, 0, 1, 5001}, {6, 0, 0, 65535}, {6, 0, 0, 0}};
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct frame f, new;
+
+	put_session_of(0, 1);
+	uplink(&f, 0x100, UE4);
+	put_udp(&new, 5001);
+	for (int i = 0; i < 3; i++)
+		send_frame("ran", &f);
+	key_of_ue(o);
+	o->want.packet_code = RTE_DIM(port);
+	memcpy(o->packet, port, sizeof(port));
+	begin(o);
+	for (int i = 0; i < 10; i++) {
+		send_frame("ran", &f);
+		assert_int_equal(kit_count("internet"), 1);
+		send_frame("ran", &new);
+		assert_int_equal(kit_count("internet"), 1);
+	}
+	poll_it(1);
+	assert_int_equal(state.packets, 10);
+	assert_non_null(row_of("flow-input", API_TRACE_ENTERED));
+	put_session(0);
+}
+
 // What is dropped is among what the fast path leaves.
 static void test_late(void **unused)
 {
@@ -471,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_way),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_filtered),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_withdraw),
