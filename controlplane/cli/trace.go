@@ -33,7 +33,8 @@ func (s *selection) flags(f *pflag.FlagSet, duration time.Duration) {
 	f.StringVar(&s.query.UE, "ue", "", "packets from or to this address or prefix, inside a tunnel too")
 	f.StringVar(&s.teid, "teid", "", "G-PDUs with this TEID (0x...)")
 	f.StringVar(&s.query.Port, "port", "", "packets that came in by this port")
-	f.StringVar(&s.flow, "flow", "", "packets of this flow, both ways: PROTOCOL,ADDRESS:PORT,ADDRESS:PORT; the UE's end first costs least")
+	f.StringVar(&s.flow, "flow", "", "packets of this flow, both ways: PROTOCOL,ADDRESS:PORT,ADDRESS:PORT; "+
+		"the UE's end first costs least")
 	f.StringVar(&s.query.Filter, "filter", "",
 		"packets that this expression of pcap-filter(7) takes: frame, IP packet, or the one in the tunnel")
 	f.Uint32Var(&s.query.Sample, "sample", 0, "one packet of so many (0: all)")

@@ -74,10 +74,12 @@ func TestTraceAsksFor(t *testing.T) {
 		{"trace --rate 50 --sample 10 --count 4", trace.Query{Rate: 50, Sample: 10, Count: 4, Seconds: 30}},
 		{"trace --ue 10.45.0.0/24 --drop any --until-drop",
 			trace.Query{UE: "10.45.0.0/24", Drop: "any", UntilDrop: true, Seconds: 30}},
-		{"trace --flow udp,10.45.0.2:4000,[2001:db8::1]:53 --filter ip", trace.Query{Seconds: 30, UE: "10.45.0.2",
-			Filter: "(ip) and udp and ((src host 10.45.0.2 and src port 4000 and " +
-				"dst host 2001:db8::1 and dst port 53)" +
-				" or (src host 2001:db8::1 and src port 53 and dst host 10.45.0.2 and dst port 4000))"}},
+		{"trace --flow udp,10.45.0.2:4000,[2001:db8::1]:53 --filter ip",
+			trace.Query{UE: "10.45.0.2", Seconds: 30,
+				Filter: "(ip) and udp and ((src host 10.45.0.2 and src port 4000 and " +
+					"dst host 2001:db8::1 and dst port 53)" +
+					" or (src host 2001:db8::1 and src port 53 and " +
+					"dst host 10.45.0.2 and dst port 4000))"}},
 		{"capture -w - --snap 64 --for 90s --stage rx,decap,tx",
 			trace.Query{Snap: 64, Seconds: 90, Stages: []string{"received", "inside", "sent"}}},
 	} {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What traces cost packets that none of them follows: MODE off, edges, late, ue (of another session), flow (the same,
-// and a filter), host (nobody's address), filter. Under valgrind --tool=callgrind it counts instructions: the difference between two modes, divided
-// by packets, is a trace's. usage: trace-bench MODE [ROUNDS]
+// and a filter), host (nobody's address), filter. Under valgrind --tool=callgrind it counts instructions: the
+// difference between two modes, divided by packets, is a trace's. usage: trace-bench MODE [ROUNDS]
 #include "core/trace_inside.h"
 #include "session/mobile_fixture.h"
 #include <rte_cycles.h>

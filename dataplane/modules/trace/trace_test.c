@@ -119,8 +119,8 @@ static void test_several(void **unused)
 	put_session(0);
 }
 
-// A subscriber's packets of one port: the program looks at that session's packets alone, which are kept from the fast path
-// whether it takes them or not.
+// A subscriber's packets of one port: the program looks at that session's packets alone, which are kept from the fast
+// path whether it takes them or not.
 static void test_filtered(void **unused)
 {
 	static const struct api_trace_instruction port[] = {{48, 0, 0, 9}, {21, 0, 6, 17}, {177, 0, 0, 0},
