@@ -36,7 +36,8 @@ func (c *compiler) engine() {
 		ChannelKib: e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber,
 		PuntLineRate: e.Rates.PuntLine, PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
 		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime, MaxRoutes: e.Limits.Routes,
-		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
+		MaxTraffic: e.Limits.Traffic,
+		Flags:      flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
 	for i := range body.CPU {
 		body.CPU[i] = -1

@@ -74,8 +74,7 @@ const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoin
 	return r == NULL ? NULL : other_direction(r);
 }
 
-const struct rule *session_ue_rule_beside(
-	uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address)
+const struct rule *session_ue_rule_beside(uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address)
 {
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
 	int six = family == 6;
