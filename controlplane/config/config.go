@@ -26,7 +26,7 @@ type Config struct {
 	Counters   []Counter         `yaml:"counters" maxlen:"64" doc:"Sums of what sessions forward, and watermarks."`
 	NATLog     NATLog            `yaml:"nat_log" doc:"Who is told of subscribers' blocks of ports."`
 	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
-	Pools      []AddressPool     `yaml:"pools" maxlen:"256" doc:"Addresses and prefixes for subscribers who sign in."`
+	Pools      []AddressPool     `yaml:"pools" maxlen:"256" doc:"Addresses of subscribers who sign in."`
 	Ranges     []SubscriberRange `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
 
 	Subscribers []Subscriber `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
