@@ -30,6 +30,7 @@ type wire struct {
 	mac   [6]byte
 	space string
 	dir   string
+	each  func() // while it waits; may be nil
 }
 
 func command(t testing.TB, line string) {
@@ -98,6 +99,9 @@ func (w *wire) until(what string, so func() bool) {
 			if from.(*unix.SockaddrLinklayer).Pkttype != unix.PACKET_OUTGOING {
 				w.take([6]byte(buffer[6:12]), binary.BigEndian.Uint16(buffer[12:]), buffer[14:n])
 			}
+		}
+		if w.each != nil {
+			w.each()
 		}
 		w.run()
 		w.wait(time.Since(w.now))

@@ -150,10 +150,8 @@ func (u *subscriber) want(given *access.Addresses) {
 		}
 		u.busy = false
 		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
-		if err != nil {
-			u.s.count(refusedByDataPlane)
-			u.forgetWaiting()
-			return
+		if err != nil { // what waits is told that there is nothing
+			u.s.count(noAddress)
 		}
 		u.resume()
 	})
