@@ -130,11 +130,12 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 		return
 	}
 	u.answering = from
-	s.answer4(u, append([]byte(nil), packet...))
+	s.answer4(u, append([]byte(nil), packet...), false)
 }
 
-// answer4 lets in whom an upstream server gives an address, and passes the answer on.
-func (s *Server) answer4(u *subscriber, packet []byte) {
+// answer4 lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
+// for this very address before, so what it has now is all that it gets.
+func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 	m, err := dhcpv4.FromBytes(packet)
 	r := u.relayed
 	if err != nil || r == nil {
@@ -159,6 +160,10 @@ func (s *Server) answer4(u *subscriber, packet []byte) {
 		s.count(malformed)
 		return
 	case u.session != nil && u.asked.V4 && u.session.Addresses().IPv4 != yours:
+		if again {
+			s.count(noAddress)
+			return
+		}
 		if kind == dhcpv4.MessageTypeOffer && u.four.xid == m.TransactionID {
 			s.count(otherServer)
 			return

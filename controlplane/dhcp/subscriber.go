@@ -189,7 +189,7 @@ func (u *subscriber) resume() {
 		u.passStatic()
 	}
 	if answer != nil {
-		u.s.answer4(u, answer)
+		u.s.answer4(u, answer, true)
 	}
 	if four != nil && !u.dead {
 		if p := u.port(); len(p.Upstream) > 0 {
