@@ -25,12 +25,13 @@ func TestChaos(t *testing.T) {
 		w.c.Address = ourselves
 		w.ports["access"] = Port{V4: true, V6: true, Replace: true, FirstPacket: seed%3 == 0}
 		w.ports["one"] = Port{V4: true, V6: true, OneToOne: true, Replace: true}
-		w.ports["relay"] = Port{V4: true, V6: true, Upstream: []netip.AddrPort{upstreamA, upstreamB}, Proxy: seed%2 == 0}
+		w.ports["relay"] = Port{V4: true, V6: true, Proxy: seed%2 == 0,
+			Upstream: []netip.AddrPort{upstreamA, upstreamB}}
 		w.configure()
 		s := &upstream{w, nil}
 		w.s.Upstream = func(server netip.AddrPort, packet []byte) {
 			asked := must(dhcpv4.FromBytes(packet))
-			kind := []dhcpv4.MessageType{dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeAck, dhcpv4.MessageTypeNak}[r.IntN(3)]
+			kind := []dhcpv4.MessageType{2, 5, 6}[r.IntN(3)] // OFFER, ACK, NAK
 			ip := netip.AddrFrom4([4]byte{172, 16, 0, byte(2 + r.IntN(30))}).String()
 			w.posted = append(w.posted, func() { s.answer(server, asked, kind, ip) })
 		}
@@ -39,9 +40,10 @@ func TestChaos(t *testing.T) {
 		}
 		w.verdict, w.failUp = nil, false
 		w.run()
+		w.wait(3 * 24 * time.Hour)
 		for _, one := range slices.Clone(w.live) {
-			if one.up == (access.Families{V6: true}) || one.request.Kind == access.Packet {
-				one.client.Ended(access.IdleTimeout) // by SLAAC or statically alone: the idle time-out's
+			if !one.has.IPv4.IsValid() || one.request.Kind == access.Packet {
+				one.client.Ended(access.IdleTimeout) // SLAAC, static
 				one.Down(access.IdleTimeout)
 			}
 		}
@@ -72,7 +74,8 @@ func (w *world) chaos(r *rand.Rand) {
 	change := [][]dhcpv4.Modifier{{}, {ciaddr(a)}, {wanted(a)},
 		{wanted(a), dhcpv4.WithOption(dhcpv4.OptServerIdentifier([]byte{100, 64, 0, 1}))},
 		{dhcpv4.WithGeneric(dhcpv4.GenericOptionCode(80), nil)}}[r.IntN(5)]
-	six := [][]dhcpv6.Modifier{{na()}, {pd()}, {na(), pd()}, {ours, na()}, {ours, pd()}, {ours, na(), pd()}}[r.IntN(6)]
+	six := [][]dhcpv6.Modifier{{na()}, {pd()}, {na(), pd()}, {ours, na()}, {ours, pd()},
+		{ours, na(), pd()}}[r.IntN(6)]
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		h.put(h.four([]dhcpv4.MessageType{1, 1, 1, 3, 3, 3, 3, 4, 7, 8}[r.IntN(10)], change...))
@@ -95,7 +98,8 @@ func (w *world) chaos(r *rand.Rand) {
 			one.Down(access.AdminReset)
 		}
 		d := datagram{from: a, to: a, protocol: protocolUDP}
-		w.s.Frame(&access.Frame{Line: h.line, Reason: access.FirstPacket, EtherType: ethernetIPv4, Payload: d.packet()})
+		w.s.Frame(&access.Frame{Line: h.line, Reason: access.FirstPacket, EtherType: ethernetIPv4,
+			Payload: d.packet()})
 	}
 	if r.IntN(3) > 0 {
 		w.run()

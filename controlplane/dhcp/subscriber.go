@@ -282,6 +282,7 @@ func (u *subscriber) end(cause access.Cause) {
 
 // restart ends the session and keeps the line, to count what it declines.
 func (u *subscriber) restart(cause access.Cause) {
+	u.s.forget(u)
 	session, declines := u.session, u.declines
 	now := u.s.host.Now()
 	*u = subscriber{s: u.s, key: u.key, line: u.line, circuit: u.circuit, since: now, timer: u.timer, wake: u.wake,
@@ -329,6 +330,16 @@ func (u *subscriber) Replanned() {
 // Silent is access.Client's.
 func (u *subscriber) Silent() { u.end(access.LostCarrier) }
 
+// unused is what is had for no lease: the message that asked for it was overtaken by another.
+func (u *subscriber) unused() access.Families {
+	if u.static || u.ppp != nil {
+		return access.Families{}
+	}
+	return access.Families{V4: u.wants.V4 && u.four.expires.IsZero(),
+		V6:        u.passing.V6 && !u.slaac && !u.bound(address),
+		Delegated: u.passing.Delegated && !u.bound(prefix)}
+}
+
 // sleep arms the timer for the next thing that time brings, unless it fires before that anyhow.
 func (u *subscriber) sleep() {
 	if u.dead || u.cancel != nil {
@@ -350,6 +361,9 @@ func (u *subscriber) sleep() {
 		sooner(u.ra)
 	}
 	now := u.s.host.Now()
+	if u.session != nil && u.unused() != (access.Families{}) {
+		sooner(now.Add(u.s.c.Limits.Offer))
+	}
 	if next.IsZero() {
 		if u.session == nil || u.passing != (access.Families{}) || u.busy || u.ppp != nil {
 			return
@@ -400,6 +414,9 @@ func (u *subscriber) tick() {
 			u.leased[i] = lease6{}
 			gone = union(gone, u.unleased(i))
 		}
+	}
+	if !now.Before(u.wake) {
+		gone = union(gone, u.unused())
 	}
 	leases := !u.four.expires.IsZero() || u.bound(0) || u.bound(1)
 	switch {

@@ -215,6 +215,7 @@ type Row struct {
 func (p *Pools) Rows() []Row {
 	rows := make([]Row, 0, len(p.order))
 	for _, one := range p.order {
+		one.forgive(p.o.Now())
 		rows = append(rows, Row{one.Name, one.Instance, one.Network.String(), one.Length, one.size, one.used,
 			uint64(len(one.reserved)), one.held(), uint64(len(one.declined)),
 			one.given, one.again, one.refused})
