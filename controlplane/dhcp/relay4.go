@@ -59,7 +59,7 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 			return
 		}
 	case dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeDecline:
-		if !mine.IsValid() || r.client() != mine && r.wanted() != mine {
+		if !mine.IsValid() || u.busy || r.client() != mine && r.wanted() != mine {
 			s.count(notTheirs)
 			return
 		}
@@ -117,7 +117,8 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 	key := relayKey{dhcpv4.TransactionID(packet[4:8]), [6]byte(packet[28:34])}
 	u, i := s.relays[key], -1
 	if u != nil && address4(packet[24:28]) == s.c.Address {
-		i = slices.IndexFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() })
+		same := func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }
+		i = slices.IndexFunc(u.port().Upstream, same)
 	}
 	if i < 0 {
 		s.count(unknownUpstream)
@@ -129,11 +130,12 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 		return
 	}
 	u.answering = from
-	s.answer4(u, append([]byte(nil), packet...))
+	s.answer4(u, append([]byte(nil), packet...), false)
 }
 
-// answer4 lets in whom an upstream server gives an address, and passes the answer on.
-func (s *Server) answer4(u *subscriber, packet []byte) {
+// answer4 lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
+// for this very address before, so what it has now is all that it gets.
+func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 	m, err := dhcpv4.FromBytes(packet)
 	r := u.relayed
 	if err != nil || r == nil {
@@ -158,6 +160,10 @@ func (s *Server) answer4(u *subscriber, packet []byte) {
 		s.count(malformed)
 		return
 	case u.session != nil && u.asked.V4 && u.session.Addresses().IPv4 != yours:
+		if again {
+			s.count(noAddress)
+			return
+		}
 		if kind == dhcpv4.MessageTypeOffer && u.four.xid == m.TransactionID {
 			s.count(otherServer)
 			return

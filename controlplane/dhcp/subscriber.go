@@ -12,7 +12,7 @@ import (
 // subscriber is one line's. It holds at most one message of each kind while it waits; what comes meanwhile takes the
 // place of the one before, so retransmissions are answered once.
 //
-//	(none) ─ message ─► signing in ─ accepted ─► session ─ message ─► Want ─► Up ─► answered
+//	none ─ message ─► signing in ─ accepted ─► session ─ message ─► Want ─► Up ─► answered
 //	                         └──────── refused ─► remembered for Limits.Retry
 type subscriber struct {
 	s       *Server
@@ -150,10 +150,8 @@ func (u *subscriber) want(given *access.Addresses) {
 		}
 		u.busy = false
 		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
-		if err != nil {
-			u.s.count(refusedByDataPlane)
-			u.forgetWaiting()
-			return
+		if err != nil { // what waits is told that there is nothing
+			u.s.count(noAddress)
 		}
 		u.resume()
 	})
@@ -191,7 +189,7 @@ func (u *subscriber) resume() {
 		u.passStatic()
 	}
 	if answer != nil {
-		u.s.answer4(u, answer)
+		u.s.answer4(u, answer, true)
 	}
 	if four != nil && !u.dead {
 		if p := u.port(); len(p.Upstream) > 0 {
@@ -254,13 +252,22 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 		return
 	}
 	u.keep(rest)
-	u.passing = rest
-	u.session.Up(rest, u.s.c.MTU, access.KeepAlive{}, func(err error) {
+	u.passing, u.busy = rest, true
+	session := u.session
+	session.Up(rest, u.s.c.MTU, access.KeepAlive{}, func(err error) {
 		if err != nil {
 			u.s.count(refusedByDataPlane)
 		}
+		if u.session != session {
+			return
+		}
+		session.Want(u.wants, nil, func(error) {
+			if u.session == session {
+				u.busy = false
+				u.resume()
+			}
+		})
 	})
-	u.session.Want(u.wants, nil, func(error) {})
 	u.sleep()
 }
 
@@ -275,6 +282,7 @@ func (u *subscriber) end(cause access.Cause) {
 
 // restart ends the session and keeps the line, to count what it declines.
 func (u *subscriber) restart(cause access.Cause) {
+	u.s.forget(u)
 	session, declines := u.session, u.declines
 	now := u.s.host.Now()
 	*u = subscriber{s: u.s, key: u.key, line: u.line, circuit: u.circuit, since: now, timer: u.timer, wake: u.wake,
@@ -322,6 +330,16 @@ func (u *subscriber) Replanned() {
 // Silent is access.Client's.
 func (u *subscriber) Silent() { u.end(access.LostCarrier) }
 
+// unused is what is had for no lease: the message that asked for it was overtaken by another.
+func (u *subscriber) unused() access.Families {
+	if u.static || u.ppp != nil {
+		return access.Families{}
+	}
+	return access.Families{V4: u.wants.V4 && u.four.expires.IsZero(),
+		V6:        u.passing.V6 && !u.slaac && !u.bound(address),
+		Delegated: u.passing.Delegated && !u.bound(prefix)}
+}
+
 // sleep arms the timer for the next thing that time brings, unless it fires before that anyhow.
 func (u *subscriber) sleep() {
 	if u.dead || u.cancel != nil {
@@ -343,6 +361,9 @@ func (u *subscriber) sleep() {
 		sooner(u.ra)
 	}
 	now := u.s.host.Now()
+	if u.session != nil && u.unused() != (access.Families{}) {
+		sooner(now.Add(u.s.c.Limits.Offer))
+	}
 	if next.IsZero() {
 		if u.session == nil || u.passing != (access.Families{}) || u.busy || u.ppp != nil {
 			return
@@ -384,6 +405,7 @@ func (u *subscriber) tick() {
 		return
 	}
 	var gone access.Families
+	lost := u.four.bound && over(u.four.expires)
 	if over(u.four.expires) {
 		u.four, gone.V4 = lease4{}, true
 	}
@@ -393,10 +415,13 @@ func (u *subscriber) tick() {
 			gone = union(gone, u.unleased(i))
 		}
 	}
+	if !now.Before(u.wake) {
+		gone = union(gone, u.unused())
+	}
 	leases := !u.four.expires.IsZero() || u.bound(0) || u.bound(1)
 	switch {
 	case u.ppp != nil:
-	case gone.V4 && !leases && !u.static: // SLAAC alone is no sign of life
+	case lost && !leases && !u.static: // SLAAC alone is no sign of life
 		u.end(access.LostCarrier)
 		return
 	case gone != access.Families{}:

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv6"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/testkit"
+)
+
+// Random messages of random homes, while verdicts, the data plane and operators do what they like: every session ends
+// once, nobody's address is somebody else's, and in the end nothing is left, not an address nor a line.
+func TestChaos(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		w := newWorld(t)
+		w.c.Address = ourselves
+		w.ports["access"] = Port{V4: true, V6: true, Replace: true, FirstPacket: seed%3 == 0}
+		w.ports["one"] = Port{V4: true, V6: true, OneToOne: true, Replace: true}
+		w.ports["relay"] = Port{V4: true, V6: true, Proxy: seed%2 == 0,
+			Upstream: []netip.AddrPort{upstreamA, upstreamB}}
+		w.configure()
+		s := &upstream{w, nil}
+		w.s.Upstream = func(server netip.AddrPort, packet []byte) {
+			asked := must(dhcpv4.FromBytes(packet))
+			kind := []dhcpv4.MessageType{2, 5, 6}[r.IntN(3)] // OFFER, ACK, NAK
+			ip := netip.AddrFrom4([4]byte{172, 16, 0, byte(2 + r.IntN(30))}).String()
+			w.posted = append(w.posted, func() { s.answer(server, asked, kind, ip) })
+		}
+		for range 4000 {
+			w.chaos(r)
+		}
+		w.verdict, w.failUp = nil, false
+		w.run()
+		w.wait(3 * 24 * time.Hour)
+		for _, one := range slices.Clone(w.live) {
+			if !one.has.IPv4.IsValid() || one.request.Kind == access.Packet {
+				one.client.Ended(access.IdleTimeout) // SLAAC, static
+				one.Down(access.IdleTimeout)
+			}
+		}
+		w.wait(3 * 24 * time.Hour)
+		w.run()
+		for _, one := range w.live {
+			t.Errorf("seed %d: %+v lives for ever", seed, one.up)
+		}
+		left := len(w.s.subscribers) + len(w.s.vlans) + len(w.s.circuits) + len(w.s.relays) + w.s.waiting
+		testkit.Equal(t, left, 0, "seed %d: what is left", seed)
+		for _, row := range w.pools.Rows() {
+			testkit.Equal(t, row.Used, 0, "seed %d: used of %s", seed, row.Name)
+		}
+	}
+}
+
+func (w *world) chaos(r *rand.Rand) {
+	h := w.home(r.IntN(12))
+	h.line.Port = []string{"access", "one", "relay"}[r.IntN(3)]
+	a := netip.AddrFrom4([4]byte{100, 64, 0, byte(2 + r.IntN(14))})
+	if len(w.live) > 0 && r.IntN(2) == 0 {
+		one := w.live[r.IntN(len(w.live))]
+		h.line = one.request.Line
+		if one.has.IPv4.IsValid() {
+			a = one.has.IPv4
+		}
+	}
+	change := [][]dhcpv4.Modifier{{}, {ciaddr(a)}, {wanted(a)},
+		{wanted(a), dhcpv4.WithOption(dhcpv4.OptServerIdentifier([]byte{100, 64, 0, 1}))},
+		{dhcpv4.WithGeneric(dhcpv4.GenericOptionCode(80), nil)}}[r.IntN(5)]
+	six := [][]dhcpv6.Modifier{{na()}, {pd()}, {na(), pd()}, {ours, na()}, {ours, pd()},
+		{ours, na(), pd()}}[r.IntN(6)]
+	switch r.IntN(10) {
+	case 0, 1, 2:
+		h.put(h.four([]dhcpv4.MessageType{1, 1, 1, 3, 3, 3, 3, 4, 7, 8}[r.IntN(10)], change...))
+	case 3, 4, 5:
+		h.put6(h.six(dhcpv6.MessageType(1+r.IntN(11)), six...))
+	case 6:
+		h.solicit()
+	case 7:
+		w.verdict = nil
+		if r.IntN(4) == 0 {
+			w.verdict = &access.Verdict{Why: "no", Silent: r.IntN(2) == 0}
+		}
+		w.failUp = r.IntN(6) == 0
+	case 8:
+		w.wait(time.Duration(r.IntN(1200)) * time.Second)
+	case 9:
+		if len(w.live) > 0 && r.IntN(4) == 0 {
+			one := w.live[r.IntN(len(w.live))]
+			one.client.Ended(access.AdminReset)
+			one.Down(access.AdminReset)
+		}
+		d := datagram{from: a, to: a, protocol: protocolUDP}
+		w.s.Frame(&access.Frame{Line: h.line, Reason: access.FirstPacket, EtherType: ethernetIPv4,
+			Payload: d.packet()})
+	}
+	if r.IntN(3) > 0 {
+		w.run()
+	}
+	w.sent = w.sent[:0]
+}
