@@ -30,6 +30,7 @@ type session struct {
 	tpid     uint16
 	halfOpen bool
 	removed  bool
+	open     access.Families // network protocols
 	extra    access.Families // that v6 wants to pass
 }
 
@@ -237,7 +238,10 @@ func (x *session) Network(f access.Families) {
 	}
 	x.pending = nil
 	x.session.Keep(x.state())
-	x.pass(nil)
+	if f != x.open { // else it was negotiated again, with the same outcome
+		x.open = f
+		x.pass(nil)
+	}
 	x.serve6(f.V6)
 }
 
