@@ -368,6 +368,7 @@ func TestBadDiscovery(t *testing.T) {
 			0xff, 0xff),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), many),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), tag(pppoe.TagHostUniq, make([]byte, 257)...)),
+		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService, make([]byte, 257)...)),
 		frameOf(h.line, pppoe.PADI, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADO, 0,
 			tag(pppoe.TagService)),
 		frameOf(h.line, pppoe.PADS, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADT, 0), frameOf(h.line,
