@@ -41,6 +41,10 @@ enum api_type {
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 	API_TRACE = 12, // api_trace, its keys, programs and frame -> api_trace_state
 	API_TRACE_POLL = 13, // api_trace_poll -> api_trace_row[] in any number of replies, then api_trace_state
+	// empty -> replies without end: api_frame_port[] first and when it changes, and subscribers' frames, each
+	// api_frame and its api_frame_octets; one channel at a time
+	API_CHANNEL = 14,
+	API_CHANNEL_SEND = 15, // frames in the same form, on the connection that has the channel; no reply
 };
 
 #define API_F_LAST 1u // last reply to a request
@@ -110,6 +114,9 @@ enum api_part {
 	API_PART_TRACE_POLL = 88,
 	API_PART_TRACE_STATE = 89,
 	API_PART_TRACE_ROW = 90,
+	API_PART_FRAME = 91,
+	API_PART_FRAME_OCTETS = 92,
+	API_PART_FRAME_PORT = 93,
 
 	API_PART_PORT_ROW = 129,
 	API_PART_NODE_ROW = 130,
@@ -136,6 +143,7 @@ enum api_part {
 	API_PART_NPTV6_ROW = 152,
 	API_PART_CLONE_ROW = 153,
 	API_PART_GTSM_ROW = 154,
+	API_PART_CHANNEL_ROW = 155,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -275,7 +283,18 @@ struct api_engine {
 	uint32_t flow_idle; // seconds; a flow's entry without a packet goes after one to two times that; 0: 60
 	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; so old, an entry goes in any case; 0: no limit
 	uint32_t max_routes; // ROUTE objects, both families; 0: API_ROUTES
+	uint32_t channel_kib; // KiB of frames that wait for the control plane; 0: API_CHANNEL_KIB
+	// Frames of access ports for the control plane per second, worker and reason; 0: API_PUNT_*
+	uint32_t punt_subscriber_rate; // of a MAC address behind its tags
+	uint32_t punt_line_rate; // behind both tags
+	uint32_t punt_s_tag_rate;
+	uint32_t punt_port_rate;
 };
+#define API_CHANNEL_KIB 4096u
+#define API_PUNT_SUBSCRIBER 40u
+#define API_PUNT_LINE 100u
+#define API_PUNT_S_TAG 5000u
+#define API_PUNT_PORT 50000u
 #define API_FLOW_IDLE 60u // what flow_idle 0 means
 #define API_ROUTES (1280u << 10) // what max_routes 0 means: 1 M of IPv4 and 256 K of IPv6
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
@@ -318,7 +337,10 @@ struct api_port {
 	struct api_port_member member[API_MAX_MEMBERS];
 	uint32_t offload; // enum api_offload: the most that the device is used for
 	uint32_t pad2;
+	uint32_t sign_in; // API_SIGN_IN_*; role access
+	uint32_t pad3;
 };
+#define API_SIGN_IN_PACKET 1u // IP packets and ARP of nobody who is known go to the control plane
 
 // ---- interfaces, routes, neighbours ----------------------------------------------------------------------------------
 
@@ -341,6 +363,10 @@ struct api_interface {
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u
+// Access ports: who asks for an address of the interface's networks is answered with our MAC address, so that
+// subscribers of one network reach each other through the gateway (local proxy ARP, and the same by neighbour
+// discovery).
+#define API_INTERFACE_LOCAL_PROXY 8u
 
 // Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
 // routes of their own accord.
@@ -788,6 +814,7 @@ struct api_qer {
 #define API_URR_COUNT_PACKETS 16u // MNOP: packets are reported too
 #define API_URR_BEFORE_QOS 32u // MBQE: counted before the QERs
 #define API_URR_START_OF_TRAFFIC 64u // ISTM: measurement of time begins at once, not at the first packet
+#define API_URR_IP6 128u // of a session whose core side is IP: IPv6 packets alone, without thresholds and quotas
 
 enum { API_TOTAL = 0, API_UPLINK = 1, API_DOWNLINK = 2 }; // indices of volumes
 
@@ -844,6 +871,13 @@ struct api_session {
 	uint32_t pad2;
 	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
 	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
+	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). Requests are answered with our magic number; each interval
+	// one is sent, and after so many without an answer there is an LCP_DOWN event. Any echo of the peer counts as
+	// an answer.
+	uint32_t lcp_magic; // ours; 0: none was negotiated
+	uint16_t lcp_interval; // seconds; 0: none are sent
+	uint8_t lcp_count; // 0 with an interval: 3
+	uint8_t lcp_opened; // 1: LCP is open, the data plane answers; 0: its echoes go to the control plane
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------
@@ -879,6 +913,7 @@ enum api_event_type {
 	// A counter (its name) reached a watermark: usage has bytes[0], packets[0] and the period's start_ns. With
 	// `each`: of the session.
 	API_EVENT_WATERMARK = 11,
+	API_EVENT_LCP_DOWN = 12, // LCP echo of the session is not answered; once, until an echo comes
 };
 
 // Kept until acknowledged, and sent again to the next subscriber. Of a session that is gone, only USAGE may still come.
@@ -988,7 +1023,8 @@ enum api_table {
 	API_TABLE_NPTV6 = 24, // of one instance (key), or of all: a row for each pair of prefixes
 	API_TABLE_CLONE = 25,
 	API_TABLE_GTSM = 26,
-	API_TABLE_COUNT = 27,
+	API_TABLE_CHANNEL = 27, // of frames between subscribers and the control plane
+	API_TABLE_COUNT = 28,
 };
 
 struct api_stats_request {
@@ -1106,6 +1142,45 @@ enum api_trace_outcome {
 	API_TRACE_DROPPED = 2,
 	API_TRACE_PUNTED = 3,
 	API_TRACE_HANDED = 4, // to another worker
+};
+
+// ---- frames of subscribers ------------------------------------------------------------------------------------------
+
+#define API_FRAME_MOST 9216u // octets of one
+#define API_CHANNEL_MOST 32768u // bytes of one message's body, either way
+
+// Why a frame comes up.
+enum api_frame_reason {
+	API_FRAME_PPPOE_DISCOVERY = 1,
+	API_FRAME_PPP_CONTROL = 2,
+	API_FRAME_DHCP = 3,
+	API_FRAME_DHCP6 = 4,
+	API_FRAME_ROUTER_SOLICITATION = 5,
+	API_FRAME_FIRST_PACKET = 6,
+};
+
+// A frame of an access port without its addresses and tags. The part api_frame_octets[(length + 7) / 8] follows, none
+// when length is 0.
+struct api_frame {
+	char port[API_NAME];
+	uint64_t seid; // up: of the session at this endpoint; 0: nobody's
+	uint32_t length; // octets behind the EtherType
+	uint16_t ethertype;
+	uint16_t tpid; // of the outer tag: 0x8100 or 0x88a8; 0 without tags
+	uint16_t s_tag, c_tag; // 0: none
+	uint8_t mac[6]; // up: its source; down: its destination, the source is the port's
+	uint8_t reason; // enum api_frame_reason; down: 0
+	uint8_t pad[5];
+};
+
+struct api_frame_octets {
+	uint8_t octet[8];
+};
+
+struct api_frame_port {
+	char name[API_NAME];
+	uint8_t mac[6];
+	uint8_t pad[2];
 };
 
 #define API_OFFLOAD_WHY 128
@@ -1277,6 +1352,15 @@ struct api_gtsm_row {
 	char name[API_NAME]; // of the interface
 	uint32_t hops, pad;
 	uint64_t passed, dropped; // BGP packets to our addresses
+};
+
+struct api_channel_row {
+	char name[API_NAME]; // of the reason; "down": from the control plane
+	uint64_t frames; // that the control plane, or the port's worker, was given
+	// Dropped: over the limit of the subscriber, line, S-tag, port
+	uint64_t over_subscriber, over_line, over_s_tag, over_port;
+	uint64_t full; // dropped: there was no room
+	uint64_t refused; // up: nobody reads the channel; down: not for an access port, or malformed
 };
 
 struct api_route_row {

@@ -25,13 +25,14 @@ static const struct api_layout_step api_engine_steps[] = {
 	{128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137},
 	{144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c},
 	{160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1},
-	{176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2},
+	{176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0x3cdf8a0d},
+	{192, 0x2b83b837}, {196, 0x586a8cf0}, {200, 0x2d653e87}, {204, 0x6b390c71},
 };
 static const struct api_layout_step api_port_steps[] = {
 	{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835},
 	{300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18},
 	{312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9},
-	{2656, 0xf21b9ee7}, {2660, 0x9ebf8323},
+	{2656, 0xf21b9ee7}, {2660, 0x9ebf8323}, {2664, 0x93788ce2}, {2668, 0xbd78898e},
 };
 static const struct api_layout_step api_interface_steps[] = {
 	{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c},
@@ -75,7 +76,8 @@ static const struct api_layout_step api_session_steps[] = {
 	{268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849},
 	{278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a},
 	{286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b},
-	{328, 0x702644d0}, {360, 0xf01a2b1a},
+	{328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc},
+	{367, 0x0af6f1a8}, {368, 0x1259da77},
 };
 static const struct api_layout_step api_synth_steps[] = {
 	{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2},
@@ -226,6 +228,17 @@ static const struct api_layout_step api_trace_row_steps[] = {
 	{28, 0xeee00bf3}, {32, 0x2400b3d1}, {64, 0xde8974bd}, {96, 0x9cc2ea5b},
 	{128, 0x9343c386}, {480, 0x980f8104},
 };
+static const struct api_layout_step api_frame_steps[] = {
+	{32, 0x728b76bb}, {40, 0x10a45e5a}, {44, 0x410476ca}, {46, 0x55e8428a},
+	{48, 0xcd459cc7}, {50, 0xad060f75}, {52, 0xfa5e771c}, {58, 0x98974b49},
+	{59, 0x4948df8a}, {64, 0xcab0e15d},
+};
+static const struct api_layout_step api_frame_octets_steps[] = {
+	{8, 0x4580fd6b},
+};
+static const struct api_layout_step api_frame_port_steps[] = {
+	{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5},
+};
 static const struct api_layout_step api_port_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337},
 	{76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a},
@@ -342,10 +355,14 @@ static const struct api_layout_step api_gtsm_row_steps[] = {
 	{32, 0xfb7a437b}, {36, 0xefca2f02}, {40, 0x07193742}, {48, 0x0ba7499d},
 	{56, 0xc66d6cbc},
 };
+static const struct api_layout_step api_channel_row_steps[] = {
+	{32, 0xfb7a437b}, {40, 0x04d54d3f}, {48, 0xbd08a5df}, {56, 0xbe77d373},
+	{64, 0x1bc879ce}, {72, 0x7e489853}, {80, 0x140fdac2}, {88, 0xa59882f1},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
-	{"api_engine", api_engine_steps, API_PART_ENGINE, 31},
-	{"api_port", api_port_steps, API_PART_PORT, 14},
+	{"api_engine", api_engine_steps, API_PART_ENGINE, 36},
+	{"api_port", api_port_steps, API_PART_PORT, 16},
 	{"api_interface", api_interface_steps, API_PART_INTERFACE, 8},
 	{"api_route", api_route_steps, API_PART_ROUTE, 6},
 	{"api_neighbour", api_neighbour_steps, API_PART_NEIGHBOUR, 4},
@@ -354,7 +371,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 12},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
-	{"api_session", api_session_steps, API_PART_SESSION, 30},
+	{"api_session", api_session_steps, API_PART_SESSION, 34},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
@@ -389,6 +406,9 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_trace_poll", api_trace_poll_steps, API_PART_TRACE_POLL, 2},
 	{"api_trace_state", api_trace_state_steps, API_PART_TRACE_STATE, 6},
 	{"api_trace_row", api_trace_row_steps, API_PART_TRACE_ROW, 14},
+	{"api_frame", api_frame_steps, API_PART_FRAME, 10},
+	{"api_frame_octets", api_frame_octets_steps, API_PART_FRAME_OCTETS, 1},
+	{"api_frame_port", api_frame_port_steps, API_PART_FRAME_PORT, 3},
 	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
@@ -414,6 +434,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_nptv6_row", api_nptv6_row_steps, API_PART_NPTV6_ROW, 5},
 	{"api_clone_row", api_clone_row_steps, API_PART_CLONE_ROW, 12},
 	{"api_gtsm_row", api_gtsm_row_steps, API_PART_GTSM_ROW, 5},
+	{"api_channel_row", api_channel_row_steps, API_PART_CHANNEL_ROW, 8},
 };
 
 #endif

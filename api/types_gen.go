@@ -5,354 +5,378 @@
 package api
 
 const (
-	TypeHello                = 0x1
-	TypeBegin                = 0x2
-	TypePut                  = 0x3
-	TypeDelete               = 0x4
-	TypeCommit               = 0x5
-	TypeList                 = 0x6
-	TypeStats                = 0x7
-	TypeStream               = 0x8
-	TypeAbort                = 0x9
-	TypeSubscribe            = 0xa
-	TypeAcknowledge          = 0xb
-	TypeTrace                = 0xc
-	TypeTracePoll            = 0xd
-	PartEngine               = 0x1
-	PartPort                 = 0x2
-	PartInterface            = 0x3
-	PartRoute                = 0x4
-	PartNeighbour            = 0x5
-	PartACL                  = 0x6
-	PartPolicer              = 0x7
-	PartScheduler            = 0x8
-	PartInstance             = 0x9
-	PartPath                 = 0xa
-	PartSession              = 0xb
-	PartSynth                = 0xc
-	PartNAT                  = 0xd
-	PartMirror               = 0xe
-	PartCounter              = 0xf
-	PartNPTv6                = 0x10
-	PartClone                = 0x11
-	PartGTSM                 = 0x12
-	PartHello                = 0x40
-	PartLayout               = 0x41
-	PartStatus               = 0x42
-	PartObjectHead           = 0x43
-	PartDigest               = 0x44
-	PartUsage                = 0x45
-	PartEvent                = 0x46
-	PartAcknowledge          = 0x47
-	PartStatsRequest         = 0x48
-	PartStreamCommand        = 0x49
-	PartACLRule              = 0x4a
-	PartPDR                  = 0x4b
-	PartFAR                  = 0x4c
-	PartQER                  = 0x4d
-	PartURR                  = 0x4e
-	PartSDF                  = 0x4f
-	PartFARMore              = 0x50
-	PartAddress              = 0x51
-	PartRouteHop             = 0x53
-	PartList                 = 0x52
-	PartTrace                = 0x54
-	PartTraceKey             = 0x55
-	PartTraceInstruction     = 0x56
-	PartTraceOctets          = 0x57
-	PartTracePoll            = 0x58
-	PartTraceState           = 0x59
-	PartTraceRow             = 0x5a
-	PartPortRow              = 0x81
-	PartNodeRow              = 0x82
-	PartDropRow              = 0x83
-	PartWorkerRow            = 0x84
-	PartSessionRow           = 0x85
-	PartRouteRow             = 0x86
-	PartNeighbourRow         = 0x87
-	PartACLRow               = 0x88
-	PartSchedulerRow         = 0x89
-	PartEdgeRow              = 0x8a
-	PartSynthRow             = 0x8b
-	PartTotalRow             = 0x8c
-	PartPathRow              = 0x8e
-	PartRuleRow              = 0x8f
-	PartURRRow               = 0x90
-	PartInstanceRow          = 0x91
-	PartEventRow             = 0x92
-	PartHolderRow            = 0x93
-	PartNATRow               = 0x94
-	PartNATBlockRow          = 0x95
-	PartMirrorRow            = 0x96
-	PartCounterRow           = 0x97
-	PartNPTv6Row             = 0x98
-	PartCloneRow             = 0x99
-	PartGTSMRow              = 0x9a
-	RuleNone                 = 0x0
-	RulePDR                  = 0x1
-	RuleFAR                  = 0x2
-	RuleQER                  = 0x3
-	RuleURR                  = 0x4
-	KindEngine               = 0x1
-	KindPort                 = 0x2
-	KindInterface            = 0x3
-	KindRoute                = 0x4
-	KindNeighbour            = 0x5
-	KindACL                  = 0x6
-	KindPolicer              = 0x7
-	KindScheduler            = 0x8
-	KindInstance             = 0x9
-	KindPath                 = 0xa
-	KindSession              = 0xb
-	KindSynth                = 0xc
-	KindNAT                  = 0xd
-	KindMirror               = 0xe
-	KindCounter              = 0xf
-	KindNPTv6                = 0x10
-	KindClone                = 0x11
-	KindGTSM                 = 0x12
-	KindCount                = 0x13
-	RoleAccess               = 0x1
-	RoleCore                 = 0x2
-	OffloadNone              = 0x0
-	OffloadEncapsulation     = 0x1
-	OffloadFull              = 0x2
-	OffloadAuto              = 0x3
-	ActionDeny               = 0x0
-	ActionPermit             = 0x1
-	MeterSRTCM               = 0x1
-	MeterTRTCM               = 0x2
-	ColourActionPass         = 0x0
-	ColourActionDrop         = 0x1
-	ColourActionRemark       = 0x2
-	SchedulerEngineRTE       = 0x1
-	SchedulerEngineHQOS      = 0x2
-	LookupNone               = 0x0
-	LookupDestination        = 0x1
-	LookupSource             = 0x2
-	NATModeBlocks            = 0x1
-	NATModeDeterministic     = 0x2
-	MirrorToPort             = 0x1
-	MirrorToGTPU             = 0x2
-	MirrorToERSPAN           = 0x3
-	MirrorDirectionBoth      = 0x0
-	MirrorDirectionUplink    = 0x1
-	MirrorDirectionDownlink  = 0x2
-	SourceFromAccess         = 0x0
-	SourceFromCore           = 0x1
-	SourceFromSGILAN         = 0x2
-	SourceFromCP             = 0x3
-	EncapNone                = 0x0
-	EncapQinQ                = 0x1
-	EncapQinQPPPoE           = 0x2
-	RemovalNothing           = 0x0
-	RemovalOuter             = 0x1
-	RemovalContainer         = 0x2
-	OuterNone                = 0x0
-	OuterGTPU                = 0x1
-	OuterEndpoint            = 0x2
-	OuterUDP                 = 0x3
-	PDUTypeNone              = 0x0
-	PDUTypeDL                = 0x1
-	PDUTypeUL                = 0x2
-	RedirectNone             = 0x0
-	RedirectIP4              = 0x1
-	RedirectIP6              = 0x2
-	RedirectURL              = 0x3
-	EventTypeUsage           = 0x1
-	EventTypeDownlinkData    = 0x2
-	EventTypeErrorIndication = 0x3
-	EventTypePathDown        = 0x4
-	EventTypePathUp          = 0x5
-	EventTypeInactive        = 0x6
-	EventTypeBufferFull      = 0x7
-	EventTypeMissed          = 0x8
-	EventTypeNATAllocate     = 0x9
-	EventTypeNATRelease      = 0xa
-	EventTypeWatermark       = 0xb
-	FieldNone                = 0x0
-	FieldAdd                 = 0x1
-	FieldIP4Sum              = 0x2
-	TablePort                = 0x1
-	TableNode                = 0x2
-	TableDrop                = 0x3
-	TableWorker              = 0x4
-	TableSession             = 0x5
-	TableRoute               = 0x6
-	TableNeighbour           = 0x7
-	TableACL                 = 0x8
-	TableScheduler           = 0x9
-	TableEdge                = 0xa
-	TableSynth               = 0xb
-	TableTotal               = 0xc
-	TablePunt                = 0xd
-	TablePath                = 0xe
-	TableRule                = 0xf
-	TableURR                 = 0x10
-	TableInstance            = 0x11
-	TableEvent               = 0x12
-	TableHolder              = 0x13
-	TableNAT                 = 0x14
-	TableNATBlock            = 0x15
-	TableMirror              = 0x16
-	TableCounter             = 0x17
-	TableNPTv6               = 0x18
-	TableClone               = 0x19
-	TableGTSM                = 0x1a
-	TableCount               = 0x1b
-	TraceByAddress           = 0x1
-	TraceByTEID              = 0x2
-	TraceByEndpoint          = 0x3
-	TraceEndRuns             = 0x0
-	TraceEndTime             = 0x1
-	TraceEndPackets          = 0x2
-	TraceEndStopped          = 0x3
-	TraceWhatEntered         = 0x1
-	TraceWhatStep            = 0x2
-	TraceWhatWent            = 0x3
-	TraceWhatData            = 0x4
-	TraceOutcomeNowhere      = 0x0
-	TraceOutcomeLeft         = 0x1
-	TraceOutcomeDropped      = 0x2
-	TraceOutcomePunted       = 0x3
-	TraceOutcomeHanded       = 0x4
-	SteeringNone             = 0x0
-	SteeringSoftware         = 0x1
-	SteeringRSS              = 0x2
-	SteeringRSSInner         = 0x3
-	SteeringFlowRules        = 0x4
-	Magic                    = 0x48545349
-	Version                  = 0x3
-	VersionOldest            = 0x3
-	NameSize                 = 0x20
-	TextSize                 = 0x100
-	MaxBody                  = 0x1000000
-	MaxChanges               = 0x200000
-	FLast                    = 0x1
-	FError                   = 0x2
-	FMore                    = 0x4
-	HelloHuge                = 0x1
-	ListMost                 = 0x10000
-	MaxWorkers               = 0x10
-	FlowIdle                 = 0x3c
-	Routes                   = 0x140000
-	EngineDropUEGTPU         = 0x1
-	EngineIdleSleep          = 0x2
-	MaxMembers               = 0x8
-	MaxAddresses             = 0x8
-	MaxVRFs                  = 0x40
-	InterfaceDown            = 0x1
-	InterfaceRPFStrict       = 0x2
-	InterfaceRPFLoose        = 0x4
-	RouteFurther             = 0x7
-	MaxSubports              = 0x40
-	MaxPipeProfiles          = 0x20
-	TrafficClasses           = 0x4
-	BEQueues                 = 0x4
-	MaxSchedulerClasses      = 0x40
-	InstanceInterfaces       = 0x8
-	InstanceEndpoints        = 0x4
-	InstancePools            = 0x10
-	InstanceGuarded          = 0x40
-	InstanceNoUEToUE         = 0x1
-	InstancePinPeer          = 0x2
-	NATInside                = 0x8
-	NATAddresses             = 0x10
-	NPTv6Pairs               = 0x10
-	MaxMirrors               = 0x40
-	MaxCounters              = 0x40
-	Device                   = 0x10
-	GTSMHops                 = 0xfe
-	MaxPDR                   = 0x20
-	MaxFAR                   = 0x20
-	MaxQER                   = 0x20
-	MaxURR                   = 0x10
-	MaxSDF                   = 0x100
-	MaxRoutes                = 0x10
-	PDRQERs                  = 0x4
-	PDRURRs                  = 0x4
-	SessionInstances         = 0x4
-	Redirect                 = 0x80
-	PDREndpoint              = 0x1
-	PDRFTEID                 = 0x2
-	PDRUEIP                  = 0x4
-	PDRQFI                   = 0x8
-	PDRSDF                   = 0x10
-	PDRUe4Only               = 0x20
-	PDRUe6Only               = 0x40
-	PDRFramed                = 0x80
-	SDFProtocol              = 0x1
-	SDFTOS                   = 0x2
-	SDFSPI                   = 0x4
-	SDFFlowLabel             = 0x8
-	SDFDeny                  = 0x10
-	FARDrop                  = 0x1
-	FARForward               = 0x2
-	FARBuffer                = 0x4
-	FARNotify                = 0x8
-	FARDuplicate             = 0x10
-	QERRqi                   = 0x1
-	URRVolume                = 0x1
-	URRDuration              = 0x2
-	URREvent                 = 0x4
-	URRPerio                 = 0x1
-	URRVolth                 = 0x2
-	URRTimth                 = 0x4
-	URRQuhti                 = 0x8
-	URRStart                 = 0x10
-	URRStopt                 = 0x20
-	URRDroth                 = 0x40
-	URRLiusa                 = 0x80
-	URRVolqu                 = 0x100
-	URRTimqu                 = 0x200
-	URREveth                 = 0x1000
-	URREvequ                 = 0x2000
-	URRQuvti                 = 0x8000
-	UsagePerio               = 0x1
-	UsageVolth               = 0x2
-	UsageTimth               = 0x4
-	UsageQuhti               = 0x8
-	UsageStart               = 0x10
-	UsageStopt               = 0x20
-	UsageDroth               = 0x40
-	UsageImmer               = 0x80
-	UsageVolqu               = 0x100
-	UsageTimqu               = 0x200
-	UsageLiusa               = 0x400
-	UsageTermr               = 0x800
-	UsageMonit               = 0x1000
-	UsageEveth               = 0x8000
-	UsageEvequ               = 0x10000
-	UsageTebur               = 0x20000
-	UsageQuvti               = 0x80000
-	UsageBefore              = 0x1
-	UsageAfter               = 0x2
-	URRHasVolumeQuota        = 0x1
-	URRHasTimeQuota          = 0x2
-	URRHasEventQuota         = 0x4
-	URRInactive              = 0x8
-	URRCountPackets          = 0x10
-	URRBeforeQos             = 0x20
-	URRStartOfTraffic        = 0x40
-	SynthTemplateSize        = 0xc0
-	SynthFields              = 0xc
-	MaxTraces                = 0x4
-	TraceSeconds             = 0xe10
-	TraceSilence             = 0x5
-	TraceRate                = 0x2710
-	TraceInstructions        = 0x1000
-	TraceKeys                = 0x100
-	TraceFrame               = 0x2400
-	TraceSnap                = 0x2400
-	TraceSteps               = 0x1
-	TraceReceived            = 0x2
-	TraceInside              = 0x4
-	TraceSent                = 0x8
-	TraceLate                = 0x10
-	TraceHypothetical        = 0x20
-	TraceEdges               = 0x40
-	OffloadWhy               = 0x80
-	CloneWhy                 = 0x80
+	TypeHello                     = 0x1
+	TypeBegin                     = 0x2
+	TypePut                       = 0x3
+	TypeDelete                    = 0x4
+	TypeCommit                    = 0x5
+	TypeList                      = 0x6
+	TypeStats                     = 0x7
+	TypeStream                    = 0x8
+	TypeAbort                     = 0x9
+	TypeSubscribe                 = 0xa
+	TypeAcknowledge               = 0xb
+	TypeTrace                     = 0xc
+	TypeTracePoll                 = 0xd
+	TypeChannel                   = 0xe
+	TypeChannelSend               = 0xf
+	PartEngine                    = 0x1
+	PartPort                      = 0x2
+	PartInterface                 = 0x3
+	PartRoute                     = 0x4
+	PartNeighbour                 = 0x5
+	PartACL                       = 0x6
+	PartPolicer                   = 0x7
+	PartScheduler                 = 0x8
+	PartInstance                  = 0x9
+	PartPath                      = 0xa
+	PartSession                   = 0xb
+	PartSynth                     = 0xc
+	PartNAT                       = 0xd
+	PartMirror                    = 0xe
+	PartCounter                   = 0xf
+	PartNPTv6                     = 0x10
+	PartClone                     = 0x11
+	PartGTSM                      = 0x12
+	PartHello                     = 0x40
+	PartLayout                    = 0x41
+	PartStatus                    = 0x42
+	PartObjectHead                = 0x43
+	PartDigest                    = 0x44
+	PartUsage                     = 0x45
+	PartEvent                     = 0x46
+	PartAcknowledge               = 0x47
+	PartStatsRequest              = 0x48
+	PartStreamCommand             = 0x49
+	PartACLRule                   = 0x4a
+	PartPDR                       = 0x4b
+	PartFAR                       = 0x4c
+	PartQER                       = 0x4d
+	PartURR                       = 0x4e
+	PartSDF                       = 0x4f
+	PartFARMore                   = 0x50
+	PartAddress                   = 0x51
+	PartRouteHop                  = 0x53
+	PartList                      = 0x52
+	PartTrace                     = 0x54
+	PartTraceKey                  = 0x55
+	PartTraceInstruction          = 0x56
+	PartTraceOctets               = 0x57
+	PartTracePoll                 = 0x58
+	PartTraceState                = 0x59
+	PartTraceRow                  = 0x5a
+	PartFrame                     = 0x5b
+	PartFrameOctets               = 0x5c
+	PartFramePort                 = 0x5d
+	PartPortRow                   = 0x81
+	PartNodeRow                   = 0x82
+	PartDropRow                   = 0x83
+	PartWorkerRow                 = 0x84
+	PartSessionRow                = 0x85
+	PartRouteRow                  = 0x86
+	PartNeighbourRow              = 0x87
+	PartACLRow                    = 0x88
+	PartSchedulerRow              = 0x89
+	PartEdgeRow                   = 0x8a
+	PartSynthRow                  = 0x8b
+	PartTotalRow                  = 0x8c
+	PartPathRow                   = 0x8e
+	PartRuleRow                   = 0x8f
+	PartURRRow                    = 0x90
+	PartInstanceRow               = 0x91
+	PartEventRow                  = 0x92
+	PartHolderRow                 = 0x93
+	PartNATRow                    = 0x94
+	PartNATBlockRow               = 0x95
+	PartMirrorRow                 = 0x96
+	PartCounterRow                = 0x97
+	PartNPTv6Row                  = 0x98
+	PartCloneRow                  = 0x99
+	PartGTSMRow                   = 0x9a
+	PartChannelRow                = 0x9b
+	RuleNone                      = 0x0
+	RulePDR                       = 0x1
+	RuleFAR                       = 0x2
+	RuleQER                       = 0x3
+	RuleURR                       = 0x4
+	KindEngine                    = 0x1
+	KindPort                      = 0x2
+	KindInterface                 = 0x3
+	KindRoute                     = 0x4
+	KindNeighbour                 = 0x5
+	KindACL                       = 0x6
+	KindPolicer                   = 0x7
+	KindScheduler                 = 0x8
+	KindInstance                  = 0x9
+	KindPath                      = 0xa
+	KindSession                   = 0xb
+	KindSynth                     = 0xc
+	KindNAT                       = 0xd
+	KindMirror                    = 0xe
+	KindCounter                   = 0xf
+	KindNPTv6                     = 0x10
+	KindClone                     = 0x11
+	KindGTSM                      = 0x12
+	KindCount                     = 0x13
+	RoleAccess                    = 0x1
+	RoleCore                      = 0x2
+	OffloadNone                   = 0x0
+	OffloadEncapsulation          = 0x1
+	OffloadFull                   = 0x2
+	OffloadAuto                   = 0x3
+	ActionDeny                    = 0x0
+	ActionPermit                  = 0x1
+	MeterSRTCM                    = 0x1
+	MeterTRTCM                    = 0x2
+	ColourActionPass              = 0x0
+	ColourActionDrop              = 0x1
+	ColourActionRemark            = 0x2
+	SchedulerEngineRTE            = 0x1
+	SchedulerEngineHQOS           = 0x2
+	LookupNone                    = 0x0
+	LookupDestination             = 0x1
+	LookupSource                  = 0x2
+	NATModeBlocks                 = 0x1
+	NATModeDeterministic          = 0x2
+	MirrorToPort                  = 0x1
+	MirrorToGTPU                  = 0x2
+	MirrorToERSPAN                = 0x3
+	MirrorDirectionBoth           = 0x0
+	MirrorDirectionUplink         = 0x1
+	MirrorDirectionDownlink       = 0x2
+	SourceFromAccess              = 0x0
+	SourceFromCore                = 0x1
+	SourceFromSGILAN              = 0x2
+	SourceFromCP                  = 0x3
+	EncapNone                     = 0x0
+	EncapQinQ                     = 0x1
+	EncapQinQPPPoE                = 0x2
+	RemovalNothing                = 0x0
+	RemovalOuter                  = 0x1
+	RemovalContainer              = 0x2
+	OuterNone                     = 0x0
+	OuterGTPU                     = 0x1
+	OuterEndpoint                 = 0x2
+	OuterUDP                      = 0x3
+	PDUTypeNone                   = 0x0
+	PDUTypeDL                     = 0x1
+	PDUTypeUL                     = 0x2
+	RedirectNone                  = 0x0
+	RedirectIP4                   = 0x1
+	RedirectIP6                   = 0x2
+	RedirectURL                   = 0x3
+	EventTypeUsage                = 0x1
+	EventTypeDownlinkData         = 0x2
+	EventTypeErrorIndication      = 0x3
+	EventTypePathDown             = 0x4
+	EventTypePathUp               = 0x5
+	EventTypeInactive             = 0x6
+	EventTypeBufferFull           = 0x7
+	EventTypeMissed               = 0x8
+	EventTypeNATAllocate          = 0x9
+	EventTypeNATRelease           = 0xa
+	EventTypeWatermark            = 0xb
+	EventTypeLCPDown              = 0xc
+	FieldNone                     = 0x0
+	FieldAdd                      = 0x1
+	FieldIP4Sum                   = 0x2
+	TablePort                     = 0x1
+	TableNode                     = 0x2
+	TableDrop                     = 0x3
+	TableWorker                   = 0x4
+	TableSession                  = 0x5
+	TableRoute                    = 0x6
+	TableNeighbour                = 0x7
+	TableACL                      = 0x8
+	TableScheduler                = 0x9
+	TableEdge                     = 0xa
+	TableSynth                    = 0xb
+	TableTotal                    = 0xc
+	TablePunt                     = 0xd
+	TablePath                     = 0xe
+	TableRule                     = 0xf
+	TableURR                      = 0x10
+	TableInstance                 = 0x11
+	TableEvent                    = 0x12
+	TableHolder                   = 0x13
+	TableNAT                      = 0x14
+	TableNATBlock                 = 0x15
+	TableMirror                   = 0x16
+	TableCounter                  = 0x17
+	TableNPTv6                    = 0x18
+	TableClone                    = 0x19
+	TableGTSM                     = 0x1a
+	TableChannel                  = 0x1b
+	TableCount                    = 0x1c
+	TraceByAddress                = 0x1
+	TraceByTEID                   = 0x2
+	TraceByEndpoint               = 0x3
+	TraceEndRuns                  = 0x0
+	TraceEndTime                  = 0x1
+	TraceEndPackets               = 0x2
+	TraceEndStopped               = 0x3
+	TraceWhatEntered              = 0x1
+	TraceWhatStep                 = 0x2
+	TraceWhatWent                 = 0x3
+	TraceWhatData                 = 0x4
+	TraceOutcomeNowhere           = 0x0
+	TraceOutcomeLeft              = 0x1
+	TraceOutcomeDropped           = 0x2
+	TraceOutcomePunted            = 0x3
+	TraceOutcomeHanded            = 0x4
+	FrameReasonPPPoEDiscovery     = 0x1
+	FrameReasonPppControl         = 0x2
+	FrameReasonDhcp               = 0x3
+	FrameReasonDhcp6              = 0x4
+	FrameReasonRouterSolicitation = 0x5
+	FrameReasonFirstPacket        = 0x6
+	SteeringNone                  = 0x0
+	SteeringSoftware              = 0x1
+	SteeringRSS                   = 0x2
+	SteeringRSSInner              = 0x3
+	SteeringFlowRules             = 0x4
+	Magic                         = 0x48545349
+	Version                       = 0x3
+	VersionOldest                 = 0x3
+	NameSize                      = 0x20
+	TextSize                      = 0x100
+	MaxBody                       = 0x1000000
+	MaxChanges                    = 0x200000
+	FLast                         = 0x1
+	FError                        = 0x2
+	FMore                         = 0x4
+	HelloHuge                     = 0x1
+	ListMost                      = 0x10000
+	MaxWorkers                    = 0x10
+	ChannelKib                    = 0x1000
+	PuntSubscriber                = 0x28
+	PuntLine                      = 0x64
+	PuntSTag                      = 0x1388
+	PuntPort                      = 0xc350
+	FlowIdle                      = 0x3c
+	Routes                        = 0x140000
+	EngineDropUEGTPU              = 0x1
+	EngineIdleSleep               = 0x2
+	MaxMembers                    = 0x8
+	SignInPacket                  = 0x1
+	MaxAddresses                  = 0x8
+	MaxVRFs                       = 0x40
+	InterfaceDown                 = 0x1
+	InterfaceRPFStrict            = 0x2
+	InterfaceRPFLoose             = 0x4
+	InterfaceLocalProxy           = 0x8
+	RouteFurther                  = 0x7
+	MaxSubports                   = 0x40
+	MaxPipeProfiles               = 0x20
+	TrafficClasses                = 0x4
+	BEQueues                      = 0x4
+	MaxSchedulerClasses           = 0x40
+	InstanceInterfaces            = 0x8
+	InstanceEndpoints             = 0x4
+	InstancePools                 = 0x10
+	InstanceGuarded               = 0x40
+	InstanceNoUEToUE              = 0x1
+	InstancePinPeer               = 0x2
+	NATInside                     = 0x8
+	NATAddresses                  = 0x10
+	NPTv6Pairs                    = 0x10
+	MaxMirrors                    = 0x40
+	MaxCounters                   = 0x40
+	Device                        = 0x10
+	GTSMHops                      = 0xfe
+	MaxPDR                        = 0x20
+	MaxFAR                        = 0x20
+	MaxQER                        = 0x20
+	MaxURR                        = 0x10
+	MaxSDF                        = 0x100
+	MaxRoutes                     = 0x10
+	PDRQERs                       = 0x4
+	PDRURRs                       = 0x4
+	SessionInstances              = 0x4
+	Redirect                      = 0x80
+	PDREndpoint                   = 0x1
+	PDRFTEID                      = 0x2
+	PDRUEIP                       = 0x4
+	PDRQFI                        = 0x8
+	PDRSDF                        = 0x10
+	PDRUe4Only                    = 0x20
+	PDRUe6Only                    = 0x40
+	PDRFramed                     = 0x80
+	SDFProtocol                   = 0x1
+	SDFTOS                        = 0x2
+	SDFSPI                        = 0x4
+	SDFFlowLabel                  = 0x8
+	SDFDeny                       = 0x10
+	FARDrop                       = 0x1
+	FARForward                    = 0x2
+	FARBuffer                     = 0x4
+	FARNotify                     = 0x8
+	FARDuplicate                  = 0x10
+	QERRqi                        = 0x1
+	URRVolume                     = 0x1
+	URRDuration                   = 0x2
+	URREvent                      = 0x4
+	URRPerio                      = 0x1
+	URRVolth                      = 0x2
+	URRTimth                      = 0x4
+	URRQuhti                      = 0x8
+	URRStart                      = 0x10
+	URRStopt                      = 0x20
+	URRDroth                      = 0x40
+	URRLiusa                      = 0x80
+	URRVolqu                      = 0x100
+	URRTimqu                      = 0x200
+	URREveth                      = 0x1000
+	URREvequ                      = 0x2000
+	URRQuvti                      = 0x8000
+	UsagePerio                    = 0x1
+	UsageVolth                    = 0x2
+	UsageTimth                    = 0x4
+	UsageQuhti                    = 0x8
+	UsageStart                    = 0x10
+	UsageStopt                    = 0x20
+	UsageDroth                    = 0x40
+	UsageImmer                    = 0x80
+	UsageVolqu                    = 0x100
+	UsageTimqu                    = 0x200
+	UsageLiusa                    = 0x400
+	UsageTermr                    = 0x800
+	UsageMonit                    = 0x1000
+	UsageEveth                    = 0x8000
+	UsageEvequ                    = 0x10000
+	UsageTebur                    = 0x20000
+	UsageQuvti                    = 0x80000
+	UsageBefore                   = 0x1
+	UsageAfter                    = 0x2
+	URRHasVolumeQuota             = 0x1
+	URRHasTimeQuota               = 0x2
+	URRHasEventQuota              = 0x4
+	URRInactive                   = 0x8
+	URRCountPackets               = 0x10
+	URRBeforeQos                  = 0x20
+	URRStartOfTraffic             = 0x40
+	URRIP6                        = 0x80
+	SynthTemplateSize             = 0xc0
+	SynthFields                   = 0xc
+	MaxTraces                     = 0x4
+	TraceSeconds                  = 0xe10
+	TraceSilence                  = 0x5
+	TraceRate                     = 0x2710
+	TraceInstructions             = 0x1000
+	TraceKeys                     = 0x100
+	TraceFrame                    = 0x2400
+	TraceSnap                     = 0x2400
+	TraceSteps                    = 0x1
+	TraceReceived                 = 0x2
+	TraceInside                   = 0x4
+	TraceSent                     = 0x8
+	TraceLate                     = 0x10
+	TraceHypothetical             = 0x20
+	TraceEdges                    = 0x40
+	FrameMost                     = 0x2400
+	ChannelMost                   = 0x8000
+	OffloadWhy                    = 0x80
+	CloneWhy                      = 0x80
 )
 
 type Header struct {
@@ -477,9 +501,14 @@ type Engine struct {
 	FlowIdle            uint32
 	FlowLifetime        uint32
 	MaxRoutes           uint32
+	ChannelKib          uint32
+	PuntSubscriberRate  uint32
+	PuntLineRate        uint32
+	PuntSTagRate        uint32
+	PuntPortRate        uint32
 }
 
-const SizeofEngine = 0xb8
+const SizeofEngine = 0xcc
 
 type PortMember struct {
 	Driver  [32]byte
@@ -503,9 +532,11 @@ type Port struct {
 	Member      [8]PortMember
 	Offload     uint32
 	Pad2        uint32
+	SignIn      uint32
+	Pad3        uint32
 }
 
-const SizeofPort = 0xa64
+const SizeofPort = 0xa6c
 
 type Interface struct {
 	Port      [32]byte
@@ -880,9 +911,13 @@ type Session struct {
 	Pad2         uint32
 	Mirror       [32]byte
 	Counter      [32]byte
+	LCPMagic     uint32
+	LCPInterval  uint16
+	LCPCount     byte
+	LCPOpened    byte
 }
 
-const SizeofSession = 0x168
+const SizeofSession = 0x170
 
 type Usage struct {
 	SEID        uint64
@@ -1066,6 +1101,35 @@ type TraceRow struct {
 }
 
 const SizeofTraceRow = 0x1e0
+
+type Frame struct {
+	Port      [32]byte
+	SEID      uint64
+	Length    uint32
+	Ethertype uint16
+	TPID      uint16
+	STag      uint16
+	CTag      uint16
+	MAC       [6]byte
+	Reason    byte
+	Pad       [5]byte
+}
+
+const SizeofFrame = 0x40
+
+type FrameOctets struct {
+	Octet [8]byte
+}
+
+const SizeofFrameOctets = 0x8
+
+type FramePort struct {
+	Name [32]byte
+	MAC  [6]byte
+	Pad  [2]byte
+}
+
+const SizeofFramePort = 0x28
 
 type PortRow struct {
 	Name           [32]byte
@@ -1343,6 +1407,19 @@ type GTSMRow struct {
 
 const SizeofGTSMRow = 0x38
 
+type ChannelRow struct {
+	Name           [32]byte
+	Frames         uint64
+	OverSubscriber uint64
+	OverLine       uint64
+	OverSTag       uint64
+	OverPort       uint64
+	Full           uint64
+	Refused        uint64
+}
+
+const SizeofChannelRow = 0x58
+
 type RouteRow struct {
 	Prefix    Address
 	Via       Address
@@ -1512,6 +1589,12 @@ func (*TraceState) PartNumber() uint16 { return PartTraceState }
 
 func (*TraceRow) PartNumber() uint16 { return PartTraceRow }
 
+func (*Frame) PartNumber() uint16 { return PartFrame }
+
+func (*FrameOctets) PartNumber() uint16 { return PartFrameOctets }
+
+func (*FramePort) PartNumber() uint16 { return PartFramePort }
+
 func (*PortRow) PartNumber() uint16 { return PartPortRow }
 
 func (*NodeRow) PartNumber() uint16 { return PartNodeRow }
@@ -1562,9 +1645,11 @@ func (*CloneRow) PartNumber() uint16 { return PartCloneRow }
 
 func (*GTSMRow) PartNumber() uint16 { return PartGTSMRow }
 
+func (*ChannelRow) PartNumber() uint16 { return PartChannelRow }
+
 var layoutParts = []layoutPart{
-	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}}},
-	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}}},
+	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0x3cdf8a0d}, {192, 0x2b83b837}, {196, 0x586a8cf0}, {200, 0x2d653e87}, {204, 0x6b390c71}}},
+	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}, {2664, 0x93788ce2}, {2668, 0xbd78898e}}},
 	{"api_interface", PartInterface, []layoutStep{{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c}, {200, 0x03b52451}, {204, 0x910367c9}, {208, 0xa52b749a}, {240, 0x4bef2283}}},
 	{"api_route", PartRoute, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {104, 0x38b35283}, {108, 0xefc12992}, {112, 0x93cf105a}}},
 	{"api_neighbour", PartNeighbour, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {60, 0x91a19a8a}}},
@@ -1573,7 +1658,7 @@ var layoutParts = []layoutPart{
 	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd}}},
 	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
-	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}}},
+	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
 	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},
@@ -1608,6 +1693,9 @@ var layoutParts = []layoutPart{
 	{"api_trace_poll", PartTracePoll, []layoutStep{{4, 0xb5ced6e6}, {8, 0x2edd84ba}}},
 	{"api_trace_state", PartTraceState, []layoutStep{{4, 0xb5ced6e6}, {8, 0x9a67fa53}, {16, 0xb3ee6c3d}, {24, 0x3faa0f9e}, {32, 0x546375e9}, {40, 0x48dcb68c}}},
 	{"api_trace_row", PartTraceRow, []layoutStep{{4, 0x551f8eb1}, {5, 0x40bcc063}, {6, 0x296892d4}, {8, 0x15620576}, {16, 0xe9de8138}, {20, 0xef4b53cb}, {24, 0xb6a6968e}, {26, 0xf0c32dcf}, {28, 0xeee00bf3}, {32, 0x2400b3d1}, {64, 0xde8974bd}, {96, 0x9cc2ea5b}, {128, 0x9343c386}, {480, 0x980f8104}}},
+	{"api_frame", PartFrame, []layoutStep{{32, 0x728b76bb}, {40, 0x10a45e5a}, {44, 0x410476ca}, {46, 0x55e8428a}, {48, 0xcd459cc7}, {50, 0xad060f75}, {52, 0xfa5e771c}, {58, 0x98974b49}, {59, 0x4948df8a}, {64, 0xcab0e15d}}},
+	{"api_frame_octets", PartFrameOctets, []layoutStep{{8, 0x4580fd6b}}},
+	{"api_frame_port", PartFramePort, []layoutStep{{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5}}},
 	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae}, {296, 0xbe4a2b4a}}},
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},
@@ -1633,4 +1721,5 @@ var layoutParts = []layoutPart{
 	{"api_nptv6_row", PartNPTv6Row, []layoutStep{{32, 0xfb7a437b}, {52, 0x48284d38}, {72, 0x9b990f7a}, {80, 0x5c095c90}, {88, 0xa863f718}}},
 	{"api_clone_row", PartCloneRow, []layoutStep{{32, 0xfb7a437b}, {48, 0x7379417b}, {304, 0xe647f95e}, {308, 0xc3a2e9ed}, {312, 0xa8a1aad6}, {316, 0x525d1a74}, {320, 0xf1a61d4f}, {328, 0x583bed46}, {336, 0x7668ccd6}, {344, 0x862f3fd7}, {352, 0xfe3cfab5}, {480, 0xe3448cd2}}},
 	{"api_gtsm_row", PartGTSMRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xefca2f02}, {40, 0x07193742}, {48, 0x0ba7499d}, {56, 0xc66d6cbc}}},
+	{"api_channel_row", PartChannelRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x04d54d3f}, {48, 0xbd08a5df}, {56, 0xbe77d373}, {64, 0x1bc879ce}, {72, 0x7e489853}, {80, 0x140fdac2}, {88, 0xa59882f1}}},
 }

@@ -9,7 +9,9 @@ PACKAGES=(
 	shellcheck jq git ca-certificates curl mandoc
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
-	iperf3 bind9-dnsutils frr # programs that the lab and its tests run
+	iperf3 bind9-dnsutils frr isc-dhcp-client ppp # programs that the lab and its tests run
+	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
+	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # clients of the DHCP tests
 	libjs-dygraphs                             # part of the live page
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
@@ -93,13 +95,16 @@ apt_install() {
 	fi
 }
 
-# The lab runs FRR in namespaces of its own; the package would run it on this machine, now (policy-rc.d denies it) and
-# after each start (a masked unit).
+# The lab and the tests run FRR and FreeRADIUS on their own; the packages would run them on this machine, now
+# (policy-rc.d denies it) and after each start (masked units).
 # usage: without_services COMMAND...
 without_services() (
-	policy=/usr/sbin/policy-rc.d service=/etc/systemd/system/frr.service
-	mkdir -p "${service%/*}"
-	[[ -e $service || -L $service ]] || ln -s /dev/null "$service"
+	policy=/usr/sbin/policy-rc.d
+	mkdir -p /etc/systemd/system
+	for service in frr freeradius; do
+		service=/etc/systemd/system/$service.service
+		[[ -e $service || -L $service ]] || ln -s /dev/null "$service"
+	done
 	if [[ ! -e $policy ]]; then
 		trap 'rm -f "$policy"' EXIT
 		printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -120,11 +125,10 @@ install_packages() {
 		warn "this is not Debian 12; trying Debian 12's package names all the same"
 	fi
 	say "installing Debian packages (a minute or two): ${missing[*]}"
-	if [[ " ${missing[*]} " == *" frr "* ]]; then
-		without_services apt_install "${missing[@]}"
-	else
-		apt_install "${missing[@]}"
-	fi
+	case " ${missing[*]} " in
+	*" frr "* | *" freeradius "*) without_services apt_install "${missing[@]}" ;;
+	*) apt_install "${missing[@]}" ;;
+	esac
 }
 
 # Gets promtool, which checks the alerts, out of Debian's package: installed, that would start a server. Without it the
@@ -146,6 +150,36 @@ get_promtool() {
 	fi
 }
 
+# Gets a FreeRADIUS that signs its answers (CVE-2024-3596) out of Debian's backports, beside the installed one that does
+# not. apt works in folders of its own: the system's package sources are not changed. Without it that test is skipped.
+get_freeradius() {
+	local dir=.tools/freeradius tmp deb
+	[[ ! -x $dir/usr/sbin/freeradius && ! -e $dir.log ]] || return 0 # once, as promtool
+	command -v apt-get >/dev/null || return 0
+	say "getting FreeRADIUS of Debian's backports into $dir"
+	mkdir -p .tools
+	tmp=$(mktemp -d "$PWD/$dir.XXXXXX")
+	mkdir -p "$tmp"/{parts,lists/partial,cache/archives/partial}
+	printf '%s\n' 'Types: deb' 'URIs: http://deb.debian.org/debian' 'Suites: bookworm-backports' \
+		'Components: main' "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" \
+		>"$tmp/parts/backports.sources"
+	if (cd "$tmp" && backports update && backports download freeradius freeradius-common libfreeradius3 &&
+		for deb in *.deb; do dpkg-deb -x "$deb" root || exit 1; done) >"$dir.log" 2>&1; then
+		rm -rf "$dir" "$dir.log"
+		mv "$tmp/root" "$dir"
+	else
+		warn "no FreeRADIUS of the backports: its test is skipped ($dir.log)"
+	fi
+	rm -rf "$tmp"
+}
+
+# apt-get with the sources, lists and cache of this folder.
+backports() {
+	apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$PWD/parts" \
+		-o Dir::State::Lists="$PWD/lists" -o Dir::Cache="$PWD/cache" -o APT::Sandbox::User= \
+		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
+}
+
 # Everything that any verb needs. Quick and silent when all is there.
 ensure_setup() {
 	local missing staticcheck
@@ -156,6 +190,7 @@ ensure_setup() {
 		use_go || die "the Go that was fetched does not run"
 	fi
 	get_promtool
+	get_freeradius
 	page_vendor
 	staticcheck=$(staticcheck_path)
 	if [[ ! -x $staticcheck ]]; then

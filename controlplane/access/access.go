@@ -36,7 +36,7 @@ const (
 type Frame struct {
 	Line      Line
 	Reason    Reason // up only
-	EtherType uint16
+	EtherType uint16 // 0x8864 also of DHCPv6 and router solicitations in PPP: Payload begins with the PPPoE header
 	Payload   []byte // behind EtherType, without padding where its own length says so; valid until the call returns
 	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: nobody's
 }
@@ -91,6 +91,10 @@ type Request struct {
 	ClientID []byte // DHCPv4 option 61, DHCPv6 DUID
 	Service  string // PPPoE Service-Name
 	Wants    Families
+	// Source of the first packet (Packet), or what a DHCP client says it has: a hint. Only the plan gives addresses.
+	Source netip.Addr
+	// Given by an upstream DHCP server (relay, proxy): taken as it is, from no pool; the plan's addresses count for nothing.
+	Given *Addresses
 }
 
 // Families of addresses.
@@ -136,6 +140,8 @@ type Plan struct {
 	Class           [][]byte // RADIUS Class, given back in accounting
 	CUI             []byte   // Chargeable-User-Identity (RFC 4372)
 	Max             uint32   // sign-ins of one user name at once; 0: the profile's
+	MTU             uint16   // Framed-MTU; 0: the profile's
+	User            string   // name to account by, where authentication changed it
 }
 
 // Addresses are what a subscriber got.
@@ -180,11 +186,16 @@ type Session interface {
 	ID() string // Acct-Session-Id
 	Plan() *Plan
 	Addresses() *Addresses
-	// Up has packets of these families pass; again for another family later. done: nil when the data plane has it.
+	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's pools, what
+	// is left out goes back to them. done: nil when Addresses has all that could be had; SignIn did it for Request.Wants.
+	// given: as of Request, may be nil.
+	Want(f Families, given *Addresses, done func(error))
+	// Up has packets of exactly these families pass. done: nil when the data plane has it.
 	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
 	// Keep stores what the front end needs to go on after a restart. It is copied.
 	Keep(state []byte)
-	// Down ends it; the front end has told the subscriber, or need not. Client.Ended is not called.
+	// Down ends it; the front end has told the subscriber, or need not. Client.Ended is not called. UserError: somebody
+	// else on the line uses the IPv4 address (DHCPDECLINE), which the pool gives nobody for a while.
 	Down(cause Cause)
 }
 
@@ -216,4 +227,10 @@ type FrontEnd interface {
 	Frame(f *Frame) // punted
 	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot.
 	Restore(s Session, line Line, pppoe uint16, state []byte) Client
+}
+
+// LinkLocal is the address of an access port that its subscribers see as their router: of its MAC (RFC 4291 appendix A).
+func LinkLocal(mac [6]byte) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe,
+		13: mac[3], 14: mac[4], 15: mac[5]})
 }

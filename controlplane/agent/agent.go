@@ -101,7 +101,7 @@ type Agent struct {
 	guard              *auth.Guard // of the API by TCP
 	shows, remoteShows room        // of what reads tables for clients of the Unix socket, of TCP
 	traces             room
-	control            view.Control // what the PFCP server knows; nil: there is none
+	control            view.Control // what we know and the data plane does not
 	mobile             *mobile      // the same, for us; set before Run serves anything
 	page               *page.Page   // nil: there is none; set with the listeners
 	// listeners are those of Serve; set before it serves anything
@@ -166,6 +166,7 @@ func newAgent(opt Options, plan *Plan) *Agent {
 	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
 	a.opt.Restart = cmp.Or(opt.Restart, plan.Control.Restart.Policy)
 	a.guard = auth.NewGuard(a.events)
+	a.control = control{a}
 	now := time.Now()
 	a.state = Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
@@ -457,6 +458,9 @@ func (a *Agent) needsRestart(plan *Plan) string {
 	if restartsPFCP(a.plan, plan) {
 		notes = append(notes, "pfcp: addresses, peers, roles, timers, rates and store are in effect when the control plane is started again")
 	}
+	if (a.plan.SignIn == nil) != (plan.SignIn == nil) {
+		notes = append(notes, "access: that subscribers sign in is in effect when the control plane is started again")
+	}
 	if a.plan.HugePages != plan.HugePages {
 		notes = append(notes, "engine.huge_pages: in effect when the control plane and then the data plane are started again")
 	}
@@ -472,6 +476,7 @@ func (a *Agent) accepted(plan *Plan) {
 		a.announceSessions(plan)
 	}
 	a.logBlocks(plan)
+	a.configureAccess(plan)
 	a.publish()
 	if err := a.files.keep(plan); err != nil {
 		a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)

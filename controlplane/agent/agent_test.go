@@ -244,6 +244,10 @@ func TestHTTP(t *testing.T) {
 		{"POST", "/v1/stream/start?name=t", "", 200, ""},
 		{"POST", "/v1/stream/jump", "", 404, "no such request"},
 		{"GET", "/v1/config", "", 200, "198.51.100.0/24"},
+		{"POST", "/v1/config/apply?name=x.yaml", small + "aaa: {password: hush}\n", 200, ""},
+		{"GET", "/v1/config", "", 200, "aaa: {password: (hidden)}"},
+		{"POST", "/v1/config/apply?name=x.yaml", small + "aaa: {password: (hidden)}\n", 422,
+			"in place of a secret"},
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))

@@ -29,7 +29,7 @@ func (a *Agent) handleRelease(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *Agent) requestRelease(ctx context.Context, id string, period time.Duration) error {
-	if a.mobile == nil {
+	if a.mobile == nil || a.mobile.server == nil {
 		return errors.New("there is no PFCP: the configuration has no pfcp.listen")
 	}
 	done := make(chan error, 1)

@@ -96,6 +96,9 @@ func difference(was, is intent.State) (changes []string, more int) {
 func (m *mobile) observe(log *events.Log) {
 	m.tally = events.NewSessions(log, rules.Key)
 	m.manager.SetObserver(m.tally)
+	if m.server == nil {
+		return
+	}
 	m.server.SetTell(func(kind, id string, args ...any) { log.Publish(kind, id, args...) })
 }
 

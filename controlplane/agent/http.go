@@ -18,6 +18,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/auth"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/view"
 )
@@ -135,8 +136,13 @@ func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
+	text, err := config.Shown(plan.Text)
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
 	w.Header().Set("Content-Type", "application/yaml")
-	w.Write(plan.Text)
+	w.Write(text)
 }
 
 // handleApply takes the file's text, so that the caller's file need not be readable by us; `name` is for messages.

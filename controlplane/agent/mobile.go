@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,6 @@ import (
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
-	"isthmus/controlplane/view"
 )
 
 // What the configuration does not say of mobile sessions.
@@ -36,10 +34,11 @@ const (
 	noSuchTimeIs = -1          // n4.Config: switched off, where 0 would be the default
 )
 
-// mobile is the PFCP server and the sessions behind it.
+// mobile is the sessions that are no configuration's, and the PFCP server before them.
 type mobile struct {
 	manager *session.Manager
-	server  *n4.Server
+	server  *n4.Server // nil: there is none, subscribers sign in alone
+	access  *signIns   // nil: nobody signs in
 	blocks  *natlog.Log
 	store   string // path of the sessions' file
 	tally   *events.Sessions
@@ -48,34 +47,41 @@ type mobile struct {
 	comparing atomic.Bool // resyncSessions is under way
 }
 
-// openMobile opens the store and the sockets, when the configuration has PFCP. Run serves them.
+// openMobile opens the store and the sockets, when the configuration has PFCP, or subscribers who sign in. Run serves
+// them.
 func (a *Agent) openMobile() error {
 	plan := a.plan
-	if plan.PFCP == nil || !plan.PFCP.Enabled() {
+	pfcp := plan.PFCP != nil && plan.PFCP.Enabled()
+	if !pfcp && plan.SignIn == nil {
 		return nil
 	}
 	manager, err := session.Open(a.storePath(plan), plan.Settings, a.log)
 	if err != nil {
 		return err
 	}
-	cfg := serverConfig(plan)
-	cfg.Measures = a.measures
 	manager.SetMeasures(a.measures)
-	server, err := n4.New(cfg, manager, a.log)
+	a.mobile = &mobile{manager: manager, store: a.storePath(plan), blocks: natlog.New(a.log)}
+	if pfcp {
+		cfg := serverConfig(plan)
+		cfg.Measures = a.measures
+		if a.mobile.server, err = n4.New(cfg, manager, a.log); err == nil {
+			manager.SetReporter(a.mobile.server)
+		}
+	}
+	if err == nil {
+		err = a.openAccess()
+	}
 	if err != nil {
 		manager.Close()
 		return err
 	}
-	manager.SetReporter(server)
 	manager.ReleaseOrphans()
-	a.mobile = &mobile{manager: manager, server: server, store: a.storePath(plan), blocks: natlog.New(a.log)}
 	a.mobile.observe(a.events)
 	manager.SetRecorder(func(e *api.Event) bool {
 		a.heard(e)
 		return a.watermark(e) || a.mobile.blocks.Event(e)
 	})
 	a.logBlocks(plan)
-	a.control = a.mobile
 	return nil
 }
 
@@ -116,7 +122,12 @@ func (m *mobile) spawn(fn func()) {
 func (m *mobile) run(ctx context.Context, socket string) {
 	m.spawn(func() { m.manager.Run(ctx) })
 	m.spawn(func() { m.manager.Follow(ctx, socket) })
-	m.spawn(func() { m.server.Run(ctx) })
+	if m.server != nil {
+		m.spawn(func() { m.server.Run(ctx) })
+	}
+	if m.access != nil {
+		m.access.run(ctx, m)
+	}
 }
 
 // storePath is pfcp.store, or its default: beside what else outlives us.
@@ -294,29 +305,4 @@ func noDynamic(objects intent.State) error {
 		}
 	}
 	return nil
-}
-
-// ---- show and metrics
-// ------------------------------------------------------------------------------------------------
-
-// Associations is view.Control's.
-func (m *mobile) Associations() []view.Association {
-	list := []view.Association{}
-	for _, r := range m.server.Snapshot().Associations {
-		list = append(list, view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State, Since: r.Since, Recovery: r.Recovery,
-			Sessions: r.Sessions, Features: strings.Join(r.Features, " "), Heartbeat: int64(r.RoundTrip * 1000)})
-	}
-	return list
-}
-
-// N4 is view.Control's.
-func (m *mobile) N4() *n4.Snapshot { return m.server.Snapshot() }
-
-// Owner is view.Control's.
-func (m *mobile) Owner(seid uint64) (view.Owner, bool) {
-	s := m.manager.Session(seid)
-	if s == nil {
-		return view.Owner{}, false
-	}
-	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
 }

@@ -132,13 +132,15 @@ func fill(s *dptest.Server) {
 	rowOf[api.NPTv6Row](s, api.TableNPTv6)
 	rowOf[api.CloneRow](s, api.TableClone)
 	rowOf[api.GTSMRow](s, api.TableGTSM)
+	rowOf[api.ChannelRow](s, api.TableChannel)
 }
 
 // Every answer of a running agent is as the document says.
 func TestAnswersAreAsDocumented(t *testing.T) {
 	s := dptest.Start(t)
 	fill(s)
-	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances)
+	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances+signingIn)
+	dialIn(t, a, "anna", 1)
 	establish(t, a, 1, "10.1.0.1", "10.45.0.1")
 	h, doc := a.Handler(), newAnswers(t)
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
@@ -150,7 +152,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	for _, test := range []struct{ method, path, query, body string }{
 		{"GET", "/v1/status", "", ""}, {"GET", "/v1/events", "", ""}, {"GET", "/v1/whoami", "", ""},
 		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) +
-			instances},
+			instances + signingIn},
 		{"POST", "/v1/stream", "", "[]"}, {"POST", "/v1/stream/start", "?name=t", ""},
 		{"POST", "/v1/stream/stop", "?name=t", ""},
 	} {
@@ -168,6 +170,12 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		testkit.ErrorIf(t, n.Fields() != nil && len(rows) == 0 && n.Name != "association",
 			"%s has no row to look at", n.Name)
 		seen["GET /v1/show/"+n.Name] = true
+	}
+	for _, path := range []string{"/v1/subscriber/clear?subscriber=anna", "/v1/subscriber/drain"} {
+		w := ask("POST", path, "")
+		path, _, _ = strings.Cut(path, "?")
+		doc.check(t, "POST", path, "200", w.Body.Bytes())
+		seen["POST "+path] = true
 	}
 	w := ask("POST", "/v1/association/release?id=nobody", "")
 	testkit.Equal(t, w.Code, 422, "release of nobody")

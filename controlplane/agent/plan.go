@@ -28,6 +28,7 @@ type Plan struct {
 	NATLog     config.NATLog
 	Clones     []kernel.Clone
 	Announcing map[string]announcing // by instance
+	SignIn     *config.Config        // what subscribers need to sign in; nil: nobody does
 	Applied    bool                  // brought by `config apply`, not read from the control plane's own file
 }
 
@@ -56,7 +57,7 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 	if err := noDynamic(objects); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return &Plan{File: file, PFCP: &c.PFCP, Settings: sessionSettings(c), NATLog: c.NATLog,
+	return &Plan{File: file, PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
 		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c), Announcing: announcingOf(c)}, nil

@@ -40,7 +40,8 @@ func (a *Agent) routes(document []byte) []endpoint {
 	}
 	streams := op("POST", "/v1/stream", "loadStreams", "add or remove test traffic on synth ports", Result{})
 	streams.Body = []Stream{}
-	follow := op("POST", "/v1/trace", "trace", "follow packets: lines of JSON until the trace or the connection ends",
+	follow := op("POST", "/v1/trace", "trace",
+		"follow packets: lines of JSON until the trace or the connection ends",
 		trace.Update{})
 	follow.Body, follow.Media = trace.Query{}, "application/jsonl"
 	verb := func(verb string) endpoint {
@@ -64,8 +65,8 @@ func (a *Agent) routes(document []byte) []endpoint {
 			openapi.Parameter{Name: "live", Text: "of a stream: only what comes from now on",
 				Type: "boolean"}),
 			auth.Read, a.handleEvents},
-		{media(op("GET", "/v1/config", "config", "the text of the running configuration", nil), "",
-			"application/yaml"),
+		{media(op("GET", "/v1/config", "config",
+			"the text of the running configuration, without secrets", nil), "", "application/yaml"),
 			auth.Read, a.handleConfig},
 		{media(op("POST", "/v1/config/apply", "applyConfig",
 			"make a text the running configuration, or change nothing",
@@ -81,6 +82,13 @@ func (a *Agent) routes(document []byte) []endpoint {
 			"ask a CP function to release its association",
 			Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,
 			a.handleRelease},
+		{op("POST", "/v1/subscriber/clear", "clearSubscriber",
+			"end the sessions of subscribers who signed in", Cleared{},
+			text("subscriber", "name, MAC, IP address, circuit id, line or Acct-Session-Id"),
+			text("cause", "of accounting (RFC 2866), such as admin-reset, the default")), auth.Operate, a.handleClear},
+		{op("POST", "/v1/subscriber/drain", "drainSubscribers",
+			"let nobody sign in any more, and end all who did: before the gateway goes out of service", Cleared{}), auth.Operate,
+			a.handleDrain},
 		{follow, auth.Operate, a.handleTrace},
 		{streams, auth.Operate, a.handleStreams},
 		verb("start"), verb("stop"),

@@ -42,8 +42,11 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	for _, l := range a.listeners {
 		s.Refused = append(s.Refused, n4.Count{Name: l.Name, Value: l.Refused()})
 	}
-	if a.mobile != nil {
+	if a.mobile != nil && a.mobile.server != nil {
 		s.PFCP = a.mobile.server.Stats()
+	}
+	if a.signedIn() != nil {
+		s.SignIns = a.signInFigures(ctx)
 	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
 	if a.mobile != nil {

@@ -82,7 +82,11 @@ func (e *env) machine(ctx context.Context, file, root string) (*doctor.Machine, 
 	if err != nil {
 		return nil, err
 	}
-	c, err := config.Parse(name, data)
+	parse := config.Parse
+	if file == "" {
+		parse = config.ParseShown
+	}
+	c, err := parse(name, data)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func newRoot(e *env) *cobra.Command {
 		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e),
 		topCommand(e), traceCommand(e), explainCommand(e), captureCommand(e), eventsCommand(e), replayCommand(e),
 		storeCommand(e), tokenCommand(e), apiCommand(e), doctorCommand(e), supportCommand(e), versionCommand(e),
-		shellCommand(e),
+		shellCommand(e), clearCommand(e), drainCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)
 	return root

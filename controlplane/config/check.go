@@ -14,6 +14,7 @@ type checker struct {
 	*Config
 	file   string
 	before Placement // of the running configuration; may be nil
+	shown  bool      // of a text without its secrets
 	errs   Errors
 
 	ports      map[Name]*Port
@@ -47,6 +48,10 @@ func (k *checker) all() {
 	k.allMirrors()
 	k.allCounters()
 	k.pfcp()
+	k.addressPools()
+	k.access()
+	k.radius()
+	k.aaa()
 	k.subscribers()
 }
 
@@ -130,6 +135,9 @@ func (k *checker) allPorts() {
 		}
 		if len(p.DevArgs()) > 255 {
 			k.fail(p.At, "args", "device and args together are longer than 255 bytes")
+		}
+		if p.SignIn.Packet && p.Role != "access" {
+			k.fail(p.SignIn.At, "packet", "port %q is a core port", p.Name)
 		}
 		if p.Promiscuous && p.Role == "access" && p.Xconnect == "" && p.MAC == (MAC{}) {
 			k.fail(p.At, "promiscuous", "does nothing on an access port: it takes frames to its own and to group addresses only")

@@ -26,6 +26,10 @@ type Config struct {
 	Counters   []Counter         `yaml:"counters" maxlen:"64" doc:"Sums of what sessions forward, and watermarks."`
 	NATLog     NATLog            `yaml:"nat_log" doc:"Who is told of subscribers' blocks of ports."`
 	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
+	Pools      []AddressPool     `yaml:"pools" maxlen:"256" doc:"Addresses and prefixes for subscribers who sign in."`
+	Access     Access            `yaml:"access" doc:"Subscribers who sign in, by PPPoE or DHCP."`
+	RADIUS     RADIUS            `yaml:"radius" doc:"RADIUS servers: authentication, accounting, changes."`
+	AAA        AAA               `yaml:"aaa" doc:"Who decides whether subscribers that sign in are let in."`
 	Ranges     []SubscriberRange `yaml:"subscribers" doc:"Wireline subscribers, singly or in ranges."`
 
 	Subscribers []Subscriber `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
@@ -60,6 +64,7 @@ type Limits struct {
 	BufferedPackets  uint32 `yaml:"buffered_packets" max:"1048576" doc:"Packet buffers that hold downlink packets waiting for idle UEs; 0: a share of packet_buffers."`
 	ScheduledPackets uint32 `yaml:"scheduled_packets" max:"4194304" doc:"Packet buffers that hold packets in schedulers' queues; 0: a share of packet_buffers."`
 	Events           uint32 `yaml:"events" max:"1048576" doc:"Reports that wait for the control plane; 0: 65536."`
+	Channel          uint32 `yaml:"channel" max:"1048576" doc:"KiB of control frames that wait; 0: 4096."`
 	Neighbours       uint32 `yaml:"neighbours" max:"8000" doc:"Neighbours (ARP, ND); 0: 4096."`
 	Unresolved       uint32 `yaml:"unresolved_neighbours" max:"8000" doc:"Neighbours of one interface that do not answer; 0: an eighth of neighbours."`
 	Routes           uint32 `yaml:"routes" max:"8388608" doc:"Routes, IPv4 and IPv6 together; 0: 1,310,720."`
@@ -70,7 +75,11 @@ type Rates struct {
 	ICMPErrors       uint32 `yaml:"icmp_errors" default:"100" doc:"ICMP and ICMPv6 errors."`
 	ErrorIndications uint32 `yaml:"error_indications" default:"100" doc:"GTP-U Error Indications (unknown TEID)."`
 	Echo             uint32 `yaml:"echo" default:"1000" doc:"Answered echo requests, ICMP and GTP-U."`
-	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets handed to the host path."`
+	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets of a kind handed to the host path."`
+	PuntSubscriber   uint32 `yaml:"punt_subscriber" max:"10000000" doc:"Frames of a kind of one subscriber; 0: 40."`
+	PuntLine         uint32 `yaml:"punt_line" max:"10000000" doc:"The same behind two VLAN tags; 0: 100."`
+	PuntSTag         uint32 `yaml:"punt_s_tag" max:"10000000" doc:"The same of an S-tag; 0: 5000."`
+	PuntPort         uint32 `yaml:"punt_port" max:"10000000" doc:"The same of an access port; 0: 50000."`
 	Events           uint32 `yaml:"events" default:"10000" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
 	NewFlows         uint32 `yaml:"new_flows" default:"1000000" doc:"First packets of flows of all subscribers; 0: no limit."`
 	SubscriberFlows  uint32 `yaml:"subscriber_new_flows" default:"20000" doc:"First packets of flows of one subscriber; 0: no limit."`
@@ -111,7 +120,14 @@ type Port struct {
 	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
 	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC. An access port takes those to its own and to group addresses only; there it serves xconnect, and a mac that the device cannot take."`
 	Offload     string `yaml:"offload" default:"none" enum:"none|encapsulation|full|auto" doc:"What the device may do for sessions that it is told of (rte_flow). encapsulation: it takes the headers of tunnels off; full: everything, between ports of one card; auto: the most that it takes. show port says what it is. Not tried, for want of a card: anything but none."`
+	SignIn      SignIn `yaml:"sign_in" doc:"How subscribers of an access port sign in, beside PPPoE and DHCP."`
 	Xconnect    Name   `yaml:"xconnect" doc:"Port to which everything received here leaves untouched: measures the cost of the ports alone."`
+}
+
+// SignIn is what of strangers is a sign-in.
+type SignIn struct {
+	At     `yaml:""`
+	Packet bool `yaml:"packet" doc:"Any IP packet or ARP of nobody who is known (first sign of life)."`
 }
 
 // Bond is link aggregation: IEEE 802.1AX with LACP, without it, or one link and its reserves.
@@ -137,6 +153,7 @@ type Interface struct {
 	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
 	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port; absent: the default one."`
 	Reverse   string   `yaml:"reverse_path" default:"off" enum:"off|loose|strict" doc:"Core ports: what a packet's source must have (RFC 3704): a route, or one by this interface."`
+	Proxy     bool     `yaml:"local_proxy" doc:"Access: answer ARP and ND for all of its networks' addresses."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 	GTSM      uint8    `yaml:"gtsm" max:"254" doc:"Hops that BGP to us may come from (RFC 5082); 0: any."`
 }
@@ -350,12 +367,16 @@ func Parse(file string, data []byte) (*Config, error) {
 // ParseWith is Parse with the overrides of an environment ("NAME=value", environment.go) and the placement of the
 // configuration before.
 func ParseWith(file string, data []byte, environ []string, before Placement) (*Config, error) {
+	return parse(file, data, environ, &checker{before: before})
+}
+
+func parse(file string, data []byte, environ []string, k *checker) (*Config, error) {
 	c, d := decode(file, data)
 	d.environment(c, environ)
 	if err := d.errs.result(); err != nil {
 		return nil, err
 	}
-	k := &checker{Config: c, file: file, before: before}
+	k.Config, k.file = c, file
 	k.all()
 	if err := k.errs.result(); err != nil {
 		return nil, err

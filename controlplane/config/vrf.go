@@ -24,6 +24,9 @@ func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
 		k.fail(f.At, "reverse_path", "interface %q is on an access port, where sessions have their sources",
 			f.Name)
 	}
+	if f.Proxy && port != nil && port.Role != "access" {
+		k.fail(f.At, "local_proxy", "interface %q is on a core port, which answers for nobody", f.Name)
+	}
 	if f.Clone.Device == "" {
 		return
 	}

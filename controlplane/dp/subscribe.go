@@ -21,12 +21,7 @@ func Subscribe(ctx context.Context, path string) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first, err := c.send(api.TypeSubscribe)
-	if err == nil {
-		err = c.w.Flush()
-	}
+	first, err := c.begin(api.TypeSubscribe)
 	if err != nil {
 		c.Close()
 		return nil, err
@@ -40,26 +35,9 @@ func (s *Subscription) BootID() uint64 { return s.c.hello.BootID }
 // Next waits for events. It fails when the connection has ended, or ctx has.
 func (s *Subscription) Next(ctx context.Context) ([]api.Event, error) {
 	for {
-		var f frame
-		select {
-		case f = <-s.c.reply:
-		case <-s.c.done:
-			select { // what came before the end
-			case f = <-s.c.reply:
-			default:
-				return nil, s.c.err
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if f.Flags&api.FError != 0 {
-			if err := refusal(f.body); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if f.Type != api.TypeSubscribe || f.Sequence != s.first {
-			return nil, s.c.broken(fmt.Errorf("%w: reply of type %d on a subscription", ErrProtocol, f.Type))
+		f, err := s.c.streamed(ctx, api.TypeSubscribe, s.first)
+		if err != nil {
+			return nil, err
 		}
 		events, err := rows[api.Event](f.body)
 		if err != nil {
@@ -68,6 +46,46 @@ func (s *Subscription) Next(ctx context.Context) ([]api.Event, error) {
 		if len(events) > 0 {
 			return events, nil
 		}
+	}
+}
+
+// begin sends a request without a body that is answered without end, and returns its sequence.
+func (c *Client) begin(typ uint16) (uint32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, err := c.send(typ)
+	if err == nil {
+		err = c.w.Flush()
+	}
+	return first, err
+}
+
+// streamed waits for one more answer to such a request.
+func (c *Client) streamed(ctx context.Context, typ uint16, first uint32) (frame, error) {
+	for {
+		var f frame
+		select {
+		case f = <-c.reply:
+		case <-c.done:
+			select { // what came before the end
+			case f = <-c.reply:
+			default:
+				return frame{}, c.err
+			}
+		case <-ctx.Done():
+			return frame{}, ctx.Err()
+		}
+		if f.Flags&api.FError != 0 {
+			if err := refusal(f.body); err != nil {
+				return frame{}, err
+			}
+			continue
+		}
+		if f.Type != typ || f.Sequence != first {
+			return frame{}, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d",
+				ErrProtocol, f.Type, typ))
+		}
+		return f, nil
 	}
 }
 

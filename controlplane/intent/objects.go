@@ -33,6 +33,8 @@ func (c *compiler) engine() {
 		FlowRate: e.Rates.NewFlows, SubscriberFlowRate: e.Rates.SubscriberFlows,
 		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
 		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
+		ChannelKib: e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber,
+		PuntLineRate: e.Rates.PuntLine, PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
 		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime, MaxRoutes: e.Limits.Routes,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
@@ -54,6 +56,7 @@ func (c *compiler) ports() {
 		body := api.Port{
 			Role: api.RoleAccess, MTU: p.MTU, Queues: p.Queues, QueueSize: p.QueueSize, MAC: p.MAC,
 			Promiscuous: byte(flag(p.Promiscuous, 1)), Offload: offloads[p.Offload],
+			SignIn: flag(p.SignIn.Packet, api.SignInPacket),
 		}
 		if p.Role == "core" {
 			body.Role = api.RoleCore
@@ -76,7 +79,7 @@ func (c *compiler) interfaces() {
 		c.text(body.Port[:], string(f.Port))
 		c.text(body.VRF[:], string(f.VRF))
 		body.Flags = flag(f.Reverse == "loose", api.InterfaceRPFLoose) |
-			flag(f.Reverse == "strict", api.InterfaceRPFStrict)
+			flag(f.Reverse == "strict", api.InterfaceRPFStrict) | flag(f.Proxy, api.InterfaceLocalProxy)
 		for n, a := range f.Addresses {
 			if n < len(body.Address) {
 				body.Address[n] = api.FromPrefix(a.Prefix)

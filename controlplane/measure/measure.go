@@ -14,6 +14,7 @@ import (
 // Set is the histograms of one process. Observations may come from any goroutine.
 type Set struct {
 	requests, own *prometheus.HistogramVec
+	signIn        *prometheus.HistogramVec
 	commit, write prometheus.Histogram
 	batch, queue  prometheus.Histogram
 	collectors    []prometheus.Collector
@@ -51,8 +52,10 @@ func New() *Set {
 			counts)),
 		queue: prometheus.NewHistogram(options("session_queue_requests",
 			"Session requests that wait when a transaction begins.", counts)),
+		signIn: prometheus.NewHistogramVec(options("signin_seconds",
+			"Time that subscribers' sign-ins take, by phase.", seconds), []string{"phase"}),
 	}
-	s.collectors = []prometheus.Collector{s.requests, s.own, s.commit, s.write, s.batch, s.queue}
+	s.collectors = []prometheus.Collector{s.requests, s.own, s.signIn, s.commit, s.write, s.batch, s.queue}
 	return s
 }
 
@@ -67,6 +70,13 @@ func (s *Set) Request(message string, d time.Duration) {
 func (s *Set) OwnRequest(message string, d time.Duration) {
 	if s != nil {
 		s.own.WithLabelValues(message).Observe(d.Seconds())
+	}
+}
+
+// SignIn is a phase of a sign-in that took d.
+func (s *Set) SignIn(phase string, d time.Duration) {
+	if s != nil {
+		s.signIn.WithLabelValues(phase).Observe(d.Seconds())
 	}
 }
 

@@ -15,6 +15,7 @@ func TestHistograms(t *testing.T) {
 	var none *Set
 	none.Request("x", time.Second)
 	none.OwnRequest("x", time.Second)
+	none.SignIn("total", time.Second)
 	none.Batch(1, 2)
 	none.Commit(time.Second)
 	none.Write(time.Second)
@@ -22,6 +23,7 @@ func TestHistograms(t *testing.T) {
 	s := New()
 	s.Request("session-deletion-request", 3*time.Millisecond)
 	s.OwnRequest("session-report-request", time.Second)
+	s.SignIn("total", time.Millisecond)
 	s.Batch(256, 1000)
 	s.Commit(time.Millisecond)
 	s.Write(time.Microsecond)
@@ -29,7 +31,7 @@ func TestHistograms(t *testing.T) {
 	testkit.Must(t, r.Register(s))
 	families, err := r.Gather()
 	testkit.Must(t, err)
-	testkit.Equal(t, len(families), 6, "families")
+	testkit.Equal(t, len(families), 7, "families")
 	for _, f := range families {
 		h := f.GetMetric()[0].GetHistogram()
 		testkit.Equal(t, h.GetSampleCount(), 1, "%s", f.GetName())

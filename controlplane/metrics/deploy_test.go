@@ -36,6 +36,7 @@ func exported(t *testing.T) map[string]bool {
 	measured := measure.New()
 	measured.Request("x", 1)
 	measured.OwnRequest("x", 1)
+	measured.SignIn("total", 1)
 	families, err := Registry(sample, "0.1", measured).Gather()
 	testkit.Must(t, err)
 	names := map[string]bool{"up": true, "ALERTS": true}

@@ -39,6 +39,7 @@ type Snapshot struct {
 	Processes  []Process          // ours; the data plane's while it is connected
 	StoreBytes uint64             // of the sessions' store; 0: there is none
 	Refused    []n4.Count         // connections that the control plane's own listeners turned away
+	SignIns    *SignIns           // nil: nobody signs in
 	PFCP       *n4.Stats          // nil: there is no PFCP; the data plane may be away and this be here
 }
 
@@ -194,6 +195,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {
 		emitPFCP(ch, s)
+	}
+	if s.SignIns != nil {
+		emitSignIns(ch, s.SignIns)
 	}
 }
 

@@ -146,7 +146,7 @@ func (c *Compiler) compile(s *Session) *pfcp.Error {
 		Association: s.Association}
 	if s.Line != nil {
 		c.head = *s.Line
-		c.head.SEID, c.head.Worker = s.SEID, s.Worker
+		c.head.SEID, c.head.Worker, c.head.Inactivity = s.SEID, s.Worker, s.Inactivity
 	}
 	err := c.ue()
 	if err == nil {

@@ -9,14 +9,15 @@ import (
 	"reflect"
 	"time"
 
+	"isthmus/api"
 	"isthmus/controlplane/pfcp"
 )
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
 // optional fields behind a bit map of what is there. A typical mobile session takes about 150 bytes. Version 2 has what
 // DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited, version 5 its
-// pipe; what earlier versions wrote is read.
-const encodingVersion = 5
+// pipe, version 6 the lines of subscribers who signed in; what earlier versions wrote is read.
+const encodingVersion = 6
 
 var ErrEncoding = errors.New("a stored session does not follow its encoding")
 
@@ -79,6 +80,10 @@ func (c *codec) session(s *Session) {
 	list(c, &s.URR, c.urr)
 	list(c, &s.BAR, c.bar)
 	list(c, &s.Endpoint, c.endpoint)
+	if c.version >= 6 {
+		some(c, &s.Line)
+		c.filters(&s.LineFilters)
+	}
 }
 
 func (c *codec) fail() {
@@ -315,6 +320,10 @@ func (c *codec) one(field any) {
 		c.outer(made(c, v))
 	case **pfcp.Redirect:
 		c.redirect(made(c, v))
+	case **api.Session:
+		c.line(made(c, v))
+	case **api.Policer:
+		row(c, made(c, v))
 	default:
 		c.fail()
 	}

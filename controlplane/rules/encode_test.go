@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/api"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -52,6 +53,13 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 		}
 	case reflect.String:
 		v.SetString(strings.Repeat("ä", r.IntN(4)))
+	case reflect.Array: // a name of the contract, or octets
+		for i := range min(v.Len(), r.IntN(8)) {
+			if v.Type().Elem().Kind() != reflect.Uint8 {
+				break
+			}
+			v.Index(i).SetUint(uint64('a' + r.IntN(20)))
+		}
 	case reflect.Bool:
 		v.SetBool(r.IntN(2) == 0)
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
@@ -95,12 +103,13 @@ func clean(s *Session) {
 	for i := range s.Endpoint {
 		choice(s.Endpoint[i].LocalFTEID, s.Endpoint[i].UEIP)
 	}
-	s.Line = nil // of wireline subscribers, which the configuration has
-	for i := range s.QER {
-		s.QER[i].UplinkPolicer, s.QER[i].DownlinkPolicer = "", ""
+	if l := s.Line; l != nil { // what the compiler fills in
+		*l = api.Session{Encap: l.Encap, OuterTPID: l.OuterTPID, STag: l.STag, CTag: l.CTag, MAC: l.MAC, MRU: l.MRU,
+			PPPoESession: l.PPPoESession, Port: l.Port, Subport: l.Subport, Pipe: l.Pipe, PipeProfile: l.PipeProfile,
+			Mirror: l.Mirror, Counter: l.Counter, LCPMagic: l.LCPMagic, LCPInterval: l.LCPInterval, LCPCount: l.LCPCount,
+			LCPOpened: l.LCPOpened}
 	}
 	for i := range s.FAR {
-		s.FAR[i].Path = ""
 		if w := s.FAR[i].Forwarding; w != nil {
 			w.SendEndMarker, w.DropBuffered = false, false
 		}

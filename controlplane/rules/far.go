@@ -25,6 +25,9 @@ func (c *codec) far(f *FAR) {
 	number(c, &f.Action)
 	number(c, &f.Marker)
 	c.optional(&f.Forwarding, &f.Duplicating, &f.BAR)
+	if c.version >= 6 {
+		c.text(&f.Path)
+	}
 }
 
 func (c *codec) forwarding(w *pfcp.Forwarding) {
@@ -127,10 +130,12 @@ func (c *Compiler) far(f *FAR) *pfcp.Error {
 	out := api.FAR{ID: f.ID, Action: byte(f.Action), DSCP: pathDSCP, Instance: noIndex, EndMarker: f.Marker}
 	c.bar(f, &out)
 	var more api.FARMore
-	if w := f.Forwarding; w != nil && c.s.Line != nil {
-		lineFAR(f, w, &out)
-	} else if w != nil {
-		if err := c.forwarding(f, w, &out); err != nil {
+	if w := f.Forwarding; w != nil {
+		forwarding := c.forwarding
+		if c.s.Line != nil {
+			forwarding = c.lineFAR
+		}
+		if err := forwarding(f, w, &out); err != nil {
 			return err
 		}
 		if r := w.Redirect; r != nil {

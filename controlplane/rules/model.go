@@ -12,10 +12,10 @@ import (
 )
 
 // Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled
-// in. Or it is a wireline subscriber of the configuration, whose rules are in no network instance.
+// in. Or it is a wireline subscriber, of the configuration or signed in, whose rules are in no network instance.
 type Session struct {
 	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP
-	// session. Not stored.
+	// session.
 	Line *api.Session
 	// LineFilters are those of the subscriber's PDRs, by id: of VLAN tags, SDF filters know nothing.
 	LineFilters map[uint16][]api.SDF

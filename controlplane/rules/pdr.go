@@ -136,8 +136,7 @@ func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	copy(out.QER[:], p.QER)
 	copy(out.URR[:], p.URR)
 	if c.s.Line != nil {
-		c.linePDR(&pdi, out)
-		return nil
+		return c.linePDR(p, &pdi, out)
 	}
 	instance, err := c.where(p, &pdi)
 	if err != nil {

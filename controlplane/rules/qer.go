@@ -10,11 +10,13 @@ import (
 )
 
 // QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
-// The policers are the configuration's, for a wireline subscriber.
+// For a wireline subscriber the policers are the configuration's, by name, or its own; where it has neither, they come
+// of MBR and GBR as in a PFCP session.
 type QER struct {
 	pfcp.CreateQER
 	Share                          uint32
 	UplinkPolicer, DownlinkPolicer string
+	Uplink, Downlink               *api.Policer
 }
 
 // What the data plane takes of a policer.
@@ -28,6 +30,11 @@ func (c *codec) qer(q *QER) {
 	number(c, &q.Share)
 	c.optional(&q.Correlation, &q.GateUplink, &q.GateDownlink, &q.MBRUplink, &q.MBRDownlink, &q.GBRUplink, &q.GBRDownlink,
 		&q.QFI, &q.AveragingWindow, &q.RQI)
+	if c.version >= 6 {
+		c.text(&q.UplinkPolicer)
+		c.text(&q.DownlinkPolicer)
+		c.optional(&q.Uplink, &q.Downlink)
+	}
 }
 
 func checkQER(q *QER) *pfcp.Error {
@@ -57,14 +64,28 @@ func (c *Compiler) allQERs() {
 		if q.RQI != nil && *q.RQI {
 			out.Flags |= api.QERRqi
 		}
-		up, down := q.UplinkPolicer, q.DownlinkPolicer
-		if c.s.Line == nil {
-			up, down = c.policer(q, q.MBRUplink, q.GBRUplink), c.policer(q, q.MBRDownlink, q.GBRDownlink)
-		}
+		up := c.policerOf(q, q.UplinkPolicer, q.Uplink, q.MBRUplink, q.GBRUplink)
+		down := c.policerOf(q, q.DownlinkPolicer, q.Downlink, q.MBRDownlink, q.GBRDownlink)
 		copy(out.UplinkPolicer[:api.NameSize-1], up)
 		copy(out.DownlinkPolicer[:api.NameSize-1], down)
 		c.qers = append(c.qers, out)
 	}
+}
+
+// policerOf names the policer of one direction: the configuration's, the session's own, or that of MBR and GBR.
+func (c *Compiler) policerOf(q *QER, name string, own *api.Policer, mbr, gbr *uint64) string {
+	switch {
+	case name != "":
+		return name
+	case own != nil:
+		return c.needPolicer(own)
+	}
+	return c.policer(q, mbr, gbr)
+}
+
+func (c *Compiler) needPolicer(body *api.Policer) string {
+	var b [api.SizeofPartHead + api.SizeofPolicer]byte
+	return c.need(api.KindPolicer, api.AppendRow(b[:0], body))
 }
 
 // policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as
@@ -93,6 +114,5 @@ func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
 		committed := *gbr * bytesPerKilobit
 		body.Type, body.CIR, body.CBS, body.PIR, body.PBS = api.MeterTRTCM, committed, burst(committed), peak, burst(peak)
 	}
-	var b [api.SizeofPartHead + api.SizeofPolicer]byte
-	return c.need(api.KindPolicer, api.AppendRow(b[:0], &body))
+	return c.needPolicer(&body)
 }

@@ -11,11 +11,12 @@ import (
 )
 
 // URR is a URR as the CP function gave it. Query counts the immediate reports that were asked for, Grant how often
-// thresholds and quotas were given.
+// thresholds and quotas were given. IPv6: of a subscriber whose core side is IP, IPv6 packets alone.
 type URR struct {
 	pfcp.CreateURR
 	Query uint32
 	Grant uint32
+	IPv6  bool
 }
 
 func (c *codec) urr(u *URR) {
@@ -26,6 +27,9 @@ func (c *codec) urr(u *URR) {
 	c.optional(&u.Method, &u.Triggers, &u.Period, &u.VolumeThreshold, &u.VolumeQuota, &u.TimeThreshold, &u.TimeQuota,
 		&u.EventThreshold, &u.EventQuota, &u.HoldingTime, &u.ValidityTime, &u.InactivityTime, &u.MonitoringTime,
 		&u.SubsequentVolumeThreshold, &u.SubsequentTimeThreshold, &u.Information, &u.QuotaFAR, &u.DroppedPackets, &u.DroppedBytes)
+	if c.version >= 6 {
+		c.flag(&u.IPv6)
+	}
 }
 
 func (s *Session) checkURR(u *URR) *pfcp.Error {
@@ -104,6 +108,9 @@ func urrFlags(u *URR) uint16 {
 	}
 	if u.EventQuota != nil {
 		flags |= api.URRHasEventQuota
+	}
+	if u.IPv6 {
+		flags |= api.URRIP6
 	}
 	if u.Information == nil {
 		return flags

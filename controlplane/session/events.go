@@ -128,6 +128,9 @@ func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []
 		a.end(sequences...)
 		return nil
 	}
+	if lines := r.lines.Load(); lines != nil && r.sessions.ofLine(&events[0]) {
+		return r.toLines(ctx, *lines, a, events)
+	}
 	to := r.reporter()
 	if to == nil {
 		a.end(sequences...)
@@ -147,6 +150,23 @@ func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []
 		<-a.room
 		a.end(sequences...)
 	})
+	return nil
+}
+
+// toLines passes events on, each to be acknowledged by itself.
+func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, events []api.Event) error {
+	for i := range events {
+		select {
+		case a.room <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		sequence := events[i].Sequence
+		to.LineEvent(&events[i], func() {
+			<-a.room
+			a.end(sequence)
+		})
+	}
 	return nil
 }
 

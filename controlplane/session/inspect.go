@@ -16,10 +16,10 @@ import (
 
 // Contents counts what is in a store, and what of it cannot be read.
 type Contents struct {
-	Boot                                         string
-	Recovery                                     time.Time
-	Associations, Applications, Sessions, Usages int
-	Faults                                       []error
+	Boot                                                          string
+	Recovery                                                      time.Time
+	Associations, Applications, Sessions, Usages, Lines, Accounts int
+	Faults                                                        []error
 }
 
 // Inspect reads a store, which may be in use, and writes each record as one line of JSON; out may be nil.
@@ -40,6 +40,10 @@ func Inspect(path string, out io.Writer) (c Contents, err error) {
 			c.Sessions++
 		case store.Usage:
 			c.Usages++
+		case store.Line:
+			c.Lines++
+		case store.Account:
+			c.Accounts++
 		}
 		if out != nil && failed == nil {
 			failed = json.NewEncoder(out).Encode(map[string]any{what: value})
@@ -64,6 +68,13 @@ func inspect(r store.Record) (what string, value any, err error) {
 	case store.Application:
 		value, err = decodeApplication(r.Data)
 		return "application", value, err
+	case store.Account:
+		return "accounting", r.Data, nil
+	case store.Line:
+		if !json.Valid(r.Data) {
+			return "", nil, rules.ErrEncoding
+		}
+		return "line", json.RawMessage(r.Data), nil
 	}
 	return "", nil, errors.New("of an unknown kind")
 }

@@ -53,6 +53,7 @@ type Manager struct {
 	storing
 	applications
 	preparation
+	lines   lineFront
 	objects holdings
 	shares  shares
 	count   Counters

@@ -24,6 +24,7 @@ type reporting struct {
 	node     pfcp.NodeID // ours
 	log      *slog.Logger
 	to       atomic.Pointer[n4.Reporter]
+	lines    atomic.Pointer[Lines]
 	acks     *acknowledger         // listen's alone
 	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
 
@@ -44,6 +45,7 @@ type ReportCounters struct {
 type sessions interface {
 	subjects(seids []uint64) []subject
 	about(e *api.Event) (s subject, pdr uint16)
+	ofLine(e *api.Event) bool
 	there(seid uint64) bool
 	instanceOf(local netip.Addr) string
 	forget(seid uint64)

@@ -71,18 +71,26 @@ func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstab
 		return nil, rules.Changed{}, err
 	}
 	s.SEID, s.Owner, s.Association = p.x.seid(), from.ID, uint32(api.DigestOf([]byte(cmp.Or(o.set, o.id))))
-	if err = p.shares.assign(t, s, p.spread(s.SEID), nil); err != nil {
+	if err = p.insert(t, s, o); err != nil {
 		return nil, rules.Changed{}, err
 	}
-	if err = p.x.pipes.settle(p.set, s); err != nil {
-		return nil, rules.Changed{}, err
+	return s, out, nil
+}
+
+// insert puts a session that is new into the transaction.
+func (p *Manager) insert(t *txn, s *rules.Session, o *owner) *pfcp.Error {
+	if err := p.shares.assign(t, s, p.spread(s.SEID), nil); err != nil {
+		return err
+	}
+	if err := p.x.pipes.settle(p.set, s); err != nil {
+		return err
 	}
 	c, err := p.compiled(s)
 	if err != nil {
-		return nil, rules.Changed{}, err
+		return err
 	}
 	if err := p.settleConflicts(t, s.SEID, c); err != nil {
-		return nil, rules.Changed{}, err
+		return err
 	}
 	e := p.x.enter(s, p.number(), o)
 	p.x.add(s.SEID, c)
@@ -96,7 +104,7 @@ func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstab
 		o.sessions--
 	})
 	p.put(t, s.SEID, e, c, nil)
-	return s, out, nil
+	return nil
 }
 
 // spread gives each session an owner among the workers.
@@ -199,7 +207,7 @@ func (p *Manager) dropThis(t *txn, e entry, s *rules.Session) *pfcp.Error {
 		p.looksDifferent(e.number, s, nil)
 		p.x.records.Drop(e.at)
 		p.x.released(c)
-		p.observer.Deleted(seid, e.owner.id)
+		p.gone(e.owner, seid)
 		p.x.part(e.owner)
 		p.reports.ended(seid)
 	})

@@ -154,6 +154,10 @@ func (p *Manager) loadRecord(r store.Record) error {
 			return err
 		}
 		return p.restore(s, r.Number)
+	case store.Line:
+		p.loadLine(r)
+	case store.Account:
+		p.lines.accounts = append(p.lines.accounts, store.Record{Kind: r.Kind, Number: r.Number, Data: slices.Clone(r.Data)})
 	case store.Usage:
 		rows, err := api.DecodeAll[api.Usage](r.Data)
 		if err != nil {

@@ -239,6 +239,7 @@ type Control interface {
 	N4() *n4.Snapshot
 	// Owner tells on whose behalf a session stands; false: on the configuration's.
 	Owner(seid uint64) (Owner, bool)
+	Access
 }
 
 // Owner is the control plane's part of a mobile session.

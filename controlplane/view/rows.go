@@ -42,7 +42,7 @@ var words = map[string]map[uint32]string{
 		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data",
 		api.EventTypeErrorIndication: "error-indication", api.EventTypePathDown: "path-down", api.EventTypePathUp: "path-up", api.EventTypeInactive: "inactive",
 		api.EventTypeBufferFull: "buffer-full", api.EventTypeMissed: "missed",
-		api.EventTypeWatermark:   "watermark",
+		api.EventTypeWatermark: "watermark", api.EventTypeLCPDown: "lcp-down",
 		api.EventTypeNATAllocate: "nat-allocate", api.EventTypeNATRelease: "nat-release",
 	},
 }
@@ -74,6 +74,21 @@ type GTSM struct {
 }
 
 var gtsmColumns = columns[GTSM]("INTERFACE=Name, HOPS, PASSED, DROPPED")
+
+// Channel is what went between subscribers and the control plane for one reason, or down.
+type Channel struct {
+	Name           string `json:"name"`
+	Frames         uint64 `json:"frames"`
+	OverSubscriber uint64 `json:"over_subscriber"` // dropped: over a limit
+	OverLine       uint64 `json:"over_line"`
+	OverSTag       uint64 `json:"over_s_tag"`
+	OverPort       uint64 `json:"over_port"`
+	Full           uint64 `json:"full"`    // dropped: the other side is too slow
+	Refused        uint64 `json:"refused"` // nobody reads the channel; down: malformed, or no such access port
+}
+
+var channelColumns = columns[Channel](`REASON=Name, FRAMES, OVER SUBSCRIBER, OVER LINE, OVER S-TAG=OverSTag, OVER PORT,
+	FULL, REFUSED`)
 
 // Port is one port of the data plane.
 type Port struct {

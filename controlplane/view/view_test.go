@@ -81,6 +81,9 @@ func rows(s *dptest.Server) {
 	guard := api.GTSMRow{Hops: 1, Passed: 40, Dropped: 2}
 	put(guard.Name[:], "n6")
 	s.SetTable(api.TableGTSM, api.Body(&guard))
+	ppp := api.ChannelRow{Frames: 900, OverSubscriber: 1, OverLine: 20, OverSTag: 3, OverPort: 4, Full: 5}
+	put(ppp.Name[:], "ppp-control")
+	s.SetTable(api.TableChannel, api.Body(&ppp))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -154,6 +157,18 @@ func (owned) N4() *n4.Snapshot {
 		Rejected: map[string]uint64{"too-short": 1}, Associations: []n4.AssociationRow{},
 		Refusals: []n4.Refusal{{Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Count: 2, Peer: "10.0.0.2",
 			Message: "session-establishment-request", Reason: "rule-failure", Cause: 73, IE: 21, Rule: "PDR 1", Text: "the F-TEID is taken"}}}
+}
+
+func (owned) Subscribers(key string, _ uint32) []Subscriber {
+	list := []Subscriber{{User: "anna", State: "up", Kind: "pppoe", Line: "access:1.2", IPv4: "10.0.0.1", UplinkBytes: 7}}
+	if key != "" {
+		list[0].Attempts = []Attempt{{User: "anna", Kind: "pppoe", Count: 2, Why: "wrong password"}}
+	}
+	return list
+}
+func (owned) AddressPools() []AddressPool { return []AddressPool{{Name: "homes", Size: 9, Used: 1}} }
+func (owned) RADIUS() []RADIUSServer {
+	return []RADIUSServer{{Name: "one", Use: "accounting", State: "alive", Responses: 3}}
 }
 
 func (owned) Owner(seid uint64) (Owner, bool) {
@@ -235,6 +250,11 @@ n6         n6      /run/netns/fabric  yes       yes   1500         12           
 INTERFACE  HOPS  PASSED  DROPPED
 n6            1      40        2
 `},
+		{"channel", `[{"name":"ppp-control","frames":900,"over_subscriber":1,"over_line":20,"over_s_tag":3,` +
+			`"over_port":4,"full":5,"refused":0}]`, `
+REASON       FRAMES  OVER SUBSCRIBER  OVER LINE  OVER S-TAG  OVER PORT  FULL  REFUSED
+ppp-control     900                1         20           3          4     5        0
+`},
 		{"counter", `[{"name":"slice","each":false,"sessions":3,"packets":90,"bytes":9000,"period_packets":40,"period_bytes":4000,"mark_packets":0,"mark_bytes":5000,"reached":1}]`, `
 COUNTER  EACH  SESSIONS  PACKETS  BYTES  PERIOD PACKETS  PERIOD BYTES  MARK PACKETS  MARK BYTES  REACHED
 slice    no           3       90   9000              40          4000             0        5000        1
@@ -290,6 +310,18 @@ WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS 
 PATH  LOCAL      PEER  ALIVE  ECHO SENT  ECHO RECEIVED  ERRORS SENT  ERRORS RECEIVED
 upf   192.0.2.1  -     yes            0              0            0                0
 `},
+		{"subscriber", `[{"user":"anna","state":"up","kind":"pppoe","line":"access:1.2","mac":"","pppoe_session":0,"circuit":"","remote":"","ipv4":"10.0.0.1","ipv6":"","delegated":"","profile":"","instance":"","up_kbit":0,"down_kbit":0,"since":"0001-01-01T00:00:00Z","uplink_packets":0,"uplink_bytes":7,"downlink_packets":0,"downlink_bytes":0,"session":"","object":""}]`, `
+SUBSCRIBER  STATE  KIND   LINE        MAC  IPV4      IPV6  DELEGATED  PROFILE  SINCE  UP BYTES  DOWN BYTES
+anna        up     pppoe  access:1.2  -    10.0.0.1  -     -          -        -             7           0
+`},
+		{"pool", `[{"name":"homes","instance":"","network":"","length":0,"size":9,"used":1,"reserved":0,"held":0,"declined":0,"given":0,"again":0,"refused":0}]`, `
+POOL   INSTANCE  NETWORK  LENGTH  SIZE  USED  RESERVED  HELD  DECLINED  GIVEN  AGAIN  REFUSED
+homes  -         -             0     9     1         0     0         0      0      0        0
+`},
+		{"radius", `[{"name":"one","use":"accounting","address":"","transport":"","state":"alive","since":"0001-01-01T00:00:00Z","last_answer":"0001-01-01T00:00:00Z","requests":0,"repeated":0,"accepts":0,"rejects":0,"responses":3,"timeouts":0,"bad":0,"waiting":0}]`, `
+RADIUS  USE         ADDRESS  TRANSPORT  STATE  SINCE  REQUESTS  REPEATED  ACCEPTS  REJECTS  RESPONSES  TIMEOUTS  BAD  WAITING
+one     accounting  -        -          alive  -             0         0        0        0          3         0    0        0
+`},
 		{"stream", `[{"name":"up","offered":9,"offered_bytes":0,"received":8,"received_bytes":0,"checked":0,"wrong":1,"lost":1,"stray":0,"wrong_offset":0,"wrong_frame":"abcd"}]`, `
 STREAM  OFFERED  RECEIVED  CHECKED  WRONG  LOST  STRAY
 up            9         8        0      1     1      0
@@ -325,7 +357,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 26, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 30, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

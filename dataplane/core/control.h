@@ -15,10 +15,11 @@ void control_synchronize(void);
 // it, or gives it back to the graph with control_inject. Without a handler it is counted and freed. One handler a reason.
 typedef void (*punt_fn)(struct rte_mbuf *m);
 void punt_handler_register(const struct reason *r, punt_fn fn); // at any time on the control thread
+void punt_access_handler_register(const struct reason *r, punt_fn fn); // of those from access ports alone
 
 // Gives a packet back to worker `id` on the edge of handover-rx that leads to `node`. Frees it (counted as dropped, reason
-// inbox-full) when the worker's inbox is full. The packet must have been punted, held or originated.
-void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m);
+// inject-full) when the worker's inbox is full, and returns 0. The packet must have been punted, held or originated.
+int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m);
 
 // A packet made by the control thread, counted as originated. NULL when the pool is empty.
 struct rte_mbuf *control_originate(void);

@@ -92,6 +92,7 @@ static struct api_engine without_rates(const struct api_engine *e)
 	struct api_engine fixed = *e;
 
 	fixed.icmp_error_rate = fixed.error_indication_rate = fixed.echo_rate = fixed.punt_rate = 0;
+	fixed.punt_subscriber_rate = fixed.punt_line_rate = fixed.punt_s_tag_rate = fixed.punt_port_rate = 0;
 	fixed.solicitation_rate = fixed.event_rate = fixed.buffer_seconds = 0;
 	fixed.flow_rate = fixed.subscriber_flow_rate = fixed.flow_idle = fixed.flow_lifetime = 0;
 	return fixed;

@@ -89,7 +89,8 @@ struct reply_sink {
 	// Sends one reply, a part. Returns 0, or -1 when the client is gone.
 	int (*send)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
-	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). NULL: cannot subscribe.
+	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). Behind `part` come
+	// h->length bytes less its own: its rows, and what further parts there are. NULL: cannot subscribe.
 	int (*offer)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	uint32_t owner; // identifies the client: a transaction belongs to it
@@ -106,6 +107,12 @@ void event_client_gone(uint32_t owner);
 void event_commit_begin(void);
 const struct api_usage *event_commit_rows(uint32_t *count);
 void event_commit_unsent(uint32_t from); // the client is gone: reports from this one on become events
+
+// Channel (channel.c)
+void channel_open(struct reply_sink *sink, const struct api_header *h);
+int channel_send(const struct reply_sink *sink, const struct api_header *h, const void *body); // as object_error()
+void channel_client_gone(uint32_t owner);
+void channel_flush(void); // what waits, as far as the reader takes it
 
 // Socket (socket.c)
 int socket_open(const char *path);

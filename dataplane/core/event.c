@@ -21,7 +21,7 @@
 #define MISSED_INTERVAL_NS 1000000000ull
 #define VIRTUAL_EPOCH_S 1704067200ull // 2024-01-01
 #define MAX_NUMBERS 16
-#define KINDS (API_EVENT_WATERMARK + 1)
+#define KINDS (API_EVENT_LCP_DOWN + 1)
 
 struct notice {
 	uint64_t argument;

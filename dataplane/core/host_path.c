@@ -18,7 +18,7 @@ DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found 
 
 static struct {
 	struct rte_ring *punted[HOST_QUEUES]; // multi-producer: workers; single consumer: the control thread
-	punt_fn handler[MAX_REASONS];
+	punt_fn handler[MAX_REASONS], access_handler[MAX_REASONS];
 	const char *resume[MAX_RESUMES];
 	uint16_t resumes;
 	struct {
@@ -104,6 +104,21 @@ void punt_handler_register(const struct reason *r, punt_fn fn)
 	host.handler[r->id] = fn;
 }
 
+void punt_access_handler_register(const struct reason *r, punt_fn fn)
+{
+	host.access_handler[r->id] = fn;
+}
+
+static punt_fn handler_of(struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	const struct port *p = port_get(pkt->port_in);
+
+	if (p != NULL && p->role == API_ROLE_ACCESS && host.access_handler[pkt->reason] != NULL)
+		return host.access_handler[pkt->reason];
+	return host.handler[pkt->reason];
+}
+
 void host_path_poll(void)
 {
 	struct rte_mbuf *pkts[VECTOR];
@@ -115,7 +130,7 @@ void host_path_poll(void)
 	for (int round = 0; round < 16 && (queue = next_queue()) != NULL; round++) {
 		n = hold_ring_take(queue, pkts, VECTOR);
 		for (uint32_t i = 0; i < n; i++) {
-			punt_fn fn = host.handler[packet_of(pkts[i])->reason];
+			punt_fn fn = handler_of(pkts[i]);
 
 			if (fn != NULL)
 				fn(pkts[i]);
@@ -123,6 +138,7 @@ void host_path_poll(void)
 				rte_pktmbuf_free(pkts[i]);
 		}
 	}
+	channel_flush();
 }
 
 struct rte_mbuf *control_originate(void)
@@ -173,24 +189,25 @@ void control_drop(struct rte_mbuf *m, const struct reason *r)
 	rte_pktmbuf_free(m);
 }
 
-void control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
+int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 {
 	int resume = resume_find(node), punted = was_punted(m);
 
 	if (worker >= worker_count() || resume < 0) {
 		control_drop(m, &drop_inject_full);
-		return;
+		return 0;
 	}
 	packet_of(m)->resume = (uint16_t)resume;
 	if (!hold_ring_put(worker_get(worker)->inbox, m)) {
 		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint16_t)resume;
 		control_drop(m, &drop_inject_full);
-		return;
+		return 0;
 	}
 	worker_wake(worker);
 	if (punted)
 		control_worker.punted--;
 	control_worker.held++;
+	return 1;
 }
 
 void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns))

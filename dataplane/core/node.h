@@ -36,6 +36,7 @@ struct reason {
 	enum reason_kind kind;
 	uint16_t id;
 	uint8_t control; // REASON_PUNT: enum reason_control; of core links' neighbours, of other control protocols
+	uint8_t limited; // REASON_PUNT: who punts has limits of its own, engine.rates.punt is not asked
 };
 
 void reason_register(struct reason *r);

@@ -211,7 +211,7 @@ static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, voi
 		enum host_queue queue = queue_of(m, r);
 
 		packet_of(m)->resume = RESUME_PUNTED;
-		if (r == NULL || !limiter_take(&w->punt[reason][queue], w)) {
+		if (r == NULL || (!r->limited && !limiter_take(&w->punt[reason][queue], w))) {
 			drop_for(w, &m, 1, &drop_punt_rate);
 		} else if (host_path_push(queue, m) != 0) {
 			drop_for(w, &m, 1, full[queue]);

@@ -123,11 +123,12 @@ static int index_for(const char *name, uint16_t *index)
 }
 
 // Whether a change can be made without opening the device again.
-static int only_xconnect_differs(const struct api_port *a, const struct api_port *b)
+static int only_live_differs(const struct api_port *a, const struct api_port *b)
 {
 	struct api_port x = *a;
 
 	memcpy(x.xconnect, b->xconnect, sizeof(x.xconnect));
+	x.sign_in = b->sign_in;
 	return memcmp(&x, b, sizeof(x)) == 0;
 }
 
@@ -150,13 +151,15 @@ static int stage(struct object_change *c)
 	if (error != 0)
 		return error;
 	c->replaced = old;
-	if (old != NULL && only_xconnect_differs(want, &old->want)) {
-		c->staged = old; // same device; commit() updates the cross-connect
+	if (old != NULL && only_live_differs(want, &old->want)) {
+		c->staged = old; // same device; commit() updates the rest
 		return 0;
 	}
 	if (old != NULL)
 		return object_error(EBUSY,
-			"port %s: only xconnect can change while it exists; give the new settings a new name", c->key);
+			"port %s: only xconnect and sign_in can change while it exists; give the new settings a new "
+			"name",
+			c->key);
 	struct port *p = rte_zmalloc("port", sizeof(*p), RTE_CACHE_LINE_SIZE);
 	if (p == NULL)
 		return object_error(ENOMEM, "no memory for port %s", c->key);
@@ -215,6 +218,7 @@ static void commit(struct object_change *c)
 		__atomic_store_n(&port_table[old->index], NULL, __ATOMIC_RELEASE);
 	if (p != NULL) {
 		p->want = *(const struct api_port *)c->body;
+		p->sign_in = (uint8_t)p->want.sign_in;
 		__atomic_store_n(&port_table[p->index], p, __ATOMIC_RELEASE);
 	}
 }

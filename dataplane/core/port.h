@@ -66,6 +66,7 @@ struct port {
 	uint8_t steering; // enum api_steering; of the driver, 0: SOFTWARE
 	uint8_t marks; // the device marks frames (modules/offload)
 	uint8_t gone; // the device was taken away; written by the control thread
+	uint8_t sign_in; // API_SIGN_IN_*; written by the control thread
 	int32_t device; // rte_ethdev's number; -1: none
 	const struct port_driver *driver; // another one, without a device, once that is gone
 	void *private; // of the driver

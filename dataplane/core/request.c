@@ -331,6 +331,7 @@ static void abort_open(struct reply_sink *sink, const struct api_header *h)
 void request_client_gone(uint32_t owner)
 {
 	event_client_gone(owner);
+	channel_client_gone(owner);
 	if (requests.open && requests.owner == owner) {
 		object_abort();
 		requests.open = 0;
@@ -424,6 +425,22 @@ static void acknowledge(struct reply_sink *sink, const struct api_header *h, con
 		reply_refusal(sink, h, error);
 	else
 		event_acknowledge(sink, a.sequence);
+}
+
+static void open_channel(struct reply_sink *sink, const struct api_header *h)
+{
+	if (sink->offer == NULL || h->length != 0)
+		reply_error(sink, h, EINVAL, "the channel cannot be opened like this");
+	else
+		channel_open(sink, h);
+}
+
+static void send_frames(struct reply_sink *sink, const struct api_header *h, const void *body)
+{
+	int error = channel_send(sink, h, body);
+
+	if (error != 0)
+		reply_refusal(sink, h, error);
 }
 
 // ---- traces
@@ -553,6 +570,12 @@ void request_handle(struct reply_sink *sink, const struct api_header *h, const v
 		break;
 	case API_ACKNOWLEDGE:
 		acknowledge(sink, h, body);
+		break;
+	case API_CHANNEL:
+		open_channel(sink, h);
+		break;
+	case API_CHANNEL_SEND:
+		send_frames(sink, h, body);
 		break;
 	case API_TRACE:
 		trace(sink, h, body);

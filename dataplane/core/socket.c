@@ -19,7 +19,7 @@
 #define MAX_CLIENTS 16
 #define WRITE_TIMEOUT_MS 1000
 #define READ_TIMEOUT_MS 10000
-#define READS_PER_VISIT 4096
+#define READS_PER_VISIT 64 // of 64 KiB: then punted packets and timers have their turn
 
 struct client {
 	struct reply_sink sink; // first: send() casts back
@@ -103,12 +103,12 @@ static int client_offer(
 		c->dead = left < 0;
 		return left;
 	}
-	c->out = calloc(1, sizeof(*h) + h->length);
+	c->out = malloc(sizeof(*h) + h->length);
 	if (c->out == NULL)
 		return 1;
 	memcpy(c->out, h, sizeof(*h));
 	memcpy(c->out + sizeof(*h), part, sizeof(*part));
-	memcpy(c->out + sizeof(*h) + sizeof(*part), rows, (size_t)part->size * part->count);
+	memcpy(c->out + sizeof(*h) + sizeof(*part), rows, h->length - sizeof(*part));
 	c->out_used = (uint32_t)sizeof(*h) + h->length;
 	c->dead = flush_offer(c) < 0;
 	return c->dead ? -1 : 0;

@@ -684,6 +684,7 @@ static int start(void **state)
 	e.packet_buffers = 24576;
 	e.max_handed_over = 2 * ROOM;
 	e.max_punted = 2 * ROOM; // a quarter of each queue
+	e.punt_subscriber_rate = e.punt_line_rate = 1000; // not before the queue is full
 	gateway_start(&e);
 	gateway_homes(1, GATEWAY_HOMES);
 	struct api_route r = {.prefix = kit_address("198.51.100.0/24"), .via = kit_address("192.0.2.2")};

@@ -119,6 +119,9 @@ type configRoute struct {
 
 // config writes the configuration of a function.
 func (l *Lab) config(f *function) ([]byte, error) {
+	if l.opt.Generation == "home" {
+		return l.signInConfig(f)
+	}
 	data := struct {
 		Title, Name, Role, Dir string
 		Flood                  string // a port

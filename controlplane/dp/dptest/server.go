@@ -12,9 +12,12 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/dp"
 )
 
 // ID names an object.
@@ -47,7 +50,10 @@ type Server struct {
 	usage      func(id ID, was, is []byte) []api.Usage
 	events     []api.Event // not acknowledged
 	raised     uint64
-	subscriber *session // who gets events
+	subscriber *session       // who gets events
+	channel    *session       // who gets frames
+	frames     []access.Frame // that it sent
+	ports      []api.FramePort
 }
 
 // New makes a server that is not listening yet.
@@ -211,21 +217,27 @@ type session struct {
 
 	conn         net.Conn
 	subscription api.Header    // of the request that events answer
-	unsent       []api.Event   // to the subscriber
+	unsent       [][]byte      // messages that are no replies: events, frames
 	more         chan struct{} // there are some
 	ended        chan struct{}
 }
 
 // raise has one event written to the subscriber.
 func (c *session) raise(e api.Event) {
-	c.unsent = append(c.unsent, e)
+	c.push(c.subscription, 0, api.Body(&e))
+}
+
+// push has one more answer to a request written.
+func (c *session) push(h api.Header, flags uint16, body []byte) {
+	h.Flags, h.Length = flags, uint32(len(body))
+	c.unsent = append(c.unsent, append(api.Encode(&h), body...))
 	select {
 	case c.more <- struct{}{}:
 	default:
 	}
 }
 
-// write sends events, in a goroutine of its own: a subscriber that is slow to read them must be able to go on
+// write sends them, in a goroutine of its own: a subscriber that is slow to read them must be able to go on
 // acknowledging, as isthmus-dp lets it.
 func (c *session) write() {
 	for {
@@ -239,9 +251,7 @@ func (c *session) write() {
 		c.unsent = nil
 		c.s.mu.Unlock()
 		for i := range list {
-			h, body := c.subscription, api.Body(&list[i])
-			h.Flags, h.Length = 0, uint32(len(body))
-			if _, err := c.conn.Write(append(api.Encode(&h), body...)); err != nil {
+			if _, err := c.conn.Write(list[i]); err != nil {
 				return
 			}
 		}
@@ -258,6 +268,9 @@ func (s *Server) serve(conn net.Conn) {
 		defer s.mu.Unlock()
 		if s.subscriber == c {
 			s.subscriber = nil
+		}
+		if s.channel == c {
+			s.channel = nil
 		}
 	}()
 	for {
@@ -325,6 +338,22 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		}
 		go c.write()
 		return true
+	case api.TypeChannel:
+		if old := c.s.channel; old != nil && old != c {
+			taken := api.Status{Code: uint32(syscall.ECANCELED)}
+			copy(taken.Text[:], "another control plane took the channel over")
+			old.push(old.subscription, api.FLast|api.FError, api.Body(&taken))
+		}
+		c.subscription, c.s.channel = h, c
+		c.tellPorts()
+		go c.write()
+		return true
+	case api.TypeChannelSend:
+		frames, err := dp.ReadFrames(body, nil, func(k *api.Key) string { return api.CString(k[:]) })
+		if c.s.channel == c {
+			c.s.frames = append(c.s.frames, frames...)
+		}
+		return err == nil
 	case api.TypeAcknowledge:
 		var a api.Acknowledge
 		if _, err := api.ReadRow(body, &a); err != nil {

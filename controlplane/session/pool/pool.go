@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool gives out the UE addresses and prefixes of one address pool.
+// Package pool gives out the addresses, or prefixes of one length, of one range: of UEs (session), of subscribers who
+// sign in (lease).
 package pool
 
 import (
@@ -16,10 +17,14 @@ import (
 type Pool struct {
 	Prefix netip.Prefix
 	Bits   uint8 // length of what is given out: 32, or of an IPv6 prefix
-	next   uint64
-	size   uint64 // number of addresses or prefixes
-	free   []released
-	head   int // first of free
+	// Remembered is how many released ones are kept, at least, before they go out again while others were never used;
+	// 0: all, which a large IPv6 pool with much coming and going would fill memory with.
+	Remembered int
+	first      uint64
+	next       uint64
+	size       uint64 // offset behind the last address or prefix
+	free       []released
+	head       int // first of free
 	// last is when what is in free was released last: a CP function may name an address that is in quarantine, and
 	// give it back again, any number of times
 	last map[uint64]int64
@@ -39,13 +44,31 @@ func New(prefix netip.Prefix, length uint8) *Pool {
 	}
 	p.size = 1 << min(width, 62)
 	if prefix.Addr().Is4() && width >= 2 { // neither the network's own address nor the broadcast address
-		p.next, p.size = 1, p.size-1
+		p.first, p.next, p.size = 1, 1, p.size-1
 	}
 	return p
 }
 
-// at is the n-th prefix of the pool.
-func (p *Pool) at(n uint64) netip.Prefix {
+// NewRange makes a pool that gives out the part of a network from first to last, both of its length.
+func NewRange(network, first, last netip.Prefix) *Pool {
+	p := New(network, uint8(first.Bits()))
+	from, ok := p.Number(first)
+	to, also := p.Number(last)
+	if !ok || !also || to < from {
+		return &Pool{Prefix: p.Prefix, Bits: p.Bits, last: p.last}
+	}
+	p.first, p.next, p.size = max(p.first, from), max(p.first, from), min(p.size, to+1)
+	return p
+}
+
+// Holds tells whether the pool could give a prefix out, and its number, which is unique in the pool's network.
+func (p *Pool) Holds(v netip.Prefix) (n uint64, ok bool) {
+	n, ok = p.Number(v)
+	return n, ok && n >= p.first && n < p.size
+}
+
+// At is the n-th prefix of the pool.
+func (p *Pool) At(n uint64) netip.Prefix {
 	if p.Prefix.Addr().Is4() {
 		a := p.Prefix.Addr().As4()
 		binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(a[:])+uint32(n))
@@ -70,8 +93,8 @@ func (p *Pool) at(n uint64) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), int(p.Bits))
 }
 
-// offset is at's inverse; false for what the pool does not give out.
-func (p *Pool) offset(v netip.Prefix) (uint64, bool) {
+// Number is what At is the inverse of; false for what the pool does not give out.
+func (p *Pool) Number(v netip.Prefix) (uint64, bool) {
 	if v.Bits() != int(p.Bits) || !p.Prefix.Contains(v.Addr()) {
 		return 0, false
 	}
@@ -93,13 +116,23 @@ func (p *Pool) offset(v netip.Prefix) (uint64, bool) {
 
 // Take returns one that live does not know of; fresh tells that it was never given out before.
 func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
+	if p.Remembered > 0 && p.Quarantined() > p.Remembered {
+		if v, ok = p.again(now, quarantine, live); ok {
+			return v, true
+		}
+	}
 	for p.next < p.size {
-		v = p.at(p.next)
+		v = p.At(p.next)
 		p.next++
 		if !live(v) {
 			return v, true
 		}
 	}
+	return p.again(now, quarantine, live)
+}
+
+// again is the one that was released first, if its quarantine is over.
+func (p *Pool) again(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
 	for p.head < len(p.free) && now.UnixNano()-p.free[p.head].at >= int64(quarantine) {
 		first := p.free[p.head]
 		p.head++
@@ -107,7 +140,7 @@ func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Pre
 			p.free = append(p.free, released{first.offset, last})
 			continue
 		}
-		v = p.at(first.offset)
+		v = p.At(first.offset)
 		delete(p.last, first.offset)
 		if p.head > 1024 && p.head*2 > len(p.free) {
 			p.free = append(p.free[:0], p.free[p.head:]...)
@@ -122,7 +155,7 @@ func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Pre
 
 // Untake gives back what was taken for a request that came to nothing: nobody ever had it.
 func (p *Pool) Untake(v netip.Prefix) {
-	if n, ok := p.offset(v); ok {
+	if n, ok := p.Number(v); ok {
 		if n+1 == p.next {
 			p.next = n
 			return
@@ -140,7 +173,7 @@ func (p *Pool) Untake(v netip.Prefix) {
 
 // Release takes back what a session had. What lies ahead of the cursor is reached by it in time.
 func (p *Pool) Release(v netip.Prefix, now time.Time) {
-	if n, ok := p.offset(v); ok && n < p.next && n < p.size && (n > 0 || p.at(0).Addr().Is6() || p.size < 4) {
+	if n, ok := p.Holds(v); ok && n < p.next {
 		at := now.UnixNano()
 		if _, there := p.last[n]; !there {
 			p.free = append(p.free, released{n, at})
@@ -154,3 +187,9 @@ func (p *Pool) Quarantined() int { return len(p.free) - p.head }
 
 // Use tells how many prefixes are given out, of how many. What CP functions chose themselves does not count.
 func (p *Pool) Use() (used, size uint64) { return p.next - uint64(p.Quarantined()), p.size }
+
+// Size is how many prefixes there are to give out.
+func (p *Pool) Size() uint64 { return p.size - p.first }
+
+// Bounds are the numbers that are given out, the second is behind the last.
+func (p *Pool) Bounds() (first, end uint64) { return p.first, p.size }

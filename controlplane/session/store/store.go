@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package store keeps what the session layer must know after a restart of the control plane: sessions, associations,
-// PFDs, usage that waits for its CP function. It is one file, to which each transaction is appended as one frame by one
+// PFDs, usage that waits for its CP function, subscribers. It is one file, to which each transaction is appended as one frame by one
 // system call, and which is compacted while requests go on. It is written through to the kernel and never synced to the
 // disk, which would cost every hundredth request 10 ms: a process that dies loses nothing, and when the machine dies
 // the sessions are gone anyhow (boot.go).
@@ -31,6 +31,8 @@ const (
 	Application
 	Session
 	Usage
+	Line    // of a subscriber who signed in, beside the session
+	Account // of accounting, until a server has it
 )
 
 // Record is what is kept under a number, which is a kind's own; without data it is a removal.

@@ -11,6 +11,10 @@
 #define PPPOE_VERSION_TYPE 0x11
 #define PPP_IP4 0x0021
 #define PPP_IP6 0x0057
+#define PPP_LCP 0xc021
+#define LCP_ECHO_HEADER 8 // code, identifier, length, magic number (RFC 1661 §5.8)
+
+enum lcp_code { LCP_ECHO_REQUEST = 9, LCP_ECHO_REPLY = 10, LCP_DISCARD_REQUEST = 11 };
 
 enum pppoe_status {
 	PPPOE_OK,

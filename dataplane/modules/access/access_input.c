@@ -4,6 +4,7 @@
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"
+#include "lcp/lcp.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
@@ -21,7 +22,7 @@ DROP_REASON(drop_source, "access-source-mac", "the frame's source MAC address is
 DROP_REASON(drop_ethertype, "access-ethertype", "no such ethertype is served on the access side")
 DROP_REASON(drop_pppoe, "pppoe-malformed", "the PPPoE header is cut short, or its length does not fit the frame")
 DROP_REASON(drop_padt, "pppoe-padt-unknown", "PADT for a session that this subscriber does not have")
-DROP_REASON(drop_ppp, "ppp-unknown-subscriber", "PPP control packet of no known session")
+DROP_REASON(drop_ppp, "ppp-unknown-subscriber", "PPP control packet, or DHCP in PPP, of no known session")
 DROP_REASON(
 	drop_ip, "access-ip-malformed", "the subscriber's IP header is malformed, or its lengths do not fit the frame")
 DROP_REASON(drop_ip_type, "access-ip-version", "the IP version does not fit the ethertype or PPP protocol")
@@ -29,7 +30,7 @@ DROP_REASON(drop_martian, "access-martian",
 	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
 DROP_REASON(drop_multicast, "access-multicast", "multicast and broadcast from subscribers is not forwarded")
 
-enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_LCP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
 static int to_group(const uint8_t *mac)
 {
@@ -41,11 +42,15 @@ static int to_us(const struct port *p, const uint8_t *mac)
 	return memcmp(mac, p->mac.addr_bytes, 6) == 0;
 }
 
+static int is_session(struct rte_mbuf *m, const struct endpoint_view *e);
+
 // What does not go to the firewall: control protocols, and addresses that nobody may use.
 static rte_edge_t unusual(struct rte_mbuf *m, const struct ip_info *info, unsigned martian, const uint8_t *ip)
 {
 	enum host_protocol host = host_protocol_of(ip, info);
 
+	if (host != HOST_NONE && endpoint_view_of(m)->pppoe_session != 0 && !is_session(m, endpoint_view_of(m)))
+		return packet_leave(m, &drop_ppp, EDGE_DROP);
 	if (host != HOST_NONE)
 		return packet_leave(m, host_reason_of(host), EDGE_PUNT);
 	if (ip_is_discovery(ip, info))
@@ -88,6 +93,21 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 	return EDGE_LOOKUP;
 }
 
+// Row B4: the right session id from the wrong MAC or tags is nobody's.
+static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
+{
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
+
+	return session_endpoint_known(packet_of(m)->port_in, e, mac) || host_ppp_begins(packet_of(m)->port_in, e, mac);
+}
+
+static int is_lcp_echo(const struct rte_mbuf *m, uint32_t at)
+{
+	uint8_t code = at < rte_pktmbuf_data_len(m) ? *rte_pktmbuf_mtod_offset(m, const uint8_t *, at) : 0;
+
+	return code >= LCP_ECHO_REQUEST && code <= LCP_DISCARD_REQUEST;
+}
+
 static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 {
 	uint32_t at = e->l2_length;
@@ -102,9 +122,12 @@ static rte_edge_t pppoe_session(struct rte_mbuf *m, struct endpoint_view *e)
 	e->l2_length += PPPOE_HEADER;
 	if (likely(info.protocol == PPP_IP4 || info.protocol == PPP_IP6))
 		return ip_packet(m, e->l2_length, info.payload, info.protocol == PPP_IP4 ? 4 : 6);
-	// Row B4: the right session id from the wrong MAC or tags is nobody's.
-	if (!session_endpoint_known(packet_of(m)->port_in, e, rte_pktmbuf_mtod(m, const uint8_t *) + 6))
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
+	const struct rule *r = session_endpoint_rule(packet_of(m)->port_in, e, mac);
+	if (r == NULL && !host_ppp_begins(packet_of(m)->port_in, e, mac)) // row B4
 		return packet_leave(m, &drop_ppp, EDGE_DROP);
+	if (r != NULL && info.protocol == PPP_LCP && is_lcp_echo(m, e->l2_length) && lcp_is_open(r->session))
+		return EDGE_LCP;
 	return packet_leave(m, &punt_ppp_control, EDGE_PUNT);
 }
 
@@ -117,8 +140,7 @@ static rte_edge_t pppoe_discovery(struct rte_mbuf *m, struct endpoint_view *e)
 	if (reason->kind == REASON_DROP)
 		return packet_leave(m, reason, EDGE_DROP);
 	e->pppoe_session = (uint16_t)(p[2] << 8 | p[3]);
-	if (p[1] == PPPOE_PADT &&
-		!session_endpoint_known(packet_of(m)->port_in, e, rte_pktmbuf_mtod(m, const uint8_t *) + 6))
+	if (p[1] == PPPOE_PADT && !is_session(m, e))
 		return packet_leave(m, &drop_padt, EDGE_DROP);
 	return packet_leave(m, reason, EDGE_PUNT);
 }
@@ -189,7 +211,8 @@ static struct rte_node_register access_input_node = {
 			[EDGE_LOOKUP] = "@lookup-uplink",
 			[EDGE_ARP] = "arp-access",
 			[EDGE_ND] = "nd-access",
-			[EDGE_PUNT] = "punt",
+			[EDGE_LCP] = "lcp-echo",
+			[EDGE_PUNT] = "access-punt",
 			[EDGE_DROP] = "drop",
 		},
 };

@@ -146,7 +146,7 @@ static void random_marks(uint8_t qfi_dscp[64])
 }
 
 // Its headers, not its ends.
-static void put_path(const char *name, const char *local, const char *peer)
+static inline void put_path(const char *name, const char *local, const char *peer)
 {
 	struct api_path p = {.local = kit_address(local), .peer = kit_address(peer), .dscp = (uint8_t)draw(64)};
 
@@ -215,6 +215,7 @@ struct left {
 	uint8_t bytes[2048];
 };
 
+static uint32_t without_order; // rounds
 static uint32_t states, usages; // of the pools: all; those that are used, low ones come first
 static size_t lines; // of 5-tuple entries
 
@@ -251,7 +252,7 @@ static void save(struct written *to)
 	}
 }
 
-static void restore(const struct written *from)
+static void restore_written(const struct written *from)
 {
 	memcpy(session_pools.state, from->state, states * sizeof(from->state[0]));
 	memcpy(session_pools.account, from->account, states * sizeof(from->account[0]));
@@ -370,6 +371,8 @@ static void settle_loans(struct written *w)
 		}
 		a->forwarded.packets += used.packets;
 		a->forwarded.bytes += used.bytes;
+		a->six.packets += rule_state_counts6(s) ? s->packets6 : 0;
+		a->six.bytes += rule_state_counts6(s) ? s->bytes6 : 0;
 	}
 }
 
@@ -392,6 +395,8 @@ static void compare_counts(
 	for (uint32_t i = 0; i < states; i++)
 		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
 			memcmp(&a->account[i].forwarded, &b->account[i].forwarded, sizeof(struct rule_counts)) != 0 ||
+			(rule_state_counts6(&b->state[i]) &&
+				memcmp(&a->account[i].six, &b->account[i].six, sizeof(struct rule_counts)) != 0) ||
 			a->account[i].policed != b->account[i].policed)
 			fail_msg("round %u: state %u has %lu B, meter %lu %lu; by the full nodes %lu B, %lu %lu", round,
 				i, b->account[i].forwarded.bytes, b->state[i].meter.full[0], b->state[i].meter.full[1],
@@ -411,11 +416,30 @@ static void compare_counts(
 	}
 }
 
+// A session's packets that take different ways through the graph, as of NPTv6 and without, have no order among them: which
+// of them reach a quota, and which are dropped behind it, may differ. Rare; both_ways() says how rare.
+static int at_a_limit(const struct written *before, const struct written *a, const struct written *b)
+{
+	int reached = 0;
+
+	for (uint32_t i = 0; i < usages; i++)
+		reached |= is_reached(&before->usage[i], &a->usage[i], &a->limits[i]) ||
+			   is_reached(&before->usage[i], &b->usage[i], &b->limits[i]);
+	return reached && memcmp(full.words, fast.words, full.counters * sizeof(full.words[0])) != 0;
+}
+
 static void compare(const struct both_ways *how, struct written *before, uint32_t round)
 {
 	struct written *a = &full.written, *b = &fast.written;
 
 	assert_int_equal(full.counters, fast.counters);
+	settle_loans(before);
+	settle_loans(a);
+	settle_loans(b);
+	if (at_a_limit(before, a, b)) {
+		without_order++;
+		return;
+	}
 	for (uint32_t i = 0; i < full.counters; i++)
 		if (full.words[i] != fast.words[i])
 			fail_msg("round %u: %s (word %u) rose by %ld, by the full nodes %ld", round,
@@ -427,9 +451,6 @@ static void compare(const struct both_ways *how, struct written *before, uint32_
 		if (full.left[i].port != fast.left[i].port || full.left[i].length != fast.left[i].length ||
 			memcmp(full.left[i].bytes, fast.left[i].bytes, full.left[i].length) != 0)
 			fail_msg("round %u: frame %u of flow %lx differs", round, i, full.left[i].flow);
-	settle_loans(before);
-	settle_loans(a);
-	settle_loans(b);
 	compare_counts(before, a, b, round);
 	for (uint32_t i = 0; i < METERS; i++)
 		if (memcmp(&a->meter[i].meter, &b->meter[i].meter, sizeof(struct meter)) != 0 ||
@@ -442,7 +463,7 @@ static void compare(const struct both_ways *how, struct written *before, uint32_
 static void run_from_before(const struct both_ways *how, const struct written *before, int fast_path, uint32_t n)
 {
 	if (fast_path) {
-		restore(before);
+		restore_written(before);
 		kit_advance(0);
 	} else {
 		forget_all();
@@ -466,10 +487,12 @@ static uint64_t full_nodes(const struct both_ways *how)
 static inline void both_ways(const struct both_ways *how)
 {
 	static struct written before_both;
-	const char *more = getenv("FLOW_MODEL_ROUNDS"); // a longer run
+	const char *more = getenv("FLOW_MODEL_ROUNDS"), *other = getenv("FLOW_MODEL_SEED"); // a longer run, another one
 	uint32_t rounds = more != NULL ? (uint32_t)strtoul(more, NULL, 10) : how->rounds;
 	uint64_t sent_all = 0, before = full_nodes(how);
 
+	if (other != NULL)
+		seed += strtoull(other, NULL, 10) << 1; // stays odd: never 0
 	states = session_pools.rules;
 	assert_in_range(states, 1, STATES);
 	usages = RTE_MIN(usage_pools.states, (uint32_t)STATES);
@@ -496,6 +519,8 @@ static inline void both_ways(const struct both_ways *how)
 	uint64_t slow = full_nodes(how) - before;
 	print_message("%lu of %lu packets took the fast path\n", 2 * sent_all - slow, sent_all);
 	assert_true(2 * sent_all - slow > sent_all / 10);
+	print_message("%u of %u rounds reached a limit by packets without order\n", without_order, rounds);
+	assert_true(without_order <= 1 + rounds / 50000);
 }
 
 #endif

@@ -96,6 +96,10 @@ static __rte_always_inline int flow_count(
 	}
 	s->credit -= length;
 	s->taken++;
+	if (version == 6 && rule_state_counts6(s)) {
+		s->packets6++;
+		s->bytes6 += length;
+	}
 	s->last = w->now;
 	return 1;
 }

@@ -99,7 +99,8 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 		return;
 	}
 	e->kind = EXAMPLE_UE;
-	e->user.by = BY_KEY;
+	e->homes = __atomic_load_n(&session_tables.homes[e->instance & 0xff], __ATOMIC_RELAXED) != 0;
+	e->user.by = e->homes ? BY_FLOW : BY_KEY;
 	e->prefix = lengths->prefix[six][0];
 	e->key = flow_entry_key(w, ue_key((uint8_t)e->instance, 0, e->version, zero, e->prefix));
 	e->address_mask = e->prefix == 0 ? 0 : rte_cpu_to_be_32(UINT32_MAX << (32 - RTE_MIN(e->prefix, 32)));

@@ -21,9 +21,10 @@ enum example_kind {
 	EXAMPLE_TUNNEL6, // what comes over IPv6 to one of our endpoints, whatever its GTP-U header
 };
 
-// What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber, or of a mobile session
-// whose key has several PDRs; its route, for it is of no session. BY_MAPPING beside that: a mapping led to the key.
-// BY_RPF too, in the first loop: the interface checks reverse paths. BY_OWNER: to the worker that its session lives on.
+// What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber's endpoint or
+// F-TEID, or of a mobile session whose key has several PDRs, or of an instance with wireline subscribers; its route,
+// for it is of no session. BY_MAPPING beside that: a mapping led to the key. BY_RPF too, in the first loop: the
+// interface checks reverse paths. BY_OWNER: to the worker that its session lives on.
 enum {
 	BY_KEY,
 	BY_SUBSCRIBER,
@@ -65,6 +66,7 @@ struct example {
 	uint8_t version; // of the IP header at l3
 	uint8_t in_place; // states of the endpoint or instance lie at their keys' places (flow/flow.h)
 	uint8_t is_wide; // nothing behind the Ethernet header is compared: G-PDUs are looked for before
+	uint8_t homes; // EXAMPLE_UE: some UEs of the instance are wireline subscribers
 	uint8_t vrf, rpf; // of the interface
 	uint16_t interface;
 	struct rule_state *routed; // of the VRF, in flow_routed

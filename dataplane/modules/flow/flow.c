@@ -19,10 +19,12 @@ struct flow_routes flow_routed[API_MAX_WORKERS];
 
 static uint8_t flags_of(const struct rule *r)
 {
-	uint8_t flags = (uint8_t)((r->pdu_type & 3) << FLOW_PDU_SHIFT);
+	uint8_t flags = r->outer == API_OUTER_GTPU ? (uint8_t)((r->pdu_type & 3) << FLOW_PDU_SHIFT) : 0;
 
 	if (r->outer == API_OUTER_ENDPOINT)
 		flags |= FLOW_SUBSCRIBER;
+	if (r->outer == API_OUTER_NONE && (session_pools.match[rule_index(r)].match & API_PDR_ENDPOINT))
+		flags |= FLOW_HOME;
 	flags |= r->outer == API_OUTER_GTPU ? FLOW_TUNNEL : 0;
 	flags |= r->flags & RULE_UPLINK ? FLOW_UPLINK : 0;
 	flags |= r->flags & RULE_POLICED ? FLOW_POLICED : 0;
@@ -61,12 +63,16 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->rqi = r->rqi;
 	s->further = (r->flags & RULE_FURTHER_METERS) != 0;
 	s->full = 0;
-	s->ue4 = r->up.ue4;
-	s->teid = r->teid;
+	uint8_t flags = flags_of(r);
+	int counts6 = (flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;
+	if (!counts6 || !rule_state_counts6(s)) { // else what it counted stays
+		s->ue4 = counts6 ? 0 : r->up.ue4;
+		s->teid = counts6 ? 0 : r->teid;
+	}
 	s->look = 1; // last: the control thread may have written the word
 	s->path = r->outer == API_OUTER_NONE ? r->instance : r->path;
 	s->qfi = r->qfi;
-	s->flags = flags_of(r);
+	s->flags = flags;
 }
 
 // Where the key leads to, and whether packets find the state at the key's place.
@@ -161,14 +167,20 @@ void flow_keep(
 	tuples_put(w, tuples, hash, &t);
 }
 
-// A packet that has passed the access list of its direction: it has an endpoint_view, or a tunnel_view.
+// A packet that has passed the access list of its direction: it has an endpoint_view, or a tunnel_view; or it is of an
+// instance, whose list is none where flow-input serves it.
 static void keep(struct worker *w, const struct engine_flow *f)
 {
 	enum acl_place direction = f->tunnel ? ACL_DOWNLINK : ACL_UPLINK;
 	struct tuples *tuples = &flow_tuples[w->id];
-	uint32_t permitted = tuples_enter(tuples, direction, firewall_list(direction));
-	uint32_t given = f->tunnel ? tunnel_view_of(f->m)->permitted : endpoint_view_of(f->m)->permitted;
+	uint32_t permitted, given;
 
+	if (f->home) {
+		permitted = given = f->first->state;
+	} else {
+		permitted = tuples_enter(tuples, direction, firewall_list(direction));
+		given = f->tunnel ? tunnel_view_of(f->m)->permitted : endpoint_view_of(f->m)->permitted;
+	}
 	// Another list, since the firewall's node.
 	if (unlikely((given ^ permitted) >> ACL_SLOT_BITS != 0))
 		return;

@@ -23,6 +23,8 @@
 #define FLOW_MARKED 32u // routed: the FAR has a Transport Level Marking
 #define FLOW_DSCP_OF_PATH 0x7fu // rule_state.dscp
 #define FLOW_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
+#define FLOW_HOME RULE_STATE_HOME // without a tunnel: of a wireline subscriber, IPv6 is counted apart
+static_assert(RULE_STATE_HOME_BITS == (FLOW_HOME | FLOW_TUNNEL), "rule_state_counts6()");
 #define FLOW_SUBSCRIBER (3u << FLOW_PDU_SHIFT) // no such type: the rule's access header goes in front
 
 // What a rule may have: all else takes the full nodes.
@@ -104,6 +106,12 @@ static __rte_always_inline uint32_t flow_place_in(uint32_t low, uint32_t offset)
 	return (low + offset) & flow_index.place_mask;
 }
 
+// In walk.full, of a session's state: those of neighbours are apart.
+static __rte_always_inline uint8_t order_of_state(const struct rule_state *s)
+{
+	return (uint8_t)((uintptr_t)s / sizeof(*s) % ORDERS);
+}
+
 static inline uint32_t flow_place_offset(uint64_t key)
 {
 	return flow_index.place[FLOW_KIND(key) == KEY_FTEID][flow_id(key)];
@@ -147,11 +155,21 @@ static inline int flow_has_tuples(const struct rule *first)
 	return (first->flags & RULE_SEVERAL_PDRS) && first->chain == 0;
 }
 
-// 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`: of
-// the key, which is another rule only where flows are kept of the key.
-static inline int flow_may_learn(const struct rule *first, const struct rule *r)
+// 1 when packets to the UE's addresses, whose first rule this is, go to a traffic endpoint: a wireline subscriber
+// whose core side is IP. They are known by their 5-tuple, whichever of its prefixes the address is of.
+static inline int flow_is_home(const struct rule *first)
 {
-	return (r->flags & (~FLOW_RULE_FLAGS | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET);
+	return first->outer == API_OUTER_ENDPOINT;
+}
+
+// 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`: of
+// the key, which is another rule only where flows are kept of the key. `tuple`: packets are known by their 5-tuple
+// alone, so framed routes are no matter.
+static inline int flow_may_learn(const struct rule *first, const struct rule *r, int tuple)
+{
+	uint16_t most = FLOW_RULE_FLAGS | (tuple ? RULE_FRAMED : 0);
+
+	return (r->flags & (uint16_t)(~most | RULE_FORWARD)) == RULE_FORWARD && !(first->chain & CHAIN_PER_PACKET);
 }
 
 struct tuple;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow-access: the whole way of plain packets of wireline subscribers in one node, as flow-input: two tags, with PPPoE
-// or without, IPv4 or IPv6, with a 5-tuple entry. All else goes on to access-input as it came.
+// flow-access: the whole way of plain packets of wireline subscribers in one node, as flow-input: up to two tags,
+// with PPPoE or without, IPv4 or IPv6, with a 5-tuple entry. All else goes on to access-input as it came.
 //
 // A block of packets goes through three loops, each asking for the line that the next one reads:
 //   0 headers, key; ask for the entry   1 ask for the rule's state, then for the URR   2 check, count, rewrite
@@ -58,8 +58,11 @@ static __rte_always_inline void read_one(
 	if (unlikely(readable < ETH_HEADER || !is_ours(p, frame)))
 		return;
 	uint8_t version = endpoint_read(frame, readable, total, &e, &l3, &rest);
-	if (unlikely(version == 0))
-		return;
+	if (unlikely(version == 0)) {
+		version = endpoint_read_any(frame, readable, total, &e, &l3, &rest);
+		if (version == 0)
+			return;
+	}
 	tuple_of_endpoint(&t->key, packet_of(m)->port_in, e.s_tag, e.c_tag, e.pppoe_session, frame + 6);
 	l->key = tuple_endpoint(&t->key);
 	l->user = (struct user_head){.at = (uint16_t)l3, .version = version, .qfi = GTPU_NO_QFI, .by = BY_SUBSCRIBER};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What flow-access and flow-input cost a wireline subscriber's packet, all in cache: 64 homes, half of them PPPoE, with
 // a policer, access lists of 150 and 4,096 rules. flow-home-bench [up|down|up-new|down-new [ROUNDS]], as flow-bench;
-// "new": every packet is a flow's first, and the figure is of the session node, which makes the entry.
+// "new": every packet is a flow's first, and the figure is of the session node, which makes the entry. With "ip-" in
+// front the core side is IP in place of GTP-U, with a URR of all packets and one of IPv6; ip6-: IPv6 packets.
 #include "testkit/bench.h"
 #include "testkit/gateway.h"
+#include "testkit/mobile.h"
 #include "wire/bytes.h"
 #include <rte_common.h>
 #include <rte_meter.h>
@@ -15,7 +17,7 @@
 #define PAYLOAD 64
 #define RULES_MAX 4096
 
-static struct frame f[2][HOMES + 1];
+static struct frame f[2][2][HOMES + 1]; // IPv4, IPv6; down, up
 
 static void commit(void)
 {
@@ -70,16 +72,59 @@ static void put_homes(void)
 	commit();
 }
 
-static void fill(int up, uint32_t home)
+static void put_ip_home(uint32_t home)
 {
-	struct frame *to = &f[up][home];
-	const char *ue = gateway_ue(home, 4), *away = "198.51.100.9";
+	struct kit_session was = gateway_home(home);
+	static struct kit_mobile k;
+
+	kit_mobile(&k, home, NULL, NULL);
+	k.s = was.s;
+	k.s.pdrs = k.s.fars = k.s.qers = 0;
+	kit_pdr_ue(&k, API_FROM_ACCESS, NULL, 1)->match |= API_PDR_ENDPOINT;
+	kit_pdr_ue(&k, API_FROM_CORE, "internet", 2);
+	kit_far_ip(&k, 1, API_FROM_CORE, "internet");
+	kit_far(&k, 2, API_FAR_FORWARD, API_FROM_ACCESS)->outer = API_OUTER_ENDPOINT;
+	struct api_qer *q = kit_qer(&k, 1, 0);
+	snprintf(q->uplink_policer, API_NAME, "rate");
+	snprintf(q->downlink_policer, API_NAME, "rate");
+	for (int i = 0; i < 2; i++) {
+		kit_pdr_qer(&k.pdr[i], 1);
+		kit_pdr_urr(&k.pdr[i], 1);
+		kit_pdr_urr(&k.pdr[i], 2);
+	}
+	kit_urr(&k, 1);
+	kit_urr(&k, 2)->flags = API_URR_IP6;
+	kit_put_mobile(gateway_home_name(home), &k);
+}
+
+static void put_ip_homes(void)
+{
+	struct api_route r = {.prefix = kit_address("0.0.0.0/0"), .via = kit_address("192.0.2.2")};
+
+	kit_begin();
+	kit_put(API_ROUTE, "0.0.0.0/0", &r, sizeof(r));
+	r = (struct api_route){.prefix = kit_address("::/0"), .via = kit_address("2001:db8:6::2")};
+	kit_put(API_ROUTE, "::/0", &r, sizeof(r));
+	kit_instance("internet", "n6", NULL, API_LOOKUP_DESTINATION, "100.64.0.0/16");
+	for (uint32_t home = 1; home <= HOMES; home++)
+		put_ip_home(home);
+	commit();
+}
+
+static void fill(int up, uint32_t home, int family, int ip_core)
+{
+	struct frame *to = &f[family == 6][up][home];
+	const char *ue = gateway_ue(home, family), *away = family == 6 ? "2001:db8:ffff::9" : "198.51.100.9";
 
 	frame_payload(to, PAYLOAD);
 	frame_udp(to, 4000, 5000);
 	frame_ip(to, up ? ue : away, up ? away : ue, 17);
 	if (up) {
 		gateway_from_home(to, home);
+		return;
+	}
+	if (ip_core) {
+		frame_ethernet(to, gateway_mac[2], gateway_router, family == 6 ? 0x86dd : 0x0800);
 		return;
 	}
 	frame_gtpu(to, 0x200 + home, 9);
@@ -89,12 +134,19 @@ static void fill(int up, uint32_t home)
 struct role {
 	const char *name, *node, *full;
 	int up, is_new;
+	int ip_core, six;
 };
 static const struct role roles[] = {
-	{"up", "flow-access", "access-input", 1, 0},
-	{"down", "flow-input", "core-input", 0, 0},
-	{"up-new", "session-uplink", NULL, 1, 1},
-	{"down-new", "session-downlink", NULL, 0, 1},
+	{"up", "flow-access", "access-input", 1, 0, 0, 0},
+	{"down", "flow-input", "core-input", 0, 0, 0, 0},
+	{"up-new", "session-uplink", NULL, 1, 1, 0, 0},
+	{"down-new", "session-downlink", NULL, 0, 1, 0, 0},
+	{"ip-up", "flow-access", "access-input", 1, 0, 1, 0},
+	{"ip-down", "flow-input", "core-input", 0, 0, 1, 0},
+	{"ip6-up", "flow-access", "access-input", 1, 0, 1, 1},
+	{"ip6-down", "flow-input", "core-input", 0, 0, 1, 1},
+	{"ip-up-new", "session-uplink", NULL, 1, 1, 1, 0},
+	{"ip-down-new", "session-ue", NULL, 0, 1, 1, 0},
 };
 
 static void send_vector(const void *role)
@@ -103,12 +155,12 @@ static void send_vector(const void *role)
 	static uint32_t flows;
 
 	for (uint32_t home = 1; home <= HOMES; home++) {
-		const struct frame *one = &f[r->up][home];
+		const struct frame *one = &f[r->six][r->up][home];
 		uint8_t *udp = one->at + one->length - PAYLOAD - 8;
 
 		if (r->is_new)
 			store32(udp, ++flows * 0x9e3779b1u);
-		kit_send(r->up ? "access" : "core", one->at, one->length);
+		kit_send(r->up ? "access" : r->ip_core ? "internet" : "core", one->at, one->length);
 	}
 }
 
@@ -118,12 +170,14 @@ int main(int argc, char **argv)
 
 	gateway_start(NULL);
 	put_homes();
-	for (uint32_t home = 1; home <= HOMES; home++) {
-		fill(1, home);
-		fill(0, home);
+	for (uint32_t i = 0; i < RTE_DIM(roles); i++) {
+		if (argc >= 2 && strcmp(argv[1], roles[i].name) != 0)
+			continue;
+		if (roles[i].ip_core)
+			put_ip_homes();
+		for (uint32_t home = 1; home <= HOMES; home++)
+			fill(roles[i].up, home, roles[i].six ? 6 : 4, roles[i].ip_core);
+		kit_bench(roles[i].name, roles[i].node, roles[i].full, rounds, HOMES, send_vector, &roles[i]);
 	}
-	for (uint32_t i = 0; i < RTE_DIM(roles); i++)
-		if (argc < 2 || strcmp(argv[1], roles[i].name) == 0)
-			kit_bench(roles[i].name, roles[i].node, roles[i].full, rounds, HOMES, send_vector, &roles[i]);
 	return 0;
 }

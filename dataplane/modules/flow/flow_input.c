@@ -35,7 +35,7 @@ static void find_route(uint64_t absent, struct lookup *l, struct rte_mbuf *m)
 
 	l->key = 0;
 	if (instance_by_pool(l->example->instance, l->example->vrf, version, destination) == INSTANCE_NONE &&
-		!session_ue_known_beside(absent, l->example->instance, version, destination))
+		session_ue_rule_beside(absent, l->example->instance, version, destination) == NULL)
 		l->key = l->example->routed->key;
 	l->plain &= l->key != 0;
 	l->user.by = BY_ROUTE;
@@ -127,6 +127,8 @@ static __rte_always_inline int ask_tuple(
 
 	if (likely(FLOW_KIND(l->key) == KEY_FTEID))
 		tuple_of_tunnel(&t->key, (uint32_t)l->key, l->example->local, l->user.qfi);
+	else if (likely(l->example->homes))
+		tuple_of_home(&t->key, l->example->instance);
 	else
 		tuple_of_ue(&t->key, l->key);
 	ip = flow_inside(l, ip, copy);
@@ -134,6 +136,26 @@ static __rte_always_inline int ask_tuple(
 		return flow_ask_tuple(k, l, t, ip);
 	tuple_of_plain(&t->key, ip);
 	flow_ask_line(k, t, 0);
+	return 1;
+}
+
+// A packet to a wireline subscriber, of which no entry is known: the full nodes of its worker make one. Returns 0
+// when it is to nobody of them.
+static __rte_noinline int is_to_home(const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t asked)
+{
+	uint8_t copy[MAPPING_COPY], version = l->user.version;
+	const uint8_t *ip = flow_inside(l, rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at), copy);
+	const struct rule *first = session_ue_rule(l->example->instance, version, ip + (version == 4 ? 16 : 24));
+
+	if (first == NULL || !flow_is_home(first))
+		return 0;
+	l->order = order_of_state(rule_state_of(first));
+	l->state = &flow_routed[k->w->id].of_vrf[0]; // nobody's
+	l->plain = asked && first->worker != k->w->id;
+	if (l->plain) {
+		l->user.by = BY_OWNER;
+		l->list_slot = first->worker;
+	}
 	return 1;
 }
 
@@ -145,6 +167,8 @@ static __rte_always_inline void settle(
 		l->order = order_of_state(&session_pools.state[t->found->permitted]);
 		return;
 	}
+	if (l->example->homes && is_to_home(k, l, m, asked))
+		return;
 	l->plain = asked;
 	if (find_by_table(k, l, m))
 		l->plain = 0;
@@ -167,7 +191,7 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
-		if (l->user.by == BY_FLOW)
+		if (l->user.by == BY_FLOW && l->key != 0)
 			settle(k, l, pkts[i], &tuple[i], asked[i]);
 		else if (l->user.by == BY_SUBSCRIBER && asked[i] && !l->plain)
 			l->plain = (uint8_t)flow_owned(k, l, l->key, *flow_slot(k->w, l->key));

@@ -88,7 +88,8 @@ void flow_entered(struct lookup *lookup, uint16_t n)
 			continue;
 		// What is routed on, or to another UE, would be by the address that it has.
 		const struct rule_state *s = l->state;
-		l->plain = (s->flags & (FLOW_TUNNEL | FLOW_UPLINK)) == FLOW_TUNNEL &&
+		int to_home = (s->flags & (FLOW_SUBSCRIBER | FLOW_UPLINK)) == FLOW_SUBSCRIBER;
+		l->plain = (to_home || (s->flags & (FLOW_TUNNEL | FLOW_UPLINK)) == FLOW_TUNNEL) &&
 			   (!(s->flags & FLOW_UE4) || s->ue4 == l->nat->table->slot[l->mapping].inside);
 		l->user.by |= BY_MAPPING;
 	}

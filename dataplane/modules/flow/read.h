@@ -91,12 +91,6 @@ static inline void walk_begin(
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
 }
 
-// Of a state: those of neighbours are apart.
-static __rte_always_inline uint8_t order_of_state(const struct rule_state *s)
-{
-	return (uint8_t)((uintptr_t)s / sizeof(*s) % ORDERS);
-}
-
 // Of packets that are routed, apart from those of sessions: nobody holds these up by sending odd ones.
 static inline uint8_t order_of_destination(uint8_t version, const uint8_t *address)
 {
@@ -287,7 +281,16 @@ static __rte_always_inline void read_ue4(struct walk *k, struct lookup *l, const
 {
 	address &= e->address_mask;
 	l->key = e->key | address;
+	if (unlikely(e->homes)) // the 5-tuple leads to it
+		return;
 	ask_for_entry(k, l, e, rte_be_to_cpu_32(address), 0);
+}
+
+static __rte_always_inline void ask_index_slot(struct walk *k, struct lookup *l, uint64_t key)
+{
+	l->slot = flow_slot(k->w, key);
+	k->indexed = 1;
+	rte_prefetch0(l->slot);
 }
 
 static __rte_always_inline void read_ue(
@@ -308,9 +311,8 @@ static __rte_always_inline void read_ue(
 		return;
 	uint64_t key = ue_key((uint8_t)e->instance, 0, 6, ip + 24, e->prefix);
 	l->key = flow_entry_key(k->w, key);
-	l->slot = flow_slot(k->w, key);
-	k->indexed = 1;
-	rte_prefetch0(l->slot);
+	if (likely(!e->homes))
+		ask_index_slot(k, l, key);
 	l->plain = read_outside(k, l, 6, ip, rest) && !is_for_us(k, e, 6, ip + 24);
 }
 

@@ -25,12 +25,13 @@
 #define TUPLE_STATE_BITS 27
 #define TUPLE_MARKS 65536u
 #define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
-// Beside the version, what the key begins with; none: a traffic endpoint. The last one: a fragment's, which only the full
-// nodes look for.
+// Beside the version, what the key begins with; none: a traffic endpoint. TUPLE_FRAGMENT beside it: a fragment's,
+// which only the full nodes look for.
 #define TUPLE_TUNNEL 0x80u
 #define TUPLE_UE 0x40u
 #define TUPLE_RULE 0x20u
 #define TUPLE_FRAGMENT 0x10u
+#define TUPLE_HOME (TUPLE_TUNNEL | TUPLE_UE)
 
 struct tuple {
 	// Port, S-tag, C-tag, PPPoE id | MAC, protocol, version; or TEID, endpoint, QFI or UE's key | protocol, version.
@@ -41,7 +42,7 @@ struct tuple {
 	uint32_t idle : 1; // since the last look no packet used it
 	uint32_t age : 4; // rounds since it was written, at most 15
 	uint32_t number; // of the state's key, when this was written; 0: empty
-	uint32_t permitted; // acl_permission(); of mobile sessions: index of the state of the key's first rule
+	uint32_t permitted; // acl_permission(); by F-TEID or UE address: state of the key's first rule
 } __rte_cache_aligned;
 static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
 
@@ -106,6 +107,14 @@ static inline void tuple_of_ue(struct tuple *t, uint64_t key)
 {
 	t->word[0] = key;
 	t->word[1] = (uint64_t)TUPLE_UE << 56;
+}
+
+// Of packets to wireline subscribers in an instance (its index): the destination says which, as long as no session
+// with a longer prefix comes, which begins a new era.
+static inline void tuple_of_home(struct tuple *t, uint16_t instance)
+{
+	t->word[0] = instance | (uint64_t)__atomic_load_n(&session_tables.home_era, __ATOMIC_RELAXED) << 16;
+	t->word[1] = (uint64_t)TUPLE_HOME << 56;
 }
 
 // Of a packet that another way led to the key's first rule. `value`: rule_value().

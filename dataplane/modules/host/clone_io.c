@@ -75,8 +75,7 @@ static void up(struct rte_mbuf *m)
 
 // ---- down -----------------------------------------------------------------------------------------------------------
 
-// The frame in a chain of buffers; NULL when they are used up.
-static struct rte_mbuf *packet_from(const uint8_t *frame, uint32_t length)
+struct rte_mbuf *host_packet(const uint8_t *frame, uint32_t length)
 {
 	struct rte_mbuf *m = control_originate();
 
@@ -111,7 +110,7 @@ static int send_frame(const struct interface *i, uint8_t *frame, uint32_t length
 	memcpy(header + 6, frame + 6, 6); // the sender is the kernel's: VRRP has addresses of its own
 	frame += (int)MACS - (int)before;
 	memcpy(frame, header, before);
-	struct rte_mbuf *m = packet_from(frame, length + before - MACS);
+	struct rte_mbuf *m = host_packet(frame, length + before - MACS);
 	if (m == NULL)
 		return 0;
 	packet_of(m)->port_out = i->port;
@@ -147,7 +146,7 @@ static int start(const struct api_engine *engine)
 	punt_handler_register(&punt_host, up);
 	punt_handler_register(&punt_link, up);
 	punt_handler_register(&punt_icmp, up);
-	punt_handler_register(&punt_router_solicitation, up);
+	punt_handler_register(&punt_router_discovery, up);
 	return 0;
 }
 

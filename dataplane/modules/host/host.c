@@ -29,19 +29,30 @@
 struct reason punt_pppoe_discovery = {.name = "pppoe-discovery",
 	.text = "a PPPoE discovery packet (RFC 2516 §5)",
 	.kind = REASON_PUNT,
-	.control = CONTROL_PROTOCOL};
+	.control = CONTROL_PROTOCOL,
+	.limited = 1};
 struct reason punt_ppp_control = {.name = "ppp-control",
 	.text = "a PPP control packet: LCP, authentication or a network control protocol",
 	.kind = REASON_PUNT,
-	.control = CONTROL_PROTOCOL};
-struct reason punt_dhcp = {
-	.name = "dhcp", .text = "a DHCP message from a subscriber", .kind = REASON_PUNT, .control = CONTROL_PROTOCOL};
+	.control = CONTROL_PROTOCOL,
+	.limited = 1};
+struct reason punt_dhcp = {.name = "dhcp",
+	.text = "a DHCP message from a subscriber",
+	.kind = REASON_PUNT,
+	.control = CONTROL_PROTOCOL,
+	.limited = 1};
 struct reason punt_dhcp6 = {.name = "dhcp6",
 	.text = "a DHCPv6 message from a subscriber",
 	.kind = REASON_PUNT,
-	.control = CONTROL_PROTOCOL};
+	.control = CONTROL_PROTOCOL,
+	.limited = 1};
 struct reason punt_router_solicitation = {.name = "router-solicitation",
-	.text = "an IPv6 router solicitation or advertisement",
+	.text = "an IPv6 router solicitation from a subscriber",
+	.kind = REASON_PUNT,
+	.control = CONTROL_PROTOCOL,
+	.limited = 1};
+struct reason punt_router_discovery = {.name = "router-discovery",
+	.text = "an IPv6 router solicitation or advertisement on a core link",
 	.kind = REASON_PUNT,
 	.control = CONTROL_PROTOCOL};
 struct reason punt_routing = {.name = "routing",
@@ -63,7 +74,8 @@ struct reason drop_pppoe_discovery = {.name = "pppoe-discovery-malformed",
 RTE_INIT(host_reasons)
 {
 	struct reason *const all[] = {&punt_pppoe_discovery, &punt_ppp_control, &punt_dhcp, &punt_dhcp6,
-		&punt_router_solicitation, &punt_routing, &punt_link, &punt_icmp, &punt_host, &drop_pppoe_discovery};
+		&punt_router_solicitation, &punt_routing, &punt_link, &punt_icmp, &punt_host, &punt_router_discovery,
+		&drop_pppoe_discovery};
 
 	for (unsigned i = 0; i < RTE_DIM(all); i++)
 		reason_register(all[i]);

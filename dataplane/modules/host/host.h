@@ -9,6 +9,7 @@
 
 extern struct reason punt_pppoe_discovery, punt_ppp_control, punt_dhcp, punt_dhcp6, punt_router_solicitation,
 	punt_routing, punt_link, punt_icmp, punt_host;
+extern struct reason punt_router_discovery; // on core links
 extern struct reason drop_pppoe_discovery; // malformed
 
 enum host_protocol { HOST_NONE, HOST_DHCP, HOST_DHCP6, HOST_ROUTER_SOLICITATION };
@@ -27,6 +28,18 @@ const struct reason *host_reason_to_us(const struct ip_info *ip);
 const struct reason *host_reason_of_group(const struct ip_info *ip);
 // 1 when a frame that is neither IP nor ARP is of a link protocol: IS-IS, LLDP, spanning tree.
 int host_is_link_protocol(uint16_t ethertype, const uint8_t *payload, uint32_t available);
+
+// 1 when the control plane has lately given this PPPoE session id, by the PADS that it sent, and there may be no
+// SESSION yet. Workers and the control thread.
+struct endpoint_view;
+int host_ppp_begins(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
+// 1 when the packet, which goes to the host path with packet.reason, stays below all limits, else the drop reason is in
+// its place. `known`: of a subscriber, whom floods of others cost nothing.
+int host_within_limits(struct worker *w, struct rte_mbuf *m, int known);
+
+// A frame of the control thread's in a chain of buffers, originated; NULL when they are used up. Of a long one that
+// does not fit the drop is counted.
+struct rte_mbuf *host_packet(const uint8_t *frame, uint32_t length);
 
 // Reason for a PPPoE discovery frame whose PPPoE header is at `offset`: to the host path when it is sound (row B1).
 // The kind of the reason says which edge to take.

@@ -115,7 +115,7 @@ static void routing_is_told_apart(void **state)
 
 static void punted_packets_are_counted_and_freed(void **state)
 {
-	uint64_t host = kit_reason("host"), solicitation = kit_reason("router-solicitation");
+	uint64_t host = kit_reason("host"), solicitation = kit_reason("router-discovery");
 	unsigned in_use = kit_buffers_in_use();
 	struct router_frame f;
 
@@ -128,7 +128,7 @@ static void punted_packets_are_counted_and_freed(void **state)
 	p[40] = 133;
 	router_receive("north", &f);
 	assert_int_equal(kit_reason("host"), host + 1);
-	assert_int_equal(kit_reason("router-solicitation"), solicitation + 1);
+	assert_int_equal(kit_reason("router-discovery"), solicitation + 1);
 	assert_int_equal(kit_buffers_in_use(), in_use);
 	assert_true(kit_balance());
 }

@@ -18,18 +18,25 @@ DROP_REASON(drop_version, "forward-no-packet", "there is no IP packet to forward
 
 enum { EDGE_OUTPUT, EDGE_UE, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
 
+static int is_instance(const struct instances *s, const struct rule *r, uint8_t vrf, uint8_t index)
+{
+	return r->instance == INSTANCE_NONE ? instance_vrf(s, index) == vrf : r->instance == index;
+}
+
 // The instance in which a packet to this address is a UE's. Where pools do not say whose addresses are UEs', the sessions do: a packet must
-// not pass a UE's downlink rules by because a route leads to an access side of plain IP.
+// not pass a UE's downlink rules by because a route leads to an access side of plain IP. Networks behind a wireline
+// subscriber are in no pool.
 static uint16_t ue_instance(const struct rule *r, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
 	const struct instances *s = instances_get();
 	uint16_t found = s->owners != 0 ? instance_by_pool(r->instance, vrf, version, destination) : INSTANCE_NONE;
 
 	for (uint8_t i = 0; found == INSTANCE_NONE && i < s->lookers; i++)
-		if ((r->instance == INSTANCE_NONE ? instance_vrf(s, s->looker[i]) == vrf
-						  : r->instance == s->looker[i]) &&
-			session_ue_known(s->looker[i], version, destination))
+		if (is_instance(s, r, vrf, s->looker[i]) && session_ue_known(s->looker[i], version, destination))
 			found = s->looker[i];
+	for (uint8_t i = 0; found == INSTANCE_NONE && i < s->owners; i++)
+		if (is_instance(s, r, vrf, s->owner[i]) && session_home_known(s->owner[i], version, destination))
+			found = s->owner[i];
 	return found;
 }
 

@@ -73,7 +73,7 @@ static rte_edge_t discovery(struct rte_mbuf *m, uint8_t type)
 {
 	if (type == 137)
 		return packet_leave(m, &drop_redirect, EDGE_DROP);
-	return packet_leave(m, type <= 134 ? &punt_router_solicitation : &punt_nd, EDGE_PUNT);
+	return packet_leave(m, type <= 134 ? &punt_router_discovery : &punt_nd, EDGE_PUNT);
 }
 
 static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // arp-access and nd-access: a subscriber asks for its gateway, and is answered in its own encapsulation.
 //
-// Only known subscribers are answered, and only about the gateway addresses of their access port. The question becomes
-// the answer in place: addresses change sides, tags stay. Whoever claims an address that is not its session's is
-// dropped (row B11).
+// Only known subscribers are answered, and only about the gateway addresses of their access port, and where its
+// interface says so, about others of its networks (local proxy ARP). The question becomes the answer in place:
+// addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped (row B11).
 #include "core/control.h"
 #include "core/port.h"
 #include "neighbour/neighbour.h"
 #include "route/route.h"
+#include "rule/endpoint.h"
 #include "rule/rule.h"
 #include "rule/session.h"
 #include "rule/view.h"
@@ -30,7 +31,7 @@ DROP_REASON(
 DROP_REASON(drop_ppp, "neighbour-on-ppp", "neighbour discovery inside PPP, where there are no link-layer addresses")
 DROP_REASON(drop_room, "neighbour-no-room", "the frame's buffer has no room for the answer")
 
-enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
+enum { EDGE_TX, EDGE_DROP, EDGE_PUNT, EDGE_COUNT };
 
 // Each entry is used by its own worker only.
 static struct {
@@ -44,20 +45,27 @@ static int start(const struct api_engine *engine)
 	return 0;
 }
 
-// Back to where it came from: `mac` of the subscriber, ours as the source. The tags stay, but the outer one's TPID is
-// the subscriber's: a device may have handed up 0x8100 whatever it was (net_af_packet).
-static rte_edge_t send_back(struct rte_mbuf *m, const uint8_t mac[6], const struct port *p)
+static rte_edge_t send_back(struct rte_mbuf *m, const struct port *p)
 {
-	const struct endpoint_view *e = endpoint_view_of(m);
-	const struct rule *down = session_endpoint_downlink(p->index, e, mac);
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
 
-	if (down != NULL && e->tags > 0)
-		store16(frame + ETH_HEADER - 2, down->down.tpid);
-	memmove(frame, mac, 6);
-	memcpy(frame + 6, &p->mac, 6);
-	packet_of(m)->port_out = p->index;
+	endpoint_turn_back(m, p, session_endpoint_downlink(p->index, endpoint_view_of(m), mac));
 	return EDGE_TX;
+}
+
+static rte_edge_t unknown(struct rte_mbuf *m, const struct port *p, const struct endpoint_view *e)
+{
+	return endpoint_signs_in(p->index, e) ? packet_leave(m, &punt_first_packet, EDGE_PUNT)
+					      : packet_leave(m, &drop_unknown, EDGE_DROP);
+}
+
+// The gateway's address, or that of somebody else of its network: a probe for an address of one's own (RFC 5227, RFC
+// 4862 §5.4) finds it free.
+static int may_answer(
+	const struct port *p, const struct endpoint_view *e, const uint8_t *mac, uint8_t family, const uint8_t *target)
+{
+	return ip_is_gateway(family, target, p->index) ||
+	       (ip_is_proxied(family, target, p->index) && !session_owns_address(p->index, e, mac, family, target));
 }
 
 static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
@@ -73,7 +81,7 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 		arp_parse(frame + e->l2_length, rte_pktmbuf_data_len(m) - e->l2_length, &arp) != ARP_OK)
 		return packet_leave(m, &drop_arp_malformed, EDGE_DROP);
 	if (!session_endpoint_known(p->index, e, frame + 6))
-		return packet_leave(m, &drop_unknown, EDGE_DROP);
+		return unknown(m, p, e);
 	if (memcmp(arp.sender_mac, frame + 6, 6) != 0)
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
 	// 0.0.0.0 asks whether an address is free (RFC 5227): for the gateway's the answer is no.
@@ -81,13 +89,13 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
 	if (arp.operation != ARP_REQUEST || memcmp(arp.sender, arp.target, 4) == 0)
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
-	if (!ip_is_gateway(4, arp.target, p->index))
+	if (!may_answer(p, e, frame + 6, 4, arp.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
 	if (!limiter_take(&limits[w->id].limiter, w))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	memcpy(asker, arp.sender, 4);
 	memcpy(gateway, arp.target, 4);
-	rte_edge_t edge = send_back(m, frame + 6, p);
+	rte_edge_t edge = send_back(m, p);
 	arp_put(frame + e->l2_length, ARP_REPLY, p->mac.addr_bytes, gateway, frame, asker);
 	return edge;
 }
@@ -130,13 +138,15 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 	if (e->encap == API_ENCAP_QINQ_PPPOE)
 		return packet_leave(m, &drop_ppp, EDGE_DROP); // RFC 5072 §5
 	if (!session_endpoint_known(p->index, e, frame + 6))
-		return packet_leave(m, &drop_unknown, EDGE_DROP);
+		return unknown(m, p, e);
 	if (nd.type != ND_SOLICIT)
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
 	if (!sender_allowed(p, e, frame + 6, &nd))
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
-	if (!ip_is_gateway(6, nd.target, p->index))
+	if (!may_answer(p, e, frame + 6, 6, nd.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
+	// RFC 4389 §4.1.3.3: what we answer for others overrides nothing, and says of no router.
+	uint8_t flags = ip_is_gateway(6, nd.target, p->index) ? ND_ROUTER | ND_OVERRIDE : 0;
 	if (!limiter_take(&limits[w->id].limiter, w))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	// RFC 4861 §7.2.4: who has no address yet is answered through the group.
@@ -144,9 +154,9 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 	memcpy(gateway, nd.target, 16);
 	if (!resize(m, e->l2_length + ND_LENGTH))
 		return packet_leave(m, &drop_room, EDGE_DROP);
-	rte_edge_t edge = send_back(m, frame + 6, p);
+	rte_edge_t edge = send_back(m, p);
 	nd_put_na(frame + e->l2_length, gateway, asker, gateway, p->mac.addr_bytes,
-		ND_ROUTER | ND_OVERRIDE | (nd.probe ? 0 : ND_SOLICITED));
+		flags | (nd.probe ? 0 : ND_SOLICITED));
 	return edge;
 }
 
@@ -164,7 +174,7 @@ static struct rte_node_register arp_access_node = {
 	.name = "arp-access",
 	.process = arp_access_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop", [EDGE_PUNT] = "access-punt"},
 };
 NODE_REGISTER(arp_access_node)
 
@@ -172,7 +182,7 @@ static struct rte_node_register nd_access_node = {
 	.name = "nd-access",
 	.process = nd_access_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "port-tx", [EDGE_DROP] = "drop", [EDGE_PUNT] = "access-punt"},
 };
 NODE_REGISTER(nd_access_node)
 

@@ -171,6 +171,51 @@ static void other_nd_is_not_answered(void **state)
 	assert_true(kit_balance());
 }
 
+static void put_homes(uint32_t flags)
+{
+	struct api_interface f = {.port = "homes", .count = 3, .flags = flags};
+
+	f.address[0] = kit_address("100.64.0.1/10");
+	f.address[1] = kit_address("fe80::1/64");
+	f.address[2] = kit_address("2001:db8:64::ffff/48");
+	kit_begin();
+	kit_put(API_INTERFACE, "homes", &f, sizeof(f));
+	assert_int_equal(kit_commit(), 0);
+}
+
+// Where the interface says so, for all of its networks but the asker's own addresses, group and broadcast addresses.
+static void others_are_answered_for(void **state)
+{
+	static const struct {
+		const char *sender, *target;
+		int answered;
+	} row[] = {{"100.64.0.2", "100.64.0.3", 1}, {"100.64.0.2", "100.64.0.1", 1}, {"0.0.0.0", "100.64.0.3", 1},
+		{"0.0.0.0", "100.64.0.2", 0}, {"100.64.0.2", "10.1.0.1", 0}, {"100.64.0.2", "100.127.255.255", 0},
+		{"100.64.0.2", "100.64.0.0", 0}};
+
+	put_homes(API_INTERFACE_LOCAL_PROXY);
+	kit_advance(1000000);
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		assert_int_equal(ask_arp(home, 7, home, row[i].sender, row[i].target, ARP_REQUEST), row[i].answered);
+		if (!row[i].answered)
+			continue;
+		const uint8_t *arp = kit_frame("homes", 0)->bytes + 22; // an answer to 0.0.0.0 is none to arp_parse()
+		assert_memory_equal(arp + 8, &port_by_name("homes")->mac, 6);
+		assert_memory_equal(arp + 14, router_address(row[i].target).bytes, 4);
+	}
+	assert_int_equal(ask_nd(home, home, "fe80::99", "2001:db8:64:1::7", 0), 1);
+	const struct kit_frame *k = kit_frame("homes", 0);
+	struct nd_info nd = {0};
+	assert_int_equal(nd_parse(k->bytes + 22, k->length - 22, k->length - 22, &nd), ND_OK);
+	assert_int_equal(nd.flags, ND_SOLICITED);
+	assert_memory_equal(nd.target, router_address("2001:db8:64:1::7").bytes, 16);
+	assert_int_equal(ask_nd(home, home, "fe80::99", "fe80::77", 0), 0); // on the link alone
+	assert_int_equal(ask_nd(home, home, "::", "2001:db8:64::5", 1), 0); // its own: it is free
+	assert_int_equal(ask_nd(home, home, "::", "2001:db8:64:1::5", 1), 1);
+	put_homes(0);
+	assert_int_equal(ask_arp(home, 7, home, "100.64.0.2", "100.64.0.3", ARP_REQUEST), 0);
+}
+
 // RFC 5072 §5: PPP has no link-layer addresses to ask for.
 static void nd_inside_ppp_is_dropped(void **state)
 {
@@ -210,6 +255,7 @@ int main(void)
 		cmocka_unit_test(other_arp_is_not_answered),
 		cmocka_unit_test(nd_for_the_gateway_is_answered),
 		cmocka_unit_test(other_nd_is_not_answered),
+		cmocka_unit_test(others_are_answered_for),
 		cmocka_unit_test(nd_inside_ppp_is_dropped),
 		cmocka_unit_test(answers_are_bounded),
 	};

@@ -274,6 +274,9 @@ static const char *refused(const struct plan *p, const struct offload_request *q
 {
 	int wireline = r->outer == API_OUTER_ENDPOINT || instance_get(q->instance) == NULL;
 
+	if (session_pools.match[q->rule].match & API_PDR_ENDPOINT ? r->outer == API_OUTER_NONE
+								  : r->outer == API_OUTER_ENDPOINT && !q->tunnel)
+		return "a wireline subscriber whose core side is IP";
 	if (foreign_stages)
 		return "a stage stands in the way that is not ours";
 	if (p->level != API_OFFLOAD_FULL)

@@ -91,8 +91,7 @@ static __rte_noinline rte_edge_t run_more(
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	usage_rule_add(w, r, length, uplink, 0);
-	a->forwarded.packets++;
-	a->forwarded.bytes += length;
+	rule_count(a, packet_of(m)->ip_version, length);
 	return r->outer; // session_exit()
 }
 
@@ -114,8 +113,7 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 	}
 	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
 		return policer_leave_quota(m);
-	a->forwarded.packets++;
-	a->forwarded.bytes += length;
+	rule_count(a, packet_of(m)->ip_version, length);
 	return r->outer; // session_exit()
 }
 

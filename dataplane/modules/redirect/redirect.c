@@ -62,11 +62,9 @@ static const struct reason *counted(struct worker *w, struct rte_mbuf *m, const 
 {
 	uint32_t length = packet_of(m)->length;
 	struct rule *r = session_view_of(m)->rule;
-	struct rule_counts *forwarded = &rule_account_of(r)->forwarded;
 
 	usage_add_all(w, r->urr, &session_pools.match[rule_index(r)], length, 1);
-	forwarded->packets++;
-	forwarded->bytes += length;
+	rule_count(rule_account_of(r), packet_of(m)->ip_version, length);
 	return why;
 }
 

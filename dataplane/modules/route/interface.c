@@ -7,6 +7,7 @@
 #include "core/object.h"
 #include "core/port.h"
 #include "route/tables.h"
+#include "wire/bytes.h"
 #include "wire/ip.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -155,6 +156,32 @@ int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port)
 	return local_find(interfaces_now(), &a, LOCAL_GATEWAY, port);
 }
 
+// The first and the last address of an IPv4 network that has more than two (RFC 3021).
+static int is_broadcast(const struct api_address *network, const uint8_t *address)
+{
+	uint32_t hosts = network->prefix < 31 ? UINT32_MAX >> network->prefix : 0, host = load32(address) & hosts;
+
+	return network->family == 4 && hosts != 0 && (host == 0 || host == hosts);
+}
+
+int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port)
+{
+	const struct interfaces *s = interfaces_now();
+
+	for (uint32_t i = 0; i < s->count && !address_is_link_local(family, address); i++) {
+		const struct interface *f = &s->interface[i];
+
+		if (f->name[0] == 0 || f->port != port || !f->local_proxy)
+			continue;
+		for (uint32_t n = 0; n < f->addresses; n++)
+			if (f->address[n].family == family &&
+				ip_prefix_equal(f->address[n].bytes, address, f->address[n].prefix) &&
+				!is_broadcast(&f->address[n], address))
+				return 1;
+	}
+	return 0;
+}
+
 static const uint8_t *source_of(const struct interface *i, uint8_t family, const uint8_t *towards)
 {
 	const uint8_t *any = NULL;
@@ -266,13 +293,15 @@ static int check(const char *key, const struct api_interface *want)
 		return object_error(EINVAL, "interface %s: VLAN ids go from 1 to 4094", key);
 	if (want->inner_vlan != 0 && want->outer_vlan == 0)
 		return object_error(EINVAL, "interface %s has an inner VLAN but no outer VLAN", key);
-	if (want->flags & ~(API_INTERFACE_DOWN | RPF))
+	if (want->flags & ~(API_INTERFACE_DOWN | RPF | API_INTERFACE_LOCAL_PROXY))
 		return object_error(EINVAL, "interface %s: unknown flags %#x", key, want->flags);
 	if ((want->flags & RPF) == RPF)
 		return object_error(EINVAL, "interface %s: reverse paths are strict or loose, not both", key);
 	if ((want->flags & RPF) != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
 		return object_error(
 			EINVAL, "interface %s is on an access port, where sessions say what sources may be", key);
+	if ((want->flags & API_INTERFACE_LOCAL_PROXY) && port_by_name(want->port)->role != API_ROLE_ACCESS)
+		return object_error(EINVAL, "interface %s is on a core port, which answers for nobody", key);
 	if (memchr(want->vrf, 0, API_NAME) == NULL)
 		return object_error(EINVAL, "interface %s: the name of its VRF has no end", key);
 	if (want->vrf[0] != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
@@ -364,6 +393,7 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 	f->mtu = want->mtu != 0 ? want->mtu : p->mtu;
 	f->vrf = (uint8_t)vrf;
 	f->rpf = (uint8_t)(want->flags & RPF);
+	f->local_proxy = (want->flags & API_INTERFACE_LOCAL_PROXY) != 0;
 	f->down = (want->flags & API_INTERFACE_DOWN) != 0;
 	f->role = p->role;
 	f->l2_length = RTE_ETHER_HDR_LEN + (want->outer_vlan ? 4 : 0) + (want->inner_vlan ? 4 : 0);

@@ -25,6 +25,7 @@ struct interface {
 	uint8_t down; // API_INTERFACE_DOWN
 	uint8_t vrf; // its number
 	uint8_t rpf; // API_INTERFACE_RPF_*
+	uint8_t local_proxy; // API_INTERFACE_LOCAL_PROXY
 	struct rte_ether_addr mac;
 	uint32_t addresses;
 	struct api_address address[API_MAX_ADDRESSES];
@@ -97,6 +98,9 @@ int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
 uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address);
 // 1 when the access port `port` answers for this gateway address towards its subscribers. Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
+// 1 when the address is in a network of an access port's interface that answers for it (API_INTERFACE_LOCAL_PROXY),
+// and no broadcast address of one.
+int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
 const uint8_t *ip_source_on_port(uint8_t family, uint16_t port);
 const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface);

@@ -49,6 +49,20 @@ static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t 
 	return v4 ? 4 : 6;
 }
 
+// On a port whose subscribers sign in by their first packet, IP packets and ARP of nobody who is known go up with this
+// reason: to access-punt.
+extern struct reason punt_first_packet;
+static inline int endpoint_signs_in(uint16_t port, const struct endpoint_view *e)
+{
+	const struct port *p = port_get(port);
+
+	return p != NULL && (p->sign_in & API_SIGN_IN_PACKET) && e->pppoe_session == 0;
+}
+
+// The same of any frame from a subscriber that has an IP packet in it, as access-input takes them.
+uint8_t endpoint_read_any(const uint8_t *frame, uint32_t readable, uint32_t length, struct endpoint_view *e,
+	uint32_t *l3, uint32_t *total);
+
 static inline int endpoint_is_dhcp(uint16_t port)
 {
 	return port == 67 || port == 547;
@@ -82,6 +96,11 @@ static __rte_always_inline uint32_t endpoint_put_double_tagged(
 	store16(at + 20, type);
 	return ETH_HEADER + 2 * ETH_TAG + pppoe;
 }
+
+// Makes of a frame from an endpoint one that goes back there by port `p`: the tags stay, but the outer one's TPID is
+// the subscriber's, that of its downlink rule `down` (or NULL): a device may have handed up 0x8100 whatever it was
+// (net_af_packet).
+void endpoint_turn_back(struct rte_mbuf *m, const struct port *p, const struct rule *down);
 
 // Any mix of tags and PPPoE.
 uint32_t endpoint_put_any(uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length);

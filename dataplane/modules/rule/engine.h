@@ -17,6 +17,7 @@ struct engine_flow {
 	const struct rule *first, *rule; // of the key; of the packet
 	struct rte_mbuf *m;
 	uint8_t tunnel; // it has a tunnel_view, else an endpoint_view or none
+	uint8_t home; // it has none, and its address is of a wireline subscriber
 	uint8_t tuple; // packets are known by their 5-tuple
 	const struct tuple *flow; // its entry's key (flow/tuple.h), NULL: it has none
 	uint32_t hash; // of that

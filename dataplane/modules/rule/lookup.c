@@ -36,8 +36,13 @@ int session_owns_address(
 	const struct session *s = __atomic_load_n(&session_tables.session[r->session], __ATOMIC_ACQUIRE);
 	if (s == NULL)
 		return 0;
-	return family == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
-			   : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix);
+	if (family == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
+			: s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix))
+		return 1;
+	for (uint8_t i = 0; i < s->routes; i++)
+		if (s->route[i].family == family && ip_prefix_equal(s->route[i].bytes, address, s->route[i].prefix))
+			return 1;
+	return 0;
 }
 
 int session_teid_known(uint32_t teid, uint16_t local)
@@ -69,7 +74,8 @@ const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoin
 	return r == NULL ? NULL : other_direction(r);
 }
 
-int session_ue_known_beside(uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address)
+const struct rule *session_ue_rule_beside(
+	uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address)
 {
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
 	int six = family == 6;
@@ -81,9 +87,17 @@ int session_ue_known_beside(uint64_t absent, uint16_t instance, uint8_t family, 
 
 			if (key != absent &&
 				narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value))
-				return 1;
+				return rule_of_key(value);
 		}
-	return 0;
+	return NULL;
+}
+
+int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address)
+{
+	if (__atomic_load_n(&session_tables.homes[instance & 0xff], __ATOMIC_RELAXED) == 0)
+		return 0;
+	const struct rule *first = session_ue_rule(instance, family, address);
+	return first != NULL && first->outer == API_OUTER_ENDPOINT;
 }
 
 // ---- by what is kept of a session -----------------------------------------------------------------------------------

@@ -105,7 +105,15 @@ struct rule_state {
 	uint64_t last; // worker.now of the last packet on credit
 	uint32_t credit; // bytes that pass without a look at the URR: what is left of the account's loan
 	uint32_t taken; // packets that it forwarded on that loan
-	uint32_t rule, urr, ue4, teid; // the rule's index, and its fields
+	uint32_t rule, urr; // the rule's index, and its first URR
+	union {
+		struct {
+			uint32_t ue4, teid; // its fields
+		};
+		struct {
+			uint32_t packets6, bytes6; // RULE_STATE_HOME: of IPv6 on that loan
+		};
+	};
 	union {
 		struct {
 			uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
@@ -122,11 +130,20 @@ struct rule_state {
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
 #define RULE_STATE_FURTHER (1u << 29) // rule_state.further, .look in .bits
 #define RULE_STATE_LOOK (1u << 31)
+// .flags of a wireline subscriber's packets that leave no tunnel behind, of these bits.
+#define RULE_STATE_HOME 0x80u
+#define RULE_STATE_HOME_BITS 0x81u
+
+static inline int rule_state_counts6(const struct rule_state *s)
+{
+	return (s->flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;
+}
 
 // What a state's PDR counted, but for what the fast path took of the loan: that is added when the loan is settled
 // (usage/credit.c).
 struct rule_account {
 	struct rule_counts forwarded;
+	struct rule_counts six; // of what was forwarded, IPv6; behind a tunnel, what the full nodes saw of it alone
 	uint64_t policed; // packets dropped by the policer
 	uint32_t loan; // bytes lent; 0: none
 	uint32_t urr; // usage_state that they are of, while some are lent; RULE_NONE: of none, nothing limits them
@@ -154,6 +171,7 @@ struct rule_match {
 	uint16_t match; // API_PDR_*
 	uint16_t pdr; // id
 	uint32_t far; // id
+	uint32_t urr6; // usage_state of the URR of IPv6 alone, which reads rule_account.six; RULE_NONE: none
 	// Second of the worker's clock, + 1, in which the control plane was notified of a packet that waits; 0: not
 	// yet.
 	uint32_t notified;
@@ -190,8 +208,8 @@ static inline struct rule_account *rule_account_of(const struct rule *r)
 
 #define RULE_TURNS 64 // of the control thread, for a worker that settles a loan
 
-// What the rule's state forwarded, with what is on loan. Owner worker, control thread.
-static inline struct rule_counts rule_forwarded(const struct rule *r)
+// What the rule's state forwarded, with what is on loan; with `six`, of IPv6. Owner worker, control thread.
+static inline struct rule_counts rule_counted(const struct rule *r, int six)
 {
 	const struct rule_account *a = rule_account_of(r);
 	const struct rule_state *s = rule_state_of(r);
@@ -202,13 +220,39 @@ static inline struct rule_counts rule_forwarded(const struct rule *r)
 		if (++turns % RULE_TURNS == 0)
 			sched_yield(); // the worker may wait for this CPU
 		version = __atomic_load_n(&a->version, __ATOMIC_ACQUIRE);
-		sum.packets = __atomic_load_n(&a->forwarded.packets, __ATOMIC_RELAXED) +
-			      __atomic_load_n(&s->taken, __ATOMIC_RELAXED);
-		sum.bytes = __atomic_load_n(&a->forwarded.bytes, __ATOMIC_RELAXED) +
-			    __atomic_load_n(&a->loan, __ATOMIC_RELAXED) - __atomic_load_n(&s->credit, __ATOMIC_RELAXED);
+		if (six) {
+			uint32_t counts = rule_state_counts6(s) ? UINT32_MAX : 0;
+
+			sum.packets = __atomic_load_n(&a->six.packets, __ATOMIC_RELAXED) +
+				      (__atomic_load_n(&s->packets6, __ATOMIC_RELAXED) & counts);
+			sum.bytes = __atomic_load_n(&a->six.bytes, __ATOMIC_RELAXED) +
+				    (__atomic_load_n(&s->bytes6, __ATOMIC_RELAXED) & counts);
+		} else {
+			sum.packets = __atomic_load_n(&a->forwarded.packets, __ATOMIC_RELAXED) +
+				      __atomic_load_n(&s->taken, __ATOMIC_RELAXED);
+			sum.bytes = __atomic_load_n(&a->forwarded.bytes, __ATOMIC_RELAXED) +
+				    __atomic_load_n(&a->loan, __ATOMIC_RELAXED) -
+				    __atomic_load_n(&s->credit, __ATOMIC_RELAXED);
+		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while ((version & 1) != 0 || __atomic_load_n(&a->version, __ATOMIC_RELAXED) != version);
 	return sum;
+}
+
+static inline struct rule_counts rule_forwarded(const struct rule *r)
+{
+	return rule_counted(r, 0);
+}
+
+// The full nodes forwarded a packet of `length` bytes. Owner worker.
+static __rte_always_inline void rule_count(struct rule_account *a, uint8_t version, uint32_t length)
+{
+	a->forwarded.packets++;
+	a->forwarded.bytes += length;
+	if (version == 6) {
+		a->six.packets++;
+		a->six.bytes += length;
+	}
 }
 
 // 1 when the rule's IPv6 prefix holds the address (16 bytes).

@@ -64,6 +64,9 @@ struct session_tables {
 	uint64_t secret[4]; // of the keys of IPv6 prefixes
 	struct session **session; // by index
 	const struct ue_lengths *lengths; // never NULL after start
+	uint32_t home_era; // entries of 5-tuples to wireline subscribers are of one (flow/tuple.h); workers read it
+	uint32_t
+		homes[256]; // by instance: keys of UE addresses whose packets go to a traffic endpoint; workers read it
 	uint32_t capacity, count;
 	struct index_pool indices, rules, states;
 };

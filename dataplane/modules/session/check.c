@@ -3,6 +3,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "instance/instance.h"
+#include "lcp/lcp.h"
 #include "meter/policer.h"
 #include "path/path.h"
 #include "route/address.h"
@@ -42,6 +43,15 @@ const struct api_qer *parts_qer(const struct parts *p, uint32_t id)
 		if (p->qer[i].id == id)
 			return &p->qer[i];
 	return NULL;
+}
+
+uint16_t parts_instance(const struct parts *p, uint8_t place)
+{
+	int index = -1;
+
+	if (place < API_SESSION_INSTANCES && p->s->instance[place][0] != 0)
+		index = instance_index(p->s->instance[place]);
+	return index < 0 ? INSTANCE_NONE : (uint16_t)index;
 }
 
 // ---- the head --------------------------------------------------------------------------------------------------------
@@ -111,12 +121,13 @@ static int check_head(const struct parts *p)
 	for (uint16_t i = 0; i < s->routes; i++)
 		if (!address_valid(&p->route[i]) || !prefix_canonical(&p->route[i]))
 			return object_error(EINVAL, "session %s: framed route %u is no proper prefix", p->name, i + 1);
-	return s->encap == API_ENCAP_NONE ? 0 : check_access(p);
+	int error = lcp_check(s, p->name);
+	return error != 0 || s->encap == API_ENCAP_NONE ? error : check_access(p);
 }
 
 // ---- rules -----------------------------------------------------------------------------------------------------------
 
-// Wireline rules have no network instance, and leave the octet alone.
+// Wireline rules with a tunnel have no network instance, and leave the octet alone.
 static int instance_named(const struct parts *p, uint8_t index)
 {
 	return p->s->encap != API_ENCAP_NONE || index == 0xff ||

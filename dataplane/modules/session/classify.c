@@ -71,6 +71,12 @@ static int filters_match(const struct rule_match *m, const struct fields *x, int
 	return 0;
 }
 
+// PDRs with this are not for the family.
+static uint16_t other_family(uint8_t version)
+{
+	return version == 4 ? API_PDR_UE6_ONLY : API_PDR_UE4_ONLY;
+}
+
 int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *address)
 {
 	const struct session *s = __atomic_load_n(&session_tables.session[r->session], __ATOMIC_ACQUIRE);
@@ -78,10 +84,14 @@ int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *addre
 
 	if (s == NULL)
 		return 0;
-	if ((m->match & (version == 4 ? API_PDR_UE6_ONLY : API_PDR_UE4_ONLY)) == 0 &&
+	if ((m->match & other_family(version)) == 0 &&
 		(version == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
 			      : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix)))
 		return 1;
+	// A mobile UE with one address may have networks of the other family behind it; of a wireline subscriber, the
+	// PDR of a family is for its networks too.
+	if (s->encap != API_ENCAP_NONE && (m->match & other_family(version)))
+		return 0;
 	for (uint8_t i = 0; (m->match & API_PDR_FRAMED) && i < s->routes; i++)
 		if (ip_in_prefix(&s->route[i], version, address))
 			return 1;

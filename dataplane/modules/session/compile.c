@@ -40,16 +40,32 @@ static int set_uplink(const struct parts *p, const struct api_pdr *pdr)
 	return 0;
 }
 
-static int set_downlink(const struct parts *p, const struct api_pdr *pdr, struct rule *r)
+// Packets come by an F-TEID, or to the UE's addresses in an instance, where the core side is IP.
+static int check_downlink(const struct session *s, const struct parts *p, const struct api_pdr *pdr)
 {
-	const struct api_session *s = p->s;
 	uint16_t local = path_local_id(pdr->local.family, pdr->local.bytes);
 
-	if (!(pdr->match & API_PDR_FTEID) || (pdr->match & API_PDR_ENDPOINT) || pdr->teid == 0)
-		return object_error(EINVAL, "session %s: downlink PDR %u does not match an F-TEID", p->name, pdr->id);
-	if (local == PATH_LOCAL_NONE || instance_of_local_staged(local) != INSTANCE_NONE)
+	if ((pdr->match & API_PDR_ENDPOINT) || !(pdr->match & (API_PDR_FTEID | API_PDR_UE_IP)))
+		return object_error(EINVAL,
+			"session %s: downlink PDR %u matches neither an F-TEID nor the UE's address", p->name, pdr->id);
+	if ((pdr->match & API_PDR_FTEID) &&
+		(local == PATH_LOCAL_NONE || instance_of_local_staged(local) != INSTANCE_NONE))
 		return object_error(
 			ENOENT, "session %s: the F-TEID of PDR %u lies on no path's local address", p->name, pdr->id);
+	if (pdr->match & API_PDR_FTEID)
+		return 0;
+	if (parts_instance(p, pdr->instance) == INSTANCE_NONE)
+		return object_error(EINVAL, "session %s: downlink PDR %u names no network instance of the session",
+			p->name, pdr->id);
+	if (!s->has_ue4 && s->ue6_prefix > 128 && s->routes == 0)
+		return object_error(
+			EINVAL, "session %s: PDR %u matches the UE's address, and it has none", p->name, pdr->id);
+	return 0;
+}
+
+static int set_downlink(const struct parts *p, struct rule *r)
+{
+	const struct api_session *s = p->s;
 	const struct port *port = port_by_name(s->port);
 	if (port == NULL || port->role != API_ROLE_ACCESS)
 		return object_error(ENOENT, "session %s: there is no access port %s", p->name, s->port);
@@ -68,13 +84,16 @@ static int set_downlink(const struct parts *p, const struct api_pdr *pdr, struct
 
 static int set_wireline(const struct session *s, const struct parts *p, const struct api_pdr *pdr, struct rule *r)
 {
-	if (pdr->source > API_FROM_CORE || (pdr->match & (API_PDR_UE4_ONLY | API_PDR_UE6_ONLY | API_PDR_FRAMED)))
+	if (pdr->source > API_FROM_CORE)
 		return object_error(EINVAL, "session %s: PDR %u has a value out of range", p->name, pdr->id);
-	if (!pdr->outer_header_removal)
+	if (!pdr->outer_header_removal && (pdr->match & (API_PDR_ENDPOINT | API_PDR_FTEID)))
 		return object_error(EINVAL, "session %s: PDR %u keeps the outer header, which no FAR here can forward",
 			p->name, pdr->id);
-	if (pdr->source == API_FROM_CORE)
-		return set_downlink(p, pdr, r);
+	if (pdr->source == API_FROM_CORE) {
+		int error = check_downlink(s, p, pdr);
+
+		return error != 0 ? error : set_downlink(p, r);
+	}
 	if (pdr->match & API_PDR_UE_IP)
 		set_ue(s, pdr, r);
 	return set_uplink(p, pdr);
@@ -128,10 +147,19 @@ static int set_mobile(const struct session *s, const struct parts *p, const stru
 
 static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct rule *r, struct rule_match *m)
 {
-	r->urr = RULE_NONE;
+	r->urr = m->urr6 = RULE_NONE;
 	for (uint8_t i = 0; i < pdr->urrs; i++) {
 		uint32_t index = usage_index(s->usage, pdr->urr[i]);
 
+		if (usage_is_of_ip6(s->usage, pdr->urr[i])) {
+			if (s->encap == API_ENCAP_NONE || r->outer == API_OUTER_GTPU || m->urr6 != RULE_NONE)
+				return object_error(EINVAL,
+					"session %s: PDR %u has URR %u of IPv6 alone beside another, or no IP core "
+					"side",
+					s->name, pdr->id, pdr->urr[i]);
+			m->urr6 = index;
+			continue;
+		}
 		// A quota that is used up has done its work: the packet follows the quota FAR.
 		if (index == RULE_NONE || usage_exhausted(s->usage, pdr->urr[i]))
 			continue;

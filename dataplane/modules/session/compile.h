@@ -21,6 +21,8 @@ struct parts {
 void session_parts(struct parts *p, const struct api_session *s, const char *name);
 const struct api_far *parts_far(const struct parts *p, uint32_t id);
 const struct api_qer *parts_qer(const struct parts *p, uint32_t id);
+// The instance (its index) at this place of the session's list, INSTANCE_NONE: none is there.
+uint16_t parts_instance(const struct parts *p, uint8_t place);
 
 // check.c: what needs no look at other sessions. 0, or errno after object_error().
 int session_check(const struct api_session *want, uint32_t length, const char *name);
@@ -58,5 +60,8 @@ void session_key_publish(const struct session_key *k, uint64_t value); // of a k
 void session_key_delete(const struct session_key *k);
 void session_lengths_add(const struct session *s, int difference); // its keys come (1) or go (-1)
 void session_lengths_publish(void);
+// After the grace period of the session's keys, in place of `old` or NULL: fast paths forget what was true of its
+// addresses before.
+void session_homes_renew(const struct session *s, const struct session *old);
 
 #endif

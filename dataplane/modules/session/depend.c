@@ -39,7 +39,9 @@ void session_use(const void *body, int difference)
 		object_use(API_POLICER, p.qer[i].uplink_policer, difference);
 		object_use(API_POLICER, p.qer[i].downlink_policer, difference);
 	}
-	wireline += s->encap != API_ENCAP_NONE ? (uint32_t)difference : 0;
+	for (uint16_t i = 0; i < s->pdrs; i++)
+		if (s->encap != API_ENCAP_NONE && (p.pdr[i].match & API_PDR_FTEID))
+			wireline += (uint32_t)difference;
 }
 
 static int is_there(uint32_t kind, const char *name)

@@ -27,7 +27,7 @@ static int check_action(const struct parts *p, const struct api_far *far)
 	return 0;
 }
 
-static int set_wireline(const struct parts *p, const struct api_pdr *pdr, const struct api_far *far)
+static int set_wireline(const struct parts *p, const struct api_pdr *pdr, const struct api_far *far, struct rule *r)
 {
 	if (far->destination != (pdr->source == API_FROM_ACCESS ? API_FROM_CORE : API_FROM_ACCESS))
 		return object_error(
@@ -38,6 +38,8 @@ static int set_wireline(const struct parts *p, const struct api_pdr *pdr, const 
 			EINVAL, "session %s: FAR %u cannot create outer header %u here", p->name, far->id, far->outer);
 	if (pdr->source == API_FROM_CORE && far->outer != API_OUTER_ENDPOINT)
 		return object_error(EINVAL, "session %s: FAR %u leads from core to core", p->name, far->id);
+	if (far->outer == API_OUTER_NONE)
+		r->instance = parts_instance(p, far->instance);
 	return 0;
 }
 
@@ -93,7 +95,7 @@ int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rul
 			EINVAL, "session %s: PDR %u refers to FAR %u, which is not there", p->name, pdr->id, id);
 	int error = check_action(p, far);
 	if (error == 0)
-		error = p->s->encap == API_ENCAP_NONE ? set_mobile(p, pdr, far, r) : set_wireline(p, pdr, far);
+		error = p->s->encap == API_ENCAP_NONE ? set_mobile(p, pdr, far, r) : set_wireline(p, pdr, far, r);
 	if (error == 0)
 		error = set_special(p, far, r, m);
 	if (error != 0)

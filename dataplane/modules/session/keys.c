@@ -186,7 +186,7 @@ static void add_addresses(const struct session *s, const struct api_pdr *pdr, co
 	if (s->ue6_prefix <= 128 && !(pdr->match & API_PDR_UE4_ONLY))
 		add_address(n, *k, 6, s->ue6, s->ue6_prefix);
 	for (uint8_t i = 0; (pdr->match & API_PDR_FRAMED) && i < s->routes; i++)
-		// A UE with one address may have networks of the other family behind it.
+		// A UE with one address may have networks of the other family behind it (rule_has_address()).
 		add_address(n, *k, s->route[i].family, s->route[i].bytes, s->route[i].prefix);
 }
 
@@ -214,6 +214,61 @@ int session_keys(struct session *s, const struct parts *p)
 	return 0;
 }
 
+// 1 when another session has a shorter prefix with that of the key in it.
+static int is_in_other(const struct session *s, const struct session_key *k, const uint8_t *address)
+{
+	for (uint8_t bits = 0; bits < k->prefix; bits++) {
+		struct session_key wider = *k;
+		uint64_t value;
+
+		if (own.users[k->family == 6][bits] == 0)
+			continue;
+		wider.word[0] = ue_key(k->instance, 0, k->family, address, bits);
+		if (session_key_find(&wider, &value) && rule_of_key(value)->session != s->index)
+			return 1;
+	}
+	return 0;
+}
+
+static int has_key(const struct session *s, const struct session_key *k)
+{
+	for (uint16_t i = 0; s != NULL && i < s->keys; i++)
+		if (same_key(&s->key[i], k))
+			return 1;
+	return 0;
+}
+
+// What fast paths know of destinations, and in which session a destination is, may be no longer true.
+static void renew(const struct session *s, const struct session_key *k, const uint8_t *address, int *inside)
+{
+	const struct instance *n = instance_get(k->instance);
+
+	*inside |= is_in_other(s, k, address);
+	if (n != NULL && n->pools != 0 && !instance_owns(n, k->family, address))
+		ip_ways_changed();
+}
+
+void session_homes_renew(const struct session *s, const struct session *old)
+{
+	int inside = 0;
+
+	for (uint16_t i = 0; i < s->keys; i++) {
+		const struct session_key *k = &s->key[i];
+
+		if (k->table != TABLE_UE || session_tables.homes[k->instance] == 0 || has_key(old, k))
+			continue;
+		if (k->family == 4 && k->prefix == 32 && s->has_ue4)
+			renew(s, k, s->ue4, &inside);
+		if (k->family == 6 && k->prefix == s->ue6_prefix)
+			renew(s, k, s->ue6, &inside);
+		for (uint8_t r = 0; r < s->routes; r++)
+			if (k->family == s->route[r].family && k->prefix == s->route[r].prefix)
+				renew(s, k, s->route[r].bytes, &inside);
+	}
+	if (inside)
+		__atomic_add_fetch(&session_tables.home_era, 1, __ATOMIC_RELEASE);
+}
+
 // ---- lengths of UE prefixes ------------------------------------------------------------------------------------------
 
 void session_lengths_add(const struct session *s, int difference)
@@ -226,6 +281,8 @@ void session_lengths_add(const struct session *s, int difference)
 				k->table == TABLE_UE ? difference : 0);
 		if (k->table != TABLE_UE)
 			continue;
+		if (s->encap != API_ENCAP_NONE)
+			__atomic_add_fetch(&session_tables.homes[k->instance], (uint32_t)difference, __ATOMIC_RELAXED);
 		uint32_t *users = &own.users[k->family == 6][k->prefix];
 		uint32_t before = *users;
 		*users += (uint32_t)difference;

@@ -4,6 +4,7 @@
 #include "core/trace.h"
 #include "session/new_flows.h"
 #include "wire/bytes.h"
+#include "wire/checksum.h"
 #include "wire/eth.h"
 
 DROP_REASON(
@@ -26,6 +27,8 @@ int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, co
 		const struct endpoint_view *e = endpoint_view_of(m);
 
 		tuple_of_endpoint(&l->tuple, pkt->port_in, e->s_tag, e->c_tag, e->pppoe_session, frame + 6);
+	} else if (session_is_home(l, way)) {
+		tuple_of_home(&l->tuple, pkt->instance);
 	} else if (l->key != 0) {
 		tuple_of_ue(&l->tuple, flow_entry_key(w, l->key));
 	} else {
@@ -47,6 +50,10 @@ static uint64_t index_key(const struct worker *w, const struct lookup *l, struct
 	uint64_t key = flow_entry_key(w, l->key);
 
 	*order = order_of(key);
+	if (session_is_home(l, way)) { // the table of UE addresses says whose
+		*order = order_of_state(rule_state_of(l->first));
+		return 0;
+	}
 	if (way->endpoint) {
 		const struct endpoint_view *e = endpoint_view_of(m);
 		struct tuple t;
@@ -103,8 +110,9 @@ static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m
 			     : way->tunnel ? tunnel_view_of(m)->permitted
 					   : endpoint_view_of(m)->permitted;
 
+	int tuples = session_has_tuples(l, way);
 	flow_keep(w, &l->tuple, l->tuple_hash, r, permitted,
-		(way->entries || way->tuples) && flow_may_learn(l->first, r) && flow_may_pass(r, way->tuples));
+		(way->entries || tuples) && flow_may_learn(l->first, r, tuples) && flow_may_pass(r, tuples));
 }
 
 // The access header still lies at the data start, its tags in the same place with one of them as with two.
@@ -156,15 +164,16 @@ rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m,
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	enum session_why refused =
 		l->is_new ? WHY_COUNT : new_flow_refused(w, r->session, ip_traffic_class(pkt->ip_version, ip) >> 2);
-	uint8_t is_new = 0;
-	int has_tuple = way->tuples && pkt->fragment == 0 && (l->has_flow || session_ask_tuple(w, l, m, way));
+	uint8_t is_new = 0, tuples = (uint8_t)session_has_tuples(l, way);
+	int has_tuple = tuples && pkt->fragment == 0 && (l->has_flow || session_ask_tuple(w, l, m, way));
 
-	engines_put(w, &(struct engine_flow){.key = way->entries ? l->key : 0,
+	engines_put(w, &(struct engine_flow){.key = tuples ? 0 : l->key,
 			       .first = l->first,
 			       .rule = r,
 			       .m = m,
 			       .tunnel = way->tunnel,
-			       .tuple = way->tuples,
+			       .home = (uint8_t)session_is_home(l, way),
+			       .tuple = tuples,
 			       .flow = has_tuple ? &l->tuple : NULL,
 			       .hash = l->tuple_hash,
 			       .refused = refused != WHY_COUNT,
@@ -204,6 +213,22 @@ static void keep_outer(struct rte_mbuf *m)
 	pkt->ip_version = t.outer_version;
 	pkt->protocol = 17;
 	pkt->fragment = 0;
+}
+
+int session_route_home(struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), *ttl = ip + (pkt->ip_version == 4 ? 8 : 7);
+
+	if (session_view_of(m)->rule != NULL)
+		return 1;
+	if (*ttl <= 1)
+		return 0;
+	if (pkt->ip_version == 4)
+		ip4_decrement_ttl(ip);
+	else
+		--*ttl;
+	return 1;
 }
 
 static void count_dropped(struct rte_mbuf *m, const struct rule *r)

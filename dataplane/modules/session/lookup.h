@@ -32,13 +32,14 @@ enum {
 	SESSION_REDIRECT,
 	SESSION_DROP,
 	SESSION_ASIDE, // of the node's own: icmp-echo, gtpu-control, ip-forward
+	SESSION_PUNT, // session-uplink: access-punt
 	SESSION_GONE,
 	SESSION_EDGES = SESSION_GONE,
 };
 #define SESSION_NEXT_NODES(aside)                                                                                      \
 	[SESSION_UPLINK] = "@uplink", [SESSION_DOWNLINK] = "@downlink", [SESSION_BUFFER] = "buffer",                   \
 	[SESSION_DUPLICATE] = "duplicate", [SESSION_REDIRECT] = "redirect", [SESSION_DROP] = "drop",                   \
-	[SESSION_ASIDE] = (aside)
+	[SESSION_ASIDE] = (aside), [SESSION_PUNT] = "access-punt"
 
 // A packet on its way through the stages.
 struct lookup {
@@ -86,6 +87,18 @@ static __rte_always_inline uint64_t session_ask_rule(struct lookup *l, struct rt
 		return UINT64_MAX;
 	rte_prefetch0(&session_pools.rule[(uint32_t)value]);
 	return value;
+}
+
+// The packet is to a wireline subscriber by its address.
+static __rte_always_inline int session_is_home(const struct lookup *l, const struct session_way *way)
+{
+	return way->entries && !way->tunnel && flow_is_home(l->first);
+}
+
+// Plain packets of the key are known by their 5-tuple.
+static __rte_always_inline int session_has_tuples(const struct lookup *l, const struct session_way *way)
+{
+	return way->tuples || session_is_home(l, way);
 }
 
 // The packet's key in the table of 5-tuples, and asks for its line. Returns 0 for a packet that has none.
@@ -174,6 +187,10 @@ static __rte_always_inline rte_edge_t session_guard(
 	return session_guard_destination(m, r, destination, way->echo);
 }
 
+// 1: the packet's hop limit is one less, or was made so by ip-forward, as of a UE's packet; 0: ip-forward tells its
+// sender.
+int session_route_home(struct rte_mbuf *m);
+
 // Of a packet whose key is known and whose session lives on this worker.
 static __rte_always_inline rte_edge_t session_decide(
 	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
@@ -213,10 +230,13 @@ static __rte_always_inline rte_edge_t session_decide(
 			}
 		}
 	}
+	// What comes to a wireline subscriber's addresses is routed to it (RFC 1812 §5.3.1).
+	if (unlikely(session_is_home(l, way)) && !session_route_home(m))
+		return SESSION_ASIDE;
 	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
 		return session_slow_path(m, r, way->tunnel, came, on);
-	if (((way->entries && likely(l->key != 0)) || way->tuples) && likely(flow_may_learn(l->first, r)) &&
-		likely(on != SESSION_ASIDE))
+	if (((way->entries && likely(l->key != 0)) || session_has_tuples(l, way)) &&
+		likely(flow_may_learn(l->first, r, session_has_tuples(l, way))) && likely(on != SESSION_ASIDE))
 		on = session_learn(w, l, m, r, way, on);
 	if (unlikely(on == SESSION_DROP))
 		return on;

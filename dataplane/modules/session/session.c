@@ -8,6 +8,7 @@
 #include "core/port.h"
 #include "counter/counter.h"
 #include "instance/instance.h"
+#include "lcp/lcp.h"
 #include "meter/policer.h"
 #include "mirror/mirror.h"
 #include "rule/engine.h"
@@ -263,6 +264,35 @@ static void retire(const struct session *old)
 		engines_take(&session_pools.rule[old->rule[i]]);
 }
 
+// What states that stay have counted of IPv6 is not of URRs that are new.
+static void move_counts6(const struct session *s, const struct session *old)
+{
+	for (uint16_t i = 0; i < s->rules; i++)
+		for (uint16_t k = 0; k < old->rules; k++) {
+			const struct rule *is = &session_pools.rule[s->rule[i]],
+					  *was = &session_pools.rule[old->rule[k]];
+			uint32_t from = session_pools.match[old->rule[k]].urr6,
+				 to = session_pools.match[s->rule[i]].urr6;
+
+			if (is->state == was->state && from != to)
+				usage_counts6_move(from, to, was);
+		}
+}
+
+// Those of states that go are the URRs' own.
+static void return_counts6(const struct session *s, const struct session *old)
+{
+	for (uint16_t i = 0; i < old->rules; i++) {
+		const struct rule *r = &session_pools.rule[old->rule[i]];
+		int kept = 0;
+
+		for (uint16_t k = 0; s != NULL && k < s->rules; k++)
+			kept |= session_pools.rule[s->rule[k]].state == r->state;
+		if (!kept)
+			usage_counts6_move(session_pools.match[old->rule[i]].urr6, RULE_NONE, r);
+	}
+}
+
 static void commit(struct object_change *c)
 {
 	struct session *s = c->staged, *old = c->replaced;
@@ -272,15 +302,19 @@ static void commit(struct object_change *c)
 		engines_read(old->index); // first: what URRs have counted decides about what they have left
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
+	if (s != NULL && old != NULL)
+		move_counts6(s, old);
 	if (s != NULL) {
 		session_lengths_add(s, 1);
 		__atomic_store_n(&session_tables.session[s->index], s, __ATOMIC_RELEASE);
+		lcp_session(s->index, want, c->old_body);
 		publish(s);
 		worker_get(s->worker)->sessions++;
 		session_tables.count++;
 		if (want->port[0] != 0)
 			scheduler_pipe_profile(want->port, want->subport, want->pipe, want->pipe_profile);
 	} else if (old != NULL) {
+		lcp_session(old->index, NULL, c->old_body);
 		__atomic_store_n(&session_tables.session[old->index], NULL, __ATOMIC_RELEASE);
 	}
 	if (old != NULL) {
@@ -352,13 +386,17 @@ static void release(struct object_change *c)
 {
 	struct session *old = c->replaced, *s = c->staged;
 
-	if (old != NULL)
+	if (old != NULL) {
 		return_loans(s, old);
+		return_counts6(s, old);
+	}
 	if (s != NULL && old != NULL)
 		carry_counters(s, old); // first: usage asks for the session's packets
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_release(s ? s->usage : NULL, old ? old->usage : NULL);
 	counter_session(s, old);
+	if (s != NULL)
+		session_homes_renew(s, old);
 	if (old == NULL)
 		return;
 	if (s != NULL)

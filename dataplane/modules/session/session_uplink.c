@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // session-uplink: finds the subscriber of a packet from the access side by port, tags, PPPoE session and MAC; strips
 // the access encapsulation.
+#include "rule/endpoint.h"
 #include "session/lookup.h"
 
 DROP_REASON(drop_unknown, "subscriber-unknown", "no session has this port, tags, PPPoE session and MAC address")
@@ -30,7 +31,11 @@ static __rte_always_inline uint64_t ask_rule(struct lookup *l, struct rte_mbuf *
 
 static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own)
 {
-	return likely(first != NULL) ? SESSION_UPLINK : packet_leave(m, &drop_unknown, SESSION_DROP);
+	if (likely(first != NULL))
+		return SESSION_UPLINK;
+	if (endpoint_signs_in(packet_of(m)->port_in, endpoint_view_of(m)))
+		return packet_leave(m, &punt_first_packet, SESSION_PUNT);
+	return packet_leave(m, &drop_unknown, SESSION_DROP);
 }
 
 static uint16_t session_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -52,6 +52,12 @@ static void settle(struct rule_account *a, struct rule_state *s)
 		u->bytes[!a->uplink] += used.bytes;
 		u->last = used.packets != 0 ? RTE_MAX(u->last, s->last) : u->last;
 	}
+	if (rule_state_counts6(s)) {
+		__atomic_store_n(&a->six.packets, a->six.packets + s->packets6, __ATOMIC_RELAXED);
+		__atomic_store_n(&a->six.bytes, a->six.bytes + s->bytes6, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->packets6, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->bytes6, 0, __ATOMIC_RELAXED);
+	}
 	__atomic_store_n(&s->taken, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->loan, s->credit, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
@@ -199,8 +205,43 @@ static void add_loans(struct usage_totals *t, uint32_t index, uint64_t *last)
 	}
 }
 
+// A URR of IPv6 alone counts nothing itself.
+static struct usage_totals counted6(uint32_t index, uint64_t *last)
+{
+	struct usage_totals t = {0};
+	const struct rule *r;
+
+	*last = 0;
+	for (uint16_t i = 0; (r = session_rule_at(usage_table.limits[index].session, i)) != NULL; i++) {
+		if (session_pools.match[rule_index(r)].urr6 != index)
+			continue;
+		struct rule_counts c = rule_counted(r, 1);
+		int down = !(r->flags & RULE_UPLINK);
+		t.packets[down] += c.packets;
+		t.bytes[down] += c.bytes;
+	}
+	return t;
+}
+
+void usage_counts6_move(uint32_t from, uint32_t to, const struct rule *r)
+{
+	struct rule_counts c = rule_counted(r, 1);
+	int down = !(r->flags & RULE_UPLINK);
+
+	if (from != RULE_NONE && usage_table.urr[from] != NULL) {
+		usage_table.urr[from]->base.packets[down] += c.packets;
+		usage_table.urr[from]->base.bytes[down] += c.bytes;
+	}
+	if (to != RULE_NONE && usage_table.urr[to] != NULL) {
+		usage_table.urr[to]->base.packets[down] -= c.packets;
+		usage_table.urr[to]->base.bytes[down] -= c.bytes;
+	}
+}
+
 struct usage_totals usage_counted(uint32_t index, uint64_t *last)
 {
+	if (usage_table.limits[index].counts6)
+		return counted6(index, last);
 	const struct usage_state *u = &usage_pools.state[index];
 	uint32_t session = usage_table.limits[index].session, before;
 	struct usage_totals t;

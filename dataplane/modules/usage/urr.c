@@ -223,6 +223,7 @@ void urr_arm(struct urr *u)
 					  : USAGE_NO_LIMIT;
 	l->stopped = u->out != 0;
 	l->before_qos = (u->c.flags & API_URR_BEFORE_QOS) != 0;
+	l->counts6 = (u->c.flags & API_URR_IP6) != 0;
 	l->tell_first = (uint8_t)watches_starts(u);
 	publish(u);
 }

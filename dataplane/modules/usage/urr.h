@@ -27,6 +27,7 @@ struct usage_limits {
 	uint8_t stopped; // nothing passes
 	uint8_t before_qos; // MBQE
 	uint32_t session; // its index
+	uint8_t counts6; // what rules counted of IPv6 (rule_account.six)
 	uint8_t tell_first; // the packet that was asked for is news at once; else it is found in `first` when a report is made
 	// written by the owner worker
 	uint32_t answered __attribute__((aligned(8))); // follows `asked`

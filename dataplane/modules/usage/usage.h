@@ -129,6 +129,11 @@ int usage_stage(struct usage_set **to, const struct usage_set *old, const struct
 uint32_t usage_index(const struct usage_set *set, uint32_t urr);
 // 1: before QoS enforcement: such a URR must be among rule_match.urr (RULE_FURTHER_METERS), never rule.urr.
 int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
+// 1: of IPv6 alone. It is rule_match.urr6 of its rules, and among no others.
+int usage_is_of_ip6(const struct usage_set *set, uint32_t urr);
+// What the rule's state counted of IPv6 is from now on not of URR `from` (its index, or RULE_NONE) through a rule in
+// force, but of `to`, which begins with nothing. Control thread.
+void usage_counts6_move(uint32_t from, uint32_t to, const struct rule *r);
 void usage_discard(struct usage_set *staged);
 // Either may be NULL: no URRs, or the session goes. Before its rules are published.
 void usage_commit(struct usage_set *set, struct usage_set *old);

@@ -19,7 +19,7 @@
 #define SECOND 1000000000ull
 #define KNOWN_FLAGS                                                                                                    \
 	(API_URR_HAS_VOLUME_QUOTA | API_URR_HAS_TIME_QUOTA | API_URR_HAS_EVENT_QUOTA | API_URR_INACTIVE |              \
-		API_URR_COUNT_PACKETS | API_URR_BEFORE_QOS | API_URR_START_OF_TRAFFIC)
+		API_URR_COUNT_PACKETS | API_URR_BEFORE_QOS | API_URR_START_OF_TRAFFIC | API_URR_IP6)
 
 #define KNOWN_TRIGGERS                                                                                                 \
 	(API_URR_PERIO | API_URR_VOLTH | API_URR_TIMTH | API_URR_QUHTI | API_URR_START | API_URR_STOPT |               \
@@ -53,6 +53,12 @@ static int check_one(const struct usage_session *session, const struct api_urr *
 	if (urr[i].triggers & ~KNOWN_TRIGGERS)
 		return object_error(EINVAL, "session %s: URR %u has reporting triggers %#x", session->name, urr[i].id,
 			urr[i].triggers);
+	if ((urr[i].flags & API_URR_IP6) &&
+		(urr[i].method != API_URR_VOLUME || (urr[i].flags & ~(API_URR_IP6 | API_URR_COUNT_PACKETS)) != 0 ||
+			(urr[i].triggers & ~(API_URR_PERIO | API_URR_LIUSA)) != 0))
+		return object_error(EINVAL,
+			"session %s: URR %u of IPv6 alone has another method than volume, a quota or a threshold",
+			session->name, urr[i].id);
 	for (uint16_t k = 0; k < i; k++)
 		if (urr[k].id == urr[i].id)
 			return object_error(EEXIST, "session %s has URR %u twice", session->name, urr[i].id);
@@ -170,6 +176,13 @@ uint32_t usage_index(const struct usage_set *set, uint32_t id)
 	if (c->flags & API_URR_INACTIVE)
 		return RULE_NONE;
 	return e->new_state != RULE_NONE ? e->new_state : e->urr->state;
+}
+
+int usage_is_of_ip6(const struct usage_set *set, uint32_t id)
+{
+	const struct usage_entry *e = find(set, id);
+
+	return e != NULL && ((e->want ? e->want->flags : e->urr->c.flags) & API_URR_IP6) != 0;
 }
 
 int usage_is_before_qos(const struct usage_set *set, uint32_t id)

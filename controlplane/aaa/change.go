@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aaa
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/radius"
+)
+
+// Result of a change: 0, or why not.
+type Result = radius.Cause
+
+const (
+	OK          Result = 0
+	BadValue           = radius.InvalidValue
+	NotPossible        = radius.ResourcesUnavailable
+	NoSession          = radius.SessionNotFound
+	Several            = radius.SeveralSessions
+	Forbidden          = radius.Prohibited
+)
+
+// Sessions carries out what a RADIUS server asks for (RFC 5176). It is called from goroutines of this package, must not
+// wait, and answers once, from anywhere.
+type Sessions interface {
+	Disconnect(s *Selector, done func(Result))
+	Change(s *Selector, c *Change, done func(Result))
+}
+
+// Selector names sessions: every field that is given must match, and one at least is.
+type Selector struct {
+	Session        string // Acct-Session-Id
+	User           string
+	PortID         string // NAS-Port-Id
+	CallingStation string // MAC address, in any notation
+	Port           uint32 // NAS-Port; 0: none
+	IPv4           netip.Addr
+	IPv6           netip.Prefix // Framed-IPv6-Prefix or -Address
+	Delegated      netip.Prefix
+	InterfaceID    uint64
+	CUI            []byte
+}
+
+// Matches tells whether a session is meant.
+func (s *Selector) Matches(line *access.Line, session, user string, at *access.Addresses, cui []byte) bool {
+	return (s.Session == "" || s.Session == session) &&
+		(s.User == "" || s.User == user) &&
+		(s.PortID == "" || s.PortID == PortID(line)) &&
+		(s.CallingStation == "" || hexDigits(s.CallingStation) == hexDigits(StationID(line.MAC))) &&
+		(s.Port == 0 || s.Port == nasPort(line)) &&
+		(!s.IPv4.IsValid() || s.IPv4 == at.IPv4) &&
+		(!s.IPv6.IsValid() || s.IPv6 == at.IPv6) &&
+		(!s.Delegated.IsValid() || s.Delegated == at.Delegated) &&
+		(s.InterfaceID == 0 || s.InterfaceID == at.InterfaceID) &&
+		(len(s.CUI) == 0 || bytes.Equal(s.CUI, cui))
+}
+
+// none tells that no field is given.
+func (s *Selector) none() bool {
+	return s.Session == "" && s.User == "" && s.PortID == "" && s.CallingStation == "" && s.Port == 0 &&
+		!s.IPv4.IsValid() &&
+		!s.IPv6.IsValid() && !s.Delegated.IsValid() && s.InterfaceID == 0 && len(s.CUI) == 0
+}
+
+func hexDigits(mac string) string {
+	return strings.Map(func(c rune) rune {
+		if c == ':' || c == '-' || c == '.' {
+			return -1
+		}
+		return c
+	}, strings.ToLower(mac))
+}
+
+// Change is what a CoA-Request wants of a session's plan.
+type Change struct{ list []radius.Attribute }
+
+// Apply lays the change over the plan that authentication gave, not the one with the profile. On an error the plan is
+// of no use, and ResultOf says what to answer.
+func (c *Change) Apply(p *access.Plan) error { return apply(p, c.list, unsupported) }
+
+type unsupportedError struct{ t radius.Type }
+
+func (e unsupportedError) Error() string { return e.t.String() + " cannot be changed" }
+
+func unsupported(t radius.Type) error { return unsupportedError{t} }
+
+// ResultOf is the answer to an error of Apply.
+func ResultOf(err error) Result {
+	var u unsupportedError
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, &u):
+		return radius.UnsupportedAttribute
+	}
+	return BadValue
+}
+
+// changes is the server of RFC 5176, and what it is configured with.
+type changes struct {
+	sessions Sessions
+	server   *radius.Dynamic
+	nas      atomic.Pointer[config.NAS]
+}
+
+// use takes a configuration; the server is made for the first one that listens.
+func (c *changes) use(r *config.RADIUS) error {
+	d := radius.DynamicConfig{Window: time.Duration(r.CoA.ReplayWindow) * time.Second,
+		NeedTimestamp: r.CoA.Timestamp == "required", Rate: int(r.CoA.Rate)}
+	for i := range r.CoA.Clients {
+		one := &r.CoA.Clients[i]
+		secret, err := secretOf(one.Secret, one.SecretFile, false)
+		if err != nil {
+			return err
+		}
+		policy := radius.Optional
+		if one.Policy == "required" {
+			policy = radius.Anywhere
+		}
+		d.Clients = append(d.Clients, radius.DynamicClient{Prefix: one.Address.Masked(), Secret: secret,
+			Policy: policy})
+	}
+	var listen []netip.AddrPort
+	for _, l := range r.CoA.Listen {
+		listen = append(listen, l.Or(3799))
+	}
+	if c.sessions == nil {
+		listen = nil
+	}
+	if c.server == nil {
+		c.server = radius.NewDynamic(c.handle)
+	}
+	c.nas.Store(&r.NAS)
+	if len(listen) > 0 && len(c.server.Addresses()) == 0 {
+		c.server.Configure(d) // before the first request
+	}
+	if err := c.server.Listen(listen); err != nil {
+		return err
+	}
+	c.server.Configure(d)
+	return nil
+}
+
+func (c *changes) close() {
+	if c.server != nil {
+		c.server.Close()
+	}
+}
+
+func (c *changes) counters() radius.DynamicCounters { return c.server.Counters() }
+
+// handle is an authentic request.
+func (c *changes) handle(p *radius.Packet, answer func(Result)) {
+	s, rest, cause := c.selector(p)
+	switch {
+	case cause != 0:
+		answer(cause)
+	case p.Code == radius.DisconnectRequest:
+		if len(rest) > 0 {
+			answer(radius.UnsupportedAttribute)
+			return
+		}
+		c.sessions.Disconnect(s, answer)
+	case len(rest) == 0:
+		answer(radius.MissingAttribute)
+	default:
+		for i := range rest {
+			if fields[rest[i].Type] == nil {
+				answer(radius.UnsupportedAttribute)
+				return
+			}
+		}
+		c.sessions.Change(s, &Change{rest}, answer)
+	}
+}
+
+const authorizeOnly = 17
+
+// selector reads whom a request is about, and that it is for us (RFC 5176 §3). rest is what to change.
+func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribute, cause Result) {
+	s = &Selector{}
+	nas := c.nas.Load()
+	for i := range p.Attributes {
+		a := &p.Attributes[i]
+		known := true
+		switch a.Type {
+		case radius.MessageAuthenticator, radius.EventTimestamp, radius.ProxyState, radius.ReplyMessage:
+		case radius.AcctTerminateCause:
+			known = p.Code == radius.DisconnectRequest // says why; nothing to be changed
+		case radius.ServiceType:
+			if v, _ := a.Uint32(); v == authorizeOnly {
+				return nil, nil, radius.UnsupportedService
+			}
+			known = false
+		case radius.NASIdentifier:
+			if string(a.Value) != nas.Identifier {
+				return nil, nil, radius.NASMismatch
+			}
+		case radius.NASIPAddress, radius.NASIPv6Address:
+			if v, err := a.Address(); err != nil || v != nas.Address.Addr {
+				return nil, nil, radius.NASMismatch
+			}
+		default:
+			var err error
+			if known, err = s.read(a); err != nil {
+				return nil, nil, BadValue
+			}
+		}
+		if !known {
+			rest = append(rest, *a)
+		}
+	}
+	if s.none() { // an attribute of no length or zero names nobody
+		return nil, nil, radius.MissingAttribute
+	}
+	return s, rest, OK
+}
+
+// read takes an attribute that identifies sessions; false: it does not.
+func (s *Selector) read(a *radius.Attribute) (known bool, err error) {
+	switch a.Type {
+	case radius.AcctSessionId:
+		s.Session = string(a.Value)
+	case radius.UserName:
+		s.User = string(a.Value)
+	case radius.NASPortId:
+		s.PortID = string(a.Value)
+	case radius.CallingStationId:
+		s.CallingStation = string(a.Value)
+	case radius.NASPort:
+		s.Port, err = a.Uint32()
+	case radius.FramedIPAddress:
+		s.IPv4, err = a.Address()
+	case radius.FramedIPv6Address:
+		var v netip.Addr
+		if v, err = a.Address(); err == nil {
+			s.IPv6 = netip.PrefixFrom(v, 128)
+		}
+	case radius.FramedIPv6Prefix:
+		s.IPv6, err = a.Prefix()
+	case radius.DelegatedIPv6Prefix:
+		s.Delegated, err = a.Prefix()
+	case radius.FramedInterfaceId:
+		if len(a.Value) == 8 {
+			s.InterfaceID = binary.BigEndian.Uint64(a.Value)
+		}
+	case radius.ChargeableUserIdentity:
+		s.CUI = a.Value
+	default:
+		return false, nil
+	}
+	return true, err
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aaa
+
+import (
+	"crypto/md5"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/crypto/bcrypt"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
+)
+
+// local is the method of users whom the configuration knows.
+type local struct {
+	users   map[string]*config.User
+	workers chan struct{} // who compute slow hashes
+	waiting chan struct{}
+}
+
+const (
+	hashWorkers = 2
+	hashQueue   = 1024
+)
+
+func newLocal(a *config.AAA) (*local, error) {
+	l := &local{users: map[string]*config.User{}, workers: make(chan struct{}, hashWorkers),
+		waiting: make(chan struct{}, hashQueue)}
+	list := a.Users
+	if a.UsersFile != "" {
+		data, err := os.ReadFile(a.UsersFile)
+		if err != nil {
+			return nil, fmt.Errorf("aaa.users_file: %w", err)
+		}
+		more, err := config.ParseUsers(a.UsersFile, data)
+		if err != nil {
+			return nil, fmt.Errorf("aaa.users_file: %w", err)
+		}
+		list = append(list[:len(list):len(list)], more...)
+	}
+	for i := range list {
+		u := &list[i]
+		if l.users[u.Name] != nil {
+			return nil, fmt.Errorf("aaa.users_file: user %q is in aaa.users, too", u.Name)
+		}
+		if strings.HasPrefix(string(u.Hash), "$argon2id$") {
+			if _, err := parseArgon(string(u.Hash)); err != nil {
+				return nil, fmt.Errorf("user %q: %w", u.Name, err)
+			}
+		}
+		l.users[u.Name] = u
+	}
+	return l, nil
+}
+
+// decide calls done, unless the user is unknown: then it returns false.
+func (l *local) decide(r *access.Request, name string, done func(*access.Verdict)) bool {
+	u := l.users[name]
+	if u == nil {
+		return false
+	}
+	if u.Hash == "" || r.Method != access.PAP || u.Password != "" || u.NTHash != "" {
+		done(l.check(u, r))
+		return true
+	}
+	select {
+	case l.waiting <- struct{}{}:
+	default:
+		done(&access.Verdict{Silent: true, Why: "too many password hashes wait to be computed"})
+		return true
+	}
+	go func() {
+		l.workers <- struct{}{}
+		v := l.check(u, r)
+		<-l.workers
+		<-l.waiting
+		done(v)
+	}()
+	return true
+}
+
+func (l *local) check(u *config.User, r *access.Request) *access.Verdict {
+	v := &access.Verdict{}
+	var err error
+	switch r.Method {
+	case access.None: // the line is the proof
+	case access.PAP:
+		err = checkPAP(u, r.Password)
+	case access.CHAP:
+		err = checkCHAP(u, r)
+	case access.MSCHAPv2:
+		v.Success, err = checkMSCHAP(u, r)
+	default:
+		err = errors.New("an unknown method of authentication")
+	}
+	if err != nil {
+		return refuse(r, err.Error())
+	}
+	v.Accept = true
+	v.Plan = access.Plan{Profile: string(u.Profile), IPv4: u.IPv4.Addr, IPv6: u.IPv6.Prefix,
+		Delegated: u.Delegated.Prefix}
+	return v
+}
+
+var errPassword = errors.New("wrong password")
+
+func unusable(method string) error {
+	return fmt.Errorf("the user's password is kept in a form that %s cannot be checked with", method)
+}
+
+func checkPAP(u *config.User, password []byte) error {
+	ok := false
+	switch {
+	case u.Password != "":
+		ok = subtle.ConstantTimeCompare([]byte(u.Password), password) == 1
+	case u.NTHash != "":
+		want, _ := hex.DecodeString(string(u.NTHash)) // checked with the configuration
+		got := ntHash(string(password))
+		ok = subtle.ConstantTimeCompare(want, got[:]) == 1
+	case strings.HasPrefix(string(u.Hash), "$argon2id$"):
+		h, err := parseArgon(string(u.Hash))
+		ok = err == nil && h.verify(password)
+	case u.Hash != "":
+		ok = bcrypt.CompareHashAndPassword([]byte(u.Hash), password) == nil
+	default:
+		return errors.New("the user has no password")
+	}
+	if !ok {
+		return errPassword
+	}
+	return nil
+}
+
+func checkCHAP(u *config.User, r *access.Request) error {
+	if u.Password == "" {
+		return unusable("CHAP")
+	}
+	h := md5.New() // RFC 1994 §4.1
+	h.Write([]byte{r.Identifier})
+	h.Write([]byte(u.Password))
+	h.Write(r.Challenge)
+	if len(r.Response) != md5.Size || subtle.ConstantTimeCompare(h.Sum(nil), r.Response) != 1 {
+		return errPassword
+	}
+	return nil
+}
+
+func checkMSCHAP(u *config.User, r *access.Request) (string, error) {
+	var hash [16]byte
+	switch {
+	case u.Password != "":
+		hash = ntHash(string(u.Password))
+	case u.NTHash != "":
+		b, _ := hex.DecodeString(string(u.NTHash))
+		copy(hash[:], b)
+	default:
+		return "", unusable("MS-CHAPv2")
+	}
+	m := mschap{[]byte(r.User), r.Challenge, r.Response}
+	success, ok := m.verify(hash)
+	if !ok {
+		return "", errPassword
+	}
+	return success, nil
+}
+
+// argon is a hash in the form of the reference implementation: $argon2id$v=19$m=65536,t=3,p=1$salt$hash.
+type argon struct {
+	memory, time uint32
+	threads      uint8
+	salt, sum    []byte
+}
+
+func parseArgon(text string) (*argon, error) {
+	part := strings.Split(text, "$")
+	a := &argon{}
+	version := 0
+	if len(part) != 6 {
+		return nil, errors.New("password_hash is not $argon2id$v=19$m=...,t=...,p=...$salt$hash")
+	}
+	_, err1 := fmt.Sscanf(part[2], "v=%d", &version)
+	_, err2 := fmt.Sscanf(part[3], "m=%d,t=%d,p=%d", &a.memory, &a.time, &a.threads)
+	var err3, err4 error
+	a.salt, err3 = base64.RawStdEncoding.DecodeString(part[4])
+	a.sum, err4 = base64.RawStdEncoding.DecodeString(part[5])
+	if err := errors.Join(err1, err2, err3, err4); err != nil || version != argon2.Version {
+		return nil, errors.New("password_hash is not $argon2id$v=19$m=...,t=...,p=...$salt$hash")
+	}
+	// What one sign-in may cost.
+	if a.memory > 256<<10 || a.time == 0 || a.time > 16 || a.threads == 0 || a.threads > 16 || len(a.sum) < 16 ||
+		len(a.sum) > 64 {
+		return nil, errors.New("password_hash: at most m=262144, t=16, p=16, and a hash of 16 to 64 bytes")
+	}
+	return a, nil
+}
+
+func (a *argon) verify(password []byte) bool {
+	sum := argon2.IDKey(password, a.salt, a.time, a.memory, a.threads, uint32(len(a.sum)))
+	return subtle.ConstantTimeCompare(sum, a.sum) == 1
+}

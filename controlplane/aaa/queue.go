@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aaa
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"isthmus/controlplane/radius"
+)
+
+// Store keeps records until a server has taken them. Called from several goroutines.
+type Store interface {
+	Keep(id uint64, record []byte) // not changed afterwards
+	Forget(id uint64)
+}
+
+// QueueCounts of the accounting queue.
+type QueueCounts struct {
+	Waiting, Peak                                int
+	Away                                         bool // no server takes records: they wait
+	Draining                                     bool // a server is back, and gets what waits at a pace
+	Queued, Sent, Restored                       uint64
+	Merged                                       uint64 // interims that a later record made needless
+	DroppedInterims, DroppedStarts, DroppedStops uint64 // the queue was full
+	Refused                                      uint64 // records that no server could take
+}
+
+// queue sends records in the order of their session, several sessions at a time; when servers are away, they wait.
+type queue struct {
+	store Store
+	log   func(format string, args ...any)
+
+	adding sync.Mutex // one record at a time comes in
+
+	mu       sync.Mutex
+	client   *radius.Client // nil: nobody takes accounting
+	limit    int
+	drain    int              // records a second
+	lines    map[string]*line // by session
+	ready    []*line          // whose first record may be sent
+	interims []*record        // oldest first; some do not wait any more
+	lastID   uint64
+	flying   int
+	tokens   float64 // while draining
+	retry    time.Duration
+	timer    *time.Timer
+	closed   bool
+	idle     chan struct{} // closed when nothing is under way, once somebody waits
+	counts   QueueCounts
+}
+
+// line is the records of one session, in order.
+type line struct {
+	session string
+	records []*record
+	flying  bool // the first is on its way
+}
+
+const (
+	window     = 512 // records on their way
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 30 * time.Second
+	drainTick  = 20 * time.Millisecond
+)
+
+func newQueue(store Store, log func(string, ...any)) *queue {
+	return &queue{store: store, log: log, lines: map[string]*line{}}
+}
+
+// use changes servers and limits.
+func (q *queue) use(client *radius.Client, limit, drain int) {
+	q.mu.Lock()
+	q.client, q.limit, q.drain = client, limit, drain
+	q.mu.Unlock()
+	q.wake()
+}
+
+// add queues a record, or drops one, and sends what can be sent. A record is kept before it can be sent, and forgotten.
+func (q *queue) add(r *record, restored bool) {
+	q.adding.Lock()
+	defer q.pump()
+	defer q.adding.Unlock()
+	q.mu.Lock()
+	if q.client == nil && !restored {
+		q.mu.Unlock()
+		return
+	}
+	if restored {
+		q.counts.Restored++
+	} else {
+		r.id = q.lastID + 1
+		q.counts.Queued++
+	}
+	q.lastID = max(q.lastID, r.id)
+	q.mu.Unlock()
+
+	var gone []*record
+	if q.store != nil && !restored {
+		q.store.Keep(r.id, r.kept)
+	}
+	q.mu.Lock()
+	if old := q.merge(r); old != nil {
+		gone = append(gone, old)
+	}
+	full := false
+	if q.counts.Waiting >= q.limit {
+		var victim *record
+		if victim, full = q.makeRoom(r); victim != nil {
+			gone = append(gone, victim)
+		}
+	}
+	if full {
+		gone = append(gone, r)
+	} else {
+		q.append(r)
+	}
+	q.mu.Unlock()
+	if q.store != nil {
+		for _, old := range gone {
+			q.store.Forget(old.id)
+		}
+	}
+}
+
+func (q *queue) append(r *record) {
+	l := q.lines[r.session]
+	if l == nil {
+		l = &line{session: r.session}
+		q.lines[r.session] = l
+		q.ready = append(q.ready, l)
+	}
+	l.records = append(l.records, r)
+	if r.kind == Interim {
+		q.interims = append(q.interims, r)
+		q.forgetInterims()
+	}
+	q.counts.Waiting++
+	q.counts.Peak = max(q.counts.Peak, q.counts.Waiting)
+}
+
+// forgetInterims keeps the list of interims in proportion to what waits.
+func (q *queue) forgetInterims() {
+	if len(q.interims) < 2*q.counts.Waiting+64 {
+		return
+	}
+	kept := q.interims[:0]
+	for _, r := range q.interims {
+		if !r.late {
+			kept = append(kept, r)
+		}
+	}
+	clear(q.interims[len(kept):])
+	q.interims = kept
+}
+
+// merge takes away the interim that the new record of its session makes needless: counts go up only.
+func (q *queue) merge(r *record) *record {
+	l := q.lines[r.session]
+	if l == nil || len(l.records) == 0 || r.kind != Interim && r.kind != Stop {
+		return nil
+	}
+	last := len(l.records) - 1
+	old := l.records[last]
+	if old.kind != Interim || last == 0 && l.flying {
+		return nil
+	}
+	q.remove(l, last)
+	q.counts.Merged++
+	return old
+}
+
+func (q *queue) remove(l *line, i int) {
+	l.records[i].late = true
+	l.records = append(l.records[:i], l.records[i+1:]...)
+	q.counts.Waiting--
+}
+
+// makeRoom drops the oldest interim, else the oldest start where r is a stop, else r itself.
+func (q *queue) makeRoom(r *record) (victim *record, full bool) {
+	for len(q.interims) > 0 {
+		old := q.interims[0]
+		q.interims = q.interims[1:]
+		if l := q.lines[old.session]; l != nil && !old.late && q.dropOf(l, old) {
+			q.counts.DroppedInterims++
+			return old, false
+		}
+	}
+	switch r.kind {
+	case Stop:
+		if victim = q.oldestStart(); victim != nil {
+			q.counts.DroppedStarts++
+			return victim, false
+		}
+		q.counts.DroppedStops++
+	case Interim:
+		q.counts.DroppedInterims++
+	default:
+		q.counts.DroppedStarts++
+	}
+	return nil, true
+}
+
+// dropOf removes a record of a line, if it is not on its way. A line without records leaves the queue when its turn
+// comes.
+func (q *queue) dropOf(l *line, r *record) bool {
+	for i, one := range l.records {
+		if one == r && (i > 0 || !l.flying) {
+			q.remove(l, i)
+			return true
+		}
+	}
+	return false
+}
+
+func (q *queue) oldestStart() *record {
+	for _, l := range q.ready[:min(64, len(q.ready))] {
+		if len(l.records) > 0 && !l.flying && l.records[0].kind == Start {
+			old := l.records[0]
+			q.remove(l, 0)
+			return old
+		}
+	}
+	return nil
+}
+
+// pump sends first records while there is room. Accounting-On goes alone: nothing of a session may overtake it.
+func (q *queue) pump() {
+	for {
+		q.mu.Lock()
+		r, client := q.take()
+		q.mu.Unlock()
+		if r == nil {
+			return
+		}
+		p, err := r.packet()
+		if err != nil { // it was checked when it came
+			q.done(r, err)
+			continue
+		}
+		client.Exchange(p, func(_ *radius.Packet, err error) { q.done(r, err) })
+	}
+}
+
+func (q *queue) take() (*record, *radius.Client) {
+	if q.client == nil || q.closed || q.counts.Away || q.flying >= window || q.counts.Draining && q.tokens < 1 {
+		return nil, nil
+	}
+	if on := q.lines[""]; on != nil && len(on.records) > 0 && on.records[0].kind == On {
+		if on.flying || q.flying > 0 {
+			return nil, nil
+		}
+		return q.send(on), q.client
+	}
+	for len(q.ready) > 0 {
+		l := q.ready[0]
+		q.ready[0] = nil
+		q.ready = q.ready[1:]
+		if len(l.records) == 0 {
+			delete(q.lines, l.session) // its only record was dropped for want of room
+			continue
+		}
+		if !l.flying {
+			return q.send(l), q.client
+		}
+	}
+	return nil, nil
+}
+
+func (q *queue) send(l *line) *record {
+	l.flying = true
+	q.flying++
+	if q.counts.Draining {
+		q.tokens--
+	}
+	return l.records[0]
+}
+
+// done is the end of a record's way: it is taken, or no server was there.
+func (q *queue) done(r *record, err error) {
+	q.mu.Lock()
+	l := q.lines[r.session]
+	l.flying = false
+	q.flying--
+	away := errors.Is(err, radius.ErrAway) || errors.Is(err, radius.ErrBusy) || errors.Is(err, radius.ErrClosed)
+	if away {
+		q.ready = append(q.ready, l)
+		q.pause()
+	} else {
+		q.remove(l, 0)
+		q.counts.Sent++
+		q.retry = 0
+		if err != nil {
+			q.counts.Sent--
+			q.counts.Refused++
+		}
+		if len(l.records) > 0 {
+			q.ready = append(q.ready, l)
+		} else {
+			delete(q.lines, r.session)
+		}
+		if q.counts.Waiting == q.flying {
+			q.counts.Draining = false
+		}
+	}
+	if q.flying == 0 && q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+	q.mu.Unlock()
+	if !away && q.store != nil {
+		q.store.Forget(r.id)
+	}
+	if err != nil && !away {
+		q.log("accounting of session %s: %s record dropped: %v", r.session, r.kind, err)
+	}
+	q.pump()
+}
+
+// pause waits for a server: one record is tried from time to time.
+func (q *queue) pause() {
+	if q.counts.Away || q.closed {
+		return
+	}
+	q.counts.Away, q.counts.Draining = true, true
+	q.tokens = 0
+	q.retry = min(max(2*q.retry, firstRetry), lastRetry)
+	q.after(q.retry, q.wake)
+}
+
+func (q *queue) after(d time.Duration, fn func()) {
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	q.timer = time.AfterFunc(d, fn)
+}
+
+// wake sends again: a server answers, or the time has come to try.
+func (q *queue) wake() {
+	q.mu.Lock()
+	q.counts.Away = false
+	if q.counts.Draining && !q.closed {
+		q.tokens = max(q.tokens, 1)
+		q.after(drainTick, q.tick)
+	}
+	q.mu.Unlock()
+	q.pump()
+}
+
+// tick allows for what may be sent in its time.
+func (q *queue) tick() {
+	q.mu.Lock()
+	if q.counts.Away || !q.counts.Draining || q.closed {
+		q.mu.Unlock()
+		return
+	}
+	perTick := float64(q.drain) * drainTick.Seconds()
+	q.tokens = min(q.tokens+perTick, max(perTick, 1))
+	q.after(drainTick, q.tick)
+	q.mu.Unlock()
+	q.pump()
+}
+
+// close waits for what is on its way until done; nothing more is sent.
+func (q *queue) close(done <-chan struct{}) {
+	q.mu.Lock()
+	q.closed = true
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	var idle chan struct{}
+	if q.flying > 0 {
+		idle = make(chan struct{})
+		q.idle = idle
+	}
+	q.mu.Unlock()
+	if idle != nil {
+		select {
+		case <-idle:
+		case <-done:
+		}
+	}
+}
+
+func (q *queue) state() QueueCounts {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.counts
+}

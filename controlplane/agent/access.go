@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/dhcp"
+	"isthmus/controlplane/events"
+	"isthmus/controlplane/lease"
+	"isthmus/controlplane/pppoe"
+	"isthmus/controlplane/session"
+	"isthmus/controlplane/subscriber"
+)
+
+// signIns is what subscribers who sign in take: the loop, and whom it asks.
+type signIns struct {
+	loop     *subscriber.Loop
+	frames   *subscriber.Channel
+	aaa      *aaa.AAA
+	pools    *lease.Pools
+	pppoe    *pppoe.Server
+	dhcp     *dhcp.Server
+	upstream *net.UDPConn         // to DHCP servers; nil: there are none
+	records  []session.LineRecord // of the store, until the loop has them
+}
+
+// toldAtOnce are the events of a kind in a second; the next one says how many more there were.
+const toldAtOnce = 20
+
+// accountingEnd is how long we wait for accounting when we end; what is left is in the store.
+const accountingEnd = 2 * time.Second
+
+// openAccess makes what subscribers need to sign in, when the configuration has them.
+func (a *Agent) openAccess() error {
+	c := a.plan.SignIn
+	if c == nil {
+		return nil
+	}
+	s := &signIns{frames: subscriber.NewChannel(a.opt.DPSocket, a.log)}
+	s.pools = lease.New(lease.Options{Now: time.Now, Event: func(e lease.Event) {
+		a.events.Publish("pool.watermark", e.Pool, "instance", e.Instance, "level", e.Level, "rising", e.Rising,
+			"used", e.Used, "size", e.Size)
+	}})
+	if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil {
+		return err
+	}
+	sessions := &lateSessions{}
+	var err error
+	s.aaa, err = aaa.New(c, aaa.Options{Sessions: sessions, Store: a.mobile.manager,
+		Log: func(format string, args ...any) { a.log.Info(fmt.Sprintf(format, args...)) }})
+	if err != nil {
+		return err
+	}
+	gate := map[string]*events.Gate{}
+	s.loop = subscriber.New(subscriber.SettingsOf(c), subscriber.Options{Frames: s.frames,
+		Sessions: a.mobile.manager,
+		Auth:     s.aaa, Pools: s.pools, Measures: a.measures, Log: a.log,
+		Notify: func(kind, about string, args ...any) {
+			if gate[kind] == nil {
+				gate[kind] = &events.Gate{Most: toldAtOnce, Window: time.Second}
+			}
+			if more, ok := gate[kind].Open(time.Now()); ok {
+				a.events.Publish(kind, about, append(args, "more", more)...)
+			}
+		}})
+	sessions.loop = s.loop
+	s.dhcp = dhcp.New(s.loop, dhcpConfig(c))
+	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line, send func([]byte),
+		up func(access.Families, func(error))) pppoe.Link6 {
+		return s.dhcp.OverPPP(of, line, send, up)
+	})
+	s.loop.FrontEnds(s.pppoe, s.dhcp)
+	if err := s.openUpstream(c); err != nil {
+		return err
+	}
+	s.records = a.mobile.manager.SetLines(s.loop)
+	for _, r := range a.mobile.manager.AccountRecords() {
+		if err := s.aaa.Restore(r.Number, r.Data); err != nil {
+			a.log.Error("an accounting record of the store is dropped", "error", err)
+			a.mobile.manager.Forget(r.Number)
+		}
+	}
+	a.mobile.access = s
+	return nil
+}
+
+// lateSessions is aaa.Sessions of a loop that is made later; CoA servers are asked only when all is there.
+type lateSessions struct{ loop *subscriber.Loop }
+
+func (s *lateSessions) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
+	s.loop.Disconnect(sel, done)
+}
+func (s *lateSessions) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
+	s.loop.Change(sel, c, done)
+}
+
+// run serves until ctx ends.
+func (s *signIns) run(ctx context.Context, m *mobile) {
+	s.loop.Restore(s.records)
+	s.records = nil
+	if s.upstream != nil {
+		m.spawn(s.readUpstream)
+	}
+	m.spawn(func() {
+		s.loop.Run(ctx)
+		if s.upstream != nil {
+			s.upstream.Close()
+		}
+		late, cancel := context.WithTimeout(context.Background(), accountingEnd)
+		defer cancel()
+		s.aaa.Close(late)
+	})
+}
+
+// configure takes another configuration over.
+func (a *Agent) configureAccess(plan *Plan) {
+	c := plan.SignIn
+	if a.mobile == nil || a.mobile.access == nil || c == nil {
+		return
+	}
+	s := a.mobile.access
+	if err := s.aaa.Replace(c); err != nil {
+		a.log.Error("authentication goes on as it was", "error", err)
+	}
+	set, dial, leased := subscriber.SettingsOf(c), pppoeConfig(c), dhcpConfig(c)
+	s.loop.Post(func() {
+		if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil {
+			a.log.Error("pools go on as they were", "error", err)
+		}
+		s.pppoe.Configure(dial)
+		s.dhcp.Configure(leased)
+		s.loop.Configure(set)
+	})
+}
+
+// signInOf is the part of a configuration that signing in needs; nil: nobody does.
+func signInOf(c *config.Config) *config.Config {
+	if !c.Access.Enabled() {
+		return nil
+	}
+	part := *c
+	part.Subscribers, part.Ranges = nil, nil
+	return &part
+}
+
+var methods = map[string]access.Method{"none": access.None, "pap": access.PAP, "chap": access.CHAP,
+	"mschapv2": access.MSCHAPv2}
+
+func pppoeConfig(c *config.Config) pppoe.Config {
+	p := &c.Access.PPPoE
+	made := pppoe.DefaultConfig()
+	made.Name, made.PPP.Name, made.Services = p.ACName, p.ACName, p.Services
+	made.KeepAlive = time.Duration(p.KeepAlive.Interval) * time.Second
+	made.Unanswered = p.KeepAlive.Count
+	made.PerMAC = int(c.Access.Limits.PerLine)
+	if len(p.Auth) > 0 {
+		made.PPP.Methods = nil
+		for _, word := range p.Auth {
+			if word != "none" {
+				made.PPP.Methods = append(made.PPP.Methods, methods[word])
+			}
+		}
+	}
+	made.MaxPayload = map[string]uint16{}
+	for i := range c.Ports {
+		if port := &c.Ports[i]; port.Role == "access" {
+			// Its MTU is that of the IP packet with PPPoE's 8 bytes (RFC 4638).
+			made.MaxPayload[string(port.Name)] = uint16(min(port.MTU-8, uint32(p.MRU)))
+		}
+	}
+	return made
+}
+
+func dhcpConfig(c *config.Config) dhcp.Config {
+	machine, _ := os.ReadFile("/etc/machine-id") // without one, all such machines are one
+	made := dhcp.FromConfig(&c.Access.DHCP, &c.Access.RA, string(machine))
+	packet := map[string]bool{}
+	for i := range c.Ports {
+		packet[string(c.Ports[i].Name)] = c.Ports[i].SignIn.Packet
+	}
+	set, servers := subscriber.SettingsOf(c), dhcp.Servers(&c.Access.DHCP)
+	made.PortOf = func(l *access.Line) (dhcp.Port, bool) {
+		p := set.Port(l)
+		if p == nil || !p.IPoE {
+			return dhcp.Port{}, false
+		}
+		port := dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted,
+			FirstPacket: packet[l.Port]}
+		if p.DHCP != "server" {
+			port.Upstream, port.Proxy = servers, p.DHCP == "proxy"
+		}
+		return port, true
+	}
+	return made
+}
+
+// openUpstream makes the socket to DHCP servers, where there are some.
+func (s *signIns) openUpstream(c *config.Config) (err error) {
+	if len(c.Access.DHCP.Servers) == 0 {
+		return nil
+	}
+	const port = 67 // of relays, too (RFC 2131 §4.1)
+	s.upstream, err = net.ListenUDP("udp4",
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Access.DHCP.Address.Addr, port)))
+	if err != nil {
+		return fmt.Errorf("access.dhcp.address: %w", err)
+	}
+	s.dhcp.Upstream = func(server netip.AddrPort, packet []byte) {
+		s.upstream.WriteToUDPAddrPort(packet, server) // a packet that is lost is sent again by who asks
+	}
+	return nil
+}
+
+// mostUpstream bounds the packets of servers that wait for the loop; more are lost, as on a network.
+const mostUpstream = 1024
+
+// readUpstream gives the loop what servers send, until the socket is closed.
+func (s *signIns) readUpstream() {
+	buffer, room := make([]byte, 65536), make(chan struct{}, mostUpstream)
+	for {
+		n, from, err := s.upstream.ReadFromUDPAddrPort(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		select {
+		case room <- struct{}{}:
+		default:
+			continue
+		}
+		packet := slices.Clone(buffer[:n])
+		s.loop.Post(func() {
+			<-room
+			s.dhcp.FromUpstream(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
+		})
+	}
+}
+
+// Cleared is how many subscribers were ended.
+type Cleared struct {
+	Ended int `json:"ended"`
+}
+
+var errNobodySignsIn = errors.New("nobody signs in here: the configuration has no access.ports")
+
+func (a *Agent) handleClear(w http.ResponseWriter, r *http.Request) {
+	who, word := r.URL.Query().Get("subscriber"), cmp.Or(r.URL.Query().Get("cause"), "admin-reset")
+	cause, known := subscriber.CauseOf(word)
+	s, out := a.signedIn(), Cleared{}
+	var err error
+	switch {
+	case s == nil:
+		err = errNobodySignsIn
+	case who == "":
+		err = errors.New("subscriber: which one?")
+	case !known:
+		err = fmt.Errorf("cause: %q is none of %s", word, strings.Join(subscriber.Causes(), ", "))
+	default:
+		err = s.loop.Ask(r.Context(), func() { out.Ended = s.loop.Clear(who, cause) })
+		if err == nil && out.Ended == 0 {
+			err = fmt.Errorf("no subscriber who signed in is %q", who)
+		}
+	}
+	a.by(r.Context(), "subscriber.cleared", who, err, "cause", word, "ended", out.Ended)
+	answer(w, out, err)
+}
+
+func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
+	s, out := a.signedIn(), Cleared{}
+	err := errNobodySignsIn
+	if s != nil {
+		err = s.loop.Ask(r.Context(), func() { out.Ended = s.loop.Drain() })
+	}
+	a.by(r.Context(), "subscriber.drained", "", err, "ended", out.Ended)
+	answer(w, out, err)
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/subscriber"
+	"isthmus/controlplane/testkit"
+)
+
+const signingIn = `
+pools: [{name: homes, instance: internet, prefix: 10.64.0.0/30}]
+radius: {servers: [{name: one, address: 127.0.0.1, secret: example-only, use: accounting}]}
+access:
+  ports: [{port: access, pppoe: true, ipoe: true}]
+  profiles: [{name: home, instance: internet, pool_ipv4: homes, max_sessions: 1}]
+`
+
+type homeClient struct{ ended chan access.Cause }
+
+func (c *homeClient) Ended(cause access.Cause) { c.ended <- cause }
+func (c *homeClient) Replanned()               {}
+func (c *homeClient) Silent()                  {}
+
+// dialIn has somebody signed in and up; "": refused.
+func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id string) {
+	t.Helper()
+	c = &homeClient{make(chan access.Cause, 4)}
+	answer := make(chan string, 1)
+	loop := a.signedIn().loop
+	loop.Post(func() {
+		r := &access.Request{Kind: access.PPPoE, PPPoE: uint16(n), Line: access.Line{Port: "access",
+			MAC: [6]byte{2, 5: n}},
+			Credentials: access.Credentials{Method: access.PAP,
+				User: user}, Wants: access.Families{V4: true}}
+		loop.SignIn(r, c, func(s access.Session, _ *access.Verdict) {
+			if s == nil {
+				answer <- ""
+				return
+			}
+			s.Up(access.Families{V4: true}, 1492, access.KeepAlive{}, func(err error) {
+				s.Keep([]byte("x"))
+				answer <- s.ID()
+			})
+		})
+	})
+	return c, testkit.Receive(t, answer)
+}
+
+func TestSubscribersSignIn(t *testing.T) {
+	s := dptest.Start(t)
+	a, _ := launchMobile(t, s, t.TempDir(), upf+instances+signingIn) // without PFCP
+	ask := func(path string) string {
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, nil))
+		return w.Body.String()
+	}
+	anna, id := dialIn(t, a, "anna", 1)
+	up := told(t, a, "subscriber.up")
+	testkit.ErrorIf(t, id == "" || len(up) != 1 || up[0].Subject != "anna" || up[0].Fields["ipv4"] != "10.64.0.1",
+		"%q %+v", id, up)
+	dialIn(t, a, "bob", 2)
+	testkit.ErrorIf(t, len(told(t, a, "pool.watermark")) == 0, "the pool is full, and nobody says so")
+	_, id = dialIn(t, a, "carl", 3)
+	refused := told(t, a, "subscriber.refused")
+	testkit.ErrorIf(t, id != "" || len(refused) != 1 || refused[0].Fields["reason"] != "address", "%+v", refused)
+	rows := control{a}.Subscribers("anna", 0)
+	testkit.ErrorIf(t, len(rows) != 1 || rows[0].IPv4 != "10.64.0.1" || len(rows[0].Attempts) != 1, "%+v", rows)
+	rows = control{a}.Subscribers("carl", 0)
+	testkit.ErrorIf(t, len(rows) != 1 || rows[0].State != "away" || rows[0].Attempts[0].Why == "", "%+v", rows)
+	testkit.ErrorIf(t, a.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
+		a.Snapshot(t.Context()).SignIns)
+
+	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=nobody"), "no subscriber"),
+		"nobody is cleared")
+	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=anna&cause=x"), "none of"),
+		"a cause of no name")
+	testkit.Equal(t, strings.TrimSpace(ask("/v1/subscriber/clear?subscriber=anna")), `{"ended":1}`, "cleared")
+	testkit.Equal(t, testkit.Receive(t, anna.ended), access.AdminReset, "cause")
+	testkit.Until(t, "anna's end", func() bool { return len(told(t, a, "subscriber.down")) == 1 })
+	testkit.Equal(t, len(told(t, a, "subscriber.cleared")), 3, "clearings")
+
+	plan, err := MakePlan("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1",
+		"quota: 5", 1)))
+	testkit.Must(t, err)
+	_, err = a.Apply(t.Context(), plan)
+	testkit.Must(t, err)
+	testkit.Until(t, "the quota of a new profile", func() bool {
+		var quota uint64
+		a.signedIn().loop.Ask(t.Context(), func() { quota = a.signedIn().loop.Rows("bob")[0].Quota })
+		return quota == 5
+	})
+
+	testkit.Equal(t, strings.TrimSpace(ask("/v1/subscriber/drain")), `{"ended":1}`, "drained")
+	testkit.Equal(t, len(told(t, a, "subscriber.drained")), 1, "events")
+	testkit.Until(t, "the pool empty", func() bool { return control{a}.AddressPools()[0].Used == 0 })
+	_, late := dialIn(t, a, "late", 4)
+	testkit.Equal(t, late, "", "who comes after that")
+}
+
+func TestNobodySignsIn(t *testing.T) {
+	s := dptest.Start(t)
+	a, _ := launchMobile(t, s, t.TempDir(), upf)
+	w := httptest.NewRecorder()
+	a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/subscriber/drain", nil))
+	testkit.ErrorIf(t, w.Code != 422 || !strings.Contains(w.Body.String(), "access.ports"), "%s", w.Body)
+	plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn))
+	testkit.Must(t, err)
+	res, err := a.Apply(t.Context(), plan)
+	testkit.ErrorIf(t, err != nil || !strings.Contains(res.Note, "access:"), "%+v %v", res, err)
+}
+
+func TestCauses(t *testing.T) {
+	for _, word := range subscriber.Causes() {
+		c, ok := subscriber.CauseOf(word)
+		testkit.ErrorIf(t, !ok || subscriber.CauseText(c) != word, "%s", word)
+	}
+}

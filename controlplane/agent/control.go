@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/lease"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/radius"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/subscriber"
+	"isthmus/controlplane/view"
+)
+
+// control is view.Control: what of the tables we know and the data plane does not.
+type control struct{ *Agent }
+
+// Associations is view.Control's.
+func (c control) Associations() []view.Association {
+	list := []view.Association{}
+	for _, r := range c.N4().Associations {
+		list = append(list, view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State,
+			Since: r.Since, Recovery: r.Recovery,
+			Sessions: r.Sessions, Features: strings.Join(r.Features,
+				" "), Heartbeat: int64(r.RoundTrip * 1000)})
+	}
+	return list
+}
+
+// N4 is view.Control's.
+func (c control) N4() *n4.Snapshot {
+	if c.mobile == nil || c.mobile.server == nil {
+		return new(n4.Snapshot)
+	}
+	return c.mobile.server.Snapshot()
+}
+
+// Owner is view.Control's.
+func (c control) Owner(seid uint64) (view.Owner, bool) {
+	if c.mobile == nil {
+		return view.Owner{}, false
+	}
+	s := c.mobile.manager.Session(seid)
+	if s == nil {
+		return view.Owner{}, false
+	}
+	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
+}
+
+// signedIn is the loop of subscribers; nil: nobody signs in.
+func (a *Agent) signedIn() *signIns {
+	if a.mobile == nil {
+		return nil
+	}
+	return a.mobile.access
+}
+
+// showTime bounds what a table waits for.
+const showTime = 5 * time.Second
+
+// attemptsShown of those whom a key names.
+const attemptsShown = 16
+
+// Subscribers is view.Access's. Counters are the data plane's at this moment.
+func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
+	ctx, cancel := context.WithTimeout(context.Background(), showTime)
+	defer cancel()
+	var rows []subscriber.Row
+	var attempts []subscriber.Attempt
+	if s := c.signedIn(); s != nil {
+		err := s.loop.Ask(ctx, func() {
+			rows = s.loop.Rows(key)
+			if key != "" {
+				attempts = s.loop.Attempts(key, attemptsShown)
+			}
+		})
+		if err != nil { // Ask may still write both
+			return nil
+		}
+	}
+	live := c.lines(ctx)
+	list := make([]view.Subscriber, 0, len(rows))
+	for i := range rows {
+		list = append(list, subscriberOf(&rows[i], live))
+	}
+	for _, r := range live { // the configuration's
+		if v := staticOf(r); key == "" || v.User == key || v.MAC == strings.ToLower(key) || v.IPv4 == key ||
+			v.IPv6 == key || v.Line == key {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b view.Subscriber) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.MAC, b.MAC), cmp.Compare(a.Object, b.Object))
+	})
+	if limit > 0 && len(list) > int(limit) {
+		list = list[:limit]
+	}
+	if len(attempts) == 0 {
+		return list
+	}
+	if len(list) == 0 { // they were never let in, or have left
+		one := &attempts[0]
+		list = append(list, view.Subscriber{User: one.User, State: "away", Kind: one.Kind, Line: one.Line,
+			MAC: one.MAC})
+	}
+	for _, t := range attempts {
+		list[0].Attempts = append(list[0].Attempts, view.Attempt{User: t.User, Kind: t.Kind, First: t.First,
+			Last: t.Last, Count: t.Count,
+			Why: t.Why})
+	}
+	return list
+}
+
+// lines are the data plane's sessions of access lines, by name; none while it is away.
+func (c control) lines(ctx context.Context) map[string]*api.SessionRow {
+	client := c.client.Load()
+	if client == nil {
+		return nil
+	}
+	rows, err := dp.Table[api.SessionRow](ctx, client, api.TableSession, "", 0)
+	if err != nil {
+		return nil
+	}
+	by := map[string]*api.SessionRow{}
+	for i := range rows {
+		if rows[i].Encap != api.EncapNone {
+			by[api.CString(rows[i].Name[:])] = &rows[i]
+		}
+	}
+	return by
+}
+
+// subscriberOf takes what it finds out of live.
+func subscriberOf(r *subscriber.Row, live map[string]*api.SessionRow) view.Subscriber {
+	v := view.Subscriber{User: r.User, State: r.State, Kind: r.Kind, Line: r.Line, MAC: r.MAC,
+		PPPoESession: r.PPPoE, Circuit: r.Circuit,
+		Remote: r.Remote, IPv4: r.IPv4, IPv6: r.IPv6, Delegated: r.Delegated, Profile: r.Profile, Instance: r.Instance,
+		UpRate: r.Up.CIR, DownRate: r.Down.CIR, Since: r.Since, Session: r.Session, Object: rules.Key(r.SEID),
+		UplinkPackets: r.UpPackets, UplinkBytes: r.UpBytes, DownlinkPackets: r.DownPackets, DownlinkBytes: r.DownBytes}
+	if now := live[v.Object]; now != nil {
+		countLine(&v, now)
+		delete(live, v.Object)
+	}
+	return v
+}
+
+// staticOf is a subscriber of the configuration.
+func staticOf(r *api.SessionRow) view.Subscriber {
+	v := view.Subscriber{User: api.CString(r.Name[:]), State: "static", Kind: "static"}
+	v.Line, v.MAC, v.PPPoESession = lineOf(r), net.HardwareAddr(r.MAC[:]).String(), r.PPPoESession
+	v.IPv4, v.IPv6, v.Object = r.UEIP4.String(), r.UEIP6.String(), v.User
+	countLine(&v, r)
+	return v
+}
+
+func lineOf(r *api.SessionRow) string {
+	return subscriber.LineText(&access.Line{Port: api.CString(r.Port[:]), STag: r.STag, CTag: r.CTag})
+}
+
+func countLine(v *view.Subscriber, r *api.SessionRow) {
+	v.UplinkPackets, v.UplinkBytes = r.UplinkPackets, r.UplinkBytes
+	v.DownlinkPackets, v.DownlinkBytes = r.DownlinkPackets, r.DownlinkBytes
+}
+
+// AddressPools is view.Access's.
+func (c control) AddressPools() (list []view.AddressPool) {
+	s := c.signedIn()
+	if s == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), showTime)
+	defer cancel()
+	var rows []lease.Row
+	if s.loop.Ask(ctx, func() { rows = s.pools.Rows() }) != nil {
+		return nil
+	}
+	for _, r := range rows {
+		list = append(list, view.AddressPool(r))
+	}
+	return list
+}
+
+// RADIUS is view.Access's.
+func (c control) RADIUS() (list []view.RADIUSServer) {
+	s := c.signedIn()
+	if s == nil {
+		return nil
+	}
+	state := s.aaa.State()
+	add := func(use string, servers []radius.ServerState) {
+		for i := range servers {
+			r := &servers[i]
+			n := &r.Counters
+			v := view.RADIUSServer{Name: r.Name, Use: use, Address: r.Address, Transport: r.Transport,
+				State: "dead", Since: r.Since,
+				LastAnswer: r.LastAnswer, Requests: n.Requests, Repeated: n.Retransmitted, Accepts: n.Accepts, Rejects: n.Rejects,
+				Responses: n.Responses, Timeouts: n.Timeouts, Waiting: n.Outstanding + n.Queued,
+				Bad: n.WrongAddress + n.UnknownID + n.WrongAuthenticator + n.Unsigned + n.WrongSignature + n.SignatureLate +
+					n.Malformed + n.UnexpectedCode}
+			if r.Alive {
+				v.State = "alive"
+			}
+			list = append(list, v)
+		}
+	}
+	add("authentication", state.Authentication)
+	add("accounting", state.Accounting)
+	return list
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Access configures subscribers who sign in. They do when Ports is not empty.
+type Access struct {
+	At         `yaml:""`
+	Ports      []AccessPort    `yaml:"ports" maxlen:"256" doc:"Where subscribers sign in, and how. The first entry that a frame fits counts."`
+	Profiles   []AccessProfile `yaml:"profiles" maxlen:"1024" doc:"Services. Authentication names one, and may change all that it says."`
+	Profile    Name            `yaml:"default_profile" doc:"Profile of who is let in without a word about it; absent: the first."`
+	PPPoE      AccessPPPoE     `yaml:"pppoe" doc:"PPPoE server (RFC 2516)."`
+	DHCP       AccessDHCP      `yaml:"dhcp" doc:"DHCP of subscribers."`
+	RA         AccessRA        `yaml:"ra" doc:"Router advertisements to subscribers."`
+	Duplicates string          `yaml:"duplicates" default:"replace" enum:"replace|refuse" doc:"What happens when a user or a line has as many sessions as it may: the oldest ends, or the new one is refused."`
+	Limits     AccessLimits    `yaml:"limits" doc:"How many may sign in."`
+}
+
+// Enabled tells whether anybody can sign in.
+func (a *Access) Enabled() bool { return len(a.Ports) > 0 }
+
+// AccessPort is where subscribers sign in.
+type AccessPort struct {
+	At      `yaml:""`
+	Port    Name     `yaml:"port" req:"true" doc:"Access port."`
+	STags   TagRange `yaml:"s_tags" doc:"Outer VLAN tags, one or a range; absent: all, and frames without tags."`
+	CTags   TagRange `yaml:"c_tags" doc:"Inner VLAN tags; absent: all, and none."`
+	PPPoE   bool     `yaml:"pppoe" doc:"PPPoE is served."`
+	IPoE    bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
+	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
+	DHCP    string   `yaml:"dhcp" default:"server" enum:"server|relay|proxy" doc:"server: from our pools; relay, proxy: from the servers of access.dhcp, of which a proxy hides them."`
+	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else it is taken out."`
+	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
+}
+
+// AccessProfile is a service.
+type AccessProfile struct {
+	At              `yaml:""`
+	Name            Name      `yaml:"name" req:"true" doc:"The profile's name."`
+	Instance        Name      `yaml:"instance" req:"true" doc:"Network instance (lookup: destination) that the subscriber's packets leave by and are looked up in."`
+	PoolIPv4        Name      `yaml:"pool_ipv4" doc:"Pool of its IPv4 address; absent: none."`
+	PoolIPv6        Name      `yaml:"pool_ipv6" doc:"Pool of its IPv6 prefix; absent: none."`
+	PoolPD          Name      `yaml:"pool_delegated" doc:"Pool of its delegated IPv6 prefix; absent: none."`
+	DNS             []Address `yaml:"dns" maxlen:"6" doc:"Name servers, in place of the pool's."`
+	UplinkPolicer   Name      `yaml:"uplink_policer" doc:"Policer profile."`
+	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile."`
+	Mirror          Name      `yaml:"mirror" doc:"Mirror of its packets."`
+	Counter         Name      `yaml:"counter" doc:"Counter of its packets."`
+	MRU             uint16    `yaml:"mru" max:"9216" doc:"Largest IP packet to the subscriber; 0: what its protocol says."`
+	SessionTimeout  uint32    `yaml:"session_timeout" max:"31536000" doc:"Seconds after which the session ends; 0: never."`
+	IdleTimeout     uint32    `yaml:"idle_timeout" max:"2592000" doc:"Seconds without a packet after which the session ends; 0: never."`
+	Quota           uint64    `yaml:"quota" doc:"Bytes, both directions; 0: no limit."`
+	Exhausted       string    `yaml:"exhausted" default:"end" enum:"end|redirect" doc:"When the quota is used up: the session ends, or goes on to redirect."`
+	Redirect        string    `yaml:"redirect" max:"255" doc:"URL that HTTP requests are answered with, with exhausted: redirect; and from the start with captive."`
+	Captive         bool      `yaml:"captive" with:"redirect" doc:"Redirect from the start, until authentication changes the plan."`
+	Interim         uint32    `yaml:"interim" default:"600" max:"86400" doc:"Seconds between accounting records of a session; 0: none but its first and last."`
+	Max             uint32    `yaml:"max_sessions" doc:"Sessions of one user name at once; 0: no limit."`
+}
+
+// AccessPPPoE is the PPPoE server.
+type AccessPPPoE struct {
+	At        `yaml:""`
+	ACName    string   `yaml:"ac_name" default:"isthmus" max:"64" doc:"AC-Name."`
+	Services  []string `yaml:"service_names" maxlen:"32" doc:"Service-Names that are offered; absent: any is served."`
+	Auth      []string `yaml:"auth" maxlen:"4" enum:"pap|chap|mschapv2|none" doc:"Authentication protocols, the one that is proposed first at the front. Absent: chap, then pap."`
+	MRU       uint16   `yaml:"mru" default:"1492" min:"1280" max:"9206" doc:"MRU that we propose; above 1492 where the client says PPP-Max-Payload (RFC 4638)."`
+	KeepAlive struct {
+		At       `yaml:""`
+		Interval uint16 `yaml:"interval" default:"30" max:"3600" doc:"Seconds between LCP echo requests; 0: none are sent."`
+		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones after which the session ends."`
+	} `yaml:"keep_alive" doc:"LCP echo, by the data plane."`
+}
+
+// AccessLimits bounds sign-ins.
+type AccessLimits struct {
+	At      `yaml:""`
+	Pending uint32 `yaml:"pending" default:"1024" min:"1" max:"65536" doc:"Sign-ins that are being authenticated at once; others wait 5 s at most."`
+	Rate    uint32 `yaml:"rate" default:"10000" max:"1000000" doc:"Sign-ins per second; 0: no limit."`
+	PerLine uint32 `yaml:"per_line" default:"4" min:"1" max:"65536" doc:"Sessions of one line: port, tags and MAC address."`
+}
+
+// TagRange is a VLAN tag or a range: "100", "100-199".
+type TagRange struct {
+	First, Last uint16
+	set         bool
+}
+
+func (r *TagRange) UnmarshalText(b []byte) error {
+	low, high, ranged := strings.Cut(string(b), "-")
+	if !ranged {
+		high = low
+	}
+	first, err1 := strconv.ParseUint(strings.TrimSpace(low), 10, 16)
+	last, err2 := strconv.ParseUint(strings.TrimSpace(high), 10, 16)
+	if err1 != nil || err2 != nil || first == 0 || first > last || last > 4094 {
+		return fmt.Errorf("%q is no VLAN tag from 1 to 4094, and no range FIRST-LAST of them", clip(string(b)))
+	}
+	*r = TagRange{uint16(first), uint16(last), true}
+	return nil
+}
+
+func (r TagRange) schema() map[string]any {
+	s := textLike(`^[0-9]{1,4}( *- *[0-9]{1,4})?$`)
+	return map[string]any{"anyOf": []any{s, map[string]any{"type": "integer", "minimum": 1, "maximum": 4094}}}
+}
+
+// Has tells whether a tag is of the range; 0 is no tag.
+func (r TagRange) Has(tag uint16) bool { return !r.set || r.First <= tag && tag <= r.Last }
+
+// access checks who may sign in.
+func (k *checker) access() {
+	a := &k.Access
+	profiles := named(k, a.Profiles, "name", func(p *AccessProfile) (Name, At) { return p.Name, p.At })
+	refer(k, a.At, "default_profile", "profile", a.Profile, profiles)
+	if a.Enabled() && len(a.Profiles) == 0 {
+		k.fail(a.At, "profiles", "ports are given and no profile")
+	}
+	for i := range a.Ports {
+		p := &a.Ports[i]
+		port := refer(k, p.At, "port", "port", p.Port, k.ports)
+		if port != nil && port.Role != "access" {
+			k.fail(p.At, "port", "%q is no access port", p.Port)
+		}
+		refer(k, p.At, "profile", "profile", p.Profile, profiles)
+		if !p.PPPoE && !p.IPoE {
+			k.fail(p.At, "", "neither pppoe nor ipoe is served")
+		}
+		if p.DHCP != "server" && len(a.DHCP.Servers) == 0 {
+			k.fail(p.At, "dhcp", "%s without servers in access.dhcp", p.DHCP)
+		}
+		if p.STags.First == 0 && p.CTags.First != 0 {
+			k.fail(p.At, "c_tags", "given without s_tags")
+		}
+	}
+	k.accessDHCP(&a.DHCP, &a.RA)
+	for i := range a.Profiles {
+		k.accessProfile(&a.Profiles[i])
+	}
+}
+
+func (k *checker) accessProfile(p *AccessProfile) {
+	in := refer(k, p.At, "instance", "instance", p.Instance, k.instances)
+	if in != nil && in.Lookup != "destination" {
+		k.fail(p.At, "instance", "%q has lookup %s: what comes back needs destination", p.Instance, in.Lookup)
+	}
+	refer(k, p.At, "uplink_policer", "policer", p.UplinkPolicer, k.policers)
+	refer(k, p.At, "downlink_policer", "policer", p.DownlinkPolicer, k.policers)
+	refer(k, p.At, "mirror", "mirror", p.Mirror, k.mirrors)
+	refer(k, p.At, "counter", "counter", p.Counter, k.counters)
+	if p.Exhausted == "redirect" && p.Redirect == "" {
+		k.fail(p.At, "exhausted", "redirect without the URL of redirect")
+	}
+	if p.Interim != 0 && p.Interim < 10 {
+		k.fail(p.At, "interim", "%d s: at least 10, or 0", p.Interim)
+	}
+	if p.MRU != 0 && p.MRU < 576 {
+		k.fail(p.At, "mru", "%d is less than 576", p.MRU)
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"isthmus/controlplane/testkit"
+)
+
+func TestRADIUS(t *testing.T) {
+	c := mustParse(t, base+`radius:
+  servers: [{address: 10.0.0.9, secret: hush}]
+  coa: {listen: [10.0.0.1, "[2001:db8::1]:4000"], clients: [{address: 10.0.0.0/24, secret: hush}]}
+aaa: {methods: [local, radius], users: [{name: a, password: hush}]}
+`)
+	s := c.RADIUS.Servers[0]
+	testkit.Equal(t, s.Policy, "required", "policy")
+	testkit.Equal(t, string(s.Secret), "hush", "secret")
+	testkit.Equal(t, c.RADIUS.NAS.Identifier, "isthmus", "identifier")
+	testkit.Equal(t, c.RADIUS.CoA.Listen[0].Or(3799).String(), "10.0.0.1:3799", "listen")
+	testkit.Equal(t, c.AAA.Name, "{mac}", "name")
+	text, err := json.Marshal(c.RADIUS)
+	testkit.Must(t, err)
+	for _, printed := range []string{fmt.Sprint(c), fmt.Sprintf("%+v %#v", c.RADIUS, c.AAA), string(text)} {
+		testkit.ErrorIf(t, strings.Contains(printed, "hush"), "a secret was printed: %s", printed)
+	}
+}
+
+func TestRefusedRADIUS(t *testing.T) {
+	server := func(fields string) string {
+		return base + "radius:\n  servers: [{address: 10.0.0.9, " + fields + "}]\n"
+	}
+	coa := func(fields string) string { return base + "radius:\n  coa: {" + fields + "}\n" }
+	aaa := func(fields string) string { return base + "aaa: {" + fields + "}\n" }
+	for _, row := range []struct{ text, want string }{
+		{server("port: 1812"), "radius.servers[0].secret: missing"},
+		{server("secret: a, secret_file: b"), "given beside secret"},
+		{server("tls: {ca: x}"), "certificates on both sides"},
+		{server("tls: {ca: x, certificate: y}"), "key: missing"},
+		{server("tls: {certificate: y, key: z}"), "given without ca"},
+		{server("secret: a, source: \"2001:db8::1\""), "different families"},
+		{server("secret: a, tries: 0"), "not between 1 and 10"},
+		{server("secret: a, message_authenticator: never"), "none of required, anywhere, optional"},
+		{server("secret: a}, {address: 10.0.0.9, secret: b"), "is that of the server in line"},
+		{base + "radius: {nas: {identifier: \"\"}, servers: [{address: 10.0.0.9, secret: a}]}\n",
+			"RADIUS needs one of them"},
+		{coa("listen: [10.0.0.1]"), "nobody could use listen"},
+		{coa("clients: [{address: 10.0.0.9}]"), "either secret or secret_file"},
+		{coa("clients: [{address: 10.0.0.9/24, secret: a}]"), "bits behind its length"},
+		{coa("listen: [10.0.0.1, 10.0.0.1], clients: [{address: 10.0.0.9, secret: a}]"), "there twice"},
+		{coa("listen: [0.0.0.0], clients: [{address: 10.0.0.9, secret: a}]"), "no single address"},
+		{aaa("methods: [radius]"), "radius.servers has none"},
+		{aaa("methods: [local]"), "neither users nor users_file"},
+		{aaa("methods: [accept, local], users: [{name: a}]"), "leaves nothing to it"},
+		{aaa("methods: [accept, accept]"), "there twice"},
+		{aaa("name: \"{slot}\""), "{slot is none of"},
+		{aaa("name: \"{mac\""), "is none of"},
+		{aaa("name: \"\""), "no user without a name"},
+		{aaa("users: [{name: a}, {name: a}]"), "is that of the user in line"},
+		{aaa("users: [{name: a, nt_password_hash: 12}]"), "32 hexadecimal digits"},
+		{aaa("users: [{name: a, password_hash: md5}]"), "neither argon2id nor bcrypt"},
+		{aaa("users: [{name: a, ipv4: \"2001:db8::1\"}]"), "no IPv4 address"},
+		{aaa("users: [{name: a, delegated: 2001:db8::1/56}]"), "no IPv6 network"},
+	} {
+		_, err := Parse("x.yaml", []byte(row.text))
+		testkit.Refused(t, err, row.want)
+	}
+}
+
+func TestParseUsers(t *testing.T) {
+	users, err := ParseUsers("u",
+		[]byte("- {name: a, password: b}\n- {name: c, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}\n"))
+	testkit.Must(t, err)
+	testkit.Equal(t, len(users), 2, "users")
+	for _, row := range []struct{ text, want string }{
+		{"- {name: a}\n- {name: a}\n", "u:2: "}, {"- {nam: a}\n", "unknown key"}, {"", "the file is empty"},
+		{"x: y", "needs a list"},
+	} {
+		_, err := ParseUsers("u", []byte(row.text))
+		testkit.Refused(t, err, row.want)
+	}
+}
+
+// A text is shown without its secrets, wherever they are, is read by who looks at it, and cannot be applied.
+func TestShown(t *testing.T) {
+	text := base + `radius: # a comment
+  servers: [{address: 10.0.0.9, secret: &s hush}, {address: 10.0.0.8, secret: *s, use: accounting}]
+  coa: {clients: [{address: 10.0.0.9, secret: "hush"}]}
+aaa:
+  password: hush
+  users: [{name: a, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}, {name: b, password: 'hush'}]
+`
+	mustParse(t, text)
+	shown, err := Shown([]byte(text))
+	testkit.Must(t, err)
+	for _, secret := range []string{"hush", "8846f7"} {
+		testkit.ErrorIf(t, strings.Contains(string(shown), secret), "%s", shown)
+	}
+	testkit.ErrorIf(t, !strings.Contains(string(shown), "# a comment"), "%s", shown)
+	_, err = ParseShown("x", shown)
+	testkit.Must(t, err)
+	_, err = Parse("x", shown)
+	testkit.Refused(t, err, "secret: is what we show in place of a secret")
+	testkit.Refused(t, err, "nt_password_hash: is what we show")
+	same, err := Shown([]byte(base))
+	testkit.Must(t, err)
+	testkit.Equal(t, string(same), base, "a text without secrets")
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+// Count is one counter for metrics and `show`.
+type Count struct {
+	Name, Doc string
+	Value     uint64
+}
+
+// why a frame was not served, or what was.
+type why uint8
+
+const (
+	malformed why = iota
+	disabled
+	foreignMAC
+	giaddr
+	untrusted
+	tooManyHops
+	tooMany
+	waits
+	penalised
+	refusedBefore
+	otherServer
+	notTheirs
+	taken
+	unknownUpstream
+	noAddress
+	refusedByDataPlane
+	offers
+	acks
+	naks
+	advertises
+	replies
+	advertisements
+	relayed
+	answered
+	whys
+)
+
+var words = [whys][2]string{
+	malformed:          {"malformed", "messages with wrong lengths, magic, hlen or without a type (row B6)"},
+	disabled:           {"disabled", "messages of a family that the port does not serve"},
+	foreignMAC:         {"foreign_mac", "DHCPv4 messages with another chaddr than the frame's source (row B8)"},
+	giaddr:             {"giaddr", "DHCPv4 messages that somebody relayed already"},
+	untrusted:          {"untrusted", "option 82 or Relay-Forward from a port that is not trusted (row B9)"},
+	tooManyHops:        {"hops", "messages relayed too often (row B9)"},
+	tooMany:            {"limit", "new subscribers above a limit of their VLAN, circuit or in all (row B8)"},
+	waits:              {"merged", "messages that wait for an answer to an earlier one"},
+	penalised:          {"penalised", "messages of lines that decline every address (row B10)"},
+	refusedBefore:      {"refused", "messages of subscribers who were refused a moment ago"},
+	otherServer:        {"other_server", "messages for another server"},
+	notTheirs:          {"not_theirs", "messages about addresses of somebody else or nobody (rows B7, B10)"},
+	taken:              {"line_taken", "messages of another MAC on a 1:1 line"},
+	unknownUpstream:    {"upstream_unknown", "answers from servers that were not asked"},
+	noAddress:          {"no_address", "requests for which there was no address"},
+	refusedByDataPlane: {"failed", "sessions that could not be changed"},
+	offers:             {"offers", "DHCPOFFERs sent"},
+	acks:               {"acks", "DHCPACKs sent"},
+	naks:               {"naks", "DHCPNAKs sent"},
+	advertises:         {"advertises", "DHCPv6 Advertises sent"},
+	replies:            {"replies", "DHCPv6 Replies sent"},
+	advertisements:     {"advertisements", "router advertisements sent"},
+	relayed:            {"relayed", "messages relayed to upstream servers"},
+	answered:           {"upstream_answers", "answers of upstream servers passed on"},
+}
+
+// Counts tells of everything that is counted.
+func (s *Server) Counts() []Count {
+	all := make([]Count, whys)
+	for i := range all {
+		all[i] = Count{words[i][0], words[i][1], s.counts[i]}
+	}
+	return all
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"isthmus/controlplane/access"
+)
+
+const (
+	keptVersion = 1
+	keptLength  = 1 + 1 + 1 + 8 + 16 + 8 + 10
+)
+
+// bits of what is kept.
+const (
+	keptV4 = 1 << iota
+	keptV6
+	keptDelegated
+	keptSLAAC
+	keptStatic
+	keptBound
+)
+
+// keep stores what goes on after a restart, with the families that are about to pass.
+//
+//	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer's interface id │ upstream server, its id
+func (u *subscriber) keep(passing access.Families) {
+	if u.ppp != nil {
+		return
+	}
+	b := make([]byte, 0, keptLength)
+	flags := byte(0)
+	for i, one := range []bool{passing.V4, passing.V6, passing.Delegated, u.slaac, u.static, u.four.bound} {
+		if one {
+			flags |= 1 << i
+		}
+	}
+	b = append(b, keptVersion, flags, u.iid)
+	b = at(at(b, u.four.expires), u.four.held)
+	for _, l := range u.leased {
+		b = at(append(b, l.iaid[:]...), l.expires)
+	}
+	peer := netip.IPv6Unspecified().As16()
+	if u.peer.IsValid() {
+		peer = u.peer.As16()
+	}
+	b = append(b, peer[8:]...)
+	b = append(b, four(u.four.server.Addr())...)
+	b = binary.BigEndian.AppendUint16(b, u.four.server.Port())
+	b = append(b, four(u.four.id)...)
+	u.session.Keep(b)
+}
+
+func four(a netip.Addr) []byte {
+	if !a.Is4() {
+		return make([]byte, 4)
+	}
+	return a.AsSlice()
+}
+
+func at(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return binary.BigEndian.AppendUint32(b, 0)
+	}
+	return binary.BigEndian.AppendUint32(b, uint32(t.Unix()))
+}
+
+// Restore is access.FrontEnd's. Leases that ended meanwhile get the time that an offer has: their owners may be there,
+// and unable to renew.
+func (s *Server) Restore(session access.Session, line access.Line, _ uint16, state []byte) access.Client {
+	p, ok := s.c.PortOf(&line)
+	if !ok || len(state) != keptLength || state[0] != keptVersion {
+		return nil
+	}
+	now := s.host.Now()
+	u := &subscriber{s: s, key: s.keyOf(&p, &line), line: line, since: now, session: session}
+	if s.subscribers[u.key] != nil {
+		return nil
+	}
+	flags := state[1]
+	f := access.Families{V4: flags&keptV4 != 0, V6: flags&keptV6 != 0, Delegated: flags&keptDelegated != 0}
+	u.passing, u.wants, u.asked, u.again = f, f, f, now
+	u.slaac, u.static, u.four.bound = flags&keptSLAAC != 0, flags&keptStatic != 0, flags&keptBound != 0
+	u.iid = state[2]
+	b := state[3:]
+	next := func() (t time.Time) {
+		if v := binary.BigEndian.Uint32(b); v != 0 {
+			t = time.Unix(int64(v), 0)
+		}
+		b = b[4:]
+		return t
+	}
+	soon := func(t time.Time) time.Time {
+		if grace := now.Add(s.c.Limits.Offer); !t.IsZero() && t.Before(grace) {
+			return grace
+		}
+		return t
+	}
+	u.four.expires = soon(next())
+	u.four.held = next() // a proxy asks upstream at the next renewal: renew stays zero
+	for i := range u.leased {
+		u.leased[i].iaid = [4]byte(b)
+		b = b[4:]
+		u.leased[i].expires = soon(next())
+	}
+	if id := binary.BigEndian.Uint64(b); id != 0 {
+		u.peer = netip.AddrFrom16([16]byte(append([]byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0}, b[:8]...)))
+	}
+	if a := address4(b[8:12]); a.IsValid() {
+		u.four.server = netip.AddrPortFrom(a, binary.BigEndian.Uint16(b[12:]))
+	}
+	u.four.id = address4(b[14:18])
+	if f.V6 {
+		u.ra = now.Add(s.c.RA.Interval)
+	}
+	s.add(u)
+	u.sleep()
+	return u
+}

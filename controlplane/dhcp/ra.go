@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"isthmus/controlplane/access"
+)
+
+// solicitation tells whether a message is a router solicitation that must be answered (RFC 4861 §6.1.1).
+func solicitation(d *datagram) bool {
+	if d.limit != hops || len(d.body) < 8 || d.body[0] != 133 || d.body[1] != 0 ||
+		!d.from.IsUnspecified() && !d.from.IsLinkLocalUnicast() {
+		return false
+	}
+	for b := d.body[8:]; len(b) > 0; {
+		if len(b) < 8 || b[1] == 0 || len(b) < 8*int(b[1]) || b[0] == 1 && d.from.IsUnspecified() {
+			return false
+		}
+		b = b[8*int(b[1]):]
+	}
+	return true
+}
+
+// solicited answers a router solicitation. A subscriber without a /64 of its own, but with a prefix to be delegated,
+// hears of its router, too: it needs no address on the link.
+func (u *subscriber) solicited() {
+	u.waitingRS = true
+	if !u.ready(access.Families{V6: true, Delegated: true}, false, &access.Request{Kind: access.IPoE6}) ||
+		!u.ready(access.Families{V6: true}, true, &access.Request{Kind: access.IPoE6}) {
+		return
+	}
+	u.waitingRS = false
+	if u.have(access.Families{V6: true, Delegated: true}) == (access.Families{}) {
+		u.s.count(noAddress)
+		u.sleep()
+		return
+	}
+	if u.passing.V6 && !u.slaac && u.s.c.RA.Autonomous {
+		u.slaac = true
+		u.keep(u.passing)
+	}
+	u.advertise(u.s.c.RA.Lifetime)
+	u.sleep()
+}
+
+// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone; a lifetime of 0 takes
+// router and prefix back.
+func (u *subscriber) advertise(lifetime time.Duration) {
+	s, a := u.s, u.session.Addresses()
+	b := make([]byte, 16, 128)
+	b[0], b[4] = 134, 64
+	if s.c.RA.Managed {
+		b[5] |= 0x80
+	}
+	if s.c.RA.Other {
+		b[5] |= 0x40
+	}
+	binary.BigEndian.PutUint16(b[6:], uint16(min(lifetime/time.Second, 9000)))
+	if u.ppp == nil {
+		mac := s.host.PortMAC(u.line.Port)
+		b = append(append(b, 1, 1), mac[:]...)
+	}
+	if s.c.MTU != 0 {
+		b = binary.BigEndian.AppendUint32(append(b, 5, 1, 0, 0), uint32(s.c.MTU))
+	}
+	if a.IPv6.Bits() == 64 {
+		valid, preferred := s.c.RA.Valid, s.c.RA.Preferred
+		if lifetime == 0 {
+			valid, preferred = 0, 0
+		}
+		flags := byte(0) // not on-link: neighbours are reached through us (RFC 8273 §4)
+		if s.c.RA.Autonomous {
+			flags = 0x40
+		}
+		b = append(b, 3, 4, 64, flags)
+		b = binary.BigEndian.AppendUint32(b, uint32(valid/time.Second))
+		b = binary.BigEndian.AppendUint32(b, uint32(preferred/time.Second))
+		p := a.IPv6.Addr().As16()
+		b = append(append(b, 0, 0, 0, 0), p[:]...)
+	}
+	b = resolvers(b, a.DNS, lifetime)
+	to := u.peer
+	if !to.IsValid() {
+		to = allNodes
+	}
+	d := datagram{from: u.local(), to: to, protocol: protocolICMP, body: b}
+	s.count(advertisements)
+	u.send6(d.packet())
+	if u.ra = (time.Time{}); s.c.RA.Interval > 0 {
+		u.ra = s.host.Now().Add(s.c.RA.Interval)
+	}
+}
+
+// resolvers is RFC 8106 §5.1.
+func resolvers(b []byte, dns []netip.Addr, lifetime time.Duration) []byte {
+	at, n := len(b), 0
+	b = append(b, 25, 0, 0, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(lifetime/time.Second))
+	for _, d := range dns {
+		if d.Is6() {
+			b = append(b, d.AsSlice()...)
+			n++
+		}
+	}
+	if n == 0 {
+		return b[:at]
+	}
+	b[at+1] = byte(1 + 2*n)
+	return b
+}
+
+func (u *subscriber) local() netip.Addr {
+	if u.ppp != nil {
+		return u.ppp.local
+	}
+	return access.LinkLocal(u.s.host.PortMAC(u.line.Port))
+}
+
+func (u *subscriber) send6(packet []byte) {
+	if u.ppp != nil {
+		u.ppp.send(packet)
+		return
+	}
+	u.s.host.Send(&access.Frame{Line: u.line, EtherType: ethernetIPv6, Payload: packet})
+}

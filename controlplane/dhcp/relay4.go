@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"isthmus/controlplane/access"
+)
+
+// relayKey finds the subscriber whose message an upstream server answers. Each has one at most.
+type relayKey struct {
+	xid dhcpv4.TransactionID
+	mac [6]byte
+}
+
+func (s *Server) forget(u *subscriber) {
+	if s.relays[u.relay] == u {
+		delete(s.relays, u.relay)
+	}
+	u.relayed = nil
+}
+
+// relay4 passes a client's message on to the upstream servers, or answers it where the lease that we hold is young
+// (proxy).
+func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
+	if u.denied && s.host.Now().Before(u.until) {
+		s.count(refusedBefore)
+		return
+	}
+	mine := netip.Addr{}
+	if u.session != nil {
+		mine = u.session.Addresses().IPv4
+	}
+	switch r.kind {
+	case dhcpv4.MessageTypeDiscover:
+	case dhcpv4.MessageTypeRequest:
+		if id := r.server(); p.Proxy && id.IsValid() && id != s.c.Address {
+			s.count(otherServer)
+			return
+		}
+		if p.Proxy && u.four.bound && claim(r) == mine && s.host.Now().Before(u.four.renew) {
+			u.waiting4 = r
+			if u.ready(access.Families{V4: true}, true, u.request(r)) {
+				u.waiting4 = nil
+				s.acknowledge(u, r, false)
+			}
+			return
+		}
+	case dhcpv4.MessageTypeInform:
+		if !mine.IsValid() || r.client() != mine {
+			s.count(notTheirs)
+			return
+		}
+	case dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeDecline:
+		if !mine.IsValid() || r.client() != mine && r.wanted() != mine {
+			s.count(notTheirs)
+			return
+		}
+	default:
+		s.count(malformed)
+		return
+	}
+	s.toUpstream(u, p, r)
+	switch r.kind {
+	case dhcpv4.MessageTypeRelease:
+		u.four = lease4{}
+		u.drop(access.Families{V4: true}, access.UserRequest)
+	case dhcpv4.MessageTypeDecline:
+		u.declines++
+		u.restart(access.UserError)
+	}
+}
+
+func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
+	s.forget(u)
+	u.relay, u.relayed = relayKey{r.TransactionID, u.line.MAC}, r
+	s.relays[u.relay] = u
+	if u.session == nil && u.cancel == nil {
+		u.until = s.host.Now().Add(s.c.Limits.Offer)
+	}
+	m := *r.DHCPv4
+	m.Options = maps.Clone(m.Options)
+	m.HopCount++
+	m.GatewayIPAddr = slice4(s.c.Address)
+	if !m.Options.Has(dhcpv4.OptionRelayAgentInformation) {
+		circuit := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
+		value := append([]byte{1, byte(len(circuit))}, circuit...)
+		m.Options[82] = append(append(value, 2, 6), u.line.MAC[:]...)
+	}
+	to := p.Upstream
+	if id := r.server(); p.Proxy && id.IsValid() && u.four.id.IsValid() {
+		m.Options[54] = u.four.id.AsSlice()
+	}
+	if (r.server().IsValid() || r.client().IsValid()) && slices.Contains(to, u.four.server) {
+		to = []netip.AddrPort{u.four.server}
+	}
+	packet := m.ToBytes()
+	for _, server := range to {
+		s.count(relayed)
+		s.Upstream(server, packet)
+	}
+}
+
+// FromUpstream takes what came to Config.Address from a DHCPv4 server. Only servers of the subscriber's port count.
+func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
+	if !sound(packet, 2) {
+		s.count(malformed)
+		return
+	}
+	key := relayKey{dhcpv4.TransactionID(packet[4:8]), [6]byte(packet[28:34])}
+	u, i := s.relays[key], -1
+	if u != nil && address4(packet[24:28]) == s.c.Address {
+		i = slices.IndexFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() })
+	}
+	if i < 0 {
+		s.count(unknownUpstream)
+		return
+	}
+	from := u.port().Upstream[i]
+	if u.busy || u.cancel != nil { // the first answer wins
+		s.count(waits)
+		return
+	}
+	u.answering = from
+	s.answer4(u, append([]byte(nil), packet...))
+}
+
+// answer4 lets in whom an upstream server gives an address, and passes the answer on.
+func (s *Server) answer4(u *subscriber, packet []byte) {
+	m, err := dhcpv4.FromBytes(packet)
+	r := u.relayed
+	if err != nil || r == nil {
+		s.count(malformed)
+		return
+	}
+	yours := address4(m.YourIPAddr)
+	switch kind := m.MessageType(); {
+	case kind == dhcpv4.MessageTypeNak:
+		if u.port().Proxy {
+			m.Options[54] = s.c.Address.AsSlice()
+		}
+		s.passOn(u, r, m)
+		if u.four = (lease4{}); u.session != nil {
+			u.drop(access.Families{V4: true}, access.UserRequest)
+		}
+		return
+	case kind == dhcpv4.MessageTypeAck && !yours.IsValid() && r.kind == dhcpv4.MessageTypeInform:
+		s.passOn(u, r, m)
+		return
+	case !yours.IsValid() || kind != dhcpv4.MessageTypeOffer && kind != dhcpv4.MessageTypeAck:
+		s.count(malformed)
+		return
+	case u.session != nil && u.asked.V4 && u.session.Addresses().IPv4 != yours:
+		if kind == dhcpv4.MessageTypeOffer && u.four.xid == m.TransactionID {
+			s.count(otherServer)
+			return
+		}
+		server, relayed := u.answering, u.relayed
+		u.restart(access.LostService) // it has another address now
+		u.answering, u.relayed, u.relay = server, relayed, relayKey{m.TransactionID, u.line.MAC}
+		s.relays[u.relay] = u
+	}
+	u.upstream = packet
+	request := u.request(r)
+	request.Given = given(m)
+	ack := m.MessageType() == dhcpv4.MessageTypeAck
+	if !u.ready(access.Families{V4: true}, ack, request) {
+		return
+	}
+	u.upstream = nil
+	if u.session.Addresses().IPv4 != yours {
+		s.count(noAddress)
+		return
+	}
+	s.lend(u, m, ack)
+	s.passOn(u, r, m)
+}
+
+// given is what a server's message gives.
+func given(m *dhcpv4.DHCPv4) *access.Addresses {
+	a := &access.Addresses{IPv4: address4(m.YourIPAddr), Mask: 32}
+	if mask := m.Options[1]; len(mask) == 4 {
+		a.Mask, _ = m.SubnetMask().Size()
+	}
+	if v := m.Options[3]; len(v) >= 4 {
+		a.Gateway = address4(v[:4])
+	}
+	for v := m.Options[6]; len(v) >= 4 && len(a.DNS) < 4; v = v[4:] {
+		if d := address4(v[:4]); d.IsValid() {
+			a.DNS = append(a.DNS, d)
+		}
+	}
+	return a
+}
+
+// lend notes an upstream server's lease, and shortens it for the subscriber (proxy).
+func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
+	now := s.host.Now()
+	lease := m.IPAddressLeaseTime(s.c.Lease)
+	if lease <= 0 || lease > 1<<31*time.Second { // "infinite" (RFC 2131 §3.3) is asked for again
+		lease = 1 << 31 * time.Second
+	}
+	u.four.server, u.four.id = u.answering, address4(m.Options[54])
+	u.four.xid = m.TransactionID
+	held := now.Add(lease)
+	if p := u.port(); p.Proxy {
+		m.Options[54] = s.c.Address.AsSlice()
+		lease = min(lease, s.c.Lease)
+		times(m, lease)
+	}
+	if !ack {
+		if !u.four.bound {
+			u.four.expires = now.Add(s.c.Limits.Offer)
+		}
+		return
+	}
+	u.four.bound, u.four.expires, u.declines = true, now.Add(lease), 0
+	u.four.held, u.four.renew = held, now.Add(held.Sub(now)/2)
+	u.keep(u.passing)
+}
+
+// passOn gives an upstream server's message to the subscriber, as if it came from us, without the option that we added.
+func (s *Server) passOn(u *subscriber, r *request4, m *dhcpv4.DHCPv4) {
+	if v, ok := r.Options[82]; ok {
+		m.Options[82] = v
+	} else {
+		delete(m.Options, 82)
+	}
+	if m.MessageType() != dhcpv4.MessageTypeOffer {
+		s.forget(u)
+	}
+	u.sleep()
+	s.count(answered)
+	s.send4(u, r, m)
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"isthmus/controlplane/access"
+)
+
+// Server is the front end.
+type Server struct {
+	host access.Host
+	c    Config
+	// Upstream sends to a server of a port with Upstream; set before the first frame where there is one.
+	Upstream func(server netip.AddrPort, packet []byte)
+
+	subscribers map[key]*subscriber
+	vlans       map[key]int    // MACs of a VLAN; mac is zero
+	circuits    map[string]int // subscribers of a trusted circuit id
+	relays      map[relayKey]*subscriber
+	waiting     int // sign-ins under way
+	counts      [whys]uint64
+}
+
+// key is one subscriber's line: mac is zero where the VLAN is one subscriber's.
+type key struct {
+	port       string
+	sTag, cTag uint16
+	mac        [6]byte
+}
+
+// New makes a front end without subscribers.
+func New(host access.Host, c Config) *Server {
+	return &Server{host: host, c: c, subscribers: map[key]*subscriber{}, vlans: map[key]int{}, circuits: map[string]int{},
+		relays: map[relayKey]*subscriber{}}
+}
+
+// Configure has the next frames treated by another configuration. Subscribers stay, also of ports that serve none any
+// more, as long as their leases.
+func (s *Server) Configure(c Config) { s.c = c }
+
+func (s *Server) count(w why) { s.counts[w]++ }
+
+// Frame takes what the data plane punted.
+func (s *Server) Frame(f *access.Frame) {
+	p, ok := s.c.PortOf(&f.Line)
+	if !ok || f.Line.MAC[0]&1 != 0 {
+		s.count(disabled)
+		return
+	}
+	switch f.Reason {
+	case access.DHCP:
+		s.frame4(&p, f)
+	case access.DHCPv6, access.RouterSolicitation:
+		s.frame6(&p, f)
+	case access.FirstPacket:
+		s.first(&p, f)
+	default:
+		s.count(disabled)
+	}
+}
+
+func (s *Server) keyOf(p *Port, l *access.Line) key {
+	k := key{l.Port, l.STag, l.CTag, l.MAC}
+	if p.OneToOne {
+		k.mac = [6]byte{}
+	}
+	return k
+}
+
+// find is the subscriber of a line, made where make is true and the limits allow it; nil: none. anew: the message is
+// one with which a subscriber begins, so another MAC on a 1:1 line is another device.
+func (s *Server) find(p *Port, l *access.Line, agent *access.Agent, make, anew bool) *subscriber {
+	k := s.keyOf(p, l)
+	u := s.subscribers[k]
+	if u != nil && u.line.MAC != l.MAC {
+		young := s.host.Now().Sub(u.since) < s.c.Limits.Retry // two devices must not throw each other out all the time
+		if !p.Replace || !anew || young {
+			s.count(taken)
+			return nil
+		}
+		u.end(access.LostCarrier)
+		u = nil
+	}
+	if u != nil || !make {
+		return u
+	}
+	vlan := key{port: l.Port, sTag: l.STag, cTag: l.CTag}
+	circuit := ""
+	if len(agent.CircuitID) > 0 {
+		circuit = l.Port + "\x00" + string(agent.CircuitID)
+	}
+	if s.vlans[vlan] >= s.c.Limits.PerVLAN || len(s.subscribers) >= s.c.Limits.Subscribers ||
+		circuit != "" && s.circuits[circuit] >= s.c.Limits.PerCircuit {
+		s.count(tooMany)
+		return nil
+	}
+	now := s.host.Now()
+	u = &subscriber{s: s, key: k, line: *l, circuit: circuit, since: now, until: now.Add(s.c.Limits.Offer)}
+	s.add(u)
+	u.sleep()
+	return u
+}
+
+func (s *Server) add(u *subscriber) {
+	s.subscribers[u.key] = u
+	s.vlans[key{port: u.key.port, sTag: u.key.sTag, cTag: u.key.cTag}]++
+	if u.circuit != "" {
+		s.circuits[u.circuit]++
+	}
+}
+
+func (s *Server) remove(u *subscriber) {
+	if s.subscribers[u.key] != u {
+		return
+	}
+	delete(s.subscribers, u.key)
+	less(s.vlans, key{port: u.key.port, sTag: u.key.sTag, cTag: u.key.cTag})
+	if u.circuit != "" {
+		less(s.circuits, u.circuit)
+	}
+	s.forget(u)
+}
+
+func less[K comparable](m map[K]int, k K) {
+	if m[k]--; m[k] <= 0 {
+		delete(m, k)
+	}
+}
+
+// first signs in whoever sent a packet: to a static subscriber nothing is said, but the session is made.
+func (s *Server) first(p *Port, f *access.Frame) {
+	from, ok := source(f)
+	if !p.FirstPacket || !ok || from.Is4() && !p.V4 || from.Is6() && !p.V6 {
+		s.count(disabled)
+		return
+	}
+	u := s.find(p, &f.Line, &access.Agent{}, true, false)
+	if u == nil || u.session != nil && u.static { // known, and the packet is not of its address
+		s.count(notTheirs)
+		return
+	}
+	u.firstPacket(from)
+}
+
+// source is the sender's address of an IP or ARP packet.
+func source(f *access.Frame) (a netip.Addr, ok bool) {
+	b := f.Payload
+	switch {
+	case f.EtherType == ethernetIPv4 && len(b) >= 20 && b[0]>>4 == 4:
+		a = netip.AddrFrom4([4]byte(b[12:16]))
+	case f.EtherType == ethernetARP && len(b) >= 28 && binary.BigEndian.Uint64(b)>>16 == 0x000108000604:
+		a = netip.AddrFrom4([4]byte(b[14:18]))
+	case f.EtherType == ethernetIPv6 && len(b) >= 40 && b[0]>>4 == 6:
+		a = netip.AddrFrom16([16]byte(b[8:24]))
+	}
+	return a, a.IsValid() && a.IsGlobalUnicast()
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"net/netip"
+	"time"
+
+	"isthmus/controlplane/access"
+)
+
+// subscriber is one line's. It holds at most one message of each kind while it waits; what comes meanwhile takes the
+// place of the one before, so retransmissions are answered once.
+//
+//	(none) ─ message ─► signing in ─ accepted ─► session ─ message ─► Want ─► Up ─► answered
+//	                         └──────── refused ─► remembered for Limits.Retry
+type subscriber struct {
+	s       *Server
+	key     key
+	line    access.Line
+	circuit string
+	since   time.Time
+	session access.Session // nil: none (yet)
+	cancel  func()         // of the sign-in under way
+	timer   access.Timer
+	wake    time.Time // when timer fires
+
+	busy     bool // Want or Up is under way
+	static   bool // by first packet
+	dead     bool
+	denied   bool // refused; told is whether the subscriber may know
+	told     bool
+	until    time.Time // without a session: the line is forgotten then
+	declines uint8
+
+	wants, asked, passing access.Families // asked: Want came back
+	again                 time.Time       // when what was asked in vain may be asked again
+
+	waiting4  *request4
+	waiting6  *request6
+	waitingRS bool
+	upstream  []byte    // an upstream server's message
+	relayed   *request4 // the client's message that upstream servers work at
+	relay     relayKey
+	answering netip.AddrPort // who sent upstream
+
+	four   lease4
+	peer   netip.Addr // its link-local address; invalid: not known
+	iid    uint8      // of its IA_NA address, less one: rises when it declines one
+	ppp    *PPP       // nil: IPoE
+	slaac  bool       // it asked for router advertisements, and got them
+	ra     time.Time  // next
+	leased [kinds]lease6
+}
+
+func (u *subscriber) port() *Port {
+	p, _ := u.s.c.PortOf(&u.line)
+	return &p
+}
+
+func union(a, b access.Families) access.Families {
+	return access.Families{V4: a.V4 || b.V4, V6: a.V6 || b.V6, Delegated: a.Delegated || b.Delegated}
+}
+
+func without(a, b access.Families) access.Families {
+	return access.Families{V4: a.V4 && !b.V4, V6: a.V6 && !b.V6, Delegated: a.Delegated && !b.Delegated}
+}
+
+// ready sees to it that the session holds f, and lets f pass, too, where pass is true. False: not yet; what waits is
+// looked at again. True: all is done that could be; Addresses says what there is.
+func (u *subscriber) ready(f access.Families, pass bool, r *access.Request) bool {
+	now := u.s.host.Now()
+	switch {
+	case u.busy || u.cancel != nil:
+		u.s.count(waits)
+		return false
+	case u.denied && now.Before(u.until):
+		u.s.count(refusedBefore)
+		u.forgetWaiting()
+		return false
+	case u.session == nil:
+		u.signIn(f, r)
+		return false
+	}
+	if !now.Before(u.again) {
+		u.asked = u.have(u.asked)
+	}
+	if lacks := without(f, u.asked); lacks != (access.Families{}) {
+		u.wants = union(u.wants, f)
+		u.want(r.Given)
+		return false
+	}
+	if f = u.have(f); pass && without(f, u.passing) != (access.Families{}) {
+		u.up(union(u.passing, f))
+		return false
+	}
+	return true
+}
+
+// have is what of f the session has addresses for.
+func (u *subscriber) have(f access.Families) access.Families {
+	a := u.session.Addresses()
+	return access.Families{V4: f.V4 && a.IPv4.IsValid(), V6: f.V6 && a.IPv6.IsValid(),
+		Delegated: f.Delegated && a.Delegated.IsValid()}
+}
+
+func (u *subscriber) signIn(f access.Families, r *access.Request) {
+	if u.s.waiting >= u.s.c.Limits.Waiting {
+		u.s.count(tooMany)
+		u.forgetWaiting()
+		u.s.remove(u)
+		return
+	}
+	u.denied = false
+	u.wants, r.Wants, r.Line = f, f, u.line
+	u.s.waiting++
+	cancel := u.s.host.SignIn(r, u, func(session access.Session, v *access.Verdict) {
+		u.s.waiting--
+		u.cancel = nil
+		if session == nil {
+			u.refused(v)
+			return
+		}
+		u.session, u.asked, u.since = session, f, u.s.host.Now()
+		u.again = u.since.Add(u.s.c.Limits.Retry)
+		u.resume()
+	})
+	u.cancel = func() {
+		u.s.waiting--
+		cancel()
+	}
+}
+
+func (u *subscriber) refused(v *access.Verdict) {
+	u.denied, u.told = true, !v.Silent
+	u.until = u.s.host.Now().Add(u.s.c.Limits.Retry)
+	if u.told && u.waiting4 != nil {
+		u.s.refuse4(u)
+	}
+	u.forgetWaiting()
+	u.sleep()
+}
+
+func (u *subscriber) want(given *access.Addresses) {
+	u.busy = true
+	f, session := u.wants, u.session
+	session.Want(f, given, func(err error) {
+		if u.session != session { // ended meanwhile
+			return
+		}
+		u.busy = false
+		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
+		if err != nil {
+			u.s.count(refusedByDataPlane)
+			u.forgetWaiting()
+			return
+		}
+		u.resume()
+	})
+}
+
+func (u *subscriber) up(f access.Families) {
+	u.busy = true
+	u.keep(f)
+	session := u.session
+	done := func(err error) {
+		if u.session != session {
+			return
+		}
+		u.busy = false
+		if err != nil {
+			u.s.count(refusedByDataPlane)
+			u.forgetWaiting()
+			return
+		}
+		u.passing = f
+		u.resume()
+	}
+	if u.ppp != nil {
+		u.ppp.up(f, done)
+		return
+	}
+	session.Up(f, u.s.c.MTU, access.KeepAlive{}, done)
+}
+
+// resume looks at what waited.
+func (u *subscriber) resume() {
+	four, six, rs, answer := u.waiting4, u.waiting6, u.waitingRS, u.upstream
+	u.forgetWaiting()
+	if u.static && u.session != nil && !u.busy {
+		u.passStatic()
+	}
+	if answer != nil {
+		u.s.answer4(u, answer)
+	}
+	if four != nil && !u.dead {
+		if p := u.port(); len(p.Upstream) > 0 {
+			u.s.relay4(u, p, four)
+		} else {
+			u.s.serve4(u, four)
+		}
+	}
+	if rs && !u.dead {
+		u.solicited()
+	}
+	if six != nil && !u.dead {
+		u.s.serve6(u, six)
+	}
+	if !u.dead {
+		u.sleep()
+	}
+}
+
+func (u *subscriber) forgetWaiting() {
+	u.waiting4, u.waiting6, u.waitingRS, u.upstream = nil, nil, false, nil
+}
+
+// firstPacket signs somebody in who says nothing but packets.
+func (u *subscriber) firstPacket(from netip.Addr) {
+	u.static = true
+	f := access.Families{V4: from.Is4(), V6: from.Is6()}
+	if u.ready(f, false, &access.Request{Kind: access.Packet, Source: from}) {
+		u.passStatic()
+	}
+}
+
+// passStatic lets pass what a static subscriber's plan gave: the packet's source was a hint alone.
+func (u *subscriber) passStatic() {
+	f := u.have(access.Families{V4: true, V6: true, Delegated: true})
+	if f == (access.Families{}) {
+		u.s.count(noAddress)
+		u.end(access.UserError)
+		return
+	}
+	if without(f, u.passing) != (access.Families{}) {
+		u.up(union(u.passing, f))
+	}
+}
+
+// drop ends families of a session, and the session with the last one.
+func (u *subscriber) drop(f access.Families, cause access.Cause) {
+	if u.ppp != nil { // the link is another's, and so are its addresses
+		return
+	}
+	rest := without(u.passing, f)
+	if f.V6 && u.passing.V6 {
+		u.advertise(0)
+		u.slaac = false
+	}
+	u.wants, u.asked = without(u.wants, f), without(u.asked, f)
+	if u.session == nil || u.wants == (access.Families{}) || rest == (access.Families{}) {
+		u.passing.V6 = u.passing.V6 && !f.V6
+		u.end(cause)
+		return
+	}
+	u.keep(rest)
+	u.passing = rest
+	u.session.Up(rest, u.s.c.MTU, access.KeepAlive{}, func(err error) {
+		if err != nil {
+			u.s.count(refusedByDataPlane)
+		}
+	})
+	u.session.Want(u.wants, nil, func(error) {})
+	u.sleep()
+}
+
+// end ends it all from our side.
+func (u *subscriber) end(cause access.Cause) {
+	session := u.session
+	u.leave()
+	if session != nil {
+		session.Down(cause)
+	}
+}
+
+// restart ends the session and keeps the line, to count what it declines.
+func (u *subscriber) restart(cause access.Cause) {
+	session, declines := u.session, u.declines
+	now := u.s.host.Now()
+	*u = subscriber{s: u.s, key: u.key, line: u.line, circuit: u.circuit, since: now, timer: u.timer, wake: u.wake,
+		declines: declines, until: now.Add(u.s.c.Limits.Offer)}
+	if int(declines) >= u.s.c.Limits.Declines {
+		u.denied, u.declines, u.until = true, 0, now.Add(u.s.c.Limits.Penalty)
+	}
+	if session != nil {
+		session.Down(cause)
+	}
+	u.sleep()
+}
+
+// leave tells the subscriber what can be told, and forgets it.
+func (u *subscriber) leave() {
+	if u.dead {
+		return
+	}
+	if u.session != nil && u.passing.V6 {
+		u.advertise(0)
+	}
+	if u.cancel != nil {
+		u.cancel()
+		u.cancel = nil
+	}
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	u.dead, u.session = true, nil
+	u.forgetWaiting()
+	u.s.remove(u)
+}
+
+// Ended is access.Client's: neither family has a message that takes an address away (but for RFC 3203, which clients
+// lack), so router advertisements say it, and the next renewal is denied or signs in anew.
+func (u *subscriber) Ended(access.Cause) { u.leave() }
+
+// Replanned is access.Client's.
+func (u *subscriber) Replanned() {
+	if u.session != nil && u.passing.V6 {
+		u.advertise(u.s.c.RA.Lifetime)
+	}
+}
+
+// Silent is access.Client's.
+func (u *subscriber) Silent() { u.end(access.LostCarrier) }
+
+// sleep arms the timer for the next thing that time brings, unless it fires before that anyhow.
+func (u *subscriber) sleep() {
+	if u.dead || u.cancel != nil {
+		return
+	}
+	next := u.until
+	if u.session != nil {
+		next = time.Time{}
+	}
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	sooner(u.four.expires)
+	sooner(u.leased[0].expires)
+	sooner(u.leased[1].expires)
+	if u.passing.V6 {
+		sooner(u.ra)
+	}
+	now := u.s.host.Now()
+	if next.IsZero() {
+		if u.session == nil || u.passing != (access.Families{}) || u.busy || u.ppp != nil {
+			return
+		}
+		next = u.since.Add(u.s.c.Limits.Offer) // signed in, and has nothing: it lost interest
+		if !now.Before(next) {
+			next = now.Add(u.s.c.Limits.Offer)
+		}
+	}
+	if u.timer != nil {
+		if !u.wake.After(next) && u.wake.After(now) {
+			return
+		}
+		u.timer.Stop()
+	}
+	u.wake = next
+	u.timer = u.s.host.After(max(next.Sub(now), 0), u.tick)
+}
+
+// tick does what time brought.
+func (u *subscriber) tick() {
+	u.timer = nil
+	if u.dead {
+		return
+	}
+	now := u.s.host.Now()
+	over := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
+	if u.session == nil {
+		if u.cancel == nil && !now.Before(u.until) {
+			u.leave()
+		} else {
+			u.sleep()
+		}
+		return
+	}
+	if u.busy {
+		u.timer = u.s.host.After(time.Second, u.tick)
+		u.wake = now.Add(time.Second)
+		return
+	}
+	var gone access.Families
+	if over(u.four.expires) {
+		u.four, gone.V4 = lease4{}, true
+	}
+	for i := range u.leased {
+		if over(u.leased[i].expires) {
+			u.leased[i] = lease6{}
+			gone = union(gone, u.unleased(i))
+		}
+	}
+	leases := !u.four.expires.IsZero() || u.bound(0) || u.bound(1)
+	switch {
+	case u.ppp != nil:
+	case gone.V4 && !leases && !u.static: // SLAAC alone is no sign of life
+		u.end(access.LostCarrier)
+		return
+	case gone != access.Families{}:
+		if u.drop(gone, access.LostCarrier); u.dead {
+			return
+		}
+	case u.passing == access.Families{} && !leases && over(u.since.Add(u.s.c.Limits.Offer)):
+		u.end(access.LostCarrier)
+		return
+	}
+	if u.passing.V6 && over(u.ra) {
+		u.advertise(u.s.c.RA.Lifetime)
+	}
+	u.sleep()
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"isthmus/controlplane/access"
+)
+
+const (
+	serverPort4, clientPort4 = 67, 68
+	mostHops                 = 16 // RFC 1542 §4.1.1
+	magic                    = 0x63825363
+)
+
+// lease4 is what a subscriber was told.
+type lease4 struct {
+	expires time.Time
+	bound   bool // else offered
+	// upstream server that gave the address, and how long it stays ours (proxy); zero: a pool of ours
+	server      netip.AddrPort
+	id          netip.Addr // what that server calls itself
+	held, renew time.Time
+	xid         dhcpv4.TransactionID // whose offer was taken
+}
+
+// request4 is a message of a client.
+type request4 struct {
+	*dhcpv4.DHCPv4
+	kind     dhcpv4.MessageType
+	from, to netip.Addr
+	agent    access.Agent
+}
+
+// client and wanted are ciaddr and option 50; invalid: none.
+func (r *request4) client() netip.Addr { return address4(r.ClientIPAddr) }
+func (r *request4) wanted() netip.Addr {
+	return address4(r.Options.Get(dhcpv4.OptionRequestedIPAddress))
+}
+func (r *request4) server() netip.Addr { return address4(r.Options.Get(dhcpv4.OptionServerIdentifier)) }
+
+func address4(b []byte) netip.Addr {
+	a, ok := netip.AddrFromSlice(b)
+	if a = a.Unmap(); !ok || !a.Is4() || a.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return a
+}
+
+// sound tells whether a DHCPv4 message is one: the codec takes an option without a length byte, and a message without a
+// type (row B6).
+func sound(b []byte, op byte) bool {
+	if len(b) < 241 || b[0] != op || b[1] != 1 || b[2] != 6 ||
+		uint32(b[236])<<24|uint32(b[237])<<16|uint32(b[238])<<8|uint32(b[239]) != magic {
+		return false
+	}
+	typed := false
+	for b = b[240:]; len(b) > 0; {
+		switch {
+		case b[0] == 0:
+			b = b[1:]
+			continue
+		case b[0] == 255:
+			return typed
+		case len(b) < 2 || len(b) < 2+int(b[1]):
+			return false
+		case b[0] == 53:
+			if typed || b[1] != 1 || b[2] < 1 || b[2] > 8 {
+				return false
+			}
+			typed = true
+		case (b[0] == 50 || b[0] == 54) && b[1] != 4:
+			return false
+		}
+		b = b[2+int(b[1]):]
+	}
+	return false // no end (RFC 2132 §3.2)
+}
+
+// parse4 reads a frame's payload, which the request keeps.
+func (s *Server) parse4(p *Port, b []byte) (r *request4, w why, ok bool) {
+	d, ok := ipv4(b)
+	if !ok || d.dest != serverPort4 || !sound(d.body, 1) {
+		return r, malformed, false
+	}
+	m, err := dhcpv4.FromBytes(d.body)
+	if err != nil {
+		return r, malformed, false
+	}
+	r = &request4{DHCPv4: m, kind: m.MessageType(), from: d.from, to: d.to}
+	option := m.Options.Get(dhcpv4.OptionRelayAgentInformation)
+	switch {
+	case m.HopCount > mostHops:
+		return r, tooManyHops, false
+	case address4(m.GatewayIPAddr).IsValid(): // relays stand behind us, access nodes are none (RFC 3046 §2.1)
+		return r, giaddr, false
+	case option != nil && !p.Trusted: // RFC 3046 §2.1
+		return r, untrusted, false
+	case option != nil:
+		if r.agent, ok = agent82(option); !ok {
+			return r, malformed, false
+		}
+	}
+	return r, 0, true
+}
+
+// frame4 is a DHCPv4 message from a line.
+func (s *Server) frame4(p *Port, f *access.Frame) {
+	if !p.V4 {
+		s.count(disabled)
+		return
+	}
+	r, w, ok := s.parse4(p, bytes.Clone(f.Payload))
+	if ok && [6]byte(r.ClientHWAddr) != f.Line.MAC {
+		w, ok = foreignMAC, false
+	}
+	if !ok {
+		s.count(w)
+		return
+	}
+	anew := r.kind == dhcpv4.MessageTypeDiscover || r.kind == dhcpv4.MessageTypeRequest
+	u := s.find(p, &f.Line, &r.agent, anew, anew)
+	if u == nil {
+		if !anew {
+			s.count(notTheirs)
+		}
+		return
+	}
+	if len(p.Upstream) > 0 {
+		s.relay4(u, p, r)
+		return
+	}
+	s.serve4(u, r)
+}
+
+func (u *subscriber) request(r *request4) *access.Request {
+	hint := r.client()
+	if !hint.IsValid() {
+		hint = r.wanted()
+	}
+	return &access.Request{Kind: access.IPoE4, Agent: r.agent, HostName: r.HostName(), Source: hint,
+		ClientID: r.Options.Get(dhcpv4.OptionClientIdentifier)}
+}
+
+// serve4 is RFC 2131 §4.3. r is kept while something must be waited for.
+func (s *Server) serve4(u *subscriber, r *request4) {
+	four := access.Families{V4: true}
+	rapid := false
+	switch r.kind {
+	case dhcpv4.MessageTypeDiscover:
+		rapid = s.c.RapidCommit && r.Options.Has(dhcpv4.GenericOptionCode(80))
+		u.waiting4 = r
+		if !u.ready(four, rapid, u.request(r)) {
+			return
+		}
+	case dhcpv4.MessageTypeRequest:
+		if !s.forUs(u, r) {
+			return
+		}
+		u.waiting4 = r
+		if !u.ready(four, false, u.request(r)) {
+			return
+		}
+		if w := claim(r); w.IsValid() && w != u.session.Addresses().IPv4 {
+			u.waiting4 = nil
+			s.count(notTheirs)
+			s.refuse4With(u, r)
+			return
+		}
+		if !u.ready(four, true, u.request(r)) {
+			return
+		}
+	case dhcpv4.MessageTypeDecline, dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeInform:
+		s.leaving4(u, r)
+		return
+	default: // messages of servers
+		s.count(malformed)
+		return
+	}
+	u.waiting4 = nil
+	if !u.session.Addresses().IPv4.IsValid() {
+		s.count(noAddress)
+		u.sleep()
+		return
+	}
+	if r.kind == dhcpv4.MessageTypeDiscover && !rapid {
+		s.offer(u, r)
+		return
+	}
+	s.acknowledge(u, r, rapid)
+}
+
+// claim is the address that a REQUEST is about (RFC 2131 §4.3.2).
+func claim(r *request4) netip.Addr {
+	if a := r.wanted(); a.IsValid() {
+		return a
+	}
+	return r.client()
+}
+
+// forUs tells whether a REQUEST is ours to answer.
+func (s *Server) forUs(u *subscriber, r *request4) bool {
+	if id := r.server(); id.IsValid() {
+		if u.session == nil || s.id(u) != id {
+			s.count(otherServer)
+			if u.session == nil && u.cancel == nil && !u.denied && s.c.Authoritative {
+				s.refuse4With(u, r) // our offer was lost with a restart: it begins again at once
+			}
+			return false
+		}
+		return true
+	}
+	if !claim(r).IsValid() {
+		s.count(malformed)
+		return false
+	}
+	return true
+}
+
+// leaving4 is about a lease that the line has; of others nobody may say anything (row B10).
+func (s *Server) leaving4(u *subscriber, r *request4) {
+	if u.session == nil || u.busy {
+		s.count(notTheirs)
+		return
+	}
+	mine, id := u.session.Addresses(), r.server()
+	switch {
+	case r.kind == dhcpv4.MessageTypeInform:
+		if mine.IPv4.IsValid() && u.passing.V4 && r.client() == mine.IPv4 {
+			s.inform(u, r)
+			return
+		}
+	case id != s.id(u) && id.IsValid():
+	case r.kind == dhcpv4.MessageTypeRelease && r.client() == mine.IPv4 && mine.IPv4.IsValid():
+		u.four = lease4{}
+		u.drop(access.Families{V4: true}, access.UserRequest)
+		return
+	case r.kind == dhcpv4.MessageTypeDecline && r.wanted() == mine.IPv4 && mine.IPv4.IsValid():
+		u.declines++
+		u.restart(access.UserError)
+		return
+	}
+	s.count(notTheirs)
+}
+
+func slice4(a netip.Addr) net.IP {
+	if !a.IsValid() {
+		return nil
+	}
+	return a.AsSlice()
+}
+
+// id is what we call ourselves to a subscriber.
+func (s *Server) id(u *subscriber) netip.Addr {
+	if a := u.session.Addresses().Gateway; a.IsValid() && !u.port().Proxy {
+		return a
+	}
+	return s.c.Address
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"isthmus/controlplane/access"
+)
+
+// most a reply may have where the client does not say more (RFC 2131 §2): 576 bytes of IP.
+const mostReply = 576 - 28
+
+// reply4 has what all answers have. RFC 6842: the client identifier is given back; so is option 82 (RFC 3046 §2.2).
+func reply4(r *request4, kind dhcpv4.MessageType, server netip.Addr) *dhcpv4.DHCPv4 {
+	m := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: r.HWType, TransactionID: r.TransactionID, Flags: r.Flags,
+		ClientHWAddr: r.ClientHWAddr, Options: make(dhcpv4.Options, 12)}
+	m.Options[53] = []byte{byte(kind)}
+	if server.IsValid() {
+		m.Options[54] = server.AsSlice()
+	}
+	for _, code := range []uint8{61, 82} {
+		if v, ok := r.Options[code]; ok {
+			m.Options[code] = v
+		}
+	}
+	return m
+}
+
+// configure puts in what a subscriber is told of its network.
+func (s *Server) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
+	m.Options[1] = net.CIDRMask(a.Mask, 32)
+	gateway := a.Gateway.AsSlice()
+	if a.Gateway.IsValid() {
+		m.Options[3] = gateway
+	}
+	for _, d := range a.DNS {
+		if d.Is4() && len(m.Options[6]) < 12 {
+			m.Options[6] = append(m.Options[6], d.AsSlice()...)
+		}
+	}
+	asked := r.Options[55]
+	asks := func(code byte) bool {
+		for _, c := range asked {
+			if c == code {
+				return true
+			}
+		}
+		return false
+	}
+	if s.c.Domain != "" && (asks(15) || asked == nil) {
+		m.Options[15] = []byte(s.c.Domain)
+	}
+	if s.c.MTU != 0 && asks(26) {
+		m.Options[26] = binary.BigEndian.AppendUint16(nil, s.c.MTU)
+	}
+	if asks(121) && a.Gateway.IsValid() { // who takes it ignores the router option (RFC 3442), so the default is in it
+		routes := append([]byte{0}, gateway...)
+		for _, one := range s.c.Routes {
+			via := one.Via
+			if !via.IsValid() {
+				via = a.Gateway
+			}
+			routes = append(routes, byte(one.Prefix.Bits()))
+			routes = append(routes, one.Prefix.Masked().Addr().AsSlice()[:(one.Prefix.Bits()+7)/8]...)
+			routes = append(routes, via.AsSlice()...)
+		}
+		if a.Mask == 32 { // the gateway is in no subnet: it is on the link itself
+			routes = append(append([]byte{32}, gateway...), append([]byte{0, 0, 0, 0}, routes...)...)
+		}
+		m.Options[121] = routes
+	}
+}
+
+func seconds(m *dhcpv4.DHCPv4, code byte, d time.Duration) {
+	m.Options[code] = binary.BigEndian.AppendUint32(nil, uint32(d/time.Second))
+}
+
+// times are those of RFC 2131 §4.4.5.
+func times(m *dhcpv4.DHCPv4, lease time.Duration) {
+	seconds(m, 51, lease)
+	seconds(m, 58, lease/2)
+	seconds(m, 59, lease*7/8)
+}
+
+func (s *Server) offer(u *subscriber, r *request4) {
+	a := u.session.Addresses()
+	m := reply4(r, dhcpv4.MessageTypeOffer, s.id(u))
+	m.YourIPAddr = slice4(a.IPv4)
+	s.configure(m, r, a)
+	times(m, s.c.Lease)
+	if !u.four.bound {
+		u.four.expires = s.host.Now().Add(s.c.Limits.Offer)
+	}
+	u.sleep()
+	s.count(offers)
+	s.send4(u, r, m)
+}
+
+func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
+	a := u.session.Addresses()
+	m := reply4(r, dhcpv4.MessageTypeAck, s.id(u))
+	m.YourIPAddr, m.ClientIPAddr = slice4(a.IPv4), r.ClientIPAddr
+	s.configure(m, r, a)
+	lease := s.c.Lease
+	if !u.four.held.IsZero() { // proxy: no longer than the upstream server lets us have it
+		lease = min(lease, u.four.held.Sub(s.host.Now())).Truncate(time.Second)
+	}
+	times(m, lease)
+	if rapid {
+		m.Options[80] = nil
+	}
+	u.four.bound, u.four.expires, u.declines = true, s.host.Now().Add(lease), 0
+	u.keep(u.passing)
+	u.sleep()
+	s.count(acks)
+	s.send4(u, r, m)
+}
+
+// inform answers somebody who has an address and wants the rest (RFC 2131 §4.3.5).
+func (s *Server) inform(u *subscriber, r *request4) {
+	a := u.session.Addresses()
+	m := reply4(r, dhcpv4.MessageTypeAck, s.id(u))
+	m.ClientIPAddr = r.ClientIPAddr
+	s.configure(m, r, a)
+	s.count(acks)
+	s.send4(u, r, m)
+}
+
+// refuse4 denies what waits, where it is about an address: a DISCOVER is answered by silence.
+func (s *Server) refuse4(u *subscriber) {
+	if r := u.waiting4; r.kind == dhcpv4.MessageTypeRequest {
+		s.refuse4With(u, r)
+	}
+}
+
+func (s *Server) refuse4With(u *subscriber, r *request4) {
+	if !s.c.Authoritative {
+		return
+	}
+	id := r.server()
+	if !id.IsValid() && u.session != nil {
+		id = s.id(u)
+	}
+	if !id.IsValid() && r.to != broadcast {
+		id = r.to
+	}
+	if !id.IsValid() {
+		id = s.c.Address
+	}
+	if !id.IsValid() { // RFC 2131 table 3: a DHCPNAK says who denies
+		return
+	}
+	m := reply4(r, dhcpv4.MessageTypeNak, id)
+	s.count(naks)
+	s.send4(u, r, m)
+}
+
+// send4 sends to where RFC 2131 §4.1 says; the frame goes to the subscriber's MAC address anyhow.
+func (s *Server) send4(u *subscriber, r *request4, m *dhcpv4.DHCPv4) {
+	to := broadcast
+	switch {
+	case m.Options[53][0] == byte(dhcpv4.MessageTypeNak):
+	case r.client().IsValid():
+		to = r.client()
+	case r.Flags&0x8000 == 0 && address4(m.YourIPAddr).IsValid():
+		to = address4(m.YourIPAddr)
+	}
+	most := mostReply
+	if v := r.Options[57]; len(v) == 2 {
+		most = max(most, min(int(binary.BigEndian.Uint16(v)), 1500)-28)
+	}
+	body := m.ToBytes()
+	for _, code := range []uint8{121, 15, 26} { // access nodes take option 82 off again
+		if len(body)-len(m.Options[82]) <= most {
+			break
+		}
+		delete(m.Options, code)
+		body = m.ToBytes()
+	}
+	from := address4(m.Options[54])
+	if !from.IsValid() {
+		from = netip.IPv4Unspecified()
+	}
+	s.deliver4(u, from, to, body)
+}
+
+func (s *Server) deliver4(u *subscriber, from, to netip.Addr, body []byte) {
+	d := datagram{from: from, to: to, source: serverPort4, dest: clientPort4, protocol: protocolUDP, body: body}
+	s.host.Send(&access.Frame{Line: u.line, EtherType: ethernetIPv4, Payload: d.packet()})
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
+	"github.com/insomniacslk/dhcp/rfc1035label"
+
+	"isthmus/controlplane/access"
+)
+
+// serve6 is RFC 8415 §18.3. r is kept while something must be waited for.
+func (s *Server) serve6(u *subscriber, r *request6) {
+	f := access.Families{V6: len(r.Options.IANA()) > 0, Delegated: len(r.Options.IAPD()) > 0}
+	if r.to != relaysAndServers { // RFC 8415 §18.3.2: we never said that a client may
+		m := s.reply6(r, dhcpv6.MessageTypeReply)
+		m.AddOption(status(iana.StatusUseMulticast, ""))
+		s.send6(u, r, m)
+		return
+	}
+	rapid, pass := false, true
+	switch r.MessageType {
+	case dhcpv6.MessageTypeSolicit:
+		rapid = s.c.RapidCommit && r.GetOneOption(dhcpv6.OptionRapidCommit) != nil
+		pass = rapid
+	case dhcpv6.MessageTypeInformationRequest:
+		f, pass = access.Families{V6: true}, false
+	case dhcpv6.MessageTypeRequest, dhcpv6.MessageTypeRenew, dhcpv6.MessageTypeRebind:
+	default:
+		s.leaving6(u, r)
+		return
+	}
+	if f == (access.Families{}) {
+		s.count(malformed)
+		return
+	}
+	u.waiting6 = r
+	request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client}
+	if !u.ready(f, pass, request) {
+		return
+	}
+	u.waiting6 = nil
+	kind := dhcpv6.MessageTypeReply
+	if r.MessageType == dhcpv6.MessageTypeSolicit && !rapid {
+		kind = dhcpv6.MessageTypeAdvertise
+	}
+	m := s.reply6(r, kind)
+	if rapid {
+		m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionRapidCommit})
+	}
+	s.addresses(u, r, m)
+	if kind == dhcpv6.MessageTypeReply && r.MessageType != dhcpv6.MessageTypeInformationRequest {
+		u.keep(u.passing)
+	}
+	u.sleep()
+	s.send6(u, r, m)
+}
+
+// reply6 has what all answers have.
+func (s *Server) reply6(r *request6, kind dhcpv6.MessageType) *dhcpv6.Message {
+	m := &dhcpv6.Message{MessageType: kind, TransactionID: r.TransactionID}
+	m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionServerID, OptionData: s.c.DUID})
+	if r.client != nil {
+		m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionClientID, OptionData: r.client})
+	}
+	return m
+}
+
+func status(code iana.StatusCode, text string) *dhcpv6.OptStatusCode {
+	return &dhcpv6.OptStatusCode{StatusCode: code, StatusMessage: text}
+}
+
+// addresses answers each IA, and tells of DNS. Each line has one IA of a kind: the first that asks.
+func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
+	t1, t2 := s.c.Preferred/2, s.c.Preferred*4/5
+	none := func(code iana.StatusCode, text string) *dhcpv6.OptStatusCode {
+		if r.MessageType == dhcpv6.MessageTypeRenew || r.MessageType == dhcpv6.MessageTypeRebind {
+			code, text = iana.StatusNoBinding, "not ours"
+		}
+		s.count(noAddress)
+		return status(code, text)
+	}
+	for i, ia := range r.Options.IANA() {
+		out := &dhcpv6.OptIANA{IaId: ia.IaId}
+		if a := u.hostAddress(); i == 0 && a.IsValid() {
+			out.T1, out.T2 = t1, t2
+			out.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: a.AsSlice(), PreferredLifetime: s.c.Preferred,
+				ValidLifetime: s.c.Valid})
+			for _, old := range ia.Options.Addresses() { // no longer the client's (§18.3.4)
+				if b, _ := netip.AddrFromSlice(old.IPv6Addr); b != a && renews(r) {
+					out.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: old.IPv6Addr})
+				}
+			}
+			s.bind(u, address, ia.IaId, m)
+		} else {
+			out.Options.Add(none(iana.StatusNoAddrsAvail, "no address"))
+		}
+		m.AddOption(out)
+	}
+	for i, ia := range r.Options.IAPD() {
+		out := &dhcpv6.OptIAPD{IaId: ia.IaId}
+		if p := u.session.Addresses().Delegated; i == 0 && p.IsValid() {
+			out.T1, out.T2 = t1, t2
+			out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: network(p), PreferredLifetime: s.c.Preferred,
+				ValidLifetime: s.c.Valid})
+			for _, old := range ia.Options.Prefixes() {
+				if old.Prefix != nil && old.Prefix.String() != p.String() && renews(r) {
+					out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: old.Prefix})
+				}
+			}
+			s.bind(u, prefix, ia.IaId, m)
+		} else {
+			out.Options.Add(none(iana.StatusNoPrefixAvail, "no prefix"))
+		}
+		m.AddOption(out)
+	}
+	s.others(u, r, m)
+}
+
+func renews(r *request6) bool {
+	return r.MessageType == dhcpv6.MessageTypeRenew || r.MessageType == dhcpv6.MessageTypeRebind
+}
+
+func network(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 128)}
+}
+
+// bind notes a lease, if it is one: an Advertise is none.
+func (s *Server) bind(u *subscriber, kind int, iaid [4]byte, m *dhcpv6.Message) {
+	if m.MessageType == dhcpv6.MessageTypeReply {
+		u.leased[kind] = lease6{iaid, s.host.Now().Add(s.c.Valid)}
+	}
+}
+
+// hostAddress is the subscriber's address for IA_NA: the one that it has, or one of its /64.
+func (u *subscriber) hostAddress() netip.Addr {
+	p := u.session.Addresses().IPv6
+	if !p.IsValid() || p.Bits() == 128 {
+		return p.Addr()
+	}
+	a := p.Addr().As16()
+	a[15] |= u.iid + 1
+	return netip.AddrFrom16(a)
+}
+
+func (s *Server) others(u *subscriber, r *request6, m *dhcpv6.Message) {
+	var dns []net.IP
+	for _, d := range u.session.Addresses().DNS {
+		if d.Is6() {
+			dns = append(dns, d.AsSlice())
+		}
+	}
+	if len(dns) > 0 {
+		m.AddOption(dhcpv6.OptDNS(dns...))
+	}
+	if s.c.Domain != "" && r.IsOptionRequested(dhcpv6.OptionDomainSearchList) {
+		m.AddOption(dhcpv6.OptDomainSearchList(&rfc1035label.Labels{Labels: []string{s.c.Domain}}))
+	}
+	if r.MessageType == dhcpv6.MessageTypeInformationRequest {
+		m.AddOption(dhcpv6.OptInformationRefreshTime(s.c.Valid))
+	}
+}
+
+// leaving6 is Release, Decline, Confirm: about what the line has (row B10).
+func (s *Server) leaving6(u *subscriber, r *request6) {
+	if u.session == nil || u.busy {
+		s.count(notTheirs)
+		return
+	}
+	m := s.reply6(r, dhcpv6.MessageTypeReply)
+	if r.MessageType == dhcpv6.MessageTypeConfirm {
+		if code, ok := u.confirm(r); ok {
+			m.AddOption(status(code, ""))
+			s.others(u, r, m)
+			s.send6(u, r, m)
+		}
+		return
+	}
+	var gone access.Families
+	declines := r.MessageType == dhcpv6.MessageTypeDecline
+	unbound := status(iana.StatusNoBinding, "not yours")
+	for _, ia := range r.Options.IANA() {
+		if u.bound(address) && u.leased[address].iaid == ia.IaId {
+			u.leased[address] = lease6{}
+			gone = union(gone, u.unleased(address))
+			if declines {
+				u.iid = (u.iid + 1) & 0x7f
+				u.declines++
+			}
+			continue
+		}
+		out := &dhcpv6.OptIANA{IaId: ia.IaId}
+		out.Options.Add(unbound)
+		m.AddOption(out)
+	}
+	for _, ia := range r.Options.IAPD() {
+		if !declines && u.bound(prefix) && u.leased[prefix].iaid == ia.IaId {
+			u.leased[prefix] = lease6{}
+			gone = union(gone, u.unleased(prefix))
+			continue
+		}
+		out := &dhcpv6.OptIAPD{IaId: ia.IaId}
+		out.Options.Add(unbound)
+		m.AddOption(out)
+	}
+	m.AddOption(status(iana.StatusSuccess, ""))
+	s.send6(u, r, m)
+	switch {
+	case declines && int(u.declines) >= s.c.Limits.Declines && u.ppp == nil:
+		u.restart(access.UserRequest)
+	case !declines && gone != access.Families{}:
+		u.keep(without(u.passing, gone))
+		u.drop(gone, access.UserRequest)
+	}
+}
+
+// confirm tells whether all addresses of a Confirm are on the line's link; false: there is none.
+func (u *subscriber) confirm(r *request6) (code iana.StatusCode, any bool) {
+	code = iana.StatusSuccess
+	mine := u.session.Addresses().IPv6
+	for _, ia := range r.Options.IANA() {
+		for _, one := range ia.Options.Addresses() {
+			any = true
+			if a, ok := netip.AddrFromSlice(one.IPv6Addr); !ok || !mine.Contains(a) {
+				code = iana.StatusNotOnLink
+			}
+		}
+	}
+	return code, any
+}
+
+func (s *Server) send6(u *subscriber, r *request6, m *dhcpv6.Message) {
+	if m.MessageType == dhcpv6.MessageTypeAdvertise {
+		s.count(advertises)
+	} else {
+		s.count(replies)
+	}
+	d := datagram{from: u.local(), to: r.from, source: serverPort6, dest: r.port, protocol: protocolUDP,
+		body: r.wrap(m.ToBytes())}
+	u.send6(d.packet())
+}

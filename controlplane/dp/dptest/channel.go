@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dptest
+
+import (
+	"isthmus/api"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/dp"
+)
+
+// AccessPort is a port that the channel tells of, now and to those who open it later.
+func (s *Server) AccessPort(name string, mac [6]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := api.FramePort{MAC: mac}
+	copy(p.Name[:api.NameSize-1], name)
+	s.ports = append(s.ports, p)
+	if s.channel != nil {
+		s.channel.tellPorts()
+	}
+}
+
+// Punt gives frames to whoever has the channel, in one message, and tells whether somebody has.
+func (s *Server) Punt(frames ...access.Frame) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var body []byte
+	for i := range frames {
+		body = dp.AppendFrame(body, &frames[i])
+	}
+	if s.channel == nil {
+		return false
+	}
+	s.channel.push(s.channel.subscription, 0, body)
+	return true
+}
+
+// Sent returns the frames that came down the channel until now, and forgets them.
+func (s *Server) Sent() []access.Frame {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.frames
+	s.frames = nil
+	return list
+}
+
+// tellPorts: a part without structs says that there are none.
+func (c *session) tellPorts() {
+	body := api.AppendRows(nil, c.s.ports)
+	if len(c.s.ports) == 0 {
+		body = api.Body(&api.FramePort{})
+		body = body[:api.SizeofPartHead]
+		clear(body[4:])
+	}
+	c.push(c.subscription, 0, body)
+}
+
+// Hold calls fn while the data plane answers nobody.
+func (s *Server) Hold(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn()
+}

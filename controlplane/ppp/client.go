@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ppp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/ppp/chap"
+)
+
+// clientAuth does what the server asked for in LCP.
+func (l *Link) clientAuth(now time.Duration) {
+	a := &auth{method: access.Method(l.method), deadline: now + l.config.AuthTimeout}
+	a.at = a.deadline
+	switch a.method {
+	case access.None:
+		l.admit()
+		return
+	case access.PAP:
+		a.at = min(now+l.config.Restart, a.deadline)
+		a.identifier = 1
+		out := append(l.begin(papRequest, a.identifier), byte(len(l.config.User)))
+		out = append(out, l.config.User...)
+		out = append(append(out, byte(len(l.config.Password))), l.config.Password...)
+		binary.BigEndian.PutUint16(out[2:], uint16(len(out)))
+		a.outcome = append([]byte{}, out...)
+	}
+	l.auth = a
+	l.sendProof(a)
+}
+
+// sendProof sends the PAP request or the CHAP response, once there is one. It comes again until it is answered.
+func (l *Link) sendProof(a *auth) {
+	if a.outcome == nil {
+		return
+	}
+	protocol := uint16(CHAP)
+	if a.method == access.PAP {
+		protocol = PAP
+	}
+	l.send(protocol, append(l.env.Buffer(), a.outcome...))
+}
+
+// admit opens the network control protocols that the client wants.
+func (l *Link) admit() {
+	l.auth, l.admitted = nil, true
+	l.network.Families = l.config.Families
+	l.openNetwork()
+}
+
+// impliedSuccess: a server that speaks of addresses has let the client in; its Success was lost.
+func (l *Link) impliedSuccess() {
+	if a := l.auth; a != nil && l.role == Client && a.outcome != nil && a.method != access.MSCHAPv2 {
+		l.admit()
+	}
+}
+
+func (l *Link) clientPacket(a *auth, p packet) Discard {
+	if a.method == access.PAP {
+		if p.id() != a.identifier || a.outcome == nil {
+			return Stale
+		}
+		switch p.code() {
+		case papAck:
+			l.admit()
+		case papNak:
+			text, _, _ := prefixed(p.data())
+			l.Close(access.UserError, "PAP: refused: "+string(text))
+		}
+		return Taken
+	}
+	switch p.code() {
+	case chapChallenge:
+		return l.challenged(a, p)
+	case chapSuccess:
+		text := string(p.data())
+		switch {
+		case a.outcome == nil || p.id() != a.identifier:
+			return Stale
+		case !strings.HasPrefix(text, a.expected):
+			l.Close(access.UserError, "MS-CHAPv2: the server does not know the password")
+		default:
+			l.admit()
+		}
+	case chapFailure:
+		if a.outcome == nil || p.id() != a.identifier {
+			return Stale
+		}
+		l.Close(access.UserError, fmt.Sprintf("CHAP: refused: %s", p.data()))
+	}
+	return Taken
+}
+
+func (l *Link) challenged(a *auth, p packet) Discard {
+	value, _, ok := prefixed(p.data())
+	if !ok || a.method == access.MSCHAPv2 && len(value) != chap.ChallengeSize {
+		return Malformed
+	}
+	a.identifier = p.id()
+	a.expected = ""
+	out := l.begin(chapResponse, a.identifier)
+	if a.method == access.CHAP {
+		answer := chap.MD5(a.identifier, l.config.Password, value)
+		out = append(append(out, byte(len(answer))), answer[:]...)
+	} else {
+		challenge := [chap.ChallengeSize]byte(value)
+		var r chap.Response
+		binary.BigEndian.PutUint64(r.PeerChallenge[:], l.env.Random())
+		binary.BigEndian.PutUint64(r.PeerChallenge[8:], l.env.Random())
+		hash := chap.NTHash(l.config.Password)
+		r.NT = chap.NTResponse(&challenge, &r.PeerChallenge, l.config.User, hash)
+		a.expected = chap.AuthenticatorResponse(hash, &r.NT, &challenge, &r.PeerChallenge, l.config.User)
+		out = r.Append(append(out, chap.ResponseSize))
+	}
+	out = append(out, l.config.User...)
+	binary.BigEndian.PutUint16(out[2:], uint16(len(out)))
+	a.outcome = append(a.outcome[:0], out...)
+	a.at = min(l.env.Now()+l.config.Restart, a.deadline)
+	l.sendProof(a)
+	return Taken
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ppp
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"isthmus/controlplane/access"
+)
+
+// Options of LCP (RFC 1661 §6); all others are rejected, so packets come without compressed fields.
+const (
+	optMRU   = 1
+	optAuth  = 3
+	optMagic = 5
+)
+
+const (
+	askMRU = 1 << iota
+	askAuth
+	askMagic
+)
+
+const loopedBack = "the line is looped back: our own magic number comes in"
+
+const (
+	defaultMRU = 1500
+	minMRU     = 128
+)
+
+// Methods in the Authentication-Protocol option: the protocol, of CHAP the algorithm.
+var methodOption = [...][]byte{
+	access.PAP:      {0xc0, 0x23},
+	access.CHAP:     {0xc2, 0x23, 5},
+	access.MSCHAPv2: {0xc2, 0x23, 0x81},
+}
+
+// methodOf is access.None for what is not known.
+func methodOf(value []byte) access.Method {
+	for m, known := range methodOption {
+		if known != nil && string(known) == string(value) {
+			return access.Method(m)
+		}
+	}
+	return access.None
+}
+
+type lcp struct{ *Link }
+
+func (l lcp) protocol() uint16 { return LCP }
+
+func (l lcp) request(b []byte) []byte {
+	asks := l.layers[nLCP].asks
+	if asks&askMRU != 0 {
+		b = option(b, optMRU, byte(l.mru>>8), byte(l.mru))
+	}
+	if asks&askAuth != 0 {
+		b = option(b, optAuth, methodOption[l.config.Methods[l.method-1]]...)
+	}
+	if asks&askMagic != 0 {
+		b = binary.BigEndian.AppendUint32(append(b, optMagic, 6), l.magic)
+	}
+	return b
+}
+
+func (l lcp) judge(kind uint8, value, b []byte) (grade, []byte) {
+	switch {
+	case kind == optMRU && len(value) == 2:
+		mru := binary.BigEndian.Uint16(value)
+		if right := min(max(mru, minMRU), l.mru); right != mru { // RFC 2516 §7: no more than the line carries
+			return bad, option(b, optMRU, byte(right>>8), byte(right))
+		}
+		return good, b
+	case kind == optAuth && l.role == Client && len(l.config.Methods) > 0:
+		if m := methodOf(value); m == access.None || !slices.Contains(l.config.Methods, m) {
+			return bad, option(b, optAuth, methodOption[l.config.Methods[0]]...)
+		}
+		return good, b
+	case kind == optMagic && len(value) == 4:
+		if m := binary.BigEndian.Uint32(value); m == 0 || m == l.magic {
+			other := uint32(l.env.Random()) | 1
+			return bad, binary.BigEndian.AppendUint32(append(b, optMagic, 6), other)
+		}
+		return good, b
+	}
+	return never, b
+}
+
+func (l lcp) missing(_ options, b []byte) []byte { return b }
+
+func (l lcp) accept(in options) {
+	l.peerMRU, l.peerMagic = defaultMRU, 0
+	if l.role == Client {
+		l.method = uint8(access.None)
+	}
+	for len(in) > 0 {
+		var kind uint8
+		var value []byte
+		kind, value, _, in = in.next()
+		switch kind {
+		case optMRU:
+			l.peerMRU = binary.BigEndian.Uint16(value)
+		case optAuth:
+			l.method = uint8(methodOf(value))
+		case optMagic:
+			l.peerMagic = binary.BigEndian.Uint32(value)
+		}
+	}
+}
+
+func (l lcp) naked(kind uint8, value []byte) {
+	switch kind {
+	case optMRU:
+		if len(value) == 2 {
+			if mru := binary.BigEndian.Uint16(value); mru >= minMRU && mru < l.mru {
+				l.mru = mru
+			}
+		}
+	case optAuth:
+		l.otherMethod(methodOf(value))
+	case optMagic:
+		l.newMagic()
+	}
+}
+
+// otherMethod offers what the peer suggests, if that is allowed, else the next one in order.
+func (l lcp) otherMethod(suggested access.Method) {
+	methods := l.config.Methods
+	if at := slices.Index(methods, suggested); at >= 0 && at != int(l.method)-1 {
+		l.method = uint8(at) + 1
+		return
+	}
+	if int(l.method) >= len(methods) {
+		l.Close(access.UserError, "the peer wants none of the methods of authentication that are allowed")
+		return
+	}
+	l.method++
+}
+
+func (l lcp) refused(kind uint8) {
+	asks := &l.layers[nLCP].asks
+	switch kind {
+	case optMRU:
+		*asks &^= askMRU
+	case optMagic:
+		*asks &^= askMagic
+		l.magic = 0 // RFC 1661 §5.8
+	case optAuth:
+		if l.loops > 0 { // it was us who refused
+			l.Close(access.LostCarrier, loopedBack)
+		}
+		l.Close(access.UserError, "the peer refuses to authenticate")
+	}
+}
+
+func (l lcp) up() {
+	l.loops = 0
+	if l.role == Client || !l.admitted {
+		l.beginAuth()
+	}
+	if l.admitted {
+		l.openNetwork()
+	}
+}
+
+// down: all above begins anew. Who has proven who it is cannot: it signs in again, on a link of its own.
+func (l lcp) down() {
+	for _, n := range []int{nIPCP, nIPv6CP} {
+		l.run(n, down, nil, nil)
+	}
+	switch {
+	case l.layers[nLCP].state == closing || l.layers[nLCP].state == stopping:
+	case l.role == Server && (l.proven || l.auth != nil && l.auth.judged && l.auth.method != access.None):
+		l.Close(access.UserError, "the peer negotiates anew")
+		return
+	case l.role == Client:
+		l.admitted = false
+	}
+	if l.auth != nil && !l.auth.judged {
+		l.auth = nil
+	}
+}
+
+func (l lcp) finished() {
+	l.finish(access.LostCarrier, "the peer does not answer")
+}
+
+// looped counts own magic numbers that come in, and says when it is enough (RFC 1661 §6.4).
+func (l *Link) looped(in options) bool {
+	for len(in) > 0 {
+		var kind uint8
+		var value []byte
+		kind, value, _, in = in.next()
+		if kind == optMagic && len(value) == 4 && l.magic != 0 && binary.BigEndian.Uint32(value) == l.magic {
+			l.loops++
+		}
+	}
+	return l.loops > 3
+}
+
+// lcpOnly takes Protocol-Reject, echoes, and what RFC 1570 adds.
+func (l *Link) lcpOnly(p packet) Discard {
+	if p.code() != protocolReject {
+		if p.code() <= echoReply && len(p.data()) < 4 {
+			return Malformed
+		}
+		l.run(nLCP, echo, p, nil)
+		return Taken
+	}
+	if len(p.data()) < 2 {
+		return Malformed
+	}
+	if l.layers[nLCP].state != opened {
+		return Unexpected // RFC 1661 §5.7
+	}
+	switch binary.BigEndian.Uint16(p.data()) {
+	case LCP:
+		l.blame(access.UserError, "the peer rejects LCP")
+		l.run(nLCP, fatal, p, nil)
+	case PAP, CHAP:
+		l.Close(access.UserError, "the peer refuses the method of authentication")
+	case IPCP, IPv4:
+		l.run(nIPCP, fatal, p, nil)
+	case IPv6CP, IPv6:
+		l.run(nIPv6CP, fatal, p, nil)
+	}
+	return Taken
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pppoe
+
+import (
+	"bytes"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"isthmus/controlplane/access"
+)
+
+const maxDelayed = 4096 // PADOs
+
+// firstWord is how long a subscriber is waited for. Linux hears nothing of a session before pppd has read the PADS, so
+// that a request sent right behind it is lost, and comes again in three seconds only.
+const firstWord = 500 * time.Millisecond
+
+// discovery takes PADI, PADR and PADT. Until a PADR with a cookie of ours comes, nothing is remembered (row B2).
+func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byte) {
+	t, ok := ParseTags(payload)
+	switch {
+	case !ok:
+		s.counts[malformed]++
+	case code == PADI && id == 0 && t.Service != nil:
+		s.counts[padiReceived]++
+		s.padi(&f.Line, &t)
+	case code == PADR && id == 0 && t.Service != nil:
+		s.counts[padrReceived]++
+		s.padr(&f.Line, &t, payload)
+	case code == PADT && id != 0:
+		s.padt(&f.Line, id)
+	default: // row B1: a PADI without tags, too
+		s.counts[malformed]++
+	}
+}
+
+func (s *Server) offers(service []byte) bool {
+	return len(s.config.Services) == 0 || len(service) == 0 || slices.Contains(s.config.Services, string(service))
+}
+
+func (s *Server) padi(line *access.Line, t *Tags) {
+	if !s.offers(t.Service) {
+		s.counts[noService]++
+		return // RFC 2516 §5.2: no answer
+	}
+	b := s.packet(PADO, 0)
+	b = AppendTag(b, TagName, []byte(s.config.Name))
+	b = AppendTag(b, TagService, t.Service)
+	for _, name := range s.config.Services {
+		if name != string(t.Service) && len(b) < 1200 {
+			b = AppendTag(b, TagService, []byte(name))
+		}
+	}
+	var cookie [cookieSize]byte
+	b = AppendTag(b, TagCookie, s.cookies.make(cookie[:0], line, s.host.Now()))
+	b = Finish(s.common(b, line, t))
+	if s.config.Delay == 0 {
+		s.counts[padoSent]++
+		s.send(line, b)
+		return
+	}
+	if s.delayed == maxDelayed {
+		s.counts[tooManyDelayed]++
+		return
+	}
+	s.delayed++
+	later, to := bytes.Clone(b), *line
+	s.host.After(s.config.Delay, func() {
+		s.delayed--
+		s.counts[padoSent]++
+		s.send(&to, later)
+	})
+}
+
+// common adds what the subscriber, or a relay before it, wants to have back.
+func (s *Server) common(b []byte, line *access.Line, t *Tags) []byte {
+	b = AppendTag(b, TagHostUniq, t.HostUniq)
+	b = AppendTag(b, TagRelay, t.Relay)
+	if mru := s.payload(line.Port, t); mru != plainMTU {
+		b = AppendTag(b, TagMaxPayload, []byte{byte(mru >> 8), byte(mru)})
+	}
+	return b
+}
+
+// payload is the largest PPP packet of a session (RFC 4638 §4): 1492 unless both ends can do more.
+func (s *Server) payload(port string, t *Tags) uint16 {
+	ours := s.config.MaxPayload[port]
+	switch {
+	case ours == 0:
+		return plainMTU
+	case ours < plainMTU:
+		return ours
+	}
+	return max(plainMTU, min(ours, t.MaxPayload))
+}
+
+func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
+	if !s.cookies.good(t.Cookie, line, s.host.Now()) {
+		s.counts[badCookie]++
+		return // row B3
+	}
+	if !s.offers(t.Service) {
+		s.counts[noService]++
+		s.refuse(line, t, TagServiceError, "no such service")
+		return
+	}
+	who, p := s.peerOf(line)
+	hash := maphash.Bytes(s.seed, payload)
+	for x := s.peers[who]; x != nil; x = x.older {
+		if x.padr == hash {
+			s.counts[again]++
+			s.sendPADS(x, line, t)
+			return // our PADS was lost; a cookie is good for one session
+		}
+	}
+	s.makeRoom(who)
+	if reason, why := s.full(who, p); reason != 0 {
+		s.counts[reason]++
+		if reason != limitHalfOpen { // who is dropped comes again; others have to know
+			s.refuse(line, t, TagSystemError, why)
+		}
+		return
+	}
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, padr: hash}
+	x.pending = &pending{service: string(t.Service), quiet: true}
+	if t.Relay != nil {
+		x.relay = append(x.relay, t.Relay...)
+	}
+	if t.Vendor != nil {
+		a, ok := agent(t.Vendor)
+		x.pending.agent = a
+		if !ok {
+			s.counts[badAgent]++
+		}
+	}
+	s.add(x, true)
+	s.counts[padsSent]++
+	s.sendPADS(x, line, t)
+	x.pending.mru = s.payload(line.Port, t)
+	x.Wake(s.now() + firstWord)
+}
+
+func (s *Server) sendPADS(x *session, line *access.Line, t *Tags) {
+	b := s.packet(PADS, x.id)
+	b = AppendTag(b, TagService, t.Service)
+	s.send(line, Finish(s.common(b, line, t)))
+}
+
+// refuse is a PADS without a session (RFC 2516 §5.4).
+func (s *Server) refuse(line *access.Line, t *Tags, tag uint16, why string) {
+	b := AppendTag(s.packet(PADS, 0), TagService, t.Service)
+	b = AppendTag(b, tag, []byte(why))
+	s.send(line, Finish(s.common(b, line, t)))
+}
+
+// padt ends the session of its own line alone (row B4).
+func (s *Server) padt(line *access.Line, id uint16) {
+	who, _ := s.peerOf(line)
+	x := s.sessions[key{who, id}]
+	if x == nil {
+		s.counts[unknownSession]++
+		return
+	}
+	s.counts[padtReceived]++
+	x.end(access.UserRequest, "PADT")
+}
+
+// makeRoom ends sessions of a MAC that dials again: the half-open one, or the oldest, whose owner lost power.
+func (s *Server) makeRoom(who peer) {
+	n := 0
+	var victim *session
+	for x := s.peers[who]; x != nil; x = x.older {
+		n++
+		if victim == nil || !victim.halfOpen {
+			victim = x
+		}
+	}
+	if n > 0 && n >= max(1, s.config.PerMAC) {
+		s.counts[replaced]++
+		victim.end(access.LostCarrier, "the subscriber dialled again")
+	}
+}
+
+func (s *Server) full(who peer, p *port) (reason int, why string) {
+	c, at := s.config, s.lines[who.lineKey]
+	over := func(n, limit int) bool { return limit > 0 && n >= limit }
+	switch {
+	case over(s.halfOpen, c.HalfOpen) || over(int(at.halfOpen), c.HalfOpenPerLine):
+		return limitHalfOpen, ""
+	case over(len(s.sessions), c.Sessions):
+		return limitSessions, "too many sessions"
+	case over(p.sessions, c.PerPort):
+		return limitPort, "too many sessions of this port"
+	case over(int(at.sessions), c.PerLine):
+		return limitLine, "too many sessions of this line"
+	}
+	return 0, ""
+}
+
+// freeID goes round, from a random start; a MAC does not get an id that it had a moment ago.
+func (s *Server) freeID(who peer) uint16 {
+	s.gone.expire(s.now())
+	for range 1 << 16 {
+		s.lastID++
+		k := key{who, s.lastID}
+		if s.lastID != 0 && s.lastID != 0xffff && s.sessions[k] == nil && !s.gone.has(k) {
+			break
+		}
+	}
+	return s.lastID
+}
+
+// quarantine has the ids of sessions that ended lately; when it is full, the oldest are let out.
+type quarantine struct {
+	set   map[key]struct{}
+	order []departed // a ring
+	first int
+}
+
+type departed struct {
+	key
+	until time.Duration
+}
+
+const maxQuarantine = 1 << 16
+
+func (q *quarantine) has(k key) bool {
+	_, in := q.set[k]
+	return in
+}
+
+func (q *quarantine) add(k key, until time.Duration) {
+	if q.set == nil {
+		q.set = map[key]struct{}{}
+	}
+	if len(q.order)-q.first >= maxQuarantine {
+		q.release()
+	}
+	q.set[k] = struct{}{}
+	q.order = append(q.order, departed{k, until})
+}
+
+func (q *quarantine) release() {
+	delete(q.set, q.order[q.first].key)
+	if q.first++; q.first > len(q.order)/2 && q.first > 1024 || q.first == len(q.order) {
+		q.order = q.order[:copy(q.order, q.order[q.first:])]
+		q.first = 0
+	}
+}
+
+func (q *quarantine) expire(now time.Duration) {
+	for q.first < len(q.order) && q.order[q.first].until <= now {
+		q.release()
+	}
+}

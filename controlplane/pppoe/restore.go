@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pppoe
+
+import (
+	"encoding/binary"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/ppp"
+)
+
+const (
+	stateVersion = 1
+	stateSize    = 1 + 1 + 4 + 4 + 2 + 2 + 8
+)
+
+const (
+	stateV4 = 1 << iota
+	stateV6
+)
+
+// state is what Restore needs, beside the session itself.
+func (x *session) state() []byte {
+	s := x.link.State()
+	flags := byte(0)
+	if s.Open.V4 {
+		flags |= stateV4
+	}
+	if s.Open.V6 {
+		flags |= stateV6
+	}
+	b := append(make([]byte, 0, stateSize+len(x.relay)), stateVersion, flags)
+	b = binary.BigEndian.AppendUint32(b, s.Magic)
+	b = binary.BigEndian.AppendUint32(b, s.PeerMagic)
+	b = binary.BigEndian.AppendUint16(b, s.MRU)
+	b = binary.BigEndian.AppendUint16(b, s.PeerMRU)
+	b = binary.BigEndian.AppendUint64(b, s.RemoteID)
+	return append(b, x.relay...)
+}
+
+// Restore goes on with a session, as if nothing had happened: its subscriber hears nothing.
+func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, state []byte) access.Client {
+	if len(state) < stateSize || state[0] != stateVersion || pppoe == 0 || pppoe == 0xffff {
+		return nil
+	}
+	who, p := s.peerOf(&line)
+	k := key{who, pppoe}
+	if s.sessions[k] != nil {
+		return nil
+	}
+	get := binary.BigEndian
+	open := access.Families{V4: state[1]&stateV4 != 0, V6: state[1]&stateV6 != 0}
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of}
+	if relay := state[stateSize:]; len(relay) > 0 {
+		x.relay = append(x.relay, relay...)
+	}
+	s.add(x, false)
+	x.link.Resume(x, &x.config.PPP, ppp.State{Magic: get.Uint32(state[2:]), PeerMagic: get.Uint32(state[6:]),
+		MRU: get.Uint16(state[10:]), PeerMRU: get.Uint16(state[12:]), RemoteID: get.Uint64(state[14:]),
+		Open: open}, x.network())
+	x.serve6(open.V6)
+	return x
+}

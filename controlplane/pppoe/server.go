@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pppoe is the access concentrator of PPPoE (RFC 2516): discovery, sessions, sign-in. It is a front end of
+// access: one goroutine, that of access.Host, calls it and is called by it.
+package pppoe
+
+import (
+	crand "crypto/rand"
+	"hash/maphash"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/ppp"
+)
+
+// EtherTypes of PPPoE.
+const (
+	EtherDiscovery = 0x8863
+	EtherSession   = 0x8864
+)
+
+// Config of a Server. A limit of 0 is none.
+type Config struct {
+	PPP        ppp.Config
+	Name       string            // AC-Name
+	Services   []string          // that are offered; none: whatever a subscriber asks for
+	MaxPayload map[string]uint16 // of a port: largest PPP packet (RFC 4638) where that is not 1492
+	Delay      time.Duration     // before a PADO, so that another concentrator is first
+	Families   access.Families   // that subscribers may have
+	KeepAlive  time.Duration     // between LCP echoes of the data plane; 0: it sends none
+	Unanswered uint8             // echoes, and the session ends
+
+	Sessions, PerPort, PerLine int           // sessions: all, of a port, of a port's pair of tags
+	PerMAC                     int           // of a MAC on one line; one more replaces the oldest
+	HalfOpen, HalfOpenPerLine  int           // sessions that have no network protocol yet
+	Quarantine                 time.Duration // before a MAC may have a session id again
+	Strangers                  int           // PADTs a second to frames of sessions that are not known
+}
+
+// DefaultConfig has values for a large concentrator.
+func DefaultConfig() Config {
+	return Config{PPP: ppp.DefaultConfig(), Name: "isthmus",
+		Families:  access.Families{V4: true, V6: true, Delegated: true},
+		KeepAlive: 30 * time.Second, Unanswered: 3,
+		Sessions: 131072, PerMAC: 1, HalfOpen: 16384, HalfOpenPerLine: 4096,
+		Quarantine: 10 * time.Second, Strangers: 2000}
+}
+
+// Link6 is IPv6 over a session: router advertisements and DHCPv6.
+type Link6 interface {
+	Packet(ipv6 []byte) // punted; nothing in it is checked
+	Opened(local, peer netip.Addr)
+	Closed(tell bool) // tell: the link is still there
+}
+
+// IPv6 makes a Link6. send takes an IPv6 packet to the subscriber, and copies it; up has packets of more families pass.
+type IPv6 func(s access.Session, line access.Line, send func(ipv6 []byte), up func(access.Families, func(error))) Link6
+
+// key is what the data plane knows a session by.
+type key struct {
+	peer
+	id uint16
+}
+
+// peer is a MAC on a line.
+type peer struct {
+	lineKey
+	mac [6]byte
+}
+
+type lineKey struct{ port, sTag, cTag uint16 }
+
+type port struct {
+	name     string
+	index    uint16
+	sessions int
+}
+
+type lineCount struct{ sessions, halfOpen int32 }
+
+// Server is the concentrator: an access.FrontEnd.
+type Server struct {
+	host     access.Host
+	config   *Config
+	v6       IPv6
+	began    time.Time
+	random   *rand.ChaCha8
+	seed     maphash.Seed
+	cookies  cookies
+	ports    map[string]*port
+	sessions map[key]*session
+	peers    map[peer]*session // the latest of each
+	lines    map[lineKey]lineCount
+	wheel    wheel
+	ticking  bool
+	halfOpen int
+	delayed  int // PADOs
+	lastID   uint16
+	gone     quarantine
+	bucket   bucketOf
+	counts   [counters]uint64
+	frame    access.Frame // the one that is being sent
+	buffer   [2048]byte
+}
+
+// New makes a server; v6 may be nil, then there are neither router advertisements nor DHCPv6.
+func New(host access.Host, c Config, v6 IPv6) *Server {
+	var seed [32]byte
+	crand.Read(seed[:]) // never fails
+	s := &Server{host: host, v6: v6, began: host.Now().Add(-time.Second),
+		random: rand.NewChaCha8(seed), seed: maphash.MakeSeed(), cookies: newCookies(),
+		ports: map[string]*port{}, sessions: map[key]*session{}, peers: map[peer]*session{},
+		lines: map[lineKey]lineCount{}}
+	s.lastID = uint16(s.random.Uint64())
+	s.Configure(c)
+	return s
+}
+
+// Configure takes other values for sessions to come; those that are there keep theirs.
+func (s *Server) Configure(c Config) { s.config = &c }
+
+func (s *Server) now() time.Duration { return s.host.Now().Sub(s.began) }
+
+// Sessions counts them, and those of them that have no network protocol yet.
+func (s *Server) Sessions() (all, halfOpen int) { return len(s.sessions), s.halfOpen }
+
+// Frame takes one of EtherType 0x8863 or 0x8864, whatever it was punted for.
+func (s *Server) Frame(f *access.Frame) {
+	code, id, payload, ok := Header(f.Payload)
+	switch {
+	case !ok:
+		s.counts[malformed]++
+	case f.EtherType == EtherSession && code == 0:
+		s.session(f, id, payload)
+	case f.EtherType == EtherDiscovery:
+		s.discovery(f, code, id, payload)
+	default:
+		s.counts[malformed]++
+	}
+}
+
+func (s *Server) port(name string) *port {
+	p := s.ports[name]
+	if p == nil {
+		p = &port{name: name, index: uint16(len(s.ports))}
+		s.ports[name] = p
+	}
+	return p
+}
+
+func (s *Server) peerOf(l *access.Line) (peer, *port) {
+	p := s.port(l.Port)
+	return peer{lineKey{p.index, l.STag, l.CTag}, l.MAC}, p
+}
+
+// session takes a frame of one.
+func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
+	who, _ := s.peerOf(&f.Line)
+	x := s.sessions[key{who, id}]
+	switch {
+	case x == nil:
+		s.stranger(f, who, id)
+	case len(payload) < 2:
+		s.counts[malformed]++
+	default:
+		protocol := uint16(payload[0])<<8 | uint16(payload[1])
+		if protocol == ppp.IPv6 && x.v6 != nil {
+			x.v6.Packet(payload[2:])
+			return
+		}
+		x.speak()
+		switch x.link.Receive(protocol, payload[2:]) {
+		case ppp.Malformed:
+			s.counts[pppMalformed]++
+		case ppp.Unexpected:
+			s.counts[pppUnexpected]++
+		case ppp.Stale:
+			s.counts[pppStale]++
+		}
+	}
+}
+
+// stranger is told that there is no such session, so that it dials again soon; one whose session ended just now knows.
+func (s *Server) stranger(f *access.Frame, who peer, id uint16) {
+	s.counts[unknownSession]++
+	if s.gone.has(key{who, id}) || id == 0 || id == 0xffff || !s.bucket.take(s.now(), s.config.Strangers) {
+		return
+	}
+	s.counts[padtSent]++
+	s.send(&f.Line, Finish(s.packet(PADT, id)))
+}
+
+// packet begins a discovery packet in the buffer.
+func (s *Server) packet(code uint8, id uint16) []byte { return AppendHeader(s.buffer[:0], code, id) }
+
+func (s *Server) send(line *access.Line, packet []byte) {
+	s.frame = access.Frame{Line: *line, EtherType: EtherDiscovery, Payload: packet}
+	s.host.Send(&s.frame)
+}
+
+// ticks has the wheel turn while anybody waits.
+func (s *Server) ticks() {
+	if !s.ticking && s.wheel.waiting > 0 {
+		s.ticking = true
+		s.host.After(tick, s.turn)
+	}
+}
+
+func (s *Server) turn() {
+	s.ticking = false
+	for now := s.now(); ; {
+		x := s.wheel.turn(now)
+		if x == nil {
+			break
+		}
+		x.expire()
+	}
+	s.ticks()
+}
+
+// bucketOf is a token bucket of a second.
+type bucketOf struct {
+	tokens float64
+	at     time.Duration
+}
+
+func (b *bucketOf) take(now time.Duration, perSecond int) bool {
+	b.tokens = min(float64(perSecond), b.tokens+(now-b.at).Seconds()*float64(perSecond))
+	b.at = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}

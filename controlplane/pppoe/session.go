@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pppoe
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/ppp"
+)
+
+// session is one subscriber, from PADS to PADT: the owner of its link (ppp.Env), and the front end's side of an
+// access.Session (access.Client).
+type session struct {
+	server  *Server
+	config  *Config
+	port    *port
+	link    ppp.Link
+	session access.Session // nil until it is let in
+	v6      Link6          // nil until IPv6CP is open
+	pending *pending       // until it is let in
+	older   *session       // of the same MAC
+	relay   []byte         // Relay-Session-Id
+	waits   waits
+	padr    uint64 // checksum of the PADR
+	peer6   uint64 // interface identifier that v6 knows
+	key
+	tpid     uint16
+	halfOpen bool
+	removed  bool
+	extra    access.Families // that v6 wants to pass
+}
+
+// pending is what is needed for sign-in alone.
+type pending struct {
+	agent   access.Agent
+	service string
+	mru     uint16
+	quiet   bool // not a word of PPP yet, from either end
+	cancel  func()
+	request *access.Request
+}
+
+func (x *session) line() access.Line {
+	return access.Line{Port: x.port.name, TPID: x.tpid, STag: x.sTag, CTag: x.cTag, MAC: x.mac}
+}
+
+// add makes a session known.
+func (s *Server) add(x *session, halfOpen bool) {
+	s.sessions[x.key] = x
+	x.older = s.peers[x.peer]
+	s.peers[x.peer] = x
+	x.port.sessions++
+	at := s.lines[x.lineKey]
+	at.sessions++
+	if halfOpen {
+		x.halfOpen = true
+		s.halfOpen++
+		at.halfOpen++
+	}
+	s.lines[x.lineKey] = at
+}
+
+// speak begins PPP.
+func (x *session) speak() {
+	if p := x.pending; p != nil && p.quiet {
+		p.quiet = false
+		x.link.Start(x, &x.config.PPP, ppp.Server, p.mru)
+	}
+}
+
+// expire is called when the time has come that Wake was asked for.
+func (x *session) expire() {
+	x.speak()
+	x.link.Expire()
+}
+
+// settled: it is half open no more.
+func (x *session) settled() {
+	if x.halfOpen {
+		x.halfOpen = false
+		x.server.halfOpen--
+		at := x.server.lines[x.lineKey]
+		at.halfOpen--
+		x.server.lines[x.lineKey] = at
+	}
+}
+
+// remove forgets a session.
+func (x *session) remove() {
+	if x.removed {
+		return
+	}
+	x.removed = true
+	s := x.server
+	x.settled()
+	s.wheel.remove(x)
+	delete(s.sessions, x.key)
+	if s.peers[x.peer] == x {
+		if x.older == nil {
+			delete(s.peers, x.peer)
+		} else {
+			s.peers[x.peer] = x.older
+		}
+	} else {
+		for y := s.peers[x.peer]; y != nil; y = y.older {
+			if y.older == x {
+				y.older = x.older
+			}
+		}
+	}
+	x.port.sessions--
+	at := s.lines[x.lineKey]
+	if at.sessions--; at.sessions == 0 {
+		delete(s.lines, x.lineKey)
+	} else {
+		s.lines[x.lineKey] = at
+	}
+	s.gone.expire(s.now())
+	s.gone.add(x.key, s.now()+x.config.Quarantine)
+	if x.v6 != nil {
+		x.v6.Closed(false)
+	}
+}
+
+// end ends it from this end: the subscriber is told, and so is the owner of sessions.
+func (x *session) end(cause access.Cause, why string) {
+	x.link.Abort()
+	x.Closed(cause, why)
+}
+
+// ---- ppp.Env --------------------------------------------------------------------------------------------------------
+
+// Now is time since shortly before the server was made.
+func (x *session) Now() time.Duration { return x.server.now() }
+
+// Buffer has room in front for PPPoE's header and the PPP protocol.
+func (x *session) Buffer() []byte {
+	const front = headerSize + 2
+	return x.server.buffer[front:front]
+}
+
+// Send puts the header there.
+func (x *session) Send(protocol uint16, packet []byte) {
+	s := x.server
+	b := s.buffer[:headerSize+2+len(packet)]
+	AppendHeader(b[:0], 0, x.id)
+	binary.BigEndian.PutUint16(b[headerSize:], protocol)
+	if len(packet) > 0 && &packet[0] != &b[headerSize+2] {
+		copy(b[headerSize+2:], packet)
+	}
+	s.frame = access.Frame{Line: x.line(), EtherType: EtherSession, Payload: Finish(b)}
+	s.host.Send(&s.frame)
+}
+
+// Wake puts the session into the wheel.
+func (x *session) Wake(at time.Duration) {
+	if x.removed {
+		return
+	}
+	x.server.wheel.put(x, at)
+	x.server.ticks()
+}
+
+func (x *session) Random() uint64 { return x.server.random.Uint64() }
+
+// Authenticate signs in.
+func (x *session) Authenticate(c *access.Credentials) {
+	p := x.pending
+	if p.cancel != nil {
+		p.cancel()
+	}
+	p.request = x.request(c)
+	p.cancel = x.server.host.SignIn(p.request, x, x.signedIn)
+}
+
+func (x *session) request(c *access.Credentials) *access.Request {
+	return &access.Request{Kind: access.PPPoE, Line: x.line(), PPPoE: x.id, Agent: x.pending.agent, Credentials: *c,
+		Service: x.pending.service, Wants: x.config.Families}
+}
+
+func (x *session) signedIn(s access.Session, v *access.Verdict) {
+	if x.removed {
+		if s != nil {
+			s.Down(access.LostCarrier)
+		}
+		return
+	}
+	x.pending.cancel = nil
+	r := ppp.Result{Accept: s != nil, Silent: v.Silent, Why: v.Why, Message: v.Message, Success: v.Success,
+		Failure: v.Failure}
+	if s != nil {
+		x.session = s
+		r.Network = x.network()
+		if r.Network.Families == (access.Families{}) {
+			r.Accept, r.Silent, r.Why = false, true, "no address"
+		}
+	}
+	x.link.Authenticated(&r)
+}
+
+// network is what the subscriber got, in PPP's words.
+func (x *session) network() (n ppp.Network) {
+	a := x.session.Addresses()
+	if n.V4 = a.IPv4.Is4(); n.V4 {
+		n.Remote = a.IPv4.As4()
+		if a.Gateway.Is4() {
+			n.Local = a.Gateway.As4()
+		}
+	}
+	n.V6 = a.IPv6.IsValid() || a.Delegated.IsValid()
+	dns := 0
+	for _, server := range a.DNS {
+		if server.Is4() && dns < len(n.DNS) {
+			n.DNS[dns] = server.As4()
+			dns++
+		}
+	}
+	n.RemoteID = a.InterfaceID
+	for n.RemoteID == 0 || n.RemoteID == x.config.PPP.ID {
+		n.RemoteID = x.Random()
+	}
+	n.Fixed = x.session.Plan().InterfaceID != 0
+	return n
+}
+
+// Network has packets pass.
+func (x *session) Network(f access.Families) {
+	if x.session == nil || x.removed {
+		return
+	}
+	if x.halfOpen {
+		x.server.counts[signedIn]++
+		x.settled()
+	}
+	x.pending = nil
+	x.session.Keep(x.state())
+	x.pass(nil)
+	x.serve6(f.V6)
+}
+
+// pass says to the owner of sessions which packets pass now.
+func (x *session) pass(done func(error)) {
+	s := x.link.State()
+	f := s.Open
+	f.V6 = f.V6 && x.session.Addresses().IPv6.IsValid()
+	if s.Open.V6 {
+		f.V6 = f.V6 || x.extra.V6
+		f.Delegated = x.extra.Delegated
+	}
+	alive := access.KeepAlive{Magic: s.Magic, Interval: x.config.KeepAlive, Count: x.config.Unanswered}
+	x.session.Up(f, x.link.MTU(), alive, func(err error) {
+		if err != nil {
+			x.end(access.NASError, "the data plane: "+err.Error())
+		}
+		if done != nil {
+			done(err)
+		}
+	})
+}
+
+// serve6 begins or ends router advertisements and DHCPv6.
+func (x *session) serve6(on bool) {
+	switch {
+	case on && x.server.v6 != nil:
+		if x.v6 == nil {
+			x.v6 = x.server.v6(x.session, x.line(), x.send6, x.up6)
+		}
+		if n := x.link.Network(); n.RemoteID != x.peer6 {
+			x.peer6 = n.RemoteID
+			x.v6.Opened(linkLocal(n.LocalID), linkLocal(n.RemoteID))
+		}
+	case !on && x.v6 != nil:
+		x.v6.Closed(true)
+		x.v6, x.extra, x.peer6 = nil, access.Families{}, 0
+	}
+}
+
+func linkLocal(id uint64) netip.Addr {
+	b := [16]byte{0xfe, 0x80}
+	binary.BigEndian.PutUint64(b[8:], id)
+	return netip.AddrFrom16(b)
+}
+
+func (x *session) send6(packet []byte) {
+	if !x.removed && len(packet) <= int(x.link.MTU()) {
+		x.Send(ppp.IPv6, append(x.Buffer(), packet...))
+	}
+}
+
+func (x *session) up6(f access.Families, done func(error)) {
+	if !x.removed {
+		x.extra = f
+		x.pass(done)
+	}
+}
+
+// Closed is the link's end.
+func (x *session) Closed(cause access.Cause, why string) {
+	if x.removed {
+		return
+	}
+	x.sendPADT()
+	x.remove()
+	switch {
+	case x.session != nil:
+		x.session.Down(cause)
+	case x.pending.request == nil:
+		x.server.host.Failed(x.request(&access.Credentials{}), why)
+	default:
+		if x.pending.cancel != nil {
+			x.pending.cancel()
+			x.server.host.Failed(x.pending.request, why)
+		}
+	}
+}
+
+func (x *session) sendPADT() {
+	s, line := x.server, x.line()
+	s.counts[padtSent]++
+	s.send(&line, Finish(AppendTag(s.packet(PADT, x.id), TagRelay, x.relay)))
+}
+
+// ---- access.Client --------------------------------------------------------------------------------------------------
+
+// Ended by somebody else: the session is gone already.
+func (x *session) Ended(access.Cause) {
+	if !x.removed {
+		x.link.Abort()
+		x.sendPADT()
+		x.remove()
+	}
+}
+
+// Replanned changes nothing that PPP has agreed on.
+func (x *session) Replanned() {}
+
+// Silent subscribers are gone.
+func (x *session) Silent() { x.end(access.LostCarrier, "keep-alive failed") }

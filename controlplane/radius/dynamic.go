@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package radius
+
+import (
+	"errors"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Cause is why a request was not obeyed (RFC 5176 §3.5).
+type Cause uint32
+
+const (
+	UnsupportedAttribute Cause = 401
+	MissingAttribute     Cause = 402
+	NASMismatch          Cause = 403
+	InvalidRequest       Cause = 404
+	UnsupportedService   Cause = 405
+	InvalidValue         Cause = 407
+	Prohibited           Cause = 501
+	SessionNotFound      Cause = 503
+	NotRemovable         Cause = 504
+	ResourcesUnavailable Cause = 506
+	SeveralSessions      Cause = 508
+)
+
+// DynamicClient is who may send requests.
+type DynamicClient struct {
+	Prefix netip.Prefix
+	Secret []byte
+	Policy Policy // of Message-Authenticator: Anywhere or Optional
+}
+
+// DynamicConfig is of a Dynamic.
+type DynamicConfig struct {
+	Clients       []DynamicClient
+	Window        time.Duration // by which Event-Timestamp may differ from our clock
+	NeedTimestamp bool
+	Rate          int // requests a second of each client
+}
+
+// DynamicCounters are since the start.
+type DynamicCounters struct {
+	Changes, Disconnects, ACKs, NAKs   uint64
+	Causes                             map[Cause]uint64 // of NAKs
+	Unlisted                           uint64           // dropped: from nobody we know
+	RateLimited, Malformed             uint64           // dropped
+	UnexpectedCode, WrongAuthenticator uint64           // dropped
+	WrongSignature                     uint64           // dropped: Message-Authenticator is wrong, or missing
+	Replayed                           uint64           // dropped: Event-Timestamp outside of the window
+	Duplicates                         uint64           // answered as before, or under way
+}
+
+// Dynamic is the server side of RFC 5176: authentic requests of listed clients, each once, go to its handler.
+type Dynamic struct {
+	// handle carries out a request and calls answer once, from anywhere; 0 is ACK. It must not wait.
+	handle func(p *Packet, answer func(Cause))
+	now    func() time.Time
+	began  time.Time
+
+	mu     sync.Mutex
+	config DynamicConfig
+	limits map[netip.Prefix]*bucket
+	counts DynamicCounters
+	seen   map[seenKey]*seenRequest
+	order  []*seenRequest // by time
+	conns  []*net.UDPConn
+}
+
+// seenKey is a packet, wherever it comes from: its authenticator is a hash of all of it and the secret.
+type seenKey struct {
+	id   uint8
+	auth [16]byte
+}
+
+// seenRequest is remembered while it could be sent again.
+type seenRequest struct {
+	key    seenKey
+	at     time.Time
+	answer []byte // nil: not yet
+}
+
+const maxSeen = 1 << 18
+
+// bucket lets rate requests through a second, as many at once.
+type bucket struct {
+	level float64
+	at    time.Time
+}
+
+func (b *bucket) take(now time.Time, rate int) bool {
+	b.level = min(float64(rate), b.level+now.Sub(b.at).Seconds()*float64(rate))
+	b.at = now
+	if b.level < 1 {
+		return false
+	}
+	b.level--
+	return true
+}
+
+// NewDynamic makes a server that listens nowhere yet.
+func NewDynamic(handle func(p *Packet, answer func(Cause))) *Dynamic {
+	return &Dynamic{handle: handle, now: time.Now, began: time.Now(), limits: map[netip.Prefix]*bucket{},
+		seen:   map[seenKey]*seenRequest{},
+		counts: DynamicCounters{Causes: map[Cause]uint64{}}}
+}
+
+// Configure changes clients and limits. What was seen is remembered.
+func (d *Dynamic) Configure(c DynamicConfig) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.config = c
+	clear(d.limits)
+}
+
+// Listen takes the place of the addresses before. On an error they stay.
+func (d *Dynamic) Listen(addresses []netip.AddrPort) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var conns []*net.UDPConn
+	kept := map[*net.UDPConn]bool{}
+	for _, a := range addresses {
+		conn := d.listening(a)
+		if conn == nil {
+			var err error
+			if conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(a)); err != nil {
+				for _, c := range conns {
+					if !kept[c] {
+						c.Close()
+					}
+				}
+				return err
+			}
+			go d.receive(conn)
+		} else {
+			kept[conn] = true
+		}
+		conns = append(conns, conn)
+	}
+	for _, c := range d.conns {
+		if !kept[c] {
+			c.Close()
+		}
+	}
+	d.conns = conns
+	return nil
+}
+
+func (d *Dynamic) listening(a netip.AddrPort) *net.UDPConn {
+	for _, c := range d.conns {
+		if local := c.LocalAddr().(*net.UDPAddr).AddrPort(); netip.AddrPortFrom(local.Addr().Unmap(),
+			local.Port()) == a {
+			return c
+		}
+	}
+	return nil
+}
+
+// Addresses that it listens to.
+func (d *Dynamic) Addresses() (list []netip.AddrPort) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.conns {
+		list = append(list, c.LocalAddr().(*net.UDPAddr).AddrPort())
+	}
+	return list
+}
+
+// Counters of the moment.
+func (d *Dynamic) Counters() DynamicCounters {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := d.counts
+	out.Causes = maps.Clone(d.counts.Causes)
+	return out
+}
+
+// Close stops listening.
+func (d *Dynamic) Close() { _ = d.Listen(nil) }
+
+func (d *Dynamic) receive(conn *net.UDPConn) {
+	buffer := make([]byte, maxPacket+1)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buffer)
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		d.request(conn, from, append([]byte(nil), buffer[:n]...))
+	}
+}
+
+// request is a datagram. What is not authentic gets no answer.
+func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
+	d.mu.Lock()
+	client := d.admit(from.Addr().Unmap())
+	d.mu.Unlock()
+	if client == nil {
+		return
+	}
+	p, err := d.read(b, client)
+	if err != nil {
+		d.mu.Lock()
+		d.dropped(err)
+		d.mu.Unlock()
+		return
+	}
+	key := seenKey{p.ID, p.Authenticator}
+	d.mu.Lock()
+	now := d.now()
+	d.expire(now)
+	if known := d.seen[key]; known != nil {
+		d.counts.Duplicates++
+		d.mu.Unlock()
+		if known.answer != nil {
+			_, _ = conn.WriteToUDPAddrPort(known.answer, from)
+		}
+		return
+	}
+	cause, fresh := d.fresh(p, now)
+	if !fresh {
+		d.counts.Replayed++
+		d.mu.Unlock()
+		return
+	}
+	one := &seenRequest{key: key, at: now}
+	if len(d.seen) < maxSeen {
+		d.seen[key] = one
+		d.order = append(d.order, one)
+	} else {
+		cause = ResourcesUnavailable
+	}
+	if p.Code == CoARequest {
+		d.counts.Changes++
+	} else {
+		d.counts.Disconnects++
+	}
+	d.mu.Unlock()
+	var once sync.Once
+	reply := func(c Cause) { once.Do(func() { d.answer(conn, from, client, p, one, c) }) }
+	if cause != 0 {
+		reply(cause)
+		return
+	}
+	d.handle(p, reply)
+}
+
+// admit finds the client of the longest prefix, which has not sent too much. The lock is held.
+func (d *Dynamic) admit(from netip.Addr) *DynamicClient {
+	var found *DynamicClient
+	for i := range d.config.Clients {
+		c := &d.config.Clients[i]
+		if c.Prefix.Contains(from) && (found == nil || c.Prefix.Bits() > found.Prefix.Bits()) {
+			found = c
+		}
+	}
+	if found == nil {
+		d.counts.Unlisted++
+		return nil
+	}
+	b := d.limits[found.Prefix]
+	if b == nil {
+		b = &bucket{level: float64(d.config.Rate), at: d.now()}
+		d.limits[found.Prefix] = b
+	}
+	if !b.take(d.now(), d.config.Rate) {
+		d.counts.RateLimited++
+		return nil
+	}
+	return found
+}
+
+var errCode = errors.New("neither CoA-Request nor Disconnect-Request")
+
+func (d *Dynamic) read(b []byte, client *DynamicClient) (*Packet, error) {
+	b, err := Trim(b)
+	if err != nil {
+		return nil, err
+	}
+	if c := Code(b[0]); c != CoARequest && c != DisconnectRequest {
+		return nil, errCode
+	}
+	if err := VerifyRequest(b, client.Secret, client.Policy); err != nil {
+		return nil, err
+	}
+	p, err := Parse(b)
+	if err == nil {
+		err = p.Check()
+	}
+	return p, err
+}
+
+func (d *Dynamic) dropped(err error) {
+	switch err {
+	case errCode:
+		d.counts.UnexpectedCode++
+	case ErrAuthenticator:
+		d.counts.WrongAuthenticator++
+	case ErrUnsigned, ErrSignature, ErrSignatureLate:
+		d.counts.WrongSignature++
+	default:
+		d.counts.Malformed++
+	}
+}
+
+// fresh looks at Event-Timestamp (RFC 5176 §6.3). cause: the request is refused with words.
+func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, fresh bool) {
+	b := p.Get(EventTimestamp)
+	if b == nil {
+		if d.config.NeedTimestamp {
+			return MissingAttribute, true
+		}
+		return 0, true
+	}
+	a := Attribute{EventTimestamp, b}
+	seconds, err := a.Uint32()
+	if err != nil {
+		return InvalidValue, true
+	}
+	at := time.Unix(int64(seconds), 0)
+	// What was sent before we began may have been carried out by who ran before.
+	return 0, now.Sub(at).Abs() <= d.config.Window+clockSecond && !at.Before(d.began.Add(-clockSecond))
+}
+
+// clockSecond: a time stamp of whole seconds may be that much too early.
+const clockSecond = time.Second
+
+// expire forgets what could not be sent again any more: twice the window covers a clock ahead of ours.
+func (d *Dynamic) expire(now time.Time) {
+	n := 0
+	for n < len(d.order) && now.Sub(d.order[n].at) > 2*(d.config.Window+clockSecond) {
+		delete(d.seen, d.order[n].key)
+		d.order[n] = nil
+		n++
+	}
+	d.order = d.order[n:]
+}
+
+// answer sends ACK or NAK, with the Proxy-State of the request in its order (RFC 5176 §3.1).
+func (d *Dynamic) answer(conn *net.UDPConn, to netip.AddrPort, client *DynamicClient, p *Packet, one *seenRequest,
+	cause Cause) {
+	out := &Packet{Code: p.Code + 1, ID: p.ID}
+	if cause != 0 {
+		out.Code = p.Code + 2
+		out.Integer(ErrorCause, uint32(cause))
+	}
+	for _, a := range p.Attributes {
+		if a.Type == ProxyState {
+			out.Attributes = append(out.Attributes, a)
+		}
+	}
+	b, err := out.Encode(nil, client.Secret, &p.Authenticator)
+	d.mu.Lock()
+	if cause == 0 {
+		d.counts.ACKs++
+	} else {
+		d.counts.NAKs++
+		d.counts.Causes[cause]++
+	}
+	one.answer = b
+	d.mu.Unlock()
+	if err == nil {
+		_, _ = conn.WriteToUDPAddrPort(b, to)
+	}
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/store"
+)
+
+// The second front, beside PFCP: sessions of subscribers who signed in. They have a Line, and an owner of a name that
+// no association has; else they are like any other: same transactions, same store, same reconciling.
+
+// LineOwner is the owner of lines' sessions. No Node ID looks like it.
+const LineOwner = "(access)"
+
+// Lines hears of lines what over PFCP would be a report. Calls come from any goroutine, and must not wait.
+type Lines interface {
+	// LineEvent is an event of a line's session, or of one that is not there any more. done is called when it needs
+	// not be told again.
+	LineEvent(e *api.Event, done func())
+	// LineEnded tells that a session was ended by us: another configuration, or the data plane refuses it.
+	LineEnded(seid uint64)
+}
+
+// LineRecord is what the store has beside a line's session.
+type LineRecord struct {
+	SEID    uint64
+	Data    []byte
+	Session *rules.Session // nil: there is none (any more)
+}
+
+// lineFront is what the manager knows of lines beside their sessions.
+type lineFront struct {
+	to     Lines        // nil: nobody
+	stored []LineRecord // of the store, until Lines takes them
+	// accounts are the records of accounting that the store had.
+	accounts []store.Record
+}
+
+// SetLines tells who hears of lines, and returns what the store has of them: before Run.
+func (p *Manager) SetLines(to Lines) []LineRecord {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	records := p.lines.stored
+	p.lines.to, p.lines.stored = to, nil
+	p.reports.lines.Store(&to)
+	known := make(map[uint64]bool, len(records))
+	for i := range records {
+		r := &records[i]
+		known[r.SEID] = true
+		if e, there := p.x.at(r.SEID); there {
+			r.Session, _ = rules.Decode(e.data)
+		}
+	}
+	o := p.x.owners[LineOwner]
+	if o == nil {
+		return records
+	}
+	d := &deferredJob{stage: p.deletion}
+	d.seids = func(yield func(uint64) bool) { // sessions whose record was lost
+		for seid := range p.x.among(&d.upTo, groupKey{owner: o.number}) {
+			if known[seid] {
+				seid = 0
+			}
+			if !yield(seid) {
+				return
+			}
+		}
+	}
+	p.begin(d)
+	return records
+}
+
+func lineRecord(seid uint64, data []byte) store.Record {
+	return store.Record{Kind: store.Line, Number: seid, Data: data}
+}
+
+// loadLine is one of the store's.
+func (p *Manager) loadLine(r store.Record) {
+	p.lines.stored = append(p.lines.stored, LineRecord{SEID: r.Number, Data: append([]byte(nil), r.Data...)})
+}
+
+// PutLine makes a line's session, or puts it in the place of its former self, and keeps record beside it. s.SEID is the
+// caller's choice. done is called on the manager's goroutine, with what the change had URRs report.
+func (p *Manager) PutLine(s *rules.Session, record []byte, done func(usage []api.Usage, err error)) {
+	var fresh bool
+	p.enqueue(&job{
+		seid: s.SEID,
+		stage: func(t *txn) *pfcp.Error {
+			e, there := p.x.at(s.SEID)
+			fresh = !there
+			err := p.putLine(t, s, e, there)
+			if err == nil && record != nil {
+				t.records = append(t.records, lineRecord(s.SEID, record))
+			}
+			return err
+		},
+		finish: func(err *pfcp.Error, rows []api.Usage) func() {
+			switch {
+			case err != nil:
+				return func() { done(nil, err) }
+			case fresh:
+				p.count.Established++
+			default:
+				p.count.Modified++
+			}
+			usage := measured(s.SEID, rows)
+			return func() { done(usage, nil) }
+		},
+	})
+}
+
+func measured(seid uint64, rows []api.Usage) (list []api.Usage) {
+	for i := range rows {
+		if rows[i].SEID == seid {
+			list = append(list, rows[i])
+		}
+	}
+	return list
+}
+
+func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Error {
+	switch {
+	case p.client == nil:
+		return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
+	case s.Line == nil || s.SEID == 0:
+		return rules.Refuse(pfcp.CauseSystemFailure, 0, "no session of a line")
+	case there && e.owner.id != LineOwner:
+		return rules.Refuse(pfcp.CauseSystemFailure, 0, "the SEID is another session's")
+	}
+	if err := p.set.Check(s); err != nil {
+		return err
+	}
+	s.Owner, s.Association = LineOwner, uint32(api.DigestOf([]byte(LineOwner)))
+	if !there {
+		if p.set.Limits.Sessions > 0 && len(p.x.session) >= p.set.Limits.Sessions {
+			return rules.Refuse(pfcp.CauseNoResources, 0, "the limit of sessions is reached")
+		}
+		p.x.associate(LineOwner, "")
+		return p.insert(t, s, p.x.owner(LineOwner))
+	}
+	old, broken := rules.Decode(e.data)
+	if broken != nil {
+		return rules.Refuse(pfcp.CauseSystemFailure, 0, broken.Error())
+	}
+	return p.replace(t, s.SEID, e, e.owner, old, s)
+}
+
+// DropLine ends a line's session. record replaces the one beside it; nil: it goes, too. done is called with what URRs
+// measured since their last reports, also when there was no session.
+func (p *Manager) DropLine(seid uint64, record []byte, done func(usage []api.Usage, err error)) {
+	p.enqueue(&job{
+		seid: seid,
+		stage: func(t *txn) *pfcp.Error {
+			t.records = append(t.records, lineRecord(seid, record))
+			e, there := p.x.at(seid)
+			if !there || e.owner.id != LineOwner {
+				return nil
+			}
+			return p.drop(t, seid)
+		},
+		finish: func(err *pfcp.Error, rows []api.Usage) func() {
+			if err != nil {
+				return func() { done(nil, err) }
+			}
+			p.count.Deleted++
+			usage := measured(seid, rows)
+			return func() { done(usage, nil) }
+		},
+	})
+}
+
+// KeepLine replaces the record beside a line's session; nil removes it.
+func (p *Manager) KeepLine(seid uint64, record []byte, done func(err error)) {
+	p.enqueue(&job{
+		seid: seid,
+		stage: func(t *txn) *pfcp.Error {
+			t.records = append(t.records, lineRecord(seid, record))
+			return nil
+		},
+		finish: func(err *pfcp.Error, _ []api.Usage) func() {
+			return func() {
+				if err != nil {
+					done(err)
+					return
+				}
+				done(nil)
+			}
+		},
+	})
+}
+
+// gone tells who hears of it that a session ended.
+func (p *Manager) gone(o *owner, seid uint64) {
+	switch to := p.lines.to; {
+	case o.id != LineOwner:
+		p.observer.Deleted(seid, o.id)
+	case to != nil:
+		p.answers = append(p.answers, func() { to.LineEnded(seid) })
+	}
+}
+
+// ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
+func (p *Manager) ofLine(e *api.Event) bool {
+	seid := e.SEID
+	if e.Type == api.EventTypeUsage && e.Usage.SEID != 0 {
+		seid = e.Usage.SEID
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x, there := p.x.at(seid)
+	return seid != 0 && (!there || x.owner.id == LineOwner)
+}
+
+// AccountRecords are those of accounting that the store had, in the order of numbers; to be called once.
+func (p *Manager) AccountRecords() []store.Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.lines.accounts
+	p.lines.accounts = nil
+	return list
+}
+
+// Keep keeps a record of accounting, which is ours to keep from now on.
+func (p *Manager) Keep(id uint64, record []byte) {
+	p.account(store.Record{Kind: store.Account, Number: id, Data: slices.Clone(record)})
+}
+
+// Forget removes it.
+func (p *Manager) Forget(id uint64) { p.account(store.Record{Kind: store.Account, Number: id}) }
+
+func (p *Manager) account(r store.Record) {
+	p.enqueue(&job{
+		stage: func(t *txn) *pfcp.Error {
+			t.records = append(t.records, r)
+			return nil
+		},
+		finish: func(err *pfcp.Error, _ []api.Usage) func() {
+			if err != nil {
+				p.log.Error("a record of accounting is not kept for a restart", "error", err)
+			}
+			return func() {}
+		},
+	})
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"path/filepath"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
+)
+
+// lineOf is a subscriber's session.
+func lineOf(seid uint64, ue string) *rules.Session {
+	pdr := func(id uint16, from pfcp.Interface) pfcp.CreatePDR {
+		return pfcp.CreatePDR{ID: id, Precedence: 100, FAR: ptr(uint32(id)),
+			PDI: pfcp.PDI{Source: from, NetworkInstance: "internet", UEIP: []pfcp.UEIP{{IPv4: addr(ue)}}}}
+	}
+	far := func(id uint32, to pfcp.Interface) rules.FAR {
+		w := &pfcp.Forwarding{Destination: &to}
+		if to == pfcp.Core {
+			w.NetworkInstance = ptr("internet")
+		}
+		return rules.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: w}}
+	}
+	s := &rules.Session{SEID: seid, Line: &api.Session{Encap: api.EncapQinQ, STag: 5, CTag: 6, MAC: [6]byte{2, 1}},
+		PDR: []pfcp.CreatePDR{pdr(1, pfcp.Access), pdr(2, pfcp.Core)}, FAR: []rules.FAR{far(1, pfcp.Core),
+			far(2, pfcp.Access)}}
+	copy(s.Line.Port[:], "access")
+	return s
+}
+
+type heard struct {
+	events chan api.Event
+	done   chan func()
+	ended  chan uint64
+}
+
+func (h *heard) LineEvent(e *api.Event, done func()) { h.events <- *e; h.done <- done }
+func (h *heard) LineEnded(seid uint64)               { h.ended <- seid }
+
+func (b *bench) put(s *rules.Session, record string) error {
+	b.t.Helper()
+	ch := make(chan error, 1)
+	b.PutLine(s, []byte(record), func(_ []api.Usage, err error) { ch <- err })
+	return testkit.Receive(b.t, ch)
+}
+
+func TestLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	s := dptest.Start(t)
+	b := startOn(t, s, path, testSettings())
+	h := &heard{make(chan api.Event, 9), make(chan func(), 9), make(chan uint64, 9)}
+	testkit.Equal(t, len(b.SetLines(h)), 0, "records")
+	go b.Follow(t.Context(), s.Path)
+	testkit.Must(t, b.put(lineOf(77, "10.45.0.2"), `{"a":1}`))
+	testkit.ErrorIf(t, b.put(lineOf(78, "10.45.0.2"), `{}`) == nil, "two have one address")
+	phone := b.establish(smf1, request(1, "10.45.0.5"))
+	wants(t, pfcp.CauseAccepted, phone)
+	testkit.ErrorIf(t, b.put(lineOf(phone.UP.SEID, "10.45.0.3"), `{}`) == nil, "a SEID of PFCP is taken")
+	taken := b.establish(smf1, request(2, "10.45.0.2"))
+	testkit.ErrorIf(t, taken.Cause == pfcp.CauseAccepted, "over PFCP an address of a line is had")
+	changed := lineOf(77, "10.45.0.2")
+	changed.Line.MRU = 1492
+	testkit.Must(t, b.put(changed, `{"a":2}`))
+	var head api.Session
+	_, err := api.ReadRow(s.Held()[heldID(77)], &head)
+	testkit.ErrorIf(t, err != nil || head.MRU != 1492, "%+v %v", head, err)
+	s.Raise(usageOf(77, 1))
+	s.Raise(usageOf(999, 2)) // of nobody: perhaps of a line that is gone
+	for _, seid := range []uint64{77, 999} {
+		e := testkit.Receive(t, h.events)
+		testkit.Equal(t, e.SEID, seid, "session")
+		testkit.Receive(t, h.done)()
+	}
+	testkit.Until(t, "acknowledged", func() bool { return s.Unacknowledged() == 0 })
+	b.checkConsistent()
+
+	b.end()
+	b = startOn(t, s, path, testSettings())
+	records := b.SetLines(h)
+	b.ReleaseOrphans()
+	testkit.ErrorIf(t, len(records) != 1 || string(records[0].Data) != `{"a":2}` || records[0].Session == nil ||
+		records[0].Session.Line.STag != 5, "%+v", records)
+	usage := make(chan []api.Usage, 1)
+	s.Usage(func(id dptest.ID, _, _ []byte) []api.Usage {
+		if id != heldID(77) {
+			return nil
+		}
+		return []api.Usage{{SEID: 77, URR: 1}}
+	})
+	b.DropLine(77, []byte(`{"ended":true}`), func(u []api.Usage, err error) { usage <- u })
+	testkit.Equal(t, len(testkit.Receive(t, usage)), 1, "reports")
+	kept := make(chan error, 1)
+	testkit.Equal(t, testkit.Receive(t, h.ended), 77, "ended")
+	c, err := Inspect(path, nil)
+	testkit.ErrorIf(t, err != nil || c.Lines != 1, "%+v %v", c, err)
+	b.KeepLine(77, nil, func(err error) { kept <- err })
+	testkit.Must(t, testkit.Receive(t, kept))
+	c, err = Inspect(path, nil)
+	testkit.ErrorIf(t, err != nil || c.Lines != 0 || s.Held()[heldID(77)] != nil, "%+v %v", c, err)
+	b.checkConsistent()
+}
+
+// Sessions of lines whose record is lost go; without a data plane nobody comes.
+func TestLinesWithoutRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	s := dptest.Start(t)
+	b := startOn(t, s, path, testSettings())
+	testkit.Must(t, b.put(lineOf(77, "10.45.0.2"), `{}`))
+	kept := make(chan error, 1)
+	b.KeepLine(77, nil, func(err error) { kept <- err })
+	testkit.Must(t, testkit.Receive(t, kept))
+	b.end()
+	b = startOn(t, s, path, testSettings())
+	testkit.Equal(t, len(b.SetLines(&heard{ended: make(chan uint64, 1)})), 0, "records")
+	testkit.Until(t, "the session gone", func() bool { return b.Count("") == 0 })
+	b.Attach(nil)
+	testkit.ErrorIf(t, b.put(lineOf(78, "10.45.0.3"), `{}`) == nil, "without a data plane somebody comes")
+}

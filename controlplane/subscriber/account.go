@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+)
+
+// counters of one family: uplink, downlink.
+type counters struct{ bytes, packets [2]uint64 }
+
+func (c *counters) add(u *api.Usage) {
+	for i := range c.bytes {
+		c.bytes[i] += u.Bytes[1+i]
+		c.packets[i] += u.Packets[1+i]
+	}
+}
+
+// seen tells which reports of a URR are counted: all below next but those that are owed.
+type seen struct {
+	next uint32
+	owed []uint32 // reports that a later one overtook: events come by another way than answers
+}
+
+// mostOwed bounds owed; what is older was lost with a data plane.
+const mostOwed = 64
+
+// fresh takes note of a report; false: it was counted before.
+func (n *seen) fresh(sequence uint32) bool {
+	if sequence < n.next {
+		for i, o := range n.owed {
+			if o == sequence {
+				n.owed = append(n.owed[:i], n.owed[i+1:]...)
+				return true
+			}
+		}
+		return false
+	}
+	for from := max(n.next, sequence-min(sequence, mostOwed)); from < sequence; from++ {
+		n.owed = append(n.owed, from)
+	}
+	if over := len(n.owed) - mostOwed; over > 0 {
+		n.owed = n.owed[over:]
+	}
+	n.next = sequence + 1
+	return true
+}
+
+// measured adds what an answer of the data plane reports.
+func (s *Subscriber) measured(rows []api.Usage) {
+	for i := range rows {
+		s.count(&rows[i])
+	}
+	if len(rows) > 0 && s.put {
+		s.dirty = true
+	}
+}
+
+// count adds a report; false: it is counted, or of no URR of ours.
+func (s *Subscriber) count(u *api.Usage) bool {
+	if u.URR != allURR && u.URR != ipv6URR || !s.seen[u.URR-1].fresh(u.Sequence) {
+		return false
+	}
+	s.used[u.URR-1].add(u)
+	return true
+}
+
+// usageTime is how long the report of a period, or the last one, may be late.
+const usageTime = 2 * time.Second
+
+// whenCounted calls fn when no report is owed, or will not come any more.
+func (s *Subscriber) whenCounted(fn func()) {
+	if len(s.seen[0].owed)+len(s.seen[1].owed) == 0 {
+		fn()
+		return
+	}
+	s.lost = s.loop.timers.add(s.loop.opt.Now().Add(usageTime), func() {
+		s.loop.stats.reportsLost += uint64(len(s.seen[0].owed) + len(s.seen[1].owed))
+		s.seen[0].owed, s.seen[1].owed = nil, nil
+		fn()
+	})
+}
+
+// LineEvent is session.Lines'. Any goroutine.
+func (l *Loop) LineEvent(e *api.Event, done func()) {
+	event := *e
+	l.Post(func() { l.event(&event, done) })
+}
+
+// LineEnded is session.Lines'. Any goroutine.
+func (l *Loop) LineEnded(seid uint64) {
+	l.Post(func() {
+		if s := l.by.seid[seid]; s != nil && !s.ending {
+			l.log.Warn("a subscriber's session was ended by the session layer", "subscriber", s.about(),
+				"session", s.id)
+			s.end(access.NASError)
+		}
+	})
+}
+
+func (l *Loop) event(e *api.Event, done func()) {
+	seid := e.SEID
+	if e.Type == api.EventTypeUsage && e.Usage.SEID != 0 {
+		seid = e.Usage.SEID
+	}
+	s := l.by.seid[seid]
+	if s == nil {
+		done()
+		return
+	}
+	if e.BootID != 0 && e.BootID != s.boot { // another data plane counts reports anew
+		if s.boot != 0 {
+			s.seen = [2]seen{}
+		}
+		s.boot = e.BootID
+	}
+	switch e.Type {
+	case api.EventTypeUsage:
+		s.usage(&e.Usage, done)
+		return
+	case api.EventTypeInactive:
+		s.end(access.IdleTimeout)
+	case api.EventTypeLCPDown:
+		if s.client != nil {
+			s.client.Silent()
+		}
+	}
+	done()
+}
+
+// usage counts a report that came as an event. done is called when the store has it.
+func (s *Subscriber) usage(u *api.Usage, done func()) {
+	if !s.count(u) {
+		done()
+		return
+	}
+	s.acks = append(s.acks, done)
+	if s.lost != nil && len(s.seen[0].owed)+len(s.seen[1].owed) == 0 { // the last of a session that has ended
+		timer := s.lost
+		fn := timer.fn
+		timer.Stop()
+		s.lost = nil
+		fn()
+		return
+	}
+	switch {
+	case s.ending:
+		return
+	case u.Triggers&api.UsageVolqu != 0:
+		s.exhausted()
+	case u.URR == allURR && u.Triggers&api.UsagePerio != 0:
+		s.interim.Stop() // IPv6's part comes in the same step
+		s.interim = s.loop.timers.add(s.loop.opt.Now().Add(linkedTime), func() {
+			s.account(interimRecord, 0)
+			s.expectUsage()
+		})
+	}
+	s.changed()
+}
+
+// linkedTime is how long IPv6's report may come behind that of all packets.
+const linkedTime = 100 * time.Millisecond
+
+// expectUsage has a record sent also when the data plane reports nothing for a period.
+func (s *Subscriber) expectUsage() {
+	s.interim.Stop()
+	s.interim = nil
+	if s.plan.Interim > 0 {
+		s.interim = s.loop.timers.add(s.loop.opt.Now().Add(s.plan.Interim+usageTime), func() {
+			s.account(interimRecord, 0)
+			s.expectUsage()
+		})
+	}
+}
+
+// exhausted is called when the quota is used up.
+func (s *Subscriber) exhausted() {
+	profile := s.loop.set.profiles[s.plan.Profile]
+	s.loop.opt.Notify("subscriber.quota", s.about(), "session", s.id, "bytes", s.plan.Quota)
+	if profile == nil || profile.Exhausted != "redirect" {
+		s.end(access.SessionTimeout)
+		return
+	}
+	s.do(func() {
+		if s.ending {
+			return
+		}
+		s.plan.Redirect, s.quota = profile.Redirect, 0
+		s.query++
+		s.commit(func(err error) {
+			if err != nil {
+				s.end(access.NASError)
+				return
+			}
+			s.account(interimRecord, 0)
+			if s.client != nil {
+				s.client.Replanned()
+			}
+		})
+	})
+}
+
+type recordKind = aaa.Kind
+
+const (
+	startRecord   = aaa.Start
+	interimRecord = aaa.Interim
+	stopRecord    = aaa.Stop
+)
+
+func (s *Subscriber) account(kind recordKind, cause access.Cause) {
+	s.accountAt(kind, cause, s.loop.opt.Now())
+}
+
+// accountAt tells accounting.
+func (s *Subscriber) accountAt(kind recordKind, cause access.Cause, at time.Time) {
+	s.loop.bill(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: &s.request,
+		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(), V6: s.used[1].record(),
+		Cause: cause})
+}
+
+func (c *counters) record() aaa.Counters {
+	return aaa.Counters{UpBytes: c.bytes[0], DownBytes: c.bytes[1], UpPackets: c.packets[0],
+		DownPackets: c.packets[1]}
+}
+
+// bill hands a record to accounting.
+func (l *Loop) bill(r *aaa.Record) {
+	if err := l.opt.Auth.Account(r); err != nil {
+		l.log.Error("a record of accounting is lost", "session", r.Session, "error", err)
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus/controlplane/access"
+)
+
+// history has the last attempts to sign in. Lines of one VLAN share a part of it, so that one bad access line, or a
+// flood of made-up MAC addresses, does not make all others forgotten. Equal attempts that follow each other are one.
+type history struct {
+	parts [256][]past // each a ring
+	next  [256]int
+}
+
+const attemptsOfPart = 64
+
+// past is one attempt, or several alike.
+type past struct {
+	line  access.Line
+	user  string
+	kind  access.Kind
+	first time.Time
+	last  time.Time
+	count int
+	why   string // empty: it was let in
+}
+
+func (h *history) part(l *access.Line) int {
+	f := fnv.New32a()
+	f.Write([]byte(l.Port))
+	f.Write([]byte{byte(l.STag >> 8), byte(l.STag), byte(l.CTag >> 8), byte(l.CTag)})
+	return int(f.Sum32() % uint32(len(h.parts)))
+}
+
+// longestWhy bounds what a RADIUS server's words take.
+const longestWhy = 160
+
+// noteAttempt keeps an attempt; why is empty when it was let in.
+func (l *Loop) noteAttempt(r *access.Request, user, why string) {
+	if len(why) > longestWhy {
+		why = strings.ToValidUTF8(why[:longestWhy], "") + "…"
+	}
+	if user == "" {
+		user = r.User
+	}
+	h, now := &l.history, l.opt.Now()
+	n := h.part(&r.Line)
+	ring := h.parts[n]
+	for i := range ring {
+		p := &ring[i]
+		if p.line == r.Line && p.user == user && p.kind == r.Kind && p.why == why && why != "" {
+			p.last = now
+			p.count++
+			return
+		}
+	}
+	p := past{r.Line, user, r.Kind, now, now, 1, why}
+	if len(ring) < attemptsOfPart {
+		h.parts[n] = append(ring, p)
+		return
+	}
+	ring[h.next[n]] = p
+	h.next[n] = (h.next[n] + 1) % attemptsOfPart
+}
+
+// attempts are the last ones that a condition holds for, the newest first.
+func (h *history) attempts(most int, is func(*past) bool) (list []past) {
+	for i := range h.parts {
+		for k := range h.parts[i] {
+			if is(&h.parts[i][k]) {
+				list = append(list, h.parts[i][k])
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b past) int { return b.last.Compare(a.last) })
+	return list[:min(len(list), most)]
+}

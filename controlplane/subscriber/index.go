@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+)
+
+// index finds subscribers. by seid has also those whose end is not counted yet; the others have those alone who are on
+// line, the oldest first.
+type index struct {
+	seid map[uint64]*Subscriber
+	line map[access.Line][]*Subscriber
+	user map[string][]*Subscriber
+}
+
+func newIndex() index {
+	return index{map[uint64]*Subscriber{}, map[access.Line][]*Subscriber{}, map[string][]*Subscriber{}}
+}
+
+// lineKey leaves out what is no part of who somebody is.
+func lineKey(l *access.Line) access.Line {
+	key := *l
+	key.TPID = 0
+	return key
+}
+
+func (x *index) add(s *Subscriber) {
+	x.seid[s.seid] = s
+	key := lineKey(&s.request.Line)
+	x.line[key] = append(x.line[key], s)
+	x.user[s.user] = append(x.user[s.user], s)
+}
+
+// leave takes out who is no longer on line.
+func (x *index) leave(s *Subscriber) {
+	leaveList(x.line, lineKey(&s.request.Line), s)
+	leaveList(x.user, s.user, s)
+}
+
+func leaveList[K comparable](m map[K][]*Subscriber, key K, s *Subscriber) {
+	list := m[key]
+	at := slices.Index(list, s)
+	if at < 0 {
+		return
+	}
+	if len(list) == 1 {
+		delete(m, key)
+		return
+	}
+	m[key] = slices.Delete(list, at, at+1)
+}
+
+// forget takes out who is counted.
+func (x *index) forget(s *Subscriber) {
+	x.leave(s)
+	if x.seid[s.seid] == s {
+		delete(x.seid, s.seid)
+	}
+}
+
+// all are those on line, in no order.
+func (x *index) all(yield func(*Subscriber) bool) {
+	for _, s := range x.seid {
+		if !s.ending && !yield(s) {
+			return
+		}
+	}
+}
+
+// find are the subscribers of a name, MAC address, IP address or prefix, circuit id, or session id.
+func (l *Loop) find(what string) (list []*Subscriber) {
+	if s := l.by.seid[seidOf(what)]; s != nil && !s.ending {
+		return []*Subscriber{s}
+	}
+	if list = l.by.user[what]; len(list) > 0 {
+		return slices.Clone(list)
+	}
+	addr, _ := netip.ParseAddr(what)
+	prefix, _ := netip.ParsePrefix(what)
+	what = strings.ToLower(what)
+	for s := range l.by.all {
+		if s.is(what, addr, prefix) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool {
+	a := &s.addresses
+	switch {
+	case addr.IsValid():
+		return a.IPv4 == addr || a.IPv6.Contains(addr) || a.Delegated.Contains(addr)
+	case prefix.IsValid():
+		return a.IPv6 == prefix || a.Delegated == prefix || hostOf(a.IPv4) == prefix
+	}
+	return macText(s.request.Line.MAC) == word || strings.ToLower(string(s.request.Agent.CircuitID)) == word ||
+		LineText(&s.request.Line) == word || strings.ToLower(s.user) == word
+}
+
+// selected are the subscribers that a RADIUS server means.
+func (l *Loop) selected(sel *aaa.Selector) (list []*Subscriber) {
+	match := func(s *Subscriber) bool {
+		return sel.Matches(&s.request.Line, s.id, s.user, &s.addresses, s.plan.CUI)
+	}
+	if sel.Session != "" {
+		if s := l.by.seid[seidOf(sel.Session)]; s != nil && !s.ending && match(s) {
+			list = append(list, s)
+		}
+		return list
+	}
+	if sel.User != "" {
+		for _, s := range l.by.user[sel.User] {
+			if match(s) {
+				list = append(list, s)
+			}
+		}
+		return list
+	}
+	for s := range l.by.all {
+		if match(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (s *Subscriber) about() string {
+	if s.user != "" {
+		return s.user
+	}
+	return macText(s.request.Line.MAC)
+}
+
+func macText(mac [6]byte) string {
+	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5])
+}
+
+// LineText is a line as people write it: PORT:STAG.CTAG.
+func LineText(l *access.Line) string {
+	switch {
+	case l.STag == 0:
+		return l.Port
+	case l.CTag == 0:
+		return l.Port + ":" + strconv.Itoa(int(l.STag))
+	}
+	return l.Port + ":" + strconv.Itoa(int(l.STag)) + "." + strconv.Itoa(int(l.CTag))
+}
+
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+func prefixText(p netip.Prefix) string {
+	if !p.IsValid() {
+		return ""
+	}
+	return p.String()
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session"
+)
+
+// stored is what the store has of a subscriber beside its session: JSON, as `isthmus store dump` shows it.
+type stored struct {
+	User      string           `json:"user"`
+	Request   *access.Request  `json:"request"`
+	Plan      *access.Plan     `json:"plan"`               // as authentication said
+	Redirect  string           `json:"redirect,omitempty"` // in effect
+	Instance  string           `json:"instance"`
+	Addresses access.Addresses `json:"addresses"`
+	Families  access.Families  `json:"families"`
+	MTU       uint16           `json:"mtu"`
+	Alive     access.KeepAlive `json:"alive"`
+	Keep      []byte           `json:"keep"` // the front end's
+	Up        time.Time        `json:"up"`
+	Used      [2]storedUsage   `json:"used"` // all, IPv6
+	Boot      uint64           `json:"boot"` // of the data plane
+	Query     uint32           `json:"query"`
+	Grant     uint32           `json:"grant"`
+	Quota     uint64           `json:"quota"` // left
+
+	Ended *time.Time   `json:"ended,omitempty"`
+	Cause access.Cause `json:"cause,omitempty"`
+}
+
+// storedUsage: uplink and downlink, and which reports are in them.
+type storedUsage struct {
+	Bytes   [2]uint64 `json:"bytes"`
+	Packets [2]uint64 `json:"packets"`
+	Next    uint32    `json:"next"`
+	Owed    []uint32  `json:"owed,omitempty"`
+}
+
+func (s *Subscriber) toStore() *stored {
+	r := &stored{User: s.user, Request: &s.request, Plan: &s.auth, Redirect: s.plan.Redirect,
+		Instance:  s.plan.Instance,
+		Addresses: s.addresses, Families: s.families, MTU: s.mtu, Alive: s.alive, Keep: s.keep, Up: s.up,
+		Boot: s.boot, Query: s.query, Grant: s.grant, Quota: s.quota}
+	for i := range r.Used {
+		r.Used[i] = storedUsage{s.used[i].bytes, s.used[i].packets, s.seen[i].next, s.seen[i].owed}
+	}
+	return r
+}
+
+func encode(r *stored) []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // no type in it can fail
+	}
+	return b
+}
+
+func (s *Subscriber) record() []byte { return encode(s.toStore()) }
+
+func (s *Subscriber) recordEnded(cause access.Cause, at time.Time) []byte {
+	r := s.toStore()
+	r.Ended, r.Cause = &at, cause
+	return encode(r)
+}
+
+// fromStore is a subscriber of a record, without what only lives in memory.
+func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
+	s := &Subscriber{loop: l, seid: seid, id: sessionID(seid), user: r.User, addresses: r.Addresses,
+		families: r.Families,
+		mtu:      r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot, query: r.Query,
+		grant: r.Grant, quota: r.Quota, put: true}
+	if r.Request != nil {
+		s.request = *r.Request
+	}
+	if r.Plan != nil {
+		s.auth = *r.Plan
+	}
+	for i := range r.Used {
+		u := &r.Used[i]
+		s.used[i] = counters{u.Bytes, u.Packets}
+		s.seen[i] = seen{u.Next, u.Owed}
+	}
+	return s
+}
+
+// Restore brings back what the store has: before Run, and before anybody signs in. Who cannot be restored is ended.
+// The first record of accounting says that we are new, when nobody was here before.
+func (l *Loop) Restore(records []session.LineRecord) {
+	if len(records) == 0 {
+		l.bill(&aaa.Record{Kind: aaa.On, At: l.opt.Now()})
+		return
+	}
+	restored := 0
+	for i := range records {
+		if err := l.restore(&records[i]); err != nil {
+			l.log.Error("a subscriber is not restored", "session", sessionID(records[i].SEID), "error", err)
+		} else {
+			restored++
+		}
+	}
+	l.log.Info("subscribers restored", "count", restored, "records", len(records))
+}
+
+func (l *Loop) restore(from *session.LineRecord) error {
+	var r stored
+	if err := json.Unmarshal(from.Data, &r); err != nil {
+		l.opt.Sessions.DropLine(from.SEID, nil, func([]api.Usage, error) {})
+		return err
+	}
+	s := l.fromStore(from.SEID, &r)
+	if r.Ended != nil { // it ended before accounting had it
+		s.plan = s.auth
+		l.by.seid[s.seid] = s
+		s.ending = true
+		s.stopped(r.Cause, *r.Ended)
+		return nil
+	}
+	plan, err := l.set.plan(&s.request.Line, &s.auth)
+	if err == nil {
+		s.plan = plan
+		if r.Redirect != "" {
+			s.plan.Redirect = r.Redirect
+		}
+		l.by.add(s)
+		err = s.holdAgain(r.Instance, from.Session)
+	} else {
+		s.plan = s.auth
+		s.plan.Instance = r.Instance
+		l.by.add(s)
+	}
+	front := l.ipoe
+	if s.request.Kind == access.PPPoE {
+		front = l.pppoe
+	}
+	if err == nil && front == nil {
+		err = fmt.Errorf("its protocol is not served any more")
+	}
+	if err == nil {
+		if s.client = front.Restore(s, s.request.Line, s.request.PPPoE, s.keep); s.client == nil {
+			err = fmt.Errorf("its front end does not know how it was")
+		}
+	}
+	if err != nil {
+		s.end(access.NASError)
+		return err
+	}
+	s.watch()
+	if !s.sameAs(from.Session) { // the configuration is another
+		s.do(func() { s.commit(func(error) {}) })
+	}
+	return nil
+}
+
+// sameAs tells whether a session of the store is what it shall be now.
+func (s *Subscriber) sameAs(is *rules.Session) bool {
+	o := s.object()
+	o.Owner, o.Association, o.Worker, o.Pipe = is.Owner, is.Association, is.Worker, is.Pipe
+	return bytes.Equal(rules.AppendSession(nil, o), rules.AppendSession(nil, is))
+}
+
+// holdAgain takes the addresses that a session of the store has.
+func (s *Subscriber) holdAgain(instance string, is *rules.Session) error {
+	if is == nil {
+		return fmt.Errorf("there is no session of it")
+	}
+	if instance != s.plan.Instance {
+		return fmt.Errorf("its profile is of network instance %q now, not %q", s.plan.Instance, instance)
+	}
+	for _, v := range []netip.Prefix{hostOf(s.addresses.IPv4), s.addresses.IPv6, s.addresses.Delegated} {
+		if !v.IsValid() {
+			continue
+		}
+		if _, err := s.loop.opt.Pools.TakeThis(instance, v, s.who()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
+)
+
+// Settings are the configuration as the loop needs it. Never changed once in use.
+type Settings struct {
+	ports    map[string][]*config.AccessPort
+	profiles map[string]*config.AccessProfile
+	profile  string // the default one
+	Replace  bool   // a user or line with too many sessions loses the oldest
+	Limits   Limits
+}
+
+// Limits bound sign-ins.
+type Limits struct {
+	Pending int // being authenticated at once
+	Rate    int // per second; 0: no limit
+	PerLine int
+}
+
+// SettingsOf makes settings of a configuration that was checked.
+func SettingsOf(c *config.Config) *Settings {
+	a := &c.Access
+	s := &Settings{ports: map[string][]*config.AccessPort{}, profiles: map[string]*config.AccessProfile{},
+		profile: string(a.Profile), Replace: a.Duplicates == "replace",
+		Limits: Limits{int(a.Limits.Pending), int(a.Limits.Rate), int(a.Limits.PerLine)}}
+	for i := range a.Ports {
+		p := &a.Ports[i]
+		s.ports[string(p.Port)] = append(s.ports[string(p.Port)], p)
+	}
+	for i := range a.Profiles {
+		s.profiles[string(a.Profiles[i].Name)] = &a.Profiles[i]
+	}
+	if s.profile == "" && len(a.Profiles) > 0 {
+		s.profile = string(a.Profiles[0].Name)
+	}
+	return s
+}
+
+// Port is the first entry that a line fits, nil when nobody signs in there.
+func (s *Settings) Port(l *access.Line) *config.AccessPort {
+	for _, p := range s.ports[l.Port] {
+		if p.STags.Has(l.STag) && p.CTags.Has(l.CTag) {
+			return p
+		}
+	}
+	return nil
+}
+
+// plan lays what authentication said over the profile that it names, or the line's.
+func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) {
+	name := said.Profile
+	if name == "" {
+		name = s.profile
+		if p := s.Port(l); p != nil && p.Profile != "" {
+			name = string(p.Profile)
+		}
+	}
+	p := s.profiles[name]
+	if p == nil {
+		return access.Plan{}, fmt.Errorf("there is no profile %q", name)
+	}
+	if said.ACLUp != "" || said.ACLDown != "" || said.Path != "" || said.Scheduler != "" {
+		return access.Plan{}, errors.New("access lists, paths and pipes by subscriber are not served")
+	}
+	plan := *said
+	plan.Profile = name
+	text := func(to *string, profile config.Name) {
+		if *to == "" {
+			*to = string(profile)
+		}
+	}
+	if plan.MTU == 0 {
+		plan.MTU = p.MRU
+	}
+	text(&plan.Instance, p.Instance)
+	text(&plan.Pool4, p.PoolIPv4)
+	text(&plan.Pool6, p.PoolIPv6)
+	text(&plan.PoolPD, p.PoolPD)
+	if p.Captive {
+		text(&plan.Redirect, config.Name(p.Redirect))
+	}
+	seconds := func(to *time.Duration, profile uint32) {
+		if *to == 0 {
+			*to = time.Duration(profile) * time.Second
+		}
+	}
+	seconds(&plan.SessionTimeout, p.SessionTimeout)
+	seconds(&plan.IdleTimeout, p.IdleTimeout)
+	seconds(&plan.Interim, p.Interim)
+	if plan.Quota == 0 {
+		plan.Quota = p.Quota
+	}
+	if plan.Max == 0 {
+		plan.Max = p.Max
+	}
+	if len(plan.DNS) == 0 {
+		plan.DNS = slices.Collect(func(yield func(netip.Addr) bool) {
+			for _, a := range p.DNS {
+				if !yield(a.Addr) {
+					return
+				}
+			}
+		})
+	}
+	return plan, nil
+}

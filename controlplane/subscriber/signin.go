@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"isthmus/controlplane/access"
+)
+
+// attempt is a sign-in on its way.
+type attempt struct {
+	loop    *Loop
+	seid    uint64
+	id      string
+	user    string
+	request *access.Request
+	client  access.Client
+	done    func(access.Session, *access.Verdict)
+	began   time.Time
+	let     time.Time // when its turn came; zero: not yet
+	over    bool      // answered, or cancelled
+}
+
+// SignIn is access.Host's.
+func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Session, *access.Verdict)) (cancel func()) {
+	t := &attempt{loop: l, request: r, client: c, done: done, began: l.opt.Now()}
+	t.seid = l.freshSEID()
+	t.id = sessionID(t.seid)
+	if l.draining {
+		t.refuse("draining", &access.Verdict{Silent: true, Why: "the gateway is being shut down"})
+	} else {
+		l.admission.enter(t)
+	}
+	return func() {
+		if !t.over {
+			t.over = true
+			l.stats.failed("cancelled")
+			l.noteAttempt(r, t.user, "gave up")
+		}
+	}
+}
+
+// freshSEID makes one that nobody has; the session layer makes sure.
+func (l *Loop) freshSEID() uint64 {
+	for {
+		var b [8]byte
+		rand.Read(b[:]) // never fails (crypto/rand)
+		if v := binary.BigEndian.Uint64(b[:]); v != 0 && l.by.seid[v] == nil {
+			return v
+		}
+	}
+}
+
+// sessionID is the Acct-Session-Id.
+func sessionID(seid uint64) string { return fmt.Sprintf("%016x", seid) }
+
+// seidOf is sessionID's inverse; 0 for what it does not make.
+func seidOf(id string) uint64 {
+	v, err := strconv.ParseUint(id, 16, 64)
+	if err != nil || sessionID(v) != id {
+		return 0
+	}
+	return v
+}
+
+// refuse answers, later: the front end may be in the middle of SignIn.
+func (t *attempt) refuse(reason string, v *access.Verdict) {
+	if t.over {
+		return
+	}
+	t.loop.stats.failed(reason)
+	t.loop.noteAttempt(t.request, t.user, v.Why)
+	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line",
+		LineText(&t.request.Line))
+	t.over = true
+	t.loop.Post(func() { t.done(nil, v) })
+}
+
+// about is how an event names who it is about.
+func (t *attempt) about() string { return cmp.Or(t.user, macText(t.request.Line.MAC)) }
+
+// authenticate is called when its turn came.
+func (t *attempt) authenticate() {
+	l := t.loop
+	t.let = l.opt.Now()
+	l.opt.Measures.SignIn(phaseQueue, t.let.Sub(t.began))
+	t.user = l.opt.Auth.UserName(t.request)
+	l.opt.Auth.Authenticate(t.request, t.id, func(v *access.Verdict) {
+		l.Post(func() {
+			l.admission.leave()
+			if !t.over {
+				l.opt.Measures.SignIn(phaseAuth, l.opt.Now().Sub(t.let))
+				t.decided(v)
+			}
+		})
+	})
+}
+
+func (t *attempt) decided(v *access.Verdict) {
+	l := t.loop
+	switch {
+	case v.Accept:
+	case v.Silent:
+		t.refuse("no answer", v)
+		return
+	default:
+		t.refuse("authentication", v)
+		return
+	}
+	no := func(reason string, err error) {
+		t.refuse(reason, &access.Verdict{Why: err.Error(), Message: v.Message, Failure: v.Failure})
+	}
+	plan, err := l.set.plan(&t.request.Line, &v.Plan)
+	if err != nil {
+		no("plan", err)
+		return
+	}
+	if err := l.room(t, &plan); err != nil {
+		no("limit", err)
+		return
+	}
+	s := &Subscriber{loop: l, seid: t.seid, id: t.id, user: cmp.Or(v.Plan.User, t.user), request: *t.request,
+		auth: v.Plan, plan: plan,
+		client: t.client, began: t.began, let: l.opt.Now(), quota: plan.Quota}
+	s.request.Credentials = access.Credentials{Method: t.request.Method, User: t.request.User}
+	s.request.Agent.CircuitID = slices.Clone(s.request.Agent.CircuitID)
+	s.request.Agent.RemoteID = slices.Clone(s.request.Agent.RemoteID)
+	s.request.ClientID = slices.Clone(s.request.ClientID)
+	began := l.opt.Now()
+	if err := s.want(t.request.Wants, t.request.Given); err != nil {
+		s.release()
+		no("address", err)
+		return
+	}
+	l.opt.Measures.SignIn(phaseAddress, l.opt.Now().Sub(began))
+	t.over = true
+	l.by.add(s)
+	s.limit = l.timers.add(l.opt.Now().Add(untilUp), func() { s.end(access.LostService) })
+	l.noteAttempt(t.request, t.user, "")
+	answer := *v
+	answer.Plan = plan
+	t.done(s, &answer)
+}
+
+// untilUp is how long a subscriber who was let in may take until its packets pass.
+const untilUp = time.Minute
+
+// room tells whether a user and a line may have another session; or makes room.
+func (l *Loop) room(t *attempt, plan *access.Plan) error {
+	line := l.by.line[lineKey(&t.request.Line)]
+	if len(line) >= max(l.set.Limits.PerLine, 1) {
+		if !l.set.Replace {
+			return fmt.Errorf("the line has %d sessions already", len(line))
+		}
+		l.evict(line, max(l.set.Limits.PerLine, 1))
+	}
+	user := l.by.user[t.user]
+	if plan.Max > 0 && len(user) >= int(plan.Max) {
+		if !l.set.Replace {
+			return fmt.Errorf("user %q has %d sessions already", t.user, len(user))
+		}
+		l.evict(user, int(plan.Max))
+	}
+	return nil
+}
+
+// evict ends the oldest until one less than the most are left.
+func (l *Loop) evict(list []*Subscriber, most int) {
+	for _, s := range slices.Clone(list)[:len(list)-most+1] {
+		l.stats.replaced++
+		s.end(access.NASRequest)
+	}
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/lease"
+)
+
+// Subscriber is one who was let in. access.Session is its front end's view.
+//
+// The session layer has one request of a subscriber at a time; what else is to be done waits in ops.
+type Subscriber struct {
+	loop      *Loop
+	seid      uint64
+	id, user  string
+	request   access.Request // without what proves who it is
+	auth      access.Plan    // as authentication said
+	plan      access.Plan    // laid over the profile
+	addresses access.Addresses
+	client    access.Client // nil: not yet, or no more
+
+	families access.Families // whose packets pass
+	mtu      uint16
+	alive    access.KeepAlive
+	keep     []byte
+
+	began, let, up time.Time // SignIn, let in, packets passed for the first time
+	limit          *timer    // until it must be up; then the session time-out
+	interim        *timer
+
+	put    bool // the session layer has it
+	ending bool
+	// declined: somebody whom we do not know uses the IPv4 address
+	declined bool
+	busy     bool // a request to the session layer is under way
+	dirty    bool // the record is to be written
+	ops      []func()
+	acks     []func() // of events that are counted, and not in the store yet
+
+	used  [2]counters // all, IPv6
+	seen  [2]seen     // reports of the URRs
+	boot  uint64      // of the data plane that seen is of
+	query uint32
+	grant uint32
+	quota uint64 // left when it was granted last
+	lost  *timer // waits for the rest of the reports
+}
+
+// errEnded answers who wants something of a session that has ended.
+var errEnded = errors.New("the session has ended")
+
+// ID is access.Session's.
+func (s *Subscriber) ID() string { return s.id }
+
+// Plan is access.Session's.
+func (s *Subscriber) Plan() *access.Plan { return &s.plan }
+
+// Addresses is access.Session's.
+func (s *Subscriber) Addresses() *access.Addresses { return &s.addresses }
+
+// do has fn called when no request is under way.
+func (s *Subscriber) do(fn func()) {
+	if s.busy || len(s.ops) > 0 {
+		s.ops = append(s.ops, fn)
+		return
+	}
+	fn()
+}
+
+// next goes on after a request.
+func (s *Subscriber) next() {
+	for !s.busy && len(s.ops) > 0 {
+		fn := s.ops[0]
+		s.ops[0], s.ops = nil, s.ops[1:]
+		fn()
+	}
+	if len(s.ops) == 0 {
+		s.ops = nil
+	}
+	if !s.busy && s.dirty && s.put && !s.ending {
+		s.write()
+	}
+}
+
+// commit makes the session what it shall be now, in the data plane and in the store.
+func (s *Subscriber) commit(done func(error)) {
+	l := s.loop
+	s.busy, s.dirty = true, false
+	acks := s.acks
+	s.acks = nil
+	object, record := s.object(), s.record()
+	l.window.enter(func() {
+		l.opt.Sessions.PutLine(object, record, func(usage []api.Usage, err error) {
+			l.Post(func() {
+				l.window.leave()
+				s.busy = false
+				if err != nil {
+					s.acks, s.dirty = append(acks, s.acks...), s.put
+				} else {
+					s.put = true
+					s.stored(acks)
+					s.measured(usage)
+				}
+				done(err)
+				s.next()
+			})
+		})
+	})
+}
+
+// write keeps the record.
+func (s *Subscriber) write() {
+	l := s.loop
+	s.busy, s.dirty = true, false
+	acks := s.acks
+	s.acks = nil
+	record := s.record()
+	l.window.enter(func() {
+		l.opt.Sessions.KeepLine(s.seid, record, func(err error) {
+			l.Post(func() {
+				l.window.leave()
+				s.busy = false
+				if err != nil { // the next record has it
+					s.acks = append(acks, s.acks...)
+				} else {
+					s.stored(acks)
+				}
+				s.next()
+			})
+		})
+	})
+}
+
+// stored acknowledges events.
+func (s *Subscriber) stored(acks []func()) {
+	for _, ack := range acks {
+		ack()
+	}
+}
+
+// changed has the record written soon.
+func (s *Subscriber) changed() {
+	s.dirty = true
+	s.next()
+}
+
+// Want is access.Session's.
+func (s *Subscriber) Want(f access.Families, given *access.Addresses, done func(error)) {
+	if s.ending {
+		s.loop.Post(func() { done(errEnded) })
+		return
+	}
+	err := s.want(f, given)
+	if s.put {
+		s.changed()
+	}
+	s.loop.Post(func() { done(err) })
+}
+
+func (s *Subscriber) who() lease.Who {
+	return lease.Who{User: s.user, Circuit: string(s.request.Agent.CircuitID), MAC: s.request.Line.MAC}
+}
+
+// want takes addresses of these families and gives others back.
+func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
+	a, p := &s.addresses, &s.plan
+	if g != nil && g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
+		if _, err := s.loop.opt.Pools.TakeThis(p.Instance, netip.PrefixFrom(g.IPv4, 32), s.who()); err != nil {
+			return err
+		}
+		a.IPv4, a.Mask, a.Gateway, a.DNS = g.IPv4, g.Mask, g.Gateway, g.DNS
+	}
+	var four netip.Prefix
+	if p.IPv4.IsValid() {
+		four = netip.PrefixFrom(p.IPv4, 32)
+	}
+	l, had, err := s.take(f.V4, hostOf(a.IPv4), four, p.Pool4)
+	switch {
+	case err != nil:
+		return err
+	case !f.V4:
+		a.IPv4, a.Mask, a.Gateway = netip.Addr{}, 0, netip.Addr{}
+	case !had && l.Prefix.IsValid():
+		a.IPv4, a.Mask, a.Gateway = l.Prefix.Addr(), l.Mask, l.Gateway
+		if len(p.DNS) == 0 {
+			a.DNS = append(a.DNS, l.DNS...)
+		}
+	}
+	if len(p.DNS) > 0 {
+		a.DNS = p.DNS
+	}
+	for _, one := range []struct {
+		wanted bool
+		at     *netip.Prefix
+		this   netip.Prefix
+		pool   string
+	}{{f.V6, &a.IPv6, p.IPv6, p.Pool6}, {f.Delegated, &a.Delegated, p.Delegated, p.PoolPD}} {
+		l, had, err := s.take(one.wanted, *one.at, one.this, one.pool)
+		if err != nil {
+			return err
+		}
+		if !had {
+			*one.at = l.Prefix
+			if len(p.DNS) == 0 {
+				a.DNS = append(a.DNS, l.DNS...)
+			}
+		}
+	}
+	if p.InterfaceID != 0 {
+		a.InterfaceID = p.InterfaceID
+	}
+	return nil
+}
+
+// take is one family's part of want. had: nothing changes.
+func (s *Subscriber) take(wanted bool, has, this netip.Prefix, pool string) (l lease.Lease, had bool, err error) {
+	pools := s.loop.opt.Pools
+	switch {
+	case wanted == has.IsValid():
+		return l, true, nil
+	case !wanted:
+		pools.Release(s.plan.Instance, has)
+		return l, false, nil
+	case this.IsValid():
+		l, err = pools.TakeThis(s.plan.Instance, this, s.who())
+		return l, false, err
+	case pool != "":
+		l, err = pools.Take(pool, s.who())
+		return l, false, err
+	}
+	return l, false, nil
+}
+
+func hostOf(a netip.Addr) netip.Prefix {
+	if !a.IsValid() {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(a, a.BitLen())
+}
+
+// release gives all addresses back.
+func (s *Subscriber) release() {
+	pools := s.loop.opt.Pools
+	for i, v := range []netip.Prefix{hostOf(s.addresses.IPv4), s.addresses.IPv6, s.addresses.Delegated} {
+		switch {
+		case !v.IsValid():
+		case i == 0 && s.declined:
+			pools.Decline(s.plan.Instance, v)
+		default:
+			pools.Release(s.plan.Instance, v)
+		}
+	}
+}
+
+// Up is access.Session's.
+func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, done func(error)) {
+	s.do(func() {
+		if s.ending {
+			s.loop.Post(func() { done(errEnded) })
+			return
+		}
+		before := [3]any{s.families, s.mtu, s.alive}
+		s.families, s.mtu, s.alive = f, mtu, alive
+		if s.up.IsZero() {
+			s.up = s.loop.opt.Now()
+		}
+		fresh := !s.put
+		asked := s.loop.opt.Now()
+		s.commit(func(err error) {
+			switch {
+			case err != nil && fresh:
+				s.up = time.Time{}
+				s.loop.stats.failed("session")
+				s.loop.log.Warn("a subscriber's session is refused", "subscriber", s.about(),
+					"session", s.id, "error", err)
+				s.loop.noteAttempt(&s.request, s.user, "the session is refused: "+err.Error())
+			case err != nil:
+				s.families, s.mtu = before[0].(access.Families), before[1].(uint16)
+				s.alive = before[2].(access.KeepAlive)
+			case fresh:
+				s.loop.opt.Measures.SignIn(phaseSession, s.loop.opt.Now().Sub(asked))
+				s.cameUp()
+			default:
+				s.account(interimRecord, 0)
+			}
+			done(err)
+		})
+	})
+}
+
+// cameUp is called once: the first packets pass.
+func (s *Subscriber) cameUp() {
+	l := s.loop
+	l.stats.signedIn++
+	l.opt.Measures.SignIn(phaseTotal, l.opt.Now().Sub(s.began))
+	s.watch()
+	s.account(startRecord, 0)
+	l.opt.Notify("subscriber.up", s.about(), "session", s.id, "line", LineText(&s.request.Line), "ipv4",
+		addrText(s.addresses.IPv4),
+		"ipv6", prefixText(s.addresses.IPv6), "profile", s.plan.Profile)
+}
+
+// watch starts the timers of a session that is up.
+func (s *Subscriber) watch() {
+	l := s.loop
+	s.limit.Stop()
+	s.limit = nil
+	if s.plan.SessionTimeout > 0 {
+		s.limit = l.timers.add(s.up.Add(s.plan.SessionTimeout), func() { s.end(access.SessionTimeout) })
+	}
+	s.expectUsage()
+}
+
+// Keep is access.Session's.
+func (s *Subscriber) Keep(state []byte) {
+	s.keep = append([]byte(nil), state...)
+	if s.put && !s.ending {
+		s.changed()
+	}
+}
+
+// Down is access.Session's.
+func (s *Subscriber) Down(cause access.Cause) {
+	s.client = nil
+	s.declined = cause == access.UserError && s.request.Kind == access.IPoE4
+	s.end(cause)
+}
+
+// end ends the session, whoever wants it.
+func (s *Subscriber) end(cause access.Cause) {
+	if s.ending {
+		return
+	}
+	s.ending = true
+	s.limit.Stop()
+	s.interim.Stop()
+	if c := s.client; c != nil {
+		s.client = nil
+		c.Ended(cause)
+	}
+	s.loop.by.leave(s)
+	if !s.put && !s.busy {
+		s.gone(cause)
+		return
+	}
+	s.do(func() { s.drop(cause) })
+}
+
+// drop takes the session out of the data plane. The record says how it ended, until accounting has it.
+func (s *Subscriber) drop(cause access.Cause) {
+	l := s.loop
+	if !s.put { // it was refused meanwhile
+		s.gone(cause)
+		return
+	}
+	s.busy = true
+	ended := l.opt.Now()
+	record := s.recordEnded(cause, ended)
+	acks := s.acks
+	s.acks = nil
+	l.window.enter(func() {
+		l.opt.Sessions.DropLine(s.seid, record, func(usage []api.Usage, err error) {
+			l.Post(func() {
+				l.window.leave()
+				s.busy = false
+				if err != nil { // the session layer is full: it is tried again
+					s.acks = append(acks, s.acks...)
+					l.timers.add(l.opt.Now().Add(time.Second),
+						func() { s.do(func() { s.drop(cause) }) })
+					return
+				}
+				s.put = false
+				s.stored(acks)
+				s.measured(usage)
+				s.release()
+				s.whenCounted(func() { s.stopped(cause, ended) })
+			})
+		})
+	})
+}
+
+// keepStopped is how long the store has the record of a session whose end accounting was told of: accounting writes its
+// own meanwhile.
+const keepStopped = 5 * time.Second
+
+// stopped is called when all is counted.
+func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
+	l := s.loop
+	s.stored(s.acks)
+	s.acks = nil
+	s.accountAt(stopRecord, cause, ended)
+	l.by.forget(s)
+	l.stats.ended[cause]++
+	l.opt.Notify("subscriber.down", s.about(), "session", s.id, "cause", CauseText(cause), "line",
+		LineText(&s.request.Line),
+		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes", s.used[0].bytes[1])
+	l.timers.add(l.opt.Now().Add(keepStopped), func() { l.removeRecord(s.seid) })
+}
+
+// removeRecord has the store forget a session.
+func (l *Loop) removeRecord(seid uint64) {
+	l.window.enter(func() {
+		l.opt.Sessions.KeepLine(seid, nil, func(error) { l.Post(l.window.leave) })
+	})
+}
+
+// gone is the end of one whose packets never passed.
+func (s *Subscriber) gone(cause access.Cause) {
+	s.release()
+	s.loop.by.forget(s)
+	s.loop.stats.ended[cause]++
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/session"
+	"isthmus/controlplane/testkit"
+)
+
+func TestComesAndGoes(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	a := h.session.Addresses()
+	testkit.ErrorIf(t, a.IPv4.String() != "10.64.0.2" || a.Gateway.String() != "10.64.0.1" || !a.IPv6.IsValid(),
+		"%+v", a)
+	o := b.object(h)
+	l := o.Line
+	testkit.ErrorIf(t, l.STag != 100 || l.CTag != 2 || l.PPPoESession != 2 || l.LCPMagic != 7 ||
+		l.LCPInterval != 10 || l.MRU != 1492 ||
+		l.Encap != api.EncapQinQPPPoE, "%+v", l)
+	testkit.ErrorIf(t, len(o.PDR) != 2 || o.PDR[0].PDI.UEIP[0].IPv4 != a.IPv4 || o.QER[0].UplinkPolicer != "slow",
+		"%+v", o)
+	testkit.ErrorIf(t, !slices.Equal(b.judge.of(h.session.ID()), []aaa.Kind{aaa.Start}), "%v", b.judge.records)
+	b.layer.usage = []api.Usage{usage(1, 0, 100, 200, api.UsageTermr), usage(2, 0, 30, 40, api.UsageTermr)}
+	h.session.Down(access.UserRequest)
+	b.turn()
+	stop := b.judge.last()
+	testkit.ErrorIf(t, stop.Kind != aaa.Stop || stop.Total.UpBytes != 100 || stop.Total.DownBytes != 200 ||
+		stop.V6.UpBytes != 30 ||
+		stop.Cause != access.UserRequest, "%+v", stop)
+	b.pass(time.Minute)
+	testkit.ErrorIf(t, len(b.layer.sessions)+len(b.layer.records)+len(b.by.seid)+len(b.by.user)+len(b.by.line) != 0, "something is left")
+	testkit.Equal(t, b.pools.Rows()[0].Used, 0, "addresses")
+	testkit.ErrorIf(t, !slices.Equal(b.events, []string{"subscriber.up anna", "subscriber.down anna"}), "%v",
+		b.events)
+}
+
+// Who is let in and never comes up leaves nothing; neither does one whom the data plane refuses.
+func TestNeverUp(t *testing.T) {
+	b := start(t, nil)
+	h := b.signIn(request("anna", 1))
+	b.pass(2 * time.Minute)
+	testkit.ErrorIf(t, h.cause != access.LostService || len(b.by.seid) != 0 || b.pools.Rows()[0].Used != 0, "%v",
+		h.cause)
+	h = b.signIn(request("anna", 1))
+	b.layer.refuse = errors.New("no room")
+	var failed error
+	h.session.Up(access.Families{V4: true}, 0, access.KeepAlive{}, func(err error) { failed = err })
+	b.turn()
+	testkit.ErrorIf(t, failed == nil, "a refused session is up")
+	h.session.Down(access.NASError)
+	b.turn()
+	testkit.ErrorIf(t, len(b.by.seid) != 0 || b.pools.Rows()[0].Used != 0 || len(b.judge.records) != 0,
+		"something is left")
+	testkit.ErrorIf(t, len(b.Attempts("anna", 10)) != 3, "%+v", b.Attempts("anna", 10))
+}
+
+func TestRefused(t *testing.T) {
+	b := start(t, nil)
+	for _, c := range []struct {
+		v      access.Verdict
+		reason string
+		silent bool
+	}{
+		{access.Verdict{Why: "wrong password", Failure: "E=691"}, "authentication", false},
+		{access.Verdict{Silent: true, Why: "no server"}, "no answer", true},
+		{access.Verdict{Accept: true, Plan: access.Plan{Profile: "none"}}, "plan", false},
+		{access.Verdict{Accept: true, Plan: access.Plan{Pool4: "none"}}, "address", false},
+		{access.Verdict{Accept: true, Plan: access.Plan{ACLUp: "x"}}, "plan", false},
+	} {
+		b.judge.verdict = c.v
+		h := b.signIn(request("bob", 2))
+		testkit.ErrorIf(t, h.session != nil || h.verdict == nil || h.verdict.Silent != c.silent ||
+			b.stats.failures[c.reason] == 0, "%s: %+v",
+			c.reason, h.verdict)
+		b.stats.failures = map[string]uint64{}
+	}
+	list := b.Attempts("02:00:00:00:00:02", 10)
+	testkit.ErrorIf(t, len(list) != 5 || b.pools.Rows()[0].Used != 0, "%+v", list)
+}
+
+// Row B17: sign-ins are paced, and who waits too long hears nothing.
+func TestAdmission(t *testing.T) {
+	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 1000, 0 })
+	b.judge.hold = true
+	var in, silent int
+	for i := range 20000 {
+		r := request(fmt.Sprint("user", i), byte(i))
+		r.Line.STag, r.Line.CTag = uint16(1+i%4000), uint16(1+i/4000)
+		b.SignIn(r, &home{}, func(s access.Session, v *access.Verdict) {
+			switch {
+			case s != nil:
+				in++
+			case v.Silent:
+				silent++
+			}
+		})
+	}
+	b.turn()
+	testkit.ErrorIf(t, len(b.judge.late) != 10 || silent != 20000-10-mostWaiting, "%d under way, %d silent",
+		len(b.judge.late), silent)
+	for range 1000 { // 10 s
+		late := b.judge.late
+		b.judge.late = nil
+		for _, fn := range late {
+			fn()
+		}
+		b.pass(10 * time.Millisecond)
+	}
+	testkit.ErrorIf(t, in < 4500 || in > 6000 || in+silent != 20000, "%d in, %d silent", in, silent)
+	testkit.ErrorIf(t, b.admission.running != 0 || len(b.admission.queue) != 0, "%+v", b.admission)
+}
+
+// 10,000 sessions of one user name: as many as it may, the oldest go; or the new ones are refused.
+func TestOneUserName(t *testing.T) {
+	for _, replace := range []bool{true, false} {
+		b := start(t, func(s *Settings) { s.Replace = replace })
+		var homes []*home
+		for i := range 10000 {
+			r := request("shared", byte(i))
+			r.Line.STag, r.Line.CTag = uint16(1+i%4000), uint16(1+i/4000)
+			h := b.signIn(r)
+			homes = append(homes, h)
+		}
+		b.pass(10 * time.Second)
+		testkit.Equal(t, len(b.by.user["shared"]), 2, "sessions")
+		first, last := homes[0], homes[9999]
+		testkit.ErrorIf(t, replace != (first.cause == access.NASRequest) || replace != (last.session != nil),
+			"%v: %+v %+v", replace, first, last)
+		testkit.Equal(t, b.pools.Rows()[0].Used, 2, "addresses")
+	}
+}
+
+func TestLimitOfALine(t *testing.T) {
+	b := start(t, func(s *Settings) { s.Limits.PerLine = 1 })
+	one := b.up(request("a", 1))
+	two := b.up(request("b", 1))
+	testkit.ErrorIf(t, one.cause != access.NASRequest || two.cause != 0 || len(b.layer.sessions) != 1, "%v %v",
+		one.cause, two.cause)
+}
+
+// Reports are counted once, by whichever way they come, and acknowledged when the store has them.
+func TestAccounting(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	id := h.session.ID()
+	acked := b.reports(h, usage(1, 0, 10, 20, api.UsagePerio))
+	testkit.ErrorIf(t, !*acked, "not acknowledged")
+	b.reports(h, usage(2, 0, 1, 2, api.UsageLiusa))
+	b.pass(time.Second)
+	r := b.judge.last()
+	testkit.ErrorIf(t, r.Kind != aaa.Interim || r.Total.UpBytes != 10 || r.V6.DownBytes != 2, "%+v", r)
+	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio)) // told again
+	b.pass(599 * time.Second)
+	testkit.Equal(t, len(b.judge.of(id)), 2, "records")
+	b.pass(10 * time.Second) // the data plane is silent: a record all the same
+	testkit.Equal(t, len(b.judge.of(id)), 3, "records")
+	// The answer to the end overtakes an event.
+	b.layer.usage = []api.Usage{usage(1, 2, 1, 0, api.UsageTermr), usage(2, 1, 0, 0, api.UsageTermr)}
+	h.session.Down(access.UserRequest)
+	b.turn()
+	testkit.Equal(t, len(b.judge.of(id)), 3, "records")
+	acked = b.reports(h, usage(1, 1, 1000, 0, api.UsagePerio))
+	r = b.judge.last()
+	testkit.ErrorIf(t, r.Kind != aaa.Stop || r.Total.UpBytes != 1011 || !*acked, "%+v", r)
+}
+
+// What is owed for ever does not keep the last record back.
+func TestReportsLost(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	b.layer.usage = []api.Usage{usage(1, 2, 1, 0, api.UsageTermr)}
+	h.session.Down(access.UserRequest)
+	b.pass(5 * time.Second)
+	testkit.ErrorIf(t, b.judge.last().Kind != aaa.Stop || b.stats.reportsLost != 2, "%+v", b.judge.last())
+}
+
+func TestTimeouts(t *testing.T) {
+	b := start(t, nil)
+	b.judge.verdict.Plan.Profile = "timed"
+	one, two := b.up(request("a", 1)), b.up(request("b", 2))
+	testkit.Equal(t, b.object(one).Inactivity, 60, "seconds")
+	b.LineEvent(&api.Event{Type: api.EventTypeInactive, SEID: seidOf(two.session.ID())}, func() {})
+	b.pass(time.Hour + time.Minute)
+	testkit.ErrorIf(t, one.cause != access.SessionTimeout || two.cause != access.IdleTimeout, "%v %v", one.cause,
+		two.cause)
+}
+
+func TestQuota(t *testing.T) {
+	b := start(t, nil)
+	b.judge.verdict.Plan.Profile = "quota"
+	h := b.up(request("a", 1))
+	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 1000, "bytes")
+	b.reports(h, usage(1, 0, 600, 400, api.UsageVolqu))
+	o := b.object(h)
+	testkit.ErrorIf(t, !slices.Contains(b.events, "subscriber.quota a"), "%v", b.events)
+	testkit.ErrorIf(t, h.plans != 1 || o.FAR[0].Forwarding.Redirect == nil || o.URR[0].VolumeQuota != nil ||
+		len(o.LineFilters) != 1, "%+v", o)
+	b.judge.verdict.Plan = access.Plan{Profile: "quota", Quota: 500}
+	b.set.profiles["quota"].Exhausted = "end"
+	h = b.up(request("b", 2))
+	b.reports(h, usage(1, 0, 600, 400, api.UsageVolqu))
+	testkit.ErrorIf(t, h.cause != access.SessionTimeout, "%v", h.cause)
+}
+
+func TestPlanChanges(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	s := b.by.seid[seidOf(h.session.ID())]
+	said := s.auth
+	said.Down = access.Rate{CIR: 5000}
+	plan, err := b.set.plan(&s.request.Line, &said)
+	testkit.Must(t, err)
+	b.layer.usage = []api.Usage{usage(1, 0, 5, 5, api.UsageImmer)}
+	s.replan(said, plan, nil)
+	b.turn()
+	o := b.object(h)
+	testkit.ErrorIf(t, h.plans != 1 || o.QER[0].Downlink == nil || o.QER[0].Downlink.CIR != 625000 ||
+		o.URR[0].Query != 1, "%+v", o.QER)
+	testkit.ErrorIf(t, b.judge.last().Kind != aaa.Interim || b.judge.last().Total.UpBytes != 5, "%+v",
+		b.judge.last())
+	b.layer.refuse = errors.New("no room")
+	said.Down.CIR = 6000
+	plan.Down.CIR = 6000
+	var failed error
+	s.replan(said, plan, func(err error) { failed = err })
+	b.turn()
+	testkit.ErrorIf(t, failed == nil || h.session.Plan().Down.CIR != 5000, "%+v", h.session.Plan())
+}
+
+// After a restart of the control plane everybody is there, with what was counted; who cannot be is ended.
+func TestRestart(t *testing.T) {
+	b := start(t, nil)
+	h, g := b.up(request("anna", 1)), b.up(request("gone", 2))
+	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio))
+	b.pass(time.Second)
+	g.session.Keep(nil) // its front end cannot go on
+	ended := b.up(request("ended", 3))
+	ended.session.Down(access.UserRequest)
+	b.turn() // the record of the end may be lost
+	var records []session.LineRecord
+	for seid, data := range b.layer.records {
+		records = append(records, session.LineRecord{SEID: seid, Data: data, Session: b.layer.sessions[seid]})
+	}
+	testkit.Equal(t, len(records), 3, "records")
+	puts := b.layer.puts
+	b.judge.records = nil
+	b.open(nil)
+	b.Restore(records)
+	b.turn()
+	testkit.ErrorIf(t, len(b.front.restored) != 1 || b.layer.puts != puts, "%d restored, %d sent again",
+		len(b.front.restored), b.layer.puts-puts)
+	testkit.Equal(t, len(b.judge.of(g.session.ID())), 1, "last record of who is gone")
+	testkit.Equal(t, len(b.judge.of(ended.session.ID())), 1, "last record of who had ended")
+	again := b.front.restored[0]
+	testkit.Equal(t, again.session.Addresses().IPv4, h.session.Addresses().IPv4, "address")
+	b.reports(again, usage(1, 0, 10, 20, api.UsagePerio)) // told again to the new control plane
+	b.reports(again, usage(1, 1, 1, 1, api.UsagePerio))
+	b.layer.usage = []api.Usage{usage(1, 2, 100, 0, api.UsageTermr)}
+	b.Clear("anna", access.AdminReset)
+	b.turn()
+	stop := b.judge.last()
+	testkit.ErrorIf(t, stop.Kind != aaa.Stop || stop.Total.UpBytes != 111 || again.cause != access.AdminReset,
+		"%+v", stop)
+}
+
+func TestFindsAndDrains(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	b.up(request("bob", 2))
+	a := h.session.Addresses()
+	for _, what := range []string{"anna", "02:00:00:00:00:01", a.IPv4.String(), a.IPv6.Addr().Next().String(),
+		a.IPv6.String(),
+		"dslam 1/anna", "access:100.2", h.session.ID()} {
+		rows := b.Rows(what)
+		testkit.ErrorIf(t, len(rows) != 1 || rows[0].User != "anna" || rows[0].State != "up", "%q: %+v", what,
+			rows)
+	}
+	testkit.ErrorIf(t, len(b.Rows("nobody")) != 0 || len(b.Rows("")) != 2, "%+v", b.Rows(""))
+	testkit.Equal(t, b.Drain(), 2, "ended")
+	late := b.signIn(request("late", 3))
+	b.pass(time.Minute)
+	testkit.ErrorIf(t, !late.verdict.Silent || b.judge.last().Kind != aaa.Off || len(b.layer.sessions) != 0,
+		"%+v", b.judge.last())
+}
+
+func TestFramesGoWhereTheyAreServed(t *testing.T) {
+	b := start(t, nil)
+	for _, f := range []access.Frame{{Line: access.Line{Port: "access", STag: 5}, EtherType: 0x8863},
+		{Line: access.Line{Port: "access", STag: 4005}, EtherType: 0x8863}, {Line: access.Line{Port: "other"},
+			EtherType: 0x0800}} {
+		b.Frame(&f)
+	}
+	testkit.ErrorIf(t, b.front.frames != 1 || b.Counts().NobodyThere != 2, "%+v", b.Counts())
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channel: frames of subscribers between the host path and the control plane, over one connection of the control
+// socket (API_CHANNEL). Control thread.
+#ifndef CORE_CHANNEL_H
+#define CORE_CHANNEL_H
+
+#include "isthmus_api.h"
+#include <stdint.h>
+
+struct rte_mbuf;
+
+enum channel_result {
+	CHANNEL_TAKEN,
+	CHANNEL_FULL, // the control plane reads more slowly than frames come
+	CHANNEL_CLOSED, // there is none that reads
+};
+
+// Copies h, and h->length octets of m from `offset` on, which m must have: at most API_FRAME_MOST.
+enum channel_result channel_put(const struct api_frame *h, const struct rte_mbuf *m, uint32_t offset);
+
+// fn is given what the control plane sends, checked for its form alone: octets has h->length bytes, the port's name
+// ends. From a constructor; one.
+void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets));
+
+#endif

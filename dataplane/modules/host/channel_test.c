@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of subscribers to the control plane and back.
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+// clang-format on
+#include "core/object.h"
+#include "testkit/channel.h"
+#include "testkit/gateway.h"
+#include "testkit/reasons.h"
+#include "wire/bytes.h"
+#include "wire/eth.h"
+#include "wire/pppoe.h"
+
+static const uint8_t stranger[6] = {2, 0, 0, 0, 9, 9}, broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+static const uint8_t padi[] = {0x11, PPPOE_PADI, 0, 0, 0, 4, 1, 1, 0, 0};
+
+static int setup(void **state)
+{
+	gateway_start(NULL);
+	gateway_homes(1, GATEWAY_HOMES);
+	return 0;
+}
+
+static int open_channel(void **state)
+{
+	kit_advance(2000000); // limits are as if nothing had come
+	kit_clear();
+	kit_channel_open();
+	return 0;
+}
+
+static int check(void **state)
+{
+	kit_run();
+	assert_int_equal(kit_channel.wrong, 0);
+	assert_true(kit_balance());
+	return 0;
+}
+
+// Behind Ethernet and none, one or two tags.
+static void put_tags(struct frame *f, const uint8_t *to, const uint8_t *from, uint16_t type, uint16_t s, uint16_t c)
+{
+	frame_ethernet(f, to, from, type);
+	if (c != 0)
+		frame_tag(f, 0x8100, c);
+	if (s != 0)
+		frame_tag(f, 0x88a8, s);
+}
+
+static void send(const struct frame *f)
+{
+	assert_int_equal(kit_send("access", f->at, f->length), 0);
+	kit_run();
+}
+
+static const struct api_frame *came(uint32_t i)
+{
+	assert_true(kit_channel.frames > i);
+	return &kit_channel.frame[i].h;
+}
+
+// ---- up -------------------------------------------------------------------------------------------------------------
+
+static void discovery_comes_up(void **state)
+{
+	static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {100, 200}};
+	static struct frame f;
+
+	assert_int_equal(kit_channel.ports, 1);
+	assert_string_equal(kit_channel.port[0].name, "access");
+	assert_memory_equal(kit_channel.port[0].mac, gateway_mac[0], 6);
+	for (uint32_t i = 0; i < RTE_DIM(tags); i++) {
+		frame_payload(&f, 0);
+		frame_append(&f, padi, sizeof(padi));
+		put_tags(&f, broadcast, stranger, ETH_TYPE_PPPOE_DISCOVERY, tags[i][0], tags[i][1]);
+		frame_append(&f, NULL, 60 - f.length); // as Ethernet pads it
+		send(&f);
+		const struct api_frame *h = came(i);
+		assert_string_equal(h->port, "access");
+		assert_int_equal(h->reason, API_FRAME_PPPOE_DISCOVERY);
+		assert_int_equal(h->ethertype, ETH_TYPE_PPPOE_DISCOVERY);
+		assert_int_equal(h->tpid, tags[i][0] != 0 ? 0x88a8 : 0);
+		assert_int_equal(h->s_tag, tags[i][0]);
+		assert_int_equal(h->c_tag, tags[i][1]);
+		assert_memory_equal(h->mac, stranger, 6);
+		assert_int_equal(h->seid, 0);
+		assert_int_equal(h->length, sizeof(padi));
+		assert_memory_equal(kit_channel.frame[i].octets, padi, sizeof(padi));
+	}
+}
+
+static void subscribers_are_known(void **state)
+{
+	static const uint8_t echo[] = {9, 1, 0, 8, 1, 2, 3, 4};
+	static struct frame f;
+
+	frame_payload(&f, 0);
+	frame_append(&f, echo, sizeof(echo));
+	frame_pppoe(&f, HOME_PPPOE, 0xc021);
+	put_tags(&f, gateway_mac[0], gateway_home_mac(HOME_PPPOE), ETH_TYPE_PPPOE_SESSION, 100, HOME_PPPOE);
+	send(&f);
+	assert_int_equal(came(0)->reason, API_FRAME_PPP_CONTROL);
+	assert_int_equal(came(0)->seid, kit_session_row(gateway_home_name(HOME_PPPOE)).seid);
+	assert_int_not_equal(came(0)->seid, 0);
+	assert_int_equal(came(0)->length, PPPOE_HEADER + sizeof(echo));
+
+	frame_payload(&f, 250);
+	frame_udp(&f, 68, 67);
+	frame_ip(&f, "0.0.0.0", "255.255.255.255", 17);
+	put_tags(&f, broadcast, gateway_home_mac(HOME_QINQ), ETH_TYPE_IP4, 100, HOME_QINQ);
+	send(&f);
+	assert_int_equal(came(1)->reason, API_FRAME_DHCP);
+	assert_int_equal(came(1)->seid, kit_session_row(gateway_home_name(HOME_QINQ)).seid);
+	assert_int_equal(came(1)->length, 20 + 8 + 250);
+	assert_int_equal(kit_channel.frame[1].octets[0], 0x45);
+
+	frame_payload(&f, 100);
+	frame_udp(&f, 546, 547);
+	frame_ip(&f, "fe80::1", "ff02::1:2", 17);
+	put_tags(&f, (const uint8_t[]){0x33, 0x33, 0, 1, 0, 2}, stranger, ETH_TYPE_IP6, 0, 0);
+	send(&f);
+	assert_int_equal(came(2)->reason, API_FRAME_DHCP6);
+	assert_int_equal(came(2)->seid, 0);
+
+	frame_payload(&f, 8);
+	f.at[0] = 133, f.at[1] = 0;
+	frame_ip(&f, "fe80::1", "ff02::2", 58);
+	put_tags(&f, (const uint8_t[]){0x33, 0x33, 0, 0, 0, 2}, stranger, ETH_TYPE_IP6, 7, 0);
+	send(&f);
+	assert_int_equal(came(3)->reason, API_FRAME_ROUTER_SOLICITATION);
+}
+
+static void slow_reader_costs_frames_alone(void **state)
+{
+	uint64_t full = kit_reason("channel-full");
+	uint32_t in_use = kit_buffers_in_use();
+	static struct frame f;
+
+	kit_channel.busy = 1;
+	for (uint32_t i = 0; i < 40; i++)
+		for (uint32_t c = 1; c <= 100; c++) {
+			frame_payload(&f, 1200);
+			frame_udp(&f, 68, 67);
+			frame_ip(&f, "0.0.0.0", "255.255.255.255", 17);
+			put_tags(&f, broadcast, stranger, ETH_TYPE_IP4, 100, (uint16_t)(1000 + c));
+			send(&f);
+			kit_advance(1000);
+		}
+	assert_true(kit_reason("channel-full") - full > 0);
+	assert_int_equal(kit_buffers_in_use(), in_use);
+	kit_channel.busy = 0;
+	kit_advance(2000);
+	// 25 frames of about 1,300 bytes in each message.
+	assert_int_equal(kit_channel.frames, 4000 - (kit_reason("channel-full") - full));
+	assert_true(kit_channel.frames > 3000);
+	// The first that finds no room, alone.
+	struct kit_reasons before;
+	kit_channel.busy = 1;
+	for (uint32_t i = 0; kit_reason("channel-full") == full || i == 0; i++) {
+		before = kit_reasons();
+		full = i == 0 ? kit_reason("channel-full") : full;
+		send(&f);
+		kit_advance(30000);
+	}
+	kit_only_dropped(&before, "channel-full", 1);
+	kit_channel.busy = 0;
+	kit_advance(2000);
+}
+
+static void long_frames_stay_here(void **state)
+{
+	static struct frame f;
+
+	frame_payload(&f, API_FRAME_MOST - 27);
+	frame_udp(&f, 68, 67);
+	frame_ip(&f, "0.0.0.0", "255.255.255.255", 17);
+	put_tags(&f, broadcast, stranger, ETH_TYPE_IP4, 100, 200);
+	struct kit_reasons before = kit_reasons();
+	send(&f);
+	kit_only_dropped(&before, "channel-too-long", 1);
+	assert_int_equal(kit_channel.frames, 0);
+}
+
+static void another_takes_over(void **state)
+{
+	struct reply_sink other = kit_channel.sink;
+	static struct frame f;
+
+	other.owner = 9;
+	kit_request(&other, API_CHANNEL, 0, NULL, 0);
+	assert_int_equal(kit_channel.status.code, ECANCELED);
+	request_client_gone(kit_channel.sink.owner); // who has it no more
+	frame_payload(&f, 0);
+	frame_append(&f, padi, sizeof(padi));
+	put_tags(&f, broadcast, stranger, ETH_TYPE_PPPOE_DISCOVERY, 0, 0);
+	send(&f);
+	assert_int_equal(kit_channel.frames, 1);
+	request_client_gone(other.owner);
+	send(&f); // counted, and freed
+	assert_int_equal(kit_channel.frames, 1);
+}
+
+// ---- limits ---------------------------------------------------------------------------------------------------------
+
+static void put_discovery(struct frame *f, const uint8_t *from, uint16_t s, uint16_t c)
+{
+	frame_payload(f, 0);
+	frame_append(f, padi, sizeof(padi));
+	put_tags(f, broadcast, from, ETH_TYPE_PPPOE_DISCOVERY, s, c);
+}
+
+static uint32_t came_from(uint16_t s, uint16_t c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < kit_channel.frames; i++)
+		n += kit_channel.frame[i].h.s_tag == s && kit_channel.frame[i].h.c_tag == c;
+	return n;
+}
+
+// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share comes up; PADIs of other lines,
+// and what subscribers of the same line say, all do.
+static void one_line_starves_nobody(void **state)
+{
+	static const uint8_t echo[] = {9, 1, 0, 8, 1, 2, 3, 4};
+	uint64_t limited = kit_reason("punt-line-limit"), others = 0;
+	static struct frame f;
+	uint32_t seconds = 5;
+
+	kit_channel.frames = 0;
+	for (uint32_t ms = 0; ms < seconds * 1000; ms++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			uint8_t random[6] = {2, 7, (uint8_t)i, (uint8_t)(ms >> 8), (uint8_t)ms, 1};
+
+			put_discovery(&f, random, 100, HOME_PPPOE);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+		}
+		if (ms % 100 == 50) {
+			put_discovery(&f, stranger, 100, (uint16_t)(1000 + ms / 100));
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+			frame_payload(&f, 0);
+			frame_append(&f, echo, sizeof(echo));
+			frame_pppoe(&f, HOME_PPPOE, 0xc021);
+			put_tags(&f, gateway_mac[0], gateway_home_mac(HOME_PPPOE), ETH_TYPE_PPPOE_SESSION, 100,
+				HOME_PPPOE);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+		}
+		kit_run();
+		kit_advance(1000);
+	}
+	for (uint32_t c = 1000; c < 1000 + seconds * 10; c++)
+		others += came_from(100, (uint16_t)c);
+	assert_int_equal(others, seconds * 10);
+	uint32_t flood = came_from(100, HOME_PPPOE) - seconds * 10; // but the subscriber's own
+	assert_in_range(flood, API_PUNT_LINE * seconds - 5, API_PUNT_LINE * (seconds + 1) + 5);
+	assert_int_equal(kit_reason("punt-line-limit") - limited, 2000 * seconds - flood);
+}
+
+// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs.
+static void many_lines_starve_nobody(void **state)
+{
+	uint64_t limited = kit_reason("punt-s-tag-limit");
+	static struct frame f;
+	uint32_t quiet = 0;
+
+	for (uint32_t ms = 0; ms < 3000; ms++) {
+		for (uint32_t line = 1; line <= 100; line++) {
+			uint8_t mac[6] = {2, 9, 0, (uint8_t)(ms >> 8), (uint8_t)ms, (uint8_t)line};
+
+			put_discovery(&f, mac, 100, (uint16_t)line);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+			if (line % 32 == 0)
+				kit_run();
+		}
+		if (ms % 100 == 99) {
+			put_discovery(&f, stranger, 100, 1000);
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+		}
+		kit_run();
+		for (uint32_t i = 0; i < kit_channel.frames; i++)
+			quiet += kit_channel.frame[i].h.c_tag == 1000;
+		kit_channel.frames = 0;
+		kit_advance(1000);
+	}
+	assert_int_equal(quiet, 30);
+	assert_true(kit_reason("punt-s-tag-limit") > limited);
+}
+
+struct flood {
+	const char *what, *reason;
+	uint8_t macs; // that it comes from
+	uint16_t lines; // C-tags; 0: no C-tag
+	uint16_t s_tags; // 0: no tags
+	uint32_t most; // that come up at once
+};
+
+// Each level by itself: as many as its bucket holds come up at one moment.
+static void each_level_is_limited(void **state)
+{
+	static const struct flood row[] = {
+		{"one MAC address", "punt-subscriber-limit", 1, 1, 1, API_PUNT_SUBSCRIBER},
+		{"one line", "punt-line-limit", 200, 1, 1, API_PUNT_LINE},
+		{"one S-tag", "punt-s-tag-limit", 2, 2000, 1, API_PUNT_S_TAG / 10},
+		{"one S-tag without C-tags", "punt-s-tag-limit", 200, 0, 1, API_PUNT_S_TAG / 10},
+		{"without tags", "punt-subscriber-limit", 1, 0, 0, API_PUNT_SUBSCRIBER},
+	};
+	static struct frame f;
+
+	for (uint32_t r = 0; r < RTE_DIM(row); r++) {
+		uint32_t sent = row[r].most * 2 + 100;
+		uint64_t limited = kit_reason(row[r].reason);
+
+		kit_advance(2000000);
+		kit_channel.frames = 0;
+		for (uint32_t i = 0; i < sent; i++) {
+			uint8_t mac[6] = {2, 8, 0, 0, (uint8_t)r, (uint8_t)(i % row[r].macs)};
+			uint16_t c = row[r].lines != 0 ? (uint16_t)(1 + i / row[r].macs % row[r].lines) : 0;
+
+			put_discovery(&f, mac, row[r].s_tags, c);
+			send(&f);
+		}
+		if (kit_channel.frames != row[r].most || kit_reason(row[r].reason) - limited != sent - row[r].most)
+			fail_msg("%s: %u came up, %lu were limited", row[r].what, kit_channel.frames,
+				kit_reason(row[r].reason) - limited);
+	}
+}
+
+static void a_port_is_limited(void **state)
+{
+	struct kit_reasons before = kit_reasons();
+	static struct frame f;
+
+	for (uint32_t i = 0; i < API_PUNT_PORT / 10 + 500; i++) {
+		put_discovery(&f, stranger, (uint16_t)(1 + i % 20), (uint16_t)(1 + i / 20));
+		assert_int_equal(kit_send("access", f.at, f.length), 0);
+		if (i % 32 == 31)
+			kit_run();
+	}
+	kit_run();
+	kit_only_dropped(&before, "punt-port-limit", 500);
+}
+
+// ---- PPPoE sessions that begin --------------------------------------------------------------------------------------
+
+static void send_ppp(const uint8_t *mac, uint16_t c, uint16_t id)
+{
+	static struct frame f;
+
+	frame_payload(&f, 0);
+	frame_append(&f, (const uint8_t[]){1, 1, 0, 4}, 4); // LCP Configure-Request
+	frame_pppoe(&f, id, 0xc021);
+	put_tags(&f, gateway_mac[0], mac, ETH_TYPE_PPPOE_SESSION, 100, c);
+	send(&f);
+}
+
+// A router solicitation in PPP.
+static void send_solicitation(const uint8_t *mac, uint16_t id)
+{
+	static struct frame f;
+
+	frame_payload(&f, 8);
+	f.at[0] = 133, f.at[1] = 0;
+	frame_ip(&f, "fe80::1", "ff02::2", 58);
+	frame_pppoe(&f, id, PPP_IP6);
+	put_tags(&f, gateway_mac[0], mac, ETH_TYPE_PPPOE_SESSION, 100, 200);
+	send(&f);
+}
+
+static void say(uint8_t code, uint16_t ethertype, uint16_t id)
+{
+	uint8_t pppoe[] = {0x11, code, (uint8_t)(id >> 8), (uint8_t)id, 0, 4, 1, 1, 0, 0};
+	struct api_frame h = {.port = "access",
+		.length = sizeof(pppoe),
+		.ethertype = ethertype,
+		.tpid = 0x88a8,
+		.s_tag = 100,
+		.c_tag = 200,
+		.mac = {2, 0, 0, 0, 9, 9}};
+
+	kit_channel_send(NULL, &h, pppoe);
+	kit_run();
+}
+
+// Between PADS and SESSION object PPP frames come up from the very subscriber, row B4 holds for all others.
+static void sessions_begin_with_pads(void **state)
+{
+	static const uint8_t other[6] = {2, 0, 0, 0, 9, 8};
+	uint64_t unknown = kit_reason("ppp-unknown-subscriber");
+
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 0);
+	say(PPPOE_PADS, ETH_TYPE_PPPOE_DISCOVERY, 77);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(came(0)->reason, API_FRAME_PPP_CONTROL);
+	assert_int_equal(came(0)->seid, 0);
+	send_solicitation(stranger, 77);
+	assert_int_equal(came(1)->reason, API_FRAME_ROUTER_SOLICITATION);
+	assert_int_equal(came(1)->ethertype, ETH_TYPE_PPPOE_SESSION);
+	kit_channel.frames = 1;
+	send_ppp(other, 200, 77);
+	send_ppp(stranger, 201, 77);
+	send_solicitation(other, 77);
+	send_ppp(stranger, 200, 78);
+	assert_int_equal(kit_channel.frames, 1);
+	// A refusal (RFC 2516 §5.4) begins none.
+	say(PPPOE_PADS, ETH_TYPE_PPPOE_DISCOVERY, 0);
+	send_ppp(stranger, 200, 0);
+	assert_int_equal(kit_channel.frames, 1);
+	say(PPPOE_PADT, ETH_TYPE_PPPOE_DISCOVERY, 77);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 1);
+	assert_int_equal(kit_reason("ppp-unknown-subscriber") - unknown, 7);
+}
+
+static void wait_seconds(uint32_t seconds)
+{
+	for (uint32_t i = 0; i < seconds * 20; i++)
+		kit_advance(50000);
+}
+
+static void sessions_that_go_nowhere_are_forgotten(void **state)
+{
+	say(PPPOE_PADS, ETH_TYPE_PPPOE_DISCOVERY, 77);
+	wait_seconds(50);
+	say(0, ETH_TYPE_PPPOE_SESSION, 77); // the control plane goes on
+	wait_seconds(50);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 1);
+	wait_seconds(30);
+	send_ppp(stranger, 200, 77);
+	assert_int_equal(kit_channel.frames, 1);
+}
+
+// ---- first sign of life ---------------------------------------------------------------------------------------------
+
+static void put_port(uint32_t sign_in)
+{
+	uint32_t length;
+	struct api_port p = *(const struct api_port *)object_find(API_PORT, "access", &length);
+
+	p.sign_in = sign_in;
+	kit_begin();
+	kit_put(API_PORT, "access", &p, sizeof(p));
+	assert_int_equal(kit_commit(), 0);
+}
+
+static void send_signs_of_life(uint16_t s, uint16_t c)
+{
+	static const uint8_t arp[28] = {0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 9, 9, 100, 64, 0, 77, [24] = 100, 64, 0, 1};
+	static struct frame f;
+
+	frame_payload(&f, 20);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, "100.64.0.77", "198.51.100.9", 17);
+	put_tags(&f, gateway_mac[0], stranger, ETH_TYPE_IP4, s, c);
+	send(&f);
+	frame_payload(&f, 20);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, "2001:db8:1:77::1", "2001:db8:ffff::9", 17);
+	put_tags(&f, gateway_mac[0], stranger, ETH_TYPE_IP6, s, c);
+	send(&f);
+	frame_payload(&f, 0);
+	frame_append(&f, arp, sizeof(arp));
+	put_tags(&f, broadcast, stranger, ETH_TYPE_ARP, s, c);
+	send(&f);
+}
+
+static void first_packets_come_up(void **state)
+{
+	static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {100, 200}},
+			      type[] = {ETH_TYPE_IP4, ETH_TYPE_IP6, ETH_TYPE_ARP};
+	uint64_t unknown = kit_reason("subscriber-unknown"), arp = kit_reason("neighbour-unknown-subscriber");
+
+	send_signs_of_life(100, 200);
+	assert_int_equal(kit_channel.frames, 0);
+	assert_int_equal(kit_reason("subscriber-unknown") - unknown, 2);
+	assert_int_equal(kit_reason("neighbour-unknown-subscriber") - arp, 1);
+	put_port(API_SIGN_IN_PACKET);
+	for (uint32_t i = 0; i < RTE_DIM(tags); i++) {
+		send_signs_of_life(tags[i][0], tags[i][1]);
+		for (uint32_t k = 0; k < RTE_DIM(type); k++) {
+			const struct api_frame *h = came(3 * i + k);
+
+			assert_int_equal(h->reason, API_FRAME_FIRST_PACKET);
+			assert_int_equal(h->ethertype, type[k]);
+			assert_int_equal(h->s_tag, tags[i][0]);
+			assert_int_equal(h->c_tag, tags[i][1]);
+			assert_memory_equal(h->mac, stranger, 6);
+		}
+	}
+	assert_int_equal(kit_channel.frame[0].octets[0], 0x45);
+	assert_true(gateway_undisturbed());
+	put_port(0);
+	send_signs_of_life(100, 200);
+	assert_int_equal(kit_channel.frames, 9);
+}
+
+// ---- down -----------------------------------------------------------------------------------------------------------
+
+static const struct api_frame answer = {.port = "access",
+	.length = sizeof(padi),
+	.ethertype = ETH_TYPE_PPPOE_DISCOVERY,
+	.tpid = 0x88a8,
+	.s_tag = 100,
+	.c_tag = 200,
+	.mac = {2, 0, 0, 0, 9, 9}};
+
+static void answers_go_down(void **state)
+{
+	static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {100, 200}};
+	static struct frame f;
+
+	for (uint32_t i = 0; i < RTE_DIM(tags); i++) {
+		struct api_frame h = answer;
+
+		h.s_tag = tags[i][0], h.c_tag = tags[i][1], h.tpid = h.s_tag != 0 ? 0x88a8 : 0;
+		frame_payload(&f, 0);
+		frame_append(&f, padi, sizeof(padi));
+		put_tags(&f, stranger, gateway_mac[0], ETH_TYPE_PPPOE_DISCOVERY, tags[i][0], tags[i][1]);
+		kit_channel_send(NULL, &h, padi);
+		kit_run();
+		assert_int_equal(kit_count("access"), i + 1);
+		assert_true(gateway_same("access", i, &f));
+	}
+}
+
+static void impossible_frames_stay_here(void **state)
+{
+	static const uint8_t octets[API_FRAME_MOST + 8];
+	struct api_frame row[11];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < RTE_DIM(row); i++)
+		row[i] = answer;
+	strcpy(row[n++].port, "core");
+	strcpy(row[n++].port, "none");
+	row[n++].ethertype = 0x88cc;
+	row[n++].length = 0;
+	row[n++].length = 1509;
+	row[n++].s_tag = 4095;
+	row[n++].c_tag = 5000;
+	row[n++].s_tag = 0;
+	row[n++].tpid = 0x1234;
+	row[n++].tpid = 0;
+	row[n].s_tag = row[n].c_tag = 0, n++; // a TPID without tags
+	for (uint32_t i = 0; i < n; i++) {
+		kit_channel_send(NULL, &row[i], octets);
+		assert_int_equal(kit_channel.status.code, 0);
+	}
+	kit_run();
+	assert_int_equal(kit_count("access") + kit_count("core"), 0);
+	// Malformed messages are answered.
+	row[0] = answer, row[0].length = API_FRAME_MOST + 1;
+	kit_channel_send(NULL, &row[0], octets);
+	assert_int_equal(kit_channel.status.code, EINVAL);
+	row[0] = answer, memset(row[0].port, 'x', API_NAME);
+	kit_channel.status.code = 0;
+	kit_channel_send(NULL, &row[0], octets);
+	assert_int_equal(kit_channel.status.code, EINVAL);
+	// Who does not have the channel sends nothing.
+	struct reply_sink other = kit_channel.sink;
+	other.owner = 9;
+	kit_channel_send(&other, &answer, padi);
+	kit_run();
+	assert_int_equal(kit_count("access"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(discovery_comes_up, open_channel, check),
+		cmocka_unit_test_setup_teardown(subscribers_are_known, open_channel, check),
+		cmocka_unit_test_setup_teardown(slow_reader_costs_frames_alone, open_channel, check),
+		cmocka_unit_test_setup_teardown(long_frames_stay_here, open_channel, check),
+		cmocka_unit_test_setup_teardown(another_takes_over, open_channel, check),
+		cmocka_unit_test_setup_teardown(one_line_starves_nobody, open_channel, check),
+		cmocka_unit_test_setup_teardown(many_lines_starve_nobody, open_channel, check),
+		cmocka_unit_test_setup_teardown(each_level_is_limited, open_channel, check),
+		cmocka_unit_test_setup_teardown(a_port_is_limited, open_channel, check),
+		cmocka_unit_test_setup_teardown(sessions_begin_with_pads, open_channel, check),
+		cmocka_unit_test_setup_teardown(sessions_that_go_nowhere_are_forgotten, open_channel, check),
+		cmocka_unit_test_setup_teardown(first_packets_come_up, open_channel, check),
+		cmocka_unit_test_setup_teardown(answers_go_down, open_channel, check),
+		cmocka_unit_test_setup_teardown(impossible_frames_stay_here, open_channel, check),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

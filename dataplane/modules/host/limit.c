@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its
+// S-tag, of its port.
+//
+// A packet takes from all of its buckets, or, when one is empty, from the line's and S-tag's that are narrower: so
+// these say what a line would like to have. Who has used more than half of one leaves the last quarter of wider ones
+// to those who have not: one line or many spend what is theirs, and leave a good one its way. A subscriber's bucket
+// is asked last, so a flood costs no cold line of memory, and what finds it empty takes nothing. Known subscribers
+// have buckets of their own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the
+// S-tag's bucket is the next wider one, without tags the port's. A level's buckets are a table without keys, and
+// those of one place are shared; a port has its own.
+#include "host/limit.h"
+#include "core/control.h"
+#include "core/object.h"
+#include "core/port.h"
+#include "core/trace.h"
+#include "host/channel.h"
+#include "host/host.h"
+#include "host/ppp_begins.h"
+#include "rule/view.h"
+#include "wire/bytes.h"
+#include <errno.h>
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#define BUCKETS_LEAST (1u << 14)
+#define BUCKETS_MOST (1u << 20)
+#define BUCKETS_OF_SESSION 4 // subscribers speak for several reasons at once
+#define BUCKETS_S_TAG (1u << 14)
+#define BUCKETS_PORT (MAX_PORTS * 16u) // by reason, of known subscribers and of strangers
+
+DROP_REASON(drop_subscriber, "punt-subscriber-limit",
+	"a subscriber sends more for the control plane than engine.rates.punt_subscriber")
+DROP_REASON(drop_line, "punt-line-limit", "a line sends more for the control plane than engine.rates.punt_line")
+DROP_REASON(drop_s_tag, "punt-s-tag-limit", "an S-tag sends more for the control plane than engine.rates.punt_s_tag")
+DROP_REASON(drop_port, "punt-port-limit", "a port sends more for the control plane than engine.rates.punt_port")
+
+static const struct {
+	const struct reason *reason;
+	size_t field; // of struct api_engine
+	uint32_t usual;
+	uint32_t depth; // parts of a second that a full bucket is worth
+} level[LIMIT_LEVELS] = {
+	[LIMIT_SUBSCRIBER] = {&drop_subscriber, offsetof(struct api_engine, punt_subscriber_rate), API_PUNT_SUBSCRIBER,
+		1},
+	[LIMIT_LINE] = {&drop_line, offsetof(struct api_engine, punt_line_rate), API_PUNT_LINE, 1},
+	[LIMIT_S_TAG] = {&drop_s_tag, offsetof(struct api_engine, punt_s_tag_rate), API_PUNT_S_TAG, 10},
+	[LIMIT_PORT] = {&drop_port, offsetof(struct api_engine, punt_port_rate), API_PUNT_PORT, 10},
+};
+
+// A bucket is the moment at which it is full: what a packet takes moves it away.
+static struct {
+	uint64_t cost[LIMIT_LEVELS], depth[LIMIT_LEVELS]; // ticks; written by the control thread, words of their own
+	uint32_t mask[LIMIT_LEVELS];
+	uint64_t *bucket[API_MAX_WORKERS][LIMIT_LEVELS]; // its worker's
+} limits;
+
+static uint64_t *bucket_of(const struct worker *w, struct rte_mbuf *m, int i, int known)
+{
+	const struct packet *pkt = packet_of(m);
+	const struct endpoint_view *e = endpoint_view_of(m);
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
+	uint64_t kind = channel_kind(pkt->reason) * 2u + (uint32_t)known, c_tag = i != LIMIT_S_TAG ? e->c_tag : 0;
+	struct exact_key k;
+
+	if (i == LIMIT_PORT)
+		return &limits.bucket[w->id][i][pkt->port_in * 16u + kind];
+	exact_key_set(&k, pkt->port_in | (uint64_t)e->s_tag << 16 | c_tag << 32 | kind << 48,
+		i == LIMIT_SUBSCRIBER ? (uint64_t)load32(mac) << 16 | load16(mac + 4) : 0, 0, 0, 0, 0);
+	return &limits.bucket[w->id][i][host_secret_hash(&k) & limits.mask[i]];
+}
+
+static uint64_t behind(uint64_t full, uint64_t now)
+{
+	return full > now ? full - now : 0;
+}
+
+static int applies(const struct endpoint_view *e, int i)
+{
+	return i == LIMIT_LINE ? e->c_tag != 0 : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
+}
+
+// Adds what a packet takes of each bucket from `first` on, before `end`. NULL: the level does not apply.
+static void take(const struct worker *w, uint64_t *const bucket[LIMIT_LEVELS], int first, int end)
+{
+	for (int i = first; i < end; i++)
+		if (bucket[i] != NULL)
+			*bucket[i] = w->now + behind(*bucket[i], w->now) + limits.cost[i];
+}
+
+// The first level whose bucket has not enough; LIMIT_LEVELS: none.
+static int level_over(const struct worker *w, struct rte_mbuf *m, int known, uint64_t *bucket[LIMIT_LEVELS])
+{
+	int heavy = 0;
+
+	for (int i = 0; i < LIMIT_LEVELS; i++) {
+		bucket[i] = NULL;
+		if (!applies(endpoint_view_of(m), i))
+			continue;
+		bucket[i] = bucket_of(w, m, i, known);
+		uint64_t used = behind(*bucket[i], w->now), depth = limits.depth[i];
+		if (used + limits.cost[i] > (heavy && i != LIMIT_SUBSCRIBER ? depth - depth / 4 : depth))
+			return i;
+		heavy |= used > depth / 2;
+	}
+	return LIMIT_LEVELS;
+}
+
+int host_within_limits(struct worker *w, struct rte_mbuf *m, int known)
+{
+	uint64_t *bucket[LIMIT_LEVELS];
+	int over = level_over(w, m, known, bucket), counts = !trace_is_hypothetical(m);
+
+	if (counts && over != LIMIT_SUBSCRIBER)
+		take(w, bucket, 0, over);
+	if (over == LIMIT_LEVELS)
+		return 1;
+	if (counts)
+		host_count_limited(w, packet_of(m)->reason, (enum limit_level)over);
+	packet_of(m)->reason = level[over].reason->id;
+	return 0;
+}
+
+static void set_rates(const struct api_engine *e)
+{
+	for (int i = 0; i < LIMIT_LEVELS; i++) {
+		uint32_t rate;
+
+		memcpy(&rate, (const uint8_t *)e + level[i].field, sizeof(rate));
+		limits.cost[i] = rte_get_tsc_hz() / (rate != 0 ? rate : level[i].usual);
+		limits.depth[i] = RTE_MAX(rte_get_tsc_hz() / level[i].depth, 4 * limits.cost[i]);
+	}
+}
+
+static int start(const struct api_engine *e)
+{
+	uint64_t wanted = (uint64_t)e->max_sessions * BUCKETS_OF_SESSION;
+	uint32_t buckets = (uint32_t)RTE_MIN(RTE_MAX(wanted, (uint64_t)BUCKETS_LEAST), (uint64_t)BUCKETS_MOST);
+
+	buckets = rte_align32pow2(buckets);
+	const uint32_t count[LIMIT_LEVELS] = {[LIMIT_LINE] = buckets,
+		[LIMIT_S_TAG] = BUCKETS_S_TAG,
+		[LIMIT_PORT] = BUCKETS_PORT,
+		[LIMIT_SUBSCRIBER] = buckets};
+	for (int i = 0; i < LIMIT_LEVELS; i++) {
+		limits.mask[i] = count[i] - 1;
+		for (uint32_t w = 0; w < e->workers; w++) {
+			limits.bucket[w][i] =
+				rte_zmalloc("punt-limits", count[i] * sizeof(uint64_t), RTE_CACHE_LINE_SIZE);
+			if (limits.bucket[w][i] == NULL)
+				return object_error(
+					ENOMEM, "no memory for the limits of %u subscribers", e->max_sessions);
+		}
+	}
+	set_rates(e);
+	return 0;
+}
+
+RTE_INIT(host_limits)
+{
+	module_register("punt-limits", start);
+	engine_watch(set_rates);
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# FreeRADIUS lets a subscriber in by CHAP, with a rate of its own; radclient changes it while packets pass, and ends the session;
+# what accounting was told is what the subscriber sent and got, to the byte.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/freeradius.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/freeradius.sh"
+own_namespaces "$@"
+command -v freeradius >/dev/null || skip "needs freeradius"
+
+veth_pair veth-access home0
+veth_pair veth-core core0
+kernel_address core0 10.60.0.2/24 fd00:60::2/64
+ip route add 100.64.0.0/16 via 10.60.0.1
+ip -6 route add 2001:db8:100::/40 via fd00:60::1
+start_freeradius 'anna	Cleartext-Password := "example-only"
+	WISPr-Bandwidth-Max-Down = 8000000, Framed-IP-Address = 100.64.7.7, Class = 0x636c617373'
+{
+	sed -e '/^ *\(dp_\)\?socket:/d' -e '/^aaa:/,/^$/d' "$TEST_ROOT/deploy/examples/bng.yaml"
+	cat <<-EOF
+		aaa: {methods: [radius]}
+		radius:
+		  nas: {identifier: bng-1, address: 127.0.0.1}
+		  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
+		  coa: {listen: [127.0.0.1], clients: [{address: 127.0.0.1, secret: example-only, message_authenticator: optional}]}
+	EOF
+} >"$DIR/isthmus.yaml"
+start_gateway
+"$PYTHON" "$TEST_ROOT/test/e2e/bng_radius.py"
+echo PASS
