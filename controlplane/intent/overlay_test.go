@@ -343,8 +343,8 @@ func TestOverlayRoom(t *testing.T) {
 	o.Update(kernel.Changes{All: &st})
 	for _, step := range []string{"a storm", "all once more"} {
 		sent(o, held)
-		testkit.Equal(t, count(api.KindRoute), room+1, "routes after "+step)
-		testkit.Equal(t, count(api.KindNeighbour), room+1, "neighbours after "+step)
+		testkit.Equal(t, count(api.KindRoute), room+1, "routes after %s", step)
+		testkit.Equal(t, count(api.KindNeighbour), room+1, "neighbours after %s", step)
 		n, why := o.Refused()
 		testkit.ErrorIf(t, n != 4*room || !strings.Contains(why, "engine.limits."), "%d refused: %q", n, why)
 		o.Update(kernel.Changes{All: &st})

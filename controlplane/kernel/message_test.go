@@ -92,7 +92,7 @@ func TestMessages(t *testing.T) {
 				}
 			}
 		}
-		testkit.Equal(t, is, row.want, row.what)
+		testkit.Equal(t, is, row.want, "%s", row.what)
 	}
 }
 
@@ -112,8 +112,8 @@ func TestDuplicateAddress(t *testing.T) {
 		{"told again", unix.IFA_F_PERMANENT, false, true},
 		{"found later", unix.IFA_F_PERMANENT | unix.IFA_F_DADFAILED, true, false},
 	} {
-		testkit.Equal(t, table.setAddress(3, *ipNet(p), row.flags, true), row.changes, row.what)
-		testkit.Equal(t, table.links[3].addresses[p], row.ours, row.what)
+		testkit.Equal(t, table.setAddress(3, *ipNet(p), row.flags, true), row.changes, "%s", row.what)
+		testkit.Equal(t, table.links[3].addresses[p], row.ours, "%s", row.what)
 	}
 }
 

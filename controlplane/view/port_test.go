@@ -39,7 +39,7 @@ func TestSteeringOfPorts(t *testing.T) {
 	for i, line := range strings.Split(strings.TrimSpace(text.String()), "\n")[1:] {
 		has := " " + strings.Join(strings.Fields(line), " ") + " "
 		testkit.ErrorIf(t, !strings.Contains(has, " "+want[i]+" "), "steering %d: %q", i, line)
-		testkit.Equal(t, strings.Contains(has, " gone "), i == gone, "it is gone: "+line)
+		testkit.Equal(t, strings.Contains(has, " gone "), i == gone, "it is gone: %s", line)
 	}
 	testkit.Equal(t, strings.Count(text.String(), "\n"), len(want)+1, "lines")
 }
