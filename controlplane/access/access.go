@@ -91,9 +91,9 @@ type Request struct {
 	ClientID []byte // DHCPv4 option 61, DHCPv6 DUID
 	Service  string // PPPoE Service-Name
 	Wants    Families
-	// Source of the first packet (Packet), or what a DHCP client says it has: a hint. Only the plan gives addresses.
+	// Source of the first packet (Packet), or what a DHCP client says it has: a hint. The plan gives addresses.
 	Source netip.Addr
-	// Given by an upstream DHCP server (relay, proxy): taken as it is, from no pool; the plan's addresses count for nothing.
+	// Given by an upstream DHCP server (relay, proxy): taken as it is, from no pool; the plan's count for nothing.
 	Given *Addresses
 }
 
@@ -186,16 +186,16 @@ type Session interface {
 	ID() string // Acct-Session-Id
 	Plan() *Plan
 	Addresses() *Addresses
-	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's pools, what
-	// is left out goes back to them. done: nil when Addresses has all that could be had; SignIn did it for Request.Wants.
-	// given: as of Request, may be nil.
+	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's
+	// pools, what is left out goes back to them. done: nil when Addresses has all that could be had; SignIn did it
+	// for Request.Wants. given: as of Request, may be nil.
 	Want(f Families, given *Addresses, done func(error))
 	// Up has packets of exactly these families pass. done: nil when the data plane has it.
 	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
 	// Keep stores what the front end needs to go on after a restart. It is copied.
 	Keep(state []byte)
-	// Down ends it; the front end has told the subscriber, or need not. Client.Ended is not called. UserError: somebody
-	// else on the line uses the IPv4 address (DHCPDECLINE), which the pool gives nobody for a while.
+	// Down ends it; the front end has told the subscriber, or need not. Client.Ended is not called. UserError:
+	// somebody else on the line uses the IPv4 address (DHCPDECLINE), which the pool gives nobody for a while.
 	Down(cause Cause)
 }
 
@@ -229,7 +229,8 @@ type FrontEnd interface {
 	Restore(s Session, line Line, pppoe uint16, state []byte) Client
 }
 
-// LinkLocal is the address of an access port that its subscribers see as their router: of its MAC (RFC 4291 appendix A).
+// LinkLocal is the address of an access port that its subscribers see as their router: of its MAC (RFC 4291
+// appendix A).
 func LinkLocal(mac [6]byte) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe,
 		13: mac[3], 14: mac[4], 15: mac[5]})

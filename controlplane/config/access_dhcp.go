@@ -9,19 +9,23 @@ import (
 
 // AccessDHCP configures DHCPv4 and DHCPv6 of subscribers who sign in.
 type AccessDHCP struct {
-	At            `yaml:""`
-	Lease         uint32      `yaml:"lease" default:"3600" min:"120" max:"31536000" doc:"Seconds of an IPv4 lease; of a proxy's the most. Clients renew at half of it."`
-	Preferred     uint32      `yaml:"preferred" default:"3600" min:"120" max:"31536000" doc:"Seconds for which DHCPv6 addresses and prefixes are preferred. Clients renew at half of it."`
-	Valid         uint32      `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds for which they are valid."`
-	RapidCommit   bool        `yaml:"rapid_commit" default:"true" doc:"Two messages instead of four to clients that ask for it (RFC 4039, RFC 8415)."`
-	Authoritative bool        `yaml:"authoritative" default:"true" doc:"Clients that ask for an address that is not theirs are told so; false: nothing."`
-	Domain        string      `yaml:"domain" max:"200" doc:"Domain name that clients are told."`
-	MTU           uint16      `yaml:"mtu" max:"9216" doc:"MTU that clients are told, by DHCP and router advertisements; 0: none."`
-	Routes        []DHCPRoute `yaml:"routes" maxlen:"8" doc:"Routes beside the default one, to clients that ask for them (option 121, RFC 3442)."`
-	DUID          string      `yaml:"duid" max:"260" doc:"Our DUID, in hexadecimal digits; empty: made of the machine's id."`
-	Address       Address     `yaml:"address" doc:"Our IPv4 address to upstream servers, and as server identifier where a pool has no gateway."`
-	Servers       []Collector `yaml:"servers" maxlen:"4" with:"address" doc:"Upstream DHCPv4 servers of ports with dhcp: relay or proxy; port 67."`
-	Limits        DHCPLimits  `yaml:"limits" doc:"What one line can make us hold."`
+	At `yaml:""`
+
+	Lease     uint32 `yaml:"lease" default:"3600" min:"120" max:"31536000" doc:"Seconds of an IPv4 lease."`
+	Preferred uint32 `yaml:"preferred" default:"3600" min:"120" max:"31536000" doc:"Seconds of IPv6, as preferred."`
+	Valid     uint32 `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds of IPv6, as valid."`
+
+	RapidCommit   bool `yaml:"rapid_commit" default:"true" doc:"Two messages instead of four, if asked for."`
+	Authoritative bool `yaml:"authoritative" default:"true" doc:"Foreign addresses are denied (NAK)."`
+
+	Domain string      `yaml:"domain" max:"200" doc:"Domain name that clients are told."`
+	MTU    uint16      `yaml:"mtu" max:"9216" doc:"MTU, by DHCP and router advertisements; 0: none."`
+	Routes []DHCPRoute `yaml:"routes" maxlen:"8" doc:"Routes beside the default one (option 121)."`
+	DUID   string      `yaml:"duid" max:"260" doc:"Our DUID, hexadecimal; empty: of the machine's id."`
+
+	Address Address     `yaml:"address" doc:"Ours to upstream servers, and where a pool has no gateway."`
+	Servers []Collector `yaml:"servers" maxlen:"4" with:"address" doc:"Upstream DHCPv4 servers (relay, proxy)."`
+	Limits  DHCPLimits  `yaml:"limits" doc:"What one line can make us hold."`
 }
 
 // DHCPRoute is a static route for clients.
@@ -34,25 +38,26 @@ type DHCPRoute struct {
 // DHCPLimits bound lines.
 type DHCPLimits struct {
 	At         `yaml:""`
-	PerVLAN    uint32 `yaml:"per_vlan" default:"4096" min:"1" max:"1048576" doc:"MAC addresses of a VLAN that are, or want to be, subscribers."`
-	PerCircuit uint32 `yaml:"per_circuit" default:"16" min:"1" max:"65536" doc:"The same of a trusted circuit id."`
+	PerVLAN    uint32 `yaml:"per_vlan" default:"4096" min:"1" max:"1048576" doc:"MAC addresses of a VLAN."`
+	PerCircuit uint32 `yaml:"per_circuit" default:"16" min:"1" max:"65536" doc:"Those of a trusted circuit id."`
 	Waiting    uint32 `yaml:"waiting" default:"8192" min:"1" max:"1048576" doc:"Sign-ins under way."`
-	Declines   uint32 `yaml:"declines" default:"3" min:"1" max:"100" doc:"Addresses that a line may decline in a row before it waits for penalty."`
+	Declines   uint32 `yaml:"declines" default:"3" min:"1" max:"100" doc:"Declined addresses before the penalty."`
 	Retry      uint32 `yaml:"retry" default:"10" max:"3600" doc:"Seconds from a refusal to the next sign-in."`
-	Penalty    uint32 `yaml:"penalty" default:"300" max:"86400" doc:"Seconds without an address for who declines them."`
-	Offer      uint32 `yaml:"offer" default:"60" min:"5" max:"3600" doc:"Seconds for which an offered address is kept."`
+	Penalty    uint32 `yaml:"penalty" default:"300" max:"86400" doc:"Seconds without an address."`
+	Offer      uint32 `yaml:"offer" default:"60" min:"5" max:"3600" doc:"Seconds that an offer is kept."`
 }
 
 // AccessRA configures router advertisements to subscribers who sign in.
 type AccessRA struct {
-	At        `yaml:""`
-	Interval  uint32 `yaml:"interval" default:"600" max:"1800" doc:"Seconds between unsolicited ones; 0: none are sent."`
-	Lifetime  uint32 `yaml:"lifetime" default:"1800" max:"9000" doc:"Seconds for which we are the default router."`
-	Managed   bool   `yaml:"managed" doc:"M: addresses by DHCPv6."`
-	Other     bool   `yaml:"other" default:"true" doc:"O: name servers by DHCPv6. They stand in the advertisement, too (RFC 8106)."`
-	SLAAC     bool   `yaml:"slaac" default:"true" doc:"A: addresses out of the subscriber's /64 by itself."`
-	Valid     uint32 `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds for which the prefix is valid."`
-	Preferred uint32 `yaml:"preferred" default:"3600" min:"60" max:"31536000" doc:"Seconds for which it is preferred."`
+	At       `yaml:""`
+	Interval uint32 `yaml:"interval" default:"600" max:"1800" doc:"Seconds between them; 0: if solicited."`
+	Lifetime uint32 `yaml:"lifetime" default:"1800" max:"9000" doc:"Seconds for which we are the router."`
+	Managed  bool   `yaml:"managed" doc:"M: addresses by DHCPv6."`
+	Other    bool   `yaml:"other" default:"true" doc:"O: name servers by DHCPv6, too."`
+	SLAAC    bool   `yaml:"slaac" default:"true" doc:"A: addresses out of the subscriber's /64."`
+
+	Valid     uint32 `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds of the prefix, valid."`
+	Preferred uint32 `yaml:"preferred" default:"3600" min:"60" max:"31536000" doc:"The same, preferred."`
 }
 
 // accessDHCP checks both.
@@ -64,7 +69,8 @@ func (k *checker) accessDHCP(d *AccessDHCP, r *AccessRA) {
 		k.fail(r.At, "preferred", "%d is more than valid, %d", r.Preferred, r.Valid)
 	}
 	if r.Lifetime != 0 && r.Lifetime < r.Interval {
-		k.fail(r.At, "lifetime", "%d is less than interval, %d: the router would come and go", r.Lifetime, r.Interval)
+		k.fail(r.At, "lifetime", "%d is less than interval, %d: the router would come and go", r.Lifetime,
+			r.Interval)
 	}
 	if d.MTU != 0 && d.MTU < 1280 {
 		k.fail(d.At, "mtu", "%d is less than 1280, which IPv6 needs", d.MTU)

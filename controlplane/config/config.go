@@ -26,7 +26,7 @@ type Config struct {
 	Counters   []Counter         `yaml:"counters" maxlen:"64" doc:"Sums of what sessions forward, and watermarks."`
 	NATLog     NATLog            `yaml:"nat_log" doc:"Who is told of subscribers' blocks of ports."`
 	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
-	Pools      []AddressPool     `yaml:"pools" maxlen:"256" doc:"Addresses and prefixes for subscribers who sign in."`
+	Pools      []AddressPool     `yaml:"pools" maxlen:"256" doc:"Addresses of subscribers who sign in."`
 	Access     Access            `yaml:"access" doc:"Subscribers who sign in, by PPPoE or DHCP."`
 	RADIUS     RADIUS            `yaml:"radius" doc:"RADIUS servers: authentication, accounting, changes."`
 	AAA        AAA               `yaml:"aaa" doc:"Who decides whether subscribers that sign in are let in."`

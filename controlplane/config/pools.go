@@ -10,17 +10,19 @@ import (
 
 // AddressPool has addresses or prefixes for subscribers who sign in.
 type AddressPool struct {
-	At           `yaml:""`
-	Name         Name           `yaml:"name" req:"true" doc:"The pool's name."`
-	Instance     Name           `yaml:"instance" doc:"Network instance that the addresses are of; absent: all that are of none."`
-	Prefix       Prefix         `yaml:"prefix" req:"true" doc:"Network; with a gateway the subscribers' subnet."`
-	Gateway      Address        `yaml:"gateway" doc:"Our IPv4 address in it, which DHCP clients get as router."`
-	Length       uint8          `yaml:"length" max:"64" doc:"Length of what a subscriber gets; 0: an IPv4 address, an IPv6 /64. Delegated prefixes: 48 to 64."`
-	Ranges       []AddressRange `yaml:"ranges" maxlen:"64" doc:"What is given out; absent: all of prefix, but its first and last IPv4 address."`
-	Excluded     []AddressRange `yaml:"excluded" maxlen:"256" doc:"What is given to nobody unless authentication names it."`
-	Hold         uint32         `yaml:"hold" default:"60" max:"604800" doc:"Seconds for which what was given back is given to nobody else."`
-	DNS          []Address      `yaml:"dns" maxlen:"6" doc:"Name servers."`
-	Reservations []Reservation  `yaml:"reservations" maxlen:"65536" doc:"What is given to one subscriber alone."`
+	At       `yaml:""`
+	Name     Name    `yaml:"name" req:"true" doc:"The pool's name."`
+	Instance Name    `yaml:"instance" doc:"Network instance of the addresses; absent: none."`
+	Prefix   Prefix  `yaml:"prefix" req:"true" doc:"Network; with a gateway the subscribers' subnet."`
+	Gateway  Address `yaml:"gateway" doc:"Our IPv4 address in it, which DHCP clients get as router."`
+	Length   uint8   `yaml:"length" max:"64" doc:"Of what is given out; 0: 32 (IPv4), 64. Delegated: from 48."`
+
+	Ranges   []AddressRange `yaml:"ranges" maxlen:"64" doc:"What is given out; absent: all of prefix."`
+	Excluded []AddressRange `yaml:"excluded" maxlen:"256" doc:"Only if authentication names it."`
+	Hold     uint32         `yaml:"hold" default:"60" max:"604800" doc:"Seconds until somebody else gets it."`
+	DNS      []Address      `yaml:"dns" maxlen:"6" doc:"Name servers."`
+
+	Reservations []Reservation `yaml:"reservations" maxlen:"65536" doc:"What is given to one subscriber."`
 }
 
 // Reservation is known by one of user, mac and circuit.
@@ -42,7 +44,8 @@ func (r *AddressRange) UnmarshalText(b []byte) error {
 	}
 	var first, last Address
 	if first.UnmarshalText([]byte(strings.TrimSpace(low))) != nil ||
-		last.UnmarshalText([]byte(strings.TrimSpace(high))) != nil || first.Is4() != last.Is4() || last.Less(first.Addr) {
+		last.UnmarshalText([]byte(strings.TrimSpace(high))) != nil ||
+		first.Is4() != last.Is4() || last.Less(first.Addr) {
 		return fmt.Errorf("%q is no address, and no range FIRST-LAST of them", clip(string(b)))
 	}
 	*r = AddressRange{first.Addr, last.Addr}
@@ -87,13 +90,15 @@ func (k *checker) addressPools() {
 		k.reservations(p)
 		for j := range k.Pools[:i] {
 			if o := &k.Pools[j]; o.Instance == p.Instance && o.Prefix.Overlaps(p.Prefix.Prefix) {
-				k.fail(p.At, "prefix", "%s overlaps %s of pool %q, line %d", p.Prefix, o.Prefix, o.Name, o.Line("prefix"))
+				k.fail(p.At, "prefix", "%s overlaps %s of pool %q, line %d", p.Prefix, o.Prefix, o.Name,
+					o.Line("prefix"))
 			}
 		}
 		for own, line := range k.addresses {
 			ours := in == nil && own.vrf == "" || in != nil && own.vrf == k.vrfOf(in)
 			if ours && p.Prefix.Contains(own.addr) && own.addr != p.Gateway.Addr && !p.excludes(own.addr) {
-				k.fail(p.At, "prefix", "%s, which is an interface's, line %d, is neither gateway nor excluded", own.addr, line)
+				k.fail(p.At, "prefix", "%s, an interface's, line %d, is neither gateway nor excluded",
+					own.addr, line)
 			}
 		}
 	}

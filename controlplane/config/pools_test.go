@@ -17,7 +17,8 @@ func TestPools(t *testing.T) {
 		`reservations: [{user: boss, address: 100.64.2.9}, {mac: "02:00:00:00:00:01", address: 100.64.0.9}]}, `+
 		`{name: lan, prefix: "2001:db8:4000::/40", length: 56}, {name: wan, prefix: "2001:db8:9::/48"}`)))
 	testkit.Must(t, err)
-	testkit.Equal(t, fmt.Sprint(c.Pools[0].Length, c.Pools[1].Length, c.Pools[2].Length, c.Pools[0].Hold), "32 56 64 60", "")
+	p := c.Pools
+	testkit.Equal(t, fmt.Sprint(p[0].Length, p[1].Length, p[2].Length, p[0].Hold), "32 56 64 60", "")
 	for _, r := range []struct{ pool, want string }{
 		{`prefix: 10.1.0.1/24`, "prefix: 10.1.0.1/24 has host bits set; the network is 10.1.0.0/24"},
 		{`prefix: 10.1.0.0/24, length: 30`, "length: 30: an IPv4 pool gives out single addresses"},
@@ -27,16 +28,17 @@ func TestPools(t *testing.T) {
 		{`prefix: 10.1.0.0/24, gateway: 10.2.0.1`, "gateway: 10.2.0.1 is no IPv4 address of 10.1.0.0/24"},
 		{`prefix: 10.1.0.0/24, ranges: [10.1.0.9-10.1.1.3]`, "ranges: 10.1.0.9-10.1.1.3 is not in 10.1.0.0/24"},
 		{`prefix: 10.1.0.0/24, ranges: [10.1.0.9-10.1.0.3]`, "is no address, and no range FIRST-LAST"},
-		{`prefix: 10.1.0.0/24, excluded: [10.1.0.9, 10.1.0.3-10.1.0.9]`, "excluded: 10.1.0.3-10.1.0.9 overlaps"},
+		{`prefix: 10.1.0.0/24, excluded: [10.1.0.9, 10.1.0.3-10.1.0.9]`, "10.1.0.3-10.1.0.9 overlaps"},
 		{`prefix: 10.1.0.0/24, instance: nix`, `instance: there is no instance "nix"`},
 		{`prefix: 10.1.0.0/24, reservations: [{address: 10.1.0.4}]`, "give one of user, mac and circuit"},
 		{`prefix: 10.1.0.0/24, reservations: [{user: a, address: 10.3.0.4}]`, "10.3.0.4 is not in 10.1.0.0/24"},
-		{`prefix: 10.1.0.0/24, gateway: 10.1.0.1, reservations: [{user: a, address: 10.1.0.1}]`, "is the gateway"},
+		{`prefix: 10.1.0.0/24, gateway: 10.1.0.1, reservations: [{user: a, address: 10.1.0.1}]`,
+			"is the gateway"},
 		{`prefix: 10.1.0.0/24, reservations: [{user: a, address: 10.1.0.3}, {user: b, address: 10.1.0.3}]`,
 			"reserved in line"},
 		{`prefix: 10.1.0.0/24, reservations: [{user: a, address: 10.1.0.3}, {user: a, address: 10.1.0.4}]`,
 			"the same subscriber has one in line"},
-		{`prefix: 10.1.0.0/24}, {name: q, prefix: 10.1.0.128/25`, `10.1.0.128/25 overlaps 10.1.0.0/24 of pool "p"`},
+		{`prefix: 10.1.0.0/24}, {name: q, prefix: 10.1.0.128/25`, `overlaps 10.1.0.0/24 of pool "p"`},
 	} {
 		_, err := Parse("x.yaml", []byte(file("{name: p, "+r.pool+"}")))
 		if err == nil || !strings.Contains(err.Error(), r.want) {
@@ -47,18 +49,24 @@ func TestPools(t *testing.T) {
 
 func TestAccessDHCP(t *testing.T) {
 	good := func() (*AccessDHCP, *AccessRA) {
-		return &AccessDHCP{Preferred: 1, Valid: 2, MTU: 1500}, &AccessRA{Preferred: 1, Valid: 2, Interval: 600, Lifetime: 1800}
+		return &AccessDHCP{Preferred: 1, Valid: 2, MTU: 1500},
+			&AccessRA{Preferred: 1, Valid: 2, Interval: 600, Lifetime: 1800}
 	}
 	address := func(s string) (a Address) {
 		testkit.Must(t, a.UnmarshalText([]byte(s)))
 		return a
 	}
-	server := func(s string) (c Collector) {
-		testkit.Must(t, c.UnmarshalText([]byte(s)))
-		return c
+	servers := func(all ...string) (list []Collector) {
+		for _, s := range all {
+			var c Collector
+			testkit.Must(t, c.UnmarshalText([]byte(s)))
+			list = append(list, c)
+		}
+		return list
 	}
 	var prefix Prefix
 	testkit.Must(t, prefix.UnmarshalText([]byte("2001:db8::/32")))
+	routes, twice := []DHCPRoute{{Prefix: prefix}}, servers("10.0.0.1", "10.0.0.1")
 	for want, change := range map[string]func(d *AccessDHCP, r *AccessRA){
 		"":                            func(*AccessDHCP, *AccessRA) {},
 		"3 is more than valid, 2":     func(d *AccessDHCP, _ *AccessRA) { d.Preferred = 3 },
@@ -66,10 +74,10 @@ func TestAccessDHCP(t *testing.T) {
 		"would come and go":           func(_ *AccessDHCP, r *AccessRA) { r.Lifetime = 599 },
 		"less than 1280":              func(d *AccessDHCP, _ *AccessRA) { d.MTU = 1279 },
 		"is no IPv4 address":          func(d *AccessDHCP, _ *AccessRA) { d.Address = address("2001:db8::1") },
-		"is no IPv4 address of anot":  func(d *AccessDHCP, _ *AccessRA) { d.Servers = []Collector{server("2001:db8::1")} },
-		"10.0.0.1 given twice":        func(d *AccessDHCP, _ *AccessRA) { d.Servers = []Collector{server("10.0.0.1"), server("10.0.0.1")} },
+		"is no IPv4 address of anot":  func(d *AccessDHCP, _ *AccessRA) { d.Servers = servers("2001:db8::1") },
+		"10.0.0.1 given twice":        func(d *AccessDHCP, _ *AccessRA) { d.Servers = twice },
 		`"0g" is not 3 to 130`:        func(d *AccessDHCP, _ *AccessRA) { d.DUID = "0g" },
-		"IPv4 networks and next hops": func(d *AccessDHCP, _ *AccessRA) { d.Routes = []DHCPRoute{{Prefix: prefix}} },
+		"IPv4 networks and next hops": func(d *AccessDHCP, _ *AccessRA) { d.Routes = routes },
 	} {
 		k := &checker{Config: &Config{}}
 		d, r := good()
@@ -79,6 +87,7 @@ func TestAccessDHCP(t *testing.T) {
 		if err := k.errs.result(); err != nil {
 			have = err.Error()
 		}
-		testkit.ErrorIf(t, (want == "") != (have == "") || !strings.Contains(have, want), "%q, want %q", have, want)
+		wrong := (want == "") != (have == "") || !strings.Contains(have, want)
+		testkit.ErrorIf(t, wrong, "%q, want %q", have, want)
 	}
 }

@@ -52,7 +52,8 @@ func vendors(b []byte, a *access.Agent) bool {
 }
 
 func rates(a *access.Agent) func(code byte, v []byte) bool {
-	into := map[byte]*uint32{0x81: &a.Up, 0x82: &a.Down, 0x83: &a.MinUp, 0x84: &a.MinDown, 0x85: &a.MaxUp, 0x86: &a.MaxDown}
+	into := map[byte]*uint32{0x81: &a.Up, 0x82: &a.Down, 0x83: &a.MinUp, 0x84: &a.MinDown, 0x85: &a.MaxUp,
+		0x86: &a.MaxDown}
 	return func(code byte, v []byte) bool {
 		if at := into[code]; at != nil && len(v) == 4 {
 			*at = binary.BigEndian.Uint32(v)

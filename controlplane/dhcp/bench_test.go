@@ -43,7 +43,8 @@ func BenchmarkSolicitRequest(b *testing.B) {
 	w := newWorld(b)
 	w.free = true
 	h := w.home(1)
-	solicit, request := h.six(dhcpv6.MessageTypeSolicit, na(), pd()), h.six(dhcpv6.MessageTypeRequest, ours, na(), pd())
+	solicit := h.six(dhcpv6.MessageTypeSolicit, na(), pd())
+	request := h.six(dhcpv6.MessageTypeRequest, ours, na(), pd())
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {

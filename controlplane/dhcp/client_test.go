@@ -30,6 +30,7 @@ type wire struct {
 	mac   [6]byte
 	space string
 	dir   string
+	each  func() // while it waits; may be nil
 }
 
 func command(t testing.TB, line string) {
@@ -98,6 +99,9 @@ func (w *wire) until(what string, so func() bool) {
 			if from.(*unix.SockaddrLinklayer).Pkttype != unix.PACKET_OUTGOING {
 				w.take([6]byte(buffer[6:12]), binary.BigEndian.Uint16(buffer[12:]), buffer[14:n])
 			}
+		}
+		if w.each != nil {
+			w.each()
 		}
 		w.run()
 		w.wait(time.Since(w.now))
@@ -207,7 +211,8 @@ func TestDhclient(t *testing.T) {
 func TestDhclient6(t *testing.T) {
 	w := newWire(t, "dhclient")
 	w.until("link-local address", w.shows("-6 addr show dev eth0 scope link -tentative", "fe80"))
-	w.start("dhclient -6 -P -N -d -lf " + w.dir + "/leases -pf " + w.dir + "/pid -sf " + w.script() + " -cf /dev/null eth0")
+	w.start("dhclient -6 -P -N -d -lf " + w.dir + "/leases -pf " + w.dir + "/pid -sf " + w.script() +
+		" -cf /dev/null eth0")
 	w.until("address", w.said("new_ip6_address=2001:db8:1::1"))
 	w.until("prefix", w.said("new_ip6_prefix=2001:db8:100::/56"))
 	w.until("session", func() bool { return w.live[0].up.V6 && w.live[0].up.Delegated })
@@ -218,8 +223,8 @@ func TestDhcpcd(t *testing.T) {
 	path := filepath.Join(w.dir, "dhcpcd.conf")
 	testkit.Must(t, os.WriteFile(path, []byte("duid\nnoipv4ll\noption rapid_commit\nscript "+w.script()+
 		"\ninterface eth0\nipv6rs\nia_na 1\nia_pd 2\n"), 0o600))
-	w.start("unshare -m sh -c 'mount -t tmpfs none /run; mount -t tmpfs none /var/lib/dhcpcd; exec dhcpcd -B -f " + path +
-		" eth0'")
+	w.start("unshare -m sh -c 'mount -t tmpfs none /run; mount -t tmpfs none /var/lib/dhcpcd; " +
+		"exec dhcpcd -B -f " + path + " eth0'")
 	w.until("address", w.said("new_ip_address=100.64.0.2"))
 	w.until("DHCPv6 address", w.said("new_dhcp6_ia_na1_ia_addr1=2001:db8:1::1"))
 	w.until("prefix", w.said("new_dhcp6_ia_pd1_prefix1=2001:db8:100::"))
@@ -229,8 +234,9 @@ func TestDhcpcd(t *testing.T) {
 func TestWideClient(t *testing.T) {
 	w := newWire(t, "dhcp6c")
 	path := filepath.Join(w.dir, "dhcp6c.conf")
-	testkit.Must(t, os.WriteFile(path, []byte("interface eth0 { send ia-pd 0; send rapid-commit; script \""+w.script()+
-		"\"; };\nid-assoc pd 0 { prefix-interface lo { sla-id 1; sla-len 8; }; };\n"), 0o600))
+	testkit.Must(t, os.WriteFile(path, []byte("interface eth0 { send ia-pd 0; send rapid-commit; "+
+		"script \""+w.script()+"\"; };\n"+
+		"id-assoc pd 0 { prefix-interface lo { sla-id 1; sla-len 8; }; };\n"), 0o600))
 	w.until("link-local address", w.shows("-6 addr show dev eth0 scope link -tentative", "fe80"))
 	w.start("dhcp6c -f -D -c " + path + " -p " + w.dir + "/pid eth0")
 	w.until("prefix", w.shows("-6 addr show dev lo", "2001:db8:100:1:"))

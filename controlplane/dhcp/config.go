@@ -73,7 +73,8 @@ type Limits struct {
 
 // DefaultConfig has no ports.
 func DefaultConfig() Config {
-	return Config{PortOf: func(*access.Line) (Port, bool) { return Port{}, false }, Lease: time.Hour, Preferred: time.Hour, Valid: 2 * time.Hour,
+	return Config{PortOf: func(*access.Line) (Port, bool) { return Port{}, false },
+		Lease: time.Hour, Preferred: time.Hour, Valid: 2 * time.Hour,
 		RapidCommit: true, Authoritative: true, DUID: DUID("isthmus"),
 		RA: RA{Interval: 10 * time.Minute, Lifetime: 30 * time.Minute, Other: true, Autonomous: true,
 			Valid: 2 * time.Hour, Preferred: time.Hour},

@@ -24,7 +24,8 @@ func FromConfig(d *config.AccessDHCP, r *config.AccessRA, machine string) Config
 	if len(c.DUID) == 0 {
 		c.DUID = DUID(machine)
 	}
-	c.RA = RA{Interval: s(r.Interval), Lifetime: s(r.Lifetime), Managed: r.Managed, Other: r.Other, Autonomous: r.SLAAC,
+	c.RA = RA{Interval: s(r.Interval), Lifetime: s(r.Lifetime),
+		Managed: r.Managed, Other: r.Other, Autonomous: r.SLAAC,
 		Valid: s(r.Valid), Preferred: s(r.Preferred)}
 	l := &d.Limits
 	c.Limits.PerVLAN, c.Limits.PerCircuit, c.Limits.Waiting = int(l.PerVLAN), int(l.PerCircuit), int(l.Waiting)

@@ -54,7 +54,8 @@ func FuzzFrame(f *testing.F) {
 			w.s.Frame(&access.Frame{Line: h.line, Reason: reason, EtherType: kind, Payload: b})
 			w.run()
 		}
-		l := w.s.OverPPP(&session{w: w}, h.line, func([]byte) {}, func(_ access.Families, done func(error)) { done(nil) })
+		up := func(_ access.Families, done func(error)) { done(nil) }
+		l := w.s.OverPPP(&session{w: w}, h.line, func([]byte) {}, up)
 		l.Opened(h.linkLocal(), h.linkLocal())
 		l.Packet(b)
 		l.Packet(h.udp6(b, relaysAndServers))
@@ -65,6 +66,7 @@ func FuzzFrame(f *testing.F) {
 }
 
 func wrap4(body []byte) []byte {
-	d := datagram{from: netip.IPv4Unspecified(), to: broadcast, source: 68, dest: 67, protocol: protocolUDP, body: body}
+	d := datagram{from: netip.IPv4Unspecified(), to: broadcast, source: 68, dest: 67, protocol: protocolUDP,
+		body: body}
 	return d.packet()
 }

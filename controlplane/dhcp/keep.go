@@ -27,7 +27,7 @@ const (
 
 // keep stores what goes on after a restart, with the families that are about to pass.
 //
-//	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer's interface id │ upstream server, its id
+//	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer's interface id │ server, its id
 func (u *subscriber) keep(passing access.Families) {
 	if u.ppp != nil {
 		return

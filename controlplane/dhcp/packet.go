@@ -58,7 +58,8 @@ func ipv4(b []byte) (d datagram, ok bool) {
 		return d, false
 	}
 	ihl, total := int(b[0]&15)*4, int(binary.BigEndian.Uint16(b[2:]))
-	if ihl < 20 || total < ihl || total > len(b) || binary.BigEndian.Uint16(b[6:])&0x3fff != 0 || b[9] != protocolUDP {
+	fragment := binary.BigEndian.Uint16(b[6:])&0x3fff != 0
+	if ihl < 20 || total < ihl || total > len(b) || fragment || b[9] != protocolUDP {
 		return d, false
 	}
 	d.from, d.to = netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))

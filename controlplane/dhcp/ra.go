@@ -47,8 +47,8 @@ func (u *subscriber) solicited() {
 	u.sleep()
 }
 
-// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone; a lifetime of 0 takes
-// router and prefix back.
+// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone; a lifetime of 0
+// takes router and prefix back.
 func (u *subscriber) advertise(lifetime time.Duration) {
 	s, a := u.s, u.session.Addresses()
 	b := make([]byte, 16, 128)

@@ -59,7 +59,7 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 			return
 		}
 	case dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeDecline:
-		if !mine.IsValid() || r.client() != mine && r.wanted() != mine {
+		if !mine.IsValid() || u.busy || r.client() != mine && r.wanted() != mine {
 			s.count(notTheirs)
 			return
 		}
@@ -117,7 +117,8 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 	key := relayKey{dhcpv4.TransactionID(packet[4:8]), [6]byte(packet[28:34])}
 	u, i := s.relays[key], -1
 	if u != nil && address4(packet[24:28]) == s.c.Address {
-		i = slices.IndexFunc(u.port().Upstream, func(a netip.AddrPort) bool { return a.Addr() == server.Addr() })
+		same := func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }
+		i = slices.IndexFunc(u.port().Upstream, same)
 	}
 	if i < 0 {
 		s.count(unknownUpstream)

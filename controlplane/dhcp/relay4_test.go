@@ -52,8 +52,9 @@ func (s *upstream) take(server netip.AddrPort) *dhcpv4.DHCPv4 {
 
 func (s *upstream) answer(from netip.AddrPort, to *dhcpv4.DHCPv4, kind dhcpv4.MessageType, ip string) {
 	m := must(dhcpv4.NewReplyFromRequest(to, dhcpv4.WithMessageType(kind), dhcpv4.WithYourIP(net.ParseIP(ip)),
-		dhcpv4.WithNetmask(net.CIDRMask(24, 32)), dhcpv4.WithRouter(net.IP{172, 16, 0, 1}), dhcpv4.WithDNS(net.IP{1, 1, 1, 1}),
-		dhcpv4.WithLeaseTime(86400), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(from.Addr().AsSlice()))))
+		dhcpv4.WithNetmask(net.CIDRMask(24, 32)), dhcpv4.WithRouter(net.IP{172, 16, 0, 1}),
+		dhcpv4.WithDNS(net.IP{1, 1, 1, 1}), dhcpv4.WithLeaseTime(86400),
+		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(from.Addr().AsSlice()))))
 	m.Options[82] = to.Options[82]
 	s.w.s.FromUpstream(from, m.ToBytes())
 }

@@ -33,8 +33,8 @@ type key struct {
 
 // New makes a front end without subscribers.
 func New(host access.Host, c Config) *Server {
-	return &Server{host: host, c: c, subscribers: map[key]*subscriber{}, vlans: map[key]int{}, circuits: map[string]int{},
-		relays: map[relayKey]*subscriber{}}
+	return &Server{host: host, c: c, subscribers: map[key]*subscriber{}, vlans: map[key]int{},
+		circuits: map[string]int{}, relays: map[relayKey]*subscriber{}}
 }
 
 // Configure has the next frames treated by another configuration. Subscribers stay, also of ports that serve none any
@@ -76,7 +76,8 @@ func (s *Server) find(p *Port, l *access.Line, agent *access.Agent, make, anew b
 	k := s.keyOf(p, l)
 	u := s.subscribers[k]
 	if u != nil && u.line.MAC != l.MAC {
-		young := s.host.Now().Sub(u.since) < s.c.Limits.Retry // two devices must not throw each other out all the time
+		// Two devices must not throw each other out all the time.
+		young := s.host.Now().Sub(u.since) < s.c.Limits.Retry
 		if !p.Replace || !anew || young {
 			s.count(taken)
 			return nil
@@ -138,7 +139,7 @@ func (s *Server) first(p *Port, f *access.Frame) {
 		return
 	}
 	u := s.find(p, &f.Line, &access.Agent{}, true, false)
-	if u == nil || u.session != nil && u.static { // known, and the packet is not of its address
+	if u == nil || u.session != nil { // known, and the packet is not of its address
 		s.count(notTheirs)
 		return
 	}

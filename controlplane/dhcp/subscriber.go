@@ -12,7 +12,7 @@ import (
 // subscriber is one line's. It holds at most one message of each kind while it waits; what comes meanwhile takes the
 // place of the one before, so retransmissions are answered once.
 //
-//	(none) ─ message ─► signing in ─ accepted ─► session ─ message ─► Want ─► Up ─► answered
+//	none ─ message ─► signing in ─ accepted ─► session ─ message ─► Want ─► Up ─► answered
 //	                         └──────── refused ─► remembered for Limits.Retry
 type subscriber struct {
 	s       *Server
@@ -150,10 +150,8 @@ func (u *subscriber) want(given *access.Addresses) {
 		}
 		u.busy = false
 		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
-		if err != nil {
-			u.s.count(refusedByDataPlane)
-			u.forgetWaiting()
-			return
+		if err != nil { // what waits is told that there is nothing
+			u.s.count(noAddress)
 		}
 		u.resume()
 	})
@@ -254,13 +252,22 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 		return
 	}
 	u.keep(rest)
-	u.passing = rest
-	u.session.Up(rest, u.s.c.MTU, access.KeepAlive{}, func(err error) {
+	u.passing, u.busy = rest, true
+	session := u.session
+	session.Up(rest, u.s.c.MTU, access.KeepAlive{}, func(err error) {
 		if err != nil {
 			u.s.count(refusedByDataPlane)
 		}
+		if u.session != session {
+			return
+		}
+		session.Want(u.wants, nil, func(error) {
+			if u.session == session {
+				u.busy = false
+				u.resume()
+			}
+		})
 	})
-	u.session.Want(u.wants, nil, func(error) {})
 	u.sleep()
 }
 
@@ -384,6 +391,7 @@ func (u *subscriber) tick() {
 		return
 	}
 	var gone access.Families
+	lost := u.four.bound && over(u.four.expires)
 	if over(u.four.expires) {
 		u.four, gone.V4 = lease4{}, true
 	}
@@ -396,7 +404,7 @@ func (u *subscriber) tick() {
 	leases := !u.four.expires.IsZero() || u.bound(0) || u.bound(1)
 	switch {
 	case u.ppp != nil:
-	case gone.V4 && !leases && !u.static: // SLAAC alone is no sign of life
+	case lost && !leases && !u.static: // SLAAC alone is no sign of life
 		u.end(access.LostCarrier)
 		return
 	case gone != access.Families{}:

@@ -70,7 +70,8 @@ func TestTshark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sent.pcap")
 	testkit.Must(t, os.WriteFile(path, b, 0o600))
 	command := exec.Command(program, "-r", path, "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
-		"-T", "fields", "-e", "frame.number", "-e", "_ws.col.Protocol", "-e", "_ws.malformed", "-e", "_ws.expert.message")
+		"-T", "fields", "-e", "frame.number", "-e", "_ws.col.Protocol", "-e", "_ws.malformed",
+		"-e", "_ws.expert.message")
 	command.Env = append(os.Environ(), "HOME="+t.TempDir())
 	var complaints bytes.Buffer
 	command.Stderr = &complaints

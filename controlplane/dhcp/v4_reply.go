@@ -18,8 +18,8 @@ const mostReply = 576 - 28
 
 // reply4 has what all answers have. RFC 6842: the client identifier is given back; so is option 82 (RFC 3046 §2.2).
 func reply4(r *request4, kind dhcpv4.MessageType, server netip.Addr) *dhcpv4.DHCPv4 {
-	m := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: r.HWType, TransactionID: r.TransactionID, Flags: r.Flags,
-		ClientHWAddr: r.ClientHWAddr, Options: make(dhcpv4.Options, 12)}
+	m := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: r.HWType, TransactionID: r.TransactionID,
+		Flags: r.Flags, ClientHWAddr: r.ClientHWAddr, Options: make(dhcpv4.Options, 12)}
 	m.Options[53] = []byte{byte(kind)}
 	if server.IsValid() {
 		m.Options[54] = server.AsSlice()
@@ -59,7 +59,7 @@ func (s *Server) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	if s.c.MTU != 0 && asks(26) {
 		m.Options[26] = binary.BigEndian.AppendUint16(nil, s.c.MTU)
 	}
-	if asks(121) && a.Gateway.IsValid() { // who takes it ignores the router option (RFC 3442), so the default is in it
+	if asks(121) && a.Gateway.IsValid() { // who takes it ignores the router option (RFC 3442)
 		routes := append([]byte{0}, gateway...)
 		for _, one := range s.c.Routes {
 			via := one.Via

@@ -146,18 +146,21 @@ func TestSolicitRequest(t *testing.T) {
 	testkit.Equal(t, w.live[0].up, access.Families{V6: true, Delegated: true}, "passing")
 	testkit.Equal(t, w.live[0].request.Kind, access.IPoE6, "kind")
 	w.wait(time.Hour)
-	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRenew, ours, na(held("2001:db8:1::1")), pd()), both,
-		"renewed")
+	renewed := h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRenew, ours, na(held("2001:db8:1::1")), pd())
+	testkit.Equal(t, renewed, both, "renewed")
 	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRebind, na(held("2001:db8:9::1"))),
 		"2001:db8:1::1 2h0m0s 2001:db8:9::1 0s ", "rebound, with an address of another life")
-	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeConfirm, na(held("2001:db8:1::1"))), "Success ", "")
-	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeConfirm, na(held("2001:db8:9::1"))), "NotOnLink ", "")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeConfirm, na(held("2001:db8:1::1"))),
+		"Success ", "")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeConfirm, na(held("2001:db8:9::1"))),
+		"NotOnLink ", "")
 	h.ask6(0, dhcpv6.MessageTypeConfirm, na())
 	w.home(2).ask6(0, dhcpv6.MessageTypeConfirm, na(held("2001:db8:1::1")))
 	w.home(2).ask6(0, dhcpv6.MessageTypeRelease, ours, na(held("2001:db8:1::1")))
 	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRelease, ours, pd()), "Success ", "")
 	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
-	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRelease, ours, pd()), "NoBinding Success ", "")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRelease, ours, pd()),
+		"NoBinding Success ", "")
 	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRelease, ours, na()), "Success ", "")
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
@@ -202,7 +205,8 @@ func TestNothingToGive(t *testing.T) {
 		"NoAddrsAvail NoPrefixAvail ", "")
 	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRequest, ours, na(), pd()),
 		"NoAddrsAvail NoPrefixAvail ", "")
-	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRenew, ours, na(), pd()), "NoBinding NoBinding ", "")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRenew, ours, na(), pd()),
+		"NoBinding NoBinding ", "")
 	h.solicit()
 	testkit.Equal(t, len(h.datagrams6()), 0, "advertisements to a subscriber without IPv6")
 	testkit.Equal(t, w.live[0].up, access.Families{V4: true}, "passing")
@@ -244,6 +248,21 @@ func TestDualStack(t *testing.T) {
 	testkit.Equal(t, binary.BigEndian.Uint16(last[0].body[6:]), 0, "router lifetime of the last advertisement")
 }
 
+// An offer that nobody takes ends alone; a lease that ends takes SLAAC along, which is no sign of life.
+func TestExpiry(t *testing.T) {
+	w := newWorld(t)
+	h := w.home(1)
+	h.solicit()
+	h.ask(dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeDiscover)
+	testkit.Equal(t, w.pools.Rows()[0].Used, 1, "IPv4 addresses in use")
+	w.wait(2 * time.Minute)
+	testkit.Equal(t, w.pools.Rows()[0].Used, 0, "IPv4 addresses in use")
+	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
+	h.join()
+	w.wait(time.Hour + time.Minute)
+	testkit.Equal(t, len(w.live), 0, "sessions")
+}
+
 func TestAdvertisement(t *testing.T) {
 	w := newWorld(t)
 	w.c.RA.Managed = true
@@ -264,7 +283,8 @@ func TestAdvertisement(t *testing.T) {
 	}
 	testkit.Equal(t, options[1], "02000000aa01", "source link-layer address")
 	testkit.Equal(t, options[5], "0000000005dc", "MTU")
-	testkit.Equal(t, options[3], "4040"+"00001c20"+"00000e10"+"00000000"+"20010db8000100000000000000000000", "prefix")
+	testkit.Equal(t, options[3], "4040"+"00001c20"+"00000e10"+"00000000"+"20010db8000100000000000000000000",
+		"prefix")
 	testkit.Equal(t, options[25], "0000"+"00000708"+"262000fe0000000000000000000000fe", "resolver (RFC 8106)")
 	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
 	w.wait(10*time.Minute + time.Second)
@@ -360,7 +380,8 @@ func TestOverPPP(t *testing.T) {
 	var sent [][]byte
 	var up access.Families
 	local, peer := netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fe80::2")
-	l := w.s.OverPPP(s, access.Line{}, func(b []byte) { sent = append(sent, b) }, func(f access.Families, done func(error)) {
+	send := func(b []byte) { sent = append(sent, b) }
+	l := w.s.OverPPP(s, access.Line{}, send, func(f access.Families, done func(error)) {
 		up = f
 		done(nil)
 	})

@@ -65,7 +65,8 @@ func newWorld(t testing.TB) *world {
 	w.c.Domain, w.c.MTU = "example.net", 1500
 	w.pools = lease.New(lease.Options{Now: w.Now})
 	testkit.Must(t, w.pools.Configure([]lease.Pool{
-		{Name: "v4", Network: netip.MustParsePrefix("100.64.0.0/16"), Gateway: netip.MustParseAddr("100.64.0.1"), Length: 32},
+		{Name: "v4", Network: netip.MustParsePrefix("100.64.0.0/16"), Length: 32,
+			Gateway: netip.MustParseAddr("100.64.0.1")},
 		{Name: "v6", Network: netip.MustParsePrefix("2001:db8:1::/48"), Length: 64},
 		{Name: "pd", Network: netip.MustParsePrefix("2001:db8:100::/40"), Length: 56},
 	}))
@@ -172,7 +173,8 @@ func (s *session) hold(f access.Families, given *access.Addresses) {
 		switch {
 		case given != nil:
 			if l, err = p.TakeThis("", netip.PrefixFrom(given.IPv4, 32), who); err == nil {
-				s.has.IPv4, s.has.Mask, s.has.Gateway, s.has.DNS = given.IPv4, given.Mask, given.Gateway, given.DNS
+				s.has.IPv4, s.has.Mask = given.IPv4, given.Mask
+				s.has.Gateway, s.has.DNS = given.Gateway, given.DNS
 			}
 		case s.plan.IPv4.IsValid():
 			l, err = p.TakeThis("", netip.PrefixFrom(s.plan.IPv4, 32), who)

@@ -14,7 +14,8 @@ func FromConfig(pools []config.AddressPool) []Pool {
 	all := make([]Pool, 0, len(pools))
 	for i := range pools {
 		c := &pools[i]
-		p := Pool{Name: string(c.Name), Instance: string(c.Instance), Network: c.Prefix.Prefix, Gateway: c.Gateway.Addr,
+		p := Pool{Name: string(c.Name), Instance: string(c.Instance),
+			Network: c.Prefix.Prefix, Gateway: c.Gateway.Addr,
 			Length: int(c.Length), Hold: time.Duration(c.Hold) * time.Second, Ranges: spans(c.Ranges),
 			Excluded: spans(c.Excluded), DNS: addresses(c.DNS)}
 		for _, r := range c.Reservations {

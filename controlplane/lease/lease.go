@@ -147,8 +147,8 @@ func (p *Pools) Take(name string, w Who) (Lease, error) {
 	n, ok := one.take(p, w)
 	if !ok {
 		one.refused++
-		return Lease{}, fmt.Errorf("pool %q has nothing free: %d of %d in use, %d held back", name, one.used, one.size,
-			one.held())
+		return Lease{}, fmt.Errorf("pool %q has nothing free: %d of %d in use, %d held back", name,
+			one.used, one.size, one.held())
 	}
 	p.watch(one)
 	return one.lease(n), nil
@@ -157,8 +157,8 @@ func (p *Pools) Take(name string, w Who) (Lease, error) {
 // TakeThis gives a prefix, of a pool or not, unless somebody has it, or part of it.
 func (p *Pools) TakeThis(instance string, v netip.Prefix, w Who) (Lease, error) {
 	a := v.Addr()
-	if v != v.Masked() || a.Is4In6() || a.IsMulticast() || a.IsLoopback() || a.IsLinkLocalUnicast() || v.Bits() == 0 ||
-		a.IsUnspecified() || a.Is4() && a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if v != v.Masked() || a.Is4In6() || a.IsMulticast() || a.IsLoopback() || a.IsLinkLocalUnicast() ||
+		v.Bits() == 0 || a.IsUnspecified() || a.Is4() && a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return Lease{}, fmt.Errorf("%s is nobody's address", v)
 	}
 	in := p.instance(instance)
@@ -216,7 +216,8 @@ func (p *Pools) Rows() []Row {
 	rows := make([]Row, 0, len(p.order))
 	for _, one := range p.order {
 		rows = append(rows, Row{one.Name, one.Instance, one.Network.String(), one.Length, one.size, one.used,
-			uint64(len(one.reserved)), one.held(), uint64(len(one.declined)), one.given, one.again, one.refused})
+			uint64(len(one.reserved)), one.held(), uint64(len(one.declined)),
+			one.given, one.again, one.refused})
 	}
 	return rows
 }

@@ -23,7 +23,8 @@ type world struct {
 
 func pools(t testing.TB, pools ...Pool) *world {
 	w := &world{now: time.Unix(1_000_000, 0)}
-	w.Pools = New(Options{Now: func() time.Time { return w.now }, Event: func(e Event) { w.events = append(w.events, e) }})
+	w.Pools = New(Options{Now: func() time.Time { return w.now },
+		Event: func(e Event) { w.events = append(w.events, e) }})
 	testkit.Must(t, w.Configure(pools))
 	return w
 }
@@ -172,7 +173,8 @@ func TestReload(t *testing.T) {
 	w := pools(t, four)
 	a, b := w.take(t, "four", user(0)), w.take(t, "four", user(1))
 	other := four
-	other.Network, other.Gateway, other.Excluded, other.Reservations = prefix("192.0.2.4/30"), netip.Addr{}, nil, nil
+	other.Network, other.Gateway = prefix("192.0.2.4/30"), netip.Addr{}
+	other.Excluded, other.Reservations = nil, nil
 	testkit.Must(t, w.Configure([]Pool{other}))
 	testkit.Equal(t, w.Rows()[0].Used, 0, "used") // .4 is the network's own there, and .2 outside
 	for _, v := range []netip.Prefix{a, b} {
@@ -196,8 +198,10 @@ func TestReload(t *testing.T) {
 // Random calls against a list of who has what.
 func TestModel(t *testing.T) {
 	list := []Pool{
-		{Name: "a", Network: prefix("10.0.0.0/26"), Gateway: addr("10.0.0.62"), Length: 32, Hold: 5 * time.Second,
-			Ranges:   []Range{{addr("10.0.0.4"), addr("10.0.0.20")}, {addr("10.0.0.30"), addr("10.0.0.62")}},
+		{Name: "a", Network: prefix("10.0.0.0/26"), Gateway: addr("10.0.0.62"), Length: 32,
+			Hold: 5 * time.Second,
+			Ranges: []Range{{addr("10.0.0.4"), addr("10.0.0.20")},
+				{addr("10.0.0.30"), addr("10.0.0.62")}},
 			Excluded: []Range{{addr("10.0.0.8"), addr("10.0.0.9")}}},
 		{Name: "b", Network: prefix("2001:db8::/60"), Length: 64},
 	}
@@ -211,7 +215,8 @@ func TestModel(t *testing.T) {
 			switch r.IntN(5) {
 			case 0, 1:
 				if l, err := w.Take(one.Name, user(r.IntN(60))); err == nil {
-					testkit.ErrorIf(t, has[l.Prefix] || !one.Network.Contains(l.Prefix.Addr()), "%v twice", l.Prefix)
+					wrong := has[l.Prefix] || !one.Network.Contains(l.Prefix.Addr())
+					testkit.ErrorIf(t, wrong, "%v twice", l.Prefix)
 					has[l.Prefix] = true
 				}
 			case 2:

@@ -21,8 +21,8 @@ const (
 type pool struct {
 	Pool
 	ranges []*ranges.Pool
-	// holder is who has a number (with the bit used), or had it last; had is the inverse. Both have one entry for each
-	// number that was ever given out and not forgotten, so the pool's size and remembered bound them.
+	// holder is who has a number (with the bit used), or had it last; had is the inverse. Both have one entry for
+	// each number that was ever given out and not forgotten, so the pool's size and remembered bound them.
 	holder   map[uint64]uint64
 	had      map[uint64]uint64
 	reserved map[uint64]bool
@@ -128,7 +128,8 @@ func (o *pool) take(p *Pools, w Who) (n uint64, ok bool) {
 	outside := &p.instance(o.Instance).outside
 	free := func(n uint64) bool {
 		v := o.ranges[0].At(n)
-		return o.holder[n]&used == 0 && !p.o.Live(o.Instance, v) && (outside.Size() == 0 || !outside.OverlapsPrefix(v))
+		return o.holder[n]&used == 0 && !p.o.Live(o.Instance, v) &&
+			(outside.Size() == 0 || !outside.OverlapsPrefix(v))
 	}
 	if n, ok = o.reservation(w); ok && free(n) {
 		return n, o.hold(n, who)
@@ -219,7 +220,8 @@ func (o *pool) release(v netip.Prefix, now time.Time, declines bool) {
 		delete(o.had, o.holder[n]&^used)
 		o.holder[n] = used
 		o.declined = append(o.declined, declination{n, now.Add(declined)})
-		if uint64(len(o.declined)) > max(1, min(1024, o.size/8)) { // a subscriber who declines all is no reason to run dry
+		// A subscriber who declines all is no reason to run dry.
+		if uint64(len(o.declined)) > max(1, min(1024, o.size/8)) {
 			o.declined[0].until = now
 		}
 		o.forgive(now)

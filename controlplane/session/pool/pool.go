@@ -17,8 +17,8 @@ import (
 type Pool struct {
 	Prefix netip.Prefix
 	Bits   uint8 // length of what is given out: 32, or of an IPv6 prefix
-	// Remembered is how many released ones are kept, at least, before they go out again while others were never used;
-	// 0: all, which a large IPv6 pool with much coming and going would fill memory with.
+	// Remembered is how many released ones are kept, at least, before they go out again while others were never
+	// used; 0: all, which a large IPv6 pool with much coming and going would fill memory with.
 	Remembered int
 	first      uint64
 	next       uint64
