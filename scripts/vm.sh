@@ -68,6 +68,5 @@ vm_build() {
 	configure build-portable --buildtype=release -Dcpu=portable "$(pch_option)"
 	flock build-portable/.dev-options ninja -C build-portable -j "$(jobs_count)" dataplane/isthmus-dp
 	ln -sf dataplane/isthmus-dp build-portable/isthmus-dp
-	go build -o build-portable/concentrator ./test/vm/concentrator
 	cp -l -f build/isthmus build-portable/isthmus
 }

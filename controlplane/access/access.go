@@ -218,7 +218,7 @@ type Host interface {
 	// SignIn authenticates, and gives addresses. done is called once, later: with a session, or with why not.
 	// cancel: the subscriber is gone; done is not called any more.
 	SignIn(r *Request, c Client, done func(Session, *Verdict)) (cancel func())
-	// Failed notes an attempt that ended before SignIn (for `show subscriber` and metrics).
+	// Failed notes an attempt that ended before SignIn, or behind it before Up (for `show subscriber` and metrics).
 	Failed(r *Request, why string)
 }
 

@@ -46,8 +46,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A peer that speaks of addresses while its line is still being looked at need not come again; one that has to prove who
-// it is has to wait.
+// A peer that speaks of addresses while its line is still being looked at need not come again; one that has to prove
+// who it is has to wait.
 func TestEarly(t *testing.T) {
 	for _, m := range []access.Method{access.None, access.PAP} {
 		w := newWorld(1)

@@ -35,6 +35,7 @@ const (
 const (
 	head       = 4  // code, identifier, length
 	maxOptions = 32 // in a packet; who sends more is up to no good
+	maxPacket  = 1500
 )
 
 // packet is one of LCP, of a network control protocol, of PAP or CHAP: code, identifier, length, data.
@@ -44,13 +45,14 @@ func (p packet) code() uint8  { return p[0] }
 func (p packet) id() uint8    { return p[1] }
 func (p packet) data() []byte { return p[head:] }
 
-// parse checks the length, and cuts off padding (RFC 1661 §5).
+// parse checks the length, and cuts off padding (RFC 1661 §5). What is longer than any MRU here would not fit into
+// Env.Buffer when it is sent back.
 func parse(b []byte) (packet, bool) {
 	if len(b) < head {
 		return nil, false
 	}
 	n := int(binary.BigEndian.Uint16(b[2:]))
-	if n < head || n > len(b) {
+	if n < head || n > len(b) || n > maxPacket {
 		return nil, false
 	}
 	return b[:n], true

@@ -50,6 +50,7 @@ func openLCP(t testing.TB, s *end) {
 
 // One packet, and the answer that RFC 1661 or the RFC named wants; row B5's lengths.
 func TestAnswers(t *testing.T) {
+	zeros := strings.Repeat("00", 248)
 	for _, r := range []struct {
 		name     string
 		opened   bool // LCP is
@@ -71,6 +72,7 @@ func TestAnswers(t *testing.T) {
 		{"option longer than its packet", false, LCP, "01 07 0008 0105 05dc", "", Malformed},
 		{"half an option", false, LCP, "01 07 0005 01", "", Malformed},
 		{"100 options", false, LCP, "01 07 00cc" + strings.Repeat("0702", 100), "", Malformed},
+		{"1504 octets", false, LCP, "01 07 05e0" + strings.Repeat("02fa"+zeros, 6), "", Malformed},
 		{"three octets", false, LCP, "01 07 00", "", Malformed},
 		{"length below the head", false, LCP, "01 07 0003", "", Malformed},
 		{"length behind the end", false, LCP, "01 07 0005", "", Malformed},

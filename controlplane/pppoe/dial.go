@@ -93,7 +93,7 @@ func (s *Server) payload(port string, t *Tags) uint16 {
 	case ours < plainMTU:
 		return ours
 	}
-	return max(plainMTU, min(ours, t.MaxPayload))
+	return max(plainMTU, min(ours, t.MaxPayload, largestMTU))
 }
 
 func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {

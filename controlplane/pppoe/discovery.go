@@ -33,8 +33,9 @@ const (
 	headerSize  = 6 // version and type, code, session id, length
 	versionType = 0x11
 	maxTags     = 32  // in a packet
-	maxUniq     = 256 // octets of Host-Uniq and Relay-Session-Id, which are sent back
+	maxEchoed   = 256 // octets of a tag that is sent back: Service-Name, Host-Uniq, Relay-Session-Id
 	plainMTU    = 1492
+	largestMTU  = 1500
 	broadband   = 0x0de9 // the Broadband Forum's enterprise number
 )
 
@@ -82,7 +83,7 @@ func ParseTags(b []byte) (t Tags, ok bool) {
 func (t *Tags) set(kind uint16, value []byte) bool {
 	to := place(t, kind)
 	switch {
-	case to != nil && (kind == TagHostUniq || kind == TagRelay) && len(value) > maxUniq:
+	case (kind == TagService || kind == TagHostUniq || kind == TagRelay) && len(value) > maxEchoed:
 		return false
 	case to != nil && *to == nil:
 		*to = value

@@ -50,7 +50,7 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 	}
 	get := binary.BigEndian
 	open := access.Families{V4: state[1]&stateV4 != 0, V6: state[1]&stateV6 != 0}
-	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of}
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of, open: open}
 	if relay := state[stateSize:]; len(relay) > 0 {
 		x.relay = append(x.relay, relay...)
 	}

@@ -26,7 +26,7 @@ type Config struct {
 	PPP        ppp.Config
 	Name       string            // AC-Name
 	Services   []string          // that are offered; none: whatever a subscriber asks for
-	MaxPayload map[string]uint16 // of a port: largest PPP packet (RFC 4638) where that is not 1492
+	MaxPayload map[string]uint16 // of a port: largest PPP packet where that is not 1492; at most 1500 (RFC 4638)
 	Delay      time.Duration     // before a PADO, so that another concentrator is first
 	Families   access.Families   // that subscribers may have
 	KeepAlive  time.Duration     // between LCP echoes of the data plane; 0: it sends none

@@ -280,6 +280,19 @@ func TestStorm(t *testing.T) {
 	testkit.Equal(t, len(w.users), 20_001, "sign-ins")
 }
 
+// A home that is let in, and rejects both network protocols: the session ends, and the history says why.
+func TestNoNetwork(t *testing.T) {
+	w := newWorld(t, nil)
+	c := homer(access.PAP)
+	c.PPP.Families = access.Families{}
+	h := w.homeAt(1, 100, c)
+	h.Dial()
+	w.run(time.Minute)
+	testkit.Equal(t, len(w.users), 1, "sessions")
+	testkit.Equal(t, w.users[0].cause, access.UserError, "cause")
+	testkit.ErrorIf(t, len(w.failed) != 1 || w.failed[0] != "no network protocol is left", "history: %q", w.failed)
+}
+
 func frameOf(line access.Line, code uint8, id uint16, tags ...[]byte) *access.Frame {
 	b := pppoe.AppendHeader(nil, code, id)
 	for _, tag := range tags {
@@ -368,6 +381,7 @@ func TestBadDiscovery(t *testing.T) {
 			0xff, 0xff),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), many),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), tag(pppoe.TagHostUniq, make([]byte, 257)...)),
+		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService, make([]byte, 257)...)),
 		frameOf(h.line, pppoe.PADI, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADO, 0,
 			tag(pppoe.TagService)),
 		frameOf(h.line, pppoe.PADS, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADT, 0), frameOf(h.line,

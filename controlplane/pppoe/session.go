@@ -30,6 +30,7 @@ type session struct {
 	tpid     uint16
 	halfOpen bool
 	removed  bool
+	open     access.Families // network protocols
 	extra    access.Families // that v6 wants to pass
 }
 
@@ -237,7 +238,10 @@ func (x *session) Network(f access.Families) {
 	}
 	x.pending = nil
 	x.session.Keep(x.state())
-	x.pass(nil)
+	if f != x.open { // else it was negotiated again, with the same outcome
+		x.open = f
+		x.pass(nil)
+	}
 	x.serve6(f.V6)
 }
 
@@ -304,17 +308,20 @@ func (x *session) Closed(cause access.Cause, why string) {
 	}
 	x.sendPADT()
 	x.remove()
-	switch {
-	case x.session != nil:
+	p := x.pending // nil: it was on line
+	if x.session != nil {
 		x.session.Down(cause)
-	case x.pending.request == nil:
-		x.server.host.Failed(x.request(&access.Credentials{}), why)
-	default:
-		if x.pending.cancel != nil {
-			x.pending.cancel()
-			x.server.host.Failed(x.pending.request, why)
-		}
 	}
+	switch {
+	case p == nil:
+	case p.request == nil:
+		x.server.host.Failed(x.request(&access.Credentials{}), why)
+	case p.cancel != nil:
+		p.cancel()
+		x.server.host.Failed(p.request, why)
+	case x.session != nil:
+		x.server.host.Failed(p.request, why)
+	} // else SignIn said no, which its owner knows
 }
 
 func (x *session) sendPADT() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# PPPoE with Linux's own client: pppd with the kernel's PPPoE, in a virtual machine, against the control plane's
-# concentrator here (test/vm/concentrator).
+# Linux's own client of PPPoE, pppd with the kernel's PPPoE and two VLAN tags, in a virtual machine, dials into the gateway:
+# each method of authentication, both families, packets of full size, a restart of the control plane.
 #
-#   [ pppd ── ppp0 ── home ]  virtual machine ═══ tap home ── concentrator   here
+#   [ pppd ── ppp0 ── home.100.1 ── home ]  virtual machine ═══ tap home [ gateway ] veth ── core0   here
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/vm.sh
@@ -11,13 +11,29 @@
 [[ -x /usr/sbin/pppd ]] || skip "no pppd: ./dev setup"
 own_namespaces "$@"
 
-LOG=$DIR/concentrator.log
 vm_card virtio-net-pci home
 vm_start
 vm_give virtio_net home
+ip link set home netns gateway # QEMU has opened it
+in_gateway sysctl -qw net.ipv6.conf.home.disable_ipv6=1
+in_gateway ip link set home mtu 9216 up
+veth_pair veth-core core0
+kernel_address core0 10.60.0.2/24 fd00:60::2/64
+ip route add 100.64.0.0/16 via 10.60.0.1
+ip -6 route add 2001:db8:100::/40 via fd00:60::1
+sed '/^ *\(dp_\)\?socket:/d; s/veth-access/home/; s/auth: \[.*\], keep/auth: [chap, mschapv2, pap], keep/' \
+	"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+start_gateway
 # The machine is slow, and so is asking it: one script for what a home does.
 vm_write /mnt/home.sh <<-'EOF'
 	set -e
+	modprobe -a 8021q pppoe
+	[ -e /sys/class/net/home.100.1 ] || {
+		ip link add link home name home.100 type vlan id 100 # a packet socket does not say which tag it took off
+		ip link add link home.100 name home.100.1 type vlan id 1
+		ip link set home.100 up
+		ip link set home.100.1 mtu 1500 up
+	}
 	until_so() {
 		for _ in $(seq 100); do
 			eval "$1" >/dev/null && return
@@ -27,65 +43,47 @@ vm_write /mnt/home.sh <<-'EOF'
 		return 1
 	}
 	dial() { # PASSWORD [OPTION...]: until IPCP is open, or pppd ends
-		pppd plugin pppoe.so home user homer password "$1" noauth noipdefault usepeerdns +ipv6 maxfail 1 \
-			lcp-echo-interval 1 lcp-echo-failure 3 logfile /mnt/pppd.log debug updetach "${@:2}"
+		pppd plugin pppoe.so home.100.1 user anna password "$1" noauth noipdefault usepeerdns defaultroute +ipv6 \
+			maxfail 1 lcp-echo-interval 1 lcp-echo-failure 3 logfile /mnt/pppd.log debug updetach "${@:2}"
 	}
-	online() { # MTU: both families, with packets of full size
-		until_so "ip addr show dev ppp0 | grep -E 'inet 10\.64\.0\.[0-9]+ peer 10\.64\.0\.1'"
-		until_so "ip addr show dev ppp0 | grep -E 'inet6 fe80::[0-9a-f:]+ peer fe80::1'"
-		until_so "ip addr show dev ppp0 | grep 'inet6 fd00:64::'" # by router advertisement
-		ip addr show dev ppp0 | grep -q "mtu $1 "
-		until_so "ping -q -c 1 -W 2 -M do -s $(($1 - 28)) 10.64.0.1"
-		until_so "ping -q -c 1 -W 2 fe80::1%ppp0"
-		grep -q 9.9.9.9 /etc/ppp/resolv.conf
+	online() { # both families, with packets of full size
+		until_so "ip addr show dev ppp0 | grep -E 'inet 100\.64\.[0-9.]+ peer 100\.64\.0\.1'"
+		until_so "ip addr show dev ppp0 | grep -E 'inet6 2001:db8:100:'" # by router advertisement
+		ip addr show dev ppp0 | grep -q "mtu 1492 "
+		until_so "ping -q -c 1 -W 2 -M do -s 1464 10.60.0.2"
+		ip -6 route replace default dev ppp0
+		until_so "ping -q -c 1 -W 2 -M do -s 1444 fd00:60::2"
+		grep -q 192.0.2.53 /etc/ppp/resolv.conf
 	}
 	gone() { until_so "! test -e /sys/class/net/ppp0"; }
 	hang_up() { kill "$(cat /run/ppp0.pid)"; gone; }
-	echoes() { grep -c "rcvd .LCP EchoRep" /mnt/pppd.log; }
-	four_echoes() { first=$(echoes); until_so "test \$(echoes) -gt $((first + 3))"; }
 EOF
 # usage: at_home SCRIPT
-at_home() {
-	in_vm bash -c ". /mnt/home.sh; $1" || fail "$(cat "$LOG"; in_vm bash -c 'cat /mnt/pppd.log; ip addr')"
-}
-# usage: start METHOD [OPTION...]
-start() {
-	"$VM_BIN/concentrator" -interface home -method "$@" >"$LOG" 2>&1 &
-	SERVER=$!
-	wait_for 5 grep -qx ready "$LOG"
-}
-stop() {
-	kill "$SERVER"
-	wait "$SERVER" || true
-}
-# usage: said LINE
-said() { wait_for 5 grep -qx "$1" "$LOG" || fail "not said: $1; $(cat "$LOG")"; }
+at_home() { in_vm bash -c ". /mnt/home.sh; $1" || fail "$(in_vm bash -c 'tail -n 60 /mnt/pppd.log; ip addr')"; }
+# usage: subscriber_is JQ_EXPRESSION
+subscriber_is() { isthmus show subscriber anna -j | jq -e ".[0] | $1" >/dev/null; }
+# usage: subscriber_gets JQ_EXPRESSION
+subscriber_gets() { wait_for 10 subscriber_is "$1" || fail "not $1: $(isthmus show subscriber anna -j)"; }
 
-start ""
-at_home 'modprobe pppoe; pppoe-discovery -I home | grep "Access-Concentrator: isthmus"; dial any; online 1492; hang_up'
-said "up  ipv4 true ipv6 true mtu 1492"
-said "down  cause 1"
-stop
-for method in pap chap mschapv2; do
-	echo "--- $method"
-	start "$method"
-	at_home 'dial secret; online 1492; hang_up; ! dial wrong'
-	said "up homer ipv4 true ipv6 true mtu 1492"
-	said "down homer cause 1"
-	said "refused homer"
-	stop
+at_home 'pppoe-discovery -I home.100.1 | grep "Access-Concentrator: bng1"'
+for options in "refuse-chap refuse-mschap refuse-mschap-v2" "refuse-chap" ""; do
+	echo "--- ${options:-CHAP}"
+	at_home "dial example-only $options; online; grep 'authentication succeeded' /mnt/pppd.log | tail -n 1"
+	subscriber_gets '.state == "up" and .uplink_bytes >= 1492 + 1492'
+	[[ -n $options ]] || continue
+	at_home hang_up
+	subscriber_gets '.state != "up"'
 done
 
-echo "--- packets of 1500 octets, and a restart of the concentrator"
-start chap -max-payload 1500
-at_home 'ip link set home mtu 1508; dial secret mtu 1500 mru 1500; online 1500'
-kill -HUP "$SERVER"
-said "restored true"
-at_home 'four_echoes; online 1500'
-stop
-
-echo "--- a concentrator that knows of no session: pppd hears it by a PADT"
-start chap
+echo "--- the control plane is killed and starts again; pppd asks for an echo each second, and gives up after three"
+was=$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')
+kill -KILL "$(isthmus status -j | jq .pid)"
+at_home "sleep 6; online" # there is no event for a session that does not end
+start_gateway
+at_home "sleep 6; online"
+[[ $was == "$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')" ]] || fail "another session: $was"
+isthmus clear subscriber anna
 at_home gone
-stop
+at_home "! dial wrong"
+subscriber_gets '.attempts[-1].why | contains("password")'
 echo PASS
